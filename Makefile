@@ -1,0 +1,85 @@
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --warn-undefined-variables --no-builtin-rules --no-print-directory
+
+# Another toolchain: `make test GO=go1.27rc1`.
+GO ?= go
+# Which packages to test, and further flags: `make test PKG=./pkg/throttle TEST_FLAGS='-run Acquire -v'`.
+PKG ?= ./...
+TEST_FLAGS ?=
+# Per test binary, that is per package.
+TEST_TIMEOUT ?= 10m
+BENCH_FLAGS ?=
+
+# Tools are pinned here and not in go.mod, so that no user of the module ever resolves them. Each is installed under its
+# version: a changed pin installs anew. golangci-lint brings the formatters (gofumpt v0.12.0, goimports) with it.
+GOLANGCI_LINT_VERSION := v2.15.0
+GOTESTSUM_VERSION := v1.13.0
+
+BIN := $(CURDIR)/.bin
+GOLANGCI_LINT := $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION)
+GOTESTSUM := $(BIN)/gotestsum-$(GOTESTSUM_VERSION)
+
+# The root module and those below it, such as benchmarks/.
+MODULES := $(patsubst %/go.mod,%,$(shell find . -name go.mod -not -path './.*/*'))
+
+.PHONY: help
+help: ## List the targets
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z][a-z-]*:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: demo
+demo: ## Run the main job: processes that share one limit, with faults and a verdict
+	@$(GO) run ./internal/demo
+
+.PHONY: build
+build: ## Compile every package
+	$(GO) build ./...
+
+# Every store must be there: with NUMATHROTTLE_REQUIRE_STORES set, a missing server fails the test instead of skipping it.
+.PHONY: test
+test: export NUMATHROTTLE_REQUIRE_STORES := 1
+test: export CGO_ENABLED := 1
+test: $(GOTESTSUM) ## Install what the tests need, and run them all with the race detector
+	@scripts/test-deps.sh
+	$(GOTESTSUM) --format standard-quiet --post-run-command scripts/test-summary.sh \
+		-- -race -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) $(PKG)
+ifeq ($(PKG),./...)
+	@$(MAKE) mutants
+endif
+
+# The rules' switches exist only under this build tag, so that they cost nothing elsewhere.
+.PHONY: mutants
+mutants: ## Leave out each rule of the protocol once: the simulation must notice
+	$(GO) test -tags numathrottle_mutants -run Mutant -timeout $(TEST_TIMEOUT) ./internal/sim
+
+.PHONY: lint
+lint: $(GOLANGCI_LINT) ## Check formatting, imports between packages, and everything golangci-lint finds
+	@for script in .ci/run scripts/*.sh; do bash -n "$$script"; done
+	@for module in $(MODULES); do \
+		echo "golangci-lint run ($$module)"; \
+		(cd "$$module" && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml ./...); \
+	done
+
+.PHONY: fmt
+fmt: $(GOLANGCI_LINT) ## Format the Go code in place
+	@for module in $(MODULES); do \
+		(cd "$$module" && $(GOLANGCI_LINT) fmt --config $(CURDIR)/.golangci.yml ./...); \
+	done
+
+.PHONY: bench
+bench: ## Run the benchmarks; the figures in docs/benchmarks.md come from here
+	$(GO) -C benchmarks test -run '^$$' -bench . -benchmem -timeout 60m $(BENCH_FLAGS) ./...
+
+.PHONY: ci
+ci: ## Lint and test, as the continuous integration does
+	@.ci/run
+
+$(GOLANGCI_LINT):
+	GOBIN=$(BIN) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
+	@mv $(BIN)/golangci-lint $@
+
+$(GOTESTSUM):
+	GOBIN=$(BIN) $(GO) install gotest.tools/gotestsum@$(GOTESTSUM_VERSION)
+	@mv $(BIN)/gotestsum $@
