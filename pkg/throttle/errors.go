@@ -1,0 +1,93 @@
+package throttle
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Errors to compare with errors.Is. Every error of a Throttle that is not the
+// context's own is an *Error and one of these two.
+var (
+	// ErrThrottled: the tokens cannot be had in time. Error says why and when
+	// to try again.
+	ErrThrottled = errors.New("throttled")
+	// ErrClosed: the limiter was closed; it grants nothing more.
+	ErrClosed = errors.New("limiter closed")
+)
+
+// A Reason says why a draw was refused or has to wait.
+type Reason string
+
+// The reasons that a Throttle gives.
+const (
+	// ReasonLimit: the limit itself; the tokens accrue at a known rate.
+	ReasonLimit Reason = "limit"
+	// ReasonNoShare: this processor holds no share of the limit yet.
+	ReasonNoShare Reason = "no_share"
+	// ReasonStoreLost: the lease ran out because the store does not answer.
+	ReasonStoreLost Reason = "store_lost"
+	// ReasonReplaced: another process joined the pool under the same ID.
+	ReasonReplaced Reason = "replaced"
+	// ReasonTooLarge: the cost is above what one draw may ever take.
+	ReasonTooLarge Reason = "too_large"
+	// ReasonClosed: the limiter was closed.
+	ReasonClosed Reason = "closed"
+)
+
+// Error is the one error type of this package. errors.Is tells ErrClosed for
+// ReasonClosed and ErrThrottled for every other reason.
+type Error struct {
+	// Reason says why.
+	Reason Reason
+	// Limit names the limit; empty when it has no name.
+	Limit string
+	// Tag is the tag that was drawn for; empty for none.
+	Tag string
+	// Cost is the number of tokens asked for.
+	Cost int
+	// RetryAfter is the time after which the same call can succeed as things
+	// stand; 0 when that is not known.
+	RetryAfter time.Duration
+	// Cause is the underlying error; nil for none.
+	Cause error
+}
+
+// Error says in one line what was asked, why it was refused and when to retry.
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString("numathrottle")
+	if e.Limit != "" {
+		fmt.Fprintf(&b, ": limit %q", e.Limit)
+	}
+	if e.Tag != "" {
+		fmt.Fprintf(&b, ": tag %q", e.Tag)
+	}
+	switch e.Reason {
+	case ReasonClosed:
+		b.WriteString(": closed")
+	case ReasonTooLarge:
+		fmt.Fprintf(&b, ": a cost of %d can never be granted", e.Cost)
+	default:
+		fmt.Fprintf(&b, ": %d tokens cannot be had in time (%s)", e.Cost, e.Reason)
+	}
+	if e.RetryAfter > 0 {
+		fmt.Fprintf(&b, ", retry after %s", e.RetryAfter)
+	}
+	if e.Cause != nil {
+		fmt.Fprintf(&b, ": %v", e.Cause)
+	}
+	return b.String()
+}
+
+// Is makes errors.Is tell ErrThrottled or ErrClosed.
+func (e *Error) Is(target error) bool {
+	if e.Reason == ReasonClosed {
+		return target == ErrClosed
+	}
+	return target == ErrThrottled
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Cause }

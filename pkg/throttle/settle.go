@@ -1,0 +1,89 @@
+package throttle
+
+import "sync/atomic"
+
+// A page remembers which of a run of permits were settled, one bit for each token
+// that was granted in the run. A permit points at the page that covers its
+// position, so that settling twice is noticed without a lock and without
+// allocating for each permit; the garbage collector frees a page with the last
+// permit of its run.
+type page struct {
+	t     *Throttle
+	first int64 // position of the first unit covered
+	bits  [pageTokens / 64]atomic.Uint64
+}
+
+const pageTokens = 4096
+
+func newPage(t *Throttle, first int64) *page { return &page{t: t, first: first} }
+
+// index returns the bit for a position, and whether the page covers it. Two
+// permits are at least one token apart, so no two share a bit.
+func (p *page) index(pos int64) (int64, bool) {
+	i := (pos - p.first) >> p.t.scale.shift
+	return i, pos >= p.first && i < pageTokens
+}
+
+// cell returns the page that covers a position that was just drawn.
+func (t *Throttle) cell(pos int64) *page {
+	p := t.page.Load()
+	if _, ok := p.index(pos); ok {
+		return p
+	}
+	return t.turnPage(p, pos)
+}
+
+// turnPage makes a page that begins at pos. Which page covers a position does
+// not matter, because only one permit has that position.
+func (t *Throttle) turnPage(old *page, pos int64) *page {
+	p := newPage(t, pos)
+	if pos > old.first {
+		t.page.CompareAndSwap(old, p)
+	}
+	return p
+}
+
+// settle is called by Permit.Settle.
+func (p *page) settle(pos int64, n, used int) {
+	i, ok := p.index(pos)
+	if !ok {
+		return
+	}
+	mask := uint64(1) << (i % 64)
+	if p.bits[i/64].Or(mask)&mask != 0 {
+		return // settled before
+	}
+	if used != n {
+		p.t.correct(pos, n, min(used, maxTokens))
+	}
+}
+
+// correct books the difference between what a permit drew and what was used.
+//
+// What was not used is credited only if at most one period's worth of tokens was
+// granted since the permit was drawn. Every credit can be granted again, so this
+// bounds what can be held back from one window and used in the next by one
+// period's worth, whatever the calls do.
+func (t *Throttle) correct(pos int64, n, used int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := t.now()
+	if used > n {
+		debt := t.scale.units(used - n)
+		t.forfeited.Add(debt)
+		t.fence()
+		t.retime(now)
+		return
+	}
+	period := int64(float64(t.scale.units(t.limit.Max)) * float64(t.seg.lease.Share) / float64(WholeShare))
+	period = max(period, t.seg.capacity, t.scale.units(n))
+	if !t.seg.valid(now) || t.closed.Load() || t.granted.Load()-pos > period {
+		return
+	}
+	back := min(t.scale.units(n-used), t.seg.capacity-t.level(now))
+	if back > 0 {
+		t.credited += back
+		t.forfeited.Add(-back)
+		t.serve(now)
+	}
+}

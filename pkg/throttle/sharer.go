@@ -1,0 +1,50 @@
+package throttle
+
+import "time"
+
+// WholeShare is the share that stands for the whole limit. Shares are integers
+// of 1e-9 so that every store adds them up exactly.
+const WholeShare int64 = 1_000_000_000
+
+// A Lease is a share of the limit that is good until a time.
+type Lease struct {
+	// Share is the fraction of the limit in 1e-9: 0 to WholeShare.
+	Share int64
+	// Until is the local monotonic time at which the share is void if no later
+	// lease has come; nothing is granted at or after it. The zero Time means
+	// that the lease does not end.
+	Until time.Time
+	// Reason says why Share is 0, or what will be the reason once the lease has
+	// run out. ReasonNoShare when empty.
+	Reason Reason
+	// Degraded marks a share that is used without the store's consent, by the
+	// policy for a lost store.
+	Degraded bool
+}
+
+// A Sharer tells a Throttle which share of the limit it may use, and learns from
+// it what it would use. *consensus.Member is one. One Sharer serves one Throttle.
+type Sharer interface {
+	// Attach connects the Throttle. The sharer calls h.Lease with the share in
+	// force before Attach returns, and again at each change or renewal; a call
+	// with a smaller share has taken effect when it returns. It calls h.Demand
+	// when it is about to report. Calls do not overlap.
+	Attach(h Holder)
+
+	// Poke says that a caller waits or was refused for lack of share or tokens,
+	// so that the sharer can report it soon. It never blocks and may be called
+	// at any rate, from any goroutine.
+	Poke()
+}
+
+// A Holder is what a Sharer sees of a Throttle.
+type Holder interface {
+	// Lease puts a share in force, in place of the one before.
+	Lease(l Lease)
+
+	// Demand tells which fraction of the limit, in 1e-9, this processor would
+	// use if it could: what was used, waits and was refused over the window,
+	// plus debt. It is WholeShare when the processor ran short of tokens in the
+	// last half of the window. window is usually two sync intervals.
+	Demand(window time.Duration) int64
+}

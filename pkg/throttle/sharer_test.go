@@ -1,0 +1,142 @@
+package throttle
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A script is a Sharer whose leases the test hands out.
+type script struct {
+	first Lease
+	h     Holder
+	pokes atomic.Int64
+}
+
+func (s *script) Attach(h Holder) { s.h = h; h.Lease(s.first) }
+func (s *script) Poke()           { s.pokes.Add(1) }
+
+// give puts a share in force that does not end.
+func (s *script) give(share float64) { s.h.Lease(Lease{Share: fraction(share)}) }
+
+// lend puts a share in force for d.
+func (s *script) lend(share float64, d time.Duration) {
+	s.h.Lease(Lease{Share: fraction(share), Until: time.Now().Add(d)})
+}
+
+func fraction(share float64) int64 { return int64(share * float64(WholeShare)) }
+
+// scripted returns a Throttle with a share that does not end.
+func scripted(t testing.TB, l Limit, share float64, opts ...Option) (*Throttle, *script) {
+	t.Helper()
+	s := &script{first: Lease{Share: fraction(share)}}
+	th, err := New(l, append(opts, WithSharer(s))...)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = th.Close() })
+	return th, s
+}
+
+// whole returns a Throttle that has the whole limit.
+func whole(t testing.TB, l Limit, opts ...Option) *Throttle {
+	t.Helper()
+	th, err := New(l, opts...)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = th.Close() })
+	return th
+}
+
+// drain takes single tokens until there are none.
+func drain(th *Throttle) (n int) {
+	for {
+		if _, ok := th.TryAcquire(1); !ok {
+			return n
+		}
+		n++
+	}
+}
+
+// A result is how one waiting call ended.
+type result struct {
+	permit Permit
+	err    error
+	at     time.Time
+}
+
+// A call is one Acquire under way in a goroutine of its own.
+type call struct {
+	cancel context.CancelFunc
+	done   chan result
+}
+
+// begin calls Acquire in a goroutine, and returns once it waits or has ended.
+// A timeout of 0 is none.
+func begin(th *Throttle, n int, timeout time.Duration) *call {
+	return beginWith(th.Acquire, n, timeout)
+}
+
+func beginUpTo(th *Throttle, n int, timeout time.Duration) *call {
+	return beginWith(th.AcquireUpTo, n, timeout)
+}
+
+func beginWith(acquire func(context.Context, int) (Permit, error), n int, timeout time.Duration) *call {
+	ctx, cancel := context.WithCancel(context.Background())
+	if timeout > 0 {
+		ctx, cancel = context.WithTimeout(context.Background(), timeout)
+	}
+	c := &call{cancel: cancel, done: make(chan result, 1)}
+	go func() {
+		defer cancel()
+		p, err := acquire(ctx, n)
+		c.done <- result{p, err, time.Now()}
+	}()
+	synctest.Wait()
+	return c
+}
+
+// waits tells whether the call is still under way.
+func (c *call) waits() bool {
+	synctest.Wait()
+	return len(c.done) == 0
+}
+
+// end returns how the call ended, which must have happened by now.
+func (c *call) end(t testing.TB) result {
+	t.Helper()
+	require.False(t, c.waits(), "the call still waits")
+	return <-c.done
+}
+
+// throttled returns the *Error of a refused call.
+func throttled(t testing.TB, err error) *Error {
+	t.Helper()
+	var e *Error
+	require.ErrorAs(t, err, &e)
+	return e
+}
+
+// sound checks the invariants that hold whenever nobody is inside a call.
+func sound(t testing.TB, th *Throttle) {
+	t.Helper()
+	th.mu.Lock()
+	defer th.mu.Unlock()
+	var units int64
+	n := 0
+	for w := th.queue.first; w != nil; w = w.next {
+		require.True(t, w.queued)
+		units += w.units
+		n++
+	}
+	require.Equal(t, n, th.queue.len, "length of the queue")
+	require.Equal(t, units, th.queue.units, "units in the queue")
+	if first := th.queue.first; first != nil {
+		require.LessOrEqual(t, th.queue.collected, first.units-th.scale.units(1), "collected leaves one token to draw")
+	} else {
+		require.Zero(t, th.queue.collected, "nobody waits, nothing is collected")
+	}
+	open := th.queue.empty() && !th.closed.Load()
+	require.Equal(t, open, th.gate.Load() == th.seg, "the gate is open exactly when nobody waits")
+}

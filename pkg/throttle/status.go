@@ -1,0 +1,94 @@
+package throttle
+
+import (
+	"cmp"
+	"time"
+)
+
+// A Status is what a Throttle is doing at one moment.
+type Status struct {
+	// Name is the limit's name, Limit the limit with its defaults filled in.
+	Name  string
+	Limit Limit
+	// Lease is the share in force; Rate what it earns, in tokens per second.
+	Lease Lease
+	Rate  float64
+	// Tokens is what is at hand; below 0 it is debt.
+	Tokens float64
+	// Waiting counts the callers in the queue.
+	Waiting int
+	// Granted, Returned and Refused count tokens since the Throttle was made.
+	Granted, Returned, Refused int64
+	// Closed tells that nothing is granted any more.
+	Closed bool
+}
+
+// Status returns what the Throttle is doing.
+func (t *Throttle) Status() Status {
+	st := Status{Name: t.name, Limit: t.limit, Closed: t.closed.Load()}
+	if t.limit.Max == 0 {
+		st.Lease.Share = WholeShare
+		return st
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := t.now()
+	st.Lease = t.seg.lease
+	if t.seg.valid(now) {
+		st.Rate = float64(t.seg.rate) / (1 << 32) / float64(int64(1)<<t.scale.shift) * 1e9
+	} else {
+		st.Lease.Share = 0
+	}
+	st.Tokens = t.scale.tokens(min(t.level(now), t.seg.capacity))
+	st.Waiting = t.queue.len
+	st.Granted = (t.granted.Load() - t.fences - t.queue.collected) >> t.scale.shift
+	st.Returned = t.credited >> t.scale.shift
+	st.Refused = t.refused.Load()
+	return st
+}
+
+// Throttling says that callers are held back at this moment.
+type Throttling struct {
+	Reason Reason
+	// Limit names the limit.
+	Limit string
+	// Waiting counts the callers in the queue.
+	Waiting int
+	// RetryAfter is when a draw of one token could be granted as things stand; 0
+	// when that is not known.
+	RetryAfter time.Duration
+}
+
+// Throttled tells whether a draw of one token would have to wait, and why.
+func (t *Throttle) Throttled() (Throttling, bool) {
+	if t.closed.Load() {
+		return Throttling{Reason: ReasonClosed, Limit: t.name}, true
+	}
+	if t.limit.Max == 0 {
+		return Throttling{}, false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := t.now()
+	th := Throttling{Reason: t.reason(now), Limit: t.name, Waiting: t.queue.len}
+	wait, ok := t.due(now, t.queue.units+t.scale.units(1))
+	if ok && wait == 0 && t.queue.empty() {
+		return Throttling{}, false
+	}
+	th.RetryAfter = wait
+	return th, true
+}
+
+// reason says what holds a draw back at now. t.mu is held.
+func (t *Throttle) reason(now int64) Reason {
+	switch {
+	case t.closed.Load():
+		return ReasonClosed
+	case t.seg.valid(now):
+		return ReasonLimit
+	case t.seg.lease.Share > 0:
+		return cmp.Or(t.seg.lease.Reason, ReasonStoreLost) // the lease ran out
+	default:
+		return cmp.Or(t.seg.lease.Reason, ReasonNoShare)
+	}
+}

@@ -1,0 +1,263 @@
+package throttle
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A Throttle grants tokens at one processor's share of a limit. It is a Limiter.
+// All methods may be called from any number of goroutines at once.
+type Throttle struct {
+	limit  Limit
+	scale  scale
+	name   string
+	sharer Sharer
+	base   time.Time // origin of all times here; monotonic
+	// onClose runs once, in order, when the Throttle is closed.
+	onClose []func(context.Context) error
+
+	// The draw reads gate, forfeited and granted, and swaps granted. gate is the
+	// present segment, or a segment that is over while callers wait in the queue.
+	gate      atomic.Pointer[segment]
+	page      atomic.Pointer[page]
+	_         [64]byte // the words below change with every draw
+	granted   atomic.Int64
+	forfeited atomic.Int64
+	_         [64]byte
+	refused   atomic.Int64 // tokens refused since the beginning
+	shortAt   atomic.Int64 // when a caller was refused or made to wait last
+	closed    atomic.Bool
+
+	mu       sync.Mutex
+	now      func() int64 // nanoseconds since base
+	seg      *segment     // the present segment
+	queue    queue
+	timer    *time.Timer
+	credited int64 // units given back since the beginning
+	fences   int64 // units that fence has added to granted
+	usage    usageLog
+}
+
+var (
+	_ Limiter = (*Throttle)(nil)
+	_ Holder  = (*Throttle)(nil)
+)
+
+// An Option sets one thing of a Throttle.
+type Option func(*Throttle)
+
+// WithSharer makes the Throttle use the share of the limit that s leases to it.
+// Without it the Throttle uses the whole limit.
+func WithSharer(s Sharer) Option { return func(t *Throttle) { t.sharer = s } }
+
+// WithName names the limit in errors and status.
+func WithName(name string) Option { return func(t *Throttle) { t.name = name } }
+
+// OnClose adds something to do when the Throttle is closed, after it has stopped
+// granting and its waiters have failed: leaving the pool, closing the store.
+// f gets a context that ends five seconds after Close began.
+func OnClose(f func(context.Context) error) Option {
+	return func(t *Throttle) { t.onClose = append(t.onClose, f) }
+}
+
+// New returns a Throttle for a limit. A limit with Max 0 never refuses and never
+// waits. The error names every field of the limit that is out of bounds.
+func New(limit Limit, opts ...Option) (*Throttle, error) {
+	if err := limit.Validate(); err != nil {
+		return nil, err
+	}
+	t := &Throttle{limit: limit.withDefaults(), base: time.Now()}
+	t.now = func() int64 { return int64(time.Since(t.base)) }
+	for _, opt := range opts {
+		opt(t)
+	}
+	if limit.Max == 0 {
+		return t, nil
+	}
+	t.scale = newScale(t.limit)
+	t.shortAt.Store(-never)
+	t.seg = newSegment(t.limit, t.scale, Lease{Reason: ReasonNoShare}, 0, 0, 0)
+	t.gate.Store(t.seg)
+	t.page.Store(newPage(t, 0))
+	t.timer = time.AfterFunc(never, t.onTimer)
+	if t.sharer != nil {
+		t.sharer.Attach(t)
+	} else {
+		t.Lease(Lease{Share: WholeShare})
+	}
+	return t, nil
+}
+
+// Limit returns the limit with its defaults filled in.
+func (t *Throttle) Limit() Limit { return t.limit }
+
+// Unlimited tells whether the Throttle has no limit at all.
+func (t *Throttle) Unlimited() bool { return t.limit.Max == 0 }
+
+// TryAcquire takes n tokens if they are at hand and nobody waits. It never waits;
+// when it succeeds it takes no lock and allocates nothing.
+func (t *Throttle) TryAcquire(n int) (Permit, bool) {
+	if n <= 0 || t.limit.Max == 0 {
+		return Permit{n: max(n, 0)}, !t.closed.Load()
+	}
+	now := int64(time.Since(t.base))
+	if n <= maxTokens {
+		if pos, ok := t.draw(int64(n)<<t.scale.shift, now); ok {
+			return Permit{n: n, pos: pos, by: t.cell(pos)}, true
+		}
+	}
+	t.short(n, now)
+	return Permit{}, false
+}
+
+// draw takes units if they are at hand at now, and returns the position of the
+// draw in the total of all grants.
+//
+// Order matters: granted is read before everything else, and every change of the
+// segment or of forfeited that could let a draw take too much ends with a change
+// of granted. So a draw that saw anything older fails to swap.
+func (t *Throttle) draw(units, now int64) (pos int64, ok bool) {
+	for {
+		granted := t.granted.Load()
+		s := t.gate.Load()
+		if now >= s.until {
+			return 0, false
+		}
+		if now < s.start {
+			now = int64(time.Since(t.base)) // the segment is newer than the clock reading
+		}
+		forfeited := t.forfeited.Load()
+		level := s.at(now) - forfeited - granted
+		if over := level - s.capacity; over > 0 {
+			if !t.forfeited.CompareAndSwap(forfeited, forfeited+over) {
+				continue
+			}
+			level = s.capacity
+		}
+		if level < units {
+			return 0, false
+		}
+		if t.granted.CompareAndSwap(granted, granted+units) {
+			return granted, true
+		}
+	}
+}
+
+// short notes that a caller was refused n tokens or has to wait for them, and
+// tells the sharer, at most once in ten milliseconds.
+func (t *Throttle) short(n int, now int64) {
+	t.refused.Add(min(int64(n), int64(t.limit.maxCost())))
+	t.noteShort(now)
+}
+
+func (t *Throttle) noteShort(now int64) {
+	last := t.shortAt.Load()
+	if now-last < int64(10*time.Millisecond) && last >= 0 || !t.shortAt.CompareAndSwap(last, now) {
+		return
+	}
+	if t.sharer != nil {
+		t.sharer.Poke()
+	}
+}
+
+// fence makes every draw fail that has read anything before this moment.
+// t.mu is held.
+func (t *Throttle) fence() {
+	t.fences++
+	t.granted.Add(1)
+	t.forfeited.Add(-1)
+}
+
+// Lease puts a share in force in place of the one before. It is called by the
+// sharer; see Holder. When it returns no draw uses the old share any more.
+func (t *Throttle) Lease(l Lease) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed.Load() || t.limit.Max == 0 {
+		return
+	}
+	now, old := t.now(), t.seg
+	until := int64(never)
+	if !l.Until.IsZero() {
+		until = int64(l.Until.Sub(t.base))
+	}
+	l.Share = min(max(l.Share, 0), WholeShare)
+	t.seg = newSegment(t.limit, t.scale, l, now, until, old.by(now))
+	t.publish()
+
+	room := t.seg.capacity
+	if !old.valid(now) || l.Share == 0 {
+		room = 0              // a processor whose share had ended starts empty
+		t.queue.collected = 0 // so does a draw that was collecting
+	}
+	t.trim(now, room)
+	t.fence()
+	if l.Share != old.lease.Share || !old.valid(now) {
+		t.retime(now)
+	}
+	t.serve(now)
+}
+
+// level is what the bucket holds at now, below 0 for debt. t.mu is held; draws
+// may lower it at any moment while the gate is open.
+func (t *Throttle) level(now int64) int64 {
+	return t.seg.by(now) - t.forfeited.Load() - t.granted.Load()
+}
+
+// publish opens the gate to draws when nobody waits and shuts it otherwise.
+// t.mu is held.
+func (t *Throttle) publish() {
+	if t.queue.empty() && !t.closed.Load() {
+		t.gate.Store(t.seg)
+		return
+	}
+	t.gate.Store(&segment{})
+}
+
+// trim forfeits what the bucket holds above room at now. t.mu is held.
+func (t *Throttle) trim(now, room int64) {
+	for {
+		forfeited := t.forfeited.Load()
+		over := t.seg.by(now) - forfeited - t.granted.Load() - room
+		if over <= 0 || t.forfeited.CompareAndSwap(forfeited, forfeited+over) {
+			return
+		}
+	}
+}
+
+// closeTimeout bounds what Close does after the waiters have failed.
+const closeTimeout = 5 * time.Second
+
+// Close stops granting, fails everyone who waits with ErrClosed, and then runs
+// what OnClose added, for at most five seconds. Call it when nothing draws any
+// more: after the server has stopped. Calling it again does nothing.
+func (t *Throttle) Close() error {
+	t.mu.Lock()
+	if t.closed.Swap(true) {
+		t.mu.Unlock()
+		return nil
+	}
+	if t.limit.Max > 0 {
+		t.publish()
+		t.fence()
+		t.timer.Stop()
+		t.failAll()
+	}
+	t.mu.Unlock()
+
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	var errs []error
+	for _, f := range t.onClose {
+		errs = append(errs, f(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// refusal returns the error for a draw of n tokens.
+func (t *Throttle) refusal(r Reason, n int, retry time.Duration) *Error {
+	return &Error{Reason: r, Limit: t.name, Cost: n, RetryAfter: retry}
+}

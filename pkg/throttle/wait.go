@@ -1,0 +1,216 @@
+package throttle
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Acquire waits until n tokens are granted; see Limiter. Without a share it
+// waits for one. A draw larger than the bucket is granted when all its tokens
+// have accrued, and nothing else is granted meanwhile.
+//
+// Errors: *Error with ReasonTooLarge when n is above Max and above Burst;
+// ErrThrottled at once when the deadline is too near; an error that is both
+// ErrThrottled and context.DeadlineExceeded when the deadline passed in the
+// queue; ErrClosed; the cause of ctx when it was cancelled.
+func (t *Throttle) Acquire(ctx context.Context, n int) (Permit, error) {
+	return t.acquire(ctx, n, false)
+}
+
+// AcquireUpTo waits until at least one token is granted and takes as many as are
+// at hand, at most n; see Limiter. Errors as Acquire.
+func (t *Throttle) AcquireUpTo(ctx context.Context, n int) (Permit, error) {
+	return t.acquire(ctx, n, true)
+}
+
+func (t *Throttle) acquire(ctx context.Context, n int, upTo bool) (Permit, error) {
+	if ctx.Err() != nil {
+		return Permit{}, context.Cause(ctx)
+	}
+	if n <= 0 || t.limit.Max == 0 {
+		if t.closed.Load() {
+			return Permit{}, t.refusal(ReasonClosed, n, 0)
+		}
+		return Permit{n: max(n, 0)}, nil
+	}
+	if n > t.limit.maxCost() && !upTo {
+		return Permit{}, t.refusal(ReasonTooLarge, n, 0)
+	}
+	if !upTo {
+		if pos, ok := t.draw(t.scale.units(n), int64(time.Since(t.base))); ok {
+			return Permit{n: n, pos: pos, by: t.cell(pos)}, nil
+		}
+	}
+	w := &waiter{n: min(n, t.limit.maxCost()), upTo: upTo, deadline: never, ready: make(chan struct{})}
+	w.units = t.scale.units(w.n)
+	if upTo {
+		w.units = t.scale.units(1)
+	}
+	if d, ok := ctx.Deadline(); ok {
+		w.deadline = int64(d.Sub(t.base))
+	}
+	if err := t.enqueue(w); err != nil {
+		return Permit{}, err
+	}
+	select {
+	case <-w.ready:
+	case <-ctx.Done():
+		t.giveUp(ctx, w)
+	}
+	return w.permit, w.err
+}
+
+// enqueue puts w into the queue, unless it is served at once or its deadline is
+// known to come too early.
+func (t *Throttle) enqueue(w *waiter) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed.Load() {
+		return t.refusal(ReasonClosed, w.n, 0)
+	}
+	now := t.now()
+	if wait, ok := t.due(now, t.queue.units+w.units); ok && wait > time.Duration(w.deadline-now) {
+		t.short(w.n, now)
+		return t.refusal(ReasonLimit, w.n, wait)
+	}
+	t.queue.push(w)
+	t.publish() // nothing overtakes w from here on
+	t.serve(now)
+	if w.queued {
+		t.noteShort(now)
+	}
+	return nil
+}
+
+// giveUp takes w out of the queue because its context has ended, unless it was
+// served meanwhile: then the caller has its permit.
+func (t *Throttle) giveUp(ctx context.Context, w *waiter) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !w.queued {
+		return
+	}
+	now := t.now()
+	t.uncollect(now, t.queue.remove(w))
+	t.publish()
+	t.serve(now)
+	w.err = context.Cause(ctx)
+	if errors.Is(w.err, context.DeadlineExceeded) {
+		t.short(w.n, now)
+		e := t.refusal(t.reason(now), w.n, 0)
+		e.RetryAfter, _ = t.due(now, w.units)
+		e.Cause = w.err
+		w.err = e
+	}
+}
+
+// uncollect puts back what a waiter had collected that will not use it.
+func (t *Throttle) uncollect(now, units int64) {
+	if back := min(units, t.seg.capacity-t.level(now)); back > 0 && t.seg.valid(now) {
+		t.credited += back
+		t.forfeited.Add(-back)
+	}
+}
+
+// due returns how long it takes until units are there at the present share,
+// less what the bucket holds; ok is false while there is no share. t.mu is held.
+func (t *Throttle) due(now, units int64) (wait time.Duration, ok bool) {
+	if !t.seg.valid(now) {
+		return 0, false
+	}
+	held := min(t.level(now), t.seg.capacity) + t.queue.collected
+	return t.seg.wait(units - held)
+}
+
+// serve grants from the front of the queue what there is, opens the gate when
+// nobody waits any more, and sets the timer for the next. t.mu is held.
+func (t *Throttle) serve(now int64) {
+	if t.queue.empty() {
+		return
+	}
+	for w := t.queue.first; w != nil && t.seg.valid(now); w = t.queue.first {
+		t.trim(now, t.seg.capacity)
+		level := t.level(now)
+		need := w.units - t.queue.collected
+		if level < need {
+			if w.units > t.seg.capacity {
+				t.collect(min(level, need-t.scale.units(1)))
+			}
+			break
+		}
+		n := w.n
+		if w.upTo {
+			n = min(n, int(level>>t.scale.shift))
+			need = t.scale.units(n)
+		}
+		pos := t.granted.Add(need) - need
+		t.queue.remove(w)
+		w.permit = Permit{n: n, pos: pos, by: t.cell(pos)}
+		close(w.ready)
+	}
+	t.publish()
+	t.arm(now)
+}
+
+// collect draws units for the first waiter, which asks for more than the bucket
+// holds, so that they do not overflow.
+func (t *Throttle) collect(units int64) {
+	if units > 0 {
+		t.granted.Add(units)
+		t.queue.collected += units
+	}
+}
+
+// arm sets the timer for the moment at which the first waiter can be served, or
+// the bucket is full and must be collected from. t.mu is held.
+func (t *Throttle) arm(now int64) {
+	if t.queue.empty() {
+		t.timer.Stop()
+		return
+	}
+	if !t.seg.valid(now) {
+		return // the next lease serves the queue
+	}
+	need := min(t.queue.first.units-t.queue.collected, max(t.seg.capacity/2, t.scale.units(1)))
+	if wait, ok := t.seg.wait(need - t.level(now)); ok {
+		t.timer.Reset(wait)
+	}
+}
+
+func (t *Throttle) onTimer() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.serve(t.now())
+}
+
+// retime fails the waiters that cannot be served before their deadlines at the
+// share that is in force now. t.mu is held.
+func (t *Throttle) retime(now int64) {
+	var ahead int64
+	for w := t.queue.first; w != nil; {
+		next := w.next
+		wait, ok := t.due(now, ahead+w.units)
+		if ok && wait > time.Duration(w.deadline-now) {
+			t.short(w.n, now)
+			t.fail(w, now, t.refusal(ReasonLimit, w.n, wait))
+		} else {
+			ahead += w.units
+		}
+		w = next
+	}
+}
+
+// fail takes w out of the queue with an error.
+func (t *Throttle) fail(w *waiter, now int64, err error) {
+	t.uncollect(now, t.queue.remove(w))
+	w.err = err
+	close(w.ready)
+}
+
+func (t *Throttle) failAll() {
+	now := t.now()
+	for w := t.queue.first; w != nil; w = t.queue.first {
+		t.fail(w, now, t.refusal(ReasonClosed, w.n, 0))
+	}
+}
