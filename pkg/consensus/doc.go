@@ -1,0 +1,138 @@
+// Package consensus divides one limit among the processors of a pool, so that
+// the shares in use never add up to more than the whole, whatever happens to
+// processors, network and store.
+//
+// # Words
+//
+// A pool is the processors that share a limit. A processor has an ID and an
+// incarnation: a restart under the same ID is another incarnation. A share is
+// the fraction of the limit that a processor may use; its claim is the share
+// that the store has on record for it; its lease is how long a share is good for
+// without another sync. The pool size is the number that a processor divides by;
+// there is consensus (AGREE) when every live processor reports the same pool
+// size and it equals their number, else DISAGREE with the largest.
+//
+// # What is guaranteed
+//
+// At every instant the sum of all shares in use is at most one, while processors
+// join, leave, crash, restart under the same ID, stall, are cut off, while
+// packets are lost, late, repeated and reordered, and while the store restarts
+// empty, fails over to an older copy, or its clock jumps. With StoreLoss Stop it
+// holds without exception; with Degrade (the default) it holds while the store is
+// down for all, and while k of n processors alone are cut off the pool may use
+// up to 1 + k/n.
+//
+// It rests on: clocks that run at most 8.33 % fast or slow (chrony's default
+// limit); store clocks that jump beyond the clamp at most once per removal time
+// without being noticed; a suspended machine whose wall clock runs on. It does
+// not cover a permit that a thread holds between the check and the call.
+//
+// # Who decides what
+//
+// The store enforces safety in one atomic step; the processors decide policy.
+// Record.Sync is the store's step as a pure function, Processor the processor's
+// side. Both are without clock, I/O and goroutines, so that the simulation runs
+// the very code that is shipped. Member is the thin shell around a Processor;
+// the stores are shells around Record.Sync, or do the same in their own language
+// and are compared with it.
+//
+// # The record
+//
+// One record per pool: identity of the server that wrote it, revision, logical
+// clock, freeze, the pool's lease, and rows keyed by ID and incarnation with an
+// entry for each tag: claim, share in use, share answered, demand, pool size. A
+// row outlives what it describes by one removal time: a replaced incarnation gets
+// no more answers, but its process may still draw; a processor that left leaves a
+// tombstone, because its packets may still arrive. The record itself is never
+// deleted by the protocol.
+//
+// # One sync at the store
+//
+// The request says who asks (ID, incarnation, sequence number, a nonce drawn for
+// this request alone), what the sender remembers (number, nonce and logical time
+// of the answer taken last, newest revision seen), and for each tag the share in
+// use, the share wanted, the demand and the pool size.
+//
+//  1. Clock. The logical clock follows the store's, never backwards, and by no
+//     more than the clamp (a quarter of a lease) at once. After one jump beyond
+//     the clamp, further jumps within a removal time count as no time.
+//  2. Late, repeated, replaced, cloned. A request older than the newest recorded
+//     is late and changes nothing. The same number and nonce is a repeat and gets
+//     the same shares. The same number with another nonce, or one that remembers
+//     an answer other than the last two possible, comes from a clone: the
+//     incarnation is closed, its claim stays until removal, and both processes go
+//     on under new incarnations. A new incarnation closes the older ones of its ID.
+//  3. Removal of rows that were silent for longer than the removal time (one and
+//     a half leases), with their claims.
+//  4. Memory. A new record, another server identity, a record older than a
+//     revision that the sender has seen, or a row that is missing or older than
+//     the sender's last answer, though it cannot have been removed since: the
+//     store has forgotten something. It freezes for one removal time of the
+//     longest lease that a processor may have, and the revision rises above both.
+//     A memory store does not freeze: its processors die with it. Nor does a store
+//     that knows that the pool is new (see At.KnownNew).
+//  5. Facts first. The share in use is recorded as the claim, even when the total
+//     is above one.
+//  6. Room. For each tag, room = 1 - every other claim, the sender's own other tags
+//     included, never below 0. Frozen: answer = min(in use, room), else
+//     min(wanted, room). Claim = max(in use, answer): a lower share counts only
+//     once it is reported as in use.
+//  7. Answer. Shares, roster, consensus, logical time, revision, the pool's lease.
+//
+// A store that learns the time of a write only afterwards (JetStream) lets the
+// next step stamp what this one recorded; see At.Deferred.
+//
+// # One sync at the processor
+//
+//   - Numbers rise, and only the answer to the newest request is taken. If the
+//     share that this request reported has lapsed since, nothing is renewed: the
+//     share is 0 and the next request follows at once.
+//   - The lease runs from the first send of the request, on the local monotonic
+//     clock. A watchdog compares wall and monotonic clock and voids the lease of a
+//     machine that was suspended.
+//   - A lower want takes effect at once and is reported at once; a higher one takes
+//     effect when granted. A reduction below 5 % waits unless somebody lacks room.
+//   - Without the share it wants, a processor asks again at the fast interval
+//     (a tenth of the interval) while others hold more than they should.
+//   - The pool's lease, in the answer, counts; a processor configured with another
+//     takes it over.
+//
+// Timing follows from the lease L alone (10 s by default): removal 1.5 L, clamp
+// L/4, interval L/10 stretched to at most L/4 so that a pool syncs at most a
+// hundred times a second. With clocks 8.33 % apart in the worst directions, a
+// lease is over after L x 1.0833/0.9167 + L/4 = 1.43 L on the store's clock,
+// before the row is removed at 1.5 L.
+//
+// # States of a processor
+//
+//	           answer with a share
+//	joining ─────────────────────────▶ holding ◀──────────────┐
+//	 ▲ ▲ │                              │  │ │                │ answer
+//	 │ │ │ another process              │  │ │ lease over,    │
+//	 │ │ │ has joined under             │  │ │ no answer      │
+//	 │ │ │ this ID                      │  │ └──────────▶ store_lost
+//	 │ │ ▼                              │  │              share 0, or degraded
+//	 │ replaced ◀───────────────────────┘  │
+//	 │   share 0 until the other is gone   │ Leave
+//	 │                                     ▼
+//	 └── cloned or removed: a new         left
+//	     incarnation from anywhere
+//
+// # What each failure does
+//
+//	failure                          what happens                               until all is used again
+//	processor leaves                 its claim is free at once                  one interval
+//	processor dies                   its claim stays on record                  removal + one interval
+//	restart under the same ID        the old claim stays until removal          removal + one interval
+//	processor stalled past its lease draws nothing when it goes on              its next answer
+//	machine suspended                lease voided by the watchdog               its next answer
+//	cloned machine                   incarnation closed, both start anew        removal; within one lease of the
+//	                                                                            cloning both may draw
+//	two processes with one ID        the newer wins, the older draws nothing    removal
+//	one processor cut off            lease ends; Stop: draws nothing,           its next answer
+//	                                 Degrade: min(last share, 1/live)
+//	store down, state kept           leases end; then as above                  first answer
+//	store wiped or failed over       holders keep their shares, none grows      removal of the longest lease
+//	store clock jumps                at most one clamp is lost from a lease     nothing to heal
+//	request lost, repeated, late     sequence numbers make it harmless          next sync
+package consensus

@@ -1,0 +1,303 @@
+package consensus
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	mathrand "math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// A Member is a processor in a pool: the loop that syncs with the store in the
+// background. It is a throttle.Sharer. All methods may be called from any
+// goroutine.
+type Member struct {
+	store Store
+	log   *slog.Logger
+	base  time.Time // origin of the processor's local time; monotonic
+	poke  chan struct{}
+	quit  chan struct{} // closed when Leave begins
+	done  chan struct{} // closed when the loop has ended
+
+	leave sync.Once
+
+	mu      sync.Mutex
+	p       *Processor
+	holder  throttle.Holder
+	pushed  throttle.Lease // the lease that the holder was given last
+	lastErr error
+	logged  time.Time // when a failure was logged last
+	// How far the wall clock was ahead of the monotonic one when the newest
+	// request was sent, and when the one was sent that the lease rests on.
+	sentOffset, offset time.Duration
+}
+
+var _ throttle.Sharer = (*Member)(nil)
+
+// Join makes this process a processor of a pool and returns at once: the share
+// is 0 until the store has answered, and while the store is away. ctx bounds Join
+// alone. The store stays the caller's: close it after Leave.
+//
+// Errors: *RequestError for a bad option or pool name; with WithFailFast that of
+// the first sync.
+func Join(ctx context.Context, s Store, pool string, opts ...Option) (*Member, error) {
+	o, err := newOptions(pool, opts)
+	if err != nil {
+		return nil, err
+	}
+	m := &Member{
+		store: s, log: o.log.With("pool", pool, "processor", o.cfg.ID), base: time.Now(),
+		poke: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
+		p: NewProcessor(o.cfg, rand.Text()),
+	}
+	m.offset = m.wallOffset()
+	if o.failFast {
+		if err := m.sync(ctx); err != nil {
+			return nil, fmt.Errorf("consensus: first sync of pool %q: %w", pool, err)
+		}
+	}
+	go m.run()
+	return m, nil
+}
+
+// View returns how this processor sees its pool.
+func (m *Member) View() View {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	v := m.p.View(m.now())
+	v.LastError = m.lastErr
+	return v
+}
+
+// Attach connects the Throttle that uses the share. Call it once.
+func (m *Member) Attach(h throttle.Holder) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.holder = h
+	m.pushed = m.lease(m.now())
+	h.Lease(m.pushed)
+}
+
+// Poke says that a caller waits or was refused: the next sync may come sooner.
+func (m *Member) Poke() {
+	select {
+	case m.poke <- struct{}{}:
+	default:
+	}
+}
+
+// Leave ends the share at once and tells the store, so that the others can have
+// it. Call it after everything that draws has stopped: numaflow-go goes on
+// handling messages for up to 15 s after SIGTERM. The store is told until ctx
+// ends, and that error returned; the claim then falls to the others one removal
+// time later. Calling it again returns nil at once.
+func (m *Member) Leave(ctx context.Context) error {
+	var err error
+	m.leave.Do(func() {
+		close(m.quit)
+		<-m.done
+		m.mu.Lock()
+		req := m.p.Leave(m.now())
+		m.push()
+		m.mu.Unlock()
+		if err = m.tellLeave(ctx, req); err != nil {
+			err = fmt.Errorf("consensus: leaving pool %q: %w", req.Pool, err)
+		}
+	})
+	return err
+}
+
+func (m *Member) tellLeave(ctx context.Context, req Leave) error {
+	for {
+		attempt, cancel := context.WithTimeout(ctx, SyncTimeout(MinLease))
+		err := m.store.Leave(attempt, req)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(context.Cause(ctx), err)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// watchEvery is how often the loop looks whether the machine was suspended.
+const watchEvery = 100 * time.Millisecond
+
+// run is the background loop: one sync at a time, sent when the processor says
+// that it is due. A sync runs beside the loop, so that a lease that ends while
+// the store hangs is noticed in time.
+func (m *Member) run() {
+	defer close(m.done)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	answered := make(chan struct{}, 1)
+	syncing := false
+	spread := mathrand.Float64() //nolint:gosec // spreads load, guards nothing
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-m.quit:
+			cancel()
+			if syncing {
+				<-answered
+			}
+			return
+		case <-answered:
+			syncing = false
+			spread = mathrand.Float64() //nolint:gosec // as above
+		case <-m.poke:
+			m.mu.Lock()
+			m.p.Poke(m.now())
+			m.mu.Unlock()
+		case <-timer.C:
+		}
+		wait := m.turn(spread, syncing)
+		if wait <= 0 && !syncing {
+			syncing = true
+			go func() {
+				_ = m.sync(ctx) // logged and kept for View
+				answered <- struct{}{}
+			}()
+			wait = watchEvery
+		}
+		timer.Reset(max(wait, time.Millisecond))
+	}
+}
+
+// turn brings the processor up to the present and returns the time to the next
+// thing to do.
+func (m *Member) turn(spread float64, syncing bool) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.now()
+	// The wall clock runs on while a machine is suspended, the monotonic one does
+	// not: the lease is older than it looks.
+	if drift := m.wallOffset() - m.offset; drift > m.p.lease/20 {
+		m.p.Void(now)
+		m.offset += drift
+	}
+	m.p.Tick(now)
+	m.push()
+	wait := min(watchEvery, m.p.Next(now, spread)-now)
+	if left := m.p.Until() - now; left > 0 {
+		wait = min(wait, left)
+	}
+	if syncing {
+		wait = max(wait, time.Millisecond)
+	}
+	return wait
+}
+
+// sync does one sync.
+func (m *Member) sync(ctx context.Context) error {
+	req, timeout := m.request()
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	ans, err := m.store.Sync(ctx, req)
+
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before := m.p.state
+	if err != nil {
+		m.p.Failed(m.now(), req.Seq)
+	} else {
+		err = m.p.Take(m.now(), ans, rand.Text())
+	}
+	if err == nil {
+		m.offset = m.sentOffset
+	}
+	m.push()
+	m.report(before, err)
+	return err
+}
+
+// request asks the holder for its demand and the processor for the next request.
+func (m *Member) request() (Request, time.Duration) {
+	m.mu.Lock()
+	h, window := m.holder, 2*m.p.interval()
+	m.mu.Unlock()
+	demand := Whole
+	if h != nil {
+		demand = Share(h.Demand(window))
+	}
+	var nonce [8]byte
+	_, _ = rand.Read(nonce[:]) // never fails
+
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.sentOffset = m.wallOffset()
+	req := m.p.Request(m.now(), binary.NativeEndian.Uint64(nonce[:]), demand)
+	m.push() // a lower share is in force before the store hears of it
+	return req, SyncTimeout(m.p.lease)
+}
+
+// push gives the holder the lease in force if it differs from the last one.
+// m.mu is held.
+func (m *Member) push() {
+	l := m.lease(m.now())
+	if l == m.pushed {
+		return
+	}
+	m.pushed = l
+	if m.holder != nil {
+		m.holder.Lease(l)
+	}
+}
+
+// lease is the processor's share as the holder sees it. m.mu is held.
+func (m *Member) lease(now time.Duration) throttle.Lease {
+	l := throttle.Lease{Share: int64(m.p.Held(now)), Degraded: m.p.degraded, Reason: throttle.ReasonStoreLost}
+	if l.Share > 0 {
+		l.Until = m.base.Add(m.p.Until())
+	}
+	switch m.p.state {
+	case StateJoining:
+		l.Reason = throttle.ReasonNoShare
+	case StateHolding:
+		if l.Share == 0 {
+			l.Reason = throttle.ReasonNoShare
+		}
+	case StateReplaced:
+		l.Reason = throttle.ReasonReplaced
+	case StateLeft:
+		l.Reason = throttle.ReasonClosed
+	case StateLost:
+	}
+	return l
+}
+
+// report logs what an operator should know. m.mu is held.
+func (m *Member) report(before State, err error) {
+	m.lastErr = err
+	switch after := m.p.state; {
+	case err != nil && errors.Is(err, context.Canceled):
+	case err != nil && time.Since(m.logged) >= 5*time.Second:
+		m.logged = time.Now()
+		m.log.Warn("the pool's store does not answer",
+			"error", err, "failures", m.p.failures, "state", after, "degraded", m.p.degraded)
+	case after == before:
+	case after == StateReplaced:
+		m.log.Error("another process joined the pool under this processor's ID; this one draws nothing: give each its own ID")
+	case after == StateHolding && before == StateLost:
+		m.log.Info("the pool's store answers again", "share", m.p.held)
+	}
+}
+
+// now is the local monotonic time.
+func (m *Member) now() time.Duration { return time.Since(m.base) }
+
+// wallOffset is how far the wall clock is ahead of the monotonic one since m.base.
+func (m *Member) wallOffset() time.Duration {
+	now := time.Now()
+	return now.Round(0).Sub(m.base.Round(0)) - now.Sub(m.base)
+}

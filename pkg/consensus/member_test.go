@@ -1,0 +1,318 @@
+package consensus_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
+
+// A flaky is one processor's way to a store, which can be cut or made to hang.
+type flaky struct {
+	consensus.Store
+	cut, hang atomic.Bool
+	syncs     atomic.Int64
+}
+
+var errCut = errors.New("connection refused")
+
+func (f *flaky) Sync(ctx context.Context, r consensus.Request) (consensus.Answer, error) {
+	f.syncs.Add(1)
+	if f.hang.Load() {
+		<-ctx.Done()
+		return consensus.Answer{}, ctx.Err()
+	}
+	if f.cut.Load() {
+		return consensus.Answer{}, errCut
+	}
+	return f.Store.Sync(ctx, r)
+}
+
+func (f *flaky) Leave(ctx context.Context, l consensus.Leave) error {
+	if f.cut.Load() || f.hang.Load() {
+		return errCut
+	}
+	return f.Store.Leave(ctx, l)
+}
+
+// A node is one processor of a pool under test: member, throttle and load.
+type node struct {
+	m    *consensus.Member
+	th   *throttle.Throttle
+	link *flaky
+	used atomic.Int64
+	stop context.CancelFunc
+}
+
+func (n *node) share() float64 { return n.m.View().Share.Fraction() }
+
+// start joins a processor to the pool. workers is the number of callers that
+// draw as fast as they can.
+func start(t *testing.T, store consensus.Store, id string, workers int, opts ...consensus.Option) *node {
+	t.Helper()
+	n := &node{link: &flaky{Store: store}}
+	opts = append([]consensus.Option{consensus.WithID(id), consensus.WithLogger(quiet)}, opts...)
+	m, err := consensus.Join(t.Context(), n.link, "pool", opts...)
+	require.NoError(t, err)
+	n.m = m
+	n.th, err = throttle.New(throttle.Limit{Max: 1000}, throttle.WithSharer(m), throttle.OnClose(m.Leave))
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	n.stop = cancel
+	for range workers {
+		go func() {
+			for {
+				p, err := n.th.Acquire(ctx, 1)
+				if err != nil {
+					return
+				}
+				n.used.Add(int64(p.N()))
+			}
+		}()
+	}
+	t.Cleanup(func() {
+		cancel()
+		n.link.cut.Store(false)
+		n.link.hang.Store(false)
+		_ = n.th.Close()
+	})
+	return n
+}
+
+// pool starts n processors and gives them time to agree.
+func pool(t *testing.T, n, workers int, opts ...consensus.Option) (consensus.Store, []*node) {
+	t.Helper()
+	store := memstore.New()
+	nodes := make([]*node, n)
+	for i := range nodes {
+		nodes[i] = start(t, store, fmt.Sprintf("p%02d", i), workers, opts...)
+	}
+	time.Sleep(5 * time.Second)
+	return store, nodes
+}
+
+func sum(nodes []*node) (total float64) {
+	for _, n := range nodes {
+		total += n.share()
+	}
+	return total
+}
+
+// within polls in virtual time until ok, and returns how long it took.
+func within(t *testing.T, limit time.Duration, what string, ok func() bool) time.Duration {
+	t.Helper()
+	began := time.Now()
+	for !ok() {
+		require.LessOrEqual(t, time.Since(began), limit, what)
+		time.Sleep(10 * time.Millisecond)
+	}
+	return time.Since(began)
+}
+
+const interval = consensus.DefaultLease / 10
+
+func TestMemberAloneHasTheWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := start(t, memstore.New(), "a", 1)
+		within(t, interval, "the whole limit", func() bool { return n.share() == 1 })
+		time.Sleep(time.Minute)
+		require.InDelta(t, 60_000, n.used.Load(), 600)
+	})
+}
+
+func TestMembersShareEvenlyWhenAllAreBusy(t *testing.T) {
+	for _, policy := range []struct {
+		name string
+		p    consensus.Policy
+	}{{"even", consensus.Even}, {"fair", consensus.Fair}} {
+		t.Run(policy.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				_, nodes := pool(t, 4, 8, consensus.WithPolicy(policy.p))
+				for _, n := range nodes {
+					require.InDelta(t, 0.25, n.share(), 0.0125, n.m.View())
+					require.True(t, n.m.View().Agreed)
+					require.Equal(t, 4, n.m.View().PoolSize)
+					n.used.Store(0)
+				}
+				time.Sleep(30 * time.Second)
+				var used int64
+				for _, n := range nodes {
+					used += n.used.Load()
+				}
+				require.LessOrEqual(t, used, int64(30_000+100+4))
+				require.GreaterOrEqual(t, used, int64(29_700))
+			})
+		})
+	}
+}
+
+func TestMemberJoinsABusyPool(t *testing.T) {
+	for _, live := range []int{1, 3, 15} {
+		t.Run(fmt.Sprint(live), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store, nodes := pool(t, live, 8)
+				n := start(t, store, "new", 8)
+				fair := 1 / float64(live+1)
+				took := within(t, 2*interval, "0.95 of a fair share", func() bool { return n.share() >= 0.95*fair })
+				t.Log("a fair share after", took)
+				require.LessOrEqual(t, sum(append(nodes, n)), 1.0)
+			})
+		})
+	}
+}
+
+func TestMemberLeavesAndTheOthersUseItsShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, nodes := pool(t, 4, 8)
+		require.NoError(t, nodes[3].th.Close())
+		require.Zero(t, nodes[3].share())
+		took := within(t, interval+interval/5, "the whole limit in use", func() bool { return sum(nodes[:3]) >= 0.99 })
+		t.Log("in use after", took)
+	})
+}
+
+func TestMemberDiesAndTheOthersUseItsShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, nodes := pool(t, 4, 8, consensus.WithOnStoreLoss(consensus.Stop))
+		nodes[3].stop()
+		nodes[3].link.cut.Store(true)
+		limit := consensus.Removal(consensus.DefaultLease) + interval
+		took := within(t, limit, "the whole limit in use", func() bool { return sum(nodes[:3]) >= 0.99 })
+		t.Log("in use after", took)
+		require.GreaterOrEqual(t, took, consensus.DefaultLease, "while it may still draw its claim stays")
+		require.Zero(t, nodes[3].share())
+	})
+}
+
+func TestAllLoadOnOneOfSixteen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, nodes := pool(t, 16, 8)
+		for _, n := range nodes[1:] {
+			n.stop()
+		}
+		took := within(t, 3*time.Second, "0.95 of the limit on one", func() bool { return nodes[0].share() >= 0.95 })
+		t.Log("0.95 after", took)
+		nodes[0].used.Store(0)
+		time.Sleep(30 * time.Second)
+		require.GreaterOrEqual(t, nodes[0].used.Load(), int64(0.98*30_000))
+	})
+}
+
+func TestStoreLost(t *testing.T) {
+	t.Run("stop", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			_, nodes := pool(t, 2, 4, consensus.WithOnStoreLoss(consensus.Stop))
+			for _, n := range nodes {
+				n.link.cut.Store(true)
+			}
+			time.Sleep(consensus.DefaultLease)
+			for _, n := range nodes {
+				require.Zero(t, n.share())
+				require.Equal(t, consensus.StateLost, n.m.View().State)
+				require.ErrorIs(t, n.m.View().LastError, errCut)
+				th, throttled := n.th.Throttled()
+				require.True(t, throttled)
+				require.Equal(t, throttle.ReasonStoreLost, th.Reason)
+			}
+			for _, n := range nodes {
+				n.link.cut.Store(false)
+			}
+			within(t, 4*time.Second, "back in use", func() bool { return sum(nodes) >= 0.99 })
+		})
+	})
+	t.Run("degrade", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			_, nodes := pool(t, 2, 4)
+			for _, n := range nodes {
+				n.link.cut.Store(true)
+			}
+			time.Sleep(consensus.DefaultLease + time.Second)
+			for _, n := range nodes {
+				require.InDelta(t, 0.5, n.share(), 0.03)
+				require.True(t, n.m.View().Degraded)
+			}
+			time.Sleep(time.Hour)
+			require.Zero(t, sum(nodes), "a share without consent ends after an hour")
+		})
+	})
+	t.Run("hanging store", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			_, nodes := pool(t, 1, 1, consensus.WithOnStoreLoss(consensus.Stop))
+			nodes[0].link.hang.Store(true)
+			time.Sleep(consensus.DefaultLease)
+			require.Zero(t, nodes[0].share())
+			used := nodes[0].used.Load()
+			time.Sleep(time.Minute)
+			require.Equal(t, used, nodes[0].used.Load(), "nothing is granted without a lease")
+		})
+	})
+}
+
+func TestNewerProcessOfOneIDWins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		older := start(t, store, "same", 2)
+		time.Sleep(3 * time.Second)
+		require.Equal(t, 1.0, older.share())
+		newer := start(t, store, "same", 2)
+		within(t, 2*interval, "the older is told", func() bool { return older.m.View().State == consensus.StateReplaced })
+		require.Zero(t, older.share())
+		th, _ := older.th.Throttled()
+		require.Equal(t, throttle.ReasonReplaced, th.Reason)
+		within(t, consensus.Removal(consensus.DefaultLease)+interval, "the newer has it all", func() bool { return newer.share() == 1 })
+		require.Zero(t, older.share())
+
+		require.NoError(t, newer.th.Close())
+		within(t, 2*interval, "the older goes on when the newer has left", func() bool { return older.share() > 0 })
+	})
+}
+
+func TestOneSyncPerIntervalAtAnyRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, nodes := pool(t, 4, 16)
+		before := nodes[0].link.syncs.Load()
+		time.Sleep(100 * interval)
+		require.InDelta(t, 100, nodes[0].link.syncs.Load()-before, 12)
+	})
+}
+
+func TestJoinFailFast(t *testing.T) {
+	link := &flaky{Store: memstore.New()}
+	link.cut.Store(true)
+	_, err := consensus.Join(t.Context(), link, "pool", consensus.WithID("a"), consensus.WithFailFast())
+	require.ErrorIs(t, err, errCut)
+	require.ErrorContains(t, err, `pool "pool"`)
+}
+
+func TestJoinRefusesBadOptions(t *testing.T) {
+	for _, c := range []struct {
+		name, pool, want string
+		opts             []consensus.Option
+	}{
+		{"no pool", "", "Pool", nil},
+		{"short lease", "p", "Lease is 1s, allowed: 3s to 10s", []consensus.Option{consensus.WithLease(time.Second)}},
+		{"long lease", "p", "Lease is 1m0s", []consensus.Option{consensus.WithLease(time.Minute)}},
+		{"fraction of a millisecond", "p", "Lease", []consensus.Option{consensus.WithLease(3*time.Second + 1)}},
+		{"zero byte in the ID", "p", "ID", []consensus.Option{consensus.WithID("a\x00b")}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := consensus.Join(t.Context(), memstore.New(), c.pool, c.opts...)
+			var re *consensus.RequestError
+			require.ErrorAs(t, err, &re)
+			require.ErrorContains(t, err, c.want)
+		})
+	}
+}

@@ -1,0 +1,100 @@
+// Package memstore keeps pools in the memory of one process.
+//
+// It is the reference for every other store: one consensus.Record per pool, with
+// nothing around it but a lock. Use it for processors that live in one process,
+// and in tests.
+package memstore
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+// A Store is a consensus.Store in memory. Share one value between the members of
+// one process: two values know nothing of each other, so that each would give
+// out the whole limit. All methods may be called from any goroutine. They wait
+// for nothing but each other.
+//
+// A Store never freezes a pool. Its records end with the process, and so do all
+// processors that were promised anything by it.
+type Store struct {
+	now func() time.Time
+
+	mu    sync.Mutex
+	start time.Time // when the first step was taken
+	pools map[string]*consensus.Record
+}
+
+var _ consensus.Store = (*Store)(nil)
+
+// An Option changes how a Store works.
+type Option func(*Store)
+
+// WithClock sets where the Store reads the time. It may be called from several
+// goroutines, but never at once. Defaults to time.Now.
+func WithClock(now func() time.Time) Option { return func(s *Store) { s.now = now } }
+
+// New returns an empty Store.
+func New(opts ...Option) *Store {
+	s := &Store{now: time.Now, pools: map[string]*consensus.Record{}}
+	for _, opt := range opts {
+		opt(s)
+	}
+	return s
+}
+
+// Sync records what the request reports and answers it. The answer shares no
+// memory with the Store.
+// Errors: *consensus.RequestError for a malformed request, and the context's own
+// if that has ended before the call.
+func (s *Store) Sync(ctx context.Context, req consensus.Request) (consensus.Answer, error) {
+	if err := req.Validate(); err != nil {
+		return consensus.Answer{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return consensus.Answer{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	rec := s.pools[req.Pool]
+	if rec == nil {
+		rec = &consensus.Record{}
+		s.pools[req.Pool] = rec
+	}
+	ans, _ := rec.Sync(&req, s.at())
+	return ans, nil
+}
+
+// Leave frees the claims of one incarnation. Errors are those of Sync.
+func (s *Store) Leave(ctx context.Context, req consensus.Leave) error {
+	if err := req.Validate(); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if rec := s.pools[req.Pool]; rec != nil {
+		rec.Leave(&req, s.at())
+	}
+	return nil
+}
+
+// Close does nothing and returns nil: other members may still use the Store. Its
+// memory is freed when nobody refers to it any more.
+func (s *Store) Close() error { return nil }
+
+// at is the moment of a step. s.mu is held, so that the time of one step is never
+// before that of the last. Measured from the first one, it follows the monotonic
+// clock: a step of the wall clock is none of a store's that has no server.
+func (s *Store) at() consensus.At {
+	now := s.now()
+	if s.start.IsZero() {
+		s.start = now
+	}
+	return consensus.At{Now: s.start.Add(now.Sub(s.start)).UnixMicro()}
+}

@@ -1,0 +1,192 @@
+package natsstore
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	// Pools that live write far more often. What has expired starts frozen.
+	recordAge    = 7 * 24 * time.Hour
+	minRecordAge = 24 * time.Hour
+
+	// A replicated stream is made when its servers have elected a leader.
+	createTimeout = 3 * time.Second
+
+	retentionLimits = "limits"
+	discardNew      = "new"
+	storageFile     = "file"
+	persistAsync    = "async"
+)
+
+// streamConfig is a stream's configuration, as far as it matters here. A server
+// leaves out what it is too old to know.
+type streamConfig struct {
+	Name              string        `json:"name"`
+	Subjects          []string      `json:"subjects"`
+	Retention         string        `json:"retention"`
+	MaxConsumers      int           `json:"max_consumers"`
+	MaxMsgs           int64         `json:"max_msgs"`
+	MaxBytes          int64         `json:"max_bytes"`
+	MaxAge            time.Duration `json:"max_age"`
+	MaxMsgsPerSubject int64         `json:"max_msgs_per_subject"`
+	MaxMsgSize        int32         `json:"max_msg_size"`
+	Discard           string        `json:"discard"`
+	Storage           string        `json:"storage"`
+	Replicas          int           `json:"num_replicas"`
+	DenyDelete        bool          `json:"deny_delete"`
+	AllowRollup       bool          `json:"allow_rollup_hdrs"`
+
+	// Never asked for, only looked at in a bucket made by somebody else.
+	NoAck            bool            `json:"no_ack,omitempty"`
+	Sealed           bool            `json:"sealed,omitempty"`
+	DiscardNewPer    bool            `json:"discard_new_per_subject,omitempty"`
+	Mirror           json.RawMessage `json:"mirror,omitempty"`
+	Sources          json.RawMessage `json:"sources,omitempty"`
+	SubjectTransform json.RawMessage `json:"subject_transform,omitempty"`
+	PersistMode      string          `json:"persist_mode,omitempty"`
+	MsgCounter       bool            `json:"allow_msg_counter,omitempty"`
+}
+
+// streamInfo is what the stream's leader tells of it.
+type streamInfo struct {
+	apiReply
+	Config  streamConfig `json:"config"`
+	Created time.Time    `json:"created"`
+	State   struct {
+		LastSeq uint64 `json:"last_seq"`
+	} `json:"state"`
+	Cluster *struct {
+		Leader   string            `json:"leader"`
+		Replicas []json.RawMessage `json:"replicas"`
+	} `json:"cluster"`
+	// TimeStamp is told by 2.10 and later.
+	TimeStamp *time.Time `json:"ts"`
+}
+
+var errNoLeader = errors.New("its servers have no leader at the moment")
+
+// identity names this life of the bucket; see the package documentation.
+func (i *streamInfo) identity() (string, error) {
+	id := i.Created.UTC().Format(time.RFC3339Nano)
+	switch {
+	case i.Cluster == nil:
+		return id, nil
+	case i.Cluster.Leader == "":
+		return "", errNoLeader
+	default:
+		return id + " " + i.Cluster.Leader, nil
+	}
+}
+
+// checksTwice tells whether the server can be relied on to check the expected
+// sequence of a subject when it applies a write, too.
+func (i *streamInfo) checksTwice() bool {
+	replicated := i.Config.Replicas > 1 || i.Cluster != nil && len(i.Cluster.Replicas) > 0
+	return !replicated || i.TimeStamp != nil
+}
+
+// info asks the stream's leader for the stream's information.
+func (s *Store) info(ctx context.Context) (*streamInfo, error) {
+	var info streamInfo
+	if err := s.ask(ctx, callTimeout, s.api("STREAM.INFO"), nil, &info); err != nil {
+		return nil, err
+	}
+	return &info, s.check(&info.Config)
+}
+
+// create makes the bucket, or finds that somebody else has just done so.
+func (s *Store) create(ctx context.Context) (*streamInfo, error) {
+	replicas := []int{s.opts.replicas}
+	if s.opts.replicas == 0 {
+		// Only the server knows whether it is one of a cluster.
+		replicas = []int{clusterReplicas, 1}
+	}
+	var err error
+	for _, n := range replicas {
+		var info streamInfo
+		err = s.ask(ctx, createTimeout, s.api("STREAM.CREATE"), s.config(n), &info)
+		var api *apiError
+		switch {
+		case err == nil:
+			s.opts.log.Info("made the NATS bucket for the pools", "bucket", s.opts.bucket, "replicas", info.Config.Replicas)
+			return &info, s.check(&info.Config)
+		case !errors.As(err, &api):
+			return nil, err
+		case api.ErrCode == codeNameInUse:
+			return nil, errConflict // made meanwhile, with other settings
+		case api.ErrCode != codeNotClustered:
+			return nil, err
+		}
+	}
+	return nil, err
+}
+
+func (s *Store) config(replicas int) *streamConfig {
+	return &streamConfig{
+		Name: s.stream, Subjects: []string{s.subjects}, Retention: retentionLimits,
+		MaxConsumers: -1, MaxMsgs: -1, MaxMsgSize: -1, MaxMsgsPerSubject: 1,
+		MaxBytes: s.opts.maxBytes, MaxAge: recordAge,
+		// When the bucket is full, the pool that was silent for the longest time goes.
+		Discard: "old", Storage: storageFile, Replicas: replicas,
+		// As in every bucket, so that its tools work.
+		DenyDelete: true, AllowRollup: true,
+	}
+}
+
+// check returns an error for a bucket in which a pool cannot work, with all
+// reasons, and warns once about one that is not as this package would make it.
+func (s *Store) check(c *streamConfig) error {
+	var faults []string
+	fault := func(wrong bool, format string, args ...any) {
+		if wrong {
+			faults = append(faults, fmt.Sprintf(format, args...))
+		}
+	}
+	fault(!slices.Contains(c.Subjects, s.subjects), "its subjects are %q, must include %q", c.Subjects, s.subjects)
+	fault(c.Retention != retentionLimits, "its retention is %q, allowed: %q", c.Retention, retentionLimits)
+	fault(c.MaxAge != 0 && c.MaxAge < minRecordAge, "its max_age is %v, allowed: 0 or %v and more", c.MaxAge, minRecordAge)
+	fault(c.Discard == discardNew && c.DiscardNewPer, "it refuses updates (discard_new_per_subject)")
+	fault(c.Sealed, "it is sealed")
+	fault(c.NoAck, "it acknowledges no writes (no_ack)")
+	fault(c.PersistMode == persistAsync, "it acknowledges writes before they are kept (persist_mode async)")
+	fault(isSet(c.Mirror), "it is a mirror")
+	fault(isSet(c.Sources), "it copies other streams (sources)")
+	fault(isSet(c.SubjectTransform), "it changes subjects (subject_transform)")
+	fault(c.MsgCounter, "it keeps counters (allow_msg_counter)")
+	if len(faults) > 0 {
+		return fmt.Errorf("natsstore: the stream %s cannot keep pools: %s", s.stream, strings.Join(faults, "; "))
+	}
+	s.warnOnce(c)
+	return nil
+}
+
+func (s *Store) warnOnce(c *streamConfig) {
+	var odd []string
+	if c.Storage != storageFile {
+		odd = append(odd, "storage "+c.Storage+": a restart of the servers loses all pools")
+	}
+	if c.MaxMsgsPerSubject != 1 {
+		odd = append(odd, fmt.Sprintf("max_msgs_per_subject %d: old values are kept", c.MaxMsgsPerSubject))
+	}
+	if c.Replicas < s.opts.replicas {
+		odd = append(odd, fmt.Sprintf("%d replicas instead of %d", c.Replicas, s.opts.replicas))
+	}
+	if len(odd) > 0 && s.warned.CompareAndSwap(false, true) {
+		s.opts.log.Warn("the NATS bucket exists with other settings", "bucket", s.opts.bucket, "settings", odd)
+	}
+}
+
+// isSet tells whether a field holds more than nothing.
+func isSet(raw json.RawMessage) bool {
+	switch string(raw) {
+	case "", "null", "[]", "{}":
+		return false
+	}
+	return true
+}

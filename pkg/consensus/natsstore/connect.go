@@ -1,0 +1,36 @@
+package natsstore
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// ConnectOptions returns the options that suit a connection for a Store: connect
+// and reconnect for ever, notice a dead server within three seconds, and never
+// write again after a reconnect what was meant to be written before it. Options
+// that the caller appends override these. They include ErrorHandler with
+// slog.Default.
+func ConnectOptions() []nats.Option {
+	return []nats.Option{
+		nats.Timeout(time.Second),
+		nats.RetryOnFailedConnect(true),
+		nats.MaxReconnects(-1),
+		nats.ReconnectWait(200 * time.Millisecond),
+		nats.ReconnectJitter(100*time.Millisecond, 200*time.Millisecond),
+		nats.ReconnectBufSize(-1),
+		nats.PingInterval(time.Second),
+		nats.MaxPingsOutstanding(2),
+		ErrorHandler(slog.Default()),
+	}
+}
+
+// ErrorHandler logs what a server tells a connection and no caller: above all
+// missing permissions, which a caller sees as a timeout. The messages name
+// subjects, never credentials.
+func ErrorHandler(log *slog.Logger) nats.Option {
+	return nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+		log.Warn("the NATS server reported an error", "error", err)
+	})
+}

@@ -1,0 +1,67 @@
+// Package natsstore keeps pools in NATS JetStream, in a key-value bucket with one
+// key per pool. It needs nothing but compare-and-set, on NATS server 2.9 and
+// later, standalone or clustered, with any number of replicas.
+//
+// # One sync
+//
+// The record of a pool is one value (see consensus.Record). A sync reads the
+// pool's entry and the stream's information, both at once and both from the
+// stream's leader, never from a replica or a cache; applies Record.Sync; and
+// writes the value back on condition that nobody else has written since. If
+// somebody has, it waits for a random moment and starts again. That is three
+// messages to the server when nobody interferes. A request that changes nothing
+// (a repeat, or one that is refused) is answered without a write: what it is
+// answered with was recorded before.
+//
+// A write acknowledgement carries no time, so the server's time of a step is read
+// back with the entry by the next one (consensus.At.Deferred). A write that is
+// not acknowledged in time may have been done, or be done later: Sync returns an
+// error, and the sequence numbers of the next request make it harmless.
+//
+// All processors of a pool write one value. This is good for about a hundred
+// processors in a pool with one sync per second each; syncs are not combined.
+//
+// # Identity
+//
+// The identity of the server is the creation time of the stream and the name of
+// the server that leads it. A bucket that was deleted or lost, and a new leader,
+// therefore freeze the pools in it for one removal time of the longest lease. A
+// standalone server older than 2.10 tells no name: there a restart with the
+// same files goes unnoticed, unless it lost writes that a processor has seen.
+//
+// # The bucket
+//
+// The first sync makes the bucket if there is none: stream KV_<bucket>, file
+// storage, the newest value of each key only, a byte limit, three replicas where
+// the servers are a cluster. `nats kv` shows it. A record expires a week after
+// its last write; reading does not count as use, and every sync writes. The limit
+// drops the records that were not written for the longest time. A pool
+// whose record is gone starts as a new one, frozen.
+//
+// A bucket that exists is used as it is, provided that its settings let a pool
+// work; each sync reads them. What cannot work is an error: a history that
+// refuses updates, expiry of less than a day, a mirror, and so on.
+//
+// # Servers 2.9.0 to 2.9.25 with replicas
+//
+// Up to 2.9.20 a leader with replicas checks the expected sequence of a subject
+// against what it has applied, and not again when it applies the write, so that
+// two writers at once both succeed. To streams with replicas on servers that do
+// not show they are 2.10 or later, writes are therefore also conditional on the sequence of the
+// whole stream, which is checked when the write is applied. There, all pools of a bucket
+// compete with each other: give busy pools buckets of their own.
+//
+// # Permissions
+//
+// A user who may not do everything needs, with B for the bucket: publish to
+// $JS.API.STREAM.INFO.KV_B, $JS.API.STREAM.MSG.GET.KV_B and $KV.B.>, publish to
+// $JS.API.STREAM.CREATE.KV_B unless the bucket is there already, and subscribe to
+// _INBOX.> (or the inbox prefix of the connection). A missing permission shows as
+// a timeout: the server tells the connection's error handler and nobody else.
+//
+// # Keys
+//
+// The key of a pool is its name with every byte other than letters, digits, "-",
+// "_" and "/" written as "=" and two hexadecimal digits: ns/pipe/map stays as it
+// is. Names that become longer than 200 bytes are "==" and their SHA-256 in hexadecimal.
+package natsstore

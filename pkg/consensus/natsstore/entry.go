@@ -1,0 +1,143 @@
+package natsstore
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+// The headers of a write, and those that mark a deleted entry.
+const (
+	headerExpectStream  = "Nats-Expected-Stream"
+	headerExpectSubject = "Nats-Expected-Last-Subject-Sequence"
+	headerExpectLast    = "Nats-Expected-Last-Sequence"
+	headerOperation     = "KV-Operation"       // deleted by a user
+	headerMarker        = "Nats-Marker-Reason" // deleted by the server
+)
+
+// An entry is what the bucket holds for a key.
+type entry struct {
+	value   []byte // nil: nothing, or deleted
+	seq     uint64 // of the newest message, a marker of deletion included; 0: none
+	created time.Time
+}
+
+// micros is when the value was written, in microseconds since 1970; 0 without one.
+func (e *entry) micros() int64 {
+	if e.value == nil {
+		return 0
+	}
+	return max(e.created.UnixMicro(), 0)
+}
+
+type getRequest struct {
+	LastBySubject string `json:"last_by_subj"`
+}
+
+type getReply struct {
+	apiReply
+	Message *struct {
+		Seq    uint64    `json:"seq"`
+		Header []byte    `json:"hdrs"`
+		Data   []byte    `json:"data"`
+		Time   time.Time `json:"time"`
+	} `json:"message"`
+}
+
+type writeReply struct {
+	apiReply
+	Stream string `json:"stream"`
+	Seq    uint64 `json:"seq"`
+}
+
+// read asks the stream's leader for the stream's information and the entry at
+// once. Where only one of them finds the stream, it has just been made.
+func (s *Store) read(ctx context.Context, subject string) (*streamInfo, *entry, error) {
+	type told struct {
+		info *streamInfo
+		err  error
+	}
+	asked := make(chan told, 1)
+	go func() {
+		info, err := s.info(ctx)
+		asked <- told{info, err}
+	}()
+	e, err := s.get(ctx, subject)
+	got := <-asked
+	switch {
+	case got.err != nil:
+		return nil, nil, got.err
+	case is(err, codeStreamNotFound):
+		return nil, nil, errConflict
+	case err != nil:
+		return nil, nil, err
+	}
+	return got.info, e, nil
+}
+
+// get asks the stream's leader for the newest entry of a subject.
+func (s *Store) get(ctx context.Context, subject string) (*entry, error) {
+	var reply getReply
+	err := s.ask(ctx, callTimeout, s.api("STREAM.MSG.GET"), getRequest{subject}, &reply)
+	switch {
+	case is(err, codeNoMessage):
+		return &entry{}, nil
+	case err != nil:
+		return nil, err
+	case reply.Message == nil || reply.Message.Seq == 0:
+		return nil, fmt.Errorf("natsstore: %s: no message in the reply: %w", subject, consensus.ErrWrongAnswer)
+	}
+	m := reply.Message
+	deleted, err := isMarker(m.Header)
+	if err != nil {
+		return nil, fmt.Errorf("natsstore: %s: %w: %w", subject, consensus.ErrWrongAnswer, err)
+	}
+	if deleted {
+		return &entry{seq: m.Seq}, nil
+	}
+	// An empty value is somebody else's, not an absent one.
+	return &entry{value: append([]byte{}, m.Data...), seq: m.Seq, created: m.Time}, nil
+}
+
+// isMarker tells whether an entry with these headers says that the value is deleted.
+func isMarker(header []byte) (bool, error) {
+	if len(header) == 0 {
+		return false, nil
+	}
+	h, err := nats.DecodeHeadersMsg(header)
+	if err != nil {
+		return false, err
+	}
+	return h.Get(headerOperation) != "" && h.Get(headerOperation) != "PUT" || h.Get(headerMarker) != "", nil
+}
+
+// write writes the value if the newest message of the subject is the one that was
+// read, else it returns errConflict.
+func (s *Store) write(ctx context.Context, subject string, value []byte, seq uint64, info *streamInfo) error {
+	msg := nats.NewMsg(subject)
+	msg.Data = value
+	msg.Header.Set(headerExpectStream, s.stream)
+	msg.Header.Set(headerExpectSubject, strconv.FormatUint(seq, 10))
+	if !info.checksTwice() {
+		// At the first check nothing newer than seq was there, at the second one
+		// nothing newer than the stream's information, which is older than the first.
+		msg.Header.Set(headerExpectLast, strconv.FormatUint(info.State.LastSeq, 10))
+	}
+	var reply writeReply
+	err := s.send(ctx, callTimeout, msg, &reply)
+	switch {
+	case is(err, codeWrongSequence, codeInProcess):
+		return errConflict
+	case err != nil:
+		return err
+	case reply.Stream != s.stream || reply.Seq == 0:
+		return fmt.Errorf("natsstore: %s: acknowledged by the stream %q as number %d, not by %s: %w",
+			subject, reply.Stream, reply.Seq, s.stream, consensus.ErrWrongAnswer)
+	}
+	return nil
+}

@@ -1,0 +1,134 @@
+package natsstore
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+// callTimeout bounds one request to the server.
+const callTimeout = 600 * time.Millisecond
+
+// JetStream's error codes that mean something here.
+const (
+	codeNotEnabled       = 10076
+	codeNotEnabledForAcc = 10039
+	codeNoMessage        = 10037
+	codeStreamNotFound   = 10059
+	codeNameInUse        = 10058
+	codeNotClustered     = 10074
+	codeWrongSequence    = 10071
+	codeInProcess        = 10164 // another write of the same subject is on its way
+)
+
+// apiError is an error that JetStream answers with.
+type apiError struct {
+	ErrCode     int    `json:"err_code"`
+	Description string `json:"description"`
+}
+
+func (e *apiError) Error() string {
+	return fmt.Sprintf("%s (JetStream error %d)", e.Description, e.ErrCode)
+}
+
+// is tells whether err is JetStream's error with one of the codes.
+func is(err error, codes ...int) bool {
+	var api *apiError
+	if !errors.As(err, &api) {
+		return false
+	}
+	for _, code := range codes {
+		if api.ErrCode == code {
+			return true
+		}
+	}
+	return false
+}
+
+// apiReply is the part that all replies have.
+type apiReply struct {
+	Err *apiError `json:"error"`
+}
+
+func (r *apiReply) failed() *apiError { return r.Err }
+
+// api returns the subject of a request about the stream. Requests under
+// DIRECT.GET, which any replica may answer, are never used.
+func (s *Store) api(verb string) string { return "$JS.API." + verb + "." + s.stream }
+
+// ask sends a request, nil for an empty one, and decodes its reply.
+func (s *Store) ask(ctx context.Context, timeout time.Duration, subject string, request any, reply interface{ failed() *apiError }) error {
+	msg := nats.NewMsg(subject)
+	if request != nil {
+		data, err := json.Marshal(request)
+		if err != nil {
+			return fmt.Errorf("natsstore: %s: %w", subject, err)
+		}
+		msg.Data = data
+	}
+	return s.send(ctx, timeout, msg, reply)
+}
+
+// send sends a message and decodes its reply. An error never means for certain
+// that the server has not acted on the message, unless it is an *apiError.
+func (s *Store) send(ctx context.Context, timeout time.Duration, msg *nats.Msg, reply interface{ failed() *apiError }) error {
+	call, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	got, err := s.nc.RequestMsgWithContext(call, msg)
+	switch {
+	case err == nil:
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return fmt.Errorf("natsstore: %s: no answer in time%s: %w", msg.Subject, s.refusal(msg.Subject), ctx.Err())
+	case ctx.Err() != nil:
+		return fmt.Errorf("natsstore: %s: %w", msg.Subject, ctx.Err())
+	default:
+		return fmt.Errorf("natsstore: %s: %w", msg.Subject, s.explain(msg.Subject, timeout, err))
+	}
+	if err := json.Unmarshal(got.Data, reply); err != nil {
+		return fmt.Errorf("natsstore: %s: %w: %w", msg.Subject, consensus.ErrWrongAnswer, err)
+	}
+	if api := reply.failed(); api != nil {
+		if api.ErrCode == codeNotEnabled || api.ErrCode == codeNotEnabledForAcc {
+			return fmt.Errorf("natsstore: JetStream must be enabled on the server and for the account: %w", api)
+		}
+		return fmt.Errorf("natsstore: %s: %w", msg.Subject, api)
+	}
+	return nil
+}
+
+// explain says what a client's error means. It never names the server's URL,
+// which may hold a password.
+func (s *Store) explain(subject string, timeout time.Duration, err error) error {
+	switch {
+	case errors.Is(err, nats.ErrNoResponders) && strings.HasPrefix(subject, "$JS."):
+		return fmt.Errorf("nobody answers: JetStream is not enabled on the server or for the account: %w", err)
+	case errors.Is(err, nats.ErrNoResponders):
+		return fmt.Errorf("nobody takes the write: the bucket is gone, or its servers have no leader at the moment: %w", err)
+	case errors.Is(err, nats.ErrReconnectBufExceeded) || errors.Is(err, nats.ErrDisconnected):
+		return fmt.Errorf("not connected to NATS (%v): %w", s.nc.Status(), err)
+	case errors.Is(err, context.DeadlineExceeded) && s.nc.Status() != nats.CONNECTED:
+		return fmt.Errorf("not connected to NATS (%v): %w", s.nc.Status(), nats.ErrTimeout)
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("no answer within %v%s: %w", timeout, s.refusal(subject), nats.ErrTimeout)
+	default:
+		return err
+	}
+}
+
+// refusal is the likely cause of a missing answer: the server reports a missing
+// permission to the connection only, and drops the message.
+func (s *Store) refusal(subject string) string {
+	last := s.nc.LastError()
+	if errors.Is(last, nats.ErrPermissionViolation) &&
+		(strings.Contains(last.Error(), `"`+subject+`"`) || strings.Contains(last.Error(), "Subscription")) {
+		return ": the user lacks a permission: " + last.Error()
+	}
+	return " (the server is down or slow, has no leader, or the user may not publish there)"
+}

@@ -1,0 +1,182 @@
+package natsstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+const (
+	// The context ends most steps before they have been tried that often.
+	maxAttempts = 40
+	maxBackoff  = 200 * time.Millisecond
+)
+
+// A Store is a consensus.Store in a NATS key-value bucket. All methods may be
+// called from any goroutine; they block for as long as the context allows, and
+// for no more than a second or two at a server that answers late. A Store has no
+// state but its connection: any number of Stores on one bucket show the same pools.
+type Store struct {
+	nc       *nats.Conn
+	opts     *options
+	stream   string
+	prefix   string // of the subjects of all keys
+	subjects string
+	warned   atomic.Bool
+
+	// tried, if not nil, is told how often a step was tried. For tests.
+	tried func(attempts int)
+}
+
+var _ consensus.Store = (*Store)(nil)
+
+// New returns a Store on a connection, which should be made with ConnectOptions.
+// It does no I/O: the bucket is made or checked by the first sync. The connection
+// stays the caller's, to be closed after the Store.
+// The error names every option that is out of range.
+func New(nc *nats.Conn, opts ...Option) (*Store, error) {
+	o, err := newOptions(opts)
+	if nc == nil {
+		err = errors.Join(errors.New("natsstore: the connection is nil"), err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	prefix := "$KV." + o.bucket + "."
+	return &Store{nc: nc, opts: o, stream: "KV_" + o.bucket, prefix: prefix, subjects: prefix + ">"}, nil
+}
+
+// Sync records what the request reports and answers it. The bucket is made if
+// there is none.
+//
+// Errors: *consensus.RequestError for a malformed request or a lease above the
+// longest one (see WithLongestLease); the context's own when it has ended; one
+// that wraps consensus.ErrWrongAnswer when the pool's key holds something else,
+// which is left as it is; an error that names the setting when the bucket is not
+// fit for pools. Anything else is the server's or the network's: passing, and the
+// request may have been recorded.
+func (s *Store) Sync(ctx context.Context, req consensus.Request) (consensus.Answer, error) {
+	if err := req.Validate(); err != nil {
+		return consensus.Answer{}, err
+	}
+	if req.Lease > s.opts.longest {
+		return consensus.Answer{}, &consensus.RequestError{
+			Field: "Lease", Value: req.Lease.String(), Allowed: "at most " + s.opts.longest.String() + " in this store",
+		}
+	}
+	var ans consensus.Answer
+	err := s.step(ctx, req.Pool, true, func(rec *consensus.Record, at consensus.At) (changed bool) {
+		ans, changed = rec.Sync(&req, at)
+		return changed
+	})
+	if err != nil {
+		return consensus.Answer{}, err
+	}
+	return ans, nil
+}
+
+// Leave frees the claims of one incarnation. A pool or bucket that does not exist
+// is left as it is. Errors are those of Sync.
+func (s *Store) Leave(ctx context.Context, req consensus.Leave) error {
+	if err := req.Validate(); err != nil {
+		return err
+	}
+	return s.step(ctx, req.Pool, false, func(rec *consensus.Record, at consensus.At) bool {
+		return rec.Leave(&req, at)
+	})
+}
+
+// Close does nothing and returns nil: the connection is the caller's.
+func (s *Store) Close() error { return nil }
+
+// errConflict says that somebody else wrote first: read again.
+var errConflict = errors.New("another processor wrote first")
+
+// A change applies a step to a record that was just read, and tells whether the
+// record is to be written back.
+type change func(rec *consensus.Record, at consensus.At) bool
+
+// step carries out one step on a pool, and again as long as others write first.
+func (s *Store) step(ctx context.Context, pool string, mayCreate bool, apply change) error {
+	for attempt := 1; ; attempt++ {
+		start := time.Now()
+		err := s.try(ctx, pool, mayCreate, apply)
+		if !errors.Is(err, errConflict) {
+			if s.tried != nil {
+				s.tried(attempt)
+			}
+			return err
+		}
+		if attempt == maxAttempts || !pause(ctx, time.Since(start), attempt) {
+			return fmt.Errorf("natsstore: pool %q, tried %d times in time: %w", pool, attempt, err)
+		}
+	}
+}
+
+// pause waits before the next attempt, for a random time that grows with what the
+// last one took and with the number of attempts. It returns false, at once, if there
+// would be no time left for another attempt.
+func pause(ctx context.Context, took time.Duration, attempt int) bool {
+	wait := time.Duration(rand.Int64N(int64(min(took<<min(attempt, 6), maxBackoff)) + 1))
+	if deadline, ok := ctx.Deadline(); ok {
+		left := time.Until(deadline) - took
+		if left <= 0 {
+			return false
+		}
+		wait = min(wait, left/2)
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// try carries out one step, or returns errConflict if somebody else wrote first.
+func (s *Store) try(ctx context.Context, pool string, mayCreate bool, apply change) error {
+	subject := s.prefix + keyOf(pool)
+	info, e, err := s.read(ctx, subject)
+	switch {
+	case is(err, codeStreamNotFound) && !mayCreate:
+		return nil
+	case is(err, codeStreamNotFound):
+		// A value that was read from the stream as it was before went with it.
+		if info, err = s.create(ctx); err != nil {
+			return err
+		}
+		e = &entry{}
+	case err != nil:
+		return err
+	}
+	identity, err := info.identity()
+	if err != nil {
+		return fmt.Errorf("natsstore: the bucket %q: %w", s.opts.bucket, err)
+	}
+	rec := &consensus.Record{}
+	if e.value != nil {
+		if rec, err = consensus.ParseRecord(e.value); err != nil {
+			return fmt.Errorf("natsstore: the value at %s: %w", subject, err)
+		}
+	}
+	// A pool may have a longer lease than this Store was told of. Then what is
+	// promised may last longer, too.
+	at := consensus.At{Now: e.micros(), Identity: identity, Deferred: true, Longest: max(s.opts.longest, rec.Lease)}
+	if !apply(rec, at) {
+		return nil
+	}
+	value, err := rec.AppendBinary(nil)
+	if err != nil {
+		return fmt.Errorf("natsstore: the value at %s: %w", subject, err)
+	}
+	return s.write(ctx, subject, value, e.seq, info)
+}

@@ -1,0 +1,66 @@
+package consensus
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+)
+
+// An Option sets one thing of a Member.
+type Option func(*options)
+
+type options struct {
+	cfg      ProcessorConfig
+	log      *slog.Logger
+	failFast bool
+}
+
+// WithID sets the processor's ID, unique among the live processors of the pool.
+// Defaults to the host name, which is the pod's name on Kubernetes.
+func WithID(id string) Option { return func(o *options) { o.cfg.ID = id } }
+
+// WithLease sets the lease to propose: MinLease to MaxLease, in whole
+// milliseconds. Defaults to DefaultLease. The pool's own lease, recorded by the
+// first processor, is what counts.
+func WithLease(d time.Duration) Option { return func(o *options) { o.cfg.Lease = d } }
+
+// WithPolicy sets how the limit is divided. Defaults to Fair.
+func WithPolicy(p Policy) Option { return func(o *options) { o.cfg.Policy = p } }
+
+// WithOnStoreLoss sets what happens when the lease runs out because the store
+// does not answer. Defaults to Degrade.
+func WithOnStoreLoss(l StoreLoss) Option { return func(o *options) { o.cfg.OnStoreLoss = l } }
+
+// WithLogger sets where the member says what an operator should know: that the
+// store does not answer (every five seconds), that it was replaced. Defaults to
+// slog.Default.
+func WithLogger(l *slog.Logger) Option { return func(o *options) { o.log = l } }
+
+// WithFailFast makes Join fail when the first sync fails. Without it Join
+// returns at once and the member goes on trying.
+func WithFailFast() Option { return func(o *options) { o.failFast = true } }
+
+func newOptions(pool string, opts []Option) (*options, error) {
+	o := &options{cfg: ProcessorConfig{Pool: pool, Lease: DefaultLease}}
+	for _, opt := range opts {
+		opt(o)
+	}
+	if o.log == nil {
+		o.log = slog.Default()
+	}
+	if o.cfg.ID == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			return nil, fmt.Errorf("consensus: no ID given and the host has no name: %w", err)
+		}
+		o.cfg.ID = host
+	}
+	if l := o.cfg.Lease; l < MinLease || l > MaxLease || l%time.Millisecond != 0 {
+		return nil, &RequestError{"Lease", l.String(), fmt.Sprintf("%s to %s in whole milliseconds", MinLease, MaxLease)}
+	}
+	if err := validateNames(pool, o.cfg.ID, "incarnation"); err != nil {
+		return nil, err
+	}
+	return o, nil
+}

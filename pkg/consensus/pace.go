@@ -1,0 +1,138 @@
+package consensus
+
+import "time"
+
+// urgency says how soon the next request goes out.
+type urgency int
+
+const (
+	urgencyNone urgency = iota // one interval after the last
+	urgencyFast                // one fast interval after the last
+	urgencyNow                 // at once, but at most once per fast interval
+)
+
+// maxSyncRate is the number of syncs per second that a pool asks of the store in
+// steady state; the interval stretches to keep to it.
+const maxSyncRate = 100
+
+// Interval is the time between two syncs of one processor: a tenth of the lease,
+// stretched so that the pool syncs at most a hundred times a second in all, and
+// never above a quarter of the lease.
+func Interval(lease time.Duration, live int) time.Duration {
+	return min(max(lease/10, time.Duration(live)*time.Second/maxSyncRate), lease/4)
+}
+
+// SyncTimeout is how long one sync may take before it counts as failed.
+func SyncTimeout(lease time.Duration) time.Duration {
+	return min(max(lease/6, 500*time.Millisecond), time.Second)
+}
+
+// interval is the present time between syncs; fast the one while a share is awaited.
+func (p *Processor) interval() time.Duration { return Interval(p.lease, p.answer.Live) }
+func (p *Processor) fast() time.Duration     { return p.interval() / 10 }
+
+// patience is the longest gap between requests of a process that was not stalled.
+func (p *Processor) patience() time.Duration {
+	return 2*p.interval() + SyncTimeout(p.lease)
+}
+
+// Next returns the local time at which the next request is due. spread is a
+// random number from 0 to 1 that keeps the processors of a pool out of step;
+// it may be the same until the next request is sent.
+func (p *Processor) Next(now time.Duration, spread float64) time.Duration {
+	if p.seq == 0 && p.urgentAt == 0 {
+		return now
+	}
+	jitter := func(d time.Duration) time.Duration { return time.Duration(float64(d) * (0.9 + 0.2*spread)) }
+	next := p.attempt + jitter(p.interval())
+	if p.frozen > p.attempt && p.held < p.want {
+		next = min(next, max(p.frozen, p.attempt+p.fast())) // the first moment at which it can grow
+	}
+	switch {
+	case p.failures > 0:
+		next = min(next, p.attempt+jitter(p.fast()<<min(p.failures-1, 5)))
+	case p.urgency == urgencyNow:
+		next = min(next, max(now, p.urgentAt+jitter(p.fast())))
+	case p.urgency == urgencyFast:
+		next = min(next, p.attempt+jitter(p.fast()))
+	}
+	return next
+}
+
+// Poke says that a caller waits or was refused. It brings the next request
+// forward if the store does not know yet, or no share is held.
+func (p *Processor) Poke(now time.Duration) {
+	p.Tick(now)
+	if p.state == StateReplaced || p.state == StateLeft || p.urgency == urgencyNow {
+		return
+	}
+	if p.demand < Whole || p.held == 0 && p.frozen <= now {
+		p.urgency = urgencyFast
+	}
+}
+
+// choose works out what to ask for and lowers the share in force to it at once;
+// a higher one takes effect when granted.
+func (p *Processor) choose() {
+	if p.state == StateJoining || len(p.answer.Roster) == 0 {
+		return // nothing is known: ask for all there is room for
+	}
+	wants, self := p.wants()
+	if self < 0 {
+		return
+	}
+	p.want = wants[self]
+	if p.want >= p.held {
+		return
+	}
+	// A little too much may be kept while nobody lacks it.
+	if (p.held-p.want)*20 < p.held && !lacking(p.answer.Roster, wants, self) {
+		p.want = p.held
+		return
+	}
+	p.held = p.want
+}
+
+// wants applies the policy to the roster with this processor's own newest figures.
+func (p *Processor) wants() (wants []Share, self int) {
+	self = -1
+	rows := make([]RosterRow, len(p.answer.Roster))
+	copy(rows, p.answer.Roster)
+	for i := range rows {
+		if rows[i].ID == p.cfg.ID {
+			self = i
+			rows[i].Demand = p.demand
+		}
+	}
+	return p.cfg.Policy(rows), self
+}
+
+// lacking tells whether another processor holds at least 5 % less than it should.
+func lacking(rows []RosterRow, wants []Share, self int) bool {
+	for i := range rows {
+		if i != self && rows[i].Claim < wants[i]-wants[i]/20 {
+			return true
+		}
+	}
+	return false
+}
+
+// hope tells whether asking again soon can bring a larger share: another
+// processor has more than it should, or this one has nothing.
+func (p *Processor) hope(now time.Duration) bool {
+	if p.frozen > now {
+		return false
+	}
+	if p.held == 0 && p.demand > 0 {
+		return true
+	}
+	wants, self := p.wants()
+	free := Whole
+	for i, row := range p.answer.Roster {
+		if i != self && row.Claim > wants[i]+wants[i]/20 {
+			return true
+		}
+		free -= row.Claim
+	}
+	return free > p.want/20 && p.sent.wanted < p.want // room that was not asked for
+}

@@ -1,0 +1,289 @@
+package consensus
+
+import (
+	"fmt"
+	"time"
+)
+
+// A Processor is the processor's side of the protocol without a clock, I/O or
+// goroutines: one incarnation after the other of one ID in one pool. Member
+// drives it with a real store and clock, the simulation with its own.
+//
+// now is the local monotonic time since any fixed moment; it never goes back. A
+// Processor is not safe for concurrent use.
+//
+// Invariant: Held is at most the claim that the store has on record for the
+// incarnation, for as long as that claim can be on record.
+type Processor struct {
+	cfg         ProcessorConfig
+	incarnation string
+	state       State
+
+	seq      uint64
+	last     struct{ seq, nonce uint64 } // the answer taken last
+	lastTime int64
+	revision uint64
+	lease    time.Duration
+
+	held     Share
+	until    time.Duration // end of the lease, or of the degraded hour
+	lapses   int           // counts the times that a held share lapsed
+	degraded bool
+	want     Share
+	demand   Share // as reported last
+	answer   TagAnswer
+	frozen   time.Duration // local time until which the pool is frozen, as answered
+	frozenBy FreezeCause
+
+	sent     sentRequest
+	attempt  time.Duration // when the newest request was sent
+	onTime   bool          // every request since the last answer was sent on time
+	failures int           // failed requests since the last answer
+	urgency  urgency
+	urgentAt time.Duration // when an urgent request was sent last
+	growing  time.Duration // until when a short processor that has just grown looks for more
+}
+
+// A sentRequest is the newest request, whose answer alone is taken.
+type sentRequest struct {
+	seq, nonce uint64
+	at         time.Duration
+	inUse      Share
+	wanted     Share
+	lapses     int
+	open       bool
+}
+
+// ProcessorConfig is what a Processor is made of.
+type ProcessorConfig struct {
+	Pool, ID string
+	// Lease is the lease to propose. Defaults to DefaultLease.
+	Lease time.Duration
+	// Policy defaults to Fair.
+	Policy Policy
+	// OnStoreLoss defaults to Degrade.
+	OnStoreLoss StoreLoss
+}
+
+// StoreLoss says what a processor does when its lease runs out because the store
+// does not answer.
+type StoreLoss int
+
+const (
+	// Degrade goes on with the smaller of the last share and an even one, for at
+	// most an hour. The pool keeps its bound when the store is down for all; while
+	// k of n processors alone are cut off it may use up to 1 + k/n of the limit.
+	Degrade StoreLoss = iota
+	// Stop grants nothing until the store answers. The bound holds without exception.
+	Stop
+)
+
+// degradeFor is the longest time that a share is used without the store.
+const degradeFor = time.Hour
+
+// State tells how a processor stands with its pool.
+type State string
+
+// The states of a processor; see the diagram in the package documentation.
+const (
+	StateJoining  State = "joining"    // no answer yet, or started anew
+	StateHolding  State = "holding"    // the lease is good
+	StateLost     State = "store_lost" // the lease ran out; share 0, or degraded
+	StateReplaced State = "replaced"   // another process joined under the same ID
+	StateLeft     State = "left"
+)
+
+// NewProcessor returns a Processor that is about to join. incarnation is unique
+// among all lives of all processes, usually random.
+func NewProcessor(cfg ProcessorConfig, incarnation string) *Processor {
+	if cfg.Lease == 0 {
+		cfg.Lease = DefaultLease
+	}
+	if cfg.Policy == nil {
+		cfg.Policy = Fair
+	}
+	p := &Processor{cfg: cfg, lease: cfg.Lease}
+	p.restart(incarnation)
+	return p
+}
+
+// restart begins a new incarnation, which holds and remembers nothing.
+func (p *Processor) restart(incarnation string) {
+	p.lapse()
+	p.incarnation, p.state = incarnation, StateJoining
+	p.seq, p.last.seq, p.last.nonce, p.lastTime = 0, 0, 0, 0
+	p.answer, p.want = TagAnswer{}, Whole
+	p.sent = sentRequest{}
+	p.urgency = urgencyNow
+}
+
+// Held returns the share that may be used at now.
+func (p *Processor) Held(now time.Duration) Share {
+	p.Tick(now)
+	return p.held
+}
+
+// Tick notices that the lease has run out. It is due at Until, and every other
+// method does the same first.
+func (p *Processor) Tick(now time.Duration) {
+	if p.state != StateHolding && p.held == 0 || now < p.until || skip(ruleDrawCheck) {
+		return
+	}
+	last, degraded := p.held, p.degraded
+	p.lapse()
+	if p.state == StateHolding {
+		p.state = StateLost
+	}
+	if degraded || p.state != StateLost || p.cfg.OnStoreLoss != Degrade {
+		return
+	}
+	// Only a store that was asked on time and failed is lost. A process that was
+	// stalled may have been removed long ago.
+	if p.failures == 0 || !p.onTime || now-p.attempt > p.patience() || now-p.until > p.patience() {
+		return
+	}
+	p.held = min(last, Whole/Share(max(p.answer.Live, 1)))
+	p.degraded, p.until = true, now+degradeFor
+}
+
+// lapse ends the share in force without another.
+func (p *Processor) lapse() {
+	if p.held > 0 {
+		p.lapses++
+	}
+	p.held, p.degraded = 0, false
+}
+
+// Void ends the share at once because the local clock cannot be trusted: the
+// machine was suspended. The next request follows at once.
+func (p *Processor) Void(now time.Duration) {
+	p.Tick(now)
+	if p.held > 0 {
+		p.lapse()
+		p.urgency = urgencyNow
+	}
+}
+
+// Request returns the next request. demand is what the processor would use if it
+// could. A smaller want takes effect at once, so Held may fall. nonce is drawn at
+// random for this request alone.
+func (p *Processor) Request(now time.Duration, nonce uint64, demand Share) Request {
+	p.Tick(now)
+	p.onTime = p.onTime && now-p.attempt <= p.patience()
+	p.demand = min(max(demand, 0), Whole)
+	p.choose()
+	if p.urgency == urgencyNow {
+		p.urgentAt = now
+	}
+	p.urgency, p.attempt = urgencyNone, now
+	p.seq++
+	p.sent = sentRequest{seq: p.seq, nonce: nonce, at: now, inUse: p.held, wanted: p.want, lapses: p.lapses, open: true}
+	return Request{
+		Pool: p.cfg.Pool, ID: p.cfg.ID, Incarnation: p.incarnation,
+		Seq: p.seq, Nonce: nonce,
+		LastSeq: p.last.seq, LastNonce: p.last.nonce, LastTime: p.lastTime,
+		Revision: p.revision, Lease: p.cfg.Lease,
+		Tags: []TagReport{{InUse: p.held, Wanted: p.want, Demand: p.demand, PoolSize: p.answer.Live}},
+	}
+}
+
+// Failed says that the request with this Seq got no answer.
+func (p *Processor) Failed(now time.Duration, seq uint64) {
+	if seq == p.sent.seq {
+		p.failures++
+	}
+	p.Tick(now)
+}
+
+// Take takes the store's answer, unless a newer request was sent since. fresh is
+// the incarnation to go on with if this one is closed. The error wraps
+// ErrWrongAnswer; the request then counts as failed.
+func (p *Processor) Take(now time.Duration, a Answer, fresh string) error {
+	p.Tick(now)
+	if (a.Seq != p.sent.seq || a.Nonce != p.sent.nonce || !p.sent.open) && !skip(ruleLateAnswer) {
+		return nil
+	}
+	if err := a.check(); err != nil {
+		p.Failed(now, a.Seq)
+		return err
+	}
+	p.sent.open = false
+	switch a.Status {
+	case Granted:
+		p.granted(now, a)
+	case Replaced:
+		p.lapse()
+		p.state, p.failures = StateReplaced, 0
+	default:
+		// Late: a request above the newest one was recorded, so another process
+		// uses this incarnation.
+		p.restart(fresh)
+	}
+	return nil
+}
+
+// granted puts the share of an answer in force.
+func (p *Processor) granted(now time.Duration, a Answer) {
+	t := a.Tags[0]
+	p.last.seq, p.last.nonce, p.lastTime = p.sent.seq, p.sent.nonce, a.Time
+	p.revision = max(p.revision, a.Revision)
+	p.lease, p.answer, p.failures, p.onTime = a.Lease, t, 0, true
+	p.frozen, p.frozenBy = now+a.Frozen, a.FrozenBy
+
+	// The share that the request reported is what the store has on record as in
+	// use. If it lapsed since, the record says more than is true of this time,
+	// and nothing may rest on it.
+	broken := p.sent.inUse > 0 && p.lapses != p.sent.lapses && !skip(ruleBrokenLease)
+	until := p.sent.at + p.lease
+	if skip(ruleLeaseFromSend) {
+		until = now + p.lease
+	}
+	if broken || until <= now {
+		p.lapse()
+		p.state, p.urgency = StateJoining, urgencyNow
+		return
+	}
+	before := p.held
+	p.state, p.degraded = StateHolding, false
+	p.held, p.until = t.Share, until
+	p.choose()
+	switch {
+	case p.held < max(t.Share, p.sent.inUse):
+		p.urgency = urgencyNow // the claim is higher than need be
+	case p.held < p.want && p.hope(now):
+		p.urgency = urgencyFast
+	case p.demand == Whole && p.held > before+before/20:
+		p.growing = now + p.interval()
+	}
+	if now < p.growing && p.demand == Whole && p.urgency == urgencyNone {
+		p.urgency = urgencyFast // others are giving way, and there may be more to come
+	}
+}
+
+// check refuses an answer that no store following the protocol gives.
+func (a *Answer) check() error {
+	if a.Status != Granted {
+		if a.Status < Granted || a.Status > Removed {
+			return fmt.Errorf("%w: status %d", ErrWrongAnswer, int(a.Status))
+		}
+		return nil
+	}
+	if len(a.Tags) == 0 || a.Tags[0].Share < 0 || a.Tags[0].Share > Whole {
+		return fmt.Errorf("%w: it holds no share from 0 to %d", ErrWrongAnswer, int64(Whole))
+	}
+	if a.Lease < time.Millisecond || a.Lease > MaxLease {
+		return fmt.Errorf("%w: the pool's lease is %s, this release knows leases up to %s", ErrWrongAnswer, a.Lease, MaxLease)
+	}
+	return nil
+}
+
+// Leave ends the incarnation: the share is 0 from this moment on. The request it
+// returns is sent after everything that draws has stopped.
+func (p *Processor) Leave(now time.Duration) Leave {
+	p.Tick(now)
+	p.lapse()
+	p.state = StateLeft
+	p.sent.open = false
+	p.seq++
+	return Leave{Pool: p.cfg.Pool, ID: p.cfg.ID, Incarnation: p.incarnation, Seq: p.seq}
+}

@@ -1,0 +1,60 @@
+// Package redisstore keeps pools in Redis 5 or later, or a server compatible with
+// it: a single server, one behind Sentinel, or a Cluster.
+//
+// A sync is one request at the server: EVALSHA of a constant script that does
+// what Record.Sync of package consensus does, on the server's clock. The server
+// works through every row of the pool for it, so its cost grows with the pool.
+//
+// # Keys
+//
+// A pool is one hash, {numathrottle:G}:pool:NAME, with a field for the pool and
+// one for each row. G is one of 16 groups, picked by a hash of the pool's name: the
+// part in braces is what Cluster places keys by, so that a group lies on one node
+// whole. The last sync or leave plus a day is when a pool expires.
+// {numathrottle:G}:marker belongs to the group; see below. A key that holds
+// something else, or a newer format, is an error and stays as it is.
+//
+// # When a pool freezes
+//
+// Redis may lose what it has acknowledged, so every record names the life of the
+// server that wrote it: the run_id of INFO, which no other server has and which a
+// restart changes. A sync that finds another run_id, an older record than its
+// sender has seen, or none at all freezes the pool, because shares may be in use
+// of which nothing is on record.
+//
+// An absent pool is only then known to be new when this life of the server would
+// still have it, had it been there within the last freeze time
+// (consensus.Removal of the longest lease). The marker tells: it holds the run_id, the
+// number of keys evicted, and since when both have been true. The first sync of
+// any pool of the group on this life of the server writes it. An absent pool is
+// taken for new when the marker is older than the freeze time and
+//
+//   - it names this run_id: after a restart or a failover it does not;
+//   - it is there: FLUSHALL and FLUSHDB take it along with the pools, which is why
+//     pools share one. With a marker for each pool none could ever be older;
+//   - the server has evicted no key since, and evicts none (maxmemory-policy is
+//     noeviction, or maxmemory is 0): eviction takes single keys;
+//   - it was not written in what is the future of a clock that was set back.
+//
+// In every other case the marker is written anew and the new pool waits. The
+// marker expires half a day after the last sync of its group, before any pool, so
+// that a clock that leaps ahead takes the marker along with the pools.
+//
+// Two things defeat the marker: deleting a pool's key by hand while processors use
+// it (leave it to expire, or delete the marker too), and a server clock that
+// leaps by more than the freeze time after the data was lost and before it has
+// passed. A processor that was in the pool notices either with its next sync.
+//
+// # What the server must allow
+//
+// maxmemory-policy noeviction; another one is warned about once. A user of the ACL
+// needs the keys ~{numathrottle:*}:* and the commands +eval +evalsha +time +info
+// +hmget +hgetall +hset +hdel +pexpire +get +set.
+//
+// # Client
+//
+// ClientOptions returns the settings that suit a sync: short timeouts, the
+// context's deadline respected, no retries. A client that does retry does no harm,
+// for a request applied twice counts once; it only delays the next one, which
+// would tell the server more.
+package redisstore

@@ -1,0 +1,247 @@
+package redisstore
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+// The layout of the hash that holds a pool; see lua/record.lua.
+const (
+	metaField    = "meta"
+	noCause      = "-"
+	maxTags      = 64
+	maxPoolSize  = 1_000_000
+	maxTime      = 1 << 53 // microseconds that the server's doubles hold exactly
+	grantedParts = 8
+)
+
+var statuses = map[string]consensus.Status{
+	"granted":  consensus.Granted,
+	"late":     consensus.Late,
+	"replaced": consensus.Replaced,
+	"cloned":   consensus.Cloned,
+	"removed":  consensus.Removed,
+}
+
+// parseSync reads the reply of the sync script. policy is the server's eviction
+// policy if it was asked for and told. Every error wraps consensus.ErrWrongAnswer.
+func parseSync(reply any, req *consensus.Request) (answer consensus.Answer, policy string, err error) {
+	parts, ok := reply.([]any)
+	if !ok || len(parts) == 0 {
+		return answer, "", wrongAnswer("not a list")
+	}
+	word, _ := parts[0].(string)
+	status, ok := statuses[word]
+	if !ok {
+		return answer, "", wrongAnswer("unknown status %.40q", word)
+	}
+	answer = consensus.Answer{Status: status, Seq: req.Seq, Nonce: req.Nonce}
+	if status != consensus.Granted {
+		return answer, "", nil
+	}
+	if len(parts) != grantedParts {
+		return consensus.Answer{}, "", wrongAnswer("%d parts, want %d", len(parts), grantedParts)
+	}
+	if err := parseHead(parts, &answer); err != nil {
+		return consensus.Answer{}, "", err
+	}
+	policy, _ = parts[6].(string)
+	fields, ok := parts[7].([]any)
+	if !ok {
+		return consensus.Answer{}, "", wrongAnswer("the rows are not a list")
+	}
+	rows, own, err := parseFields(fields, req)
+	if err != nil {
+		return consensus.Answer{}, "", err
+	}
+	answer.Tags = make([]consensus.TagAnswer, 0, len(req.Tags))
+	for _, t := range req.Tags {
+		ta := tagAnswer(t.Tag, rows)
+		if e := rows[own].entry(t.Tag); e != nil {
+			ta.Share = e.answered
+		}
+		answer.Tags = append(answer.Tags, ta)
+	}
+	return answer, policy, nil
+}
+
+// parseHead reads what a granted reply says of the pool as a whole.
+func parseHead(parts []any, answer *consensus.Answer) error {
+	var text [5]string
+	for i := range text {
+		var ok bool
+		if text[i], ok = parts[i+1].(string); !ok {
+			return wrongAnswer("part %d is not a string", i+1)
+		}
+	}
+	at, err1 := strconv.ParseUint(text[0], 10, 53)
+	revision, err2 := strconv.ParseUint(text[1], 10, 64)
+	lease, err3 := strconv.ParseUint(text[2], 10, 53)
+	frozen, err4 := strconv.ParseUint(text[3], 10, 53)
+	if err := cmp.Or(err1, err2, err3, err4); err != nil {
+		return wrongAnswer("time, revision, lease or freeze: %v", err)
+	}
+	if lease == 0 || lease > uint64(consensus.MaxLease/time.Millisecond) {
+		return wrongAnswer("the pool's lease is %d ms", lease)
+	}
+	answer.Time, answer.Revision = int64(at), revision
+	answer.Lease = time.Duration(lease) * time.Millisecond
+	if frozen > 0 {
+		answer.Frozen = time.Duration(frozen) * time.Microsecond
+		if text[4] != noCause {
+			answer.FrozenBy = consensus.FreezeCause(text[4])
+		}
+	}
+	return nil
+}
+
+// row is what an answer needs of a live row.
+type row struct {
+	id         string
+	seq, nonce uint64
+	entries    []entry
+}
+
+type entry struct {
+	tag                     string
+	inUse, answered, demand consensus.Share
+	poolSize                int
+}
+
+func (r *row) entry(tag string) *entry {
+	for i := range r.entries {
+		if r.entries[i].tag == tag {
+			return &r.entries[i]
+		}
+	}
+	return nil
+}
+
+// parseFields returns the live rows among the fields of a pool by rising ID, and
+// the place of the one that made the request, which must be there.
+func parseFields(fields []any, req *consensus.Request) (rows []row, own int, err error) {
+	if len(fields)%2 != 0 {
+		return nil, 0, wrongAnswer("%d names and values", len(fields))
+	}
+	rows = make([]row, 0, len(fields)/2)
+	for i := 0; i < len(fields); i += 2 {
+		name, isName := fields[i].(string)
+		value, isValue := fields[i+1].(string)
+		if !isName || (!isValue && fields[i+1] != nil) {
+			return nil, 0, wrongAnswer("field %d is not of strings", i/2)
+		}
+		if name == metaField || !isValue {
+			continue
+		}
+		id, incarnation, ok := strings.Cut(name, "\x00")
+		if !ok || id == "" || incarnation == "" {
+			return nil, 0, wrongAnswer("field %.40q names no row", name)
+		}
+		r, live, err := parseRow(value)
+		if err != nil {
+			return nil, 0, err
+		}
+		if live {
+			r.id = id
+			rows = append(rows, r)
+		}
+	}
+	slices.SortFunc(rows, func(a, b row) int { return cmp.Compare(a.id, b.id) })
+	own, ok := slices.BinarySearchFunc(rows, req.ID, func(r row, id string) int { return cmp.Compare(r.id, id) })
+	if !ok || rows[own].seq != req.Seq || rows[own].nonce != req.Nonce {
+		return nil, 0, wrongAnswer("the request is not among the rows")
+	}
+	return rows, own, nil
+}
+
+// parseRow reads the value of a row. One that is not live is not looked into.
+func parseRow(value string) (r row, live bool, err error) {
+	f := fieldReader{rest: value}
+	if state := f.number(uint64(consensus.RowLeft)); f.ok() && consensus.RowState(state) != consensus.RowLive {
+		return row{}, false, nil
+	}
+	f.number(maxTime)                           // last seen
+	f.number(maxTags * uint64(consensus.Whole)) // claims
+	r.seq, r.nonce = f.number(1<<64-1), f.number(1<<64-1)
+	f.number(1<<64 - 1) // the answer taken last
+	f.number(1<<64 - 1)
+	tags := f.number(maxTags)
+	for range tags {
+		e := entry{inUse: f.share(), answered: f.share(), demand: f.share(), poolSize: int(f.number(maxPoolSize))}
+		e.tag = f.text(f.number(uint64(len(value))))
+		r.entries = append(r.entries, e)
+	}
+	if !f.ok() || f.rest != "" {
+		return row{}, false, wrongAnswer("a row is malformed")
+	}
+	return r, true, nil
+}
+
+// tagAnswer tells who is live for the tag and whether they agree on the pool size.
+func tagAnswer(tag string, rows []row) consensus.TagAnswer {
+	ta := consensus.TagAnswer{Tag: tag, Roster: make([]consensus.RosterRow, 0, len(rows))}
+	agreed := true
+	for i := range rows {
+		e := rows[i].entry(tag)
+		if e == nil {
+			continue
+		}
+		ta.Live++
+		agreed = agreed && (ta.Live == 1 || e.poolSize == ta.PoolSize)
+		ta.PoolSize = max(ta.PoolSize, e.poolSize)
+		ta.Roster = append(ta.Roster, consensus.RosterRow{
+			ID: rows[i].id, Claim: max(e.inUse, e.answered), Demand: e.demand, PoolSize: e.poolSize,
+		})
+	}
+	ta.Agreed = agreed && ta.PoolSize == ta.Live
+	return ta
+}
+
+// fieldReader reads the parts of a value, which blanks separate. After the first
+// fault it returns zeros.
+type fieldReader struct {
+	rest   string
+	faulty bool
+}
+
+func (f *fieldReader) ok() bool { return !f.faulty }
+
+// number reads a decimal number of at most limit.
+func (f *fieldReader) number(limit uint64) uint64 {
+	digits, rest, _ := strings.Cut(f.rest, " ")
+	n, err := strconv.ParseUint(digits, 10, 64)
+	if err != nil || n > limit {
+		f.faulty, f.rest = true, ""
+		return 0
+	}
+	f.rest = rest
+	return n
+}
+
+func (f *fieldReader) share() consensus.Share {
+	return consensus.Share(f.number(uint64(consensus.Whole)))
+}
+
+// text reads n bytes of any kind, and the blank behind them unless they are the last.
+func (f *fieldReader) text(n uint64) string {
+	if n > uint64(len(f.rest)) {
+		f.faulty, f.rest = true, ""
+		return ""
+	}
+	text, rest := f.rest[:n], f.rest[n:]
+	if rest != "" && rest[0] != ' ' {
+		f.faulty = true
+	}
+	f.rest = strings.TrimPrefix(rest, " ")
+	return text
+}
+
+func wrongAnswer(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", consensus.ErrWrongAnswer, fmt.Sprintf(format, args...))
+}

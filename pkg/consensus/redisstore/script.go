@@ -1,0 +1,46 @@
+package redisstore
+
+import (
+	_ "embed" // the scripts
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+//go:embed lua/server.lua
+var serverLua string
+
+//go:embed lua/record.lua
+var recordLua string
+
+//go:embed lua/sync.lua
+var syncLua string
+
+//go:embed lua/leave.lua
+var leaveLua string
+
+var (
+	syncScript  = redis.NewScript(serverLua + recordLua + syncLua)
+	leaveScript = redis.NewScript(serverLua + recordLua + leaveLua)
+)
+
+// syncArgs returns the arguments of the sync script, in the order that sync.lua
+// gives. The client writes integers in decimal, which the script relies on.
+func syncArgs(req *consensus.Request, longest time.Duration, wantsPolicy bool) []any {
+	policy := 0
+	if wantsPolicy {
+		policy = 1
+	}
+	args := make([]any, 0, 11+5*len(req.Tags))
+	args = append(args, req.ID, req.Incarnation, req.Seq, req.Nonce, req.LastSeq, req.LastNonce, req.LastTime,
+		req.Revision, req.Lease.Milliseconds(), consensus.Removal(longest).Microseconds(), policy)
+	for _, t := range req.Tags {
+		args = append(args, t.Tag, int64(t.InUse), int64(t.Wanted), int64(t.Demand), t.PoolSize)
+	}
+	return args
+}
+
+// leaveArgs returns the arguments of the leave script.
+func leaveArgs(l *consensus.Leave) []any { return []any{l.ID, l.Incarnation, l.Seq} }

@@ -1,0 +1,161 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+// groups is the number of hash tags that the pools are spread over. All processors
+// must agree on it: it is part of the names of the keys.
+const groups = 16
+
+// A Store keeps pools in Redis. Its methods may be called from any number of
+// goroutines at once; each blocks for one round trip at most (two when the server
+// does not know the script yet) and returns when its context ends, provided
+// that the client has ContextTimeoutEnabled.
+type Store struct {
+	client  redis.UniversalClient
+	prefix  string
+	logger  *slog.Logger
+	longest time.Duration
+	fault   *consensus.RequestError // of the first faulty option
+	// policyTold is set when a server has told its eviction policy.
+	policyTold atomic.Bool
+}
+
+var _ consensus.Store = (*Store)(nil)
+
+// New returns a store that uses the client: a *redis.Client, also one made for
+// Sentinel, or a *redis.ClusterClient. It asks the server nothing. The client
+// stays the caller's, who closes it after the last use of the store;
+// ClientOptions has settings for it.
+func New(client redis.UniversalClient, opts ...Option) *Store {
+	s := &Store{client: client, prefix: DefaultPrefix, logger: slog.Default(), longest: consensus.MaxLease}
+	if client == nil {
+		s.refuse("client", "nil", "a Redis client")
+	}
+	for _, opt := range opts {
+		opt(s)
+	}
+	return s
+}
+
+func (s *Store) refuse(field, value, allowed string) {
+	if s.fault == nil {
+		s.fault = &consensus.RequestError{Field: field, Value: value, Allowed: allowed}
+	}
+}
+
+// Sync implements consensus.Store. Errors: *consensus.RequestError for a malformed
+// request, a lease above the longest (see WithLongestLease) in the request or on
+// record, or a faulty option; one that wraps consensus.ErrWrongAnswer when there is something else
+// under the pool's key, which stays as it is; anything else is the client's or the
+// server's, and passing.
+func (s *Store) Sync(ctx context.Context, req consensus.Request) (consensus.Answer, error) {
+	if err := s.checkSync(&req); err != nil {
+		return consensus.Answer{}, err
+	}
+	pool, marker := s.keys(req.Pool)
+	wantsPolicy := !s.policyTold.Load()
+	reply, err := syncScript.Run(ctx, s.client, []string{pool, marker}, syncArgs(&req, s.longest, wantsPolicy)...).Result()
+	if err != nil {
+		return consensus.Answer{}, explain("sync", req.Pool, err)
+	}
+	answer, policy, err := parseSync(reply, &req)
+	if err != nil {
+		return consensus.Answer{}, fmt.Errorf("redisstore: sync of pool %q: %w", req.Pool, err)
+	}
+	if answer.Lease > s.longest {
+		return consensus.Answer{}, &consensus.RequestError{
+			Field: "Lease", Value: answer.Lease.String() + " in the pool", Allowed: "at most " + s.longest.String(),
+		}
+	}
+	if wantsPolicy && policy != "" {
+		s.checkPolicy(ctx, policy)
+	}
+	return answer, nil
+}
+
+// Leave implements consensus.Store. Errors are as of Sync.
+func (s *Store) Leave(ctx context.Context, l consensus.Leave) error {
+	if s.fault != nil {
+		return s.fault
+	}
+	if err := l.Validate(); err != nil {
+		return err
+	}
+	pool, _ := s.keys(l.Pool)
+	reply, err := leaveScript.Run(ctx, s.client, []string{pool}, leaveArgs(&l)...).Result()
+	if err != nil {
+		return explain("leave", l.Pool, err)
+	}
+	if n, ok := reply.(int64); !ok || n < 0 || n > 1 {
+		return fmt.Errorf("redisstore: leave of pool %q: %w: not 0 or 1", l.Pool, consensus.ErrWrongAnswer)
+	}
+	return nil
+}
+
+// Close implements consensus.Store. It does nothing and returns nil: the store
+// holds only the client, and that is the caller's.
+func (s *Store) Close() error { return nil }
+
+func (s *Store) checkSync(req *consensus.Request) error {
+	if s.fault != nil {
+		return s.fault
+	}
+	if err := req.Validate(); err != nil {
+		return err
+	}
+	if req.Lease > s.longest {
+		return &consensus.RequestError{Field: "Lease", Value: req.Lease.String(), Allowed: "at most " + s.longest.String()}
+	}
+	return nil
+}
+
+// keys returns the names of the pool's key and of the marker of its group.
+func (s *Store) keys(pool string) (poolKey, markerKey string) {
+	h := fnv.New32a()
+	h.Write([]byte(pool)) // never fails
+	tag := "{" + s.prefix + ":" + strconv.Itoa(int(h.Sum32()%groups)) + "}:"
+	return tag + "pool:" + pool, tag + "marker"
+}
+
+// checkPolicy warns, once in the life of the store, about a server that evicts keys.
+func (s *Store) checkPolicy(ctx context.Context, policy string) {
+	if s.policyTold.Swap(true) || policy == "noeviction" {
+		return
+	}
+	s.logger.WarnContext(ctx, "redis may evict the pools' records when its memory is full, which freezes the pools; "+
+		"set maxmemory-policy to noeviction", slog.String("maxmemory_policy", policy))
+}
+
+// explain adds to the error of a script what it was about. The scripts mark what
+// is wrong with the data, and what the server refuses to tell of itself.
+func explain(operation, pool string, err error) error {
+	var reply redis.Error
+	if errors.As(err, &reply) {
+		text := reply.Error()
+		if what, ok := strings.CutPrefix(text, "NUMATHROTTLE_DATA "); ok {
+			return fmt.Errorf("redisstore: %s of pool %q: %w: %s", operation, pool, consensus.ErrWrongAnswer, what)
+		}
+		if strings.Contains(text, "WRONGTYPE") {
+			return fmt.Errorf("redisstore: %s of pool %q: %w: a key of another type", operation, pool, consensus.ErrWrongAnswer)
+		}
+		if what, ok := strings.CutPrefix(text, "NUMATHROTTLE_INFO "); ok {
+			return fmt.Errorf("redisstore: %s of pool %q: the server does not tell its run_id and state (an ACL user needs +info): %s",
+				operation, pool, what)
+		}
+	}
+	return fmt.Errorf("redisstore: %s of pool %q: %w", operation, pool, err)
+}

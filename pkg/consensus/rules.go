@@ -1,0 +1,24 @@
+package consensus
+
+// A rule is one rule of the protocol that a test build can leave out, to show
+// that the simulation notices. See rules_on.go and rules_off.go: in every other
+// build skip is constantly false and costs nothing.
+type rule uint
+
+const (
+	ruleFreeze        rule = iota // freeze when the store has forgotten something
+	ruleFreezeRemoval             // freeze for a removal time of the longest lease, not for a lease
+	ruleClockClamp                // bound what one step adds to the logical clock
+	ruleRemovalMargin             // remove a row later than its lease ends
+	ruleSequence                  // refuse a request older than the newest recorded
+	ruleClone                     // close an incarnation that two processes use
+	ruleReplacedClaim             // keep the claim of a replaced incarnation until removal
+	ruleTombstone                 // keep the row of a processor that left
+	ruleRoom                      // cap the share in use by the room, too
+	ruleOwnTags                   // count the processor's own other tags
+	ruleClaimFalls                // lower a claim only when less is reported in use
+	ruleLateAnswer                // take only the answer to the newest request
+	ruleBrokenLease               // a share that lapsed since it was reported is not renewed
+	ruleLeaseFromSend             // the lease runs from the send, not from the receipt
+	ruleDrawCheck                 // void the share when its lease is over
+)

@@ -1,0 +1,277 @@
+package consensus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// A Store keeps the record of every pool and carries out one sync as one atomic
+// step. Record.Sync and Record.Leave define what that step does; an
+// implementation either calls them under a lock or a compare-and-set, or does
+// the same in the store's own language. Package storetest holds the conformance
+// suite that every implementation passes.
+//
+// All methods may be called from any number of goroutines and processes at once.
+// A Store never answers from memory of its own: an answer is given only after
+// the step was recorded, because an answered share is used at once.
+type Store interface {
+	// Sync records what the request reports and answers with the shares that
+	// the processor may use. An error means that the step may or may not have
+	// been recorded: the next request tells the store what its sender knows.
+	// Sending the same request again (same Seq and Nonce) is harmless.
+	// Errors: *RequestError for a malformed request; anything else is the
+	// store's, and passing.
+	Sync(ctx context.Context, req Request) (Answer, error)
+
+	// Leave frees the claims of one incarnation and leaves a tombstone. The
+	// processor uses nothing any more when it sends this. Leaving a pool twice,
+	// or one that does not exist, is no error.
+	Leave(ctx context.Context, req Leave) error
+
+	// Close frees what the store holds. It does not leave any pool.
+	Close() error
+}
+
+// Share is a fraction of a limit in units of 1e-9, rounded down, so that every
+// store adds shares up exactly: 0 to Whole.
+type Share int64
+
+// Whole is the share that stands for the whole limit.
+const Whole Share = 1_000_000_000
+
+// Fraction returns the share as a number from 0 to 1.
+func (s Share) Fraction() float64 { return float64(s) / float64(Whole) }
+
+// String prints the share in percent.
+func (s Share) String() string { return fmt.Sprintf("%.4g%%", 100*s.Fraction()) }
+
+// Leases that a pool may have. The longest one fixes how long a store without
+// memory freezes, because nothing is known there of what was promised before.
+const (
+	DefaultLease = 10 * time.Second
+	MinLease     = 3 * time.Second
+	MaxLease     = 10 * time.Second
+)
+
+// Removal is the time after which a silent row and its claim are removed: one
+// and a half leases. It covers the clamp of a jumping store clock (a quarter of a
+// lease) and clocks that run 8.33 % fast on one side and slow on the other.
+func Removal(lease time.Duration) time.Duration { return lease + lease/2 }
+
+// Clamp is the most by which one sync advances the logical clock.
+func Clamp(lease time.Duration) time.Duration { return lease / 4 }
+
+// A Request is one sync as the processor sends it.
+type Request struct {
+	// Pool is the name of the pool: the key in the store.
+	Pool string
+	// ID names the processor and Incarnation this life of it.
+	ID, Incarnation string
+	// Seq rises with every request of the incarnation, from 1. Nonce is drawn
+	// at random for each request: a repeat has the same, a clone another.
+	Seq, Nonce uint64
+	// LastSeq and LastNonce are those of the request whose answer was taken
+	// last, LastTime the Answer.Time of it; all 0 before the first answer.
+	LastSeq, LastNonce uint64
+	LastTime           int64
+	// Revision is the newest revision of the record that the processor has seen.
+	Revision uint64
+	// Lease is the lease the processor is configured with, at millisecond
+	// precision; the pool's own, in the answer, is what counts.
+	Lease time.Duration
+	// Tags reports on every tag held. A tag that is not named is in use 0.
+	Tags []TagReport
+}
+
+// A TagReport is what a processor says of one tag. The empty tag is the limit itself.
+type TagReport struct {
+	Tag string
+	// InUse is the share in force at this moment, Wanted what the policy asks for.
+	InUse, Wanted Share
+	// Demand is what the processor would use if it could.
+	Demand Share
+	// PoolSize is the number of live processors that it divides by; 0: none yet.
+	PoolSize int
+}
+
+// Status says what became of a request.
+type Status int
+
+const (
+	// Granted: the request was recorded; the shares are good for one lease.
+	Granted Status = iota
+	// Late: a newer request of this incarnation was recorded before. Nothing changed.
+	Late
+	// Replaced: a newer incarnation under the same ID is live. Draw nothing.
+	Replaced
+	// Cloned: two processes used this incarnation. It is closed; start anew.
+	Cloned
+	// Removed: the row was removed after a long silence, or was closed and no
+	// newer one is live. Start anew.
+	Removed
+)
+
+// String returns the status as one word.
+func (s Status) String() string {
+	switch s {
+	case Granted:
+		return "granted"
+	case Late:
+		return "late"
+	case Replaced:
+		return "replaced"
+	case Cloned:
+		return "cloned"
+	case Removed:
+		return "removed"
+	}
+	return fmt.Sprintf("status(%d)", int(s))
+}
+
+// An Answer is what the store says to one sync. Only Status, Seq and Nonce are
+// set unless Status is Granted.
+type Answer struct {
+	Status Status
+	// Seq and Nonce are those of the request answered.
+	Seq, Nonce uint64
+	// Tags answers every tag reported, in the order of the request.
+	Tags []TagAnswer
+	// Time is the record's logical time in microseconds, Revision its revision.
+	Time     int64
+	Revision uint64
+	// Lease is the pool's lease; it runs from the first send of the request.
+	Lease time.Duration
+	// Frozen is how long, on the logical clock, no share may grow yet; FrozenBy
+	// says why. 0 and FreezeNone when the pool is not frozen.
+	Frozen   time.Duration
+	FrozenBy FreezeCause
+}
+
+// A TagAnswer is the answer for one tag.
+type TagAnswer struct {
+	Tag   string
+	Share Share
+	// Live counts the live processors that hold the tag, the asking one
+	// included. PoolSize is the largest pool size that one of them reports.
+	Live, PoolSize int
+	// Agreed is consensus: every live processor reports the same pool size and
+	// it equals Live.
+	Agreed bool
+	// Roster lists the live processors by rising ID.
+	Roster []RosterRow
+}
+
+// A RosterRow is one live processor as the others see it.
+type RosterRow struct {
+	ID       string
+	Claim    Share
+	Demand   Share
+	PoolSize int
+}
+
+// A Leave tells the store that an incarnation uses nothing any more.
+type Leave struct {
+	Pool, ID, Incarnation string
+	// Seq is above every Seq that the incarnation has sent.
+	Seq uint64
+}
+
+// FreezeCause says which gap in the store's memory froze a pool.
+type FreezeCause string
+
+// The causes of a freeze.
+const (
+	FreezeNone      FreezeCause = ""
+	FreezeNewRecord FreezeCause = "new_record"     // the pool had no record
+	FreezeIdentity  FreezeCause = "store_identity" // another server, or the same one restarted
+	FreezeRollback  FreezeCause = "older_record"   // the record is older than a processor has seen
+	FreezeLostRow   FreezeCause = "lost_row"       // a processor's row is missing or older than its last answer
+)
+
+// RequestError is the error for a request that no store accepts. It names the
+// field, its value and what is allowed.
+type RequestError struct{ Field, Value, Allowed string }
+
+// Error returns the message.
+func (e *RequestError) Error() string {
+	return fmt.Sprintf("consensus: %s is %s, allowed: %s", e.Field, e.Value, e.Allowed)
+}
+
+// ErrWrongAnswer is wrapped by the error for a reply of a store that has not the
+// shape of an answer: another program's data under the key, or a newer format.
+var ErrWrongAnswer = errors.New("consensus: the store's reply is not an answer to a sync")
+
+const (
+	maxNameBytes = 256
+	maxTags      = 64
+	maxPoolSize  = 1_000_000
+)
+
+// Validate returns a *RequestError for the first field that no store accepts, or nil.
+// Every Store calls it first.
+func (r *Request) Validate() error {
+	if err := validateNames(r.Pool, r.ID, r.Incarnation); err != nil {
+		return err
+	}
+	if r.Seq == 0 || r.LastSeq >= r.Seq {
+		return &RequestError{"Seq", fmt.Sprint(r.Seq), "1 or more, above LastSeq"}
+	}
+	if r.Lease < time.Millisecond || r.Lease > MaxLease || r.Lease%time.Millisecond != 0 {
+		return &RequestError{"Lease", r.Lease.String(), "whole milliseconds from 1ms to " + MaxLease.String()}
+	}
+	if len(r.Tags) == 0 || len(r.Tags) > maxTags {
+		return &RequestError{"Tags", fmt.Sprint(len(r.Tags), " tags"), fmt.Sprint("1 to ", maxTags)}
+	}
+	for i, t := range r.Tags {
+		if err := t.validate(); err != nil {
+			return err
+		}
+		for _, u := range r.Tags[:i] {
+			if u.Tag == t.Tag {
+				return &RequestError{"Tag", fmt.Sprintf("%q twice", t.Tag), "each tag once"}
+			}
+		}
+	}
+	return nil
+}
+
+// Validate returns a *RequestError for the first field that no store accepts, or nil.
+func (l *Leave) Validate() error {
+	if err := validateNames(l.Pool, l.ID, l.Incarnation); err != nil {
+		return err
+	}
+	if l.Seq == 0 {
+		return &RequestError{"Seq", "0", "1 or more"}
+	}
+	return nil
+}
+
+func (t *TagReport) validate() error {
+	if len(t.Tag) > maxNameBytes || strings.ContainsRune(t.Tag, 0) {
+		return &RequestError{"Tag", fmt.Sprintf("%.40q", t.Tag), fmt.Sprint("at most ", maxNameBytes, " bytes without NUL")}
+	}
+	for _, s := range []struct {
+		name string
+		v    Share
+	}{{"InUse", t.InUse}, {"Wanted", t.Wanted}, {"Demand", t.Demand}} {
+		if s.v < 0 || s.v > Whole {
+			return &RequestError{s.name, fmt.Sprint(int64(s.v)), "0 to 1000000000"}
+		}
+	}
+	if t.PoolSize < 0 || t.PoolSize > maxPoolSize {
+		return &RequestError{"PoolSize", fmt.Sprint(t.PoolSize), fmt.Sprint("0 to ", maxPoolSize)}
+	}
+	return nil
+}
+
+func validateNames(pool, id, incarnation string) error {
+	for _, f := range []struct{ name, v string }{{"Pool", pool}, {"ID", id}, {"Incarnation", incarnation}} {
+		if f.v == "" || len(f.v) > maxNameBytes || strings.ContainsRune(f.v, 0) {
+			return &RequestError{f.name, fmt.Sprintf("%.40q", f.v), fmt.Sprint("1 to ", maxNameBytes, " bytes without NUL")}
+		}
+	}
+	return nil
+}

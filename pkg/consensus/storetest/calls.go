@@ -1,0 +1,284 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+// numberCases are about large numbers and long names, which some formats damage.
+func numberCases() []testCase {
+	return []testCase{
+		{name: "large numbers are kept exactly", run: func(p *pool) {
+			p.open()
+			a := p.proc("a")
+			a.seq = maxSeq - 10
+			a.share(0, half)
+			req := a.request(one(half, half))
+			req.Nonce = math.MaxUint64
+			a.take(a.send(req))
+			require.Equal(p, a.lastNonce, uint64(math.MaxUint64))
+			a.share(half, half)
+			late := a.request(one(half, whole))
+			a.share(half, half) // one more than late
+			require.Equal(p, consensus.Late, a.send(late).Status)
+			req = a.request(one(half, half))
+			req.Nonce = nonce()
+			a.take(a.send(req))
+			req.Nonce--
+			require.Equal(p, consensus.Cloned, a.send(req).Status)
+		}},
+		{name: "a nonce of nothing is as good as any", run: func(p *pool) {
+			p.open()
+			a := p.proc("a")
+			req := a.request(one(0, half))
+			req.Nonce = 0
+			a.take(a.send(req))
+			require.Equal(p, half, a.share(half, half))
+		}},
+		{name: "long and unusual names are kept exactly", run: func(p *pool) {
+			long := func(suffix string) string { return strings.Repeat("n", 256-len(suffix)) + suffix }
+			q := *p
+			q.name = p.name + strings.Repeat("日", (256-len(p.name))/3)
+			q.open()
+			ids := []string{long("1"), long("2"), "pod {a} \"b\" 'c' \\d\n\t<e>&", "日本/ä:*.>", "-1", "0", "null", "true"}
+			for i, id := range ids {
+				a := q.proc(id)
+				a.incarnation = ids[len(ids)-1-i]
+				name := ids[(i+3)%len(ids)]
+				ans := a.sync(tag(name, 0, whole/8))
+				require.Equal(p, whole/8, ans.Tags[0].Share, "ID %q", id)
+				require.Equal(p, []consensus.RosterRow{{ID: id, Claim: whole / 8, Demand: whole / 8, PoolSize: 1}}, ans.Tags[0].Roster)
+				a.sync(tag(name, whole/8, whole/8))
+			}
+			require.Zero(p, q.proc("last").share(0, whole))
+		}},
+	}
+}
+
+// maxSeq is the largest Seq that a request may have.
+const maxSeq = 1<<53 - 1
+
+// callCases are about calls as such: bad requests, contexts, handles, many callers.
+func callCases() []testCase {
+	return []testCase{
+		{name: "a malformed request is a RequestError and changes nothing", run: malformed},
+		{name: "an ended context ends the call", run: ended},
+		{name: "the revision rises with every step", run: func(p *pool) {
+			p.open()
+			a, b := p.proc("a"), p.proc("b")
+			last := a.sync(one(0, 0)).Revision
+			for range 10 {
+				for _, by := range []*proc{a, b} {
+					ans := by.sync(one(0, 0))
+					require.Greater(p, ans.Revision, last)
+					last = ans.Revision
+				}
+			}
+			b.leave()
+			require.Greater(p, a.sync(one(0, 0)).Revision, last+1, "a leave is a step")
+		}},
+		{name: "every handle shows the same pool", run: func(p *pool) {
+			p.open()
+			a, b := p.proc("a"), p.proc("b")
+			b.store = p.New(p)
+			require.Equal(p, half, a.share(0, half))
+			ans := b.sync(one(0, whole))
+			require.Equal(p, half, ans.Tags[0].Share)
+			require.Equal(p, 2, ans.Tags[0].Live)
+			require.NoError(p, b.store.Close())
+			require.Equal(p, half, a.share(half, half), "one handle's end is not the other's")
+		}},
+		{name: "an answer shares no memory with the store", run: func(p *pool) {
+			p.open()
+			a := p.proc("a")
+			req := a.request(one(0, half))
+			ans := a.send(req)
+			ans.Tags[0].Roster[0] = consensus.RosterRow{ID: "forged", Claim: whole}
+			ans.Tags[0].Share = whole
+			req.Tags[0] = one(whole, whole)
+			a.take(ans)
+			again := a.sync(one(half, half))
+			require.Equal(p, []consensus.RosterRow{{ID: "a", Claim: half, Demand: half, PoolSize: 1}}, again.Tags[0].Roster)
+		}},
+		{name: "many processors at once never hold more than the whole", run: crowd},
+	}
+}
+
+func malformed(p *pool) {
+	long := strings.Repeat("n", 257)
+	cases := []struct {
+		field string
+		spoil func(*consensus.Request)
+	}{
+		{"Pool", func(r *consensus.Request) { r.Pool = "" }},
+		{"Pool", func(r *consensus.Request) { r.Pool = long }},
+		{"Pool", func(r *consensus.Request) { r.Pool = "a\x00b" }},
+		{"ID", func(r *consensus.Request) { r.ID = "" }},
+		{"ID", func(r *consensus.Request) { r.ID = long }},
+		{"ID", func(r *consensus.Request) { r.ID = "a\x00b" }},
+		{"Incarnation", func(r *consensus.Request) { r.Incarnation = "" }},
+		{"Incarnation", func(r *consensus.Request) { r.Incarnation = long }},
+		{"Seq", func(r *consensus.Request) { r.Seq, r.LastSeq = 0, 0 }},
+		{"Seq", func(r *consensus.Request) { r.LastSeq = r.Seq }},
+		{"Lease", func(r *consensus.Request) { r.Lease = 0 }},
+		{"Lease", func(r *consensus.Request) { r.Lease = -time.Second }},
+		{"Lease", func(r *consensus.Request) { r.Lease = consensus.MaxLease + time.Millisecond }},
+		{"Lease", func(r *consensus.Request) { r.Lease += time.Microsecond }},
+		{"Tags", func(r *consensus.Request) { r.Tags = nil }},
+		{"Tags", func(r *consensus.Request) { r.Tags = make([]consensus.TagReport, 65) }},
+		{"Tag", func(r *consensus.Request) { r.Tags = append(r.Tags, r.Tags[0]) }},
+		{"Tag", func(r *consensus.Request) { r.Tags[0].Tag = long }},
+		{"Tag", func(r *consensus.Request) { r.Tags[0].Tag = "\x00" }},
+		{"InUse", func(r *consensus.Request) { r.Tags[0].InUse = -1 }},
+		{"InUse", func(r *consensus.Request) { r.Tags[0].InUse = whole + 1 }},
+		{"Wanted", func(r *consensus.Request) { r.Tags[0].Wanted = -1 }},
+		{"Wanted", func(r *consensus.Request) { r.Tags[0].Wanted = whole + 1 }},
+		{"Demand", func(r *consensus.Request) { r.Tags[0].Demand = -1 }},
+		{"Demand", func(r *consensus.Request) { r.Tags[0].Demand = whole + 1 }},
+		{"PoolSize", func(r *consensus.Request) { r.Tags[0].PoolSize = -1 }},
+		{"PoolSize", func(r *consensus.Request) { r.Tags[0].PoolSize = 1_000_001 }},
+	}
+	p.open()
+	a := p.proc("a")
+	before := a.sync(one(0, half))
+	requireRequestError := func(err error, field string, what any) {
+		var bad *consensus.RequestError
+		require.ErrorAs(p, err, &bad, "%+v", what)
+		require.Equal(p, field, bad.Field, "%v", err)
+		require.NotEmpty(p, bad.Allowed)
+	}
+	for _, c := range cases {
+		req := a.clone().request(one(half, whole))
+		c.spoil(&req)
+		_, err := p.store.Sync(p.Context(), req)
+		requireRequestError(err, c.field, req)
+	}
+	for _, bad := range []struct {
+		field string
+		leave consensus.Leave
+	}{
+		{"Pool", consensus.Leave{ID: "a", Incarnation: a.incarnation, Seq: 9}},
+		{"ID", consensus.Leave{Pool: p.name, Incarnation: a.incarnation, Seq: 9}},
+		{"Incarnation", consensus.Leave{Pool: p.name, ID: "a", Seq: 9}},
+		{"Seq", consensus.Leave{Pool: p.name, ID: "a", Incarnation: a.incarnation}},
+	} {
+		requireRequestError(p.store.Leave(p.Context(), bad.leave), bad.field, bad.leave)
+	}
+	require.Equal(p, before.Revision+1, a.sync(one(half, half)).Revision)
+}
+
+func ended(p *pool) {
+	p.open()
+	a := p.proc("a")
+	canceled, cancel := context.WithCancel(p.Context())
+	cancel()
+	expired, cancel := context.WithDeadline(p.Context(), time.Now().Add(-time.Second))
+	defer cancel()
+	for want, ctx := range map[error]context.Context{context.Canceled: canceled, context.DeadlineExceeded: expired} {
+		_, err := p.store.Sync(ctx, a.request(one(0, whole)))
+		require.ErrorIs(p, err, want)
+		require.ErrorIs(p, p.store.Leave(ctx, consensus.Leave{Pool: p.name, ID: "a", Incarnation: "i", Seq: 1}), want)
+	}
+	require.Equal(p, half, a.share(0, half))
+}
+
+// A ledger is the oracle for shares in use.
+type ledger struct {
+	mu      sync.Mutex
+	inUse   map[string]consensus.Share
+	largest consensus.Share
+}
+
+func (l *ledger) set(id string, share consensus.Share) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.inUse[id] = share
+	var sum consensus.Share
+	for _, s := range l.inUse {
+		sum += s
+	}
+	l.largest = max(l.largest, sum)
+}
+
+// crowd lets twenty honest processors over five handles sync as fast as they can.
+func crowd(p *pool) {
+	const procs, syncs = 20, 25
+	p.open()
+	l := &ledger{inUse: map[string]consensus.Share{}}
+	var handles []consensus.Store
+	for range 5 {
+		handles = append(handles, p.New(p))
+	}
+	var wg sync.WaitGroup
+	failed := make(chan error, procs)
+	for i := range procs {
+		a := p.proc(fmt.Sprint("p", i))
+		a.store = handles[i%len(handles)]
+		wg.Go(func() { failed <- p.syncHonestly(a, l, syncs, whole/procs) })
+	}
+	wg.Wait()
+	close(failed)
+	for err := range failed {
+		require.NoError(p, err)
+	}
+	require.LessOrEqual(p, l.largest, whole)
+	require.Equal(p, whole, l.largest, "what is free is given out")
+}
+
+// syncHonestly syncs a number of times with a want that changes, and goes on
+// until the answer is fair. A failed call is one that may have been recorded.
+func (p *pool) syncHonestly(a *proc, l *ledger, syncs int, fair consensus.Share) error {
+	var held consensus.Share
+	var until time.Time // end of the lease that held rests on
+	limit := time.Now().Add(patience)
+	for i := 0; i < syncs || held != fair; i++ {
+		if time.Now().After(limit) {
+			return fmt.Errorf("%s holds %d and not its fair share after %d syncs", a.id, held, i)
+		}
+		if time.Now().After(until) {
+			held = 0
+		}
+		want := fair
+		if i < syncs {
+			want = fair * consensus.Share((i*7+len(a.id))%4)
+		}
+		held = min(held, want)
+		l.set(a.id, held) // less is in use before the store hears of it
+		sent := time.Now()
+		ctx, cancel := callContext(p)
+		ans, err := a.store.Sync(ctx, a.request(one(held, want)))
+		cancel()
+		var bad *consensus.RequestError
+		switch {
+		case errors.As(err, &bad):
+			return err
+		case err != nil:
+			continue
+		case ans.Status == consensus.Removed:
+			a.incarnation, a.seq, a.lastSeq, a.lastNonce, a.lastTime = a.incarnation+"'", 0, 0, 0, 0
+			held = 0
+			continue
+		case ans.Status != consensus.Granted:
+			return fmt.Errorf("%s was told %s", a.id, ans.Status)
+		}
+		a.take(ans)
+		if held > 0 && time.Now().After(until) {
+			held = 0 // what the request reported has lapsed: nothing may rest on it
+			continue
+		}
+		if until = sent.Add(ans.Lease); time.Now().Before(until) {
+			held = ans.Tags[0].Share
+			l.set(a.id, held)
+		}
+	}
+	return nil
+}

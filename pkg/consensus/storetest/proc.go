@@ -1,0 +1,170 @@
+package storetest
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	crand "crypto/rand"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+// A pool is the pool that one case works on.
+type pool struct {
+	*testing.T
+	*suite
+
+	name  string
+	store consensus.Store
+	lease time.Duration
+}
+
+// A proc is a scripted processor: it keeps the numbers that a request carries,
+// and leaves it to the case what to report and which answers to take. It is a
+// plain value: a copy of it is a clone of its process.
+type proc struct {
+	pool            *pool
+	store           consensus.Store
+	id, incarnation string
+	lease           time.Duration
+	seq             uint64
+	lastSeq         uint64
+	lastNonce       uint64
+	lastTime        int64
+	revision        uint64
+}
+
+// proc returns a processor that has not joined yet.
+func (p *pool) proc(id string) *proc {
+	return &proc{pool: p, store: p.store, id: id, incarnation: crand.Text(), lease: p.lease}
+}
+
+// reborn returns the next incarnation of a's ID: the process was restarted.
+func (a *proc) reborn() *proc {
+	b := a.pool.proc(a.id)
+	b.store = a.store
+	return b
+}
+
+// clone returns a copy of the process.
+func (a *proc) clone() *proc {
+	b := *a
+	return &b
+}
+
+// one is the report on the limit itself: the empty tag.
+func one(inUse, wanted consensus.Share) consensus.TagReport {
+	return consensus.TagReport{InUse: inUse, Wanted: wanted, Demand: wanted, PoolSize: 1}
+}
+
+// tag is the report on a tag.
+func tag(name string, inUse, wanted consensus.Share) consensus.TagReport {
+	r := one(inUse, wanted)
+	r.Tag = name
+	return r
+}
+
+// request returns the next request.
+func (a *proc) request(tags ...consensus.TagReport) consensus.Request {
+	a.seq++
+	return consensus.Request{
+		Pool: a.pool.name, ID: a.id, Incarnation: a.incarnation,
+		Seq: a.seq, Nonce: rand.Uint64(),
+		LastSeq: a.lastSeq, LastNonce: a.lastNonce, LastTime: a.lastTime,
+		Revision: a.revision, Lease: a.lease, Tags: tags,
+	}
+}
+
+// send sends a request, and takes no answer.
+func (a *proc) send(req consensus.Request) consensus.Answer {
+	a.pool.Helper()
+	ctx, cancel := callContext(a.pool)
+	defer cancel()
+	ans, err := a.store.Sync(ctx, req)
+	require.NoError(a.pool, err)
+	require.Equal(a.pool, req.Seq, ans.Seq, "the answer's Seq is that of the request")
+	require.Equal(a.pool, req.Nonce, ans.Nonce, "the answer's Nonce is that of the request")
+	if ans.Status != consensus.Granted {
+		require.Equal(a.pool, consensus.Answer{Status: ans.Status, Seq: ans.Seq, Nonce: ans.Nonce}, ans,
+			"nothing else is set in a refusal")
+		return ans
+	}
+	require.Len(a.pool, ans.Tags, len(req.Tags), "every tag is answered")
+	for i := range ans.Tags {
+		require.Equal(a.pool, req.Tags[i].Tag, ans.Tags[i].Tag, "in the order of the request")
+	}
+	return ans
+}
+
+// take takes an answer.
+func (a *proc) take(ans consensus.Answer) {
+	if ans.Status == consensus.Granted {
+		a.lastSeq, a.lastNonce, a.lastTime = ans.Seq, ans.Nonce, ans.Time
+		a.revision = max(a.revision, ans.Revision)
+	}
+}
+
+// sync sends the next request and takes the answer, which must be Granted.
+func (a *proc) sync(tags ...consensus.TagReport) consensus.Answer {
+	a.pool.Helper()
+	ans := a.send(a.request(tags...))
+	require.Equal(a.pool, consensus.Granted, ans.Status)
+	a.take(ans)
+	return ans
+}
+
+// share does the same for the empty tag alone, and returns its share.
+func (a *proc) share(inUse, wanted consensus.Share) consensus.Share {
+	a.pool.Helper()
+	return a.sync(one(inUse, wanted)).Tags[0].Share
+}
+
+// refused sends the next request, which must be refused with status.
+func (a *proc) refused(status consensus.Status, inUse, wanted consensus.Share) {
+	a.pool.Helper()
+	require.Equal(a.pool, status, a.send(a.request(one(inUse, wanted))).Status)
+}
+
+// leave leaves the pool.
+func (a *proc) leave() {
+	a.pool.Helper()
+	a.seq++
+	a.sendLeave(a.seq)
+}
+
+// sendLeave sends a leave with any number.
+func (a *proc) sendLeave(seq uint64) {
+	a.pool.Helper()
+	ctx, cancel := callContext(a.pool)
+	defer cancel()
+	require.NoError(a.pool, a.store.Leave(ctx, consensus.Leave{
+		Pool: a.pool.name, ID: a.id, Incarnation: a.incarnation, Seq: seq,
+	}))
+}
+
+// open makes the pool, waits until a freeze because it is new is over, and
+// leaves no claim behind.
+func (p *pool) open() {
+	p.Helper()
+	a := p.proc("opens the pool")
+	p.eventually("a new pool's freeze ends", func() bool {
+		return a.sync(one(0, 0)).Frozen == 0
+	})
+	a.leave()
+}
+
+// eventually calls sync until it returns true, often enough for the pool's
+// clock to run: sync must reach the store.
+func (p *pool) eventually(what string, sync func() bool) {
+	p.Helper()
+	limit := time.Now().Add(patience + 2*consensus.Removal(p.Longest))
+	tick := time.NewTicker(consensus.Clamp(p.lease) / 20)
+	defer tick.Stop()
+	for !sync() {
+		require.True(p, time.Now().Before(limit), "%s: did not happen", what)
+		<-tick.C
+	}
+}

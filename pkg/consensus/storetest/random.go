@@ -1,0 +1,5 @@
+package storetest
+
+import "testing"
+
+func (s *suite) random(t *testing.T) {}

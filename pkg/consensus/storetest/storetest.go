@@ -1,0 +1,146 @@
+// Package storetest is the conformance suite for implementations of
+// consensus.Store, those of other modules included.
+//
+// A store's own test file is a short harness:
+//
+//	func TestConformance(t *testing.T) {
+//		server := startServer(t)
+//		storetest.Run(t, storetest.Harness{
+//			Longest: 500 * time.Millisecond,
+//			New: func(t testing.TB) consensus.Store {
+//				return mystore.New(server.Dial(t), mystore.WithLongestLease(500*time.Millisecond))
+//			},
+//		})
+//	}
+//
+// The suite has two parts. The directed cases take the rules of the package
+// documentation of consensus one by one. The random sequences (see the flags
+// -storetest.seed, -storetest.sequences and -storetest.steps) do whatever
+// processors, right or wrong, may do, and compare every answer with that of a
+// consensus.Record.
+//
+// The suite needs no control of the store's clock, and waits for real time only
+// where a rule is about time. It asks for leases of tenths of a second, which
+// consensus.Join does not allow but every store accepts, so that it runs in
+// seconds. It may run against a server that holds other pools: the names of its
+// pools are drawn at random.
+package storetest
+
+import (
+	"context"
+	"crypto/rand"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+// A Harness says how to reach a server under test, and what kind of store it is.
+// Only New is required.
+type Harness struct {
+	// New returns a handle on the store. Each call stands for another process
+	// on the same server; stores that live in one process return the same value.
+	// The harness closes the handle, in t.Cleanup. New may be called from several
+	// goroutines.
+	New func(t testing.TB) consensus.Store
+
+	// Memory says that the store never freezes a pool, because it cannot forget
+	// one that its processors remember (At.Identity is empty).
+	Memory bool
+
+	// Deferred says that the store learns the time of a step only after it
+	// (At.Deferred), so that time passes one step late.
+	Deferred bool
+
+	// KnowsNew says that the store may know that a pool is new (At.KnownNew), in
+	// which case a new pool need not be frozen. After Wipe or Restart it does not
+	// know for the next removal time.
+	KnowsNew bool
+
+	// Longest is the longest lease that the store was built for: a store that
+	// forgot something freezes for Removal(Longest). Defaults to
+	// consensus.MaxLease, with which the suite takes minutes; 500ms is a good value.
+	Longest time.Duration
+
+	// Wipe empties the server: all records are gone, the connections stay or are
+	// made anew. nil if that cannot happen, or not in a test.
+	Wipe func(t testing.TB)
+
+	// Restart gives the server another identity and keeps the records, as a
+	// restart from disk or a failover without loss does. nil as for Wipe.
+	Restart func(t testing.TB)
+
+	// Snapshot copies the record of one pool; restore puts the copy back without
+	// a change of the server's identity, as a failover to an older copy does. nil
+	// as for Wipe.
+	Snapshot func(t testing.TB, pool string) (restore func())
+}
+
+// Run runs the suite. Its cases run in parallel, as far as the flag -parallel
+// allows, except those that wipe or restart the server.
+func Run(t *testing.T, h Harness) {
+	t.Helper()
+	require.NotNil(t, h.New, "storetest: Harness.New is nil")
+	if h.Longest == 0 {
+		h.Longest = consensus.MaxLease
+	}
+	s := &suite{Harness: h}
+	s.run(t, "rules", directed(), true)
+	s.run(t, "server", serverCases(), false)
+	t.Run("random", s.random)
+}
+
+// A suite runs cases on one server.
+type suite struct {
+	Harness
+}
+
+// A testCase is one directed case: a rule in a few words, and what shows it.
+type testCase struct {
+	name string
+	// needs tells whether the harness can do what the case needs; nil: always.
+	needs func(h *Harness) bool
+	run   func(p *pool)
+}
+
+// run runs each case in a pool of its own.
+func (s *suite) run(t *testing.T, group string, cases []testCase, parallel bool) {
+	t.Helper()
+	t.Run(group, func(t *testing.T) {
+		// One handle for all cases of the group; cases that are about several
+		// processes ask for more.
+		store := s.New(t)
+		for _, c := range cases {
+			if c.needs != nil && !c.needs(&s.Harness) {
+				continue
+			}
+			t.Run(c.name, func(t *testing.T) {
+				if parallel {
+					t.Parallel()
+				}
+				c.run(s.pool(t, store, "storetest/"+c.name+"/"+rand.Text()))
+			})
+		}
+	})
+}
+
+// callTimeout bounds one call of a store. A store that needs more is broken.
+const callTimeout = 10 * time.Second
+
+// patience bounds a wait for something that follows from time alone.
+const patience = 30 * time.Second
+
+func (s *suite) pool(t *testing.T, store consensus.Store, name string) *pool {
+	t.Helper()
+	// The lease counts time in a few hundred milliseconds, but not so few that a
+	// slow machine skips over a clamp in one step.
+	return &pool{T: t, suite: s, name: name, store: store, lease: min(s.Longest, 400*time.Millisecond)}
+}
+
+// callContext bounds one call.
+func callContext(t testing.TB) (context.Context, context.CancelFunc) {
+	t.Helper()
+	return context.WithTimeout(context.WithoutCancel(t.Context()), callTimeout)
+}

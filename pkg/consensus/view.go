@@ -1,0 +1,56 @@
+package consensus
+
+import "time"
+
+// A View is how a processor sees its pool at one moment.
+type View struct {
+	Pool, ID, Incarnation string
+	State                 State
+	// Share is the share in force and Want what the policy asks for. LeaseLeft
+	// is how long the share is good for without another sync.
+	Share, Want Share
+	LeaseLeft   time.Duration
+	// Degraded marks a share that is used without the store's consent.
+	Degraded bool
+	// Live counts the live processors. PoolSize is the largest pool size that one
+	// of them reported, and Agreed is consensus: all report the same, and it is Live.
+	Live, PoolSize int
+	Agreed         bool
+	// Roster is the pool by rising ID, as of the last answer.
+	Roster []RosterRow
+	// Demand is what this processor reported last.
+	Demand Share
+	// Lease is the pool's lease and Interval the present time between syncs.
+	Lease, Interval time.Duration
+	// Frozen is how long no share can grow yet, and FrozenBy why.
+	Frozen   time.Duration
+	FrozenBy FreezeCause
+	// Failures counts the failed syncs since the last answer; LastError is the
+	// newest failure, nil once the store answers again.
+	Failures  int
+	LastError error
+	// Revision is the newest revision of the record seen.
+	Revision uint64
+}
+
+// View returns the processor's view at now. It shares no memory with p.
+func (p *Processor) View(now time.Duration) View {
+	p.Tick(now)
+	v := View{
+		Pool: p.cfg.Pool, ID: p.cfg.ID, Incarnation: p.incarnation, State: p.state,
+		Share: p.held, Want: p.want, Degraded: p.degraded,
+		Live: p.answer.Live, PoolSize: p.answer.PoolSize, Agreed: p.answer.Agreed,
+		Roster: append([]RosterRow(nil), p.answer.Roster...),
+		Demand: p.demand, Lease: p.lease, Interval: p.interval(),
+		Frozen: max(p.frozen-now, 0), FrozenBy: p.frozenBy,
+		Failures: p.failures, Revision: p.revision,
+	}
+	if p.held > 0 {
+		v.LeaseLeft = p.until - now
+	}
+	return v
+}
+
+// Until is the local time at which the share in force ends, if nothing comes
+// before; Tick is due then. It is in the past when there is none.
+func (p *Processor) Until() time.Duration { return p.until }
