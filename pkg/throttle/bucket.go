@@ -47,7 +47,7 @@ func (s *segment) by(now int64) int64 { return s.at(max(s.start, min(now, s.unti
 func (s *segment) valid(now int64) bool { return now < s.until }
 
 // wait returns how long it takes to earn units, rounded up; ok is false when the
-// segment never does.
+// segment never does. A wait longer than a clock can tell is never.
 func (s *segment) wait(units int64) (d time.Duration, ok bool) {
 	if units <= 0 {
 		return 0, true
@@ -57,7 +57,7 @@ func (s *segment) wait(units int64) (d time.Duration, ok bool) {
 	}
 	hi, lo := bits.Mul64(uint64(units), 1<<32)
 	if hi >= s.rate {
-		return 0, false // centuries
+		return never, true // centuries
 	}
 	q, r := bits.Div64(hi, lo, s.rate)
 	if r > 0 {

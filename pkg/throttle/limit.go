@@ -26,7 +26,6 @@ const (
 	maxTokens = 1_000_000_000
 	minPer    = time.Millisecond
 	maxPer    = 31 * 24 * time.Hour
-	maxRate   = 1e9 // tokens per second
 )
 
 // Validate returns an error that names every field out of bounds, or nil.
@@ -44,7 +43,7 @@ func (l Limit) Validate() error {
 	if l.Burst < 0 || l.Burst > maxTokens {
 		bad("burst", l.Burst, "0 (100 ms worth of max) to 1000000000")
 	}
-	if len(errs) == 0 && l.perSecond() > maxRate {
+	if len(errs) == 0 && l.Max > int(l.withDefaults().Per) { // above one per nanosecond
 		bad("max per "+l.withDefaults().Per.String(), l.Max, "at most 1000000000 tokens per second")
 	}
 	return errors.Join(errs...)
@@ -84,6 +83,10 @@ func newScale(l Limit) scale {
 	shift := uint(max(0, min(rate, room)))
 	return scale{shift, float64(l.Max) / float64(l.Per) * float64(int64(1)<<shift)}
 }
+
+// maxUnits bounds sums of tokens that are turned into units, so that neither they
+// nor their differences overflow.
+const maxUnits = 1 << 62
 
 func (s scale) units(n int) int64      { return int64(n) << s.shift }
 func (s scale) tokens(u int64) float64 { return float64(u) / float64(int64(1)<<s.shift) }

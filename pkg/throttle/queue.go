@@ -1,10 +1,13 @@
 package throttle
 
+import "time"
+
 // A waiter is a caller in the queue. Its result fields are set before ready is
 // closed, by whoever takes it out of the queue.
 type waiter struct {
 	n        int   // tokens asked for
-	units    int64 // units that must be there: n tokens, or one if any will do
+	least    int   // tokens that must be there: n, or one if any will do
+	units    int64 // the same in units
 	upTo     bool
 	deadline int64 // nanoseconds since base; never when there is none
 	ready    chan struct{}
@@ -21,11 +24,22 @@ type waiter struct {
 type queue struct {
 	first, last *waiter
 	len         int
-	units       int64 // sum of the waiters' units
+	tokens      int // sum of what must be there for all; in units it might not fit
 	// collected is what the first waiter has already drawn, because it asks for
 	// more than the bucket holds.
 	// Invariant: it leaves at least one token of the first waiter to draw.
 	collected int64
+}
+
+// misses tells whether the waiter's deadline comes before wait is over.
+func (w *waiter) misses(now int64, wait time.Duration) bool {
+	return w.deadline != never && int64(wait) > w.deadline-now
+}
+
+// fail ends the call of a waiter that was taken out of the queue.
+func (w *waiter) fail(err error) {
+	w.err = err
+	close(w.ready)
 }
 
 func (q *queue) empty() bool { return q.first == nil }
@@ -39,7 +53,7 @@ func (q *queue) push(w *waiter) {
 	}
 	q.last = w
 	q.len++
-	q.units += w.units
+	q.tokens += w.least
 }
 
 // remove takes w out, and returns the units that it had collected.
@@ -57,6 +71,6 @@ func (q *queue) remove(w *waiter) (collected int64) {
 	}
 	w.prev, w.next, w.queued = nil, nil, false
 	q.len--
-	q.units -= w.units
+	q.tokens -= w.least
 	return collected
 }

@@ -69,15 +69,20 @@ func (t *Throttle) correct(pos int64, n, used int) {
 	defer t.mu.Unlock()
 	now := t.now()
 	if used > n {
-		debt := t.scale.units(used - n)
-		t.forfeited.Add(debt)
+		room := t.seg.capacity
+		if !t.seg.valid(now) {
+			room = 0
+		}
+		t.trim(now, room) // what overflowed pays no debt
+		t.forfeited.Add(t.debt(now, used-n))
 		t.fence()
 		t.retime(now)
+		t.serve(now)
 		return
 	}
 	period := int64(float64(t.scale.units(t.limit.Max)) * float64(t.seg.lease.Share) / float64(WholeShare))
 	period = max(period, t.seg.capacity, t.scale.units(n))
-	if !t.seg.valid(now) || t.closed.Load() || t.granted.Load()-pos > period {
+	if !t.seg.valid(now) || t.closed.Load() || (t.granted.Load()-pos)>>t.scale.shift > period>>t.scale.shift {
 		return
 	}
 	back := min(t.scale.units(n-used), t.seg.capacity-t.level(now))
@@ -86,4 +91,14 @@ func (t *Throttle) correct(pos int64, n, used int) {
 		t.forfeited.Add(-back)
 		t.serve(now)
 	}
+}
+
+// maxDebt is the most that a bucket can owe, in units: at least a year's worth of
+// the whole limit.
+const maxDebt = maxUnits / 2
+
+// debt returns what n tokens of debt add to what is owed at now. t.mu is held.
+func (t *Throttle) debt(now int64, n int) int64 {
+	units := t.scale.units(min(n, maxDebt>>t.scale.shift))
+	return max(0, min(units, maxDebt+t.level(now)))
 }

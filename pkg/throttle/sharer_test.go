@@ -123,15 +123,14 @@ func sound(t testing.TB, th *Throttle) {
 	t.Helper()
 	th.mu.Lock()
 	defer th.mu.Unlock()
-	var units int64
-	n := 0
+	n, tokens := 0, 0
 	for w := th.queue.first; w != nil; w = w.next {
 		require.True(t, w.queued)
-		units += w.units
+		tokens += w.least
 		n++
 	}
 	require.Equal(t, n, th.queue.len, "length of the queue")
-	require.Equal(t, units, th.queue.units, "units in the queue")
+	require.Equal(t, tokens, th.queue.tokens, "tokens in the queue")
 	if first := th.queue.first; first != nil {
 		require.LessOrEqual(t, th.queue.collected, first.units-th.scale.units(1), "collected leaves one token to draw")
 	} else {

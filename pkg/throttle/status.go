@@ -34,14 +34,16 @@ func (t *Throttle) Status() Status {
 	defer t.mu.Unlock()
 	now := t.now()
 	st.Lease = t.seg.lease
+	held := min(t.level(now), t.seg.capacity)
 	if t.seg.valid(now) {
 		st.Rate = float64(t.seg.rate) / (1 << 32) / float64(int64(1)<<t.scale.shift) * 1e9
 	} else {
 		st.Lease.Share = 0
+		held = min(held, 0) // nothing is at hand; debt stays
 	}
-	st.Tokens = t.scale.tokens(min(t.level(now), t.seg.capacity))
+	st.Tokens = t.scale.tokens(held)
 	st.Waiting = t.queue.len
-	st.Granted = (t.granted.Load() - t.fences - t.queue.collected) >> t.scale.shift
+	st.Granted = (t.granted.Load() - t.void - t.queue.collected) >> t.scale.shift
 	st.Returned = t.credited >> t.scale.shift
 	st.Refused = t.refused.Load()
 	return st
@@ -71,7 +73,7 @@ func (t *Throttle) Throttled() (Throttling, bool) {
 	defer t.mu.Unlock()
 	now := t.now()
 	th := Throttling{Reason: t.reason(now), Limit: t.name, Waiting: t.queue.len}
-	wait, ok := t.due(now, t.queue.units+t.scale.units(1))
+	wait, ok := t.due(now, t.queue.tokens+1)
 	if ok && wait == 0 && t.queue.empty() {
 		return Throttling{}, false
 	}

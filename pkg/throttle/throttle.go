@@ -37,7 +37,7 @@ type Throttle struct {
 	queue    queue
 	timer    *time.Timer
 	credited int64 // units given back since the beginning
-	fences   int64 // units that fence has added to granted
+	void     int64 // units in granted that nobody was granted: fences, and what was collected in vain
 	usage    usageLog
 }
 
@@ -104,7 +104,7 @@ func (t *Throttle) TryAcquire(n int) (Permit, bool) {
 		return Permit{n: max(n, 0)}, !t.closed.Load()
 	}
 	now := int64(time.Since(t.base))
-	if n <= maxTokens {
+	if n <= t.limit.maxCost() { // more would not fit into the units
 		if pos, ok := t.draw(int64(n)<<t.scale.shift, now); ok {
 			return Permit{n: n, pos: pos, by: t.cell(pos)}, true
 		}
@@ -123,11 +123,11 @@ func (t *Throttle) draw(units, now int64) (pos int64, ok bool) {
 	for {
 		granted := t.granted.Load()
 		s := t.gate.Load()
-		if now >= s.until {
-			return 0, false
-		}
 		if now < s.start {
 			now = int64(time.Since(t.base)) // the segment is newer than the clock reading
+		}
+		if now >= s.until {
+			return 0, false
 		}
 		forfeited := t.forfeited.Load()
 		level := s.at(now) - forfeited - granted
@@ -166,7 +166,7 @@ func (t *Throttle) noteShort(now int64) {
 // fence makes every draw fail that has read anything before this moment.
 // t.mu is held.
 func (t *Throttle) fence() {
-	t.fences++
+	t.void++
 	t.granted.Add(1)
 	t.forfeited.Add(-1)
 }
@@ -186,14 +186,15 @@ func (t *Throttle) Lease(l Lease) {
 	}
 	l.Share = min(max(l.Share, 0), WholeShare)
 	t.seg = newSegment(t.limit, t.scale, l, now, until, old.by(now))
-	t.publish()
 
-	room := t.seg.capacity
+	room := min(old.capacity, t.seg.capacity) // what overflowed before is lost, though nobody looked
 	if !old.valid(now) || l.Share == 0 {
-		room = 0              // a processor whose share had ended starts empty
+		room = 0 // a processor whose share had ended starts empty
+		t.void += t.queue.collected
 		t.queue.collected = 0 // so does a draw that was collecting
 	}
-	t.trim(now, room)
+	t.trim(now, room) // before the new segment is seen: no draw takes the old level by the new law
+	t.publish()
 	t.fence()
 	if l.Share != old.lease.Share || !old.valid(now) {
 		t.retime(now)

@@ -6,12 +6,13 @@ import "time"
 // that a demand can be worked out over a window of any length.
 type usageLog struct{ samples []totals }
 
-// totals are running totals at one moment; units, except where said.
+// totals are running totals at one moment; units, except where said. Refusals
+// cost nothing, so that their total may be far above what fits into an integer.
 type totals struct {
-	at      int64 // nanoseconds since base
-	used    int64 // granted less given back
-	refused int64
-	earned  int64
+	at      int64   // nanoseconds since base
+	used    float64 // granted less given back
+	refused float64
+	earned  float64
 }
 
 // since returns the totals at the newest sample that is at least d old, or at
@@ -33,8 +34,8 @@ func (u *usageLog) since(now int64, d time.Duration, forget bool) (totals, bool)
 
 // A backlog is what a processor has before it, in units.
 type backlog struct {
-	waiting int64
-	debt    int64
+	waiting float64
+	debt    float64
 	shortAt int64 // when a caller was refused or made to wait last
 }
 
@@ -49,7 +50,7 @@ func (u *usageLog) demand(now totals, b backlog, window time.Duration, whole flo
 	from, _ := u.since(now.at, window, true)
 	u.samples = append(u.samples, now)
 	if !ok {
-		if b.waiting > 0 {
+		if b.waiting > 0 || b.shortAt > now.at-int64(window/2) {
 			return WholeShare
 		}
 		return 0
@@ -63,7 +64,7 @@ func (u *usageLog) demand(now totals, b backlog, window time.Duration, whole flo
 	}
 	wanted := now.used - from.used + now.refused - from.refused + b.waiting + b.debt
 	span := float64(max(now.at-from.at, int64(time.Millisecond))) * whole
-	return int64(min(float64(wanted)/span, 1) * float64(WholeShare))
+	return int64(max(0, min(wanted/span, 1)) * float64(WholeShare))
 }
 
 // Demand tells the sharer what this processor would use if it could; see Holder.
@@ -76,12 +77,12 @@ func (t *Throttle) Demand(window time.Duration) int64 {
 	now := t.now()
 	return t.usage.demand(totals{
 		at:      now,
-		used:    t.granted.Load() - t.fences - t.credited - t.queue.collected,
-		refused: t.scale.units(1) * t.refused.Load(),
-		earned:  t.seg.by(now),
+		used:    float64(t.granted.Load() - t.void - t.credited - t.queue.collected),
+		refused: float64(t.refused.Load()) * float64(t.scale.units(1)),
+		earned:  float64(t.seg.by(now)),
 	}, backlog{
-		waiting: t.queue.units,
-		debt:    max(0, -t.level(now)),
+		waiting: float64(t.queue.tokens) * float64(t.scale.units(1)),
+		debt:    float64(max(0, -t.level(now))),
 		shortAt: t.shortAt.Load(),
 	}, window, t.scale.whole)
 }

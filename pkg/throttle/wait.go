@@ -3,6 +3,7 @@ package throttle
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -43,10 +44,11 @@ func (t *Throttle) acquire(ctx context.Context, n int, upTo bool) (Permit, error
 		}
 	}
 	w := &waiter{n: min(n, t.limit.maxCost()), upTo: upTo, deadline: never, ready: make(chan struct{})}
-	w.units = t.scale.units(w.n)
+	w.least = w.n
 	if upTo {
-		w.units = t.scale.units(1)
+		w.least = 1
 	}
+	w.units = t.scale.units(w.least)
 	if d, ok := ctx.Deadline(); ok {
 		w.deadline = int64(d.Sub(t.base))
 	}
@@ -70,12 +72,13 @@ func (t *Throttle) enqueue(w *waiter) error {
 		return t.refusal(ReasonClosed, w.n, 0)
 	}
 	now := t.now()
-	if wait, ok := t.due(now, t.queue.units+w.units); ok && wait > time.Duration(w.deadline-now) {
+	if wait, ok := t.due(now, t.queue.tokens+w.least); ok && w.misses(now, wait) {
 		t.short(w.n, now)
 		return t.refusal(ReasonLimit, w.n, wait)
 	}
 	t.queue.push(w)
-	t.publish() // nothing overtakes w from here on
+	t.publish()
+	t.fence() // nothing overtakes w from here on, nor draws while serve looks
 	t.serve(now)
 	if w.queued {
 		t.noteShort(now)
@@ -96,39 +99,39 @@ func (t *Throttle) giveUp(ctx context.Context, w *waiter) {
 	t.publish()
 	t.serve(now)
 	w.err = context.Cause(ctx)
-	if errors.Is(w.err, context.DeadlineExceeded) {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		t.short(w.n, now)
 		e := t.refusal(t.reason(now), w.n, 0)
-		e.RetryAfter, _ = t.due(now, w.units)
+		e.RetryAfter, _ = t.due(now, t.queue.tokens+w.least)
 		e.Cause = w.err
+		if !errors.Is(w.err, context.DeadlineExceeded) { // the context has a cause of its own
+			e.Cause = fmt.Errorf("%w: %w", context.DeadlineExceeded, w.err)
+		}
 		w.err = e
 	}
 }
 
 // uncollect puts back what a waiter had collected that will not use it.
 func (t *Throttle) uncollect(now, units int64) {
+	t.void += units
 	if back := min(units, t.seg.capacity-t.level(now)); back > 0 && t.seg.valid(now) {
-		t.credited += back
 		t.forfeited.Add(-back)
 	}
 }
 
-// due returns how long it takes until units are there at the present share,
+// due returns how long it takes until n tokens are there at the present share,
 // less what the bucket holds; ok is false while there is no share. t.mu is held.
-func (t *Throttle) due(now, units int64) (wait time.Duration, ok bool) {
+func (t *Throttle) due(now int64, n int) (wait time.Duration, ok bool) {
 	if !t.seg.valid(now) {
 		return 0, false
 	}
 	held := min(t.level(now), t.seg.capacity) + t.queue.collected
-	return t.seg.wait(units - held)
+	return t.seg.wait(t.scale.units(min(n, maxUnits>>t.scale.shift)) - held)
 }
 
 // serve grants from the front of the queue what there is, opens the gate when
 // nobody waits any more, and sets the timer for the next. t.mu is held.
 func (t *Throttle) serve(now int64) {
-	if t.queue.empty() {
-		return
-	}
 	for w := t.queue.first; w != nil && t.seg.valid(now); w = t.queue.first {
 		t.trim(now, t.seg.capacity)
 		level := t.level(now)
@@ -143,6 +146,9 @@ func (t *Throttle) serve(now int64) {
 		if w.upTo {
 			n = min(n, int(level>>t.scale.shift))
 			need = t.scale.units(n)
+			if n < w.n {
+				t.short(w.n-n, now)
+			}
 		}
 		pos := t.granted.Add(need) - need
 		t.queue.remove(w)
@@ -172,7 +178,10 @@ func (t *Throttle) arm(now int64) {
 	if !t.seg.valid(now) {
 		return // the next lease serves the queue
 	}
-	need := min(t.queue.first.units-t.queue.collected, max(t.seg.capacity/2, t.scale.units(1)))
+	need := t.queue.first.units - t.queue.collected
+	if t.queue.first.units > t.seg.capacity {
+		need = min(need, max(t.seg.capacity/2, t.scale.units(1)))
+	}
 	if wait, ok := t.seg.wait(need - t.level(now)); ok {
 		t.timer.Reset(wait)
 	}
@@ -187,30 +196,29 @@ func (t *Throttle) onTimer() {
 // retime fails the waiters that cannot be served before their deadlines at the
 // share that is in force now. t.mu is held.
 func (t *Throttle) retime(now int64) {
-	var ahead int64
+	var late []*waiter
+	var ahead int
 	for w := t.queue.first; w != nil; {
 		next := w.next
-		wait, ok := t.due(now, ahead+w.units)
-		if ok && wait > time.Duration(w.deadline-now) {
-			t.short(w.n, now)
-			t.fail(w, now, t.refusal(ReasonLimit, w.n, wait))
+		if wait, ok := t.due(now, ahead+w.least); ok && w.misses(now, wait) {
+			t.uncollect(now, t.queue.remove(w))
+			late = append(late, w)
 		} else {
-			ahead += w.units
+			ahead += w.least
 		}
 		w = next
 	}
-}
-
-// fail takes w out of the queue with an error.
-func (t *Throttle) fail(w *waiter, now int64, err error) {
-	t.uncollect(now, t.queue.remove(w))
-	w.err = err
-	close(w.ready)
+	for _, w := range late {
+		retry, _ := t.due(now, ahead+w.least) // who comes again stands behind all that stayed
+		t.short(w.n, now)
+		w.fail(t.refusal(ReasonLimit, w.n, retry))
+	}
 }
 
 func (t *Throttle) failAll() {
 	now := t.now()
 	for w := t.queue.first; w != nil; w = t.queue.first {
-		t.fail(w, now, t.refusal(ReasonClosed, w.n, 0))
+		t.uncollect(now, t.queue.remove(w))
+		w.fail(t.refusal(ReasonClosed, w.n, 0))
 	}
 }

@@ -1,0 +1,140 @@
+package numathrottle
+
+import (
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+type field = config.Field[Config]
+
+const (
+	aWholeNumber = "a whole number, "
+	aPath        = "the path of a file"
+)
+
+// fields is every setting of a Config, in the order of the reference: keys in the
+// file, variables, checks, and the table in docs/configuration.md follow from it.
+var fields = append(append([]field{
+	{
+		Key: "max", Allowed: aWholeNumber + "0 to 1000000000", Default: "`0`: no limit",
+		Doc:   "Tokens per `per`, over the whole pool",
+		Value: config.Int(func(c *Config) *int { return &c.Limit.Max }),
+		Range: func(c *Config) bool { return limitOK(throttle.Limit{Max: c.Limit.Max}) },
+	},
+	{
+		Key: "per", Allowed: "a duration, `1ms` to `744h`", Default: "`1s`",
+		Doc:   "The period of `max`",
+		Value: config.Duration(func(c *Config) *time.Duration { return &c.Limit.Per }),
+		Range: func(c *Config) bool { return limitOK(throttle.Limit{Per: c.Limit.Per}) },
+	},
+	{
+		Key: "burst", Allowed: aWholeNumber + "0 to 1000000000", Default: "what `max` earns in 100 ms, at least 1",
+		Doc:   "How many tokens the whole pool can save up",
+		Value: config.Int(func(c *Config) *int { return &c.Limit.Burst }),
+		Range: func(c *Config) bool { return limitOK(throttle.Limit{Burst: c.Limit.Burst}) },
+	},
+	{
+		Key: "store", Allowed: "a store URL, see below", Default: "`memory://`",
+		Doc:   "Where the pool is kept",
+		Value: config.Store(func(c *Config) *string { return &c.Store }),
+	},
+	{
+		Key: "pool", Allowed: "1 to 256 bytes", Default: "`<namespace>/<pipeline>/<vertex>` or `<namespace>/<monovertex>` in a Numaflow pod, else `default`",
+		Doc:   "Processors with the same store and pool share the limit",
+		Value: config.Text(func(c *Config) *string { return &c.Pool }),
+		Range: func(c *Config) bool { return len(c.Pool) <= maxName },
+	},
+	{
+		Key: "id", Allowed: "1 to 256 bytes", Default: "`NUMAFLOW_POD`, else the host name",
+		Doc:   "Names this processor; unique among the live ones of the pool",
+		Value: config.Text(func(c *Config) *string { return &c.ID }),
+		Range: func(c *Config) bool { return len(c.ID) <= maxName },
+	},
+	{
+		Key: "lease", Allowed: "a duration in whole milliseconds, `3s` to `10s`", Default: "`10s`",
+		Doc:   "How long a share is good for without the store; the first processor of a pool settles it",
+		Value: config.Duration(func(c *Config) *time.Duration { return &c.Lease }),
+		Range: func(c *Config) bool {
+			return c.Lease == 0 || c.Lease >= consensus.MinLease && c.Lease <= consensus.MaxLease && c.Lease%time.Millisecond == 0
+		},
+	},
+	{
+		Key: "policy", Allowed: "`fair` or `even`", Default: "`fair`",
+		Doc:   "How the limit is divided: by demand, or the same for every processor",
+		Value: config.Choice(func(c *Config) *Policy { return &c.Policy }, PolicyFair, PolicyEven),
+	},
+	{
+		Key: "onStoreLoss", Allowed: "`degrade` or `stop`", Default: "`degrade`",
+		Doc:   "What a processor does when the store has not answered for a lease: go on with its last share, or grant nothing",
+		Value: config.Choice(func(c *Config) *StoreLoss { return &c.OnStoreLoss }, StoreLossDegrade, StoreLossStop),
+	},
+	{
+		Key: "failFast", Allowed: "`true` or `false`", Default: "`false`",
+		Doc:   "Fail at the start when the store cannot be reached, instead of going on without tokens until it can",
+		Value: config.Bool(func(c *Config) *bool { return &c.FailFast }),
+	},
+}, credentialFields...), laterFields...)
+
+// maxName is the length of a pool's name and of an ID that every store takes.
+const maxName = 256
+
+// credentialFields is what logs in to a store and checks who it is.
+var credentialFields = []field{
+	{
+		Key: "storeUsername", Allowed: "a text", Default: "none", Doc: "The user of Redis or NATS",
+		Value: config.Text(func(c *Config) *string { return &c.StoreUsername }),
+	},
+	secretField("storePassword", "The password of Redis or NATS",
+		func(c *Config) *Secret { return &c.StorePassword }),
+	pathField("storePasswordFile", "The password in a file, such as a mounted Secret; read anew for every connection",
+		func(c *Config) *string { return &c.StorePasswordFile }),
+	{
+		Key: "storeSentinelUsername", Allowed: "a text", Default: "none", Doc: "The user of Redis Sentinel",
+		Value: config.Text(func(c *Config) *string { return &c.StoreSentinelUsername }),
+	},
+	secretField("storeSentinelPassword", "The password of Redis Sentinel",
+		func(c *Config) *Secret { return &c.StoreSentinelPassword }),
+	pathField("storeSentinelPasswordFile", "The same in a file",
+		func(c *Config) *string { return &c.StoreSentinelPasswordFile }),
+	secretField("storeToken", "The token of NATS",
+		func(c *Config) *Secret { return &c.StoreToken }),
+	pathField("storeTokenFile", "The same in a file; read anew for every connection",
+		func(c *Config) *string { return &c.StoreTokenFile }),
+	pathField("storeCredsFile", "The credentials of NATS: a user JWT with its seed",
+		func(c *Config) *string { return &c.StoreCredsFile }),
+	pathField("storeNkeyFile", "The nkey seed of NATS",
+		func(c *Config) *string { return &c.StoreNkeyFile }),
+	pathField("storeCAFile", "The authorities, in PEM, that the server's certificate is checked against instead of the system's",
+		func(c *Config) *string { return &c.StoreCAFile }),
+	pathField("storeCertFile", "The client's certificate in PEM, with `storeKeyFile`",
+		func(c *Config) *string { return &c.StoreCertFile }),
+	pathField("storeKeyFile", "The client's key in PEM, with `storeCertFile`",
+		func(c *Config) *string { return &c.StoreKeyFile }),
+}
+
+func secretField(key, doc string, at func(*Config) *Secret) field {
+	return field{Key: key, Allowed: "a text, never printed", Default: "none", Doc: doc, Value: config.Secret(
+		func(c *Config, text string) { *at(c) = NewSecret(text) },
+		func(c *Config) bool { return at(c).IsSet() },
+	)}
+}
+
+func pathField(key, doc string, at func(*Config) *string) field {
+	return field{Key: key, Allowed: aPath, Default: "none", Doc: doc, Value: config.Text(at)}
+}
+
+// laterFields are names of Numaflow's and of this module that this version does
+// not act on. Whoever sets one must learn that it has no effect.
+var laterFields = []field{
+	{Key: "min"},
+	{Key: "rampUpDuration"},
+	{Key: "modes"},
+	{Key: "resumedRampUp"},
+	{Key: "ttl"},
+	{Key: "strict"},
+	{Key: "maxReserved"},
+	{Key: "hard"},
+}

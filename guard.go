@@ -1,0 +1,86 @@
+package numathrottle
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+// secrets is every secret that a connection was ever given.
+type secrets struct {
+	mu    sync.Mutex
+	words []string
+}
+
+// add remembers a secret.
+func (s *secrets) add(word string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if word == "" || slices.Contains(s.words, word) {
+		return
+	}
+	s.words = append(s.words, word)
+	// As it looks in a message that quotes it.
+	if quoted := strings.Trim(strconv.Quote(word), `"`); quoted != word {
+		s.words = append(s.words, quoted)
+	}
+	// A secret that is a part of another is taken out after it.
+	slices.SortFunc(s.words, func(a, b string) int { return len(b) - len(a) })
+}
+
+// clean returns an error whose text shows no secret: a server that does not know
+// a command repeats its arguments, and the arguments of AUTH are secret. It
+// wraps err.
+func (s *secrets) clean(err error) error {
+	if err == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text := err.Error()
+	shown := text
+	for _, word := range s.words {
+		shown = strings.ReplaceAll(shown, word, config.Redacted)
+	}
+	if shown == text {
+		return err
+	}
+	return &cleaned{text: shown, err: err}
+}
+
+// A cleaned error is another one whose text holds a secret.
+type cleaned struct {
+	text string
+	err  error
+}
+
+// Error returns the text without the secret.
+func (e *cleaned) Error() string { return e.text }
+
+// Unwrap returns the error, for errors.Is and errors.As.
+func (e *cleaned) Unwrap() error { return e.err }
+
+// A guarded store is another one whose errors show no secret.
+type guarded struct {
+	store   consensus.Store
+	secrets *secrets
+}
+
+// Sync implements consensus.Store.
+func (g *guarded) Sync(ctx context.Context, req consensus.Request) (consensus.Answer, error) {
+	answer, err := g.store.Sync(ctx, req)
+	return answer, g.secrets.clean(err)
+}
+
+// Leave implements consensus.Store.
+func (g *guarded) Leave(ctx context.Context, req consensus.Leave) error {
+	return g.secrets.clean(g.store.Leave(ctx, req))
+}
+
+// Close implements consensus.Store.
+func (g *guarded) Close() error { return g.secrets.clean(g.store.Close()) }

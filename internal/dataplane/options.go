@@ -1,0 +1,69 @@
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+const (
+	defaultConcurrency    = 500
+	defaultDrainTimeout   = 20 * time.Second
+	defaultMaxMessageSize = 64 << 20
+)
+
+// An Option changes how Dial sets up a Map.
+type Option func(*settings)
+
+type settings struct {
+	concurrency    int
+	drainTimeout   time.Duration
+	maxMessageSize int
+}
+
+// WithConcurrency sets how many messages may be in flight, at least 1.
+// Defaults to 500, as on the platform.
+func WithConcurrency(n int) Option {
+	return func(s *settings) { s.concurrency = n }
+}
+
+// WithDrainTimeout sets how long Close waits for what is in flight. 0 means
+// that Close does not wait. Defaults to 20 s, as on the platform.
+func WithDrainTimeout(d time.Duration) Option {
+	return func(s *settings) { s.drainTimeout = d }
+}
+
+// WithMaxMessageSize sets the largest gRPC message in bytes, both ways, at
+// least 1. Defaults to 64 MiB, as in numaflow-go.
+func WithMaxMessageSize(bytes int) Option {
+	return func(s *settings) { s.maxMessageSize = bytes }
+}
+
+func newSettings(opts []Option) (settings, error) {
+	s := settings{
+		concurrency:    defaultConcurrency,
+		drainTimeout:   defaultDrainTimeout,
+		maxMessageSize: defaultMaxMessageSize,
+	}
+	for _, opt := range opts {
+		if opt != nil {
+			opt(&s)
+		}
+	}
+	return s, s.validate()
+}
+
+// validate returns every fault at once.
+func (s settings) validate() error {
+	var faults []error
+	if s.concurrency < 1 {
+		faults = append(faults, fmt.Errorf("concurrency is %d, must be at least 1", s.concurrency))
+	}
+	if s.drainTimeout < 0 {
+		faults = append(faults, fmt.Errorf("drain timeout is %s, must not be negative", s.drainTimeout))
+	}
+	if s.maxMessageSize < 1 {
+		faults = append(faults, fmt.Errorf("max message size is %d bytes, must be at least 1", s.maxMessageSize))
+	}
+	return errors.Join(faults...)
+}

@@ -1,0 +1,244 @@
+package dataplane
+
+import (
+	"context"
+	"net"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/emptypb"
+
+	mappb "github.com/numaproj/numaflow-go/pkg/apis/proto/map/v1"
+)
+
+// fakeServer answers by script, as no correct mapper would.
+type fakeServer struct {
+	mappb.UnimplementedMapServer
+	// first is sent in place of the handshake; nil for a correct one.
+	first *mappb.MapResponse
+	// answer handles one request; a false ends the stream.
+	answer func(id string, send func(*mappb.MapResponse)) bool
+	// notReady is how often IsReady says no.
+	notReady int
+}
+
+func (f *fakeServer) IsReady(context.Context, *emptypb.Empty) (*mappb.ReadyResponse, error) {
+	f.notReady--
+	return &mappb.ReadyResponse{Ready: f.notReady < 0}, nil
+}
+
+func (f *fakeServer) MapFn(stream mappb.Map_MapFnServer) error {
+	if _, err := stream.Recv(); err != nil {
+		return err
+	}
+	first := f.first
+	if first == nil {
+		first = &mappb.MapResponse{Handshake: &mappb.Handshake{Sot: true}}
+	}
+	if err := stream.Send(first); err != nil {
+		return err
+	}
+	send := func(r *mappb.MapResponse) { _ = stream.Send(r) }
+	for {
+		req, err := stream.Recv()
+		if err != nil {
+			return nil //nolint:nilerr // the client closed its side
+		}
+		if !f.answer(req.GetId(), send) {
+			return nil
+		}
+	}
+}
+
+func startFake(t *testing.T, f *fakeServer) (socket string) {
+	t.Helper()
+	socket = filepath.Join(t.TempDir(), "s")
+	lis, err := net.Listen("unix", socket)
+	require.NoError(t, err)
+	server := grpc.NewServer()
+	mappb.RegisterMapServer(server, f)
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(lis) }()
+	t.Cleanup(func() {
+		server.Stop()
+		require.NoError(t, <-served)
+	})
+	return socket
+}
+
+func reply(id string) *mappb.MapResponse {
+	return &mappb.MapResponse{Id: id, Results: []*mappb.MapResponse_Result{{Value: []byte(id)}}}
+}
+
+func TestFaultsOfTheServerBreakTheStreamAndNameTheID(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer func(id string, send func(*mappb.MapResponse)) bool
+		fault  Fault
+		id     string
+	}{
+		"duplicate": {
+			func(id string, send func(*mappb.MapResponse)) bool { send(reply(id)); send(reply(id)); return true },
+			FaultDuplicateID, "0-1",
+		},
+		"unknown: never sent":    {answerWith("0-7"), FaultUnknownID, "0-7"},
+		"unknown: another place": {answerWith("3-1"), FaultUnknownID, "3-1"},
+		"unknown: no such place": {answerWith("99-1"), FaultUnknownID, "99-1"},
+		"unknown: empty":         {answerWith(""), FaultUnknownID, ""},
+		"unknown: foreign":       {answerWith("vertex-1-0"), FaultUnknownID, "vertex-1-0"},
+		"unknown: leading zero":  {answerWith("00-1"), FaultUnknownID, "00-1"},
+		"unknown: turn zero":     {answerWith("0-0"), FaultUnknownID, "0-0"},
+		"unknown: sign":          {answerWith("0-+1"), FaultUnknownID, "0-+1"},
+		"missing": {
+			func(string, func(*mappb.MapResponse)) bool { return false }, FaultMissingID, "0-1",
+		},
+		"second handshake": {
+			func(id string, send func(*mappb.MapResponse)) bool {
+				send(&mappb.MapResponse{Id: id, Handshake: &mappb.Handshake{Sot: true}})
+				return true
+			},
+			FaultHandshake, "",
+		},
+		"end of transmission": {
+			func(id string, send func(*mappb.MapResponse)) bool {
+				send(&mappb.MapResponse{Id: id, Status: &mappb.TransmissionStatus{Eot: true}})
+				return true
+			},
+			FaultStatus, "0-1",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := dial(t, startFake(t, &fakeServer{answer: c.answer}), WithConcurrency(4))
+			_, _ = m.Do(testContext(t), Message{}) // with a duplicate, the first answer is right
+			awaitBreak(t, m)
+			_, err := m.Do(testContext(t), Message{})
+			require.ErrorIs(t, err, ErrBroken)
+			var p *ProtocolError
+			require.ErrorAs(t, err, &p)
+			require.Equal(t, c.fault, p.Fault)
+			if c.fault != FaultHandshake {
+				require.Equal(t, []string{c.id}, p.IDs)
+				require.ErrorContains(t, err, strconv.Quote(c.id))
+			}
+			require.ErrorIs(t, m.Close(), ErrBroken)
+			s := m.Stats()
+			require.Equal(t, s.Sent, s.Answered+s.Failed)
+		})
+	}
+}
+
+func awaitBreak(t *testing.T, m *Map) {
+	t.Helper()
+	select {
+	case <-m.broken:
+	case <-time.After(testTimeout):
+		require.Fail(t, "the stream did not break")
+	}
+}
+
+func answerWith(id string) func(string, func(*mappb.MapResponse)) bool {
+	return func(_ string, send func(*mappb.MapResponse)) bool { send(reply(id)); return true }
+}
+
+func TestSecondAnswerToALateMessageIsADuplicate(t *testing.T) {
+	left := make(chan struct{})
+	m := dial(t, startFake(t, &fakeServer{answer: func(id string, send func(*mappb.MapResponse)) bool {
+		<-left
+		send(reply(id))
+		send(reply(id))
+		return true
+	}}), WithConcurrency(1))
+	ctx, cancel := context.WithTimeout(testContext(t), 20*time.Millisecond)
+	defer cancel()
+	_, err := m.Do(ctx, Message{})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	close(left)
+	awaitBreak(t, m)
+	require.ErrorContains(t, m.Close(), `duplicate ID: a second answer to "0-1"`)
+	require.Equal(t, Stats{Sent: 1, Answered: 1, Late: 1}, m.Stats())
+}
+
+func TestMissingIDsAreAllNamedUpToABound(t *testing.T) {
+	const n = 12
+	got := 0
+	m := dial(t, startFake(t, &fakeServer{answer: func(string, func(*mappb.MapResponse)) bool {
+		got++
+		return got < n
+	}}))
+	errs := make(chan error, n)
+	for range n {
+		go func() {
+			_, err := m.Do(testContext(t), Message{})
+			errs <- err
+		}()
+	}
+	for range n {
+		err := <-errs
+		var p *ProtocolError
+		require.ErrorAs(t, err, &p)
+		require.Equal(t, FaultMissingID, p.Fault)
+		require.Len(t, p.IDs, n)
+		require.ErrorContains(t, err, "and 4 more")
+	}
+	require.Equal(t, Stats{Sent: n, Failed: n}, m.Stats())
+}
+
+func TestHandshakeIsChecked(t *testing.T) {
+	for name, first := range map[string]*mappb.MapResponse{
+		"an answer":       reply("0-1"),
+		"empty":           {},
+		"sot false":       {Handshake: &mappb.Handshake{}},
+		"with an ID":      {Handshake: &mappb.Handshake{Sot: true}, Id: "0-1"},
+		"with the result": {Handshake: &mappb.Handshake{Sot: true}, Results: []*mappb.MapResponse_Result{{}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Dial(testContext(t), startFake(t, &fakeServer{first: first}))
+			var p *ProtocolError
+			require.ErrorAs(t, err, &p)
+			require.Equal(t, FaultHandshake, p.Fault)
+		})
+	}
+}
+
+func TestDialAsksUntilTheServerIsReady(t *testing.T) {
+	f := &fakeServer{notReady: 3, answer: func(id string, send func(*mappb.MapResponse)) bool {
+		send(reply(id))
+		return true
+	}}
+	m := dial(t, startFake(t, f))
+	_, err := m.Do(testContext(t), Message{})
+	require.NoError(t, err)
+	require.NoError(t, m.Close(), "this server ends its side, too")
+}
+
+func TestParseIDTakesOnlyWhatFormatIDWrites(t *testing.T) {
+	for _, c := range []struct {
+		place int
+		turn  uint64
+	}{{0, 1}, {499, 1 << 40}, {7, 10}} {
+		place, turn, ok := parseID(formatID(c.place, c.turn))
+		require.True(t, ok)
+		require.Equal(t, c.place, place)
+		require.Equal(t, c.turn, turn)
+	}
+	for _, id := range []string{
+		"", "-", "1", "1-", "-1", "1-0", "01-1", "1-01", "1-2-3", "a-1", "1-b", " 1-1", "1--1",
+		"99999999999-1", "1-99999999999999999999",
+	} {
+		_, _, ok := parseID(id)
+		require.False(t, ok, "%q", id)
+	}
+}
+
+func FuzzParseID(f *testing.F) {
+	f.Add("0-1")
+	f.Add("499-18446744073709551615")
+	f.Fuzz(func(t *testing.T, id string) {
+		if place, turn, ok := parseID(id); ok {
+			require.Equal(t, id, formatID(place, turn))
+		}
+	})
+}

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
+)
+
+// inFlight is how many messages a processor is offered at once: more than it may
+// handle in any window, so that the limit is what binds.
+const inFlight = 128
+
+// A feeder offers the lines of a text to the processors that are fed, and sends
+// a message again to another one when its stream broke, as the platform does.
+type feeder struct {
+	lines chan string
+	again chan string
+
+	in, out, resent atomic.Int64
+	failed          atomic.Int64
+	pending         sync.WaitGroup
+}
+
+func newFeeder(ctx context.Context, input string) (*feeder, string, error) {
+	files, name, err := inputFiles(input)
+	if err != nil {
+		return nil, "", err
+	}
+	f := &feeder{lines: make(chan string), again: make(chan string, 64*inFlight)}
+	go f.read(ctx, files)
+	return f, name, nil
+}
+
+// inputFiles returns the files to read: the one named, or Go's own source.
+func inputFiles(input string) (files []string, name string, err error) {
+	if input != "" {
+		info, err := os.Stat(input)
+		if err != nil {
+			return nil, "", fmt.Errorf("DEMO_INPUT: %w", err)
+		}
+		if info.IsDir() || info.Size() == 0 {
+			return nil, "", fmt.Errorf("DEMO_INPUT is %q, allowed: a text file that is not empty", input)
+		}
+		return []string{input}, input, nil
+	}
+	root := filepath.Join(runtime.GOROOT(), "src") //nolint:staticcheck // the demo runs where it was built
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && strings.HasSuffix(path, ".go") {
+			files = append(files, path)
+		}
+		return nil
+	})
+	if err != nil || len(files) == 0 {
+		return nil, "", fmt.Errorf("no Go source below %q to read: name a text in DEMO_INPUT", root)
+	}
+	return files, "the Go source tree", nil
+}
+
+// read offers line after line until ctx ends, from the start again when the
+// text is over.
+func (f *feeder) read(ctx context.Context, files []string) {
+	defer close(f.lines)
+	for ctx.Err() == nil {
+		for _, path := range files {
+			if !f.readFile(ctx, path) {
+				return
+			}
+		}
+	}
+}
+
+func (f *feeder) readFile(ctx context.Context, path string) bool {
+	file, err := os.Open(path)
+	if err != nil {
+		return ctx.Err() == nil // a file that cannot be read is no line
+	}
+	defer func() { _ = file.Close() }()
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		select {
+		case f.lines <- lines.Text():
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return true
+}
+
+// serve feeds one process until the input is over or the process is.
+func (f *feeder) serve(p *process) {
+	for range inFlight {
+		f.pending.Add(1)
+		go func() {
+			defer f.pending.Done()
+			for f.one(p) {
+			}
+		}()
+	}
+}
+
+// one hands one line to p. It returns false when there is nothing more to do.
+func (f *feeder) one(p *process) bool {
+	if !p.isFed() {
+		select {
+		case <-p.gone:
+			return false
+		case <-time.After(20 * time.Millisecond):
+			return !f.over()
+		}
+	}
+	var line string
+	var ok bool
+	select {
+	case line = <-f.again:
+		ok = true
+	default:
+		select {
+		case line = <-f.again:
+			ok = true
+		case line, ok = <-f.lines:
+			if ok {
+				f.in.Add(1)
+			}
+		}
+	}
+	if !ok {
+		return false
+	}
+	results, err := p.feed.Do(context.Background(), dataplane.Message{Value: []byte(line)})
+	switch {
+	case err != nil:
+		f.resent.Add(1)
+		f.again <- line
+		return p.isFed()
+	case len(results) != 1:
+		f.failed.Add(1)
+	default:
+		f.out.Add(1)
+	}
+	return true
+}
+
+// over tells whether no line is left to hand out.
+func (f *feeder) over() bool { return f.in.Load() == f.out.Load()+f.failed.Load() && len(f.again) == 0 }

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/testenv/servers"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// The demo's limit. The burst leaves the processes 200 ms to be late in on a busy machine.
+var limit = throttle.Limit{Max: 400, Per: time.Second, Burst: 80}
+
+const lease = consensus.MinLease
+
+func main() {
+	if j := os.Getenv(jobVariable); j != "" {
+		if err := work(j); err != nil {
+			fmt.Fprintln(os.Stderr, "mapper:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ok, err := run(ctx)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "demo:", err)
+	}
+	if err != nil || !ok {
+		stop()
+		os.Exit(1)
+	}
+}
+
+// run plays the demo and tells whether every promise was kept.
+func run(ctx context.Context) (bool, error) {
+	dir, err := os.MkdirTemp("", "numathrottle-demo-")
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+
+	store, name := os.Getenv("DEMO_STORE"), "the store at DEMO_STORE"
+	if store == "" {
+		ns, err := servers.StartNATS(ctx, filepath.Join(dir, "nats"))
+		if err != nil {
+			return false, err
+		}
+		defer func() { _ = ns.Close() }()
+		store, name = ns.URL(), "an embedded NATS JetStream server"
+	} else if s, _, _ := strings.Cut(store, "://"); s != "nats" && s != "tls" && s != "redis" && s != "rediss" {
+		return false, fmt.Errorf("DEMO_STORE has the scheme %q, allowed: nats, tls, redis, rediss", s)
+	}
+
+	input, stopInput := context.WithCancel(ctx)
+	defer stopInput()
+	f, text, err := newFeeder(input, os.Getenv("DEMO_INPUT"))
+	if err != nil {
+		return false, err
+	}
+	svc, err := startService(bound(limit, processors+1))
+	if err != nil {
+		return false, err
+	}
+	defer svc.close()
+
+	d := &demo{
+		dir: dir, svc: svc, feed: f, stopInput: stopInput, began: time.Now(),
+		job: job{
+			Pool: fmt.Sprintf("demo/%d", time.Now().UnixNano()), Store: store, Service: svc.url,
+			Limit: limit, Lease: lease,
+		},
+	}
+	fmt.Printf("numathrottle demo: %d mapper processes share %d calls per second (burst %d) through %s\n",
+		processors, limit.Max, limit.Burst, name)
+	fmt.Printf("input: the lines of %s; lease %s, removal time %s; the service refuses call %d in any second\n\n",
+		text, lease, consensus.Removal(lease), svc.bound+1)
+	defer d.killAll()
+	if err := d.play(ctx); err != nil {
+		return false, err
+	}
+	return d.verdict(os.Stdout), nil
+}
+
+// bound is what the pool may use in any window of one period: the limit, its
+// burst, and one token for each processor that held a share in it.
+func bound(l throttle.Limit, processors int) int { return l.Max + l.Burst + processors }

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// grantedHeader carries the moment at which the call's permit was granted, in
+// nanoseconds since 1970, on this machine's clock.
+const grantedHeader = "X-Granted-At"
+
+// lateAfter is the time between grant and arrival after which a call was held up
+// by its caller: a process that was stopped with permits in hand.
+const lateAfter = 500 * time.Millisecond
+
+// A service is what the mappers call: it counts words, keeps the moment of every
+// call on its own clock, and refuses what is above bound calls in any second.
+type service struct {
+	bound  int
+	server *http.Server
+	url    string
+
+	mu       sync.Mutex
+	arrivals []time.Time // of calls that came in time
+	grants   []time.Time // of all calls
+	late     int
+	refused  int
+	first    int // the first arrival of the last second
+}
+
+func startService(bound int) (*service, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("start the called service: %w", err)
+	}
+	s := &service{bound: bound, url: "http://" + l.Addr().String()}
+	s.server = &http.Server{Handler: s, ReadHeaderTimeout: 5 * time.Second}
+	go func() { _ = s.server.Serve(l) }()
+	return s, nil
+}
+
+// ServeHTTP answers a call with the number of words in its body.
+func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
+	ns, errStamp := strconv.ParseInt(r.Header.Get(grantedHeader), 10, 64)
+	if err != nil || errStamp != nil {
+		http.Error(w, "bad request", http.StatusBadRequest)
+		return
+	}
+	if !s.admit(time.Unix(0, ns)) {
+		http.Error(w, "too many requests", http.StatusTooManyRequests)
+		return
+	}
+	_, _ = fmt.Fprint(w, len(strings.Fields(string(body))))
+}
+
+func (s *service) admit(granted time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now() // under the lock, so that arrivals are in order
+	if now.Sub(granted) > lateAfter {
+		// Granted in time and used late: no limiter can help that.
+		s.late++
+		s.grants = append(s.grants, granted)
+		return true
+	}
+	for s.first < len(s.arrivals) && now.Sub(s.arrivals[s.first]) >= time.Second {
+		s.first++
+	}
+	if len(s.arrivals)-s.first >= s.bound {
+		s.refused++
+		return false
+	}
+	s.arrivals = append(s.arrivals, now)
+	s.grants = append(s.grants, granted)
+	return true
+}
+
+// calls returns how many calls were served between two moments of its clock.
+func (s *service) calls(from, to time.Time) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return countBetween(s.arrivals, from, to)
+}
+
+// A tally is all that the service has seen.
+type tally struct{ calls, byArrival, byGrant, late, refused int }
+
+func (s *service) tally() tally {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := tally{calls: len(s.grants), late: s.late, refused: s.refused}
+	t.byArrival, _ = maxWindow(s.arrivals, time.Second)
+	t.byGrant, _ = maxWindow(s.grants, time.Second)
+	return t
+}
+
+func (s *service) close() { _ = s.server.Close() }

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	mapsdk "github.com/numaproj/numaflow-go/pkg/mapper"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/natsstore"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/redisstore"
+	"github.com/numaproj-contrib/numathrottle/pkg/mapper"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// A job is what a mapper process is told, in its environment because a store's
+// URL may hold a password.
+type job struct {
+	ID, Pool, Store, Service, Socket, Info string
+	Limit                                  throttle.Limit
+	Lease                                  time.Duration
+}
+
+const jobVariable = "NUMATHROTTLE_DEMO_JOB"
+
+// A report is what a mapper process says of itself, as a line of JSON on its
+// standard output.
+type report struct {
+	Granted  int64
+	Share    float64
+	Live     int
+	PoolSize int
+	Agreed   bool
+	State    consensus.State
+	Frozen   time.Duration
+}
+
+const reportEvery = 100 * time.Millisecond
+
+// work is the whole life of one mapper process.
+func work(encoded string) error {
+	var j job
+	if err := json.Unmarshal([]byte(encoded), &j); err != nil {
+		return fmt.Errorf("job: %w", err)
+	}
+	store, closeStore, err := openStore(j.Store, j.Lease)
+	if err != nil {
+		return err
+	}
+	defer closeStore()
+
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	member, err := consensus.Join(ctx, store, j.Pool, consensus.WithID(j.ID), consensus.WithLease(j.Lease),
+		consensus.WithOnStoreLoss(consensus.Stop), consensus.WithLogger(log))
+	if err != nil {
+		return err
+	}
+	limiter, err := throttle.New(j.Limit, throttle.WithSharer(member), throttle.OnClose(member.Leave))
+	if err != nil {
+		return err
+	}
+	go func() {
+		for range time.Tick(reportEvery) {
+			v, st := member.View(), limiter.Status()
+			_ = json.NewEncoder(os.Stdout).Encode(report{
+				Granted: st.Granted, Share: v.Share.Fraction(), Live: v.Live, PoolSize: v.PoolSize,
+				Agreed: v.Agreed, State: v.State, Frozen: v.Frozen,
+			})
+		}
+	}()
+	server := mapsdk.NewServer(mapper.Wrap(caller(j.Service), limiter),
+		mapsdk.WithSockAddr(j.Socket), mapsdk.WithServerInfoFilePath(j.Info))
+	if err := server.Start(ctx); err != nil {
+		return fmt.Errorf("mapper server: %w", err)
+	}
+	return limiter.Close() // leaves the pool, after the server has stopped
+}
+
+// caller returns the handler: it sends the message to the service and answers
+// with the number of words in it. The wrapper has drawn its token before.
+func caller(url string) mapsdk.Mapper {
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}, Timeout: 30 * time.Second}
+	return mapsdk.MapperFunc(func(ctx context.Context, keys []string, d mapsdk.Datum) mapsdk.Messages {
+		granted := time.Now()
+		words, err := call(ctx, client, url, granted, d.Value())
+		if err != nil {
+			panic(fmt.Sprintf("call the service: %v", err)) // no answer: the message comes again
+		}
+		return mapsdk.MessagesBuilder().Append(mapsdk.NewMessage([]byte(words)).WithKeys(keys))
+	})
+}
+
+func call(ctx context.Context, c *http.Client, url string, granted time.Time, body []byte) (string, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		return "", err
+	}
+	req.Header.Set(grantedHeader, strconv.FormatInt(granted.UnixNano(), 10))
+	resp, err := c.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+	if err != nil {
+		return "", err
+	}
+	if resp.StatusCode == http.StatusTooManyRequests {
+		return "refused", nil // the service counts it, and the verdict reads the count
+	}
+	if resp.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("status %s", resp.Status)
+	}
+	return string(answer), nil
+}
+
+// openStore connects to the store of a URL. Every processor of the demo has the
+// same lease, so the store need not wait for longer ones.
+func openStore(url string, lease time.Duration) (consensus.Store, func(), error) {
+	if strings.HasPrefix(url, "redis://") || strings.HasPrefix(url, "rediss://") {
+		o, err := redis.ParseURL(url)
+		if err != nil {
+			return nil, nil, fmt.Errorf("DEMO_STORE is not a Redis URL") //nolint:err113 // the cause prints the password
+		}
+		o.MaxRetries, o.ContextTimeoutEnabled = -1, true
+		client := redis.NewClient(o)
+		return redisstore.New(client, redisstore.WithLongestLease(lease)), func() { _ = client.Close() }, nil
+	}
+	nc, err := nats.Connect(url, natsstore.ConnectOptions()...)
+	if err != nil {
+		return nil, nil, fmt.Errorf("connect to NATS: %w", err)
+	}
+	store, err := natsstore.New(nc, natsstore.WithLongestLease(lease))
+	return store, nc.Close, err
+}

@@ -1,0 +1,58 @@
+package numathrottle
+
+import (
+	"context"
+	"os"
+
+	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// FromEnv is Open with what Load returns; see both. All faults are in one error,
+// those of the files that Open reads too.
+func FromEnv(ctx context.Context) (*throttle.Throttle, error) {
+	c, faults := read()
+	return open(ctx, c, faults)
+}
+
+// Load reads the configuration from the YAML file that NUMATHROTTLE_CONFIG names,
+// if it does, and from the variables NUMATHROTTLE_*, which win over the file. The
+// pool and the ID are filled in from Numaflow's variables when they are not
+// given, and a user and password in the store's URL are moved to the fields for
+// them. What is not set keeps its zero value.
+//
+// The error has a line for every fault: a value that is not allowed, an unknown
+// name, a name given twice, a setting that this version does not support. It
+// shows no secret. Variables that Kubernetes sets for a Service whose name begins
+// with "numathrottle" are none of the settings.
+func Load() (Config, error) {
+	c, faults := read()
+	_, wrong := c.check()
+	if err := config.Join(append(faults, wrong...)); err != nil {
+		return Config{}, err
+	}
+	return c.withoutUser(), nil
+}
+
+// withoutUser moves what stands before the @ of a valid configuration's store to
+// where nothing prints it.
+func (c Config) withoutUser() Config {
+	store, _ := config.ParseStore(c.Store)
+	switch {
+	case !store.HasUser:
+		return c
+	case store.Kind == config.NATS && store.Password == "":
+		c.StoreToken = NewSecret(store.Username)
+	default:
+		c.StoreUsername, c.StorePassword = store.Username, NewSecret(store.Password)
+	}
+	c.Store = store.WithoutUser()
+	return c
+}
+
+// read returns what is configured, and what is wrong with how it is.
+func read() (Config, []error) {
+	var c Config
+	faults := config.Load(fields, os.Environ(), &c)
+	return c.withEnvironment(), faults
+}

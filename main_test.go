@@ -1,0 +1,84 @@
+package numathrottle
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// A logBook keeps what is logged. All methods may be called from any goroutine.
+type logBook struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write takes what package slog writes.
+func (b *logBook) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+// Printf takes what the Redis client logs.
+func (b *logBook) Printf(_ context.Context, format string, args ...any) { fmt.Fprintf(b, format+"\n", args...) }
+
+func (b *logBook) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+func (b *logBook) logger() *slog.Logger { return slog.New(slog.NewTextHandler(b, nil)) }
+
+// redisLog is what the Redis client logs for the whole process.
+var redisLog logBook
+
+func TestMain(m *testing.M) {
+	redis.SetLogger(&redisLog)
+	code := m.Run()
+	if strings.Contains(redisLog.String(), canary) {
+		fmt.Fprintln(os.Stderr, "the Redis client logged a secret")
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// eventually polls until ok, for as long as something takes on a busy machine.
+func eventually(t *testing.T, ok func() bool, message string) {
+	t.Helper()
+	require.Eventually(t, ok, 30*time.Second, 10*time.Millisecond, message)
+}
+
+// grants tells whether a token is at hand.
+func grants(th *throttle.Throttle) func() bool {
+	return func() bool {
+		_, ok := th.TryAcquire(1)
+		return ok
+	}
+}
+
+// reason is why the Throttle holds callers back; empty when it does not.
+func reason(th *throttle.Throttle) throttle.Reason {
+	throttling, _ := th.Throttled()
+	return throttling.Reason
+}
+
+// mustOpen opens a Throttle that is closed when the test ends.
+func mustOpen(t *testing.T, c Config) *throttle.Throttle {
+	t.Helper()
+	th, err := Open(t.Context(), c)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = th.Close() })
+	return th
+}

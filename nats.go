@@ -1,0 +1,165 @@
+package numathrottle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/natsstore"
+)
+
+// connectTimeout bounds what is done for a connection that nobody needs any more.
+const connectTimeout = time.Second
+
+// openNATS returns a store on a connection that is made in the background:
+// nats.Connect tries every server once before it returns.
+func (c Config) openNATS(store *config.StoreURL, creds *credentials) backend {
+	link := &natsLink{made: make(chan struct{}), secrets: &creds.seen}
+	scheme := "nats://"
+	if store.TLS {
+		scheme = "tls://"
+	}
+	servers := scheme + strings.Join(store.Hosts, ","+scheme)
+	connect := append(natsstore.ConnectOptions(),
+		nats.Name("numathrottle "+c.ID),
+		// A password that is changed on the server before it is here is no reason
+		// to give up for ever.
+		nats.IgnoreAuthErrorAbort(),
+		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { link.note(err) }),
+		nats.ErrorHandler(link.report(c.Logger)),
+	)
+	connect = append(connect, creds.nats...)
+
+	opts := []natsstore.Option{natsstore.WithLogger(c.Logger)}
+	if store.Bucket != "" {
+		opts = append(opts, natsstore.WithBucket(store.Bucket))
+	}
+	if store.Replicas > 0 {
+		opts = append(opts, natsstore.WithReplicas(store.Replicas))
+	}
+	if c.longestLease > 0 {
+		opts = append(opts, natsstore.WithLongestLease(c.longestLease))
+	}
+	go link.connect(servers, connect, opts)
+	return backend{store: &guarded{store: link, secrets: &creds.seen}, close: link.closeWithin}
+}
+
+// A natsLink is a consensus.Store on a connection that may still be in the making.
+// Calls wait for it as long as their context allows.
+type natsLink struct {
+	secrets *secrets
+	made    chan struct{} // closed when conn and store, or err, are set
+	conn    *nats.Conn
+	store   *natsstore.Store
+	err     error
+
+	mu       sync.Mutex
+	failed   error     // why the last attempt to connect failed
+	reported time.Time // when the server's last error was logged
+}
+
+func (l *natsLink) connect(servers string, connect []nats.Option, opts []natsstore.Option) {
+	defer close(l.made)
+	if l.conn, l.err = nats.Connect(servers, connect...); l.err != nil {
+		return
+	}
+	if l.store, l.err = natsstore.New(l.conn, opts...); l.err != nil {
+		l.conn.Close()
+	}
+}
+
+// Sync implements consensus.Store.
+func (l *natsLink) Sync(ctx context.Context, req consensus.Request) (consensus.Answer, error) {
+	if err := l.wait(ctx); err != nil {
+		return consensus.Answer{}, err
+	}
+	answer, err := l.store.Sync(ctx, req)
+	return answer, l.explain(err)
+}
+
+// Leave implements consensus.Store.
+func (l *natsLink) Leave(ctx context.Context, req consensus.Leave) error {
+	if err := l.wait(ctx); err != nil {
+		return err
+	}
+	return l.explain(l.store.Leave(ctx, req))
+}
+
+// Close implements consensus.Store.
+func (l *natsLink) Close() error { return l.closeWithin(context.Background()) }
+
+// wait waits until there is a connection object, connected or not.
+func (l *natsLink) wait(ctx context.Context) error {
+	select {
+	case <-l.made:
+		return l.err
+	case <-ctx.Done():
+		return fmt.Errorf("still connecting to NATS: %w", context.Cause(ctx))
+	}
+}
+
+// closeWithin closes the connection; one that is still in the making when ctx
+// ends is closed as soon as it is made.
+func (l *natsLink) closeWithin(ctx context.Context) error {
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		<-l.made
+		if l.conn != nil {
+			l.conn.Close()
+		}
+	}()
+	select {
+	case <-closed:
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// note keeps why an attempt to connect failed.
+func (l *natsLink) note(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.failed = err
+}
+
+// explain adds to an error why there is no connection, which the client does not
+// say by itself.
+func (l *natsLink) explain(err error) error {
+	if err == nil || l.conn.IsConnected() {
+		return err
+	}
+	l.mu.Lock()
+	why := l.failed
+	l.mu.Unlock()
+	if last := l.conn.LastError(); last != nil {
+		why = last
+	}
+	if why == nil || errors.Is(err, why) {
+		return err
+	}
+	return fmt.Errorf("%w; the last attempt to connect: %w", err, why)
+}
+
+// report logs what a server tells the connection and no caller, one line in five
+// seconds at most: a refused login repeats with every attempt to connect.
+func (l *natsLink) report(log *slog.Logger) nats.ErrHandler {
+	const every = 5 * time.Second
+	return func(_ *nats.Conn, _ *nats.Subscription, err error) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if time.Since(l.reported) < every {
+			return
+		}
+		l.reported = time.Now()
+		log.Warn("the NATS server reported an error", "error", l.secrets.clean(err))
+	}
+}

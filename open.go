@@ -1,0 +1,120 @@
+package numathrottle
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// Open joins the pool and returns the Throttle that draws on this processor's
+// share. It does not wait for the store: until the store has answered, the
+// Throttle grants nothing, Throttled says why, and the logger gets a line every
+// five seconds. With FailFast the first answer is waited for, for about a second,
+// and without it Open fails. ctx bounds Open and nothing else. Open may be called
+// from any goroutine.
+//
+// Close the Throttle after everything that draws has stopped: it leaves the pool,
+// so that the others have its share at once, and closes the connection. It takes
+// no longer than about five seconds.
+//
+// Errors: one with a line for every fault of the configuration and its files, as
+// Validate; with FailFast, what kept the store from answering. None shows a
+// secret.
+func Open(ctx context.Context, c Config) (*throttle.Throttle, error) {
+	return open(ctx, c.withEnvironment(), nil)
+}
+
+// open is Open for a complete configuration of which faults are known already.
+func open(ctx context.Context, c Config, faults []error) (*throttle.Throttle, error) {
+	store, wrong := c.check()
+	faults = append(faults, wrong...)
+	var creds *credentials
+	if c.Limit.Max != 0 {
+		creds, wrong = c.loadCredentials(&store)
+		faults = append(faults, wrong...)
+	}
+	if err := config.Join(faults); err != nil {
+		return nil, err
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	switch {
+	case c.Limit.Max == 0:
+		return throttle.New(c.Limit, throttle.WithName(c.Pool))
+	case store.Kind == config.Static:
+		share, err := throttle.Replicas(store.Replicas)
+		if err != nil {
+			return nil, fmt.Errorf("numathrottle: store: %w", err)
+		}
+		return throttle.New(c.Limit, throttle.WithName(c.Pool), throttle.WithSharer(share))
+	default:
+		return c.join(ctx, c.backend(&store, creds))
+	}
+}
+
+// A backend is a store and what is to be done when nobody uses it any more.
+type backend struct {
+	store consensus.Store
+	// close waits for nothing beyond the end of its context.
+	close func(context.Context) error
+}
+
+// backend returns the store that the URL names. It does not wait for a server.
+func (c Config) backend(store *config.StoreURL, creds *credentials) backend {
+	switch {
+	case store.Kind == config.NATS:
+		return c.openNATS(store, creds)
+	case store.Kind.IsRedis():
+		return c.openRedis(store, creds)
+	default:
+		if inNumaflow() {
+			c.Logger.Warn("memory:// is not shared between pods: every pod uses the whole limit; set the store "+
+				"to redis:// or nats://, or to static:// for a fixed number of pods", "pool", c.Pool, "processor", c.ID)
+		}
+		return openMemory(store.Name)
+	}
+}
+
+// join makes this process a processor of the pool.
+func (c Config) join(ctx context.Context, b backend) (*throttle.Throttle, error) {
+	opts := []consensus.Option{consensus.WithID(c.ID), consensus.WithLogger(c.Logger)}
+	if c.Lease > 0 {
+		opts = append(opts, consensus.WithLease(c.Lease))
+	}
+	if c.Policy == PolicyEven {
+		opts = append(opts, consensus.WithPolicy(consensus.Even))
+	}
+	if c.OnStoreLoss == StoreLossStop {
+		opts = append(opts, consensus.WithOnStoreLoss(consensus.Stop))
+	}
+	if c.FailFast {
+		opts = append(opts, consensus.WithFailFast())
+	}
+	member, err := consensus.Join(ctx, b.store, c.Pool, opts...)
+	if err != nil {
+		abandon(b.close)
+		return nil, fmt.Errorf("numathrottle: store %s: %w", config.ShowStore(c.Store), err)
+	}
+	th, err := throttle.New(c.Limit, throttle.WithSharer(member), throttle.WithName(c.Pool),
+		throttle.OnClose(member.Leave), throttle.OnClose(b.close))
+	if err != nil {
+		abandon(member.Leave, b.close)
+		return nil, fmt.Errorf("numathrottle: %w", err)
+	}
+	return th, nil
+}
+
+// abandon undoes what a failed Open has begun. Nothing was granted yet, so nobody
+// has to be told in time; what fails here hides the error that counts.
+func abandon(undo ...func(context.Context) error) {
+	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
+	defer cancel()
+	for _, f := range undo {
+		_ = f(ctx)
+	}
+}

@@ -1,0 +1,198 @@
+package throttle
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestStartsEmpty(t *testing.T) {
+	for _, share := range []float64{1, 0.5, 0.001} {
+		t.Run(fmt.Sprint(share), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				th, _ := scripted(t, Limit{Max: 1000, Burst: 1000}, share)
+				require.Zero(t, th.Status().Tokens)
+				_, ok := th.TryAcquire(1)
+				require.False(t, ok)
+				_, held := th.Throttled()
+				require.True(t, held)
+			})
+		})
+	}
+}
+
+func TestStartsEmptyWithoutSharer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th := whole(t, Limit{Max: 1000, Burst: 1000})
+		require.Zero(t, drain(th))
+	})
+}
+
+// Every millisecond brings one token, not a thousand at the top of a second.
+func TestRateIsSmooth(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th := whole(t, Limit{Max: 1000})
+		time.Sleep(10 * time.Nanosecond) // what rounding may cost in three seconds
+		for ms := 1; ms <= 3000; ms++ {
+			time.Sleep(time.Millisecond - 20*time.Nanosecond)
+			require.Zero(t, drain(th), "just before %d ms", ms)
+			time.Sleep(20 * time.Nanosecond)
+			require.Equal(t, 1, drain(th), "at %d ms", ms)
+		}
+	})
+}
+
+func TestRateOverTime(t *testing.T) {
+	for _, tc := range []struct {
+		limit Limit
+		share float64
+		step  time.Duration // in which no more is earned than the bucket holds
+		want  int           // in a thousand steps
+	}{
+		{Limit{Max: 1000}, 1, 10 * time.Millisecond, 10_000},
+		{Limit{Max: 1000}, 0.25, 10 * time.Millisecond, 2500},
+		{Limit{Max: 60, Per: time.Minute, Burst: 5}, 1, 50 * time.Millisecond, 50},
+		{Limit{Max: 60, Per: time.Minute, Burst: 50}, 0.1, time.Second, 100},
+		{Limit{Max: 1, Per: 744 * time.Hour, Burst: 3}, 1, 7440 * time.Minute, 166},
+		{Limit{Max: 7, Per: 24 * time.Hour, Burst: 2}, 1, 6 * time.Minute, 29},
+		{Limit{Max: 1_000_000_000, Burst: 1000}, 1, time.Microsecond, 1_000_000},
+	} {
+		t.Run(fmt.Sprintf("%+v share %v", tc.limit, tc.share), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				th, _ := scripted(t, tc.limit, tc.share)
+				got := 0
+				for range 1000 {
+					time.Sleep(tc.step)
+					got += drain(th)
+				}
+				require.LessOrEqual(t, got, tc.want)
+				require.GreaterOrEqual(t, got, tc.want-1, "the last token may be a nanosecond away")
+			})
+		})
+	}
+}
+
+func TestCapacity(t *testing.T) {
+	for _, tc := range []struct {
+		limit Limit
+		share float64
+		want  int
+	}{
+		{Limit{Max: 1000, Burst: 50}, 1, 50},
+		{Limit{Max: 1000, Burst: 50}, 0.5, 25},
+		{Limit{Max: 1000, Burst: 50}, 0.01, 1},
+		{Limit{Max: 1000, Burst: 50}, 0.05, 2},
+		{Limit{Max: 1000}, 1, 100},
+		{Limit{Max: 1, Burst: 5000}, 1, 5000},
+		{Limit{Max: 10}, 0.1, 1},
+	} {
+		t.Run(fmt.Sprintf("%+v share %v", tc.limit, tc.share), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				th, _ := scripted(t, tc.limit, tc.share)
+				for range 3 {
+					time.Sleep(30 * 24 * time.Hour)
+					require.InDelta(t, float64(tc.want), th.Status().Tokens, 0.51)
+					require.Equal(t, tc.want, drain(th))
+				}
+			})
+		})
+	}
+}
+
+func TestNoLimitNeverRefuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th := whole(t, Limit{})
+		for range 1000 {
+			p, ok := th.TryAcquire(1_000_000_000)
+			require.True(t, ok)
+			require.Equal(t, 1_000_000_000, p.N())
+			p.Settle(2_000_000_000)
+			p.Cancel()
+		}
+		p, err := th.Acquire(t.Context(), 5)
+		require.NoError(t, err)
+		require.Equal(t, 5, p.N())
+		p, err = th.AcquireUpTo(t.Context(), 5)
+		require.NoError(t, err)
+		require.Equal(t, 5, p.N())
+		_, held := th.Throttled()
+		require.False(t, held)
+		require.Zero(t, th.Demand(time.Second))
+	})
+}
+
+func TestCostOfZeroOrLessIsGrantedAndDrawsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th, _ := scripted(t, Limit{Max: 10}, 0)
+		for _, n := range []int{0, -1, -1 << 62} {
+			p, ok := th.TryAcquire(n)
+			require.True(t, ok)
+			require.Zero(t, p.N())
+			p, err := th.Acquire(t.Context(), n)
+			require.NoError(t, err)
+			require.Zero(t, p.N())
+			p, err = th.AcquireUpTo(t.Context(), n)
+			require.NoError(t, err)
+			require.Zero(t, p.N())
+			p.Settle(3)
+			p.Cancel()
+		}
+		require.Zero(t, th.Status().Granted)
+		require.Zero(t, th.Status().Tokens)
+	})
+}
+
+// A cost that does not fit into the bucket's units must not wrap around.
+func TestTryAcquireOfHugeCostIsRefused(t *testing.T) {
+	for _, l := range append([]Limit{{Max: 1, Per: time.Hour}}, extremes...) {
+		t.Run(fmt.Sprintf("%+v", l), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				th := whole(t, l)
+				for shift := range 62 {
+					for _, n := range []int{1 << shift, 1<<shift + 1, 1<<shift - 1, 5 << shift, maxTokens, 1 << 62} {
+						if n < 1 {
+							continue
+						}
+						p, ok := th.TryAcquire(n)
+						require.False(t, ok, "%d tokens of an empty bucket", n)
+						require.Zero(t, p.N())
+					}
+				}
+				require.Zero(t, th.Status().Granted)
+			})
+		})
+	}
+}
+
+func TestDrawsWithTokensDoNotAllocate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th := whole(t, Limit{Max: 1_000_000, Burst: 1_000_000})
+		const runs = 20_000
+		time.Sleep(time.Second)
+		require.Zero(t, testing.AllocsPerRun(runs, func() {
+			if _, ok := th.TryAcquire(1); !ok {
+				t.Error("no tokens")
+			}
+		}), "TryAcquire")
+		require.Zero(t, testing.AllocsPerRun(runs, func() {
+			p, _ := th.TryAcquire(1)
+			p.Settle(1)
+			p.Cancel()
+		}), "TryAcquire and Settle")
+		ctx := t.Context()
+		require.Zero(t, testing.AllocsPerRun(runs, func() {
+			if _, err := th.Acquire(ctx, 1); err != nil {
+				t.Error(err)
+			}
+		}), "Acquire")
+		drain(th)
+		require.Zero(t, testing.AllocsPerRun(runs, func() {
+			if _, ok := th.TryAcquire(1); ok {
+				t.Error("a token")
+			}
+		}), "TryAcquire without tokens")
+	})
+}

@@ -1,0 +1,47 @@
+package numathrottle
+
+import (
+	"context"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/redisstore"
+)
+
+// openRedis returns a store on a server, behind Sentinel or in a Cluster. The
+// client connects when it is used.
+func (c Config) openRedis(store *config.StoreURL, creds *credentials) backend {
+	o := redisstore.ClientOptions(store.Hosts...)
+	o.DB = store.DB
+	o.TLSConfig = creds.tls
+	if creds.hasLogin() {
+		o.CredentialsProviderContext = func(context.Context) (username, password string, err error) {
+			return creds.login()
+		}
+	}
+
+	var client redis.UniversalClient
+	switch store.Kind {
+	case config.RedisSentinel:
+		o.MasterName = store.Master
+		o.SentinelUsername, o.SentinelPassword = c.StoreSentinelUsername, creds.sentinelPassword
+		client = redis.NewFailoverClient(o.Failover())
+	case config.RedisCluster:
+		client = redis.NewClusterClient(o.Cluster())
+	default:
+		client = redis.NewClient(o.Simple())
+	}
+
+	opts := []redisstore.Option{redisstore.WithLogger(c.Logger)}
+	if store.Prefix != "" {
+		opts = append(opts, redisstore.WithPrefix(store.Prefix))
+	}
+	if c.longestLease > 0 {
+		opts = append(opts, redisstore.WithLongestLease(c.longestLease))
+	}
+	return backend{
+		store: &guarded{store: redisstore.New(client, opts...), secrets: &creds.seen},
+		close: func(context.Context) error { return client.Close() },
+	}
+}

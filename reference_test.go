@@ -1,0 +1,73 @@
+package numathrottle
+
+import (
+	"flag"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/config"
+)
+
+var update = flag.Bool("update", false, "write the tables of docs/configuration.md anew")
+
+const reference = "docs/configuration.md"
+
+// TestReference compares the tables in the documentation with those that follow
+// from the settings. With -update it writes them.
+func TestReference(t *testing.T) {
+	content, err := os.ReadFile(reference)
+	require.NoError(t, err)
+	want := string(content)
+	for _, table := range []struct{ name, text string }{
+		{"settings", config.Table(fields)},
+		{"stores", config.StoreTable()},
+		{"parameters", config.ParamTable()},
+	} {
+		before, rest, found := strings.Cut(want, "<!-- "+table.name+":")
+		require.True(t, found, "no table %q in %s", table.name, reference)
+		comment, rest, _ := strings.Cut(rest, "\n")
+		_, after, found := strings.Cut(rest, "<!-- end -->")
+		require.True(t, found, "table %q has no end in %s", table.name, reference)
+		want = before + "<!-- " + table.name + ":" + comment + "\n" + table.text + "<!-- end -->" + after
+	}
+	if *update {
+		require.NoError(t, os.WriteFile(reference, []byte(want), 0o644))
+		return
+	}
+	require.Equal(t, want, string(content), "run: go test . -run TestReference -update")
+}
+
+// TestFieldNames checks that a setting has one name in three spellings.
+func TestFieldNames(t *testing.T) {
+	inGo := map[string]bool{}
+	for _, typ := range []reflect.Type{reflect.TypeFor[Config](), reflect.TypeOf(Config{}.Limit)} {
+		for i := range typ.NumField() {
+			if f := typ.Field(i); f.IsExported() && f.Name != "Limit" && f.Name != "Logger" {
+				inGo[f.Name] = true
+			}
+		}
+	}
+	later := map[string]bool{}
+	for _, f := range laterFields {
+		later[f.Key] = true
+	}
+	for _, f := range fields {
+		if later[f.Key] {
+			continue
+		}
+		name := strings.ToUpper(f.Key[:1]) + f.Key[1:]
+		if f.Key == "id" {
+			name = "ID"
+		}
+		require.True(t, inGo[name], "setting %s has no Go field %s", f.Key, name)
+		require.NotEmpty(t, f.Doc, f.Key)
+		require.NotEmpty(t, f.Allowed, f.Key)
+		require.NotEmpty(t, f.Default, f.Key)
+		delete(inGo, name)
+	}
+	require.Empty(t, inGo, "fields in Go that cannot be configured")
+}
