@@ -65,9 +65,9 @@ func ExampleLoad() {
 	os.Setenv("NUMATHROTTLE_MAX", "100")
 	os.Setenv("NUMATHROTTLE_STORE", "nats://user:secret@nats:4222")
 	os.Setenv("NUMATHROTTLE_ID", "pod-0")
-	for _, name := range []string{"NUMATHROTTLE_MAX", "NUMATHROTTLE_STORE", "NUMATHROTTLE_ID"} {
-		defer os.Unsetenv(name)
-	}
+	defer os.Unsetenv("NUMATHROTTLE_MAX")
+	defer os.Unsetenv("NUMATHROTTLE_STORE")
+	defer os.Unsetenv("NUMATHROTTLE_ID")
 
 	c, err := numathrottle.Load()
 	if err != nil {

@@ -22,7 +22,7 @@ const connectTimeout = time.Second
 // openNATS returns a store on a connection that is made in the background:
 // nats.Connect tries every server once before it returns.
 func (c Config) openNATS(store *config.StoreURL, creds *credentials) backend {
-	link := &natsLink{made: make(chan struct{}), secrets: &creds.seen}
+	link := &natsLink{made: make(chan struct{}), noted: make(chan struct{}), secrets: &creds.seen}
 	scheme := "nats://"
 	if store.TLS {
 		scheme = "tls://"
@@ -60,6 +60,7 @@ type natsLink struct {
 	conn    *nats.Conn
 	store   *natsstore.Store
 	err     error
+	noted   chan struct{} // closed when failed is set for the first time
 
 	mu       sync.Mutex
 	failed   error     // why the last attempt to connect failed
@@ -128,6 +129,12 @@ func (l *natsLink) closeWithin(ctx context.Context) error {
 func (l *natsLink) note(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if err == nil {
+		return
+	}
+	if l.failed == nil {
+		close(l.noted)
+	}
 	l.failed = err
 }
 
@@ -136,6 +143,10 @@ func (l *natsLink) note(err error) {
 func (l *natsLink) explain(err error) error {
 	if err == nil || l.conn.IsConnected() {
 		return err
+	}
+	select {
+	case <-l.noted:
+	case <-time.After(500 * time.Millisecond): // the client tells it a moment later
 	}
 	l.mu.Lock()
 	why := l.failed

@@ -2,6 +2,7 @@ package numathrottle
 
 import (
 	"context"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -19,6 +20,8 @@ func (c Config) openRedis(store *config.StoreURL, creds *credentials) backend {
 		o.CredentialsProviderContext = func(context.Context) (username, password string, err error) {
 			return creds.login()
 		}
+	} else {
+		o.OnConnect = wantsNoLogin
 	}
 
 	var client redis.UniversalClient
@@ -44,4 +47,13 @@ func (c Config) openRedis(store *config.StoreURL, creds *credentials) backend {
 		store: &guarded{store: redisstore.New(client, opts...), secrets: &creds.seen},
 		close: func(context.Context) error { return client.Close() },
 	}
+}
+
+// wantsNoLogin fails if the server wants a password. What it answers to a long
+// command before the login does not say so.
+func wantsNoLogin(ctx context.Context, conn *redis.Conn) error {
+	if err := conn.Ping(ctx).Err(); err != nil && strings.HasPrefix(err.Error(), "NOAUTH") {
+		return err
+	}
+	return nil // other commands show what else is wrong
 }

@@ -45,8 +45,8 @@ func TestReference(t *testing.T) {
 func TestFieldNames(t *testing.T) {
 	inGo := map[string]bool{}
 	for _, typ := range []reflect.Type{reflect.TypeFor[Config](), reflect.TypeOf(Config{}.Limit)} {
-		for i := range typ.NumField() {
-			if f := typ.Field(i); f.IsExported() && f.Name != "Limit" && f.Name != "Logger" {
+		for f := range typ.Fields() {
+			if f.IsExported() && f.Name != "Limit" && f.Name != "Logger" {
 				inGo[f.Name] = true
 			}
 		}

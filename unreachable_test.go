@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -43,51 +44,78 @@ func schemeOf(store string) string {
 	return scheme
 }
 
-func TestOpenDoesNotWaitForTheStore(t *testing.T) {
-	for _, server := range []struct {
-		name string
-		addr func(*testing.T) string
-		says string
-	}{
-		{"refuses", closedPort, "connection refused"},
-		{"is silent", silentPort, ""},
-	} {
-		for _, store := range remoteStores {
-			t.Run(server.name+"/"+schemeOf(store), func(t *testing.T) {
-				t.Parallel()
-				var logs logBook
-				c := Config{
-					Limit: throttle.Limit{Max: 1_000_000}, Pool: "p", ID: "i", Logger: logs.logger(),
-					Store: strings.ReplaceAll(store, "HOST", server.addr(t)), StoreSentinelPassword: sentinelPassword(store),
-				}
-				began := time.Now()
-				th, err := Open(t.Context(), c)
-				require.NoError(t, err)
-				require.Less(t, time.Since(began), time.Second, "Open waited")
+// An unreachable is a Throttle whose store cannot be reached.
+type unreachable struct {
+	name string // of the case
+	says string // what the log says of the store
+	th   *throttle.Throttle
+	logs logBook
+}
 
-				require.False(t, grants(th)())
-				require.Equal(t, throttle.ReasonNoShare, reason(th))
-				ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-				defer cancel()
-				_, err = th.Acquire(ctx, 1)
-				require.ErrorIs(t, err, throttle.ErrThrottled)
-				require.ErrorContains(t, err, "no_share")
-
-				// A line at once, and no more than one in five seconds.
-				eventually(t, func() bool { return strings.Contains(logs.String(), "does not answer") }, "a line in the log")
-				eventually(t, func() bool { return strings.Count(logs.String(), "does not answer") == 2 }, "a second line")
-				require.GreaterOrEqual(t, time.Since(began), 5*time.Second)
-				require.Contains(t, logs.String(), server.says)
-				require.False(t, grants(th)())
-
-				began = time.Now()
-				err = th.Close()
-				require.Less(t, time.Since(began), 8*time.Second, "Close did not end in time")
-				require.Equal(t, throttle.ReasonClosed, reason(th))
-				require.Error(t, err, "nobody was told")
-				require.NotContains(t, err.Error()+logs.String(), canary)
+// openUnreachable opens a Throttle on every store with hosts: on ports on which
+// nothing listens, and on ports that are silent.
+func openUnreachable(t *testing.T) []*unreachable {
+	t.Helper()
+	var all []*unreachable
+	for _, store := range remoteStores {
+		for _, u := range []*unreachable{{name: "closed", says: "connection refused"}, {name: "silent"}} {
+			addr := closedPort(t)
+			if u.name == "silent" {
+				addr = silentPort(t)
+			}
+			u.name += " " + schemeOf(store)
+			began := time.Now()
+			th, err := Open(t.Context(), Config{
+				Limit: throttle.Limit{Max: 1_000_000}, Pool: "p", ID: "i", Logger: u.logs.logger(),
+				Store: strings.ReplaceAll(store, "HOST", addr), StoreSentinelPassword: sentinelPassword(store),
 			})
+			require.NoError(t, err, u.name)
+			require.Less(t, time.Since(began), time.Second, "%s: Open waited", u.name)
+			u.th = th
+			all = append(all, u)
 		}
+	}
+	return all
+}
+
+// TestOpenDoesNotWaitForTheStore has all stores wait at the same time.
+func TestOpenDoesNotWaitForTheStore(t *testing.T) {
+	t.Parallel()
+	const line = "the pool's store does not answer"
+	began := time.Now()
+	all := openUnreachable(t)
+	for _, u := range all {
+		require.False(t, grants(u.th)(), u.name)
+		require.Equal(t, throttle.ReasonNoShare, reason(u.th), u.name)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		_, err := u.th.Acquire(ctx, 1)
+		cancel()
+		require.ErrorIs(t, err, throttle.ErrThrottled, u.name)
+		require.ErrorContains(t, err, "no_share", u.name)
+	}
+	// A line at once, and one every five seconds.
+	for _, u := range all {
+		eventually(t, func() bool { return strings.Contains(u.logs.String(), line) }, u.name+": a line in the log")
+	}
+	for _, u := range all {
+		eventually(t, func() bool { return strings.Count(u.logs.String(), line) >= 2 }, u.name+": a second line")
+		require.GreaterOrEqual(t, time.Since(began), 5*time.Second, u.name)
+		require.Contains(t, u.logs.String(), u.says, u.name)
+		require.False(t, grants(u.th)(), u.name)
+	}
+
+	began = time.Now()
+	errs := make([]error, len(all))
+	var closing sync.WaitGroup
+	for i, u := range all {
+		closing.Go(func() { errs[i] = u.th.Close() })
+	}
+	closing.Wait()
+	require.Less(t, time.Since(began), 8*time.Second, "Close did not end in time")
+	for i, u := range all {
+		require.ErrorContains(t, errs[i], `leaving pool "p"`, u.name)
+		require.Equal(t, throttle.ReasonClosed, reason(u.th), u.name)
+		require.NotContains(t, errs[i].Error()+u.logs.String(), canary, u.name)
 	}
 }
 
@@ -117,6 +145,7 @@ func TestFailFastSaysWhy(t *testing.T) {
 				require.ErrorContains(t, err, "connection refused")
 			} else {
 				require.ErrorContains(t, err, "not connected to NATS")
+				require.ErrorContains(t, err, "no servers available for connection")
 			}
 		})
 	}

@@ -1,0 +1,26 @@
+// Package config reads settings from a YAML file and from the environment, and
+// takes store URLs apart.
+//
+// # One table
+//
+// A Field describes one setting: its name, what is allowed, its default, what it
+// means, and where its value lies in the caller's struct. Everything else follows
+// from a table of fields: the key in the file (the name), the environment
+// variable (Variable), the check of a struct that was filled by hand (Check), the
+// printed form without secrets (Show), and the reference in the documentation
+// (Table).
+//
+// # Strict, and all at once
+//
+// Nothing is ignored: a key or a variable that names no setting, a setting given
+// twice, a value of the wrong form, and a setting that a later version brings are
+// faults. Load and Check return every fault there is, each one a *FieldError of one
+// line, in an order that does not change from run to run.
+//
+// # Secrets
+//
+// No fault shows the value of a secret, nor any part of a store URL that could
+// hold one: what stands before an @, the values of unknown parameters, what is
+// in the place of a host or port and is none, and anything that is not a URL at
+// all. ShowStore prints a store URL without them.
+package config

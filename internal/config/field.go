@@ -1,0 +1,108 @@
+package config
+
+import (
+	"strings"
+	"unicode"
+)
+
+// Prefix is what the names of all variables begin with.
+const Prefix = "NUMATHROTTLE_"
+
+// A Field describes one setting of a configuration C.
+type Field[C any] struct {
+	// Key is the setting's name in the file, in camel case. The variable's name
+	// follows from it; see Variable.
+	Key string
+	// Allowed says which values are allowed, Default which one holds when none
+	// is given, Doc what the setting does. They are Markdown of one line.
+	Allowed, Default, Doc string
+	// Value is where the setting lies in C. A field without one belongs to a later
+	// version: giving it a value is a fault.
+	Value Value[C]
+	// Range tells whether the value in c is allowed beyond its form. nil: always.
+	// It holds of the zero value of C.
+	Range func(c *C) bool
+}
+
+// Variable returns the environment variable that belongs to a key: onStoreLoss is
+// NUMATHROTTLE_ON_STORE_LOSS and storeCAFile is NUMATHROTTLE_STORE_CA_FILE.
+func Variable(key string) string {
+	var b strings.Builder
+	b.WriteString(Prefix)
+	runes := []rune(key)
+	for i, r := range runes {
+		// A word begins at a capital after a small letter, and at the last capital
+		// of a row of them when a small letter follows.
+		if i > 0 && unicode.IsUpper(r) &&
+			(!unicode.IsUpper(runes[i-1]) || i+1 < len(runes) && unicode.IsLower(runes[i+1])) {
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToUpper(r))
+	}
+	return b.String()
+}
+
+// later tells whether the field belongs to a later version.
+func (f *Field[C]) later() bool { return f.Value.set == nil }
+
+// put sets the field from text, or returns what is wrong with it. On a fault c
+// keeps the value it had.
+func (f *Field[C]) put(c *C, text, source string) error {
+	switch {
+	case f.later():
+		return &FieldError{Field: f.Key, Problem: "is not supported by this version", Source: source}
+	case text == "":
+		return &FieldError{Field: f.Key, Problem: "is empty", Source: source, Allowed: f.Allowed + "; leave it out for the default"}
+	}
+	before := *c
+	if f.Value.set(c, text) && f.ok(c) {
+		return nil
+	}
+	*c = before
+	if f.Value.secret {
+		return &FieldError{Field: f.Key, Problem: "is not as it should be (not shown)", Source: source, Allowed: f.Allowed}
+	}
+	return &FieldError{Field: f.Key, Problem: "is " + quote(text), Source: source, Allowed: f.Allowed}
+}
+
+// ok tells whether the field's value in c is allowed.
+func (f *Field[C]) ok(c *C) bool {
+	return (f.Value.check == nil || f.Value.check(c)) && (f.Range == nil || f.Range(c))
+}
+
+// Check returns a *FieldError for every field of c whose value is not allowed, in the
+// order of the table. The zero value of every field is allowed.
+func Check[C any](fields []Field[C], c *C) []error {
+	var faults []error
+	for i := range fields {
+		f := &fields[i]
+		if f.later() || f.ok(c) {
+			continue
+		}
+		problem := "is not as it should be (not shown)"
+		if !f.Value.secret {
+			problem = "is " + quote(f.Value.get(c))
+		}
+		faults = append(faults, &FieldError{Field: f.Key, Problem: problem, Allowed: f.Allowed})
+	}
+	return faults
+}
+
+// A Setting is a field with its value as it may be printed.
+type Setting struct{ Key, Value string }
+
+// Show returns the settings of c that differ from their zero value, in the order
+// of the table, and no secret.
+func Show[C any](fields []Field[C], c *C) []Setting {
+	var out []Setting
+	for i := range fields {
+		f := &fields[i]
+		if f.later() {
+			continue
+		}
+		if text := f.Value.get(c); text != "" {
+			out = append(out, Setting{f.Key, text})
+		}
+	}
+	return out
+}

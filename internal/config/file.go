@@ -1,0 +1,180 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// maxFile is the longest file that is read, in bytes.
+const maxFile = 1 << 20
+
+// loadFile sets c from a YAML file: one mapping from keys to scalars.
+func loadFile[C any](fields []Field[C], name string, c *C) []error {
+	if name == "" {
+		return []error{&FieldError{Field: FileVariable, Problem: "is empty", Allowed: "the path of a YAML file; unset it for none"}}
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return []error{unreadable(name, err)}
+	}
+	defer file.Close()
+	content, err := io.ReadAll(io.LimitReader(file, maxFile+1))
+	if err != nil {
+		return []error{unreadable(name, err)}
+	}
+	if len(content) > maxFile {
+		return []error{unreadable(name, fmt.Errorf("it is longer than %d bytes", maxFile))}
+	}
+	document, fault := parse(name, content)
+	if fault != nil {
+		return []error{fault}
+	}
+	if document == nil {
+		return nil // empty, or nothing but comments
+	}
+	r := fileReader[C]{name: name, fields: fields, lines: map[string]int{}}
+	for i := 0; i+1 < len(document.Content); i += 2 {
+		r.setting(document.Content[i], document.Content[i+1], c)
+	}
+	return r.faults
+}
+
+func unreadable(name string, err error) error {
+	// The path is in the message once already.
+	if pathErr, ok := errors.AsType[*os.PathError](err); ok {
+		err = pathErr.Err
+	}
+	return &FieldError{Field: FileVariable, Problem: fmt.Sprintf("is %s, which cannot be read: %v", quote(name), err)}
+}
+
+// parse returns the mapping that a file consists of, or nil when it is empty.
+func parse(name string, content []byte) (*yaml.Node, error) {
+	fault := func(line int, problem, allowed string) error {
+		return &FieldError{Field: FileVariable, Problem: problem, Source: at(name, line), Allowed: allowed}
+	}
+	decoder := yaml.NewDecoder(strings.NewReader(string(content)))
+	var document, second yaml.Node
+	if err := decoder.Decode(&document); errors.Is(err, io.EOF) {
+		return nil, nil //nolint:nilnil // neither a mapping nor a fault
+	} else if err != nil {
+		return nil, fault(0, "is not valid YAML: "+withoutContent(err), "")
+	}
+	if err := decoder.Decode(&second); err == nil {
+		return nil, fault(second.Line, "holds a second document", "one")
+	} else if !errors.Is(err, io.EOF) {
+		return nil, fault(0, "is not valid YAML: "+withoutContent(err), "")
+	}
+	root := document.Content[0]
+	switch {
+	case root.Kind == yaml.ScalarNode && root.ShortTag() == "!!null":
+		return nil, nil //nolint:nilnil // as above
+	case root.Kind != yaml.MappingNode:
+		return nil, fault(root.Line, "holds "+kindName(root), "settings as `name: value`")
+	}
+	return root, nil
+}
+
+// quoted is what a parser's message repeats of the text that it could not read.
+var quoted = regexp.MustCompile("(?s)`.*`|'.*'|\".*\"")
+
+// withoutContent returns a parser's message without anything of the file: what it
+// could not read may be a secret.
+func withoutContent(err error) string {
+	text := strings.TrimPrefix(err.Error(), "yaml: ")
+	if strings.Contains(text, "anchor") {
+		return "an alias (*name) without its anchor; put a value that begins with * into quotes"
+	}
+	return quoted.ReplaceAllString(text, "(not shown)")
+}
+
+// at names a line of a file; line 0 is the whole.
+func at(name string, line int) string {
+	if line == 0 {
+		return name
+	}
+	return fmt.Sprintf("%s:%d", name, line)
+}
+
+// A fileReader sets one setting after the other from one file.
+type fileReader[C any] struct {
+	name   string
+	fields []Field[C]
+	lines  map[string]int // where each key was seen
+	faults []error
+}
+
+func (r *fileReader[C]) fault(f FieldError, line int) {
+	f.Source = at(r.name, line)
+	r.faults = append(r.faults, &f)
+}
+
+// setting sets one setting, or notes what is wrong with it.
+func (r *fileReader[C]) setting(key, value *yaml.Node, c *C) {
+	if key.Kind != yaml.ScalarNode {
+		r.fault(FieldError{Field: "a name", Problem: "is " + kindName(key), Allowed: "one of " + strings.Join(keys(r.fields), ", ")}, key.Line)
+		return
+	}
+	name := key.Value
+	if line, ok := r.lines[name]; ok {
+		r.fault(FieldError{Field: quoteKey(name), Problem: fmt.Sprintf("is given twice, first in line %d", line)}, key.Line)
+		return
+	}
+	r.lines[name] = key.Line
+	i := slices.IndexFunc(r.fields, func(f Field[C]) bool { return f.Key == name })
+	if i < 0 {
+		near := didYouMean(name, keys(r.fields))
+		if near == "" {
+			near = "; there are " + strings.Join(keys(r.fields), ", ")
+		}
+		r.fault(FieldError{Field: quoteKey(name), Problem: "is not a setting" + near}, key.Line)
+		return
+	}
+	field := &r.fields[i]
+	if value.Kind == yaml.AliasNode {
+		value = value.Alias
+	}
+	switch {
+	case field.later(): // whatever its form
+	case value.Kind != yaml.ScalarNode:
+		r.fault(FieldError{Field: field.Key, Problem: "is " + kindName(value), Allowed: field.Allowed}, value.Line)
+		return
+	case !slices.Contains([]string{"!!str", "!!int", "!!float", "!!bool", "!!null", "!!timestamp"}, value.ShortTag()):
+		r.fault(FieldError{Field: field.Key, Problem: "has a tag (!name)", Allowed: field.Allowed}, value.Line)
+		return
+	}
+	text := value.Value
+	if value.ShortTag() == "!!null" {
+		text = ""
+	}
+	if err := field.put(c, text, at(r.name, value.Line)); err != nil {
+		r.faults = append(r.faults, err)
+	}
+}
+
+// quoteKey prints a key of the file's as it is if it looks like one.
+func quoteKey(key string) string {
+	if regexp.MustCompile(`^[A-Za-z0-9_.-]{1,60}$`).MatchString(key) {
+		return key
+	}
+	return quote(key)
+}
+
+func kindName(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "a mapping"
+	case yaml.SequenceNode:
+		return "a list"
+	case yaml.ScalarNode:
+		return "a single value"
+	default:
+		return "of an unknown kind"
+	}
+}

@@ -1,0 +1,111 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// FileVariable names the file with settings.
+const FileVariable = Prefix + "CONFIG"
+
+// notSettings are variables with the prefix that are none of a program's settings.
+var notSettings = []string{
+	FileVariable,
+	// Read by the module's own tests, whose processes inherit it.
+	Prefix + "REQUIRE_STORES",
+}
+
+// Load sets c from the file that NUMATHROTTLE_CONFIG names, if it does, and from
+// the variables of environ, which has the form of os.Environ. A variable wins
+// over the file. It returns a *FieldError for each thing that is wrong: those of the
+// file by line, then those of the variables in the order of fields, then unknown
+// variables by name. A setting with a fault keeps the value it had.
+func Load[C any](fields []Field[C], environ []string, c *C) []error {
+	env := settingsOf(environ)
+	var faults []error
+	if name, ok := env[FileVariable]; ok {
+		faults = loadFile(fields, name, c)
+	}
+	for i := range fields {
+		f := &fields[i]
+		if text, ok := env[Variable(f.Key)]; ok {
+			if err := f.put(c, text, Variable(f.Key)); err != nil {
+				faults = append(faults, err)
+			}
+		}
+	}
+	known := variables(fields)
+	for _, name := range sortedKeys(env) {
+		if !slices.Contains(known, name) && !slices.Contains(notSettings, name) {
+			faults = append(faults, &FieldError{Field: name, Problem: "is not a variable of numathrottle" + didYouMean(name, known)})
+		}
+	}
+	return faults
+}
+
+// settingsOf returns the variables of environ that begin with Prefix, in whatever
+// case, but for those that Kubernetes sets for a Service of that name.
+func settingsOf(environ []string) map[string]string {
+	env := map[string]string{}
+	for _, entry := range environ {
+		name, value, _ := strings.Cut(entry, "=")
+		if strings.HasPrefix(strings.ToUpper(name), Prefix) {
+			env[name] = value
+		}
+	}
+	for _, name := range sortedKeys(env) {
+		if service, ok := strings.CutSuffix(name, "_SERVICE_HOST"); ok {
+			dropService(env, service)
+		}
+	}
+	return env
+}
+
+// dropService removes what Kubernetes sets in every pod of a namespace for the
+// Service numathrottle-redis, say: NUMATHROTTLE_REDIS_SERVICE_HOST,
+// NUMATHROTTLE_REDIS_PORT, NUMATHROTTLE_REDIS_PORT_6379_TCP_ADDR and their like.
+func dropService(env map[string]string, service string) {
+	if _, ok := env[service+"_SERVICE_PORT"]; !ok {
+		return
+	}
+	for name := range env {
+		if name == service+"_PORT" || name == service+"_SERVICE_HOST" || name == service+"_SERVICE_PORT" ||
+			strings.HasPrefix(name, service+"_SERVICE_PORT_") || strings.HasPrefix(name, service+"_PORT_") {
+			delete(env, name)
+		}
+	}
+}
+
+func variables[C any](fields []Field[C]) []string {
+	names := []string{FileVariable}
+	for i := range fields {
+		names = append(names, Variable(fields[i].Key))
+	}
+	return names
+}
+
+func keys[C any](fields []Field[C]) []string {
+	names := make([]string, len(fields))
+	for i := range fields {
+		names[i] = fields[i].Key
+	}
+	return names
+}
+
+func sortedKeys(m map[string]string) []string {
+	names := make([]string, 0, len(m))
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// didYouMean proposes the known name that is nearest to a wrong one, if one is near.
+func didYouMean(name string, known []string) string {
+	if near, ok := nearest(name, known); ok {
+		return fmt.Sprintf("; did you mean %s?", near)
+	}
+	return ""
+}

@@ -1,0 +1,53 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Table returns the reference of the settings as a Markdown table. Those of a
+// later version are not in it.
+func Table[C any](fields []Field[C]) string {
+	var b strings.Builder
+	b.WriteString("| File | Environment | Allowed | Default | What it does |\n|---|---|---|---|---|\n")
+	for i := range fields {
+		if f := &fields[i]; !f.later() {
+			fmt.Fprintf(&b, "| `%s` | `%s` | %s | %s | %s |\n", f.Key, Variable(f.Key), f.Allowed, f.Default, f.Doc)
+		}
+	}
+	return b.String()
+}
+
+// StoreTable returns the reference of the store URLs as a Markdown table.
+func StoreTable() string {
+	var b strings.Builder
+	b.WriteString("| URL | Store | Parameters |\n|---|---|---|\n")
+	for i := range schemes {
+		s := &schemes[i]
+		params := "none"
+		if names := s.paramNames(); len(names) > 0 {
+			params = "`" + strings.Join(names, "`, `") + "`"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", s.form, s.doc, params)
+	}
+	return b.String()
+}
+
+// ParamTable returns the reference of the parameters of store URLs as a Markdown
+// table. A name that means different things in different URLs has a row for each.
+func ParamTable() string {
+	var b strings.Builder
+	b.WriteString("| Parameter | Allowed | Default | What it does |\n|---|---|---|---|\n")
+	seen := map[string]bool{}
+	for i := range schemes {
+		for j := range schemes[i].params {
+			p := &schemes[i].params[j]
+			row := fmt.Sprintf("| `%s` | %s | %s | %s |\n", p.name, p.allowed, p.byDefault, p.doc)
+			if !seen[row] {
+				seen[row] = true
+				b.WriteString(row)
+			}
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,136 @@
+package config
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// A Value reads, writes and checks one value in a C. The functions below make
+// them; each takes the address of the value in a C.
+type Value[C any] struct {
+	secret bool
+	set    func(c *C, text string) bool // false: text has not the form of a value
+	get    func(c *C) string            // as printed; empty for the zero value
+	check  func(c *C) bool              // nil: every value of the type is allowed
+}
+
+// Int is a whole number: decimal digits without leading zeros, a minus sign
+// before them.
+func Int[C any](at func(*C) *int) Value[C] {
+	return Value[C]{
+		set: func(c *C, text string) bool {
+			n, ok := wholeNumber(text)
+			if ok {
+				*at(c) = n
+			}
+			return ok
+		},
+		get: func(c *C) string {
+			if *at(c) == 0 {
+				return ""
+			}
+			return strconv.Itoa(*at(c))
+		},
+	}
+}
+
+// wholeNumber parses a number that everyone reads in the same way: 010 is eight
+// to some, 1_000 a thousand, and 1e3 no integer.
+func wholeNumber(text string) (int, bool) {
+	n, err := strconv.Atoi(text)
+	return n, err == nil && strconv.Itoa(n) == text
+}
+
+// Duration is a duration above 0, as time.ParseDuration reads it.
+func Duration[C any](at func(*C) *time.Duration) Value[C] {
+	return Value[C]{
+		set: func(c *C, text string) bool {
+			d, err := time.ParseDuration(text)
+			if err != nil || d <= 0 {
+				return false
+			}
+			*at(c) = d
+			return true
+		},
+		get: func(c *C) string {
+			if *at(c) == 0 {
+				return ""
+			}
+			return at(c).String()
+		},
+		check: func(c *C) bool { return *at(c) >= 0 },
+	}
+}
+
+// Bool is true or false.
+func Bool[C any](at func(*C) *bool) Value[C] {
+	return Value[C]{
+		set: func(c *C, text string) bool {
+			*at(c) = text == "true"
+			return text == "true" || text == "false"
+		},
+		get: func(c *C) string {
+			if !*at(c) {
+				return ""
+			}
+			return "true"
+		},
+	}
+}
+
+// Choice is one of some words; the first is the default.
+func Choice[C any, T ~string](at func(*C) *T, words ...T) Value[C] {
+	return Value[C]{
+		set:   func(c *C, text string) bool { *at(c) = T(text); return true },
+		get:   func(c *C) string { return string(*at(c)) },
+		check: func(c *C) bool { return *at(c) == "" || slices.Contains(words, *at(c)) },
+	}
+}
+
+// maxText is the longest text that a setting takes, in bytes.
+const maxText = 4096
+
+// Text is a text of one line, without control characters and outer spaces.
+func Text[C any](at func(*C) *string) Value[C] {
+	return Value[C]{
+		set:   func(c *C, text string) bool { *at(c) = text; return true },
+		get:   func(c *C) string { return *at(c) },
+		check: func(c *C) bool { return isLine(*at(c)) },
+	}
+}
+
+func isLine(text string) bool {
+	return len(text) <= maxText && utf8.ValidString(text) && strings.TrimSpace(text) == text &&
+		!strings.ContainsFunc(text, unicode.IsControl)
+}
+
+// Store is a store URL. Any text is taken; ParseStore tells what is wrong with
+// it. It is printed without secrets.
+func Store[C any](at func(*C) *string) Value[C] {
+	return Value[C]{
+		secret: true,
+		set:    func(c *C, text string) bool { *at(c) = text; return true },
+		get:    func(c *C) string { return ShowStore(*at(c)) },
+	}
+}
+
+// Secret is a text that is never printed. set and isSet reach the value.
+func Secret[C any](set func(c *C, text string), isSet func(c *C) bool) Value[C] {
+	return Value[C]{
+		secret: true,
+		set:    func(c *C, text string) bool { set(c, text); return true },
+		get: func(c *C) string {
+			if !isSet(c) {
+				return ""
+			}
+			return Redacted
+		},
+	}
+}
+
+// Redacted is printed in the place of a secret.
+const Redacted = "(set, not shown)"
