@@ -208,6 +208,8 @@ const (
 	maxNameBytes = 256
 	maxTags      = 64
 	maxPoolSize  = 1_000_000
+	// Far above what any pool reaches, and far enough from where numbers wrap.
+	maxRevision = 1<<63 - 1
 )
 
 // Validate returns a *RequestError for the first field that no store accepts, or nil.
@@ -218,6 +220,12 @@ func (r *Request) Validate() error {
 	}
 	if r.Seq == 0 || r.LastSeq >= r.Seq {
 		return &RequestError{"Seq", fmt.Sprint(r.Seq), "1 or more, above LastSeq"}
+	}
+	if r.LastTime < 0 || r.LastTime > maxMicros {
+		return &RequestError{"LastTime", fmt.Sprint(r.LastTime), fmt.Sprint("0 to ", int64(maxMicros))}
+	}
+	if r.Revision > maxRevision {
+		return &RequestError{"Revision", fmt.Sprint(r.Revision), fmt.Sprint("0 to ", int64(maxRevision))}
 	}
 	if r.Lease < time.Millisecond || r.Lease > MaxLease || r.Lease%time.Millisecond != 0 {
 		return &RequestError{"Lease", r.Lease.String(), "whole milliseconds from 1ms to " + MaxLease.String()}

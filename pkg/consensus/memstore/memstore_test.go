@@ -1,8 +1,12 @@
 package memstore_test
 
 import (
+	"context"
+	"fmt"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
@@ -16,4 +20,62 @@ func TestConformance(t *testing.T) {
 		Memory:  true,
 		Longest: 400 * time.Millisecond,
 	})
+}
+
+// request is the first request of a processor that wants the whole limit.
+func request(id string) consensus.Request {
+	return consensus.Request{
+		Pool: "pool", ID: id, Incarnation: "1", Seq: 1, Nonce: 1, Lease: consensus.DefaultLease,
+		Tags: []consensus.TagReport{{Wanted: consensus.Whole, Demand: consensus.Whole}},
+	}
+}
+
+func TestTimeIsThatOfTheClock(t *testing.T) {
+	now := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+	store := memstore.New(memstore.WithClock(func() time.Time { return now }))
+	_, err := store.Sync(t.Context(), request("silent"))
+	require.NoError(t, err)
+
+	// Another one looks every second until the claim of the first is removed.
+	start := now
+	waiting := request("waiting")
+	for {
+		now = now.Add(time.Second)
+		ans, err := store.Sync(t.Context(), waiting)
+		require.NoError(t, err)
+		require.Equal(t, now.UnixMicro(), ans.Time)
+		if ans.Tags[0].Share > 0 {
+			break
+		}
+		waiting.LastSeq, waiting.LastNonce, waiting.LastTime = ans.Seq, ans.Nonce, ans.Time
+		waiting.Seq++
+	}
+	require.Equal(t, consensus.Removal(consensus.DefaultLease)+time.Second, now.Sub(start))
+}
+
+func TestStoresKnowNothingOfEachOther(t *testing.T) {
+	for range 2 {
+		ans, err := memstore.New().Sync(t.Context(), request("a"))
+		require.NoError(t, err)
+		require.Equal(t, consensus.Whole, ans.Tags[0].Share)
+	}
+}
+
+// Two processors of one pool: the second gets what the first leaves.
+func ExampleNew() {
+	store := memstore.New()
+	for _, id := range []string{"first", "second"} {
+		ans, err := store.Sync(context.Background(), consensus.Request{
+			Pool: "llm", ID: id, Incarnation: "1", Seq: 1, Lease: consensus.DefaultLease,
+			Tags: []consensus.TagReport{{Wanted: consensus.Whole * 3 / 4}},
+		})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(id, ans.Tags[0].Share)
+	}
+	// Output:
+	// first 75%
+	// second 25%
 }

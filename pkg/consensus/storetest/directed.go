@@ -7,10 +7,6 @@ const half = whole / 2
 
 // directed returns the cases that need nothing but the store.
 func directed() []testCase {
-	return slices.Concat(joinCases(), roomCases(), sequenceCases(), silenceCases(), tagCases(), rosterCases(), numberCases(), callCases())
-}
-
-// serverCases returns the cases in which something happens to the server.
-func serverCases() []testCase {
-	return forgetCases()
+	return slices.Concat(joinCases(), roomCases(), sequenceCases(), silenceCases(), tagCases(), rosterCases(),
+		numberCases(), callCases(), forgetCases())
 }

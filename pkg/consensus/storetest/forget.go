@@ -12,11 +12,17 @@ func canWipe(h *Harness) bool     { return h.Wipe != nil && !h.Memory }
 func canRestart(h *Harness) bool  { return h.Restart != nil && !h.Memory }
 func canSnapshot(h *Harness) bool { return h.Snapshot != nil && !h.Memory }
 
-// forgetCases are about stores that have forgotten something.
-func forgetCases() []testCase {
+// serverCases are those in which something happens to the whole server.
+func serverCases() []testCase {
 	return []testCase{
 		{name: "a wiped store freezes, and takes what is in use as it is told", needs: canWipe, run: wiped},
 		{name: "another server freezes", needs: canRestart, run: restarted},
+	}
+}
+
+// forgetCases are those in which the store has forgotten something of one pool.
+func forgetCases() []testCase {
+	return []testCase{
 		{name: "an older record freezes", needs: canSnapshot, run: rolledBack},
 		{name: "a lost row freezes", needs: canSnapshot, run: lostRow},
 		{name: "a row older than the last answer freezes", needs: canSnapshot, run: olderRow},

@@ -1,6 +1,8 @@
 package storetest
 
 import (
+	"context"
+	"errors"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -81,10 +83,11 @@ func (a *proc) request(tags ...consensus.TagReport) consensus.Request {
 // send sends a request, and takes no answer.
 func (a *proc) send(req consensus.Request) consensus.Answer {
 	a.pool.Helper()
-	ctx, cancel := callContext(a.pool)
-	defer cancel()
-	ans, err := a.store.Sync(ctx, req)
-	require.NoError(a.pool, err)
+	var ans consensus.Answer
+	require.NoError(a.pool, a.pool.call(func(ctx context.Context) (err error) {
+		ans, err = a.store.Sync(ctx, req)
+		return err
+	}))
 	require.Equal(a.pool, req.Seq, ans.Seq, "the answer's Seq is that of the request")
 	require.Equal(a.pool, req.Nonce, ans.Nonce, "the answer's Nonce is that of the request")
 	if ans.Status != consensus.Granted {
@@ -138,11 +141,26 @@ func (a *proc) leave() {
 // sendLeave sends a leave with any number.
 func (a *proc) sendLeave(seq uint64) {
 	a.pool.Helper()
-	ctx, cancel := callContext(a.pool)
-	defer cancel()
-	require.NoError(a.pool, a.store.Leave(ctx, consensus.Leave{
-		Pool: a.pool.name, ID: a.id, Incarnation: a.incarnation, Seq: seq,
+	require.NoError(a.pool, a.pool.call(func(ctx context.Context) error {
+		return a.store.Leave(ctx, consensus.Leave{Pool: a.pool.name, ID: a.id, Incarnation: a.incarnation, Seq: seq})
 	}))
+}
+
+// call calls the store. An error is passing, and a repeat harmless, by the
+// store's contract: a slow server does not fail a case that is not about errors.
+func (p *pool) call(do func(ctx context.Context) error) error {
+	p.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.Context()), callTimeout)
+	defer cancel()
+	for {
+		err := do(ctx)
+		var bad *consensus.RequestError
+		if err == nil || errors.As(err, &bad) || ctx.Err() != nil {
+			return err
+		}
+		p.Logf("a call failed, and is repeated: %v", err)
+		pause(10 * time.Millisecond)
+	}
 }
 
 // open makes the pool, waits until a freeze because it is new is over, and

@@ -1,5 +1,203 @@
 package storetest
 
-import "testing"
+import (
+	"context"
+	crand "crypto/rand"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
 
-func (s *suite) random(t *testing.T) {}
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+var (
+	seedFlag      = flag.Uint64("storetest.seed", 0, "seed of the first random sequence; 0 draws one")
+	sequencesFlag = flag.Int("storetest.sequences", 4, "number of random sequences; each has the next seed")
+	stepsFlag     = flag.Int("storetest.steps", 250, "steps of a random sequence")
+)
+
+// A sequence is one random sequence under way: a pool, the processors that play
+// in it, and the reference that follows.
+type sequence struct {
+	*pool
+	rng   *rand.Rand
+	ref   *reference
+	trace strings.Builder
+	start time.Time
+
+	// watcher syncs around every leave, and while time passes. It does nothing wrong.
+	watcher *player
+	players []*player
+	// ghosts are processes that should be gone: replaced, cloned, left or given up.
+	ghosts   []*player
+	born     int
+	poolSize int
+	// Time is dear: these operations are limited per sequence.
+	silences, gaps int
+	frozenFor      int // steps since the pool froze
+	restore        func()
+}
+
+// A player is a processor with a memory of what it was answered and has sent.
+type player struct {
+	*proc
+	held map[string]consensus.Share
+	sent []consensus.Request // the newest last
+	left int64               // logical time of its leave
+}
+
+// runRandom runs one sequence.
+func (p *pool) runRandom(seed uint64, steps int) {
+	p.lease = min(p.Longest, 200*time.Millisecond)
+	s := &sequence{
+		pool: p, rng: rand.New(rand.NewPCG(seed, 0)), ref: newReference(&p.Harness), start: time.Now(), silences: 2, gaps: 2,
+	}
+	p.Logf("run it again with -storetest.seed=%d", seed)
+	s.watcher = s.player("watcher")
+	s.watch()
+	s.watch() // from the second step on the time is known
+	if s.rng.IntN(4) > 0 {
+		s.thaw()
+	}
+	for range 5 {
+		s.players = append(s.players, s.join())
+	}
+	for range steps {
+		s.step()
+	}
+	s.thaw()
+}
+
+func (s *sequence) player(id string) *player {
+	s.born++
+	pl := &player{proc: s.proc(id), held: map[string]consensus.Share{}}
+	pl.incarnation = fmt.Sprint(s.born, "-", crand.Text()[:4])
+	return pl
+}
+
+func (s *sequence) join() *player { return s.player(fmt.Sprint("p", s.born)) }
+
+// step does one random thing. A pool that is frozen for long is dull.
+func (s *sequence) step() {
+	s.frozenFor++
+	if s.ref.rec.FrozenUntil <= s.ref.rec.Clock {
+		s.frozenFor = 0
+	}
+	if s.frozenFor > 20 {
+		s.thaw()
+	}
+	total := 0
+	for _, op := range operations {
+		total += op.weight
+	}
+	n := s.rng.IntN(total)
+	for _, op := range operations {
+		if n -= op.weight; n < 0 {
+			op.run(s, s.players[s.rng.IntN(len(s.players))])
+			return
+		}
+	}
+}
+
+// do sends a request, takes the answer if take is set, and compares it.
+func (s *sequence) do(pl *player, what string, req consensus.Request, take bool) consensus.Answer {
+	s.Helper()
+	var ans consensus.Answer
+	if err := s.call(func(ctx context.Context) (err error) {
+		ans, err = pl.store.Sync(ctx, req)
+		return err
+	}); err != nil {
+		s.Fatalf("a call failed: %v\n%s", err, s.note(pl, what, req, ans))
+	}
+	mismatch := s.ref.sync(req, ans)
+	s.note(pl, what, req, ans)
+	if mismatch != nil {
+		s.Fatalf("%v\nafter\n%s", mismatch, s.trace.String())
+	}
+	if n := len(pl.sent); n == 0 || pl.sent[n-1].Seq < req.Seq {
+		pl.sent = append(pl.sent, req)
+	}
+	if !take || ans.Status != consensus.Granted {
+		return ans
+	}
+	pl.take(ans)
+	for _, t := range ans.Tags {
+		pl.held[t.Tag] = t.Share
+	}
+	return ans
+}
+
+// doLeave sends a leave between two syncs of the watcher, which tell the time.
+func (s *sequence) doLeave(pl *player, what string, seq uint64) {
+	s.Helper()
+	// A freeze that has just begun in a Deferred store is stamped by the next step.
+	for s.watch(); s.ref.rec.FreezeUnstamped; {
+		s.watch()
+	}
+	l := consensus.Leave{Pool: s.name, ID: pl.id, Incarnation: pl.incarnation, Seq: seq}
+	err := s.call(func(ctx context.Context) error { return pl.store.Leave(ctx, l) })
+	fmt.Fprintf(&s.trace, "%8s %s/%s %s #%d\n", time.Since(s.start).Round(time.Millisecond), pl.id, pl.incarnation, what, seq)
+	if err != nil {
+		s.Fatalf("a call failed: %v\n%s", err, s.trace.String())
+	}
+	s.ref.leave(l)
+	s.watch()
+	pl.left = s.ref.rec.Clock
+}
+
+// note adds one line to the trace and returns the whole.
+func (s *sequence) note(pl *player, what string, req consensus.Request, ans consensus.Answer) string {
+	w := &s.trace
+	fmt.Fprintf(w, "%8s %s/%s %s #%d after #%d rev %d:", time.Since(s.start).Round(time.Millisecond),
+		pl.id, pl.incarnation, what, req.Seq, req.LastSeq, req.Revision)
+	for _, t := range req.Tags {
+		fmt.Fprintf(w, " %q uses %d wants %d;", t.Tag, t.InUse, t.Wanted)
+	}
+	fmt.Fprintf(w, " %s", ans.Status)
+	for _, t := range ans.Tags {
+		fmt.Fprintf(w, " %q %d live %d;", t.Tag, t.Share, t.Live)
+	}
+	if ans.Status == consensus.Granted {
+		fmt.Fprintf(w, " time %d rev %d", ans.Time, ans.Revision)
+	}
+	if ans.Frozen > 0 {
+		fmt.Fprintf(w, " frozen %s by %s", ans.Frozen, ans.FrozenBy)
+	}
+	fmt.Fprintln(w)
+	return w.String()
+}
+
+// watch lets the watcher sync.
+func (s *sequence) watch() consensus.Answer {
+	s.Helper()
+	ans := s.do(s.watcher, "watches", s.watcher.request(consensus.TagReport{PoolSize: s.poolSize}), true)
+	if ans.Status != consensus.Granted {
+		s.Fatalf("the watcher was told %s\nafter\n%s", ans.Status, s.trace.String())
+	}
+	return ans
+}
+
+// thaw lets time pass until the pool is not frozen.
+func (s *sequence) thaw() {
+	s.Helper()
+	s.eventually("the freeze ends", func() bool { return s.watch().Frozen == 0 })
+}
+
+// random runs the random sequences.
+func (s *suite) random(t *testing.T) {
+	seed := *seedFlag
+	if seed == 0 {
+		seed = uint64(time.Now().UnixNano())
+	}
+	var cases []testCase
+	for i := range *sequencesFlag {
+		cases = append(cases, testCase{
+			name: fmt.Sprint("sequence ", i+1),
+			run:  func(p *pool) { p.runRandom(seed+uint64(i), *stepsFlag) },
+		})
+	}
+	s.runAll(t, cases, len(cases))
+}

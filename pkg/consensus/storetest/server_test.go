@@ -10,13 +10,14 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/storetest"
 )
 
-const longest = 400 * time.Millisecond
+const longest = 300 * time.Millisecond
 
 // A server is what a store with a server behind it looks like to the suite, in
 // one process: it has an identity and can forget.
 type server struct {
 	deferred bool
 	knowsNew bool
+	fault    func(*consensus.At) // what it gets wrong about the moment
 
 	mu       sync.Mutex
 	identity string
@@ -79,6 +80,9 @@ func (s *server) at(e *entry) consensus.At {
 	if s.deferred {
 		at.Now = e.written
 	}
+	if s.fault != nil {
+		s.fault(&at)
+	}
 	return at
 }
 
@@ -95,7 +99,7 @@ func (s *server) restart(testing.TB) {
 	s.knowsNew = false
 }
 
-func (s *server) snapshot(t testing.TB, pool string) func() {
+func (s *server) snapshot(_ testing.TB, pool string) func() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	kept := s.pools[pool].clone()

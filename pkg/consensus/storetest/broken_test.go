@@ -1,0 +1,336 @@
+package storetest_test
+
+import (
+	"context"
+	"maps"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/storetest"
+)
+
+// A fault breaks one rule of a store that is right otherwise.
+type fault struct {
+	// found is a directed case that finds it.
+	found string
+	// hidden says that the random sequences cannot find it.
+	hidden bool
+
+	request func(*consensus.Request)
+	answer  func(consensus.Request, *consensus.Answer)
+	at      func(*consensus.At)
+	record  func(*consensus.Record, consensus.At)
+	leave   func(*consensus.Leave) bool
+	sync    func(ctx context.Context, s *server, req consensus.Request) (consensus.Answer, error)
+}
+
+var faults = map[string]fault{
+	"facts are not believed": {
+		found: "a claim falls only once less is in use",
+		request: func(r *consensus.Request) {
+			for i := range r.Tags {
+				r.Tags[i].InUse = min(r.Tags[i].InUse, r.Tags[i].Wanted)
+			}
+		},
+	},
+	"a claim falls when less is wanted": {
+		found: "a claim falls only once less is in use",
+		record: func(r *consensus.Record, _ consensus.At) {
+			for i := range r.Rows {
+				for j := range r.Rows[i].Entries {
+					r.Rows[i].Entries[j].Claim = r.Rows[i].Entries[j].Answered
+				}
+			}
+		},
+	},
+	"an answer is no claim": {
+		found: "an answered share is a claim before it is used",
+		record: func(r *consensus.Record, _ consensus.At) {
+			for i := range r.Rows {
+				for j := range r.Rows[i].Entries {
+					r.Rows[i].Entries[j].Claim = r.Rows[i].Entries[j].InUse
+				}
+			}
+		},
+	},
+	"tombstones are missing": {
+		found: "a processor that left gets no answers, late packets included",
+		record: func(r *consensus.Record, _ consensus.At) {
+			r.Rows = slices.DeleteFunc(r.Rows, func(w consensus.Row) bool { return w.State == consensus.RowLeft })
+		},
+	},
+	"replaced claims are dropped": {
+		found: "a newer incarnation replaces the older ones, whose claims stay",
+		record: func(r *consensus.Record, _ consensus.At) {
+			r.Rows = slices.DeleteFunc(r.Rows, func(w consensus.Row) bool { return w.State == consensus.RowReplaced })
+		},
+	},
+	"cloned claims are dropped": {
+		found: "another request under the same number is a clone's",
+		record: func(r *consensus.Record, _ consensus.At) {
+			for i := range r.Rows {
+				if r.Rows[i].State == consensus.RowCloned {
+					r.Rows[i].Entries = nil
+				}
+			}
+		},
+	},
+	"any answer may be remembered": {
+		found: "a request that remembers another answer is a clone's",
+		record: func(r *consensus.Record, _ consensus.At) {
+			for i := range r.Rows {
+				r.Rows[i].AckSeq, r.Rows[i].AckNonce = r.Rows[i].Seq-1, r.Rows[i].Nonce
+			}
+		},
+		request: func(r *consensus.Request) {
+			if r.LastSeq > 0 {
+				r.LastSeq, r.LastNonce = 0, 0
+			}
+		},
+	},
+	"revisions seen are ignored": {
+		found:   "a revision from the future freezes",
+		request: func(r *consensus.Request) { r.Revision = 0 },
+	},
+	"lost rows are ignored": {
+		found: "a lost row freezes",
+		record: func(r *consensus.Record, _ consensus.At) {
+			if r.FrozenBy == consensus.FreezeLostRow {
+				r.FrozenUntil, r.FrozenBy = 0, consensus.FreezeNone
+			}
+		},
+	},
+	"no freeze at all": {
+		found: "a revision from the future freezes",
+		at:    func(at *consensus.At) { at.Identity = "" },
+	},
+	"the freeze is one lease short": {
+		found: "a revision from the future freezes",
+		at:    func(at *consensus.At) { at.Longest /= 3 },
+	},
+	"the clock is not clamped": {
+		found: "the clock follows the store's, and leaps by no more than the clamp",
+		record: func(r *consensus.Record, at consensus.At) {
+			r.Clock, r.Wall = max(r.Clock, at.Now), at.Now
+		},
+	},
+	"the clock may leap again and again": {
+		found:  "the clock follows the store's, and leaps by no more than the clamp",
+		hidden: true, // the reference takes over the time of the store
+		record: func(r *consensus.Record, _ consensus.At) { r.JumpedUntil = 0 },
+	},
+	"rows go after one lease": {
+		found: "a silent row goes after the removal time, not before",
+		record: func(r *consensus.Record, _ consensus.At) {
+			r.Rows = slices.DeleteFunc(r.Rows, func(w consensus.Row) bool { return r.Clock-w.LastSeen > r.Lease.Microseconds() })
+		},
+	},
+	"a leave is ignored": {
+		found: "a leave frees the claim at once",
+		leave: func(*consensus.Leave) bool { return false },
+	},
+	"a stale leave counts": {
+		found: "a leave older than the newest request is late",
+		leave: func(l *consensus.Leave) bool { l.Seq = 1 << 62; return true },
+	},
+	"the lease is everyone's own": {
+		found:  "the first lease is the pool's",
+		hidden: true, // all have the same
+		answer: func(req consensus.Request, ans *consensus.Answer) {
+			if ans.Status == consensus.Granted {
+				ans.Lease = req.Lease
+			}
+		},
+	},
+	"tags are one": {
+		found: "a tag that is not named any more is in use no more",
+		request: func(r *consensus.Request) {
+			if len(r.Tags) == 1 {
+				r.Tags[0].Tag = ""
+			}
+		},
+	},
+	"the roster is in the wrong order": {
+		found: "the roster is sorted by the bytes of the ID",
+		answer: func(_ consensus.Request, ans *consensus.Answer) {
+			for _, t := range ans.Tags {
+				slices.SortFunc(t.Roster, func(a, b consensus.RosterRow) int {
+					return strings.Compare(strings.ToLower(a.ID), strings.ToLower(b.ID))
+				})
+			}
+		},
+		hidden: true, // the names are plain there
+	},
+	"consensus is forgotten": {
+		found: "there is consensus when all report the number of live processors",
+		answer: func(_ consensus.Request, ans *consensus.Answer) {
+			for i := range ans.Tags {
+				ans.Tags[i].Agreed = false
+			}
+		},
+	},
+	"shares are rounded": {
+		found: "the smallest share counts",
+		answer: func(_ consensus.Request, ans *consensus.Answer) {
+			for i := range ans.Tags {
+				ans.Tags[i].Share -= ans.Tags[i].Share % 1000
+			}
+		},
+	},
+	"numbers are floats": {
+		found:   "large numbers are kept exactly",
+		hidden:  true, // small sequence numbers, and nonces that differ in every bit
+		request: func(r *consensus.Request) { r.Nonce = uint64(float64(r.Nonce>>1)) << 1 },
+		answer:  func(r consensus.Request, ans *consensus.Answer) { ans.Nonce = r.Nonce },
+	},
+	"names are forced to UTF-8": {
+		found:   "long and unusual names are kept exactly",
+		hidden:  true, // the names are plain there
+		request: func(r *consensus.Request) { r.ID = strings.ToValidUTF8(r.ID, "\uFFFD") },
+	},
+	"bad requests pass": {
+		found:  "a malformed request is a RequestError and changes nothing",
+		hidden: true, // there are none
+		sync: func(ctx context.Context, s *server, req consensus.Request) (consensus.Answer, error) {
+			req.Tags = req.Tags[:min(len(req.Tags), 64)]
+			return s.Sync(ctx, req)
+		},
+	},
+	"contexts are ignored": {
+		found:  "an ended context ends the call",
+		hidden: true, // no context ends
+		sync: func(ctx context.Context, s *server, req consensus.Request) (consensus.Answer, error) {
+			return s.Sync(context.WithoutCancel(ctx), req)
+		},
+	},
+	"steps are not atomic": {
+		found:  "many processors at once never hold more than the whole",
+		hidden: true, // one processor at a time
+		sync:   syncInTwo,
+	},
+}
+
+// syncInTwo reads the record, and writes it back with whatever happened between.
+func syncInTwo(ctx context.Context, s *server, req consensus.Request) (consensus.Answer, error) {
+	if err := req.Validate(); err != nil {
+		return consensus.Answer{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return consensus.Answer{}, err
+	}
+	s.mu.Lock()
+	e := &entry{}
+	if s.pools[req.Pool] != nil {
+		e = s.pools[req.Pool].clone()
+	}
+	at := s.at(e)
+	s.mu.Unlock()
+	ans, _ := e.rec.Sync(&req, at)
+	s.mu.Lock()
+	s.pools[req.Pool] = e
+	s.mu.Unlock()
+	return ans, nil
+}
+
+// A brokenStore is a server with a fault.
+type brokenStore struct {
+	*server
+	fault
+
+	mu sync.Mutex
+}
+
+func (b *brokenStore) Sync(ctx context.Context, req consensus.Request) (consensus.Answer, error) {
+	if b.sync != nil {
+		return b.sync(ctx, b.server, req)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	sent := req
+	if b.request != nil && req.Validate() == nil {
+		req.Tags = slices.Clone(req.Tags)
+		b.request(&req)
+	}
+	ans, err := b.server.Sync(ctx, req)
+	if b.answer != nil {
+		b.answer(sent, &ans)
+	}
+	b.damage(req.Pool)
+	return ans, err
+}
+
+func (b *brokenStore) Leave(ctx context.Context, l consensus.Leave) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.leave != nil && l.Validate() == nil && !b.leave(&l) {
+		return ctx.Err()
+	}
+	err := b.server.Leave(ctx, l)
+	b.damage(l.Pool)
+	return err
+}
+
+func (b *brokenStore) damage(pool string) {
+	b.server.mu.Lock()
+	defer b.server.mu.Unlock()
+	if e := b.pools[pool]; e != nil && b.record != nil {
+		b.record(&e.rec, b.server.at(e))
+	}
+}
+
+const faultVariable = "STORETEST_FAULT"
+
+// TestTheSuiteFindsFaults runs this program again for each fault: a suite that
+// fails would fail this test, too.
+func TestTheSuiteFindsFaults(t *testing.T) {
+	if name, ok := os.LookupEnv(faultVariable); ok {
+		f, known := faults[name]
+		require.True(t, known, name)
+		s := newServer()
+		s.knowsNew, s.fault = true, f.at // pools that are open at once save time
+		h := s.harness()
+		h.New = func(testing.TB) consensus.Store { return &brokenStore{server: s, fault: f} }
+		storetest.Run(t, h)
+		return
+	}
+	free := make(chan struct{}, 6) // most of the time nothing is computed
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for _, name := range slices.Sorted(maps.Keys(faults)) {
+		free <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-free }()
+			t.Run(name, func(t *testing.T) {
+				f := faults[name]
+				requireFound(t, name, "rules/"+strings.ReplaceAll(f.found, " ", "_"))
+				if !f.hidden {
+					requireFound(t, name, "random")
+				}
+			})
+		})
+	}
+}
+
+// requireFound requires that a part of the suite fails on a faulty store, and not
+// for want of such a part.
+func requireFound(t *testing.T, fault, part string) {
+	t.Helper()
+	var pattern []string
+	for _, name := range append([]string{"TestTheSuiteFindsFaults"}, strings.Split(part, "/")...) {
+		pattern = append(pattern, "^"+regexp.QuoteMeta(name)+"$")
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.v", "-test.run", strings.Join(pattern, "/"))
+	cmd.Env = append(os.Environ(), faultVariable+"="+fault)
+	out, err := cmd.CombinedOutput()
+	require.Contains(t, string(out), "=== RUN   TestTheSuiteFindsFaults/"+part, "%s", out)
+	require.Error(t, err, "%s did not find it", part)
+	require.Contains(t, string(out), "--- FAIL: TestTheSuiteFindsFaults/"+part, "%s", out)
+}

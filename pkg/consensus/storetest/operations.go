@@ -1,0 +1,246 @@
+package storetest
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+// operations are the things that happen in a random sequence. pl is one of the
+// players, drawn at random.
+var operations = []struct {
+	weight int
+	run    func(s *sequence, pl *player)
+}{
+	{50, (*sequence).honest},
+	{8, (*sequence).answerLost},
+	{3, (*sequence).requestLost},
+	{8, (*sequence).repeat},
+	{4, (*sequence).late},
+	{5, (*sequence).liar},
+	{4, (*sequence).restart},
+	{3, (*sequence).crash},
+	{4, (*sequence).leaves},
+	{2, (*sequence).staleLeave},
+	{3, (*sequence).cloned},
+	{10, (*sequence).haunt},
+	{2, (*sequence).gap},
+	{2, (*sequence).silence},
+	{2, (*sequence).recount},
+	{1, (*sequence).rollback},
+}
+
+// honest syncs as a processor should.
+func (s *sequence) honest(pl *player) {
+	s.outcome(pl, s.do(pl, "syncs", pl.request(s.reports(pl)...), true))
+}
+
+// outcome does what a processor does when it is refused.
+func (s *sequence) outcome(pl *player, ans consensus.Answer) {
+	i := slices.Index(s.players, pl)
+	if ans.Status == consensus.Granted || i < 0 {
+		return
+	}
+	s.ghosts = append(s.ghosts, pl)
+	if ans.Status == consensus.Replaced {
+		s.players[i] = s.join()
+	} else {
+		s.players[i] = s.player(pl.id)
+	}
+}
+
+// reports draws reports on one to three tags: what is held is in use, unless less is wanted.
+func (s *sequence) reports(pl *player) []consensus.TagReport {
+	tags := []string{"", "t", "\u65e5"}
+	s.rng.Shuffle(len(tags), func(i, j int) { tags[i], tags[j] = tags[j], tags[i] })
+	n := 1
+	if s.rng.IntN(4) == 0 {
+		n += s.rng.IntN(3)
+	} else {
+		tags[0] = ""
+	}
+	var out []consensus.TagReport
+	held := map[string]consensus.Share{}
+	for _, t := range tags[:n] {
+		want := s.share()
+		inUse := min(pl.held[t], want)
+		if s.rng.IntN(3) == 0 {
+			inUse = pl.held[t] // wants less, but still uses what it holds
+		}
+		held[t] = inUse
+		out = append(out, consensus.TagReport{
+			Tag: t, InUse: inUse, Wanted: want, Demand: s.share(), PoolSize: s.poolSize,
+		})
+	}
+	pl.held = held
+	return out
+}
+
+// share draws a share. Most are such that several processors hold one.
+func (s *sequence) share() consensus.Share {
+	switch s.rng.IntN(8) {
+	case 0:
+		return 0
+	case 1:
+		return whole
+	case 2:
+		return consensus.Share(s.rng.Int64N(int64(whole) + 1))
+	default:
+		return whole/5 + consensus.Share(s.rng.Int64N(3)) - 1
+	}
+}
+
+func (s *sequence) answerLost(pl *player) {
+	s.outcome(pl, s.do(pl, "syncs without an answer", pl.request(s.reports(pl)...), false))
+}
+
+func (s *sequence) requestLost(pl *player) { pl.request(s.reports(pl)...) }
+
+// repeat sends the newest request again.
+func (s *sequence) repeat(pl *player) {
+	if n := len(pl.sent); n > 0 {
+		s.do(pl, "repeats", pl.sent[n-1], true)
+	}
+}
+
+// late sends an older request again.
+func (s *sequence) late(pl *player) {
+	if n := len(pl.sent); n > 1 {
+		s.do(pl, "is late with", pl.sent[s.rng.IntN(n-1)], false)
+	}
+}
+
+// liar reports what the store cannot know, and what its memory cannot explain.
+func (s *sequence) liar(pl *player) {
+	req := pl.request(s.reports(pl)...)
+	for i := range req.Tags {
+		req.Tags[i].InUse = s.share()
+	}
+	what := "lies"
+	if s.gaps > 0 && s.rng.IntN(3) == 0 {
+		s.gaps--
+		if what = "has seen a newer record"; s.rng.IntN(2) == 0 {
+			what, req.LastSeq, req.Seq = "has seen a newer row", req.Seq+1, req.Seq+3
+			pl.seq = req.Seq
+		} else {
+			req.Revision = s.ref.rec.Revision + 1 + s.rng.Uint64N(1<<40)
+		}
+	}
+	s.outcome(pl, s.do(pl, what, req, s.rng.IntN(2) == 0))
+}
+
+// restart is a new process under the same ID; the old one may still be there.
+func (s *sequence) restart(pl *player) {
+	s.ghosts = append(s.ghosts, pl)
+	s.players[slices.Index(s.players, pl)] = s.player(pl.id)
+}
+
+// crash is the end of a process; another one joins.
+func (s *sequence) crash(pl *player) {
+	s.ghosts = append(s.ghosts, pl)
+	s.players[slices.Index(s.players, pl)] = s.join()
+}
+
+func (s *sequence) leaves(pl *player) {
+	pl.seq++
+	s.doLeave(pl, "leaves", pl.seq)
+	s.crash(pl)
+}
+
+// staleLeave is a leave that a newer request has overtaken, or one from nowhere.
+func (s *sequence) staleLeave(pl *player) {
+	if pl.seq > 0 && s.rng.IntN(2) == 0 {
+		s.doLeave(pl, "is late with a leave", 1+s.rng.Uint64N(pl.seq))
+		return
+	}
+	s.doLeave(s.player(pl.id), "leaves without having joined", 1)
+}
+
+// cloned copies a process with all that it knows. Both go on.
+func (s *sequence) cloned(pl *player) {
+	ghost := &player{proc: pl.clone(), held: maps.Clone(pl.held), sent: slices.Clone(pl.sent)}
+	s.ghosts = append(s.ghosts, ghost)
+	if s.rng.IntN(2) == 0 {
+		s.honest(ghost)
+		s.honest(pl)
+	}
+}
+
+// recount changes the number that all divide by from then on: the right one more often than not.
+func (s *sequence) recount(*player) {
+	s.poolSize = s.ref.live()
+	if s.rng.IntN(3) == 0 {
+		s.poolSize = s.rng.IntN(8)
+	}
+}
+
+// haunt lets a process that should be gone do something.
+func (s *sequence) haunt(*player) {
+	if len(s.ghosts) == 0 {
+		return
+	}
+	i := s.rng.IntN(len(s.ghosts))
+	pl := s.ghosts[i]
+	// The reference knows the time of a leave but roughly. Whether the tombstone
+	// is still there shows only in those who remember no answer.
+	removal := consensus.Removal(s.ref.rec.Lease) - 2*consensus.Clamp(s.ref.rec.Lease)
+	if pl.left > 0 && pl.lastSeq == 0 && s.ref.rec.Clock-pl.left > removal.Microseconds() {
+		s.ghosts = slices.Delete(s.ghosts, i, i+1)
+		return
+	}
+	switch s.rng.IntN(6) {
+	case 0:
+		s.repeat(pl)
+	case 1:
+		s.late(pl)
+	case 2:
+		pl.seq++
+		s.doLeave(pl, "leaves as a ghost", pl.seq)
+	default:
+		s.honest(pl)
+	}
+}
+
+// gap is a pause beyond the clamp.
+func (s *sequence) gap(*player) {
+	pause(consensus.Clamp(s.lease) * 5 / 4)
+}
+
+// silence lets a removal time pass, in which all but the watcher and some others
+// are silent.
+func (s *sequence) silence(pl *player) {
+	if s.silences == 0 {
+		return
+	}
+	s.silences--
+	quiet := s.rng.IntN(2) == 0
+	until := s.ref.rec.Clock + consensus.Removal(s.lease).Microseconds()*11/10
+	s.eventually("a removal time passes", func() bool {
+		if !quiet && slices.Contains(s.players, pl) && s.rng.IntN(8) == 0 {
+			s.honest(pl)
+		}
+		return s.watch().Time > until
+	})
+	if s.rng.IntN(2) == 0 {
+		s.thaw()
+	}
+}
+
+// rollback keeps a copy of the record, or puts it back.
+func (s *sequence) rollback(*player) {
+	switch {
+	case s.Snapshot == nil:
+	case s.restore == nil:
+		restore, rec := s.Snapshot(s, s.name), clone(&s.ref.rec)
+		s.restore = func() {
+			restore()
+			s.ref.rec = rec
+		}
+		s.trace.WriteString("         the record is copied\n")
+	default:
+		s.restore()
+		s.restore = nil
+		s.trace.WriteString("         the copy is put back\n")
+	}
+}

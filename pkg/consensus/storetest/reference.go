@@ -1,0 +1,149 @@
+package storetest
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+// A reference follows a store with a consensus.Record of its own. The package
+// documentation says how it knows the time.
+type reference struct {
+	rec consensus.Record
+	at  consensus.At // all but Now
+	// knowsNew: the first answer tells whether the store knew the pool as new.
+	knowsNew bool
+	// leaves counts the leaves since the last answer that told the time.
+	leaves int64
+}
+
+func newReference(h *Harness) *reference {
+	r := &reference{knowsNew: h.KnowsNew, at: consensus.At{Deferred: h.Deferred, Longest: h.Longest}}
+	if !h.Memory {
+		r.at.Identity = "server" // which one makes no difference to answers
+	}
+	return r
+}
+
+// sync does the step that the store has answered with got. It returns an error
+// if no time at which the store can have done it leads to the same answer.
+func (r *reference) sync(req consensus.Request, got consensus.Answer) error {
+	times, err := r.times(&req, &got)
+	if err != nil {
+		return err
+	}
+	at := r.at
+	at.KnownNew = r.knowsNew && got.Frozen == 0
+	var first consensus.Answer
+	for i, now := range times {
+		rec := r.advance(now)
+		at.Now = now - rec.Clock + rec.Wall
+		want, _ := rec.Sync(&req, at)
+		if same(want, got) {
+			r.rec = rec
+			if got.Status == consensus.Granted && got.Time == rec.Clock {
+				r.leaves = 0
+			}
+			return nil
+		}
+		if i == 0 {
+			first = want
+		}
+	}
+	return fmt.Errorf("the store's answer differs from the reference's\n  store:     %+v\n  reference: %+v", got, first)
+}
+
+// times returns the logical times at which the store can have done a step, the
+// most likely first.
+func (r *reference) times(req *consensus.Request, got *consensus.Answer) ([]int64, error) {
+	from := r.rec.Clock
+	if r.rec.Wall == 0 {
+		return []int64{got.Time}, nil // the first time there is, or none yet
+	}
+	to := from + (1+r.leaves)*consensus.Clamp(r.rec.Lease).Microseconds()
+	if got.Status == consensus.Granted {
+		if got.Time > to {
+			return nil, fmt.Errorf("the pool's clock leapt by %d us, allowed are %d\n  store: %+v", got.Time-from, to-from, *got)
+		}
+		// A repeat has the time of the first answer, and happens at any.
+		return []int64{max(got.Time, from), from}, nil
+	}
+	// A refusal does not tell when it was. It depends on which rows are gone, so
+	// that it is enough to look at the moments at which that changes.
+	times := []int64{from, to}
+	removal := consensus.Removal(r.rec.Lease).Microseconds()
+	moments := []int64{req.LastTime}
+	for _, row := range r.rec.Rows {
+		moments = append(moments, row.LastSeen)
+	}
+	for _, m := range moments {
+		for _, t := range []int64{m + removal, m + removal + 1} {
+			if t > from && t < to {
+				times = append(times, t)
+			}
+		}
+	}
+	return times, nil
+}
+
+// advance returns a copy of the record on which a step at logical time now is
+// within the clamp: what leaves have added to the clock is made up for.
+func (r *reference) advance(now int64) consensus.Record {
+	rec := clone(&r.rec)
+	if beyond := now - rec.Clock - consensus.Clamp(rec.Lease).Microseconds(); r.leaves > 0 && beyond > 0 {
+		rec.Clock += beyond
+		rec.Wall += beyond
+	}
+	return rec
+}
+
+// leave does a leave, which has no answer: as far as the reference knows, it
+// takes no time.
+func (r *reference) leave(l consensus.Leave) {
+	at := r.at
+	at.Now = r.rec.Wall
+	if r.rec.Leave(&l, at) {
+		r.leaves++
+	}
+}
+
+// live returns the number of live processors that hold the empty tag.
+func (r *reference) live() int {
+	n := 0
+	for _, row := range r.rec.Rows {
+		if row.State == consensus.RowLive && len(row.Entries) > 0 && row.Entries[0].Tag == "" {
+			n++
+		}
+	}
+	return n
+}
+
+func clone(r *consensus.Record) consensus.Record {
+	c := *r
+	c.Rows = slices.Clone(r.Rows)
+	for i := range c.Rows {
+		c.Rows[i].Entries = slices.Clone(c.Rows[i].Entries)
+	}
+	return c
+}
+
+// same compares answers; an empty roster is as good as none.
+func same(a, b consensus.Answer) bool {
+	if len(a.Tags) != len(b.Tags) {
+		return false
+	}
+	for i := range a.Tags {
+		x, y := a.Tags[i], b.Tags[i]
+		if !slices.Equal(x.Roster, y.Roster) {
+			return false
+		}
+		x.Roster, y.Roster = nil, nil
+		if !reflect.DeepEqual(x, y) {
+			return false
+		}
+	}
+	a.Tags, b.Tags = nil, nil
+	return reflect.DeepEqual(a, b)
+}
