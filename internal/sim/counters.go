@@ -1,0 +1,134 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+// A Fault is a kind of fault.
+type Fault uint8
+
+// The faults. Those from FaultLost on happen to single messages.
+const (
+	FaultJoin      Fault = iota // a processor joins
+	FaultLeave                  // one leaves
+	FaultCrash                  // one dies, and stays dead or restarts under the same ID
+	FaultTwin                   // a second process starts under an ID in use
+	FaultStall                  // a process is stopped (SIGSTOP), up to three leases
+	FaultSuspend                // a machine is suspended: its monotonic clock stands still
+	FaultClone                  // a machine is cloned while it runs
+	FaultCutUp                  // partition, from the processor to the store
+	FaultCutDown                // partition, from the store to the processor
+	FaultCutBoth                // partition in both directions
+	FaultDown                   // the store is down and comes back as it was
+	FaultHang                   // the store is stalled, then does what it was asked meanwhile
+	FaultStep                   // the store's clock steps by hours
+	FaultRates                  // every clock changes its rate
+	FaultWipe                   // the store comes back empty, with another identity
+	FaultFlush                  // the store is emptied and keeps its identity
+	FaultFailover               // an older copy of the record takes over, with another identity
+	FaultRollback               // an older copy takes over and keeps the identity
+	FaultIdentity               // another server takes over, with the whole record
+	FaultLost                   // a message is lost
+	FaultAgain                  // a message is doubled
+	FaultLate                   // a message comes up to a minute late
+	FaultOvertaken              // a message overtakes the one before
+	numFaults
+	numPlanned = FaultLost // the faults that are injected one by one
+)
+
+var faultNames = [numFaults]string{
+	"join", "leave", "crash", "twin", "stall", "suspend", "clone", "cut-up", "cut-down", "cut-both", "down", "hang",
+	"step", "rates", "wipe", "flush", "failover", "rollback", "identity", "lost", "again", "late", "overtaken",
+}
+
+// String returns the fault's name.
+func (f Fault) String() string { return faultNames[f] }
+
+// A Met is a state that a fault may meet.
+type Met uint8
+
+// The states of a share, and of the pool.
+const (
+	MetValid    Met = iota // a share with most of its lease left
+	MetExpiring            // a share whose lease was not renewed on time
+	MetLowered             // a share below its claim: the store does not know yet that it is in use no more
+	MetFrozen              // a frozen pool
+	numMet
+)
+
+var metNames = [numMet]string{"valid", "expiring", "lowered", "frozen"}
+
+// String returns the state's name.
+func (m Met) String() string { return metNames[m] }
+
+// Counters tell what happened in one run or many.
+type Counters struct {
+	Runs, Events, Syncs uint64
+	// Answers counts by consensus.Status, Freezes by cause.
+	Answers [consensus.Removed + 1]uint64
+	Freezes [5]uint64
+	// Faults counts by kind, and FaultMet how often each kind met each state.
+	Faults   [numFaults]uint64
+	FaultMet [numFaults][numMet]uint64
+	// Ghosts counts the times that a packet of a process long gone, whose row was
+	// removed, lifted the claims above the whole: nobody uses them.
+	Ghosts uint64
+	// Peak is the largest sum of shares in use.
+	Peak consensus.Share
+}
+
+// freezeCauses are the causes in the order of Counters.Freezes.
+var freezeCauses = [...]consensus.FreezeCause{
+	consensus.FreezeNone, consensus.FreezeNewRecord, consensus.FreezeIdentity, consensus.FreezeRollback, consensus.FreezeLostRow,
+}
+
+// Add adds the counters of another run.
+func (c *Counters) Add(d *Counters) {
+	c.Runs, c.Events, c.Syncs = c.Runs+d.Runs, c.Events+d.Events, c.Syncs+d.Syncs
+	for i, n := range d.Answers {
+		c.Answers[i] += n
+	}
+	for i, n := range d.Freezes {
+		c.Freezes[i] += n
+	}
+	for f := range d.Faults {
+		c.Faults[f] += d.Faults[f]
+		for m, n := range d.FaultMet[f] {
+			c.FaultMet[f][m] += n
+		}
+	}
+	c.Ghosts += d.Ghosts
+	c.Peak = max(c.Peak, d.Peak)
+}
+
+// String returns a table of the counters.
+func (c *Counters) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "runs %d, events %d, syncs %d, largest sum of shares %v\nanswers:", c.Runs, c.Events, c.Syncs, c.Peak)
+	for s, n := range c.Answers {
+		fmt.Fprintf(&b, " %s %d", consensus.Status(s), n)
+	}
+	b.WriteString("\nfreezes:")
+	for i, n := range c.Freezes[1:] {
+		fmt.Fprintf(&b, " %s %d", freezeCauses[i+1], n)
+	}
+	fmt.Fprintf(&b, "\n%-10s %12s", "fault", "times")
+	for _, m := range metNames {
+		fmt.Fprintf(&b, " %12s", m)
+	}
+	for f := range c.Faults {
+		fmt.Fprintf(&b, "\n%-10s %12d", Fault(f), c.Faults[f])
+		for _, n := range c.FaultMet[f] {
+			fmt.Fprintf(&b, " %12d", n)
+		}
+	}
+	return b.String()
+}
+
+func freezeIndex(cause consensus.FreezeCause) int {
+	return max(slices.Index(freezeCauses[:], cause), 0)
+}

@@ -1,0 +1,53 @@
+// Package sim runs a whole pool, processors, network, clocks and store, as a
+// deterministic event loop over the shipped state machines (consensus.Record on
+// the store's side, consensus.Processor on the processors'), throws faults at it
+// and checks on true time that the shares in use never add up to more than the
+// whole. Nothing of the protocol is modelled: only what surrounds it is. There
+// are no goroutines and no wall clock; one seed gives one run, to the event.
+//
+// # A run
+//
+// The first phase, by default half an hour of virtual time, draws everything from the
+// seed: how many processors there are, leases, clock rates up to 8.33 % off,
+// delays, loss, demand, which faults occur and how often. Each seed enables a
+// random half of the faults, because faults that always occur together hide each
+// other. In the second phase the faults are off and the pool has to recover.
+//
+// # What is checked
+//
+// At every event:
+//   - The shares that all processes may use at that moment, also the replaced,
+//     stalled and cloned ones, add up to at most consensus.Whole.
+//   - No process may use more than its row has as its claim on the record, unless
+//     the store has lost the record since the share was granted.
+//   - The claims on record rise above the whole only by facts that the store had
+//     lost, never by an answer, and the record is well formed.
+//
+// In the second phase, within two removal times of the longest lease and a few
+// syncs: the shares add up to at least 0.99, each is within 5 % of the fair one
+// with all processors busy, and all hold one, ten looks in a row.
+//
+// The checks on the bound hold for consensus.Stop. A tenth of the seeds runs with
+// consensus.Degrade, which gives the bound up while processors are cut off; of
+// these only the recovery is checked.
+//
+// # What is excused
+//
+// Two things are not held against the protocol, because no protocol can help:
+//   - A clone, in the first lease after the cloning: the larger of its share and
+//     the original's is counted then, afterwards both.
+//   - A suspended machine, from the moment it wakes to the next look of its
+//     watchdog, at most 100 ms later: its own clock does not tell that time has
+//     passed. A process that is merely stopped is excused from nothing.
+//
+// A store that is rolled back without a change of identity answers nobody until
+// the first processor comes that has seen more than it remembers, for nobody
+// else can tell. After 30 s without one it gets a new identity.
+//
+// # Running it
+//
+//	go test ./internal/sim                                                    a few hundred seeds
+//	NUMATHROTTLE_SIM_SEEDS=10000 go test -timeout 0 ./internal/sim            more
+//	NUMATHROTTLE_SIM_SEED=17 go test -run TestReplay -v ./internal/sim        one, with a readable trace
+//	go test -tags numathrottle_mutants -run Mutant -v ./internal/sim          every rule left out once
+package sim

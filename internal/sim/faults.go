@@ -1,0 +1,293 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+// faultsOf has faults of the kinds from first up to last, those of them that are on,
+// happen for the rest of the run. One in four follows close behind the one before,
+// for it is two together that break protocols.
+func (w *world) faultsOf(first, last Fault, mean time.Duration) {
+	var on []Fault
+	for f := first; f < last; f++ {
+		if w.plan.faults[f] {
+			on = append(on, f)
+		}
+	}
+	if len(on) == 0 {
+		return
+	}
+	var next func()
+	set := func() {
+		gap := mean
+		if w.rng.fault.IntN(4) == 0 {
+			gap = min(gap, time.Second)
+		}
+		w.after(exponential(w.rng.fault, gap), next)
+	}
+	next = func() {
+		if !w.calm {
+			w.inject(on[w.rng.fault.IntN(len(on))])
+			set()
+		}
+	}
+	set()
+}
+
+// leases draws a time of a few milliseconds up to n leases.
+func (w *world) leases(n float64) time.Duration {
+	return logUniform(w.rng.fault, 10*time.Millisecond, time.Duration(n*float64(w.plan.leases[0])))
+}
+
+// inject has one fault happen, where it can.
+func (w *world) inject(f Fault) {
+	switch f {
+	case FaultJoin, FaultTwin, FaultClone:
+		w.injectMore(f)
+	case FaultDown, FaultHang, FaultWipe, FaultFlush, FaultFailover, FaultRollback, FaultIdentity, FaultStep, FaultRates:
+		w.injectStore(f)
+	default:
+		if p := w.anyone(); p != nil {
+			w.meet(f, p)
+			w.tracef("fault %s: %s", f, p)
+			w.injectProcess(f, p)
+		}
+	}
+}
+
+// anyone draws a process that has not left.
+func (w *world) anyone() *process {
+	if len(w.procs) == 0 {
+		return nil
+	}
+	p := w.procs[w.rng.fault.IntN(len(w.procs))]
+	if p.left {
+		return nil
+	}
+	return p
+}
+
+func (w *world) injectProcess(f Fault, p *process) {
+	switch f {
+	case FaultLeave:
+		if p.halted() {
+			return
+		}
+		w.leave(p)
+		w.replaceLater(w.newID())
+	case FaultCrash:
+		w.kill(p)
+		switch w.rng.fault.IntN(3) {
+		case 0:
+			w.join(p.id)
+		case 1:
+			w.replaceLater(p.id)
+		default:
+			w.replaceLater(w.newID())
+		}
+	case FaultStall:
+		w.halt(p, w.leases(3), false)
+	case FaultSuspend:
+		w.halt(p, w.leases(3), true)
+	case FaultCutUp, FaultCutDown, FaultCutBoth:
+		until := w.now + w.leases(3)
+		if f != FaultCutDown {
+			p.cut[up] = max(p.cut[up], until)
+		}
+		if f != FaultCutUp {
+			p.cut[down] = max(p.cut[down], until)
+		}
+	}
+}
+
+// replaceLater keeps the pool from dying out.
+func (w *world) replaceLater(id string) {
+	w.after(exponential(w.rng.fault, 8*time.Second), func() {
+		if !w.calm {
+			w.join(id)
+		}
+	})
+}
+
+// injectMore adds a process. What comes as a surplus goes again some time later.
+func (w *world) injectMore(f Fault) {
+	if len(w.procs) >= w.plan.processors+5 {
+		return
+	}
+	if f == FaultJoin {
+		w.meet(f, nil)
+		w.dieLater(w.join(w.newID()))
+		return
+	}
+	p := w.anyone()
+	if p == nil || f == FaultClone && p.halted() {
+		return
+	}
+	w.meet(f, p)
+	w.tracef("fault %s: %s", f, p)
+	q := p
+	if f == FaultTwin {
+		q = w.join(p.id)
+	} else {
+		q = w.clone(p)
+	}
+	if w.rng.fault.IntN(2) == 0 {
+		q = p
+	}
+	w.dieLater(q)
+}
+
+func (w *world) dieLater(p *process) {
+	w.after(exponential(w.rng.fault, 20*time.Second), func() {
+		if p.gone || p.left || w.calm {
+			return
+		}
+		if w.rng.fault.IntN(3) == 0 && !p.halted() {
+			w.leave(p)
+		} else {
+			w.kill(p)
+		}
+	})
+}
+
+// clone starts a copy of a running machine. It goes on from the same state, with
+// the same clock. A request under way is answered to both, or to the original.
+func (w *world) clone(p *process) *process {
+	q := *p
+	machine := *p.proc
+	q.proc = &machine
+	q.inbox, q.mirror = nil, nil
+	q.waking, q.gen = false, 0
+	p.cloned, p.clonedAs = w.now+slowest(p.lease), p.incarnation
+	q.cloned, q.clonedAs = p.cloned, p.clonedAs
+	q.clock.set(w.now, w.plan.rate(w.rng.proc, false), false)
+	if p.outstanding && w.rng.fault.IntN(2) == 0 {
+		p.mirror, p.shared = &q, p.nonce
+	}
+	w.add(&q)
+	return &q
+}
+
+func (w *world) injectStore(f Fault) {
+	s := &w.store
+	if s.kind == storeMemory && f != FaultHang && f != FaultStep && f != FaultRates {
+		return
+	}
+	switch f {
+	case FaultDown:
+		w.meet(f, nil)
+		d := w.leases(4)
+		w.tracef("fault %s for %v", f, d)
+		s.takeDown(w, d, w.rng.fault.IntN(2) == 0)
+	case FaultHang:
+		if s.hung {
+			return
+		}
+		w.meet(f, nil)
+		d := w.leases(3)
+		if w.rng.fault.IntN(8) == 0 {
+			d = logUniform(w.rng.fault, time.Second, time.Minute)
+		}
+		w.tracef("fault %s for %v", f, d)
+		s.hang(w, d)
+	case FaultStep:
+		w.stepClock()
+	case FaultRates:
+		w.meet(f, nil)
+		s.clock.set(w.now, w.plan.rate(w.rng.proc, true), false)
+		for _, p := range w.procs {
+			p.clock.set(w.now, w.plan.rate(w.rng.proc, false), p.suspended)
+			w.turn(p)
+		}
+	case FaultFailover, FaultRollback:
+		// The replica stops following at this moment and takes over later.
+		copied, written := s.copied(), s.written
+		life := s.lives
+		w.after(logUniform(w.rng.fault, time.Millisecond, 40*time.Second), func() {
+			if !w.calm && s.lives == life {
+				w.takeOver(f, copied, written)
+			}
+		})
+	default:
+		w.takeOver(f, consensus.Record{}, 0)
+	}
+}
+
+// takeOver has the store come back with another record, or under another
+// identity, after a time of silence.
+func (w *world) takeOver(f Fault, rec consensus.Record, written int64) {
+	s := &w.store
+	if f == FaultRollback && !w.someoneHasSeen(rec.Revision) {
+		f = FaultFailover
+	}
+	w.meet(f, nil)
+	w.tracef("fault %s, to revision %d", f, rec.Revision)
+	switch f {
+	case FaultFlush, FaultRollback:
+		s.restart(w, rec, written)
+		if f == FaultRollback {
+			s.deaf = true
+			life := s.lives
+			w.after(30*time.Second, func() {
+				if s.deaf && s.lives == life {
+					s.deaf = false
+					s.newIdentity()
+				}
+			})
+		}
+		return
+	case FaultIdentity:
+		s.newIdentity()
+	default:
+		s.restart(w, rec, written)
+		s.newIdentity()
+	}
+	if w.rng.fault.IntN(2) == 0 {
+		// Another machine, and another clock.
+		s.step(time.Duration(w.rng.fault.Int64N(int64(6*time.Hour))) - 3*time.Hour)
+		s.clock.set(w.now, w.plan.rate(w.rng.proc, true), false)
+	}
+	if w.rng.fault.IntN(2) == 0 {
+		s.takeDown(w, logUniform(w.rng.fault, 10*time.Millisecond, 8*time.Second), w.rng.fault.IntN(2) == 0)
+	}
+}
+
+// someoneHasSeen tells whether a process that may yet speak knows that a record
+// of this revision is an old one.
+func (w *world) someoneHasSeen(revision uint64) bool {
+	for _, p := range w.procs {
+		if !p.left && p.seen > revision {
+			return true
+		}
+	}
+	return false
+}
+
+// stepClock steps the store's clock: by hours, by seconds, or by so little that
+// it passes for a pause between two syncs. The last cannot be told from time
+// itself and is granted once per removal time.
+func (w *world) stepClock() {
+	r := w.rng.fault
+	var d time.Duration
+	switch r.IntN(4) {
+	case 0:
+		d = logUniform(r, time.Second, time.Minute)
+	case 1:
+		span := slowest(consensus.Removal(consensus.MaxLease))
+		if w.now-w.stepped < span {
+			return
+		}
+		w.stepped = w.now
+		d = time.Duration(r.Int64N(int64(consensus.Clamp(w.plan.leases[0]))))
+	default:
+		d = logUniform(r, time.Minute, 5*time.Hour)
+	}
+	if r.IntN(2) == 0 {
+		d = -d
+	}
+	w.meet(FaultStep, nil)
+	w.tracef("fault step of the store's clock by %v", d)
+	w.store.step(d)
+}

@@ -1,0 +1,43 @@
+//go:build numathrottle_mutants
+
+package sim
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"text/tabwriter"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+// TestMutants leaves out each rule of the protocol and counts the seeds until a
+// promise breaks.
+func TestMutants(t *testing.T) {
+	names := consensus.RuleNames()
+	if only := os.Getenv("NUMATHROTTLE_SIM_RULE"); only != "" {
+		names = strings.Fields(only)
+	}
+	var table strings.Builder
+	tab := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tab, "rule\tseeds to catch\tfirst violation")
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
+			restore, err := consensus.LeaveOut(name)
+			require.NoError(t, err)
+			defer restore()
+			sum := Sweep(Config{}, 1, int(setting(t, "SEEDS", 400)), 1)
+			if len(sum.Violations) == 0 {
+				fmt.Fprintf(tab, "%s\tnone of %d\t\n", name, sum.Counters.Runs)
+				return
+			}
+			v := sum.Violations[0]
+			fmt.Fprintf(tab, "%s\t%d\t%v %s\n", name, v.Seed, v.Violation.At, v.Violation.Kind)
+		})
+	}
+	require.NoError(t, tab.Flush())
+	t.Logf("\n%s", &table)
+}

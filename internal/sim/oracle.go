@@ -1,0 +1,250 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+// A Check is one of the things that are checked.
+type Check uint8
+
+// The checks.
+const (
+	CheckSum      Check = iota // shares in use add up to at most the whole
+	CheckClaim                 // a share in use is at most its claim on the record
+	CheckRecord                // the record is well formed, and no answer lifts it above the whole
+	CheckAnswer                // the processor accepts every answer of the store
+	CheckRecovery              // the pool recovers once the faults are off
+)
+
+// String returns the check's name.
+func (c Check) String() string {
+	return [...]string{"sum of shares", "share above claim", "record", "answer refused", "no recovery"}[c]
+}
+
+func (w *world) violate(kind Check, format string, args ...any) {
+	if w.violation != nil {
+		return
+	}
+	w.violation = &Violation{At: w.now, Kind: kind, Text: fmt.Sprintf(format, args...)}
+	w.tracef("VIOLATION %s: %s", kind, w.violation.Text)
+}
+
+// strict tells whether the bound is promised without exception.
+func (w *world) strict() bool { return w.plan.loss == consensus.Stop }
+
+// touch takes note of the share in force. A share only ever grows in the hands of
+// its process, so that what is noted here tells what may be used until the lease is
+// over, without the processor noticing that it is asked.
+func (w *world) touch(p *process, local time.Duration) {
+	p.held, p.until = p.proc.Held(local), p.proc.Until()
+}
+
+// usable is the share that the process may use at this moment. A stopped process
+// counts as one that draws.
+func (w *world) usable(p *process) consensus.Share {
+	if p.held == 0 || p.suspended || p.overslept() {
+		return 0
+	}
+	local := p.clock.read(w.now)
+	if local < p.until {
+		return p.held
+	}
+	// Its lease is over, and it has not looked yet: ask a copy what it will see.
+	look := *p.proc
+	return look.Held(local)
+}
+
+// checkSum adds up what all processes may use.
+func (w *world) checkSum() {
+	var sum consensus.Share
+	for i, p := range w.procs {
+		use := w.usable(p)
+		if use > 0 && p.justCloned(w.now) {
+			use = w.excuse(p, i, use)
+		}
+		sum += use
+	}
+	if sum > w.counters.Peak && w.strict() {
+		w.counters.Peak = sum
+	}
+	if sum > consensus.Whole && w.strict() {
+		w.violate(CheckSum, "%v in use: %s", sum, w.shares())
+	}
+}
+
+// excuse returns what counts of the share of a process, at index i, that is part
+// of a cloning in the last lease: all parts together count as much as one of them,
+// and at most the claim that their incarnation has on record, for one part may
+// lower it while another uses it still.
+func (w *world) excuse(p *process, i int, use consensus.Share) consensus.Share {
+	claim, _ := w.claim(p.incarnation)
+	use = min(use, claim)
+	for k, q := range w.procs {
+		if k == i || q.incarnation != p.incarnation || !q.justCloned(w.now) {
+			continue
+		}
+		other := w.usable(q)
+		switch {
+		case k < i:
+			use -= min(use, other)
+		case w.store.lost >= p.grounded:
+			use = min(use, other) // what the claim was before is not known any more
+		}
+	}
+	return use
+}
+
+// justCloned tells whether the process is part of a cloning in the last lease.
+func (p *process) justCloned(now time.Duration) bool {
+	return now < p.cloned && p.incarnation == p.clonedAs
+}
+
+// claim is what an incarnation has on record, and whether it has a row.
+func (w *world) claim(incarnation string) (claim consensus.Share, ok bool) {
+	rows := w.store.rec.Rows
+	for i := range rows {
+		if rows[i].Incarnation == incarnation {
+			for k := range rows[i].Entries {
+				claim += rows[i].Entries[k].Claim
+			}
+			return claim, true
+		}
+	}
+	return 0, false
+}
+
+// shares lists what the processes may use, for messages.
+func (w *world) shares() string {
+	text := ""
+	for _, p := range w.procs {
+		if use := w.usable(p); use > 0 {
+			text += fmt.Sprintf("%s %v (%v left), ", p, use, p.until-p.clock.read(w.now))
+		}
+	}
+	return text + fmt.Sprintf("on record %v", w.store.rec.Claims())
+}
+
+// checkClaim compares a process's share with the claim on the record.
+func (w *world) checkClaim(p *process) {
+	if !w.strict() || w.store.lost >= p.grounded || p.justCloned(w.now) {
+		return
+	}
+	use := w.usable(p)
+	if use == 0 {
+		return
+	}
+	if claim, ok := w.claim(p.incarnation); use > claim {
+		w.violate(CheckClaim, "%s uses %v and has %v on record (row there: %v); %s", p, use, claim, ok, w.shares())
+	}
+}
+
+// A recordOutline is what a step is compared with afterwards.
+type recordOutline struct {
+	rows               int
+	revision           uint64
+	clock, frozenUntil int64
+	claims             consensus.Share
+}
+
+func outline(r *consensus.Record) recordOutline {
+	return recordOutline{len(r.Rows), r.Revision, r.Clock, r.FrozenUntil, r.Claims()}
+}
+
+// checkStep checks the record after a step of the store. req is nil for a leave.
+func (w *world) checkStep(req *consensus.Request, before recordOutline) {
+	r := &w.store.rec
+	if r.Revision < before.revision || r.Clock < before.clock || r.FrozenUntil < before.frozenUntil {
+		w.violate(CheckRecord, "revision, clock or freeze went back: %+v, now %d, %d, %d", before, r.Revision, r.Clock, r.FrozenUntil)
+	}
+	if after := r.Claims(); after > consensus.Whole && after > before.claims {
+		w.checkRise(req, after)
+	}
+	whole := len(r.Rows) != before.rows || req == nil || w.counters.Events%64 == 0
+	if whole {
+		w.checkRows()
+	}
+	for _, p := range w.procs {
+		if whole || req != nil && p.incarnation == req.Incarnation {
+			w.checkClaim(p)
+		}
+	}
+}
+
+// checkRise checks that claims rise above the whole only by facts, never by an answer.
+func (w *world) checkRise(req *consensus.Request, after consensus.Share) {
+	if w.store.lost == never {
+		w.counters.Ghosts++
+	}
+	for i := range w.store.rec.Rows {
+		row := &w.store.rec.Rows[i]
+		if req == nil || row.Incarnation != req.Incarnation {
+			continue
+		}
+		for _, e := range row.Entries {
+			if e.Answered > e.InUse {
+				w.violate(CheckRecord, "an answer of %v for %v in use lifts the claims to %v", e.Answered, e.InUse, after)
+			}
+		}
+	}
+}
+
+// checkRows checks the order of rows, that an ID has at most one live row, and claims.
+func (w *world) checkRows() {
+	rows := w.store.rec.Rows
+	live := ""
+	for i := range rows {
+		row := &rows[i]
+		if i > 0 && (rows[i-1].ID > row.ID || rows[i-1].ID == row.ID && rows[i-1].Incarnation >= row.Incarnation) {
+			w.violate(CheckRecord, "rows %v and %v are out of order", rows[i-1].RowKey, row.RowKey)
+		}
+		if row.State == consensus.RowLive {
+			if row.ID == live {
+				w.violate(CheckRecord, "two live rows of %s", live)
+			}
+			live = row.ID
+		}
+		for _, e := range row.Entries {
+			if e.Claim > consensus.Whole || e.InUse < 0 || e.Answered < 0 {
+				w.violate(CheckRecord, "row %v claims %v, in use %v, answered %v", row.RowKey, e.Claim, e.InUse, e.Answered)
+			}
+		}
+	}
+}
+
+// meet counts a fault, and the states it meets: those of the process p, or of any
+// process if p is nil.
+func (w *world) meet(f Fault, p *process) {
+	w.counters.Faults[f]++
+	var met [numMet]bool
+	if p != nil {
+		w.states(p, &met)
+	} else {
+		for _, p := range w.procs {
+			w.states(p, &met)
+		}
+	}
+	met[MetFrozen] = w.store.rec.FrozenUntil > w.store.rec.Clock
+	for m, ok := range met {
+		if ok {
+			w.counters.FaultMet[f][m]++
+		}
+	}
+}
+
+func (w *world) states(p *process, met *[numMet]bool) {
+	use := w.usable(p)
+	if use == 0 {
+		return
+	}
+	if left := p.until - p.clock.read(w.now); left < p.lease*2/3 {
+		met[MetExpiring] = true
+	} else {
+		met[MetValid] = true
+	}
+	if claim, _ := w.claim(p.incarnation); claim > use {
+		met[MetLowered] = true
+	}
+}

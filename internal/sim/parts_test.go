@@ -1,0 +1,151 @@
+package sim
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+func TestQueueKeepsOrder(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	var q queue
+	var want []time.Duration
+	last := time.Duration(-1)
+	for range 20_000 {
+		if r.IntN(3) > 0 {
+			at := max(last, 0) + time.Duration(r.IntN(50))
+			q.push(at, event{gen: uint32(at)})
+			i, _ := slices.BinarySearch(want, at)
+			want = slices.Insert(want, i, at)
+			continue
+		}
+		at, e, ok := q.pop()
+		require.Equal(t, len(want) > 0, ok)
+		if ok {
+			require.Equal(t, want[0], at)
+			require.Equal(t, uint32(at), e.gen)
+			want, last = want[1:], at
+		}
+	}
+	q.discard(func(at time.Duration, _ *event) bool { return at%2 == 0 })
+	want = slices.DeleteFunc(want, func(at time.Duration) bool { return at%2 == 0 })
+	for _, w := range want {
+		at, _, ok := q.pop()
+		require.True(t, ok)
+		require.Equal(t, w, at)
+	}
+	require.Empty(t, q.heap)
+}
+
+func TestQueueIsFairAtOneMoment(t *testing.T) {
+	var q queue
+	for i := range 100 {
+		q.push(time.Second, event{gen: uint32(i)})
+	}
+	for i := range 100 {
+		_, e, _ := q.pop()
+		require.Equal(t, uint32(i), e.gen)
+	}
+}
+
+func TestClockTellsWhenItShowsAReading(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 1000 {
+		c := clock{since: time.Duration(r.Int64N(1e12)), base: time.Duration(r.Int64N(1e13)), rate: million - maxDrift + r.Int64N(2*maxDrift)}
+		reading := c.base + time.Duration(r.Int64N(1e12))
+		at := c.when(reading)
+		require.GreaterOrEqual(t, c.read(at), reading)
+		if at > c.since {
+			require.Less(t, c.read(at-1), reading)
+		}
+	}
+	c := clock{rate: million + maxDrift}
+	require.Equal(t, 10833*time.Millisecond, c.read(10*time.Second))
+	c.set(10*time.Second, million, true)
+	require.Equal(t, 10833*time.Millisecond, c.read(time.Hour), "it stands still")
+	c.set(time.Hour, million, false)
+	require.Equal(t, 11833*time.Millisecond, c.read(time.Hour+time.Second))
+}
+
+func TestOneSeedReplaysExactly(t *testing.T) {
+	var traces [2]bytes.Buffer
+	var results [2]Result
+	for i := range traces {
+		results[i] = Run(Config{Seed: 7, Duration: 2 * time.Minute, Trace: &traces[i]})
+	}
+	require.Equal(t, results[0], results[1])
+	require.Greater(t, traces[0].Len(), 10_000)
+	require.True(t, bytes.Equal(traces[0].Bytes(), traces[1].Bytes()))
+	results[1] = Run(Config{Seed: 8, Duration: 2 * time.Minute})
+	require.NotEqual(t, results[0].Counters, results[1].Counters)
+}
+
+// TestChecksFail shows each check what it is there for.
+func TestChecksFail(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		spoil func(w *world)
+		want  Check
+	}{
+		{"two hold the whole", func(w *world) {
+			for _, p := range w.procs {
+				p.held, p.until = consensus.Whole*2/3, 2*time.Hour
+			}
+		}, CheckSum},
+		{"one holds more than its claim", func(w *world) {
+			p := w.procs[0]
+			claim, _ := w.claim(p.incarnation)
+			p.held = claim + 1
+			w.checkClaim(p)
+		}, CheckClaim},
+		{"a row that is in use is gone", func(w *world) {
+			w.store.rec.Rows = w.store.rec.Rows[1:]
+			w.checkStep(nil, outline(&w.store.rec))
+		}, CheckClaim},
+		{"an ID with two live rows", func(w *world) {
+			w.store.rec.Rows[1].ID = w.store.rec.Rows[0].ID
+			w.checkRows()
+		}, CheckRecord},
+		{"an answer where there was no room", func(w *world) {
+			row := &w.store.rec.Rows[0]
+			before := outline(&w.store.rec)
+			row.Entries[0].Answered, row.Entries[0].Claim = consensus.Whole, consensus.Whole
+			w.checkStep(&consensus.Request{ID: row.ID, Incarnation: row.Incarnation}, before)
+		}, CheckRecord},
+		{"nobody can reach the store", func(w *world) {
+			w.store.kind = storeMemory
+			w.heal()
+			w.healed = 0
+			w.store.takeDown(w, time.Hour, true)
+			w.awaitHealth(w.now)
+		}, CheckRecovery},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(1, calmPlan(2), nil)
+			w.join("a")
+			w.join("b")
+			w.run(5 * time.Second)
+			require.Nil(t, w.violation)
+			require.Len(t, w.procs, 2)
+			c.spoil(w)
+			w.checkSum()
+			require.NotNil(t, w.violation)
+			require.Equal(t, c.want, w.violation.Kind, w.violation.Text)
+		})
+	}
+}
+
+// calmPlan is a plan of n busy processors without faults, with a store that knows
+// that the pool is new, leases of 10 s and exact clocks.
+func calmPlan(n int) plan {
+	return plan{
+		processors: n, leases: []time.Duration{consensus.DefaultLease}, loss: consensus.Stop, knownNew: true,
+		up: calmLink, down: calmLink, lateTaken: true, demandMean: time.Hour, busy: 1,
+	}
+}

@@ -1,0 +1,371 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+// The directions of a process's link.
+const (
+	up   = 0 // to the store
+	down = 1 // from it
+)
+
+// A process drives a consensus.Processor as consensus.Member does: one request at
+// a time, each with a time limit; the next when the processor says so; a watchdog
+// against suspension; a poke when the demand is above the share.
+type process struct {
+	id          string
+	incarnation string // as in the newest request
+	proc        *consensus.Processor
+	clock       clock
+	lease       time.Duration // the pool's, as far as known
+	spread      float64
+	demand      consensus.Share
+
+	// The newest request.
+	outstanding bool // within its time limit
+	open        bool // its answer has not been taken
+	seq, nonce  uint64
+	timeout     time.Duration // local
+	seen        uint64        // newest revision that the processor knows of
+
+	// How far the wall clock is ahead of the monotonic one: at present, when the
+	// newest request was sent, and when the one was sent that the lease rests on.
+	lag, sentLag, leaseLag time.Duration
+
+	waking bool
+	wakeAt time.Duration
+	gen    uint32
+
+	stopped, suspended bool
+	haltedAt           time.Duration
+	inbox              []*message // what came meanwhile
+	left, gone         bool
+	cut                [2]time.Duration // no message gets through before; by direction
+	newest             [2]time.Duration // when the newest message arrives; by direction
+
+	// What the checks know of the share in force.
+	held     consensus.Share
+	until    time.Duration // local
+	grounded time.Duration // true time of the step that granted it
+
+	cloned   time.Duration // end of the lease after it was cloned, or made as a clone
+	clonedAs string        // its incarnation at that time
+	mirror   *process      // the clone that is told the answer to the request below, too
+	shared   uint64        // nonce of the request that was under way at the cloning
+}
+
+// join starts a new process under an ID.
+func (w *world) join(id string) *process {
+	p := &process{
+		id: id, clock: clock{since: w.now, base: time.Hour, rate: w.plan.rate(w.rng.proc, false)},
+		lease: w.plan.leases[w.rng.proc.IntN(len(w.plan.leases))], spread: w.rng.proc.Float64(),
+		demand: w.drawDemand(),
+	}
+	p.incarnation = w.newIncarnation()
+	p.proc = consensus.NewProcessor(consensus.ProcessorConfig{
+		Pool: "pool", ID: id, Lease: p.lease, Policy: w.plan.policy(), OnStoreLoss: w.plan.loss,
+	}, p.incarnation)
+	w.add(p)
+	return p
+}
+
+// add lets a process run.
+func (w *world) add(p *process) {
+	w.procs = append(w.procs, p)
+	w.tracef("%s starts, lease %v, clock %+.2f%%", p, p.lease, float64(p.clock.rate-million)/1e4)
+	w.changeDemand(p)
+	w.turn(p)
+}
+
+// kill ends a process without a word.
+func (w *world) kill(p *process) {
+	if p.gone {
+		return
+	}
+	w.tracef("%s dies", p)
+	w.drop(p)
+}
+
+// drop takes a process that will never draw again out of the run.
+func (w *world) drop(p *process) {
+	p.gone = true
+	p.gen++
+	for _, m := range p.inbox {
+		w.release(m)
+	}
+	p.inbox = nil
+	for i, q := range w.procs {
+		if q == p {
+			w.procs = append(w.procs[:i], w.procs[i+1:]...)
+			return
+		}
+	}
+}
+
+func (p *process) halted() bool { return p.stopped || p.suspended }
+
+func (p *process) String() string { return p.id + "/" + p.incarnation }
+
+// turn does what is due, and sets the timer for what comes next.
+func (w *world) turn(p *process) {
+	if p.gone || p.left || p.halted() {
+		return
+	}
+	local := p.clock.read(w.now)
+	if p.overslept() {
+		w.tracef("%s sees that it was suspended", p)
+		p.proc.Void(local)
+		p.leaseLag = p.lag
+	}
+	p.proc.Tick(local)
+	if p.outstanding && local >= p.timeout {
+		p.failed(w, local, p.seq)
+	}
+	if p.demand > p.held {
+		p.proc.Poke(local)
+	}
+	if !p.outstanding && p.proc.Next(local, p.spread) <= local {
+		w.send(p, local)
+	}
+	w.touch(p, local)
+	due := p.timeout
+	if !p.outstanding {
+		due = max(p.proc.Next(local, p.spread), local+time.Millisecond)
+	}
+	if p.held > 0 && p.until > local {
+		due = min(due, p.until)
+	}
+	w.wake(p, due)
+}
+
+// wake sets the process's timer to a local time. One that is set to an earlier
+// time stays: it sets the next.
+func (w *world) wake(p *process, due time.Duration) {
+	at := p.clock.when(due)
+	if p.waking && p.wakeAt <= at {
+		return
+	}
+	p.gen++
+	p.waking, p.wakeAt = true, at
+	w.queue.push(at, event{kind: eventWake, p: p, gen: p.gen})
+}
+
+// overslept tells what the watchdog sees at its next look: the wall clock ran on
+// while the monotonic one stood still.
+func (p *process) overslept() bool { return p.lag-p.leaseLag > p.lease/20 }
+
+// send sends the next request.
+func (w *world) send(p *process, local time.Duration) {
+	m := w.message(p, messageSync)
+	m.req = p.proc.Request(local, w.rng.proc.Uint64(), p.report())
+	if m.req.Incarnation != p.incarnation || m.req.Seq != p.seq {
+		p.sentLag = p.lag // a repeat rests on its first sending
+	}
+	p.incarnation = m.req.Incarnation
+	p.outstanding, p.open, p.seq, p.nonce = true, true, m.req.Seq, m.req.Nonce
+	p.timeout = local + consensus.SyncTimeout(p.lease)
+	w.touch(p, local) // a lower share is in force from here on
+	w.counters.Syncs++
+	if w.trace != nil {
+		t := m.req.Tags[0]
+		w.tracef("%s sends %d (last %d, seen %d): in use %v, wants %v, demand %v",
+			p, m.req.Seq, m.req.LastSeq, m.req.Revision, t.InUse, t.Wanted, t.Demand)
+	}
+	w.transmit(m, up)
+}
+
+// report is the demand as a throttle works it out: one that is short of its share
+// cannot know how much it would use and reports the whole.
+func (p *process) report() consensus.Share {
+	if p.demand > p.held {
+		return consensus.Whole
+	}
+	return p.demand
+}
+
+func (p *process) failed(w *world, local time.Duration, seq uint64) {
+	p.outstanding = false
+	p.spread = w.rng.proc.Float64()
+	p.proc.Failed(local, seq)
+}
+
+// receive handles what came back from the store.
+func (w *world) receive(m *message) {
+	p := m.p
+	if q := p.mirror; q != nil && m.kind == messageAnswer && m.ans.Nonce == p.shared {
+		p.mirror = nil
+		c := w.message(q, messageAnswer)
+		c.ans, c.recorded = m.ans, m.recorded
+		w.receive(c)
+	}
+	if p.gone || p.left && m.kind != messageLeft {
+		w.release(m)
+		return
+	}
+	if p.halted() {
+		p.inbox = append(p.inbox, m)
+		return
+	}
+	switch m.kind {
+	case messageLeft:
+		w.drop(p)
+	case messageRefused:
+		if p.outstanding && m.req.Seq == p.seq {
+			p.failed(w, p.clock.read(w.now), p.seq)
+			w.turn(p)
+		}
+	case messageAnswer:
+		w.take(p, m)
+	case messageSync, messageLeave: // these go the other way
+	}
+	w.release(m)
+}
+
+// take hands an answer to the processor.
+func (w *world) take(p *process, m *message) {
+	local := p.clock.read(w.now)
+	// At its time limit a request has failed, and its answer is thrown away by a
+	// client that cancels; other clients deliver it all the same.
+	if p.outstanding && local >= p.timeout && !w.plan.lateTaken {
+		p.failed(w, local, p.seq)
+	}
+	newest := p.open && m.ans.Seq == p.seq && m.ans.Nonce == p.nonce
+	if !w.plan.lateTaken && (!newest || !p.outstanding) {
+		w.turn(p)
+		return
+	}
+	if newest {
+		p.outstanding, p.open = false, false
+		p.spread = w.rng.proc.Float64()
+	}
+	fresh := ""
+	if s := m.ans.Status; s != consensus.Granted && s != consensus.Replaced {
+		fresh = w.newIncarnation()
+	}
+	held, until := p.proc.Held(local), p.proc.Until()
+	if err := p.proc.Take(local, m.ans, fresh); err != nil {
+		w.violate(CheckAnswer, "%s: %v", p, err)
+		return
+	}
+	if newest {
+		p.leaseLag = p.sentLag
+		if m.ans.Status == consensus.Granted {
+			p.lease, p.seen = m.ans.Lease, max(p.seen, m.ans.Revision)
+		}
+	}
+	if now := p.proc.Held(local); now != held || p.proc.Until() != until {
+		p.grounded = m.recorded
+		if w.trace != nil {
+			w.tracef("%s takes %d (%s, revision %d, frozen %v %s): holds %v for %v",
+				p, m.ans.Seq, m.ans.Status, m.ans.Revision, m.ans.Frozen, m.ans.FrozenBy, now, p.proc.Until()-local)
+		}
+	} else if w.trace != nil {
+		w.tracef("%s takes %d (%s, revision %d, frozen %v): nothing new", p, m.ans.Seq, m.ans.Status, m.ans.Revision, m.ans.Frozen)
+	}
+	w.touch(p, local)
+	w.checkClaim(p)
+	w.turn(p)
+}
+
+// leave ends a process as a clean shutdown does: the request under way is given
+// up, and the store told until it has heard or 10 s have passed.
+func (w *world) leave(p *process) {
+	local := p.clock.read(w.now)
+	if p.outstanding {
+		p.failed(w, local, p.seq)
+	}
+	l := p.proc.Leave(local)
+	w.touch(p, local)
+	w.tracef("%s leaves, %d", p, l.Seq)
+	p.left = true
+	tries := 0
+	var tell func()
+	tell = func() {
+		if p.gone || tries == 15 {
+			w.drop(p)
+			return
+		}
+		tries++
+		if !p.halted() {
+			m := w.message(p, messageLeave)
+			m.leave = l
+			w.transmit(m, up)
+		}
+		w.after(600*time.Millisecond, tell)
+	}
+	tell()
+}
+
+// halt stops a process or suspends its machine, and lets it go on after d.
+func (w *world) halt(p *process, d time.Duration, suspend bool) {
+	if p.gone || p.halted() {
+		return
+	}
+	p.stopped, p.suspended, p.haltedAt = !suspend, suspend, w.now
+	rate := p.clock.rate
+	if suspend {
+		p.clock.set(w.now, rate, true)
+	}
+	w.tracef("%s halts for %v (suspended %v)", p, d, suspend)
+	w.after(d, func() { w.goOn(p) })
+}
+
+// goOn lets a halted process go on: its timers and what has come meanwhile race.
+func (w *world) goOn(p *process) {
+	if p.gone || !p.halted() {
+		return
+	}
+	w.tracef("%s goes on", p)
+	if p.suspended {
+		p.clock.set(w.now, p.clock.rate, false)
+		p.lag += time.Duration(int64(w.now-p.haltedAt) * p.clock.rate / million)
+	}
+	p.stopped, p.suspended = false, false
+	inbox := p.inbox
+	p.inbox = nil
+	// The loop is late by up to the interval of the watchdog when nothing else wakes it.
+	if p.overslept() {
+		w.wake(p, p.clock.read(w.now)+time.Duration(w.rng.proc.Int64N(int64(100*time.Millisecond))))
+	} else if w.rng.proc.IntN(2) == 0 {
+		w.turn(p)
+	}
+	for _, m := range inbox {
+		w.receive(m)
+	}
+	p.waking = false // a timer that came due meanwhile has gone by
+	if !p.overslept() {
+		w.turn(p)
+	} else {
+		w.wake(p, p.clock.read(w.now)+time.Duration(w.rng.proc.Int64N(int64(100*time.Millisecond))))
+	}
+}
+
+// changeDemand draws a new demand from time to time.
+func (w *world) changeDemand(p *process) {
+	w.after(exponential(w.rng.demand, w.plan.demandMean), func() {
+		if p.gone || w.calm {
+			return
+		}
+		p.demand = w.drawDemand()
+		w.turn(p)
+		w.changeDemand(p)
+	})
+}
+
+func (w *world) drawDemand() consensus.Share {
+	r := w.rng.demand
+	switch {
+	case w.calm || r.Float64() < w.plan.busy:
+		return consensus.Whole
+	case r.IntN(3) == 0:
+		return 0
+	default:
+		return consensus.Share(float64(consensus.Whole) * r.Float64() * r.Float64())
+	}
+}
+
+var _ fmt.Stringer = (*process)(nil)

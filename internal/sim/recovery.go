@@ -1,0 +1,101 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+// looksInARow is how often in a row the pool has to be found whole.
+const looksInARow = 10
+
+// heal switches the faults off and waits for the pool to be whole again.
+func (w *world) heal() {
+	w.calmDown()
+	w.awaitHealth(w.now)
+}
+
+// awaitHealth looks at the pool until it is whole, or should have been.
+func (w *world) awaitHealth(start time.Duration) {
+	lease := slices.Max(w.plan.leases)
+	limit := start + slowest(2*consensus.Removal(w.plan.longestLease())+5*consensus.Clamp(lease))
+	looks := 0
+	var first time.Duration
+	for look := start; w.violation == nil; look += slowest(lease / 10) {
+		w.run(look)
+		why := w.unhealthy()
+		switch {
+		case why != "" && look > limit:
+			w.violate(CheckRecovery, "%v after the last fault: %s", look-start, why)
+		case why != "":
+			looks = 0
+			continue
+		case looks == 0:
+			first = look
+		}
+		if looks++; looks == looksInARow {
+			w.healed = first - start
+			w.tracef("whole again after %v", w.healed)
+			return
+		}
+	}
+}
+
+// calmDown ends every fault: partitions heal, what is late is lost, halted
+// processes go on, of processes with one ID one remains, and all are busy.
+func (w *world) calmDown() {
+	w.calm = true
+	w.tracef("the faults are off")
+	w.queue.discard(func(at time.Duration, e *event) bool {
+		return (e.kind == eventArrive || e.kind == eventDeliver) && at > w.now+time.Second
+	})
+	w.store.down = false
+	if w.store.deaf {
+		w.store.deaf = false
+		w.store.newIdentity()
+	}
+	w.store.resume(w)
+	seen := map[string]bool{}
+	w.rng.fault.Shuffle(len(w.procs), func(i, j int) { w.procs[i], w.procs[j] = w.procs[j], w.procs[i] })
+	for _, p := range append([]*process(nil), w.procs...) {
+		if p.left || seen[p.id] {
+			w.kill(p)
+			continue
+		}
+		seen[p.id] = true
+		p.cut = [2]time.Duration{}
+		p.demand = consensus.Whole
+		if p.halted() {
+			w.goOn(p)
+		}
+		w.turn(p)
+	}
+	if len(w.procs) == 0 {
+		w.join(w.newID())
+	}
+}
+
+// unhealthy says what is still wrong with the pool, or nothing.
+func (w *world) unhealthy() string {
+	n := consensus.Share(len(w.procs))
+	fair := consensus.Whole / n
+	var sum consensus.Share
+	for _, p := range w.procs {
+		v := p.proc.View(p.clock.read(w.now))
+		switch {
+		case v.State != consensus.StateHolding:
+			return fmt.Sprintf("%s is %s, frozen %v %s", p, v.State, v.Frozen, v.FrozenBy)
+		case v.Degraded:
+			return fmt.Sprintf("%s is degraded", p)
+		case v.Share < fair-fair/20 || v.Share > fair+fair/20:
+			return fmt.Sprintf("%s holds %v, %v is fair; %s", p, v.Share, fair, w.shares())
+		}
+		sum += v.Share
+	}
+	if sum < consensus.Whole/100*99 {
+		return fmt.Sprintf("%v in use; %s", sum, w.shares())
+	}
+	return ""
+}

@@ -1,0 +1,187 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+// A store keeps the record of the one pool of a run, and loses it.
+type store struct {
+	rec      consensus.Record
+	kind     storeKind
+	identity string
+	lives    int // identities used up
+	clock    clock
+	epoch    int64 // what the clock's zero is called, in microseconds since 1970
+	written  int64 // own time of the newest write, in microseconds; 0: never
+
+	down, refuses bool
+	downUntil     time.Duration
+	hung          bool
+	queue         []*message // what came while it hung
+	// deaf is set after a rollback that kept the identity: nobody is answered but
+	// one who has seen a newer revision.
+	deaf bool
+
+	lost   time.Duration // true time at which it forgot something last; negative: never
+	forgot time.Duration // the same on its own clock, steps left out
+}
+
+const never = -time.Hour
+
+func newStore(w *world) store {
+	s := store{
+		kind: w.plan.store, lost: never, forgot: never,
+		clock: clock{rate: w.plan.rate(w.rng.proc, true)}, epoch: 1_700_000_000_000_000,
+	}
+	if s.kind != storeMemory {
+		s.newIdentity()
+	}
+	return s
+}
+
+func (s *store) newIdentity() {
+	s.lives++
+	s.identity = fmt.Sprintf("store-%d", s.lives)
+}
+
+// wall is the store's own time in microseconds since 1970.
+func (s *store) wall(w *world) int64 { return s.epoch + s.clock.read(w.now).Microseconds() }
+
+// moment is what the store tells a step of itself.
+func (s *store) moment(w *world) consensus.At {
+	at := consensus.At{
+		Now: s.wall(w), Identity: s.identity, Deferred: s.kind == storeDeferred, Longest: w.plan.longest,
+	}
+	if at.Deferred {
+		at.Now = s.written
+	}
+	if s.rec.Revision == 0 && w.plan.knownNew {
+		at.KnownNew = s.lost == never || s.clock.read(w.now)-s.forgot > consensus.Removal(w.plan.longestLease())
+	}
+	return at
+}
+
+// arrive takes a message in.
+func (s *store) arrive(w *world, m *message) {
+	switch {
+	case s.hung:
+		s.queue = append(s.queue, m)
+	case s.down && s.refuses, s.deaf && (m.kind != messageSync || m.req.Revision <= s.rec.Revision):
+		if m.kind == messageSync {
+			m.kind = messageRefused
+			w.transmit(m, down)
+			return
+		}
+		w.release(m)
+	case s.down:
+		w.release(m)
+	case m.kind == messageLeave:
+		s.leave(w, m)
+	default:
+		s.sync(w, m)
+	}
+}
+
+// sync is one step, and its answer on its way.
+func (s *store) sync(w *world, m *message) {
+	at := s.moment(w)
+	before := outline(&s.rec)
+	ans, changed := s.rec.Sync(&m.req, at)
+	if changed {
+		s.written = s.wall(w)
+	}
+	w.counters.Answers[ans.Status]++
+	if changed && s.deaf && ans.Status == consensus.Granted {
+		s.deaf = false
+	}
+	if s.rec.FrozenUntil != before.frozenUntil && s.rec.FrozenUntil > s.rec.Clock {
+		w.counters.Freezes[freezeIndex(s.rec.FrozenBy)]++
+	}
+	if w.trace != nil {
+		s.traceSync(w, m, &ans, before)
+	}
+	m.kind, m.ans, m.recorded = messageAnswer, ans, w.now
+	w.checkStep(&m.req, before)
+	w.transmit(m, down)
+}
+
+func (s *store) traceSync(w *world, m *message, ans *consensus.Answer, before recordOutline) {
+	share := consensus.Share(0)
+	if len(ans.Tags) > 0 {
+		share = ans.Tags[0].Share
+	}
+	w.tracef("store: %s/%s %d is %s %v; revision %d, claims %v, clock +%.3fs, frozen %v %s",
+		m.req.ID, m.req.Incarnation, m.req.Seq, ans.Status, share, s.rec.Revision, s.rec.Claims(),
+		time.Duration((s.rec.Clock-before.clock)*1000).Seconds(), ans.Frozen, ans.FrozenBy)
+}
+
+func (s *store) leave(w *world, m *message) {
+	before := outline(&s.rec)
+	if s.rec.Leave(&m.leave, s.moment(w)) {
+		s.written = s.wall(w)
+		w.tracef("store: %s/%s has left; claims %v", m.leave.ID, m.leave.Incarnation, s.rec.Claims())
+	}
+	m.kind = messageLeft
+	w.checkStep(nil, before)
+	w.transmit(m, down)
+}
+
+// takeDown makes the store unreachable until a time at the earliest.
+func (s *store) takeDown(w *world, d time.Duration, refuses bool) {
+	s.down, s.refuses = true, refuses
+	s.downUntil = max(s.downUntil, w.now+d)
+	w.at(s.downUntil, func() { s.down = s.down && w.now < s.downUntil })
+}
+
+// hang stalls the store; it does afterwards what it was asked meanwhile, in the
+// order of its sockets rather than of the requests.
+func (s *store) hang(w *world, d time.Duration) {
+	if s.hung {
+		return
+	}
+	s.hung = true
+	w.after(d, func() { s.resume(w) })
+}
+
+func (s *store) resume(w *world) {
+	if !s.hung {
+		return
+	}
+	s.hung = false
+	queue := s.queue
+	s.queue = nil
+	if w.rng.fault.IntN(2) == 0 {
+		w.rng.fault.Shuffle(len(queue), func(i, j int) { queue[i], queue[j] = queue[j], queue[i] })
+	}
+	for _, m := range queue {
+		s.arrive(w, m)
+	}
+}
+
+// restart puts another record, or none, in the place of the present one.
+func (s *store) restart(w *world, rec consensus.Record, written int64) {
+	s.rec, s.written = rec, written
+	s.lost, s.forgot = w.now, s.clock.read(w.now)
+	s.deaf = false
+	for _, m := range s.queue {
+		w.release(m)
+	}
+	s.queue = nil
+}
+
+// copied returns a copy of the record as a replica has it.
+func (s *store) copied() consensus.Record {
+	rec := s.rec
+	rec.Rows = slices.Clone(s.rec.Rows)
+	for i := range rec.Rows {
+		rec.Rows[i].Entries = slices.Clone(rec.Rows[i].Entries)
+	}
+	return rec
+}
+
+// step moves the store's wall clock.
+func (s *store) step(d time.Duration) { s.epoch += d.Microseconds() }

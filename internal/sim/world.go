@@ -1,0 +1,159 @@
+package sim
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+// DefaultDuration is the virtual time of a run's first phase.
+const DefaultDuration = 30 * time.Minute
+
+// Config says which run to make.
+type Config struct {
+	Seed uint64
+	// Processors is how many there are at first. 0: drawn, half the time 12, else 1 to 12.
+	Processors int
+	// Duration is the virtual time with faults. Defaults to DefaultDuration; at most an hour.
+	Duration time.Duration
+	// Trace, when set, is told what happens, a line for each thing.
+	Trace io.Writer
+}
+
+// A Result is what came of a run.
+type Result struct {
+	Seed     uint64
+	Plan     string
+	Counters Counters
+	// Violation is the first promise that was broken, or nil.
+	Violation *Violation
+	// Healed is how long after the end of the faults the pool was whole again.
+	Healed time.Duration
+}
+
+// A Violation is a broken promise.
+type Violation struct {
+	// At is the true time since the start, Kind the check that failed.
+	At   time.Duration
+	Kind Check
+	Text string
+}
+
+// Error returns the violation in one line.
+func (v *Violation) Error() string { return fmt.Sprintf("%v: %s: %s", v.At, v.Kind, v.Text) }
+
+// Run makes one run. It starts no goroutines; runs with different seeds may be
+// made at the same time.
+func Run(cfg Config) Result {
+	if cfg.Duration <= 0 {
+		cfg.Duration = DefaultDuration
+	}
+	w := newWorld(cfg.Seed, drawPlan(rand.New(rand.NewPCG(cfg.Seed, 0)), cfg.Processors), cfg.Trace)
+	w.tracef("%s", &w.plan)
+	for range w.plan.processors {
+		w.after(exponential(w.rng.fault, 500*time.Millisecond), func() { w.join(w.newID()) })
+	}
+	w.faultsOf(FaultJoin, FaultWipe, w.plan.faultMean)
+	w.faultsOf(FaultWipe, numPlanned, w.plan.loseMean)
+	w.run(min(cfg.Duration, time.Hour))
+	if w.violation == nil {
+		w.heal()
+	}
+	w.counters.Runs = 1
+	return Result{
+		Seed: cfg.Seed, Plan: w.plan.String(), Counters: w.counters,
+		Violation: w.violation, Healed: w.healed,
+	}
+}
+
+// A world is one run: everything there is, at one moment of true time.
+type world struct {
+	now   time.Duration
+	queue queue
+	plan  plan
+	// What the plan, the network, the faults and the processes draw comes from
+	// different streams, so that a change to one part of the simulation moves the
+	// others as little as can be.
+	rng struct{ net, fault, demand, proc *rand.Rand }
+
+	store store
+	procs []*process // those that run, stopped and suspended ones included
+	spare []*message
+	names int  // IDs and incarnations given out
+	calm  bool // the faults are off
+
+	stepped   time.Duration // when the store's clock made a small step last
+	counters  Counters
+	violation *Violation
+	healed    time.Duration
+	trace     io.Writer
+}
+
+func newWorld(seed uint64, p plan, trace io.Writer) *world {
+	w := &world{plan: p, trace: trace, stepped: -time.Hour}
+	for i, r := range []**rand.Rand{&w.rng.net, &w.rng.fault, &w.rng.demand, &w.rng.proc} {
+		*r = rand.New(rand.NewPCG(seed, uint64(i)+1))
+	}
+	w.store = newStore(w)
+	return w
+}
+
+// run carries on until a moment of true time, or the first violation.
+func (w *world) run(until time.Duration) {
+	for w.violation == nil && len(w.queue.heap) > 0 && w.queue.heap[0].at <= until {
+		at, e, _ := w.queue.pop()
+		w.now = max(w.now, at)
+		w.counters.Events++
+		switch e.kind {
+		case eventWake:
+			if e.gen == e.p.gen {
+				e.p.waking = false
+				w.turn(e.p)
+			}
+		case eventArrive:
+			w.store.arrive(w, e.m)
+		case eventDeliver:
+			w.receive(e.m)
+		case eventDo:
+			e.do()
+		}
+		w.checkSum()
+	}
+	if w.violation == nil {
+		w.now = max(w.now, until)
+	}
+}
+
+// at and after have f done at a moment of true time.
+func (w *world) at(at time.Duration, f func()) { w.queue.push(at, event{kind: eventDo, do: f}) }
+
+func (w *world) after(d time.Duration, f func()) { w.at(w.now+d, f) }
+
+func (w *world) newID() string {
+	w.names++
+	return fmt.Sprintf("p%d", w.names)
+}
+
+func (w *world) newIncarnation() string {
+	w.names++
+	return fmt.Sprintf("i%d", w.names)
+}
+
+// tracef writes a line of the trace. Callers on hot paths ask w.trace first, so
+// that nothing is allocated without one.
+func (w *world) tracef(format string, args ...any) {
+	if w.trace != nil {
+		_, _ = fmt.Fprintf(w.trace, "%13.6f  %s\n", w.now.Seconds(), fmt.Sprintf(format, args...))
+	}
+}
+
+// policy is the processors' policy.
+func (p *plan) policy() consensus.Policy {
+	if p.even {
+		return consensus.Even
+	}
+	return consensus.Fair
+}
