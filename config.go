@@ -56,7 +56,7 @@ type Config struct {
 	StorePassword     Secret
 	StorePasswordFile string
 	// StoreSentinelUsername and StoreSentinelPassword, or its file, log in to
-	// Redis Sentinel, which has users of its own.
+	// Redis Sentinel, which has users of its own. The file is read once, by Open.
 	StoreSentinelUsername     string
 	StoreSentinelPassword     Secret
 	StoreSentinelPasswordFile string
