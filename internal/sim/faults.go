@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
@@ -160,7 +161,7 @@ func (w *world) clone(p *process) *process {
 	q.proc = &machine
 	q.inbox, q.mirror = nil, nil
 	q.waking, q.gen = false, 0
-	p.cloned, p.clonedAs = w.now+slowest(p.lease), p.incarnation
+	p.cloned, p.clonedAs = w.now+slowest(p.lease+consensus.Removal(p.lease)), p.incarnation
 	q.cloned, q.clonedAs = p.cloned, p.clonedAs
 	q.clock.set(w.now, w.plan.rate(w.rng.proc, false), false)
 	if p.outstanding && w.rng.fault.IntN(2) == 0 {
@@ -266,26 +267,25 @@ func (w *world) someoneHasSeen(revision uint64) bool {
 }
 
 // stepClock steps the store's clock: by hours, by seconds, or by so little that
-// it passes for a pause between two syncs. The last cannot be told from time
-// itself and is granted once per removal time.
+// it passes for a pause between two syncs. Such a small step forward cannot be told
+// from time itself; there is at most one in a removal time.
 func (w *world) stepClock() {
 	r := w.rng.fault
-	var d time.Duration
+	d := logUniform(r, time.Minute, 5*time.Hour)
 	switch r.IntN(4) {
 	case 0:
 		d = logUniform(r, time.Second, time.Minute)
 	case 1:
-		span := slowest(consensus.Removal(consensus.MaxLease))
-		if w.now-w.stepped < span {
-			return
-		}
-		w.stepped = w.now
 		d = time.Duration(r.Int64N(int64(consensus.Clamp(w.plan.leases[0]))))
-	default:
-		d = logUniform(r, time.Minute, 5*time.Hour)
 	}
 	if r.IntN(2) == 0 {
 		d = -d
+	}
+	if d > 0 && d <= consensus.Clamp(slices.Max(w.plan.leases)) {
+		if w.now-w.stepped < slowest(consensus.Removal(consensus.MaxLease)) {
+			return
+		}
+		w.stepped = w.now
 	}
 	w.meet(FaultStep, nil)
 	w.tracef("fault step of the store's clock by %v", d)

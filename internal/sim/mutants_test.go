@@ -41,3 +41,20 @@ func TestMutants(t *testing.T) {
 	require.NoError(t, tab.Flush())
 	t.Logf("\n%s", &table)
 }
+
+// TestMutantsDirected plays each directed schedule without its rule.
+func TestMutantsDirected(t *testing.T) {
+	for _, s := range schedules {
+		if s.rule == "" {
+			continue
+		}
+		t.Run(s.rule, func(t *testing.T) {
+			restore, err := consensus.LeaveOut(s.rule)
+			require.NoError(t, err)
+			defer restore()
+			w := s.play(t)
+			require.NotNil(t, w.violation, "the schedule does not need the rule")
+			t.Log(w.violation)
+		})
+	}
+}

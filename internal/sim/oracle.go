@@ -88,16 +88,20 @@ func (w *world) excuse(p *process, i int, use consensus.Share) consensus.Share {
 		}
 		other := w.usable(q)
 		switch {
-		case k < i:
+		case w.store.lost < min(p.grounded, q.grounded) && k < i:
 			use -= min(use, other)
-		case w.store.lost >= p.grounded:
-			use = min(use, other) // what the claim was before is not known any more
+		case w.store.lost < min(p.grounded, q.grounded):
+		case k < i:
+			return 0
+		default:
+			use = min(use, other) // the claim that counted is lost: it may be that of either
 		}
 	}
 	return use
 }
 
-// justCloned tells whether the process is part of a cloning in the last lease.
+// justCloned tells whether the process is part of a cloning that may not have come
+// out yet; see the package documentation.
 func (p *process) justCloned(now time.Duration) bool {
 	return now < p.cloned && p.incarnation == p.clonedAs
 }

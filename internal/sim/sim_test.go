@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"io"
 	"os"
 	"runtime/debug"
 	"strconv"
@@ -8,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 )
 
 func TestMain(m *testing.M) {
@@ -27,26 +30,53 @@ func setting(t *testing.T, name string, def uint64) uint64 {
 	return v
 }
 
+// TestSeeds makes many runs: none breaks a promise, and every fault meets every state.
 func TestSeeds(t *testing.T) {
-	first, n := setting(t, "FIRST", 1), setting(t, "SEEDS", 200)
-	sum := Sweep(Config{Processors: int(setting(t, "PROCESSORS", 0))}, first, int(n), 10)
+	first, n := setting(t, "FIRST", 1), int(setting(t, "SEEDS", defaultSeeds))
+	sum := Sweep(Config{Processors: int(setting(t, "PROCESSORS", 0))}, first, n, 10)
 	t.Logf("%d seeds, %v of virtual time in %v (%.1f seeds/s), whole again after p50 %v, p99 %v, most %v\n%s",
 		sum.Counters.Runs, sum.Virtual, sum.Real.Round(time.Millisecond), float64(sum.Counters.Runs)/sum.Real.Seconds(),
 		sum.Percentile(0.5), sum.Percentile(0.99), sum.Percentile(1), &sum.Counters)
 	for _, v := range sum.Violations {
-		t.Errorf("seed %d: %v\n%s", v.Seed, v.Violation, v.Plan)
+		t.Errorf("NUMATHROTTLE_SIM_SEED=%d go test -run TestReplay -v ./internal/sim\n%v\n%s", v.Seed, v.Violation, v.Plan)
 	}
+	if n >= 200 && len(sum.Violations) == 0 {
+		requireNotVacuous(t, &sum.Counters)
+	}
+}
+
+func requireNotVacuous(t *testing.T, c *Counters) {
+	t.Helper()
+	for f := range numFaults {
+		for m := range numMet {
+			require.NotZero(t, c.FaultMet[f][m], "%s has never met a share or pool that was %s", f, m)
+		}
+	}
+	for s, n := range c.Answers {
+		require.NotZero(t, n, "no answer was %s", consensus.Status(s))
+	}
+	for i, n := range c.Freezes[1:] {
+		require.NotZero(t, n, "no pool was frozen by %s", freezeCauses[i+1])
+	}
+	require.Equal(t, consensus.Whole, c.Peak, "no pool has ever used the whole")
+	require.Greater(t, c.Answers[consensus.Granted]*2, c.Syncs, "most requests came to nothing")
 }
 
 func TestReplay(t *testing.T) {
 	seed := setting(t, "SEED", 1)
-	cfg := Config{Seed: seed, Processors: int(setting(t, "PROCESSORS", 0))}
-	if os.Getenv("NUMATHROTTLE_SIM_SEED") != "" {
-		cfg.Trace = os.Stdout
-	}
-	res := Run(cfg)
+	res := Run(Config{Seed: seed, Processors: int(setting(t, "PROCESSORS", 0)), Trace: traceTo(t)})
 	t.Logf("seed %d: %s\n%s", seed, res.Plan, &res.Counters)
 	if res.Violation != nil {
 		t.Error(res.Violation)
 	}
+}
+
+// traceTo is where a trace goes: nowhere, unless NUMATHROTTLE_SIM_TRACE or
+// NUMATHROTTLE_SIM_SEED is set.
+func traceTo(t *testing.T) io.Writer {
+	t.Helper()
+	if os.Getenv("NUMATHROTTLE_SIM_SEED") == "" && os.Getenv("NUMATHROTTLE_SIM_TRACE") == "" {
+		return nil
+	}
+	return t.Output()
 }

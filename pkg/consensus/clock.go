@@ -11,23 +11,19 @@ type step struct {
 	rec     *Record
 	at      At
 	clock   int64 // logical time of the step, in microseconds
-	jumped  int64 // JumpedUntil after the step
 	removal int64 // removal time of the pool, in microseconds
 	longest time.Duration
 }
 
 // begin works out the logical time of a step. The logical clock follows the
-// store's own, but never runs backwards, never advances by more than the clamp
-// at once, and after one jump beyond the clamp further jumps within a removal
-// time count as no time: a clock that leaps takes at most one clamp from a lease.
+// store's own, but never runs backwards, and a gap beyond the clamp counts as no
+// time at all: it cannot be told from a clock that was set. A clock that is set by
+// less takes at most one clamp from a lease.
 func (r *Record) begin(lease time.Duration, at At) *step {
 	if len(r.Rows) > 0 || lease == 0 {
 		lease = r.Lease
 	}
-	st := &step{
-		rec: r, at: at, clock: r.Clock, jumped: r.JumpedUntil,
-		removal: micros(Removal(lease)), longest: at.Longest,
-	}
+	st := &step{rec: r, at: at, clock: r.Clock, removal: micros(Removal(lease)), longest: at.Longest}
 	if skip(ruleRemovalMargin) {
 		st.removal = micros(lease)
 	}
@@ -38,16 +34,8 @@ func (r *Record) begin(lease time.Duration, at At) *step {
 		st.clock = max(r.Clock, at.Now) // the first time known
 		return st
 	}
-	d, clamp := at.Now-r.Wall, micros(Clamp(lease))
-	switch {
-	case skip(ruleClockClamp):
+	if d := at.Now - r.Wall; d > 0 && (d <= micros(Clamp(lease)) || skip(ruleClockClamp)) {
 		st.clock += d
-	case d <= 0:
-	case d <= clamp:
-		st.clock += d
-	case st.clock >= st.jumped:
-		st.clock += clamp
-		st.jumped = st.clock + st.removal
 	}
 	return st
 }
@@ -84,7 +72,7 @@ func (st *step) commit(req *Request, lostRow bool) {
 		r.FreezeUnstamped = false
 		r.FrozenUntil = max(r.FrozenUntil, st.clock+st.freezeTime())
 	}
-	r.Clock, r.Wall, r.JumpedUntil = st.clock, st.at.Now, st.jumped
+	r.Clock, r.Wall = st.clock, st.at.Now
 	if req == nil {
 		return
 	}
@@ -102,8 +90,8 @@ func (st *step) commit(req *Request, lostRow bool) {
 	}
 	r.Store = st.at.Identity
 	r.Revision = max(r.Revision, req.Revision)
-	if len(r.Rows) == 0 {
-		r.Lease = req.Lease
+	if r.Claims() == 0 && !slices.ContainsFunc(r.Rows, func(row Row) bool { return row.State == RowLive }) {
+		r.Lease = req.Lease // nobody rests on the old one
 	}
 }
 

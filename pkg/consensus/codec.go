@@ -51,7 +51,7 @@ func ParseRecord(b []byte) (*Record, error) {
 	d := &decoder{b: b}
 	r := d.record()
 	if d.err == nil && d.off < len(b) {
-		d.fail("%d bytes too many", len(b)-d.off)
+		d.failf("%d bytes too many", len(b)-d.off)
 	}
 	if d.err == nil {
 		if err := r.check(); err != nil {
@@ -69,7 +69,7 @@ func (r *Record) appendHead(b []byte) []byte {
 	b = append(b, FormatVersion)
 	b = appendString(b, r.Store)
 	b = binary.AppendUvarint(b, r.Revision)
-	for _, t := range []int64{r.Clock, r.Wall, r.JumpedUntil, r.FrozenUntil, r.FrozenSince} {
+	for _, t := range []int64{r.Clock, r.Wall, r.FrozenUntil, r.FrozenSince} {
 		b = binary.AppendVarint(b, t)
 	}
 	b = appendString(b, string(r.FrozenBy))
@@ -130,7 +130,6 @@ func (r *Record) check() error {
 	}{
 		{"the clock", r.Clock},
 		{"the wall clock", r.Wall},
-		{"jumped-until", r.JumpedUntil},
 		{"frozen-until", r.FrozenUntil},
 		{"frozen-since", r.FrozenSince},
 	} {
@@ -235,7 +234,7 @@ func (d *decoder) record() *Record {
 	}
 	r.Store = d.string("the store's identity", maxIdentityBytes)
 	r.Revision = d.uvarint("the revision")
-	for _, t := range []*int64{&r.Clock, &r.Wall, &r.JumpedUntil, &r.FrozenUntil, &r.FrozenSince} {
+	for _, t := range []*int64{&r.Clock, &r.Wall, &r.FrozenUntil, &r.FrozenSince} {
 		*t = d.varint("a time")
 	}
 	r.FrozenBy = FreezeCause(d.string("the cause of the freeze", maxCauseBytes))
@@ -245,7 +244,7 @@ func (d *decoder) record() *Record {
 	case 0, 1:
 		r.FreezeUnstamped = flag == 1
 	default:
-		d.fail("the flag of the freeze is %d, allowed: 0 or 1", flag)
+		d.failf("the flag of the freeze is %d, allowed: 0 or 1", flag)
 	}
 	rows := d.count("rows", minRowBytes)
 	if rows > 0 {
@@ -257,7 +256,7 @@ func (d *decoder) record() *Record {
 	switch {
 	case d.err != nil || unstamped == 0:
 	case unstamped > uint64(rows):
-		d.fail("the unstamped row is number %d of %d", unstamped, rows)
+		d.failf("the unstamped row is number %d of %d", unstamped, rows)
 	default:
 		r.Unstamped = r.Rows[unstamped-1].RowKey
 	}
@@ -267,15 +266,15 @@ func (d *decoder) record() *Record {
 // header tells whether the bytes are a record of a format that this build reads.
 func (d *decoder) header() bool {
 	if len(d.b) <= len(recordMagic) || string(d.b[:len(recordMagic)]) != recordMagic {
-		d.fail("%d bytes that are not a pool's record", len(d.b))
+		d.failf("%d bytes that are not a pool's record", len(d.b))
 		return false
 	}
 	d.off = len(recordMagic)
 	switch v := d.byte(); {
 	case v > FormatVersion:
-		d.fail("the record has format %d, written by a newer release; this one reads up to format %d", v, FormatVersion)
+		d.failf("the record has format %d, written by a newer release; this one reads up to format %d", v, FormatVersion)
 	case v != FormatVersion:
-		d.fail("the record has format %d, allowed: %d", v, FormatVersion)
+		d.failf("the record has format %d, allowed: %d", v, FormatVersion)
 	}
 	return d.err == nil
 }
@@ -292,7 +291,7 @@ func (d *decoder) row(clock int64) Row {
 	w.LastSeen = clock - d.varint("last-seen")
 	entries := d.count("tags", minEntryBytes)
 	if entries > maxTags {
-		d.fail("%d tags, allowed: at most %d", entries, maxTags)
+		d.failf("%d tags, allowed: at most %d", entries, maxTags)
 		return w
 	}
 	if entries > 0 {
@@ -309,7 +308,7 @@ func (d *decoder) row(clock int64) Row {
 	return w
 }
 
-func (d *decoder) fail(format string, args ...any) {
+func (d *decoder) failf(format string, args ...any) {
 	if d.err == nil {
 		d.err = fmt.Errorf("at byte %d: "+format, append([]any{d.off}, args...)...)
 	}
@@ -352,7 +351,7 @@ func (d *decoder) uvarint(field string) uint64 {
 		d.err = errTruncated
 		return 0
 	case n < 0 || (n > 1 && d.b[d.off+n-1] == 0):
-		d.fail("%s is not a number in its shortest form", field)
+		d.failf("%s is not a number in its shortest form", field)
 		return 0
 	}
 	d.off += n
@@ -373,7 +372,7 @@ func (d *decoder) varint(field string) int64 {
 func (d *decoder) count(items string, size int) int {
 	n := d.uvarint("the number of " + items)
 	if d.err == nil && n > uint64((len(d.b)-d.off)/size) {
-		d.fail("%d %s in the %d bytes that are left", n, items, len(d.b)-d.off)
+		d.failf("%d %s in the %d bytes that are left", n, items, len(d.b)-d.off)
 	}
 	if d.err != nil {
 		return 0
@@ -384,7 +383,7 @@ func (d *decoder) count(items string, size int) int {
 func (d *decoder) string(field string, most int) string {
 	n := d.uvarint("the length of " + field)
 	if n > uint64(most) {
-		d.fail("%s has %d bytes, allowed: at most %d", field, n, most)
+		d.failf("%s has %d bytes, allowed: at most %d", field, n, most)
 		return ""
 	}
 	return string(d.take(int(n)))

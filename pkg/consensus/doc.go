@@ -23,9 +23,11 @@
 // up to 1 + k/n.
 //
 // It rests on: clocks that run at most 8.33 % fast or slow (chrony's default
-// limit); store clocks that jump beyond the clamp at most once per removal time
-// without being noticed; a suspended machine whose wall clock runs on. It does
-// not cover a permit that a thread holds between the check and the call.
+// limit); store clocks that are set by less than the clamp (a quarter of a lease)
+// at most once per removal time, and by more as often as you like; a suspended
+// machine whose wall clock runs on. It does not cover a permit that a thread holds
+// between the check and the call, nor a cloned machine until the clone has come
+// out: within one lease, and later only if the original's requests are lost.
 //
 // # Who decides what
 //
@@ -53,9 +55,9 @@
 // of the answer taken last, newest revision seen), and for each tag the share in
 // use, the share wanted, the demand and the pool size.
 //
-//  1. Clock. The logical clock follows the store's, never backwards, and by no
-//     more than the clamp (a quarter of a lease) at once. After one jump beyond
-//     the clamp, further jumps within a removal time count as no time.
+//  1. Clock. The logical clock follows the store's, never backwards. A gap beyond
+//     the clamp (a quarter of a lease) counts as no time: a pause of the whole pool
+//     cannot be told from a clock that was set.
 //  2. Late, repeated, replaced, cloned. A request older than the newest recorded
 //     is late and changes nothing. The same number and nonce is a repeat and gets
 //     the same shares. The same number with another nonce, or one that remembers
@@ -100,8 +102,8 @@
 // Timing follows from the lease L alone (10 s by default): removal 1.5 L, clamp
 // L/4, interval L/10 stretched to at most L/4 so that a pool syncs at most a
 // hundred times a second. With clocks 8.33 % apart in the worst directions, a
-// lease is over after L x 1.0833/0.9167 + L/4 = 1.43 L on the store's clock,
-// before the row is removed at 1.5 L.
+// lease is over after L x 1.0833/0.9167 = 1.18 L on the store's clock, and 1.43 L if
+// that was set by up to a clamp meanwhile, before the row is removed at 1.5 L.
 //
 // # States of a processor
 //
@@ -133,6 +135,6 @@
 //	                                 Degrade: min(last share, 1/live)
 //	store down, state kept           leases end; then as above                  first answer
 //	store wiped or failed over       holders keep their shares, none grows      removal of the longest lease
-//	store clock jumps                at most one clamp is lost from a lease     nothing to heal
+//	store clock is set               counts as no time, or one clamp at most    nothing to heal
 //	request lost, repeated, late     sequence numbers make it harmless          next sync
 package consensus

@@ -103,9 +103,16 @@ func (m *Member) Leave(ctx context.Context) error {
 		close(m.quit)
 		<-m.done
 		m.mu.Lock()
+		unheard := m.p.last.seq == 0 && m.p.failures > 0
 		req := m.p.Leave(m.now())
 		m.push()
 		m.mu.Unlock()
+		if unheard {
+			// The store has never answered: it is told once, in case it has heard.
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, SyncTimeout(MinLease))
+			defer cancel()
+		}
 		if err = m.tellLeave(ctx, req); err != nil {
 			err = fmt.Errorf("consensus: leaving pool %q: %w", req.Pool, err)
 		}

@@ -285,5 +285,6 @@ func (p *Processor) Leave(now time.Duration) Leave {
 	p.state = StateLeft
 	p.sent.open = false
 	p.seq++
-	return Leave{Pool: p.cfg.Pool, ID: p.cfg.ID, Incarnation: p.incarnation, Seq: p.seq}
+	return Leave{Pool: p.cfg.Pool, ID: p.cfg.ID, Incarnation: p.incarnation, Seq: p.seq,
+		LastSeq: p.last.seq, LastNonce: p.last.nonce}
 }

@@ -25,9 +25,6 @@ type Record struct {
 	// Clock is the logical time in microseconds and Wall the store's own time at
 	// the last sync, in microseconds since 1970; 0 when no time was known yet.
 	Clock, Wall int64
-	// JumpedUntil is the logical time until which a further jump of the store's
-	// clock counts as no time at all.
-	JumpedUntil int64
 	// FrozenUntil is the logical time until which no share grows; FrozenSince
 	// and FrozenBy tell when and why that began.
 	FrozenUntil, FrozenSince int64

@@ -61,7 +61,7 @@ const (
 // lease) and clocks that run 8.33 % fast on one side and slow on the other.
 func Removal(lease time.Duration) time.Duration { return lease + lease/2 }
 
-// Clamp is the most by which one sync advances the logical clock.
+// Clamp is the longest gap between two syncs of a pool that counts as time.
 func Clamp(lease time.Duration) time.Duration { return lease / 4 }
 
 // A Request is one sync as the processor sends it.
@@ -175,8 +175,10 @@ type RosterRow struct {
 // A Leave tells the store that an incarnation uses nothing any more.
 type Leave struct {
 	Pool, ID, Incarnation string
-	// Seq is above every Seq that the incarnation has sent.
-	Seq uint64
+	// Seq is above every Seq that the incarnation has sent. LastSeq and LastNonce
+	// are as in Request: they tell a clone, which does not speak for the other.
+	Seq                uint64
+	LastSeq, LastNonce uint64
 }
 
 // FreezeCause says which gap in the store's memory froze a pool.
@@ -251,8 +253,8 @@ func (l *Leave) Validate() error {
 	if err := validateNames(l.Pool, l.ID, l.Incarnation); err != nil {
 		return err
 	}
-	if l.Seq == 0 {
-		return &RequestError{"Seq", "0", "1 or more"}
+	if l.Seq == 0 || l.LastSeq >= l.Seq {
+		return &RequestError{"Seq", fmt.Sprint(l.Seq), "1 or more, above LastSeq"}
 	}
 	return nil
 }

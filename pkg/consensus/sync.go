@@ -10,8 +10,9 @@ import (
 // reports and returns the answer. The request must be valid. The steps are those
 // of the package documentation.
 //
-// changed tells whether the record changed and must be written back. A refused
-// or repeated request changes nothing, not even the clock.
+// changed tells whether the record changed and must be written back. A repeated
+// request changes nothing, and a refused one at most the clock and, if it comes from
+// a clone, the state of its row.
 func (r *Record) Sync(req *Request, at At) (ans Answer, changed bool) {
 	st := r.begin(req.Lease, at)
 	ans = Answer{Seq: req.Seq, Nonce: req.Nonce}
@@ -20,9 +21,16 @@ func (r *Record) Sync(req *Request, at At) (ans Answer, changed bool) {
 	case verdictRepeat:
 		st.fill(&ans, req, row)
 		return ans, false
-	case verdictLate, verdictReplaced, verdictRemoved:
+	case verdictLate, verdictRemoved:
 		ans.Status = verdict.status()
 		return ans, false
+	case verdictReplaced:
+		// Time goes on, or a replaced processor alone in its pool would wait for
+		// ever for the one that replaced it and died.
+		ans.Status = Replaced
+		st.commit(nil, false)
+		r.Revision++
+		return ans, true
 	case verdictClone:
 		// The claim stays for one removal time: both processes may draw on it.
 		ans.Status = Cloned
@@ -56,6 +64,11 @@ func (r *Record) Leave(l *Leave, at At) (changed bool) {
 	if !ok || r.Rows[i].State != RowLive || (l.Seq <= r.Rows[i].Seq && !skip(ruleSequence)) {
 		return false
 	}
+	if row := &r.Rows[i]; !row.remembers(l.LastSeq, l.LastNonce) && l.LastSeq <= row.Seq && !skip(ruleClone) {
+		row.State = RowCloned // one of two processes leaves; the other may still draw
+		r.Revision++
+		return true
+	}
 	st.commit(nil, false)
 	if i, ok = r.find(RowKey{l.ID, l.Incarnation}); ok {
 		row := &r.Rows[i]
@@ -86,8 +99,6 @@ func (v verdict) status() Status {
 	switch v {
 	case verdictLate:
 		return Late
-	case verdictReplaced:
-		return Replaced
 	case verdictClone:
 		return Cloned
 	case verdictRemoved:
@@ -111,8 +122,6 @@ func (st *step) judge(req *Request) (verdict, *Row) {
 	case RowReplaced, RowLeft:
 		return st.judgeUnanswered(req), row
 	}
-	lastIsSeq := req.LastSeq == row.Seq && req.LastNonce == row.Nonce
-	lastIsAck := req.LastSeq == row.AckSeq && req.LastNonce == row.AckNonce
 	switch {
 	case req.Seq == row.Seq && req.Nonce == row.Nonce:
 		return verdictRepeat, row
@@ -122,10 +131,17 @@ func (st *step) judge(req *Request) (verdict, *Row) {
 		return verdictClone, row
 	case req.LastSeq > row.Seq:
 		return verdictLostRow, row
-	case !lastIsSeq && !lastIsAck && !skip(ruleClone) && !skip(ruleSequence):
+	case !row.remembers(req.LastSeq, req.LastNonce) && !skip(ruleClone) && !skip(ruleSequence):
 		return verdictClone, row
 	}
 	return verdictAccept, row
+}
+
+// remembers tells whether a process that remembers this answer as its last can be
+// the one that sent the newest request: it has taken the answer to that request, or
+// still the one that it took before.
+func (w *Row) remembers(seq, nonce uint64) bool {
+	return seq == w.Seq && nonce == w.Nonce || seq == w.AckSeq && nonce == w.AckNonce
 }
 
 // judgeUnknown decides on a request of an incarnation that has no row (any more).

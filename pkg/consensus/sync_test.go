@@ -299,7 +299,7 @@ func TestLeave(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := standing(c.row)
 			before := copyRecord(r)
-			changed := r.Leave(&Leave{Pool: "pool", ID: "a", Incarnation: "1", Seq: c.seq}, after(time.Second))
+			changed := r.Leave(&Leave{Pool: "pool", ID: "a", Incarnation: "1", Seq: c.seq, LastSeq: 5, LastNonce: 500}, after(time.Second))
 			require.Equal(t, c.left, changed)
 			require.Equal(t, c.claim, r.Claims())
 			if !changed {
@@ -315,6 +315,46 @@ func TestLeave(t *testing.T) {
 	var none Record
 	require.False(t, none.Leave(&Leave{Pool: "pool", ID: "a", Incarnation: "1", Seq: 1}, after(0)), "there is no pool")
 	require.Equal(t, Record{}, none)
+}
+
+// A leave that remembers another answer than the newest request's sender can comes
+// from a clone. It does not speak for the other process, which may still draw.
+func TestLeaveOfAClone(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		last, nonce uint64
+		left        bool
+	}{
+		{"the answer to the newest request", 7, 700, true},
+		{"the answer taken before", 5, 500, true},
+		{"an answer that the record has forgotten", 8, 800, true},
+		{"no answer at all", 0, 0, false},
+		{"an answer in between", 6, 600, false},
+		{"the same number with another nonce", 7, 701, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := standing(holder("a", "1", half))
+			require.True(t, r.Leave(&Leave{Pool: "pool", ID: "a", Incarnation: "1", Seq: 9, LastSeq: c.last, LastNonce: c.nonce}, after(0)))
+			if c.left {
+				require.Equal(t, RowLeft, r.Rows[0].State)
+				require.Zero(t, r.Claims())
+				return
+			}
+			require.Equal(t, RowCloned, r.Rows[0].State)
+			require.Equal(t, half, r.Claims(), "the claim stays until removal")
+		})
+	}
+}
+
+// A pool that everybody has left takes the lease of whoever comes next, although
+// the tombstones are still there.
+func TestLeaseOfAPoolThatEverybodyHasLeft(t *testing.T) {
+	r := standing(closed(RowLeft, holder("a", "1")))
+	req := follow(TagReport{Wanted: Whole})
+	req.ID, req.LastSeq, req.LastNonce, req.LastTime, req.Lease = "b", 0, 0, 0, r.Lease-time.Second
+	ans, _ := r.Sync(&req, after(0))
+	require.Equal(t, Granted, ans.Status)
+	require.Equal(t, req.Lease, ans.Lease)
 }
 
 func TestValidateKeepsNumbersFromWrapping(t *testing.T) {

@@ -211,7 +211,7 @@ func (a *actor) leave() {
 // farewell is the request to leave.
 func (a *actor) farewell() Leave {
 	a.seq++
-	return Leave{Pool: "pool", ID: a.id, Incarnation: a.incarnation, Seq: a.seq}
+	return Leave{Pool: "pool", ID: a.id, Incarnation: a.incarnation, Seq: a.seq, LastSeq: a.last.Seq, LastNonce: a.last.Nonce}
 }
 
 func (tr *trial) leave(l Leave) {

@@ -3,7 +3,6 @@ package natsstore
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,6 +25,8 @@ const (
 
 // streamConfig is a stream's configuration, as far as it matters here. A server
 // leaves out what it is too old to know.
+//
+//nolint:tagliatelle // the names are JetStream's
 type streamConfig struct {
 	Name              string        `json:"name"`
 	Subjects          []string      `json:"subjects"`
@@ -54,6 +55,8 @@ type streamConfig struct {
 }
 
 // streamInfo is what the stream's leader tells of it.
+//
+//nolint:tagliatelle // the names are JetStream's
 type streamInfo struct {
 	apiReply
 	Config  streamConfig `json:"config"`
@@ -69,12 +72,12 @@ type streamInfo struct {
 	TimeStamp *time.Time `json:"ts"`
 }
 
-var errNoLeader = errors.New("its servers have no leader at the moment")
-
 // identity names this life of the bucket; see the package documentation.
 func (i *streamInfo) identity() (string, error) {
 	id := i.Created.UTC().Format(time.RFC3339Nano)
 	switch {
+	case i.Created.IsZero():
+		return "", errMade // not quite yet
 	case i.Cluster == nil:
 		return id, nil
 	case i.Cluster.Leader == "":
@@ -100,8 +103,8 @@ func (s *Store) info(ctx context.Context) (*streamInfo, error) {
 	return &info, s.check(&info.Config)
 }
 
-// create makes the bucket, or finds that somebody else has just done so.
-func (s *Store) create(ctx context.Context) (*streamInfo, error) {
+// create makes the bucket. It returns a passing error when the bucket is there.
+func (s *Store) create(ctx context.Context) error {
 	replicas := []int{s.opts.replicas}
 	if s.opts.replicas == 0 {
 		// Only the server knows whether it is one of a cluster.
@@ -111,20 +114,17 @@ func (s *Store) create(ctx context.Context) (*streamInfo, error) {
 	for _, n := range replicas {
 		var info streamInfo
 		err = s.ask(ctx, createTimeout, s.api("STREAM.CREATE"), s.config(n), &info)
-		var api *apiError
 		switch {
 		case err == nil:
-			s.opts.log.Info("made the NATS bucket for the pools", "bucket", s.opts.bucket, "replicas", info.Config.Replicas)
-			return &info, s.check(&info.Config)
-		case !errors.As(err, &api):
-			return nil, err
-		case api.ErrCode == codeNameInUse:
-			return nil, errConflict // made meanwhile, with other settings
-		case api.ErrCode != codeNotClustered:
-			return nil, err
+			s.opts.log.Info("the NATS bucket for the pools is made", "bucket", s.opts.bucket, "replicas", info.Config.Replicas)
+			return errMade
+		case is(err, codeNameInUse):
+			return errMade // by somebody else, with other settings
+		case !is(err, codeNotClustered):
+			return err
 		}
 	}
-	return nil, err
+	return err
 }
 
 func (s *Store) config(replicas int) *streamConfig {

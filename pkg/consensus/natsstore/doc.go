@@ -5,13 +5,13 @@
 // # One sync
 //
 // The record of a pool is one value (see consensus.Record). A sync reads the
-// pool's entry and the stream's information, both at once and both from the
-// stream's leader, never from a replica or a cache; applies Record.Sync; and
-// writes the value back on condition that nobody else has written since. If
-// somebody has, it waits for a random moment and starts again. That is three
-// messages to the server when nobody interferes. A request that changes nothing
-// (a repeat, or one that is refused) is answered without a write: what it is
-// answered with was recorded before.
+// stream's information and then the pool's entry, both from the stream's leader,
+// never from a replica or a cache; applies Record.Sync; and writes the value back
+// on condition that nobody else has written since. If somebody has, it waits for
+// a random moment and starts again. That is three messages to the server, one
+// after the other, when nobody interferes. A request that changes nothing (a
+// repeat, or one that is refused) is answered without a write: what it is answered
+// with was recorded before.
 //
 // A write acknowledgement carries no time, so the server's time of a step is read
 // back with the entry by the next one (consensus.At.Deferred). A write that is
@@ -19,37 +19,40 @@
 // error, and the sequence numbers of the next request make it harmless.
 //
 // All processors of a pool write one value. This is good for about a hundred
-// processors in a pool with one sync per second each; syncs are not combined.
+// processors in a pool with one sync per second each, at round trips of up to
+// five milliseconds; syncs are not combined. The server is that of the connection:
+// JetStream domains are not supported.
 //
 // # Identity
 //
 // The identity of the server is the creation time of the stream and the name of
 // the server that leads it. A bucket that was deleted or lost, and a new leader,
 // therefore freeze the pools in it for one removal time of the longest lease. A
-// standalone server older than 2.10 tells no name: there a restart with the
-// same files goes unnoticed, unless it lost writes that a processor has seen.
+// standalone server of version 2.9.10 tells no name, and one that is configured
+// with a name keeps it: there a restart with the same files is noticed only if
+// it lost something that a processor has seen.
 //
 // # The bucket
 //
 // The first sync makes the bucket if there is none: stream KV_<bucket>, file
 // storage, the newest value of each key only, a byte limit, three replicas where
-// the servers are a cluster. `nats kv` shows it. A record expires a week after
-// its last write; reading does not count as use, and every sync writes. The limit
-// drops the records that were not written for the longest time. A pool
-// whose record is gone starts as a new one, frozen.
+// the servers are a cluster. `nats kv` shows it. A record expires a week after its
+// last write, and every sync writes. Beyond the limit, the records go that were
+// not written for the longest time. A pool whose record is gone starts as a new
+// one, frozen.
 //
 // A bucket that exists is used as it is, provided that its settings let a pool
-// work; each sync reads them. What cannot work is an error: a history that
-// refuses updates, expiry of less than a day, a mirror, and so on.
+// work; every sync looks at them. What cannot work is an error: a stream that
+// refuses updates, expiry in less than a day, a mirror, and so on.
 //
 // # Servers 2.9.0 to 2.9.25 with replicas
 //
 // Up to 2.9.20 a leader with replicas checks the expected sequence of a subject
 // against what it has applied, and not again when it applies the write, so that
-// two writers at once both succeed. To streams with replicas on servers that do
-// not show they are 2.10 or later, writes are therefore also conditional on the sequence of the
-// whole stream, which is checked when the write is applied. There, all pools of a bucket
-// compete with each other: give busy pools buckets of their own.
+// two writers at once both succeed. Where there are replicas, and the server does
+// not show that it is 2.10 or later, a write is therefore also conditional on the
+// sequence of the whole stream, which is checked when the write is applied. There,
+// all pools of a bucket compete with each other: give busy pools their own.
 //
 // # Permissions
 //
@@ -63,5 +66,5 @@
 //
 // The key of a pool is its name with every byte other than letters, digits, "-",
 // "_" and "/" written as "=" and two hexadecimal digits: ns/pipe/map stays as it
-// is. Names that become longer than 200 bytes are "==" and their SHA-256 in hexadecimal.
+// is. A name that becomes longer than 200 bytes is "==" and its SHA-256 instead.
 package natsstore

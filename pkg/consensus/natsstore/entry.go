@@ -35,6 +35,7 @@ func (e *entry) micros() int64 {
 	return max(e.created.UnixMicro(), 0)
 }
 
+//nolint:tagliatelle // the name is JetStream's
 type getRequest struct {
 	LastBySubject string `json:"last_by_subj"`
 }
@@ -55,29 +56,20 @@ type writeReply struct {
 	Seq    uint64 `json:"seq"`
 }
 
-// read asks the stream's leader for the stream's information and the entry at
-// once. Where only one of them finds the stream, it has just been made.
+// read asks the stream's leader for the stream's information, and then for the
+// newest entry of a subject. Not for both at once, and not for an entry of a
+// stream that never held one: asked for that while the stream is being made, a
+// server of version 2.9.10 crashes.
 func (s *Store) read(ctx context.Context, subject string) (*streamInfo, *entry, error) {
-	type told struct {
-		info *streamInfo
-		err  error
+	info, err := s.info(ctx)
+	if err != nil || info.State.LastSeq == 0 {
+		return info, &entry{}, err
 	}
-	asked := make(chan told, 1)
-	go func() {
-		info, err := s.info(ctx)
-		asked <- told{info, err}
-	}()
 	e, err := s.get(ctx, subject)
-	got := <-asked
-	switch {
-	case got.err != nil:
-		return nil, nil, got.err
-	case is(err, codeStreamNotFound):
-		return nil, nil, errConflict
-	case err != nil:
-		return nil, nil, err
+	if is(err, codeStreamNotFound) {
+		err = errGone
 	}
-	return got.info, e, nil
+	return info, e, err
 }
 
 // get asks the stream's leader for the newest entry of a subject.

@@ -21,11 +21,12 @@ func keyOf(pool string) string {
 	for i := range len(pool) {
 		c := pool[i]
 		// Keys that begin with "_kv" are the bucket's own.
-		if isPlain(c) && !(i == 0 && strings.HasPrefix(pool, "_kv")) {
+		reserved := i == 0 && strings.HasPrefix(pool, "_kv")
+		if isPlain(c) && !reserved {
 			key.WriteByte(c)
-			continue
+		} else {
+			key.Write([]byte{escape, hexDigits[c>>4], hexDigits[c&15]})
 		}
-		key.Write([]byte{escape, hexDigits[c>>4], hexDigits[c&15]})
 	}
 	if key.Len() > maxKeyBytes {
 		sum := sha256.Sum256([]byte(pool))

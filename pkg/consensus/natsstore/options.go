@@ -35,8 +35,8 @@ type options struct {
 	faults   []error
 }
 
-// WithBucket sets the name of the key-value bucket: 1 to 128 letters, digits, "-" and "_".
-// All processors of a pool use the same bucket. Defaults to DefaultBucket.
+// WithBucket sets the name of the key-value bucket: 1 to 128 letters, digits, "-"
+// and "_". All processors of a pool use the same bucket. Defaults to DefaultBucket.
 func WithBucket(name string) Option {
 	return func(o *options) {
 		if len(name) > maxBucketLetters || !bucketName.MatchString(name) {
@@ -61,8 +61,8 @@ func WithReplicas(n int) Option {
 }
 
 // WithMaxBytes limits the size of a bucket that this Store makes, in bytes: 65536
-// or more. JetStream reserves it on each server that keeps the bucket. A pool of a hundred
-// processors takes about 15 KB. Defaults to DefaultMaxBytes (16 MiB).
+// or more. JetStream reserves it on each server that keeps the bucket. A pool of a
+// hundred processors takes about 15 KB. Defaults to DefaultMaxBytes (16 MiB).
 func WithMaxBytes(n int64) Option {
 	return func(o *options) {
 		if n < minMaxBytes {
@@ -72,12 +72,12 @@ func WithMaxBytes(n int64) Option {
 	}
 }
 
-// WithLongestLease sets the longest lease that a processor of any pool in the bucket
-// uses: 1 ms to consensus.MaxLease. A pool of which the store knows nothing
-// freezes for one removal time of this lease, so a shorter one lets new pools start sooner,
-// and is right only if no processor of any pool in the bucket, of any program, uses a longer
-// one. Requests with a longer lease are refused with a *consensus.RequestError.
-// Defaults to consensus.MaxLease.
+// WithLongestLease sets the longest lease that a processor of any pool in the
+// bucket uses: 1 ms to consensus.MaxLease. A pool of which the store knows nothing
+// freezes for one removal time of this lease, so a shorter one lets new pools
+// start sooner. It is right only if no processor of any pool in the bucket, of any
+// program, uses a longer one. Requests with a longer lease are refused with a
+// *consensus.RequestError. Defaults to consensus.MaxLease.
 func WithLongestLease(d time.Duration) Option {
 	return func(o *options) {
 		if d < time.Millisecond || d > consensus.MaxLease {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,11 +25,14 @@ const (
 	codeStreamNotFound   = 10059
 	codeNameInUse        = 10058
 	codeNotClustered     = 10074
+	codeNotAvailable     = 10008 // no leader
 	codeWrongSequence    = 10071
 	codeInProcess        = 10164 // another write of the same subject is on its way
 )
 
 // apiError is an error that JetStream answers with.
+//
+//nolint:tagliatelle // the names are JetStream's
 type apiError struct {
 	ErrCode     int    `json:"err_code"`
 	Description string `json:"description"`
@@ -41,15 +45,7 @@ func (e *apiError) Error() string {
 // is tells whether err is JetStream's error with one of the codes.
 func is(err error, codes ...int) bool {
 	var api *apiError
-	if !errors.As(err, &api) {
-		return false
-	}
-	for _, code := range codes {
-		if api.ErrCode == code {
-			return true
-		}
-	}
-	return false
+	return errors.As(err, &api) && slices.Contains(codes, api.ErrCode)
 }
 
 // apiReply is the part that all replies have.
@@ -98,6 +94,9 @@ func (s *Store) send(ctx context.Context, timeout time.Duration, msg *nats.Msg, 
 		if api.ErrCode == codeNotEnabled || api.ErrCode == codeNotEnabledForAcc {
 			return fmt.Errorf("natsstore: JetStream must be enabled on the server and for the account: %w", api)
 		}
+		if api.ErrCode == codeNotAvailable {
+			return errNoLeader
+		}
 		return fmt.Errorf("natsstore: %s: %w", msg.Subject, api)
 	}
 	return nil
@@ -110,7 +109,7 @@ func (s *Store) explain(subject string, timeout time.Duration, err error) error 
 	case errors.Is(err, nats.ErrNoResponders) && strings.HasPrefix(subject, "$JS."):
 		return fmt.Errorf("nobody answers: JetStream is not enabled on the server or for the account: %w", err)
 	case errors.Is(err, nats.ErrNoResponders):
-		return fmt.Errorf("nobody takes the write: the bucket is gone, or its servers have no leader at the moment: %w", err)
+		return passing{fmt.Errorf("nobody takes the write: the bucket is gone, or its servers have no leader: %w", err)}
 	case errors.Is(err, nats.ErrReconnectBufExceeded) || errors.Is(err, nats.ErrDisconnected):
 		return fmt.Errorf("not connected to NATS (%v): %w", s.nc.Status(), err)
 	case errors.Is(err, context.DeadlineExceeded) && s.nc.Status() != nats.CONNECTED:

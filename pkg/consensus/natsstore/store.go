@@ -13,11 +13,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 )
 
-const (
-	// The context ends most steps before they have been tried that often.
-	maxAttempts = 40
-	maxBackoff  = 200 * time.Millisecond
-)
+// The context ends most steps before they have been tried that often.
+const maxAttempts = 100
 
 // A Store is a consensus.Store in a NATS key-value bucket. All methods may be
 // called from any goroutine; they block for as long as the context allows, and
@@ -96,35 +93,46 @@ func (s *Store) Leave(ctx context.Context, req consensus.Leave) error {
 // Close does nothing and returns nil: the connection is the caller's.
 func (s *Store) Close() error { return nil }
 
-// errConflict says that somebody else wrote first: read again.
-var errConflict = errors.New("another processor wrote first")
+// A passing is an error that another try may not meet.
+type passing struct{ error }
+
+func (p passing) Unwrap() error { return p.error }
+
+var (
+	errConflict = passing{errors.New("another processor wrote first")}
+	errNoLeader = passing{errors.New("the bucket's servers have no leader at the moment")}
+	errMade     = passing{errors.New("the bucket was just made")}
+	errGone     = passing{errors.New("the bucket was just deleted")}
+)
 
 // A change applies a step to a record that was just read, and tells whether the
 // record is to be written back.
 type change func(rec *consensus.Record, at consensus.At) bool
 
-// step carries out one step on a pool, and again as long as others write first.
+// step carries out one step on a pool, and tries again while that may help.
 func (s *Store) step(ctx context.Context, pool string, mayCreate bool, apply change) error {
 	for attempt := 1; ; attempt++ {
 		start := time.Now()
 		err := s.try(ctx, pool, mayCreate, apply)
-		if !errors.Is(err, errConflict) {
-			if s.tried != nil {
-				s.tried(attempt)
-			}
+		if s.tried != nil {
+			s.tried(attempt)
+		}
+		var again passing
+		if !errors.As(err, &again) {
 			return err
 		}
-		if attempt == maxAttempts || !pause(ctx, time.Since(start), attempt) {
-			return fmt.Errorf("natsstore: pool %q, tried %d times in time: %w", pool, attempt, err)
+		if attempt == maxAttempts || !pause(ctx, time.Since(start)) {
+			return fmt.Errorf("natsstore: pool %q: no success in %d tries: %w", pool, attempt, again.error)
 		}
 	}
 }
 
-// pause waits before the next attempt, for a random time that grows with what the
-// last one took and with the number of attempts. It returns false, at once, if there
-// would be no time left for another attempt.
-func pause(ctx context.Context, took time.Duration, attempt int) bool {
-	wait := time.Duration(rand.Int64N(int64(min(took<<min(attempt, 6), maxBackoff)) + 1))
+// pause waits before the next attempt, for a random time up to three times what
+// the last one took. Whenever somebody loses somebody has won, so waits that grow
+// with every attempt would only put off those who have waited before. It returns
+// false, at once, if there would be no time left for another attempt.
+func pause(ctx context.Context, took time.Duration) bool {
+	wait := time.Duration(rand.Int64N(int64(max(3*took, time.Millisecond))))
 	if deadline, ok := ctx.Deadline(); ok {
 		left := time.Until(deadline) - took
 		if left <= 0 {
@@ -142,7 +150,7 @@ func pause(ctx context.Context, took time.Duration, attempt int) bool {
 	}
 }
 
-// try carries out one step, or returns errConflict if somebody else wrote first.
+// try carries out one step, or returns a passing error.
 func (s *Store) try(ctx context.Context, pool string, mayCreate bool, apply change) error {
 	subject := s.prefix + keyOf(pool)
 	info, e, err := s.read(ctx, subject)
@@ -150,17 +158,14 @@ func (s *Store) try(ctx context.Context, pool string, mayCreate bool, apply chan
 	case is(err, codeStreamNotFound) && !mayCreate:
 		return nil
 	case is(err, codeStreamNotFound):
-		// A value that was read from the stream as it was before went with it.
-		if info, err = s.create(ctx); err != nil {
-			return err
-		}
-		e = &entry{}
+		// The reply to this tells less of the stream than its leader does.
+		return s.create(ctx)
 	case err != nil:
 		return err
 	}
 	identity, err := info.identity()
 	if err != nil {
-		return fmt.Errorf("natsstore: the bucket %q: %w", s.opts.bucket, err)
+		return err
 	}
 	rec := &consensus.Record{}
 	if e.value != nil {

@@ -2,8 +2,9 @@
 // it: a single server, one behind Sentinel, or a Cluster.
 //
 // A sync is one request at the server: EVALSHA of a constant script that does
-// what Record.Sync of package consensus does, on the server's clock. The server
-// works through every row of the pool for it, so its cost grows with the pool.
+// what Record.Sync of package consensus does, on the server's clock. The answer
+// carries every row, so its cost grows with the pool: about 0.1 ms of the server's
+// time with 100 processors, about 1 ms with 1,000.
 //
 // # Keys
 //
@@ -40,16 +41,17 @@
 // marker expires half a day after the last sync of its group, before any pool, so
 // that a clock that leaps ahead takes the marker along with the pools.
 //
-// Two things defeat the marker: deleting a pool's key by hand while processors use
-// it (leave it to expire, or delete the marker too), and a server clock that
-// leaps by more than the freeze time after the data was lost and before it has
-// passed. A processor that was in the pool notices either with its next sync.
+// Two things defeat the marker: taking a pool's key away by hand while processors
+// use it, with DEL or SWAPDB (leave it to expire, or delete the marker too), and a
+// server clock that leaps by more than the freeze time after the data was lost and
+// before it has passed. A processor that was in the pool notices either with its
+// next sync; until then a new one may be granted what the others hold.
 //
 // # What the server must allow
 //
 // maxmemory-policy noeviction; another one is warned about once. A user of the ACL
 // needs the keys ~{numathrottle:*}:* and the commands +eval +evalsha +time +info
-// +hmget +hgetall +hset +hdel +pexpire +get +set.
+// +hmget +hgetall +hlen +hset +hdel +pexpire +get +set.
 //
 // # Client
 //

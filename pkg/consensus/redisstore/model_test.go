@@ -3,9 +3,7 @@ package redisstore
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -36,9 +34,9 @@ var (
 // everything on record after each step.
 func TestScriptsDoWhatRecordDoes(t *testing.T) {
 	server := testenv.Redis(t)
-	c := client(t, server.Addr())
+	c := client(t, ClientOptions(server.Addr()))
 	seen := map[string]int{}
-	for seed := range uint64(100) {
+	for seed := range uint64(60) {
 		m := newModel(t, c, seed)
 		for range 250 {
 			m.step()
@@ -53,6 +51,76 @@ func TestScriptsDoWhatRecordDoes(t *testing.T) {
 		"frozen new_record", "frozen store_identity", "frozen older_record", "frozen lost_row",
 	} {
 		require.Positive(t, seen[outcome], "no step ended %s", outcome)
+	}
+}
+
+// TestScriptsAtTheEndOfARemovalTime is the same for what happens to a row in the
+// last moment before its removal and in the first one after it.
+func TestScriptsAtTheEndOfARemovalTime(t *testing.T) {
+	c := client(t, ClientOptions(testenv.Redis(t).Addr()))
+	whole := []consensus.TagReport{{Wanted: consensus.Whole, InUse: 5}}
+	first := consensus.Request{ID: "a", Incarnation: "1", Seq: 1, Nonce: 1, Lease: 4 * time.Second, Tags: whole}
+	again := first
+	again.Nonce = 2
+	next := consensus.Request{ID: "a", Incarnation: "1", Seq: 2, Nonce: 2, LastSeq: 1, LastNonce: 1, Lease: 3 * time.Second, Tags: whole}
+	rival := next
+	rival.Incarnation = "2"
+	newer := again
+	newer.Incarnation = "2"
+	for name, last := range map[string]func(m *model, answered int64){
+		"repeat":          func(m *model, _ int64) { m.sync(first) },
+		"first again":     func(m *model, _ int64) { m.sync(again) },
+		"next":            func(m *model, answered int64) { n := next; n.LastTime = answered; m.sync(n) },
+		"next, forgotten": func(m *model, answered int64) { n := next; n.LastTime = answered + 1; m.sync(n) },
+		"rival":           func(m *model, answered int64) { n := rival; n.LastTime = answered; m.sync(n) },
+		"newer":           func(m *model, _ int64) { m.sync(newer) },
+		"leave":           func(m *model, _ int64) { m.leave(consensus.Leave{ID: "a", Incarnation: "1", Seq: 2}) },
+		"other":           func(m *model, _ int64) { o := first; o.ID = "c"; m.sync(o) },
+	} {
+		for _, past := range []int64{0, 1} {
+			for _, keeper := range []consensus.RowKey{{ID: "b", Incarnation: "1"}, {ID: "a", Incarnation: "3"}} {
+				t.Run(fmt.Sprintf("%s, %d us past, while %s is there", name, past, keeper), func(t *testing.T) {
+					m := newModel(t, c, 0)
+					require.NoError(t, c.Del(t.Context(), m.key).Err())
+					m.at.KnownNew = true
+					m.sync(first)
+					answered := m.record.Clock
+					for i := range uint64(6) { // the keeper keeps the clock running
+						m.at.Now += 1_000_000
+						m.sync(consensus.Request{
+							ID: keeper.ID, Incarnation: keeper.Incarnation, Seq: i + 1, LastSeq: i, Lease: first.Lease, Tags: whole,
+						})
+					}
+					m.at.Now += past
+					last(m, answered)
+				})
+			}
+		}
+	}
+}
+
+// TestScriptsTakeTheNextLease: who joins a pool in which nobody is live brings the lease.
+func TestScriptsTakeTheNextLease(t *testing.T) {
+	c := client(t, ClientOptions(testenv.Redis(t).Addr()))
+	idle := consensus.Request{ID: "a", Incarnation: "1", Seq: 1, Lease: 4 * time.Second, Tags: []consensus.TagReport{{}}}
+	for past, want := range []time.Duration{4 * time.Second, 3 * time.Second} {
+		m := newModel(t, c, uint64(past))
+		require.NoError(t, c.Del(t.Context(), m.key).Err())
+		m.at.KnownNew = true
+		m.sync(idle)
+		keeper := idle
+		keeper.ID = "b"
+		for range 6 {
+			m.at.Now += 1_000_000
+			m.sync(keeper)
+			keeper.Seq, keeper.LastSeq = keeper.Seq+1, keeper.Seq
+		}
+		m.leave(consensus.Leave{ID: "b", Incarnation: "1", Seq: keeper.Seq, LastSeq: keeper.LastSeq})
+		m.at.Now += int64(past) // then a is removed, too
+		next := idle
+		next.ID, next.Lease = "c", 3*time.Second
+		m.sync(next)
+		require.Equal(t, want, m.record.Lease)
 	}
 }
 
@@ -77,6 +145,7 @@ type model struct {
 }
 
 func newModel(t testing.TB, c redis.UniversalClient, seed uint64) *model {
+	t.Helper()
 	m := &model{
 		t: t, rnd: rand.New(rand.NewPCG(seed, 1)), client: c, store: New(c), pool: fmt.Sprint("model ", seed),
 		at:    consensus.At{Now: 1_763_718_400_123_456, Identity: "life0", Longest: consensus.MaxLease},
@@ -113,14 +182,17 @@ func (m *model) step() {
 	if m.rnd.IntN(8) == 0 {
 		m.toTheBrink()
 	}
-	isNew := map[bool]string{true: "1", false: "0"}[m.at.KnownNew]
-	require.NoError(m.t, m.client.HSet(ctx, "env", "now", m.at.Now, "identity", m.at.Identity, "new", isNew).Err())
-	if m.rnd.IntN(12) == 0 {
-		m.leave()
+	if m.rnd.IntN(8) == 0 {
+		m.leave(m.leaving())
 	} else {
-		m.sync()
+		m.sync(m.request())
 	}
-	require.Equal(m.t, sorted(m.record), m.stored(), "on record")
+}
+
+// setEnvironment tells the scripts what the test knows of the server.
+func (m *model) setEnvironment() {
+	isNew := map[bool]string{true: "1", false: "0"}[m.at.KnownNew]
+	require.NoError(m.t, m.client.HSet(m.t.Context(), "env", "now", m.at.Now, "identity", m.at.Identity, "new", isNew).Err())
 }
 
 // toTheBrink sets the time to when a row is just about to be removed.
@@ -154,14 +226,16 @@ func (m *model) rollBack() {
 	}
 }
 
-func (m *model) sync() {
-	req := m.request()
+func (m *model) sync(req consensus.Request) {
+	m.setEnvironment()
 	want, changed := m.record.Sync(&req, m.at)
 	reply, err := scriptedSync.Run(m.t.Context(), m.client, []string{m.key, "marker"}, syncArgs(&req, m.at.Longest, false)...).Result()
 	require.NoError(m.t, err)
 	got, _, err := parseSync(reply, &req)
 	require.NoError(m.t, err)
 	require.Equal(m.t, want, got, "answer to %+v", req)
+
+	require.Equal(m.t, sorted(m.record), m.stored(), "on record after %+v", req)
 
 	m.last = append(m.last, req)
 	m.seen[want.Status.String()]++
@@ -187,7 +261,7 @@ func (m *model) request() consensus.Request {
 	}
 	req := consensus.Request{
 		Pool: m.pool, ID: pick(m, "a", "b", "c", "meta", "a b"), Incarnation: m.incarnation(),
-		Lease: pick[time.Duration](m, 10_000, 10_000, 3_000, 3_333) * time.Millisecond,
+		Lease: pick(m, 10*time.Second, 10*time.Second, 3*time.Second, 3333*time.Millisecond),
 		Nonce: pick(m, m.rnd.Uint64(), 1<<63, 1<<63+1),
 	}
 	if m.brink.ID != "" && m.rnd.IntN(2) == 0 {
@@ -246,94 +320,27 @@ func (m *model) tags() []consensus.TagReport {
 	return tags
 }
 
-func (m *model) leave() {
+// leaving returns a leave of a processor that is there, or not.
+func (m *model) leaving() consensus.Leave {
 	l := consensus.Leave{Pool: m.pool, ID: pick(m, "a", "b", "c"), Incarnation: m.incarnation(), Seq: m.base + 1}
-	if m.rnd.IntN(3) == 0 && m.brink.ID != "" {
+	if m.brink.ID != "" {
 		l.ID, l.Incarnation = m.brink.ID, m.brink.Incarnation
 	}
 	if last, ok := m.taken[l.ID+"\x00"+l.Incarnation]; ok {
 		l.Seq = last.Seq + pick[uint64](m, 0, 1, 1, 7)
+		if l.Seq > last.Seq && m.rnd.IntN(8) > 0 {
+			l.LastSeq, l.LastNonce = last.Seq, last.Nonce
+		}
 	}
+	return l
+}
+
+func (m *model) leave(l consensus.Leave) {
+	m.setEnvironment()
 	want := m.record.Leave(&l, m.at)
 	got, err := scriptedLeave.Run(m.t.Context(), m.client, []string{m.key}, leaveArgs(&l)...).Int64()
 	require.NoError(m.t, err)
 	require.Equal(m.t, want, got == 1, "%+v", l)
+	require.Equal(m.t, sorted(m.record), m.stored(), "on record after %+v", l)
 	m.seen[map[bool]string{true: "left", false: "not left"}[want]]++
-}
-
-// stored reads the record back from the server.
-func (m *model) stored() consensus.Record {
-	fields := m.client.HGetAll(m.t.Context(), m.key).Val()
-	var r consensus.Record
-	for name, value := range fields {
-		part := strings.Split(value, " ")
-		if name == metaField {
-			require.Len(m.t, part, 10)
-			r.Store, r.Revision = part[1], m.uint(part[2])
-			r.Clock, r.Wall, r.JumpedUntil = m.int(part[3]), m.int(part[4]), m.int(part[5])
-			r.FrozenUntil, r.FrozenSince = m.int(part[6]), m.int(part[7])
-			if part[8] != noCause {
-				r.FrozenBy = consensus.FreezeCause(part[8])
-			}
-			r.Lease = time.Duration(m.int(part[9])) * time.Millisecond
-			continue
-		}
-		r.Rows = append(r.Rows, m.storedRow(name, value))
-	}
-	return sorted(r)
-}
-
-func (m *model) storedRow(name, value string) consensus.Row {
-	id, incarnation, _ := strings.Cut(name, "\x00")
-	part := strings.SplitN(value, " ", 9)
-	w := consensus.Row{
-		RowKey: consensus.RowKey{ID: id, Incarnation: incarnation},
-		State:  consensus.RowState(m.int(part[0])), LastSeen: m.int(part[1]),
-		Seq: m.uint(part[3]), Nonce: m.uint(part[4]), AckSeq: m.uint(part[5]), AckNonce: m.uint(part[6]),
-	}
-	var claims consensus.Share
-	live := "0" + value[1:]
-	parsed, _, err := parseRow(live)
-	require.NoError(m.t, err)
-	for _, e := range parsed.entries {
-		w.Entries = append(w.Entries, consensus.Entry{
-			Tag: e.tag, Claim: max(e.inUse, e.answered), InUse: e.inUse, Answered: e.answered, Demand: e.demand, PoolSize: e.poolSize,
-		})
-		claims += max(e.inUse, e.answered)
-	}
-	require.Equal(m.t, int64(claims), m.int(part[2]), "sum of claims")
-	return w
-}
-
-func (m *model) int(text string) int64 {
-	n, err := strconv.ParseInt(text, 10, 64)
-	require.NoError(m.t, err)
-	return n
-}
-
-func (m *model) uint(text string) uint64 {
-	n, err := strconv.ParseUint(text, 10, 64)
-	require.NoError(m.t, err)
-	return n
-}
-
-// sorted returns the record with rows and entries in order and no empty slices.
-func sorted(r consensus.Record) consensus.Record {
-	r.Rows = cloneRows(r.Rows)
-	slices.SortFunc(r.Rows, func(a, b consensus.Row) int {
-		return strings.Compare(a.ID+"\x00"+a.Incarnation, b.ID+"\x00"+b.Incarnation)
-	})
-	for i := range r.Rows {
-		slices.SortFunc(r.Rows[i].Entries, func(a, b consensus.Entry) int { return strings.Compare(a.Tag, b.Tag) })
-	}
-	return r
-}
-
-func cloneRows(rows []consensus.Row) []consensus.Row {
-	var copied []consensus.Row
-	for _, row := range rows {
-		row.Entries = append([]consensus.Entry(nil), row.Entries...)
-		copied = append(copied, row)
-	}
-	return copied
 }

@@ -133,10 +133,10 @@ func parseFields(fields []any, req *consensus.Request) (rows []row, own int, err
 	for i := 0; i < len(fields); i += 2 {
 		name, isName := fields[i].(string)
 		value, isValue := fields[i+1].(string)
-		if !isName || (!isValue && fields[i+1] != nil) {
+		if !isName || !isValue {
 			return nil, 0, wrongAnswer("field %d is not of strings", i/2)
 		}
-		if name == metaField || !isValue {
+		if name == metaField {
 			continue
 		}
 		id, incarnation, ok := strings.Cut(name, "\x00")

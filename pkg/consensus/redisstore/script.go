@@ -43,4 +43,6 @@ func syncArgs(req *consensus.Request, longest time.Duration, wantsPolicy bool) [
 }
 
 // leaveArgs returns the arguments of the leave script.
-func leaveArgs(l *consensus.Leave) []any { return []any{l.ID, l.Incarnation, l.Seq} }
+func leaveArgs(l *consensus.Leave) []any {
+	return []any{l.ID, l.Incarnation, l.Seq, l.LastSeq, l.LastNonce}
+}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
+	"hash/crc32"
 	"log/slog"
 	"strconv"
 	"strings"
@@ -125,9 +125,8 @@ func (s *Store) checkSync(req *consensus.Request) error {
 
 // keys returns the names of the pool's key and of the marker of its group.
 func (s *Store) keys(pool string) (poolKey, markerKey string) {
-	h := fnv.New32a()
-	h.Write([]byte(pool)) // never fails
-	tag := "{" + s.prefix + ":" + strconv.Itoa(int(h.Sum32()%groups)) + "}:"
+	group := crc32.ChecksumIEEE([]byte(pool)) % groups
+	tag := "{" + s.prefix + ":" + strconv.Itoa(int(group)) + "}:"
 	return tag + "pool:" + pool, tag + "marker"
 }
 
@@ -143,8 +142,7 @@ func (s *Store) checkPolicy(ctx context.Context, policy string) {
 // explain adds to the error of a script what it was about. The scripts mark what
 // is wrong with the data, and what the server refuses to tell of itself.
 func explain(operation, pool string, err error) error {
-	var reply redis.Error
-	if errors.As(err, &reply) {
+	if reply, ok := errors.AsType[redis.Error](err); ok {
 		text := reply.Error()
 		if what, ok := strings.CutPrefix(text, "NUMATHROTTLE_DATA "); ok {
 			return fmt.Errorf("redisstore: %s of pool %q: %w: %s", operation, pool, consensus.ErrWrongAnswer, what)
@@ -155,6 +153,10 @@ func explain(operation, pool string, err error) error {
 		if what, ok := strings.CutPrefix(text, "NUMATHROTTLE_INFO "); ok {
 			return fmt.Errorf("redisstore: %s of pool %q: the server does not tell its run_id and state (an ACL user needs +info): %s",
 				operation, pool, what)
+		}
+		if strings.HasPrefix(text, "NOPERM") || strings.Contains(text, "can't run this command") || strings.Contains(text, "ACL failure") {
+			return fmt.Errorf("redisstore: %s of pool %q: the ACL user lacks a permission of those that the package documentation lists: %w",
+				operation, pool, err)
 		}
 	}
 	return fmt.Errorf("redisstore: %s of pool %q: %w", operation, pool, err)

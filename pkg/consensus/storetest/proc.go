@@ -141,9 +141,11 @@ func (a *proc) leave() {
 // sendLeave sends a leave with any number.
 func (a *proc) sendLeave(seq uint64) {
 	a.pool.Helper()
-	require.NoError(a.pool, a.pool.call(func(ctx context.Context) error {
-		return a.store.Leave(ctx, consensus.Leave{Pool: a.pool.name, ID: a.id, Incarnation: a.incarnation, Seq: seq})
-	}))
+	l := consensus.Leave{Pool: a.pool.name, ID: a.id, Incarnation: a.incarnation, Seq: seq}
+	if a.lastSeq < seq {
+		l.LastSeq, l.LastNonce = a.lastSeq, a.lastNonce
+	}
+	require.NoError(a.pool, a.pool.call(func(ctx context.Context) error { return a.store.Leave(ctx, l) }))
 }
 
 // call calls the store. An error is passing, and a repeat harmless, by the

@@ -105,6 +105,10 @@ func (s *sequence) step() {
 // do sends a request, takes the answer if take is set, and compares it.
 func (s *sequence) do(pl *player, what string, req consensus.Request, take bool) consensus.Answer {
 	s.Helper()
+	if s.ref.replaced(req) {
+		s.settle()
+		defer s.watch()
+	}
 	var ans consensus.Answer
 	if err := s.call(func(ctx context.Context) (err error) {
 		ans, err = pl.store.Sync(ctx, req)
@@ -130,14 +134,23 @@ func (s *sequence) do(pl *player, what string, req consensus.Request, take bool)
 	return ans
 }
 
-// doLeave sends a leave between two syncs of the watcher, which tell the time.
-func (s *sequence) doLeave(pl *player, what string, seq uint64) {
+// settle brings the time up to date before a step that takes some without telling.
+func (s *sequence) settle() {
 	s.Helper()
 	// A freeze that has just begun in a Deferred store is stamped by the next step.
 	for s.watch(); s.ref.rec.FreezeUnstamped; {
 		s.watch()
 	}
+}
+
+// doLeave sends a leave between two syncs of the watcher, which tell the time.
+func (s *sequence) doLeave(pl *player, what string, seq uint64) {
+	s.Helper()
+	s.settle()
 	l := consensus.Leave{Pool: s.name, ID: pl.id, Incarnation: pl.incarnation, Seq: seq}
+	if pl.lastSeq < seq {
+		l.LastSeq, l.LastNonce = pl.lastSeq, pl.lastNonce
+	}
 	err := s.call(func(ctx context.Context) error { return pl.store.Leave(ctx, l) })
 	fmt.Fprintf(&s.trace, "%8s %s/%s %s #%d\n", time.Since(s.start).Round(time.Millisecond), pl.id, pl.incarnation, what, seq)
 	if err != nil {

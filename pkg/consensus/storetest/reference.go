@@ -15,7 +15,8 @@ type reference struct {
 	at  consensus.At // all but Now
 	// knowsNew: the first answer tells whether the store knew the pool as new.
 	knowsNew bool
-	// leaves counts the leaves since the last answer that told the time.
+	// leaves counts the steps since the last answer that told the time which took
+	// some without telling: leaves, and refusals of replaced processors.
 	leaves int64
 }
 
@@ -45,6 +46,8 @@ func (r *reference) sync(req consensus.Request, got consensus.Answer) error {
 			r.rec = rec
 			if got.Status == consensus.Granted && got.Time == rec.Clock {
 				r.leaves = 0
+			} else if got.Status == consensus.Replaced {
+				r.leaves++
 			}
 			return nil
 		}
@@ -107,6 +110,14 @@ func (r *reference) leave(l consensus.Leave) {
 	if r.rec.Leave(&l, at) {
 		r.leaves++
 	}
+}
+
+// replaced tells whether the request will be refused as a replaced processor's.
+func (r *reference) replaced(req consensus.Request) bool {
+	rec, at := clone(&r.rec), r.at
+	at.Now = rec.Wall
+	ans, _ := rec.Sync(&req, at)
+	return ans.Status == consensus.Replaced
 }
 
 // live returns the number of live processors that hold the empty tag.

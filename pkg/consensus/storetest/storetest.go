@@ -34,13 +34,14 @@
 //
 // The reference has no clock. It follows the store's: an answer that was granted
 // says at which logical time, and the reference does its step at that time, which
-// must be within one clamp of the time before. (That a second leap counts for
-// nothing is left to a directed case.) Three things are not told by an answer:
+// must be within one clamp of the time before. (That a leap counts for nothing is
+// left to a directed case.) Three things are not told by an answer:
 //
-//   - When a refusal was decided, which changes nothing but may depend on rows
-//     that are gone by then. It must be right for some moment within the next clamp.
-//   - When a leave happened. A processor that does nothing else syncs before and
-//     after each, and the tombstone is left alone when it may just be going.
+//   - When a refusal was decided, which may depend on rows that are gone by then.
+//     It must be right for some moment within the next clamp.
+//   - When a leave happened, or the refusal of a replaced processor, which moves the
+//     clock. A processor that does nothing else syncs before and after each, and
+//     the tombstone is left alone when it may just be going.
 //   - Whether the store knew a new pool as new (Harness.KnowsNew): the first answer
 //     says so.
 //

@@ -4,8 +4,7 @@
 -- lease in milliseconds, freeze time in microseconds, 1 to be told the eviction
 -- policy, and for each tag: tag, in_use, wanted, demand, pool_size.
 -- Reply: what became of the request, and if it was granted: time, revision, lease,
--- rest of the freeze, its cause, policy, and names and values of the fields in
--- turn, those of removed rows without a value.
+-- rest of the freeze, its cause, policy, and names and values of all fields in turn.
 
 local id, own = ARGV[1], ARGV[1] .. '\0' .. ARGV[2]
 local seq, nonce, last_seq, last_nonce = ARGV[3], ARGV[4], ARGV[5], ARGV[6]
@@ -20,7 +19,7 @@ local st = begin(rec, lease)
 local function granted(seen)
   local policy = wants_policy and eviction_policy(server_info('memory') or '') or ''
   return { 'granted', seen, rec.revision, number(rec.lease), number(math.max(rec.frozen_until - rec.clock, 0)), rec.cause,
-    policy, rec.fields }
+    policy, redis.call('HGETALL', KEYS[1]) }
 end
 
 -- Decides on a request of an incarnation that gets no answers any more.
@@ -42,8 +41,7 @@ local function judge()
   if less(seq, row.seq) then return 'late' end
   if seq == row.seq then return 'clone' end
   if less(row.seq, last_seq) then return 'lost_row' end
-  if last_seq == row.seq and last_nonce == row.nonce then return 'accept' end
-  if last_seq == row.ack_seq and last_nonce == row.ack_nonce then return 'accept' end
+  if remembers(row, last_seq, last_nonce) then return 'accept' end
   return 'clone'
 end
 
@@ -63,6 +61,12 @@ if verdict == 'clone' then
   save_record(rec, { own, CLONED .. string.sub(rec.own_value, 2) }, {})
   return { 'cloned' }
 end
+if verdict == 'replaced' then
+  -- Time goes on, or a replaced processor alone in its pool would wait for ever.
+  local silent, problem = advance(rec, st)
+  if not silent then return problem end
+  save_record(rec, {}, silent)
+end
 if verdict ~= 'accept' and verdict ~= 'lost_row' then return { verdict } end
 
 local identity, is_new, marker
@@ -73,10 +77,8 @@ if rec.revision == '0' or rec.store ~= identity then
   if failure then return failure end
 end
 
-local silent, claimed, left = sweep(rec, st)
-if not silent then return claimed end
-local kept = rec.row and not gone(st, rec.row.seen)
-advance(rec, st)
+local silent, problem = advance(rec, st)
+if not silent then return problem end
 if rec.revision == '0' and not is_new then
   freeze('new_record')
 elseif rec.revision ~= '0' and rec.store ~= identity then
@@ -90,16 +92,17 @@ elseif not frozen() then
 end
 rec.store = identity
 if less(rec.revision, seen_revision) then rec.revision = seen_revision end
-if left == 0 and not kept then rec.lease = lease end
+if rec.rows == 0 then rec.oldest = st.clock end
+if rec.claims == 0 and not rec.row and not any_live(rec, st) then rec.lease = lease end
 
 -- A new incarnation closes every other one of its ID; their claims stay until removal.
-local changed, fields = {}, rec.fields
-if not kept then
-  for _, i in ipairs(siblings(rec, st, id)) do
-    fields[i + 1] = REPLACED .. string.sub(fields[i + 1], 2)
-    changed[#changed + 1] = fields[i]
-    changed[#changed + 1] = fields[i + 1]
-  end
+local changed = {}
+if not rec.row then
+  changed = siblings(rec, st, id)
+  for i = 2, #changed, 2 do changed[i] = REPLACED .. string.sub(changed[i], 2) end
+  rec.rows = rec.rows + 1
+else
+  rec.claims = rec.claims - rec.row.claims
 end
 
 -- Facts first: what is reported in use is the claim, even beyond the whole. Then
@@ -108,7 +111,7 @@ local own_claims, row = 0, {}
 for i = first_tag, #ARGV, 5 do own_claims = own_claims + ARGV[i + 1] end
 for i = first_tag, #ARGV, 5 do
   local in_use, limit = tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2])
-  local room = math.max(WHOLE - (claimed + own_claims - in_use), 0)
+  local room = math.max(WHOLE - (rec.claims + own_claims - in_use), 0)
   if frozen() then limit = in_use end
   local answered = math.min(limit, room)
   own_claims = own_claims - in_use + math.max(in_use, answered)
@@ -118,14 +121,12 @@ local seen = number(st.clock)
 local head = table.concat({ LIVE, seen, number(own_claims), seq, nonce, last_seq, last_nonce, number(#row) }, ' ')
 changed[#changed + 1] = own
 changed[#changed + 1] = head .. ' ' .. table.concat(row, ' ')
+rec.claims = rec.claims + own_claims
 
-local place = rec.own_place or #fields + 1
-fields[place], fields[place + 1] = own, changed[#changed]
 save_record(rec, changed, silent)
 if marker then
-  redis.call('SET', KEYS[2], marker, 'PX', 43200000)
+  redis.call('SET', KEYS[2], marker, 'PX', MARKER_EXPIRY)
 else
-  -- Shorter-lived than the pools, so that a clock that leaps takes it first.
-  redis.call('PEXPIRE', KEYS[2], 43200000)
+  redis.call('PEXPIRE', KEYS[2], MARKER_EXPIRY)
 end
 return granted(seen)

@@ -1,0 +1,7 @@
+//go:build race
+
+package sim
+
+// defaultSeeds is small under the race detector: a run has one goroutine, and the
+// detector makes it ten times slower.
+const defaultSeeds = 24

@@ -1,0 +1,81 @@
+package natsstore
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/storetest"
+)
+
+func TestConformance(t *testing.T) {
+	for _, kind := range kinds {
+		t.Run(kind.name, func(t *testing.T) {
+			h := &harness{target: kind.start(t)}
+			suite := storetest.Harness{
+				Longest: longest, Deferred: true, New: h.open, Wipe: h.wipe, Snapshot: h.snapshot,
+			}
+			if h.moves != nil {
+				suite.Restart = h.restart
+			}
+			storetest.Run(t, suite)
+		})
+	}
+}
+
+// longest makes freezes last three quarters of a second.
+const longest = 500 * time.Millisecond
+
+// harness is one server under the suite, and its connections.
+type harness struct {
+	target
+
+	mu    sync.Mutex
+	conns []*nats.Conn
+}
+
+func (h *harness) open(t testing.TB) consensus.Store {
+	t.Helper()
+	s := open(t, h.target, WithLongestLease(longest))
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.conns = append(h.conns, s.nc)
+	return s
+}
+
+func (h *harness) wipe(t testing.TB) {
+	t.Helper()
+	deleteBucket(t, open(t, h.target))
+}
+
+// restart returns when all connections are there again.
+func (h *harness) restart(t testing.TB) {
+	t.Helper()
+	h.moves(t, h.bucket)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	require.Eventually(t, func() bool {
+		return !slices.ContainsFunc(h.conns, func(nc *nats.Conn) bool { return !nc.IsConnected() && !nc.IsClosed() })
+	}, patience, 5*time.Millisecond)
+}
+
+// snapshot copies a pool's value, to be put back as it was.
+func (h *harness) snapshot(t testing.TB, pool string) (restore func()) {
+	t.Helper()
+	s := open(t, h.target)
+	subject := s.prefix + keyOf(pool)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+	defer cancel()
+	e, err := s.get(ctx, subject)
+	require.NoError(t, err)
+	return func() {
+		_, err := s.nc.RequestMsg(&nats.Msg{Subject: subject, Data: e.value}, patience)
+		require.NoError(t, err)
+	}
+}

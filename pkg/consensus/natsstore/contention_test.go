@@ -1,0 +1,115 @@
+package natsstore
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+const (
+	// pace is how often a processor syncs, and misses how often in a row it may
+	// be too late: its lease bears more.
+	pace   = time.Second
+	misses = 2
+)
+
+// testHundred lets a hundred processors sync as the members of a pool do, each in
+// the time that a member has for it. On a machine where servers and processors
+// get too little of the processor between them, it lets fewer.
+func testHundred(t *testing.T, on target) {
+	conns := make([]*nats.Conn, 10) // shared, to spare the machine
+	for i := range conns {
+		conns[i] = connect(t, on.urls)
+	}
+	processors := max(5, min(100, int(pace/(10*timeOfLoneSync(t, on)))))
+	log := &syncLog{}
+	var wg sync.WaitGroup
+	for i := range processors {
+		s, err := New(conns[i%len(conns)], WithBucket(on.bucket), WithLogger(silent))
+		require.NoError(t, err)
+		wg.Go(func() { syncAtPace(t, s, nameOf(i), log) })
+	}
+	wg.Wait()
+	slices.Sort(log.retries)
+	slices.Sort(log.took)
+	t.Logf("%d syncs of %d processors: retries p50 %d p99 %d max %d; time p50 %v p99 %v max %v; %d deadlines missed",
+		len(log.took), processors, at(log.retries, 50), at(log.retries, 99), at(log.retries, 100),
+		at(log.took, 50), at(log.took, 99), at(log.took, 100), log.missed)
+}
+
+// timeOfLoneSync lets a hundred processors join one after the other, and returns
+// the time that most of the last syncs stay below.
+func timeOfLoneSync(t *testing.T, on target) time.Duration {
+	s := open(t, on)
+	var took []time.Duration
+	for i := range 100 {
+		begun := time.Now()
+		mustSync(t, s, slow(request("p", nameOf(i), 1)))
+		took = append(took, time.Since(begun))
+	}
+	took = took[50:]
+	slices.Sort(took)
+	return at(took, 75)
+}
+
+func nameOf(i int) string { return fmt.Sprintf("my-pipeline-my-vertex-%03d-abcde", i) }
+
+// syncLog gathers what the syncs of many processors cost.
+type syncLog struct {
+	mu      sync.Mutex
+	retries []int
+	took    []time.Duration
+	missed  int
+}
+
+func (l *syncLog) add(retries int, took time.Duration, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.retries = append(l.retries, retries)
+	l.took = append(l.took, took)
+	if err != nil {
+		l.missed++
+	}
+}
+
+// syncAtPace syncs three times, out of step with the others.
+func syncAtPace(t *testing.T, s *Store, id string, log *syncLog) {
+	attempts := 0
+	s.tried = func(n int) { attempts = n }
+	req := slow(request("p", id, 2))
+	next := time.Now().Add(time.Duration(rand.Int64N(int64(pace))))
+	for range 3 {
+		<-time.After(time.Until(next))
+		next = next.Add(pace*9/10 + time.Duration(rand.Int64N(int64(pace/5))))
+		for missed := 0; ; missed++ {
+			begun := time.Now()
+			ans, err := trySync(s, req)
+			log.add(attempts-1, time.Since(begun), err)
+			if err == nil {
+				if !assert.Equal(t, consensus.Granted, ans.Status) {
+					return
+				}
+				req = follow(req, ans)
+				req.Tags[0].InUse = 0
+				break
+			}
+			if !assert.Less(t, missed, misses, "%s: %v", id, err) {
+				return
+			}
+			req.Seq++
+			req.Nonce++
+		}
+	}
+}
+
+// at returns the value below which so many percent of the sorted values lie.
+func at[T any](sorted []T, percent int) T { return sorted[(len(sorted)-1)*percent/100] }

@@ -1,0 +1,253 @@
+package natsstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/testenv"
+	"github.com/numaproj-contrib/numathrottle/internal/testenv/servers"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+// patience bounds every wait in these tests.
+const patience = 30 * time.Second
+
+// A target is a bucket on a NATS system under test.
+type target struct {
+	urls     string
+	bucket   string
+	replicas int
+	// moves gives the bucket's stream another identity; nil where there is no way.
+	moves func(t testing.TB, bucket string)
+}
+
+// current is a standalone server of the version in go.mod.
+func current(t testing.TB) target {
+	t.Helper()
+	name := "first"
+	srv := testenv.NATS(t, func(o *server.Options) { o.ServerName = name })
+	return target{urls: srv.URL(), bucket: DefaultBucket, replicas: 1, moves: func(t testing.TB, _ string) {
+		t.Helper()
+		name += "-and-another"
+		require.NoError(t, srv.Restart(context.WithoutCancel(t.Context())))
+	}}
+}
+
+// debian is the installed server, standalone.
+func debian(t testing.TB) target {
+	t.Helper()
+	return target{urls: testenv.NATSBinary(t).URL(), bucket: DefaultBucket, replicas: 1}
+}
+
+// cluster is three servers of the version in go.mod.
+func cluster(t testing.TB) target {
+	t.Helper()
+	c := testenv.NATSCluster(t, 3)
+	urls := strings.Join(c.URLs(), ",")
+	return target{urls: urls, bucket: DefaultBucket, replicas: 3, moves: stepDown(urls)}
+}
+
+// debianCluster is three of the installed servers.
+func debianCluster(t testing.TB) target {
+	t.Helper()
+	var routes, addrs []string
+	for range 3 {
+		l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		addrs = append(addrs, l.Addr().String())
+		routes = append(routes, fmt.Sprintf("%q", "nats-route://"+l.Addr().String()))
+		require.NoError(t, l.Close())
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	defer cancel()
+	// A server answers only when the cluster has a leader, so all start at once.
+	nodes, errs := make([]*servers.NATSProcess, len(addrs)), make([]error, len(addrs))
+	var wg sync.WaitGroup
+	for i, addr := range addrs {
+		dir := t.TempDir()
+		wg.Go(func() {
+			nodes[i], errs[i] = servers.StartNATSProcess(ctx, dir,
+				fmt.Sprintf("cluster { name: old, listen: %q, routes: [%s] }", addr, strings.Join(routes, ",")))
+		})
+	}
+	wg.Wait()
+	var urls []string
+	for _, n := range nodes {
+		if n != nil {
+			t.Cleanup(func() { require.NoError(t, n.Close()) })
+			urls = append(urls, n.URL())
+		}
+	}
+	err := errors.Join(errs...)
+	if errors.Is(err, servers.ErrNotInstalled) && os.Getenv(testenv.RequireStores) != "1" {
+		t.Skip(err)
+	}
+	require.NoError(t, err)
+	joined := strings.Join(urls, ",")
+	return target{urls: joined, bucket: DefaultBucket, replicas: 3, moves: stepDown(joined)}
+}
+
+// stepDown lets another server lead the stream.
+func stepDown(urls string) func(t testing.TB, bucket string) {
+	return func(t testing.TB, bucket string) {
+		t.Helper()
+		nc := connect(t, urls)
+		leader := leaderOf(t, nc, bucket)
+		_, err := nc.Request("$JS.API.STREAM.LEADER.STEPDOWN.KV_"+bucket, nil, patience)
+		require.NoError(t, err)
+		require.Eventually(t, func() bool {
+			now := leaderOf(t, nc, bucket)
+			return now != "" && now != leader
+		}, patience, 20*time.Millisecond)
+	}
+}
+
+func leaderOf(t testing.TB, nc *nats.Conn, bucket string) string {
+	t.Helper()
+	js, err := jetstream.New(nc)
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Second)
+	defer cancel()
+	stream, err := js.Stream(ctx, "KV_"+bucket)
+	if err != nil {
+		return ""
+	}
+	return stream.CachedInfo().Cluster.Leader
+}
+
+// kinds are the kinds of server that every test of the protocol runs on.
+var kinds = []struct {
+	name  string
+	start func(t testing.TB) target
+}{{"current", current}, {"debian", debian}, {"cluster", cluster}, {"debian cluster", debianCluster}}
+
+// TestOnEachServer runs tests on every kind of server, each in a bucket of its own.
+func TestOnEachServer(t *testing.T) {
+	for _, kind := range kinds {
+		t.Run(kind.name, func(t *testing.T) {
+			on := kind.start(t)
+			for _, test := range []struct {
+				name string
+				run  func(t *testing.T, on target)
+			}{
+				{"a pool", testPool},
+				{"deleted records", testDeletedRecords},
+				{"the bucket deleted while in use", testBucketDeleted},
+				{"compare and set", testCompareAndSet},
+				{"a hundred processors", testHundred},
+			} {
+				on.bucket = strings.ReplaceAll(test.name, " ", "-")
+				t.Run(test.name, func(t *testing.T) { test.run(t, on) })
+			}
+		})
+	}
+}
+
+var silent = slog.New(slog.DiscardHandler)
+
+// connect connects and waits until the connection is there.
+func connect(t testing.TB, urls string, opts ...nats.Option) *nats.Conn {
+	t.Helper()
+	nc, err := nats.Connect(urls, append(append(ConnectOptions(), ErrorHandler(silent)), opts...)...)
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	require.Eventually(t, nc.IsConnected, patience, time.Millisecond)
+	return nc
+}
+
+// open returns a Store on a connection of its own.
+func open(t testing.TB, on target, opts ...Option) *Store {
+	t.Helper()
+	s, err := New(connect(t, on.urls), append([]Option{WithBucket(on.bucket), WithLogger(silent)}, opts...)...)
+	require.NoError(t, err)
+	return s
+}
+
+// quick lets new pools start after three tenths of a second.
+const quick = 200 * time.Millisecond
+
+// request is a request as a processor sends it that has taken no answer yet.
+func request(pool, id string, seq uint64) consensus.Request {
+	return consensus.Request{
+		Pool: pool, ID: id, Incarnation: "i", Seq: seq, Nonce: seq + 1000, Lease: quick,
+		Tags: []consensus.TagReport{{Wanted: consensus.Whole, Demand: consensus.Whole, PoolSize: 1}},
+	}
+}
+
+// slow gives the request the lease that processors usually have.
+func slow(req consensus.Request) consensus.Request {
+	req.Lease = consensus.DefaultLease
+	return req
+}
+
+// follow returns the request after an answer.
+func follow(req consensus.Request, ans consensus.Answer) consensus.Request {
+	req.LastSeq, req.LastNonce, req.LastTime, req.Revision = ans.Seq, ans.Nonce, ans.Time, ans.Revision
+	req.Seq++
+	req.Nonce++
+	inUse := ans.Tags[0].Share
+	req.Tags = []consensus.TagReport{{InUse: inUse, Wanted: consensus.Whole, Demand: consensus.Whole, PoolSize: 1}}
+	return req
+}
+
+// trySync syncs with the time that a Member would give it.
+func trySync(s *Store, req consensus.Request) (consensus.Answer, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), consensus.SyncTimeout(consensus.DefaultLease))
+	defer cancel()
+	return s.Sync(ctx, req)
+}
+
+func mustSync(t testing.TB, s *Store, req consensus.Request) consensus.Answer {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+	defer cancel()
+	ans, err := s.Sync(ctx, req)
+	require.NoError(t, err)
+	require.Equal(t, consensus.Granted, ans.Status)
+	return ans
+}
+
+// syncUntil goes on until the answer is as it should be, and returns the next request.
+func syncUntil(t testing.TB, s *Store, req consensus.Request, done func(consensus.Answer) bool) consensus.Request {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		ans := mustSync(t, s, req)
+		req = follow(req, ans)
+		if done(ans) {
+			return req
+		}
+		require.True(t, time.Now().Before(deadline), "last answer: %+v", ans)
+	}
+}
+
+func isWhole(ans consensus.Answer) bool { return ans.Tags[0].Share == consensus.Whole }
+
+// keyValue opens the bucket as any other program does.
+func keyValue(t testing.TB, on target) jetstream.KeyValue {
+	t.Helper()
+	js, err := jetstream.New(connect(t, on.urls))
+	require.NoError(t, err)
+	kv, err := js.KeyValue(t.Context(), on.bucket)
+	require.NoError(t, err)
+	return kv
+}
+
+func deleteBucket(t testing.TB, s *Store) {
+	t.Helper()
+	_, err := s.nc.Request(s.api("STREAM.DELETE"), nil, patience)
+	require.NoError(t, err)
+}

@@ -1,0 +1,166 @@
+package redisstore
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/testenv"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+// TestOneRequestPerSync counts at the server.
+func TestOneRequestPerSync(t *testing.T) {
+	const syncs = 50
+	server := testenv.Redis(t)
+	s := New(client(t, ClientOptions(server.Addr())))
+	granted(t, s, request("p", "a", 1, 1)) // loads the script
+	before, err := server.Commands(t.Context())
+	require.NoError(t, err)
+	for n := range uint64(syncs) {
+		granted(t, s, request("p", "a", n+2, 1))
+	}
+	after, err := server.Commands(t.Context())
+	require.NoError(t, err)
+	calls := map[string]int64{}
+	for command, n := range after {
+		if n -= before[command]; n > 0 {
+			calls[command] = n
+		}
+	}
+	require.Equal(t, map[string]int64{
+		"evalsha": syncs, "info": syncs + 1, // and that of Commands
+		"time": syncs, "hmget": syncs, "hgetall": syncs, "hset": syncs, "pexpire": 2 * syncs,
+	}, calls, "the scripts' own calls included")
+}
+
+// TestRetriesCountOnce: a client that retries has one request applied several
+// times when the server stood still for a while.
+func TestRetriesCountOnce(t *testing.T) {
+	const retries = 3
+	server := testenv.Redis(t)
+	opts := ClientOptions(server.Addr())
+	opts.MaxRetries = retries
+	opts.ReadTimeout = 200 * time.Millisecond
+	retrying := redis.NewClient(opts.Simple())
+	defer retrying.Close()
+	s := New(retrying)
+	first := granted(t, s, request("p", "a", 1, consensus.Whole/2))
+	openConnections(t, retrying, retries+1)
+
+	before, err := server.Commands(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, server.Stop(t.Context()))
+	lost := request("p", "a", 2, consensus.Whole/2)
+	_, err = s.Sync(t.Context(), lost)
+	require.ErrorContains(t, err, "timeout")
+	require.NoError(t, server.Continue())
+
+	waitFor(t, "the server has done all repeats", func() bool {
+		after, err := server.Commands(t.Context())
+		return err == nil && after["evalsha"]-before["evalsha"] == retries+1
+	})
+	plain := New(client(t, ClientOptions(server.Addr())))
+	again := granted(t, plain, lost)
+	require.Equal(t, first.Revision+1, again.Revision, "applied once")
+	next := request("p", "a", 3, consensus.Whole/2)
+	require.Equal(t, first.Revision+2, granted(t, plain, next).Revision)
+}
+
+// openConnections leaves connections in the client's pool that were used before,
+// for none can be made while the server stands still.
+func openConnections(t *testing.T, c *redis.Client, n int) {
+	t.Helper()
+	var conns []*redis.Conn
+	for range n {
+		conn := c.Conn()
+		require.NoError(t, conn.Ping(t.Context()).Err())
+		conns = append(conns, conn)
+	}
+	for _, conn := range conns {
+		require.NoError(t, conn.Close())
+	}
+}
+
+// TestServerTime logs what a sync costs the server, and requires that a hundred
+// processors with one sync per second each take less than 5 % of a core.
+func TestServerTime(t *testing.T) {
+	server := testenv.Redis(t)
+	c := client(t, ClientOptions(server.Addr()))
+	s := New(c)
+	for _, rows := range []int{1, 10, 100, 1000} {
+		pool := fmt.Sprint("pool of ", rows)
+		next := fill(t, s, pool, rows)
+		syncs := 200
+		require.NoError(t, c.ConfigResetStat(t.Context()).Err())
+		before, err := server.CPUTime(t.Context())
+		require.NoError(t, err)
+		began := time.Now()
+		for range syncs {
+			granted(t, s, next())
+		}
+		took := time.Since(began) / time.Duration(syncs)
+		after, err := server.CPUTime(t.Context())
+		require.NoError(t, err)
+		cpu := (after - before) / time.Duration(syncs)
+		t.Logf("pool of %4d: script %7.1f us, server %s of CPU, round trip and parsing %s per sync",
+			rows, perCall(t, c, "evalsha"), cpu.Round(time.Microsecond), took.Round(time.Microsecond))
+		if rows == 100 {
+			require.Less(t, 100*cpu, 50*time.Millisecond, "a hundred syncs per second")
+		}
+	}
+}
+
+// fill makes a pool of so many processors, and returns a function that returns the
+// next request of one after the other.
+func fill(t testing.TB, s *Store, pool string, rows int) func() consensus.Request {
+	t.Helper()
+	n := uint64(0)
+	taken := make([]consensus.Answer, rows)
+	next := func() consensus.Request {
+		i := int(n) % rows
+		n++
+		req := request(pool, fmt.Sprintf("simple-pipeline-cat-%d-x7kzq", i), n, consensus.Whole/consensus.Share(rows))
+		req.Incarnation, req.Lease = "3f1d5e60-9a9d-4f6e", consensus.DefaultLease
+		req.LastSeq, req.LastNonce, req.LastTime = taken[i].Seq, taken[i].Nonce, taken[i].Time
+		taken[i] = consensus.Answer{Seq: req.Seq, Nonce: req.Nonce, Time: time.Now().UnixMicro()}
+		return req
+	}
+	for range rows {
+		granted(t, s, next())
+	}
+	return next
+}
+
+// perCall returns the server's own measure of a command, in microseconds.
+func perCall(t testing.TB, c redis.UniversalClient, command string) float64 {
+	t.Helper()
+	found := regexp.MustCompile(`cmdstat_` + command + `:.*usec_per_call=([0-9.]+)`).
+		FindStringSubmatch(c.Info(t.Context(), "commandstats").Val())
+	require.Len(t, found, 2)
+	usec, err := strconv.ParseFloat(found[1], 64)
+	require.NoError(t, err)
+	return usec
+}
+
+// BenchmarkSync measures one processor after the other in pools of several sizes.
+func BenchmarkSync(b *testing.B) {
+	c := client(b, ClientOptions(testenv.Redis(b).Addr()))
+	s := New(c)
+	for _, rows := range []int{1, 10, 100, 1000} {
+		b.Run(fmt.Sprint("rows=", rows), func(b *testing.B) {
+			next := fill(b, s, fmt.Sprint("pool of ", rows, b.N), rows)
+			require.NoError(b, c.ConfigResetStat(b.Context()).Err())
+			b.ReportAllocs()
+			for b.Loop() {
+				granted(b, s, next())
+			}
+			b.ReportMetric(perCall(b, c, "evalsha"), "server-us/op")
+		})
+	}
+}

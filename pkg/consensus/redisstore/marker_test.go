@@ -1,0 +1,136 @@
+package redisstore
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/testenv"
+	"github.com/numaproj-contrib/numathrottle/internal/testenv/servers"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+// TestNewPools asks what the first sync of a new pool is told after something
+// happened to a server that knew new pools as such.
+func TestNewPools(t *testing.T) {
+	server := testenv.Redis(t, servers.WithAppendOnly())
+	c := client(t, ClientOptions(server.Addr()))
+	s := New(c, WithLongestLease(longest))
+	next := mates(s)
+	_, marker := s.keys(next())
+
+	began := time.Now()
+	require.Equal(t, consensus.FreezeNewRecord, fresh(t, s, next()), "a server of which nothing is known")
+	waitTrusted(t, s, next)
+	require.GreaterOrEqual(t, time.Since(began), consensus.Removal(longest))
+
+	set := func(t *testing.T, name, value string) {
+		require.NoError(t, c.ConfigSet(t.Context(), name, value).Err())
+	}
+	write := func(t *testing.T, part int, value string) {
+		parts := strings.Split(c.Get(t.Context(), marker).Val(), " ")
+		parts[part] = value
+		require.NoError(t, c.Set(t.Context(), marker, strings.Join(parts, " "), 0).Err())
+	}
+	for _, test := range []struct {
+		name   string
+		happen func(t *testing.T)
+		want   consensus.FreezeCause
+	}{
+		{"nothing", func(*testing.T) {}, consensus.FreezeNone},
+		{"FLUSHALL", func(t *testing.T) { require.NoError(t, c.FlushAll(t.Context()).Err()) }, consensus.FreezeNewRecord},
+		{"FLUSHDB", func(t *testing.T) { require.NoError(t, c.FlushDB(t.Context()).Err()) }, consensus.FreezeNewRecord},
+		{"restart with all data", func(t *testing.T) { restart(t, server, c) }, consensus.FreezeNewRecord},
+		{"marker lost", func(t *testing.T) { require.NoError(t, c.Del(t.Context(), marker).Err()) }, consensus.FreezeNewRecord},
+		{"marker of another life", func(t *testing.T) { write(t, 1, "1234567890abcdef") }, consensus.FreezeNewRecord},
+		{"clock set back", func(t *testing.T) { write(t, 3, "9000000000000000") }, consensus.FreezeNewRecord},
+		{"server that could evict", func(t *testing.T) {
+			set(t, "maxmemory", "1gb")
+			set(t, "maxmemory-policy", "volatile-lru")
+		}, consensus.FreezeNewRecord},
+		{"full server would refuse", func(t *testing.T) { set(t, "maxmemory", "1gb") }, consensus.FreezeNone},
+		{"eviction without a limit", func(t *testing.T) { set(t, "maxmemory-policy", "allkeys-lru") }, consensus.FreezeNone},
+		{"keys evicted in between", func(t *testing.T) {
+			kept := c.Get(t.Context(), marker).Val()
+			set(t, "maxmemory-policy", "allkeys-random")
+			evict(t, c)
+			set(t, "maxmemory", "0")
+			set(t, "maxmemory-policy", "noeviction")
+			require.NoError(t, c.Set(t.Context(), marker, kept, 0).Err())
+		}, consensus.FreezeNewRecord},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			set(t, "maxmemory", "0")
+			set(t, "maxmemory-policy", "noeviction")
+			waitTrusted(t, s, next)
+			test.happen(t)
+			require.Equal(t, test.want, fresh(t, s, next()))
+		})
+	}
+	waitTrusted(t, s, next)
+}
+
+// evict makes the server evict some of its keys.
+func evict(t *testing.T, c redis.UniversalClient) {
+	t.Helper()
+	require.NoError(t, c.ConfigSet(t.Context(), "maxmemory", "3mb").Err())
+	value := strings.Repeat("x", 10_000)
+	for i := range 1000 {
+		require.NoError(t, c.Set(t.Context(), "filler"+string(rune('a'+i)), value, 0).Err())
+	}
+	require.NotContains(t, c.Info(t.Context(), "stats").Val(), "evicted_keys:0\r\n")
+}
+
+// TestNewPoolAfterFailover: a promoted replica has the marker, but not the life
+// that wrote it.
+func TestNewPoolAfterFailover(t *testing.T) {
+	old, replica := testenv.Redis(t), testenv.Redis(t)
+	before := New(client(t, ClientOptions(old.Addr())), WithLongestLease(longest))
+	c := client(t, ClientOptions(replica.Addr()))
+	after := New(c, WithLongestLease(longest))
+	next := mates(before)
+	pool := next()
+	granted(t, before, request(pool, "a", 1, 1))
+	waitTrusted(t, before, next)
+
+	host, port, _ := strings.Cut(old.Addr(), ":")
+	require.NoError(t, c.Do(t.Context(), "REPLICAOF", host, port).Err())
+	key, _ := before.keys(pool)
+	waitFor(t, "the replica has the pool", func() bool { return c.Exists(t.Context(), key).Val() == 1 })
+	_, err := after.Sync(t.Context(), request(pool, "a", 2, 1))
+	require.ErrorContains(t, err, "READONLY")
+	require.NoError(t, c.Do(t.Context(), "REPLICAOF", "NO", "ONE").Err())
+
+	require.Equal(t, consensus.FreezeNewRecord, fresh(t, after, next()))
+	require.Equal(t, consensus.FreezeIdentity, granted(t, after, request(pool, "a", 2, 1)).FrozenBy)
+	waitTrusted(t, after, next)
+}
+
+// TestExpiry: a pool outlives its last step by a day, and its group's marker.
+func TestExpiry(t *testing.T) {
+	c := client(t, ClientOptions(testenv.Redis(t).Addr()))
+	s := New(c, WithLongestLease(longest))
+	pool, marker := s.keys("p")
+	requireTTL := func(key string, want time.Duration) {
+		t.Helper()
+		require.InDelta(t, want, c.PTTL(t.Context(), key).Val(), float64(time.Minute))
+	}
+	expireSoon := func() {
+		for _, key := range []string{pool, marker} {
+			require.NoError(t, c.PExpire(t.Context(), key, time.Hour).Err())
+		}
+	}
+	granted(t, s, request("p", "a", 1, 1))
+	requireTTL(pool, 24*time.Hour)
+	requireTTL(marker, 12*time.Hour)
+	expireSoon()
+	granted(t, s, request("p", "a", 2, 1))
+	requireTTL(pool, 24*time.Hour)
+	requireTTL(marker, 12*time.Hour)
+	expireSoon()
+	require.NoError(t, s.Leave(t.Context(), leaving("p", "a", 3)))
+	requireTTL(pool, 24*time.Hour)
+}

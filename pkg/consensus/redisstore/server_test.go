@@ -1,0 +1,220 @@
+package redisstore
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/testenv"
+	"github.com/numaproj-contrib/numathrottle/internal/testenv/servers"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+func TestScriptFlush(t *testing.T) {
+	c := client(t, ClientOptions(testenv.Redis(t).Addr()))
+	s := New(c)
+	for n := range uint64(3) {
+		require.NoError(t, c.ScriptFlush(t.Context()).Err())
+		granted(t, s, request("p", "a", n+1, 1))
+	}
+	require.NoError(t, c.ScriptFlush(t.Context()).Err())
+	require.NoError(t, s.Leave(t.Context(), leaving("p", "a", 4)))
+}
+
+// TestOtherData: what is not a pool is an error, and stays as it is.
+func TestOtherData(t *testing.T) {
+	c := client(t, ClientOptions(testenv.Redis(t).Addr()))
+	s := New(c)
+	pool, marker := s.keys("p")
+	del := func(t *testing.T, key string) { require.NoError(t, c.Del(t.Context(), key).Err()) }
+	for _, test := range []struct {
+		name  string
+		spoil func(t *testing.T)
+		want  string
+		leave bool // whether Leave notices too
+	}{
+		{"string", func(t *testing.T) { require.NoError(t, c.Set(t.Context(), pool, "x", 0).Err()) }, "another type", true},
+		{"list", func(t *testing.T) { del(t, pool); require.NoError(t, c.LPush(t.Context(), pool, "x").Err()) }, "another type", true},
+		{"another hash", func(t *testing.T) { del(t, pool); c.HSet(t.Context(), pool, "x", "y") }, "not a pool", true},
+		{"newer format", func(t *testing.T) { c.HSet(t.Context(), pool, "meta", "2 something else") }, "not of format 1", true},
+		{"meta of no format", func(t *testing.T) { c.HSet(t.Context(), pool, "meta", "") }, "not of format 1", true},
+		{"own row", func(t *testing.T) { c.HSet(t.Context(), pool, "a\x001", "0 1 2 x") }, "a row is not", true},
+		{"marker of another type", func(t *testing.T) { del(t, pool); del(t, marker); c.LPush(t.Context(), marker, "x") }, "another type", false},
+		{"newer marker", func(t *testing.T) { del(t, pool); c.Set(t.Context(), marker, "2 a 0 0", 0) }, "marker", false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			del(t, pool)
+			del(t, marker)
+			granted(t, s, request("p", "a", 1, 1))
+			test.spoil(t)
+			before := everything(t, c)
+			_, err := s.Sync(t.Context(), request("p", "a", 2, 1))
+			require.ErrorIs(t, err, consensus.ErrWrongAnswer)
+			require.ErrorContains(t, err, `pool "p"`)
+			require.ErrorContains(t, err, test.want)
+			err = s.Leave(t.Context(), leaving("p", "a", 3))
+			if test.leave {
+				require.ErrorIs(t, err, consensus.ErrWrongAnswer)
+				require.ErrorContains(t, err, test.want)
+			} else {
+				require.NoError(t, err)
+			}
+			require.Equal(t, before, everything(t, c))
+		})
+	}
+}
+
+// TestMalformedRow: a row that nothing can be made of stops the pool, and stays.
+func TestMalformedRow(t *testing.T) {
+	c := client(t, ClientOptions(testenv.Redis(t).Addr()))
+	s := New(c, WithLongestLease(longest))
+	pool, _ := s.keys("p")
+	granted(t, s, request("p", "a", 1, 1))
+	require.NoError(t, c.HSet(t.Context(), pool, "b\x001", "0 -1 2 3").Err())
+	n := uint64(1)
+	waitFor(t, "removal comes to the row", func() bool {
+		n++
+		_, err := s.Sync(t.Context(), request("p", "a", n, 1))
+		require.ErrorIs(t, err, consensus.ErrWrongAnswer)
+		return strings.Contains(err.Error(), "a row is not of format 1")
+	})
+	require.Equal(t, "0 -1 2 3", c.HGet(t.Context(), pool, "b\x001").Val())
+}
+
+func TestPermissions(t *testing.T) {
+	const password = "canary-7f3a"
+	server := testenv.Redis(t)
+	admin := client(t, ClientOptions(server.Addr()))
+	as := func(t *testing.T, rules ...any) *Store {
+		args := append([]any{"ACL", "SETUSER", t.Name(), "reset", "on", ">" + password}, rules...)
+		require.NoError(t, admin.Do(t.Context(), args...).Err())
+		opts := ClientOptions(server.Addr())
+		opts.Username, opts.Password = t.Name(), password
+		return New(client(t, opts), WithLongestLease(longest))
+	}
+	documented := func(without string) (rules []any) {
+		rules = []any{"~{numathrottle:*}:*"}
+		for command := range strings.FieldsSeq("+eval +evalsha +time +info +hmget +hgetall +hlen +hset +hdel +pexpire +get +set") {
+			if command != without {
+				rules = append(rules, command)
+			}
+		}
+		return rules
+	}
+	t.Run("documented", func(t *testing.T) {
+		s := as(t, documented("")...)
+		granted(t, s, request("p", "a", 1, 1))
+		granted(t, s, request("p", "b", 1, 1))
+		n := uint64(1)
+		waitFor(t, "b is removed, which takes +hdel", func() bool {
+			n++
+			return granted(t, s, request("p", "a", n, 1)).Tags[0].Live == 1
+		})
+		require.NoError(t, s.Leave(t.Context(), leaving("p", "a", n+1)))
+	})
+	t.Run("no INFO", func(t *testing.T) {
+		s := as(t, documented("+info")...)
+		before := everything(t, admin)
+		_, err := s.Sync(t.Context(), request("q", "a", 1, 1))
+		require.ErrorContains(t, err, "+info")
+		require.NotErrorIs(t, err, consensus.ErrWrongAnswer)
+		require.NotContains(t, err.Error(), password)
+		require.Equal(t, before, everything(t, admin), "nothing is written")
+	})
+	t.Run("no writes", func(t *testing.T) {
+		s := as(t, documented("+hset")...)
+		_, err := s.Sync(t.Context(), request("q", "a", 1, 1))
+		require.ErrorContains(t, err, "ACL")
+		require.NotErrorIs(t, err, consensus.ErrWrongAnswer)
+		require.NotContains(t, err.Error(), password)
+	})
+	t.Run("other keys", func(t *testing.T) {
+		rules := documented("")
+		rules[0] = "~other:*"
+		_, err := as(t, rules...).Sync(t.Context(), request("q", "a", 1, 1))
+		require.ErrorContains(t, err, "ACL")
+	})
+	t.Run("wrong password", func(t *testing.T) {
+		opts := ClientOptions(server.Addr())
+		opts.Username, opts.Password = "nobody", password
+		_, err := New(client(t, opts)).Sync(t.Context(), request("p", "a", 1, 1))
+		require.Error(t, err)
+		require.NotContains(t, err.Error(), password)
+	})
+}
+
+// TestFullServer: a server without memory refuses, and nothing is half written.
+func TestFullServer(t *testing.T) {
+	c := client(t, ClientOptions(testenv.Redis(t).Addr()))
+	s := New(c)
+	for n := range uint64(3) {
+		granted(t, s, request("p", "a", n+1, 1))
+	}
+	before := everything(t, c)
+	require.NoError(t, c.ConfigSet(t.Context(), "maxmemory", "1").Err())
+	_, err := s.Sync(t.Context(), request("p", "a", 4, 1))
+	require.ErrorContains(t, err, "OOM")
+	require.NotErrorIs(t, err, consensus.ErrWrongAnswer)
+	require.NoError(t, c.ConfigSet(t.Context(), "maxmemory", "0").Err())
+	require.Equal(t, before, everything(t, c))
+	granted(t, s, request("p", "a", 5, 1))
+}
+
+func TestWarnsOnceAboutEviction(t *testing.T) {
+	for policy, warnings := range map[string]int{"noeviction": 0, "allkeys-lru": 1, "volatile-ttl": 1} {
+		t.Run(policy, func(t *testing.T) {
+			server := testenv.Redis(t, servers.WithRedisConfig("maxmemory-policy "+policy))
+			var log bytes.Buffer
+			s := New(client(t, ClientOptions(server.Addr())), WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+			for n := range uint64(5) {
+				granted(t, s, request("p", "a", n+1, 1))
+			}
+			granted(t, s, request("q", "a", 1, 1))
+			require.Equal(t, warnings, strings.Count(log.String(), "level=WARN"), log.String())
+			require.Equal(t, warnings, strings.Count(log.String(), "maxmemory_policy="+policy), log.String())
+		})
+	}
+}
+
+// TestAbsentServer: errors come within the client's timeouts and are passing.
+func TestAbsentServer(t *testing.T) {
+	server := testenv.Redis(t)
+	c := redis.NewUniversalClient(ClientOptions(server.Addr()))
+	defer c.Close()
+	s := New(c)
+	granted(t, s, request("p", "a", 1, 1))
+	opts := ClientOptions(server.Addr())
+	opts.ReadTimeout = time.Minute // only the context bounds its calls
+	patient := redis.NewUniversalClient(opts)
+	defer patient.Close()
+	require.NoError(t, patient.Ping(t.Context()).Err())
+	requireFails := func(s *Store, timeout time.Duration) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), timeout)
+		defer cancel()
+		began := time.Now()
+		_, err := s.Sync(ctx, request("p", "a", 2, 1))
+		require.Error(t, err)
+		require.Less(t, time.Since(began), 10*time.Second)
+		var bad *consensus.RequestError
+		require.NotErrorAs(t, err, &bad)
+		require.NotErrorIs(t, err, consensus.ErrWrongAnswer)
+		require.Error(t, s.Leave(ctx, leaving("p", "a", 3)))
+	}
+	require.NoError(t, server.Stop(t.Context()))
+	requireFails(New(patient), 100*time.Millisecond)
+	requireFails(s, time.Minute)
+	require.NoError(t, server.Kill())
+	requireFails(s, time.Minute)
+	require.NoError(t, server.Restart(t.Context()))
+	waitFor(t, "the restarted server freezes the pool", func() bool {
+		answer, err := s.Sync(t.Context(), request("p", "a", 3, 1))
+		return err == nil && answer.Frozen > 0
+	})
+}
