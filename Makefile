@@ -11,6 +11,7 @@ PKG ?= ./...
 TEST_FLAGS ?=
 # Per test binary, that is per package.
 TEST_TIMEOUT ?= 10m
+# Part of it, or short measurements, which are printed only: `make bench BENCH_FLAGS='-quick -only hot,sync'`.
 BENCH_FLAGS ?=
 
 # Tools are pinned here and not in go.mod, so that no user of the module ever resolves them. Each is installed under its
@@ -69,8 +70,9 @@ fmt: $(GOLANGCI_LINT) ## Format the Go code in place
 	done
 
 .PHONY: bench
-bench: ## Run the benchmarks; the figures in docs/benchmarks.md come from here
-	$(GO) -C benchmarks test -run '^$$' -bench . -benchmem -timeout 60m $(BENCH_FLAGS) ./...
+bench: ## Run the benchmarks, on an idle machine; writes docs/benchmarks.md
+	@scripts/test-deps.sh
+	$(GO) -C benchmarks run . -out ../docs/benchmarks.md $(BENCH_FLAGS)
 
 .PHONY: ci
 ci: ## Lint and test, as the continuous integration does

@@ -69,6 +69,7 @@ func program(block string) string {
 		}
 		return b.String() + block
 	}
-	b.WriteString("func callTheService() {}\n\nfunc block(ctx context.Context) error {\n" + block + "\nreturn err\n}\n\nfunc main() { _ = block(context.Background()) }\n")
+	b.WriteString("func callTheService() {}\n\nfunc block(ctx context.Context) error {\n" + block + "\nreturn err\n}\n\n")
+	b.WriteString("func main() { _ = block(context.Background()) }\n")
 	return b.String()
 }

@@ -44,7 +44,7 @@ func newFeeder(ctx context.Context, input string) (*feeder, string, error) {
 // inputFiles returns the files to read: the one named, or Go's own source.
 func inputFiles(input string) (files []string, name string, err error) {
 	if input != "" {
-		info, err := os.Stat(input)
+		info, err := os.Stat(input) //nolint:gosec // the file that the user names
 		if err != nil {
 			return nil, "", fmt.Errorf("DEMO_INPUT: %w", err)
 		}
@@ -80,7 +80,7 @@ func (f *feeder) read(ctx context.Context, files []string) {
 }
 
 func (f *feeder) readFile(ctx context.Context, path string) bool {
-	file, err := os.Open(path)
+	file, err := os.Open(path) //nolint:gosec // the file that the user names
 	if err != nil {
 		return ctx.Err() == nil // a file that cannot be read is no line
 	}
@@ -100,12 +100,10 @@ func (f *feeder) readFile(ctx context.Context, path string) bool {
 // serve feeds one process until the input is over or the process is.
 func (f *feeder) serve(p *process) {
 	for range inFlight {
-		f.pending.Add(1)
-		go func() {
-			defer f.pending.Done()
+		f.pending.Go(func() {
 			for f.one(p) {
 			}
-		}()
+		})
 	}
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -29,19 +30,18 @@ func main() {
 		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	ok, err := run(ctx)
+	ok, err := run(ctx, os.Stdout)
+	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
 	}
 	if err != nil || !ok {
-		stop()
 		os.Exit(1)
 	}
 }
 
 // run plays the demo and tells whether every promise was kept.
-func run(ctx context.Context) (bool, error) {
+func run(ctx context.Context, out io.Writer) (bool, error) {
 	dir, err := os.MkdirTemp("", "numathrottle-demo-")
 	if err != nil {
 		return false, err
@@ -66,28 +66,28 @@ func run(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	svc, err := startService(bound(limit, processors+1))
+	svc, err := startService(ctx, bound(limit, processors+1))
 	if err != nil {
 		return false, err
 	}
 	defer svc.close()
 
 	d := &demo{
-		dir: dir, svc: svc, feed: f, stopInput: stopInput, began: time.Now(),
+		out: out, dir: dir, svc: svc, feed: f, stopInput: stopInput, began: time.Now(),
 		job: job{
 			Pool: fmt.Sprintf("demo/%d", time.Now().UnixNano()), Store: store, Service: svc.url,
-			Limit: limit, Lease: lease,
+			Max: limit.Max, Burst: limit.Burst, Lease: lease,
 		},
 	}
-	fmt.Printf("numathrottle demo: %d mapper processes share %d calls per second (burst %d) through %s\n",
+	_, _ = fmt.Fprintf(out, "numathrottle demo: %d mapper processes share %d calls per second (burst %d) through %s\n",
 		processors, limit.Max, limit.Burst, name)
-	fmt.Printf("input: the lines of %s; lease %s, removal time %s; the service refuses call %d in any second\n\n",
+	_, _ = fmt.Fprintf(out, "input: the lines of %s; lease %s, removal time %s; the service refuses call %d in any second\n\n",
 		text, lease, consensus.Removal(lease), svc.bound+1)
 	defer d.killAll()
 	if err := d.play(ctx); err != nil {
 		return false, err
 	}
-	return d.verdict(os.Stdout), nil
+	return d.verdict(), nil
 }
 
 // bound is what the pool may use in any window of one period: the limit, its

@@ -42,7 +42,7 @@ func startProcess(ctx context.Context, j job, dir string) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &process{id: j.ID, cmd: exec.Command(self), gone: make(chan struct{}), fed: true} //nolint:gosec // itself
+	p := &process{id: j.ID, cmd: exec.CommandContext(context.WithoutCancel(ctx), self), gone: make(chan struct{}), fed: true}
 	p.cmd.Env = append(os.Environ(), jobVariable+"="+string(encoded))
 	logFile, err := os.Create(filepath.Join(dir, j.ID+".log"))
 	if err != nil {

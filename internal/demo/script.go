@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
@@ -13,6 +14,7 @@ const processors = 4
 
 // A demo is one run: the processes, what they call, and what was seen.
 type demo struct {
+	out       io.Writer
 	dir       string
 	job       job
 	svc       *service

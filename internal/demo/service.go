@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -34,8 +35,8 @@ type service struct {
 	first    int // the first arrival of the last second
 }
 
-func startService(bound int) (*service, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+func startService(ctx context.Context, bound int) (*service, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("start the called service: %w", err)
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -13,7 +12,7 @@ func (d *demo) row() {
 	now := time.Now()
 	if d.granted == nil {
 		d.granted = map[string]int64{}
-		fmt.Println(" time  total/limit  pool          per processor: granted per second, share            phase")
+		_, _ = fmt.Fprintln(d.out, " time  total/limit  pool          per processor: granted per second, share            phase")
 		d.tableAt = now
 	}
 	since := now.Sub(d.tableAt)
@@ -38,7 +37,7 @@ func (d *demo) row() {
 		cols = append(cols, p.id+" "+state)
 	}
 	total := d.svc.calls(now.Add(-since), now)
-	fmt.Printf("%4.0fs  %5.0f/%-5d  %-12s  %s  %s%s\n", now.Sub(d.began).Seconds(),
+	_, _ = fmt.Fprintf(d.out, "%4.0fs  %5.0f/%-5d  %-12s  %s  %s%s\n", now.Sub(d.began).Seconds(),
 		float64(total)/since.Seconds(), limit.Max, pool, strings.Join(cols, " | "), d.phase, frozen)
 	d.tableAt = now
 }
@@ -52,7 +51,7 @@ func consensusWord(r report) string {
 
 // verdict prints what was promised and what was seen, and tells whether all of
 // it was kept.
-func (d *demo) verdict(out io.Writer) bool {
+func (d *demo) verdict() bool {
 	ok := true
 	judge := func(kept bool) string {
 		ok = ok && kept
@@ -62,7 +61,7 @@ func (d *demo) verdict(out io.Writer) bool {
 		return "BROKEN"
 	}
 	t := d.svc.tally()
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	w := tabwriter.NewWriter(d.out, 0, 0, 2, ' ', 0)
 	line := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format+"\n", args...) }
 	line("\nVERDICT\tseen\tpromised\t")
 	line("calls in the worst second, by grant\t%d\tat most %d\t%s", t.byGrant, d.svc.bound, judge(t.byGrant <= d.svc.bound))
@@ -85,7 +84,7 @@ func (d *demo) verdict(out io.Writer) bool {
 	line("messages sent again after the kill\t%d\t\t", d.feed.resent.Load())
 	line("processes ended in good order\t%s\tyes\t%s", yes(d.ended), judge(d.ended == nil))
 	_ = w.Flush()
-	_, _ = fmt.Fprintf(out, "\n%s after %.0f s\n", map[bool]string{true: "PASS", false: "FAIL"}[ok], time.Since(d.began).Seconds())
+	_, _ = fmt.Fprintf(d.out, "\n%s after %.0f s\n", map[bool]string{true: "PASS", false: "FAIL"}[ok], time.Since(d.began).Seconds())
 	return ok
 }
 

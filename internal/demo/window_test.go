@@ -70,9 +70,9 @@ func TestVerdictFails(t *testing.T) {
 		{"a process hung", func(d *demo) { d.ended = errNotHealed }, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := &demo{svc: &service{bound: 5}, feed: &feeder{}}
+			d := &demo{out: t.Output(), svc: &service{bound: 5}, feed: &feeder{}}
 			c.spoil(d)
-			require.Equal(t, c.ok, d.verdict(t.Output()))
+			require.Equal(t, c.ok, d.verdict())
 		})
 	}
 }

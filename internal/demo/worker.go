@@ -29,9 +29,15 @@ import (
 // A job is what a mapper process is told, in its environment because a store's
 // URL may hold a password.
 type job struct {
-	ID, Pool, Store, Service, Socket, Info string
-	Limit                                  throttle.Limit
-	Lease                                  time.Duration
+	ID      string        `json:"id"`
+	Pool    string        `json:"pool"`
+	Store   string        `json:"store"`
+	Service string        `json:"service"`
+	Socket  string        `json:"socket"`
+	Info    string        `json:"info"`
+	Max     int           `json:"max"`
+	Burst   int           `json:"burst"`
+	Lease   time.Duration `json:"lease"`
 }
 
 const jobVariable = "NUMATHROTTLE_DEMO_JOB"
@@ -39,13 +45,11 @@ const jobVariable = "NUMATHROTTLE_DEMO_JOB"
 // A report is what a mapper process says of itself, as a line of JSON on its
 // standard output.
 type report struct {
-	Granted  int64
-	Share    float64
-	Live     int
-	PoolSize int
-	Agreed   bool
-	State    consensus.State
-	Frozen   time.Duration
+	Granted  int64         `json:"granted"`
+	Share    float64       `json:"share"`
+	PoolSize int           `json:"poolSize"`
+	Agreed   bool          `json:"agreed"`
+	Frozen   time.Duration `json:"frozen"`
 }
 
 const reportEvery = 100 * time.Millisecond
@@ -70,16 +74,16 @@ func work(encoded string) error {
 	if err != nil {
 		return err
 	}
-	limiter, err := throttle.New(j.Limit, throttle.WithSharer(member), throttle.OnClose(member.Leave))
+	limiter, err := throttle.New(throttle.Limit{Max: j.Max, Burst: j.Burst}, throttle.WithSharer(member), throttle.OnClose(member.Leave))
 	if err != nil {
 		return err
 	}
 	go func() {
 		for range time.Tick(reportEvery) {
 			v, st := member.View(), limiter.Status()
-			_ = json.NewEncoder(os.Stdout).Encode(report{
-				Granted: st.Granted, Share: v.Share.Fraction(), Live: v.Live, PoolSize: v.PoolSize,
-				Agreed: v.Agreed, State: v.State, Frozen: v.Frozen,
+			tell(os.Stdout, report{
+				Granted: st.Granted, Share: v.Share.Fraction(), PoolSize: v.PoolSize,
+				Agreed: v.Agreed, Frozen: v.Frozen,
 			})
 		}
 	}()
@@ -91,6 +95,14 @@ func work(encoded string) error {
 	return limiter.Close() // leaves the pool, after the server has stopped
 }
 
+// tell writes a report as a line; a report that cannot be written is missed.
+func tell(w io.Writer, r report) {
+	line, err := json.Marshal(r)
+	if err == nil {
+		_, _ = w.Write(append(line, '\n'))
+	}
+}
+
 // caller returns the handler: it sends the message to the service and answers
 // with the number of words in it. The wrapper has drawn its token before.
 func caller(url string) mapsdk.Mapper {
@@ -99,7 +111,7 @@ func caller(url string) mapsdk.Mapper {
 		granted := time.Now()
 		words, err := call(ctx, client, url, granted, d.Value())
 		if err != nil {
-			panic(fmt.Sprintf("call the service: %v", err)) // no answer: the message comes again
+			panic(fmt.Sprintf("call the service: %v", err)) //nolint:forbidigo // no answer: the message comes again
 		}
 		return mapsdk.MessagesBuilder().Append(mapsdk.NewMessage([]byte(words)).WithKeys(keys))
 	})

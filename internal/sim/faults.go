@@ -100,6 +100,7 @@ func (w *world) injectProcess(f Fault, p *process) {
 		if f != FaultCutUp {
 			p.cut[down] = max(p.cut[down], until)
 		}
+	default:
 	}
 }
 
@@ -128,7 +129,7 @@ func (w *world) injectMore(f Fault) {
 	}
 	w.meet(f, p)
 	w.tracef("fault %s: %s", f, p)
-	q := p
+	var q *process
 	if f == FaultTwin {
 		q = w.join(p.id)
 	} else {

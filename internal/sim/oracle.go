@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
@@ -24,7 +25,7 @@ func (c Check) String() string {
 	return [...]string{"sum of shares", "share above claim", "record", "answer refused", "no recovery"}[c]
 }
 
-func (w *world) violate(kind Check, format string, args ...any) {
+func (w *world) violatef(kind Check, format string, args ...any) {
 	if w.violation != nil {
 		return
 	}
@@ -71,7 +72,7 @@ func (w *world) checkSum() {
 		w.counters.Peak = sum
 	}
 	if sum > consensus.Whole && w.strict() {
-		w.violate(CheckSum, "%v in use: %s", sum, w.shares())
+		w.violatef(CheckSum, "%v in use: %s", sum, w.shares())
 	}
 }
 
@@ -122,13 +123,14 @@ func (w *world) claim(incarnation string) (claim consensus.Share, ok bool) {
 
 // shares lists what the processes may use, for messages.
 func (w *world) shares() string {
-	text := ""
+	var b strings.Builder
 	for _, p := range w.procs {
 		if use := w.usable(p); use > 0 {
-			text += fmt.Sprintf("%s %v (%v left), ", p, use, p.until-p.clock.read(w.now))
+			fmt.Fprintf(&b, "%s %v (%v left), ", p, use, p.until-p.clock.read(w.now))
 		}
 	}
-	return text + fmt.Sprintf("on record %v", w.store.rec.Claims())
+	fmt.Fprintf(&b, "on record %v", w.store.rec.Claims())
+	return b.String()
 }
 
 // checkClaim compares a process's share with the claim on the record.
@@ -141,7 +143,7 @@ func (w *world) checkClaim(p *process) {
 		return
 	}
 	if claim, ok := w.claim(p.incarnation); use > claim {
-		w.violate(CheckClaim, "%s uses %v and has %v on record (row there: %v); %s", p, use, claim, ok, w.shares())
+		w.violatef(CheckClaim, "%s uses %v and has %v on record (row there: %v); %s", p, use, claim, ok, w.shares())
 	}
 }
 
@@ -161,7 +163,7 @@ func outline(r *consensus.Record) recordOutline {
 func (w *world) checkStep(req *consensus.Request, before recordOutline) {
 	r := &w.store.rec
 	if r.Revision < before.revision || r.Clock < before.clock || r.FrozenUntil < before.frozenUntil {
-		w.violate(CheckRecord, "revision, clock or freeze went back: %+v, now %d, %d, %d", before, r.Revision, r.Clock, r.FrozenUntil)
+		w.violatef(CheckRecord, "revision, clock or freeze went back: %+v, now %d, %d, %d", before, r.Revision, r.Clock, r.FrozenUntil)
 	}
 	if after := r.Claims(); after > consensus.Whole && after > before.claims {
 		w.checkRise(req, after)
@@ -189,7 +191,7 @@ func (w *world) checkRise(req *consensus.Request, after consensus.Share) {
 		}
 		for _, e := range row.Entries {
 			if e.Answered > e.InUse {
-				w.violate(CheckRecord, "an answer of %v for %v in use lifts the claims to %v", e.Answered, e.InUse, after)
+				w.violatef(CheckRecord, "an answer of %v for %v in use lifts the claims to %v", e.Answered, e.InUse, after)
 			}
 		}
 	}
@@ -202,17 +204,17 @@ func (w *world) checkRows() {
 	for i := range rows {
 		row := &rows[i]
 		if i > 0 && (rows[i-1].ID > row.ID || rows[i-1].ID == row.ID && rows[i-1].Incarnation >= row.Incarnation) {
-			w.violate(CheckRecord, "rows %v and %v are out of order", rows[i-1].RowKey, row.RowKey)
+			w.violatef(CheckRecord, "rows %v and %v are out of order", rows[i-1].RowKey, row.RowKey)
 		}
 		if row.State == consensus.RowLive {
 			if row.ID == live {
-				w.violate(CheckRecord, "two live rows of %s", live)
+				w.violatef(CheckRecord, "two live rows of %s", live)
 			}
 			live = row.ID
 		}
 		for _, e := range row.Entries {
 			if e.Claim > consensus.Whole || e.InUse < 0 || e.Answered < 0 {
-				w.violate(CheckRecord, "row %v claims %v, in use %v, answered %v", row.RowKey, e.Claim, e.InUse, e.Answered)
+				w.violatef(CheckRecord, "row %v claims %v, in use %v, answered %v", row.RowKey, e.Claim, e.InUse, e.Answered)
 			}
 		}
 	}

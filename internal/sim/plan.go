@@ -183,7 +183,8 @@ func (p *plan) String() string {
 	return fmt.Sprintf("%d processors, %s, %s, leases %v (longest %v), store %s (known new %v), clocks %s, up %+v, down %+v, "+
 		"late answers taken %v, demand every %v (busy %g), a fault every %v, store forgets every %v: %s",
 		p.processors, policy, loss, p.leases, p.longestLease(), p.store, p.knownNew, p.rates, p.up, p.down,
-		p.lateTaken, p.demandMean.Round(time.Millisecond), p.busy, p.faultMean.Round(time.Millisecond), p.loseMean.Round(time.Millisecond), strings.Join(on, " "))
+		p.lateTaken, p.demandMean.Round(time.Millisecond), p.busy, p.faultMean.Round(time.Millisecond),
+		p.loseMean.Round(time.Millisecond), strings.Join(on, " "))
 }
 
 // logUniform draws a duration whose logarithm is uniform.

@@ -248,7 +248,7 @@ func (w *world) take(p *process, m *message) {
 	}
 	held, until := p.proc.Held(local), p.proc.Until()
 	if err := p.proc.Take(local, m.ans, fresh); err != nil {
-		w.violate(CheckAnswer, "%s: %v", p, err)
+		w.violatef(CheckAnswer, "%s: %v", p, err)
 		return
 	}
 	if newest {

@@ -28,7 +28,7 @@ func (w *world) awaitHealth(start time.Duration) {
 		why := w.unhealthy()
 		switch {
 		case why != "" && look > limit:
-			w.violate(CheckRecovery, "%v after the last fault: %s", look-start, why)
+			w.violatef(CheckRecovery, "%v after the last fault: %s", look-start, why)
 		case why != "":
 			looks = 0
 			continue

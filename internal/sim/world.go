@@ -42,8 +42,8 @@ type Violation struct {
 	Text string
 }
 
-// Error returns the violation in one line.
-func (v *Violation) Error() string { return fmt.Sprintf("%v: %s: %s", v.At, v.Kind, v.Text) }
+// String returns the violation in one line.
+func (v *Violation) String() string { return fmt.Sprintf("%v: %s: %s", v.At, v.Kind, v.Text) }
 
 // Run makes one run. It starts no goroutines; runs with different seeds may be
 // made at the same time.

@@ -125,7 +125,7 @@
 //	failure                          what happens                               until all is used again
 //	processor leaves                 its claim is free at once                  one interval
 //	processor dies                   its claim stays on record                  removal + one interval
-//	restart under the same ID        the old claim stays until removal          removal + one interval
+//	restart under the same ID        the old claim stays on record              removal + one interval
 //	processor stalled past its lease draws nothing when it goes on              its next answer
 //	machine suspended                lease voided by the watchdog               its next answer
 //	cloned machine                   incarnation closed, both start anew        removal; within one lease of the

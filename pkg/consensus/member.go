@@ -62,7 +62,7 @@ func Join(ctx context.Context, s Store, pool string, opts ...Option) (*Member, e
 			return nil, fmt.Errorf("consensus: first sync of pool %q: %w", pool, err)
 		}
 	}
-	go m.run()
+	go m.run() //nolint:gosec // the loop outlives the call, and ends with Leave
 	return m, nil
 }
 
@@ -107,26 +107,21 @@ func (m *Member) Leave(ctx context.Context) error {
 		req := m.p.Leave(m.now())
 		m.push()
 		m.mu.Unlock()
-		if unheard {
-			// The store has never answered: it is told once, in case it has heard.
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, SyncTimeout(MinLease))
-			defer cancel()
-		}
-		if err = m.tellLeave(ctx, req); err != nil {
+		if err = m.tellLeave(ctx, req, unheard); err != nil {
 			err = fmt.Errorf("consensus: leaving pool %q: %w", req.Pool, err)
 		}
 	})
 	return err
 }
 
-func (m *Member) tellLeave(ctx context.Context, req Leave) error {
+// tellLeave tells the store until it answers; just once if it has never answered.
+func (m *Member) tellLeave(ctx context.Context, req Leave, once bool) error {
 	for {
 		attempt, cancel := context.WithTimeout(ctx, SyncTimeout(MinLease))
 		err := m.store.Leave(attempt, req)
 		cancel()
-		if err == nil {
-			return nil
+		if err == nil || once {
+			return err
 		}
 		select {
 		case <-ctx.Done():
@@ -148,7 +143,7 @@ func (m *Member) run() {
 	defer cancel()
 	answered := make(chan struct{}, 1)
 	syncing := false
-	spread := mathrand.Float64() //nolint:gosec // spreads load, guards nothing
+	spread := mathrand.Float64()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -161,7 +156,7 @@ func (m *Member) run() {
 			return
 		case <-answered:
 			syncing = false
-			spread = mathrand.Float64() //nolint:gosec // as above
+			spread = mathrand.Float64()
 		case <-m.poke:
 			m.mu.Lock()
 			m.p.Poke(m.now())

@@ -285,6 +285,8 @@ func (p *Processor) Leave(now time.Duration) Leave {
 	p.state = StateLeft
 	p.sent.open = false
 	p.seq++
-	return Leave{Pool: p.cfg.Pool, ID: p.cfg.ID, Incarnation: p.incarnation, Seq: p.seq,
-		LastSeq: p.last.seq, LastNonce: p.last.nonce}
+	return Leave{
+		Pool: p.cfg.Pool, ID: p.cfg.ID, Incarnation: p.incarnation, Seq: p.seq,
+		LastSeq: p.last.seq, LastNonce: p.last.nonce,
+	}
 }

@@ -40,6 +40,7 @@ func (r *Record) Sync(req *Request, at At) (ans Answer, changed bool) {
 		row.State = RowCloned
 		r.Revision++
 		return ans, true
+	case verdictAccept, verdictLostRow:
 	}
 
 	st.commit(req, verdict == verdictLostRow)
@@ -121,6 +122,7 @@ func (st *step) judge(req *Request) (verdict, *Row) {
 		return verdictClone, row
 	case RowReplaced, RowLeft:
 		return st.judgeUnanswered(req), row
+	case RowLive:
 	}
 	switch {
 	case req.Seq == row.Seq && req.Nonce == row.Nonce:

@@ -33,7 +33,7 @@
 // # Giving back
 //
 // A permit that is settled below its cost gives tokens back as long as no more
-// than one period's worth of tokens (share x Max) was granted since it was
-// drawn, and only up to the capacity. Without this bound a service that hangs and
+// than one period's worth of tokens (share x Max, at the lowest share since then)
+// was granted since it was drawn, and only up to the capacity. Without this bound a service that hangs and
 // calls that are cancelled in bulk would let many times the limit through.
 package throttle

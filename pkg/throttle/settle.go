@@ -63,7 +63,9 @@ func (p *page) settle(pos int64, n, used int) {
 // What was not used is credited only if at most one period's worth of tokens was
 // granted since the permit was drawn. Every credit can be granted again, so this
 // bounds what can be held back from one window and used in the next by one
-// period's worth, whatever the calls do.
+// period's worth, whatever the calls do. A share that falls takes the same part of
+// that with it, for good: otherwise every processor that the share comes round to
+// could use a period's worth of its own.
 func (t *Throttle) correct(pos int64, n, used int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -80,9 +82,8 @@ func (t *Throttle) correct(pos int64, n, used int) {
 		t.serve(now)
 		return
 	}
-	period := int64(float64(t.scale.units(t.limit.Max)) * float64(t.seg.lease.Share) / float64(WholeShare))
-	period = max(period, t.seg.capacity, t.scale.units(n))
-	if !t.seg.valid(now) || t.closed.Load() || (t.granted.Load()-pos)>>t.scale.shift > period>>t.scale.shift {
+	period := max(t.period(t.seg.lease.Share), t.seg.capacity, t.scale.units(n))
+	if !t.seg.valid(now) || t.closed.Load() || pos+t.scale.units(n) < t.kept || (t.granted.Load()-pos)>>t.scale.shift > period>>t.scale.shift {
 		return
 	}
 	back := min(t.scale.units(n-used), t.seg.capacity-t.level(now))
@@ -91,6 +92,11 @@ func (t *Throttle) correct(pos int64, n, used int) {
 		t.forfeited.Add(-back)
 		t.serve(now)
 	}
+}
+
+// period is what a share earns in one period, in units.
+func (t *Throttle) period(share int64) int64 {
+	return int64(float64(t.scale.units(t.limit.Max)) * float64(share) / float64(WholeShare))
 }
 
 // maxDebt is the most that a bucket can owe, in units: at least a year's worth of

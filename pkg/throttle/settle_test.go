@@ -345,3 +345,38 @@ func TestGivingBackWithinOnePeriodsWorth(t *testing.T) {
 		})
 	}
 }
+
+// A share that falls takes with it what can be given back, also when it rises again.
+func TestGivingBackAfterTheShareFell(t *testing.T) {
+	for _, tc := range []struct {
+		name string
+		fall func(s *script)
+		want int64 // tokens given back of the last 50
+	}{
+		{"renewed", func(s *script) { s.give(1) }, 50},
+		{"to a fifth", func(s *script) { s.give(0.2) }, 20},
+		{"to a hundredth", func(s *script) { s.give(0.01) }, 1},
+		{"to nothing", func(s *script) { s.give(0) }, 0},
+		{"run out", func(s *script) { s.lend(1, -1) }, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				th, s := scripted(t, Limit{Max: 100, Burst: 100}, 1)
+				time.Sleep(time.Second)
+				drain(th)
+				var permits []Permit
+				for range 50 {
+					p, err := th.Acquire(t.Context(), 1)
+					require.NoError(t, err)
+					permits = append(permits, p)
+				}
+				tc.fall(s)
+				s.give(1)
+				for _, p := range permits {
+					p.Cancel()
+				}
+				require.Equal(t, tc.want, th.Status().Returned)
+			})
+		})
+	}
+}

@@ -15,7 +15,8 @@ type Lease struct {
 	// that the lease does not end.
 	Until time.Time
 	// Reason says why Share is 0, or what will be the reason once the lease has
-	// run out. ReasonNoShare when empty.
+	// run out. When empty: ReasonNoShare for a Share of 0, ReasonStoreLost for a
+	// lease that ran out.
 	Reason Reason
 	// Degraded marks a share that is used without the store's consent, by the
 	// policy for a lost store.

@@ -235,11 +235,13 @@ func TestError(t *testing.T) {
 		want string
 	}{
 		{
-			Error{Reason: ReasonLimit, Limit: "llm", Cost: 5, RetryAfter: time.Second}, ErrThrottled,
+			Error{Reason: ReasonLimit, Limit: "llm", Cost: 5, RetryAfter: time.Second},
+			ErrThrottled,
 			`numathrottle: limit "llm": 5 tokens cannot be had in time (limit), retry after 1s`,
 		},
 		{
-			Error{Reason: ReasonNoShare, Tag: "a", Cost: 1, Cause: context.DeadlineExceeded}, ErrThrottled,
+			Error{Reason: ReasonNoShare, Tag: "a", Cost: 1, Cause: context.DeadlineExceeded},
+			ErrThrottled,
 			`numathrottle: tag "a": 1 tokens cannot be had in time (no_share): context deadline exceeded`,
 		},
 		{Error{Reason: ReasonTooLarge, Cost: 9}, ErrThrottled, `numathrottle: a cost of 9 can never be granted`},
@@ -249,8 +251,10 @@ func TestError(t *testing.T) {
 		t.Run(string(tc.err.Reason), func(t *testing.T) {
 			err := fmt.Errorf("wrapped: %w", &tc.err)
 			require.Equal(t, tc.want, tc.err.Error())
-			require.Equal(t, tc.is == ErrThrottled, errors.Is(err, ErrThrottled))
-			require.Equal(t, tc.is == ErrClosed, errors.Is(err, ErrClosed))
+			require.ErrorIs(t, err, tc.is)
+			for _, other := range []error{ErrThrottled, ErrClosed} {
+				require.Equal(t, errors.Is(other, tc.is), errors.Is(err, other))
+			}
 			require.Equal(t, tc.err.Cause != nil, errors.Is(err, context.DeadlineExceeded))
 		})
 	}

@@ -27,6 +27,7 @@ type twin struct {
 	permits []drawn
 
 	earned  float64 // by the share, since the beginning
+	kept    float64 // permits that ended before so many grants are not given back
 	granted int     // tokens, since the beginning
 	largest float64 // largest capacity so far
 	log     []grant
@@ -99,7 +100,7 @@ func (w *twin) waiting() (tokens int) {
 	return tokens
 }
 
-// took books a grant of n tokens, of which at least least had to be there.
+// took books a grant of n tokens; the waiter had asked for no fewer than least.
 func (w *twin) took(n, least int) {
 	require.True(w.t, w.valid(), "granted without a share")
 	require.GreaterOrEqual(w.t, w.level, float64(least)-tolerance, "granted before the tokens were there")
@@ -118,7 +119,9 @@ func (w *twin) remove(p *pending) {
 			w.queue = append(w.queue[:i:i], w.queue[i+1:]...)
 			if i == 0 {
 				w.level = min(w.level, w.capacity())
-				w.vain(p)
+			}
+			if p.collects {
+				w.blur()
 			}
 			w.first()
 			return
@@ -127,26 +130,31 @@ func (w *twin) remove(p *pending) {
 	require.Fail(w.t, "it did not wait")
 }
 
-// vain notes that a waiter collected for nothing, which may count as granted since
-// the open permits were drawn.
-func (w *twin) vain(p *pending) {
+// blur marks the open permits: what was collected, perhaps for nothing, may count
+// as granted since they were drawn.
+func (w *twin) blur() {
 	for i := range w.permits {
-		w.permits[i].vague = w.permits[i].vague || p.collects
+		w.permits[i].vague = true
 	}
 }
 
 // lease puts a share in force.
 func (w *twin) lease(share float64, until time.Duration) {
-	room := w.capacity()
+	room, back := w.capacity(), min(share, w.share)*float64(w.limit.Max)
 	if !w.valid() {
 		room = 0
 	}
-	w.share, w.until = share, until
-	if room = min(room, w.capacity()); !w.collecting() || room == 0 {
-		w.level = min(w.level, room)
+	if w.collecting() {
+		w.blur()
 	}
-	if w.collecting() && room == 0 {
-		w.vain(w.queue[0])
+	w.share, w.until = share, until
+	room = min(room, w.capacity())
+	if back = max(back, room); room == 0 {
+		back = -0.5 // not even the last permit
+	}
+	w.kept = max(w.kept, float64(w.granted)-back)
+	if !w.collecting() || room == 0 {
+		w.level = min(w.level, room)
 	}
 	w.first()
 }

@@ -172,22 +172,22 @@ func TestDemandDoesNotCountWhatWasGivenBack(t *testing.T) {
 // More may be given back in a window than was used in it.
 func TestDemandIsNeverNegative(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		th, _ := scripted(t, Limit{Max: 1000, Burst: 1000}, 1)
+		th, s := scripted(t, Limit{Max: 1000, Burst: 1000}, 0.1)
 		time.Sleep(time.Second)
-		report(th)
-		p := take(t, th, 900)
+		p := take(t, th, 90)
 		for range 5 {
-			time.Sleep(interval)
 			report(th)
+			time.Sleep(interval)
 		}
-		take(t, th, 100)
+		s.give(1) // makes room
 		p.Cancel()
-		for range 5 {
-			time.Sleep(interval / 2)
+		require.Equal(t, int64(90), th.Status().Returned)
+		for range 20 {
 			take(t, th, 1)
 			d := report(th)
 			require.GreaterOrEqual(t, d, 0.0)
 			require.LessOrEqual(t, d, 1.0)
+			time.Sleep(interval / 5)
 		}
 	})
 }

@@ -132,6 +132,9 @@ func (t *Throttle) due(now int64, n int) (wait time.Duration, ok bool) {
 // serve grants from the front of the queue what there is, opens the gate when
 // nobody waits any more, and sets the timer for the next. t.mu is held.
 func (t *Throttle) serve(now int64) {
+	if t.queue.empty() {
+		return
+	}
 	for w := t.queue.first; w != nil && t.seg.valid(now); w = t.queue.first {
 		t.trim(now, t.seg.capacity)
 		level := t.level(now)
@@ -207,6 +210,9 @@ func (t *Throttle) retime(now int64) {
 			ahead += w.least
 		}
 		w = next
+	}
+	if len(late) > 0 {
+		t.publish() // perhaps nobody waits any more
 	}
 	for _, w := range late {
 		retry, _ := t.due(now, ahead+w.least) // who comes again stands behind all that stayed

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+var pools = section{
+	key: "pools", title: "Pools",
+	shows: "Four processors, each with goroutines that wait for tokens all the time, share one limit through a store. " +
+		"What all were granted together as a fraction of the limit, and the largest number of grants in any window of one second beside the bound G1 " +
+		"(max + burst + processors). A grant counts when its caller goes on. Processors are Members with Throttles and connections of their own, " +
+		"in one process; the lease is 3 s.",
+	measure: measurePools,
+}
+
+const poolProcessors = 4
+
+// A poolRun is one pool that is measured, and what came of it.
+type poolRun struct {
+	backend *backend
+	max     int
+	row     row
+}
+
+func (r *poolRun) measure(ctx context.Context, d time.Duration) (err error) {
+	// Enough goroutines at each processor that one always waits.
+	const goroutines = 16
+	p := newPool(fmt.Sprint("pool-", r.max), r.backend, throttle.Limit{Max: r.max}, consensus.MinLease)
+	defer func() { err = errors.Join(err, p.end()) }()
+	if err := p.start(ctx, poolProcessors, goroutines); err != nil {
+		return err
+	}
+	if err := p.settle(ctx, 3); err != nil {
+		return err
+	}
+	from := p.now()
+	if !pause(ctx, d) {
+		return context.Cause(ctx)
+	}
+	to := p.now()
+
+	grants := p.grants()
+	granted := between(grants, from, to)
+	limit := float64(r.max) * (to - from).Seconds()
+	burst := float64(p.processors[0].limiter.Limit().Burst)
+	window := largestWindow(grants, time.Second)
+	use := float64(granted) / limit
+	r.row = judged(use >= 0.99 && float64(granted) <= limit+burst && window <= p.bound(),
+		"0.99 to 1.00 and burst once; window at most the bound",
+		r.backend.name, count(r.max), fraction(use), count(window), count(p.bound()))
+	return nil
+}
+
+func measurePools(ctx context.Context, b *bench) (_ []table, err error) {
+	redis, err := b.redisBackend(ctx, consensus.MinLease)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, redis.close()) }()
+	nats, err := b.natsBackend(ctx, consensus.MinLease)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, nats.close()) }()
+
+	runs := []*poolRun{
+		{backend: redis, max: 50},
+		{backend: redis, max: 1_000},
+		{backend: redis, max: 20_000},
+		{backend: nats, max: 50},
+		{backend: nats, max: 1_000},
+		{backend: nats, max: 20_000},
+	}
+	// The slow ones run together, the fast ones each by itself.
+	for _, together := range [][]*poolRun{{runs[0], runs[1], runs[3], runs[4]}, {runs[2]}, {runs[5]}} {
+		for _, r := range together {
+			b.sayf("%s per second on %s", count(r.max), r.backend.name)
+		}
+		if err := atOnce(together, func(r *poolRun) error { return r.measure(ctx, b.long(30*time.Second)) }); err != nil {
+			return nil, err
+		}
+	}
+	t := table{head: []string{"store", "limit per second", "granted / limit", "largest second", "bound"}}
+	for _, r := range runs {
+		t.rows = append(t.rows, r.row)
+	}
+	return []table{t}, nil
+}
+
+// atOnce does something with every item, each on a goroutine of its own.
+func atOnce[T any](items []T, do func(T) error) error {
+	var running sync.WaitGroup
+	errs := make([]error, len(items))
+	for i, item := range items {
+		running.Go(func() { errs[i] = do(item) })
+	}
+	running.Wait()
+	return errors.Join(errs...)
+}

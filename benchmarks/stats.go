@@ -1,0 +1,71 @@
+package main
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// median returns the middle value, of two the lower one; 0 of nothing.
+func median[T cmp.Ordered](values []T) T { return quantile(values, 0.5) }
+
+// quantile returns the smallest value that at least the fraction q of the values
+// does not exceed; the zero value of nothing.
+func quantile[T cmp.Ordered](values []T, q float64) T {
+	if len(values) == 0 {
+		var zero T
+		return zero
+	}
+	sorted := slices.Clone(values)
+	slices.Sort(sorted)
+	i := int(q * float64(len(sorted)))
+	if float64(i) == q*float64(len(sorted)) {
+		i--
+	}
+	return sorted[max(0, min(i, len(sorted)-1))]
+}
+
+// ratios returns a over b, pair by pair.
+func ratios(a, b []float64) []float64 {
+	out := make([]float64, len(a))
+	for i := range a {
+		out[i] = a[i] / b[i]
+	}
+	return out
+}
+
+// largestWindow returns the most of the moments, which are sorted, that lie in
+// any window of length d, half open.
+func largestWindow(moments []time.Duration, d time.Duration) (most int) {
+	first := 0
+	for i, m := range moments {
+		for m-moments[first] >= d {
+			first++
+		}
+		most = max(most, i-first+1)
+	}
+	return most
+}
+
+// between counts the moments, which are sorted, in [from, to).
+func between(moments []time.Duration, from, to time.Duration) int {
+	a, _ := slices.BinarySearch(moments, from)
+	b, _ := slices.BinarySearch(moments, to)
+	return b - a
+}
+
+// reached returns how long after from the moments, which are sorted, have the
+// rate per second: the first time at which both the next quarter of a second and
+// the next whole one hold it. ok is false if they do not by the time to.
+func reached(moments []time.Duration, from, to time.Duration, rate float64) (after time.Duration, ok bool) {
+	const step = 10 * time.Millisecond
+	holds := func(t, d time.Duration) bool {
+		return float64(between(moments, t, t+d)) >= rate*d.Seconds()
+	}
+	for t := from; t+time.Second <= to; t += step {
+		if holds(t, time.Second/4) && holds(t, time.Second) {
+			return t - from, true
+		}
+	}
+	return to - from, false
+}
