@@ -47,8 +47,10 @@ type Error struct {
 	Tag string
 	// Cost is the number of tokens asked for.
 	Cost int
-	// RetryAfter is the time after which the same call can succeed as things
-	// stand; 0 when that is not known.
+	// RetryAfter is how long the tokens would have taken as things stand; 0 when
+	// that is not known. A call that fits into the bucket can succeed at once after
+	// it. A larger one collects its tokens while it waits, and needs a deadline that
+	// is later than this.
 	RetryAfter time.Duration
 	// Cause is the underlying error; nil for none.
 	Cause error

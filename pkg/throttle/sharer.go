@@ -33,8 +33,8 @@ type Sharer interface {
 	Attach(h Holder)
 
 	// Poke says that a caller waits or was refused for lack of share or tokens,
-	// so that the sharer can report it soon. It never blocks and may be called
-	// at any rate, from any goroutine.
+	// so that the sharer can report it soon. It never blocks, never calls the
+	// Throttle, and may be called at any rate, from any goroutine.
 	Poke()
 }
 
@@ -43,9 +43,10 @@ type Holder interface {
 	// Lease puts a share in force, in place of the one before.
 	Lease(l Lease)
 
-	// Demand tells which fraction of the limit, in 1e-9, this processor would
-	// use if it could: what was used, waits and was refused over the window,
-	// plus debt. It is WholeShare when the processor ran short of tokens in the
-	// last half of the window. window is usually two sync intervals.
+	// Demand tells which fraction of the limit, in 1e-9, this processor would use
+	// if it could: what was used, waits and was refused over the window, plus debt.
+	// It is WholeShare when callers lacked tokens in the last half of the window and
+	// most of what was earned in it was used, and 0 when nothing happened in it.
+	// window is usually two sync intervals.
 	Demand(window time.Duration) int64
 }

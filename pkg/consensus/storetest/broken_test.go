@@ -322,10 +322,15 @@ func requireFound(t *testing.T, fault, part string) {
 	for _, name := range append([]string{"TestTheSuiteFindsFaults"}, strings.Split(part, "/")...) {
 		pattern = append(pattern, "^"+regexp.QuoteMeta(name)+"$")
 	}
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.v", "-test.run", strings.Join(pattern, "/"))
-	cmd.Env = append(os.Environ(), faultVariable+"="+fault)
-	out, err := cmd.CombinedOutput()
-	require.Contains(t, string(out), "=== RUN   TestTheSuiteFindsFaults/"+part, "%s", out)
-	require.Error(t, err, "%s did not find it", part)
-	require.Contains(t, string(out), "--- FAIL: TestTheSuiteFindsFaults/"+part, "%s", out)
+	for range 10 { // a fault that needs two processors at the same moment may hide
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.v", "-test.run", strings.Join(pattern, "/"))
+		cmd.Env = append(os.Environ(), faultVariable+"="+fault)
+		out, err := cmd.CombinedOutput()
+		require.Contains(t, string(out), "=== RUN   TestTheSuiteFindsFaults/"+part, "%s", out)
+		if err != nil {
+			require.Contains(t, string(out), "--- FAIL: TestTheSuiteFindsFaults/"+part, "%s", out)
+			return
+		}
+	}
+	require.Fail(t, part+" did not find it")
 }
