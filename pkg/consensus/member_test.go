@@ -279,12 +279,14 @@ func TestNewerProcessOfOneIDWins(t *testing.T) {
 	})
 }
 
+// A processor that is content with a little less than it wants does not ask more
+// often for it.
 func TestOneSyncPerIntervalAtAnyRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, nodes := pool(t, 4, 16)
 		before := nodes[0].link.syncs.Load()
 		time.Sleep(100 * interval)
-		require.InDelta(t, 100, nodes[0].link.syncs.Load()-before, 12)
+		require.InDelta(t, 102, nodes[0].link.syncs.Load()-before, 4)
 	})
 }
 

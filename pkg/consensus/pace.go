@@ -43,7 +43,7 @@ func (p *Processor) Next(now time.Duration, spread float64) time.Duration {
 	if p.seq == 0 && p.urgentAt == 0 {
 		return now
 	}
-	jitter := func(d time.Duration) time.Duration { return time.Duration(float64(d) * (0.9 + 0.2*spread)) }
+	jitter := func(d time.Duration) time.Duration { return time.Duration(float64(d) * (0.95 + 0.05*spread)) }
 	next := p.attempt + jitter(p.interval())
 	if p.frozen > p.attempt && p.held < p.want {
 		next = min(next, max(p.frozen, p.attempt+p.fast())) // the first moment at which it can grow

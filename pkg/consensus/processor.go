@@ -228,7 +228,10 @@ func (p *Processor) granted(now time.Duration, a Answer) {
 	p.last.seq, p.last.nonce, p.lastTime = p.sent.seq, p.sent.nonce, a.Time
 	p.revision = max(p.revision, a.Revision)
 	p.lease, p.answer, p.failures, p.onTime = a.Lease, t, 0, true
-	p.frozen, p.frozenBy = now+a.Frozen, a.FrozenBy
+	p.frozen, p.frozenBy = 0, a.FrozenBy
+	if a.Frozen > 0 {
+		p.frozen = now + a.Frozen
+	}
 
 	// The share that the request reported is what the store has on record as in
 	// use. If it lapsed since, the record says more than is true of this time,
