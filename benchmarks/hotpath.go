@@ -112,19 +112,20 @@ func readClockAndSwap(n int) int {
 // run does the operation about n times on so many goroutines at once.
 func (o operation) run(goroutines, n int) (nanosPerOp float64, err error) {
 	each := n / goroutines
-	start := make(chan struct{})
-	var denied atomic.Int64
+	var denied, ready, began atomic.Int64
 	var running sync.WaitGroup
 	for range goroutines {
 		running.Go(func() {
-			<-start
+			// Each has a processor of its own before any begins.
+			for ready.Add(1); ready.Load() < int64(goroutines); {
+				continue
+			}
+			began.CompareAndSwap(0, int64(time.Since(base)))
 			denied.Add(int64(o.loop(each)))
 		})
 	}
-	began := time.Now()
-	close(start)
 	running.Wait()
-	took := time.Since(began)
+	took := time.Since(base) - time.Duration(began.Load())
 	expected := 0
 	if o.denies {
 		expected = each * goroutines

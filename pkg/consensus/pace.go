@@ -85,8 +85,8 @@ func (p *Processor) choose() {
 	if p.want >= p.held {
 		return
 	}
-	// A little too much may be kept while nobody lacks it.
-	if (p.held-p.want)*20 < p.held && !lacking(p.answer.Roster, wants, self) {
+	// A little too much, up to 5 % of what it should be, may be kept while nobody lacks it.
+	if (p.held-p.want)*20 < p.want && !lacking(p.answer.Roster, wants, self) {
 		p.want = p.held
 		return
 	}
