@@ -72,11 +72,11 @@ func TestOperationsCheckThemselves(t *testing.T) {
 	ops, err := operations()
 	require.NoError(t, err)
 	for _, op := range ops {
-		_, err := op.run(2, 10_000)
+		_, err := (&race{goroutines: 2}).run([]turn{{op, 10_000}})
 		require.NoError(t, err)
 		op.denies = !op.denies
 		if op.name != ops[opClock].name && op.name != ops[opClockAndSwap].name {
-			_, err = op.run(1, 10_000)
+			_, err = (&race{goroutines: 1}).run([]turn{{op, 10_000}})
 			require.ErrorContains(t, err, op.name)
 		}
 	}

@@ -109,31 +109,64 @@ func readClockAndSwap(n int) int {
 	return 0
 }
 
-// run does the operation about n times on so many goroutines at once.
-func (o operation) run(goroutines, n int) (nanosPerOp float64, err error) {
-	each := n / goroutines
-	var denied, ready, began atomic.Int64
+// spread is how long goroutines spin before the first turn. The kernel starts a
+// thread on the processor of the one that woke it, and moves it to an idle one only
+// after a while: shorter turns would measure two goroutines on one processor.
+const spread = 500 * time.Millisecond
+
+// A race runs operations in turn on several goroutines at once, which never block
+// between two turns, so that each keeps its processor.
+type race struct {
+	goroutines int64
+	arrived    atomic.Int64 // at one of the barriers, since the beginning
+}
+
+// barrier returns when all goroutines have come to it for the nth time.
+func (r *race) barrier(n int64) {
+	for r.arrived.Add(1); r.arrived.Load() < n*r.goroutines; {
+		continue
+	}
+}
+
+// run does each turn's operation n times in all, and returns the nanoseconds that
+// one took.
+func (r *race) run(turns []turn) ([]float64, error) {
+	nanos := make([]float64, len(turns))
+	denied := make([]atomic.Int64, len(turns))
 	var running sync.WaitGroup
-	for range goroutines {
+	for g := range r.goroutines {
 		running.Go(func() {
-			// Each has a processor of its own before any begins.
-			for ready.Add(1); ready.Load() < int64(goroutines); {
+			for begin := time.Now(); time.Since(begin) < spread && r.goroutines > 1; {
 				continue
 			}
-			began.CompareAndSwap(0, int64(time.Since(base)))
-			denied.Add(int64(o.loop(each)))
+			for i, t := range turns {
+				r.barrier(int64(2*i + 1))
+				began := time.Now()
+				denied[i].Add(int64(t.op.loop(t.n / int(r.goroutines))))
+				r.barrier(int64(2*i + 2))
+				if g == 0 {
+					nanos[i] = float64(time.Since(began)) / float64(t.n)
+				}
+			}
 		})
 	}
 	running.Wait()
-	took := time.Since(base) - time.Duration(began.Load())
-	expected := 0
-	if o.denies {
-		expected = each * goroutines
+	for i, t := range turns {
+		expected := 0
+		if t.op.denies {
+			expected = t.n / int(r.goroutines) * int(r.goroutines)
+		}
+		if got := int(denied[i].Load()); got != expected {
+			return nil, fmt.Errorf("%s: %d of %d operations were denied, expected %d", t.op.name, got, t.n, expected)
+		}
 	}
-	if got := int(denied.Load()); got != expected {
-		return 0, fmt.Errorf("%s: %d of %d operations were denied, expected %d", o.name, got, each*goroutines, expected)
-	}
-	return float64(took) / float64(each*goroutines), nil
+	return nanos, nil
+}
+
+// A turn is one operation, n times.
+type turn struct {
+	op operation
+	n  int
 }
 
 // allocations returns the heap allocations of one operation.
@@ -149,43 +182,55 @@ func (o operation) allocations() float64 {
 // goroutineCounts are the numbers of goroutines that the hot path is measured on.
 var goroutineCounts = []int{1, 2}
 
+// calibrate returns how often each operation is done in a turn of that length.
+func calibrate(ops []operation, goroutines int, length time.Duration) ([]int, error) {
+	turns := make([]turn, len(ops))
+	for i, op := range ops {
+		turns[i] = turn{op, 200_000}
+	}
+	nanos, err := (&race{goroutines: int64(goroutines)}).run(turns)
+	if err != nil {
+		return nil, err
+	}
+	repetitions := make([]int, len(ops))
+	for i := range ops {
+		repetitions[i] = int(float64(length) / nanos[i])
+	}
+	return repetitions, nil
+}
+
 func measureHotPath(ctx context.Context, b *bench) ([]table, error) {
 	ops, err := operations()
 	if err != nil {
 		return nil, err
 	}
-	turn := b.long(50 * time.Millisecond)
-	repetitions := make([][]int, len(ops)) // per operation and number of goroutines
-	for i, op := range ops {
-		for _, g := range goroutineCounts {
-			nanos, err := op.run(g, 200_000)
-			if err != nil {
-				return nil, err
-			}
-			repetitions[i] = append(repetitions[i], int(float64(turn)/nanos))
-		}
-	}
+	length := b.long(50 * time.Millisecond)
+	rounds := b.times(40)
 	times := map[int][][]float64{}
 	for _, g := range goroutineCounts {
-		times[g] = make([][]float64, len(ops))
-	}
-	rounds := b.times(40)
-	for round := range rounds {
+		b.sayf("%d goroutines, %d turns of each operation", g, rounds)
+		repetitions, err := calibrate(ops, g, length)
+		if err != nil {
+			return nil, err
+		}
+		var turns []turn
+		var which []int
+		for round := range rounds {
+			for j := range ops {
+				i := (j + round) % len(ops)
+				turns, which = append(turns, turn{ops[i], repetitions[i]}), append(which, i)
+			}
+		}
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		if round%10 == 0 {
-			b.sayf("turn %d of %d", round+1, rounds)
+		nanos, err := (&race{goroutines: int64(g)}).run(turns)
+		if err != nil {
+			return nil, err
 		}
-		for k, g := range goroutineCounts {
-			for j := range ops {
-				i := (j + round) % len(ops)
-				nanos, err := ops[i].run(g, repetitions[i][k])
-				if err != nil {
-					return nil, err
-				}
-				times[g][i] = append(times[g][i], nanos)
-			}
+		times[g] = make([][]float64, len(ops))
+		for k, i := range which {
+			times[g][i] = append(times[g][i], nanos[k])
 		}
 	}
 	return hotPathTables(ops, times), nil
