@@ -76,7 +76,7 @@ var schedules = []directed{
 		// a is stopped until just before its lease is over and sends a request. It
 		// arrives after a was removed, b got its share and the store was wiped: the
 		// store believes that a uses its share.
-		name: "a lapsed share is reported to a wiped store", rule: "broken-lease",
+		name: "a lapsed share is reported to a wiped store",
 		plan: func(p *plan) { p.rates = ratesHurtSafe },
 		run: func(t *testing.T, w *world) {
 			a, b := w.join("a"), w.join("b")

@@ -5,6 +5,7 @@ package sim
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"text/tabwriter"
@@ -14,8 +15,14 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 )
 
+// spare is the one rule of which no schedule is known that needs it: what the store
+// answers to a share that has lapsed is on record all the same. It stays as a
+// second line.
+const spare = "broken-lease"
+
 // TestMutants leaves out each rule of the protocol and counts the seeds until a
-// promise breaks.
+// promise breaks. The rules that random schedules need too rarely have a directed
+// one; see TestMutantsDirected.
 func TestMutants(t *testing.T) {
 	names := consensus.RuleNames()
 	if only := os.Getenv("NUMATHROTTLE_SIM_RULE"); only != "" {
@@ -26,14 +33,19 @@ func TestMutants(t *testing.T) {
 	fmt.Fprintln(tab, "rule\tseeds to catch\tfirst violation")
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
+			if slices.ContainsFunc(schedules, func(s directed) bool { return s.rule == name }) {
+				fmt.Fprintf(tab, "%s\tdirected\t\n", name)
+				return
+			}
+			if name == spare {
+				fmt.Fprintf(tab, "%s\tno schedule known\t\n", name)
+				return
+			}
 			restore, err := consensus.LeaveOut(name)
 			require.NoError(t, err)
 			defer restore()
 			sum := Sweep(Config{}, 1, int(setting(t, "SEEDS", 400)), 1)
-			if len(sum.Violations) == 0 {
-				fmt.Fprintf(tab, "%s\tnone of %d\t\n", name, sum.Counters.Runs)
-				return
-			}
+			require.NotEmpty(t, sum.Violations, "none of %d seeds needs the rule, and no directed schedule", sum.Counters.Runs)
 			v := sum.Violations[0]
 			fmt.Fprintf(tab, "%s\t%d\t%v %s\n", name, v.Seed, v.Violation.At, v.Violation.Kind)
 		})
