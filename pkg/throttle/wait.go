@@ -39,7 +39,7 @@ func (t *Throttle) acquire(ctx context.Context, n int, upTo bool) (Permit, error
 		return Permit{}, t.refusal(ReasonTooLarge, n, 0)
 	}
 	if !upTo {
-		if pos, ok := t.draw(t.scale.units(n), int64(time.Since(t.base))); ok {
+		if pos, ok := t.draw(t.scale.units(n), t.read()); ok {
 			return Permit{n: n, pos: pos, by: t.cell(pos)}, nil
 		}
 	}

@@ -1,0 +1,48 @@
+package throttle
+
+import "time"
+
+// A Clock tells a Throttle the time and wakes it, in place of the machine's clock:
+// for simulations and for tests of code that is limited. Its methods may be called
+// from any goroutine; Now must not block and must not go back.
+//
+// Lease.Until and the deadlines of contexts are compared with its times.
+type Clock interface {
+	Now() time.Time
+	// AfterFunc calls f on some goroutine once d has passed, unless the Timer was
+	// stopped or set anew; f must not be called before AfterFunc or Reset returns.
+	AfterFunc(d time.Duration, f func()) Timer
+}
+
+// A Timer is what Clock.AfterFunc returns; *time.Timer is one.
+type Timer interface {
+	Reset(d time.Duration) bool
+	Stop() bool
+}
+
+var _ Timer = (*time.Timer)(nil)
+
+// WithClock makes the Throttle go by c. Without it the Throttle goes by the
+// machine's monotonic clock, which is faster.
+func WithClock(c Clock) Option { return func(t *Throttle) { t.clock = c } }
+
+// begin makes the present moment the origin of the Throttle's times, and makes
+// its timer.
+func (t *Throttle) begin() {
+	const centuries = 1 << 62
+	if t.clock == nil {
+		t.base = time.Now()
+		t.timer = time.AfterFunc(centuries, t.onTimer)
+		return
+	}
+	t.base = t.clock.Now()
+	t.timer = t.clock.AfterFunc(centuries, t.onTimer)
+}
+
+// read returns the time since base.
+func (t *Throttle) read() int64 {
+	if t.clock == nil {
+		return int64(time.Since(t.base))
+	}
+	return int64(t.clock.Now().Sub(t.base))
+}
