@@ -73,10 +73,11 @@ var schedules = []directed{
 		},
 	},
 	{
-		// a is stopped until just before its lease is over and sends a request. It
-		// arrives after a was removed, b got its share and the store was wiped: the
-		// store believes that a uses its share.
-		name: "a lapsed share is reported to a wiped store",
+		// a is stopped until just before its lease is over, sends a request and is
+		// stopped again. The request arrives after a was removed, b got its share and
+		// the store was wiped: the store believes that a uses its share. When a goes
+		// on, the answer is there before it notices that it waited too long.
+		name: "a lapsed share is reported to a wiped store", rule: "broken-lease",
 		plan: func(p *plan) { p.rates = ratesHurtSafe },
 		run: func(t *testing.T, w *world) {
 			a, b := w.join("a"), w.join("b")
@@ -84,15 +85,18 @@ var schedules = []directed{
 			d := a.clock.when(a.until) - w.now - 100*time.Millisecond
 			w.halt(a, d, false)
 			w.run(w.now + d - 1)
-			w.plan.up.least = 6 * time.Second // the next request is slow, the later ones are lost
+			w.plan.up.least = 6 * time.Second
 			w.run(w.now + 1)
 			w.plan.up.least = time.Millisecond
-			w.cut(a, up)
+			w.halt(a, time.Hour, false)
 			w.until(t, func() bool { return near(b, 100) })
 			w.cutOff(b)
 			w.store.restart(w, consensus.Record{}, 0)
 			w.store.newIdentity()
-			w.until(t, func() bool { return w.store.rec.Revision > 0 })
+			w.until(t, func() bool { return len(a.inbox) > 0 })
+			answer := a.inbox[0]
+			a.stopped, a.inbox = false, nil
+			w.receive(answer)
 			w.run(w.now + 30*time.Second)
 		},
 	},

@@ -34,12 +34,9 @@
 // # What is excused
 //
 // Two things are not held against the protocol:
-//   - A clone, in the first lease after the cloning and one removal time more: the
-//     larger of its share and the original's is counted then, afterwards both. In
-//     the first lease no protocol can help. Later a gap of this one shows: when the
-//     requests are lost in which the original tells of its newest answer, a clone
-//     that remembers an older one passes for it until the original's next request
-//     comes in. (Seed 26 is a case: 60 % of all requests lost.)
+//   - A clone, in the first lease after the cloning: the larger of its share and
+//     the original's is counted then, afterwards both. In that time no protocol can
+//     help, for neither has spoken to the store yet.
 //   - A suspended machine, from the moment it wakes to the next look of its
 //     watchdog, at most 100 ms later: its own clock does not tell that time has
 //     passed. A process that is merely stopped is excused from nothing.

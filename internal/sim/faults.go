@@ -162,7 +162,7 @@ func (w *world) clone(p *process) *process {
 	q.proc = &machine
 	q.inbox, q.mirror = nil, nil
 	q.waking, q.gen = false, 0
-	p.cloned, p.clonedAs = w.now+slowest(p.lease+consensus.Removal(p.lease)), p.incarnation
+	p.cloned, p.clonedAs = w.now+slowest(p.lease), p.incarnation
 	q.cloned, q.clonedAs = p.cloned, p.clonedAs
 	q.clock.set(w.now, w.plan.rate(w.rng.proc, false), false)
 	if p.outstanding && w.rng.fault.IntN(2) == 0 {

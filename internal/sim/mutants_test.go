@@ -15,11 +15,6 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 )
 
-// spare is the one rule of which no schedule is known that needs it: what the store
-// answers to a share that has lapsed is on record all the same. It stays as a
-// second line.
-const spare = "broken-lease"
-
 // TestMutants leaves out each rule of the protocol and counts the seeds until a
 // promise breaks. The rules that random schedules need too rarely have a directed
 // one; see TestMutantsDirected.
@@ -35,10 +30,6 @@ func TestMutants(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if slices.ContainsFunc(schedules, func(s directed) bool { return s.rule == name }) {
 				fmt.Fprintf(tab, "%s\tdirected\t\n", name)
-				return
-			}
-			if name == spare {
-				fmt.Fprintf(tab, "%s\tno schedule known\t\n", name)
 				return
 			}
 			restore, err := consensus.LeaveOut(name)

@@ -8,6 +8,9 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 )
 
+// rounding is what shares may be off by because they are whole numbers of 1e-9.
+const rounding = 2
+
 // looksInARow is how often in a row the pool has to be found whole.
 const looksInARow = 10
 
@@ -89,7 +92,7 @@ func (w *world) unhealthy() string {
 			return fmt.Sprintf("%s is %s, frozen %v %s", p, v.State, v.Frozen, v.FrozenBy)
 		case v.Degraded:
 			return fmt.Sprintf("%s is degraded", p)
-		case v.Share < fair-fair/20 || v.Share > fair+fair/20:
+		case (v.Share+rounding)*n*100 < consensus.Whole*95 || (v.Share-rounding)*n*100 > consensus.Whole*105:
 			return fmt.Sprintf("%s holds %v, %v is fair; %s", p, v.Share, fair, w.shares())
 		}
 		sum += v.Share

@@ -64,10 +64,12 @@ func (st *step) frozen() bool {
 func (st *step) commit(req *Request, lostRow bool) {
 	r := st.rec
 	r.Rows = slices.DeleteFunc(r.Rows, func(row Row) bool { return st.gone(&row) })
-	if i, ok := r.find(r.Unstamped); ok {
-		r.Rows[i].LastSeen = st.clock
+	if r.Unstamped != (RowKey{}) {
+		if i, ok := r.find(r.Unstamped); ok {
+			r.Rows[i].LastSeen = st.clock
+		}
+		r.Unstamped = RowKey{}
 	}
-	r.Unstamped = RowKey{}
 	if r.FreezeUnstamped {
 		r.FreezeUnstamped = false
 		r.FrozenUntil = max(r.FrozenUntil, st.clock+st.freezeTime())

@@ -34,7 +34,7 @@ func TestClock(t *testing.T) {
 			var pool []time.Duration
 			for i, now := range c.store {
 				req := Request{
-					Pool: "pool", ID: "a", Incarnation: "1", Seq: uint64(i + 1), Lease: longest, Tags: []TagReport{{}},
+					Pool: "pool", ID: "a", Incarnation: "1", Seq: uint64(i + 1), LastSeq: uint64(i), Lease: longest, Tags: []TagReport{{}},
 				}
 				ans, _ := r.Sync(&req, after(now))
 				pool = append(pool, time.Duration(ans.Time-t0)*time.Microsecond)
@@ -213,7 +213,7 @@ func TestFreeze(t *testing.T) {
 func TestLeaseIsThatOfTheFirst(t *testing.T) {
 	r := &Record{}
 	sync := func(id string, seq uint64, lease time.Duration) Answer {
-		req := Request{Pool: "pool", ID: id, Incarnation: "1", Seq: seq, Lease: lease, Tags: []TagReport{{}}}
+		req := Request{Pool: "pool", ID: id, Incarnation: "1", Seq: seq, LastSeq: seq - 1, Lease: lease, Tags: []TagReport{{}}}
 		ans, _ := r.Sync(&req, after(0))
 		return ans
 	}
@@ -235,7 +235,7 @@ func TestDeferred(t *testing.T) {
 			at.Now = 0
 		}
 		req := Request{
-			Pool: "pool", ID: id, Incarnation: "1", Seq: seq[id], Nonce: seq[id], Lease: longest,
+			Pool: "pool", ID: id, Incarnation: "1", Seq: seq[id], Nonce: seq[id], LastSeq: seq[id] - 1, LastNonce: seq[id] - 1, Lease: longest,
 			Tags: []TagReport{{Wanted: want}},
 		}
 		ans, _ := r.Sync(&req, at)

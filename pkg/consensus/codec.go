@@ -24,7 +24,7 @@ const (
 	maxMicros = 1 << 60
 	// The shortest forms bound how many rows and entries the bytes left can hold,
 	// so that a forged count allocates nothing.
-	minRowBytes   = 25
+	minRowBytes   = 16
 	minEntryBytes = 6
 )
 
@@ -89,9 +89,6 @@ func (r *Record) appendRow(b []byte, w *Row) []byte {
 	b = append(b, byte(w.State))
 	b = binary.AppendUvarint(b, w.Seq)
 	b = binary.BigEndian.AppendUint64(b, w.Nonce)
-	// The answer taken last is nearly always the one before.
-	b = binary.AppendUvarint(b, w.Seq-w.AckSeq)
-	b = binary.BigEndian.AppendUint64(b, w.AckNonce)
 	b = binary.AppendVarint(b, r.Clock-w.LastSeen)
 	b = binary.AppendUvarint(b, uint64(len(w.Entries)))
 	for i := range w.Entries {
@@ -121,8 +118,13 @@ func (r *Record) check() error {
 	if len(r.Store) > maxIdentityBytes {
 		return outside("the store's identity", fmt.Sprint(len(r.Store), " bytes"), fmt.Sprint("at most ", maxIdentityBytes))
 	}
-	if r.Revision == 0 {
-		return outside("the revision", "0", "1 or more")
+	// Of what an answer is made a request must be able to report back, or a processor
+	// that has taken the answer could never ask again.
+	if r.Revision == 0 || r.Revision > maxRevision {
+		return outside("the revision", fmt.Sprint(r.Revision), fmt.Sprint("1 to ", int64(maxRevision)))
+	}
+	if r.Clock < 0 {
+		return outside("the clock", fmt.Sprint(r.Clock, "us"), "0 or more")
 	}
 	for _, f := range []struct {
 		name string
@@ -171,6 +173,9 @@ func (w *Row) check() error {
 	}
 	if err := checkMicros("last-seen", w.LastSeen); err != nil {
 		return err
+	}
+	if w.LastSeen < 0 {
+		return outside("last-seen", fmt.Sprint(w.LastSeen, "us"), "0 or more")
 	}
 	if len(w.Entries) > maxTags {
 		return outside("the number of tags", fmt.Sprint(len(w.Entries)), fmt.Sprint("at most ", maxTags))
@@ -286,8 +291,6 @@ func (d *decoder) row(clock int64) Row {
 	w.State = RowState(d.byte())
 	w.Seq = d.uvarint("the sequence number")
 	w.Nonce = d.uint64()
-	w.AckSeq = w.Seq - d.uvarint("the acknowledged number")
-	w.AckNonce = d.uint64()
 	w.LastSeen = clock - d.varint("last-seen")
 	entries := d.count("tags", minEntryBytes)
 	if entries > maxTags {

@@ -26,8 +26,8 @@
 // limit); store clocks that are set by less than the clamp (a quarter of a lease)
 // at most once per removal time, and by more as often as you like; a suspended
 // machine whose wall clock runs on. It does not cover a permit that a thread holds
-// between the check and the call, nor a cloned machine until the clone has come
-// out: within one lease, and later only if the original's requests are lost.
+// between the check and the call, nor a cloned machine within one lease of the
+// cloning.
 //
 // # Who decides what
 //
@@ -52,16 +52,17 @@
 //
 // The request says who asks (ID, incarnation, sequence number, a nonce drawn for
 // this request alone), what the sender remembers (number, nonce and logical time
-// of the answer taken last, newest revision seen), and for each tag the share in
-// use, the share wanted, the demand and the pool size.
+// of the answer taken last, numbers and nonces of the requests sent since, newest
+// revision seen), and for each tag the share in use, the share wanted, the demand
+// and the pool size.
 //
 //  1. Clock. The logical clock follows the store's, never backwards. A gap beyond
 //     the clamp (a quarter of a lease) counts as no time: a pause of the whole pool
 //     cannot be told from a clock that was set.
 //  2. Late, repeated, replaced, cloned. A request older than the newest recorded
 //     is late and changes nothing. The same number and nonce is a repeat and gets
-//     the same shares. The same number with another nonce, or one that remembers
-//     an answer other than the last two possible, comes from a clone: the
+//     the same shares. The same number with another nonce, or a request of a
+//     process that has not sent the newest one recorded, comes from a clone: the
 //     incarnation is closed, its claim stays until removal, and both processes go
 //     on under new incarnations. A new incarnation closes the older ones of its ID.
 //  3. Removal of rows that were silent for longer than the removal time (one and
@@ -128,8 +129,8 @@
 //	restart under the same ID        the old claim stays on record              removal + one interval
 //	processor stalled past its lease draws nothing when it goes on              its next answer
 //	machine suspended                lease voided by the watchdog               its next answer
-//	cloned machine                   incarnation closed, both start anew        removal; within one lease of the
-//	                                                                            cloning both may draw
+//	cloned machine                   incarnation closed, both start anew;       removal
+//	                                 within one lease both may draw
 //	two processes with one ID        the newer wins, the older draws nothing    removal
 //	one processor cut off            lease ends; Stop: draws nothing,           its next answer
 //	                                 Degrade: min(last share, 1/live)

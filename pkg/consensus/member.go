@@ -103,7 +103,7 @@ func (m *Member) Leave(ctx context.Context) error {
 		close(m.quit)
 		<-m.done
 		m.mu.Lock()
-		unheard := m.p.last.seq == 0 && m.p.failures > 0
+		unheard := m.p.last.Seq == 0 && m.p.failures > 0
 		req := m.p.Leave(m.now())
 		m.push()
 		m.mu.Unlock()

@@ -94,7 +94,11 @@ func (p *Processor) choose() {
 }
 
 // wants applies the policy to the roster with this processor's own newest figures.
+// The result stays good until the roster or the demand changes.
 func (p *Processor) wants() (wants []Share, self int) {
+	if p.split.wants != nil && p.split.demand == p.demand {
+		return p.split.wants, p.split.self
+	}
 	self = -1
 	rows := make([]RosterRow, len(p.answer.Roster))
 	copy(rows, p.answer.Roster)
@@ -104,7 +108,8 @@ func (p *Processor) wants() (wants []Share, self int) {
 			rows[i].Demand = p.demand
 		}
 	}
-	return p.cfg.Policy(rows), self
+	p.split.wants, p.split.self, p.split.demand = p.cfg.Policy(rows), self, p.demand
+	return p.split.wants, self
 }
 
 // lacking tells whether another processor holds at least 5 % less than it should.

@@ -35,3 +35,24 @@ func TestNextIsOneIntervalAwayWhenNothingIsToBeHad(t *testing.T) {
 func TestNextIsTheEndOfAFreeze(t *testing.T) {
 	require.Equal(t, time.Second+300*time.Millisecond, content(t, 300*time.Millisecond).Next(time.Second, 1))
 }
+
+// A store that refuses at once is asked most often. Even then a request names every
+// one that was sent within the last lease, or clones could not be told apart.
+func TestUnansweredRequestsOfOneLeaseAreAllNamed(t *testing.T) {
+	p := content(t, 0)
+	for now := time.Second; now < 5*DefaultLease; {
+		p.Poke(now)
+		now = max(now+1, p.Next(now, 0))
+		req := p.Request(now, uint64(now), Whole)
+		p.Failed(now, req.Seq)
+		if len(req.Unanswered) < MaxUnanswered {
+			require.EqualValues(t, req.Seq-req.LastSeq-1, len(req.Unanswered), "all are named")
+			continue
+		}
+		// The nonce is the time at which it was sent.
+		require.Less(t, req.Unanswered[0].Nonce, uint64(now-DefaultLease))
+	}
+	req := p.Request(6*DefaultLease, 1, Whole)
+	require.Len(t, req.Unanswered, MaxUnanswered)
+	require.Equal(t, req.Seq-1, req.Unanswered[MaxUnanswered-1].Seq)
+}

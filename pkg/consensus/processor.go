@@ -19,11 +19,12 @@ type Processor struct {
 	incarnation string
 	state       State
 
-	seq      uint64
-	last     struct{ seq, nonce uint64 } // the answer taken last
-	lastTime int64
-	revision uint64
-	lease    time.Duration
+	seq        uint64
+	last       Ticket // of the answer taken last
+	lastTime   int64
+	unanswered []Ticket // sent since, the newest request included
+	revision   uint64
+	lease      time.Duration
 
 	held     Share
 	until    time.Duration // end of the lease, or of the degraded hour
@@ -32,6 +33,11 @@ type Processor struct {
 	want     Share
 	demand   Share // as reported last
 	answer   TagAnswer
+	split    struct { // the policy's result for the answer and a demand
+		wants  []Share
+		self   int
+		demand Share
+	}
 	frozen   time.Duration // local time until which the pool is frozen, as answered
 	frozenBy FreezeCause
 
@@ -111,8 +117,8 @@ func NewProcessor(cfg ProcessorConfig, incarnation string) *Processor {
 func (p *Processor) restart(incarnation string) {
 	p.lapse()
 	p.incarnation, p.state = incarnation, StateJoining
-	p.seq, p.last.seq, p.last.nonce, p.lastTime = 0, 0, 0, 0
-	p.answer, p.want = TagAnswer{}, Whole
+	p.seq, p.last, p.lastTime, p.unanswered = 0, Ticket{}, 0, nil
+	p.answer, p.split.wants, p.want = TagAnswer{}, nil, Whole
 	p.sent = sentRequest{}
 	p.urgency = urgencyNow
 }
@@ -177,11 +183,13 @@ func (p *Processor) Request(now time.Duration, nonce uint64, demand Share) Reque
 	}
 	p.urgency, p.attempt = urgencyNone, now
 	p.seq++
+	earlier := p.unanswered[max(0, len(p.unanswered)-MaxUnanswered):]
+	p.unanswered = append(earlier[:len(earlier):len(earlier)], Ticket{p.seq, nonce}) // a copy: requests keep theirs
 	p.sent = sentRequest{seq: p.seq, nonce: nonce, at: now, inUse: p.held, wanted: p.want, lapses: p.lapses, open: true}
 	return Request{
 		Pool: p.cfg.Pool, ID: p.cfg.ID, Incarnation: p.incarnation,
 		Seq: p.seq, Nonce: nonce,
-		LastSeq: p.last.seq, LastNonce: p.last.nonce, LastTime: p.lastTime,
+		LastSeq: p.last.Seq, LastNonce: p.last.Nonce, LastTime: p.lastTime, Unanswered: earlier,
 		Revision: p.revision, Lease: p.cfg.Lease,
 		Tags: []TagReport{{InUse: p.held, Wanted: p.want, Demand: p.demand, PoolSize: p.answer.Live}},
 	}
@@ -225,9 +233,9 @@ func (p *Processor) Take(now time.Duration, a Answer, fresh string) error {
 // granted puts the share of an answer in force.
 func (p *Processor) granted(now time.Duration, a Answer) {
 	t := a.Tags[0]
-	p.last.seq, p.last.nonce, p.lastTime = p.sent.seq, p.sent.nonce, a.Time
+	p.last, p.lastTime, p.unanswered = Ticket{p.sent.seq, p.sent.nonce}, a.Time, nil
 	p.revision = max(p.revision, a.Revision)
-	p.lease, p.answer, p.failures, p.onTime = a.Lease, t, 0, true
+	p.lease, p.answer, p.split.wants, p.failures, p.onTime = a.Lease, t, nil, 0, true
 	p.frozen, p.frozenBy = 0, a.FrozenBy
 	if a.Frozen > 0 {
 		p.frozen = now + a.Frozen
@@ -290,6 +298,6 @@ func (p *Processor) Leave(now time.Duration) Leave {
 	p.seq++
 	return Leave{
 		Pool: p.cfg.Pool, ID: p.cfg.ID, Incarnation: p.incarnation, Seq: p.seq,
-		LastSeq: p.last.seq, LastNonce: p.last.nonce,
+		LastSeq: p.last.Seq, LastNonce: p.last.Nonce, Unanswered: p.unanswered[max(0, len(p.unanswered)-MaxUnanswered):],
 	}
 }

@@ -59,10 +59,8 @@ const (
 type Row struct {
 	RowKey
 	State RowState
-	// Seq and Nonce are those of the newest request recorded; AckSeq and
-	// AckNonce those of the answer that this request said was taken last.
-	Seq, Nonce       uint64
-	AckSeq, AckNonce uint64
+	// Seq and Nonce are those of the newest request recorded.
+	Seq, Nonce uint64
 	// LastSeen is the logical time of the newest request.
 	LastSeen int64
 	// Entries is sorted by tag.

@@ -77,6 +77,10 @@ type Request struct {
 	// last, LastTime the Answer.Time of it; all 0 before the first answer.
 	LastSeq, LastNonce uint64
 	LastTime           int64
+	// Unanswered lists the requests sent since that one whose answers were not
+	// taken, by rising Seq, this one not included: the newest MaxUnanswered of
+	// them. By these the store tells a processor from its clone.
+	Unanswered []Ticket
 	// Revision is the newest revision of the record that the processor has seen.
 	Revision uint64
 	// Lease is the lease the processor is configured with, at millisecond
@@ -85,6 +89,14 @@ type Request struct {
 	// Tags reports on every tag held. A tag that is not named is in use 0.
 	Tags []TagReport
 }
+
+// A Ticket names one request: its number, and the nonce that was drawn for it.
+type Ticket struct{ Seq, Nonce uint64 }
+
+// MaxUnanswered is how many unanswered requests a request names. Even if every
+// one is refused at once, fewer are sent within a lease (see Processor.Next); of
+// older ones no share is left.
+const MaxUnanswered = 32
 
 // A TagReport is what a processor says of one tag. The empty tag is the limit itself.
 type TagReport struct {
@@ -175,10 +187,12 @@ type RosterRow struct {
 // A Leave tells the store that an incarnation uses nothing any more.
 type Leave struct {
 	Pool, ID, Incarnation string
-	// Seq is above every Seq that the incarnation has sent. LastSeq and LastNonce
-	// are as in Request: they tell a clone, which does not speak for the other.
+	// Seq is above every Seq that the incarnation has sent. LastSeq, LastNonce and
+	// Unanswered are as in Request: they tell a clone, which does not speak for the
+	// other.
 	Seq                uint64
 	LastSeq, LastNonce uint64
+	Unanswered         []Ticket
 }
 
 // FreezeCause says which gap in the store's memory froze a pool.
@@ -223,6 +237,9 @@ func (r *Request) Validate() error {
 	if r.Seq == 0 || r.LastSeq >= r.Seq {
 		return &RequestError{"Seq", fmt.Sprint(r.Seq), "1 or more, above LastSeq"}
 	}
+	if err := validateTickets(r.Unanswered, r.LastSeq, r.Seq); err != nil {
+		return err
+	}
 	if r.LastTime < 0 || r.LastTime > maxMicros {
 		return &RequestError{"LastTime", fmt.Sprint(r.LastTime), fmt.Sprint("0 to ", int64(maxMicros))}
 	}
@@ -255,6 +272,21 @@ func (l *Leave) Validate() error {
 	}
 	if l.Seq == 0 || l.LastSeq >= l.Seq {
 		return &RequestError{"Seq", fmt.Sprint(l.Seq), "1 or more, above LastSeq"}
+	}
+	return validateTickets(l.Unanswered, l.LastSeq, l.Seq)
+}
+
+// validateTickets checks the unanswered requests between the one answered last and
+// the present one.
+func validateTickets(tickets []Ticket, last, seq uint64) error {
+	if len(tickets) > MaxUnanswered {
+		return &RequestError{"Unanswered", fmt.Sprint(len(tickets), " requests"), fmt.Sprint("at most ", MaxUnanswered)}
+	}
+	for _, t := range tickets {
+		if t.Seq <= last || t.Seq >= seq {
+			return &RequestError{"Unanswered", fmt.Sprint("request ", t.Seq), "rising numbers between LastSeq and Seq"}
+		}
+		last = t.Seq
 	}
 	return nil
 }

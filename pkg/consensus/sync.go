@@ -45,7 +45,7 @@ func (r *Record) Sync(req *Request, at At) (ans Answer, changed bool) {
 
 	st.commit(req, verdict == verdictLostRow)
 	row = st.row(req)
-	row.Seq, row.Nonce, row.AckSeq, row.AckNonce = req.Seq, req.Nonce, req.LastSeq, req.LastNonce
+	row.Seq, row.Nonce = req.Seq, req.Nonce
 	st.stamp(row)
 	row.report(req)
 	st.answer(row, req)
@@ -65,7 +65,7 @@ func (r *Record) Leave(l *Leave, at At) (changed bool) {
 	if !ok || r.Rows[i].State != RowLive || (l.Seq <= r.Rows[i].Seq && !skip(ruleSequence)) {
 		return false
 	}
-	if row := &r.Rows[i]; !row.remembers(l.LastSeq, l.LastNonce) && l.LastSeq <= row.Seq && !skip(ruleClone) {
+	if row := &r.Rows[i]; l.LastSeq <= row.Seq && !row.sentBy(Ticket{l.LastSeq, l.LastNonce}, l.Unanswered) && !skip(ruleClone) {
 		row.State = RowCloned // one of two processes leaves; the other may still draw
 		r.Revision++
 		return true
@@ -133,17 +133,22 @@ func (st *step) judge(req *Request) (verdict, *Row) {
 		return verdictClone, row
 	case req.LastSeq > row.Seq:
 		return verdictLostRow, row
-	case !row.remembers(req.LastSeq, req.LastNonce) && !skip(ruleClone) && !skip(ruleSequence):
+	case !row.sentBy(Ticket{req.LastSeq, req.LastNonce}, req.Unanswered) && !skip(ruleClone) && !skip(ruleSequence):
 		return verdictClone, row
 	}
 	return verdictAccept, row
 }
 
-// remembers tells whether a process that remembers this answer as its last can be
-// the one that sent the newest request: it has taken the answer to that request, or
-// still the one that it took before.
-func (w *Row) remembers(seq, nonce uint64) bool {
-	return seq == w.Seq && nonce == w.Nonce || seq == w.AckSeq && nonce == w.AckNonce
+// sentBy tells whether a process that took the answer to last and has sent the
+// unanswered requests since can be the one that sent the newest request. If it
+// has sent too many to name, what is older than those that it names has granted
+// nothing that is still in force, and anybody may have sent it.
+func (w *Row) sentBy(last Ticket, unanswered []Ticket) bool {
+	newest := Ticket{w.Seq, w.Nonce}
+	if newest == last || slices.Contains(unanswered, newest) {
+		return true
+	}
+	return len(unanswered) == MaxUnanswered && w.Seq > last.Seq && w.Seq < unanswered[0].Seq
 }
 
 // judgeUnknown decides on a request of an incarnation that has no row (any more).
@@ -194,13 +199,15 @@ func (st *step) row(req *Request) *Row {
 // report records the facts first: what the processor says is in use is its
 // claim, even when the total is above Whole. A tag not named is in use 0.
 func (w *Row) report(req *Request) {
-	entries := make([]Entry, 0, len(req.Tags))
+	entries := w.Entries[:0]
 	for _, t := range req.Tags {
 		entries = append(entries, Entry{
 			Tag: t.Tag, Claim: t.InUse, InUse: t.InUse, Demand: t.Demand, PoolSize: t.PoolSize,
 		})
 	}
-	slices.SortFunc(entries, func(a, b Entry) int { return cmp.Compare(a.Tag, b.Tag) })
+	if len(entries) > 1 {
+		slices.SortFunc(entries, func(a, b Entry) int { return cmp.Compare(a.Tag, b.Tag) })
+	}
 	w.Entries = entries
 }
 

@@ -28,9 +28,9 @@ func standing(rows ...Row) *Record {
 	return r
 }
 
-// holder is a live row whose newest request is #7 with nonce 700, after the answer #5.
+// holder is a live row whose newest request is #7 with nonce 700.
 func holder(id, incarnation string, claims ...Share) Row {
-	row := Row{RowKey: RowKey{id, incarnation}, Seq: 7, Nonce: 700, AckSeq: 5, AckNonce: 500}
+	row := Row{RowKey: RowKey{id, incarnation}, Seq: 7, Nonce: 700}
 	for i, c := range claims {
 		row.Entries = append(row.Entries, Entry{Tag: []string{"", "x", "y"}[i], Claim: c, InUse: c, Answered: c, Demand: c, PoolSize: 2})
 	}
@@ -54,7 +54,17 @@ func follow(tags ...TagReport) Request {
 // TestJudgement is about what becomes of a request of a/1, in a pool in which a
 // has a row and b/1 has half of the limit.
 func TestJudgement(t *testing.T) {
-	type request struct{ seq, nonce, lastSeq, lastNonce uint64 }
+	type request struct {
+		seq, nonce, lastSeq, lastNonce uint64
+		unanswered                     []Ticket
+	}
+	// sent lists requests with the nonces that the numbers go with here.
+	sent := func(from, to uint64) (tickets []Ticket) {
+		for seq := from; seq <= to; seq++ {
+			tickets = append(tickets, Ticket{seq, 100 * seq})
+		}
+		return tickets
+	}
 	live, second := holder("a", "1", half), holder("a", "2")
 	for _, c := range []struct {
 		name    string
@@ -63,41 +73,49 @@ func TestJudgement(t *testing.T) {
 		want    Status
 		freeze  FreezeCause
 	}{
-		{name: "the next request", rows: []Row{live}, request: request{8, 800, 7, 700}, want: Granted},
-		{name: "after lost requests", rows: []Row{live}, request: request{12, 900, 7, 700}, want: Granted},
-		{name: "after a lost answer", rows: []Row{live}, request: request{8, 800, 5, 500}, want: Granted},
-		{name: "again", rows: []Row{live}, request: request{7, 700, 5, 500}, want: Granted},
-		{name: "older", rows: []Row{live}, request: request{6, 600, 5, 500}, want: Late},
-		{name: "the same number, another nonce", rows: []Row{live}, request: request{7, 701, 5, 500}, want: Cloned},
-		{name: "remembers an answer between the last two", rows: []Row{live}, request: request{8, 800, 6, 600}, want: Cloned},
-		{name: "remembers an answer before the last two", rows: []Row{live}, request: request{8, 800, 4, 400}, want: Cloned},
-		{name: "remembers no answer", rows: []Row{live}, request: request{8, 800, 0, 0}, want: Cloned},
-		{name: "remembers another nonce", rows: []Row{live}, request: request{8, 800, 7, 701}, want: Cloned},
-		{name: "remembers the older nonce under the newer number", rows: []Row{live}, request: request{8, 800, 7, 500}, want: Cloned},
-		{name: "remembers an answer that the row does not know", rows: []Row{live}, request: request{9, 900, 8, 800}, want: Granted, freeze: FreezeLostRow},
+		{name: "the next request", rows: []Row{live}, request: request{8, 800, 7, 700, nil}, want: Granted},
+		{name: "after lost requests", rows: []Row{live}, request: request{12, 900, 7, 700, sent(8, 11)}, want: Granted},
+		{name: "after a lost answer", rows: []Row{live}, request: request{8, 800, 5, 500, sent(6, 7)}, want: Granted},
+		{name: "again", rows: []Row{live}, request: request{7, 700, 5, 500, nil}, want: Granted},
+		{name: "older", rows: []Row{live}, request: request{6, 600, 5, 500, nil}, want: Late},
+		{name: "the same number, another nonce", rows: []Row{live}, request: request{7, 701, 5, 500, nil}, want: Cloned},
+		{name: "remembers an answer between the last two", rows: []Row{live}, request: request{8, 800, 6, 600, nil}, want: Cloned},
+		{name: "remembers an answer before the last two", rows: []Row{live}, request: request{8, 800, 4, 400, nil}, want: Cloned},
+		{name: "has sent others since the answer before the last", rows: []Row{live}, request: request{9, 900, 5, 500, []Ticket{{6, 601}, {7, 701}, {8, 801}}}, want: Cloned},
+		{name: "has sent others since the newest", rows: []Row{live}, request: request{9, 900, 5, 500, sent(8, 8)}, want: Cloned},
+		{name: "has sent more since than it names", rows: []Row{live}, request: request{40, 900, 5, 500, sent(8, 7+MaxUnanswered)}, want: Granted},
+		{name: "names all that it has sent", rows: []Row{live}, request: request{40, 900, 5, 500, sent(9, 7+MaxUnanswered)}, want: Cloned},
+		{name: "names as many as it can, and other ones", rows: []Row{live}, request: request{40, 900, 5, 500, append([]Ticket{{7, 701}}, sent(8, 6+MaxUnanswered)...)}, want: Cloned},
+		{name: "has had no answer, and sent the newest", rows: []Row{live}, request: request{8, 800, 0, 0, sent(1, 7)}, want: Granted},
+		{name: "remembers no answer", rows: []Row{live}, request: request{8, 800, 0, 0, nil}, want: Cloned},
+		{name: "remembers another nonce", rows: []Row{live}, request: request{8, 800, 7, 701, nil}, want: Cloned},
+		{name: "remembers the older nonce under the newer number", rows: []Row{live}, request: request{8, 800, 7, 500, nil}, want: Cloned},
+		{name: "remembers an answer that the row does not know", rows: []Row{live}, request: request{9, 900, 8, 800, nil}, want: Granted, freeze: FreezeLostRow},
 
-		{name: "closed because of a clone", rows: []Row{closed(RowCloned, live)}, request: request{8, 800, 7, 700}, want: Cloned},
-		{name: "closed because of a clone, again", rows: []Row{closed(RowCloned, live)}, request: request{7, 700, 5, 500}, want: Cloned},
-		{name: "left", rows: []Row{closed(RowLeft, live)}, request: request{6, 600, 5, 500}, want: Removed},
-		{name: "left, and another incarnation is live", rows: []Row{closed(RowLeft, live), second}, request: request{8, 800, 7, 700}, want: Replaced},
-		{name: "replaced", rows: []Row{closed(RowReplaced, live), second}, request: request{8, 800, 7, 700}, want: Replaced},
-		{name: "replaced, again", rows: []Row{closed(RowReplaced, live), second}, request: request{7, 700, 5, 500}, want: Replaced},
-		{name: "replaced by one that left", rows: []Row{closed(RowReplaced, live), closed(RowLeft, second)}, request: request{8, 800, 7, 700}, want: Removed},
+		{name: "closed because of a clone", rows: []Row{closed(RowCloned, live)}, request: request{8, 800, 7, 700, nil}, want: Cloned},
+		{name: "closed because of a clone, again", rows: []Row{closed(RowCloned, live)}, request: request{7, 700, 5, 500, nil}, want: Cloned},
+		{name: "left", rows: []Row{closed(RowLeft, live)}, request: request{6, 600, 5, 500, nil}, want: Removed},
+		{name: "left, and another incarnation is live", rows: []Row{closed(RowLeft, live), second}, request: request{8, 800, 7, 700, nil}, want: Replaced},
+		{name: "replaced", rows: []Row{closed(RowReplaced, live), second}, request: request{8, 800, 7, 700, nil}, want: Replaced},
+		{name: "replaced, again", rows: []Row{closed(RowReplaced, live), second}, request: request{7, 700, 5, 500, nil}, want: Replaced},
+		{name: "replaced by one that left", rows: []Row{closed(RowReplaced, live), closed(RowLeft, second)}, request: request{8, 800, 7, 700, nil}, want: Removed},
 		{
 			name: "replaced by one that was replaced", rows: []Row{closed(RowReplaced, live), closed(RowReplaced, second), holder("a", "3")},
-			request: request{8, 800, 7, 700}, want: Replaced,
+			request: request{8, 800, 7, 700, nil}, want: Replaced,
 		},
 
-		{name: "new", request: request{1, 100, 0, 0}, want: Granted},
-		{name: "new, though not the first request", request: request{4, 400, 0, 0}, want: Granted},
-		{name: "new beside an older incarnation", rows: []Row{holder("a", "0", half)}, request: request{1, 100, 0, 0}, want: Granted},
-		{name: "remembers an answer, but has no row", request: request{8, 800, 7, 700}, want: Granted, freeze: FreezeLostRow},
+		{name: "new", request: request{1, 100, 0, 0, nil}, want: Granted},
+		{name: "new, though not the first request", request: request{4, 400, 0, 0, nil}, want: Granted},
+		{name: "new beside an older incarnation", rows: []Row{holder("a", "0", half)}, request: request{1, 100, 0, 0, nil}, want: Granted},
+		{name: "remembers an answer, but has no row", request: request{8, 800, 7, 700, nil}, want: Granted, freeze: FreezeLostRow},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := standing(append(slices.Clone(c.rows), holder("b", "1", half))...)
 			before := copyRecord(r)
 			req := follow(TagReport{InUse: 0, Wanted: half})
 			req.Seq, req.Nonce, req.LastSeq, req.LastNonce = c.request.seq, c.request.nonce, c.request.lastSeq, c.request.lastNonce
+			req.Unanswered = c.request.unanswered
+			require.NoError(t, req.Validate())
 			ans, changed := r.Sync(&req, after(time.Second))
 
 			require.Equal(t, c.want, ans.Status)
@@ -284,10 +302,11 @@ func TestLeave(t *testing.T) {
 		name  string
 		row   Row
 		seq   uint64
+		sent  []Ticket
 		left  bool
 		claim Share
 	}{
-		{name: "a live row", row: holder("a", "1", half, half/2), seq: 8, left: true},
+		{name: "a live row", row: holder("a", "1", half, half/2), seq: 8, sent: []Ticket{{7, 700}}, left: true},
 		{name: "older than the newest request", row: holder("a", "1", half), seq: 6, claim: half},
 		{name: "under the number of the newest request", row: holder("a", "1", half), seq: 7, claim: half},
 		{name: "a replaced row", row: closed(RowReplaced, holder("a", "1", half)), seq: 8, claim: half},
@@ -299,7 +318,7 @@ func TestLeave(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := standing(c.row)
 			before := copyRecord(r)
-			changed := r.Leave(&Leave{Pool: "pool", ID: "a", Incarnation: "1", Seq: c.seq, LastSeq: 5, LastNonce: 500}, after(time.Second))
+			changed := r.Leave(&Leave{Pool: "pool", ID: "a", Incarnation: "1", Seq: c.seq, LastSeq: 5, LastNonce: 500, Unanswered: c.sent}, after(time.Second))
 			require.Equal(t, c.left, changed)
 			require.Equal(t, c.claim, r.Claims())
 			if !changed {
@@ -317,24 +336,25 @@ func TestLeave(t *testing.T) {
 	require.Equal(t, Record{}, none)
 }
 
-// A leave that remembers another answer than the newest request's sender can comes
-// from a clone. It does not speak for the other process, which may still draw.
+// A leave of one that cannot have sent the newest request comes from a clone. It does not speak for the other process, which may still draw.
 func TestLeaveOfAClone(t *testing.T) {
 	for _, c := range []struct {
 		name        string
 		last, nonce uint64
+		sent        []Ticket
 		left        bool
 	}{
-		{"the answer to the newest request", 7, 700, true},
-		{"the answer taken before", 5, 500, true},
-		{"an answer that the record has forgotten", 8, 800, true},
-		{"no answer at all", 0, 0, false},
-		{"an answer in between", 6, 600, false},
-		{"the same number with another nonce", 7, 701, false},
+		{"the answer to the newest request", 7, 700, nil, true},
+		{"an answer before, and the newest request", 5, 500, []Ticket{{6, 600}, {7, 700}}, true},
+		{"an answer that the record has forgotten", 8, 800, nil, true},
+		{"no answer at all", 0, 0, nil, false},
+		{"an answer before", 5, 500, nil, false},
+		{"an answer before, and another request under the newest number", 5, 500, []Ticket{{6, 600}, {7, 701}}, false},
+		{"the same number with another nonce", 7, 701, nil, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := standing(holder("a", "1", half))
-			require.True(t, r.Leave(&Leave{Pool: "pool", ID: "a", Incarnation: "1", Seq: 9, LastSeq: c.last, LastNonce: c.nonce}, after(0)))
+			require.True(t, r.Leave(&Leave{Pool: "pool", ID: "a", Incarnation: "1", Seq: 9, LastSeq: c.last, LastNonce: c.nonce, Unanswered: c.sent}, after(0)))
 			if c.left {
 				require.Equal(t, RowLeft, r.Rows[0].State)
 				require.Zero(t, r.Claims())
@@ -357,6 +377,14 @@ func TestLeaseOfAPoolThatEverybodyHasLeft(t *testing.T) {
 	require.Equal(t, req.Lease, ans.Lease)
 }
 
+// sent33 is one unanswered request more than may be named.
+func sent33() (tickets []Ticket) {
+	for seq := range uint64(MaxUnanswered + 1) {
+		tickets = append(tickets, Ticket{Seq: 20 + seq})
+	}
+	return tickets
+}
+
 func TestValidateKeepsNumbersFromWrapping(t *testing.T) {
 	for _, c := range []struct {
 		field string
@@ -365,6 +393,10 @@ func TestValidateKeepsNumbersFromWrapping(t *testing.T) {
 		{"Revision", func(r *Request) { r.Revision = math.MaxUint64 }},
 		{"LastTime", func(r *Request) { r.LastTime = math.MinInt64 }},
 		{"LastTime", func(r *Request) { r.LastTime = math.MaxInt64 }},
+		{"Unanswered", func(r *Request) { r.LastSeq, r.Unanswered = 5, []Ticket{{6, 1}, {6, 2}} }},
+		{"Unanswered", func(r *Request) { r.LastSeq, r.Unanswered = 5, []Ticket{{5, 1}} }},
+		{"Unanswered", func(r *Request) { r.Unanswered = []Ticket{{r.Seq, 1}} }},
+		{"Unanswered", func(r *Request) { r.Seq, r.Unanswered = 100, sent33() }},
 	} {
 		req := follow(TagReport{})
 		require.NoError(t, req.Validate())

@@ -2,6 +2,7 @@ package consensus
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 )
@@ -34,13 +35,14 @@ type actor struct {
 	rate            float64 // of its local clock, against true time
 	lease           time.Duration
 
-	seq      uint64
-	last     Answer // the answer taken last
-	revision uint64
-	held     map[string]Share
-	until    time.Duration // true time at which the lease ends on the local clock
-	lapses   int
-	newest   parcel
+	seq        uint64
+	last       Answer // the answer taken last
+	unanswered []Ticket
+	revision   uint64
+	held       map[string]Share
+	until      time.Duration // true time at which the lease ends on the local clock
+	lapses     int
+	newest     parcel
 }
 
 // A parcel is a request under way, and what its sender must remember of it.
@@ -143,13 +145,14 @@ func (a *actor) askWithout(wants ...TagReport) parcel {
 	held := a.inForce()
 	req := Request{
 		Pool: "pool", ID: a.id, Incarnation: a.incarnation, Seq: a.seq, Nonce: a.trial.nonce,
-		LastSeq: a.last.Seq, LastNonce: a.last.Nonce, LastTime: a.last.Time,
+		LastSeq: a.last.Seq, LastNonce: a.last.Nonce, LastTime: a.last.Time, Unanswered: a.unanswered,
 		Revision: a.revision, Lease: a.lease,
 	}
 	for _, w := range wants {
 		w.InUse, w.Demand, w.PoolSize = held[w.Tag], w.Wanted, 1
 		req.Tags = append(req.Tags, w)
 	}
+	a.unanswered = append(slices.Clone(a.unanswered), Ticket{req.Seq, req.Nonce})
 	a.newest = parcel{req: req, sent: a.trial.now, lapses: a.lapses}
 	a.trial.look()
 	return a.newest
@@ -178,7 +181,7 @@ func (a *actor) take(p parcel, ans Answer) {
 		return
 	}
 	a.inForce()
-	a.last, a.revision = ans, max(a.revision, ans.Revision)
+	a.last, a.unanswered, a.revision = ans, nil, max(a.revision, ans.Revision)
 	broken := p.lapses != a.lapses
 	a.held = map[string]Share{}
 	if broken {
@@ -211,7 +214,10 @@ func (a *actor) leave() {
 // farewell is the request to leave.
 func (a *actor) farewell() Leave {
 	a.seq++
-	return Leave{Pool: "pool", ID: a.id, Incarnation: a.incarnation, Seq: a.seq, LastSeq: a.last.Seq, LastNonce: a.last.Nonce}
+	return Leave{
+		Pool: "pool", ID: a.id, Incarnation: a.incarnation, Seq: a.seq,
+		LastSeq: a.last.Seq, LastNonce: a.last.Nonce, Unanswered: a.unanswered,
+	}
 }
 
 func (tr *trial) leave(l Leave) {

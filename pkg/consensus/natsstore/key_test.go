@@ -1,7 +1,6 @@
 package natsstore
 
 import (
-	"regexp"
 	"strings"
 	"testing"
 
@@ -28,19 +27,4 @@ func TestKeyOf(t *testing.T) {
 	} {
 		require.Equal(t, want, keyOf(pool))
 	}
-}
-
-func FuzzKeyOf(f *testing.F) {
-	f.Add("a.b", "a=2Eb")
-	f.Add("a", "A")
-	f.Add(strings.Repeat(".", 70), strings.Repeat("=2E", 70))
-	f.Add("_kv", "=5Fkv")
-	valid := regexp.MustCompile(`^[-/_=a-zA-Z0-9]{1,200}$`)
-	f.Fuzz(func(t *testing.T, a, b string) {
-		if a == "" || b == "" {
-			return
-		}
-		require.Regexp(t, valid, keyOf(a))
-		require.Equal(t, a == b, keyOf(a) == keyOf(b))
-	})
 }

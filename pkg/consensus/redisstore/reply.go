@@ -81,7 +81,7 @@ func parseHead(parts []any, answer *consensus.Answer) error {
 		}
 	}
 	at, err1 := strconv.ParseUint(text[0], 10, 53)
-	revision, err2 := strconv.ParseUint(text[1], 10, 64)
+	revision, err2 := strconv.ParseUint(text[1], 10, 63) // more, no request can report back
 	lease, err3 := strconv.ParseUint(text[2], 10, 53)
 	frozen, err4 := strconv.ParseUint(text[3], 10, 53)
 	if err := cmp.Or(err1, err2, err3, err4); err != nil {
@@ -169,8 +169,6 @@ func parseRow(value string) (r row, live bool, err error) {
 	f.number(maxTime)                           // last seen
 	f.number(maxTags * uint64(consensus.Whole)) // claims
 	r.seq, r.nonce = f.number(1<<64-1), f.number(1<<64-1)
-	f.number(1<<64 - 1) // the answer taken last
-	f.number(1<<64 - 1)
 	tags := f.number(maxTags)
 	for range tags {
 		e := entry{inUse: f.share(), answered: f.share(), demand: f.share(), poolSize: int(f.number(maxPoolSize))}

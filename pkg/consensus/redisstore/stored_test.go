@@ -42,11 +42,11 @@ func (m *model) stored() consensus.Record {
 
 func (m *model) storedRow(name, value string) consensus.Row {
 	id, incarnation, _ := strings.Cut(name, "\x00")
-	part := strings.SplitN(value, " ", 9)
+	part := strings.SplitN(value, " ", 7)
 	w := consensus.Row{
 		RowKey: consensus.RowKey{ID: id, Incarnation: incarnation},
 		State:  consensus.RowState(m.int(part[0])), LastSeen: m.int(part[1]),
-		Seq: m.uint(part[3]), Nonce: m.uint(part[4]), AckSeq: m.uint(part[5]), AckNonce: m.uint(part[6]),
+		Seq: m.uint(part[3]), Nonce: m.uint(part[4]),
 	}
 	var claims consensus.Share
 	live := "0" + value[1:]

@@ -85,15 +85,17 @@ var faults = map[string]fault{
 	},
 	"any answer may be remembered": {
 		found: "a request that remembers another answer is a clone's",
-		record: func(r *consensus.Record, _ consensus.At) {
-			for i := range r.Rows {
-				r.Rows[i].AckSeq, r.Rows[i].AckNonce = r.Rows[i].Seq-1, r.Rows[i].Nonce
-			}
-		},
 		request: func(r *consensus.Request) {
-			if r.LastSeq > 0 {
-				r.LastSeq, r.LastNonce = 0, 0
+			// So many that the newest can have been one of them.
+			last := r.LastSeq
+			r.LastSeq, r.LastNonce, r.Unanswered = 0, 0, nil
+			if last == 0 {
+				return
 			}
+			for i := range uint64(consensus.MaxUnanswered) {
+				r.Unanswered = append(r.Unanswered, consensus.Ticket{Seq: r.Seq + i, Nonce: 1})
+			}
+			r.Seq += consensus.MaxUnanswered
 		},
 	},
 	"revisions seen are ignored": {

@@ -122,7 +122,8 @@ func (s *sequence) liar(pl *player) {
 		s.gaps--
 		if what = "has seen a newer record"; s.rng.IntN(2) == 0 {
 			what, req.LastSeq, req.Seq = "has seen a newer row", req.Seq+1, req.Seq+3
-			pl.seq = req.Seq
+			pl.seq, req.Unanswered = req.Seq, nil
+			pl.unanswered = []consensus.Ticket{{Seq: req.Seq, Nonce: req.Nonce}}
 		} else {
 			req.Revision = s.ref.rec.Revision + 1 + s.rng.Uint64N(1<<40)
 		}

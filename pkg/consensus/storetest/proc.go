@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -36,6 +37,7 @@ type proc struct {
 	lastSeq         uint64
 	lastNonce       uint64
 	lastTime        int64
+	unanswered      []consensus.Ticket
 	revision        uint64
 }
 
@@ -72,12 +74,19 @@ func tag(name string, inUse, wanted consensus.Share) consensus.TagReport {
 // request returns the next request.
 func (a *proc) request(tags ...consensus.TagReport) consensus.Request {
 	a.seq++
-	return consensus.Request{
+	req := consensus.Request{
 		Pool: a.pool.name, ID: a.id, Incarnation: a.incarnation,
 		Seq: a.seq, Nonce: rand.Uint64(),
-		LastSeq: a.lastSeq, LastNonce: a.lastNonce, LastTime: a.lastTime,
+		LastSeq: a.lastSeq, LastNonce: a.lastNonce, LastTime: a.lastTime, Unanswered: a.named(),
 		Revision: a.revision, Lease: a.lease, Tags: tags,
 	}
+	a.unanswered = append(slices.Clone(req.Unanswered), consensus.Ticket{Seq: req.Seq, Nonce: req.Nonce})
+	return req
+}
+
+// named are the unanswered requests that the next one names.
+func (a *proc) named() []consensus.Ticket {
+	return a.unanswered[max(0, len(a.unanswered)-consensus.MaxUnanswered):]
 }
 
 // send sends a request, and takes no answer.
@@ -106,6 +115,7 @@ func (a *proc) send(req consensus.Request) consensus.Answer {
 func (a *proc) take(ans consensus.Answer) {
 	if ans.Status == consensus.Granted {
 		a.lastSeq, a.lastNonce, a.lastTime = ans.Seq, ans.Nonce, ans.Time
+		a.unanswered = slices.DeleteFunc(slices.Clone(a.unanswered), func(t consensus.Ticket) bool { return t.Seq <= ans.Seq })
 		a.revision = max(a.revision, ans.Revision)
 	}
 }
@@ -141,11 +151,19 @@ func (a *proc) leave() {
 // sendLeave sends a leave with any number.
 func (a *proc) sendLeave(seq uint64) {
 	a.pool.Helper()
+	l := a.farewell(seq)
+	require.NoError(a.pool, a.pool.call(func(ctx context.Context) error { return a.store.Leave(ctx, l) }))
+}
+
+// farewell returns a leave with any number: what it remembers is what the process
+// did when it was to send that number.
+func (a *proc) farewell(seq uint64) consensus.Leave {
 	l := consensus.Leave{Pool: a.pool.name, ID: a.id, Incarnation: a.incarnation, Seq: seq}
 	if a.lastSeq < seq {
 		l.LastSeq, l.LastNonce = a.lastSeq, a.lastNonce
+		l.Unanswered = slices.DeleteFunc(slices.Clone(a.named()), func(t consensus.Ticket) bool { return t.Seq >= seq })
 	}
-	require.NoError(a.pool, a.pool.call(func(ctx context.Context) error { return a.store.Leave(ctx, l) }))
+	return l
 }
 
 // call calls the store. An error is passing, and a repeat harmless, by the

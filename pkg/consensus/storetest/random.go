@@ -147,10 +147,7 @@ func (s *sequence) settle() {
 func (s *sequence) doLeave(pl *player, what string, seq uint64) {
 	s.Helper()
 	s.settle()
-	l := consensus.Leave{Pool: s.name, ID: pl.id, Incarnation: pl.incarnation, Seq: seq}
-	if pl.lastSeq < seq {
-		l.LastSeq, l.LastNonce = pl.lastSeq, pl.lastNonce
-	}
+	l := pl.farewell(seq)
 	err := s.call(func(ctx context.Context) error { return pl.store.Leave(ctx, l) })
 	fmt.Fprintf(&s.trace, "%8s %s/%s %s #%d\n", time.Since(s.start).Round(time.Millisecond), pl.id, pl.incarnation, what, seq)
 	if err != nil {

@@ -67,6 +67,33 @@ func sequenceCases() []testCase {
 				return b.request(one(half, half))
 			})
 		}},
+		{name: "a request of one that has not sent the newest is a clone's", run: func(p *pool) {
+			clones(p, func(a, b *proc) consensus.Request {
+				a.send(a.request(one(half, half))) // both remember the answer before it
+				b.request(one(half, half))         // lost
+				return b.request(one(half, half))
+			})
+		}},
+		{name: "a processor goes on from a lost request, or a lost answer", run: func(p *pool) {
+			p.open()
+			a := p.proc("a")
+			for range 3 { // before its first answer, and after
+				a.send(a.request(one(0, half)))
+				a.request(one(0, half))
+				a.send(a.request(one(0, half)))
+				a.sync(one(0, half))
+			}
+		}},
+		{name: "a processor goes on from more unanswered requests than it can name", run: func(p *pool) {
+			p.open()
+			a := p.proc("a")
+			a.sync(one(0, half))
+			a.send(a.request(one(0, half)))
+			for range consensus.MaxUnanswered + 5 {
+				a.request(one(0, half))
+			}
+			a.sync(one(0, half))
+		}},
 		{name: "a newer incarnation replaces the older ones, whose claims stay", run: replaces},
 		{name: "a replaced incarnation may go on when the newer one is gone", run: func(p *pool) {
 			p.open()

@@ -3,8 +3,8 @@
 -- decimal numbers and names separated by blanks:
 --   meta: 1 store revision clock wall frozen_until frozen_since cause lease
 --         rows claims oldest
---   row:  state last_seen claims seq nonce ack_seq ack_nonce tags, and for each
---         tag: in_use answered demand pool_size length tag
+--   row:  state last_seen claims seq nonce tags, and for each tag: in_use
+--         answered demand pool_size length tag
 -- A row's claims are the sum over its tags of the larger of in_use and answered.
 -- Those of meta are the sum over all rows, and no row was seen before oldest: most
 -- steps need to look at no row but their own.
@@ -42,10 +42,13 @@ local function successor(u)
   return string.format('%.0f%010.0f', high, low)
 end
 
--- Tells whether a process that remembers this answer as its last can be the one
--- that sent the newest request.
-local function remembers(row, seq, nonce)
-  return (seq == row.seq and nonce == row.nonce) or (seq == row.ack_seq and nonce == row.ack_nonce)
+-- Tells whether a process can be the one that sent the newest request: it took the
+-- answer to last, has sent since what unanswered lists as ' seq:nonce ', and
+-- does not remember what else it sent before number oldest ('0': it remembers all).
+local function sent_by(row, last_seq, last_nonce, unanswered, oldest)
+  if row.seq == last_seq and row.nonce == last_nonce then return true end
+  if string.find(unanswered, ' ' .. row.seq .. ':' .. row.nonce .. ' ', 1, true) then return true end
+  return less(last_seq, row.seq) and less(row.seq, oldest)
 end
 
 -- Reads the record as far as most steps need it. own is the field of the row that
@@ -72,8 +75,7 @@ local function load_record(own)
   }
   if value then
     local row = {}
-    row.state, row.seen, row.claims, row.seq, row.nonce, row.ack_seq, row.ack_nonce =
-      string.match(value, '^(%d) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) ')
+    row.state, row.seen, row.claims, row.seq, row.nonce = string.match(value, '^(%d) (%d+) (%d+) (%d+) (%d+) ')
     if not row.state then return nil, wrong('a row is not of format 1') end
     rec.row = row
   end

@@ -2,14 +2,16 @@
 -- KEYS: the pool, the marker of its group.
 -- ARGV: id, incarnation, seq, nonce, last_seq, last_nonce, last_time, revision,
 -- lease in milliseconds, freeze time in microseconds, 1 to be told the eviction
--- policy, and for each tag: tag, in_use, wanted, demand, pool_size.
+-- policy, unanswered and oldest (see sent_by), and for each tag: tag, in_use,
+-- wanted, demand, pool_size.
 -- Reply: what became of the request, and if it was granted: time, revision, lease,
 -- rest of the freeze, its cause, policy, and names and values of all fields in turn.
 
 local id, own = ARGV[1], ARGV[1] .. '\0' .. ARGV[2]
 local seq, nonce, last_seq, last_nonce = ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local last_time, seen_revision, lease = tonumber(ARGV[7]), ARGV[8], tonumber(ARGV[9])
-local freeze_time, wants_policy, first_tag = tonumber(ARGV[10]), ARGV[11] == '1', 12
+local freeze_time, wants_policy = tonumber(ARGV[10]), ARGV[11] == '1'
+local unanswered, oldest, first_tag = ARGV[12], ARGV[13], 14
 local WHOLE = 1000000000
 
 local rec, failure = load_record(own)
@@ -41,7 +43,7 @@ local function judge()
   if less(seq, row.seq) then return 'late' end
   if seq == row.seq then return 'clone' end
   if less(row.seq, last_seq) then return 'lost_row' end
-  if remembers(row, last_seq, last_nonce) then return 'accept' end
+  if sent_by(row, last_seq, last_nonce, unanswered, oldest) then return 'accept' end
   return 'clone'
 end
 
@@ -118,7 +120,7 @@ for i = first_tag, #ARGV, 5 do
   row[#row + 1] = string.format('%s %.0f %s %s %d %s', ARGV[i + 1], answered, ARGV[i + 3], ARGV[i + 4], #ARGV[i], ARGV[i])
 end
 local seen = number(st.clock)
-local head = table.concat({ LIVE, seen, number(own_claims), seq, nonce, last_seq, last_nonce, number(#row) }, ' ')
+local head = table.concat({ LIVE, seen, number(own_claims), seq, nonce, number(#row) }, ' ')
 changed[#changed + 1] = own
 changed[#changed + 1] = head .. ' ' .. table.concat(row, ' ')
 rec.claims = rec.claims + own_claims
