@@ -79,7 +79,14 @@ type Counters struct {
 	Ghosts uint64
 	// Peak is the largest sum of shares in use.
 	Peak consensus.Share
+	// Granted counts calls, Windows holds the worst window of each length.
+	Granted uint64
+	Windows [len(windowLengths)]Window
 }
+
+// A Window is the one of its length in which most calls were made, measured by
+// what the bound allows.
+type Window struct{ Ratio, Used, Allowed float64 }
 
 // freezeCauses are the causes in the order of Counters.Freezes.
 var freezeCauses = [...]consensus.FreezeCause{
@@ -103,6 +110,12 @@ func (c *Counters) Add(d *Counters) {
 	}
 	c.Ghosts += d.Ghosts
 	c.Peak = max(c.Peak, d.Peak)
+	c.Granted += d.Granted
+	for i := range d.Windows {
+		if d.Windows[i].Ratio > c.Windows[i].Ratio {
+			c.Windows[i] = d.Windows[i]
+		}
+	}
 }
 
 // String returns a table of the counters.
@@ -111,6 +124,10 @@ func (c *Counters) String() string {
 	fmt.Fprintf(&b, "runs %d, events %d, syncs %d, largest sum of shares %v\nanswers:", c.Runs, c.Events, c.Syncs, c.Peak)
 	for s, n := range c.Answers {
 		fmt.Fprintf(&b, " %s %d", consensus.Status(s), n)
+	}
+	fmt.Fprintf(&b, "\ncalls %d, worst window of what the bound allows:", c.Granted)
+	for i, win := range c.Windows {
+		fmt.Fprintf(&b, " %v %.4f (%g of %.6g)", windowLengths[i], win.Ratio, win.Used, win.Allowed)
 	}
 	b.WriteString("\nfreezes:")
 	for i, n := range c.Freezes[1:] {

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 // A directed schedule is a story that random ones tell too rarely. The bound holds
@@ -133,6 +134,88 @@ var schedules = []directed{
 			c.cut[up] = 0
 			w.leave(c)
 			w.run(w.now + 10*time.Second)
+		},
+	},
+	{
+		// A request of a processor that has just left arrives: it holds nothing any more.
+		name: "a late packet of a processor that has left", rule: "tombstone",
+		run: func(t *testing.T, w *world) {
+			a, b := w.join("a"), w.join("b")
+			w.until(t, func() bool { return near(a, 50) && near(b, 50) })
+			late := a.proc.Request(a.clock.read(w.now), 1, consensus.Whole)
+			w.leave(a)
+			w.until(t, func() bool { return near(b, 100) })
+			before := outline(&w.store.rec)
+			w.store.rec.Sync(&late, w.store.moment(w))
+			w.checkStep(&late, before)
+			if sum := w.store.rec.Claims(); sum > consensus.Whole {
+				w.violatef(CheckRecord, "a processor that has left lifts the claims to %v", sum)
+			}
+		},
+	},
+	{
+		// The loop of a is stuck, its callers are not.
+		name: "callers draw beside a stuck loop", rule: "lease-at-draw",
+		run: func(t *testing.T, w *world) {
+			a, b := w.join("a"), w.join("b")
+			w.until(t, func() bool { return near(a, 50) && near(b, 50) })
+			w.halt(a, time.Hour, false)
+			for end := w.now + time.Minute; w.now < end && w.violation == nil; w.run(w.now + 20*time.Millisecond) {
+				if _, ok := a.drawer.th.TryAcquire(1); ok {
+					w.use(1)
+				}
+			}
+			require.True(t, w.violation != nil || near(b, 100))
+		},
+	},
+	{
+		// a has a full bucket when it gives way to b and c, which fill theirs. Then all
+		// draw at once.
+		name: "full buckets change hands", rule: "fall-clamps",
+		plan: func(p *plan) { p.limit.Burst = p.limit.Max },
+		run: func(t *testing.T, w *world) {
+			a := w.join("a")
+			a.drawer.restUntil = time.Minute
+			w.until(t, func() bool { return near(a, 100) })
+			w.run(w.now + 5*time.Second)
+			a.demand = 0
+			b, c := w.join("b"), w.join("c")
+			b.drawer.restUntil, c.drawer.restUntil = time.Minute, time.Minute
+			w.run(w.now + 5*time.Second)
+			require.True(t, near(b, 50) && near(c, 50))
+			for _, p := range []*process{a, b, c} {
+				for {
+					if _, ok := p.drawer.th.TryAcquire(1); !ok {
+						break
+					}
+					w.use(1)
+				}
+			}
+		},
+	},
+	{
+		// a uses ten seconds' worth of its share more than it has estimated, and
+		// leaves: that is not there for b a second time.
+		name: "debt is left behind", rule: "debt-at-leave",
+		run: func(t *testing.T, w *world) {
+			a, b := w.join("a"), w.join("b")
+			w.until(t, func() bool { return near(a, 50) && near(b, 50) })
+			var permit throttle.Permit
+			w.until(t, func() (ok bool) {
+				permit, ok = a.drawer.th.TryAcquire(1)
+				return ok
+			})
+			tenSeconds := 10 * w.plan.limit.Max / 2
+			permit.Settle(1 + tenSeconds)
+			before := w.counters.Granted
+			w.leave(a)
+			w.run(w.now + 10*time.Second)
+			used, allowed := int(w.counters.Granted-before)+tenSeconds, 10*w.plan.limit.Max+w.plan.limit.Burst+2
+			if used > allowed {
+				w.violatef(CheckWindow, "%d used in ten seconds, allowed are %d", used, allowed)
+			}
+			w.run(w.now + 20*time.Second)
+			require.True(t, w.violation != nil || near(b, 100))
 		},
 	},
 	{

@@ -13,13 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 // TestMutants leaves out each rule of the protocol and counts the seeds until a
 // promise breaks. The rules that random schedules need too rarely have a directed
 // one; see TestMutantsDirected.
 func TestMutants(t *testing.T) {
-	names := consensus.RuleNames()
+	names := slices.Concat(consensus.RuleNames(), throttle.RuleNames())
 	if only := os.Getenv("NUMATHROTTLE_SIM_RULE"); only != "" {
 		names = strings.Fields(only)
 	}
@@ -32,9 +33,7 @@ func TestMutants(t *testing.T) {
 				fmt.Fprintf(tab, "%s\tdirected\t\n", name)
 				return
 			}
-			restore, err := consensus.LeaveOut(name)
-			require.NoError(t, err)
-			defer restore()
+			defer leaveOut(t, name)()
 			sum := Sweep(Config{}, 1, int(setting(t, "SEEDS", 400)), 1)
 			require.NotEmpty(t, sum.Violations, "none of %d seeds needs the rule, and no directed schedule", sum.Counters.Runs)
 			v := sum.Violations[0]
@@ -45,6 +44,19 @@ func TestMutants(t *testing.T) {
 	t.Logf("\n%s", &table)
 }
 
+// leaveOut leaves a rule of the protocol or of the engine out.
+func leaveOut(t *testing.T, name string) (restore func()) {
+	t.Helper()
+	if slices.Contains(throttle.RuleNames(), name) {
+		restore, err := throttle.LeaveOut(name)
+		require.NoError(t, err)
+		return restore
+	}
+	restore, err := consensus.LeaveOut(name)
+	require.NoError(t, err)
+	return restore
+}
+
 // TestMutantsDirected plays each directed schedule without its rule.
 func TestMutantsDirected(t *testing.T) {
 	for _, s := range schedules {
@@ -52,9 +64,7 @@ func TestMutantsDirected(t *testing.T) {
 			continue
 		}
 		t.Run(s.rule, func(t *testing.T) {
-			restore, err := consensus.LeaveOut(s.rule)
-			require.NoError(t, err)
-			defer restore()
+			defer leaveOut(t, s.rule)()
 			w := s.play(t)
 			require.NotNil(t, w.violation, "the schedule does not need the rule")
 			t.Log(w.violation)

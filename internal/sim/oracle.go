@@ -17,12 +17,13 @@ const (
 	CheckClaim                 // a share in use is at most its claim on the record
 	CheckRecord                // the record is well formed, and no answer lifts it above the whole
 	CheckAnswer                // the processor accepts every answer of the store
+	CheckWindow                // calls in any window are within the bound
 	CheckRecovery              // the pool recovers once the faults are off
 )
 
 // String returns the check's name.
 func (c Check) String() string {
-	return [...]string{"sum of shares", "share above claim", "record", "answer refused", "no recovery"}[c]
+	return [...]string{"sum of shares", "share above claim", "record", "answer refused", "calls in a window", "no recovery"}[c]
 }
 
 func (w *world) violatef(kind Check, format string, args ...any) {
@@ -41,6 +42,10 @@ func (w *world) strict() bool { return w.plan.loss == consensus.Stop }
 // over, without the processor noticing that it is asked.
 func (w *world) touch(p *process, local time.Duration) {
 	p.held, p.until = p.proc.Held(local), p.proc.Until()
+	if p.held > 0 {
+		p.drawer.heldAt = w.now
+	}
+	w.tell(p)
 }
 
 // usable is the share that the process may use at this moment. A stopped process

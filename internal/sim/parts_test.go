@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 func TestQueueKeepsOrder(t *testing.T) {
@@ -147,5 +148,6 @@ func calmPlan(n int) plan {
 	return plan{
 		processors: n, leases: []time.Duration{consensus.DefaultLease}, loss: consensus.Stop, knownNew: true,
 		up: calmLink, down: calmLink, lateTaken: true, demandMean: time.Hour, busy: 1,
+		limit: throttle.Limit{Max: 20, Burst: 2},
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 // storeKind says what kind of store a run has.
@@ -60,6 +61,8 @@ type plan struct {
 	faultMean  time.Duration // between faults
 	loseMean   time.Duration // between those by which the store forgets, or may seem to: they freeze the pool
 	faults     [numFaults]bool
+	limit      throttle.Limit
+	unused     float64 // how likely a permit is given back instead of used
 }
 
 // drawPlan draws a plan. A quarter of the seeds is extreme in many ways at once.
@@ -91,7 +94,26 @@ func drawPlan(r *rand.Rand, processors int) plan {
 	for f := range p.faults {
 		p.faults[f] = r.IntN(2) == 0
 	}
+	p.drawLimit(r)
 	return p
+}
+
+// drawLimit draws the limit. What a single token more or less makes is seen best
+// at low rates, and they cost the least to simulate.
+func (p *plan) drawLimit(r *rand.Rand) {
+	p.limit.Max = int(math.Exp(math.Log(2) + r.Float64()*math.Log(50)))
+	p.limit.Burst = []int{0, 1, p.limit.Max / 3, p.limit.Max}[r.IntN(4)]
+	if r.IntN(3) == 0 {
+		p.unused = []float64{0.1, 0.5, 0.9}[r.IntN(3)]
+	}
+}
+
+// fastest is how many times as fast as true time a processor's clock may run.
+func (p *plan) fastest() float64 {
+	if p.rates == ratesExact || p.rates == ratesHurtSafe {
+		return 1
+	}
+	return 1 + maxDrift/1e6
 }
 
 func (p *plan) drawLeases(r *rand.Rand, extreme bool) {
@@ -180,9 +202,9 @@ func (p *plan) String() string {
 	if p.loss == consensus.Degrade {
 		loss = "degrade"
 	}
-	return fmt.Sprintf("%d processors, %s, %s, leases %v (longest %v), store %s (known new %v), clocks %s, up %+v, down %+v, "+
+	return fmt.Sprintf("%d processors, limit %d burst %d (%g given back), %s, %s, leases %v (longest %v), store %s (known new %v), clocks %s, up %+v, down %+v, "+
 		"late answers taken %v, demand every %v (busy %g), a fault every %v, store forgets every %v: %s",
-		p.processors, policy, loss, p.leases, p.longestLease(), p.store, p.knownNew, p.rates, p.up, p.down,
+		p.processors, p.limit.Max, p.limit.Burst, p.unused, policy, loss, p.leases, p.longestLease(), p.store, p.knownNew, p.rates, p.up, p.down,
 		p.lateTaken, p.demandMean.Round(time.Millisecond), p.busy, p.faultMean.Round(time.Millisecond),
 		p.loseMean.Round(time.Millisecond), strings.Join(on, " "))
 }

@@ -47,6 +47,8 @@ type process struct {
 	cut                [2]time.Duration // no message gets through before; by direction
 	newest             [2]time.Duration // when the newest message arrives; by direction
 
+	drawer drawer
+
 	// What the checks know of the share in force.
 	held     consensus.Share
 	until    time.Duration // local
@@ -54,6 +56,7 @@ type process struct {
 
 	cloned   time.Duration // end of the lease after it was cloned, or made as a clone
 	clonedAs string        // its incarnation at that time
+	isClone  bool          // it was made by the cloning
 	mirror   *process      // the clone that is told the answer to the request below, too
 	shared   uint64        // nonce of the request that was under way at the cloning
 }
@@ -69,6 +72,7 @@ func (w *world) join(id string) *process {
 	p.proc = consensus.NewProcessor(consensus.ProcessorConfig{
 		Pool: "pool", ID: id, Lease: p.lease, Policy: w.plan.policy(), OnStoreLoss: w.plan.loss,
 	}, p.incarnation)
+	w.equip(p)
 	w.add(p)
 	return p
 }
@@ -94,6 +98,9 @@ func (w *world) kill(p *process) {
 func (w *world) drop(p *process) {
 	p.gone = true
 	p.gen++
+	if p.drawer.heldAt != never {
+		w.departed = append(w.departed, p.drawer.heldAt)
+	}
 	for _, m := range p.inbox {
 		w.release(m)
 	}
@@ -115,6 +122,7 @@ func (w *world) turn(p *process) {
 	if p.gone || p.left || p.halted() {
 		return
 	}
+	w.draw(p) // callers do not wait for the loop to look at the clock
 	local := p.clock.read(w.now)
 	if p.overslept() {
 		w.tracef("%s sees that it was suspended", p)
@@ -269,6 +277,7 @@ func (w *world) take(p *process, m *message) {
 	w.touch(p, local)
 	w.checkClaim(p)
 	w.turn(p)
+	w.draw(p)
 }
 
 // leave ends a process as a clean shutdown does: the request under way is given
@@ -278,6 +287,7 @@ func (w *world) leave(p *process) {
 	if p.outstanding {
 		p.failed(w, local, p.seq)
 	}
+	debt := p.drawer.th.Debt()
 	l := p.proc.Leave(local)
 	w.touch(p, local)
 	w.tracef("%s leaves, %d", p, l.Seq)
@@ -297,8 +307,18 @@ func (w *world) leave(p *process) {
 		}
 		w.after(600*time.Millisecond, tell)
 	}
-	tell()
+	switch {
+	case debt == 0:
+		tell()
+	case debt < payDebtFor:
+		w.after(slowest(debt), tell)
+	default:
+		w.drop(p)
+	}
 }
+
+// payDebtFor is how long a process that leaves waits to earn what it owes.
+const payDebtFor = 4 * time.Second
 
 // halt stops a process or suspends its machine, and lets it go on after d.
 func (w *world) halt(p *process, d time.Duration, suspend bool) {
@@ -351,6 +371,9 @@ func (w *world) changeDemand(p *process) {
 			return
 		}
 		p.demand = w.drawDemand()
+		if w.rng.demand.IntN(3) == 0 {
+			p.drawer.restUntil = w.now + exponential(w.rng.demand, time.Second)
+		}
 		w.turn(p)
 		w.changeDemand(p)
 	})

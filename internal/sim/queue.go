@@ -9,6 +9,7 @@ const (
 	eventWake    eventKind = iota // a process has something to do
 	eventArrive                   // a message reaches the store
 	eventDeliver                  // a message reaches its process
+	eventDraw                     // a process's callers draw
 	eventDo                       // anything else
 )
 

@@ -85,6 +85,9 @@ type world struct {
 	names int  // IDs and incarnations given out
 	calm  bool // the faults are off
 
+	windows  windows
+	departed []time.Duration // when processes that are gone held a share last
+
 	stepped   time.Duration // when the store's clock made a small step last
 	counters  Counters
 	violation *Violation
@@ -96,6 +99,10 @@ func newWorld(seed uint64, p plan, trace io.Writer) *world {
 	w := &world{plan: p, trace: trace, stepped: -time.Hour}
 	for i, r := range []**rand.Rand{&w.rng.net, &w.rng.fault, &w.rng.demand, &w.rng.proc} {
 		*r = rand.New(rand.NewPCG(seed, uint64(i)+1))
+	}
+	w.windows.burst = int64(max(1, p.limit.Max/10))
+	if p.limit.Burst > 0 {
+		w.windows.burst = int64(p.limit.Burst)
 	}
 	w.store = newStore(w)
 	return w
@@ -113,6 +120,10 @@ func (w *world) run(until time.Duration) {
 				e.p.waking = false
 				w.turn(e.p)
 			}
+		case eventDraw:
+			e.p.drawer.again = false
+			w.draw(e.p)
+			continue
 		case eventArrive:
 			w.store.arrive(w, e.m)
 		case eventDeliver:

@@ -50,7 +50,9 @@ func (st *step) lastSeen(row *Row) int64 {
 }
 
 // gone tells whether the row has been silent for longer than the removal time.
-func (st *step) gone(row *Row) bool { return st.clock-st.lastSeen(row) > st.removal }
+func (st *step) gone(row *Row) bool {
+	return st.clock-st.lastSeen(row) > st.removal && !skip(ruleRemoval)
+}
 
 // frozen tells whether shares must not grow. A freeze that the last step began
 // without knowing the time has not even started before this one.

@@ -96,22 +96,50 @@ func (m *Member) Poke() {
 // it. Call it after everything that draws has stopped: numaflow-go goes on
 // handling messages for up to 15 s after SIGTERM. The store is told until ctx
 // ends, and that error returned; the claim then falls to the others one removal
-// time later. Calling it again returns nil at once.
+// time later. It does so, too, when more is owed (see throttle.Holder) than the
+// share earns until ctx ends; else it is earned first. Calling Leave again returns
+// nil at once.
 func (m *Member) Leave(ctx context.Context) error {
 	var err error
 	m.leave.Do(func() {
 		close(m.quit)
 		<-m.done
+		free := m.payDebt(ctx)
 		m.mu.Lock()
 		unheard := m.p.last.Seq == 0 && m.p.failures > 0
 		req := m.p.Leave(m.now())
 		m.push()
 		m.mu.Unlock()
+		if !free {
+			m.log.Info("left the pool with debt: the claim stays until it is removed")
+			return
+		}
 		if err = m.tellLeave(ctx, req, unheard); err != nil {
 			err = fmt.Errorf("consensus: leaving pool %q: %w", req.Pool, err)
 		}
 	})
 	return err
+}
+
+// payDebt waits until what the holder owes is earned, by not using the share. It
+// returns false when ctx ends before that.
+func (m *Member) payDebt(ctx context.Context) bool {
+	if m.holder == nil {
+		return true
+	}
+	debt := m.holder.Debt()
+	if debt <= 0 {
+		return true
+	}
+	if end, ok := ctx.Deadline(); ok && time.Until(end) < debt+SyncTimeout(MinLease) || debt > Removal(MaxLease) {
+		return false // it would take longer than the claim stays
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(debt):
+		return true
+	}
 }
 
 // tellLeave tells the store until it answers; just once if it has never answered.

@@ -21,4 +21,6 @@ const (
 	ruleBrokenLease               // a share that lapsed since it was reported is not renewed
 	ruleLeaseFromSend             // the lease runs from the send, not from the receipt
 	ruleDrawCheck                 // void the share when its lease is over
+	ruleRemoval                   // remove rows that are silent for a removal time, with their claims
+	rules
 )

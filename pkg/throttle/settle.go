@@ -1,6 +1,9 @@
 package throttle
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+	"time"
+)
 
 // A page remembers which of a run of permits were settled, one bit for each token
 // that was granted in the run. A permit points at the page that covers its
@@ -83,7 +86,8 @@ func (t *Throttle) correct(pos int64, n, used int) {
 		return
 	}
 	period := max(t.period(t.seg.lease.Share), t.seg.capacity, t.scale.units(n))
-	if !t.seg.valid(now) || t.closed.Load() || pos+t.scale.units(n) < t.kept || (t.granted.Load()-pos)>>t.scale.shift > period>>t.scale.shift {
+	late := pos+t.scale.units(n) < t.kept || (t.granted.Load()-pos)>>t.scale.shift > period>>t.scale.shift
+	if !t.seg.valid(now) || t.closed.Load() || late && !skip(ruleGiveBack) {
 		return
 	}
 	back := min(t.scale.units(n-used), t.seg.capacity-t.level(now))
@@ -92,6 +96,22 @@ func (t *Throttle) correct(pos int64, n, used int) {
 		t.forfeited.Add(-back)
 		t.serve(now)
 	}
+}
+
+// Debt tells how long the share in force takes to earn what is owed: 0 without
+// debt; see Holder.
+func (t *Throttle) Debt() time.Duration {
+	if t.limit.Max == 0 || skip(ruleDebtAtLeave) {
+		return 0
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := t.now()
+	wait, ok := t.seg.wait(-t.level(now))
+	if !ok || wait > 0 && !t.seg.valid(now) {
+		return never
+	}
+	return wait
 }
 
 // period is what a share earns in one period, in units.

@@ -49,4 +49,9 @@ type Holder interface {
 	// most of what was earned in it was used, and 0 when nothing happened in it.
 	// window is usually two sync intervals.
 	Demand(window time.Duration) int64
+
+	// Debt tells how long the share in force takes to earn what was used above
+	// estimates and is owed. 0: nothing is owed. A holder that leaves keeps its claim
+	// for so long, so that the others do not use what it has used already.
+	Debt() time.Duration
 }

@@ -134,7 +134,7 @@ func (t *Throttle) draw(units, now int64) (pos int64, ok bool) {
 		if now < s.start {
 			now = t.read() // the segment is newer than the clock reading
 		}
-		if now >= s.until {
+		if now >= s.until && (!skip(ruleLeaseAtDraw) || s.rate == 0) {
 			return 0, false
 		}
 		forfeited := t.forfeited.Load()
@@ -207,6 +207,9 @@ func (t *Throttle) Lease(l Lease) {
 	}
 	l.Share = min(max(l.Share, 0), WholeShare)
 	t.seg = newSegment(t.limit, t.scale, l, now, until, old.by(now))
+	if skip(ruleFallClamps) {
+		t.seg.capacity = max(t.seg.capacity, old.capacity)
+	}
 
 	room := min(old.capacity, t.seg.capacity) // what overflowed before is lost, though nobody looked
 	back := max(t.period(min(old.lease.Share, l.Share)), room)
@@ -214,6 +217,10 @@ func (t *Throttle) Lease(l Lease) {
 		room, back = 0, 0 // a processor whose share had ended starts empty
 		t.void += t.queue.collected
 		t.queue.collected = 0 // so does a draw that was collecting
+	}
+	if skip(ruleStartsEmpty) && !old.valid(now) {
+		room = t.seg.capacity
+		t.forfeited.Add(t.level(now) - room)
 	}
 	t.trim(now, room) // before the new segment is seen: no draw takes the old level by the new law
 	t.publish()

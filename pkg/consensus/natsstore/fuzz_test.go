@@ -55,10 +55,12 @@ func FuzzIsMarker(f *testing.F) {
 // What a server says of the stream, and of an entry, is an error, or can be used.
 func FuzzReplies(f *testing.F) {
 	for _, seed := range []string{
-		`{"type":"io.nats.jetstream.api.v1.stream_info_response","config":{"name":"KV_b","subjects":["$KV.b.>"],"retention":"limits","max_msgs_per_subject":1,` +
-			`"storage":"file","num_replicas":3,"discard":"old","mirror":null,"sources":[]},"created":"2026-11-21T10:00:00.123456789Z","state":{"last_seq":7},` +
+		`{"type":"io.nats.jetstream.api.v1.stream_info_response","config":{"name":"KV_b","subjects":["$KV.b.>"],"retention":"limits",` +
+			`"max_msgs_per_subject":1,"storage":"file","num_replicas":3,"discard":"old","mirror":null,"sources":[]},` +
+			`"created":"2026-11-21T10:00:00.123456789Z","state":{"last_seq":7},` +
 			`"cluster":{"name":"c","leader":"n1","replicas":[{"name":"n2"},{}]},"ts":"2026-11-21T10:00:01Z"}`,
-		`{"config":{"subjects":[],"retention":"workqueue","max_age":1,"sealed":true,"no_ack":true,"persist_mode":"async","allow_msg_counter":true},"cluster":{}}`,
+		`{"config":{"subjects":[],"retention":"workqueue","max_age":1,"sealed":true,"no_ack":true,"persist_mode":"async",` +
+			`"allow_msg_counter":true},"cluster":{}}`,
 		`{"message":{"subject":"$KV.b.p","seq":7,"hdrs":"TkFUUy8xLjANCg0K","data":"TlQB","time":"2026-11-21T10:00:00Z"}}`,
 		`{"message":{"seq":18446744073709551615,"time":"9999-12-31T23:59:59Z"}}`, `{"message":{"seq":1,"time":"0001-01-01T00:00:00Z","data":""}}`,
 		`{"error":{"code":404,"err_code":10037,"description":"no message found"}}`, `{}`, `[]`, `null`, `x`,

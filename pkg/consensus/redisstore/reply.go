@@ -85,7 +85,7 @@ func parseHead(parts []any, answer *consensus.Answer) error {
 	lease, err3 := strconv.ParseUint(text[2], 10, 53)
 	frozen, err4 := strconv.ParseUint(text[3], 10, 53)
 	if err := cmp.Or(err1, err2, err3, err4); err != nil {
-		return wrongAnswer("time, revision, lease or freeze: %v", err)
+		return wrongAnswer("one of time, revision, lease and freeze is no such number: %.40q", text[:4])
 	}
 	if lease == 0 || lease > uint64(consensus.MaxLease/time.Millisecond) {
 		return wrongAnswer("the pool's lease is %d ms", lease)

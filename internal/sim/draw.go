@@ -1,0 +1,230 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// A drawer is what draws on a process's share: the shipped throttle.Throttle on the
+// process's clock, and callers that take every token they can while the demand is
+// full, and what they need otherwise.
+type drawer struct {
+	th     *throttle.Throttle
+	share  consensus.Share // as the Throttle knows it, until the local time
+	until  time.Duration
+	heldAt time.Duration // true time at which a share was in force last
+	drew   time.Duration // true time of the last draw
+	again  bool          // a draw is planned
+	need   float64       // tokens that are needed and were not drawn yet; full demand needs any number
+	// restUntil is when the callers go on after a rest that the store was not told of:
+	// buckets are full by then.
+	restUntil time.Duration
+	// unused are the permits of calls that will not be made after all; they are all
+	// cancelled at one moment, as when a service hangs and its callers give up.
+	unused   []throttle.Permit
+	giveUpAt time.Duration
+}
+
+// machine is the clock of a process as its Throttle sees it.
+type machine struct {
+	w *world
+	p *process
+}
+
+var epoch = time.Unix(1_700_000_000, 0)
+
+// Now implements throttle.Clock.
+func (m machine) Now() time.Time { return epoch.Add(m.p.clock.read(m.w.now)) }
+
+// AfterFunc implements throttle.Clock. Nobody waits here, so nobody need be woken.
+func (machine) AfterFunc(time.Duration, func()) throttle.Timer { return stopped{} }
+
+type stopped struct{}
+
+func (stopped) Reset(time.Duration) bool { return false }
+func (stopped) Stop() bool               { return false }
+
+// A ration is a throttle.Sharer whose shares the world hands on itself.
+type ration struct{}
+
+func (ration) Attach(h throttle.Holder) { h.Lease(throttle.Lease{}) }
+func (ration) Poke()                    {}
+
+// equip gives a process its Throttle.
+func (w *world) equip(p *process) {
+	th, err := throttle.New(w.plan.limit, throttle.WithClock(machine{w, p}), throttle.WithSharer(ration{}))
+	if err != nil {
+		panic(err) //nolint:forbidigo // the plan draws only limits that are good
+	}
+	p.drawer = drawer{th: th, heldAt: never, drew: w.now}
+}
+
+// tell hands the share in force to the Throttle, as consensus.Member does: when it
+// has changed.
+func (w *world) tell(p *process) {
+	if p.held == p.drawer.share && (p.until == p.drawer.until || p.held == 0) {
+		return
+	}
+	p.drawer.share, p.drawer.until = p.held, p.until
+	l := throttle.Lease{Share: int64(p.held)}
+	if p.held > 0 {
+		l.Until = epoch.Add(p.until)
+	}
+	p.drawer.th.Lease(l)
+}
+
+// draw lets the callers of a process draw what they need. A machine that was
+// suspended is excused until its watchdog has looked, and a clone in its first lease.
+func (w *world) draw(p *process) {
+	d := &p.drawer
+	if p.gone || p.left || p.halted() || p.overslept() || p.isClone && p.justCloned(w.now) || w.now < d.restUntil {
+		return
+	}
+	perSecond := float64(w.plan.limit.Max)
+	d.need = min(d.need+p.demand.Fraction()*perSecond*(w.now-d.drew).Seconds(), 10*perSecond)
+	d.drew = w.now
+	w.drawAll(p)
+	if len(d.unused) > 0 && w.now >= d.giveUpAt {
+		given := d.unused
+		d.unused = nil
+		for _, permit := range given {
+			permit.Cancel()
+			w.drawAll(p) // somebody waits for each
+		}
+	}
+	w.drawAgain(p)
+}
+
+// drawAll draws all that is needed and to be had.
+func (w *world) drawAll(p *process) {
+	d := &p.drawer
+	for p.demand == consensus.Whole || d.need >= 1 {
+		permit, ok := d.th.TryAcquire(1)
+		if !ok {
+			break
+		}
+		d.need = max(0, d.need-1)
+		if w.plan.unused > 0 && w.rng.demand.Float64() < w.plan.unused {
+			if len(d.unused) == 0 {
+				d.giveUpAt = w.now + exponential(w.rng.demand, 3*time.Second)
+			}
+			d.unused = append(d.unused, permit)
+			continue
+		}
+		w.use(1)
+	}
+}
+
+// drawAgain comes back when another token is due.
+func (w *world) drawAgain(p *process) {
+	d := &p.drawer
+	if d.again || p.held == 0 || p.demand == 0 {
+		return
+	}
+	d.again = true
+	gap := time.Duration(float64(time.Second) / (float64(w.plan.limit.Max) * min(p.held, p.demand).Fraction()))
+	w.queue.push(w.now+min(max(gap, 2*time.Millisecond), 2*time.Second), event{kind: eventDraw, p: p})
+}
+
+// use counts calls that are made at this moment.
+func (w *world) use(n int64) {
+	w.counters.Granted += uint64(n)
+	if w.plan.loss == consensus.Degrade {
+		return
+	}
+	w.windows.add(w.now, n)
+	for i := range windowLengths {
+		w.checkWindow(i)
+	}
+}
+
+// checkWindow checks the window of one length that ends now.
+func (w *world) checkWindow(i int) {
+	used := float64(w.windows.sum(i))
+	length := windowLengths[i]
+	limit := &w.plan.limit
+	base := float64(limit.Max)*length.Seconds()*w.plan.fastest() + float64(w.windows.burst)
+	if w.plan.unused > 0 {
+		base += float64(limit.Max) // what is given back can be held back from one period at most
+	}
+	worst := &w.counters.Windows[i]
+	if used <= worst.Ratio*base {
+		return
+	}
+	allowed := base + float64(w.holders(length))
+	if ratio := used / allowed; ratio > worst.Ratio {
+		*worst = Window{Ratio: ratio, Used: used, Allowed: allowed}
+	}
+	if used > allowed {
+		w.violatef(CheckWindow, "%v calls within %v, allowed are %.6g (limit %d per second, burst %d)", used, length, allowed, limit.Max, w.windows.burst)
+	}
+}
+
+// holders counts the processes that held a share in the window that ends now.
+func (w *world) holders(length time.Duration) (n int) {
+	for _, p := range w.procs {
+		if p.held > 0 || p.drawer.heldAt >= w.now-length {
+			n++
+		}
+	}
+	w.departed = keepSince(w.departed, w.now-windowLengths[len(windowLengths)-1])
+	for _, at := range w.departed {
+		if at >= w.now-length {
+			n++
+		}
+	}
+	return n
+}
+
+// keepSince drops the moments before from.
+func keepSince(moments []time.Duration, from time.Duration) []time.Duration {
+	kept := moments[:0]
+	for _, at := range moments {
+		if at >= from {
+			kept = append(kept, at)
+		}
+	}
+	return kept
+}
+
+// windowLengths are the lengths of the windows that calls are counted in.
+var windowLengths = [...]time.Duration{100 * time.Millisecond, time.Second, 10 * time.Second, time.Minute}
+
+// windows counts calls in sliding windows.
+type windows struct {
+	burst int64
+	uses  []uses // those of the longest window, oldest first
+	total int64
+	first [len(windowLengths)]int // the oldest use in each window
+}
+
+// uses are calls at one moment; before counts those before them.
+type uses struct {
+	at     time.Duration
+	before int64
+}
+
+// add counts calls at a moment, which must not be before the last.
+func (s *windows) add(at time.Duration, n int64) {
+	if len(s.uses) == 0 || s.uses[len(s.uses)-1].at < at {
+		s.uses = append(s.uses, uses{at, s.total})
+	}
+	s.total += n
+	for i, length := range windowLengths {
+		for s.uses[s.first[i]].at < at-length {
+			s.first[i]++
+		}
+	}
+	oldest := s.first[len(windowLengths)-1]
+	if oldest > 4096 && oldest > len(s.uses)/2 {
+		s.uses = append(s.uses[:0], s.uses[oldest:]...)
+		for i := range s.first {
+			s.first[i] -= oldest
+		}
+	}
+}
+
+// sum is how many calls there are in the window of one length that ends with the last.
+func (s *windows) sum(i int) int64 { return s.total - s.uses[s.first[i]].before }

@@ -1,0 +1,34 @@
+package throttle
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Debt is told as the time in which the share in force earns it.
+func TestDebt(t *testing.T) {
+	c := &manualClock{now: time.Unix(1_800_000_000, 0)}
+	th, err := New(Limit{Max: 100, Burst: 10}, WithClock(c))
+	require.NoError(t, err)
+	c.advance(time.Second)
+	require.Zero(t, th.Debt())
+	p, ok := th.TryAcquire(10)
+	require.True(t, ok)
+	require.Zero(t, th.Debt(), "an empty bucket owes nothing")
+	p.Settle(10 + 50)
+	require.InDelta(t, 500*time.Millisecond, th.Debt(), float64(time.Millisecond))
+	th.Lease(Lease{Share: WholeShare / 2, Until: c.Now().Add(time.Second)})
+	require.InDelta(t, time.Second, th.Debt(), float64(time.Millisecond), "half the share earns it in twice the time")
+	c.advance(500 * time.Millisecond)
+	require.InDelta(t, 500*time.Millisecond, th.Debt(), float64(time.Millisecond))
+	c.advance(500 * time.Millisecond)
+	require.NotZero(t, th.Debt(), "the lease was over a moment before all was paid")
+	th.Lease(Lease{})
+	require.EqualValues(t, never, th.Debt(), "without a share it is never earned")
+
+	unlimited, err := New(Limit{})
+	require.NoError(t, err)
+	require.Zero(t, unlimited.Debt())
+}
