@@ -47,6 +47,7 @@ test: $(GOTESTSUM) ## Install what the tests need, and run them all with the rac
 	$(GOTESTSUM) --format standard-quiet --post-run-command scripts/test-summary.sh \
 		-- -race -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) $(PKG)
 ifeq ($(PKG),./...)
+	@for module in $(filter-out .,$(MODULES)); do $(GO) -C "$$module" test -timeout $(TEST_TIMEOUT) ./...; done
 	@$(MAKE) mutants
 endif
 
@@ -54,6 +55,12 @@ endif
 .PHONY: mutants
 mutants: ## Leave out each rule of the protocol once: the simulation must notice
 	$(GO) test -tags numathrottle_mutants -run Mutant -timeout $(TEST_TIMEOUT) ./internal/sim
+
+# FUZZ_TIME, FUZZ_JOBS and FUZZ_ONLY are described in the script: `make fuzz FUZZ_TIME=10m FUZZ_ONLY=ParseStore`.
+.PHONY: fuzz
+fuzz: export GO := $(GO)
+fuzz: ## Feed every parser of foreign bytes what a fuzzer makes up, for 25 s each
+	@scripts/fuzz.sh
 
 .PHONY: lint
 lint: $(GOLANGCI_LINT) ## Check formatting, imports between packages, and everything golangci-lint finds

@@ -2,6 +2,7 @@ package numathrottle
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -34,8 +35,8 @@ func (s *secrets) add(word string) {
 }
 
 // clean returns an error whose text shows no secret: a server that does not know
-// a command repeats its arguments, and the arguments of AUTH are secret. It
-// wraps err.
+// a command repeats its arguments, and the arguments of AUTH are secret.
+// errors.Is and errors.As find in it what they find in err.
 func (s *secrets) clean(err error) error {
 	if err == nil {
 		return nil
@@ -62,8 +63,14 @@ type cleaned struct {
 // Error returns the text without the secret.
 func (e *cleaned) Error() string { return e.text }
 
-// Unwrap returns the error, for errors.Is and errors.As.
-func (e *cleaned) Unwrap() error { return e.err }
+// Is and As look into the error with the secret. There is no Unwrap: who prints
+// all that an error wraps, as services that collect errors do, would print the secret.
+
+// Is implements the method that errors.Is looks for.
+func (e *cleaned) Is(target error) bool { return errors.Is(e.err, target) }
+
+// As implements the method that errors.As looks for.
+func (e *cleaned) As(target any) bool { return errors.As(e.err, target) }
 
 // A guarded store is another one whose errors show no secret.
 type guarded struct {

@@ -62,6 +62,9 @@ func closeLater(th *throttle.Throttle) {
 }
 
 func TestMain(m *testing.M) {
+	if file := os.Getenv(canaryVariable); file != "" {
+		canaryProcess(file)
+	}
 	redis.SetLogger(&redisLog)
 	code := m.Run()
 	closing.Wait()

@@ -15,6 +15,10 @@ import (
 // maxFile is the longest file that is read, in bytes.
 const maxFile = 1 << 20
 
+// maxFaults is how many faults of a file are told: a file that is something else
+// altogether has one in every line.
+const maxFaults = 100
+
 // loadFile sets c from a YAML file: one mapping from keys to scalars.
 func loadFile[C any](fields []Field[C], name string, c *C) []error {
 	if name == "" {
@@ -32,6 +36,11 @@ func loadFile[C any](fields []Field[C], name string, c *C) []error {
 	if len(content) > maxFile {
 		return []error{unreadable(name, fmt.Errorf("it is longer than %d bytes", maxFile))}
 	}
+	return loadContent(fields, name, content, c)
+}
+
+// loadContent is loadFile for the content of the file.
+func loadContent[C any](fields []Field[C], name string, content []byte, c *C) []error {
 	document, fault := parse(name, content)
 	if fault != nil {
 		return []error{fault}
@@ -41,6 +50,9 @@ func loadFile[C any](fields []Field[C], name string, c *C) []error {
 	}
 	r := fileReader[C]{name: name, fields: fields, lines: map[string]int{}}
 	for i := 0; i+1 < len(document.Content); i += 2 {
+		if len(r.faults) >= maxFaults {
+			return append(r.faults, &FieldError{Field: FileVariable, Problem: "has more faults", Source: at(name, document.Content[i].Line)})
+		}
 		r.setting(document.Content[i], document.Content[i+1], c)
 	}
 	return r.faults

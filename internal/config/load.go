@@ -38,7 +38,7 @@ func Load[C any](fields []Field[C], environ []string, c *C) []error {
 	known := variables(fields)
 	for _, name := range sortedKeys(env) {
 		if !slices.Contains(known, name) && !slices.Contains(notSettings, name) {
-			faults = append(faults, &FieldError{Field: name, Problem: "is not a variable of numathrottle" + didYouMean(name, known)})
+			faults = append(faults, &FieldError{Field: quoteKey(name), Problem: "is not a variable of numathrottle" + didYouMean(name, known)})
 		}
 	}
 	return faults

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"net/url"
 	"slices"
@@ -12,7 +13,7 @@ import (
 const DefaultStore = "memory://"
 
 // A StoreURL is a store URL taken apart.
-type StoreURL struct {
+type StoreURL struct { //nolint:recvcheck // it is printed as a value, too, and filled in by pointer
 	Kind Kind
 	// TLS says that the connection must be encrypted.
 	TLS bool
@@ -63,6 +64,9 @@ func ParseStore(raw string) (StoreURL, []error) {
 func splitStore(raw string) (StoreURL, error) {
 	if raw == "" {
 		raw = DefaultStore
+	}
+	if len(raw) > maxText {
+		return StoreURL{}, storeFault("", "is longer than %d bytes", maxText)
 	}
 	name, rest, found := strings.Cut(raw, "://")
 	if !found || name == "" || len(name) > 20 || strings.ContainsFunc(name, func(r rune) bool { return !isNameRune(r) && r != '+' }) {
@@ -252,14 +256,29 @@ func ShowStore(raw string) string {
 	if len(faults) > 0 {
 		return "(not a store URL, not shown)"
 	}
-	if u.HasUser {
-		return u.text("***@")
-	}
-	return u.text("")
+	return u.String()
 }
 
 // WithoutUser returns the URL without what stands before an @.
 func (u *StoreURL) WithoutUser() string { return u.text("") }
+
+// String returns the URL as it may be printed.
+func (u StoreURL) String() string {
+	switch {
+	case u.scheme == nil:
+		return ""
+	case u.HasUser:
+		return u.text("***@")
+	default:
+		return u.text("")
+	}
+}
+
+// Format prints String for every verb, so that nothing prints the fields.
+func (u StoreURL) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, u.String()) }
+
+// MarshalText is String for JSON and its like.
+func (u StoreURL) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
 
 // text puts the URL together again.
 func (u *StoreURL) text(user string) string {
