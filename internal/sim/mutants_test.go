@@ -3,6 +3,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/proof"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -24,6 +26,7 @@ func TestMutants(t *testing.T) {
 	if only := os.Getenv("NUMATHROTTLE_SIM_RULE"); only != "" {
 		names = strings.Fields(only)
 	}
+	var found []proof.Mutant
 	var table strings.Builder
 	tab := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tab, "rule\tseeds to catch\tfirst violation")
@@ -31,6 +34,7 @@ func TestMutants(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if slices.ContainsFunc(schedules, func(s directed) bool { return s.rule == name }) {
 				fmt.Fprintf(tab, "%s\tdirected\t\n", name)
+				found = append(found, proof.Mutant{Rule: name, Says: says(t, name)})
 				return
 			}
 			defer leaveOut(t, name)()
@@ -38,8 +42,15 @@ func TestMutants(t *testing.T) {
 			require.NotEmpty(t, sum.Violations, "none of %d seeds needs the rule, and no directed schedule", sum.Counters.Runs)
 			v := sum.Violations[0]
 			fmt.Fprintf(tab, "%s\t%d\t%v %s\n", name, v.Seed, v.Violation.At, v.Violation.Kind)
+			found = append(found, proof.Mutant{Rule: name, Says: says(t, name), Seeds: int(v.Seed), Caught: v.Violation.Kind.String()})
 		})
 	}
+	for i := range found {
+		if found[i].Seeds == 0 {
+			found[i].Directed, found[i].Caught = playWithout(t, found[i].Rule)
+		}
+	}
+	proof.Record(t, "mutants", found)
 	require.NoError(t, tab.Flush())
 	t.Logf("\n%s", &table)
 }
@@ -64,10 +75,27 @@ func TestMutantsDirected(t *testing.T) {
 			continue
 		}
 		t.Run(s.rule, func(t *testing.T) {
-			defer leaveOut(t, s.rule)()
-			w := s.play(t)
-			require.NotNil(t, w.violation, "the schedule does not need the rule")
-			t.Log(w.violation)
+			_, caught := playWithout(t, s.rule)
+			t.Log(caught)
 		})
 	}
+}
+
+// playWithout plays the directed schedule of a rule without it, and returns the
+// schedule's name and the check that failed.
+func playWithout(t *testing.T, rule string) (name, caught string) {
+	t.Helper()
+	defer leaveOut(t, rule)()
+	i := slices.IndexFunc(schedules, func(s directed) bool { return s.rule == rule })
+	w := schedules[i].play(t)
+	require.NotNil(t, w.violation, "the schedule does not need the rule")
+	return schedules[i].name, w.violation.Kind.String()
+}
+
+// says tells what a rule says.
+func says(t *testing.T, name string) string {
+	t.Helper()
+	text := cmp.Or(consensus.RuleSays(name), throttle.RuleSays(name))
+	require.NotEmpty(t, text, name)
+	return text
 }

@@ -26,6 +26,18 @@ func (c Check) String() string {
 	return [...]string{"sum of shares", "share above claim", "record", "answer refused", "calls in a window", "no recovery"}[c]
 }
 
+// Promise is the promise that the check is of, as docs/reliability.md numbers them.
+func (c Check) Promise() string {
+	switch c {
+	case CheckWindow:
+		return "R4"
+	case CheckRecovery:
+		return "R5"
+	default:
+		return "R1"
+	}
+}
+
 func (w *world) violatef(kind Check, format string, args ...any) {
 	if w.violation != nil {
 		return

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"runtime/debug"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/proof"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 )
 
@@ -38,11 +40,49 @@ func TestSeeds(t *testing.T) {
 		sum.Counters.Runs, sum.Virtual, sum.Real.Round(time.Millisecond), float64(sum.Counters.Runs)/sum.Real.Seconds(),
 		sum.Percentile(0.5), sum.Percentile(0.99), sum.Percentile(1), &sum.Counters)
 	for _, v := range sum.Violations {
-		t.Errorf("NUMATHROTTLE_SIM_SEED=%d go test -run TestReplay -v ./internal/sim\n%v\n%s", v.Seed, v.Violation, v.Plan)
+		t.Errorf("%s\n%v\n%s", replay(v.Seed), v.Violation, v.Plan)
 	}
+	proof.Record(t, "simulation", figures(sum, first))
 	if n >= 200 && len(sum.Violations) == 0 {
 		requireNotVacuous(t, &sum.Counters)
 	}
+}
+
+// replay is the command that shows a run again.
+func replay(seed uint64) string {
+	return fmt.Sprintf("NUMATHROTTLE_SIM_SEED=%d go test -run TestReplay -v ./internal/sim", seed)
+}
+
+// figures is a sweep as the reliability page shows it.
+func figures(sum *Summary, first uint64) proof.Pools {
+	c := &sum.Counters
+	p := proof.Pools{
+		Subject: "the shipped state machines in a deterministic event loop", Runs: c.Runs, First: first,
+		Hours: sum.Virtual.Hours(), Took: sum.Real, Events: c.Events, Syncs: c.Syncs, Granted: c.Granted,
+		PeakShare: c.Peak.Fraction(), Recovery: &proof.Times{
+			N: len(sum.Healed), P50: sum.Percentile(0.5), P99: sum.Percentile(0.99), Longest: sum.Percentile(1),
+		},
+	}
+	for f := range numFaults {
+		met := map[string]uint64{}
+		for m, n := range c.FaultMet[f] {
+			met[Met(m).String()] = n
+		}
+		p.Faults = append(p.Faults, proof.Fault{Name: f.String(), Times: c.Faults[f], Met: met})
+	}
+	for i, w := range c.Windows {
+		p.Windows = append(p.Windows, proof.Window{Length: windowLengths[i], Worst: w.Ratio, Tokens: w.Used, Allowed: w.Allowed})
+	}
+	for s, n := range c.Answers {
+		p.Notes = append(p.Notes, proof.Note{What: "answers: " + consensus.Status(s).String(), Figure: fmt.Sprint(n)})
+	}
+	for i, n := range c.Freezes[1:] {
+		p.Notes = append(p.Notes, proof.Note{What: "freezes: " + string(freezeCauses[i+1]), Figure: fmt.Sprint(n)})
+	}
+	for _, v := range sum.Violations {
+		p.Violations = append(p.Violations, proof.Violation{Promise: v.Violation.Kind.Promise(), Text: v.Violation.String(), Replay: replay(v.Seed)})
+	}
+	return p
 }
 
 func requireNotVacuous(t *testing.T, c *Counters) {
@@ -57,6 +97,9 @@ func requireNotVacuous(t *testing.T, c *Counters) {
 	}
 	for i, n := range c.Freezes[1:] {
 		require.NotZero(t, n, "no pool was frozen by %s", freezeCauses[i+1])
+	}
+	for i, w := range c.Windows {
+		require.Greater(t, w.Ratio, 0.7, "no window of %v comes near the bound", windowLengths[i])
 	}
 	require.Equal(t, consensus.Whole, c.Peak, "no pool has ever used the whole")
 	require.Greater(t, c.Answers[consensus.Granted]*2, c.Syncs, "most requests came to nothing")

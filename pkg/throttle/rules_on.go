@@ -14,12 +14,15 @@ var left [rules]bool
 // skip tells whether a rule of the engine is left out by a test.
 func skip(r rule) bool { return left[r] }
 
-var ruleNames = map[string]rule{
-	"lease-at-draw": ruleLeaseAtDraw,
-	"starts-empty":  ruleStartsEmpty,
-	"fall-clamps":   ruleFallClamps,
-	"give-back":     ruleGiveBack,
-	"debt-at-leave": ruleDebtAtLeave,
+var ruleNames = map[string]struct {
+	rule rule
+	says string
+}{
+	"lease-at-draw": {ruleLeaseAtDraw, "compare clock and lease at each draw"},
+	"starts-empty":  {ruleStartsEmpty, "a processor that had no share starts with an empty bucket"},
+	"fall-clamps":   {ruleFallClamps, "a share that falls takes its part of the bucket along"},
+	"give-back":     {ruleGiveBack, "credit what is given back only while little was granted since"},
+	"debt-at-leave": {ruleDebtAtLeave, "debt is paid before the share is left to others"},
 }
 
 // RuleNames lists the rules that LeaveOut knows, in the order of their names.
@@ -32,6 +35,9 @@ func RuleNames() []string {
 	return names
 }
 
+// RuleSays tells what a rule says; empty for one that is not known.
+func RuleSays(name string) string { return ruleNames[name].says }
+
 // LeaveOut leaves a rule of the engine out of every Throttle until restore is
 // called. It exists only with the build tag numathrottle_mutants, for tests that show
 // that they notice. Not to be called while a Throttle is in use.
@@ -40,6 +46,6 @@ func LeaveOut(name string) (restore func(), err error) {
 	if !ok {
 		return nil, fmt.Errorf("throttle: rule is %q, allowed: %q", name, RuleNames())
 	}
-	left[r] = true
-	return func() { left[r] = false }, nil
+	left[r.rule] = true
+	return func() { left[r.rule] = false }, nil
 }

@@ -1,0 +1,135 @@
+// Package proof holds what the reliability tests measure, in a form that `make
+// soak` turns into docs/reliability.md. A test records its figures with Record;
+// the page is made of nothing else, so that no figure in it is typed.
+package proof
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+)
+
+// Folder is the environment variable that names the folder for figures. Unset: a
+// test checks and records nothing.
+const Folder = "NUMATHROTTLE_FIGURES"
+
+// Record writes what a test measured to the folder, as <name>.json.
+func Record(t testing.TB, name string, figures any) {
+	t.Helper()
+	dir := os.Getenv(Folder)
+	if dir == "" {
+		return
+	}
+	text, err := json.MarshalIndent(figures, "", "  ")
+	if err != nil {
+		t.Fatalf("figures of %s: %v", name, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, name+".json"), text, 0o600); err != nil {
+		t.Fatalf("figures of %s: %v", name, err)
+	}
+}
+
+// Load reads what a test has recorded.
+func Load(dir, name string, figures any) error {
+	text, err := os.ReadFile(filepath.Join(dir, name+".json")) //nolint:gosec // a folder of the caller's own
+	if err != nil {
+		return fmt.Errorf("figures of %s: %w", name, err)
+	}
+	if err := json.Unmarshal(text, figures); err != nil {
+		return fmt.Errorf("figures of %s: %w", name, err)
+	}
+	return nil
+}
+
+// A Violation is a promise that was seen broken.
+type Violation struct {
+	// Promise is its number, such as "R1".
+	Promise string
+	Text    string
+	// Replay is the command that shows it again.
+	Replay string
+}
+
+// A Fault is one kind of fault, as often as it was injected.
+type Fault struct {
+	Name  string
+	Times uint64
+	// Met counts the states that it met: "valid", "expiring", "lowered", "frozen".
+	Met map[string]uint64 `json:",omitempty"`
+	// Recovery is how long use took to be whole again, where it was measured for
+	// each fault; Allowed is the longest that is promised.
+	Recovery *Times        `json:",omitempty"`
+	Allowed  time.Duration `json:",omitempty"`
+}
+
+// A Window is the worst window of one length: the tokens granted in it, or the
+// calls that the service saw, as a fraction of what the bound allows.
+type Window struct {
+	Length time.Duration
+	Worst  float64
+	// Tokens and Allowed are those of the worst window.
+	Tokens, Allowed float64
+}
+
+// Times sums up durations.
+type Times struct {
+	N                 int
+	P50, P99, Longest time.Duration
+}
+
+// Summarize sums up durations; it sorts them.
+func Summarize(d []time.Duration) Times {
+	if len(d) == 0 {
+		return Times{}
+	}
+	slices.Sort(d)
+	at := func(q float64) time.Duration { return d[min(len(d)-1, int(q*float64(len(d))))] }
+	return Times{N: len(d), P50: at(0.5), P99: at(0.99), Longest: d[len(d)-1]}
+}
+
+// Pools are the figures of many runs of a pool under faults: of the simulation
+// ("simulation"), of the goroutine shell in virtual time ("shell"), and of real
+// servers ("redis", "nats", "stops").
+type Pools struct {
+	// Subject says what ran, with versions of servers.
+	Subject string
+	// Runs counts seeds, or rounds; First is the first seed.
+	Runs, First uint64 `json:",omitempty"`
+	Processors  int
+	// Hours is the time that the pools ran, virtual where time is.
+	Hours float64
+	// Took is how long the test ran.
+	Took   time.Duration
+	Events uint64 `json:",omitempty"`
+	Syncs  uint64 `json:",omitempty"`
+	// Granted counts tokens, or calls seen by the service.
+	Granted uint64
+	Faults  []Fault
+	Windows []Window
+	// PeakShare is the largest sum of shares in use at one moment; at most 1.
+	PeakShare float64 `json:",omitempty"`
+	Recovery  *Times  `json:",omitempty"`
+	// Notes are further figures that the test wants on the page, in order.
+	Notes      []Note      `json:",omitempty"`
+	Violations []Violation `json:",omitempty"`
+}
+
+// A Note is one more figure: what it is, and what it came to.
+type Note struct{ What, Figure string }
+
+// A Mutant is one rule of the protocol left out ("mutants" records a list).
+type Mutant struct {
+	Rule string
+	// Says is what the rule says.
+	Says string
+	// Seeds is how many random runs it took until a promise broke, 0 when a
+	// Directed schedule does it.
+	Seeds    int    `json:",omitempty"`
+	Directed string `json:",omitempty"`
+	// Caught is the check that failed.
+	Caught string
+}
