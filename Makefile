@@ -13,6 +13,11 @@ TEST_FLAGS ?=
 TEST_TIMEOUT ?= 10m
 # Part of it, or short measurements, which are printed only: `make bench BENCH_FLAGS='-quick -only hot,sync'`.
 BENCH_FLAGS ?=
+# How many runs of the simulation: `make sim SEEDS=10000 SIM_TIMEOUT=1h`.
+SEEDS ?= 2000
+SIM_TIMEOUT ?= 20m
+# Other lengths: `make soak SOAK_FLAGS='-seeds 1000000 -rounds 100'`; `go run ./internal/soak -h` lists them.
+SOAK_FLAGS ?=
 
 # Tools are pinned here and not in go.mod, so that no user of the module ever resolves them. Each is installed under its
 # version: a changed pin installs anew. golangci-lint brings the formatters (gofumpt v0.12.0, goimports) with it.
@@ -48,13 +53,30 @@ test: $(GOTESTSUM) ## Install what the tests need, and run them all with the rac
 		-- -race -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) $(PKG)
 ifeq ($(PKG),./...)
 	@for module in $(filter-out .,$(MODULES)); do $(GO) -C "$$module" test -timeout $(TEST_TIMEOUT) ./...; done
-	@$(MAKE) mutants
+	@$(MAKE) sim mutants faults
 endif
+
+# Without the race detector, which makes it ten times slower: the event loop has no goroutines.
+.PHONY: sim
+sim: ## Run 2,000 pools of twelve processors for half an hour of virtual time each, with faults
+	NUMATHROTTLE_SIM_SEEDS=$(SEEDS) NUMATHROTTLE_SIM_PROCESSORS=12 \
+		$(GO) test -count 1 -run TestSeeds -timeout $(SIM_TIMEOUT) -v ./internal/sim
 
 # The rules' switches exist only under this build tag, so that they cost nothing elsewhere.
 .PHONY: mutants
 mutants: ## Leave out each rule of the protocol once: the simulation must notice
 	$(GO) test -tags numathrottle_mutants -run Mutant -timeout $(TEST_TIMEOUT) ./internal/sim
+
+# Not beside other tests: the time until a pool recovers is measured.
+.PHONY: faults
+faults: ## Kill, stop and cut off real servers and processes while they draw
+	@scripts/test-deps.sh
+	NUMATHROTTLE_REQUIRE_STORES=1 $(GO) test -count 1 -tags numathrottle_faults -timeout $(TEST_TIMEOUT) ./internal/chaos
+
+.PHONY: soak
+soak: ## Run the long forms of the reliability tests, about an hour; writes docs/reliability.md
+	@scripts/test-deps.sh
+	$(GO) run ./internal/soak -out docs/reliability.md $(SOAK_FLAGS)
 
 # FUZZ_TIME, FUZZ_JOBS and FUZZ_ONLY are described in the script: `make fuzz FUZZ_TIME=10m FUZZ_ONLY=ParseStore`.
 .PHONY: fuzz

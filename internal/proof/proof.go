@@ -133,3 +133,14 @@ type Mutant struct {
 	// Caught is the check that failed.
 	Caught string
 }
+
+// A Regression is a violation that was found once, and the test that shows that it
+// is gone ("regressions" records a list).
+type Regression struct{ Found, Replay string }
+
+// A Fuzzed is one fuzz target ("fuzz" records a list).
+type Fuzzed struct {
+	Target     string
+	Seconds    int
+	Executions uint64
+}

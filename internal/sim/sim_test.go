@@ -16,7 +16,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	debug.SetGCPercent(800) // the live heap is tiny
+	debug.SetGCPercent(-1) // the live heap is tiny: collect when the limit is reached
+	debug.SetMemoryLimit(512 << 20)
 	os.Exit(m.Run())
 }
 

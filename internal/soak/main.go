@@ -1,0 +1,132 @@
+// Command soak runs the long forms of the reliability tests, one after the other,
+// and writes what they measured to docs/reliability.md. It is started by `make
+// soak`; a test that fails does not stop the others, and shows on the page.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/proof"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stderr)
+	stop()
+	if errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "soak:", err)
+		os.Exit(1)
+	}
+}
+
+// lengths says how long the tests run.
+type lengths struct {
+	seeds, shell, rounds int
+	fuzz                 time.Duration
+}
+
+// A step is one test run: a command with its settings.
+type step struct {
+	name string
+	args []string // of the command; the first is its name
+	env  []string
+}
+
+func steps(l lengths) []step {
+	test := func(flags ...string) []string { return append([]string{"go", "test", "-count=1", "-timeout=0"}, flags...) }
+	return []step{
+		{"simulation", test("-run=TestSeeds|TestDirected", "./internal/sim"), []string{fmt.Sprint("NUMATHROTTLE_SIM_SEEDS=", l.seeds)}},
+		{"mutants", test("-tags=numathrottle_mutants", "-run=TestMutants$", "./internal/sim"), nil},
+		{"shell", test("-race", "./internal/shell"), []string{fmt.Sprint("NUMATHROTTLE_SHELL_RUNS=", l.shell)}},
+		{"servers", test("-tags=numathrottle_faults", "./internal/chaos"), []string{fmt.Sprint("NUMATHROTTLE_FAULT_ROUNDS=", l.rounds)}},
+		{"fuzz", []string{"scripts/fuzz.sh"}, []string{fmt.Sprint("FUZZ_TIME=", l.fuzz)}},
+	}
+}
+
+func run(ctx context.Context, args []string, progress io.Writer) error {
+	flags := flag.NewFlagSet("soak", flag.ContinueOnError)
+	flags.SetOutput(progress)
+	l := lengths{}
+	flags.IntVar(&l.seeds, "seeds", 20_000, "seeds of the simulation")
+	flags.IntVar(&l.shell, "shell", 200, "runs of the goroutine shell in virtual time")
+	flags.IntVar(&l.rounds, "rounds", 10, "rounds of the faults of real servers")
+	flags.DurationVar(&l.fuzz, "fuzz", 25*time.Second, "time of each fuzz target")
+	only := flags.String("only", "", "steps to run, separated by commas: simulation, mutants, shell, servers, fuzz; for the others the figures in -figures are taken")
+	dir := flags.String("figures", "", "`folder` for the figures; default: one that is removed again")
+	file := flags.String("out", "", "Markdown `file` to write")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if *dir == "" {
+		temporary, err := os.MkdirTemp("", "figures")
+		if err != nil {
+			return fmt.Errorf("folder for the figures: %w", err)
+		}
+		defer os.RemoveAll(temporary)
+		*dir = temporary
+	}
+	folder, err := filepath.Abs(*dir)
+	if err != nil {
+		return fmt.Errorf("folder for the figures: %w", err)
+	}
+	p := page{Began: time.Now(), Commands: map[string]string{}}
+	var errs []error
+	for _, s := range steps(l) {
+		if *only == "" || strings.Contains(","+*only+",", ","+s.name+",") {
+			errs = append(errs, s.do(ctx, folder, progress))
+		}
+		p.Commands[s.name] = s.command()
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	p.Took = time.Since(p.Began)
+	errs = append(errs, p.load(folder))
+	if *file != "" {
+		errs = append(errs, p.write(*file))
+	}
+	return errors.Join(errs...)
+}
+
+// do runs the step.
+func (s step) do(ctx context.Context, folder string, progress io.Writer) error {
+	began := time.Now()
+	fmt.Fprintf(progress, "%s  %-10s %s\n", began.Format(time.TimeOnly), s.name, s.command())
+	cmd := exec.CommandContext(ctx, s.args[0], s.args[1:]...) //nolint:gosec // one of the commands above
+	cmd.Env = append(append(os.Environ(), s.env...), proof.Folder+"="+folder, "NUMATHROTTLE_REQUIRE_STORES=1")
+	cmd.Stdout, cmd.Stderr = progress, progress
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
+	cmd.WaitDelay = 30 * time.Second
+	err := cmd.Run()
+	fmt.Fprintf(progress, "%s  %-10s took %s\n", time.Now().Format(time.TimeOnly), s.name, time.Since(began).Round(time.Second))
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.name, err)
+	}
+	return nil
+}
+
+// command is the step as one types it.
+func (s step) command() string {
+	words := append([]string(nil), s.env...)
+	for _, a := range s.args {
+		if strings.ContainsAny(a, "|$ ") {
+			a = "'" + a + "'"
+		}
+		words = append(words, a)
+	}
+	return strings.Join(words, " ")
+}

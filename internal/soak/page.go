@@ -1,0 +1,128 @@
+package main
+
+import (
+	_ "embed" // the page's text
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"text/template"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/proof"
+)
+
+//go:embed page.md.tmpl
+var text string
+
+// page is all that docs/reliability.md is made of.
+type page struct {
+	Began    time.Time
+	Took     time.Duration
+	Commands map[string]string // of the steps
+
+	Simulation, Shell, Redis, NATS, Stops proof.Pools
+	Mutants                               []proof.Mutant
+	Regressions                           []proof.Regression
+	Fuzz                                  []proof.Fuzzed
+}
+
+// load reads the figures. What is missing is an error, and empty on the page.
+func (p *page) load(folder string) error {
+	var errs []error
+	for name, figures := range map[string]any{
+		"simulation": &p.Simulation, "shell": &p.Shell, "redis": &p.Redis, "nats": &p.NATS, "stops": &p.Stops,
+		"mutants": &p.Mutants, "regressions": &p.Regressions, "fuzz": &p.Fuzz,
+	} {
+		errs = append(errs, proof.Load(folder, name, figures))
+	}
+	return errors.Join(errs...)
+}
+
+func (p *page) write(file string) error {
+	t, err := template.New("page").Funcs(template.FuncMap{
+		"count": count, "time": short, "ratio": func(f float64) string { return fmt.Sprintf("%.3f", f) },
+		"hours": func(h float64) string { return count(uint64(h + 0.5)) }, "figure": func(f float64) string { return fmt.Sprintf("%.6g", f) },
+		"states": states, "met": met,
+	}).Parse(text)
+	if err != nil {
+		return fmt.Errorf("the page's text: %w", err)
+	}
+	var out strings.Builder
+	if err := t.Execute(&out, p); err != nil {
+		return fmt.Errorf("the page's text: %w", err)
+	}
+	if err := os.WriteFile(file, []byte(out.String()), 0o644); err != nil { //nolint:gosec // a document for everyone
+		return fmt.Errorf("write the page: %w", err)
+	}
+	return nil
+}
+
+// Violations are those of all tests.
+func (p *page) Violations() []proof.Violation {
+	return slices.Concat(p.Simulation.Violations, p.Shell.Violations, p.Redis.Violations, p.NATS.Violations, p.Stops.Violations)
+}
+
+// Servers are the figures of real servers and processes.
+func (p *page) Servers() []proof.Pools { return []proof.Pools{p.Redis, p.NATS, p.Stops} }
+
+// ServerFaults counts the faults of real servers and processes.
+func (p *page) ServerFaults() (n uint64) {
+	for _, s := range p.Servers() {
+		for _, f := range s.Faults {
+			n += f.Times
+		}
+	}
+	return n
+}
+
+// Pools are all that measured windows.
+func (p *page) Pools() []proof.Pools {
+	return []proof.Pools{p.Simulation, p.Shell, p.Redis, p.NATS, p.Stops}
+}
+
+// Machine says on what it ran.
+func (*page) Machine() string {
+	return fmt.Sprintf("%s %s/%s, %d cores", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
+}
+
+// Commit is the commit that was tested.
+func (*page) Commit() string {
+	out, err := exec.Command("git", "describe", "--always", "--dirty").Output()
+	if err != nil {
+		return "unknown"
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// states are the states that the faults of the simulation meet, in order.
+func states(faults []proof.Fault) []string {
+	if len(faults) == 0 {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(faults[0].Met))
+}
+
+func met(f proof.Fault, state string) string { return count(f.Met[state]) }
+
+// count writes a number with commas.
+func count(n uint64) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// short writes a duration with three digits.
+func short(d time.Duration) string {
+	unit := time.Duration(1)
+	for d/unit >= 1000 {
+		unit *= 10
+	}
+	return d.Round(unit).String()
+}
