@@ -25,6 +25,16 @@ type Limiter interface {
 	TryAcquire(n int) (Permit, bool)
 }
 
+// A Tagger is a Limiter that tells tags apart: tenants, models, destinations inside
+// one limit.
+type Tagger interface {
+	Limiter
+
+	// ForTag returns the Limiter for what has this tag. It draws on the same limit,
+	// is cheap enough to be asked for each message, and never nil.
+	ForTag(tag string) Limiter
+}
+
 // A Permit is the right to use the tokens that were granted to one caller. It
 // may be settled once with what was really used; a permit that is never settled
 // counts as used as drawn.
