@@ -218,12 +218,12 @@ func (m *Member) turn(spread float64, syncing bool) time.Duration {
 	}
 	m.p.Tick(now)
 	m.push()
-	wait := min(watchEvery, m.p.Next(now, spread)-now)
+	wait := watchEvery
+	if !syncing { // else its answer, or its timeout, wakes the loop
+		wait = min(wait, m.p.Next(now, spread)-now)
+	}
 	if left := m.p.Until() - now; left > 0 {
 		wait = min(wait, left)
-	}
-	if syncing {
-		wait = max(wait, time.Millisecond)
 	}
 	return wait
 }

@@ -1,0 +1,152 @@
+package shell
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// A brokenStore answers what it should not.
+type brokenStore struct {
+	consensus.Store
+	share  func(consensus.Share) consensus.Share
+	silent bool // says nothing of those who leave
+}
+
+func (s brokenStore) Sync(ctx context.Context, req consensus.Request) (consensus.Answer, error) {
+	ans, err := s.Store.Sync(ctx, req)
+	if err == nil && ans.Status == consensus.Granted && s.share != nil {
+		ans.Tags[0].Share = s.share(ans.Tags[0].Share)
+	}
+	return ans, err
+}
+
+func (s brokenStore) Leave(ctx context.Context, req consensus.Leave) error {
+	if s.silent {
+		return nil
+	}
+	return s.Store.Leave(ctx, req)
+}
+
+// An endlessSharer leases shares that do not end.
+type endlessSharer struct{ throttle.Sharer }
+
+func (s endlessSharer) Attach(h throttle.Holder) { s.Sharer.Attach(endlessHolder{h}) }
+
+type endlessHolder struct{ throttle.Holder }
+
+func (h endlessHolder) Lease(l throttle.Lease) {
+	if l.Share > 0 {
+		l.Until = time.Time{}
+		h.Holder.Lease(l)
+	}
+}
+
+// A doubleSharer has the Throttle use twice the share.
+type doubleSharer struct{ throttle.Sharer }
+
+func (s doubleSharer) Attach(h throttle.Holder) { s.Sharer.Attach(doubleHolder{h}) }
+
+type doubleHolder struct{ throttle.Holder }
+
+func (h doubleHolder) Lease(l throttle.Lease) {
+	l.Share *= 2
+	h.Holder.Lease(l)
+}
+
+// A brokenLimiter does something around Acquire.
+type brokenLimiter struct {
+	throttle.Limiter
+	acquire func(l throttle.Limiter, ctx context.Context, n int) (throttle.Permit, error)
+}
+
+func (b brokenLimiter) Acquire(ctx context.Context, n int) (throttle.Permit, error) {
+	return b.acquire(b.Limiter, ctx, n)
+}
+
+func limiting(acquire func(throttle.Limiter, context.Context, int) (throttle.Permit, error)) wiring {
+	return wiring{limiter: func(l throttle.Limiter) throttle.Limiter { return brokenLimiter{l, acquire} }}
+}
+
+func storing(s brokenStore) wiring {
+	return wiring{store: func(inner consensus.Store) consensus.Store { s.Store = inner; return s }}
+}
+
+// TestBroken breaks something on purpose: the judge has to see it, and would not
+// without.
+func TestBroken(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		wiring wiring
+		kind   breach
+	}{
+		{"nothing", wiring{}, ""},
+		{"the store answers twice the share", storing(brokenStore{
+			share: func(s consensus.Share) consensus.Share { return min(2*s, consensus.Whole) },
+		}), breachShares},
+		{"the store never answers more than a thirtieth", storing(brokenStore{
+			share: func(s consensus.Share) consensus.Share { return min(s, consensus.Whole/30) },
+		}), breachRecovery},
+		{"the store is not told of those who leave", storing(brokenStore{silent: true}), breachLeft},
+		{"leases do not end", wiring{sharer: func(s throttle.Sharer) throttle.Sharer { return endlessSharer{s} }}, breachShares},
+		{"twice the share is used", wiring{sharer: func(s throttle.Sharer) throttle.Sharer { return doubleSharer{s} }}, breachRate},
+		{"a token more than was asked for", limiting(func(l throttle.Limiter, ctx context.Context, n int) (throttle.Permit, error) {
+			p, err := l.Acquire(ctx, n)
+			if err != nil {
+				return p, err
+			}
+			return throttle.NewPermit(n+1, nil), nil
+		}), breachCount},
+		{"deadlines are not heeded", limiting(func(l throttle.Limiter, ctx context.Context, n int) (throttle.Permit, error) {
+			return l.Acquire(context.WithoutCancel(ctx), n)
+		}), breachDeadline},
+		{"a refusal waits for the deadline", limiting(func(l throttle.Limiter, ctx context.Context, n int) (throttle.Permit, error) {
+			p, err := l.Acquire(ctx, n)
+			if _, ok := ctx.Deadline(); ok && errors.Is(err, throttle.ErrThrottled) {
+				<-ctx.Done()
+			}
+			return p, err
+		}), breachDeadline},
+		{"an error that is not documented", limiting(func(l throttle.Limiter, ctx context.Context, n int) (throttle.Permit, error) {
+			p, err := l.Acquire(ctx, n)
+			if err != nil {
+				return p, errors.New("no")
+			}
+			return p, nil
+		}), breachError},
+		{"waiters outlive Close", limiting(func(l throttle.Limiter, ctx context.Context, n int) (throttle.Permit, error) {
+			p, err := l.Acquire(ctx, n)
+			if errors.Is(err, throttle.ErrClosed) {
+				time.Sleep(time.Second)
+			}
+			return p, err
+		}), breachClose},
+		{"a goroutine is left", wiring{sharer: func(s throttle.Sharer) throttle.Sharer {
+			go func() { <-make(chan int) }()
+			return s
+		}}, breachStuck},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := drawPlan(1)
+			p.span, p.limit, p.largest, p.giveBack = time.Minute, throttle.Limit{Max: 200, Per: time.Second}, 2, false
+			p.leases, p.store, p.storeRate, p.busy, p.processors = []time.Duration{consensus.MinLease}, storeTimed, 1, 0.9, 8
+			p.longest, p.up, p.down, p.overrun = consensus.MinLease, calmNetwork, calmNetwork, 0
+			p.faultMean, p.faults = 5*time.Second, [numFaults]bool{faultCut: true, faultLeave: true, faultCrash: true, faultDown: true}
+			res := runSeed(t, p, c.wiring, false)
+			if c.kind == "" {
+				require.Empty(t, res.violations)
+				return
+			}
+			require.True(t, slices.ContainsFunc(res.violations, func(v violation) bool { return v.kind == c.kind }),
+				"%s is not seen; seen: %v", c.kind, res.violations)
+		})
+	}
+}

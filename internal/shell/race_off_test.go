@@ -1,0 +1,8 @@
+//go:build !race
+
+package shell
+
+const (
+	defaultRuns = 100
+	detector    = "without the race detector"
+)
