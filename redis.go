@@ -40,6 +40,9 @@ func (c Config) openRedis(store *config.StoreURL, creds *credentials) backend {
 	if store.Prefix != "" {
 		opts = append(opts, redisstore.WithPrefix(store.Prefix))
 	}
+	if store.Durable {
+		opts = append(opts, redisstore.WithDurable())
+	}
 	if c.longestLease > 0 {
 		opts = append(opts, redisstore.WithLongestLease(c.longestLease))
 	}

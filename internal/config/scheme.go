@@ -100,6 +100,15 @@ var (
 		doc: "what the names of all keys begin with; pools with different prefixes know nothing of each other",
 		set: textParam(128, func(r rune) bool { return r != '{' && r != '}' }, func(u *StoreURL) *string { return &u.Prefix }),
 	}
+	durableParam = param{
+		name: "durable", allowed: "true or false", byDefault: "`false`",
+		doc: "the server forgets nothing when it is killed (`appendfsync always`, and no replica that could take over), so that a restart " +
+			"freezes no pool; every processor must say the same",
+		set: func(u *StoreURL, text string) bool {
+			u.Durable = text == "true"
+			return u.Durable || text == "false"
+		},
+	}
 	bucketParam = param{
 		name: "bucket", allowed: "1 to 128 letters, digits, `-` and `_`", byDefault: "`numathrottle`",
 		doc: "the JetStream KV bucket; it is made if there is none",
@@ -128,11 +137,11 @@ var schemes = []scheme{
 		form: "static://?replicas=N", doc: "none: every processor uses one N-th of the limit",
 	},
 	{
-		name: "redis", kind: Redis, hosts: oneHost, port: "6379", path: "db", params: []param{dbParam, prefixParam},
+		name: "redis", kind: Redis, hosts: oneHost, port: "6379", path: "db", params: []param{dbParam, prefixParam, durableParam},
 		form: "redis://HOST:PORT/DB", doc: "one Redis server, port 6379 by default",
 	},
 	{
-		name: "rediss", kind: Redis, tls: true, hosts: oneHost, port: "6379", path: "db", params: []param{dbParam, prefixParam, serverNameParam},
+		name: "rediss", kind: Redis, tls: true, hosts: oneHost, port: "6379", path: "db", params: []param{dbParam, prefixParam, durableParam, serverNameParam},
 		form: "rediss://HOST:PORT/DB", doc: "the same over TLS",
 	},
 	{

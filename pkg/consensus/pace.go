@@ -50,7 +50,7 @@ func (p *Processor) Next(now time.Duration, spread float64) time.Duration {
 	}
 	switch {
 	case p.failures > 0:
-		next = min(next, p.attempt+jitter(p.fast()<<min(p.failures-1, 5)))
+		next = min(next, p.attempt+jitter(p.fast()<<min(p.failures-1, 2)))
 	case p.urgency == urgencyNow:
 		next = min(next, max(now, p.urgentAt+jitter(p.fast())))
 	case p.urgency == urgencyFast:
@@ -72,8 +72,9 @@ func (p *Processor) Poke(now time.Duration) {
 }
 
 // choose works out what to ask for and lowers the share in force to it at once;
-// a higher one takes effect when granted.
-func (p *Processor) choose() {
+// a higher one takes effect when granted. In a frozen pool nothing is given up:
+// nobody else could have it, and it would not come back before the freeze ends.
+func (p *Processor) choose(now time.Duration) {
 	if p.state == StateJoining || len(p.answer.Roster) == 0 {
 		return // nothing is known: ask for all there is room for
 	}
@@ -83,6 +84,10 @@ func (p *Processor) choose() {
 	}
 	p.want = wants[self]
 	if p.want >= p.held {
+		return
+	}
+	if p.frozen > now {
+		p.want = p.held
 		return
 	}
 	// A little too much, up to 5 % of what it should be, may be kept while nobody lacks it.

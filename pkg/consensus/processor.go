@@ -177,7 +177,7 @@ func (p *Processor) Request(now time.Duration, nonce uint64, demand Share) Reque
 	p.Tick(now)
 	p.onTime = p.onTime && now-p.attempt <= p.patience()
 	p.demand = min(max(demand, 0), Whole)
-	p.choose()
+	p.choose(now)
 	if p.urgency == urgencyNow {
 		p.urgentAt = now
 	}
@@ -257,7 +257,7 @@ func (p *Processor) granted(now time.Duration, a Answer) {
 	before := p.held
 	p.state, p.degraded = StateHolding, false
 	p.held, p.until = t.Share, until
-	p.choose()
+	p.choose(now)
 	switch {
 	case p.held < max(t.Share, p.sent.inUse):
 		p.urgency = urgencyNow // the claim is higher than need be

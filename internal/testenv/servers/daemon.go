@@ -22,6 +22,7 @@ var errPortTaken = errors.New("port in use")
 type daemon struct {
 	path    string
 	args    []string
+	env     []string // added to this process's own
 	dir     string
 	logFile string
 	// answers tells whether the process with this pid serves requests; nil means it does.
@@ -111,7 +112,7 @@ func (d *daemon) start(ctx context.Context) error {
 
 // startLocked starts the program and waits until it answers. A program that does not is ended.
 func (d *daemon) startLocked(ctx context.Context) error {
-	child, err := spawn(d.path, d.args, d.dir, d.logFile)
+	child, err := spawn(d.path, d.args, d.env, d.dir, d.logFile)
 	if err != nil {
 		return err
 	}

@@ -13,8 +13,8 @@ type process struct {
 	gone chan struct{} // closed when the child has been reaped; cmd.ProcessState then says how it ended
 }
 
-// spawn starts a program with its output appended to logFile.
-func spawn(path string, args []string, dir, logFile string) (*process, error) {
+// spawn starts a program with its output appended to logFile, and env added to this process's environment.
+func spawn(path string, args, env []string, dir, logFile string) (*process, error) {
 	output, err := os.OpenFile(logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("log of %s: %w", path, err)
@@ -25,6 +25,7 @@ func spawn(path string, args []string, dir, logFile string) (*process, error) {
 		cmd: &exec.Cmd{
 			Path:        path,
 			Args:        append([]string{path}, args...),
+			Env:         append(os.Environ(), env...),
 			Dir:         dir,
 			Stdout:      output,
 			Stderr:      output,

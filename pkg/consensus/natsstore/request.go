@@ -109,7 +109,7 @@ func (s *Store) explain(subject string, timeout time.Duration, err error) error 
 	case errors.Is(err, nats.ErrNoResponders) && strings.HasPrefix(subject, "$JS."):
 		return fmt.Errorf("nobody answers: JetStream is not enabled on the server or for the account: %w", err)
 	case errors.Is(err, nats.ErrNoResponders):
-		return passing{fmt.Errorf("nobody takes the write: the bucket is gone, or its servers have no leader: %w", err)}
+		return passing{fmt.Errorf("nobody takes the write: the bucket is gone, or its servers have no leader: %w", err), electionPause}
 	case errors.Is(err, nats.ErrReconnectBufExceeded) || errors.Is(err, nats.ErrDisconnected):
 		return fmt.Errorf("not connected to NATS (%v): %w", s.nc.Status(), err)
 	case errors.Is(err, context.DeadlineExceeded) && s.nc.Status() != nats.CONNECTED:

@@ -27,6 +27,7 @@ type Store struct {
 	prefix   string // of the subjects of all keys
 	subjects string
 	warned   atomic.Bool
+	service  service
 
 	// tried, if not nil, is told how often a step was tried. For tests.
 	tried func(attempts int)
@@ -58,7 +59,8 @@ func New(nc *nats.Conn, opts ...Option) (*Store, error) {
 // that wraps consensus.ErrWrongAnswer when the pool's key holds something else,
 // which is left as it is; an error that names the setting when the bucket is not
 // fit for pools. Anything else is the server's or the network's: passing, and the
-// request may have been recorded.
+// request may have been recorded. When a connected server has not served for a
+// second and the connection knows others, it is made to go to the next one.
 func (s *Store) Sync(ctx context.Context, req consensus.Request) (consensus.Answer, error) {
 	if err := req.Validate(); err != nil {
 		return consensus.Answer{}, err
@@ -94,16 +96,23 @@ func (s *Store) Leave(ctx context.Context, req consensus.Leave) error {
 func (s *Store) Close() error { return nil }
 
 // A passing is an error that another try may not meet.
-type passing struct{ error }
+type passing struct {
+	error
+	// least is the shortest pause before that try.
+	least time.Duration
+}
 
 func (p passing) Unwrap() error { return p.error }
 
 var (
-	errConflict = passing{errors.New("another processor wrote first")}
-	errNoLeader = passing{errors.New("the bucket's servers have no leader at the moment")}
-	errMade     = passing{errors.New("the bucket was just made")}
-	errGone     = passing{errors.New("the bucket was just deleted")}
+	errConflict = passing{error: errors.New("another processor wrote first")}
+	errNoLeader = passing{errors.New("the bucket's servers have no leader at the moment"), electionPause}
+	errMade     = passing{error: errors.New("the bucket was just made")}
+	errGone     = passing{error: errors.New("the bucket was just deleted")}
 )
+
+// electionPause is the shortest pause while a leader is elected, which takes seconds.
+const electionPause = 30 * time.Millisecond
 
 // A change applies a step to a record that was just read, and tells whether the
 // record is to be written back.
@@ -119,9 +128,11 @@ func (s *Store) step(ctx context.Context, pool string, mayCreate bool, apply cha
 		}
 		var again passing
 		if !errors.As(err, &again) {
+			s.service.outcome(s.nc, err)
 			return err
 		}
-		if attempt == maxAttempts || !pause(ctx, time.Since(start)) {
+		if attempt == maxAttempts || !pause(ctx, max(time.Since(start), again.least)) {
+			s.service.outcome(s.nc, err)
 			return fmt.Errorf("natsstore: pool %q: no success in %d tries: %w", pool, attempt, again.error)
 		}
 	}

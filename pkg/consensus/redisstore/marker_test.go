@@ -134,3 +134,35 @@ func TestExpiry(t *testing.T) {
 	require.NoError(t, s.Leave(t.Context(), leaving("p", "a", 3)))
 	requireTTL(pool, 24*time.Hour)
 }
+
+// A server that is said to forget nothing freezes nobody when it was killed and
+// comes back with all its data, and does when it comes back without.
+func TestDurable(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		opts   []Option
+		happen func(t testing.TB, server *servers.Redis, admin redis.UniversalClient)
+		want   consensus.FreezeCause
+	}{
+		{"restart", []Option{WithDurable()}, restart, consensus.FreezeNone},
+		{"restart of a server that is not said to be durable", nil, restart, consensus.FreezeIdentity},
+		{"FLUSHALL", []Option{WithDurable()}, func(t testing.TB, _ *servers.Redis, admin redis.UniversalClient) {
+			require.NoError(t, admin.FlushAll(t.Context()).Err())
+		}, consensus.FreezeNewRecord},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			server := testenv.Redis(t, servers.WithAppendOnly())
+			client := client(t, ClientOptions(server.Addr()))
+			s := New(client, append(c.opts, WithLongestLease(longest))...)
+			another := New(client, append(c.opts, WithLongestLease(longest))...)
+			next := mates(s)
+			waitTrusted(t, s, next)
+			pool := next()
+			granted(t, s, request(pool, "a", 1, consensus.Whole))
+			c.happen(t, server, client)
+			ans := granted(t, another, request(pool, "b", 1, consensus.Whole))
+			require.Equal(t, c.want, ans.FrozenBy)
+		})
+	}
+}

@@ -230,7 +230,7 @@ func (m *model) rollBack() {
 func (m *model) sync(req consensus.Request) {
 	m.setEnvironment()
 	want, changed := m.record.Sync(&req, m.at)
-	reply, err := scriptedSync.Run(m.t.Context(), m.client, []string{m.key, "marker"}, syncArgs(&req, m.at.Longest, false)...).Result()
+	reply, err := scriptedSync.Run(m.t.Context(), m.client, []string{m.key, "marker"}, syncArgs(&req, m.at.Longest, false, "")...).Result()
 	require.NoError(m.t, err)
 	got, _, err := parseSync(reply, &req)
 	require.NoError(m.t, err)

@@ -1,8 +1,11 @@
 package redisstore
 
 import (
+	"context"
+	crand "crypto/rand"
 	"fmt"
 	"log/slog"
+	"net"
 	"strings"
 	"time"
 
@@ -57,6 +60,14 @@ func WithLongestLease(d time.Duration) Option {
 	}
 }
 
+// WithDurable says that the server forgets nothing it has answered, not even when it
+// is killed: a single server that writes every change to disk before it answers
+// (appendonly yes, appendfsync always), with no replica that could take its place. Then a
+// restart freezes no pool. Without it a server that was started again counts as one that
+// may have forgotten something, because Redis does not tell. Every Store of the server and
+// prefix must agree. If it is not true, the bound can break after a restart.
+func WithDurable() Option { return func(s *Store) { s.life = crand.Text() } }
+
 // clientTimeout bounds each step of a request: below the sync interval, so that a
 // server that does not answer costs one sync.
 const clientTimeout = 500 * time.Millisecond
@@ -67,7 +78,7 @@ const clientTimeout = 500 * time.Millisecond
 // deadline of a context is respected, and nothing is retried, for the next sync
 // tells the server more than a repeat. The caller adds credentials and TLS.
 func ClientOptions(addrs ...string) *redis.UniversalOptions {
-	return &redis.UniversalOptions{
+	o := &redis.UniversalOptions{
 		Addrs:                 addrs,
 		DialTimeout:           clientTimeout,
 		ReadTimeout:           clientTimeout,
@@ -79,4 +90,28 @@ func ClientOptions(addrs ...string) *redis.UniversalOptions {
 		// Asked for on each connection, and an error on servers that do not know them.
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
+	o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		dial := redis.NewDialer(&redis.Options{DialTimeout: o.DialTimeout, TLSConfig: o.TLSConfig})
+		conn, err := dial(ctx, network, addr)
+		if err != nil {
+			return unreachable{err}, nil
+		}
+		return conn, nil
+	}
+	return o
 }
+
+// An unreachable is the connection to a server that could not be dialled: whatever
+// is done with it fails with that error. The client's pool gives up dialling after
+// some failures, and then looks only once a second whether the server is back; a
+// connection that fails at its first use it just throws away.
+type unreachable struct{ err error }
+
+func (c unreachable) Read([]byte) (int, error)       { return 0, c.err }
+func (c unreachable) Write([]byte) (int, error)      { return 0, c.err }
+func (unreachable) Close() error                     { return nil }
+func (unreachable) LocalAddr() net.Addr              { return &net.TCPAddr{} }
+func (unreachable) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
+func (unreachable) SetDeadline(time.Time) error      { return nil }
+func (unreachable) SetReadDeadline(time.Time) error  { return nil }
+func (unreachable) SetWriteDeadline(time.Time) error { return nil }

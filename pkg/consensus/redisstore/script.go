@@ -29,15 +29,15 @@ var (
 
 // syncArgs returns the arguments of the sync script, in the order that sync.lua
 // gives. The client writes integers in decimal, which the script relies on.
-func syncArgs(req *consensus.Request, longest time.Duration, wantsPolicy bool) []any {
+func syncArgs(req *consensus.Request, longest time.Duration, wantsPolicy bool, life string) []any {
 	policy := 0
 	if wantsPolicy {
 		policy = 1
 	}
 	unanswered, oldest := ticketArgs(req.Unanswered)
-	args := make([]any, 0, 13+5*len(req.Tags))
+	args := make([]any, 0, 14+5*len(req.Tags))
 	args = append(args, req.ID, req.Incarnation, req.Seq, req.Nonce, req.LastSeq, req.LastNonce, req.LastTime,
-		req.Revision, req.Lease.Milliseconds(), consensus.Removal(longest).Microseconds(), policy, unanswered, oldest)
+		req.Revision, req.Lease.Milliseconds(), consensus.Removal(longest).Microseconds(), policy, unanswered, oldest, life)
 	for _, t := range req.Tags {
 		args = append(args, t.Tag, int64(t.InUse), int64(t.Wanted), int64(t.Demand), t.PoolSize)
 	}

@@ -218,3 +218,21 @@ func TestAbsentServer(t *testing.T) {
 		return err == nil && answer.Frozen > 0
 	})
 }
+
+// A server that was away for many tries is noticed at the first one after that: the
+// client's pool must not give up dialling.
+func TestServerIsNoticedAtOnce(t *testing.T) {
+	server := testenv.Redis(t)
+	c := redis.NewUniversalClient(ClientOptions(server.Addr()))
+	defer c.Close()
+	s := New(c)
+	granted(t, s, request("p", "a", 1, 1))
+	require.NoError(t, server.Kill())
+	for range 100 {
+		_, err := s.Sync(t.Context(), request("p", "a", 2, 1))
+		require.ErrorContains(t, err, "connection refused")
+	}
+	require.NoError(t, server.Restart(t.Context()))
+	_, err := s.Sync(t.Context(), request("p", "a", 2, 1))
+	require.NoError(t, err)
+}

@@ -29,6 +29,7 @@ type Store struct {
 	prefix  string
 	logger  *slog.Logger
 	longest time.Duration
+	life    string                  // durable: what to name the data's life by if it has no name yet
 	fault   *consensus.RequestError // of the first faulty option
 	// policyTold is set when a server has told its eviction policy.
 	policyTold atomic.Bool
@@ -68,7 +69,7 @@ func (s *Store) Sync(ctx context.Context, req consensus.Request) (consensus.Answ
 	}
 	pool, marker := s.keys(req.Pool)
 	wantsPolicy := !s.policyTold.Load()
-	reply, err := syncScript.Run(ctx, s.client, []string{pool, marker}, syncArgs(&req, s.longest, wantsPolicy)...).Result()
+	reply, err := syncScript.Run(ctx, s.client, []string{pool, marker}, syncArgs(&req, s.longest, wantsPolicy, s.life)...).Result()
 	if err != nil {
 		return consensus.Answer{}, explain("sync", req.Pool, err)
 	}

@@ -16,8 +16,15 @@ local function server_info(section)
   return text
 end
 
--- Names this life of the server: another server and a restarted one differ.
-local function server_identity()
+-- Names this life of the server: another server and a restarted one differ. A
+-- durable server forgets nothing: there it is the life of the data, which the
+-- group's marker names, that counts; one without a name gets the proposed one.
+local function server_identity(life)
+  if life ~= '' then
+    local marker = redis.pcall('GET', KEYS[2])
+    if type(marker) == 'table' then return nil, marker end
+    return marker and string.match(marker, '^1 (%w+) ') or life
+  end
   local text, failure = server_info('server')
   if not text then return nil, failure end
   local id = string.match(text, 'run_id:(%w+)')

@@ -2,8 +2,9 @@
 -- KEYS: the pool, the marker of its group.
 -- ARGV: id, incarnation, seq, nonce, last_seq, last_nonce, last_time, revision,
 -- lease in milliseconds, freeze time in microseconds, 1 to be told the eviction
--- policy, unanswered and oldest (see sent_by), and for each tag: tag, in_use,
--- wanted, demand, pool_size.
+-- policy, unanswered and oldest (see sent_by), the name to give the data's life
+-- if the server is durable, else empty, and for each tag: tag, in_use, wanted, demand,
+-- pool_size.
 -- Reply: what became of the request, and if it was granted: time, revision, lease,
 -- rest of the freeze, its cause, policy, and names and values of all fields in turn.
 
@@ -11,7 +12,7 @@ local id, own = ARGV[1], ARGV[1] .. '\0' .. ARGV[2]
 local seq, nonce, last_seq, last_nonce = ARGV[3], ARGV[4], ARGV[5], ARGV[6]
 local last_time, seen_revision, lease = tonumber(ARGV[7]), ARGV[8], tonumber(ARGV[9])
 local freeze_time, wants_policy = tonumber(ARGV[10]), ARGV[11] == '1'
-local unanswered, oldest, first_tag = ARGV[12], ARGV[13], 14
+local unanswered, oldest, life, first_tag = ARGV[12], ARGV[13], ARGV[14], 15
 local WHOLE = 1000000000
 
 local rec, failure = load_record(own)
@@ -72,7 +73,7 @@ end
 if verdict ~= 'accept' and verdict ~= 'lost_row' then return { verdict } end
 
 local identity, is_new, marker
-identity, failure = server_identity()
+identity, failure = server_identity(life)
 if not identity then return failure end
 if rec.revision == '0' or rec.store ~= identity then
   is_new, marker, failure = known_new(identity, st.now, freeze_time)

@@ -1,0 +1,23 @@
+// Package chaos breaks real stores under real processes, and judges what the processes draw meanwhile. It holds tests
+// only, under the build tag numathrottle_faults:
+//
+//	go test -tags numathrottle_faults ./internal/chaos
+//
+// A pool is some processes, each of them this test binary started again, that share one limit and call a counting
+// service as often as they are let. The service notes for each call when it was asked for, when it was granted and when
+// it arrived, all on this machine's monotonic clock, which every process reads by itself. Nothing of what the processes
+// think of themselves takes part in the judgement.
+//
+// A lane is a pool and its store. Lanes run side by side; each of them goes through its faults one after the other, and
+// after each fault waits until the limit is used again. The judge looks at two things:
+//
+//   - Bound: in every window of 0.1, 1 and 10 s, by the time of grant, at most max x window + burst + processors calls
+//     were granted.
+//   - Recovery: the time from the moment at which the store can be reached again to the first second of two in a row in
+//     which at least 95 % of the limit is used.
+//
+// Order and timing of the faults are drawn from a seed. Variables:
+//
+//	NUMATHROTTLE_FAULT_ROUNDS  how often every lane goes through its faults; 1 when unset
+//	NUMATHROTTLE_FAULT_SEED    the seed; 1 when unset
+package chaos

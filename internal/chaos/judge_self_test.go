@@ -1,0 +1,120 @@
+//go:build numathrottle_faults
+
+package chaos
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/testenv"
+)
+
+const ms = time.Millisecond
+
+func TestFullestWindowIsFound(t *testing.T) {
+	for name, c := range map[string]struct {
+		stamps []time.Duration
+		want   int
+	}{
+		"none":            {nil, 0},
+		"one":             {[]time.Duration{5 * ms}, 1},
+		"both ends":       {[]time.Duration{0, 100 * ms}, 2},
+		"just too far":    {[]time.Duration{0, 100*ms + 1}, 1},
+		"in the middle":   {[]time.Duration{0, 200 * ms, 210 * ms, 220 * ms, 500 * ms, 590 * ms}, 3},
+		"at the end":      {[]time.Duration{0, 400 * ms, 500 * ms, 500 * ms, 500 * ms}, 4},
+		"all at one time": {slices.Repeat([]time.Duration{7 * ms}, 9), 9},
+	} {
+		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, fullest(c.stamps, 100*ms)) })
+	}
+}
+
+func TestWindowsAreJudgedByTheBound(t *testing.T) {
+	b := bound{Max: 200, Burst: 20, Processors: 4}
+	even := everyFor(5*ms, 0, 30*time.Second)
+	for _, w := range b.windows(even) {
+		require.LessOrEqual(t, w.Worst, 1.0, w.Length)
+		require.InDelta(t, 200*w.Length.Seconds()+24, w.Allowed, 1e-9)
+	}
+	// A tenth too much breaks the bound in windows of 10 s, where the burst counts little.
+	tooMany := everyFor(4500*time.Microsecond, 0, 30*time.Second)
+	worst := b.windows(tooMany)
+	require.Less(t, worst[0].Worst, 1.0)
+	require.Greater(t, worst[2].Worst, 1.05)
+	// One full burst more than allowed at one moment breaks the shortest.
+	require.Greater(t, b.windows(slices.Repeat([]time.Duration{time.Second}, 45))[0].Worst, 1.0)
+}
+
+func TestRecoveryIsTheFirstOfTwoFullSeconds(t *testing.T) {
+	const need = 190
+	for name, c := range map[string]struct {
+		stamps []time.Duration
+		want   time.Duration
+		ok     bool
+	}{
+		"never stopped":      {everyFor(5*ms, 0, 5*time.Second), 0, true},
+		"nothing":            {nil, 5 * time.Second, false},
+		"after a pause":      {everyFor(5*ms, 2*time.Second, 5*time.Second), 1950 * ms, true},
+		"too little":         {everyFor(6*ms, 0, 5*time.Second), 5 * time.Second, false},
+		"one second only":    {everyFor(5*ms, 0, time.Second), 5 * time.Second, false},
+		"a short second one": {append(everyFor(5*ms, 0, 1500*ms), everyFor(5*ms, 2500*ms, 5*time.Second)...), 2450 * ms, true},
+		"not long enough":    {everyFor(5*ms, 3500*ms, 5*time.Second), 5 * time.Second, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			took, ok := recovered(c.stamps, 0, 5*time.Second, need)
+			require.Equal(t, c.ok, ok)
+			require.Equal(t, c.want, took)
+		})
+	}
+}
+
+func TestLateUsesAndOverdrawnLeasesAreSeen(t *testing.T) {
+	const resumed = 100 * ms
+	uses := []use{
+		{worker: 0, asked: 10 * ms, granted: 20 * ms, until: 50 * ms, arrived: 21 * ms},     // in time
+		{worker: 1, asked: 10 * ms, granted: 20 * ms, until: 50 * ms, arrived: 101 * ms},    // stopped before the call
+		{worker: 2, asked: 10 * ms, granted: 102 * ms, until: 50 * ms, arrived: 103 * ms},   // stopped before the stamp
+		{worker: 3, asked: 10 * ms, granted: 120 * ms, until: 150 * ms, arrived: 121 * ms},  // waited for a new lease
+		{worker: 4, asked: 105 * ms, granted: 106 * ms, until: 150 * ms, arrived: 106 * ms}, // new
+		{worker: 5, asked: 105 * ms, granted: 106 * ms, until: 50 * ms, arrived: 107 * ms},  // drawn on an old lease
+	}
+	require.Equal(t, map[int]int{1: 1, 2: 1}, lateUses(uses, resumed))
+	require.Equal(t, []use{uses[5]}, afterEnd(uses))
+}
+
+// TestJudgeSeesProcessesThatDrawTooMuch is the proof that the windows can be broken:
+// the workers are told twice the limit.
+func TestJudgeSeesProcessesThatDrawTooMuch(t *testing.T) {
+	t.Parallel()
+	server := testenv.Redis(t)
+	p := startPool(t, poolConfig{Stores: []string{"redis://" + server.Addr(), "redis://" + server.Addr()}, Max: 200, Told: 400})
+	_, ok := p.recovery(clock(), p.removal()+firstShare)
+	require.True(t, ok)
+	worst := p.judge()
+	require.Greater(t, worst[1].Worst, 1.0, "calls in a second")
+	require.Greater(t, worst[2].Tokens, 400.0)
+}
+
+// TestJudgeSeesProcessesThatDrawOnOldLeases is the same for leases that are over:
+// the workers go on without the store.
+func TestJudgeSeesProcessesThatDrawOnOldLeases(t *testing.T) {
+	t.Parallel()
+	server := testenv.Redis(t)
+	url := "redis://" + server.Addr()
+	p := startPool(t, poolConfig{Stores: []string{url, url}, Overdraw: true})
+	_, ok := p.recovery(clock(), p.removal()+firstShare)
+	require.True(t, ok)
+	require.Empty(t, afterEnd(p.service.since(0)))
+	require.NoError(t, server.Stop(t.Context()))
+	require.Eventually(t, func() bool { return len(afterEnd(p.service.since(0))) > 0 }, 30*time.Second, 50*ms)
+}
+
+// everyFor returns stamps at a distance, in [from, to).
+func everyFor(distance, from, to time.Duration) (stamps []time.Duration) {
+	for s := from; s < to; s += distance {
+		stamps = append(stamps, s)
+	}
+	return stamps
+}

@@ -1,0 +1,73 @@
+//go:build numathrottle_faults
+
+package chaos
+
+import (
+	"slices"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/proof"
+)
+
+// windowLengths are the windows in which calls are counted.
+var windowLengths = []time.Duration{100 * time.Millisecond, time.Second, 10 * time.Second}
+
+// A bound is what a pool is allowed.
+type bound struct {
+	Max, Burst, Processors int
+}
+
+// allowed is how many calls any window of a length may hold.
+func (b bound) allowed(window time.Duration) float64 {
+	return float64(b.Max)*window.Seconds() + float64(b.Burst) + float64(b.Processors)
+}
+
+// windows returns the worst window of each length. The stamps are in order.
+func (b bound) windows(stamps []time.Duration) []proof.Window {
+	worst := make([]proof.Window, len(windowLengths))
+	for i, length := range windowLengths {
+		calls, allowed := float64(fullest(stamps, length)), b.allowed(length)
+		worst[i] = proof.Window{Length: length, Worst: calls / allowed, Tokens: calls, Allowed: allowed}
+	}
+	return worst
+}
+
+// fullest returns how many of the stamps, which are in order, the fullest window
+// of a length holds, both ends included.
+func fullest(stamps []time.Duration, length time.Duration) int {
+	most, first := 0, 0
+	for i, s := range stamps {
+		for s-stamps[first] > length {
+			first++
+		}
+		most = max(most, i-first+1)
+	}
+	return most
+}
+
+const (
+	// full is the part of the limit that counts as all of it.
+	full = 0.95
+	// recoveryStep is how finely recovery is looked for.
+	recoveryStep = 10 * time.Millisecond
+)
+
+// recovered returns the time from a moment to the first second of two in a row
+// that hold at least need stamps each, looking no further than until. The stamps
+// are in order.
+func recovered(stamps []time.Duration, from, until time.Duration, need float64) (time.Duration, bool) {
+	for begin := from; begin+2*time.Second <= until; begin += recoveryStep {
+		if float64(between(stamps, begin, begin+time.Second)) >= need &&
+			float64(between(stamps, begin+time.Second, begin+2*time.Second)) >= need {
+			return begin - from, true
+		}
+	}
+	return until - from, false
+}
+
+// between counts the stamps in [from, to). They are in order.
+func between(stamps []time.Duration, from, to time.Duration) int {
+	first, _ := slices.BinarySearch(stamps, from)
+	last, _ := slices.BinarySearch(stamps, to)
+	return last - first
+}

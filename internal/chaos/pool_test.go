@@ -1,0 +1,214 @@
+//go:build numathrottle_faults
+
+package chaos
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/proof"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+// A poolConfig says what a pool is. The zero value of a field means its default.
+type poolConfig struct {
+	// Stores has the store's URL for each worker; their number is that of the workers.
+	Stores []string
+	// Max is the limit per second: 200. Burst: 100 ms worth of it.
+	Max, Burst int
+	// Told is the limit that the workers are told: Max, unless the judge is to fail.
+	Told int
+	// Lease is consensus.MinLease, and so is Longest, the longest lease of the
+	// store. Defaults makes the workers open the limit by numathrottle.Open instead,
+	// with its leases.
+	Lease, Longest time.Duration
+	Defaults       bool
+	// Goroutines draw in each worker: 4.
+	Goroutines int
+	// Hold is how long a goroutine of a worker waits between the grant and the call.
+	Hold time.Duration
+	// Overdraw makes the workers go on when their leases are over: a fault of their
+	// own, which the judge must see.
+	Overdraw bool
+}
+
+func (c poolConfig) withDefaults() poolConfig {
+	set := func(v *int, to int) {
+		if *v == 0 {
+			*v = to
+		}
+	}
+	set(&c.Max, 200)
+	set(&c.Burst, c.Max/10)
+	set(&c.Told, c.Max)
+	set(&c.Goroutines, 4)
+	if c.Defaults {
+		c.Lease, c.Longest = consensus.DefaultLease, consensus.MaxLease
+	}
+	if c.Lease == 0 {
+		c.Lease = consensus.MinLease
+	}
+	if c.Longest == 0 {
+		c.Longest = c.Lease
+	}
+	return c
+}
+
+// A pool is worker processes that draw on one limit as fast as they are let.
+type pool struct {
+	poolConfig
+	bound   bound
+	service *service
+	workers []*worker
+	began   time.Duration
+	judged  time.Duration // up to here the windows were judged
+}
+
+// startPool starts a pool that ends with the test. It does not wait for the first share.
+func startPool(t testing.TB, c poolConfig) *pool {
+	t.Helper()
+	c = c.withDefaults()
+	p := &pool{
+		poolConfig: c, service: startService(t), began: clock(),
+		bound: bound{Max: c.Max, Burst: c.Burst, Processors: len(c.Stores)},
+	}
+	dir := t.ArtifactDir()
+	for i, store := range c.Stores {
+		j := job{
+			Worker: i, Pool: "chaos", Store: store, Service: p.service.path, Max: c.Told, Burst: c.Burst,
+			Lease: c.Lease, Longest: c.Longest, Goroutines: c.Goroutines,
+			Hold: c.Hold, Overdraw: c.Overdraw,
+		}
+		if c.Defaults {
+			j.Longest = 0
+		}
+		p.workers = append(p.workers, startWorker(t, j, dir))
+	}
+	return p
+}
+
+// removal is for how long the pool's store freezes when it has lost its memory.
+func (p *pool) removal() time.Duration { return consensus.Removal(p.Longest) }
+
+// recovery waits until the pool uses its limit again, and returns how long after
+// a moment that was; see recovered. The workers named must also draw, each at
+// least half of an even share. ok is false when it took longer than patience.
+func (p *pool) recovery(from, patience time.Duration, workers ...int) (took time.Duration, ok bool) {
+	const settled = 50 * time.Millisecond // calls take that long to arrive, on a busy machine
+	for {
+		time.Sleep(settled)
+		now := clock() - settled
+		uses := p.service.since(from)
+		took, ok = recovered(grants(uses, nil), from, now, full*float64(p.Max))
+		for _, w := range workers {
+			own := grants(uses, func(u use) bool { return u.worker == w })
+			half := float64(p.Max) / float64(2*len(p.workers))
+			alone, drew := recovered(own, from, now, half)
+			took, ok = max(took, alone), ok && drew
+		}
+		if ok || now-from > patience+2*time.Second {
+			return took, ok
+		}
+	}
+}
+
+// judge returns the worst windows since the last look, and forgets what no later
+// window can hold.
+func (p *pool) judge() []proof.Window {
+	longest := windowLengths[len(windowLengths)-1]
+	worst := p.bound.windows(grants(p.service.since(0), nil))
+	p.judged = clock()
+	p.service.forget(p.judged - longest - time.Second)
+	return worst
+}
+
+// A worker is one process of a pool.
+type worker struct {
+	number int
+	cmd    *exec.Cmd
+	gone   chan struct{} // closed when the process has ended
+	log    string
+}
+
+// startWorker starts this test binary as a worker, which ends with the test.
+func startWorker(t testing.TB, j job, dir string) *worker {
+	t.Helper()
+	encoded, err := json.Marshal(j)
+	require.NoError(t, err)
+	self, err := os.Executable()
+	require.NoError(t, err)
+	w := &worker{
+		number: j.Worker, cmd: exec.Command(self), gone: make(chan struct{}),
+		log: filepath.Join(dir, fmt.Sprintf("worker-%d.log", j.Worker)),
+	}
+	w.cmd.Env = append(os.Environ(), jobVariable+"="+string(encoded), "GOMAXPROCS=1")
+	w.cmd.SysProcAttr = workerAttributes()
+	output, err := os.Create(w.log)
+	require.NoError(t, err)
+	w.cmd.Stdout, w.cmd.Stderr = output, output
+	started := make(chan error)
+	go func() {
+		// The parent-death signal follows the thread that started the process.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := w.cmd.Start()
+		started <- err
+		if err == nil {
+			_ = w.cmd.Wait() // how it ended stands in ProcessState
+		}
+		output.Close()
+		close(w.gone)
+	}()
+	require.NoError(t, <-started)
+	t.Cleanup(func() { w.end(t) })
+	return w
+}
+
+// end kills the process, stopped or not. One that ended by itself fails the test.
+func (w *worker) end(t testing.TB) {
+	t.Helper()
+	select {
+	case <-w.gone:
+		t.Errorf("worker %d ended by itself: %v", w.number, w.cmd.ProcessState)
+	default:
+		_ = w.cmd.Process.Kill() // fails only if it is gone
+		<-w.gone
+	}
+	if t.Failed() {
+		t.Logf("last lines of worker %d:\n%s", w.number, tail(w.log))
+	}
+}
+
+func tail(name string) string {
+	const limit = 1500
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return err.Error()
+	}
+	if len(text) > limit {
+		_, after, _ := strings.Cut(string(text[len(text)-limit:]), "\n")
+		return after
+	}
+	return string(text)
+}
+
+// halt makes the process stand still, resume lets it go on.
+func (w *worker) halt(t testing.TB) {
+	t.Helper()
+	require.NoError(t, w.cmd.Process.Signal(syscall.SIGSTOP))
+}
+
+func (w *worker) resume(t testing.TB) {
+	t.Helper()
+	require.NoError(t, w.cmd.Process.Signal(syscall.SIGCONT))
+}

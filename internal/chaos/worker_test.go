@@ -1,0 +1,252 @@
+//go:build numathrottle_faults
+
+package chaos
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/numaproj-contrib/numathrottle"
+	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/internal/testenv/servers"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/natsstore"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/redisstore"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// jobVariable makes this test binary a worker instead of running tests.
+const jobVariable = "NUMATHROTTLE_CHAOS_JOB"
+
+// A job is what a worker is told.
+type job struct {
+	Worker  int           `json:"worker"` // its number in the pool
+	Pool    string        `json:"pool"`
+	Store   string        `json:"store"`   // a URL
+	Service string        `json:"service"` // the socket of the counting service
+	Max     int           `json:"max"`
+	Burst   int           `json:"burst"`
+	Lease   time.Duration `json:"lease"`
+	// Longest is the longest lease of the store. 0: the limit is opened by
+	// numathrottle.Open, with all defaults.
+	Longest    time.Duration `json:"longest"`
+	Goroutines int           `json:"goroutines"`
+	Hold       time.Duration `json:"hold"`
+	Overdraw   bool          `json:"overdraw"`
+}
+
+func TestMain(m *testing.M) {
+	servers.BeNATSNode()
+	if encoded := os.Getenv(jobVariable); encoded != "" {
+		if err := work(encoded); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	// Tests in parallel wait, mostly: more of them than processors are welcome.
+	flag.Parse()
+	if err := flag.Set("test.parallel", "32"); err != nil {
+		panic(err) // there is no such flag any more
+	}
+	os.Exit(m.Run())
+}
+
+// work is the whole life of a worker: it draws as fast as it is let, until it is
+// killed. It returns only when something is wrong.
+func work(encoded string) error {
+	var j job
+	if err := json.Unmarshal([]byte(encoded), &j); err != nil {
+		return fmt.Errorf("job: %w", err)
+	}
+	service, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: j.Service, Net: "unixgram"})
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	limiter, lease, err := j.open(ctx)
+	if err != nil {
+		return err
+	}
+	wrong := make(chan error)
+	for range j.Goroutines {
+		go func() {
+			for {
+				if err := j.call(ctx, service, limiter, lease); err != nil {
+					wrong <- err
+				}
+			}
+		}()
+	}
+	return <-wrong
+}
+
+// call draws a token and calls the service at once.
+func (j *job) call(ctx context.Context, service *net.UnixConn, limiter *throttle.Throttle, lease *leaseWatch) error {
+	asked := clock()
+	if _, err := limiter.Acquire(ctx, 1); err != nil {
+		return err
+	}
+	granted := clock()
+	u := use{worker: j.Worker, asked: asked, granted: granted, until: lease.end()}
+	if j.Hold > 0 {
+		time.Sleep(j.Hold)
+	}
+	_, err := service.Write(u.encode())
+	return err
+}
+
+// open joins the pool.
+func (j *job) open(ctx context.Context) (*throttle.Throttle, *leaseWatch, error) {
+	id := fmt.Sprintf("worker-%d", j.Worker)
+	limit := throttle.Limit{Max: j.Max, Burst: j.Burst}
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	if j.Longest == 0 {
+		limiter, err := numathrottle.Open(ctx, numathrottle.Config{
+			Limit: limit, Store: j.Store, Pool: j.Pool, ID: id,
+			OnStoreLoss: numathrottle.StoreLossStop, Logger: log,
+		})
+		return limiter, nil, err
+	}
+	store, closeStore, err := openStore(j.Store, j.Longest, log)
+	if err != nil {
+		return nil, nil, err
+	}
+	member, err := consensus.Join(ctx, store, j.Pool, consensus.WithID(id), consensus.WithLease(j.Lease),
+		consensus.WithOnStoreLoss(consensus.Stop), consensus.WithLogger(log))
+	if err != nil {
+		return nil, nil, err
+	}
+	go logView(log, member)
+	lease := &leaseWatch{Sharer: member, overdraw: j.Overdraw}
+	limiter, err := throttle.New(limit, throttle.WithSharer(lease),
+		throttle.OnClose(member.Leave), throttle.OnClose(func(context.Context) error { closeStore(); return nil }))
+	return limiter, lease, err
+}
+
+// logView writes down what the worker thinks of its pool, each time that it
+// changes, to explain what the judge has found.
+func logView(log *slog.Logger, member *consensus.Member) {
+	var last string
+	for range time.Tick(20 * time.Millisecond) {
+		v := member.View()
+		now := fmt.Sprintf("%s share=%.3f want=%.3f demand=%.2f live=%d failures=%d frozen=%t", v.State,
+			v.Share.Fraction(), v.Want.Fraction(), v.Demand.Fraction(), v.Live, v.Failures, v.Frozen > 0)
+		if now != last {
+			log.Info("view", "is", now, "revision", v.Revision, "error", v.LastError)
+			last = now
+		}
+	}
+}
+
+// openStore connects as numathrottle.Open does, to a store that waits for no
+// longer lease than this one.
+func openStore(url string, longest time.Duration, log *slog.Logger) (consensus.Store, func(), error) {
+	u, faults := config.ParseStore(url)
+	if err := config.Join(faults); err != nil {
+		return nil, nil, err
+	}
+	if u.Kind == config.NATS {
+		conn, err := nats.Connect("nats://"+strings.Join(u.Hosts, ",nats://"), natsstore.ConnectOptions()...)
+		if err != nil {
+			return nil, nil, err
+		}
+		opts := []natsstore.Option{natsstore.WithLongestLease(longest), natsstore.WithLogger(log)}
+		if u.Replicas > 0 {
+			opts = append(opts, natsstore.WithReplicas(u.Replicas))
+		}
+		store, err := natsstore.New(conn, opts...)
+		return store, conn.Close, err
+	}
+	o := redisstore.ClientOptions(u.Hosts...)
+	var client redis.UniversalClient
+	if u.Kind == config.RedisSentinel {
+		o.MasterName = u.Master
+		client = redis.NewFailoverClient(o.Failover())
+	} else {
+		client = redis.NewClient(o.Simple())
+	}
+	opts := []redisstore.Option{redisstore.WithLongestLease(longest), redisstore.WithLogger(log)}
+	if u.Durable {
+		opts = append(opts, redisstore.WithDurable())
+	}
+	return redisstore.New(client, opts...), func() { _ = client.Close() }, nil
+}
+
+// A leaseWatch notes until when the shares are good that pass through it.
+type leaseWatch struct {
+	throttle.Sharer
+	last     atomic.Int64
+	overdraw bool
+}
+
+// end returns the latest end of all leases so far, on the machine's clock; 0 when
+// there was none.
+func (w *leaseWatch) end() time.Duration {
+	if w == nil {
+		return 0
+	}
+	return time.Duration(w.last.Load())
+}
+
+func (w *leaseWatch) Attach(h throttle.Holder) { w.Sharer.Attach(&watchedHolder{h, w}) }
+
+type watchedHolder struct {
+	throttle.Holder
+	watch *leaseWatch
+}
+
+// Lease notes the end before anything is granted on it.
+func (h *watchedHolder) Lease(l throttle.Lease) {
+	if l.Share > 0 {
+		end := int64(clock() + time.Until(l.Until))
+		h.watch.last.Store(max(h.watch.last.Load(), end)) // calls do not overlap
+	}
+	if h.watch.overdraw {
+		if l.Share == 0 {
+			return
+		}
+		l.Until = time.Time{}
+	}
+	h.Holder.Lease(l)
+}
+
+// A use is one call of the service. All times are clock's.
+type use struct {
+	worker int
+	// asked is when the draw began, granted when it had its token.
+	asked, granted time.Duration
+	// until is the latest end of a lease that the worker knew of at the grant; 0
+	// when the worker does not tell.
+	until time.Duration
+	// arrived is when the service saw it.
+	arrived time.Duration
+}
+
+const useSize = 4 * 8
+
+func (u *use) encode() []byte {
+	b := make([]byte, 0, useSize)
+	for _, v := range []int64{int64(u.worker), int64(u.asked), int64(u.granted), int64(u.until)} {
+		b = binary.NativeEndian.AppendUint64(b, uint64(v))
+	}
+	return b
+}
+
+func decodeUse(b []byte) use {
+	at := func(i int) time.Duration { return time.Duration(binary.NativeEndian.Uint64(b[8*i:])) }
+	return use{worker: int(at(0)), asked: at(1), granted: at(2), until: at(3)}
+}

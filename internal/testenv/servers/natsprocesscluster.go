@@ -1,0 +1,188 @@
+package servers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/numaproj-contrib/numathrottle/internal/testenv/proxy"
+)
+
+// NATSProcessCluster is a cluster of NATS servers with JetStream, of the version in go.mod, each of which is a process
+// of its own. All that they tell one another, and all that clients tell them, goes through proxies.
+type NATSProcessCluster struct {
+	nodes []*NATSNode
+}
+
+// StartNATSProcessCluster starts the given number of servers (an odd number, at least 3: a majority decides) with
+// their files below dir, and returns when every one of them answers. The program must call BeNATSNode when it starts.
+func StartNATSProcessCluster(ctx context.Context, dir string, size int) (*NATSProcessCluster, error) {
+	if size < 3 || size%2 == 0 {
+		return nil, fmt.Errorf("size of the NATS cluster is %d, must be an odd number, at least 3", size)
+	}
+	for attempt := 1; ; attempt++ {
+		c := &NATSProcessCluster{}
+		err := c.start(ctx, filepath.Join(dir, "attempt-"+strconv.Itoa(attempt)), size)
+		if err == nil {
+			return c, nil
+		}
+		err = errors.Join(err, c.Close())
+		if attempt == startAttempts || !errors.Is(err, errPortTaken) {
+			return nil, err
+		}
+	}
+}
+
+func (c *NATSProcessCluster) start(ctx context.Context, dir string, size int) error {
+	for i := range size {
+		name := "node-" + strconv.Itoa(i)
+		node, err := newNATSNode(ctx, name, filepath.Join(dir, name))
+		if err != nil {
+			return err
+		}
+		c.nodes = append(c.nodes, node)
+	}
+	for _, node := range c.nodes {
+		if err := node.configure(ctx, c.nodes); err != nil {
+			return err
+		}
+	}
+	return c.RestartAll(ctx)
+}
+
+// Nodes returns the servers.
+func (c *NATSProcessCluster) Nodes() []*NATSNode { return slices.Clone(c.nodes) }
+
+// URLs returns nats://host:port of every server's proxy.
+func (c *NATSProcessCluster) URLs() []string {
+	urls := make([]string, len(c.nodes))
+	for i, node := range c.nodes {
+		urls[i] = node.URL()
+	}
+	return urls
+}
+
+// Routes returns the proxies between a node and all others. To cut it off from them, cut each.
+func (c *NATSProcessCluster) Routes(node *NATSNode) []*proxy.Proxy {
+	return slices.Collect(maps.Values(node.routes))
+}
+
+// RestartAll kills all servers that run, all at once, starts them again with their files, and returns when every one
+// of them answers: none does before a majority is there.
+func (c *NATSProcessCluster) RestartAll(ctx context.Context) error {
+	if err := c.onEach((*NATSNode).Kill); err != nil {
+		return err
+	}
+	return c.onEach(func(node *NATSNode) error { return node.Restart(ctx) })
+}
+
+func (c *NATSProcessCluster) onEach(do func(node *NATSNode) error) error {
+	failed := make([]error, len(c.nodes))
+	var all sync.WaitGroup
+	for i, node := range c.nodes {
+		all.Go(func() {
+			if err := do(node); err != nil {
+				failed[i] = fmt.Errorf("%s: %w", node.name, err)
+			}
+		})
+	}
+	all.Wait()
+	return errors.Join(failed...)
+}
+
+// A streamState is what the leader of a stream tells of it.
+type streamState struct {
+	Cluster struct {
+		Leader   string
+		Replicas []struct {
+			Current bool
+			Offline bool
+		}
+	}
+}
+
+// StreamLeader returns the server that leads a stream, in the eyes of the first server that answers; nil while there
+// is no leader. Those named as out are not asked, and are not taken for the leader: one that is cut off goes on for
+// ten seconds in the belief that it leads. The stream of a key-value bucket is named "KV_" and the bucket's name.
+func (c *NATSProcessCluster) StreamLeader(ctx context.Context, stream string, out ...*NATSNode) *NATSNode {
+	for _, node := range c.nodes {
+		if slices.Contains(out, node) {
+			continue
+		}
+		leader, _, err := c.stream(ctx, stream, node)
+		if err == nil && !slices.Contains(out, leader) {
+			return leader
+		}
+	}
+	return nil
+}
+
+// WaitStreamLeader returns the leader of a stream as soon as there is one.
+func (c *NATSProcessCluster) WaitStreamLeader(ctx context.Context, stream string, out ...*NATSNode) (*NATSNode, error) {
+	var leader *NATSNode
+	err := poll(ctx, "waiting for a leader of "+stream, func(ctx context.Context) (bool, error) {
+		leader = c.StreamLeader(ctx, stream, out...)
+		return leader != nil, nil
+	})
+	return leader, err
+}
+
+// WaitStreamWhole returns the leader of a stream when all servers agree on it and are in step with it.
+func (c *NATSProcessCluster) WaitStreamWhole(ctx context.Context, stream string) (*NATSNode, error) {
+	var leader *NATSNode
+	err := poll(ctx, "waiting for all replicas of "+stream, until(func(ctx context.Context) error {
+		leader = nil
+		for _, node := range c.nodes {
+			seen, state, err := c.stream(ctx, stream, node)
+			if err != nil {
+				return fmt.Errorf("%s: %w", node.name, err)
+			}
+			if leader != nil && seen != leader {
+				return fmt.Errorf("%s follows %s, not %s", node.name, seen.name, leader.name)
+			}
+			leader = seen
+			inStep := 1
+			for _, r := range state.Cluster.Replicas {
+				if r.Current && !r.Offline {
+					inStep++
+				}
+			}
+			if inStep < len(c.nodes) {
+				return fmt.Errorf("%d of %d are in step with %s", inStep, len(c.nodes), leader.name)
+			}
+		}
+		return nil
+	}))
+	return leader, err
+}
+
+// stream asks one server, through which the leader answers.
+func (c *NATSProcessCluster) stream(ctx context.Context, stream string, node *NATSNode) (*NATSNode, *streamState, error) {
+	var state streamState
+	if err := ask(ctx, node.admin, "$JS.API.STREAM.INFO."+stream, &state); err != nil {
+		return nil, nil, err
+	}
+	i := slices.IndexFunc(c.nodes, func(n *NATSNode) bool { return n.name == state.Cluster.Leader })
+	if i < 0 {
+		return nil, nil, fmt.Errorf("%s has no leader", stream)
+	}
+	return c.nodes[i], &state, nil
+}
+
+// LogTail returns the last lines of every server's log.
+func (c *NATSProcessCluster) LogTail() string {
+	var all strings.Builder
+	for _, node := range c.nodes {
+		fmt.Fprintf(&all, "%s:\n%s", node.name, node.LogTail())
+	}
+	return all.String()
+}
+
+// Close kills all servers. The files stay.
+func (c *NATSProcessCluster) Close() error { return c.onEach((*NATSNode).Close) }
