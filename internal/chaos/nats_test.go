@@ -46,6 +46,7 @@ const (
 // while there is no leader, so that none of this is felt. At the shortest lease
 // all have lost theirs by then, and have to wait for the end of the freeze.
 func TestNATSFaults(t *testing.T) {
+	t.Parallel() // with the other stores: nearly all of it is waiting
 	g := newLedger(t, "R8", fmt.Sprintf("processes of this module on three nats-server %s", server.VERSION))
 	outages := &spans{}
 	t.Run("lanes", func(t *testing.T) {

@@ -20,6 +20,7 @@ const workersPerLane = 4
 // TestRedisFaults breaks real Redis servers, and the network to them, under pools
 // of real processes.
 func TestRedisFaults(t *testing.T) {
+	t.Parallel() // with the other stores: nearly all of it is waiting
 	g := newLedger(t, "R7", "processes of this module on "+redisVersion(t))
 	t.Run("lanes", func(t *testing.T) {
 		for name, lane := range map[string]func(*testing.T, *ledger){

@@ -14,6 +14,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -44,16 +45,25 @@ type step struct {
 	name string
 	args []string // of the command; the first is its name
 	env  []string
+	// beside says that the step runs beside the others, at the lowest priority: it
+	// computes for long, and measures no time.
+	beside bool
 }
 
 func steps(l lengths) []step {
 	test := func(flags ...string) []string { return append([]string{"go", "test", "-count=1", "-timeout=0"}, flags...) }
 	return []step{
-		{"simulation", test("-run=TestSeeds|TestDirected", "./internal/sim"), []string{fmt.Sprint("NUMATHROTTLE_SIM_SEEDS=", l.seeds)}},
-		{"mutants", test("-tags=numathrottle_mutants", "-run=TestMutants$", "./internal/sim"), nil},
-		{"shell", test("-race", "./internal/shell"), []string{fmt.Sprint("NUMATHROTTLE_SHELL_RUNS=", l.shell)}},
-		{"servers", test("-tags=numathrottle_faults", "./internal/chaos"), []string{fmt.Sprint("NUMATHROTTLE_FAULT_ROUNDS=", l.rounds)}},
-		{"fuzz", []string{"scripts/fuzz.sh"}, []string{fmt.Sprint("FUZZ_TIME=", l.fuzz)}},
+		{
+			name: "simulation", args: append([]string{"nice", "-n", "19"}, test("-run=TestSeeds|TestDirected", "./internal/sim")...),
+			env: []string{fmt.Sprint("NUMATHROTTLE_SIM_SEEDS=", l.seeds)}, beside: true,
+		},
+		{
+			name: "servers", args: test("-tags=numathrottle_faults", "./internal/chaos"),
+			env: []string{fmt.Sprint("NUMATHROTTLE_FAULT_ROUNDS=", l.rounds)},
+		},
+		{name: "mutants", args: test("-tags=numathrottle_mutants", "-run=TestMutants$", "./internal/sim")},
+		{name: "shell", args: test("-race", "./internal/shell"), env: []string{fmt.Sprint("NUMATHROTTLE_SHELL_RUNS=", l.shell)}},
+		{name: "fuzz", args: []string{"scripts/fuzz.sh"}, env: []string{fmt.Sprint("FUZZ_TIME=", l.fuzz)}},
 	}
 }
 
@@ -62,8 +72,8 @@ func run(ctx context.Context, args []string, progress io.Writer) error {
 	flags.SetOutput(progress)
 	l := lengths{}
 	flags.IntVar(&l.seeds, "seeds", 20_000, "seeds of the simulation")
-	flags.IntVar(&l.shell, "shell", 200, "runs of the goroutine shell in virtual time")
-	flags.IntVar(&l.rounds, "rounds", 10, "rounds of the faults of real servers")
+	flags.IntVar(&l.shell, "shell", 100, "runs of the goroutine shell in virtual time")
+	flags.IntVar(&l.rounds, "rounds", 8, "rounds of the faults of real servers")
 	flags.DurationVar(&l.fuzz, "fuzz", 25*time.Second, "time of each fuzz target")
 	only := flags.String("only", "", "steps to run, separated by commas: simulation, mutants, shell, servers, fuzz; for the others the figures in -figures are taken")
 	dir := flags.String("figures", "", "`folder` for the figures; default: one that is removed again")
@@ -83,13 +93,24 @@ func run(ctx context.Context, args []string, progress io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("folder for the figures: %w", err)
 	}
-	p := page{Began: time.Now(), Commands: map[string]string{}}
+	p := page{Began: time.Now(), Commit: commit(ctx), Commands: map[string]string{}}
 	var errs []error
+	var beside sync.WaitGroup
+	failed := make(chan error, len(steps(l)))
 	for _, s := range steps(l) {
-		if *only == "" || strings.Contains(","+*only+",", ","+s.name+",") {
+		p.Commands[s.name] = s.command()
+		switch {
+		case *only != "" && !strings.Contains(","+*only+",", ","+s.name+","):
+		case s.beside:
+			beside.Go(func() { failed <- s.do(ctx, folder, progress) })
+		default:
 			errs = append(errs, s.do(ctx, folder, progress))
 		}
-		p.Commands[s.name] = s.command()
+	}
+	beside.Wait()
+	close(failed)
+	for err := range failed {
+		errs = append(errs, err)
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

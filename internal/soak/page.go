@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	_ "embed" // the page's text
 	"errors"
 	"fmt"
@@ -23,6 +24,7 @@ var text string
 type page struct {
 	Began    time.Time
 	Took     time.Duration
+	Commit   string
 	Commands map[string]string // of the steps
 
 	Simulation, Shell, Redis, NATS, Stops proof.Pools
@@ -90,9 +92,9 @@ func (*page) Machine() string {
 	return fmt.Sprintf("%s %s/%s, %d cores", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
 }
 
-// Commit is the commit that was tested.
-func (*page) Commit() string {
-	out, err := exec.Command("git", "describe", "--always", "--dirty").Output()
+// commit is the commit that is tested.
+func commit(ctx context.Context) string {
+	out, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty").Output()
 	if err != nil {
 		return "unknown"
 	}
