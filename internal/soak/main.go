@@ -51,7 +51,9 @@ type step struct {
 }
 
 func steps(l lengths) []step {
-	test := func(flags ...string) []string { return append([]string{"go", "test", "-count=1", "-timeout=0"}, flags...) }
+	test := func(flags ...string) []string {
+		return append([]string{"go", "test", "-count=1", "-timeout=0"}, flags...)
+	}
 	return []step{
 		{
 			name: "simulation", args: append([]string{"nice", "-n", "19"}, test("-run=TestSeeds|TestDirected", "./internal/sim")...),

@@ -94,7 +94,11 @@
 //     clock. A watchdog compares wall and monotonic clock and voids the lease of a
 //     machine that was suspended.
 //   - A lower want takes effect at once and is reported at once; a higher one takes
-//     effect when granted. A reduction below 5 % waits unless somebody lacks room.
+//     effect when granted. A reduction below 5 % waits unless somebody lacks room, and
+//     every one waits while the pool is frozen.
+//   - A processor that leaves with debt, used above its estimates, earns it first by
+//     not using its share. When that would take longer than it has, the store is not
+//     told, and the claim is removed in its time.
 //   - Without the share it wants, a processor asks again at the fast interval
 //     (a tenth of the interval) while others hold more than they should.
 //   - The pool's lease, in the answer, counts; a processor configured with another
@@ -136,6 +140,8 @@
 //	                                 Degrade: min(last share, 1/live)
 //	store down, state kept           leases end; then as above                  first answer
 //	store wiped or failed over       holders keep their shares, none grows      removal of the longest lease
+//	store restarted with its state   as wiped, unless it is known to have       removal of the longest lease, or
+//	                                 forgotten nothing                          first answer
 //	store clock is set               counts as no time, or one clamp at most    nothing to heal
 //	request lost, repeated, late     sequence numbers make it harmless          next sync
 package consensus

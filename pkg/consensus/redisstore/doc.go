@@ -47,6 +47,13 @@
 // before it has passed. A processor that was in the pool notices either with its
 // next sync; until then a new one may be granted what the others hold.
 //
+// # Durable servers
+//
+// A server whose every write is on disk before it answers, and that has no replica to
+// take its place, has forgotten nothing when it was started again, but nothing in
+// Redis says so. WithDurable does: then the life that counts is that of the data,
+// named by a random word in the marker, and a restart freezes no pool.
+//
 // # What the server must allow
 //
 // maxmemory-policy noeviction; another one is warned about once. A user of the ACL
@@ -56,7 +63,8 @@
 // # Client
 //
 // ClientOptions returns the settings that suit a sync: short timeouts, the
-// context's deadline respected, no retries. A client that does retry does no harm,
+// context's deadline respected, no retries, and a server that is away is looked for
+// at each sync. A client that does retry does no harm,
 // for a request applied twice counts once; it only delays the next one, which
 // would tell the server more.
 package redisstore
