@@ -53,14 +53,16 @@ test: $(GOTESTSUM) ## Install what the tests need, and run them all with the rac
 		-- -race -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) $(PKG)
 ifeq ($(PKG),./...)
 	@for module in $(filter-out .,$(MODULES)); do $(GO) -C "$$module" test -timeout $(TEST_TIMEOUT) ./...; done
-	@$(MAKE) sim mutants faults
+	@$(MAKE) mutants
+	@$(MAKE) -j2 sim faults
 endif
 
-# Without the race detector, which makes it ten times slower: the event loop has no goroutines.
+# Without the race detector, which makes it ten times slower: the event loop has no goroutines. At the lowest priority,
+# so that it can run beside faults, which mostly waits.
 .PHONY: sim
 sim: ## Run 2,000 pools of twelve processors for half an hour of virtual time each, with faults
 	NUMATHROTTLE_SIM_SEEDS=$(SEEDS) NUMATHROTTLE_SIM_PROCESSORS=12 \
-		$(GO) test -count 1 -run TestSeeds -timeout $(SIM_TIMEOUT) -v ./internal/sim
+		nice -n 19 $(GO) test -count 1 -run TestSeeds -timeout $(SIM_TIMEOUT) -v ./internal/sim
 
 # The rules' switches exist only under this build tag, so that they cost nothing elsewhere.
 .PHONY: mutants

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Runs every fuzz target of the module for FUZZ_TIME each (25s, or a number of inputs such as 1000000x), FUZZ_JOBS (2)
+# Runs every fuzz target of the module for FUZZ_TIME each (25s, or a number of inputs such as 1000000x), FUZZ_JOBS (4)
 # at a time with one worker each, and prints a table. FUZZ_ONLY is a pattern of the targets to run. What makes a target
 # fail stays in the package's testdata/fuzz, where every later test run reads it. With NUMATHROTTLE_FIGURES, the name of
 # a folder, it also writes fuzz.json there.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-readonly GO="${GO:-go}" FUZZ_TIME="${FUZZ_TIME:-25s}" FUZZ_JOBS="${FUZZ_JOBS:-2}" FUZZ_ONLY="${FUZZ_ONLY:-.}"
+readonly GO="${GO:-go}" FUZZ_TIME="${FUZZ_TIME:-25s}" FUZZ_JOBS="${FUZZ_JOBS:-4}" FUZZ_ONLY="${FUZZ_ONLY:-.}"
 
 work="$(mktemp -d)"
 trap 'rm -rf "$work"' EXIT
