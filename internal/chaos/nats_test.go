@@ -149,9 +149,10 @@ func (l *natsLane) suffer(f *natsFault) bool {
 var everybody = []int{0, 1, 2, 3}
 
 // holdsOut tells whether every processor has its share for as long as the cluster
-// takes no writes: the newest answer is one sync interval old at most when it goes.
+// takes no writes: the newest answer is one sync interval old at most when it goes, and
+// a request that was sent before it took writes again is lost and holds up the next one.
 func (l *natsLane) holdsOut(outage time.Duration) bool {
-	return outage < l.pool.Lease-consensus.Interval(l.pool.Lease, workersPerLane)
+	return outage < l.pool.Lease-consensus.Interval(l.pool.Lease, workersPerLane)-consensus.SyncTimeout(l.pool.Lease)
 }
 
 // promise returns what a fault is called in the figures, and the longest recovery.

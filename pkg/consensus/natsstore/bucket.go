@@ -95,7 +95,7 @@ func (i *streamInfo) checksTwice() bool {
 }
 
 // info asks the stream's leader for the stream's information.
-func (s *Store) info(ctx context.Context) (*streamInfo, error) {
+func (s line) info(ctx context.Context) (*streamInfo, error) {
 	var info streamInfo
 	if err := s.ask(ctx, callTimeout, s.api("STREAM.INFO"), nil, &info); err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func (s *Store) info(ctx context.Context) (*streamInfo, error) {
 }
 
 // create makes the bucket. It returns a passing error when the bucket is there.
-func (s *Store) create(ctx context.Context) error {
+func (s line) create(ctx context.Context) error {
 	replicas := []int{s.opts.replicas}
 	if s.opts.replicas == 0 {
 		// Only the server knows whether it is one of a cluster.

@@ -72,7 +72,7 @@ func (h *harness) snapshot(t testing.TB, pool string) (restore func()) {
 	subject := s.prefix + keyOf(pool)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
 	defer cancel()
-	e, err := s.get(ctx, subject)
+	e, err := line{s, s.nc}.get(ctx, subject)
 	require.NoError(t, err)
 	return func() {
 		_, err := s.nc.RequestMsg(&nats.Msg{Subject: subject, Data: e.value}, patience)

@@ -85,7 +85,8 @@ func (l *syncLog) add(retries int, took time.Duration, err error) {
 func syncAtPace(t *testing.T, s *Store, id string, log *syncLog) {
 	attempts := 0
 	s.tried = func(n int) { attempts = n }
-	req := slow(request("p", id, 2))
+	joined, req := request("p", id, 1), slow(request("p", id, 2))
+	req.Unanswered = []consensus.Ticket{{Seq: joined.Seq, Nonce: joined.Nonce}}
 	next := time.Now().Add(time.Duration(rand.Int64N(int64(pace))))
 	for range 3 {
 		<-time.After(time.Until(next))
@@ -105,6 +106,7 @@ func syncAtPace(t *testing.T, s *Store, id string, log *syncLog) {
 			if !assert.Less(t, missed, misses, "%s: %v", id, err) {
 				return
 			}
+			req.Unanswered = append(slices.Clone(req.Unanswered), consensus.Ticket{Seq: req.Seq, Nonce: req.Nonce})
 			req.Seq++
 			req.Nonce++
 		}

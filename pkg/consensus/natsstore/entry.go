@@ -60,7 +60,7 @@ type writeReply struct {
 // newest entry of a subject. Not for both at once, and not for an entry of a
 // stream that never held one: asked for that while the stream is being made, a
 // server of version 2.9.10 crashes.
-func (s *Store) read(ctx context.Context, subject string) (*streamInfo, *entry, error) {
+func (s line) read(ctx context.Context, subject string) (*streamInfo, *entry, error) {
 	info, err := s.info(ctx)
 	if err != nil || info.State.LastSeq == 0 {
 		return info, &entry{}, err
@@ -73,7 +73,7 @@ func (s *Store) read(ctx context.Context, subject string) (*streamInfo, *entry, 
 }
 
 // get asks the stream's leader for the newest entry of a subject.
-func (s *Store) get(ctx context.Context, subject string) (*entry, error) {
+func (s line) get(ctx context.Context, subject string) (*entry, error) {
 	var reply getReply
 	err := s.ask(ctx, callTimeout, s.api("STREAM.MSG.GET"), getRequest{subject}, &reply)
 	switch {
@@ -110,7 +110,7 @@ func isMarker(header []byte) (bool, error) {
 
 // write writes the value if the newest message of the subject is the one that was
 // read, else it returns errConflict.
-func (s *Store) write(ctx context.Context, subject string, value []byte, seq uint64, info *streamInfo) error {
+func (s line) write(ctx context.Context, subject string, value []byte, seq uint64, info *streamInfo) error {
 	msg := nats.NewMsg(subject)
 	msg.Data = value
 	msg.Header.Set(headerExpectStream, s.stream)

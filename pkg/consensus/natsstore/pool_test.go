@@ -100,7 +100,7 @@ func TestUnacknowledgedWrite(t *testing.T) {
 	// The write itself, as one that had been read for when the server stopped.
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	require.ErrorIs(t, s.write(ctx, s.prefix+"p", []byte("late"), 1<<40, &streamInfo{}), context.DeadlineExceeded)
+	require.ErrorIs(t, line{s, s.nc}.write(ctx, s.prefix+"p", []byte("late"), 1<<40, &streamInfo{}), context.DeadlineExceeded)
 
 	require.NoError(t, srv.Continue())
 	require.Eventually(t, func() bool {

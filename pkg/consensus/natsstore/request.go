@@ -60,7 +60,7 @@ func (r *apiReply) failed() *apiError { return r.Err }
 func (s *Store) api(verb string) string { return "$JS.API." + verb + "." + s.stream }
 
 // ask sends a request, nil for an empty one, and decodes its reply.
-func (s *Store) ask(ctx context.Context, timeout time.Duration, subject string, request any, reply interface{ failed() *apiError }) error {
+func (s line) ask(ctx context.Context, timeout time.Duration, subject string, request any, reply interface{ failed() *apiError }) error {
 	msg := nats.NewMsg(subject)
 	if request != nil {
 		data, err := json.Marshal(request)
@@ -74,7 +74,7 @@ func (s *Store) ask(ctx context.Context, timeout time.Duration, subject string, 
 
 // send sends a message and decodes its reply. An error never means for certain
 // that the server has not acted on the message, unless it is an *apiError.
-func (s *Store) send(ctx context.Context, timeout time.Duration, msg *nats.Msg, reply interface{ failed() *apiError }) error {
+func (s line) send(ctx context.Context, timeout time.Duration, msg *nats.Msg, reply interface{ failed() *apiError }) error {
 	call, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	got, err := s.nc.RequestMsgWithContext(call, msg)
@@ -104,7 +104,7 @@ func (s *Store) send(ctx context.Context, timeout time.Duration, msg *nats.Msg, 
 
 // explain says what a client's error means. It never names the server's URL,
 // which may hold a password.
-func (s *Store) explain(subject string, timeout time.Duration, err error) error {
+func (s line) explain(subject string, timeout time.Duration, err error) error {
 	switch {
 	case errors.Is(err, nats.ErrNoResponders) && strings.HasPrefix(subject, "$JS."):
 		return fmt.Errorf("nobody answers: JetStream is not enabled on the server or for the account: %w", err)
@@ -123,7 +123,7 @@ func (s *Store) explain(subject string, timeout time.Duration, err error) error 
 
 // refusal is the likely cause of a missing answer: the server reports a missing
 // permission to the connection only, and drops the message.
-func (s *Store) refusal(subject string) string {
+func (s line) refusal(subject string) string {
 	last := s.nc.LastError()
 	if errors.Is(last, nats.ErrPermissionViolation) &&
 		(strings.Contains(last.Error(), `"`+subject+`"`) || strings.Contains(last.Error(), "Subscription")) {

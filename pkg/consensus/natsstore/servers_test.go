@@ -196,6 +196,7 @@ func slow(req consensus.Request) consensus.Request {
 // follow returns the request after an answer.
 func follow(req consensus.Request, ans consensus.Answer) consensus.Request {
 	req.LastSeq, req.LastNonce, req.LastTime, req.Revision = ans.Seq, ans.Nonce, ans.Time, ans.Revision
+	req.Unanswered = nil
 	req.Seq++
 	req.Nonce++
 	inUse := ans.Tags[0].Share

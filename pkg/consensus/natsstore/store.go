@@ -27,7 +27,7 @@ type Store struct {
 	prefix   string // of the subjects of all keys
 	subjects string
 	warned   atomic.Bool
-	service  service
+	lines    lines
 
 	// tried, if not nil, is told how often a step was tried. For tests.
 	tried func(attempts int)
@@ -59,8 +59,9 @@ func New(nc *nats.Conn, opts ...Option) (*Store, error) {
 // that wraps consensus.ErrWrongAnswer when the pool's key holds something else,
 // which is left as it is; an error that names the setting when the bucket is not
 // fit for pools. Anything else is the server's or the network's: passing, and the
-// request may have been recorded. When a connected server has not served for a
-// second and the connection knows others, it is made to go to the next one.
+// request may have been recorded. When the connected server has not served for a
+// second and the connection knows others, a second connection is opened to one of
+// them until the first one serves again.
 func (s *Store) Sync(ctx context.Context, req consensus.Request) (consensus.Answer, error) {
 	if err := req.Validate(); err != nil {
 		return consensus.Answer{}, err
@@ -92,8 +93,12 @@ func (s *Store) Leave(ctx context.Context, req consensus.Leave) error {
 	})
 }
 
-// Close does nothing and returns nil: the connection is the caller's.
-func (s *Store) Close() error { return nil }
+// Close frees what the Store has opened itself, and returns nil: the connection is
+// the caller's.
+func (s *Store) Close() error {
+	s.lines.close()
+	return nil
+}
 
 // A passing is an error that another try may not meet.
 type passing struct {
@@ -122,17 +127,18 @@ type change func(rec *consensus.Record, at consensus.At) bool
 func (s *Store) step(ctx context.Context, pool string, mayCreate bool, apply change) error {
 	for attempt := 1; ; attempt++ {
 		start := time.Now()
-		err := s.try(ctx, pool, mayCreate, apply)
+		l := s.lines.pick(ctx, s)
+		err := l.try(ctx, pool, mayCreate, apply)
 		if s.tried != nil {
 			s.tried(attempt)
 		}
 		var again passing
 		if !errors.As(err, &again) {
-			s.service.outcome(s.nc, err)
+			s.lines.outcome(l, err)
 			return err
 		}
 		if attempt == maxAttempts || !pause(ctx, max(time.Since(start), again.least)) {
-			s.service.outcome(s.nc, err)
+			s.lines.outcome(l, err)
 			return fmt.Errorf("natsstore: pool %q: no success in %d tries: %w", pool, attempt, again.error)
 		}
 	}
@@ -162,7 +168,7 @@ func pause(ctx context.Context, took time.Duration) bool {
 }
 
 // try carries out one step, or returns a passing error.
-func (s *Store) try(ctx context.Context, pool string, mayCreate bool, apply change) error {
+func (s line) try(ctx context.Context, pool string, mayCreate bool, apply change) error {
 	subject := s.prefix + keyOf(pool)
 	info, e, err := s.read(ctx, subject)
 	switch {

@@ -1,0 +1,173 @@
+package natsstore
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+// A line is a Store on one of its connections.
+type line struct {
+	*Store
+
+	nc *nats.Conn
+}
+
+const (
+	// stranded is for how long the server may fail to serve before a second
+	// connection is opened.
+	stranded = time.Second
+	// spareFor is how long the first connection has to serve until the second one is
+	// closed again.
+	spareFor = 30 * time.Second
+)
+
+// lines are the connections of a Store: the caller's, and, while its server does not
+// serve, a spare one to another server. A server that is cut off from the others of its
+// cluster goes on answering pings, so that a connection stays there, but knows no
+// leader; and while a leader is elected no server serves, so that the right one
+// cannot be told from the wrong one. With one connection to each of two servers, one
+// of them is right if a single server has failed.
+type lines struct {
+	mu      sync.Mutex
+	failing time.Time // since when the caller's connection has not served; zero: it does
+	served  time.Time // since when it has; zero: it does not
+	forced  time.Time // when it was told last to go to another server
+	spare   *nats.Conn
+	opening bool
+	closed  bool
+}
+
+// pick returns the line on which a step is to be tried: the caller's connection, or,
+// while that does not serve, the one of two that answers first.
+func (c *lines) pick(ctx context.Context, s *Store) line {
+	first := line{s, s.nc}
+	spare := c.standIn(s.nc)
+	if spare == nil {
+		return first
+	}
+	asking, enough := context.WithCancel(ctx)
+	defer enough()
+	answered := make(chan line, 1)
+	ask := func(l line) {
+		if _, err := l.info(asking); err == nil || is(err, codeStreamNotFound) {
+			select {
+			case answered <- l:
+			default:
+			}
+		}
+	}
+	// What is asked while there is no leader is never answered: ask again and again.
+	again := time.NewTicker(callTimeout / 3)
+	defer again.Stop()
+	for until := lastCall(ctx); time.Now().Before(until); {
+		go ask(first)
+		go ask(line{s, spare})
+		select {
+		case l := <-answered:
+			return l
+		case <-again.C:
+		case <-ctx.Done():
+		}
+	}
+	return first
+}
+
+// lastCall is until when to look for a line so that there is time left to use it.
+func lastCall(ctx context.Context) time.Time {
+	if deadline, ok := ctx.Deadline(); ok {
+		return deadline.Add(-callTimeout / 3)
+	}
+	return time.Now().Add(callTimeout)
+}
+
+// standIn returns the spare connection if it may be needed, and sees to it that there
+// is one, to another server than the first one's.
+func (c *lines) standIn(first *nats.Conn) *nats.Conn {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.failing.IsZero() || time.Since(c.failing) < stranded || c.closed {
+		return nil
+	}
+	switch {
+	case c.spare == nil && !c.opening && len(first.Servers()) > 1:
+		c.opening = true
+		go c.open(spareOptions(first))
+	case c.spare != nil && c.spare.IsConnected() && c.spare.ConnectedUrl() == first.ConnectedUrl():
+		_ = c.spare.ForceReconnect() // fails only on a closed connection
+	}
+	return c.spare
+}
+
+// spareOptions are those of a connection, for one to its other servers.
+func spareOptions(first *nats.Conn) nats.Options {
+	o := first.Opts
+	withLogin := func(url string) bool { return strings.Contains(url, "@") }
+	if !withLogin(o.Url) && !slices.ContainsFunc(o.Servers, withLogin) { // Servers leaves the logins out
+		here := first.ConnectedUrl()
+		o.Url, o.Servers = "", slices.DeleteFunc(first.Servers(), func(url string) bool { return url == here })
+	}
+	o.RetryOnFailedConnect, o.AllowReconnect, o.MaxReconnect = true, true, -1
+	o.ClosedCB, o.DisconnectedErrCB, o.ReconnectedCB, o.ConnectedCB, o.DiscoveredServersCB = nil, nil, nil, nil, nil
+	return o
+}
+
+func (c *lines) open(o nats.Options) {
+	nc, err := o.Connect()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.opening = false
+	if err != nil {
+		return // the next step tries again
+	}
+	if c.closed {
+		nc.Close()
+		return
+	}
+	c.spare = nc
+}
+
+// outcome takes the outcome of a step on a line.
+func (c *lines) outcome(l line, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	serves := err == nil || errors.Is(err, consensus.ErrWrongAnswer)
+	switch {
+	case serves && l.nc == l.Store.nc:
+		if c.failing = (time.Time{}); c.served.IsZero() {
+			c.served = now
+		}
+		if c.spare != nil && now.Sub(c.served) >= spareFor {
+			c.spare.Close()
+			c.spare = nil
+		}
+	case serves: // the spare one does, the first one does not
+		if now.Sub(c.forced) >= 2*stranded {
+			c.forced = now
+			_ = l.Store.nc.ForceReconnect()
+		}
+	default:
+		c.served = time.Time{}
+		if c.failing.IsZero() {
+			c.failing = now
+		}
+	}
+}
+
+func (c *lines) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	if c.spare != nil {
+		c.spare.Close()
+		c.spare = nil
+	}
+}
