@@ -28,14 +28,14 @@ func Record(t testing.TB, name string, figures any) {
 	if err != nil {
 		t.Fatalf("figures of %s: %v", name, err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, name+".json"), text, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, name+".json"), text, 0o600); err != nil { //nolint:gosec // the caller's own folder
 		t.Fatalf("figures of %s: %v", name, err)
 	}
 }
 
 // Load reads what a test has recorded.
 func Load(dir, name string, figures any) error {
-	text, err := os.ReadFile(filepath.Join(dir, name+".json")) //nolint:gosec // a folder of the caller's own
+	text, err := os.ReadFile(filepath.Join(dir, name+".json"))
 	if err != nil {
 		return fmt.Errorf("figures of %s: %w", name, err)
 	}
@@ -59,11 +59,11 @@ type Fault struct {
 	Name  string
 	Times uint64
 	// Met counts the states that it met: "valid", "expiring", "lowered", "frozen".
-	Met map[string]uint64 `json:",omitempty"`
+	Met map[string]uint64
 	// Recovery is how long use took to be whole again, where it was measured for
 	// each fault; Allowed is the longest that is promised.
-	Recovery *Times        `json:",omitempty"`
-	Allowed  time.Duration `json:",omitempty"`
+	Recovery *Times
+	Allowed  time.Duration
 }
 
 // A Window is the worst window of one length: the tokens granted in it, or the
@@ -98,24 +98,24 @@ type Pools struct {
 	// Subject says what ran, with versions of servers.
 	Subject string
 	// Runs counts seeds, or rounds; First is the first seed.
-	Runs, First uint64 `json:",omitempty"`
+	Runs, First uint64
 	Processors  int
 	// Hours is the time that the pools ran, virtual where time is.
 	Hours float64
 	// Took is how long the test ran.
 	Took   time.Duration
-	Events uint64 `json:",omitempty"`
-	Syncs  uint64 `json:",omitempty"`
+	Events uint64
+	Syncs  uint64
 	// Granted counts tokens, or calls seen by the service.
 	Granted uint64
 	Faults  []Fault
 	Windows []Window
 	// PeakShare is the largest sum of shares in use at one moment; at most 1.
-	PeakShare float64 `json:",omitempty"`
-	Recovery  *Times  `json:",omitempty"`
+	PeakShare float64
+	Recovery  *Times
 	// Notes are further figures that the test wants on the page, in order.
-	Notes      []Note      `json:",omitempty"`
-	Violations []Violation `json:",omitempty"`
+	Notes      []Note
+	Violations []Violation
 }
 
 // A Note is one more figure: what it is, and what it came to.
@@ -128,8 +128,8 @@ type Mutant struct {
 	Says string
 	// Seeds is how many random runs it took until a promise broke, 0 when a
 	// Directed schedule does it.
-	Seeds    int    `json:",omitempty"`
-	Directed string `json:",omitempty"`
+	Seeds    int
+	Directed string
 	// Caught is the check that failed.
 	Caught string
 }

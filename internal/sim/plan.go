@@ -202,7 +202,8 @@ func (p *plan) String() string {
 	if p.loss == consensus.Degrade {
 		loss = "degrade"
 	}
-	return fmt.Sprintf("%d processors, limit %d burst %d (%g given back), %s, %s, leases %v (longest %v), store %s (known new %v), clocks %s, up %+v, down %+v, "+
+	return fmt.Sprintf("%d processors, limit %d burst %d (%g given back), %s, %s, leases %v (longest %v), store %s (known new %v), clocks %s, "+
+		"up %+v, down %+v, "+
 		"late answers taken %v, demand every %v (busy %g), a fault every %v, store forgets every %v: %s",
 		p.processors, p.limit.Max, p.limit.Burst, p.unused, policy, loss, p.leases, p.longestLease(), p.store, p.knownNew, p.rates, p.up, p.down,
 		p.lateTaken, p.demandMean.Round(time.Millisecond), p.busy, p.faultMean.Round(time.Millisecond),

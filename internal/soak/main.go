@@ -77,7 +77,8 @@ func run(ctx context.Context, args []string, progress io.Writer) error {
 	flags.IntVar(&l.shell, "shell", 100, "runs of the goroutine shell in virtual time")
 	flags.IntVar(&l.rounds, "rounds", 8, "rounds of the faults of real servers")
 	flags.DurationVar(&l.fuzz, "fuzz", 25*time.Second, "time of each fuzz target")
-	only := flags.String("only", "", "steps to run, separated by commas: simulation, mutants, shell, servers, fuzz; for the others the figures in -figures are taken")
+	only := flags.String("only", "", "steps to run, separated by commas: simulation, mutants, shell, servers, fuzz; "+
+		"for the others the figures in -figures are taken")
 	dir := flags.String("figures", "", "`folder` for the figures; default: one that is removed again")
 	file := flags.String("out", "", "Markdown `file` to write")
 	if err := flags.Parse(args); err != nil {
@@ -129,7 +130,7 @@ func run(ctx context.Context, args []string, progress io.Writer) error {
 func (s step) do(ctx context.Context, folder string, progress io.Writer) error {
 	began := time.Now()
 	fmt.Fprintf(progress, "%s  %-10s %s\n", began.Format(time.TimeOnly), s.name, s.command())
-	cmd := exec.CommandContext(ctx, s.args[0], s.args[1:]...) //nolint:gosec // one of the commands above
+	cmd := exec.CommandContext(ctx, s.args[0], s.args[1:]...)
 	cmd.Env = append(append(os.Environ(), s.env...), proof.Folder+"="+folder, "NUMATHROTTLE_REQUIRE_STORES=1")
 	cmd.Stdout, cmd.Stderr = progress, progress
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }

@@ -46,7 +46,7 @@ func TestUnansweredRequestsOfOneLeaseAreAllNamed(t *testing.T) {
 		req := p.Request(now, uint64(now), Whole)
 		p.Failed(now, req.Seq)
 		if len(req.Unanswered) < MaxUnanswered {
-			require.EqualValues(t, req.Seq-req.LastSeq-1, len(req.Unanswered), "all are named")
+			require.Len(t, req.Unanswered, int(req.Seq-req.LastSeq-1), "all are named")
 			continue
 		}
 		// The nonce is the time at which it was sent.

@@ -147,6 +147,7 @@ func TestDurable(t *testing.T) {
 		{"restart", []Option{WithDurable()}, restart, consensus.FreezeNone},
 		{"restart of a server that is not said to be durable", nil, restart, consensus.FreezeIdentity},
 		{"FLUSHALL", []Option{WithDurable()}, func(t testing.TB, _ *servers.Redis, admin redis.UniversalClient) {
+			t.Helper()
 			require.NoError(t, admin.FlushAll(t.Context()).Err())
 		}, consensus.FreezeNewRecord},
 	} {

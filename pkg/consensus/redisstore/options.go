@@ -94,7 +94,7 @@ func ClientOptions(addrs ...string) *redis.UniversalOptions {
 		dial := redis.NewDialer(&redis.Options{DialTimeout: o.DialTimeout, TLSConfig: o.TLSConfig})
 		conn, err := dial(ctx, network, addr)
 		if err != nil {
-			return unreachable{err}, nil
+			return unreachable{err}, nil //nolint:nilerr // it is told at the first use
 		}
 		return conn, nil
 	}
