@@ -1,0 +1,99 @@
+package sourcer
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	transformsdk "github.com/numaproj/numaflow-go/pkg/sourcetransformer"
+
+	"github.com/numaproj-contrib/numathrottle/internal/admission"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// An Action says what a transformer makes of a message whose tokens did not come in
+// time; see OnDenied. The zero Action is Wait.
+type Action struct {
+	name   string
+	answer answerFunc // nil for Wait
+	faults []string
+}
+
+type answerFunc = func(ctx context.Context, keys []string, d transformsdk.Datum, denied *admission.Denied) transformsdk.Messages
+
+func (a Action) String() string {
+	if a.name == "" {
+		return "Wait"
+	}
+	return a.name
+}
+
+func (a Action) waits() bool { return a.name == "" }
+
+// Wait goes on waiting: the wait ends with the tokens or with the context. It takes
+// no WithMaxWait, which would have no meaning.
+func Wait() Action { return Action{} }
+
+// Nack gives the message back to the source, to be read again after the time that the
+// next token takes: at least 100 ms, and up to a quarter longer at random, so that
+// what was refused together does not return together.
+//
+// It needs Numaflow 1.8.2 or later: an older version forwards an empty message in the
+// place of this one. And it depends on the source: Kafka, plain NATS and the generator
+// lose the message, and a MonoVertex with a map hands it to the map, empty. The
+// package documentation has the table.
+func Nack() Action {
+	return Action{name: "Nack", answer: func(_ context.Context, _ []string, d transformsdk.Datum, denied *admission.Denied) transformsdk.Messages {
+		delay := uint64((denied.RetryAfter() + time.Millisecond - 1) / time.Millisecond)
+		why := fmt.Sprintf("throttled (%s)", denied.Err.Reason)
+		return transformsdk.MessagesBuilder().Append(transformsdk.MessageToNack(d.EventTime(),
+			&transformsdk.NackOptions{Delay: &delay, Reason: &why}))
+	}}
+}
+
+// Drop acknowledges the message and forwards nothing. The message is lost by intent.
+// Not in a MonoVertex with a map: there Numaflow 1.8.3 hands the map an empty message
+// (its issue 3531).
+func Drop() Action {
+	return Action{name: "Drop", answer: func(_ context.Context, _ []string, d transformsdk.Datum, _ *admission.Denied) transformsdk.Messages {
+		return transformsdk.MessagesBuilder().Append(transformsdk.MessageToDrop(d.EventTime()))
+	}}
+}
+
+// Forward lets the message pass as it came, not transformed, with tags for the
+// conditional forwarding of a pipeline's edges or the bypass rules of a MonoVertex: to
+// a sink that stores it, say. It takes at least one tag, and none that the platform
+// knows as a drop or a nack. Where no rule asks for the tags the message goes the way
+// of all others, past the limit.
+func Forward(tags ...string) Action {
+	a := Action{name: "Forward"}
+	if len(tags) == 0 {
+		a.faults = append(a.faults, "Forward has no tags, allowed: one or more")
+	}
+	for _, tag := range tags {
+		if tag == "" || tag == transformsdk.DROP || tag == transformsdk.NACK {
+			a.faults = append(a.faults, fmt.Sprintf("Forward has tag %q, allowed: not empty, and not what Drop or Nack are for", tag))
+		}
+	}
+	tags = slices.Clone(tags)
+	a.answer = func(_ context.Context, keys []string, d transformsdk.Datum, _ *admission.Denied) transformsdk.Messages {
+		return transformsdk.MessagesBuilder().Append(transformsdk.NewMessage(d.Value(), d.EventTime()).
+			WithKeys(keys).WithTags(tags).WithUserMetadata(d.UserMetadata()))
+	}
+	return a
+}
+
+// DenyFunc answers with what deny returns, at least one message: an empty result
+// fails the stream, as the platform does not take it. why says which limit refused,
+// and when tokens are expected (RetryAfter, 0 when that is not known). deny may be
+// called from many goroutines at once; when it panics, the stream fails as if the
+// handler had.
+func DenyFunc(deny func(ctx context.Context, keys []string, d transformsdk.Datum, why *throttle.Error) transformsdk.Messages) Action {
+	if deny == nil {
+		return Action{name: "DenyFunc", faults: []string{"DenyFunc is nil, allowed: a function"}}
+	}
+	return Action{name: "DenyFunc", answer: func(ctx context.Context, keys []string, d transformsdk.Datum, denied *admission.Denied) transformsdk.Messages {
+		return deny(ctx, keys, d, denied.Err)
+	}}
+}

@@ -1,0 +1,131 @@
+// Package sourcer puts a throttle in front of numaflow-go sources and source
+// transformers.
+//
+//	limiter, err := throttle.New(throttle.Limit{Max: 1000})
+//	...
+//	err = sourcesdk.NewServer(sourcer.Wrap(source, limiter)).Start(ctx)
+//
+// Wrap limits what a user-defined source reads. WrapTransformer limits what comes out
+// of any source, also of those that are built into Numaflow, at the price of holding
+// messages that were read already; where both are possible, Wrap is the better one.
+//
+// # Reading at the limit
+//
+// Each Read draws tokens first, at most as many as the request's Count, and then has
+// the source read that many messages. What was not read is given back, except for one
+// token that the next Read uses, and whatever the source sends is passed on and paid
+// for: messages above the count that it was asked for are debt, for which later Reads
+// wait.
+//
+// The platform sends Read, Ack, Nack, Pending and Partitions one after the other, so
+// a Read that blocks keeps back the acknowledgements. It also asks again at once after
+// a Read without messages. So a Read takes all of its TimeOut when there is nothing to
+// be had, and never more:
+//
+//   - Tokens must come in the first three quarters of the time; the source has what is
+//     left for reading, at least the last quarter. The first token that comes ends the
+//     wait. When the bucket was empty, the Read goes on collecting until the bucket
+//     would be nearly full, for 100 ms or a quarter of its time at most, so that a
+//     busy source is read ten to twenty times a second, and not once for each message.
+//   - When no token can come in time, the Read ends without messages: at the end of its
+//     time, or in the last quarter of it once there are tokens, which the next Read
+//     then finds.
+//   - When the limiter is closed, which happens while the process shuts down, or fails,
+//     nothing is read, and each Read waits out its time. Messages stay in the source.
+//   - When the context ends, the Read ends at once, and its tokens are given back.
+//
+// A source that had fewer messages than tokens is asked for fewer the next time, down
+// to one, so that sources without messages do not hold tokens that others could use,
+// and the pool sees that they need none.
+//
+// # What the burst is for
+//
+// By default the platform reads a batch only after the one before it was written
+// downstream and acknowledged (read-ahead is off), and tokens that come meanwhile fill
+// the bucket. So Limit.Burst has to be worth the longest time between two Reads, or
+// the source stays below its limit: with the default, 100 ms worth of Max, it delivers
+// all of the limit while a batch is through in less than 100 ms. A pipeline's source
+// mostly is; in a MonoVertex it is the sink that decides.
+// With a burst of one token each Read is one message.
+//
+// # Pending and the autoscaler
+//
+// The platform reckons the replicas of a source with
+//
+//	replicas x pending / (rate x targetProcessingSeconds)
+//
+// where pending and rate are means over lookbackSeconds (120 s by default), pending
+// is asked of replica 0, and rate is that of all pods. Throttling keeps rate at the
+// limit while pending grows, so that the platform adds pods up to the maximum, and
+// all of them only wait. Therefore, for two minutes after a Read that had more to read
+// than tokens, Pending reports at most
+//
+//	Max / Per x targetProcessingSeconds
+//
+// divided by what a message costs. As long as the vertex uses up the limit, the
+// quotient is then one, and the number of replicas stays as it is; when it uses less,
+// the quotient says how many pods it would take to use it up. What the source reports
+// as not known (below zero) is passed on unchanged.
+//
+// It needs to know what the platform knows: WithTargetProcessing when the vertex has a
+// targetProcessingSeconds of its own, and WithVertexRate when other vertices draw from
+// the same pool. A limit of less than one message per pod and targetProcessingSeconds
+// makes the platform remove pods, since it never keeps more pods than there are
+// messages pending. WithPendingClamp(false) turns it off, for dashboards that show
+// pending or a vertex with a fixed scale; a fixed scale is the simplest choice of all:
+// scale {min: N, max: N}. Leave the vertex without Numaflow's own rateLimit, which
+// counts Reads.
+//
+// # Transformers
+//
+// The platform transforms a batch that it has read, waits for all of it, and reads and
+// acknowledges nothing meanwhile; a message that waits for a token holds up its batch.
+// Nothing is lost by that, and there is no time limit on it. But a source that takes
+// messages back after a while, as many brokers do, will deliver them again. So set
+// limits.readBatchSize to what the limit lets through in a second or two.
+//
+// What becomes of a message whose tokens do not come within WithMaxWait:
+//
+//	OnDenied   the message                       the source                     tokens
+//	Wait       waits; the default, no MaxWait    is not read meanwhile          drawn
+//	Nack       is read again, later              has to support it, see below   none
+//	Drop       is lost by intent                 gets an acknowledgement        none
+//	Forward    passes as it came, with tags      gets an acknowledgement        none
+//	                                             once it is through
+//	DenyFunc   is what the function returns      as it says                     none
+//
+// A nack needs Numaflow 1.8.2 or later, and:
+//
+//	user-defined source   gets the nack with its delay (numaflow-go 0.11 or later)
+//	SQS                   honours the delay, in whole seconds
+//	JetStream             delivers the message again at once
+//	Pulsar                ignores the nack
+//	Kafka, plain NATS,
+//	generator             lose the message
+//
+// In a MonoVertex that has a map too, Numaflow 1.8.3 hands the map what the transformer
+// dropped or nacked, as a message without a value (its issue 3531): neither Drop nor
+// Nack, nor a transformer that drops, is of use there.
+//
+// An empty result of a transformer ends the pod. Transform of the wrapped transformer
+// returns only what the transformer returned, or what OnDenied chose; in every other
+// case it does not return at all, and the platform has the messages read again:
+//
+//   - The context was cancelled: the goroutine ends by runtime.Goexit. numaflow-go
+//     cancels it when the stream is over, and nobody waits for the answer any more. The
+//     process outlives the loss of a connection, as it does without the wrapper.
+//   - The limiter was closed: the message waits for its context, and then as above.
+//   - Anything else, such as a cost that can never be granted: a panic with the
+//     limiter's error. numaflow-go recovers it, fails the stream with the error's text
+//     and shuts the server down; the platform shows the cause.
+//
+// A test that calls Transform with a context which it cancels does so in a goroutine of
+// its own, for Goexit would end the test.
+//
+// # Shutdown
+//
+// Close the limiter after the server has stopped. The platform first stops reading; a
+// Read in progress ends within its TimeOut, and a transformer's wait ends when the
+// platform gives up its stream, 20 s later, or when numaflow-go cancels the context,
+// 15 s after SIGTERM. Messages that had no answer by then are read again.
+package sourcer

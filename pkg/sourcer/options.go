@@ -1,0 +1,112 @@
+package sourcer
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"time"
+
+	sourcesdk "github.com/numaproj/numaflow-go/pkg/sourcer"
+)
+
+// An Option changes how Wrap throttles a source. A nil Option changes nothing.
+type Option interface{ applyToSource(s *settings) }
+
+type option func(s *settings)
+
+func (f option) applyToSource(s *settings) { f(s) }
+
+type settings struct {
+	cost       func(m sourcesdk.Message) int // nil: 1
+	clamp      bool
+	target     time.Duration
+	vertexRate *float64     // messages per second; nil: the limit's
+	log        *slog.Logger // nil: slog.Default()
+}
+
+// WithReadCost sets how many tokens a message costs. What a message costs is known
+// only once it is read, so a Read is shaped by what messages have cost on average
+// lately, and settled with what they did cost: more than was drawn is debt that the
+// next Read waits for. The first Read asks for one message. A cost of zero or less
+// is none. cost is called once for each message, one at a time for each Read; when
+// it panics, the stream fails as if the handler had. Defaults to 1 for every
+// message; so does nil.
+func WithReadCost(cost func(m sourcesdk.Message) int) Option {
+	return option(func(s *settings) { s.cost = cost })
+}
+
+// WithPendingClamp sets whether Pending is clamped while the source is throttled;
+// see the package documentation. Defaults to true.
+func WithPendingClamp(on bool) Option {
+	return option(func(s *settings) { s.clamp = on })
+}
+
+// targetProcessing is the platform's default of targetProcessingSeconds.
+const targetProcessing = 20 * time.Second
+
+// WithTargetProcessing tells the clamp of Pending what the vertex has as
+// scale.targetProcessingSeconds. A value that is not the vertex's makes the
+// autoscaler add or remove pods by the quotient of the two. Defaults to 20 s, as the
+// platform does.
+func WithTargetProcessing(d time.Duration) Option {
+	return option(func(s *settings) { s.target = d })
+}
+
+// WithVertexRate tells the clamp of Pending how many messages per second all pods of
+// this vertex together get out of the limit when it is used up. It is for pools
+// that other vertices draw from too, and for a Limiter that does not tell its limit;
+// without it Pending of the latter is not clamped. Defaults to the whole limit: Max
+// per Per, divided by what a message costs.
+func WithVertexRate(perSecond float64) Option {
+	return option(func(s *settings) { s.vertexRate = &perSecond })
+}
+
+// A LoggerOption is an option of both wrappers.
+type LoggerOption interface {
+	Option
+	TransformerOption
+}
+
+type loggerOption struct{ log *slog.Logger }
+
+func (o loggerOption) applyToSource(s *settings) { s.log = o.log }
+
+func (o loggerOption) applyToTransformer(s *transformerSettings) { s.log = o.log }
+
+// WithLogger sets where it is logged why nothing is read, or why a message is not
+// transformed. Neither keys nor values are logged. Defaults to slog.Default(); so
+// does nil.
+func WithLogger(l *slog.Logger) LoggerOption { return loggerOption{l} }
+
+func newSettings(opts []Option) settings {
+	s := settings{clamp: true, target: targetProcessing}
+	for _, opt := range opts {
+		if opt != nil {
+			opt.applyToSource(&s)
+		}
+	}
+	return s
+}
+
+// Check returns an error that names every fault in the options, each with its value
+// and what is allowed, or nil. Wrap panics with it.
+func Check(opts ...Option) error { return newSettings(opts).check() }
+
+func (s settings) check() error {
+	var errs []error
+	if s.target <= 0 {
+		errs = append(errs, fmt.Errorf("sourcer: TargetProcessing is %s, allowed: above 0", s.target))
+	}
+	if r := s.vertexRate; r != nil && (!(*r > 0) || math.IsInf(*r, 0)) { // not above 0: NaN too
+		errs = append(errs, fmt.Errorf("sourcer: VertexRate is %v, allowed: above 0, finite", *r))
+	}
+	return errors.Join(errs...)
+}
+
+func (s settings) logger() *slog.Logger {
+	if s.log != nil {
+		return s.log
+	}
+	return slog.Default()
+}

@@ -1,0 +1,76 @@
+package sourcer
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// throttledFor is how long a source counts as throttled after a Read that had more
+// to read than tokens. The autoscaler goes by the mean of the last 120 s
+// (lookbackSeconds): a single figure in it that is not clamped may be worth more
+// than all the others.
+const throttledFor = 2 * time.Minute
+
+// Pending implements sourcesdk.Sourcer: it is what next reports, at most what the
+// limit lets through in the time in which the platform wants it done while the
+// source is throttled. The package documentation explains it. A figure of zero, or
+// below (not known), is passed on unchanged.
+func (s *source) Pending(ctx context.Context) int64 {
+	pending := s.Sourcer.Pending(ctx)
+	if pending <= 0 || !s.clamp || !s.throttled() {
+		return pending
+	}
+	if most, ok := s.most(); ok {
+		return min(pending, most)
+	}
+	return pending
+}
+
+// throttled tells whether the source has been waiting for tokens lately.
+func (s *source) throttled() bool {
+	s.mu.Lock()
+	shortAt := s.shortAt
+	s.mu.Unlock()
+	if !shortAt.IsZero() && time.Since(shortAt) < throttledFor {
+		return true
+	}
+	l, ok := s.limiter.(interface {
+		Throttled() (throttle.Throttling, bool)
+	})
+	if !ok {
+		return false
+	}
+	_, throttled := l.Throttled()
+	return throttled
+}
+
+// most returns how many messages the limit lets through in the target time; ok is
+// false when the limiter does not tell.
+func (s *source) most() (n int64, ok bool) {
+	rate, ok := s.rate()
+	if !ok {
+		return 0, false
+	}
+	return int64(min(max(1, math.Round(rate*s.target.Seconds())), math.MaxInt64/2)), true
+}
+
+// rate returns how many messages per second the limit lets through.
+func (s *source) rate() (perSecond float64, ok bool) {
+	if s.vertexRate != nil {
+		return *s.vertexRate, true
+	}
+	l, ok := s.limiter.(interface{ Limit() throttle.Limit })
+	if !ok {
+		return 0, false
+	}
+	limit := l.Limit()
+	if limit.Max <= 0 || limit.Per <= 0 {
+		return 0, false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return float64(limit.Max) / limit.Per.Seconds() / s.each, true
+}

@@ -1,0 +1,282 @@
+package sourcer_test
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	sourcesdk "github.com/numaproj/numaflow-go/pkg/sourcer"
+
+	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
+	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
+	"github.com/numaproj-contrib/numathrottle/internal/proof"
+	"github.com/numaproj-contrib/numathrottle/pkg/sourcer"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
+)
+
+const testTimeout = 20 * time.Second
+
+func testContext(tb testing.TB) context.Context {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
+	tb.Cleanup(cancel)
+	return ctx
+}
+
+func dialSource(tb testing.TB, socket string, opts ...dataplane.Option) *dataplane.Source {
+	tb.Helper()
+	s, err := dataplane.DialSource(testContext(tb), socket, opts...)
+	require.NoError(tb, err)
+	tb.Cleanup(s.Abort)
+	return s
+}
+
+func eventually(tb testing.TB, condition func() bool, what string) {
+	tb.Helper()
+	require.Eventually(tb, condition, testTimeout, time.Millisecond, what)
+}
+
+// A broker is a source of numbered messages that delivers again what was nacked, and
+// remembers what was acknowledged.
+type broker struct {
+	mu     sync.Mutex
+	ready  []int
+	acked  map[int]int // how often
+	nacked int
+}
+
+func newBroker(n int) *broker {
+	b := &broker{acked: map[int]int{}}
+	for i := range n {
+		b.ready = append(b.ready, i)
+	}
+	return b
+}
+
+func (b *broker) Read(ctx context.Context, r sourcesdk.ReadRequest, out chan<- sourcesdk.Message) {
+	b.mu.Lock()
+	n := min(int(r.Count()), len(b.ready))
+	batch := b.ready[:n:n]
+	b.ready = b.ready[n:]
+	b.mu.Unlock()
+	for _, i := range batch {
+		v := []byte(strconv.Itoa(i))
+		select {
+		case out <- sourcesdk.NewMessage(v, sourcesdk.NewOffset(v, 0), time.Now()):
+		case <-ctx.Done():
+			return
+		}
+	}
+	if n == 0 {
+		timeout := time.NewTimer(r.TimeOut())
+		defer timeout.Stop()
+		select {
+		case <-timeout.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+func number(o sourcesdk.Offset) int {
+	n, err := strconv.Atoi(string(o.Value()))
+	if err != nil {
+		panic(err)
+	}
+	return n
+}
+
+func (b *broker) Ack(_ context.Context, r sourcesdk.AckRequest) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, o := range r.Offsets() {
+		b.acked[number(o)]++
+	}
+}
+
+func (b *broker) Nack(_ context.Context, r sourcesdk.NackRequest) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, o := range r.Offsets() {
+		b.ready = append(b.ready, number(o.Offset))
+		b.nacked++
+	}
+}
+
+func (b *broker) Pending(context.Context) int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return int64(len(b.ready))
+}
+
+func (*broker) ActivePartitions(context.Context) []int32 { return []int32{0} }
+
+func (*broker) TotalPartitions(context.Context) (total *int32) { return nil }
+
+func offsets(batch []dataplane.SourceMessage) []dataplane.Offset {
+	all := make([]dataplane.Offset, len(batch))
+	for i, m := range batch {
+		all[i] = m.Offset
+	}
+	return all
+}
+
+func TestSocketASourceDeliversItsLimitWithoutSpinning(t *testing.T) {
+	const length = 3 * time.Second
+	for _, rate := range []int{5, 200, 2000} {
+		t.Run(fmt.Sprint(rate), func(t *testing.T) {
+			began := time.Now() // before the first token
+			// The burst makes up for the moments in which a busy machine runs something else.
+			l, err := throttle.New(throttle.Limit{Max: rate, Burst: rate})
+			require.NoError(t, err)
+			defer l.Close()
+			b := newBroker(100_000)
+			s := dialSource(t, sdkserver.Start(t, sourcer.Wrap(b, l)).Socket)
+			ctx := testContext(t)
+			for time.Since(began) < length {
+				batch, err := s.Read(ctx, 500, time.Second)
+				require.NoError(t, err)
+				if len(batch) > 0 {
+					require.NoError(t, s.Ack(ctx, offsets(batch)))
+				}
+			}
+			took := time.Since(began).Seconds()
+
+			stats := s.Stats()
+			delivered := float64(stats.Messages) / (float64(rate) * took)
+			reads := float64(stats.Reads) / took
+			t.Logf("%.4f of the limit, %.1f Reads a second, the longest %s", delivered, reads, stats.LongestRead)
+			proof.Record(t, fmt.Sprintf("source-rate-%d", rate), map[string]float64{
+				"Limit": float64(rate), "Delivered": delivered, "ReadsPerSecond": reads,
+			})
+			require.LessOrEqual(t, float64(stats.Messages), float64(rate)*took+1)
+			require.GreaterOrEqual(t, float64(stats.Messages), 0.95*float64(rate)*took-1)
+			require.LessOrEqual(t, reads, max(30, float64(rate)/500*2))
+			require.Less(t, stats.LongestRead, 2*time.Second)
+			require.NoError(t, s.Close())
+		})
+	}
+}
+
+func TestSocketEveryMessageArrivesAndIsAcknowledgedOnce(t *testing.T) {
+	const n = 5000
+	l := throttletest.New(throttletest.GrantUpTo(170))
+	b := newBroker(n)
+	s := dialSource(t, sdkserver.Start(t, sourcer.Wrap(b, l)).Socket)
+	ctx := testContext(t)
+	acked := 0
+	for acked < n {
+		batch, err := s.Read(ctx, 500, 100*time.Millisecond)
+		require.NoError(t, err)
+		// Every seventh is refused, and comes again.
+		var nacks []dataplane.Nacked
+		var acks []dataplane.Offset
+		for i, o := range offsets(batch) {
+			if i%7 == 6 {
+				nacks = append(nacks, dataplane.Nacked{Offset: o})
+			} else {
+				acks = append(acks, o)
+			}
+		}
+		if len(acks) > 0 {
+			require.NoError(t, s.Ack(ctx, acks))
+			acked += len(acks)
+		}
+		if len(nacks) > 0 {
+			require.NoError(t, s.Nack(ctx, nacks))
+		}
+	}
+	require.Empty(t, s.Outstanding())
+	require.NoError(t, s.Close())
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	require.Len(t, b.acked, n)
+	for i, times := range b.acked {
+		require.Equal(t, 1, times, "message %d", i)
+	}
+	require.Equal(t, n+b.nacked, s.Stats().Messages)
+	require.Equal(t, n+b.nacked, l.Used(), "tokens were used for what was read, and for nothing else")
+}
+
+// The platform's actor makes one call at a time; a source whose server is asked by
+// several must not be held up by a Read that waits either.
+func TestSocketAWaitingReadHoldsUpNothingElse(t *testing.T) {
+	b := newBroker(10)
+	l := throttletest.New(throttletest.GrantUpTo(2), throttletest.Block())
+	s := dialSource(t, sdkserver.Start(t, sourcer.Wrap(b, l)).Socket, dataplane.WithParallelCalls())
+	ctx := testContext(t)
+	batch, err := s.Read(ctx, 500, time.Second)
+	require.NoError(t, err)
+	require.Len(t, batch, 2)
+	waiting := make(chan error, 1)
+	go func() {
+		_, err := s.Read(ctx, 500, time.Hour)
+		waiting <- err
+	}()
+	eventually(t, func() bool { return l.Waiting() == 1 }, "it waits")
+
+	require.NoError(t, s.Ack(ctx, offsets(batch[:1])))
+	require.NoError(t, s.Nack(ctx, []dataplane.Nacked{{Offset: batch[1].Offset}}))
+	pending, err := s.Pending(ctx)
+	require.NoError(t, err)
+	require.EqualValues(t, 9, pending)
+	active, total, err := s.Partitions(ctx)
+	require.NoError(t, err)
+	require.Equal(t, []int32{0}, active)
+	require.Equal(t, -1, total)
+	require.Equal(t, 1, l.Waiting(), "still")
+	s.Abort()
+	require.Error(t, <-waiting)
+}
+
+func TestSocketALostConnectionEndsTheWaitAndTheServerGoesOn(t *testing.T) {
+	l := throttletest.New(throttletest.GrantUpTo(1), throttletest.Block(), throttletest.GrantUpTo(3))
+	b := newBroker(10)
+	server := sdkserver.Start(t, sourcer.Wrap(b, l))
+	s := dialSource(t, server.Socket)
+	ctx := testContext(t)
+	batch, err := s.Read(ctx, 500, time.Second)
+	require.NoError(t, err)
+	require.Len(t, batch, 1)
+	left := make(chan error, 1)
+	go func() {
+		_, err := s.Read(ctx, 500, time.Hour)
+		left <- err
+	}()
+	eventually(t, func() bool { return l.Waiting() == 1 }, "it waits")
+	s.Abort()
+	require.ErrorIs(t, <-left, dataplane.ErrBroken)
+	eventually(t, func() bool { return l.Waiting() == 0 }, "no wait outlives its stream")
+
+	again := dialSource(t, server.Socket)
+	batch, err = again.Read(ctx, 500, time.Second)
+	require.NoError(t, err)
+	require.Len(t, batch, 3)
+	require.NoError(t, again.Close())
+	require.Equal(t, 4, l.Used())
+	select {
+	case <-server.Ended():
+		require.Fail(t, "the server ended")
+	default:
+	}
+}
+
+func TestSocketAPanicOfTheSourceFailsTheStream(t *testing.T) {
+	l := throttletest.New(throttletest.GrantUpTo(9))
+	server := sdkserver.Start(t, sourcer.Wrap(&source{do: func(_ context.Context, _ readRequest, out chan<- sourcesdk.Message) {
+		send(out, 2)
+		panic("boom 17")
+	}}, l))
+	s := dialSource(t, server.Socket)
+	_, err := s.Read(testContext(t), 500, time.Second)
+	require.ErrorIs(t, err, dataplane.ErrBroken)
+	require.ErrorContains(t, err, "boom 17")
+	require.Equal(t, 2, l.Used())
+	s.Abort()
+	<-server.Ended()
+}

@@ -1,0 +1,129 @@
+package sourcer
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	transformsdk "github.com/numaproj/numaflow-go/pkg/sourcetransformer"
+
+	"github.com/numaproj-contrib/numathrottle/internal/admission"
+)
+
+// A TransformerOption changes how WrapTransformer throttles. A nil TransformerOption
+// changes nothing.
+type TransformerOption interface {
+	applyToTransformer(s *transformerSettings)
+}
+
+type transformerOption func(s *transformerSettings)
+
+func (f transformerOption) applyToTransformer(s *transformerSettings) { f(s) }
+
+type transformerSettings struct {
+	cost          func(keys []string, d transformsdk.Datum) int    // nil: 1
+	tag           func(keys []string, d transformsdk.Datum) string // nil: none
+	exemptDropped bool
+	maxWait       time.Duration
+	action        Action
+	log           *slog.Logger // nil: slog.Default()
+}
+
+// WithCost sets how many tokens a message draws before it is transformed. A message
+// with a cost of zero or less draws none and never waits. cost is called once for
+// each message, from many goroutines at once; when it panics, the stream fails as if
+// the handler had. Defaults to 1 for every message; so does nil.
+func WithCost(cost func(keys []string, d transformsdk.Datum) int) TransformerOption {
+	return transformerOption(func(s *transformerSettings) { s.cost = cost })
+}
+
+// WithTag sets the tag of a message: the tenant, model or destination that its tokens
+// are drawn for, if the limiter tells tags apart (throttle.Tagger). The platform
+// waits for all messages of a batch, in their order, so one tag that is throttled
+// holds up the batch; with WithMaxWait and an action it does not. tag is called as
+// cost is, for messages that cost something. Defaults to no tags; so does nil.
+func WithTag(tag func(keys []string, d transformsdk.Datum) string) TransformerOption {
+	return transformerOption(func(s *transformerSettings) { s.tag = tag })
+}
+
+// WithMaxWait bounds how long a message waits for its tokens. It is denied at once
+// when the wait is known to be longer. What happens then is OnDenied's matter.
+// Defaults to 0: no limit of its own.
+func WithMaxWait(d time.Duration) TransformerOption {
+	return transformerOption(func(s *transformerSettings) { s.maxWait = d })
+}
+
+// OnDenied sets what becomes of a message whose tokens do not come within
+// WithMaxWait. Defaults to Wait().
+func OnDenied(a Action) TransformerOption {
+	return transformerOption(func(s *transformerSettings) { s.action = a })
+}
+
+// ExemptDropped gives the tokens of a message back when the transformer's result is
+// one or more drops (transformsdk.MessageToDrop) and nothing else. It is for
+// transformers that filter, so that what they filter out does not use up the limit.
+// By default a dropped message costs as much as any other.
+func ExemptDropped() TransformerOption {
+	return transformerOption(func(s *transformerSettings) { s.exemptDropped = true })
+}
+
+// CostBytes is a cost for WithCost by the size of the payload: one token for every
+// per bytes or part of them, at least one. per below 1 counts as 1.
+func CostBytes(per int) func(keys []string, d transformsdk.Datum) int {
+	cost := admission.PayloadCost(per)
+	return func(_ []string, d transformsdk.Datum) int { return cost(d.Value()) }
+}
+
+// CostFromHeader is a cost for WithCost that a header tells: a whole decimal number
+// of tokens, where less than zero counts as zero. Without the header, or with
+// something else in it, the message costs one token.
+func CostFromHeader(name string) func(keys []string, d transformsdk.Datum) int {
+	cost := admission.HeaderCost(name)
+	return func(_ []string, d transformsdk.Datum) int { return cost(d.Headers()) }
+}
+
+// TagFromHeader is a tag for WithTag that a header tells; no tag without it.
+func TagFromHeader(name string) func(keys []string, d transformsdk.Datum) string {
+	tag := admission.HeaderTag(name)
+	return func(_ []string, d transformsdk.Datum) string { return tag(d.Headers()) }
+}
+
+// TagFromKey is a tag for WithTag: the key at an index, counted from zero; no tag
+// where there are fewer keys.
+func TagFromKey(index int) func(keys []string, d transformsdk.Datum) string {
+	tag := admission.KeyTag(index)
+	return func(keys []string, _ transformsdk.Datum) string { return tag(keys) }
+}
+
+func newTransformerSettings(opts []TransformerOption) transformerSettings {
+	var s transformerSettings
+	for _, opt := range opts {
+		if opt != nil {
+			opt.applyToTransformer(&s)
+		}
+	}
+	return s
+}
+
+// CheckTransformer returns an error that names every fault in the options, each with
+// its value and what is allowed, or nil. WrapTransformer panics with it.
+func CheckTransformer(opts ...TransformerOption) error { return newTransformerSettings(opts).check() }
+
+func (s transformerSettings) check() error {
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("sourcer: "+format, args...)) }
+	if s.maxWait < 0 {
+		bad("MaxWait is %s, allowed: 0 (no limit) or more", s.maxWait)
+	}
+	for _, fault := range s.action.faults {
+		bad("%s", fault)
+	}
+	if s.action.waits() && s.maxWait != 0 {
+		bad("OnDenied is Wait, allowed with MaxWait: Nack, Drop, Forward or DenyFunc")
+	}
+	if !s.action.waits() && s.maxWait == 0 {
+		bad("OnDenied is %s, allowed without MaxWait: Wait", s.action)
+	}
+	return errors.Join(errs...)
+}

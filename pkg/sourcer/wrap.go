@@ -1,0 +1,122 @@
+package sourcer
+
+import (
+	"context"
+	"math"
+	"sync"
+	"time"
+
+	sourcesdk "github.com/numaproj/numaflow-go/pkg/sourcer"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// Wrap returns a source whose Read draws a token from l for each message, and reads
+// no more messages than it got tokens. Without a limit (throttle.Unlimited, which a
+// nil l is) it returns next itself. It panics with the error of Check when the
+// options make no sense.
+//
+// Read never blocks beyond the request's TimeOut, as far as next does not. Ack,
+// Nack, ActivePartitions and TotalPartitions are those of next; so is Pending,
+// except that it is clamped while the source is throttled. All of them may be called
+// from any number of goroutines at once, if those of next may.
+//
+// Every message that next sends is passed on. What next sends above the Count that
+// it was asked for, and what a message costs above the average, is debt that later
+// Reads wait for. When next panics, the panic goes on unchanged, after what it had
+// sent was passed on; tokens of what it did not read are given back.
+func Wrap(next sourcesdk.Sourcer, l throttle.Limiter, opts ...Option) sourcesdk.Sourcer {
+	s := newSettings(opts)
+	if err := s.check(); err != nil {
+		panic(err) //nolint:forbidigo // an error of the program, found when it starts
+	}
+	if throttle.Unlimited(l) {
+		return next
+	}
+	w := &source{Sourcer: next, settings: s, limiter: l, want: math.MaxInt32, each: 1}
+	if s.cost != nil {
+		w.want = 1 // costs are not known yet
+	}
+	w.status, _ = l.(interface{ Status() throttle.Status })
+	return w
+}
+
+// A source is what Wrap returns.
+type source struct {
+	sourcesdk.Sourcer
+	settings
+
+	limiter throttle.Limiter
+	status  interface{ Status() throttle.Status } // the limiter's; nil when it has none
+
+	closedOnce sync.Once // the log entry about a closed limiter
+
+	mu      sync.Mutex      // guards what follows: what was learned from the Reads so far
+	want    int             // messages that the source is good for in one Read
+	each    float64         // tokens that a message costs on average, at least 1
+	shortAt time.Time       // when a Read had more to read than tokens, last
+	spare   throttle.Permit // a token that an earlier Read left
+}
+
+// Read implements sourcesdk.Sourcer; see Wrap.
+func (s *source) Read(ctx context.Context, r sourcesdk.ReadRequest, out chan<- sourcesdk.Message) {
+	if r.Count() == 0 {
+		s.Sourcer.Read(ctx, r, out)
+		return
+	}
+	t := turn{began: time.Now(), timeout: r.TimeOut()}
+	o := s.order(r.Count())
+	g, err := s.draw(ctx, t, o)
+	switch {
+	case ctx.Err() != nil:
+		s.settle(g, 0)
+	case err != nil:
+		s.waitOut(ctx, t, err)
+	default:
+		s.readUpTo(ctx, t, o, g, out)
+	}
+}
+
+// readUpTo has next read as many messages as the tokens of g are good for.
+func (s *source) readUpTo(ctx context.Context, t turn, o order, g grant, out chan<- sourcesdk.Message) {
+	count := o.messages(g.n())
+	p := newPipe(ctx, out, s.cost, count)
+	defer func() {
+		p.shut()
+		s.settle(g, p.used)
+		s.learn(o, g.n(), count, p)
+		if p.panicked != nil {
+			panic(p.panicked) //nolint:forbidigo // the cost function panicked; it goes on where numaflow-go recovers it
+		}
+	}()
+	s.Sourcer.Read(ctx, &request{count: uint64(count), timeout: t.rest()}, p.in)
+	p.flush()
+}
+
+// learn draws the conclusions from a Read that was asked for count messages, with
+// granted tokens.
+func (s *source) learn(o order, granted, count int, p *pipe) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p.sent > 0 && s.cost != nil {
+		s.each = max(1, (s.each+float64(p.used)/float64(p.sent))/2)
+	}
+	if p.sent < count {
+		s.want = p.sent + p.sent/4 + 1
+		return
+	}
+	s.want = min(max(s.want, 4*count), math.MaxInt32)
+	if granted < o.tokens {
+		s.shortAt = time.Now()
+	}
+}
+
+// request is the ReadRequest that next gets.
+type request struct {
+	count   uint64
+	timeout time.Duration
+}
+
+func (r *request) Count() uint64 { return r.count }
+
+func (r *request) TimeOut() time.Duration { return r.timeout }
