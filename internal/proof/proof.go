@@ -24,13 +24,21 @@ func Record(t testing.TB, name string, figures any) {
 	if dir == "" {
 		return
 	}
+	if err := Save(dir, name, figures); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Save writes figures to a folder, as <name>.json.
+func Save(dir, name string, figures any) error {
 	text, err := json.MarshalIndent(figures, "", "  ")
 	if err != nil {
-		t.Fatalf("figures of %s: %v", name, err)
+		return fmt.Errorf("figures of %s: %w", name, err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, name+".json"), text, 0o600); err != nil { //nolint:gosec // the caller's own folder
-		t.Fatalf("figures of %s: %v", name, err)
+	if err := os.WriteFile(filepath.Join(dir, name+".json"), text, 0o600); err != nil {
+		return fmt.Errorf("figures of %s: %w", name, err)
 	}
+	return nil
 }
 
 // Load reads what a test has recorded.
@@ -43,6 +51,13 @@ func Load(dir, name string, figures any) error {
 		return fmt.Errorf("figures of %s: %w", name, err)
 	}
 	return nil
+}
+
+// A Step is one command of `make soak`, as it was run.
+type Step struct {
+	Name, Command, Commit string
+	Began                 time.Time
+	Took                  time.Duration
 }
 
 // A Violation is a promise that was seen broken.

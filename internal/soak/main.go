@@ -96,18 +96,18 @@ func run(ctx context.Context, args []string, progress io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("folder for the figures: %w", err)
 	}
-	p := page{Began: time.Now(), Commit: commit(ctx), Commands: map[string]string{}}
+	tested := commit(ctx)
+	var p page
 	var errs []error
 	var beside sync.WaitGroup
 	failed := make(chan error, len(steps(l)))
 	for _, s := range steps(l) {
-		p.Commands[s.name] = s.command()
 		switch {
 		case *only != "" && !strings.Contains(","+*only+",", ","+s.name+","):
 		case s.beside:
-			beside.Go(func() { failed <- s.do(ctx, folder, progress) })
+			beside.Go(func() { failed <- s.do(ctx, tested, folder, progress) })
 		default:
-			errs = append(errs, s.do(ctx, folder, progress))
+			errs = append(errs, s.do(ctx, tested, folder, progress))
 		}
 	}
 	beside.Wait()
@@ -118,7 +118,6 @@ func run(ctx context.Context, args []string, progress io.Writer) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	p.Took = time.Since(p.Began)
 	errs = append(errs, p.load(folder))
 	if *file != "" {
 		errs = append(errs, p.write(*file))
@@ -126,8 +125,8 @@ func run(ctx context.Context, args []string, progress io.Writer) error {
 	return errors.Join(errs...)
 }
 
-// do runs the step.
-func (s step) do(ctx context.Context, folder string, progress io.Writer) error {
+// do runs the step and notes when it did.
+func (s step) do(ctx context.Context, tested, folder string, progress io.Writer) error {
 	began := time.Now()
 	fmt.Fprintf(progress, "%s  %-10s %s\n", began.Format(time.TimeOnly), s.name, s.command())
 	cmd := exec.CommandContext(ctx, s.args[0], s.args[1:]...)
@@ -138,9 +137,11 @@ func (s step) do(ctx context.Context, folder string, progress io.Writer) error {
 	err := cmd.Run()
 	fmt.Fprintf(progress, "%s  %-10s took %s\n", time.Now().Format(time.TimeOnly), s.name, time.Since(began).Round(time.Second))
 	if err != nil {
-		return fmt.Errorf("%s: %w", s.name, err)
+		err = fmt.Errorf("%s: %w", s.name, err)
 	}
-	return nil
+	return errors.Join(err, proof.Save(folder, s.name+".run", proof.Step{
+		Name: s.name, Command: s.command(), Commit: tested, Began: began, Took: time.Since(began),
+	}))
 }
 
 // command is the step as one types it.

@@ -22,14 +22,11 @@ var text string
 
 // page is all that docs/reliability.md is made of.
 type page struct {
-	Began    time.Time
-	Took     time.Duration
-	Commit   string
-	Commands map[string]string // of the steps
+	Steps []proof.Step
 
 	Simulation, Shell, Redis, NATS, Stops proof.Pools
 	Mutants                               []proof.Mutant
-	Regressions                           []proof.Regression
+	Regressions, ServerRegressions        []proof.Regression
 	Fuzz                                  []proof.Fuzzed
 }
 
@@ -38,9 +35,14 @@ func (p *page) load(folder string) error {
 	var errs []error
 	for name, figures := range map[string]any{
 		"simulation": &p.Simulation, "shell": &p.Shell, "redis": &p.Redis, "nats": &p.NATS, "stops": &p.Stops,
-		"mutants": &p.Mutants, "regressions": &p.Regressions, "fuzz": &p.Fuzz,
+		"mutants": &p.Mutants, "regressions": &p.Regressions, "regressions-servers": &p.ServerRegressions, "fuzz": &p.Fuzz,
 	} {
 		errs = append(errs, proof.Load(folder, name, figures))
+	}
+	for _, s := range steps(lengths{}) {
+		var done proof.Step
+		errs = append(errs, proof.Load(folder, s.name+".run", &done))
+		p.Steps = append(p.Steps, done)
 	}
 	return errors.Join(errs...)
 }
@@ -62,6 +64,16 @@ func (p *page) write(file string) error {
 		return fmt.Errorf("write the page: %w", err)
 	}
 	return nil
+}
+
+// Command is that of a step.
+func (p *page) Command(name string) string {
+	for _, s := range p.Steps {
+		if s.Name == name {
+			return s.Command
+		}
+	}
+	return ""
 }
 
 // Violations are those of all tests.

@@ -56,3 +56,16 @@ func TestUnansweredRequestsOfOneLeaseAreAllNamed(t *testing.T) {
 	require.Len(t, req.Unanswered, MaxUnanswered)
 	require.Equal(t, req.Seq-1, req.Unanswered[MaxUnanswered-1].Seq)
 }
+
+// What a processor gives up while the pool is frozen nobody else can have, and it
+// would not come back before the freeze ends.
+func TestNothingIsGivenUpInAFrozenPool(t *testing.T) {
+	for frozen, want := range map[time.Duration]Share{0: Whole / 400, time.Minute: 490_000_000} {
+		p := content(t, frozen)
+		p.cfg.Policy = Fair
+		p.split.wants = nil
+		req := p.Request(2*time.Second, 9, 0) // no demand at all
+		require.InDelta(t, want, req.Tags[0].InUse, 1, "frozen for %v", frozen)
+		require.Equal(t, req.Tags[0].InUse, p.Held(2*time.Second))
+	}
+}

@@ -1,0 +1,34 @@
+//go:build numathrottle_faults
+
+package chaos
+
+import (
+	"testing"
+
+	"github.com/numaproj-contrib/numathrottle/internal/proof"
+)
+
+// TestFound hands on what the faults of real servers have found, and the tests that
+// show that it is gone.
+func TestFound(t *testing.T) {
+	proof.Record(t, "regressions-servers", []proof.Regression{
+		{
+			Found: "Recovery took 4.8 to 5.6 s, promised are 2 s, when a Redis with all its data had been away for longer than a lease: " +
+				"nothing said that it had forgotten nothing. `durable=true` says so.",
+			Replay: "go test -tags numathrottle_faults -run TestRedisFaults/lanes/kept ./internal/chaos",
+		},
+		{
+			Found:  "A Redis that was back was noticed up to a second late: after some failures the client's pool looks once a second only.",
+			Replay: "go test -run TestServerIsNoticedAtOnce ./pkg/consensus/redisstore",
+		},
+		{
+			Found:  "A share fell from 0.5 to 0.1 in a frozen pool, and could not come back before the freeze ended.",
+			Replay: "go test -run TestNothingIsGivenUpInAFrozenPool ./pkg/consensus",
+		},
+		{
+			Found: "A processor on a NATS server that was cut off from its cluster had no share for 28 s; and others lost theirs when a leader was " +
+				"elected after 7.6 s, because they had left a good server for a bad one. A second connection asks another server.",
+			Replay: "go test -tags numathrottle_faults -run TestNATSFaults ./internal/chaos",
+		},
+	})
+}
