@@ -65,7 +65,7 @@ func TestNothingIsGivenUpInAFrozenPool(t *testing.T) {
 		p.cfg.Policy = Fair
 		p.split.wants = nil
 		req := p.Request(2*time.Second, 9, 0) // no demand at all
-		require.InDelta(t, want, req.Tags[0].InUse, 1, "frozen for %v", frozen)
-		require.Equal(t, req.Tags[0].InUse, p.Held(2*time.Second))
+		require.InDelta(t, int64(want), int64(req.Tags[0].InUse), 1, "frozen for %v", frozen)
+		require.Equal(t, req.Tags[0].InUse, p.Held(2*time.Second), "what is reported is in force")
 	}
 }
