@@ -1,4 +1,5 @@
-// Package mapper puts a throttle in front of numaflow-go map handlers.
+// Package mapper puts a throttle in front of numaflow-go map handlers: Wrap for a
+// unary map, WrapBatch for a batch map and WrapStream for a stream map.
 //
 //	limiter, err := throttle.New(throttle.Limit{Max: 50})
 //	...
@@ -13,14 +14,42 @@
 // vertex that is throttled should have a concurrency of at least four times its
 // readBatchSize.
 //
-// # When there are no tokens
+// What waits for one tag does not hold up what waits for another, except in a
+// batch: the platform promises the order of a batch, so its messages are admitted one
+// after the other, and reach the handler as they are admitted.
+//
+// # When tokens do not come in time
+//
+// With WithMaxWait the wait has a limit, and OnDenied says what becomes of the
+// message then; the handler never sees it. MaxWait bounds the wait of each message,
+// and in a batch also what its messages wait together, not counting the time in which
+// none waits.
+//
+//	Action    what the platform does             what it is good for
+//	Wait      nothing: the message waits on      the default; loses nothing
+//	Nack      delivers it again after a delay    freeing the place of a message that waits long
+//	Drop      acknowledges it, forwards nothing  messages that are worth nothing when they are late
+//	Forward   forwards the input under tags      a conditional edge to a queue, or to a cheaper model
+//	DenyFunc  what the function answers          everything else: an answer from a cache
+//
+// Nack is safe only with some sources, and from Numaflow 1.8.2 on:
+//
+//	what the vertex reads from         what a nack does
+//	JetStream buffer between vertices  delivers again after the delay
+//	user-defined source                the source is told, with the delay
+//	SQS                                delivers again after the delay, in whole seconds
+//	JetStream source                   delivers again at once
+//	Pulsar                             delivers again, by Pulsar's own settings
+//	Kafka, plain NATS, generator       LOSES the message
+//
+// # When tokens do not come at all
 //
 // The platform acknowledges a message as soon as it has an answer, and an empty
 // answer means that there is nothing to forward. A wrapper that answered for a
 // message which the handler never saw would lose it. So Map of the wrapped
-// handler returns only what the handler returned; in every other case it does
-// not return at all, the message stays without an answer, and the platform
-// delivers it again:
+// handler returns only what the handler returned, or what OnDenied says; in every
+// other case it does not return at all, the message stays without an answer, and the
+// platform delivers it again:
 //
 //   - The context was cancelled: the goroutine ends by runtime.Goexit. numaflow-go
 //     cancels it when the stream is over, and nobody waits for the answer any
@@ -41,10 +70,41 @@
 //     shows the cause. As long as the cause lasts this repeats, so the cost
 //     function should stay within what the limit allows.
 //
+// The same holds for a batch as a whole, and for the answer to a message of a
+// stream map: its outputs are passed on one by one, and without the mark of its end
+// the platform does not acknowledge the message. Outputs that were sent before may
+// come again with the message, as without the wrapper. A handler of a stream map that
+// closes its channel in a deferred function would end its answer also when it panics
+// or gives up; behind the wrapper it does not, unless Direct is set.
+//
 // A wrapper around this one that cancels a context of its own making, without a
 // deadline, has to answer for the message itself: the call to Map does not come
 // back to it, only its deferred functions run.
 //
 // A test that calls Map with a context which it cancels does so in a goroutine of
 // its own, for Goexit would end the test.
+//
+// # Shutdown
+//
+// When a pod is stopped the platform fetches no more, gives the messages in flight
+// 20 s to be answered and the pod 30 s in all. Messages that still wait then are
+// cancelled with their stream, and delivered again to another pod. A MaxWait with an
+// Action other than Wait should stay below 10 s, so that its answer is in time. The
+// limiter is closed after the server has stopped.
+//
+// # Concurrency
+//
+// Wrapped handlers may be called from any number of goroutines at once, if the
+// handler may. numaflow-go starts one for each message of a unary or stream map, as
+// many as the vertex has in flight (limits.concurrency, by default its
+// readBatchSize), and handles one batch at a time. WrapBatch and WrapStream add a
+// goroutine for each call, which ends with it; Direct does without.
+//
+// # Autoscaling
+//
+// A throttled vertex has pending messages, which the autoscaler answers with more
+// pods. They share the same limit and only wait. So such a vertex should have a fixed
+// scale (scale: {min: N, max: N}, or a low max), and no built-in rateLimit, which
+// would count reads beside what is counted here. Nacked messages count as pending
+// too, and their redeliveries as read.
 package mapper

@@ -2,32 +2,131 @@ package mapper
 
 import (
 	"log/slog"
+	"time"
 
 	mapsdk "github.com/numaproj/numaflow-go/pkg/mapper"
+
+	"github.com/numaproj-contrib/numathrottle/internal/admission"
 )
 
-// An Option changes how Wrap throttles.
-type Option func(*wrapped)
+// An Option changes how Wrap, WrapBatch and WrapStream throttle. A nil Option
+// changes nothing.
+//
+// The functions of the user that options carry get the datum of a unary map. In
+// batch and stream map it stands for the message as well, with everything but
+// metadata, which numaflow-go does not hand to these handlers; in a batch it also
+// has a method Id() string. They are called from many goroutines at once, and when
+// one panics the stream fails as if the handler had.
+type Option func(*settings)
+
+// A StreamOption changes how WrapStream throttles. Every Option is one.
+type StreamOption interface {
+	applyStream(s *settings)
+}
+
+func (o Option) applyStream(s *settings) {
+	if o != nil {
+		o(s)
+	}
+}
+
+type streamOption func(*settings)
+
+func (o streamOption) applyStream(s *settings) { o(s) }
 
 // WithCost sets how many tokens a message draws. A message with a cost of zero or
-// less draws none and never waits. cost is called once for each message, from
-// many goroutines at once; when it panics the stream fails as if the handler had.
+// less draws none and never waits. cost is called once for each message.
 // Defaults to 1 for every message; so does nil.
 func WithCost(cost func(keys []string, d mapsdk.Datum) int) Option {
-	return func(w *wrapped) { w.cost = cost }
+	return func(s *settings) { s.cost = cost }
+}
+
+// WithTag sets which tag a message draws its tokens for: its tenant, model or
+// destination. It matters for a limiter that knows tags (throttle.Tagger); any
+// other has one limit for all. tag is called at most once for each message.
+// Defaults to no tag; so does nil.
+func WithTag(tag func(keys []string, d mapsdk.Datum) string) Option {
+	return func(s *settings) { s.tag = tag }
+}
+
+// WithMaxWait bounds how long a message waits for its tokens, and in WrapBatch
+// also how long the messages of a batch wait together. What happens then is set by
+// OnDenied, without which it may not be used; nor may it with PerOutput. A message
+// whose tokens are known to come later than that does not wait at all.
+//
+// It should stay below 10 s: the platform gives the messages in flight 20 s to be
+// answered when it shuts down. Defaults to 0, no bound: a wait ends with the tokens
+// or with the context.
+func WithMaxWait(d time.Duration) Option {
+	return func(s *settings) { s.maxWait = d }
+}
+
+// OnDenied sets what happens to a message whose tokens did not come within
+// WithMaxWait, which every Action but Wait needs. Defaults to Wait.
+func OnDenied(a Action) Option {
+	return func(s *settings) { s.onDenied = a }
 }
 
 // ExemptDropped gives the tokens of a message back when the handler's result is
 // one or more drops (mapsdk.MessageToDrop) and nothing else. An empty result is not
 // a drop. It is for handlers that decide by themselves whether to make the call
-// that the limit is about. By default a dropped message costs as much as any
-// other.
+// that the limit is about. With PerOutput an output that is a drop draws nothing.
+// By default a dropped message costs as much as any other.
 func ExemptDropped() Option {
-	return func(w *wrapped) { w.exemptDropped = true }
+	return func(s *settings) { s.exemptDropped = true }
 }
 
 // WithLogger sets where it is logged why a message is not handled. Neither keys
 // nor values are logged. Defaults to slog.Default(); so does nil.
 func WithLogger(l *slog.Logger) Option {
-	return func(w *wrapped) { w.log = l }
+	return func(s *settings) { s.log = l }
+}
+
+// PerOutput lets a message into the handler freely, and makes each of its outputs
+// draw the tokens instead: as many as WithCost says of the message, for the tag that
+// WithTag says. The handler is held back while an output waits for them. An output
+// waits without a time limit, since an answer that has begun can neither be nacked
+// nor dropped any more; so WithMaxWait and OnDenied may not be used with it.
+func PerOutput() StreamOption {
+	return streamOption(func(s *settings) { s.perOutput = true })
+}
+
+// Direct gives the handler numaflow-go's own channel, instead of one from which the
+// outputs are passed on: that saves a goroutine and some microseconds for each
+// message. What the handler makes of its channel then has the effect that it has
+// without the wrapper. In particular, numaflow-go takes a close for the end of the
+// answer also while the handler panics or gives up, so a handler that closes its
+// channel in a deferred function may lose the message. Direct may not be used with
+// PerOutput or ExemptDropped, which have to see the outputs.
+func Direct() StreamOption {
+	return streamOption(func(s *settings) { s.direct = true })
+}
+
+// CostBytes returns a function for WithCost: one token for every per bytes of the
+// payload or part of them, at least one. per below 1 counts as 1.
+func CostBytes(per int) func(keys []string, d mapsdk.Datum) int {
+	cost := admission.PayloadCost(per)
+	return func(_ []string, d mapsdk.Datum) int { return cost(d.Value()) }
+}
+
+// CostFromHeader returns a function for WithCost: the number of tokens that a
+// header of the message tells, in decimal digits. A message without the header, or
+// with something else in it, costs one token.
+func CostFromHeader(name string) func(keys []string, d mapsdk.Datum) int {
+	cost := admission.HeaderCost(name)
+	return func(_ []string, d mapsdk.Datum) int { return cost(d.Headers()) }
+}
+
+// TagFromHeader returns a function for WithTag: the value of a header. A message
+// without the header has no tag.
+func TagFromHeader(name string) func(keys []string, d mapsdk.Datum) string {
+	tag := admission.HeaderTag(name)
+	return func(_ []string, d mapsdk.Datum) string { return tag(d.Headers()) }
+}
+
+// TagFromKey returns a function for WithTag: the message's key at an index, counted
+// from zero. A message with fewer keys has no tag.
+func TagFromKey(index int) func(keys []string, d mapsdk.Datum) string {
+	tag := admission.KeyTag(index)
+	return func(keys []string, _ mapsdk.Datum) string { return tag(keys) }
 }

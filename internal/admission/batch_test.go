@@ -1,0 +1,191 @@
+package admission_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/admission"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
+)
+
+// tokenEvery sends a token every so often, until the test ends.
+func tokenEvery(t *testing.T, d time.Duration) <-chan struct{} {
+	t.Helper()
+	tokens := make(chan struct{})
+	go func() {
+		tick := time.NewTicker(d)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+			case <-t.Context().Done():
+				return
+			}
+			select {
+			case tokens <- struct{}{}:
+			case <-t.Context().Done():
+				return
+			}
+		}
+	}()
+	return tokens
+}
+
+func TestABatchWaitsMaxWaitAllInAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := throttletest.New(throttletest.GrantOn(tokenEvery(t, 400*time.Millisecond)))
+		g := admission.Gate{Limiter: l, MaxWait: time.Second}
+		b := g.Batch()
+		began := time.Now()
+		for range 2 {
+			_, err := b.Admit(t.Context(), "", 1)
+			require.NoError(t, err)
+		}
+		require.Equal(t, 800*time.Millisecond, time.Since(began))
+		_, err := b.Admit(t.Context(), "", 1)
+		requireDenied(t, err)
+		require.Equal(t, time.Second, time.Since(began), "the rest of it")
+		for range 500 {
+			_, err = b.Admit(t.Context(), "", 1)
+			requireDenied(t, err)
+		}
+		require.Equal(t, time.Second, time.Since(began), "nothing is left")
+		_, err = g.Batch().Admit(t.Context(), "", 1)
+		require.NoError(t, err, "the next batch has all of it")
+	})
+}
+
+func TestABatchThatHasWaitedItsTimeGetsWhatIsAtHand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := throttletest.New(throttletest.Block(), throttletest.Grant(), throttletest.Block(), throttletest.Grant())
+		g := admission.Gate{Limiter: l, MaxWait: time.Second}
+		b := g.Batch()
+		began := time.Now()
+		for i, ok := range []bool{false, true, false, true, true} {
+			p, err := b.Admit(t.Context(), "", 1)
+			require.Equal(t, time.Second, time.Since(began), i)
+			if !ok {
+				requireDenied(t, err)
+				continue
+			}
+			require.NoError(t, err, i)
+			require.Equal(t, 1, p.N())
+		}
+	})
+}
+
+func TestABatchThatHasWaitedItsTimeIsToldWhenToTryAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newThrottle(t, throttle.Limit{Max: 10, Burst: 5}) // empty at first
+		g := admission.Gate{Limiter: l, MaxWait: 150 * time.Millisecond}
+		b := g.Batch()
+		_, err := b.Admit(t.Context(), "", 1)
+		require.NoError(t, err)
+		began := time.Now()
+		_, err = b.Admit(t.Context(), "", 1)
+		require.InDelta(t, 100*time.Millisecond, denied(t, err).Err.RetryAfter, float64(time.Millisecond))
+		require.Zero(t, time.Since(began), "50 ms are too short for the next")
+
+		l = newThrottle(t, throttle.Limit{Max: 10}, throttle.WithSharer(noShare{}))
+		g = admission.Gate{Limiter: l, MaxWait: time.Second}
+		b = g.Batch()
+		_, err = b.Admit(t.Context(), "", 1)
+		requireDenied(t, err)
+		require.Equal(t, time.Second, time.Since(began))
+		for range 100 {
+			_, err = b.Admit(t.Context(), "", 1)
+			require.Equal(t, throttle.ReasonNoShare, denied(t, err).Err.Reason)
+		}
+		require.Equal(t, time.Second, time.Since(began), "also where the limiter cannot know how long it takes")
+	})
+}
+
+// A lateShare is a sharer that leases when it is told to.
+type lateShare struct{ holder throttle.Holder }
+
+func (s *lateShare) Attach(h throttle.Holder) { s.holder = h }
+func (*lateShare) Poke()                      {}
+
+func TestABatchThatHasWaitedItsTimeGetsTheTokensOfAThrottle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s lateShare
+		l := newThrottle(t, throttle.Limit{Max: 10, Burst: 2}, throttle.WithSharer(&s))
+		g := admission.Gate{Limiter: l, MaxWait: time.Second}
+		b := g.Batch()
+		_, err := b.Admit(t.Context(), "", 1)
+		requireDenied(t, err)
+		s.holder.Lease(throttle.Lease{Share: throttle.WholeShare})
+		time.Sleep(time.Second) // two tokens are at hand
+		began := time.Now()
+		for _, ok := range []bool{true, true, false} {
+			_, err = b.Admit(t.Context(), "", 1)
+			if ok {
+				require.NoError(t, err)
+			} else {
+				requireDenied(t, err)
+			}
+		}
+		require.Zero(t, time.Since(began))
+	})
+}
+
+func TestTimeInWhichNothingOfABatchWaitsDoesNotCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tokens := make(chan struct{})
+		l := throttletest.New(throttletest.GrantOn(tokens))
+		g := admission.Gate{Limiter: l, MaxWait: time.Second}
+		b := g.Batch()
+		for range 2 {
+			time.Sleep(time.Hour) // the handler is busy
+			time.AfterFunc(400*time.Millisecond, func() { tokens <- struct{}{} })
+			_, err := b.Admit(t.Context(), "", 1)
+			require.NoError(t, err)
+		}
+		time.Sleep(time.Hour)
+		began := time.Now()
+		_, err := b.Admit(t.Context(), "", 1)
+		requireDenied(t, err)
+		require.Equal(t, 200*time.Millisecond, time.Since(began))
+	})
+}
+
+func TestMessagesOfABatchThatWaitTogetherCountOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tokens := make(chan struct{})
+		l := throttletest.New(throttletest.GrantOn(tokens), throttletest.GrantOn(tokens), throttletest.GrantOn(tokens), throttletest.Block())
+		g := admission.Gate{Limiter: l, MaxWait: time.Second}
+		b := g.Batch()
+		began := time.Now()
+		time.AfterFunc(600*time.Millisecond, func() { close(tokens) })
+		errs := make(chan error)
+		for i := range 3 {
+			go func() {
+				time.Sleep(time.Duration(i) * 100 * time.Millisecond)
+				_, err := b.Admit(t.Context(), "", 1)
+				errs <- err
+			}()
+		}
+		for range 3 {
+			require.NoError(t, <-errs)
+		}
+		_, err := b.Admit(t.Context(), "", 1)
+		requireDenied(t, err)
+		require.Equal(t, time.Second, time.Since(began))
+	})
+}
+
+func TestWithoutMaxWaitABatchWaitsForItsTokens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := throttletest.New(throttletest.GrantOn(tokenEvery(t, time.Hour)))
+		g := admission.Gate{Limiter: l}
+		b := g.Batch()
+		for range 3 {
+			_, err := b.Admit(t.Context(), "", 1)
+			require.NoError(t, err)
+		}
+	})
+}

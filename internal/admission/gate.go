@@ -1,0 +1,108 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// A Gate admits messages one by one. Its methods may be called from any number of
+// goroutines at once; its fields are not changed once it is in use.
+type Gate struct {
+	// Limiter that the tokens are drawn from; not nil.
+	Limiter throttle.Limiter
+	// MaxWait bounds the wait of a message. 0: it ends with the tokens or with the
+	// context.
+	MaxWait time.Duration
+}
+
+// Admit waits until cost tokens are granted for the tag, and returns the permit. A
+// cost of zero or less is free: it asks nobody, never waits, and the permit is the
+// zero Permit. The empty tag means the limit itself, as does every tag for a
+// limiter that is no throttle.Tagger.
+//
+// Errors:
+//   - *Denied when MaxWait has passed, or at once when it is known to be too short;
+//     never without a MaxWait.
+//   - The cause of ctx when it ended, also when the tokens came at the same time:
+//     then they were given back. A limiter may tell of a deadline of ctx in its own
+//     words (*throttle.Error), and ahead of time. A deadline of ctx that comes
+//     before MaxWait has passed is not a denial.
+//   - What else the limiter says: it was closed (throttle.ErrClosed), or the cost
+//     can never be granted (throttle.ReasonTooLarge).
+func (g *Gate) Admit(ctx context.Context, tag string, cost int) (throttle.Permit, error) {
+	switch {
+	case cost <= 0:
+		return throttle.Permit{}, nil
+	case g.MaxWait <= 0:
+		return admit(ctx, ctx, g.limiter(tag), cost)
+	default:
+		return g.admitBy(ctx, tag, cost, time.Now().Add(g.MaxWait))
+	}
+}
+
+// admitBy admits a message until a time. A time that has come still lets it have
+// the tokens that are at hand.
+func (g *Gate) admitBy(ctx context.Context, tag string, cost int, until time.Time) (throttle.Permit, error) {
+	if theirs, ok := ctx.Deadline(); ok && !until.Before(theirs) {
+		return admit(ctx, ctx, g.limiter(tag), cost) // nobody chose an answer for a deadline of theirs
+	}
+	wait := &bounded{Context: ctx, deadline: until}
+	defer wait.stop()
+	permit, err := admit(ctx, wait, g.limiter(tag), cost)
+	switch {
+	case err == nil:
+		return permit, nil
+	case ctx.Err() != nil:
+		return permit, context.Cause(ctx)
+	case late(wait, err):
+		return permit, &Denied{Err: asError(err, tag, cost)}
+	default:
+		return permit, err
+	}
+}
+
+// admit draws with the context wait, and gives back what came after ctx, which wait
+// descends from, has ended.
+func admit(ctx, wait context.Context, l throttle.Limiter, cost int) (throttle.Permit, error) {
+	permit, err := l.Acquire(wait, cost)
+	if err != nil {
+		return throttle.Permit{}, err
+	}
+	if ctx.Err() != nil {
+		permit.Cancel()
+		return throttle.Permit{}, context.Cause(ctx)
+	}
+	return permit, nil
+}
+
+// limiter returns what the tokens for a tag are drawn from.
+func (g *Gate) limiter(tag string) throttle.Limiter {
+	if tag == "" {
+		return g.Limiter
+	}
+	if t, ok := g.Limiter.(throttle.Tagger); ok {
+		return t.ForTag(tag)
+	}
+	return g.Limiter
+}
+
+// late tells whether a draw failed because its tokens do not come before the
+// deadline of wait.
+func late(wait context.Context, err error) bool {
+	if e, ok := errors.AsType[*throttle.Error](err); ok {
+		return e.Reason != throttle.ReasonClosed && e.Reason != throttle.ReasonTooLarge
+	}
+	return wait.Err() != nil || errors.Is(err, throttle.ErrThrottled)
+}
+
+// asError returns the limiter's own error, or one of the same meaning for a limiter
+// that has none.
+func asError(err error, tag string, cost int) *throttle.Error {
+	if e, ok := errors.AsType[*throttle.Error](err); ok {
+		return e
+	}
+	return &throttle.Error{Reason: throttle.ReasonLimit, Tag: tag, Cost: cost, Cause: err}
+}

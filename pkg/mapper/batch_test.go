@@ -1,0 +1,624 @@
+package mapper_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	batchmapsdk "github.com/numaproj/numaflow-go/pkg/batchmapper"
+	mapsdk "github.com/numaproj/numaflow-go/pkg/mapper"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/mapper"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
+)
+
+// A batchOutcome is how a call of BatchMap ended; see outcome.
+type batchOutcome struct {
+	returned bool
+	answers  []string // "id=value[tags]" of each response
+	panicked any
+}
+
+// callBatch sends a batch of messages with these IDs, each with its ID as payload
+// and key, as numaflow-go does, and fails the test if the channel is not read to its
+// end.
+func callBatch(ctx context.Context, tb testing.TB, m batchmapsdk.BatchMapper, ids string) <-chan batchOutcome {
+	tb.Helper()
+	in, sent, done := make(chan batchmapsdk.Datum), make(chan struct{}), make(chan batchOutcome, 1)
+	go func() {
+		defer close(sent)
+		defer close(in)
+		for id := range strings.FieldsSeq(ids) {
+			in <- batchmapsdk.NewHandlerDatum([]byte(id), time.Time{}, time.Time{}, map[string]string{"h": id}, id, []string{id})
+		}
+	}()
+	go func() {
+		var o batchOutcome
+		defer func() {
+			o.panicked = recover()
+			<-sent
+			done <- o
+		}()
+		o.answers = describe(m.BatchMap(ctx, in))
+		o.returned = true
+	}()
+	return done
+}
+
+// panickedWith returns the error that a call panicked with.
+func panickedWith(tb testing.TB, panicked any) error {
+	tb.Helper()
+	err, ok := panicked.(error)
+	require.True(tb, ok, "panicked with %v", panicked)
+	return err
+}
+
+func describe(answers batchmapsdk.BatchResponses) []string {
+	out := []string{}
+	for _, a := range answers.Items() {
+		text := a.Id() + "="
+		for _, m := range a.Items() {
+			text += string(m.Value()) + strings.Join(m.Tags(), ",")
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+// A batchHandler answers each message with its payload in upper case.
+type batchHandler struct {
+	seen []string
+	on   func(id string) // called for each message
+}
+
+func (h *batchHandler) BatchMap(_ context.Context, in <-chan batchmapsdk.Datum) batchmapsdk.BatchResponses {
+	out := batchmapsdk.BatchResponsesBuilder()
+	for d := range in {
+		h.seen = append(h.seen, d.Id())
+		if h.on != nil {
+			h.on(d.Id())
+		}
+		out = respond(out, d.Id(), strings.ToUpper(string(d.Value())))
+	}
+	return out
+}
+
+// respond appends a response to the message with this ID.
+func respond(to batchmapsdk.BatchResponses, id string, values ...string) batchmapsdk.BatchResponses {
+	r := batchmapsdk.NewBatchResponse(id)
+	for _, v := range values {
+		if v == "DROP" {
+			r = r.Append(batchmapsdk.MessageToDrop())
+			continue
+		}
+		r = r.Append(batchmapsdk.NewMessage([]byte(v)))
+	}
+	return to.Append(r)
+}
+
+func TestBatchWithoutALimitTheHandlerItselfIsReturned(t *testing.T) {
+	h := &batchHandler{}
+	require.Same(t, h, mapper.WrapBatch(h, nil))
+	require.Same(t, h, mapper.WrapBatch(h, unlimited{}, mapper.ExemptDropped()))
+	require.NotSame(t, h, mapper.WrapBatch(h, throttletest.New()))
+}
+
+func TestBatchEachMessageDrawsAndReachesTheHandlerUnchangedAndInOrder(t *testing.T) {
+	type ctxKey struct{}
+	ctx := context.WithValue(t.Context(), ctxKey{}, "v")
+	d := batchmapsdk.NewHandlerDatum([]byte("value"), time.Unix(1, 0), time.Unix(2, 0), nil, "id", []string{"k"})
+	in := make(chan batchmapsdk.Datum, 1)
+	in <- d
+	close(in)
+	want := respond(nil, "id", "a", "b")
+	l := throttletest.New()
+	got := mapper.WrapBatch(batchmapsdk.BatchMapperFunc(func(ctx context.Context, in <-chan batchmapsdk.Datum) batchmapsdk.BatchResponses {
+		require.Equal(t, "v", ctx.Value(ctxKey{}))
+		require.Same(t, d, <-in)
+		require.Equal(t, 1, l.Used(), "drawn before the handler has it")
+		_, open := <-in
+		require.False(t, open)
+		return want
+	}), l).BatchMap(ctx, in)
+	require.Equal(t, want, got)
+
+	h := &batchHandler{}
+	l = throttletest.New()
+	o := <-callBatch(t.Context(), t, mapper.WrapBatch(h, l), "a b c d")
+	require.Equal(t, batchOutcome{returned: true, answers: []string{"a=A", "b=B", "c=C", "d=D"}}, o)
+	require.Equal(t, []string{"a", "b", "c", "d"}, h.seen)
+	require.Equal(t, 4, l.Used())
+}
+
+func TestBatchMessagesReachTheHandlerAsTheyAreAdmitted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tokens := make(chan struct{})
+		l, h := throttletest.New(throttletest.GrantOn(tokens)), &batchHandler{}
+		done := callBatch(t.Context(), t, mapper.WrapBatch(h, l), "a b c")
+		for i := range 3 {
+			time.Sleep(30 * 24 * time.Hour) // virtual: the wait has no time limit of its own
+			require.Len(t, h.seen, i)
+			require.Equal(t, 1, l.Waiting(), "one after the other")
+			tokens <- struct{}{}
+			synctest.Wait()
+			require.Len(t, h.seen, i+1)
+		}
+		require.True(t, (<-done).returned)
+	})
+}
+
+// A handler that is busy does not collect tokens that it cannot use yet.
+func TestBatchTokensAreDrawnForOneMessageAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := throttletest.New()
+		h := &batchHandler{on: func(string) { time.Sleep(time.Hour) }}
+		done := callBatch(t.Context(), t, mapper.WrapBatch(h, l), "a b c d e")
+		time.Sleep(30 * time.Minute)
+		require.Equal(t, 2, l.Used(), "the first is being handled, the second is ready")
+		require.True(t, (<-done).returned)
+		require.Equal(t, 5, l.Used())
+	})
+}
+
+func TestBatchCostAndTag(t *testing.T) {
+	l := &tagger{Limiter: throttletest.New()}
+	o := <-callBatch(t.Context(), t, mapper.WrapBatch(&batchHandler{}, l,
+		mapper.WithCost(func(keys []string, d mapsdk.Datum) int {
+			identified, ok := d.(interface{ Id() string })
+			require.True(t, ok)
+			require.Equal(t, identified.Id(), keys[0])
+			require.Equal(t, keys[0], d.Headers()["h"])
+			require.Empty(t, d.UserMetadata().Groups())
+			require.Empty(t, d.SystemMetadata().Groups())
+			return len(d.Value()) - 1
+		}),
+		mapper.WithTag(mapper.TagFromKey(0))), "a bb ccc")
+	require.True(t, o.returned)
+	require.Equal(t, 0+1+2, l.Used())
+	require.Equal(t, []string{"bb", "ccc"}, l.asked)
+}
+
+func TestBatchDeniedMessagesAreAnsweredAndTheHandlerNeverSeesThem(t *testing.T) {
+	deny, grant := throttletest.Deny(throttled()), throttletest.Grant()
+	for name, c := range map[string]struct {
+		action mapper.Action
+		script []throttletest.Step
+		seen   []string
+		want   []string
+	}{
+		"drop": {
+			mapper.Drop(),
+			[]throttletest.Step{grant, deny, grant, deny, grant},
+			[]string{"a", "c", "e"},
+			[]string{"a=A", "b=DROP", "c=C", "d=DROP", "e=E"},
+		},
+		"forward": {
+			mapper.Forward("t", "u"),
+			[]throttletest.Step{deny, deny, grant},
+			[]string{"c", "d", "e"},
+			[]string{"a=at,u", "b=bt,u", "c=C", "d=D", "e=E"},
+		},
+		"nack": {
+			mapper.Nack(),
+			[]throttletest.Step{grant, grant, grant, grant, deny},
+			[]string{"a", "b", "c", "d"},
+			[]string{"a=A", "b=B", "c=C", "d=D", "e=NACK"},
+		},
+		"all": {mapper.Drop(), []throttletest.Step{deny}, nil, []string{"a=DROP", "b=DROP", "c=DROP", "d=DROP", "e=DROP"}},
+		"function": {mapper.DenyFunc(func(_ context.Context, keys []string, d mapsdk.Datum, e *throttle.Error) mapsdk.Messages {
+			require.Equal(t, throttled(), e)
+			return mapsdk.MessagesBuilder().Append(forward(keys[0])).Append(forward("+").WithTags([]string{"t"}))
+		}), []throttletest.Step{deny, grant}, []string{"b", "c", "d", "e"}, []string{"a=a+t", "b=B", "c=C", "d=D", "e=E"}},
+		"an empty answer": {
+			mapper.DenyFunc(denyNothing),
+			[]throttletest.Step{deny, grant},
+			[]string{"b", "c", "d", "e"},
+			[]string{"a=", "b=B", "c=C", "d=D", "e=E"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := &batchHandler{}
+			m := mapper.WrapBatch(h, throttletest.New(c.script...), mapper.WithMaxWait(time.Second), mapper.OnDenied(c.action))
+			o := <-callBatch(t.Context(), t, m, "a b c d e")
+			for i, text := range o.answers {
+				text = strings.ReplaceAll(text, mapsdk.DROP, "DROP")
+				o.answers[i] = strings.ReplaceAll(text, mapsdk.NACK, "NACK")
+			}
+			require.Equal(t, batchOutcome{returned: true, answers: c.want}, o)
+			require.Equal(t, c.seen, h.seen)
+		})
+	}
+}
+
+func TestBatchAnswersToDeniedMessagesKeepKeysAndOptions(t *testing.T) {
+	one := func(action mapper.Action) batchmapsdk.Message {
+		in := make(chan batchmapsdk.Datum, 1)
+		in <- batchmapsdk.NewHandlerDatum([]byte("value"), time.Time{}, time.Time{}, nil, "id", []string{"k"})
+		close(in)
+		out := mapper.WrapBatch(&batchHandler{}, throttletest.New(throttletest.Deny(throttled())),
+			mapper.WithMaxWait(time.Second), mapper.OnDenied(action)).BatchMap(t.Context(), in)
+		require.Len(t, out, 1)
+		require.Len(t, out[0].Items(), 1)
+		return out[0].Items()[0]
+	}
+	nack := one(mapper.Nack())
+	requireNack(t, nack.Tags(), nack.Value(), nack.NackOptions())
+	require.Equal(t, batchmapsdk.NewMessage([]byte("value")).WithKeys([]string{"k"}).WithTags([]string{"t"}), one(mapper.Forward("t")))
+	require.Equal(t, batchmapsdk.MessageToDrop(), one(mapper.Drop()))
+}
+
+func TestBatchMaxWaitBoundsTheBatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tokens := make(chan struct{})
+		l := throttletest.New(throttletest.GrantOn(tokens))
+		for i := range 2 {
+			time.AfterFunc(time.Duration(i+1)*400*time.Millisecond, func() { tokens <- struct{}{} })
+		}
+		h := &batchHandler{}
+		began := time.Now()
+		o := <-callBatch(t.Context(), t, mapper.WrapBatch(h, l, mapper.WithMaxWait(time.Second), mapper.OnDenied(mapper.Drop())), "a b c d e f")
+		require.Equal(t, time.Second, time.Since(began))
+		require.Equal(t, []string{"a", "b"}, h.seen)
+		require.Len(t, o.answers, 6)
+	})
+}
+
+func TestBatchTimeInWhichTheHandlerIsBusyDoesNotCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &batchHandler{on: func(string) { time.Sleep(time.Hour) }}
+		m := mapper.WrapBatch(h, throttletest.New(), mapper.WithMaxWait(time.Second), mapper.OnDenied(mapper.Drop()))
+		require.True(t, (<-callBatch(t.Context(), t, m, "a b c")).returned)
+		require.Equal(t, []string{"a", "b", "c"}, h.seen)
+	})
+}
+
+// wrongAnswers is a handler that answers other than it should.
+func wrongAnswers(answers func(out batchmapsdk.BatchResponses) batchmapsdk.BatchResponses) batchmapsdk.BatchMapper {
+	return batchmapsdk.BatchMapperFunc(func(_ context.Context, in <-chan batchmapsdk.Datum) batchmapsdk.BatchResponses {
+		for range in {
+			continue
+		}
+		return answers(nil)
+	})
+}
+
+// answering is a handler that answers these IDs, whatever it was given.
+func answering(ids string) batchmapsdk.BatchMapper {
+	return wrongAnswers(func(out batchmapsdk.BatchResponses) batchmapsdk.BatchResponses {
+		for id := range strings.FieldsSeq(ids) {
+			out = respond(out, id)
+		}
+		return out
+	})
+}
+
+func TestBatchAHandlerThatDoesNotAnswerEachMessageOnceFailsTheStream(t *testing.T) {
+	for name, c := range map[string]struct {
+		answers string
+		faults  []string
+	}{
+		"none":      {"", []string{`3 not answered (["a" "b" "d"])`}},
+		"one less":  {"a d", []string{`1 not answered (["b"])`}},
+		"twice":     {"a b d b", []string{`1 answered more than once (["b"])`}},
+		"unknown":   {"x a b d", []string{`1 answered but not given to it (["x"])`}},
+		"denied":    {"a b c d", []string{`1 answered but not given to it (["c"])`}},
+		"a mixture": {"a x a d", []string{`1 not answered (["b"])`, `1 answered more than once (["a"])`, `1 answered but not given to it (["x"])`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			grant, deny := throttletest.Grant(), throttletest.Deny(throttled())
+			l := throttletest.New(grant, grant, deny, grant)
+			m := mapper.WrapBatch(answering(c.answers), l, mapper.WithMaxWait(time.Second), mapper.OnDenied(mapper.Drop()))
+			o := <-callBatch(t.Context(), t, m, "a b c d")
+			err := panickedWith(t, o.panicked)
+			for _, fault := range c.faults {
+				require.ErrorContains(t, err, fault)
+			}
+			require.Equal(t, len(c.faults), strings.Count(err.Error(), "(["))
+			require.Equal(t, 3, l.Used(), "they were handled")
+		})
+	}
+	// The same without anything denied, where the order alone tells.
+	o := <-callBatch(t.Context(), t, mapper.WrapBatch(answering("b"), throttletest.New()), "a")
+	require.ErrorContains(t, panickedWith(t, o.panicked), `1 not answered (["a"]), 1 answered but not given to it (["b"])`)
+}
+
+func TestBatchTheErrorNamesAFewOfManyIDs(t *testing.T) {
+	o := <-callBatch(t.Context(), t, mapper.WrapBatch(answering(""), throttletest.New()), strings.Repeat("x ", 500))
+	require.ErrorContains(t, panickedWith(t, o.panicked), `500 not answered (["x" "x" "x"])`)
+}
+
+func TestBatchAnswersOfAnyOrderAreReturnedInTheOrderOfTheBatch(t *testing.T) {
+	type responses = batchmapsdk.BatchResponses
+	m := mapper.WrapBatch(wrongAnswers(func(out responses) responses {
+		return respond(respond(respond(out, "c", "3"), "a", "1", "1"), "b")
+	}), throttletest.New())
+	require.Equal(t, batchOutcome{returned: true, answers: []string{"a=11", "b=", "c=3"}}, <-callBatch(t.Context(), t, m, "a b c"))
+
+	m = mapper.WrapBatch(wrongAnswers(func(out responses) responses {
+		return respond(respond(respond(out, "b", "2"), "a", "1"), "a", "3")
+	}), throttletest.New())
+	require.Equal(t, batchOutcome{returned: true, answers: []string{"a=1", "b=2", "a=3"}}, <-callBatch(t.Context(), t, m, "a b a"),
+		"an ID that comes twice is answered twice")
+}
+
+func TestBatchAnEmptyBatch(t *testing.T) {
+	l := throttletest.New()
+	require.Equal(t, batchOutcome{returned: true, answers: []string{}}, <-callBatch(t.Context(), t, mapper.WrapBatch(&batchHandler{}, l), ""))
+	require.Empty(t, l.Draws())
+}
+
+func TestBatchExemptDropped(t *testing.T) {
+	type responses = batchmapsdk.BatchResponses
+	answers := func(out responses) responses {
+		out = respond(out, "mixed", "x", "DROP")
+		out = respond(out, "drop", "DROP")
+		out = respond(out, "drops", "DROP", "DROP")
+		return respond(out, "empty")
+	}
+	for _, ids := range []string{"mixed drop drops empty", "empty drops mixed drop"} {
+		l := throttletest.New()
+		require.True(t, (<-callBatch(t.Context(), t, mapper.WrapBatch(wrongAnswers(answers), l, mapper.ExemptDropped()), ids)).returned)
+		for i, id := range strings.Fields(ids) {
+			require.Equal(t, strings.HasPrefix(id, "drop"), l.Draws()[i].Settled, id)
+		}
+		require.Equal(t, 2, l.Used())
+		l = throttletest.New()
+		<-callBatch(t.Context(), t, mapper.WrapBatch(wrongAnswers(answers), l), ids)
+		require.Equal(t, 4, l.Used(), "without the option")
+	}
+	l := throttletest.New(throttletest.Deny(nil), throttletest.Grant())
+	m := mapper.WrapBatch(&batchHandler{}, l, mapper.ExemptDropped(), mapper.WithMaxWait(time.Second), mapper.OnDenied(mapper.Drop()))
+	require.True(t, (<-callBatch(t.Context(), t, m, "a b")).returned)
+	require.Equal(t, 1, l.Used(), "a denied message has no tokens to give back, and takes none from another")
+}
+
+func TestBatchAHandlerThatReturnsEarlyFailsTheStreamAndNothingIsStuck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // fails when a goroutine is left
+		for name, l := range map[string]*throttletest.Limiter{
+			"the next has its token":  throttletest.New(),
+			"the next waits for it":   throttletest.New(throttletest.Grant(), throttletest.Block()),
+			"the limiter was closed":  nil,
+			"the next costs nothing":  throttletest.New(),
+			"the next may be dropped": throttletest.New(throttletest.Grant(), throttletest.Block()),
+		} {
+			var opts []mapper.Option
+			switch name {
+			case "the limiter was closed":
+				l = throttletest.New(throttletest.Grant(), throttletest.Block())
+			case "the next costs nothing":
+				opts = append(opts, mapper.WithCost(func(keys []string, _ mapsdk.Datum) int { return 'b' - int(keys[0][0]) }))
+			case "the next may be dropped":
+				opts = append(opts, mapper.WithMaxWait(time.Hour), mapper.OnDenied(mapper.Drop()))
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			done := callBatch(ctx, t, mapper.WrapBatch(batchmapsdk.BatchMapperFunc(
+				func(_ context.Context, in <-chan batchmapsdk.Datum) batchmapsdk.BatchResponses {
+					out := respond(nil, (<-in).Id())
+					if name == "the limiter was closed" {
+						l.Close()
+					}
+					time.Sleep(time.Second)
+					return out
+				}), l, opts...), "a b c d")
+			if name == "the limiter was closed" {
+				time.Sleep(time.Hour)
+				require.Empty(t, done, "it waits for the end of the stream")
+				cancel()
+				require.Equal(t, batchOutcome{}, <-done)
+				continue
+			}
+			o := <-done
+			cancel()
+			err := panickedWith(t, o.panicked)
+			require.ErrorContains(t, err, "returned before it had read the whole batch", name)
+			require.LessOrEqual(t, l.Used(), 1, name)
+			require.Zero(t, l.Waiting(), name)
+		}
+	})
+}
+
+// A handler may know how many there are, and not look for the end.
+func TestBatchAHandlerNeedNotReadTheEnd(t *testing.T) {
+	m := mapper.WrapBatch(batchmapsdk.BatchMapperFunc(func(_ context.Context, in <-chan batchmapsdk.Datum) batchmapsdk.BatchResponses {
+		return respond(respond(nil, (<-in).Id()), (<-in).Id())
+	}), throttletest.New())
+	require.Equal(t, batchOutcome{returned: true, answers: []string{"a=", "b="}}, <-callBatch(t.Context(), t, m, "a b"))
+}
+
+func TestBatchAPanicOfTheHandlerGoesOnUnchangedAndNothingIsStuck(t *testing.T) {
+	for name, end := range map[string]struct {
+		with func()
+		want batchOutcome
+	}{
+		"panic":  {func() { panic("mine") }, batchOutcome{panicked: "mine"}},
+		"Goexit": {runtime.Goexit, batchOutcome{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { // fails when a goroutine is left
+				l := throttletest.New()
+				var handlerCtx context.Context
+				o := <-callBatch(t.Context(), t, mapper.WrapBatch(batchmapsdk.BatchMapperFunc(
+					func(ctx context.Context, in <-chan batchmapsdk.Datum) batchmapsdk.BatchResponses {
+						handlerCtx = ctx //nolint:fatcontext // kept for the test
+						<-in
+						<-in
+						synctest.Wait() // the third is ready
+						end.with()
+						return nil
+					}), l), "a b c d e")
+				require.Equal(t, end.want, o)
+				require.Error(t, handlerCtx.Err())
+				synctest.Wait()
+				require.Len(t, l.Draws(), 3, "nothing is drawn for what comes after the end")
+				require.Equal(t, 2, l.Used(), "what it took stays drawn, the rest is given back")
+			})
+		})
+	}
+}
+
+func TestBatchACancelledWaitEndsTheGoroutineWithoutAnAnswer(t *testing.T) {
+	for name, cause := range map[string]error{"plain": nil, "with a cause": errors.New("sibling failed")} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l, h := throttletest.New(throttletest.Grant(), throttletest.Block()), &batchHandler{}
+				ctx, cancel := context.WithCancelCause(t.Context())
+				done := callBatch(ctx, t, mapper.WrapBatch(h, l, mapper.WithMaxWait(time.Hour), mapper.OnDenied(mapper.Drop())), "a b c")
+				synctest.Wait()
+				require.Equal(t, []string{"a"}, h.seen)
+				require.Empty(t, done)
+				cancel(cause)
+				require.Equal(t, batchOutcome{}, <-done)
+				require.Equal(t, []string{"a"}, h.seen)
+				require.Equal(t, 1, l.Used())
+			})
+		})
+	}
+}
+
+func TestBatchTokensOfAMessageThatWasNotTakenAreGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := throttletest.New()
+		ctx, cancel := context.WithCancel(t.Context())
+		seen := 0
+		done := callBatch(ctx, t, mapper.WrapBatch(batchmapsdk.BatchMapperFunc(
+			func(ctx context.Context, in <-chan batchmapsdk.Datum) batchmapsdk.BatchResponses {
+				for range in {
+					seen++
+					<-ctx.Done()
+				}
+				return nil
+			}), l), "a b c")
+		synctest.Wait()
+		require.Equal(t, 2, l.Used(), "the second is ready")
+		cancel()
+		require.Equal(t, batchOutcome{}, <-done)
+		require.Equal(t, 1, seen)
+		require.Equal(t, 1, l.Used())
+	})
+}
+
+func TestBatchAClosedLimiterLeavesTheBatchToItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, seen, over := throttletest.New(throttletest.Grant(), throttletest.Block()), 0, 0
+		m := mapper.WrapBatch(batchmapsdk.BatchMapperFunc(func(_ context.Context, in <-chan batchmapsdk.Datum) batchmapsdk.BatchResponses {
+			for range in {
+				seen++
+			}
+			over++ // a handler that collects its batch makes its call now, for an answer that nobody gets
+			return nil
+		}), l)
+		ctx, cancel := context.WithCancel(t.Context())
+		before := callBatch(ctx, t, m, "a b")
+		synctest.Wait()
+		l.Close()
+		after := callBatch(ctx, t, mapper.WrapBatch(&batchHandler{}, l), "a b")
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		require.Empty(t, before)
+		require.Empty(t, after)
+		require.Zero(t, over, "the batch is not over for the handler before its context is")
+		cancel()
+		require.Equal(t, batchOutcome{}, <-before)
+		require.Equal(t, batchOutcome{}, <-after)
+		require.Equal(t, 1, seen)
+
+		o := <-callBatch(context.Background(), t, m, "a")
+		require.ErrorIs(t, panickedWith(t, o.panicked), throttle.ErrClosed, "a context that cannot end")
+	})
+}
+
+func TestBatchARefusalPanicsWithTheLimitersErrorAndEndsTheHandlersContext(t *testing.T) {
+	for name, refusal := range map[string]error{
+		"too large": &throttle.Error{Reason: throttle.ReasonTooLarge, Cost: 1000},
+		"limit":     throttled(), // without a MaxWait nobody chose what to do
+		"other":     errors.New("other"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := throttletest.New(throttletest.Grant(), throttletest.Deny(refusal))
+			var cause error
+			o := <-callBatch(t.Context(), t, mapper.WrapBatch(batchmapsdk.BatchMapperFunc(
+				func(ctx context.Context, in <-chan batchmapsdk.Datum) batchmapsdk.BatchResponses {
+					out := respond(nil, (<-in).Id())
+					_, open := <-in
+					require.False(t, open)
+					cause = context.Cause(ctx)
+					return out
+				}), l), "a b c")
+			require.Equal(t, batchOutcome{panicked: refusal}, o)
+			require.Equal(t, refusal, cause, "known when the channel is closed")
+		})
+	}
+}
+
+func TestBatchADeadlineOfAnotherWrapperFailsTheStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		m := mapper.WrapBatch(&batchHandler{}, throttletest.New(throttletest.Block()), mapper.WithMaxWait(time.Hour), mapper.OnDenied(mapper.Drop()))
+		require.Equal(t, batchOutcome{panicked: context.DeadlineExceeded}, <-callBatch(ctx, t, m, "a"))
+	})
+}
+
+// What panics in the user's functions fails the stream as a panic of the handler
+// does, and not the process.
+func TestBatchAPanicOfAFunctionOfTheUserGoesOnUnchanged(t *testing.T) {
+	deny := mapper.OnDenied(mapper.DenyFunc(func(context.Context, []string, mapsdk.Datum, *throttle.Error) mapsdk.Messages { panic("mine") }))
+	for name, opts := range map[string][]mapper.Option{
+		"cost": {mapper.WithCost(func([]string, mapsdk.Datum) int { panic("mine") })},
+		"tag":  {mapper.WithTag(func([]string, mapsdk.Datum) string { panic("mine") })},
+		"deny": {mapper.WithMaxWait(time.Second), deny},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := &batchHandler{}
+				m := mapper.WrapBatch(h, throttletest.New(throttletest.Deny(nil)), opts...)
+				require.Equal(t, batchOutcome{panicked: "mine"}, <-callBatch(t.Context(), t, m, "a b"))
+				require.Empty(t, h.seen)
+			})
+		})
+	}
+	o := <-callBatch(t.Context(), t, mapper.WrapBatch(&batchHandler{}, throttletest.New(),
+		mapper.WithCost(func([]string, mapsdk.Datum) int { runtime.Goexit(); return 1 })), "a b")
+	require.ErrorContains(t, panickedWith(t, o.panicked), "ended its goroutine")
+}
+
+func TestBatchCallsDoNotDisturbEachOther(t *testing.T) {
+	m := mapper.WrapBatch(batchmapsdk.BatchMapperFunc(func(ctx context.Context, in <-chan batchmapsdk.Datum) batchmapsdk.BatchResponses {
+		return (&batchHandler{}).BatchMap(ctx, in)
+	}), throttletest.New(), mapper.ExemptDropped(), mapper.WithMaxWait(time.Second), mapper.OnDenied(mapper.Drop()))
+	var calls []<-chan batchOutcome
+	for i := range 20 {
+		calls = append(calls, callBatch(t.Context(), t, m, strings.Repeat(fmt.Sprintf("x%d ", i), 50)))
+	}
+	for i, c := range calls {
+		o := <-c
+		require.True(t, o.returned)
+		require.Len(t, o.answers, 50)
+		require.Equal(t, fmt.Sprintf("x%d=X%d", i, i), o.answers[49])
+	}
+}
+
+// numaflow-go closes the channel when the context ends; a caller that does not is
+// not waited for.
+func TestBatchTheEndOfTheContextIsEnough(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		in, exited := make(chan batchmapsdk.Datum), make(chan struct{})
+		go func() {
+			defer close(exited)
+			mapper.WrapBatch(&batchHandler{}, throttletest.New()).BatchMap(ctx, in)
+		}()
+		synctest.Wait()
+		cancel()
+		<-exited
+		close(in)
+	})
+}

@@ -1,0 +1,137 @@
+package mapper
+
+import (
+	"context"
+	"errors"
+	"runtime/debug"
+
+	batchmapsdk "github.com/numaproj/numaflow-go/pkg/batchmapper"
+
+	"github.com/numaproj-contrib/numathrottle/internal/admission"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// A feed hands the messages of one batch to the handler, in order, as they get
+// their tokens, and answers those that do not.
+type feed struct {
+	*throttled
+
+	in  <-chan batchmapsdk.Datum
+	out chan batchmapsdk.Datum
+	// cancel ends the handler's context.
+	cancel context.CancelCauseFunc
+	admit  *admission.Batch
+
+	// done is closed when out is. What follows may be read from then on.
+	done chan struct{}
+	// entries are the messages that were handed on or answered, in order.
+	entries []entry
+	denied  bool // one of them was answered
+	// err is why the batch ends before its end; nil when all of it is in entries.
+	err      error
+	panicked any // what a function of the user panicked with
+}
+
+// An entry is what became of a message.
+type entry struct {
+	id     string
+	permit throttle.Permit
+	// answer is for a message that was denied, which the handler never saw; otherwise
+	// nil.
+	answer *[]batchmapsdk.Message
+}
+
+// errEnded is for functions of the user that end their goroutine.
+var errEnded = errors.New("mapper: a function for cost, tag or denial ended its goroutine")
+
+func newFeed(t *throttled, in <-chan batchmapsdk.Datum, cancel context.CancelCauseFunc) *feed {
+	return &feed{
+		throttled: t,
+		in:        in,
+		out:       make(chan batchmapsdk.Datum), // a buffer would draw tokens long before they are used
+		cancel:    cancel,
+		admit:     t.gate.Batch(),
+		done:      make(chan struct{}),
+		err:       errEnded,
+	}
+}
+
+// run feeds the handler until the batch is over, or nothing more can be handed on.
+// Then it reads what there is left to read, so that numaflow-go is never stuck with
+// it. ctx is the batch's, handling the handler's, which descends from it.
+func (f *feed) run(ctx, handling context.Context) {
+	defer f.drain()
+	defer close(f.done)
+	defer close(f.out)
+	defer func() {
+		if f.panicked = recover(); f.panicked != nil {
+			f.abandoner.Logger().Error("panic in a function for cost, tag or denial", "stack", string(debug.Stack()))
+		}
+		if f.err != nil {
+			f.cancel(f.err) // before the handler could take the end for that of the batch
+		}
+	}()
+	f.err = f.handOn(ctx, handling)
+	if f.err != nil && ctx.Done() != nil {
+		f.abandoner.Hold(handling, f.err)
+	}
+}
+
+// handOn hands the batch on, message by message.
+func (f *feed) handOn(ctx, handling context.Context) error {
+	for {
+		// Reading does not end with the handler: it may have known that all was there.
+		var d batchmapsdk.Datum
+		var ok bool
+		select { // the usual case by itself, which is cheaper
+		case d, ok = <-f.in:
+		default:
+			select {
+			case d, ok = <-f.in:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+		if !ok {
+			return nil
+		}
+		if err := f.pass(handling, d); err != nil {
+			return err
+		}
+	}
+}
+
+// pass gets a message its tokens and hands it to the handler, or answers it.
+func (f *feed) pass(handling context.Context, d batchmapsdk.Datum) error {
+	keys := d.Keys()
+	tag, cost := f.price(keys, batchDatum{d}.asMap)
+	permit, err := f.admit.Admit(handling, tag, cost)
+	if err != nil {
+		answer, ok := f.deny(handling, err, keys, batchDatum{d})
+		if !ok {
+			return err
+		}
+		own := convert(answer.Items(), batchMessage)
+		f.denied = true
+		f.entries = append(f.entries, entry{id: d.Id(), answer: &own})
+		return nil
+	}
+	select { // as above
+	case f.out <- d:
+	default:
+		select {
+		case f.out <- d:
+		case <-handling.Done():
+			permit.Cancel()
+			return context.Cause(handling)
+		}
+	}
+	f.entries = append(f.entries, entry{id: d.Id(), permit: permit})
+	return nil
+}
+
+func (f *feed) drain() {
+	for range f.in {
+		continue
+	}
+}

@@ -1,0 +1,111 @@
+package mapper
+
+import (
+	"context"
+	"errors"
+
+	mapsdk "github.com/numaproj/numaflow-go/pkg/mapper"
+	mapstreamsdk "github.com/numaproj/numaflow-go/pkg/mapstreamer"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// WrapStream returns a handler that draws a token from l for each message, and then
+// lets next handle it; with PerOutput it draws for each output instead. Without a
+// limit (throttle.Unlimited, which a nil l is) it returns next itself. It panics with
+// the error of CheckStream when the options are wrong.
+//
+// The handler may be called from any number of goroutines at once, if next may. It
+// blocks until the tokens are there, then until next has returned and has closed its
+// channel. When the tokens do not come within WithMaxWait it answers as OnDenied
+// says; when they do not come at all it does not return, as with Wrap.
+//
+// next writes its outputs to a channel of its own, and as next has to do, closes it
+// when there are no more. Outputs are passed on one by one, in order; next is held
+// back as long as one is not passed on. The channel of the caller is closed, which
+// numaflow-go takes for the end of the answer, only when next has returned and has
+// closed its own, and the context has not ended: a handler that closes its channel in
+// a deferred function ends no answer by a panic, and none that it gave up. When next
+// panics, the panic goes on unchanged and the tokens stay drawn. What next
+// writes after the context ended is thrown away, so that it is never stuck. Direct
+// leaves all of this out.
+func WrapStream(next mapstreamsdk.MapStreamer, l throttle.Limiter, opts ...StreamOption) mapstreamsdk.MapStreamer {
+	t := newThrottled(l, opts)
+	if throttle.Unlimited(l) {
+		return next
+	}
+	return &stream{throttled: t, next: next}
+}
+
+type stream struct {
+	*throttled
+
+	next mapstreamsdk.MapStreamer
+}
+
+// errLeft is why a handler's outputs are not waited for any more.
+var errLeft = errors.New("mapper: the map stream handler has ended")
+
+// MapStream implements mapstreamsdk.MapStreamer; see WrapStream.
+func (w *stream) MapStream(ctx context.Context, keys []string, d mapstreamsdk.Datum, to chan<- mapstreamsdk.Message) {
+	tag, cost := w.price(keys, streamDatum{d}.asMap)
+	var permit throttle.Permit
+	if !w.perOutput {
+		var err error
+		if permit, err = w.gate.Admit(ctx, tag, cost); err != nil {
+			w.answerDenied(ctx, err, keys, streamDatum{d}, to)
+			return
+		}
+	}
+	if w.direct {
+		w.next.MapStream(ctx, keys, d, to)
+		return
+	}
+	p := newPump(w.throttled, to)
+	defer close(p.left)
+	handling := ctx
+	if w.perOutput {
+		p.outputTag, p.outputCost = tag, cost
+		handling, p.cancel = context.WithCancelCause(ctx)
+		defer p.cancel(errLeft)
+	}
+	go p.run(ctx, handling)
+	w.next.MapStream(handling, keys, d, p.from)
+	w.finish(ctx, p, permit)
+}
+
+// finish ends the answer when all of it was passed on.
+func (w *stream) finish(ctx context.Context, p *pump, permit throttle.Permit) {
+	<-p.done
+	switch {
+	case p.panicked != nil:
+		panic(p.panicked) //nolint:forbidigo // it came from the limiter, and goes on in the goroutine that numaflow-go watches
+	case p.err != nil:
+		w.abandoner.Abandon(ctx, p.err)
+	case ctx.Err() != nil: // the handler may have closed its channel because of it
+		w.abandoner.Abandon(ctx, context.Cause(ctx))
+	}
+	if w.exemptDropped && p.onlyDrops() {
+		permit.Cancel() // the zero permit with PerOutput
+	}
+	close(p.to)
+}
+
+// answerDenied answers as the user chose, if err says that the message was denied.
+func (w *stream) answerDenied(ctx context.Context, err error, keys []string, d mapsdk.Datum, to chan<- mapstreamsdk.Message) {
+	answer, ok := w.deny(ctx, err, keys, d)
+	if !ok {
+		w.abandoner.Abandon(ctx, err)
+	}
+	for _, m := range convert(answer.Items(), streamMessage) {
+		select {
+		case to <- m:
+		case <-ctx.Done():
+			w.abandoner.Abandon(ctx, context.Cause(ctx))
+		}
+	}
+	if ctx.Err() != nil {
+		w.abandoner.Abandon(ctx, context.Cause(ctx))
+	}
+	close(to)
+}

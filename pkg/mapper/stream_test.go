@@ -1,0 +1,607 @@
+package mapper_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	mapsdk "github.com/numaproj/numaflow-go/pkg/mapper"
+	mapstreamsdk "github.com/numaproj/numaflow-go/pkg/mapstreamer"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/mapper"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
+)
+
+// A streamOutcome is how a call of MapStream ended; see outcome.
+type streamOutcome struct {
+	sent     string // values and tags of the outputs, separated by spaces
+	closed   bool   // the answer was ended
+	returned bool
+	panicked any
+}
+
+// callStream calls m with a message and reads its outputs as numaflow-go does.
+func callStream(ctx context.Context, m mapstreamsdk.MapStreamer) <-chan streamOutcome {
+	to, ended, done := make(chan mapstreamsdk.Message), make(chan streamOutcome, 1), make(chan streamOutcome, 1)
+	go func() {
+		var o streamOutcome
+		defer func() {
+			o.panicked = recover()
+			ended <- o
+		}()
+		m.MapStream(ctx, []string{"key"}, mapstreamsdk.NewHandlerDatum([]byte("value"), time.Time{}, time.Time{}, nil), to)
+		o.returned = true
+	}()
+	go func() {
+		var sent []string
+		var closed bool
+		read := func(m mapstreamsdk.Message, ok bool) {
+			if !ok {
+				closed = true
+				return
+			}
+			sent = append(sent, string(m.Value())+strings.Join(m.Tags(), ","))
+		}
+		for {
+			from := to
+			if closed {
+				from = nil
+			}
+			select {
+			case m, ok := <-from:
+				read(m, ok)
+			case o := <-ended:
+				if !closed {
+					select {
+					case m, ok := <-to:
+						read(m, ok)
+					default:
+					}
+				}
+				o.sent, o.closed = strings.Join(sent, " "), closed
+				done <- o
+				return
+			}
+		}
+	}()
+	return done
+}
+
+// ended is the outcome of a call that was answered to its end.
+func ended(sent string) streamOutcome { return streamOutcome{sent: sent, closed: true, returned: true} }
+
+// A streamHandler counts its calls; do gets the context and a function that
+// writes an output.
+type streamHandler struct {
+	calls int
+	do    func(ctx context.Context, write func(string))
+}
+
+func (h *streamHandler) MapStream(ctx context.Context, _ []string, _ mapstreamsdk.Datum, to chan<- mapstreamsdk.Message) {
+	defer close(to) // as the examples of numaflow-go do
+	h.calls++
+	if h.do != nil {
+		h.do(ctx, func(value string) {
+			if value == "DROP" {
+				to <- mapstreamsdk.MessageToDrop()
+				return
+			}
+			to <- mapstreamsdk.NewMessage([]byte(value))
+		})
+	}
+}
+
+// writing is a handler that writes these outputs.
+func writing(values string) *streamHandler {
+	return &streamHandler{do: func(_ context.Context, write func(string)) {
+		for v := range strings.FieldsSeq(values) {
+			write(v)
+		}
+	}}
+}
+
+func TestStreamWithoutALimitTheHandlerItselfIsReturned(t *testing.T) {
+	h := &streamHandler{}
+	require.Same(t, h, mapper.WrapStream(h, nil))
+	require.Same(t, h, mapper.WrapStream(h, unlimited{}, mapper.PerOutput()))
+	require.NotSame(t, h, mapper.WrapStream(h, throttletest.New()))
+}
+
+func TestStreamAMessageDrawsOnceAndItsOutputsArePassedOnUnchanged(t *testing.T) {
+	type ctxKey struct{}
+	ctx := context.WithValue(t.Context(), ctxKey{}, "v")
+	d := mapstreamsdk.NewHandlerDatum([]byte("in"), time.Unix(1, 0), time.Unix(2, 0), nil)
+	delay := uint64(7)
+	want := []mapstreamsdk.Message{
+		mapstreamsdk.NewMessage([]byte("a")).WithKeys([]string{"k"}).WithTags([]string{"t"}),
+		mapstreamsdk.MessageToNack(&mapstreamsdk.NackOptions{Delay: &delay}),
+		mapstreamsdk.NewMessage([]byte("b")),
+	}
+	l := throttletest.New()
+	m := mapper.WrapStream(mapstreamsdk.MapStreamerFunc(
+		func(got context.Context, keys []string, gotDatum mapstreamsdk.Datum, to chan<- mapstreamsdk.Message) {
+			require.Equal(t, "v", got.Value(ctxKey{}))
+			require.Equal(t, []string{"a", "b"}, keys)
+			require.Same(t, d, gotDatum)
+			require.Equal(t, 1, l.Used(), "drawn before the handler runs")
+			for _, m := range want {
+				to <- m
+			}
+			close(to)
+		}), l, nil)
+	to := make(chan mapstreamsdk.Message, len(want))
+	m.MapStream(ctx, []string{"a", "b"}, d, to)
+	var got []mapstreamsdk.Message
+	for m := range to {
+		got = append(got, m)
+	}
+	require.Equal(t, want, got)
+	require.Equal(t, []throttletest.Draw{{Method: throttletest.Acquire, Cost: 1, Granted: 1, Used: 1}}, l.Draws())
+}
+
+func TestStreamTheWaitHasNoTimeLimitOfItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tokens := make(chan struct{})
+		h := writing("a")
+		done := callStream(t.Context(), mapper.WrapStream(h, throttletest.New(throttletest.GrantOn(tokens))))
+		time.Sleep(30 * 24 * time.Hour) // virtual
+		require.Zero(t, h.calls)
+		tokens <- struct{}{}
+		require.Equal(t, ended("a"), <-done)
+	})
+}
+
+func TestStreamCostAndTag(t *testing.T) {
+	l := &tagger{Limiter: throttletest.New()}
+	m := mapper.WrapStream(writing("a b"), l,
+		mapper.WithCost(func(keys []string, d mapsdk.Datum) int {
+			require.Equal(t, []string{"key"}, keys)
+			require.Empty(t, d.UserMetadata().Groups())
+			require.Empty(t, d.SystemMetadata().Groups())
+			return len(d.Value())
+		}),
+		mapper.WithTag(mapper.TagFromKey(0)))
+	require.Equal(t, ended("a b"), <-callStream(t.Context(), m))
+	require.Equal(t, len("value"), l.Used())
+	require.Equal(t, []string{"key"}, l.asked)
+}
+
+func TestStreamADeniedMessageIsAnsweredAsChosenAndNeverHandled(t *testing.T) {
+	for name, c := range map[string]struct {
+		action mapper.Action
+		want   string
+	}{
+		"drop":    {mapper.Drop(), mapsdk.DROP},
+		"nack":    {mapper.Nack(), mapsdk.NACK},
+		"forward": {mapper.Forward("t", "u"), "valuet,u"},
+		"function": {mapper.DenyFunc(func(_ context.Context, keys []string, d mapsdk.Datum, e *throttle.Error) mapsdk.Messages {
+			require.Equal(t, throttled(), e)
+			require.Equal(t, "value", string(d.Value()))
+			return mapsdk.MessagesBuilder().Append(forward(keys[0])).Append(forward("x"))
+		}), "key x"},
+		"empty by choice": {mapper.DenyFunc(denyNothing), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := writing("a")
+			l := throttletest.New(throttletest.Deny(throttled()), throttletest.Grant())
+			m := mapper.WrapStream(h, l, mapper.WithMaxWait(time.Second), mapper.OnDenied(c.action))
+			require.Equal(t, ended(c.want), <-callStream(t.Context(), m))
+			require.Zero(t, h.calls)
+			require.Equal(t, ended("a"), <-callStream(t.Context(), m), "the next one is handled")
+		})
+	}
+}
+
+func TestStreamAnswersToADeniedMessageKeepKeysAndOptions(t *testing.T) {
+	one := func(action mapper.Action) mapstreamsdk.Message {
+		to := make(chan mapstreamsdk.Message, 1)
+		mapper.WrapStream(writing("a"), throttletest.New(throttletest.Deny(throttled())), mapper.WithMaxWait(time.Second), mapper.OnDenied(action)).
+			MapStream(t.Context(), []string{"k"}, mapstreamsdk.NewHandlerDatum([]byte("value"), time.Time{}, time.Time{}, nil), to)
+		return <-to
+	}
+	nack := one(mapper.Nack())
+	requireNack(t, nack.Tags(), nack.Value(), nack.NackOptions())
+	require.Equal(t, mapstreamsdk.NewMessage([]byte("value")).WithKeys([]string{"k"}).WithTags([]string{"t"}), one(mapper.Forward("t")))
+	require.Equal(t, mapstreamsdk.MessageToDrop(), one(mapper.Drop()))
+}
+
+func TestStreamADeniedMessageIsNotAnsweredOnceTheContextEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, answer := range []mapsdk.Messages{nil, {forward("x")}} {
+			ctx, cancel := context.WithCancel(t.Context())
+			deny := mapper.DenyFunc(func(context.Context, []string, mapsdk.Datum, *throttle.Error) mapsdk.Messages {
+				cancel()
+				return answer
+			})
+			m := mapper.WrapStream(writing("a"), throttletest.New(throttletest.Deny(nil)), mapper.WithMaxWait(time.Second), mapper.OnDenied(deny))
+			o := <-callStream(ctx, m)
+			require.False(t, o.closed, "the answer is never ended")
+			require.False(t, o.returned)
+			require.Nil(t, o.panicked)
+		}
+	})
+}
+
+func TestStreamTheHandlerIsHeldBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		written := 0
+		h := &streamHandler{do: func(_ context.Context, write func(string)) {
+			for ; written < 10; written++ {
+				write(strconv.Itoa(written))
+			}
+		}}
+		to := make(chan mapstreamsdk.Message)
+		go mapper.WrapStream(h, throttletest.New()).MapStream(t.Context(), nil, mapstreamsdk.NewHandlerDatum(nil, time.Time{}, time.Time{}, nil), to)
+		for read := range 10 {
+			synctest.Wait()
+			require.Equal(t, min(read+1, 10), written, "one output is on its way, the next waits")
+			require.Equal(t, strconv.Itoa(read), string((<-to).Value()))
+		}
+		_, open := <-to
+		require.False(t, open)
+	})
+}
+
+// A handler may leave its outputs to a goroutine that closes the channel later.
+func TestStreamTheAnswerEndsWhenTheHandlersChannelIsClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := mapper.WrapStream(mapstreamsdk.MapStreamerFunc(
+			func(_ context.Context, _ []string, _ mapstreamsdk.Datum, to chan<- mapstreamsdk.Message) {
+				go func() {
+					defer close(to)
+					time.Sleep(time.Hour)
+					to <- mapstreamsdk.NewMessage([]byte("late"))
+				}()
+			}), throttletest.New())
+		require.Equal(t, ended("late"), <-callStream(t.Context(), m))
+	})
+}
+
+func TestStreamWithoutACloseTheMessageIsNotAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := mapper.WrapStream(mapstreamsdk.MapStreamerFunc(
+			func(_ context.Context, _ []string, _ mapstreamsdk.Datum, to chan<- mapstreamsdk.Message) {
+				to <- mapstreamsdk.NewMessage([]byte("a"))
+			}), throttletest.New())
+		ctx, cancel := context.WithCancel(t.Context())
+		done := callStream(ctx, m)
+		time.Sleep(time.Hour)
+		require.Empty(t, done)
+		cancel()
+		require.Equal(t, streamOutcome{sent: "a"}, <-done)
+	})
+}
+
+func TestStreamACancelledWaitEndsTheGoroutineWithoutAnAnswer(t *testing.T) {
+	for name, cause := range map[string]error{"plain": nil, "with a cause": errors.New("sibling failed")} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := writing("a")
+				ctx, cancel := context.WithCancelCause(t.Context())
+				l := throttletest.New(throttletest.Block())
+				done := callStream(ctx, mapper.WrapStream(h, l, mapper.WithMaxWait(time.Hour), mapper.OnDenied(mapper.Drop())))
+				synctest.Wait()
+				cancel(cause)
+				require.Equal(t, streamOutcome{}, <-done)
+				require.Zero(t, h.calls)
+			})
+		})
+	}
+}
+
+// A handler that gives up when its context ends closes its channel as always.
+func TestStreamAHandlerThatGaveUpEndsNoAnswer(t *testing.T) {
+	for _, opts := range [][]mapper.StreamOption{nil, {mapper.PerOutput()}} {
+		synctest.Test(t, func(t *testing.T) {
+			h := &streamHandler{do: func(ctx context.Context, write func(string)) {
+				write("a")
+				<-ctx.Done()
+			}}
+			ctx, cancel := context.WithCancel(t.Context())
+			done := callStream(ctx, mapper.WrapStream(h, throttletest.New(), opts...))
+			synctest.Wait()
+			cancel()
+			require.Equal(t, streamOutcome{sent: "a"}, <-done)
+		})
+		// While an output is on its way the end and the close may be seen at once.
+		for range 2000 {
+			ctx, cancel := context.WithCancel(t.Context())
+			h := &streamHandler{do: func(_ context.Context, write func(string)) {
+				write("a")
+				cancel()
+			}}
+			o := <-callStream(ctx, mapper.WrapStream(h, throttletest.New(), opts...))
+			require.False(t, o.closed)
+			require.False(t, o.returned)
+			require.Nil(t, o.panicked)
+		}
+	}
+}
+
+func TestStreamAHandlerThatWritesAfterTheEndIsNotStuck(t *testing.T) {
+	for name, limiter := range map[string]func() *throttletest.Limiter{
+		"with tokens": func() *throttletest.Limiter { return throttletest.New() },
+		"without":     func() *throttletest.Limiter { return throttletest.New(throttletest.Grant(), throttletest.Block()) },
+	} {
+		for _, opts := range [][]mapper.StreamOption{nil, {mapper.PerOutput()}} {
+			t.Run(name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { // fails when a goroutine is left
+					h := &streamHandler{do: func(ctx context.Context, write func(string)) {
+						write("a")
+						<-ctx.Done()
+						for range 100 {
+							write("after")
+						}
+					}}
+					ctx, cancel := context.WithCancel(t.Context())
+					l := limiter()
+					done := callStream(ctx, mapper.WrapStream(h, l, opts...))
+					synctest.Wait()
+					cancel()
+					require.Equal(t, streamOutcome{sent: "a"}, <-done)
+					require.Equal(t, 1, l.Used(), "nothing is drawn for what is not sent")
+				})
+			})
+		}
+	}
+}
+
+func TestStreamAPanicOfTheHandlerEndsNoAnswer(t *testing.T) {
+	for name, c := range map[string]struct {
+		opts   []mapper.StreamOption
+		script []throttletest.Step
+		write  string
+		used   int
+	}{
+		"before any output": {nil, nil, "", 1},
+		"after an output":   {nil, nil, "a b", 1},
+		"per output":        {[]mapper.StreamOption{mapper.PerOutput()}, nil, "a b", 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { // fails when a goroutine is left
+				h := &streamHandler{do: func(_ context.Context, write func(string)) {
+					for v := range strings.FieldsSeq(c.write) {
+						write(v)
+					}
+					synctest.Wait()
+					panic("mine")
+				}}
+				l := throttletest.New(c.script...)
+				o := <-callStream(t.Context(), mapper.WrapStream(h, l, append(c.opts, mapper.ExemptDropped())...))
+				require.Equal(t, streamOutcome{sent: c.write, panicked: "mine"}, o)
+				require.Equal(t, c.used, l.Used(), "the tokens stay drawn")
+			})
+		})
+	}
+}
+
+// The handler panics in another goroutine's way: while its output waits for a token.
+func TestStreamAPanicEndsTheWaitOfAnOutput(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // fails when a goroutine is left
+		l := throttletest.New(throttletest.Block())
+		h := &streamHandler{do: func(_ context.Context, write func(string)) {
+			write("a")
+			synctest.Wait()
+			require.Equal(t, 1, l.Waiting())
+			panic("mine")
+		}}
+		require.Equal(t, streamOutcome{panicked: "mine"}, <-callStream(t.Context(), mapper.WrapStream(h, l, mapper.PerOutput())))
+		synctest.Wait()
+		require.Zero(t, l.Waiting())
+	})
+}
+
+func TestStreamARefusalPanicsWithTheLimitersError(t *testing.T) {
+	tooLarge := &throttle.Error{Reason: throttle.ReasonTooLarge, Cost: 1000}
+	h := writing("a b")
+	l := throttletest.New(throttletest.Deny(tooLarge))
+	o := <-callStream(t.Context(), mapper.WrapStream(h, l, mapper.WithMaxWait(time.Second), mapper.OnDenied(mapper.Drop())))
+	require.Equal(t, streamOutcome{panicked: tooLarge}, o)
+	require.Zero(t, h.calls)
+}
+
+func TestStreamAClosedLimiterLeavesMessagesToTheirContext(t *testing.T) {
+	for _, opts := range [][]mapper.StreamOption{nil, {mapper.PerOutput()}} {
+		synctest.Test(t, func(t *testing.T) {
+			var written atomic.Int64
+			l := throttletest.New(throttletest.Block())
+			m := mapper.WrapStream(&streamHandler{do: func(_ context.Context, write func(string)) {
+				write("a")
+				written.Add(1) // a handler that calls a service for each output goes on with the next
+				write("b")
+				written.Add(1)
+			}}, l, opts...)
+			ctx, cancel := context.WithCancel(t.Context())
+			before := callStream(ctx, m)
+			synctest.Wait()
+			l.Close()
+			time.Sleep(time.Hour)
+			synctest.Wait()
+			require.LessOrEqual(t, written.Load(), int64(1), "the handler is held back")
+			after := callStream(ctx, m)
+			time.Sleep(time.Hour)
+			require.Empty(t, before)
+			require.Empty(t, after)
+			cancel()
+			require.Equal(t, streamOutcome{}, <-before)
+			require.Equal(t, streamOutcome{}, <-after)
+
+			o := <-callStream(context.Background(), m)
+			require.ErrorIs(t, panickedWith(t, o.panicked), throttle.ErrClosed, "a context that cannot end")
+			require.False(t, o.closed)
+		})
+	}
+}
+
+func TestStreamADeadlineOfAnotherWrapperFailsTheStream(t *testing.T) {
+	for _, opts := range [][]mapper.StreamOption{nil, {mapper.PerOutput()}} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			m := mapper.WrapStream(writing("a"), throttletest.New(throttletest.Block()), opts...)
+			require.Equal(t, streamOutcome{panicked: context.DeadlineExceeded}, <-callStream(ctx, m))
+		})
+	}
+}
+
+func TestStreamExemptDropped(t *testing.T) {
+	for outputs, exempt := range map[string]bool{
+		"": false, "a": false, "DROP": true, "DROP DROP": true, "DROP a": false, "a DROP": false, //nolint:dupword // two drops
+	} {
+		t.Run(outputs, func(t *testing.T) {
+			l := throttletest.New()
+			require.True(t, (<-callStream(t.Context(), mapper.WrapStream(writing(outputs), l, mapper.ExemptDropped()))).closed)
+			require.Equal(t, exempt, l.Used() == 0)
+			l = throttletest.New()
+			<-callStream(t.Context(), mapper.WrapStream(writing(outputs), l))
+			require.Equal(t, 1, l.Used(), "without the option")
+		})
+	}
+}
+
+func TestStreamPerOutputEachOutputDraws(t *testing.T) {
+	l := &tagger{Limiter: throttletest.New()}
+	m := mapper.WrapStream(writing("a DROP b"), l, mapper.PerOutput(), mapper.WithCost(mapper.CostBytes(1)), mapper.WithTag(mapper.TagFromKey(0)))
+	require.Equal(t, ended("a "+mapsdk.DROP+" b"), <-callStream(t.Context(), m))
+	require.Equal(t, 3*len("value"), l.Used())
+	require.Equal(t, []string{"key", "key", "key"}, l.asked)
+
+	exempt := throttletest.New()
+	<-callStream(t.Context(), mapper.WrapStream(writing("a DROP b DROP"), exempt, mapper.PerOutput(), mapper.ExemptDropped()))
+	require.Len(t, exempt.Draws(), 2, "a drop draws nothing")
+	require.Equal(t, 2, exempt.Used())
+
+	none := throttletest.New(throttletest.Block())
+	require.Equal(t, ended(""), <-callStream(t.Context(), mapper.WrapStream(writing(""), none, mapper.PerOutput())))
+	require.Empty(t, none.Draws(), "no output, no draw")
+	free := mapper.WithCost(func([]string, mapsdk.Datum) int { return 0 })
+	require.Equal(t, ended("a b"), <-callStream(t.Context(), mapper.WrapStream(writing("a b"), none, mapper.PerOutput(), free)))
+}
+
+func TestStreamPerOutputTheHandlerIsHeldBackUntilThereAreTokens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tokens := make(chan struct{})
+		l := throttletest.New(throttletest.GrantOn(tokens))
+		written := 0
+		h := &streamHandler{do: func(_ context.Context, write func(string)) {
+			for ; written < 5; written++ {
+				write(strconv.Itoa(written))
+			}
+		}}
+		done := callStream(t.Context(), mapper.WrapStream(h, l, mapper.PerOutput()))
+		for passed := range 5 {
+			time.Sleep(30 * 24 * time.Hour) // virtual
+			synctest.Wait()
+			require.Equal(t, min(passed+1, 5), written, "one output waits for its token, the next for that")
+			require.Equal(t, passed, l.Used())
+			tokens <- struct{}{}
+		}
+		require.Equal(t, ended("0 1 2 3 4"), <-done)
+	})
+}
+
+func TestStreamPerOutputATokenForAnOutputThatIsNotSentIsGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := throttletest.New()
+		ctx, cancel := context.WithCancel(t.Context())
+		exited := make(chan struct{})
+		go func() {
+			defer close(exited)
+			mapper.WrapStream(writing("a b"), l, mapper.PerOutput()).MapStream(ctx, nil,
+				mapstreamsdk.NewHandlerDatum(nil, time.Time{}, time.Time{}, nil), make(chan mapstreamsdk.Message)) // nobody reads
+		}()
+		synctest.Wait()
+		require.Equal(t, 1, l.Used())
+		cancel()
+		<-exited
+		synctest.Wait()
+		require.Zero(t, l.Used())
+	})
+}
+
+func TestStreamPerOutputARefusalEndsTheHandlersContextAndFailsTheStream(t *testing.T) {
+	tooLarge := &throttle.Error{Reason: throttle.ReasonTooLarge, Cost: 1000}
+	synctest.Test(t, func(t *testing.T) {
+		var cause error
+		h := &streamHandler{do: func(ctx context.Context, write func(string)) {
+			write("a")
+			write("b")
+			<-ctx.Done()
+			cause = context.Cause(ctx)
+			write("c") // thrown away
+		}}
+		l := throttletest.New(throttletest.Grant(), throttletest.Deny(tooLarge))
+		require.Equal(t, streamOutcome{sent: "a", panicked: tooLarge}, <-callStream(t.Context(), mapper.WrapStream(h, l, mapper.PerOutput())))
+		require.Equal(t, tooLarge, cause)
+	})
+}
+
+// A panicker is a limiter with a bug.
+type panicker struct{ throttle.Limiter }
+
+func (panicker) Acquire(context.Context, int) (throttle.Permit, error) { panic("mine") }
+
+func TestStreamPerOutputAPanicOfTheLimiterFailsTheStreamAndNotTheProcess(t *testing.T) {
+	require.Equal(t, streamOutcome{panicked: "mine"}, <-callStream(t.Context(), mapper.WrapStream(writing("a b"), panicker{}, mapper.PerOutput())))
+}
+
+func TestStreamAPanicOfTheCostFunctionDrawsNothing(t *testing.T) {
+	l, h := throttletest.New(), writing("a")
+	m := mapper.WrapStream(h, l, mapper.WithCost(func([]string, mapsdk.Datum) int { panic("cost") }))
+	require.Equal(t, streamOutcome{panicked: "cost"}, <-callStream(t.Context(), m))
+	require.Zero(t, h.calls)
+	require.Empty(t, l.Draws())
+}
+
+func TestStreamDirectTheHandlerHasTheCallersChannel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tokens := make(chan struct{})
+		l := throttletest.New(throttletest.GrantOn(tokens), throttletest.Deny(throttled()))
+		to := make(chan mapstreamsdk.Message, 1)
+		calls := 0
+		m := mapper.WrapStream(mapstreamsdk.MapStreamerFunc(
+			func(ctx context.Context, _ []string, _ mapstreamsdk.Datum, got chan<- mapstreamsdk.Message) {
+				calls++
+				require.Equal(t, (chan<- mapstreamsdk.Message)(to), got)
+				require.Equal(t, t.Context(), ctx)
+				close(got)
+			}), l, mapper.Direct(), mapper.WithMaxWait(2*time.Hour), mapper.OnDenied(mapper.Drop()))
+		d := mapstreamsdk.NewHandlerDatum(nil, time.Time{}, time.Time{}, nil)
+		go m.MapStream(t.Context(), nil, d, to)
+		time.Sleep(time.Hour)
+		require.Zero(t, calls, "it waits for its token all the same")
+		tokens <- struct{}{}
+		_, open := <-to
+		require.False(t, open)
+		require.Equal(t, 1, calls)
+		require.Equal(t, ended(mapsdk.DROP), <-callStream(t.Context(), m), "and is denied all the same")
+	})
+}
+
+// A handler that has closed its channel and not returned when the context ends may
+// have given up as well.
+func TestStreamAHandlerThatOutlivesItsContextEndsNoAnswer(t *testing.T) {
+	for _, opts := range [][]mapper.StreamOption{nil, {mapper.PerOutput()}} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			done := callStream(ctx, mapper.WrapStream(mapstreamsdk.MapStreamerFunc(
+				func(ctx context.Context, _ []string, _ mapstreamsdk.Datum, to chan<- mapstreamsdk.Message) {
+					to <- mapstreamsdk.NewMessage([]byte("a"))
+					close(to)
+					<-ctx.Done()
+				}), throttletest.New(), opts...))
+			synctest.Wait()
+			require.Empty(t, done)
+			cancel()
+			require.Equal(t, streamOutcome{sent: "a"}, <-done)
+		})
+	}
+}
