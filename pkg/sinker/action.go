@@ -1,0 +1,102 @@
+package sinker
+
+import (
+	"fmt"
+	"time"
+
+	sinksdk "github.com/numaproj/numaflow-go/pkg/sinker"
+
+	"github.com/numaproj-contrib/numathrottle/internal/admission"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// An Action says what becomes of a message whose tokens did not come in time; see
+// OnDenied. The zero Action is Wait.
+type Action struct {
+	name    string
+	respond func(d sinksdk.Datum, denied *admission.Denied) sinksdk.Response // nil: Wait
+	faults  []string
+}
+
+func (a Action) String() string {
+	if a.name == "" {
+		return "Wait"
+	}
+	return a.name
+}
+
+func (a Action) waits() bool { return a.name == "" }
+
+// Wait goes on waiting: the wait ends with the tokens or with the context. It
+// takes no WithMaxWait and no WithBatchBudget, which would have no meaning.
+func Wait() Action { return Action{} }
+
+// Nack gives the message back to the source or buffer that it came from, to be
+// delivered again after the time that the next token takes: at least 100 ms, and
+// up to a quarter longer at random, so that what was refused together does not
+// return together.
+//
+// It needs Numaflow 1.8.2 or later. An older version does not know the response
+// and takes it for a success: the message is lost. In a pipeline the inter-step
+// buffer honours the delay; in a MonoVertex the source does what it can, and
+// Kafka, plain NATS and the generator lose the message. The package documentation
+// has the table.
+func Nack() Action { return Action{name: "Nack", respond: nack} }
+
+// Fallback sends the message to the fallback sink. The vertex must have one:
+// without it the platform fails the batch and ends the pod. A fallback sink and an
+// on-success sink must not answer so, and Check refuses it there.
+func Fallback() Action {
+	return Action{name: "Fallback", respond: func(d sinksdk.Datum, _ *admission.Denied) sinksdk.Response {
+		return sinksdk.ResponseFallback(d.ID())
+	}}
+}
+
+// Fail answers with a failure. The platform offers the failed messages of a batch
+// to the sink again, by default 1 ms later and without an end in sight, while the
+// rest of the batch waits for them; so it is of use with a retryStrategy that says
+// how long to back off and what to do in the end.
+func Fail() Action {
+	return Action{name: "Fail", respond: func(d sinksdk.Datum, denied *admission.Denied) sinksdk.Response {
+		return sinksdk.ResponseFailure(d.ID(), reason(denied))
+	}}
+}
+
+// Drop acknowledges the message as if the sink had stored it. The message is lost
+// by intent, and nothing tells its sender. How many were dropped is logged.
+func Drop() Action {
+	return Action{name: actionDrop, respond: func(d sinksdk.Datum, _ *admission.Denied) sinksdk.Response {
+		return sinksdk.ResponseOK(d.ID())
+	}}
+}
+
+const actionDrop = "Drop"
+
+// DenyFunc answers with what deny returns; its ID is set to that of the message.
+// why says which limit refused, and when tokens are expected (RetryAfter, 0 when
+// that is not known). deny may be called from many goroutines at once; when it
+// panics, the stream fails as if the handler had.
+func DenyFunc(deny func(d sinksdk.Datum, why *throttle.Error) sinksdk.Response) Action {
+	if deny == nil {
+		return Action{name: "DenyFunc", faults: []string{"DenyFunc is nil, allowed: a function"}}
+	}
+	return Action{name: "DenyFunc", respond: func(d sinksdk.Datum, denied *admission.Denied) sinksdk.Response {
+		r := deny(d, denied.Err)
+		r.ID = d.ID()
+		return r
+	}}
+}
+
+func nack(d sinksdk.Datum, denied *admission.Denied) sinksdk.Response {
+	delay := uint64((denied.RetryAfter() + time.Millisecond - 1) / time.Millisecond)
+	why := reason(denied)
+	return sinksdk.ResponseNack(d.ID(), &sinksdk.NackOptions{Delay: &delay, Reason: &why})
+}
+
+// reason is a text without figures: the platform counts failures by their text.
+func reason(denied *admission.Denied) string {
+	if denied.Err.Tag != "" {
+		return fmt.Sprintf("throttled (%s, tag %q)", denied.Err.Reason, denied.Err.Tag)
+	}
+	return fmt.Sprintf("throttled (%s)", denied.Err.Reason)
+}

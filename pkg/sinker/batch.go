@@ -1,0 +1,266 @@
+package sinker
+
+import (
+	"context"
+	"errors"
+	"runtime/debug"
+	"sync"
+
+	sinksdk "github.com/numaproj/numaflow-go/pkg/sinker"
+
+	"github.com/numaproj-contrib/numathrottle/internal/admission"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// A batch is one call of Sink: what the platform sent up to one end of
+// transmission.
+//
+// One goroutine reads the messages. Without tags it also draws for them, one after
+// the other, and so reads no further than the limit lets it. With tags it reads on,
+// and what has to wait stands in a lane of its tag, with a goroutine of its own.
+//
+// Invariant: each message read ends up in exactly one of taken and answered.
+type batch struct {
+	*wrapped
+
+	parent context.Context    //nolint:containedctx // lives as long as the call that it belongs to
+	stop   context.CancelFunc // ends all waiting: the handler has returned, or nothing can go on
+	out    chan sinksdk.Datum // to the handler
+	ended  chan struct{}      // closed when all is read and nobody waits
+	budget *budget            // nil: none
+
+	running sync.WaitGroup // the lanes
+
+	mu       sync.Mutex
+	lanes    map[string]*lane   // by tag; only those in which somebody waits
+	taken    []string           // the IDs of what the handler took
+	drawn    []message          // the same messages, if they are to be settled
+	answered []sinksdk.Response // by the wrapper, for what the handler did not take
+	denied   int
+	untaken  int // the handler returned, or the context ended
+	refused  int // by the limiter, for another reason than time
+	refusal  error
+
+	failed   bool
+	panicked any
+	exited   bool // by runtime.Goexit
+}
+
+// A message that the handler took, with its tokens.
+type message struct {
+	datum  sinksdk.Datum
+	permit throttle.Permit
+}
+
+// A lane is where the messages of one tag stand in line.
+type lane struct{ queue []item }
+
+type item struct {
+	datum sinksdk.Datum
+	tag   string
+	cost  int
+}
+
+// admitAll reads the batch to its end, whatever happens: numaflow-go waits for that.
+func (b *batch) admitAll(ctx context.Context, in <-chan sinksdk.Datum) {
+	defer func() {
+		b.running.Wait()
+		close(b.out)
+		for d := range in { // only after a panic
+			_ = d
+		}
+		close(b.ended)
+	}()
+	b.guard(func() {
+		for d := range in {
+			if ctx.Err() != nil {
+				b.leave(d)
+				continue
+			}
+			b.admitOne(ctx, b.price(d))
+		}
+	})
+}
+
+func (b *batch) price(d sinksdk.Datum) item {
+	it := item{datum: d, cost: 1}
+	if b.cost != nil {
+		it.cost = b.cost(d)
+	}
+	if b.tag != nil {
+		it.tag = b.tag(d)
+	}
+	return it
+}
+
+// admitOne hands a message on, or puts it in line behind those of its tag.
+func (b *batch) admitOne(ctx context.Context, it item) {
+	if b.tag == nil || b.inOrder {
+		b.draw(ctx, it)
+		return
+	}
+	b.mu.Lock()
+	if l := b.lanes[it.tag]; l != nil {
+		l.queue = append(l.queue, it)
+		b.mu.Unlock()
+		return
+	}
+	b.mu.Unlock()
+	// Nobody waits under this tag, and only this goroutine opens a lane.
+	if permit, ok := b.tryDraw(it); ok {
+		b.hand(ctx, it, permit)
+		return
+	}
+	l := &lane{queue: []item{it}}
+	b.mu.Lock()
+	if b.lanes == nil {
+		b.lanes = make(map[string]*lane)
+	}
+	b.lanes[it.tag] = l
+	b.mu.Unlock()
+	b.running.Go(func() { b.guard(func() { b.serve(ctx, it.tag, l) }) })
+}
+
+// serve draws for the messages of one lane in turn, until it is empty.
+func (b *batch) serve(ctx context.Context, tag string, l *lane) {
+	for {
+		b.mu.Lock()
+		if len(l.queue) == 0 {
+			delete(b.lanes, tag)
+			b.mu.Unlock()
+			return
+		}
+		it := l.queue[0]
+		l.queue[0] = item{}
+		l.queue = l.queue[1:]
+		b.mu.Unlock()
+		b.draw(ctx, it)
+	}
+}
+
+// tryDraw draws without waiting.
+func (b *batch) tryDraw(it item) (throttle.Permit, bool) {
+	if it.cost <= 0 {
+		return throttle.Permit{}, true
+	}
+	l := b.gate.Limiter
+	if t, ok := l.(throttle.Tagger); ok && it.tag != "" {
+		l = t.ForTag(it.tag)
+	}
+	return l.TryAcquire(it.cost)
+}
+
+// draw waits for the tokens of a message and hands it on.
+func (b *batch) draw(ctx context.Context, it item) {
+	permit, err := b.admit(ctx, it)
+	if err != nil {
+		b.refuse(ctx, it.datum, err)
+		return
+	}
+	b.hand(ctx, it, permit)
+}
+
+func (b *batch) admit(ctx context.Context, it item) (throttle.Permit, error) {
+	if b.budget == nil || it.cost <= 0 {
+		return b.gate.Admit(ctx, it.tag, it.cost)
+	}
+	gate := b.gate
+	left := b.budget.enter()
+	defer b.budget.leave()
+	if gate.MaxWait == 0 || left < gate.MaxWait {
+		gate.MaxWait = left
+	}
+	return gate.Admit(ctx, it.tag, it.cost)
+}
+
+// hand gives a message to the handler.
+func (b *batch) hand(ctx context.Context, it item, permit throttle.Permit) {
+	if !b.send(ctx, it.datum) {
+		permit.Cancel()
+		b.leave(it.datum)
+		return
+	}
+	b.mu.Lock()
+	b.taken = append(b.taken, it.datum.ID())
+	if b.settle != nil {
+		b.drawn = append(b.drawn, message{it.datum, permit})
+	}
+	b.mu.Unlock()
+}
+
+// send tells whether the handler took a message before ctx ended.
+func (b *batch) send(ctx context.Context, d sinksdk.Datum) bool {
+	if ctx.Err() != nil {
+		return false
+	}
+	select {
+	case b.out <- d:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// refuse answers for a message that gets no tokens.
+func (b *batch) refuse(ctx context.Context, d sinksdk.Datum, err error) {
+	if b.parent.Done() != nil {
+		// When the limiter was closed: a failure would be retried at once, again and
+		// again, until the stream ends.
+		b.closing.Hold(ctx, err)
+	}
+	if ctx.Err() != nil {
+		b.leave(d) // never what an action makes up
+		return
+	}
+	var denied *admission.Denied
+	if errors.As(err, &denied) && !b.action.waits() {
+		r := b.action.respond(d, denied)
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.answered = append(b.answered, r)
+		b.denied++
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.answered = append(b.answered, sinksdk.ResponseFailure(d.ID(), "not handled: "+err.Error()))
+	b.refused++
+	b.refusal = err
+}
+
+// leave answers for a message that the handler will not get.
+func (b *batch) leave(d sinksdk.Datum) {
+	why := "the handler returned before it took this message"
+	if b.parent.Err() != nil {
+		why = context.Cause(b.parent).Error()
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.answered = append(b.answered, sinksdk.ResponseFailure(d.ID(), "not handled: "+why))
+	b.untaken++
+}
+
+// guard runs f in a goroutine of the wrapper's own. When a function of the user's
+// panics in it, the batch ends, and Sink panics with the same value once the handler
+// has returned.
+func (b *batch) guard(f func()) {
+	returned := false
+	defer func() {
+		if returned {
+			return
+		}
+		p := recover() // nil: runtime.Goexit
+		b.mu.Lock()
+		first := !b.failed
+		if first {
+			b.failed, b.panicked, b.exited = true, p, p == nil
+		}
+		b.mu.Unlock()
+		if first && p != nil {
+			b.logger().Error("panic while a message was admitted, failing the stream", "panic", p, "stack", string(debug.Stack()))
+		}
+		b.stop()
+	}()
+	f()
+	returned = true
+}

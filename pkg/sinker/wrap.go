@@ -1,0 +1,71 @@
+package sinker
+
+import (
+	"context"
+	"runtime"
+
+	sinksdk "github.com/numaproj/numaflow-go/pkg/sinker"
+
+	"github.com/numaproj-contrib/numathrottle/internal/admission"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// Wrap returns a handler that draws a token from l for each message of a batch, and
+// hands the message on to next once the token is there. Without a limit
+// (throttle.Unlimited, which a nil l is) it returns next itself. It panics with the
+// error of Check when the options make no sense.
+//
+// next sees a batch as it would without the wrapper: messages come through the
+// channel one by one, each as soon as it is admitted, and the channel is closed after
+// the last. What Sink returns has exactly one response for each message of the batch;
+// the package documentation says which. When next panics the panic goes on unchanged:
+// no message of the batch is answered, tokens that next took no message for are given
+// back, and those that it took stay drawn.
+//
+// Sink may be called for several batches at once, if next may.
+func Wrap(next sinksdk.Sinker, l throttle.Limiter, opts ...Option) sinksdk.Sinker {
+	s := newSettings(opts)
+	if err := s.check(); err != nil {
+		panic(err) //nolint:forbidigo // an error of the program, found when it starts
+	}
+	if throttle.Unlimited(l) {
+		return next
+	}
+	return &wrapped{
+		next:     next,
+		settings: s,
+		gate:     admission.Gate{Limiter: l, MaxWait: s.maxWait},
+		closing:  admission.Abandoner{Log: s.log},
+	}
+}
+
+type wrapped struct {
+	settings
+
+	next    sinksdk.Sinker
+	gate    admission.Gate
+	closing admission.Abandoner
+}
+
+// Sink implements sinksdk.Sinker; see Wrap.
+func (w *wrapped) Sink(ctx context.Context, in <-chan sinksdk.Datum) sinksdk.Responses {
+	// The handler runs in this goroutine, so that its panic is the caller's to see.
+	drawing, stop := context.WithCancel(ctx)
+	defer stop() // a panic too frees what waits, and has the rest of in read
+	b := &batch{wrapped: w, parent: ctx, stop: stop, out: make(chan sinksdk.Datum), ended: make(chan struct{})}
+	if w.batchBudget > 0 {
+		b.budget = &budget{left: w.batchBudget}
+	}
+	go b.admitAll(drawing, in)
+
+	responses := w.next.Sink(ctx, b.out)
+	stop()
+	<-b.ended
+	switch {
+	case b.exited:
+		runtime.Goexit()
+	case b.panicked != nil:
+		panic(b.panicked) //nolint:forbidigo // a function of the user's panicked; it goes on here
+	}
+	return b.answers(responses)
+}
