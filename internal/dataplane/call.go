@@ -4,8 +4,6 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
-
-	mappb "github.com/numaproj/numaflow-go/pkg/apis/proto/map/v1"
 )
 
 // A call is a place in flight. It serves one message after another, each with
@@ -13,13 +11,17 @@ import (
 // a map, the turn tells the messages of one place apart. A place is free again
 // only once its message was answered, so a turn below the present one was
 // answered, and one above it was never sent.
-type call struct {
+type call[Resp any] struct {
 	place int
 	// word holds turn<<stateBits | state, so that both change in one step.
 	word atomic.Uint64
-	// done carries the answer to the caller. Invariant: it is empty whenever a
-	// turn begins, and receives at most one answer per turn.
-	done chan *mappb.MapResponse
+	// done carries the last response to the caller. Invariant: it is empty whenever
+	// a turn begins, and receives at most one response per turn.
+	done chan Resp
+	// parts are the responses before the last; the receiver's until done got the last.
+	parts []Resp
+	// each is told of the parts as they come, if it is not nil.
+	each func(Resp)
 }
 
 // What became of the present turn.
@@ -35,21 +37,28 @@ const (
 
 // begin starts the next turn and returns its number. Only the owner of the
 // place may call it.
-func (c *call) begin() (turn uint64) {
+func (c *call[Resp]) begin(each func(Resp)) (turn uint64) {
+	c.parts, c.each = nil, each
 	turn = c.word.Load()>>stateBits + 1
 	c.word.Store(turn<<stateBits | statePending)
 	return turn
 }
 
 // move changes the state of the turn, and tells whether it was in the state from.
-func (c *call) move(turn, from, to uint64) bool {
+func (c *call[Resp]) move(turn, from, to uint64) bool {
 	return c.word.CompareAndSwap(turn<<stateBits|from, turn<<stateBits|to)
 }
 
 // now returns the present turn and its state.
-func (c *call) now() (turn, state uint64) {
+func (c *call[Resp]) now() (turn, state uint64) {
 	w := c.word.Load()
 	return w >> stateBits, w & stateMask
+}
+
+// due tells whether the answer to the present turn is still due.
+func (c *call[Resp]) due() (turn uint64, ok bool) {
+	turn, state := c.now()
+	return turn, state == statePending || state == stateAbandoned
 }
 
 func formatID(place int, turn uint64) string {

@@ -6,8 +6,9 @@ import (
 )
 
 // endGrace is how long Close waits, once everything is answered, for the server
-// to end its side. numaflow-go v0.12.0 never does: its MapFn returns only when
-// the stream's context ends. Answers too many that arrive meanwhile are noticed.
+// to end its side. numaflow-go v0.12.0 never does for unary map and transform:
+// they return only when the stream's context ends. Answers too many that arrive
+// meanwhile are noticed.
 const endGrace = 50 * time.Millisecond
 
 // Close takes no more messages, waits for what is in flight for up to the drain
@@ -18,76 +19,67 @@ const endGrace = 50 * time.Millisecond
 //
 // Errors: ErrBroken with the cause when the stream broke before or meanwhile;
 // an error that names the IDs left without an answer.
-func (m *Map) Close() error {
-	m.closeOnce.Do(func() {
-		close(m.closing)
-		m.closeErr = m.close()
+func (l *link[Req, Resp]) Close() error {
+	l.closeOnce.Do(func() {
+		close(l.closing)
+		l.closeErr = l.close()
 	})
-	return m.closeErr
+	return l.closeErr
 }
 
-func (m *Map) close() error {
-	drained := m.drain()
+func (l *link[Req, Resp]) close() error {
 	var left []string
-	if drained {
-		// Every place was taken back, so nobody can write to outbox any more.
-		m.ended.Store(true)
-		close(m.outbox)
-		m.awaitEnd(endGrace)
+	if l.kind.drain(l.drainTimeout) {
+		l.end()
+		l.awaitEnd(endGrace)
 	} else {
-		left = m.Outstanding()
+		left = l.kind.Outstanding()
 	}
-	m.shut()
+	l.shut()
+	return l.closedWith(left)
+}
+
+// end closes the sending side. Every place was taken back, so nobody can write to
+// outbox any more.
+func (l *link[Req, Resp]) end() {
+	l.ended.Store(true)
+	close(l.outbox)
+}
+
+// closedWith is the result of Close, when the stream is over.
+func (l *link[Req, Resp]) closedWith(left []string) error {
 	switch {
-	case m.cause == ErrClosed: //nolint:errorlint // exactly this value: wrapped, it is something else
+	case l.cause == ErrClosed: //nolint:errorlint // exactly this value: wrapped, it is something else
 		return nil
 	case len(left) > 0:
-		return fmt.Errorf("close map stream: no answer within %s to %s", m.drainTimeout, listIDs(left))
+		return fmt.Errorf("close stream: no answer within %s to %s", l.drainTimeout, listIDs(left))
 	default:
-		return fmt.Errorf("close map stream: %w", m.cause)
+		return fmt.Errorf("close stream: %w", l.cause)
 	}
 }
 
-// drain takes back every place, and tells whether it got them all.
-func (m *Map) drain() bool {
-	timer := time.NewTimer(m.drainTimeout)
-	defer timer.Stop()
-	for range m.calls {
-		select {
-		case <-m.free:
-			continue
-		default:
-		}
-		select {
-		case <-m.free:
-		case <-timer.C:
-			return false
-		case <-m.broken:
-			return false
-		}
-	}
-	return true
-}
-
-func (m *Map) awaitEnd(d time.Duration) {
+func (l *link[Req, Resp]) awaitEnd(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
-	case <-m.broken:
+	case <-l.broken:
 	case <-timer.C:
 	}
 }
 
 // shut ends stream and connection, and waits for the goroutines to end.
-func (m *Map) shut() {
-	m.cancel()
-	m.workers.Wait()
-	_ = m.conn.Close() // it can only say that it was closed before
+func (l *link[Req, Resp]) shut() {
+	l.cancel()
+	l.workers.Wait()
+	_ = l.conn.Close() // it can only say that it was closed before
 }
 
 // Abort breaks the connection at once, as a platform that was killed. Everything
 // in flight fails with ErrBroken. Close may be called later; it returns the same
 // error.
-func (m *Map) Abort() {
-	m.shut()
+func (l *link[Req, Resp]) Abort() {
+	l.shut()
 }
+
+// Broken is closed when the stream is over, for whatever reason.
+func (g *gate) Broken() <-chan struct{} { return g.broken }

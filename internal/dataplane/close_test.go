@@ -87,7 +87,7 @@ func TestCloseNamesWhatWasNotAnswered(t *testing.T) {
 func TestCloseLeavesTheServerRunning(t *testing.T) {
 	server := mapserver.Start(t, mapsdk.MapperFunc(echo))
 	for range 3 {
-		m := dial(t, server.Socket)
+		m := dialMap(t, server.Socket)
 		_, err := m.Do(testContext(t), Message{})
 		require.NoError(t, err)
 		require.NoError(t, m.Close())

@@ -1,28 +1,44 @@
-// Package dataplane plays Numaflow's side of a unary map: it opens one MapFn
-// stream to a numaflow-go mapper server over the server's unix socket, keeps
-// many messages in flight on it, and matches the answers to the messages by ID.
-// It serves tests, the demo and benchmarks.
+// Package dataplane plays Numaflow's side of every kind of handler: it opens the
+// streams to a numaflow-go server over the server's unix socket, sends messages, and
+// matches the answers to the messages by ID. It serves tests, the demo and
+// benchmarks.
+//
+//	Dial           a Map        unary map: many messages in flight, answered in any order
+//	DialMapStream  a MapStream  the same, with many results for a message, and an end
+//	DialTransform  a Transform  unary, as a source transformer
+//	DialBatchMap   a BatchMap   one batch at a time
+//	DialSink       a Sink       one batch at a time; SinkWriter adds retries and routing
+//	DialSource     a Source     reads, acknowledgements, refusals and questions
 //
 // # What it does as the platform does
 //
-//   - It waits for the socket and for IsReady, and then opens one stream, on
-//     which both sides send a handshake before anything else.
+//   - It waits for the socket and for IsReady, and then opens one stream (a source
+//     has two), on which both sides send a handshake before anything else.
 //   - At most 500 messages are in flight (the platform's default
 //     readBatchSize); further callers wait for a place.
 //   - A message keeps its place until it is answered. There is no time limit on
 //     an answer, and no order among answers.
+//   - A batch is its messages and an end-of-transmission mark. It has ended when the
+//     server has answered every message and sent a mark of its own; the next is not
+//     sent before. If the stream breaks earlier, all of the batch has failed.
 //   - When the stream breaks, everything in flight fails at once. The platform
 //     would send those messages again on another stream; here the caller may.
+//   - A sink's failures are tried again, 1 ms apart, under the same ID; what it
+//     routes goes to the fallback or on-success sink.
+//   - All calls to a source go one after the other, as through the platform's actor.
 //   - It sends no more, lets what is in flight be answered for up to 20 s, and
 //     only then gives up.
 //
 // # Where it is stricter
 //
-// The platform logs an answer that it cannot match and goes on. Here an unknown
-// ID, an ID answered twice, an ID that was never answered, a second handshake
-// and an end-of-transmission mark are errors that name the ID, and each of them
-// breaks the stream, so that a test cannot miss it.
+// The platform logs an answer that it cannot match and goes on, or does not see it.
+// Here each of these is an error that names the ID, and breaks the stream, so that a
+// test cannot miss it: an unknown ID, an ID answered twice, an ID that was never
+// answered, an end-of-transmission mark that is missing or where none is due, a result
+// after it, a second handshake, an empty answer of a transformer, and of a source an
+// offset that is missing, or delivered again before it was settled, and more messages
+// than were asked for.
 //
 // Every message is accounted for: Stats.Sent is at all times the sum of
-// Answered, Failed and Outstanding.
+// Answered, Failed and Outstanding; SourceStats does the same for offsets.
 package dataplane

@@ -10,9 +10,12 @@ import (
 var (
 	// ErrBroken: the stream broke before the message was answered. The cause
 	// follows in the chain: a *ProtocolError, or the server's gRPC status.
-	ErrBroken = errors.New("map stream broke")
-	// ErrClosed: the Map was closed before the message was sent.
-	ErrClosed = errors.New("map stream closed")
+	ErrBroken = errors.New("stream broke")
+	// ErrClosed: the stream was closed before the message was sent.
+	ErrClosed = errors.New("stream closed")
+	// ErrNotSent: the server has seen nothing of the message. Why, follows in the
+	// chain: ErrBroken, ErrClosed or the cause of the context.
+	ErrNotSent = errors.New("message not sent")
 )
 
 // A Fault is a way to break the protocol.
@@ -22,15 +25,52 @@ type Fault string
 const (
 	// FaultUnknownID: an answer to an ID that was never sent.
 	FaultUnknownID Fault = "unknown ID"
-	// FaultDuplicateID: a second answer to one ID.
+	// FaultDuplicateID: a second answer to one ID; of a source, an offset that is
+	// delivered again while it is neither acknowledged nor refused.
 	FaultDuplicateID Fault = "duplicate ID"
-	// FaultMissingID: the server ended the stream without answering the IDs.
+	// FaultMissingID: the server ended the stream, or a batch, without answering the
+	// IDs.
 	FaultMissingID Fault = "missing ID"
+	// FaultMissingEOT: the server ended the stream without the end-of-transmission
+	// mark that was due for the IDs.
+	FaultMissingEOT Fault = "missing EOT"
+	// FaultUnexpectedEOT: an end-of-transmission mark where nothing is to be ended.
+	FaultUnexpectedEOT Fault = "unexpected EOT"
+	// FaultAfterEOT: a result for an ID that was ended.
+	FaultAfterEOT Fault = "result after EOT"
 	// FaultHandshake: no handshake where one is due, or a second one.
 	FaultHandshake Fault = "handshake"
-	// FaultStatus: a transmission status, which unary map does not use.
+	// FaultStatus: a transmission status that the kind of stream does not use, or
+	// results together with an end-of-transmission mark.
 	FaultStatus Fault = "transmission status"
+	// FaultEmpty: an empty answer of a transformer, or a response that says nothing.
+	FaultEmpty Fault = "empty result"
+	// FaultEventTime: a result without the event time that it must have.
+	FaultEventTime Fault = "no event time"
+	// FaultOffset: a message of a source without an offset.
+	FaultOffset Fault = "no offset"
+	// FaultTooMany: more messages than a read has asked for.
+	FaultTooMany Fault = "too many"
+	// FaultUnasked: the answer to an acknowledgement that was not sent.
+	FaultUnasked Fault = "unasked answer"
 )
+
+// texts say what a fault is, with the IDs in place of %s.
+var texts = map[Fault]string{
+	FaultUnknownID:     "unknown ID: an answer to %s, which was never sent",
+	FaultDuplicateID:   "duplicate ID: a second answer to %s",
+	FaultMissingID:     "missing ID: ended without an answer to %s",
+	FaultMissingEOT:    "missing EOT: the stream ended before the end of transmission for %s",
+	FaultUnexpectedEOT: "unexpected EOT: an end of transmission where nothing is to be ended",
+	FaultAfterEOT:      "result after EOT: %s was ended before",
+	FaultHandshake:     "handshake: the server must send exactly one, before its first answer",
+	FaultStatus:        "transmission status: not allowed in the answer to %s",
+	FaultEmpty:         "empty result: nothing in the answer to %s",
+	FaultEventTime:     "no event time: in a result for %s",
+	FaultOffset:        "no offset: of a message in read %s",
+	FaultTooMany:       "too many: more messages than were asked for, first %s",
+	FaultUnasked:       "unasked answer: to an acknowledgement that was not sent",
+}
 
 // ProtocolError says how the server broke the protocol.
 type ProtocolError struct {
@@ -43,18 +83,14 @@ type ProtocolError struct {
 
 // Error names the fault and the IDs.
 func (e *ProtocolError) Error() string {
-	switch e.Fault {
-	case FaultMissingID:
-		return fmt.Sprintf("missing ID: the stream ended without an answer to %s", listIDs(e.IDs))
-	case FaultUnknownID:
-		return fmt.Sprintf("unknown ID: an answer to %s, which was never sent", listIDs(e.IDs))
-	case FaultDuplicateID:
-		return fmt.Sprintf("duplicate ID: a second answer to %s", listIDs(e.IDs))
-	case FaultHandshake:
-		return "handshake: the server must send exactly one, before its first answer"
-	default:
-		return fmt.Sprintf("%s: not allowed in the answer to %s", e.Fault, listIDs(e.IDs))
+	text, ok := texts[e.Fault]
+	if !ok {
+		text = string(e.Fault) + ": %s"
 	}
+	if !strings.Contains(text, "%s") {
+		return text
+	}
+	return fmt.Sprintf(text, listIDs(e.IDs))
 }
 
 // namedIDs bounds an error's length: 500 IDs in one line help nobody.

@@ -33,7 +33,7 @@ func testContext(t *testing.T) context.Context {
 	return ctx
 }
 
-func dial(t *testing.T, socket string, opts ...Option) *Map {
+func dialMap(t *testing.T, socket string, opts ...Option) *Map {
 	t.Helper()
 	m, err := Dial(testContext(t), socket, opts...)
 	require.NoError(t, err)
@@ -43,7 +43,7 @@ func dial(t *testing.T, socket string, opts ...Option) *Map {
 
 func serve(t *testing.T, h mapsdk.MapperFunc, opts ...Option) *Map {
 	t.Helper()
-	return dial(t, mapserver.Start(t, h).Socket, opts...)
+	return dialMap(t, mapserver.Start(t, h).Socket, opts...)
 }
 
 func eventually(t *testing.T, condition func() bool, what string) {
@@ -189,7 +189,7 @@ func TestConcurrencyBoundsWhatIsInFlight(t *testing.T) {
 	defer cancel()
 	_, err := m.Do(ctx, Message{})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.ErrorContains(t, err, "not sent")
+	require.ErrorIs(t, err, ErrNotSent)
 	require.Equal(t, Stats{Sent: 3, Outstanding: 3}, m.Stats())
 
 	close(gate)

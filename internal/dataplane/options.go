@@ -12,17 +12,20 @@ const (
 	defaultMaxMessageSize = 64 << 20
 )
 
-// An Option changes how Dial sets up a Map.
+// An Option changes how a stream is set up.
 type Option func(*settings)
 
 type settings struct {
 	concurrency    int
 	drainTimeout   time.Duration
 	maxMessageSize int
+	parallel       bool
 }
 
-// WithConcurrency sets how many messages may be in flight, at least 1.
-// Defaults to 500, as on the platform.
+// WithConcurrency sets how many messages may be in flight, at least 1. It is for
+// unary map, stream map and transform: batches are as large as the caller makes
+// them, one at a time, and reads of a source, too. Defaults to 500, as on the
+// platform.
 func WithConcurrency(n int) Option {
 	return func(s *settings) { s.concurrency = n }
 }
@@ -37,6 +40,13 @@ func WithDrainTimeout(d time.Duration) Option {
 // least 1. Defaults to 64 MiB, as in numaflow-go.
 func WithMaxMessageSize(bytes int) Option {
 	return func(s *settings) { s.maxMessageSize = bytes }
+}
+
+// WithParallelCalls lets the calls of a Source go on beside each other: a read
+// holds up neither acknowledgements nor questions. By default they go one after
+// the other, as on the platform. The other kinds do not look at it.
+func WithParallelCalls() Option {
+	return func(s *settings) { s.parallel = true }
 }
 
 func newSettings(opts []Option) (settings, error) {

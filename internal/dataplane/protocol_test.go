@@ -2,72 +2,20 @@ package dataplane
 
 import (
 	"context"
-	"net"
-	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"google.golang.org/grpc"
-	"google.golang.org/protobuf/types/known/emptypb"
 
 	mappb "github.com/numaproj/numaflow-go/pkg/apis/proto/map/v1"
 )
 
-// fakeServer answers by script, as no correct mapper would.
-type fakeServer struct {
-	mappb.UnimplementedMapServer
-	// first is sent in place of the handshake; nil for a correct one.
-	first *mappb.MapResponse
-	// answer handles one request; a false ends the stream.
-	answer func(id string, send func(*mappb.MapResponse)) bool
-	// notReady is how often IsReady says no.
-	notReady int
-}
-
-func (f *fakeServer) IsReady(context.Context, *emptypb.Empty) (*mappb.ReadyResponse, error) {
-	f.notReady--
-	return &mappb.ReadyResponse{Ready: f.notReady < 0}, nil
-}
-
-func (f *fakeServer) MapFn(stream mappb.Map_MapFnServer) error {
-	if _, err := stream.Recv(); err != nil {
-		return err
-	}
-	first := f.first
-	if first == nil {
-		first = &mappb.MapResponse{Handshake: &mappb.Handshake{Sot: true}}
-	}
-	if err := stream.Send(first); err != nil {
-		return err
-	}
-	send := func(r *mappb.MapResponse) { _ = stream.Send(r) }
-	for {
-		req, err := stream.Recv()
-		if err != nil {
-			return nil //nolint:nilerr // the client closed its side
-		}
-		if !f.answer(req.GetId(), send) {
-			return nil
-		}
-	}
-}
-
-func startFake(t *testing.T, f *fakeServer) (socket string) {
-	t.Helper()
-	socket = filepath.Join(t.TempDir(), "s")
-	lis, err := net.Listen("unix", socket)
-	require.NoError(t, err)
-	server := grpc.NewServer()
-	mappb.RegisterMapServer(server, f)
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(lis) }()
-	t.Cleanup(func() {
-		server.Stop()
-		require.NoError(t, <-served)
-	})
-	return socket
+// byID makes a fake that answers each request by its ID.
+func byID(answer func(id string, send func(*mappb.MapResponse)) bool) *fakeMap {
+	f := &fakeMap{}
+	f.answer = func(req *mappb.MapRequest, send func(*mappb.MapResponse)) bool { return answer(req.GetId(), send) }
+	return f
 }
 
 func reply(id string) *mappb.MapResponse {
@@ -111,9 +59,9 @@ func TestFaultsOfTheServerBreakTheStreamAndNameTheID(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := dial(t, startFake(t, &fakeServer{answer: c.answer}), WithConcurrency(4))
+			m := dialMap(t, startScripted(t, byID(c.answer)), WithConcurrency(4))
 			_, _ = m.Do(testContext(t), Message{}) // with a duplicate, the first answer is right
-			awaitBreak(t, m)
+			awaitBroken(t, m.Broken())
 			_, err := m.Do(testContext(t), Message{})
 			require.ErrorIs(t, err, ErrBroken)
 			var p *ProtocolError
@@ -130,33 +78,24 @@ func TestFaultsOfTheServerBreakTheStreamAndNameTheID(t *testing.T) {
 	}
 }
 
-func awaitBreak(t *testing.T, m *Map) {
-	t.Helper()
-	select {
-	case <-m.broken:
-	case <-time.After(testTimeout):
-		require.Fail(t, "the stream did not break")
-	}
-}
-
 func answerWith(id string) func(string, func(*mappb.MapResponse)) bool {
 	return func(_ string, send func(*mappb.MapResponse)) bool { send(reply(id)); return true }
 }
 
 func TestSecondAnswerToALateMessageIsADuplicate(t *testing.T) {
 	left := make(chan struct{})
-	m := dial(t, startFake(t, &fakeServer{answer: func(id string, send func(*mappb.MapResponse)) bool {
+	m := dialMap(t, startScripted(t, byID(func(id string, send func(*mappb.MapResponse)) bool {
 		<-left
 		send(reply(id))
 		send(reply(id))
 		return true
-	}}), WithConcurrency(1))
+	})), WithConcurrency(1))
 	ctx, cancel := context.WithTimeout(testContext(t), 20*time.Millisecond)
 	defer cancel()
 	_, err := m.Do(ctx, Message{})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	close(left)
-	awaitBreak(t, m)
+	awaitBroken(t, m.Broken())
 	require.ErrorContains(t, m.Close(), `duplicate ID: a second answer to "0-1"`)
 	require.Equal(t, Stats{Sent: 1, Answered: 1, Late: 1}, m.Stats())
 }
@@ -164,10 +103,10 @@ func TestSecondAnswerToALateMessageIsADuplicate(t *testing.T) {
 func TestMissingIDsAreAllNamedUpToABound(t *testing.T) {
 	const n = 12
 	got := 0
-	m := dial(t, startFake(t, &fakeServer{answer: func(string, func(*mappb.MapResponse)) bool {
+	m := dialMap(t, startScripted(t, byID(func(string, func(*mappb.MapResponse)) bool {
 		got++
 		return got < n
-	}}))
+	})))
 	errs := make(chan error, n)
 	for range n {
 		go func() {
@@ -195,7 +134,9 @@ func TestHandshakeIsChecked(t *testing.T) {
 		"with the result": {Handshake: &mappb.Handshake{Sot: true}, Results: []*mappb.MapResponse_Result{{}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := Dial(testContext(t), startFake(t, &fakeServer{first: first}))
+			f := &fakeMap{}
+			f.first = first
+			_, err := Dial(testContext(t), startScripted(t, f))
 			var p *ProtocolError
 			require.ErrorAs(t, err, &p)
 			require.Equal(t, FaultHandshake, p.Fault)
@@ -204,11 +145,12 @@ func TestHandshakeIsChecked(t *testing.T) {
 }
 
 func TestDialAsksUntilTheServerIsReady(t *testing.T) {
-	f := &fakeServer{notReady: 3, answer: func(id string, send func(*mappb.MapResponse)) bool {
+	f := byID(func(id string, send func(*mappb.MapResponse)) bool {
 		send(reply(id))
 		return true
-	}}
-	m := dial(t, startFake(t, f))
+	})
+	f.notReady.Store(3)
+	m := dialMap(t, startScripted(t, f))
 	_, err := m.Do(testContext(t), Message{})
 	require.NoError(t, err)
 	require.NoError(t, m.Close(), "this server ends its side, too")

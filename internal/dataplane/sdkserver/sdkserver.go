@@ -1,0 +1,101 @@
+// Package sdkserver runs real numaflow-go servers, of every kind of handler, inside
+// tests and benchmarks.
+package sdkserver
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	numaflow "github.com/numaproj/numaflow-go/pkg"
+	batchmapsdk "github.com/numaproj/numaflow-go/pkg/batchmapper"
+	mapsdk "github.com/numaproj/numaflow-go/pkg/mapper"
+	mapstreamsdk "github.com/numaproj/numaflow-go/pkg/mapstreamer"
+	sinksdk "github.com/numaproj/numaflow-go/pkg/sinker"
+	sourcesdk "github.com/numaproj/numaflow-go/pkg/sourcer"
+	transformsdk "github.com/numaproj/numaflow-go/pkg/sourcetransformer"
+)
+
+// New makes the server for a handler, which is a Mapper, BatchMapper, MapStreamer,
+// SourceTransformer, Sinker or Sourcer of numaflow-go, on the unix socket at socket.
+// The server-info file goes to info. It returns nil for anything else.
+func New(handler any, socket, info string) numaflow.Server {
+	switch h := handler.(type) {
+	case mapsdk.Mapper:
+		return mapsdk.NewServer(h, mapsdk.WithSockAddr(socket), mapsdk.WithServerInfoFilePath(info))
+	case batchmapsdk.BatchMapper:
+		return batchmapsdk.NewServer(h, batchmapsdk.WithSockAddr(socket), batchmapsdk.WithServerInfoFilePath(info))
+	case mapstreamsdk.MapStreamer:
+		return mapstreamsdk.NewServer(h, mapstreamsdk.WithSockAddr(socket), mapstreamsdk.WithServerInfoFilePath(info))
+	case transformsdk.SourceTransformer:
+		return transformsdk.NewServer(h, transformsdk.WithSockAddr(socket), transformsdk.WithServerInfoFilePath(info))
+	case sinksdk.Sinker:
+		return sinksdk.NewServer(h, sinksdk.WithSockAddr(socket), sinksdk.WithServerInfoFilePath(info))
+	case sourcesdk.Sourcer:
+		return sourcesdk.NewServer(h, sourcesdk.WithSockAddr(socket), sourcesdk.WithServerInfoFilePath(info))
+	default:
+		return nil
+	}
+}
+
+// A Server is a running server. Its methods may be called from any goroutine.
+type Server struct {
+	// Socket is the path of its unix socket. It exists a moment after Start.
+	Socket string
+
+	cancel context.CancelFunc
+	ended  chan struct{}
+	err    error
+}
+
+// Start runs a server for a handler (see New) on a socket in a fresh folder. The
+// cleanup of tb stops it and waits for its end. It does not wait for the server to be
+// ready.
+//
+// A stop lets open streams end by themselves for up to 15 s, so whatever is
+// connected should be closed before.
+func Start(tb testing.TB, handler any) *Server {
+	tb.Helper()
+	// tb.TempDir carries the test's name, which can make a path too long for a
+	// socket (107 bytes on Linux).
+	dir, err := os.MkdirTemp("", "sdk") //nolint:usetesting // see above
+	if err != nil {
+		tb.Fatalf("folder for the socket: %v", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	s := &Server{Socket: filepath.Join(dir, "h.sock"), cancel: cancel, ended: make(chan struct{})}
+	server := New(handler, s.Socket, filepath.Join(dir, "server-info"))
+	if server == nil {
+		cancel()
+		tb.Fatalf("numaflow-go has no server for a %T", handler)
+	}
+	go func() {
+		defer close(s.ended)
+		s.err = server.Start(ctx)
+	}()
+	tb.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			tb.Errorf("server of a %T: %v", handler, err)
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			tb.Errorf("folder of the socket: %v", err)
+		}
+	})
+	return s
+}
+
+// Ended is closed when the server has ended by itself or by Stop. A program
+// whose server ends exits.
+func (s *Server) Ended() <-chan struct{} { return s.ended }
+
+// BeginStop stops the server as SIGTERM does, without waiting for its end.
+func (s *Server) BeginStop() { s.cancel() }
+
+// Stop stops the server, waits for its end and returns the error that its Start
+// returned.
+func (s *Server) Stop() error {
+	s.cancel()
+	<-s.ended
+	return s.err
+}

@@ -1,0 +1,270 @@
+package dataplane
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	sinkpb "github.com/numaproj/numaflow-go/pkg/apis/proto/sink/v1"
+	sinksdk "github.com/numaproj/numaflow-go/pkg/sinker"
+
+	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
+)
+
+func dialSink(t *testing.T, socket string, opts ...Option) *Sink {
+	t.Helper()
+	return dialled[*Sink](t)(DialSink(testContext(t), socket, opts...))
+}
+
+// obedient is a sink that answers as the first word of the value says, and notes
+// what it has got as "id value". "flaky" fails twice and then succeeds.
+type obedient struct {
+	takesAll bool // but for "nack"
+
+	mu    sync.Mutex
+	got   []string
+	tries map[string]int
+}
+
+func (o *obedient) Sink(_ context.Context, in <-chan sinksdk.Datum) sinksdk.Responses {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.tries == nil {
+		o.tries = map[string]int{}
+	}
+	out := sinksdk.ResponsesBuilder()
+	for d := range in {
+		o.got = append(o.got, d.ID()+" "+string(d.Value()))
+		o.tries[d.ID()]++
+		out = out.Append(o.respond(d))
+	}
+	return out
+}
+
+func (o *obedient) respond(d sinksdk.Datum) sinksdk.Response {
+	delay := uint64(300)
+	word, _, _ := strings.Cut(string(d.Value()), " ")
+	if o.takesAll && word != "nack" {
+		return sinksdk.ResponseOK(d.ID())
+	}
+	switch word {
+	case "fail":
+		return sinksdk.ResponseFailure(d.ID(), "no luck")
+	case "flaky":
+		if o.tries[d.ID()] <= 2 {
+			return sinksdk.ResponseFailure(d.ID(), "not yet")
+		}
+	case "fallback":
+		return sinksdk.ResponseFallback(d.ID())
+	case "serve":
+		return sinksdk.ResponseServe(d.ID(), []byte("served"))
+	case "success":
+		return sinksdk.ResponseOnSuccess(d.ID(), sinksdk.NewMessage([]byte("nack later")).WithKeys([]string{"new"}))
+	case "nack":
+		return sinksdk.ResponseNack(d.ID(), &sinksdk.NackOptions{Delay: &delay})
+	case "panic":
+		panic("boom 20")
+	}
+	return sinksdk.ResponseOK(d.ID())
+}
+
+func TestSinkReturnsTheResponseToEachMessage(t *testing.T) {
+	k := dialSink(t, sdkserver.Start(t, &obedient{}).Socket)
+	got, err := k.Do(testContext(t), messages("ok", "fail", "fallback", "serve", "success", "nack"))
+	require.NoError(t, err)
+	require.Equal(t, []SinkResult{
+		{ID: "1-0", Status: SinkSuccess},
+		{ID: "1-1", Status: SinkFailure, Error: "no luck"},
+		{ID: "1-2", Status: SinkFallback},
+		{ID: "1-3", Status: SinkServe, Serve: []byte("served")},
+		{ID: "1-4", Status: SinkOnSuccess, OnSuccess: &Message{Keys: []string{"new"}, Value: []byte("nack later")}},
+		{ID: "1-5", Status: SinkNack, NackOptions: &NackOptions{Delay: 300 * time.Millisecond}},
+	}, got)
+	got, err = k.Do(testContext(t), nil)
+	require.NoError(t, err)
+	require.Empty(t, got)
+	require.NoError(t, k.Close())
+	require.Equal(t, Stats{Sent: 6, Answered: 6}, k.Stats())
+}
+
+func TestSinkMessageReachesTheHandlerWhole(t *testing.T) {
+	event := time.Date(2026, 2, 3, 4, 5, 6, 789, time.UTC)
+	seen := make(chan sinksdk.Datum, 1)
+	k := dialSink(t, sdkserver.Start(t, sinksdk.SinkerFunc(
+		func(_ context.Context, in <-chan sinksdk.Datum) sinksdk.Responses {
+			var out sinksdk.Responses
+			for d := range in {
+				seen <- d
+				out = out.Append(sinksdk.ResponseOK(d.ID()))
+			}
+			return out
+		})).Socket)
+	_, err := k.Do(testContext(t), []Message{{
+		Keys: []string{"k"}, Value: []byte("v"), EventTime: event, Watermark: event.Add(-time.Second),
+		Headers: map[string]string{"h": "1"},
+	}})
+	require.NoError(t, err)
+	d := <-seen
+	require.Equal(t, "1-0", d.ID())
+	require.Equal(t, []string{"k"}, d.Keys())
+	require.Equal(t, []byte("v"), d.Value())
+	require.Equal(t, event, d.EventTime())
+	require.Equal(t, event.Add(-time.Second), d.Watermark())
+	require.Equal(t, map[string]string{"h": "1"}, d.Headers())
+}
+
+func TestSinkPanicFailsTheWholeBatch(t *testing.T) {
+	k := dialSink(t, sdkserver.Start(t, &obedient{}).Socket)
+	_, err := k.Do(testContext(t), messages("ok", "panic", "ok"))
+	require.ErrorIs(t, err, ErrBroken)
+	require.ErrorContains(t, err, "boom 20")
+	require.Equal(t, Stats{Sent: 3, Failed: 3}, k.Stats())
+}
+
+// A handler that answers for less, or more, than it got.
+func TestSinkHandlersThatMiscountAreSeen(t *testing.T) {
+	for name, c := range map[string]struct {
+		respond func(ids []string) sinksdk.Responses
+		fault   Fault
+		ids     []string
+	}{
+		"nothing":  {func([]string) sinksdk.Responses { return nil }, FaultMissingID, []string{"1-0", "1-1"}},
+		"one less": {func(ids []string) sinksdk.Responses { return sinksdk.Responses{sinksdk.ResponseOK(ids[0])} }, FaultMissingID, []string{"1-1"}},
+		"one twice": {func(ids []string) sinksdk.Responses {
+			return sinksdk.Responses{sinksdk.ResponseOK(ids[0]), sinksdk.ResponseOK(ids[0])}
+		}, FaultDuplicateID, []string{"1-0"}},
+		"a made-up one": {
+			func(ids []string) sinksdk.Responses {
+				return sinksdk.Responses{sinksdk.ResponseOK(ids[0]), sinksdk.ResponseOK(ids[1]), sinksdk.ResponseOK("x")}
+			},
+			FaultUnknownID,
+			[]string{"x"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := dialSink(t, sdkserver.Start(t, sinksdk.SinkerFunc(
+				func(_ context.Context, in <-chan sinksdk.Datum) sinksdk.Responses {
+					var ids []string
+					for d := range in {
+						ids = append(ids, d.ID())
+					}
+					return c.respond(ids)
+				})).Socket)
+			_, err := k.Do(testContext(t), messages("a", "b"))
+			requireFault(t, err, c.fault, c.ids...)
+			require.Equal(t, Stats{Sent: 2, Failed: 2}, k.Stats())
+		})
+	}
+}
+
+func TestSinkFaultsBreakTheStreamAndNameTheID(t *testing.T) {
+	ok := &sinkpb.SinkResponse{Results: []*sinkpb.SinkResponse_Result{{Id: "1-0"}}}
+	eot := &sinkpb.SinkResponse{Status: &sinkpb.TransmissionStatus{Eot: true}}
+	for name, c := range map[string]struct {
+		send  []*sinkpb.SinkResponse
+		ends  bool
+		fault Fault
+		ids   []string
+	}{
+		"stream ends without the mark": {[]*sinkpb.SinkResponse{ok}, true, FaultMissingEOT, []string{"1-0"}},
+		"stream ends":                  {nil, true, FaultMissingID, []string{"1-0"}},
+		"result after the end":         {[]*sinkpb.SinkResponse{ok, eot, ok}, false, FaultAfterEOT, []string{"1-0"}},
+		"second end":                   {[]*sinkpb.SinkResponse{ok, eot, eot}, false, FaultUnexpectedEOT, nil},
+		"results in the mark": {
+			[]*sinkpb.SinkResponse{{Results: ok.GetResults(), Status: eot.GetStatus()}}, false, FaultStatus, []string{"1-0"},
+		},
+		"unknown status": {
+			[]*sinkpb.SinkResponse{{Results: []*sinkpb.SinkResponse_Result{{Id: "1-0", Status: 77}}}}, false, FaultStatus, []string{"1-0"},
+		},
+		"second handshake": {[]*sinkpb.SinkResponse{{Handshake: &sinkpb.Handshake{Sot: true}}}, false, FaultHandshake, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := &fakeSink{}
+			f.answer = func(req *sinkpb.SinkRequest, send func(*sinkpb.SinkResponse)) bool {
+				if !req.GetStatus().GetEot() {
+					return true
+				}
+				for _, r := range c.send {
+					send(r)
+				}
+				return !c.ends
+			}
+			k := dialSink(t, startScripted(t, f))
+			_, _ = k.Do(testContext(t), messages("a")) // what comes after the end spoils only what follows
+			awaitBroken(t, k.Broken())
+			requireFault(t, k.Close(), c.fault, c.ids...)
+			s := k.Stats()
+			require.Equal(t, s.Sent, s.Answered+s.Failed)
+		})
+	}
+}
+
+func TestSinkWriterTriesAgainAndRoutes(t *testing.T) {
+	main, fallback, onSuccess := &obedient{}, &obedient{takesAll: true}, &obedient{}
+	w := &SinkWriter{
+		Main:      dialSink(t, sdkserver.Start(t, main).Socket),
+		Fallback:  dialSink(t, sdkserver.Start(t, fallback).Socket),
+		OnSuccess: dialSink(t, sdkserver.Start(t, onSuccess).Socket),
+	}
+	got, err := w.Write(testContext(t), messages("ok", "flaky", "fallback", "success", "nack", "flaky two"))
+	require.NoError(t, err)
+	later := &NackOptions{Delay: 300 * time.Millisecond}
+	require.Len(t, got, 6)
+	require.Equal(t, Written{ID: "1-0", Main: SinkResult{ID: "1-0", Status: SinkSuccess}}, got[0])
+	require.Equal(t, Written{ID: "1-1", Main: SinkResult{ID: "1-1", Status: SinkSuccess}, Retries: 2}, got[1])
+	require.Equal(t, SinkFallback, got[2].Main.Status)
+	require.Equal(t, []string{"1-2 fallback"}, fallback.got)
+	require.Equal(t, SinkSuccess, got[2].Routed.Status)
+	require.False(t, got[2].Nack)
+	require.Equal(t, []string{"1-3 nack later"}, onSuccess.got)
+	require.True(t, got[3].Nack, "the on-success sink refused it")
+	require.Equal(t, later, got[3].NackOptions)
+	require.Equal(t, SinkOnSuccess, got[3].Main.Status)
+	require.Equal(t, SinkNack, got[3].Routed.Status)
+	require.True(t, got[4].Nack)
+	require.Equal(t, later, got[4].NackOptions)
+	require.Equal(t, 2, got[5].Retries)
+	require.Equal(t, []string{
+		"1-0 ok", "1-1 flaky", "1-2 fallback", "1-3 success", "1-4 nack", "1-5 flaky two",
+		"1-1 flaky", "1-5 flaky two", "1-1 flaky", "1-5 flaky two",
+	}, main.got, "only failures, under their IDs")
+	require.Equal(t, Stats{Sent: 10, Answered: 10}, w.Main.Stats())
+}
+
+func TestSinkWriterFailsWhatCannotGoOn(t *testing.T) {
+	ctx := testContext(t)
+	main := dialSink(t, sdkserver.Start(t, &obedient{}).Socket)
+	fallback := dialSink(t, sdkserver.Start(t, &obedient{takesAll: true}).Socket)
+	same := dialSink(t, sdkserver.Start(t, &obedient{}).Socket)
+	for name, c := range map[string]struct {
+		w     *SinkWriter
+		value string
+		text  string
+	}{
+		"no fallback sink":    {&SinkWriter{Main: main}, "fallback", "no fallback sink"},
+		"no on-success sink":  {&SinkWriter{Main: main}, "success", "no on-success sink"},
+		"no serving store":    {&SinkWriter{Main: main}, "serve", "no serving store"},
+		"tries exhausted":     {&SinkWriter{Main: main, Retries: 3}, "fail", "every one of 4 tries"},
+		"fallback falls back": {&SinkWriter{Main: main, Fallback: same}, "fallback", "not allowed there"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := c.w.Write(ctx, messages("ok", c.value))
+			require.ErrorContains(t, err, c.text)
+			require.Nil(t, got)
+		})
+	}
+	got, err := (&SinkWriter{Main: main, Fallback: fallback}).Write(ctx, messages("fallback", "ok"))
+	require.NoError(t, err)
+	require.Equal(t, SinkSuccess, got[0].Routed.Status)
+	require.False(t, got[0].Nack)
+	require.Empty(t, got[1].Routed)
+
+	short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+	defer cancel()
+	_, err = (&SinkWriter{Main: main}).Write(short, messages("fail"))
+	require.ErrorIs(t, err, context.DeadlineExceeded, "tries end with the context")
+}
