@@ -73,15 +73,16 @@ func (l Limit) maxCost() int { return max(l.Max, l.Burst) }
 // per day nor one of a billion per second is rounded noticeably, and the running
 // totals last for years.
 type scale struct {
-	shift uint    // a token is 1<<shift units
-	whole float64 // units per nanosecond of the whole limit
+	shift   uint    // a token is 1<<shift units
+	whole   float64 // units per nanosecond of the whole limit
+	largest int     // the largest cost of one draw: the draw asks for it each time
 }
 
 func newScale(l Limit) scale {
 	rate := 36 - int(math.Ceil(math.Log2(l.perSecond())))
 	room := 60 - bits.Len(uint(l.maxCost()))
 	shift := uint(max(0, min(rate, room)))
-	return scale{shift, float64(l.Max) / float64(l.Per) * float64(int64(1)<<shift)}
+	return scale{shift, float64(l.Max) / float64(l.Per) * float64(int64(1)<<shift), l.maxCost()}
 }
 
 // maxUnits bounds sums of tokens that are turned into units, so that neither they

@@ -30,7 +30,7 @@ func (p *page) index(pos int64) (int64, bool) {
 // cell returns the page that covers a position that was just drawn.
 func (t *Throttle) cell(pos int64) *page {
 	p := t.page.Load()
-	if _, ok := p.index(pos); ok {
+	if pos >= p.first && (pos-p.first)>>(t.scale.shift&63) < pageTokens { // as index has it
 		return p
 	}
 	return t.turnPage(p, pos)

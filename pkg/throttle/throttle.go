@@ -112,8 +112,8 @@ func (t *Throttle) TryAcquire(n int) (Permit, bool) {
 	} else {
 		now = t.read()
 	}
-	if n <= t.limit.maxCost() { // more would not fit into the units
-		if pos, ok := t.draw(int64(n)<<t.scale.shift, now); ok {
+	if n <= t.scale.largest { // more would not fit into the units
+		if pos, ok := t.draw(int64(n)<<(t.scale.shift&63), now); ok {
 			return Permit{n: n, pos: pos, by: t.cell(pos)}, true
 		}
 	}
