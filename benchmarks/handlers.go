@@ -1,0 +1,342 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	batchmapsdk "github.com/numaproj/numaflow-go/pkg/batchmapper"
+	mapsdk "github.com/numaproj/numaflow-go/pkg/mapper"
+	mapstreamsdk "github.com/numaproj/numaflow-go/pkg/mapstreamer"
+	sinksdk "github.com/numaproj/numaflow-go/pkg/sinker"
+	sourcesdk "github.com/numaproj/numaflow-go/pkg/sourcer"
+	transformsdk "github.com/numaproj/numaflow-go/pkg/sourcetransformer"
+
+	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
+	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
+	"github.com/numaproj-contrib/numathrottle/pkg/mapper"
+	"github.com/numaproj-contrib/numathrottle/pkg/sinker"
+	"github.com/numaproj-contrib/numathrottle/pkg/sourcer"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+var handlerSection = section{
+	key: "handlers", title: "Wrapped handlers",
+	shows: "Messages per second through a numaflow-go server over its unix socket, 500 in flight or in a batch, with a handler that does next to nothing: " +
+		"the worst case for a wrapper, because a handler that does anything takes longer.",
+	measure: measureHandlers,
+}
+
+const inFlight = 500
+
+// A handlerKind is one kind of handler: without a wrapper, how it is wrapped, and how
+// the platform talks to it.
+type handlerKind struct {
+	name string
+	bare any
+	wrap func(l throttle.Limiter) any
+	dial func(ctx context.Context, socket string) (platform, error)
+}
+
+// A platform is the platform's side of one handler: work sends it messages until
+// stop, and counts those that were answered.
+type platform interface {
+	work(ctx context.Context, stop *atomic.Bool, answered *atomic.Int64) error
+	Close() error
+}
+
+func handlerKinds() []handlerKind {
+	return []handlerKind{
+		{"map", echo{}, func(l throttle.Limiter) any { return mapper.Wrap(echo{}, l) }, each(dataplane.Dial)},
+		{"batch map", batchEcho{}, func(l throttle.Limiter) any { return mapper.WrapBatch(batchEcho{}, l) }, batches(dataplane.DialBatchMap)},
+		{"stream map", streamEcho{}, func(l throttle.Limiter) any { return mapper.WrapStream(streamEcho{}, l) }, each(dataplane.DialMapStream)},
+		{"transformer", transformEcho{}, func(l throttle.Limiter) any { return sourcer.WrapTransformer(transformEcho{}, l) }, each(dataplane.DialTransform)},
+		{"sink", blackhole{}, func(l throttle.Limiter) any { return sinker.Wrap(blackhole{}, l) }, batches(dataplane.DialSink)},
+		{"source", &spring{}, func(l throttle.Limiter) any { return sourcer.Wrap(&spring{}, l) }, readAll},
+	}
+}
+
+// A stream is what the dataplane has for a kind that takes In and answers with Out.
+type stream[In, Out any] interface {
+	Do(ctx context.Context, in In) (Out, error)
+	Close() error
+}
+
+type dialler[S any] func(ctx context.Context, socket string, opts ...dataplane.Option) (S, error)
+
+func each[S stream[dataplane.Message, Out], Out any](dial dialler[S]) func(context.Context, string) (platform, error) {
+	return func(ctx context.Context, socket string) (platform, error) {
+		s, err := dial(ctx, socket)
+		return one{s, func(ctx context.Context, m dataplane.Message) error {
+			_, err := s.Do(ctx, m)
+			return err
+		}}, err
+	}
+}
+
+func batches[S stream[[]dataplane.Message, Out], Out any](dial dialler[S]) func(context.Context, string) (platform, error) {
+	return func(ctx context.Context, socket string) (platform, error) {
+		s, err := dial(ctx, socket)
+		return many{s, func(ctx context.Context, m []dataplane.Message) error {
+			_, err := s.Do(ctx, m)
+			return err
+		}}, err
+	}
+}
+
+func readAll(ctx context.Context, socket string) (platform, error) {
+	s, err := dataplane.DialSource(ctx, socket)
+	return reads{s}, err
+}
+
+// one is a handler that gets one message at a time, many of them beside each other.
+type one struct {
+	closer interface{ Close() error }
+	do     func(ctx context.Context, m dataplane.Message) error
+}
+
+func (o one) Close() error { return o.closer.Close() }
+
+func (o one) work(ctx context.Context, stop *atomic.Bool, answered *atomic.Int64) error {
+	var running sync.WaitGroup
+	failures := make(chan error, inFlight)
+	msg := message()
+	for range inFlight {
+		running.Go(func() {
+			for !stop.Load() {
+				if err := o.do(ctx, msg); err != nil {
+					failures <- err
+					return
+				}
+				answered.Add(1)
+			}
+		})
+	}
+	running.Wait()
+	close(failures)
+	return <-failures
+}
+
+// many is a handler that gets batches.
+type many struct {
+	closer interface{ Close() error }
+	do     func(ctx context.Context, m []dataplane.Message) error
+}
+
+func (m many) Close() error { return m.closer.Close() }
+
+func (m many) work(ctx context.Context, stop *atomic.Bool, answered *atomic.Int64) error {
+	batch := slices.Repeat([]dataplane.Message{message()}, inFlight)
+	for !stop.Load() {
+		if err := m.do(ctx, batch); err != nil {
+			return err
+		}
+		answered.Add(inFlight)
+	}
+	return nil
+}
+
+// reads is a source, whose messages are acknowledged as they come.
+type reads struct{ *dataplane.Source }
+
+func (r reads) work(ctx context.Context, stop *atomic.Bool, answered *atomic.Int64) error {
+	for !stop.Load() {
+		msgs, err := r.Read(ctx, inFlight, time.Second)
+		if err != nil {
+			return err
+		}
+		offsets := make([]dataplane.Offset, len(msgs))
+		for i := range msgs {
+			offsets[i] = msgs[i].Offset
+		}
+		if err := r.Ack(ctx, offsets); err != nil {
+			return err
+		}
+		answered.Add(int64(len(msgs)))
+	}
+	return nil
+}
+
+func message() dataplane.Message {
+	return dataplane.Message{Keys: []string{"key"}, Value: bytes.Repeat([]byte("x"), 64)}
+}
+
+// The handlers: they return what they got, or take it.
+type (
+	echo          struct{}
+	batchEcho     struct{}
+	streamEcho    struct{}
+	transformEcho struct{}
+	blackhole     struct{}
+	spring        struct {
+		sourcesdk.Sourcer
+
+		n atomic.Int64
+	}
+)
+
+func (echo) Map(_ context.Context, keys []string, d mapsdk.Datum) mapsdk.Messages {
+	return mapsdk.MessagesBuilder().Append(mapsdk.NewMessage(d.Value()).WithKeys(keys))
+}
+
+func (batchEcho) BatchMap(_ context.Context, in <-chan batchmapsdk.Datum) batchmapsdk.BatchResponses {
+	out := batchmapsdk.BatchResponsesBuilder()
+	for d := range in {
+		out = out.Append(batchmapsdk.NewBatchResponse(d.Id()).Append(batchmapsdk.NewMessage(d.Value()).WithKeys(d.Keys())))
+	}
+	return out
+}
+
+func (streamEcho) MapStream(_ context.Context, keys []string, d mapstreamsdk.Datum, out chan<- mapstreamsdk.Message) {
+	defer close(out)
+	out <- mapstreamsdk.NewMessage(d.Value()).WithKeys(keys)
+}
+
+func (transformEcho) Transform(_ context.Context, keys []string, d transformsdk.Datum) transformsdk.Messages {
+	return transformsdk.MessagesBuilder().Append(transformsdk.NewMessage(d.Value(), d.EventTime()).WithKeys(keys))
+}
+
+func (blackhole) Sink(_ context.Context, in <-chan sinksdk.Datum) sinksdk.Responses {
+	out := sinksdk.ResponsesBuilder()
+	for d := range in {
+		out = out.Append(sinksdk.ResponseOK(d.ID()))
+	}
+	return out
+}
+
+// Read never runs dry.
+func (s *spring) Read(_ context.Context, r sourcesdk.ReadRequest, out chan<- sourcesdk.Message) {
+	value := message().Value
+	for range r.Count() {
+		offset := strconv.AppendInt(nil, s.n.Add(1), 10)
+		out <- sourcesdk.NewMessage(value, sourcesdk.NewOffsetWithDefaultPartitionId(offset), time.Now())
+	}
+}
+
+func (*spring) Ack(context.Context, sourcesdk.AckRequest)      {}
+func (*spring) Nack(context.Context, sourcesdk.NackRequest)    {}
+func (*spring) Pending(context.Context) int64                  { return 0 }
+func (*spring) ActivePartitions(context.Context) []int32       { return sourcesdk.DefaultPartitions() }
+func (*spring) TotalPartitions(context.Context) (total *int32) { return nil }
+
+// A link is a server and the platform's connection to it.
+type link struct {
+	platform
+
+	stop  context.CancelFunc
+	ended chan error
+}
+
+// serve runs a server for a handler in this process, with its socket in a folder
+// below dir, and connects to it.
+func (k handlerKind) serve(ctx context.Context, dir string, handler any) (*link, error) {
+	dir, err := os.MkdirTemp(dir, "h")
+	if err != nil {
+		return nil, fmt.Errorf("folder for the socket: %w", err)
+	}
+	socket := filepath.Join(dir, "h.sock")
+	server := sdkserver.New(handler, socket, filepath.Join(dir, "info"))
+	serving, stop := context.WithCancel(ctx)
+	l := &link{stop: stop, ended: make(chan error, 1)}
+	go func() { l.ended <- server.Start(serving) }()
+	dialling, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if l.platform, err = k.dial(dialling, socket); err != nil {
+		stop()
+		return nil, errors.Join(err, <-l.ended)
+	}
+	return l, nil
+}
+
+func (l *link) close() error {
+	err := l.Close()
+	l.stop()
+	return errors.Join(err, <-l.ended)
+}
+
+// throughput sends messages for d and returns how many were answered per second.
+func (l *link) throughput(ctx context.Context, d time.Duration) (float64, error) {
+	var stop atomic.Bool
+	var answered atomic.Int64
+	ended := make(chan error, 1)
+	began := time.Now()
+	go func() { ended <- l.work(ctx, &stop, &answered) }()
+	<-time.After(d)
+	n, took := answered.Load(), time.Since(began)
+	stop.Store(true)
+	return float64(n) / took.Seconds(), <-ended
+}
+
+func measureHandlers(ctx context.Context, b *bench) ([]table, error) {
+	unlimited, err := throttle.New(throttle.Limit{})
+	if err != nil {
+		return nil, err
+	}
+	spacious, err := throttle.New(throttle.Limit{Max: 10_000_000})
+	if err != nil {
+		return nil, err
+	}
+	t := table{head: []string{"handler", "bare, messages per second", "with a limit that never binds", "of bare"}}
+	for _, k := range handlerKinds() {
+		b.sayf("%s", k.name)
+		if got := k.wrap(unlimited); fmt.Sprintf("%T", got) != fmt.Sprintf("%T", k.bare) {
+			return nil, fmt.Errorf("%s: without a limit it is wrapped in a %T", k.name, got)
+		}
+		rates, err := k.compare(ctx, b, k.wrap(spacious))
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", k.name, err)
+		}
+		of := median(ratios(rates[1], rates[0]))
+		t.rows = append(t.rows, judged(of >= 0.98, "at least 0.98",
+			k.name, count(int64(median(rates[0]))), count(int64(median(rates[1]))), fraction(of)))
+	}
+	t.caption = "Without a limit every wrapper returns the handler itself."
+	return []table{t}, nil
+}
+
+// compare returns the throughput of the bare and the wrapped handler in each turn.
+// Both have two servers, and the bare one has the first and the last that is started: servers
+// of one and the same handler differ by a hundredth, and the first is the fastest.
+func (k handlerKind) compare(ctx context.Context, b *bench, wrapped any) (_ [2][]float64, err error) {
+	order := []int{0, 1, 1, 0}
+	var links []*link
+	defer func() {
+		for _, l := range links {
+			err = errors.Join(err, l.close())
+		}
+	}()
+	var rates [2][]float64
+	for _, v := range order {
+		l, err := k.serve(ctx, b.dir, []any{k.bare, wrapped}[v])
+		if err != nil {
+			return rates, err
+		}
+		links = append(links, l)
+	}
+	for turn := range b.times(40) + 1 {
+		var both [2]float64
+		for j := range links {
+			i := (j + turn) % len(links)
+			r, err := links[i].throughput(ctx, b.long(100*time.Millisecond))
+			if err != nil {
+				return rates, err
+			}
+			both[order[i]] += r / 2
+		}
+		if turn == 0 {
+			continue // it warms up
+		}
+		for v, r := range both {
+			rates[v] = append(rates[v], r)
+		}
+	}
+	return rates, nil
+}
