@@ -60,9 +60,10 @@ endif
 # Without the race detector, which makes it ten times slower: the event loop has no goroutines. At the lowest priority,
 # so that it can run beside faults, which mostly waits.
 .PHONY: sim
-sim: ## Run 2,000 pools of twelve processors for half an hour of virtual time each, with faults
+sim: ## Run 2,000 pools of twelve processors for half an hour of virtual time each, with faults, and 100 of real Members
 	NUMATHROTTLE_SIM_SEEDS=$(SEEDS) NUMATHROTTLE_SIM_PROCESSORS=12 \
 		nice -n 19 $(GO) test -count 1 -run TestSeeds -timeout $(SIM_TIMEOUT) -v ./internal/sim
+	nice -n 19 $(GO) test -count 1 -timeout $(SIM_TIMEOUT) ./internal/shell
 
 # The rules' switches exist only under this build tag, so that they cost nothing elsewhere.
 .PHONY: mutants

@@ -36,7 +36,7 @@ func setting(t *testing.T, name string, def uint64) uint64 {
 // TestSeeds makes many runs: none breaks a promise, and every fault meets every state.
 func TestSeeds(t *testing.T) {
 	first, n := setting(t, "FIRST", 1), int(setting(t, "SEEDS", defaultSeeds))
-	sum := Sweep(Config{Processors: int(setting(t, "PROCESSORS", 0))}, first, n, 10)
+	sum := Sweep(Config{Processors: int(setting(t, "PROCESSORS", 0)), Progress: progress(n)}, first, n, 10)
 	t.Logf("%d seeds, %v of virtual time in %v (%.1f seeds/s), whole again after p50 %v, p99 %v, most %v\n%s",
 		sum.Counters.Runs, sum.Virtual, sum.Real.Round(time.Millisecond), float64(sum.Counters.Runs)/sum.Real.Seconds(),
 		sum.Percentile(0.5), sum.Percentile(0.99), sum.Percentile(1), &sum.Counters)
@@ -46,6 +46,22 @@ func TestSeeds(t *testing.T) {
 	proof.Record(t, "simulation", figures(sum, first))
 	if n >= 200 && len(sum.Violations) == 0 {
 		requireNotVacuous(t, &sum.Counters)
+	}
+}
+
+// progress says on stderr every half a minute how far a long sweep has come.
+func progress(n int) func(done uint64) {
+	began := time.Now()
+	told := began
+	return func(done uint64) {
+		now := time.Now()
+		if now.Sub(told) < 30*time.Second {
+			return
+		}
+		told = now
+		rate := float64(done) / now.Sub(began).Seconds()
+		fmt.Fprintf(os.Stderr, "%d of %d runs, %.1f a second, %v left\n",
+			done, n, rate, time.Duration(float64(uint64(n)-done)/rate*float64(time.Second)).Round(time.Second))
 	}
 }
 

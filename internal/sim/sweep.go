@@ -54,6 +54,9 @@ func Sweep(cfg Config, first uint64, n, limit int) *Summary {
 				res := Run(c)
 				mu.Lock()
 				sum.add(res)
+				if cfg.Progress != nil {
+					cfg.Progress(sum.Counters.Runs)
+				}
 				mu.Unlock()
 				if res.Violation != nil {
 					found.Add(1)

@@ -21,6 +21,9 @@ type Config struct {
 	Duration time.Duration
 	// Trace, when set, is told what happens, a line for each thing.
 	Trace io.Writer
+	// Progress, when set, is told by Sweep how many runs are done, after each. Its calls
+	// do not overlap.
+	Progress func(done uint64)
 }
 
 // A Result is what came of a run.
