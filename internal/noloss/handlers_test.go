@@ -1,0 +1,285 @@
+package noloss
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	batchmapsdk "github.com/numaproj/numaflow-go/pkg/batchmapper"
+	mapsdk "github.com/numaproj/numaflow-go/pkg/mapper"
+	mapstreamsdk "github.com/numaproj/numaflow-go/pkg/mapstreamer"
+	sinksdk "github.com/numaproj/numaflow-go/pkg/sinker"
+	sourcesdk "github.com/numaproj/numaflow-go/pkg/sourcer"
+	transformsdk "github.com/numaproj/numaflow-go/pkg/sourcetransformer"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/mapper"
+	"github.com/numaproj-contrib/numathrottle/pkg/sinker"
+	"github.com/numaproj-contrib/numathrottle/pkg/sourcer"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// The kinds of handlers.
+const (
+	kindMap       = "map"
+	kindBatchMap  = "batch map"
+	kindMapStream = "map stream"
+	kindTransform = "transform"
+	kindSink      = "sink"
+	kindSource    = "source"
+)
+
+// done is how the answer of a handler begins.
+func done(id string) []byte { return []byte("done " + id + " ") }
+
+// handler makes the wrapped handler of the process.
+func (w *worker) handler(l throttle.Limiter) (any, error) {
+	quiet := slog.New(slog.DiscardHandler)
+	switch w.Kind {
+	case kindMap:
+		if w.Bare {
+			return w.noted(mapsdk.MapperFunc(waitForEver)), nil
+		}
+		return w.noted(w.careless(mapper.Wrap(mapsdk.MapperFunc(w.mapOne), l, mapper.WithLogger(quiet)))), nil
+	case kindBatchMap:
+		return mapper.WrapBatch(batchmapsdk.BatchMapperFunc(w.mapBatch), l, mapper.WithLogger(quiet)), nil
+	case kindMapStream:
+		return mapper.WrapStream(mapstreamsdk.MapStreamerFunc(w.mapStream), l, mapper.WithLogger(quiet)), nil
+	case kindTransform:
+		return sourcer.WrapTransformer(transformsdk.SourceTransformFunc(w.transform), l, sourcer.WithLogger(quiet)), nil
+	case kindSink:
+		return w.carelessSink(sinker.Wrap(sinksdk.SinkerFunc(w.sink), l, sinker.WithLogger(quiet))), nil
+	case kindSource:
+		src, err := w.newSource()
+		if err != nil {
+			return nil, err
+		}
+		return sourcer.Wrap(src, l, sourcer.WithLogger(quiet)), nil
+	}
+	return nil, fmt.Errorf("no kind %q", w.Kind)
+}
+
+func (w *worker) mapOne(_ context.Context, _ []string, d mapsdk.Datum) mapsdk.Messages {
+	return mapsdk.MessagesBuilder().Append(mapsdk.NewMessage(w.work(d.Value())))
+}
+
+// waitForEver is a handler that has nothing but the wait.
+func waitForEver(ctx context.Context, _ []string, _ mapsdk.Datum) mapsdk.Messages {
+	<-ctx.Done()
+	panic("context ended")
+}
+
+// noted notes the arrival of each message.
+func (w *worker) noted(next mapsdk.Mapper) mapsdk.Mapper {
+	return mapsdk.MapperFunc(func(ctx context.Context, keys []string, d mapsdk.Datum) mapsdk.Messages {
+		w.arrived(d.Value())
+		return next.Map(ctx, keys, d)
+	})
+}
+
+// carelessTime is for how long a careless wrapper lets the handler go on.
+const carelessTime = 20 * time.Millisecond
+
+// careless answers with an empty result when the context ends that it puts around
+// the handler. The platform takes that for a message with nothing to forward.
+func (w *worker) careless(next mapsdk.Mapper) mapsdk.Mapper {
+	if !w.Careless {
+		return next
+	}
+	return mapsdk.MapperFunc(func(ctx context.Context, keys []string, d mapsdk.Datum) mapsdk.Messages {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		time.AfterFunc(carelessTime, cancel)
+		answer := make(chan mapsdk.Messages, 1)
+		go func() { answer <- next.Map(ctx, keys, d) }()
+		select {
+		case out := <-answer:
+			return out
+		case <-ctx.Done():
+			return mapsdk.MessagesBuilder()
+		}
+	})
+}
+
+// carelessSink reports success for what has not come back in time.
+func (w *worker) carelessSink(next sinksdk.Sinker) sinksdk.Sinker {
+	if !w.Careless {
+		return next
+	}
+	return sinksdk.SinkerFunc(func(ctx context.Context, in <-chan sinksdk.Datum) sinksdk.Responses {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		time.AfterFunc(carelessTime, cancel)
+		var ids []string
+		copied := make(chan sinksdk.Datum, 1000)
+		for d := range in {
+			ids = append(ids, d.ID())
+			copied <- d
+		}
+		close(copied)
+		answer := make(chan sinksdk.Responses, 1)
+		go func() { answer <- next.Sink(ctx, copied) }()
+		select {
+		case out := <-answer:
+			return out
+		case <-ctx.Done():
+			var out sinksdk.Responses
+			for _, id := range ids {
+				out = out.Append(sinksdk.ResponseOK(id))
+			}
+			return out
+		}
+	})
+}
+
+func (w *worker) mapBatch(_ context.Context, in <-chan batchmapsdk.Datum) batchmapsdk.BatchResponses {
+	out := batchmapsdk.BatchResponsesBuilder()
+	for d := range in {
+		out = out.Append(batchmapsdk.NewBatchResponse(d.Id()).Append(batchmapsdk.NewMessage(w.work(d.Value()))))
+	}
+	return out
+}
+
+// mapStream answers with two results, and notes the message between them.
+func (w *worker) mapStream(ctx context.Context, _ []string, d mapstreamsdk.Datum, out chan<- mapstreamsdk.Message) {
+	defer close(out)
+	send := func(value []byte) {
+		select {
+		case out <- mapstreamsdk.NewMessage(value):
+		case <-ctx.Done():
+		}
+	}
+	send([]byte("half " + string(d.Value())))
+	send(w.work(d.Value()))
+}
+
+func (w *worker) transform(_ context.Context, _ []string, d transformsdk.Datum) transformsdk.Messages {
+	return transformsdk.MessagesBuilder().Append(transformsdk.NewMessage(w.work(d.Value()), d.EventTime()))
+}
+
+func (w *worker) sink(_ context.Context, in <-chan sinksdk.Datum) sinksdk.Responses {
+	out := sinksdk.ResponsesBuilder()
+	for d := range in {
+		w.work(d.Value())
+		out = out.Append(sinksdk.ResponseOK(d.ID()))
+	}
+	return out
+}
+
+// source is a source of numbered messages, whose acknowledgements are noted, so that
+// the next process delivers again only what was not acknowledged.
+type source struct {
+	w *worker
+
+	mu    sync.Mutex
+	ready []string
+	acked map[string]bool
+	// given are the messages that were delivered and not settled, in order of time.
+	given []delivery
+}
+
+// A delivery is over after redeliverAfter, as in a queue with a visibility timeout:
+// what was on its way when a stream broke is delivered again.
+type delivery struct {
+	id string
+	at time.Time
+}
+
+const redeliverAfter = 2 * time.Second
+
+func (w *worker) newSource() (*source, error) {
+	text, err := os.ReadFile(w.Notes) // it is there: openNotes has made it
+	if err != nil {
+		return nil, err
+	}
+	s := &source{w: w, acked: map[string]bool{}}
+	for id := range strings.FieldsSeq(string(text)) {
+		s.acked[id] = true
+	}
+	for i := range w.Messages {
+		if id := fmt.Sprint(i); !s.acked[id] {
+			s.ready = append(s.ready, id)
+		}
+	}
+	return s, nil
+}
+
+func (s *source) Read(ctx context.Context, r sourcesdk.ReadRequest, out chan<- sourcesdk.Message) {
+	timeout := time.NewTimer(r.TimeOut())
+	defer timeout.Stop()
+	for range r.Count() {
+		if s.w.panicIn.Swap(0) > 0 {
+			panic("made to panic")
+		}
+		id, ok := s.next()
+		if !ok {
+			select {
+			case <-timeout.C:
+			case <-ctx.Done():
+			}
+			return
+		}
+		m := sourcesdk.NewMessage([]byte(id), sourcesdk.NewOffset([]byte(id), 0), time.Now())
+		select {
+		case out <- m:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (s *source) next() (id string, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.given) > 0 && time.Since(s.given[0].at) > redeliverAfter {
+		if id := s.given[0].id; !s.acked[id] {
+			s.ready = append(s.ready, id)
+		}
+		s.given = s.given[1:]
+	}
+	for len(s.ready) > 0 && s.acked[s.ready[0]] {
+		s.ready = s.ready[1:]
+	}
+	if len(s.ready) == 0 {
+		return "", false
+	}
+	id = s.ready[0]
+	s.ready = s.ready[1:]
+	s.given = append(s.given, delivery{id, time.Now()})
+	return id, true
+}
+
+func (s *source) Ack(_ context.Context, r sourcesdk.AckRequest) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, o := range r.Offsets() {
+		if id := string(o.Value()); !s.acked[id] { // told twice, it is still one acknowledgement
+			s.acked[id] = true
+			s.w.notes.note(id)
+		}
+	}
+}
+
+func (s *source) Nack(_ context.Context, r sourcesdk.NackRequest) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, o := range r.Offsets() {
+		id := string(o.Offset.Value())
+		s.given = slices.DeleteFunc(s.given, func(d delivery) bool { return d.id == id })
+		s.ready = append(s.ready, id)
+	}
+}
+
+func (s *source) Pending(context.Context) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return int64(len(s.ready))
+}
+
+func (s *source) ActivePartitions(context.Context) []int32 { return sourcesdk.DefaultPartitions() }
+
+func (s *source) TotalPartitions(context.Context) *int32 { return nil }

@@ -1,0 +1,5 @@
+//go:build !race
+
+package noloss
+
+const raceEnabled = false
