@@ -57,7 +57,8 @@
 //     handler returns after another handler has panicked. A panic would also
 //     withhold the answer, but numaflow-go takes it for a failure of the handler
 //     and shuts the server down; with Goexit the process outlives the loss of a
-//     connection, as it does without the wrapper.
+//     connection as it does without the wrapper: unless numaflow-go is sending an
+//     answer at that moment.
 //   - The limiter was closed: the message waits for its context, and then as
 //     above. A limiter is closed while the process shuts down; messages that
 //     arrive later belong to the next process. If the context can never end, it
