@@ -185,7 +185,7 @@ func (p *Processor) Request(now time.Duration, nonce uint64, demand Share) Reque
 	p.urgency, p.attempt = urgencyNone, now
 	p.seq++
 	earlier := p.unanswered[max(0, len(p.unanswered)-MaxUnanswered):]
-	p.unanswered = append(slices.Clip(earlier), Ticket{p.seq, nonce}) //nolint:gocritic // a copy: requests keep theirs
+	p.unanswered = append(slices.Clip(earlier), Ticket{p.seq, nonce}) // a copy: requests keep theirs
 	p.sent = sentRequest{seq: p.seq, nonce: nonce, at: now, inUse: p.held, wanted: p.want, lapses: p.lapses, open: true}
 	return Request{
 		Pool: p.cfg.Pool, ID: p.cfg.ID, Incarnation: p.incarnation,

@@ -96,7 +96,10 @@ func TestJudgement(t *testing.T) {
 		{name: "remembers no answer", rows: []Row{live}, request: request{8, 800, 0, 0, nil}, want: Cloned},
 		{name: "remembers another nonce", rows: []Row{live}, request: request{8, 800, 7, 701, nil}, want: Cloned},
 		{name: "remembers the older nonce under the newer number", rows: []Row{live}, request: request{8, 800, 7, 500, nil}, want: Cloned},
-		{name: "remembers an answer that the row does not know", rows: []Row{live}, request: request{9, 900, 8, 800, nil}, want: Granted, freeze: FreezeLostRow},
+		{
+			name: "remembers an answer that the row does not know", rows: []Row{live},
+			request: request{9, 900, 8, 800, nil}, want: Granted, freeze: FreezeLostRow,
+		},
 
 		{name: "closed because of a clone", rows: []Row{closed(RowCloned, live)}, request: request{8, 800, 7, 700, nil}, want: Cloned},
 		{name: "closed because of a clone, again", rows: []Row{closed(RowCloned, live)}, request: request{7, 700, 5, 500, nil}, want: Cloned},
@@ -104,7 +107,10 @@ func TestJudgement(t *testing.T) {
 		{name: "left, and another incarnation is live", rows: []Row{closed(RowLeft, live), second}, request: request{8, 800, 7, 700, nil}, want: Replaced},
 		{name: "replaced", rows: []Row{closed(RowReplaced, live), second}, request: request{8, 800, 7, 700, nil}, want: Replaced},
 		{name: "replaced, again", rows: []Row{closed(RowReplaced, live), second}, request: request{7, 700, 5, 500, nil}, want: Replaced},
-		{name: "replaced by one that left", rows: []Row{closed(RowReplaced, live), closed(RowLeft, second)}, request: request{8, 800, 7, 700, nil}, want: Removed},
+		{
+			name: "replaced by one that left", rows: []Row{closed(RowReplaced, live), closed(RowLeft, second)},
+			request: request{8, 800, 7, 700, nil}, want: Removed,
+		},
 		{
 			name: "replaced by one that was replaced", rows: []Row{closed(RowReplaced, live), closed(RowReplaced, second), holder("a", "3")},
 			request: request{8, 800, 7, 700, nil}, want: Replaced,
