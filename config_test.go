@@ -221,7 +221,7 @@ func TestLoadReportsFormAndSenseTogether(t *testing.T) {
 		"lease is \"1h\" (NUMATHROTTLE_LEASE), allowed: a duration in whole milliseconds, `3s` to `10s`",
 		"strict is not supported by this version (NUMATHROTTLE_STRICT)",
 		"NUMATHROTTLE_POLICYY is not a variable of numathrottle; did you mean NUMATHROTTLE_POLICY?",
-		"store has the unknown parameter x, allowed: db, prefix; secrets have settings of their own",
+		"store has the unknown parameter x, allowed: db, prefix, durable; secrets have settings of their own",
 	}, "\nnumathrottle: ")
 	c, err := Load()
 	require.EqualError(t, err, "numathrottle: "+want)
