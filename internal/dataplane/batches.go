@@ -134,6 +134,8 @@ func (b *batches[Req, Resp, Res]) deliver(resp Resp) error {
 		return nil
 	}
 	switch {
+	case b.now == nil && closed(b.closing):
+		return nil // numaflow-go may take the end of the stream for the end of an empty batch
 	case b.now == nil:
 		return &ProtocolError{Fault: FaultUnexpectedEOT}
 	case b.now.left > 0:

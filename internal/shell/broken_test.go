@@ -105,7 +105,9 @@ func TestBroken(t *testing.T) {
 			return throttle.NewPermit(n+1, nil), nil
 		}), breachCount},
 		{"deadlines are not heeded", limiting(func(l throttle.Limiter, ctx context.Context, n int) (throttle.Permit, error) {
-			return l.Acquire(context.WithoutCancel(ctx), n)
+			much, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute) // not for ever: the share may be gone
+			defer cancel()
+			return l.Acquire(much, n)
 		}), breachDeadline},
 		{"a refusal waits for the deadline", limiting(func(l throttle.Limiter, ctx context.Context, n int) (throttle.Permit, error) {
 			p, err := l.Acquire(ctx, n)
@@ -140,13 +142,19 @@ func TestBroken(t *testing.T) {
 			p.leases, p.store, p.storeRate, p.busy, p.processors = []time.Duration{consensus.MinLease}, storeTimed, 1, 0.9, 8
 			p.longest, p.up, p.down, p.overrun = consensus.MinLease, calmNetwork, calmNetwork, 0
 			p.faultMean, p.faults = 5*time.Second, [numFaults]bool{faultCut: true, faultLeave: true, faultCrash: true, faultDown: true}
-			res := runSeed(t, p, c.wiring, false)
 			if c.kind == "" {
-				require.Empty(t, res.violations)
+				require.Empty(t, runSeed(t, p, c.wiring, false).violations)
 				return
 			}
-			require.True(t, slices.ContainsFunc(res.violations, func(v violation) bool { return v.kind == c.kind }),
-				"%s is not seen; seen: %v", c.kind, res.violations)
+			// Which goroutine runs first is not fixed: it may take more than one run.
+			var res *result
+			for range 5 {
+				res = runSeed(t, p, c.wiring, false)
+				if slices.ContainsFunc(res.violations, func(v violation) bool { return v.kind == c.kind }) {
+					return
+				}
+			}
+			require.Fail(t, "not seen", "%s; seen: %v", c.kind, res.violations)
 		})
 	}
 }

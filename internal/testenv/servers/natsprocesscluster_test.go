@@ -47,8 +47,12 @@ func startClusterTest(t *testing.T) *clusterTest {
 	t.Cleanup(nc.Close)
 	js, err := jetstream.New(nc)
 	require.NoError(t, err)
-	kv, err := js.CreateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "test", Replicas: 3})
-	require.NoError(t, err)
+	var kv jetstream.KeyValue
+	// Every server answers; they may not know of each other as peers yet.
+	require.NoError(t, poll(ctx, "make the bucket", until(func(ctx context.Context) (err error) {
+		kv, err = js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: "test", Replicas: 3})
+		return err
+	})))
 	return &clusterTest{NATSProcessCluster: c, ctx: ctx, kv: kv}
 }
 

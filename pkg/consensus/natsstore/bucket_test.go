@@ -159,8 +159,11 @@ func TestUnfitBuckets(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			config := fit
 			tt.spoil(&config)
-			_, err := js.CreateStream(t.Context(), config)
-			require.NoError(t, err)
+			var err error
+			require.Eventually(t, func() bool { // the server is still deleting the one before
+				_, err = js.CreateStream(t.Context(), config)
+				return err == nil
+			}, patience, 10*time.Millisecond)
 			defer deleteBucket(t, s)
 			_, err = trySync(s, request("p", "a", 1))
 			require.ErrorContains(t, err, tt.want)

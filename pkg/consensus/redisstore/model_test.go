@@ -152,7 +152,7 @@ func newModel(t testing.TB, c redis.UniversalClient, seed uint64) *model {
 		at:    consensus.At{Now: 1_763_718_400_123_456, Identity: "life0", Longest: consensus.MaxLease},
 		taken: map[string]consensus.Answer{}, tickets: map[string][]consensus.Ticket{}, seen: map[string]int{},
 	}
-	m.base = []uint64{0, 9_999_999_990, 1<<53 - 5, 9_999_999_999_999_999_990, 1<<64 - 500}[seed%5]
+	m.base = []uint64{0, 9_999_999_990, 1<<53 - 5, 8_999_999_999_999_999_990, 1<<63 - 1_000_000}[seed%5]
 	m.key, _ = m.store.keys(m.pool)
 	return m
 }
