@@ -54,15 +54,16 @@ func steps(l lengths) []step {
 	test := func(flags ...string) []string {
 		return append([]string{"go", "test", "-count=1", "-timeout=0"}, flags...)
 	}
+	rounds := []string{fmt.Sprint("NUMATHROTTLE_FAULT_ROUNDS=", l.rounds)}
+	faults := func(run string) []string { return test("-tags=numathrottle_faults", "-run="+run, "./internal/chaos") }
 	return []step{
 		{
 			name: "simulation", args: append([]string{"nice", "-n", "19"}, test("-run=TestSeeds|TestDirected", "./internal/sim")...),
 			env: []string{fmt.Sprint("NUMATHROTTLE_SIM_SEEDS=", l.seeds)}, beside: true,
 		},
-		{
-			name: "servers", args: test("-tags=numathrottle_faults", "./internal/chaos"),
-			env: []string{fmt.Sprint("NUMATHROTTLE_FAULT_ROUNDS=", l.rounds)},
-		},
+		{name: "redis", args: faults("TestRedis|TestFound"), env: rounds},
+		{name: "nats", args: faults("TestNATS"), env: rounds},
+		{name: "stops", args: faults("TestStopped"), env: rounds},
 		{name: "mutants", args: test("-tags=numathrottle_mutants", "-run=TestMutants$", "./internal/sim")},
 		{name: "shell", args: test("-race", "./internal/shell"), env: []string{fmt.Sprint("NUMATHROTTLE_SHELL_RUNS=", l.shell)}},
 		{name: "fuzz", args: []string{"scripts/fuzz.sh"}, env: []string{fmt.Sprint("FUZZ_TIME=", l.fuzz)}},
@@ -77,7 +78,7 @@ func run(ctx context.Context, args []string, progress io.Writer) error {
 	flags.IntVar(&l.shell, "shell", 100, "runs of the goroutine shell in virtual time")
 	flags.IntVar(&l.rounds, "rounds", 8, "rounds of the faults of real servers")
 	flags.DurationVar(&l.fuzz, "fuzz", 25*time.Second, "time of each fuzz target")
-	only := flags.String("only", "", "steps to run, separated by commas: simulation, mutants, shell, servers, fuzz; "+
+	only := flags.String("only", "", "steps to run, separated by commas: simulation, redis, nats, stops, mutants, shell, fuzz; "+
 		"for the others the figures in -figures are taken")
 	dir := flags.String("figures", "", "`folder` for the figures; default: one that is removed again")
 	file := flags.String("out", "", "Markdown `file` to write")
