@@ -82,6 +82,9 @@ func (w *world) draw(p *process) {
 	if p.gone || p.left || p.halted() || p.overslept() || p.isClone && p.justCloned(w.now) || w.now < d.restUntil {
 		return
 	}
+	if p.held > 0 {
+		d.heldAt = w.now
+	}
 	perSecond := float64(w.plan.limit.Max)
 	d.need = min(d.need+p.demand.Fraction()*perSecond*(w.now-d.drew).Seconds(), 10*perSecond)
 	d.drew = w.now

@@ -98,6 +98,9 @@ func (w *world) kill(p *process) {
 func (w *world) drop(p *process) {
 	p.gone = true
 	p.gen++
+	if p.held > 0 {
+		p.drawer.heldAt = w.now
+	}
 	if p.drawer.heldAt != never {
 		w.departed = append(w.departed, p.drawer.heldAt)
 	}

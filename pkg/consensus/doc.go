@@ -27,7 +27,9 @@
 // at most once per removal time, and by more as often as you like; a suspended
 // machine whose wall clock runs on. It does not cover a permit that a thread holds
 // between the check and the call, nor a cloned machine within one lease of the
-// cloning.
+// cloning. A gap is known beyond that: a clone that got no answer for so long that
+// the row of its incarnation was removed and made anew, or that it sent more
+// requests than it can name, passes for its original (docs/reliability.md has seeds).
 //
 // # Who decides what
 //
