@@ -53,8 +53,9 @@ func (w *world) strict() bool { return w.plan.loss == consensus.Stop }
 // its process, so that what is noted here tells what may be used until the lease is
 // over, without the processor noticing that it is asked.
 func (w *world) touch(p *process, local time.Duration) {
+	before := p.held
 	p.held, p.until = p.proc.Held(local), p.proc.Until()
-	if p.held > 0 {
+	if max(before, p.held) > 0 {
 		p.drawer.heldAt = w.now
 	}
 	w.tell(p)
