@@ -69,7 +69,7 @@ func (m Met) String() string { return metNames[m] }
 type Counters struct {
 	Runs, Events, Syncs uint64
 	// Answers counts by consensus.Status, Freezes by cause.
-	Answers [consensus.Removed + 1]uint64
+	Answers [consensus.Behind + 1]uint64
 	Freezes [5]uint64
 	// Faults counts by kind, and FaultMet how often each kind met each state.
 	Faults   [numFaults]uint64

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -41,7 +42,7 @@ var schedules = []directed{
 	{
 		name: "an overlap ends with the next syncs", rule: "room",
 		run: func(t *testing.T, w *world) {
-			_, b := overlap(t, w)
+			_, b := overlap(t, w, false)
 			w.reach(b)
 			w.run(w.now + 3*time.Second)
 			w.plan.loss = consensus.Stop
@@ -51,7 +52,7 @@ var schedules = []directed{
 	{
 		name: "an overlap ends although one holder hears no answer", rule: "claim-falls",
 		run: func(t *testing.T, w *world) {
-			a, b := overlap(t, w)
+			a, b := overlap(t, w, true)
 			b.cut[up] = 0
 			w.turn(b)
 			w.run(w.now + 3*time.Second)
@@ -127,6 +128,56 @@ var schedules = []directed{
 			w.until(t, func() bool { return a.until > before })
 			w.cutOff(a)
 			w.run(w.now + 2*time.Second)
+			w.reach(c)
+			w.run(w.now + 20*time.Second)
+		},
+	},
+	{
+		// A part of a clone that was never answered is heard when the row of their
+		// incarnation was removed, and makes it anew. The other part comes back with a
+		// newer memory than the row.
+		name: "a clone makes the row anew", rule: "recall",
+		found: "Shares overlapped (seed 7883): a clone that had never had an answer made the row of its incarnation anew, and its original, " +
+			"which remembered more than the row, took that for its own. A store that is behind names the newest request that it knows; " +
+			"who has not sent it starts anew.",
+		run: func(t *testing.T, w *world) {
+			a := w.join("a")
+			w.until(t, func() bool { return a.outstanding })
+			c := w.clone(a)
+			a.mirror = nil
+			w.cutOff(c)
+			b := w.join("b")
+			w.until(t, func() bool { return near(a, 50) && near(b, 50) })
+			w.run(w.now + time.Minute)
+			w.cutOff(a)
+			w.until(t, func() bool { return near(b, 100) })
+			w.reach(c)
+			w.until(t, func() bool { return near(c, 50) })
+			w.reach(a)
+			w.run(w.now + 20*time.Second)
+		},
+	},
+	{
+		// Of a clone one part is refused many times while the other one is stopped. Then
+		// the other one is answered, and the first comes with more unanswered requests
+		// than can be named.
+		name: "a clone has sent more than can be named",
+		found: "Shares overlapped (seed 19794): of a request that named as many unanswered ones as it could it was believed that the newest on " +
+			"record was one of the others. A processor with as many as it can name sends the newest of them again.",
+		run: func(t *testing.T, w *world) {
+			a, b := w.join("a"), w.join("b")
+			w.until(t, func() bool { return near(a, 50) && near(b, 50) })
+			c := w.clone(a)
+			a.mirror = nil
+			const down = time.Minute
+			w.halt(a, down+time.Second, false)
+			w.store.takeDown(w, down, true)
+			w.run(w.now + down - time.Millisecond)
+			require.GreaterOrEqual(t, c.seq, a.seq+consensus.MaxUnanswered-1)
+			w.cutOff(c)
+			before := a.until
+			w.until(t, func() bool { return a.until > before && near(a, 50) })
+			w.cutOff(a)
 			w.reach(c)
 			w.run(w.now + 20*time.Second)
 		},
@@ -298,8 +349,9 @@ func (s directed) play(t *testing.T) *world {
 
 // overlap brings two shares to overlap by 2 %, which no store can help: it was
 // rolled back, keeps its identity, and a is granted more before b comes and tells.
+// If the row of b is forgotten as well, the overlap is 52 %.
 // Both keep so little too much of their own accord. Nothing is checked from here on.
-func overlap(t *testing.T, w *world) (a, b *process) {
+func overlap(t *testing.T, w *world, forgotten bool) (a, b *process) {
 	t.Helper()
 	a, b = w.join("a"), w.join("b")
 	c := w.join("c")
@@ -310,13 +362,18 @@ func overlap(t *testing.T, w *world) (a, b *process) {
 	w.until(t, func() bool { return w.store.rec.Claims() < percent(97) })
 	w.cutOff(a)
 	older := w.store.copied()
+	full := 50
+	if forgotten {
+		older.Rows = slices.DeleteFunc(older.Rows, func(row consensus.Row) bool { return row.ID == b.id })
+		full = 100
+	}
 	w.until(t, func() bool { return near(b, 52) })
 	w.cutOff(b)
 	w.plan.loss = consensus.Degrade
 	w.store.restart(w, older, w.store.written)
 	a.demand = consensus.Whole
 	w.reach(a)
-	w.until(t, func() bool { return near(a, 50) })
+	w.until(t, func() bool { return near(a, full) })
 	require.True(t, near(b, 52))
 	return a, b
 }

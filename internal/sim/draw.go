@@ -76,10 +76,11 @@ func (w *world) tell(p *process) {
 }
 
 // draw lets the callers of a process draw what they need. A machine that was
-// suspended is excused until its watchdog has looked, and a clone in its first lease.
+// suspended is excused until its watchdog has looked, and so are both parts of a
+// cloned one for a lease: either may give away what the other still draws on.
 func (w *world) draw(p *process) {
 	d := &p.drawer
-	if p.gone || p.left || p.halted() || p.overslept() || p.isClone && p.justCloned(w.now) || w.now < d.restUntil {
+	if p.gone || p.left || p.halted() || p.overslept() || p.justCloned(w.now) || w.now < d.restUntil {
 		return
 	}
 	if p.held > 0 {

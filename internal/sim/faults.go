@@ -168,7 +168,6 @@ func (w *world) clone(p *process) *process {
 	if p.outstanding && w.rng.fault.IntN(2) == 0 {
 		p.mirror, p.shared = &q, p.nonce
 	}
-	q.isClone = true
 	w.equip(&q)
 	w.add(&q)
 	return &q

@@ -56,7 +56,6 @@ type process struct {
 
 	cloned   time.Duration // end of the lease after it was cloned, or made as a clone
 	clonedAs string        // its incarnation at that time
-	isClone  bool          // it was made by the cloning
 	mirror   *process      // the clone that is told the answer to the request below, too
 	shared   uint64        // nonce of the request that was under way at the cloning
 }

@@ -87,6 +87,8 @@ func (st *step) commit(req *Request, lostRow bool) {
 		st.freeze(FreezeIdentity)
 	case r.Revision < req.Revision:
 		st.freeze(FreezeRollback)
+	case lostRow && st.frozen():
+		st.freeze(r.FrozenBy) // which may have been noticed first by another sign
 	case lostRow:
 		st.freeze(FreezeLostRow)
 	case !st.frozen():

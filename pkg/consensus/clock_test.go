@@ -148,7 +148,7 @@ func TestFreeze(t *testing.T) {
 		},
 		{
 			name: "an answer", record: known, cause: FreezeLostRow, frozen: 15 * time.Second, revision: 51,
-			change: func(_ *Record, req *Request, _ *At) { req.LastSeq, req.Seq = 9, 10 },
+			change: func(_ *Record, req *Request, _ *At) { req.LastSeq, req.Seq, req.Recalled = 9, 10, Ticket{7, 700} },
 		},
 		{
 			name: "a row", record: known, cause: FreezeLostRow, frozen: 15 * time.Second, revision: 51,

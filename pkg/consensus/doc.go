@@ -27,9 +27,7 @@
 // at most once per removal time, and by more as often as you like; a suspended
 // machine whose wall clock runs on. It does not cover a permit that a thread holds
 // between the check and the call, nor a cloned machine within one lease of the
-// cloning. A gap is known beyond that: a clone that got no answer for so long that
-// the row of its incarnation was removed and made anew, or that it sent more
-// requests than it can name, passes for its original (docs/reliability.md has seeds).
+// cloning.
 //
 // # Who decides what
 //
@@ -67,6 +65,10 @@
 //     process that has not sent the newest one recorded, comes from a clone: the
 //     incarnation is closed, its claim stays until removal, and both processes go
 //     on under new incarnations. A new incarnation closes the older ones of its ID.
+//     If the sender's last answer is newer than the row, the store has gone back, or
+//     the row is a clone's: it freezes, counts the sender's facts beside the row's
+//     claim, and asks by naming the newest request of the row. A processor that has
+//     sent that asks again and says so; another one starts anew.
 //  3. Removal of rows that were silent for longer than the removal time (one and
 //     a half leases), with their claims.
 //  4. Memory. A new record, another server identity, a record older than a
@@ -92,6 +94,9 @@
 //   - Numbers rise, and only the answer to the newest request is taken. If the
 //     share that this request reported has lapsed since, nothing is renewed: the
 //     share is 0 and the next request follows at once.
+//   - A request names every one before it that was not answered. With as many as it
+//     can name (32) a processor repeats the newest until that is answered; the answer
+//     is too old to rest on, and lets it go on.
 //   - The lease runs from the first send of the request, on the local monotonic
 //     clock. A watchdog compares wall and monotonic clock and voids the lease of a
 //     machine that was suspended.
@@ -142,6 +147,7 @@
 //	                                 Degrade: min(last share, 1/live)
 //	store down, state kept           leases end; then as above                  first answer
 //	store wiped or failed over       holders keep their shares, none grows      removal of the longest lease
+//	store back by over 1,024 syncs   all start anew                             removal of the longest lease
 //	store restarted with its state   as wiped, unless it is known to have       removal of the longest lease, or
 //	                                 forgotten nothing                          first answer
 //	store clock is set               counts as no time, or one clamp at most    nothing to heal

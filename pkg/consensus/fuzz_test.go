@@ -134,7 +134,7 @@ func (d *dice) record() *Record {
 	return r
 }
 
-// tickets are some unanswered requests, mostly between last and seq.
+// tickets are some requests, mostly between last and seq.
 func (d *dice) tickets(last, seq uint64) []Ticket {
 	var tickets []Ticket
 	for range d.byte() % 5 % 4 {
@@ -163,6 +163,9 @@ func (d *dice) request() Request {
 		}
 	}
 	r.Unanswered = d.tickets(r.LastSeq, r.Seq)
+	if d.byte()%4 == 0 {
+		r.Recalled = Ticket{d.number(), uint64(d.byte() % 4)}
+	}
 	for tag := range 1 + d.byte()%3 {
 		r.Tags = append(r.Tags, TagReport{
 			Tag: []string{"b", "", "a"}[tag], InUse: d.share(), Wanted: d.share(), Demand: d.share(), PoolSize: int(d.byte()),
@@ -215,6 +218,9 @@ func fault(r *Request) string {
 	}
 	if r.Seq < 1 || r.Seq <= r.LastSeq {
 		return "numbers"
+	}
+	if r.Recalled.Seq > 0 && r.Recalled.Seq >= r.LastSeq {
+		return "recalled"
 	}
 	for i, t := range r.Unanswered {
 		if i >= 32 || t.Seq <= r.LastSeq || t.Seq >= r.Seq || i > 0 && t.Seq <= r.Unanswered[i-1].Seq {

@@ -36,25 +36,35 @@ func TestNextIsTheEndOfAFreeze(t *testing.T) {
 	require.Equal(t, time.Second+300*time.Millisecond, content(t, 300*time.Millisecond).Next(time.Second, 1))
 }
 
-// A store that refuses at once is asked most often. Even then a request names every
-// one that was sent within the last lease, or clones could not be told apart.
-func TestUnansweredRequestsOfOneLeaseAreAllNamed(t *testing.T) {
+// A processor that could not name all that it has sent could not be told from its
+// clone. With as many unanswered requests as it can name it sends the newest again,
+// whose answer is too old to rest on but lets it go on.
+func TestAllUnansweredRequestsAreNamed(t *testing.T) {
 	p := content(t, 0)
-	for now := time.Second; now < 5*DefaultLease; {
+	var newest Request
+	now := time.Second
+	for now < 5*DefaultLease { // a store that refuses at once is asked most often
 		p.Poke(now)
 		now = max(now+1, p.Next(now, 0))
-		req := p.Request(now, uint64(now), Whole)
-		p.Failed(now, req.Seq)
-		if len(req.Unanswered) < MaxUnanswered {
-			require.Len(t, req.Unanswered, int(req.Seq-req.LastSeq-1), "all are named")
-			continue
-		}
-		// The nonce is the time at which it was sent.
-		require.Less(t, req.Unanswered[0].Nonce, uint64(now-DefaultLease))
+		newest = p.Request(now, uint64(now), Whole)
+		p.Failed(now, newest.Seq)
+		require.Len(t, newest.Unanswered, int(newest.Seq-newest.LastSeq-1), "all are named")
 	}
-	req := p.Request(6*DefaultLease, 1, Whole)
-	require.Len(t, req.Unanswered, MaxUnanswered)
-	require.Equal(t, req.Seq-1, req.Unanswered[MaxUnanswered-1].Seq)
+	require.Len(t, newest.Unanswered, MaxUnanswered-1)
+	require.Equal(t, newest, p.Request(now+1, 7, 0), "once more, whatever is in use by now")
+	require.Equal(t, Share(490_000_000), p.Held(now), "degraded")
+
+	answer := Answer{
+		Seq: newest.Seq, Nonce: newest.Nonce, Lease: DefaultLease, Revision: 2,
+		Tags: []TagAnswer{{Share: 490_000_000, Live: 1, PoolSize: 1, Roster: []RosterRow{{ID: "a", Claim: 490_000_000, Demand: Whole, PoolSize: 1}}}},
+	}
+	require.NoError(t, p.Take(now+2, answer, ""))
+	require.Equal(t, Share(490_000_000), p.Held(now+2), "the answer came too late to grant anything")
+	require.LessOrEqual(t, p.Next(now+2, 1), max(now+2, p.urgentAt+p.fast()), "asks at once")
+	next := p.Request(now+3, 8, Whole)
+	require.Equal(t, newest.Seq+1, next.Seq)
+	require.Equal(t, Ticket{newest.Seq, newest.Nonce}, Ticket{next.LastSeq, next.LastNonce})
+	require.Empty(t, next.Unanswered)
 }
 
 // What a processor gives up while the pool is frozen nobody else can have, and it

@@ -23,7 +23,9 @@ type Processor struct {
 	seq        uint64
 	last       Ticket // of the answer taken last
 	lastTime   int64
-	unanswered []Ticket // sent since, the newest request included
+	unanswered []Ticket // sent since, the newest request included, at most MaxUnanswered
+	recalled   Ticket   // what the store named when it was behind
+	history    history
 	revision   uint64
 	lease      time.Duration
 
@@ -53,12 +55,11 @@ type Processor struct {
 
 // A sentRequest is the newest request, whose answer alone is taken.
 type sentRequest struct {
-	seq, nonce uint64
-	at         time.Duration
-	inUse      Share
-	wanted     Share
-	lapses     int
-	open       bool
+	Request
+	at            time.Duration // when it was sent first
+	inUse, wanted Share
+	lapses        int
+	open          bool
 }
 
 // ProcessorConfig is what a Processor is made of.
@@ -119,6 +120,7 @@ func (p *Processor) restart(incarnation string) {
 	p.lapse()
 	p.incarnation, p.state = incarnation, StateJoining
 	p.seq, p.last, p.lastTime, p.unanswered = 0, Ticket{}, 0, nil
+	p.recalled, p.history = Ticket{}, history{}
 	p.answer, p.split.wants, p.want = TagAnswer{}, nil, Whole
 	p.sent = sentRequest{}
 	p.urgency = urgencyNow
@@ -173,32 +175,39 @@ func (p *Processor) Void(now time.Duration) {
 
 // Request returns the next request. demand is what the processor would use if it
 // could. A smaller want takes effect at once, so Held may fall. nonce is drawn at
-// random for this request alone.
+// random for this request alone. With MaxUnanswered unanswered ones it is the newest
+// of them once more: a processor that cannot name all that it has sent could not be
+// told from its clone.
 func (p *Processor) Request(now time.Duration, nonce uint64, demand Share) Request {
 	p.Tick(now)
 	p.onTime = p.onTime && now-p.attempt <= p.patience()
 	p.demand = min(max(demand, 0), Whole)
-	p.choose(now)
 	if p.urgency == urgencyNow {
 		p.urgentAt = now
 	}
 	p.urgency, p.attempt = urgencyNone, now
+	if len(p.unanswered) == MaxUnanswered {
+		p.sent.open, p.sent.Recalled = true, p.recalled
+		return p.sent.Request
+	}
+	p.choose(now)
 	p.seq++
-	earlier := p.unanswered[max(0, len(p.unanswered)-MaxUnanswered):]
-	p.unanswered = append(slices.Clip(earlier), Ticket{p.seq, nonce}) // a copy: requests keep theirs
-	p.sent = sentRequest{seq: p.seq, nonce: nonce, at: now, inUse: p.held, wanted: p.want, lapses: p.lapses, open: true}
-	return Request{
+	req := Request{
 		Pool: p.cfg.Pool, ID: p.cfg.ID, Incarnation: p.incarnation,
 		Seq: p.seq, Nonce: nonce,
-		LastSeq: p.last.Seq, LastNonce: p.last.Nonce, LastTime: p.lastTime, Unanswered: earlier,
+		LastSeq: p.last.Seq, LastNonce: p.last.Nonce, LastTime: p.lastTime,
+		Unanswered: p.unanswered, Recalled: p.recalled,
 		Revision: p.revision, Lease: p.cfg.Lease,
 		Tags: []TagReport{{InUse: p.held, Wanted: p.want, Demand: p.demand, PoolSize: p.answer.Live}},
 	}
+	p.unanswered = append(slices.Clip(p.unanswered), Ticket{p.seq, nonce}) // a copy: requests keep theirs
+	p.sent = sentRequest{Request: req, at: now, inUse: p.held, wanted: p.want, lapses: p.lapses, open: true}
+	return req
 }
 
 // Failed says that the request with this Seq got no answer.
 func (p *Processor) Failed(now time.Duration, seq uint64) {
-	if seq == p.sent.seq {
+	if seq == p.sent.Seq {
 		p.failures++
 	}
 	p.Tick(now)
@@ -209,7 +218,7 @@ func (p *Processor) Failed(now time.Duration, seq uint64) {
 // ErrWrongAnswer; the request then counts as failed.
 func (p *Processor) Take(now time.Duration, a Answer, fresh string) error {
 	p.Tick(now)
-	if (a.Seq != p.sent.seq || a.Nonce != p.sent.nonce || !p.sent.open) && !skip(ruleLateAnswer) {
+	if (a.Seq != p.sent.Seq || a.Nonce != p.sent.Nonce || !p.sent.open) && !skip(ruleLateAnswer) {
 		return nil
 	}
 	if err := a.check(); err != nil {
@@ -223,6 +232,12 @@ func (p *Processor) Take(now time.Duration, a Answer, fresh string) error {
 	case Replaced:
 		p.lapse()
 		p.state, p.failures = StateReplaced, 0
+	case Behind:
+		if !p.history.holds(a.Newest) {
+			p.restart(fresh) // another process has sent it
+			return nil
+		}
+		p.recalled, p.failures, p.urgency = a.Newest, 0, urgencyNow
 	default:
 		// Late: a request above the newest one was recorded, so another process
 		// uses this incarnation.
@@ -234,7 +249,8 @@ func (p *Processor) Take(now time.Duration, a Answer, fresh string) error {
 // granted puts the share of an answer in force.
 func (p *Processor) granted(now time.Duration, a Answer) {
 	t := a.Tags[0]
-	p.last, p.lastTime, p.unanswered = Ticket{p.sent.seq, p.sent.nonce}, a.Time, nil
+	p.last, p.lastTime, p.unanswered, p.recalled = Ticket{p.sent.Seq, p.sent.Nonce}, a.Time, nil, Ticket{}
+	p.history.add(p.last)
 	p.revision = max(p.revision, a.Revision)
 	p.lease, p.answer, p.split.wants, p.failures, p.onTime = a.Lease, t, nil, 0, true
 	p.frozen, p.frozenBy = 0, a.FrozenBy
@@ -251,8 +267,11 @@ func (p *Processor) granted(now time.Duration, a Answer) {
 		until = now + p.lease
 	}
 	if broken || until <= now {
-		p.lapse()
-		p.state, p.urgency = StateJoining, urgencyNow
+		p.urgency = urgencyNow
+		if !p.degraded { // which rests on no answer
+			p.lapse()
+			p.state = StateJoining
+		}
 		return
 	}
 	before := p.held
@@ -275,7 +294,7 @@ func (p *Processor) granted(now time.Duration, a Answer) {
 // check refuses an answer that no store following the protocol gives.
 func (a *Answer) check() error {
 	if a.Status != Granted {
-		if a.Status < Granted || a.Status > Removed {
+		if a.Status < Granted || a.Status > Behind {
 			return fmt.Errorf("%w: status %d", ErrWrongAnswer, int(a.Status))
 		}
 		return nil
@@ -299,6 +318,6 @@ func (p *Processor) Leave(now time.Duration) Leave {
 	p.seq++
 	return Leave{
 		Pool: p.cfg.Pool, ID: p.cfg.ID, Incarnation: p.incarnation, Seq: p.seq,
-		LastSeq: p.last.Seq, LastNonce: p.last.Nonce, Unanswered: p.unanswered[max(0, len(p.unanswered)-MaxUnanswered):],
+		LastSeq: p.last.Seq, LastNonce: p.last.Nonce, Unanswered: p.unanswered,
 	}
 }

@@ -23,7 +23,7 @@ type chaos struct {
 	faults bool // the store may forget
 	copies []func()
 
-	granted, refused, frozen int
+	granted, refused, frozen, asked int
 }
 
 // A letter is something that arrives later.
@@ -125,6 +125,8 @@ func (c *chaos) take(a *actor, p parcel, ans Answer) {
 		if ans.Frozen > 0 {
 			c.frozen++
 		}
+	case ans.Status == Behind && a.recalled == ans.Newest:
+		c.asked++
 	case slices.Contains(c.live, a) && ans.Seq == a.newest.req.Seq:
 		c.refused++
 		c.end(a)
@@ -145,6 +147,15 @@ func (c *chaos) requireSound(before *Record, req *Request, ans Answer) {
 	}
 	switch ans.Status {
 	case Cloned:
+		return
+	case Behind:
+		require.GreaterOrEqual(c.t, after.Clock, before.Clock)
+		require.True(c.t, after.FreezeUnstamped || after.FrozenUntil > after.Clock || c.at.Identity == "")
+		i, ok := after.find(RowKey{req.ID, req.Incarnation})
+		require.True(c.t, ok)
+		for _, t := range req.Tags {
+			require.GreaterOrEqual(c.t, after.Rows[i].entry(t.Tag).Claim, t.InUse, "facts count")
+		}
 		return
 	case Replaced:
 		require.GreaterOrEqual(c.t, after.Clock, before.Clock)
@@ -247,20 +258,21 @@ func (c *chaos) forget() {
 
 func TestHonestSharesNeverAddUpToMoreThanTheWhole(t *testing.T) {
 	const seeds, steps = 200, 400
-	var granted, refused, frozen, full int
+	var granted, refused, frozen, asked, full int
 	for seed := range uint64(seeds) {
 		c := newChaos(t, seed)
 		for range steps {
 			c.step()
 			require.LessOrEqual(t, c.inUse, Whole, "seed %d: shares in use", seed)
 		}
-		granted, refused, frozen = granted+c.granted, refused+c.refused, frozen+c.frozen
+		granted, refused, frozen, asked = granted+c.granted, refused+c.refused, frozen+c.frozen, asked+c.asked
 		if c.inUse > Whole*9/10 {
 			full++
 		}
 	}
 	// The test would show nothing if nothing happened.
-	t.Logf("%d granted, %d refused, %d while frozen, %d of %d seeds used the whole", granted, refused, frozen, full, seeds)
+	t.Logf("%d granted, %d refused, %d while frozen, %d asked, %d of %d seeds used the whole", granted, refused, frozen, asked, full, seeds)
+	require.Positive(t, asked)
 	require.Greater(t, granted, seeds*steps/10)
 	require.Greater(t, refused, seeds)
 	require.Greater(t, frozen, seeds)

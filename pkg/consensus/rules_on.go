@@ -33,6 +33,7 @@ var ruleNames = map[string]struct {
 	"broken-lease":    {ruleBrokenLease, "a share that lapsed since it was reported is not renewed"},
 	"lease-from-send": {ruleLeaseFromSend, "the lease runs from the send, not from the receipt"},
 	"draw-check":      {ruleDrawCheck, "void the share when its lease is over"},
+	"recall":          {ruleRecall, "a row that is older than its processor is its own only if it has sent the newest request"},
 	"removal":         {ruleRemoval, "remove rows that are silent for a removal time, with their claims"},
 }
 

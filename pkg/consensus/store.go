@@ -77,10 +77,12 @@ type Request struct {
 	// last, LastTime the Answer.Time of it; all 0 before the first answer.
 	LastSeq, LastNonce uint64
 	LastTime           int64
-	// Unanswered lists the requests sent since that one whose answers were not
-	// taken, by rising Seq, this one not included: the newest MaxUnanswered of
-	// them. By these the store tells a processor from its clone.
+	// Unanswered lists every request sent since that one, by rising Seq, this one
+	// not included. By these the store tells a processor from its clone: the newest
+	// request that it has recorded must be among them.
 	Unanswered []Ticket
+	// Recalled is the request that a Behind answer named; 0 otherwise.
+	Recalled Ticket
 	// Revision is the newest revision of the record that the processor has seen.
 	Revision uint64
 	// Lease is the lease the processor is configured with, at millisecond
@@ -93,9 +95,8 @@ type Request struct {
 // A Ticket names one request: its number, and the nonce that was drawn for it.
 type Ticket struct{ Seq, Nonce uint64 }
 
-// MaxUnanswered is how many unanswered requests a request names. Even if every
-// one is refused at once, fewer are sent within a lease (see Processor.Next); of
-// older ones no share is left.
+// MaxUnanswered is how many unanswered requests a request names. A processor that
+// has so many sends the newest of them again instead of another.
 const MaxUnanswered = 32
 
 // A TagReport is what a processor says of one tag. The empty tag is the limit itself.
@@ -124,6 +125,11 @@ const (
 	// Removed: the row was removed after a long silence, or was closed and no
 	// newer one is live. Start anew.
 	Removed
+	// Behind: the store has gone back and does not remember the request answered
+	// last. It has frozen the pool, recorded nothing else, and names the newest
+	// request that it does remember. If the processor has sent that, it asks again
+	// and says so; if not, a clone did: start anew.
+	Behind
 )
 
 // String returns the status as one word.
@@ -139,16 +145,20 @@ func (s Status) String() string {
 		return "cloned"
 	case Removed:
 		return "removed"
+	case Behind:
+		return "behind"
 	}
 	return fmt.Sprintf("status(%d)", int(s))
 }
 
-// An Answer is what the store says to one sync. Only Status, Seq and Nonce are
-// set unless Status is Granted.
+// An Answer is what the store says to one sync. Only Status, Seq, Nonce and
+// Newest are set unless Status is Granted.
 type Answer struct {
 	Status Status
 	// Seq and Nonce are those of the request answered.
 	Seq, Nonce uint64
+	// Newest is the newest request on record. Only Behind sets it.
+	Newest Ticket
 	// Tags answers every tag reported, in the order of the request.
 	Tags []TagAnswer
 	// Time is the record's logical time in microseconds, Revision its revision.
@@ -239,6 +249,9 @@ func (r *Request) Validate() error {
 	}
 	if err := validateTickets(r.Unanswered, r.LastSeq, r.Seq); err != nil {
 		return err
+	}
+	if r.Recalled.Seq > 0 && r.Recalled.Seq >= r.LastSeq {
+		return &RequestError{"Recalled", fmt.Sprint("request ", r.Recalled.Seq), "0, or a number below LastSeq"}
 	}
 	if r.LastTime < 0 || r.LastTime > maxMicros {
 		return &RequestError{"LastTime", fmt.Sprint(r.LastTime), fmt.Sprint("0 to ", int64(maxMicros))}

@@ -11,8 +11,8 @@ import (
 // of the package documentation.
 //
 // changed tells whether the record changed and must be written back. A repeated
-// request changes nothing, and a refused one at most the clock and, if it comes from
-// a clone, the state of its row.
+// request changes nothing, and a refused one at most the clock, the freeze and, if it
+// comes from a clone, the state of its row.
 func (r *Record) Sync(req *Request, at At) (ans Answer, changed bool) {
 	st := r.begin(req.Lease, at)
 	ans = Answer{Seq: req.Seq, Nonce: req.Nonce}
@@ -31,15 +31,13 @@ func (r *Record) Sync(req *Request, at At) (ans Answer, changed bool) {
 		st.commit(nil, false)
 		r.Revision++
 		return ans, true
-	case verdictClone:
-		// The claim stays for one removal time: both processes may draw on it.
-		ans.Status = Cloned
-		if row.State == RowCloned {
-			return ans, false
-		}
-		row.State = RowCloned
-		r.Revision++
+	case verdictBehind:
+		ans.Status, ans.Newest = Behind, Ticket{row.Seq, row.Nonce}
+		st.behind(req, row.RowKey)
 		return ans, true
+	case verdictClone:
+		ans.Status = Cloned
+		return ans, st.clone(req, row)
 	case verdictAccept, verdictLostRow:
 	}
 
@@ -54,6 +52,41 @@ func (r *Record) Sync(req *Request, at At) (ans Answer, changed bool) {
 	return ans, true
 }
 
+// behind notes that the sender may use what the store has forgotten: nobody else may
+// grow, and the facts count. What the row claims counts as well, for it may be that
+// of a clone.
+func (st *step) behind(req *Request, key RowKey) {
+	st.commit(req, true)
+	i, _ := st.rec.find(key)
+	row := &st.rec.Rows[i]
+	for _, t := range req.Tags {
+		e := row.entry(t.Tag)
+		if e == nil {
+			k, _ := slices.BinarySearchFunc(row.Entries, t.Tag, func(e Entry, tag string) int { return cmp.Compare(e.Tag, tag) })
+			row.Entries = slices.Insert(row.Entries, k, Entry{Tag: t.Tag, Demand: t.Demand, PoolSize: t.PoolSize})
+			e = &row.Entries[k]
+		}
+		e.InUse = max(e.InUse, t.InUse)
+		e.Claim = max(e.Claim, e.InUse)
+	}
+	st.rec.Revision++
+}
+
+// clone closes the row of an incarnation that two processes use. The claim stays
+// for one removal time: both may draw on it. What the request knows of another or an
+// older store counts all the same.
+func (st *step) clone(req *Request, row *Row) (changed bool) {
+	if row.State == RowCloned {
+		return false
+	}
+	key := row.RowKey
+	st.commit(req, false)
+	i, _ := st.rec.find(key)
+	st.rec.Rows[i].State = RowCloned
+	st.rec.Revision++
+	return true
+}
+
 // Leave frees the claims of an incarnation and leaves a tombstone, so that its
 // late packets are known as such. changed is as in Sync.
 func (r *Record) Leave(l *Leave, at At) (changed bool) {
@@ -65,7 +98,7 @@ func (r *Record) Leave(l *Leave, at At) (changed bool) {
 	if !ok || r.Rows[i].State != RowLive || (l.Seq <= r.Rows[i].Seq && !skip(ruleSequence)) {
 		return false
 	}
-	if row := &r.Rows[i]; l.LastSeq <= row.Seq && !row.sentBy(Ticket{l.LastSeq, l.LastNonce}, l.Unanswered) && !skip(ruleClone) {
+	if row := &r.Rows[i]; !row.sentBy(Ticket{l.LastSeq, l.LastNonce}, l.Unanswered) && !skip(ruleClone) {
 		row.State = RowCloned // one of two processes leaves; the other may still draw
 		r.Revision++
 		return true
@@ -89,6 +122,7 @@ type verdict int
 const (
 	verdictAccept  verdict = iota // record it
 	verdictLostRow                // record it and freeze: the store forgot what it answered
+	verdictBehind                 // freeze, and ask whose row this is
 	verdictRepeat                 // the same request again
 	verdictClone
 	verdictLate
@@ -131,24 +165,21 @@ func (st *step) judge(req *Request) (verdict, *Row) {
 		return verdictLate, row
 	case req.Seq == row.Seq && !skip(ruleClone):
 		return verdictClone, row
-	case req.LastSeq > row.Seq:
+	case req.LastSeq > row.Seq && (req.Recalled == Ticket{row.Seq, row.Nonce} || skip(ruleRecall)):
 		return verdictLostRow, row
+	case req.LastSeq > row.Seq:
+		return verdictBehind, row
 	case !row.sentBy(Ticket{req.LastSeq, req.LastNonce}, req.Unanswered) && !skip(ruleClone) && !skip(ruleSequence):
 		return verdictClone, row
 	}
 	return verdictAccept, row
 }
 
-// sentBy tells whether a process that took the answer to last and has sent the
-// unanswered requests since can be the one that sent the newest request. If it
-// has sent too many to name, what is older than those that it names has granted
-// nothing that is still in force, and anybody may have sent it.
+// sentBy tells whether the newest request on record is one that a process has sent
+// which took the answer to last and has sent the unanswered ones since.
 func (w *Row) sentBy(last Ticket, unanswered []Ticket) bool {
 	newest := Ticket{w.Seq, w.Nonce}
-	if newest == last || slices.Contains(unanswered, newest) {
-		return true
-	}
-	return len(unanswered) == MaxUnanswered && w.Seq > last.Seq && w.Seq < unanswered[0].Seq
+	return newest == last || slices.Contains(unanswered, newest)
 }
 
 // judgeUnknown decides on a request of an incarnation that has no row (any more).

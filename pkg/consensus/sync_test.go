@@ -67,11 +67,12 @@ func TestJudgement(t *testing.T) {
 	}
 	live, second := holder("a", "1", half), holder("a", "2")
 	for _, c := range []struct {
-		name    string
-		rows    []Row
-		request request
-		want    Status
-		freeze  FreezeCause
+		name     string
+		rows     []Row
+		request  request
+		recalled Ticket
+		want     Status
+		freeze   FreezeCause
 	}{
 		{name: "the next request", rows: []Row{live}, request: request{8, 800, 7, 700, nil}, want: Granted},
 		{name: "after lost requests", rows: []Row{live}, request: request{12, 900, 7, 700, sent(8, 11)}, want: Granted},
@@ -86,19 +87,22 @@ func TestJudgement(t *testing.T) {
 			request: request{9, 900, 5, 500, []Ticket{{6, 601}, {7, 701}, {8, 801}}}, want: Cloned,
 		},
 		{name: "has sent others since the newest", rows: []Row{live}, request: request{9, 900, 5, 500, sent(8, 8)}, want: Cloned},
-		{name: "has sent more since than it names", rows: []Row{live}, request: request{40, 900, 5, 500, sent(8, 7+MaxUnanswered)}, want: Granted},
-		{name: "names all that it has sent", rows: []Row{live}, request: request{40, 900, 5, 500, sent(9, 7+MaxUnanswered)}, want: Cloned},
-		{
-			name: "names as many as it can, and other ones", rows: []Row{live},
-			request: request{40, 900, 5, 500, append([]Ticket{{7, 701}}, sent(8, 6+MaxUnanswered)...)}, want: Cloned,
-		},
+		{name: "names as many as it can, the newest first", rows: []Row{live}, request: request{39, 900, 5, 500, sent(7, 6+MaxUnanswered)}, want: Granted},
+		{name: "names as many as it can, and all are newer", rows: []Row{live}, request: request{40, 900, 5, 500, sent(8, 7+MaxUnanswered)}, want: Cloned},
 		{name: "has had no answer, and sent the newest", rows: []Row{live}, request: request{8, 800, 0, 0, sent(1, 7)}, want: Granted},
 		{name: "remembers no answer", rows: []Row{live}, request: request{8, 800, 0, 0, nil}, want: Cloned},
 		{name: "remembers another nonce", rows: []Row{live}, request: request{8, 800, 7, 701, nil}, want: Cloned},
 		{name: "remembers the older nonce under the newer number", rows: []Row{live}, request: request{8, 800, 7, 500, nil}, want: Cloned},
 		{
 			name: "remembers an answer that the row does not know", rows: []Row{live},
-			request: request{9, 900, 8, 800, nil}, want: Granted, freeze: FreezeLostRow,
+			request: request{9, 900, 8, 800, nil}, recalled: Ticket{7, 700}, want: Granted, freeze: FreezeLostRow,
+		},
+		{name: "remembers a later answer, and has not been asked yet", rows: []Row{live}, request: request{9, 900, 8, 800, nil}, want: Behind},
+		{name: "recalls another nonce", rows: []Row{live}, request: request{9, 900, 8, 800, nil}, recalled: Ticket{7, 701}, want: Behind},
+		{name: "recalls another number", rows: []Row{live}, request: request{9, 900, 8, 800, nil}, recalled: Ticket{6, 700}, want: Behind},
+		{
+			name: "recalls the newest, and has sent others since", rows: []Row{live},
+			request: request{11, 900, 8, 800, sent(9, 10)}, recalled: Ticket{7, 700}, want: Granted, freeze: FreezeLostRow,
 		},
 
 		{name: "closed because of a clone", rows: []Row{closed(RowCloned, live)}, request: request{8, 800, 7, 700, nil}, want: Cloned},
@@ -126,7 +130,7 @@ func TestJudgement(t *testing.T) {
 			before := copyRecord(r)
 			req := follow(TagReport{InUse: 0, Wanted: half})
 			req.Seq, req.Nonce, req.LastSeq, req.LastNonce = c.request.seq, c.request.nonce, c.request.lastSeq, c.request.lastNonce
-			req.Unanswered = c.request.unanswered
+			req.Unanswered, req.Recalled = c.request.unanswered, c.recalled
 			require.NoError(t, req.Validate())
 			ans, changed := r.Sync(&req, after(time.Second))
 
@@ -139,8 +143,14 @@ func TestJudgement(t *testing.T) {
 				require.Equal(t, before, r, "nothing changes, not even the clock")
 			}
 			if c.want != Granted {
-				require.Equal(t, Answer{Status: c.want, Seq: req.Seq, Nonce: req.Nonce}, ans, "a refusal tells nothing else")
+				want := Answer{Status: c.want, Seq: req.Seq, Nonce: req.Nonce}
+				if c.want == Behind {
+					want.Newest = Ticket{7, 700}
+				}
+				require.Equal(t, want, ans, "a refusal tells nothing else")
+				require.Equal(t, c.want == Behind, r.FrozenBy == FreezeLostRow, "somebody holds what is not on record")
 				require.Equal(t, before.Claims(), r.Claims(), "the claim stays")
+				require.Equal(t, before.Rows[0].Seq, r.Rows[0].Seq)
 			}
 		})
 	}
@@ -358,7 +368,7 @@ func TestLeaveOfAClone(t *testing.T) {
 	}{
 		{"the answer to the newest request", 7, 700, nil, true},
 		{"an answer before, and the newest request", 5, 500, []Ticket{{6, 600}, {7, 700}}, true},
-		{"an answer that the record has forgotten", 8, 800, nil, true},
+		{"an answer that the record has forgotten", 8, 800, nil, false},
 		{"no answer at all", 0, 0, nil, false},
 		{"an answer before", 5, 500, nil, false},
 		{"an answer before, and another request under the newest number", 5, 500, []Ticket{{6, 600}, {7, 701}}, false},
@@ -366,7 +376,9 @@ func TestLeaveOfAClone(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := standing(holder("a", "1", half))
-			require.True(t, r.Leave(&Leave{Pool: "pool", ID: "a", Incarnation: "1", Seq: 9, LastSeq: c.last, LastNonce: c.nonce, Unanswered: c.sent}, after(0)))
+			l := Leave{Pool: "pool", ID: "a", Incarnation: "1", Seq: 9, LastSeq: c.last, LastNonce: c.nonce, Unanswered: c.sent}
+			require.NoError(t, l.Validate())
+			require.True(t, r.Leave(&l, after(0)))
 			if c.left {
 				require.Equal(t, RowLeft, r.Rows[0].State)
 				require.Zero(t, r.Claims())
@@ -409,6 +421,7 @@ func TestValidateKeepsNumbersFromWrapping(t *testing.T) {
 		{"Unanswered", func(r *Request) { r.LastSeq, r.Unanswered = 5, []Ticket{{5, 1}} }},
 		{"Unanswered", func(r *Request) { r.Unanswered = []Ticket{{r.Seq, 1}} }},
 		{"Unanswered", func(r *Request) { r.Seq, r.Unanswered = 100, sent33() }},
+		{"Recalled", func(r *Request) { r.LastSeq, r.Recalled = 5, Ticket{5, 1} }},
 	} {
 		req := follow(TagReport{})
 		require.NoError(t, req.Validate())

@@ -36,7 +36,9 @@ type actor struct {
 	lease           time.Duration
 
 	seq        uint64
-	last       Answer // the answer taken last
+	last       Answer   // the answer taken last
+	answered   []Ticket // all that were
+	recalled   Ticket
 	unanswered []Ticket
 	revision   uint64
 	held       map[string]Share
@@ -145,7 +147,7 @@ func (a *actor) askWithout(wants ...TagReport) parcel {
 	held := a.inForce()
 	req := Request{
 		Pool: "pool", ID: a.id, Incarnation: a.incarnation, Seq: a.seq, Nonce: a.trial.nonce,
-		LastSeq: a.last.Seq, LastNonce: a.last.Nonce, LastTime: a.last.Time, Unanswered: a.unanswered,
+		LastSeq: a.last.Seq, LastNonce: a.last.Nonce, LastTime: a.last.Time, Unanswered: a.unanswered, Recalled: a.recalled,
 		Revision: a.revision, Lease: a.lease,
 	}
 	for _, w := range wants {
@@ -176,12 +178,17 @@ func (a *actor) take(p parcel, ans Answer) {
 	if ans.Seq != a.newest.req.Seq || ans.Nonce != a.newest.req.Nonce {
 		return
 	}
+	if ans.Status == Behind && slices.Contains(a.answered, ans.Newest) {
+		a.recalled = ans.Newest
+		return
+	}
 	if ans.Status != Granted {
 		a.held = map[string]Share{}
 		return
 	}
 	a.inForce()
-	a.last, a.unanswered, a.revision = ans, nil, max(a.revision, ans.Revision)
+	a.answered = append(slices.Clip(a.answered), Ticket{ans.Seq, ans.Nonce})
+	a.last, a.unanswered, a.recalled, a.revision = ans, nil, Ticket{}, max(a.revision, ans.Revision)
 	broken := p.lapses != a.lapses
 	a.held = map[string]Share{}
 	if broken {
@@ -202,6 +209,9 @@ func (a *actor) sync(want Share) Answer {
 	p := a.ask(TagReport{Wanted: want})
 	ans := a.trial.deliver(p)
 	a.take(p, ans)
+	if a.recalled != (Ticket{}) {
+		return a.sync(want)
+	}
 	return ans
 }
 

@@ -47,7 +47,7 @@ func TestScriptsDoWhatRecordDoes(t *testing.T) {
 	}
 	t.Logf("steps by outcome: %v", seen)
 	for _, outcome := range []string{
-		"granted", "late", "replaced", "cloned", "removed", "repeated", "left", "not left", "share raised",
+		"granted", "late", "replaced", "cloned", "removed", "behind", "repeated", "left", "not left", "share raised",
 		"frozen new_record", "frozen store_identity", "frozen older_record", "frozen lost_row",
 	} {
 		require.Positive(t, seen[outcome], "no step ended %s", outcome)
@@ -126,23 +126,24 @@ func TestScriptsTakeTheNextLease(t *testing.T) {
 
 // model holds one pool twice.
 type model struct {
-	t       testing.TB
-	rnd     *rand.Rand
-	client  redis.UniversalClient
-	store   *Store
-	pool    string
-	key     string
-	record  consensus.Record
-	at      consensus.At
-	base    uint64 // of sequence numbers and revisions: where 64 bits matter
-	last    []consensus.Request
-	taken   map[string]consensus.Answer
-	tickets map[string][]consensus.Ticket // all that was sent, by row
-	old     *consensus.Record
-	oldRaw  map[string]string
-	seen    map[string]int
-	life    int
-	brink   consensus.RowKey // the row that is about to be removed
+	t      testing.TB
+	rnd    *rand.Rand
+	client redis.UniversalClient
+	store  *Store
+	pool   string
+	key    string
+	record consensus.Record
+	at     consensus.At
+	base   uint64 // of sequence numbers and revisions: where 64 bits matter
+	last   []consensus.Request
+	taken  map[string]consensus.Answer
+	sent   map[string][]consensus.Ticket // all that was sent, by row
+	newest map[string]consensus.Ticket   // what a record that was behind named
+	old    *consensus.Record
+	oldRaw map[string]string
+	seen   map[string]int
+	life   int
+	brink  consensus.RowKey // the row that is about to be removed
 }
 
 func newModel(t testing.TB, c redis.UniversalClient, seed uint64) *model {
@@ -150,7 +151,7 @@ func newModel(t testing.TB, c redis.UniversalClient, seed uint64) *model {
 	m := &model{
 		t: t, rnd: rand.New(rand.NewPCG(seed, 1)), client: c, store: New(c), pool: fmt.Sprint("model ", seed),
 		at:    consensus.At{Now: 1_763_718_400_123_456, Identity: "life0", Longest: consensus.MaxLease},
-		taken: map[string]consensus.Answer{}, tickets: map[string][]consensus.Ticket{}, seen: map[string]int{},
+		taken: map[string]consensus.Answer{}, sent: map[string][]consensus.Ticket{}, newest: map[string]consensus.Ticket{}, seen: map[string]int{},
 	}
 	m.base = []uint64{0, 9_999_999_990, 1<<53 - 5, 8_999_999_999_999_999_990, 1<<63 - 1_000_000}[seed%5]
 	m.key, _ = m.store.keys(m.pool)
@@ -239,9 +240,10 @@ func (m *model) sync(req consensus.Request) {
 	require.Equal(m.t, sorted(m.record), m.stored(), "on record after %+v", req)
 
 	key := req.ID + "\x00" + req.Incarnation
-	m.tickets[key] = append(m.tickets[key], consensus.Ticket{Seq: req.Seq, Nonce: req.Nonce})
+	m.sent[key] = append(m.sent[key], consensus.Ticket{Seq: req.Seq, Nonce: req.Nonce})
 	m.last = append(m.last, req)
 	m.seen[want.Status.String()]++
+	m.newest[key] = want.Newest
 	if want.Status == consensus.Granted {
 		m.taken[key] = want
 		if !changed {
@@ -297,24 +299,23 @@ func (m *model) request() consensus.Request {
 		req.LastSeq = req.Seq - 1
 	}
 	req.Unanswered = m.unanswered(req.ID, req.Incarnation, req.LastSeq, req.Seq)
+	if t := m.newest[req.ID+"\x00"+req.Incarnation]; t.Seq < req.LastSeq && m.rnd.IntN(4) > 0 {
+		req.Recalled = t
+	}
 	req.Tags = m.tags()
 	return req
 }
 
-// unanswered lists mostly what was sent between two numbers, sometimes less, and
-// sometimes as much as can be named.
-func (m *model) unanswered(id, incarnation string, last, seq uint64) (tickets []consensus.Ticket) {
-	if m.rnd.IntN(30) == 0 && seq-last > consensus.MaxUnanswered+2 {
-		first := seq - consensus.MaxUnanswered - pick[uint64](m, 0, 1, 2)
-		for i := range uint64(consensus.MaxUnanswered) {
-			tickets = append(tickets, consensus.Ticket{Seq: first + i, Nonce: m.rnd.Uint64()})
+// unanswered lists mostly what was sent between two numbers, the newest of it, and
+// sometimes less.
+func (m *model) unanswered(id, incarnation string, after, before uint64) (tickets []consensus.Ticket) {
+	for _, t := range m.sent[id+"\x00"+incarnation] {
+		if t.Seq <= after || t.Seq >= before || m.rnd.IntN(10) == 0 {
+			continue
 		}
-		return tickets
-	}
-	before := last
-	for _, t := range m.tickets[id+"\x00"+incarnation] {
-		if t.Seq > before && t.Seq < seq && len(tickets) < consensus.MaxUnanswered && m.rnd.IntN(10) > 0 {
-			tickets, before = append(tickets, t), t.Seq
+		after = t.Seq
+		if tickets = append(tickets, t); len(tickets) > consensus.MaxUnanswered {
+			tickets = tickets[1:]
 		}
 	}
 	return tickets

@@ -27,6 +27,7 @@ var statuses = map[string]consensus.Status{
 	"replaced": consensus.Replaced,
 	"cloned":   consensus.Cloned,
 	"removed":  consensus.Removed,
+	"behind":   consensus.Behind,
 }
 
 // parseSync reads the reply of the sync script. policy is the server's eviction
@@ -42,6 +43,10 @@ func parseSync(reply any, req *consensus.Request) (answer consensus.Answer, poli
 		return answer, "", wrongAnswer("unknown status %.40q", word)
 	}
 	answer = consensus.Answer{Status: status, Seq: req.Seq, Nonce: req.Nonce}
+	if status == consensus.Behind {
+		answer.Newest, err = parseNewest(parts)
+		return answer, "", err
+	}
 	if status != consensus.Granted {
 		return answer, "", nil
 	}
@@ -69,6 +74,22 @@ func parseSync(reply any, req *consensus.Request) (answer consensus.Answer, poli
 		answer.Tags = append(answer.Tags, ta)
 	}
 	return answer, policy, nil
+}
+
+// parseNewest reads which request a record that is behind knows as the newest.
+func parseNewest(parts []any) (newest consensus.Ticket, err error) {
+	if len(parts) != 3 {
+		return newest, wrongAnswer("%d parts, want 3", len(parts))
+	}
+	seq, _ := parts[1].(string)
+	nonce, _ := parts[2].(string)
+	var err1, err2 error
+	newest.Seq, err1 = strconv.ParseUint(seq, 10, 64)
+	newest.Nonce, err2 = strconv.ParseUint(nonce, 10, 64)
+	if cmp.Or(err1, err2) != nil {
+		return consensus.Ticket{}, wrongAnswer("the newest request is %.40q, %.40q", seq, nonce)
+	}
+	return newest, nil
 }
 
 // parseHead reads what a granted reply says of the pool as a whole.

@@ -34,10 +34,10 @@ func syncArgs(req *consensus.Request, longest time.Duration, wantsPolicy bool, l
 	if wantsPolicy {
 		policy = 1
 	}
-	unanswered, oldest := ticketArgs(req.Unanswered)
-	args := make([]any, 0, 14+5*len(req.Tags))
-	args = append(args, req.ID, req.Incarnation, req.Seq, req.Nonce, req.LastSeq, req.LastNonce, req.LastTime,
-		req.Revision, req.Lease.Milliseconds(), consensus.Removal(longest).Microseconds(), policy, unanswered, oldest, life)
+	remembered := ticketsArg(req.Unanswered, consensus.Ticket{Seq: req.LastSeq, Nonce: req.LastNonce}, req.Recalled)
+	args := make([]any, 0, 12+5*len(req.Tags))
+	args = append(args, req.ID, req.Incarnation, req.Seq, req.Nonce, req.LastSeq, req.LastTime,
+		req.Revision, req.Lease.Milliseconds(), consensus.Removal(longest).Microseconds(), policy, remembered, life)
 	for _, t := range req.Tags {
 		args = append(args, t.Tag, int64(t.InUse), int64(t.Wanted), int64(t.Demand), t.PoolSize)
 	}
@@ -46,26 +46,21 @@ func syncArgs(req *consensus.Request, longest time.Duration, wantsPolicy bool, l
 
 // leaveArgs returns the arguments of the leave script.
 func leaveArgs(l *consensus.Leave) []any {
-	unanswered, oldest := ticketArgs(l.Unanswered)
-	return []any{l.ID, l.Incarnation, l.Seq, l.LastSeq, l.LastNonce, unanswered, oldest}
+	remembered := ticketsArg(l.Unanswered, consensus.Ticket{Seq: l.LastSeq, Nonce: l.LastNonce})
+	return []any{l.ID, l.Incarnation, l.Seq, remembered}
 }
 
-// ticketArgs returns the unanswered requests in the form that sent_by of
-// record.lua looks them up in, and the number of the oldest if older ones may have
-// been left out, else 0.
-func ticketArgs(tickets []consensus.Ticket) (list string, oldest uint64) {
-	if len(tickets) == 0 {
-		return "", 0
+// ticketsArg lists requests in the form that sent_by of record.lua looks them up in.
+func ticketsArg(unanswered []consensus.Ticket, others ...consensus.Ticket) string {
+	b := make([]byte, 1, 32*(len(unanswered)+len(others))+1)
+	b[0] = ' '
+	for _, list := range [][]consensus.Ticket{unanswered, others} {
+		for _, t := range list {
+			b = strconv.AppendUint(b, t.Seq, 10)
+			b = append(b, ':')
+			b = strconv.AppendUint(b, t.Nonce, 10)
+			b = append(b, ' ')
+		}
 	}
-	b := []byte{' '}
-	for _, t := range tickets {
-		b = strconv.AppendUint(b, t.Seq, 10)
-		b = append(b, ':')
-		b = strconv.AppendUint(b, t.Nonce, 10)
-		b = append(b, ' ')
-	}
-	if len(tickets) == consensus.MaxUnanswered {
-		oldest = tickets[0].Seq
-	}
-	return string(b), oldest
+	return string(b)
 }

@@ -163,7 +163,7 @@ func TestFullServer(t *testing.T) {
 	require.NotErrorIs(t, err, consensus.ErrWrongAnswer)
 	require.NoError(t, c.ConfigSet(t.Context(), "maxmemory", "0").Err())
 	require.Equal(t, before, everything(t, c))
-	granted(t, s, request("p", "a", 5, 1))
+	granted(t, s, request("p", "a", 4, 1))
 }
 
 func TestWarnsOnceAboutEviction(t *testing.T) {

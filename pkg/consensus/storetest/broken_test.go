@@ -85,18 +85,13 @@ var faults = map[string]fault{
 	},
 	"any answer may be remembered": {
 		found: "a request that remembers another answer is a clone's",
-		request: func(r *consensus.Request) {
-			// So many that the newest can have been one of them.
-			last := r.LastSeq
-			r.LastSeq, r.LastNonce, r.Unanswered = 0, 0, nil
-			if last == 0 {
-				return
+		request: func(r *consensus.Request) { // nonces count for nothing
+			r.Nonce, r.LastNonce, r.Unanswered = 1, 1, nil
+			for seq := r.LastSeq + 1; seq < r.Seq && len(r.Unanswered) < consensus.MaxUnanswered; seq++ {
+				r.Unanswered = append(r.Unanswered, consensus.Ticket{Seq: seq, Nonce: 1})
 			}
-			for i := range uint64(consensus.MaxUnanswered) {
-				r.Unanswered = append(r.Unanswered, consensus.Ticket{Seq: r.Seq + i, Nonce: 1})
-			}
-			r.Seq += consensus.MaxUnanswered
 		},
+		answer: func(req consensus.Request, ans *consensus.Answer) { ans.Nonce = req.Nonce },
 	},
 	"revisions seen are ignored": {
 		found:   "a revision from the future freezes",

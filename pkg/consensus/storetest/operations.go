@@ -39,7 +39,7 @@ func (s *sequence) honest(pl *player) {
 // outcome does what a processor does when it is refused.
 func (s *sequence) outcome(pl *player, ans consensus.Answer) {
 	i := slices.Index(s.players, pl)
-	if ans.Status == consensus.Granted || i < 0 {
+	if ans.Status == consensus.Granted || i < 0 || ans.Status == consensus.Behind && pl.recalled == ans.Newest {
 		return
 	}
 	s.ghosts = append(s.ghosts, pl)
@@ -122,8 +122,11 @@ func (s *sequence) liar(pl *player) {
 		s.gaps--
 		if what = "has seen a newer record"; s.rng.IntN(2) == 0 {
 			what, req.LastSeq, req.Seq = "has seen a newer row", req.Seq+1, req.Seq+3
-			pl.seq, req.Unanswered = req.Seq, nil
-			pl.unanswered = []consensus.Ticket{{Seq: req.Seq, Nonce: req.Nonce}}
+			pl.seq, pl.history[len(pl.history)-1].Seq = req.Seq, req.Seq
+			req.Unanswered, req.Recalled = nil, consensus.Ticket{}
+			if s.rng.IntN(2) == 0 {
+				req.Recalled = s.ref.newest(req)
+			}
 		} else {
 			req.Revision = s.ref.rec.Revision + 1 + s.rng.Uint64N(1<<40)
 		}
@@ -242,6 +245,7 @@ func (s *sequence) rollback(*player) {
 	default:
 		s.restore()
 		s.restore = nil
+		s.watcher = s.player("watcher") // the old one could be asked what it remembers
 		s.trace.WriteString("         the copy is put back\n")
 	}
 }

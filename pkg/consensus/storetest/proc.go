@@ -37,7 +37,8 @@ type proc struct {
 	lastSeq         uint64
 	lastNonce       uint64
 	lastTime        int64
-	unanswered      []consensus.Ticket
+	history         []consensus.Ticket // every request
+	recalled        consensus.Ticket
 	revision        uint64
 }
 
@@ -56,6 +57,7 @@ func (a *proc) reborn() *proc {
 // clone returns a copy of the process.
 func (a *proc) clone() *proc {
 	b := *a
+	b.history = slices.Clone(a.history)
 	return &b
 }
 
@@ -77,16 +79,25 @@ func (a *proc) request(tags ...consensus.TagReport) consensus.Request {
 	req := consensus.Request{
 		Pool: a.pool.name, ID: a.id, Incarnation: a.incarnation,
 		Seq: a.seq, Nonce: rand.Uint64(),
-		LastSeq: a.lastSeq, LastNonce: a.lastNonce, LastTime: a.lastTime, Unanswered: a.named(),
+		LastSeq: a.lastSeq, LastNonce: a.lastNonce, LastTime: a.lastTime,
 		Revision: a.revision, Lease: a.lease, Tags: tags,
 	}
-	a.unanswered = append(slices.Clone(req.Unanswered), consensus.Ticket{Seq: req.Seq, Nonce: req.Nonce})
+	req.Unanswered = a.unanswered(a.lastSeq, a.seq)
+	if a.recalled.Seq < a.lastSeq {
+		req.Recalled = a.recalled
+	}
+	a.history = append(a.history, consensus.Ticket{Seq: req.Seq, Nonce: req.Nonce})
 	return req
 }
 
-// named are the unanswered requests that the next one names.
-func (a *proc) named() []consensus.Ticket {
-	return a.unanswered[max(0, len(a.unanswered)-consensus.MaxUnanswered):]
+// unanswered lists the requests between two numbers, as many as may be named.
+func (a *proc) unanswered(last, seq uint64) (tickets []consensus.Ticket) {
+	for _, t := range a.history {
+		if t.Seq > last && t.Seq < seq {
+			tickets = append(tickets, t)
+		}
+	}
+	return tickets[max(0, len(tickets)-consensus.MaxUnanswered):]
 }
 
 // send sends a request, and takes no answer.
@@ -100,8 +111,9 @@ func (a *proc) send(req consensus.Request) consensus.Answer {
 	require.Equal(a.pool, req.Seq, ans.Seq, "the answer's Seq is that of the request")
 	require.Equal(a.pool, req.Nonce, ans.Nonce, "the answer's Nonce is that of the request")
 	if ans.Status != consensus.Granted {
-		require.Equal(a.pool, consensus.Answer{Status: ans.Status, Seq: ans.Seq, Nonce: ans.Nonce}, ans,
+		require.Equal(a.pool, consensus.Answer{Status: ans.Status, Seq: ans.Seq, Nonce: ans.Nonce, Newest: ans.Newest}, ans,
 			"nothing else is set in a refusal")
+		require.Equal(a.pool, ans.Status == consensus.Behind, ans.Newest != consensus.Ticket{})
 		return ans
 	}
 	require.Len(a.pool, ans.Tags, len(req.Tags), "every tag is answered")
@@ -115,15 +127,23 @@ func (a *proc) send(req consensus.Request) consensus.Answer {
 func (a *proc) take(ans consensus.Answer) {
 	if ans.Status == consensus.Granted {
 		a.lastSeq, a.lastNonce, a.lastTime = ans.Seq, ans.Nonce, ans.Time
-		a.unanswered = slices.DeleteFunc(slices.Clone(a.unanswered), func(t consensus.Ticket) bool { return t.Seq <= ans.Seq })
 		a.revision = max(a.revision, ans.Revision)
+		a.recalled = consensus.Ticket{}
+	}
+	if ans.Status == consensus.Behind && slices.Contains(a.history, ans.Newest) {
+		a.recalled = ans.Newest
 	}
 }
 
-// sync sends the next request and takes the answer, which must be Granted.
+// sync sends the next request and takes the answer, which must be Granted. A store
+// that is behind is told once what it asks.
 func (a *proc) sync(tags ...consensus.TagReport) consensus.Answer {
 	a.pool.Helper()
 	ans := a.send(a.request(tags...))
+	if ans.Status == consensus.Behind {
+		a.take(ans)
+		ans = a.send(a.request(tags...))
+	}
 	require.Equal(a.pool, consensus.Granted, ans.Status)
 	a.take(ans)
 	return ans
@@ -161,8 +181,8 @@ func (a *proc) farewell(seq uint64) consensus.Leave {
 	l := consensus.Leave{Pool: a.pool.name, ID: a.id, Incarnation: a.incarnation, Seq: seq}
 	if a.lastSeq < seq {
 		l.LastSeq, l.LastNonce = a.lastSeq, a.lastNonce
-		l.Unanswered = slices.DeleteFunc(slices.Clone(a.named()), func(t consensus.Ticket) bool { return t.Seq >= seq })
 	}
+	l.Unanswered = a.unanswered(l.LastSeq, seq)
 	return l
 }
 

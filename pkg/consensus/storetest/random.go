@@ -105,7 +105,7 @@ func (s *sequence) step() {
 // do sends a request, takes the answer if take is set, and compares it.
 func (s *sequence) do(pl *player, what string, req consensus.Request, take bool) consensus.Answer {
 	s.Helper()
-	if s.ref.replaced(req) {
+	if s.ref.timeless(req) {
 		s.settle()
 		defer s.watch()
 	}
@@ -124,7 +124,7 @@ func (s *sequence) do(pl *player, what string, req consensus.Request, take bool)
 	if n := len(pl.sent); n == 0 || pl.sent[n-1].Seq < req.Seq {
 		pl.sent = append(pl.sent, req)
 	}
-	if !take || ans.Status != consensus.Granted {
+	if !take {
 		return ans
 	}
 	pl.take(ans)

@@ -16,8 +16,11 @@ type reference struct {
 	// knowsNew: the first answer tells whether the store knew the pool as new.
 	knowsNew bool
 	// leaves counts the steps since the last answer that told the time which took
-	// some without telling: leaves, and refusals of replaced processors.
+	// some without telling: leaves, and refusals that change the record.
 	leaves int64
+	// doubt says that the last refusal may have begun a freeze, later than on
+	// record by as much as the next answer is later than the last.
+	doubt bool
 }
 
 func newReference(h *Harness) *reference {
@@ -31,6 +34,13 @@ func newReference(h *Harness) *reference {
 // sync does the step that the store has answered with got. It returns an error
 // if no time at which the store can have done it leads to the same answer.
 func (r *reference) sync(req consensus.Request, got consensus.Answer) error {
+	if r.doubt && got.Status == consensus.Granted {
+		until := got.Time + got.Frozen.Microseconds()
+		if late := until - r.rec.FrozenUntil; late > 0 && late <= got.Time-r.rec.Clock {
+			r.rec.FrozenUntil = until
+		}
+		r.doubt = false
+	}
 	times, err := r.times(&req, &got)
 	if err != nil {
 		return err
@@ -41,13 +51,14 @@ func (r *reference) sync(req consensus.Request, got consensus.Answer) error {
 	for i, now := range times {
 		rec := r.advance(now)
 		at.Now = now - rec.Clock + rec.Wall
-		want, _ := rec.Sync(&req, at)
+		want, changed := rec.Sync(&req, at)
 		if same(want, got) {
 			r.rec = rec
 			if got.Status == consensus.Granted && got.Time == rec.Clock {
 				r.leaves = 0
-			} else if got.Status == consensus.Replaced {
+			} else if got.Status != consensus.Granted && changed {
 				r.leaves++
+				r.doubt = true
 			}
 			return nil
 		}
@@ -112,12 +123,22 @@ func (r *reference) leave(l consensus.Leave) {
 	}
 }
 
-// replaced tells whether the request will be refused as a replaced processor's.
-func (r *reference) replaced(req consensus.Request) bool {
+// timeless tells whether the request will be refused, and yet take time.
+func (r *reference) timeless(req consensus.Request) bool {
 	rec, at := clone(&r.rec), r.at
 	at.Now = rec.Wall
-	ans, _ := rec.Sync(&req, at)
-	return ans.Status == consensus.Replaced
+	ans, changed := rec.Sync(&req, at)
+	return ans.Status != consensus.Granted && changed
+}
+
+// newest is the newest request on record of the incarnation.
+func (r *reference) newest(of consensus.Request) consensus.Ticket {
+	for _, row := range r.rec.Rows {
+		if row.ID == of.ID && row.Incarnation == of.Incarnation {
+			return consensus.Ticket{Seq: row.Seq, Nonce: row.Nonce}
+		}
+	}
+	return consensus.Ticket{}
 }
 
 // live returns the number of live processors that hold the empty tag.

@@ -42,13 +42,10 @@ local function successor(u)
   return string.format('%.0f%010.0f', high, low)
 end
 
--- Tells whether a process can be the one that sent the newest request: it took the
--- answer to last, has sent since what unanswered lists as ' seq:nonce ', and
--- does not remember what else it sent before number oldest ('0': it remembers all).
-local function sent_by(row, last_seq, last_nonce, unanswered, oldest)
-  if row.seq == last_seq and row.nonce == last_nonce then return true end
-  if string.find(unanswered, ' ' .. row.seq .. ':' .. row.nonce .. ' ', 1, true) then return true end
-  return less(last_seq, row.seq) and less(row.seq, oldest)
+-- Tells whether the newest request on record is one of those that the process
+-- remembers to have sent: they are listed as ' seq:nonce seq:nonce '.
+local function sent_by(row, remembered)
+  return string.find(remembered, ' ' .. row.seq .. ':' .. row.nonce .. ' ', 1, true) ~= nil
 end
 
 -- Reads the record as far as most steps need it. own is the field of the row that
@@ -80,6 +77,20 @@ local function load_record(own)
     rec.row = row
   end
   return rec
+end
+
+-- The entries of a row by tag, or nil if they are malformed.
+local function entries_of(value)
+  local entries, _, pos = {}, string.find(value, '^%d %d+ %d+ %d+ %d+ %d+ ')
+  while pos and pos < #value do
+    local _, last, in_use, answered, demand, pool_size, length =
+      string.find(value, '^(%d+) (%d+) (%d+) (%d+) (%d+) ', pos + 1)
+    if not last then return nil end
+    local e = { in_use = tonumber(in_use), answered = tonumber(answered), demand = demand, pool_size = pool_size }
+    entries[string.sub(value, last + 1, last + length)] = e
+    pos = last + length + 1
+  end
+  return entries
 end
 
 -- Works out the logical time of a step; see Record.begin in package consensus.

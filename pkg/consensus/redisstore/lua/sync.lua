@@ -1,18 +1,17 @@
 -- One sync, as Record.Sync of package consensus does it.
 -- KEYS: the pool, the marker of its group.
--- ARGV: id, incarnation, seq, nonce, last_seq, last_nonce, last_time, revision,
--- lease in milliseconds, freeze time in microseconds, 1 to be told the eviction
--- policy, unanswered and oldest (see sent_by), the name to give the data's life
--- if the server is durable, else empty, and for each tag: tag, in_use, wanted, demand,
--- pool_size.
+-- ARGV: id, incarnation, seq, nonce, last_seq, last_time, revision, lease in
+-- milliseconds, freeze time in microseconds, 1 to be told the eviction policy, the
+-- requests remembered (see sent_by), the name to give the data's life if the server
+-- is durable, else empty, and for each tag: tag, in_use, wanted, demand, pool_size.
 -- Reply: what became of the request, and if it was granted: time, revision, lease,
--- rest of the freeze, its cause, policy, and names and values of all fields in turn.
+-- rest of the freeze, its cause, policy, and names and values of all fields in turn;
+-- if the record is behind: number and nonce of the newest request.
 
 local id, own = ARGV[1], ARGV[1] .. '\0' .. ARGV[2]
-local seq, nonce, last_seq, last_nonce = ARGV[3], ARGV[4], ARGV[5], ARGV[6]
-local last_time, seen_revision, lease = tonumber(ARGV[7]), ARGV[8], tonumber(ARGV[9])
-local freeze_time, wants_policy = tonumber(ARGV[10]), ARGV[11] == '1'
-local unanswered, oldest, life, first_tag = ARGV[12], ARGV[13], ARGV[14], 15
+local seq, nonce, last_seq, last_time = ARGV[3], ARGV[4], ARGV[5], tonumber(ARGV[6])
+local seen_revision, lease, freeze_time = ARGV[7], tonumber(ARGV[8]), tonumber(ARGV[9])
+local wants_policy, remembered, life, first_tag = ARGV[10] == '1', ARGV[11], ARGV[12], 13
 local WHOLE = 1000000000
 
 local rec, failure = load_record(own)
@@ -43,9 +42,9 @@ local function judge()
   if seq == row.seq and nonce == row.nonce then return 'repeat' end
   if less(seq, row.seq) then return 'late' end
   if seq == row.seq then return 'clone' end
-  if less(row.seq, last_seq) then return 'lost_row' end
-  if sent_by(row, last_seq, last_nonce, unanswered, oldest) then return 'accept' end
-  return 'clone'
+  local known = sent_by(row, remembered)
+  if less(row.seq, last_seq) then return known and 'lost_row' or 'behind' end
+  return known and 'accept' or 'clone'
 end
 
 local function frozen() return rec.frozen_until > st.clock end
@@ -59,18 +58,13 @@ end
 
 local verdict = judge()
 if verdict == 'repeat' then return granted(rec.row.seen) end
-if verdict == 'clone' then
-  -- The claim stays for one removal time: both processes may draw on it.
-  save_record(rec, { own, CLONED .. string.sub(rec.own_value, 2) }, {})
-  return { 'cloned' }
-end
 if verdict == 'replaced' then
   -- Time goes on, or a replaced processor alone in its pool would wait for ever.
   local silent, problem = advance(rec, st)
   if not silent then return problem end
   save_record(rec, {}, silent)
 end
-if verdict ~= 'accept' and verdict ~= 'lost_row' then return { verdict } end
+if verdict == 'replaced' or verdict == 'late' or verdict == 'removed' or verdict == 'cloned' then return { verdict } end
 
 local identity, is_new, marker
 identity, failure = server_identity(life)
@@ -88,13 +82,52 @@ elseif rec.revision ~= '0' and rec.store ~= identity then
   freeze('store_identity')
 elseif less(rec.revision, seen_revision) then
   freeze('older_record')
-elseif verdict == 'lost_row' then
-  freeze('lost_row')
+elseif verdict == 'lost_row' or verdict == 'behind' then
+  freeze(frozen() and rec.cause or 'lost_row') -- it may have been noticed first by another sign
 elseif not frozen() then
   rec.cause = NONE
 end
 rec.store = identity
 if less(rec.revision, seen_revision) then rec.revision = seen_revision end
+
+local function save(changed)
+  save_record(rec, changed, silent)
+  if marker then
+    redis.call('SET', KEYS[2], marker, 'PX', MARKER_EXPIRY)
+  else
+    redis.call('PEXPIRE', KEYS[2], MARKER_EXPIRY)
+  end
+end
+
+if verdict == 'behind' then
+  -- The sender may use what the store has forgotten: nobody else may grow, and the
+  -- facts count. What the row claims counts as well: it may be that of a clone.
+  local row, entries = rec.row, entries_of(rec.own_value)
+  if not entries then return wrong('a row is not of format 1') end
+  for i = first_tag, #ARGV, 5 do
+    local e = entries[ARGV[i]]
+    if not e then
+      e = { in_use = 0, answered = 0, demand = ARGV[i + 3], pool_size = ARGV[i + 4] }
+      entries[ARGV[i]] = e
+    end
+    e.in_use = math.max(e.in_use, tonumber(ARGV[i + 1]))
+  end
+  local claims, n, parts = 0, 0, {}
+  for tag, e in pairs(entries) do
+    claims, n = claims + math.max(e.in_use, e.answered), n + 1
+    parts[n] = string.format('%.0f %.0f %s %s %d %s', e.in_use, e.answered, e.demand, e.pool_size, #tag, tag)
+  end
+  rec.claims = rec.claims - row.claims + claims
+  local head = table.concat({ LIVE, row.seen, number(claims), row.seq, row.nonce, number(n) }, ' ')
+  save({ own, head .. ' ' .. table.concat(parts, ' ') })
+  return { 'behind', rec.row.seq, rec.row.nonce }
+end
+if verdict == 'clone' then
+  -- The claim stays for one removal time: both processes may draw on it.
+  save({ own, CLONED .. string.sub(rec.own_value, 2) })
+  return { 'cloned' }
+end
+
 if rec.rows == 0 then rec.oldest = st.clock end
 if rec.claims == 0 and not rec.row and not any_live(rec, st) then rec.lease = lease end
 
@@ -126,10 +159,5 @@ changed[#changed + 1] = own
 changed[#changed + 1] = head .. ' ' .. table.concat(row, ' ')
 rec.claims = rec.claims + own_claims
 
-save_record(rec, changed, silent)
-if marker then
-  redis.call('SET', KEYS[2], marker, 'PX', MARKER_EXPIRY)
-else
-  redis.call('PEXPIRE', KEYS[2], MARKER_EXPIRY)
-end
+save(changed)
 return granted(seen)
