@@ -13,15 +13,11 @@ type batchDatum struct{ batchmapsdk.Datum }
 func (batchDatum) UserMetadata() *mapsdk.UserMetadata     { return nil }
 func (batchDatum) SystemMetadata() *mapsdk.SystemMetadata { return nil }
 
-func (d batchDatum) asMap() mapsdk.Datum { return d }
-
 // A streamDatum does the same for a message of a stream map.
 type streamDatum struct{ mapstreamsdk.Datum }
 
 func (streamDatum) UserMetadata() *mapsdk.UserMetadata     { return nil }
 func (streamDatum) SystemMetadata() *mapsdk.SystemMetadata { return nil }
-
-func (d streamDatum) asMap() mapsdk.Datum { return d }
 
 // batchMessage turns an answer into one of a batch. What it cannot carry over,
 // metadata, a batch map has not.

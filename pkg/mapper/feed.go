@@ -103,11 +103,13 @@ func (f *feed) handOn(ctx, handling context.Context) error {
 
 // pass gets a message its tokens and hands it to the handler, or answers it.
 func (f *feed) pass(handling context.Context, d batchmapsdk.Datum) error {
-	keys := d.Keys()
-	tag, cost := f.price(keys, batchDatum{d}.asMap)
+	tag, cost := "", 1
+	if f.priced() {
+		tag, cost = f.price(d.Keys(), batchDatum{d})
+	}
 	permit, err := f.admit.Admit(handling, tag, cost)
 	if err != nil {
-		answer, ok := f.deny(handling, err, keys, batchDatum{d})
+		answer, ok := f.deny(handling, err, d.Keys(), batchDatum{d})
 		if !ok {
 			return err
 		}

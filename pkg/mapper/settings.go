@@ -111,13 +111,12 @@ func newThrottled(l throttle.Limiter, opts []StreamOption) *throttled {
 	}
 }
 
-// price returns what a message draws, and for which tag. datum is only called when
-// an option wants to know.
-func (t *throttled) price(keys []string, datum func() mapsdk.Datum) (tag string, cost int) {
-	if t.cost == nil && t.tag == nil {
-		return "", 1
-	}
-	d := datum()
+// priced tells whether an option wants to see a message before it draws; otherwise it
+// draws one token, without a tag.
+func (t *throttled) priced() bool { return t.cost != nil || t.tag != nil }
+
+// price returns what a message draws, and for which tag.
+func (t *throttled) price(keys []string, d mapsdk.Datum) (tag string, cost int) {
 	cost = 1
 	if t.cost != nil {
 		cost = t.cost(keys, d)

@@ -48,7 +48,10 @@ var errLeft = errors.New("mapper: the map stream handler has ended")
 
 // MapStream implements mapstreamsdk.MapStreamer; see WrapStream.
 func (w *stream) MapStream(ctx context.Context, keys []string, d mapstreamsdk.Datum, to chan<- mapstreamsdk.Message) {
-	tag, cost := w.price(keys, streamDatum{d}.asMap)
+	tag, cost := "", 1
+	if w.priced() {
+		tag, cost = w.price(keys, streamDatum{d})
+	}
 	var permit throttle.Permit
 	if !w.perOutput {
 		var err error

@@ -34,7 +34,10 @@ type unary struct {
 
 // Map implements mapsdk.Mapper; see Wrap.
 func (w *unary) Map(ctx context.Context, keys []string, d mapsdk.Datum) mapsdk.Messages {
-	tag, cost := w.price(keys, func() mapsdk.Datum { return d })
+	tag, cost := "", 1
+	if w.priced() {
+		tag, cost = w.price(keys, d)
+	}
 	permit, err := w.gate.Admit(ctx, tag, cost)
 	if err != nil {
 		answer, ok := w.deny(ctx, err, keys, d)

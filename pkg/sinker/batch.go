@@ -193,6 +193,11 @@ func (b *batch) send(ctx context.Context, d sinksdk.Datum) bool {
 	if ctx.Err() != nil {
 		return false
 	}
+	select { // the usual case by itself, which is cheaper
+	case b.out <- d:
+		return true
+	default:
+	}
 	select {
 	case b.out <- d:
 		return true
