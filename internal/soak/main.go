@@ -36,8 +36,8 @@ func main() {
 
 // lengths says how long the tests run.
 type lengths struct {
-	seeds, shell, rounds int
-	fuzz                 time.Duration
+	seeds, shell, rounds, kills int
+	fuzz                        time.Duration
 }
 
 // A step is one test run: a command with its settings.
@@ -58,12 +58,16 @@ func steps(l lengths) []step {
 	faults := func(run string) []string { return test("-tags=numathrottle_faults", "-run="+run, "./internal/chaos") }
 	return []step{
 		{
-			name: "simulation", args: append([]string{"nice", "-n", "19"}, test("-run=TestSeeds|TestDirected", "./internal/sim")...),
+			name: "simulation", args: append([]string{"nice", "-n", "19"}, test("-v", "-run=TestSeeds|TestDirected", "./internal/sim")...),
 			env: []string{fmt.Sprint("NUMATHROTTLE_SIM_SEEDS=", l.seeds)}, beside: true,
 		},
 		{name: "redis", args: faults("TestRedis|TestFound"), env: rounds},
 		{name: "nats", args: faults("TestNATS"), env: rounds},
 		{name: "stops", args: faults("TestStopped"), env: rounds},
+		{
+			name: "losses", args: test("-run=TestNoMessageIsLostOrAnsweredTwice|TestTenThousandMessagesWaitForTenPerSecond", "./internal/noloss"),
+			env: []string{fmt.Sprint("NUMATHROTTLE_LOSS_KILLS=", l.kills)},
+		},
 		{name: "mutants", args: test("-tags=numathrottle_mutants", "-run=TestMutants$", "./internal/sim")},
 		{name: "shell", args: test("-race", "./internal/shell"), env: []string{fmt.Sprint("NUMATHROTTLE_SHELL_RUNS=", l.shell)}},
 		{name: "fuzz", args: []string{"scripts/fuzz.sh"}, env: []string{fmt.Sprint("FUZZ_TIME=", l.fuzz)}},
@@ -77,8 +81,9 @@ func run(ctx context.Context, args []string, progress io.Writer) error {
 	flags.IntVar(&l.seeds, "seeds", 20_000, "seeds of the simulation")
 	flags.IntVar(&l.shell, "shell", 100, "runs of the goroutine shell in virtual time")
 	flags.IntVar(&l.rounds, "rounds", 8, "rounds of the faults of real servers")
+	flags.IntVar(&l.kills, "kills", 500, "faults of handler processes, and 400 messages for each")
 	flags.DurationVar(&l.fuzz, "fuzz", 25*time.Second, "time of each fuzz target")
-	only := flags.String("only", "", "steps to run, separated by commas: simulation, redis, nats, stops, mutants, shell, fuzz; "+
+	only := flags.String("only", "", "steps to run, separated by commas: simulation, redis, nats, stops, losses, mutants, shell, fuzz; "+
 		"for the others the figures in -figures are taken")
 	dir := flags.String("figures", "", "`folder` for the figures; default: one that is removed again")
 	file := flags.String("out", "", "Markdown `file` to write")

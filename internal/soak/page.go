@@ -25,6 +25,7 @@ type page struct {
 	Steps []proof.Step
 
 	Simulation, Shell, Redis, NATS, Stops proof.Pools
+	Losses, Pressure                      proof.Pools
 	Mutants                               []proof.Mutant
 	Regressions, ServerRegressions        []proof.Regression
 	Fuzz                                  []proof.Fuzzed
@@ -35,6 +36,7 @@ func (p *page) load(folder string) error {
 	var errs []error
 	for name, figures := range map[string]any{
 		"simulation": &p.Simulation, "shell": &p.Shell, "redis": &p.Redis, "nats": &p.NATS, "stops": &p.Stops,
+		"noloss": &p.Losses, "pressure": &p.Pressure,
 		"mutants": &p.Mutants, "regressions": &p.Regressions, "regressions-servers": &p.ServerRegressions, "fuzz": &p.Fuzz,
 	} {
 		errs = append(errs, proof.Load(folder, name, figures))
@@ -78,11 +80,19 @@ func (p *page) Command(name string) string {
 
 // Violations are those of all tests.
 func (p *page) Violations() []proof.Violation {
-	return slices.Concat(p.Simulation.Violations, p.Shell.Violations, p.Redis.Violations, p.NATS.Violations, p.Stops.Violations)
+	all := append(p.Pools(), p.Losses)
+	var found []proof.Violation
+	for i := range all {
+		found = append(found, all[i].Violations...)
+	}
+	return found
 }
 
 // Servers are the figures of real servers and processes.
 func (p *page) Servers() []proof.Pools { return []proof.Pools{p.Redis, p.NATS, p.Stops} }
+
+// Messages are the figures of handler processes and their messages.
+func (p *page) Messages() []proof.Pools { return []proof.Pools{p.Losses, p.Pressure} }
 
 // ServerFaults counts the faults of real servers and processes.
 func (p *page) ServerFaults() (n uint64) {
