@@ -36,7 +36,7 @@ type server struct {
 	deaf bool
 
 	syncs, leaves uint64
-	answers       [consensus.Removed + 1]uint64
+	answers       [consensus.Behind + 1]uint64
 	freezes       map[consensus.FreezeCause]uint64
 }
 
@@ -141,7 +141,7 @@ func (s *server) sync(req *consensus.Request) reply {
 	if changed {
 		s.written = s.wall()
 	}
-	s.deaf = s.deaf && (!changed || ans.Status != consensus.Granted)
+	s.deaf = s.deaf && (!changed || ans.Status != consensus.Granted && ans.Status != consensus.Behind)
 	s.answers[ans.Status]++
 	if s.rec.FrozenUntil != frozen && s.rec.FrozenUntil > s.rec.Clock {
 		s.freezes[s.rec.FrozenBy]++

@@ -103,7 +103,7 @@ type summary struct {
 	degraded   uint64
 	faults     [numFaults]uint64
 	outcomes   [numOutcomes]uint64
-	answers    [consensus.Removed + 1]uint64
+	answers    [consensus.Behind + 1]uint64
 	freezes    map[consensus.FreezeCause]uint64
 }
 

@@ -61,7 +61,7 @@ type result struct {
 	looks, probes, waits uint64
 	faults               [numFaults]uint64
 	outcomes             [numOutcomes]uint64
-	answers              [consensus.Removed + 1]uint64
+	answers              [consensus.Behind + 1]uint64
 	freezes              map[consensus.FreezeCause]uint64
 }
 

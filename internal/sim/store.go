@@ -95,7 +95,7 @@ func (s *store) sync(w *world, m *message) {
 		s.written = s.wall(w)
 	}
 	w.counters.Answers[ans.Status]++
-	if changed && s.deaf && ans.Status == consensus.Granted {
+	if changed && s.deaf && (ans.Status == consensus.Granted || ans.Status == consensus.Behind) {
 		s.deaf = false
 	}
 	if s.rec.FrozenUntil != before.frozenUntil && s.rec.FrozenUntil > s.rec.Clock {
