@@ -9,14 +9,15 @@ import (
 )
 
 // A Batch admits the messages of one batch: MaxWait of its Gate bounds the wait of
-// each message, and the time in which any of them waits, added up. Time in which
-// none waits, for the handler is busy or the next message is not there yet, does
-// not count. Once MaxWait is used up, the rest of the batch is admitted as far as
+// each message, and a budget the time in which any of them waits, added up. Time in
+// which none waits, for the handler is busy or the next message is not there yet, does
+// not count. Once the budget is used up, the rest of the batch is admitted as far as
 // there are tokens at hand, and denied at once otherwise.
 //
 // Its methods may be called from any number of goroutines at once.
 type Batch struct {
-	gate *Gate
+	gate   *Gate
+	budget time.Duration // 0: no bound
 
 	mu      sync.Mutex // guards what follows
 	waiting int        // calls of Admit in progress
@@ -24,12 +25,13 @@ type Batch struct {
 	used    time.Duration
 }
 
-// Batch begins a batch.
-func (g *Gate) Batch() *Batch { return &Batch{gate: g} }
+// Batch begins a batch whose messages may wait for budget all together; 0 is no
+// bound.
+func (g *Gate) Batch(budget time.Duration) *Batch { return &Batch{gate: g, budget: budget} }
 
 // Admit is Gate.Admit, within what the batch has left.
 func (b *Batch) Admit(ctx context.Context, tag string, cost int) (throttle.Permit, error) {
-	if b.gate.MaxWait <= 0 || cost <= 0 {
+	if b.budget <= 0 || cost <= 0 {
 		return b.gate.Admit(ctx, tag, cost)
 	}
 	until := b.enter()
@@ -41,11 +43,16 @@ func (b *Batch) Admit(ctx context.Context, tag string, cost int) (throttle.Permi
 func (b *Batch) enter() time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	now := time.Now()
 	if b.waiting == 0 {
-		b.since = time.Now()
+		b.since = now
 	}
 	b.waiting++
-	return b.since.Add(b.gate.MaxWait - b.used)
+	until := b.since.Add(b.budget - b.used)
+	if own := now.Add(b.gate.MaxWait); b.gate.MaxWait > 0 && own.Before(until) {
+		return own
+	}
+	return until
 }
 
 func (b *Batch) leave() {

@@ -39,7 +39,7 @@ func TestABatchWaitsMaxWaitAllInAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := throttletest.New(throttletest.GrantOn(tokenEvery(t, 400*time.Millisecond)))
 		g := admission.Gate{Limiter: l, MaxWait: time.Second}
-		b := g.Batch()
+		b := g.Batch(g.MaxWait)
 		began := time.Now()
 		for range 2 {
 			_, err := b.Admit(t.Context(), "", 1)
@@ -54,7 +54,7 @@ func TestABatchWaitsMaxWaitAllInAll(t *testing.T) {
 			requireDenied(t, err)
 		}
 		require.Equal(t, time.Second, time.Since(began), "nothing is left")
-		_, err = g.Batch().Admit(t.Context(), "", 1)
+		_, err = g.Batch(g.MaxWait).Admit(t.Context(), "", 1)
 		require.NoError(t, err, "the next batch has all of it")
 	})
 }
@@ -63,7 +63,7 @@ func TestABatchThatHasWaitedItsTimeGetsWhatIsAtHand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := throttletest.New(throttletest.Block(), throttletest.Grant(), throttletest.Block(), throttletest.Grant())
 		g := admission.Gate{Limiter: l, MaxWait: time.Second}
-		b := g.Batch()
+		b := g.Batch(g.MaxWait)
 		began := time.Now()
 		for i, ok := range []bool{false, true, false, true, true} {
 			p, err := b.Admit(t.Context(), "", 1)
@@ -82,7 +82,7 @@ func TestABatchThatHasWaitedItsTimeIsToldWhenToTryAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newThrottle(t, throttle.Limit{Max: 10, Burst: 5}) // empty at first
 		g := admission.Gate{Limiter: l, MaxWait: 150 * time.Millisecond}
-		b := g.Batch()
+		b := g.Batch(g.MaxWait)
 		_, err := b.Admit(t.Context(), "", 1)
 		require.NoError(t, err)
 		began := time.Now()
@@ -92,7 +92,7 @@ func TestABatchThatHasWaitedItsTimeIsToldWhenToTryAgain(t *testing.T) {
 
 		l = newThrottle(t, throttle.Limit{Max: 10}, throttle.WithSharer(noShare{}))
 		g = admission.Gate{Limiter: l, MaxWait: time.Second}
-		b = g.Batch()
+		b = g.Batch(g.MaxWait)
 		_, err = b.Admit(t.Context(), "", 1)
 		requireDenied(t, err)
 		require.Equal(t, time.Second, time.Since(began))
@@ -115,7 +115,7 @@ func TestABatchThatHasWaitedItsTimeGetsTheTokensOfAThrottle(t *testing.T) {
 		var s lateShare
 		l := newThrottle(t, throttle.Limit{Max: 10, Burst: 2}, throttle.WithSharer(&s))
 		g := admission.Gate{Limiter: l, MaxWait: time.Second}
-		b := g.Batch()
+		b := g.Batch(g.MaxWait)
 		_, err := b.Admit(t.Context(), "", 1)
 		requireDenied(t, err)
 		s.holder.Lease(throttle.Lease{Share: throttle.WholeShare})
@@ -138,7 +138,7 @@ func TestTimeInWhichNothingOfABatchWaitsDoesNotCount(t *testing.T) {
 		tokens := make(chan struct{})
 		l := throttletest.New(throttletest.GrantOn(tokens))
 		g := admission.Gate{Limiter: l, MaxWait: time.Second}
-		b := g.Batch()
+		b := g.Batch(g.MaxWait)
 		for range 2 {
 			time.Sleep(time.Hour) // the handler is busy
 			time.AfterFunc(400*time.Millisecond, func() { tokens <- struct{}{} })
@@ -158,7 +158,7 @@ func TestMessagesOfABatchThatWaitTogetherCountOnce(t *testing.T) {
 		tokens := make(chan struct{})
 		l := throttletest.New(throttletest.GrantOn(tokens), throttletest.GrantOn(tokens), throttletest.GrantOn(tokens), throttletest.Block())
 		g := admission.Gate{Limiter: l, MaxWait: time.Second}
-		b := g.Batch()
+		b := g.Batch(g.MaxWait)
 		began := time.Now()
 		time.AfterFunc(600*time.Millisecond, func() { close(tokens) })
 		errs := make(chan error)
@@ -182,10 +182,32 @@ func TestWithoutMaxWaitABatchWaitsForItsTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := throttletest.New(throttletest.GrantOn(tokenEvery(t, time.Hour)))
 		g := admission.Gate{Limiter: l}
-		b := g.Batch()
+		b := g.Batch(g.MaxWait)
 		for range 3 {
 			_, err := b.Admit(t.Context(), "", 1)
 			require.NoError(t, err)
 		}
+	})
+}
+
+func TestABudgetOfItsOwnBoundsTheBatchAndMaxWaitEachMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tokens := make(chan struct{})
+		l := throttletest.New(throttletest.GrantOn(tokens))
+		g := admission.Gate{Limiter: l, MaxWait: 300 * time.Millisecond}
+		b := g.Batch(500 * time.Millisecond)
+		for _, want := range []time.Duration{300 * time.Millisecond, 200 * time.Millisecond, 0} {
+			began := time.Now()
+			_, err := b.Admit(t.Context(), "", 1)
+			requireDenied(t, err)
+			require.Equal(t, want, time.Since(began))
+		}
+
+		g.MaxWait = 0
+		b = g.Batch(500 * time.Millisecond)
+		began := time.Now()
+		_, err := b.Admit(t.Context(), "", 1)
+		requireDenied(t, err)
+		require.Equal(t, 500*time.Millisecond, time.Since(began), "without a bound for each message")
 	})
 }

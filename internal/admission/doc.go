@@ -11,8 +11,8 @@
 //   - Any other error: the message cannot be answered. The wrapper hands the error
 //     to Abandoner.Abandon, which never returns.
 //
-// A Batch is a Gate for messages that are answered together: MaxWait bounds what
-// they wait one by one, and what they wait together.
+// A Batch is a Gate for messages that are answered together: MaxWait bounds what they
+// wait one by one, and a budget what they wait together.
 //
 // PayloadCost, HeaderCost, HeaderTag and KeyTag are what the wrappers' helpers for
 // costs and tags are made of; numaflow-go's kinds of message have types of their

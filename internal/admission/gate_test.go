@@ -48,7 +48,7 @@ func TestACostOfZeroOrLessIsFree(t *testing.T) {
 	l.Close()
 	for _, g := range []*admission.Gate{{Limiter: l}, {Limiter: l, MaxWait: time.Second}} {
 		for _, cost := range []int{0, -1} {
-			for _, admit := range []func(context.Context, string, int) (throttle.Permit, error){g.Admit, g.Batch().Admit} {
+			for _, admit := range []func(context.Context, string, int) (throttle.Permit, error){g.Admit, g.Batch(g.MaxWait).Admit} {
 				p, err := admit(t.Context(), "tag", cost)
 				require.NoError(t, err)
 				require.Equal(t, throttle.Permit{}, p)

@@ -50,7 +50,7 @@ func newFeed(t *throttled, in <-chan batchmapsdk.Datum, cancel context.CancelCau
 		in:        in,
 		out:       make(chan batchmapsdk.Datum), // a buffer would draw tokens long before they are used
 		cancel:    cancel,
-		admit:     t.gate.Batch(),
+		admit:     t.gate.Batch(t.maxWait),
 		done:      make(chan struct{}),
 		err:       errEnded,
 	}

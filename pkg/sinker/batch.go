@@ -27,7 +27,7 @@ type batch struct {
 	stop   context.CancelFunc // ends all waiting: the handler has returned, or nothing can go on
 	out    chan sinksdk.Datum // to the handler
 	ended  chan struct{}      // closed when all is read and nobody waits
-	budget *budget            // nil: none
+	turn   *admission.Batch   // bounds the waits
 
 	running sync.WaitGroup // the lanes
 
@@ -152,25 +152,12 @@ func (b *batch) tryDraw(it item) (throttle.Permit, bool) {
 
 // draw waits for the tokens of a message and hands it on.
 func (b *batch) draw(ctx context.Context, it item) {
-	permit, err := b.admit(ctx, it)
+	permit, err := b.turn.Admit(ctx, it.tag, it.cost)
 	if err != nil {
 		b.refuse(ctx, it.datum, err)
 		return
 	}
 	b.hand(ctx, it, permit)
-}
-
-func (b *batch) admit(ctx context.Context, it item) (throttle.Permit, error) {
-	if b.budget == nil || it.cost <= 0 {
-		return b.gate.Admit(ctx, it.tag, it.cost)
-	}
-	gate := b.gate
-	left := b.budget.enter()
-	defer b.budget.leave()
-	if gate.MaxWait == 0 || left < gate.MaxWait {
-		gate.MaxWait = left
-	}
-	return gate.Admit(ctx, it.tag, it.cost)
 }
 
 // hand gives a message to the handler.

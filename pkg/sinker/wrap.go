@@ -52,9 +52,9 @@ func (w *wrapped) Sink(ctx context.Context, in <-chan sinksdk.Datum) sinksdk.Res
 	// The handler runs in this goroutine, so that its panic is the caller's to see.
 	drawing, stop := context.WithCancel(ctx)
 	defer stop() // a panic too frees what waits, and has the rest of in read
-	b := &batch{wrapped: w, parent: ctx, stop: stop, out: make(chan sinksdk.Datum), ended: make(chan struct{})}
-	if w.batchBudget > 0 {
-		b.budget = &budget{left: w.batchBudget}
+	b := &batch{
+		wrapped: w, parent: ctx, stop: stop, out: make(chan sinksdk.Datum), ended: make(chan struct{}),
+		turn: w.gate.Batch(w.batchBudget),
 	}
 	go b.admitAll(drawing, in)
 
