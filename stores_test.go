@@ -64,7 +64,7 @@ func TestStoresShareTheLimit(t *testing.T) {
 			t.Parallel()
 			store, requireRecord := server.start(t)
 			a, b := mustOpen(t, short(store, "a")), mustOpen(t, short(store, "b"))
-			require.Equal(t, throttle.ReasonNoShare, reason(a), "the pool is new to the store")
+			require.Equal(t, throttle.ReasonFrozen, reason(a), "the pool is new to the store")
 
 			began := time.Now()
 			for _, th := range []*throttle.Throttle{a, b} {

@@ -35,8 +35,9 @@ func (b *Batch) Admit(ctx context.Context, tag string, cost int) (throttle.Permi
 		return b.gate.Admit(ctx, tag, cost)
 	}
 	until := b.enter()
-	defer b.leave()
-	return b.gate.admitBy(ctx, tag, cost, until)
+	permit, froze, err := b.gate.admitBy(ctx, tag, cost, until)
+	b.leave(froze)
+	return permit, err
 }
 
 // enter counts a call that begins, and returns until when it may wait.
@@ -55,10 +56,14 @@ func (b *Batch) enter() time.Time {
 	return until
 }
 
-func (b *Batch) leave() {
+// leave counts a call that ends; its wait before froze does not count.
+func (b *Batch) leave(froze time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.waiting--
+	if froze.After(b.since) {
+		b.since = froze
+	}
 	if b.waiting == 0 {
 		b.used += time.Since(b.since)
 	}

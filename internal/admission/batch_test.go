@@ -1,6 +1,7 @@
 package admission_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -209,5 +210,40 @@ func TestABudgetOfItsOwnBoundsTheBatchAndMaxWaitEachMessage(t *testing.T) {
 		_, err := b.Admit(t.Context(), "", 1)
 		requireDenied(t, err)
 		require.Equal(t, 500*time.Millisecond, time.Since(began), "without a bound for each message")
+	})
+}
+
+// In a freeze nobody can get anything: what waits is not to blame, and is not denied.
+func TestTimeInWhichThePoolIsFrozenDoesNotCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s lateShare
+		l := newThrottle(t, throttle.Limit{Max: 10, Burst: 1}, throttle.WithSharer(&s))
+		freeze := func(d time.Duration) { s.holder.Lease(throttle.Lease{Frozen: time.Now().Add(d)}) }
+		g := admission.Gate{Limiter: l, MaxWait: time.Second}
+		for name, admit := range map[string]func(context.Context, string, int) (throttle.Permit, error){
+			"alone": g.Admit, "in a batch": g.Batch(g.MaxWait).Admit,
+		} {
+			freeze(15 * time.Second)
+			time.AfterFunc(15500*time.Millisecond, func() { s.holder.Lease(throttle.Lease{Share: throttle.WholeShare}) })
+			began := time.Now()
+			_, err := admit(t.Context(), "", 1)
+			require.NoError(t, err, name)
+			require.InDelta(t, 15600*time.Millisecond, time.Since(began), float64(time.Microsecond), name)
+		}
+
+		freeze(15 * time.Second)
+		began := time.Now()
+		_, err := g.Admit(t.Context(), "", 1)
+		requireDenied(t, err)
+		require.Equal(t, throttle.ReasonNoShare, denied(t, err).Err.Reason, "no longer frozen, and still without a share")
+		require.Equal(t, 16*time.Second, time.Since(began))
+
+		b := g.Batch(g.MaxWait)
+		time.Sleep(time.Second)
+		time.AfterFunc(300*time.Millisecond, func() { freeze(10 * time.Second) })
+		began = time.Now()
+		_, err = b.Admit(t.Context(), "", 1)
+		requireDenied(t, err)
+		require.Equal(t, 11300*time.Millisecond, time.Since(began), "a freeze that begins during the wait")
 	})
 }

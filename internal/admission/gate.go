@@ -14,7 +14,8 @@ type Gate struct {
 	// Limiter that the tokens are drawn from; not nil.
 	Limiter throttle.Limiter
 	// MaxWait bounds the wait of a message. 0: it ends with the tokens or with the
-	// context.
+	// context. Time in which the pool is frozen does not count: a wait that would end
+	// in a freeze begins anew when the freeze ends.
 	MaxWait time.Duration
 }
 
@@ -39,13 +40,27 @@ func (g *Gate) Admit(ctx context.Context, tag string, cost int) (throttle.Permit
 	case g.MaxWait <= 0:
 		return admit(ctx, ctx, g.limiter(tag), cost)
 	default:
-		return g.admitBy(ctx, tag, cost, time.Now().Add(g.MaxWait))
+		p, _, err := g.admitBy(ctx, tag, cost, time.Now().Add(g.MaxWait))
+		return p, err
 	}
 }
 
 // admitBy admits a message until a time. A time that has come still lets it have
-// the tokens that are at hand.
-func (g *Gate) admitBy(ctx context.Context, tag string, cost int, until time.Time) (throttle.Permit, error) {
+// the tokens that are at hand. In a freeze the wait goes on: froze is when it began
+// anew last, the zero Time when it did not.
+func (g *Gate) admitBy(ctx context.Context, tag string, cost int, until time.Time) (_ throttle.Permit, froze time.Time, _ error) {
+	for wait := time.Until(until); ; {
+		permit, err := g.admitOnce(ctx, tag, cost, until)
+		var denied *Denied
+		if !errors.As(err, &denied) || denied.Err.Reason != throttle.ReasonFrozen || denied.Err.RetryAfter <= 0 {
+			return permit, froze, err
+		}
+		froze = time.Now().Add(denied.Err.RetryAfter)
+		until = froze.Add(max(wait, 0))
+	}
+}
+
+func (g *Gate) admitOnce(ctx context.Context, tag string, cost int, until time.Time) (throttle.Permit, error) {
 	if theirs, ok := ctx.Deadline(); ok && !until.Before(theirs) {
 		return admit(ctx, ctx, g.limiter(tag), cost) // nobody chose an answer for a deadline of theirs
 	}

@@ -290,6 +290,9 @@ func (m *Member) lease(now time.Duration) throttle.Lease {
 	if l.Share > 0 {
 		l.Until = m.base.Add(m.p.Until())
 	}
+	if m.p.frozen > now {
+		l.Frozen = m.base.Add(m.p.frozen)
+	}
 	switch m.p.state {
 	case StateJoining:
 		l.Reason = throttle.ReasonNoShare

@@ -52,7 +52,8 @@ func WithTag(tag func(keys []string, d mapsdk.Datum) string) Option {
 // WithMaxWait bounds how long a message waits for its tokens, and in WrapBatch
 // also how long the messages of a batch wait together. What happens then is set by
 // OnDenied, without which it may not be used; nor may it with PerOutput. A message
-// whose tokens are known to come later than that does not wait at all.
+// whose tokens are known to come later than that does not wait at all. Time in which
+// the pool is frozen, because its store is new or has forgotten something, does not count.
 //
 // It should stay below 10 s: the platform gives the messages in flight 20 s to be
 // answered when it shuts down. Defaults to 0, no bound: a wait ends with the tokens

@@ -53,7 +53,8 @@ func InOrder() Option {
 // turn: when the message before it, of the same tag, was handed on or denied. It is
 // denied at once when the wait is known to be longer. What happens then is
 // OnDenied's matter. A batch of n messages may wait n times as long; see
-// WithBatchBudget. Defaults to 0: no limit of its own.
+// WithBatchBudget. Time in which the pool is frozen, because its store is new or has
+// forgotten something, does not count. Defaults to 0: no limit of its own.
 func WithMaxWait(d time.Duration) Option {
 	return func(s *settings) { s.maxWait = d }
 }

@@ -26,6 +26,9 @@ const (
 	ReasonLimit Reason = "limit"
 	// ReasonNoShare: this processor holds no share of the limit yet.
 	ReasonNoShare Reason = "no_share"
+	// ReasonFrozen: it holds none, and no share grows for a while, because the store
+	// has forgotten something: it is new, was wiped, or failed over.
+	ReasonFrozen Reason = "frozen"
 	// ReasonStoreLost: the lease ran out because the store does not answer.
 	ReasonStoreLost Reason = "store_lost"
 	// ReasonReplaced: another process joined the pool under the same ID.

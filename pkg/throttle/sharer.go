@@ -18,6 +18,9 @@ type Lease struct {
 	// run out. When empty: ReasonNoShare for a Share of 0, ReasonStoreLost for a
 	// lease that ran out.
 	Reason Reason
+	// Frozen is the local monotonic time until which the share cannot grow, because
+	// the store has forgotten something; the zero Time when that is not so.
+	Frozen time.Time
 	// Degraded marks a share that is used without the store's consent, by the
 	// policy for a lost store.
 	Degraded bool

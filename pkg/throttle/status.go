@@ -77,8 +77,17 @@ func (t *Throttle) Throttled() (Throttling, bool) {
 	if ok && wait == 0 && t.queue.empty() {
 		return Throttling{}, false
 	}
-	th.RetryAfter = wait
+	th.RetryAfter = max(wait, t.thaw(now))
 	return th, true
+}
+
+// thaw returns how long the pool is frozen yet, while no share is in force; else 0.
+// t.mu is held.
+func (t *Throttle) thaw(now int64) time.Duration {
+	if t.seg.valid(now) || t.seg.lease.Frozen.IsZero() {
+		return 0
+	}
+	return max(t.seg.lease.Frozen.Sub(t.base)-time.Duration(now), 0)
 }
 
 // reason says what holds a draw back at now. t.mu is held.
@@ -88,6 +97,8 @@ func (t *Throttle) reason(now int64) Reason {
 		return ReasonClosed
 	case t.seg.valid(now):
 		return ReasonLimit
+	case t.thaw(now) > 0:
+		return ReasonFrozen
 	case t.seg.lease.Share > 0:
 		return cmp.Or(t.seg.lease.Reason, ReasonStoreLost) // the lease ran out
 	default:

@@ -103,6 +103,7 @@ func (t *Throttle) giveUp(ctx context.Context, w *waiter) {
 		t.short(w.n, now)
 		e := t.refusal(t.reason(now), w.n, 0)
 		e.RetryAfter, _ = t.due(now, t.queue.tokens+w.least)
+		e.RetryAfter = max(e.RetryAfter, t.thaw(now))
 		e.Cause = w.err
 		if !errors.Is(w.err, context.DeadlineExceeded) { // the context has a cause of its own
 			e.Cause = fmt.Errorf("%w: %w", context.DeadlineExceeded, w.err)
