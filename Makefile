@@ -47,18 +47,24 @@ build: ## Compile every package
 .PHONY: test
 test: export NUMATHROTTLE_REQUIRE_STORES := 1
 test: export CGO_ENABLED := 1
-test: $(GOTESTSUM) ## Install what the tests need, and run them all with the race detector
+test: ## Install what the tests need, and run them all with the race detector
 	@scripts/test-deps.sh
-	$(GOTESTSUM) --format standard-quiet --post-run-command scripts/test-summary.sh \
-		-- -race -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) $(PKG)
 ifeq ($(PKG),./...)
+	@$(MAKE) -j2 suite sim
 	@for module in $(filter-out .,$(MODULES)); do $(GO) -C "$$module" test -timeout $(TEST_TIMEOUT) ./...; done
-	@$(MAKE) mutants
-	@$(MAKE) -j2 sim faults
+	@$(MAKE) mutants faults
+else
+	@$(MAKE) suite
 endif
 
+# Many tests wait for a server or for the clock: sim has the processors meanwhile.
+.PHONY: suite
+suite: $(GOTESTSUM)
+	$(GOTESTSUM) --format standard-quiet --post-run-command scripts/test-summary.sh \
+		-- -race -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) $(PKG)
+
 # Without the race detector, which makes it ten times slower: the event loop has no goroutines. At the lowest priority,
-# so that it can run beside faults, which mostly waits.
+# so that it can run beside tests that wait.
 .PHONY: sim
 sim: ## Run 2,000 pools of twelve processors for half an hour of virtual time each, with faults, and 100 of real Members
 	NUMATHROTTLE_SIM_SEEDS=$(SEEDS) NUMATHROTTLE_SIM_PROCESSORS=12 \
