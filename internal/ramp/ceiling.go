@@ -1,0 +1,32 @@
+package ramp
+
+// A Ceiling is how many tokens per period the pool may use, as a function of time
+// until the next step: From until Since, then straight to To at Until, then To.
+// Both are at least Min and at most Max of the Config.
+type Ceiling struct {
+	// Since and Until are logical times in microseconds.
+	Since, Until int64
+	// From and To are tokens per Per.
+	From, To float64
+}
+
+// At returns the ceiling at a logical time in microseconds, in tokens per Per.
+func (c Ceiling) At(t int64) float64 {
+	switch {
+	case t <= c.Since:
+		return c.From
+	case t >= c.Until:
+		return c.To
+	}
+	at := c.From + (c.To-c.From)*(float64(t-c.Since)/float64(c.Until-c.Since))
+	return max(min(c.From, c.To), min(at, max(c.From, c.To)))
+}
+
+// Ceiling returns the ceiling that a state stands for, which Next of this Config
+// has returned: whoever is told the state can work it out.
+func (c Config) Ceiling(s State) Ceiling {
+	if c.Mode == Scheduled {
+		return Ceiling{s.At, s.At + s.Ramp - s.To, s.tokens(s.To), s.tokens(s.Ramp)}
+	}
+	return Ceiling{s.Second, s.Second + second, s.tokens(s.From), s.tokens(s.To)}
+}

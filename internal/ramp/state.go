@@ -1,0 +1,146 @@
+package ramp
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// A State is all that a pool's record keeps of its ramp. The zero State says that
+// nothing is known. Every field is an integer below 2^53, exact in a double.
+//
+// Where the ramp stands is told in microseconds of it, not in tokens: 0 is Min,
+// Ramp is Max, and one second with reason to rise adds one second. So no fraction
+// of a token is ever rounded, and no step multiplies or divides tokens.
+type State struct {
+	// At is the logical time of the last step, and Second that at which the second
+	// began that is not judged yet, in microseconds.
+	At, Second int64
+	// From and To are where the ramp stands at Second, and one second later.
+	From, To int64
+	// Base is where it stood in the last second with traffic (its To), and Missed
+	// counts the seconds since.
+	Base, Missed int64
+	// Used and Offered are what the pool used, and could have used, since Second: in
+	// 1e-9 of the limit, times milliseconds.
+	Used, Offered int64
+	// Min and Max, in tokens per Per, Per and Ramp, in microseconds, are those of the
+	// Config that made the state: without them From and To mean nothing.
+	Min, Max, Per, Ramp int64
+}
+
+const (
+	// Whole is the limit's Max as a rate, or as a share.
+	Whole = 1_000_000_000
+
+	second    = 1_000_000 // microseconds
+	maxMicros = 1<<53 - 1
+	maxMissed = 1_000_000_000
+	maxFlow   = 10 * Whole
+	maxWeight = maxFlow * 1_000      // of one second
+	maxFields = 12                   // of a State
+	maxText   = maxFields*(16+1) - 1 // 2^53 has 16 digits
+)
+
+// known tells whether the state is more than the zero State.
+func (s State) known() bool { return s.Max > 0 }
+
+// progress returns where the ramp stands at logical time t, which is not before Second.
+// To and From are at most a second apart, so that the product is exact in a double.
+func (s State) progress(t int64) int64 {
+	passed := min(t-s.Second, second)
+	if s.To >= s.From {
+		return s.From + (s.To-s.From)*passed/second
+	}
+	return s.From - (s.From-s.To)*passed/second
+}
+
+// tokens returns the ceiling in tokens per Per at a progress. Rounding must not lift it
+// above Max.
+func (s State) tokens(progress int64) float64 {
+	return min(float64(s.Min)+float64(s.Max-s.Min)*float64(progress)/float64(s.Ramp), float64(s.Max))
+}
+
+// Resume returns the state with the ramp standing still where it stood at the last
+// step, as that of a second that begins now.
+func (s State) Resume(now int64) State { return s.hold(s.progress(s.At), now) }
+
+// hold returns the state with the ramp standing still at a progress since a time.
+func (s State) hold(progress, at int64) State {
+	return State{
+		At: at, Second: at, From: progress, To: progress, Base: progress,
+		Min: s.Min, Max: s.Max, Per: s.Per, Ramp: s.Ramp,
+	}
+}
+
+func (s *State) fields() [maxFields]*int64 {
+	return [maxFields]*int64{
+		&s.At, &s.Second, &s.From, &s.To, &s.Base, &s.Missed, &s.Used, &s.Offered, &s.Min, &s.Max, &s.Per, &s.Ramp,
+	}
+}
+
+// AppendText appends the state's only text form to b: its fields in order as
+// decimal numbers with a blank between them. It fails for a State that Next cannot
+// have returned.
+func (s State) AppendText(b []byte) ([]byte, error) {
+	if err := s.check(); err != nil {
+		return b, err
+	}
+	for i, f := range s.fields() {
+		if i > 0 {
+			b = append(b, ' ')
+		}
+		b = strconv.AppendInt(b, *f, 10)
+	}
+	return b, nil
+}
+
+// ParseState reads what AppendText writes, and nothing else.
+func ParseState(text string) (State, error) {
+	if len(text) > maxText {
+		return State{}, fmt.Errorf("ramp: a state of %d bytes, allowed: at most %d", len(text), maxText)
+	}
+	var s State
+	words := strings.Split(text, " ")
+	if len(words) != maxFields {
+		return State{}, fmt.Errorf("ramp: a state of %d words, allowed: %d", len(words), maxFields)
+	}
+	for i, f := range s.fields() {
+		n, err := strconv.ParseInt(words[i], 10, 64)
+		if err != nil || strconv.FormatInt(n, 10) != words[i] {
+			return State{}, fmt.Errorf("ramp: word %d of a state is %q, allowed: a decimal number", i+1, words[i])
+		}
+		*f = n
+	}
+	if err := s.check(); err != nil {
+		return State{}, err
+	}
+	return s, nil
+}
+
+// check returns an error that names every field that Next cannot have returned.
+func (s State) check() error {
+	if s == (State{}) {
+		return nil
+	}
+	var errs []error
+	within := func(field string, value, low, high int64) {
+		if value < low || value > high {
+			errs = append(errs, fmt.Errorf("ramp: %s of a state is %d, allowed: %d to %d", field, value, low, high))
+		}
+	}
+	within("max", s.Max, 1, maxTokens)
+	within("min", s.Min, 1, s.Max)
+	within("per", s.Per, minPer.Microseconds(), maxPer.Microseconds())
+	within("ramp", s.Ramp, minDuration.Microseconds(), maxDuration.Microseconds())
+	within("at", s.At, 0, maxMicros)
+	within("second", s.Second, max(0, s.At-second+1), s.At)
+	within("from", s.From, 0, s.Ramp)
+	within("to", s.To, max(0, s.From-second), min(s.From+second, s.Ramp))
+	within("base", s.Base, 0, s.Ramp)
+	within("missed", s.Missed, 0, maxMissed)
+	within("used", s.Used, 0, maxWeight)
+	within("offered", s.Offered, 0, maxWeight)
+	return errors.Join(errs...)
+}
