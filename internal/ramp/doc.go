@@ -119,9 +119,8 @@
 // The answer carries the State after the step. Config.Ceiling of it is the ceiling as
 // a function of the logical time until the next answer; it ends with the second (with scheduled
 // with the ramp), and stays there. A processor tells the logical time from the
-// time in the answer and its own monotonic clock since it sent the request: the error is
-// at most the round trip, and on the late side, so that a rising ceiling is never
-// anticipated. It draws share x Ceiling.At(t) / Max of the limit. One whose configuration is
+// time in the answer and its own monotonic clock since it received that: it is late by at most
+// the round trip, so that a rising ceiling is never anticipated. It draws share x Ceiling.At(t) / Max of the limit. One whose configuration is
 // not that of the State takes the smaller of that ceiling and its own Max. Without a store it
 // keeps the ceiling that it had.
 package ramp
