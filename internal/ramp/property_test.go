@@ -57,6 +57,8 @@ func randomStep(rng *rand.Rand, now int64) Step {
 	if rng.IntN(3) > 0 {
 		st.Offered = rng.Int64N(Whole + 1)
 		st.Used = st.Offered * rng.Int64N(130) / 100
+	} else if rng.IntN(3) == 0 {
+		st.Used = 1 // a call in vain
 	}
 	if rng.IntN(20) == 0 {
 		st.Empty, st.Silence = rng.IntN(2) == 0, rng.Int64N(400*second)
@@ -276,6 +278,7 @@ func TestForeignSteps(t *testing.T) {
 			{Now: math.MaxInt64, Used: math.MaxInt64, Offered: math.MaxInt64, Silence: math.MinInt64},
 			{Now: math.MinInt64, Used: math.MinInt64, Offered: math.MinInt64},
 			{Now: maxMicros, Used: 1},
+			{Now: maxMicros},
 			{Now: 5 * second, Silence: math.MaxInt64},
 			{Now: 7 * second, Empty: true},
 		} {
