@@ -38,7 +38,10 @@ func TestConfigValidate(t *testing.T) {
 			"of goBackN only", func(c *Config) { c.Mode, c.CoolDownPeriod, c.RampDownPercentage = Scheduled, time.Second, 1 },
 			[]string{"coolDownPeriod is 1s, allowed: only with goBackN", "rampDownPercentage is 1, allowed: only with goBackN"},
 		},
-		{"all faults at once", func(c *Config) { *c = Config{Max: -1, Mode: -1} }, []string{"max is -1", "min is 0", "per is 0s", "rampUpDuration is", "ttl is", "mode is"}},
+		{
+			"all faults at once", func(c *Config) { *c = Config{Max: -1, Mode: -1} },
+			[]string{"max is -1", "min is 0", "per is 0s", "rampUpDuration is", "ttl is", "mode is"},
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := usual

@@ -7,8 +7,8 @@
 //
 // Where the ramp stands, its progress, is a time: 0 is Min, RampUpDuration is Max. The
 // ceiling in tokens, Min + (Max - Min) x progress / RampUpDuration, is worked out by
-// those who draw. The record keeps only progress, so that no fraction is lost: 10 to 20
-// over a minute rises by one every six seconds.
+// those who draw. The record keeps only progress, so that no fraction is lost: 10 to
+// 20 over a minute rises by one every six seconds.
 //
 //	number                       unit                              largest
 //	At, Second                   microseconds, logical             2^53 - 1
@@ -19,8 +19,8 @@
 //	Min, Max                     tokens per Per                    1e9
 //	Per                          microseconds                      2.7e12
 //
-// All of these, and the products below, are integers that a double holds exactly, with
-// one exception that is rounded alike everywhere: the change of a configuration.
+// All of these, and the products below, are integers that a double holds exactly,
+// with one exception that is rounded alike everywhere: a changed configuration.
 //
 // # The rules
 //
@@ -31,27 +31,29 @@
 //	scheduled    up with time, from the first moment, whatever is used
 //	relaxed      up if there was traffic
 //	onlyIfUsed   up if there was traffic and used x 100 >= threshold x offered
-//	goBackN      the same; with traffic below the threshold down. After missed
+//	goBackN      the same, and down with traffic below the threshold. After missed
 //	             seconds without traffic, if (missed + 1) s > coolDownPeriod, the
 //	             progress is Base - missed x rampDownPercentage / 100 s: counted from
 //	             the last second with traffic (Base), whose own verdict is void
 //
 // The progress never leaves 0 to RampUpDuration. Without traffic relaxed, onlyIfUsed
-// and goBackN (until its cool-down is over) stand still. A second in which there was
-// traffic but nothing was offered, as while a pool is frozen, moves onlyIfUsed and
-// goBackN nowhere. So a second whose ceiling Numaflow puts at 20 from its first moment
-// on is here one in which the ceiling goes from 10 to 20. With scheduled it is one in which it
-// goes from 20 to 30: there the future is known.
+// and, until its cool-down is over, goBackN stand still. A second with traffic in which
+// nothing was offered, as while a pool is frozen, moves onlyIfUsed and goBackN nowhere.
+//
+// Where Numaflow's ceiling jumps from 10 to 20 when a second begins, this one goes
+// from 10 to 20 in that second. With scheduled, whose future is known, it goes from 20
+// to 30. Where the penalty of a gap begins it falls at once: nobody uses it.
 //
 // A pool that was silent for longer than TTL starts from Min. One that everybody had
-// left starts from Min as well, unless ResumedRampUp is set: then it goes on where it was,
-// and the time in which nobody was there counts neither as time of the ramp nor as a
-// gap. Numaflow does so for each processor; here it is done for the pool, so that
-// without ResumedRampUp, too, a processor that restarts beside others starts where they are.
+// left starts from Min as well, unless ResumedRampUp is set: then it goes on where it
+// was, and the time in which nobody was there counts neither as time of the ramp nor as
+// a gap. Numaflow does so for each processor. Here it is the pool that starts: a
+// processor that joins others, or restarts beside them, begins where they are, with
+// and without ResumedRampUp.
 //
-// A changed configuration keeps the ceiling in tokens per time, clamps it, and goes on.
-// While two configurations alternate, during a rollout, every step is such a change: the
-// ceiling stays within both, scheduled goes on, and the other modes stand still.
+// A changed configuration keeps the ceiling as a rate, clamps it, and goes on. While
+// two configurations alternate, during a rollout, every step is such a change: the
+// ceiling stays within both, scheduled goes on, and the other modes do not rise.
 //
 // # The place in the record
 //
@@ -67,14 +69,14 @@
 // sent, in 1e-9 of Max, from 0 to Whole:
 //
 //   - Offered: what the share earned under the ceiling, rounded down. 0 in the first
-//     request of an incarnation, and for time without a share.
+//     request of an incarnation; time without a share earns nothing.
 //   - Used: what was drawn of it, less what was given back, rounded up. At least 1 if
-//     anybody called, though everything was given back or refused: any call is traffic. The whole
-//     of Offered if a caller lacks tokens at that moment: what is left then is a part of a
-//     token, or less than the caller needs, and no want of use.
+//     anybody called, though all was given back or refused: a call is traffic. All of
+//     Offered if a caller lacks tokens at that moment: what is left then is less than
+//     is needed, and no want of use.
 //
-// It sends its Config along, as what the pool's ramp is, and the State of its last answer,
-// in case the store has forgotten it.
+// It brings its Config, and the State of its last answer in case the store has
+// forgotten that.
 //
 // # Merging reports
 //
@@ -83,44 +85,45 @@
 // another. In the step of a request that is recorded:
 //
 //  1. The clock moves on, and silent rows go, with their rates.
-//  2. The sender's rates take the place of those of its last report. Rows that leave,
+//  2. The sender's rates take the place of those it reported last. Rows that have left,
 //     are replaced or are closed as clones count 0 from then on.
-//  3. Next is called with Now = the record's clock, and Used and Offered = the sums over
-//     all entries of all live rows.
+//  3. Next is called with Now = the record's clock, and Used and Offered = the sums
+//     over all entries of all live rows.
 //
-// So rates are weighed by time and never by how many reports there were: between two steps
-// they are constant, and a repeated, an additional or a missing report changes no sum. A
-// processor alone in its pool is judged by exactly what it did; among n, a change of one's
-// use is seen at its next report, and until then at most n - 1 others lag by less than a
-// sync interval. Since use and offer of a processor come in one report, they lag
-// alike, and their ratio does not wobble. Steps that record nothing (late, repeated, refused
-// requests) need not call Next: the next one covers the time. Nor need Leave, if the
-// next step takes the time with the sums that it left.
+// So rates are weighed by time and never by the number of reports: between two steps
+// they are constant, and one report more or less changes no sum. A processor alone in
+// its pool is judged by exactly what it did. Among n, a change of use is seen with
+// the next report of whoever changed, at most a sync interval later; since use and
+// offer come in one report, they lag alike, and their ratio does not waver. Steps that
+// record nothing (late, repeated or refused requests) and leaves need not call Next: the
+// next one covers the time.
 //
-// Empty and Silence say what the logical clock cannot, since it counts a gap beyond the
-// clamp as no time. Empty: no live row is left after removal, and the request is the first of its
-// sender. Silence: the store's own time since the last step, At.Now - Record.Wall
-// before that is moved on, or 0 if it went back; and 0 as well if the sender has taken an
-// answer before: its process was there, and what was silent was the store. A clock that is
-// set forward by more than TTL restarts the ramp of an empty pool; that is on the safe side.
+// Empty and Silence say what the logical clock cannot, since it counts a gap beyond
+// the clamp as no time. Empty: no live row is left after removal, and the request is
+// the first of its sender. Silence: At.Now - Record.Wall before the clock moves on, at
+// least 0; and 0 if the sender has taken an answer before, for its process was there,
+// and what was silent was the store. A store's clock that is set forward by more than TTL
+// just when a processor joins restarts the ramp, which is on the safe side.
 //
-// A store that has lost its record, or has gone back to an older one (it freezes then), takes
-// the State that the request brings, if its own is the zero State or has an older At: as
-// State.Resume at the record's clock, for the clocks of two stores do not compare.
+// A store that has lost its record, or has gone back to an older one (it freezes then),
+// takes the State that the request brings if its own is the zero State or has an older
+// At. It takes it as State.Resume at the record's clock, for the clocks of two stores
+// cannot be compared.
 //
-// A step costs Redis, in Lua, a few additions and comparisons on the 12 numbers, one
-// division (of whole milliseconds) for each of four times, and the products missed x
-// percent x 10^4, used x 100, threshold x offered, rate x milliseconds, and, where a ramp is
-// resumed or changed within a second, (to - from) x microseconds / 10^6, with to - from at most
-// a second: all of them below 2^53, for a step takes no more logical time than the clamp.
+// In Lua a step is a few additions and comparisons of the 12 numbers, four divisions
+// (to whole milliseconds, and to whole seconds), and the products rate x milliseconds,
+// used x 100, threshold x offered, and missed x percent x 10^4. Where a ramp is resumed or
+// changed within a second, it is (to - from) x microseconds / 10^6 as well, with to and
+// from at most a second apart. All are below 2^53.
 //
 // # What a processor does with the answer
 //
 // The answer carries the State after the step. Config.Ceiling of it is the ceiling as
-// a function of the logical time until the next answer; it ends with the second (with scheduled
-// with the ramp), and stays there. A processor tells the logical time from the
-// time in the answer and its own monotonic clock since it received that: it is late by at most
-// the round trip, so that a rising ceiling is never anticipated. It draws share x Ceiling.At(t) / Max of the limit. One whose configuration is
-// not that of the State takes the smaller of that ceiling and its own Max. Without a store it
-// keeps the ceiling that it had.
+// a function of the logical time until the next answer: it moves until the second ends
+// (with scheduled until the ramp ends), and stays there. A processor tells the logical
+// time from the time in the answer and its own monotonic clock since it received that:
+// it is late by at most the round trip, so that a rising ceiling is never anticipated.
+// It draws share x Ceiling.At(t) / Max of the limit. One whose configuration is not
+// that of the State takes the smaller of that ceiling and its own Max. Without a store
+// it keeps the ceiling that it had.
 package ramp

@@ -72,7 +72,7 @@ func TestMerging(t *testing.T) {
 					got := merged(c, rng, n, interval, 0.71, time.Minute.Microseconds())
 					require.Greater(t, got, least)
 					require.LessOrEqual(t, got, 1000+9000*0.5)
-					require.Equal(t, 1000.0, merged(c, rng, n, interval, 0.69, time.Minute.Microseconds()))
+					require.InDelta(t, 1000, merged(c, rng, n, interval, 0.69, time.Minute.Microseconds()), 0)
 				}
 			})
 		}

@@ -156,6 +156,11 @@ func (sc *script) stretch(words []string) error {
 	if err := sc.expect("when it begins", start, words[3]); err != nil {
 		return err
 	}
+	if sc.c.Mode == Scheduled { // known without another step
+		if err := sc.expect("as foreseen", sc.ceil.At(from+length), words[5]); err != nil {
+			return err
+		}
+	}
 	whole, _ := sc.c.Next(sc.s, Step{Now: from + length, Used: used, Offered: offered})
 	for part := int64(1); part <= sc.parts; part++ {
 		sc.step(Step{Now: from + length*part/sc.parts, Used: used, Offered: offered})

@@ -74,7 +74,8 @@ func (s State) hold(progress, at int64) State {
 	}
 }
 
-func (s *State) fields() [maxFields]*int64 {
+// fieldsOf returns the fields in the order of their text form.
+func fieldsOf(s *State) [maxFields]*int64 {
 	return [maxFields]*int64{
 		&s.At, &s.Second, &s.From, &s.To, &s.Base, &s.Missed, &s.Used, &s.Offered, &s.Min, &s.Max, &s.Per, &s.Ramp,
 	}
@@ -87,7 +88,7 @@ func (s State) AppendText(b []byte) ([]byte, error) {
 	if err := s.check(); err != nil {
 		return b, err
 	}
-	for i, f := range s.fields() {
+	for i, f := range fieldsOf(&s) {
 		if i > 0 {
 			b = append(b, ' ')
 		}
@@ -106,7 +107,7 @@ func ParseState(text string) (State, error) {
 	if len(words) != maxFields {
 		return State{}, fmt.Errorf("ramp: a state of %d words, allowed: %d", len(words), maxFields)
 	}
-	for i, f := range s.fields() {
+	for i, f := range fieldsOf(&s) {
 		n, err := strconv.ParseInt(words[i], 10, 64)
 		if err != nil || strconv.FormatInt(n, 10) != words[i] {
 			return State{}, fmt.Errorf("ramp: word %d of a state is %q, allowed: a decimal number", i+1, words[i])
