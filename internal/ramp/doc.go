@@ -53,7 +53,7 @@
 //
 // A changed configuration keeps the ceiling as a rate, clamps it, and goes on. While
 // two configurations alternate, during a rollout, every step is such a change: the
-// ceiling stays within both, scheduled goes on, and the other modes do not rise.
+// ceiling stays within both, scheduled goes on, and the other modes may stand still.
 //
 // # The place in the record
 //
