@@ -26,6 +26,9 @@ const (
 	ReasonLimit Reason = "limit"
 	// ReasonNoShare: this processor holds no share of the limit yet.
 	ReasonNoShare Reason = "no_share"
+	// ReasonShareTooSmall: this processor's share of a hard limit is too small to
+	// grant the cost at once; see Limit.Hard.
+	ReasonShareTooSmall Reason = "share_too_small"
 	// ReasonStoreLost: the lease ran out because the store does not answer.
 	ReasonStoreLost Reason = "store_lost"
 	// ReasonReplaced: another process joined the pool under the same ID.

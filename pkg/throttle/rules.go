@@ -11,5 +11,9 @@ const (
 	ruleFallClamps              // a share that falls takes its part of the bucket along
 	ruleGiveBack                // credit what is given back only while little was granted since
 	ruleDebtAtLeave             // debt is paid before the share is left to others
+	ruleHardClocks              // hard: the rate allows for clocks that run fast
+	ruleHardWhole               // hard: no bucket is rounded up to one token
+	ruleHardCollect             // hard: nobody collects more than the bucket holds
+	ruleHardGiveBack            // hard: credit what is given back only if it would not have overflowed
 	rules
 )

@@ -72,20 +72,28 @@ func (t *Throttle) Throttled() (Throttling, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := t.now()
-	th := Throttling{Reason: t.reason(now), Limit: t.name, Waiting: t.queue.len}
+	least := t.scale.units(1)
+	if !t.queue.empty() {
+		least = t.queue.first.units // whatever holds that back holds back all behind it
+	}
+	th := Throttling{Reason: t.reason(now, least), Limit: t.name, Waiting: t.queue.len}
 	wait, ok := t.due(now, t.queue.tokens+1)
 	if ok && wait == 0 && t.queue.empty() {
 		return Throttling{}, false
 	}
-	th.RetryAfter = wait
+	if t.fits(least) {
+		th.RetryAfter = wait
+	}
 	return th, true
 }
 
-// reason says what holds a draw back at now. t.mu is held.
-func (t *Throttle) reason(now int64) Reason {
+// reason says what holds a draw of so many units back at now. t.mu is held.
+func (t *Throttle) reason(now, units int64) Reason {
 	switch {
 	case t.closed.Load():
 		return ReasonClosed
+	case t.seg.valid(now) && !t.fits(units):
+		return ReasonShareTooSmall
 	case t.seg.valid(now):
 		return ReasonLimit
 	case t.seg.lease.Share > 0:
