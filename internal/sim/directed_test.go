@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -253,6 +254,38 @@ var schedules = []directed{
 					w.use(1)
 				}
 			}
+		},
+	},
+	{
+		// A caller of a waits for the whole burst with half the share, and gets it one
+		// day. Then b draws what its own half has saved up.
+		name: "a draw larger than the bucket under a hard limit", rule: "hard-collect",
+		plan: func(p *plan) { p.limit = throttle.Limit{Max: 20, Burst: 20, Hard: true} },
+		run: func(t *testing.T, w *world) {
+			a, b := w.join("a"), w.join("b")
+			a.drawer.restUntil, b.drawer.restUntil = time.Hour, time.Hour
+			w.until(t, func() bool { return near(a, 50) && near(b, 50) })
+			ctx, cancel := context.WithCancel(t.Context())
+			got := make(chan throttle.Permit)
+			go func() {
+				permit, _ := a.drawer.th.Acquire(ctx, w.plan.limit.Burst)
+				got <- permit
+			}()
+			waiting := func() bool { return a.drawer.th.Status().Waiting > 0 }
+			require.Eventually(t, waiting, 10*time.Second, time.Millisecond)
+			for end := w.now + 2*time.Minute; w.now < end && waiting(); {
+				w.run(w.now + time.Second)
+			}
+			cancel()
+			permit := <-got
+			w.use(int64(permit.N()))
+			for w.violation == nil {
+				if _, ok := b.drawer.th.TryAcquire(1); !ok {
+					break
+				}
+				w.use(1)
+			}
+			require.Equal(t, w.violation == nil, permit.N() == 0)
 		},
 	},
 	{
