@@ -289,6 +289,37 @@ var schedules = []directed{
 		},
 	},
 	{
+		// Half of Max is drawn and not used. When the bucket is full again it is all
+		// drawn and used, and then the rest is given back.
+		name: "a full bucket and what is given back to it", rule: "hard-give-back",
+		plan: func(p *plan) { p.limit = throttle.Limit{Max: 20, Burst: 10, Hard: true} },
+		run: func(t *testing.T, w *world) {
+			a := w.join("a")
+			a.drawer.restUntil = time.Minute
+			w.until(t, func() bool { return near(a, 100) })
+			drawAll := func() (permits []throttle.Permit) {
+				for {
+					permit, ok := a.drawer.th.TryAcquire(1)
+					if !ok {
+						return permits
+					}
+					permits = append(permits, permit)
+				}
+			}
+			w.run(w.now + 5*time.Second)
+			unused := drawAll()
+			require.Len(t, unused, 10)
+			w.run(w.now + 5*time.Second)
+			w.use(int64(len(drawAll())))
+			for _, permit := range unused {
+				permit.Cancel()
+			}
+			for end := w.now + 3*time.Second; w.now < end && w.violation == nil; w.run(w.now + 10*time.Millisecond) {
+				w.use(int64(len(drawAll())))
+			}
+		},
+	},
+	{
 		// a uses ten seconds' worth of its share more than it has estimated, and
 		// leaves: that is not there for b a second time.
 		name: "debt is left behind", rule: "debt-at-leave",

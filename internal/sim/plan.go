@@ -106,7 +106,7 @@ func (p *plan) drawLimit(r *rand.Rand) {
 	if r.IntN(3) == 0 {
 		p.unused = []float64{0.1, 0.5, 0.9}[r.IntN(3)]
 	}
-	if p.loss == consensus.Stop && r.IntN(3) == 0 { // a hard limit rests on it
+	if p.loss == consensus.Stop && r.IntN(3) == 1 { // a hard limit rests on it
 		p.limit.Hard = true
 		p.limit.Burst = []int{0, (p.limit.Max + 1) / 2, p.limit.Max/3 + 1}[r.IntN(3)]
 	}
