@@ -131,7 +131,8 @@ func (s scale) hardShare(l Limit, units int64) int64 {
 // now. A change of share and a debt break the reasoning, and nothing that was
 // drawn before them is credited; see Throttle.kept.
 //
-// The gate is shut meanwhile, so that time and grants stand still with the sum.
+// The gate is shut meanwhile, so that nothing is granted between the sum and the
+// credit; a TryAcquire at that very moment is refused.
 func (t *Throttle) giveBack(end, n int64) {
 	if end < t.kept || t.closed.Load() {
 		return

@@ -313,7 +313,7 @@ func tryHardPool(t testing.TB, seed uint64) (p *hardPool, used int, wrong string
 // At most Max in any window of Per: whatever the number of processors, the burst,
 // the clocks, the shares' ways and what is given back.
 func TestHardPoolKeepsMaxInAnyWindow(t *testing.T) {
-	seeds := uint64(500)
+	seeds := uint64(200)
 	reached, back := 0, int64(0)
 	for seed := range seeds {
 		p, used, wrong := tryHardPool(t, seed)

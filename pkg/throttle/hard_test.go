@@ -2,7 +2,6 @@ package throttle
 
 import (
 	"fmt"
-	"math"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -309,7 +308,7 @@ func TestHardUse(t *testing.T) {
 			var uses []use
 			began := time.Now()
 			for time.Since(began) < 20*l.Per {
-				time.Sleep(time.Millisecond)
+				time.Sleep(l.Per / 1000)
 				for _, th := range ths {
 					if n := drain(th); n > 0 {
 						uses = append(uses, use{time.Since(began), n})
@@ -325,7 +324,6 @@ func TestHardUse(t *testing.T) {
 				l.Max, l.Per, l.Burst, 100*got, 100*want, worst(uses, l.Per))
 			require.InDelta(t, want, got, 0.01)
 			require.LessOrEqual(t, worst(uses, l.Per), l.Max)
-			require.False(t, math.IsNaN(got))
 		})
 	}
 }

@@ -10,7 +10,8 @@ type Status struct {
 	// Name is the limit's name, Limit the limit with its defaults filled in.
 	Name  string
 	Limit Limit
-	// Lease is the share in force; Rate what it earns, in tokens per second.
+	// Lease is the share in force; Rate what it earns, in tokens per second, which is
+	// less than its part of Max with a hard limit.
 	Lease Lease
 	Rate  float64
 	// Tokens is what is at hand; below 0 it is debt.
