@@ -181,7 +181,8 @@ func TestLoad(t *testing.T) {
 	require.Equal(t, Config{Pool: "default", ID: host}, c)
 
 	t.Setenv("NUMATHROTTLE_CONFIG", writeFile(t, "config.yaml",
-		"max: 5\nper: 1m\nburst: 2\nhard: true\npool: p\nid: i\nlease: 4s\npolicy: even\nonStoreLoss: stop\nfailFast: true\nstore: redis://h\nstorePassword: x\n"))
+		"max: 5\nper: 1m\nburst: 2\nhard: true\npool: p\nid: i\n"+
+			"lease: 4s\npolicy: even\nonStoreLoss: stop\nfailFast: true\nstore: redis://h\nstorePassword: x\n"))
 	t.Setenv("NUMATHROTTLE_MAX", "6")
 	t.Setenv("NUMATHROTTLE_STORE", "nats://h")
 	c, err = Load()

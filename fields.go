@@ -31,10 +31,11 @@ var fields = append(append([]field{
 		Range: func(c *Config) bool { return limitOK(throttle.Limit{Per: c.Limit.Per}) },
 	},
 	{
-		Key: "burst", Allowed: aWholeNumber + "0 to 1000000000, with `hard` at most `max`", Default: "what `max` earns in 100 ms, at least 1; see below for `hard`",
-		Doc:   "How many tokens the whole pool can save up",
-		Value: config.Int(func(c *Config) *int { return &c.Limit.Burst }),
-		Range: func(c *Config) bool { return limitOK(throttle.Limit{Burst: c.Limit.Burst}) },
+		Key: "burst", Allowed: aWholeNumber + "0 to 1000000000, with `hard` at most `max`",
+		Default: "what `max` earns in 100 ms, at least 1; see below for `hard`",
+		Doc:     "How many tokens the whole pool can save up",
+		Value:   config.Int(func(c *Config) *int { return &c.Limit.Burst }),
+		Range:   func(c *Config) bool { return limitOK(throttle.Limit{Burst: c.Limit.Burst}) },
 	},
 	{
 		Key: "hard", Allowed: "`true` or `false`", Default: "`false`",
