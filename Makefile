@@ -74,7 +74,7 @@ sim: ## Run 2,000 pools of twelve processors for half an hour of virtual time ea
 # The rules' switches exist only under this build tag, so that they cost nothing elsewhere.
 .PHONY: mutants
 mutants: ## Leave out each rule of the protocol once: the simulation must notice
-	$(GO) test -tags numathrottle_mutants -run Mutant -timeout $(TEST_TIMEOUT) ./internal/sim
+	$(GO) test -tags numathrottle_mutants -run Mutant -timeout $(TEST_TIMEOUT) ./internal/sim ./pkg/throttle
 
 # Not beside other tests: the time until a pool recovers is measured.
 .PHONY: faults

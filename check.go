@@ -16,6 +16,11 @@ func (c Config) check() (config.StoreURL, []error) {
 			faults = append(faults, fmt.Errorf("numathrottle: %w", err))
 		}
 	}
+	if c.Limit.Hard && c.OnStoreLoss == StoreLossDegrade {
+		faults = append(faults, &config.FieldError{
+			Field: "onStoreLoss", Problem: "is degrade, which may exceed a hard limit", Allowed: "`stop` with hard",
+		})
+	}
 	store, wrong := config.ParseStore(c.Store)
 	if len(wrong) > 0 {
 		return store, append(faults, wrong...)

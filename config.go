@@ -43,7 +43,8 @@ type Config struct {
 	// Policy is how the limit is divided. Defaults to PolicyFair.
 	Policy Policy
 	// OnStoreLoss is what happens when the store does not answer for longer than
-	// the lease. Defaults to StoreLossDegrade.
+	// the lease. Defaults to StoreLossDegrade, or to StoreLossStop with Limit.Hard,
+	// which allows nothing else.
 	OnStoreLoss StoreLoss
 	// FailFast makes Open fail when the store cannot be reached at once. Without
 	// it Open does not wait for the store at all.
@@ -105,6 +106,18 @@ const (
 	// StoreLossStop grants nothing until the store answers.
 	StoreLossStop StoreLoss = "stop"
 )
+
+// onStoreLoss is OnStoreLoss with its default filled in.
+func (c Config) onStoreLoss() StoreLoss {
+	switch {
+	case c.OnStoreLoss != "":
+		return c.OnStoreLoss
+	case c.Limit.Hard:
+		return StoreLossStop
+	default:
+		return StoreLossDegrade
+	}
+}
 
 // withEnvironment fills in the pool and the ID that follow from where the process
 // runs.

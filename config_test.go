@@ -62,12 +62,12 @@ func TestValidateNamesEveryFault(t *testing.T) {
 			want: []string{
 				`max is "-1", allowed: a whole number, 0 to 1000000000`,
 				"per is \"1µs\", allowed: a duration, `1ms` to `744h`",
-				`burst is "-2", allowed: a whole number, 0 to 1000000000`,
+				"burst is \"-2\", allowed: a whole number, 0 to 1000000000, with `hard` at most `max`",
 				`pool is "` + strings.Repeat("p", 60) + `"..., allowed: 1 to 256 bytes`,
 				`id is "a\x00", allowed: 1 to 256 bytes`,
 				"lease is \"2s\", allowed: a duration in whole milliseconds, `3s` to `10s`",
 				"policy is \"odd\", allowed: `fair` or `even`",
-				"onStoreLoss is \"panic\", allowed: `degrade` or `stop`",
+				"onStoreLoss is \"panic\", allowed: `degrade` or `stop`, with `hard` only `stop`",
 				`storeUsername is " u", allowed: a text`,
 				`store has the scheme "http", allowed: memory://, static://, redis://, rediss://, redis+sentinel://, rediss+sentinel://, ` +
 					`redis+cluster://, rediss+cluster://, nats://, tls://`,
@@ -78,7 +78,7 @@ func TestValidateNamesEveryFault(t *testing.T) {
 			want: []string{
 				`max is "1099511627776", allowed: a whole number, 0 to 1000000000`,
 				"per is \"1281023h53m38.427387904s\", allowed: a duration, `1ms` to `744h`",
-				`burst is "1099511627776", allowed: a whole number, 0 to 1000000000`,
+				"burst is \"1099511627776\", allowed: a whole number, 0 to 1000000000, with `hard` at most `max`",
 				"lease is \"2562047h47m16.854775807s\", allowed: a duration in whole milliseconds, `3s` to `10s`",
 			},
 		},
@@ -89,6 +89,14 @@ func TestValidateNamesEveryFault(t *testing.T) {
 		"too fast": {
 			config: Config{Limit: throttle.Limit{Max: 1_000_000_000, Per: time.Millisecond}},
 			want:   []string{"limit: max per 1ms is 1000000000, allowed: at most 1000000000 tokens per second"},
+		},
+		"fine hard": {config: Config{Limit: throttle.Limit{Max: 10, Burst: 10, Hard: true}, OnStoreLoss: StoreLossStop}},
+		"hard": {
+			config: Config{Limit: throttle.Limit{Max: 10, Burst: 11, Hard: true}, OnStoreLoss: StoreLossDegrade},
+			want: []string{
+				"limit: burst is 11, allowed: at most max with hard, which is 10",
+				"onStoreLoss is degrade, which may exceed a hard limit, allowed: `stop` with hard",
+			},
 		},
 		"credentials without a store": {
 			config: Config{StoreUsername: "u", StorePassword: secret, StoreToken: secret, StoreSentinelPassword: secret, StoreCAFile: "/ca"},
@@ -173,13 +181,14 @@ func TestLoad(t *testing.T) {
 	require.Equal(t, Config{Pool: "default", ID: host}, c)
 
 	t.Setenv("NUMATHROTTLE_CONFIG", writeFile(t, "config.yaml",
-		"max: 5\nper: 1m\nburst: 2\npool: p\nid: i\nlease: 4s\npolicy: even\nonStoreLoss: stop\nfailFast: true\nstore: redis://h\nstorePassword: x\n"))
+		"max: 5\nper: 1m\nburst: 2\nhard: true\npool: p\nid: i\n"+
+			"lease: 4s\npolicy: even\nonStoreLoss: stop\nfailFast: true\nstore: redis://h\nstorePassword: x\n"))
 	t.Setenv("NUMATHROTTLE_MAX", "6")
 	t.Setenv("NUMATHROTTLE_STORE", "nats://h")
 	c, err = Load()
 	require.NoError(t, err)
 	require.Equal(t, Config{
-		Limit: throttle.Limit{Max: 6, Per: time.Minute, Burst: 2}, Store: "nats://h", Pool: "p", ID: "i", Lease: 4 * time.Second,
+		Limit: throttle.Limit{Max: 6, Per: time.Minute, Burst: 2, Hard: true}, Store: "nats://h", Pool: "p", ID: "i", Lease: 4 * time.Second,
 		Policy: PolicyEven, OnStoreLoss: StoreLossStop, FailFast: true, StorePassword: NewSecret("x"),
 	}, c)
 }
@@ -228,6 +237,12 @@ func TestLoadReportsFormAndSenseTogether(t *testing.T) {
 	require.Zero(t, c)
 	_, err = FromEnv(t.Context())
 	require.EqualError(t, err, "numathrottle: "+want)
+}
+
+func TestOnStoreLossFollowsFromHard(t *testing.T) {
+	require.Equal(t, StoreLossDegrade, Config{}.onStoreLoss())
+	require.Equal(t, StoreLossStop, Config{Limit: throttle.Limit{Hard: true}}.onStoreLoss())
+	require.Equal(t, StoreLossStop, Config{OnStoreLoss: StoreLossStop}.onStoreLoss())
 }
 
 func TestLaterSettingsAreRefused(t *testing.T) {

@@ -31,10 +31,16 @@ var fields = append(append([]field{
 		Range: func(c *Config) bool { return limitOK(throttle.Limit{Per: c.Limit.Per}) },
 	},
 	{
-		Key: "burst", Allowed: aWholeNumber + "0 to 1000000000", Default: "what `max` earns in 100 ms, at least 1",
-		Doc:   "How many tokens the whole pool can save up",
-		Value: config.Int(func(c *Config) *int { return &c.Limit.Burst }),
-		Range: func(c *Config) bool { return limitOK(throttle.Limit{Burst: c.Limit.Burst}) },
+		Key: "burst", Allowed: aWholeNumber + "0 to 1000000000, with `hard` at most `max`",
+		Default: "what `max` earns in 100 ms, at least 1; see below for `hard`",
+		Doc:     "How many tokens the whole pool can save up",
+		Value:   config.Int(func(c *Config) *int { return &c.Limit.Burst }),
+		Range:   func(c *Config) bool { return limitOK(throttle.Limit{Burst: c.Limit.Burst}) },
+	},
+	{
+		Key: "hard", Allowed: "`true` or `false`", Default: "`false`",
+		Doc:   "At most `max` in any window of `per`, over the whole pool, at the price of a lower rate; see below",
+		Value: config.Bool(func(c *Config) *bool { return &c.Limit.Hard }),
 	},
 	{
 		Key: "store", Allowed: "a store URL, see below", Default: "`memory://`",
@@ -67,7 +73,7 @@ var fields = append(append([]field{
 		Value: config.Choice(func(c *Config) *Policy { return &c.Policy }, PolicyFair, PolicyEven),
 	},
 	{
-		Key: "onStoreLoss", Allowed: "`degrade` or `stop`", Default: "`degrade`",
+		Key: "onStoreLoss", Allowed: "`degrade` or `stop`, with `hard` only `stop`", Default: "`degrade`, with `hard` `stop`",
 		Doc:   "What a processor does when the store has not answered for a lease: go on with its last share, or grant nothing",
 		Value: config.Choice(func(c *Config) *StoreLoss { return &c.OnStoreLoss }, StoreLossDegrade, StoreLossStop),
 	},
@@ -136,5 +142,4 @@ var laterFields = []field{
 	{Key: "ttl"},
 	{Key: "strict"},
 	{Key: "maxReserved"},
-	{Key: "hard"},
 }

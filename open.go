@@ -89,7 +89,7 @@ func (c Config) join(ctx context.Context, b backend) (*throttle.Throttle, error)
 	if c.Policy == PolicyEven {
 		opts = append(opts, consensus.WithPolicy(consensus.Even))
 	}
-	if c.OnStoreLoss == StoreLossStop {
+	if c.onStoreLoss() == StoreLossStop {
 		opts = append(opts, consensus.WithOnStoreLoss(consensus.Stop))
 	}
 	if c.FailFast {

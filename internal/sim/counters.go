@@ -82,6 +82,8 @@ type Counters struct {
 	// Granted counts calls, Windows holds the worst window of each length.
 	Granted uint64
 	Windows [len(windowLengths)]Window
+	// Hard is the worst second of a hard limit.
+	Hard Window
 }
 
 // A Window is the one of its length in which most calls were made, measured by
@@ -116,6 +118,9 @@ func (c *Counters) Add(d *Counters) {
 			c.Windows[i] = d.Windows[i]
 		}
 	}
+	if d.Hard.Ratio > c.Hard.Ratio {
+		c.Hard = d.Hard
+	}
 }
 
 // String returns a table of the counters.
@@ -129,6 +134,7 @@ func (c *Counters) String() string {
 	for i, win := range c.Windows {
 		fmt.Fprintf(&b, " %v %.4f (%g of %.6g)", windowLengths[i], win.Ratio, win.Used, win.Allowed)
 	}
+	fmt.Fprintf(&b, "\nworst second of a hard limit: %.4f (%g of %g)", c.Hard.Ratio, c.Hard.Used, c.Hard.Allowed)
 	b.WriteString("\nfreezes:")
 	for i, n := range c.Freezes[1:] {
 		fmt.Fprintf(&b, " %s %d", freezeCauses[i+1], n)

@@ -149,6 +149,10 @@ func (w *world) checkWindow(i int) {
 	used := float64(w.windows.sum(i))
 	length := windowLengths[i]
 	limit := &w.plan.limit
+	if limit.Hard {
+		w.checkHardWindow(i)
+		return
+	}
 	base := float64(limit.Max)*length.Seconds()*w.plan.fastest() + float64(w.windows.burst)
 	if w.plan.unused > 0 {
 		base += float64(limit.Max) // what is given back can be held back from one period at most
@@ -163,6 +167,22 @@ func (w *world) checkWindow(i int) {
 	}
 	if used > allowed {
 		w.violatef(CheckWindow, "%v calls within %v, allowed are %.6g (limit %d per second, burst %d)", used, length, allowed, limit.Max, w.windows.burst)
+	}
+}
+
+// checkHardWindow checks the window of one length that ends now against a hard limit:
+// at most Max in any second. Longer windows hold as many as the seconds they
+// consist of.
+func (w *world) checkHardWindow(i int) {
+	used := w.windows.sum(i)
+	length := windowLengths[i]
+	allowed := int64(w.plan.limit.Max) * max(1, int64(length/time.Second))
+	c := &w.counters
+	if i == hardWindow && float64(used)/float64(allowed) > c.Hard.Ratio {
+		c.Hard = Window{Ratio: float64(used) / float64(allowed), Used: float64(used), Allowed: float64(allowed)}
+	}
+	if used > allowed {
+		w.violatef(CheckWindow, "%d calls within %v, the hard limit allows %d (burst %d)", used, length, allowed, w.windows.burst)
 	}
 }
 
@@ -195,6 +215,9 @@ func keepSince(moments []time.Duration, from time.Duration) []time.Duration {
 
 // windowLengths are the lengths of the windows that calls are counted in.
 var windowLengths = [...]time.Duration{100 * time.Millisecond, time.Second, 10 * time.Second, time.Minute}
+
+// hardWindow is the window of one period, which the plan's limits leave at a second.
+const hardWindow = 1
 
 // windows counts calls in sliding windows.
 type windows struct {

@@ -106,6 +106,10 @@ func (p *plan) drawLimit(r *rand.Rand) {
 	if r.IntN(3) == 0 {
 		p.unused = []float64{0.1, 0.5, 0.9}[r.IntN(3)]
 	}
+	if p.loss == consensus.Stop && r.IntN(3) == 1 { // a hard limit rests on it
+		p.limit.Hard = true
+		p.limit.Burst = []int{0, (p.limit.Max + 1) / 2, p.limit.Max/3 + 1}[r.IntN(3)]
+	}
 }
 
 // fastest is how many times as fast as true time a processor's clock may run.
@@ -202,10 +206,10 @@ func (p *plan) String() string {
 	if p.loss == consensus.Degrade {
 		loss = "degrade"
 	}
-	return fmt.Sprintf("%d processors, limit %d burst %d (%g given back), %s, %s, leases %v (longest %v), store %s (known new %v), clocks %s, "+
+	return fmt.Sprintf("%d processors, limit %d burst %d hard %v (%g given back), %s, %s, leases %v (longest %v), store %s (known new %v), clocks %s, "+
 		"up %+v, down %+v, "+
 		"late answers taken %v, demand every %v (busy %g), a fault every %v, store forgets every %v: %s",
-		p.processors, p.limit.Max, p.limit.Burst, p.unused, policy, loss, p.leases, p.longestLease(), p.store, p.knownNew, p.rates, p.up, p.down,
+		p.processors, p.limit.Max, p.limit.Burst, p.limit.Hard, p.unused, policy, loss, p.leases, p.longestLease(), p.store, p.knownNew, p.rates, p.up, p.down,
 		p.lateTaken, p.demandMean.Round(time.Millisecond), p.busy, p.faultMean.Round(time.Millisecond),
 		p.loseMean.Round(time.Millisecond), strings.Join(on, " "))
 }

@@ -90,6 +90,9 @@ func figures(sum *Summary, first uint64) proof.Pools {
 	for i, w := range c.Windows {
 		p.Windows = append(p.Windows, proof.Window{Length: windowLengths[i], Worst: w.Ratio, Tokens: w.Used, Allowed: w.Allowed})
 	}
+	p.Notes = append(p.Notes, proof.Note{
+		What: "worst second of a hard limit", Figure: fmt.Sprintf("%g of %g tokens", c.Hard.Used, c.Hard.Allowed),
+	})
 	for s, n := range c.Answers {
 		p.Notes = append(p.Notes, proof.Note{What: "answers: " + consensus.Status(s).String(), Figure: fmt.Sprint(n)})
 	}
@@ -118,6 +121,7 @@ func requireNotVacuous(t *testing.T, c *Counters) {
 	for i, w := range c.Windows {
 		require.Greater(t, w.Ratio, 0.7, "no window of %v comes near the bound", windowLengths[i])
 	}
+	require.GreaterOrEqual(t, c.Hard.Ratio, 0.95, "no second comes near a hard limit")
 	require.Equal(t, consensus.Whole, c.Peak, "no pool has ever used the whole")
 	require.Greater(t, c.Answers[consensus.Granted]*2, c.Syncs, "most requests came to nothing")
 }

@@ -25,11 +25,21 @@ type segment struct {
 func newSegment(l Limit, sc scale, lease Lease, now, until, earned int64) *segment {
 	s := &segment{start: now, until: until, earned: earned, lease: lease}
 	share := float64(lease.Share) / float64(WholeShare)
-	if share > 0 {
-		s.rate = uint64(sc.whole * share * (1 << 32))
-		s.capacity = max(sc.units(1), int64(share*float64(sc.units(l.Burst))))
+	if l.Hard {
+		s.capacity = sc.hardCapacity(l, lease.Share)
+		switch {
+		case share <= 0:
+		case lease.Degraded:
+			s.lease.Reason, share = ReasonStoreLost, 0
+		case s.capacity < sc.units(1):
+			s.lease.Reason, share = ReasonShareTooSmall, 0
+		}
 	} else {
-		s.until = now // no share: the segment is over before it begins
+		s.capacity = max(sc.units(1), int64(share*float64(sc.units(l.Burst))))
+	}
+	s.rate = uint64(sc.whole * share * (1 << 32))
+	if share <= 0 {
+		s.capacity, s.rate, s.until = 0, 0, now // no share: the segment is over before it begins
 	}
 	return s
 }

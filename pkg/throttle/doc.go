@@ -36,4 +36,11 @@
 // than one period's worth of tokens (share x Max, at the lowest share since then)
 // was granted since it was drawn, and only up to the capacity. Without this bound a service that hangs and
 // calls that are cancelled in bulk would let many times the limit through.
+//
+// # Hard limits
+//
+// A window of a period may see the burst, a token for each processor and what was
+// given back on top of Max. With Limit.Hard it never sees more than Max: the rate is
+// lowered by the burst and by what clocks may be fast, no bucket is rounded up to a
+// token, and less is given back. hard.go holds the rules and the proof.
 package throttle

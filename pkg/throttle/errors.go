@@ -29,6 +29,9 @@ const (
 	// ReasonFrozen: it holds none, and no share grows for a while, because the store
 	// has forgotten something: it is new, was wiped, or failed over.
 	ReasonFrozen Reason = "frozen"
+	// ReasonShareTooSmall: this processor's share of a hard limit is too small to
+	// grant the cost at once; see Limit.Hard.
+	ReasonShareTooSmall Reason = "share_too_small"
 	// ReasonStoreLost: the lease ran out because the store does not answer.
 	ReasonStoreLost Reason = "store_lost"
 	// ReasonReplaced: another process joined the pool under the same ID.

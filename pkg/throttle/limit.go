@@ -19,6 +19,25 @@ type Limit struct {
 	// Burst is how many tokens the whole pool can save up: 0 to 1e9. Defaults to
 	// what Max earns in 100 ms, at least 1.
 	Burst int
+	// Hard promises at most Max tokens in any window of length Per, over the whole
+	// pool, whatever the burst, the number of processors and the changes of shares
+	// among them: for services that ban whoever exceeds it. Without it a window may
+	// see the burst, and a token for each processor, on top of Max.
+	//
+	// It costs part of the limit: the pool is granted (Max + 1 - Burst) / 1.0833 per
+	// Per, which Rate tells. Burst is at most Max then; it defaults to a tenth of
+	// Max, at most 100 or 100 ms worth, and at least 8 or half of Max. It bounds
+	// the number of processors that can draw at a time and the cost of a draw: a
+	// processor grants n tokens at once only while its share of Burst is at least n,
+	// and nothing while that is below 1 (ReasonShareTooSmall). So Burst should be
+	// well above the number of busy processors times the largest cost.
+	//
+	// What is given back late is not credited, so that costs are better estimated
+	// closely than settled down. What is used above a permit's cost is not covered by
+	// the promise, nor is a limit that changes while it is used: processors of one
+	// pool use the same one. Without the store nothing may be used: the processors of
+	// the pool need consensus.Stop, and a degraded share (Lease.Degraded) grants nothing.
+	Hard bool
 }
 
 // Bounds of a Limit's fields.
@@ -43,6 +62,9 @@ func (l Limit) Validate() error {
 	if l.Burst < 0 || l.Burst > maxTokens {
 		bad("burst", l.Burst, "0 (100 ms worth of max) to 1000000000")
 	}
+	if l.Hard && l.Max > 0 && l.Burst > l.Max {
+		bad("burst", l.Burst, fmt.Sprintf("at most max with hard, which is %d", l.Max))
+	}
 	if len(errs) == 0 && l.Max > int(l.withDefaults().Per) { // above one per nanosecond
 		bad("max per "+l.withDefaults().Per.String(), l.Max, "at most 1000000000 tokens per second")
 	}
@@ -54,10 +76,34 @@ func (l Limit) withDefaults() Limit {
 	if l.Per == 0 {
 		l.Per = time.Second
 	}
-	if l.Burst == 0 && l.Max > 0 {
-		l.Burst = max(1, int(float64(l.Max)*float64(100*time.Millisecond)/float64(l.Per)))
+	switch {
+	case l.Burst > 0 || l.Max <= 0:
+	case l.Hard:
+		l.Burst = l.hardBurst()
+	default:
+		l.Burst = max(1, l.earnedIn(100*time.Millisecond))
 	}
 	return l
+}
+
+// earnedIn is how many tokens Max earns in d. Per must be set.
+func (l Limit) earnedIn(d time.Duration) int {
+	return int(float64(l.Max) * float64(d) / float64(l.Per))
+}
+
+// Rate is what the whole pool is granted in the long run, in tokens per second: 0
+// for no limit, Max per Per, or less for a hard limit. The limit must be valid.
+func (l Limit) Rate() float64 {
+	l = l.withDefaults()
+	return l.perPeriod() / l.Per.Seconds()
+}
+
+// perPeriod is what is granted per Per in the long run. l has its defaults filled in.
+func (l Limit) perPeriod() float64 {
+	if l.Hard && l.Max > 0 {
+		return l.hardPerPeriod()
+	}
+	return float64(l.Max)
 }
 
 func (l Limit) perSecond() float64 {
@@ -65,8 +111,13 @@ func (l Limit) perSecond() float64 {
 }
 
 // maxCost is the largest cost of one draw: a larger one would be above the limit
-// by itself.
-func (l Limit) maxCost() int { return max(l.Max, l.Burst) }
+// by itself, or, with a hard limit, above what can be granted at once.
+func (l Limit) maxCost() int {
+	if l.Hard {
+		return l.Burst
+	}
+	return max(l.Max, l.Burst)
+}
 
 // A scale turns tokens into the units that a bucket counts in: powers of two,
 // about 2^36 units for a second's worth of tokens, so that neither a rate of one
@@ -82,7 +133,7 @@ func newScale(l Limit) scale {
 	rate := 36 - int(math.Ceil(math.Log2(l.perSecond())))
 	room := 60 - bits.Len(uint(l.maxCost()))
 	shift := uint(max(0, min(rate, room)))
-	return scale{shift, float64(l.Max) / float64(l.Per) * float64(int64(1)<<shift), l.maxCost()}
+	return scale{shift, l.perPeriod() / float64(l.Per) * float64(int64(1)<<shift), l.maxCost()}
 }
 
 // maxUnits bounds sums of tokens that are turned into units, so that neither they

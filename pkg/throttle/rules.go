@@ -6,10 +6,14 @@ package throttle
 type rule uint
 
 const (
-	ruleLeaseAtDraw rule = iota // compare clock and lease at each draw
-	ruleStartsEmpty             // a processor that had no share starts with an empty bucket
-	ruleFallClamps              // a share that falls takes its part of the bucket along
-	ruleGiveBack                // credit what is given back only while little was granted since
-	ruleDebtAtLeave             // debt is paid before the share is left to others
+	ruleLeaseAtDraw  rule = iota // compare clock and lease at each draw
+	ruleStartsEmpty              // a processor that had no share starts with an empty bucket
+	ruleFallClamps               // a share that falls takes its part of the bucket along
+	ruleGiveBack                 // credit what is given back only while little was granted since
+	ruleDebtAtLeave              // debt is paid before the share is left to others
+	ruleHardClocks               // hard: the rate allows for clocks that run fast
+	ruleHardWhole                // hard: no bucket is rounded up to one token
+	ruleHardCollect              // hard: nobody collects more than the bucket holds
+	ruleHardGiveBack             // hard: credit what is given back only if it would not have overflowed
 	rules
 )

@@ -23,6 +23,11 @@ var ruleNames = map[string]struct {
 	"fall-clamps":   {ruleFallClamps, "a share that falls takes its part of the bucket along"},
 	"give-back":     {ruleGiveBack, "credit what is given back only while little was granted since"},
 	"debt-at-leave": {ruleDebtAtLeave, "debt is paid before the share is left to others"},
+
+	"hard-clocks":    {ruleHardClocks, "hard: the rate allows for clocks that run fast"},
+	"hard-whole":     {ruleHardWhole, "hard: no bucket is rounded up to one token"},
+	"hard-collect":   {ruleHardCollect, "hard: nobody collects more than the bucket holds"},
+	"hard-give-back": {ruleHardGiveBack, "hard: credit what is given back only if it would not have overflowed"},
 }
 
 // RuleNames lists the rules that LeaveOut knows, in the order of their names.

@@ -68,7 +68,8 @@ func (p *page) settle(pos int64, n, used int) {
 // bounds what can be held back from one window and used in the next by one
 // period's worth, whatever the calls do. A share that falls takes the same part of
 // that with it, for good: otherwise every processor that the share comes round to
-// could use a period's worth of its own.
+// could use a period's worth of its own. A hard limit has a stricter rule; see
+// giveBack.
 func (t *Throttle) correct(pos int64, n, used int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -81,8 +82,15 @@ func (t *Throttle) correct(pos int64, n, used int) {
 		t.trim(now, room) // what overflowed pays no debt
 		t.forfeited.Add(t.debt(now, used-n))
 		t.fence()
+		if t.limit.Hard {
+			t.kept = t.granted.Load()
+		}
 		t.retime(now)
 		t.serve(now)
+		return
+	}
+	if t.limit.Hard {
+		t.giveBack(pos+t.scale.units(n), t.scale.units(n-used))
 		return
 	}
 	period := max(t.period(t.seg.lease.Share), t.seg.capacity, t.scale.units(n))

@@ -50,7 +50,8 @@ type Holder interface {
 	// if it could: what was used, waits and was refused over the window, plus debt.
 	// It is WholeShare when callers lacked tokens in the last half of the window and
 	// most of what was earned in it was used, and 0 when nothing happened in it.
-	// window is usually two sync intervals.
+	// With a hard limit it is at least the share that grants the largest draw that
+	// lacked one, unless it is 0. window is usually two sync intervals.
 	Demand(window time.Duration) int64
 
 	// Debt tells how long the share in force takes to earn what was used above

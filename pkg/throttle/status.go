@@ -10,7 +10,8 @@ type Status struct {
 	// Name is the limit's name, Limit the limit with its defaults filled in.
 	Name  string
 	Limit Limit
-	// Lease is the share in force; Rate what it earns, in tokens per second.
+	// Lease is the share in force; Rate what it earns, in tokens per second, which is
+	// less than its part of Max with a hard limit.
 	Lease Lease
 	Rate  float64
 	// Tokens is what is at hand; below 0 it is debt.
@@ -72,12 +73,19 @@ func (t *Throttle) Throttled() (Throttling, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := t.now()
-	th := Throttling{Reason: t.reason(now), Limit: t.name, Waiting: t.queue.len}
+	least := t.scale.units(1)
+	if !t.queue.empty() {
+		least = t.queue.first.units // whatever holds that back holds back all behind it
+	}
+	th := Throttling{Reason: t.reason(now, least), Limit: t.name, Waiting: t.queue.len}
 	wait, ok := t.due(now, t.queue.tokens+1)
 	if ok && wait == 0 && t.queue.empty() {
 		return Throttling{}, false
 	}
-	th.RetryAfter = max(wait, t.thaw(now))
+	th.RetryAfter = t.thaw(now)
+	if t.fits(least) {
+		th.RetryAfter = max(th.RetryAfter, wait)
+	}
 	return th, true
 }
 
@@ -90,11 +98,13 @@ func (t *Throttle) thaw(now int64) time.Duration {
 	return max(t.seg.lease.Frozen.Sub(t.base)-time.Duration(now), 0)
 }
 
-// reason says what holds a draw back at now. t.mu is held.
-func (t *Throttle) reason(now int64) Reason {
+// reason says what holds a draw of so many units back at now. t.mu is held.
+func (t *Throttle) reason(now, units int64) Reason {
 	switch {
 	case t.closed.Load():
 		return ReasonClosed
+	case t.seg.valid(now) && !t.fits(units):
+		return ReasonShareTooSmall
 	case t.seg.valid(now):
 		return ReasonLimit
 	case t.thaw(now) > 0:

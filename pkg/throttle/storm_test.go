@@ -15,8 +15,13 @@ import (
 // Many callers give back, settle above their cost, wait, cancel and close while
 // the share changes: in the end every token is accounted for, and nobody is left.
 func TestStorm(t *testing.T) {
+	t.Run("limit", func(t *testing.T) { storm(t, Limit{Max: 2_000_000, Burst: 200_000}) })
+	t.Run("hard limit", func(t *testing.T) { storm(t, Limit{Max: 2_000_000, Burst: 200_000, Hard: true}) })
+}
+
+func storm(t *testing.T, l Limit) {
 	goroutines := runtime.NumGoroutine()
-	th, s := scripted(t, Limit{Max: 2_000_000, Burst: 200_000}, 1)
+	th, s := scripted(t, l, 1)
 	var held, returned, waited atomic.Int64
 	stop := make(chan struct{})
 	var callers, others sync.WaitGroup

@@ -30,6 +30,7 @@ type Throttle struct {
 	_         [64]byte
 	refused   atomic.Int64 // tokens refused since the beginning
 	shortAt   atomic.Int64 // when a caller was refused or made to wait last
+	lacked    atomic.Int64 // the largest draw refused since the last Demand, with a hard limit
 	closed    atomic.Bool
 
 	mu       sync.Mutex
@@ -117,6 +118,7 @@ func (t *Throttle) TryAcquire(n int) (Permit, bool) {
 			return Permit{n: n, pos: pos, by: t.cell(pos)}, true
 		}
 	}
+	t.lacks(n)
 	t.short(n, now)
 	return Permit{}, false
 }
@@ -225,7 +227,11 @@ func (t *Throttle) Lease(l Lease) {
 	t.trim(now, room) // before the new segment is seen: no draw takes the old level by the new law
 	t.publish()
 	t.fence()
-	t.kept = max(t.kept, t.granted.Load()-back)
+	if !t.limit.Hard {
+		t.kept = max(t.kept, t.granted.Load()-back)
+	} else if l.Share != old.lease.Share || !old.valid(now) {
+		t.kept = t.granted.Load()
+	}
 	if l.Share != old.lease.Share || !old.valid(now) {
 		t.retime(now)
 	}

@@ -4,7 +4,10 @@ import "time"
 
 // A usageLog remembers the running totals at the moments of the last reports, so
 // that a demand can be worked out over a window of any length.
-type usageLog struct{ samples []totals }
+type usageLog struct {
+	samples []totals
+	need    int64 // with a hard limit, the largest draw that lacked a share since the processor was idle
+}
 
 // totals are running totals at one moment; units, except where said. Refusals
 // cost nothing, so that their total may be far above what fits into an integer.
@@ -75,7 +78,7 @@ func (t *Throttle) Demand(window time.Duration) int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := t.now()
-	return t.usage.demand(totals{
+	demand := t.usage.demand(totals{
 		at:      now,
 		used:    float64(t.granted.Load() - t.void - t.credited - t.queue.collected),
 		refused: float64(t.refused.Load()) * float64(t.scale.units(1)),
@@ -85,4 +88,8 @@ func (t *Throttle) Demand(window time.Duration) int64 {
 		debt:    float64(max(0, -t.level(now))),
 		shortAt: t.shortAt.Load(),
 	}, window, t.scale.whole)
+	if t.limit.Hard {
+		return t.hardDemand(demand)
+	}
+	return demand
 }

@@ -9,9 +9,11 @@ import (
 
 // Acquire waits until n tokens are granted; see Limiter. Without a share it
 // waits for one. A draw larger than the bucket is granted when all its tokens
-// have accrued, and nothing else is granted meanwhile.
+// have accrued, and nothing else is granted meanwhile; with a hard limit it waits
+// for a share whose bucket holds it.
 //
-// Errors: *Error with ReasonTooLarge when n is above Max and above Burst;
+// Errors: *Error with ReasonTooLarge when n is above Max and above Burst, or above
+// Burst alone with a hard limit;
 // ErrThrottled at once when the deadline is too near; an error that is both
 // ErrThrottled and context.DeadlineExceeded when the deadline passed in the
 // queue; ErrClosed; the cause of ctx when it was cancelled.
@@ -72,7 +74,7 @@ func (t *Throttle) enqueue(w *waiter) error {
 		return t.refusal(ReasonClosed, w.n, 0)
 	}
 	now := t.now()
-	if wait, ok := t.due(now, t.queue.tokens+w.least); ok && w.misses(now, wait) {
+	if wait, ok := t.due(now, t.queue.tokens+w.least); ok && t.fits(w.units) && w.misses(now, wait) {
 		t.short(w.n, now)
 		return t.refusal(ReasonLimit, w.n, wait)
 	}
@@ -101,9 +103,11 @@ func (t *Throttle) giveUp(ctx context.Context, w *waiter) {
 	w.err = context.Cause(ctx)
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		t.short(w.n, now)
-		e := t.refusal(t.reason(now), w.n, 0)
-		e.RetryAfter, _ = t.due(now, t.queue.tokens+w.least)
-		e.RetryAfter = max(e.RetryAfter, t.thaw(now))
+		e := t.refusal(t.reason(now, w.units), w.n, 0)
+		e.RetryAfter = t.thaw(now)
+		if wait, _ := t.due(now, t.queue.tokens+w.least); t.fits(w.units) {
+			e.RetryAfter = max(e.RetryAfter, wait)
+		}
 		e.Cause = w.err
 		if !errors.Is(w.err, context.DeadlineExceeded) { // the context has a cause of its own
 			e.Cause = fmt.Errorf("%w: %w", context.DeadlineExceeded, w.err)
@@ -141,7 +145,7 @@ func (t *Throttle) serve(now int64) {
 		level := t.level(now)
 		need := w.units - t.queue.collected
 		if level < need {
-			if w.units > t.seg.capacity {
+			if w.units > t.seg.capacity && t.fits(w.units) {
 				t.collect(min(level, need-t.scale.units(1)))
 			}
 			break
@@ -179,7 +183,7 @@ func (t *Throttle) arm(now int64) {
 		t.timer.Stop()
 		return
 	}
-	if !t.seg.valid(now) {
+	if !t.seg.valid(now) || !t.fits(t.queue.first.units) {
 		return // the next lease serves the queue
 	}
 	need := t.queue.first.units - t.queue.collected
@@ -204,7 +208,7 @@ func (t *Throttle) retime(now int64) {
 	var ahead int
 	for w := t.queue.first; w != nil; {
 		next := w.next
-		if wait, ok := t.due(now, ahead+w.least); ok && w.misses(now, wait) {
+		if wait, ok := t.due(now, ahead+w.least); ok && t.fits(w.units) && w.misses(now, wait) {
 			t.uncollect(now, t.queue.remove(w))
 			late = append(late, w)
 		} else {

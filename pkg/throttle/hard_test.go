@@ -1,0 +1,329 @@
+package throttle
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The rate and the default burst of hard limits, worked out by hand: the rate per
+// period is (Max + 1 - Burst) x 12/13.
+func TestHardRateAndBurst(t *testing.T) {
+	for _, tc := range []struct {
+		limit     Limit
+		burst     int
+		perPeriod float64
+	}{
+		{Limit{Max: 1}, 1, 12.0 / 13},                               // one token every 1.0833 s
+		{Limit{Max: 2}, 1, 24.0 / 13},                               // half of max
+		{Limit{Max: 10, Per: time.Minute}, 5, 6 * 12.0 / 13},        // half of max: 6 of 10 are left
+		{Limit{Max: 60, Per: time.Minute}, 8, 53 * 12.0 / 13},       // room for eight processors
+		{Limit{Max: 100}, 10, 84},                                   // a tenth: 91 x 12/13
+		{Limit{Max: 1000}, 100, 901 * 12.0 / 13},                    // a tenth, which is 100 ms worth
+		{Limit{Max: 6000, Per: time.Minute}, 100, 5901 * 12.0 / 13}, // 100, which is more than 100 ms worth (10)
+		{Limit{Max: 600_000, Per: time.Minute}, 1000, 599_001 * 12.0 / 13},
+		{Limit{Max: 100, Per: 100 * time.Millisecond}, 10, 84}, // a tenth, not 100 ms worth (all)
+		{Limit{Max: 100, Burst: 1}, 1, 1200.0 / 13},
+		{Limit{Max: 100, Burst: 100}, 100, 12.0 / 13},
+	} {
+		t.Run(fmt.Sprintf("%+v", tc.limit), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := tc.limit
+				l.Hard = true
+				th := whole(t, l)
+				require.Equal(t, tc.burst, th.Limit().Burst)
+				per := th.Limit().Per.Seconds()
+				slack := (float64(tc.burst)/1e6 + 1e-6*float64(l.Max)) / per
+				require.InDelta(t, tc.perPeriod/per, l.Rate(), slack)
+				require.LessOrEqual(t, l.Rate(), tc.perPeriod/per)
+				require.InDelta(t, l.Rate(), th.Status().Rate, l.Rate()*1e-6, "Status tells the lowered rate")
+
+				// The theorem in numbers: the burst, and what the fastest clock earns in a window.
+				c := th.scale.tokens(th.scale.hardCapacity(th.limit, WholeShare))
+				require.Less(t, c+th.Status().Rate*per*1.0833, float64(l.Max)+1)
+				require.GreaterOrEqual(t, c, float64(tc.burst))
+			})
+		})
+	}
+	require.Zero(t, Limit{}.Rate())
+	require.Zero(t, Limit{Hard: true}.Rate())
+	require.InDelta(t, 5, Limit{Max: 300, Per: time.Minute}.Rate(), 1e-9)
+}
+
+func TestHardValidate(t *testing.T) {
+	require.NoError(t, Limit{Hard: true}.Validate(), "off is off")
+	require.NoError(t, Limit{Max: 10, Burst: 10, Hard: true}.Validate())
+	require.EqualError(t, Limit{Max: 10, Burst: 11, Hard: true}.Validate(), "limit: burst is 11, allowed: at most max with hard, which is 10")
+	for _, l := range extremes {
+		l.Hard = true
+		l.Burst = min(l.Burst, l.Max)
+		th, err := New(l)
+		require.NoError(t, err)
+		require.Positive(t, th.Status().Rate, "%+v", l)
+		require.NoError(t, th.Close())
+	}
+}
+
+// Buckets of all processors hold at most C together, and one processor in Burst
+// can still draw.
+func TestHardCapacity(t *testing.T) {
+	for _, l := range []Limit{{Max: 1}, {Max: 3, Burst: 3}, {Max: 1000}, {Max: 7, Burst: 7}, {Max: 1e9, Burst: 1e9}, {Max: 1000, Burst: 1000}} {
+		l.Hard = true
+		l = l.withDefaults()
+		sc := newScale(l)
+		for _, n := range []int64{1, 2, 3, 7, 97, 1000} {
+			each := sc.hardCapacity(l, WholeShare/n)
+			require.LessOrEqual(t, n*each, sc.hardUnits(l))
+			require.LessOrEqual(t, sc.tokens(sc.hardUnits(l)), float64(l.Burst)+l.hardSlack()+1e-9)
+			if n <= int64(l.Burst) {
+				require.GreaterOrEqual(t, each, sc.units(1), "%d processors share %+v", n, l)
+			}
+			for _, tokens := range []int{1, l.Burst/2 + 1, l.Burst} {
+				share := sc.hardShare(l, sc.units(tokens))
+				require.GreaterOrEqual(t, sc.hardCapacity(l, share), sc.units(tokens))
+				require.Less(t, sc.hardCapacity(l, share-1), sc.units(tokens), "the smallest that does")
+			}
+		}
+	}
+}
+
+func TestHardShareTooSmall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th, s := scripted(t, Limit{Max: 100, Burst: 10, Hard: true}, 0.0999, WithName("llm"))
+		time.Sleep(time.Hour)
+		require.Zero(t, drain(th))
+		held, ok := th.Throttled()
+		require.True(t, ok)
+		require.Equal(t, Throttling{Reason: ReasonShareTooSmall, Limit: "llm"}, held)
+		require.Zero(t, th.Status().Rate)
+		require.Equal(t, ReasonShareTooSmall, th.Status().Lease.Reason)
+
+		_, err := th.Acquire(timeout(t, time.Second), 1)
+		require.ErrorIs(t, err, ErrThrottled)
+		require.Equal(t, ReasonShareTooSmall, throttled(t, err).Reason)
+
+		c := begin(th, 1, 0)
+		s.give(0.1)
+		require.True(t, c.waits(), "the bucket is empty at first")
+		time.Sleep(time.Second)
+		require.NoError(t, c.end(t).err)
+		time.Sleep(time.Second)
+		require.Equal(t, 1, drain(th))
+
+		s.give(0)
+		_, err = th.Acquire(timeout(t, time.Second), 1)
+		require.Equal(t, ReasonNoShare, throttled(t, err).Reason)
+	})
+}
+
+// A draw above what this processor's bucket holds waits for a larger share and
+// collects nothing; one above the burst is refused.
+func TestHardLargeDraw(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th, s := scripted(t, Limit{Max: 100, Burst: 20, Hard: true}, 0.5)
+		_, err := th.Acquire(t.Context(), 21)
+		require.Equal(t, ReasonTooLarge, throttled(t, err).Reason)
+		time.Sleep(time.Minute)
+
+		c := begin(th, 15, 0)
+		behind := begin(th, 1, 0)
+		time.Sleep(time.Minute)
+		require.True(t, c.waits())
+		require.True(t, behind.waits(), "nobody overtakes")
+		require.Zero(t, th.queue.collected)
+		held, _ := th.Throttled()
+		require.Equal(t, Throttling{Reason: ReasonShareTooSmall, Waiting: 2}, held)
+		_, err = th.Acquire(timeout(t, time.Second), 11)
+		require.Equal(t, ReasonShareTooSmall, throttled(t, err).Reason)
+		require.Zero(t, throttled(t, err).RetryAfter)
+		sound(t, th)
+
+		s.give(0.75)
+		time.Sleep(200 * time.Millisecond) // from 10 tokens to 15, and one more for the next
+		require.Equal(t, 15, c.end(t).permit.N())
+		require.NoError(t, behind.end(t).err)
+		p, err := th.AcquireUpTo(t.Context(), 1000)
+		require.NoError(t, err)
+		require.LessOrEqual(t, p.N(), 15)
+		sound(t, th)
+	})
+}
+
+// The demand is never below the share that grants what was asked for.
+func TestHardDemand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := Limit{Max: 100, Burst: 10, Hard: true}
+		th, _ := scripted(t, l, 0.5)
+		least := th.scale.hardShare(th.limit, th.scale.units(1))
+		require.InDelta(t, WholeShare/10, least, 200)
+		demand := func() int64 {
+			time.Sleep(500 * time.Millisecond)
+			return th.Demand(time.Second)
+		}
+		require.Zero(t, demand())
+		require.Zero(t, demand())
+		take(t, th, 1)
+		require.Equal(t, least, demand(), "one token in a second would be 1 %")
+
+		_, ok := th.TryAcquire(6)
+		require.False(t, ok)
+		take(t, th, 1)
+		require.GreaterOrEqual(t, demand(), WholeShare*599/1000, "six tokens take six tenths of the burst")
+		take(t, th, 1)
+		require.GreaterOrEqual(t, demand(), WholeShare*599/1000, "it may be asked for again")
+		require.Zero(t, demand(), "idle")
+		take(t, th, 1)
+		require.Equal(t, least, demand())
+
+		c := begin(th, 8, 0)
+		require.GreaterOrEqual(t, demand(), WholeShare*799/1000)
+		c.cancel()
+		require.Error(t, c.end(t).err)
+	})
+}
+
+func TestHardGiveBack(t *testing.T) {
+	l := Limit{Max: 100, Burst: 10, Hard: true}
+	full := func(t *testing.T) (*Throttle, *script) {
+		t.Helper()
+		th, s := scripted(t, l, 1)
+		time.Sleep(time.Second)
+		return th, s
+	}
+	back := func(t *testing.T, th *Throttle, p Permit, used int) int64 {
+		t.Helper()
+		before := th.Status().Returned
+		p.Settle(used)
+		sound(t, th)
+		return th.Status().Returned - before
+	}
+	for _, tc := range []struct {
+		name string
+		want int64
+		f    func(t *testing.T, th *Throttle, s *script) int64
+	}{
+		{"at once", 6, func(t *testing.T, th *Throttle, _ *script) int64 { return back(t, th, take(t, th, 6), 0) }},
+		{"in part", 4, func(t *testing.T, th *Throttle, _ *script) int64 { return back(t, th, take(t, th, 6), 2) }},
+		{"at once, one after the other", 8, func(t *testing.T, th *Throttle, _ *script) int64 {
+			p, q := take(t, th, 4), take(t, th, 4)
+			return back(t, th, p, 0) + back(t, th, q, 0)
+		}},
+		{"in reverse, where the later draw still counts as one", 4, func(t *testing.T, th *Throttle, _ *script) int64 {
+			p, q := take(t, th, 4), take(t, th, 4)
+			return back(t, th, q, 0) + back(t, th, p, 0)
+		}},
+		{"as the bucket has filled by half", 4, func(t *testing.T, th *Throttle, _ *script) int64 {
+			p := take(t, th, 10)
+			time.Sleep(60 * time.Millisecond) // 5 tokens: one of 10 would have overflowed by as much
+			return back(t, th, p, 0)
+		}},
+		{"as the bucket has filled", 0, func(t *testing.T, th *Throttle, _ *script) int64 {
+			p := take(t, th, 6)
+			time.Sleep(time.Second)
+			return back(t, th, p, 0)
+		}},
+		{"though it has filled and was drawn from again", 0, func(t *testing.T, th *Throttle, _ *script) int64 {
+			p := take(t, th, 6)
+			time.Sleep(time.Second)
+			take(t, th, 10)
+			return back(t, th, p, 0)
+		}},
+		{"after another share", 0, func(t *testing.T, th *Throttle, s *script) int64 {
+			p := take(t, th, 6)
+			s.give(0.9)
+			s.give(1)
+			return back(t, th, p, 0)
+		}},
+		{"after a renewal", 6, func(t *testing.T, th *Throttle, s *script) int64 {
+			p := take(t, th, 6)
+			s.lend(1, time.Minute)
+			return back(t, th, p, 0)
+		}},
+		{"after the lease was over", 0, func(t *testing.T, th *Throttle, s *script) int64 {
+			s.lend(1, time.Millisecond)
+			p := take(t, th, 6)
+			time.Sleep(2 * time.Millisecond)
+			n := back(t, th, p, 3)
+			s.lend(1, time.Minute)
+			return n
+		}},
+		{"after a debt", 0, func(t *testing.T, th *Throttle, _ *script) int64 {
+			p := take(t, th, 5)
+			take(t, th, 1).Settle(5)
+			return back(t, th, p, 0)
+		}},
+		{"after it was closed", 0, func(t *testing.T, th *Throttle, _ *script) int64 {
+			p := take(t, th, 5)
+			require.NoError(t, th.Close())
+			return back(t, th, p, 0)
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				th, s := full(t)
+				require.Equal(t, tc.want, tc.f(t, th, s))
+			})
+		})
+	}
+	t.Run("to one who waits", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			th, _ := full(t)
+			p := take(t, th, 10)
+			c := begin(th, 5, 0)
+			require.True(t, c.waits())
+			p.Settle(5)
+			require.NoError(t, c.end(t).err)
+			sound(t, th)
+		})
+	})
+}
+
+func TestHardDegradedShareGrantsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th, s := scripted(t, Limit{Max: 100, Hard: true}, 1)
+		time.Sleep(time.Second)
+		s.h.Lease(Lease{Share: WholeShare, Degraded: true})
+		time.Sleep(time.Second)
+		require.Zero(t, drain(th))
+		held, _ := th.Throttled()
+		require.Equal(t, ReasonStoreLost, held.Reason)
+	})
+}
+
+// Four greedy processors use what the formula says, in the long run and by true
+// clocks, and no window of Per sees more than Max.
+func TestHardUse(t *testing.T) {
+	for _, l := range []Limit{{Max: 100}, {Max: 1000}, {Max: 60, Per: time.Minute}, {Max: 600, Per: time.Minute}, {Max: 10_000, Per: time.Minute}} {
+		synctest.Test(t, func(t *testing.T) {
+			l.Hard = true
+			var ths []*Throttle
+			for range 4 {
+				th, _ := scripted(t, l, 0.25)
+				ths = append(ths, th)
+			}
+			l = ths[0].Limit()
+			var uses []use
+			began := time.Now()
+			for time.Since(began) < 20*l.Per {
+				time.Sleep(l.Per / 1000)
+				for _, th := range ths {
+					if n := drain(th); n > 0 {
+						uses = append(uses, use{time.Since(began), n})
+					}
+				}
+			}
+			sum := 0
+			for _, u := range uses {
+				sum += u.tokens
+			}
+			got, want := float64(sum)/20/float64(l.Max), l.Rate()*l.Per.Seconds()/float64(l.Max)
+			t.Logf("max %d per %s, burst %d: %.1f %% of max used, the formula says %.1f %%; worst window %d",
+				l.Max, l.Per, l.Burst, 100*got, 100*want, worst(uses, l.Per))
+			require.InDelta(t, want, got, 0.01)
+			require.LessOrEqual(t, worst(uses, l.Per), l.Max)
+		})
+	}
+}
