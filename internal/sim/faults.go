@@ -162,7 +162,8 @@ func (w *world) clone(p *process) *process {
 	q.proc = &machine
 	q.inbox, q.mirror = nil, nil
 	q.waking, q.gen = false, 0
-	p.cloned, p.clonedAs = w.now+slowest(p.lease), p.incarnation
+	lease := max(p.lease, w.store.rec.Lease) // which the answer on its way may bring
+	p.cloned, p.clonedAs = w.now+slowest(lease), p.incarnation
 	q.cloned, q.clonedAs = p.cloned, p.clonedAs
 	q.clock.set(w.now, w.plan.rate(w.rng.proc, false), false)
 	if p.outstanding && w.rng.fault.IntN(2) == 0 {

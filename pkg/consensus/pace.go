@@ -28,7 +28,15 @@ func SyncTimeout(lease time.Duration) time.Duration {
 }
 
 // interval is the present time between syncs; fast the one while a share is awaited.
-func (p *Processor) interval() time.Duration { return Interval(p.lease, p.answer.Live) }
+// A replaced processor does not know the pool's lease, which may have become as short
+// as can be. It may be the only one left to ask, and a gap above a quarter of that
+// lease counts as no time: the one that replaced it would never be removed.
+func (p *Processor) interval() time.Duration {
+	if p.state == StateReplaced {
+		return min(Interval(p.lease, p.answer.Live), Interval(MinLease, 0))
+	}
+	return Interval(p.lease, p.answer.Live)
+}
 func (p *Processor) fast() time.Duration     { return p.interval() / 10 }
 
 // patience is the longest gap between requests of a process that was not stalled.

@@ -79,3 +79,23 @@ func TestNothingIsGivenUpInAFrozenPool(t *testing.T) {
 		require.Equal(t, req.Tags[0].InUse, p.Held(2*time.Second), "what is reported is in force")
 	}
 }
+
+// The one that replaced a processor has died, in a pool that has become one of short
+// leases meanwhile. The processor is the only one left to move the pool's clock.
+func TestReplacedProcessorOutlivesTheOneThatReplacedIt(t *testing.T) {
+	r := standing(closed(RowReplaced, holder("a", "1")), holder("a", "2", half))
+	r.Lease = MinLease
+	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a", Lease: MaxLease}, "1")
+	for now := time.Duration(0); ; {
+		req := p.Request(now, uint64(now), Whole)
+		req.LastSeq, req.LastNonce, req.LastTime = 0, 0, 0
+		ans, _ := r.Sync(&req, after(now))
+		require.NoError(t, p.Take(now, ans, "3"))
+		if ans.Status != Replaced {
+			require.LessOrEqual(t, now, Removal(MinLease)+2*time.Second)
+			return
+		}
+		require.Less(t, now, time.Minute, "the pool's clock stands still")
+		now = p.Next(now, 1)
+	}
+}
