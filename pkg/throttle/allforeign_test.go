@@ -1,0 +1,125 @@
+package throttle
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestAllWithAForeignLimiter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, f := full(t, 10), newForeign(2)
+		l := All(f, a)
+		_, ok := l.TryAcquire(3)
+		require.False(t, ok)
+		untouched(t, a, 10)
+		require.Equal(t, 2, f.left())
+
+		c := beginWith(l.Acquire, 3, 0)
+		time.Sleep(time.Second)
+		require.True(t, c.waits())
+		require.Equal(t, 10, drain(a), "nothing is held while the caller waits for the other")
+		f.add(1)
+		require.True(t, c.waits())
+		require.Equal(t, 3, f.left(), "nor of the other while it waits for this one")
+		time.Sleep(time.Second)
+		r := c.end(t)
+		require.NoError(t, r.err)
+		require.Zero(t, f.left())
+		require.Equal(t, int64(10+3), a.Status().Granted)
+		r.permit.Settle(1)
+		require.Equal(t, 2, f.left())
+		require.Equal(t, int64(2), a.Status().Returned)
+	})
+}
+
+func TestAllOfForeignLimiters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, g := newForeign(0), newForeign(0)
+		var wg sync.WaitGroup
+		for i := range 40 {
+			l := []Limiter{All(f, g), All(g, f)}[i%2]
+			wg.Go(func() {
+				p, err := l.Acquire(t.Context(), 1+i%3)
+				if err != nil {
+					t.Error(err)
+				}
+				p.Settle(0)
+			})
+		}
+		synctest.Wait()
+		f.add(3)
+		time.Sleep(time.Second)
+		require.Equal(t, 3, f.left(), "nothing is held")
+		g.add(3)
+		wg.Wait()
+		require.Equal(t, 3, f.left())
+		require.Equal(t, 3, g.left())
+	})
+}
+
+func TestAllAcquireUpToWithAForeignLimiter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, f := full(t, 100), newForeign(5)
+		l := All(a, f)
+		p, err := l.AcquireUpTo(t.Context(), 40)
+		require.NoError(t, err)
+		require.Equal(t, 5, p.N(), "forty, halved three times")
+		require.Equal(t, int64(5), a.Status().Granted)
+		c := beginWith(l.AcquireUpTo, 40, 0)
+		time.Sleep(time.Second)
+		require.Zero(t, a.Status().Waiting)
+		f.add(3)
+		r := c.end(t)
+		require.NoError(t, r.err)
+		require.Positive(t, r.permit.N())
+		require.Equal(t, 3-r.permit.N(), f.left())
+	})
+}
+
+// A limiter whose TryAcquire never grants is waited for, and several of them neither
+// deadlock nor keep the processor busy.
+func TestAllWithLimitersThatOnlyWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, f, g := full(t, 10), newForeign(10), newForeign(10)
+		f.deafTry = true
+		_, err := All(a, f, g).Acquire(t.Context(), 4)
+		require.NoError(t, err)
+		require.Equal(t, 6, f.left())
+		require.Equal(t, 6, g.left())
+
+		g.deafTry = true
+		_, err = All(a, f, g).Acquire(timeout(t, 10*time.Second), 1)
+		require.ErrorIs(t, err, ErrThrottled)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Less(t, g.tries+f.tries, 1000)
+		require.Equal(t, 6, f.left())
+		require.Equal(t, 6, g.left())
+		untouchedSince(t, a, 4)
+	})
+}
+
+// untouchedSince checks that all but n tokens granted were never drawn.
+func untouchedSince(t testing.TB, th *Throttle, n int64) {
+	t.Helper()
+	require.Equal(t, n, th.Status().Granted)
+	require.Zero(t, th.Status().Waiting)
+	sound(t, th)
+}
+
+func TestAllPassesOnForeignErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, f := full(t, 10), newForeign(0)
+		ctx, cancel := context.WithCancel(t.Context())
+		c := beginWith(func(context.Context, int) (Permit, error) { return All(a, f).Acquire(ctx, 1) }, 1, 0)
+		cancel()
+		require.ErrorIs(t, c.end(t).err, context.Canceled)
+		untouched(t, a, 10)
+		_, err := All(f, whole(t, Limit{Max: 1}, WithName("own"))).Acquire(timeout(t, time.Millisecond), 1)
+		require.Equal(t, "own", throttled(t, err).Limit, "what is known in advance is told before anybody is waited for")
+	})
+}
