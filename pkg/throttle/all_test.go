@@ -517,6 +517,25 @@ func TestAllAcquireUpTo(t *testing.T) {
 	})
 }
 
+// A limiter from which a draw takes nothing holds it up in no way.
+func TestAllDoesNotWaitForWhatCostsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := whole(t, Limit{Max: 10, Burst: 10})
+		b, _ := scripted(t, Limit{Max: 10}, 0)
+		f := newForeign(0)
+		hundredth := func(n int) int { return n / 100 }
+		l := All(Weigh(b, hundredth), a, Weigh(f, hundredth))
+		for _, acquire := range []func(context.Context, int) (Permit, error){l.Acquire, l.AcquireUpTo} {
+			c := beginWith(acquire, 5, 0)
+			time.Sleep(time.Second)
+			c.end(t).permit.Settle(5)
+		}
+		_, ok := l.TryAcquire(1)
+		require.True(t, ok)
+		require.Zero(t, b.Status().Granted)
+	})
+}
+
 func TestAllRefusesWhatCanNeverBe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := full(t, 10), full(t, 20, WithName("b"))

@@ -16,17 +16,21 @@ type ledger struct {
 	limiter Limiter
 	granted int64 // by draws that succeeded
 	held    int   // by permits that were not settled
+	used    int   // by those that were
 }
 
 // A weight is one limiter in a model's All.
 type weight struct {
 	of     int // index of the ledger
-	factor int // of the cost; 0: one per call
+	factor int // of the cost; 0: one per call; 3: a third
 }
 
 func (w weight) price(n int) int {
-	if w.factor == 0 {
+	switch w.factor {
+	case 0:
 		return min(n, 1)
+	case 3:
+		return n / 3
 	}
 	return w.factor * n
 }
@@ -97,7 +101,7 @@ func newAllModel(t testing.TB, seed uint64) *allModel {
 		var g group
 		var parts []Limiter
 		for _, i := range m.r.Perm(len(m.members))[:1+m.r.IntN(len(m.members))] {
-			w := weight{of: i, factor: m.r.IntN(3)}
+			w := weight{of: i, factor: m.r.IntN(4)}
 			g.weights = append(g.weights, w)
 			l := m.members[i].limiter
 			if w.factor != 1 {
@@ -138,11 +142,12 @@ func (m *allModel) step() {
 // draw begins one draw, with or without a deadline, and with a cancellation at times.
 func (m *allModel) draw() {
 	g := m.groups[m.r.IntN(len(m.groups))]
+	back := m.r.IntN(2) == 0
 	n, method := 1+m.r.IntN(5), m.r.IntN(4)
 	if method == 0 {
 		if p, ok := g.all.TryAcquire(n); ok {
 			require.Equal(m.t, n, p.N())
-			m.book(g, p)
+			m.book(g, p, back)
 		}
 		return
 	}
@@ -169,11 +174,11 @@ func (m *allModel) draw() {
 		if p.N() < 1 || p.N() > n || method != 1 && p.N() != n {
 			m.t.Errorf("%d tokens, %d asked for", p.N(), n)
 		}
-		m.book(g, p)
+		m.book(g, p, back)
 	})
 }
 
-func (m *allModel) book(g group, p Permit) {
+func (m *allModel) book(g group, p Permit, back bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.served++
@@ -182,7 +187,7 @@ func (m *allModel) book(g group, p Permit) {
 		m.members[w.of].held += w.price(p.N())
 	}
 	used := p.N()
-	if m.r.IntN(2) == 0 {
+	if back {
 		used = 0
 	}
 	m.permits = append(m.permits, func() {
@@ -190,6 +195,7 @@ func (m *allModel) book(g group, p Permit) {
 		p.Cancel() // settled
 		for _, w := range g.weights {
 			m.members[w.of].held -= w.price(p.N())
+			m.members[w.of].used += w.price(used)
 		}
 	})
 }
@@ -218,7 +224,10 @@ func (m *allModel) check() {
 			require.Equal(m.t, l.granted, of.Status().Granted, "member %d, an InFlight", i)
 			require.Equal(m.t, l.held, of.Status().InUse, "member %d, an InFlight", i)
 		case *foreign:
-			require.GreaterOrEqual(m.t, int64(of.granted-of.returned), int64(0))
+			of.mu.Lock()
+			taken := of.granted - of.returned
+			of.mu.Unlock()
+			require.Equal(m.t, l.held+l.used, taken, "member %d, a foreign limiter", i)
 		}
 	}
 }

@@ -84,7 +84,12 @@ func (b *bid) winNow(n int) bool {
 	b.seat(n, false)
 	b.lock()
 	defer b.unlock()
-	return b.affordable() > 0 && b.drawAll(n)
+	for b.affordable() > 0 {
+		if b.drawAll(n) {
+			return true
+		}
+	}
+	return false
 }
 
 // undo gives back what was won, as if it had never been drawn.
@@ -97,7 +102,8 @@ func (b *bid) undo() {
 	}
 }
 
-// seat prepares the places for a draw of n tokens.
+// seat prepares the places for a draw of n tokens. There is none where the least costs
+// nothing.
 func (b *bid) seat(n int, upTo bool) {
 	b.n, b.upTo = n, upTo
 	least := n
@@ -105,7 +111,7 @@ func (b *bid) seat(n int, upTo bool) {
 		least = 1
 	}
 	for i, p := range b.parts {
-		b.places[i] = p.member.seat(b, max(p.price(n), 1), max(p.price(least), 1))
+		b.places[i] = p.member.seat(b, p.price(n), p.price(least))
 	}
 }
 
@@ -138,8 +144,10 @@ func (b *bid) look() (n int, err error) {
 			return 0, e
 		}
 	}
-	if n = b.affordable(); n > 0 && b.drawAll(n) {
-		return n, nil
+	for n = b.affordable(); n > 0; n = b.affordable() { // until no draw comes between
+		if b.drawAll(n) {
+			return n, nil
+		}
 	}
 	wait, known := b.survey()
 	if m := b.parts[b.scarcest].member; known && b.bounded && wait > m.left(b.deadline) {
@@ -207,9 +215,13 @@ func (b *bid) drawAll(n int) bool {
 // is false when nobody can tell. Slots in use count only when there is nothing else to
 // wait for: by then they may be free.
 func (b *bid) survey() (wait time.Duration, known bool) {
-	b.scarcest = 0
+	lacks := 0
 	for i, p := range b.parts {
-		d, ok := p.member.dueFor(&b.places[i])
+		w := &b.places[i]
+		if w.least == 0 {
+			continue
+		}
+		d, ok := p.member.dueFor(w)
 		if !ok {
 			b.scarcest = i
 			return 0, false
@@ -217,17 +229,15 @@ func (b *bid) survey() (wait time.Duration, known bool) {
 		if d > wait {
 			wait, b.scarcest = d, i
 		}
+		if p.member.atHand(w) < w.least {
+			lacks = i
+		}
 	}
 	if wait > 0 {
 		return wait, true
 	}
-	for i, p := range b.parts {
-		if w := &b.places[i]; p.member.atHand(w) < w.least {
-			b.scarcest = i
-			return 1, p.member.earns(w.least) > 0
-		}
-	}
-	return 1, true // it lost what was there to another draw
+	b.scarcest = lacks // slots, or a place behind others
+	return 1, b.parts[lacks].member.earns(1) > 0
 }
 
 // keep takes the places to wait at, gives up the others, and sets the timer for
@@ -242,6 +252,7 @@ func (b *bid) keep(wait time.Duration, known bool) {
 			lead = b.parts[b.scarcest].member.earns(b.places[b.scarcest].least)
 		}
 		switch {
+		case w.least == 0:
 		case i == b.scarcest || known && wait <= lead:
 			m.stand(w)
 			standing++
