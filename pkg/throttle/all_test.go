@@ -687,6 +687,37 @@ func TestAllGivesBackExactly(t *testing.T) {
 	}
 }
 
+// A draw without a lock that comes between the draws of a bid leaves nothing drawn.
+func TestAllUndoesAPartOfABid(t *testing.T) {
+	for _, fenced := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			a, f, b := full(t, 10), flight(t, 10), full(t, 10)
+			time.Sleep(time.Second)
+			bid := newBid(t.Context(), All(a, f, b).(*joint).parts)
+			bid.seat(4, false)
+			bid.lock()
+			require.Equal(t, 4, bid.affordable())
+			require.Equal(t, 10, drain(b), "in between")
+			require.False(t, bid.drawAll(4))
+			bid.unlock()
+			untouched(t, a, 10)
+			require.Zero(t, f.Status().InUse)
+			require.Zero(t, f.Status().Granted)
+
+			bid.lock()
+			p, ok := a.drawFor(&bid.places[0], 4)
+			require.True(t, ok)
+			if fenced {
+				a.fence()
+			}
+			a.undrawFor(&bid.places[0], p)
+			bid.unlock()
+			untouched(t, a, 10)
+			require.Equal(t, 10, drain(a))
+		})
+	}
+}
+
 // An undone draw leaves the right of other permits to be given back as it was.
 func TestAllUndoneDrawsDoNotAgePermits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
