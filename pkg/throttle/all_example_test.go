@@ -2,6 +2,7 @@ package throttle_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -45,7 +46,7 @@ func ExampleAll() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	_, err = limiter.Acquire(ctx, 6_000_000)
-	if refused, ok := err.(*throttle.Error); ok { //nolint:errorlint // the error itself
+	if refused, ok := errors.AsType[*throttle.Error](err); ok {
 		fmt.Println("refused:", refused.Limit, refused.RetryAfter > 50*time.Second)
 	}
 	// Output:

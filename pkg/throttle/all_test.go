@@ -104,6 +104,14 @@ func (f *foreign) left() int {
 	return f.tokens
 }
 
+// as returns v as a T, which it must be.
+func as[T any](t testing.TB, v any) T {
+	t.Helper()
+	as, ok := v.(T)
+	require.True(t, ok, "%T", v)
+	return as
+}
+
 // full returns a Throttle whose bucket of n tokens is full, and which earns n a second.
 func full(t testing.TB, n int, opts ...Option) *Throttle {
 	t.Helper()
@@ -205,6 +213,27 @@ func TestAllIsSettledOnceFromManyGoroutines(t *testing.T) {
 	})
 }
 
+// One settlement counts for every limiter, also one that comes while another is booked.
+func TestAllIsNotSettledInParts(t *testing.T) {
+	f := newForeign(10)
+	var p Permit
+	first := settling{newForeign(10), func() { p.Cancel() }}
+	p, ok := All(first, f).TryAcquire(8)
+	require.True(t, ok)
+	p.Settle(3)
+	require.Equal(t, 7, f.left())
+}
+
+// A settling limiter calls f when a permit is settled.
+type settling struct {
+	*foreign
+	f func()
+}
+
+func (s settling) TryAcquire(n int) (Permit, bool) {
+	return NewPermit(n, func(int) { s.f() }), true
+}
+
 func TestAllOfNothingOneAndNested(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		off := whole(t, Limit{})
@@ -234,7 +263,7 @@ func TestAllOfNothingOneAndNested(t *testing.T) {
 		nested := All(All(a, nil), All(c, All(b)))
 		p, ok := nested.TryAcquire(4)
 		require.True(t, ok)
-		require.Len(t, nested.(*joint).parts, 3)
+		require.Len(t, as[*joint](t, nested).parts, 3)
 		require.Equal(t, 6, c.left())
 		p.Cancel()
 		require.Equal(t, 10, c.left())
@@ -260,11 +289,18 @@ func TestAllWeights(t *testing.T) {
 		require.Equal(t, 3, twice.N())
 		require.Equal(t, int64(21+9), b.Status().Granted, "named twice, drawn from twice")
 
+		drain(b)
+		began := time.Now()
+		_, err = All(a, b, Weigh(b, double), b).Acquire(t.Context(), 10)
+		require.NoError(t, err)
+		require.InDelta(t, 0.4, time.Since(began).Seconds(), 0.02, "it waits for all of them, once")
+		require.Equal(t, int64(20+10), a.Status().Granted)
+
 		none := Weigh(a, func(n int) int { return -n })
 		p, ok = none.TryAcquire(1000)
 		require.True(t, ok)
 		p.Settle(2000)
-		require.Equal(t, int64(20), a.Status().Granted)
+		require.Equal(t, int64(30), a.Status().Granted)
 		p, err = none.Acquire(t.Context(), 1000)
 		require.NoError(t, err)
 		require.Equal(t, 1000, p.N())
@@ -348,6 +384,55 @@ func TestAllWithAMemberThatLosesItsShare(t *testing.T) {
 	}
 }
 
+// Nor does a lease that ends unnoticed, after the others had everything ready.
+func TestAllWithALeaseThatEndsUnnoticed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := whole(t, Limit{Max: 20, Burst: 10})
+		b, s := scripted(t, Limit{Max: 10, Burst: 10}, 1)
+		c := beginWith(All(a, b).Acquire, 10, 0)
+		time.Sleep(600 * time.Millisecond)
+		require.Equal(t, 1, a.Status().Waiting)
+		require.Equal(t, 1, b.Status().Waiting)
+		s.lend(1, 100*time.Millisecond)
+		time.Sleep(time.Second)
+		require.Equal(t, 10, drain(a))
+		s.give(1)
+		time.Sleep(2 * time.Second)
+		require.NoError(t, c.end(t).err)
+	})
+}
+
+// Whoever cannot be served in time any more is told so at that moment: a caller that is
+// passed by an older one which waited elsewhere, and one whose share falls.
+func TestAllTellsWhoDoesNotFitAnyMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := whole(t, Limit{Max: 10, Burst: 10}), whole(t, Limit{Max: 100, Burst: 10})
+		began := time.Now()
+		older := beginWith(All(a, b).Acquire, 10, 0) // a second for a, a tenth of it for b
+		time.Sleep(850 * time.Millisecond)
+		drain(b)
+		passed := begin(b, 8, 100*time.Millisecond)
+		require.True(t, passed.waits())
+		time.Sleep(time.Second)
+		require.NoError(t, older.end(t).err)
+		r := passed.end(t)
+		require.Equal(t, ReasonLimit, throttled(t, r.err).Reason)
+		require.NotErrorIs(t, r.err, context.DeadlineExceeded)
+		require.InDelta(t, 0.9, r.at.Sub(began).Seconds(), 1e-3)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		a, s := scripted(t, Limit{Max: 10, Burst: 10}, 1)
+		b := whole(t, Limit{Max: 100, Burst: 10})
+		c := beginWith(All(a, b).Acquire, 10, 2*time.Second)
+		time.Sleep(100 * time.Millisecond)
+		began := time.Now()
+		s.give(0.1)
+		r := c.end(t)
+		require.Zero(t, r.at.Sub(began))
+		require.InDelta(t, 9, throttled(t, r.err).RetryAfter.Seconds(), 0.1)
+	})
+}
+
 func TestAllIsFirstInFirstOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := whole(t, Limit{Max: 100, Burst: 10}), whole(t, Limit{Max: 50, Burst: 20})
@@ -429,6 +514,19 @@ func TestAllDoesNotStarve(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// Locks are taken in one order, whatever the order of arguments.
+func TestAllLocksInOneOrder(t *testing.T) {
+	a, b, c := whole(t, Limit{Max: 1}), flight(t, 1), whole(t, Limit{Max: 1})
+	f := newForeign(1)
+	for _, l := range []Limiter{All(a, b, c, f), All(f, c, b, a), All(b, f, a, c), All(All(c, b), f, PerCall(All(b, a)))} {
+		var order []Limiter
+		for _, p := range as[*joint](t, l).parts {
+			order = append(order, p.limiter)
+		}
+		require.Equal(t, []Limiter{a, b, c, f}, order)
 	}
 }
 
@@ -572,7 +670,7 @@ func TestAllWithAClosedMember(t *testing.T) {
 		require.False(t, ok)
 		_, ok = l.TryAcquire(1)
 		require.False(t, ok)
-		th, held := l.(interface{ Throttled() (Throttling, bool) }).Throttled()
+		th, held := as[*joint](t, l).Throttled()
 		require.True(t, held)
 		require.Equal(t, ReasonClosed, th.Reason)
 		time.Sleep(time.Second)
@@ -594,7 +692,7 @@ func TestAllThrottled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := full(t, 10, WithName("a")), full(t, 10, WithName("b"))
 		slots := flight(t, 1, WithName("slots"))
-		all := All(a, b, slots, newForeign(0)).(*joint)
+		all := as[*joint](t, All(a, b, slots, newForeign(0)))
 		_, held := all.Throttled()
 		require.False(t, held)
 		drain(a)
@@ -693,7 +791,7 @@ func TestAllUndoesAPartOfABid(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			a, f, b := full(t, 10), flight(t, 10), full(t, 10)
 			time.Sleep(time.Second)
-			bid := newBid(t.Context(), All(a, f, b).(*joint).parts)
+			bid := newBid(t.Context(), as[*joint](t, All(a, f, b)).parts)
 			bid.seat(4, false)
 			bid.lock()
 			require.Equal(t, 4, bid.affordable())
@@ -714,6 +812,22 @@ func TestAllUndoesAPartOfABid(t *testing.T) {
 			bid.unlock()
 			untouched(t, a, 10)
 			require.Equal(t, 10, drain(a))
+		})
+	}
+}
+
+// What was taken before the share went does not come back when it is undone.
+func TestAllUndoesNothingIntoANewShare(t *testing.T) {
+	for _, undo := range []func(th *Throttle, p Permit){(*Throttle).untake, (*Throttle).undo} {
+		synctest.Test(t, func(t *testing.T) {
+			th, s := scripted(t, Limit{Max: 10, Burst: 10}, 1)
+			time.Sleep(time.Second + time.Microsecond)
+			p, ok := th.take(5)
+			require.True(t, ok)
+			s.give(0)
+			s.give(1)
+			undo(th, p)
+			untouched(t, th, 0)
 		})
 	}
 }
@@ -742,7 +856,7 @@ func TestAllTags(t *testing.T) {
 		_, ok := All(a, newForeign(1)).(Tagger)
 		require.False(t, ok)
 		require.Implements(t, (*Tagger)(nil), l)
-		p, ok := l.(Tagger).ForTag("blue").TryAcquire(4)
+		p, ok := as[Tagger](t, l).ForTag("blue").TryAcquire(4)
 		require.True(t, ok)
 		require.Equal(t, 4, p.N())
 		require.Equal(t, []string{"blue"}, tags.asked)

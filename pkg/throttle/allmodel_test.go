@@ -77,6 +77,7 @@ func TestAllRandomDraws(t *testing.T) {
 }
 
 func newAllModel(t testing.TB, seed uint64) *allModel {
+	t.Helper()
 	m := &allModel{t: t, r: rand.New(rand.NewPCG(seed, 21))}
 	for range 2 + m.r.IntN(3) {
 		var l Limiter

@@ -288,9 +288,8 @@ func (b *bid) quit(ctx context.Context) error {
 	w.age = latest // who comes again stands behind all
 	e := m.refusalOf(w)
 	e.RetryAfter, _ = m.dueFor(w)
-	err := ended(ctx, e)
-	if err == error(e) {
+	if missed(ctx) {
 		m.noteRefused(w.n)
 	}
-	return err
+	return ended(ctx, e)
 }

@@ -13,7 +13,7 @@ type waiter struct {
 	least    int   // tokens that must be there: n, or one if any will do
 	units    int64 // the same in units
 	upTo     bool
-	deadline int64 // nanoseconds since base; never when there is none
+	deadline int64  // nanoseconds since base; never when there is none
 	age      uint64 // rises from caller to caller over all limiters
 	ready    chan struct{}
 

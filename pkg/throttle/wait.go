@@ -100,16 +100,19 @@ func (t *Throttle) giveUp(ctx context.Context, w *waiter) {
 	t.serve(now)
 	e := t.refusal(t.reason(now), w.n, 0)
 	e.RetryAfter, _ = t.due(now, t.queue.tokens+w.least)
-	if w.err = ended(ctx, e); w.err == error(e) {
+	if w.err = ended(ctx, e); missed(ctx) {
 		t.short(w.n, now)
 	}
 }
+
+// missed tells whether a call has ended because its deadline passed.
+func missed(ctx context.Context) bool { return errors.Is(ctx.Err(), context.DeadlineExceeded) }
 
 // ended returns the error of a call whose context has ended while it waited: the cause,
 // and for a deadline e with the cause.
 func ended(ctx context.Context, e *Error) error {
 	e.Cause = context.Cause(ctx)
-	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	if !missed(ctx) {
 		return e.Cause
 	}
 	if !errors.Is(e.Cause, context.DeadlineExceeded) { // the context has a cause of its own
