@@ -2,6 +2,7 @@ package throttle
 
 import (
 	"context"
+	"math"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -75,7 +76,11 @@ func (p part) price(n int) int {
 	}
 	sum := 0
 	for _, cost := range p.costs {
-		sum += min(max(cost(n), 0), maxTokens)
+		c := max(cost(n), 0)
+		if sum > math.MaxInt-c {
+			return math.MaxInt
+		}
+		sum += c
 	}
 	return sum
 }
@@ -188,9 +193,13 @@ func (t *tagged) ForTag(tag string) Limiter {
 // TryAcquire takes n tokens from each limiter if all have them. With a *Throttle for
 // each it takes no lock, and one allocation.
 func (j *joint) TryAcquire(n int) (Permit, bool) {
-	if n <= 0 {
-		_, err := j.free(context.Background(), n)
-		return Permit{n: 0}, err == nil
+	if n <= 0 { // refused only when one is closed
+		for _, p := range j.parts {
+			if _, ok := p.limiter.TryAcquire(min(n, 0)); !ok {
+				return Permit{}, false
+			}
+		}
+		return Permit{}, true
 	}
 	p, lacks := j.try(n)
 	if lacks == nil {
@@ -247,8 +256,13 @@ func (j *joint) acquire(ctx context.Context, n int, upTo bool) (Permit, error) {
 	if ctx.Err() != nil {
 		return Permit{}, context.Cause(ctx)
 	}
-	if n <= 0 {
-		return j.free(ctx, n)
+	if n <= 0 { // refused only when one is closed
+		for _, p := range j.parts {
+			if _, err := p.limiter.Acquire(ctx, min(n, 0)); err != nil {
+				return Permit{}, err
+			}
+		}
+		return Permit{}, nil
 	}
 	if !upTo {
 		if p, lacks := j.try(n); lacks == nil {
@@ -256,17 +270,6 @@ func (j *joint) acquire(ctx context.Context, n int, upTo bool) (Permit, error) {
 		}
 	}
 	return j.wait(ctx, n, upTo)
-}
-
-// free asks each limiter for a draw that costs nothing, which fails only when it is
-// closed.
-func (j *joint) free(ctx context.Context, n int) (Permit, error) {
-	for _, p := range j.parts {
-		if _, err := p.limiter.Acquire(ctx, min(n, 0)); err != nil {
-			return Permit{}, err
-		}
-	}
-	return Permit{}, nil
 }
 
 // Throttled tells whether a limiter holds callers back, as far as it can tell, and

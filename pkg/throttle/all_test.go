@@ -296,6 +296,12 @@ func TestAllWeights(t *testing.T) {
 		require.InDelta(t, 0.4, time.Since(began).Seconds(), 0.02, "it waits for all of them, once")
 		require.Equal(t, int64(20+10), a.Status().Granted)
 
+		_, err = Weigh(a, func(n int) int { return 1 << 62 * n }).Acquire(t.Context(), 1)
+		require.Equal(t, ReasonTooLarge, throttled(t, err).Reason)
+		huge := func(int) int { return 1 << 62 }
+		_, ok = All(Weigh(a, huge), Weigh(a, huge)).TryAcquire(1)
+		require.False(t, ok, "the sum does not wrap around")
+
 		none := Weigh(a, func(n int) int { return -n })
 		p, ok = none.TryAcquire(1000)
 		require.True(t, ok)
@@ -515,6 +521,39 @@ func TestAllDoesNotStarve(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Nor do several limits on calls in flight.
+func TestAllOfSlotsDoesNotStarve(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, g := flight(t, 1), flight(t, 2)
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for i := range 8 {
+			wg.Go(func() {
+				l, lasts := Limiter(f), 7*time.Millisecond
+				if i%2 == 0 {
+					l, lasts = g, 5*time.Millisecond
+				}
+				for ctx.Err() == nil {
+					if p, err := l.Acquire(ctx, 1); err == nil {
+						time.Sleep(lasts)
+						p.Settle(1)
+					}
+				}
+			})
+		}
+		time.Sleep(time.Second)
+		for _, l := range []Limiter{All(f, g), All(g, f), All(f, Weigh(g, func(n int) int { return 2 * n }))} {
+			c := beginWith(l.Acquire, 1, 0)
+			time.Sleep(100 * time.Millisecond)
+			c.end(t).permit.Settle(1)
+		}
+		cancel()
+		wg.Wait()
+		require.Zero(t, f.Status().InUse)
+		require.Zero(t, g.Status().InUse)
+	})
 }
 
 // Locks are taken in one order, whatever the order of arguments.

@@ -123,3 +123,28 @@ func TestAllPassesOnForeignErrors(t *testing.T) {
 		require.Equal(t, "own", throttled(t, err).Limit, "what is known in advance is told before anybody is waited for")
 	})
 }
+
+// What came together with the end of the context goes back.
+func TestAllGivesBackWhatCameTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		late, f := &ending{newForeign(5), cancel}, newForeign(5)
+		_, err := All(late, f).Acquire(ctx, 2)
+		require.ErrorIs(t, err, context.Canceled)
+		require.Equal(t, 5, late.left())
+		require.Equal(t, 5, f.left())
+	})
+}
+
+// An ending limiter ends the context while it grants, and does not grant without waiting.
+type ending struct {
+	*foreign
+	end func()
+}
+
+func (e *ending) TryAcquire(int) (Permit, bool) { return Permit{}, false }
+
+func (e *ending) Acquire(ctx context.Context, n int) (Permit, error) {
+	e.end()
+	return e.foreign.Acquire(ctx, n)
+}

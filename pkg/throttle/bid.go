@@ -24,8 +24,8 @@ import (
 // one the bid has no other place. Slots in use are waited for last, when there is
 // nothing else to wait for, for nobody knows when one comes back; then, too, the bid
 // has no other place. One that gave up a place at which it could have been served for
-// that keeps its place at the slots from then on while it waits for its tokens:
-// otherwise it might miss the one while it waits for the other for ever.
+// that keeps its place at slots from then on, while it waits for its tokens or for other
+// slots: otherwise it might miss the one while it waits for the other for ever.
 type bid struct {
 	parts   []part // in the order of locks
 	places  []waiter
@@ -38,6 +38,7 @@ type bid struct {
 	n        int // asked for
 	upTo     bool
 	scarcest int
+	slots    bool // what it waits for are slots in use
 	passed   bool // gave up a place at which it could have been served
 	turn     chan struct{}
 	timer    Timer
@@ -216,6 +217,7 @@ func (b *bid) drawAll(n int) bool {
 // wait for: by then they may be free.
 func (b *bid) survey() (wait time.Duration, known bool) {
 	lacks := 0
+	b.slots = false
 	for i, p := range b.parts {
 		w := &b.places[i]
 		if w.least == 0 {
@@ -237,7 +239,8 @@ func (b *bid) survey() (wait time.Duration, known bool) {
 		return wait, true
 	}
 	b.scarcest = lacks // slots, or a place behind others
-	return 1, b.parts[lacks].member.earns(1) > 0
+	b.slots = b.parts[lacks].member.earns(1) == 0
+	return 1, !b.slots
 }
 
 // keep takes the places to wait at, gives up the others, and sets the timer for
@@ -253,7 +256,7 @@ func (b *bid) keep(wait time.Duration, known bool) {
 		}
 		switch {
 		case w.least == 0:
-		case i == b.scarcest || known && wait <= lead:
+		case i == b.scarcest || known && wait <= lead, b.slots && b.passed && m.earns(1) == 0:
 			m.stand(w)
 			standing++
 		default:
@@ -264,7 +267,7 @@ func (b *bid) keep(wait time.Duration, known bool) {
 			}
 		}
 	}
-	if known && standing > 1 && wait < never/2 { // should the wait turn out longer, it must not hold up the others
+	if standing > 1 && wait < never/2 { // should the wait turn out longer, it must not hold up the others
 		next = min(next, wait+wait/8+10*time.Millisecond)
 	}
 	if next < never {

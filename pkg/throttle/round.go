@@ -36,6 +36,7 @@ func (j *joint) wait(ctx context.Context, n int, upTo bool) (Permit, error) {
 	for most := n; ; {
 		k, err := r.win(ctx, most, upTo)
 		if err != nil {
+			r.giveBack()
 			return Permit{}, err
 		}
 		lacks := -1
