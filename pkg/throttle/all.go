@@ -49,8 +49,9 @@ func All(limiters ...Limiter) Limiter {
 //
 //	throttle.All(tokens, throttle.PerCall(requests), throttle.Weigh(bytes, func(n int) int { return 4 * n }))
 //
-// cost must depend on n alone, must not fall when n rises, and may be called any number
-// of times, from any goroutine. A cost of zero or less draws nothing. Permit.N is n.
+// cost must depend on n alone and must not fall when n rises. It may be called any number
+// of times, from any goroutine, while limiters are locked: it must ask none of them. A
+// cost of zero or less draws nothing. Permit.N is n.
 func Weigh(l Limiter, cost func(n int) int) Limiter {
 	return join(flatten(nil, l, cost))
 }

@@ -10,6 +10,87 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// A foreign is a Limiter of somebody else's: a counter that is refilled by hand.
+type foreign struct {
+	mu       sync.Mutex
+	tokens   int
+	changed  chan struct{}
+	tries    int
+	deafTry  bool // TryAcquire refuses always
+	granted  int
+	returned int
+}
+
+func newForeign(tokens int) *foreign { return &foreign{tokens: tokens, changed: make(chan struct{})} }
+
+func (f *foreign) add(n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.tokens += n
+	close(f.changed)
+	f.changed = make(chan struct{})
+}
+
+func (f *foreign) take(n int, upTo bool) (Permit, bool, <-chan struct{}) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if upTo {
+		n = min(n, max(f.tokens, 1))
+	}
+	if f.tokens < n {
+		return Permit{}, false, f.changed
+	}
+	f.tokens -= n
+	f.granted += n
+	return NewPermit(n, func(used int) {
+		f.mu.Lock()
+		f.returned += n - used
+		f.mu.Unlock()
+		f.add(n - used)
+	}), true, nil
+}
+
+func (f *foreign) TryAcquire(n int) (Permit, bool) {
+	f.mu.Lock()
+	f.tries++
+	deaf := f.deafTry
+	f.mu.Unlock()
+	if n <= 0 || deaf {
+		return Permit{}, !deaf
+	}
+	p, ok, _ := f.take(n, false)
+	return p, ok
+}
+
+func (f *foreign) Acquire(ctx context.Context, n int) (Permit, error) { return f.wait(ctx, n, false) }
+
+func (f *foreign) AcquireUpTo(ctx context.Context, n int) (Permit, error) {
+	return f.wait(ctx, n, true)
+}
+
+func (f *foreign) wait(ctx context.Context, n int, upTo bool) (Permit, error) {
+	if n <= 0 {
+		return Permit{}, nil
+	}
+	for {
+		p, ok, changed := f.take(n, upTo)
+		if ok {
+			return p, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return Permit{}, context.Cause(ctx)
+		}
+	}
+}
+
+func (f *foreign) left() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.tokens
+}
+
 func TestAllWithAForeignLimiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, f := full(t, 10), newForeign(2)
