@@ -37,7 +37,7 @@ func (p *Processor) interval() time.Duration {
 	}
 	return Interval(p.lease, p.answer.Live)
 }
-func (p *Processor) fast() time.Duration     { return p.interval() / 10 }
+func (p *Processor) fast() time.Duration { return p.interval() / 10 }
 
 // patience is the longest gap between requests of a process that was not stalled.
 func (p *Processor) patience() time.Duration {

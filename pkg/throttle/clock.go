@@ -2,7 +2,7 @@ package throttle
 
 import "time"
 
-// A Clock tells a Throttle the time and wakes it, in place of the machine's clock:
+// A Clock tells a limiter the time and wakes it, in place of the machine's clock:
 // for simulations and for tests of code that is limited. Its methods may be called
 // from any goroutine; Now must not block and must not go back.
 //
@@ -22,21 +22,16 @@ type Timer interface {
 
 var _ Timer = (*time.Timer)(nil)
 
-// WithClock makes the Throttle go by c. Without it the Throttle goes by the
-// machine's monotonic clock, which is faster.
-func WithClock(c Clock) Option { return func(t *Throttle) { t.clock = c } }
-
 // begin makes the present moment the origin of the Throttle's times, and makes
 // its timer.
 func (t *Throttle) begin() {
 	const centuries = 1 << 62
 	if t.clock == nil {
 		t.base = time.Now()
-		t.timer = time.AfterFunc(centuries, t.onTimer)
-		return
+	} else {
+		t.base = t.clock.Now()
 	}
-	t.base = t.clock.Now()
-	t.timer = t.clock.AfterFunc(centuries, t.onTimer)
+	t.timer = t.afterFunc(centuries, t.onTimer)
 }
 
 // read returns the time since base.

@@ -22,6 +22,26 @@
 // never waits. Waiters form one queue in the order of their calls; nothing
 // overtakes it.
 //
+// # Several limits at once
+//
+// All draws from several limiters in one step: from all or from none, and settles them
+// together. Weigh and PerCall say what a draw costs at each, so that one draw of 1,200
+// takes 1,200 tokens, one request and one slot:
+//
+//	throttle.All(tokens, throttle.PerCall(requests), throttle.PerCall(slots))
+//
+// Nothing is held while a caller waits. It queues at the scarcest limiter, and joins
+// the queues of the others when the rest of its wait is no longer than they take to earn
+// what it costs there; its place in each is by the time at which it came. So two Alls over
+// the same limiters never wait for each other, and small draws do not starve a large
+// one. A call that waits at a limiter may therefore be passed by one that came before
+// it and waited elsewhere: what it was told to wait may grow, and it is told as soon as
+// it does not fit its deadline any more.
+//
+// InFlight limits calls in flight instead of a rate. FromRate brings a limiter of
+// golang.org/x/time into an All, Func turns a function into one that obeys a limit, and
+// Estimator guesses costs that are known only after the call.
+//
 // # Shares
 //
 // Without a Sharer a Throttle uses the whole limit. With one it uses what the

@@ -20,7 +20,7 @@ var (
 // A Reason says why a draw was refused or has to wait.
 type Reason string
 
-// The reasons that a Throttle gives.
+// The reasons that the limiters of this package give.
 const (
 	// ReasonLimit: the limit itself; the tokens accrue at a known rate.
 	ReasonLimit Reason = "limit"
@@ -38,6 +38,8 @@ const (
 	ReasonReplaced Reason = "replaced"
 	// ReasonTooLarge: the cost is above what one draw may ever take.
 	ReasonTooLarge Reason = "too_large"
+	// ReasonInFlight: all slots are in use; nobody knows when one comes back.
+	ReasonInFlight Reason = "in_flight"
 	// ReasonClosed: the limiter was closed.
 	ReasonClosed Reason = "closed"
 )

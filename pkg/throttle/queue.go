@@ -1,6 +1,10 @@
 package throttle
 
-import "time"
+import (
+	"math"
+	"sync/atomic"
+	"time"
+)
 
 // A waiter is a caller in the queue. Its result fields are set before ready is
 // closed, by whoever takes it out of the queue.
@@ -9,18 +13,31 @@ type waiter struct {
 	least    int   // tokens that must be there: n, or one if any will do
 	units    int64 // the same in units
 	upTo     bool
-	deadline int64 // nanoseconds since base; never when there is none
+	deadline int64  // nanoseconds since base; never when there is none
+	age      uint64 // rises from caller to caller over all limiters
 	ready    chan struct{}
 
 	permit Permit
 	err    error
 
+	// bid is the draw on several limiters that this is the place of; nil for a
+	// draw on this one. A bid takes its tokens itself, once it is woken.
+	bid *bid
+
 	prev, next *waiter
 	queued     bool
 }
 
+// latest is the age of a caller who comes after everyone that waits.
+const latest = math.MaxUint64
+
+// arrivals counts the callers that had to wait, over all limiters of the process.
+var arrivals atomic.Uint64
+
 // A queue is the callers that wait, first come first served. It is guarded by
-// the Throttle's lock.
+// the limiter's lock.
+//
+// Invariant: ages rise from the first waiter to the last.
 type queue struct {
 	first, last *waiter
 	len         int
@@ -44,16 +61,50 @@ func (w *waiter) fail(err error) {
 
 func (q *queue) empty() bool { return q.first == nil }
 
+// push puts a caller that comes now behind all others.
 func (q *queue) push(w *waiter) {
-	w.prev, w.queued = q.last, true
-	if q.last == nil {
+	w.age = arrivals.Add(1)
+	q.insert(w)
+}
+
+// insert puts w behind everyone who came before it. What the first waiter had
+// collected passes on to a waiter that takes its place.
+func (q *queue) insert(w *waiter) {
+	prev := q.last
+	for prev != nil && prev.age > w.age {
+		prev = prev.prev
+	}
+	next := q.first
+	if prev != nil {
+		next = prev.next
+	}
+	w.prev, w.next, w.queued = prev, next, true
+	if prev == nil {
 		q.first = w
 	} else {
-		q.last.next = w
+		prev.next = w
 	}
-	q.last = w
+	if next == nil {
+		q.last = w
+	} else {
+		next.prev = w
+	}
 	q.len++
 	q.tokens += w.least
+}
+
+// isNext tells whether nobody stands before w, which need not be in the queue.
+func (q *queue) isNext(w *waiter) bool { return q.first == nil || q.first.age >= w.age }
+
+// before returns the sum of what must be there for all who came before w.
+func (q *queue) before(w *waiter) (tokens int) {
+	if q.last == nil || q.last.age < w.age {
+		return q.tokens
+	}
+	for v := q.first; v != nil && v.age < w.age; v = v.next {
+		tokens += v.least
+	}
+	return tokens
 }
 
 // remove takes w out, and returns the units that it had collected.

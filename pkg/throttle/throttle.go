@@ -1,8 +1,6 @@
 package throttle
 
 import (
-	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,14 +9,11 @@ import (
 // A Throttle grants tokens at one processor's share of a limit. It is a Limiter.
 // All methods may be called from any number of goroutines at once.
 type Throttle struct {
-	limit  Limit
-	scale  scale
-	name   string
-	sharer Sharer
-	clock  Clock     // nil: the machine's
-	base   time.Time // origin of all times here; monotonic
-	// onClose runs once, in order, when the Throttle is closed.
-	onClose []func(context.Context) error
+	plumbing
+	limit Limit
+	scale scale
+	rank  uint64    // see member
+	base  time.Time // origin of all times here; monotonic
 
 	// The draw reads gate, forfeited and granted, and swaps granted. gate is the
 	// present segment, or a segment that is over while callers wait in the queue.
@@ -49,34 +44,14 @@ var (
 	_ Holder  = (*Throttle)(nil)
 )
 
-// An Option sets one thing of a Throttle.
-type Option func(*Throttle)
-
-// WithSharer makes the Throttle use the share of the limit that s leases to it.
-// Without it the Throttle uses the whole limit.
-func WithSharer(s Sharer) Option { return func(t *Throttle) { t.sharer = s } }
-
-// WithName names the limit in errors and status.
-func WithName(name string) Option { return func(t *Throttle) { t.name = name } }
-
-// OnClose adds something to do when the Throttle is closed, after it has stopped
-// granting and its waiters have failed: leaving the pool, closing the store.
-// f gets a context that ends five seconds after Close began.
-func OnClose(f func(context.Context) error) Option {
-	return func(t *Throttle) { t.onClose = append(t.onClose, f) }
-}
-
 // New returns a Throttle for a limit. A limit with Max 0 never refuses and never
 // waits. The error names every field of the limit that is out of bounds.
 func New(limit Limit, opts ...Option) (*Throttle, error) {
 	if err := limit.Validate(); err != nil {
 		return nil, err
 	}
-	t := &Throttle{limit: limit.withDefaults()}
+	t := &Throttle{plumbing: newPlumbing(opts), limit: limit.withDefaults(), rank: nextRank()}
 	t.now = t.read
-	for _, opt := range opts {
-		opt(t)
-	}
 	if limit.Max == 0 {
 		return t, nil
 	}
@@ -265,9 +240,6 @@ func (t *Throttle) trim(now, room int64) {
 	}
 }
 
-// closeTimeout bounds what Close does after the waiters have failed.
-const closeTimeout = 5 * time.Second
-
 // Close stops granting, fails everyone who waits with ErrClosed, and then runs
 // what OnClose added, for at most five seconds. Call it when nothing draws any
 // more: after the server has stopped. Calling it again does nothing.
@@ -284,14 +256,7 @@ func (t *Throttle) Close() error {
 		t.failAll()
 	}
 	t.mu.Unlock()
-
-	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
-	defer cancel()
-	var errs []error
-	for _, f := range t.onClose {
-		errs = append(errs, f(ctx))
-	}
-	return errors.Join(errs...)
+	return t.afterClose()
 }
 
 // refusal returns the error for a draw of n tokens.

@@ -100,20 +100,30 @@ func (t *Throttle) giveUp(ctx context.Context, w *waiter) {
 	t.uncollect(now, t.queue.remove(w))
 	t.publish()
 	t.serve(now)
-	w.err = context.Cause(ctx)
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		t.short(w.n, now)
-		e := t.refusal(t.reason(now, w.units), w.n, 0)
-		e.RetryAfter = t.thaw(now)
-		if wait, _ := t.due(now, t.queue.tokens+w.least); t.fits(w.units) {
-			e.RetryAfter = max(e.RetryAfter, wait)
-		}
-		e.Cause = w.err
-		if !errors.Is(w.err, context.DeadlineExceeded) { // the context has a cause of its own
-			e.Cause = fmt.Errorf("%w: %w", context.DeadlineExceeded, w.err)
-		}
-		w.err = e
+	e := t.refusal(t.reason(now, w.units), w.n, 0)
+	e.RetryAfter = t.thaw(now)
+	if wait, _ := t.due(now, t.queue.tokens+w.least); t.fits(w.units) {
+		e.RetryAfter = max(e.RetryAfter, wait)
 	}
+	if w.err = ended(ctx, e); missed(ctx) {
+		t.short(w.n, now)
+	}
+}
+
+// missed tells whether a call has ended because its deadline passed.
+func missed(ctx context.Context) bool { return errors.Is(ctx.Err(), context.DeadlineExceeded) }
+
+// ended returns the error of a call whose context has ended while it waited: the cause,
+// and for a deadline e with the cause.
+func ended(ctx context.Context, e *Error) error {
+	e.Cause = context.Cause(ctx)
+	if !missed(ctx) {
+		return e.Cause
+	}
+	if !errors.Is(e.Cause, context.DeadlineExceeded) { // the context has a cause of its own
+		e.Cause = fmt.Errorf("%w: %w", context.DeadlineExceeded, e.Cause)
+	}
+	return e
 }
 
 // uncollect puts back what a waiter had collected that will not use it.
@@ -148,6 +158,10 @@ func (t *Throttle) serve(now int64) {
 			if w.units > t.seg.capacity && t.fits(w.units) {
 				t.collect(min(level, need-t.scale.units(1)))
 			}
+			break
+		}
+		if w.bid != nil {
+			w.bid.wake() // it keeps its place until it has decided
 			break
 		}
 		n := w.n
@@ -190,7 +204,12 @@ func (t *Throttle) arm(now int64) {
 	if t.queue.first.units > t.seg.capacity {
 		need = min(need, max(t.seg.capacity/2, t.scale.units(1)))
 	}
-	if wait, ok := t.seg.wait(need - t.level(now)); ok {
+	level := t.level(now)
+	if t.queue.first.bid != nil && level >= t.queue.first.units-t.queue.collected {
+		t.timer.Stop() // it was woken
+		return
+	}
+	if wait, ok := t.seg.wait(need - level); ok {
 		t.timer.Reset(wait)
 	}
 }
@@ -208,10 +227,15 @@ func (t *Throttle) retime(now int64) {
 	var ahead int
 	for w := t.queue.first; w != nil; {
 		next := w.next
-		if wait, ok := t.due(now, ahead+w.least); ok && t.fits(w.units) && w.misses(now, wait) {
+		wait, ok := t.due(now, ahead+w.least)
+		switch missed := ok && t.fits(w.units) && w.misses(now, wait); {
+		case missed && w.bid == nil:
 			t.uncollect(now, t.queue.remove(w))
 			late = append(late, w)
-		} else {
+		case missed:
+			w.bid.wake() // and finds out itself
+			fallthrough
+		default:
 			ahead += w.least
 		}
 		w = next
@@ -230,6 +254,10 @@ func (t *Throttle) failAll() {
 	now := t.now()
 	for w := t.queue.first; w != nil; w = t.queue.first {
 		t.uncollect(now, t.queue.remove(w))
+		if w.bid != nil {
+			w.bid.wake()
+			continue
+		}
 		w.fail(t.refusal(ReasonClosed, w.n, 0))
 	}
 }

@@ -1,0 +1,359 @@
+package throttle
+
+import (
+	"context"
+	"math"
+	"slices"
+	"sync/atomic"
+	"time"
+)
+
+// All returns a Limiter that draws from all of limiters at once: requests, tokens and
+// slots of one service; the limit of an account and that of a destination.
+//
+// A draw of n takes n tokens from every one of them or from none; Weigh and PerCall
+// change what it takes from one. A limiter that is named twice is drawn from
+// twice. One settlement settles all: Settle(used) settles each with what used costs
+// there, and Cancel gives everything back. AcquireUpTo takes the same number from all,
+// at most what all have.
+//
+// No draw holds tokens of one limiter while it waits for another: callers wait for
+// the scarcest, and take from all when all have what they need. So two Alls over the
+// same limiters, in whatever order, never wait for each other. Callers that need the
+// same are served in the order in which they came, a large draw is not overtaken for
+// ever by small ones, and a deadline that is too near is told at once. The error is
+// that of the scarcest limiter.
+//
+// That holds among *Throttle and *InFlight. Any other Limiter is drawn from last, by
+// TryAcquire; when it refuses, everything goes back and the caller waits in its
+// Acquire, which may come round several times. What its permits give back when
+// they are cancelled is up to it; its wait is not known in advance, nor its order
+// kept.
+//
+// Alls within All become one. A nil Limiter and one that is Unlimited are left out: All
+// of nothing is unlimited, and All of one is that one. The Limiter is a Tagger when one
+// of limiters is, and has the method Throttled, which tells of the one that
+// holds callers back longest. It has nothing to close. A draw fails with ErrClosed once
+// one of limiters is closed.
+func All(limiters ...Limiter) Limiter {
+	var parts []part
+	for _, l := range limiters {
+		parts = flatten(parts, l, nil)
+	}
+	return join(parts)
+}
+
+// Weigh returns a Limiter that takes cost(n) tokens of l for a draw of n, and settles
+// what was used as cost(used). It is made for All, where the limiters count
+// different things:
+//
+//	throttle.All(tokens, throttle.PerCall(requests), throttle.Weigh(bytes, func(n int) int { return 4 * n }))
+//
+// cost must depend on n alone and must not fall when n rises. It may be called any number
+// of times, from any goroutine, while limiters are locked: it must ask none of them. A
+// cost of zero or less draws nothing. Permit.N is n.
+func Weigh(l Limiter, cost func(n int) int) Limiter {
+	return join(flatten(nil, l, cost))
+}
+
+// PerCall returns a Limiter that takes one token of l for each draw, whatever its size:
+// a limit on requests, or on calls in flight, beside one on what they cost. Only Cancel
+// and Settle(0) give it back.
+func PerCall(l Limiter) Limiter {
+	return Weigh(l, func(n int) int { return min(n, 1) })
+}
+
+// A part is one limiter of an All.
+type part struct {
+	limiter Limiter
+	member  member // the same, when it is of this package
+	costs   []func(int) int
+}
+
+// price is what n tokens cost here.
+func (p part) price(n int) int {
+	if len(p.costs) == 0 {
+		return n
+	}
+	sum := 0
+	for _, cost := range p.costs {
+		c := max(cost(n), 0)
+		if sum > math.MaxInt-c {
+			return math.MaxInt
+		}
+		sum += c
+	}
+	return sum
+}
+
+// within returns the part as it is within a Weigh.
+func (p part) within(outer func(int) int) part {
+	if outer == nil {
+		return p
+	}
+	inner := p.price
+	p.costs = []func(int) int{func(n int) int { return inner(max(outer(n), 0)) }}
+	return p
+}
+
+// flatten adds the parts of l, of which a draw of n takes what cost says.
+func flatten(parts []part, l Limiter, cost func(int) int) []part {
+	if Unlimited(l) {
+		return parts
+	}
+	var of []part
+	switch l := l.(type) {
+	case *joint:
+		of = l.parts
+	case *tagged:
+		of = l.parts
+	case *Throttle: // a type that embeds one may have methods of its own
+		of = []part{{limiter: l, member: l}}
+	case *InFlight:
+		of = []part{{limiter: l, member: l}}
+	default:
+		of = []part{{limiter: l}}
+	}
+	for _, p := range of {
+		parts = add(parts, p.within(cost))
+	}
+	return parts
+}
+
+// add adds a part. A member that is there already is drawn from once, for both.
+func add(parts []part, p part) []part {
+	for i := range parts {
+		if q := &parts[i]; p.member != nil && q.member == p.member {
+			q.costs = []func(int) int{q.within(nil).price, p.price}
+			return parts
+		}
+	}
+	return append(parts, p)
+}
+
+// join returns the Limiter for parts.
+func join(parts []part) Limiter {
+	switch {
+	case len(parts) == 0:
+		return unlimited{}
+	case len(parts) == 1 && len(parts[0].costs) == 0:
+		return parts[0].limiter
+	}
+	slices.SortStableFunc(parts, func(p, q part) int { // the order of locks, then the others
+		switch {
+		case p.member != nil && q.member != nil && p.member.position() < q.member.position(), p.member != nil && q.member == nil:
+			return -1
+		case p.member == nil && q.member == nil:
+			return 0
+		}
+		return 1
+	})
+	j := &joint{parts: parts}
+	for j.members < len(parts) && parts[j.members].member != nil {
+		j.members++
+	}
+	for _, p := range parts {
+		if _, ok := p.limiter.(Tagger); ok {
+			return &tagged{j}
+		}
+	}
+	return j
+}
+
+// A joint draws from several limiters at once; see All.
+type joint struct {
+	parts   []part // members first, in the order of locks
+	members int
+}
+
+// A tagged is a joint with a limiter that tells tags apart.
+type tagged struct{ *joint }
+
+var (
+	_ Limiter = (*joint)(nil)
+	_ Tagger  = (*tagged)(nil)
+)
+
+// ForTag returns the same limits for what has this tag.
+func (t *tagged) ForTag(tag string) Limiter {
+	var parts []part
+	for _, p := range t.parts {
+		l := p.limiter
+		if tags, ok := l.(Tagger); ok {
+			l = tags.ForTag(tag)
+		}
+		var cost func(int) int
+		if len(p.costs) > 0 {
+			cost = p.price
+		}
+		parts = flatten(parts, l, cost)
+	}
+	return join(parts)
+}
+
+// TryAcquire takes n tokens from each limiter if all have them. With a *Throttle for
+// each it takes no lock, and one allocation.
+func (j *joint) TryAcquire(n int) (Permit, bool) {
+	if n <= 0 { // refused only when one is closed
+		for _, p := range j.parts {
+			if _, ok := p.limiter.TryAcquire(min(n, 0)); !ok {
+				return Permit{}, false
+			}
+		}
+		return Permit{}, true
+	}
+	p, lacks := j.try(n)
+	if lacks == nil {
+		return p, true
+	}
+	if lacks.member != nil {
+		lacks.member.noteRefused(lacks.price(n))
+	}
+	return Permit{}, false
+}
+
+// try takes n tokens from each limiter, or returns the one that refused.
+func (j *joint) try(n int) (Permit, *part) {
+	for i := range j.members {
+		p := &j.parts[i]
+		if price := p.price(n); price > 0 && !p.member.peek(price) || p.member.impossible(0) != nil {
+			return Permit{}, p
+		}
+	}
+	g := newBundle(j.parts)
+	for i := range j.parts {
+		p := &j.parts[i]
+		price := p.price(n)
+		if price <= 0 {
+			g.permits = append(g.permits, Permit{})
+			continue
+		}
+		var permit Permit
+		var ok bool
+		if p.member != nil {
+			permit, ok = p.member.take(price)
+		} else {
+			permit, ok = p.limiter.TryAcquire(price)
+		}
+		if !ok {
+			g.untake()
+			return Permit{}, p
+		}
+		g.permits = append(g.permits, permit)
+	}
+	return Permit{n: n, by: g}, nil
+}
+
+// Acquire waits until n tokens of each limiter are granted; see Limiter and All.
+func (j *joint) Acquire(ctx context.Context, n int) (Permit, error) { return j.acquire(ctx, n, false) }
+
+// AcquireUpTo waits until one token of each limiter is granted, and takes as many
+// as all have, at most n; see Limiter and All.
+func (j *joint) AcquireUpTo(ctx context.Context, n int) (Permit, error) {
+	return j.acquire(ctx, n, true)
+}
+
+func (j *joint) acquire(ctx context.Context, n int, upTo bool) (Permit, error) {
+	if ctx.Err() != nil {
+		return Permit{}, context.Cause(ctx)
+	}
+	if n <= 0 { // refused only when one is closed
+		for _, p := range j.parts {
+			if _, err := p.limiter.Acquire(ctx, min(n, 0)); err != nil {
+				return Permit{}, err
+			}
+		}
+		return Permit{}, nil
+	}
+	if !upTo {
+		if p, lacks := j.try(n); lacks == nil {
+			return p, nil
+		}
+	}
+	return j.wait(ctx, n, upTo)
+}
+
+// Throttled tells whether a limiter holds callers back, as far as it can tell, and
+// which one does so for longest. One that cannot say how long comes first.
+func (j *joint) Throttled() (worst Throttling, held bool) {
+	weight := func(t Throttling) time.Duration {
+		switch {
+		case t.Reason == ReasonClosed:
+			return never
+		case t.RetryAfter == 0:
+			return never - 1
+		}
+		return t.RetryAfter
+	}
+	for _, p := range j.parts {
+		l, ok := p.limiter.(interface{ Throttled() (Throttling, bool) })
+		if !ok {
+			continue
+		}
+		if t, ok := l.Throttled(); ok && (!held || weight(t) > weight(worst)) {
+			worst, held = t, true
+		}
+	}
+	return worst, held
+}
+
+// A bundle is what one draw took from each limiter.
+type bundle struct {
+	done    atomic.Bool
+	parts   []part
+	permits []Permit
+	room    [4]Permit // for most, without an allocation of its own
+}
+
+func newBundle(parts []part) *bundle {
+	g := &bundle{parts: parts}
+	g.permits = g.room[:0]
+	return g
+}
+
+// settle settles each permit with what used costs there.
+func (g *bundle) settle(_ int64, n, used int) {
+	if !g.done.CompareAndSwap(false, true) {
+		return
+	}
+	for i, p := range g.permits {
+		switch used {
+		case 0:
+			p.Cancel()
+		case n:
+			p.Settle(p.n)
+		default:
+			p.Settle(g.parts[i].price(used))
+		}
+	}
+}
+
+// untake gives back what try has taken so far.
+func (g *bundle) untake() {
+	for i, permit := range g.permits {
+		switch p := &g.parts[i]; {
+		case p.member == nil:
+			permit.Cancel()
+		case permit.n > 0:
+			p.member.untake(permit)
+		}
+	}
+}
+
+// unlimited is All of nothing.
+type unlimited struct{}
+
+func (unlimited) Unlimited() bool { return true }
+
+func (unlimited) TryAcquire(n int) (Permit, bool) { return Permit{n: max(n, 0)}, true }
+
+func (u unlimited) AcquireUpTo(ctx context.Context, n int) (Permit, error) {
+	return u.Acquire(ctx, n)
+}
+
+func (unlimited) Acquire(ctx context.Context, n int) (Permit, error) {
+	if ctx.Err() != nil {
+		return Permit{}, context.Cause(ctx)
+	}
+	return Permit{n: max(n, 0)}, nil
+}

@@ -1,0 +1,151 @@
+package throttle
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Everything at hand: no lock is taken, so it does not matter who holds them.
+func TestAllTryAcquireTakesNoLock(t *testing.T) {
+	a := whole(t, slow(100))
+	b := whole(t, slow(100))
+	stock(a, 50)
+	stock(b, 50)
+	l := All(a, PerCall(b))
+	a.mu.Lock()
+	b.mu.Lock()
+	got := make(chan bool, 2)
+	go func() {
+		_, ok := l.TryAcquire(3)
+		got <- ok
+		_, ok = l.TryAcquire(60) // nor to be refused
+		got <- ok
+	}()
+	for _, want := range []bool{true, false} {
+		select {
+		case ok := <-got:
+			require.Equal(t, want, ok)
+		case <-time.After(10 * time.Second):
+			t.Error("TryAcquire waits for a lock")
+		}
+	}
+	b.mu.Unlock()
+	a.mu.Unlock()
+	require.Equal(t, int64(3), a.Status().Granted)
+	require.Equal(t, int64(1), b.Status().Granted)
+	require.LessOrEqual(t, testing.AllocsPerRun(30, func() { l.TryAcquire(1) }), 1.0)
+}
+
+// What TryAcquire took from one limiter before another refused goes back exactly, also
+// while others draw, wait and settle.
+func TestAllGivesBackExactly(t *testing.T) {
+	a, b := whole(t, slow(100_000)), whole(t, slow(100_000))
+	stock(a, 50_000)
+	stock(b, 50_000)
+	var wg sync.WaitGroup
+	var granted [2]atomic.Int64
+	refuses := newForeign(0)
+	for i := range 4 {
+		wg.Go(func() {
+			th := []*Throttle{a, b}[i%2]
+			for range 3000 {
+				if _, ok := All(a, b, refuses).TryAcquire(3); ok {
+					t.Error("granted")
+				}
+				if p, ok := All(b, a).TryAcquire(2); ok {
+					granted[0].Add(2)
+					granted[1].Add(2)
+					if i == 0 {
+						p.Settle(2)
+					}
+				}
+				if _, ok := th.TryAcquire(1); ok {
+					granted[i%2].Add(1)
+				}
+				if i == 3 {
+					p, err := All(a, b).Acquire(t.Context(), 1)
+					if err == nil {
+						granted[0].Add(1)
+						granted[1].Add(1)
+						p.Settle(1)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for i, th := range []*Throttle{a, b} {
+		st := th.Status()
+		require.Equal(t, granted[i].Load(), st.Granted)
+		require.InDelta(t, float64(50_000-granted[i].Load()), st.Tokens, 1)
+		sound(t, th)
+	}
+}
+
+// A draw without a lock that comes between the draws of a bid leaves nothing drawn.
+func TestAllUndoesAPartOfABid(t *testing.T) {
+	for _, fenced := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			a, f, b := full(t, 10), flight(t, 10), full(t, 10)
+			time.Sleep(time.Second)
+			bid := newBid(t.Context(), as[*joint](t, All(a, f, b)).parts)
+			bid.seat(4, false)
+			bid.lock()
+			require.Equal(t, 4, bid.affordable())
+			require.Equal(t, 10, drain(b), "in between")
+			require.False(t, bid.drawAll(4))
+			bid.unlock()
+			untouched(t, a, 10)
+			require.Zero(t, f.Status().InUse)
+			require.Zero(t, f.Status().Granted)
+
+			bid.lock()
+			p, ok := a.drawFor(&bid.places[0], 4)
+			require.True(t, ok)
+			if fenced {
+				a.fence()
+			}
+			a.undrawFor(&bid.places[0], p)
+			bid.unlock()
+			untouched(t, a, 10)
+			require.Equal(t, 10, drain(a))
+		})
+	}
+}
+
+// What was taken before the share went does not come back when it is undone.
+func TestAllUndoesNothingIntoANewShare(t *testing.T) {
+	for _, undo := range []func(th *Throttle, p Permit){(*Throttle).untake, (*Throttle).undo} {
+		synctest.Test(t, func(t *testing.T) {
+			th, s := scripted(t, Limit{Max: 10, Burst: 10}, 1)
+			time.Sleep(time.Second + time.Microsecond)
+			p, ok := th.take(5)
+			require.True(t, ok)
+			s.give(0)
+			s.give(1)
+			undo(th, p)
+			untouched(t, th, 0)
+		})
+	}
+}
+
+// An undone draw leaves the right of other permits to be given back as it was.
+func TestAllUndoneDrawsDoNotAgePermits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := full(t, 100)
+		p := take(t, a, 10)
+		l := All(a, newForeign(0))
+		for range 1000 {
+			_, ok := l.TryAcquire(50)
+			require.False(t, ok)
+		}
+		p.Cancel()
+		require.Equal(t, int64(10), a.Status().Returned)
+		require.Equal(t, 100, drain(a))
+	})
+}

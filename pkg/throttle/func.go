@@ -1,0 +1,87 @@
+package throttle
+
+import "context"
+
+// Func returns a function that does what f does and obeys l: each call waits for one
+// token, as long as its context allows. Where f takes more, f can take a struct.
+//
+// A call that was made counts, even if it fails or panics: the service has seen it. The
+// token comes back only when ctx has ended by the time it is granted: then f is not
+// called, and the error is the cause of ctx. Errors of l are returned as they are: *Error, which
+// is ErrThrottled or ErrClosed; the cause of ctx. The permit is settled when f has
+// returned, so that l can be an InFlight, alone or in an All. For a limiter that is
+// Unlimited it is f itself.
+//
+// FuncErr is for functions that return only an error; Func0 and Func0Err are for those
+// without an argument.
+func Func[A, R any](l Limiter, f func(context.Context, A) (R, error)) func(context.Context, A) (R, error) {
+	if Unlimited(l) {
+		return f
+	}
+	return func(ctx context.Context, arg A) (result R, err error) {
+		p, err := enter(ctx, l)
+		if err != nil {
+			return result, err
+		}
+		defer p.Settle(p.N())
+		return f(ctx, arg)
+	}
+}
+
+// FuncErr is Func for a function that returns only an error.
+func FuncErr[A any](l Limiter, f func(context.Context, A) error) func(context.Context, A) error {
+	if Unlimited(l) {
+		return f
+	}
+	return func(ctx context.Context, arg A) error {
+		p, err := enter(ctx, l)
+		if err != nil {
+			return err
+		}
+		defer p.Settle(p.N())
+		return f(ctx, arg)
+	}
+}
+
+// Func0 is Func for a function without an argument.
+func Func0[R any](l Limiter, f func(context.Context) (R, error)) func(context.Context) (R, error) {
+	if Unlimited(l) {
+		return f
+	}
+	return func(ctx context.Context) (result R, err error) {
+		p, err := enter(ctx, l)
+		if err != nil {
+			return result, err
+		}
+		defer p.Settle(p.N())
+		return f(ctx)
+	}
+}
+
+// Func0Err is Func for a function without an argument that returns only an error.
+func Func0Err(l Limiter, f func(context.Context) error) func(context.Context) error {
+	if Unlimited(l) {
+		return f
+	}
+	return func(ctx context.Context) error {
+		p, err := enter(ctx, l)
+		if err != nil {
+			return err
+		}
+		defer p.Settle(p.N())
+		return f(ctx)
+	}
+}
+
+// enter waits for the token of one call.
+func enter(ctx context.Context, l Limiter) (Permit, error) {
+	p, err := l.Acquire(ctx, 1)
+	if err != nil {
+		return Permit{}, err
+	}
+	if ctx.Err() != nil {
+		p.Cancel()
+		return Permit{}, context.Cause(ctx)
+	}
+	return p, nil
+}

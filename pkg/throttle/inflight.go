@@ -1,0 +1,269 @@
+package throttle
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// An InFlight limits how many calls a pool has in flight at once. It is a Limiter
+// whose tokens are slots: a permit holds its slots until it is settled or
+// cancelled, whatever the value, and a permit that is never settled holds them for
+// ever. Callers that wait are served first come first served. Nobody knows when a call
+// will end, so a deadline that is too near is told only when it has passed. All methods
+// may be called from any number of goroutines at once.
+//
+// # Shares
+//
+// Without a Sharer an InFlight has all slots. With one it has share x max of them,
+// rounded down: the slots of all processors together are never more than max, and a
+// processor whose share is too small for one slot has none until its share grows. A
+// limit should therefore be several times the number of processors. (A share is itself
+// rounded down, to 1e-9; up to 1,000 slots it counts as 1e-9 more, so that a third of
+// three slots is one. That keeps the sum at max for less than a million
+// processors.)
+//
+// A slot is granted only while the lease is good and fewer slots are in use than the
+// share allows. Calls under way are never stopped: when a share falls or a lease
+// ends they run on, and nothing is granted until enough have ended. So this is
+// guaranteed at every instant: each processor grants a slot only within its share, and
+// shares never add up to more than max. This is not: that the slots in use are
+// never more than max. After a share has fallen from a slots to b, another processor may
+// be granted the difference while up to a - b calls of this one still run. To keep
+// that short, the demand reported is never below what is in use, so that a policy that
+// goes by demand does not take a share away from calls under way; and a
+// processor that leaves with calls under way keeps its claim until the pool removes it.
+// The slots of a processor that died come back when the pool removes its claim.
+type InFlight struct {
+	plumbing
+	max     int
+	rank    uint64 // see member
+	closed  atomic.Bool
+	refused atomic.Int64
+
+	mu      sync.Mutex
+	queue   queue // of bids, also for draws on this limiter alone
+	lease   Lease
+	inUse   int
+	granted int64
+	// What was wanted at most since the last report, and between the two before it.
+	peak, before int
+	// What was refused in all at the last report and the one before it.
+	refusals, refusalsBefore int64
+}
+
+var (
+	_ Limiter = (*InFlight)(nil)
+	_ Holder  = (*InFlight)(nil)
+	_ member  = (*InFlight)(nil)
+)
+
+// NewInFlight returns an InFlight with so many slots for the whole pool: 0 to 1e9; the
+// error says so otherwise. 0 means no limit.
+func NewInFlight(slots int, opts ...Option) (*InFlight, error) {
+	if slots < 0 || slots > maxTokens {
+		return nil, fmt.Errorf("throttle: slots in flight is %d, allowed: 0 (no limit) to 1000000000", slots)
+	}
+	f := &InFlight{plumbing: newPlumbing(opts), max: slots, rank: nextRank(), lease: Lease{Share: WholeShare}}
+	if f.sharer != nil && slots > 0 {
+		f.lease = Lease{Reason: ReasonNoShare}
+		f.sharer.Attach(f)
+	}
+	return f, nil
+}
+
+// Unlimited tells whether there is no limit at all.
+func (f *InFlight) Unlimited() bool { return f.max == 0 }
+
+// TryAcquire takes n slots if they are free and nobody waits. It never waits.
+func (f *InFlight) TryAcquire(n int) (Permit, bool) {
+	if n <= 0 || f.max == 0 {
+		return Permit{n: max(n, 0)}, !f.closed.Load()
+	}
+	p, ok := f.take(n)
+	if !ok {
+		f.noteRefused(n)
+	}
+	return p, ok
+}
+
+// Acquire waits until n slots are free; see Limiter.
+//
+// Errors: *Error with ReasonTooLarge when n is above the slots of the whole pool; an
+// error that is both ErrThrottled and context.DeadlineExceeded when the deadline
+// passed in the queue; ErrClosed; the cause of ctx when it was cancelled.
+func (f *InFlight) Acquire(ctx context.Context, n int) (Permit, error) {
+	return f.acquire(ctx, n, false)
+}
+
+// AcquireUpTo waits until at least one slot is free and takes as many as are, at
+// most n; see Limiter. Errors as Acquire.
+func (f *InFlight) AcquireUpTo(ctx context.Context, n int) (Permit, error) {
+	return f.acquire(ctx, n, true)
+}
+
+func (f *InFlight) acquire(ctx context.Context, n int, upTo bool) (Permit, error) {
+	if ctx.Err() != nil {
+		return Permit{}, context.Cause(ctx)
+	}
+	if n <= 0 || f.max == 0 {
+		if f.closed.Load() {
+			return Permit{}, f.refusal(ReasonClosed, n)
+		}
+		return Permit{n: max(n, 0)}, nil
+	}
+	if !upTo {
+		if p, ok := f.take(n); ok {
+			return p, nil
+		}
+	}
+	b := newBid(ctx, []part{{limiter: f, member: f}})
+	if _, err := b.win(ctx, n, upTo); err != nil {
+		return Permit{}, err
+	}
+	return b.permits[0], nil
+}
+
+// Close stops granting, fails everyone who waits with ErrClosed, and then runs what
+// OnClose added, for at most five seconds. Permits can still be settled. Calling it
+// again does nothing.
+func (f *InFlight) Close() error {
+	f.mu.Lock()
+	if f.closed.Swap(true) {
+		f.mu.Unlock()
+		return nil
+	}
+	for w := f.queue.first; w != nil; w = w.next {
+		w.bid.wake()
+	}
+	f.mu.Unlock()
+	return f.afterClose()
+}
+
+// Lease puts a share in force in place of the one before. It is called by the
+// sharer; see Holder. When it returns no slot is granted by the old share any more.
+func (f *InFlight) Lease(l Lease) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	l.Share = min(max(l.Share, 0), WholeShare)
+	f.lease = l
+	f.serve()
+}
+
+// Demand tells the sharer which part of the slots this processor would use if it
+// could; see Holder. It is what was in use and waited at most since the report before
+// the last, and the whole when TryAcquire was refused since then; so it is never below
+// what is in use.
+func (f *InFlight) Demand(time.Duration) int64 {
+	if f.max == 0 {
+		return 0
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	wanted := int64(min(max(f.peak, f.before), f.max))
+	refused := f.refused.Load()
+	short := refused > f.refusalsBefore
+	f.before, f.peak = f.peak, f.inUse+f.queue.tokens
+	f.refusalsBefore, f.refusals = f.refusals, refused
+	if short {
+		return WholeShare
+	}
+	return (wanted*WholeShare + int64(f.max) - 1) / int64(f.max) // rounded up, to be enough
+}
+
+// Debt tells how long a processor that leaves has to keep its claim: for ever, while
+// calls are under way, for nobody knows when they end; see Holder.
+func (f *InFlight) Debt() time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.inUse > 0 && f.max > 0 {
+		return never
+	}
+	return 0
+}
+
+// An InFlightStatus is what an InFlight is doing at one moment.
+type InFlightStatus struct {
+	// Name is the limit's name, Max the slots of the whole pool; 0: no limit.
+	Name string
+	Max  int
+	// Lease is the share in force; Slots what it allows.
+	Lease Lease
+	Slots int
+	// InUse counts the slots that were granted and have not come back. It is above
+	// Slots after the share fell, until enough calls have ended.
+	InUse int
+	// Waiting counts the callers in the queue.
+	Waiting int
+	// Granted and Refused count slots since the InFlight was made.
+	Granted, Refused int64
+	// Closed tells that nothing is granted any more.
+	Closed bool
+}
+
+// Status returns what the InFlight is doing.
+func (f *InFlight) Status() InFlightStatus {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	st := InFlightStatus{
+		Name: f.name, Max: f.max, Lease: f.lease, Slots: f.allowed(), InUse: f.inUse, Waiting: f.queue.len,
+		Granted: f.granted, Refused: f.refused.Load(), Closed: f.closed.Load(),
+	}
+	if !f.valid() {
+		st.Lease.Share = 0
+	}
+	return st
+}
+
+// Throttled tells whether a draw of one slot would have to wait, and why.
+func (f *InFlight) Throttled() (Throttling, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.closed.Load() && (f.max == 0 || f.queue.empty() && f.inUse < f.allowed()) {
+		return Throttling{}, false
+	}
+	return Throttling{Reason: f.reason(), Limit: f.name, Waiting: f.queue.len}, true
+}
+
+// roundedUp is the largest number of slots for which a share counts as 1e-9 more.
+const roundedUp = 1000
+
+// allowed returns how many slots the share in force is good for. f.mu is held.
+func (f *InFlight) allowed() int {
+	if !f.valid() {
+		return 0
+	}
+	share := f.lease.Share
+	if share < WholeShare && f.max <= roundedUp {
+		share++
+	}
+	return int(share * int64(f.max) / WholeShare)
+}
+
+// valid tells whether the share is in force. f.mu is held.
+func (f *InFlight) valid() bool {
+	return f.lease.Share > 0 && (f.lease.Until.IsZero() || f.left(f.lease.Until) > 0)
+}
+
+// reason says what holds a draw back. f.mu is held.
+func (f *InFlight) reason() Reason {
+	switch {
+	case f.closed.Load():
+		return ReasonClosed
+	case f.valid() && f.allowed() > 0:
+		return ReasonInFlight
+	case f.valid(): // but too small
+		return ReasonNoShare
+	case f.lease.Share > 0:
+		return cmp.Or(f.lease.Reason, ReasonStoreLost) // the lease ran out
+	default:
+		return cmp.Or(f.lease.Reason, ReasonNoShare)
+	}
+}
+
+func (f *InFlight) refusal(r Reason, n int) *Error {
+	return &Error{Reason: r, Limit: f.name, Cost: n}
+}

@@ -1,0 +1,275 @@
+package throttle
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A member is a limiter of this package as All sees it: one that can tell how long
+// a draw has to wait, and keep a place for it, without granting anything.
+type member interface {
+	quick
+	// position and mutex order the locks: a bid holds those of all its members.
+	position() uint64
+	mutex() *sync.Mutex
+	// tells and keeper are for the one who holds the lock.
+	teller
+	keeper
+}
+
+// quick is what needs no lock.
+type quick interface {
+	// peek tells whether n tokens are at hand for someone who comes now.
+	peek(n int) bool
+	// take takes n tokens if they are at hand, and notes no refusal.
+	take(n int) (Permit, bool)
+	// untake undoes take as if it had never happened.
+	untake(p Permit)
+	// undo is untake for a permit that a bid drew.
+	undo(p Permit)
+	// noteRefused notes that n tokens were refused.
+	noteRefused(n int)
+}
+
+// A teller answers questions. The lock is held.
+type teller interface {
+	// impossible returns why a draw of n tokens is refused for good; nil when it
+	// is not.
+	impossible(n int) *Error
+	// atHand returns how many tokens w can take now: none while others stand
+	// before it.
+	atHand(w *waiter) int
+	// dueFor returns how long w has to wait at its place, not counting what is given
+	// back; ok is false while the share in force is not enough.
+	dueFor(w *waiter) (d time.Duration, ok bool)
+	// earns returns how long it takes to earn n tokens; 0 for what is not earned
+	// but given back.
+	earns(n int) time.Duration
+	// refusalOf returns the error for w as things stand, but for RetryAfter.
+	refusalOf(w *waiter) *Error
+	// left returns the time until then.
+	left(then time.Time) time.Duration
+	// afterFunc calls f once d has passed.
+	afterFunc(d time.Duration, f func()) Timer
+}
+
+// A keeper changes what a bid has. The lock is held.
+type keeper interface {
+	// seat prepares a place for a bid that asks for n tokens, and can go on with
+	// least.
+	seat(b *bid, n, least int) waiter
+	// stand gives w its place in the queue, by its age.
+	stand(w *waiter)
+	// leave gives up the place of w, if it has one.
+	leave(w *waiter)
+	// drawFor takes n tokens that are at hand for w, which keeps its place.
+	drawFor(w *waiter, n int) (Permit, bool)
+	// undrawFor undoes a draw at once.
+	undrawFor(w *waiter, p Permit)
+	// drawn ends the place of w, which has what it came for.
+	drawn(w *waiter)
+}
+
+var ranks atomic.Uint64
+
+// nextRank returns the position of a new member in the order of locks.
+func nextRank() uint64 { return ranks.Add(1) }
+
+var _ member = (*Throttle)(nil)
+
+func (t *Throttle) position() uint64   { return t.rank }
+func (t *Throttle) mutex() *sync.Mutex { return &t.mu }
+
+// peek is draw without drawing.
+func (t *Throttle) peek(n int) bool {
+	if n > t.scale.largest {
+		return false
+	}
+	granted := t.granted.Load()
+	s := t.gate.Load()
+	now := max(t.read(), s.start)
+	return now < s.until && min(s.at(now)-t.forfeited.Load()-granted, s.capacity) >= t.scale.units(n)
+}
+
+func (t *Throttle) take(n int) (Permit, bool) {
+	if n > t.scale.largest {
+		return Permit{}, false
+	}
+	pos, ok := t.draw(t.scale.units(n), t.read())
+	if !ok {
+		return Permit{}, false
+	}
+	return Permit{n: n, pos: pos, by: t.cell(pos)}, true
+}
+
+// untake takes the total of grants back to where it was, as long as nothing was
+// added to it. It is then as if nothing had been drawn: every change that a draw must
+// not miss leaves the total above (see draw), so that this fails. Otherwise the
+// tokens go back by the rules of a new grant: into the bucket, up to its capacity,
+// unless the share has gone since.
+func (t *Throttle) untake(p Permit) {
+	units := t.scale.units(p.n)
+	if t.granted.CompareAndSwap(p.pos+units, p.pos) {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.putBack(p.pos, units)
+}
+
+// undo is untake for a permit that a bid drew.
+func (t *Throttle) undo(p Permit) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.putBack(p.pos, t.scale.units(p.n))
+}
+
+func (t *Throttle) putBack(pos, units int64) {
+	now := t.now()
+	if t.limit.Hard {
+		t.giveBack(pos+units, units)
+		return
+	}
+	if pos+units < t.kept { // the share has gone since
+		t.void += units
+		return
+	}
+	t.uncollect(now, units)
+	t.serve(now)
+}
+
+func (t *Throttle) noteRefused(n int) {
+	t.lacks(n)
+	t.short(n, t.read())
+}
+
+func (t *Throttle) impossible(n int) *Error {
+	switch {
+	case t.closed.Load():
+		return t.refusal(ReasonClosed, n, 0)
+	case n > t.limit.maxCost():
+		return t.refusal(ReasonTooLarge, n, 0)
+	}
+	return nil
+}
+
+func (t *Throttle) atHand(w *waiter) int {
+	now := t.now()
+	if !t.queue.isNext(w) || !t.seg.valid(now) {
+		return 0
+	}
+	level := min(t.level(now), t.seg.capacity)
+	if w.queued {
+		level += t.queue.collected
+	}
+	return int(max(level, 0) >> t.scale.shift)
+}
+
+func (t *Throttle) dueFor(w *waiter) (time.Duration, bool) {
+	if !t.fits(w.units) {
+		return 0, false
+	}
+	return t.due(t.now(), t.queue.before(w)+w.least)
+}
+
+func (t *Throttle) earns(n int) time.Duration {
+	d, _ := t.seg.wait(t.scale.units(n))
+	return d
+}
+
+func (t *Throttle) refusalOf(w *waiter) *Error {
+	now := t.now()
+	return t.refusal(t.reason(now, w.units), w.n, 0)
+}
+
+func (t *Throttle) left(then time.Time) time.Duration {
+	return then.Sub(t.base) - time.Duration(t.now())
+}
+
+func (t *Throttle) seat(b *bid, n, least int) waiter {
+	w := waiter{n: n, least: least, age: b.age, bid: b, deadline: never}
+	w.units = t.scale.units(min(least, t.limit.maxCost()))
+	if b.bounded {
+		w.deadline = int64(b.deadline.Sub(t.base))
+	}
+	return w
+}
+
+func (t *Throttle) stand(w *waiter) {
+	if w.queued {
+		return
+	}
+	now := t.now()
+	t.queue.insert(w)
+	if t.queue.first == w { // perhaps it asks for less than was collected
+		if over := t.queue.collected - (w.units - t.scale.units(1)); over > 0 {
+			t.queue.collected -= over
+			t.uncollect(now, over)
+		}
+	}
+	t.publish()
+	t.fence() // nothing overtakes w from here on
+	if w.next != nil {
+		t.retime(now) // for those behind
+	}
+	t.serve(now)
+	t.noteShort(now)
+}
+
+func (t *Throttle) leave(w *waiter) {
+	if !w.queued {
+		return
+	}
+	now := t.now()
+	t.uncollect(now, t.queue.remove(w))
+	t.publish()
+	t.serve(now)
+}
+
+func (t *Throttle) drawFor(w *waiter, n int) (Permit, bool) {
+	now := t.now()
+	if !t.queue.isNext(w) || !t.seg.valid(now) {
+		return Permit{}, false
+	}
+	need := t.scale.units(n)
+	if w.queued {
+		need -= t.queue.collected
+	}
+	for { // against draws, which need no lock while nobody waits
+		t.trim(now, t.seg.capacity)
+		granted := t.granted.Load()
+		if t.seg.by(now)-t.forfeited.Load()-granted < need {
+			return Permit{}, false
+		}
+		if t.granted.CompareAndSwap(granted, granted+need) {
+			return Permit{n: n, pos: granted, by: t.cell(granted)}, true
+		}
+	}
+}
+
+func (t *Throttle) undrawFor(w *waiter, p Permit) {
+	need := t.scale.units(p.n)
+	if w.queued {
+		need -= t.queue.collected
+	}
+	switch {
+	case t.granted.CompareAndSwap(p.pos+need, p.pos):
+	case t.limit.Hard:
+		t.giveBack(p.pos+need, need)
+	default:
+		t.uncollect(t.now(), need)
+	}
+}
+
+func (t *Throttle) drawn(w *waiter) {
+	if w.queued {
+		t.queue.remove(w) // what it had collected is part of its permit
+		t.publish()
+	}
+	if !t.queue.empty() {
+		now := t.now()
+		t.retime(now) // w may have come between those who wait
+		t.serve(now)
+	}
+}

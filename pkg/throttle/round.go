@@ -1,0 +1,137 @@
+package throttle
+
+import (
+	"context"
+	"time"
+)
+
+// How long a caller pauses before it tries again what it has just waited for and
+// could not use.
+const (
+	shortestPause = time.Millisecond
+	longestPause  = 100 * time.Millisecond
+)
+
+// A round is one Acquire of an All. The members are won together, see bid, then the
+// other limiters are tried. When one of these refuses, everything goes back, and the
+// caller waits in its Acquire: what that grants is used if all others have theirs at
+// hand by then, and goes back if not. So nothing is held while the caller waits.
+type round struct {
+	parts  []part
+	bid    *bid // nil without members
+	others int  // the first part that is no member
+
+	permits []Permit // of the parts from others on
+	waited  int      // the part that was waited for; -1: none
+}
+
+// wait waits until n tokens of each limiter are granted, or with upTo as many as all
+// have.
+func (j *joint) wait(ctx context.Context, n int, upTo bool) (Permit, error) {
+	r := &round{parts: j.parts, others: j.members, permits: make([]Permit, len(j.parts)-j.members), waited: -1}
+	if j.members > 0 {
+		r.bid = newBid(ctx, j.parts[:j.members])
+	}
+	pause := shortestPause
+	for most := n; ; {
+		k, err := r.win(ctx, most, upTo)
+		if err != nil {
+			r.giveBack()
+			return Permit{}, err
+		}
+		lacks := -1
+		if k > 0 {
+			if lacks = r.tryOthers(k); lacks < 0 {
+				return r.grant(k), nil
+			}
+		}
+		waited := r.waited >= 0
+		r.giveBack()
+		switch {
+		case waited:
+			if err := r.sleep(ctx, &pause, n); err != nil {
+				return Permit{}, err
+			}
+			most = n
+		case upTo && k > 1:
+			most = k / 2
+		default:
+			p, err := r.parts[lacks].limiter.Acquire(ctx, r.parts[lacks].price(k))
+			if err != nil {
+				return Permit{}, err
+			}
+			r.waited, most = lacks, k
+			r.permits[lacks-r.others] = p
+		}
+	}
+}
+
+// win draws from the members. It does not wait when something is held; then 0 says
+// that the members lack tokens.
+func (r *round) win(ctx context.Context, n int, upTo bool) (int, error) {
+	switch {
+	case r.bid == nil:
+		if ctx.Err() != nil {
+			return 0, ended(ctx, &Error{Reason: ReasonLimit, Cost: n})
+		}
+		return n, nil
+	case r.waited < 0:
+		return r.bid.win(ctx, n, upTo)
+	case r.bid.winNow(n):
+		return n, nil
+	default:
+		return 0, nil
+	}
+}
+
+// tryOthers draws from the limiters that are no members, and returns the first that
+// refuses; -1 when none does.
+func (r *round) tryOthers(n int) int {
+	for i := r.others; i < len(r.parts); i++ {
+		price := r.parts[i].price(n)
+		if i == r.waited || price == 0 {
+			continue
+		}
+		p, ok := r.parts[i].limiter.TryAcquire(price)
+		if !ok {
+			return i
+		}
+		r.permits[i-r.others] = p
+	}
+	return -1
+}
+
+// giveBack gives back everything that was drawn.
+func (r *round) giveBack() {
+	if r.bid != nil {
+		r.bid.undo()
+	}
+	for i, p := range r.permits {
+		p.Cancel()
+		r.permits[i] = Permit{}
+	}
+	r.waited = -1
+}
+
+func (r *round) grant(n int) Permit {
+	g := newBundle(r.parts)
+	if r.bid != nil {
+		g.permits = append(g.permits, r.bid.permits...)
+	}
+	g.permits = append(g.permits, r.permits...)
+	return Permit{n: n, by: g}
+}
+
+// sleep waits a while, longer each time, so that limiters which say that tokens are
+// at hand for Acquire but not for TryAcquire do not keep the caller busy.
+func (r *round) sleep(ctx context.Context, pause *time.Duration, n int) error {
+	timer := time.NewTimer(*pause)
+	defer timer.Stop()
+	*pause = min(2**pause, longestPause)
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ended(ctx, &Error{Reason: ReasonLimit, Cost: n})
+	}
+}

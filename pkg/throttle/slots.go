@@ -1,0 +1,141 @@
+package throttle
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// This file is an InFlight as a member of an All; see member.
+
+// slots settles one permit.
+type slots struct {
+	done atomic.Bool
+	of   *InFlight
+}
+
+// settle gives the slots back, whatever the call used.
+func (s *slots) settle(_ int64, n, _ int) {
+	if !s.done.CompareAndSwap(false, true) {
+		return
+	}
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	s.of.inUse -= n
+	s.of.serve()
+}
+
+func (f *InFlight) position() uint64   { return f.rank }
+func (f *InFlight) mutex() *sync.Mutex { return &f.mu }
+
+func (f *InFlight) peek(n int) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.atHand(&waiter{age: latest}) >= n
+}
+
+func (f *InFlight) take(n int) (Permit, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.drawFor(&waiter{age: latest}, n)
+}
+
+func (f *InFlight) untake(p Permit) { f.undo(p) }
+
+func (f *InFlight) undo(p Permit) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.undrawFor(nil, p)
+	f.serve()
+}
+
+func (f *InFlight) impossible(n int) *Error {
+	switch {
+	case f.closed.Load():
+		return f.refusal(ReasonClosed, n)
+	case n > f.max:
+		return f.refusal(ReasonTooLarge, n)
+	}
+	return nil
+}
+
+func (f *InFlight) atHand(w *waiter) int {
+	if !f.queue.isNext(w) || f.closed.Load() {
+		return 0
+	}
+	return max(f.allowed()-f.inUse, 0)
+}
+
+// dueFor knows only whether the share is ever enough.
+func (f *InFlight) dueFor(w *waiter) (time.Duration, bool) { return 0, w.least <= f.allowed() }
+
+func (f *InFlight) earns(int) time.Duration { return 0 }
+
+func (f *InFlight) refusalOf(w *waiter) *Error { return f.refusal(f.reason(), w.n) }
+
+func (f *InFlight) left(then time.Time) time.Duration {
+	if f.clock == nil {
+		return time.Until(then)
+	}
+	return then.Sub(f.clock.Now())
+}
+
+func (f *InFlight) seat(b *bid, n, least int) waiter {
+	return waiter{n: n, least: least, age: b.age, bid: b}
+}
+
+func (f *InFlight) stand(w *waiter) {
+	if w.queued {
+		return
+	}
+	f.queue.insert(w)
+	f.note()
+	f.serve()
+	f.poke()
+}
+
+func (f *InFlight) leave(w *waiter) {
+	if !w.queued {
+		return
+	}
+	f.queue.remove(w)
+	f.serve()
+}
+
+func (f *InFlight) drawFor(w *waiter, n int) (Permit, bool) {
+	if f.atHand(w) < n {
+		return Permit{}, false
+	}
+	f.inUse += n
+	f.granted += int64(n)
+	f.note()
+	return Permit{n: n, by: &slots{of: f}}, true
+}
+
+func (f *InFlight) undrawFor(_ *waiter, p Permit) {
+	f.inUse -= p.n
+	f.granted -= int64(p.n)
+}
+
+func (f *InFlight) drawn(w *waiter) { f.leave(w) }
+
+func (f *InFlight) noteRefused(n int) {
+	f.refused.Add(int64(min(n, f.max)))
+	f.poke()
+}
+
+// note keeps the largest number of slots that was wanted at once. f.mu is held.
+func (f *InFlight) note() { f.peak = max(f.peak, f.inUse+f.queue.tokens) }
+
+func (f *InFlight) poke() {
+	if f.sharer != nil {
+		f.sharer.Poke()
+	}
+}
+
+// serve wakes the first bid if there are slots for it. f.mu is held.
+func (f *InFlight) serve() {
+	if w := f.queue.first; w != nil && f.atHand(w) >= w.least {
+		w.bid.wake()
+	}
+}
