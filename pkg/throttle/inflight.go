@@ -18,7 +18,8 @@ import (
 //
 // # Shares
 //
-// Without a Sharer an InFlight has all slots. With one it has share x max of them,
+// Without a Sharer an InFlight has all slots. With one, which must be its own (a pool of its
+// own, for a *consensus.Member), it has share x max of them,
 // rounded down: the slots of all processors together are never more than max, and a
 // processor whose share is too small for one slot has none until its share grows. A
 // limit should therefore be several times the number of processors. (A share is itself

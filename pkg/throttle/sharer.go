@@ -26,8 +26,9 @@ type Lease struct {
 	Degraded bool
 }
 
-// A Sharer tells a Throttle which share of the limit it may use, and learns from
-// it what it would use. *consensus.Member is one. One Sharer serves one Throttle.
+// A Sharer tells a Throttle, or an InFlight, which share of the limit it may use, and
+// learns from it what it would use. *consensus.Member is one. One Sharer serves one
+// limiter.
 type Sharer interface {
 	// Attach connects the Throttle. The sharer calls h.Lease with the share in
 	// force before Attach returns, and again at each change or renewal; a call
@@ -41,7 +42,7 @@ type Sharer interface {
 	Poke()
 }
 
-// A Holder is what a Sharer sees of a Throttle.
+// A Holder is what a Sharer sees of a Throttle or an InFlight.
 type Holder interface {
 	// Lease puts a share in force, in place of the one before.
 	Lease(l Lease)
