@@ -16,7 +16,7 @@ func TestAllWithAHardLimit(t *testing.T) {
 		require.NoError(t, err)
 		other, err := New(Limit{Max: 1, Per: time.Hour, Burst: 5})
 		require.NoError(t, err)
-		time.Sleep(5 * time.Hour) // both are full
+		time.Sleep(6 * time.Hour) // both are full
 		both := All(hard, other)
 		for range 5 {
 			_, ok := both.TryAcquire(1)
