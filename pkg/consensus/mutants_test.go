@@ -30,8 +30,7 @@ func TestEveryScheduleNeedsItsRule(t *testing.T) {
 	for _, s := range schedules {
 		covered[s.rule] = true
 		t.Run(storeRules[s.rule]+"/"+s.name, func(t *testing.T) {
-			left[s.rule] = true
-			defer func() { left[s.rule] = false }()
+			defer board.Leave(int(s.rule))()
 			tr := s.play(t, false)
 			require.Greater(t, max(tr.inUse, tr.claims), Whole, "the schedule does not need the rule")
 		})

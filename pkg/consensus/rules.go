@@ -23,5 +23,4 @@ const (
 	ruleDrawCheck                 // void the share when its lease is over
 	ruleRemoval                   // remove rows that are silent for a removal time, with their claims
 	ruleRecall                    // a row older than its processor is its own only if it has sent the newest request
-	rules
 )

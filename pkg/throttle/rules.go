@@ -15,5 +15,4 @@ const (
 	ruleHardWhole                // hard: no bucket is rounded up to one token
 	ruleHardCollect              // hard: nobody collects more than the bucket holds
 	ruleHardGiveBack             // hard: credit what is given back only if it would not have overflowed
-	rules
 )
