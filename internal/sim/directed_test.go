@@ -361,6 +361,27 @@ var schedules = []directed{
 		},
 	},
 	{
+		// The same in a pool that has become one of short leases meanwhile.
+		name: "the last one was replaced in a pool of shorter leases",
+		found: "No recovery (seed 4132): alone in a pool whose lease had become shorter than its own, a replaced processor asked at gaps " +
+			"that count as no time. It asks as often as the shortest lease needs.",
+		run: func(t *testing.T, w *world) {
+			a := w.join("a")
+			w.until(t, func() bool { return near(a, 100) })
+			w.store.restart(w, consensus.Record{}, 0)
+			w.store.newIdentity()
+			w.plan.leases = []time.Duration{consensus.MinLease}
+			w.cutOff(a)
+			b := w.join("a")
+			w.until(t, func() bool { return b.outstanding })
+			w.run(w.now + 30*time.Second)
+			w.kill(b)
+			w.reach(a)
+			w.awaitHealth(w.now)
+			require.True(t, w.violation != nil || near(a, 100))
+		},
+	},
+	{
 		// Within one removal time the store's clock makes a step that passes for a
 		// pause, and one by an hour.
 		name: "two steps of the clock",
