@@ -50,33 +50,38 @@ test: export CGO_ENABLED := 1
 test: ## Install what the tests need, and run them all with the race detector
 	@scripts/test-deps.sh
 ifeq ($(PKG),./...)
-	@$(MAKE) -j2 suite sim
-	@for module in $(filter-out .,$(MODULES)); do $(GO) -C "$$module" test -timeout $(TEST_TIMEOUT) ./...; done
-	@$(MAKE) mutants faults
+	@$(MAKE) -j2 timed computed
 else
 	@$(MAKE) suite
 endif
 
-# Many tests wait for a server or for the clock: sim has the processors meanwhile.
+# Many tests wait for a server or for the clock. What only computes has the processors meanwhile, at the lowest priority.
+.PHONY: timed computed
+timed: suite
+	@for module in $(filter-out .,$(MODULES)); do $(GO) -C "$$module" test -timeout $(TEST_TIMEOUT) ./...; done
+	@$(MAKE) faults
+computed:
+	@nice -n 19 $(MAKE) sim
+	@nice -n 19 $(MAKE) mutants
+
 .PHONY: suite
 suite: $(GOTESTSUM)
 	$(GOTESTSUM) --format standard-quiet --post-run-command scripts/test-summary.sh \
 		-- -race -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) $(PKG)
 
-# Without the race detector, which makes it ten times slower: the event loop has no goroutines. At the lowest priority,
-# so that it can run beside tests that wait.
+# Without the race detector, which makes it ten times slower: the event loop has no goroutines.
 .PHONY: sim
 sim: ## Run 2,000 pools of twelve processors for half an hour of virtual time each, with faults, and 100 of real Members
 	NUMATHROTTLE_SIM_SEEDS=$(SEEDS) NUMATHROTTLE_SIM_PROCESSORS=12 \
-		nice -n 19 $(GO) test -count 1 -run TestSeeds -timeout $(SIM_TIMEOUT) -v ./internal/sim
-	nice -n 19 $(GO) test -count 1 -timeout $(SIM_TIMEOUT) ./internal/shell
+		$(GO) test -count 1 -run TestSeeds -timeout $(SIM_TIMEOUT) -v ./internal/sim
+	$(GO) test -count 1 -timeout $(SIM_TIMEOUT) ./internal/shell
 
 # The rules' switches exist only under this build tag, so that they cost nothing elsewhere.
 .PHONY: mutants
 mutants: ## Leave out each rule of the protocol once: the simulation must notice
 	$(GO) test -tags numathrottle_mutants -run Mutant -timeout $(TEST_TIMEOUT) ./internal/sim ./pkg/throttle
 
-# Not beside other tests: the time until a pool recovers is measured.
+# Not beside other tests of the same priority: the time until a pool recovers is measured.
 .PHONY: faults
 faults: ## Kill, stop and cut off real servers and processes while they draw
 	@scripts/test-deps.sh
