@@ -55,14 +55,14 @@ else
 	@$(MAKE) suite
 endif
 
-# Many tests wait for a server or for the clock. What only computes has the processors meanwhile, at the lowest priority.
+# Many tests wait for a server or for the clock. What only computes has the processors meanwhile, at a low priority.
 .PHONY: timed computed
 timed: suite
 	@for module in $(filter-out .,$(MODULES)); do $(GO) -C "$$module" test -timeout $(TEST_TIMEOUT) ./...; done
 	@$(MAKE) faults
 computed:
-	@nice -n 19 $(MAKE) sim
-	@nice -n 19 $(MAKE) mutants
+	@nice -n 15 $(MAKE) sim
+	@nice -n 15 $(MAKE) mutants
 
 .PHONY: suite
 suite: $(GOTESTSUM)
