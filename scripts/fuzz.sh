@@ -40,6 +40,11 @@ run() {
 	mkdir -p "$cache/$path"
 	(cd "$dir" && "$binary" -test.run='^$' -test.fuzz="^$name\$" -test.fuzztime="$FUZZ_TIME" -test.fuzzcachedir="$cache/$path" \
 		-test.fuzzminimizetime=1000x -test.parallel=1 -test.timeout=0) >"$log" 2>&1 </dev/null || result=FAILED
+	# Go before 1.27 may take the end of the time for a failure (https://go.dev/issue/75804); a target that fails says
+	# more, and leaves its input behind.
+	if [[ $result == FAILED ]] && grep -q '^    context deadline exceeded$' "$log" && ! grep -q 'Failing input' "$log"; then
+		result=ok
+	fi
 	# The fuzzer's last count: "fuzz: elapsed: 25s, execs: 500000 (20000/sec), new interesting: 7 (total: 90)".
 	last="$(grep -o 'execs: [0-9]* .*new interesting: [0-9]*' "$log" | tail -n 1)" || true
 	if [[ -n $last ]]; then

@@ -291,7 +291,11 @@ func requireStep(t *testing.T, before, after *Record, req *Request, at At, ans *
 	require.LessOrEqual(t, otherClaims(after, key), otherClaims(before, key), "a step lifts no claim of another")
 	if ans.Status != Granted {
 		require.Empty(t, ans.Tags)
-		require.LessOrEqual(t, after.Claims(), before.Claims(), "%v", ans.Status)
+		facts := Share(0)
+		if ans.Status == Behind {
+			facts = inUse // they count, whoever's row it is
+		}
+		require.LessOrEqual(t, after.Claims(), before.Claims()+facts, "%v", ans.Status)
 		return
 	}
 	// The next request reports what this answer said.
