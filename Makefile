@@ -55,7 +55,7 @@ else
 	@$(MAKE) suite
 endif
 
-# Many tests wait for a server or for the clock. What only computes has the processors meanwhile, at a low priority.
+# Vet is lint's business. Many tests wait for a server or for the clock. What only computes has the processors meanwhile, at a low priority.
 .PHONY: timed computed
 timed: suite
 	@for module in $(filter-out .,$(MODULES)); do $(GO) -C "$$module" test -timeout $(TEST_TIMEOUT) ./...; done
@@ -67,25 +67,25 @@ computed:
 .PHONY: suite
 suite: $(GOTESTSUM)
 	$(GOTESTSUM) --format standard-quiet --post-run-command scripts/test-summary.sh \
-		-- -race -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) $(PKG)
+		-- -race -vet=off -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) $(PKG)
 
 # Without the race detector, which makes it ten times slower: the event loop has no goroutines.
 .PHONY: sim
 sim: ## Run 2,000 pools of twelve processors for half an hour of virtual time each, with faults, and 100 of real Members
 	NUMATHROTTLE_SIM_SEEDS=$(SEEDS) NUMATHROTTLE_SIM_PROCESSORS=12 \
-		$(GO) test -count 1 -run TestSeeds -timeout $(SIM_TIMEOUT) -v ./internal/sim
-	$(GO) test -count 1 -timeout $(SIM_TIMEOUT) ./internal/shell
+		$(GO) test -vet=off -count 1 -run TestSeeds -timeout $(SIM_TIMEOUT) -v ./internal/sim
+	$(GO) test -vet=off -count 1 -timeout $(SIM_TIMEOUT) ./internal/shell
 
 # The rules' switches exist only under this build tag, so that they cost nothing elsewhere.
 .PHONY: mutants
 mutants: ## Leave out each rule of the protocol once: the simulation must notice
-	$(GO) test -tags numathrottle_mutants -run Mutant -timeout $(TEST_TIMEOUT) ./internal/sim ./pkg/throttle
+	$(GO) test -vet=off -tags numathrottle_mutants -run Mutant -timeout $(TEST_TIMEOUT) ./internal/sim ./pkg/throttle
 
 # Not beside other tests of the same priority: the time until a pool recovers is measured.
 .PHONY: faults
 faults: ## Kill, stop and cut off real servers and processes while they draw
 	@scripts/test-deps.sh
-	NUMATHROTTLE_REQUIRE_STORES=1 $(GO) test -count 1 -tags numathrottle_faults -timeout $(TEST_TIMEOUT) ./internal/chaos
+	NUMATHROTTLE_REQUIRE_STORES=1 $(GO) test -vet=off -count 1 -tags numathrottle_faults -timeout $(TEST_TIMEOUT) ./internal/chaos
 
 .PHONY: soak
 soak: ## Run the long forms of the reliability tests, about an hour; writes docs/reliability.md
