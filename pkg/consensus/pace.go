@@ -145,12 +145,27 @@ func (p *Processor) hope(now time.Duration) bool {
 		return true
 	}
 	wants, self := p.wants()
-	free := Whole
 	for i, row := range p.answer.Roster {
 		if i != self && row.Claim > wants[i]+wants[i]/20 {
 			return true
 		}
-		free -= row.Claim
 	}
-	return free > p.want/20 && p.sent.wanted < p.want // room that was not asked for
+	return false
+}
+
+// unasked tells whether there is room that this processor should have and did not
+// ask for, because it knew nothing of it: another one has left or was removed. It
+// may ask at once, for it will not find the same again.
+func (p *Processor) unasked(now time.Duration) bool {
+	if p.frozen > now || p.sent.wanted >= p.want {
+		return false
+	}
+	_, self := p.wants()
+	free := Whole
+	for i, row := range p.answer.Roster {
+		if i != self {
+			free -= row.Claim
+		}
+	}
+	return free-p.held > p.want/20
 }

@@ -281,6 +281,8 @@ func (p *Processor) granted(now time.Duration, a Answer) {
 	switch {
 	case p.held < max(t.Share, p.sent.inUse):
 		p.urgency = urgencyNow // the claim is higher than need be
+	case p.held < p.want && p.unasked(now):
+		p.urgency = urgencyNow
 	case p.held < p.want && p.hope(now):
 		p.urgency = urgencyFast
 	case p.demand == Whole && p.held > before+before/20:
