@@ -30,9 +30,18 @@ type fault struct {
 	record  func(*consensus.Record, consensus.At)
 	leave   func(*consensus.Leave) bool
 	sync    func(ctx context.Context, s *server, req consensus.Request) (consensus.Answer, error)
+	save    func(ctx context.Context, s *server, pool string, d consensus.DocumentReport) (consensus.Version, error)
 }
 
-var faults = map[string]fault{
+var faults = joined(stepFaults, documentFaults)
+
+func joined(a, b map[string]fault) map[string]fault {
+	all := maps.Clone(a)
+	maps.Copy(all, b)
+	return all
+}
+
+var stepFaults = map[string]fault{
 	"facts are not believed": {
 		found: "a claim falls only once less is in use",
 		request: func(r *consensus.Request) {
@@ -248,7 +257,7 @@ func (b *brokenStore) Sync(ctx context.Context, req consensus.Request) (consensu
 	defer b.mu.Unlock()
 	sent := req
 	if b.request != nil && req.Validate() == nil {
-		req.Tags = slices.Clone(req.Tags)
+		req.Tags, req.Documents = slices.Clone(req.Tags), slices.Clone(req.Documents)
 		b.request(&req)
 	}
 	ans, err := b.server.Sync(ctx, req)
@@ -268,6 +277,13 @@ func (b *brokenStore) Leave(ctx context.Context, l consensus.Leave) error {
 	err := b.server.Leave(ctx, l)
 	b.damage(l.Pool)
 	return err
+}
+
+func (b *brokenStore) Save(ctx context.Context, pool string, d consensus.DocumentReport) (consensus.Version, error) {
+	if b.save != nil && d.ValidateSave(pool) == nil {
+		return b.save(ctx, b.server, pool, d)
+	}
+	return b.server.Save(ctx, pool, d)
 }
 
 func (b *brokenStore) damage(pool string) {

@@ -1,0 +1,236 @@
+package storetest_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+// documentFaults are about documents, notes and the beginning of a pool.
+var documentFaults = map[string]fault{
+	"a change of an older version is taken": {
+		found: "of two changes of one version the first is taken",
+		request: func(r *consensus.Request) {
+			for i := range r.Documents {
+				if len(r.Documents[i].Body) > 0 {
+					r.Documents[i].Base = r.Documents[i].Version
+				}
+			}
+		},
+	},
+	"nothing is given back": {
+		found: "what the store has not is given back",
+		request: func(r *consensus.Request) {
+			for i := range r.Documents {
+				if d := &r.Documents[i]; d.Base == d.Version {
+					d.Body = nil
+				}
+			}
+		},
+	},
+	"changes are not taken": {
+		found: "a document is told to whoever has it not",
+		request: func(r *consensus.Request) {
+			for i := range r.Documents {
+				if d := &r.Documents[i]; d.Base < d.Version && len(d.Body) > 0 {
+					d.Version, d.Body = d.Base, nil
+				}
+			}
+		},
+	},
+	"a version that was lost is not told": {
+		found: "what the store has not is given back",
+		answer: func(_ consensus.Request, ans *consensus.Answer) {
+			ans.Documents = slices.DeleteFunc(ans.Documents, func(d consensus.Document) bool { return d.Version == 0 })
+		},
+	},
+	"only newer versions are told": {
+		found: "a document is told to whoever has it not",
+		answer: func(req consensus.Request, ans *consensus.Answer) {
+			ans.Documents = slices.DeleteFunc(ans.Documents, func(d consensus.Document) bool {
+				return slices.ContainsFunc(req.Documents, func(r consensus.DocumentReport) bool {
+					return r.Name == d.Name && r.Version > d.Version && d.Version > 0
+				})
+			})
+		},
+	},
+	"versions are compared, and bodies are not": {
+		found: "of two changes of one version the first is taken",
+		answer: func(req consensus.Request, ans *consensus.Answer) {
+			ans.Documents = slices.DeleteFunc(ans.Documents, func(d consensus.Document) bool {
+				return slices.ContainsFunc(req.Documents, func(r consensus.DocumentReport) bool {
+					return r.Name == d.Name && r.Version == d.Version
+				})
+			})
+		},
+	},
+	"documents go with the last processor": {
+		found:  "documents outlive the processors",
+		hidden: true, // somebody is always there
+		record: func(r *consensus.Record, _ consensus.At) {
+			if !slices.ContainsFunc(r.Rows, func(w consensus.Row) bool { return w.State == consensus.RowLive }) {
+				r.Documents = nil
+			}
+		},
+	},
+	"versions are floats": {
+		found:  "versions are kept exactly",
+		hidden: true, // they are small there
+		record: func(r *consensus.Record, _ consensus.At) {
+			for i := range r.Documents {
+				if v := &r.Documents[i].Version; *v < 1<<62 {
+					*v = consensus.Version(float64(*v))
+				}
+			}
+		},
+	},
+	"bodies are text": {
+		found: "bodies are kept exactly, up to the largest",
+		answer: func(_ consensus.Request, ans *consensus.Answer) {
+			for i := range ans.Documents {
+				ans.Documents[i].Body = bytes.ToValidUTF8(ans.Documents[i].Body, []byte("?"))
+			}
+		},
+	},
+	"there is no limit to documents": {
+		found: "a pool has so many documents and no more",
+		request: func(r *consensus.Request) {
+			for i := range r.Documents {
+				if d := &r.Documents[i]; d.Name >= "b" && d.Name < "c" {
+					d.Body = nil // as if it were kept, and not told
+				}
+			}
+		},
+		answer: func(_ consensus.Request, ans *consensus.Answer) {
+			ans.Documents = slices.DeleteFunc(ans.Documents, func(d consensus.Document) bool { return d.Name == "b" })
+		},
+	},
+	"a refused request takes documents": {
+		found: "a refused request takes and tells no document",
+		sync: func(ctx context.Context, s *server, req consensus.Request) (consensus.Answer, error) {
+			ans, err := s.Sync(ctx, req)
+			if err == nil && ans.Status != consensus.Granted {
+				for _, d := range req.Documents {
+					if d.Base < d.Version && len(d.Body) > 0 {
+						_, _ = s.Save(ctx, req.Pool, d)
+					}
+				}
+			}
+			return ans, err
+		},
+	},
+	"notes are lost": {
+		found: "a note is shown in the roster, exactly",
+		request: func(r *consensus.Request) {
+			for i := range r.Tags {
+				r.Tags[i].Note = ""
+			}
+		},
+	},
+	"notes are trimmed": {
+		found: "a note is shown in the roster, exactly",
+		request: func(r *consensus.Request) {
+			for i := range r.Tags {
+				r.Tags[i].Note = strings.TrimSpace(r.Tags[i].Note)
+			}
+		},
+	},
+	"every sync is a beginning": {
+		found: "a pool begins when nobody is there, and tells how long it slept",
+		answer: func(_ consensus.Request, ans *consensus.Answer) {
+			if ans.Status == consensus.Granted {
+				ans.Began = ans.Time
+			}
+		},
+	},
+	"a silence is time of the pool": {
+		found:  "a pool begins when nobody is there, and tells how long it slept",
+		hidden: true, // somebody is always there
+		answer: func(_ consensus.Request, ans *consensus.Answer) { ans.Slept = 0 },
+	},
+	"a pool never begins anew": {
+		found:  "a pool begins when nobody is there, and tells how long it slept",
+		hidden: true, // somebody is always there
+		record: func(r *consensus.Record, _ consensus.At) {
+			if r.Began > 0 && !slices.ContainsFunc(r.Rows, func(w consensus.Row) bool { return w.State == consensus.RowLive }) {
+				r.Rows = append(r.Rows, consensus.Row{RowKey: consensus.RowKey{ID: "~", Incarnation: "1"}, LastSeen: r.Clock})
+			}
+		},
+	},
+	"a beginning is known to who has forgotten it": {
+		found: "a store that has forgotten something does not know when the pool began",
+		answer: func(_ consensus.Request, ans *consensus.Answer) {
+			if ans.Status == consensus.Granted {
+				ans.Began = max(ans.Began, 1)
+			}
+		},
+	},
+	"a document is saved over another": {
+		found: "a document is saved if nobody has changed it",
+		save: func(ctx context.Context, s *server, pool string, d consensus.DocumentReport) (consensus.Version, error) {
+			current, err := s.Save(ctx, pool, d)
+			var conflict *consensus.ConflictError
+			if errors.As(err, &conflict) && current < d.Version {
+				d.Base = current
+				return s.Save(ctx, pool, d)
+			}
+			return current, err
+		},
+	},
+	"saving again is a conflict": {
+		found:  "a document is saved if nobody has changed it",
+		hidden: true, // nothing is saved again there
+		save: func(ctx context.Context, s *server, pool string, d consensus.DocumentReport) (consensus.Version, error) {
+			docs, _, err := s.Load(ctx, pool)
+			for _, doc := range docs {
+				if doc.Name == d.Name && doc.Version != d.Base {
+					return doc.Version, &consensus.ConflictError{Name: d.Name, Base: d.Base, Current: doc.Version}
+				}
+			}
+			if err != nil {
+				return 0, err
+			}
+			return s.Save(ctx, pool, d)
+		},
+	},
+	"saving makes a pool": {
+		found:  "a pool without a record has no documents, and saving makes none",
+		hidden: true, // there is one
+		save: func(ctx context.Context, s *server, pool string, d consensus.DocumentReport) (consensus.Version, error) {
+			current, err := s.Save(ctx, pool, d)
+			if errors.Is(err, consensus.ErrNoPool) {
+				return d.Version, nil
+			}
+			return current, err
+		},
+	},
+	"saving is not atomic": {
+		found:  "of many changes at once none is lost",
+		hidden: true, // one at a time
+		save: func(ctx context.Context, s *server, pool string, d consensus.DocumentReport) (consensus.Version, error) {
+			docs, _, err := s.Load(ctx, pool)
+			if err != nil {
+				return 0, err
+			}
+			current := consensus.Version(0)
+			for _, doc := range docs {
+				if doc.Name == d.Name {
+					current = doc.Version
+				}
+			}
+			if current != d.Base {
+				return current, &consensus.ConflictError{Name: d.Name, Base: d.Base, Current: current}
+			}
+			runtime.Gosched() // where there is one core, too
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.pools[pool].rec.Documents = []consensus.Document{{Name: d.Name, Version: d.Version, Body: d.Body}}
+			return d.Version, nil
+		},
+	},
+}
