@@ -12,18 +12,28 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 )
 
-func TestLeaveWhereNothingIs(t *testing.T) {
+// Whoever leaves a pool, looks at one or saves a document makes neither bucket nor pool.
+func TestWhereNothingIs(t *testing.T) {
 	on := current(t)
 	s := open(t, on)
 	leave := consensus.Leave{Pool: "p", ID: "a", Incarnation: "i", Seq: 1}
 	require.NoError(t, s.Leave(t.Context(), leave))
+	requireNoPool := func() {
+		_, _, err := s.Load(t.Context(), "p")
+		require.ErrorIs(t, err, consensus.ErrNoPool)
+		_, err = s.Save(t.Context(), "p", consensus.DocumentReport{Name: "limit", Version: 1, Body: []byte("x")})
+		require.ErrorIs(t, err, consensus.ErrNoPool)
+		require.ErrorContains(t, err, `pool "p"`)
+	}
+	requireNoPool()
 	js, err := jetstream.New(s.nc)
 	require.NoError(t, err)
 	_, err = js.Stream(t.Context(), "KV_numathrottle")
-	require.ErrorIs(t, err, jetstream.ErrStreamNotFound, "a leave makes no bucket")
+	require.ErrorIs(t, err, jetstream.ErrStreamNotFound, "none of these makes a bucket")
 
 	mustSync(t, s, request("other", "a", 1))
 	require.NoError(t, s.Leave(t.Context(), leave))
+	requireNoPool()
 	_, err = keyValue(t, on).Get(t.Context(), "p")
 	require.ErrorIs(t, err, jetstream.ErrKeyNotFound)
 	require.ErrorAs(t, s.Leave(t.Context(), consensus.Leave{}), new(*consensus.RequestError))
@@ -49,6 +59,11 @@ func TestForeignValues(t *testing.T) {
 			require.ErrorContains(t, err, tt.want)
 			require.ErrorContains(t, err, "$KV.numathrottle.p")
 			require.ErrorIs(t, s.Leave(t.Context(), consensus.Leave{Pool: "p", ID: "a", Incarnation: "i", Seq: 1}), consensus.ErrWrongAnswer)
+			_, _, err = s.Load(t.Context(), "p")
+			require.ErrorIs(t, err, consensus.ErrWrongAnswer)
+			require.NotErrorIs(t, err, consensus.ErrNoPool)
+			_, err = s.Save(t.Context(), "p", consensus.DocumentReport{Name: "limit", Version: 1, Body: []byte("x")})
+			require.ErrorIs(t, err, consensus.ErrWrongAnswer)
 			entry, err := kv.Get(t.Context(), "p")
 			require.NoError(t, err)
 			require.Equal(t, seq, entry.Revision(), "the value was overwritten")

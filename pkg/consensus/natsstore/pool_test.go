@@ -142,6 +142,13 @@ func TestMessagesPerSync(t *testing.T) {
 	mustSync(t, s, request("p", "b", 1))
 	require.Equal(t, 2*syncs+4, count(api))
 	require.Equal(t, syncs+1, count(writes))
+
+	_, err = s.Save(t.Context(), "p", consensus.DocumentReport{Name: "limit", Version: 1, Body: []byte("x")})
+	require.NoError(t, err)
+	_, _, err = s.Load(t.Context(), "p")
+	require.NoError(t, err)
+	require.Equal(t, 2*syncs+8, count(api))
+	require.Equal(t, syncs+2, count(writes), "a saved document is one write")
 }
 
 func TestEndedContext(t *testing.T) {

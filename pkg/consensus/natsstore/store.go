@@ -125,7 +125,10 @@ func (s *Store) Save(ctx context.Context, pool string, d consensus.DocumentRepor
 	if err != nil {
 		return 0, err
 	}
-	return current, refused
+	if refused != nil {
+		return current, fmt.Errorf("natsstore: pool %q: %w", pool, refused)
+	}
+	return current, nil
 }
 
 // Close frees what the Store has opened itself, and returns nil: the connection is

@@ -86,25 +86,39 @@ func requireAnswer(t *testing.T, req *consensus.Request, answer *consensus.Answe
 		// What cannot be reported as in use must not be put to use.
 		next.Tags = append(next.Tags, consensus.TagReport{Tag: tag.Tag, InUse: tag.Share, Wanted: tag.Share, PoolSize: tag.PoolSize})
 	}
+	require.True(t, answer.Began >= 0 && answer.Slept >= 0)
+	require.LessOrEqual(t, len(answer.Documents), consensus.MaxDocuments+len(req.Documents))
+	for i, d := range answer.Documents {
+		require.True(t, i == 0 || answer.Documents[i-1].Name < d.Name)
+		require.Equal(t, d.Version == 0, len(d.Body) == 0)
+		if d.Version > 0 {
+			next.Documents = append(next.Documents, consensus.DocumentReport{Name: d.Name, Version: d.Version, Base: d.Version, Body: d.Body})
+		}
+	}
 	require.NoError(t, next.Validate(), "an answer can be reported back")
 }
 
 // Any reply is an error or an answer that can be used.
 func FuzzParseSync(f *testing.F) {
-	f.Add("granted|1763718400123456|7|10000|1500|lost_row||[|meta|x|b\x001|0 1 30 4 5 1 10 30 40 2 0 |" +
-		"a\x001|0 1 9 1 9223372036854775810 1 9 8 1000000000 2 0 |]")
-	f.Add("granted|1|1|1|0|-|allkeys-lru|[|a\x001|0 1 0 1 9223372036854775810 2 0 0 0 0 3 a b 0 0 0 0 0 |c\x001|nil|]")
-	f.Add("granted|9007199254740991|9223372036854775807|1|9007199254740991|x||[|a\x001|0 1 0 1 9223372036854775810 0 |]")
-	f.Add("granted|1|18446744073709551615|10000|0|-||[|a\x001|0 1 9 1 9223372036854775810 64 9 8 1 2 18446744073709551615 |]")
+	f.Add("granted|1763718400123456|7|10000|1500|lost_row||[|meta|x|b\x001|0 1 30 4 5 1 10 30 40 2 0  0 |" +
+		"a\x001|0 1 9 1 9223372036854775810 1 9 8 1000000000 2 0  0 |]|5|6")
+	f.Add("granted|1|1|1|0|-|allkeys-lru|[|a\x001|0 1 0 1 9223372036854775810 2 0 0 0 0 3 a b 0  0 0 0 0 0  0 |c\x001|nil|]|5|6")
+	f.Add("granted|9007199254740991|9223372036854775807|1|9007199254740991|x||[|a\x001|0 1 0 1 9223372036854775810 0 |]|0|0")
+	f.Add("granted|1|18446744073709551615|10000|0|-||[|a\x001|0 1 9 1 9223372036854775810 64 9 8 1 2 18446744073709551615 |]|0|0")
 	for _, beyond := range []string{"1000000001 8 9 2", "9 1000000001 9 2", "9 8 1000000001 2", "9 8 9 1000001", "-1 8 9 2"} {
-		f.Add("granted|1|7|10000|0|-||[|a\x001|0 1 9 1 9223372036854775810 1 " + beyond + " 0 |]")
+		f.Add("granted|1|7|10000|0|-||[|a\x001|0 1 9 1 9223372036854775810 1 " + beyond + " 0  0 |]|5|6")
 	}
+	const row = "a\x001|0 1 9 1 9223372036854775810 2 9 8 1 2 0  3 max 9 8 1 2 3 a b 0 |"
+	f.Add("granted|1|7|10000|0|-||[|" + row + "\x00doc\x00limit|65536 {}|\x00doc\x00ramp|7|]|1763718400000000|90000000")
+	f.Add("granted|1|7|10000|0|-||[|" + row + "\x00doc\x00limit|65536|\x00doc\x00limit|1 x|]|0|0")
+	f.Add("granted|1|7|10000|0|-||[|" + row + "\x00doc\x00LIMIT|1 x|\x00row\x00limit|0 x|]|9007199254740992|-1")
 	f.Add("late")
 	f.Add("int=1|float=1|bool=true|big=1|error=x|map=x|bytes=x")
 	f.Add("granted|[|]|[|[|]|]")
 	f.Fuzz(func(t *testing.T, text string) {
 		req := request("p", "a", 1, 1)
 		req.Tags = append(req.Tags, consensus.TagReport{Tag: "a b"})
+		req.Documents = []consensus.DocumentReport{{Name: "ramp", Version: 7}, {Name: "gone", Version: 9}, {Name: "none"}}
 		parts := strings.Split(text, "|")
 		reply := replyOf(&parts)
 		var before, after runtime.MemStats

@@ -37,13 +37,14 @@ func TestOtherData(t *testing.T) {
 		name  string
 		spoil func(t *testing.T)
 		want  string
-		leave bool // whether Leave notices too
+		leave bool // whether Leave, Save and Load notice too
 	}{
 		{"string", func(t *testing.T) { require.NoError(t, c.Set(t.Context(), pool, "x", 0).Err()) }, "another type", true},
 		{"list", func(t *testing.T) { del(t, pool); require.NoError(t, c.LPush(t.Context(), pool, "x").Err()) }, "another type", true},
 		{"another hash", func(t *testing.T) { del(t, pool); c.HSet(t.Context(), pool, "x", "y") }, "not a pool", true},
 		{"newer format", func(t *testing.T) { c.HSet(t.Context(), pool, "meta", "2 something else") }, "not of format 1", true},
 		{"meta of no format", func(t *testing.T) { c.HSet(t.Context(), pool, "meta", "") }, "not of format 1", true},
+		{"a document alone", func(t *testing.T) { del(t, pool); c.HSet(t.Context(), pool, documentField+"limit", "1 x") }, "not a pool", true},
 		{"own row", func(t *testing.T) { c.HSet(t.Context(), pool, "a\x001", "0 1 2 x") }, "a row is not", true},
 		{"marker of another type", func(t *testing.T) { del(t, pool); del(t, marker); c.LPush(t.Context(), marker, "x") }, "another type", false},
 		{"newer marker", func(t *testing.T) { del(t, pool); c.Set(t.Context(), marker, "2 a 0 0", 0) }, "marker", false},
@@ -62,8 +63,21 @@ func TestOtherData(t *testing.T) {
 			if test.leave {
 				require.ErrorIs(t, err, consensus.ErrWrongAnswer)
 				require.ErrorContains(t, err, test.want)
+				_, _, err = s.Load(t.Context(), "p")
+				require.ErrorIs(t, err, consensus.ErrWrongAnswer)
+				require.ErrorContains(t, err, `load of pool "p"`)
 			} else {
 				require.NoError(t, err)
+			}
+			_, err = s.Save(t.Context(), "p", consensus.DocumentReport{Name: "limit", Version: 1, Body: []byte("x")})
+			switch {
+			case strings.HasPrefix(test.name, "own"):
+				return // which Save does not look at
+			case test.leave:
+				require.ErrorIs(t, err, consensus.ErrWrongAnswer)
+				require.ErrorContains(t, err, test.want)
+			default:
+				require.ErrorIs(t, err, consensus.ErrNoPool)
 			}
 			require.Equal(t, before, everything(t, c))
 		})
@@ -117,6 +131,10 @@ func TestPermissions(t *testing.T) {
 			return granted(t, s, request("p", "a", n, 1)).Tags[0].Live == 1
 		})
 		require.NoError(t, s.Leave(t.Context(), leaving("p", "a", n+1)))
+		_, err := s.Save(t.Context(), "p", consensus.DocumentReport{Name: "limit", Version: 1, Body: []byte("x")})
+		require.NoError(t, err)
+		_, _, err = s.Load(t.Context(), "p")
+		require.NoError(t, err)
 	})
 	t.Run("no INFO", func(t *testing.T) {
 		s := as(t, documented("+info")...)
@@ -137,7 +155,10 @@ func TestPermissions(t *testing.T) {
 	t.Run("other keys", func(t *testing.T) {
 		rules := documented("")
 		rules[0] = "~other:*"
-		_, err := as(t, rules...).Sync(t.Context(), request("q", "a", 1, 1))
+		s := as(t, rules...)
+		_, err := s.Sync(t.Context(), request("q", "a", 1, 1))
+		require.ErrorContains(t, err, "ACL")
+		_, _, err = s.Load(t.Context(), "q")
 		require.ErrorContains(t, err, "ACL")
 	})
 	t.Run("wrong password", func(t *testing.T) {
@@ -206,6 +227,12 @@ func TestAbsentServer(t *testing.T) {
 		require.NotErrorAs(t, err, &bad)
 		require.NotErrorIs(t, err, consensus.ErrWrongAnswer)
 		require.Error(t, s.Leave(ctx, leaving("p", "a", 3)))
+		_, _, err = s.Load(ctx, "p")
+		require.Error(t, err)
+		require.NotErrorIs(t, err, consensus.ErrNoPool)
+		_, err = s.Save(ctx, "p", consensus.DocumentReport{Name: "limit", Version: 1, Body: []byte("x")})
+		require.Error(t, err)
+		require.NotErrorIs(t, err, consensus.ErrNoPool)
 	}
 	require.NoError(t, server.Stop(t.Context()))
 	requireFails(New(patient), 100*time.Millisecond)

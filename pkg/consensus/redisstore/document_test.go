@@ -1,0 +1,258 @@
+package redisstore
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/testenv"
+	"github.com/numaproj-contrib/numathrottle/internal/testenv/servers"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+// with returns the request with reports on documents.
+func with(req consensus.Request, reports ...consensus.DocumentReport) consensus.Request {
+	req.Documents = reports
+	return req
+}
+
+// TestBodiesThatAreKnownAreNotSent looks at what the server replies.
+func TestBodiesThatAreKnownAreNotSent(t *testing.T) {
+	c := client(t, ClientOptions(testenv.Redis(t).Addr()))
+	s := New(c)
+	body := []byte(strings.Repeat("b", consensus.MaxDocumentBytes))
+	granted(t, s, with(request("p", "a", 1, 1), consensus.DocumentReport{Name: "limit", Version: 65536, Body: body}))
+	key, marker := s.keys("p")
+	next := uint64(1)
+	valueFor := func(report consensus.DocumentReport) string {
+		next++
+		req := with(request("p", "a", next, 1), report)
+		reply, err := syncScript.Run(t.Context(), c, []string{key, marker}, syncArgs(&req, s.longest, false, "")...).Slice()
+		require.NoError(t, err)
+		fields, ok := reply[7].([]any)
+		require.True(t, ok)
+		i := slices.Index(fields, any(documentField+"limit"))
+		value, ok := fields[i+1].(string)
+		require.True(t, ok)
+		return value
+	}
+	whole := "65536 " + string(body)
+	for _, test := range []struct {
+		report consensus.DocumentReport
+		want   string
+	}{
+		{consensus.DocumentReport{Name: "limit", Version: 65536}, "65536"},
+		{consensus.DocumentReport{Name: "limit", Version: 65536, Base: 65536, Body: body}, "65536"},
+		{consensus.DocumentReport{Name: "limit", Version: 65537}, whole},
+		{consensus.DocumentReport{Name: "other", Version: 65536}, whole},
+		{consensus.DocumentReport{Name: "limit", Version: 65536, Base: 1, Body: []byte("x")}, whole},
+	} {
+		require.Equal(t, test.want, valueFor(test.report))
+	}
+	require.Equal(t, whole, c.HGet(t.Context(), key, documentField+"limit").Val(), "it stays on record")
+}
+
+// TestDocumentsCostNoRequest counts at the server: documents come with the sync, saving
+// one is one request, and so is loading.
+func TestDocumentsCostNoRequest(t *testing.T) {
+	server := testenv.Redis(t)
+	s := New(client(t, ClientOptions(server.Addr())))
+	granted(t, s, request("p", "a", 1, 1))
+	save := consensus.DocumentReport{Name: "limit", Version: 1, Body: []byte("x")}
+	_, err := s.Save(t.Context(), "other", save) // loads the script
+	require.ErrorIs(t, err, consensus.ErrNoPool)
+	requireCalls := func(want map[string]int64, do func()) {
+		t.Helper()
+		before := commands(t, server)
+		do()
+		calls := commands(t, server)
+		for command, n := range before {
+			if calls[command] -= n; calls[command] == 0 {
+				delete(calls, command)
+			}
+		}
+		require.Equal(t, want, calls)
+	}
+	sync := map[string]int64{"evalsha": 1, "info": 2, "time": 1, "hmget": 1, "hgetall": 1, "hset": 1, "pexpire": 2}
+	requireCalls(sync, func() {
+		granted(t, s, with(request("p", "a", 2, 1), save, consensus.DocumentReport{Name: "ramp", Version: 1, Body: []byte("y")}))
+	})
+	requireCalls(sync, func() {
+		granted(t, s, with(request("p", "a", 3, 1), consensus.DocumentReport{Name: "limit", Version: 1}))
+	})
+	requireCalls(map[string]int64{"evalsha": 1, "info": 1, "hmget": 1, "hset": 1, "pexpire": 1}, func() {
+		_, err := s.Save(t.Context(), "p", consensus.DocumentReport{Name: "limit", Version: 2, Base: 1, Body: []byte("x")})
+		require.NoError(t, err)
+	})
+	requireCalls(map[string]int64{"hgetall": 1, "info": 1}, func() {
+		docs, _, err := s.Load(t.Context(), "p")
+		require.NoError(t, err)
+		require.Len(t, docs, 2)
+	})
+}
+
+func commands(t *testing.T, server *servers.Redis) map[string]int64 {
+	t.Helper()
+	calls, err := server.Commands(t.Context())
+	require.NoError(t, err)
+	return calls
+}
+
+// A pool with documents outlives its last step by a week, so that an override is there
+// after a weekend.
+func TestExpiryWithDocuments(t *testing.T) {
+	const week = 7 * 24 * time.Hour
+	c := client(t, ClientOptions(testenv.Redis(t).Addr()))
+	s := New(c)
+	pool, _ := s.keys("p")
+	requireTTL := func(want time.Duration) {
+		t.Helper()
+		require.InDelta(t, want, c.PTTL(t.Context(), pool).Val(), float64(time.Minute))
+	}
+	granted(t, s, request("p", "a", 1, 1))
+	requireTTL(24 * time.Hour)
+	_, err := s.Save(t.Context(), "p", consensus.DocumentReport{Name: "limit", Version: 1, Body: []byte("x")})
+	require.NoError(t, err)
+	requireTTL(week)
+	require.NoError(t, c.PExpire(t.Context(), pool, time.Hour).Err())
+	granted(t, s, request("p", "a", 2, 1))
+	requireTTL(week)
+	require.NoError(t, c.PExpire(t.Context(), pool, time.Hour).Err())
+	require.NoError(t, s.Leave(t.Context(), leaving("p", "a", 3)))
+	requireTTL(week)
+}
+
+// A document that nothing can be made of stops those who ask about it, and stays.
+func TestMalformedDocument(t *testing.T) {
+	c := client(t, ClientOptions(testenv.Redis(t).Addr()))
+	s := New(c)
+	pool, _ := s.keys("p")
+	granted(t, s, with(request("p", "a", 1, 1), consensus.DocumentReport{Name: "limit", Version: 1, Body: []byte("x")}))
+	require.NoError(t, c.HSet(t.Context(), pool, documentField+"limit", "one").Err())
+	change := consensus.DocumentReport{Name: "limit", Version: 9, Base: 1, Body: []byte("x")}
+	_, err := s.Save(t.Context(), "p", change)
+	require.ErrorIs(t, err, consensus.ErrWrongAnswer)
+	require.ErrorContains(t, err, `pool "p"`)
+	require.ErrorContains(t, err, "a document is not of format 1")
+	_, _, err = s.Load(t.Context(), "p")
+	require.ErrorIs(t, err, consensus.ErrWrongAnswer)
+	before := everything(t, c)
+	_, err = s.Sync(t.Context(), with(request("p", "a", 2, 1), change))
+	require.ErrorIs(t, err, consensus.ErrWrongAnswer)
+	require.ErrorContains(t, err, "a document is not of format 1")
+	require.Equal(t, before, everything(t, c), "nothing is written")
+}
+
+// TestServerTimeWithDocuments logs what two documents of 200 bytes cost in a sync.
+func TestServerTimeWithDocuments(t *testing.T) {
+	server := testenv.Redis(t)
+	c := client(t, ClientOptions(server.Addr()))
+	s := New(c)
+	body := []byte(strings.Repeat("b", 200))
+	for _, rows := range []int{1, 100} {
+		for _, documents := range []bool{false, true} {
+			pool := fmt.Sprint("pool of ", rows, documents)
+			next := fill(t, s, pool, rows)
+			var known []consensus.DocumentReport
+			if documents {
+				for _, name := range []string{"limit", "ramp"} {
+					_, err := s.Save(t.Context(), pool, consensus.DocumentReport{Name: name, Version: 65536, Body: body})
+					require.NoError(t, err)
+					known = append(known, consensus.DocumentReport{Name: name, Version: 65536})
+				}
+			}
+			require.NoError(t, c.ConfigResetStat(t.Context()).Err())
+			for range 200 {
+				require.Empty(t, granted(t, s, with(next(), known...)).Documents)
+			}
+			t.Logf("pool of %3d, documents %-5v: script %6.1f us", rows, documents, perCall(t, c, "evalsha"))
+		}
+	}
+}
+
+func TestParseSave(t *testing.T) {
+	d := consensus.DocumentReport{Name: "limit", Version: 6, Base: 5, Body: []byte("x")}
+	current, err := parseSave([]any{"saved", "6"}, &d)
+	require.NoError(t, err)
+	require.Equal(t, consensus.Version(6), current)
+	current, err = parseSave([]any{"conflict", "9223372036854775807"}, &d)
+	require.Equal(t, &consensus.ConflictError{Name: "limit", Base: 5, Current: 1<<63 - 1}, err)
+	require.Equal(t, consensus.Version(1<<63-1), current)
+	_, err = parseSave([]any{"no pool", "0"}, &d)
+	require.ErrorIs(t, err, consensus.ErrNoPool)
+	_, err = parseSave([]any{"too many", "0"}, &d)
+	require.EqualError(t, err, `consensus: Name is "limit", allowed: one of the 8 documents that the pool has already`)
+}
+
+// Any reply to a save is an error, or tells a version that can be saved upon.
+func FuzzParseSave(f *testing.F) {
+	for _, seed := range []string{
+		"saved|6", "conflict|5", "no pool|0", "too many|0", "conflict|9223372036854775808", "saved|x", "saved", "perhaps|1", "int=1|int=1", "saved|nil", "[|]|[|]", "",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		d := consensus.DocumentReport{Name: "limit", Version: 6, Base: 5, Body: []byte("x")}
+		words := strings.Split(text, "|")
+		current, err := parseSave(replyOf(&words), &d)
+		require.LessOrEqual(t, uint64(current), uint64(1<<63-1))
+		var conflict *consensus.ConflictError
+		var full *consensus.RequestError
+		switch {
+		case err == nil:
+			require.Equal(t, d.Version, current)
+		case errors.As(err, &conflict):
+			require.Equal(t, conflict.Current, current)
+		default:
+			require.Zero(t, current)
+			require.True(t, errors.As(err, &full) || errors.Is(err, consensus.ErrNoPool) || errors.Is(err, consensus.ErrWrongAnswer), "%v", err)
+		}
+		_, err = parseSave(text, &d)
+		require.ErrorIs(t, err, consensus.ErrWrongAnswer)
+	})
+}
+
+// Any fields are an error, or documents and a roster in order.
+func FuzzParseLoad(f *testing.F) {
+	f.Add("meta|1 x|\x00doc\x00limit|65536 {}|\x00doc\x00a|1 \x00|a\x001|0 1 9 1 9223372036854775810 1 9 8 1000000000 2 0  3 max")
+	f.Add("meta|1 x|\x00doc\x00limit|65536")
+	f.Add("meta|1 x|\x00doc\x00LIMIT|1 x")
+	f.Add("meta|2 x")
+	f.Add("x|y")
+	f.Add("")
+	f.Fuzz(func(t *testing.T, text string) {
+		words := strings.Split(text, "|")
+		fields := map[string]string{}
+		for i := 0; i+1 < len(words); i += 2 {
+			fields[words[i]] = words[i+1]
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		docs, roster, err := parseLoad(fields)
+		runtime.ReadMemStats(&after)
+		require.LessOrEqual(t, after.TotalAlloc-before.TotalAlloc, uint64(32<<10+64*len(text)))
+		if err != nil {
+			require.True(t, errors.Is(err, consensus.ErrWrongAnswer) || errors.Is(err, consensus.ErrNoPool), "%v", err)
+			require.Empty(t, docs)
+			require.Empty(t, roster)
+			require.Less(t, len(err.Error()), 2000)
+			return
+		}
+		require.LessOrEqual(t, len(docs), consensus.MaxDocuments)
+		for i, d := range docs {
+			require.True(t, i == 0 || docs[i-1].Name < d.Name)
+			// What is loaded can be changed.
+			change := consensus.DocumentReport{Name: d.Name, Version: d.Version, Base: d.Version - 1, Body: d.Body}
+			require.NoError(t, change.ValidateSave("p"), "%+v", d)
+			require.Equal(t, strconv.FormatUint(uint64(d.Version), 10)+" "+string(d.Body), fields[documentField+d.Name])
+		}
+		require.True(t, slices.IsSortedFunc(roster, func(a, b consensus.RosterRow) int { return strings.Compare(a.ID, b.ID) }))
+	})
+}
