@@ -89,5 +89,17 @@ func (g *guarded) Leave(ctx context.Context, req consensus.Leave) error {
 	return g.secrets.clean(g.store.Leave(ctx, req))
 }
 
+// Load implements consensus.Store.
+func (g *guarded) Load(ctx context.Context, pool string) ([]consensus.Document, []consensus.RosterRow, error) {
+	docs, roster, err := g.store.Load(ctx, pool)
+	return docs, roster, g.secrets.clean(err)
+}
+
+// Save implements consensus.Store.
+func (g *guarded) Save(ctx context.Context, pool string, d consensus.DocumentReport) (consensus.Version, error) {
+	current, err := g.store.Save(ctx, pool, d)
+	return current, g.secrets.clean(err)
+}
+
 // Close implements consensus.Store.
 func (g *guarded) Close() error { return g.secrets.clean(g.store.Close()) }

@@ -94,6 +94,24 @@ func (l *natsLink) Leave(ctx context.Context, req consensus.Leave) error {
 	return l.explain(l.store.Leave(ctx, req))
 }
 
+// Load implements consensus.Store.
+func (l *natsLink) Load(ctx context.Context, pool string) ([]consensus.Document, []consensus.RosterRow, error) {
+	if err := l.wait(ctx); err != nil {
+		return nil, nil, err
+	}
+	docs, roster, err := l.store.Load(ctx, pool)
+	return docs, roster, l.explain(err)
+}
+
+// Save implements consensus.Store.
+func (l *natsLink) Save(ctx context.Context, pool string, d consensus.DocumentReport) (consensus.Version, error) {
+	if err := l.wait(ctx); err != nil {
+		return 0, err
+	}
+	current, err := l.store.Save(ctx, pool, d)
+	return current, l.explain(err)
+}
+
 // Close implements consensus.Store.
 func (l *natsLink) Close() error { return l.closeWithin(context.Background()) }
 

@@ -191,7 +191,7 @@ func (s *server) backup() backup {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	rec := s.rec
-	rec.Rows = slices.Clone(s.rec.Rows)
+	rec.Rows, rec.Documents = slices.Clone(s.rec.Rows), slices.Clone(s.rec.Documents)
 	for i := range rec.Rows {
 		rec.Rows[i].Entries = slices.Clone(rec.Rows[i].Entries)
 	}

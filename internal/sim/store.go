@@ -176,7 +176,7 @@ func (s *store) restart(w *world, rec consensus.Record, written int64) {
 // copied returns a copy of the record as a replica has it.
 func (s *store) copied() consensus.Record {
 	rec := s.rec
-	rec.Rows = slices.Clone(s.rec.Rows)
+	rec.Rows, rec.Documents = slices.Clone(s.rec.Rows), slices.Clone(s.rec.Documents)
 	for i := range rec.Rows {
 		rec.Rows[i].Entries = slices.Clone(rec.Rows[i].Entries)
 	}

@@ -11,7 +11,7 @@ import (
 func granted(req *Request) Answer {
 	return Answer{
 		Seq: req.Seq, Nonce: req.Nonce, Lease: DefaultLease, Revision: 1,
-		Tags: []TagAnswer{{Share: Whole, Live: 1, PoolSize: 1, Agreed: true, Roster: []RosterRow{{"a", Whole, Whole, 1}}}},
+		Tags: []TagAnswer{{Share: Whole, Live: 1, PoolSize: 1, Agreed: true, Roster: []RosterRow{{ID: "a", Claim: Whole, Demand: Whole, PoolSize: 1}}}},
 	}
 }
 

@@ -76,6 +76,9 @@ func (st *step) commit(req *Request, lostRow bool) {
 		r.FreezeUnstamped = false
 		r.FrozenUntil = max(r.FrozenUntil, st.clock+st.freezeTime())
 	}
+	if r.BeganUnstamped {
+		st.begun(st.silence())
+	}
 	r.Clock, r.Wall = st.clock, st.at.Now
 	if req == nil {
 		return

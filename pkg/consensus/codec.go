@@ -25,7 +25,7 @@ const (
 	// The shortest forms bound how many rows and entries the bytes left can hold,
 	// so that a forged count allocates nothing.
 	minRowBytes   = 16
-	minEntryBytes = 6
+	minEntryBytes = 7
 )
 
 // AppendBinary appends the record's binary form to b, in the manner of
@@ -80,6 +80,8 @@ func (r *Record) appendHead(b []byte) []byte {
 	}
 	b = binary.AppendUvarint(b, unstamped)
 	b = append(b, boolByte(r.FreezeUnstamped))
+	b = r.appendLife(b)
+	b = r.appendDocuments(b)
 	return binary.AppendUvarint(b, uint64(len(r.Rows)))
 }
 
@@ -98,6 +100,7 @@ func (r *Record) appendRow(b []byte, w *Row) []byte {
 			b = binary.AppendUvarint(b, uint64(s))
 		}
 		b = binary.AppendUvarint(b, uint64(e.PoolSize))
+		b = appendString(b, e.Note)
 	}
 	return b
 }
@@ -145,6 +148,12 @@ func (r *Record) check() error {
 	// A longer lease than this build knows would outlive its freezes.
 	if r.Lease < time.Millisecond || r.Lease > MaxLease {
 		return outside("the lease", r.Lease.String(), "1ms to "+MaxLease.String())
+	}
+	if err := r.checkLife(); err != nil {
+		return err
+	}
+	if err := checkDocuments(r.Documents, false); err != nil {
+		return err
 	}
 	for i := range r.Rows {
 		if err := r.Rows[i].check(); err != nil {
@@ -208,6 +217,9 @@ func (e *Entry) check() error {
 	if e.PoolSize < 0 || e.PoolSize > maxPoolSize {
 		return outside("the pool size", fmt.Sprint(e.PoolSize), fmt.Sprint("0 to ", maxPoolSize))
 	}
+	if len(e.Note) > MaxNoteBytes || strings.ContainsRune(e.Note, 0) {
+		return outside("the note", fmt.Sprintf("%.40q", e.Note), fmt.Sprint("at most ", MaxNoteBytes, " bytes without NUL"))
+	}
 	return nil
 }
 
@@ -245,12 +257,9 @@ func (d *decoder) record() *Record {
 	r.FrozenBy = FreezeCause(d.string("the cause of the freeze", maxCauseBytes))
 	r.Lease = time.Duration(d.uvarint("the lease"))
 	unstamped := d.uvarint("the unstamped row")
-	switch flag := d.byte(); flag {
-	case 0, 1:
-		r.FreezeUnstamped = flag == 1
-	default:
-		d.failf("the flag of the freeze is %d, allowed: 0 or 1", flag)
-	}
+	r.FreezeUnstamped = d.bool("the flag of the freeze")
+	d.life(r)
+	d.documents(r)
 	rows := d.count("rows", minRowBytes)
 	if rows > 0 {
 		r.Rows = make([]Row, 0, rows)
@@ -306,6 +315,7 @@ func (d *decoder) row(clock int64) Row {
 			*s = Share(d.uvarint("a share"))
 		}
 		e.PoolSize = int(d.uvarint("the pool size"))
+		e.Note = d.string("the note", MaxNoteBytes)
 		w.Entries = append(w.Entries, e)
 	}
 	return w
@@ -335,6 +345,14 @@ func (d *decoder) byte() byte {
 		return p[0]
 	}
 	return 0
+}
+
+func (d *decoder) bool(field string) bool {
+	flag := d.byte()
+	if flag > 1 {
+		d.failf("%s is %d, allowed: 0 or 1", field, flag)
+	}
+	return flag == 1
 }
 
 func (d *decoder) uint64() uint64 {

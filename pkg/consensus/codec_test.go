@@ -36,6 +36,12 @@ func fullRecord() *Record {
 		Clock: 1_795_000_000_000_000, Wall: 1_795_000_000_500_000,
 		FrozenUntil: 1_795_000_003_000_000, FrozenSince: -5, FrozenBy: FreezeLostRow,
 		Lease: 3 * time.Second, Unstamped: RowKey{"b", "2"}, FreezeUnstamped: true,
+		Began: 1_794_000_000_000_000, Slept: 90 * time.Minute, BeganUnstamped: true,
+		Documents: []Document{
+			{"a_9", 1, []byte{0}},
+			{"limit", maxVersion, bytes.Repeat([]byte{0xff}, MaxDocumentBytes)},
+			{strings.Repeat("z", 32), 1 << 16, []byte("{}")},
+		},
 		Rows: []Row{
 			{RowKey: RowKey{"a", "1"}, State: RowLeft, Seq: 9, LastSeen: 1_795_000_000_000_000},
 			{
@@ -45,7 +51,7 @@ func fullRecord() *Record {
 			{
 				RowKey: RowKey{"b", "2"}, Seq: 5, Nonce: 6, LastSeen: 1,
 				Entries: []Entry{
-					{Claim: 500, InUse: 400, Answered: 500, Demand: Whole, PoolSize: maxPoolSize},
+					{Claim: 500, InUse: 400, Answered: 500, Demand: Whole, PoolSize: maxPoolSize, Note: "max=10 \xff"},
 					{Tag: "gpt \xff", Claim: 1, Answered: 1},
 				},
 			},
@@ -145,29 +151,44 @@ func TestAppendBinaryRefusesWhatCannotBeRead(t *testing.T) {
 		spoil func(r *Record)
 		want  string
 	}{
-		"no revision":       {func(r *Record) { r.Revision = 0 }, "the revision is 0, allowed: 1 to 9223372036854775807"},
-		"a far revision":    {func(r *Record) { r.Revision = math.MaxUint64 }, "the revision is 18446744073709551615, allowed: 1 to"},
-		"an early clock":    {func(r *Record) { r.Clock = -1 }, "the clock is -1us, allowed: 0 or more"},
-		"an early row":      {func(r *Record) { r.Rows[2].LastSeen = -1 }, "row 2: last-seen is -1us, allowed: 0 or more"},
-		"no lease":          {func(r *Record) { r.Lease = 0 }, "the lease is 0s, allowed: 1ms to 10s"},
-		"a longer lease":    {func(r *Record) { r.Lease = time.Hour }, "the lease is 1h0m0s"},
-		"a far clock":       {func(r *Record) { r.Clock = math.MaxInt64 }, "the clock is 9223372036854775807us"},
-		"a far wall":        {func(r *Record) { r.Wall = math.MinInt64 }, "the wall clock is"},
-		"a far last-seen":   {func(r *Record) { r.Rows[2].LastSeen = math.MaxInt64 }, "row 2: last-seen is"},
-		"a long identity":   {func(r *Record) { r.Store = strings.Repeat("x", 513) }, "the store's identity is 513 bytes"},
-		"a long cause":      {func(r *Record) { r.FrozenBy = FreezeCause(strings.Repeat("x", 65)) }, "the cause of the freeze is 65 bytes"},
-		"an unknown state":  {func(r *Record) { r.Rows[0].State = 4 }, "row 0: the state is 4, allowed: 0 to 3"},
-		"no ID":             {func(r *Record) { r.Rows[0].ID = "" }, `row 0: the ID is ""`},
-		"NUL in a name":     {func(r *Record) { r.Rows[0].Incarnation = "\x00" }, `row 0: the incarnation is "\x00"`},
-		"a long tag":        {func(r *Record) { r.Rows[2].Entries[1].Tag = strings.Repeat("x", 257) }, "row 2: tag 1: the tag is"},
-		"rows out of order": {func(r *Record) { slices.Reverse(r.Rows) }, "not above the row before it"},
-		"a row twice":       {func(r *Record) { r.Rows[1].RowKey = r.Rows[2].RowKey }, "row 2: not above the row before it"},
-		"a tag twice":       {func(r *Record) { r.Rows[2].Entries[1].Tag = "" }, "row 2: tag 1: not above the tag before it"},
-		"a claim below 0":   {func(r *Record) { r.Rows[2].Entries[0].Claim = -1 }, "row 2: tag 0: the claim is -1, allowed: 0 to 1000000000"},
-		"too much in use":   {func(r *Record) { r.Rows[2].Entries[0].InUse = Whole + 1 }, "the share in use is 1000000001"},
-		"too high a demand": {func(r *Record) { r.Rows[2].Entries[0].Demand = math.MaxInt64 }, "the demand is"},
-		"a wrong answer":    {func(r *Record) { r.Rows[2].Entries[0].Answered = Whole + 1 }, "the share answered is"},
-		"a huge pool":       {func(r *Record) { r.Rows[2].Entries[0].PoolSize = maxPoolSize + 1 }, "the pool size is 1000001"},
+		"no revision":          {func(r *Record) { r.Revision = 0 }, "the revision is 0, allowed: 1 to 9223372036854775807"},
+		"a far revision":       {func(r *Record) { r.Revision = math.MaxUint64 }, "the revision is 18446744073709551615, allowed: 1 to"},
+		"an early clock":       {func(r *Record) { r.Clock = -1 }, "the clock is -1us, allowed: 0 or more"},
+		"an early row":         {func(r *Record) { r.Rows[2].LastSeen = -1 }, "row 2: last-seen is -1us, allowed: 0 or more"},
+		"no lease":             {func(r *Record) { r.Lease = 0 }, "the lease is 0s, allowed: 1ms to 10s"},
+		"a longer lease":       {func(r *Record) { r.Lease = time.Hour }, "the lease is 1h0m0s"},
+		"a far clock":          {func(r *Record) { r.Clock = math.MaxInt64 }, "the clock is 9223372036854775807us"},
+		"a far wall":           {func(r *Record) { r.Wall = math.MinInt64 }, "the wall clock is"},
+		"a far last-seen":      {func(r *Record) { r.Rows[2].LastSeen = math.MaxInt64 }, "row 2: last-seen is"},
+		"a long identity":      {func(r *Record) { r.Store = strings.Repeat("x", 513) }, "the store's identity is 513 bytes"},
+		"a long cause":         {func(r *Record) { r.FrozenBy = FreezeCause(strings.Repeat("x", 65)) }, "the cause of the freeze is 65 bytes"},
+		"an unknown state":     {func(r *Record) { r.Rows[0].State = 4 }, "row 0: the state is 4, allowed: 0 to 3"},
+		"no ID":                {func(r *Record) { r.Rows[0].ID = "" }, `row 0: the ID is ""`},
+		"NUL in a name":        {func(r *Record) { r.Rows[0].Incarnation = "\x00" }, `row 0: the incarnation is "\x00"`},
+		"a long tag":           {func(r *Record) { r.Rows[2].Entries[1].Tag = strings.Repeat("x", 257) }, "row 2: tag 1: the tag is"},
+		"rows out of order":    {func(r *Record) { slices.Reverse(r.Rows) }, "not above the row before it"},
+		"a row twice":          {func(r *Record) { r.Rows[1].RowKey = r.Rows[2].RowKey }, "row 2: not above the row before it"},
+		"a tag twice":          {func(r *Record) { r.Rows[2].Entries[1].Tag = "" }, "row 2: tag 1: not above the tag before it"},
+		"a claim below 0":      {func(r *Record) { r.Rows[2].Entries[0].Claim = -1 }, "row 2: tag 0: the claim is -1, allowed: 0 to 1000000000"},
+		"too much in use":      {func(r *Record) { r.Rows[2].Entries[0].InUse = Whole + 1 }, "the share in use is 1000000001"},
+		"too high a demand":    {func(r *Record) { r.Rows[2].Entries[0].Demand = math.MaxInt64 }, "the demand is"},
+		"a wrong answer":       {func(r *Record) { r.Rows[2].Entries[0].Answered = Whole + 1 }, "the share answered is"},
+		"a huge pool":          {func(r *Record) { r.Rows[2].Entries[0].PoolSize = maxPoolSize + 1 }, "the pool size is 1000001"},
+		"a long note":          {func(r *Record) { r.Rows[2].Entries[0].Note = strings.Repeat("x", 129) }, "row 2: tag 0: the note is"},
+		"NUL in a note":        {func(r *Record) { r.Rows[2].Entries[1].Note = "\x00" }, `the note is "\x00", allowed: at most 128 bytes without NUL`},
+		"an early beginning":   {func(r *Record) { r.Began = -1 }, "the beginning is -1us, allowed: 0 or more"},
+		"a far beginning":      {func(r *Record) { r.Began = math.MaxInt64 }, "the beginning is 9223372036854775807us"},
+		"a silence below 0":    {func(r *Record) { r.Slept = -time.Microsecond }, "the silence before the beginning is -1µs"},
+		"an odd silence":       {func(r *Record) { r.Slept = 1 }, "the silence before the beginning is 1ns, allowed: whole microseconds from 0 to"},
+		"an endless silence":   {func(r *Record) { r.Slept = math.MaxInt64 }, "the silence before the beginning is"},
+		"a nameless document":  {func(r *Record) { r.Documents[0].Name = "" }, `the name of a document is ""`},
+		"a document's name":    {func(r *Record) { r.Documents[0].Name = "A" }, `the name of a document is "A", allowed: 1 to 32 bytes of a-z, 0-9 and _`},
+		"a document twice":     {func(r *Record) { r.Documents[1].Name = "a_9" }, `document "a_9": not above the document before it`},
+		"a document unversed":  {func(r *Record) { r.Documents[1].Version = 0 }, "the version of document limit is 0"},
+		"a far version":        {func(r *Record) { r.Documents[1].Version++ }, "the version of document limit is 9223372036854775808"},
+		"an empty document":    {func(r *Record) { r.Documents[1].Body = nil }, "the body of document limit is 0 bytes"},
+		"a document too large": {func(r *Record) { r.Documents[1].Body = make([]byte, 4097) }, "the body of document limit is 4097 bytes"},
+		"too many documents":   {func(r *Record) { r.Documents = make([]Document, 9) }, "the number of documents is 9, allowed: at most 8"},
 		"too many tags": {func(r *Record) {
 			r.Rows[0].Entries = nil
 			for i := range maxTags + 1 {
@@ -191,9 +212,12 @@ func TestParseRecordRefuses(t *testing.T) {
 	newer[2] = FormatVersion + 1
 	older := bytes.Clone(good)
 	older[2] = 0
-	// A small record ends with the flag of the freeze and the number of rows.
+	// A small record ends with the flag of the freeze, the beginning in three bytes, and
+	// the numbers of documents and rows.
 	small := written(t, smallRecord())
-	end := len(small) - 2
+	end := len(small) - 6
+	// with is the small record with other bytes at its end.
+	with := func(last ...byte) []byte { return append(bytes.Clone(small[:end]), last...) }
 	for name, tt := range map[string]struct {
 		b    []byte
 		want string
@@ -204,11 +228,18 @@ func TestParseRecordRefuses(t *testing.T) {
 		"a newer format":       {newer, "the record has format 2, written by a newer release; this one reads up to format 1"},
 		"format 0":             {older, "the record has format 0, allowed: 1"},
 		"a byte more":          {append(bytes.Clone(good), 0), "1 bytes too many"},
-		"a flag of 2":          {append(bytes.Clone(small[:end]), 2, 0), "the flag of the freeze is 2"},
-		"a million rows":       {append(bytes.Clone(small[:end]), 0, 0xc0, 0x84, 0x3d), "1000000 rows in the 0 bytes that are left"},
-		"a long number":        {append(bytes.Clone(small[:end]), 0, 0x80, 0x00), "not a number in its shortest form"},
-		"an endless number":    {append(append(bytes.Clone(small[:end]), 0), bytes.Repeat([]byte{0xff}, 11)...), "not a number in its shortest form"},
-		"an unstamped nobody":  {append(bytes.Clone(small[:end-1]), 1, 0, 0), "the unstamped row is number 1 of 0"},
+		"a flag of 2":          {with(2, 0, 0, 0, 0, 0), "the flag of the freeze is 2"},
+		"a beginning of 2":     {with(0, 0, 0, 2, 0, 0), "the flag of the beginning is 2"},
+		"nine documents":       {append(with(0, 0, 0, 0, 9), make([]byte, 60)...), "9 documents, allowed: at most 8"},
+		"a million documents":  {with(0, 0, 0, 0, 0xc0, 0x84, 0x3d), "1000000 documents in the 0 bytes that are left"},
+		"a document of none":   {with(0, 0, 0, 0, 1, 1, 'a', 0, 1, 'b', 0), "the version of document a is 0, allowed: 1 to"},
+		"a body of nothing":    {with(0, 0, 0, 0, 1, 2, 'a', 'b', 1, 0, 0), "the body of document ab is 0 bytes, allowed: 1 to 4096"},
+		"a document cut short": {with(0, 0, 0, 0, 1, 1, 'a', 1, 9, 'b'), "ends in the middle of a field"},
+		"too long a body":      {with(0, 0, 0, 0, 1, 1, 'a', 1, 0x81, 0x20), "the body of a document has 4097 bytes, allowed: at most 4096"},
+		"a million rows":       {with(0, 0, 0, 0, 0, 0xc0, 0x84, 0x3d), "1000000 rows in the 0 bytes that are left"},
+		"a long number":        {with(0, 0, 0, 0, 0, 0x80, 0x00), "not a number in its shortest form"},
+		"an endless number":    {append(with(0, 0, 0, 0, 0), bytes.Repeat([]byte{0xff}, 11)...), "not a number in its shortest form"},
+		"an unstamped nobody":  {append(bytes.Clone(small[:end-1]), 1, 0, 0, 0, 0, 0, 0), "the unstamped row is number 1 of 0"},
 		"a string beyond most": {append([]byte("NT\x01"), 0xff, 0xff, 0x03), "the store's identity has 65535 bytes, allowed: at most 512"},
 		"a string cut short":   {append([]byte("NT\x01"), 9, 'x'), "ends in the middle of a field"},
 	} {

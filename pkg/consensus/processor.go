@@ -307,6 +307,9 @@ func (a *Answer) check() error {
 	if a.Lease < time.Millisecond || a.Lease > MaxLease {
 		return fmt.Errorf("%w: the pool's lease is %s, this release knows leases up to %s", ErrWrongAnswer, a.Lease, MaxLease)
 	}
+	if err := checkDocuments(a.Documents, true); err != nil {
+		return fmt.Errorf("%w: %w", ErrWrongAnswer, err)
+	}
 	return nil
 }
 

@@ -36,8 +36,16 @@ type Record struct {
 	// one (see At.Deferred). Both are empty on stores that know the time.
 	Unstamped       RowKey
 	FreezeUnstamped bool
+	// Began is the logical time at which the pool began, and Slept for how long no
+	// step had been recorded before; see Answer. BeganUnstamped says that the last step
+	// was the beginning of another life of the pool, of which the time is not known yet.
+	Began          int64
+	Slept          time.Duration
+	BeganUnstamped bool
 	// Rows is sorted by ID, then incarnation.
 	Rows []Row
+	// Documents is sorted by name. They outlive all rows.
+	Documents []Document
 }
 
 // A RowKey names one incarnation of a processor.
@@ -74,6 +82,7 @@ type Entry struct {
 	Claim, InUse, Answered Share
 	Demand                 Share
 	PoolSize               int
+	Note                   string
 }
 
 // At is what a store knows of the moment of a step.

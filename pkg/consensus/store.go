@@ -31,6 +31,25 @@ type Store interface {
 	// or one that does not exist, is no error.
 	Leave(ctx context.Context, req Leave) error
 
+	// Load returns what operators need to see of a pool: its documents by rising
+	// name, and the roster of the empty tag as the last step left it: one that has
+	// died since is in it. It changes nothing.
+	// Errors: *RequestError for a name that no pool can have; one that wraps ErrNoPool
+	// when the pool has no record; anything else is the store's, and passing.
+	Load(ctx context.Context, pool string) ([]Document, []RosterRow, error)
+
+	// Save makes d.Body the document d.Name, as version d.Version (see NextVersion),
+	// if d.Base is the version on record, and returns the version on record after
+	// that. Processors get it with their next sync. Saving the same again is harmless.
+	// A document saved while the store is losing what it was told last (a failover)
+	// may give way to a newer one that a processor has.
+	// Errors: *RequestError for a malformed document, or one more than MaxDocuments;
+	// *ConflictError when another version is on record; one that wraps ErrNoPool when
+	// the pool has no record, for one made by Save would look like that of a pool
+	// about which nothing was forgotten; anything else is the store's, and means that
+	// the document may or may not have been saved.
+	Save(ctx context.Context, pool string, d DocumentReport) (Version, error)
+
 	// Close frees what the store holds. It does not leave any pool.
 	Close() error
 }
@@ -90,6 +109,9 @@ type Request struct {
 	Lease time.Duration
 	// Tags reports on every tag held. A tag that is not named is in use 0.
 	Tags []TagReport
+	// Documents reports on documents of the pool: what the sender has loaded, and
+	// what it proposes or gives back. At most MaxDocuments, each name once.
+	Documents []DocumentReport
 }
 
 // A Ticket names one request: its number, and the nonce that was drawn for it.
@@ -108,6 +130,9 @@ type TagReport struct {
 	Demand Share
 	// PoolSize is the number of live processors that it divides by; 0: none yet.
 	PoolSize int
+	// Note is shown to all others in the roster: at most MaxNoteBytes, any but NUL.
+	// Stores do not look into it.
+	Note string
 }
 
 // Status says what became of a request.
@@ -170,6 +195,20 @@ type Answer struct {
 	// says why. 0 and FreezeNone when the pool is not frozen.
 	Frozen   time.Duration
 	FrozenBy FreezeCause
+	// Documents tells, by rising name, what is on record of every document unless
+	// that is exactly what the request said: the same version and, if it brought one, the
+	// same body. Version 0, without a body: the store has not the document reported.
+	// So a sender whose document is not listed knows that its version is on record.
+	Documents []Document
+	// Began is the logical time at which the pool began: a processor joined when no
+	// other was live. It is the same until no processor is live any more, and differs from every
+	// one before. Slept is how long, on the store's own clock, no step had been recorded
+	// before that, at least 0; 0 as well if there was no record. Both are 0 while
+	// that is not known: the store has forgotten something that a processor
+	// remembers, or learns the time of the first step only with the second one
+	// (see At.Deferred). Then nothing follows from them: no pool has begun anew.
+	Began int64
+	Slept time.Duration
 }
 
 // A TagAnswer is the answer for one tag.
@@ -192,6 +231,7 @@ type RosterRow struct {
 	Claim    Share
 	Demand   Share
 	PoolSize int
+	Note     string
 }
 
 // A Leave tells the store that an incarnation uses nothing any more.
@@ -275,7 +315,7 @@ func (r *Request) Validate() error {
 			}
 		}
 	}
-	return nil
+	return validateDocuments(r.Documents)
 }
 
 // Validate returns a *RequestError for the first field that no store accepts, or nil.
@@ -319,14 +359,22 @@ func (t *TagReport) validate() error {
 	if t.PoolSize < 0 || t.PoolSize > maxPoolSize {
 		return &RequestError{"PoolSize", fmt.Sprint(t.PoolSize), fmt.Sprint("0 to ", maxPoolSize)}
 	}
-	return nil
+	return validateNote(t.Note)
 }
 
 func validateNames(pool, id, incarnation string) error {
 	for _, f := range []struct{ name, v string }{{"Pool", pool}, {"ID", id}, {"Incarnation", incarnation}} {
-		if f.v == "" || len(f.v) > maxNameBytes || strings.ContainsRune(f.v, 0) {
-			return &RequestError{f.name, fmt.Sprintf("%.40q", f.v), fmt.Sprint("1 to ", maxNameBytes, " bytes without NUL")}
+		if !isName(f.v) {
+			return badName(f.name, f.v)
 		}
 	}
 	return nil
+}
+
+func isName(v string) bool {
+	return v != "" && len(v) <= maxNameBytes && !strings.ContainsRune(v, 0)
+}
+
+func badName(field, v string) *RequestError {
+	return &RequestError{field, fmt.Sprintf("%.40q", v), fmt.Sprint("1 to ", maxNameBytes, " bytes without NUL")}
 }

@@ -41,12 +41,17 @@ func (r *Record) Sync(req *Request, at At) (ans Answer, changed bool) {
 	case verdictAccept, verdictLostRow:
 	}
 
+	forgot, silence := verdict == verdictLostRow || r.Revision < req.Revision, st.silence()
 	st.commit(req, verdict == verdictLostRow)
+	if _, known := r.find(RowKey{req.ID, req.Incarnation}); forgot || !known {
+		st.enter(forgot, silence)
+	}
 	row = st.row(req)
 	row.Seq, row.Nonce = req.Seq, req.Nonce
 	st.stamp(row)
 	row.report(req)
 	st.answer(row, req)
+	r.takeDocuments(req.Documents)
 	r.Revision++
 	st.fill(&ans, req, row)
 	return ans, true
@@ -63,7 +68,7 @@ func (st *step) behind(req *Request, key RowKey) {
 		e := row.entry(t.Tag)
 		if e == nil {
 			k, _ := slices.BinarySearchFunc(row.Entries, t.Tag, func(e Entry, tag string) int { return cmp.Compare(e.Tag, tag) })
-			row.Entries = slices.Insert(row.Entries, k, Entry{Tag: t.Tag, Demand: t.Demand, PoolSize: t.PoolSize})
+			row.Entries = slices.Insert(row.Entries, k, Entry{Tag: t.Tag, Demand: t.Demand, PoolSize: t.PoolSize, Note: t.Note})
 			e = &row.Entries[k]
 		}
 		e.InUse = max(e.InUse, t.InUse)
@@ -233,7 +238,7 @@ func (w *Row) report(req *Request) {
 	entries := w.Entries[:0]
 	for _, t := range req.Tags {
 		entries = append(entries, Entry{
-			Tag: t.Tag, Claim: t.InUse, InUse: t.InUse, Demand: t.Demand, PoolSize: t.PoolSize,
+			Tag: t.Tag, Claim: t.InUse, InUse: t.InUse, Demand: t.Demand, PoolSize: t.PoolSize, Note: t.Note,
 		})
 	}
 	if len(entries) > 1 {
@@ -278,6 +283,10 @@ func (st *step) fill(ans *Answer, req *Request, row *Row) {
 	if left := r.FrozenUntil - r.Clock; left > 0 {
 		ans.Frozen, ans.FrozenBy = time.Duration(left)*time.Microsecond, r.FrozenBy
 	}
+	if !r.BeganUnstamped {
+		ans.Began, ans.Slept = r.Began, r.Slept
+	}
+	ans.Documents = r.unreported(req.Documents)
 	ans.Tags = make([]TagAnswer, 0, len(req.Tags))
 	for _, t := range req.Tags {
 		ta := TagAnswer{Tag: t.Tag}
@@ -301,7 +310,7 @@ func (r *Record) consensus(ta *TagAnswer) {
 		ta.Live++
 		agreed = agreed && (ta.Live == 1 || e.PoolSize == ta.PoolSize)
 		ta.PoolSize = max(ta.PoolSize, e.PoolSize)
-		ta.Roster = append(ta.Roster, RosterRow{r.Rows[i].ID, e.Claim, e.Demand, e.PoolSize})
+		ta.Roster = append(ta.Roster, RosterRow{r.Rows[i].ID, e.Claim, e.Demand, e.PoolSize, e.Note})
 	}
 	ta.Agreed = agreed && ta.PoolSize == ta.Live
 }

@@ -84,6 +84,46 @@ func (s *Store) Leave(ctx context.Context, req consensus.Leave) error {
 	return nil
 }
 
+// Load returns the documents of a pool and its roster. They share no memory with
+// the Store. Errors: *consensus.RequestError for a name that no pool can have,
+// consensus.ErrNoPool, and the context's own if that has ended before the call.
+func (s *Store) Load(ctx context.Context, pool string) ([]consensus.Document, []consensus.RosterRow, error) {
+	if err := consensus.ValidatePool(pool); err != nil {
+		return nil, nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.record(pool).Load()
+}
+
+// Save changes a document of a pool; see consensus.Store. Errors:
+// *consensus.RequestError for a malformed document, or one more than
+// consensus.MaxDocuments; *consensus.ConflictError; consensus.ErrNoPool; and the
+// context's own if that has ended before the call.
+func (s *Store) Save(ctx context.Context, pool string, d consensus.DocumentReport) (consensus.Version, error) {
+	if err := d.ValidateSave(pool); err != nil {
+		return 0, err
+	}
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	current, _, err := s.record(pool).Save(&d)
+	return current, err
+}
+
+// record returns the record of a pool, or an empty one if it has none.
+func (s *Store) record(pool string) *consensus.Record {
+	if rec := s.pools[pool]; rec != nil {
+		return rec
+	}
+	return &consensus.Record{}
+}
+
 // Close does nothing and returns nil: other members may still use the Store. Its
 // memory is freed when nobody refers to it any more.
 func (s *Store) Close() error { return nil }

@@ -1,6 +1,7 @@
 package natsstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -91,6 +92,40 @@ func (s *Store) Leave(ctx context.Context, req consensus.Leave) error {
 	return s.step(ctx, req.Pool, false, func(rec *consensus.Record, at consensus.At) bool {
 		return rec.Leave(&req, at)
 	})
+}
+
+// Load returns the documents of a pool and its roster. A bucket that does not exist
+// holds no pool. Errors are those of Sync, and one that wraps consensus.ErrNoPool.
+func (s *Store) Load(ctx context.Context, pool string) (docs []consensus.Document, roster []consensus.RosterRow, err error) {
+	if err := consensus.ValidatePool(pool); err != nil {
+		return nil, nil, err
+	}
+	found := consensus.ErrNoPool // without a bucket nothing is applied
+	err = s.step(ctx, pool, false, func(rec *consensus.Record, _ consensus.At) bool {
+		docs, roster, found = rec.Load()
+		return false
+	})
+	if err = cmp.Or(err, found); err != nil {
+		return nil, nil, fmt.Errorf("natsstore: pool %q: %w", pool, err)
+	}
+	return docs, roster, nil
+}
+
+// Save changes a document of a pool; see consensus.Store. Errors are those of Sync,
+// *consensus.ConflictError, and one that wraps consensus.ErrNoPool.
+func (s *Store) Save(ctx context.Context, pool string, d consensus.DocumentReport) (current consensus.Version, err error) {
+	if err := d.ValidateSave(pool); err != nil {
+		return 0, err
+	}
+	refused := consensus.ErrNoPool
+	err = s.step(ctx, pool, false, func(rec *consensus.Record, _ consensus.At) (changed bool) {
+		current, changed, refused = rec.Save(&d)
+		return changed
+	})
+	if err != nil {
+		return 0, err
+	}
+	return current, refused
 }
 
 // Close frees what the Store has opened itself, and returns nil: the connection is

@@ -2,6 +2,7 @@ package storetest_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -70,7 +71,38 @@ func (s *server) Leave(ctx context.Context, l consensus.Leave) error {
 	return nil
 }
 
+func (s *server) Load(ctx context.Context, pool string) ([]consensus.Document, []consensus.RosterRow, error) {
+	if err := errors.Join(consensus.ValidatePool(pool), ctx.Err()); err != nil {
+		return nil, nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.entry(pool).rec.Load()
+}
+
+func (s *server) Save(ctx context.Context, pool string, d consensus.DocumentReport) (consensus.Version, error) {
+	if err := errors.Join(d.ValidateSave(pool), ctx.Err()); err != nil {
+		return 0, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.entry(pool)
+	current, changed, err := e.rec.Save(&d)
+	if changed {
+		e.written = time.Now().UnixMicro()
+	}
+	return current, err
+}
+
 func (s *server) Close() error { return nil }
+
+// entry returns what is kept of a pool, or an empty one. s.mu is held.
+func (s *server) entry(pool string) *entry {
+	if e := s.pools[pool]; e != nil {
+		return e
+	}
+	return &entry{}
+}
 
 func (s *server) at(e *entry) consensus.At {
 	at := consensus.At{
@@ -119,6 +151,7 @@ func (e *entry) clone() *entry {
 	for i := range c.rec.Rows {
 		c.rec.Rows[i].Entries = append([]consensus.Entry(nil), c.rec.Rows[i].Entries...)
 	}
+	c.rec.Documents = append([]consensus.Document(nil), e.rec.Documents...)
 	return &c
 }
 
