@@ -3,7 +3,9 @@ package redisstore
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -25,8 +27,9 @@ local function known_new() return redis.call('HGET', 'env', 'new') == '1' end
 `
 
 var (
-	scriptedSync  = redis.NewScript(scriptedLua + recordLua + syncLua)
+	scriptedSync  = redis.NewScript(scriptedLua + recordLua + documentLua + syncLua)
 	scriptedLeave = redis.NewScript(scriptedLua + recordLua + leaveLua)
+	scriptedSave  = redis.NewScript(scriptedLua + recordLua + documentLua + saveLua)
 )
 
 // TestScriptsDoWhatRecordDoes makes random steps on a consensus.Record and with
@@ -49,6 +52,7 @@ func TestScriptsDoWhatRecordDoes(t *testing.T) {
 	for _, outcome := range []string{
 		"granted", "late", "replaced", "cloned", "removed", "behind", "repeated", "left", "not left", "share raised",
 		"frozen new_record", "frozen store_identity", "frozen older_record", "frozen lost_row",
+		"changed", "given back", "not taken", "began anew", "beginning forgotten", "saved", "conflict", "too many", "no pool",
 	} {
 		require.Positive(t, seen[outcome], "no step ended %s", outcome)
 	}
@@ -184,9 +188,12 @@ func (m *model) step() {
 	if m.rnd.IntN(8) == 0 {
 		m.toTheBrink()
 	}
-	if m.rnd.IntN(8) == 0 {
+	switch m.rnd.IntN(16) {
+	case 0, 1:
 		m.leave(m.leaving())
-	} else {
+	case 2:
+		m.save(m.saving())
+	default:
 		m.sync(m.request())
 	}
 }
@@ -212,7 +219,7 @@ func (m *model) toTheBrink() {
 
 func (m *model) keep() {
 	old := m.record
-	old.Rows = cloneRows(old.Rows)
+	old.Rows, old.Documents = cloneRows(old.Rows), slices.Clone(old.Documents)
 	m.old, m.oldRaw = &old, m.client.HGetAll(m.t.Context(), m.key).Val()
 }
 
@@ -221,7 +228,7 @@ func (m *model) rollBack() {
 		return
 	}
 	m.record = *m.old
-	m.record.Rows = cloneRows(m.old.Rows)
+	m.record.Rows, m.record.Documents = cloneRows(m.old.Rows), slices.Clone(m.old.Documents)
 	require.NoError(m.t, m.client.Del(m.t.Context(), m.key).Err())
 	if len(m.oldRaw) > 0 {
 		require.NoError(m.t, m.client.HSet(m.t.Context(), m.key, m.oldRaw).Err())
@@ -230,6 +237,8 @@ func (m *model) rollBack() {
 
 func (m *model) sync(req consensus.Request) {
 	m.setEnvironment()
+	before := m.record
+	before.Documents = slices.Clone(before.Documents)
 	want, changed := m.record.Sync(&req, m.at)
 	reply, err := scriptedSync.Run(m.t.Context(), m.client, []string{m.key, "marker"}, syncArgs(&req, m.at.Longest, false, "")...).Result()
 	require.NoError(m.t, err)
@@ -246,6 +255,7 @@ func (m *model) sync(req consensus.Request) {
 	m.newest[key] = want.Newest
 	if want.Status == consensus.Granted {
 		m.taken[key] = want
+		m.noteDocuments(&before, &req)
 		if !changed {
 			m.seen["repeated"]++
 		}
@@ -302,7 +312,7 @@ func (m *model) request() consensus.Request {
 	if t := m.newest[req.ID+"\x00"+req.Incarnation]; t.Seq < req.LastSeq && m.rnd.IntN(4) > 0 {
 		req.Recalled = t
 	}
-	req.Tags = m.tags()
+	req.Tags, req.Documents = m.tags(), m.documents()
 	return req
 }
 
@@ -339,6 +349,7 @@ func (m *model) tags() []consensus.TagReport {
 		}
 		tags = append(tags, consensus.TagReport{
 			Tag: name, InUse: share() / 4, Wanted: share(), Demand: share(), PoolSize: pick(m, 0, 1, 2, 3, 3, 1_000_000),
+			Note: pick(m, "", "", "a", " 1 2 3 ", strings.Repeat("n ", 64), "%s\xff\n"),
 		})
 	}
 	return tags

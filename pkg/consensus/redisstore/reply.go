@@ -18,7 +18,7 @@ const (
 	maxTags      = 64
 	maxPoolSize  = 1_000_000
 	maxTime      = 1 << 53 // microseconds that the server's doubles hold exactly
-	grantedParts = 8
+	grantedParts = 10
 )
 
 var statuses = map[string]consensus.Status{
@@ -61,8 +61,12 @@ func parseSync(reply any, req *consensus.Request) (answer consensus.Answer, poli
 	if !ok {
 		return consensus.Answer{}, "", wrongAnswer("the rows are not a list")
 	}
-	rows, own, err := parseFields(fields, req)
+	c, own, err := parseFields(fields, req)
 	if err != nil {
+		return consensus.Answer{}, "", err
+	}
+	rows := c.rows
+	if answer.Documents, err = c.unreported(req.Documents); err != nil {
 		return consensus.Answer{}, "", err
 	}
 	answer.Tags = make([]consensus.TagAnswer, 0, len(req.Tags))
@@ -94,24 +98,27 @@ func parseNewest(parts []any) (newest consensus.Ticket, err error) {
 
 // parseHead reads what a granted reply says of the pool as a whole.
 func parseHead(parts []any, answer *consensus.Answer) error {
-	var text [5]string
-	for i := range text {
+	var text [7]string
+	for i, part := range []int{1, 2, 3, 4, 5, 8, 9} {
 		var ok bool
-		if text[i], ok = parts[i+1].(string); !ok {
-			return wrongAnswer("part %d is not a string", i+1)
+		if text[i], ok = parts[part].(string); !ok {
+			return wrongAnswer("part %d is not a string", part)
 		}
 	}
 	at, err1 := strconv.ParseUint(text[0], 10, 53)
 	revision, err2 := strconv.ParseUint(text[1], 10, 63) // more, no request can report back
 	lease, err3 := strconv.ParseUint(text[2], 10, 53)
 	frozen, err4 := strconv.ParseUint(text[3], 10, 53)
-	if err := cmp.Or(err1, err2, err3, err4); err != nil {
-		return wrongAnswer("one of time, revision, lease and freeze is no such number: %.40q", text[:4])
+	began, err5 := strconv.ParseUint(text[5], 10, 53)
+	slept, err6 := strconv.ParseUint(text[6], 10, 53)
+	if err := cmp.Or(err1, err2, err3, err4, err5, err6); err != nil {
+		return wrongAnswer("one of time, revision, lease, freeze, beginning and silence is no such number: %.40q", text)
 	}
 	if lease == 0 || lease > uint64(consensus.MaxLease/time.Millisecond) {
 		return wrongAnswer("the pool's lease is %d ms", lease)
 	}
 	answer.Time, answer.Revision = int64(at), revision
+	answer.Began, answer.Slept = int64(began), time.Duration(slept)*time.Microsecond
 	answer.Lease = time.Duration(lease) * time.Millisecond
 	if frozen > 0 {
 		answer.Frozen = time.Duration(frozen) * time.Microsecond
@@ -130,7 +137,7 @@ type row struct {
 }
 
 type entry struct {
-	tag                     string
+	tag, note               string
 	inUse, answered, demand consensus.Share
 	poolSize                int
 }
@@ -144,41 +151,73 @@ func (r *row) entry(tag string) *entry {
 	return nil
 }
 
-// parseFields returns the live rows among the fields of a pool by rising ID, and
-// the place of the one that made the request, which must be there.
-func parseFields(fields []any, req *consensus.Request) (rows []row, own int, err error) {
+// contents are the fields of a pool: its live rows by rising ID, and its documents.
+type contents struct {
+	rows []row
+	docs []document
+}
+
+// parseFields returns what the fields of a pool hold, and the place of the row that
+// made the request, which must be there.
+func parseFields(fields []any, req *consensus.Request) (c contents, own int, err error) {
 	if len(fields)%2 != 0 {
-		return nil, 0, wrongAnswer("%d names and values", len(fields))
+		return c, 0, wrongAnswer("%d names and values", len(fields))
 	}
-	rows = make([]row, 0, len(fields)/2)
+	c.rows = make([]row, 0, len(fields)/2)
 	for i := 0; i < len(fields); i += 2 {
 		name, isName := fields[i].(string)
 		value, isValue := fields[i+1].(string)
 		if !isName || !isValue {
-			return nil, 0, wrongAnswer("field %d is not of strings", i/2)
+			return c, 0, wrongAnswer("field %d is not of strings", i/2)
 		}
-		if name == metaField {
-			continue
-		}
-		id, incarnation, ok := strings.Cut(name, "\x00")
-		if !ok || id == "" || incarnation == "" {
-			return nil, 0, wrongAnswer("field %.40q names no row", name)
-		}
-		r, live, err := parseRow(value)
-		if err != nil {
-			return nil, 0, err
-		}
-		if live {
-			r.id = id
-			rows = append(rows, r)
+		if err := c.add(name, value); err != nil {
+			return c, 0, err
 		}
 	}
-	slices.SortFunc(rows, func(a, b row) int { return cmp.Compare(a.id, b.id) })
-	own, ok := slices.BinarySearchFunc(rows, req.ID, func(r row, id string) int { return cmp.Compare(r.id, id) })
-	if !ok || rows[own].seq != req.Seq || rows[own].nonce != req.Nonce {
-		return nil, 0, wrongAnswer("the request is not among the rows")
+	if err := c.sort(); err != nil {
+		return c, 0, err
 	}
-	return rows, own, nil
+	own, ok := slices.BinarySearchFunc(c.rows, req.ID, func(r row, id string) int { return cmp.Compare(r.id, id) })
+	if !ok || c.rows[own].seq != req.Seq || c.rows[own].nonce != req.Nonce {
+		return c, 0, wrongAnswer("the request is not among the rows")
+	}
+	return c, own, nil
+}
+
+// add takes one field.
+func (c *contents) add(name, value string) error {
+	if name == metaField {
+		return nil
+	}
+	id, incarnation, ok := strings.Cut(name, "\x00")
+	switch {
+	case ok && id == "":
+		return c.addDocument(name, value)
+	case !ok || incarnation == "":
+		return wrongAnswer("field %.40q names no row", name)
+	}
+	r, live, err := parseRow(value)
+	if live {
+		r.id = id
+		c.rows = append(c.rows, r)
+	}
+	return err
+}
+
+// sort puts all in order. It returns an error for a document that is there twice, and
+// for too many.
+func (c *contents) sort() error {
+	slices.SortFunc(c.rows, func(a, b row) int { return cmp.Compare(a.id, b.id) })
+	slices.SortFunc(c.docs, func(a, b document) int { return cmp.Compare(a.Name, b.Name) })
+	for i := 1; i < len(c.docs); i++ {
+		if c.docs[i].Name == c.docs[i-1].Name {
+			return wrongAnswer("the document %q is there twice", c.docs[i].Name)
+		}
+	}
+	if len(c.docs) > consensus.MaxDocuments {
+		return wrongAnswer("%d documents", len(c.docs))
+	}
+	return nil
 }
 
 // parseRow reads the value of a row. One that is not live is not looked into.
@@ -194,6 +233,7 @@ func parseRow(value string) (r row, live bool, err error) {
 	for range tags {
 		e := entry{inUse: f.share(), answered: f.share(), demand: f.share(), poolSize: int(f.number(maxPoolSize))}
 		e.tag = f.text(f.number(uint64(len(value))))
+		e.note = f.text(f.number(consensus.MaxNoteBytes))
 		r.entries = append(r.entries, e)
 	}
 	if !f.ok() || f.rest != "" {
@@ -215,7 +255,7 @@ func tagAnswer(tag string, rows []row) consensus.TagAnswer {
 		agreed = agreed && (ta.Live == 1 || e.poolSize == ta.PoolSize)
 		ta.PoolSize = max(ta.PoolSize, e.poolSize)
 		ta.Roster = append(ta.Roster, consensus.RosterRow{
-			ID: rows[i].id, Claim: max(e.inUse, e.answered), Demand: e.demand, PoolSize: e.poolSize,
+			ID: rows[i].id, Claim: max(e.inUse, e.answered), Demand: e.demand, PoolSize: e.poolSize, Note: e.note,
 		})
 	}
 	ta.Agreed = agreed && ta.PoolSize == ta.Live

@@ -107,16 +107,6 @@ func (s *Store) Leave(ctx context.Context, l consensus.Leave) error {
 	return nil
 }
 
-// Load implements consensus.Store.
-func (s *Store) Load(context.Context, string) ([]consensus.Document, []consensus.RosterRow, error) {
-	return nil, nil, errors.ErrUnsupported
-}
-
-// Save implements consensus.Store.
-func (s *Store) Save(context.Context, string, consensus.DocumentReport) (consensus.Version, error) {
-	return 0, errors.ErrUnsupported
-}
-
 // Close implements consensus.Store. It does nothing and returns nil: the store
 // holds only the client, and that is the caller's.
 func (s *Store) Close() error { return nil }

@@ -15,11 +15,11 @@ import (
 func (m *model) stored() consensus.Record {
 	fields := m.client.HGetAll(m.t.Context(), m.key).Val()
 	var r consensus.Record
-	var rows, claims, oldest int64 // what meta says of all rows
+	var rows, claims, oldest, documents int64 // what meta says of all
 	for name, value := range fields {
 		part := strings.Split(value, " ")
 		if name == metaField {
-			require.Len(m.t, part, 12)
+			require.Len(m.t, part, 15)
 			r.Store, r.Revision = part[1], m.uint(part[2])
 			r.Clock, r.Wall = m.int(part[3]), m.int(part[4])
 			r.FrozenUntil, r.FrozenSince = m.int(part[5]), m.int(part[6])
@@ -28,11 +28,18 @@ func (m *model) stored() consensus.Record {
 			}
 			r.Lease = time.Duration(m.int(part[8])) * time.Millisecond
 			rows, claims, oldest = m.int(part[9]), m.int(part[10]), m.int(part[11])
+			r.Began, r.Slept, documents = m.int(part[12]), time.Duration(m.int(part[13]))*time.Microsecond, m.int(part[14])
+			continue
+		}
+		if document, ok := strings.CutPrefix(name, documentField); ok {
+			version, body, _ := strings.Cut(value, " ")
+			r.Documents = append(r.Documents, consensus.Document{Name: document, Version: consensus.Version(m.uint(version)), Body: []byte(body)})
 			continue
 		}
 		r.Rows = append(r.Rows, m.storedRow(name, value))
 	}
 	require.Len(m.t, r.Rows, int(rows))
+	require.Len(m.t, r.Documents, int(documents))
 	require.Equal(m.t, int64(r.Claims()), claims)
 	for _, row := range r.Rows {
 		require.GreaterOrEqual(m.t, row.LastSeen, oldest)
@@ -55,6 +62,7 @@ func (m *model) storedRow(name, value string) consensus.Row {
 	for _, e := range parsed.entries {
 		w.Entries = append(w.Entries, consensus.Entry{
 			Tag: e.tag, Claim: max(e.inUse, e.answered), InUse: e.inUse, Answered: e.answered, Demand: e.demand, PoolSize: e.poolSize,
+			Note: e.note,
 		})
 		claims += max(e.inUse, e.answered)
 	}
@@ -76,7 +84,8 @@ func (m *model) uint(text string) uint64 {
 
 // sorted returns the record with rows and entries in order and no empty slices.
 func sorted(r consensus.Record) consensus.Record {
-	r.Rows = cloneRows(r.Rows)
+	r.Rows, r.Documents = cloneRows(r.Rows), append([]consensus.Document(nil), r.Documents...)
+	slices.SortFunc(r.Documents, func(a, b consensus.Document) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(r.Rows, func(a, b consensus.Row) int {
 		return strings.Compare(a.ID+"\x00"+a.Incarnation, b.ID+"\x00"+b.Incarnation)
 	})

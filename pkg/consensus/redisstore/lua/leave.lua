@@ -3,7 +3,7 @@
 -- Reply: 1 when the record changed.
 
 local own, seq, remembered = ARGV[1] .. '\0' .. ARGV[2], ARGV[3], ARGV[4]
-local rec, failure = load_record(own)
+local rec, failure = load_record(own, {})
 if not rec then return failure end
 local row = rec.row
 if not row or row.state ~= LIVE or not less(row.seq, seq) then return 0 end

@@ -1,10 +1,10 @@
--- The record of a pool, as a hash: the field 'meta', and one field per row whose
--- name is the processor's ID, a zero byte and the incarnation. Values are
--- decimal numbers and names separated by blanks:
+-- The record of a pool, as a hash: the field 'meta', one field per row whose
+-- name is the processor's ID, a zero byte and the incarnation, and the documents; see
+-- document.lua. Values are decimal numbers and names separated by blanks:
 --   meta: 1 store revision clock wall frozen_until frozen_since cause lease
---         rows claims oldest
+--         rows claims oldest began slept documents
 --   row:  state last_seen claims seq nonce tags, and for each tag: in_use
---         answered demand pool_size length tag
+--         answered demand pool_size length tag length note
 -- A row's claims are the sum over its tags of the larger of in_use and answered.
 -- Those of meta are the sum over all rows, and no row was seen before oldest: most
 -- steps need to look at no row but their own.
@@ -19,6 +19,7 @@
 local META, NONE = 'meta', '-'
 local LIVE, REPLACED, CLONED, LEFT = '0', '1', '2', '3'
 local POOL_EXPIRY, MARKER_EXPIRY = 86400000, 43200000 -- in milliseconds
+local DOCUMENTS_EXPIRY = 604800000 -- of a pool that has any: a week
 
 local function number(n) return string.format('%.0f', n) end
 
@@ -32,6 +33,8 @@ local function less(a, b)
   local b1, b2 = halves(b)
   return a1 < b1 or (a1 == b1 and a2 < b2)
 end
+
+local function is_row(field) return field ~= META and string.byte(field) ~= 0 end
 
 local function successor(u)
   if u == '18446744073709551615' then return '0' end
@@ -49,26 +52,30 @@ local function sent_by(row, remembered)
 end
 
 -- Reads the record as far as most steps need it. own is the field of the row that
--- the step is about. Returns nil and a reply when there is something else under the key.
-local function load_record(own)
-  local got = redis.pcall('HMGET', KEYS[1], META, own)
+-- the step is about, empty for none, and asked lists the fields of documents that it is
+-- about. Returns nil and a reply when there is something else under the key.
+local function load_record(own, asked)
+  local got = redis.pcall('HMGET', KEYS[1], META, own, unpack(asked))
   if got.err then return nil, got end
-  local meta, value = got[1], got[2]
+  local meta, value, documents = got[1], got[2], {}
+  for i = 1, #asked do documents[i] = got[i + 2] end
   if not meta then
     if redis.call('HLEN', KEYS[1]) > 0 then return nil, wrong('the hash is not a pool') end
     return {
       own = own, store = '', revision = '0', clock = 0, wall = 0, frozen_until = 0, frozen_since = 0,
-      cause = NONE, lease = 0, rows = 0, claims = 0, oldest = 0,
+      cause = NONE, lease = 0, rows = 0, claims = 0, oldest = 0, began = 0, slept = 0, documents = 0,
+      fields_asked = asked, documents_asked = documents,
     }
   end
-  local store, revision, clock, wall, frozen_until, frozen_since, cause, lease, rows, claims, oldest =
-    string.match(meta, '^1 (%w+) (%d+) (%d+) (%d+) (%d+) (%d+) (%S+) (%d+) (%d+) (%d+) (%d+)$')
+  local store, revision, clock, wall, frozen_until, frozen_since, cause, lease, rows, claims, oldest, began, slept, count =
+    string.match(meta, '^1 (%w+) (%d+) (%d+) (%d+) (%d+) (%d+) (%S+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
   if not store then return nil, wrong('the pool is not of format 1') end
   local rec = {
     own = own, own_value = value, store = store, revision = revision, cause = cause, clock = tonumber(clock),
     wall = tonumber(wall), frozen_until = tonumber(frozen_until),
     frozen_since = tonumber(frozen_since), lease = tonumber(lease), rows = tonumber(rows), claims = tonumber(claims),
-    oldest = tonumber(oldest),
+    oldest = tonumber(oldest), began = tonumber(began), slept = tonumber(slept), documents = tonumber(count),
+    fields_asked = asked, documents_asked = documents,
   }
   if value then
     local row = {}
@@ -88,6 +95,9 @@ local function entries_of(value)
     if not last then return nil end
     local e = { in_use = tonumber(in_use), answered = tonumber(answered), demand = demand, pool_size = pool_size }
     entries[string.sub(value, last + 1, last + length)] = e
+    _, last, length = string.find(value, '^ (%d+) ', last + length + 1)
+    if not last then return nil end
+    e.note = string.sub(value, last + 1, last + length)
     pos = last + length + 1
   end
   return entries
@@ -138,7 +148,7 @@ local function any_live(rec, st)
   local fields = all_fields(rec)
   for i = 1, #fields, 2 do
     local state, seen = string.match(fields[i + 1], '^(%d) (%d+) ')
-    if fields[i] ~= META and state == LIVE and not gone(st, seen) then return true end
+    if is_row(fields[i]) and state == LIVE and not gone(st, seen) then return true end
   end
   return false
 end
@@ -153,7 +163,7 @@ local function advance(rec, st)
   local fields, match = all_fields(rec), string.match
   rec.rows, rec.claims, rec.oldest = 0, 0, st.clock
   for i = 1, #fields, 2 do
-    if fields[i] ~= META then
+    if is_row(fields[i]) then
       local seen, claims = match(fields[i + 1], '^%d (%d+) (%d+) ')
       if not seen then return nil, wrong('a row is not of format 1') end
       seen = tonumber(seen)
@@ -174,11 +184,12 @@ end
 -- write is one that a server without memory refuses.
 local function save_record(rec, changed, silent)
   rec.revision = successor(rec.revision)
-  local meta = string.format('1 %s %s %.0f %.0f %.0f %.0f %s %.0f %.0f %.0f %.0f', rec.store, rec.revision, rec.clock,
-    rec.wall, rec.frozen_until, rec.frozen_since, rec.cause, rec.lease, rec.rows, rec.claims, rec.oldest)
+  local meta = string.format('1 %s %s %.0f %.0f %.0f %.0f %s %.0f %.0f %.0f %.0f %.0f %.0f %.0f', rec.store, rec.revision, rec.clock,
+    rec.wall, rec.frozen_until, rec.frozen_since, rec.cause, rec.lease, rec.rows, rec.claims, rec.oldest, rec.began, rec.slept,
+    rec.documents)
   redis.call('HSET', KEYS[1], META, meta, unpack(changed))
   for _, field in ipairs(silent) do
     if field ~= rec.own or #changed == 0 then redis.call('HDEL', KEYS[1], field) end
   end
-  redis.call('PEXPIRE', KEYS[1], POOL_EXPIRY)
+  redis.call('PEXPIRE', KEYS[1], rec.documents > 0 and DOCUMENTS_EXPIRY or POOL_EXPIRY)
 end

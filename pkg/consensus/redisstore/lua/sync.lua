@@ -3,25 +3,31 @@
 -- ARGV: id, incarnation, seq, nonce, last_seq, last_time, revision, lease in
 -- milliseconds, freeze time in microseconds, 1 to be told the eviction policy, the
 -- requests remembered (see sent_by), the name to give the data's life if the server
--- is durable, else empty, and for each tag: tag, in_use, wanted, demand, pool_size.
+-- is durable, else empty, the number of documents, for each: name, version, base,
+-- body; and for each tag: tag, in_use, wanted, demand, pool_size, note.
 -- Reply: what became of the request, and if it was granted: time, revision, lease,
--- rest of the freeze, its cause, policy, and names and values of all fields in turn;
--- if the record is behind: number and nonce of the newest request.
+-- rest of the freeze, its cause, policy, names and values of all fields in turn, of a
+-- document that is as reported without the body, when the pool began, and how long it
+-- had slept; if the record is behind: number and nonce of the newest request.
 
 local id, own = ARGV[1], ARGV[1] .. '\0' .. ARGV[2]
 local seq, nonce, last_seq, last_time = ARGV[3], ARGV[4], ARGV[5], tonumber(ARGV[6])
 local seen_revision, lease, freeze_time = ARGV[7], tonumber(ARGV[8]), tonumber(ARGV[9])
-local wants_policy, remembered, life, first_tag = ARGV[10] == '1', ARGV[11], ARGV[12], 13
+local wants_policy, remembered, life = ARGV[10] == '1', ARGV[11], ARGV[12]
+local documents, first_document = tonumber(ARGV[13]), 14
+local first_tag = first_document + 4 * documents
 local WHOLE = 1000000000
 
-local rec, failure = load_record(own)
+local rec, failure = load_record(own, document_fields(first_document, documents))
 if not rec then return failure end
 local st = begin(rec, lease)
 
 local function granted(seen)
   local policy = wants_policy and eviction_policy(server_info('memory') or '') or ''
+  local fields = redis.call('HGETALL', KEYS[1])
+  if rec.documents > 0 then shorten_documents(fields, first_document, documents) end
   return { 'granted', seen, rec.revision, number(rec.lease), number(math.max(rec.frozen_until - rec.clock, 0)), rec.cause,
-    policy, redis.call('HGETALL', KEYS[1]) }
+    policy, fields, number(rec.began), number(rec.slept) }
 end
 
 -- Decides on a request of an incarnation that gets no answers any more.
@@ -74,6 +80,8 @@ if rec.revision == '0' or rec.store ~= identity then
   if failure then return failure end
 end
 
+local forgot = verdict == 'lost_row' or less(rec.revision, seen_revision)
+local silence = rec.wall > 0 and math.max(st.now - rec.wall, 0) or 0
 local silent, problem = advance(rec, st)
 if not silent then return problem end
 if rec.revision == '0' and not is_new then
@@ -104,10 +112,10 @@ if verdict == 'behind' then
   -- facts count. What the row claims counts as well: it may be that of a clone.
   local row, entries = rec.row, entries_of(rec.own_value)
   if not entries then return wrong('a row is not of format 1') end
-  for i = first_tag, #ARGV, 5 do
+  for i = first_tag, #ARGV, 6 do
     local e = entries[ARGV[i]]
     if not e then
-      e = { in_use = 0, answered = 0, demand = ARGV[i + 3], pool_size = ARGV[i + 4] }
+      e = { in_use = 0, answered = 0, demand = ARGV[i + 3], pool_size = ARGV[i + 4], note = ARGV[i + 5] }
       entries[ARGV[i]] = e
     end
     e.in_use = math.max(e.in_use, tonumber(ARGV[i + 1]))
@@ -115,7 +123,8 @@ if verdict == 'behind' then
   local claims, n, parts = 0, 0, {}
   for tag, e in pairs(entries) do
     claims, n = claims + math.max(e.in_use, e.answered), n + 1
-    parts[n] = string.format('%.0f %.0f %s %s %d %s', e.in_use, e.answered, e.demand, e.pool_size, #tag, tag)
+    parts[n] = string.format('%.0f %.0f %s %s %d %s %d %s', e.in_use, e.answered, e.demand, e.pool_size, #tag, tag,
+      #e.note, e.note)
   end
   rec.claims = rec.claims - row.claims + claims
   local head = table.concat({ LIVE, row.seen, number(claims), row.seq, row.nonce, number(n) }, ' ')
@@ -129,7 +138,13 @@ if verdict == 'clone' then
 end
 
 if rec.rows == 0 then rec.oldest = st.clock end
-if rec.claims == 0 and not rec.row and not any_live(rec, st) then rec.lease = lease end
+local empty = not rec.row and not any_live(rec, st)
+if rec.claims == 0 and empty then rec.lease = lease end
+if forgot then
+  rec.began, rec.slept = 0, 0 -- the pool is older than what is on record, or another one
+elseif empty then
+  rec.began, rec.slept = math.max(st.clock, rec.began + 1), silence
+end
 
 -- A new incarnation closes every other one of its ID; their claims stay until removal.
 local changed = {}
@@ -144,20 +159,27 @@ end
 -- Facts first: what is reported in use is the claim, even beyond the whole. Then
 -- each tag is answered what there is room for. A frozen pool lets no share grow.
 local own_claims, row = 0, {}
-for i = first_tag, #ARGV, 5 do own_claims = own_claims + ARGV[i + 1] end
-for i = first_tag, #ARGV, 5 do
+for i = first_tag, #ARGV, 6 do own_claims = own_claims + ARGV[i + 1] end
+for i = first_tag, #ARGV, 6 do
   local in_use, limit = tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2])
   local room = math.max(WHOLE - (rec.claims + own_claims - in_use), 0)
   if frozen() then limit = in_use end
   local answered = math.min(limit, room)
   own_claims = own_claims - in_use + math.max(in_use, answered)
-  row[#row + 1] = string.format('%s %.0f %s %s %d %s', ARGV[i + 1], answered, ARGV[i + 3], ARGV[i + 4], #ARGV[i], ARGV[i])
+  row[#row + 1] = string.format('%s %.0f %s %s %d %s %d %s', ARGV[i + 1], answered, ARGV[i + 3], ARGV[i + 4],
+    #ARGV[i], ARGV[i], #ARGV[i + 5], ARGV[i + 5])
 end
 local seen = number(st.clock)
 local head = table.concat({ LIVE, seen, number(own_claims), seq, nonce, number(#row) }, ' ')
 changed[#changed + 1] = own
 changed[#changed + 1] = head .. ' ' .. table.concat(row, ' ')
 rec.claims = rec.claims + own_claims
+
+for i = 1, documents do
+  local at = first_document + 4 * (i - 1)
+  local taken, failed = take_document(rec, i, changed, ARGV[at + 1], ARGV[at + 2], ARGV[at + 3])
+  if taken == nil then return failed end
+end
 
 save(changed)
 return granted(seen)

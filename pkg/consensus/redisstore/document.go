@@ -1,0 +1,152 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+// documentField is what the names of the fields of documents begin with; see
+// lua/document.lua.
+const documentField = "\x00doc\x00"
+
+// Load implements consensus.Store. Errors are as of Sync, and one that wraps
+// consensus.ErrNoPool. It is one HGETALL, which a client that reads from replicas may
+// send to one of them.
+func (s *Store) Load(ctx context.Context, pool string) ([]consensus.Document, []consensus.RosterRow, error) {
+	if s.fault != nil {
+		return nil, nil, s.fault
+	}
+	if err := consensus.ValidatePool(pool); err != nil {
+		return nil, nil, err
+	}
+	key, _ := s.keys(pool)
+	fields, err := s.client.HGetAll(ctx, key).Result()
+	if err != nil {
+		return nil, nil, explain("load", pool, err)
+	}
+	docs, roster, err := parseLoad(fields)
+	if err != nil {
+		return nil, nil, fmt.Errorf("redisstore: load of pool %q: %w", pool, err)
+	}
+	return docs, roster, nil
+}
+
+// parseLoad reads the fields of a pool. Every error wraps consensus.ErrWrongAnswer or
+// consensus.ErrNoPool.
+func parseLoad(fields map[string]string) ([]consensus.Document, []consensus.RosterRow, error) {
+	if len(fields) == 0 {
+		return nil, nil, consensus.ErrNoPool
+	}
+	if !strings.HasPrefix(fields[metaField], "1 ") {
+		return nil, nil, wrongAnswer("the pool is not of format 1")
+	}
+	var c contents
+	for name, value := range fields {
+		if err := c.add(name, value); err != nil {
+			return nil, nil, err
+		}
+	}
+	if err := c.sort(); err != nil {
+		return nil, nil, err
+	}
+	docs, err := c.unreported(nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	return docs, tagAnswer("", c.rows).Roster, nil
+}
+
+// Save implements consensus.Store. Errors are as of Sync, *consensus.ConflictError,
+// and one that wraps consensus.ErrNoPool.
+func (s *Store) Save(ctx context.Context, pool string, d consensus.DocumentReport) (consensus.Version, error) {
+	if s.fault != nil {
+		return 0, s.fault
+	}
+	if err := d.ValidateSave(pool); err != nil {
+		return 0, err
+	}
+	key, _ := s.keys(pool)
+	reply, err := saveScript.Run(ctx, s.client, []string{key}, saveArgs(&d)...).Result()
+	if err != nil {
+		return 0, explain("save", pool, err)
+	}
+	current, err := parseSave(reply, &d)
+	if err != nil {
+		err = fmt.Errorf("redisstore: save of pool %q: %w", pool, err)
+	}
+	return current, err
+}
+
+// parseSave reads the reply of the save script.
+func parseSave(reply any, d *consensus.DocumentReport) (consensus.Version, error) {
+	parts, _ := reply.([]any)
+	if len(parts) != 2 {
+		return 0, wrongAnswer("not a list of two")
+	}
+	word, _ := parts[0].(string)
+	text, _ := parts[1].(string)
+	current, err := strconv.ParseUint(text, 10, 63)
+	if err != nil {
+		return 0, wrongAnswer("the version is %.40q", text)
+	}
+	switch word {
+	case "saved":
+		return d.Version, nil
+	case "conflict":
+		return consensus.Version(current), &consensus.ConflictError{Name: d.Name, Base: d.Base, Current: consensus.Version(current)}
+	case "no pool":
+		return 0, consensus.ErrNoPool
+	case "too many":
+		return 0, &consensus.RequestError{
+			Field: "Name", Value: strconv.Quote(d.Name),
+			Allowed: fmt.Sprint("one of the ", consensus.MaxDocuments, " documents that the pool has already"),
+		}
+	}
+	return 0, wrongAnswer("unknown outcome %.40q", word)
+}
+
+// A document is one as it is on record, without the body if that is as reported.
+type document = consensus.Document
+
+// addDocument takes the field of a document.
+func (c *contents) addDocument(field, value string) error {
+	name, ok := strings.CutPrefix(field, documentField)
+	other := func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '_' }
+	if !ok || name == "" || len(name) > 32 || strings.ContainsFunc(name, other) {
+		return wrongAnswer("field %.40q names no row and no document", field)
+	}
+	digits, body, whole := strings.Cut(value, " ")
+	version, err := strconv.ParseUint(digits, 10, 63)
+	if err != nil || version == 0 || whole && body == "" || len(body) > consensus.MaxDocumentBytes {
+		return wrongAnswer("the document %q is malformed", name)
+	}
+	c.docs = append(c.docs, document{Name: name, Version: consensus.Version(version), Body: []byte(body)})
+	return nil
+}
+
+// unreported lists the documents that are not as the request reported them, those
+// included that it reported and the store has not.
+func (c *contents) unreported(reports []consensus.DocumentReport) (docs []document, err error) {
+	for _, d := range c.docs {
+		reported := func(r consensus.DocumentReport) bool { return r.Name == d.Name && r.Version == d.Version }
+		switch {
+		case len(d.Body) > 0:
+			docs = append(docs, d)
+		case !slices.ContainsFunc(reports, reported):
+			return nil, wrongAnswer("the document %q has no body", d.Name)
+		}
+	}
+	for i := range reports {
+		r := &reports[i]
+		if r.Version > 0 && !slices.ContainsFunc(c.docs, func(d document) bool { return d.Name == r.Name }) {
+			docs = append(docs, document{Name: r.Name})
+		}
+	}
+	slices.SortFunc(docs, func(a, b document) int { return strings.Compare(a.Name, b.Name) })
+	return docs, nil
+}

@@ -1,0 +1,18 @@
+-- One change of a document, as Record.Save of package consensus does it.
+-- KEYS: the pool. ARGV: name, version, base, body.
+-- Reply: what became of it, and the version on record after that.
+
+local version, base, body = ARGV[2], ARGV[3], ARGV[4]
+local rec, failure = load_record('', document_fields(1, 1))
+if not rec then return failure end
+if rec.revision == '0' then return { 'no pool', '0' } end
+if rec.documents_asked[1] == version .. ' ' .. body then return { 'saved', version } end -- before
+local changed = {}
+local taken, current = take_document(rec, 1, changed, version, base, body)
+if taken == nil then return current end
+if taken then
+  save_record(rec, changed, {})
+  return { 'saved', version }
+end
+if current == '0' and base == '0' then return { 'too many', '0' } end
+return { 'conflict', current }

@@ -1,0 +1,122 @@
+package redisstore
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+// documents reports on some documents: mostly what is on record, and changes of it.
+func (m *model) documents() (reports []consensus.DocumentReport) {
+	for _, i := range m.rnd.Perm(9)[:pick(m, 0, 0, 1, 1, 2, 8)] {
+		reports = append(reports, m.document(fmt.Sprint("d_", i)))
+	}
+	return reports
+}
+
+// document is a report on one document.
+func (m *model) document(name string) consensus.DocumentReport {
+	d := consensus.DocumentReport{Name: name}
+	i := slices.IndexFunc(m.record.Documents, func(d consensus.Document) bool { return d.Name == name })
+	var recorded consensus.Document
+	if i >= 0 {
+		recorded = m.record.Documents[i]
+	}
+	bodies := [][]byte{{0}, []byte("1 "), []byte("12 \x00\xff"), bytes.Repeat([]byte("b"), consensus.MaxDocumentBytes), recorded.Body}
+	switch m.rnd.IntN(10) {
+	case 0: // knows nothing
+	case 1: // knows an older or a newer one
+		d.Version = max(recorded.Version, 4) - 4 + consensus.Version(m.rnd.IntN(9))
+	case 2, 3: // gives back
+		d.Version = max(recorded.Version, 4) - 2 + consensus.Version(m.rnd.IntN(5))
+		d.Base, d.Body = d.Version, pick(m, bodies...)
+	case 4, 5: // changes
+		d.Base, d.Body = recorded.Version, pick(m, bodies...)
+		d.Version = pick(m, consensus.NextVersion(d.Base, uint16(m.rnd.Uint32())), d.Base+1, d.Base+1)
+	case 6: // changes another version, or does again what was done
+		d.Version, d.Body = recorded.Version+consensus.Version(m.rnd.IntN(2)), pick(m, bodies...)
+		d.Base = max(d.Version, 3) - 3
+	default:
+		d.Version = recorded.Version
+	}
+	d.Version = min(d.Version, 1<<63-1)
+	d.Base = min(d.Base, d.Version)
+	if len(d.Body) > 0 && d.Version == 0 {
+		d.Version = 1
+	}
+	return d
+}
+
+// noteDocuments counts what became of the reports of a granted request.
+func (m *model) noteDocuments(before *consensus.Record, req *consensus.Request) {
+	version := func(r *consensus.Record, name string) consensus.Version {
+		for _, d := range r.Documents {
+			if d.Name == name {
+				return d.Version
+			}
+		}
+		return 0
+	}
+	for _, d := range req.Documents {
+		switch old := version(before, d.Name); {
+		case len(d.Body) == 0:
+		case old == version(&m.record, d.Name):
+			m.seen["not taken"]++
+		case d.Base == d.Version:
+			m.seen["given back"]++
+		default:
+			m.seen["changed"]++
+		}
+	}
+	switch {
+	case m.record.Began == before.Began:
+	case m.record.Began == 0:
+		m.seen["beginning forgotten"]++
+	case m.record.Slept > 0:
+		m.seen["began anew"]++
+	}
+}
+
+// saving is a document that an operator saves.
+func (m *model) saving() consensus.DocumentReport {
+	for {
+		d := m.document(fmt.Sprint("d_", m.rnd.IntN(9)))
+		if d.ValidateSave(m.pool) == nil {
+			return d
+		}
+	}
+}
+
+func (m *model) save(d consensus.DocumentReport) {
+	want, _, wantErr := m.record.Save(&d)
+	reply, err := scriptedSave.Run(m.t.Context(), m.client, []string{m.key}, saveArgs(&d)...).Result()
+	require.NoError(m.t, err)
+	got, err := parseSave(reply, &d)
+	require.Equal(m.t, want, got, "%+v", d)
+	require.Equal(m.t, wantErr, err, "%+v", d)
+	if m.record.Revision > 0 {
+		require.Equal(m.t, sorted(m.record), m.stored(), "on record after %+v", d)
+		docs, roster, err := m.store.Load(m.t.Context(), m.pool)
+		require.NoError(m.t, err)
+		wantDocs, wantRoster, _ := m.record.Load()
+		require.Equal(m.t, wantDocs, docs)
+		require.Equal(m.t, wantRoster, roster)
+	}
+	var conflict *consensus.ConflictError
+	var bad *consensus.RequestError
+	switch {
+	case err == nil:
+		m.seen["saved"]++
+	case errors.As(err, &conflict):
+		m.seen["conflict"]++
+	case errors.As(err, &bad):
+		m.seen["too many"]++
+	case errors.Is(err, consensus.ErrNoPool):
+		m.seen["no pool"]++
+	}
+}
