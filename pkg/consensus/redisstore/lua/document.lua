@@ -18,11 +18,10 @@ local function version_of(value)
   return string.match(value, '^(%d+) ')
 end
 
--- Puts the i-th document asked of load_record among the fields to be written, if its
--- report is one that takes the place of what is on record. Returns whether it does,
--- and the version on record before; or nil and a reply.
-local function take_document(rec, i, changed, version, base, body)
-  local value = rec.documents_asked[i]
+-- Puts a document of which value is on record among the fields to be written, if the
+-- report is one that takes the place of that. Returns whether it does, and the version
+-- on record before; or nil and a reply.
+local function take_document(rec, value, changed, name, version, base, body)
   local current = version_of(value)
   if not current then return nil, wrong('a document is not of format 1') end
   if body == '' or not less(current, version) or base ~= current and base ~= version then return false, current end
@@ -30,7 +29,7 @@ local function take_document(rec, i, changed, version, base, body)
     if rec.documents == MAX_DOCUMENTS then return false, current end
     rec.documents = rec.documents + 1
   end
-  changed[#changed + 1] = rec.fields_asked[i]
+  changed[#changed + 1] = DOCUMENT .. name
   changed[#changed + 1] = version .. ' ' .. body
   return true, current
 end

@@ -52,20 +52,19 @@ local function sent_by(row, remembered)
 end
 
 -- Reads the record as far as most steps need it. own is the field of the row that
--- the step is about, empty for none, and asked lists the fields of documents that it is
--- about. Returns nil and a reply when there is something else under the key.
+-- the step is about, empty for none, and asked lists fields of documents. Returns also
+-- the values of meta, the row and these documents, in turn; or nil and a reply when
+-- there is something else under the key.
 local function load_record(own, asked)
   local got = redis.pcall('HMGET', KEYS[1], META, own, unpack(asked))
   if got.err then return nil, got end
-  local meta, value, documents = got[1], got[2], {}
-  for i = 1, #asked do documents[i] = got[i + 2] end
+  local meta, value = got[1], got[2]
   if not meta then
     if redis.call('HLEN', KEYS[1]) > 0 then return nil, wrong('the hash is not a pool') end
     return {
       own = own, store = '', revision = '0', clock = 0, wall = 0, frozen_until = 0, frozen_since = 0,
-      cause = NONE, lease = 0, rows = 0, claims = 0, oldest = 0, began = 0, slept = 0, documents = 0,
-      fields_asked = asked, documents_asked = documents,
-    }
+      cause = NONE, lease = 0, rows = 0, claims = 0, oldest = 0, began = '0', slept = '0', documents = 0,
+    }, got
   end
   local store, revision, clock, wall, frozen_until, frozen_since, cause, lease, rows, claims, oldest, began, slept, count =
     string.match(meta, '^1 (%w+) (%d+) (%d+) (%d+) (%d+) (%d+) (%S+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)$')
@@ -74,8 +73,7 @@ local function load_record(own, asked)
     own = own, own_value = value, store = store, revision = revision, cause = cause, clock = tonumber(clock),
     wall = tonumber(wall), frozen_until = tonumber(frozen_until),
     frozen_since = tonumber(frozen_since), lease = tonumber(lease), rows = tonumber(rows), claims = tonumber(claims),
-    oldest = tonumber(oldest), began = tonumber(began), slept = tonumber(slept), documents = tonumber(count),
-    fields_asked = asked, documents_asked = documents,
+    oldest = tonumber(oldest), began = began, slept = slept, documents = tonumber(count),
   }
   if value then
     local row = {}
@@ -83,7 +81,7 @@ local function load_record(own, asked)
     if not row.state then return nil, wrong('a row is not of format 1') end
     rec.row = row
   end
-  return rec
+  return rec, got
 end
 
 -- The entries of a row by tag, or nil if they are malformed.
@@ -184,7 +182,7 @@ end
 -- write is one that a server without memory refuses.
 local function save_record(rec, changed, silent)
   rec.revision = successor(rec.revision)
-  local meta = string.format('1 %s %s %.0f %.0f %.0f %.0f %s %.0f %.0f %.0f %.0f %.0f %.0f %.0f', rec.store, rec.revision, rec.clock,
+  local meta = string.format('1 %s %s %.0f %.0f %.0f %.0f %s %.0f %.0f %.0f %.0f %s %s %d', rec.store, rec.revision, rec.clock,
     rec.wall, rec.frozen_until, rec.frozen_since, rec.cause, rec.lease, rec.rows, rec.claims, rec.oldest, rec.began, rec.slept,
     rec.documents)
   redis.call('HSET', KEYS[1], META, meta, unpack(changed))

@@ -2,13 +2,13 @@
 -- KEYS: the pool. ARGV: name, version, base, body.
 -- Reply: what became of it, and the version on record after that.
 
-local version, base, body = ARGV[2], ARGV[3], ARGV[4]
-local rec, failure = load_record('', document_fields(1, 1))
-if not rec then return failure end
+local name, version, base, body = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local rec, got = load_record('', document_fields(1, 1))
+if not rec then return got end
 if rec.revision == '0' then return { 'no pool', '0' } end
-if rec.documents_asked[1] == version .. ' ' .. body then return { 'saved', version } end -- before
+if got[3] == version .. ' ' .. body then return { 'saved', version } end -- before
 local changed = {}
-local taken, current = take_document(rec, 1, changed, version, base, body)
+local taken, current = take_document(rec, got[3], changed, name, version, base, body)
 if taken == nil then return current end
 if taken then
   save_record(rec, changed, {})

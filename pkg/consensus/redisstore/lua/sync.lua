@@ -18,8 +18,8 @@ local documents, first_document = tonumber(ARGV[13]), 14
 local first_tag = first_document + 4 * documents
 local WHOLE = 1000000000
 
-local rec, failure = load_record(own, document_fields(first_document, documents))
-if not rec then return failure end
+local rec, got = load_record(own, document_fields(first_document, documents))
+if not rec then return got end
 local st = begin(rec, lease)
 
 local function granted(seen)
@@ -27,7 +27,7 @@ local function granted(seen)
   local fields = redis.call('HGETALL', KEYS[1])
   if rec.documents > 0 then shorten_documents(fields, first_document, documents) end
   return { 'granted', seen, rec.revision, number(rec.lease), number(math.max(rec.frozen_until - rec.clock, 0)), rec.cause,
-    policy, fields, number(rec.began), number(rec.slept) }
+    policy, fields, rec.began, rec.slept }
 end
 
 -- Decides on a request of an incarnation that gets no answers any more.
@@ -72,7 +72,7 @@ if verdict == 'replaced' then
 end
 if verdict == 'replaced' or verdict == 'late' or verdict == 'removed' or verdict == 'cloned' then return { verdict } end
 
-local identity, is_new, marker
+local identity, is_new, marker, failure
 identity, failure = server_identity(life)
 if not identity then return failure end
 if rec.revision == '0' or rec.store ~= identity then
@@ -80,7 +80,8 @@ if rec.revision == '0' or rec.store ~= identity then
   if failure then return failure end
 end
 
-local forgot = verdict == 'lost_row' or less(rec.revision, seen_revision)
+local older = less(rec.revision, seen_revision)
+local forgot = older or verdict == 'lost_row'
 local silence = rec.wall > 0 and math.max(st.now - rec.wall, 0) or 0
 local silent, problem = advance(rec, st)
 if not silent then return problem end
@@ -88,7 +89,7 @@ if rec.revision == '0' and not is_new then
   freeze('new_record')
 elseif rec.revision ~= '0' and rec.store ~= identity then
   freeze('store_identity')
-elseif less(rec.revision, seen_revision) then
+elseif older then
   freeze('older_record')
 elseif verdict == 'lost_row' or verdict == 'behind' then
   freeze(frozen() and rec.cause or 'lost_row') -- it may have been noticed first by another sign
@@ -96,7 +97,7 @@ elseif not frozen() then
   rec.cause = NONE
 end
 rec.store = identity
-if less(rec.revision, seen_revision) then rec.revision = seen_revision end
+if older then rec.revision = seen_revision end
 
 local function save(changed)
   save_record(rec, changed, silent)
@@ -141,9 +142,9 @@ if rec.rows == 0 then rec.oldest = st.clock end
 local empty = not rec.row and not any_live(rec, st)
 if rec.claims == 0 and empty then rec.lease = lease end
 if forgot then
-  rec.began, rec.slept = 0, 0 -- the pool is older than what is on record, or another one
+  rec.began, rec.slept = '0', '0' -- the pool is older than what is on record, or another one
 elseif empty then
-  rec.began, rec.slept = math.max(st.clock, rec.began + 1), silence
+  rec.began, rec.slept = number(math.max(st.clock, rec.began + 1)), number(silence)
 end
 
 -- A new incarnation closes every other one of its ID; their claims stay until removal.
@@ -177,7 +178,7 @@ rec.claims = rec.claims + own_claims
 
 for i = 1, documents do
   local at = first_document + 4 * (i - 1)
-  local taken, failed = take_document(rec, i, changed, ARGV[at + 1], ARGV[at + 2], ARGV[at + 3])
+  local taken, failed = take_document(rec, got[i + 2], changed, ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3])
   if taken == nil then return failed end
 end
 
