@@ -121,11 +121,17 @@ func (d *dice) record() *Record {
 		}
 		for tag := range d.byte() % 4 {
 			e := Entry{Tag: []string{"", "a", "b"}[tag], InUse: d.share(), Answered: d.share(), Demand: d.share(), PoolSize: int(d.byte())}
-			e.Claim = max(e.InUse, e.Answered)
+			e.Claim, e.Note = max(e.InUse, e.Answered), d.note()
 			row.Entries = append(row.Entries, e)
 		}
 		if i, found := r.find(row.RowKey); !found {
 			r.Rows = slices.Insert(r.Rows, i, row)
+		}
+	}
+	r.Began, r.Slept, r.BeganUnstamped = d.micros(), time.Duration(d.byte())*time.Second, d.byte()%8 == 1
+	for _, report := range d.documents() {
+		if report.Version = min(max(report.Version, 1), maxVersion); len(report.Body) > 0 && len(report.Body) <= MaxDocumentBytes {
+			r.putDocument(&report)
 		}
 	}
 	if n := len(r.Rows); n > 0 && d.byte()%2 == 1 {
@@ -168,9 +174,10 @@ func (d *dice) request() Request {
 	}
 	for tag := range 1 + d.byte()%3 {
 		r.Tags = append(r.Tags, TagReport{
-			Tag: []string{"b", "", "a"}[tag], InUse: d.share(), Wanted: d.share(), Demand: d.share(), PoolSize: int(d.byte()),
+			Tag: []string{"b", "", "a"}[tag], InUse: d.share(), Wanted: d.share(), Demand: d.share(), PoolSize: int(d.byte()), Note: d.note(),
 		})
 	}
+	r.Documents = d.documents()
 	// One field in many is spoilt.
 	long := strings.Repeat("x", 256+int(d.byte()%2))
 	switch t := &r.Tags[0]; d.byte() {
@@ -206,8 +213,66 @@ func (d *dice) request() Request {
 		t.PoolSize = maxPoolSize + 1
 	case 215:
 		t.Tag = "\x00"
+	case 216:
+		t.Note = long[:MaxNoteBytes+1]
+	case 217:
+		t.Note = "a\x00"
+	case 218:
+		r.Documents = append(r.Documents, DocumentReport{Name: long[:33]})
+	case 219:
+		r.Documents = append(r.Documents, DocumentReport{Name: "-"}, DocumentReport{})
+	case 220:
+		r.Documents = append(r.Documents, DocumentReport{"e", 1, 0, make([]byte, MaxDocumentBytes+1)})
+	case 221:
+		r.Documents = slices.Repeat([]DocumentReport{{Name: "a"}}, 2)
+	case 222:
+		for i := range 9 {
+			r.Documents = append(r.Documents, DocumentReport{Name: string(rune('p' + i))})
+		}
+	case 223:
+		r.Documents = append(r.Documents, DocumentReport{"e", 1 << 63, 0, nil})
 	}
 	return r
+}
+
+func (d *dice) note() string { return strings.Repeat("n", int(d.byte()%4)) }
+
+// documents are some reports, of which Validate takes most.
+func (d *dice) documents() (reports []DocumentReport) {
+	for i := range int(d.byte()%8) - 4 {
+		r := DocumentReport{Name: string(rune('a' + i)), Version: Version(d.number()), Body: bytes.Repeat([]byte{d.byte()}, int(d.byte()%3))}
+		switch d.byte() % 4 {
+		case 0:
+			r.Base = r.Version
+		case 1:
+			r.Base = Version(d.number())
+		case 2:
+			r.Base = max(r.Version, 1) - 1
+		}
+		reports = append(reports, r)
+	}
+	return reports
+}
+
+// documentFault says what of the reports no store can work with.
+func documentFault(reports []DocumentReport) string {
+	names := map[string]bool{}
+	for _, r := range reports {
+		names[r.Name] = true
+		if r.Name == "" || len(r.Name) > 32 || strings.Trim(r.Name, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
+			return "a document's name"
+		}
+		if r.Version >= 1<<63 || r.Base > r.Version || len(r.Body) > 4096 || len(r.Body) > 0 && r.Version == 0 {
+			return "a document"
+		}
+		if len(r.Body) == 0 && r.Base != 0 && r.Base != r.Version {
+			return "a base without a body"
+		}
+	}
+	if len(names) != len(reports) || len(reports) > 8 {
+		return "documents"
+	}
+	return ""
 }
 
 // fault says what of a request no store can work with, in words of its own.
@@ -237,14 +302,14 @@ func fault(r *Request) string {
 	for _, t := range r.Tags {
 		tags[t.Tag] = true
 		shares := t.InUse >= 0 && t.Wanted >= 0 && t.Demand >= 0 && max(t.InUse, t.Wanted, t.Demand) <= 1e9
-		if !shares || t.PoolSize < 0 || t.PoolSize > 1e6 || len(t.Tag) > 256 || strings.Contains(t.Tag, "\x00") {
+		if !shares || t.PoolSize < 0 || t.PoolSize > 1e6 || len(t.Tag) > 256 || strings.Contains(t.Tag+t.Note, "\x00") || len(t.Note) > 128 {
 			return "a tag"
 		}
 	}
 	if len(tags) != len(r.Tags) || len(tags) == 0 || len(tags) > 64 {
 		return "tags"
 	}
-	return ""
+	return documentFault(r.Documents)
 }
 
 // at is the moment of a step.
@@ -291,6 +356,8 @@ func requireStep(t *testing.T, before, after *Record, req *Request, at At, ans *
 	require.LessOrEqual(t, otherClaims(after, key), otherClaims(before, key), "a step lifts no claim of another")
 	if ans.Status != Granted {
 		require.Empty(t, ans.Tags)
+		require.Empty(t, ans.Documents)
+		require.Equal(t, before.Documents, after.Documents)
 		facts := Share(0)
 		if ans.Status == Behind {
 			facts = inUse // they count, whoever's row it is
@@ -323,11 +390,43 @@ func requireStep(t *testing.T, before, after *Record, req *Request, at At, ans *
 		require.NoError(t, next.Validate(), "an answer can be reported back")
 	}
 	require.NoError(t, ans.check())
+	require.True(t, ans.Began >= 0 && ans.Slept >= 0)
+	requireDocuments(t, before, after, req, ans)
 	if changed {
 		require.LessOrEqual(t, after.Claims(), max(Whole, otherClaims(after, key)+inUse), "an answer never lifts the claims above the whole")
 		if at.Identity != "" && before.Store != at.Identity {
 			require.Positive(t, ans.Frozen, "another server has forgotten everything")
 		}
+	}
+}
+
+// requireDocuments fails unless no version falls, no two bodies have one version, and
+// the sender knows after the answer what is on record.
+func requireDocuments(t *testing.T, before, after *Record, req *Request, ans *Answer) {
+	t.Helper()
+	for _, d := range before.Documents {
+		now := after.document(d.Name)
+		require.GreaterOrEqual(t, now.Version, d.Version)
+		if now.Version == d.Version {
+			require.Equal(t, d, now)
+		}
+	}
+	known := map[string]Document{}
+	for _, r := range req.Documents {
+		known[r.Name] = Document{r.Name, r.Version, r.Body}
+	}
+	for _, d := range ans.Documents {
+		known[d.Name] = d
+	}
+	for _, d := range after.Documents {
+		require.Equal(t, d.Version, known[d.Name].Version)
+		if len(known[d.Name].Body) > 0 {
+			require.Equal(t, d.Body, known[d.Name].Body)
+		}
+		delete(known, d.Name)
+	}
+	for _, d := range known {
+		require.Zero(t, d.Version, "it is not on record")
 	}
 }
 
