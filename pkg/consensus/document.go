@@ -158,7 +158,8 @@ func (r *Record) Save(d *DocumentReport) (current Version, changed bool, err err
 		return doc.Version, false, nil // saved before
 	case !d.takes(doc.Version):
 		return doc.Version, false, &ConflictError{Name: d.Name, Base: d.Base, Current: doc.Version}
-	case !r.putDocument(d):
+	}
+	if !r.putDocument(d) {
 		return 0, false, tooManyDocuments(d.Name)
 	}
 	r.Revision++
@@ -186,11 +187,11 @@ func (d *DocumentReport) ValidateSave(pool string) error {
 	if err := ValidatePool(pool); err != nil {
 		return err
 	}
-	if err := d.validate(); err != nil {
-		return err
-	}
 	if len(d.Body) == 0 {
 		return &RequestError{"Body", "empty", fmt.Sprint("1 to ", MaxDocumentBytes, " bytes")}
+	}
+	if err := d.validate(); err != nil {
+		return err
 	}
 	if d.Base >= d.Version {
 		return &RequestError{"Base", fmt.Sprint(uint64(d.Base)), "below Version"}

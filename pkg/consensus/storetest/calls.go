@@ -146,21 +146,17 @@ func malformed(p *pool) {
 		{"Demand", func(r *consensus.Request) { r.Tags[0].Demand = whole + 1 }},
 		{"PoolSize", func(r *consensus.Request) { r.Tags[0].PoolSize = -1 }},
 		{"PoolSize", func(r *consensus.Request) { r.Tags[0].PoolSize = 1_000_001 }},
+		{"Note", func(r *consensus.Request) { r.Tags[0].Note = strings.Repeat("n", 129) }},
+		{"Note", func(r *consensus.Request) { r.Tags[0].Note = "a\x00" }},
 	}
 	p.open()
 	a := p.proc("a")
 	before := a.sync(one(0, half))
-	requireRequestError := func(err error, field string, what any) {
-		var bad *consensus.RequestError
-		require.ErrorAs(p, err, &bad, "%+v", what)
-		require.Equal(p, field, bad.Field, "%v", err)
-		require.NotEmpty(p, bad.Allowed)
-	}
 	for _, c := range cases {
 		req := a.clone().request(one(half, whole))
 		c.spoil(&req)
 		_, err := p.store.Sync(p.Context(), req)
-		requireRequestError(err, c.field, req)
+		requireRequestError(p, err, c.field, req)
 	}
 	for _, bad := range []struct {
 		field string
@@ -171,7 +167,7 @@ func malformed(p *pool) {
 		{"Incarnation", consensus.Leave{Pool: p.name, ID: "a", Seq: 9}},
 		{"Seq", consensus.Leave{Pool: p.name, ID: "a", Incarnation: a.incarnation}},
 	} {
-		requireRequestError(p.store.Leave(p.Context(), bad.leave), bad.field, bad.leave)
+		requireRequestError(p, p.store.Leave(p.Context(), bad.leave), bad.field, bad.leave)
 	}
 	require.Equal(p, before.Revision+1, a.sync(one(half, half)).Revision)
 }
@@ -187,8 +183,13 @@ func ended(p *pool) {
 		_, err := p.store.Sync(ctx, a.request(one(0, whole)))
 		require.ErrorIs(p, err, want)
 		require.ErrorIs(p, p.store.Leave(ctx, consensus.Leave{Pool: p.name, ID: "a", Incarnation: "i", Seq: 1}), want)
+		_, err = p.store.Save(ctx, p.name, change("limit", 0, 1, "x"))
+		require.ErrorIs(p, err, want)
+		_, _, err = p.store.Load(ctx, p.name)
+		require.ErrorIs(p, err, want)
 	}
 	require.Equal(p, half, a.share(0, half))
+	p.requireDocuments(a.exchange().Documents)
 }
 
 // A ledger is the oracle for shares in use.

@@ -16,6 +16,7 @@ func canSnapshot(h *Harness) bool { return h.Snapshot != nil && !h.Memory }
 func serverCases() []testCase {
 	return []testCase{
 		{name: "a wiped store freezes, and takes what is in use as it is told", needs: canWipe, run: wiped},
+		{name: "the documents of a wiped store are given back", needs: canWipe, run: wipedDocuments},
 		{name: "another server freezes", needs: canRestart, run: restarted},
 	}
 }

@@ -29,11 +29,12 @@ var operations = []struct {
 	{2, (*sequence).silence},
 	{2, (*sequence).recount},
 	{1, (*sequence).rollback},
+	{4, (*sequence).operator},
 }
 
 // honest syncs as a processor should.
 func (s *sequence) honest(pl *player) {
-	s.outcome(pl, s.do(pl, "syncs", pl.request(s.reports(pl)...), true))
+	s.outcome(pl, s.do(pl, "syncs", s.request(pl), true))
 }
 
 // outcome does what a processor does when it is refused.
@@ -70,7 +71,7 @@ func (s *sequence) reports(pl *player) []consensus.TagReport {
 		}
 		held[t] = inUse
 		out = append(out, consensus.TagReport{
-			Tag: t, InUse: inUse, Wanted: want, Demand: s.share(), PoolSize: s.poolSize,
+			Tag: t, InUse: inUse, Wanted: want, Demand: s.share(), PoolSize: s.poolSize, Note: s.body(3),
 		})
 	}
 	pl.held = held
@@ -92,7 +93,7 @@ func (s *sequence) share() consensus.Share {
 }
 
 func (s *sequence) answerLost(pl *player) {
-	s.outcome(pl, s.do(pl, "syncs without an answer", pl.request(s.reports(pl)...), false))
+	s.outcome(pl, s.do(pl, "syncs without an answer", s.request(pl), false))
 }
 
 func (s *sequence) requestLost(pl *player) { pl.request(s.reports(pl)...) }
@@ -113,7 +114,7 @@ func (s *sequence) late(pl *player) {
 
 // liar reports what the store cannot know, and what its memory cannot explain.
 func (s *sequence) liar(pl *player) {
-	req := pl.request(s.reports(pl)...)
+	req := s.request(pl)
 	for i := range req.Tags {
 		req.Tags[i].InUse = s.share()
 	}
@@ -163,7 +164,7 @@ func (s *sequence) staleLeave(pl *player) {
 
 // cloned copies a process with all that it knows. Both go on.
 func (s *sequence) cloned(pl *player) {
-	ghost := &player{proc: pl.clone(), held: maps.Clone(pl.held), sent: slices.Clone(pl.sent)}
+	ghost := &player{proc: pl.clone(), held: maps.Clone(pl.held), docs: maps.Clone(pl.docs), sent: slices.Clone(pl.sent)}
 	s.ghosts = append(s.ghosts, ghost)
 	if s.rng.IntN(2) == 0 {
 		s.honest(ghost)

@@ -195,7 +195,9 @@ func (p *pool) call(do func(ctx context.Context) error) error {
 	for {
 		err := do(ctx)
 		var bad *consensus.RequestError
-		if err == nil || errors.As(err, &bad) || ctx.Err() != nil {
+		var conflict *consensus.ConflictError
+		decided := errors.As(err, &bad) || errors.As(err, &conflict) || errors.Is(err, consensus.ErrNoPool)
+		if err == nil || decided || ctx.Err() != nil {
 			return err
 		}
 		p.Logf("a call failed, and is repeated: %v", err)

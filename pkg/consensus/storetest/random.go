@@ -45,6 +45,7 @@ type sequence struct {
 type player struct {
 	*proc
 	held map[string]consensus.Share
+	docs map[string]consensus.Document
 	sent []consensus.Request // the newest last
 	left int64               // logical time of its leave
 }
@@ -73,7 +74,7 @@ func (p *pool) runRandom(seed uint64, steps int) {
 
 func (s *sequence) player(id string) *player {
 	s.born++
-	pl := &player{proc: s.proc(id), held: map[string]consensus.Share{}}
+	pl := &player{proc: s.proc(id), held: map[string]consensus.Share{}, docs: map[string]consensus.Document{}}
 	pl.incarnation = fmt.Sprint(s.born, "-", crand.Text()[:4])
 	return pl
 }
@@ -131,6 +132,7 @@ func (s *sequence) do(pl *player, what string, req consensus.Request, take bool)
 	for _, t := range ans.Tags {
 		pl.held[t.Tag] = t.Share
 	}
+	s.load(pl, &req, &ans)
 	return ans
 }
 
@@ -170,8 +172,14 @@ func (s *sequence) note(pl *player, what string, req consensus.Request, ans cons
 	for _, t := range ans.Tags {
 		fmt.Fprintf(w, " %q %d live %d;", t.Tag, t.Share, t.Live)
 	}
+	for _, d := range req.Documents {
+		fmt.Fprintf(w, " %s is %d of %d %.20q;", d.Name, d.Version, d.Base, d.Body)
+	}
 	if ans.Status == consensus.Granted {
 		fmt.Fprintf(w, " time %d rev %d", ans.Time, ans.Revision)
+	}
+	if len(ans.Documents) > 0 {
+		fmt.Fprintf(w, " told %s", outline(ans.Documents))
 	}
 	if ans.Frozen > 0 {
 		fmt.Fprintf(w, " frozen %s by %s", ans.Frozen, ans.FrozenBy)

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -52,6 +53,10 @@ func (r *reference) sync(req consensus.Request, got consensus.Answer) error {
 		rec := r.advance(now)
 		at.Now = now - rec.Clock + rec.Wall
 		want, changed := rec.Sync(&req, at)
+		if want.Began != 0 && rec.Began != r.rec.Began {
+			// The reference's time has no gaps: it takes the store's word for how long they were.
+			rec.Slept, want.Slept = got.Slept, got.Slept
+		}
 		if same(want, got) {
 			r.rec = rec
 			if got.Status == consensus.Granted && got.Time == rec.Clock {
@@ -123,6 +128,31 @@ func (r *reference) leave(l consensus.Leave) {
 	}
 }
 
+// save compares what the store has made of a saved document with what the reference
+// makes of it.
+func (r *reference) save(d consensus.DocumentReport, got consensus.Version, gotErr error) error {
+	want, _, wantErr := r.rec.Save(&d)
+	same := want == got && (wantErr == nil) == (gotErr == nil)
+	var conflict, other *consensus.ConflictError
+	if errors.As(wantErr, &conflict) {
+		same = same && errors.As(gotErr, &other) && *conflict == *other
+	}
+	if !same {
+		return fmt.Errorf("the store's outcome differs from the reference's\n  store:     %d, %w\n  reference: %d, %w", got, gotErr, want, wantErr)
+	}
+	return nil
+}
+
+// load compares what the store shows to operators.
+func (r *reference) load(docs []consensus.Document, roster []consensus.RosterRow) error {
+	wantDocs, wantRoster, err := r.rec.Load()
+	if err != nil || !sameDocuments(docs, wantDocs) || !slices.Equal(roster, wantRoster) {
+		return fmt.Errorf("what is loaded differs from the reference's\n  store:     %s%+v\n  reference: %s%+v, %w",
+			outline(docs), roster, outline(wantDocs), wantRoster, err)
+	}
+	return nil
+}
+
 // timeless tells whether the request will be refused, and yet take time.
 func (r *reference) timeless(req consensus.Request) bool {
 	rec, at := clone(&r.rec), r.at
@@ -154,7 +184,7 @@ func (r *reference) live() int {
 
 func clone(r *consensus.Record) consensus.Record {
 	c := *r
-	c.Rows = slices.Clone(r.Rows)
+	c.Rows, c.Documents = slices.Clone(r.Rows), slices.Clone(r.Documents)
 	for i := range c.Rows {
 		c.Rows[i].Entries = slices.Clone(c.Rows[i].Entries)
 	}
@@ -176,6 +206,9 @@ func same(a, b consensus.Answer) bool {
 			return false
 		}
 	}
-	a.Tags, b.Tags = nil, nil
+	if !sameDocuments(a.Documents, b.Documents) {
+		return false
+	}
+	a.Tags, b.Tags, a.Documents, b.Documents = nil, nil, nil, nil
 	return reflect.DeepEqual(a, b)
 }

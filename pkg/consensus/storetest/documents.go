@@ -1,0 +1,621 @@
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+// exchange sends the next request, for the empty tag alone, with reports on
+// documents, takes the answer, which must be Granted, and returns it.
+func (a *proc) exchange(reports ...consensus.DocumentReport) consensus.Answer {
+	a.pool.Helper()
+	req := a.request(one(0, 0))
+	req.Documents = reports
+	ans := a.send(req)
+	require.Equal(a.pool, consensus.Granted, ans.Status)
+	a.take(ans)
+	return ans
+}
+
+// loaded reports that a version is loaded.
+func loaded(name string, v consensus.Version) consensus.DocumentReport {
+	return consensus.DocumentReport{Name: name, Version: v}
+}
+
+// change proposes a body.
+func change(name string, base, v consensus.Version, body string) consensus.DocumentReport {
+	return consensus.DocumentReport{Name: name, Version: v, Base: base, Body: []byte(body)}
+}
+
+// giveBack gives back what was loaded.
+func giveBack(name string, v consensus.Version, body string) consensus.DocumentReport {
+	return change(name, v, v, body)
+}
+
+func doc(name string, v consensus.Version, body string) consensus.Document {
+	return consensus.Document{Name: name, Version: v, Body: []byte(body)}
+}
+
+// requireDocuments requires that the documents are these, by rising name.
+func (p *pool) requireDocuments(got []consensus.Document, want ...consensus.Document) {
+	p.Helper()
+	if !sameDocuments(got, want) {
+		require.Fail(p, "other documents", "got  %s\nwant %s", outline(got), outline(want))
+	}
+}
+
+func outline(docs []consensus.Document) string {
+	var b strings.Builder
+	for _, d := range docs {
+		fmt.Fprintf(&b, "%q %d %.60q; ", d.Name, uint64(d.Version), d.Body)
+	}
+	return b.String()
+}
+
+func sameDocuments(a, b []consensus.Document) bool {
+	for i := range a {
+		if i >= len(b) || a[i].Name != b[i].Name || a[i].Version != b[i].Version || !bytes.Equal(a[i].Body, b[i].Body) {
+			return false
+		}
+	}
+	return len(a) == len(b)
+}
+
+// documentCases are about documents inside a sync.
+func documentCases() []testCase {
+	return []testCase{
+		{name: "a document is told to whoever has it not", run: toldToAll},
+		{name: "of two changes of one version the first is taken", run: firstChange},
+		{name: "what the store has not is given back", run: givenBack},
+		{name: "an older document is replaced by the newer one of a holder", needs: canSnapshot, run: rolledBackDocument},
+		{name: "a repeat changes no document, and tells what is there now", run: repeatedDocument},
+		{name: "a refused request takes and tells no document", run: refusedDocument},
+		{name: "documents outlive the processors", run: documentsOutlive},
+		{name: "versions are kept exactly", run: exactVersions},
+		{name: "bodies are kept exactly, up to the largest", run: exactBodies},
+		{name: "a pool has so many documents and no more", run: manyDocuments},
+		{name: "a note is shown in the roster, exactly", run: notes},
+	}
+}
+
+func toldToAll(p *pool) {
+	p.open()
+	a, b := p.proc("a"), p.proc("b")
+	p.requireDocuments(a.exchange(loaded("limit", 0)).Documents)
+	p.requireDocuments(a.exchange(change("limit", 0, 70_000, "ten"), change("ramp", 0, 70_001, "up")).Documents)
+
+	p.requireDocuments(b.exchange().Documents, doc("limit", 70_000, "ten"), doc("ramp", 70_001, "up"))
+	p.requireDocuments(b.exchange(loaded("limit", 70_000)).Documents, doc("ramp", 70_001, "up"))
+	p.requireDocuments(b.exchange(loaded("ramp", 70_001), loaded("limit", 70_000)).Documents)
+	p.requireDocuments(b.exchange(change("limit", 70_000, 140_000, "twenty"), loaded("ramp", 70_001)).Documents)
+	p.requireDocuments(a.exchange(loaded("limit", 70_000), loaded("ramp", 70_001)).Documents, doc("limit", 140_000, "twenty"))
+	// One that is newer than what is there is news, too.
+	p.requireDocuments(a.exchange(loaded("limit", 200_000), loaded("ramp", 70_001)).Documents, doc("limit", 140_000, "twenty"))
+	p.requireDocuments(a.exchange(loaded("limit", 140_000), loaded("ramp", 70_001)).Documents)
+}
+
+func firstChange(p *pool) {
+	p.open()
+	a, b := p.proc("a"), p.proc("b")
+	a.exchange(change("limit", 0, 5, "old"))
+	b.exchange(loaded("limit", 5))
+	p.requireDocuments(a.exchange(change("limit", 5, 8, "mine")).Documents)
+	// Neither a higher nor a lower version changes that, nor the same one.
+	for _, v := range []consensus.Version{9, 7, 8} {
+		p.requireDocuments(b.exchange(change("limit", 5, v, "theirs")).Documents, doc("limit", 8, "mine"))
+	}
+	p.requireDocuments(b.exchange(change("limit", 9, 10, "of what nobody has")).Documents, doc("limit", 8, "mine"))
+	p.requireDocuments(b.exchange(change("limit", 8, 9, "theirs")).Documents)
+	p.requireDocuments(a.exchange(loaded("limit", 8)).Documents, doc("limit", 9, "theirs"))
+	// A document that is not there has version 0.
+	p.requireDocuments(a.exchange(change("ramp", 5, 6, "up"), loaded("limit", 9)).Documents, doc("ramp", 0, ""))
+}
+
+func givenBack(p *pool) {
+	p.open()
+	a, b := p.proc("a"), p.proc("b")
+	p.requireDocuments(a.exchange(loaded("limit", 9)).Documents, doc("limit", 0, ""))
+	p.requireDocuments(a.exchange(giveBack("limit", 9, "kept")).Documents)
+	p.requireDocuments(b.exchange().Documents, doc("limit", 9, "kept"))
+	p.requireDocuments(b.exchange(giveBack("limit", 8, "older")).Documents, doc("limit", 9, "kept"))
+	p.requireDocuments(b.exchange(giveBack("limit", 9, "forged")).Documents, doc("limit", 9, "kept"))
+	p.requireDocuments(b.exchange(giveBack("limit", 11, "newer")).Documents)
+	p.requireDocuments(a.exchange(loaded("limit", 9)).Documents, doc("limit", 11, "newer"))
+}
+
+func rolledBackDocument(p *pool) {
+	p.open()
+	a, b := p.proc("a"), p.proc("b")
+	a.exchange(change("limit", 0, 5, "old"), change("ramp", 0, 5, "up"))
+	restore := p.Snapshot(p, p.name)
+	p.requireDocuments(a.exchange(change("limit", 5, 6, "new"), loaded("ramp", 5)).Documents)
+	restore()
+	p.requireDocuments(b.exchange().Documents, doc("limit", 5, "old"), doc("ramp", 5, "up"))
+	told := func(reports ...consensus.DocumentReport) []consensus.Document {
+		req := a.request(one(0, 0))
+		req.Documents = reports
+		ans := a.send(req)
+		if ans.Status == consensus.Behind {
+			require.Empty(p, ans.Documents)
+			a.take(ans)
+			ans = a.exchange(reports...)
+		}
+		a.take(ans)
+		return ans.Documents
+	}
+	p.requireDocuments(told(loaded("limit", 6), loaded("ramp", 5)), doc("limit", 5, "old"))
+	p.requireDocuments(told(giveBack("limit", 6, "new"), loaded("ramp", 5)))
+	p.requireDocuments(b.exchange(loaded("limit", 5), loaded("ramp", 5)).Documents, doc("limit", 6, "new"))
+}
+
+func repeatedDocument(p *pool) {
+	p.open()
+	a, b := p.proc("a"), p.proc("b")
+	a.exchange(change("limit", 0, 5, "old"))
+	b.exchange(loaded("limit", 5))
+	req := a.request(one(0, 0))
+	req.Documents = []consensus.DocumentReport{change("limit", 5, 6, "mine")}
+	ans := a.send(req)
+	p.requireDocuments(ans.Documents)
+	p.requireDocuments(a.send(req).Documents)
+	p.requireDocuments(b.exchange(change("limit", 6, 7, "theirs")).Documents)
+	again := a.send(req)
+	p.requireDocuments(again.Documents, doc("limit", 7, "theirs"))
+	a.take(ans)
+	p.requireDocuments(a.exchange(loaded("limit", 6)).Documents, doc("limit", 7, "theirs"))
+}
+
+func refusedDocument(p *pool) {
+	p.open()
+	a, b := p.proc("a"), p.proc("b")
+	b.exchange(change("limit", 0, 5, "there"))
+	refuse := func(status consensus.Status, by *proc) {
+		p.Helper()
+		req := by.request(one(0, 0))
+		req.Documents = []consensus.DocumentReport{change("limit", 5, 6, "no"), giveBack("ramp", 9, "no"), giveBack("other", 1, "no")}
+		require.Equal(p, status, by.send(req).Status) // which requires that nothing else is set
+	}
+	a.exchange()
+	old := a.clone()
+	a.exchange()
+	a.exchange()
+	refuse(consensus.Late, old)
+	a.leave()
+	refuse(consensus.Removed, a)
+	c := a.reborn()
+	c.exchange()
+	refuse(consensus.Replaced, a)
+	clone := c.clone()
+	c.exchange()
+	refuse(consensus.Cloned, clone)
+	p.requireDocuments(b.exchange().Documents, doc("limit", 5, "there"))
+}
+
+func documentsOutlive(p *pool) {
+	p.open()
+	a, b := p.proc("a"), p.proc("b")
+	a.exchange(change("limit", 0, 5, "kept"))
+	a.leave()
+	p.requireDocuments(b.exchange().Documents, doc("limit", 5, "kept"))
+	c := p.proc("c")
+	c.sync(one(0, 0))
+	p.eventually("the silent one is removed", func() bool { return c.sync(one(0, 0)).Tags[0].Live == 1 })
+	p.requireDocuments(c.exchange().Documents, doc("limit", 5, "kept"))
+}
+
+func exactVersions(p *pool) {
+	p.open()
+	a, b := p.proc("a"), p.proc("b")
+	last := consensus.Version(0)
+	for _, v := range []consensus.Version{
+		1, 9, 10, 1<<53 - 1, 1 << 53, 1<<53 + 1, 9_999_999_999_999_999, 10_000_000_000_000_000, 1<<62 + 1, math.MaxInt64 - 1, math.MaxInt64,
+	} {
+		body := fmt.Sprint("version ", v)
+		p.requireDocuments(a.exchange(change("limit", last, v, body)).Documents)
+		p.requireDocuments(b.exchange(loaded("limit", last)).Documents, doc("limit", v, body))
+		p.requireDocuments(b.exchange(loaded("limit", v)).Documents)
+		p.requireDocuments(b.exchange(giveBack("limit", v, body)).Documents)
+		if v > 1 {
+			p.requireDocuments(b.exchange(giveBack("limit", v-1, "older")).Documents, doc("limit", v, body))
+		}
+		last = v
+	}
+}
+
+func exactBodies(p *pool) {
+	p.open()
+	a, b := p.proc("a"), p.proc("b")
+	var all []byte
+	for i := range consensus.MaxDocumentBytes {
+		all = append(all, byte(i*7))
+	}
+	var reports []consensus.DocumentReport
+	bodies := []string{string(all), "\x00", " ", "12 ", "1 2 3 4 5 ", "\xff\xfe\r\n\x00\"%s%d", "null", strings.Repeat("\x00", consensus.MaxDocumentBytes)}
+	var want []consensus.Document
+	for i, body := range bodies {
+		reports = append(reports, change(fmt.Sprint("d_", i), 0, consensus.Version(i+1), body))
+		want = append(want, doc(fmt.Sprint("d_", i), consensus.Version(i+1), body))
+	}
+	p.requireDocuments(a.exchange(reports...).Documents)
+	p.requireDocuments(b.exchange().Documents, want...)
+	p.requireDocuments(b.exchange(reports...).Documents)
+}
+
+func manyDocuments(p *pool) {
+	p.open()
+	a := p.proc("a")
+	// Such names sort between one another as bytes do, and the longest is kept whole.
+	names := []string{"0", "9", "_", "a", "a0", "a_", "aa", strings.Repeat("z", 32)}
+	require.Len(p, names, consensus.MaxDocuments)
+	var want []consensus.Document
+	var known []consensus.DocumentReport
+	for i := range names {
+		name := names[(i*5+2)%len(names)]
+		a.exchange(change(name, 0, 1, "x"))
+	}
+	for _, name := range names {
+		want = append(want, doc(name, 1, "x"))
+		known = append(known, loaded(name, 1))
+	}
+	p.requireDocuments(a.exchange().Documents, want...)
+	p.requireDocuments(a.exchange(change("b", 0, 1, "one more")).Documents, insert(want, 7, doc("b", 0, ""))...)
+	known[0] = change("0", 1, 2, "y")
+	p.requireDocuments(a.exchange(known...).Documents)
+	_, err := p.save(change("b", 0, 1, "one more"))
+	requireRequestError(p, err, "Name", "a ninth document")
+}
+
+func insert(docs []consensus.Document, i int, d consensus.Document) []consensus.Document {
+	return append(append(append([]consensus.Document(nil), docs[:i]...), d), docs[i:]...)
+}
+
+func notes(p *pool) {
+	p.open()
+	a, b := p.proc("a"), p.proc("b")
+	for _, note := range []string{"max 10", "", " ", "1 2 3 ", "\xff%s\r\n\"", strings.Repeat("n", consensus.MaxNoteBytes)} {
+		report := one(0, 0)
+		report.Note = note
+		other := tag("x", 0, 0)
+		other.Note = note + "!"
+		if len(note) == consensus.MaxNoteBytes {
+			other.Note = ""
+		}
+		ans := a.sync(other, report)
+		require.Equal(p, note, ans.Tags[1].Roster[0].Note)
+		ans = b.sync(one(0, 0), tag("x", 0, 0))
+		require.Equal(p, []consensus.RosterRow{{ID: "a", PoolSize: 1, Note: note}, {ID: "b", PoolSize: 1}}, ans.Tags[0].Roster)
+		require.Equal(p, other.Note, ans.Tags[1].Roster[0].Note)
+	}
+}
+
+// save calls Save. What the store decides is no failed call.
+func (p *pool) save(d consensus.DocumentReport) (current consensus.Version, err error) {
+	p.Helper()
+	err = p.call(func(ctx context.Context) (err error) {
+		current, err = p.store.Save(ctx, p.name, d)
+		return err
+	})
+	return current, err
+}
+
+func (p *pool) load() (docs []consensus.Document, roster []consensus.RosterRow, err error) {
+	p.Helper()
+	err = p.call(func(ctx context.Context) (err error) {
+		docs, roster, err = p.store.Load(ctx, p.name)
+		return err
+	})
+	return docs, roster, err
+}
+
+// operatorCases are about Load and Save.
+func operatorCases() []testCase {
+	return []testCase{
+		{name: "a pool without a record has no documents, and saving makes none", run: noPool},
+		{name: "a document is saved if nobody has changed it", run: saves},
+		{name: "a saved document is told to all, and changes nothing else", run: savedIsTold},
+		{name: "loading shows documents and live processors", run: loads},
+		{name: "of many changes at once none is lost", run: manySaves},
+		{name: "malformed documents are a RequestError and change nothing", run: malformedDocuments},
+	}
+}
+
+func noPool(p *pool) {
+	for range 2 {
+		_, err := p.save(change("limit", 0, 1, "x"))
+		require.ErrorIs(p, err, consensus.ErrNoPool)
+		_, _, err = p.load()
+		require.ErrorIs(p, err, consensus.ErrNoPool)
+	}
+	ans := p.proc("a").sync(one(0, 0))
+	require.Empty(p, ans.Documents)
+	if !p.Memory && !p.KnowsNew {
+		p.requireFrozen(ans, consensus.FreezeNewRecord)
+	}
+}
+
+func saves(p *pool) {
+	p.open()
+	save := func(base, v consensus.Version, body string, want consensus.Version) {
+		p.Helper()
+		current, err := p.save(change("limit", base, v, body))
+		require.NoError(p, err)
+		require.Equal(p, want, current)
+	}
+	conflict := func(base, v consensus.Version, body string, want consensus.Version) {
+		p.Helper()
+		current, err := p.save(change("limit", base, v, body))
+		var other *consensus.ConflictError
+		require.ErrorAs(p, err, &other)
+		require.Equal(p, consensus.ConflictError{Name: "limit", Base: base, Current: want}, *other)
+		require.Equal(p, want, current)
+	}
+	conflict(1, 2, "of what is not there", 0)
+	save(0, 5, "five", 5)
+	save(0, 5, "five", 5) // the answer may have been lost
+	conflict(0, 5, "another five", 5)
+	conflict(0, 6, "six", 5)
+	conflict(4, 6, "six", 5)
+	save(5, 1<<53+1, "large", 1<<53+1)
+	conflict(1<<53, 1<<53+2, "larger", 1<<53+1)
+	save(1<<53+1, math.MaxInt64, "the largest", math.MaxInt64)
+	docs, _, err := p.load()
+	require.NoError(p, err)
+	p.requireDocuments(docs, doc("limit", math.MaxInt64, "the largest"))
+}
+
+func savedIsTold(p *pool) {
+	p.open()
+	a, b := p.proc("a"), p.proc("b")
+	a.share(0, half)
+	before := a.sync(one(half, half))
+	_, err := p.save(change("limit", 0, 5, "saved"))
+	require.NoError(p, err)
+	ans := a.sync(one(half, half))
+	p.requireDocuments(ans.Documents, doc("limit", 5, "saved"))
+	require.Equal(p, before.Revision+2, ans.Revision, "it is a change of the record")
+	require.Equal(p, half, ans.Tags[0].Share)
+	require.Equal(p, before.Began, ans.Began)
+	require.Zero(p, ans.Frozen)
+	p.requireDocuments(b.exchange().Documents, doc("limit", 5, "saved"))
+	a.leave()
+	b.leave()
+	_, err = p.save(change("limit", 5, 6, "while nobody was there"))
+	require.NoError(p, err)
+	p.requireDocuments(p.proc("c").exchange(loaded("limit", 5)).Documents, doc("limit", 6, "while nobody was there"))
+}
+
+func loads(p *pool) {
+	p.open()
+	a, b := p.proc("a"), p.proc("b")
+	report := one(0, half)
+	report.Note = "max 10"
+	a.sync(tag("x", 0, half/2), report)
+	b.sync(tag("x", 0, half/2))
+	left := p.proc("c")
+	left.sync(one(0, 0))
+	left.leave()
+	before := a.sync(tag("x", half/2, half/2), report)
+	for range 2 {
+		docs, roster, err := p.load()
+		require.NoError(p, err)
+		require.Empty(p, docs)
+		require.Equal(p, []consensus.RosterRow{{ID: "a", Claim: half, Demand: half, PoolSize: 1, Note: "max 10"}}, roster)
+	}
+	require.Equal(p, before.Revision+1, b.exchange(change("b", 0, 7, "two"), change("a", 0, 9, "one")).Revision, "loading changes nothing")
+	other := *p
+	other.store = p.New(p)
+	docs, roster, err := other.load()
+	require.NoError(p, err)
+	p.requireDocuments(docs, doc("a", 9, "one"), doc("b", 7, "two"))
+	require.Len(p, roster, 2)
+	docs[0].Body[0], roster[0].ID = 'X', "forged"
+	docs, roster, err = other.load()
+	require.NoError(p, err)
+	p.requireDocuments(docs, doc("a", 9, "one"), doc("b", 7, "two"))
+	require.Equal(p, "a", roster[0].ID)
+}
+
+// manySaves lets operators and processors count in one document.
+func manySaves(p *pool) {
+	const writers, rounds = 8, 10
+	p.open()
+	var wg sync.WaitGroup
+	failed := make(chan error, writers)
+	for range writers {
+		wg.Go(func() { failed <- p.count(rounds) })
+	}
+	wg.Wait()
+	for range writers {
+		require.NoError(p, <-failed)
+	}
+	docs, _, err := p.load()
+	require.NoError(p, err)
+	require.Equal(p, strconv.Itoa(writers*rounds), string(docs[0].Body))
+}
+
+// count adds one to the number in a document so many times.
+func (p *pool) count(rounds int) error {
+	for range rounds {
+		for {
+			docs, _, err := p.load()
+			if err != nil {
+				return err
+			}
+			var base consensus.Version
+			n := 0
+			if len(docs) > 0 {
+				base = docs[0].Version
+				if n, err = strconv.Atoi(string(docs[0].Body)); err != nil {
+					return err
+				}
+			}
+			_, err = p.save(change("count", base, consensus.NextVersion(base, uint16(nonce()>>8)), strconv.Itoa(n+1)))
+			var lost *consensus.ConflictError
+			if err == nil {
+				break
+			}
+			if !errors.As(err, &lost) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func malformedDocuments(p *pool) {
+	p.open()
+	a := p.proc("a")
+	before := a.exchange(change("limit", 0, 5, "there"))
+	large := strings.Repeat("x", consensus.MaxDocumentBytes+1)
+	for _, c := range []struct {
+		field string
+		d     consensus.DocumentReport
+	}{
+		{"Name", change("", 5, 6, "x")},
+		{"Name", change("Limit", 5, 6, "x")},
+		{"Name", change("a\x00", 5, 6, "x")},
+		{"Name", change(strings.Repeat("n", 33), 5, 6, "x")},
+		{"Body", change("limit", 5, 6, large)},
+		{"Version", change("limit", 0, 0, "x")},
+		{"Version", change("limit", 5, 1<<63, "x")},
+		{"Base", change("limit", 7, 6, "x")},
+	} {
+		req := a.clone().request(one(0, 0))
+		req.Documents = []consensus.DocumentReport{c.d}
+		_, err := p.store.Sync(p.Context(), req)
+		requireRequestError(p, err, c.field, c.d)
+		_, err = p.store.Save(p.Context(), p.name, c.d)
+		requireRequestError(p, err, c.field, c.d)
+	}
+	for field, d := range map[string]consensus.DocumentReport{"Body": change("limit", 5, 6, ""), "Base": giveBack("limit", 6, "x")} {
+		_, err := p.store.Save(p.Context(), p.name, d)
+		requireRequestError(p, err, field, d)
+	}
+	req := a.clone().request(one(0, 0))
+	req.Documents = []consensus.DocumentReport{loaded("limit", 5), loaded("limit", 5)}
+	_, err := p.store.Sync(p.Context(), req)
+	requireRequestError(p, err, "Name", req)
+	req.Documents = make([]consensus.DocumentReport, consensus.MaxDocuments+1)
+	_, err = p.store.Sync(p.Context(), req)
+	requireRequestError(p, err, "Documents", req)
+	for _, name := range []string{"", strings.Repeat("n", 257), "a\x00b"} {
+		_, err := p.store.Save(p.Context(), name, change("limit", 5, 6, "x"))
+		requireRequestError(p, err, "Pool", name)
+		_, _, err = p.store.Load(p.Context(), name)
+		requireRequestError(p, err, "Pool", name)
+	}
+	ans := a.exchange()
+	require.Equal(p, before.Revision+1, ans.Revision)
+	p.requireDocuments(ans.Documents, doc("limit", 5, "there"))
+}
+
+func requireRequestError(p *pool, err error, field string, what any) {
+	p.Helper()
+	var bad *consensus.RequestError
+	require.ErrorAs(p, err, &bad, "%+v", what)
+	require.Equal(p, field, bad.Field, "%v", err)
+	require.NotEmpty(p, bad.Allowed)
+}
+
+// lifeCases are about when a pool began.
+func lifeCases() []testCase {
+	return []testCase{
+		{name: "a pool begins when nobody is there, and tells how long it slept", run: begins},
+		{name: "a store that has forgotten something does not know when the pool began", needs: canSnapshot, run: forgottenBeginning},
+	}
+}
+
+func begins(p *pool) {
+	p.open()
+	a, b := p.proc("a"), p.proc("b")
+	first := a.beginning()
+	for range 2 {
+		require.Equal(p, first.Began, b.sync(one(0, 0)).Began)
+		require.Equal(p, first.Slept, a.sync(one(0, 0)).Slept)
+	}
+	a.leave()
+	require.Equal(p, first.Began, b.sync(one(0, 0)).Began, "somebody is there")
+	b.leave()
+
+	left := time.Now()
+	pause(consensus.Clamp(p.lease) * 2)
+	c := p.proc("c")
+	slept := time.Since(left)
+	second := c.beginning()
+	require.Greater(p, second.Began, first.Began)
+	require.GreaterOrEqual(p, second.Began, second.Time-consensus.Clamp(p.lease).Microseconds())
+	require.GreaterOrEqual(p, second.Slept, nearly(slept), "beyond the clamp")
+	require.LessOrEqual(p, second.Slept, time.Since(left)*21/20+consensus.Clamp(p.lease))
+	for range 2 {
+		ans := c.sync(one(0, 0))
+		require.Equal(p, second.Began, ans.Began)
+		require.Equal(p, second.Slept, ans.Slept)
+	}
+	require.Equal(p, second.Began, p.proc("d").sync(one(0, 0)).Began)
+}
+
+// beginning joins a pool in which nobody is, and returns the first answer that tells
+// when it began.
+func (a *proc) beginning() consensus.Answer {
+	a.pool.Helper()
+	ans := a.sync(one(0, 0))
+	if a.pool.Deferred {
+		require.Zero(a.pool, ans.Began, "not known yet")
+		require.Zero(a.pool, ans.Slept)
+		ans = a.sync(one(0, 0))
+	} else {
+		require.Equal(a.pool, ans.Time, ans.Began)
+	}
+	require.Positive(a.pool, ans.Began)
+	return ans
+}
+
+func forgottenBeginning(p *pool) {
+	p.open()
+	a, b := p.proc("a"), p.proc("b")
+	a.beginning()
+	restore := p.Snapshot(p, p.name)
+	b.sync(one(0, 0))
+	restore()
+	for range 4 {
+		require.Positive(p, a.sync(one(0, 0)).Began, "nobody has noticed yet")
+	}
+	ans := b.sync(one(0, 0))
+	require.Zero(p, ans.Began)
+	require.Zero(p, ans.Slept)
+	require.Zero(p, a.sync(one(0, 0)).Began)
+	a.leave()
+	b.leave()
+	p.proc("c").beginning()
+}
+
+// wipedDocuments is about a store that has lost everything, and somebody who joins
+// before those come back who remember.
+func wipedDocuments(p *pool) {
+	p.open()
+	a := p.proc("a")
+	a.exchange(change("limit", 0, 900, "of old"))
+	p.Wipe(p)
+	_, _, err := p.load()
+	require.ErrorIs(p, err, consensus.ErrNoPool)
+	b := p.proc("b")
+	p.requireDocuments(b.exchange(change("limit", 0, 3, "of a newcomer")).Documents)
+	ans := a.exchange(loaded("limit", 900))
+	p.requireDocuments(ans.Documents, doc("limit", 3, "of a newcomer"))
+	require.Zero(p, ans.Began, "the pool is older than the record")
+	p.requireDocuments(a.exchange(giveBack("limit", 900, "of old")).Documents)
+	ans = b.exchange(loaded("limit", 3))
+	p.requireDocuments(ans.Documents, doc("limit", 900, "of old"))
+	require.Zero(p, ans.Began)
+}

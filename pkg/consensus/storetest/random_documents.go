@@ -1,0 +1,98 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+// documentNames are one more than a pool may have.
+var documentNames = []string{"a", "b", "c", "d", "e", "f", "g", "h", "i"}
+
+// request is a player's next request: with reports on the documents that it knows, and
+// at times with changes of them.
+func (s *sequence) request(pl *player) consensus.Request {
+	req := pl.request(s.reports(pl)...)
+	for _, i := range s.rng.Perm(len(documentNames))[:s.rng.IntN(consensus.MaxDocuments+1)] {
+		name := documentNames[i]
+		d := consensus.DocumentReport{Name: name, Version: pl.docs[name].Version}
+		switch s.rng.IntN(4) {
+		case 0: // a change of what it knows
+			d.Base, d.Version, d.Body = d.Version, s.version(d.Version), []byte(s.body(40)+"!")
+		case 1: // what it knows, in case the store has lost it
+			d.Base, d.Body = d.Version, pl.docs[name].Body
+		}
+		req.Documents = append(req.Documents, d)
+	}
+	return req
+}
+
+// version is the next one, and mostly not the only next one.
+func (s *sequence) version(base consensus.Version) consensus.Version {
+	if s.rng.IntN(3) == 0 {
+		return base + 1
+	}
+	return consensus.NextVersion(base, uint16(s.rng.IntN(4)))
+}
+
+// body is up to most bytes of any kind but NUL.
+func (s *sequence) body(most int) string {
+	b := make([]byte, s.rng.IntN(most+1))
+	for i := range b {
+		b[i] = byte(1 + s.rng.IntN(255))
+	}
+	return string(b)
+}
+
+// load lets a player load the documents of an answer that it takes: the newer one stays.
+func (s *sequence) load(pl *player, req *consensus.Request, ans *consensus.Answer) {
+	if ans.Status != consensus.Granted {
+		return
+	}
+	for _, d := range ans.Documents {
+		if d.Version > pl.docs[d.Name].Version || s.rng.IntN(4) == 0 {
+			pl.docs[d.Name] = d
+		}
+	}
+	for _, r := range req.Documents {
+		told := false
+		for _, d := range ans.Documents {
+			told = told || d.Name == r.Name
+		}
+		if !told && len(r.Body) > 0 {
+			pl.docs[r.Name] = consensus.Document{Name: r.Name, Version: r.Version, Body: r.Body}
+		}
+	}
+}
+
+// operator saves a document, made from the version on record or another one, and
+// looks at the pool.
+func (s *sequence) operator(pl *player) {
+	s.Helper()
+	name := documentNames[s.rng.IntN(len(documentNames))]
+	base := pl.docs[name].Version
+	for _, d := range s.ref.rec.Documents {
+		if d.Name == name && s.rng.IntN(3) > 0 {
+			base = d.Version
+		}
+	}
+	d := change(name, base, s.version(base), s.body(40)+"?")
+	current, err := s.save(d)
+	mismatch := s.ref.save(d, current, err)
+	fmt.Fprintf(&s.trace, "         an operator saves %s %d of %d %.20q: %d, %v\n", name, d.Version, base, d.Body, current, err)
+	if mismatch != nil {
+		s.Fatalf("%v\nafter\n%s", mismatch, s.trace.String())
+	}
+	var docs []consensus.Document
+	var roster []consensus.RosterRow
+	if err := s.call(func(ctx context.Context) (err error) {
+		docs, roster, err = s.store.Load(ctx, s.name)
+		return err
+	}); err != nil {
+		s.Fatalf("a call failed: %v\n%s", err, s.trace.String())
+	}
+	if mismatch := s.ref.load(docs, roster); mismatch != nil {
+		s.Fatalf("%v\nafter\n%s", mismatch, s.trace.String())
+	}
+}
