@@ -26,7 +26,7 @@ local function known_new() return redis.call('HGET', 'env', 'new') == '1' end
 `
 
 var (
-	scriptedSync    = redis.NewScript(scriptedLua + permitLua + recordLua + syncLua)
+	scriptedSync    = redis.NewScript(scriptedLua + permitLua + recordLua + issueLua + syncLua)
 	scriptedLeave   = redis.NewScript(scriptedLua + permitLua + recordLua + leaveLua)
 	scriptedReserve = redis.NewScript(strings.NewReplacer(
 		"redis.call('TIME')", "{ 0, redis.call('HGET', 'env', 'now') }",

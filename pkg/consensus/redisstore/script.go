@@ -19,6 +19,9 @@ var recordLua string
 //go:embed lua/permit.lua
 var permitLua string
 
+//go:embed lua/issue.lua
+var issueLua string
+
 //go:embed lua/reserve.lua
 var reserveLua string
 
@@ -29,7 +32,7 @@ var syncLua string
 var leaveLua string
 
 var (
-	syncScript    = redis.NewScript(serverLua + permitLua + recordLua + syncLua)
+	syncScript    = redis.NewScript(serverLua + permitLua + recordLua + issueLua + syncLua)
 	leaveScript   = redis.NewScript(serverLua + permitLua + recordLua + leaveLua)
 	reserveScript = redis.NewScript(reserveLua)
 )
