@@ -101,5 +101,11 @@ func (g *guarded) Save(ctx context.Context, pool string, d consensus.DocumentRep
 	return current, g.secrets.clean(err)
 }
 
+// Reserve implements consensus.Store.
+func (g *guarded) Reserve(ctx context.Context, req consensus.Reserve) (consensus.Reserved, error) {
+	res, err := g.store.Reserve(ctx, req)
+	return res, g.secrets.clean(err)
+}
+
 // Close implements consensus.Store.
 func (g *guarded) Close() error { return g.secrets.clean(g.store.Close()) }

@@ -112,6 +112,15 @@ func (l *natsLink) Save(ctx context.Context, pool string, d consensus.DocumentRe
 	return current, l.explain(err)
 }
 
+// Reserve implements consensus.Store.
+func (l *natsLink) Reserve(ctx context.Context, req consensus.Reserve) (consensus.Reserved, error) {
+	if err := l.wait(ctx); err != nil {
+		return consensus.Reserved{}, err
+	}
+	res, err := l.store.Reserve(ctx, req)
+	return res, l.explain(err)
+}
+
 // Close implements consensus.Store.
 func (l *natsLink) Close() error { return l.closeWithin(context.Background()) }
 

@@ -81,6 +81,11 @@ func (l *link) Save(_ context.Context, _ string, d consensus.DocumentReport) (cu
 	return current, err
 }
 
+// Reserve goes nowhere: these pools are divided.
+func (l *link) Reserve(context.Context, consensus.Reserve) (consensus.Reserved, error) {
+	return consensus.Reserved{}, errors.ErrUnsupported
+}
+
 // Close does nothing: the server is everybody's.
 func (l *link) Close() error { return nil }
 

@@ -74,6 +74,19 @@ func (s *server) Save(ctx context.Context, pool string, d consensus.DocumentRepo
 	return v, err
 }
 
+func (s *server) Reserve(ctx context.Context, req consensus.Reserve) (consensus.Reserved, error) {
+	if err := req.Validate(); err != nil {
+		return consensus.Reserved{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	res, changed := s.rec.Reserve(&req, s.at())
+	if changed && s.deferred {
+		res = s.rec.Issued(&req, res.Revision, s.at())
+	}
+	return res, ctx.Err()
+}
+
 func (s *server) Close() error { return nil }
 
 // wipe restarts the server without anything.

@@ -42,6 +42,8 @@ type Record struct {
 	Began          int64
 	Slept          time.Duration
 	BeganUnstamped bool
+	// Issuer is what there is to know of permits.
+	Issuer Issuer
 	// Rows is sorted by ID, then incarnation.
 	Rows []Row
 	// Documents is sorted by name. They outlive all rows.

@@ -50,6 +50,7 @@ func (r *Record) Sync(req *Request, at At) (ans Answer, changed bool) {
 	row.Seq, row.Nonce = req.Seq, req.Nonce
 	st.stamp(row)
 	row.report(req)
+	st.issue(req)
 	st.answer(row, req)
 	r.takeDocuments(req.Documents)
 	r.Revision++
@@ -248,7 +249,7 @@ func (w *Row) report(req *Request) {
 }
 
 // answer grants each tag what there is room for, in the order of the request.
-// A frozen pool lets no share grow.
+// A frozen pool lets no share grow, and one that issues permits grants none.
 func (st *step) answer(row *Row, req *Request) {
 	total := st.rec.Claims()
 	for _, t := range req.Tags {
@@ -261,6 +262,12 @@ func (st *step) answer(row *Row, req *Request) {
 		limit := t.Wanted
 		if st.frozen() {
 			limit = t.InUse
+		}
+		switch {
+		case st.rec.Issuer.Issuing && !skip(ruleIssuerRoom):
+			limit = 0
+		case st.winding():
+			limit = min(limit, t.InUse)
 		}
 		e.Answered = min(limit, room)
 		if skip(ruleRoom) {
@@ -287,6 +294,7 @@ func (st *step) fill(ans *Answer, req *Request, row *Row) {
 		ans.Began, ans.Slept = r.Began, r.Slept
 	}
 	ans.Documents = r.unreported(req.Documents)
+	ans.Issuing = r.Issuer.Issuing
 	ans.Tags = make([]TagAnswer, 0, len(req.Tags))
 	for _, t := range req.Tags {
 		ta := TagAnswer{Tag: t.Tag}

@@ -29,6 +29,7 @@ type Store struct {
 	subjects string
 	warned   atomic.Bool
 	lines    lines
+	glances  glances
 
 	// tried, if not nil, is told how often a step was tried. For tests.
 	tried func(attempts int)
@@ -67,10 +68,8 @@ func (s *Store) Sync(ctx context.Context, req consensus.Request) (consensus.Answ
 	if err := req.Validate(); err != nil {
 		return consensus.Answer{}, err
 	}
-	if req.Lease > s.opts.longest {
-		return consensus.Answer{}, &consensus.RequestError{
-			Field: "Lease", Value: req.Lease.String(), Allowed: "at most " + s.opts.longest.String() + " in this store",
-		}
+	if err := s.checkLease(req.Lease); err != nil {
+		return consensus.Answer{}, err
 	}
 	var ans consensus.Answer
 	err := s.step(ctx, req.Pool, true, func(rec *consensus.Record, at consensus.At) (changed bool) {
@@ -129,6 +128,15 @@ func (s *Store) Save(ctx context.Context, pool string, d consensus.DocumentRepor
 		return current, fmt.Errorf("natsstore: pool %q: %w", pool, refused)
 	}
 	return current, nil
+}
+
+func (s *Store) checkLease(lease time.Duration) error {
+	if lease > s.opts.longest {
+		return &consensus.RequestError{
+			Field: "Lease", Value: lease.String(), Allowed: "at most " + s.opts.longest.String() + " in this store",
+		}
+	}
+	return nil
 }
 
 // Close frees what the Store has opened itself, and returns nil: the connection is
@@ -218,19 +226,10 @@ func (s line) try(ctx context.Context, pool string, mayCreate bool, apply change
 	case err != nil:
 		return err
 	}
-	identity, err := info.identity()
+	rec, at, err := s.moment(&glance{info, e}, subject)
 	if err != nil {
 		return err
 	}
-	rec := &consensus.Record{}
-	if e.value != nil {
-		if rec, err = consensus.ParseRecord(e.value); err != nil {
-			return fmt.Errorf("natsstore: the value at %s: %w", subject, err)
-		}
-	}
-	// A pool may have a longer lease than this Store was told of. Then what is
-	// promised may last longer, too.
-	at := consensus.At{Now: e.micros(), Identity: identity, Deferred: true, Longest: max(s.opts.longest, rec.Lease)}
 	if !apply(rec, at) {
 		return nil
 	}

@@ -69,6 +69,7 @@ func parseSync(reply any, req *consensus.Request) (answer consensus.Answer, poli
 	if answer.Documents, err = c.unreported(req.Documents); err != nil {
 		return consensus.Answer{}, "", err
 	}
+	answer.Issuing = issues(fields)
 	answer.Tags = make([]consensus.TagAnswer, 0, len(req.Tags))
 	for _, t := range req.Tags {
 		ta := tagAnswer(t.Tag, rows)
@@ -186,7 +187,7 @@ func parseFields(fields []any, req *consensus.Request) (c contents, own int, err
 
 // add takes one field.
 func (c *contents) add(name, value string) error {
-	if name == metaField {
+	if name == metaField || name == permitsField {
 		return nil
 	}
 	id, incarnation, ok := strings.Cut(name, "\x00")

@@ -19,6 +19,15 @@ var recordLua string
 //go:embed lua/document.lua
 var documentLua string
 
+//go:embed lua/permit.lua
+var permitLua string
+
+//go:embed lua/issue.lua
+var issueLua string
+
+//go:embed lua/reserve.lua
+var reserveLua string
+
 //go:embed lua/sync.lua
 var syncLua string
 
@@ -29,22 +38,20 @@ var leaveLua string
 var saveLua string
 
 var (
-	syncScript  = redis.NewScript(serverLua + recordLua + documentLua + syncLua)
-	leaveScript = redis.NewScript(serverLua + recordLua + leaveLua)
-	saveScript  = redis.NewScript(serverLua + recordLua + documentLua + saveLua)
+	syncScript    = redis.NewScript(serverLua + permitLua + recordLua + issueLua + documentLua + syncLua)
+	leaveScript   = redis.NewScript(serverLua + permitLua + recordLua + leaveLua)
+	saveScript    = redis.NewScript(serverLua + permitLua + recordLua + documentLua + saveLua)
+	reserveScript = redis.NewScript(reserveLua)
 )
 
 // syncArgs returns the arguments of the sync script, in the order that sync.lua
 // gives. The client writes integers in decimal, which the script relies on.
 func syncArgs(req *consensus.Request, longest time.Duration, wantsPolicy bool, life string) []any {
-	policy := 0
-	if wantsPolicy {
-		policy = 1
-	}
 	remembered := ticketsArg(req.Unanswered, consensus.Ticket{Seq: req.LastSeq, Nonce: req.LastNonce}, req.Recalled)
-	args := make([]any, 0, 13+4*len(req.Documents)+6*len(req.Tags))
+	args := make([]any, 0, 15+4*len(req.Documents)+6*len(req.Tags))
 	args = append(args, req.ID, req.Incarnation, req.Seq, req.Nonce, req.LastSeq, req.LastTime,
-		req.Revision, req.Lease.Milliseconds(), consensus.Removal(longest).Microseconds(), policy, remembered, life, len(req.Documents))
+		req.Revision, req.Lease.Milliseconds(), consensus.Removal(longest).Microseconds(), flagArg(wantsPolicy), remembered, life,
+		int64(req.Spacing), flagArg(req.Strict), len(req.Documents))
 	for i := range req.Documents {
 		args = append(args, saveArgs(&req.Documents[i])...)
 	}
@@ -58,6 +65,30 @@ func syncArgs(req *consensus.Request, longest time.Duration, wantsPolicy bool, l
 func saveArgs(d *consensus.DocumentReport) []any {
 	return []any{d.Name, uint64(d.Version), uint64(d.Base), d.Body}
 }
+
+func flagArg(set bool) int {
+	if set {
+		return 1
+	}
+	return 0
+}
+
+// reserveArgs returns the arguments of the script for reservations, in the order that
+// reserve.lua gives.
+func reserveArgs(req *consensus.Reserve, longest time.Duration, life string) []any {
+	args := []any{
+		req.Count, int64(req.Spacing), req.Ahead, req.Revision / halfRevision, req.Revision % halfRevision,
+		consensus.Removal(longest).Microseconds(), life,
+	}
+	if req.Return != 0 {
+		args = append(args, req.Return/halfRevision, req.Return%halfRevision, req.Unused)
+	}
+	return args
+}
+
+// halfRevision parts revisions, which have 64 bits, into numbers that the server's doubles
+// hold exactly.
+const halfRevision = 10_000_000_000
 
 // leaveArgs returns the arguments of the leave script.
 func leaveArgs(l *consensus.Leave) []any {

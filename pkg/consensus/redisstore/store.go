@@ -118,8 +118,12 @@ func (s *Store) checkSync(req *consensus.Request) error {
 	if err := req.Validate(); err != nil {
 		return err
 	}
-	if req.Lease > s.longest {
-		return &consensus.RequestError{Field: "Lease", Value: req.Lease.String(), Allowed: "at most " + s.longest.String()}
+	return s.checkLease(req.Lease)
+}
+
+func (s *Store) checkLease(lease time.Duration) error {
+	if lease > s.longest {
+		return &consensus.RequestError{Field: "Lease", Value: lease.String(), Allowed: "at most " + s.longest.String()}
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ end
 -- the sender has the rest. fields lists names and values of a pool in turn.
 local function shorten_documents(fields, first, count)
   for i = 1, #fields, 2 do
-    if not is_row(fields[i]) and fields[i] ~= META then
+    if string.byte(fields[i]) == 0 then
       for at = first, first + 4 * (count - 1), 4 do
         local version, body, value = ARGV[at + 1], ARGV[at + 3], fields[i + 1]
         if fields[i] == DOCUMENT .. ARGV[at] and version_of(value) == version

@@ -1,4 +1,5 @@
--- The record of a pool, as a hash: the field 'meta', one field per row whose
+-- The record of a pool, as a hash: the field 'meta', the field 'permits' (see
+-- permit.lua) once there is something to say of permits, one field per row whose
 -- name is the processor's ID, a zero byte and the incarnation, and the documents; see
 -- document.lua. Values are decimal numbers and names separated by blanks:
 --   meta: 1 store revision clock wall frozen_until frozen_since cause lease
@@ -16,7 +17,7 @@
 -- A step reads and judges first and writes last, because what a script has
 -- written before an error stays.
 
-local META, NONE = 'meta', '-'
+local META, PERMITS, NONE = 'meta', 'permits', '-'
 local LIVE, REPLACED, CLONED, LEFT = '0', '1', '2', '3'
 local POOL_EXPIRY, MARKER_EXPIRY = 86400000, 43200000 -- in milliseconds
 local DOCUMENTS_EXPIRY = 604800000 -- of a pool that has any: a week
@@ -25,16 +26,13 @@ local function number(n) return string.format('%.0f', n) end
 
 local function wrong(what) return redis.error_reply('NUMATHROTTLE_DATA ' .. what) end
 
--- A decimal number of up to 64 bits in two halves that doubles hold exactly.
-local function halves(u) return tonumber(string.sub(u, 1, -11)) or 0, tonumber(string.sub(u, -10)) end
-
 local function less(a, b)
   local a1, a2 = halves(a)
   local b1, b2 = halves(b)
   return a1 < b1 or (a1 == b1 and a2 < b2)
 end
 
-local function is_row(field) return field ~= META and string.byte(field) ~= 0 end
+local function is_row(field) return field ~= META and field ~= PERMITS and string.byte(field) ~= 0 end
 
 local function successor(u)
   if u == '18446744073709551615' then return '0' end
@@ -53,10 +51,10 @@ end
 
 -- Reads the record as far as most steps need it. own is the field of the row that
 -- the step is about, empty for none, and asked lists fields of documents. Returns also
--- the values of meta, the row and these documents, in turn; or nil and a reply when
--- there is something else under the key.
+-- the values of meta, the row, the permits and these documents, in turn; or nil and a
+-- reply when there is something else under the key.
 local function load_record(own, asked)
-  local got = redis.pcall('HMGET', KEYS[1], META, own, unpack(asked))
+  local got = redis.pcall('HMGET', KEYS[1], META, own, PERMITS, unpack(asked))
   if got.err then return nil, got end
   local meta, value = got[1], got[2]
   if not meta then
@@ -75,6 +73,7 @@ local function load_record(own, asked)
     frozen_since = tonumber(frozen_since), lease = tonumber(lease), rows = tonumber(rows), claims = tonumber(claims),
     oldest = tonumber(oldest), began = began, slept = slept, documents = tonumber(count),
   }
+  if got[3] and not load_permits(rec, got[3]) then return nil, wrong('the permits are not of format 1') end
   if value then
     local row = {}
     row.state, row.seen, row.claims, row.seq, row.nonce = string.match(value, '^(%d) (%d+) (%d+) (%d+) (%d+) ')
@@ -181,13 +180,18 @@ end
 -- deletes the silent rows, but not the own one if it is written anew. The first
 -- write is one that a server without memory refuses.
 local function save_record(rec, changed, silent)
+  local own_stays = #changed > 0
   rec.revision = successor(rec.revision)
   local meta = string.format('1 %s %s %.0f %.0f %.0f %.0f %s %.0f %.0f %.0f %.0f %s %s %d', rec.store, rec.revision, rec.clock,
     rec.wall, rec.frozen_until, rec.frozen_since, rec.cause, rec.lease, rec.rows, rec.claims, rec.oldest, rec.began, rec.slept,
     rec.documents)
+  if rec.permits then
+    changed[#changed + 1] = PERMITS
+    changed[#changed + 1] = permits_text(rec)
+  end
   redis.call('HSET', KEYS[1], META, meta, unpack(changed))
   for _, field in ipairs(silent) do
-    if field ~= rec.own or #changed == 0 then redis.call('HDEL', KEYS[1], field) end
+    if field ~= rec.own or not own_stays then redis.call('HDEL', KEYS[1], field) end
   end
   redis.call('PEXPIRE', KEYS[1], rec.documents > 0 and DOCUMENTS_EXPIRY or POOL_EXPIRY)
 end
