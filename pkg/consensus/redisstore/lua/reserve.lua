@@ -31,7 +31,7 @@ else
   end
   local revision
   store, revision, last_clock, wall, frozen_until, frozen_since, cause, lease, rows, claims =
-    string.match(meta, '^1 (%w+) (%d+) (%d+) (%d+) (%d+) (%d+) (%S+) (%d+) (%d+) (%d+) %d+$')
+    string.match(meta, '^1 (%w+) (%d+) (%d+) (%d+) (%d+) (%d+) (%S+) (%d+) (%d+) (%d+) %d+ %d+ %d+ %d+$')
   if not store then return redis.error_reply('NUMATHROTTLE_DATA the pool is not of format 1') end
   high, low = tonumber(string.sub(revision, 1, -11)) or 0, tonumber(string.sub(revision, -10))
   last_clock, wall, frozen_until, frozen_since = tonumber(last_clock), tonumber(wall), tonumber(frozen_until), tonumber(frozen_since)
