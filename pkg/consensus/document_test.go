@@ -225,6 +225,11 @@ func TestDocumentsShareNoMemory(t *testing.T) {
 	require.Equal(t, []Document{{"limit", 1, []byte("mine")}}, docs)
 	docs[0].Body[0] = 'Y'
 	require.Equal(t, []byte("mine"), r.Documents[0].Body)
+	b := written(t, r)
+	parsed, err := ParseRecord(b)
+	require.NoError(t, err)
+	clear(b)
+	require.Equal(t, r, parsed)
 }
 
 func TestSave(t *testing.T) {
