@@ -108,6 +108,12 @@ func canaryMember(ctx context.Context, name string, c Config) {
 	}
 	view := member.View()
 	tell(os.Stdout, name+" view", view, view.LastError)
+	short, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	docs, roster, err := b.store.Load(short, c.Pool)
+	tell(os.Stdout, name+" load", docs, roster, err)
+	version, err := b.store.Save(short, c.Pool, consensus.DocumentReport{Name: "limit", Version: 1, Body: []byte("x")})
+	tell(os.Stdout, name+" save", version, err)
 	tell(os.Stdout, name+" leave", member.Leave(ctx), b.store.Close(), b.close(ctx))
 }
 

@@ -230,6 +230,7 @@ func TestParseRecordRefuses(t *testing.T) {
 		"a byte more":          {append(bytes.Clone(good), 0), "1 bytes too many"},
 		"a flag of 2":          {with(2, 0, 0, 0, 0, 0), "the flag of the freeze is 2"},
 		"a beginning of 2":     {with(0, 0, 0, 2, 0, 0), "the flag of the beginning is 2"},
+		"an endless silence":   {with(0, 0, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x20, 0, 0, 0), "the silence before the beginning is 23058430092"},
 		"nine documents":       {append(with(0, 0, 0, 0, 9), make([]byte, 60)...), "9 documents, allowed: at most 8"},
 		"a million documents":  {with(0, 0, 0, 0, 0xc0, 0x84, 0x3d), "1000000 documents in the 0 bytes that are left"},
 		"a document of none":   {with(0, 0, 0, 0, 1, 1, 'a', 0, 1, 'b', 0), "the version of document a is 0, allowed: 1 to"},

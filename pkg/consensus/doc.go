@@ -42,11 +42,11 @@
 //
 // One record per pool: identity of the server that wrote it, revision, logical
 // clock, freeze, the pool's lease, and rows keyed by ID and incarnation with an
-// entry for each tag: claim, share in use, share answered, demand, pool size. A
-// row outlives what it describes by one removal time: a replaced incarnation gets
-// no more answers, but its process may still draw; a processor that left leaves a
-// tombstone, because its packets may still arrive. The record itself is never
-// deleted by the protocol.
+// entry for each tag: claim, share in use, share answered, demand, pool size, note;
+// and the documents. A row outlives what it describes by one removal time: a replaced
+// incarnation gets no more answers, but its process may still draw; a processor that
+// left leaves a tombstone, because its packets may still arrive. The record itself is
+// never deleted by the protocol.
 //
 // # One sync at the store
 //
@@ -84,10 +84,48 @@
 //     included, never below 0. Frozen: answer = min(in use, room), else
 //     min(wanted, room). Claim = max(in use, answer): a lower share counts only
 //     once it is reported as in use.
-//  7. Answer. Shares, roster, consensus, logical time, revision, the pool's lease.
+//  7. Documents. Of those that the request brings, the ones that take the place of
+//     what is on record; see below.
+//  8. Answer. Shares, roster, consensus, logical time, revision, the pool's lease,
+//     documents, and when the pool began.
 //
 // A store that learns the time of a write only afterwards (JetStream) lets the
 // next step stamp what this one recorded; see At.Deferred.
+//
+// # Documents
+//
+// What all processors of a pool must know, such as an override of the limit or where
+// its ramp stands, is a document: a name, a version and a body of at most 4,096
+// bytes, at most 8 per pool. A note, of at most 128 bytes, is what each processor tells
+// all others of itself; the roster shows it. Stores know nothing of what either says,
+// so that what may be said grows without them: all arithmetic is the processors'.
+//
+// A request reports which version of each document its sender has loaded, and may
+// bring a body with another one. The answer tells what is on record of every document
+// for which that is not exactly what the request said, including that nothing is. So
+// a sync moves a body only when it is news, and a sender whose document is not
+// mentioned knows that it is on record.
+//
+// A body is taken when its version is above the one on record, and it was made from
+// the version on record (a change: of two that were made apart the first one is
+// taken, and the answer to the other tells so) or is what its sender had loaded (given
+// back: the store has lost it). A version counts the changes, with random bits
+// below, so that changes made apart have different versions. A version on record never
+// falls but with the record itself, and then whoever holds the newest gives it back with
+// the next request after it was told.
+//
+// Documents are no part of what keeps the shares apart, and need no freeze: they are
+// exchanged in a frozen pool, too. A request that is refused brings none and is told
+// of none; a repeat brings none and is told what is there now. They outlive all rows.
+// Store.Save changes one from outside, on condition of its version, in a pool that has
+// a record; Store.Load shows them, with the roster.
+//
+// The answer also tells when the pool began, that is when a processor joined while
+// no other was live, and for how long no step had been recorded before: the store's
+// clock tells, for the logical one counts a gap beyond the clamp as no time. A pool in
+// which all have died without leaving goes on until their rows are removed. A store
+// that has forgotten something does not know the beginning, and says so (0), until the
+// pool begins anew.
 //
 // # One sync at the processor
 //
@@ -176,7 +214,8 @@
 //	one processor cut off            lease ends; Stop: draws nothing,           its next answer
 //	                                 Degrade: min(last share, 1/live)
 //	store down, state kept           leases end; then as above                  first answer
-//	store wiped or failed over       holders keep their shares, none grows      removal of the longest lease
+//	store wiped or failed over       holders keep their shares, none grows;     removal of the longest lease
+//	                                 they give documents back
 //	store back by over 1,024 syncs   all start anew                             removal of the longest lease
 //	store restarted with its state   as wiped, unless it is known to have       removal of the longest lease, or
 //	                                 forgotten nothing                          first answer

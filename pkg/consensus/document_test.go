@@ -133,6 +133,17 @@ func TestARepeatTellsOfTheDocumentsAsTheyAreNow(t *testing.T) {
 	again, changed := r.Sync(&req, after(time.Second))
 	require.False(t, changed)
 	require.Equal(t, []Document{{"limit", 7, []byte("theirs")}}, again.Documents)
+
+	// What was not taken at first is not taken later.
+	next := follow(TagReport{InUse: half})
+	next.Seq, next.LastSeq, next.LastNonce = 9, 8, 800
+	next.Documents = []DocumentReport{{"limit", 9, 8, []byte("of what is to come")}}
+	r.Sync(&next, after(2*time.Second))
+	_, _, err = r.Save(&DocumentReport{"limit", 8, 7, []byte("theirs")})
+	require.NoError(t, err)
+	again, changed = r.Sync(&next, after(2*time.Second))
+	require.False(t, changed)
+	require.Equal(t, []Document{{"limit", 8, []byte("theirs")}}, again.Documents)
 }
 
 // A request that is refused takes no documents and is told of none.
@@ -214,6 +225,11 @@ func TestDocumentsShareNoMemory(t *testing.T) {
 	require.Equal(t, []Document{{"limit", 1, []byte("mine")}}, docs)
 	docs[0].Body[0] = 'Y'
 	require.Equal(t, []byte("mine"), r.Documents[0].Body)
+	b := written(t, r)
+	parsed, err := ParseRecord(b)
+	require.NoError(t, err)
+	clear(b)
+	require.Equal(t, r, parsed)
 }
 
 func TestSave(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 )
 
 // maxSlept bounds what is kept of a silence, so that no arithmetic on it overflows.
-const maxSlept = time.Duration(1) << 62 / time.Microsecond * time.Microsecond
+const maxSlept = time.Microsecond << 52
 
 // silence is how long no step was recorded before this one, on the store's own
 // clock. A Deferred store tells it of the step before.

@@ -162,6 +162,12 @@ func TestABeginningIsNotKnownToAStoreThatHasForgottenSomething(t *testing.T) {
 		require.Equal(t, ans.Time, ans.Began, "until it begins anew")
 		require.Equal(t, time.Minute, ans.Slept)
 	})
+	t.Run("one that has forgotten a row", func(t *testing.T) {
+		l := newLifetime(t, false)
+		require.NotZero(t, l.sync(0, "b").Began)
+		l.sync(time.Second, "b")
+		require.Zero(t, l.sync(time.Second, "a", remembers, func(r *Request) { r.Revision = 1 }).Began)
+	})
 	t.Run("an older copy", func(t *testing.T) {
 		l := newLifetime(t, false)
 		require.NotZero(t, l.sync(0, "a").Began)

@@ -11,7 +11,7 @@ import (
 const FormatVersion = 1
 
 // A Record is everything that a store keeps of one pool. It is a plain value:
-// Sync and Leave are the only ways to change it, and they do so without a
+// Sync, Leave and Save are the only ways to change it, and they do so without a
 // clock, I/O or randomness, so that every store does the same.
 //
 // Invariant: the sum of Claim over all rows and tags rises above Whole only by
@@ -37,8 +37,9 @@ type Record struct {
 	Unstamped       RowKey
 	FreezeUnstamped bool
 	// Began is the logical time at which the pool began, and Slept for how long no
-	// step had been recorded before; see Answer. BeganUnstamped says that the last step
-	// was the beginning of another life of the pool, of which the time is not known yet.
+	// step had been recorded before; see Answer. 0 when that is not known.
+	// BeganUnstamped says that it began in the last step that was one in its life, of
+	// which a Deferred store does not know the time yet; they tell of the life before.
 	Began          int64
 	Slept          time.Duration
 	BeganUnstamped bool

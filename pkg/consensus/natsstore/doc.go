@@ -14,7 +14,9 @@
 // with was recorded before.
 //
 // A write acknowledgement carries no time, so the server's time of a step is read
-// back with the entry by the next one (consensus.At.Deferred). A write that is
+// back with the entry by the next one (consensus.At.Deferred). The time of a saved
+// document passes for that of the step before, so that a pool which nobody is in has
+// slept since then at most. A write that is
 // not acknowledged in time may have been done, or be done later: Sync returns an
 // error, and the sequence numbers of the next request make it harmless.
 //

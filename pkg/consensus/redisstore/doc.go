@@ -8,10 +8,11 @@
 //
 // # Keys
 //
-// A pool is one hash, {numathrottle:G}:pool:NAME, with a field for the pool and
-// one for each row. G is one of 16 groups, picked by a hash of the pool's name: the
+// A pool is one hash, {numathrottle:G}:pool:NAME, with a field for the pool, one
+// for each row, and one for each document. G is one of 16 groups, picked by a hash of the pool's name: the
 // part in braces is what Cluster places keys by, so that a group lies on one node
-// whole. The last sync or leave plus a day is when a pool expires.
+// whole. A pool expires a day after its last sync or leave, or a week if it has
+// documents: an override is there after a weekend in which nobody was.
 // {numathrottle:G}:marker belongs to the group; see below. A key that holds
 // something else, or a newer format, is an error and stays as it is.
 //

@@ -194,7 +194,8 @@ func TestParseSave(t *testing.T) {
 // Any reply to a save is an error, or tells a version that can be saved upon.
 func FuzzParseSave(f *testing.F) {
 	for _, seed := range []string{
-		"saved|6", "conflict|5", "no pool|0", "too many|0", "conflict|9223372036854775808", "saved|x", "saved", "perhaps|1", "int=1|int=1", "saved|nil", "[|]|[|]", "",
+		"saved|6", "conflict|5", "no pool|0", "too many|0", "conflict|9223372036854775808", "saved|x", "saved",
+		"perhaps|1", "int=1|int=1", "saved|nil", "[|]|[|]", "",
 	} {
 		f.Add(seed)
 	}

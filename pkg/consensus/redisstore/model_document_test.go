@@ -37,7 +37,7 @@ func (m *model) document(name string) consensus.DocumentReport {
 		d.Base, d.Body = d.Version, pick(m, bodies...)
 	case 4, 5: // changes
 		d.Base, d.Body = recorded.Version, pick(m, bodies...)
-		d.Version = pick(m, consensus.NextVersion(d.Base, uint16(m.rnd.Uint32())), d.Base+1, d.Base+1)
+		d.Version = pick(m, consensus.NextVersion(d.Base, uint16(m.rnd.Uint32())), d.Base+1, d.Base+1, max(d.Base, 1<<53)+1)
 	case 6: // changes another version, or does again what was done
 		d.Version, d.Body = recorded.Version+consensus.Version(m.rnd.IntN(2)), pick(m, bodies...)
 		d.Base = max(d.Version, 3) - 3

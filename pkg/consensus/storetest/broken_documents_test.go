@@ -124,6 +124,26 @@ var documentFaults = map[string]fault{
 			return ans, err
 		},
 	},
+	"a repeat takes documents": {
+		found:  "a repeat changes no document, and tells what is there now",
+		hidden: true, // a repeat that comes at once is decided as the first was
+		sync: func(ctx context.Context, s *server, req consensus.Request) (consensus.Answer, error) {
+			if req.Validate() == nil && ctx.Err() == nil {
+				s.mu.Lock()
+				rec := &s.entry(req.Pool).rec
+				for _, row := range rec.Rows {
+					if row.ID != req.ID || row.Incarnation != req.Incarnation || row.Seq != req.Seq || row.Nonce != req.Nonce {
+						continue
+					}
+					for i := range req.Documents {
+						_, _, _ = rec.Save(&req.Documents[i])
+					}
+				}
+				s.mu.Unlock()
+			}
+			return s.Sync(ctx, req)
+		},
+	},
 	"notes are lost": {
 		found: "a note is shown in the roster, exactly",
 		request: func(r *consensus.Request) {

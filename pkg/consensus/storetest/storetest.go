@@ -35,7 +35,7 @@
 // The reference has no clock. It follows the store's: an answer that was granted
 // says at which logical time, and the reference does its step at that time, which
 // must be within one clamp of the time before. (That a leap counts for nothing is
-// left to a directed case.) Three things are not told by an answer:
+// left to a directed case.) Four things are not told by an answer:
 //
 //   - When a refusal was decided, which may depend on rows that are gone by then.
 //     It must be right for some moment within the next clamp.
@@ -44,6 +44,7 @@
 //     the tombstone is left alone when it may just be going.
 //   - Whether the store knew a new pool as new (Harness.KnowsNew): the first answer
 //     says so.
+//   - How long a pool has slept when it begins, for the reference's time has no gaps.
 //
 // A Deferred store answers with the time of the step before; so does the
 // reference, with At.Deferred. Identity has no effect that an answer shows but

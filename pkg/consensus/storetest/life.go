@@ -1,0 +1,81 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+// lifeCases are about when a pool began.
+func lifeCases() []testCase {
+	return []testCase{
+		{name: "a pool begins when nobody is there, and tells how long it slept", run: begins},
+		{name: "a store that has forgotten something does not know when the pool began", needs: canSnapshot, run: forgottenBeginning},
+	}
+}
+
+func begins(p *pool) {
+	p.open()
+	a, b := p.proc("a"), p.proc("b")
+	first := a.beginning()
+	for range 2 {
+		require.Equal(p, first.Began, b.sync(one(0, 0)).Began)
+		require.Equal(p, first.Slept, a.sync(one(0, 0)).Slept)
+	}
+	a.leave()
+	require.Equal(p, first.Began, b.sync(one(0, 0)).Began, "somebody is there")
+	b.leave()
+
+	left := time.Now()
+	pause(consensus.Clamp(p.lease) * 2)
+	c := p.proc("c")
+	slept := time.Since(left)
+	second := c.beginning()
+	require.Greater(p, second.Began, first.Began)
+	require.GreaterOrEqual(p, second.Began, second.Time-consensus.Clamp(p.lease).Microseconds())
+	require.GreaterOrEqual(p, second.Slept, nearly(slept), "beyond the clamp")
+	require.LessOrEqual(p, second.Slept, time.Since(left)*21/20+consensus.Clamp(p.lease))
+	for range 2 {
+		ans := c.sync(one(0, 0))
+		require.Equal(p, second.Began, ans.Began)
+		require.Equal(p, second.Slept, ans.Slept)
+	}
+	require.Equal(p, second.Began, p.proc("d").sync(one(0, 0)).Began)
+}
+
+// beginning joins a pool in which nobody is, and returns the first answer that tells
+// when it began.
+func (a *proc) beginning() consensus.Answer {
+	a.pool.Helper()
+	ans := a.sync(one(0, 0))
+	if a.pool.Deferred {
+		require.Zero(a.pool, ans.Began, "not known yet")
+		require.Zero(a.pool, ans.Slept)
+		ans = a.sync(one(0, 0))
+	} else {
+		require.Equal(a.pool, ans.Time, ans.Began)
+	}
+	require.Positive(a.pool, ans.Began)
+	return ans
+}
+
+func forgottenBeginning(p *pool) {
+	p.open()
+	a, b := p.proc("a"), p.proc("b")
+	a.beginning()
+	restore := p.Snapshot(p, p.name)
+	b.sync(one(0, 0))
+	restore()
+	for range 4 {
+		require.Positive(p, a.sync(one(0, 0)).Began, "nobody has noticed yet")
+	}
+	ans := b.sync(one(0, 0))
+	require.Zero(p, ans.Began)
+	require.Zero(p, ans.Slept)
+	require.Zero(p, a.sync(one(0, 0)).Began)
+	a.leave()
+	b.leave()
+	p.proc("c").beginning()
+}

@@ -1,0 +1,242 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+// save calls Save. What the store decides is no failed call.
+func (p *pool) save(d consensus.DocumentReport) (current consensus.Version, err error) {
+	p.Helper()
+	err = p.call(func(ctx context.Context) (err error) {
+		current, err = p.store.Save(ctx, p.name, d)
+		return err
+	})
+	return current, err
+}
+
+func (p *pool) load() (docs []consensus.Document, roster []consensus.RosterRow, err error) {
+	p.Helper()
+	err = p.call(func(ctx context.Context) (err error) {
+		docs, roster, err = p.store.Load(ctx, p.name)
+		return err
+	})
+	return docs, roster, err
+}
+
+// operatorCases are about Load and Save.
+func operatorCases() []testCase {
+	return []testCase{
+		{name: "a pool without a record has no documents, and saving makes none", run: noPool},
+		{name: "a document is saved if nobody has changed it", run: saves},
+		{name: "a saved document is told to all, and changes nothing else", run: savedIsTold},
+		{name: "loading shows documents and live processors", run: loads},
+		{name: "of many changes at once none is lost", run: manySaves},
+		{name: "malformed documents are a RequestError and change nothing", run: malformedDocuments},
+	}
+}
+
+func noPool(p *pool) {
+	for range 2 {
+		_, err := p.save(change("limit", 0, 1, "x"))
+		require.ErrorIs(p, err, consensus.ErrNoPool)
+		_, _, err = p.load()
+		require.ErrorIs(p, err, consensus.ErrNoPool)
+	}
+	ans := p.proc("a").sync(one(0, 0))
+	require.Empty(p, ans.Documents)
+	if !p.Memory && !p.KnowsNew {
+		p.requireFrozen(ans, consensus.FreezeNewRecord)
+	}
+}
+
+func saves(p *pool) {
+	p.open()
+	save := func(base, v consensus.Version, body string, want consensus.Version) {
+		p.Helper()
+		current, err := p.save(change("limit", base, v, body))
+		require.NoError(p, err)
+		require.Equal(p, want, current)
+	}
+	conflict := func(base, v consensus.Version, body string, want consensus.Version) {
+		p.Helper()
+		current, err := p.save(change("limit", base, v, body))
+		var other *consensus.ConflictError
+		require.ErrorAs(p, err, &other)
+		require.Equal(p, consensus.ConflictError{Name: "limit", Base: base, Current: want}, *other)
+		require.Equal(p, want, current)
+	}
+	conflict(1, 2, "of what is not there", 0)
+	save(0, 5, "five", 5)
+	save(0, 5, "five", 5) // the answer may have been lost
+	conflict(0, 5, "another five", 5)
+	conflict(0, 6, "six", 5)
+	conflict(4, 6, "six", 5)
+	save(5, 1<<53+1, "large", 1<<53+1)
+	conflict(1<<53, 1<<53+2, "larger", 1<<53+1)
+	save(1<<53+1, math.MaxInt64, "the largest", math.MaxInt64)
+	docs, _, err := p.load()
+	require.NoError(p, err)
+	p.requireDocuments(docs, doc("limit", math.MaxInt64, "the largest"))
+}
+
+func savedIsTold(p *pool) {
+	p.open()
+	a, b := p.proc("a"), p.proc("b")
+	a.share(0, half)
+	before := a.sync(one(half, half))
+	_, err := p.save(change("limit", 0, 5, "saved"))
+	require.NoError(p, err)
+	ans := a.sync(one(half, half))
+	p.requireDocuments(ans.Documents, doc("limit", 5, "saved"))
+	require.Equal(p, before.Revision+2, ans.Revision, "it is a change of the record")
+	require.Equal(p, half, ans.Tags[0].Share)
+	require.Equal(p, before.Began, ans.Began)
+	require.Zero(p, ans.Frozen)
+	p.requireDocuments(b.exchange().Documents, doc("limit", 5, "saved"))
+	a.leave()
+	b.leave()
+	_, err = p.save(change("limit", 5, 6, "while nobody was there"))
+	require.NoError(p, err)
+	p.requireDocuments(p.proc("c").exchange(loaded("limit", 5)).Documents, doc("limit", 6, "while nobody was there"))
+}
+
+func loads(p *pool) {
+	p.open()
+	a, b := p.proc("a"), p.proc("b")
+	report := one(0, half)
+	report.Note = "max 10"
+	a.sync(tag("x", 0, half/2), report)
+	b.sync(tag("x", 0, half/2))
+	left := p.proc("c")
+	left.sync(one(0, 0))
+	left.leave()
+	before := a.sync(tag("x", half/2, half/2), report)
+	for range 2 {
+		docs, roster, err := p.load()
+		require.NoError(p, err)
+		require.Empty(p, docs)
+		require.Equal(p, []consensus.RosterRow{{ID: "a", Claim: half, Demand: half, PoolSize: 1, Note: "max 10"}}, roster)
+	}
+	require.Equal(p, before.Revision+1, b.exchange(change("b", 0, 7, "two"), change("a", 0, 9, "one")).Revision, "loading changes nothing")
+	other := *p
+	other.store = p.New(p)
+	docs, roster, err := other.load()
+	require.NoError(p, err)
+	p.requireDocuments(docs, doc("a", 9, "one"), doc("b", 7, "two"))
+	require.Len(p, roster, 2)
+	docs[0].Body[0], roster[0].ID = 'X', "forged"
+	docs, roster, err = other.load()
+	require.NoError(p, err)
+	p.requireDocuments(docs, doc("a", 9, "one"), doc("b", 7, "two"))
+	require.Equal(p, "a", roster[0].ID)
+}
+
+// manySaves lets operators and processors count in one document.
+func manySaves(p *pool) {
+	const writers, rounds = 8, 10
+	p.open()
+	var wg sync.WaitGroup
+	failed := make(chan error, writers)
+	for range writers {
+		wg.Go(func() { failed <- p.count(rounds) })
+	}
+	wg.Wait()
+	for range writers {
+		require.NoError(p, <-failed)
+	}
+	docs, _, err := p.load()
+	require.NoError(p, err)
+	require.Equal(p, strconv.Itoa(writers*rounds), string(docs[0].Body))
+}
+
+// count adds one to the number in a document so many times.
+func (p *pool) count(rounds int) error {
+	for range rounds {
+		for {
+			docs, _, err := p.load()
+			if err != nil {
+				return err
+			}
+			var base consensus.Version
+			n := 0
+			if len(docs) > 0 {
+				base = docs[0].Version
+				if n, err = strconv.Atoi(string(docs[0].Body)); err != nil {
+					return err
+				}
+			}
+			_, err = p.save(change("count", base, consensus.NextVersion(base, uint16(nonce()>>8)), strconv.Itoa(n+1)))
+			if err == nil {
+				break
+			}
+			if _, lost := errors.AsType[*consensus.ConflictError](err); !lost {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func malformedDocuments(p *pool) {
+	p.open()
+	a := p.proc("a")
+	before := a.exchange(change("limit", 0, 5, "there"))
+	large := strings.Repeat("x", consensus.MaxDocumentBytes+1)
+	for _, c := range []struct {
+		field string
+		d     consensus.DocumentReport
+	}{
+		{"Name", change("", 5, 6, "x")},
+		{"Name", change("Limit", 5, 6, "x")},
+		{"Name", change("a\x00", 5, 6, "x")},
+		{"Name", change(strings.Repeat("n", 33), 5, 6, "x")},
+		{"Body", change("limit", 5, 6, large)},
+		{"Version", change("limit", 0, 0, "x")},
+		{"Version", change("limit", 5, 1<<63, "x")},
+		{"Base", change("limit", 7, 6, "x")},
+	} {
+		req := a.clone().request(one(0, 0))
+		req.Documents = []consensus.DocumentReport{c.d}
+		_, err := p.store.Sync(p.Context(), req)
+		requireRequestError(p, err, c.field, c.d)
+		_, err = p.store.Save(p.Context(), p.name, c.d)
+		requireRequestError(p, err, c.field, c.d)
+	}
+	for field, d := range map[string]consensus.DocumentReport{"Body": change("limit", 5, 6, ""), "Base": giveBack("limit", 6, "x")} {
+		_, err := p.store.Save(p.Context(), p.name, d)
+		requireRequestError(p, err, field, d)
+	}
+	req := a.clone().request(one(0, 0))
+	req.Documents = []consensus.DocumentReport{loaded("limit", 5), loaded("limit", 5)}
+	_, err := p.store.Sync(p.Context(), req)
+	requireRequestError(p, err, "Name", req)
+	req.Documents = make([]consensus.DocumentReport, consensus.MaxDocuments+1)
+	_, err = p.store.Sync(p.Context(), req)
+	requireRequestError(p, err, "Documents", req)
+	for _, name := range []string{"", strings.Repeat("n", 257), "a\x00b"} {
+		_, err := p.store.Save(p.Context(), name, change("limit", 5, 6, "x"))
+		requireRequestError(p, err, "Pool", name)
+		_, _, err = p.store.Load(p.Context(), name)
+		requireRequestError(p, err, "Pool", name)
+	}
+	ans := a.exchange()
+	require.Equal(p, before.Revision+1, ans.Revision)
+	p.requireDocuments(ans.Documents, doc("limit", 5, "there"))
+}
+
+func requireRequestError(p *pool, err error, field string, what any) {
+	p.Helper()
+	var bad *consensus.RequestError
+	require.ErrorAs(p, err, &bad, "%+v", what)
+	require.Equal(p, field, bad.Field, "%v", err)
+	require.NotEmpty(p, bad.Allowed)
+}
