@@ -30,3 +30,9 @@ func (c Config) Ceiling(s State) Ceiling {
 	}
 	return Ceiling{s.Second, s.Second + second, s.tokens(s.From), s.tokens(s.To)}
 }
+
+// Risen tells whether the ramp has arrived at Max for good: no step of this Config can
+// change the ceiling of the state any more, unless the pool starts anew.
+func (c Config) Risen(s State) bool {
+	return c.Mode != GoBackN && s.known() && s.sameScale(c.scale()) && s.From == s.Ramp && s.To == s.Ramp
+}

@@ -9,6 +9,10 @@ import (
 // never is a time that no clock reaches.
 const never = math.MaxInt64
 
+// rateBits is the binary places of a segment's rate: the smallest share of a limit
+// still has eight, and the fastest rate at MaxShare 44 bits in all.
+const rateBits = 38
+
 // A segment is the bucket's law between two changes of the share: from start to
 // until it earns at a constant rate. Times are nanoseconds since the Throttle was
 // made, on the monotonic clock. It is immutable, so that draws read it without
@@ -16,7 +20,7 @@ const never = math.MaxInt64
 type segment struct {
 	start, until int64
 	earned       int64  // units earned by start
-	rate         uint64 // units per nanosecond, times 2^32
+	rate         uint64 // units per nanosecond, times 2^rateBits
 	capacity     int64  // units
 	lease        Lease
 }
@@ -37,7 +41,7 @@ func newSegment(l Limit, sc scale, lease Lease, now, until, earned int64) *segme
 	} else {
 		s.capacity = max(sc.units(1), int64(share*float64(sc.units(l.Burst))))
 	}
-	s.rate = uint64(sc.whole * share * (1 << 32))
+	s.rate = uint64(sc.whole * share * (1 << rateBits))
 	if share <= 0 {
 		s.capacity, s.rate, s.until = 0, 0, now // no share: the segment is over before it begins
 	}
@@ -47,7 +51,7 @@ func newSegment(l Limit, sc scale, lease Lease, now, until, earned int64) *segme
 // at returns the units earned by now, which must not be before start.
 func (s *segment) at(now int64) int64 {
 	hi, lo := bits.Mul64(uint64(now-s.start), s.rate)
-	return s.earned + int64(hi<<32|lo>>32)
+	return s.earned + int64(hi<<(64-rateBits)|lo>>rateBits)
 }
 
 // by is at for any now: nothing is earned before start and after until.
@@ -65,7 +69,7 @@ func (s *segment) wait(units int64) (d time.Duration, ok bool) {
 	if s.rate == 0 {
 		return 0, false
 	}
-	hi, lo := bits.Mul64(uint64(units), 1<<32)
+	hi, lo := bits.Mul64(uint64(units), 1<<rateBits)
 	if hi >= s.rate {
 		return never, true // centuries
 	}

@@ -17,10 +17,10 @@ func exactRate(l Limit, share int64) *big.Rat {
 	return r.Mul(r, big.NewRat(share, WholeShare))
 }
 
-// exactUnits is the integer that at must return after d: floor(rate * d / 2^32).
+// exactUnits is the integer that at must return after d: floor(rate * d / 2^rateBits).
 func exactUnits(s *segment, d int64) *big.Int {
 	u := new(big.Int).Mul(new(big.Int).SetUint64(s.rate), big.NewInt(d))
-	u.Rsh(u, 32)
+	u.Rsh(u, rateBits)
 	return u.Add(u, big.NewInt(s.earned))
 }
 
@@ -66,9 +66,9 @@ func randomLimit(r *rand.Rand) Limit {
 
 func randomShare(r *rand.Rand) int64 {
 	if r.IntN(8) == 0 {
-		return []int64{1, 2, WholeShare - 1, WholeShare}[r.IntN(4)]
+		return []int64{1, 2, WholeShare - 1, WholeShare, MaxShare - 1, MaxShare}[r.IntN(6)]
 	}
-	return int64(math.Exp(r.Float64() * math.Log(float64(WholeShare))))
+	return int64(math.Exp(r.Float64() * math.Log(float64(MaxShare))))
 }
 
 // checkLaw compares a segment with the twin: what it has earned after d, and how
@@ -77,7 +77,7 @@ func checkLaw(t testing.TB, l Limit, share, d, u int64) {
 	t.Helper()
 	s, sc := law(l, share)
 	require.GreaterOrEqual(t, s.capacity, sc.units(1), "%+v share %d: capacity below one token", l, share)
-	require.LessOrEqual(t, s.capacity, max(sc.units(1), sc.units(l.withDefaults().Burst)), "%+v share %d", l, share)
+	require.LessOrEqual(t, s.capacity, max(sc.units(1), int64(max(1, float64(share)/float64(WholeShare))*float64(sc.units(l.withDefaults().Burst)))), "%+v share %d", l, share)
 
 	got, want := s.at(d), exactUnits(s, d)
 	require.True(t, want.IsInt64(), "%+v share %d: %s units after %d ns", l, share, want, d)
@@ -119,10 +119,11 @@ func TestSegmentMatchesTwinOnRandomInput(t *testing.T) {
 func FuzzSegment(f *testing.F) {
 	f.Add(1, int64(maxPer), 0, int64(1), int64(time.Hour), int64(1))
 	f.Add(maxTokens, int64(time.Second), maxTokens, WholeShare, int64(365*24*time.Hour), int64(1)<<60)
+	f.Add(maxTokens, int64(time.Second), maxTokens, MaxShare, int64(4*365*24*time.Hour), int64(1)<<60)
 	f.Add(100, int64(time.Second), 10, int64(333_333_333), int64(0), int64(0))
 	f.Fuzz(func(t *testing.T, maximum int, per int64, burst int, share, d, u int64) {
 		l := Limit{Max: maximum, Per: time.Duration(per), Burst: burst}
-		if l.Validate() != nil || l.Max == 0 || share < 1 || share > WholeShare {
+		if l.Validate() != nil || l.Max == 0 || share < 1 || share > MaxShare {
 			return
 		}
 		if d < 0 || d > int64(4*365*24*time.Hour) || u > 1<<60 {
@@ -138,14 +139,14 @@ func TestRateIsAccurate(t *testing.T) {
 	check := func(l Limit, share int64) {
 		s, sc := law(l, share)
 		want, _ := exactRate(l, share).Float64()
-		got := float64(s.rate) / (1 << 32) / float64(sc.units(1))
+		got := float64(s.rate) / (1 << rateBits) / float64(sc.units(1))
 		require.InEpsilon(t, want, got, 1e-6, "%+v share %d", l, share)
 	}
 	for _, l := range extremes {
 		if l.Burst == maxTokens && l.Max == 1 {
 			continue // a bucket for 2.7 million years' worth of tokens; TestHugeBurstKeepsTheRate
 		}
-		for _, share := range []int64{WholeShare, WholeShare / 3, WholeShare / 1000, WholeShare / 100_000} {
+		for _, share := range []int64{MaxShare, WholeShare, WholeShare / 3, WholeShare / 1000, WholeShare / 100_000} {
 			check(l, share)
 		}
 	}
@@ -162,7 +163,7 @@ func TestHugeBurstKeepsTheRate(t *testing.T) {
 	l := Limit{Max: 1, Per: maxPer, Burst: maxTokens}
 	s, sc := law(l, WholeShare)
 	want, _ := exactRate(l, WholeShare).Float64()
-	require.InEpsilon(t, want, float64(s.rate)/(1<<32)/float64(sc.units(1)), 1e-3)
+	require.InEpsilon(t, want, float64(s.rate)/(1<<rateBits)/float64(sc.units(1)), 1e-3)
 }
 
 func TestSegmentHoldsOnlyBetweenStartAndUntil(t *testing.T) {
@@ -227,11 +228,11 @@ func TestScaleNeverOverflows(t *testing.T) {
 			l = extremes[i].withDefaults()
 		}
 		sc := newScale(l)
-		require.Less(t, sc.units(l.maxCost()), int64(1)<<61, "%+v", l)
+		require.Less(t, MaxShare/WholeShare*sc.units(l.maxCost()), int64(1)<<61, "%+v", l)
 		require.Positive(t, sc.units(1))
 		require.InDelta(t, 1, sc.tokens(sc.units(1)), 0)
-		// Four years at the whole limit fit into the totals.
-		years := sc.whole * float64(4*365*24*time.Hour)
+		// Four years at the largest share fit into the totals.
+		years := float64(MaxShare/WholeShare) * sc.whole * float64(4*365*24*time.Hour)
 		require.Less(t, years, float64(math.MaxInt64), "%+v", l)
 	}
 }

@@ -34,6 +34,9 @@ const (
 	ReasonShareTooSmall Reason = "share_too_small"
 	// ReasonStoreLost: the lease ran out because the store does not answer.
 	ReasonStoreLost Reason = "store_lost"
+	// ReasonUnreadable: the pool has changed its limit in a way that this release cannot
+	// read, and the last share is over.
+	ReasonUnreadable Reason = "unreadable"
 	// ReasonReplaced: another process joined the pool under the same ID.
 	ReasonReplaced Reason = "replaced"
 	// ReasonTooLarge: the cost is above what one draw may ever take.

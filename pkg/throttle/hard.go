@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"math"
 	"math/bits"
 	"time"
 )
@@ -185,5 +186,6 @@ func (t *Throttle) hardDemand(demand int64) int64 {
 		t.usage.need = 0
 		return 0
 	}
-	return max(demand, min(WholeShare, t.scale.hardShare(t.limit, t.scale.units(int(t.usage.need)))))
+	share := float64(t.scale.hardShare(t.limit, t.scale.units(int(t.usage.need)))) / t.raised()
+	return max(demand, int64(min(float64(WholeShare), math.Ceil(share))))
 }

@@ -186,6 +186,22 @@ func (f *InFlight) Debt() time.Duration {
 	return 0
 }
 
+// InUse tells which share the calls under way need; see Holder.
+func (f *InFlight) InUse() int64 {
+	if f.max == 0 {
+		return 0
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.shareOf(f.inUse)
+}
+
+// Limit is the zero Limit: slots are no rate; see Holder.
+func (f *InFlight) Limit() Limit { return Limit{} }
+
+// Flow is zero: slots do not ramp; see Holder.
+func (f *InFlight) Flow() Flow { return Flow{} }
+
 // An InFlightStatus is what an InFlight is doing at one moment.
 type InFlightStatus struct {
 	// Name is the limit's name, Max the slots of the whole pool; 0: no limit.
@@ -231,6 +247,15 @@ func (f *InFlight) Throttled() (Throttling, bool) {
 
 // roundedUp is the largest number of slots for which a share counts as 1e-9 more.
 const roundedUp = 1000
+
+// shareOf returns the smallest share that is good for n slots, n being at most max.
+func (f *InFlight) shareOf(n int) int64 {
+	share := (int64(n)*WholeShare + int64(f.max) - 1) / int64(f.max)
+	if share > 0 && f.max <= roundedUp {
+		share-- // it counts as more than it is
+	}
+	return share
+}
 
 // allowed returns how many slots the share in force is good for. f.mu is held.
 func (f *InFlight) allowed() int {

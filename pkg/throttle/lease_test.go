@@ -180,8 +180,8 @@ func TestShareOfZeroEmptiesTheBucket(t *testing.T) {
 func TestShareOutOfRangeIsTakenAsTheNearest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th, s := scripted(t, Limit{Max: 1000}, 0)
-		s.h.Lease(Lease{Share: 5 * WholeShare})
-		require.InDelta(t, 1000, th.Status().Rate, 1e-3)
+		s.h.Lease(Lease{Share: 5 * MaxShare})
+		require.InDelta(t, 64_000, th.Status().Rate, 1e-3)
 		s.h.Lease(Lease{Share: -1})
 		require.Zero(t, th.Status().Rate)
 		require.Zero(t, drain(th))

@@ -38,6 +38,22 @@ type Limit struct {
 	// pool use the same one. Without the store nothing may be used: the processors of
 	// the pool need consensus.Stop, and a degraded share (Lease.Degraded) grants nothing.
 	Hard bool
+
+	// Min and RampUpDuration let the limit ramp up: from Min to Max tokens per Per in
+	// RampUpDuration at the earliest, as one ceiling for the whole pool. Either of them
+	// alone turns the ramp on. Min is 1 to Max, and with Hard at least Max / Burst; it
+	// defaults to 1. RampUpDuration is 1 ms to 31 days; it defaults to one second.
+	Min            int
+	RampUpDuration time.Duration
+	// Mode says when the ceiling rises: Scheduled, Relaxed, OnlyIfUsed or GoBackN.
+	// Defaults to Relaxed. Only with a ramp, as the next two.
+	Mode Mode
+	// ResumedRampUp lets a pool that everybody had left go on where its ramp was, if
+	// the first processor is back within TTL. Without it such a pool starts from Min.
+	ResumedRampUp bool
+	// TTL is the longest silence of a pool after which its ramp still counts: 1 s to
+	// 24 h. Defaults to 180 s.
+	TTL time.Duration
 }
 
 // Bounds of a Limit's fields.
@@ -68,7 +84,7 @@ func (l Limit) Validate() error {
 	if len(errs) == 0 && l.Max > int(l.withDefaults().Per) { // above one per nanosecond
 		bad("max per "+l.withDefaults().Per.String(), l.Max, "at most 1000000000 tokens per second")
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, l.validateRamp()...)...)
 }
 
 // withDefaults returns the limit with every default filled in.
@@ -83,7 +99,7 @@ func (l Limit) withDefaults() Limit {
 	default:
 		l.Burst = max(1, l.earnedIn(100*time.Millisecond))
 	}
-	return l
+	return l.withRampDefaults()
 }
 
 // earnedIn is how many tokens Max earns in d. Per must be set.
@@ -120,9 +136,9 @@ func (l Limit) maxCost() int {
 }
 
 // A scale turns tokens into the units that a bucket counts in: powers of two,
-// about 2^36 units for a second's worth of tokens, so that neither a rate of one
+// about 2^30 units for a second's worth of tokens, so that neither a rate of one
 // per day nor one of a billion per second is rounded noticeably, and the running
-// totals last for years.
+// totals last for years, even those of MaxShare.
 type scale struct {
 	shift   uint    // a token is 1<<shift units
 	whole   float64 // units per nanosecond of the whole limit
@@ -130,8 +146,8 @@ type scale struct {
 }
 
 func newScale(l Limit) scale {
-	rate := 36 - int(math.Ceil(math.Log2(l.perSecond())))
-	room := 60 - bits.Len(uint(l.maxCost()))
+	rate := 30 - int(math.Ceil(math.Log2(l.perSecond())))
+	room := 54 - bits.Len(uint(l.maxCost())) // MaxShare has six bits more
 	shift := uint(max(0, min(rate, room)))
 	return scale{shift, l.perPeriod() / float64(l.Per) * float64(int64(1)<<shift), l.maxCost()}
 }

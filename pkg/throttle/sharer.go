@@ -6,10 +6,19 @@ import "time"
 // of 1e-9 so that every store adds them up exactly.
 const WholeShare int64 = 1_000_000_000
 
+// MaxShare is the largest share there is: an override may raise a limit to so many
+// times what this processor is configured with.
+const MaxShare = 64 * WholeShare
+
 // A Lease is a share of the limit that is good until a time.
 type Lease struct {
-	// Share is the fraction of the limit in 1e-9: 0 to WholeShare.
+	// Share is the fraction of the configured limit in 1e-9 that may be used: 0 to
+	// MaxShare, and at most WholeShare unless an override has raised the limit.
 	Share int64
+	// Ceiling is what the whole pool may use at present, in tokens per Per of the
+	// configured limit: less than Max while the limit ramps up or an override lowers
+	// it. 0: Max. Share has it in it already.
+	Ceiling float64
 	// Until is the local monotonic time at which the share is void if no later
 	// lease has come; nothing is granted at or after it. The zero Time means
 	// that the lease does not end.
@@ -47,8 +56,8 @@ type Holder interface {
 	// Lease puts a share in force, in place of the one before.
 	Lease(l Lease)
 
-	// Demand tells which fraction of the limit, in 1e-9, this processor would use
-	// if it could: what was used, waits and was refused over the window, plus debt.
+	// Demand tells which fraction of the limit in force (Lease.Ceiling), in 1e-9, this
+	// processor would use if it could: what was used, waits and was refused over the window, plus debt.
 	// It is WholeShare when callers lacked tokens in the last half of the window and
 	// most of what was earned in it was used, and 0 when nothing happened in it.
 	// With a hard limit it is at least the share that grants the largest draw that
@@ -59,4 +68,16 @@ type Holder interface {
 	// estimates and is owed. 0: nothing is owed. A holder that leaves keeps its claim
 	// for so long, so that the others do not use what it has used already.
 	Debt() time.Duration
+
+	// InUse tells which share calls under way are using, in 1e-9, rounded up: the
+	// smallest share that would allow them all. It may be above the share in force,
+	// which has fallen since. 0 for what is used at once, as tokens are.
+	InUse() int64
+
+	// Limit is the configured limit with its defaults filled in; the zero Limit when
+	// there is none, or when it is not a rate.
+	Limit() Limit
+
+	// Flow returns running totals, of which a ramp sees whether the limit is used.
+	Flow() Flow
 }

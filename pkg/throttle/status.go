@@ -37,7 +37,7 @@ func (t *Throttle) Status() Status {
 	st.Lease = t.seg.lease
 	held := min(t.level(now), t.seg.capacity)
 	if t.seg.valid(now) {
-		st.Rate = float64(t.seg.rate) / (1 << 32) / float64(int64(1)<<t.scale.shift) * 1e9
+		st.Rate = float64(t.seg.rate) / (1 << rateBits) / float64(int64(1)<<t.scale.shift) * 1e9
 	} else {
 		st.Lease.Share = 0
 		held = min(held, 0) // nothing is at hand; debt stays

@@ -38,6 +38,7 @@ type Throttle struct {
 	kept     int64 // position in granted up to which permits cannot be given back any more
 	void     int64 // units in granted that nobody was granted: fences, and what was collected in vain
 	usage    usageLog
+	ramp     *localRamp // nil: there is none, or the pool's moves the share
 }
 
 var (
@@ -62,10 +63,13 @@ func New(limit Limit, opts ...Option) (*Throttle, error) {
 	t.seg = newSegment(t.limit, t.scale, Lease{Reason: ReasonNoShare}, 0, 0, 0)
 	t.gate.Store(t.seg)
 	t.page.Store(newPage(t, 0))
-	if t.sharer != nil {
-		t.sharer.Attach(t)
-	} else {
-		t.Lease(Lease{Share: WholeShare})
+	switch s := t.sharer.(type) {
+	case nil:
+		t.fixed(WholeShare)
+	case *Static:
+		t.fixed(s.share)
+	default:
+		s.Attach(t)
 	}
 	return t, nil
 }
@@ -189,7 +193,10 @@ func (t *Throttle) Lease(l Lease) {
 	if !l.Until.IsZero() {
 		until = int64(l.Until.Sub(t.base))
 	}
-	l.Share = min(max(l.Share, 0), WholeShare)
+	l.Share = min(max(l.Share, 0), MaxShare)
+	if t.limit.Hard {
+		l.Share = min(l.Share, WholeShare)
+	}
 	t.seg = newSegment(t.limit, t.scale, l, now, until, old.by(now))
 	if skip(ruleFallClamps) {
 		t.seg.capacity = max(t.seg.capacity, old.capacity)
@@ -260,6 +267,7 @@ func (t *Throttle) Close() error {
 		t.publish()
 		t.fence()
 		t.timer.Stop()
+		t.ramp.stop()
 		t.failAll()
 	}
 	t.mu.Unlock()

@@ -42,7 +42,7 @@ type backlog struct {
 	shortAt int64 // when a caller was refused or made to wait last
 }
 
-// demand returns the fraction of the limit, in 1e-9, that a processor would use
+// demand returns the fraction of the limit in force, in 1e-9, that a processor would use
 // if it could; see Holder. It is what was used, refused, waits and is owed, over
 // the window. A processor that ran short in the last half of the window, and used
 // most of what it earned, reports the whole: how much it would have used is not
@@ -87,7 +87,7 @@ func (t *Throttle) Demand(window time.Duration) int64 {
 		waiting: float64(t.queue.tokens) * float64(t.scale.units(1)),
 		debt:    float64(max(0, -t.level(now))),
 		shortAt: t.shortAt.Load(),
-	}, window, t.scale.whole)
+	}, window, t.scale.whole*t.raised())
 	if t.limit.Hard {
 		return t.hardDemand(demand)
 	}

@@ -1,0 +1,71 @@
+package throttle
+
+import (
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/ramp"
+)
+
+// rampEvery is how often a ceiling that moves is looked at.
+const rampEvery = 100 * time.Millisecond
+
+// A localRamp moves the ceiling of a Throttle whose share is fixed: one without a
+// pool, or with Replicas. It is the ramp of this processor alone; it starts from Min
+// when the Throttle is made.
+type localRamp struct {
+	t      *Throttle
+	config ramp.Config
+	share  int64
+	state  ramp.State
+	flow   Flow
+	at     time.Duration
+	timer  Timer
+}
+
+// fixed puts a share in force that does not end, and ramps if the limit does.
+func (t *Throttle) fixed(share int64) {
+	if !t.limit.Ramps() {
+		t.Lease(Lease{Share: share})
+		return
+	}
+	r := &localRamp{t: t, config: t.limit.RampConfig(), share: share}
+	t.ramp = r
+	again := r.step()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r.timer = t.afterFunc(rampEvery, r.onTimer)
+	if !again {
+		r.timer.Stop()
+	}
+}
+
+// stop ends the ramp. t.mu is held.
+func (r *localRamp) stop() {
+	if r != nil {
+		r.timer.Stop()
+	}
+}
+
+func (r *localRamp) onTimer() {
+	again := r.step()
+	r.t.mu.Lock()
+	defer r.t.mu.Unlock()
+	if again && !r.t.closed.Load() {
+		r.timer.Reset(rampEvery)
+	}
+}
+
+// step moves the ceiling on to the present. It returns false when it cannot move any
+// more. It is called by one goroutine at a time.
+func (r *localRamp) step() (again bool) {
+	now := time.Duration(r.t.read())
+	flow := r.t.Flow()
+	used, offered := flow.Since(r.flow, now-r.at, r.t.limit)
+	state, ceiling := r.config.Next(r.state, ramp.Step{Now: now.Microseconds(), Used: used, Offered: offered})
+	r.state, r.flow, r.at = state, flow, now
+	// A ceiling that falls is in force before it has fallen, one that rises after it
+	// has risen.
+	at := min(ceiling.At(now.Microseconds()), ceiling.At((now + 2*rampEvery).Microseconds()))
+	r.t.Lease(Lease{Share: int64(float64(r.share) * at / float64(r.config.Max)), Ceiling: at})
+	return !r.config.Risen(state)
+}

@@ -1,0 +1,174 @@
+package throttle
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/ramp"
+)
+
+// A Mode says when the ceiling of a ramp rises. Every move is by the slope,
+// (Max - Min) / RampUpDuration, for each second. The modes and their names are
+// Numaflow's: Scheduled, Relaxed, OnlyIfUsed and GoBackN; nil is Relaxed.
+type Mode interface {
+	// String returns the mode as configurations have it.
+	String() string
+	// configure sets the mode and its settings, with their defaults.
+	configure(c *ramp.Config)
+}
+
+// Scheduled rises with time, whatever is used.
+type Scheduled struct{}
+
+// Relaxed rises after every second with traffic, and stands still otherwise.
+type Relaxed struct{}
+
+// OnlyIfUsed rises after every second in which at least a part of what could have
+// been used was used, and stands still otherwise.
+type OnlyIfUsed struct {
+	// ThresholdPercentage is that part: 1 to 100. Defaults to 50.
+	ThresholdPercentage int
+}
+
+// GoBackN rises as OnlyIfUsed does, falls by one slope after a second with traffic
+// below the threshold, and falls further the longer nothing is used at all.
+type GoBackN struct {
+	// ThresholdPercentage is the part of what could have been used that must have
+	// been: 1 to 100. Defaults to 50.
+	ThresholdPercentage int
+	// CoolDownPeriod is how long nothing may be used without a penalty: 1 s to 24 h.
+	// Defaults to five seconds.
+	CoolDownPeriod time.Duration
+	// RampDownPercentage is how much of the slope every second of a longer gap costs,
+	// counted from the last second with traffic: 1 to 100. Defaults to 50.
+	RampDownPercentage int
+}
+
+// String returns "scheduled".
+func (Scheduled) String() string { return ramp.Scheduled.String() }
+
+// String returns "relaxed".
+func (Relaxed) String() string { return ramp.Relaxed.String() }
+
+// String returns the mode with its settings as a line of YAML.
+func (m OnlyIfUsed) String() string {
+	return fmt.Sprintf("{%s: {thresholdPercentage: %d}}", ramp.OnlyIfUsed, percentage(m.ThresholdPercentage, ramp.DefaultThresholdPercentage))
+}
+
+// String returns the mode with its settings as a line of YAML.
+func (m GoBackN) String() string {
+	var c ramp.Config
+	m.configure(&c)
+	return fmt.Sprintf("{%s: {coolDownPeriod: %s, rampDownPercentage: %d, thresholdPercentage: %d}}",
+		ramp.GoBackN, c.CoolDownPeriod, c.RampDownPercentage, c.ThresholdPercentage)
+}
+
+func (Scheduled) configure(c *ramp.Config) { c.Mode = ramp.Scheduled }
+func (Relaxed) configure(c *ramp.Config)   { c.Mode = ramp.Relaxed }
+
+func (m OnlyIfUsed) configure(c *ramp.Config) {
+	c.Mode = ramp.OnlyIfUsed
+	c.ThresholdPercentage = percentage(m.ThresholdPercentage, ramp.DefaultThresholdPercentage)
+}
+
+func (m GoBackN) configure(c *ramp.Config) {
+	c.Mode = ramp.GoBackN
+	c.ThresholdPercentage = percentage(m.ThresholdPercentage, ramp.DefaultThresholdPercentage)
+	c.RampDownPercentage = percentage(m.RampDownPercentage, ramp.DefaultRampDownPercentage)
+	c.CoolDownPeriod = m.CoolDownPeriod
+	if c.CoolDownPeriod == 0 {
+		c.CoolDownPeriod = ramp.DefaultCoolDownPeriod
+	}
+}
+
+func percentage(value, byDefault int) int64 {
+	if value == 0 {
+		return int64(byDefault)
+	}
+	return int64(value)
+}
+
+// Ramps tells whether the limit ramps up.
+func (l Limit) Ramps() bool { return l.Max > 0 && (l.Min != 0 || l.RampUpDuration != 0) }
+
+// RampConfig is the limit's ramp as package internal/ramp takes it, for the Sharer
+// that moves the pool's ceiling. The limit must be valid, and ramp.
+func (l Limit) RampConfig() ramp.Config {
+	l = l.withDefaults()
+	c := ramp.Config{
+		Min: int64(l.Min), Max: int64(l.Max), Per: l.Per, RampUpDuration: l.RampUpDuration,
+		ResumedRampUp: l.ResumedRampUp, TTL: l.TTL,
+	}
+	if l.Mode != nil {
+		l.Mode.configure(&c)
+	}
+	return c
+}
+
+// withRampDefaults fills in the defaults of a limit that ramps.
+func (l Limit) withRampDefaults() Limit {
+	if !l.Ramps() {
+		return l
+	}
+	if l.Min == 0 {
+		l.Min = ramp.DefaultMin
+	}
+	if l.RampUpDuration == 0 {
+		l.RampUpDuration = ramp.DefaultRampUpDuration
+	}
+	if l.Mode == nil {
+		l.Mode = Relaxed{}
+	}
+	if l.TTL == 0 {
+		l.TTL = ramp.DefaultTTL
+	}
+	return l
+}
+
+// validateRamp returns an error for every field of the ramp that is out of bounds.
+// Without Max each field is judged by itself.
+func (l Limit) validateRamp() []error {
+	var errs []error
+	set := l.Min != 0 || l.RampUpDuration != 0
+	if l.Max > 0 && !set {
+		for _, f := range []struct {
+			set   bool
+			field string
+			value any
+		}{{l.Mode != nil, "mode", l.Mode}, {l.ResumedRampUp, "resumedRampUp", l.ResumedRampUp}, {l.TTL != 0, "ttl", l.TTL}} {
+			if f.set {
+				errs = append(errs, fmt.Errorf("limit: %s is %v, allowed: only with min or rampUpDuration", f.field, f.value))
+			}
+		}
+		return errs
+	}
+	if !set && l.Mode == nil && l.TTL == 0 {
+		return nil
+	}
+	whole := l
+	if l.Max < 1 || l.Max > maxTokens {
+		whole.Max = maxTokens // which has an error of its own
+	}
+	if l.Per < minPer || l.Per > maxPer {
+		whole.Per = time.Second
+	}
+	whole.RampUpDuration = max(whole.RampUpDuration, -1)
+	if whole.RampUpDuration == 0 {
+		whole.RampUpDuration = ramp.DefaultRampUpDuration
+	}
+	if err := whole.RampConfig().Validate(); err != nil {
+		var list interface{ Unwrap() []error }
+		if errors.As(err, &list) {
+			errs = append(errs, list.Unwrap()...)
+		}
+	}
+	if len(errs) == 0 && l.Hard && l.Max > 0 {
+		d := l.withDefaults()
+		if d.Burst > 0 && d.Min*d.Burst < d.Max {
+			errs = append(errs, fmt.Errorf("limit: min is %d, allowed: at least max / burst with hard, which is %d: "+
+				"the burst of a lower ceiling is not worth a token", d.Min, (d.Max+d.Burst-1)/d.Burst))
+		}
+	}
+	return errs
+}
