@@ -36,6 +36,15 @@ type Member struct {
 	// How far the wall clock was ahead of the monotonic one when the newest
 	// request was sent, and when the one was sent that the lease rests on.
 	sentOffset, offset time.Duration
+	// What the holder had done when the newest request was sent, and when the one was
+	// sent that was answered last.
+	sentFlow, flow flowAt
+}
+
+// A flowAt is what a holder had done at a local time.
+type flowAt struct {
+	throttle.Flow
+	at time.Duration
 }
 
 var _ throttle.Sharer = (*Member)(nil)
@@ -80,6 +89,7 @@ func (m *Member) Attach(h throttle.Holder) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.holder = h
+	m.p.SetLimit(h.Limit())
 	m.pushed = m.lease(m.now())
 	h.Lease(m.pushed)
 }
@@ -244,30 +254,32 @@ func (m *Member) sync(ctx context.Context) error {
 		err = m.p.Take(m.now(), ans, rand.Text())
 	}
 	if err == nil {
-		m.offset = m.sentOffset
+		m.offset, m.flow = m.sentOffset, m.sentFlow
 	}
 	m.push()
 	m.report(before, err)
 	return err
 }
 
-// request asks the holder for its demand and the processor for the next request.
+// request asks the holder for what it does and the processor for the next request.
 func (m *Member) request() (Request, time.Duration) {
-	m.mu.Lock()
-	h, window := m.holder, 2*m.p.interval()
-	m.mu.Unlock()
-	demand := Whole
-	if h != nil {
-		demand = Share(h.Demand(window))
-	}
 	var nonce [8]byte
 	_, _ = rand.Read(nonce[:]) // never fails
 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.sentOffset = m.wallOffset()
-	req := m.p.Request(m.now(), binary.NativeEndian.Uint64(nonce[:]), demand)
-	m.push() // a lower share is in force before the store hears of it
+	now, demand := m.now(), Whole
+	if h := m.holder; h != nil {
+		demand = Share(h.Demand(2 * m.p.interval()))
+		m.p.Yield(now, demand)
+		m.push() // a lower share is in force before the store hears of it
+		m.sentFlow = flowAt{h.Flow(), now}
+		o := Observation{InUse: Share(h.InUse())} // after that: no call begins any more by the old share
+		o.Used, o.Offered = m.sentFlow.Since(m.flow.Flow, now-m.flow.at, h.Limit())
+		m.p.Observe(o)
+	}
+	req := m.p.Request(now, binary.NativeEndian.Uint64(nonce[:]), demand)
 	return req, SyncTimeout(m.p.lease)
 }
 
@@ -286,7 +298,8 @@ func (m *Member) push() {
 
 // lease is the processor's share as the holder sees it. m.mu is held.
 func (m *Member) lease(now time.Duration) throttle.Lease {
-	l := throttle.Lease{Share: int64(m.p.Held(now)), Degraded: m.p.degraded, Reason: throttle.ReasonStoreLost}
+	l := throttle.Lease{Degraded: m.p.degraded, Reason: throttle.ReasonStoreLost}
+	l.Share, l.Ceiling = m.p.Apply(now, 2*watchEvery) // twice: the loop may wake late
 	if l.Share > 0 {
 		l.Until = m.base.Add(m.p.Until())
 	}
@@ -305,6 +318,9 @@ func (m *Member) lease(now time.Duration) throttle.Lease {
 	case StateLeft:
 		l.Reason = throttle.ReasonClosed
 	case StateLost:
+	}
+	if (l.Share == 0 || l.Reason == throttle.ReasonStoreLost) && m.p.Unreadable() != nil {
+		l.Reason = throttle.ReasonUnreadable
 	}
 	return l
 }

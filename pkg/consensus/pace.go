@@ -71,7 +71,7 @@ func (p *Processor) Next(now time.Duration, spread float64) time.Duration {
 // forward if the store does not know yet, or no share is held.
 func (p *Processor) Poke(now time.Duration) {
 	p.Tick(now)
-	if p.state == StateReplaced || p.state == StateLeft || p.urgency == urgencyNow {
+	if p.state == StateReplaced || p.state == StateLeft || p.urgency == urgencyNow || p.ceiling.readable() != nil {
 		return
 	}
 	if p.demand < Whole || p.held == 0 && p.frozen <= now {
@@ -83,6 +83,10 @@ func (p *Processor) Poke(now time.Duration) {
 // a higher one takes effect when granted. In a frozen pool nothing is given up:
 // nobody else could have it, and it would not come back before the freeze ends.
 func (p *Processor) choose(now time.Duration) {
+	if p.ceiling.readable() != nil {
+		p.want = p.held // which ends with its lease
+		return
+	}
 	if p.state == StateJoining || len(p.answer.Roster) == 0 {
 		return // nothing is known: ask for all there is room for
 	}

@@ -51,13 +51,16 @@ type Processor struct {
 	urgency  urgency
 	urgentAt time.Duration // when an urgent request was sent last
 	growing  time.Duration // until when a short processor that has just grown looks for more
+
+	ceiling ceiling // of the limit in force
+	inUse   Share   // what calls under way use, as observed last
 }
 
 // A sentRequest is the newest request, whose answer alone is taken.
 type sentRequest struct {
 	Request
 	at            time.Duration // when it was sent first
-	inUse, wanted Share
+	inUse, wanted Share         // inUse: the share in force, whatever calls under way use
 	lapses        int
 	open          bool
 }
@@ -110,7 +113,7 @@ func NewProcessor(cfg ProcessorConfig, incarnation string) *Processor {
 	if cfg.Policy == nil {
 		cfg.Policy = Fair
 	}
-	p := &Processor{cfg: cfg, lease: cfg.Lease}
+	p := &Processor{cfg: cfg, lease: cfg.Lease, ceiling: ceiling{id: cfg.ID}}
 	p.restart(incarnation)
 	return p
 }
@@ -123,6 +126,7 @@ func (p *Processor) restart(incarnation string) {
 	p.recalled, p.history = Ticket{}, history{}
 	p.answer, p.split.wants, p.want = TagAnswer{}, nil, Whole
 	p.sent = sentRequest{}
+	p.ceiling.restart()
 	p.urgency = urgencyNow
 }
 
@@ -198,7 +202,10 @@ func (p *Processor) Request(now time.Duration, nonce uint64, demand Share) Reque
 		LastSeq: p.last.Seq, LastNonce: p.last.Nonce, LastTime: p.lastTime,
 		Unanswered: p.unanswered, Recalled: p.recalled,
 		Revision: p.revision, Lease: p.cfg.Lease,
-		Tags: []TagReport{{InUse: p.held, Wanted: p.want, Demand: p.demand, PoolSize: p.answer.Live}},
+		Tags: []TagReport{{
+			InUse: max(p.held, p.inUse), Wanted: p.want, Demand: p.demand, PoolSize: p.answer.Live, Note: p.ceiling.note(),
+		}},
+		Documents: p.ceiling.reports(now, uint16(nonce)),
 	}
 	p.unanswered = append(slices.Clip(p.unanswered), Ticket{p.seq, nonce}) // a copy: requests keep theirs
 	p.sent = sentRequest{Request: req, at: now, inUse: p.held, wanted: p.want, lapses: p.lapses, open: true}
@@ -254,9 +261,12 @@ func (p *Processor) granted(now time.Duration, a Answer) {
 	p.revision = max(p.revision, a.Revision)
 	p.lease, p.answer, p.split.wants, p.failures, p.onTime = a.Lease, t, nil, 0, true
 	p.frozen, p.frozenBy = 0, a.FrozenBy
+	share := t.Share
 	if a.Frozen > 0 {
 		p.frozen = now + a.Frozen
+		share = min(share, p.sent.inUse) // what calls under way use beyond it is no share
 	}
+	p.ceiling.take(now, p.sent.Documents, &a)
 
 	// The share that the request reported is what the store has on record as in
 	// use. If it lapsed since, the record says more than is true of this time,
@@ -274,13 +284,19 @@ func (p *Processor) granted(now time.Duration, a Answer) {
 		}
 		return
 	}
+	if p.ceiling.readable() != nil {
+		if p.degraded {
+			p.lapse()
+		}
+		return
+	}
 	before := p.held
 	p.state, p.degraded = StateHolding, false
-	p.held, p.until = t.Share, until
+	p.held, p.until = share, until
 	p.choose(now)
 	switch {
-	case p.held < max(t.Share, p.sent.inUse):
-		p.urgency = urgencyNow // the claim is higher than need be
+	case max(p.held, p.inUse) < max(t.Share, p.sent.Tags[0].InUse), p.ceiling.urgent():
+		p.urgency = urgencyNow // the claim is higher than need be, or the store lacks a document
 	case p.held < p.want && p.unasked(now):
 		p.urgency = urgencyNow
 	case p.held < p.want && p.hope(now):

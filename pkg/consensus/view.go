@@ -29,6 +29,10 @@ type View struct {
 	// newest failure, nil once the store answers again.
 	Failures  int
 	LastError error
+	// Ceiling is what the whole pool may use at present, in tokens per Per of this
+	// processor's limit, and Override the pool's override; 0 and zero: there is none.
+	Ceiling  float64
+	Override Override
 	// Revision is the newest revision of the record seen.
 	Revision uint64
 }
@@ -44,6 +48,7 @@ func (p *Processor) View(now time.Duration) View {
 		Demand: p.demand, Lease: p.lease, Interval: p.interval(),
 		Frozen: max(p.frozen-now, 0), FrozenBy: p.frozenBy,
 		Failures: p.failures, Revision: p.revision,
+		Ceiling: p.ceiling.tokens(now, 0), Override: p.ceiling.override,
 	}
 	if p.held > 0 {
 		v.LeaseLeft = p.until - now

@@ -1,0 +1,52 @@
+package consensus
+
+import (
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// An Observation is what a holder does, as the next requests report it beside its
+// demand.
+type Observation struct {
+	// InUse is the share that calls under way use, which may be above the one in force:
+	// what is still in use is not free for others.
+	InUse Share
+	// Used and Offered are what was used, and could have been, since the request that
+	// was answered last, in 1e-9 of the limit; see throttle.Flow.
+	Used, Offered int64
+}
+
+// Observe sets what the next requests report. The share in force must not have risen
+// since it was observed; see Yield.
+func (p *Processor) Observe(o Observation) {
+	p.inUse = min(max(o.InUse, 0), Whole)
+	p.ceiling.used = min(max(o.Used, 0), maxNoteFlow)
+	p.ceiling.offers = min(max(o.Offered, 0), maxNoteFlow)
+}
+
+// Yield lowers the share in force as the next Request with this demand would. Whoever
+// holds calls under way yields first, puts the lower share in force, and then observes
+// what is in use: nothing is added to that any more.
+func (p *Processor) Yield(now time.Duration, demand Share) {
+	p.Tick(now)
+	p.demand = min(max(demand, 0), Whole)
+	p.choose(now)
+}
+
+// SetLimit sets the limit that the processor is configured with, which must be valid and
+// have its defaults filled in. The zero Limit, as before the first call, is none: no
+// override and no ramp changes what a share is worth.
+func (p *Processor) SetLimit(l throttle.Limit) { p.ceiling.limit = l }
+
+// Apply returns what the share in force at now is worth of the configured limit, in 1e-9
+// and at most throttle.MaxShare, and the ceiling of the pool in tokens per Per if that
+// is not the configured limit, else 0. It holds until ahead from now at least: a ceiling
+// that falls counts before it has fallen, one that rises when it has risen.
+func (p *Processor) Apply(now, ahead time.Duration) (share int64, tokens float64) {
+	return p.ceiling.apply(p.Held(now), now, ahead)
+}
+
+// Unreadable returns why nothing is renewed though the store answers: the pool's override
+// is one that this release cannot read. nil: it can.
+func (p *Processor) Unreadable() error { return p.ceiling.readable() }
