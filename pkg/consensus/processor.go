@@ -264,7 +264,9 @@ func (p *Processor) granted(now time.Duration, a Answer) {
 	share := t.Share
 	if a.Frozen > 0 {
 		p.frozen = now + a.Frozen
-		share = min(share, p.sent.inUse) // what calls under way use beyond it is no share
+		if p.sent.Tags[0].InUse > p.sent.inUse {
+			share = min(share, p.sent.inUse) // what calls under way use beyond it is no share
+		}
 	}
 	p.ceiling.take(now, p.sent.Documents, &a)
 
