@@ -35,6 +35,7 @@ type ceiling struct {
 	answers      int           // taken by this incarnation
 	time         int64         // logical time of the last answer
 	at           time.Duration // local time at which it came
+	floor        int64         // logical time as told when it came
 	began        int64
 	clamp        time.Duration
 	others       []note // of all live processors but this one
@@ -48,6 +49,9 @@ func (c *ceiling) restart() { c.answers, c.others, c.unsure = 0, nil, false }
 // take takes what an answer says of the limit; sent are the reports of its request.
 func (c *ceiling) take(now time.Duration, sent []DocumentReport, a *Answer) {
 	c.answers++
+	if c.floor = c.logical(now); c.answers == 1 || time.Duration(c.floor-a.Time)*time.Microsecond > c.clamp {
+		c.floor = 0 // another clock, or a clock that stood still
+	}
 	c.time, c.at, c.began, c.clamp = a.Time, now, a.Began, Clamp(a.Lease)
 	c.others = c.others[:0]
 	live := 0
@@ -178,8 +182,12 @@ func (c *ceiling) flow() (used, offered int64) {
 }
 
 // logical is the logical time: that of the last answer, and the local time since it
-// came. It is late by the way of the answer, so that no ceiling rises too early.
-func (c *ceiling) logical(now time.Duration) int64 { return c.time + (now - c.at).Microseconds() }
+// came. It is late by the way of the answer, so that no ceiling rises too early, and on a
+// Deferred store by the age of the step before: it stands still rather than go back when
+// that is more than last time.
+func (c *ceiling) logical(now time.Duration) int64 {
+	return max(c.time+(now-c.at).Microseconds(), c.floor)
+}
 
 // own is the configured limit.
 func (c *ceiling) own() quota { return quota{int64(c.limit.Max), c.limit.Per} }

@@ -1,0 +1,291 @@
+package consensus_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// limited joins a processor with a limit of its own to the pool, with callers that
+// draw as fast as they can.
+func limited(t *testing.T, store consensus.Store, id string, l throttle.Limit, workers int) *node {
+	t.Helper()
+	n := &node{link: &flaky{Store: store}}
+	m, err := consensus.Join(t.Context(), n.link, "pool", consensus.WithID(id), consensus.WithLogger(quiet))
+	require.NoError(t, err)
+	n.m = m
+	n.th, err = throttle.New(l, throttle.WithSharer(m), throttle.OnClose(m.Leave))
+	require.NoError(t, err)
+	n.work(t, workers)
+	return n
+}
+
+// work starts callers.
+func (n *node) work(t *testing.T, workers int) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	n.stop = cancel
+	for range workers {
+		go func() {
+			for {
+				p, err := n.th.Acquire(ctx, 1)
+				if err != nil {
+					return
+				}
+				n.used.Add(int64(p.N()))
+			}
+		}()
+	}
+	t.Cleanup(func() {
+		cancel()
+		n.link.cut.Store(false)
+		_ = n.th.Close()
+	})
+}
+
+// ceiling is what the whole pool may use, as this processor has it.
+func (n *node) ceiling() float64 {
+	st := n.th.Status()
+	if st.Lease.Ceiling == 0 {
+		return float64(st.Limit.Max)
+	}
+	return st.Lease.Ceiling
+}
+
+// watch samples the ceiling every 100 ms for d.
+func watch(d time.Duration, n *node) (out []float64) {
+	for range d / (100 * time.Millisecond) {
+		time.Sleep(100 * time.Millisecond)
+		out = append(out, n.ceiling())
+	}
+	return out
+}
+
+// requireNoDip fails where a ceiling falls.
+func requireNoDip(t *testing.T, ceilings []float64) {
+	t.Helper()
+	for i := 1; i < len(ceilings); i++ {
+		require.GreaterOrEqual(t, ceilings[i], ceilings[i-1]-1e-9, "after %d00 ms", i+1)
+	}
+}
+
+var tenToTwenty = throttle.Limit{Max: 20, Min: 10, RampUpDuration: time.Minute, Mode: throttle.Scheduled{}}
+
+// stores are a memory store's kind of server, and one that learns its time late.
+func eachServer(t *testing.T, story func(t *testing.T, s *server)) {
+	t.Helper()
+	for name, deferred := range map[string]bool{"own time": false, "time of the last write": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newServer()
+				s.deferred = deferred
+				story(t, s)
+			})
+		})
+	}
+}
+
+// From 10 to 20 in a minute is one more every six seconds, smoothly.
+func TestRampRisesByItsSlope(t *testing.T) {
+	eachServer(t, func(t *testing.T, s *server) {
+		n := limited(t, s, "a", tenToTwenty, 1)
+		time.Sleep(3 * time.Second)
+		require.Greater(t, n.share(), 0.0)
+		before := n.ceiling()
+		require.InDelta(t, 10.3, before, 0.25, "the ramp begins with the pool")
+		for range 9 {
+			seconds := watch(6*time.Second, n)
+			requireNoDip(t, seconds)
+			require.InDelta(t, before+1, n.ceiling(), 0.05, "one more every six seconds")
+			before = n.ceiling()
+			for i := 10; i < len(seconds); i++ {
+				require.InDelta(t, 1./6, seconds[i]-seconds[i-10], 0.04, "smooth within the second")
+			}
+		}
+		time.Sleep(6 * time.Second)
+		require.InDelta(t, 20, n.ceiling(), 0, "and stays at the top")
+		time.Sleep(time.Hour)
+		require.InDelta(t, 20, n.ceiling(), 0)
+	})
+}
+
+// Several processors have one ceiling, whoever of them moves it.
+func TestRampIsThePools(t *testing.T) {
+	eachServer(t, func(t *testing.T, s *server) {
+		var nodes []*node
+		for i := range 4 {
+			nodes = append(nodes, limited(t, s, fmt.Sprint("p", i), tenToTwenty, 1))
+		}
+		time.Sleep(5 * time.Second)
+		for range 50 {
+			time.Sleep(time.Second)
+			least, most := nodes[0].ceiling(), nodes[0].ceiling()
+			for _, n := range nodes {
+				least, most = min(least, n.ceiling()), max(most, n.ceiling())
+			}
+			require.LessOrEqual(t, most-least, 0.25, "at most a sync interval apart")
+		}
+	})
+}
+
+func TestRollingRestartDoesNotDip(t *testing.T) {
+	eachServer(t, func(t *testing.T, s *server) {
+		nodes := []*node{limited(t, s, "a", tenToTwenty, 2), limited(t, s, "b", tenToTwenty, 2), limited(t, s, "c", tenToTwenty, 2)}
+		time.Sleep(30 * time.Second)
+		before := nodes[0].ceiling()
+		require.InDelta(t, 15, before, 0.3)
+		for i, n := range nodes {
+			n.stop()
+			require.NoError(t, n.th.Close())
+			time.Sleep(2 * time.Second)
+			nodes[i] = limited(t, s, fmt.Sprint("new", i), tenToTwenty, 2)
+			within(t, 2*time.Second, "a share", func() bool { return nodes[i].share() > 0 })
+			require.GreaterOrEqual(t, nodes[i].ceiling(), before, "the new one begins where the others are")
+			requireNoDip(t, watch(2*time.Second, nodes[i]))
+			before = nodes[i].ceiling()
+		}
+		require.InDelta(t, 17, before, 0.4, "no second of the ramp is lost")
+	})
+}
+
+func TestNewProcessorDoesNotRestartTheRamp(t *testing.T) {
+	eachServer(t, func(t *testing.T, s *server) {
+		a := limited(t, s, "a", tenToTwenty, 2)
+		time.Sleep(30 * time.Second)
+		at := a.ceiling()
+		b := limited(t, s, "b", tenToTwenty, 2)
+		requireNoDip(t, append([]float64{at}, watch(3*time.Second, a)...))
+		require.InDelta(t, a.ceiling(), b.ceiling(), 0.2)
+	})
+}
+
+func TestRedeploy(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		resume bool
+		ttl    time.Duration
+		gone   time.Duration
+		want   float64
+	}{
+		{"within TTL with resumedRampUp", true, 0, 2 * time.Minute, 15},
+		{"after TTL with resumedRampUp", true, time.Minute, 2 * time.Minute, 10},
+		{"without resumedRampUp", false, 0, 10 * time.Second, 10},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			eachServer(t, func(t *testing.T, s *server) {
+				l := tenToTwenty
+				l.ResumedRampUp, l.TTL = c.resume, c.ttl
+				n := limited(t, s, "a", l, 1)
+				time.Sleep(30 * time.Second)
+				require.InDelta(t, 15, n.ceiling(), 0.4)
+				n.stop()
+				require.NoError(t, n.th.Close())
+				time.Sleep(c.gone)
+				n = limited(t, s, "b", l, 1)
+				top := 0.0
+				for _, x := range watch(3*time.Second, n)[2:] {
+					top = max(top, x)
+				}
+				require.InDelta(t, c.want+0.3, n.ceiling(), 0.3)
+				require.LessOrEqual(t, top, c.want+0.6, "and never higher")
+			})
+		})
+	}
+}
+
+// With relaxed, the default, the ceiling rises in seconds with traffic and stands still
+// without.
+func TestRelaxedRampNeedsTraffic(t *testing.T) {
+	eachServer(t, func(t *testing.T, s *server) {
+		l := tenToTwenty
+		l.Mode = nil
+		a, b := limited(t, s, "a", l, 0), limited(t, s, "b", l, 0)
+		time.Sleep(20 * time.Second)
+		require.InDelta(t, 10, a.ceiling(), 0, "nobody calls")
+		b.work(t, 1)
+		time.Sleep(30 * time.Second)
+		require.InDelta(t, 14.8, a.ceiling(), 0.4, "that b is used counts for a")
+		b.stop()
+		time.Sleep(6 * time.Second)
+		at := a.ceiling()
+		time.Sleep(time.Minute)
+		require.InDelta(t, at, a.ceiling(), 0)
+	})
+}
+
+func TestOnlyIfUsedNeedsEnoughTraffic(t *testing.T) {
+	eachServer(t, func(t *testing.T, s *server) {
+		l := throttle.Limit{Max: 200, Min: 100, RampUpDuration: time.Minute, Mode: throttle.OnlyIfUsed{ThresholdPercentage: 60}}
+		a, b := limited(t, s, "a", l, 0), limited(t, s, "b", l, 0)
+		draw := func(seconds, perSecond int) {
+			for range seconds * perSecond {
+				time.Sleep(time.Second / time.Duration(perSecond))
+				a.th.TryAcquire(1)
+			}
+		}
+		draw(20, 40)
+		require.InDelta(t, 100, b.ceiling(), 0, "40 of 100 is below the threshold")
+		draw(30, 90)
+		require.InDelta(t, 147, b.ceiling(), 5)
+		at := b.ceiling()
+		draw(20, 40)
+		require.InDelta(t, at, b.ceiling(), 4, "stands still")
+	})
+}
+
+func TestGoBackNFalls(t *testing.T) {
+	eachServer(t, func(t *testing.T, s *server) {
+		l := throttle.Limit{Max: 200, Min: 100, RampUpDuration: time.Minute, Mode: throttle.GoBackN{}}
+		a := limited(t, s, "a", l, 4)
+		time.Sleep(90 * time.Second)
+		require.InDelta(t, 200, a.ceiling(), 0)
+		a.stop()
+		time.Sleep(4 * time.Second)
+		require.InDelta(t, 200, a.ceiling(), 100./60+1e-6, "the cool-down is not over; the last second may have been below the threshold")
+		time.Sleep(26 * time.Second)
+		require.InDelta(t, 200-27*100/60./2, a.ceiling(), 4, "half the slope for each second")
+		time.Sleep(10 * time.Minute)
+		require.InDelta(t, 100, a.ceiling(), 0, "never below min")
+	})
+}
+
+// A store that was emptied, or that falls back to an older copy, gets the ramp back, and it
+// goes on where it was.
+func TestRampOutlivesTheStore(t *testing.T) {
+	for _, loss := range []string{"wiped", "older copy", "clock set back"} {
+		t.Run(loss, func(t *testing.T) {
+			eachServer(t, func(t *testing.T, s *server) {
+				a := limited(t, s, "a", tenToTwenty, 2)
+				b := limited(t, s, "b", tenToTwenty, 2)
+				time.Sleep(10 * time.Second)
+				failOver := s.snapshot()
+				time.Sleep(20 * time.Second)
+				at := a.ceiling()
+				switch loss {
+				case "wiped":
+					s.wipe()
+				case "older copy":
+					failOver()
+				case "clock set back":
+					s.wipe()
+					s.skew = -time.Hour
+				}
+				c := limited(t, s, "c", tenToTwenty, 2) // knows nothing
+				time.Sleep(3 * time.Second)
+				for _, n := range []*node{a, b, c} {
+					require.InDelta(t, at+0.3, n.ceiling(), 0.5, n.m.View().ID)
+				}
+				time.Sleep(30 * time.Second)
+				require.InDelta(t, 20, a.ceiling(), 0.8, "and goes on")
+				require.InDelta(t, a.ceiling(), c.ceiling(), 0.3)
+			})
+		})
+	}
+}

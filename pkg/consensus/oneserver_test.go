@@ -1,0 +1,105 @@
+package consensus_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+// A server keeps one record in memory as a remote store does: it can lose it, and go
+// back to an older copy, and it freezes then.
+type server struct {
+	deferred bool
+
+	mu      sync.Mutex
+	rec     *consensus.Record
+	lives   int
+	written int64
+	skew    time.Duration // of its clock
+}
+
+func newServer() *server { return &server{rec: &consensus.Record{}} }
+
+var _ consensus.Store = (*server)(nil)
+
+func (s *server) at() consensus.At {
+	now := time.Now().Add(s.skew).UnixMicro()
+	at := consensus.At{Now: now, Identity: fmt.Sprint("server ", s.lives), Deferred: s.deferred, KnownNew: s.lives == 0}
+	if s.deferred {
+		at.Now, s.written = s.written, now
+	}
+	return at
+}
+
+func (s *server) Sync(ctx context.Context, req consensus.Request) (consensus.Answer, error) {
+	if err := req.Validate(); err != nil {
+		return consensus.Answer{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ans, _ := s.rec.Sync(&req, s.at())
+	return ans, ctx.Err()
+}
+
+func (s *server) Leave(ctx context.Context, l consensus.Leave) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rec.Leave(&l, s.at())
+	return ctx.Err()
+}
+
+func (s *server) Load(ctx context.Context, _ string) ([]consensus.Document, []consensus.RosterRow, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	docs, rows, err := s.rec.Load()
+	if err == nil {
+		err = ctx.Err()
+	}
+	return docs, rows, err
+}
+
+func (s *server) Save(ctx context.Context, pool string, d consensus.DocumentReport) (consensus.Version, error) {
+	if err := d.ValidateSave(pool); err != nil {
+		return 0, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v, _, err := s.rec.Save(&d)
+	if err == nil {
+		err = ctx.Err()
+	}
+	return v, err
+}
+
+func (s *server) Close() error { return nil }
+
+// wipe restarts the server without anything.
+func (s *server) wipe() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rec, s.written = &consensus.Record{}, 0
+	s.lives++
+}
+
+// snapshot returns a function that makes another server of the present copy.
+func (s *server) snapshot() (failOver func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text, err := s.rec.AppendBinary(nil)
+	if err != nil {
+		return nil
+	}
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		rec, err := consensus.ParseRecord(text)
+		if err != nil {
+			return
+		}
+		s.rec = rec
+		s.lives++
+	}
+}
