@@ -420,3 +420,29 @@ func TestInFlightGoesByItsClock(t *testing.T) {
 	_, ok := f.TryAcquire(1)
 	require.False(t, ok)
 }
+
+// InUse is the smallest share that allows what is under way: neither is a slot in use that
+// the others may have, nor is more kept than need be.
+func TestInFlightInUseIsWhatTheCallsNeed(t *testing.T) {
+	for _, slots := range []int{1, 2, 3, 7, 10, 999, 1000, 1001, 12345, maxTokens} {
+		s := &script{first: Lease{Share: WholeShare}}
+		f, err := NewInFlight(slots, WithSharer(s))
+		require.NoError(t, err)
+		require.Zero(t, f.InUse())
+		for _, n := range []int{1, slots/3 + 1, slots/2 + 1, slots} {
+			n = min(n, slots)
+			p, ok := f.TryAcquire(n)
+			require.True(t, ok)
+			share := f.InUse()
+			require.LessOrEqual(t, share, WholeShare)
+			s.h.Lease(Lease{Share: share})
+			require.GreaterOrEqual(t, f.Status().Slots, n, "%d of %d", n, slots)
+			s.h.Lease(Lease{Share: share - 1})
+			require.Less(t, f.Status().Slots, n, "%d of %d", n, slots)
+			s.h.Lease(Lease{Share: 0})
+			require.Equal(t, share, f.InUse(), "also above the share in force")
+			p.Cancel()
+			s.h.Lease(Lease{Share: WholeShare})
+		}
+	}
+}

@@ -1,0 +1,281 @@
+package throttle
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/ramp"
+)
+
+func TestRampValidate(t *testing.T) {
+	ok := Limit{Max: 20, Min: 10, RampUpDuration: time.Minute}
+	with := func(change func(l *Limit)) Limit {
+		l := ok
+		change(&l)
+		return l
+	}
+	for _, tc := range []struct {
+		name string
+		l    Limit
+		bad  []string
+	}{
+		{"usual", ok, nil},
+		{"min alone", Limit{Max: 20, Min: 10}, nil},
+		{"duration alone", Limit{Max: 20, RampUpDuration: time.Minute}, nil},
+		{"everything", with(func(l *Limit) { l.Mode, l.ResumedRampUp, l.TTL = GoBackN{1, time.Second, 100}, true, time.Hour }), nil},
+		{"min is max", with(func(l *Limit) { l.Min = 20 }), nil},
+		{"a limit that is switched off", with(func(l *Limit) { l.Max = 0 }), nil},
+		{"min above max", with(func(l *Limit) { l.Min = 21 }), []string{"min is 21", "1 to max"}},
+		{"negative min", with(func(l *Limit) { l.Min = -1 }), []string{"min is -1"}},
+		{"negative min without max", Limit{Min: -1}, []string{"min is -1"}},
+		{"negative duration", with(func(l *Limit) { l.RampUpDuration = -time.Second }), []string{"rampUpDuration is -1ns", "1ms to 744h"}},
+		{"long duration", with(func(l *Limit) { l.RampUpDuration = 745 * time.Hour }), []string{"rampUpDuration is 745h"}},
+		{"short ttl", with(func(l *Limit) { l.TTL = time.Millisecond }), []string{"ttl is 1ms", "1s to 24h"}},
+		{"threshold", with(func(l *Limit) { l.Mode = OnlyIfUsed{101} }), []string{"thresholdPercentage is 101", "0 to 100"}},
+		{"negative threshold", with(func(l *Limit) { l.Mode = OnlyIfUsed{-1} }), []string{"thresholdPercentage is -1"}},
+		{"penalty", with(func(l *Limit) { l.Mode = GoBackN{RampDownPercentage: 200} }), []string{"rampDownPercentage is 200"}},
+		{"cool-down", with(func(l *Limit) { l.Mode = GoBackN{CoolDownPeriod: time.Millisecond} }), []string{"coolDownPeriod is 1ms", "1s to 24h"}},
+		{"mode without a ramp", Limit{Max: 20, Mode: Scheduled{}}, []string{"mode is scheduled", "only with min or rampUpDuration"}},
+		{"the rest without a ramp", Limit{Max: 20, ResumedRampUp: true, TTL: time.Minute}, []string{"resumedRampUp is true", "ttl is 1m0s"}},
+		{"all faults at once", Limit{Max: -1, Min: -2, TTL: 1}, []string{"max is -1", "min is -2", "ttl is 1ns"}},
+		{"hard", Limit{Max: 100, Hard: true, Min: 10}, nil},
+		{"hard with a ceiling whose burst is less than a token", Limit{Max: 100, Hard: true, Min: 9}, []string{"min is 9", "at least max / burst with hard, which is 10"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			err := tc.l.Validate()
+			if tc.bad == nil {
+				require.NoError(t, err)
+				th, err := New(tc.l)
+				require.NoError(t, err)
+				require.NoError(t, th.Close())
+				return
+			}
+			for _, part := range tc.bad {
+				require.ErrorContains(t, err, part)
+			}
+		})
+	}
+}
+
+func TestRampDefaults(t *testing.T) {
+	require.Equal(t, Limit{Max: 5, Per: time.Second, Burst: 1}, Limit{Max: 5}.withDefaults(), "no ramp")
+	l := Limit{Max: 5, RampUpDuration: time.Minute}.withDefaults()
+	require.Equal(t, Limit{Max: 5, Per: time.Second, Burst: 1, Min: 1, RampUpDuration: time.Minute, Mode: Relaxed{}, TTL: 3 * time.Minute}, l)
+	require.Equal(t, time.Second, Limit{Max: 5, Min: 2}.withDefaults().RampUpDuration)
+	for _, tc := range []struct {
+		mode Mode
+		text string
+		want ramp.Config
+	}{
+		{nil, "", ramp.Config{Mode: ramp.Relaxed}},
+		{Relaxed{}, "relaxed", ramp.Config{Mode: ramp.Relaxed}},
+		{Scheduled{}, "scheduled", ramp.Config{Mode: ramp.Scheduled}},
+		{OnlyIfUsed{}, "{onlyIfUsed: {thresholdPercentage: 50}}", ramp.Config{Mode: ramp.OnlyIfUsed, ThresholdPercentage: 50}},
+		{OnlyIfUsed{70}, "{onlyIfUsed: {thresholdPercentage: 70}}", ramp.Config{Mode: ramp.OnlyIfUsed, ThresholdPercentage: 70}},
+		{
+			GoBackN{}, "{goBackN: {coolDownPeriod: 5s, rampDownPercentage: 50, thresholdPercentage: 50}}",
+			ramp.Config{Mode: ramp.GoBackN, ThresholdPercentage: 50, RampDownPercentage: 50, CoolDownPeriod: 5 * time.Second},
+		},
+		{
+			GoBackN{40, 7 * time.Second, 30}, "{goBackN: {coolDownPeriod: 7s, rampDownPercentage: 30, thresholdPercentage: 40}}",
+			ramp.Config{Mode: ramp.GoBackN, ThresholdPercentage: 40, RampDownPercentage: 30, CoolDownPeriod: 7 * time.Second},
+		},
+	} {
+		if tc.mode != nil {
+			require.Equal(t, tc.text, tc.mode.String())
+		}
+		tc.want.Min, tc.want.Max, tc.want.Per, tc.want.RampUpDuration, tc.want.TTL = 10, 20, time.Second, time.Minute, time.Hour
+		require.Equal(t, tc.want, Limit{Max: 20, Min: 10, RampUpDuration: time.Minute, Mode: tc.mode, TTL: time.Hour}.RampConfig())
+	}
+}
+
+// ceilingOf is what a Throttle may use at present, in tokens per Per.
+func ceilingOf(th *Throttle) float64 {
+	st := th.Status()
+	return st.Rate * st.Limit.Per.Seconds() / (float64(st.Lease.Share) / float64(WholeShare)) * st.Lease.Ceiling / float64(st.Limit.Max)
+}
+
+// Without a pool a limit ramps by itself, by the same rules.
+func TestLocalRamp(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		mode  Mode
+		draws int // tokens that are asked for, per second
+		want  []float64
+	}{
+		{"scheduled", Scheduled{}, 0, []float64{10, 11, 12, 13, 14}},
+		{"relaxed without traffic", nil, 0, []float64{10, 10, 10, 10, 10}},
+		{"relaxed with traffic", nil, 3, []float64{10, 11, 12, 13, 14}},
+		{"onlyIfUsed with too little", OnlyIfUsed{}, 4, []float64{10, 10, 10, 10, 10}},
+		{"onlyIfUsed with enough", OnlyIfUsed{}, 8, []float64{10, 11, 12, 13, 14}},
+		{"goBackN with enough and more", GoBackN{}, 50, []float64{10, 11, 12, 13, 14}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				th, err := New(Limit{Max: 20, Min: 10, RampUpDuration: time.Minute, Mode: tc.mode})
+				require.NoError(t, err)
+				for i, want := range tc.want {
+					require.InDelta(t, want, th.Status().Lease.Ceiling, 0.4, "after %d s", 6*i)
+					require.InDelta(t, th.Status().Lease.Ceiling, th.Status().Rate, 1e-6)
+					for range 6 * max(tc.draws, 1) {
+						time.Sleep(time.Second / time.Duration(max(tc.draws, 1)))
+						if tc.draws > 0 {
+							th.TryAcquire(1)
+						}
+					}
+				}
+				require.NoError(t, th.Close())
+				time.Sleep(time.Hour)
+			})
+		})
+	}
+}
+
+func TestLocalRampOfReplicas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := Replicas(4)
+		require.NoError(t, err)
+		th, err := New(Limit{Max: 200, Min: 100, RampUpDuration: 10 * time.Second, Mode: Scheduled{}}, WithSharer(s))
+		require.NoError(t, err)
+		defer func() { require.NoError(t, th.Close()) }()
+		require.InDelta(t, 25, th.Status().Rate, 1e-6)
+		time.Sleep(5*time.Second + time.Millisecond)
+		require.InDelta(t, 37.5, th.Status().Rate, 0.1)
+		time.Sleep(6 * time.Second)
+		require.InDelta(t, 50, th.Status().Rate, 1e-6)
+		time.Sleep(time.Hour)
+		require.InDelta(t, 50, th.Status().Rate, 1e-6)
+	})
+}
+
+// What a ramp grants in a window is never more than the integral of the ceiling and
+// the burst.
+func TestLocalRampKeepsEveryWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th, err := New(Limit{Max: 1000, Min: 100, Burst: 50, RampUpDuration: 10 * time.Second, Mode: Scheduled{}})
+		require.NoError(t, err)
+		defer func() { require.NoError(t, th.Close()) }()
+		var total, least float64 // granted less the integral of the ceiling
+		began, tokens := time.Now(), 0.0
+		for time.Since(began) < 12*time.Second {
+			time.Sleep(7 * time.Millisecond)
+			tokens += float64(drain(th))
+			s := min(time.Since(began).Seconds(), 10)
+			total = tokens - (100*s + 45*s*s + 1000*max(0, time.Since(began).Seconds()-10))
+			least = min(least, total)
+			require.LessOrEqual(t, total-least, 50.0+1)
+		}
+		require.Greater(t, total, -60.0, "and hardly less")
+	})
+}
+
+func TestFlow(t *testing.T) {
+	l := Limit{Max: 100}
+	const d = time.Second
+	base := Flow{Used: 50, Offered: 200, Granted: 60, Refused: 5}
+	for _, tc := range []struct {
+		name          string
+		now           Flow
+		used, offered int64
+	}{
+		{"nothing", base, 0, 0},
+		{"idle", Flow{Used: 50, Offered: 300, Granted: 60, Refused: 5}, 0, WholeShare},
+		{"half", Flow{Used: 100, Offered: 300, Granted: 110, Refused: 5}, WholeShare / 2, WholeShare},
+		{"all given back", Flow{Used: 50, Offered: 300, Granted: 61, Refused: 5}, 1, WholeShare},
+		{"more given back than drawn", Flow{Used: 20, Offered: 300, Granted: 61, Refused: 5}, 1, WholeShare},
+		{"refused", Flow{Used: 50, Offered: 300, Granted: 60, Refused: 6}, 1, WholeShare},
+		{"refused and empty", Flow{Used: 60, Offered: 300, Granted: 70, Refused: 6, Empty: true}, WholeShare, WholeShare},
+		{"empty and content", Flow{Used: 60, Offered: 300, Granted: 70, Refused: 5, Empty: true}, WholeShare / 10, WholeShare},
+		{"waiting", Flow{Used: 60, Offered: 300, Granted: 70, Refused: 5, Waiting: true}, WholeShare, WholeShare},
+		{"above what was offered, from the burst", Flow{Used: 200, Offered: 300, Granted: 210, Refused: 5}, WholeShare * 3 / 2, WholeShare},
+		{"out of bounds", Flow{Used: 1e9, Offered: 1e9, Granted: 1e9, Refused: 5}, MaxShare, MaxShare},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			used, offered := tc.now.Since(base, d, l)
+			require.Equal(t, []int64{tc.used, tc.offered}, []int64{used, offered})
+		})
+	}
+	used, offered := base.Since(Flow{}, 0, l)
+	require.Zero(t, used+offered, "in no time")
+	used, offered = base.Since(Flow{}, d, Limit{})
+	require.Zero(t, used+offered, "of no limit")
+}
+
+func TestFlowOfAThrottle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th, _ := scripted(t, Limit{Max: 100, Burst: 100}, 0.5)
+		at := th.Flow()
+		time.Sleep(time.Second)
+		p := take(t, th, 10)
+		p.Settle(4)
+		used, offered := th.Flow().Since(at, time.Second, th.Limit())
+		require.InDelta(t, WholeShare/25, used, 10)
+		require.InDelta(t, WholeShare/2, offered, 10)
+		at = th.Flow()
+		c := begin(th, 100, 0)
+		used, _ = th.Flow().Since(at, time.Second, th.Limit())
+		require.Equal(t, int64(1), used, "who waits is traffic")
+		c.cancel()
+		_ = c.end(t)
+	})
+}
+
+// A share above the whole earns and bursts in proportion; the largest one does so without
+// an overflow.
+func TestShareAboveTheWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, l := range []Limit{{Max: 100, Burst: 10}, {Max: maxTokens}, {Max: maxTokens, Burst: maxTokens}, {Max: 1, Per: maxPer, Burst: maxTokens}} {
+			th, s := scripted(t, l, 1)
+			rate := th.Status().Rate
+			s.h.Lease(Lease{Share: MaxShare, Ceiling: 64 * float64(l.Max)})
+			require.InEpsilon(t, 64*rate, th.Status().Rate, 1e-3)
+			time.Sleep(24 * 365 * time.Hour)
+			if l.Per == maxPer {
+				continue // it takes longer to fill
+			}
+			require.InEpsilon(t, 64*float64(l.withDefaults().Burst), th.Status().Tokens, 0.04, "%+v", l)
+			require.NoError(t, th.Close())
+		}
+	})
+}
+
+// Demand is told as a fraction of the limit in force.
+func TestDemandOfAMovedLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, ceiling := range []float64{100, 500, 2000} {
+			th, s := scripted(t, Limit{Max: 1000, Burst: 100}, 1)
+			s.h.Lease(Lease{Share: int64(ceiling * 1e6), Ceiling: ceiling})
+			time.Sleep(time.Second)
+			got := reports(th, func(ms int) {
+				if ms%20 == 0 {
+					take(t, th, 1)
+				}
+			})
+			require.InDelta(t, 50/ceiling, got, 0.03)
+			th.TryAcquire(1_000_000)
+		}
+	})
+}
+
+func TestStatusNamesTheCeiling(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th, s := scripted(t, Limit{Max: 1000}, 0.5)
+		require.Zero(t, th.Status().Lease.Ceiling)
+		s.h.Lease(Lease{Share: WholeShare / 4, Ceiling: 500})
+		require.InDelta(t, 500, ceilingOf(th), 1e-3)
+		require.InDelta(t, 250, th.Status().Rate, 1e-3)
+	})
+}
+
+// A hard limit is never raised, whatever the lease says.
+func TestHardLimitTakesNoShareAboveTheWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th, s := scripted(t, Limit{Max: 1000, Hard: true}, 1)
+		rate := th.Status().Rate
+		s.h.Lease(Lease{Share: 2 * WholeShare, Ceiling: 2000})
+		require.InDelta(t, rate, th.Status().Rate, 1e-9)
+	})
+}
