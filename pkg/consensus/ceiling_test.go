@@ -1,0 +1,340 @@
+package consensus
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/ramp"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+func limitOf(t testing.TB, l throttle.Limit) throttle.Limit {
+	t.Helper()
+	th, err := throttle.New(l)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, th.Close()) }()
+	return th.Limit()
+}
+
+func TestNote(t *testing.T) {
+	n := noteOf(limitOf(t, throttle.Limit{Max: 600, Per: time.Minute, Hard: true}), 7, 8)
+	require.Equal(t, "1 1 600 60000000 7 8", n.String())
+	back, ok := parseNote(n.String())
+	require.True(t, ok)
+	require.Equal(t, n, back)
+	largest := note{quota{maxNoteTokens, time.Duration(maxNotePer) * time.Microsecond}, false, maxNoteFlow, maxNoteFlow}
+	require.LessOrEqual(t, len(largest.String()), MaxNoteBytes)
+	broken := noteOf(throttle.Limit{Max: 1, Per: time.Second + 1}, 0, 0)
+	require.Equal(t, time.Second+time.Microsecond, broken.limit.per, "never above the real limit")
+	for _, text := range []string{
+		"", "1", "1 0 0 60000000 0 0", "1 0 1 0 0 0", "1 0 1 999 0 0", "1 2 600 60000000 7 8", "2 0 600 60000000 7 8",
+		"1 0 600 60000000 7", "1 0 600 60000000 7 8 9", "1 0 0600 60000000 7 8", "1 0 +600 60000000 7 8", "1  0 600 60000000 7 8",
+		"1 0 600 60000000 -1 8", "1 0 1000000001 60000000 7 8", "1 0 600 60000000 7 64000000001", "1 0 600 60000000 7 8 ",
+		strings.Repeat("1 ", 100),
+	} {
+		_, ok := parseNote(text)
+		require.False(t, ok, "%q", text)
+	}
+}
+
+// Any text is no note, or the one form of a note.
+func FuzzParseNote(f *testing.F) {
+	f.Add("1 0 600 60000000 7 8")
+	f.Add("1 1 1000000000 2678400000000 64000000000 64000000000")
+	f.Add("1 0 1 1000 00 0")
+	f.Add("")
+	f.Fuzz(func(t *testing.T, text string) {
+		n, ok := parseNote(text)
+		if !ok {
+			require.Zero(t, n)
+			return
+		}
+		require.Equal(t, text, n.String())
+		require.False(t, n.limit.below(n.limit))
+		require.Positive(t, n.limit.tokens(time.Hour))
+		require.NoError(t, validateNote(text))
+	})
+}
+
+func TestQuotaBelow(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	random := func() quota {
+		return quota{1 + rng.Int64N(maxNoteTokens*MaxRaise), time.Duration(minNotePer+rng.Int64N(maxNotePer)) * time.Microsecond}
+	}
+	require.True(t, quota{1, time.Second}.below(quota{61, time.Minute}))
+	require.False(t, quota{1, time.Second}.below(quota{60, time.Minute}))
+	for range 10_000 {
+		a, b := random(), random()
+		x, y := a.tokens(time.Hour), b.tokens(time.Hour)
+		if x < y*(1-1e-9) {
+			require.True(t, a.below(b), "%v %v", a, b)
+			require.False(t, b.below(a), "%v %v", a, b)
+		}
+	}
+}
+
+// Any body is an error, or an override that is in range and reads the same when it is
+// written.
+func FuzzParseOverride(f *testing.F) {
+	for _, body := range []string{
+		`{"max":600,"per":"1m"}`, `{"max":0}`, `{"max":5}`, `{"max":5,"per":""}`, `{"max":-1}`, `{"max":1.5}`, `{"max":1e3}`, `{"max":5,"per":"0s"}`,
+		`{"max":5,"shape":1}`, `{"per":"1m"}`, `{"max":null}`, `{"max":5} x`, `{"max":5}{"max":6}`, `[]`, `null`, ``, `{"max":5,"max":6}`, `{"max":5,"per":"1ns"}`,
+	} {
+		f.Add([]byte(body))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		o, err := parseOverride(body)
+		if err != nil {
+			require.Zero(t, o)
+			require.Less(t, len(err.Error()), 1000)
+			return
+		}
+		require.NoError(t, o.Validate())
+		again, err := parseOverride(o.body())
+		require.NoError(t, err)
+		require.Equal(t, o, again)
+		require.LessOrEqual(t, len(o.body()), MaxDocumentBytes)
+	})
+}
+
+func TestParseOverrideRefuses(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"max":5,"shape":1}`:       "shape",
+		`{"per":"1m"}`:              `allowed: {"max":600,"per":"1m"}`,
+		`{"max":5} x`:               "not an override",
+		`{"max":-5}`:                "Max is -5, allowed: 0",
+		`{"max":5,"per":"1 month"}`: `per of the document limit is "1 month"`,
+		`{"max":5,"per":"1ns"}`:     "Per is 1ns",
+		`5`:                         "not an override",
+		``:                          "not an override",
+	} {
+		_, err := parseOverride([]byte(body))
+		require.ErrorContains(t, err, want, body)
+	}
+}
+
+// Any body is an error, or the one form of a ramp's state.
+func FuzzParseRampState(f *testing.F) {
+	cfg := limitOf(f, throttle.Limit{Max: 20, Min: 10, RampUpDuration: time.Minute}).RampConfig()
+	s, _ := cfg.Next(ramp.State{}, ramp.Step{Now: 1_700_000_000_000_000})
+	body, err := rampState{s, 5}.body()
+	require.NoError(f, err)
+	f.Add(body)
+	f.Add([]byte("1 0 0 0 0 0 0 0 0 0 0 0 0 0"))
+	f.Add([]byte("2 0"))
+	f.Add([]byte(""))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		r, err := parseRampState(body)
+		if err != nil {
+			return
+		}
+		again, err := r.body()
+		require.NoError(t, err)
+		require.Equal(t, body, again)
+		require.LessOrEqual(t, len(body), MaxDocumentBytes)
+	})
+}
+
+// A shelf against a record: what one of them loses the other gives back.
+func TestShelf(t *testing.T) {
+	var s shelf
+	doc := func(name string, count uint64) Document {
+		return Document{name, Version(count << versionRandom), fmt.Append(nil, name, count)}
+	}
+	require.Empty(t, s.reports())
+	require.Equal(t, []string{"limit", "zeal"}, s.take(nil, []Document{doc("limit", 3), doc("zeal", 1)}))
+	require.Equal(t, []DocumentReport{{Name: "limit", Version: 3 << 16}, {Name: "zeal", Version: 1 << 16}}, s.reports())
+	require.Empty(t, s.take(s.reports(), nil), "all is well")
+	require.False(t, s.lost())
+
+	// The store has an older one, and not the other.
+	require.Empty(t, s.take(s.reports(), []Document{doc("limit", 2), {Name: "zeal"}}))
+	require.True(t, s.lost())
+	back := s.reports()
+	require.Equal(t, []DocumentReport{
+		{"limit", 3 << 16, 3 << 16, []byte("limit3")}, {"zeal", 1 << 16, 1 << 16, []byte("zeal1")},
+	}, back)
+	s.take(back, []Document{{Name: "zeal"}})
+	require.Equal(t, []DocumentReport{{Name: "limit", Version: 3 << 16}, back[1]}, s.reports(), "one was taken")
+	s.take(s.reports(), nil)
+	require.False(t, s.lost())
+
+	// A change that was taken, and one for which somebody else was first.
+	change := []DocumentReport{{"limit", 4<<16 | 1, 3 << 16, []byte("mine")}}
+	require.Equal(t, []string{"limit"}, s.take(change, nil))
+	require.Equal(t, "mine", string(s.find("limit").Body))
+	change = []DocumentReport{{"limit", 5<<16 | 1, 4<<16 | 1, []byte("mine")}}
+	require.Equal(t, []string{"limit"}, s.take(change, []Document{doc("limit", 5)}))
+	require.Equal(t, "limit5", string(s.find("limit").Body))
+
+	// More than a pool can have are not kept.
+	for i := range MaxDocuments + 3 {
+		s.take(nil, []Document{doc(fmt.Sprint("more", i), 1)})
+	}
+	require.Len(t, s.reports(), MaxDocuments)
+	require.NoError(t, validateDocuments(s.reports()))
+}
+
+// The shares of a pool come to no more than its ceiling, whatever that is, whoever is
+// configured with what.
+func TestEffectiveSharesAddUp(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for range 3000 {
+		n := 1 + rng.IntN(50)
+		o := Override{Max: rng.IntN(3) * (1 + rng.IntN(1_000_000)), Per: time.Duration(1+rng.IntN(100_000)) * time.Millisecond}
+		left, total, most := Whole, 0.0, 0.0
+		for i := range n {
+			l := throttle.Limit{Max: 1 + rng.IntN(1_000_000), Per: time.Duration(1+rng.IntN(10_000)) * time.Millisecond}
+			if l.Validate() != nil {
+				continue
+			}
+			c := ceiling{limit: limitOf(t, l), override: o}
+			held := min(left, Share(rng.Int64N(int64(Whole)))/Share(n)*2)
+			if i == n-1 {
+				held = left
+			}
+			left -= held
+			share, tokens := c.apply(held, 0, 0)
+			require.LessOrEqual(t, share, throttle.MaxShare)
+			require.GreaterOrEqual(t, share, int64(0))
+			perSecond := float64(l.Max) / l.Per.Seconds()
+			if tokens == 0 {
+				tokens = float64(l.Max)
+			}
+			total += float64(share) / float64(Whole) * perSecond
+			most = max(most, tokens/l.Per.Seconds())
+		}
+		require.LessOrEqual(t, total, most*(1+1e-12), "%+v", o)
+		if o.Max > 0 {
+			require.LessOrEqual(t, total, float64(o.Max)/o.Per.Seconds()*(1+1e-9), "%+v", o)
+		}
+	}
+}
+
+// ask plays one request and its answer.
+func (c *ceiling) ask(t *testing.T, r *Record, p *Processor, now time.Duration) Request {
+	t.Helper()
+	req := p.Request(now, uint64(now)+1, Whole)
+	ans, _ := r.Sync(&req, after(now))
+	require.NoError(t, p.Take(now, ans, "fresh"))
+	return req
+}
+
+// A processor that cannot read the ramp of a newer release stays at Min and leaves the
+// document alone.
+func TestForeignRampIsLeftAlone(t *testing.T) {
+	r := &Record{}
+	l := limitOf(t, throttle.Limit{Max: 20, Min: 10, RampUpDuration: time.Minute, Mode: throttle.Scheduled{}})
+	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
+	p.SetLimit(l)
+	p.ceiling.ask(t, r, p, 0)
+	require.True(t, p.ceiling.urgent(), "the ramp is not on record yet")
+	p.ceiling.ask(t, r, p, 100*time.Millisecond)
+	require.False(t, p.ceiling.urgent())
+	held := r.document(rampDocument)
+	_, _, err := r.Save(&DocumentReport{rampDocument, NextVersion(held.Version, 1), held.Version, []byte("9 of another time")})
+	require.NoError(t, err)
+	for i := range 20 {
+		p.ceiling.ask(t, r, p, time.Duration(i+1)*time.Second)
+	}
+	require.Equal(t, "9 of another time", string(r.document(rampDocument).Body))
+	_, tokens := p.Apply(20*time.Second, 0)
+	require.InDelta(t, 10, tokens, 0)
+	require.Equal(t, Whole, p.Held(20*time.Second), "the share is renewed")
+}
+
+// One step a second, however many processors there are and however often they ask.
+func TestRampMovesOnceASecond(t *testing.T) {
+	r := &Record{}
+	l := limitOf(t, throttle.Limit{Max: 1000, Min: 10, RampUpDuration: time.Hour})
+	var ps []*Processor
+	for i := range 5 {
+		p := NewProcessor(ProcessorConfig{Pool: "pool", ID: fmt.Sprint(i)}, fmt.Sprint("i", i))
+		p.SetLimit(l)
+		ps = append(ps, p)
+	}
+	changes, last := 0, Version(0)
+	for now := time.Duration(0); now < 100*time.Second; now += 100 * time.Millisecond {
+		for i, p := range ps {
+			p.ceiling.ask(t, r, p, now+time.Duration(i)*time.Millisecond)
+		}
+		if v := r.document(rampDocument).Version; v != last {
+			changes, last = changes+1, v
+		}
+	}
+	require.InDelta(t, 105, changes, 8)
+}
+
+// At the top there is nothing to do, unless the limit changes.
+func TestRampAtTheTopWritesNothing(t *testing.T) {
+	r := &Record{}
+	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
+	p.SetLimit(limitOf(t, throttle.Limit{Max: 20, Min: 10, RampUpDuration: 5 * time.Second, Mode: throttle.Scheduled{}}))
+	now := time.Duration(0)
+	ask := func(n int) {
+		for range n {
+			now += time.Second
+			p.ceiling.ask(t, r, p, now)
+		}
+	}
+	ask(10)
+	at := r.document(rampDocument).Version
+	ask(100)
+	require.Equal(t, at, r.document(rampDocument).Version)
+	_, tokens := p.Apply(now, 0)
+	require.Zero(t, tokens, "the configured limit")
+
+	_, _, err := r.Save(&DocumentReport{limitDocument, 7, 0, Override{Max: 40, Per: time.Second}.body()})
+	require.NoError(t, err)
+	ask(1)
+	_, tokens = p.Apply(now, 0)
+	require.Zero(t, tokens, "what the pool was used to goes on: 20")
+	ask(2)
+	_, tokens = p.Apply(now, 0)
+	require.InDelta(t, 31, tokens, 7, "and rises by the slope to the new limit: (40 - 10) / 5 s")
+	ask(6)
+	_, tokens = p.Apply(now, 0)
+	require.InDelta(t, 40, tokens, 0)
+}
+
+// What a frozen store answers of calls under way is no share to begin more with.
+func TestCallsUnderWayAreNoShareInAFrozenPool(t *testing.T) {
+	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a", Policy: Even}, "1")
+	r := &Record{}
+	at := after(0)
+	at.Identity, at.KnownNew = "one", true
+	sync := func(now time.Duration, identity string) Request {
+		req := p.Request(now, uint64(now)+1, Whole)
+		at := after(now)
+		at.Identity, at.KnownNew = identity, identity == "one"
+		ans, _ := r.Sync(&req, at)
+		require.NoError(t, p.Take(now, ans, "fresh"))
+		return req
+	}
+	sync(0, "one")
+	require.Equal(t, Whole, p.Held(0))
+	other := NewProcessor(ProcessorConfig{Pool: "pool", ID: "b", Policy: Even}, "1")
+	p.Observe(Observation{InUse: Whole * 8 / 10})
+	for now := time.Second; now < 4*time.Second; now += time.Second {
+		sync(now, "one")
+		req := other.Request(now, uint64(now)+7, Whole)
+		a := after(now)
+		a.Identity = "one"
+		ans, _ := r.Sync(&req, a)
+		require.NoError(t, other.Take(now, ans, "fresh"))
+	}
+	require.Equal(t, Whole/2, p.Held(4*time.Second))
+	require.LessOrEqual(t, other.Held(4*time.Second), Whole*2/10, "what is in use stays claimed")
+
+	*r = Record{} // by a server that remembers nothing
+	for now := 4 * time.Second; now < 8*time.Second; now += time.Second {
+		req := sync(now, "two")
+		require.Equal(t, Whole*8/10, req.Tags[0].InUse)
+		require.Equal(t, Whole/2, p.Held(now), "no slot more than the lease had")
+	}
+}
