@@ -214,7 +214,7 @@ func TestLoadMovesCredentialsOutOfTheURL(t *testing.T) {
 
 func TestLoadReportsFormAndSenseTogether(t *testing.T) {
 	clearEnv(t)
-	t.Setenv("NUMATHROTTLE_CONFIG", writeFile(t, "config.yaml", "min: 3\nmodes: {scheduled: {}}\nttl: 180s\nmax: ten\n"))
+	t.Setenv("NUMATHROTTLE_CONFIG", writeFile(t, "config.yaml", "min: three\nmodes: {scheduled: {x: 1}}\nttl: 48h\nmax: ten\n"))
 	t.Setenv("NUMATHROTTLE_LEASE", "1h")
 	t.Setenv("NUMATHROTTLE_STRICT", "true")
 	t.Setenv("NUMATHROTTLE_POLICYY", "fair")
@@ -223,9 +223,10 @@ func TestLoadReportsFormAndSenseTogether(t *testing.T) {
 	t.Setenv("NUMATHROTTLE_STORE", "redis://:"+canary+"@h?x="+canary)
 	path := os.Getenv("NUMATHROTTLE_CONFIG")
 	want := strings.Join([]string{
-		"min is not supported by this version (" + path + ":1)",
-		"modes is not supported by this version (" + path + ":2)",
-		"ttl is not supported by this version (" + path + ":3)",
+		`min is "three" (` + path + ":1), allowed: a whole number, 1 to `max`, with `hard` at least `max` / `burst`",
+		`modes is "{scheduled: {x: 1}}" (` + path + ":2), allowed: one of `scheduled`, `relaxed`, `onlyIfUsed` and `goBackN`, each with its settings " +
+			"in a mapping: `thresholdPercentage` and `rampDownPercentage`, 1 to 100, and `coolDownPeriod`, `1s` to `24h`",
+		`ttl is "48h" (` + path + ":3), allowed: a duration, `1s` to `24h`",
 		`max is "ten" (` + path + `:4), allowed: a whole number, 0 to 1000000000`,
 		"lease is \"1h\" (NUMATHROTTLE_LEASE), allowed: a duration in whole milliseconds, `3s` to `10s`",
 		"strict is not supported by this version (NUMATHROTTLE_STRICT)",
@@ -246,7 +247,7 @@ func TestOnStoreLossFollowsFromHard(t *testing.T) {
 }
 
 func TestLaterSettingsAreRefused(t *testing.T) {
-	for _, key := range []string{"min", "rampUpDuration", "modes", "resumedRampUp", "ttl", "strict"} {
+	for _, key := range []string{"strict", "maxReserved"} {
 		clearEnv(t)
 		t.Setenv(config.Variable(key), "1")
 		_, err := Load()

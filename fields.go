@@ -43,6 +43,37 @@ var fields = append(append([]field{
 		Value: config.Bool(func(c *Config) *bool { return &c.Limit.Hard }),
 	},
 	{
+		Key: "min", Allowed: aWholeNumber + "1 to `max`, with `hard` at least `max` / `burst`", Default: "1 with `rampUpDuration`, else no ramp",
+		Doc:   "Where the limit begins to ramp up to `max`, in tokens per `per`; see [limits.md](limits.md)",
+		Value: config.Int(func(c *Config) *int { return &c.Limit.Min }),
+		Range: func(c *Config) bool { return limitOK(throttle.Limit{Min: c.Limit.Min}) },
+	},
+	{
+		Key: "rampUpDuration", Allowed: "a duration, `1ms` to `744h`", Default: "`1s` with `min`, else no ramp",
+		Doc:   "How long it takes at least from `min` to `max`",
+		Value: config.Duration(func(c *Config) *time.Duration { return &c.Limit.RampUpDuration }),
+		Range: func(c *Config) bool { return limitOK(throttle.Limit{RampUpDuration: c.Limit.RampUpDuration}) },
+	},
+	{
+		Key: "modes", Allowed: "one of `scheduled`, `relaxed`, `onlyIfUsed` and `goBackN`, each with its settings in a mapping: " +
+			"`thresholdPercentage` and `rampDownPercentage`, 1 to 100, and `coolDownPeriod`, `1s` to `24h`",
+		Default: "`relaxed`",
+		Doc:     "When the ramp rises; a mapping such as `{goBackN: {coolDownPeriod: 5s}}`, in the variable too, or the name alone",
+		Value:   config.Named(setMode, showMode),
+		Range:   func(c *Config) bool { return limitOK(throttle.Limit{Mode: c.Limit.Mode}) },
+	},
+	{
+		Key: "resumedRampUp", Allowed: "`true` or `false`", Default: "`false`",
+		Doc:   "A pool that all processors had left goes on where its ramp was, instead of from `min`",
+		Value: config.Bool(func(c *Config) *bool { return &c.Limit.ResumedRampUp }),
+	},
+	{
+		Key: "ttl", Allowed: "a duration, `1s` to `24h`", Default: "`180s`",
+		Doc:   "The longest silence of a pool after which its ramp still counts",
+		Value: config.Duration(func(c *Config) *time.Duration { return &c.Limit.TTL }),
+		Range: func(c *Config) bool { return limitOK(throttle.Limit{TTL: c.Limit.TTL}) },
+	},
+	{
 		Key: "store", Allowed: "a store URL, see below", Default: "`memory://`",
 		Doc:   "Where the pool is kept",
 		Value: config.Store(func(c *Config) *string { return &c.Store }),
@@ -135,11 +166,6 @@ func pathField(key, doc string, at func(*Config) *string) field {
 // laterFields are names of Numaflow's and of this module that this version does
 // not act on. Whoever sets one must learn that it has no effect.
 var laterFields = []field{
-	{Key: "min"},
-	{Key: "rampUpDuration"},
-	{Key: "modes"},
-	{Key: "resumedRampUp"},
-	{Key: "ttl"},
 	{Key: "strict"},
 	{Key: "maxReserved"},
 }

@@ -60,8 +60,11 @@ func TestFieldNames(t *testing.T) {
 			continue
 		}
 		name := strings.ToUpper(f.Key[:1]) + f.Key[1:]
-		if f.Key == "id" {
-			name = "ID"
+		switch f.Key {
+		case "id", "ttl":
+			name = strings.ToUpper(f.Key)
+		case "modes": // Numaflow's name for the place of one mode
+			name = "Mode"
 		}
 		require.True(t, inGo[name], "setting %s has no Go field %s", f.Key, name)
 		require.NotEmpty(t, f.Doc, f.Key)

@@ -154,6 +154,8 @@ func (r *fileReader[C]) setting(key, value *yaml.Node, c *C) {
 	}
 	switch {
 	case field.later(): // whatever its form
+	case value.Kind == yaml.MappingNode && field.Value.mapping && value.Style&yaml.TaggedStyle == 0:
+		value = &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: inOneLine(value), Line: value.Line}
 	case value.Kind != yaml.ScalarNode:
 		r.fault(FieldError{Field: field.Key, Problem: "is " + kindName(value), Allowed: field.Allowed}, value.Line)
 		return

@@ -13,9 +13,11 @@ import (
 // them; each takes the address of the value in a C.
 type Value[C any] struct {
 	secret bool
-	set    func(c *C, text string) bool // false: text has not the form of a value
-	get    func(c *C) string            // as printed; empty for the zero value
-	check  func(c *C) bool              // nil: every value of the type is allowed
+	// mapping: a mapping in the file is taken as a line of YAML.
+	mapping bool
+	set     func(c *C, text string) bool // false: text has not the form of a value
+	get     func(c *C) string            // as printed; empty for the zero value
+	check   func(c *C) bool              // nil: every value of the type is allowed
 }
 
 // Int is a whole number: decimal digits without leading zeros, a minus sign

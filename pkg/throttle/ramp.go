@@ -3,6 +3,7 @@ package throttle
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/ramp"
@@ -51,17 +52,39 @@ func (Scheduled) String() string { return ramp.Scheduled.String() }
 // String returns "relaxed".
 func (Relaxed) String() string { return ramp.Relaxed.String() }
 
-// String returns the mode with its settings as a line of YAML.
+// String returns the mode with the settings that are given, as a line of YAML.
 func (m OnlyIfUsed) String() string {
-	return fmt.Sprintf("{%s: {thresholdPercentage: %d}}", ramp.OnlyIfUsed, percentage(m.ThresholdPercentage, ramp.DefaultThresholdPercentage))
+	return withSettings(ramp.OnlyIfUsed, []setting{{"thresholdPercentage", m.ThresholdPercentage, m.ThresholdPercentage != 0}})
 }
 
-// String returns the mode with its settings as a line of YAML.
+// String returns the mode with the settings that are given, as a line of YAML.
 func (m GoBackN) String() string {
-	var c ramp.Config
-	m.configure(&c)
-	return fmt.Sprintf("{%s: {coolDownPeriod: %s, rampDownPercentage: %d, thresholdPercentage: %d}}",
-		ramp.GoBackN, c.CoolDownPeriod, c.RampDownPercentage, c.ThresholdPercentage)
+	return withSettings(ramp.GoBackN, []setting{
+		{"coolDownPeriod", m.CoolDownPeriod, m.CoolDownPeriod != 0},
+		{"rampDownPercentage", m.RampDownPercentage, m.RampDownPercentage != 0},
+		{"thresholdPercentage", m.ThresholdPercentage, m.ThresholdPercentage != 0},
+	})
+}
+
+// A setting of a mode, and whether it has another value than its default.
+type setting struct {
+	name  string
+	value any
+	given bool
+}
+
+// withSettings returns the name of a mode with the settings that are given.
+func withSettings(m ramp.Mode, settings []setting) string {
+	var parts []string
+	for _, s := range settings {
+		if s.given {
+			parts = append(parts, fmt.Sprintf("%s: %v", s.name, s.value))
+		}
+	}
+	if len(parts) == 0 {
+		return m.String()
+	}
+	return fmt.Sprintf("{%s: {%s}}", m, strings.Join(parts, ", "))
 }
 
 func (Scheduled) configure(c *ramp.Config) { c.Mode = ramp.Scheduled }

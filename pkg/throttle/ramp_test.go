@@ -73,10 +73,10 @@ func TestRampDefaults(t *testing.T) {
 		{nil, "", ramp.Config{Mode: ramp.Relaxed}},
 		{Relaxed{}, "relaxed", ramp.Config{Mode: ramp.Relaxed}},
 		{Scheduled{}, "scheduled", ramp.Config{Mode: ramp.Scheduled}},
-		{OnlyIfUsed{}, "{onlyIfUsed: {thresholdPercentage: 50}}", ramp.Config{Mode: ramp.OnlyIfUsed, ThresholdPercentage: 50}},
+		{OnlyIfUsed{}, "onlyIfUsed", ramp.Config{Mode: ramp.OnlyIfUsed, ThresholdPercentage: 50}},
 		{OnlyIfUsed{70}, "{onlyIfUsed: {thresholdPercentage: 70}}", ramp.Config{Mode: ramp.OnlyIfUsed, ThresholdPercentage: 70}},
 		{
-			GoBackN{}, "{goBackN: {coolDownPeriod: 5s, rampDownPercentage: 50, thresholdPercentage: 50}}",
+			GoBackN{}, "goBackN",
 			ramp.Config{Mode: ramp.GoBackN, ThresholdPercentage: 50, RampDownPercentage: 50, CoolDownPeriod: 5 * time.Second},
 		},
 		{
