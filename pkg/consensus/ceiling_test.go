@@ -338,3 +338,39 @@ func TestCallsUnderWayAreNoShareInAFrozenPool(t *testing.T) {
 		require.Equal(t, Whole/2, p.Held(now), "no slot more than the lease had")
 	}
 }
+
+// A ceiling that falls counts before it has fallen, for as long as a caller may be late; one
+// that rises never before it has risen.
+func TestFallingCeilingCountsAhead(t *testing.T) {
+	const ahead = 200 * time.Millisecond
+	l := limitOf(t, throttle.Limit{Max: 200, Min: 100, RampUpDuration: 10 * time.Second, Mode: throttle.GoBackN{}})
+	for _, c := range []struct {
+		name     string
+		from, to int64
+	}{{"rising", 4_000_000, 5_000_000}, {"falling", 5_000_000, 4_000_000}} {
+		t.Run(c.name, func(t *testing.T) {
+			x := ceiling{limit: l, answers: 2, clamp: 2500 * time.Millisecond}
+			x.ramp.state = ramp.State{From: c.from, To: c.to, Base: c.to, Min: 100, Max: 200, Per: 1e6, Ramp: 1e7}
+			line := x.config().Ceiling(x.ramp.state)
+			for now := time.Duration(0); now < 2*time.Second; now += 10 * time.Millisecond {
+				_, tokens := x.apply(Whole, now, ahead)
+				for late := time.Duration(0); late <= ahead; late += 50 * time.Millisecond {
+					require.LessOrEqual(t, tokens, line.At((now+late).Microseconds())+1e-9)
+				}
+				require.GreaterOrEqual(t, tokens, line.At((now+ahead).Microseconds())-2.1)
+			}
+		})
+	}
+}
+
+// Between two answers the ceiling of a ramp that needs traffic moves on for the second
+// that is known, and no further.
+func TestCeilingIsNotAnticipatedWithoutTheStore(t *testing.T) {
+	l := limitOf(t, throttle.Limit{Max: 200, Min: 100, RampUpDuration: 100 * time.Second})
+	x := ceiling{limit: l, answers: 2, clamp: 2500 * time.Millisecond}
+	x.ramp.state = ramp.State{From: 5_000_000, To: 6_000_000, Base: 6_000_000, Min: 100, Max: 200, Per: 1e6, Ramp: 1e8}
+	require.InDelta(t, 105.5, x.tokens(500*time.Millisecond, 0), 1e-9)
+	require.InDelta(t, 106, x.tokens(time.Hour, 0), 1e-9)
+	require.Nil(t, x.step(time.Hour), "nobody knows what time it is")
+	require.NotNil(t, x.step(2*time.Second))
+}

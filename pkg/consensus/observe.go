@@ -36,8 +36,14 @@ func (p *Processor) Yield(now time.Duration, demand Share) {
 
 // SetLimit sets the limit that the processor is configured with, which must be valid and
 // have its defaults filled in. The zero Limit, as before the first call, is none: no
-// override and no ramp changes what a share is worth.
-func (p *Processor) SetLimit(l throttle.Limit) { p.ceiling.limit = l }
+// override and no ramp changes what a share is worth. The others are told with the next
+// request, which is due at once if one was sent already.
+func (p *Processor) SetLimit(l throttle.Limit) {
+	p.ceiling.limit = l
+	if l.Max > 0 && p.seq > 0 {
+		p.urgency = urgencyNow
+	}
+}
 
 // Apply returns what the share in force at now is worth of the configured limit, in 1e-9
 // and at most throttle.MaxShare, and the ceiling of the pool in tokens per Per if that

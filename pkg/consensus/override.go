@@ -85,16 +85,19 @@ func parseOverride(body []byte) (Override, error) {
 	return o, nil
 }
 
-// fits refuses an override that is too high for what a live processor is configured with.
+// fits refuses an override that is too high for what a live processor is configured with,
+// and one of which nobody who is live would take notice.
 func (o Override) fits(roster []RosterRow) error {
 	if o.Max == 0 {
 		return nil
 	}
+	heeded := len(roster) == 0
 	for i := range roster {
 		n, ok := parseNote(roster[i].Note)
 		if !ok {
 			continue
 		}
+		heeded = true
 		raise, why := int64(MaxRaise), fmt.Sprint("at most ", MaxRaise, " times ")
 		if n.hard {
 			raise, why = 1, "at most the hard limit "
@@ -106,6 +109,9 @@ func (o Override) fits(roster []RosterRow) error {
 				fmt.Sprintf("%s%d per %s, which processor %q is configured with", why, n.limit.max, n.limit.per, roster[i].ID),
 			}
 		}
+	}
+	if !heeded {
+		return &RequestError{"Max", fmt.Sprint(o.Max), "0, for no live processor of the pool has told a limit that could be overridden"}
 	}
 	return nil
 }
@@ -127,7 +133,8 @@ func configured(roster []RosterRow) time.Duration {
 // has been in it. ctx bounds the call.
 //
 // Errors: *RequestError when o is invalid, above MaxRaise times the limit that a live
-// processor is configured with, or above its hard limit; one that wraps ErrNoPool;
+// processor is configured with, above its hard limit, or when no live processor has a limit
+// of tokens; one that wraps ErrNoPool;
 // *ConflictError when others keep changing it at the same time; those of the store.
 func SaveOverride(ctx context.Context, s Store, pool string, o Override) error {
 	if err := o.Validate(); err != nil {
@@ -147,10 +154,8 @@ func SaveOverride(ctx context.Context, s Store, pool string, o Override) error {
 				return err
 			}
 		}
-		if next.Per != 0 {
-			if err := next.fits(roster); err != nil {
-				return err
-			}
+		if err := next.fits(roster); err != nil {
+			return err
 		}
 		base := documentOf(docs, limitDocument).Version
 		if next.Max == 0 && base == 0 {

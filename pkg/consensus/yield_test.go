@@ -1,0 +1,88 @@
+package consensus_test
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// A greedy holder has calls under way for whatever it may, and begins more whenever it
+// is asked anything. None of them ever ends.
+type greedy struct {
+	mu           sync.Mutex
+	share, inUse int64
+}
+
+func (g *greedy) Lease(l throttle.Lease) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.grab()
+	g.share = l.Share
+}
+
+func (g *greedy) grab() { g.inUse = max(g.inUse, g.share) }
+
+func (g *greedy) Demand(time.Duration) int64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.grab()
+	return throttle.WholeShare
+}
+
+func (g *greedy) InUse() int64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	told := g.inUse
+	g.grab()
+	return told
+}
+
+func (*greedy) Debt() time.Duration   { return 0 }
+func (*greedy) Limit() throttle.Limit { return throttle.Limit{} }
+func (*greedy) Flow() throttle.Flow   { return throttle.Flow{} }
+
+// What is reported in use is never less than what is, though calls begin up to the last
+// moment: the lower share is in force before anybody looks.
+func TestNoCallBeginsUnseen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		var holders []*greedy
+		for _, id := range []string{"a", "b", "c"} {
+			m, err := consensus.Join(t.Context(), s, "pool", consensus.WithID(id), consensus.WithLogger(quiet))
+			require.NoError(t, err)
+			holders = append(holders, &greedy{})
+			m.Attach(holders[len(holders)-1])
+			defer func() { _ = m.Leave(t.Context()) }()
+			for range 500 {
+				time.Sleep(10 * time.Millisecond)
+				total := int64(0)
+				for _, h := range holders {
+					h.mu.Lock()
+					total += h.inUse
+					h.mu.Unlock()
+				}
+				require.LessOrEqual(t, total, throttle.WholeShare)
+			}
+		}
+	})
+}
+
+// Of an in-flight limit there is nothing to override, and who tries is told.
+func TestOverrideOfAnInFlightLimitIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		m, err := consensus.Join(t.Context(), s, "pool", consensus.WithID("a"), consensus.WithLogger(quiet))
+		require.NoError(t, err)
+		f, err := throttle.NewInFlight(10, throttle.WithSharer(m), throttle.OnClose(m.Leave))
+		require.NoError(t, err)
+		defer func() { _ = f.Close() }()
+		time.Sleep(2 * time.Second)
+		require.ErrorContains(t, consensus.SaveOverride(t.Context(), s, "pool", consensus.Override{Max: 5}), "no live processor of the pool has told a limit")
+	})
+}
