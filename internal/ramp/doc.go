@@ -1,7 +1,7 @@
 // Package ramp works out the ceiling of a limit that ramps up from Min to Max, with
 // Numaflow's modes, as state of the pool: one ceiling for all processors, which
 // neither a rolling restart nor a new processor moves. It is pure: no clock, I/O or
-// goroutine, and whole numbers, so that every store can do the same.
+// goroutine, and whole numbers, so that no fraction is ever lost.
 //
 // # What is kept
 //
@@ -55,75 +55,57 @@
 // two configurations alternate, during a rollout, every step is such a change: the
 // ceiling stays within both, scheduled goes on, and the other modes may stand still.
 //
-// # The place in the record
+// # Who makes the steps
 //
-// The pool's record keeps one State, at first the zero State, and each entry of a row
-// keeps what its processor reported last, Used and Offered. Redis keeps their sums over
-// all live rows in its meta field, as it keeps the claims; the others add them up.
-// State.AppendText is the form in a text, 12 decimal numbers; a binary record keeps
-// them as varints.
+// A pool keeps one State, as a document that stores do not look into; State.AppendText
+// is its form, 12 decimal numbers. Whichever processor asks the store next when about a second
+// has passed makes the next step and proposes what comes of it; of two proposals the store
+// takes the first, and the other gets that with its answer. A step is a function of the
+// state, the time and what the pool uses, so it does not matter who makes it. Package
+// consensus does this (ceiling.go there); a limiter without a pool makes its own steps.
 //
-// # What a request reports
+// # What a processor reports
 //
-// For every tag two rates, over the time since the request that was answered last was
-// sent, in 1e-9 of Max, from 0 to Whole:
+// Two rates, over the time since the request that was answered last was sent, in 1e-9 of
+// the limit that it is configured with:
 //
-//   - Offered: what the share earned under the ceiling, rounded down. 0 in the first
-//     request of an incarnation; time without a share earns nothing.
+//   - Offered: what the share earned under the ceiling, rounded down. Time without a
+//     share earns nothing.
 //   - Used: what was drawn of it, less what was given back, rounded up. At least 1 if
 //     anybody called, though all was given back or refused: a call is traffic. All of
-//     Offered if a caller lacks tokens at that moment: what is left then is less than
-//     is needed, and no want of use.
-//
-// It brings its Config, and the State of its last answer in case the store has
-// forgotten that.
+//     Offered if a caller waits, or was refused and less than a token is left: what is left
+//     is less than is needed, and no want of use.
 //
 // # Merging reports
 //
 // Reports of n processors come at irregular times, and each tells about a time of its
 // own. The rule: a processor uses at the rate that it reported last, until it reports
-// another. In the step of a request that is recorded:
+// another. Who makes a step takes the sums over all live rows, its own newest rates
+// among them. So rates are weighed by time and never by the number of reports: between two
+// steps they are constant, and one report more or less changes no sum. A processor alone
+// in its pool is judged by exactly what it did. Among n, a change of use is seen with
+// the second step after it at the latest; since use and offer come in one report, they lag
+// alike, and their ratio does not waver. Next takes the sums up to ten times Max; whoever
+// adds up more scales both down, for it is their ratio that counts.
 //
-//  1. The clock moves on, and silent rows go, with their rates.
-//  2. The sender's rates take the place of those it reported last. Rows that have left,
-//     are replaced or are closed as clones count 0 from then on.
-//  3. Next is called with Now = the record's clock, and Used and Offered = the sums
-//     over all entries of all live rows.
+// # Empty, Silence and other clocks
 //
-// So rates are weighed by time and never by the number of reports: between two steps
-// they are constant, and one report more or less changes no sum. A processor alone in
-// its pool is judged by exactly what it did. Among n, a change of use is seen with
-// the next report of whoever changed, at most a sync interval later; since use and
-// offer come in one report, they lag alike, and their ratio does not waver. Steps that
-// record nothing (late, repeated or refused requests) and leaves need not call Next: the
-// next one covers the time.
+// Empty and Silence say what the logical clock cannot, since it counts a gap beyond the
+// clamp as no time. Empty: a processor joined when no other was live. Silence: how long no
+// step had been recorded before that, on the store's own clock. A store's clock that is set
+// forward by more than TTL just when the first processor joins restarts the ramp, which is
+// on the safe side.
 //
-// Empty and Silence say what the logical clock cannot, since it counts a gap beyond
-// the clamp as no time. Empty: no live row is left after removal, and the request is
-// the first of its sender. Silence: At.Now - Record.Wall before the clock moves on, at
-// least 0; and 0 if the sender has taken an answer before, for its process was there,
-// and what was silent was the store. A store's clock that is set forward by more than TTL
-// just when a processor joins restarts the ramp, which is on the safe side.
+// A store that was emptied, or that went back to an older copy, gets the State back from
+// whoever holds it. The clocks of two stores cannot be compared, so a State whose time is far
+// from the present goes on as State.Resume at the present.
 //
-// A store that has lost its record, or has gone back to an older one (it freezes then),
-// takes the State that the request brings if its own is the zero State or has an older
-// At. It takes it as State.Resume at the record's clock, for the clocks of two stores
-// cannot be compared.
+// # What a processor does with the state
 //
-// In Lua a step is a few additions and comparisons of the 12 numbers, four divisions
-// (to whole milliseconds, and to whole seconds), and the products rate x milliseconds,
-// used x 100, threshold x offered, and missed x percent x 10^4. Where a ramp is resumed or
-// changed within a second, it is (to - from) x microseconds / 10^6 as well, with to and
-// from at most a second apart. All are below 2^53.
-//
-// # What a processor does with the answer
-//
-// The answer carries the State after the step. Config.Ceiling of it is the ceiling as
-// a function of the logical time until the next answer: it moves until the second ends
-// (with scheduled until the ramp ends), and stays there. A processor tells the logical
-// time from the time in the answer and its own monotonic clock since it received that:
-// it is late by at most the round trip, so that a rising ceiling is never anticipated.
-// It draws share x Ceiling.At(t) / Max of the limit. One whose configuration is not
-// that of the State takes the smaller of that ceiling and its own Max. Without a store
-// it keeps the ceiling that it had.
+// Config.Ceiling of it is the ceiling as a function of the logical time: it moves until the
+// second ends (with scheduled until the ramp ends), and stays there. A processor tells the
+// logical time from the time in the answer and its own monotonic clock since it
+// received that: it is late by at most the round trip, so that a rising ceiling is never
+// anticipated. It draws share x Ceiling.At(t) / Max of the limit, and no more than Max of its
+// own.
 package ramp

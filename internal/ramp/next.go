@@ -48,7 +48,7 @@ func (s State) sameScale(o State) bool {
 
 // rescale carries the ceiling of the last step over to another configuration: what
 // the pool was used to goes on, unless the new bounds forbid it. The conversions
-// keep every compiler from fusing operations: Lua rounds each of them.
+// keep every compiler from fusing operations: a state is the same on all of them.
 func (c Config) rescale(s State) State {
 	n := c.scale()
 	progress := n.Ramp

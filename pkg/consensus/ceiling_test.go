@@ -374,3 +374,21 @@ func TestCeilingIsNotAnticipatedWithoutTheStore(t *testing.T) {
 	require.Nil(t, x.step(time.Hour), "nobody knows what time it is")
 	require.NotNil(t, x.step(2*time.Second))
 }
+
+// What the store has lost it gets back at once, not an interval later.
+func TestLostDocumentIsGivenBackAtOnce(t *testing.T) {
+	r := &Record{}
+	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
+	p.SetLimit(limitOf(t, throttle.Limit{Max: 20}))
+	p.ceiling.ask(t, r, p, 0)
+	_, _, err := r.Save(&DocumentReport{limitDocument, 7, 0, Override{Max: 5}.body()})
+	require.NoError(t, err)
+	p.ceiling.ask(t, r, p, time.Second)
+	require.InDelta(t, p.interval(), p.Next(time.Second, 1)-time.Second, float64(time.Millisecond), "nothing to say")
+	r.Documents = nil
+	p.ceiling.ask(t, r, p, 2*time.Second)
+	now := p.Next(2*time.Second, 1)
+	require.LessOrEqual(t, now, 2*time.Second+p.fast())
+	p.ceiling.ask(t, r, p, now)
+	require.Equal(t, Version(7), r.document(limitDocument).Version)
+}

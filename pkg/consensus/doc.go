@@ -155,6 +155,36 @@
 // lease is over after L x 1.0833/0.9167 = 1.18 L on the store's clock, and 1.43 L if
 // that was set by up to a clamp meanwhile, before the row is removed at 1.5 L.
 //
+// # The limit in force
+//
+// A share is a fraction of the limit, whatever that is at the moment. How many tokens
+// the whole pool may use, its ceiling, the processors work out for themselves, from what
+// every answer brings; stores do no arithmetic, and no claim depends on it.
+//
+//   - The document "limit" overrides the limit: {"max":300,"per":"1m0s"}, with max 0 for
+//     none. A processor uses it from the answer that brings it. One that cannot read it renews
+//     nothing until it can.
+//   - Without an override the lowest limit of all live processors is in force. Each tells its
+//     own in its note, with the rates that it used and was offered lately: a form, whether the
+//     limit is hard, Max, Per in microseconds, used and offered in 1e-9 of Max.
+//   - The document "ramp" holds where the ramp stands: a form, Answer.Began, and the state of
+//     package internal/ramp. When about a second has passed since the last step, whoever asks
+//     next makes one and proposes what comes of it; the store takes the first. A pool that has
+//     begun anew (another Began) starts the ramp anew or resumes it; a state whose time is far
+//     from the present, of another store's clock, goes on from where it stood.
+//   - What a store has lost the holders give back with their next request, sent at once.
+//
+// A processor tells the logical time from its last answer and its own clock, and what it
+// leases to its holder is share x ceiling / configured limit, looked at every 100 ms: by the
+// ceiling of now when that rises, by that of 200 ms later when it falls. So the effective
+// shares of a pool add up to its ceiling at most; in the sync interval in which an override
+// spreads, some go by the one before.
+//
+// A holder whose calls go on after they were granted (throttle.InFlight) yields first: the
+// lower share is in force before it is asked what is in use. The larger of both is reported
+// in use, so that the claim falls only when calls have ended. In a frozen pool, whose answer
+// is what was reported, no more than the lease had becomes the share.
+//
 // # States of a processor
 //
 //	           answer with a share

@@ -1,6 +1,7 @@
 package consensus_test
 
 import (
+	"math/rand/v2"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -12,10 +13,12 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// A greedy holder has calls under way for whatever it may, and begins more whenever it
-// is asked anything. None of them ever ends.
+// A greedy holder begins calls for all that it may whenever it was asked something, and
+// at the last moment before its share falls. They end all at once, and what it wants
+// changes from one moment to the next.
 type greedy struct {
 	mu           sync.Mutex
+	rng          *rand.Rand
 	share, inUse int64
 }
 
@@ -31,8 +34,10 @@ func (g *greedy) grab() { g.inUse = max(g.inUse, g.share) }
 func (g *greedy) Demand(time.Duration) int64 {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.grab()
-	return throttle.WholeShare
+	if g.rng.IntN(2) == 0 {
+		g.inUse = 0
+	}
+	return int64(g.rng.IntN(2)) * throttle.WholeShare
 }
 
 func (g *greedy) InUse() int64 {
@@ -53,22 +58,22 @@ func TestNoCallBeginsUnseen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
 		var holders []*greedy
-		for _, id := range []string{"a", "b", "c"} {
+		for i, id := range []string{"a", "b", "c"} {
 			m, err := consensus.Join(t.Context(), s, "pool", consensus.WithID(id), consensus.WithLogger(quiet))
 			require.NoError(t, err)
-			holders = append(holders, &greedy{})
+			holders = append(holders, &greedy{rng: rand.New(rand.NewPCG(uint64(i), 1))})
 			m.Attach(holders[len(holders)-1])
 			defer func() { _ = m.Leave(t.Context()) }()
-			for range 500 {
-				time.Sleep(10 * time.Millisecond)
-				total := int64(0)
-				for _, h := range holders {
-					h.mu.Lock()
-					total += h.inUse
-					h.mu.Unlock()
-				}
-				require.LessOrEqual(t, total, throttle.WholeShare)
+		}
+		for range 10_000 {
+			time.Sleep(10 * time.Millisecond)
+			total := int64(0)
+			for _, h := range holders {
+				h.mu.Lock()
+				total += h.inUse
+				h.mu.Unlock()
 			}
+			require.LessOrEqual(t, total, throttle.WholeShare)
 		}
 	})
 }

@@ -29,15 +29,14 @@ import (
 //
 // A slot is granted only while the lease is good and fewer slots are in use than the
 // share allows. Calls under way are never stopped: when a share falls or a lease
-// ends they run on, and nothing is granted until enough have ended. So this is
-// guaranteed at every instant: each processor grants a slot only within its share, and
-// shares never add up to more than max. This is not: that the slots in use are
-// never more than max. After a share has fallen from a slots to b, another processor may
-// be granted the difference while up to a - b calls of this one still run. To keep
-// that short, the demand reported is never below what is in use, so that a policy that
-// goes by demand does not take a share away from calls under way; and a
-// processor that leaves with calls under way keeps its claim until the pool removes it.
-// The slots of a processor that died come back when the pool removes its claim.
+// ends they run on, and nothing is granted until enough have ended. What they use stays
+// claimed meanwhile (Holder.InUse), so that nobody else is granted it. So the slots in use
+// are never more than max, as long as every processor with calls under way reaches the
+// store at least once in a removal time: 15 s by default. One that does not, because it is cut
+// off or stopped, loses its claim then, and others may be granted what its calls still
+// use; so may they while shares are used without the store's consent (consensus.Degrade).
+// A processor that leaves with calls under way keeps its claim until the pool removes
+// it, and the slots of one that died come back in the same way.
 type InFlight struct {
 	plumbing
 	max     int

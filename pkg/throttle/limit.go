@@ -34,8 +34,8 @@ type Limit struct {
 	//
 	// What is given back late is not credited, so that costs are better estimated
 	// closely than settled down. What is used above a permit's cost is not covered by
-	// the promise, nor is a limit that changes while it is used: processors of one
-	// pool use the same one. Without the store nothing may be used: the processors of
+	// the promise, nor is a window in which an override lowers the limit. An override
+	// never raises a hard limit: processors of one pool use the same one. Without the store nothing may be used: the processors of
 	// the pool need consensus.Stop, and a degraded share (Lease.Degraded) grants nothing.
 	Hard bool
 
