@@ -317,3 +317,44 @@ func TestOverridesAtTheSameTime(t *testing.T) {
 		}
 	})
 }
+
+// A processor that is cut off for less than a removal time, or whose store forgets
+// everything, keeps the slots of its calls under way.
+func TestSlotsInUseOutliveAnOutage(t *testing.T) {
+	for _, outage := range []string{"cut off", "wiped"} {
+		t.Run(outage, func(t *testing.T) {
+			eachServer(t, func(t *testing.T, s *server) {
+				join := func(id string) (*flaky, *throttle.InFlight) {
+					link := &flaky{Store: s}
+					m, err := consensus.Join(t.Context(), link, "pool", consensus.WithID(id), consensus.WithLogger(quiet), consensus.WithOnStoreLoss(consensus.Stop))
+					require.NoError(t, err)
+					f, err := throttle.NewInFlight(10, throttle.WithSharer(m), throttle.OnClose(m.Leave))
+					require.NoError(t, err)
+					t.Cleanup(func() { _ = f.Close() })
+					time.Sleep(2 * interval)
+					return link, f
+				}
+				link, a := join("a")
+				p, ok := a.TryAcquire(8)
+				require.True(t, ok)
+				_, b := join("b")
+				for i := range 600 {
+					switch {
+					case i == 10 && outage == "cut off":
+						link.cut.Store(true)
+					case i == 10:
+						s.wipe()
+					case i == 150: // 14 s later, below a removal time
+						link.cut.Store(false)
+					}
+					b.TryAcquire(1)
+					require.LessOrEqual(t, a.Status().InUse+b.Status().InUse, 10)
+					time.Sleep(100 * time.Millisecond)
+				}
+				require.Equal(t, 2, b.Status().InUse)
+				p.Cancel()
+				within(t, 5*interval, "more slots for b", func() bool { b.TryAcquire(1); return b.Status().InUse > 5 })
+			})
+		})
+	}
+}
