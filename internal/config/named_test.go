@@ -52,7 +52,9 @@ func TestNamed(t *testing.T) {
 
 // Whatever a file or a variable holds is a fault of one line, or taken.
 func FuzzNamed(f *testing.F) {
-	for _, text := range []string{"scheduled", "{goBackN: {coolDownPeriod: 5s}}", "\n  a:\n    b: 1\n", "&x {a: {b: *x}}", "{a: {? b : c}}", "{a: {b: 1, <<: {c: 2}}}", "%YAML"} {
+	for _, text := range []string{
+		"scheduled", "{goBackN: {coolDownPeriod: 5s}}", "\n  a:\n    b: 1\n", "&x {a: {b: *x}}", "{a: {? b : c}}", "{a: {b: 1, <<: {c: 2}}}", "%YAML",
+	} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -81,7 +81,8 @@ func (c *ceiling) load() {
 
 // settle brings the ramp into the present life of the pool and its clock. A ramp of
 // another life begins anew, or resumes; one of another clock, of a store that was emptied
-// or fell back to an older copy, goes on from where it stood.
+// or fell back to an older copy, goes on from where it stood, as does one that had arrived
+// at Max and made no steps for long before the limit was changed.
 func (c *ceiling) settle(a *Answer) {
 	if !c.limit.Ramps() || c.foreign || c.unsure {
 		return
@@ -149,12 +150,8 @@ func (c *ceiling) step(now time.Duration) []byte {
 	if !c.moved && (age < rampStep || cfg.Risen(c.ramp.state)) {
 		return nil
 	}
-	s := c.ramp.state
-	if age > c.stale() { // it had arrived at Max, and the limit has changed since
-		s = s.Resume(t)
-	}
 	used, offered := c.flow()
-	s, _ = cfg.Next(s, ramp.Step{Now: t, Used: used, Offered: offered})
+	s, _ := cfg.Next(c.ramp.state, ramp.Step{Now: t, Used: used, Offered: offered})
 	body, err := rampState{s, c.ramp.began}.body()
 	if err != nil {
 		return nil

@@ -83,7 +83,8 @@ func TestQuotaBelow(t *testing.T) {
 func FuzzParseOverride(f *testing.F) {
 	for _, body := range []string{
 		`{"max":600,"per":"1m"}`, `{"max":0}`, `{"max":5}`, `{"max":5,"per":""}`, `{"max":-1}`, `{"max":1.5}`, `{"max":1e3}`, `{"max":5,"per":"0s"}`,
-		`{"max":5,"shape":1}`, `{"per":"1m"}`, `{"max":null}`, `{"max":5} x`, `{"max":5}{"max":6}`, `[]`, `null`, ``, `{"max":5,"max":6}`, `{"max":5,"per":"1ns"}`,
+		`{"max":5,"shape":1}`, `{"per":"1m"}`, `{"max":null}`, `{"max":5} x`, `{"max":5}{"max":6}`, `[]`, `null`, ``,
+		`{"max":5,"max":6}`, `{"max":5,"per":"1ns"}`,
 	} {
 		f.Add([]byte(body))
 	}
@@ -216,11 +217,11 @@ func TestEffectiveSharesAddUp(t *testing.T) {
 	}
 }
 
-// ask plays one request and its answer.
+// ask plays one request and its answer, of a store that never freezes.
 func (c *ceiling) ask(t *testing.T, r *Record, p *Processor, now time.Duration) Request {
 	t.Helper()
 	req := p.Request(now, uint64(now)+1, Whole)
-	ans, _ := r.Sync(&req, after(now))
+	ans, _ := r.Sync(&req, At{Now: after(now).Now})
 	require.NoError(t, p.Take(now, ans, "fresh"))
 	return req
 }
@@ -306,8 +307,6 @@ func TestRampAtTheTopWritesNothing(t *testing.T) {
 func TestCallsUnderWayAreNoShareInAFrozenPool(t *testing.T) {
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a", Policy: Even}, "1")
 	r := &Record{}
-	at := after(0)
-	at.Identity, at.KnownNew = "one", true
 	sync := func(now time.Duration, identity string) Request {
 		req := p.Request(now, uint64(now)+1, Whole)
 		at := after(now)
@@ -391,4 +390,84 @@ func TestLostDocumentIsGivenBackAtOnce(t *testing.T) {
 	require.LessOrEqual(t, now, 2*time.Second+p.fast())
 	p.ceiling.ask(t, r, p, now)
 	require.Equal(t, Version(7), r.document(limitDocument).Version)
+}
+
+// A processor that cannot read the limit leaves its share to those who can, and does not
+// ask more often for what it would not take.
+func TestUnreadableLimitWantsNothing(t *testing.T) {
+	r := &Record{}
+	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
+	p.SetLimit(limitOf(t, throttle.Limit{Max: 20}))
+	p.ceiling.ask(t, r, p, 0)
+	require.Equal(t, Whole, p.Held(0))
+	_, _, err := r.Save(&DocumentReport{limitDocument, 7, 0, []byte("?")})
+	require.NoError(t, err)
+	now := time.Second
+	for ; now < DefaultLease+2*time.Second; now += time.Second {
+		p.ceiling.ask(t, r, p, now)
+	}
+	require.Zero(t, p.Held(now))
+	p.ceiling.ask(t, r, p, now) // tells it
+	require.Zero(t, r.Claims(), "the others can have it")
+	p.Poke(now)
+	require.Greater(t, p.Next(now, 0), now+p.fast())
+	require.ErrorContains(t, p.Unreadable(), "is not an override")
+}
+
+// A store that learns its time late cannot tell with the first answer whether the pool has
+// just begun. Until it can, the ramp of the pool before it counts for nothing.
+func TestFirstAnswerOfAPoolThatMayHaveBegun(t *testing.T) {
+	r := &Record{}
+	l := limitOf(t, throttle.Limit{Max: 20, Min: 10, RampUpDuration: 10 * time.Second, Mode: throttle.Scheduled{}})
+	deferred, written := true, int64(0)
+	ask := func(p *Processor, now time.Duration) {
+		req := p.Request(now, uint64(now)+1, Whole)
+		at := At{Now: written, Deferred: deferred}
+		written = after(now).Now
+		ans, _ := r.Sync(&req, at)
+		require.NoError(t, p.Take(now, ans, "fresh"))
+	}
+	a := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
+	a.SetLimit(l)
+	for now := time.Duration(0); now < 20*time.Second; now += time.Second {
+		ask(a, now)
+	}
+	_, tokens := a.Apply(20*time.Second, 0)
+	require.Zero(t, tokens, "at the top")
+	leave := a.Leave(20 * time.Second)
+	r.Leave(&leave, At{Now: written, Deferred: true})
+
+	b := NewProcessor(ProcessorConfig{Pool: "pool", ID: "b"}, "2")
+	b.SetLimit(l)
+	for i := range 5 {
+		now := 60*time.Second + time.Duration(i)*100*time.Millisecond
+		ask(b, now)
+		_, tokens = b.Apply(now, 0)
+		require.InDelta(t, 10, tokens, 0.5, "answer %d", i+1)
+	}
+}
+
+// A ramp that had arrived wrote nothing for long. When the limit rises, it goes up from
+// there, and the time at the top counts for nothing.
+func TestLimitRisesAfterLongAtTheTop(t *testing.T) {
+	r := &Record{}
+	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
+	p.SetLimit(limitOf(t, throttle.Limit{Max: 20, Min: 10, RampUpDuration: time.Minute, Mode: throttle.Scheduled{}}))
+	other := NewProcessor(ProcessorConfig{Pool: "pool", ID: "b"}, "2")
+	other.SetLimit(limitOf(t, throttle.Limit{Max: 10}))
+	now := time.Duration(0)
+	for ; now < 10*time.Minute; now += time.Second {
+		p.ceiling.ask(t, r, p, now)
+		other.ceiling.ask(t, r, other, now)
+	}
+	_, tokens := p.Apply(now, 0)
+	require.InDelta(t, 10, tokens, 0, "the lowest limit is that of b")
+	leave := other.Leave(now)
+	r.Leave(&leave, At{Now: after(now).Now})
+	for range 12 {
+		now += time.Second
+		p.ceiling.ask(t, r, p, now)
+	}
+	_, tokens = p.Apply(now, 0)
+	require.InDelta(t, 12, tokens, 0.5, "by a sixth for each second")
 }

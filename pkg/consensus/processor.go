@@ -296,6 +296,13 @@ func (p *Processor) granted(now time.Duration, a Answer) {
 	p.state, p.degraded = StateHolding, false
 	p.held, p.until = share, until
 	p.choose(now)
+	p.hurry(now, before)
+}
+
+// hurry works out how soon the next request goes out after an answer that has changed the
+// share in force from before.
+func (p *Processor) hurry(now time.Duration, before Share) {
+	t := &p.answer
 	switch {
 	case max(p.held, p.inUse) < max(t.Share, p.sent.Tags[0].InUse), p.ceiling.urgent():
 		p.urgency = urgencyNow // the claim is higher than need be, or the store lacks a document

@@ -77,7 +77,8 @@ func checkLaw(t testing.TB, l Limit, share, d, u int64) {
 	t.Helper()
 	s, sc := law(l, share)
 	require.GreaterOrEqual(t, s.capacity, sc.units(1), "%+v share %d: capacity below one token", l, share)
-	require.LessOrEqual(t, s.capacity, max(sc.units(1), int64(max(1, float64(share)/float64(WholeShare))*float64(sc.units(l.withDefaults().Burst)))), "%+v share %d", l, share)
+	whole := max(1, float64(share)/float64(WholeShare)) * float64(sc.units(l.withDefaults().Burst))
+	require.LessOrEqual(t, s.capacity, max(sc.units(1), int64(whole)), "%+v share %d", l, share)
 
 	got, want := s.at(d), exactUnits(s, d)
 	require.True(t, want.IsInt64(), "%+v share %d: %s units after %d ns", l, share, want, d)

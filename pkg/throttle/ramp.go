@@ -155,16 +155,7 @@ func (l Limit) validateRamp() []error {
 	var errs []error
 	set := l.Min != 0 || l.RampUpDuration != 0
 	if l.Max > 0 && !set {
-		for _, f := range []struct {
-			set   bool
-			field string
-			value any
-		}{{l.Mode != nil, "mode", l.Mode}, {l.ResumedRampUp, "resumedRampUp", l.ResumedRampUp}, {l.TTL != 0, "ttl", l.TTL}} {
-			if f.set {
-				errs = append(errs, fmt.Errorf("limit: %s is %v, allowed: only with min or rampUpDuration", f.field, f.value))
-			}
-		}
-		return errs
+		return l.validateNoRamp()
 	}
 	if !set && l.Mode == nil && l.TTL == 0 {
 		return nil
@@ -186,11 +177,23 @@ func (l Limit) validateRamp() []error {
 			errs = append(errs, list.Unwrap()...)
 		}
 	}
-	if len(errs) == 0 && l.Hard && l.Max > 0 {
-		d := l.withDefaults()
-		if d.Burst > 0 && d.Min*d.Burst < d.Max {
-			errs = append(errs, fmt.Errorf("limit: min is %d, allowed: at least max / burst with hard, which is %d: "+
-				"the burst of a lower ceiling is not worth a token", d.Min, (d.Max+d.Burst-1)/d.Burst))
+	if d := l.withDefaults(); len(errs) == 0 && d.Hard && d.Max > 0 && d.Burst > 0 && d.Min*d.Burst < d.Max {
+		errs = append(errs, fmt.Errorf("limit: min is %d, allowed: at least max / burst with hard, which is %d: "+
+			"the burst of a lower ceiling is not worth a token", d.Min, (d.Max+d.Burst-1)/d.Burst))
+	}
+	return errs
+}
+
+// validateNoRamp returns an error for every field that says something of a ramp that the
+// limit has not.
+func (l Limit) validateNoRamp() (errs []error) {
+	for _, f := range []struct {
+		set   bool
+		field string
+		value any
+	}{{l.Mode != nil, "mode", l.Mode}, {l.ResumedRampUp, "resumedRampUp", l.ResumedRampUp}, {l.TTL != 0, "ttl", l.TTL}} {
+		if f.set {
+			errs = append(errs, fmt.Errorf("limit: %s is %v, allowed: only with min or rampUpDuration", f.field, f.value))
 		}
 	}
 	return errs

@@ -42,7 +42,11 @@ func TestRampValidate(t *testing.T) {
 		{"the rest without a ramp", Limit{Max: 20, ResumedRampUp: true, TTL: time.Minute}, []string{"resumedRampUp is true", "ttl is 1m0s"}},
 		{"all faults at once", Limit{Max: -1, Min: -2, TTL: 1}, []string{"max is -1", "min is -2", "ttl is 1ns"}},
 		{"hard", Limit{Max: 100, Hard: true, Min: 10}, nil},
-		{"hard with a ceiling whose burst is less than a token", Limit{Max: 100, Hard: true, Min: 9}, []string{"min is 9", "at least max / burst with hard, which is 10"}},
+		{
+			"hard with a ceiling whose burst is less than a token",
+			Limit{Max: 100, Hard: true, Min: 9},
+			[]string{"min is 9", "at least max / burst with hard, which is 10"},
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			err := tc.l.Validate()
@@ -76,11 +80,13 @@ func TestRampDefaults(t *testing.T) {
 		{OnlyIfUsed{}, "onlyIfUsed", ramp.Config{Mode: ramp.OnlyIfUsed, ThresholdPercentage: 50}},
 		{OnlyIfUsed{70}, "{onlyIfUsed: {thresholdPercentage: 70}}", ramp.Config{Mode: ramp.OnlyIfUsed, ThresholdPercentage: 70}},
 		{
-			GoBackN{}, "goBackN",
+			GoBackN{},
+			"goBackN",
 			ramp.Config{Mode: ramp.GoBackN, ThresholdPercentage: 50, RampDownPercentage: 50, CoolDownPeriod: 5 * time.Second},
 		},
 		{
-			GoBackN{40, 7 * time.Second, 30}, "{goBackN: {coolDownPeriod: 7s, rampDownPercentage: 30, thresholdPercentage: 40}}",
+			GoBackN{40, 7 * time.Second, 30},
+			"{goBackN: {coolDownPeriod: 7s, rampDownPercentage: 30, thresholdPercentage: 40}}",
 			ramp.Config{Mode: ramp.GoBackN, ThresholdPercentage: 40, RampDownPercentage: 30, CoolDownPeriod: 7 * time.Second},
 		},
 	} {
