@@ -186,6 +186,9 @@ func (f *InFlight) Debt() time.Duration {
 	return 0
 }
 
+// Spacing is 0: slots in flight are not issued one by one; see Holder.
+func (f *InFlight) Spacing() (time.Duration, bool) { return 0, false }
+
 // An InFlightStatus is what an InFlight is doing at one moment.
 type InFlightStatus struct {
 	// Name is the limit's name, Max the slots of the whole pool; 0: no limit.
