@@ -89,5 +89,11 @@ func (g *guarded) Leave(ctx context.Context, req consensus.Leave) error {
 	return g.secrets.clean(g.store.Leave(ctx, req))
 }
 
+// Reserve implements consensus.Store.
+func (g *guarded) Reserve(ctx context.Context, req consensus.Reserve) (consensus.Reserved, error) {
+	res, err := g.store.Reserve(ctx, req)
+	return res, g.secrets.clean(err)
+}
+
 // Close implements consensus.Store.
 func (g *guarded) Close() error { return g.secrets.clean(g.store.Close()) }

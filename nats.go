@@ -94,6 +94,15 @@ func (l *natsLink) Leave(ctx context.Context, req consensus.Leave) error {
 	return l.explain(l.store.Leave(ctx, req))
 }
 
+// Reserve implements consensus.Store.
+func (l *natsLink) Reserve(ctx context.Context, req consensus.Reserve) (consensus.Reserved, error) {
+	if err := l.wait(ctx); err != nil {
+		return consensus.Reserved{}, err
+	}
+	res, err := l.store.Reserve(ctx, req)
+	return res, l.explain(err)
+}
+
 // Close implements consensus.Store.
 func (l *natsLink) Close() error { return l.closeWithin(context.Background()) }
 

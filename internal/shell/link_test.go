@@ -70,6 +70,11 @@ func (l *link) Leave(ctx context.Context, req consensus.Leave) error {
 	return l.call(ctx, arrival{leave: &req}).err
 }
 
+// Reserve goes nowhere: these pools are divided.
+func (l *link) Reserve(context.Context, consensus.Reserve) (consensus.Reserved, error) {
+	return consensus.Reserved{}, errors.ErrUnsupported
+}
+
 // Close does nothing: the server is everybody's.
 func (l *link) Close() error { return nil }
 

@@ -66,6 +66,20 @@ func (st *step) frozen() bool {
 func (st *step) commit(req *Request, lostRow bool) {
 	r := st.rec
 	r.Rows = slices.DeleteFunc(r.Rows, func(row Row) bool { return st.gone(&row) })
+	st.stampLast()
+	r.Clock, r.Wall = st.clock, st.at.Now
+	if req == nil {
+		return
+	}
+	st.remember(req.Revision, lostRow)
+	if r.Claims() == 0 && !slices.ContainsFunc(r.Rows, func(row Row) bool { return row.State == RowLive }) {
+		r.Lease = req.Lease // nobody rests on the old one
+	}
+}
+
+// stampLast stamps what the last step left without a time.
+func (st *step) stampLast() {
+	r := st.rec
 	if r.Unstamped != (RowKey{}) {
 		if i, ok := r.find(r.Unstamped); ok {
 			r.Rows[i].LastSeen = st.clock
@@ -76,29 +90,34 @@ func (st *step) commit(req *Request, lostRow bool) {
 		r.FreezeUnstamped = false
 		r.FrozenUntil = max(r.FrozenUntil, st.clock+st.freezeTime())
 	}
-	r.Clock, r.Wall = st.clock, st.at.Now
-	if req == nil {
-		return
-	}
+	st.settle()
+}
+
+// remember freezes if the store has forgotten something: seen is the newest revision
+// that the sender has seen. It tells whether it has.
+func (st *step) remember(seen uint64, lostRow bool) (forgot bool) {
+	r := st.rec
+	forgot = true
 	switch {
 	case r.Revision == 0 && !st.at.KnownNew:
 		st.freeze(FreezeNewRecord)
 	case r.Revision != 0 && r.Store != st.at.Identity:
 		st.freeze(FreezeIdentity)
-	case r.Revision < req.Revision:
+	case r.Revision < seen:
 		st.freeze(FreezeRollback)
 	case lostRow && st.frozen():
 		st.freeze(r.FrozenBy) // which may have been noticed first by another sign
 	case lostRow:
 		st.freeze(FreezeLostRow)
-	case !st.frozen():
-		r.FrozenBy = FreezeNone
+	default:
+		forgot = false
+		if !st.frozen() {
+			r.FrozenBy = FreezeNone
+		}
 	}
 	r.Store = st.at.Identity
-	r.Revision = max(r.Revision, req.Revision)
-	if r.Claims() == 0 && !slices.ContainsFunc(r.Rows, func(row Row) bool { return row.State == RowLive }) {
-		r.Lease = req.Lease // nobody rests on the old one
-	}
+	r.Revision = max(r.Revision, seen)
+	return forgot
 }
 
 // freeze stops the growth of shares for one removal time of the longest lease

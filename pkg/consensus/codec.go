@@ -12,7 +12,8 @@ import (
 // The binary form of a record is a header of recordMagic and one byte
 // FormatVersion, then the fields in the order of appendHead and appendRow:
 // numbers as varints, strings with their length before them, nonces as eight
-// bytes. Every record has exactly one form, and what cannot be read again is not
+// bytes. Behind the rows stands what is not empty of the rest, each part after a letter
+// of its own: see Issuer.appendTo. Every record has exactly one form, and what cannot be read again is not
 // written.
 const recordMagic = "NT"
 
@@ -40,7 +41,7 @@ func (r *Record) AppendBinary(b []byte) ([]byte, error) {
 	for i := range r.Rows {
 		b = r.appendRow(b, &r.Rows[i])
 	}
-	return b, nil
+	return r.Issuer.appendTo(b), nil
 }
 
 // ParseRecord reads the binary form of a record. It takes nothing but what
@@ -154,7 +155,7 @@ func (r *Record) check() error {
 			return fmt.Errorf("row %d: not above the row before it", i)
 		}
 	}
-	return nil
+	return r.Issuer.check()
 }
 
 // below tells whether k stands before o in a record.
@@ -265,6 +266,7 @@ func (d *decoder) record() *Record {
 	default:
 		r.Unstamped = r.Rows[unstamped-1].RowKey
 	}
+	d.issuer(&r.Issuer)
 	return r
 }
 

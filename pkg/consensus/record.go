@@ -36,6 +36,8 @@ type Record struct {
 	// one (see At.Deferred). Both are empty on stores that know the time.
 	Unstamped       RowKey
 	FreezeUnstamped bool
+	// Issuer is what there is to know of permits.
+	Issuer Issuer
 	// Rows is sorted by ID, then incarnation.
 	Rows []Row
 }

@@ -31,6 +31,12 @@ type Store interface {
 	// or one that does not exist, is no error.
 	Leave(ctx context.Context, req Leave) error
 
+	// Reserve reserves slots for permits; see Record.Reserve. An error means that
+	// slots may have been reserved: they are lost, and nobody else gets them. A
+	// reservation is not repeated, and is given back only as Reserve.Return says.
+	// Errors are those of Sync.
+	Reserve(ctx context.Context, req Reserve) (Reserved, error)
+
 	// Close frees what the store holds. It does not leave any pool.
 	Close() error
 }
@@ -88,6 +94,11 @@ type Request struct {
 	// Lease is the lease the processor is configured with, at millisecond
 	// precision; the pool's own, in the answer, is what counts.
 	Lease time.Duration
+	// Spacing is that of the limit, Per / Max rounded up, when the sender can use
+	// permits (see Reserve): MinSpacing to MaxSpacing. 0 when it can use nothing but shares.
+	Spacing time.Duration
+	// Strict says that the sender uses nothing but permits, whatever the rate.
+	Strict bool
 	// Tags reports on every tag held. A tag that is not named is in use 0.
 	Tags []TagReport
 }
@@ -170,6 +181,8 @@ type Answer struct {
 	// says why. 0 and FreezeNone when the pool is not frozen.
 	Frozen   time.Duration
 	FrozenBy FreezeCause
+	// Issuing says that the pool issues permits instead of shares: see Reserve.
+	Issuing bool
 }
 
 // A TagAnswer is the answer for one tag.
@@ -259,8 +272,14 @@ func (r *Request) Validate() error {
 	if r.Revision > maxRevision {
 		return &RequestError{"Revision", fmt.Sprint(r.Revision), fmt.Sprint("0 to ", int64(maxRevision))}
 	}
-	if r.Lease < time.Millisecond || r.Lease > MaxLease || r.Lease%time.Millisecond != 0 {
-		return &RequestError{"Lease", r.Lease.String(), "whole milliseconds from 1ms to " + MaxLease.String()}
+	if err := validateLease(r.Lease); err != nil {
+		return err
+	}
+	if r.Spacing != 0 && (r.Spacing < MinSpacing || r.Spacing > MaxSpacing) {
+		return &RequestError{"Spacing", r.Spacing.String(), fmt.Sprint("0, or ", MinSpacing, " to ", MaxSpacing)}
+	}
+	if r.Strict && r.Spacing == 0 {
+		return &RequestError{"Strict", "true", "true with a Spacing"}
 	}
 	if len(r.Tags) == 0 || len(r.Tags) > maxTags {
 		return &RequestError{"Tags", fmt.Sprint(len(r.Tags), " tags"), fmt.Sprint("1 to ", maxTags)}
@@ -287,6 +306,13 @@ func (l *Leave) Validate() error {
 		return &RequestError{"Seq", fmt.Sprint(l.Seq), "1 or more, above LastSeq"}
 	}
 	return validateTickets(l.Unanswered, l.LastSeq, l.Seq)
+}
+
+func validateLease(lease time.Duration) error {
+	if lease < time.Millisecond || lease > MaxLease || lease%time.Millisecond != 0 {
+		return &RequestError{"Lease", lease.String(), "whole milliseconds from 1ms to " + MaxLease.String()}
+	}
+	return nil
 }
 
 // validateTickets checks the unanswered requests between the one answered last and

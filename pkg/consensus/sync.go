@@ -46,6 +46,7 @@ func (r *Record) Sync(req *Request, at At) (ans Answer, changed bool) {
 	row.Seq, row.Nonce = req.Seq, req.Nonce
 	st.stamp(row)
 	row.report(req)
+	st.issue(req)
 	st.answer(row, req)
 	r.Revision++
 	st.fill(&ans, req, row)
@@ -243,7 +244,7 @@ func (w *Row) report(req *Request) {
 }
 
 // answer grants each tag what there is room for, in the order of the request.
-// A frozen pool lets no share grow.
+// A frozen pool lets no share grow, and one that issues permits grants none.
 func (st *step) answer(row *Row, req *Request) {
 	total := st.rec.Claims()
 	for _, t := range req.Tags {
@@ -256,6 +257,12 @@ func (st *step) answer(row *Row, req *Request) {
 		limit := t.Wanted
 		if st.frozen() {
 			limit = t.InUse
+		}
+		switch {
+		case st.rec.Issuer.Issuing && !skip(ruleIssuerRoom):
+			limit = 0
+		case st.winding():
+			limit = min(limit, t.InUse)
 		}
 		e.Answered = min(limit, room)
 		if skip(ruleRoom) {
@@ -278,6 +285,7 @@ func (st *step) fill(ans *Answer, req *Request, row *Row) {
 	if left := r.FrozenUntil - r.Clock; left > 0 {
 		ans.Frozen, ans.FrozenBy = time.Duration(left)*time.Microsecond, r.FrozenBy
 	}
+	ans.Issuing = r.Issuer.Issuing
 	ans.Tags = make([]TagAnswer, 0, len(req.Tags))
 	for _, t := range req.Tags {
 		ta := TagAnswer{Tag: t.Tag}

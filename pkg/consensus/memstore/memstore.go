@@ -84,6 +84,25 @@ func (s *Store) Leave(ctx context.Context, req consensus.Leave) error {
 	return nil
 }
 
+// Reserve reserves slots. A pool that nobody has joined grants none. Errors are
+// those of Sync.
+func (s *Store) Reserve(ctx context.Context, req consensus.Reserve) (consensus.Reserved, error) {
+	if err := req.Validate(); err != nil {
+		return consensus.Reserved{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return consensus.Reserved{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	rec := s.pools[req.Pool]
+	if rec == nil {
+		rec = &consensus.Record{}
+	}
+	res, _ := rec.Reserve(&req, s.at())
+	return res, nil
+}
+
 // Close does nothing and returns nil: other members may still use the Store. Its
 // memory is freed when nobody refers to it any more.
 func (s *Store) Close() error { return nil }

@@ -66,10 +66,8 @@ func (s *Store) Sync(ctx context.Context, req consensus.Request) (consensus.Answ
 	if err := req.Validate(); err != nil {
 		return consensus.Answer{}, err
 	}
-	if req.Lease > s.opts.longest {
-		return consensus.Answer{}, &consensus.RequestError{
-			Field: "Lease", Value: req.Lease.String(), Allowed: "at most " + s.opts.longest.String() + " in this store",
-		}
+	if err := s.checkLease(req.Lease); err != nil {
+		return consensus.Answer{}, err
 	}
 	var ans consensus.Answer
 	err := s.step(ctx, req.Pool, true, func(rec *consensus.Record, at consensus.At) (changed bool) {
@@ -91,6 +89,48 @@ func (s *Store) Leave(ctx context.Context, req consensus.Leave) error {
 	return s.step(ctx, req.Pool, false, func(rec *consensus.Record, at consensus.At) bool {
 		return rec.Leave(&req, at)
 	})
+}
+
+// Reserve reserves slots. The time of a step is known only when the entry is read back, by
+// which time others may have written: then the newest entry tells what it came to. Errors
+// are those of Sync; after one, slots may be lost.
+func (s *Store) Reserve(ctx context.Context, req consensus.Reserve) (consensus.Reserved, error) {
+	if err := s.checkReserve(&req); err != nil {
+		return consensus.Reserved{}, err
+	}
+	var res consensus.Reserved
+	var wrote bool
+	err := s.step(ctx, req.Pool, false, func(rec *consensus.Record, at consensus.At) bool {
+		res, wrote = rec.Reserve(&req, at)
+		return wrote
+	})
+	if err != nil || !wrote {
+		return res, err
+	}
+	err = s.step(ctx, req.Pool, false, func(rec *consensus.Record, at consensus.At) bool {
+		res = rec.Issued(&req, res.Revision, at)
+		return false
+	})
+	if err != nil {
+		return consensus.Reserved{}, err
+	}
+	return res, nil
+}
+
+func (s *Store) checkReserve(req *consensus.Reserve) error {
+	if err := req.Validate(); err != nil {
+		return err
+	}
+	return s.checkLease(req.Lease)
+}
+
+func (s *Store) checkLease(lease time.Duration) error {
+	if lease > s.opts.longest {
+		return &consensus.RequestError{
+			Field: "Lease", Value: lease.String(), Allowed: "at most " + s.opts.longest.String() + " in this store",
+		}
+	}
+	return nil
 }
 
 // Close frees what the Store has opened itself, and returns nil: the connection is

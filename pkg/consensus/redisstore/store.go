@@ -107,6 +107,11 @@ func (s *Store) Leave(ctx context.Context, l consensus.Leave) error {
 	return nil
 }
 
+// Reserve implements consensus.Store.
+func (s *Store) Reserve(context.Context, consensus.Reserve) (consensus.Reserved, error) {
+	return consensus.Reserved{}, errors.ErrUnsupported
+}
+
 // Close implements consensus.Store. It does nothing and returns nil: the store
 // holds only the client, and that is the caller's.
 func (s *Store) Close() error { return nil }

@@ -70,6 +70,29 @@ func (s *server) Leave(ctx context.Context, l consensus.Leave) error {
 	return nil
 }
 
+func (s *server) Reserve(ctx context.Context, req consensus.Reserve) (consensus.Reserved, error) {
+	if err := req.Validate(); err != nil {
+		return consensus.Reserved{}, err
+	}
+	if err := ctx.Err(); err != nil {
+		return consensus.Reserved{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.pools[req.Pool]
+	if e == nil {
+		e = &entry{} // not kept: the next sync makes it
+	}
+	res, changed := e.rec.Reserve(&req, s.at(e))
+	if changed {
+		e.written = time.Now().UnixMicro()
+	}
+	if changed && s.deferred {
+		res = e.rec.Issued(&req, res.Revision, s.at(e))
+	}
+	return res, nil
+}
+
 func (s *server) Close() error { return nil }
 
 func (s *server) at(e *entry) consensus.At {

@@ -1,0 +1,94 @@
+package consensus
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// issuing returns a record at t0 that issues permits of the given spacing, with rows
+// that hold nothing unless they are given.
+func issuing(spacing time.Duration, rows ...Row) *Record {
+	r := standing(rows...)
+	r.Issuer = Issuer{
+		Issuing: true, Spacing: spacing, SpacingUntil: t0 + micros(time.Hour), StrictUntil: t0 + micros(time.Hour),
+	}
+	return r
+}
+
+// slot asks for slots of a spacing of 100 ms.
+func slot(count, ahead int) Reserve {
+	return Reserve{Pool: "pool", Count: count, Ahead: ahead, Spacing: 100 * time.Millisecond, Revision: 50, Lease: longest}
+}
+
+func TestReserve(t *testing.T) {
+	const ms = time.Millisecond
+	type ask struct {
+		after time.Duration
+		req   Reserve
+		count int
+		wait  time.Duration
+		retry time.Duration
+	}
+	for name, asks := range map[string][]ask{
+		"a slot that is due, then none for a spacing": {
+			{0, slot(1, 0), 1, 0, 0},
+			{0, slot(1, 0), 0, 0, 100 * ms},
+			{99 * ms, slot(1, 0), 0, 0, 1 * ms},
+			{100 * ms, slot(1, 0), 1, 0, 0},
+		},
+		"nothing is saved up": {
+			{0, slot(1, 0), 1, 0, 0},
+			{2000 * ms, slot(3, 0), 1, 0, 0},
+			{2000 * ms, slot(1, 0), 0, 0, 100 * ms},
+		},
+		"as many ahead as are allowed": {
+			{0, slot(64, 3), 4, 0, 0},
+			{0, slot(1, 3), 0, 0, 100 * ms},
+			{150 * ms, slot(64, 3), 1, 250 * ms, 0},
+			{150 * ms, slot(64, 5), 2, 350 * ms, 0},
+			{150 * ms, slot(64, 0), 0, 0, 550 * ms},
+		},
+		"the largest spacing counts": {
+			{0, Reserve{Count: 1, Spacing: 10 * ms, Revision: 50, Lease: longest}, 1, 0, 0},
+			{99 * ms, Reserve{Count: 1, Spacing: 10 * ms, Revision: 50, Lease: longest}, 0, 0, 1 * ms},
+			{100 * ms, Reserve{Count: 1, Spacing: 300 * ms, Revision: 50, Lease: longest}, 0, 0, 200 * ms},
+			{300 * ms, Reserve{Count: 1, Spacing: 300 * ms, Revision: 50, Lease: longest}, 1, 0, 0},
+			{400 * ms, slot(1, 0), 1, 0, 0},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := issuing(100 * ms)
+			for i, a := range asks {
+				a.req.Pool = "pool"
+				require.NoError(t, a.req.Validate())
+				before := *r
+				res, changed := r.Reserve(&a.req, after(a.after))
+				require.Equal(t, a.count, res.Count, "step %d: %+v", i, res)
+				require.Equal(t, a.wait, res.Wait, "step %d", i)
+				require.Equal(t, a.retry, res.Retry, "step %d", i)
+				require.Equal(t, a.count > 0, changed, "step %d", i)
+				if !changed {
+					require.Equal(t, before, *r)
+				}
+			}
+		})
+	}
+}
+
+// A third of a second is no whole number of microseconds: slots do not drift.
+func TestReserveKeepsFractions(t *testing.T) {
+	r := issuing(333_333_334)
+	req := Reserve{Pool: "pool", Count: 64, Ahead: 1000, Spacing: 333_333_334, Revision: 50, Lease: longest}
+	n := int64(0)
+	for {
+		res, _ := r.Reserve(&req, after(0))
+		if res.Count == 0 {
+			break
+		}
+		require.Equal(t, n*333_333_334, int64(res.Wait))
+		n += int64(res.Count)
+	}
+	require.EqualValues(t, 1001, n)
+}
