@@ -41,6 +41,10 @@ type Processor struct {
 		self   int
 		demand Share
 	}
+	spacing  time.Duration // of the limit; see Issue
+	strict   bool
+	issuing  bool          // the pool issues tokens, as answered
+	winding  bool          // it does so no more, but has no room for shares yet
 	frozen   time.Duration // local time until which the pool is frozen, as answered
 	frozenBy FreezeCause
 
@@ -123,6 +127,7 @@ func (p *Processor) restart(incarnation string) {
 	p.recalled, p.history = Ticket{}, history{}
 	p.answer, p.split.wants, p.want = TagAnswer{}, nil, Whole
 	p.sent = sentRequest{}
+	p.issuing, p.winding = false, false
 	p.urgency = urgencyNow
 }
 
@@ -143,7 +148,7 @@ func (p *Processor) Tick(now time.Duration) {
 	if p.state == StateHolding {
 		p.state = StateLost
 	}
-	if degraded || p.state != StateLost || p.cfg.OnStoreLoss != Degrade {
+	if degraded || p.state != StateLost || p.cfg.OnStoreLoss != Degrade || p.issuing || p.winding {
 		return
 	}
 	// Only a store that was asked on time and failed is lost. A process that was
@@ -197,7 +202,7 @@ func (p *Processor) Request(now time.Duration, nonce uint64, demand Share) Reque
 		Seq: p.seq, Nonce: nonce,
 		LastSeq: p.last.Seq, LastNonce: p.last.Nonce, LastTime: p.lastTime,
 		Unanswered: p.unanswered, Recalled: p.recalled,
-		Revision: p.revision, Lease: p.cfg.Lease,
+		Revision: p.revision, Lease: p.cfg.Lease, Spacing: p.spacing, Strict: p.strict,
 		Tags: []TagReport{{InUse: p.held, Wanted: p.want, Demand: p.demand, PoolSize: p.answer.Live}},
 	}
 	p.unanswered = append(slices.Clip(p.unanswered), Ticket{p.seq, nonce}) // a copy: requests keep theirs
@@ -275,12 +280,14 @@ func (p *Processor) granted(now time.Duration, a Answer) {
 		return
 	}
 	before := p.held
+	p.issue(a.Issuing, t.Share)
 	p.state, p.degraded = StateHolding, false
 	p.held, p.until = t.Share, until
 	p.choose(now)
 	switch {
 	case p.held < max(t.Share, p.sent.inUse):
 		p.urgency = urgencyNow // the claim is higher than need be
+	case p.issuing: // there are no shares to ask for
 	case p.held < p.want && p.unasked(now):
 		p.urgency = urgencyNow
 	case p.held < p.want && p.hope(now):

@@ -97,5 +97,14 @@ func (d *deposits) withdraw(n int) (name int64, count int) {
 	return name, count
 }
 
+// rename gives what is left of a reservation its new name.
+func (d *deposits) rename(old, name int64) {
+	for i := range d.pending {
+		if d.pending[i].name == old {
+			d.pending[i].name = name
+		}
+	}
+}
+
 // clear forgets everything.
 func (d *deposits) clear() { d.pending, d.ripe = nil, nil }

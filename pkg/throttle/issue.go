@@ -12,6 +12,7 @@ type issue struct {
 	deposits
 	from    Issuer        // nil: tokens are never issued
 	spacing time.Duration // of the slots, as told last
+	part    int           // of what may be reserved ahead
 
 	ordered bool  // an order is under way
 	again   int64 // no order goes out before
@@ -122,7 +123,9 @@ func (t *Throttle) order(now int64) {
 	o := Order{Held: len(d.pending), Spacing: t.limit.spacing(), Ahead: t.limit.MaxReserved}
 	switch n := t.lacking(now); {
 	case n > 0 && now >= d.again:
-		o.Count = min(n, maxOrder)
+		if o.Count = min(n, maxOrder, max(d.part, 1)-len(d.pending)); o.Count <= 0 {
+			return
+		}
 	case n < 0:
 		if o.Return, o.Unused = d.withdraw(min(-n, maxOrder)); o.Return == 0 {
 			return
@@ -148,6 +151,9 @@ func (t *Throttle) issued(sent int64, o Order, s Slots, err error) {
 		d.spacing = s.Spacing
 	}
 	d.again = sent + int64(s.Again)
+	if err == nil {
+		d.part = s.Part
+	}
 	switch {
 	case err != nil:
 		d.failed++
@@ -161,6 +167,7 @@ func (t *Throttle) issued(sent int64, o Order, s Slots, err error) {
 		d.free = sent + int64(s.Retry) + int64(o.Ahead)*int64(d.spacing)
 	default:
 		d.failed = 0
+		d.rename(o.Return, s.Last)
 	}
 	t.ripen(now)
 	t.retime(now)
@@ -199,7 +206,7 @@ func (t *Throttle) armIssue(now int64) {
 	if len(d.ripe) > 0 && !t.queue.empty() {
 		next = min(next, d.ripe[0].until)
 	}
-	if !d.ordered && t.seg.valid(now) && t.lacking(now) > 0 {
+	if !d.ordered && t.seg.valid(now) && t.lacking(now) > 0 && len(d.pending) < max(d.part, 1) {
 		next = min(next, d.again)
 	}
 	if next == never {

@@ -41,7 +41,11 @@ type Slots struct {
 	// Spacing is the distance of two slots at present; it may be above that of the
 	// order. 0 when that is not known.
 	Spacing time.Duration
-	// Last names the reservation, to give slots back; 0: they cannot be.
+	// Part is how many slots this processor should hold reserved at most, so that the
+	// others have their part of what may be reserved ahead; below 1 it counts as 1.
+	Part int
+	// Last names the reservation, to give slots back; 0: they cannot be. To an order that
+	// only gives back it is the new name of what is left of that reservation.
 	Last int64
 	// Retry is the time, from the same moment, before which asking for more cannot
 	// bring any; 0: none. Again is when this processor should ask: later by a random

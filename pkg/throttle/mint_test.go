@@ -32,12 +32,14 @@ func (m *mint) reserve(o Order) (Slots, error) {
 		return Slots{}, errDown
 	}
 	now := time.Now()
+	var rest int64
 	if o.Return != 0 && o.Return == m.next.UnixNano() {
 		m.next = m.next.Add(-time.Duration(o.Unused) * o.Spacing)
 		m.slots = m.slots[:len(m.slots)-o.Unused]
 		m.returns += o.Unused
+		rest = m.next.UnixNano()
 	}
-	s := Slots{Spacing: o.Spacing}
+	s := Slots{Last: rest, Spacing: o.Spacing, Part: max(1, (o.Ahead+1)/m.live)}
 	first := m.next
 	if first.Before(now) {
 		first = now

@@ -1,0 +1,176 @@
+package consensus
+
+import (
+	"context"
+	"errors"
+	mathrand "math/rand/v2"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// Processors that wait for the same slots spread their next requests over a time: long
+// enough that the store is not asked by all for each slot, short enough that a slot
+// finds somebody soon. All draw from the same range, so that each has the same chance.
+const (
+	// spreadPart: so many contenders spread over one spacing, and a slot is late by a
+	// fortieth of it on average.
+	spreadPart = 40
+	// spreadLeast is the least for each contender, where slots are nearer than what
+	// the store should be asked.
+	spreadLeast = time.Millisecond
+	// calmAfter is how many requests for each contender must succeed in a row until
+	// slots count as plenty, so that nobody needs to stand back.
+	calmAfter = 4
+)
+
+// A reserver is what a Member keeps of its requests for slots. Member.mu guards it.
+type reserver struct {
+	cancel   context.CancelFunc // ends the request under way
+	done     chan struct{}      // closed when it has ended
+	calm     int                // requests in a row that got all they asked for
+	failures int                // in a row
+}
+
+var errLeft = errors.New("consensus: the processor has left its pool")
+
+// Reserve asks the store for slots in the background; see throttle.Issuer.
+func (m *Member) Reserve(o throttle.Order, done func(throttle.Slots, error)) {
+	go func() { done(m.reserve(o)) }()
+}
+
+func (m *Member) reserve(o throttle.Order) (throttle.Slots, error) {
+	m.mu.Lock()
+	if m.p.state == StateLeft {
+		m.mu.Unlock()
+		return throttle.Slots{}, errLeft
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), SyncTimeout(m.p.lease))
+	defer cancel()
+	m.slots.cancel, m.slots.done = cancel, make(chan struct{})
+	defer close(m.slots.done)
+	req := m.p.reserve(o)
+	sent := m.now()
+	m.mu.Unlock()
+
+	res, err := m.store.Reserve(ctx, req)
+
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.slots.cancel = nil
+	return m.reserved(o, res, m.now()-sent, err)
+}
+
+// stopReserving ends the request under way, if there is one, and waits for it.
+func (m *Member) stopReserving() {
+	m.mu.Lock()
+	cancel, done := m.slots.cancel, m.slots.done
+	m.mu.Unlock()
+	if cancel != nil {
+		cancel()
+		<-done
+	}
+}
+
+// reserve returns the request for an order.
+func (p *Processor) reserve(o throttle.Order) Reserve {
+	return Reserve{
+		Pool: p.cfg.Pool, Count: o.Count, Spacing: o.Spacing, Ahead: o.Ahead,
+		Revision: p.revision, Lease: p.cfg.Lease, Return: o.Return, Unused: o.Unused,
+	}
+}
+
+// reserved turns the store's answer, which took so long, into what the Throttle goes by.
+// m.mu is held.
+func (m *Member) reserved(o throttle.Order, res Reserved, took time.Duration, err error) (throttle.Slots, error) {
+	contenders := m.p.contenders()
+	s := &m.slots
+	if err != nil {
+		s.failures++
+		wait := m.p.fast() << min(s.failures-1, 3)
+		return throttle.Slots{Again: wait/2 + mathrand.N(wait/2+1)}, err
+	}
+	s.failures = 0
+	if m.p.state != StateLeft {
+		m.p.revision = max(m.p.revision, res.Revision)
+	}
+	slots := throttle.Slots{
+		Count: res.Count, Wait: res.Wait, Spacing: max(res.Spacing, o.Spacing), Last: res.Last,
+		Retry: res.Retry, Part: max(1, (o.Ahead+1)/contenders),
+	}
+	if res.Count < 0 || res.Count > o.Count || res.Wait < 0 || res.Spacing < 0 || res.Retry < 0 {
+		return throttle.Slots{Again: m.p.interval()}, ErrWrongAnswer
+	}
+	if res.Count > 0 {
+		slots.Retry = max(0, res.Wait+time.Duration(res.Count-o.Ahead)*slots.Spacing)
+	}
+	s.calm++
+	if res.Count < o.Count {
+		s.calm = 0
+	}
+	slots.Again = again(&slots, o, took, contenders, s.calm, mathrand.Float64())
+	return slots, nil
+}
+
+// again is how long after a request that took so long the next one should go out. chance
+// is a random number from 0 to 1.
+func again(s *throttle.Slots, o throttle.Order, took time.Duration, contenders, calm int, chance float64) time.Duration {
+	scarce := contenders > o.Ahead+1 // there is not one for each
+	if !scarce && s.Count > 0 {
+		return s.Retry
+	}
+	from, over := s.Retry, s.Spacing/spreadPart*time.Duration(contenders)
+	if calm <= calmAfter*contenders {
+		over = max(over, spreadLeast*time.Duration(contenders))
+		if scarce && contenders > 1 {
+			// One that has a slot stands back until that has come, and then has no better
+			// chance than the others. Where the store is further away than the next slot,
+			// nobody can aim at one; all that asked at once would ask in step.
+			if s.Count > 0 {
+				from = max(from, took+s.Wait)
+			}
+			if took >= s.Spacing {
+				from, over = max(from, took), max(over, s.Spacing)
+			}
+		}
+	}
+	if from == 0 {
+		return 0
+	}
+	return from + time.Duration(chance*float64(over))
+}
+
+// contenders counts the processors that use the limit, this one included.
+func (p *Processor) contenders() int {
+	n := 1
+	for _, row := range p.answer.Roster {
+		if row.Demand > 0 && row.ID != p.cfg.ID {
+			n++
+		}
+	}
+	return n
+}
+
+// Issue sets how far apart the tokens of the limit are when they are issued one by one,
+// 0 when they cannot be, and whether nothing else will do. With MinSpacing it neither
+// asks for that nor stands in its way.
+func (p *Processor) Issue(spacing time.Duration, strict bool) {
+	p.spacing, p.strict = spacing, strict
+	// A pool that is to issue tokens must learn it before it gives out shares.
+	if spacing > 0 && p.seq > 0 && (strict || spacing > p.interval()/100) {
+		p.urgency = urgencyNow
+	}
+}
+
+// Issuing tells whether tokens are issued at now, and no shares: because the store says
+// so, or because it has said so and no share has come since.
+func (p *Processor) Issuing(now time.Duration) bool {
+	p.Tick(now)
+	return p.state == StateHolding && (p.issuing || p.winding)
+}
+
+// issue takes over what an answer says of it.
+func (p *Processor) issue(issuing bool, share Share) {
+	p.winding = !issuing && share == 0 && (p.issuing || p.winding)
+	p.issuing = issuing
+}
