@@ -31,7 +31,7 @@ var fields = append(append([]field{
 		Range: func(c *Config) bool { return limitOK(throttle.Limit{Per: c.Limit.Per}) },
 	},
 	{
-		Key: "burst", Allowed: aWholeNumber + "0 to 1000000000, with `hard` at most `max`",
+		Key: "burst", Allowed: aWholeNumber + "0 to 1000000000, with `hard` at most `max`, with `strict` at most 1",
 		Default: "what `max` earns in 100 ms, at least 1; see below for `hard`",
 		Doc:     "How many tokens the whole pool can save up",
 		Value:   config.Int(func(c *Config) *int { return &c.Limit.Burst }),
@@ -41,6 +41,17 @@ var fields = append(append([]field{
 		Key: "hard", Allowed: "`true` or `false`", Default: "`false`",
 		Doc:   "At most `max` in any window of `per`, over the whole pool, at the price of a lower rate; see below",
 		Value: config.Bool(func(c *Config) *bool { return &c.Limit.Hard }),
+	},
+	{
+		Key: "strict", Allowed: "`true` or `false`, not with `hard`", Default: "`false`",
+		Doc:   "At most one token every `per` / `max`, each issued by the store; see [strict.md](strict.md)",
+		Value: config.Bool(func(c *Config) *bool { return &c.Limit.Strict }),
+	},
+	{
+		Key: "maxReserved", Allowed: aWholeNumber + "0 to 1000", Default: "`0`",
+		Doc:   "How many tokens that the store issues may be reserved ahead; see [strict.md](strict.md)",
+		Value: config.Int(func(c *Config) *int { return &c.Limit.MaxReserved }),
+		Range: func(c *Config) bool { return limitOK(throttle.Limit{MaxReserved: c.Limit.MaxReserved}) },
 	},
 	{
 		Key: "store", Allowed: "a store URL, see below", Default: "`memory://`",
@@ -73,7 +84,7 @@ var fields = append(append([]field{
 		Value: config.Choice(func(c *Config) *Policy { return &c.Policy }, PolicyFair, PolicyEven),
 	},
 	{
-		Key: "onStoreLoss", Allowed: "`degrade` or `stop`, with `hard` only `stop`", Default: "`degrade`, with `hard` `stop`",
+		Key: "onStoreLoss", Allowed: "`degrade` or `stop`, with `hard` and `strict` only `stop`", Default: "`degrade`, with `hard` and `strict` `stop`",
 		Doc:   "What a processor does when the store has not answered for a lease: go on with its last share, or grant nothing",
 		Value: config.Choice(func(c *Config) *StoreLoss { return &c.OnStoreLoss }, StoreLossDegrade, StoreLossStop),
 	},
@@ -140,6 +151,4 @@ var laterFields = []field{
 	{Key: "modes"},
 	{Key: "resumedRampUp"},
 	{Key: "ttl"},
-	{Key: "strict"},
-	{Key: "maxReserved"},
 }

@@ -22,8 +22,8 @@ func (l Limit) checkStrict(bad func(field string, value any, allowed string)) {
 	if l.Burst > 1 {
 		bad("burst", l.Burst, "0 or 1 with strict")
 	}
-	if l.Max > 0 && l.withDefaults().spacing() < minSpacing {
-		bad("max per "+l.withDefaults().Per.String(), l.Max, "at most 1000000 tokens per second with strict")
+	if l = l.withDefaults(); l.Max > 0 && l.Per < time.Duration(l.Max)*minSpacing {
+		bad("max per "+l.Per.String(), l.Max, "at most 1000000 tokens per second with strict")
 	}
 }
 
@@ -34,9 +34,8 @@ func (l Limit) spacing() time.Duration {
 	if l.Max <= 0 || l.Hard {
 		return 0
 	}
-	d := (l.Per + time.Duration(l.Max) - 1) / time.Duration(l.Max)
 	if l.Per < time.Duration(l.Max)*minSpacing {
 		return 0
 	}
-	return d
+	return (l.Per + time.Duration(l.Max) - 1) / time.Duration(l.Max)
 }
