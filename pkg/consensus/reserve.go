@@ -28,7 +28,8 @@ const (
 type reserver struct {
 	cancel   context.CancelFunc // ends the request under way
 	done     chan struct{}      // closed when it has ended
-	calm     int                // requests in a row that got all they asked for
+	calm     int                // requests in a row that brought something
+	missed   int                // requests in a row that brought nothing
 	failures int                // in a row
 }
 
@@ -49,6 +50,7 @@ func (m *Member) reserve(o throttle.Order) (throttle.Slots, error) {
 	defer cancel()
 	m.slots.cancel, m.slots.done = cancel, make(chan struct{})
 	defer close(m.slots.done)
+	o.Ahead = m.p.ahead(o)
 	req := m.p.reserve(o)
 	sent := m.now()
 	m.mu.Unlock()
@@ -70,6 +72,17 @@ func (m *Member) stopReserving() {
 		cancel()
 		<-done
 	}
+}
+
+// ahead is how many slots may be reserved ahead for an order. Where tokens are issued
+// only because the limit is low, it is at least one for each contender, so that nobody has to
+// ask in vain: but none further away than what counts as time between two syncs,
+// because what a processor has reserved dies with it, and a freeze lasts longer by it.
+func (p *Processor) ahead(o throttle.Order) int {
+	if p.strict || o.Spacing <= 0 {
+		return o.Ahead
+	}
+	return max(o.Ahead, min(p.contenders(), int(Clamp(p.lease)/o.Spacing), MaxAhead))
 }
 
 // reserve returns the request for an order.
@@ -96,30 +109,32 @@ func (m *Member) reserved(o throttle.Order, res Reserved, took time.Duration, er
 	}
 	slots := throttle.Slots{
 		Count: res.Count, Wait: res.Wait, Spacing: max(res.Spacing, o.Spacing), Last: res.Last,
-		Retry: res.Retry, Part: max(1, (o.Ahead+1)/contenders),
+		Next: res.Wait + time.Duration(res.Count)*max(res.Spacing, o.Spacing), Part: max(1, (o.Ahead+1)/contenders),
 	}
 	if res.Count < 0 || res.Count > o.Count || res.Wait < 0 || res.Spacing < 0 || res.Retry < 0 {
 		return throttle.Slots{Again: m.p.interval()}, ErrWrongAnswer
 	}
-	if res.Count > 0 {
-		slots.Retry = max(0, res.Wait+time.Duration(res.Count-o.Ahead)*slots.Spacing)
+	retry := max(0, slots.Next-time.Duration(o.Ahead)*slots.Spacing)
+	if res.Count == 0 {
+		retry, slots.Next = res.Retry, res.Retry+time.Duration(o.Ahead)*slots.Spacing
+		s.calm, s.missed = 0, s.missed+1
+	} else {
+		s.calm, s.missed = s.calm+1, 0
 	}
-	s.calm++
-	if res.Count < o.Count {
-		s.calm = 0
-	}
-	slots.Again = again(&slots, o, took, contenders, s.calm, mathrand.Float64())
+	// Who has missed more than the others comes sooner.
+	chance := mathrand.Float64() / (1 + float64(s.missed)/float64(contenders))
+	slots.Again = again(&slots, retry, o, took, contenders, s.calm, chance)
 	return slots, nil
 }
 
-// again is how long after a request that took so long the next one should go out. chance
-// is a random number from 0 to 1.
-func again(s *throttle.Slots, o throttle.Order, took time.Duration, contenders, calm int, chance float64) time.Duration {
+// again is how long after a request that took so long the next one should go out, of which
+// nothing can be had before retry. chance is a random number from 0 to 1.
+func again(s *throttle.Slots, retry time.Duration, o throttle.Order, took time.Duration, contenders, calm int, chance float64) time.Duration {
 	scarce := contenders > o.Ahead+1 // there is not one for each
 	if !scarce && s.Count > 0 {
-		return s.Retry
+		return retry
 	}
-	from, over := s.Retry, s.Spacing/spreadPart*time.Duration(contenders)
+	from, over := retry, s.Spacing/spreadPart*time.Duration(contenders)
 	if calm <= calmAfter*contenders {
 		over = max(over, spreadLeast*time.Duration(contenders))
 		if scarce && contenders > 1 {

@@ -152,7 +152,7 @@ func (t *Throttle) issued(sent int64, o Order, s Slots, err error) {
 	}
 	d.again = sent + int64(s.Again)
 	if err == nil {
-		d.part = s.Part
+		d.part, d.free = s.Part, sent+int64(s.Next)
 	}
 	switch {
 	case err != nil:
@@ -161,10 +161,8 @@ func (t *Throttle) issued(sent int64, o Order, s Slots, err error) {
 	case s.Count > 0:
 		d.failed, d.refused = 0, false
 		d.add(sent, now, s)
-		d.free = sent + int64(s.Wait) + int64(s.Count)*int64(s.Spacing)
 	case o.Count > 0:
 		d.failed, d.refused = 0, true
-		d.free = sent + int64(s.Retry) + int64(o.Ahead)*int64(d.spacing)
 	default:
 		d.failed = 0
 		d.rename(o.Return, s.Last)

@@ -47,10 +47,10 @@ type Slots struct {
 	// Last names the reservation, to give slots back; 0: they cannot be. To an order that
 	// only gives back it is the new name of what is left of that reservation.
 	Last int64
-	// Retry is the time, from the same moment, before which asking for more cannot
-	// bring any; 0: none. Again is when this processor should ask: later by a random
-	// time, so that all that wait have the same chance.
-	Retry, Again time.Duration
+	// Next is the time, from the same moment, before which no slot comes that is not
+	// reserved yet. Again is when asking for one makes sense, with a random time on top
+	// where others ask too, so that all have the same chance.
+	Next, Again time.Duration
 }
 
 // maxOrder is how many slots one order asks for at most.

@@ -53,7 +53,9 @@ type Limit struct {
 	// is due has it, and the store is asked at each slot; with more, callers know their
 	// slot in advance, several slots take one request, and a processor that dies takes
 	// those that it had reserved with it. After a store has lost its memory no slot
-	// comes for so many spacings longer. Defaults to 0.
+	// comes for so many spacings longer. Defaults to 0. A limit that is not strict reserves
+	// one for each processor that waits even so, unless that is more than a few seconds
+	// ahead.
 	MaxReserved int
 }
 

@@ -54,9 +54,9 @@ func (m *mint) reserve(o Order) (Slots, error) {
 	if s.Count > 0 {
 		s.Last = m.next.UnixNano()
 	}
+	s.Next = first.Sub(now)
 	if s.Count < o.Count || o.Ahead == 0 {
-		s.Retry = max(first.Sub(now)-time.Duration(o.Ahead)*o.Spacing, 0)
-		s.Again = s.Retry + time.Duration(rand.Int64N(int64(m.live)*int64(o.Spacing)/40+1))
+		s.Again = max(s.Next-time.Duration(o.Ahead)*o.Spacing, 0) + time.Duration(rand.Int64N(int64(m.live)*int64(o.Spacing)/40+1))
 	}
 	return s, nil
 }
