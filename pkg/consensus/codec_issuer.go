@@ -18,9 +18,9 @@ const (
 
 	// Far enough below 1<<63 that a spacing added to it does not overflow.
 	maxNanos = 8_900_000_000_000_000_000
-	// The longest time that slots can lie apart, or ahead, with a claim of 1 %.
-	maxStep = 101 * MaxSpacing
-	maxSpan = (MaxAhead + 101) * MaxSpacing
+	// The longest time that slots can lie apart, and ahead.
+	maxStep = 3 * MaxSpacing
+	maxSpan = (MaxAhead + 3) * MaxSpacing
 )
 
 // appendTo appends the binary form: numbers as varints, in the order of the fields.
@@ -87,9 +87,9 @@ func (is *Issuer) check() error {
 		{"strict-until", is.StrictUntil, maxMicros},
 		{"shares-until", is.SharesUntil, maxMicros},
 		{"the newest slot", is.Last, maxNanos},
-		{"the end of the hold", is.Hold, maxNanos},
+		{"the end of the hold", is.Hold, maxMicros},
 		{"the freeze held for", is.Held, maxMicros},
-		{"the reach", is.Reach, maxNanos},
+		{"the reach", is.Reach, maxMicros},
 	} {
 		if t.t < 0 || t.t > t.most {
 			return outside(t.name, fmt.Sprint(t.t), fmt.Sprint("0 to ", t.most))

@@ -26,11 +26,10 @@ type Issuer struct {
 	Step   time.Duration
 	Count  int
 	Serial uint64
-	// Hold is the logical time, in nanoseconds, before which no slot lies because the
-	// store had forgotten something; Held is the FrozenUntil that it was worked out for.
+	// Hold is the logical time before which no slot lies because the store had
+	// forgotten something; Held is the FrozenUntil that it was worked out for.
 	Hold, Held int64
-	// Reach is the logical time, in nanoseconds, up to which slots can have been
-	// reserved.
+	// Reach is the logical time up to which slots can have been reserved.
 	Reach int64
 	// Pending is the reservation of the last step, and Recent what the newest ones
 	// came to, the oldest first. Only Deferred stores have them.
@@ -68,7 +67,7 @@ type bid struct {
 
 // first is the first slot that can be reserved at now, in nanoseconds.
 func (is *Issuer) first(now int64, step time.Duration) int64 {
-	first := max(now, is.Hold)
+	first := max(now, nanos(is.Hold))
 	if is.Last > 0 {
 		first = max(first, is.Last+int64(step))
 	}
@@ -92,7 +91,7 @@ func (is *Issuer) take(b bid, clock int64) Slots {
 	slots.Wait = time.Duration(first - now)
 	is.Last, is.Step = first+int64(slots.Count-1)*int64(b.step), b.step
 	is.Count, is.Serial = slots.Count, b.revision
-	is.Reach = max(is.Reach, now+int64(b.window)+int64(b.step))
+	is.Reach = max(is.Reach, clock+upMicros(b.window+b.step))
 	return slots
 }
 
@@ -166,8 +165,8 @@ func (st *step) hold(horizon time.Duration) (longer bool) {
 	if r.FrozenUntil <= st.clock && r.FrozenUntil == is.Held || skip(ruleIssuerHold) {
 		return false
 	}
-	reach := max(int64(horizon), min(is.Reach-nanos(r.FrozenSince), int64(maxSpan)))
-	hold := max(is.Hold, nanos(r.FrozenUntil)+reach)
+	reach := max(upMicros(horizon), min(is.Reach-r.FrozenSince, micros(maxSpan)))
+	hold := max(is.Hold, r.FrozenUntil+reach)
 	longer = hold != is.Hold || r.FrozenUntil != is.Held
 	is.Hold, is.Held = hold, r.FrozenUntil
 	return longer
@@ -222,5 +221,5 @@ func (st *step) winding() bool {
 	if is.Last == 0 || skip(ruleIssuerEnd) {
 		return false
 	}
-	return nanos(st.clock) < max(is.Last, is.Hold)+int64(Validity(is.Step))
+	return nanos(st.clock) < max(is.Last, nanos(is.Hold))+int64(Validity(is.Step))
 }

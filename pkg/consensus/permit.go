@@ -104,7 +104,7 @@ func Validity(spacing time.Duration) time.Duration {
 //
 //   - The spacing in force is the largest one that was named, divided by the
 //     issuer's claim: Whole less all claims of processors while the pool issues, else
-//     0. With a claim below 1 % nothing is granted.
+//     0. With a claim below a third nothing is granted.
 //   - The first slot is the latest of the time of the step, one spacing after the
 //     newest slot reserved, and the end of a hold. What was not used before is lost.
 //   - When the store has forgotten something, which is noticed as in Sync, the pool
@@ -178,18 +178,23 @@ func (r *Record) retry(b bid) time.Duration {
 	interval := Interval(r.Lease, len(r.Rows))
 	now := nanos(r.Clock)
 	if !is.Issuing || b.step == 0 {
-		return max(interval, time.Duration(max(nanos(r.FrozenUntil), is.Hold)-now))
+		return max(interval, time.Duration(nanos(max(r.FrozenUntil, is.Hold))-now))
 	}
-	return max(time.Duration(is.first(now, b.step)-int64(b.window)-now), time.Millisecond)
+	left := upMicros(time.Duration(is.first(now, b.step) - int64(b.window) - now))
+	return max(time.Duration(left)*time.Microsecond, time.Millisecond)
 }
 
+// leastClaim is the smallest claim that permits are issued on. Spacings in force are
+// then numbers that doubles hold exactly, and none is so long that it stands in the way later.
+const leastClaim = Whole/3 + 1
+
 // spacingOf is the spacing in force: that of the whole limit over the issuer's claim,
-// rounded up to whole microseconds unless it has all. 0 with a claim below 1 %.
+// rounded up to whole microseconds unless it has all. 0 with less than leastClaim.
 func spacingOf(spacing time.Duration, claim Share) time.Duration {
 	switch {
 	case claim >= Whole || skip(ruleIssuerClaim) && claim > 0:
 		return spacing
-	case claim < Whole/100:
+	case claim < leastClaim:
 		return 0
 	}
 	// In doubles, in this order, because a store may count in doubles.
@@ -200,6 +205,9 @@ func spacingOf(spacing time.Duration, claim Share) time.Duration {
 // lastNanos is where logical time in nanoseconds ends, in the year 2147: spans of slots can be
 // added to it without an overflow.
 const lastNanos = 5_600_000_000_000_000_000
+
+// upMicros is d in microseconds, rounded up.
+func upMicros(d time.Duration) int64 { return int64((d + time.Microsecond - 1) / time.Microsecond) }
 
 // nanos turns a logical time in microseconds into one in nanoseconds.
 func nanos(us int64) int64 { return min(max(us, 0), lastNanos/1000) * 1000 }

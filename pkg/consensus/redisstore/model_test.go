@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -25,8 +26,12 @@ local function known_new() return redis.call('HGET', 'env', 'new') == '1' end
 `
 
 var (
-	scriptedSync  = redis.NewScript(scriptedLua + recordLua + syncLua)
-	scriptedLeave = redis.NewScript(scriptedLua + recordLua + leaveLua)
+	scriptedSync    = redis.NewScript(scriptedLua + recordLua + permitLua + syncLua)
+	scriptedLeave   = redis.NewScript(scriptedLua + recordLua + leaveLua)
+	scriptedReserve = redis.NewScript(strings.NewReplacer(
+		"redis.call('TIME')", "{ 0, redis.call('HGET', 'env', 'now') }",
+		"redis.pcall('INFO', 'server')", `'run_id:' .. redis.call('HGET', 'env', 'identity') .. '\r'`,
+	).Replace(reserveLua))
 )
 
 // TestScriptsDoWhatRecordDoes makes random steps on a consensus.Record and with
@@ -49,6 +54,7 @@ func TestScriptsDoWhatRecordDoes(t *testing.T) {
 	for _, outcome := range []string{
 		"granted", "late", "replaced", "cloned", "removed", "behind", "repeated", "left", "not left", "share raised",
 		"frozen new_record", "frozen store_identity", "frozen older_record", "frozen lost_row",
+		"issuing", "issuing ended", "slots", "fewer slots", "no slots", "held", "given back", "shares and slots",
 	} {
 		require.Positive(t, seen[outcome], "no step ended %s", outcome)
 	}
@@ -144,6 +150,9 @@ type model struct {
 	seen   map[string]int
 	life   int
 	brink  consensus.RowKey // the row that is about to be removed
+
+	kind     int                  // of spacing
+	reserved []consensus.Reserved // the newest last
 }
 
 func newModel(t testing.TB, c redis.UniversalClient, seed uint64) *model {
@@ -155,6 +164,7 @@ func newModel(t testing.TB, c redis.UniversalClient, seed uint64) *model {
 	}
 	m.base = []uint64{0, 9_999_999_990, 1<<53 - 5, 8_999_999_999_999_999_990, 1<<63 - 1_000_000}[seed%5]
 	m.key, _ = m.store.keys(m.pool)
+	m.kind = int(seed / 5)
 	return m
 }
 
@@ -184,9 +194,12 @@ func (m *model) step() {
 	if m.rnd.IntN(8) == 0 {
 		m.toTheBrink()
 	}
-	if m.rnd.IntN(8) == 0 {
+	switch n := m.rnd.IntN(16); {
+	case n < 2:
 		m.leave(m.leaving())
-	} else {
+	case n < 6:
+		m.reserve(m.reservation())
+	default:
 		m.sync(m.request())
 	}
 }
@@ -230,6 +243,7 @@ func (m *model) rollBack() {
 
 func (m *model) sync(req consensus.Request) {
 	m.setEnvironment()
+	issuing := m.record.Issuer.Issuing
 	want, changed := m.record.Sync(&req, m.at)
 	reply, err := scriptedSync.Run(m.t.Context(), m.client, []string{m.key, "marker"}, syncArgs(&req, m.at.Longest, false, "")...).Result()
 	require.NoError(m.t, err)
@@ -238,6 +252,12 @@ func (m *model) sync(req consensus.Request) {
 	require.Equal(m.t, want, got, "answer to %+v", req)
 
 	require.Equal(m.t, sorted(m.record), m.stored(), "on record after %+v", req)
+	switch {
+	case want.Issuing:
+		m.seen["issuing"]++
+	case issuing:
+		m.seen["issuing ended"]++
+	}
 
 	key := req.ID + "\x00" + req.Incarnation
 	m.sent[key] = append(m.sent[key], consensus.Ticket{Seq: req.Seq, Nonce: req.Nonce})
@@ -303,6 +323,9 @@ func (m *model) request() consensus.Request {
 		req.Recalled = t
 	}
 	req.Tags = m.tags()
+	// Most pools keep to one spacing, or have none; and some processors can use no permits.
+	req.Spacing = m.spacing()
+	req.Strict = req.Spacing > 0 && m.rnd.IntN(40) == 0
 	return req
 }
 

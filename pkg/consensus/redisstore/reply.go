@@ -65,6 +65,11 @@ func parseSync(reply any, req *consensus.Request) (answer consensus.Answer, poli
 	if err != nil {
 		return consensus.Answer{}, "", err
 	}
+	for i := 0; i < len(fields); i += 2 {
+		if fields[i] == metaField {
+			answer.Issuing = issues(fields[i+1])
+		}
+	}
 	answer.Tags = make([]consensus.TagAnswer, 0, len(req.Tags))
 	for _, t := range req.Tags {
 		ta := tagAnswer(t.Tag, rows)

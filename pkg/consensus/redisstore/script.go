@@ -16,6 +16,12 @@ var serverLua string
 //go:embed lua/record.lua
 var recordLua string
 
+//go:embed lua/permit.lua
+var permitLua string
+
+//go:embed lua/reserve.lua
+var reserveLua string
+
 //go:embed lua/sync.lua
 var syncLua string
 
@@ -23,25 +29,39 @@ var syncLua string
 var leaveLua string
 
 var (
-	syncScript  = redis.NewScript(serverLua + recordLua + syncLua)
-	leaveScript = redis.NewScript(serverLua + recordLua + leaveLua)
+	syncScript    = redis.NewScript(serverLua + recordLua + permitLua + syncLua)
+	leaveScript   = redis.NewScript(serverLua + recordLua + leaveLua)
+	reserveScript = redis.NewScript(reserveLua)
 )
 
 // syncArgs returns the arguments of the sync script, in the order that sync.lua
 // gives. The client writes integers in decimal, which the script relies on.
 func syncArgs(req *consensus.Request, longest time.Duration, wantsPolicy bool, life string) []any {
-	policy := 0
-	if wantsPolicy {
-		policy = 1
-	}
 	remembered := ticketsArg(req.Unanswered, consensus.Ticket{Seq: req.LastSeq, Nonce: req.LastNonce}, req.Recalled)
-	args := make([]any, 0, 12+5*len(req.Tags))
+	args := make([]any, 0, 14+5*len(req.Tags))
 	args = append(args, req.ID, req.Incarnation, req.Seq, req.Nonce, req.LastSeq, req.LastTime,
-		req.Revision, req.Lease.Milliseconds(), consensus.Removal(longest).Microseconds(), policy, remembered, life)
+		req.Revision, req.Lease.Milliseconds(), consensus.Removal(longest).Microseconds(), flagArg(wantsPolicy), remembered, life,
+		int64(req.Spacing), flagArg(req.Strict))
 	for _, t := range req.Tags {
 		args = append(args, t.Tag, int64(t.InUse), int64(t.Wanted), int64(t.Demand), t.PoolSize)
 	}
 	return args
+}
+
+func flagArg(set bool) int {
+	if set {
+		return 1
+	}
+	return 0
+}
+
+// reserveArgs returns the arguments of the script for reservations, in the order that
+// reserve.lua gives.
+func reserveArgs(req *consensus.Reserve, longest time.Duration, life string) []any {
+	return []any{
+		req.Count, int64(req.Spacing), req.Ahead, req.Revision, req.Return, req.Unused,
+		consensus.Removal(longest).Microseconds(), life,
+	}
 }
 
 // leaveArgs returns the arguments of the leave script.

@@ -107,11 +107,6 @@ func (s *Store) Leave(ctx context.Context, l consensus.Leave) error {
 	return nil
 }
 
-// Reserve implements consensus.Store.
-func (s *Store) Reserve(context.Context, consensus.Reserve) (consensus.Reserved, error) {
-	return consensus.Reserved{}, errors.ErrUnsupported
-}
-
 // Close implements consensus.Store. It does nothing and returns nil: the store
 // holds only the client, and that is the caller's.
 func (s *Store) Close() error { return nil }
@@ -123,8 +118,12 @@ func (s *Store) checkSync(req *consensus.Request) error {
 	if err := req.Validate(); err != nil {
 		return err
 	}
-	if req.Lease > s.longest {
-		return &consensus.RequestError{Field: "Lease", Value: req.Lease.String(), Allowed: "at most " + s.longest.String()}
+	return s.checkLease(req.Lease)
+}
+
+func (s *Store) checkLease(lease time.Duration) error {
+	if lease > s.longest {
+		return &consensus.RequestError{Field: "Lease", Value: lease.String(), Allowed: "at most " + s.longest.String()}
 	}
 	return nil
 }

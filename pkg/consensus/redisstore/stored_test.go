@@ -19,7 +19,7 @@ func (m *model) stored() consensus.Record {
 	for name, value := range fields {
 		part := strings.Split(value, " ")
 		if name == metaField {
-			require.Len(m.t, part, 12)
+			require.Contains(m.t, []int{12, 25}, len(part))
 			r.Store, r.Revision = part[1], m.uint(part[2])
 			r.Clock, r.Wall = m.int(part[3]), m.int(part[4])
 			r.FrozenUntil, r.FrozenSince = m.int(part[5]), m.int(part[6])
@@ -28,6 +28,9 @@ func (m *model) stored() consensus.Record {
 			}
 			r.Lease = time.Duration(m.int(part[8])) * time.Millisecond
 			rows, claims, oldest = m.int(part[9]), m.int(part[10]), m.int(part[11])
+			if len(part) > 12 {
+				r.Issuer = m.storedIssuer(part[12:])
+			}
 			continue
 		}
 		r.Rows = append(r.Rows, m.storedRow(name, value))
@@ -38,6 +41,16 @@ func (m *model) stored() consensus.Record {
 		require.GreaterOrEqual(m.t, row.LastSeen, oldest)
 	}
 	return sorted(r)
+}
+
+func (m *model) storedIssuer(part []string) consensus.Issuer {
+	require.Equal(m.t, "P", part[0])
+	return consensus.Issuer{
+		Issuing: part[1] == "1", Spacing: time.Duration(m.int(part[2])),
+		SpacingUntil: m.int(part[3]), StrictUntil: m.int(part[4]), SharesUntil: m.int(part[5]),
+		Held: m.int(part[6]), Hold: m.int(part[7]), Reach: m.int(part[8]), Step: time.Duration(m.int(part[9])),
+		Count: int(m.int(part[10])), Serial: m.uint(part[11]), Last: m.int(part[12]),
+	}
 }
 
 func (m *model) storedRow(name, value string) consensus.Row {

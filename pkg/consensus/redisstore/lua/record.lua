@@ -2,7 +2,7 @@
 -- name is the processor's ID, a zero byte and the incarnation. Values are
 -- decimal numbers and names separated by blanks:
 --   meta: 1 store revision clock wall frozen_until frozen_since cause lease
---         rows claims oldest
+--         rows claims oldest, and what permit.lua adds
 --   row:  state last_seen claims seq nonce tags, and for each tag: in_use
 --         answered demand pool_size length tag
 -- A row's claims are the sum over its tags of the larger of in_use and answered.
@@ -58,17 +58,17 @@ local function load_record(own)
     if redis.call('HLEN', KEYS[1]) > 0 then return nil, wrong('the hash is not a pool') end
     return {
       own = own, store = '', revision = '0', clock = 0, wall = 0, frozen_until = 0, frozen_since = 0,
-      cause = NONE, lease = 0, rows = 0, claims = 0, oldest = 0,
+      cause = NONE, lease = 0, rows = 0, claims = 0, oldest = 0, permits = '',
     }
   end
-  local store, revision, clock, wall, frozen_until, frozen_since, cause, lease, rows, claims, oldest =
-    string.match(meta, '^1 (%w+) (%d+) (%d+) (%d+) (%d+) (%d+) (%S+) (%d+) (%d+) (%d+) (%d+)$')
+  local store, revision, clock, wall, frozen_until, frozen_since, cause, lease, rows, claims, oldest, permits =
+    string.match(meta, '^1 (%w+) (%d+) (%d+) (%d+) (%d+) (%d+) (%S+) (%d+) (%d+) (%d+) (%d+)(.*)$')
   if not store then return nil, wrong('the pool is not of format 1') end
   local rec = {
     own = own, own_value = value, store = store, revision = revision, cause = cause, clock = tonumber(clock),
     wall = tonumber(wall), frozen_until = tonumber(frozen_until),
     frozen_since = tonumber(frozen_since), lease = tonumber(lease), rows = tonumber(rows), claims = tonumber(claims),
-    oldest = tonumber(oldest),
+    oldest = tonumber(oldest), permits = permits,
   }
   if value then
     local row = {}
@@ -174,8 +174,8 @@ end
 -- write is one that a server without memory refuses.
 local function save_record(rec, changed, silent)
   rec.revision = successor(rec.revision)
-  local meta = string.format('1 %s %s %.0f %.0f %.0f %.0f %s %.0f %.0f %.0f %.0f', rec.store, rec.revision, rec.clock,
-    rec.wall, rec.frozen_until, rec.frozen_since, rec.cause, rec.lease, rec.rows, rec.claims, rec.oldest)
+  local meta = string.format('1 %s %s %.0f %.0f %.0f %.0f %s %.0f %.0f %.0f %.0f%s', rec.store, rec.revision, rec.clock,
+    rec.wall, rec.frozen_until, rec.frozen_since, rec.cause, rec.lease, rec.rows, rec.claims, rec.oldest, rec.permits)
   redis.call('HSET', KEYS[1], META, meta, unpack(changed))
   for _, field in ipairs(silent) do
     if field ~= rec.own or #changed == 0 then redis.call('HDEL', KEYS[1], field) end

@@ -3,7 +3,8 @@
 -- ARGV: id, incarnation, seq, nonce, last_seq, last_time, revision, lease in
 -- milliseconds, freeze time in microseconds, 1 to be told the eviction policy, the
 -- requests remembered (see sent_by), the name to give the data's life if the server
--- is durable, else empty, and for each tag: tag, in_use, wanted, demand, pool_size.
+-- is durable, else empty, spacing of the limit in nanoseconds, 1 if strict, and for
+-- each tag: tag, in_use, wanted, demand, pool_size.
 -- Reply: what became of the request, and if it was granted: time, revision, lease,
 -- rest of the freeze, its cause, policy, and names and values of all fields in turn;
 -- if the record is behind: number and nonce of the newest request.
@@ -11,7 +12,8 @@
 local id, own = ARGV[1], ARGV[1] .. '\0' .. ARGV[2]
 local seq, nonce, last_seq, last_time = ARGV[3], ARGV[4], ARGV[5], tonumber(ARGV[6])
 local seen_revision, lease, freeze_time = ARGV[7], tonumber(ARGV[8]), tonumber(ARGV[9])
-local wants_policy, remembered, life, first_tag = ARGV[10] == '1', ARGV[11], ARGV[12], 13
+local wants_policy, remembered, life = ARGV[10] == '1', ARGV[11], ARGV[12]
+local spacing, strict, first_tag = tonumber(ARGV[13]), ARGV[14] == '1', 15
 local WHOLE = 1000000000
 
 local rec, failure = load_record(own)
@@ -143,12 +145,19 @@ end
 
 -- Facts first: what is reported in use is the claim, even beyond the whole. Then
 -- each tag is answered what there is room for. A frozen pool lets no share grow.
+local issuing, winding = issue(rec, st, spacing, strict)
+if issuing == nil then return wrong('the permits are not of format 1') end
 local own_claims, row = 0, {}
 for i = first_tag, #ARGV, 5 do own_claims = own_claims + ARGV[i + 1] end
 for i = first_tag, #ARGV, 5 do
   local in_use, limit = tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2])
   local room = math.max(WHOLE - (rec.claims + own_claims - in_use), 0)
   if frozen() then limit = in_use end
+  if issuing then
+    limit = 0
+  elseif winding then
+    limit = math.min(limit, in_use)
+  end
   local answered = math.min(limit, room)
   own_claims = own_claims - in_use + math.max(in_use, answered)
   row[#row + 1] = string.format('%s %.0f %s %s %d %s', ARGV[i + 1], answered, ARGV[i + 3], ARGV[i + 4], #ARGV[i], ARGV[i])

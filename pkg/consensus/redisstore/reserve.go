@@ -1,0 +1,127 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+// Reserve implements consensus.Store. Errors are as of Sync, but a longer lease on
+// record is left to it.
+func (s *Store) Reserve(ctx context.Context, req consensus.Reserve) (consensus.Reserved, error) {
+	if err := s.checkReserve(&req); err != nil {
+		return consensus.Reserved{}, err
+	}
+	pool, marker := s.keys(req.Pool)
+	reply, err := reserveScript.Run(ctx, s.client, []string{pool, marker}, reserveArgs(&req, s.longest, s.life)...).Result()
+	if err != nil {
+		return consensus.Reserved{}, explain("reservation", req.Pool, err)
+	}
+	res, err := parseReserve(reply, &req)
+	if err != nil {
+		return consensus.Reserved{}, fmt.Errorf("redisstore: reservation of pool %q: %w", req.Pool, err)
+	}
+	return res, nil
+}
+
+func (s *Store) checkReserve(req *consensus.Reserve) error {
+	if s.fault != nil {
+		return s.fault
+	}
+	if err := req.Validate(); err != nil {
+		return err
+	}
+	return s.checkLease(req.Lease)
+}
+
+// What a reply of reserve.lua has: parts, and the largest numbers there can be.
+const (
+	grantedSlotsParts = 6
+	refusedSlotsParts = 9
+	maxStep           = 3 * int64(consensus.MaxSpacing)
+	maxWaitMicros     = (consensus.MaxAhead + 3) * int64(consensus.MaxSpacing/time.Microsecond)
+)
+
+// parseReserve reads the reply of the script for reservations. Every error wraps
+// consensus.ErrWrongAnswer.
+func parseReserve(reply any, req *consensus.Reserve) (res consensus.Reserved, err error) {
+	parts, ok := reply.([]any)
+	if !ok {
+		return res, wrongAnswer("not a list")
+	}
+	if len(parts) == 0 {
+		return consensus.Reserved{Retry: consensus.Interval(req.Lease, 1)}, nil
+	}
+	r := partReader{parts: parts, faulty: noPart}
+	res.Count = int(r.number(0, int64(req.Count)))
+	res.Time = r.number(1, maxTime)
+	res.Revision = r.revision(2)
+	res.Spacing = time.Duration(r.number(3, maxStep))
+	want := refusedSlotsParts
+	if res.Count > 0 {
+		want = grantedSlotsParts
+		res.Wait = time.Duration(r.number(4, maxWaitMicros))*time.Microsecond + time.Duration(r.number(5, 999))
+		res.Last, res.Issuing = int64(res.Revision), true
+	} else {
+		if r.number(4, 1) == 1 {
+			res.Last = int64(res.Revision)
+		}
+		res.Retry = time.Duration(r.number(5, maxTime)) * time.Microsecond
+		res.Issuing = r.number(6, 1) == 1
+		res.Frozen = time.Duration(r.number(7, maxTime)) * time.Microsecond
+		if cause, _ := r.part(8).(string); res.Frozen > 0 && cause != noCause {
+			res.FrozenBy = consensus.FreezeCause(cause)
+		}
+	}
+	if r.faulty != noPart {
+		return consensus.Reserved{}, wrongAnswer("part %d is %.40q", r.faulty, fmt.Sprint(r.part(r.faulty)))
+	}
+	if len(parts) != want {
+		return consensus.Reserved{}, wrongAnswer("%d parts, want %d", len(parts), want)
+	}
+	return res, nil
+}
+
+// partReader reads the parts of a reply. faulty is the first one that is wrong.
+type partReader struct {
+	parts  []any
+	faulty int
+}
+
+const noPart = 1 << 30
+
+func (r *partReader) part(i int) any {
+	if i < len(r.parts) {
+		return r.parts[i]
+	}
+	return nil
+}
+
+func (r *partReader) number(i int, most int64) int64 {
+	n, ok := r.part(i).(int64)
+	if !ok || n < 0 || n > most {
+		r.faulty = min(r.faulty, i)
+		return 0
+	}
+	return n
+}
+
+// revision reads a number of 64 bits, which a script gives as text.
+func (r *partReader) revision(i int) uint64 {
+	text, _ := r.part(i).(string)
+	n, err := strconv.ParseUint(text, 10, 63) // more, no request can report back
+	if err != nil {
+		r.faulty = min(r.faulty, i)
+	}
+	return n
+}
+
+// issues tells whether the pool issues permits, by its meta field; see lua/permit.lua.
+func issues(meta any) bool {
+	text, _ := meta.(string)
+	return strings.Contains(text, " P 1 ")
+}
