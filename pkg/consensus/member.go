@@ -55,7 +55,7 @@ func Join(ctx context.Context, s Store, pool string, opts ...Option) (*Member, e
 	m := &Member{
 		store: s, log: o.log.With("pool", pool, "processor", o.cfg.ID), base: time.Now(),
 		poke: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
-		p: NewProcessor(o.cfg, rand.Text()),
+		p: NewProcessor(o.cfg, rand.Text()), slots: newReserver(),
 	}
 	m.offset = m.wallOffset()
 	m.p.Issue(MinSpacing, false) // until a limiter is attached: nothing for or against
@@ -82,7 +82,10 @@ func (m *Member) Attach(h throttle.Holder) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.holder = h
-	m.p.Issue(h.Spacing())
+	spacing, strict := h.Spacing()
+	if m.p.Issue(spacing, strict); spacing > 0 {
+		m.beginReserving()
+	}
 	m.pushed = m.lease(m.now())
 	h.Lease(m.pushed)
 }

@@ -24,32 +24,68 @@ const (
 	calmAfter = 4
 )
 
-// A reserver is what a Member keeps of its requests for slots. Member.mu guards it.
+// A reserver is what a Member keeps of its requests for slots.
 type reserver struct {
-	cancel   context.CancelFunc // ends the request under way
-	done     chan struct{}      // closed when it has ended
-	calm     int                // requests in a row that brought something
-	missed   int                // requests in a row that brought nothing
-	failures int                // in a row
+	orders chan order    // for the goroutine that sends them; one at a time
+	done   chan struct{} // closed when that has ended
+
+	// The rest is guarded by Member.mu.
+	begun    bool
+	calm     int // requests in a row that brought something
+	missed   int // requests in a row that brought nothing
+	failures int // in a row
 }
 
 var errLeft = errors.New("consensus: the processor has left its pool")
 
-// Reserve asks the store for slots in the background; see throttle.Issuer.
-func (m *Member) Reserve(o throttle.Order, done func(throttle.Slots, error)) {
-	go func() { done(m.reserve(o)) }()
+type order struct {
+	throttle.Order
+	done func(throttle.Slots, error)
 }
 
-func (m *Member) reserve(o throttle.Order) (throttle.Slots, error) {
+func newReserver() reserver {
+	return reserver{orders: make(chan order, 1), done: make(chan struct{})}
+}
+
+// Reserve asks the store for slots in the background; see throttle.Issuer.
+func (m *Member) Reserve(o throttle.Order, done func(throttle.Slots, error)) {
+	m.slots.orders <- order{o, done} // has room: there is one order at a time
+}
+
+// beginReserving starts the goroutine that sends orders, once. A goroutine for each would
+// have to grow its stack anew each time, which takes longer than the rest. m.mu is held.
+func (m *Member) beginReserving() {
+	if m.slots.begun {
+		return
+	}
+	m.slots.begun = true
+	go func() {
+		defer close(m.slots.done)
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		go func() {
+			<-m.quit
+			cancel()
+		}()
+		for {
+			select {
+			case o := <-m.slots.orders:
+				o.done(m.reserve(ctx, o.Order))
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+}
+
+func (m *Member) reserve(ctx context.Context, o throttle.Order) (throttle.Slots, error) {
 	m.mu.Lock()
 	if m.p.state == StateLeft {
 		m.mu.Unlock()
 		return throttle.Slots{}, errLeft
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), SyncTimeout(m.p.lease))
+	ctx, cancel := context.WithTimeout(ctx, SyncTimeout(m.p.lease))
 	defer cancel()
-	m.slots.cancel, m.slots.done = cancel, make(chan struct{})
-	defer close(m.slots.done)
 	o.Ahead = m.p.ahead(o)
 	req := m.p.reserve(o)
 	sent := m.now()
@@ -59,18 +95,16 @@ func (m *Member) reserve(o throttle.Order) (throttle.Slots, error) {
 
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.slots.cancel = nil
 	return m.reserved(o, res, m.now()-sent, err)
 }
 
-// stopReserving ends the request under way, if there is one, and waits for it.
+// stopReserving waits for the request under way, which ends with the Member.
 func (m *Member) stopReserving() {
 	m.mu.Lock()
-	cancel, done := m.slots.cancel, m.slots.done
+	begun := m.slots.begun
 	m.mu.Unlock()
-	if cancel != nil {
-		cancel()
-		<-done
+	if begun {
+		<-m.slots.done
 	}
 }
 
