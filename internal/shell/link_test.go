@@ -70,9 +70,10 @@ func (l *link) Leave(ctx context.Context, req consensus.Leave) error {
 	return l.call(ctx, arrival{leave: &req}).err
 }
 
-// Reserve goes nowhere: these pools are divided.
-func (l *link) Reserve(context.Context, consensus.Reserve) (consensus.Reserved, error) {
-	return consensus.Reserved{}, errors.ErrUnsupported
+// Reserve asks for slots and waits for them.
+func (l *link) Reserve(ctx context.Context, req consensus.Reserve) (consensus.Reserved, error) {
+	r := l.call(ctx, arrival{reserve: &req})
+	return r.res, r.err
 }
 
 // Close does nothing: the server is everybody's.
