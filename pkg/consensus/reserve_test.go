@@ -26,6 +26,7 @@ type tap struct {
 	mu       sync.Mutex
 	cut      bool
 	reserves int
+	syncs    int
 	slots    []int64 // on the store's clock, in nanoseconds
 }
 
@@ -47,6 +48,9 @@ func (s *tap) Sync(ctx context.Context, r consensus.Request) (consensus.Answer, 
 		return consensus.Answer{}, errCut
 	}
 	a, err := s.Store.Sync(ctx, r)
+	s.mu.Lock()
+	s.syncs++
+	s.mu.Unlock()
 	time.Sleep(s.away)
 	return a, err
 }
@@ -175,7 +179,8 @@ func TestStrictAlone(t *testing.T) {
 		require.True(t, v.Issuing)
 		require.Zero(t, v.Share)
 		require.True(t, w.th.Status().Issued.Issuing)
-		require.Less(t, w.link.reserves, 300, "about one request a slot")
+		require.Less(t, w.link.reserves, 220, "about one request a slot")
+		require.Less(t, w.link.syncs, 120, "one sync an interval, although there is no share")
 	})
 }
 
@@ -252,6 +257,56 @@ func TestStrictCutOff(t *testing.T) {
 		ws[0].link.sever(false)
 		time.Sleep(5 * time.Second)
 		require.Positive(t, ws[0].count())
+		apart(t, slotsOf(ws), 200*time.Millisecond, "slot")
+	})
+}
+
+// A processor that joins a pool does not keep it from issuing, before its limiter is
+// attached or after.
+func TestJoiningDoesNotEndIssuing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		l := throttle.Limit{Max: 1, Per: 4 * time.Second}
+		ws := []*worker{work(t, store, "a", l, 1, 0), work(t, store, "b", l, 1, 0)}
+		time.Sleep(time.Minute)
+		require.True(t, ws[0].m.View().Issuing)
+		late, err := consensus.Join(t.Context(), store, "pool", consensus.WithID("late"), consensus.WithLogger(quiet), consensus.WithFailFast())
+		require.NoError(t, err)
+		time.Sleep(10 * time.Second)
+		th, err := throttle.New(l, throttle.WithSharer(late), throttle.OnClose(late.Leave))
+		require.NoError(t, err)
+		for range 20 {
+			time.Sleep(500 * time.Millisecond)
+			require.True(t, ws[0].m.View().Issuing)
+		}
+		require.True(t, late.View().Issuing)
+		require.NoError(t, th.Close())
+		apart(t, slotsOf(ws), 4*time.Second, "slot")
+	})
+}
+
+// What was reserved is used although the pool goes back to shares meanwhile.
+func TestReservedSlotsOutliveIssuing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		l := throttle.Limit{Max: 5, MaxReserved: 1000}
+		var ws []*worker
+		for i := range 8 {
+			ws = append(ws, work(t, store, fmt.Sprint(i), l, 100, 0))
+		}
+		time.Sleep(10 * time.Second)
+		require.True(t, ws[0].m.View().Issuing)
+		for _, w := range ws[1:] {
+			w.stop()
+			require.NoError(t, w.th.Close())
+		}
+		time.Sleep(20 * time.Second) // until the others are removed
+		require.Positive(t, ws[0].th.Status().Issued.Reserved)
+		ws[0].forget()
+		time.Sleep(2 * time.Second)
+		require.Positive(t, ws[0].count())
+		within(t, 2*time.Minute, "a share", func() bool { return ws[0].m.View().Share == consensus.Whole })
+		require.False(t, ws[0].m.View().Issuing)
 		apart(t, slotsOf(ws), 200*time.Millisecond, "slot")
 	})
 }
