@@ -150,7 +150,9 @@ func (m *Member) reserved(o throttle.Order, res Reserved, took time.Duration, er
 	}
 	retry := max(0, slots.Next-time.Duration(o.Ahead)*slots.Spacing)
 	if res.Count == 0 {
-		retry, slots.Next = res.Retry, res.Retry+time.Duration(o.Ahead)*slots.Spacing
+		if retry, slots.Next = res.Retry, res.Retry; res.Spacing > 0 { // all that may be reserved is
+			slots.Next += time.Duration(o.Ahead) * slots.Spacing
+		}
 		s.calm, s.missed = 0, s.missed+1
 	} else {
 		s.calm, s.missed = s.calm+1, 0

@@ -292,7 +292,7 @@ func TestReservedSlotsOutliveIssuing(t *testing.T) {
 		l := throttle.Limit{Max: 5, MaxReserved: 1000}
 		var ws []*worker
 		for i := range 8 {
-			ws = append(ws, work(t, store, fmt.Sprint(i), l, 100, 0))
+			ws = append(ws, work(t, store, fmt.Sprint(i), l, 200*max(0, 1-i), 0))
 		}
 		time.Sleep(10 * time.Second)
 		require.True(t, ws[0].m.View().Issuing)

@@ -22,6 +22,9 @@ type issue struct {
 
 	// asked: TryAcquire was refused, so that one slot is wanted although nobody waits.
 	asked atomic.Bool
+	// look is when a TryAcquire that found nothing has a reason to look under the lock:
+	// a slot comes that nobody waits for, or none has been asked for.
+	look atomic.Int64
 }
 
 // issuing tells whether tokens are issued at present. t.mu is held.
@@ -33,6 +36,7 @@ func (t *Throttle) beginIssue() {
 		t.issue.from, _ = t.sharer.(Issuer)
 		t.issue.spacing = spacing
 	}
+	t.issue.look.Store(never)
 }
 
 // Spacing tells the sharer how far apart the tokens of the limit are when they are
@@ -76,13 +80,16 @@ func (t *Throttle) law() *segment {
 
 // takeIssued draws one more time, under the lock, for a TryAcquire that found nothing:
 // a slot may have come that nobody has looked for. If there is none it asks for one.
-func (t *Throttle) takeIssued(n int) (Permit, bool) {
+func (t *Throttle) takeIssued(n int, now int64) (Permit, bool) {
+	if now < t.issue.look.Load() {
+		return Permit{}, false
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.issuing() || t.closed.Load() {
 		return Permit{}, false
 	}
-	now := t.now()
+	now = t.now()
 	t.ripen(now)
 	if pos, ok := t.draw(t.scale.units(n), now); ok {
 		return Permit{n: n, pos: pos, by: t.cell(pos)}, true
@@ -197,6 +204,15 @@ func (t *Throttle) dueIssued(now int64, n int) time.Duration {
 // void while somebody waits, or it is time to order again. t.mu is held.
 func (t *Throttle) armIssue(now int64) {
 	d := &t.issue
+	look := int64(never)
+	switch {
+	case !t.queue.empty():
+	case !d.asked.Load():
+		look = 0
+	case len(d.pending) > 0:
+		look = d.pending[0].at
+	}
+	d.look.Store(look)
 	next := int64(never)
 	if len(d.pending) > 0 {
 		next = d.pending[0].at

@@ -100,7 +100,7 @@ func (t *Throttle) TryAcquire(n int) (Permit, bool) {
 		}
 	}
 	if t.issue.from != nil {
-		if p, ok := t.takeIssued(n); ok {
+		if p, ok := t.takeIssued(n, now); ok {
 			return p, true
 		}
 	}
@@ -211,6 +211,7 @@ func (t *Throttle) Lease(l Lease) {
 		return // what was issued stays good
 	}
 	t.issue.clear()
+	t.issue.look.Store(never)
 	if !old.valid(now) || l.Share == 0 || old.lease.Issuing {
 		room, back = 0, 0 // a processor whose share had ended starts empty
 		t.void += t.queue.collected
