@@ -30,6 +30,9 @@ type backend struct {
 	name string
 	// open connects one processor. close ends the connection.
 	open func() (s consensus.Store, closeStore func(), err error)
+	// bare connects a client that takes permits from the store without this project,
+	// all that are given one name in common; nil in memory.
+	bare func(name string) (take bareClient, closeClient func(), err error)
 	// requests counts how often the server was asked since it started; nil when
 	// there is no server.
 	requests func(ctx context.Context) (requests, error)
@@ -85,6 +88,10 @@ func (b *bench) redisBackend(ctx context.Context, longest time.Duration) (*backe
 		open: func() (consensus.Store, func(), error) {
 			client := redis.NewUniversalClient(redisstore.ClientOptions(server.Addr()))
 			return redisstore.New(client, redisstore.WithLongestLease(longest)), func() { _ = client.Close() }, nil
+		},
+		bare: func(name string) (bareClient, func(), error) {
+			client := redis.NewUniversalClient(redisstore.ClientOptions(server.Addr()))
+			return bareRedis(client, name), func() { _ = client.Close() }, nil
 		},
 		requests: func(ctx context.Context) (requests, error) { return redisRequests(ctx, admin) },
 		cpu:      server.CPUTime,
@@ -160,6 +167,14 @@ func (b *bench) natsBackend(ctx context.Context, longest time.Duration) (*backen
 			mu.Unlock()
 			store, err := natsstore.New(nc, natsstore.WithLongestLease(longest), natsstore.WithLogger(quiet))
 			return store, nc.Close, err
+		},
+		bare: func(name string) (bareClient, func(), error) {
+			nc, err := nats.Connect(server.URL(), natsstore.ConnectOptions()...)
+			if err != nil {
+				return nil, nil, err
+			}
+			take, err := bareNATS(ctx, nc, name)
+			return take, nc.Close, err
 		},
 		requests: func(ctx context.Context) (requests, error) {
 			mu.Lock()

@@ -174,8 +174,9 @@ func (st *step) hold(horizon time.Duration) (longer bool) {
 
 // issue notes what a request of Sync says of permits, and decides whether the pool
 // issues them: always for a strict processor, else when the limit earns less than one
-// token per processor and sync interval, until it earns two, and only if every
-// processor can use permits. Processors that are gone count for one removal time.
+// token per live processor and sync interval, until it earns two for each row, and only if
+// every processor can use permits. What a processor that is gone has named counts for one
+// removal time.
 func (st *step) issue(req *Request) {
 	r, is := st.rec, &st.rec.Issuer
 	switch {
@@ -191,21 +192,31 @@ func (st *step) issue(req *Request) {
 	if req.Strict {
 		st.keep(&is.StrictUntil)
 	}
-	n := time.Duration(len(r.Rows))
-	interval := Interval(r.Lease, len(r.Rows))
+	rows, live := len(r.Rows), r.live()
 	switch {
 	case st.clock < is.StrictUntil:
 		is.Issuing = true
 	case st.clock < is.SharesUntil || st.clock >= is.SpacingUntil:
 		is.Issuing = false
-	case is.Spacing > interval/n:
+	case is.Spacing > Interval(r.Lease, live)/time.Duration(live):
 		is.Issuing = true
-	case is.Spacing <= (interval-1)/(2*n):
+	case is.Spacing <= (Interval(r.Lease, rows)-1)/time.Duration(2*rows):
 		is.Issuing = false
 	}
 	if is.Issuing || is.Last > 0 {
 		st.hold(is.Spacing)
 	}
+}
+
+// live is how many processors are live.
+func (r *Record) live() int {
+	n := 0
+	for i := range r.Rows {
+		if r.Rows[i].State == RowLive {
+			n++
+		}
+	}
+	return n
 }
 
 // keep makes a fact count for another removal time. It is not written anew by every step.

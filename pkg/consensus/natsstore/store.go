@@ -28,6 +28,7 @@ type Store struct {
 	subjects string
 	warned   atomic.Bool
 	lines    lines
+	glances  glances
 
 	// tried, if not nil, is told how often a step was tried. For tests.
 	tried func(attempts int)
@@ -89,39 +90,6 @@ func (s *Store) Leave(ctx context.Context, req consensus.Leave) error {
 	return s.step(ctx, req.Pool, false, func(rec *consensus.Record, at consensus.At) bool {
 		return rec.Leave(&req, at)
 	})
-}
-
-// Reserve reserves slots. The time of a step is known only when the entry is read back, by
-// which time others may have written: then the newest entry tells what it came to. Errors
-// are those of Sync; after one, slots may be lost.
-func (s *Store) Reserve(ctx context.Context, req consensus.Reserve) (consensus.Reserved, error) {
-	if err := s.checkReserve(&req); err != nil {
-		return consensus.Reserved{}, err
-	}
-	var res consensus.Reserved
-	var wrote bool
-	err := s.step(ctx, req.Pool, false, func(rec *consensus.Record, at consensus.At) bool {
-		res, wrote = rec.Reserve(&req, at)
-		return wrote
-	})
-	if err != nil || !wrote {
-		return res, err
-	}
-	err = s.step(ctx, req.Pool, false, func(rec *consensus.Record, at consensus.At) bool {
-		res = rec.Issued(&req, res.Revision, at)
-		return false
-	})
-	if err != nil {
-		return consensus.Reserved{}, err
-	}
-	return res, nil
-}
-
-func (s *Store) checkReserve(req *consensus.Reserve) error {
-	if err := req.Validate(); err != nil {
-		return err
-	}
-	return s.checkLease(req.Lease)
 }
 
 func (s *Store) checkLease(lease time.Duration) error {
@@ -220,19 +188,10 @@ func (s line) try(ctx context.Context, pool string, mayCreate bool, apply change
 	case err != nil:
 		return err
 	}
-	identity, err := info.identity()
+	rec, at, err := s.moment(&glance{info, e}, subject)
 	if err != nil {
 		return err
 	}
-	rec := &consensus.Record{}
-	if e.value != nil {
-		if rec, err = consensus.ParseRecord(e.value); err != nil {
-			return fmt.Errorf("natsstore: the value at %s: %w", subject, err)
-		}
-	}
-	// A pool may have a longer lease than this Store was told of. Then what is
-	// promised may last longer, too.
-	at := consensus.At{Now: e.micros(), Identity: identity, Deferred: true, Longest: max(s.opts.longest, rec.Lease)}
 	if !apply(rec, at) {
 		return nil
 	}

@@ -26,8 +26,8 @@ local function known_new() return redis.call('HGET', 'env', 'new') == '1' end
 `
 
 var (
-	scriptedSync    = redis.NewScript(scriptedLua + recordLua + permitLua + syncLua)
-	scriptedLeave   = redis.NewScript(scriptedLua + recordLua + leaveLua)
+	scriptedSync    = redis.NewScript(scriptedLua + permitLua + recordLua + issueLua + syncLua)
+	scriptedLeave   = redis.NewScript(scriptedLua + permitLua + recordLua + leaveLua)
 	scriptedReserve = redis.NewScript(strings.NewReplacer(
 		"redis.call('TIME')", "{ 0, redis.call('HGET', 'env', 'now') }",
 		"redis.pcall('INFO', 'server')", `'run_id:' .. redis.call('HGET', 'env', 'identity') .. '\r'`,

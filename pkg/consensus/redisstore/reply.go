@@ -65,11 +65,7 @@ func parseSync(reply any, req *consensus.Request) (answer consensus.Answer, poli
 	if err != nil {
 		return consensus.Answer{}, "", err
 	}
-	for i := 0; i < len(fields); i += 2 {
-		if fields[i] == metaField {
-			answer.Issuing = issues(fields[i+1])
-		}
-	}
+	answer.Issuing = issues(fields)
 	answer.Tags = make([]consensus.TagAnswer, 0, len(req.Tags))
 	for _, t := range req.Tags {
 		ta := tagAnswer(t.Tag, rows)
@@ -162,7 +158,7 @@ func parseFields(fields []any, req *consensus.Request) (rows []row, own int, err
 		if !isName || !isValue {
 			return nil, 0, wrongAnswer("field %d is not of strings", i/2)
 		}
-		if name == metaField {
+		if name == metaField || name == permitsField {
 			continue
 		}
 		id, incarnation, ok := strings.Cut(name, "\x00")

@@ -2,9 +2,9 @@ package redisstore
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
-	"strconv"
-	"strings"
+	"math"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
@@ -40,10 +40,11 @@ func (s *Store) checkReserve(req *consensus.Reserve) error {
 
 // What a reply of reserve.lua has: parts, and the largest numbers there can be.
 const (
-	grantedSlotsParts = 6
-	refusedSlotsParts = 9
+	grantedSlotsParts = 7
+	refusedSlotsParts = 10
 	maxStep           = 3 * int64(consensus.MaxSpacing)
 	maxWaitMicros     = (consensus.MaxAhead + 3) * int64(consensus.MaxSpacing/time.Microsecond)
+	maxRevisionHigh   = int64(1<<63-1) / halfRevision
 )
 
 // parseReserve reads the reply of the script for reservations. Every error wraps
@@ -59,23 +60,26 @@ func parseReserve(reply any, req *consensus.Reserve) (res consensus.Reserved, er
 	r := partReader{parts: parts, faulty: noPart}
 	res.Count = int(r.number(0, int64(req.Count)))
 	res.Time = r.number(1, maxTime)
-	res.Revision = r.revision(2)
-	res.Spacing = time.Duration(r.number(3, maxStep))
+	res.Revision = uint64(r.number(2, maxRevisionHigh))*halfRevision + uint64(r.number(3, halfRevision-1))
+	res.Spacing = time.Duration(r.number(4, maxStep))
 	want := refusedSlotsParts
 	if res.Count > 0 {
 		want = grantedSlotsParts
-		res.Wait = time.Duration(r.number(4, maxWaitMicros))*time.Microsecond + time.Duration(r.number(5, 999))
+		res.Wait = time.Duration(r.number(5, maxWaitMicros))*time.Microsecond + time.Duration(r.number(6, 999))
 		res.Last, res.Issuing = int64(res.Revision), true
 	} else {
-		if r.number(4, 1) == 1 {
+		if r.number(5, 1) == 1 {
 			res.Last = int64(res.Revision)
 		}
-		res.Retry = time.Duration(r.number(5, maxTime)) * time.Microsecond
-		res.Issuing = r.number(6, 1) == 1
-		res.Frozen = time.Duration(r.number(7, maxTime)) * time.Microsecond
-		if cause, _ := r.part(8).(string); res.Frozen > 0 && cause != noCause {
+		res.Retry = time.Duration(r.number(6, maxTime)) * time.Microsecond
+		res.Issuing = r.number(7, 1) == 1
+		res.Frozen = time.Duration(r.number(8, maxTime)) * time.Microsecond
+		if cause, _ := r.part(9).(string); res.Frozen > 0 && cause != noCause {
 			res.FrozenBy = consensus.FreezeCause(cause)
 		}
+	}
+	if res.Revision > 1<<63-1 {
+		r.faulty = min(r.faulty, 3)
 	}
 	if r.faulty != noPart {
 		return consensus.Reserved{}, wrongAnswer("part %d is %.40q", r.faulty, fmt.Sprint(r.part(r.faulty)))
@@ -110,18 +114,24 @@ func (r *partReader) number(i int, most int64) int64 {
 	return n
 }
 
-// revision reads a number of 64 bits, which a script gives as text.
-func (r *partReader) revision(i int) uint64 {
-	text, _ := r.part(i).(string)
-	n, err := strconv.ParseUint(text, 10, 63) // more, no request can report back
-	if err != nil {
-		r.faulty = min(r.faulty, i)
-	}
-	return n
+// The places of numbers in the field of permits that is packed; see lua/permit.lua.
+const (
+	permitsField   = "permits"
+	permitsNumbers = 23
+	issuingNumber  = 9
+)
+
+// permitsNumber reads a number of the packed field.
+func permitsNumber(packed string, i int) float64 {
+	return math.Float64frombits(binary.LittleEndian.Uint64([]byte(packed[8*i : 8*i+8])))
 }
 
-// issues tells whether the pool issues permits, by its meta field; see lua/permit.lua.
-func issues(meta any) bool {
-	text, _ := meta.(string)
-	return strings.Contains(text, " P 1 ")
+// issues tells whether the pool issues permits, by the fields of its hash.
+func issues(fields []any) bool {
+	for i := 0; i+1 < len(fields); i += 2 {
+		if packed, ok := fields[i+1].(string); ok && fields[i] == permitsField && len(packed) > 8*permitsNumbers {
+			return permitsNumber(packed, issuingNumber) == 1
+		}
+	}
+	return false
 }

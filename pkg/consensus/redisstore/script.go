@@ -19,6 +19,9 @@ var recordLua string
 //go:embed lua/permit.lua
 var permitLua string
 
+//go:embed lua/issue.lua
+var issueLua string
+
 //go:embed lua/reserve.lua
 var reserveLua string
 
@@ -29,8 +32,8 @@ var syncLua string
 var leaveLua string
 
 var (
-	syncScript    = redis.NewScript(serverLua + recordLua + permitLua + syncLua)
-	leaveScript   = redis.NewScript(serverLua + recordLua + leaveLua)
+	syncScript    = redis.NewScript(serverLua + permitLua + recordLua + issueLua + syncLua)
+	leaveScript   = redis.NewScript(serverLua + permitLua + recordLua + leaveLua)
 	reserveScript = redis.NewScript(reserveLua)
 )
 
@@ -58,11 +61,19 @@ func flagArg(set bool) int {
 // reserveArgs returns the arguments of the script for reservations, in the order that
 // reserve.lua gives.
 func reserveArgs(req *consensus.Reserve, longest time.Duration, life string) []any {
-	return []any{
-		req.Count, int64(req.Spacing), req.Ahead, req.Revision, req.Return, req.Unused,
+	args := []any{
+		req.Count, int64(req.Spacing), req.Ahead, req.Revision / halfRevision, req.Revision % halfRevision,
 		consensus.Removal(longest).Microseconds(), life,
 	}
+	if req.Return != 0 {
+		args = append(args, req.Return/halfRevision, req.Return%halfRevision, req.Unused)
+	}
+	return args
 }
+
+// halfRevision parts revisions, which have 64 bits, into numbers that the server's doubles
+// hold exactly.
+const halfRevision = 10_000_000_000
 
 // leaveArgs returns the arguments of the leave script.
 func leaveArgs(l *consensus.Leave) []any {

@@ -14,10 +14,10 @@ func canSnapshot(h *Harness) bool { return h.Snapshot != nil && !h.Memory }
 
 // serverCases are those in which something happens to the whole server.
 func serverCases() []testCase {
-	return []testCase{
+	return append(permitServerCases(), []testCase{
 		{name: "a wiped store freezes, and takes what is in use as it is told", needs: canWipe, run: wiped},
 		{name: "another server freezes", needs: canRestart, run: restarted},
-	}
+	}...)
 }
 
 // forgetCases are those in which the store has forgotten something of one pool.

@@ -40,6 +40,8 @@ type proc struct {
 	history         []consensus.Ticket // every request
 	recalled        consensus.Ticket
 	revision        uint64
+	spacing         time.Duration // of the limit; 0: it can use no permits
+	strict          bool
 }
 
 // proc returns a processor that has not joined yet.
@@ -80,7 +82,7 @@ func (a *proc) request(tags ...consensus.TagReport) consensus.Request {
 		Pool: a.pool.name, ID: a.id, Incarnation: a.incarnation,
 		Seq: a.seq, Nonce: rand.Uint64(),
 		LastSeq: a.lastSeq, LastNonce: a.lastNonce, LastTime: a.lastTime,
-		Revision: a.revision, Lease: a.lease, Tags: tags,
+		Revision: a.revision, Lease: a.lease, Spacing: a.spacing, Strict: a.strict, Tags: tags,
 	}
 	req.Unanswered = a.unanswered(a.lastSeq, a.seq)
 	if a.recalled.Seq < a.lastSeq {

@@ -1,8 +1,9 @@
--- The record of a pool, as a hash: the field 'meta', and one field per row whose
--- name is the processor's ID, a zero byte and the incarnation. Values are
--- decimal numbers and names separated by blanks:
+-- The record of a pool, as a hash: the field 'meta', the field 'permits' (see
+-- permit.lua) once there is something to say of permits, and one field per row whose
+-- name is the processor's ID, a zero byte and the incarnation. Values are decimal
+-- numbers and names separated by blanks:
 --   meta: 1 store revision clock wall frozen_until frozen_since cause lease
---         rows claims oldest, and what permit.lua adds
+--         rows claims oldest
 --   row:  state last_seen claims seq nonce tags, and for each tag: in_use
 --         answered demand pool_size length tag
 -- A row's claims are the sum over its tags of the larger of in_use and answered.
@@ -16,16 +17,13 @@
 -- A step reads and judges first and writes last, because what a script has
 -- written before an error stays.
 
-local META, NONE = 'meta', '-'
+local META, PERMITS, NONE = 'meta', 'permits', '-'
 local LIVE, REPLACED, CLONED, LEFT = '0', '1', '2', '3'
 local POOL_EXPIRY, MARKER_EXPIRY = 86400000, 43200000 -- in milliseconds
 
 local function number(n) return string.format('%.0f', n) end
 
 local function wrong(what) return redis.error_reply('NUMATHROTTLE_DATA ' .. what) end
-
--- A decimal number of up to 64 bits in two halves that doubles hold exactly.
-local function halves(u) return tonumber(string.sub(u, 1, -11)) or 0, tonumber(string.sub(u, -10)) end
 
 local function less(a, b)
   local a1, a2 = halves(a)
@@ -51,25 +49,26 @@ end
 -- Reads the record as far as most steps need it. own is the field of the row that
 -- the step is about. Returns nil and a reply when there is something else under the key.
 local function load_record(own)
-  local got = redis.pcall('HMGET', KEYS[1], META, own)
+  local got = redis.pcall('HMGET', KEYS[1], META, own, PERMITS)
   if got.err then return nil, got end
   local meta, value = got[1], got[2]
   if not meta then
     if redis.call('HLEN', KEYS[1]) > 0 then return nil, wrong('the hash is not a pool') end
     return {
       own = own, store = '', revision = '0', clock = 0, wall = 0, frozen_until = 0, frozen_since = 0,
-      cause = NONE, lease = 0, rows = 0, claims = 0, oldest = 0, permits = '',
+      cause = NONE, lease = 0, rows = 0, claims = 0, oldest = 0,
     }
   end
-  local store, revision, clock, wall, frozen_until, frozen_since, cause, lease, rows, claims, oldest, permits =
-    string.match(meta, '^1 (%w+) (%d+) (%d+) (%d+) (%d+) (%d+) (%S+) (%d+) (%d+) (%d+) (%d+)(.*)$')
+  local store, revision, clock, wall, frozen_until, frozen_since, cause, lease, rows, claims, oldest =
+    string.match(meta, '^1 (%w+) (%d+) (%d+) (%d+) (%d+) (%d+) (%S+) (%d+) (%d+) (%d+) (%d+)$')
   if not store then return nil, wrong('the pool is not of format 1') end
   local rec = {
     own = own, own_value = value, store = store, revision = revision, cause = cause, clock = tonumber(clock),
     wall = tonumber(wall), frozen_until = tonumber(frozen_until),
     frozen_since = tonumber(frozen_since), lease = tonumber(lease), rows = tonumber(rows), claims = tonumber(claims),
-    oldest = tonumber(oldest), permits = permits,
+    oldest = tonumber(oldest),
   }
+  if got[3] and not load_permits(rec, got[3]) then return nil, wrong('the permits are not of format 1') end
   if value then
     local row = {}
     row.state, row.seen, row.claims, row.seq, row.nonce = string.match(value, '^(%d) (%d+) (%d+) (%d+) (%d+) ')
@@ -138,7 +137,7 @@ local function any_live(rec, st)
   local fields = all_fields(rec)
   for i = 1, #fields, 2 do
     local state, seen = string.match(fields[i + 1], '^(%d) (%d+) ')
-    if fields[i] ~= META and state == LIVE and not gone(st, seen) then return true end
+    if fields[i] ~= META and fields[i] ~= PERMITS and state == LIVE and not gone(st, seen) then return true end
   end
   return false
 end
@@ -153,7 +152,7 @@ local function advance(rec, st)
   local fields, match = all_fields(rec), string.match
   rec.rows, rec.claims, rec.oldest = 0, 0, st.clock
   for i = 1, #fields, 2 do
-    if fields[i] ~= META then
+    if fields[i] ~= META and fields[i] ~= PERMITS then
       local seen, claims = match(fields[i + 1], '^%d (%d+) (%d+) ')
       if not seen then return nil, wrong('a row is not of format 1') end
       seen = tonumber(seen)
@@ -173,12 +172,17 @@ end
 -- deletes the silent rows, but not the own one if it is written anew. The first
 -- write is one that a server without memory refuses.
 local function save_record(rec, changed, silent)
+  local own_stays = #changed > 0
   rec.revision = successor(rec.revision)
-  local meta = string.format('1 %s %s %.0f %.0f %.0f %.0f %s %.0f %.0f %.0f %.0f%s', rec.store, rec.revision, rec.clock,
-    rec.wall, rec.frozen_until, rec.frozen_since, rec.cause, rec.lease, rec.rows, rec.claims, rec.oldest, rec.permits)
+  local meta = string.format('1 %s %s %.0f %.0f %.0f %.0f %s %.0f %.0f %.0f %.0f', rec.store, rec.revision, rec.clock,
+    rec.wall, rec.frozen_until, rec.frozen_since, rec.cause, rec.lease, rec.rows, rec.claims, rec.oldest)
+  if rec.permits then
+    changed[#changed + 1] = PERMITS
+    changed[#changed + 1] = permits_text(rec)
+  end
   redis.call('HSET', KEYS[1], META, meta, unpack(changed))
   for _, field in ipairs(silent) do
-    if field ~= rec.own or #changed == 0 then redis.call('HDEL', KEYS[1], field) end
+    if field ~= rec.own or not own_stays then redis.call('HDEL', KEYS[1], field) end
   end
   redis.call('PEXPIRE', KEYS[1], POOL_EXPIRY)
 end

@@ -1,102 +1,107 @@
 -- One reservation, as Record.Reserve of package consensus does it, for every single
--- permit: it looks at no row, keeps as text what does not change, and uses none of
--- the functions of the other scripts, whose making alone would cost more than a step.
+-- permit: it looks at no row, and uses none of the functions of the other scripts,
+-- whose making alone would cost as much as a step. Names are those of permit.lua.
 -- KEYS: the pool, the marker of its group.
--- ARGV: how many slots, their spacing in nanoseconds, how many ahead, revision seen,
--- what is given back (a revision, or 0) and how many slots of it, freeze time in
--- microseconds, the name to give the data's life if the server is durable, else empty.
--- Reply: nothing when there is no record, else how many
--- slots, time, revision and spacing, and then the wait in microseconds and the nanoseconds
--- beyond them, or for 0 slots: 1 if there is something to give back, retry in
--- microseconds, 1 while issuing, rest of the freeze, its cause.
+-- ARGV: how many slots, their spacing in nanoseconds, how many ahead, the revision seen
+-- in two parts, of ten digits the second, freeze time in microseconds, the name to give
+-- the data's life if the server is durable, else empty, and if something is given back
+-- its revision in two parts and how many slots of it.
+-- Reply: nothing when there is no record, else how many slots, time, revision in two
+-- parts and spacing, and then the wait in microseconds and the nanoseconds beyond them,
+-- or for 0 slots: 1 if there is something to give back, retry in microseconds, 1 while
+-- issuing, rest of the freeze, its cause.
 
-local count, spacing, ahead, seen, unused = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4], tonumber(ARGV[6])
-local floor, max, format = math.floor, math.max, string.format
-
-local meta = redis.pcall('HGET', KEYS[1], 'meta')
-if not meta then
-  if redis.call('HLEN', KEYS[1]) > 0 then return redis.error_reply('NUMATHROTTLE_DATA the hash is not a pool') end
-  return {}
+local floor, max = math.floor, math.max
+local packed = redis.pcall('HGET', KEYS[1], 'permits')
+local high, low, last_clock, wall, frozen_until, frozen_since, lease, rows, claims, issuing, named, held, hold, reach, step,
+  left, serial_high, serial_low, last, last_ns, spacing_until, strict_until, shares_until, store, cause
+if packed and packed.err then
+  return packed
+elseif packed and #packed > 185 and string.sub(packed, -1) == '\0' then
+  high, low, last_clock, wall, frozen_until, frozen_since, lease, rows, claims, issuing, named, held, hold, reach, step,
+    left, serial_high, serial_low, last, last_ns, spacing_until, strict_until, shares_until, store, cause =
+    struct.unpack('<dddddddddddddddddddddddss', packed)
+elseif packed then
+  return redis.error_reply('NUMATHROTTLE_DATA the permits are not of format 1')
+else
+  local meta = redis.call('HGET', KEYS[1], 'meta')
+  if not meta then
+    if redis.call('HLEN', KEYS[1]) > 0 then return redis.error_reply('NUMATHROTTLE_DATA the hash is not a pool') end
+    return {}
+  end
+  local revision
+  store, revision, last_clock, wall, frozen_until, frozen_since, cause, lease, rows, claims =
+    string.match(meta, '^1 (%w+) (%d+) (%d+) (%d+) (%d+) (%d+) (%S+) (%d+) (%d+) (%d+) %d+$')
+  if not store then return redis.error_reply('NUMATHROTTLE_DATA the pool is not of format 1') end
+  high, low = tonumber(string.sub(revision, 1, -11)) or 0, tonumber(string.sub(revision, -10))
+  last_clock, wall, frozen_until, frozen_since = tonumber(last_clock), tonumber(wall), tonumber(frozen_until), tonumber(frozen_since)
+  lease, rows, claims = tonumber(lease), tonumber(rows), tonumber(claims)
+  issuing, named, held, hold, reach, step, left, serial_high, serial_low, last, last_ns = 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
+  spacing_until, strict_until, shares_until = 0, 0, 0
 end
-if meta.err then return meta end
-if not string.find(meta, ' P ', 1, true) then meta = meta .. ' P 0 0 0 0 0 0 0 0 0 0 0 0000' end
--- The names are those of record.lua and permit.lua.
-local store, revision, clock, wall, frozen_until, frozen_since, cause, lease, rest, rows, claims, issuing, named, untils,
-  held, hold, reach, step, left, serial, last, last_ns = string.match(meta,
-  '^1 (%w+) (%d+) (%d+) (%d+) (%d+) (%d+) (%S+) (%d+)( (%d+) (%d+) %d+) P ([01]) (%d+)( %d+ %d+ %d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+) (%d+)(%d%d%d)$')
-if not store then return redis.error_reply('NUMATHROTTLE_DATA the pool is not of format 1') end
 
--- The time. Whoever does not give it the name of a life that goes on asks the server.
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
-local last_clock = tonumber(clock)
-local passed = now - wall
-clock, lease = last_clock, tonumber(lease)
+local clock, passed = last_clock, now - wall
 if passed > 0 and passed <= lease * 250 then clock = clock + passed end
-local identity = ARGV[8]
-if identity ~= '' then
-  local marker = redis.pcall('GET', KEYS[2])
-  if type(marker) == 'table' then return marker end
-  identity = marker and string.match(marker, '^1 (%w+) ') or identity
-else
+
+-- Which life of the server is this? Nothing cheaper than INFO tells.
+local identity, life = store, ARGV[7]
+if life == '' then
   local info = redis.pcall('INFO', 'server')
   if type(info) ~= 'string' then return redis.error_reply('NUMATHROTTLE_INFO ' .. tostring(info.err)) end
-  identity = store
-  if not string.find(info, 'run_id:' .. store .. '\r', 1, true) then
+  if not string.find(info, 'run_id:' .. store, 1, true) then
     identity = string.match(info, 'run_id:(%w+)')
     if not identity then return redis.error_reply('NUMATHROTTLE_INFO no run_id in INFO server') end
   end
+else
+  local marker = redis.pcall('GET', KEYS[2])
+  if type(marker) == 'table' then return marker end
+  identity = marker and string.match(marker, '^1 (%w+) ') or life
 end
 
 -- Has the store forgotten something?
-local frozen = tonumber(frozen_until)
-local behind = #revision < #seen or (#revision == #seen and revision < seen)
-local changed = store ~= identity or behind
-if changed then
-  if frozen <= clock then frozen_since = format('%.0f', clock) end
+local seen_high, seen_low = tonumber(ARGV[4]), tonumber(ARGV[5])
+local behind = high < seen_high or (high == seen_high and low < seen_low)
+local forgot = behind or store ~= identity
+local changed = forgot
+if forgot then
+  if frozen_until <= clock then frozen_since = clock end
   cause = store ~= identity and 'store_identity' or 'older_record'
-  frozen = max(frozen, clock + ARGV[7])
-  frozen_until = format('%.0f', frozen)
-  if behind then revision = seen end
-elseif frozen <= clock then
+  frozen_until = max(frozen_until, clock + ARGV[6])
+  if behind then high, low = seen_high, seen_low end
+elseif frozen_until <= clock then
   cause = '-'
 end
+low = low + 1
+if low == 1e10 then high, low = high + 1, 0 end
 
-spacing = max(spacing, tonumber(named))
+local spacing, ahead = max(tonumber(ARGV[2]), named), tonumber(ARGV[3])
 local ns = spacing % 1000
 local window, window_ns = ahead * ((spacing - ns) / 1000) + floor(ahead * ns / 1000), ahead * ns % 1000
-if frozen > clock or frozen_until ~= held then
+if frozen_until > clock or frozen_until ~= held then
   -- Slots that are forgotten can lie as far ahead as those who ask reserve, or have.
   local horizon = window + math.ceil((window_ns + spacing) / 1000)
-  local longest = max(tonumber(hold), frozen + max(horizon, math.min(reach - frozen_since, 1003 * 744 * 3600 * 1e6)))
-  changed = changed or longest ~= tonumber(hold) or frozen_until ~= held
-  hold, held = format('%.0f', longest), frozen_until
+  local longest = max(hold, frozen_until + max(horizon, math.min(reach - frozen_since, 1003 * 744 * 3600 * 1e6)))
+  changed = changed or longest ~= hold or frozen_until ~= held
+  hold, held = longest, frozen_until
 end
 
-local next_revision
-if #revision < 15 then
-  next_revision = format('%.0f', revision + 1)
-else -- 64 bits are more than a number holds here
-  local high, low = tonumber(string.sub(revision, 1, -11)) or 0, tonumber(string.sub(revision, -10)) + 1
-  if low == 1e10 then high, low = high + 1, 0 end
-  next_revision = format('%.0f%010.0f', high, low)
-end
-
-last, last_ns = tonumber(last), tonumber(last_ns)
-if serial == ARGV[5] and serial ~= '0' and max(unused, 1) <= tonumber(left) then
-  unused = max(unused, 1)
-  local step_ns = step % 1000
-  local back_ns = last_ns - unused * step_ns
-  last = last - unused * ((step - step_ns) / 1000) + floor(back_ns / 1000)
-  last_ns = back_ns % 1000
-  left = left - unused
-  serial = left > 0 and next_revision or '0'
-  changed = true
+local back_high = ARGV[8]
+if back_high and not forgot then -- else another reservation may have the name by now
+  local unused = max(tonumber(ARGV[10]), 1)
+  if serial_low == tonumber(ARGV[9]) and serial_high == tonumber(back_high) and unused <= left then
+    local step_ns = step % 1000
+    local back_ns = last_ns - unused * step_ns
+    last, last_ns = last - unused * ((step - step_ns) / 1000) + floor(back_ns / 1000), back_ns % 1000
+    left, serial_high, serial_low, changed = left - unused, high, low, true
+    if left == 0 then serial_high, serial_low = 0, 0 end
+  end
 end
 
 -- The issuer's claim, and the spacing in force.
 local force = 0
-if issuing == '1' and frozen <= clock then
+if issuing == 1 and frozen_until <= clock then
   local claim = 1000000000 - claims
   if claim == 1000000000 then
     force = spacing
@@ -109,11 +114,10 @@ end
 local granted, wait, wait_ns, retry = 0, 0, 0, 0
 if force > 0 then
   ns = force % 1000
-  local us = (force - ns) / 1000
-  local slot, slot_ns, least = last + us, last_ns + ns, max(clock, tonumber(hold))
+  local us, count, limit = (force - ns) / 1000, tonumber(ARGV[1]), clock + window
+  local slot, slot_ns, least = last + us, last_ns + ns, max(clock, hold)
   if slot_ns >= 1000 then slot, slot_ns = slot + 1, slot_ns - 1000 end
-  if last == 0 or slot < least then slot, slot_ns = least, 0 end
-  local limit = clock + window
+  if slot < least or last == 0 then slot, slot_ns = least, 0 end
   wait, wait_ns = slot - clock, slot_ns
   while granted < count and (slot < limit or (slot == limit and slot_ns <= window_ns)) do
     granted, last, last_ns = granted + 1, slot, slot_ns
@@ -121,22 +125,24 @@ if force > 0 then
     if slot_ns >= 1000 then slot, slot_ns = slot + 1, slot_ns - 1000 end
   end
   if granted > 0 then
-    step, left, serial, changed = format('%.0f', force), granted, next_revision, true
-    reach = format('%.0f', max(tonumber(reach), limit + math.ceil((window_ns + force) / 1000)))
+    step, left, serial_high, serial_low, changed = force, granted, high, low, true
+    reach = max(reach, limit + math.ceil((window_ns + force) / 1000))
   else
     retry = max(wait - window + math.ceil((wait_ns - window_ns) / 1000), 1000)
-    wait, wait_ns = 0, 0
   end
 else
-  retry = max(math.min(max(lease * 100, rows * 1e4), lease * 250), max(frozen, tonumber(hold)) - clock)
+  retry = max(math.min(max(lease * 100, rows * 1e4), lease * 250), max(frozen_until, hold) - clock)
 end
 
 if changed then
-  revision = next_revision
-  meta = format('1 %s %s %.0f %.0f %s %s %s %.0f%s P %s %s%s %s %s %s %s %s %s %.0f%03.0f', identity, revision, clock, now,
-    frozen_until, frozen_since, cause, lease, rest, issuing, named, untils, held, hold, reach, step, left, serial, last, last_ns)
-  redis.call('HSET', KEYS[1], 'meta', meta)
+  redis.call('HSET', KEYS[1], 'permits', struct.pack('<dddddddddddddddddddddddss', high, low, clock, now, frozen_until,
+    frozen_since, lease, rows, claims, issuing, named, held, hold, reach, step, left, serial_high, serial_low, last, last_ns,
+    spacing_until, strict_until, shares_until, identity, cause))
+elseif low > 0 then
+  low = low - 1
+else
+  high, low = high - 1, 1e10 - 1
 end
-if granted > 0 then return { granted, clock, revision, force, wait, wait_ns } end
-return { 0, clock, revision, force, changed and serial == revision and 1 or 0, retry, issuing == '1' and 1 or 0,
-  max(frozen - clock, 0), cause }
+if granted > 0 then return { granted, clock, high, low, force, wait, wait_ns } end
+return { 0, clock, high, low, force, changed and serial_low == low and serial_high == high and 1 or 0, retry, issuing,
+  max(frozen_until - clock, 0), cause }

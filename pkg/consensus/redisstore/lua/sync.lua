@@ -145,7 +145,7 @@ end
 
 -- Facts first: what is reported in use is the claim, even beyond the whole. Then
 -- each tag is answered what there is room for. A frozen pool lets no share grow.
-local issuing, winding = issue(rec, st, spacing, strict)
+local issuing, winding = issue(rec, st, spacing, strict, id)
 if issuing == nil then return wrong('the permits are not of format 1') end
 local own_claims, row = 0, {}
 for i = first_tag, #ARGV, 5 do own_claims = own_claims + ARGV[i + 1] end

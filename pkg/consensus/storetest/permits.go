@@ -1,0 +1,502 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+// A slot is a permit on the store's clock, in nanoseconds, with what was in force.
+type slot struct{ at, spacing, step int64 }
+
+// reserve sends a reservation, and returns the slots with the answer.
+func (p *pool) reserve(store consensus.Store, req consensus.Reserve) (consensus.Reserved, []slot) {
+	p.Helper()
+	res, slots, err := p.tryReserve(store, req)
+	require.NoError(p, err)
+	return res, slots
+}
+
+// tryReserve does the same from any goroutine: an answer that is no good is an error.
+func (p *pool) tryReserve(store consensus.Store, req consensus.Reserve) (res consensus.Reserved, slots []slot, err error) {
+	req.Pool, req.Lease = p.name, p.lease
+	if err = p.call(func(ctx context.Context) (err error) {
+		res, err = store.Reserve(ctx, req)
+		return err
+	}); err != nil {
+		return res, nil, err
+	}
+	switch {
+	case res.Count < 0 || res.Count > req.Count:
+		return res, nil, fmt.Errorf("%d slots of %d", res.Count, req.Count)
+	case res.Count == 0 && res.Retry <= 0:
+		return res, nil, fmt.Errorf("no slots, and nothing said of when: %+v", res)
+	case res.Count == 0:
+		return res, nil, nil
+	case !res.Issuing || res.Frozen > 0:
+		return res, nil, fmt.Errorf("slots though none are issued: %+v", res)
+	case res.Spacing < req.Spacing || res.Wait < 0:
+		return res, nil, fmt.Errorf("slots closer than allowed, or before the time of the step: %+v", res)
+	}
+	for i := range res.Count {
+		wait := int64(res.Wait) + int64(i)*int64(res.Spacing)
+		if wait > int64(req.Ahead)*int64(res.Spacing) {
+			return res, nil, fmt.Errorf("slot %d is too far ahead: %+v", i, res)
+		}
+		slots = append(slots, slot{at: res.Time*1000 + wait, spacing: int64(res.Spacing), step: res.Time * 1000})
+	}
+	return res, slots, nil
+}
+
+// requireSpaced requires that slots are as far apart as they must be.
+func (p *pool) requireSpaced(slots []slot) {
+	p.Helper()
+	slices.SortFunc(slots, func(a, b slot) int { return int(a.at - b.at) })
+	for i := 1; i < len(slots); i++ {
+		require.GreaterOrEqual(p, slots[i].at-slots[i-1].at, slots[i].spacing, "slots %d and %d", i-1, i)
+	}
+}
+
+// issues makes the pool issue permits: the processor that it returns is strict.
+func (p *pool) issues(spacing time.Duration) *proc {
+	p.Helper()
+	p.open()
+	a := p.proc("issues")
+	a.spacing, a.strict = spacing, true
+	p.eventually("the pool issues permits", func() bool {
+		res, _ := p.reserve(p.store, consensus.Reserve{Spacing: spacing})
+		return a.sync(one(0, whole)).Issuing && res.Issuing && res.Retry <= time.Millisecond
+	})
+	return a
+}
+
+// slotOf reserves one slot, and syncs until there is one.
+func (p *pool) slotOf(a *proc, req consensus.Reserve) (consensus.Reserved, slot) {
+	p.Helper()
+	var res consensus.Reserved
+	var slots []slot
+	p.eventually("there is a slot", func() bool {
+		a.sync(one(0, 0))
+		res, slots = p.reserve(p.store, req)
+		return res.Count > 0
+	})
+	return res, slots[len(slots)-1]
+}
+
+// permitCases are about permits.
+func permitCases() []testCase {
+	const ms = time.Millisecond
+	return []testCase{
+		{name: "slots are a spacing apart, whoever asks", run: spaced},
+		{name: "a pool that issues no permits, or is not there, grants none", run: func(p *pool) {
+			want := consensus.Reserve{Count: 1, Spacing: ms}
+			res, _ := p.reserve(p.store, want)
+			require.Zero(p, res.Count)
+			require.False(p, res.Issuing)
+			p.open()
+			a := p.proc("a")
+			require.Equal(p, half, a.share(0, half))
+			a.spacing = ms
+			require.Equal(p, half, a.share(half, half), "enough to be divided")
+			res, _ = p.reserve(p.store, want)
+			require.Zero(p, res.Count)
+			require.False(p, res.Issuing)
+		}},
+		{name: "nothing is saved up", run: func(p *pool) {
+			a := p.issues(20 * ms)
+			_, first := p.slotOf(a, consensus.Reserve{Count: 1, Spacing: 20 * ms})
+			p.eventually("ten spacings pass", func() bool {
+				return a.sync(one(0, 0)).Time*1000 > first.at+int64(200*ms)
+			})
+			res, slots := p.reserve(p.store, consensus.Reserve{Count: 64, Spacing: 20 * ms})
+			require.Equal(p, 1, res.Count)
+			require.Equal(p, slots[0].step, slots[0].at, "a slot does not lie before its step")
+		}},
+		{name: "as many slots are ahead as are allowed", run: func(p *pool) {
+			a := p.issues(200 * ms)
+			var slots []slot
+			for _, ahead := range []int{3, 3, 0, 7} {
+				res, more := p.reserve(p.store, consensus.Reserve{Count: 64, Ahead: ahead, Spacing: 200 * ms})
+				slots = append(slots, more...)
+				limit := res.Time*1000 + int64(ahead)*int64(200*ms)
+				require.Greater(p, slots[len(slots)-1].at+int64(200*ms), limit, "there could have been one more")
+				if res.Count == 0 {
+					next := slots[len(slots)-1].at + int64(200*ms)
+					require.InDelta(p, next-limit, int64(res.Retry), float64(ms))
+				}
+			}
+			require.GreaterOrEqual(p, len(slots), 7)
+			p.requireSpaced(slots)
+			require.True(p, a.sync(one(0, 0)).Issuing)
+		}},
+		{name: "the largest spacing that is named counts", run: func(p *pool) {
+			a, b := p.issues(100*ms), p.proc("b")
+			b.spacing = 300*ms + 1
+			b.sync(one(0, 0))
+			res, _ := p.reserve(p.store, consensus.Reserve{Count: 3, Ahead: 10, Spacing: 100 * ms})
+			require.Equal(p, 300*ms+1, res.Spacing)
+			require.Equal(p, 3, res.Count)
+			res, _ = p.reserve(p.store, consensus.Reserve{Count: 1, Ahead: 100, Spacing: 500 * ms})
+			require.Equal(p, 500*ms, res.Spacing)
+			a.sync(one(0, 0))
+		}},
+		{name: "the newest slots can be given back, once", run: givenBack},
+		{name: "while permits are issued nobody is granted a share", run: noShares},
+		{name: "permits are spaced by what the processors leave", run: leftOver},
+		{name: "no share grows before the last permit is void", run: winds},
+		{name: "a limit too low to be divided is issued by itself", run: tooLow},
+		{name: "a processor that can use nothing but shares keeps them", run: func(p *pool) {
+			p.open()
+			a, b := p.proc("a"), p.proc("b")
+			b.spacing = time.Minute
+			require.True(p, b.sync(one(0, whole)).Issuing)
+			require.Equal(p, half, a.share(0, half))
+			require.False(p, b.sync(one(0, half)).Issuing)
+		}},
+		{name: "a malformed reservation is a RequestError", run: malformedReserve},
+		{name: "a revision from the future holds permits", needs: func(h *Harness) bool { return !h.Memory }, run: func(p *pool) {
+			a := p.issues(50 * ms)
+			_, last := p.slotOf(a, consensus.Reserve{Count: 1, Spacing: 50 * ms})
+			p.held(a, last, 50*ms, consensus.FreezeRollback, a.revision+1000)
+		}},
+	}
+}
+
+// permitServerCases are about permits, too, but something happens to the server.
+func permitServerCases() []testCase {
+	const spacing = 50 * time.Millisecond
+	return []testCase{
+		{name: "many permits are spaced, whatever happens to the server", run: manyPermits},
+		{name: "another server holds permits", needs: canRestart, run: func(p *pool) {
+			a := p.issues(spacing)
+			_, last := p.slotOf(a, consensus.Reserve{Count: 1, Spacing: spacing})
+			p.Restart(p)
+			p.held(a, last, spacing, consensus.FreezeIdentity, 0)
+		}},
+		{name: "a wiped store grants no permits until it is joined, and then holds them", needs: canWipe, run: func(p *pool) {
+			a := p.issues(spacing)
+			p.slotOf(a, consensus.Reserve{Count: 1, Spacing: spacing})
+			p.Wipe(p)
+			res, _ := p.reserve(p.store, consensus.Reserve{Count: 1, Spacing: spacing})
+			require.Zero(p, res.Count)
+			ans := a.sync(one(0, 0))
+			require.Positive(p, ans.Frozen)
+			_, first := p.slotOf(a, consensus.Reserve{Count: 1, Spacing: spacing, Ahead: 4})
+			require.GreaterOrEqual(p, first.at, ans.Time*1000+int64(ans.Frozen)+int64(5*spacing))
+		}},
+	}
+}
+
+// held requires that a reservation notices that the store has forgotten something, and that
+// none is granted before the end of the freeze and the slots that can lie ahead.
+func (p *pool) held(a *proc, last slot, spacing time.Duration, cause consensus.FreezeCause, seen uint64) {
+	p.Helper()
+	const ahead = 4
+	sent := time.Now()
+	res, _ := p.reserve(p.store, consensus.Reserve{Count: 1, Spacing: spacing, Ahead: ahead, Revision: seen})
+	require.Zero(p, res.Count)
+	require.Equal(p, cause, res.FrozenBy)
+	require.Positive(p, res.Frozen)
+	require.Greater(p, res.Revision, seen)
+	end := res.Time*1000 + int64(res.Frozen)
+	_, first := p.slotOf(a, consensus.Reserve{Count: 1, Spacing: spacing})
+	require.GreaterOrEqual(p, first.at, end+int64((ahead+1)*spacing), "too early on the store's clock")
+	require.GreaterOrEqual(p, first.at-last.at, int64(spacing))
+	require.GreaterOrEqual(p, time.Since(sent), nearly(consensus.Removal(p.Longest)))
+}
+
+// spaced lets several processes reserve at once.
+func spaced(p *pool) {
+	const spacing = 333_333 * time.Nanosecond
+	a := p.issues(spacing)
+	r := p.rush(a, spacing, 160)
+	p.eventually("all have reserved", func() bool {
+		a.sync(one(0, 0)) // keeps the pool's clock running
+		return r.over()
+	})
+	r.require(160)
+}
+
+// A rush is several processes that reserve slots as fast as they get them.
+type rush struct {
+	*pool
+	done chan struct{}
+
+	mu    sync.Mutex
+	left  int
+	slots []slot
+	err   error
+}
+
+// rush begins one that ends after a number of slots. Somebody else keeps the pool's clock running.
+func (p *pool) rush(a *proc, spacing time.Duration, slots int) *rush {
+	p.Helper()
+	r := &rush{pool: p, done: make(chan struct{}), left: slots}
+	var running sync.WaitGroup
+	for i := range 4 {
+		store := p.New(p)
+		rng := rand.New(rand.NewPCG(uint64(i), 0))
+		seen := a.revision
+		running.Go(func() {
+			for more := true; more; {
+				res, slots, err := p.tryReserve(store, consensus.Reserve{
+					Count: 1 + rng.IntN(16), Ahead: rushAhead, Spacing: spacing - time.Duration(rng.IntN(1000)), Revision: seen,
+				})
+				seen = max(seen, res.Revision)
+				if more = r.add(slots, err); res.Count == 0 {
+					pause(time.Millisecond)
+				}
+			}
+		})
+	}
+	go func() {
+		running.Wait()
+		close(r.done)
+	}()
+	return r
+}
+
+// rushAhead is how many slots a rush reserves ahead.
+const rushAhead = 100
+
+// add takes slots, and tells whether there are to be more.
+func (r *rush) add(slots []slot, err error) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err == nil {
+		r.err = err
+	}
+	r.slots = append(r.slots, slots...)
+	r.left -= len(slots)
+	return r.left > 0 && r.err == nil
+}
+
+// granted is how many slots there are.
+func (r *rush) granted() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.slots)
+}
+
+func (r *rush) over() bool {
+	select {
+	case <-r.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// require requires that so many slots were granted, each in its place.
+func (r *rush) require(slots int) {
+	r.Helper()
+	<-r.done
+	require.NoError(r, r.err)
+	require.GreaterOrEqual(r, len(r.slots), slots)
+	r.requireSpaced(r.slots)
+}
+
+// manyPermits lets processes reserve while the server is restarted, wiped and set back.
+// The pool's clock of a wiped store begins at the server's own, which is not behind it.
+func manyPermits(p *pool) {
+	const spacing = 50 * time.Microsecond
+	permits := p.Permits
+	if permits == 0 {
+		permits = 2_000
+	}
+	a := p.issues(spacing)
+	r := p.rush(a, spacing, permits)
+	var faults []func()
+	if canRestart(&p.Harness) {
+		faults = append(faults, func() { p.Restart(p) })
+	}
+	if canWipe(&p.Harness) {
+		faults = append(faults, func() { p.Wipe(p) })
+	}
+	next, n := permits/6, 0
+	p.eventually("all have reserved", func() bool {
+		if ans := a.send(a.request(one(0, 0))); ans.Status == consensus.Granted || ans.Status == consensus.Behind {
+			a.take(ans)
+		} else {
+			a = a.reborn()
+			a.spacing, a.strict = spacing, true
+		}
+		if len(faults) > 0 && n < 5 && r.granted() > next {
+			faults[n%len(faults)]()
+			n++
+			next += permits / 6
+		}
+		return r.over()
+	})
+	r.require(permits)
+	p.Logf("%d permits, %d faults of the server: none too close", len(r.slots), n)
+}
+
+func givenBack(p *pool) {
+	const spacing = 100 * time.Millisecond
+	a := p.issues(spacing)
+	want := consensus.Reserve{Count: 3, Ahead: 50, Spacing: spacing}
+	res, slots := p.reserve(p.store, want)
+	require.Equal(p, 3, res.Count)
+	require.NotZero(p, res.Last)
+	back := consensus.Reserve{Return: res.Last, Spacing: spacing}
+	left, _ := p.reserve(p.store, back)
+	require.NotZero(p, left.Last, "two are left")
+	next, taken := p.reserve(p.store, consensus.Reserve{Count: 1, Ahead: 50, Spacing: spacing})
+	require.Equal(p, slots[2].at, taken[0].at, "the slot that was given back")
+
+	// Now neither the same again nor the rest has an effect.
+	p.reserve(p.store, back)
+	p.reserve(p.store, consensus.Reserve{Return: left.Last, Spacing: spacing, Unused: 2})
+	_, last := p.reserve(p.store, consensus.Reserve{Count: 1, Ahead: 50, Spacing: spacing})
+	require.Equal(p, taken[0].at+int64(spacing), last[0].at)
+
+	// All of a reservation, and another one in the same step; more than there were is nonsense.
+	res, slots = p.reserve(p.store, want)
+	p.reserve(p.store, consensus.Reserve{Return: res.Last, Unused: 4, Spacing: spacing})
+	want.Return, want.Unused = res.Last, 3
+	_, again := p.reserve(p.store, want)
+	require.Equal(p, at(slots), at(again))
+	require.NotEqual(p, res.Last, next.Last)
+	a.sync(one(0, 0))
+}
+
+func at(slots []slot) (times []int64) {
+	for _, s := range slots {
+		times = append(times, s.at)
+	}
+	return times
+}
+
+func noShares(p *pool) {
+	a, b := p.issues(time.Millisecond), p.proc("b")
+	require.Zero(p, b.share(0, whole))
+	require.Zero(p, a.share(0, whole))
+	ans := b.sync(one(half, whole))
+	require.True(p, ans.Issuing)
+	require.Zero(p, ans.Tags[0].Share, "what is in use is to be given up")
+	require.Equal(p, half, ans.Tags[0].Roster[0].Claim, "but counts")
+}
+
+func leftOver(p *pool) {
+	const spacing = 20 * time.Millisecond
+	p.open()
+	a, b := p.proc("a"), p.proc("b")
+	a.spacing = time.Millisecond
+	require.Equal(p, half, a.share(0, half))
+	b.spacing, b.strict = spacing, true
+	require.True(p, b.sync(one(0, 0)).Issuing)
+	want := consensus.Reserve{Count: 2, Ahead: 10, Spacing: spacing}
+	_, halved := p.reserve(p.store, want)
+	require.Len(p, halved, 2)
+	require.Greater(p, halved[0].spacing, int64(2*spacing-1))
+	require.Less(p, halved[0].spacing, int64(2*spacing+2*time.Microsecond))
+
+	a.sync(one(whole*3/4, whole))
+	res, _ := p.reserve(p.store, want)
+	require.Zero(p, res.Count, "less than a third is left")
+	require.Zero(p, a.share(half, whole))
+	require.Zero(p, a.share(0, whole))
+	_, all := p.reserve(p.store, consensus.Reserve{Count: 1, Ahead: 100, Spacing: spacing})
+	require.Equal(p, int64(spacing), all[0].spacing)
+	p.requireSpaced(append(halved, all...))
+}
+
+func winds(p *pool) {
+	const spacing = 100 * time.Millisecond
+	a := p.issues(spacing)
+	_, slots := p.reserve(p.store, consensus.Reserve{Count: 64, Ahead: 5, Spacing: spacing})
+	last := slots[len(slots)-1].at
+	a.spacing, a.strict = time.Millisecond, false
+	p.eventually("permits are issued no more", func() bool { return !a.sync(one(0, whole)).Issuing })
+	res, _ := p.reserve(p.store, consensus.Reserve{Count: 1, Spacing: spacing})
+	require.Zero(p, res.Count)
+	// Another one, far ahead, when strict again for a moment.
+	a.strict = true
+	require.True(p, a.sync(one(0, whole)).Issuing)
+	p.eventually("the last slot is far enough ahead", func() bool {
+		a.sync(one(0, 0))
+		_, slots = p.reserve(p.store, consensus.Reserve{Count: 64, Ahead: 9, Spacing: spacing})
+		return len(slots) > 0
+	})
+	last = max(last, slots[len(slots)-1].at)
+	a.strict = false
+	var ans consensus.Answer
+	p.eventually("the share grows", func() bool {
+		ans = a.sync(one(0, whole))
+		return ans.Tags[0].Share > 0
+	})
+	require.GreaterOrEqual(p, ans.Time*1000, last+int64(consensus.Validity(spacing)))
+}
+
+func tooLow(p *pool) {
+	p.open()
+	a, b := p.proc("a"), p.proc("b")
+	interval := consensus.Interval(p.lease, 1)
+	a.spacing = interval * 2 / 3
+	b.spacing = a.spacing
+	require.False(p, a.sync(one(0, half)).Issuing, "more than one token an interval")
+	require.True(p, b.sync(one(0, half)).Issuing, "less than one for each of two")
+	res, _ := p.reserve(p.store, consensus.Reserve{Count: 1, Spacing: a.spacing})
+	require.True(p, res.Issuing)
+	b.leave()
+	// One token an interval and processor begins it no more, but only two end it.
+	p.eventually("b is removed", func() bool {
+		ans := a.sync(one(0, 0))
+		require.True(p, ans.Issuing)
+		return ans.Time-res.Time > 2*consensus.Removal(p.lease).Microseconds()
+	})
+	a.spacing = interval/2 - time.Millisecond
+	p.eventually("permits are issued no more", func() bool { return !a.sync(one(0, 0)).Issuing })
+}
+
+func malformedReserve(p *pool) {
+	p.open()
+	good := consensus.Reserve{Pool: p.name, Count: 1, Spacing: time.Second, Lease: p.lease}
+	for _, c := range []struct {
+		field string
+		spoil func(*consensus.Reserve)
+	}{
+		{"Pool", func(r *consensus.Reserve) { r.Pool = "" }},
+		{"Count", func(r *consensus.Reserve) { r.Count = -1 }},
+		{"Count", func(r *consensus.Reserve) { r.Count = consensus.MaxSlots + 1 }},
+		{"Spacing", func(r *consensus.Reserve) { r.Spacing = 0 }},
+		{"Spacing", func(r *consensus.Reserve) { r.Spacing = consensus.MaxSpacing + 1 }},
+		{"Ahead", func(r *consensus.Reserve) { r.Ahead = -1 }},
+		{"Ahead", func(r *consensus.Reserve) { r.Ahead = consensus.MaxAhead + 1 }},
+		{"Revision", func(r *consensus.Reserve) { r.Revision = 1 << 63 }},
+		{"Lease", func(r *consensus.Reserve) { r.Lease = 0 }},
+		{"Return", func(r *consensus.Reserve) { r.Return = -1 }},
+		{"Unused", func(r *consensus.Reserve) { r.Unused = consensus.MaxSlots + 1 }},
+	} {
+		req := good
+		c.spoil(&req)
+		_, err := p.store.Reserve(p.Context(), req)
+		var bad *consensus.RequestError
+		require.ErrorAs(p, err, &bad, "%+v", req)
+		require.Equal(p, c.field, bad.Field)
+	}
+	a := p.proc("a")
+	for field, spoil := range map[string]func(*consensus.Request){
+		"Spacing": func(r *consensus.Request) { r.Spacing = consensus.MaxSpacing + 1 },
+		"Strict":  func(r *consensus.Request) { r.Strict = true },
+	} {
+		req := a.clone().request(one(0, 0))
+		spoil(&req)
+		_, err := p.store.Sync(p.Context(), req)
+		var bad *consensus.RequestError
+		require.ErrorAs(p, err, &bad)
+		require.Equal(p, field, bad.Field)
+	}
+	canceled, cancel := context.WithCancel(p.Context())
+	cancel()
+	_, err := p.store.Reserve(canceled, good)
+	require.ErrorIs(p, err, context.Canceled)
+}
