@@ -179,6 +179,7 @@ func TestStrictAlone(t *testing.T) {
 		require.True(t, v.Issuing)
 		require.Zero(t, v.Share)
 		require.True(t, w.th.Status().Issued.Issuing)
+		require.False(t, w.th.Status().Lease.Until.IsZero(), "a process that was stopped orders nothing before it has asked")
 		require.Less(t, w.link.reserves, 220, "about one request a slot")
 		require.Less(t, w.link.syncs, 120, "one sync an interval, although there is no share")
 	})
