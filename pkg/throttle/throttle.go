@@ -193,11 +193,7 @@ func (t *Throttle) Lease(l Lease) {
 	if !l.Until.IsZero() {
 		until = int64(l.Until.Sub(t.base))
 	}
-	l.Share = min(max(l.Share, 0), WholeShare)
-	l.Issuing = l.Issuing && t.issue.from != nil
-	if l.Issuing || t.limit.Strict && t.sharer != nil {
-		l.Share = 0
-	}
+	l = t.inForce(l)
 	t.seg = newSegment(t.limit, t.scale, l, now, until, old.by(now))
 	if skip(ruleFallClamps) {
 		t.seg.capacity = max(t.seg.capacity, old.capacity)
@@ -233,6 +229,16 @@ func (t *Throttle) Lease(l Lease) {
 		t.retime(now)
 	}
 	t.serve(now)
+}
+
+// inForce is what of a lease concerns this limit.
+func (t *Throttle) inForce(l Lease) Lease {
+	l.Share = min(max(l.Share, 0), WholeShare)
+	l.Issuing = l.Issuing && t.issue.from != nil
+	if l.Issuing || t.limit.Strict && t.sharer != nil {
+		l.Share = 0
+	}
+	return l
 }
 
 // level is what the bucket holds at now, below 0 for debt. t.mu is held; draws

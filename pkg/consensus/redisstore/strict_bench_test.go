@@ -32,6 +32,7 @@ func BenchmarkStrict(b *testing.B) {
 	limit := throttle.Limit{Max: 1_000_000, Strict: true}
 	for _, clients := range []int{1, 10} {
 		each := func(b *testing.B, call func(client int) error) {
+			b.Helper()
 			var wg sync.WaitGroup
 			b.ResetTimer()
 			for i := range clients {
