@@ -21,9 +21,19 @@ func (c Config) check() (config.StoreURL, []error) {
 			Field: "onStoreLoss", Problem: "is degrade, which may exceed a hard limit", Allowed: "`stop` with hard",
 		})
 	}
+	if c.Limit.Strict && c.OnStoreLoss == StoreLossDegrade {
+		faults = append(faults, &config.FieldError{
+			Field: "onStoreLoss", Problem: "is degrade, but a strict limit has nothing to go on with", Allowed: "`stop` with strict",
+		})
+	}
 	store, wrong := config.ParseStore(c.Store)
 	if len(wrong) > 0 {
 		return store, append(faults, wrong...)
+	}
+	if c.Limit.Strict && c.Limit.Max > 0 && store.Kind == config.Static {
+		faults = append(faults, &config.FieldError{
+			Field: "strict", Problem: "is true, but the store is static", Allowed: "false with static://, which issues nothing",
+		})
 	}
 	return store, append(faults, c.checkCredentials(&store)...)
 }

@@ -43,8 +43,8 @@ type Config struct {
 	// Policy is how the limit is divided. Defaults to PolicyFair.
 	Policy Policy
 	// OnStoreLoss is what happens when the store does not answer for longer than
-	// the lease. Defaults to StoreLossDegrade, or to StoreLossStop with Limit.Hard,
-	// which allows nothing else.
+	// the lease. Defaults to StoreLossDegrade, or to StoreLossStop with Limit.Hard or
+	// Limit.Strict, which allow nothing else.
 	OnStoreLoss StoreLoss
 	// FailFast makes Open fail when the store cannot be reached at once. Without
 	// it Open does not wait for the store at all.
@@ -112,7 +112,7 @@ func (c Config) onStoreLoss() StoreLoss {
 	switch {
 	case c.OnStoreLoss != "":
 		return c.OnStoreLoss
-	case c.Limit.Hard:
+	case c.Limit.Hard, c.Limit.Strict:
 		return StoreLossStop
 	default:
 		return StoreLossDegrade

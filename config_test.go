@@ -62,12 +62,12 @@ func TestValidateNamesEveryFault(t *testing.T) {
 			want: []string{
 				`max is "-1", allowed: a whole number, 0 to 1000000000`,
 				"per is \"1µs\", allowed: a duration, `1ms` to `744h`",
-				"burst is \"-2\", allowed: a whole number, 0 to 1000000000, with `hard` at most `max`",
+				"burst is \"-2\", allowed: a whole number, 0 to 1000000000, with `hard` at most `max`, with `strict` at most 1",
 				`pool is "` + strings.Repeat("p", 60) + `"..., allowed: 1 to 256 bytes`,
 				`id is "a\x00", allowed: 1 to 256 bytes`,
 				"lease is \"2s\", allowed: a duration in whole milliseconds, `3s` to `10s`",
 				"policy is \"odd\", allowed: `fair` or `even`",
-				"onStoreLoss is \"panic\", allowed: `degrade` or `stop`, with `hard` only `stop`",
+				"onStoreLoss is \"panic\", allowed: `degrade` or `stop`, with `hard` and `strict` only `stop`",
 				`storeUsername is " u", allowed: a text`,
 				`store has the scheme "http", allowed: memory://, static://, redis://, rediss://, redis+sentinel://, rediss+sentinel://, ` +
 					`redis+cluster://, rediss+cluster://, nats://, tls://`,
@@ -78,7 +78,7 @@ func TestValidateNamesEveryFault(t *testing.T) {
 			want: []string{
 				`max is "1099511627776", allowed: a whole number, 0 to 1000000000`,
 				"per is \"1281023h53m38.427387904s\", allowed: a duration, `1ms` to `744h`",
-				"burst is \"1099511627776\", allowed: a whole number, 0 to 1000000000, with `hard` at most `max`",
+				"burst is \"1099511627776\", allowed: a whole number, 0 to 1000000000, with `hard` at most `max`, with `strict` at most 1",
 				"lease is \"2562047h47m16.854775807s\", allowed: a duration in whole milliseconds, `3s` to `10s`",
 			},
 		},
@@ -89,6 +89,27 @@ func TestValidateNamesEveryFault(t *testing.T) {
 		"too fast": {
 			config: Config{Limit: throttle.Limit{Max: 1_000_000_000, Per: time.Millisecond}},
 			want:   []string{"limit: max per 1ms is 1000000000, allowed: at most 1000000000 tokens per second"},
+		},
+		"fine strict": {config: Config{Limit: throttle.Limit{Max: 10, Burst: 1, Strict: true, MaxReserved: 1000}, Store: "redis://h"}},
+		"strict": {
+			config: Config{Limit: throttle.Limit{Max: 10, Burst: 2, Hard: true, Strict: true}, OnStoreLoss: StoreLossDegrade},
+			want: []string{
+				"limit: hard is true, allowed: false with strict",
+				"limit: burst is 2, allowed: 0 or 1 with strict",
+				"onStoreLoss is degrade, which may exceed a hard limit, allowed: `stop` with hard",
+				"onStoreLoss is degrade, but a strict limit has nothing to go on with, allowed: `stop` with strict",
+			},
+		},
+		"strict and static": {
+			config: Config{Limit: throttle.Limit{Max: 1_000_001, Strict: true}, Store: "static://?replicas=2"},
+			want: []string{
+				"limit: max per 1s is 1000001, allowed: at most 1000000 tokens per second with strict",
+				"strict is true, but the store is static, allowed: false with static://, which issues nothing",
+			},
+		},
+		"maxReserved": {
+			config: Config{Limit: throttle.Limit{MaxReserved: 1001}},
+			want:   []string{"maxReserved is \"1001\", allowed: a whole number, 0 to 1000"},
 		},
 		"fine hard": {config: Config{Limit: throttle.Limit{Max: 10, Burst: 10, Hard: true}, OnStoreLoss: StoreLossStop}},
 		"hard": {
@@ -182,13 +203,13 @@ func TestLoad(t *testing.T) {
 
 	t.Setenv("NUMATHROTTLE_CONFIG", writeFile(t, "config.yaml",
 		"max: 5\nper: 1m\nburst: 2\nhard: true\npool: p\nid: i\n"+
-			"lease: 4s\npolicy: even\nonStoreLoss: stop\nfailFast: true\nstore: redis://h\nstorePassword: x\n"))
+			"maxReserved: 7\nlease: 4s\npolicy: even\nonStoreLoss: stop\nfailFast: true\nstore: redis://h\nstorePassword: x\n"))
 	t.Setenv("NUMATHROTTLE_MAX", "6")
 	t.Setenv("NUMATHROTTLE_STORE", "nats://h")
 	c, err = Load()
 	require.NoError(t, err)
 	require.Equal(t, Config{
-		Limit: throttle.Limit{Max: 6, Per: time.Minute, Burst: 2, Hard: true}, Store: "nats://h", Pool: "p", ID: "i", Lease: 4 * time.Second,
+		Limit: throttle.Limit{Max: 6, Per: time.Minute, Burst: 2, Hard: true, MaxReserved: 7}, Store: "nats://h", Pool: "p", ID: "i", Lease: 4 * time.Second,
 		Policy: PolicyEven, OnStoreLoss: StoreLossStop, FailFast: true, StorePassword: NewSecret("x"),
 	}, c)
 }
@@ -216,7 +237,7 @@ func TestLoadReportsFormAndSenseTogether(t *testing.T) {
 	clearEnv(t)
 	t.Setenv("NUMATHROTTLE_CONFIG", writeFile(t, "config.yaml", "min: three\nmodes: {scheduled: {x: 1}}\nttl: 48h\nmax: ten\n"))
 	t.Setenv("NUMATHROTTLE_LEASE", "1h")
-	t.Setenv("NUMATHROTTLE_STRICT", "true")
+	t.Setenv("NUMATHROTTLE_STRICT", "very")
 	t.Setenv("NUMATHROTTLE_POLICYY", "fair")
 	t.Setenv("NUMATHROTTLE_STORE_PASSWORD", canary)
 	t.Setenv("NUMATHROTTLE_STORE_PASSWORD_FILE", "/p")
@@ -228,8 +249,8 @@ func TestLoadReportsFormAndSenseTogether(t *testing.T) {
 			"in a mapping: `thresholdPercentage` and `rampDownPercentage`, 1 to 100, and `coolDownPeriod`, `1s` to `24h`",
 		`ttl is "48h" (` + path + ":3), allowed: a duration, `1s` to `24h`",
 		`max is "ten" (` + path + `:4), allowed: a whole number, 0 to 1000000000`,
+		"strict is \"very\" (NUMATHROTTLE_STRICT), allowed: `true` or `false`, not with `hard` or a ramp",
 		"lease is \"1h\" (NUMATHROTTLE_LEASE), allowed: a duration in whole milliseconds, `3s` to `10s`",
-		"strict is not supported by this version (NUMATHROTTLE_STRICT)",
 		"NUMATHROTTLE_POLICYY is not a variable of numathrottle; did you mean NUMATHROTTLE_POLICY?",
 		"store has the unknown parameter x, allowed: db, prefix, durable; secrets have settings of their own",
 	}, "\nnumathrottle: ")
@@ -240,20 +261,11 @@ func TestLoadReportsFormAndSenseTogether(t *testing.T) {
 	require.EqualError(t, err, "numathrottle: "+want)
 }
 
-func TestOnStoreLossFollowsFromHard(t *testing.T) {
+func TestOnStoreLossFollowsFromTheLimit(t *testing.T) {
 	require.Equal(t, StoreLossDegrade, Config{}.onStoreLoss())
 	require.Equal(t, StoreLossStop, Config{Limit: throttle.Limit{Hard: true}}.onStoreLoss())
+	require.Equal(t, StoreLossStop, Config{Limit: throttle.Limit{Strict: true}}.onStoreLoss())
 	require.Equal(t, StoreLossStop, Config{OnStoreLoss: StoreLossStop}.onStoreLoss())
-}
-
-func TestLaterSettingsAreRefused(t *testing.T) {
-	for _, key := range []string{"strict", "maxReserved"} {
-		clearEnv(t)
-		t.Setenv(config.Variable(key), "1")
-		_, err := Load()
-		require.EqualError(t, err, "numathrottle: "+key+" is not supported by this version ("+config.Variable(key)+")")
-		require.NoError(t, os.Unsetenv(config.Variable(key)))
-	}
 }
 
 func TestPoolAndIDFollowFromNumaflow(t *testing.T) {

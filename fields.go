@@ -17,7 +17,7 @@ const (
 
 // fields is every setting of a Config, in the order of the reference: keys in the
 // file, variables, checks, and the table in docs/configuration.md follow from it.
-var fields = append(append([]field{
+var fields = append([]field{
 	{
 		Key: "max", Allowed: aWholeNumber + "0 to 1000000000", Default: "`0`: no limit",
 		Doc:   "Tokens per `per`, over the whole pool",
@@ -31,7 +31,7 @@ var fields = append(append([]field{
 		Range: func(c *Config) bool { return limitOK(throttle.Limit{Per: c.Limit.Per}) },
 	},
 	{
-		Key: "burst", Allowed: aWholeNumber + "0 to 1000000000, with `hard` at most `max`",
+		Key: "burst", Allowed: aWholeNumber + "0 to 1000000000, with `hard` at most `max`, with `strict` at most 1",
 		Default: "what `max` earns in 100 ms, at least 1; see below for `hard`",
 		Doc:     "How many tokens the whole pool can save up",
 		Value:   config.Int(func(c *Config) *int { return &c.Limit.Burst }),
@@ -74,6 +74,17 @@ var fields = append(append([]field{
 		Range: func(c *Config) bool { return limitOK(throttle.Limit{TTL: c.Limit.TTL}) },
 	},
 	{
+		Key: "strict", Allowed: "`true` or `false`, not with `hard` or a ramp", Default: "`false`",
+		Doc:   "At most one token every `per` / `max`, each issued by the store; see [strict.md](strict.md)",
+		Value: config.Bool(func(c *Config) *bool { return &c.Limit.Strict }),
+	},
+	{
+		Key: "maxReserved", Allowed: aWholeNumber + "0 to 1000", Default: "`0`",
+		Doc:   "How many tokens that the store issues may be reserved ahead; see [strict.md](strict.md)",
+		Value: config.Int(func(c *Config) *int { return &c.Limit.MaxReserved }),
+		Range: func(c *Config) bool { return limitOK(throttle.Limit{MaxReserved: c.Limit.MaxReserved}) },
+	},
+	{
 		Key: "store", Allowed: "a store URL, see below", Default: "`memory://`",
 		Doc:   "Where the pool is kept",
 		Value: config.Store(func(c *Config) *string { return &c.Store }),
@@ -104,7 +115,7 @@ var fields = append(append([]field{
 		Value: config.Choice(func(c *Config) *Policy { return &c.Policy }, PolicyFair, PolicyEven),
 	},
 	{
-		Key: "onStoreLoss", Allowed: "`degrade` or `stop`, with `hard` only `stop`", Default: "`degrade`, with `hard` `stop`",
+		Key: "onStoreLoss", Allowed: "`degrade` or `stop`, with `hard` and `strict` only `stop`", Default: "`degrade`, with `hard` and `strict` `stop`",
 		Doc:   "What a processor does when the store has not answered for a lease: go on with its last share, or grant nothing",
 		Value: config.Choice(func(c *Config) *StoreLoss { return &c.OnStoreLoss }, StoreLossDegrade, StoreLossStop),
 	},
@@ -113,7 +124,7 @@ var fields = append(append([]field{
 		Doc:   "Fail at the start when the store cannot be reached, instead of going on without tokens until it can",
 		Value: config.Bool(func(c *Config) *bool { return &c.FailFast }),
 	},
-}, credentialFields...), laterFields...)
+}, credentialFields...)
 
 // maxName is the length of a pool's name and of an ID that every store takes.
 const maxName = 256
@@ -161,11 +172,4 @@ func secretField(key, doc string, at func(*Config) *Secret) field {
 
 func pathField(key, doc string, at func(*Config) *string) field {
 	return field{Key: key, Allowed: aPath, Default: "none", Doc: doc, Value: config.Text(at)}
-}
-
-// laterFields are names of Numaflow's and of this module that this version does
-// not act on. Whoever sets one must learn that it has no effect.
-var laterFields = []field{
-	{Key: "strict"},
-	{Key: "maxReserved"},
 }

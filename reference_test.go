@@ -51,14 +51,7 @@ func TestFieldNames(t *testing.T) {
 			}
 		}
 	}
-	later := map[string]bool{}
-	for _, f := range laterFields {
-		later[f.Key] = true
-	}
 	for _, f := range fields {
-		if later[f.Key] {
-			continue
-		}
 		name := strings.ToUpper(f.Key[:1]) + f.Key[1:]
 		switch f.Key {
 		case "id", "ttl":

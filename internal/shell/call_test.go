@@ -17,6 +17,12 @@ type call struct {
 	err                     error
 }
 
+// foreseen are the reasons of a call that is told at once that its deadline cannot be met.
+// Those but the first come of tokens that are issued one by one.
+var foreseen = map[throttle.Reason]bool{
+	throttle.ReasonLimit: true, throttle.ReasonReserved: true, throttle.ReasonFrozen: true, throttle.ReasonStoreLost: true,
+}
+
 // noCall stands for no call under way.
 var noCall call
 
@@ -87,7 +93,7 @@ func (c *caller) judge(call *call) outcome {
 			return bad(breachDeadline, "says that its deadline has passed")
 		}
 		return outcomeDeadline
-	case e.Reason != throttle.ReasonLimit || e.RetryAfter <= call.deadline-now:
+	case !foreseen[e.Reason] || e.RetryAfter <= call.deadline-now:
 		return bad(breachDeadline, "was refused though it could have had its tokens")
 	}
 	return outcomeAtOnce

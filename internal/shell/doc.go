@@ -24,6 +24,9 @@
 //     largest draw of the run. What is given back is taken off the draw that it was
 //     part of, and such runs may have one max more.
 //
+//     Limits too low to be divided are issued one by one: then the rate is that of the
+//     store's clock, and a validity's worth of tokens may be late.
+//
 //   - The shares in force of all Throttles, at random moments at which everything
 //     else stands still, add up to at most one, and are those of their Members.
 //
@@ -34,7 +37,8 @@
 //   - Every permit granted is counted once, and no more is credited than was given back.
 //
 //   - Within two removal times and three sync intervals after the last fault every
-//     share is within 5 % of even, and then at least 0.99 of the limit is granted.
+//     share is within 5 % of even, and then at least 0.99 of the limit is granted; or
+//     tokens are issued, and at least 0.9 of the slots are used.
 //
 //   - In the end all have left, and no goroutine remains.
 //

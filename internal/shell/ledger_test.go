@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/proof"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 )
 
 // A grant is the tokens of one permit, at the time at which they were granted.
@@ -86,6 +87,15 @@ func (w *world) judgeRate(res *result) {
 	b := bound{perSecond: w.plan.perSecond(), extra: w.plan.burst(), draw: float64(largest)}
 	if w.plan.giveBack {
 		b.extra += float64(w.maxCost())
+	}
+	if w.issuing {
+		// Slots keep to the store's clock, and calls to their slots within a validity.
+		late := consensus.Validity(0)
+		if w.faults[faultStep] > 0 {
+			late += consensus.Clamp(w.plan.longest)
+		}
+		b.perSecond *= max(1, w.plan.storeRate)
+		b.extra += b.perSecond*late.Seconds() + 1
 	}
 	for i, length := range windows {
 		worst, end := b.worst(grants, length)

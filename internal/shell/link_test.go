@@ -81,9 +81,10 @@ func (l *link) Save(_ context.Context, _ string, d consensus.DocumentReport) (cu
 	return current, err
 }
 
-// Reserve goes nowhere: these pools are divided.
-func (l *link) Reserve(context.Context, consensus.Reserve) (consensus.Reserved, error) {
-	return consensus.Reserved{}, errors.ErrUnsupported
+// Reserve asks for slots and waits for them.
+func (l *link) Reserve(ctx context.Context, req consensus.Reserve) (consensus.Reserved, error) {
+	r := l.call(ctx, arrival{reserve: &req})
+	return r.res, r.err
 }
 
 // Close does nothing: the server is everybody's.

@@ -36,14 +36,16 @@ type server struct {
 	deaf bool
 
 	syncs, leaves uint64
+	slots         uint64
 	answers       [consensus.Behind + 1]uint64
 	freezes       map[consensus.FreezeCause]uint64
 }
 
-// An arrival is a message that has reached the server: a sync, or a leave.
+// An arrival is a message that has reached the server: a sync, a leave, or a request for slots.
 type arrival struct {
-	sync  *consensus.Request
-	leave *consensus.Leave
+	sync    *consensus.Request
+	leave   *consensus.Leave
+	reserve *consensus.Reserve
 	// reply takes the answer. It is called with the server's lock held, and must
 	// not wait.
 	reply func(reply)
@@ -52,6 +54,7 @@ type arrival struct {
 // A reply is what a call to the store comes to.
 type reply struct {
 	ans consensus.Answer
+	res consensus.Reserved
 	err error
 }
 
@@ -118,10 +121,33 @@ func (s *server) take(a arrival) {
 			s.written = s.wall()
 		}
 		a.reply(reply{})
+	case a.reserve != nil:
+		a.reply(s.reserve(a.reserve))
 	default:
 		s.syncs++
 		a.reply(s.sync(a.sync))
 	}
+}
+
+// reserve is one reservation. A deferred store reads its own write back to learn what it
+// came to.
+func (s *server) reserve(req *consensus.Reserve) reply {
+	var res consensus.Reserved
+	var err error
+	if s.memory != nil {
+		res, err = s.memory.Reserve(context.Background(), *req)
+	} else if err = req.Validate(); err == nil {
+		var changed bool
+		at := s.at()
+		if res, changed = s.rec.Reserve(req, at); changed {
+			s.written = s.wall()
+		}
+		if at.Deferred && changed {
+			res = s.rec.Issued(req, res.Revision, s.at())
+		}
+	}
+	s.slots += uint64(res.Count)
+	return reply{res: res, err: err}
 }
 
 // sync is one step of the record.
@@ -131,7 +157,7 @@ func (s *server) sync(req *consensus.Request) reply {
 		if err == nil {
 			s.answers[ans.Status]++
 		}
-		return reply{ans, err}
+		return reply{ans: ans, err: err}
 	}
 	if err := req.Validate(); err != nil {
 		return reply{err: err}

@@ -101,6 +101,8 @@ type summary struct {
 	waits      uint64
 	lost       uint64
 	degraded   uint64
+	slots      uint64
+	issuing    uint64 // runs
 	faults     [numFaults]uint64
 	outcomes   [numOutcomes]uint64
 	answers    [consensus.Behind + 1]uint64
@@ -145,6 +147,9 @@ func (s *summary) add(res *result) {
 	}
 	s.grants, s.looks, s.lost = s.grants+res.grants, s.looks+res.looks, s.lost+res.lost
 	s.probes, s.waits = s.probes+res.probes, s.waits+res.waits
+	if s.slots += res.slots; res.slots > 0 {
+		s.issuing++
+	}
 	for i, n := range res.faults {
 		s.faults[i] += n
 	}
@@ -176,6 +181,8 @@ func (s *summary) figures() *proof.Pools {
 		{What: "moments at which all shares were added up", Figure: fmt.Sprint(s.looks)},
 		{What: "deadlines that could not be met, told at once", Figure: fmt.Sprint(s.probes)},
 		{What: "waiters whose deadline could still be met, at such a moment", Figure: fmt.Sprint(s.waits)},
+		{What: "runs in which tokens were issued one by one", Figure: fmt.Sprint(s.issuing)},
+		{What: "slots reserved", Figure: fmt.Sprint(s.slots)},
 		{What: "runs that go on without the store (bound not judged)", Figure: fmt.Sprint(s.degraded)},
 	}
 	for o, n := range s.outcomes {
@@ -224,6 +231,7 @@ func (s *summary) requireNotVacuous(t *testing.T) {
 	}
 	require.NotZero(t, s.probes)
 	require.NotZero(t, s.waits)
+	require.NotZero(t, s.slots)
 	require.NotZero(t, s.lost)
 	require.Greater(t, s.pools.PeakShare, 0.99, "no pool has ever used the whole")
 	slices.Sort(s.used)

@@ -58,6 +58,7 @@ type result struct {
 	grants, granted      uint64
 	underFaults          uint64 // tokens granted before the faults ended
 	syncs, leaves, lost  uint64
+	slots                uint64
 	looks, probes, waits uint64
 	faults               [numFaults]uint64
 	outcomes             [numOutcomes]uint64
@@ -91,6 +92,7 @@ type world struct {
 	looks    uint64
 	probes   uint64
 	waits    uint64 // callers that waited at a look
+	issuing  bool   // tokens were issued one by one at some look
 	faults   [numFaults]uint64
 
 	mu         sync.Mutex
@@ -175,6 +177,7 @@ func (w *world) look() {
 		st := p.th.Status()
 		sum += st.Lease.Share
 		w.judgeWaiting(p, &st)
+		w.issuing = w.issuing || st.Lease.Issuing
 		if v := p.member.View(); w.strict() && int64(v.Share) != st.Lease.Share {
 			w.violatef(breachShares, "%s: the Member holds %v (%s), the Throttle uses %v", p.id, v.Share, v.State, consensus.Share(st.Lease.Share))
 		}
@@ -239,7 +242,7 @@ func (w *world) finish(res *result) {
 		if left := s.rec.Claims(); left > consensus.Whole/100 {
 			w.violatef(breachLeft, "all have left, and %v is still claimed: %+v", left, s.rec.Rows)
 		}
-		res.syncs, res.leaves, res.answers, res.freezes = s.syncs, s.leaves, s.answers, s.freezes
+		res.syncs, res.leaves, res.answers, res.freezes, res.slots = s.syncs, s.leaves, s.answers, s.freezes, s.slots
 	})
 	res.virtual = w.now()
 	w.judgeRate(res)

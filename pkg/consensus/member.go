@@ -15,7 +15,7 @@ import (
 )
 
 // A Member is a processor in a pool: the loop that syncs with the store in the
-// background. It is a throttle.Sharer. All methods may be called from any
+// background. It is a throttle.Sharer and a throttle.Issuer. All methods may be called from any
 // goroutine.
 type Member struct {
 	store Store
@@ -31,6 +31,7 @@ type Member struct {
 	p       *Processor
 	holder  throttle.Holder
 	pushed  throttle.Lease // the lease that the holder was given last
+	slots   reserver
 	lastErr error
 	logged  time.Time // when a failure was logged last
 	// How far the wall clock was ahead of the monotonic one when the newest
@@ -47,7 +48,7 @@ type flowAt struct {
 	at time.Duration
 }
 
-var _ throttle.Sharer = (*Member)(nil)
+var _ throttle.Issuer = (*Member)(nil)
 
 // Join makes this process a processor of a pool and returns at once: the share
 // is 0 until the store has answered, and while the store is away. ctx bounds Join
@@ -63,9 +64,10 @@ func Join(ctx context.Context, s Store, pool string, opts ...Option) (*Member, e
 	m := &Member{
 		store: s, log: o.log.With("pool", pool, "processor", o.cfg.ID), base: time.Now(),
 		poke: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
-		p: NewProcessor(o.cfg, rand.Text()),
+		p: NewProcessor(o.cfg, rand.Text()), slots: newReserver(),
 	}
 	m.offset = m.wallOffset()
+	m.p.Issue(MinSpacing, false) // until a limiter is attached: nothing for or against
 	if o.failFast {
 		if err := m.sync(ctx); err != nil {
 			return nil, fmt.Errorf("consensus: first sync of pool %q: %w", pool, err)
@@ -90,6 +92,10 @@ func (m *Member) Attach(h throttle.Holder) {
 	defer m.mu.Unlock()
 	m.holder = h
 	m.p.SetLimit(h.Limit())
+	spacing, strict := h.Spacing()
+	if m.p.Issue(spacing, strict); spacing > 0 {
+		m.beginReserving()
+	}
 	m.pushed = m.lease(m.now())
 	h.Lease(m.pushed)
 }
@@ -120,6 +126,7 @@ func (m *Member) Leave(ctx context.Context) error {
 		req := m.p.Leave(m.now())
 		m.push()
 		m.mu.Unlock()
+		m.stopReserving()
 		if !free {
 			m.log.Info("left the pool with debt: the claim stays until it is removed")
 			return
@@ -300,7 +307,8 @@ func (m *Member) push() {
 func (m *Member) lease(now time.Duration) throttle.Lease {
 	l := throttle.Lease{Degraded: m.p.degraded, Reason: throttle.ReasonStoreLost}
 	l.Share, l.Ceiling = m.p.Apply(now, 2*watchEvery) // twice: the loop may wake late
-	if l.Share > 0 {
+	l.Issuing = m.p.Issuing(now)
+	if l.Share > 0 || l.Issuing {
 		l.Until = m.base.Add(m.p.Until())
 	}
 	if m.p.frozen > now {

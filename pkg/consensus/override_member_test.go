@@ -358,3 +358,28 @@ func TestSlotsInUseOutliveAnOutage(t *testing.T) {
 		})
 	}
 }
+
+// A limit whose tokens are issued one by one is overridden as every other. A lower one is
+// in force within one sync, a higher one when the store has forgotten the lower one.
+func TestOverrideOfAStrictLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memstore.New()
+		nodes := busy(t, s, 4, throttle.Limit{Max: 10, Strict: true, MaxReserved: 8})
+		per := func(seconds int) float64 {
+			return float64(used(nodes, time.Duration(seconds)*time.Second)) / float64(seconds)
+		}
+		require.InDelta(t, 10, per(20), 0.1)
+
+		require.NoError(t, consensus.SaveOverride(t.Context(), s, "pool", consensus.Override{Max: 2}))
+		time.Sleep(interval + interval/10)
+		require.InDelta(t, 2, per(60), 0.1)
+
+		require.NoError(t, consensus.SaveOverride(t.Context(), s, "pool", consensus.Override{Max: 40}))
+		time.Sleep(consensus.Removal(consensus.DefaultLease) + 2*interval)
+		require.InDelta(t, 40, per(60), 1)
+
+		require.NoError(t, consensus.ClearOverride(t.Context(), s, "pool"))
+		time.Sleep(interval + interval/10)
+		require.InDelta(t, 10, per(60), 0.2)
+	})
+}

@@ -74,7 +74,7 @@ func (p *Processor) Poke(now time.Duration) {
 	if p.state == StateReplaced || p.state == StateLeft || p.urgency == urgencyNow || p.ceiling.readable() != nil {
 		return
 	}
-	if p.demand < Whole || p.held == 0 && p.frozen <= now {
+	if p.demand < Whole || p.held == 0 && p.frozen <= now && !p.issuing {
 		p.urgency = urgencyFast
 	}
 }

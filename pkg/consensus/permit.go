@@ -122,12 +122,15 @@ func (r *Record) Reserve(req *Reserve, at At) (res Reserved, changed bool) {
 	st := r.begin(req.Lease, at)
 	st.stampLast()
 	r.Clock, r.Wall = st.clock, at.Now
-	changed = st.remember(req.Revision, false) || at.Deferred
+	forgot := st.remember(req.Revision, false)
+	changed = forgot || at.Deferred
 	is := &r.Issuer
 	spacing := max(req.Spacing, is.Spacing)
 	changed = st.hold(time.Duration(req.Ahead+1)*spacing) || changed
 	revision := r.Revision + 1
-	changed = is.giveBack(req.Return, req.Unused, revision) || changed
+	if !forgot { // another reservation may have the name by now
+		changed = is.giveBack(req.Return, req.Unused, revision) || changed
+	}
 
 	bid := bid{
 		revision: revision, count: req.Count, step: spacingOf(spacing, st.issuerClaim()),

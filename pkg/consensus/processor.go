@@ -41,6 +41,10 @@ type Processor struct {
 		self   int
 		demand Share
 	}
+	spacing  time.Duration // of the limit; see Issue
+	strict   bool
+	issuing  bool          // the pool issues tokens, as answered
+	winding  bool          // it does so no more, but has no room for shares yet
 	frozen   time.Duration // local time until which the pool is frozen, as answered
 	frozenBy FreezeCause
 
@@ -127,6 +131,7 @@ func (p *Processor) restart(incarnation string) {
 	p.answer, p.split.wants, p.want = TagAnswer{}, nil, Whole
 	p.sent = sentRequest{}
 	p.ceiling.restart()
+	p.issuing, p.winding = false, false
 	p.urgency = urgencyNow
 }
 
@@ -147,7 +152,7 @@ func (p *Processor) Tick(now time.Duration) {
 	if p.state == StateHolding {
 		p.state = StateLost
 	}
-	if degraded || p.state != StateLost || p.cfg.OnStoreLoss != Degrade {
+	if degraded || p.state != StateLost || p.cfg.OnStoreLoss != Degrade || p.issuing || p.winding {
 		return
 	}
 	// Only a store that was asked on time and failed is lost. A process that was
@@ -201,7 +206,7 @@ func (p *Processor) Request(now time.Duration, nonce uint64, demand Share) Reque
 		Seq: p.seq, Nonce: nonce,
 		LastSeq: p.last.Seq, LastNonce: p.last.Nonce, LastTime: p.lastTime,
 		Unanswered: p.unanswered, Recalled: p.recalled,
-		Revision: p.revision, Lease: p.cfg.Lease,
+		Revision: p.revision, Lease: p.cfg.Lease, Spacing: p.ceiling.paced(p.spacing), Strict: p.strict,
 		Tags: []TagReport{{
 			InUse: max(p.held, p.inUse), Wanted: p.want, Demand: p.demand, PoolSize: p.answer.Live, Note: p.ceiling.note(),
 		}},
@@ -293,6 +298,7 @@ func (p *Processor) granted(now time.Duration, a Answer) {
 		return
 	}
 	before := p.held
+	p.issue(a.Issuing, t.Share)
 	p.state, p.degraded = StateHolding, false
 	p.held, p.until = share, until
 	p.choose(now)
@@ -306,6 +312,7 @@ func (p *Processor) hurry(now time.Duration, before Share) {
 	switch {
 	case max(p.held, p.inUse) < max(t.Share, p.sent.Tags[0].InUse), p.ceiling.urgent():
 		p.urgency = urgencyNow // the claim is higher than need be, or the store lacks a document
+	case p.issuing: // there are no shares to ask for
 	case p.held < p.want && p.unasked(now):
 		p.urgency = urgencyNow
 	case p.held < p.want && p.hope(now):

@@ -24,7 +24,6 @@ const (
 	ruleRemoval                   // remove rows that are silent for a removal time, with their claims
 	ruleRecall                    // a row older than its processor is its own only if it has sent the newest request
 	ruleIssuerClaim               // space permits by what the processors leave of the limit
-	ruleIssuerRoom                // grant no share while permits are issued
 	ruleIssuerEnd                 // let no share grow before the last permit is void
 	ruleIssuerHold                // after a freeze, hold permits for as long as forgotten ones can lie ahead
 )

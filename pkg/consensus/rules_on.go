@@ -23,7 +23,6 @@ var board = leftout.New("consensus", map[string]leftout.Rule{
 	"recall":          {Number: int(ruleRecall), Says: "a row that is older than its processor is its own only if it has sent the newest request"},
 	"removal":         {Number: int(ruleRemoval), Says: "remove rows that are silent for a removal time, with their claims"},
 	"issuer-claim":    {Number: int(ruleIssuerClaim), Says: "space permits by what the processors leave of the limit"},
-	"issuer-room":     {Number: int(ruleIssuerRoom), Says: "grant no share while permits are issued"},
 	"issuer-end":      {Number: int(ruleIssuerEnd), Says: "let no share grow before the last permit is void"},
 	"issuer-hold":     {Number: int(ruleIssuerHold), Says: "after a freeze, hold permits for as long as forgotten ones can lie ahead"},
 })

@@ -264,7 +264,7 @@ func (st *step) answer(row *Row, req *Request) {
 			limit = t.InUse
 		}
 		switch {
-		case st.rec.Issuer.Issuing && !skip(ruleIssuerRoom):
+		case st.rec.Issuer.Issuing:
 			limit = 0
 		case st.winding():
 			limit = min(limit, t.InUse)

@@ -41,6 +41,8 @@ type actor struct {
 	recalled   Ticket
 	unanswered []Ticket
 	revision   uint64
+	spacing    time.Duration // of the limit, if it can use permits
+	strict     bool
 	held       map[string]Share
 	until      time.Duration // true time at which the lease ends on the local clock
 	lapses     int
@@ -148,7 +150,7 @@ func (a *actor) askWithout(wants ...TagReport) parcel {
 	req := Request{
 		Pool: "pool", ID: a.id, Incarnation: a.incarnation, Seq: a.seq, Nonce: a.trial.nonce,
 		LastSeq: a.last.Seq, LastNonce: a.last.Nonce, LastTime: a.last.Time, Unanswered: a.unanswered, Recalled: a.recalled,
-		Revision: a.revision, Lease: a.lease,
+		Revision: a.revision, Lease: a.lease, Spacing: a.spacing, Strict: a.strict,
 	}
 	for _, w := range wants {
 		w.InUse, w.Demand, w.PoolSize = held[w.Tag], w.Wanted, 1

@@ -12,6 +12,8 @@ type View struct {
 	LeaseLeft   time.Duration
 	// Degraded marks a share that is used without the store's consent.
 	Degraded bool
+	// Issuing says that the pool has no shares at present: tokens are issued one by one.
+	Issuing bool
 	// Live counts the live processors. PoolSize is the largest pool size that one
 	// of them reported, and Agreed is consensus: all report the same, and it is Live.
 	Live, PoolSize int
@@ -42,7 +44,7 @@ func (p *Processor) View(now time.Duration) View {
 	p.Tick(now)
 	v := View{
 		Pool: p.cfg.Pool, ID: p.cfg.ID, Incarnation: p.incarnation, State: p.state,
-		Share: p.held, Want: p.want, Degraded: p.degraded,
+		Share: p.held, Want: p.want, Degraded: p.degraded, Issuing: p.Issuing(now),
 		Live: p.answer.Live, PoolSize: p.answer.PoolSize, Agreed: p.answer.Agreed,
 		Roster: append([]RosterRow(nil), p.answer.Roster...),
 		Demand: p.demand, Lease: p.lease, Interval: p.interval(),

@@ -48,9 +48,10 @@ func (g *greedy) InUse() int64 {
 	return told
 }
 
-func (*greedy) Debt() time.Duration   { return 0 }
-func (*greedy) Limit() throttle.Limit { return throttle.Limit{} }
-func (*greedy) Flow() throttle.Flow   { return throttle.Flow{} }
+func (*greedy) Debt() time.Duration            { return 0 }
+func (*greedy) Limit() throttle.Limit          { return throttle.Limit{} }
+func (*greedy) Flow() throttle.Flow            { return throttle.Flow{} }
+func (*greedy) Spacing() (time.Duration, bool) { return 0, false }
 
 // What is reported in use is never less than what is, though calls begin up to the last
 // moment: the lower share is in force before anybody looks.

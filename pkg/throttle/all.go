@@ -208,6 +208,7 @@ func (j *joint) TryAcquire(n int) (Permit, bool) {
 	}
 	if lacks.member != nil {
 		lacks.member.noteRefused(lacks.price(n))
+		lacks.member.ask(lacks.price(n))
 	}
 	return Permit{}, false
 }

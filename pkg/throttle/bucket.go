@@ -28,6 +28,10 @@ type segment struct {
 // newSegment returns the law for a lease that comes into force at now.
 func newSegment(l Limit, sc scale, lease Lease, now, until, earned int64) *segment {
 	s := &segment{start: now, until: until, earned: earned, lease: lease}
+	if lease.Issuing { // tokens come as deposits
+		s.capacity = sc.units(1)
+		return s
+	}
 	share := float64(lease.Share) / float64(WholeShare)
 	if l.Hard {
 		s.capacity = sc.hardCapacity(l, lease.Share)

@@ -50,6 +50,14 @@
 // on draws nothing. A permit that was granted before the stop and is used after
 // it cannot be helped.
 //
+// # Tokens that are issued
+//
+// With Limit.Strict, and while a pool's limit is too low to be divided, there are no shares:
+// the sharer is an Issuer, and reserves slots that the store keeps apart. The bucket
+// earns nothing; each slot brings one token at its time, which is void a tenth of the
+// spacing or 250 ms after it. Slots are ordered for those who wait, and one for a
+// TryAcquire that was refused. See docs/strict.md for what is guaranteed.
+//
 // # Giving back
 //
 // A permit that is settled below its cost gives tokens back as long as no more

@@ -43,6 +43,9 @@ const (
 	ReasonTooLarge Reason = "too_large"
 	// ReasonInFlight: all slots are in use; nobody knows when one comes back.
 	ReasonInFlight Reason = "in_flight"
+	// ReasonReserved: the tokens are issued one by one, and as many as may be reserved
+	// are; see Limit.MaxReserved.
+	ReasonReserved Reason = "reserved"
 	// ReasonClosed: the limiter was closed.
 	ReasonClosed Reason = "closed"
 )

@@ -67,3 +67,26 @@ func ExampleNewPermit() {
 	permit.Settle(3)
 	// Output: settled: 3
 }
+
+func ExampleLimit_strict() {
+	// At most one call every 20 ms, and no saved-up bursts. Here within one process; with
+	// throttle.WithSharer and a *consensus.Member over all processors of a pool.
+	limiter, err := throttle.New(throttle.Limit{Max: 1, Per: 20 * time.Millisecond, Strict: true})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = limiter.Close() }()
+	ping := throttle.Func0(limiter, func(context.Context) (time.Time, error) { return time.Now(), nil })
+
+	var last time.Time
+	for range 3 {
+		at, err := ping(context.Background())
+		fmt.Println("a slot later:", at.Sub(last) > 10*time.Millisecond, err)
+		last = at
+	}
+	// Output:
+	// a slot later: true <nil>
+	// a slot later: true <nil>
+	// a slot later: true <nil>
+}

@@ -201,6 +201,9 @@ func (f *InFlight) Limit() Limit { return Limit{} }
 // Flow is zero: slots do not ramp; see Holder.
 func (f *InFlight) Flow() Flow { return Flow{} }
 
+// Spacing is 0: slots in flight are not issued one by one; see Holder.
+func (f *InFlight) Spacing() (time.Duration, bool) { return 0, false }
+
 // An InFlightStatus is what an InFlight is doing at one moment.
 type InFlightStatus struct {
 	// Name is the limit's name, Max the slots of the whole pool; 0: no limit.

@@ -54,6 +54,25 @@ type Limit struct {
 	// TTL is the longest silence of a pool after which its ramp still counts: 1 s to
 	// 24 h. Defaults to 180 s.
 	TTL time.Duration
+	// Strict promises at most one token every Per / Max, and no saved-up bursts, over
+	// the whole pool: each is a slot of its own, which the store issues and keeps apart
+	// on its clock. A draw of n takes n slots, and is granted at the last. A slot that is
+	// not used within a tenth of Per / Max, or 250 ms if that is more, is void, and so is
+	// one that was drawn and not used. Without the store nothing is granted.
+	//
+	// It needs a Sharer that is an Issuer; without any Sharer it holds within the
+	// process. It allows no Hard, no ramp, no Burst above 1, and at most 1,000,000 tokens per
+	// second. A limit too low to be divided is issued in the same way by itself.
+	Strict bool
+	// MaxReserved is how many slots the pool may reserve ahead of the one that is due,
+	// where tokens are issued: 0 to 1000. With none, whoever asks first when a slot
+	// is due has it, and the store is asked at each slot; with more, callers know their
+	// slot in advance, several slots take one request, and a processor that dies takes
+	// those that it had reserved with it. After a store has lost its memory no slot
+	// comes for so many spacings longer. Defaults to 0. A limit that is not strict reserves
+	// one for each processor that waits even so, unless that is more than a few seconds
+	// ahead.
+	MaxReserved int
 }
 
 // Bounds of a Limit's fields.
@@ -81,6 +100,7 @@ func (l Limit) Validate() error {
 	if l.Hard && l.Max > 0 && l.Burst > l.Max {
 		bad("burst", l.Burst, fmt.Sprintf("at most max with hard, which is %d", l.Max))
 	}
+	l.checkStrict(bad)
 	if len(errs) == 0 && l.Max > int(l.withDefaults().Per) { // above one per nanosecond
 		bad("max per "+l.withDefaults().Per.String(), l.Max, "at most 1000000000 tokens per second")
 	}
@@ -96,6 +116,8 @@ func (l Limit) withDefaults() Limit {
 	case l.Burst > 0 || l.Max <= 0:
 	case l.Hard:
 		l.Burst = l.hardBurst()
+	case l.Strict:
+		l.Burst = 1
 	default:
 		l.Burst = max(1, l.earnedIn(100*time.Millisecond))
 	}

@@ -30,6 +30,8 @@ type quick interface {
 	undo(p Permit)
 	// noteRefused notes that n tokens were refused.
 	noteRefused(n int)
+	// ask says that it was a draw that does not wait.
+	ask(n int)
 }
 
 // A teller answers questions. The lock is held.
@@ -159,7 +161,10 @@ func (t *Throttle) atHand(w *waiter) int {
 	if !t.queue.isNext(w) || !t.seg.valid(now) {
 		return 0
 	}
-	level := min(t.level(now), t.seg.capacity)
+	if t.issuing() {
+		t.ripen(now)
+	}
+	level := min(t.level(now), t.room())
 	if w.queued {
 		level += t.queue.collected
 	}
@@ -174,6 +179,9 @@ func (t *Throttle) dueFor(w *waiter) (time.Duration, bool) {
 }
 
 func (t *Throttle) earns(n int) time.Duration {
+	if t.issuing() { // a slot that comes earlier than the rest by more is void by then
+		return min(time.Duration(min(n, maxOrder))*t.issue.spacing, validity(t.issue.spacing)/2)
+	}
 	d, _ := t.seg.wait(t.scale.units(n))
 	return d
 }
@@ -232,12 +240,15 @@ func (t *Throttle) drawFor(w *waiter, n int) (Permit, bool) {
 	if !t.queue.isNext(w) || !t.seg.valid(now) {
 		return Permit{}, false
 	}
+	if t.issuing() {
+		t.ripen(now)
+	}
 	need := t.scale.units(n)
 	if w.queued {
 		need -= t.queue.collected
 	}
 	for { // against draws, which need no lock while nobody waits
-		t.trim(now, t.seg.capacity)
+		t.trim(now, t.room())
 		granted := t.granted.Load()
 		if t.seg.by(now)-t.forfeited.Load()-granted < need {
 			return Permit{}, false

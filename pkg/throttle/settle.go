@@ -79,7 +79,11 @@ func (t *Throttle) correct(pos int64, n, used int) {
 		if !t.seg.valid(now) {
 			room = 0
 		}
-		t.trim(now, room) // what overflowed pays no debt
+		if t.issuing() {
+			t.ripen(now)
+		} else {
+			t.trim(now, room) // what overflowed pays no debt
+		}
 		t.forfeited.Add(t.debt(now, used-n))
 		t.fence()
 		if t.limit.Hard {
@@ -88,6 +92,9 @@ func (t *Throttle) correct(pos int64, n, used int) {
 		t.retime(now)
 		t.serve(now)
 		return
+	}
+	if t.issuing() || t.limit.Strict {
+		return // the slot is over
 	}
 	if t.limit.Hard {
 		t.giveBack(pos+t.scale.units(n), t.scale.units(n-used))
@@ -114,6 +121,9 @@ func (t *Throttle) Debt() time.Duration {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.issuing() {
+		return 0
+	}
 	now := t.now()
 	wait, ok := t.seg.wait(-t.level(now))
 	if !ok || wait > 0 && !t.seg.valid(now) {

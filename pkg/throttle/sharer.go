@@ -33,6 +33,10 @@ type Lease struct {
 	// Degraded marks a share that is used without the store's consent, by the
 	// policy for a lost store.
 	Degraded bool
+	// Issuing says that the pool has no shares at present: tokens are issued one by one,
+	// because the limit is strict or too low to be divided. Share is 0 then. A sharer
+	// that leases so is an Issuer.
+	Issuing bool
 }
 
 // A Sharer tells a Throttle, or an InFlight, which share of the limit it may use, and
@@ -67,6 +71,8 @@ type Holder interface {
 	// Debt tells how long the share in force takes to earn what was used above
 	// estimates and is owed. 0: nothing is owed. A holder that leaves keeps its claim
 	// for so long, so that the others do not use what it has used already.
+	// Where tokens are issued it is 0: nobody can keep a claim, and what is owed is
+	// forgotten.
 	Debt() time.Duration
 
 	// InUse tells which share calls under way are using, in 1e-9, rounded up: the
@@ -80,4 +86,8 @@ type Holder interface {
 
 	// Flow returns running totals, of which a ramp sees whether the limit is used.
 	Flow() Flow
+
+	// Spacing tells how far apart the tokens of this limit are when they are issued
+	// one by one, which strict demands at any rate; 0 when they cannot be.
+	Spacing() (d time.Duration, strict bool)
 }

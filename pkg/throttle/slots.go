@@ -119,6 +119,8 @@ func (f *InFlight) undrawFor(_ *waiter, p Permit) {
 
 func (f *InFlight) drawn(w *waiter) { f.leave(w) }
 
+func (f *InFlight) ask(int) {}
+
 func (f *InFlight) noteRefused(n int) {
 	f.refused.Add(int64(min(n, f.max)))
 	f.poke()

@@ -18,6 +18,9 @@ type Status struct {
 	Tokens float64
 	// Waiting counts the callers in the queue.
 	Waiting int
+	// Issued is what stands of tokens that are issued one by one; the zero value while
+	// Lease.Issuing is false.
+	Issued Issued
 	// Granted, Returned and Refused count tokens since the Throttle was made.
 	Granted, Returned, Refused int64
 	// Closed tells that nothing is granted any more.
@@ -35,7 +38,11 @@ func (t *Throttle) Status() Status {
 	defer t.mu.Unlock()
 	now := t.now()
 	st.Lease = t.seg.lease
-	held := min(t.level(now), t.seg.capacity)
+	if t.issuing() {
+		t.ripen(now)
+		st.Issued = t.issuedStatus(now)
+	}
+	held := min(t.level(now), t.room())
 	if t.seg.valid(now) {
 		st.Rate = float64(t.seg.rate) / (1 << rateBits) / float64(int64(1)<<t.scale.shift) * 1e9
 	} else {
@@ -58,8 +65,11 @@ type Throttling struct {
 	// Waiting counts the callers in the queue.
 	Waiting int
 	// RetryAfter is when a draw of one token could be granted as things stand; 0
-	// when that is not known.
+	// when that is not known. Of tokens that are issued it is the earliest: other
+	// processors may have them.
 	RetryAfter time.Duration
+	// Issued is what stands of tokens that are issued one by one; see Status.
+	Issued Issued
 }
 
 // Throttled tells whether a draw of one token would have to wait, and why.
@@ -73,11 +83,17 @@ func (t *Throttle) Throttled() (Throttling, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := t.now()
+	if t.issuing() {
+		t.ripen(now)
+	}
 	least := t.scale.units(1)
 	if !t.queue.empty() {
 		least = t.queue.first.units // whatever holds that back holds back all behind it
 	}
 	th := Throttling{Reason: t.reason(now, least), Limit: t.name, Waiting: t.queue.len}
+	if t.issuing() {
+		th.Issued = t.issuedStatus(now)
+	}
 	wait, ok := t.due(now, t.queue.tokens+1)
 	if ok && wait == 0 && t.queue.empty() {
 		return Throttling{}, false
@@ -92,7 +108,7 @@ func (t *Throttle) Throttled() (Throttling, bool) {
 // thaw returns how long the pool is frozen yet, while no share is in force; else 0.
 // t.mu is held.
 func (t *Throttle) thaw(now int64) time.Duration {
-	if t.seg.valid(now) || t.seg.lease.Frozen.IsZero() {
+	if t.seg.valid(now) && !t.issuing() || t.seg.lease.Frozen.IsZero() {
 		return 0
 	}
 	return max(t.seg.lease.Frozen.Sub(t.base)-time.Duration(now), 0)
@@ -105,6 +121,8 @@ func (t *Throttle) reason(now, units int64) Reason {
 		return ReasonClosed
 	case t.seg.valid(now) && !t.fits(units):
 		return ReasonShareTooSmall
+	case t.seg.valid(now) && t.issuing():
+		return t.issueReason(now)
 	case t.seg.valid(now):
 		return ReasonLimit
 	case t.thaw(now) > 0:

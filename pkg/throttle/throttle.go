@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,6 +40,7 @@ type Throttle struct {
 	void     int64 // units in granted that nobody was granted: fences, and what was collected in vain
 	usage    usageLog
 	ramp     *localRamp // nil: there is none, or the pool's moves the share
+	issue    issue
 }
 
 var (
@@ -58,6 +60,10 @@ func New(limit Limit, opts ...Option) (*Throttle, error) {
 		return t, nil
 	}
 	t.begin()
+	t.beginIssue()
+	if t.limit.Strict && t.sharer != nil && t.issue.from == nil {
+		return nil, fmt.Errorf("throttle: strict is true, allowed: false with a sharer that cannot issue tokens (%T)", t.sharer)
+	}
 	t.scale = newScale(t.limit)
 	t.shortAt.Store(-never)
 	t.seg = newSegment(t.limit, t.scale, Lease{Reason: ReasonNoShare}, 0, 0, 0)
@@ -96,6 +102,11 @@ func (t *Throttle) TryAcquire(n int) (Permit, bool) {
 	if n <= t.scale.largest { // more would not fit into the units
 		if pos, ok := t.draw(int64(n)<<(t.scale.shift&63), now); ok {
 			return Permit{n: n, pos: pos, by: t.cell(pos)}, true
+		}
+	}
+	if t.issue.from != nil {
+		if p, ok := t.takeIssued(n, now); ok {
+			return p, true
 		}
 	}
 	t.lacks(n)
@@ -193,10 +204,7 @@ func (t *Throttle) Lease(l Lease) {
 	if !l.Until.IsZero() {
 		until = int64(l.Until.Sub(t.base))
 	}
-	l.Share = min(max(l.Share, 0), MaxShare)
-	if t.limit.Hard {
-		l.Share = min(l.Share, WholeShare)
-	}
+	l = t.inForce(l)
 	t.seg = newSegment(t.limit, t.scale, l, now, until, old.by(now))
 	if skip(ruleFallClamps) {
 		t.seg.capacity = max(t.seg.capacity, old.capacity)
@@ -204,7 +212,14 @@ func (t *Throttle) Lease(l Lease) {
 
 	room := min(old.capacity, t.seg.capacity) // what overflowed before is lost, though nobody looked
 	back := max(t.period(min(old.lease.Share, l.Share)), room)
-	if !old.valid(now) || l.Share == 0 {
+	if l.Issuing && old.lease.Issuing {
+		t.publish()
+		t.serve(now)
+		return // what was issued stays good
+	}
+	t.issue.clear()
+	t.issue.look.Store(never)
+	if !old.valid(now) || l.Share == 0 || old.lease.Issuing {
 		room, back = 0, 0 // a processor whose share had ended starts empty
 		t.void += t.queue.collected
 		t.queue.collected = 0 // so does a draw that was collecting
@@ -227,6 +242,19 @@ func (t *Throttle) Lease(l Lease) {
 	t.serve(now)
 }
 
+// inForce is what of a lease concerns this limit.
+func (t *Throttle) inForce(l Lease) Lease {
+	l.Share = min(max(l.Share, 0), MaxShare)
+	if t.limit.Hard {
+		l.Share = min(l.Share, WholeShare)
+	}
+	l.Issuing = l.Issuing && t.issue.from != nil
+	if l.Issuing || t.limit.Strict && t.sharer != nil {
+		l.Share = 0
+	}
+	return l
+}
+
 // level is what the bucket holds at now, below 0 for debt. t.mu is held; draws
 // may lower it at any moment while the gate is open.
 func (t *Throttle) level(now int64) int64 {
@@ -236,11 +264,14 @@ func (t *Throttle) level(now int64) int64 {
 // publish opens the gate to draws when nobody waits and shuts it otherwise.
 // t.mu is held.
 func (t *Throttle) publish() {
-	if t.queue.empty() && !t.closed.Load() {
+	switch {
+	case !t.queue.empty() || t.closed.Load():
+		t.gate.Store(&segment{})
+	case t.issuing():
+		t.gate.Store(t.law())
+	default:
 		t.gate.Store(t.seg)
-		return
 	}
-	t.gate.Store(&segment{})
 }
 
 // trim forfeits what the bucket holds above room at now. t.mu is held.

@@ -76,7 +76,7 @@ func (t *Throttle) enqueue(w *waiter) error {
 	now := t.now()
 	if wait, ok := t.due(now, t.queue.tokens+w.least); ok && t.fits(w.units) && w.misses(now, wait) {
 		t.short(w.n, now)
-		return t.refusal(ReasonLimit, w.n, wait)
+		return t.refusal(t.reason(now, w.units), w.n, wait)
 	}
 	t.queue.push(w)
 	t.publish()
@@ -129,6 +129,9 @@ func ended(ctx context.Context, e *Error) error {
 // uncollect puts back what a waiter had collected that will not use it.
 func (t *Throttle) uncollect(now, units int64) {
 	t.void += units
+	if t.issuing() {
+		return // its slots are over
+	}
 	if back := min(units, t.seg.capacity-t.level(now)); back > 0 && t.seg.valid(now) {
 		t.forfeited.Add(-back)
 	}
@@ -140,6 +143,9 @@ func (t *Throttle) due(now int64, n int) (wait time.Duration, ok bool) {
 	if !t.seg.valid(now) {
 		return 0, false
 	}
+	if t.issuing() {
+		return t.dueIssued(now, n), true
+	}
 	held := min(t.level(now), t.seg.capacity) + t.queue.collected
 	return t.seg.wait(t.scale.units(min(n, maxUnits>>t.scale.shift)) - held)
 }
@@ -147,11 +153,17 @@ func (t *Throttle) due(now int64, n int) (wait time.Duration, ok bool) {
 // serve grants from the front of the queue what there is, opens the gate when
 // nobody waits any more, and sets the timer for the next. t.mu is held.
 func (t *Throttle) serve(now int64) {
+	if t.issuing() {
+		t.ripen(now)
+	}
 	if t.queue.empty() {
+		if t.issuing() {
+			t.arm(now)
+		}
 		return
 	}
 	for w := t.queue.first; w != nil && t.seg.valid(now); w = t.queue.first {
-		t.trim(now, t.seg.capacity)
+		t.trim(now, t.room())
 		level := t.level(now)
 		need := w.units - t.queue.collected
 		if level < need {
@@ -181,6 +193,15 @@ func (t *Throttle) serve(now int64) {
 	t.arm(now)
 }
 
+// room is how many units the bucket may hold; tokens that are issued are bounded when they
+// come. t.mu is held.
+func (t *Throttle) room() int64 {
+	if t.issuing() {
+		return maxUnits
+	}
+	return t.seg.capacity
+}
+
 // collect draws units for the first waiter, which asks for more than the bucket
 // holds, so that they do not overflow.
 func (t *Throttle) collect(units int64) {
@@ -193,6 +214,11 @@ func (t *Throttle) collect(units int64) {
 // arm sets the timer for the moment at which the first waiter can be served, or
 // the bucket is full and must be collected from. t.mu is held.
 func (t *Throttle) arm(now int64) {
+	if t.issuing() {
+		t.order(now)
+		t.armIssue(now)
+		return
+	}
 	if t.queue.empty() {
 		t.timer.Stop()
 		return
@@ -246,7 +272,7 @@ func (t *Throttle) retime(now int64) {
 	for _, w := range late {
 		retry, _ := t.due(now, ahead+w.least) // who comes again stands behind all that stayed
 		t.short(w.n, now)
-		w.fail(t.refusal(ReasonLimit, w.n, retry))
+		w.fail(t.refusal(t.reason(now, w.units), w.n, retry))
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 func TestConformance(t *testing.T) {
 	store := memstore.New()
 	storetest.Run(t, storetest.Harness{
+		Permits: 100_000,
 		New:     func(testing.TB) consensus.Store { return store },
 		Memory:  true,
 		Longest: 400 * time.Millisecond,

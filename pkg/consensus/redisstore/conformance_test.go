@@ -36,6 +36,7 @@ func TestConformance(t *testing.T) {
 		t.Helper()
 		restart(t, server, admin)
 	}
+	h.Permits = 100_000
 	storetest.Run(t, h)
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -31,6 +32,9 @@ type fault struct {
 	leave   func(*consensus.Leave) bool
 	sync    func(ctx context.Context, s *server, req consensus.Request) (consensus.Answer, error)
 	save    func(ctx context.Context, s *server, pool string, d consensus.DocumentReport) (consensus.Version, error)
+
+	reservation func(*consensus.Reserve)
+	reserved    func(*consensus.Reserved)
 }
 
 var faults = joined(stepFaults, documentFaults)
@@ -205,6 +209,86 @@ var stepFaults = map[string]fault{
 			return s.Sync(ctx, req)
 		},
 	},
+	"slots are a little too close": {
+		found: "slots are a spacing apart, whoever asks", hidden: true,
+		reservation: func(r *consensus.Reserve) { r.Spacing = max(r.Spacing-10*time.Microsecond, consensus.MinSpacing) },
+		request:     func(r *consensus.Request) { r.Spacing = min(r.Spacing, consensus.MinSpacing) },
+	},
+	"the spacing of a request is its own": {
+		found: "the largest spacing that is named counts", hidden: true,
+		request: func(r *consensus.Request) { r.Spacing = min(r.Spacing, consensus.MinSpacing) },
+	},
+	"slots are saved up": {
+		found: "nothing is saved up", hidden: true,
+		reserved: func(r *consensus.Reserved) {
+			if r.Count > 0 {
+				r.Wait, r.Time = r.Wait+time.Millisecond, r.Time-2000
+			}
+		},
+	},
+	"what is given back is lost": {
+		found: "the newest slots can be given back, once", hidden: true,
+		reservation: func(r *consensus.Reserve) { r.Return = 0 },
+	},
+	"slots can be given back twice": {
+		found: "the newest slots can be given back, once", hidden: true,
+		record: func(r *consensus.Record, _ consensus.At) {
+			if r.Issuer.Serial > 0 {
+				r.Issuer.Serial, r.Issuer.Count = 1, consensus.MaxSlots
+			}
+		},
+		reservation: func(r *consensus.Reserve) { r.Return = min(r.Return, 1) },
+	},
+	"shares are granted beside permits": {
+		found: "while permits are issued nobody is granted a share", hidden: true,
+		answer: func(req consensus.Request, ans *consensus.Answer) {
+			for i := range ans.Tags {
+				ans.Tags[i].Share = max(ans.Tags[i].Share, req.Tags[i].InUse)
+			}
+		},
+	},
+	"claims do not count against permits": {
+		found: "permits are spaced by what the processors leave", hidden: true,
+		record: func(r *consensus.Record, _ consensus.At) {
+			for i := range r.Rows {
+				if r.Issuer.Issuing {
+					r.Rows[i].Entries = nil
+				}
+			}
+		},
+	},
+	"shares grow as soon as issuing ends": {
+		found: "no share grows before the last permit is void", hidden: true,
+		record: func(r *consensus.Record, _ consensus.At) {
+			if !r.Issuer.Issuing {
+				r.Issuer.Last = 0
+			}
+		},
+	},
+	"low limits are divided": {
+		found: "a limit too low to be divided is issued by itself", hidden: true,
+		request: func(r *consensus.Request) {
+			if !r.Strict {
+				r.Spacing = 0
+			}
+		},
+	},
+	"those who need shares are passed over": {
+		found: "a processor that can use nothing but shares keeps them", hidden: true,
+		request: func(r *consensus.Request) { r.Spacing = time.Hour },
+	},
+	"permits are not held after a freeze": {
+		found: "a revision from the future holds permits", hidden: true,
+		record: func(r *consensus.Record, _ consensus.At) { r.Issuer.Hold, r.Issuer.Held = 0, r.FrozenUntil },
+	},
+	"revisions that a reservation has seen are ignored": {
+		found: "a revision from the future holds permits", hidden: true,
+		reservation: func(r *consensus.Reserve) { r.Revision = 0 },
+	},
+	"bad reservations pass": {
+		found: "a malformed reservation is a RequestError", hidden: true,
+		reservation: func(r *consensus.Reserve) { r.Ahead = min(max(r.Ahead, 0), consensus.MaxAhead) },
+	},
 	"contexts are ignored": {
 		found:  "an ended context ends the call",
 		hidden: true, // no context ends
@@ -266,6 +350,20 @@ func (b *brokenStore) Sync(ctx context.Context, req consensus.Request) (consensu
 	}
 	b.damage(req.Pool)
 	return ans, err
+}
+
+func (b *brokenStore) Reserve(ctx context.Context, req consensus.Reserve) (consensus.Reserved, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.reservation != nil {
+		b.reservation(&req)
+	}
+	res, err := b.server.Reserve(ctx, req)
+	if b.reserved != nil {
+		b.reserved(&res)
+	}
+	b.damage(req.Pool)
+	return res, err
 }
 
 func (b *brokenStore) Leave(ctx context.Context, l consensus.Leave) error {

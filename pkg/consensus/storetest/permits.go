@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -16,28 +17,42 @@ import (
 type slot struct{ at, spacing, step int64 }
 
 // reserve sends a reservation, and returns the slots with the answer.
-func (p *pool) reserve(store consensus.Store, req consensus.Reserve) (res consensus.Reserved, slots []slot) {
+func (p *pool) reserve(store consensus.Store, req consensus.Reserve) (consensus.Reserved, []slot) {
 	p.Helper()
+	res, slots, err := p.tryReserve(store, req)
+	require.NoError(p, err)
+	return res, slots
+}
+
+// tryReserve does the same from any goroutine: an answer that is no good is an error.
+func (p *pool) tryReserve(store consensus.Store, req consensus.Reserve) (res consensus.Reserved, slots []slot, err error) {
 	req.Pool, req.Lease = p.name, p.lease
-	require.NoError(p, p.call(func(ctx context.Context) (err error) {
+	if err = p.call(func(ctx context.Context) (err error) {
 		res, err = store.Reserve(ctx, req)
 		return err
-	}))
-	require.LessOrEqual(p, res.Count, req.Count)
-	require.GreaterOrEqual(p, res.Wait, time.Duration(0))
-	if res.Count == 0 {
-		require.Positive(p, res.Retry)
-	} else {
-		require.True(p, res.Issuing)
-		require.Zero(p, res.Frozen, "slots in a frozen pool")
-		require.GreaterOrEqual(p, res.Spacing, req.Spacing)
+	}); err != nil {
+		return res, nil, err
+	}
+	switch {
+	case res.Count < 0 || res.Count > req.Count:
+		return res, nil, fmt.Errorf("%d slots of %d", res.Count, req.Count)
+	case res.Count == 0 && res.Retry <= 0:
+		return res, nil, fmt.Errorf("no slots, and nothing said of when: %+v", res)
+	case res.Count == 0:
+		return res, nil, nil
+	case !res.Issuing || res.Frozen > 0:
+		return res, nil, fmt.Errorf("slots though none are issued: %+v", res)
+	case res.Spacing < req.Spacing || res.Wait < 0:
+		return res, nil, fmt.Errorf("slots closer than allowed, or before the time of the step: %+v", res)
 	}
 	for i := range res.Count {
-		at := res.Time*1000 + int64(res.Wait) + int64(i)*int64(res.Spacing)
-		require.LessOrEqual(p, at-res.Time*1000, int64(req.Ahead)*int64(max(req.Spacing, res.Spacing)), "too far ahead")
-		slots = append(slots, slot{at: at, spacing: int64(res.Spacing), step: res.Time * 1000})
+		wait := int64(res.Wait) + int64(i)*int64(res.Spacing)
+		if wait > int64(req.Ahead)*int64(res.Spacing) {
+			return res, nil, fmt.Errorf("slot %d is too far ahead: %+v", i, res)
+		}
+		slots = append(slots, slot{at: res.Time*1000 + wait, spacing: int64(res.Spacing), step: res.Time * 1000})
 	}
-	return res, slots
+	return res, slots, nil
 }
 
 // requireSpaced requires that slots are as far apart as they must be.
@@ -158,6 +173,7 @@ func permitCases() []testCase {
 func permitServerCases() []testCase {
 	const spacing = 50 * time.Millisecond
 	return []testCase{
+		{name: "many permits are spaced, whatever happens to the server", run: manyPermits},
 		{name: "another server holds permits", needs: canRestart, run: func(p *pool) {
 			a := p.issues(spacing)
 			_, last := p.slotOf(a, consensus.Reserve{Count: 1, Spacing: spacing})
@@ -196,43 +212,131 @@ func (p *pool) held(a *proc, last slot, spacing time.Duration, cause consensus.F
 	require.GreaterOrEqual(p, time.Since(sent), nearly(consensus.Removal(p.Longest)))
 }
 
-// spaced lets several processes reserve at once, as many as they can.
+// spaced lets several processes reserve at once.
 func spaced(p *pool) {
-	const spacing, each = 333_333 * time.Nanosecond, 40
+	const spacing = 333_333 * time.Nanosecond
 	a := p.issues(spacing)
-	var mu sync.Mutex
-	var all []slot
+	r := p.rush(a, spacing, 160)
+	p.eventually("all have reserved", func() bool {
+		a.sync(one(0, 0)) // keeps the pool's clock running
+		return r.over()
+	})
+	r.require(160)
+}
+
+// A rush is several processes that reserve slots as fast as they get them.
+type rush struct {
+	*pool
+	done chan struct{}
+
+	mu    sync.Mutex
+	left  int
+	slots []slot
+	err   error
+}
+
+// rush begins one that ends after a number of slots. Somebody else keeps the pool's clock running.
+func (p *pool) rush(a *proc, spacing time.Duration, slots int) *rush {
+	p.Helper()
+	r := &rush{pool: p, done: make(chan struct{}), left: slots}
 	var running sync.WaitGroup
 	for i := range 4 {
 		store := p.New(p)
 		rng := rand.New(rand.NewPCG(uint64(i), 0))
+		seen := a.revision
 		running.Go(func() {
-			for n := 0; n < each; {
-				res, slots := p.reserve(store, consensus.Reserve{
-					Count: 1 + rng.IntN(3), Ahead: rng.IntN(3) * 10, Spacing: spacing - time.Duration(rng.IntN(1000)),
+			for more := true; more; {
+				res, slots, err := p.tryReserve(store, consensus.Reserve{
+					Count: 1 + rng.IntN(16), Ahead: rushAhead, Spacing: spacing - time.Duration(rng.IntN(1000)), Revision: seen,
 				})
-				mu.Lock()
-				all = append(all, slots...)
-				mu.Unlock()
-				if n += res.Count; res.Count == 0 {
+				seen = max(seen, res.Revision)
+				if more = r.add(slots, err); res.Count == 0 {
 					pause(time.Millisecond)
 				}
 			}
 		})
 	}
-	done := make(chan struct{})
-	go func() { running.Wait(); close(done) }()
+	go func() {
+		running.Wait()
+		close(r.done)
+	}()
+	return r
+}
+
+// rushAhead is how many slots a rush reserves ahead.
+const rushAhead = 100
+
+// add takes slots, and tells whether there are to be more.
+func (r *rush) add(slots []slot, err error) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err == nil {
+		r.err = err
+	}
+	r.slots = append(r.slots, slots...)
+	r.left -= len(slots)
+	return r.left > 0 && r.err == nil
+}
+
+// granted is how many slots there are.
+func (r *rush) granted() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.slots)
+}
+
+func (r *rush) over() bool {
+	select {
+	case <-r.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// require requires that so many slots were granted, each in its place.
+func (r *rush) require(slots int) {
+	r.Helper()
+	<-r.done
+	require.NoError(r, r.err)
+	require.GreaterOrEqual(r, len(r.slots), slots)
+	r.requireSpaced(r.slots)
+}
+
+// manyPermits lets processes reserve while the server is restarted, wiped and set back.
+// The pool's clock of a wiped store begins at the server's own, which is not behind it.
+func manyPermits(p *pool) {
+	const spacing = 50 * time.Microsecond
+	permits := p.Permits
+	if permits == 0 {
+		permits = 2_000
+	}
+	a := p.issues(spacing)
+	r := p.rush(a, spacing, permits)
+	var faults []func()
+	if canRestart(&p.Harness) {
+		faults = append(faults, func() { p.Restart(p) })
+	}
+	if canWipe(&p.Harness) {
+		faults = append(faults, func() { p.Wipe(p) })
+	}
+	next, n := permits/6, 0
 	p.eventually("all have reserved", func() bool {
-		a.sync(one(0, 0)) // keeps the pool's clock running
-		select {
-		case <-done:
-			return true
-		default:
-			return false
+		if ans := a.send(a.request(one(0, 0))); ans.Status == consensus.Granted || ans.Status == consensus.Behind {
+			a.take(ans)
+		} else {
+			a = a.reborn()
+			a.spacing, a.strict = spacing, true
 		}
+		if len(faults) > 0 && n < 5 && r.granted() > next {
+			faults[n%len(faults)]()
+			n++
+			next += permits / 6
+		}
+		return r.over()
 	})
-	require.GreaterOrEqual(p, len(all), 4*each)
-	p.requireSpaced(all)
+	r.require(permits)
+	p.Logf("%d permits, %d faults of the server: none too close", len(r.slots), n)
 }
 
 func slotsGivenBack(p *pool) {

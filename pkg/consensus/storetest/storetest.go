@@ -89,6 +89,9 @@ type Harness struct {
 	// consensus.MaxLease, with which the suite takes minutes; 500ms is a good value.
 	Longest time.Duration
 
+	// Permits is how many permits the case with many of them issues. Defaults to 2,000.
+	Permits int
+
 	// Wipe empties the server: all records are gone, the connections stay or are
 	// made anew. nil if that cannot happen, or not in a test.
 	Wipe func(t testing.TB)

@@ -63,8 +63,9 @@ end
 -- Has the store forgotten something?
 local seen_high, seen_low = tonumber(ARGV[4]), tonumber(ARGV[5])
 local behind = high < seen_high or (high == seen_high and low < seen_low)
-local changed = behind or store ~= identity
-if changed then
+local forgot = behind or store ~= identity
+local changed = forgot
+if forgot then
   if frozen_until <= clock then frozen_since = clock end
   cause = store ~= identity and 'store_identity' or 'older_record'
   frozen_until = max(frozen_until, clock + ARGV[6])
@@ -87,7 +88,7 @@ if frozen_until > clock or frozen_until ~= held then
 end
 
 local back_high = ARGV[8]
-if back_high then
+if back_high and not forgot then -- else another reservation may have the name by now
   local unused = max(tonumber(ARGV[10]), 1)
   if serial_low == tonumber(ARGV[9]) and serial_high == tonumber(back_high) and unused <= left then
     local step_ns = step % 1000

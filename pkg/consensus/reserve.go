@@ -1,0 +1,248 @@
+package consensus
+
+import (
+	"context"
+	"errors"
+	"math"
+	mathrand "math/rand/v2"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// Processors that wait for the same slots spread their next requests over a time: long
+// enough that the store is not asked by all for each slot, short enough that a slot
+// finds somebody soon. All draw from the same range, so that each has the same chance.
+const (
+	// spreadPart: so many contenders spread over one spacing, and a slot is late by a
+	// fortieth of it on average.
+	spreadPart = 40
+	// spreadLeast is the least for each contender, where slots are nearer than what
+	// the store should be asked.
+	spreadLeast = time.Millisecond
+	// calmAfter is how many requests for each contender must succeed in a row until
+	// slots count as plenty, so that nobody needs to stand back.
+	calmAfter = 4
+)
+
+// A reserver is what a Member keeps of its requests for slots.
+type reserver struct {
+	orders chan order    // for the goroutine that sends them; one at a time
+	done   chan struct{} // closed when that has ended
+
+	// The rest is guarded by Member.mu.
+	begun    bool
+	calm     int // requests in a row that brought something
+	missed   int // requests in a row that brought nothing
+	failures int // in a row
+}
+
+var errLeft = errors.New("consensus: the processor has left its pool")
+
+type order struct {
+	throttle.Order
+	done func(throttle.Slots, error)
+}
+
+func newReserver() reserver {
+	return reserver{orders: make(chan order, 1), done: make(chan struct{})}
+}
+
+// Reserve asks the store for slots in the background; see throttle.Issuer.
+func (m *Member) Reserve(o throttle.Order, done func(throttle.Slots, error)) {
+	m.slots.orders <- order{o, done} // has room: there is one order at a time
+}
+
+// beginReserving starts the goroutine that sends orders, once. A goroutine for each would
+// have to grow its stack anew each time, which takes longer than the rest. m.mu is held.
+func (m *Member) beginReserving() {
+	if m.slots.begun {
+		return
+	}
+	m.slots.begun = true
+	go func() {
+		defer close(m.slots.done)
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		go func() {
+			<-m.quit
+			cancel()
+		}()
+		for {
+			select {
+			case o := <-m.slots.orders:
+				o.done(m.reserve(ctx, o.Order))
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+}
+
+func (m *Member) reserve(ctx context.Context, o throttle.Order) (throttle.Slots, error) {
+	m.mu.Lock()
+	if m.p.state == StateLeft {
+		m.mu.Unlock()
+		return throttle.Slots{}, errLeft
+	}
+	ctx, cancel := context.WithTimeout(ctx, SyncTimeout(m.p.lease))
+	defer cancel()
+	o.Spacing = m.p.ceiling.pacedAt(m.now(), o.Spacing)
+	o.Ahead = m.p.ahead(o)
+	req := m.p.reserve(o)
+	sent := m.now()
+	m.mu.Unlock()
+
+	res, err := m.store.Reserve(ctx, req)
+
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.reserved(o, res, m.now()-sent, err)
+}
+
+// stopReserving waits for the request under way, which ends with the Member.
+func (m *Member) stopReserving() {
+	m.mu.Lock()
+	begun := m.slots.begun
+	m.mu.Unlock()
+	if begun {
+		<-m.slots.done
+	}
+}
+
+// ahead is how many slots may be reserved ahead for an order. Where tokens are issued
+// only because the limit is low, it is at least one for each contender, so that nobody has to
+// ask in vain: but none further away than what counts as time between two syncs,
+// because what a processor has reserved dies with it, and a freeze lasts longer by it.
+func (p *Processor) ahead(o throttle.Order) int {
+	if p.strict || o.Spacing <= 0 {
+		return o.Ahead
+	}
+	return max(o.Ahead, min(p.contenders(), int(Clamp(p.lease)/o.Spacing), MaxAhead))
+}
+
+// reserve returns the request for an order.
+func (p *Processor) reserve(o throttle.Order) Reserve {
+	return Reserve{
+		Pool: p.cfg.Pool, Count: o.Count, Spacing: o.Spacing, Ahead: o.Ahead,
+		Revision: p.revision, Lease: p.cfg.Lease, Return: o.Return, Unused: o.Unused,
+	}
+}
+
+// reserved turns the store's answer, which took so long, into what the Throttle goes by.
+// m.mu is held.
+func (m *Member) reserved(o throttle.Order, res Reserved, took time.Duration, err error) (throttle.Slots, error) {
+	contenders := m.p.contenders()
+	s := &m.slots
+	if err != nil {
+		s.failures++
+		wait := m.p.fast() << min(s.failures-1, 3)
+		return throttle.Slots{Again: wait/2 + mathrand.N(wait/2+1)}, err
+	}
+	s.failures = 0
+	if m.p.state != StateLeft {
+		m.p.revision = max(m.p.revision, res.Revision)
+	}
+	slots := throttle.Slots{
+		Count: res.Count, Wait: res.Wait, Spacing: max(res.Spacing, o.Spacing), Last: res.Last,
+		Next: res.Wait + time.Duration(res.Count)*max(res.Spacing, o.Spacing), Part: max(1, (o.Ahead+1)/contenders),
+	}
+	if res.Count < 0 || res.Count > o.Count || res.Wait < 0 || res.Spacing < 0 || res.Retry < 0 {
+		return throttle.Slots{Again: m.p.interval()}, ErrWrongAnswer
+	}
+	retry := max(0, slots.Next-time.Duration(o.Ahead)*slots.Spacing)
+	if res.Count == 0 {
+		if retry, slots.Next = res.Retry, res.Retry; res.Spacing > 0 { // all that may be reserved is
+			slots.Next += time.Duration(o.Ahead) * slots.Spacing
+		}
+		s.calm, s.missed = 0, s.missed+1
+	} else {
+		s.calm, s.missed = s.calm+1, 0
+	}
+	// Who has missed more than the others comes sooner.
+	chance := mathrand.Float64() / (1 + float64(s.missed)/float64(contenders))
+	slots.Again = again(&slots, retry, o, took, contenders, s.calm, chance)
+	return slots, nil
+}
+
+// again is how long after a request that took so long the next one should go out, of which
+// nothing can be had before retry. chance is a random number from 0 to 1.
+func again(s *throttle.Slots, retry time.Duration, o throttle.Order, took time.Duration, contenders, calm int, chance float64) time.Duration {
+	scarce := contenders > o.Ahead+1 // there is not one for each
+	if !scarce && s.Count > 0 {
+		return retry
+	}
+	from, over := retry, s.Spacing/spreadPart*time.Duration(contenders)
+	if calm <= calmAfter*contenders {
+		over = max(over, spreadLeast*time.Duration(contenders))
+		if scarce && contenders > 1 {
+			// One that has a slot stands back until that has come, and then has no better
+			// chance than the others. Where the store is further away than the next slot,
+			// nobody can aim at one; all that asked at once would ask in step.
+			if s.Count > 0 {
+				from = max(from, took+s.Wait)
+			}
+			if took >= s.Spacing {
+				from, over = max(from, took), max(over, s.Spacing)
+			}
+		}
+	}
+	if from == 0 {
+		return 0
+	}
+	return from + time.Duration(chance*float64(over))
+}
+
+// contenders counts the processors that use the limit, this one included.
+func (p *Processor) contenders() int {
+	n := 1
+	for _, row := range p.answer.Roster {
+		if row.Demand > 0 && row.ID != p.cfg.ID {
+			n++
+		}
+	}
+	return n
+}
+
+// Issue sets how far apart the tokens of the limit are when they are issued one by one,
+// 0 when they cannot be, and whether nothing else will do. With MinSpacing it neither
+// asks for that nor stands in its way.
+func (p *Processor) Issue(spacing time.Duration, strict bool) {
+	p.spacing, p.strict = spacing, strict
+	// A pool that is to issue tokens must learn it before it gives out shares.
+	if spacing > 0 && p.seq > 0 && (strict || spacing > p.interval()/100) {
+		p.urgency = urgencyNow
+	}
+}
+
+// paced turns the spacing of the configured limit into that of the limit in force. The
+// ramp is left out: what the pool is told of is kept for a removal time when it falls.
+func (c *ceiling) paced(spacing time.Duration) time.Duration {
+	return c.pacedBy(c.quota().tokens(c.limit.Per), spacing)
+}
+
+// pacedAt is paced at now, with the ramp.
+func (c *ceiling) pacedAt(now, spacing time.Duration) time.Duration {
+	return c.pacedBy(c.tokens(now, 0), spacing)
+}
+
+func (c *ceiling) pacedBy(tokens float64, spacing time.Duration) time.Duration {
+	if spacing == 0 || c.limit.Max == 0 || tokens == float64(c.limit.Max) {
+		return spacing
+	}
+	wide := math.Ceil(float64(spacing) * float64(c.limit.Max) / tokens)
+	return time.Duration(max(float64(MinSpacing), min(wide, float64(MaxSpacing))))
+}
+
+// Issuing tells whether tokens are issued at now, and no shares: because the store says
+// so, or because it has said so and no share has come since.
+func (p *Processor) Issuing(now time.Duration) bool {
+	p.Tick(now)
+	return p.state == StateHolding && (p.issuing || p.winding)
+}
+
+// issue takes over what an answer says of it.
+func (p *Processor) issue(issuing bool, share Share) {
+	p.winding = !issuing && share == 0 && (p.issuing || p.winding)
+	p.issuing = issuing
+}

@@ -1,0 +1,418 @@
+package consensus_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// A tap is one processor's way to a store that is some time away, which can be cut and
+// writes down the slots that it brings.
+type tap struct {
+	consensus.Store
+	away time.Duration
+
+	mu       sync.Mutex
+	cut      bool
+	reserves int
+	syncs    int
+	slots    []int64 // on the store's clock, in nanoseconds
+}
+
+func (s *tap) broken() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cut
+}
+
+func (s *tap) sever(cut bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cut = cut
+}
+
+func (s *tap) Sync(ctx context.Context, r consensus.Request) (consensus.Answer, error) {
+	time.Sleep(s.away)
+	if s.broken() {
+		return consensus.Answer{}, errCut
+	}
+	a, err := s.Store.Sync(ctx, r)
+	s.mu.Lock()
+	s.syncs++
+	s.mu.Unlock()
+	time.Sleep(s.away)
+	return a, err
+}
+
+func (s *tap) Reserve(ctx context.Context, r consensus.Reserve) (consensus.Reserved, error) {
+	time.Sleep(s.away)
+	if s.broken() {
+		return consensus.Reserved{}, errCut
+	}
+	res, err := s.Store.Reserve(ctx, r)
+	s.mu.Lock()
+	s.reserves++
+	for i := range res.Count {
+		s.slots = append(s.slots, res.Time*1000+int64(res.Wait)+int64(i)*int64(res.Spacing))
+	}
+	s.mu.Unlock()
+	time.Sleep(s.away)
+	return res, err
+}
+
+func (s *tap) Leave(ctx context.Context, l consensus.Leave) error {
+	if s.broken() {
+		return errCut
+	}
+	return s.Store.Leave(ctx, l)
+}
+
+// A worker is one processor with callers that draw as soon as they can.
+type worker struct {
+	m    *consensus.Member
+	th   *throttle.Throttle
+	link *tap
+
+	mu    sync.Mutex
+	calls []time.Time
+	stop  context.CancelFunc
+}
+
+func (w *worker) count() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.calls)
+}
+
+func (w *worker) forget() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.calls = nil
+}
+
+func work(t *testing.T, store consensus.Store, id string, l throttle.Limit, callers int, away time.Duration) *worker {
+	t.Helper()
+	w := &worker{link: &tap{Store: store, away: away}}
+	var err error
+	w.m, err = consensus.Join(t.Context(), w.link, "pool", consensus.WithID(id), consensus.WithLogger(quiet))
+	require.NoError(t, err)
+	w.th, err = throttle.New(l, throttle.WithSharer(w.m), throttle.OnClose(w.m.Leave))
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	w.stop = cancel
+	for range callers {
+		go func() {
+			for {
+				p, err := w.th.Acquire(ctx, 1)
+				if err != nil {
+					return
+				}
+				w.mu.Lock()
+				w.calls = append(w.calls, time.Now())
+				w.mu.Unlock()
+				p.Settle(1)
+			}
+		}()
+	}
+	t.Cleanup(func() {
+		cancel()
+		w.link.sever(false)
+		_ = w.th.Close()
+		time.Sleep(2 * time.Second) // for requests under way
+	})
+	return w
+}
+
+// all returns the calls of several workers in the order of their times.
+func all(ws []*worker) (calls []int64) {
+	for _, w := range ws {
+		w.mu.Lock()
+		for _, at := range w.calls {
+			calls = append(calls, at.UnixNano())
+		}
+		w.mu.Unlock()
+	}
+	slices.Sort(calls)
+	return calls
+}
+
+// slotsOf returns the slots of several workers in the order of their times.
+func slotsOf(ws []*worker) (slots []int64) {
+	for _, w := range ws {
+		w.link.mu.Lock()
+		slots = append(slots, w.link.slots...)
+		w.link.mu.Unlock()
+	}
+	slices.Sort(slots)
+	return slots
+}
+
+// apart fails unless any two of times are at least so far apart.
+func apart(t *testing.T, times []int64, d time.Duration, what string) {
+	t.Helper()
+	for i := 1; i < len(times); i++ {
+		require.GreaterOrEqual(t, time.Duration(times[i]-times[i-1]), d, "%s %d", what, i)
+	}
+}
+
+func TestStrictAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := work(t, memstore.New(), "a", throttle.Limit{Max: 2, Strict: true}, 3, 0)
+		time.Sleep(3 * time.Second)
+		w.forget()
+		time.Sleep(100 * time.Second)
+		require.GreaterOrEqual(t, w.count(), 190)
+		apart(t, all([]*worker{w}), 250*time.Millisecond, "call")
+		apart(t, slotsOf([]*worker{w}), 500*time.Millisecond, "slot")
+		v := w.m.View()
+		require.True(t, v.Issuing)
+		require.Zero(t, v.Share)
+		require.True(t, w.th.Status().Issued.Issuing)
+		require.False(t, w.th.Status().Lease.Until.IsZero(), "a process that was stopped orders nothing before it has asked")
+		require.Less(t, w.link.reserves, 220, "about one request a slot")
+		require.Less(t, w.link.syncs, 120, "one sync an interval, although there is no share")
+	})
+}
+
+// Ten processors that all want every slot: none gets less than half its fair share, and
+// the limit is used.
+func TestStrictIsFair(t *testing.T) {
+	for _, tc := range []struct {
+		max, reserved int
+		away          time.Duration
+		use           float64
+	}{
+		{1, 0, 0, 0.95},
+		{10, 0, 0, 0.9},
+		{100, 0, 0, 0.5},
+		{10, 20, 0, 0.99},
+		{1, 0, 100 * time.Millisecond, 0.95},
+		{10, 0, 100 * time.Millisecond, 0.7},
+		{10, 5, 0, 0.95},
+		{10, 5, 100 * time.Millisecond, 0.95},
+		{10, 8, 30 * time.Millisecond, 0.95},
+		{10, 20, 100 * time.Millisecond, 0.99},
+		{100, 100, 100 * time.Millisecond, 0.95},
+	} {
+		t.Run(fmt.Sprintf("%d per second, %d reserved, %s away", tc.max, tc.reserved, tc.away), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := memstore.New()
+				l := throttle.Limit{Max: tc.max, Strict: true, MaxReserved: tc.reserved}
+				var ws []*worker
+				for i := range 10 {
+					ws = append(ws, work(t, store, fmt.Sprint(i), l, 10, tc.away))
+				}
+				time.Sleep(5 * time.Second)
+				for _, w := range ws {
+					w.forget()
+				}
+				began, spacing := time.Now(), time.Second/time.Duration(tc.max)
+				for len(all(ws)) < 1000 {
+					time.Sleep(10 * spacing)
+				}
+				use := float64(len(all(ws))) * float64(spacing) / float64(time.Since(began))
+				least, requests := 1000, 0
+				for _, w := range ws {
+					least = min(least, w.count())
+					requests += w.link.reserves
+				}
+				t.Logf("use %.3f, least %d of %d, %d requests", use, least, len(all(ws)), requests)
+				require.GreaterOrEqual(t, least, len(all(ws))/20)
+				require.GreaterOrEqual(t, use, tc.use)
+				apart(t, slotsOf(ws), spacing, "slot")
+				apart(t, all(ws), spacing-250*time.Millisecond, "call")
+			})
+		})
+	}
+}
+
+// A processor that is cut off from the store stops; the others go on.
+func TestStrictCutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		l := throttle.Limit{Max: 5, Strict: true, MaxReserved: 4}
+		ws := []*worker{work(t, store, "a", l, 2, 0), work(t, store, "b", l, 2, 0)}
+		time.Sleep(10 * time.Second)
+		ws[0].link.sever(true)
+		time.Sleep(time.Second) // what it has reserved is its own
+		ws[0].forget()
+		time.Sleep(time.Minute)
+		require.Zero(t, ws[0].count())
+		held, _ := ws[0].th.Throttled()
+		require.Equal(t, throttle.ReasonStoreLost, held.Reason)
+		require.False(t, ws[0].m.View().Degraded)
+		ws[1].forget()
+		time.Sleep(10 * time.Second)
+		require.GreaterOrEqual(t, ws[1].count(), 45, "the other has it all")
+		ws[0].link.sever(false)
+		time.Sleep(5 * time.Second)
+		require.Positive(t, ws[0].count())
+		apart(t, slotsOf(ws), 200*time.Millisecond, "slot")
+	})
+}
+
+// A processor that joins a pool does not keep it from issuing, before its limiter is
+// attached or after.
+func TestJoiningDoesNotEndIssuing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		l := throttle.Limit{Max: 1, Per: 4 * time.Second}
+		ws := []*worker{work(t, store, "a", l, 1, 0), work(t, store, "b", l, 1, 0)}
+		time.Sleep(time.Minute)
+		require.True(t, ws[0].m.View().Issuing)
+		late, err := consensus.Join(t.Context(), store, "pool", consensus.WithID("late"), consensus.WithLogger(quiet), consensus.WithFailFast())
+		require.NoError(t, err)
+		time.Sleep(10 * time.Second)
+		th, err := throttle.New(l, throttle.WithSharer(late), throttle.OnClose(late.Leave))
+		require.NoError(t, err)
+		for range 20 {
+			time.Sleep(500 * time.Millisecond)
+			require.True(t, ws[0].m.View().Issuing)
+		}
+		require.True(t, late.View().Issuing)
+		require.NoError(t, th.Close())
+		apart(t, slotsOf(ws), 4*time.Second, "slot")
+	})
+}
+
+// What was reserved is used although the pool goes back to shares meanwhile.
+func TestReservedSlotsOutliveIssuing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		l := throttle.Limit{Max: 5, MaxReserved: 1000}
+		var ws []*worker
+		for i := range 8 {
+			ws = append(ws, work(t, store, fmt.Sprint(i), l, 200*max(0, 1-i), 0))
+		}
+		time.Sleep(10 * time.Second)
+		require.True(t, ws[0].m.View().Issuing)
+		for _, w := range ws[1:] {
+			w.stop()
+			require.NoError(t, w.th.Close())
+		}
+		time.Sleep(20 * time.Second) // until the others are removed
+		require.Positive(t, ws[0].th.Status().Issued.Reserved)
+		ws[0].forget()
+		time.Sleep(2 * time.Second)
+		require.Positive(t, ws[0].count())
+		within(t, 2*time.Minute, "a share", func() bool { return ws[0].m.View().Share == consensus.Whole })
+		require.False(t, ws[0].m.View().Issuing)
+		apart(t, slotsOf(ws), 200*time.Millisecond, "slot")
+	})
+}
+
+// One per minute over twenty busy processors: all of it is used, at most it, and nobody
+// starves. With a spacing that is shorter the processors sync less meanwhile.
+func TestLowLimitStarvesNobody(t *testing.T) {
+	for _, tc := range []struct {
+		per   time.Duration
+		calls int
+	}{{time.Minute, 120}, {10 * time.Second, 1000}} {
+		t.Run(fmt.Sprint(tc.per), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := memstore.New()
+				l := throttle.Limit{Max: 1, Per: tc.per}
+				var ws []*worker
+				for i := range 20 {
+					ws = append(ws, work(t, store, fmt.Sprint(i), l, 2, time.Millisecond))
+				}
+				time.Sleep(3 * tc.per)
+				for _, w := range ws {
+					w.forget()
+				}
+				began := time.Now()
+				for len(all(ws)) < tc.calls {
+					time.Sleep(10 * tc.per)
+				}
+				calls := all(ws)
+				least := len(calls)
+				for _, w := range ws {
+					least = min(least, w.count())
+				}
+				use := float64(len(calls)) * float64(tc.per) / float64(time.Since(began))
+				t.Logf("use %.3f, least %d of %d", use, least, len(calls))
+				require.GreaterOrEqual(t, use, 0.95)
+				if tc.calls >= 1000 { // enough for luck not to count
+					require.GreaterOrEqual(t, least, len(calls)/40)
+				}
+				require.Positive(t, least)
+				apart(t, slotsOf(ws), tc.per, "slot")
+				apart(t, calls, tc.per-max(tc.per/10, 250*time.Millisecond), "call")
+			})
+		})
+	}
+}
+
+// A pool grows and shrinks under load, over the size at which its limit is too low to be
+// divided and back: no window sees more than the bound, and the limit is used.
+func TestPoolCrossesTheThreshold(t *testing.T) {
+	for seed := range uint64(6) {
+		synctest.Test(t, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 3))
+			store := memstore.New()
+			l := throttle.Limit{Max: 6 + r.IntN(10), MaxReserved: []int{0, 0, 3, 20}[r.IntN(4)]}
+			spacing := time.Second / time.Duration(l.Max)
+			var ws, gone []*worker
+			most, issued, shared := 0, 0, 0
+			began := time.Now()
+			for phase := range 8 {
+				size := 1 + r.IntN(2)
+				if phase%2 == 1 {
+					size = 2*l.Max + r.IntN(5)
+				}
+				for len(ws) < size {
+					away := time.Duration(r.IntN(30)) * time.Millisecond
+					ws = append(ws, work(t, store, fmt.Sprint(len(ws)+len(gone)), l, 1+r.IntN(3), away))
+					time.Sleep(time.Duration(r.IntN(300)) * time.Millisecond)
+				}
+				for len(ws) > size {
+					k := r.IntN(len(ws))
+					w := ws[k]
+					ws = slices.Delete(ws, k, k+1)
+					gone = append(gone, w)
+					w.stop()
+					if r.IntN(3) == 0 {
+						w.link.sever(true) // it dies
+					} else {
+						require.NoError(t, w.th.Close())
+					}
+				}
+				time.Sleep(time.Duration(20+r.IntN(10)) * time.Second)
+				most = max(most, len(ws))
+				if ws[0].m.View().Issuing {
+					issued++
+				} else {
+					shared++
+				}
+			}
+			took := time.Since(began)
+			calls := all(append(ws, gone...))
+			use := float64(len(calls)) / float64(l.Max) / took.Seconds()
+			t.Logf("seed %d: %d per second, %d reserved: use %.3f, %d phases issued, %d shared", seed, l.Max, l.MaxReserved, use, issued, shared)
+			require.Equal(t, 4, issued)
+			require.Equal(t, 4, shared)
+			require.GreaterOrEqual(t, use, 0.75)
+			// What one processor may have at hand, and what may be late by a validity.
+			bound := l.Burst + 1 + most + int(250*time.Millisecond/spacing) + 1
+			for i := range calls { // every window that begins with a call
+				for _, n := range []int{bound + 1, bound + 5, bound + 40, bound + 300} {
+					if j := i + n - 1; j < len(calls) {
+						w := time.Duration(calls[j] - calls[i])
+						require.Greater(t, float64(w)/float64(spacing)+float64(bound), float64(n-1), "seed %d: %d calls within %s", seed, n, w)
+					}
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,71 @@
+package throttle
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestValidity(t *testing.T) {
+	require.Equal(t, 250*time.Millisecond, validity(time.Microsecond))
+	require.Equal(t, 250*time.Millisecond, validity(2500*time.Millisecond))
+	require.Equal(t, 6*time.Second, validity(time.Minute))
+}
+
+// Whatever the way of the order and of the answer takes, a slot's token is not granted
+// before its slot, nor a validity after it.
+func TestDepositsKeepToTheirSlots(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 2000 {
+		var d deposits
+		sent := r.Int64N(1e9)
+		step := sent + r.Int64N(3e8) // when the store took the step
+		now := step + r.Int64N(3e8)
+		s := Slots{Count: 1 + r.IntN(5), Wait: time.Duration(r.Int64N(1e9)), Spacing: time.Duration(1 + r.Int64N(5e9)), Last: 7}
+		d.add(sent, now, s)
+		require.Len(t, d.pending, s.Count)
+		for i, p := range d.pending {
+			slot := step + int64(s.Wait) + int64(i)*int64(s.Spacing)
+			require.GreaterOrEqual(t, p.at, slot)
+			require.LessOrEqual(t, p.until, slot+int64(validity(s.Spacing)))
+		}
+		d.add(sent, now+1e12, Slots{Count: 1, Spacing: 1, Last: 8})
+		name, n := d.withdraw(3)
+		require.Equal(t, []int64{8, 1}, []int64{name, int64(n)}, "from one reservation at a time")
+		name, n = d.withdraw(2)
+		require.Equal(t, []int64{7, int64(min(2, s.Count))}, []int64{name, int64(n)})
+		require.Len(t, d.pending, max(s.Count-2, 0))
+	}
+}
+
+func TestDepositsTurn(t *testing.T) {
+	d := func(at, until int64) deposit { return deposit{at: at, until: until} }
+	for _, tc := range []struct {
+		name          string
+		pending, ripe []deposit
+		now           int64
+		held, room    int
+		gained        int
+		left          []deposit // ripe afterwards
+	}{
+		{"nothing is due", []deposit{d(5, 9)}, nil, 4, 0, 1, 0, nil},
+		{"one is due", []deposit{d(5, 9), d(6, 10)}, nil, 5, 0, 1, 1, []deposit{d(5, 9)}},
+		{"all are due, and there are callers", []deposit{d(5, 9), d(6, 10)}, nil, 7, 0, 2, 2, []deposit{d(5, 9), d(6, 10)}},
+		{"nobody has a use for the older", []deposit{d(5, 9), d(6, 10)}, nil, 7, 0, 1, 2, []deposit{d(6, 10)}},
+		{"one that came too late is void", []deposit{d(5, 9), d(6, 10)}, nil, 9, 0, 2, 1, []deposit{d(6, 10)}},
+		{"one at hand is void", nil, []deposit{d(5, 9), d(6, 10)}, 9, 2, 2, 0, []deposit{d(6, 10)}},
+		{"the older was granted", nil, []deposit{d(5, 9), d(6, 10)}, 9, 1, 2, 0, []deposit{d(6, 10)}},
+		{"both were granted", nil, []deposit{d(5, 9), d(6, 10)}, 8, 0, 2, 0, []deposit{}},
+		{"debt is paid first", []deposit{d(5, 9), d(6, 10)}, nil, 7, -1, 2, 2, []deposit{d(6, 10)}},
+		{"all goes into debt", []deposit{d(5, 9), d(6, 10)}, nil, 7, -5, 2, 2, []deposit{}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			ds := deposits{pending: tc.pending, ripe: tc.ripe}
+			require.Equal(t, tc.gained, ds.turn(tc.now, tc.held, tc.room))
+			require.ElementsMatch(t, tc.left, ds.ripe)
+			require.False(t, ds.stirs(tc.now), "a second turn changes nothing")
+		})
+	}
+}

@@ -1,0 +1,263 @@
+package throttle
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// An issue is what a Throttle knows of the slots that are issued to it while the
+// pool's tokens are issued one by one; see Lease.Issuing. But for asked it is guarded by
+// the Throttle's lock.
+type issue struct {
+	deposits
+	from    Issuer        // nil: tokens are never issued
+	spacing time.Duration // of the slots, as told last
+	part    int           // of what may be reserved ahead
+
+	ordered bool  // an order is under way
+	again   int64 // no order goes out before
+	free    int64 // no slot that is not reserved yet comes before; as far as is known
+	refused bool  // the last order brought nothing
+	failed  int   // orders that failed since the last answer
+
+	// asked: TryAcquire was refused, so that one slot is wanted although nobody waits.
+	asked atomic.Bool
+	// look is when a TryAcquire that found nothing has a reason to look under the lock:
+	// a slot comes that nobody waits for, or none has been asked for.
+	look atomic.Int64
+}
+
+// issuing tells whether tokens are issued at present. t.mu is held.
+func (t *Throttle) issuing() bool { return t.seg.lease.Issuing }
+
+// beginIssue finds out whether tokens of this limit can be issued.
+func (t *Throttle) beginIssue() {
+	if spacing, _ := t.Spacing(); spacing > 0 {
+		t.issue.from, _ = t.sharer.(Issuer)
+		t.issue.spacing = spacing
+	}
+	t.issue.look.Store(never)
+}
+
+// Spacing tells the sharer how far apart the tokens of the limit are when they are
+// issued one by one; see Holder.
+func (t *Throttle) Spacing() (d time.Duration, strict bool) {
+	return t.limit.spacing(), t.limit.Strict
+}
+
+// ripen brings the bucket up to what has been issued by now. Nothing is granted
+// meanwhile: a TryAcquire at that very moment looks again. t.mu is held.
+func (t *Throttle) ripen(now int64) {
+	d := &t.issue
+	d.spent(t.whole(now))
+	if !d.stirs(now) {
+		return
+	}
+	t.gate.Store(&segment{})
+	t.fence()
+	gained := d.turn(now, t.whole(now), max(1, t.queue.tokens))
+	t.forfeited.Add(-t.scale.units(gained))
+	t.trim(now, t.scale.units(len(d.ripe)))
+	if gained > 0 {
+		d.asked.Store(false)
+	}
+	t.publish()
+}
+
+// whole returns how many whole tokens the bucket holds, below 0 for debt. t.mu is held.
+func (t *Throttle) whole(now int64) int { return int(t.level(now) >> t.scale.shift) }
+
+// law returns the segment by which draws without a lock go while nobody waits: there is
+// the token at hand, until it is void. t.mu is held.
+func (t *Throttle) law() *segment {
+	s := &segment{}
+	if n := len(t.issue.ripe); n > 0 {
+		*s = *t.seg
+		s.until = min(s.until, t.issue.ripe[0].until)
+	}
+	return s
+}
+
+// takeIssued draws one more time, under the lock, for a TryAcquire that found nothing:
+// a slot may have come that nobody has looked for. If there is none it asks for one.
+func (t *Throttle) takeIssued(n int, now int64) (Permit, bool) {
+	if now < t.issue.look.Load() {
+		return Permit{}, false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.issuing() || t.closed.Load() {
+		return Permit{}, false
+	}
+	now = t.now()
+	t.ripen(now)
+	if pos, ok := t.draw(t.scale.units(n), now); ok {
+		return Permit{n: n, pos: pos, by: t.cell(pos)}, true
+	}
+	if n == 1 { // more than one is never at hand
+		t.issue.asked.Store(true)
+		t.arm(now)
+	}
+	return Permit{}, false
+}
+
+// ask says that a draw of n tokens was refused that did not wait, so that one slot is
+// reserved.
+func (t *Throttle) ask(n int) {
+	if n == 1 && t.issue.from != nil && !t.issue.asked.Swap(true) {
+		t.afterFunc(0, t.onTimer)
+	}
+}
+
+// lacking returns how many more slots are needed: for those who wait, for debt, and one
+// for those who do not wait. Below 0 it is how many there are too many. t.mu is held.
+func (t *Throttle) lacking(now int64) int {
+	least := 0
+	if t.issue.asked.Load() {
+		least = 1
+	}
+	collected := int(t.queue.collected >> t.scale.shift)
+	return max(t.queue.tokens, least) - collected - t.whole(now) - len(t.issue.pending)
+}
+
+// order asks for the slots that are lacking, or gives back one that nobody waits for any
+// more, unless an order is under way or it is not yet time. t.mu is held.
+func (t *Throttle) order(now int64) {
+	d := &t.issue
+	if !t.issuing() || d.ordered || t.closed.Load() || !t.seg.valid(now) {
+		return
+	}
+	o := Order{Held: len(d.pending), Spacing: t.limit.spacing(), Ahead: t.limit.MaxReserved}
+	switch n := t.lacking(now); {
+	case n > 0 && now >= d.again:
+		if o.Count = min(n, maxOrder, max(d.part, 1)-len(d.pending)); o.Count <= 0 {
+			return
+		}
+	case n < 0:
+		if o.Return, o.Unused = d.withdraw(min(-n, maxOrder)); o.Return == 0 {
+			return
+		}
+	default:
+		return
+	}
+	d.ordered = true
+	d.from.Reserve(o, func(s Slots, err error) { t.issued(now, o, s, err) })
+}
+
+// issued books what an order has brought that went out at sent.
+func (t *Throttle) issued(sent int64, o Order, s Slots, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	d := &t.issue
+	d.ordered = false
+	if !t.issuing() || t.closed.Load() {
+		return
+	}
+	now := t.now()
+	if s.Spacing > 0 {
+		d.spacing = s.Spacing
+	}
+	d.again = sent + int64(s.Again)
+	if err == nil {
+		d.part, d.free = s.Part, sent+int64(s.Next)
+	}
+	switch {
+	case err != nil:
+		d.failed++
+		d.again = max(d.again, now+int64(time.Millisecond))
+	case s.Count > 0:
+		d.failed, d.refused = 0, false
+		d.add(sent, now, s)
+	case o.Count > 0:
+		d.failed, d.refused = 0, true
+	default:
+		d.failed = 0
+		d.rename(o.Return, s.Last)
+	}
+	t.ripen(now)
+	t.retime(now)
+	t.serve(now)
+}
+
+// dueIssued is due for tokens that are issued. What is not reserved yet comes no
+// earlier than this, and later when other processors reserve before. t.mu is held.
+func (t *Throttle) dueIssued(now int64, n int) time.Duration {
+	d := &t.issue
+	missing := t.scale.units(min(n, maxUnits>>t.scale.shift)) - t.level(now) - t.queue.collected
+	if missing <= 0 {
+		return 0
+	}
+	k := int((missing-1)>>t.scale.shift) + 1
+	if k <= len(d.pending) {
+		return time.Duration(max(d.pending[k-1].at-now, 1))
+	}
+	k -= len(d.pending)
+	next := max(d.free, now)
+	if last := len(d.pending) - 1; last >= 0 {
+		next = max(next, d.pending[last].at+int64(d.spacing))
+	}
+	wait := float64(next-now) + float64(k-1)*float64(d.spacing)
+	return time.Duration(min(max(wait, 1), never/2))
+}
+
+// armIssue sets the timer for the next thing to do: a slot comes, the token at hand is
+// void while somebody waits, or it is time to order again. t.mu is held.
+func (t *Throttle) armIssue(now int64) {
+	d := &t.issue
+	look := int64(never)
+	switch {
+	case !t.queue.empty():
+	case !d.asked.Load():
+		look = 0
+	case len(d.pending) > 0:
+		look = d.pending[0].at
+	}
+	d.look.Store(look)
+	next := int64(never)
+	if len(d.pending) > 0 {
+		next = d.pending[0].at
+	}
+	if len(d.ripe) > 0 && !t.queue.empty() {
+		next = min(next, d.ripe[0].until)
+	}
+	if !d.ordered && t.seg.valid(now) && t.lacking(now) > 0 && len(d.pending) < max(d.part, 1) {
+		next = min(next, d.again)
+	}
+	if next == never {
+		t.timer.Stop()
+		return
+	}
+	t.timer.Reset(time.Duration(max(next-now, 0)))
+}
+
+// Issued tells how tokens stand that are issued one by one.
+type Issued struct {
+	// Issuing says that they are, at present.
+	Issuing bool
+	// Spacing is the distance of two tokens in the whole pool.
+	Spacing time.Duration
+	// Next is how long it takes until the next one is at hand, at least; 0: one is.
+	Next time.Duration
+	// Reserved counts the slots that this processor has reserved and that are still
+	// to come.
+	Reserved int
+}
+
+// issuedStatus returns what stands of tokens that are issued. t.mu is held.
+func (t *Throttle) issuedStatus(now int64) Issued {
+	return Issued{Issuing: true, Spacing: t.issue.spacing, Next: t.dueIssued(now, 1), Reserved: len(t.issue.pending)}
+}
+
+// issueReason says what holds draws back while tokens are issued. t.mu is held.
+func (t *Throttle) issueReason(now int64) Reason {
+	switch {
+	case t.thaw(now) > 0:
+		return ReasonFrozen
+	case t.issue.failed > 0:
+		return ReasonStoreLost
+	case t.issue.refused:
+		return ReasonReserved
+	default:
+		return ReasonLimit
+	}
+}
