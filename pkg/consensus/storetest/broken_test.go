@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -319,6 +320,7 @@ func syncInTwo(ctx context.Context, s *server, req consensus.Request) (consensus
 	at := s.at(e)
 	s.mu.Unlock()
 	ans, _ := e.rec.Sync(&req, at)
+	runtime.Gosched() // where there is one core, too
 	s.mu.Lock()
 	s.pools[req.Pool] = e
 	s.mu.Unlock()
