@@ -326,7 +326,8 @@ func TestSlotsInUseOutliveAnOutage(t *testing.T) {
 			eachServer(t, func(t *testing.T, s *server) {
 				join := func(id string) (*flaky, *throttle.InFlight) {
 					link := &flaky{Store: s}
-					m, err := consensus.Join(t.Context(), link, "pool", consensus.WithID(id), consensus.WithLogger(quiet), consensus.WithOnStoreLoss(consensus.Stop))
+					m, err := consensus.Join(t.Context(), link, "pool",
+						consensus.WithID(id), consensus.WithLogger(quiet), consensus.WithOnStoreLoss(consensus.Stop))
 					require.NoError(t, err)
 					f, err := throttle.NewInFlight(10, throttle.WithSharer(m), throttle.OnClose(m.Leave))
 					require.NoError(t, err)
