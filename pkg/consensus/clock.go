@@ -88,7 +88,12 @@ func (st *step) stampLast() {
 	}
 	if r.FreezeUnstamped {
 		r.FreezeUnstamped = false
-		r.FrozenUntil = max(r.FrozenUntil, st.clock+st.freezeTime())
+		until := max(r.FrozenUntil, st.clock+st.freezeTime())
+		if is := &r.Issuer; is.Held == r.FrozenUntil {
+			is.Hold += until - r.FrozenUntil // held for the freeze as it looked then
+			is.Held = until
+		}
+		r.FrozenUntil = until
 	}
 	if r.BeganUnstamped {
 		st.begun(st.silence())

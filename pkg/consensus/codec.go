@@ -12,10 +12,15 @@ import (
 // The binary form of a record is a header of recordMagic and one byte
 // FormatVersion, then the fields in the order of appendHead and appendRow:
 // numbers as varints, strings with their length before them, nonces as eight
-// bytes. Behind the rows stands what is not empty of the rest, each part after a letter
-// of its own: see Issuer.appendTo. Every record has exactly one form, and what cannot be read again is not
+// bytes. The rows are followed by the Issuer if flags say so. Every record has exactly one form, and what cannot be read again is not
 // written.
 const recordMagic = "NT"
+
+// The flags of the head.
+const (
+	flagFreezeUnstamped = 1 << 0
+	flagIssuer          = 1 << 1
+)
 
 const (
 	maxIdentityBytes = 512
@@ -41,7 +46,10 @@ func (r *Record) AppendBinary(b []byte) ([]byte, error) {
 	for i := range r.Rows {
 		b = r.appendRow(b, &r.Rows[i])
 	}
-	return r.Issuer.appendTo(b), nil
+	if !r.Issuer.isZero() {
+		b = r.Issuer.appendTo(b)
+	}
+	return b, nil
 }
 
 // ParseRecord reads the binary form of a record. It takes nothing but what
@@ -80,7 +88,14 @@ func (r *Record) appendHead(b []byte) []byte {
 		unstamped = uint64(i) + 1
 	}
 	b = binary.AppendUvarint(b, unstamped)
-	b = append(b, boolByte(r.FreezeUnstamped))
+	var flags byte
+	if r.FreezeUnstamped {
+		flags |= flagFreezeUnstamped
+	}
+	if !r.Issuer.isZero() {
+		flags |= flagIssuer
+	}
+	b = append(b, flags)
 	b = r.appendLife(b)
 	b = r.appendDocuments(b)
 	return binary.AppendUvarint(b, uint64(len(r.Rows)))
@@ -258,7 +273,11 @@ func (d *decoder) record() *Record {
 	r.FrozenBy = FreezeCause(d.string("the cause of the freeze", maxCauseBytes))
 	r.Lease = time.Duration(d.uvarint("the lease"))
 	unstamped := d.uvarint("the unstamped row")
-	r.FreezeUnstamped = d.bool("the flag of the freeze")
+	flags := d.byte()
+	if flags&^(flagFreezeUnstamped|flagIssuer) != 0 {
+		d.failf("the flags are %d, allowed: 0 to 3", flags)
+	}
+	r.FreezeUnstamped = flags&flagFreezeUnstamped != 0
 	d.life(r)
 	d.documents(r)
 	rows := d.count("rows", minRowBytes)
@@ -275,7 +294,9 @@ func (d *decoder) record() *Record {
 	default:
 		r.Unstamped = r.Rows[unstamped-1].RowKey
 	}
-	d.issuer(&r.Issuer)
+	if flags&flagIssuer != 0 {
+		d.issuer(&r.Issuer)
+	}
 	return r
 }
 

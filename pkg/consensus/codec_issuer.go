@@ -6,11 +6,8 @@ import (
 	"time"
 )
 
-// The part of a record's binary form that holds its Issuer, if that is not empty,
-// begins with issuerLetter and one byte of flags.
+// The flags of an Issuer, and the bounds of its fields.
 const (
-	issuerLetter = 'P'
-
 	flagIssuing = 1 << 0
 	flagPending = 1 << 1
 
@@ -23,11 +20,8 @@ const (
 	maxSpan = (MaxAhead + 3) * MaxSpacing
 )
 
-// appendTo appends the binary form: numbers as varints, in the order of the fields.
+// appendTo appends the binary form: one byte of flags, and numbers as varints.
 func (is *Issuer) appendTo(b []byte) []byte {
-	if is.isZero() {
-		return b
-	}
 	var flags byte
 	if is.Issuing {
 		flags |= flagIssuing
@@ -35,7 +29,7 @@ func (is *Issuer) appendTo(b []byte) []byte {
 	if is.Pending != (Pending{}) {
 		flags |= flagPending
 	}
-	b = append(b, issuerLetter, flags)
+	b = append(b, flags)
 	for _, t := range is.times() {
 		b = binary.AppendVarint(b, *t)
 	}
@@ -148,12 +142,8 @@ func checkSpan(name string, d, most time.Duration) error {
 	return nil
 }
 
-// issuer reads the Issuer if there is one.
+// issuer reads an Issuer.
 func (d *decoder) issuer(is *Issuer) {
-	if d.err != nil || d.off == len(d.b) || d.b[d.off] != issuerLetter {
-		return
-	}
-	d.off++
 	flags := d.byte()
 	if flags&^(flagIssuing|flagPending) != 0 {
 		d.failf("the flags of the permits are %d", flags)
@@ -183,7 +173,7 @@ func (d *decoder) issuer(is *Issuer) {
 		})
 	}
 	if d.err == nil && is.isZero() {
-		d.failf("an empty part")
+		d.failf("there are no permits, though the flags say so")
 	}
 }
 

@@ -42,6 +42,12 @@ func fullRecord() *Record {
 			{"limit", maxVersion, bytes.Repeat([]byte{0xff}, MaxDocumentBytes)},
 			{strings.Repeat("z", 32), 1 << 16, []byte("{}")},
 		},
+		Issuer: Issuer{
+			Issuing: true, Spacing: MaxSpacing, SpacingUntil: 1, StrictUntil: 2, SharesUntil: 3, Last: maxNanos, Step: maxStep,
+			Count: MaxSlots, Serial: maxRevision, Hold: 4, Held: 5, Reach: maxMicros,
+			Pending: Pending{Count: 1, Step: 333_333_334, Window: maxSpan},
+			Recent:  []Slots{{Revision: 76, Time: 6, Count: 2, Wait: time.Second, Step: 1}, {Revision: 77}},
+		},
 		Rows: []Row{
 			{RowKey: RowKey{"a", "1"}, State: RowLeft, Seq: 9, LastSeen: 1_795_000_000_000_000},
 			{
@@ -189,6 +195,16 @@ func TestAppendBinaryRefusesWhatCannotBeRead(t *testing.T) {
 		"an empty document":    {func(r *Record) { r.Documents[1].Body = nil }, "the body of document limit is 0 bytes"},
 		"a document too large": {func(r *Record) { r.Documents[1].Body = make([]byte, 4097) }, "the body of document limit is 4097 bytes"},
 		"too many documents":   {func(r *Record) { r.Documents = make([]Document, 9) }, "the number of documents is 9, allowed: at most 8"},
+		"an early slot":        {func(r *Record) { r.Issuer.Last = -1 }, "the newest slot is -1"},
+		"a far slot":           {func(r *Record) { r.Issuer.Last = math.MaxInt64 }, "the newest slot is 9223372036854775807, allowed: 0 to 89"},
+		"a far hold":           {func(r *Record) { r.Issuer.Hold = math.MaxInt64 }, "the end of the hold is"},
+		"a wide spacing":       {func(r *Record) { r.Issuer.Spacing = MaxSpacing + 1 }, "the pool's spacing is 744h0m0.000000001s"},
+		"too many slots":       {func(r *Record) { r.Issuer.Count = MaxSlots + 1 }, "the number of slots is 65"},
+		"a pending surplus":    {func(r *Record) { r.Issuer.Pending.Count = MaxSlots + 1 }, "pending: the number of slots is 65"},
+		"a wide window":        {func(r *Record) { r.Issuer.Pending.Window = -1 }, "the pending window is -1ns"},
+		"a far reservation":    {func(r *Record) { r.Issuer.Serial = math.MaxUint64 }, "the newest reservation is"},
+		"a long memory":        {func(r *Record) { r.Issuer.Recent = make([]Slots, maxRecent+1) }, "the number of recent reservations is 17"},
+		"a negative wait":      {func(r *Record) { r.Issuer.Recent[1].Wait = -1 }, "recent reservation 1: the wait is -1ns"},
 		"too many tags": {func(r *Record) {
 			r.Rows[0].Entries = nil
 			for i := range maxTags + 1 {
@@ -228,7 +244,7 @@ func TestParseRecordRefuses(t *testing.T) {
 		"a newer format":       {newer, "the record has format 2, written by a newer release; this one reads up to format 1"},
 		"format 0":             {older, "the record has format 0, allowed: 1"},
 		"a byte more":          {append(bytes.Clone(good), 0), "1 bytes too many"},
-		"a flag of 2":          {with(2, 0, 0, 0, 0, 0), "the flag of the freeze is 2"},
+		"a flag of 4":          {with(4, 0, 0, 0, 0, 0), "the flags are 4, allowed: 0 to 3"},
 		"a beginning of 2":     {with(0, 0, 0, 2, 0, 0), "the flag of the beginning is 2"},
 		"an endless silence":   {with(0, 0, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x20, 0, 0, 0), "the silence before the beginning is 23058430092"},
 		"nine documents":       {append(with(0, 0, 0, 0, 9), make([]byte, 60)...), "9 documents, allowed: at most 8"},
@@ -241,6 +257,7 @@ func TestParseRecordRefuses(t *testing.T) {
 		"a long number":        {with(0, 0, 0, 0, 0, 0x80, 0x00), "not a number in its shortest form"},
 		"an endless number":    {append(with(0, 0, 0, 0, 0), bytes.Repeat([]byte{0xff}, 11)...), "not a number in its shortest form"},
 		"an unstamped nobody":  {append(bytes.Clone(small[:end-1]), 1, 0, 0, 0, 0, 0, 0), "the unstamped row is number 1 of 0"},
+		"empty permits":        {with(2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), "there are no permits"},
 		"a string beyond most": {append([]byte("NT\x01"), 0xff, 0xff, 0x03), "the store's identity has 65535 bytes, allowed: at most 512"},
 		"a string cut short":   {append([]byte("NT\x01"), 9, 'x'), "ends in the middle of a field"},
 	} {

@@ -127,6 +127,34 @@
 // that has forgotten something does not know the beginning, and says so (0), until the
 // pool begins anew.
 //
+// # Permits
+//
+// A strict limit is not divided, and neither is one that earns less than a token per
+// processor and sync interval: a share of it would be too little to use. There the store
+// issues permits. A permit is a slot: a moment on the logical clock, reserved in the record, at
+// least a spacing after the slot before it, whoever asked. The issuer is like one more row: its
+// claim is what the processors' claims leave of the whole, and the spacing in force is that of
+// the whole limit divided by the claim.
+//
+//   - Processors name the spacing of their limit in each sync, and whether it is strict. The
+//     largest spacing that was named within a removal time counts. Issuing begins when
+//     spacing x live processors is above the interval between two syncs, and ends when twice that
+//     product, for all rows, is below it; a strict processor keeps it going. A processor that
+//     names no spacing can use nothing but shares, and keeps the pool from issuing unless it is strict.
+//   - While permits are issued no share is granted. Claims fall as shares are given up, and
+//     the issuer's claim grows. With less than a third nothing is reserved.
+//   - When issuing ends, no share grows until the newest slot is past and its validity over: a
+//     tenth of the spacing, and at least 250 ms.
+//   - A slot is never before the time of the step that reserves it, so nothing is saved up, and
+//     no further ahead than the request allows. The newest slots can be given back while nobody
+//     has reserved since.
+//   - What makes a pool freeze holds the slots, too: until the freeze is over, and for as long
+//     again as slots can have been reserved ahead by the requests and by the record. Processors
+//     that reserve further ahead than all others have to ask once during the freeze, or what they
+//     hold is not allowed for.
+//   - Spacing is kept on the store's clock. A step of that clock by less than the clamp
+//     is taken for time, and brings two permits that much closer.
+//
 // # One sync at the processor
 //
 //   - Numbers rise, and only the answer to the newest request is taken. If the

@@ -92,3 +92,23 @@ func TestReserveKeepsFractions(t *testing.T) {
 	}
 	require.EqualValues(t, 1001, n)
 }
+
+// A Deferred store learns only afterwards when a freeze began, and the hold moves with it.
+func TestReserveHoldsOnADeferredStore(t *testing.T) {
+	r := issuing(100 * time.Millisecond)
+	req := slot(1, 4)
+	at := after(0)
+	at.Deferred, at.Identity = true, "another server"
+	_, changed := r.Reserve(&req, at)
+	require.True(t, changed)
+	at.Now = t0 + micros(70*time.Millisecond) // when that was written
+	res := r.Issued(&req, r.Revision, at)
+	require.Zero(t, res.Count)
+	require.Equal(t, FreezeIdentity, res.FrozenBy)
+	require.Equal(t, Removal(longest), res.Frozen)
+	sync := follow(TagReport{})
+	sync.ID, sync.Seq, sync.LastSeq, sync.Spacing = "b", 1, 0, 100*time.Millisecond
+	r.Sync(&sync, at)
+	require.Equal(t, at.Now+micros(Removal(longest)), r.FrozenUntil)
+	require.Equal(t, r.FrozenUntil+micros(500*time.Millisecond), r.Issuer.Hold)
+}

@@ -20,6 +20,16 @@
 // not acknowledged in time may have been done, or be done later: Sync returns an
 // error, and the sequence numbers of the next request make it harmless.
 //
+// # Permits
+//
+// The time of a reservation is that of its write, which the reserver reads back, together
+// with the stream's information, which tells whether the stream has the same leader as
+// before the write. If others have written since, the record tells what came of it, as long
+// as it is one of the newest sixteen. A Store that seems to be alone in reserving keeps
+// what it has read back, and writes upon that the next time.
+//
+// # How many processors
+//
 // All processors of a pool write one value. This is good for about a hundred
 // processors in a pool with one sync per second each, at round trips of up to
 // five milliseconds; syncs are not combined. The server is that of the connection:

@@ -39,6 +39,40 @@ func TestOneRequestPerSync(t *testing.T) {
 	}, calls, "the scripts' own calls included")
 }
 
+// TestOneRequestPerReservation counts at the server, too.
+func TestOneRequestPerReservation(t *testing.T) {
+	const reservations = 50
+	server := testenv.Redis(t)
+	s := New(client(t, ClientOptions(server.Addr())), WithLongestLease(longest))
+	req := request("p", "a", 1, 1)
+	req.Spacing, req.Strict = consensus.MinSpacing, true
+	waitFor(t, "permits are issued", func() bool {
+		granted(t, s, req)
+		req.Seq, req.LastSeq, req.LastNonce = req.Seq+1, req.Seq, req.Nonce
+		want := reservation("p")
+		want.Spacing = consensus.MinSpacing
+		res, err := s.Reserve(t.Context(), want)
+		return err == nil && res.Count == 1
+	})
+	before, err := server.Commands(t.Context())
+	require.NoError(t, err)
+	for range reservations {
+		_, err := s.Reserve(t.Context(), consensus.Reserve{Pool: "p", Count: 1, Ahead: 100, Spacing: consensus.MinSpacing, Lease: longest})
+		require.NoError(t, err)
+	}
+	after, err := server.Commands(t.Context())
+	require.NoError(t, err)
+	calls := map[string]int64{}
+	for command, n := range after {
+		if n -= before[command]; n > 0 {
+			calls[command] = n
+		}
+	}
+	require.Equal(t, map[string]int64{
+		"evalsha": reservations, "info": reservations + 1, "time": reservations, "hget": reservations, "hset": reservations,
+	}, calls)
+}
+
 // TestRetriesCountOnce: a client that retries has one request applied several
 // times when the server stood still for a while.
 func TestRetriesCountOnce(t *testing.T) {

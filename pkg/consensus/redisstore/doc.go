@@ -8,8 +8,9 @@
 //
 // # Keys
 //
-// A pool is one hash, {numathrottle:G}:pool:NAME, with a field for the pool, one
-// for each row, and one for each document. G is one of 16 groups, picked by a hash of the pool's name: the
+// A pool is one hash, {numathrottle:G}:pool:NAME, with a field for the pool, one for
+// permits if there is something to say of them, one for each row, and one for each
+// document. G is one of 16 groups, picked by a hash of the pool's name: the
 // part in braces is what Cluster places keys by, so that a group lies on one node
 // whole. A pool expires a day after its last sync or leave, or a week if it has
 // documents: an override is there after a weekend in which nobody was.
@@ -55,11 +56,20 @@
 // Redis says so. WithDurable does: then the life that counts is that of the data,
 // named by a random word in the marker, and a restart freezes no pool.
 //
+// # Permits
+//
+// A reservation is one request, too, and costs about twice what a script costs that keeps
+// one time in one key: half of the difference is INFO, because nothing cheaper that a
+// script may ask tells one life of the server from another. TIME, LASTSAVE and the
+// replication's IDs can be the same after a restart or a failover, and what a client
+// knows of its connection is not true behind a proxy. Several slots in one reservation cost
+// hardly more than one.
+//
 // # What the server must allow
 //
 // maxmemory-policy noeviction; another one is warned about once. A user of the ACL
 // needs the keys ~{numathrottle:*}:* and the commands +eval +evalsha +time +info
-// +hmget +hgetall +hlen +hset +hdel +pexpire +get +set.
+// +hget +hmget +hgetall +hlen +hset +hdel +pexpire +get +set.
 //
 // # Client
 //

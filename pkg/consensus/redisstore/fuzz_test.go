@@ -141,6 +141,31 @@ func FuzzParseSync(f *testing.F) {
 	})
 }
 
+// Any reply to a reservation is an error or slots that can be used and given back.
+func FuzzParseReserve(f *testing.F) {
+	f.Add("int=2|int=1763718400123456|int=0|int=7|int=333333334|int=12|int=999")
+	f.Add("int=0|int=1|int=922337203|int=6854775807|int=0|int=1|int=1000|int=1|int=5|older_record")
+	f.Add("int=0|int=1|int=922337203|int=6854775808|int=0|int=1|int=1000|int=1|int=5|-")
+	f.Add("int=4|int=1|int=0|int=7|int=1|int=1|int=1")
+	f.Add("int=1|int=-1|float=0|nil|int=1|bool=true|int=1")
+	f.Add("[|]")
+	f.Fuzz(func(t *testing.T, text string) {
+		req := consensus.Reserve{Pool: "p", Count: 3, Spacing: time.Second, Ahead: 5, Lease: consensus.MinLease}
+		parts := strings.Split(text, "|")
+		res, err := parseReserve(replyOf(&parts), &req)
+		if err != nil {
+			require.ErrorIs(t, err, consensus.ErrWrongAnswer)
+			require.Zero(t, res)
+			require.Less(t, len(err.Error()), 2000)
+			return
+		}
+		require.LessOrEqual(t, res.Count, req.Count)
+		require.GreaterOrEqual(t, min(res.Wait, res.Spacing, res.Retry, res.Frozen), time.Duration(0))
+		req.Return, req.Revision = res.Last, res.Revision
+		require.NoError(t, req.Validate(), "an answer can be reported back")
+	})
+}
+
 // A replyError is an error of the server's.
 type replyError string
 

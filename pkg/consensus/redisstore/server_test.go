@@ -45,6 +45,7 @@ func TestOtherData(t *testing.T) {
 		{"newer format", func(t *testing.T) { c.HSet(t.Context(), pool, "meta", "2 something else") }, "not of format 1", true},
 		{"meta of no format", func(t *testing.T) { c.HSet(t.Context(), pool, "meta", "") }, "not of format 1", true},
 		{"a document alone", func(t *testing.T) { del(t, pool); c.HSet(t.Context(), pool, documentField+"limit", "1 x") }, "not a pool", true},
+		{"permits of another format", func(t *testing.T) { c.HSet(t.Context(), pool, "permits", "2 something else") }, "permits are not", true},
 		{"own row", func(t *testing.T) { c.HSet(t.Context(), pool, "a\x001", "0 1 2 x") }, "a row is not", true},
 		{"marker of another type", func(t *testing.T) { del(t, pool); del(t, marker); c.LPush(t.Context(), marker, "x") }, "another type", false},
 		{"newer marker", func(t *testing.T) { del(t, pool); c.Set(t.Context(), marker, "2 a 0 0", 0) }, "marker", false},
@@ -59,6 +60,11 @@ func TestOtherData(t *testing.T) {
 			require.ErrorIs(t, err, consensus.ErrWrongAnswer)
 			require.ErrorContains(t, err, `pool "p"`)
 			require.ErrorContains(t, err, test.want)
+			if test.leave && test.name != "own row" { // a reservation looks at no row and no marker
+				_, err = s.Reserve(t.Context(), reservation("p"))
+				require.ErrorIs(t, err, consensus.ErrWrongAnswer)
+				require.ErrorContains(t, err, test.want)
+			}
 			err = s.Leave(t.Context(), leaving("p", "a", 3))
 			if test.leave {
 				require.ErrorIs(t, err, consensus.ErrWrongAnswer)
@@ -101,6 +107,11 @@ func TestMalformedRow(t *testing.T) {
 	require.Equal(t, "0 -1 2 3", c.HGet(t.Context(), pool, "b\x001").Val())
 }
 
+// reservation asks for one slot.
+func reservation(pool string) consensus.Reserve {
+	return consensus.Reserve{Pool: pool, Count: 1, Spacing: time.Second, Lease: longest}
+}
+
 func TestPermissions(t *testing.T) {
 	const password = "canary-7f3a"
 	server := testenv.Redis(t)
@@ -114,7 +125,7 @@ func TestPermissions(t *testing.T) {
 	}
 	documented := func(without string) (rules []any) {
 		rules = []any{"~{numathrottle:*}:*"}
-		for command := range strings.FieldsSeq("+eval +evalsha +time +info +hmget +hgetall +hlen +hset +hdel +pexpire +get +set") {
+		for command := range strings.FieldsSeq("+eval +evalsha +time +info +hget +hmget +hgetall +hlen +hset +hdel +pexpire +get +set") {
 			if command != without {
 				rules = append(rules, command)
 			}
@@ -134,6 +145,8 @@ func TestPermissions(t *testing.T) {
 		_, err := s.Save(t.Context(), "p", consensus.DocumentReport{Name: "limit", Version: 1, Body: []byte("x")})
 		require.NoError(t, err)
 		_, _, err = s.Load(t.Context(), "p")
+		require.NoError(t, err)
+		_, err = s.Reserve(t.Context(), reservation("p"))
 		require.NoError(t, err)
 	})
 	t.Run("no INFO", func(t *testing.T) {

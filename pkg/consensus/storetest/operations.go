@@ -1,8 +1,10 @@
 package storetest
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 )
@@ -30,6 +32,7 @@ var operations = []struct {
 	{2, (*sequence).recount},
 	{1, (*sequence).rollback},
 	{4, (*sequence).operator},
+	{15, (*sequence).reserves},
 }
 
 // honest syncs as a processor should.
@@ -248,5 +251,32 @@ func (s *sequence) rollback(*player) {
 		s.restore = nil
 		s.watcher = s.player("watcher") // the old one could be asked what it remembers
 		s.trace.WriteString("         the copy is put back\n")
+	}
+}
+
+// reserves reserves slots, and gives some back. A Deferred store does not tell when the
+// step before was, which the reference would have to know.
+func (s *sequence) reserves(*player) {
+	if s.spacing == 0 || s.Deferred {
+		return
+	}
+	req := consensus.Reserve{
+		Pool: s.name, Lease: s.lease, Count: s.rng.IntN(4), Ahead: s.rng.IntN(5),
+		Spacing: s.spacing + time.Duration(s.rng.IntN(3)), Revision: s.ref.rec.Revision,
+	}
+	if n := len(s.reserved); n > 0 && s.rng.IntN(3) == 0 {
+		req.Return, req.Unused = s.reserved[n-1-s.rng.IntN(min(n, 2))], s.rng.IntN(3)
+	}
+	if s.rng.IntN(60) == 0 {
+		req.Revision += 10
+	}
+	res, _ := s.reserve(s.store, req)
+	mismatch := s.ref.reserve(req, res)
+	fmt.Fprintf(&s.trace, "%8s reserves %+v: %+v\n", time.Since(s.start).Round(time.Millisecond), req, res)
+	if mismatch != nil {
+		s.Fatalf("%v\nafter\n%s", mismatch, s.trace.String())
+	}
+	if res.Last != 0 {
+		s.reserved = append(s.reserved, res.Last)
 	}
 }

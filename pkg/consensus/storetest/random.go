@@ -38,6 +38,8 @@ type sequence struct {
 	// Time is dear: these operations are limited per sequence.
 	silences, gaps int
 	frozenFor      int // steps since the pool froze
+	spacing        time.Duration
+	reserved       []int64 // what can be given back, the newest last
 	restore        func()
 }
 
@@ -57,6 +59,8 @@ func (p *pool) runRandom(seed uint64, steps int) {
 		pool: p, rng: rand.New(rand.NewPCG(seed, 0)), ref: newReference(&p.Harness), start: time.Now(), silences: 2, gaps: 2,
 	}
 	p.Logf("run it again with -storetest.seed=%d", seed)
+	// Half of the sequences are about permits, too: they are issued now and then.
+	s.spacing = []time.Duration{0, 0, 12 * time.Millisecond, 7 * time.Millisecond}[s.rng.IntN(4)]
 	s.watcher = s.player("watcher")
 	s.watch()
 	s.watch() // from the second step on the time is known
@@ -76,6 +80,7 @@ func (s *sequence) player(id string) *player {
 	s.born++
 	pl := &player{proc: s.proc(id), held: map[string]consensus.Share{}, docs: map[string]consensus.Document{}}
 	pl.incarnation = fmt.Sprint(s.born, "-", crand.Text()[:4])
+	pl.spacing, pl.strict = s.spacing, s.spacing > 0 && s.rng.IntN(10) == 0
 	return pl
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 )
@@ -35,12 +36,8 @@ func newReference(h *Harness) *reference {
 // sync does the step that the store has answered with got. It returns an error
 // if no time at which the store can have done it leads to the same answer.
 func (r *reference) sync(req consensus.Request, got consensus.Answer) error {
-	if r.doubt && got.Status == consensus.Granted {
-		until := got.Time + got.Frozen.Microseconds()
-		if late := until - r.rec.FrozenUntil; late > 0 && late <= got.Time-r.rec.Clock {
-			r.rec.FrozenUntil = until
-		}
-		r.doubt = false
+	if got.Status == consensus.Granted {
+		r.settleDoubt(got.Time, got.Frozen)
 	}
 	times, err := r.times(&req, &got)
 	if err != nil {
@@ -72,6 +69,21 @@ func (r *reference) sync(req consensus.Request, got consensus.Answer) error {
 		}
 	}
 	return fmt.Errorf("the store's answer differs from the reference's\n  store:     %+v\n  reference: %+v", got, first)
+}
+
+// settleDoubt learns from an answer when a freeze that may have begun with a refusal did.
+func (r *reference) settleDoubt(now int64, frozen time.Duration) {
+	if !r.doubt {
+		return
+	}
+	r.doubt = false
+	until := now + frozen.Microseconds()
+	if late := until - r.rec.FrozenUntil; late > 0 && late <= now-r.rec.Clock {
+		if r.rec.FrozenSince == r.rec.Clock {
+			r.rec.FrozenSince += late
+		}
+		r.rec.FrozenUntil = until
+	}
 }
 
 // times returns the logical times at which the store can have done a step, the
@@ -116,6 +128,24 @@ func (r *reference) advance(now int64) consensus.Record {
 		rec.Wall += beyond
 	}
 	return rec
+}
+
+// reserve does a reservation, whose answer tells its time.
+func (r *reference) reserve(req consensus.Reserve, got consensus.Reserved) error {
+	r.settleDoubt(got.Time, got.Frozen)
+	if most := r.rec.Clock + (1+r.leaves)*consensus.Clamp(r.rec.Lease).Microseconds(); got.Time > most {
+		return fmt.Errorf("the pool's clock leapt to %d, allowed is %d: %+v", got.Time, most, got)
+	}
+	rec, at := r.advance(got.Time), r.at
+	at.Now = got.Time - rec.Clock + rec.Wall
+	want, changed := rec.Reserve(&req, at)
+	if want != got {
+		return fmt.Errorf("the store's answer differs from the reference's\n  store:     %+v\n  reference: %+v", got, want)
+	}
+	if changed {
+		r.rec, r.leaves = rec, 0
+	}
+	return nil
 }
 
 // leave does a leave, which has no answer: as far as the reference knows, it
