@@ -32,7 +32,7 @@ type backend struct {
 	open func() (s consensus.Store, closeStore func(), err error)
 	// bare connects a client that takes permits from the store without this project,
 	// all that are given one name in common; nil in memory.
-	bare func(name string) (take bareClient, closeClient func(), err error)
+	bare func(name string) (take permitClient, closeClient func(), err error)
 	// requests counts how often the server was asked since it started; nil when
 	// there is no server.
 	requests func(ctx context.Context) (requests, error)
@@ -89,7 +89,7 @@ func (b *bench) redisBackend(ctx context.Context, longest time.Duration) (*backe
 			client := redis.NewUniversalClient(redisstore.ClientOptions(server.Addr()))
 			return redisstore.New(client, redisstore.WithLongestLease(longest)), func() { _ = client.Close() }, nil
 		},
-		bare: func(name string) (bareClient, func(), error) {
+		bare: func(name string) (permitClient, func(), error) {
 			client := redis.NewUniversalClient(redisstore.ClientOptions(server.Addr()))
 			return bareRedis(client, name), func() { _ = client.Close() }, nil
 		},
@@ -168,7 +168,7 @@ func (b *bench) natsBackend(ctx context.Context, longest time.Duration) (*backen
 			store, err := natsstore.New(nc, natsstore.WithLongestLease(longest), natsstore.WithLogger(quiet))
 			return store, nc.Close, err
 		},
-		bare: func(name string) (bareClient, func(), error) {
+		bare: func(name string) (permitClient, func(), error) {
 			nc, err := nats.Connect(server.URL(), natsstore.ConnectOptions()...)
 			if err != nil {
 				return nil, nil, err

@@ -25,19 +25,19 @@ return { 1, slot - now }
 `)
 
 // bareRedis takes permits by bareScript.
-func bareRedis(client redis.UniversalClient, key string) bareClient {
-	return func(ctx context.Context) error {
+func bareRedis(client redis.UniversalClient, key string) permitClient {
+	return func(ctx context.Context) (int, error) {
 		reply, err := bareScript.Run(ctx, client, []string{key}, 1, 1000).Int64Slice()
-		if err == nil && (len(reply) != 2 || reply[0] != 1) {
-			err = errNoPermit
+		if err != nil || len(reply) != 2 {
+			return 0, err
 		}
-		return err
+		return int(reply[0]), nil
 	}
 }
 
 // bareNATS takes permits from one entry of a bucket: it reads the entry, and writes the
 // next time back on condition that nobody else has.
-func bareNATS(ctx context.Context, nc *nats.Conn, key string) (bareClient, error) {
+func bareNATS(ctx context.Context, nc *nats.Conn, key string) (permitClient, error) {
 	js, err := jetstream.New(nc)
 	if err != nil {
 		return nil, err
@@ -49,16 +49,16 @@ func bareNATS(ctx context.Context, nc *nats.Conn, key string) (bareClient, error
 	if _, err := kv.Create(ctx, key, make([]byte, 8)); err != nil && !errors.Is(err, jetstream.ErrKeyExists) {
 		return nil, err
 	}
-	return func(ctx context.Context) error {
+	return func(ctx context.Context) (int, error) {
 		for {
 			entry, err := kv.Get(ctx, key)
 			if err != nil {
-				return err
+				return 0, err
 			}
 			slot := max(entry.Created().UnixMicro(), int64(binary.BigEndian.Uint64(entry.Value())))
 			next := binary.BigEndian.AppendUint64(nil, uint64(slot+time.Microsecond.Microseconds()))
 			if _, err = kv.Update(ctx, key, next, entry.Revision()); !errors.Is(err, jetstream.ErrKeyExists) {
-				return err
+				return 1, err
 			}
 		}
 	}, nil
