@@ -407,3 +407,63 @@ func TestIssuedGivesSeveralBack(t *testing.T) {
 		require.Zero(t, th.Status().Issued.Reserved)
 	})
 }
+
+// With slots in flight and a limiter that is no member: every call draws from all, and few
+// slots are reserved in vain.
+func TestIssuedInAllWithOthers(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		others func(t *testing.T) Limiter
+		vain   int
+	}{
+		{"slots in flight", func(t *testing.T) Limiter { return PerCall(flight(t, 2)) }, 3},
+		{"another strict limit", func(t *testing.T) Limiter {
+			th, _ := issued(t, Limit{Max: 2, Strict: true})
+			return th
+		}, 40},
+		{"a foreign limiter", func(t *testing.T) Limiter { return newForeign(5) }, 40},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				strict, c := issued(t, perSecond)
+				other := tc.others(t)
+				if f, ok := other.(*foreign); ok {
+					go func() {
+						for range 200 {
+							time.Sleep(500 * time.Millisecond)
+							f.add(1)
+						}
+					}()
+				}
+				l := All(other, strict)
+				ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+				defer cancel()
+				var wg sync.WaitGroup
+				var mu sync.Mutex
+				calls := 0
+				for range 4 {
+					wg.Go(func() {
+						for {
+							p, err := l.Acquire(ctx, 1)
+							if err != nil {
+								return
+							}
+							time.Sleep(300 * time.Millisecond)
+							p.Settle(1)
+							mu.Lock()
+							calls++
+							mu.Unlock()
+						}
+					})
+				}
+				wg.Wait()
+				time.Sleep(time.Minute)
+				t.Log(calls, "calls", len(c.mint.slots), "slots")
+				require.GreaterOrEqual(t, calls, 20)
+				require.LessOrEqual(t, calls, len(c.mint.slots))
+				require.LessOrEqual(t, len(c.mint.slots)-calls, tc.vain)
+				sound(t, strict)
+			})
+		})
+	}
+}
