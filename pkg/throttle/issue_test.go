@@ -21,7 +21,7 @@ func TestIssuedOneCallPerSlot(t *testing.T) {
 		th, c := issued(t, perSecond)
 		c.up, c.back = 3*time.Millisecond, 4*time.Millisecond
 		time.Sleep(time.Hour)
-		require.Zero(t, c.mint.orders, "nobody asked")
+		require.Zero(t, c.mint.asked(), "nobody asked")
 		var at []time.Time
 		for range 20 {
 			p, err := th.Acquire(t.Context(), 1)
@@ -30,13 +30,13 @@ func TestIssuedOneCallPerSlot(t *testing.T) {
 			at = append(at, time.Now())
 		}
 		sound(t, th)
-		require.Len(t, c.mint.slots, 20)
+		require.Len(t, c.mint.issued(), 20)
 		for i := range at {
-			late := at[i].Sub(c.mint.slots[i])
+			late := at[i].Sub(c.mint.issued()[i])
 			require.True(t, late >= 0 && late < validity(time.Second), "call %d is %s after its slot", i, late)
 		}
 		require.Less(t, at[19].Sub(at[0]), 21*time.Second)
-		require.LessOrEqual(t, c.mint.orders, 25, "one order a slot")
+		require.LessOrEqual(t, c.mint.asked(), 25, "one order a slot")
 	})
 }
 
@@ -61,9 +61,9 @@ func TestIssuedQueue(t *testing.T) {
 				last = r.at
 			}
 			sound(t, th)
-			require.Len(t, c.mint.slots, 10)
+			require.Len(t, c.mint.issued(), 10)
 			if ahead == 100 {
-				require.LessOrEqual(t, c.mint.orders, 3, "the first comes alone, the others together")
+				require.LessOrEqual(t, c.mint.asked(), 3, "the first comes alone, the others together")
 			}
 		})
 	}
@@ -75,7 +75,7 @@ func TestIssuedTryAcquire(t *testing.T) {
 		_, ok := th.TryAcquire(1)
 		require.False(t, ok, "it does no I/O")
 		synctest.Wait()
-		require.Equal(t, 1, c.mint.orders, "but one slot is fetched")
+		require.Equal(t, 1, c.mint.asked(), "but one slot is fetched")
 		_, ok = th.TryAcquire(1)
 		require.True(t, ok)
 		_, ok = th.TryAcquire(1)
@@ -104,7 +104,7 @@ func TestIssuedTokenIsVoid(t *testing.T) {
 			time.Sleep(50*time.Millisecond + time.Nanosecond)
 			synctest.Wait()
 			require.InDelta(t, 1, th.Status().Tokens, 0)
-			time.Sleep(time.Until(c.mint.slots[0]) + 200*time.Millisecond - time.Nanosecond - time.Nanosecond + late*2)
+			time.Sleep(time.Until(c.mint.issued()[0]) + 200*time.Millisecond - time.Nanosecond - time.Nanosecond + late*2)
 			_, ok := th.TryAcquire(1)
 			require.Equal(t, late == 0, ok)
 		})
@@ -123,17 +123,17 @@ func TestIssuedCost(t *testing.T) {
 		require.True(t, small.waits())
 		time.Sleep(100 * time.Millisecond)
 		small.end(t)
-		require.Len(t, c.mint.slots, 6)
+		require.Len(t, c.mint.issued(), 6)
 
 		big = begin(th, 5, 0)
 		time.Sleep(250 * time.Millisecond)
 		big.cancel()
 		synctest.Wait()
 		sound(t, th)
-		used := len(c.mint.slots)
+		used := len(c.mint.issued())
 		_, err := th.Acquire(t.Context(), 1)
 		require.NoError(t, err)
-		require.Len(t, c.mint.slots, used+1, "what the other had collected is over")
+		require.Len(t, c.mint.issued(), used+1, "what the other had collected is over")
 
 		_, err = th.Acquire(t.Context(), 11)
 		require.Equal(t, ReasonTooLarge, throttled(t, err).Reason)
@@ -157,7 +157,7 @@ func TestIssuedSettle(t *testing.T) {
 		_, err = th.Acquire(t.Context(), 1)
 		require.NoError(t, err)
 		require.InDelta(t, 4, time.Since(began).Seconds(), 0.2)
-		require.Len(t, c.mint.slots, 6)
+		require.Len(t, c.mint.issued(), 6)
 		sound(t, th)
 	})
 }
@@ -173,8 +173,8 @@ func TestIssuedGivesBack(t *testing.T) {
 		first.cancel()
 		synctest.Wait()
 		require.ErrorIs(t, first.end(t).err, context.Canceled)
-		require.Equal(t, 1, c.mint.returns)
-		require.Len(t, c.mint.slots, 1)
+		require.Equal(t, 1, c.mint.returned())
+		require.Len(t, c.mint.issued(), 1)
 		require.Zero(t, th.Status().Issued.Reserved)
 		began := time.Now()
 		_, err = th.Acquire(t.Context(), 1)
@@ -197,7 +197,7 @@ func TestIssuedDeadlines(t *testing.T) {
 		require.Equal(t, time.Second, throttled(t, err).RetryAfter)
 
 		_, _ = c.mint.reserve(Order{}) // another processor takes the slots to come
-		c.mint.next = c.mint.next.Add(10 * time.Second)
+		c.mint.set(func(m *mint) { m.next = m.next.Add(10 * time.Second) })
 		short := begin(th, 1, 3*time.Second)
 		time.Sleep(1100 * time.Millisecond)
 		e := throttled(t, short.end(t).err)
@@ -216,25 +216,23 @@ func TestIssuedDeadlines(t *testing.T) {
 func TestIssuedWithoutStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th, c := issued(t, perSecond)
-		c.mint.down = true
+		c.mint.set(func(m *mint) { m.down = true })
 		w := begin(th, 1, 0)
 		time.Sleep(time.Minute)
 		require.True(t, w.waits())
 		held, _ := th.Throttled()
 		require.Equal(t, ReasonStoreLost, held.Reason)
-		c.mint.mu.Lock()
-		c.mint.down = false
-		c.mint.mu.Unlock()
+		c.mint.set(func(m *mint) { m.down = false })
 		time.Sleep(5 * time.Second)
 		require.NoError(t, w.end(t).err)
 
 		c.h.Lease(Lease{Issuing: true, Until: time.Now().Add(time.Second)})
 		time.Sleep(2 * time.Second)
-		orders := c.mint.orders
+		orders := c.mint.asked()
 		w = begin(th, 1, 0)
 		time.Sleep(time.Minute)
 		require.True(t, w.waits(), "the lease is over")
-		require.Equal(t, orders, c.mint.orders, "and nobody asks")
+		require.Equal(t, orders, c.mint.asked(), "and nobody asks")
 		c.issue()
 		time.Sleep(time.Second)
 		require.NoError(t, w.end(t).err)
@@ -297,7 +295,7 @@ func TestIssuedInAll(t *testing.T) {
 			require.NoError(t, err)
 			require.InDelta(t, float64(i+1)*60, time.Since(began).Seconds(), 0.1)
 		}
-		require.LessOrEqual(t, len(c.mint.slots), 3, "no slot was reserved in vain")
+		require.LessOrEqual(t, len(c.mint.issued()), 3, "no slot was reserved in vain")
 		_, ok := l.TryAcquire(1)
 		require.False(t, ok)
 		sound(t, strict)
@@ -350,7 +348,7 @@ func TestIssuedCallsHaveSlots(t *testing.T) {
 			wg.Wait()
 			time.Sleep(time.Second) // for the answers under way
 			require.Greater(t, len(at), 20, "seed %d", seed)
-			slots := m.slots
+			slots := m.issued()
 			for i, when := range at { // each takes the oldest slot that it may
 				for len(slots) > 0 && when.Sub(slots[0]) >= validity(spacing) {
 					slots = slots[1:]
@@ -385,9 +383,7 @@ func TestIssuedRace(t *testing.T) {
 	require.Eventually(t, func() bool { return th.Status().Granted > 1000 }, 20*time.Second, time.Millisecond)
 	cancel()
 	wg.Wait()
-	c.mint.mu.Lock()
-	defer c.mint.mu.Unlock()
-	require.LessOrEqual(t, th.Status().Granted, int64(len(c.mint.slots)))
+	require.LessOrEqual(t, th.Status().Granted, int64(len(c.mint.issued())))
 }
 
 // Several are given back at once, when all wait for them no more.
@@ -403,7 +399,7 @@ func TestIssuedGivesSeveralBack(t *testing.T) {
 		require.Equal(t, 7, th.Status().Issued.Reserved)
 		cancel()
 		time.Sleep(100 * time.Millisecond)
-		require.Equal(t, 7, c.mint.returns)
+		require.Equal(t, 7, c.mint.returned())
 		require.Zero(t, th.Status().Issued.Reserved)
 	})
 }
@@ -458,10 +454,10 @@ func TestIssuedInAllWithOthers(t *testing.T) {
 				}
 				wg.Wait()
 				time.Sleep(time.Minute)
-				t.Log(calls, "calls", len(c.mint.slots), "slots")
+				t.Log(calls, "calls", len(c.mint.issued()), "slots")
 				require.GreaterOrEqual(t, calls, 20)
-				require.LessOrEqual(t, calls, len(c.mint.slots))
-				require.LessOrEqual(t, len(c.mint.slots)-calls, tc.vain)
+				require.LessOrEqual(t, calls, len(c.mint.issued()))
+				require.LessOrEqual(t, len(c.mint.issued())-calls, tc.vain)
 				sound(t, strict)
 			})
 		})

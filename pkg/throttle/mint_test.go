@@ -3,6 +3,7 @@ package throttle
 import (
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -87,4 +88,28 @@ func issued(t testing.TB, l Limit, opts ...Option) (*Throttle, *clerk) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = th.Close() })
 	return th, c
+}
+
+// set changes the mint.
+func (m *mint) set(change func(m *mint)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	change(m)
+}
+
+// issued returns the slots that are reserved, asked how many orders there were, and
+// returned how many slots were given back.
+func (m *mint) issued() (slots []time.Time) {
+	m.set(func(m *mint) { slots = slices.Clone(m.slots) })
+	return slots
+}
+
+func (m *mint) asked() (n int) {
+	m.set(func(m *mint) { n = m.orders })
+	return n
+}
+
+func (m *mint) returned() (n int) {
+	m.set(func(m *mint) { n = m.returns })
+	return n
 }
