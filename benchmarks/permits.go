@@ -15,10 +15,11 @@ import (
 
 var permits = section{
 	key: "permits", title: "Permits issued by the store",
-	shows: "Clients reserve permits over connections of their own, as fast as the store lets them: the spacing is 1 us, and a thousand may be reserved " +
-		"ahead. One permit at a time, and eight, as a processor does for which several callers wait. Beside them, in turn, clients of the bare store: on Redis a script of ten lines that keeps one time in one key, " +
-		"on NATS a loop of get and update of one entry. The bare ones know neither freezes nor processors nor the limit's other users, " +
-		"and the loop does not learn the time of its own write, which on NATS costs as much as the write. Permits per second, and their ratios to the bare ones.",
+	shows: "Clients reserve permits over connections of their own, as fast as the store lets them: the spacing is 1 us, and a thousand may be " +
+		"reserved ahead. One permit at a time, and eight, as a processor does for which several callers wait. Beside them, in turn, clients of " +
+		"the bare store: on Redis a script of ten lines that keeps one time in one key, on NATS a loop of get and update of one entry. The " +
+		"bare ones know neither freezes nor processors nor the limit's other users, and the loop does not learn the time of its own write, " +
+		"which on NATS costs as much as the write. Permits per second, and their ratios to the bare ones.",
 	measure: measurePermits,
 }
 

@@ -315,11 +315,8 @@ func (r *Request) Validate() error {
 	if err := validateLease(r.Lease); err != nil {
 		return err
 	}
-	if r.Spacing != 0 && (r.Spacing < MinSpacing || r.Spacing > MaxSpacing) {
-		return &RequestError{"Spacing", r.Spacing.String(), fmt.Sprint("0, or ", MinSpacing, " to ", MaxSpacing)}
-	}
-	if r.Strict && r.Spacing == 0 {
-		return &RequestError{"Strict", "true", "true with a Spacing"}
+	if err := r.validatePermits(); err != nil {
+		return err
 	}
 	if len(r.Tags) == 0 || len(r.Tags) > maxTags {
 		return &RequestError{"Tags", fmt.Sprint(len(r.Tags), " tags"), fmt.Sprint("1 to ", maxTags)}
@@ -335,6 +332,16 @@ func (r *Request) Validate() error {
 		}
 	}
 	return validateDocuments(r.Documents)
+}
+
+func (r *Request) validatePermits() error {
+	if r.Spacing != 0 && (r.Spacing < MinSpacing || r.Spacing > MaxSpacing) {
+		return &RequestError{"Spacing", r.Spacing.String(), fmt.Sprint("0, or ", MinSpacing, " to ", MaxSpacing)}
+	}
+	if r.Strict && r.Spacing == 0 {
+		return &RequestError{"Strict", "true", "true with a Spacing"}
+	}
+	return nil
 }
 
 // Validate returns a *RequestError for the first field that no store accepts, or nil.

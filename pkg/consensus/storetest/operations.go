@@ -254,7 +254,7 @@ func (s *sequence) rollback(*player) {
 	}
 }
 
-// reserves reserves slots, and gives some back. A Deferred store does not tell when the
+// reserves asks for slots, and gives some back. A Deferred store does not tell when the
 // step before was, which the reference would have to know.
 func (s *sequence) reserves(*player) {
 	if s.spacing == 0 || s.Deferred {

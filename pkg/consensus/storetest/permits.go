@@ -3,9 +3,7 @@ package storetest
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -78,16 +76,15 @@ func (p *pool) issues(spacing time.Duration) *proc {
 }
 
 // slotOf reserves one slot, and syncs until there is one.
-func (p *pool) slotOf(a *proc, req consensus.Reserve) (consensus.Reserved, slot) {
+func (p *pool) slotOf(a *proc, req consensus.Reserve) slot {
 	p.Helper()
-	var res consensus.Reserved
 	var slots []slot
 	p.eventually("there is a slot", func() bool {
 		a.sync(one(0, 0))
-		res, slots = p.reserve(p.store, req)
-		return res.Count > 0
+		_, slots = p.reserve(p.store, req)
+		return len(slots) > 0
 	})
-	return res, slots[len(slots)-1]
+	return slots[len(slots)-1]
 }
 
 // permitCases are about permits.
@@ -111,7 +108,7 @@ func permitCases() []testCase {
 		}},
 		{name: "nothing is saved up", run: func(p *pool) {
 			a := p.issues(20 * ms)
-			_, first := p.slotOf(a, consensus.Reserve{Count: 1, Spacing: 20 * ms})
+			first := p.slotOf(a, consensus.Reserve{Count: 1, Spacing: 20 * ms})
 			p.eventually("ten spacings pass", func() bool {
 				return a.sync(one(0, 0)).Time*1000 > first.at+int64(200*ms)
 			})
@@ -163,7 +160,7 @@ func permitCases() []testCase {
 		{name: "a malformed reservation is a RequestError", run: malformedReserve},
 		{name: "a revision from the future holds permits", needs: func(h *Harness) bool { return !h.Memory }, run: func(p *pool) {
 			a := p.issues(50 * ms)
-			_, last := p.slotOf(a, consensus.Reserve{Count: 1, Spacing: 50 * ms})
+			last := p.slotOf(a, consensus.Reserve{Count: 1, Spacing: 50 * ms})
 			p.held(a, last, 50*ms, consensus.FreezeRollback, a.revision+1000)
 		}},
 	}
@@ -176,7 +173,7 @@ func permitServerCases() []testCase {
 		{name: "many permits are spaced, whatever happens to the server", run: manyPermits},
 		{name: "another server holds permits", needs: canRestart, run: func(p *pool) {
 			a := p.issues(spacing)
-			_, last := p.slotOf(a, consensus.Reserve{Count: 1, Spacing: spacing})
+			last := p.slotOf(a, consensus.Reserve{Count: 1, Spacing: spacing})
 			p.Restart(p)
 			p.held(a, last, spacing, consensus.FreezeIdentity, 0)
 		}},
@@ -188,7 +185,7 @@ func permitServerCases() []testCase {
 			require.Zero(p, res.Count)
 			ans := a.sync(one(0, 0))
 			require.Positive(p, ans.Frozen)
-			_, first := p.slotOf(a, consensus.Reserve{Count: 1, Spacing: spacing, Ahead: 4})
+			first := p.slotOf(a, consensus.Reserve{Count: 1, Spacing: spacing, Ahead: 4})
 			require.GreaterOrEqual(p, first.at, ans.Time*1000+int64(ans.Frozen)+int64(5*spacing))
 		}},
 	}
@@ -206,137 +203,10 @@ func (p *pool) held(a *proc, last slot, spacing time.Duration, cause consensus.F
 	require.Positive(p, res.Frozen)
 	require.Greater(p, res.Revision, seen)
 	end := res.Time*1000 + int64(res.Frozen)
-	_, first := p.slotOf(a, consensus.Reserve{Count: 1, Spacing: spacing})
+	first := p.slotOf(a, consensus.Reserve{Count: 1, Spacing: spacing})
 	require.GreaterOrEqual(p, first.at, end+int64((ahead+1)*spacing), "too early on the store's clock")
 	require.GreaterOrEqual(p, first.at-last.at, int64(spacing))
 	require.GreaterOrEqual(p, time.Since(sent), nearly(consensus.Removal(p.Longest)))
-}
-
-// spaced lets several processes reserve at once.
-func spaced(p *pool) {
-	const spacing = 333_333 * time.Nanosecond
-	a := p.issues(spacing)
-	r := p.rush(a, spacing, 160)
-	p.eventually("all have reserved", func() bool {
-		a.sync(one(0, 0)) // keeps the pool's clock running
-		return r.over()
-	})
-	r.require(160)
-}
-
-// A rush is several processes that reserve slots as fast as they get them.
-type rush struct {
-	*pool
-	done chan struct{}
-
-	mu    sync.Mutex
-	left  int
-	slots []slot
-	err   error
-}
-
-// rush begins one that ends after a number of slots. Somebody else keeps the pool's clock running.
-func (p *pool) rush(a *proc, spacing time.Duration, slots int) *rush {
-	p.Helper()
-	r := &rush{pool: p, done: make(chan struct{}), left: slots}
-	var running sync.WaitGroup
-	for i := range 4 {
-		store := p.New(p)
-		rng := rand.New(rand.NewPCG(uint64(i), 0))
-		seen := a.revision
-		running.Go(func() {
-			for more := true; more; {
-				res, slots, err := p.tryReserve(store, consensus.Reserve{
-					Count: 1 + rng.IntN(16), Ahead: rushAhead, Spacing: spacing - time.Duration(rng.IntN(1000)), Revision: seen,
-				})
-				seen = max(seen, res.Revision)
-				if more = r.add(slots, err); res.Count == 0 {
-					pause(time.Millisecond)
-				}
-			}
-		})
-	}
-	go func() {
-		running.Wait()
-		close(r.done)
-	}()
-	return r
-}
-
-// rushAhead is how many slots a rush reserves ahead.
-const rushAhead = 100
-
-// add takes slots, and tells whether there are to be more.
-func (r *rush) add(slots []slot, err error) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.err == nil {
-		r.err = err
-	}
-	r.slots = append(r.slots, slots...)
-	r.left -= len(slots)
-	return r.left > 0 && r.err == nil
-}
-
-// granted is how many slots there are.
-func (r *rush) granted() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.slots)
-}
-
-func (r *rush) over() bool {
-	select {
-	case <-r.done:
-		return true
-	default:
-		return false
-	}
-}
-
-// require requires that so many slots were granted, each in its place.
-func (r *rush) require(slots int) {
-	r.Helper()
-	<-r.done
-	require.NoError(r, r.err)
-	require.GreaterOrEqual(r, len(r.slots), slots)
-	r.requireSpaced(r.slots)
-}
-
-// manyPermits lets processes reserve while the server is restarted, wiped and set back.
-// The pool's clock of a wiped store begins at the server's own, which is not behind it.
-func manyPermits(p *pool) {
-	const spacing = 50 * time.Microsecond
-	permits := p.Permits
-	if permits == 0 {
-		permits = 2_000
-	}
-	a := p.issues(spacing)
-	r := p.rush(a, spacing, permits)
-	var faults []func()
-	if canRestart(&p.Harness) {
-		faults = append(faults, func() { p.Restart(p) })
-	}
-	if canWipe(&p.Harness) {
-		faults = append(faults, func() { p.Wipe(p) })
-	}
-	next, n := permits/6, 0
-	p.eventually("all have reserved", func() bool {
-		if ans := a.send(a.request(one(0, 0))); ans.Status == consensus.Granted || ans.Status == consensus.Behind {
-			a.take(ans)
-		} else {
-			a = a.reborn()
-			a.spacing, a.strict = spacing, true
-		}
-		if len(faults) > 0 && n < 5 && r.granted() > next {
-			faults[n%len(faults)]()
-			n++
-			next += permits / 6
-		}
-		return r.over()
-	})
-	r.require(permits)
-	p.Logf("%d permits, %d faults of the server: none too close", len(r.slots), n)
 }
 
 func slotsGivenBack(p *pool) {
