@@ -28,6 +28,9 @@ type ceiling struct {
 	// moved: ramp is not what is on record, because the pool has begun anew or the
 	// store's clock is another one. It has to be proposed at once.
 	moved bool
+	// urgent: the store lacks a document since the last answer, and should get it at once.
+	// One that does not take it is not told so more than once.
+	urgent bool
 	// foreign: the document on record is none that this release knows. The ramp stands at Min,
 	// and nothing is proposed.
 	foreign bool
@@ -48,6 +51,8 @@ func (c *ceiling) restart() { c.answers, c.others, c.unsure = 0, nil, false }
 
 // take takes what an answer says of the limit; sent are the reports of its request.
 func (c *ceiling) take(now time.Duration, sent []DocumentReport, a *Answer) {
+	before := c.lacking()
+	defer func() { c.urgent = c.lacking() && !before }()
 	c.answers++
 	if c.floor = c.logical(now); c.answers == 1 || time.Duration(c.floor-a.Time)*time.Microsecond > c.clamp {
 		c.floor = 0 // another clock, or a clock that stood still
@@ -109,8 +114,8 @@ func (c *ceiling) settle(a *Answer) {
 	}
 }
 
-// urgent tells whether the store should hear of the documents at once.
-func (c *ceiling) urgent() bool { return c.shelf.lost() || c.limit.Ramps() && c.moved && !c.foreign }
+// lacking tells whether the store lacks a document, or has one that is out of date.
+func (c *ceiling) lacking() bool { return c.shelf.lost() || c.limit.Ramps() && c.moved && !c.foreign }
 
 // rampStep is the least time between two steps of the ramp: the pool makes one a second.
 const rampStep = 900 * time.Millisecond
@@ -262,10 +267,14 @@ func (c *ceiling) apply(held Share, now, ahead time.Duration) (share int64, toke
 	return max(0, min(share, throttle.MaxShare)), tokens
 }
 
-// note is what the processor tells the others.
+// note is what the processor tells the others. Without a ramp nobody needs to know what
+// it uses, and the note is always the same.
 func (c *ceiling) note() string {
-	if c.limit.Max == 0 {
+	switch {
+	case c.limit.Max == 0:
 		return ""
+	case !c.limit.Ramps():
+		return noteOf(c.limit, 0, 0).String()
 	}
 	return noteOf(c.limit, c.used, c.offers).String()
 }

@@ -234,9 +234,9 @@ func TestForeignRampIsLeftAlone(t *testing.T) {
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
 	p.SetLimit(l)
 	p.ceiling.ask(t, r, p, 0)
-	require.True(t, p.ceiling.urgent(), "the ramp is not on record yet")
+	require.True(t, p.ceiling.urgent, "the ramp is not on record yet")
 	p.ceiling.ask(t, r, p, 100*time.Millisecond)
-	require.False(t, p.ceiling.urgent())
+	require.False(t, p.ceiling.urgent)
 	held := r.document(rampDocument)
 	_, _, err := r.Save(&DocumentReport{rampDocument, NextVersion(held.Version, 1), held.Version, []byte("9 of another time")})
 	require.NoError(t, err)
@@ -470,4 +470,24 @@ func TestLimitRisesAfterLongAtTheTop(t *testing.T) {
 	}
 	_, tokens = p.Apply(now, 0)
 	require.InDelta(t, 12, tokens, 0.5, "by a sixth for each second")
+}
+
+// A store that does not take what it lacks is not asked for ever more often.
+func TestStoreThatTakesNothingIsNotPressed(t *testing.T) {
+	r := &Record{}
+	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
+	p.SetLimit(limitOf(t, throttle.Limit{Max: 20, Min: 10}))
+	p.ceiling.ask(t, r, p, 0)
+	for i := range MaxDocuments {
+		_, _, err := r.Save(&DocumentReport{fmt.Sprint("full", i), 7, 0, []byte("x")})
+		require.NoError(t, err)
+	}
+	asked := 0
+	for now := p.Next(0, 1); now < 20*time.Second; now = p.Next(now, 1) {
+		p.ceiling.ask(t, r, p, now)
+		asked++
+	}
+	require.LessOrEqual(t, asked, 23)
+	_, tokens := p.Apply(20*time.Second, 0)
+	require.InDelta(t, 10, tokens, 0, "and the ramp stands at min")
 }

@@ -193,7 +193,7 @@
 //     none. A processor uses it from the answer that brings it. One that cannot read it renews
 //     nothing until it can.
 //   - Without an override the lowest limit of all live processors is in force. Each tells its
-//     own in its note, with the rates that it used and was offered lately: a form, whether the
+//     own in its note, with the rates that it used and was offered lately if it ramps: a form, whether the
 //     limit is hard, Max, Per in microseconds, used and offered in 1e-9 of Max.
 //   - The document "ramp" holds where the ramp stands: a form, Answer.Began, and the state of
 //     package internal/ramp. When about a second has passed since the last step, whoever asks
