@@ -40,6 +40,9 @@ const (
 	ReasonTooLarge Reason = "too_large"
 	// ReasonInFlight: all slots are in use; nobody knows when one comes back.
 	ReasonInFlight Reason = "in_flight"
+	// ReasonOther: a reason that a Sharer gave and this package does not know, where
+	// reasons are counted.
+	ReasonOther Reason = "other"
 	// ReasonClosed: the limiter was closed.
 	ReasonClosed Reason = "closed"
 )

@@ -28,6 +28,7 @@ type Throttle struct {
 	shortAt   atomic.Int64 // when a caller was refused or made to wait last
 	lacked    atomic.Int64 // the largest draw refused since the last Demand, with a hard limit
 	closed    atomic.Bool
+	held      heldLog
 
 	mu       sync.Mutex
 	now      func() int64 // nanoseconds since base
@@ -96,6 +97,7 @@ func (t *Throttle) TryAcquire(n int) (Permit, bool) {
 	}
 	t.lacks(n)
 	t.short(n, now)
+	t.held.refusal(t.reasonNow(n, now))
 	return Permit{}, false
 }
 
@@ -229,11 +231,12 @@ func (t *Throttle) level(now int64) int64 {
 // publish opens the gate to draws when nobody waits and shuts it otherwise.
 // t.mu is held.
 func (t *Throttle) publish() {
+	t.noteHeld()
 	if t.queue.empty() && !t.closed.Load() {
 		t.gate.Store(t.seg)
 		return
 	}
-	t.gate.Store(&segment{})
+	t.gate.Store(&segment{behind: t.seg})
 }
 
 // trim forfeits what the bucket holds above room at now. t.mu is held.
@@ -268,5 +271,11 @@ func (t *Throttle) Close() error {
 
 // refusal returns the error for a draw of n tokens.
 func (t *Throttle) refusal(r Reason, n int, retry time.Duration) *Error {
-	return &Error{Reason: r, Limit: t.name, Cost: n, RetryAfter: retry}
+	return &Error{Reason: r, Limit: t.name, Tag: t.tag, Cost: n, RetryAfter: retry}
+}
+
+// refuse is refusal for an error that the caller gets, and counts it.
+func (t *Throttle) refuse(r Reason, n int, retry time.Duration) *Error {
+	t.held.refusal(r)
+	return t.refusal(r, n, retry)
 }
