@@ -39,8 +39,8 @@ type bid struct {
 	upTo     bool
 	scarcest int
 	reason   Reason // why it waits there
-	slots    bool // what it waits for are slots in use
-	passed   bool // gave up a place at which it could have been served
+	slots    bool   // what it waits for are slots in use
+	passed   bool   // gave up a place at which it could have been served
 	turn     chan struct{}
 	timer    Timer
 }

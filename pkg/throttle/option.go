@@ -8,10 +8,10 @@ import (
 
 // A plumbing is what every limiter of this package can be connected to.
 type plumbing struct {
-	name   string
-	tag    string
-	sharer Sharer
-	clock  Clock // nil: the machine's
+	name      string
+	tag       string
+	sharer    Sharer
+	clock     Clock // nil: the machine's
 	observers []Observer
 	// onClose runs once, in order, when the limiter is closed.
 	onClose []func(context.Context) error
