@@ -104,6 +104,9 @@ func asked(signal string) bool {
 func newProviders(ctx context.Context, instance string, metrics, traces bool) (*Providers, error) {
 	// Of attributes with one name the later resource's counts: that of the variables.
 	res, err := resource.Merge(resource.NewSchemaless(attribute.String("service.instance.id", instance)), resource.Default())
+	if err == nil {
+		res, err = resource.Merge(res, resource.Environment()) // Default remembers what it was once
+	}
 	if err != nil {
 		return nil, fmt.Errorf("export: OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}

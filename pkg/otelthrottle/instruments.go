@@ -1,6 +1,8 @@
 package otelthrottle
 
 import (
+	"slices"
+
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -61,19 +63,19 @@ var (
 // observed is every counter and gauge. They are read when metrics are collected.
 var observed = []Instrument{
 	{
-		Name: "numathrottle.granted", Kind: Counter, Unit: "{token}", Labels: byLimit,
+		Name: "numathrottle.tokens.granted", Kind: Counter, Unit: "{token}", Labels: byLimit,
 		Doc: "Tokens, or slots, that were granted",
 		read: either(
 			func(s *throttle.Status) float64 { return float64(s.Granted) },
 			func(s *throttle.InFlightStatus) float64 { return float64(s.Granted) }),
 	},
 	{
-		Name: "numathrottle.returned", Kind: Counter, Unit: "{token}", Labels: byLimit,
+		Name: "numathrottle.tokens.returned", Kind: Counter, Unit: "{token}", Labels: byLimit,
 		Doc:  "Tokens of them that were given back and could be granted again",
 		read: either(func(s *throttle.Status) float64 { return float64(s.Returned) }, nil),
 	},
 	{
-		Name: "numathrottle.refused", Kind: Counter, Unit: "{token}", Labels: byLimit,
+		Name: "numathrottle.tokens.refused", Kind: Counter, Unit: "{token}", Labels: byLimit,
 		Doc: "Tokens that were asked for and not granted in time",
 		read: either(
 			func(s *throttle.Status) float64 { return float64(s.Refused) },
@@ -110,12 +112,12 @@ var observed = []Instrument{
 		read: either(func(s *throttle.Status) float64 { return s.Rate }, nil),
 	},
 	{
-		Name: "numathrottle.tokens", Kind: Gauge, Unit: "{token}", Labels: byLimit,
+		Name: "numathrottle.tokens.available", Kind: Gauge, Unit: "{token}", Labels: byLimit,
 		Doc:  "Tokens at hand; below 0 it is debt",
 		read: either(func(s *throttle.Status) float64 { return s.Tokens }, nil),
 	},
 	{
-		Name: "numathrottle.slots", Kind: Gauge, Unit: "{call}", Labels: byLimit,
+		Name: "numathrottle.slots.allowed", Kind: Gauge, Unit: "{call}", Labels: byLimit,
 		Doc:  "Calls in flight that this processor's share allows",
 		read: either(nil, func(s *throttle.InFlightStatus) float64 { return float64(s.Slots) }),
 	},
@@ -130,12 +132,12 @@ var observed = []Instrument{
 		read: func(s *snapshot, emit func(float64, throttle.Reason)) { emit(fraction(s.lease.Share), "") },
 	},
 	{
-		Name: "numathrottle.degraded", Kind: Gauge, Unit: "1", Labels: byLimit,
+		Name: "numathrottle.degraded", Kind: Gauge, Unit: "{bool}", Labels: byLimit,
 		Doc:  "1 while the share is used without the store's consent, else 0",
 		read: func(s *snapshot, emit func(float64, throttle.Reason)) { emit(number(s.lease.Degraded), "") },
 	},
 	{
-		Name: "numathrottle.share.wanted", Kind: Gauge, Unit: "1", Labels: byLimit,
+		Name: "numathrottle.wanted", Kind: Gauge, Unit: "1", Labels: byLimit,
 		Doc:  "Part of the limit that the policy asks for",
 		read: pooled(func(v *consensus.View) float64 { return v.Want.Fraction() }),
 	},
@@ -165,7 +167,7 @@ var observed = []Instrument{
 		read: pooled(func(v *consensus.View) float64 { return float64(v.PoolSize) }),
 	},
 	{
-		Name: "numathrottle.pool.agreed", Kind: Gauge, Unit: "1", Labels: byLimit,
+		Name: "numathrottle.pool.agreed", Kind: Gauge, Unit: "{bool}", Labels: byLimit,
 		Doc:  "1 while all processors report the same pool size and it is their number, else 0",
 		read: pooled(func(v *consensus.View) float64 { return number(v.Agreed) }),
 	},
@@ -203,8 +205,15 @@ func either(rate func(*throttle.Status) float64, calls func(*throttle.InFlightSt
 
 func byHeld(of func(throttle.HeldBack) float64) func(*snapshot, func(float64, throttle.Reason)) {
 	return func(s *snapshot, emit func(float64, throttle.Reason)) {
-		for _, h := range s.held {
-			emit(of(h), h.Reason)
+		// All from the beginning: what happens for the first time must not be lost
+		// because there was nothing to compare it with.
+		for _, r := range throttle.Reasons() {
+			i := slices.IndexFunc(s.held, func(h throttle.HeldBack) bool { return h.Reason == r })
+			if i < 0 {
+				emit(0, r)
+				continue
+			}
+			emit(of(s.held[i]), r)
 		}
 	}
 }

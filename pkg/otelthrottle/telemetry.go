@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
@@ -98,13 +99,23 @@ func (t *Telemetry) Watch(w Watched) (stop func() error, err error) {
 	for _, r := range throttle.Reasons() {
 		reasons[r] = metric.WithAttributeSet(attribute.NewSet(limit, attribute.String(KeyReason, string(r))))
 	}
+	var mu sync.Mutex // several readers may collect at once
+	highest := make([]float64, len(observed))
 	registration, err := t.meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		mu.Lock()
+		defer mu.Unlock()
 		s := w.snapshot()
 		for i, in := range observed {
 			in.read(&s, func(value float64, r throttle.Reason) {
 				with := plain
-				if r != "" {
+				switch {
+				case r != "":
 					with = reasons[r]
+				case in.Kind == Counter:
+					// A draw from several limits that does not come off is taken back. A
+					// counter that falls would look like a restart.
+					highest[i] = max(highest[i], value)
+					value = highest[i]
 				}
 				o.ObserveFloat64(t.observed[i], value, with)
 			})
