@@ -19,6 +19,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
+	"github.com/numaproj-contrib/numathrottle/internal/health"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -53,23 +54,12 @@ func TestHealthServer(t *testing.T) {
 	eventually(t, grants(requests), "a token")
 
 	_, body = fetch(t, addr, "/statusz?format=json")
-	var status struct {
-		Limits []struct {
-			Name    string
-			Granted int
-			Share   float64
-			Pool    struct {
-				Name, ID, State string
-				Roster          []struct{ ID string }
-			}
-			Store struct{ URL string }
-		}
-	}
+	var status health.Status
 	require.NoError(t, json.Unmarshal([]byte(body), &status))
 	require.Len(t, status.Limits, 2)
 	first := status.Limits[0]
 	require.Equal(t, "requests", first.Name)
-	require.Equal(t, 1, first.Granted)
+	require.Equal(t, int64(1), first.Granted)
 	require.InDelta(t, 1, first.Share, 0)
 	require.Equal(t, "requests", first.Pool.Name)
 	require.Equal(t, "holding", first.Pool.State)

@@ -54,7 +54,9 @@ func (s *Server) status(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
-	_ = enc.Encode(st) // the client has gone
+	if err := enc.Encode(st); err != nil {
+		return // the client has gone
+	}
 }
 
 // wantsJSON goes by ?format, else by what comes first in Accept.

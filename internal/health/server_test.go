@@ -27,8 +27,14 @@ func open(t *testing.T, addr string) *Server {
 	return s
 }
 
-// ask sends a request and returns the answer with its body.
-func ask(t *testing.T, s *Server, method, path, accept string) (*http.Response, string) {
+// An answer is what came of a request.
+type answer struct {
+	StatusCode int
+	Header     http.Header
+}
+
+// ask sends a request and returns the answer and its body.
+func ask(t *testing.T, s *Server, method, path, accept string) (answer, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, "http://"+s.Addr().String()+path, http.NoBody)
 	require.NoError(t, err)
@@ -43,7 +49,7 @@ func ask(t *testing.T, s *Server, method, path, accept string) (*http.Response, 
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	require.NoError(t, err)
-	return resp, string(body)
+	return answer{resp.StatusCode, resp.Header}, string(body)
 }
 
 func TestReady(t *testing.T) {

@@ -27,6 +27,17 @@ func (d Duration) String() string {
 // MarshalJSON prints it as a text.
 func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(d.String()) }
 
+// UnmarshalJSON reads what MarshalJSON prints.
+func (d *Duration) UnmarshalJSON(text []byte) error {
+	var s string
+	if err := json.Unmarshal(text, &s); err != nil {
+		return err
+	}
+	t, err := time.ParseDuration(s)
+	*d = Duration(t)
+	return err
+}
+
 // A Limit is one limit of this process. Shares and demands are fractions of the limit,
 // from 0 to 1.
 type Limit struct {

@@ -205,8 +205,7 @@ func (t *Telemetry) Waits(ctx context.Context, w throttle.Wait) func(throttle.Wa
 		}
 		span.SetAttributes(attribute.String("numathrottle.outcome", outcome), attribute.Int("numathrottle.granted", end.N))
 		if end.Err != nil {
-			var e *throttle.Error
-			if errors.As(end.Err, &e) {
+			if e, ok := errors.AsType[*throttle.Error](end.Err); ok {
 				outcome += ": " + string(e.Reason)
 			}
 			span.SetStatus(codes.Error, outcome)

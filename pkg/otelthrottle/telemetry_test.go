@@ -55,7 +55,7 @@ func (c *collector) collect() map[string]float64 {
 	values := map[string]float64{}
 	key := func(name string, set attribute.Set) string {
 		for _, kv := range set.ToSlice() {
-			name += fmt.Sprintf(" %s=%s", kv.Key, kv.Value.Emit())
+			name += fmt.Sprintf(" %s=%s", kv.Key, kv.Value.String())
 		}
 		return name
 	}
@@ -284,11 +284,11 @@ func TestLabelsAreBounded(t *testing.T) {
 		c.Waits(t.Context(), w)(throttle.Waited{Err: fmt.Errorf("error %d", i)})
 		c.OnSync("llm", "redis")(consensus.Synced{Err: fmt.Errorf("error %d", i)})
 	}
-	require.Equal(t, 4, len(c.collect()), "two histograms with their sums")
+	require.Len(t, c.collect(), 4, "two histograms with their sums")
 	for _, r := range throttle.Reasons() {
 		c.Waits(t.Context(), throttle.Wait{Limit: "llm", Reason: r})(throttle.Waited{N: 1})
 	}
-	require.Equal(t, 4+2*len(throttle.Reasons()), len(c.collect()))
+	require.Len(t, c.collect(), 4+2*len(throttle.Reasons()))
 }
 
 func TestOutcomesOfWaits(t *testing.T) {
@@ -342,7 +342,7 @@ func TestSpansJoinTheCallersTrace(t *testing.T) {
 		require.InDelta(t, 0.5, spans[0].EndTime().Sub(began).Seconds(), 1e-6)
 		attributes := func(span sdktrace.ReadOnlySpan) (out []string) {
 			for _, kv := range span.Attributes() {
-				out = append(out, fmt.Sprintf("%s=%s", kv.Key, kv.Value.Emit()))
+				out = append(out, fmt.Sprintf("%s=%s", kv.Key, kv.Value.String()))
 			}
 			slices.Sort(out)
 			return out
@@ -367,8 +367,7 @@ func TestDrawsAtHandCostNothing(t *testing.T) {
 	c.watch(otelthrottle.Watched{Throttle: th})
 	ctx, span := c.traces.Tracer("caller").Start(t.Context(), "call")
 	defer span.End()
-	for _, ok := th.TryAcquire(1); !ok; _, ok = th.TryAcquire(1) { // until there are some
-	}
+	require.Eventually(t, func() bool { _, ok := th.TryAcquire(1); return ok }, time.Minute, time.Millisecond)
 	draws := 0
 	perDraw := testing.AllocsPerRun(2000, func() {
 		if _, ok := th.TryAcquire(1); ok {

@@ -137,7 +137,6 @@ func TestEveryRefusalSaysWhyAndIsCounted(t *testing.T) {
 		n     int
 		want  Reason
 		retry time.Duration // 0: not known
-		try   Reason        // of TryAcquire; "" as want
 	}{
 		{name: "the limit", lease: Lease{Share: WholeShare}, n: 10, want: ReasonLimit, retry: 10 * time.Second},
 		{name: "no share", want: ReasonNoShare, n: 1},
@@ -145,7 +144,10 @@ func TestEveryRefusalSaysWhyAndIsCounted(t *testing.T) {
 		{name: "replaced", lease: Lease{Reason: ReasonReplaced}, want: ReasonReplaced, n: 1},
 		{name: "lost", lease: Lease{Share: WholeShare, Until: time.Now()}, want: ReasonStoreLost, n: 1},
 		{name: "too large", lease: Lease{Share: WholeShare}, want: ReasonTooLarge, n: 11},
-		{name: "share too small", lease: Lease{Share: WholeShare / 10}, limit: Limit{Max: 10, Per: 10 * time.Second, Burst: 5, Hard: true}, n: 2, want: ReasonShareTooSmall},
+		{
+			name: "share too small", lease: Lease{Share: WholeShare / 10}, limit: Limit{Max: 10, Per: 10 * time.Second, Burst: 5, Hard: true},
+			n: 2, want: ReasonShareTooSmall,
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -2,6 +2,7 @@ package throttle
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -75,8 +76,8 @@ func (v *vigil) end(n int, err error) {
 	}
 	now := time.Now()
 	v.track.leave(now)
-	for i := len(v.done) - 1; i >= 0; i-- {
-		v.done[i](Waited{For: now.Sub(v.began), N: n, Err: err})
+	for _, done := range slices.Backward(v.done) {
+		done(Waited{For: now.Sub(v.began), N: n, Err: err})
 	}
 	*v = vigil{}
 }

@@ -130,7 +130,8 @@ func (r *round) sleep(ctx context.Context, pause *time.Duration, n int) error {
 	timer := time.NewTimer(*pause)
 	defer timer.Stop()
 	*pause = min(2**pause, longestPause)
-	defer waitsFor(ctx, *r.refusal(n))()
+	over := waitsFor(ctx, *r.refusal(n))
+	defer over()
 	select {
 	case <-timer.C:
 		return nil
