@@ -199,6 +199,23 @@ func TestEveryRefusalSaysWhyAndIsCounted(t *testing.T) {
 	}
 }
 
+// What keeps the callers waiting is also why one that does not wait is refused.
+func TestRefusalWhileOthersWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th, s := scripted(t, Limit{Max: 1, Burst: 1}, 1)
+		c := begin(th, 1, 0)
+		_, ok := th.TryAcquire(1)
+		require.False(t, ok)
+		require.Equal(t, int64(1), heldFor(th, ReasonLimit).Refusals)
+		s.h.Lease(Lease{Reason: ReasonReplaced})
+		_, ok = th.TryAcquire(1)
+		require.False(t, ok)
+		require.Equal(t, int64(1), heldFor(th, ReasonReplaced).Refusals)
+		c.cancel()
+		require.Error(t, c.end(t).err)
+	})
+}
+
 // watcher is an Observer that writes down what it is told.
 type watcher struct{ told []any }
 

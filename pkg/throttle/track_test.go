@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/time/rate"
 )
 
 // A call of ten seconds that begins to wait for tokens after some of them, and for
@@ -86,6 +87,33 @@ func TestBlame(t *testing.T) {
 		inner := Blame(ctx, context.DeadlineExceeded)
 		require.Equal(t, context.DeadlineExceeded, inner, "the deadline of something else")
 		require.Equal(t, context.DeadlineExceeded, Blame(timeout(t, 0), context.DeadlineExceeded), "no Track")
+	})
+}
+
+// A patient limiter grants after a second, and knows nothing of Track.
+type patient struct{ Limiter }
+
+func (patient) TryAcquire(int) (Permit, bool) { return Permit{}, false }
+
+func (patient) Acquire(_ context.Context, n int) (Permit, error) {
+	time.Sleep(time.Second)
+	return NewPermit(n, nil), nil
+}
+
+// An All also knows of its waits for limiters of other packages.
+func TestBlameForLimitersOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rest := whole(t, Limit{Max: 100})
+		slow := FromRate(rate.NewLimiter(rate.Every(time.Second), 1))
+		_, ok := slow.TryAcquire(1)
+		require.True(t, ok)
+		for name, l := range map[string]Limiter{"All": All(rest, patient{}), "FromRate": slow} {
+			ctx := Track(timeout(t, 1100*time.Millisecond))
+			_, err := l.Acquire(ctx, 1)
+			require.NoError(t, err, name)
+			<-ctx.Done()
+			require.ErrorIs(t, Blame(ctx, ctx.Err()), ErrThrottled, name)
+		}
 	})
 }
 
