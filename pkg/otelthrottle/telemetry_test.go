@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -196,12 +197,12 @@ func TestMetricsOfSlots(t *testing.T) {
 type brokenStore struct {
 	consensus.Store
 
-	err error
+	err atomic.Pointer[error]
 }
 
 func (s *brokenStore) Sync(ctx context.Context, r consensus.Request) (consensus.Answer, error) {
-	if s.err != nil {
-		return consensus.Answer{}, s.err
+	if err := s.err.Load(); err != nil {
+		return consensus.Answer{}, *err
 	}
 	return s.Store.Sync(ctx, r)
 }
@@ -232,9 +233,10 @@ func TestMetricsOfAPool(t *testing.T) {
 		syncs := got["numathrottle.sync.duration limit=llm outcome=ok store=memory"]
 		require.Greater(t, syncs, 4.0)
 
-		store.err = errors.New("gone")
+		gone, slow := errors.New("gone"), fmt.Errorf("late: %w", context.DeadlineExceeded)
+		store.err.Store(&gone)
 		time.Sleep(2 * time.Second)
-		store.err = fmt.Errorf("late: %w", context.DeadlineExceeded)
+		store.err.Store(&slow)
 		time.Sleep(2 * time.Second)
 		got = c.collect()
 		require.InDelta(t, syncs, got["numathrottle.sync.duration limit=llm outcome=ok store=memory"], 1)
@@ -243,7 +245,7 @@ func TestMetricsOfAPool(t *testing.T) {
 		require.Positive(t, failed)
 		require.Positive(t, late)
 		require.InDelta(t, failed+late, got["numathrottle.sync.failures limit=llm"], 0)
-		store.err = nil
+		store.err.Store(nil)
 	})
 }
 
