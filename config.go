@@ -85,8 +85,9 @@ type Config struct {
 	HealthAddr string
 
 	// MeterProvider and TracerProvider are where metrics and spans go. They default to
-	// the global ones if the program has set them before Open, else to exporters that
-	// the standard variables ask for, such as OTEL_METRICS_EXPORTER, else to the global
+	// exporters that the standard variables ask for, such as OTEL_METRICS_EXPORTER. If
+	// those ask for none, or the program has an SDK of its own, which is to say that it has
+	// set one of these fields or one of the global providers before Open, they default to the global
 	// ones. See docs/metrics.md.
 	MeterProvider  metric.MeterProvider
 	TracerProvider trace.TracerProvider

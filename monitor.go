@@ -38,6 +38,7 @@ func (c Config) newMonitor(ctx context.Context, store *config.StoreURL) (*monito
 	m := &monitor{c: c, storeKind: store.Kind}
 	if c.Limit.Max != 0 {
 		if err := m.addTelemetry(ctx); err != nil {
+			m.close(ctx)
 			return nil, err
 		}
 	}
@@ -53,7 +54,11 @@ func (c Config) newMonitor(ctx context.Context, store *config.StoreURL) (*monito
 // addTelemetry makes what records metrics and spans.
 func (m *monitor) addTelemetry(ctx context.Context) error {
 	meters, tracers := m.c.MeterProvider, m.c.TracerProvider
-	if meters == nil && !programSets(otel.GetMeterProvider(), noMeters) || tracers == nil && !programSets(otel.GetTracerProvider(), noTracers) {
+	// A program with an SDK of its own exports itself, by the same variables perhaps: nothing
+	// must be exported twice, nor a port be taken from it.
+	own := meters != nil || tracers != nil ||
+		reflect.TypeOf(otel.GetMeterProvider()) != noMeters || reflect.TypeOf(otel.GetTracerProvider()) != noTracers
+	if !own {
 		p, release, err := export.FromEnv(ctx, m.c.ID)
 		if err != nil {
 			return fmt.Errorf("numathrottle: %w", err)
@@ -61,12 +66,7 @@ func (m *monitor) addTelemetry(ctx context.Context) error {
 		if release != nil {
 			m.ends = append(m.ends, release)
 		}
-		if meters == nil && !programSets(otel.GetMeterProvider(), noMeters) {
-			meters = p.Meters()
-		}
-		if tracers == nil && !programSets(otel.GetTracerProvider(), noTracers) {
-			tracers = p.Tracers()
-		}
+		meters, tracers = p.Meters(), p.Tracers()
 	}
 	if meters == nil {
 		meters = otel.GetMeterProvider()
@@ -91,10 +91,6 @@ var (
 	noMeters  = reflect.TypeOf(otel.GetMeterProvider())
 	noTracers = reflect.TypeOf(otel.GetTracerProvider())
 )
-
-// programSets tells whether the program has set a global provider: then it exports
-// itself, by the same variables perhaps, and nothing must be exported twice.
-func programSets(provider any, unset reflect.Type) bool { return reflect.TypeOf(provider) != unset }
 
 // addServer starts the health server, or finds the one that this process has at that
 // address.

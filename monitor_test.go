@@ -196,6 +196,14 @@ func TestProvidersOfTheProgram(t *testing.T) {
 	}
 }
 
+// Who exports spans must not lose the port, or count twice, because of the metrics.
+func TestOneProviderOfTheProgramIsEnough(t *testing.T) {
+	t.Setenv("OTEL_METRICS_EXPORTER", "unknown: nobody must look")
+	mustOpen(t, Config{
+		Limit: throttle.Limit{Max: 1}, Store: "static://?replicas=1", Logger: quiet(), TracerProvider: sdktrace.NewTracerProvider(),
+	})
+}
+
 // The standard variables alone are enough, and what was counted last is sent by Close.
 func TestExportersFromTheEnvironment(t *testing.T) {
 	var mu sync.Mutex

@@ -18,11 +18,12 @@ import (
 // from any goroutine.
 //
 // Close the Throttle after everything that draws has stopped: it leaves the pool,
-// so that the others have its share at once, and closes the connection. It takes
-// no longer than about five seconds.
+// so that the others have its share at once, closes the connection, and sends the last
+// metrics. It takes no longer than about six seconds.
 //
 // Errors: one with a line for every fault of the configuration and its files, as
-// Validate; with FailFast, what kept the store from answering. None shows a
+// Validate; with FailFast, what kept the store from answering; a HealthAddr that cannot
+// be had; an exporter in OTEL_* that is not known. None shows a
 // secret.
 func Open(ctx context.Context, c Config) (*throttle.Throttle, error) {
 	return open(ctx, c.withEnvironment(), nil)
