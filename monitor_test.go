@@ -228,8 +228,12 @@ func TestExportersFromTheEnvironment(t *testing.T) {
 
 // A collector that does not answer keeps nobody: Close ends, and the store was left.
 func TestCollectorThatIsSilent(t *testing.T) {
-	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://"+silentPort(t))
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://user:"+canary+"@"+silentPort(t))
+	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "authorization="+canary)
 	var logs logBook
+	old := otel.GetErrorHandler()
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { logs.Printf(t.Context(), "%v", err) }))
+	defer otel.SetErrorHandler(old)
 	th := mustOpen(t, Config{Limit: throttle.Limit{Max: 100}, Store: "static://?replicas=1", Pool: "p", Logger: logs.logger()})
 	done := make(chan error, 1)
 	go func() { done <- th.Close() }()
@@ -240,6 +244,7 @@ func TestCollectorThatIsSilent(t *testing.T) {
 		t.Fatal("Close hangs")
 	}
 	require.Contains(t, logs.String(), "telemetry was not ended")
+	require.NotContains(t, logs.String(), canary)
 }
 
 func TestWrongExporterIsAnError(t *testing.T) {

@@ -102,6 +102,9 @@ func asked(signal string) bool {
 }
 
 func newProviders(ctx context.Context, instance string, metrics, traces bool) (*Providers, error) {
+	if err := checkSecrets(); err != nil {
+		return nil, err
+	}
 	// Of attributes with one name the later resource's counts: that of the variables.
 	res, err := resource.Merge(resource.NewSchemaless(attribute.String("service.instance.id", instance)), resource.Default())
 	if err == nil {

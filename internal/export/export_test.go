@@ -171,3 +171,26 @@ func TestEndIsBounded(t *testing.T) {
 	require.Error(t, release(ctx))
 	require.Zero(t, shared.users)
 }
+
+// The exporters print what they cannot read; it never gets so far.
+func TestMalformedSecretsAreRefusedUnseen(t *testing.T) {
+	const secret = "hunter2"
+	for name, values := range map[string][]string{
+		"ENDPOINT": {"http://u:" + secret + "%zz@h", "http://" + secret + "\x7f", "http://h:" + secret},
+		"HEADERS":  {secret, "a=b," + secret, "authorization=" + secret + "%zz", "a b" + secret + "=c", "=" + secret},
+	} {
+		for _, signal := range []string{"", "METRICS_", "TRACES_"} {
+			variable := "OTEL_EXPORTER_OTLP_" + signal + name
+			for _, value := range values {
+				environment(t, map[string]string{"OTEL_METRICS_EXPORTER": "otlp", "OTEL_TRACES_EXPORTER": "otlp", variable: value})
+				_, _, err := FromEnv(t.Context(), "pod")
+				require.ErrorContains(t, err, variable, value)
+				require.NotContains(t, err.Error(), secret)
+			}
+		}
+	}
+	for _, value := range []string{"", "authorization=Bearer%20" + secret, " a=b , c = d==", "a="} {
+		environment(t, map[string]string{"OTEL_EXPORTER_OTLP_HEADERS": value, "OTEL_EXPORTER_OTLP_ENDPOINT": "http://u:p@h:4318/x"})
+		require.NoError(t, checkSecrets(), value)
+	}
+}
