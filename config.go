@@ -5,6 +5,9 @@ import (
 	"os"
 	"time"
 
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -74,6 +77,20 @@ type Config struct {
 	// StoreCertFile and StoreKeyFile are the client's certificate and key, in PEM.
 	// They are read anew for every connection.
 	StoreCertFile, StoreKeyFile string
+
+	// HealthAddr is where a small HTTP server tells how this process is doing, such as
+	// ":8085": /healthz, /readyz, /metrics for Prometheus, and the page /statusz. It has no
+	// login and shows no secret. Throttles of one process that name the same address share the
+	// server; containers of one pod need a port each. Defaults to none.
+	HealthAddr string
+
+	// MeterProvider and TracerProvider are where metrics and spans go. They default to
+	// exporters that the standard variables ask for, such as OTEL_METRICS_EXPORTER. If
+	// those ask for none, or the program has an SDK of its own, which is to say that it has
+	// set one of these fields or one of the global providers before Open, they default to the global
+	// ones. See docs/metrics.md.
+	MeterProvider  metric.MeterProvider
+	TracerProvider trace.TracerProvider
 
 	// Logger takes what an operator should know. Defaults to slog.Default().
 	Logger *slog.Logger

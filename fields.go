@@ -124,6 +124,12 @@ var fields = append([]field{
 		Doc:   "Fail at the start when the store cannot be reached, instead of going on without tokens until it can",
 		Value: config.Bool(func(c *Config) *bool { return &c.FailFast }),
 	},
+	{
+		Key: "healthAddr", Allowed: "`HOST:PORT` or `:PORT`", Default: "none: no server",
+		Doc:   "Where to serve `/healthz`, `/readyz`, `/metrics` and `/statusz` over HTTP, without a login; see [metrics.md](metrics.md#health)",
+		Value: config.Text(func(c *Config) *string { return &c.HealthAddr }),
+		Range: func(c *Config) bool { return c.HealthAddr == "" || isListenAddr(c.HealthAddr) },
+	},
 }, credentialFields...)
 
 // maxName is the length of a pool's name and of an ID that every store takes.

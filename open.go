@@ -18,11 +18,12 @@ import (
 // from any goroutine.
 //
 // Close the Throttle after everything that draws has stopped: it leaves the pool,
-// so that the others have its share at once, and closes the connection. It takes
-// no longer than about five seconds.
+// so that the others have its share at once, closes the connection, and sends the last
+// metrics. It takes no longer than about six seconds.
 //
 // Errors: one with a line for every fault of the configuration and its files, as
-// Validate; with FailFast, what kept the store from answering. None shows a
+// Validate; with FailFast, what kept the store from answering; a HealthAddr that cannot
+// be had; an exporter in OTEL_* that is not known. None shows a
 // secret.
 func Open(ctx context.Context, c Config) (*throttle.Throttle, error) {
 	return open(ctx, c.withEnvironment(), nil)
@@ -43,17 +44,53 @@ func open(ctx context.Context, c Config, faults []error) (*throttle.Throttle, er
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
+	m, err := c.newMonitor(ctx, &store)
+	if err != nil {
+		return nil, err
+	}
+	th, member, err := c.connect(ctx, &store, creds, m)
+	if err == nil {
+		err = m.watch(th, member)
+	}
+	if err != nil {
+		if th != nil {
+			_ = th.Close() // which closes m
+		}
+		m.close(ctx)
+		return nil, err
+	}
+	return th, nil
+}
+
+// connect makes the Throttle, and the Member that shares its limit out, if there is one.
+// When the Throttle is closed, m is closed last.
+func (c Config) connect(ctx context.Context, store *config.StoreURL, creds *credentials, m *monitor) (*throttle.Throttle, *consensus.Member, error) {
+	opts := append(m.observe(), throttle.WithName(c.Pool))
+	end := throttle.OnClose(func(ctx context.Context) error { m.close(ctx); return nil })
 	switch {
 	case c.Limit.Max == 0:
-		return throttle.New(c.Limit, throttle.WithName(c.Pool))
+		th, err := throttle.New(c.Limit, append(opts, end)...)
+		return th, nil, err
 	case store.Kind == config.Static:
 		share, err := throttle.Replicas(store.Replicas)
 		if err != nil {
-			return nil, fmt.Errorf("numathrottle: store: %w", err)
+			return nil, nil, fmt.Errorf("numathrottle: store: %w", err)
 		}
-		return throttle.New(c.Limit, throttle.WithName(c.Pool), throttle.WithSharer(share))
+		th, err := throttle.New(c.Limit, append(opts, throttle.WithSharer(share), end)...)
+		return th, nil, err
 	default:
-		return c.join(ctx, c.backend(&store, creds))
+		b := c.backend(store, creds)
+		member, err := c.join(ctx, b, m.syncs())
+		if err != nil {
+			return nil, nil, err
+		}
+		th, err := throttle.New(c.Limit, append(opts, throttle.WithSharer(member),
+			throttle.OnClose(member.Leave), throttle.OnClose(b.close), end)...)
+		if err != nil {
+			abandon(member.Leave, b.close)
+			return nil, nil, fmt.Errorf("numathrottle: %w", err)
+		}
+		return th, member, nil
 	}
 }
 
@@ -81,8 +118,8 @@ func (c Config) backend(store *config.StoreURL, creds *credentials) backend {
 }
 
 // join makes this process a processor of the pool.
-func (c Config) join(ctx context.Context, b backend) (*throttle.Throttle, error) {
-	opts := []consensus.Option{consensus.WithID(c.ID), consensus.WithLogger(c.Logger)}
+func (c Config) join(ctx context.Context, b backend, opts []consensus.Option) (*consensus.Member, error) {
+	opts = append(opts, consensus.WithID(c.ID), consensus.WithLogger(c.Logger))
 	if c.Lease > 0 {
 		opts = append(opts, consensus.WithLease(c.Lease))
 	}
@@ -100,13 +137,7 @@ func (c Config) join(ctx context.Context, b backend) (*throttle.Throttle, error)
 		abandon(b.close)
 		return nil, fmt.Errorf("numathrottle: store %s: %w", config.ShowStore(c.Store), err)
 	}
-	th, err := throttle.New(c.Limit, throttle.WithSharer(member), throttle.WithName(c.Pool),
-		throttle.OnClose(member.Leave), throttle.OnClose(b.close))
-	if err != nil {
-		abandon(member.Leave, b.close)
-		return nil, fmt.Errorf("numathrottle: %w", err)
-	}
-	return th, nil
+	return member, nil
 }
 
 // abandon undoes what a failed Open has begun. Nothing was granted yet, so nobody

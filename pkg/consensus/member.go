@@ -25,6 +25,8 @@ type Member struct {
 	quit  chan struct{} // closed when Leave begins
 	done  chan struct{} // closed when the loop has ended
 
+	onSync []func(Synced)
+
 	leave sync.Once
 
 	mu      sync.Mutex
@@ -64,7 +66,7 @@ func Join(ctx context.Context, s Store, pool string, opts ...Option) (*Member, e
 	m := &Member{
 		store: s, log: o.log.With("pool", pool, "processor", o.cfg.ID), base: time.Now(),
 		poke: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
-		p: NewProcessor(o.cfg, rand.Text()), slots: newReserver(),
+		p: NewProcessor(o.cfg, rand.Text()), slots: newReserver(), onSync: o.onSync,
 	}
 	m.offset = m.wallOffset()
 	m.p.Issue(MinSpacing, false) // until a limiter is attached: nothing for or against
@@ -248,10 +250,22 @@ func (m *Member) turn(spread float64, syncing bool) time.Duration {
 // sync does one sync.
 func (m *Member) sync(ctx context.Context) error {
 	req, timeout := m.request()
+	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	ans, err := m.store.Sync(ctx, req)
+	took := time.Since(began)
+	err = m.take(req, ans, err)
+	if !errors.Is(err, context.Canceled) {
+		for _, f := range m.onSync {
+			f(Synced{Took: took, Err: err})
+		}
+	}
+	return err
+}
 
+// take takes what a sync has come to.
+func (m *Member) take(req Request, ans Answer, err error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	before := m.p.state

@@ -14,6 +14,7 @@ type options struct {
 	cfg      ProcessorConfig
 	log      *slog.Logger
 	failFast bool
+	onSync   []func(Synced)
 }
 
 // WithID sets the processor's ID, unique among the live processors of the pool.
@@ -40,6 +41,20 @@ func WithLogger(l *slog.Logger) Option { return func(o *options) { o.log = l } }
 // WithFailFast makes Join fail when the first sync fails. Without it Join
 // returns at once and the member goes on trying.
 func WithFailFast() Option { return func(o *options) { o.failFast = true } }
+
+// Synced is how one sync went.
+type Synced struct {
+	// Took is how long the store took, or until it was given up on.
+	Took time.Duration
+	// Err is why it failed; nil when the store answered.
+	Err error
+}
+
+// WithOnSync adds a function that is called after every sync, but for one that Leave
+// cuts short. It is called in the member's background, or in Join's goroutine for the
+// first sync with WithFailFast; one call at a time, and no sync begins before it
+// returns. It may call View.
+func WithOnSync(f func(Synced)) Option { return func(o *options) { o.onSync = append(o.onSync, f) } }
 
 func newOptions(pool string, opts []Option) (*options, error) {
 	o := &options{cfg: ProcessorConfig{Pool: pool, Lease: DefaultLease}}

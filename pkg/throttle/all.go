@@ -209,6 +209,7 @@ func (j *joint) TryAcquire(n int) (Permit, bool) {
 	if lacks.member != nil {
 		lacks.member.noteRefused(lacks.price(n))
 		lacks.member.ask(lacks.price(n))
+		lacks.member.counts().refusal(lacks.member.why(lacks.price(n)))
 	}
 	return Permit{}, false
 }
@@ -276,7 +277,10 @@ func (j *joint) acquire(ctx context.Context, n int, upTo bool) (Permit, error) {
 
 // Throttled tells whether a limiter holds callers back, as far as it can tell, and
 // which one does so for longest. One that cannot say how long comes first.
-func (j *joint) Throttled() (worst Throttling, held bool) {
+func (j *joint) Throttled() (Throttling, bool) { return worstOf(j.parts) }
+
+// worstOf returns what holds callers back for longest.
+func worstOf(parts []part) (worst Throttling, held bool) {
 	weight := func(t Throttling) time.Duration {
 		switch {
 		case t.Reason == ReasonClosed:
@@ -286,7 +290,7 @@ func (j *joint) Throttled() (worst Throttling, held bool) {
 		}
 		return t.RetryAfter
 	}
-	for _, p := range j.parts {
+	for _, p := range parts {
 		l, ok := p.limiter.(interface{ Throttled() (Throttling, bool) })
 		if !ok {
 			continue

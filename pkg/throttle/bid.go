@@ -38,8 +38,9 @@ type bid struct {
 	n        int // asked for
 	upTo     bool
 	scarcest int
-	slots    bool // what it waits for are slots in use
-	passed   bool // gave up a place at which it could have been served
+	reason   Reason // why it waits there
+	slots    bool   // what it waits for are slots in use
+	passed   bool   // gave up a place at which it could have been served
 	turn     chan struct{}
 	timer    Timer
 }
@@ -64,13 +65,22 @@ func (b *bid) wake() {
 
 // win waits until it has drawn n tokens from every member, or with upTo as many as
 // all have, and returns how many.
-func (b *bid) win(ctx context.Context, n int, upTo bool) (int, error) {
+func (b *bid) win(ctx context.Context, n int, upTo bool) (k int, err error) {
 	b.seat(n, upTo)
 	defer b.stop()
-	for {
-		k, err := b.look()
+	var v vigil
+	defer func() { v.end(k, err) }()
+	for at := -1; ; {
+		k, err = b.look()
 		if k > 0 || err != nil {
 			return k, err
+		}
+		if at != b.scarcest {
+			v.end(0, nil)
+			at = b.scarcest
+			m := b.parts[at].member
+			m.counts().wait(b.reason)
+			v = m.watch(ctx, b.reason, b.places[at].n)
 		}
 		select {
 		case <-b.turn:
@@ -142,6 +152,7 @@ func (b *bid) look() (n int, err error) {
 	for i, p := range b.parts {
 		if e := p.member.impossible(b.places[i].least); e != nil {
 			b.leave()
+			p.member.counts().refusal(e.Reason)
 			return 0, e
 		}
 	}
@@ -157,8 +168,10 @@ func (b *bid) look() (n int, err error) {
 		e.RetryAfter = wait
 		b.leave()
 		m.noteRefused(w.n)
+		m.counts().refusal(e.Reason)
 		return 0, e
 	}
+	b.reason = b.parts[b.scarcest].member.refusalOf(&b.places[b.scarcest]).Reason
 	b.keep(wait, known)
 	return 0, nil
 }
@@ -290,9 +303,12 @@ func (b *bid) quit(ctx context.Context) error {
 	m, w := b.parts[b.scarcest].member, &b.places[b.scarcest]
 	w.age = latest // who comes again stands behind all
 	e := m.refusalOf(w)
-	e.RetryAfter, _ = m.dueFor(w)
+	if wait, _ := m.dueFor(w); wait > e.RetryAfter {
+		e.RetryAfter = wait
+	}
 	if missed(ctx) {
 		m.noteRefused(w.n)
+		m.counts().refusal(e.Reason)
 	}
 	return ended(ctx, e)
 }

@@ -23,6 +23,8 @@ type segment struct {
 	rate         uint64 // units per nanosecond, times 2^rateBits
 	capacity     int64  // units
 	lease        Lease
+	// behind is the present segment, when this one only keeps draws out.
+	behind *segment
 }
 
 // newSegment returns the law for a lease that comes into force at now.

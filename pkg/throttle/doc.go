@@ -58,6 +58,14 @@
 // spacing or 250 ms after it. Slots are ordered for those who wait, and one for a
 // TryAcquire that was refused. See docs/strict.md for what is guaranteed.
 //
+// # What holds callers back
+//
+// Every error and Throttled carry the reason, the limit, the tag and, as far as it is known, the
+// time to retry. HeldBack counts waits, refusals and time by reason. WithObserver
+// adds an Observer, which is told of each call that waits and of no other; package
+// otelthrottle makes metrics and spans of it. Track and Blame tell a deadline that was
+// missed by waiting from one that the service missed.
+//
 // # Giving back
 //
 // A permit that is settled below its cost gives tokens back as long as no more

@@ -46,6 +46,9 @@ const (
 	// ReasonReserved: the tokens are issued one by one, and as many as may be reserved
 	// are; see Limit.MaxReserved.
 	ReasonReserved Reason = "reserved"
+	// ReasonOther: a reason that a Sharer gave and this package does not know, where
+	// reasons are counted.
+	ReasonOther Reason = "other"
 	// ReasonClosed: the limiter was closed.
 	ReasonClosed Reason = "closed"
 )

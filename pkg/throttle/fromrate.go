@@ -54,7 +54,9 @@ func (l rated) Acquire(ctx context.Context, n int) (Permit, error) {
 	if n <= 0 {
 		return Permit{}, nil
 	}
+	over := waitsFor(ctx, Error{Reason: ReasonLimit, Cost: n})
 	err := l.r.WaitN(ctx, n)
+	over()
 	switch {
 	case err == nil:
 		return Permit{n: n}, nil

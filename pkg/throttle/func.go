@@ -12,6 +12,10 @@ import "context"
 // returned, so that l can be an InFlight, alone or in an All. For a limiter that is
 // Unlimited it is f itself.
 //
+// A call that misses its deadline in f because it spent more than 80 % of its time
+// waiting for its token fails with an error that is ErrThrottled too; see Track and
+// Blame. Other errors of f are returned as they are.
+//
 // FuncErr is for functions that return only an error; Func0 and Func0Err are for those
 // without an argument.
 func Func[A, R any](l Limiter, f func(context.Context, A) (R, error)) func(context.Context, A) (R, error) {
@@ -19,12 +23,14 @@ func Func[A, R any](l Limiter, f func(context.Context, A) (R, error)) func(conte
 		return f
 	}
 	return func(ctx context.Context, arg A) (result R, err error) {
+		ctx = trackCall(ctx)
 		p, err := enter(ctx, l)
 		if err != nil {
 			return result, err
 		}
 		defer p.Settle(p.N())
-		return f(ctx, arg)
+		result, err = f(ctx, arg)
+		return result, Blame(ctx, err)
 	}
 }
 
@@ -34,12 +40,13 @@ func FuncErr[A any](l Limiter, f func(context.Context, A) error) func(context.Co
 		return f
 	}
 	return func(ctx context.Context, arg A) error {
+		ctx = trackCall(ctx)
 		p, err := enter(ctx, l)
 		if err != nil {
 			return err
 		}
 		defer p.Settle(p.N())
-		return f(ctx, arg)
+		return Blame(ctx, f(ctx, arg))
 	}
 }
 
@@ -49,12 +56,14 @@ func Func0[R any](l Limiter, f func(context.Context) (R, error)) func(context.Co
 		return f
 	}
 	return func(ctx context.Context) (result R, err error) {
+		ctx = trackCall(ctx)
 		p, err := enter(ctx, l)
 		if err != nil {
 			return result, err
 		}
 		defer p.Settle(p.N())
-		return f(ctx)
+		result, err = f(ctx)
+		return result, Blame(ctx, err)
 	}
 }
 
@@ -64,13 +73,22 @@ func Func0Err(l Limiter, f func(context.Context) error) func(context.Context) er
 		return f
 	}
 	return func(ctx context.Context) error {
+		ctx = trackCall(ctx)
 		p, err := enter(ctx, l)
 		if err != nil {
 			return err
 		}
 		defer p.Settle(p.N())
-		return f(ctx)
+		return Blame(ctx, f(ctx))
 	}
+}
+
+// trackCall is Track for a call that can miss a deadline; others do without its cost.
+func trackCall(ctx context.Context) context.Context {
+	if _, ok := ctx.Deadline(); !ok {
+		return ctx
+	}
+	return Track(ctx)
 }
 
 // enter waits for the token of one call.

@@ -138,7 +138,7 @@ func (t *Throttle) giveBack(end, n int64) {
 	if end < t.kept || t.closed.Load() {
 		return
 	}
-	t.gate.Store(&segment{})
+	t.gate.Store(&segment{behind: t.seg})
 	t.fence()
 	now := t.now()
 	room := t.seg.capacity - t.level(now)
@@ -156,8 +156,11 @@ func (t *Throttle) giveBack(end, n int64) {
 
 // fits tells whether the present share can ever grant so many units at once. Only
 // a hard limit has draws that do not fit: others collect them. t.mu is held.
-func (t *Throttle) fits(units int64) bool {
-	return !t.limit.Hard || units <= t.seg.capacity || skip(ruleHardCollect)
+func (t *Throttle) fits(units int64) bool { return t.fitsIn(t.seg, units) }
+
+// fitsIn is fits for the share of s.
+func (t *Throttle) fitsIn(s *segment, units int64) bool {
+	return !t.limit.Hard || units <= s.capacity || skip(ruleHardCollect)
 }
 
 // lacks remembers that a draw of n tokens was refused, so that a hard limit reports

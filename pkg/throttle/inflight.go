@@ -1,7 +1,6 @@
 package throttle
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -43,6 +42,8 @@ type InFlight struct {
 	rank    uint64 // see member
 	closed  atomic.Bool
 	refused atomic.Int64
+	held    heldLog
+	base    time.Time // origin of the times in held; monotonic
 
 	mu      sync.Mutex
 	queue   queue // of bids, also for draws on this limiter alone
@@ -68,6 +69,10 @@ func NewInFlight(slots int, opts ...Option) (*InFlight, error) {
 		return nil, fmt.Errorf("throttle: slots in flight is %d, allowed: 0 (no limit) to 1000000000", slots)
 	}
 	f := &InFlight{plumbing: newPlumbing(opts), max: slots, rank: nextRank(), lease: Lease{Share: WholeShare}}
+	f.base = time.Now()
+	if f.clock != nil {
+		f.base = f.clock.Now()
+	}
 	if f.sharer != nil && slots > 0 {
 		f.lease = Lease{Reason: ReasonNoShare}
 		f.sharer.Attach(f)
@@ -86,6 +91,7 @@ func (f *InFlight) TryAcquire(n int) (Permit, bool) {
 	p, ok := f.take(n)
 	if !ok {
 		f.noteRefused(n)
+		f.held.refusal(f.why(n))
 	}
 	return p, ok
 }
@@ -111,6 +117,7 @@ func (f *InFlight) acquire(ctx context.Context, n int, upTo bool) (Permit, error
 	}
 	if n <= 0 || f.max == 0 {
 		if f.closed.Load() {
+			f.held.refusal(ReasonClosed)
 			return Permit{}, f.refusal(ReasonClosed, n)
 		}
 		return Permit{n: max(n, 0)}, nil
@@ -150,6 +157,7 @@ func (f *InFlight) Lease(l Lease) {
 	defer f.mu.Unlock()
 	l.Share = min(max(l.Share, 0), WholeShare)
 	f.lease = l
+	f.noteHeld()
 	f.serve()
 }
 
@@ -244,7 +252,7 @@ func (f *InFlight) Throttled() (Throttling, bool) {
 	if !f.closed.Load() && (f.max == 0 || f.queue.empty() && f.inUse < f.allowed()) {
 		return Throttling{}, false
 	}
-	return Throttling{Reason: f.reason(), Limit: f.name, Waiting: f.queue.len}, true
+	return Throttling{Reason: f.reason(), Limit: f.name, Tag: f.tag, Waiting: f.queue.len}, true
 }
 
 // roundedUp is the largest number of slots for which a share counts as 1e-9 more.
@@ -278,20 +286,16 @@ func (f *InFlight) valid() bool {
 
 // reason says what holds a draw back. f.mu is held.
 func (f *InFlight) reason() Reason {
-	switch {
-	case f.closed.Load():
+	if f.closed.Load() {
 		return ReasonClosed
-	case f.valid() && f.allowed() > 0:
-		return ReasonInFlight
-	case f.valid(): // but too small
-		return ReasonNoShare
-	case f.lease.Share > 0:
-		return cmp.Or(f.lease.Reason, ReasonStoreLost) // the lease ran out
-	default:
-		return cmp.Or(f.lease.Reason, ReasonNoShare)
 	}
+	r, _ := f.outlook().at(f.now())
+	return r
 }
 
+// now is the time since the InFlight was made.
+func (f *InFlight) now() int64 { return -int64(f.left(f.base)) }
+
 func (f *InFlight) refusal(r Reason, n int) *Error {
-	return &Error{Reason: r, Limit: f.name, Cost: n}
+	return &Error{Reason: r, Limit: f.name, Tag: f.tag, Cost: n}
 }

@@ -70,7 +70,7 @@ func (t *Throttle) whole(now int64) int { return int(t.level(now) >> t.scale.shi
 // law returns the segment by which draws without a lock go while nobody waits: there is
 // the token at hand, until it is void. t.mu is held.
 func (t *Throttle) law() *segment {
-	s := &segment{}
+	s := &segment{behind: t.seg}
 	if n := len(t.issue.ripe); n > 0 {
 		*s = *t.seg
 		s.until = min(s.until, t.issue.ripe[0].until)

@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -32,6 +33,12 @@ type quick interface {
 	noteRefused(n int)
 	// ask says that it was a draw that does not wait.
 	ask(n int)
+	// why says what n tokens are refused for. The lock is not held.
+	why(n int) Reason
+	// counts is where waits and refusals are counted by reason.
+	counts() *heldLog
+	// watch begins to watch a wait. The lock is not held.
+	watch(ctx context.Context, r Reason, n int) vigil
 }
 
 // A teller answers questions. The lock is held.
@@ -48,7 +55,8 @@ type teller interface {
 	// earns returns how long it takes to earn n tokens; 0 for what is not earned
 	// but given back.
 	earns(n int) time.Duration
-	// refusalOf returns the error for w as things stand, but for RetryAfter.
+	// refusalOf returns the error for w as things stand. RetryAfter is only what the
+	// store's freeze takes.
 	refusalOf(w *waiter) *Error
 	// left returns the time until then.
 	left(then time.Time) time.Duration
@@ -146,6 +154,10 @@ func (t *Throttle) noteRefused(n int) {
 	t.short(n, t.read())
 }
 
+func (t *Throttle) why(n int) Reason { return t.reasonNow(n, t.read()) }
+
+func (t *Throttle) counts() *heldLog { return &t.held }
+
 func (t *Throttle) impossible(n int) *Error {
 	switch {
 	case t.closed.Load():
@@ -188,7 +200,7 @@ func (t *Throttle) earns(n int) time.Duration {
 
 func (t *Throttle) refusalOf(w *waiter) *Error {
 	now := t.now()
-	return t.refusal(t.reason(now, w.units), w.n, 0)
+	return t.refusal(t.reason(now, w.units), w.n, t.thaw(now))
 }
 
 func (t *Throttle) left(then time.Time) time.Duration {

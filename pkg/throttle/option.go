@@ -8,9 +8,11 @@ import (
 
 // A plumbing is what every limiter of this package can be connected to.
 type plumbing struct {
-	name   string
-	sharer Sharer
-	clock  Clock // nil: the machine's
+	name      string
+	tag       string
+	sharer    Sharer
+	clock     Clock // nil: the machine's
+	observers []Observer
 	// onClose runs once, in order, when the limiter is closed.
 	onClose []func(context.Context) error
 }
@@ -24,6 +26,10 @@ func WithSharer(s Sharer) Option { return func(p *plumbing) { p.sharer = s } }
 
 // WithName names the limit in errors and status.
 func WithName(name string) Option { return func(p *plumbing) { p.name = name } }
+
+// WithTag says which tag the limiter is for, in errors and status: a tenant, a model, a
+// destination inside the limit.
+func WithTag(tag string) Option { return func(p *plumbing) { p.tag = tag } }
 
 // OnClose adds something to do when the limiter is closed, after it has stopped
 // granting and its waiters have failed: leaving the pool, closing the store.

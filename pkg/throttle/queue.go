@@ -16,6 +16,7 @@ type waiter struct {
 	deadline int64  // nanoseconds since base; never when there is none
 	age      uint64 // rises from caller to caller over all limiters
 	ready    chan struct{}
+	reason   Reason // why it had to wait
 
 	permit Permit
 	err    error

@@ -56,7 +56,9 @@ func (j *joint) wait(ctx context.Context, n int, upTo bool) (Permit, error) {
 		case upTo && k > 1:
 			most = k / 2
 		default:
+			over := waitsFor(ctx, *r.refusal(k))
 			p, err := r.parts[lacks].limiter.Acquire(ctx, r.parts[lacks].price(k))
+			over()
 			if err != nil {
 				return Permit{}, err
 			}
@@ -72,7 +74,7 @@ func (r *round) win(ctx context.Context, n int, upTo bool) (int, error) {
 	switch {
 	case r.bid == nil:
 		if ctx.Err() != nil {
-			return 0, ended(ctx, &Error{Reason: ReasonLimit, Cost: n})
+			return 0, r.ended(ctx, n)
 		}
 		return n, nil
 	case r.waited < 0:
@@ -128,10 +130,25 @@ func (r *round) sleep(ctx context.Context, pause *time.Duration, n int) error {
 	timer := time.NewTimer(*pause)
 	defer timer.Stop()
 	*pause = min(2**pause, longestPause)
+	over := waitsFor(ctx, *r.refusal(n))
+	defer over()
 	select {
 	case <-timer.C:
 		return nil
 	case <-ctx.Done():
-		return ended(ctx, &Error{Reason: ReasonLimit, Cost: n})
+		return r.ended(ctx, n)
 	}
+}
+
+// ended returns the error of a call whose context has ended.
+func (r *round) ended(ctx context.Context, n int) error { return ended(ctx, r.refusal(n)) }
+
+// refusal is the error for a draw of n tokens that the other limiters hold back, as far
+// as one of them can tell why.
+func (r *round) refusal(n int) *Error {
+	e := &Error{Reason: ReasonLimit, Cost: n}
+	if t, ok := worstOf(r.parts[r.others:]); ok {
+		e.Reason, e.Limit, e.Tag, e.RetryAfter = t.Reason, t.Limit, t.Tag, t.RetryAfter
+	}
+	return e
 }

@@ -89,6 +89,7 @@ func (f *InFlight) stand(w *waiter) {
 		return
 	}
 	f.queue.insert(w)
+	f.noteHeld()
 	f.note()
 	f.serve()
 	f.poke()
@@ -99,6 +100,7 @@ func (f *InFlight) leave(w *waiter) {
 		return
 	}
 	f.queue.remove(w)
+	f.noteHeld()
 	f.serve()
 }
 
@@ -125,6 +127,17 @@ func (f *InFlight) noteRefused(n int) {
 	f.refused.Add(int64(min(n, f.max)))
 	f.poke()
 }
+
+func (f *InFlight) why(n int) Reason {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if e := f.impossible(n); e != nil {
+		return e.Reason
+	}
+	return f.reason()
+}
+
+func (f *InFlight) counts() *heldLog { return &f.held }
 
 // note keeps the largest number of slots that was wanted at once. f.mu is held.
 func (f *InFlight) note() { f.peak = max(f.peak, f.inUse+f.queue.tokens) }

@@ -1,9 +1,6 @@
 package throttle
 
-import (
-	"cmp"
-	"time"
-)
+import "time"
 
 // A Status is what a Throttle is doing at one moment.
 type Status struct {
@@ -60,8 +57,8 @@ func (t *Throttle) Status() Status {
 // Throttling says that callers are held back at this moment.
 type Throttling struct {
 	Reason Reason
-	// Limit names the limit.
-	Limit string
+	// Limit names the limit, Tag what is drawn for within it; empty for none.
+	Limit, Tag string
 	// Waiting counts the callers in the queue.
 	Waiting int
 	// RetryAfter is when a draw of one token could be granted as things stand; 0
@@ -75,7 +72,7 @@ type Throttling struct {
 // Throttled tells whether a draw of one token would have to wait, and why.
 func (t *Throttle) Throttled() (Throttling, bool) {
 	if t.closed.Load() {
-		return Throttling{Reason: ReasonClosed, Limit: t.name}, true
+		return Throttling{Reason: ReasonClosed, Limit: t.name, Tag: t.tag}, true
 	}
 	if t.limit.Max == 0 {
 		return Throttling{}, false
@@ -90,7 +87,7 @@ func (t *Throttle) Throttled() (Throttling, bool) {
 	if !t.queue.empty() {
 		least = t.queue.first.units // whatever holds that back holds back all behind it
 	}
-	th := Throttling{Reason: t.reason(now, least), Limit: t.name, Waiting: t.queue.len}
+	th := Throttling{Reason: t.reason(now, least), Limit: t.name, Tag: t.tag, Waiting: t.queue.len}
 	if t.issuing() {
 		th.Issued = t.issuedStatus(now)
 	}
@@ -116,20 +113,9 @@ func (t *Throttle) thaw(now int64) time.Duration {
 
 // reason says what holds a draw of so many units back at now. t.mu is held.
 func (t *Throttle) reason(now, units int64) Reason {
-	switch {
-	case t.closed.Load():
+	if t.closed.Load() {
 		return ReasonClosed
-	case t.seg.valid(now) && !t.fits(units):
-		return ReasonShareTooSmall
-	case t.seg.valid(now) && t.issuing():
-		return t.issueReason(now)
-	case t.seg.valid(now):
-		return ReasonLimit
-	case t.thaw(now) > 0:
-		return ReasonFrozen
-	case t.seg.lease.Share > 0:
-		return cmp.Or(t.seg.lease.Reason, ReasonStoreLost) // the lease ran out
-	default:
-		return cmp.Or(t.seg.lease.Reason, ReasonNoShare)
 	}
+	r, _ := t.prospect(now, units).at(now)
+	return r
 }

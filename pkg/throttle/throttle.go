@@ -29,6 +29,7 @@ type Throttle struct {
 	shortAt   atomic.Int64 // when a caller was refused or made to wait last
 	lacked    atomic.Int64 // the largest draw refused since the last Demand, with a hard limit
 	closed    atomic.Bool
+	held      heldLog
 
 	mu       sync.Mutex
 	now      func() int64 // nanoseconds since base
@@ -111,6 +112,7 @@ func (t *Throttle) TryAcquire(n int) (Permit, bool) {
 	}
 	t.lacks(n)
 	t.short(n, now)
+	t.held.refusal(t.reasonNow(n, now))
 	return Permit{}, false
 }
 
@@ -264,9 +266,10 @@ func (t *Throttle) level(now int64) int64 {
 // publish opens the gate to draws when nobody waits and shuts it otherwise.
 // t.mu is held.
 func (t *Throttle) publish() {
+	t.noteHeld()
 	switch {
 	case !t.queue.empty() || t.closed.Load():
-		t.gate.Store(&segment{})
+		t.gate.Store(&segment{behind: t.seg})
 	case t.issuing():
 		t.gate.Store(t.law())
 	default:
@@ -307,5 +310,11 @@ func (t *Throttle) Close() error {
 
 // refusal returns the error for a draw of n tokens.
 func (t *Throttle) refusal(r Reason, n int, retry time.Duration) *Error {
-	return &Error{Reason: r, Limit: t.name, Cost: n, RetryAfter: retry}
+	return &Error{Reason: r, Limit: t.name, Tag: t.tag, Cost: n, RetryAfter: retry}
+}
+
+// refuse is refusal for an error that the caller gets, and counts it.
+func (t *Throttle) refuse(r Reason, n int, retry time.Duration) *Error {
+	t.held.refusal(r)
+	return t.refusal(r, n, retry)
 }

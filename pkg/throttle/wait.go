@@ -33,12 +33,12 @@ func (t *Throttle) acquire(ctx context.Context, n int, upTo bool) (Permit, error
 	}
 	if n <= 0 || t.limit.Max == 0 {
 		if t.closed.Load() {
-			return Permit{}, t.refusal(ReasonClosed, n, 0)
+			return Permit{}, t.refuse(ReasonClosed, n, 0)
 		}
 		return Permit{n: max(n, 0)}, nil
 	}
 	if n > t.limit.maxCost() && !upTo {
-		return Permit{}, t.refusal(ReasonTooLarge, n, 0)
+		return Permit{}, t.refuse(ReasonTooLarge, n, 0)
 	}
 	if !upTo {
 		if pos, ok := t.draw(t.scale.units(n), t.read()); ok {
@@ -59,10 +59,21 @@ func (t *Throttle) acquire(ctx context.Context, n int, upTo bool) (Permit, error
 	}
 	select {
 	case <-w.ready:
+	default:
+		t.await(ctx, w)
+	}
+	return w.permit, w.err
+}
+
+// await waits until w has been served, or has failed.
+func (t *Throttle) await(ctx context.Context, w *waiter) {
+	v := t.watch(ctx, w.reason, w.n)
+	select {
+	case <-w.ready:
 	case <-ctx.Done():
 		t.giveUp(ctx, w)
 	}
-	return w.permit, w.err
+	v.end(w.permit.n, w.err)
 }
 
 // enqueue puts w into the queue, unless it is served at once or its deadline is
@@ -71,18 +82,20 @@ func (t *Throttle) enqueue(w *waiter) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed.Load() {
-		return t.refusal(ReasonClosed, w.n, 0)
+		return t.refuse(ReasonClosed, w.n, 0)
 	}
 	now := t.now()
 	if wait, ok := t.due(now, t.queue.tokens+w.least); ok && t.fits(w.units) && w.misses(now, wait) {
 		t.short(w.n, now)
-		return t.refusal(t.reason(now, w.units), w.n, wait)
+		return t.refuse(t.reason(now, w.units), w.n, wait)
 	}
 	t.queue.push(w)
 	t.publish()
 	t.fence() // nothing overtakes w from here on, nor draws while serve looks
 	t.serve(now)
 	if w.queued {
+		w.reason = t.reason(now, w.units)
+		t.held.wait(w.reason)
 		t.noteShort(now)
 	}
 	return nil
@@ -107,6 +120,7 @@ func (t *Throttle) giveUp(ctx context.Context, w *waiter) {
 	}
 	if w.err = ended(ctx, e); missed(ctx) {
 		t.short(w.n, now)
+		t.held.refusal(e.Reason)
 	}
 }
 
@@ -114,7 +128,8 @@ func (t *Throttle) giveUp(ctx context.Context, w *waiter) {
 func missed(ctx context.Context) bool { return errors.Is(ctx.Err(), context.DeadlineExceeded) }
 
 // ended returns the error of a call whose context has ended while it waited: the cause,
-// and for a deadline e with the cause.
+// and for a deadline e with the cause, unless Track says that something else took most
+// of the call's time.
 func ended(ctx context.Context, e *Error) error {
 	e.Cause = context.Cause(ctx)
 	if !missed(ctx) {
@@ -122,6 +137,9 @@ func ended(ctx context.Context, e *Error) error {
 	}
 	if !errors.Is(e.Cause, context.DeadlineExceeded) { // the context has a cause of its own
 		e.Cause = fmt.Errorf("%w: %w", context.DeadlineExceeded, e.Cause)
+	}
+	if t := trackOf(ctx); t != nil && !t.mostly(time.Now()) {
+		return e.Cause
 	}
 	return e
 }
@@ -272,7 +290,7 @@ func (t *Throttle) retime(now int64) {
 	for _, w := range late {
 		retry, _ := t.due(now, ahead+w.least) // who comes again stands behind all that stayed
 		t.short(w.n, now)
-		w.fail(t.refusal(t.reason(now, w.units), w.n, retry))
+		w.fail(t.refuse(t.reason(now, w.units), w.n, retry))
 	}
 }
 
@@ -284,6 +302,7 @@ func (t *Throttle) failAll() {
 			w.bid.wake()
 			continue
 		}
-		w.fail(t.refusal(ReasonClosed, w.n, 0))
+		w.fail(t.refuse(ReasonClosed, w.n, 0))
 	}
+	t.noteHeld()
 }

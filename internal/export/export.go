@@ -1,0 +1,168 @@
+package export
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.opentelemetry.io/contrib/exporters/autoexport"
+	"go.opentelemetry.io/otel/attribute"
+	promexporter "go.opentelemetry.io/otel/exporters/prometheus"
+	"go.opentelemetry.io/otel/metric"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// Providers export what they are given, as the variables OTEL_* say.
+type Providers struct {
+	meters  *sdkmetric.MeterProvider
+	tracers *sdktrace.TracerProvider
+}
+
+// Meters returns where metrics go; nil when nobody asked for their export.
+func (p *Providers) Meters() metric.MeterProvider {
+	if p == nil || p.meters == nil {
+		return nil
+	}
+	return p.meters
+}
+
+// Tracers returns where spans go; nil when nobody asked for their export.
+func (p *Providers) Tracers() trace.TracerProvider {
+	if p == nil || p.tracers == nil {
+		return nil
+	}
+	return p.tracers
+}
+
+// shared is the providers of this process, while somebody uses them.
+var shared struct {
+	mu        sync.Mutex
+	users     int
+	providers *Providers
+}
+
+// FromEnv returns the providers that the environment asks for, or nil when it asks for
+// none: OTEL_METRICS_EXPORTER and OTEL_TRACES_EXPORTER name an exporter other than
+// "none", or, when they are not set, an endpoint for OTLP is. Nothing is exported with
+// OTEL_SDK_DISABLED=true. instance becomes the attribute service.instance.id of
+// everything exported, unless OTEL_RESOURCE_ATTRIBUTES names another. ctx bounds
+// FromEnv alone.
+//
+// release flushes what is left, and ends the providers when it is called by the last
+// who has them. It is nil without providers.
+func FromEnv(ctx context.Context, instance string) (p *Providers, release func(context.Context) error, err error) {
+	metrics, traces := asked("METRICS"), asked("TRACES")
+	if !metrics && !traces {
+		return nil, nil, nil
+	}
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	if shared.users == 0 {
+		if shared.providers, err = newProviders(ctx, instance, metrics, traces); err != nil {
+			return nil, nil, err
+		}
+	}
+	shared.users++
+	var once sync.Once
+	p = shared.providers
+	return p, func(ctx context.Context) (err error) {
+		once.Do(func() { err = p.release(ctx) })
+		return err
+	}, nil
+}
+
+// release flushes, and ends the providers when nobody else has them.
+func (p *Providers) release(ctx context.Context) error {
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	if shared.users--; shared.users == 0 {
+		shared.providers = nil
+		return p.shutdown(ctx)
+	}
+	return p.flush(ctx)
+}
+
+func asked(signal string) bool {
+	if strings.EqualFold(strings.TrimSpace(os.Getenv("OTEL_SDK_DISABLED")), "true") {
+		return false
+	}
+	if exporter := os.Getenv("OTEL_" + signal + "_EXPORTER"); exporter != "" {
+		return exporter != "none"
+	}
+	return os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") != "" || os.Getenv("OTEL_EXPORTER_OTLP_"+signal+"_ENDPOINT") != ""
+}
+
+func newProviders(ctx context.Context, instance string, metrics, traces bool) (*Providers, error) {
+	if err := checkSecrets(); err != nil {
+		return nil, err
+	}
+	// Of attributes with one name the later resource's counts: that of the variables.
+	res, err := resource.Merge(resource.NewSchemaless(attribute.String("service.instance.id", instance)), resource.Default())
+	if err == nil {
+		res, err = resource.Merge(res, resource.Environment()) // Default remembers what it was once
+	}
+	if err != nil {
+		return nil, fmt.Errorf("export: OTEL_RESOURCE_ATTRIBUTES: %w", err)
+	}
+	p := &Providers{}
+	if metrics {
+		reader, err := autoexport.NewMetricReader(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("export: OTEL_METRICS_EXPORTER is %q: %w", os.Getenv("OTEL_METRICS_EXPORTER"), err)
+		}
+		p.meters = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader), sdkmetric.WithResource(res))
+	}
+	if traces {
+		exporter, err := autoexport.NewSpanExporter(ctx)
+		if err != nil {
+			err = fmt.Errorf("export: OTEL_TRACES_EXPORTER is %q: %w", os.Getenv("OTEL_TRACES_EXPORTER"), err)
+			return nil, errors.Join(err, p.shutdown(ctx))
+		}
+		p.tracers = sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(res))
+	}
+	return p, nil
+}
+
+func (p *Providers) flush(ctx context.Context) error {
+	var errs []error
+	if p.meters != nil {
+		errs = append(errs, p.meters.ForceFlush(ctx))
+	}
+	if p.tracers != nil {
+		errs = append(errs, p.tracers.ForceFlush(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// shutdown flushes and closes.
+func (p *Providers) shutdown(ctx context.Context) error {
+	var errs []error
+	if p.meters != nil {
+		errs = append(errs, p.meters.Shutdown(ctx))
+	}
+	if p.tracers != nil {
+		errs = append(errs, p.tracers.Shutdown(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// Prometheus returns a meter provider of its own and the handler that shows what it is
+// given, in Prometheus' format. stop ends the provider.
+func Prometheus() (meters metric.MeterProvider, handler http.Handler, stop func(context.Context) error, err error) {
+	registry := prometheus.NewRegistry()
+	exporter, err := promexporter.New(promexporter.WithRegisterer(registry), promexporter.WithoutScopeInfo())
+	if err != nil {
+		return nil, nil, nil, fmt.Errorf("export: %w", err)
+	}
+	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(exporter))
+	return provider, promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), provider.Shutdown, nil
+}

@@ -1,0 +1,84 @@
+package health
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+func (s *Server) handler(metrics http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok\n") })
+	mux.HandleFunc("GET /readyz", s.ready)
+	mux.Handle("GET /metrics", metrics)
+	mux.HandleFunc("GET /statusz", s.status)
+	mux.Handle("GET /{$}", http.RedirectHandler("/statusz", http.StatusFound))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		mux.ServeHTTP(w, r)
+	})
+}
+
+func plain(w http.ResponseWriter, code int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(code)
+	_, _ = w.Write([]byte(text)) // the client has gone
+}
+
+func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
+	var waits strings.Builder
+	for _, l := range s.limits() {
+		if !l.Ready {
+			fmt.Fprintf(&waits, "limit %q: %s\n", l.Name, l.NotReady)
+		}
+	}
+	if waits.Len() > 0 {
+		plain(w, http.StatusServiceUnavailable, waits.String())
+		return
+	}
+	plain(w, http.StatusOK, "ok\n")
+}
+
+func (s *Server) status(w http.ResponseWriter, r *http.Request) {
+	st := Status{Now: time.Now().UTC(), Limits: s.limits()}
+	if !wantsJSON(r) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
+		_ = page.Execute(w, st) // the client has gone
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(st); err != nil {
+		return // the client has gone
+	}
+}
+
+// wantsJSON goes by ?format, else by what comes first in Accept.
+func wantsJSON(r *http.Request) bool {
+	if format := r.URL.Query().Get("format"); format != "" {
+		return format == "json"
+	}
+	best, json := -1.0, false
+	for _, accept := range r.Header.Values("Accept") {
+		for part := range strings.SplitSeq(accept, ",") {
+			kind, params, _ := strings.Cut(part, ";")
+			q := 1.0
+			for param := range strings.SplitSeq(params, ";") {
+				if text, ok := strings.CutPrefix(strings.TrimSpace(param), "q="); ok {
+					q, _ = strconv.ParseFloat(text, 64) // what is no number is refused
+				}
+			}
+			kind = strings.ToLower(strings.TrimSpace(kind))
+			if (kind == "application/json" || kind == "text/html") && q > best {
+				best, json = q, kind == "application/json"
+			}
+		}
+	}
+	return json && best > 0
+}

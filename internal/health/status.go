@@ -1,0 +1,132 @@
+package health
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Status is what /statusz shows.
+type Status struct {
+	Now    time.Time `json:"now"`
+	Limits []Limit   `json:"limits"`
+}
+
+// A Duration is printed as Go prints it, such as 1m30s.
+type Duration time.Duration
+
+// String prints it, short of what nobody reads.
+func (d Duration) String() string {
+	switch t := time.Duration(d); {
+	case t >= time.Second:
+		return t.Round(time.Millisecond).String()
+	default:
+		return t.Round(time.Microsecond).String()
+	}
+}
+
+// MarshalJSON prints it as a text.
+func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(d.String()) }
+
+// UnmarshalJSON reads what MarshalJSON prints.
+func (d *Duration) UnmarshalJSON(text []byte) error {
+	var s string
+	if err := json.Unmarshal(text, &s); err != nil {
+		return err
+	}
+	t, err := time.ParseDuration(s)
+	*d = Duration(t)
+	return err
+}
+
+// A Limit is one limit of this process. Shares and demands are fractions of the limit,
+// from 0 to 1.
+type Limit struct {
+	Name string `json:"name"`
+	// Ready: it can grant. NotReady says why not.
+	Ready    bool   `json:"ready"`
+	NotReady string `json:"notReady,omitempty"`
+
+	// Max per Per is the limit of the whole pool; 0: none. Ceiling is what the pool is
+	// granted in the long run, in tokens per second.
+	Max     int      `json:"max"`
+	Per     Duration `json:"per"`
+	Burst   int      `json:"burst"`
+	Hard    bool     `json:"hard"`
+	Ceiling float64  `json:"ceiling"`
+
+	// Share is what this processor holds, Rate what that earns, in tokens per second,
+	// Tokens what is at hand.
+	Share    float64 `json:"share"`
+	Degraded bool    `json:"degraded"`
+	Rate     float64 `json:"rate"`
+	Tokens   float64 `json:"tokens"`
+
+	// Throttled is why callers are held back at this moment; nil when they are not.
+	Throttled *Throttled `json:"throttled,omitempty"`
+	Waiting   int        `json:"waiting"`
+	Granted   int64      `json:"granted"`
+	Returned  int64      `json:"returned"`
+	Refused   int64      `json:"refused"`
+	HeldBack  []HeldBack `json:"heldBack"`
+
+	Pool  *Pool `json:"pool,omitempty"` // nil without a pool
+	Store Store `json:"store"`
+}
+
+func (l Limit) processor() string {
+	if l.Pool == nil {
+		return ""
+	}
+	return l.Pool.ID
+}
+
+// Throttled is why callers are held back.
+type Throttled struct {
+	Reason string `json:"reason"`
+	// RetryAfter is when one token could be granted; empty when that is not known.
+	RetryAfter string `json:"retryAfter,omitempty"`
+}
+
+// HeldBack is how much callers were held back for a reason.
+type HeldBack struct {
+	Reason   string   `json:"reason"`
+	Waits    int64    `json:"waits"`
+	Refusals int64    `json:"refusals"`
+	Time     Duration `json:"time"`
+}
+
+// A Pool is the pool as this processor sees it.
+type Pool struct {
+	Name       string   `json:"name"`
+	ID         string   `json:"id"`
+	State      string   `json:"state"`
+	Processors int      `json:"processors"`
+	PoolSize   int      `json:"poolSize"`
+	Agreed     bool     `json:"agreed"`
+	Wanted     float64  `json:"wanted"`
+	Demand     float64  `json:"demand"`
+	Lease      Duration `json:"lease"`
+	LeaseLeft  Duration `json:"leaseLeft"`
+	Interval   Duration `json:"interval"`
+	// Frozen is how long no share can grow yet, FrozenBy why.
+	Frozen   Duration    `json:"frozen"`
+	FrozenBy string      `json:"frozenBy,omitempty"`
+	Roster   []Processor `json:"roster"`
+}
+
+// A Processor is one line of the roster.
+type Processor struct {
+	ID       string  `json:"id"`
+	Claim    float64 `json:"claim"`
+	Demand   float64 `json:"demand"`
+	PoolSize int     `json:"poolSize"`
+}
+
+// A Store is where the pool is kept.
+type Store struct {
+	// URL shows no secret.
+	URL string `json:"url"`
+	// Failures counts the syncs that have failed since the last answer.
+	Failures  int    `json:"failures"`
+	LastError string `json:"lastError,omitempty"`
+}

@@ -1,0 +1,104 @@
+package consensus_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
+)
+
+// A slow store takes its time for every sync, and fails when it is told to.
+type slow struct {
+	consensus.Store
+
+	mu    sync.Mutex
+	takes time.Duration
+	err   error
+}
+
+func (s *slow) set(takes time.Duration, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.takes, s.err = takes, err
+}
+
+func (s *slow) Sync(ctx context.Context, req consensus.Request) (consensus.Answer, error) {
+	s.mu.Lock()
+	takes, err := s.takes, s.err
+	s.mu.Unlock()
+	select {
+	case <-ctx.Done():
+		return consensus.Answer{}, ctx.Err()
+	case <-time.After(takes):
+	}
+	if err != nil {
+		return consensus.Answer{}, err
+	}
+	return s.Store.Sync(ctx, req)
+}
+
+// A log is what was told. All methods may be called from any goroutine.
+type log struct {
+	mu   sync.Mutex
+	told []consensus.Synced
+}
+
+func (l *log) add(s consensus.Synced) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.told = append(l.told, s)
+}
+
+func (l *log) all() []consensus.Synced {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.told)
+}
+
+func (l *log) last() consensus.Synced {
+	all := l.all()
+	return all[len(all)-1]
+}
+
+func TestOnSyncTellsOfEverySync(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, gone := &slow{Store: memstore.New(), takes: 30 * time.Millisecond}, errors.New("gone")
+		var told log
+		var m atomic.Pointer[consensus.Member]
+		joined, err := consensus.Join(t.Context(), store, "p", consensus.WithID("a"), consensus.WithOnSync(func(s consensus.Synced) {
+			told.add(s)
+			if m := m.Load(); m != nil && m.View().LastError != s.Err { //nolint:errorlint // the very same
+				t.Errorf("the View is not up to date")
+			}
+		}), consensus.WithFailFast())
+		require.NoError(t, err)
+		m.Store(joined)
+		require.Equal(t, []consensus.Synced{{Took: 30 * time.Millisecond}}, told.all())
+
+		store.set(30*time.Millisecond, gone)
+		time.Sleep(1100 * time.Millisecond)
+		require.Equal(t, consensus.Synced{Took: 30 * time.Millisecond, Err: gone}, told.last())
+
+		store.set(time.Hour, nil)
+		time.Sleep(3 * time.Second)
+		last := told.last()
+		require.ErrorIs(t, last.Err, context.DeadlineExceeded)
+		require.Equal(t, consensus.SyncTimeout(consensus.DefaultLease), last.Took)
+
+		before := len(told.all())
+		leaving, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_ = joined.Leave(leaving) // in the middle of a sync
+		time.Sleep(time.Minute)
+		require.Len(t, told.all(), before, "a sync that Leave cuts short is not told")
+	})
+}

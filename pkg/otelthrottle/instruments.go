@@ -1,0 +1,236 @@
+package otelthrottle
+
+import (
+	"slices"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// A Kind is a kind of instrument.
+type Kind string
+
+// The kinds of instruments.
+const (
+	Counter   Kind = "counter"
+	Gauge     Kind = "gauge"
+	Histogram Kind = "histogram"
+)
+
+// The keys of the attributes.
+const (
+	KeyLimit   = "limit"   // the limiter's name
+	KeyReason  = "reason"  // a throttle.Reason; one of throttle.Reasons
+	KeyOutcome = "outcome" // how a wait or a sync ended
+	KeyStore   = "store"   // the kind of store
+)
+
+// An Instrument is one metric.
+type Instrument struct {
+	// Name is the metric's name, Unit its unit in UCUM, Doc one line on what it says.
+	Name string
+	Kind Kind
+	Unit string
+	Doc  string
+	// Labels are the keys of its attributes.
+	Labels []string
+
+	read    func(s *snapshot, emit func(value float64, reason throttle.Reason)) // of counters and gauges
+	buckets []float64                                                           // of histograms, in seconds
+}
+
+// Instruments returns every metric that there is, in the order of the documentation.
+func Instruments() []Instrument {
+	out := append([]Instrument(nil), observed...)
+	return append(out, waitDuration, syncDuration)
+}
+
+// A snapshot is what one collection reads.
+type snapshot struct {
+	throttle *throttle.Status         // nil for a limit on calls in flight
+	inFlight *throttle.InFlightStatus // nil for a rate
+	held     []throttle.HeldBack
+	lease    throttle.Lease
+	waiting  int
+	view     *consensus.View // nil without a pool
+}
+
+var (
+	byLimit  = []string{KeyLimit}
+	byReason = []string{KeyLimit, KeyReason}
+)
+
+// observed is every counter and gauge. They are read when metrics are collected.
+var observed = []Instrument{
+	{
+		Name: "numathrottle.tokens.granted", Kind: Counter, Unit: "{token}", Labels: byLimit,
+		Doc: "Tokens, or slots, that were granted",
+		read: either(
+			func(s *throttle.Status) float64 { return float64(s.Granted) },
+			func(s *throttle.InFlightStatus) float64 { return float64(s.Granted) }),
+	},
+	{
+		Name: "numathrottle.tokens.returned", Kind: Counter, Unit: "{token}", Labels: byLimit,
+		Doc:  "Tokens of them that were given back and could be granted again",
+		read: either(func(s *throttle.Status) float64 { return float64(s.Returned) }, nil),
+	},
+	{
+		Name: "numathrottle.tokens.refused", Kind: Counter, Unit: "{token}", Labels: byLimit,
+		Doc: "Tokens that were asked for and not granted in time",
+		read: either(
+			func(s *throttle.Status) float64 { return float64(s.Refused) },
+			func(s *throttle.InFlightStatus) float64 { return float64(s.Refused) }),
+	},
+	{
+		Name: "numathrottle.throttled.waits", Kind: Counter, Unit: "{call}", Labels: byReason,
+		Doc:  "Calls that had to wait, by the reason when they began to",
+		read: byHeld(func(h throttle.HeldBack) float64 { return float64(h.Waits) }),
+	},
+	{
+		Name: "numathrottle.throttled.refusals", Kind: Counter, Unit: "{call}", Labels: byReason,
+		Doc:  "Calls that were refused, at once or after a wait",
+		read: byHeld(func(h throttle.HeldBack) float64 { return float64(h.Refusals) }),
+	},
+	{
+		Name: "numathrottle.throttled.time", Kind: Counter, Unit: "s", Labels: byReason,
+		Doc:  "Time during which at least one call waited",
+		read: byHeld(func(h throttle.HeldBack) float64 { return h.Time.Seconds() }),
+	},
+	{
+		Name: "numathrottle.waiting", Kind: Gauge, Unit: "{call}", Labels: byLimit,
+		Doc:  "Calls that wait at this moment",
+		read: func(s *snapshot, emit func(float64, throttle.Reason)) { emit(float64(s.waiting), "") },
+	},
+	{
+		Name: "numathrottle.ceiling", Kind: Gauge, Unit: "{token}/s", Labels: byLimit,
+		Doc:  "What the whole pool is granted in the long run",
+		read: either(func(s *throttle.Status) float64 { return s.Limit.Rate() }, nil),
+	},
+	{
+		Name: "numathrottle.rate", Kind: Gauge, Unit: "{token}/s", Labels: byLimit,
+		Doc:  "This processor's part of it",
+		read: either(func(s *throttle.Status) float64 { return s.Rate }, nil),
+	},
+	{
+		Name: "numathrottle.tokens.available", Kind: Gauge, Unit: "{token}", Labels: byLimit,
+		Doc:  "Tokens at hand; below 0 it is debt",
+		read: either(func(s *throttle.Status) float64 { return s.Tokens }, nil),
+	},
+	{
+		Name: "numathrottle.slots.allowed", Kind: Gauge, Unit: "{call}", Labels: byLimit,
+		Doc:  "Calls in flight that this processor's share allows",
+		read: either(nil, func(s *throttle.InFlightStatus) float64 { return float64(s.Slots) }),
+	},
+	{
+		Name: "numathrottle.slots.used", Kind: Gauge, Unit: "{call}", Labels: byLimit,
+		Doc:  "Calls in flight",
+		read: either(nil, func(s *throttle.InFlightStatus) float64 { return float64(s.InUse) }),
+	},
+	{
+		Name: "numathrottle.share", Kind: Gauge, Unit: "1", Labels: byLimit,
+		Doc:  "Part of the limit that this processor holds, from 0 to 1",
+		read: func(s *snapshot, emit func(float64, throttle.Reason)) { emit(fraction(s.lease.Share), "") },
+	},
+	{
+		Name: "numathrottle.degraded", Kind: Gauge, Unit: "{bool}", Labels: byLimit,
+		Doc:  "1 while the share is used without the store's consent, else 0",
+		read: func(s *snapshot, emit func(float64, throttle.Reason)) { emit(number(s.lease.Degraded), "") },
+	},
+	{
+		Name: "numathrottle.wanted", Kind: Gauge, Unit: "1", Labels: byLimit,
+		Doc:  "Part of the limit that the policy asks for",
+		read: pooled(func(v *consensus.View) float64 { return v.Want.Fraction() }),
+	},
+	{
+		Name: "numathrottle.demand", Kind: Gauge, Unit: "1", Labels: byLimit,
+		Doc:  "Part of the limit that this processor would use if it could, as reported last",
+		read: pooled(func(v *consensus.View) float64 { return v.Demand.Fraction() }),
+	},
+	{
+		Name: "numathrottle.lease.left", Kind: Gauge, Unit: "s", Labels: byLimit,
+		Doc:  "How long the share is good for without another sync",
+		read: pooled(func(v *consensus.View) float64 { return v.LeaseLeft.Seconds() }),
+	},
+	{
+		Name: "numathrottle.frozen", Kind: Gauge, Unit: "s", Labels: byLimit,
+		Doc:  "How long no share can grow yet, because the store has forgotten something",
+		read: pooled(func(v *consensus.View) float64 { return v.Frozen.Seconds() }),
+	},
+	{
+		Name: "numathrottle.pool.processors", Kind: Gauge, Unit: "{processor}", Labels: byLimit,
+		Doc:  "Live processors of the pool, as this one sees it",
+		read: pooled(func(v *consensus.View) float64 { return float64(v.Live) }),
+	},
+	{
+		Name: "numathrottle.pool.size", Kind: Gauge, Unit: "{processor}", Labels: byLimit,
+		Doc:  "The largest pool size that a processor reported",
+		read: pooled(func(v *consensus.View) float64 { return float64(v.PoolSize) }),
+	},
+	{
+		Name: "numathrottle.pool.agreed", Kind: Gauge, Unit: "{bool}", Labels: byLimit,
+		Doc:  "1 while all processors report the same pool size and it is their number, else 0",
+		read: pooled(func(v *consensus.View) float64 { return number(v.Agreed) }),
+	},
+	{
+		Name: "numathrottle.sync.failures", Kind: Gauge, Unit: "{sync}", Labels: byLimit,
+		Doc:  "Syncs that have failed since the store answered last",
+		read: pooled(func(v *consensus.View) float64 { return float64(v.Failures) }),
+	},
+}
+
+// waitDuration and syncDuration are recorded when a wait or a sync is over.
+var (
+	waitDuration = Instrument{
+		Name: "numathrottle.wait.duration", Kind: Histogram, Unit: "s", Labels: []string{KeyLimit, KeyReason, KeyOutcome},
+		Doc:     "How long calls waited that had to; `outcome` is `granted`, `refused`, `cancelled` or `moved` (to another limit of an All)",
+		buckets: []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300},
+	}
+	syncDuration = Instrument{
+		Name: "numathrottle.sync.duration", Kind: Histogram, Unit: "s", Labels: []string{KeyLimit, KeyStore, KeyOutcome},
+		Doc:     "How long syncs with the store took; `outcome` is `ok`, `timeout` or `error`",
+		buckets: []float64{0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1},
+	}
+)
+
+func either(rate func(*throttle.Status) float64, calls func(*throttle.InFlightStatus) float64) func(*snapshot, func(float64, throttle.Reason)) {
+	return func(s *snapshot, emit func(float64, throttle.Reason)) {
+		switch {
+		case s.throttle != nil && rate != nil:
+			emit(rate(s.throttle), "")
+		case s.inFlight != nil && calls != nil:
+			emit(calls(s.inFlight), "")
+		}
+	}
+}
+
+func byHeld(of func(throttle.HeldBack) float64) func(*snapshot, func(float64, throttle.Reason)) {
+	return func(s *snapshot, emit func(float64, throttle.Reason)) {
+		// All from the beginning: what happens for the first time must not be lost
+		// because there was nothing to compare it with.
+		for _, r := range throttle.Reasons() {
+			i := slices.IndexFunc(s.held, func(h throttle.HeldBack) bool { return h.Reason == r })
+			if i < 0 {
+				emit(0, r)
+				continue
+			}
+			emit(of(s.held[i]), r)
+		}
+	}
+}
+
+func pooled(of func(*consensus.View) float64) func(*snapshot, func(float64, throttle.Reason)) {
+	return func(s *snapshot, emit func(float64, throttle.Reason)) {
+		if s.view != nil {
+			emit(of(s.view), "")
+		}
+	}
+}
+
+func fraction(share int64) float64 { return float64(share) / float64(throttle.WholeShare) }
+
+func number(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,432 @@
+package otelthrottle_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
+	"github.com/numaproj-contrib/numathrottle/pkg/otelthrottle"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
+)
+
+// A collector is a Telemetry and what it has told.
+type collector struct {
+	*otelthrottle.Telemetry
+
+	t      testing.TB
+	reader *sdkmetric.ManualReader
+	spans  *tracetest.SpanRecorder
+	traces *sdktrace.TracerProvider
+}
+
+func newCollector(t testing.TB) *collector {
+	t.Helper()
+	c := &collector{t: t, reader: sdkmetric.NewManualReader(), spans: tracetest.NewSpanRecorder()}
+	c.traces = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(c.spans))
+	var err error
+	c.Telemetry, err = otelthrottle.New(otelthrottle.WithTracerProvider(c.traces),
+		otelthrottle.WithMeterProvider(sdkmetric.NewMeterProvider(sdkmetric.WithReader(c.reader))))
+	require.NoError(t, err)
+	return c
+}
+
+// collect returns every value by the metric's name and its attributes; a histogram's
+// is its count, and its sum under NAME.sum.
+func (c *collector) collect() map[string]float64 {
+	c.t.Helper()
+	var got metricdata.ResourceMetrics
+	require.NoError(c.t, c.reader.Collect(context.Background(), &got))
+	values := map[string]float64{}
+	key := func(name string, set attribute.Set) string {
+		for _, kv := range set.ToSlice() {
+			name += fmt.Sprintf(" %s=%s", kv.Key, kv.Value.String())
+		}
+		return name
+	}
+	for _, scope := range got.ScopeMetrics {
+		require.Equal(c.t, otelthrottle.Scope, scope.Scope.Name)
+		for _, m := range scope.Metrics {
+			switch data := m.Data.(type) {
+			case metricdata.Sum[float64]:
+				require.True(c.t, data.IsMonotonic, m.Name)
+				for _, p := range data.DataPoints {
+					values[key(m.Name, p.Attributes)] = p.Value
+				}
+			case metricdata.Gauge[float64]:
+				for _, p := range data.DataPoints {
+					values[key(m.Name, p.Attributes)] = p.Value
+				}
+			case metricdata.Histogram[float64]:
+				for _, p := range data.DataPoints {
+					values[key(m.Name, p.Attributes)] = float64(p.Count)
+					values[key(m.Name+".sum", p.Attributes)] = p.Sum
+				}
+			default:
+				c.t.Fatalf("%s is a %T", m.Name, data)
+			}
+		}
+	}
+	return values
+}
+
+// nonZero leaves out what did not happen.
+func nonZero(values map[string]float64) map[string]float64 {
+	maps.DeleteFunc(values, func(_ string, v float64) bool { return v == 0 })
+	return values
+}
+
+func (c *collector) watch(w otelthrottle.Watched) (stop func()) {
+	c.t.Helper()
+	end, err := c.Watch(w)
+	require.NoError(c.t, err)
+	return func() { require.NoError(c.t, end()) }
+}
+
+// a Sharer that gives what it is told to.
+type given struct{ h throttle.Holder }
+
+func (g *given) Attach(h throttle.Holder) { g.h = h; h.Lease(throttle.Lease{}) }
+func (g *given) Poke()                    {}
+
+func newThrottle(t testing.TB, l throttle.Limit, opts ...throttle.Option) *throttle.Throttle {
+	t.Helper()
+	th, err := throttle.New(l, append(opts, throttle.WithName("llm"), throttle.WithTag("gold"))...)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = th.Close() })
+	return th
+}
+
+func timeout(t testing.TB, d time.Duration) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func TestMetricsOfAThrottle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, share := newCollector(t), &given{}
+		th := newThrottle(t, throttle.Limit{Max: 10, Burst: 10}, throttle.WithSharer(share), throttle.WithObserver(c))
+		stop := c.watch(otelthrottle.Watched{Throttle: th})
+
+		_, err := th.Acquire(timeout(t, 3*time.Second), 2) // no share: three seconds
+		require.Error(t, err)
+		share.h.Lease(throttle.Lease{Share: throttle.WholeShare / 2, Degraded: true, Reason: "a sharer's own"})
+		p, err := th.Acquire(t.Context(), 4) // 800 ms at five per second
+		require.NoError(t, err)
+		p.Settle(3)
+		_, ok := th.TryAcquire(5)
+		require.False(t, ok)
+		_, ok = th.TryAcquire(11)
+		require.False(t, ok)
+
+		got := c.collect()
+		near := map[string]float64{
+			"numathrottle.wait.duration.sum limit=llm outcome=granted reason=limit": 0.8,
+			"numathrottle.throttled.time limit=llm reason=limit":                    0.8,
+			"numathrottle.tokens.available limit=llm":                               1,
+			"numathrottle.rate limit=llm":                                           5,
+		}
+		for name, want := range near {
+			require.InDelta(t, want, got[name], 1e-6, name)
+			delete(got, name)
+		}
+		require.Equal(t, map[string]float64{
+			"numathrottle.tokens.granted limit=llm":                                    4,
+			"numathrottle.tokens.returned limit=llm":                                   1,
+			"numathrottle.tokens.refused limit=llm":                                    2 + 5 + 10,
+			"numathrottle.ceiling limit=llm":                                           10,
+			"numathrottle.share limit=llm":                                             0.5,
+			"numathrottle.degraded limit=llm":                                          1,
+			"numathrottle.throttled.waits limit=llm reason=no_share":                   1,
+			"numathrottle.throttled.waits limit=llm reason=limit":                      1,
+			"numathrottle.throttled.refusals limit=llm reason=no_share":                1,
+			"numathrottle.throttled.refusals limit=llm reason=limit":                   1,
+			"numathrottle.throttled.refusals limit=llm reason=too_large":               1,
+			"numathrottle.throttled.time limit=llm reason=no_share":                    3,
+			"numathrottle.wait.duration limit=llm outcome=refused reason=no_share":     1,
+			"numathrottle.wait.duration limit=llm outcome=granted reason=limit":        1,
+			"numathrottle.wait.duration.sum limit=llm outcome=refused reason=no_share": 3,
+		}, nonZero(got))
+
+		stop()
+		for name := range c.collect() {
+			require.Contains(t, name, "duration", "nothing is read any more")
+		}
+	})
+}
+
+func TestMetricsOfSlots(t *testing.T) {
+	c := newCollector(t)
+	f, err := throttle.NewInFlight(10, throttle.WithName("calls"), throttle.WithObserver(c))
+	require.NoError(t, err)
+	f.Lease(throttle.Lease{Share: throttle.WholeShare / 2})
+	c.watch(otelthrottle.Watched{InFlight: f})
+	_, ok := f.TryAcquire(3)
+	require.True(t, ok)
+	_, ok = f.TryAcquire(3)
+	require.False(t, ok)
+	require.Equal(t, map[string]float64{
+		"numathrottle.tokens.granted limit=calls":                      3,
+		"numathrottle.tokens.refused limit=calls":                      3,
+		"numathrottle.slots.allowed limit=calls":                       5,
+		"numathrottle.slots.used limit=calls":                          3,
+		"numathrottle.share limit=calls":                               0.5,
+		"numathrottle.throttled.refusals limit=calls reason=in_flight": 1,
+	}, nonZero(c.collect()))
+}
+
+// A broken store is one that answers only while it is not broken.
+type brokenStore struct {
+	consensus.Store
+
+	err atomic.Pointer[error]
+}
+
+func (s *brokenStore) Sync(ctx context.Context, r consensus.Request) (consensus.Answer, error) {
+	if err := s.err.Load(); err != nil {
+		return consensus.Answer{}, *err
+	}
+	return s.Store.Sync(ctx, r)
+}
+
+func TestMetricsOfAPool(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, store := newCollector(t), &brokenStore{Store: memstore.New()}
+		member, err := consensus.Join(t.Context(), store, "p", consensus.WithID("a"), consensus.WithOnSync(c.OnSync("llm", "memory")))
+		require.NoError(t, err)
+		th := newThrottle(t, throttle.Limit{Max: 10}, throttle.WithSharer(member), throttle.OnClose(member.Leave))
+		c.watch(otelthrottle.Watched{Throttle: th, Member: member})
+		time.Sleep(5*time.Second + 500*time.Millisecond)
+		got := c.collect()
+		for name, want := range map[string]float64{
+			"numathrottle.share":           1,
+			"numathrottle.wanted":          1,
+			"numathrottle.demand":          0,
+			"numathrottle.pool.processors": 1,
+			"numathrottle.pool.size":       1,
+			"numathrottle.pool.agreed":     1,
+			"numathrottle.frozen":          0,
+			"numathrottle.sync.failures":   0,
+		} {
+			require.InDelta(t, want, got[name+" limit=llm"], 0, name)
+			require.Contains(t, got, name+" limit=llm")
+		}
+		require.InDelta(t, 9.5, got["numathrottle.lease.left limit=llm"], 0.51)
+		syncs := got["numathrottle.sync.duration limit=llm outcome=ok store=memory"]
+		require.Greater(t, syncs, 4.0)
+
+		gone, slow := errors.New("gone"), fmt.Errorf("late: %w", context.DeadlineExceeded)
+		store.err.Store(&gone)
+		time.Sleep(2 * time.Second)
+		store.err.Store(&slow)
+		time.Sleep(2 * time.Second)
+		got = c.collect()
+		require.InDelta(t, syncs, got["numathrottle.sync.duration limit=llm outcome=ok store=memory"], 1)
+		failed := got["numathrottle.sync.duration limit=llm outcome=error store=memory"]
+		late := got["numathrottle.sync.duration limit=llm outcome=timeout store=memory"]
+		require.Positive(t, failed)
+		require.Positive(t, late)
+		require.InDelta(t, failed+late, got["numathrottle.sync.failures limit=llm"], 0)
+		store.err.Store(nil)
+	})
+}
+
+// Every metric is in the table, with the labels that it says.
+func TestInstrumentsAreComplete(t *testing.T) {
+	names := map[string]otelthrottle.Instrument{}
+	for _, in := range otelthrottle.Instruments() {
+		require.NotContains(t, names, in.Name)
+		require.NotEmpty(t, in.Doc)
+		require.NotEmpty(t, in.Unit)
+		require.Subset(t, []string{"limit", "reason", "outcome", "store"}, in.Labels)
+		names[in.Name] = in
+	}
+	c := newCollector(t)
+	th := newThrottle(t, throttle.Limit{Max: 1})
+	stop := c.watch(otelthrottle.Watched{Throttle: th})
+	done := c.Waits(t.Context(), throttle.Wait{Limit: "llm", Reason: "a sharer's own"})
+	done(throttle.Waited{N: 1})
+	c.OnSync("llm", "redis")(consensus.Synced{})
+	_, ok := th.TryAcquire(2)
+	require.False(t, ok)
+	var got metricdata.ResourceMetrics
+	require.NoError(t, c.reader.Collect(t.Context(), &got))
+	for _, m := range got.ScopeMetrics[0].Metrics {
+		in, ok := names[m.Name]
+		require.True(t, ok, m.Name)
+		require.Equal(t, in.Unit, m.Unit)
+		require.Equal(t, in.Doc, m.Description)
+	}
+	stop()
+}
+
+// However many reasons and tags there are, they make no series of their own.
+func TestLabelsAreBounded(t *testing.T) {
+	c := newCollector(t)
+	for i := range 1000 {
+		w := throttle.Wait{Limit: "llm", Tag: fmt.Sprint(i), Reason: throttle.Reason(fmt.Sprint("reason ", i))}
+		c.Waits(t.Context(), w)(throttle.Waited{Err: fmt.Errorf("error %d", i)})
+		c.OnSync("llm", "redis")(consensus.Synced{Err: fmt.Errorf("error %d", i)})
+	}
+	require.Len(t, c.collect(), 4, "two histograms with their sums")
+	for _, r := range throttle.Reasons() {
+		c.Waits(t.Context(), throttle.Wait{Limit: "llm", Reason: r})(throttle.Waited{N: 1})
+	}
+	require.Len(t, c.collect(), 4+2*len(throttle.Reasons()))
+}
+
+func TestOutcomesOfWaits(t *testing.T) {
+	e := &throttle.Error{Reason: throttle.ReasonClosed}
+	for want, end := range map[string]throttle.Waited{
+		"granted":   {N: 3},
+		"moved":     {},
+		"refused":   {Err: e},
+		"cancelled": {Err: context.Canceled},
+	} {
+		c := newCollector(t)
+		c.Waits(t.Context(), throttle.Wait{Limit: "llm", Reason: throttle.ReasonLimit})(end)
+		require.Contains(t, c.collect(), "numathrottle.wait.duration limit=llm outcome="+want+" reason=limit")
+	}
+	c := newCollector(t)
+	c.Waits(t.Context(), throttle.Wait{Limit: "llm", Reason: throttle.ReasonLimit})(throttle.Waited{Err: context.DeadlineExceeded})
+	require.Contains(t, c.collect(), "numathrottle.wait.duration limit=llm outcome=refused reason=limit")
+}
+
+// Only calls that wait get a span, and only as part of a trace that there is.
+func TestSpansJoinTheCallersTrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, share := newCollector(t), &given{}
+		th := newThrottle(t, throttle.Limit{Max: 10, Burst: 10}, throttle.WithSharer(share), throttle.WithObserver(c))
+		share.h.Lease(throttle.Lease{Share: throttle.WholeShare})
+		time.Sleep(2 * time.Second)
+		ctx, caller := c.traces.Tracer("caller").Start(t.Context(), "call")
+		_, err := th.Acquire(ctx, 10)
+		require.NoError(t, err)
+		require.Empty(t, c.spans.Ended(), "it did not wait")
+		_, err = th.Acquire(t.Context(), 1)
+		require.NoError(t, err)
+		require.Empty(t, c.spans.Ended(), "there is no trace")
+
+		began := time.Now()
+		_, err = th.Acquire(ctx, 5)
+		require.NoError(t, err)
+		share.h.Lease(throttle.Lease{})
+		late, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		_, err = th.Acquire(late, 2)
+		require.Error(t, err)
+
+		spans := c.spans.Ended()
+		require.Len(t, spans, 2)
+		for _, span := range spans {
+			require.Equal(t, "numathrottle.wait", span.Name())
+			require.Equal(t, caller.SpanContext().TraceID(), span.SpanContext().TraceID())
+			require.Equal(t, caller.SpanContext().SpanID(), span.Parent().SpanID())
+		}
+		require.InDelta(t, 0.5, spans[0].EndTime().Sub(began).Seconds(), 1e-6)
+		attributes := func(span sdktrace.ReadOnlySpan) (out []string) {
+			for _, kv := range span.Attributes() {
+				out = append(out, fmt.Sprintf("%s=%s", kv.Key, kv.Value.String()))
+			}
+			slices.Sort(out)
+			return out
+		}
+		require.Equal(t, []string{
+			"numathrottle.cost=5", "numathrottle.granted=5", "numathrottle.limit=llm", "numathrottle.outcome=granted",
+			"numathrottle.reason=limit", "numathrottle.tag=gold",
+		}, attributes(spans[0]))
+		require.Equal(t, codes.Unset, spans[0].Status().Code)
+		require.Equal(t, []string{
+			"numathrottle.cost=2", "numathrottle.granted=0", "numathrottle.limit=llm", "numathrottle.outcome=refused",
+			"numathrottle.reason=no_share", "numathrottle.tag=gold",
+		}, attributes(spans[1]))
+		require.Equal(t, sdktrace.Status{Code: codes.Error, Description: "refused: no_share"}, spans[1].Status())
+	})
+}
+
+// A draw whose tokens are at hand is recorded by nobody and allocates nothing.
+func TestDrawsAtHandCostNothing(t *testing.T) {
+	c := newCollector(t)
+	th := newThrottle(t, throttle.Limit{Max: 1_000_000_000, Burst: 1_000_000_000}, throttle.WithObserver(c))
+	c.watch(otelthrottle.Watched{Throttle: th})
+	ctx, span := c.traces.Tracer("caller").Start(t.Context(), "call")
+	defer span.End()
+	require.Eventually(t, func() bool { _, ok := th.TryAcquire(1); return ok }, time.Minute, time.Millisecond)
+	draws := 0
+	perDraw := testing.AllocsPerRun(2000, func() {
+		if _, ok := th.TryAcquire(1); ok {
+			draws++
+		}
+		if _, err := th.Acquire(ctx, 1); err == nil {
+			draws++
+		}
+	})
+	require.Greater(t, draws, 1000)
+	require.Zero(t, perDraw)
+	require.NotContains(t, fmt.Sprint(c.collect()), "outcome=")
+	require.Empty(t, c.spans.Ended())
+}
+
+// Every reason has its series from the beginning, so that the first refusal shows in a rate.
+func TestReasonsAreThereFromTheBeginning(t *testing.T) {
+	c := newCollector(t)
+	c.watch(otelthrottle.Watched{Throttle: newThrottle(t, throttle.Limit{Max: 1})})
+	got := c.collect()
+	for _, name := range []string{"waits", "refusals", "time"} {
+		for _, r := range throttle.Reasons() {
+			require.Contains(t, got, "numathrottle.throttled."+name+" limit=llm reason="+string(r))
+		}
+	}
+}
+
+// A counter never falls, although what an All takes back is not counted as granted.
+func TestCountersDoNotFall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCollector(t)
+		th := newThrottle(t, throttle.Limit{Max: 100, Burst: 10})
+		c.watch(otelthrottle.Watched{Throttle: th})
+		seen := func() float64 { return c.collect()["numathrottle.tokens.granted limit=llm"] }
+		time.Sleep(time.Second)
+		during := 0.0
+		// It looks while the All has drawn from the one, and then refuses.
+		refuses := throttletest.New()
+		_, ok := throttle.All(th, spy{refuses, func() { during = seen() }}).TryAcquire(5)
+		require.False(t, ok)
+		require.InDelta(t, 5, during, 0)
+		require.Zero(t, th.Status().Granted)
+		require.InDelta(t, 5, seen(), 0)
+		_, ok = th.TryAcquire(7)
+		require.True(t, ok)
+		require.InDelta(t, 7, seen(), 0)
+	})
+}
+
+// A spy calls look and refuses.
+type spy struct {
+	throttle.Limiter
+
+	look func()
+}
+
+func (s spy) TryAcquire(int) (throttle.Permit, bool) {
+	s.look()
+	return throttle.Permit{}, false
+}

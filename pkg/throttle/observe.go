@@ -1,0 +1,83 @@
+package throttle
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// An Observer is told of every call that waits, and of nothing else: a draw whose
+// tokens are at hand costs it nothing. It is what metrics and traces are made of;
+// package otelthrottle has one. Its methods may be called from any number of
+// goroutines at once.
+type Observer interface {
+	// Waits is called when a call begins to wait, in the caller's goroutine and while
+	// no lock is held. ctx is the caller's. done, unless it is nil, is called
+	// once in the same goroutine when that wait is over, whatever its end.
+	//
+	// A call on an All waits at one limiter after the other, the scarcest each time;
+	// each of these waits is told to the observers of that limiter.
+	Waits(ctx context.Context, w Wait) (done func(Waited))
+}
+
+// A Wait is a call that has to wait.
+type Wait struct {
+	// Limit and Tag name what it waits for; empty for none.
+	Limit, Tag string
+	// Reason says why it waits, as things stand when it begins.
+	Reason Reason
+	// Cost is the number of tokens asked for.
+	Cost int
+}
+
+// Waited is how a wait ended.
+type Waited struct {
+	// For is how long it took.
+	For time.Duration
+	// N is the number of tokens granted; 0 when none were, or when the call goes on
+	// waiting at another limiter of an All.
+	N int
+	// Err is what the call fails with; nil when it does not.
+	Err error
+}
+
+// WithObserver adds an observer of the calls that wait.
+func WithObserver(o Observer) Option {
+	return func(p *plumbing) { p.observers = append(p.observers, o) }
+}
+
+// A vigil follows one wait, for the observers and for what Track tells.
+type vigil struct {
+	began time.Time
+	track *track
+	done  []func(Waited)
+}
+
+// watch begins a vigil. No lock is held.
+func (p *plumbing) watch(ctx context.Context, r Reason, n int) vigil {
+	v := vigil{track: trackOf(ctx)}
+	if v.track == nil && len(p.observers) == 0 {
+		return v
+	}
+	v.began = time.Now()
+	v.track.enter(v.began, Error{Reason: r, Limit: p.name, Tag: p.tag, Cost: n})
+	for _, o := range p.observers {
+		if done := o.Waits(ctx, Wait{Limit: p.name, Tag: p.tag, Reason: r, Cost: n}); done != nil {
+			v.done = append(v.done, done)
+		}
+	}
+	return v
+}
+
+// end ends the vigil.
+func (v *vigil) end(n int, err error) {
+	if v.began.IsZero() {
+		return
+	}
+	now := time.Now()
+	v.track.leave(now)
+	for _, done := range slices.Backward(v.done) {
+		done(Waited{For: now.Sub(v.began), N: n, Err: err})
+	}
+	*v = vigil{}
+}
