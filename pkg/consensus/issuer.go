@@ -91,7 +91,7 @@ func (is *Issuer) take(b bid, clock int64) Slots {
 	slots.Wait = time.Duration(first - now)
 	is.Last, is.Step = first+int64(slots.Count-1)*int64(b.step), b.step
 	is.Count, is.Serial = slots.Count, b.revision
-	is.Reach = max(is.Reach, clock+upMicros(b.window+b.step))
+	is.Reach = min(max(is.Reach, clock+upMicros(b.window+b.step)), maxMicros)
 	return slots
 }
 
@@ -103,7 +103,7 @@ func (is *Issuer) giveBack(serial int64, unused int, revision uint64) bool {
 	if serial == 0 || uint64(serial) != is.Serial || unused > is.Count {
 		return false
 	}
-	is.Last -= int64(unused) * int64(is.Step)
+	is.Last = max(is.Last-int64(unused)*int64(is.Step), 0)
 	is.Count -= unused
 	if is.Serial = revision; is.Count == 0 {
 		is.Serial = 0
@@ -162,11 +162,11 @@ func (st *step) issuerClaim() Share {
 // lie ahead. It tells whether that is longer than before.
 func (st *step) hold(horizon time.Duration) (longer bool) {
 	r, is := st.rec, &st.rec.Issuer
-	if r.FrozenUntil <= st.clock && r.FrozenUntil == is.Held || skip(ruleIssuerHold) {
+	if r.FrozenUntil <= 0 || r.FrozenUntil <= st.clock && r.FrozenUntil == is.Held || skip(ruleIssuerHold) {
 		return false
 	}
 	reach := max(upMicros(horizon), min(is.Reach-r.FrozenSince, micros(maxSpan)))
-	hold := max(is.Hold, r.FrozenUntil+reach)
+	hold := min(max(is.Hold, r.FrozenUntil+reach), maxMicros)
 	longer = hold != is.Hold || r.FrozenUntil != is.Held
 	is.Hold, is.Held = hold, r.FrozenUntil
 	return longer

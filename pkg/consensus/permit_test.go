@@ -1,6 +1,7 @@
 package consensus
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -111,4 +112,33 @@ func TestReserveHoldsOnADeferredStore(t *testing.T) {
 	r.Sync(&sync, at)
 	require.Equal(t, at.Now+micros(Removal(longest)), r.FrozenUntil)
 	require.Equal(t, r.FrozenUntil+micros(500*time.Millisecond), r.Issuer.Hold)
+}
+
+// Whatever a record that can be read says, a reservation leaves one that can be written, and does not panic.
+func FuzzReserve(f *testing.F) {
+	f.Add(written(f, fullRecord()), uint64(1), int64(0))
+	f.Add(written(f, smallRecord()), uint64(2), t0)
+	f.Add(written(f, issuing(MaxSpacing, holder("a", "1", half))), uint64(3), t0+1)
+	f.Fuzz(func(t *testing.T, b []byte, seed uint64, now int64) {
+		r, err := ParseRecord(b)
+		if err != nil || r.Clock > lastNanos/1000 || r.FrozenUntil > lastNanos/1000 {
+			return
+		}
+		rng := rand.New(rand.NewPCG(seed, 0))
+		req := Reserve{
+			Pool: "p", Count: rng.IntN(MaxSlots + 1), Ahead: rng.IntN(MaxAhead + 1), Lease: longest,
+			Spacing: MinSpacing + time.Duration(rng.Int64N(int64(MaxSpacing-MinSpacing))), Return: int64(r.Issuer.Serial), Unused: rng.IntN(MaxSlots),
+		}
+		at := At{Now: max(min(now, lastNanos/1000), 0), Identity: r.Store, Deferred: rng.IntN(2) == 0}
+		require.NoError(t, req.Validate())
+		res, changed := r.Reserve(&req, at)
+		if changed {
+			written(t, r)
+			if at.Deferred {
+				res = r.Issued(&req, res.Revision, at)
+			}
+		}
+		require.GreaterOrEqual(t, min(res.Wait, res.Spacing, res.Retry, res.Frozen), time.Duration(0))
+		require.LessOrEqual(t, res.Count, req.Count)
+	})
 }
