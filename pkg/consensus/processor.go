@@ -176,8 +176,9 @@ func (p *Processor) lapse() {
 // machine was suspended. The next request follows at once.
 func (p *Processor) Void(now time.Duration) {
 	p.Tick(now)
-	if p.held > 0 {
+	if p.held > 0 || p.Issuing(now) {
 		p.lapse()
+		p.issuing, p.winding = false, false // what was reserved may be long over
 		p.urgency = urgencyNow
 	}
 }

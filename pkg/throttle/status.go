@@ -8,7 +8,7 @@ type Status struct {
 	Name  string
 	Limit Limit
 	// Lease is the share in force; Rate what it earns, in tokens per second, which is
-	// less than its part of Max with a hard limit.
+	// less than its part of Max with a hard limit, and 0 while tokens are issued.
 	Lease Lease
 	Rate  float64
 	// Tokens is what is at hand; below 0 it is debt.
