@@ -42,6 +42,7 @@ type ceiling struct {
 	began        int64
 	clamp        time.Duration
 	others       []note // of all live processors but this one
+	issuing      bool   // no shares: tokens are issued one by one
 	unsure       bool   // the first answer cannot tell whether the pool has just begun
 	used, offers int64  // own rates, as observed last
 }
@@ -57,7 +58,7 @@ func (c *ceiling) take(now time.Duration, sent []DocumentReport, a *Answer) {
 	if c.floor = c.logical(now); c.answers == 1 || time.Duration(c.floor-a.Time)*time.Microsecond > c.clamp {
 		c.floor = 0 // another clock, or a clock that stood still
 	}
-	c.time, c.at, c.began, c.clamp = a.Time, now, a.Began, Clamp(a.Lease)
+	c.time, c.at, c.began, c.clamp, c.issuing = a.Time, now, a.Began, Clamp(a.Lease), a.Issuing
 	c.others = c.others[:0]
 	live := 0
 	for _, row := range a.Tags[0].Roster {
@@ -174,6 +175,14 @@ func (c *ceiling) flow() (used, offered int64) {
 	for _, n := range c.others {
 		used += n.used
 		offered += n.offered
+	}
+	if c.issuing {
+		// Nobody has a share: the pool is offered all that the ceiling allows, in whole
+		// tokens that a processor may miss by a few.
+		offered = int64(c.tokens(c.at, 0) / float64(c.limit.Max) * ramp.Whole)
+		if used >= offered-offered/10 {
+			used = max(used, offered)
+		}
 	}
 	// What counts is their ratio, and whether there is traffic at all.
 	if most := max(used, offered); most > ramp.Whole {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -288,4 +289,24 @@ func TestRampOutlivesTheStore(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A limit too low to be divided ramps up as every other: by what is used of what may be.
+func TestRampOfAnIssuedLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memstore.New()
+		l := throttle.Limit{Max: 6, Min: 1, RampUpDuration: 50 * time.Second, Mode: throttle.OnlyIfUsed{ThresholdPercentage: 80}}
+		var nodes []*node
+		for i := range 10 {
+			nodes = append(nodes, limited(t, s, fmt.Sprint("p", i), l, 2))
+		}
+		time.Sleep(5 * time.Second)
+		require.True(t, nodes[0].th.Status().Lease.Issuing)
+		low := used(nodes, 5*time.Second)
+		require.LessOrEqual(t, low, int64(11), "less than half way up")
+		time.Sleep(50 * time.Second)
+		high := used(nodes, 60*time.Second)
+		require.LessOrEqual(t, high, int64(361))
+		require.GreaterOrEqual(t, high, int64(342))
+	})
 }
