@@ -40,6 +40,8 @@ const (
 	ReasonTooLarge Reason = "too_large"
 	// ReasonInFlight: all slots are in use; nobody knows when one comes back.
 	ReasonInFlight Reason = "in_flight"
+	// ReasonPause: calls are held back until a time, because the service asked for it.
+	ReasonPause Reason = "pause"
 	// ReasonClosed: the limiter was closed.
 	ReasonClosed Reason = "closed"
 )
