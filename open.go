@@ -30,31 +30,52 @@ func Open(ctx context.Context, c Config) (*throttle.Throttle, error) {
 
 // open is Open for a complete configuration of which faults are known already.
 func open(ctx context.Context, c Config, faults []error) (*throttle.Throttle, error) {
+	opts, undo, err := c.connect(ctx, faults, c.Limit.Max != 0)
+	if err != nil {
+		return nil, err
+	}
+	th, err := throttle.New(c.Limit, opts...)
+	if err != nil {
+		abandon(undo...)
+		return nil, fmt.Errorf("numathrottle: %w", err)
+	}
+	return th, nil
+}
+
+// connect checks c, joins the pool if there is a limit, and returns what connects a
+// limiter to it, and what undoes this.
+func (c Config) connect(ctx context.Context, faults []error, limited bool) (opts []throttle.Option, undo []func(context.Context) error, err error) {
 	store, wrong := c.check()
 	faults = append(faults, wrong...)
 	var creds *credentials
-	if c.Limit.Max != 0 {
+	if limited {
 		creds, wrong = c.loadCredentials(&store)
 		faults = append(faults, wrong...)
 	}
 	if err := config.Join(faults); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
+	opts = []throttle.Option{throttle.WithName(c.Pool)}
 	switch {
-	case c.Limit.Max == 0:
-		return throttle.New(c.Limit, throttle.WithName(c.Pool))
+	case !limited:
+		return opts, nil, nil
 	case store.Kind == config.Static:
 		share, err := throttle.Replicas(store.Replicas)
 		if err != nil {
-			return nil, fmt.Errorf("numathrottle: store: %w", err)
+			return nil, nil, fmt.Errorf("numathrottle: store: %w", err)
 		}
-		return throttle.New(c.Limit, throttle.WithName(c.Pool), throttle.WithSharer(share))
-	default:
-		return c.join(ctx, c.backend(&store, creds))
+		return append(opts, throttle.WithSharer(share)), nil, nil
 	}
+	b := c.backend(&store, creds)
+	member, err := c.join(ctx, b)
+	if err != nil {
+		return nil, nil, err
+	}
+	opts = append(opts, throttle.WithSharer(member), throttle.OnClose(member.Leave), throttle.OnClose(b.close))
+	return opts, []func(context.Context) error{member.Leave, b.close}, nil
 }
 
 // A backend is a store and what is to be done when nobody uses it any more.
@@ -81,7 +102,7 @@ func (c Config) backend(store *config.StoreURL, creds *credentials) backend {
 }
 
 // join makes this process a processor of the pool.
-func (c Config) join(ctx context.Context, b backend) (*throttle.Throttle, error) {
+func (c Config) join(ctx context.Context, b backend) (*consensus.Member, error) {
 	opts := []consensus.Option{consensus.WithID(c.ID), consensus.WithLogger(c.Logger)}
 	if c.Lease > 0 {
 		opts = append(opts, consensus.WithLease(c.Lease))
@@ -100,13 +121,7 @@ func (c Config) join(ctx context.Context, b backend) (*throttle.Throttle, error)
 		abandon(b.close)
 		return nil, fmt.Errorf("numathrottle: store %s: %w", config.ShowStore(c.Store), err)
 	}
-	th, err := throttle.New(c.Limit, throttle.WithSharer(member), throttle.WithName(c.Pool),
-		throttle.OnClose(member.Leave), throttle.OnClose(b.close))
-	if err != nil {
-		abandon(member.Leave, b.close)
-		return nil, fmt.Errorf("numathrottle: %w", err)
-	}
-	return th, nil
+	return member, nil
 }
 
 // abandon undoes what a failed Open has begun. Nothing was granted yet, so nobody

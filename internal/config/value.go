@@ -108,6 +108,24 @@ func isLine(text string) bool {
 		!strings.ContainsFunc(text, unicode.IsControl)
 }
 
+// Lines is a text that may have several lines, without other control characters.
+func Lines[C any](at func(*C) *string) Value[C] {
+	return Value[C]{
+		set:   func(c *C, text string) bool { *at(c) = text; return true },
+		get:   func(c *C) string { return *at(c) },
+		check: func(c *C) bool { return areLines(*at(c)) },
+	}
+}
+
+// maxLines is the longest text of several lines that a setting takes, in bytes.
+const maxLines = 1 << 16
+
+func areLines(text string) bool {
+	return len(text) <= maxLines && utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool {
+		return unicode.IsControl(r) && r != '\n' && r != '\t'
+	})
+}
+
 // Store is a store URL. Any text is taken; ParseStore tells what is wrong with
 // it. It is printed without secrets.
 func Store[C any](at func(*C) *string) Value[C] {
