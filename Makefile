@@ -39,6 +39,11 @@ help: ## List the targets
 demo: ## Run the main job: processes that share one limit, with faults and a verdict
 	@$(GO) run ./internal/demo
 
+.PHONY: llm-demo
+llm-demo: ## Run llm-map: four processes, 2,000 prompts, and a fake LLM provider that enforces its limits; with a verdict
+	@$(GO) build -o $(BIN)/llm-map ./examples/llm-map
+	@$(GO) run ./examples/llm-map/demo -binary $(BIN)/llm-map
+
 .PHONY: build
 build: ## Compile every package
 	$(GO) build ./...

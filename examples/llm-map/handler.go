@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math"
 	"math/rand/v2"
+	"net/http"
 	"strings"
 	"time"
 
@@ -30,8 +31,9 @@ type handler struct {
 	log       *slog.Logger
 }
 
-// newHandler returns the mapper of valid settings, which draws from l.
-func newHandler(s settings, l throttle.Limiter, log *slog.Logger) (*handler, error) {
+// newHandler returns the mapper of valid settings, which draws from l, and sends through
+// base; nil is a transport of its own.
+func newHandler(s settings, l throttle.Limiter, base http.RoundTripper, log *slog.Logger) (*handler, error) {
 	p, err := newPrompt(s.System, s.Prompt)
 	if err != nil {
 		return nil, err
@@ -41,7 +43,7 @@ func newHandler(s settings, l throttle.Limiter, log *slog.Logger) (*handler, err
 		return nil, err
 	}
 	return &handler{
-		settings: s, client: newClient(&s, l), prompt: p, outputs: outputs,
+		settings: s, client: newClient(&s, l, base), prompt: p, outputs: outputs,
 		abandoner: admission.Abandoner{Log: log}, log: log,
 	}, nil
 }

@@ -58,7 +58,7 @@ func serve(ctx context.Context, s settings, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	h, err := newHandler(s, l.limiter(), log)
+	h, err := newHandler(s, l.limiter(), nil, log)
 	if err != nil {
 		return errors.Join(err, l.close())
 	}

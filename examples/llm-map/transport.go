@@ -16,10 +16,10 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
 
-// newClient returns the client of the provider. Each of its calls draws from l what
-// withCost says, once: calls that are refused or fail are repeated by the caller, who can
+// newClient returns the client of the provider, which sends through base; nil is a
+// transport of its own. Each of its calls draws from l what withCost says, once: calls that are refused or fail are repeated by the caller, who can
 // go on for as long as the message may wait.
-func newClient(s *settings, l throttle.Limiter) *openai.Client {
+func newClient(s *settings, l throttle.Limiter, base http.RoundTripper) *openai.Client {
 	p := providers[s.Provider]
 	opts := []httpthrottle.Option{
 		httpthrottle.WithCost(costOf),
@@ -31,11 +31,8 @@ func newClient(s *settings, l throttle.Limiter) *openai.Client {
 	if s.Charge.settles() {
 		opts = append(opts, httpthrottle.WithMeter(httpthrottle.UsageMeter(nil)))
 	}
-	base := http.DefaultTransport
-	if t, ok := base.(*http.Transport); ok {
-		t = t.Clone()
-		t.MaxIdleConnsPerHost = 256 // all calls go to one host
-		base = t
+	if base == nil {
+		base = newBase()
 	}
 	// The time limit is of the attempt alone: below the throttle, which waits.
 	base = &attempt{base: base, timeout: s.Timeout, login: p.login, key: s.key}
@@ -50,6 +47,17 @@ func newClient(s *settings, l throttle.Limiter) *openai.Client {
 		c.AzureModelMapperFunc = func(model string) string { return model }
 	}
 	return openai.NewClientWithConfig(c)
+}
+
+// newBase returns a transport for many calls to one host.
+func newBase() http.RoundTripper {
+	t, ok := http.DefaultTransport.(*http.Transport)
+	if !ok {
+		return http.DefaultTransport
+	}
+	t = t.Clone()
+	t.MaxIdleConnsPerHost = 256
+	return t
 }
 
 // longestPause is how long a call waits within the transport for the end of a pause.
@@ -130,7 +138,7 @@ func (a *attempt) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // maxAnswer is the longest answer that is read, in bytes.
-const maxAnswer = 64 << 20
+const maxAnswer = 16 << 20
 
 var errTooLong = fmt.Errorf("the answer is longer than %d bytes", maxAnswer)
 

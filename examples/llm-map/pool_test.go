@@ -1,0 +1,126 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle"
+	"github.com/numaproj-contrib/numathrottle/examples/llm-map/fakellm"
+)
+
+// The main promise, in virtual time: four processors share the limits of a provider that
+// enforces them on its own clock, with each provider's way of counting. No call is refused,
+// and of the tighter limit at least 0.97 is used.
+func TestPoolStaysWithinTheLimitsAndUsesThem(t *testing.T) {
+	const prompts = 2000
+	for _, c := range []struct {
+		name     string
+		provider providerName
+		limits   fakellm.Config
+	}{
+		{"openai, tokens", openAI, fakellm.Config{RequestsPerMinute: 3000, TokensPerMinute: 400_000}},
+		{"azure, tokens", azure, fakellm.Config{RequestsPerMinute: 3000, TokensPerMinute: 500_000}},
+		{"anthropic, tokens", anthropic, fakellm.Config{RequestsPerMinute: 3000, TokensPerMinute: 400_000}},
+		{"anthropic, requests", anthropic, fakellm.Config{RequestsPerMinute: 2000, TokensPerMinute: 900_000}},
+		{"self-hosted, tokens alone", selfHosted, fakellm.Config{TokensPerMinute: 400_000}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c.limits.Provider, c.limits.Slice, c.limits.Latency = fakellm.Provider(c.provider), 5*time.Second, 300*time.Millisecond
+				const inFlight = 64
+				c.limits.InFlight = inFlight // the provider refuses what is above it
+				server, err := fakellm.New(c.limits)
+				require.NoError(t, err)
+				answered := runPool(t, server, prompts, func(s *settings) {
+					s.Provider, s.MaxTokens, s.InFlight = c.provider, 200, inFlight
+					s.RequestsPerMinute, s.TokensPerMinute = c.limits.RequestsPerMinute, c.limits.TokensPerMinute
+				})
+				require.EqualValues(t, prompts, answered)
+				st, charges := server.Stats(), server.Charges()
+				require.Zero(t, st.Refused(), "%+v", st)
+				require.Equal(t, prompts, st.Served)
+				requests, tokens := use(charges, c.limits)
+				t.Logf("used %.3f of the requests and %.3f of the tokens, %d in flight at most", requests, tokens, st.MostInFlight)
+				require.GreaterOrEqual(t, max(requests, tokens), 0.97)
+				require.LessOrEqual(t, max(requests, tokens), 1.02)
+			})
+		})
+	}
+}
+
+// A pool whose limits are above the provider's is refused: the judge can tell.
+func TestPoolAboveTheLimitsIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, err := fakellm.New(fakellm.Config{Provider: fakellm.SelfHosted, TokensPerMinute: 100_000, Slice: 5 * time.Second})
+		require.NoError(t, err)
+		answered := runPool(t, server, 1000, func(s *settings) { s.MaxTokens, s.TokensPerMinute = 200, 130_000 })
+		require.EqualValues(t, 1000, answered, "in the end")
+		require.NotZero(t, server.Stats().RefusedTokens)
+	})
+}
+
+// runPool lets four processors answer so many prompts, of which they are offered 64 each at
+// a time, and returns how many got an answer.
+func runPool(t *testing.T, endpoint http.Handler, prompts int, change func(*settings)) int64 {
+	t.Helper()
+	store := "memory://" + strings.NewReplacer("/", "-", ",", "", "_", "-").Replace(t.Name())
+	todo := make(chan int)
+	var sending sync.WaitGroup
+	var answered atomic.Int64
+	for i := range 4 {
+		s := testSettings(func(s *settings) {
+			s.BaseURL = "http://endpoint.invalid"
+			s.Pool = numathrottle.Config{Store: store, Pool: "pool", ID: fmt.Sprint("p", i)}
+			change(s)
+		})
+		log := slog.New(slog.DiscardHandler)
+		l, err := openLimits(t.Context(), &s, log)
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, l.close()) })
+		h := mustHandler(t, s, l.limiter(), endpoint, log)
+		for range 64 {
+			sending.Go(func() {
+				for n := range todo {
+					if ask(t.Context(), t, h, fmt.Sprint("prompt ", n, strings.Repeat(" word", 20+n%150))).Error == nil {
+						answered.Add(1)
+					}
+				}
+			})
+		}
+	}
+	time.Sleep(5 * time.Second) // all have joined
+	for n := range prompts {
+		todo <- n
+	}
+	close(todo)
+	sending.Wait()
+	return answered.Load()
+}
+
+// use is how much of each limit was used between the first call and the last.
+func use(charges []fakellm.Charge, limits fakellm.Config) (requests, tokens float64) {
+	var from, to time.Time
+	for _, c := range charges {
+		if c.Requests > 0 {
+			if from.IsZero() {
+				from = c.At
+			}
+			to = c.At
+		}
+	}
+	n, sum := fakellm.Sum(charges, from, to)
+	minutes := to.Sub(from).Minutes()
+	if limits.RequestsPerMinute > 0 {
+		requests = float64(n) / (float64(limits.RequestsPerMinute) * minutes)
+	}
+	return requests, float64(sum) / (float64(limits.TokensPerMinute) * minutes)
+}
