@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"net/url"
 	"os"
 	"strconv"
 	"strings"
@@ -74,8 +73,7 @@ var fields = withPrefix([]config.Field[settings]{
 		Key: "baseURL", Allowed: "an http or https URL without user, query and fragment",
 		Default: "that of `openai` or `anthropic`; required for the others",
 		Doc:     "Where the endpoint is: what stands before `/chat/completions`; of Azure the resource, `https://NAME.openai.azure.com`",
-		Value:   config.Text(func(s *settings) *string { return &s.BaseURL }),
-		Range:   func(s *settings) bool { return s.BaseURL == "" || isBaseURL(s.BaseURL) },
+		Value:   config.Endpoint(func(s *settings) *string { return &s.BaseURL }),
 	},
 	textField("apiVersion", "a text, with `azure` only", "`2024-10-21`", "The API version of Azure", func(s *settings) *string { return &s.APIVersion }),
 	textField("model", "a text", "none: it is required", "The model; of Azure the deployment", func(s *settings) *string { return &s.Model }),
@@ -163,12 +161,6 @@ func durationField(key string, least, most time.Duration, byDefault, doc string,
 		Value: config.Duration(at),
 		Range: func(s *settings) bool { return *at(s) == 0 || *at(s) >= least && *at(s) <= most },
 	}
-}
-
-func isBaseURL(text string) bool {
-	u, err := url.Parse(text)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil &&
-		u.RawQuery == "" && !u.ForceQuery && u.Fragment == "" && u.Opaque == ""
 }
 
 // temperature returns what is set; nil for nothing.

@@ -53,3 +53,22 @@ func TestFaultsOfTwoTablesAreToldTogether(t *testing.T) {
 	require.Zero(t, p)
 	require.Len(t, Check(programTable, &program{Prompt: strings.Repeat("x", maxLines+1), Inner: settings{Max: -1}}), 2)
 }
+
+func TestEndpoint(t *testing.T) {
+	field := []Field[program]{{Key: "model", Allowed: "a URL", Value: Endpoint(func(p *program) *string { return &p.Model })}}
+	for _, good := range []string{"http://h", "https://h:8443/v1/", "http://[::1]:80/v1"} {
+		p := program{Model: good}
+		require.Empty(t, Check(field, &p), good)
+		require.Equal(t, []Setting{{"model", good}}, Show(field, &p))
+	}
+	for _, bad := range []string{
+		"h", "ftp://h", "http://", "http://:80", "https://user:" + canary + "@h", "https://h/?key=" + canary, "https://h?", "https://h/#" + canary, "https://h/#",
+		"https:" + canary, "http://h/\n",
+	} {
+		p := program{Model: bad}
+		faults := Check(field, &p)
+		require.Len(t, faults, 1, bad)
+		require.EqualError(t, faults[0], "numathrottle: model is not as it should be (not shown), allowed: a URL")
+		require.Equal(t, []Setting{{"model", Redacted}}, Show(field, &p))
+	}
+}
