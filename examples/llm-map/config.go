@@ -204,7 +204,7 @@ func loadSettings() (settings, error) {
 			bad("apiKeyFile", err.Error(), "")
 		}
 	}
-	s = s.withDefaults()
+	s = withDefaults(s)
 	if _, err := newPrompt(s.System, s.Prompt); err != nil {
 		faults = append(faults, err)
 	}
@@ -239,7 +239,8 @@ func (s *settings) checkTogether(bad func(field, problem, allowed string)) {
 		bad("apiKey and apiKeyFile", "are not set", "one of them, unless the provider is self-hosted")
 	}
 	if s.TokensPerMinute > 0 && s.MaxTokens > s.TokensPerMinute {
-		bad("maxTokens", fmt.Sprintf("is %d, which no call could ever draw", s.MaxTokens), fmt.Sprintf("at most tokensPerMinute, which is %d", s.TokensPerMinute))
+		bad("maxTokens", fmt.Sprintf("is %d, which no call could ever draw", s.MaxTokens),
+			fmt.Sprintf("at most tokensPerMinute, which is %d", s.TokensPerMinute))
 	}
 	if len(s.Pool.Pool) > 256-len(longestSuffix) {
 		bad("pool", fmt.Sprintf("has %d bytes", len(s.Pool.Pool)), fmt.Sprintf("at most %d, for there are three pools below it", 256-len(longestSuffix)))
@@ -253,8 +254,8 @@ func (s *settings) providerOrDefault() providerName {
 	return s.Provider
 }
 
-// withDefaults fills in what is not set.
-func (s settings) withDefaults() settings {
+// withDefaults returns s with everything that is not set filled in.
+func withDefaults(s settings) settings {
 	s.Provider = s.providerOrDefault()
 	p := providers[s.Provider]
 	orText := func(at *string, value string) {

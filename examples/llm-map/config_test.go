@@ -88,7 +88,7 @@ func TestEveryFaultIsTold(t *testing.T) {
 		"LLM_MAP_REQUESTS_PER_MINUTE": "-1",
 		"LLM_MAP_BURST_TIME":          "2m",
 		"LLM_MAP_ON_STOP":             "panic",
-		"LLM_MAP_MODLE":               "m",
+		"LLM_MAP_MODELL":              "m",
 		"NUMATHROTTLE_MAX":            "5",
 		"NUMATHROTTLE_STORE":          "http://host",
 		"NUMATHROTTLE_POOL":           strings.Repeat("p", 250),
@@ -106,7 +106,7 @@ func TestEveryFaultIsTold(t *testing.T) {
 		`prompt is no template that can be used: template: prompt:1: function "printf" not defined`,
 		"systemFile is set, and so is system", "systemFile is \"/nowhere/system\", which cannot be read",
 		`temperature is "NaN"`, "outputTokens is set, and so is maxTokens", "maxTokens is 500, which no call could ever draw",
-		`requestsPerMinute is "-1"`, `burstTime is "2m"`, `onStop is "panic"`, "LLM_MAP_MODLE is not a variable of numathrottle; did you mean LLM_MAP_MODEL?",
+		`requestsPerMinute is "-1"`, `burstTime is "2m"`, `onStop is "panic"`, "LLM_MAP_MODELL is not a variable of numathrottle; did you mean LLM_MAP_MODEL?",
 		"NUMATHROTTLE_MAX is not a variable", `store has the scheme "http"`, "model is not set", "pool has 250 bytes",
 	} {
 		require.Contains(t, text, want)

@@ -98,7 +98,7 @@ func (h *handler) request(messages []openai.ChatCompletionMessage) openai.ChatCo
 	if s.Provider == openAI || isReasoning(s.Model) {
 		req.MaxCompletionTokens = s.MaxTokens // max_tokens is deprecated there
 	} else {
-		req.MaxTokens = s.MaxTokens
+		req.MaxTokens = s.MaxTokens //nolint:staticcheck // deprecated by OpenAI; others know nothing else
 	}
 	if t, _ := s.temperature(); t != nil {
 		req.Temperature = max(*t, math.SmallestNonzeroFloat32) // 0 would be left out

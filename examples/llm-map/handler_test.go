@@ -81,7 +81,10 @@ func TestTooLargePromptsAreAnsweredAtOnce(t *testing.T) {
 		change  func(*settings)
 		message string
 	}{
-		{"above tokensPerMinute", func(s *settings) { s.TokensPerMinute = 300 }, "the call would take about 350 tokens (prompt 250), allowed: at most 300 (tokensPerMinute)"},
+		{
+			"above tokensPerMinute", func(s *settings) { s.TokensPerMinute = 300 },
+			"the call would take about 350 tokens (prompt 250), allowed: at most 300 (tokensPerMinute)",
+		},
 		{"above maxPromptTokens", func(s *settings) { s.MaxPromptTokens = 249 }, "the prompt has about 250 tokens, allowed: at most 249 (maxPromptTokens)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

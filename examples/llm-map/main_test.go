@@ -58,7 +58,7 @@ func testSettings(change func(*settings)) settings {
 	if change != nil {
 		change(&s)
 	}
-	return s.withDefaults()
+	return withDefaults(s)
 }
 
 // mustHandler returns a handler whose calls are answered by endpoint, without a network.

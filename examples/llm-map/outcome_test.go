@@ -30,20 +30,21 @@ func TestJudge(t *testing.T) {
 		{"good", openAI, says("hi", 1, 1), answered, ""},
 		{"openai, a limit", openAI, refuses(429, "Retry-After: 3", rate), wait, "rate_limit_exceeded"},
 		{"openai, a limit, for how long is not told", openAI, refuses(429, "", rate), wait, "rate_limit_exceeded"},
-		{"openai, quota spent", openAI, refuses(429, "", `{"error":{"message":"x","type":"insufficient_quota","code":"insufficient_quota"}}`), stop, "insufficient_quota"},
+		{"openai, quota spent", openAI, refuses(429, "", `{"error":{"message":"x","code":"insufficient_quota"}}`), stop, "insufficient_quota"},
 		{"openai, overloaded", openAI, refuses(503, "", `{"error":{"message":"overloaded","type":"server_error"}}`), overload, "server_error"},
 		{"azure, a limit", azure, refuses(429, "Retry-After-Ms: 900", `{"error":{"code":"429","message":"exceeded token rate limit"}}`), wait, "429"},
 		{"anthropic, a limit", anthropic, refuses(429, "Retry-After: 3", `{"error":{"type":"rate_limit_error","message":"x"}}`), wait, "rate_limit_error"},
 		{"anthropic, spend limit", anthropic, refuses(429, "", `{"error":{"type":"rate_limit_error","message":"x"}}`), stop, "rate_limit_error"},
 		{"anthropic, overloaded", anthropic, refuses(529, "", `{"error":{"type":"overloaded_error","message":"Overloaded"}}`), overload, "overloaded_error"},
 		{"self-hosted, a limit", selfHosted, refuses(429, "", "too many requests"), wait, "rate_limited"},
-		{"wrong key", openAI, refuses(401, "", `{"error":{"message":"Incorrect API key provided: `+canary+`","code":"invalid_api_key"}}`), stop, "invalid_api_key"},
+		{"wrong key", openAI, refuses(401, "", `{"error":{"message":"Incorrect key: `+canary+`","code":"invalid_api_key"}}`), stop, "invalid_api_key"},
 		{"forbidden", azure, refuses(403, "", "Traffic is not from an approved private endpoint."), stop, "403"},
 		{"no such model", openAI, refuses(404, "", `{"error":{"message":"no such model","code":"model_not_found"}}`), stop, "model_not_found"},
 		{"spent credit", selfHosted, refuses(402, "", `{"error":{"message":"x","code":"payment_required"}}`), stop, "payment_required"},
 		{
 			"prompt too long", openAI,
-			refuses(400, "", `{"error":{"message":"context","type":"invalid_request_error","code":"context_length_exceeded"}}`), invalid, "context_length_exceeded",
+			refuses(400, "", `{"error":{"message":"context","type":"invalid_request_error","code":"context_length_exceeded"}}`),
+			invalid, "context_length_exceeded",
 		},
 		{"content filter", azure, refuses(400, "", `{"error":{"message":"filtered","code":"content_filter"}}`), invalid, "content_filter"},
 		{"request too long", selfHosted, refuses(413, "", "<html>413</html>"), invalid, "413"},
@@ -53,7 +54,7 @@ func TestJudge(t *testing.T) {
 		{"request timeout", selfHosted, refuses(408, "", ""), failed, "408"},
 		{"no JSON", selfHosted, refuses(200, "", "it works!"), failed, "failed"},
 		{"redirect", selfHosted, refuses(307, "Location: http://elsewhere.invalid/", ""), stop, "redirected"},
-		{"broken off", selfHosted, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, failed, "failed"}, //nolint:forbidigo // as net/http says
+		{"broken off", selfHosted, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, failed, "failed"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(c.answer))

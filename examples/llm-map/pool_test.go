@@ -68,6 +68,20 @@ func TestPoolAboveTheLimitsIsRefused(t *testing.T) {
 	})
 }
 
+// Never more calls at once than the limit, which is what binds here, and all of it is used. The
+// division is even, because a share that moves leaves calls under way behind it.
+func TestPoolStaysWithinTheCallsInFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, err := fakellm.New(fakellm.Config{Provider: fakellm.SelfHosted, InFlight: 16, Latency: time.Second})
+		require.NoError(t, err)
+		answered := runPool(t, server, 500, func(s *settings) { s.InFlight, s.Pool.Policy = 16, numathrottle.PolicyEven })
+		require.EqualValues(t, 500, answered)
+		st := server.Stats()
+		require.Zero(t, st.Refused(), "%+v", st)
+		require.Equal(t, 16, st.MostInFlight)
+	})
+}
+
 // runPool lets four processors answer so many prompts, of which they are offered 64 each at
 // a time, and returns how many got an answer.
 func runPool(t *testing.T, endpoint http.Handler, prompts int, change func(*settings)) int64 {

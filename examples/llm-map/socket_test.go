@@ -148,8 +148,8 @@ func TestSIGTERMInMidCallLosesNothing(t *testing.T) {
 	require.Eventually(t, func() bool { return fake.Stats().InFlight == 10 }, 20*time.Second, time.Millisecond)
 	require.NoError(t, c.cmd.Process.Signal(syscall.SIGTERM))
 	sending.Wait()
-	closed := c.feed.Close()
-	require.NoError(t, c.cmd.Wait(), closed)
+	_ = c.feed.Close() // it fails when messages were left without an answer
+	require.NoError(t, c.cmd.Wait())
 	require.Zero(t, wrong.Load())
 	require.EqualValues(t, messages, answered.Load()+unanswered.Load())
 	require.GreaterOrEqual(t, answered.Load(), int64(10), "calls that were under way are answered")

@@ -29,7 +29,7 @@ func newClient(s *settings, l throttle.Limiter, base http.RoundTripper) *openai.
 		httpthrottle.RefusalsAsErrors(),
 	}
 	if s.Charge.settles() {
-		opts = append(opts, httpthrottle.WithMeter(httpthrottle.UsageMeter(nil)))
+		opts = append(opts, httpthrottle.WithMeter(httpthrottle.UsageMeter(nil))) //nolint:bodyclose // it is handed a response, and makes none
 	}
 	if base == nil {
 		base = newBase()

@@ -37,7 +37,7 @@ func TestFaultsOfTwoTablesAreToldTogether(t *testing.T) {
 	var p program
 	var lines []string
 	for _, fault := range Load(programTable, []string{
-		"PROGRAM_MODEL= m", "PROGRAM_PROMPT=a\x00", "PROGRAM_MODLE=m", "NUMATHROTTLE_MODEL=m", "NUMATHROTTLE_MAX=101",
+		"PROGRAM_MODEL= m", "PROGRAM_PROMPT=a\x00", "PROGRAM_MODELL=m", "NUMATHROTTLE_MODEL=m", "NUMATHROTTLE_MAX=101",
 		"NUMATHROTTLE_RAMP_UP_DURATION=1s",
 	}, &p) {
 		lines = append(lines, fault.Error())
@@ -48,7 +48,7 @@ func TestFaultsOfTwoTablesAreToldTogether(t *testing.T) {
 		`numathrottle: max is "101" (NUMATHROTTLE_MAX), allowed: 0 to 100`,
 		`numathrottle: rampUpDuration is not supported by this version (NUMATHROTTLE_RAMP_UP_DURATION)`,
 		`numathrottle: NUMATHROTTLE_MODEL is not a variable of numathrottle`,
-		`numathrottle: PROGRAM_MODLE is not a variable of numathrottle; did you mean PROGRAM_MODEL?`,
+		`numathrottle: PROGRAM_MODELL is not a variable of numathrottle; did you mean PROGRAM_MODEL?`,
 	}, lines)
 	require.Zero(t, p)
 	require.Len(t, Check(programTable, &program{Prompt: strings.Repeat("x", maxLines+1), Inner: settings{Max: -1}}), 2)
@@ -62,7 +62,8 @@ func TestEndpoint(t *testing.T) {
 		require.Equal(t, []Setting{{"model", good}}, Show(field, &p))
 	}
 	for _, bad := range []string{
-		"h", "ftp://h", "http://", "http://:80", "https://user:" + canary + "@h", "https://h/?key=" + canary, "https://h?", "https://h/#" + canary, "https://h/#",
+		"h", "ftp://h", "http://", "http://:80", "https://user:" + canary + "@h", "https://h/?key=" + canary, "https://h?",
+		"https://h/#" + canary, "https://h/#",
 		"https:" + canary, "http://h/\n",
 	} {
 		p := program{Model: bad}

@@ -114,7 +114,6 @@ func newPrompt(i int) string {
 	return b.String()
 }
 
-
 // used is how much of each limit was used from the first call on to the last: what
 // came after the first, by the time that it took.
 func (d *demo) used(charges []fakellm.Charge) (requests, tokens float64, took time.Duration) {

@@ -65,7 +65,8 @@ func (d *demo) verdict() bool {
 	line := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format+"\n", args...) }
 	line("\nVERDICT\tseen\tpromised\t")
 	line("prompts, answers\t%d, %d\tequal\t%s", d.prompts, d.answers.Load(), judge(int64(d.prompts) == d.answers.Load()))
-	line("error results, messages without a result\t%d, %d\t0, 0\t%s", d.errorResults.Load(), d.failed.Load(), judge(d.errorResults.Load()+d.failed.Load() == 0))
+	line("error results, messages without a result\t%d, %d\t0, 0\t%s", d.errorResults.Load(), d.failed.Load(),
+		judge(d.errorResults.Load()+d.failed.Load() == 0))
 	line("calls made\t%d\tone for each prompt\t%s", st.Served, judge(st.Served == d.prompts))
 	line("calls refused by the provider\t%d\t0\t%s", st.Refused(), judge(st.Refused() == 0))
 	line("calls in flight at most\t%d\tat most %d\t%s", st.MostInFlight, d.inFlight, judge(d.inFlight == 0 || st.MostInFlight <= d.inFlight))

@@ -127,7 +127,7 @@ func (s *Server) admit(h http.Header, charged int) (refusal, bool) {
 		if s.config.Provider == OpenAI {
 			s.requests.take(1)
 		}
-		s.stats.refused(refused.why)
+		s.countRefusal(refused.why)
 	}
 	s.describe(h, now)
 	return refused, refused.why == ""

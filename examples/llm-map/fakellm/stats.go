@@ -24,16 +24,17 @@ func (s Stats) Refused() int {
 	return s.RefusedRequests + s.RefusedTokens + s.RefusedOverload + s.RefusedQuota
 }
 
-func (s *Stats) refused(w why) {
+// countRefusal counts a call that is refused. s.mu is held.
+func (s *Server) countRefusal(w why) {
 	switch w {
 	case whyRequests:
-		s.RefusedRequests++
+		s.stats.RefusedRequests++
 	case whyTokens:
-		s.RefusedTokens++
+		s.stats.RefusedTokens++
 	case whyOverload:
-		s.RefusedOverload++
+		s.stats.RefusedOverload++
 	case whyQuota:
-		s.RefusedQuota++
+		s.stats.RefusedQuota++
 	}
 }
 
