@@ -33,8 +33,8 @@ type outcome struct {
 }
 
 // begin prepares a call. An error leaves the request's body closed.
-func (t *transport) begin(req *http.Request) (c *call, err error) {
-	c = &call{transport: t, ctx: req.Context(), req: req, cost: 1, began: time.Now()}
+func (t *transport) begin(req *http.Request) (*call, error) {
+	c := &call{transport: t, ctx: req.Context(), req: req, cost: 1, began: time.Now()}
 	c.body.first = req.Body
 	begun := false
 	defer func() {
@@ -57,10 +57,11 @@ func (t *transport) begin(req *http.Request) (c *call, err error) {
 			return nil, err
 		}
 	}
+	begun = true // newPayload closes what it takes over
+	var err error
 	if c.body, err = t.newPayload(req); err != nil {
 		return nil, err
 	}
-	begun = true
 	return c, nil
 }
 
