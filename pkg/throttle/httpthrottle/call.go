@@ -85,7 +85,7 @@ func (c *call) try() outcome {
 		return outcome{err: err}
 	}
 	sent := time.Now()
-	res, err := c.base.RoundTrip(req)
+	res, err := c.base.RoundTrip(req) //nolint:bodyclose // the outcome has it
 	if err != nil {
 		return c.failed(nil, err)
 	}

@@ -39,6 +39,8 @@ func post(t *testing.T, body io.Reader, length int64) (*http.Request, *source) {
 	return req, s
 }
 
+func opts(opts ...httpthrottle.Option) []httpthrottle.Option { return opts }
+
 func TestBodyIsSentAgain(t *testing.T) {
 	long := strings.Repeat("x", 1<<20+1)
 	for _, tc := range []struct {
@@ -50,12 +52,12 @@ func TestBodyIsSentAgain(t *testing.T) {
 	}{
 		{"of known length", "hello", 5, nil, 2},
 		{"of unknown length", "hello", -1, nil, 1},
-		{"of unknown length, asked for", "hello", -1, []httpthrottle.Option{httpthrottle.WithBodyBuffer(5)}, 2},
-		{"of unknown length, too long", "hello!", -1, []httpthrottle.Option{httpthrottle.WithBodyBuffer(5)}, 1},
+		{"of unknown length, asked for", "hello", -1, opts(httpthrottle.WithBodyBuffer(5)), 2},
+		{"of unknown length, too long", "hello!", -1, opts(httpthrottle.WithBodyBuffer(5)), 1},
 		{"too long", long, int64(len(long)), nil, 1},
-		{"too long for what was asked", "hello", 5, []httpthrottle.Option{httpthrottle.WithBodyBuffer(4)}, 1},
-		{"never", "hello", 5, []httpthrottle.Option{httpthrottle.WithBodyBuffer(0)}, 1},
-		{"empty", "", 0, []httpthrottle.Option{httpthrottle.WithBodyBuffer(4)}, 2},
+		{"too long for what was asked", "hello", 5, opts(httpthrottle.WithBodyBuffer(4)), 1},
+		{"never", "hello", 5, opts(httpthrottle.WithBodyBuffer(0)), 1},
+		{"empty", "", 0, opts(httpthrottle.WithBodyBuffer(4)), 2},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -93,9 +95,9 @@ func TestBodyIsClosedWhateverFails(t *testing.T) {
 		{name: "the limiter is closed", l: closed, want: throttle.ErrClosed},
 		{name: "the context has ended", l: throttletest.New(), ended: true, want: context.Canceled},
 		{name: "the body cannot be read", l: throttletest.New(), body: failing{wrong}, want: wrong},
-		{name: "the body cannot be sent", l: throttletest.New(), body: failing{wrong}, opts: []httpthrottle.Option{httpthrottle.WithMaxAttempts(1)}, want: wrong},
-		{name: "the key is wrong", l: throttletest.New(), opts: []httpthrottle.Option{httpthrottle.WithIdempotencyKey(func(*http.Request) string { return "a\nb" })}},
-		{name: "an option is wrong", l: throttletest.New(), opts: []httpthrottle.Option{httpthrottle.WithMaxAttempts(0)}},
+		{name: "the body cannot be sent", l: throttletest.New(), body: failing{wrong}, opts: opts(httpthrottle.WithMaxAttempts(1)), want: wrong},
+		{name: "the key is wrong", l: throttletest.New(), opts: opts(httpthrottle.WithIdempotencyKey(func(*http.Request) string { return "a\nb" }))},
+		{name: "an option is wrong", l: throttletest.New(), opts: opts(httpthrottle.WithMaxAttempts(0))},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			body := tc.body
@@ -230,8 +232,10 @@ func (l tagger) ForTag(tag string) throttle.Limiter { return l.tags[tag] }
 // No error and no text in one holds what a request carries.
 func TestErrorsHoldNoSecret(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		echo := answer{status: 429, header: header("Retry-After: 900\nx-ratelimit-remaining-sesame!: 0"), body: `{"error":{"code":"sesame sesame","message":"key sesame"}}`}
-		tr := httpthrottle.NewTransport(serve(echo), throttletest.New(throttletest.Grant(), throttletest.Grant(), throttletest.Deny(nil)), httpthrottle.RefusalsAsErrors(), httpthrottle.WithTag(httpthrottle.Host))
+		echo := refuse(429, "Retry-After", "900", "X-Ratelimit-Remaining-Sesame!", "0")
+		echo.body = `{"error":{"code":"sesame sesame","message":"key sesame"}}`
+		l := throttletest.New(throttletest.Grant(), throttletest.Grant(), throttletest.Deny(nil))
+		tr := httpthrottle.NewTransport(serve(echo), l, httpthrottle.RefusalsAsErrors(), httpthrottle.WithTag(httpthrottle.Host))
 		for range 3 { // refused, paused, throttled
 			_, err := tr.RoundTrip(request(t, http.MethodPost, "sesame"))
 			require.Error(t, err)
@@ -267,7 +271,7 @@ func TestErrorBodyComesWhole(t *testing.T) {
 	broken := errors.New("broken")
 	base := baseFunc(func(req *http.Request) (*http.Response, error) {
 		body := io.NopCloser(io.MultiReader(bytes.NewBufferString("half"), failing{broken}))
-		return &http.Response{StatusCode: 500, Header: http.Header{}, Body: body, Request: req}, nil
+		return &http.Response{StatusCode: http.StatusBadGateway, Header: http.Header{}, Body: body, Request: req}, nil
 	})
 	res, err = httpthrottle.NewTransport(base, nil).RoundTrip(request(t, http.MethodGet, ""))
 	require.NoError(t, err)

@@ -98,7 +98,12 @@ func TestRetryAfter(t *testing.T) {
 		{"RateLimit with a negative time", `RateLimit: "default";r=0;t=-1`, "", silent},
 		{"RateLimit, malformed", `RateLimit: "default;r=0;t=30`, "", silent},
 		{"RateLimit of an older draft", `RateLimit: limit=100, remaining=0, reset=50`, "", silent},
-		{"RateLimit before X-RateLimit", "RateLimit: \"default\";r=0;t=3\nX-RateLimit-Remaining: 0\nX-RateLimit-Reset: 9", "", told{3 * time.Second, "default", true}},
+		{
+			"RateLimit before X-RateLimit", `
+				RateLimit: "default";r=0;t=3
+				X-RateLimit-Remaining: 0
+				X-RateLimit-Reset: 9`, "", told{3 * time.Second, "default", true},
+		},
 
 		{
 			"OpenAI, tokens used up", `
@@ -134,8 +139,8 @@ func TestRetryAfter(t *testing.T) {
 				anthropic-ratelimit-input-tokens-remaining: 0
 				anthropic-ratelimit-input-tokens-reset: 2026-11-22T10:01:17Z`, "", told{17 * time.Second, "input-tokens", true},
 		},
-		{"GitHub, seconds since 1970", "Date: " + dateHeader + "\nx-ratelimit-remaining: 0\nx-ratelimit-reset: 1795341700", "", told{40 * time.Second, "", true}},
-		{"milliseconds since 1970", "Date: " + dateHeader + "\nx-ratelimit-remaining: 0\nx-ratelimit-reset: 1795341700000", "", told{40 * time.Second, "", true}},
+		{"GitHub, seconds since 1970", "Date: " + dateHeader + "\nx-ratelimit-remaining: 0\nx-ratelimit-reset: 1795341700", "", says(40 * time.Second)},
+		{"milliseconds since 1970", "Date: " + dateHeader + "\nx-ratelimit-remaining: 0\nx-ratelimit-reset: 1795341700000", "", says(40 * time.Second)},
 		{"far beyond", "x-ratelimit-remaining: 0\nx-ratelimit-reset: 99999999999999999999", "", told{farthest, "", true}},
 		{"without X", "RateLimit-Remaining: 0\nRateLimit-Reset: 50", "", told{50 * time.Second, "", true}},
 		{"another header with that beginning", "x-ratelimit-remainings: 0\nx-ratelimit-resets: 50", "", silent},

@@ -42,8 +42,8 @@ func ExampleNewTransport() {
 	// Output: 200 after 2 calls and 2 tokens
 }
 
-// Tokens and requests of an LLM are limited together. A draw is an estimate, which the usage
-// in the answer corrects.
+// Tokens and requests of an LLM are limited together. A draw is an estimate, which the
+// usage in the answer corrects.
 func ExampleUsageMeter() {
 	llm := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"choices":[],"usage":{"total_tokens":31}}`)

@@ -9,8 +9,8 @@ import (
 
 // A Feedback is told what a service says about its limits, so that it can slow others
 // down. Its methods are called from any number of goroutines at once, once for each
-// attempt, and each call waits for them: they should hand on what they learn and return. ctx
-// is the context of the request.
+// attempt, and each call waits for them: they should hand on what they learn and return.
+// ctx is the context of the request.
 type Feedback interface {
 	// Refused is called for each refusal, of whatever class.
 	Refused(ctx context.Context, r Refusal)
@@ -22,18 +22,18 @@ type Feedback interface {
 // transport asks it before each attempt draws, and again when it has drawn.
 type Pauser interface {
 	Feedback
-	// Paused returns how long calls with a tag have yet to wait; 0 for not at all. It is called
-	// from any number of goroutines at once.
+	// Paused returns how long calls with a tag have yet to wait; 0 for not at all. It is
+	// called from any number of goroutines at once.
 	Paused(tag string) time.Duration
 }
 
-// Pause is the Feedback that a transport has by default: a refusal that says when to
-// come back holds back all calls with the same tag until then. Of two such times the later
-// counts. A 429 that does not say holds them back for half a second, and for twice as long after each
-// further one, up to 30 s, until a call is served; refusals of calls that were sent before the last
-// one do not count again. Stop holds back nothing: the same answer comes
-// sooner or later. Nor does an overload that does not say for how long, which may be the
-// trouble of one server of many.
+// Pause is the Feedback that a transport has by default: a refusal that says when to come
+// back holds back all calls with the same tag until then. Of two such times the later
+// counts. A 429 that does not say holds them back for half a second, and for twice as long
+// after each further one, up to 30 s, until a call is served; refusals of calls that were
+// sent before the last one do not count again. Stop holds back nothing: the same answer
+// comes sooner or later. Nor does an overload that does not say for how long, which may be
+// the trouble of one server of many.
 //
 // No refusal holds calls back for more than an hour, whatever it says, so that
 // one that is wrong cannot stop a process for good. What it says counts in full for

@@ -72,7 +72,8 @@ func TestLaterEndOfTwoPausesCounts(t *testing.T) {
 func TestPauseIsForOneTag(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := serve(refuse(429, "Retry-After", "20"), ok)
-		tr := httpthrottle.NewTransport(s, nil, httpthrottle.WithMaxAttempts(1), httpthrottle.WithTag(func(r *http.Request) string { return r.Header.Get("Tag") }))
+		tr := httpthrottle.NewTransport(s, nil, httpthrottle.WithMaxAttempts(1),
+			httpthrottle.WithTag(func(r *http.Request) string { return r.Header.Get("Tag") }))
 		var wg sync.WaitGroup
 		for _, tag := range []string{"a", "b", "a", ""} {
 			req := request(t, http.MethodGet, "")
@@ -220,7 +221,8 @@ func (f *seenFeedback) Accepted(_ context.Context, a httpthrottle.Acceptance) {
 
 func TestFeedback(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		first := answer{status: 429, takes: time.Second, header: header("x-ratelimit-remaining-tokens: 0\nx-ratelimit-reset-tokens: 4s"), body: `{"error":{"code":"rate_limit_exceeded"}}`}
+		first := refuse(429, "X-Ratelimit-Remaining-Tokens", "0", "X-Ratelimit-Reset-Tokens", "4s")
+		first.takes, first.body = time.Second, `{"error":{"code":"rate_limit_exceeded"}}`
 		s := serve(first, refuse(500), answer{status: 404, takes: time.Second})
 		f := &seenFeedback{}
 		tr := httpthrottle.NewTransport(s, nil, httpthrottle.WithFeedback(f), httpthrottle.RetryFailures(),

@@ -21,6 +21,7 @@ func TestProfiles(t *testing.T) {
 		quotaNoCode = `{"error":{"message":"You exceeded your current quota.","type":"insufficient_quota","param":null,"code":null}}`
 		azure       = `{"error":{"code":"429","message":"Requests have exceeded token rate limit. Please retry after 45 seconds."}}`
 
+		anthropicReset    = "anthropic-ratelimit-requests-remaining: 0\nanthropic-ratelimit-requests-reset: 2026-11-22T10:00:09Z"
 		anthropicRate     = `{"type":"error","error":{"type":"rate_limit_error","message":"This request would exceed your rate limit."}}`
 		anthropicSpent    = `{"type":"error","error":{"type":"rate_limit_error","message":"...","details":{"error_code":"enforced_spend_limit_reached"}}}`
 		anthropicOverload = `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`
@@ -29,11 +30,13 @@ func TestProfiles(t *testing.T) {
 			`"status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":[` +
 			`{"quotaId":"GenerateRequestsPerMinutePerProjectPerModel-FreeTier"}]},{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"10s"}]}}`
 		geminiDay = `{"error":{"code":429,"message":"You exceeded your current quota, limit: 200","status":"RESOURCE_EXHAUSTED","details":[` +
-			`{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":[{"quotaId":"GenerateRequestsPerDayPerProjectPerModel-FreeTier","quotaValue":"200"}]},` +
+			`{"@type":"type.googleapis.com/google.rpc.QuotaFailure","violations":[` +
+			`{"quotaId":"GenerateRequestsPerDayPerProjectPerModel-FreeTier","quotaValue":"200"}]},` +
 			`{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"22s"}]}}`
-		geminiNever = `[{"error":{"code":429,"message":"* Quota exceeded for metric: free_tier_requests, limit: 0, model: gemini-2.0-flash","status":"RESOURCE_EXHAUSTED"}}]`
-		geminiPart  = `{"error":{"code":429,"message":"limit: 0.5 of what was bought, limit: 07","status":"RESOURCE_EXHAUSTED"}}`
-		vertex      = `{"error":{"code":429,"message":"Resource exhausted. Please try again later.","status":"RESOURCE_EXHAUSTED"}}`
+		geminiNever = `[{"error":{"code":429,"message":"* Quota exceeded for metric: free_tier_requests, limit: 0, model: gemini-2.0-flash",` +
+			`"status":"RESOURCE_EXHAUSTED"}}]`
+		geminiPart = `{"error":{"code":429,"message":"limit: 0.5 of what was bought, limit: 07","status":"RESOURCE_EXHAUSTED"}}`
+		vertex     = `{"error":{"code":429,"message":"Resource exhausted. Please try again later.","status":"RESOURCE_EXHAUSTED"}}`
 	)
 	for _, tc := range []struct {
 		name         string
@@ -69,7 +72,7 @@ func TestProfiles(t *testing.T) {
 		{"Azure quota", httpthrottle.Azure, 429, "", quota, stop, 0, true, "insufficient_quota"},
 
 		{"Anthropic rate", httpthrottle.Anthropic, 429, "retry-after: 12", anthropicRate, wait, 12 * time.Second, true, "rate_limit_error"},
-		{"Anthropic rate told by its reset", httpthrottle.Anthropic, 429, "anthropic-ratelimit-requests-remaining: 0\nanthropic-ratelimit-requests-reset: 2026-11-22T10:00:09Z", anthropicRate, wait, 9 * time.Second, true, "rate_limit_error"},
+		{"Anthropic rate told by its reset", httpthrottle.Anthropic, 429, anthropicReset, anthropicRate, wait, 9 * time.Second, true, "rate_limit_error"},
 		{"Anthropic without a time", httpthrottle.Anthropic, 429, "", anthropicRate, stop, 0, true, "rate_limit_error"},
 		{"Anthropic spend limit", httpthrottle.Anthropic, 429, "retry-after: 12", anthropicSpent, stop, 12 * time.Second, true, "rate_limit_error"},
 		{"Anthropic overloaded", httpthrottle.Anthropic, 529, "", anthropicOverload, overload, 0, true, "overloaded_error"},

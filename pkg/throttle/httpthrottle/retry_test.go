@@ -99,14 +99,14 @@ func TestGivesUp(t *testing.T) {
 		after  time.Duration
 	}{
 		{name: "the default for the longest wait", answer: refuse(429, "Retry-After", "61")},
-		{name: "the longest wait", answer: refuse(429, "Retry-After", "6"), opts: []httpthrottle.Option{httpthrottle.WithMaxWait(5 * time.Second)}},
-		{name: "the whole time", answer: refuse(429, "Retry-After", "6"), opts: []httpthrottle.Option{httpthrottle.WithMaxElapsed(6 * time.Second)}},
-		{name: "the attempts", answer: refuse(429, "Retry-After", "6"), opts: []httpthrottle.Option{httpthrottle.WithMaxAttempts(1)}},
+		{name: "the longest wait", answer: refuse(429, "Retry-After", "6"), opts: opts(httpthrottle.WithMaxWait(5 * time.Second))},
+		{name: "the whole time", answer: refuse(429, "Retry-After", "6"), opts: opts(httpthrottle.WithMaxElapsed(6 * time.Second))},
+		{name: "the attempts", answer: refuse(429, "Retry-After", "6"), opts: opts(httpthrottle.WithMaxAttempts(1))},
 		{name: "the deadline", answer: refuse(429, "Retry-After", "6"), ctx: soon},
 		{name: "the deadline, untold", answer: answer{status: 429, takes: 900 * time.Millisecond}, ctx: soon, after: 900 * time.Millisecond},
 		{
 			name: "stop", answer: answer{status: 429, body: `{"error":{"code":"insufficient_quota"}}`},
-			opts: []httpthrottle.Option{httpthrottle.WithClassifier(httpthrottle.OpenAI)},
+			opts: opts(httpthrottle.WithClassifier(httpthrottle.OpenAI)),
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -171,21 +171,21 @@ func TestWhatIsRepeated(t *testing.T) {
 		{"a refused GET", http.MethodGet, refuse(503), nil, true},
 		{"a refused POST", http.MethodPost, refuse(429), nil, true},
 		{"a POST that may have had an effect", http.MethodPost, refuse(503), nil, false},
-		{"that, with a key", http.MethodPost, refuse(503), []httpthrottle.Option{key}, true},
+		{"that, with a key", http.MethodPost, refuse(503), opts(key), true},
 		{"that, told when to come back", http.MethodPost, refuse(503, "Retry-After", "1"), nil, true},
-		{"that, to an LLM", http.MethodPost, refuse(503), []httpthrottle.Option{httpthrottle.WithClassifier(httpthrottle.OpenAI)}, true},
+		{"that, to an LLM", http.MethodPost, refuse(503), opts(httpthrottle.WithClassifier(httpthrottle.OpenAI)), true},
 		{"a PUT", http.MethodPut, refuse(503), nil, true},
 		{"a PATCH", http.MethodPatch, refuse(503), nil, false},
 
 		{"an error", http.MethodGet, broken, nil, false},
-		{"an error, asked for", http.MethodGet, broken, []httpthrottle.Option{failures}, true},
-		{"an error of a POST", http.MethodPost, broken, []httpthrottle.Option{failures}, false},
-		{"an error of a POST with a key", http.MethodPost, broken, []httpthrottle.Option{failures, key}, true},
+		{"an error, asked for", http.MethodGet, broken, opts(failures), true},
+		{"an error of a POST", http.MethodPost, broken, opts(failures), false},
+		{"an error of a POST with a key", http.MethodPost, broken, opts(failures, key), true},
 		{"a 502", http.MethodGet, refuse(502), nil, false},
-		{"a 502, asked for", http.MethodGet, refuse(502), []httpthrottle.Option{failures}, true},
-		{"a 500 of a POST", http.MethodPost, refuse(500), []httpthrottle.Option{failures}, false},
-		{"a 404", http.MethodGet, refuse(404, "Retry-After", "1"), []httpthrottle.Option{failures}, false},
-		{"a 200", http.MethodGet, ok, []httpthrottle.Option{failures}, false},
+		{"a 502, asked for", http.MethodGet, refuse(502), opts(failures), true},
+		{"a 500 of a POST", http.MethodPost, refuse(500), opts(failures), false},
+		{"a 404", http.MethodGet, refuse(404, "Retry-After", "1"), opts(failures), false},
+		{"a 200", http.MethodGet, ok, opts(failures), false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A service is a base transport that answers by a script, in the order in which the attempts
-// come; the last answer goes on for ever.
+// A service is a base transport that answers by a script, in the order in which the
+// attempts come; the last answer goes on for ever.
 type service struct {
 	mu      sync.Mutex
 	script  []answer
