@@ -84,17 +84,18 @@ func TestBodyIsClosedWhateverFails(t *testing.T) {
 	closed.Close()
 	wrong := errors.New("wrong")
 	for _, tc := range []struct {
-		name  string
-		l     throttle.Limiter
-		opts  []httpthrottle.Option
-		body  io.Reader
-		ended bool
-		want  error
+		name   string
+		l      throttle.Limiter
+		opts   []httpthrottle.Option
+		body   io.Reader
+		length int64 // 0: not known, so that it is not read in advance
+		ended  bool
+		want   error
 	}{
 		{name: "the limiter refuses", l: throttletest.New(throttletest.Deny(wrong)), want: wrong},
 		{name: "the limiter is closed", l: closed, want: throttle.ErrClosed},
 		{name: "the context has ended", l: throttletest.New(), ended: true, want: context.Canceled},
-		{name: "the body cannot be read", l: throttletest.New(), body: failing{wrong}, want: wrong},
+		{name: "the body cannot be read", l: throttletest.New(), body: failing{wrong}, length: 5, want: wrong},
 		{name: "the body cannot be sent", l: throttletest.New(), body: failing{wrong}, opts: opts(httpthrottle.WithMaxAttempts(1)), want: wrong},
 		{name: "the key is wrong", l: throttletest.New(), opts: opts(httpthrottle.WithIdempotencyKey(func(*http.Request) string { return "a\nb" }))},
 		{name: "an option is wrong", l: throttletest.New(), opts: opts(httpthrottle.WithMaxAttempts(0))},
@@ -104,7 +105,7 @@ func TestBodyIsClosedWhateverFails(t *testing.T) {
 			if body == nil {
 				body = strings.NewReader("hello")
 			}
-			req, sent := post(t, body, 5)
+			req, sent := post(t, body, tc.length)
 			if tc.ended {
 				ctx, cancel := context.WithCancel(t.Context())
 				cancel()
@@ -126,18 +127,20 @@ type failing struct{ err error }
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
 func TestPanicsLeaveNothingBehind(t *testing.T) {
-	slots, err := throttle.NewInFlight(1)
-	require.NoError(t, err)
 	boom := func(*http.Request) int { panic("boom") }
 	panicking := baseFunc(func(*http.Request) (*http.Response, error) { panic("boom") })
-	for name, tr := range map[string]http.RoundTripper{
-		"cost": httpthrottle.NewTransport(serve(ok), slots, httpthrottle.WithCost(boom)),
-		"base": httpthrottle.NewTransport(panicking, slots),
-		"meter": httpthrottle.NewTransport(serve(ok), slots, httpthrottle.WithMeter(func(*http.Response) httpthrottle.Meter {
-			panic("boom")
-		})),
+	for name, tc := range map[string]struct {
+		base http.RoundTripper
+		opt  httpthrottle.Option
+	}{
+		"cost":  {serve(ok), httpthrottle.WithCost(boom)},
+		"base":  {panicking, nil},
+		"meter": {serve(ok), httpthrottle.WithMeter(func(*http.Response) httpthrottle.Meter { panic("boom") })},
 	} {
 		t.Run(name, func(t *testing.T) {
+			slots, err := throttle.NewInFlight(1)
+			require.NoError(t, err)
+			tr := httpthrottle.NewTransport(tc.base, slots, tc.opt)
 			req, body := post(t, strings.NewReader("hello"), 5)
 			require.Panics(t, func() { _, _ = tr.RoundTrip(req) })
 			require.NotZero(t, body.closed)

@@ -37,7 +37,7 @@ func TestRetryAfter(t *testing.T) {
 		ok        bool
 	}
 	says := func(d time.Duration) told { return told{d: d, ok: true} }
-	silent := told{}
+	silent, long := told{}, strings.Repeat("a", 65)
 	retryInfo := `{"error":{"code":429,"status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.Help"},
 		{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"10.689924287s"}]}}`
 	for _, tc := range []struct {
@@ -144,6 +144,7 @@ func TestRetryAfter(t *testing.T) {
 		{"far beyond", "x-ratelimit-remaining: 0\nx-ratelimit-reset: 99999999999999999999", "", told{farthest, "", true}},
 		{"without X", "RateLimit-Remaining: 0\nRateLimit-Reset: 50", "", told{50 * time.Second, "", true}},
 		{"another header with that beginning", "x-ratelimit-remainings: 0\nx-ratelimit-resets: 50", "", silent},
+		{"a name that is too long for a label", "x-ratelimit-remaining-" + long + ": 0\nx-ratelimit-reset-" + long + ": 2", "", says(2 * time.Second)},
 		{"no reset", "x-ratelimit-remaining-tokens: 0", "", silent},
 		{"a malformed reset", "x-ratelimit-remaining-tokens: 0\nx-ratelimit-reset-tokens: -6m0s", "", silent},
 		{"a name that is not fit for a label", "x-ratelimit-remaining-a!b: 0\nx-ratelimit-reset-a!b: 2", "", told{2 * time.Second, "", true}},

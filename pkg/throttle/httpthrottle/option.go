@@ -98,12 +98,12 @@ func WithMaxElapsed(d time.Duration) Option {
 	}
 }
 
-// WithBodyBuffer sets how large the body of a request may be, in bytes, that is read into
-// memory before the first attempt, so that it can be sent again: 0 or more; 0 for none. It
-// is about requests without GetBody, which those have that http.NewRequest made of bytes
-// or a string. A larger body is sent once. Without this option it is bodies of a known
-// length of up to 1 MiB. With it also those of unknown length, which suits no caller
-// that writes the body while it reads the response.
+// WithBodyBuffer sets up to what size, in bytes, the body of a request is read into memory
+// before the first attempt, so that it can be sent again: 0 or more; 0 reads none. A larger
+// body is sent once. It matters only for requests without GetBody; those that
+// http.NewRequest made of bytes or a string have one. By default bodies of a known length
+// are read, up to 1 MiB; with this option also those of unknown length, which does not suit
+// a caller that writes the body while it reads the response.
 func WithBodyBuffer(size int64) Option {
 	return func(s *settings) {
 		s.check("WithBodyBuffer", size, size >= 0, "0 or more")

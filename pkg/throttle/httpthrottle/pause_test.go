@@ -243,6 +243,19 @@ func TestFeedback(t *testing.T) {
 	})
 }
 
+// A failure says nothing about the rate.
+func TestFailureIsNeitherRefusedNorAccepted(t *testing.T) {
+	f := &seenFeedback{}
+	for _, a := range []answer{refuse(500), refuse(502), {err: errors.New("reset")}} {
+		res, err := httpthrottle.NewTransport(serve(a), nil, httpthrottle.WithFeedback(f)).RoundTrip(request(t, http.MethodGet, ""))
+		if err == nil {
+			require.NoError(t, res.Body.Close())
+		}
+	}
+	require.Empty(t, f.refused)
+	require.Empty(t, f.accepted)
+}
+
 func TestFeedbackThatIsNoPauserHoldsNobodyBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := serve(refuse(429, "Retry-After", "20"), ok)

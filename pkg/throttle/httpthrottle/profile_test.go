@@ -19,6 +19,7 @@ func TestProfiles(t *testing.T) {
 		quota = `{"error":{"message":"You exceeded your current quota, please check your plan and billing details.",` +
 			`"type":"insufficient_quota","param":null,"code":"insufficient_quota"}}`
 		quotaNoCode = `{"error":{"message":"You exceeded your current quota.","type":"insufficient_quota","param":null,"code":null}}`
+		quotaByType = `{"error":{"message":"You exceeded your current quota.","type":"insufficient_quota","param":null,"code":"tier_1"}}`
 		azure       = `{"error":{"code":"429","message":"Requests have exceeded token rate limit. Please retry after 45 seconds."}}`
 
 		anthropicReset    = "anthropic-ratelimit-requests-remaining: 0\nanthropic-ratelimit-requests-reset: 2026-11-22T10:00:09Z"
@@ -61,6 +62,7 @@ func TestProfiles(t *testing.T) {
 		{"OpenAI rate", httpthrottle.OpenAI, 429, "Retry-After: 1", rate, wait, time.Second, true, "rate_limit_exceeded"},
 		{"OpenAI quota", httpthrottle.OpenAI, 429, "", quota, stop, 0, true, "insufficient_quota"},
 		{"OpenAI quota told by its type", httpthrottle.OpenAI, 429, "", quotaNoCode, stop, 0, true, "insufficient_quota"},
+		{"OpenAI quota with another code", httpthrottle.OpenAI, 429, "", quotaByType, stop, 0, true, "tier_1"},
 		{"OpenAI overloaded", httpthrottle.OpenAI, 503, "", `{"error":{"message":"The engine is currently overloaded"}}`, overload, 0, true, ""},
 		{"OpenAI 503 is no quota", httpthrottle.OpenAI, 503, "", quota, overload, 0, true, "insufficient_quota"},
 		{"OpenAI 400", httpthrottle.OpenAI, 400, "", quota, "", 0, false, ""},

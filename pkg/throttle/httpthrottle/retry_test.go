@@ -38,6 +38,23 @@ func TestEachAttemptDraws(t *testing.T) {
 	})
 }
 
+// A classifier may find refusals among answers whose body nobody has looked at; it is
+// read to its end all the same.
+func TestRefusalOfAnyStatusIsDrained(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := serve(refuse(202, "Busy", "1"), ok)
+		busy := func(a httpthrottle.Answer) (httpthrottle.Refusal, bool) {
+			require.Nil(t, a.Body)
+			return httpthrottle.Refusal{Class: httpthrottle.Wait, NotProcessed: true}, a.Header.Get("Busy") != ""
+		}
+		res, err := httpthrottle.NewTransport(s, nil, httpthrottle.WithClassifier(busy)).RoundTrip(request(t, http.MethodPost, "hello"))
+		require.NoError(t, err)
+		require.Equal(t, "fine", read(t, res))
+		require.True(t, s.seen[0].answer.closed)
+		require.Zero(t, s.seen[0].answer.Len())
+	})
+}
+
 func TestWaitsAsToldAndALittleLonger(t *testing.T) {
 	for _, tc := range []struct {
 		name        string

@@ -69,6 +69,8 @@ var answersOfLLMs = []struct {
 	{"Gemini array", geminiArray, 128},
 	{"Gemini without a total", geminiNoTotal, 128},
 	{"blanks", "{ \"usage\" :\t{ \"total_tokens\" : 3 } }", 3},
+	{"a quote in a text", `{"content":"so \"","usage":{"total_tokens":3}}`, 3},
+	{"a backslash in a text", `{"content":"so \\","usage":{"total_tokens":3}}`, 3},
 	{"cut off", openAIChat[:len(openAIChat)-3], 0},
 	{"no usage", `{"choices":[]}`, 0},
 	{"null", `{"usage":null}`, 0},
