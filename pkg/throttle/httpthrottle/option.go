@@ -48,7 +48,12 @@ func WithTag(tag func(*http.Request) string) Option {
 
 // Host returns the host that a request goes to, with its port if it names one; for
 // WithTag.
-func Host(req *http.Request) string { return req.URL.Host }
+func Host(req *http.Request) string {
+	if req.URL == nil {
+		return ""
+	}
+	return req.URL.Host
+}
 
 // WithMeter sets how it is learnt from a response what its call really cost; see Meter.
 // meter is called with the response before its body is read, which it must not do itself;

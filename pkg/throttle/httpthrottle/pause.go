@@ -44,6 +44,7 @@ type Pauser interface {
 type Pause struct {
 	mu   sync.Mutex
 	tags map[string]*pausing // those that were refused lately
+	most int                 // at so many tags those are looked for that can be forgotten
 }
 
 // A pausing is the state of one tag.
@@ -59,6 +60,8 @@ const (
 	longestPause = time.Hour
 	// forgetAfter is how long a pause is over before it is forgotten.
 	forgetAfter = time.Minute
+	// fewTags are kept without a thought.
+	fewTags = 16
 )
 
 // Refused implements Feedback.
@@ -112,8 +115,13 @@ func (p *Pause) Paused(tag string) time.Duration {
 	return max(time.Until(state.until), 0)
 }
 
-// forget removes the tags whose pause has been over for long. p.mu is held.
+// forget removes the tags whose pause has been over for long, as often as their number
+// has doubled. p.mu is held.
 func (p *Pause) forget(now time.Time) {
+	if len(p.tags) < p.most {
+		return
+	}
+	defer func() { p.most = max(fewTags, 2*len(p.tags)) }()
 	for name, tag := range p.tags {
 		if now.Sub(tag.until) > forgetAfter {
 			delete(p.tags, name)
