@@ -20,7 +20,8 @@ func BenchmarkTransport(b *testing.B) {
 	b.Cleanup(func() { _ = limiter.Close() })
 	for name, body := range map[string]string{"small": openAIChat, "megabyte": strings.Repeat(" ", 1<<20) + openAIChat} {
 		base := baseFunc(func(req *http.Request) (*http.Response, error) {
-			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(struct{ io.Reader }{strings.NewReader(body)}), Request: req}, nil
+			reader := io.NopCloser(struct{ io.Reader }{strings.NewReader(body)})
+			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: reader, Request: req}, nil
 		})
 		for kind, tr := range map[string]http.RoundTripper{
 			"base":      base,

@@ -213,6 +213,11 @@ httpthrottle: WithBodyBuffer is -1, allowed: 0 or more`
 	}
 }
 
+func TestHost(t *testing.T) {
+	require.Equal(t, "service.test", httpthrottle.Host(request(t, http.MethodGet, "")))
+	require.Empty(t, httpthrottle.Host(&http.Request{}))
+}
+
 func TestTagger(t *testing.T) {
 	tags := map[string]*throttletest.Limiter{"": throttletest.New(), "service.test": throttletest.New()}
 	for _, opt := range []httpthrottle.Option{nil, httpthrottle.WithTag(httpthrottle.Host)} {

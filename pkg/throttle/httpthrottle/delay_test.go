@@ -93,6 +93,7 @@ func TestRetryAfter(t *testing.T) {
 		{"RateLimit, a token", `RateLimit: burst;r=0;t=2`, "", told{2 * time.Second, "burst", true}},
 		{"RateLimit, the latest of those used up", `RateLimit: "a";r=0;t=3, "b";r=0;t=9, "c";r=5;t=60`, "", told{9 * time.Second, "b", true}},
 		{"RateLimit, two lines", "RateLimit: \"a\";r=0;t=3\nRateLimit: \"b\";r=0;t=4", "", told{4 * time.Second, "b", true}},
+		{"RateLimit, a limit that is a number", `RateLimit: 100;r=0;t=2, (a b);r=0;t=9`, "", says(2 * time.Second)},
 		{"RateLimit with something left", `RateLimit: "default";r=1;t=30`, "", silent},
 		{"RateLimit without a time", `RateLimit: "default";r=0`, "", silent},
 		{"RateLimit with a negative time", `RateLimit: "default";r=0;t=-1`, "", silent},

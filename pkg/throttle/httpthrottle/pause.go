@@ -139,9 +139,14 @@ const (
 func backoff(n int) time.Duration { return min(firstBackoff<<min(n, 16), lastBackoff) }
 
 // late returns d with up to so much more, so that those who were told the same do not come
-// back at the same instant. Never less: that would be another refusal.
-func late(d, more time.Duration) time.Duration {
-	return d + time.Duration(rand.Int64N(int64(max(more, 0))+1))
+// back at the same instant. Never less: that would be another refusal. Where little time is
+// left it adds less; fits is false if d itself is not within it.
+func late(d, more, left time.Duration) (wait time.Duration, fits bool) {
+	if d >= left {
+		return 0, false
+	}
+	more = min(more, (left-d)/2)
+	return d + time.Duration(rand.Int64N(int64(more)+1)), true
 }
 
 // spread returns how much later than d those may come back who were told d: a tenth, at

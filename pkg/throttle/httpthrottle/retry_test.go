@@ -84,6 +84,31 @@ func TestWaitsAsToldAndALittleLonger(t *testing.T) {
 	}
 }
 
+// Little time is no reason to come back all at once, nor not at all.
+func TestJitterStaysWithinTheDeadline(t *testing.T) {
+	for name, attempts := range map[string]int{"of a refusal": 2, "of a pause": 1} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				waits := map[time.Duration]bool{}
+				for range 50 {
+					s := serve(refuse(429, "Retry-After", "50"), ok)
+					tr := httpthrottle.NewTransport(s, nil, httpthrottle.WithMaxAttempts(attempts))
+					ctx, cancel := context.WithTimeout(t.Context(), 50*time.Second+10*time.Millisecond)
+					for range 3 - attempts {
+						res, err := tr.RoundTrip(request(t, http.MethodGet, "").WithContext(ctx))
+						require.NoError(t, err)
+						require.NoError(t, res.Body.Close())
+					}
+					cancel()
+					within(t, 50*time.Second, 50*time.Second+5*time.Millisecond, s.times()[1])
+					waits[s.times()[1]] = true
+				}
+				require.Greater(t, len(waits), 40, "all came back together")
+			})
+		})
+	}
+}
+
 func TestBackoffDoubles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := serve(refuse(429))
