@@ -22,6 +22,7 @@ type Throttle struct {
 	_         [64]byte // the words below change with every draw
 	granted   atomic.Int64
 	forfeited atomic.Int64
+	contended atomic.Int64 // when a swap failed last
 	_         [64]byte
 	refused   atomic.Int64 // tokens refused since the beginning
 	shortAt   atomic.Int64 // when a caller was refused or made to wait last
@@ -132,12 +133,18 @@ func (t *Throttle) draw(units, now int64) (pos int64, ok bool) {
 	}
 }
 
-// standBack waits some ten microseconds and returns the time. A swap fails because
-// another processor draws too: leaving the word to it for a while lets it draw from
-// its own cache, which is faster for both together than taking the word from each
-// other at every draw (Dice, Hendler and Mirsky, "Lightweight contention management
-// for efficient compare-and-swap operations", Euro-Par 2013, constant back-off).
+// standBack is called when a swap has failed, because another processor draws too,
+// and returns the time. Once may be chance, and the draw goes on at once. When another
+// swap failed a moment ago it waits some ten microseconds: leaving the word to the
+// other processor for a while lets it draw from its own cache, which is faster for
+// both together than taking the word from each other at every draw (Dice, Hendler and
+// Mirsky, "Lightweight contention management for efficient compare-and-swap
+// operations", Euro-Par 2013, constant back-off).
 func (t *Throttle) standBack() (now int64) {
+	now = t.read()
+	if last := t.contended.Swap(now); now-last > int64(100*time.Microsecond) {
+		return now
+	}
 	for range 500 { // clock readings, not a time: the clock of a test may stand still
 		now = t.read()
 	}

@@ -3,6 +3,7 @@ package httpthrottle
 import (
 	"context"
 	"fmt"
+	"math"
 	"net/http"
 	"time"
 
@@ -33,8 +34,8 @@ type outcome struct {
 }
 
 // begin prepares a call. An error leaves the request's body closed.
-func (t *transport) begin(req *http.Request) (c *call, err error) {
-	c = &call{transport: t, ctx: req.Context(), req: req, cost: 1, began: time.Now()}
+func (t *transport) begin(req *http.Request) (*call, error) {
+	c := &call{transport: t, ctx: req.Context(), req: req, cost: 1, began: time.Now()}
 	c.body.first = req.Body
 	begun := false
 	defer func() {
@@ -57,10 +58,11 @@ func (t *transport) begin(req *http.Request) (c *call, err error) {
 			return nil, err
 		}
 	}
+	begun = true // newPayload closes what it takes over
+	var err error
 	if c.body, err = t.newPayload(req); err != nil {
 		return nil, err
 	}
-	begun = true
 	return c, nil
 }
 
@@ -84,7 +86,7 @@ func (c *call) try() outcome {
 		return outcome{err: err}
 	}
 	sent := time.Now()
-	res, err := c.base.RoundTrip(req)
+	res, err := c.base.RoundTrip(req) //nolint:bodyclose // the outcome has it
 	if err != nil {
 		return c.failed(nil, err)
 	}
@@ -179,12 +181,9 @@ func (c *call) awaitPause(ctx context.Context) error {
 		if d <= 0 {
 			return nil
 		}
-		if d > c.maxWait || !fits(ctx, d) {
+		wait, fits := late(d, spread(d), left(ctx))
+		if d > c.maxWait || !fits {
 			return &throttle.Error{Reason: throttle.ReasonPause, Tag: c.tag, Cost: c.cost, RetryAfter: d}
-		}
-		wait := late(d, spread(d))
-		if !fits(ctx, wait) {
-			wait = d
 		}
 		if err := sleep(ctx, wait); err != nil {
 			return err
@@ -196,12 +195,12 @@ func (c *call) awaitPause(ctx context.Context) error {
 // refused decides what becomes of a call that the service refused.
 func (c *call) refused(res *http.Response, r Refusal) outcome {
 	d := backoff(c.attempt - 1)
-	wait := late(d, d/2)
+	wait, fits := late(d, d/2, c.left())
 	if r.RetryAfter > 0 {
-		wait = late(r.RetryAfter, spread(r.RetryAfter))
+		wait, fits = late(r.RetryAfter, spread(r.RetryAfter), c.left())
 	}
 	switch {
-	case r.Class != Stop && r.RetryAfter <= c.maxWait && c.repeatable(r.NotProcessed) && c.inTime(wait):
+	case r.Class != Stop && r.RetryAfter <= c.maxWait && c.repeatable(r.NotProcessed) && fits:
 		return outcome{again: true, wait: wait, res: res}
 	case c.asErrors:
 		discard(res)
@@ -213,8 +212,8 @@ func (c *call) refused(res *http.Response, r Refusal) outcome {
 // failed decides what becomes of a call that failed for another reason than a refusal.
 func (c *call) failed(res *http.Response, err error) outcome {
 	d := backoff(c.attempt - 1)
-	wait := late(d, d/2)
-	again := c.failures && c.ctx.Err() == nil && c.repeatable(false) && c.inTime(wait)
+	wait, fits := late(d, d/2, c.left())
+	again := c.failures && c.ctx.Err() == nil && c.repeatable(false) && fits
 	return outcome{again: again, wait: wait, res: res, err: err}
 }
 
@@ -223,15 +222,16 @@ func (c *call) repeatable(notProcessed bool) bool {
 	return c.attempt < c.attempts && c.body.again != nil && (notProcessed || c.key != "" || idempotent(c.req))
 }
 
-// inTime tells whether another attempt after a wait comes before the end of the call.
-func (c *call) inTime(wait time.Duration) bool {
-	return fits(c.ctx, wait) && time.Since(c.began)+wait < c.maxElapsed
-}
+// left returns the time in which another attempt may begin.
+func (c *call) left() time.Duration { return min(left(c.ctx), c.maxElapsed-time.Since(c.began)) }
 
-// fits tells whether ctx allows for a wait.
-func fits(ctx context.Context, wait time.Duration) bool {
+// left returns the time until the deadline of ctx.
+func left(ctx context.Context) time.Duration {
 	deadline, bounded := ctx.Deadline()
-	return !bounded || wait < time.Until(deadline)
+	if !bounded {
+		return math.MaxInt64
+	}
+	return time.Until(deadline)
 }
 
 // failure tells whether a status says that the call failed, and might not the next time.

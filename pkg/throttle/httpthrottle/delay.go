@@ -11,9 +11,9 @@ import (
 // years.
 const farthest = 10 * 365 * 24 * time.Hour
 
-// RetryAfter returns how long the service asks to wait, counted from a.At, and which limit is
-// used up if it says so. ok is false when it says nothing that can be understood. Looked
-// at in this order, the first that is well-formed counts:
+// RetryAfter returns how long the service asks to wait, counted from a.At, and which limit
+// is used up if it says so. ok is false when it says nothing that can be understood.
+// Looked at in this order, the first that is well-formed counts:
 //
 //  1. Retry-After-Ms, then X-Ms-Retry-After-Ms: milliseconds
 //  2. Retry-After: seconds, or a date in one of the three forms of HTTP
@@ -22,11 +22,11 @@ const farthest = 10 * 365 * 24 * time.Hour
 //  5. the reset of each limit whose remaining is 0: RateLimit-Remaining and -Reset, X-Ratelimit-Remaining and
 //     -Reset, with or without a limit's name behind, and Anthropic-Ratelimit-*-Remaining and -Reset
 //
-// Numbers may have a fraction. A reset is a number of seconds, a duration such as 6m0s, a date of
-// RFC 3339, or seconds since 1970. Dates count against the Date of the answer, so
+// Numbers may have a fraction. A reset is a number of seconds, a duration such as 6m0s, a
+// date of RFC 3339, or seconds since 1970. Dates count against the Date of the answer, so
 // that the clocks need not agree. Where several limits are used up, the latest counts. A
-// limit of which something remains says nothing about this refusal, so its reset does
-// not count.
+// limit of which something remains says nothing about this refusal, so its reset does not
+// count.
 func (a Answer) RetryAfter() (d time.Duration, dimension string, ok bool) {
 	date := a.date()
 	for _, name := range [...]string{"Retry-After-Ms", "X-Ms-Retry-After-Ms"} {

@@ -30,20 +30,21 @@
 //	Overload  503, 529 overloaded_error             waits, tries again   wait as long, if it says how long
 //	Stop      429 insufficient_quota, a limit of 0  ends at once         go on
 //
-// A call waits as long as the service says, and up to a tenth and a second at most longer, never
-// less: those who were told the same time do not come back at the same instant. Answer.RetryAfter
-// lists where the service may say it. When it says nothing: half a second, doubled with each attempt, at most 30 s, and
-// up to half as long again.
+// A call waits as long as the service says and up to a tenth longer, a second at most; never
+// less. So those who were told the same time do not come back at the same instant.
+// Answer.RetryAfter lists where the service may say it. When it says nothing: half a
+// second, doubled with each attempt, at most 30 s, and up to half as long again.
 //
 // It tries again only if
 //   - the service has not acted on the request (Refusal.NotProcessed), or the request is
 //     idempotent, by its method or an Idempotency-Key (WithIdempotencyKey);
 //   - the body can be sent again: by GetBody, or from memory (WithBodyBuffer);
-//   - attempts (WithMaxAttempts, 4) and time (WithMaxElapsed, 5 min) are left, and the wait is neither longer
-//     than WithMaxWait (1 min) nor than the context allows. A longer wait is never cut short.
+//   - attempts (WithMaxAttempts, 4) and time (WithMaxElapsed, 5 min) are left, and the wait
+//     is neither longer than WithMaxWait (1 min) nor than the context allows. A longer wait
+//     is never cut short.
 //
-// Otherwise the response is returned, as it came, or an error; see RefusalsAsErrors. What the
-// others learn of a refusal is up to the Feedback. Calls that meet a pause which is
+// Otherwise the response is returned, as it came, or an error; see RefusalsAsErrors. What
+// the others learn of a refusal is up to the Feedback. Calls that meet a pause which is
 // longer than they may wait fail at once, with the time to retry: a *throttle.Error with
 // throttle.ReasonPause. So a message can be given back to its source for that time.
 //

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// An Option changes what a transport does. A nil Option changes nothing. The functions
-// of the user that options carry are called from any number of goroutines at once; they must not
-// change the request, nor read its body other than through GetBody.
+// An Option changes what a transport does. A nil Option changes nothing. The functions of
+// the user that options carry are called from any number of goroutines at once; they must
+// not change the request, nor read its body other than through GetBody.
 type Option func(*settings)
 
 // settings is what the options say.
@@ -48,12 +48,17 @@ func WithTag(tag func(*http.Request) string) Option {
 
 // Host returns the host that a request goes to, with its port if it names one; for
 // WithTag.
-func Host(req *http.Request) string { return req.URL.Host }
+func Host(req *http.Request) string {
+	if req.URL == nil {
+		return ""
+	}
+	return req.URL.Host
+}
 
-// WithMeter sets how it is learnt from a response what its call really cost; see Meter. meter
-// is called with the response before its body is read, which it must not do itself; a nil Meter leaves the
-// cost as drawn. It is not called for refusals, which cost what was drawn. Defaults
-// to no meter; so does nil. UsageMeter is one for LLMs.
+// WithMeter sets how it is learnt from a response what its call really cost; see Meter.
+// meter is called with the response before its body is read, which it must not do itself;
+// a nil Meter leaves the cost as drawn. It is not called for refusals, which cost what was
+// drawn. Defaults to no meter; so does nil. UsageMeter is one for LLMs.
 func WithMeter(meter func(*http.Response) Meter) Option {
 	return func(s *settings) { s.meter = meter }
 }
@@ -79,8 +84,8 @@ func WithMaxAttempts(n int) Option {
 	}
 }
 
-// WithMaxWait sets the longest time that a call waits because of one refusal, its own or, in
-// a pause, that of another. When a service says more, the call ends at once with the
+// WithMaxWait sets the longest time that a call waits because of one refusal, its own or,
+// in a pause, that of another. When a service says more, the call ends at once with the
 // response, or in a pause with an error. It must be above 0. Defaults to one minute.
 func WithMaxWait(d time.Duration) Option {
 	return func(s *settings) {
@@ -98,12 +103,12 @@ func WithMaxElapsed(d time.Duration) Option {
 	}
 }
 
-// WithBodyBuffer sets how large the body of a request may be, in bytes, that is read into
-// memory before the first attempt, so that it can be sent again: 0 or more; 0 for none. It is
-// about requests without GetBody, which those have that http.NewRequest made of bytes or a string. A
-// larger body is sent once. Without this option it is bodies of a known length of up to 1 MiB. With it
-// it is also those of unknown length, which suits no caller that writes the body while it
-// reads the response.
+// WithBodyBuffer sets up to what size, in bytes, the body of a request is read into memory
+// before the first attempt, so that it can be sent again: 0 or more; 0 reads none. A larger
+// body is sent once. It matters only for requests without GetBody; those that
+// http.NewRequest made of bytes or a string have one. By default bodies of a known length
+// are read, up to 1 MiB; with this option also those of unknown length, which does not suit
+// a caller that writes the body while it reads the response.
 func WithBodyBuffer(size int64) Option {
 	return func(s *settings) {
 		s.check("WithBodyBuffer", size, size >= 0, "0 or more")
@@ -111,11 +116,12 @@ func WithBodyBuffer(size int64) Option {
 	}
 }
 
-// WithIdempotencyKey sends a header Idempotency-Key, the same with every attempt, with requests whose
-// method is not idempotent (POST, PATCH), unless they have one. key is called once for
-// each request and returns visible ASCII, at most 255 characters; an empty key is not sent. nil makes a random
-// key of 26 characters for each. A service that knows the header acts once however often
-// the request comes, so such a request counts as idempotent. By default no key is sent.
+// WithIdempotencyKey sends a header Idempotency-Key, the same with every attempt, with
+// requests whose method is not idempotent (POST, PATCH), unless they have one. key is
+// called once for each request and returns visible ASCII, at most 255 characters; an empty
+// key is not sent. nil makes a random key of 26 characters for each. A service that knows
+// the header acts once however often the request comes, so such a request counts as
+// idempotent. By default no key is sent.
 func WithIdempotencyKey(key func(*http.Request) string) Option {
 	if key == nil {
 		key = func(*http.Request) string { return rand.Text() }
@@ -123,16 +129,16 @@ func WithIdempotencyKey(key func(*http.Request) string) Option {
 	return func(s *settings) { s.key = key }
 }
 
-// RetryFailures also repeats, with a backoff, what failed for other reasons: an error of the
-// base transport, or a status of 408, 500, 502, 503 or 504. It does so only for
-// requests that are idempotent, by their method or by an Idempotency-Key. By default only refusals
-// are repeated.
+// RetryFailures also repeats, with a backoff, what failed for other reasons: an error of
+// the base transport, or a status of 408, 500, 502, 503 or 504. It does so only for
+// requests that are idempotent, by their method or by an Idempotency-Key. By default only
+// refusals are repeated.
 func RetryFailures() Option { return func(s *settings) { s.failures = true } }
 
-// RefusalsAsErrors returns an error instead of the response to a call that was refused
-// for good: a *throttle.Error with ReasonRefused, the time to retry and a *RefusedError as
-// cause, so that errors.Is tells throttle.ErrThrottled; for Stop the *RefusedError alone. That
-// brings class and time through client libraries which make errors of their own of a
+// RefusalsAsErrors returns an error instead of the response to a call that was refused for
+// good: a *throttle.Error with ReasonRefused, the time to retry and a *RefusedError as
+// cause, so that errors.Is tells throttle.ErrThrottled; for Stop the *RefusedError alone.
+// That brings class and time through client libraries which make errors of their own of a
 // response. It is not quite what http.RoundTripper asks for, which is an error only
 // without a response. By default the response is returned, as it came.
 func RefusalsAsErrors() Option { return func(s *settings) { s.asErrors = true } }

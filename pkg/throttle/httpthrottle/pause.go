@@ -9,8 +9,8 @@ import (
 
 // A Feedback is told what a service says about its limits, so that it can slow others
 // down. Its methods are called from any number of goroutines at once, once for each
-// attempt, and each call waits for them: they should hand on what they learn and return. ctx
-// is the context of the request.
+// attempt, and each call waits for them: they should hand on what they learn and return.
+// ctx is the context of the request.
 type Feedback interface {
 	// Refused is called for each refusal, of whatever class.
 	Refused(ctx context.Context, r Refusal)
@@ -22,18 +22,18 @@ type Feedback interface {
 // transport asks it before each attempt draws, and again when it has drawn.
 type Pauser interface {
 	Feedback
-	// Paused returns how long calls with a tag have yet to wait; 0 for not at all. It is called
-	// from any number of goroutines at once.
+	// Paused returns how long calls with a tag have yet to wait; 0 for not at all. It is
+	// called from any number of goroutines at once.
 	Paused(tag string) time.Duration
 }
 
-// Pause is the Feedback that a transport has by default: a refusal that says when to
-// come back holds back all calls with the same tag until then. Of two such times the later
-// counts. A 429 that does not say holds them back for half a second, and for twice as long after each
-// further one, up to 30 s, until a call is served; refusals of calls that were sent before the last
-// one do not count again. Stop holds back nothing: the same answer comes
-// sooner or later. Nor does an overload that does not say for how long, which may be the
-// trouble of one server of many.
+// Pause is the Feedback that a transport has by default: a refusal that says when to come
+// back holds back all calls with the same tag until then. Of two such times the later
+// counts. A 429 that does not say holds them back for half a second, and for twice as long
+// after each further one, up to 30 s, until a call is served; refusals of calls that were
+// sent before the last one do not count again. Stop holds back nothing: the same answer
+// comes sooner or later. Nor does an overload that does not say for how long, which may be
+// the trouble of one server of many.
 //
 // No refusal holds calls back for more than an hour, whatever it says, so that
 // one that is wrong cannot stop a process for good. What it says counts in full for
@@ -44,6 +44,7 @@ type Pauser interface {
 type Pause struct {
 	mu   sync.Mutex
 	tags map[string]*pausing // those that were refused lately
+	most int                 // at so many tags those are looked for that can be forgotten
 }
 
 // A pausing is the state of one tag.
@@ -59,6 +60,8 @@ const (
 	longestPause = time.Hour
 	// forgetAfter is how long a pause is over before it is forgotten.
 	forgetAfter = time.Minute
+	// fewTags are kept without a thought.
+	fewTags = 16
 )
 
 // Refused implements Feedback.
@@ -112,8 +115,13 @@ func (p *Pause) Paused(tag string) time.Duration {
 	return max(time.Until(state.until), 0)
 }
 
-// forget removes the tags whose pause has been over for long. p.mu is held.
+// forget removes the tags whose pause has been over for long, as often as their number
+// has doubled. p.mu is held.
 func (p *Pause) forget(now time.Time) {
+	if len(p.tags) < p.most {
+		return
+	}
+	defer func() { p.most = max(fewTags, 2*len(p.tags)) }()
 	for name, tag := range p.tags {
 		if now.Sub(tag.until) > forgetAfter {
 			delete(p.tags, name)
@@ -131,9 +139,14 @@ const (
 func backoff(n int) time.Duration { return min(firstBackoff<<min(n, 16), lastBackoff) }
 
 // late returns d with up to so much more, so that those who were told the same do not come
-// back at the same instant. Never less: that would be another refusal.
-func late(d, more time.Duration) time.Duration {
-	return d + time.Duration(rand.Int64N(int64(max(more, 0))+1))
+// back at the same instant. Never less: that would be another refusal. Where little time is
+// left it adds less; fits is false if d itself is not within it.
+func late(d, more, left time.Duration) (wait time.Duration, fits bool) {
+	if d >= left {
+		return 0, false
+	}
+	more = min(more, (left-d)/2)
+	return d + time.Duration(rand.Int64N(int64(more)+1)), true
 }
 
 // spread returns how much later than d those may come back who were told d: a tenth, at

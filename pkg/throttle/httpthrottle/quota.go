@@ -11,7 +11,7 @@ import (
 // exhausted returns when the limits are there again that an answer says are used
 // up, and which of them is the last.
 func exhausted(h http.Header, date time.Time) (d time.Duration, dimension string, ok bool) {
-	if d, dimension, ok = exhaustedItems(h.Values("RateLimit")); ok {
+	if d, dimension, ok = exhaustedItems(h.Values("Ratelimit")); ok {
 		return d, dimension, true
 	}
 	for name, values := range h {
@@ -45,9 +45,9 @@ func resetField(name string) (reset, dimension string, ok bool) {
 	return "", "", false
 }
 
-// exhaustedItems reads the field RateLimit of draft-ietf-httpapi-ratelimit-headers: a
-// list of limits with r, what remains, and t, the seconds until more is there.
-// The field is a structured one (RFC 9651), so it is ignored as a whole when it is malformed.
+// exhaustedItems reads the field RateLimit of draft-ietf-httpapi-ratelimit-headers: a list
+// of limits with r, what remains, and t, the seconds until more is there. The field is a
+// structured one (RFC 9651), so it is ignored as a whole when it is malformed.
 func exhaustedItems(values []string) (d time.Duration, dimension string, ok bool) {
 	list, err := httpsfv.UnmarshalList(values)
 	if err != nil {

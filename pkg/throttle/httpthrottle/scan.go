@@ -1,8 +1,8 @@
 package httpthrottle
 
-// A usageScanner finds the usage objects in a stream of JSON texts, of any length, that come
-// in pieces: a JSON body, the data lines of server-sent events, or an array that grows. It
-// keeps no more than one key or one usage object.
+// A usageScanner finds the usage objects in a stream of JSON texts, of any length, that
+// come in pieces: a JSON body, the data lines of server-sent events, or an array that
+// grows. It keeps no more than one key or one usage object.
 //
 // Only keys near the top count, for what a model writes may have such keys too:
 // arguments of tools are objects further down.
@@ -17,7 +17,8 @@ type usageScanner struct {
 }
 
 const (
-	// deepestUsage is where a usage can stand: {"usage"}, {"response":{"usage"}}, [{"usageMetadata"}].
+	// deepestUsage is where a usage can stand: {"usage"}, {"response":{"usage"}},
+	// [{"usageMetadata"}].
 	deepestUsage = 2
 	longestKey   = len("usageMetadata")
 	longestUsage = 16 << 10

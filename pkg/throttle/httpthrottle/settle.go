@@ -14,8 +14,9 @@ type Meter interface {
 	// Write is called with what the caller reads of the body, in order, as it reads it. It
 	// must not keep p. What it returns does not matter.
 	io.Writer
-	// Used is called once, when the caller has reached the end of the body, or an error, or has
-	// closed it. When ok is false the cost is not known, and the permit counts as drawn.
+	// Used is called once, when the caller has reached the end of the body, or an error,
+	// or has closed it. When ok is false the cost is not known, and the permit counts as
+	// drawn.
 	Used() (tokens int, ok bool)
 }
 

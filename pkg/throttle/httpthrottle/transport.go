@@ -16,12 +16,13 @@ import (
 // heeded.
 //
 // RoundTrip may be called from any number of goroutines at once, if base may. It blocks
-// until the tokens are there and an attempt has its answer, or the request's context ends. Errors: what
-// l returns, *throttle.Error or the cause of the context; a *throttle.Error with
-// throttle.ReasonPause when a pause lasts longer than the context or WithMaxWait allows; what base returns, and
-// what the request's body or GetBody returns; that of Check, for every request, when an option is
-// wrong. http.Client wraps all of them in a *url.Error. None holds a header of the request or its URL (the *url.Error of
-// an http.Client does hold the URL: a key in a query belongs into a header).
+// until the tokens are there and an attempt has its answer, or the request's context ends.
+// Errors: what l returns, *throttle.Error or the cause of the context; a *throttle.Error
+// with throttle.ReasonPause when a pause lasts longer than the context or WithMaxWait
+// allows; those of RefusalsAsErrors; what base returns, and what the request's body or
+// GetBody returns; that of Check, for every request, when an option is wrong. http.Client
+// wraps them in a *url.Error. None that is made here holds the request's URL or any of its
+// headers; the *url.Error does hold the URL, so a key belongs into a header.
 //
 // The body of every response must be read to its end or closed, as net/http asks
 // for: the permit is settled then, and with it the slot of a throttle.InFlight comes back.

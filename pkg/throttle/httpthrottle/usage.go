@@ -30,18 +30,18 @@ func (u Usage) Tokens() int {
 	return u.Input + u.CacheWrites + u.Output
 }
 
-// UsageMeter returns a function for WithMeter that settles the calls of an LLM by the usage
-// in its answer, streamed or not. It knows the objects "usage" of OpenAI (chat,
+// UsageMeter returns a function for WithMeter that settles the calls of an LLM by the
+// usage in its answer, streamed or not. It knows the objects "usage" of OpenAI (chat,
 // responses, embeddings), of those that follow it and of Anthropic, and "usageMetadata" of
-// Gemini. Where several come, as in a stream, the largest figure of each field counts, for they
-// are sums. A stream of OpenAI has one only when the request asks for it, by
+// Gemini. Where several come, as in a stream, the largest figure of each field counts, for
+// they are sums. A stream of OpenAI has one only when the request asks for it, by
 // stream_options.include_usage.
 //
-// tokens says what a usage costs; nil is Usage.Tokens. An answer without a usage costs what was
-// drawn; so does one in a compression that net/http has not undone.
+// tokens says what a usage costs; nil is Usage.Tokens. An answer without a usage costs
+// what was drawn; so does one in a compression that net/http has not undone.
 //
-// A service may charge otherwise than by usage. OpenAI charges the larger of the
-// estimate and what may be answered at most, when the call comes in, and corrects nothing: who
+// A service may charge otherwise than by usage. OpenAI charges the larger of the estimate
+// and what may be answered at most, when the call comes in, and corrects nothing: who
 // settles for less there will be refused.
 func UsageMeter(tokens func(Usage) int) func(*http.Response) Meter {
 	if tokens == nil {
