@@ -183,9 +183,11 @@ func (h *handler) call(ctx context.Context, req openai.ChatCompletionRequest, pr
 	case wait, overload:
 		h.gate.report(false)
 		h.log.Warn("the provider refused a call", "class", string(o.verdict), "code", o.code, "cause", o.text)
+	case invalid:
+		h.gate.report(false) // it was this message's own fault
 	case failed:
 		h.log.Warn("a call failed", "code", o.code, "cause", o.text)
-	case invalid, ended:
+	case ended:
 	}
 	return resp, o
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/examples/llm-map/fakellm"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 // The main promise, in virtual time: four processors share the limits of a provider that
@@ -80,6 +81,35 @@ func TestPoolStaysWithinTheCallsInFlight(t *testing.T) {
 		require.Zero(t, st.Refused(), "%+v", st)
 		require.Equal(t, 16, st.MostInFlight)
 	})
+}
+
+// Each limit has a pool of its own, named after the vertex's, and those that are not set
+// hold nothing back.
+func TestPoolsOfTheLimits(t *testing.T) {
+	s := testSettings(func(s *settings) {
+		s.Pool = numathrottle.Config{Pool: "ns/pipeline/vertex", ID: "p"}
+		s.RequestsPerMinute, s.TokensPerMinute, s.InFlight, s.BurstTime = 600, 90_000, 32, 2*time.Second
+	})
+	log := slog.New(slog.DiscardHandler)
+	l, err := openLimits(t.Context(), &s, log)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, l.close()) }()
+	require.Equal(t, "ns/pipeline/vertex/requests", l.requests.Status().Name)
+	require.Equal(t, throttle.Limit{Max: 600, Per: time.Minute, Burst: 20}, l.requests.Limit())
+	require.Equal(t, "ns/pipeline/vertex/tokens", l.tokens.Status().Name)
+	require.Equal(t, throttle.Limit{Max: 90_000, Per: time.Minute, Burst: 3000}, l.tokens.Limit())
+	require.Equal(t, "ns/pipeline/vertex/in-flight", l.inFlight.Status().Name)
+	require.Equal(t, 32, l.inFlight.Status().Max)
+
+	s = testSettings(nil)
+	none, err := openLimits(t.Context(), &s, log)
+	require.NoError(t, err)
+	require.True(t, throttle.Unlimited(none.limiter()))
+	require.NoError(t, none.close())
+
+	s.RequestsPerMinute, s.Pool.Store = 1, "http://h"
+	_, err = openLimits(t.Context(), &s, log)
+	require.ErrorContains(t, err, `store has the scheme "http"`)
 }
 
 // runPool lets four processors answer so many prompts, of which they are offered 64 each at
