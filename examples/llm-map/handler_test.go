@@ -3,7 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
-	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"os"
@@ -248,7 +248,7 @@ func TestKeyFileIsReadAnew(t *testing.T) {
 
 func TestAnswersThatAreTooLong(t *testing.T) {
 	endless := answers(func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = fmt.Fprintf(w, `{"model":%q}`, strings.Repeat("x", maxAnswer))
+		_, _ = io.WriteString(w, `{"model":"`+strings.Repeat("x", maxAnswer)+`"}`)
 	})
 	h := mustHandler(t, testSettings(func(s *settings) { s.MaxAttempts = 1 }), nil, endless, nil)
 	require.Equal(t, "failed", ask(t.Context(), t, h, "x").Error.Code)

@@ -138,7 +138,7 @@ func (a *attempt) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // maxAnswer is the longest answer that is read, in bytes.
-const maxAnswer = 16 << 20
+const maxAnswer = 4 << 20
 
 var errTooLong = fmt.Errorf("the answer is longer than %d bytes", maxAnswer)
 

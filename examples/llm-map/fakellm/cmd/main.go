@@ -79,7 +79,8 @@ func serve(ctx context.Context, l net.Listener, server *fakellm.Server, out io.W
 			return s.Close()
 		case <-tick.C:
 			if st := server.Stats(); st != last {
-				_, _ = fmt.Fprintf(out, "fakellm: served %d; refused for requests %d, for tokens %d, for overload %d, for quota %d; in flight %d; tokens used %d\n",
+				_, _ = fmt.Fprintf(out,
+					"fakellm: served %d; refused for requests %d, for tokens %d, for overload %d, for quota %d; in flight %d; tokens used %d\n",
 					st.Served, st.RefusedRequests, st.RefusedTokens, st.RefusedOverload, st.RefusedQuota, st.InFlight, st.Used)
 				last = st
 			}
