@@ -186,7 +186,7 @@ func (h *handler) call(ctx context.Context, req openai.ChatCompletionRequest, pr
 	case invalid:
 		h.gate.report(false) // it was this message's own fault
 	case failed:
-		h.log.Warn("a call failed", "code", o.code, "cause", o.text)
+		h.log.Warn("a call failed", "code", o.code, "cause", o.text, "detail", o.detail)
 	case ended:
 	}
 	return resp, o

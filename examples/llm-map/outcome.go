@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
 	"time"
 
@@ -42,7 +43,10 @@ type outcome struct {
 	// code is a word for what is wrong, text says it for people. Neither holds a secret,
 	// nor anything that the provider's answer says about the account.
 	code, text string
-	err        error
+	// detail is for the log only: what kept a call from reaching the endpoint. It is empty
+	// when the endpoint answered.
+	detail string
+	err    error
 }
 
 // judge says what to do about a call that ended with err.
@@ -71,7 +75,11 @@ func judge(ctx context.Context, err error) outcome {
 	case errors.Is(err, errRedirected):
 		return outcome{verdict: stop, code: "redirected", text: errRedirected.Error(), err: err}
 	}
-	return outcome{verdict: failed, code: "failed", text: "the endpoint could not be reached, or its answer not be read", err: err}
+	o := outcome{verdict: failed, code: "failed", text: "the endpoint could not be reached, or its answer not be read", err: err}
+	if at, ok := errors.AsType[*url.Error](err); ok { // from the connection: it holds nothing of the request
+		o.detail = at.Err.Error()
+	}
+	return o
 }
 
 func judgeRefusal(r httpthrottle.Refusal, err error) outcome {

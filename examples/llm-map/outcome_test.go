@@ -109,6 +109,23 @@ func TestJudgeErrorsOfOurOwn(t *testing.T) {
 	require.Equal(t, time.Hour, judge(t.Context(), &throttle.Error{Reason: throttle.ReasonPause, RetryAfter: time.Hour}).after)
 }
 
+// The log says what kept a call from the endpoint; the result, which goes on through the
+// pipeline, does not.
+func TestWhyTheEndpointCannotBeReached(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	server.Close()
+	s := testSettings(func(s *settings) { s.BaseURL = server.URL })
+	o := judge(t.Context(), complete(t.Context(), &s, nil))
+	require.Equal(t, failed, o.verdict)
+	require.Contains(t, o.detail, "connect")
+	require.NotContains(t, o.text, "127.0.0.1")
+
+	s.APIKeyFile = "/nowhere/key"
+	o = judge(t.Context(), complete(t.Context(), &s, nil))
+	require.Equal(t, failed, o.verdict)
+	require.Contains(t, o.detail, "apiKeyFile cannot be read: open /nowhere/key")
+}
+
 // What each provider is sent: the path, the key where it belongs, and the answer's bound.
 func TestRequests(t *testing.T) {
 	for _, c := range []struct {
