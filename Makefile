@@ -33,11 +33,16 @@ MODULES := $(patsubst %/go.mod,%,$(shell find . -name go.mod -not -path './.*/*'
 
 .PHONY: help
 help: ## List the targets
-	@awk 'BEGIN { FS = ":.*## " } /^[a-z][a-z-]*:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z][a-z-]*:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: demo
 demo: ## Run the main job: processes that share one limit, with faults and a verdict
 	@$(GO) run ./internal/demo
+
+.PHONY: llm-demo
+llm-demo: ## Run llm-map: four processes, 2,000 prompts, and a fake LLM provider that enforces its limits; with a verdict
+	@$(GO) build -o $(BIN)/llm-map ./examples/llm-map
+	@$(GO) run ./examples/llm-map/demo -binary $(BIN)/llm-map
 
 .PHONY: build
 build: ## Compile every package

@@ -132,6 +132,11 @@ var fields = append([]field{
 	},
 }, credentialFields...)
 
+// limitKeys are the settings of the limit itself.
+var limitKeys = []string{
+	"max", "per", "burst", "hard", "min", "rampUpDuration", "modes", "resumedRampUp", "ttl", "strict", "maxReserved",
+}
+
 // maxName is the length of a pool's name and of an ID that every store takes.
 const maxName = 256
 

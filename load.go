@@ -3,6 +3,7 @@ package numathrottle
 import (
 	"context"
 	"os"
+	"slices"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -32,6 +33,29 @@ func Load() (Config, error) {
 		return Config{}, err
 	}
 	return c.withoutUser(), nil
+}
+
+// LoadWith is Load for a program of this module that has settings of its own: own
+// describes them, and c holds them and the pool's, which is at pool(c). The file and the
+// environment are read once for both, and every fault is returned. The settings of the
+// limit itself (max, per, burst, hard) are none of the pool's: such a program has names
+// of its own for its limits.
+func LoadWith[C any](own []config.Field[C], pool func(*C) *Config, c *C) []error {
+	faults := config.Load(append(slices.Clone(own), config.Lift(poolFields(), pool)...), os.Environ(), c)
+	at := pool(c)
+	*at = at.withEnvironment()
+	_, wrong := at.check()
+	if len(wrong) == 0 {
+		*at = at.withoutUser()
+	}
+	return append(faults, wrong...)
+}
+
+// poolFields is what describes a pool, without its limit.
+func poolFields() []field {
+	return slices.DeleteFunc(slices.Clone(fields), func(f field) bool {
+		return slices.Contains(limitKeys, f.Key)
+	})
 }
 
 // withoutUser moves what stands before the @ of a valid configuration's store to

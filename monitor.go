@@ -25,6 +25,7 @@ import (
 type monitor struct {
 	c         Config
 	storeKind config.Kind
+	limited   bool // there is something to watch
 	telemetry []*otelthrottle.Telemetry
 	server    *health.Server                // nil when it is off
 	ends      []func(context.Context) error // what close does, in this order
@@ -34,9 +35,9 @@ type monitor struct {
 const monitorTimeout = time.Second
 
 // newMonitor sets up what c asks for.
-func (c Config) newMonitor(ctx context.Context, store *config.StoreURL) (*monitor, error) {
-	m := &monitor{c: c, storeKind: store.Kind}
-	if c.Limit.Max != 0 {
+func (c Config) newMonitor(ctx context.Context, store *config.StoreURL, limited bool) (*monitor, error) {
+	m := &monitor{c: c, storeKind: store.Kind, limited: limited}
+	if limited {
 		if err := m.addTelemetry(ctx); err != nil {
 			m.close(ctx)
 			return nil, err
@@ -100,7 +101,7 @@ func (m *monitor) addServer(ctx context.Context) error {
 		return fmt.Errorf("numathrottle: healthAddr is %q: %w", m.c.HealthAddr, err)
 	}
 	m.server, m.ends = server, append(m.ends, server.Close)
-	if m.c.Limit.Max == 0 {
+	if !m.limited {
 		return nil
 	}
 	return m.record(server.Meters(), tracenoop.NewTracerProvider())
@@ -160,7 +161,7 @@ func (m *monitor) limit(th *throttle.Throttle, member *consensus.Member) health.
 	st, held := th.Status(), th.HeldBack()
 	l := health.Limit{
 		Name: st.Name, Max: st.Limit.Max, Per: health.Duration(st.Limit.Per), Burst: st.Limit.Burst, Hard: st.Limit.Hard,
-		Ceiling: st.Limit.Rate(), Share: float64(st.Lease.Share) / float64(throttle.WholeShare), Degraded: st.Lease.Degraded,
+		Ceiling: st.Ceiling(), Share: float64(st.Lease.Share) / float64(throttle.WholeShare), Degraded: st.Lease.Degraded,
 		Rate: st.Rate, Tokens: st.Tokens, Waiting: st.Waiting, Granted: st.Granted, Returned: st.Returned, Refused: st.Refused,
 		HeldBack: []health.HeldBack{}, Store: health.Store{URL: config.ShowStore(m.c.Store)},
 	}

@@ -31,67 +31,74 @@ func Open(ctx context.Context, c Config) (*throttle.Throttle, error) {
 
 // open is Open for a complete configuration of which faults are known already.
 func open(ctx context.Context, c Config, faults []error) (*throttle.Throttle, error) {
-	store, wrong := c.check()
-	faults = append(faults, wrong...)
-	var creds *credentials
-	if c.Limit.Max != 0 {
-		creds, wrong = c.loadCredentials(&store)
-		faults = append(faults, wrong...)
-	}
-	if err := config.Join(faults); err != nil {
-		return nil, err
-	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
-	m, err := c.newMonitor(ctx, &store)
+	j, err := c.connect(ctx, faults, c.Limit.Max != 0)
 	if err != nil {
 		return nil, err
 	}
-	th, member, err := c.connect(ctx, &store, creds, m)
-	if err == nil {
-		err = m.watch(th, member)
-	}
+	th, err := throttle.New(c.Limit, j.opts...)
 	if err != nil {
-		if th != nil {
-			_ = th.Close() // which closes m
-		}
-		m.close(ctx)
+		abandon(j.undo...)
+		return nil, fmt.Errorf("numathrottle: %w", err)
+	}
+	if err := j.monitor.watch(th, j.member); err != nil {
+		_ = th.Close() // which undoes all
 		return nil, err
 	}
 	return th, nil
 }
 
-// connect makes the Throttle, and the Member that shares its limit out, if there is one.
-// When the Throttle is closed, m is closed last.
-func (c Config) connect(ctx context.Context, store *config.StoreURL, creds *credentials, m *monitor) (*throttle.Throttle, *consensus.Member, error) {
-	opts := append(m.observe(), throttle.WithName(c.Pool))
-	end := throttle.OnClose(func(ctx context.Context) error { m.close(ctx); return nil })
+// A connection is what joins a limiter to a pool.
+type connection struct {
+	opts    []throttle.Option
+	member  *consensus.Member // nil without a pool
+	monitor *monitor
+	undo    []func(context.Context) error // what closing the limiter does, too
+}
+
+// connect checks c, joins the pool if there is a limit, and returns what connects a
+// limiter to it.
+func (c Config) connect(ctx context.Context, faults []error, limited bool) (j connection, err error) {
+	store, wrong := c.check()
+	faults = append(faults, wrong...)
+	var creds *credentials
+	if limited {
+		creds, wrong = c.loadCredentials(&store)
+		faults = append(faults, wrong...)
+	}
+	if err := config.Join(faults); err != nil {
+		return j, err
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	m, err := c.newMonitor(ctx, &store, limited)
+	if err != nil {
+		return j, err
+	}
+	j.monitor, j.opts = m, append(m.observe(), throttle.WithName(c.Pool))
 	switch {
-	case c.Limit.Max == 0:
-		th, err := throttle.New(c.Limit, append(opts, end)...)
-		return th, nil, err
+	case !limited:
 	case store.Kind == config.Static:
 		share, err := throttle.Replicas(store.Replicas)
 		if err != nil {
-			return nil, nil, fmt.Errorf("numathrottle: store: %w", err)
+			m.close(ctx)
+			return j, fmt.Errorf("numathrottle: store: %w", err)
 		}
-		th, err := throttle.New(c.Limit, append(opts, throttle.WithSharer(share), end)...)
-		return th, nil, err
+		j.opts = append(j.opts, throttle.WithSharer(share))
 	default:
-		b := c.backend(store, creds)
-		member, err := c.join(ctx, b, m.syncs())
-		if err != nil {
-			return nil, nil, err
+		b := c.backend(&store, creds)
+		if j.member, err = c.join(ctx, b, m.syncs()); err != nil {
+			m.close(ctx)
+			return j, err
 		}
-		th, err := throttle.New(c.Limit, append(opts, throttle.WithSharer(member),
-			throttle.OnClose(member.Leave), throttle.OnClose(b.close), end)...)
-		if err != nil {
-			abandon(member.Leave, b.close)
-			return nil, nil, fmt.Errorf("numathrottle: %w", err)
-		}
-		return th, member, nil
+		j.opts = append(j.opts, throttle.WithSharer(j.member))
+		j.undo = append(j.undo, j.member.Leave, b.close)
 	}
+	j.undo = append(j.undo, func(ctx context.Context) error { m.close(ctx); return nil })
+	for _, undo := range j.undo {
+		j.opts = append(j.opts, throttle.OnClose(undo))
+	}
+	return j, nil
 }
 
 // A backend is a store and what is to be done when nobody uses it any more.

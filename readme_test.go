@@ -16,6 +16,8 @@ import (
 // imports maps the package names that the README's code may use to their paths.
 var imports = map[string]string{
 	"context":      "context",
+	"http":         "net/http",
+	"httpthrottle": "github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle",
 	"log":          "log",
 	"mapper":       "github.com/numaproj-contrib/numathrottle/pkg/mapper",
 	"mapsdk":       "github.com/numaproj/numaflow-go/pkg/mapper",

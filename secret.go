@@ -29,7 +29,11 @@ func NewSecret(text string) Secret {
 // IsSet tells whether there is a text.
 func (s Secret) IsSet() bool { return s.text != nil }
 
-// reveal returns the text.
+// Reveal returns the text; empty when the secret is not set. It is the only way to get
+// at it: what it returns must not be printed.
+func (s Secret) Reveal() string { return s.reveal() }
+
+// reveal is Reveal.
 func (s Secret) reveal() string {
 	if s.text == nil {
 		return ""

@@ -1,11 +1,13 @@
 package config
 
 import (
+	"cmp"
 	"strings"
 	"unicode"
 )
 
-// Prefix is what the names of all variables begin with.
+// Prefix is what the names of variables begin with, but for those of fields with a
+// prefix of their own.
 const Prefix = "NUMATHROTTLE_"
 
 // A Field describes one setting of a configuration C.
@@ -13,6 +15,9 @@ type Field[C any] struct {
 	// Key is the setting's name in the file, in camel case. The variable's name
 	// follows from it; see Variable.
 	Key string
+	// Prefix is what the variable's name begins with, for a program that has settings of
+	// its own: capitals and an underscore at the end. Empty means the constant Prefix.
+	Prefix string
 	// Allowed says which values are allowed, Default which one holds when none
 	// is given, Doc what the setting does. They are Markdown of one line.
 	Allowed, Default, Doc string
@@ -26,9 +31,16 @@ type Field[C any] struct {
 
 // Variable returns the environment variable that belongs to a key: onStoreLoss is
 // NUMATHROTTLE_ON_STORE_LOSS and storeCAFile is NUMATHROTTLE_STORE_CA_FILE.
-func Variable(key string) string {
+func Variable(key string) string { return variable(Prefix, key) }
+
+// variable returns the field's environment variable.
+func (f *Field[C]) variable() string { return variable(f.prefix(), f.Key) }
+
+func (f *Field[C]) prefix() string { return cmp.Or(f.Prefix, Prefix) }
+
+func variable(prefix, key string) string {
 	var b strings.Builder
-	b.WriteString(Prefix)
+	b.WriteString(prefix)
 	runes := []rune(key)
 	for i, r := range runes {
 		// A word begins at a capital after a small letter, and at the last capital

@@ -22,15 +22,15 @@ var notSettings = []string{
 // file by line, then those of the variables in the order of fields, then unknown
 // variables by name. A setting with a fault keeps the value it had.
 func Load[C any](fields []Field[C], environ []string, c *C) []error {
-	env := settingsOf(environ)
+	env := settingsOf(environ, prefixes(fields))
 	var faults []error
 	if name, ok := env[FileVariable]; ok {
 		faults = loadFile(fields, name, c)
 	}
 	for i := range fields {
 		f := &fields[i]
-		if text, ok := env[Variable(f.Key)]; ok {
-			if err := f.put(c, text, Variable(f.Key)); err != nil {
+		if text, ok := env[f.variable()]; ok {
+			if err := f.put(c, text, f.variable()); err != nil {
 				faults = append(faults, err)
 			}
 		}
@@ -44,13 +44,25 @@ func Load[C any](fields []Field[C], environ []string, c *C) []error {
 	return faults
 }
 
-// settingsOf returns the variables of environ that begin with Prefix, in whatever
-// case, but for those that Kubernetes sets for a Service of that name.
-func settingsOf(environ []string) map[string]string {
+// prefixes is what the names of all variables of fields begin with.
+func prefixes[C any](fields []Field[C]) []string {
+	all := []string{Prefix}
+	for i := range fields {
+		if p := fields[i].prefix(); !slices.Contains(all, p) {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// settingsOf returns the variables of environ that begin with one of the prefixes, in
+// whatever case, but for those that Kubernetes sets for a Service of that name.
+func settingsOf(environ, prefixes []string) map[string]string {
 	env := map[string]string{}
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
-		if strings.HasPrefix(strings.ToUpper(name), Prefix) {
+		upper := strings.ToUpper(name)
+		if slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(upper, p) }) {
 			env[name] = value
 		}
 	}
@@ -80,7 +92,7 @@ func dropService(env map[string]string, service string) {
 func variables[C any](fields []Field[C]) []string {
 	names := []string{FileVariable}
 	for i := range fields {
-		names = append(names, Variable(fields[i].Key))
+		names = append(names, fields[i].variable())
 	}
 	return names
 }

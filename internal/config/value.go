@@ -1,6 +1,7 @@
 package config
 
 import (
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -110,6 +111,24 @@ func isLine(text string) bool {
 		!strings.ContainsFunc(text, unicode.IsControl)
 }
 
+// Lines is a text that may have several lines, without other control characters.
+func Lines[C any](at func(*C) *string) Value[C] {
+	return Value[C]{
+		set:   func(c *C, text string) bool { *at(c) = text; return true },
+		get:   func(c *C) string { return *at(c) },
+		check: func(c *C) bool { return areLines(*at(c)) },
+	}
+}
+
+// maxLines is the longest text of several lines that a setting takes, in bytes.
+const maxLines = 1 << 16
+
+func areLines(text string) bool {
+	return len(text) <= maxLines && utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool {
+		return unicode.IsControl(r) && r != '\n' && r != '\t'
+	})
+}
+
 // Store is a store URL. Any text is taken; ParseStore tells what is wrong with
 // it. It is printed without secrets.
 func Store[C any](at func(*C) *string) Value[C] {
@@ -118,6 +137,28 @@ func Store[C any](at func(*C) *string) Value[C] {
 		set:    func(c *C, text string) bool { *at(c) = text; return true },
 		get:    func(c *C) string { return ShowStore(*at(c)) },
 	}
+}
+
+// Endpoint is an http or https URL without user, query and fragment. A fault does not
+// show it, for what should not be in it is often a secret.
+func Endpoint[C any](at func(*C) *string) Value[C] {
+	return Value[C]{
+		secret: true,
+		set:    func(c *C, text string) bool { *at(c) = text; return true },
+		get: func(c *C) string {
+			if *at(c) != "" && !isEndpoint(*at(c)) {
+				return Redacted
+			}
+			return *at(c)
+		},
+		check: func(c *C) bool { return *at(c) == "" || isEndpoint(*at(c)) },
+	}
+}
+
+func isEndpoint(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && len(text) <= maxText && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" &&
+		u.User == nil && u.RawQuery == "" && !u.ForceQuery && u.Fragment == "" && !strings.HasSuffix(text, "#")
 }
 
 // Secret is a text that is never printed. set and isSet reach the value.

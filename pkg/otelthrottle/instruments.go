@@ -104,7 +104,7 @@ var observed = []Instrument{
 	{
 		Name: "numathrottle.ceiling", Kind: Gauge, Unit: "{token}/s", Labels: byLimit,
 		Doc:  "What the whole pool is granted in the long run",
-		read: either(func(s *throttle.Status) float64 { return s.Limit.Rate() }, nil),
+		read: either(func(s *throttle.Status) float64 { return s.Ceiling() }, nil),
 	},
 	{
 		Name: "numathrottle.rate", Kind: Gauge, Unit: "{token}/s", Labels: byLimit,

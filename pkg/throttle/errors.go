@@ -49,6 +49,8 @@ const (
 	// ReasonOther: a reason that a Sharer gave and this package does not know, where
 	// reasons are counted.
 	ReasonOther Reason = "other"
+	// ReasonPause: calls are held back until a time, because the service asked for it.
+	ReasonPause Reason = "pause"
 	// ReasonClosed: the limiter was closed.
 	ReasonClosed Reason = "closed"
 )

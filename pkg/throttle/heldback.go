@@ -9,7 +9,7 @@ import (
 // reasons is every reason that is counted by itself.
 var reasons = [...]Reason{
 	ReasonLimit, ReasonNoShare, ReasonFrozen, ReasonShareTooSmall, ReasonStoreLost, ReasonReplaced,
-	ReasonTooLarge, ReasonInFlight, ReasonReserved, ReasonUnreadable, ReasonClosed,
+	ReasonTooLarge, ReasonInFlight, ReasonReserved, ReasonUnreadable, ReasonPause, ReasonClosed,
 	ReasonOther,
 }
 

@@ -24,6 +24,15 @@ type Status struct {
 	Closed bool
 }
 
+// Ceiling is what the whole pool may use at present, in tokens per second: Limit.Rate,
+// unless the limit ramps up or an override is in force. 0: no limit.
+func (s *Status) Ceiling() float64 {
+	if s.Lease.Ceiling <= 0 || s.Limit.Max == 0 {
+		return s.Limit.Rate()
+	}
+	return s.Limit.Rate() * s.Lease.Ceiling / float64(s.Limit.Max)
+}
+
 // Status returns what the Throttle is doing.
 func (t *Throttle) Status() Status {
 	st := Status{Name: t.name, Limit: t.limit, Closed: t.closed.Load()}

@@ -1,0 +1,308 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle"
+	"github.com/numaproj-contrib/numathrottle/internal/config"
+)
+
+// settings is everything that can be set. The zero value of a field is its default.
+type settings struct {
+	Provider   providerName
+	BaseURL    string
+	APIVersion string
+	Model      string
+	APIKey     numathrottle.Secret
+	APIKeyFile string
+
+	System, SystemFile string
+	Prompt, PromptFile string
+	MaxTokens          int
+	OutputTokens       int
+	MaxPromptTokens    int
+	Temperature        string
+
+	RequestsPerMinute int
+	TokensPerMinute   int
+	InFlight          int
+	BurstTime         time.Duration
+	Charge            charge
+
+	Timeout     time.Duration
+	MaxAttempts int
+	OnStop      stopAction
+
+	Socket     string
+	ServerInfo string
+
+	// Pool is where the limits are shared; each has a pool of its own below Pool.Pool.
+	Pool numathrottle.Config
+}
+
+// A stopAction is what becomes of a message when the provider says that no waiting helps.
+type stopAction string
+
+const (
+	holdOnStop   stopAction = "hold"
+	resultOnStop stopAction = "result"
+)
+
+// prefix is what the variables of this program's own settings begin with. Those of the
+// pool are those of numathrottle.
+const prefix = "LLM_MAP_"
+
+const (
+	aWholeNumber = "a whole number, "
+	aTemplate    = "a text/template over the message, see below"
+	aPath        = "the path of a file"
+)
+
+// fields is every setting of this program, in the order of the reference.
+var fields = withPrefix([]config.Field[settings]{
+	{
+		Key: "provider", Allowed: "`openai`, `azure`, `anthropic` or `self-hosted`", Default: "`openai`",
+		Doc:   "Whose headers, refusals and way of counting the endpoint has",
+		Value: config.Choice(func(s *settings) *providerName { return &s.Provider }, openAI, azure, anthropic, selfHosted),
+	},
+	{
+		Key: "baseURL", Allowed: "an http or https URL without user, query and fragment",
+		Default: "that of `openai` or `anthropic`; required for the others",
+		Doc:     "Where the endpoint is: what stands before `/chat/completions`; of Azure the resource, `https://NAME.openai.azure.com`",
+		Value:   config.Endpoint(func(s *settings) *string { return &s.BaseURL }),
+	},
+	textField("apiVersion", "a text, with `azure` only", "`2024-10-21`", "The API version of Azure", func(s *settings) *string { return &s.APIVersion }),
+	textField("model", "a text", "none: it is required", "The model; of Azure the deployment", func(s *settings) *string { return &s.Model }),
+	{
+		Key: "apiKey", Allowed: "a text, never printed", Default: "none",
+		Doc: "The key of the endpoint",
+		Value: config.Secret(
+			func(s *settings, text string) { s.APIKey = numathrottle.NewSecret(text) },
+			func(s *settings) bool { return s.APIKey.IsSet() },
+		),
+	},
+	textField("apiKeyFile", aPath, "none", "The key in a file, such as a mounted Secret; read anew for every call",
+		func(s *settings) *string { return &s.APIKeyFile }),
+	linesField("system", "The system message", func(s *settings) *string { return &s.System }),
+	textField("systemFile", aPath, "none", "The same in a file", func(s *settings) *string { return &s.SystemFile }),
+	{
+		Key: "prompt", Allowed: aTemplate, Default: "`{{.Text}}`", Doc: "The user message",
+		Value: config.Lines(func(s *settings) *string { return &s.Prompt }),
+	},
+	textField("promptFile", aPath, "none", "The same in a file", func(s *settings) *string { return &s.PromptFile }),
+	numberField("maxTokens", "0 to 1000000", 1_000_000, "0: the provider's", "How long an answer may be, in tokens",
+		func(s *settings) *int { return &s.MaxTokens }),
+	numberField("outputTokens", "1 to 1000000, without `maxTokens`", 1_000_000, "1024",
+		"What is drawn for an answer at most when `maxTokens` is not set; answers that are shorter are learnt from",
+		func(s *settings) *int { return &s.OutputTokens }),
+	numberField("maxPromptTokens", "0 to 1000000000", 1_000_000_000, "0: `tokensPerMinute` alone bounds it",
+		"Longer prompts, by the estimate, are answered with an error at once", func(s *settings) *int { return &s.MaxPromptTokens }),
+	{
+		Key: "temperature", Allowed: "0 to 2", Default: "the provider's", Doc: "The sampling temperature",
+		Value: config.Text(func(s *settings) *string { return &s.Temperature }),
+		Range: func(s *settings) bool { _, ok := s.temperature(); return ok },
+	},
+	numberField("requestsPerMinute", "0 to 1000000000", 1_000_000_000, "0: no limit", "Calls per minute, over the whole pool",
+		func(s *settings) *int { return &s.RequestsPerMinute }),
+	numberField("tokensPerMinute", "0 to 1000000000", 1_000_000_000, "0: no limit", "Tokens per minute, over the whole pool",
+		func(s *settings) *int { return &s.TokensPerMinute }),
+	numberField("inFlight", "0 to 1000000000", 1_000_000_000, "0: no limit",
+		"Calls under way at once, over the whole pool; several times the number of pods", func(s *settings) *int { return &s.InFlight }),
+	durationField("burstTime", 10*time.Millisecond, time.Minute, "1s", "How much of the two limits per minute the pool can save up",
+		func(s *settings) *time.Duration { return &s.BurstTime }),
+	{
+		Key: "charge", Allowed: "`larger`, `sum` or `usage`", Default: "`larger` for `openai`, `sum` for `azure`, else `usage`",
+		Doc:   "How many tokens a call counts for, see below",
+		Value: config.Choice(func(s *settings) *charge { return &s.Charge }, chargeLarger, chargeSum, chargeUsage),
+	},
+	durationField("timeout", time.Second, time.Hour, "2m", "How long one call may take, not counting what it waits for the limits",
+		func(s *settings) *time.Duration { return &s.Timeout }),
+	numberField("maxAttempts", "1 to 1000", 1000, "8",
+		"How often a call may fail before the message is answered with an error; refusals do not count", func(s *settings) *int { return &s.MaxAttempts }),
+	{
+		Key: "onStop", Allowed: "`hold` or `result`", Default: "`hold`",
+		Doc: "What becomes of a message when no waiting helps (a spent quota, a wrong key): it waits, and one call a minute tries " +
+			"whether it is mended, or it is answered with an error",
+		Value: config.Choice(func(s *settings) *stopAction { return &s.OnStop }, holdOnStop, resultOnStop),
+	},
+	textField("socket", aPath, "numaflow-go's", "The unix socket to listen on, outside Numaflow", func(s *settings) *string { return &s.Socket }),
+	textField("serverInfo", aPath, "numaflow-go's", "The server-info file to write, outside Numaflow", func(s *settings) *string { return &s.ServerInfo }),
+})
+
+func withPrefix(fields []config.Field[settings]) []config.Field[settings] {
+	for i := range fields {
+		fields[i].Prefix = prefix
+	}
+	return fields
+}
+
+func textField(key, allowed, byDefault, doc string, at func(*settings) *string) config.Field[settings] {
+	return config.Field[settings]{Key: key, Allowed: allowed, Default: byDefault, Doc: doc, Value: config.Text(at)}
+}
+
+func linesField(key, doc string, at func(*settings) *string) config.Field[settings] {
+	return config.Field[settings]{Key: key, Allowed: aTemplate, Default: "none", Doc: doc, Value: config.Lines(at)}
+}
+
+func numberField(key, allowed string, most int, byDefault, doc string, at func(*settings) *int) config.Field[settings] {
+	return config.Field[settings]{
+		Key: key, Allowed: aWholeNumber + allowed, Default: byDefault, Doc: doc, Value: config.Int(at),
+		Range: func(s *settings) bool { return *at(s) >= 0 && *at(s) <= most },
+	}
+}
+
+func durationField(key string, least, most time.Duration, byDefault, doc string, at func(*settings) *time.Duration) config.Field[settings] {
+	return config.Field[settings]{
+		Key: key, Allowed: fmt.Sprintf("a duration, `%s` to `%s`", least, most), Default: "`" + byDefault + "`", Doc: doc,
+		Value: config.Duration(at),
+		Range: func(s *settings) bool { return *at(s) == 0 || *at(s) >= least && *at(s) <= most },
+	}
+}
+
+// temperature returns what is set; nil for nothing.
+func (s *settings) temperature() (*float32, bool) {
+	if s.Temperature == "" {
+		return nil, true
+	}
+	f, err := strconv.ParseFloat(s.Temperature, 32)
+	if err != nil || !(f >= 0 && f <= 2) {
+		return nil, false
+	}
+	value := float32(f)
+	return &value, true
+}
+
+// loadSettings reads the file that NUMATHROTTLE_CONFIG names and the environment, and fills in
+// the defaults. The error has a line for every fault, those of the files that are named too.
+func loadSettings() (settings, error) {
+	var s settings
+	faults := numathrottle.LoadWith(fields, func(s *settings) *numathrottle.Config { return &s.Pool }, &s)
+	bad := func(field, problem, allowed string) {
+		faults = append(faults, &config.FieldError{Field: field, Problem: problem, Allowed: allowed})
+	}
+	s.checkTogether(bad)
+	for _, f := range []struct {
+		key, file string
+		text      *string
+	}{{"systemFile", s.SystemFile, &s.System}, {"promptFile", s.PromptFile, &s.Prompt}} {
+		if f.file == "" {
+			continue
+		}
+		content, err := os.ReadFile(f.file)
+		if err != nil {
+			bad(f.key, fmt.Sprintf("is %q, which cannot be read: %v", f.file, err), "")
+			continue
+		}
+		*f.text = strings.TrimSuffix(string(content), "\n")
+	}
+	if s.APIKeyFile != "" {
+		if _, err := readKey(s.APIKeyFile); err != nil {
+			bad("apiKeyFile", err.Error(), "")
+		}
+	}
+	s = withDefaults(s)
+	if _, err := newPrompt(s.System, s.Prompt); err != nil {
+		faults = append(faults, err)
+	}
+	return s, config.Join(faults)
+}
+
+// checkTogether finds settings that contradict each other.
+func (s *settings) checkTogether(bad func(field, problem, allowed string)) {
+	if s.Model == "" {
+		bad("model", "is not set", "a model of the endpoint")
+	}
+	if s.BaseURL == "" && providers[s.providerOrDefault()].baseURL == "" {
+		bad("baseURL", fmt.Sprintf("is not set, and %s has none of its own", s.Provider), "an http or https URL")
+	}
+	if s.APIVersion != "" && s.Provider != azure {
+		bad("apiVersion", fmt.Sprintf("is set, but the provider is %s", s.providerOrDefault()), "with azure")
+	}
+	for _, pair := range [][2]struct {
+		key string
+		set bool
+	}{
+		{{"apiKey", s.APIKey.IsSet()}, {"apiKeyFile", s.APIKeyFile != ""}},
+		{{"system", s.System != ""}, {"systemFile", s.SystemFile != ""}},
+		{{"prompt", s.Prompt != ""}, {"promptFile", s.PromptFile != ""}},
+		{{"maxTokens", s.MaxTokens != 0}, {"outputTokens", s.OutputTokens != 0}},
+	} {
+		if pair[0].set && pair[1].set {
+			bad(pair[1].key, "is set, and so is "+pair[0].key, "one of them")
+		}
+	}
+	if !s.APIKey.IsSet() && s.APIKeyFile == "" && s.Provider != selfHosted {
+		bad("apiKey and apiKeyFile", "are not set", "one of them, unless the provider is self-hosted")
+	}
+	if s.TokensPerMinute > 0 && s.MaxTokens > s.TokensPerMinute {
+		bad("maxTokens", fmt.Sprintf("is %d, which no call could ever draw", s.MaxTokens),
+			fmt.Sprintf("at most tokensPerMinute, which is %d", s.TokensPerMinute))
+	}
+	if len(s.Pool.Pool) > 256-len(longestSuffix) {
+		bad("pool", fmt.Sprintf("has %d bytes", len(s.Pool.Pool)), fmt.Sprintf("at most %d, for there are three pools below it", 256-len(longestSuffix)))
+	}
+}
+
+func (s *settings) providerOrDefault() providerName {
+	if s.Provider == "" {
+		return openAI
+	}
+	return s.Provider
+}
+
+// withDefaults returns s with everything that is not set filled in.
+func withDefaults(s settings) settings {
+	s.Provider = s.providerOrDefault()
+	p := providers[s.Provider]
+	orText := func(at *string, value string) {
+		if *at == "" {
+			*at = value
+		}
+	}
+	orNumber := func(at *int, value int) {
+		if *at == 0 {
+			*at = value
+		}
+	}
+	orDuration := func(at *time.Duration, value time.Duration) {
+		if *at == 0 {
+			*at = value
+		}
+	}
+	orText(&s.BaseURL, p.baseURL)
+	if s.Provider == azure {
+		orText(&s.APIVersion, "2024-10-21")
+	}
+	if s.Prompt == "" && s.PromptFile == "" {
+		s.Prompt = "{{.Text}}"
+	}
+	orNumber(&s.OutputTokens, 1024)
+	orNumber(&s.MaxAttempts, 8)
+	orDuration(&s.BurstTime, time.Second)
+	orDuration(&s.Timeout, 2*time.Minute)
+	if s.Charge == "" {
+		s.Charge = p.charge
+	}
+	if s.OnStop == "" {
+		s.OnStop = holdOnStop
+	}
+	return s
+}
+
+// effective is every setting that differs from the zero value, without secrets, a line each.
+func (s *settings) effective() string {
+	var b strings.Builder
+	for _, f := range config.Show(fields, s) {
+		value := f.Value
+		if value != config.Redacted {
+			value = strconv.Quote(value)
+		}
+		_, _ = fmt.Fprintf(&b, "%s: %s\n", f.Key, value)
+	}
+	_, _ = fmt.Fprintf(&b, "pool of the limits: %s\n", s.Pool)
+	return b.String()
+}

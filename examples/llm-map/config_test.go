@@ -1,0 +1,185 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/numaproj-contrib/numathrottle/internal/config"
+)
+
+var update = flag.Bool("update", false, "write the table of README.md anew")
+
+func TestSettingsFromFileAndEnvironment(t *testing.T) {
+	clearEnv(t)
+	dir := t.TempDir()
+	key := filepath.Join(dir, "key")
+	require.NoError(t, os.WriteFile(key, []byte(canary+"\n"), 0o600))
+	template := filepath.Join(dir, "prompt")
+	require.NoError(t, os.WriteFile(template, []byte("Say {{.Text}}\n"), 0o600))
+	file := filepath.Join(dir, "config.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(`
+provider: anthropic
+model: claude
+apiKeyFile: `+key+`
+system: |
+  Be kind.
+  Be brief.
+promptFile: `+template+`
+requestsPerMinute: 50
+tokensPerMinute: 40000
+inFlight: 16
+store: nats://isb:4222
+storePassword: `+canary+`
+storeUsername: u
+lease: 5s
+`), 0o600))
+	t.Setenv(config.FileVariable, file)
+	t.Setenv("LLM_MAP_MODEL", "claude-2")
+	t.Setenv("NUMAFLOW_NAMESPACE", "ns")
+	t.Setenv("NUMAFLOW_PIPELINE_NAME", "pipe")
+	t.Setenv("NUMAFLOW_VERTEX_NAME", "vertex")
+	s, err := loadSettings()
+	require.NoError(t, err)
+	require.Equal(t, "claude-2", s.Model, "the environment wins")
+	require.Equal(t, "https://api.anthropic.com/v1", s.BaseURL)
+	require.Equal(t, chargeUsage, s.Charge)
+	require.Equal(t, "Be kind.\nBe brief.\n", s.System)
+	require.Equal(t, "Say {{.Text}}", s.Prompt)
+	require.Equal(t, "ns/pipe/vertex", s.Pool.Pool)
+	require.Equal(t, 5*time.Second, s.Pool.Lease)
+	require.Equal(t, 2*time.Minute, s.Timeout)
+	require.Equal(t, holdOnStop, s.OnStop)
+	got, err := s.key()
+	require.NoError(t, err)
+	require.Equal(t, canary, got)
+
+	var out, errOut bytes.Buffer
+	require.NoError(t, run(t.Context(), []string{"--check"}, &out, &errOut))
+	require.Contains(t, out.String(), `model: "claude-2"`)
+	require.Contains(t, out.String(), "nats://isb:4222")
+	require.NotContains(t, out.String()+errOut.String(), canary)
+}
+
+func TestEveryFaultIsTold(t *testing.T) {
+	clearEnv(t)
+	for name, value := range map[string]string{
+		"LLM_MAP_PROVIDER":            "gemini",
+		"LLM_MAP_BASE_URL":            "https://user:" + canary + "@host/v1",
+		"LLM_MAP_API_KEY":             canary,
+		"LLM_MAP_API_KEY_FILE":        "/nowhere/key",
+		"LLM_MAP_API_VERSION":         "1",
+		"LLM_MAP_PROMPT":              "{{printf .Text}}",
+		"LLM_MAP_SYSTEM":              "a",
+		"LLM_MAP_SYSTEM_FILE":         "/nowhere/system",
+		"LLM_MAP_TEMPERATURE":         "NaN",
+		"LLM_MAP_MAX_TOKENS":          "500",
+		"LLM_MAP_OUTPUT_TOKENS":       "500",
+		"LLM_MAP_TOKENS_PER_MINUTE":   "400",
+		"LLM_MAP_REQUESTS_PER_MINUTE": "-1",
+		"LLM_MAP_BURST_TIME":          "2m",
+		"LLM_MAP_ON_STOP":             "panic",
+		"LLM_MAP_MODELL":              "m",
+		"NUMATHROTTLE_MAX":            "5",
+		"NUMATHROTTLE_STORE":          "http://host",
+		"NUMATHROTTLE_POOL":           strings.Repeat("p", 250),
+	} {
+		t.Setenv(name, value)
+	}
+	var out, errOut bytes.Buffer
+	err := run(context.Background(), []string{"--check"}, &out, &errOut)
+	require.Error(t, err)
+	text := err.Error()
+	for _, want := range []string{
+		"provider is \"gemini\" (LLM_MAP_PROVIDER), allowed: `openai`, `azure`, `anthropic` or `self-hosted`",
+		"baseURL is not as it should be (not shown) (LLM_MAP_BASE_URL)",
+		"apiKeyFile is set, and so is apiKey", "apiKeyFile cannot be read", "apiVersion is set, but the provider is openai",
+		`prompt is no template that can be used: template: prompt:1: function "printf" not defined`,
+		"systemFile is set, and so is system", "systemFile is \"/nowhere/system\", which cannot be read",
+		`temperature is "NaN"`, "outputTokens is set, and so is maxTokens", "maxTokens is 500, which no call could ever draw",
+		`requestsPerMinute is "-1"`, `burstTime is "2m"`, `onStop is "panic"`, "LLM_MAP_MODELL is not a variable of numathrottle; did you mean LLM_MAP_MODEL?",
+		"NUMATHROTTLE_MAX is not a variable", `store has the scheme "http"`, "model is not set", "pool has 250 bytes",
+	} {
+		require.Contains(t, text, want)
+	}
+	require.Equal(t, 19, strings.Count(text, "\n")+1, "a line for each: %s", text)
+	require.NotContains(t, text+out.String()+errOut.String(), canary)
+}
+
+func TestRequiredSettings(t *testing.T) {
+	for _, c := range []struct{ provider, want string }{
+		{"openai", "apiKey and apiKeyFile are not set"},
+		{"azure", "baseURL is not set, and azure has none of its own"},
+		{"self-hosted", "baseURL is not set, and self-hosted has none of its own"},
+	} {
+		clearEnv(t)
+		t.Setenv("LLM_MAP_PROVIDER", c.provider)
+		t.Setenv("LLM_MAP_MODEL", "m")
+		_, err := loadSettings()
+		require.ErrorContains(t, err, c.want)
+	}
+	require.ErrorContains(t, run(t.Context(), []string{"serve"}, &bytes.Buffer{}, &bytes.Buffer{}), `"serve" is no flag`)
+}
+
+// The pipeline of the example sets what this program reads, and its configuration is
+// without a fault, but for the key, which is not here.
+func TestPipeline(t *testing.T) {
+	clearEnv(t)
+	content, err := os.ReadFile("pipeline.yaml")
+	require.NoError(t, err)
+	var settingsFile struct{ Data map[string]string }
+	var pipeline struct {
+		Spec struct {
+			Vertices []struct {
+				Udf struct {
+					Container struct {
+						Env []struct{ Name, Value string }
+					}
+				}
+			}
+		}
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(content))
+	require.NoError(t, decoder.Decode(&settingsFile))
+	require.NoError(t, decoder.Decode(&pipeline))
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(settingsFile.Data["config.yaml"]), 0o600))
+	env := pipeline.Spec.Vertices[1].Udf.Container.Env
+	require.NotEmpty(t, env)
+	for _, variable := range env {
+		t.Setenv(variable.Name, cmp.Or(variable.Value, "from a secret"))
+	}
+	t.Setenv(config.FileVariable, file)
+	s, err := loadSettings()
+	require.ErrorContains(t, err, "apiKeyFile cannot be read")
+	require.Equal(t, 1, strings.Count(err.Error(), "\n")+1, err)
+	require.Equal(t, 190_000, s.TokensPerMinute)
+	require.Equal(t, "nats://isbsvc-default-js-svc:4222", s.Pool.Store)
+}
+
+// TestReference compares the table in the README with the one that follows from the
+// settings. With -update it writes it.
+func TestReference(t *testing.T) {
+	const file, begin, end = "README.md", "<!-- settings: generated by go test ./examples/llm-map -run TestReference -update -->\n", "<!-- end -->"
+	content, err := os.ReadFile(file)
+	require.NoError(t, err)
+	before, rest, found := strings.Cut(string(content), begin)
+	require.True(t, found)
+	_, after, found := strings.Cut(rest, end)
+	require.True(t, found)
+	want := before + begin + config.Table(fields) + end + after
+	if *update {
+		require.NoError(t, os.WriteFile(file, []byte(want), 0o644))
+		return
+	}
+	require.Equal(t, want, string(content), "run: go test ./examples/llm-map -run TestReference -update")
+}

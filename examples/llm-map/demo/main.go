@@ -1,0 +1,120 @@
+// Command demo runs llm-map on one machine against a fake provider, with real parts: four
+// processes of the llm-map binary share the provider's limits through a real store, and
+// 2,000 prompts come in over their real gRPC sockets. The provider enforces its limits on its own
+// clock. The demo prints a line every two seconds and ends with a verdict: no call was
+// refused, and the tighter limit was used. It exits with 1 when that is not so.
+//
+//	make llm-demo
+//
+// Flags change the provider, the limits and the number of prompts; LLM_DEMO_STORE=redis://... or
+// nats://... names another store than an embedded NATS server.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/examples/llm-map/fakellm"
+	"github.com/numaproj-contrib/numathrottle/internal/testenv/servers"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ok, err := run(ctx, os.Args[1:], os.Stdout)
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "llm-demo:", err)
+	}
+	if err != nil || !ok {
+		os.Exit(1)
+	}
+}
+
+// An options is what the flags say.
+type options struct {
+	binary    string
+	provider  string
+	prompts   int
+	processes int
+	maxTokens int
+	provides  fakellm.Config // the provider's limits, which are also those of the pool
+	inFlight  int
+}
+
+func parse(args []string, out io.Writer) (options, error) {
+	o := options{provides: fakellm.Config{Slice: 10 * time.Second, Latency: 250 * time.Millisecond}}
+	flags := flag.NewFlagSet("llm-demo", flag.ContinueOnError)
+	flags.SetOutput(out)
+	flags.StringVar(&o.binary, "binary", "", "the llm-map binary; required")
+	flags.StringVar(&o.provider, "provider", "anthropic", "whose way of counting and refusing: openai, azure, anthropic or self-hosted")
+	flags.IntVar(&o.prompts, "prompts", 2000, "how many prompts to send")
+	flags.IntVar(&o.processes, "processes", 4, "how many processes share the limits")
+	flags.IntVar(&o.maxTokens, "max-tokens", 200, "how long an answer may be")
+	flags.IntVar(&o.provides.RequestsPerMinute, "requests-per-minute", 2400, "limit")
+	flags.IntVar(&o.provides.TokensPerMinute, "tokens-per-minute", 540_000, "limit")
+	flags.IntVar(&o.inFlight, "in-flight", 64, "limit on calls at once")
+	flags.DurationVar(&o.provides.Slice, "slice", o.provides.Slice, "how much of a minute's limit the provider lets a caller save up")
+	flags.DurationVar(&o.provides.Latency, "latency", o.provides.Latency, "how long a call takes")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	o.provides.Provider = fakellm.Provider(o.provider)
+	switch {
+	case o.binary == "":
+		return o, errors.New("-binary is empty, allowed: the path of the llm-map binary")
+	case o.processes < 1 || o.processes > 64:
+		return o, fmt.Errorf("-processes is %d, allowed: 1 to 64", o.processes)
+	case o.prompts < 1 || o.prompts > 1_000_000:
+		return o, fmt.Errorf("-prompts is %d, allowed: 1 to 1000000", o.prompts)
+	case o.provides.RequestsPerMinute < 1 && o.provides.TokensPerMinute < 1:
+		return o, errors.New("-requests-per-minute and -tokens-per-minute are 0, allowed: one of them above 0")
+	}
+	return o, nil
+}
+
+// run plays the demo and tells whether every promise was kept.
+func run(ctx context.Context, args []string, out io.Writer) (bool, error) {
+	o, err := parse(args, out)
+	if err != nil {
+		return false, err
+	}
+	dir, err := os.MkdirTemp("", "llm-demo-")
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+
+	store, name := os.Getenv("LLM_DEMO_STORE"), "the store at LLM_DEMO_STORE"
+	if store == "" {
+		ns, err := servers.StartNATS(ctx, filepath.Join(dir, "nats"))
+		if err != nil {
+			return false, err
+		}
+		defer func() { _ = ns.Close() }()
+		store, name = ns.URL(), "an embedded NATS JetStream server"
+	}
+	p, err := startProvider(ctx, o.provides)
+	if err != nil {
+		return false, err
+	}
+	defer p.close()
+	d := &demo{options: o, out: out, dir: dir, store: store, provider: p, began: time.Now()}
+	_, _ = fmt.Fprintf(out, "llm-map demo: %d processes of llm-map share %d requests and %d tokens per minute, %d calls in flight, through %s\n",
+		o.processes, o.provides.RequestsPerMinute, o.provides.TokensPerMinute, o.inFlight, name)
+	_, _ = fmt.Fprintf(out, "%d prompts; a provider that counts and refuses as %s does, on its own clock, and lets %s worth of its limits be saved up\n",
+		o.prompts, o.provider, o.provides.Slice)
+	_, _ = fmt.Fprintf(out, "a pool that is new to its store is frozen for 15 s: the first calls come then\n\n")
+	defer d.killAll()
+	if err := d.play(ctx); err != nil {
+		return false, err
+	}
+	return d.verdict(), nil
+}

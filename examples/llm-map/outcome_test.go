@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	openai "github.com/sashabaranov/go-openai"
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
+)
+
+// Every kind of answer, through the real client and a real connection.
+func TestJudge(t *testing.T) {
+	const rate = `{"error":{"message":"Rate limit reached","type":"tokens","code":"rate_limit_exceeded"}}`
+	for _, c := range []struct {
+		name     string
+		provider providerName
+		answer   answer
+		verdict  verdict
+		code     string
+	}{
+		{"good", openAI, says("hi", 1, 1), answered, ""},
+		{"openai, a limit", openAI, refuses(429, "Retry-After: 3", rate), wait, "rate_limit_exceeded"},
+		{"openai, a limit, for how long is not told", openAI, refuses(429, "", rate), wait, "rate_limit_exceeded"},
+		{"openai, quota spent", openAI, refuses(429, "", `{"error":{"message":"x","code":"insufficient_quota"}}`), stop, "insufficient_quota"},
+		{"openai, overloaded", openAI, refuses(503, "", `{"error":{"message":"overloaded","type":"server_error"}}`), overload, "server_error"},
+		{"azure, a limit", azure, refuses(429, "Retry-After-Ms: 900", `{"error":{"code":"429","message":"exceeded token rate limit"}}`), wait, "429"},
+		{"anthropic, a limit", anthropic, refuses(429, "Retry-After: 3", `{"error":{"type":"rate_limit_error","message":"x"}}`), wait, "rate_limit_error"},
+		{"anthropic, spend limit", anthropic, refuses(429, "", `{"error":{"type":"rate_limit_error","message":"x"}}`), stop, "rate_limit_error"},
+		{"anthropic, overloaded", anthropic, refuses(529, "", `{"error":{"type":"overloaded_error","message":"Overloaded"}}`), overload, "overloaded_error"},
+		{"self-hosted, a limit", selfHosted, refuses(429, "", "too many requests"), wait, "rate_limited"},
+		{"wrong key", openAI, refuses(401, "", `{"error":{"message":"Incorrect key: `+canary+`","code":"invalid_api_key"}}`), stop, "invalid_api_key"},
+		{"forbidden", azure, refuses(403, "", "Traffic is not from an approved private endpoint."), stop, "403"},
+		{"no such model", openAI, refuses(404, "", `{"error":{"message":"no such model","code":"model_not_found"}}`), stop, "model_not_found"},
+		{"spent credit", selfHosted, refuses(402, "", `{"error":{"message":"x","code":"payment_required"}}`), stop, "payment_required"},
+		{
+			"prompt too long", openAI,
+			refuses(400, "", `{"error":{"message":"context","type":"invalid_request_error","code":"context_length_exceeded"}}`),
+			invalid, "context_length_exceeded",
+		},
+		{"content filter", azure, refuses(400, "", `{"error":{"message":"filtered","code":"content_filter"}}`), invalid, "content_filter"},
+		{"request too long", selfHosted, refuses(413, "", "<html>413</html>"), invalid, "413"},
+		{"a number as code", selfHosted, refuses(422, "", `{"error":{"message":"x","code":7}}`), invalid, "422"},
+		{"server error", openAI, refuses(500, "", `{"error":{"message":"x","type":"server_error"}}`), failed, "server_error"},
+		{"bad gateway", selfHosted, refuses(502, "", "<html>bad gateway</html>"), failed, "502"},
+		{"request timeout", selfHosted, refuses(408, "", ""), failed, "408"},
+		{"no JSON", selfHosted, refuses(200, "", "it works!"), failed, "failed"},
+		{"redirect", selfHosted, refuses(307, "Location: http://elsewhere.invalid/", ""), stop, "redirected"},
+		{"broken off", selfHosted, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, failed, "failed"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(c.answer))
+			defer server.Close()
+			s := testSettings(func(s *settings) { s.Provider, s.BaseURL = c.provider, server.URL })
+			o := judge(t.Context(), complete(t.Context(), &s, throttletest.New()))
+			require.Equal(t, c.verdict, o.verdict, o.err)
+			require.Equal(t, c.code, o.code)
+			require.NotContains(t, o.text, canary)
+			require.Equal(t, c.verdict == answered, o.text == "")
+		})
+	}
+}
+
+// complete makes one call.
+func complete(ctx context.Context, s *settings, l throttle.Limiter) error {
+	_, err := newClient(s, l, nil).CreateChatCompletion(withCost(ctx, 5), openai.ChatCompletionRequest{
+		Model: "m", Messages: []openai.ChatCompletionMessage{{Role: "user", Content: "hi"}},
+	})
+	return err
+}
+
+func TestJudgeErrorsOfOurOwn(t *testing.T) {
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	slow := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // only then the end of the connection is noticed
+		<-r.Context().Done()
+	}))
+	defer slow.Close()
+	impatient := testSettings(func(s *settings) { s.BaseURL = slow.URL })
+	impatient.Timeout = time.Millisecond // less than can be set
+	for _, c := range []struct {
+		name    string
+		ctx     context.Context //nolint:containedctx // a case
+		err     error
+		verdict verdict
+		code    string
+	}{
+		{"context ended", over, errors.New("x"), ended, ""},
+		{"limiter closed", t.Context(), fmt.Errorf("x: %w", &throttle.Error{Reason: throttle.ReasonClosed}), ended, ""},
+		{"too large", t.Context(), &throttle.Error{Reason: throttle.ReasonTooLarge}, invalid, codeTooLarge},
+		{"a long pause", t.Context(), &throttle.Error{Reason: throttle.ReasonPause, RetryAfter: time.Hour}, wait, "throttled"},
+		{"timeout", t.Context(), complete(t.Context(), &impatient, nil), failed, "timeout"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := judge(c.ctx, c.err)
+			require.Equal(t, c.verdict, o.verdict, c.err)
+			require.Equal(t, c.code, o.code)
+		})
+	}
+	require.Equal(t, time.Hour, judge(t.Context(), &throttle.Error{Reason: throttle.ReasonPause, RetryAfter: time.Hour}).after)
+}
+
+// The log says what kept a call from the endpoint; the result, which goes on through the
+// pipeline, does not.
+func TestWhyTheEndpointCannotBeReached(t *testing.T) {
+	server := httptest.NewServer(http.NotFoundHandler())
+	server.Close()
+	s := testSettings(func(s *settings) { s.BaseURL = server.URL })
+	o := judge(t.Context(), complete(t.Context(), &s, nil))
+	require.Equal(t, failed, o.verdict)
+	require.Contains(t, o.detail, "connect")
+	require.NotContains(t, o.text, "127.0.0.1")
+
+	s.APIKeyFile = "/nowhere/key"
+	o = judge(t.Context(), complete(t.Context(), &s, nil))
+	require.Equal(t, failed, o.verdict)
+	require.Contains(t, o.detail, "apiKeyFile cannot be read: open /nowhere/key")
+}
+
+// What each provider is sent: the path, the key where it belongs, and the answer's bound.
+func TestRequests(t *testing.T) {
+	for _, c := range []struct {
+		provider providerName
+		model    string
+		path     string
+		header   string
+		key      string
+		field    string
+	}{
+		{openAI, "gpt-4o", "/chat/completions", "Authorization", "Bearer " + canary, "max_completion_tokens"},
+		{azure, "my-gpt-4.1", "/openai/deployments/my-gpt-4.1/chat/completions?api-version=2024-10-21", "Api-Key", canary, "max_tokens"},
+		{anthropic, "claude", "/chat/completions", "Authorization", "Bearer " + canary, "max_tokens"},
+		{selfHosted, "llama", "/chat/completions", "Authorization", "Bearer " + canary, "max_tokens"},
+		{selfHosted, "gpt-5-mini", "/chat/completions", "Authorization", "Bearer " + canary, "max_completion_tokens"},
+	} {
+		t.Run(string(c.provider)+" "+c.model, func(t *testing.T) {
+			var path string
+			var header http.Header
+			e := answers(func(w http.ResponseWriter, r *http.Request) {
+				path, header = r.URL.RequestURI(), r.Header
+				says("hi", 1, 1)(w, r)
+			})
+			s := testSettings(func(s *settings) { s.Provider, s.Model, s.BaseURL = c.provider, c.model, "http://endpoint.invalid" })
+			require.Equal(t, "hi", ask(t.Context(), t, mustHandler(t, s, nil, e, nil), "x").Text)
+			require.Equal(t, c.path, path)
+			require.Equal(t, c.key, header.Get(c.header))
+			require.Contains(t, e.calls[0], `"`+c.field+`":100`)
+			if c.header != "Authorization" {
+				require.Empty(t, header.Get("Authorization"))
+			}
+		})
+	}
+}

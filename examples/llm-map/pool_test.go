@@ -1,0 +1,170 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle"
+	"github.com/numaproj-contrib/numathrottle/examples/llm-map/fakellm"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// The main promise, in virtual time: four processors share the limits of a provider that
+// enforces them on its own clock, with each provider's way of counting. No call is refused,
+// and of the tighter limit at least 0.97 is used.
+func TestPoolStaysWithinTheLimitsAndUsesThem(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		provider providerName
+		prompts  int
+		limits   fakellm.Config
+	}{
+		{"openai, tokens", openAI, 600, fakellm.Config{RequestsPerMinute: 3000, TokensPerMinute: 400_000}},
+		{"azure, tokens", azure, 600, fakellm.Config{RequestsPerMinute: 3000, TokensPerMinute: 500_000}},
+		{"anthropic, tokens", anthropic, 1000, fakellm.Config{RequestsPerMinute: 3000, TokensPerMinute: 400_000}},
+		{"anthropic, requests", anthropic, 600, fakellm.Config{RequestsPerMinute: 2000, TokensPerMinute: 900_000}},
+		{"self-hosted, tokens alone", selfHosted, 600, fakellm.Config{TokensPerMinute: 400_000}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c.limits.Provider, c.limits.Slice, c.limits.Latency = fakellm.Provider(c.provider), 5*time.Second, 300*time.Millisecond
+				const inFlight = 64
+				c.limits.InFlight = inFlight // the provider refuses what is above it
+				server, err := fakellm.New(c.limits)
+				require.NoError(t, err)
+				answered := runPool(t, server, c.prompts, func(s *settings) {
+					s.Provider, s.MaxTokens, s.InFlight = c.provider, 200, inFlight
+					s.RequestsPerMinute, s.TokensPerMinute = c.limits.RequestsPerMinute, c.limits.TokensPerMinute
+				})
+				require.EqualValues(t, c.prompts, answered)
+				st, charges := server.Stats(), server.Charges()
+				require.Zero(t, st.Refused(), "%+v", st)
+				require.Equal(t, c.prompts, st.Served)
+				requests, tokens := use(charges, c.limits)
+				t.Logf("used %.3f of the requests and %.3f of the tokens, %d in flight at most", requests, tokens, st.MostInFlight)
+				require.GreaterOrEqual(t, max(requests, tokens), 0.97)
+				require.LessOrEqual(t, max(requests, tokens), 1.1, "with what was saved up at the beginning")
+			})
+		})
+	}
+}
+
+// A pool whose limits are above the provider's is refused: the judge can tell.
+func TestPoolAboveTheLimitsIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, err := fakellm.New(fakellm.Config{Provider: fakellm.SelfHosted, TokensPerMinute: 100_000, Slice: 5 * time.Second})
+		require.NoError(t, err)
+		answered := runPool(t, server, 500, func(s *settings) { s.MaxTokens, s.TokensPerMinute = 200, 130_000 })
+		require.EqualValues(t, 500, answered, "in the end")
+		require.NotZero(t, server.Stats().RefusedTokens)
+	})
+}
+
+// Never more calls at once than the limit, which is what binds here, and all of it is used. The
+// division is even, because a share that moves leaves calls under way behind it.
+func TestPoolStaysWithinTheCallsInFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, err := fakellm.New(fakellm.Config{Provider: fakellm.SelfHosted, InFlight: 16, Latency: time.Second})
+		require.NoError(t, err)
+		answered := runPool(t, server, 300, func(s *settings) { s.InFlight, s.Pool.Policy = 16, numathrottle.PolicyEven })
+		require.EqualValues(t, 300, answered)
+		st := server.Stats()
+		require.Zero(t, st.Refused(), "%+v", st)
+		require.Equal(t, 16, st.MostInFlight)
+	})
+}
+
+// Each limit has a pool of its own, named after the vertex's, and those that are not set
+// hold nothing back.
+func TestPoolsOfTheLimits(t *testing.T) {
+	s := testSettings(func(s *settings) {
+		s.Pool = numathrottle.Config{Pool: "ns/pipeline/vertex", ID: "p"}
+		s.RequestsPerMinute, s.TokensPerMinute, s.InFlight, s.BurstTime = 600, 90_000, 32, 2*time.Second
+	})
+	log := slog.New(slog.DiscardHandler)
+	l, err := openLimits(t.Context(), &s, log)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, l.close()) }()
+	require.Equal(t, "ns/pipeline/vertex/requests", l.requests.Status().Name)
+	require.Equal(t, throttle.Limit{Max: 600, Per: time.Minute, Burst: 20}, l.requests.Limit())
+	require.Equal(t, "ns/pipeline/vertex/tokens", l.tokens.Status().Name)
+	require.Equal(t, throttle.Limit{Max: 90_000, Per: time.Minute, Burst: 3000}, l.tokens.Limit())
+	require.Equal(t, "ns/pipeline/vertex/in-flight", l.inFlight.Status().Name)
+	require.Equal(t, 32, l.inFlight.Status().Max)
+
+	s = testSettings(nil)
+	none, err := openLimits(t.Context(), &s, log)
+	require.NoError(t, err)
+	require.True(t, throttle.Unlimited(none.limiter()))
+	require.NoError(t, none.close())
+
+	s.RequestsPerMinute, s.Pool.Store = 1, "http://h"
+	_, err = openLimits(t.Context(), &s, log)
+	require.ErrorContains(t, err, `store has the scheme "http"`)
+}
+
+// runPool lets four processors answer so many prompts, of which they are offered 64 each at
+// a time, and returns how many got an answer.
+func runPool(t *testing.T, endpoint http.Handler, prompts int, change func(*settings)) int64 {
+	t.Helper()
+	store := "memory://" + strings.NewReplacer("/", "-", ",", "", "_", "-").Replace(t.Name())
+	todo := make(chan int)
+	var sending sync.WaitGroup
+	var answered atomic.Int64
+	for i := range 4 {
+		s := testSettings(func(s *settings) {
+			s.BaseURL = "http://endpoint.invalid"
+			s.Pool = numathrottle.Config{Store: store, Pool: "pool", ID: fmt.Sprint("p", i)}
+			change(s)
+		})
+		log := slog.New(slog.DiscardHandler)
+		l, err := openLimits(t.Context(), &s, log)
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, l.close()) })
+		h := mustHandler(t, s, l.limiter(), endpoint, log)
+		for range 64 {
+			sending.Go(func() {
+				for n := range todo {
+					if ask(t.Context(), t, h, fmt.Sprint("prompt ", n, strings.Repeat(" word", 20+n%150))).Error == nil {
+						answered.Add(1)
+					}
+				}
+			})
+		}
+	}
+	time.Sleep(5 * time.Second) // all have joined
+	for n := range prompts {
+		todo <- n
+	}
+	close(todo)
+	sending.Wait()
+	return answered.Load()
+}
+
+// use is how much of each limit was used between the first call and the last.
+func use(charges []fakellm.Charge, limits fakellm.Config) (requests, tokens float64) {
+	var from, to time.Time
+	for _, c := range charges {
+		if c.Requests > 0 {
+			if from.IsZero() {
+				from = c.At
+			}
+			to = c.At
+		}
+	}
+	n, sum := fakellm.Sum(charges, from, to)
+	minutes := to.Sub(from).Minutes()
+	if limits.RequestsPerMinute > 0 {
+		requests = float64(n) / (float64(limits.RequestsPerMinute) * minutes)
+	}
+	return requests, float64(sum) / (float64(limits.TokensPerMinute) * minutes)
+}

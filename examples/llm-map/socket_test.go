@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/examples/llm-map/fakellm"
+	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
+)
+
+// A child is a process of llm-map, which this binary is in a test.
+type child struct {
+	cmd  *exec.Cmd
+	feed *dataplane.Map
+	log  string
+}
+
+// startChild starts llm-map with variables, on a socket in dir, and opens a stream to it. The
+// cleanup of the test kills it.
+func startChild(t *testing.T, dir, id string, environ ...string) *child {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	socket := filepath.Join(dir, id+".sock")
+	c := &child{cmd: exec.Command(self), log: filepath.Join(dir, id+".log")}
+	c.cmd.Env = append([]string{
+		processVariable + "=1", "NUMATHROTTLE_ID=" + id, "LLM_MAP_PROVIDER=self-hosted", "LLM_MAP_MODEL=m", "LLM_MAP_API_KEY=" + canary,
+		"LLM_MAP_MAX_TOKENS=50", "LLM_MAP_SOCKET=" + socket, "LLM_MAP_SERVER_INFO=" + socket + ".info",
+	}, environ...)
+	log, err := os.Create(c.log)
+	require.NoError(t, err)
+	defer log.Close()
+	c.cmd.Stdout, c.cmd.Stderr = log, log
+	require.NoError(t, c.cmd.Start())
+	t.Cleanup(func() {
+		if c.cmd.ProcessState == nil {
+			_ = c.cmd.Process.Kill()
+			_ = c.cmd.Wait()
+		}
+		content, err := os.ReadFile(c.log)
+		require.NoError(t, err)
+		require.NotContains(t, string(content), canary)
+		if t.Failed() {
+			t.Logf("%s: %s", id, content)
+		}
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	c.feed, err = dataplane.Dial(ctx, socket)
+	require.NoError(t, err)
+	return c
+}
+
+// shortDir returns a folder whose path is short enough for a socket.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "llm") //nolint:usetesting // that of the test is too long for a socket
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
+func startFake(t *testing.T, c fakellm.Config) (*fakellm.Server, string) {
+	t.Helper()
+	fake, err := fakellm.New(c)
+	require.NoError(t, err)
+	server := httptest.NewServer(fake)
+	t.Cleanup(server.Close)
+	return fake, server.URL + "/v1"
+}
+
+// The short form of the demo: four processes answer prompts over their real sockets; the
+// provider refuses none. The store is a fixed division, which needs no server.
+func TestFourProcesses(t *testing.T) {
+	const prompts = 300
+	fake, url := startFake(t, fakellm.Config{
+		Provider: fakellm.SelfHosted, RequestsPerMinute: 12_000, TokensPerMinute: 3_000_000, Slice: 10 * time.Second, Latency: 20 * time.Millisecond,
+		APIKey: canary,
+	})
+	dir := shortDir(t)
+	var children []*child
+	for i := range 4 {
+		children = append(children, startChild(t, dir, fmt.Sprint("p", i), "LLM_MAP_BASE_URL="+url, "NUMATHROTTLE_STORE=static://?replicas=4",
+			"LLM_MAP_REQUESTS_PER_MINUTE=12000", "LLM_MAP_TOKENS_PER_MINUTE=3000000", "LLM_MAP_IN_FLIGHT=64"))
+	}
+	var sending sync.WaitGroup
+	var answered atomic.Int64
+	for n := range prompts {
+		sending.Go(func() {
+			out, err := children[n%4].feed.Do(t.Context(), dataplane.Message{Keys: []string{"k"}, Value: []byte("some words to repeat")})
+			if err == nil && isAnswer(out) {
+				answered.Add(1)
+			}
+		})
+	}
+	sending.Wait()
+	require.EqualValues(t, prompts, answered.Load())
+	st := fake.Stats()
+	require.Zero(t, st.Refused(), "%+v", st)
+	require.Equal(t, prompts, st.Served)
+	require.LessOrEqual(t, st.MostInFlight, 64)
+	for _, c := range children {
+		require.NoError(t, c.feed.Close())
+		require.NoError(t, c.cmd.Process.Signal(syscall.SIGTERM))
+		require.NoError(t, c.cmd.Wait())
+	}
+}
+
+func isAnswer(out []dataplane.Result) bool {
+	var r result
+	return len(out) == 1 && json.Unmarshal(out[0].Value, &r) == nil && r.Error == nil && r.Text != "" && r.Usage != nil
+}
+
+// SIGTERM while calls are under way, and while messages wait for tokens, loses nothing: each
+// message has its real answer, or none at all, so that the platform delivers it again.
+func TestSIGTERMInMidCallLosesNothing(t *testing.T) {
+	fake, url := startFake(t, fakellm.Config{Provider: fakellm.SelfHosted, Latency: 1500 * time.Millisecond})
+	dir := shortDir(t)
+	c := startChild(t, dir, "p", "LLM_MAP_BASE_URL="+url, "LLM_MAP_IN_FLIGHT=10")
+	const messages = 30 // in flight are ten of them at a time
+	var answered, unanswered, wrong atomic.Int64
+	var sending sync.WaitGroup
+	for range messages {
+		sending.Go(func() {
+			out, err := c.feed.Do(context.Background(), dataplane.Message{Value: []byte("some words to repeat")})
+			switch {
+			case err != nil:
+				unanswered.Add(1)
+			case isAnswer(out):
+				answered.Add(1)
+			default:
+				wrong.Add(1)
+			}
+		})
+	}
+	require.Eventually(t, func() bool { return fake.Stats().InFlight == 10 }, 20*time.Second, time.Millisecond)
+	require.NoError(t, c.cmd.Process.Signal(syscall.SIGTERM))
+	sending.Wait()
+	_ = c.feed.Close() // it fails when messages were left without an answer
+	require.NoError(t, c.cmd.Wait())
+	require.Zero(t, wrong.Load())
+	require.EqualValues(t, messages, answered.Load()+unanswered.Load())
+	require.GreaterOrEqual(t, answered.Load(), int64(10), "calls that were under way are answered")
+	t.Logf("%d answered, %d to be delivered again", answered.Load(), unanswered.Load())
+
+	// The next process answers what was not.
+	next := startChild(t, dir, "q", "LLM_MAP_BASE_URL="+url)
+	for range unanswered.Load() {
+		sending.Go(func() {
+			out, err := next.feed.Do(context.Background(), dataplane.Message{Value: []byte("some words to repeat")})
+			if err == nil && isAnswer(out) {
+				answered.Add(1)
+			}
+		})
+	}
+	sending.Wait()
+	require.NoError(t, next.feed.Close())
+	require.EqualValues(t, messages, answered.Load())
+}

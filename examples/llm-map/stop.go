@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// A gate holds calls back while no waiting helps: one call at a time, each after a
+// while, tries whether it does again. The zero gate is open. It may be used from any
+// number of goroutines at once.
+type gate struct {
+	mu      sync.Mutex
+	shut    bool
+	until   time.Time // when the next may try
+	trying  bool
+	changed chan struct{} // closed at the next change; nil when nobody waits
+}
+
+// tryEvery is how long the gate is shut before the next call tries.
+const tryEvery = time.Minute
+
+// pass waits until a call may be made. trial tells that the gate is shut, and that this is
+// the call that tries; leave has to follow when it has ended.
+func (g *gate) pass(ctx context.Context) (trial bool, err error) {
+	for {
+		g.mu.Lock()
+		left := time.Until(g.until)
+		if !g.shut || !g.trying && left <= 0 {
+			trial = g.shut
+			g.trying = trial
+			g.mu.Unlock()
+			return trial, nil
+		}
+		if g.changed == nil {
+			g.changed = make(chan struct{})
+		}
+		changed := g.changed
+		if g.trying {
+			left = tryEvery // until that call has ended
+		}
+		g.mu.Unlock()
+		timer := time.NewTimer(max(left, time.Millisecond))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return false, context.Cause(ctx)
+		case <-changed:
+			timer.Stop()
+		case <-timer.C:
+		}
+	}
+}
+
+// report says how the call went: shut when no waiting helps. It returns whether the gate
+// was open until now.
+func (g *gate) report(shut bool) (wasOpen bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	wasOpen = !g.shut
+	if shut {
+		g.until = time.Now().Add(tryEvery)
+	}
+	if g.shut != shut {
+		g.shut = shut
+		g.wake()
+	}
+	return wasOpen
+}
+
+// leave ends a trial, whatever came of it.
+func (g *gate) leave(trial bool) {
+	if !trial {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.trying = false
+	g.wake()
+}
+
+func (g *gate) wake() {
+	if g.changed != nil {
+		close(g.changed)
+		g.changed = nil
+	}
+}

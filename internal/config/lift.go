@@ -1,0 +1,31 @@
+package config
+
+// Lift returns fields of an A as fields of a B that holds an A, so that a program can
+// have them in one table with settings of its own. at returns the address of the A.
+func Lift[A, B any](fields []Field[A], at func(*B) *A) []Field[B] {
+	lifted := make([]Field[B], len(fields))
+	for i, f := range fields {
+		lifted[i] = Field[B]{
+			Key: f.Key, Prefix: f.Prefix, Allowed: f.Allowed, Default: f.Default, Doc: f.Doc,
+			Value: liftValue(f.Value, at),
+		}
+		if inRange := f.Range; inRange != nil {
+			lifted[i].Range = func(b *B) bool { return inRange(at(b)) }
+		}
+	}
+	return lifted
+}
+
+func liftValue[A, B any](v Value[A], at func(*B) *A) Value[B] {
+	lifted := Value[B]{secret: v.secret}
+	if v.set != nil { // of a later version without it
+		lifted.set = func(b *B, text string) bool { return v.set(at(b), text) }
+	}
+	if v.get != nil {
+		lifted.get = func(b *B) string { return v.get(at(b)) }
+	}
+	if v.check != nil {
+		lifted.check = func(b *B) bool { return v.check(at(b)) }
+	}
+	return lifted
+}

@@ -1,0 +1,272 @@
+package httpthrottle
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net/http"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// A call is one request with all its attempts.
+type call struct {
+	*transport
+
+	ctx     context.Context //nolint:containedctx // the request's own, which outlives the call
+	req     *http.Request
+	body    payload
+	key     string // Idempotency-Key to send; empty for none
+	tag     string
+	cost    int
+	began   time.Time
+	attempt int // how many were made
+}
+
+// An outcome is what became of an attempt.
+type outcome struct {
+	// again tells that another attempt is to follow after wait; res is of no more use then.
+	again bool
+	wait  time.Duration
+	res   *http.Response
+	err   error
+}
+
+// begin prepares a call. An error leaves the request's body closed.
+func (t *transport) begin(req *http.Request) (*call, error) {
+	c := &call{transport: t, ctx: req.Context(), req: req, cost: 1, began: time.Now()}
+	c.body.first = req.Body
+	begun := false
+	defer func() {
+		if !begun { // also when a function of the user panics
+			c.body.close()
+		}
+	}()
+	if t.fault != nil {
+		return nil, t.fault
+	}
+	if t.cost != nil {
+		c.cost = t.cost(req)
+	}
+	if t.tag != nil {
+		c.tag = t.tag(req)
+	}
+	if t.key != nil && !idempotent(req) {
+		c.key = t.key(req)
+		if err := checkKey(c.key); err != nil {
+			return nil, err
+		}
+	}
+	begun = true // newPayload closes what it takes over
+	var err error
+	if c.body, err = t.newPayload(req); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// try makes one attempt. When it returns, the permit is settled or in the hands of
+// the response's body: nothing is held while a call waits for its next attempt.
+func (c *call) try() outcome {
+	permit, err := c.admit()
+	if err != nil {
+		return outcome{err: err}
+	}
+	handedOn := false
+	defer func() {
+		if !handedOn { // an attempt that was made counts, also when something panics
+			permit.Settle(permit.N())
+		}
+	}()
+	c.attempt++
+	req, err := c.request()
+	if err != nil {
+		permit.Cancel()
+		return outcome{err: err}
+	}
+	sent := time.Now()
+	res, err := c.base.RoundTrip(req) //nolint:bodyclose // the outcome has it
+	if err != nil {
+		return c.failed(nil, err)
+	}
+	res.Request = c.req
+	a := answerOf(res)
+	if r, refused := c.classify(a); refused {
+		r.Status, r.Sent, r.At = a.Status, sent, a.At
+		r.Tag, r.Cost, r.Attempt = c.tag, c.cost, c.attempt
+		c.feedback.Refused(c.ctx, r)
+		return c.refused(res, r)
+	}
+	if failure(a.Status) {
+		if o := c.failed(res, nil); o.again {
+			return o
+		}
+	}
+	if a.Status < http.StatusInternalServerError {
+		c.feedback.Accepted(c.ctx, Acceptance{Status: a.Status, Sent: sent, At: a.At, Tag: c.tag, Cost: c.cost})
+	}
+	var meter Meter
+	if c.meter != nil {
+		meter = c.meter(res)
+	}
+	handedOn = true
+	settleWith(res, permit, meter)
+	return outcome{res: res}
+}
+
+// request returns the request of the next attempt. The caller's own stays as it is.
+func (c *call) request() (*http.Request, error) {
+	body, err := c.body.next(c.attempt)
+	if err != nil {
+		return nil, err
+	}
+	req := c.req.WithContext(c.ctx)
+	req.Body = body
+	if body != nil && c.body.again != nil {
+		req.GetBody = c.body.again // for a connection that turns out to be closed
+	}
+	if c.key != "" {
+		req.Header = req.Header.Clone()
+		if req.Header == nil {
+			req.Header = http.Header{}
+		}
+		req.Header.Set(keyHeader, c.key)
+	}
+	return req, nil
+}
+
+// admit waits for the end of a pause and for the tokens of one attempt.
+func (c *call) admit() (throttle.Permit, error) {
+	ctx := c.ctx
+	if c.attempt > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, c.began.Add(c.maxElapsed))
+		defer cancel()
+	}
+	for {
+		if err := c.awaitPause(ctx); err != nil {
+			return throttle.Permit{}, err
+		}
+		permit, err := c.acquire(ctx)
+		if err != nil {
+			return throttle.Permit{}, err
+		}
+		if c.ctx.Err() != nil {
+			permit.Cancel()
+			return throttle.Permit{}, context.Cause(c.ctx)
+		}
+		if c.pauser == nil || c.pauser.Paused(c.tag) <= 0 {
+			return permit, nil
+		}
+		permit.Cancel() // a pause began while the call waited
+	}
+}
+
+func (c *call) acquire(ctx context.Context) (throttle.Permit, error) {
+	l := c.limiter
+	if l == nil {
+		return throttle.Permit{}, nil
+	}
+	if tags, ok := l.(throttle.Tagger); ok && c.tag != "" {
+		l = tags.ForTag(c.tag)
+	}
+	return l.Acquire(ctx, c.cost)
+}
+
+// awaitPause waits until calls with the tag are not held back any more.
+func (c *call) awaitPause(ctx context.Context) error {
+	for c.pauser != nil {
+		d := c.pauser.Paused(c.tag)
+		if d <= 0 {
+			return nil
+		}
+		wait, fits := late(d, spread(d), left(ctx))
+		if d > c.maxWait || !fits {
+			return &throttle.Error{Reason: throttle.ReasonPause, Tag: c.tag, Cost: c.cost, RetryAfter: d}
+		}
+		if err := sleep(ctx, wait); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// refused decides what becomes of a call that the service refused.
+func (c *call) refused(res *http.Response, r Refusal) outcome {
+	d := backoff(c.attempt - 1)
+	wait, fits := late(d, d/2, c.left())
+	if r.RetryAfter > 0 {
+		wait, fits = late(r.RetryAfter, spread(r.RetryAfter), c.left())
+	}
+	switch {
+	case r.Class != Stop && r.RetryAfter <= c.maxWait && c.repeatable(r.NotProcessed) && fits:
+		return outcome{again: true, wait: wait, res: res}
+	case c.asErrors:
+		discard(res)
+		return outcome{err: refusalError(r)}
+	}
+	return outcome{res: res}
+}
+
+// failed decides what becomes of a call that failed for another reason than a refusal.
+func (c *call) failed(res *http.Response, err error) outcome {
+	d := backoff(c.attempt - 1)
+	wait, fits := late(d, d/2, c.left())
+	again := c.failures && c.ctx.Err() == nil && c.repeatable(false) && fits
+	return outcome{again: again, wait: wait, res: res, err: err}
+}
+
+// repeatable tells whether the request may and can be sent again.
+func (c *call) repeatable(notProcessed bool) bool {
+	return c.attempt < c.attempts && c.body.again != nil && (notProcessed || c.key != "" || idempotent(c.req))
+}
+
+// left returns the time in which another attempt may begin.
+func (c *call) left() time.Duration { return min(left(c.ctx), c.maxElapsed-time.Since(c.began)) }
+
+// left returns the time until the deadline of ctx.
+func left(ctx context.Context) time.Duration {
+	deadline, bounded := ctx.Deadline()
+	if !bounded {
+		return math.MaxInt64
+	}
+	return time.Until(deadline)
+}
+
+// failure tells whether a status says that the call failed, and might not the next time.
+func failure(status int) bool {
+	switch status {
+	case http.StatusRequestTimeout, http.StatusInternalServerError, http.StatusBadGateway,
+		http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	}
+	return false
+}
+
+// keyHeader is the header of draft-ietf-httpapi-idempotency-key-header.
+const keyHeader = "Idempotency-Key"
+
+// idempotent tells whether it makes no difference to the service how often it gets a
+// request, by the same marks as net/http's own transport.
+func idempotent(req *http.Request) bool {
+	switch req.Method {
+	case "", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodPut, http.MethodDelete:
+		return true
+	}
+	return req.Header.Get(keyHeader) != "" || req.Header.Get("X-Idempotency-Key") != ""
+}
+
+// checkKey tells what is wrong with a key, without repeating it.
+func checkKey(key string) error {
+	const longest = 255
+	if len(key) > longest {
+		return fmt.Errorf("httpthrottle: %s has %d characters, allowed: at most %d", keyHeader, len(key), longest)
+	}
+	for i := range len(key) {
+		if key[i] <= ' ' || key[i] > '~' {
+			return fmt.Errorf("httpthrottle: %s has the byte %#02x at %d, allowed: visible ASCII", keyHeader, key[i], i)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,58 @@
+// Package httpthrottle puts a limit on what an HTTP client sends, and does what the service
+// says about its own limits. NewTransport makes an http.RoundTripper, which works
+// under any client library that takes an *http.Client:
+//
+//	client := &http.Client{Transport: httpthrottle.NewTransport(nil, limiter, httpthrottle.WithClassifier(httpthrottle.OpenAI))}
+//
+// Switch off the retries of the library itself: this transport retries within the
+// limit, and knows when not to.
+//
+// # One attempt
+//
+// Each attempt, the first as well as every further one, and each hop of a redirect:
+//
+//  1. waits for the end of a pause, if a refusal began one;
+//  2. waits for its tokens (WithCost, WithTag), as throttle.Limiter.Acquire does: it fails
+//     at once when the context's deadline is too near;
+//  3. is sent;
+//  4. is settled: with what WithMeter finds in the response, at the end of its body; else as
+//     drawn. An attempt that failed or was refused counts as drawn, because services
+//     count it.
+//
+// An http.Client with a Timeout hands its deadline on, so step 2 sees it.
+//
+// # Refusals
+//
+// A Classifier says which answers are refusals, and of what class:
+//
+//	class     examples                              the call             others
+//	Wait      429 rate_limit_exceeded               waits, tries again   wait as long, if it says how long
+//	Overload  503, 529 overloaded_error             waits, tries again   wait as long, if it says how long
+//	Stop      429 insufficient_quota, a limit of 0  ends at once         go on
+//
+// A call waits as long as the service says and up to a tenth longer, a second at most; never
+// less. So those who were told the same time do not come back at the same instant.
+// Answer.RetryAfter lists where the service may say it. When it says nothing: half a
+// second, doubled with each attempt, at most 30 s, and up to half as long again.
+//
+// It tries again only if
+//   - the service has not acted on the request (Refusal.NotProcessed), or the request is
+//     idempotent, by its method or an Idempotency-Key (WithIdempotencyKey);
+//   - the body can be sent again: by GetBody, or from memory (WithBodyBuffer);
+//   - attempts (WithMaxAttempts, 4) and time (WithMaxElapsed, 5 min) are left, and the wait
+//     is neither longer than WithMaxWait (1 min) nor than the context allows. A longer wait
+//     is never cut short.
+//
+// Otherwise the response is returned, as it came, or an error; see RefusalsAsErrors. What
+// the others learn of a refusal is up to the Feedback. Calls that meet a pause which is
+// longer than they may wait fail at once, with the time to retry: a *throttle.Error with
+// throttle.ReasonPause. So a message can be given back to its source for that time.
+//
+// # LLMs
+//
+// Limits on requests, tokens and calls in flight go together; the cost is an estimate
+// of the tokens, which the usage in the answer corrects:
+//
+//	throttle.All(tokens, throttle.PerCall(requests), throttle.PerCall(slots))
+//	httpthrottle.WithCost(estimate), httpthrottle.WithMeter(httpthrottle.UsageMeter(nil))
+package httpthrottle

@@ -1,0 +1,154 @@
+package httpthrottle
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// A Feedback is told what a service says about its limits, so that it can slow others
+// down. Its methods are called from any number of goroutines at once, once for each
+// attempt, and each call waits for them: they should hand on what they learn and return.
+// ctx is the context of the request.
+type Feedback interface {
+	// Refused is called for each refusal, of whatever class.
+	Refused(ctx context.Context, r Refusal)
+	// Accepted is called for each call that was served.
+	Accepted(ctx context.Context, a Acceptance)
+}
+
+// A Pauser is a Feedback that holds back calls itself, instead of through the limiter. The
+// transport asks it before each attempt draws, and again when it has drawn.
+type Pauser interface {
+	Feedback
+	// Paused returns how long calls with a tag have yet to wait; 0 for not at all. It is
+	// called from any number of goroutines at once.
+	Paused(tag string) time.Duration
+}
+
+// Pause is the Feedback that a transport has by default: a refusal that says when to come
+// back holds back all calls with the same tag until then. Of two such times the later
+// counts. A 429 that does not say holds them back for half a second, and for twice as long
+// after each further one, up to 30 s, until a call is served; refusals of calls that were
+// sent before the last one do not count again. Stop holds back nothing: the same answer
+// comes sooner or later. Nor does an overload that does not say for how long, which may be
+// the trouble of one server of many.
+//
+// No refusal holds calls back for more than an hour, whatever it says, so that
+// one that is wrong cannot stop a process for good. What it says counts in full for
+// its own call.
+//
+// The zero Pause is ready to use, and one Pause may serve any number of transports to
+// the same service. All methods may be called from any number of goroutines at once.
+type Pause struct {
+	mu   sync.Mutex
+	tags map[string]*pausing // those that were refused lately
+	most int                 // at so many tags those are looked for that can be forgotten
+}
+
+// A pausing is the state of one tag.
+type pausing struct {
+	until time.Time
+	cut   time.Time // when the last refusal came that did not say how long
+	row   int       // how many of them came without a call that was served
+}
+
+var _ Pauser = (*Pause)(nil)
+
+const (
+	longestPause = time.Hour
+	// forgetAfter is how long a pause is over before it is forgotten.
+	forgetAfter = time.Minute
+	// fewTags are kept without a thought.
+	fewTags = 16
+)
+
+// Refused implements Feedback.
+func (p *Pause) Refused(_ context.Context, r Refusal) {
+	told := r.RetryAfter > 0
+	if r.Class == Stop || !told && r.Class != Wait {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	tag := p.tags[r.Tag]
+	if tag == nil {
+		p.forget(r.At)
+		tag = &pausing{}
+		if p.tags == nil {
+			p.tags = map[string]*pausing{}
+		}
+		p.tags[r.Tag] = tag
+	}
+	delay := min(r.RetryAfter, longestPause)
+	if !told {
+		if r.Sent.Before(tag.cut) {
+			return
+		}
+		delay = backoff(tag.row)
+		tag.cut = r.At
+		tag.row++
+	}
+	if until := r.At.Add(delay); until.After(tag.until) {
+		tag.until = until
+	}
+}
+
+// Accepted implements Feedback.
+func (p *Pause) Accepted(_ context.Context, a Acceptance) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if tag := p.tags[a.Tag]; tag != nil && !a.Sent.Before(tag.cut) {
+		tag.row = 0
+	}
+}
+
+// Paused implements Pauser.
+func (p *Pause) Paused(tag string) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	state := p.tags[tag]
+	if state == nil {
+		return 0
+	}
+	return max(time.Until(state.until), 0)
+}
+
+// forget removes the tags whose pause has been over for long, as often as their number
+// has doubled. p.mu is held.
+func (p *Pause) forget(now time.Time) {
+	if len(p.tags) < p.most {
+		return
+	}
+	defer func() { p.most = max(fewTags, 2*len(p.tags)) }()
+	for name, tag := range p.tags {
+		if now.Sub(tag.until) > forgetAfter {
+			delete(p.tags, name)
+		}
+	}
+}
+
+const (
+	firstBackoff = 500 * time.Millisecond
+	lastBackoff  = 30 * time.Second
+)
+
+// backoff returns how long to wait, before jitter, where nobody says, after n
+// others: half a second, doubled each time, at most 30 s.
+func backoff(n int) time.Duration { return min(firstBackoff<<min(n, 16), lastBackoff) }
+
+// late returns d with up to so much more, so that those who were told the same do not come
+// back at the same instant. Never less: that would be another refusal. Where little time is
+// left it adds less; fits is false if d itself is not within it.
+func late(d, more, left time.Duration) (wait time.Duration, fits bool) {
+	if d >= left {
+		return 0, false
+	}
+	more = min(more, (left-d)/2)
+	return d + time.Duration(rand.Int64N(int64(more)+1)), true
+}
+
+// spread returns how much later than d those may come back who were told d: a tenth, at
+// most a second.
+func spread(d time.Duration) time.Duration { return min(d/10, time.Second) }

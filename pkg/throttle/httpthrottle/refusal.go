@@ -1,0 +1,124 @@
+package httpthrottle
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// A Class says what a refusal asks of whoever calls.
+type Class string
+
+// The classes of refusals.
+const (
+	// Wait: a limit of the caller is used up. The same call can pass later.
+	Wait Class = "wait"
+	// Overload: the service has too much to do, whoever asks. The same call can pass
+	// later, and fewer calls should be made.
+	Overload Class = "overload"
+	// Stop: no wait helps. A quota or a budget is spent, or was never there.
+	Stop Class = "stop"
+)
+
+// ReasonRefused is the reason of a *throttle.Error for a call that the service
+// refused; see RefusalsAsErrors.
+const ReasonRefused throttle.Reason = "refused"
+
+// A Refusal is what a service said when it did not serve a call. A Classifier fills
+// in the first five fields, the transport the others.
+type Refusal struct {
+	// Class says what it asks for.
+	Class Class
+	// RetryAfter is how long the service asks to wait, counted from At; 0 when it does
+	// not say. It can be years.
+	RetryAfter time.Duration
+	// NotProcessed tells that the service has not acted on the call, so that it may be
+	// repeated whatever its method is.
+	NotProcessed bool
+	// Dimension names the limit that is used up, in the service's words, such as
+	// "requests" or "input-tokens"; empty when it does not say.
+	Dimension string
+	// Code is the service's own code for the refusal, such as "insufficient_quota"; empty
+	// for none. It is letters, digits and "_.-", at most 64 of them.
+	Code string
+
+	// Status is the HTTP status.
+	Status int
+	// Sent is when the attempt was handed to the base transport, At when its answer
+	// came; both local, with the monotonic clock. A refusal that was sent before
+	// something was done about an earlier one tells nothing new.
+	Sent, At time.Time
+	// Tag and Cost are what the attempt drew tokens for, and how many.
+	Tag  string
+	Cost int
+	// Attempt counts the attempts of the call, from 1.
+	Attempt int
+}
+
+// Until returns when the service will have the call again; the zero Time when it does
+// not say.
+func (r Refusal) Until() time.Time {
+	if r.RetryAfter == 0 {
+		return time.Time{}
+	}
+	return r.At.Add(r.RetryAfter)
+}
+
+// An Acceptance says that the service served a call: anything that is neither a
+// refusal nor a status of 500 and above.
+type Acceptance struct {
+	// Status is the HTTP status.
+	Status int
+	// Sent is when the attempt was handed to the base transport, At when the head of
+	// its answer came; as in Refusal.
+	Sent, At time.Time
+	// Tag and Cost are what the attempt drew tokens for, and how many.
+	Tag  string
+	Cost int
+}
+
+// An Answer is a response as a Classifier sees it.
+type Answer struct {
+	// Status and Header are those of the response.
+	Status int
+	Header http.Header
+	// Body is how the body begins, 64 KiB at most, for a status of 400 and above; else
+	// nil.
+	Body []byte
+	// At is when the answer came, by the local clock.
+	At time.Time
+}
+
+// A Classifier tells whether an answer is a refusal, and which. It may be called from
+// any number of goroutines at once, and must not change what it is given. OpenAI, Azure,
+// Anthropic, Gemini and Generic are classifiers; one for another service can start from
+// theirs.
+type Classifier func(a Answer) (r Refusal, refused bool)
+
+// A RefusedError is the cause of the errors that RefusalsAsErrors makes.
+type RefusedError struct{ Refusal Refusal }
+
+// Error names status, class, code and limit. It holds nothing of the request and
+// nothing else of the answer.
+func (e *RefusedError) Error() string {
+	r := e.Refusal
+	text := fmt.Sprintf("the service refused with status %d (%s)", r.Status, r.Class)
+	if r.Code != "" {
+		text += ", code " + r.Code
+	}
+	if r.Dimension != "" {
+		text += ", limit on " + r.Dimension
+	}
+	return text
+}
+
+// refusalError returns the error for a refusal that nothing more is done about.
+func refusalError(r Refusal) error {
+	cause := &RefusedError{Refusal: r}
+	if r.Class == Stop {
+		return fmt.Errorf("httpthrottle: %w", cause)
+	}
+	return &throttle.Error{Reason: ReasonRefused, Tag: r.Tag, Cost: r.Cost, RetryAfter: r.RetryAfter, Cause: cause}
+}

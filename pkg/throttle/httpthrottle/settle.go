@@ -1,0 +1,94 @@
+package httpthrottle
+
+import (
+	"io"
+	"net/http"
+	"sync"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// A Meter learns from one response what its call really cost, so that the permit can be
+// settled with that. Its methods are never called at once.
+type Meter interface {
+	// Write is called with what the caller reads of the body, in order, as it reads it. It
+	// must not keep p. What it returns does not matter.
+	io.Writer
+	// Used is called once, when the caller has reached the end of the body, or an error,
+	// or has closed it. When ok is false the cost is not known, and the permit counts as
+	// drawn.
+	Used() (tokens int, ok bool)
+}
+
+// settleWith arranges that a permit is settled when the caller is done with a response.
+func settleWith(res *http.Response, p throttle.Permit, m Meter) {
+	b := &settlingBody{ReadCloser: res.Body, permit: p, meter: m}
+	if res.Body == nil || res.Body == http.NoBody {
+		b.settle()
+		return
+	}
+	if w, ok := res.Body.(io.Writer); ok { // the connection itself, after a switch of protocols
+		res.Body = struct {
+			*settlingBody
+			io.Writer
+		}{b, w}
+		return
+	}
+	res.Body = b
+}
+
+// A settlingBody shows the body of a response to a meter, and settles the permit at its
+// end.
+type settlingBody struct {
+	io.ReadCloser
+
+	permit throttle.Permit
+
+	mu    sync.Mutex // Close may come during a Read
+	meter Meter      // nil for none
+	done  bool
+}
+
+// Read implements io.Reader.
+func (b *settlingBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if n > 0 {
+		b.observe(p[:n])
+	}
+	if err != nil {
+		b.settle()
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (b *settlingBody) Close() error {
+	err := b.ReadCloser.Close()
+	b.settle()
+	return err
+}
+
+func (b *settlingBody) observe(p []byte) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.meter != nil && !b.done {
+		_, _ = b.meter.Write(p)
+	}
+}
+
+func (b *settlingBody) settle() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.done {
+		return
+	}
+	b.done = true
+	// A meter that panics does not keep a slot of an InFlight for ever.
+	defer b.permit.Settle(b.permit.N())
+	if b.meter == nil {
+		return
+	}
+	if used, ok := b.meter.Used(); ok {
+		b.permit.Settle(used)
+	}
+}

@@ -1,0 +1,98 @@
+package httpthrottle
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// NewTransport returns an http.RoundTripper that draws from l for each request that it
+// sends through base, and that waits and tries again as the service's refusals ask for; see
+// the package documentation. A nil base is http.DefaultTransport. For a limiter that is
+// throttle.Unlimited, which a nil l is, nothing is drawn, and refusals are still
+// heeded.
+//
+// RoundTrip may be called from any number of goroutines at once, if base may. It blocks
+// until the tokens are there and an attempt has its answer, or the request's context ends.
+// Errors: what l returns, *throttle.Error or the cause of the context; a *throttle.Error
+// with throttle.ReasonPause when a pause lasts longer than the context or WithMaxWait
+// allows; those of RefusalsAsErrors; what base returns, and what the request's body or
+// GetBody returns; that of Check, for every request, when an option is wrong. http.Client
+// wraps them in a *url.Error. None that is made here holds the request's URL or any of its
+// headers; the *url.Error does hold the URL, so a key belongs into a header.
+//
+// The body of every response must be read to its end or closed, as net/http asks
+// for: the permit is settled then, and with it the slot of a throttle.InFlight comes back.
+func NewTransport(base http.RoundTripper, l throttle.Limiter, opts ...Option) http.RoundTripper {
+	if base == nil {
+		base = http.DefaultTransport
+	}
+	t := &transport{settings: newSettings(opts), base: base}
+	if !throttle.Unlimited(l) {
+		t.limiter = l
+	}
+	t.fault = t.faults()
+	t.pauser, _ = t.feedback.(Pauser)
+	return t
+}
+
+// transport is what NewTransport returns.
+type transport struct {
+	settings
+
+	base    http.RoundTripper
+	limiter throttle.Limiter // nil: unlimited
+	pauser  Pauser           // nil when the feedback holds nobody back
+	fault   error            // of the options
+}
+
+// RoundTrip implements http.RoundTripper; see NewTransport.
+func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	c, err := t.begin(req)
+	if err != nil {
+		return nil, err
+	}
+	defer c.body.close() // unless an attempt has it
+	for {
+		o := c.try()
+		if !o.again {
+			return o.res, o.err
+		}
+		discard(o.res)
+		if err := sleep(c.ctx, o.wait); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// CloseIdleConnections lets http.Client.CloseIdleConnections reach the base transport.
+func (t *transport) CloseIdleConnections() {
+	if c, ok := t.base.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
+// discard reads a response that nobody gets, so that its connection can be used again, and
+// closes it. Of a long one only the beginning is read, and its connection is given up.
+func discard(res *http.Response) {
+	if res == nil || res.Body == nil {
+		return
+	}
+	_, _ = io.CopyN(io.Discard, res.Body, peekSize)
+	_ = res.Body.Close()
+}
+
+// sleep waits for d, by the monotonic clock, or returns the cause of ctx.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
