@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes sure that the programs the tests start are installed: real Redis and NATS servers, and a C compiler for the
-# race detector. As root on a Debian-like system it installs what is missing; otherwise it says what to install and
+# Makes sure that the programs the tests start are installed: real Redis, NATS and nginx servers, and a C compiler for
+# the race detector. As root on a Debian-like system it installs what is missing; otherwise it says what to install and
 # fails. No service is started, and none is left running.
 set -euo pipefail
 
@@ -8,6 +8,7 @@ set -euo pipefail
 readonly NEEDS=(
 	"redis-server:redis-server"
 	"nats-server:nats-server"
+	"nginx:nginx"
 	"gcc:gcc libc6-dev"
 )
 readonly POLICY=/usr/sbin/policy-rc.d
@@ -83,4 +84,4 @@ if [[ -n $packages ]]; then
 	[[ -z $packages ]] || fail "apt-get succeeded, but these packages' programs are still not found: $packages"
 fi
 
-say "$(redis-server --version | cut -d' ' -f1-3), $(nats-server --version), $(gcc -dumpfullversion -dumpversion | sed 's/^/gcc v=/')"
+say "$(redis-server --version | cut -d' ' -f1-3), $(nats-server --version), $(nginx -v 2>&1), $(gcc -dumpfullversion -dumpversion | sed 's/^/gcc v=/')"
