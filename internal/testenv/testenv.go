@@ -1,4 +1,4 @@
-// Package testenv gives a test real Redis and NATS servers, which end with the test.
+// Package testenv gives a test real Redis, NATS and nginx servers, which end with the test.
 //
 // A server that is not installed skips the test, with one line that says what to install. With the environment
 // variable NUMATHROTTLE_REQUIRE_STORES set to 1, as `make test` sets it, it fails the test instead, so that nothing
@@ -77,6 +77,16 @@ func NATSCluster(tb testing.TB, size int, opts ...servers.NATSOption) *servers.N
 	return start(tb, func(ctx context.Context, dir string) (*servers.NATSCluster, error) {
 		return servers.StartNATSCluster(ctx, dir, size, opts...)
 	})
+}
+
+// Nginx starts an nginx. The lines stand in the http block of its configuration and in that of its only server.
+func Nginx(tb testing.TB, httpLines, serverLines []string) *servers.Nginx {
+	tb.Helper()
+	server := start(tb, func(ctx context.Context, dir string) (*servers.Nginx, error) {
+		return servers.StartNginx(ctx, dir, httpLines, serverLines)
+	})
+	logOnFailure(tb, server)
+	return server
 }
 
 // start runs a server in the test's directory and closes it when the test ends.

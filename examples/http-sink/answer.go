@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	sinksdk "github.com/numaproj/numaflow-go/pkg/sinker"
+
+	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/verdict"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// give answers a message.
+func (a *answer) give(r sinksdk.Response) { a.response, a.given = r, true }
+
+// answer answers a message by what became of its request.
+func (b *batch) answer(a *answer, res result, err error) {
+	switch {
+	case errors.Is(err, throttle.ErrClosed):
+		b.abandoner.Hold(b.ctx, err) // what comes while the process ends belongs to the next
+		return
+	case b.ctx.Err() != nil:
+		return // responses answers for it: nothing may be acknowledged because of that
+	case tooLarge(err):
+		b.invalid(a, errTooLarge)
+		return
+	case errors.Is(err, errInvalidURL):
+		b.invalid(a, err)
+		return
+	case err != nil:
+		b.unavailable(a, res, err)
+		return
+	}
+	switch res.class {
+	case verdict.OK:
+		b.stored(a, res)
+	case verdict.Retry, verdict.Wait:
+		b.unavailable(a, res, nil)
+	case verdict.Drop:
+		b.act(a, dropAction, statusText(res.status), 0)
+	case verdict.Fallback:
+		b.act(a, fallbackAction, statusText(res.status), 0)
+	case verdict.Fail:
+		b.act(a, failAction, statusText(res.status), 0)
+	}
+}
+
+// stored answers a message that the service has.
+func (b *batch) stored(a *answer, res result) {
+	if b.settings.OnOK != onSuccess {
+		a.give(sinksdk.ResponseOK(a.id))
+		b.count(string(ackOnOK))
+		return
+	}
+	if !res.complete {
+		b.log.Warn("an answer is longer than maxResponse, or broke off: the on-success sink gets its beginning")
+	}
+	a.give(sinksdk.ResponseOnSuccess(a.id, sinksdk.NewMessage(res.body)))
+	b.count(string(onSuccess))
+}
+
+// unavailable answers a message that the service could not take for now.
+func (b *batch) unavailable(a *answer, res result, err error) {
+	why, after := unavailability(res, err)
+	b.act(a, b.settings.OnUnavailable, why, after)
+}
+
+// invalid answers a message that cannot be sent at all.
+func (b *batch) invalid(a *answer, err error) {
+	b.act(a, b.settings.OnInvalid, err.Error(), 0)
+}
+
+// act answers a message that the service has not.
+func (b *batch) act(a *answer, do action, why string, after time.Duration) {
+	switch do {
+	case failAction:
+		a.give(sinksdk.ResponseFailure(a.id, why))
+	case nackAction:
+		delay := uint64(nackDelay(after).Milliseconds())
+		a.give(sinksdk.ResponseNack(a.id, &sinksdk.NackOptions{Delay: &delay, Reason: &why}))
+	case fallbackAction:
+		a.give(sinksdk.ResponseFallback(a.id))
+	case dropAction:
+		a.give(sinksdk.ResponseOK(a.id))
+	}
+	b.count(string(do))
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.notStored == nil {
+		b.notStored = map[cause]int{}
+	}
+	b.notStored[cause{do, why}]++
+}
+
+// A cause is why a message was not stored, and how it was answered.
+type cause struct {
+	do  action
+	why string
+}
+
+// report logs what was not stored, a line for each cause.
+func (b *batch) report() {
+	for c, n := range b.notStored {
+		b.log.Warn("messages were not stored", "messages", n, "answer", string(c.do), "cause", c.why)
+	}
+}
+
+func (b *batch) count(answer string) {
+	b.meters.messages.Add(b.ctx, 1, metric.WithAttributes(attribute.String("answer", answer)))
+}
+
+// nackDelay is when a message that was given back comes again: not before it makes sense, at
+// least after 100 ms, and up to a quarter later, so that not all come together.
+func nackDelay(after time.Duration) time.Duration {
+	const least, most = 100 * time.Millisecond, time.Hour
+	d := min(max(after, least), most)
+	return d + rand.N(d/4)
+}
+
+func statusText(status int) string { return "status " + strconv.Itoa(status) }
+
+// responses returns one response for each message, once a batch with failures has lasted for
+// failDelay. What has no answer, because the context has ended, is a failure.
+func (b *batch) responses() sinksdk.Responses {
+	out := make(sinksdk.Responses, len(b.answers))
+	failed := false
+	b.report()
+	for i, a := range b.answers {
+		if !a.given {
+			why := "not sent"
+			if err := context.Cause(b.ctx); err != nil {
+				why += ": " + err.Error()
+			}
+			a.give(sinksdk.ResponseFailure(a.id, why))
+		}
+		r := a.response
+		failed = failed || !r.Success && !r.OnSuccess && !r.Nack && !r.Fallback
+		out[i] = r
+	}
+	if failed {
+		b.pause(b.settings.FailDelay)
+	}
+	return out
+}
+
+// pause lets d pass, or the rest of the context's time.
+func (b *batch) pause(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-b.ctx.Done():
+	}
+}

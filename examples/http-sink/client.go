@@ -1,0 +1,248 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/outbound"
+	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/verdict"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
+)
+
+// A call is one request with all its attempts.
+type call struct {
+	url         string
+	header      http.Header
+	body        []byte
+	id          string // stable over attempts and over deliveries
+	destination string
+	cost        int
+}
+
+// A result is the last answer of a call.
+type result struct {
+	class      verdict.Class
+	status     int // 0: there was none
+	body       []byte
+	complete   bool // body is all of it
+	retryAfter time.Duration
+	err        error // why there was no answer; nothing of a secret or of a message
+}
+
+// A client makes calls. It may be used from any number of goroutines at once.
+type client struct {
+	settings *settings
+	table    verdict.Table
+	http     *http.Client
+	breakers *outbound.Breakers
+}
+
+type callKey struct{}
+
+func callOf(req *http.Request) *call {
+	c, _ := req.Context().Value(callKey{}).(*call)
+	return c
+}
+
+func destinationOf(req *http.Request) string { return callOf(req).destination }
+
+// newClient returns a client of valid settings, whose attempts draw from l.
+func newClient(s *settings, l throttle.Limiter, m *meters) (*client, error) {
+	c := &client{settings: s}
+	var err error
+	if c.table, err = verdict.Parse(s.Statuses); err != nil {
+		return nil, err
+	}
+	connection := outbound.Connection{
+		Dial: s.DialTimeout, TLS: s.TLSTimeout, Header: s.HeaderTimeout,
+		CAFile: s.CAFile, CertFile: s.CertFile, KeyFile: s.KeyFile, Idle: s.Concurrency,
+	}
+	if connection.Allow, err = outbound.ParseAddresses(s.AllowAddresses); err != nil {
+		return nil, err
+	}
+	if s.Proxy != "" {
+		if connection.Proxy, err = url.Parse(s.Proxy); err != nil {
+			return nil, err
+		}
+	}
+	base, err := outbound.NewTransport(connection)
+	if err != nil {
+		return nil, err
+	}
+	attempt := &outbound.Attempt{
+		Base: base, Timeout: s.Timeout, Login: s.login(base), Signer: s.signer(),
+		ID: func(req *http.Request) string { return callOf(req).id },
+	}
+	if s.BreakerFailures > 0 {
+		c.breakers = outbound.NewBreakers(s.BreakerFailures, s.BreakerOpen, s.Destinations, m.breaker)
+	}
+	guarded := c.breakers.Guard(m.attempts(attempt), destinationOf, func(res *http.Response) (failed, counts bool) {
+		class := c.table.Class(res.StatusCode)
+		return res.StatusCode == 0 || class == verdict.Retry, class != verdict.Wait
+	})
+	opts := []httpthrottle.Option{
+		httpthrottle.WithCost(func(req *http.Request) int { return callOf(req).cost }),
+		httpthrottle.WithTag(destinationOf),
+		httpthrottle.WithClassifier(c.classify),
+		httpthrottle.WithMaxAttempts(s.MaxAttempts),
+		httpthrottle.WithMaxWait(s.MaxWait),
+		httpthrottle.WithMaxElapsed(s.MaxElapsed),
+	}
+	if !s.NoIdempotencyKey {
+		opts = append(opts, httpthrottle.WithIdempotencyKey(func(req *http.Request) string { return callOf(req).id }))
+	}
+	if err := httpthrottle.Check(opts...); err != nil {
+		return nil, err
+	}
+	c.http = &http.Client{Transport: httpthrottle.NewTransport(guarded, l, opts...), CheckRedirect: s.checkRedirect}
+	return c, nil
+}
+
+// login returns how requests log in; nil for not at all.
+func (s *settings) login(base http.RoundTripper) outbound.Login {
+	var all logins
+	if s.BasicUsername != "" {
+		all = append(all, outbound.Basic(s.BasicUsername, s.basicPassword()))
+	}
+	if s.bearerToken().IsSet() {
+		all = append(all, outbound.Bearer(s.bearerToken()))
+	}
+	if s.apiKey().IsSet() {
+		all = append(all, outbound.Header(s.APIKeyHeader, s.apiKey()))
+	}
+	if s.OAuthTokenURL != "" {
+		all = append(all, outbound.OAuth2(outbound.ClientCredentials{
+			TokenURL: s.OAuthTokenURL, ClientID: s.OAuthClientID, Secret: s.oauthSecret(), Scopes: strings.Fields(s.OAuthScopes),
+			Audience: s.OAuthAudience, Early: s.OAuthRefreshBefore, Timeout: s.Timeout,
+		}, base))
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return all
+}
+
+// logins are used together: a key beside another login.
+type logins []outbound.Login
+
+// Set implements outbound.Login.
+func (l logins) Set(h http.Header) error {
+	for _, one := range l {
+		if err := one.Set(h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Refused implements outbound.Login.
+func (l logins) Refused(h http.Header) bool {
+	renewed := false
+	for _, one := range l {
+		renewed = one.Refused(h) || renewed
+	}
+	return renewed
+}
+
+// signer returns how requests are signed; nil for not at all.
+func (s *settings) signer() *outbound.Signer {
+	switch s.Signature {
+	case sha256Signature, standardWebhooks:
+		return &outbound.Signer{Key: s.signatureKey(), Header: s.SignatureHeader}
+	case noSignature:
+	}
+	return nil
+}
+
+// mostRedirects is how many are followed.
+const mostRedirects = 5
+
+// checkRedirect is http.Client.CheckRedirect. A redirect that is not followed is the answer.
+func (s *settings) checkRedirect(req *http.Request, via []*http.Request) error {
+	first := via[0].URL
+	status := 0
+	if req.Response != nil {
+		status = req.Response.StatusCode
+	}
+	switch {
+	case s.Redirects != sameHost, len(via) > mostRedirects,
+		req.URL.Scheme != first.Scheme, req.URL.Host != first.Host, req.URL.User != nil,
+		// The others turn a POST into a GET, which would pass for a success.
+		status != http.StatusTemporaryRedirect && status != http.StatusPermanentRedirect:
+		return http.ErrUseLastResponse
+	}
+	return nil
+}
+
+// classify is what the transport does about an answer.
+func (c *client) classify(a httpthrottle.Answer) (httpthrottle.Refusal, bool) {
+	r, _ := httpthrottle.Generic(a)
+	switch class := c.table.Class(a.Status); {
+	case a.Status == 0 && a.Header.Get(outbound.NoRetry) != "":
+		return httpthrottle.Refusal{Class: httpthrottle.Stop}, true
+	case a.Status == 0:
+		return httpthrottle.Refusal{Class: httpthrottle.Overload, NotProcessed: a.Header.Get(outbound.NotSent) != ""}, true
+	case a.Header.Get(outbound.Renewed) != "":
+		return httpthrottle.Refusal{Class: httpthrottle.Overload, NotProcessed: true, RetryAfter: time.Millisecond}, true
+	case class == verdict.Wait:
+		if r.Class == "" { // a status that is none of Generic's
+			r.Class = httpthrottle.Wait
+			r.RetryAfter, r.Dimension, r.NotProcessed = a.RetryAfter()
+		}
+		return r, true
+	case class == verdict.Retry:
+		after, _, _ := a.RetryAfter()
+		return httpthrottle.Refusal{Class: httpthrottle.Overload, RetryAfter: after}, true
+	}
+	return httpthrottle.Refusal{}, false
+}
+
+// do makes a call. The error is that of ctx or of the limiter: *throttle.Error, or an
+// *outbound.OpenError. What the service does is in the result.
+func (c *client) do(ctx context.Context, call *call) (result, error) {
+	if err := c.breakers.Check(call.destination); err != nil {
+		return result{}, err
+	}
+	ctx = context.WithValue(ctx, callKey{}, call)
+	req, err := http.NewRequestWithContext(ctx, string(c.settings.Method), call.url, bytes.NewReader(call.body))
+	if err != nil {
+		return result{}, errInvalidURL
+	}
+	req.Header = call.header.Clone()
+	req.Header.Set("User-Agent", "numathrottle-http-sink")
+	res, err := c.http.Do(req)
+	if err != nil {
+		if wrapped, ok := errors.AsType[*url.Error](err); ok {
+			err = wrapped.Err // without the URL
+		}
+		return result{}, err
+	}
+	return c.read(res)
+}
+
+var errInvalidURL = errors.New("the URL cannot be requested")
+
+// read takes what is needed of an answer, and lets go of it.
+func (c *client) read(res *http.Response) (result, error) {
+	defer res.Body.Close()
+	if err := outbound.FailureOf(res); err != nil {
+		if open, ok := errors.AsType[*outbound.OpenError](err); ok {
+			return result{}, open
+		}
+		return result{class: verdict.Retry, err: err}, nil
+	}
+	r := result{class: c.table.Class(res.StatusCode), status: res.StatusCode}
+	body, err := io.ReadAll(io.LimitReader(res.Body, int64(c.settings.MaxResponse)+1))
+	// The status has come: that the rest of the answer breaks off changes nothing about it.
+	r.complete = err == nil && len(body) <= c.settings.MaxResponse
+	r.body = body[:min(len(body), c.settings.MaxResponse)]
+	r.retryAfter, _, _ = httpthrottle.Answer{Status: res.StatusCode, Header: res.Header, Body: r.body, At: time.Now()}.RetryAfter()
+	return r, nil
+}

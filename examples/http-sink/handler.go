@@ -1,0 +1,232 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	sinksdk "github.com/numaproj/numaflow-go/pkg/sinker"
+
+	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/payload"
+	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/render"
+	"github.com/numaproj-contrib/numathrottle/internal/admission"
+)
+
+// A handler sends messages over HTTP. It draws from the limits itself, once for each
+// attempt, and not through sinker.Wrap, which draws once for each message: what is sent
+// again counts, and what goes together can count once.
+type handler struct {
+	settings   *settings
+	client     *client
+	url        *render.URL
+	headers    *render.Headers
+	body       *render.Text // nil: the payload as it is
+	dest       *render.Text // nil: the host
+	forward    []string
+	compressor *payload.Compressor
+	meters     *meters
+	slots      chan struct{} // one for each request under way
+	abandoner  admission.Abandoner
+	log        *slog.Logger
+}
+
+// newHandler returns the sink of valid settings.
+func newHandler(s *settings, c *client, m *meters, log *slog.Logger) (h *handler, err error) {
+	h = &handler{
+		settings: s, client: c, meters: m, log: log, slots: make(chan struct{}, s.Concurrency),
+		forward: strings.Fields(s.ForwardHeaders), abandoner: admission.Abandoner{Log: log},
+	}
+	if h.url, err = render.ParseURL(s.url); err != nil {
+		return nil, err
+	}
+	if h.headers, err = render.ParseHeaders(s.Headers); err != nil {
+		return nil, err
+	}
+	if s.body != "" {
+		if h.body, err = render.ParseText("body", s.body); err != nil {
+			return nil, err
+		}
+	}
+	if s.destKey != "" {
+		if h.dest, err = render.ParseText("destination", s.destKey); err != nil {
+			return nil, err
+		}
+	}
+	h.compressor, err = payload.NewCompressor(s.Compression, s.CompressionMin)
+	return h, err
+}
+
+// A place is where a message goes: messages with the same place can go together.
+type place struct {
+	url         string
+	header      string // its lines
+	destination string
+}
+
+// A batch is one call of Sink: what the platform sent up to one end of transmission.
+type batch struct {
+	*handler
+
+	ctx     context.Context //nolint:containedctx // lives as long as the call that it belongs to
+	groups  *payload.Groups[place, *answer]
+	running sync.WaitGroup
+	answers []*answer // in the order of the messages
+
+	mu        sync.Mutex
+	notStored map[cause]int
+}
+
+type group = payload.Group[place, *answer]
+
+// An answer is that to one message.
+//
+// Invariant: it is given once, by whoever has the message: the goroutine that reads it, or
+// that of the request that it is in.
+type answer struct {
+	id       string
+	response sinksdk.Response
+	given    bool
+}
+
+// Sink implements sinksdk.Sinker. It returns exactly one response for each message.
+func (h *handler) Sink(ctx context.Context, in <-chan sinksdk.Datum) sinksdk.Responses {
+	b := &batch{handler: h, ctx: ctx, groups: payload.NewGroups[place, *answer](payload.Bounds{
+		Messages: h.settings.MaxMessages, Bytes: h.settings.MaxBytes, Age: h.settings.MaxAge,
+	}, h.settings.Format)}
+	for b.read(in) {
+		b.dispatch(b.groups.Due(time.Now()))
+	}
+	b.dispatch(b.groups.Rest())
+	b.running.Wait()
+	return b.responses()
+}
+
+// read takes the next message, or waits until a group is due. It returns false when
+// there is no further message: numaflow-go wants all to be read, also when the context
+// has ended.
+func (b *batch) read(in <-chan sinksdk.Datum) bool {
+	var due <-chan time.Time
+	if d, ok := b.groups.Next(time.Now()); ok {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		due = timer.C
+	}
+	select {
+	case d, more := <-in:
+		if more {
+			b.dispatch(b.take(d))
+		}
+		return more
+	case <-due:
+		return true
+	}
+}
+
+// take puts a message into a group, or answers it when it cannot be sent. It returns the
+// groups that are complete.
+func (b *batch) take(d sinksdk.Datum) []group {
+	a := &answer{id: d.ID()}
+	b.answers = append(b.answers, a)
+	to, record, err := b.prepare(d)
+	if err != nil {
+		b.invalid(a, err)
+		return nil
+	}
+	return b.groups.Add(to, a, record, time.Now())
+}
+
+// prepare makes the request's parts of a message. Errors hold nothing of it.
+func (h *handler) prepare(d sinksdk.Datum) (to place, record []byte, err error) {
+	m := render.NewMessage(d)
+	if to.url, err = h.url.Render(m); err != nil {
+		return to, nil, err
+	}
+	header := http.Header{"Content-Type": {h.settings.ContentType}}
+	for _, name := range h.forward {
+		if value := headerOf(d, name); value != "" && render.ValidHeaderValue(value) {
+			header.Set(name, value)
+		}
+	}
+	if err = h.headers.Render(m, header); err != nil {
+		return to, nil, err
+	}
+	to.header = lines(header)
+	to.destination = h.url.Host()
+	if h.dest != nil {
+		if to.destination, err = h.dest.Render(m); err != nil {
+			return to, nil, err
+		}
+		if len(to.destination) > longestName {
+			return to, nil, errLongDestination
+		}
+	}
+	record = d.Value()
+	if h.body != nil {
+		text, err := h.body.Render(m)
+		if err != nil {
+			return to, nil, err
+		}
+		record = []byte(text)
+	}
+	record, err = h.settings.Format.Record(record)
+	return to, record, err
+}
+
+// headerOf returns a header of a message, in whatever case its name is.
+func headerOf(d sinksdk.Datum, name string) string {
+	headers := d.Headers()
+	if value, ok := headers[name]; ok {
+		return value
+	}
+	for key, value := range headers {
+		if strings.EqualFold(key, name) {
+			return value
+		}
+	}
+	return ""
+}
+
+// lines prints headers, so that they can be part of a key.
+func lines(h http.Header) string {
+	var b strings.Builder
+	_ = h.Write(&b) // sorted; a strings.Builder takes everything
+	return b.String()
+}
+
+// dispatch sends groups, each in a goroutine of its own, once there is a place for it.
+func (b *batch) dispatch(groups []group) {
+	for _, g := range groups {
+		if b.ctx.Err() != nil {
+			continue // responses answers for those
+		}
+		select {
+		case b.slots <- struct{}{}:
+		case <-b.ctx.Done():
+			continue
+		}
+		b.running.Go(func() {
+			defer func() { <-b.slots }()
+			defer b.rescue(g)
+			b.send(g)
+		})
+	}
+}
+
+// rescue keeps a panic in one request from ending the process: the messages that have no
+// answer yet are answered with a failure.
+func (b *batch) rescue(g group) {
+	p := recover()
+	if p == nil {
+		return
+	}
+	b.log.Error("panic while a request was made", "panic", p, "stack", string(debug.Stack()))
+	for _, a := range g.Items {
+		if !a.given {
+			a.give(sinksdk.ResponseFailure(a.id, "internal error"))
+		}
+	}
+}

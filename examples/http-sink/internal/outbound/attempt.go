@@ -1,0 +1,170 @@
+package outbound
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+)
+
+// An Attempt sends one request once. Its fields must not change any more.
+type Attempt struct {
+	// Base makes the connection.
+	Base http.RoundTripper
+	// Timeout bounds the attempt, with the body of its answer.
+	Timeout time.Duration
+	// Login and Signer may be nil.
+	Login  Login
+	Signer *Signer
+	// ID names a request for the Signer.
+	ID func(*http.Request) string
+}
+
+// A Failure is the body of an answer with status 0, which stands for an attempt that had no
+// answer: so what is above can treat it as it treats the others.
+type Failure struct {
+	// Err says what was wrong.
+	Err error
+}
+
+// Read implements io.Reader.
+func (*Failure) Read([]byte) (int, error) { return 0, io.EOF }
+
+// Close implements io.Closer.
+func (*Failure) Close() error { return nil }
+
+// The headers by which an answer tells what is to be done about it.
+const (
+	// NotSent: the service has not seen the request.
+	NotSent = "Http-Sink-Not-Sent"
+	// NoRetry: another attempt at once would be as futile.
+	NoRetry = "Http-Sink-No-Retry"
+	// Renewed: the login was refused, and another attempt has a new one.
+	Renewed = "Http-Sink-Renewed"
+)
+
+// FailureOf returns why an answer has status 0, or nil.
+func FailureOf(res *http.Response) error {
+	if f, ok := res.Body.(*Failure); ok {
+		return f.Err
+	}
+	return nil
+}
+
+func failure(req *http.Request, err error) *http.Response {
+	h := http.Header{}
+	open, notSent := (*OpenError)(nil), (*notSentError)(nil)
+	switch {
+	case errors.As(err, &open), errors.Is(err, ErrAddress):
+		h.Set(NoRetry, "1")
+	case errors.As(err, &notSent):
+		h.Set(NotSent, "1")
+	}
+	return &http.Response{Header: h, Body: &Failure{err}, Request: req, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
+}
+
+// ErrTimeout is why an attempt ended that took too long.
+var ErrTimeout = errors.New("no answer in time (timeout)")
+
+// RoundTrip implements http.RoundTripper. It returns an error only when the request's context
+// has ended.
+func (a *Attempt) RoundTrip(req *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithTimeoutCause(req.Context(), a.Timeout, ErrTimeout)
+	sent := req.Clone(ctx)
+	if err := a.prepare(sent); err != nil {
+		cancel()
+		closeBody(req)
+		return failure(req, &notSentError{err}), nil
+	}
+	res, err := a.Base.RoundTrip(sent)
+	if err != nil {
+		cause := context.Cause(ctx)
+		cancel()
+		if req.Context().Err() != nil {
+			return nil, context.Cause(req.Context())
+		}
+		return failure(req, explain(err, cause)), nil
+	}
+	for _, name := range []string{NotSent, NoRetry, Renewed} {
+		res.Header.Del(name) // not the service's to say
+	}
+	if res.StatusCode == http.StatusUnauthorized && a.Login != nil && a.Login.Refused(sent.Header) {
+		res.Header.Set(Renewed, "1")
+	}
+	res.Body = &ending{ReadCloser: res.Body, end: cancel}
+	return res, nil
+}
+
+// prepare logs in and signs.
+func (a *Attempt) prepare(req *http.Request) error {
+	if a.Login != nil {
+		if err := a.Login.Set(req.Header); err != nil {
+			return err
+		}
+	}
+	if a.Signer == nil {
+		return nil
+	}
+	var body []byte
+	if req.GetBody != nil {
+		reader, err := req.GetBody()
+		if err != nil {
+			return err
+		}
+		if body, err = io.ReadAll(reader); err != nil {
+			return err
+		}
+	}
+	return a.Signer.sign(req.Header, a.ID(req), body, time.Now())
+}
+
+// explain says why there is no answer, without anything that is not the same for
+// all requests of the kind.
+func explain(err, cause error) error {
+	unsent := (*notSentError)(nil)
+	isUnsent := errors.As(err, &unsent)
+	var why error
+	dns, authority, host, invalid := (*net.DNSError)(nil), x509.UnknownAuthorityError{}, x509.HostnameError{}, x509.CertificateInvalidError{}
+	alert := tls.AlertError(0)
+	timeout, isTimeout := errors.AsType[net.Error](err)
+	switch {
+	case errors.Is(err, ErrAddress):
+		return ErrAddress
+	case errors.Is(cause, ErrTimeout):
+		why = ErrTimeout
+	case errors.As(err, &dns):
+		why = errors.New("the host's name cannot be resolved")
+	case errors.As(err, &authority), errors.As(err, &host), errors.As(err, &invalid):
+		why = errors.New("the server's certificate is not valid")
+	case errors.As(err, &alert):
+		why = fmt.Errorf("the server ended the TLS handshake: %w", alert)
+	case isTimeout && timeout.Timeout():
+		why = errors.New("no answer in time (dialTimeout, tlsTimeout or headerTimeout)")
+	case isUnsent:
+		why = errors.New("cannot connect")
+	default:
+		why = errors.New("the connection broke off")
+	}
+	if isUnsent {
+		return &notSentError{why}
+	}
+	return why
+}
+
+// An ending body calls end when it is closed.
+type ending struct {
+	io.ReadCloser
+
+	end func()
+}
+
+// Close implements io.Closer.
+func (e *ending) Close() error {
+	defer e.end()
+	return e.ReadCloser.Close()
+}

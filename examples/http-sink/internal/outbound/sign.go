@@ -1,0 +1,64 @@
+package outbound
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A Signer signs requests with HMAC-SHA256 of their bodies, as they are sent.
+type Signer struct {
+	// Key is the secret.
+	Key Credential
+	// Header takes "sha256=" and the signature of the body, in hexadecimal. An empty one
+	// means the headers of Standard Webhooks (webhook-id, webhook-timestamp and
+	// webhook-signature), whose keys are base64, with or without "whsec_" before.
+	Header string
+}
+
+var errBadKey = errors.New("the key of the signature is not base64")
+
+// CheckKey tells whether the key can be read and has the form that is needed.
+func (s Signer) CheckKey() error {
+	_, err := s.key()
+	return err
+}
+
+func (s Signer) key() ([]byte, error) {
+	text, err := s.Key.Read()
+	if err != nil || s.Header != "" {
+		return []byte(text), err
+	}
+	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(text, "whsec_"))
+	if err != nil || len(key) == 0 {
+		return nil, errBadKey
+	}
+	return key, nil
+}
+
+// sign adds the signature of a body. id names the request and is the same for all its attempts.
+func (s Signer) sign(h http.Header, id string, body []byte, now time.Time) error {
+	key, err := s.key()
+	if err != nil {
+		return err
+	}
+	mac := hmac.New(sha256.New, key)
+	if s.Header != "" {
+		mac.Write(body)
+		h.Set(s.Header, "sha256="+hex.EncodeToString(mac.Sum(nil)))
+		return nil
+	}
+	at := strconv.FormatInt(now.Unix(), 10)
+	mac.Write([]byte(id + "." + at + "."))
+	mac.Write(body)
+	h.Set("Webhook-Id", id)
+	h.Set("Webhook-Timestamp", at)
+	h.Set("Webhook-Signature", "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)))
+	return nil
+}

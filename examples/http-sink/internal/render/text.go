@@ -1,0 +1,70 @@
+package render
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"text/template"
+)
+
+// A Text is the template of a body, a header or a key. Its methods may be called from any
+// number of goroutines at once.
+type Text struct{ tmpl *template.Template }
+
+// ParseText reads a template. name is what errors call it.
+func ParseText(name, source string) (*Text, error) {
+	t, err := parseTemplate(name, source)
+	if err != nil {
+		return nil, err
+	}
+	return &Text{t}, nil
+}
+
+// Render returns the text for a message. Errors hold nothing of the message's payload.
+func (t *Text) Render(m *Message) (string, error) { return execute(t.tmpl, m) }
+
+func parseTemplate(name, source string) (*template.Template, error) {
+	t, err := template.New(name).Option("missingkey=error").Funcs(functions).Parse(source)
+	if err != nil {
+		return nil, errors.New("is no template: " + withoutText(err))
+	}
+	return t, nil
+}
+
+// execute runs a template.
+func execute(t *template.Template, m *Message) (string, error) {
+	var b bytes.Buffer
+	if err := t.Execute(&limited{buffer: &b}, m); err != nil {
+		if errors.Is(err, errTooLong) {
+			return "", fmt.Errorf("%s: %w", t.Name(), errTooLong)
+		}
+		return "", fmt.Errorf("the template of %s failed for this message", t.Name())
+	}
+	return b.String(), nil
+}
+
+// longestText bounds what one message can make of a template.
+const longestText = 64 << 20
+
+var errTooLong = fmt.Errorf("the text is longer than %d bytes", longestText)
+
+type limited struct{ buffer *bytes.Buffer }
+
+// Write implements io.Writer.
+func (l *limited) Write(p []byte) (int, error) {
+	if l.buffer.Len()+len(p) > longestText {
+		return 0, errTooLong
+	}
+	return l.buffer.Write(p)
+}
+
+// withoutText returns what a parser says, up to where it repeats the template.
+func withoutText(err error) string {
+	text := err.Error()
+	for _, quote := range []byte{'"', '<', '`'} {
+		if i := bytes.IndexByte([]byte(text), quote); i >= 0 {
+			text = text[:i]
+		}
+	}
+	return text
+}

@@ -1,0 +1,306 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	sinksdk "github.com/numaproj/numaflow-go/pkg/sinker"
+
+	"github.com/numaproj-contrib/numathrottle"
+	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/outbound"
+	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/render"
+	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/verdict"
+	"github.com/numaproj-contrib/numathrottle/internal/config"
+)
+
+func splitAddress(text string) (host string, port int, ok bool) {
+	host, service, err := net.SplitHostPort(text)
+	if err != nil {
+		return "", 0, false
+	}
+	port, err = strconv.Atoi(service)
+	return host, port, err == nil && port > 0 && port < 1<<16
+}
+
+func isPlainURL(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && u.User == nil &&
+		u.RawQuery == "" && !u.ForceQuery && u.Fragment == "" && u.Opaque == ""
+}
+
+// A complaint notes what is wrong with a setting.
+type complaint func(field, problem, allowed string)
+
+// loadSettings reads the file that NUMATHROTTLE_CONFIG names and the environment, and fills in
+// the defaults. The error has a line for every fault, those of the files that are named too.
+func loadSettings() (settings, error) {
+	var s settings
+	faults := numathrottle.LoadWith(fields, func(s *settings) *numathrottle.Config { return &s.Pool }, &s)
+	bad := func(field, problem, allowed string) {
+		faults = append(faults, &config.FieldError{Field: field, Problem: problem, Allowed: allowed})
+	}
+	s.readFiles(bad)
+	s.checkTemplates(bad)
+	s.checkPairs(bad)
+	s.checkLogin(bad)
+	s.checkSecrets(bad)
+	s.checkRole(os.Getenv("NUMAFLOW_UD_CONTAINER_TYPE"), bad)
+	s.checkLimits(bad)
+	s = s.withDefaults()
+	return s, config.Join(faults)
+}
+
+// readFiles reads the files that stand for other settings.
+func (s *settings) readFiles(bad complaint) {
+	s.url, s.body, s.destKey = s.URL, s.Body, s.Destination
+	for _, f := range []struct {
+		key, file string
+		text      *string
+	}{{"urlFile", s.URLFile, &s.url}, {"bodyFile", s.BodyFile, &s.body}} {
+		if f.file == "" {
+			continue
+		}
+		content, err := os.ReadFile(f.file)
+		if err != nil {
+			bad(f.key, fmt.Sprintf("is %q, which cannot be read: %v", f.file, errors.Unwrap(err)), "")
+			continue
+		}
+		*f.text = strings.TrimRight(string(content), "\r\n")
+	}
+}
+
+// checkTemplates finds templates that cannot be used.
+func (s *settings) checkTemplates(bad complaint) {
+	if s.url != "" {
+		if _, err := render.ParseURL(s.url); err != nil {
+			bad(orFile("url", s.URLFile), err.Error(), "an http or https URL, a template behind its host")
+		}
+	} else if s.URLFile == "" {
+		bad("url", "is not set", "an http or https URL, here or in urlFile")
+	}
+	if _, err := render.ParseText("body", s.body); err != nil {
+		bad(orFile("body", s.BodyFile), err.Error(), "a template")
+	}
+	if _, err := render.ParseText("destination", s.Destination); err != nil {
+		bad("destination", err.Error(), "a template")
+	}
+	if _, err := render.ParseHeaders(s.Headers); err != nil {
+		for _, fault := range config.Split(err) {
+			bad("headers", fault.Error(), "lines of Name: value")
+		}
+	}
+	for key, names := range map[string][]string{
+		"forwardHeaders": strings.Fields(s.ForwardHeaders), "apiKeyHeader": one(s.APIKeyHeader), "signatureHeader": one(s.SignatureHeader),
+	} {
+		for _, name := range names {
+			if !render.ValidHeaderName(name) {
+				bad(key, fmt.Sprintf("has %q", name), "names of headers")
+			}
+		}
+	}
+}
+
+func one(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return []string{text}
+}
+
+func orFile(key, file string) string {
+	if file != "" {
+		return key + "File"
+	}
+	return key
+}
+
+// checkPairs finds settings that contradict each other.
+func (s *settings) checkPairs(bad complaint) {
+	type set struct {
+		key string
+		is  bool
+	}
+	for _, pair := range [][2]set{
+		{{"url", s.URL != ""}, {"urlFile", s.URLFile != ""}},
+		{{"body", s.Body != ""}, {"bodyFile", s.BodyFile != ""}},
+		{{"basicPassword", s.BasicPassword.IsSet()}, {"basicPasswordFile", s.BasicPasswordFile != ""}},
+		{{"bearerToken", s.BearerToken.IsSet()}, {"bearerTokenFile", s.BearerTokenFile != ""}},
+		{{"apiKey", s.APIKey.IsSet()}, {"apiKeyFile", s.APIKeyFile != ""}},
+		{{"oauthSecret", s.OAuthSecret.IsSet()}, {"oauthSecretFile", s.OAuthSecretFile != ""}},
+		{{"signatureKey", s.SignatureKey.IsSet()}, {"signatureKeyFile", s.SignatureKeyFile != ""}},
+	} {
+		if pair[0].is && pair[1].is {
+			bad(pair[1].key, "is set, and so is "+pair[0].key, "one of them")
+		}
+	}
+	needs := func(key string, is bool, other string, otherIs bool) {
+		if is && !otherIs {
+			bad(key, "is set without "+other, "both or none")
+		}
+	}
+	signed := s.Signature != "" && s.Signature != noSignature
+	key := s.signatureKey().IsSet()
+	needs("signature", signed, "signatureKey or signatureKeyFile", key)
+	needs("signatureKey or signatureKeyFile", key, "signature", signed)
+	needs("signatureHeader", s.SignatureHeader != "", "signature: sha256", s.Signature == sha256Signature)
+	needs("certFile", s.CertFile != "", "keyFile", s.KeyFile != "")
+	needs("keyFile", s.KeyFile != "", "certFile", s.CertFile != "")
+	needs("basicUsername", s.BasicUsername != "", "basicPassword or basicPasswordFile", s.basicPassword().IsSet())
+	needs("basicPassword or basicPasswordFile", s.basicPassword().IsSet(), "basicUsername", s.BasicUsername != "")
+	needs("apiKeyHeader", s.APIKeyHeader != "", "apiKey or apiKeyFile", s.apiKey().IsSet())
+	needs("oauthTokenURL", s.OAuthTokenURL != "", "oauthClientID", s.OAuthClientID != "")
+	needs("oauthTokenURL", s.OAuthTokenURL != "", "oauthSecret or oauthSecretFile", s.oauthSecret().IsSet())
+	needs("oauthClientID", s.OAuthClientID != "", "oauthTokenURL", s.OAuthTokenURL != "")
+	needs("oauthSecret or oauthSecretFile", s.oauthSecret().IsSet(), "oauthTokenURL", s.OAuthTokenURL != "")
+	needs("maxRequests", s.MaxRequests > 0, "unit: messages or unit: bytes, beside which it counts", s.Unit == perMessage || s.Unit == perByte)
+}
+
+func (s *settings) basicPassword() outbound.Credential {
+	return s.credential(s.BasicPassword, s.BasicPasswordFile)
+}
+
+func (s *settings) bearerToken() outbound.Credential {
+	return s.credential(s.BearerToken, s.BearerTokenFile)
+}
+func (s *settings) apiKey() outbound.Credential { return s.credential(s.APIKey, s.APIKeyFile) }
+func (s *settings) oauthSecret() outbound.Credential {
+	return s.credential(s.OAuthSecret, s.OAuthSecretFile)
+}
+
+func (s *settings) signatureKey() outbound.Credential {
+	return s.credential(s.SignatureKey, s.SignatureKeyFile)
+}
+
+// checkLogin refuses a second way to log in.
+func (s *settings) checkLogin(bad complaint) {
+	first := ""
+	for _, way := range []struct {
+		key string
+		is  bool
+	}{
+		{"basicUsername", s.BasicUsername != ""},
+		{"bearerToken", s.bearerToken().IsSet()},
+		{"oauthTokenURL", s.OAuthTokenURL != ""},
+	} {
+		switch {
+		case way.is && first != "":
+			bad(way.key, "is set, and so is "+first, "one way to log in")
+		case way.is:
+			first = way.key
+		}
+	}
+}
+
+// checkSecrets finds files with secrets that cannot be read.
+func (s *settings) checkSecrets(bad complaint) {
+	for key, c := range map[string]outbound.Credential{
+		"basicPasswordFile": s.basicPassword(), "bearerTokenFile": s.bearerToken(), "apiKeyFile": s.apiKey(), "oauthSecretFile": s.oauthSecret(),
+		"signatureKeyFile": s.signatureKey(),
+	} {
+		if _, err := c.Read(); err != nil {
+			bad(key, err.Error(), "")
+		}
+	}
+	if s.Signature == standardWebhooks && s.signatureKey().IsSet() {
+		if err := s.signer().CheckKey(); err != nil {
+			bad("signatureKey", err.Error(), "base64, with or without whsec_ before it")
+		}
+	}
+}
+
+// checkRole refuses what a fallback sink and an on-success sink cannot answer.
+func (s *settings) checkRole(role string, bad complaint) {
+	if role != sinksdk.UDContainerFallbackSink && role != sinksdk.UDContainerOnSuccessSink {
+		return
+	}
+	allowed := "in a container of type " + role + ": fail, nack or drop"
+	if s.OnUnavailable == fallbackAction {
+		bad("onUnavailable", "is fallback", allowed)
+	}
+	if s.OnInvalid == fallbackAction {
+		bad("onInvalid", "is fallback", allowed)
+	}
+	if table, err := verdict.Parse(s.Statuses); err == nil && table.Has(verdict.Fallback) {
+		bad("statuses", "has the class fallback", "in a container of type "+role+": the other classes")
+	}
+	if s.OnOK == onSuccess {
+		bad("onOK", "is on-success", "in a container of type "+role+": ack")
+	}
+}
+
+// checkLimits finds limits that make no sense together.
+func (s *settings) checkLimits(bad complaint) {
+	for _, err := range config.Split(s.Limit.Validate()) {
+		bad("max, per, burst and hard", err.Error(), "")
+	}
+	if len(s.Pool.Pool) > longestPool {
+		bad("pool", fmt.Sprintf("has %d bytes", len(s.Pool.Pool)), fmt.Sprintf("at most %d, for there are pools below it", longestPool))
+	}
+}
+
+func orDefault[T comparable](at *T, value T) {
+	var zero T
+	if *at == zero {
+		*at = value
+	}
+}
+
+// withDefaults fills in what is not set.
+func (s settings) withDefaults() settings {
+	orDefault(&s.Method, "POST")
+	orDefault(&s.ForwardHeaders, "traceparent tracestate")
+	orDefault(&s.Format, "single")
+	orDefault(&s.ContentType, s.Format.ContentType())
+	orDefault(&s.Compression, "none")
+	orDefault(&s.CompressionMin, 1024)
+	orDefault(&s.Redirects, noRedirects)
+	orDefault(&s.MaxResponse, 64<<10)
+	orDefault(&s.Signature, noSignature)
+	if s.Signature == sha256Signature {
+		orDefault(&s.SignatureHeader, "X-Signature-256")
+	}
+	orDefault(&s.MaxMessages, 100)
+	orDefault(&s.MaxBytes, 1<<20)
+	orDefault(&s.Concurrency, 16)
+	orDefault(&s.Unit, perRequest)
+	orDefault(&s.Destinations, 32)
+	orDefault(&s.MaxAttempts, 4)
+	orDefault(&s.MaxWait, 30*time.Second)
+	orDefault(&s.MaxElapsed, 2*time.Minute)
+	orDefault(&s.BreakerOpen, 10*time.Second)
+	orDefault(&s.OnOK, ackOnOK)
+	orDefault(&s.OnUnavailable, failAction)
+	orDefault(&s.OnInvalid, failAction)
+	orDefault(&s.FailDelay, time.Second)
+	if s.apiKey().IsSet() {
+		orDefault(&s.APIKeyHeader, "X-Api-Key")
+	}
+	if s.OAuthTokenURL != "" {
+		orDefault(&s.OAuthRefreshBefore, 30*time.Second)
+	}
+	orDefault(&s.Timeout, 30*time.Second)
+	orDefault(&s.DialTimeout, 5*time.Second)
+	orDefault(&s.TLSTimeout, 5*time.Second)
+	orDefault(&s.HeaderTimeout, 20*time.Second)
+	return s
+}
+
+// effective is every setting that is in force, without secrets, a line each.
+func (s *settings) effective() string {
+	var b strings.Builder
+	for _, f := range config.Show(fields, s) {
+		value := f.Value
+		if value != config.Redacted {
+			value = strconv.Quote(value)
+		}
+		_, _ = fmt.Fprintf(&b, "%s: %s\n", f.Key, value)
+	}
+	_, _ = fmt.Fprintf(&b, "pool of the limits: %s\n", s.Pool)
+	return b.String()
+}

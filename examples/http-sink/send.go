@@ -1,0 +1,120 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"net/http"
+	"net/textproto"
+	"strings"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/outbound"
+	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/verdict"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+var (
+	errLongDestination = errors.New("the destination's name is longer than 128 bytes")
+	errTooLarge        = errors.New("the message costs more than the limit can ever grant")
+)
+
+// send sends a group and answers all its messages. When the service would not have it
+// because of what is in it, it is sent as two halves, until what is wrong stands alone.
+func (b *batch) send(g group) {
+	res, err := b.client.do(b.ctx, b.newCall(g))
+	if len(g.Items) > 1 && (splits(res) || tooLarge(err)) && b.ctx.Err() == nil {
+		b.meters.halved.Add(b.ctx, 1)
+		first, second := g.Halves()
+		b.send(first)
+		b.send(second)
+		return
+	}
+	for _, a := range g.Items {
+		b.answer(a, res, err)
+	}
+}
+
+// splits tells the answers that say that something in the body was wrong.
+func splits(res result) bool {
+	switch res.status {
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
+		return res.class == verdict.Fail || res.class == verdict.Drop || res.class == verdict.Fallback
+	}
+	return false
+}
+
+func tooLarge(err error) bool {
+	refused, ok := errors.AsType[*throttle.Error](err)
+	return ok && refused.Reason == throttle.ReasonTooLarge
+}
+
+// newCall makes the request of a group.
+func (b *batch) newCall(g group) *call {
+	ids := make([]string, len(g.Items))
+	for i, a := range g.Items {
+		ids[i] = a.id
+	}
+	c := &call{url: g.Key.url, destination: g.Key.destination, id: requestID(ids), header: parseLines(g.Key.header)}
+	body := b.settings.Format.Join(g.Records)
+	var coding string
+	if c.body, coding = b.compressor.Compress(body); coding != "" {
+		c.header.Set("Content-Encoding", coding)
+	}
+	switch b.settings.Unit {
+	case perMessage:
+		c.cost = len(g.Items)
+	case perByte:
+		c.cost = max(len(c.body), 1)
+	case perRequest:
+		c.cost = 1
+	}
+	return c
+}
+
+// parseLines is the inverse of lines.
+func parseLines(text string) http.Header {
+	h, _ := textproto.NewReader(bufio.NewReader(strings.NewReader(text + "\r\n"))).ReadMIMEHeader() // what lines has written
+	return http.Header(h)
+}
+
+// requestID is the same whenever the same messages are sent together: the ID of one
+// message if it can stand in a header, else a hash.
+func requestID(ids []string) string {
+	if len(ids) == 1 && isVisible(ids[0]) {
+		return ids[0]
+	}
+	hash := sha256.New()
+	for _, id := range ids {
+		hash.Write([]byte(id))
+		hash.Write([]byte{0})
+	}
+	return hex.EncodeToString(hash.Sum(nil))
+}
+
+func isVisible(id string) bool {
+	return id != "" && len(id) <= 255 && !strings.ContainsFunc(id, func(c rune) bool { return c <= ' ' || c > '~' })
+}
+
+// unavailability says in few words why the service could not take a message, and when it
+// is to be tried again; 0 when that is not known. The platform counts failures by their text,
+// so it has no figures.
+func unavailability(res result, err error) (why string, after time.Duration) {
+	open, isOpen := errors.AsType[*outbound.OpenError](err)
+	refused, isRefused := errors.AsType[*throttle.Error](err)
+	switch {
+	case isOpen:
+		return open.Error(), open.RetryAfter
+	case isRefused:
+		return "throttled (" + string(refused.Reason) + ")", refused.RetryAfter
+	case errors.Is(err, context.DeadlineExceeded):
+		return "throttled", 0
+	case err != nil:
+		return "no request", 0
+	case res.err != nil:
+		return res.err.Error(), 0
+	}
+	return statusText(res.status), res.retryAfter
+}
