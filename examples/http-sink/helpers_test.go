@@ -1,0 +1,227 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
+	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
+)
+
+// canary is in every secret of these tests. It must not come out anywhere.
+const canary = "hunter2-canary"
+
+const testTimeout = 20 * time.Second
+
+func testContext(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// A logBook is a log that tests read.
+type logBook struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logBook) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logBook) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// env is variables without their prefix HTTP_SINK_; those of the limit have one.
+type env map[string]string
+
+// loaded returns the settings of an environment.
+func loaded(t *testing.T, vars env) (settings, error) {
+	t.Helper()
+	all := env{"FAIL_DELAY": "1ms", "ALLOW_ADDRESSES": "loopback", "MAX_ATTEMPTS": "1"}
+	for name, value := range vars {
+		all[name] = value
+	}
+	for name, value := range all {
+		if !strings.HasPrefix(name, "NUM") {
+			name = prefix + name
+		}
+		t.Setenv(name, value)
+	}
+	return loadSettings()
+}
+
+// A rig is a sink behind a real socket.
+type rig struct {
+	*sink
+
+	ctx    context.Context //nolint:containedctx // that of the test
+	socket *dataplane.Sink
+	log    *logBook
+	t      *testing.T
+}
+
+// start runs a sink with these settings.
+func start(t *testing.T, vars env) *rig {
+	t.Helper()
+	s, err := loaded(t, vars)
+	require.NoError(t, err)
+	r := &rig{ctx: testContext(t), log: &logBook{}, t: t}
+	t.Cleanup(func() {
+		require.NotContains(t, r.log.String(), canary)
+		require.NotContains(t, s.effective(), canary)
+	})
+	r.sink, err = newSink(r.ctx, &s, slog.New(slog.NewTextHandler(r.log, nil)))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, r.close()) })
+	server := sdkserver.Start(t, r.handler)
+	r.socket, err = dataplane.DialSink(r.ctx, server.Socket)
+	require.NoError(t, err)
+	t.Cleanup(r.socket.Abort)
+	return r
+}
+
+// do sends messages in one batch and returns the responses, in their order. The socket
+// fails the test when there is not exactly one for each.
+func (r *rig) do(messages ...dataplane.Message) []dataplane.SinkResult {
+	r.t.Helper()
+	results, err := r.socket.Do(r.ctx, messages)
+	require.NoError(r.t, err)
+	require.NotContains(r.t, fmt.Sprint(results), canary)
+	return results
+}
+
+func messages(values ...string) []dataplane.Message {
+	out := make([]dataplane.Message, len(values))
+	for i, v := range values {
+		out[i] = dataplane.Message{Value: []byte(v)}
+	}
+	return out
+}
+
+func numbered(n int) []dataplane.Message {
+	out := make([]dataplane.Message, n)
+	for i := range out {
+		out[i] = dataplane.Message{Value: []byte(strconv.Itoa(i))}
+	}
+	return out
+}
+
+func statuses(results []dataplane.SinkResult) []dataplane.SinkStatus {
+	out := make([]dataplane.SinkStatus, len(results))
+	for i, r := range results {
+		out[i] = r.Status
+	}
+	return out
+}
+
+func all(n int, status dataplane.SinkStatus) []dataplane.SinkStatus {
+	out := make([]dataplane.SinkStatus, n)
+	for i := range out {
+		out[i] = status
+	}
+	return out
+}
+
+// A seen is a request as a service has seen it.
+type seen struct {
+	Method, Path string
+	Header       http.Header
+	Body         string
+}
+
+// A service records its requests and answers them by a function.
+type service struct {
+	*httptest.Server
+
+	mu   sync.Mutex
+	seen []seen
+}
+
+// startService starts a service. answer gets the number of the request, from 1.
+func startService(t *testing.T, answer func(w http.ResponseWriter, r seen, n int)) *service {
+	t.Helper()
+	s := newService(answer)
+	s.Server = httptest.NewServer(s.Config.Handler)
+	t.Cleanup(s.Close)
+	return s
+}
+
+// newService returns a service that is not started.
+func newService(answer func(w http.ResponseWriter, r seen, n int)) *service {
+	s := &service{}
+	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		s.mu.Lock()
+		request := seen{r.Method, r.RequestURI, r.Header, string(body)}
+		s.seen = append(s.seen, request)
+		n := len(s.seen)
+		s.mu.Unlock()
+		if answer != nil {
+			answer(w, request, n)
+		}
+	}))
+	return s
+}
+
+func (s *service) requests() []seen {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]seen(nil), s.seen...)
+}
+
+func (s *service) bodies() []string {
+	var out []string
+	for _, r := range s.requests() {
+		out = append(out, r.Body)
+	}
+	return out
+}
+
+func file(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	require.NoError(t, os.WriteFile(path, []byte(content), 0o600))
+	return path
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	require.NoError(t, err)
+	return port
+}
+
+func get(t *testing.T, url string) string {
+	t.Helper()
+	res, err := http.Get(url)
+	require.NoError(t, err)
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	require.NoError(t, err)
+	return string(text)
+}

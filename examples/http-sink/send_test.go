@@ -1,0 +1,272 @@
+package main
+
+import (
+	"compress/gzip"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+func TestEveryAttemptHasTheWholeBodyTheSameKeyAndATokenOfItsOwn(t *testing.T) {
+	service := startService(t, func(w http.ResponseWriter, _ seen, n int) {
+		switch n {
+		case 1:
+			w.Header().Set("Retry-After-Ms", "1")
+			w.WriteHeader(http.StatusInternalServerError)
+		case 2:
+			w.Header().Set("Retry-After-Ms", "1")
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	})
+	r := start(t, env{"URL": service.URL, "MAX_ATTEMPTS": "4", "NUMATHROTTLE_MAX": "1000000"})
+	body := strings.Repeat("x", 300_000)
+	results := r.do(messages(body)...)
+	require.Equal(t, dataplane.SinkSuccess, results[0].Status)
+	requests := service.requests()
+	require.Len(t, requests, 3)
+	for _, request := range requests {
+		require.Equal(t, body, request.Body)
+		require.Equal(t, results[0].ID, request.Header.Get("Idempotency-Key"))
+	}
+	limiter, ok := r.limits.shared.(*throttle.Throttle)
+	require.True(t, ok)
+	require.EqualValues(t, 3, limiter.Status().Granted, "an attempt that the service refused has cost a token too")
+}
+
+func TestTheKeyIsTheSameWhenThePlatformOffersTheMessageAgain(t *testing.T) {
+	service := startService(t, func(w http.ResponseWriter, _ seen, n int) {
+		if n < 3 {
+			w.WriteHeader(http.StatusNotFound)
+		}
+	})
+	r := start(t, env{"URL": service.URL})
+	platform := dataplane.SinkWriter{Main: r.socket}
+	written, err := platform.Write(r.ctx, messages("a"))
+	require.NoError(t, err)
+	require.Equal(t, 2, written[0].Retries)
+	for _, request := range service.requests() {
+		require.Equal(t, written[0].ID, request.Header.Get("Idempotency-Key"))
+	}
+}
+
+func TestWithoutAKeyAPostIsRepeatedOnlyIfItWasNotActedOn(t *testing.T) {
+	service := startService(t, func(w http.ResponseWriter, r seen, n int) {
+		w.Header().Set("Retry-After-Ms", "1")
+		if r.Body == "refused" && n < 4 {
+			w.WriteHeader(http.StatusTooManyRequests)
+		} else if r.Body == "failed" {
+			w.WriteHeader(http.StatusBadGateway)
+		}
+	})
+	r := start(t, env{"URL": service.URL, "MAX_ATTEMPTS": "10", "NO_IDEMPOTENCY_KEY": "true", "CONCURRENCY": "1"})
+	results := r.do(messages("refused", "failed")...)
+	require.Equal(t, []dataplane.SinkStatus{dataplane.SinkSuccess, dataplane.SinkFailure}, statuses(results))
+	require.Equal(t, []string{"refused", "refused", "refused", "refused", "failed"}, service.bodies())
+	require.Empty(t, service.requests()[0].Header.Get("Idempotency-Key"))
+}
+
+func TestWhatIsTooLargeIsHalvedUntilTheBadRecordStandsAlone(t *testing.T) {
+	for _, status := range []int{http.StatusRequestEntityTooLarge, http.StatusBadRequest, http.StatusUnprocessableEntity} {
+		service := startService(t, func(w http.ResponseWriter, r seen, _ int) {
+			if strings.Contains(r.Body, "bad") {
+				w.WriteHeader(status)
+			}
+		})
+		r := start(t, env{"URL": service.URL, "FORMAT": "ndjson", "STATUSES": fmt.Sprintf("%d=drop", status), "ON_UNAVAILABLE": "nack"})
+		values := make([]string, 16)
+		for i := range values {
+			values[i] = fmt.Sprint(i)
+		}
+		values[5] = `"bad"`
+		require.Equal(t, all(16, dataplane.SinkSuccess), statuses(r.do(messages(values...)...)))
+		bodies := service.bodies()
+		require.Len(t, bodies, 1+2*4, "log2(16) steps, two halves each")
+		stored := map[string]int{}
+		for _, body := range bodies {
+			if !strings.Contains(body, "bad") {
+				for line := range strings.Lines(body) {
+					stored[strings.TrimSpace(line)]++
+				}
+			}
+		}
+		for i, value := range values {
+			if i != 5 {
+				require.Equal(t, 1, stored[value], "what is good is stored once")
+			}
+		}
+		require.Equal(t, "\"bad\"\n", bodies[slices.Index(bodies, "\"bad\"\n")])
+	}
+}
+
+func TestBatches(t *testing.T) {
+	for name, c := range map[string]struct {
+		vars env
+		in   []string
+		want []string
+	}{
+		"single":            {nil, []string{"a", "b"}, []string{"a", "b"}},
+		"array by count":    {env{"FORMAT": "json-array", "MAX_MESSAGES": "2"}, []string{"1", " 2 ", "3"}, []string{"[1,2]", "[3]"}},
+		"lines":             {env{"FORMAT": "ndjson"}, []string{"{\n}", "[ ]"}, []string{"{}\n[]\n"}},
+		"raw by bytes":      {env{"FORMAT": "raw", "MAX_BYTES": "4"}, []string{"ab", "cd", "ef", "ghijkl", "m"}, []string{"abcd", "ef", "ghijkl", "m"}},
+		"body of a message": {env{"BODY": `{"v":{{json .Value}},"id":{{.JSON.id}}}`}, []string{`{"id":12345678901234567890}`}, []string{`{"v":"{\"id\":12345678901234567890}","id":12345678901234567890}`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			service := startService(t, nil)
+			vars := env{"URL": service.URL, "CONCURRENCY": "1"}
+			for k, v := range c.vars {
+				vars[k] = v
+			}
+			r := start(t, vars)
+			require.Equal(t, all(len(c.in), dataplane.SinkSuccess), statuses(r.do(messages(c.in...)...)))
+			require.Equal(t, c.want, service.bodies())
+		})
+	}
+}
+
+func TestMessagesGoTogetherOnlyToTheSamePlace(t *testing.T) {
+	service := startService(t, nil)
+	r := start(t, env{
+		"URL": service.URL + "/t/{{.Key}}?of={{index .Headers \"tenant\"}}", "FORMAT": "raw", "HEADERS": "X-Tenant: {{index .Headers \"tenant\"}}", "CONCURRENCY": "1",
+	})
+	var in []dataplane.Message
+	for i, key := range []string{"a", "b/../c", "a", "a"} {
+		in = append(in, dataplane.Message{
+			Keys: []string{key}, Value: []byte(fmt.Sprint(i)),
+			Headers: map[string]string{"tenant": map[bool]string{true: "t&x", false: "u"}[i < 3], "Traceparent": "00-" + fmt.Sprint(i/3)},
+		})
+	}
+	in[1].Keys = []string{"b?c#d"}
+	require.Equal(t, all(4, dataplane.SinkSuccess), statuses(r.do(in...)))
+	var got []string
+	for _, request := range service.requests() {
+		got = append(got, request.Path+" "+request.Header.Get("X-Tenant")+" "+request.Header.Get("Traceparent")+" "+request.Body)
+	}
+	require.ElementsMatch(t, []string{"/t/a?of=t%26x t&x 00-0 02", "/t/b%3Fc%23d?of=t%26x t&x 00-0 1", "/t/a?of=u u 00-1 3"}, got)
+}
+
+func TestAMessageWaitsForOthersOnlyForSoLong(t *testing.T) {
+	arrived := make(chan struct{}, 10)
+	service := startService(t, func(http.ResponseWriter, seen, int) { arrived <- struct{}{} })
+	r := start(t, env{"URL": service.URL, "FORMAT": "raw", "MAX_AGE": "5ms"})
+	in := make(chan sinkDatum)
+	done := make(chan int)
+	go func() { done <- len(r.handler.Sink(r.ctx, in)) }()
+	in <- datum{id: "1", value: "a"}
+	<-arrived // while the platform's batch goes on
+	in <- datum{id: "2", value: "b"}
+	close(in)
+	require.Equal(t, 2, <-done)
+	require.Equal(t, []string{"a", "b"}, service.bodies())
+}
+
+func TestCompression(t *testing.T) {
+	for coding, decode := range map[string]func(io.Reader) (io.Reader, error){
+		"gzip": func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) },
+		"zstd": func(r io.Reader) (io.Reader, error) { return zstd.NewReader(r) },
+	} {
+		t.Run(coding, func(t *testing.T) {
+			service := startService(t, nil)
+			r := start(t, env{"URL": service.URL, "COMPRESSION": coding, "CONCURRENCY": "1", "NUMATHROTTLE_MAX": "1000000", "UNIT": "bytes"})
+			long := strings.Repeat("compressible ", 1000)
+			require.Equal(t, all(2, dataplane.SinkSuccess), statuses(r.do(messages(long, "short")...)))
+			requests := service.requests()
+			require.Equal(t, coding, requests[0].Header.Get("Content-Encoding"))
+			require.Less(t, len(requests[0].Body), 1000)
+			reader, err := decode(strings.NewReader(requests[0].Body))
+			require.NoError(t, err)
+			body, err := io.ReadAll(reader)
+			require.NoError(t, err)
+			require.Equal(t, long, string(body))
+			require.Empty(t, requests[1].Header.Get("Content-Encoding"))
+			require.Equal(t, "short", requests[1].Body)
+			limiter, ok := r.limits.shared.(*throttle.Throttle)
+			require.True(t, ok)
+			require.EqualValues(t, len(requests[0].Body)+len("short"), limiter.Status().Granted, "bytes are counted as they are sent")
+		})
+	}
+}
+
+func TestRedirects(t *testing.T) {
+	elsewhere := startService(t, nil)
+	to := ""
+	service := startService(t, func(w http.ResponseWriter, r seen, _ int) {
+		var status int
+		if n, _ := fmt.Sscanf(r.Path, "/%d", &status); n == 1 {
+			w.Header().Set("Location", to)
+			w.WriteHeader(status)
+		}
+	})
+	for _, c := range []struct {
+		follow string
+		status int
+		to     string
+		want   dataplane.SinkStatus
+	}{
+		{"none", 307, service.URL + "/end", dataplane.SinkFailure},
+		{"same-host", 307, service.URL + "/end", dataplane.SinkSuccess},
+		{"same-host", 308, "/end", dataplane.SinkSuccess},
+		{"same-host", 302, "/end", dataplane.SinkFailure}, // would become a GET without the message
+		{"same-host", 307, elsewhere.URL, dataplane.SinkFailure},
+		{"same-host", 307, "/307", dataplane.SinkFailure}, // and again
+	} {
+		to = c.to
+		r := start(t, env{"URL": fmt.Sprintf("%s/%d", service.URL, c.status), "REDIRECTS": c.follow, "BEARER_TOKEN": canary})
+		results := r.do(messages("body")...)
+		require.Equal(t, c.want, results[0].Status, c)
+		last := service.requests()[len(service.requests())-1]
+		require.Equal(t, "POST", last.Method)
+		require.Equal(t, "body", last.Body)
+	}
+	require.Empty(t, elsewhere.requests())
+}
+
+func TestSlowAndHugeAnswers(t *testing.T) {
+	release := make(chan struct{})
+	service := startService(t, func(w http.ResponseWriter, r seen, _ int) {
+		switch r.Body {
+		case "slow head":
+			<-release
+		case "slow body":
+			w.WriteHeader(http.StatusOK)
+			http.NewResponseController(w).Flush()
+			<-release
+		case "huge":
+			for range 1 << 14 {
+				if _, err := w.Write(make([]byte, 1<<10)); err != nil {
+					return
+				}
+			}
+		}
+	})
+	defer close(release)
+	r := start(t, env{"URL": service.URL, "TIMEOUT": "50ms", "MAX_RESPONSE": "1000", "ON_OK": "on-success"})
+	began := time.Now()
+	results := r.do(messages("slow head", "slow body", "huge", "x")...)
+	require.Less(t, time.Since(began), testTimeout/2)
+	require.Equal(t, []dataplane.SinkStatus{dataplane.SinkFailure, dataplane.SinkOnSuccess, dataplane.SinkOnSuccess, dataplane.SinkOnSuccess}, statuses(results),
+		"an answer whose status has come is one")
+	require.Equal(t, "no answer in time (timeout)", results[0].Error)
+	require.Len(t, results[2].OnSuccess.Value, 1000)
+}
+
+func TestAConnectionThatBreaksOffIsTriedAgain(t *testing.T) {
+	service := startService(t, func(w http.ResponseWriter, _ seen, n int) {
+		if n == 1 {
+			conn, _, _ := http.NewResponseController(w).Hijack()
+			conn.Close()
+		}
+	})
+	r := start(t, env{"URL": service.URL, "MAX_ATTEMPTS": "2"})
+	require.Equal(t, all(1, dataplane.SinkSuccess), statuses(r.do(messages("body")...)))
+	require.Equal(t, []string{"body", "body"}, service.bodies())
+}

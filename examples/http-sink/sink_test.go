@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	sinksdk "github.com/numaproj/numaflow-go/pkg/sinker"
+
+	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
+	"github.com/numaproj-contrib/numathrottle/internal/testenv"
+)
+
+type sinkDatum = sinksdk.Datum
+
+// datum is a message without a socket.
+type datum struct {
+	sinksdk.Datum
+
+	id, value string
+}
+
+func (d datum) ID() string                 { return d.id }
+func (d datum) Value() []byte              { return []byte(d.value) }
+func (d datum) Keys() []string             { return nil }
+func (d datum) Headers() map[string]string { return nil }
+func (d datum) EventTime() time.Time       { return time.Time{} }
+func (d datum) Watermark() time.Time       { return time.Time{} }
+
+func TestNothingIsAcknowledgedBecauseTheContextHasEnded(t *testing.T) {
+	release := make(chan struct{})
+	reached := make(chan struct{}, 10)
+	service := startService(t, func(http.ResponseWriter, seen, int) { reached <- struct{}{}; <-release })
+	defer close(release)
+	r := start(t, env{"URL": service.URL, "ON_UNAVAILABLE": "drop", "ON_INVALID": "drop", "CONCURRENCY": "2"})
+	ctx, cancel := context.WithCancelCause(r.ctx)
+	in := make(chan sinkDatum)
+	done := make(chan sinksdk.Responses)
+	go func() { done <- r.handler.Sink(ctx, in) }()
+	in <- datum{id: "1"}
+	<-reached
+	in <- datum{id: "2"}
+	<-reached
+	in <- datum{id: "3"} // waits for a place
+	cancel(errors.New("the end"))
+	in <- datum{id: "4"}
+	close(in)
+	responses := <-done
+	require.Len(t, responses, 4)
+	for i, response := range responses {
+		require.Equal(t, sinksdk.ResponseFailure(strconv.Itoa(i+1), "not sent: the end"), response)
+	}
+}
+
+func TestWhenTheLimiterIsClosedMessagesWaitForTheEnd(t *testing.T) {
+	service := startService(t, nil)
+	r := start(t, env{"URL": service.URL, "NUMATHROTTLE_MAX": "10", "ON_UNAVAILABLE": "drop"})
+	require.NoError(t, r.limits.close())
+	ctx, cancel := context.WithCancel(r.ctx)
+	in := make(chan sinkDatum, 1)
+	in <- datum{id: "1"}
+	close(in)
+	done := make(chan sinksdk.Responses)
+	go func() { done <- r.handler.Sink(ctx, in) }()
+	require.Eventually(t, func() bool { return r.log.String() != "" }, testTimeout, time.Millisecond)
+	select {
+	case responses := <-done:
+		require.Fail(t, "answered", responses)
+	default:
+	}
+	cancel()
+	require.False(t, (<-done)[0].Success)
+	require.Empty(t, service.requests())
+}
+
+func TestShadowModeHoldsNothingBackAndCounts(t *testing.T) {
+	service := startService(t, nil)
+	r := start(t, env{"URL": service.URL, "NUMATHROTTLE_MAX": "1", "NUMATHROTTLE_PER": "1h", "SHADOW": "true", "METRICS_ADDR": "127.0.0.1:" + freePort(t)})
+	require.Equal(t, all(5, dataplane.SinkSuccess), statuses(r.do(numbered(5)...)))
+	text := get(t, "http://"+r.metrics+"/metrics")
+	require.Contains(t, text, "http_sink_shadow_throttled_total 5\n", "an hourly limit of one has nothing at hand in its first second")
+	require.Contains(t, text, `http_sink_messages_total{answer="ack"} 5`)
+	require.Contains(t, text, `http_sink_attempts_total{status="2xx"} 5`)
+}
+
+func TestEachDestinationHasALimitOfItsOwn(t *testing.T) {
+	service := startService(t, nil)
+	r := start(t, env{
+		"URL": service.URL + "/{{.Value}}", "DESTINATION": "{{.Value}}", "DESTINATION_MAX": "1", "NUMATHROTTLE_PER": "1h",
+		"LIMIT_WAIT": "1ms", "ON_UNAVAILABLE": "nack", "DESTINATIONS": "3", "NUMATHROTTLE_BURST": "1",
+	})
+	results := r.do(messages("a", "b", "c", "d", "a")...)
+	for _, result := range results {
+		require.Equal(t, dataplane.SinkNack, result.Status)
+		require.Equal(t, "throttled (limit)", result.NackOptions.Reason)
+		require.Greater(t, result.NackOptions.Delay, time.Minute)
+	}
+	require.Len(t, r.limits.at, 4, "three, and one for all others")
+	require.Empty(t, service.requests())
+}
+
+func TestBreaker(t *testing.T) {
+	service := startService(t, func(w http.ResponseWriter, r seen, n int) {
+		if n <= 3 && r.Path == "/a" {
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+	})
+	r := start(t, env{
+		"URL": service.URL + "/{{.Value}}", "DESTINATION": "{{.Value}}", "BREAKER_FAILURES": "3", "BREAKER_OPEN": "300ms", "CONCURRENCY": "1", "ON_UNAVAILABLE": "nack",
+	})
+	results := r.do(messages("a", "a", "a", "a", "b")...)
+	require.Equal(t, append(all(4, dataplane.SinkNack), dataplane.SinkSuccess), statuses(results))
+	require.Equal(t, "status 500", results[2].NackOptions.Reason)
+	require.Equal(t, "the breaker is open: too many calls in a row have failed", results[3].NackOptions.Reason)
+	require.Len(t, service.requests(), 4, "the fourth to a was not sent")
+	require.Eventually(t, func() bool { return r.do(messages("a")...)[0].Status == dataplane.SinkSuccess }, testTimeout, 10*time.Millisecond)
+	require.Contains(t, r.log.String(), "the destination is called again")
+}
+
+// nginx refuses what comes faster than 40 per second with a 429 that says nothing else.
+func nginx(t *testing.T) string {
+	t.Helper()
+	return testenv.Nginx(t,
+		[]string{"limit_req_zone $server_name zone=all:1m rate=40r/s;", "limit_req_status 429;", "log_format one \"$status\";"},
+		[]string{"location / { limit_req zone=all burst=4 nodelay; access_log requests.log one; return 204; }"}).URL()
+}
+
+func TestWithinItsLimitNginxRefusesNothing(t *testing.T) {
+	r := start(t, env{"URL": nginx(t), "NUMATHROTTLE_MAX": "36", "NUMATHROTTLE_BURST": "1"})
+	require.Equal(t, all(20, dataplane.SinkSuccess), statuses(r.do(numbered(20)...)), "with one attempt for each")
+}
+
+func TestWhatNginxRefusesIsSentAgainUntilItIsTaken(t *testing.T) {
+	r := start(t, env{"URL": nginx(t), "MAX_ATTEMPTS": "20"})
+	require.Equal(t, all(12, dataplane.SinkSuccess), statuses(r.do(numbered(12)...)))
+}
