@@ -188,8 +188,8 @@ var connectionFields = []field{
 	},
 	urlField("proxy", "none; `HTTP_PROXY` and its like do not count", "A proxy for everything; addresses behind it are not checked",
 		func(s *settings) *string { return &s.Proxy }),
-	textField("caFile", aPath, "the system's", "The authorities, in PEM, that are trusted instead of the system's; read once", func(s *settings) *string { return &s.CAFile }),
-	textField("certFile", aPath, "none", "The client's certificate in PEM, with `keyFile`; read anew for every handshake",
+	textField("caFile", aPath, "the system's", "The authorities, in PEM, that are trusted instead of the system's; read anew when it changes", func(s *settings) *string { return &s.CAFile }),
+	textField("certFile", aPath, "none", "The client's certificate in PEM, with `keyFile`; read anew when it changes",
 		func(s *settings) *string { return &s.CertFile }),
 	textField("keyFile", aPath, "none", "The client's key in PEM", func(s *settings) *string { return &s.KeyFile }),
 }

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -122,20 +125,38 @@ func TestBreaker(t *testing.T) {
 	require.Contains(t, r.log.String(), "the destination is called again")
 }
 
-// nginx refuses what comes faster than 40 per second with a 429 that says nothing else.
-func nginx(t *testing.T) string {
+// nginx refuses what comes faster than 40 per second with a 429 that says nothing else. answers
+// returns how often it has given each status.
+func nginx(t *testing.T) (url string, answers func() map[string]int) {
 	t.Helper()
-	return testenv.Nginx(t,
-		[]string{"limit_req_zone $server_name zone=all:1m rate=40r/s;", "limit_req_status 429;", "log_format one \"$status\";"},
-		[]string{"location / { limit_req zone=all burst=4 nodelay; access_log requests.log one; return 204; }"}).URL()
+	log := filepath.Join(t.TempDir(), "requests.log")
+	server := testenv.Nginx(t,
+		[]string{"limit_req_zone $binary_remote_addr zone=all:1m rate=40r/s;", "limit_req_status 429;", "log_format one \"$status\";"},
+		// Not by "return", which nginx would act on before it looks at the limit.
+		[]string{"location = /sink { limit_req zone=all burst=4 nodelay; access_log " + log + " one; try_files /none =204; }"})
+	return server.URL() + "/sink", func() map[string]int {
+		content, err := os.ReadFile(log)
+		require.NoError(t, err)
+		counts := map[string]int{}
+		for line := range strings.Lines(string(content)) {
+			counts[strings.TrimSpace(line)]++
+		}
+		return counts
+	}
 }
 
 func TestWithinItsLimitNginxRefusesNothing(t *testing.T) {
-	r := start(t, env{"URL": nginx(t), "NUMATHROTTLE_MAX": "36", "NUMATHROTTLE_BURST": "1"})
+	url, answers := nginx(t)
+	r := start(t, env{"URL": url, "NUMATHROTTLE_MAX": "36", "NUMATHROTTLE_BURST": "1"})
 	require.Equal(t, all(20, dataplane.SinkSuccess), statuses(r.do(numbered(20)...)), "with one attempt for each")
+	require.Eventually(t, func() bool { return answers()["204"] == 20 }, testTimeout, time.Millisecond, "nginx writes its log behind its answers")
+	require.Len(t, answers(), 1)
 }
 
 func TestWhatNginxRefusesIsSentAgainUntilItIsTaken(t *testing.T) {
-	r := start(t, env{"URL": nginx(t), "MAX_ATTEMPTS": "20"})
+	url, answers := nginx(t)
+	r := start(t, env{"URL": url, "MAX_ATTEMPTS": "20"})
 	require.Equal(t, all(12, dataplane.SinkSuccess), statuses(r.do(numbered(12)...)))
+	require.Eventually(t, func() bool { return answers()["204"] == 12 }, testTimeout, time.Millisecond)
+	require.Positive(t, answers()["429"])
 }

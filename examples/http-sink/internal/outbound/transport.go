@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
+	"sync"
 	"time"
 )
 
@@ -23,18 +25,29 @@ type Connection struct {
 	// Proxy is used for everything; nil for none. Its own address is not checked, and the
 	// addresses that it dials cannot be.
 	Proxy *url.URL
-	// CAFile holds, in PEM, the authorities that are trusted instead of the system's.
-	// It is read once.
-	CAFile string
-	// CertFile and KeyFile are the client's certificate and key, in PEM. They are read anew
-	// for every handshake that asks for them.
-	CertFile, KeyFile string
+	// CAFile holds, in PEM, the authorities that are trusted instead of the system's,
+	// CertFile and KeyFile the client's certificate and key. When one of the files has changed,
+	// new requests go over new connections; while they cannot be used, the old ones stay.
+	CAFile, CertFile, KeyFile string
 	// Idle is how many unused connections are kept for each host.
 	Idle int
 }
 
 // NewTransport returns a transport for c. The error says which file is at fault.
-func NewTransport(c Connection) (*http.Transport, error) {
+func NewTransport(c Connection) (http.RoundTripper, error) {
+	before := c.files()
+	t, err := c.transport()
+	if err != nil {
+		return nil, err
+	}
+	if len(before) == 0 {
+		return t, nil
+	}
+	return &reloading{connection: c, current: t, files: before}, nil
+}
+
+// transport reads the files and makes a transport.
+func (c Connection) transport() (*http.Transport, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if c.CAFile != "" {
 		pem, err := os.ReadFile(c.CAFile)
@@ -47,15 +60,12 @@ func NewTransport(c Connection) (*http.Transport, error) {
 		}
 	}
 	if c.CertFile != "" {
-		if _, err := loadPair(c.CertFile, c.KeyFile); err != nil {
+		pair, err := loadPair(c.CertFile, c.KeyFile)
+		if err != nil {
 			return nil, err
 		}
-		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			return loadPair(c.CertFile, c.KeyFile)
-		}
+		config.Certificates = []tls.Certificate{pair}
 	}
-	checked := &net.Dialer{Timeout: c.Dial, KeepAlive: 30 * time.Second, Control: c.Allow.control}
-	dial := checked.DialContext
 	t := &http.Transport{
 		TLSClientConfig:        config,
 		TLSHandshakeTimeout:    c.TLS,
@@ -66,19 +76,69 @@ func NewTransport(c Connection) (*http.Transport, error) {
 		ForceAttemptHTTP2:      true,
 		DisableCompression:     true, // an answer is bounded as it comes
 	}
+	dialer := &net.Dialer{Timeout: c.Dial, KeepAlive: 30 * time.Second}
 	if c.Proxy != nil {
-		t.Proxy = http.ProxyURL(c.Proxy)
-		plain := &net.Dialer{Timeout: c.Dial, KeepAlive: 30 * time.Second}
-		dial = plain.DialContext // everything dialled is the proxy
+		t.Proxy = http.ProxyURL(c.Proxy) // everything that is dialled is the proxy
+	} else {
+		dialer.Control = c.Allow.control
 	}
 	t.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
-		conn, err := dial(ctx, network, address)
+		conn, err := dialer.DialContext(ctx, network, address)
 		if err != nil {
 			return nil, &notSentError{err}
 		}
 		return conn, nil
 	}
 	return t, nil
+}
+
+// files tells what the files are at this moment; a file that is not there is nil.
+func (c Connection) files() []os.FileInfo {
+	var infos []os.FileInfo
+	for _, name := range []string{c.CAFile, c.CertFile, c.KeyFile} {
+		if name != "" {
+			info, _ := os.Stat(name)
+			infos = append(infos, info)
+		}
+	}
+	return infos
+}
+
+// A reloading transport makes another one when its files have changed.
+type reloading struct {
+	connection Connection
+
+	mu      sync.Mutex
+	current *http.Transport
+	files   []os.FileInfo
+}
+
+// RoundTrip implements http.RoundTripper.
+func (r *reloading) RoundTrip(req *http.Request) (*http.Response, error) {
+	return r.transport().RoundTrip(req)
+}
+
+func (r *reloading) transport() *http.Transport {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	files := r.connection.files()
+	if slices.EqualFunc(files, r.files, sameFile) {
+		return r.current
+	}
+	// When they cannot be used, they are looked at again with the next request: a
+	// certificate may be there before its key.
+	if t, err := r.connection.transport(); err == nil {
+		r.current.CloseIdleConnections()
+		r.current, r.files = t, files
+	}
+	return r.current
+}
+
+func sameFile(a, b os.FileInfo) bool {
+	if a == nil || b == nil {
+		return a == nil && b == nil
+	}
+	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size()
 }
 
 // A notSentError is why there was no connection: the service has not seen the request.
@@ -91,13 +151,13 @@ func (e *notSentError) Error() string { return e.err.Error() }
 func (e *notSentError) Unwrap() error { return e.err }
 
 // loadPair reads a certificate and its key. The error holds nothing of them.
-func loadPair(certFile, keyFile string) (*tls.Certificate, error) {
+func loadPair(certFile, keyFile string) (tls.Certificate, error) {
 	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
 	if pathErr, ok := errors.AsType[*os.PathError](err); ok {
-		return nil, fmt.Errorf("certFile or keyFile cannot be read: %w", pathErr)
+		return pair, fmt.Errorf("certFile or keyFile cannot be read: %w", pathErr)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("certFile %q and keyFile %q are no pair in PEM", certFile, keyFile)
+		return pair, fmt.Errorf("certFile %q and keyFile %q are no pair in PEM", certFile, keyFile)
 	}
-	return &pair, nil
+	return pair, nil
 }

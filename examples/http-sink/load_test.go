@@ -1,0 +1,147 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
+)
+
+func TestEveryFaultIsToldAtOnce(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "missing")
+	_, err := loaded(t, env{
+		"URL": "https://host{{.Key}}/", "HEADERS": "Authorization: " + "x\nNo colon\nX-A: {{", "STATUSES": "404=gone", "METHOD": "GET", "CONCURRENCY": "0.5",
+		"BEARER_TOKEN": canary, "BEARER_TOKEN_FILE": missing, "BASIC_USERNAME": "u", "CERT_FILE": "c", "OAUTH_SECRET": canary,
+		"SIGNATURE": "sha256", "ALLOW_ADDRESSES": "everything", "MAX_REQUESTS": "5", "PROXY": "socks5://" + canary + "@h", "URLL": "x",
+		"NUMATHROTTLE_MAX": "-1", "NUMATHROTTLE_STORE": "ftp://x", "METRICS_ADDR": "nowhere",
+	})
+	text := err.Error()
+	require.NotContains(t, strings.ReplaceAll(text, `proxy is "socks5://`+canary, ""), canary, "a URL that is refused is shown, for it is no place for secrets")
+	for _, want := range []string{
+		"numathrottle: url has no / between its host and its first action, allowed: an http or https URL",
+		"headers line 1 sets Authorization", "headers line 2 has no colon", "headers line 3:", `statuses is "404=gone" (HTTP_SINK_STATUSES), allowed: entries such as`,
+		`method is "GET" (HTTP_SINK_METHOD)`, `concurrency is "0.5"`, "bearerTokenFile is set, and so is bearerToken, allowed: one of them",
+		"bearerTokenFile a secret cannot be read", "bearerToken is set, and so is basicUsername", "certFile is set without keyFile",
+		"oauthSecret or oauthSecretFile is set without oauthTokenURL", "signature is set without signatureKey", `allowAddresses is "everything"`,
+		"maxRequests is set without unit", "proxy is", "HTTP_SINK_URLL is not a variable of numathrottle; did you mean HTTP_SINK_URL?", "max is", "store", "metricsAddr is",
+	} {
+		require.Contains(t, text, want)
+	}
+}
+
+func TestAURLIsRequired(t *testing.T) {
+	_, err := loaded(t, nil)
+	require.ErrorContains(t, err, "url is not set, allowed: an http or https URL, here or in urlFile")
+}
+
+func TestWhatTheOtherSinksMayNotAnswer(t *testing.T) {
+	for _, role := range []string{"fb-udsink", "ons-udsink"} {
+		t.Setenv("NUMAFLOW_UD_CONTAINER_TYPE", role)
+		_, err := loaded(t, env{"URL": "http://h", "ON_UNAVAILABLE": "fallback", "ON_INVALID": "fallback", "STATUSES": "404=fallback", "ON_OK": "on-success"})
+		for _, key := range []string{"onUnavailable is fallback", "onInvalid is fallback", "statuses has the class fallback", "onOK is on-success"} {
+			require.ErrorContains(t, err, key+", allowed: in a container of type "+role)
+		}
+	}
+	t.Setenv("NUMAFLOW_UD_CONTAINER_TYPE", "udsink")
+	_, err := loaded(t, env{"URL": "http://h", "ON_UNAVAILABLE": "fallback", "ON_INVALID": "fallback", "STATUSES": "404=fallback", "ON_OK": "on-success"})
+	require.NoError(t, err)
+}
+
+// The same sink in the three roles of one vertex.
+func TestRoles(t *testing.T) {
+	main := startService(t, func(w http.ResponseWriter, r seen, _ int) {
+		if r.Body == "bad" {
+			w.WriteHeader(http.StatusNotFound)
+			return
+		}
+		_, _ = w.Write([]byte("stored " + r.Body))
+	})
+	others := startService(t, nil)
+	platform := dataplane.SinkWriter{
+		Main:      start(t, env{"URL": main.URL, "STATUSES": "404=fallback", "ON_OK": "on-success"}).socket,
+		Fallback:  start(t, env{"URL": others.URL + "/fallback", "STATUSES": "404=fail", "ON_OK": "ack"}).socket,
+		OnSuccess: start(t, env{"URL": others.URL + "/notify", "STATUSES": "404=fail", "ON_OK": "ack"}).socket,
+	}
+	written, err := platform.Write(testContext(t), messages("good", "bad"))
+	require.NoError(t, err)
+	require.Equal(t, dataplane.SinkOnSuccess, written[0].Main.Status)
+	require.Equal(t, dataplane.SinkSuccess, written[0].Routed.Status)
+	require.Equal(t, dataplane.SinkFallback, written[1].Main.Status)
+	require.Equal(t, dataplane.SinkSuccess, written[1].Routed.Status)
+	got := map[string]string{}
+	for _, r := range others.requests() {
+		got[r.Path] = r.Body
+	}
+	require.Equal(t, map[string]string{"/fallback": "bad", "/notify": "stored good"}, got)
+}
+
+func TestCheckPrintsWhatIsInForceFromTheFileAndTheEnvironment(t *testing.T) {
+	t.Setenv("NUMATHROTTLE_CONFIG", file(t, "sink.yaml", "url: https://host/{{.Key}}\nmax: 50\nformat: ndjson\nbearerToken: "+canary+"\nheaders: |\n  X-A: a\n  X-B: b\n"))
+	t.Setenv("HTTP_SINK_MAX_MESSAGES", "7")
+	t.Setenv("NUMATHROTTLE_STORE_PASSWORD", canary)
+	t.Setenv("NUMATHROTTLE_STORE", "redis://127.0.0.1:1")
+	var out bytes.Buffer
+	require.NoError(t, run(t.Context(), []string{"--check"}, &out, &out))
+	require.NotContains(t, out.String(), canary)
+	for _, line := range []string{
+		`url: "https://host/{{.Key}}"`, `max: "50"`, `maxMessages: "7"`, `contentType: "application/x-ndjson"`, `timeout: "30s"`, `bearerToken: (set, not shown)`,
+		`headers: "X-A: a\nX-B: b\n"`,
+	} {
+		require.Contains(t, out.String(), line+"\n")
+	}
+	require.ErrorContains(t, run(t.Context(), []string{"check"}, &out, &out), `"check" is no flag`)
+	t.Setenv("HTTP_SINK_METHOD", "x")
+	require.ErrorContains(t, run(t.Context(), []string{"--check"}, &out, &out), "method is")
+}
+
+func TestRunServes(t *testing.T) {
+	service := startService(t, nil)
+	dir, err := os.MkdirTemp("", "sink")
+	require.NoError(t, err)
+	defer os.RemoveAll(dir)
+	for name, value := range map[string]string{
+		"HTTP_SINK_URL": service.URL, "HTTP_SINK_ALLOW_ADDRESSES": "loopback", "HTTP_SINK_SOCKET": filepath.Join(dir, "s"), "HTTP_SINK_SERVER_INFO": filepath.Join(dir, "info"),
+	} {
+		t.Setenv(name, value)
+	}
+	ctx := testContext(t)
+	log := &logBook{}
+	done := make(chan error)
+	serving, stop := context.WithCancel(ctx)
+	go func() { done <- run(serving, nil, log, log) }()
+	socket, err := dataplane.DialSink(ctx, filepath.Join(dir, "s"))
+	require.NoError(t, err)
+	results, err := socket.Do(ctx, messages("a"))
+	require.NoError(t, err)
+	require.Equal(t, all(1, dataplane.SinkSuccess), statuses(results))
+	require.NoError(t, socket.Close())
+	stop()
+	require.NoError(t, <-done)
+}
+
+var update = flag.Bool("update", false, "write the table of README.md anew")
+
+func TestReadmeHasEverySetting(t *testing.T) {
+	content, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	before, rest, found := strings.Cut(string(content), "<!-- settings:")
+	require.True(t, found)
+	comment, rest, _ := strings.Cut(rest, "\n")
+	_, after, found := strings.Cut(rest, "<!-- end -->")
+	require.True(t, found)
+	want := before + "<!-- settings:" + comment + "\n" + config.Table(fields) + "<!-- end -->" + after
+	if *update {
+		require.NoError(t, os.WriteFile("README.md", []byte(want), 0o644))
+		return
+	}
+	require.Equal(t, want, string(content), "run: go test ./examples/http-sink -run TestReadme -update")
+}

@@ -1,0 +1,302 @@
+package main
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
+)
+
+func TestLogins(t *testing.T) {
+	for name, c := range map[string]struct {
+		vars   func(t *testing.T) env
+		header string
+		want   string
+	}{
+		"basic": {
+			func(*testing.T) env { return env{"BASIC_USERNAME": "u", "BASIC_PASSWORD": canary} },
+			"Authorization", "Basic " + base64.StdEncoding.EncodeToString([]byte("u:"+canary)),
+		},
+		"bearer": {
+			func(t *testing.T) env { return env{"BEARER_TOKEN_FILE": file(t, "token", canary+"\n")} },
+			"Authorization", "Bearer " + canary,
+		},
+		"key":            {func(*testing.T) env { return env{"API_KEY": canary} }, "X-Api-Key", canary},
+		"key by name":    {func(*testing.T) env { return env{"API_KEY": canary, "API_KEY_HEADER": "X-Other"} }, "X-Other", canary},
+		"key and bearer": {func(*testing.T) env { return env{"API_KEY": canary, "BEARER_TOKEN": canary} }, "Authorization", "Bearer " + canary},
+	} {
+		t.Run(name, func(t *testing.T) {
+			service := startService(t, nil)
+			vars := c.vars(t)
+			vars["URL"] = service.URL
+			r := start(t, vars)
+			require.Equal(t, all(1, dataplane.SinkSuccess), statuses(r.do(messages("a")...)))
+			require.Equal(t, c.want, service.requests()[0].Header.Get(c.header))
+		})
+	}
+}
+
+func TestATokenInAFileIsReadAnew(t *testing.T) {
+	service := startService(t, nil)
+	path := file(t, "token", "one")
+	r := start(t, env{"URL": service.URL, "BEARER_TOKEN_FILE": path})
+	r.do(messages("a")...)
+	require.NoError(t, os.WriteFile(path, []byte("two"), 0o600))
+	r.do(messages("b")...)
+	require.NoError(t, os.Remove(path))
+	require.Contains(t, r.do(messages("c")...)[0].Error, "a secret cannot be read")
+	requests := service.requests()
+	require.Len(t, requests, 2)
+	require.Equal(t, "Bearer two", requests[1].Header.Get("Authorization"))
+}
+
+func TestOAuth2(t *testing.T) {
+	lifetime := 3600
+	tokens := startService(t, func(w http.ResponseWriter, r seen, n int) {
+		w.Header().Set("Content-Type", "application/json")
+		if !strings.Contains(r.Body, "audience=them") || !strings.Contains(r.Body, "scope=a+b") {
+			w.WriteHeader(http.StatusBadRequest)
+		}
+		fmt.Fprintf(w, `{"access_token":"%s-%d","token_type":"bearer","expires_in":%d}`, canary, n, lifetime)
+	})
+	refused := map[string]bool{}
+	service := startService(t, func(w http.ResponseWriter, r seen, _ int) {
+		if refused[r.Header.Get("Authorization")] {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+	})
+	vars := env{
+		"URL": service.URL, "OAUTH_TOKEN_URL": tokens.URL + "/token", "OAUTH_CLIENT_ID": "id", "OAUTH_SECRET": canary, "OAUTH_SCOPES": "a b", "OAUTH_AUDIENCE": "them",
+		"MAX_ATTEMPTS": "3", "CONCURRENCY": "1",
+	}
+	token := func(n int) string { return fmt.Sprintf("Bearer %s-%d", canary, n) }
+	last := func() string {
+		requests := service.requests()
+		return requests[len(requests)-1].Header.Get("Authorization")
+	}
+
+	r := start(t, vars)
+	require.Equal(t, all(3, dataplane.SinkSuccess), statuses(r.do(numbered(3)...)))
+	require.Len(t, tokens.requests(), 1, "one token for all")
+	user, password, _ := (&http.Request{Header: tokens.requests()[0].Header}).BasicAuth()
+	require.Equal(t, "id/"+canary, user+"/"+password)
+	require.Equal(t, token(1), last())
+
+	refused[token(1)] = true
+	require.Equal(t, all(1, dataplane.SinkSuccess), statuses(r.do(messages("x")...)), "a token that is refused is replaced, and the request sent again")
+	require.Equal(t, token(2), last())
+	refused[token(2)] = true
+	require.Equal(t, "status 401", r.do(messages("x")...)[0].Error, "not over and over")
+	require.Len(t, tokens.requests(), 2)
+
+	lifetime = 20 // which is less than the 30 s before the end
+	r = start(t, vars)
+	require.Equal(t, all(2, dataplane.SinkSuccess), statuses(r.do(numbered(2)...)))
+	require.Len(t, tokens.requests(), 4, "replaced before their end")
+}
+
+func TestATokenEndpointThatRefuses(t *testing.T) {
+	tokens := startService(t, func(w http.ResponseWriter, _ seen, _ int) {
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = w.Write([]byte(`{"error":"invalid_client","error_description":"` + canary + `"}`))
+	})
+	service := startService(t, nil)
+	r := start(t, env{"URL": service.URL, "OAUTH_TOKEN_URL": tokens.URL, "OAUTH_CLIENT_ID": "id", "OAUTH_SECRET": canary})
+	require.Equal(t, "no token: the token endpoint answered with status 400", r.do(messages("a")...)[0].Error)
+	require.Empty(t, service.requests())
+}
+
+func TestSignatures(t *testing.T) {
+	service := startService(t, func(w http.ResponseWriter, _ seen, n int) {
+		if n%2 == 1 {
+			w.Header().Set("Retry-After-Ms", "1")
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	})
+	sum := func(key, text string) []byte {
+		mac := hmac.New(sha256.New, []byte(key))
+		mac.Write([]byte(text))
+		return mac.Sum(nil)
+	}
+	long := strings.Repeat("long ", 1000)
+	r := start(t, env{"URL": service.URL, "SIGNATURE": "sha256", "SIGNATURE_KEY": canary, "MAX_ATTEMPTS": "2", "COMPRESSION": "gzip"})
+	require.Equal(t, all(1, dataplane.SinkSuccess), statuses(r.do(messages(long)...)))
+	for _, request := range service.requests() {
+		require.Equal(t, "sha256="+hex.EncodeToString(sum(canary, request.Body)), request.Header.Get("X-Signature-256"))
+	}
+	r = start(t, env{
+		"URL": service.URL, "SIGNATURE": "standard-webhooks", "SIGNATURE_KEY": "whsec_" + base64.StdEncoding.EncodeToString([]byte(canary)), "MAX_ATTEMPTS": "2",
+	})
+	results := r.do(messages("a")...)
+	require.Len(t, service.requests(), 4)
+	for _, request := range service.requests()[2:] {
+		require.Equal(t, results[0].ID, request.Header.Get("Webhook-Id"))
+		signed := results[0].ID + "." + request.Header.Get("Webhook-Timestamp") + ".a"
+		require.Equal(t, "v1,"+base64.StdEncoding.EncodeToString(sum(canary, signed)), request.Header.Get("Webhook-Signature"))
+	}
+}
+
+// An authority makes certificates.
+type authority struct {
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+	file string
+}
+
+func newAuthority(t *testing.T) *authority {
+	t.Helper()
+	a := &authority{}
+	var der []byte
+	der, a.key = a.issue(t, "authority", true)
+	var err error
+	a.cert, err = x509.ParseCertificate(der)
+	require.NoError(t, err)
+	a.file = file(t, "ca.pem", toPEM("CERTIFICATE", der))
+	return a
+}
+
+func (a *authority) issue(t *testing.T, name string, isCA bool) ([]byte, *ecdsa.PrivateKey) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, IsCA: isCA, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	parent, signer := a.cert, a.key
+	if parent == nil {
+		parent, signer = template, key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
+	require.NoError(t, err)
+	return der, key
+}
+
+// write puts a certificate and its key into files.
+func (a *authority) write(t *testing.T, name, certFile, keyFile string) {
+	t.Helper()
+	der, key := a.issue(t, name, false)
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(certFile, []byte(toPEM("CERTIFICATE", der)), 0o600))
+	require.NoError(t, os.WriteFile(keyFile, []byte(toPEM("PRIVATE KEY", keyDER)), 0o600))
+}
+
+func toPEM(kind string, der []byte) string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
+}
+
+func TestTheClientsCertificateIsReadAnew(t *testing.T) {
+	ca := newAuthority(t)
+	dir := t.TempDir()
+	certFile, keyFile := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
+	ca.write(t, "server", certFile, keyFile)
+	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
+	require.NoError(t, err)
+
+	service := newService(nil)
+	names := make(chan string, 10)
+	inner := service.Config.Handler
+	service.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		names <- r.TLS.PeerCertificates[0].Subject.CommonName + " " + r.Proto
+		inner.ServeHTTP(w, r)
+	})
+	pool := x509.NewCertPool()
+	pool.AddCert(ca.cert)
+	service.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool}
+	service.EnableHTTP2 = true
+	service.StartTLS()
+	t.Cleanup(service.Close)
+
+	ca.write(t, "first", certFile, keyFile)
+	vars := env{"URL": service.URL, "CA_FILE": ca.file, "CERT_FILE": certFile, "KEY_FILE": keyFile}
+	r := start(t, vars)
+	require.Equal(t, all(1, dataplane.SinkSuccess), statuses(r.do(messages("a")...)))
+	require.Equal(t, "first HTTP/2.0", <-names)
+	require.NoError(t, os.WriteFile(keyFile, []byte("half of it"), 0o600))
+	require.Equal(t, all(1, dataplane.SinkSuccess), statuses(r.do(messages("between")...)))
+	require.Equal(t, "first HTTP/2.0", <-names)
+	ca.write(t, "second", certFile, keyFile)
+	require.Equal(t, all(1, dataplane.SinkSuccess), statuses(r.do(messages("b")...)))
+	require.Equal(t, "second HTTP/2.0", <-names)
+
+	r = start(t, env{"URL": service.URL, "CERT_FILE": certFile, "KEY_FILE": keyFile, "CA_FILE": newAuthority(t).file})
+	require.Equal(t, "the server's certificate is not valid", r.do(messages("c")...)[0].Error)
+}
+
+func TestAddressesAreCheckedWhenTheyAreDialled(t *testing.T) {
+	service := startService(t, nil)
+	_, port, err := net.SplitHostPort(service.Listener.Addr().String())
+	require.NoError(t, err)
+	for _, url := range []string{service.URL, "http://localhost:" + port, "http://[::ffff:127.0.0.1]:" + port, "http://2130706433:" + port, "http://0.0.0.0:" + port} {
+		r := start(t, env{"URL": url, "ALLOW_ADDRESSES": "private,link-local", "DIAL_TIMEOUT": "1s"})
+		why := r.do(messages("a")...)[0].Error
+		if why != "the host's name cannot be resolved" { // which is what a resolver may say of a number
+			require.Equal(t, "the address is not allowed (allowAddresses)", why, url)
+		}
+	}
+	require.Empty(t, service.requests())
+	began := time.Now()
+	r := start(t, env{"URL": service.URL, "ALLOW_ADDRESSES": "10.0.0.1", "MAX_ATTEMPTS": "100"})
+	require.Equal(t, all(1, dataplane.SinkFailure), statuses(r.do(messages("a")...)))
+	require.Less(t, time.Since(began), testTimeout/2, "it is not tried again")
+	r = start(t, env{"URL": "http://localhost:" + port, "ALLOW_ADDRESSES": "127.0.0.1"})
+	require.Equal(t, all(1, dataplane.SinkSuccess), statuses(r.do(messages("a")...)))
+}
+
+func TestAProxyIsUsedForEverything(t *testing.T) {
+	proxy := startService(t, nil)
+	r := start(t, env{"URL": "http://service.invalid/x", "PROXY": proxy.URL, "ALLOW_ADDRESSES": "private"})
+	require.Equal(t, all(1, dataplane.SinkSuccess), statuses(r.do(messages("a")...)))
+	require.Equal(t, "http://service.invalid/x", proxy.requests()[0].Path)
+}
+
+// Everything that can fail fails, with a secret in every place for one.
+func TestNoSecretComesOut(t *testing.T) {
+	service := startService(t, func(w http.ResponseWriter, r seen, _ int) {
+		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = w.Write([]byte(r.Header.Get("Authorization") + canary)) // a service that repeats what it got
+	})
+	path := file(t, "url", service.URL+"/"+canary+"/{{.Value}}?k="+canary+"\n")
+	for _, vars := range []env{
+		{"BASIC_USERNAME": "u", "BASIC_PASSWORD": canary, "SIGNATURE": "sha256", "SIGNATURE_KEY": canary, "API_KEY": canary},
+		{"BEARER_TOKEN": canary, "ALLOW_ADDRESSES": "10.0.0.1"},
+		{"BEARER_TOKEN": canary + "\x7f"},
+		{"BEARER_TOKEN": canary, "PROXY": "http://127.0.0.1:1"},
+		{"OAUTH_TOKEN_URL": service.URL + "/token", "OAUTH_CLIENT_ID": "id", "OAUTH_SECRET": canary},
+		{"OAUTH_TOKEN_URL": "http://127.0.0.1:1/token", "OAUTH_CLIENT_ID": "id", "OAUTH_SECRET": canary},
+	} {
+		vars["URL_FILE"], vars["ON_UNAVAILABLE"] = path, "nack"
+		vars["METRICS_ADDR"] = "127.0.0.1:" + freePort(t)
+		t.Run(fmt.Sprint(len(vars)), func(t *testing.T) {
+			r := start(t, vars) // looks for the canary in log, settings and answers
+			for _, result := range r.do(messages("a", "..", canary)...) {
+				require.NotEqual(t, dataplane.SinkSuccess, result.Status)
+				require.NotContains(t, fmt.Sprint(result.NackOptions), canary)
+			}
+			require.NotContains(t, get(t, "http://"+r.metrics+"/metrics"), canary)
+			require.Contains(t, r.log.String(), "messages were not stored")
+		})
+	}
+}
