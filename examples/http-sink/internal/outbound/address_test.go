@@ -1,0 +1,46 @@
+package outbound
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestWhichAddressesMayBeDialled(t *testing.T) {
+	for _, c := range []struct {
+		allowed string
+		yes, no []string
+	}{
+		{
+			"",
+			[]string{"1.1.1.1", "8.8.8.8", "2606:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808", "2002:808:808::1", "172.32.0.1"},
+			[]string{
+				"127.0.0.1", "::1", "0.0.0.0", "::", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "169.254.1.1", "fe80::1", "fe80::1%eth0", "fc00::1",
+				"fd00:ec2::254", "100.64.0.1", "224.0.0.1", "ff02::1", "255.255.255.255", "240.0.0.1", "::ffff:127.0.0.1", "::ffff:10.0.0.1", "64:ff9b::7f00:1",
+				"64:ff9b::a9fe:a9fe", "2002:7f00:1::", "2002:a00:1::1", "::127.0.0.1", "2001::1", "168.63.129.16", "198.18.0.1", "fec0::1", "64:ff9b:1::1",
+			},
+		},
+		{"private", []string{"10.1.2.3", "172.31.255.255", "192.168.0.1", "fd12::1", "::ffff:10.0.0.1", "100.64.0.1"}, []string{"127.0.0.1", "169.254.169.254", "fd00:ec2::254", "100.100.100.200"}},
+		{"loopback", []string{"127.0.0.1", "127.1.2.3", "::1"}, []string{"10.0.0.1"}},
+		{"link-local", []string{"169.254.1.1", "fe80::1%eth0"}, []string{"169.254.169.254"}},
+		{"169.254.169.254, 10.0.0.0/8 fd00::1", []string{"169.254.169.254", "10.255.0.1", "fd00::1"}, []string{"fd00::2", "11.0.0.1.", "192.168.0.1"}},
+		{"0.0.0.0/0", []string{"127.0.0.1"}, []string{"169.254.169.254", "::1"}},
+	} {
+		a, err := ParseAddresses(c.allowed)
+		require.NoError(t, err)
+		for _, text := range c.yes {
+			require.True(t, a.Allows(netip.MustParseAddr(text)), "%s with %q", text, c.allowed)
+		}
+		for _, text := range c.no {
+			if ip, err := netip.ParseAddr(text); err == nil {
+				require.False(t, a.Allows(ip), "%s with %q", text, c.allowed)
+			}
+		}
+	}
+	for _, text := range []string{"everything", "10.0.0.0/33", "localhost", "fe80::1%eth0"} {
+		_, err := ParseAddresses(text)
+		require.Error(t, err, text)
+	}
+	require.ErrorIs(t, Addresses{}.control("tcp", "nonsense", nil), ErrAddress)
+}

@@ -1,0 +1,62 @@
+package payload
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestRecords(t *testing.T) {
+	for _, f := range []Format{JSONArray, NDJSON} {
+		got, err := f.Record([]byte(" { \"a\" :\n[1, 2] }\n"))
+		require.NoError(t, err)
+		require.Equal(t, `{"a":[1,2]}`, string(got))
+		for _, bad := range []string{"", " ", "{", "1 2", "a", "\x00"} {
+			_, err := f.Record([]byte(bad))
+			require.ErrorIs(t, err, errNotJSON, bad)
+		}
+	}
+	for _, f := range []Format{Single, Raw} {
+		got, err := f.Record([]byte(" a\n"))
+		require.NoError(t, err)
+		require.Equal(t, " a\n", string(got))
+	}
+}
+
+func TestGroups(t *testing.T) {
+	began := time.Now()
+	at := func(ms int) time.Time { return began.Add(time.Duration(ms) * time.Millisecond) }
+	g := NewGroups[string, int](Bounds{Messages: 3, Bytes: 10, Age: 50 * time.Millisecond}, NDJSON)
+	items := func(groups []Group[string, int]) (out [][]int) {
+		for _, one := range groups {
+			out = append(out, one.Items)
+			require.Len(t, one.Records, len(one.Items))
+		}
+		return out
+	}
+	_, ok := g.Next(at(0))
+	require.False(t, ok)
+	require.Empty(t, g.Add("a", 1, []byte("1234"), at(0)))
+	require.Empty(t, g.Add("b", 2, []byte("1"), at(10)))
+	d, ok := g.Next(at(10))
+	require.True(t, ok)
+	require.Equal(t, 40*time.Millisecond, d)
+	require.Equal(t, [][]int{{1}}, items(g.Add("a", 3, []byte("12345"), at(20))), "5 and 6 bytes are more than 10")
+	require.Equal(t, [][]int{{3}, {4}}, items(g.Add("a", 4, []byte("a very long record"), at(20))), "alone")
+	require.Empty(t, g.Add("b", 5, []byte("1"), at(30)))
+	require.Equal(t, [][]int{{2, 5, 6}}, items(g.Add("b", 6, []byte("1"), at(30))), "three")
+	require.Empty(t, g.Add("c", 7, nil, at(30)))
+	require.Empty(t, g.Add("d", 8, nil, at(40)))
+	require.Empty(t, g.Due(at(79)))
+	require.Equal(t, [][]int{{7}}, items(g.Due(at(80))))
+	require.Empty(t, g.Add("e", 9, nil, at(80)))
+	require.Equal(t, [][]int{{8}, {9}}, items(g.Rest()))
+	require.Empty(t, g.Rest())
+
+	whole := Group[string, int]{Items: []int{1, 2, 3}, Records: [][]byte{{1}, {2}, {3}}}
+	a, b := whole.Halves()
+	require.Equal(t, []int{1}, a.Items)
+	require.Equal(t, []int{2, 3}, b.Items)
+	require.Equal(t, [][]byte{{2}, {3}}, b.Records)
+}
