@@ -216,7 +216,9 @@ func (c *client) do(ctx context.Context, call *call) (result, error) {
 		return result{}, errInvalidURL
 	}
 	req.Header = call.header.Clone()
-	req.Header.Set("User-Agent", "numathrottle-http-sink")
+	if req.Header.Get("User-Agent") == "" {
+		req.Header.Set("User-Agent", "numathrottle-http-sink")
+	}
 	res, err := c.http.Do(req)
 	if err != nil {
 		if wrapped, ok := errors.AsType[*url.Error](err); ok {

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle"
@@ -24,7 +25,6 @@ const prefix = "HTTP_SINK_"
 const (
 	aWholeNumber = "a whole number, "
 	aPath        = "the path of a file"
-	aSecret      = "a text, never printed"
 	aTemplate    = "a text/template over the message, see below"
 	boolean      = "`true` or `false`"
 	mostTokens   = 1_000_000_000
@@ -117,7 +117,8 @@ var limitFields = []field{
 	numberField("inFlight", 0, mostTokens, "0: no limit", "Requests under way at once, over the whole pool; several times the number of pods",
 		func(s *settings) *int { return &s.InFlight }),
 	numberField("destinationMax", 0, mostTokens, "0: no limit", "As `max`, for each destination", func(s *settings) *int { return &s.DestinationMax }),
-	numberField("destinationInFlight", 0, mostTokens, "0: no limit", "As `inFlight`, for each destination", func(s *settings) *int { return &s.DestinationInFlight }),
+	numberField("destinationInFlight", 0, mostTokens, "0: no limit", "As `inFlight`, for each destination",
+		func(s *settings) *int { return &s.DestinationInFlight }),
 	numberField("destinations", 1, 1000, "32", "How many destinations have limits and a breaker of their own in one process; the others share one",
 		func(s *settings) *int { return &s.Destinations }),
 	durationField("limitWait", time.Millisecond, time.Hour, "none: it waits", "How long a request waits for the limits before `onUnavailable`",
@@ -163,7 +164,8 @@ var loginFields = []field{
 	textField("apiKeyHeader", "a header's name", "`X-Api-Key`", "The header of `apiKey`", func(s *settings) *string { return &s.APIKeyHeader }),
 	secretField("apiKey", "A key that is sent in a header", func(s *settings) *numathrottle.Secret { return &s.APIKey }),
 	fileField("apiKeyFile", func(s *settings) *string { return &s.APIKeyFile }),
-	urlField("oauthTokenURL", "none", "The token endpoint of OAuth 2.0, for the client credentials grant", func(s *settings) *string { return &s.OAuthTokenURL }),
+	urlField("oauthTokenURL", "none", "The token endpoint of OAuth 2.0, for the client credentials grant",
+		func(s *settings) *string { return &s.OAuthTokenURL }),
 	textField("oauthClientID", "a text", "none", "The client's ID", func(s *settings) *string { return &s.OAuthClientID }),
 	secretField("oauthSecret", "The client's secret", func(s *settings) *numathrottle.Secret { return &s.OAuthSecret }),
 	fileField("oauthSecretFile", func(s *settings) *string { return &s.OAuthSecretFile }),
@@ -176,8 +178,10 @@ var loginFields = []field{
 var connectionFields = []field{
 	durationField("timeout", time.Millisecond, time.Hour, "30s", "How long one attempt may take, with its answer",
 		func(s *settings) *time.Duration { return &s.Timeout }),
-	durationField("dialTimeout", time.Millisecond, time.Hour, "5s", "How long it may take to connect", func(s *settings) *time.Duration { return &s.DialTimeout }),
-	durationField("tlsTimeout", time.Millisecond, time.Hour, "5s", "How long the TLS handshake may take", func(s *settings) *time.Duration { return &s.TLSTimeout }),
+	durationField("dialTimeout", time.Millisecond, time.Hour, "5s", "How long it may take to connect",
+		func(s *settings) *time.Duration { return &s.DialTimeout }),
+	durationField("tlsTimeout", time.Millisecond, time.Hour, "5s", "How long the TLS handshake may take",
+		func(s *settings) *time.Duration { return &s.TLSTimeout }),
 	durationField("headerTimeout", time.Millisecond, time.Hour, "20s", "How long the head of an answer may take, once the request is written",
 		func(s *settings) *time.Duration { return &s.HeaderTimeout }),
 	{
@@ -188,7 +192,8 @@ var connectionFields = []field{
 	},
 	urlField("proxy", "none; `HTTP_PROXY` and its like do not count", "A proxy for everything; addresses behind it are not checked",
 		func(s *settings) *string { return &s.Proxy }),
-	textField("caFile", aPath, "the system's", "The authorities, in PEM, that are trusted instead of the system's; read anew when it changes", func(s *settings) *string { return &s.CAFile }),
+	textField("caFile", aPath, "the system's", "The authorities, in PEM, that are trusted instead of the system's; read anew when it changes",
+		func(s *settings) *string { return &s.CAFile }),
 	textField("certFile", aPath, "none", "The client's certificate in PEM, with `keyFile`; read anew when it changes",
 		func(s *settings) *string { return &s.CertFile }),
 	textField("keyFile", aPath, "none", "The client's key in PEM", func(s *settings) *string { return &s.KeyFile }),
@@ -200,7 +205,8 @@ var processFields = []field{
 		Value: config.Text(func(s *settings) *string { return &s.MetricsAddr }),
 		Range: func(s *settings) bool { return s.MetricsAddr == "" || isAddress(s.MetricsAddr) },
 	},
-	textField("socket", aPath, "numaflow-go's, by the role of the container", "The unix socket to listen on, outside Numaflow", func(s *settings) *string { return &s.Socket }),
+	textField("socket", aPath, "numaflow-go's, by the role of the container", "The unix socket to listen on, outside Numaflow",
+		func(s *settings) *string { return &s.Socket }),
 	textField("serverInfo", aPath, "numaflow-go's, by the role of the container", "The server-info file to write, outside Numaflow",
 		func(s *settings) *string { return &s.ServerInfo }),
 }
@@ -225,7 +231,7 @@ func urlField(key, byDefault, doc string, at func(*settings) *string) field {
 }
 
 func secretField(key, doc string, at func(*settings) *numathrottle.Secret) field {
-	return field{Key: key, Allowed: aSecret, Default: "none", Doc: doc, Value: config.Secret(
+	return field{Key: key, Allowed: "a text, never printed", Default: "none", Doc: doc, Value: config.Secret(
 		func(s *settings, text string) { *at(s) = numathrottle.NewSecret(text) },
 		func(s *settings) bool { return at(s).IsSet() },
 	)}
@@ -236,16 +242,12 @@ func boolField(key, doc string, at func(*settings) *bool) field {
 }
 
 func choiceField[T ~string](key, doc string, at func(*settings) *T, words ...T) field {
-	allowed := ""
+	quoted := make([]string, len(words))
 	for i, w := range words {
-		switch {
-		case i == len(words)-1:
-			allowed += " or "
-		case i > 0:
-			allowed += ", "
-		}
-		allowed += "`" + string(w) + "`"
+		quoted[i] = "`" + string(w) + "`"
 	}
+	last := len(quoted) - 1
+	allowed := strings.Join(quoted[:last], ", ") + " or " + quoted[last]
 	return field{Key: key, Allowed: allowed, Default: "`" + string(words[0]) + "`", Doc: doc, Value: config.Choice(at, words...)}
 }
 

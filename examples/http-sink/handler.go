@@ -210,7 +210,11 @@ func (b *batch) dispatch(groups []group) {
 		}
 		b.running.Go(func() {
 			defer func() { <-b.slots }()
-			defer b.rescue(g)
+			defer func() {
+				if p := recover(); p != nil {
+					b.rescue(g, p)
+				}
+			}()
 			b.send(g)
 		})
 	}
@@ -218,11 +222,7 @@ func (b *batch) dispatch(groups []group) {
 
 // rescue keeps a panic in one request from ending the process: the messages that have no
 // answer yet are answered with a failure.
-func (b *batch) rescue(g group) {
-	p := recover()
-	if p == nil {
-		return
-	}
+func (b *batch) rescue(g group, p any) {
 	b.log.Error("panic while a request was made", "panic", p, "stack", string(debug.Stack()))
 	for _, a := range g.Items {
 		if !a.given {

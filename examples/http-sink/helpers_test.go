@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -60,9 +61,7 @@ type env map[string]string
 func loaded(t *testing.T, vars env) (settings, error) {
 	t.Helper()
 	all := env{"FAIL_DELAY": "1ms", "ALLOW_ADDRESSES": "loopback", "MAX_ATTEMPTS": "1"}
-	for name, value := range vars {
-		all[name] = value
-	}
+	maps.Copy(all, vars)
 	for name, value := range all {
 		if !strings.HasPrefix(name, "NUM") {
 			name = prefix + name

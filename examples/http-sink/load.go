@@ -52,7 +52,7 @@ func loadSettings() (settings, error) {
 	s.checkSecrets(bad)
 	s.checkRole(os.Getenv("NUMAFLOW_UD_CONTAINER_TYPE"), bad)
 	s.checkLimits(bad)
-	s = s.withDefaults()
+	s.setDefaults()
 	return s, config.Join(faults)
 }
 
@@ -251,8 +251,8 @@ func orDefault[T comparable](at *T, value T) {
 	}
 }
 
-// withDefaults fills in what is not set.
-func (s settings) withDefaults() settings {
+// setDefaults fills in what is not set.
+func (s *settings) setDefaults() {
 	orDefault(&s.Method, "POST")
 	orDefault(&s.ForwardHeaders, "traceparent tracestate")
 	orDefault(&s.Format, "single")
@@ -288,7 +288,6 @@ func (s settings) withDefaults() settings {
 	orDefault(&s.DialTimeout, 5*time.Second)
 	orDefault(&s.TLSTimeout, 5*time.Second)
 	orDefault(&s.HeaderTimeout, 20*time.Second)
-	return s
 }
 
 // effective is every setting that is in force, without secrets, a line each.

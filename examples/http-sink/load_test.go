@@ -28,11 +28,13 @@ func TestEveryFaultIsToldAtOnce(t *testing.T) {
 	require.NotContains(t, strings.ReplaceAll(text, `proxy is "socks5://`+canary, ""), canary, "a URL that is refused is shown, for it is no place for secrets")
 	for _, want := range []string{
 		"numathrottle: url has no / between its host and its first action, allowed: an http or https URL",
-		"headers line 1 sets Authorization", "headers line 2 has no colon", "headers line 3:", `statuses is "404=gone" (HTTP_SINK_STATUSES), allowed: entries such as`,
+		"headers line 1 sets Authorization", "headers line 2 has no colon", "headers line 3:",
+		`statuses is "404=gone" (HTTP_SINK_STATUSES), allowed: entries such as`,
 		`method is "GET" (HTTP_SINK_METHOD)`, `concurrency is "0.5"`, "bearerTokenFile is set, and so is bearerToken, allowed: one of them",
 		"bearerTokenFile a secret cannot be read", "bearerToken is set, and so is basicUsername", "certFile is set without keyFile",
 		"oauthSecret or oauthSecretFile is set without oauthTokenURL", "signature is set without signatureKey", `allowAddresses is "everything"`,
-		"maxRequests is set without unit", "proxy is", "HTTP_SINK_URLL is not a variable of numathrottle; did you mean HTTP_SINK_URL?", "max is", "store", "metricsAddr is",
+		"maxRequests is set without unit", "proxy is", "HTTP_SINK_URLL is not a variable of numathrottle; did you mean HTTP_SINK_URL?",
+		"max is", "store", "metricsAddr is",
 	} {
 		require.Contains(t, text, want)
 	}
@@ -85,7 +87,8 @@ func TestRoles(t *testing.T) {
 }
 
 func TestCheckPrintsWhatIsInForceFromTheFileAndTheEnvironment(t *testing.T) {
-	t.Setenv("NUMATHROTTLE_CONFIG", file(t, "sink.yaml", "url: https://host/{{.Key}}\nmax: 50\nformat: ndjson\nbearerToken: "+canary+"\nheaders: |\n  X-A: a\n  X-B: b\n"))
+	t.Setenv("NUMATHROTTLE_CONFIG", file(t, "sink.yaml",
+		"url: https://host/{{.Key}}\nmax: 50\nformat: ndjson\nbearerToken: "+canary+"\nheaders: |\n  X-A: a\n  X-B: b\n"))
 	t.Setenv("HTTP_SINK_MAX_MESSAGES", "7")
 	t.Setenv("NUMATHROTTLE_STORE_PASSWORD", canary)
 	t.Setenv("NUMATHROTTLE_STORE", "redis://127.0.0.1:1")
@@ -93,7 +96,8 @@ func TestCheckPrintsWhatIsInForceFromTheFileAndTheEnvironment(t *testing.T) {
 	require.NoError(t, run(t.Context(), []string{"--check"}, &out, &out))
 	require.NotContains(t, out.String(), canary)
 	for _, line := range []string{
-		`url: "https://host/{{.Key}}"`, `max: "50"`, `maxMessages: "7"`, `contentType: "application/x-ndjson"`, `timeout: "30s"`, `bearerToken: (set, not shown)`,
+		`url: "https://host/{{.Key}}"`, `max: "50"`, `maxMessages: "7"`, `contentType: "application/x-ndjson"`, `timeout: "30s"`,
+		`bearerToken: (set, not shown)`,
 		`headers: "X-A: a\nX-B: b\n"`,
 	} {
 		require.Contains(t, out.String(), line+"\n")
@@ -105,11 +109,12 @@ func TestCheckPrintsWhatIsInForceFromTheFileAndTheEnvironment(t *testing.T) {
 
 func TestRunServes(t *testing.T) {
 	service := startService(t, nil)
-	dir, err := os.MkdirTemp("", "sink")
+	dir, err := os.MkdirTemp("", "sink") //nolint:usetesting // the path of a socket must be short
 	require.NoError(t, err)
 	defer os.RemoveAll(dir)
 	for name, value := range map[string]string{
-		"HTTP_SINK_URL": service.URL, "HTTP_SINK_ALLOW_ADDRESSES": "loopback", "HTTP_SINK_SOCKET": filepath.Join(dir, "s"), "HTTP_SINK_SERVER_INFO": filepath.Join(dir, "info"),
+		"HTTP_SINK_URL": service.URL, "HTTP_SINK_ALLOW_ADDRESSES": "loopback",
+		"HTTP_SINK_SOCKET": filepath.Join(dir, "s"), "HTTP_SINK_SERVER_INFO": filepath.Join(dir, "info"),
 	} {
 		t.Setenv(name, value)
 	}

@@ -86,7 +86,8 @@ func TestOAuth2(t *testing.T) {
 		}
 	})
 	vars := env{
-		"URL": service.URL, "OAUTH_TOKEN_URL": tokens.URL + "/token", "OAUTH_CLIENT_ID": "id", "OAUTH_SECRET": canary, "OAUTH_SCOPES": "a b", "OAUTH_AUDIENCE": "them",
+		"URL": service.URL, "OAUTH_TOKEN_URL": tokens.URL + "/token", "OAUTH_CLIENT_ID": "id", "OAUTH_SECRET": canary,
+		"OAUTH_SCOPES": "a b", "OAUTH_AUDIENCE": "them",
 		"MAX_ATTEMPTS": "3", "CONCURRENCY": "1",
 	}
 	token := func(n int) string { return fmt.Sprintf("Bearer %s-%d", canary, n) }
@@ -145,13 +146,16 @@ func TestSignatures(t *testing.T) {
 		require.Equal(t, "sha256="+hex.EncodeToString(sum(canary, request.Body)), request.Header.Get("X-Signature-256"))
 	}
 	r = start(t, env{
-		"URL": service.URL, "SIGNATURE": "standard-webhooks", "SIGNATURE_KEY": "whsec_" + base64.StdEncoding.EncodeToString([]byte(canary)), "MAX_ATTEMPTS": "2",
+		"URL": service.URL, "SIGNATURE": "standard-webhooks",
+		"SIGNATURE_KEY": "whsec_" + base64.StdEncoding.EncodeToString([]byte(canary)), "MAX_ATTEMPTS": "2",
 	})
 	results := r.do(messages("a")...)
 	require.Len(t, service.requests(), 4)
 	for _, request := range service.requests()[2:] {
-		require.Equal(t, results[0].ID, request.Header.Get("Webhook-Id"))
-		signed := results[0].ID + "." + request.Header.Get("Webhook-Timestamp") + ".a"
+		id := request.Header.Get("Idempotency-Key")
+		require.Equal(t, id, request.Header.Get("Webhook-Id"))
+		require.Contains(t, id, results[0].ID)
+		signed := id + "." + request.Header.Get("Webhook-Timestamp") + ".a"
 		require.Equal(t, "v1,"+base64.StdEncoding.EncodeToString(sum(canary, signed)), request.Header.Get("Webhook-Signature"))
 	}
 }
@@ -249,7 +253,9 @@ func TestAddressesAreCheckedWhenTheyAreDialled(t *testing.T) {
 	service := startService(t, nil)
 	_, port, err := net.SplitHostPort(service.Listener.Addr().String())
 	require.NoError(t, err)
-	for _, url := range []string{service.URL, "http://localhost:" + port, "http://[::ffff:127.0.0.1]:" + port, "http://2130706433:" + port, "http://0.0.0.0:" + port} {
+	for _, url := range []string{
+		service.URL, "http://localhost:" + port, "http://[::ffff:127.0.0.1]:" + port, "http://2130706433:" + port, "http://0.0.0.0:" + port,
+	} {
 		r := start(t, env{"URL": url, "ALLOW_ADDRESSES": "private,link-local", "DIAL_TIMEOUT": "1s"})
 		why := r.do(messages("a")...)[0].Error
 		if why != "the host's name cannot be resolved" { // which is what a resolver may say of a number

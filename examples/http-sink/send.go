@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/textproto"
 	"strings"
@@ -57,7 +58,7 @@ func (b *batch) newCall(g group) *call {
 	for i, a := range g.Items {
 		ids[i] = a.id
 	}
-	c := &call{url: g.Key.url, destination: g.Key.destination, id: requestID(ids), header: parseLines(g.Key.header)}
+	c := &call{url: g.Key.url, destination: g.Key.destination, id: requestID(b.settings.Pool.Pool, ids, g.Records), header: parseLines(g.Key.header)}
 	body := b.settings.Format.Join(g.Records)
 	var coding string
 	if c.body, coding = b.compressor.Compress(body); coding != "" {
@@ -80,22 +81,32 @@ func parseLines(text string) http.Header {
 	return http.Header(h)
 }
 
-// requestID is the same whenever the same messages are sent together: the ID of one
-// message if it can stand in a header, else a hash.
-func requestID(ids []string) string {
-	if len(ids) == 1 && isVisible(ids[0]) {
-		return ids[0]
-	}
+// requestID is the same whenever the same messages are sent together, and differs for others: it
+// hashes where they come from, their IDs and what is sent. IDs alone would come again
+// when a buffer or source begins to count anew, and a service would take the messages for
+// known. One message's own ID stands before the hash, if it can stand in a header.
+func requestID(scope string, ids []string, records [][]byte) string {
 	hash := sha256.New()
-	for _, id := range ids {
-		hash.Write([]byte(id))
-		hash.Write([]byte{0})
+	add := func(part []byte) {
+		_, _ = fmt.Fprintf(hash, "%d:", len(part))
+		hash.Write(part)
 	}
-	return hex.EncodeToString(hash.Sum(nil))
+	add([]byte(scope))
+	for i, id := range ids {
+		add([]byte(id))
+		add(records[i])
+	}
+	const half = sha256.Size / 2
+	sum := hex.EncodeToString(hash.Sum(nil)[:half])
+	if len(ids) == 1 && isVisible(ids[0]) {
+		return ids[0] + "-" + sum
+	}
+	return sum
 }
 
+// isVisible tells whether an ID can be the beginning of a header's value.
 func isVisible(id string) bool {
-	return id != "" && len(id) <= 255 && !strings.ContainsFunc(id, func(c rune) bool { return c <= ' ' || c > '~' })
+	return id != "" && len(id) <= 200 && !strings.ContainsFunc(id, func(c rune) bool { return c <= ' ' || c > '~' })
 }
 
 // unavailability says in few words why the service could not take a message, and when it

@@ -114,7 +114,8 @@ func TestBreaker(t *testing.T) {
 		}
 	})
 	r := start(t, env{
-		"URL": service.URL + "/{{.Value}}", "DESTINATION": "{{.Value}}", "BREAKER_FAILURES": "3", "BREAKER_OPEN": "300ms", "CONCURRENCY": "1", "ON_UNAVAILABLE": "nack",
+		"URL": service.URL + "/{{.Value}}", "DESTINATION": "{{.Value}}", "BREAKER_FAILURES": "3", "BREAKER_OPEN": "300ms",
+		"CONCURRENCY": "1", "ON_UNAVAILABLE": "nack",
 	})
 	results := r.do(messages("a", "a", "a", "a", "b")...)
 	require.Equal(t, append(all(4, dataplane.SinkNack), dataplane.SinkSuccess), statuses(results))

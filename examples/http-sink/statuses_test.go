@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"net/http"
 	"strconv"
 	"testing"
@@ -28,9 +29,27 @@ func TestWhatAStatusMeansForAMessage(t *testing.T) {
 		rows []row
 	}{
 		"by default": {nil, []row{
-			{200, ok}, {201, ok}, {202, ok}, {204, ok}, {301, failure}, {304, failure}, {400, failure}, {401, failure}, {404, failure},
-			{408, failure}, {409, failure}, {413, failure}, {422, failure}, {425, failure}, {429, failure}, {500, failure}, {501, failure},
-			{502, failure}, {503, failure}, {504, failure}, {529, failure},
+			{200, ok},
+			{201, ok},
+			{202, ok},
+			{204, ok},
+			{301, failure},
+			{304, failure},
+			{400, failure},
+			{401, failure},
+			{404, failure},
+			{408, failure},
+			{409, failure},
+			{413, failure},
+			{422, failure},
+			{425, failure},
+			{429, failure},
+			{500, failure},
+			{501, failure},
+			{502, failure},
+			{503, failure},
+			{504, failure},
+			{529, failure},
 		}},
 		"unavailable is a nack, invalid goes elsewhere": {env{"ON_UNAVAILABLE": "nack", "STATUSES": "4xx=fallback 408-409=retry 410=drop 429=wait"}, []row{
 			{200, ok}, {400, fallback}, {408, nack}, {409, nack}, {410, ok}, {429, nack}, {499, fallback}, {500, nack}, {501, failure}, {503, nack},
@@ -41,9 +60,7 @@ func TestWhatAStatusMeansForAMessage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			service := startService(t, byValue)
 			vars := env{"URL": service.URL, "DESTINATION": "{{.Value}}"} // so that no pause of one meets another
-			for k, v := range c.vars {
-				vars[k] = v
-			}
+			maps.Copy(vars, c.vars)
 			r := start(t, vars)
 			var values []string
 			var want []dataplane.SinkStatus

@@ -58,7 +58,10 @@ func startNginxOnce(ctx context.Context, path, dir string, httpLines, serverLine
 
 // nginxConfig is one process, in the foreground, that writes nowhere but below dir.
 func nginxConfig(dir, addr string, httpLines, serverLines []string) []byte {
-	lines := []string{"daemon off;", "master_process off;", "pid nginx.pid;", "error_log stderr warn;", "events { worker_connections 512; }", "http {", "access_log off;"}
+	lines := []string{
+		"daemon off;", "master_process off;", "pid nginx.pid;", "error_log stderr warn;", "events { worker_connections 512; }",
+		"http {", "access_log off;",
+	}
 	for _, kind := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
 		lines = append(lines, fmt.Sprintf("%s_temp_path %q;", kind, filepath.Join(dir, kind)))
 	}

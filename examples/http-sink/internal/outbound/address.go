@@ -30,7 +30,8 @@ var notPublic = slices.Concat(addressWords["private"], addressWords["loopback"],
 
 // metadata are the addresses at which clouds hand out credentials. Only an entry
 // for exactly this address allows one.
-var metadata = prefixes("169.254.169.254/32", "169.254.170.2/32", "169.254.170.23/32", "fd00:ec2::254/128", "fd00:ec2::23/128", "100.100.100.200/32", "168.63.129.16/32")
+var metadata = prefixes("169.254.169.254/32", "169.254.170.2/32", "169.254.170.23/32", "fd00:ec2::254/128", "fd00:ec2::23/128",
+	"100.100.100.200/32", "168.63.129.16/32")
 
 // Prefixes of IPv6 whose addresses stand for one of IPv4, and where that begins.
 var embedding = []struct {

@@ -79,7 +79,7 @@ func (a *Attempt) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err := a.prepare(sent); err != nil {
 		cancel()
 		closeBody(req)
-		return failure(req, &notSentError{err}), nil
+		return failure(req, &notSentError{err}), nil //nolint:nilerr // the answer holds it
 	}
 	res, err := a.Base.RoundTrip(sent)
 	if err != nil {

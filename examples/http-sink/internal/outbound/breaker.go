@@ -29,8 +29,8 @@ type breaker struct {
 	until time.Time
 }
 
-// NewBreakers returns breakers that open after so many failures in a row, for so long. There are
-// at most most of them: further destinations share one. changed is told when one opens or
+// NewBreakers returns breakers that open after so many failures in a row, for so long. most is how
+// many there are at most: further destinations share one. changed is told when one opens or
 // closes; it may be nil.
 func NewBreakers(failures int, open time.Duration, most int, changed func(destination string, open bool)) *Breakers {
 	return &Breakers{failures: uint32(failures), open: open, most: most, changed: changed, at: map[string]*breaker{}}

@@ -16,17 +16,20 @@ func TestBreakers(t *testing.T) {
 		status, sent := 500, 0
 		var log []string
 		b := NewBreakers(3, 10*time.Second, 2, func(d string, open bool) { log = append(log, map[bool]string{true: "open ", false: "closed "}[open]+d) })
-		base := roundTripper(func(*http.Request) (*http.Response, error) {
+		base := roundTripper(func(r *http.Request) (*http.Response, error) {
 			sent++
-			return &http.Response{StatusCode: status, Body: http.NoBody}, nil
+			return &http.Response{StatusCode: status, Body: http.NoBody, Request: r}, nil
 		})
 		guarded := b.Guard(base, func(r *http.Request) string { return r.URL.Host },
-			func(res *http.Response) (bool, bool) { return res.StatusCode >= 500, res.StatusCode != 429 })
+			func(res *http.Response) (bool, bool) {
+				return res.StatusCode >= 500, res.StatusCode != http.StatusTooManyRequests
+			})
 		call := func(host string) error {
 			req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, "http://"+host, strings.NewReader("x"))
 			require.NoError(t, err)
 			res, err := guarded.RoundTrip(req)
 			require.NoError(t, err)
+			defer res.Body.Close()
 			return FailureOf(res)
 		}
 		require.NoError(t, call("a"))

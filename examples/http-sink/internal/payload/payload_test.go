@@ -11,7 +11,7 @@ func TestRecords(t *testing.T) {
 	for _, f := range []Format{JSONArray, NDJSON} {
 		got, err := f.Record([]byte(" { \"a\" :\n[1, 2] }\n"))
 		require.NoError(t, err)
-		require.Equal(t, `{"a":[1,2]}`, string(got))
+		require.Equal(t, `{"a":[1,2]}`, string(got)) //nolint:testifylint // byte for byte
 		for _, bad := range []string{"", " ", "{", "1 2", "a", "\x00"} {
 			_, err := f.Record([]byte(bad))
 			require.ErrorIs(t, err, errNotJSON, bad)

@@ -37,7 +37,10 @@ func TestURLs(t *testing.T) {
 		{"https://h", "", "", "https://h"},
 		{"https://h:8443/a?b=c", "", "", "https://h:8443/a?b=c"},
 		{"https://h/{{.Key}}", "a", "", "https://h/a"},
-		{"https://h/x-{{.Key}}/y?q={{.Key}}&r={{.Key | query}}", "a/b?c#d&e f", "", "https://h/x-a%2Fb%3Fc%23d&e%20f/y?q=a%2Fb%3Fc%23d%26e+f&r=a%2Fb%3Fc%23d%26e+f"},
+		{
+			"https://h/x-{{.Key}}/y?q={{.Key}}&r={{.Key | query}}", "a/b?c#d&e f", "",
+			"https://h/x-a%2Fb%3Fc%23d&e%20f/y?q=a%2Fb%3Fc%23d%26e+f&r=a%2Fb%3Fc%23d%26e+f",
+		},
 		{"https://h/{{raw .Key}}/z", "a/b", "", "https://h/a/b/z"},
 		{"https://h/{{.JSON.n}}/{{.JSON.b}}", "", `{"n":12345678901234567890,"b":true}`, "https://h/12345678901234567890/true"},
 		{"https://h/{{.EventTime}}", "", "", "https://h/1970-01-01T00:00:00.000000005Z"},
@@ -91,7 +94,8 @@ func TestTemplatesThatAreRefused(t *testing.T) {
 func TestWhatAMessageCannotMakeOfAURL(t *testing.T) {
 	for _, template := range []string{"https://h/a/{{.Key}}", "https://h/a/{{raw .Key}}", "https://h/a/x{{raw .Key}}y"} {
 		for _, key := range []string{
-			"..", ".", "../b", "..%2fb", "%2e%2e/b", "%2e%2e", "%252e%252e/b", "%25252e%25252e%25252fb", "..;/b", "..;a=b/c", `..\b`, "a\nb", "a%0ab", "a\x00", "#b", "%5c..%5c", "/../..//",
+			"..", ".", "../b", "..%2fb", "%2e%2e/b", "%2e%2e", "%252e%252e/b", "%25252e%25252e%25252fb",
+			"..;/b", "..;a=b/c", `..\b`, "a\nb", "a%0ab", "a\x00", "#b", "%5c..%5c", "/../..//",
 		} {
 			u, err := ParseURL(template)
 			require.NoError(t, err)
@@ -139,7 +143,10 @@ func FuzzURL(f *testing.F) {
 		f.Add(key, key)
 	}
 	var templates []*URL
-	for _, text := range []string{"https://h/a/{{.Key}}", "https://h/a/{{raw .Key}}", "https://h/a/{{.Key}}/{{raw .Value}}?q={{.Key}}", "https://h/a/b{{.Key}}c?{{raw .Value}}"} {
+	for _, text := range []string{
+		"https://h/a/{{.Key}}", "https://h/a/{{raw .Key}}",
+		"https://h/a/{{.Key}}/{{raw .Value}}?q={{.Key}}", "https://h/a/b{{.Key}}c?{{raw .Value}}",
+	} {
 		u, err := ParseURL(text)
 		if err != nil {
 			f.Fatal(err)
@@ -194,7 +201,7 @@ func TestBodies(t *testing.T) {
 	require.NoError(t, err)
 	got, err := body.Render(message(`"`, `{"b":1.0,"a":"<"}`))
 	require.NoError(t, err)
-	require.Equal(t, `{"key":"\"","all":{"a":"<","b":1.0}}`, got)
+	require.Equal(t, `{"key":"\"","all":{"a":"<","b":1.0}}`, got) //nolint:testifylint // byte for byte
 	_, err = body.Render(message("", `{"secret":`))
 	require.EqualError(t, err, "the template of body failed for this message")
 	long, err := ParseText("body", `{{range .Keys}}{{$.Value}}{{end}}`)

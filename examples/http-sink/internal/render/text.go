@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 	"text/template"
 )
 
@@ -61,10 +62,8 @@ func (l *limited) Write(p []byte) (int, error) {
 // withoutText returns what a parser says, up to where it repeats the template.
 func withoutText(err error) string {
 	text := err.Error()
-	for _, quote := range []byte{'"', '<', '`'} {
-		if i := bytes.IndexByte([]byte(text), quote); i >= 0 {
-			text = text[:i]
-		}
+	for _, quote := range `"<` + "`" {
+		text, _, _ = strings.Cut(text, string(quote))
 	}
 	return text
 }

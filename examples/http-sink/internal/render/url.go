@@ -115,7 +115,7 @@ func checkPath(path string) error {
 		}
 		decoded, err := url.PathUnescape(path)
 		if err != nil || decoded == path {
-			return nil //nolint:nilerr // a "%" that is no escape any more
+			return nil // a "%" that is no escape any more
 		}
 		path = decoded
 	}

@@ -16,7 +16,10 @@ func TestParse(t *testing.T) {
 	}
 	require.True(t, table.Has(Fallback))
 	require.False(t, table.Has(Retry), "only by default")
-	for _, text := range []string{"404", "404=", "=ok", "404=gone", "99=ok", "600=ok", "500-400=ok", "6xx=ok", "0xx=ok", "xx=ok", "400-=ok", "-1=ok", "4x=ok", "404 = ok"} {
+	for _, text := range []string{
+		"404", "404=", "=ok", "404=gone", "99=ok", "600=ok", "500-400=ok", "6xx=ok", "0xx=ok",
+		"xx=ok", "400-=ok", "-1=ok", "4x=ok", "404 = ok",
+	} {
 		_, err := Parse(text)
 		require.ErrorContains(t, err, "allowed: entries such as", text)
 	}
