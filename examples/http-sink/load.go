@@ -50,7 +50,9 @@ func loadSettings() (settings, error) {
 	s.checkPairs(bad)
 	s.checkLogin(bad)
 	s.checkSecrets(bad)
-	s.checkRole(os.Getenv("NUMAFLOW_UD_CONTAINER_TYPE"), bad)
+	role := os.Getenv("NUMAFLOW_UD_CONTAINER_TYPE")
+	s.checkRole(role, bad)
+	s.separate(role)
 	s.checkLimits(bad)
 	s.setDefaults()
 	return s, config.Join(faults)
@@ -231,6 +233,23 @@ func (s *settings) checkRole(role string, bad complaint) {
 	}
 	if s.OnOK == onSuccess {
 		bad("onOK", "is on-success", "in a container of type "+role+": ack")
+	}
+}
+
+// separate keeps the sinks of one pod apart, which have the same environment: each is a processor
+// of its own, and the fallback and the on-success sink have limits of their own unless
+// a pool is set.
+func (s *settings) separate(role string) {
+	suffix := map[string]string{sinksdk.UDContainerFallbackSink: "/fallback", sinksdk.UDContainerOnSuccessSink: "/on-success"}[role]
+	if suffix == "" {
+		return
+	}
+	s.Pool.ID += suffix
+	namespace, pipeline, vertex := os.Getenv("NUMAFLOW_NAMESPACE"), os.Getenv("NUMAFLOW_PIPELINE_NAME"), os.Getenv("NUMAFLOW_VERTEX_NAME")
+	mono := os.Getenv("NUMAFLOW_MONO_VERTEX_NAME")
+	switch s.Pool.Pool {
+	case namespace + "/" + pipeline + "/" + vertex, namespace + "/" + mono, "default":
+		s.Pool.Pool += suffix
 	}
 }
 

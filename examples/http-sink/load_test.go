@@ -7,10 +7,12 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
@@ -56,6 +58,25 @@ func TestWhatTheOtherSinksMayNotAnswer(t *testing.T) {
 	t.Setenv("NUMAFLOW_UD_CONTAINER_TYPE", "udsink")
 	_, err := loaded(t, env{"URL": "http://h", "ON_UNAVAILABLE": "fallback", "ON_INVALID": "fallback", "STATUSES": "404=fallback", "ON_OK": "on-success"})
 	require.NoError(t, err)
+}
+
+func TestTheSinksOfOnePodAreProcessorsOfTheirOwn(t *testing.T) {
+	for name, value := range map[string]string{
+		"NUMAFLOW_NAMESPACE": "ns", "NUMAFLOW_PIPELINE_NAME": "p", "NUMAFLOW_VERTEX_NAME": "v", "NUMAFLOW_POD": "pod-0", "NUMAFLOW_UD_CONTAINER_TYPE": "udsink",
+	} {
+		t.Setenv(name, value)
+	}
+	s, err := loaded(t, env{"URL": "http://h"})
+	require.NoError(t, err)
+	require.Equal(t, "ns/p/v pod-0", s.Pool.Pool+" "+s.Pool.ID)
+	t.Setenv("NUMAFLOW_UD_CONTAINER_TYPE", "fb-udsink")
+	s, err = loaded(t, env{"URL": "http://h"})
+	require.NoError(t, err)
+	require.Equal(t, "ns/p/v/fallback pod-0/fallback", s.Pool.Pool+" "+s.Pool.ID)
+	t.Setenv("NUMAFLOW_UD_CONTAINER_TYPE", "ons-udsink")
+	s, err = loaded(t, env{"URL": "http://h", "NUMATHROTTLE_POOL": "shared"})
+	require.NoError(t, err)
+	require.Equal(t, "shared pod-0/on-success", s.Pool.Pool+" "+s.Pool.ID, "a pool that is set is shared")
 }
 
 // The same sink in the three roles of one vertex.
@@ -134,6 +155,34 @@ func TestRunServes(t *testing.T) {
 }
 
 var update = flag.Bool("update", false, "write the table of README.md anew")
+
+// The settings in the example and in the README are good, but for the files that they name.
+func TestTheExamplesAreGood(t *testing.T) {
+	token := file(t, "token", canary)
+	pipeline, err := os.ReadFile("pipeline.yaml")
+	require.NoError(t, err)
+	decoder := yaml.NewDecoder(bytes.NewReader(pipeline))
+	var configMap struct {
+		Data map[string]string `yaml:"data"`
+	}
+	require.NoError(t, decoder.Decode(&configMap))
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	_, rest, _ := strings.Cut(string(readme), "```yaml\n")
+	snippet, _, _ := strings.Cut(rest, "```")
+	for _, content := range []string{configMap.Data["sink.yaml"], snippet} {
+		require.NotEmpty(t, content)
+		t.Setenv("NUMATHROTTLE_CONFIG", file(t, "sink.yaml", strings.ReplaceAll(content, "/secrets/token", token)))
+		_, err := loadSettings()
+		require.NoError(t, err)
+	}
+	for _, name := range regexp.MustCompile(`\{?name: (NUMATHROTTLE_\w+|HTTP_SINK_\w+)`).FindAllStringSubmatch(string(pipeline), -1) {
+		t.Setenv(name[1], map[bool]string{true: os.Getenv("NUMATHROTTLE_CONFIG"), false: "x"}[name[1] == "NUMATHROTTLE_CONFIG"])
+	}
+	t.Setenv("NUMATHROTTLE_STORE", "nats://h")
+	_, err = loadSettings()
+	require.NoError(t, err, "its variables are known")
+}
 
 func TestReadmeHasEverySetting(t *testing.T) {
 	content, err := os.ReadFile("README.md")
