@@ -2,6 +2,7 @@ package main
 
 import (
 	"compress/gzip"
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -297,6 +298,15 @@ func TestAnAnswerWithoutEndIsReadOnlyToItsBound(t *testing.T) {
 	results := r.do(messages("x")...)
 	require.Len(t, results[0].OnSuccess.Value, 1000)
 	require.Contains(t, r.log.String(), "an answer is longer than maxResponse")
+}
+
+func TestErrorsHoldNoURL(t *testing.T) {
+	r := start(t, env{"URL": "http://127.0.0.1:1/path"})
+	ctx, cancel := context.WithCancel(r.ctx)
+	cancel()
+	_, err := r.handler.client.do(ctx, &call{url: "http://127.0.0.1:1/" + canary, header: http.Header{}, cost: 1})
+	require.ErrorIs(t, err, context.Canceled)
+	require.NotContains(t, err.Error(), canary)
 }
 
 func TestAConnectionThatBreaksOffIsTriedAgain(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 type sinkDatum = sinksdk.Datum
@@ -97,7 +98,7 @@ func TestEachDestinationHasALimitOfItsOwn(t *testing.T) {
 		"URL": service.URL + "/{{.Value}}", "DESTINATION": "{{.Value}}", "DESTINATION_MAX": "1", "NUMATHROTTLE_PER": "1h",
 		"LIMIT_WAIT": "1ms", "ON_UNAVAILABLE": "nack", "DESTINATIONS": "3", "NUMATHROTTLE_BURST": "1",
 	})
-	results := r.do(messages("a", "b", "c", "d", "a")...)
+	results := r.do(messages("a", "b", "c", "d", "e", "f", "a")...)
 	for _, result := range results {
 		require.Equal(t, dataplane.SinkNack, result.Status)
 		require.Equal(t, "throttled (limit)", result.NackOptions.Reason)
@@ -115,13 +116,16 @@ func TestBreaker(t *testing.T) {
 	})
 	r := start(t, env{
 		"URL": service.URL + "/{{.Value}}", "DESTINATION": "{{.Value}}", "BREAKER_FAILURES": "3", "BREAKER_OPEN": "300ms",
-		"CONCURRENCY": "1", "ON_UNAVAILABLE": "nack",
+		"CONCURRENCY": "1", "ON_UNAVAILABLE": "nack", "NUMATHROTTLE_MAX": "1000000",
 	})
 	results := r.do(messages("a", "a", "a", "a", "b")...)
 	require.Equal(t, append(all(4, dataplane.SinkNack), dataplane.SinkSuccess), statuses(results))
 	require.Equal(t, "status 500", results[2].NackOptions.Reason)
 	require.Equal(t, "the breaker is open: too many calls in a row have failed", results[3].NackOptions.Reason)
 	require.Len(t, service.requests(), 4, "the fourth to a was not sent")
+	limiter, ok := r.limits.shared.(*throttle.Throttle)
+	require.True(t, ok)
+	require.EqualValues(t, 4, limiter.Status().Granted, "and has drawn nothing")
 	require.Eventually(t, func() bool { return r.do(messages("a")...)[0].Status == dataplane.SinkSuccess }, testTimeout, 10*time.Millisecond)
 	require.Contains(t, r.log.String(), "the destination is called again")
 }
