@@ -35,6 +35,7 @@ type limits struct {
 	observe  func()           // of what shadow mode has let through
 
 	mu      sync.Mutex
+	rates   []*throttle.Throttle // in the order in which they were opened
 	closers []func() error
 	at      map[string]throttle.Limiter
 }
@@ -75,6 +76,7 @@ func (l *limits) rate(ctx context.Context, suffix string, limit throttle.Limit) 
 	if err != nil {
 		return nil, err
 	}
+	l.rates = append(l.rates, th)
 	l.closers = append(l.closers, th.Close)
 	return th, nil
 }

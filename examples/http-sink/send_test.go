@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
-	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 func TestEveryAttemptHasTheWholeBodyTheSameKeyAndATokenOfItsOwn(t *testing.T) {
@@ -42,9 +41,7 @@ func TestEveryAttemptHasTheWholeBodyTheSameKeyAndATokenOfItsOwn(t *testing.T) {
 		require.Equal(t, body, request.Body)
 		require.Equal(t, key, request.Header.Get("Idempotency-Key"))
 	}
-	limiter, ok := r.limits.shared.(*throttle.Throttle)
-	require.True(t, ok)
-	require.EqualValues(t, 3, limiter.Status().Granted, "an attempt that the service refused has cost a token too")
+	require.EqualValues(t, 3, r.limits.rates[0].Status().Granted, "an attempt that the service refused has cost a token too")
 }
 
 func TestTheKeyIsTheSameWhenThePlatformOffersTheMessageAgain(t *testing.T) {
@@ -223,9 +220,7 @@ func TestCompression(t *testing.T) {
 			require.Equal(t, long, string(body))
 			require.Empty(t, requests[1].Header.Get("Content-Encoding"))
 			require.Equal(t, "short", requests[1].Body)
-			limiter, ok := r.limits.shared.(*throttle.Throttle)
-			require.True(t, ok)
-			require.EqualValues(t, len(requests[0].Body)+len("short"), limiter.Status().Granted, "bytes are counted as they are sent")
+			require.EqualValues(t, len(requests[0].Body)+len("short"), r.limits.rates[0].Status().Granted, "bytes are counted as they are sent")
 		})
 	}
 }

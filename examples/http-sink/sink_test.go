@@ -123,11 +123,43 @@ func TestBreaker(t *testing.T) {
 	require.Equal(t, "status 500", results[2].NackOptions.Reason)
 	require.Equal(t, "the breaker is open: too many calls in a row have failed", results[3].NackOptions.Reason)
 	require.Len(t, service.requests(), 4, "the fourth to a was not sent")
-	limiter, ok := r.limits.shared.(*throttle.Throttle)
-	require.True(t, ok)
-	require.EqualValues(t, 4, limiter.Status().Granted, "and has drawn nothing")
+	require.EqualValues(t, 4, r.limits.rates[0].Status().Granted, "and has drawn nothing")
 	require.Eventually(t, func() bool { return r.do(messages("a")...)[0].Status == dataplane.SinkSuccess }, testTimeout, 10*time.Millisecond)
 	require.Contains(t, r.log.String(), "the destination is called again")
+}
+
+func TestAPanicIsAFailure(t *testing.T) {
+	r := start(t, env{"URL": "http://127.0.0.1:1"})
+	r.handler.client = nil
+	for _, result := range r.do(numbered(3)...) {
+		require.Equal(t, "internal error", result.Error)
+	}
+	require.Contains(t, r.log.String(), "panic while a request was made")
+}
+
+// Two processors share one limit.
+func TestOneLimitOverAllPods(t *testing.T) {
+	service := startService(t, nil)
+	vars := env{
+		"URL": service.URL, "NUMATHROTTLE_STORE": "memory://sinks", "NUMATHROTTLE_POOL": "p", "NUMATHROTTLE_MAX": "1000",
+		"NUMATHROTTLE_ID": "a", "IN_FLIGHT": "8",
+	}
+	a := start(t, vars)
+	vars["NUMATHROTTLE_ID"] = "b"
+	b := start(t, vars)
+	shares := make([]int64, 0, 2)
+	for _, r := range []*rig{a, b} {
+		require.Equal(t, all(20, dataplane.SinkSuccess), statuses(r.do(numbered(20)...)))
+	}
+	require.Eventually(t, func() bool {
+		shares = shares[:0]
+		for _, r := range []*rig{a, b} {
+			status := r.limits.rates[0].Status()
+			shares = append(shares, status.Lease.Share)
+		}
+		return shares[0] > 0 && shares[1] > 0
+	}, testTimeout, 10*time.Millisecond)
+	require.LessOrEqual(t, shares[0]+shares[1], int64(throttle.WholeShare))
 }
 
 // nginx refuses what comes faster than 40 per second with a 429 that says nothing else. answers

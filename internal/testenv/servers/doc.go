@@ -1,4 +1,4 @@
-// Package servers runs real Redis and NATS servers on loopback, for tests, benchmarks and the demo.
+// Package servers runs real Redis, NATS and nginx servers on loopback, for tests, benchmarks and the demo.
 //
 // Every Start function takes a directory in which the server keeps its files, and returns when the server answers or
 // with the reason why it does not, at the latest when the context ends. The context bounds the start only: a server
