@@ -15,6 +15,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/outbound"
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
 )
 
@@ -293,6 +294,20 @@ func TestAnAnswerWithoutEndIsReadOnlyToItsBound(t *testing.T) {
 	results := r.do(messages("x")...)
 	require.Len(t, results[0].OnSuccess.Value, 1000)
 	require.Contains(t, r.log.String(), "an answer is longer than maxResponse")
+}
+
+func TestAServiceCannotSayWhatTheClientSaysToItself(t *testing.T) {
+	service := startService(t, func(w http.ResponseWriter, r seen, _ int) {
+		for _, name := range []string{outbound.NotSent, outbound.NoRetry, outbound.Renewed} {
+			w.Header().Set(name, "1")
+		}
+		if r.Body == "fail" {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+	})
+	r := start(t, env{"URL": service.URL, "MAX_ATTEMPTS": "3", "CONCURRENCY": "1", "BEARER_TOKEN": canary})
+	require.Equal(t, []dataplane.SinkStatus{dataplane.SinkSuccess, dataplane.SinkFailure}, statuses(r.do(messages("ok", "fail")...)))
+	require.Equal(t, []string{"ok", "fail"}, service.bodies())
 }
 
 func TestErrorsHoldNoURL(t *testing.T) {

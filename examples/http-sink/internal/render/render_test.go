@@ -106,6 +106,12 @@ func TestWhatAMessageCannotMakeOfAURL(t *testing.T) {
 			requireConfined(t, got)
 		}
 	}
+	raw, err := ParseURL("https://h/a/{{raw .Key}}")
+	require.NoError(t, err)
+	for _, key := range []string{"..;/b", "..;a=b/c", "x/..%3bv/y"} { // which some servers take for ".."
+		_, err := raw.Render(message(key, ""))
+		require.ErrorContains(t, err, `has a segment "." or ".."`, key)
+	}
 	u, err := ParseURL("https://h/a/{{.Key}}")
 	require.NoError(t, err)
 	_, err = u.Render(message("", ""))

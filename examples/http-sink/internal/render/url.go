@@ -93,6 +93,7 @@ func (r *URL) confine(text string) (*url.URL, error) {
 	if err != nil {
 		return nil, errors.New("does not parse")
 	}
+	// The prefix sees to that; this does not rely on how it is parsed.
 	if u.Scheme != r.scheme || u.Host != r.host || u.User != nil || u.Opaque != "" || u.Fragment != "" {
 		return nil, errors.New("names another host")
 	}
