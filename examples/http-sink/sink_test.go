@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -126,6 +128,31 @@ func TestBreaker(t *testing.T) {
 	require.EqualValues(t, 4, r.limits.rates[0].Status().Granted, "and has drawn nothing")
 	require.Eventually(t, func() bool { return r.do(messages("a")...)[0].Status == dataplane.SinkSuccess }, testTimeout, 10*time.Millisecond)
 	require.Contains(t, r.log.String(), "the destination is called again")
+}
+
+func TestABatchWithFailuresIsHeldForAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &settings{}
+		s.setDefaults()
+		h := &handler{settings: s, log: slog.New(slog.DiscardHandler)}
+		ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+		defer cancel()
+		lasts := func(responses ...sinksdk.Response) time.Duration {
+			b := &batch{handler: h, ctx: ctx}
+			for _, r := range responses {
+				b.answers = append(b.answers, &answer{id: r.ID, response: r, given: true})
+			}
+			began := time.Now()
+			require.Equal(t, sinksdk.Responses(responses), b.responses())
+			return time.Since(began)
+		}
+		ok, failure := sinksdk.ResponseOK("1"), sinksdk.ResponseFailure("2", "status 500")
+		require.Equal(t, time.Second, lasts(ok, failure))
+		require.Zero(t, lasts(ok, sinksdk.ResponseFallback("2"), sinksdk.ResponseNack("3", nil), sinksdk.ResponseOnSuccess("4", sinksdk.NewMessage(nil))))
+		require.Zero(t, lasts())
+		s.FailDelay = time.Hour
+		require.Equal(t, 89*time.Second, lasts(failure), "not beyond the context")
+	})
 }
 
 func TestAPanicIsAFailure(t *testing.T) {
