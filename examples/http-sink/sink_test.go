@@ -185,7 +185,7 @@ func TestOneLimitOverAllPods(t *testing.T) {
 		}
 		return shares[0] > 0 && shares[1] > 0
 	}, testTimeout, 10*time.Millisecond)
-	require.LessOrEqual(t, shares[0]+shares[1], int64(throttle.WholeShare))
+	require.LessOrEqual(t, shares[0]+shares[1], throttle.WholeShare)
 }
 
 // nginx refuses what comes faster than 40 per second with a 429 that says nothing else. answers
