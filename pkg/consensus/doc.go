@@ -144,7 +144,7 @@
 //   - While permits are issued no share is granted. Claims fall as shares are given up, and
 //     the issuer's claim grows. With less than a third nothing is reserved.
 //   - When issuing ends, no share grows until the newest slot is past and its validity over: a
-//     tenth of the spacing, and at least 250 ms.
+//     tenth of the spacing, at least 250 ms and at most 2.5 s.
 //   - A slot is never before the time of the step that reserves it, so nothing is saved up, and
 //     no further ahead than the request allows. The newest slots can be given back while nobody
 //     has reserved since.

@@ -93,9 +93,9 @@ func (q *Reserve) Validate() error {
 }
 
 // Validity is how long after its slot a permit is good, for a spacing in force: a
-// tenth of it, and at least 250 ms. A permit that was not used by then is void.
+// tenth of it, at least 250 ms and at most 2.5 s. A permit that was not used by then is void.
 func Validity(spacing time.Duration) time.Duration {
-	return max(spacing/10, 250*time.Millisecond)
+	return min(max(spacing/10, 250*time.Millisecond), 2500*time.Millisecond)
 }
 
 // Reserve is one reservation on the store's side: it changes the record and returns

@@ -357,7 +357,7 @@ func TestLowLimitStarvesNobody(t *testing.T) {
 					require.GreaterOrEqual(t, least, len(calls)/40)
 				}
 				apart(t, slotsOf(ws), tc.per, "slot")
-				apart(t, calls, tc.per-max(tc.per/10, 250*time.Millisecond), "call")
+				apart(t, calls, tc.per-consensus.Validity(tc.per), "call")
 			})
 		})
 	}

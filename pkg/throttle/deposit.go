@@ -6,7 +6,7 @@ import "time"
 // so far apart. It covers the way of the answer and a late timer; in it, a call may
 // come nearer to the next than the slots are.
 func validity(spacing time.Duration) time.Duration {
-	return max(spacing/10, 250*time.Millisecond)
+	return min(max(spacing/10, 250*time.Millisecond), 2500*time.Millisecond)
 }
 
 // A deposit is one token that was issued for a slot: it can be granted from at on, and

@@ -11,7 +11,7 @@ import (
 func TestValidity(t *testing.T) {
 	require.Equal(t, 250*time.Millisecond, validity(time.Microsecond))
 	require.Equal(t, 250*time.Millisecond, validity(2500*time.Millisecond))
-	require.Equal(t, 6*time.Second, validity(time.Minute))
+	require.Equal(t, 2500*time.Millisecond, validity(time.Minute))
 }
 
 // Whatever the way of the order and of the answer takes, a slot's token is not granted

@@ -55,7 +55,7 @@
 // With Limit.Strict, and while a pool's limit is too low to be divided, there are no shares:
 // the sharer is an Issuer, and reserves slots that the store keeps apart. The bucket
 // earns nothing; each slot brings one token at its time, which is void a tenth of the
-// spacing or 250 ms after it. Slots are ordered for those who wait, and one for a
+// spacing after it, at least 250 ms and at most 2.5 s. Slots are ordered for those who wait, and one for a
 // TryAcquire that was refused. See docs/strict.md for what is guaranteed.
 //
 // # What holds callers back

@@ -57,7 +57,7 @@ type Limit struct {
 	// Strict promises at most one token every Per / Max, and no saved-up bursts, over
 	// the whole pool: each is a slot of its own, which the store issues and keeps apart
 	// on its clock. A draw of n takes n slots, and is granted at the last. A slot that is
-	// not used within a tenth of Per / Max, or 250 ms if that is more, is void, and so is
+	// not used within a tenth of Per / Max, at least 250 ms and at most 2.5 s, is void, and so is
 	// one that was drawn and not used. Without the store nothing is granted.
 	//
 	// It needs a Sharer that is an Issuer; without any Sharer it holds within the

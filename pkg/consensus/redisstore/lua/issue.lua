@@ -69,7 +69,7 @@ local function issue(rec, st, spacing, strict, id)
   if p.issuing == 1 or p.last == 0 then return p.issuing == 1, false end
   local newest, newest_ns = p.last, p.last_ns
   if p.hold > newest then newest, newest_ns = p.hold, 0 end
-  local validity = math.max(math.floor(p.step / 10), 250000000)
+  local validity = math.min(math.max(math.floor(p.step / 10), 250000000), 2500000000)
   local void = newest + math.floor(validity / 1000) + math.ceil((newest_ns + validity % 1000) / 1000)
   return false, st.clock < void
 end
