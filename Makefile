@@ -76,10 +76,11 @@ suite: $(GOTESTSUM)
 
 # Without the race detector, which makes it ten times slower: the event loop has no goroutines.
 .PHONY: sim
-sim: ## Run 2,000 pools of twelve processors for half an hour of virtual time each, with faults, and 100 of real Members
+sim: ## Run 2,000 pools of twelve processors for half an hour of virtual time each, with faults, 100 of real Members, and 100,000 permits
 	NUMATHROTTLE_SIM_SEEDS=$(SEEDS) NUMATHROTTLE_SIM_PROCESSORS=12 \
 		$(GO) test -vet=off -count 1 -run TestSeeds -timeout $(SIM_TIMEOUT) -v ./internal/sim
 	$(GO) test -vet=off -count 1 -timeout $(SIM_TIMEOUT) ./internal/shell
+	$(GO) test -vet=off -count 1 -run 'Permits|LowLimit|Crosses' -timeout $(SIM_TIMEOUT) ./pkg/consensus
 
 # The rules' switches exist only under this build tag, so that they cost nothing elsewhere.
 .PHONY: mutants

@@ -280,7 +280,7 @@ func (is *issue) violations() (n int) {
 // store, its clock and the network.
 func TestPermitsAreSpaced(t *testing.T) {
 	permits, each := 100_000, 2_500
-	if testing.Short() {
+	if testing.Short() || RaceEnabled {
 		permits = 10_000
 	}
 	var sum [6]int

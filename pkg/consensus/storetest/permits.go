@@ -210,7 +210,7 @@ func (p *pool) held(a *proc, last slot, spacing time.Duration, cause consensus.F
 }
 
 func slotsGivenBack(p *pool) {
-	const spacing = 100 * time.Millisecond
+	const spacing = 2 * time.Second // longer than all of this takes
 	a := p.issues(spacing)
 	want := consensus.Reserve{Count: 3, Ahead: 50, Spacing: spacing}
 	res, slots := p.reserve(p.store, want)

@@ -16,10 +16,22 @@ func spaced(p *pool) {
 	a := p.issues(spacing)
 	r := p.rush(a, spacing, 160)
 	p.eventually("all have reserved", func() bool {
-		a.sync(one(0, 0)) // keeps the pool's clock running
+		a = a.kept(spacing)
 		return r.over()
 	})
 	r.require(160)
+}
+
+// kept syncs, which keeps the pool's clock running, as whoever goes on: the processor, or
+// a new one if so much happened before the answer that it was removed.
+func (a *proc) kept(spacing time.Duration) *proc {
+	if ans := a.send(a.request(one(0, 0))); ans.Status == consensus.Granted || ans.Status == consensus.Behind {
+		a.take(ans)
+		return a
+	}
+	a = a.reborn()
+	a.spacing, a.strict = spacing, true
+	return a
 }
 
 // A rush is several processes that reserve slots as fast as they get them.
@@ -120,12 +132,7 @@ func manyPermits(p *pool) {
 	}
 	next, n := permits/6, 0
 	p.eventually("all have reserved", func() bool {
-		if ans := a.send(a.request(one(0, 0))); ans.Status == consensus.Granted || ans.Status == consensus.Behind {
-			a.take(ans)
-		} else {
-			a = a.reborn()
-			a.spacing, a.strict = spacing, true
-		}
+		a = a.kept(spacing)
 		if len(faults) > 0 && n < 5 && r.granted() > next {
 			faults[n%len(faults)]()
 			n++
