@@ -3,10 +3,12 @@
 package chaos
 
 import (
+	"math"
 	"slices"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/proof"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 )
 
 // windowLengths are the windows in which calls are counted.
@@ -15,10 +17,15 @@ var windowLengths = []time.Duration{100 * time.Millisecond, time.Second, 10 * ti
 // A bound is what a pool is allowed.
 type bound struct {
 	Max, Burst, Processors int
+	// Strict: calls have slots, and are late by a validity at most.
+	Strict bool
 }
 
 // allowed is how many calls any window of a length may hold.
 func (b bound) allowed(window time.Duration) float64 {
+	if b.Strict {
+		return float64(b.Max)*(window+consensus.Validity(time.Second/time.Duration(b.Max))).Seconds() + 1
+	}
 	return float64(b.Max)*window.Seconds() + float64(b.Burst) + float64(b.Processors)
 }
 
@@ -45,9 +52,24 @@ func fullest(stamps []time.Duration, length time.Duration) int {
 	return most
 }
 
+// nearest returns by how much stamps, which are in order, come nearer to one another than
+// slots at a spacing do: no two stamps are n apart in their order and further than that
+// below n spacings apart in time.
+func nearest(stamps []time.Duration, spacing time.Duration) (worst time.Duration) {
+	latest := time.Duration(math.MinInt64) // of all so far, behind a slot in each place
+	for i, s := range stamps {
+		behind := s - time.Duration(i)*spacing
+		latest = max(latest, behind)
+		worst = max(worst, latest-behind)
+	}
+	return worst
+}
+
 const (
-	// full is the part of the limit that counts as all of it.
-	full = 0.95
+	// full is the part of the limit that counts as all of it. fullStrict is the same where
+	// a second holds so few calls that one more or less is a large part.
+	full       = 0.95
+	fullStrict = 0.8
 	// recoveryStep is how finely recovery is looked for.
 	recoveryStep = 10 * time.Millisecond
 )

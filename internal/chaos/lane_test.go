@@ -47,6 +47,10 @@ type lane struct {
 	stalls *stallWatch
 	replay string
 	frozen time.Duration // until when the pool is frozen by the last fault
+	// gone and back are when the store was away in the last fault, from and to, as far as
+	// the fault knows.
+	gone, back time.Duration
+	strict     strictness // of a strict pool
 }
 
 // newLane returns a lane of a test with its pool.
@@ -76,8 +80,8 @@ func (l *lane) run(faults ...fault) {
 
 // start waits until the pool uses its limit for the first time.
 func (l *lane) start() {
-	if _, ok := l.pool.recovery(clock(), l.pool.removal()+firstShare); !ok {
-		l.Fatalf("the pool does not use its limit %s after its start", l.pool.removal()+firstShare)
+	if _, ok := l.pool.recovery(clock(), l.pool.forgotten()+firstShare); !ok {
+		l.Fatalf("the pool does not use its limit %s after its start", l.pool.forgotten()+firstShare)
 	}
 }
 
@@ -116,26 +120,33 @@ func (l *lane) suffer(f fault) bool {
 
 // once goes through one fault, judges the windows, and returns how long recovery took.
 func (l *lane) once(f fault) (took time.Duration, ok bool) {
+	l.gone, l.back = 0, 0
 	began := clock()
 	f.inject(l)
 	reachable := clock()
 	if f.lost {
-		l.frozen = reachable + l.pool.removal() + time.Second // one sync later, on a busy machine
+		l.frozen = reachable + l.pool.forgotten() + time.Second // one sync later, on a busy machine
 	}
 	took, ok = l.pool.recovery(reachable, f.allowed+patience, f.workers...)
 	l.Logf("%s: %.1fs, recovered after %.2fs", f.name, (reachable - began).Seconds(), took.Seconds())
 	if ok && f.repair != nil {
 		f.repair(l)
 	}
+	if l.pool.Strict {
+		l.judgeAway(f.name)
+	}
 	l.judge(f.name)
 	return took, ok
 }
 
 // lost is the longest recovery when the store has lost its memory.
-func (l *lane) lost() time.Duration { return l.pool.removal() + stateKept }
+func (l *lane) lost() time.Duration { return l.pool.forgotten() + stateKept }
 
 // judge looks at the windows since the last look.
 func (l *lane) judge(after string) []proof.Window {
+	if l.pool.Strict {
+		return l.judgeStrict(after)
+	}
 	worst := l.pool.judge()
 	l.ledger.addWindows(worst)
 	for _, w := range worst {

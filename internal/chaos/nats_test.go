@@ -96,9 +96,7 @@ func newNATSLane(t *testing.T, g *ledger, outages *spans, c poolConfig) *natsLan
 // as there are rounds.
 func (l *natsLane) run(faults ...natsFault) {
 	defer l.ledger.addPool(l.pool)
-	if _, ok := l.pool.recovery(clock(), l.pool.removal()+firstShare); !ok {
-		l.Fatalf("the pool does not use its limit %s after its start", l.pool.removal()+firstShare)
-	}
+	l.start()
 	for range rounds(l) {
 		for _, i := range l.rng.Perm(len(faults)) {
 			if !l.suffer(&faults[i]) {
@@ -115,7 +113,8 @@ func (l *natsLane) suffer(f *natsFault) bool {
 	l.probe.avoid(leader)
 	began := clock()
 	f.inject(l, leader)
-	reachable, outage := l.probe.outage(l, began, clock())
+	injected := clock()
+	reachable, outage := l.probe.outage(l, began, injected)
 	l.outages.add(outage)
 	if f.lasts {
 		l.pass(began + l.pool.Lease + lastsOn - clock())
@@ -123,7 +122,7 @@ func (l *natsLane) suffer(f *natsFault) bool {
 	}
 
 	name, allowed := l.promise(f, outage)
-	took, ok := l.pool.recovery(reachable, allowed+patience, everybody...)
+	took, ok := l.pool.recovery(reachable, allowed+patience, l.everybody()...)
 	if f.repair != nil {
 		f.repair(l, leader)
 	}
@@ -139,6 +138,11 @@ func (l *natsLane) suffer(f *natsFault) bool {
 	case took > allowed:
 		l.ledger.brokenf(l, l.replay, "%s: the limit was used again %s after the cluster took writes, allowed is %s", name, took, allowed)
 	}
+	if l.pool.Strict {
+		// The probe may see that a write succeeds as late as this.
+		l.gone, l.back = injected, reachable-probeTimeout-probeEvery
+		l.judgeAway(name)
+	}
 	if l.holdsOut(outage) && silence > breath {
 		l.ledger.brokenf(l, l.replay, "%s: the cluster took no writes for %s, a worker drew nothing for %s", name, outage, silence)
 	}
@@ -146,22 +150,33 @@ func (l *natsLane) suffer(f *natsFault) bool {
 	return ok
 }
 
-var everybody = []int{0, 1, 2, 3}
+// everybody is the workers that must draw after a fault. Those that wait for the same few
+// slots have no share each.
+func (l *natsLane) everybody() []int {
+	if l.pool.Strict {
+		return nil
+	}
+	return []int{0, 1, 2, 3}
+}
 
 // holdsOut tells whether every processor has its share for as long as the cluster
 // takes no writes: the newest answer is one sync interval old at most when it goes, and
 // a request that was sent before it took writes again is lost and holds up the next one.
 func (l *natsLane) holdsOut(outage time.Duration) bool {
-	return outage < l.pool.Lease-consensus.Interval(l.pool.Lease, workersPerLane)-consensus.SyncTimeout(l.pool.Lease)
+	return !l.pool.Strict && outage < l.pool.Lease-consensus.Interval(l.pool.Lease, workersPerLane)-consensus.SyncTimeout(l.pool.Lease)
 }
 
 // promise returns what a fault is called in the figures, and the longest recovery.
 // Shares that were kept are not lost to the freeze; shares that ran out are.
 func (l *natsLane) promise(f *natsFault, outage time.Duration) (name string, allowed time.Duration) {
-	if l.holdsOut(outage) {
+	switch {
+	case l.pool.Strict: // a new leader is another server, which remembers nothing of slots for sure
+		return "strict: " + f.name, l.lost()
+	case l.holdsOut(outage):
 		return f.name, stateKept
+	default:
+		return f.name + ", leases over", l.lost()
 	}
-	return f.name + ", leases over", l.pool.removal() + stateKept
 }
 
 // whole waits until all servers are in step with the stream's leader. Servers that
@@ -179,7 +194,7 @@ func (l *natsLane) whole() *servers.NATSNode {
 	require.NoError(l, l.cluster.RestartAll(ctx))
 	leader, err = l.together()
 	require.NoError(l, err)
-	_, ok := l.pool.recovery(clock(), l.pool.removal()+patience, everybody...)
+	_, ok := l.pool.recovery(clock(), l.pool.forgotten()+patience, l.everybody()...)
 	require.True(l, ok, "the limit is not used after all servers were started again")
 	return leader
 }

@@ -26,6 +26,10 @@ type poolConfig struct {
 	Stores []string
 	// Max is the limit per second: 200. Burst: 100 ms worth of it.
 	Max, Burst int
+	// Strict gives every call a slot of its own, one second / Max apart, of which
+	// MaxReserved may be reserved ahead.
+	Strict      bool
+	MaxReserved int
 	// Told is the limit that the workers are told: Max, unless the judge is to fail.
 	Told int
 	// Lease is consensus.MinLease, and so is Longest, the longest lease of the
@@ -49,6 +53,9 @@ func (c poolConfig) withDefaults() poolConfig {
 		}
 	}
 	set(&c.Max, 200)
+	if c.Strict {
+		c.Burst = 1
+	}
 	set(&c.Burst, c.Max/10)
 	set(&c.Told, c.Max)
 	set(&c.Goroutines, 4)
@@ -80,12 +87,13 @@ func startPool(t testing.TB, c poolConfig) *pool {
 	c = c.withDefaults()
 	p := &pool{
 		poolConfig: c, service: startService(t), began: clock(),
-		bound: bound{Max: c.Max, Burst: c.Burst, Processors: len(c.Stores)},
+		bound: bound{Max: c.Max, Burst: c.Burst, Processors: len(c.Stores), Strict: c.Strict},
 	}
 	dir := t.ArtifactDir()
 	for i, store := range c.Stores {
 		j := job{
 			Worker: i, Pool: "chaos", Store: store, Service: p.service.path, Max: c.Told, Burst: c.Burst,
+			Strict: c.Strict, MaxReserved: c.MaxReserved,
 			Lease: c.Lease, Longest: c.Longest, Goroutines: c.Goroutines,
 			Hold: c.Hold, Overdraw: c.Overdraw,
 		}
@@ -100,6 +108,26 @@ func startPool(t testing.TB, c poolConfig) *pool {
 // removal is for how long the pool's store freezes when it has lost its memory.
 func (p *pool) removal() time.Duration { return consensus.Removal(p.Longest) }
 
+// forgotten is the longest time for which a store that has lost its memory gives nothing:
+// a removal time, and where it issues slots, until all that may have been reserved are over.
+func (p *pool) forgotten() time.Duration {
+	if !p.Strict {
+		return p.removal()
+	}
+	return p.removal() + time.Duration(p.MaxReserved+1)*p.spacing()
+}
+
+// spacing is the distance of two slots of a strict limit.
+func (p *pool) spacing() time.Duration { return time.Second / time.Duration(p.Max) }
+
+// full is the number of calls in a second that counts as all of the limit.
+func (p *pool) full() float64 {
+	if p.Strict {
+		return fullStrict * float64(p.Max)
+	}
+	return full * float64(p.Max)
+}
+
 // recovery waits until the pool uses its limit again, and returns how long after
 // a moment that was; see recovered. The workers named must also draw, each at
 // least half of an even share. ok is false when it took longer than patience.
@@ -109,7 +137,7 @@ func (p *pool) recovery(from, patience time.Duration, workers ...int) (took time
 		time.Sleep(settled)
 		now := clock() - settled
 		uses := p.service.since(from)
-		took, ok = recovered(grants(uses, nil), from, now, full*float64(p.Max))
+		took, ok = recovered(grants(uses, nil), from, now, p.full())
 		for _, w := range workers {
 			own := grants(uses, func(u use) bool { return u.worker == w })
 			half := float64(p.Max) / float64(2*len(p.workers))

@@ -47,7 +47,9 @@ func promoted(s *servers.RedisSentinel, allowed time.Duration) fault {
 			l.pass(l.between(500*time.Millisecond, 2*time.Second)) // some syncs, at least
 			require.NotEqual(l, records(l, master), records(l, replica), "no write was lost")
 			require.NoError(l, master.Kill())
+			l.gone = clock()
 			l.until("the replica is the master", func(ctx context.Context) error {
+				l.back = clock() // it was not before that
 				if now, err := s.Master(ctx); err != nil || now != replica {
 					return errors.Join(err, errors.New("the sentinel still names the old master"))
 				}

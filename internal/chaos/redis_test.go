@@ -80,7 +80,9 @@ func killed(server *servers.Redis, name string, allowed, shortest, longest time.
 		ctx, cancel := l.bounded()
 		defer cancel()
 		require.NoError(l, server.Kill())
+		l.gone = clock()
 		l.pass(l.between(shortest, longest))
+		l.back = clock()
 		require.NoError(l, server.Restart(ctx))
 	}}
 }
@@ -91,7 +93,9 @@ func stopped(server *servers.Redis, name string, shortest, longest time.Duration
 		ctx, cancel := l.bounded()
 		defer cancel()
 		require.NoError(l, server.Stop(ctx))
+		l.gone = clock()
 		l.pass(l.between(shortest, longest))
+		l.back = clock()
 		require.NoError(l, server.Continue())
 	}}
 }

@@ -42,7 +42,14 @@ func watchStalls(t testing.TB) *stallWatch {
 	return w
 }
 
-// take returns the longest wait since the last look.
+// look returns the longest wait since the last take.
+func (w *stallWatch) look() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.worst
+}
+
+// take returns the longest wait since the last take.
 func (w *stallWatch) take() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -3,12 +3,14 @@
 package chaos
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"os"
 	"strings"
@@ -39,6 +41,9 @@ type job struct {
 	Service string        `json:"service"` // the socket of the counting service
 	Max     int           `json:"max"`
 	Burst   int           `json:"burst"`
+	// Strict and MaxReserved are those of the limit.
+	Strict      bool          `json:"strict"`
+	MaxReserved int           `json:"maxReserved"`
 	Lease   time.Duration `json:"lease"`
 	// Longest is the longest lease of the store. 0: the limit is opened by
 	// numathrottle.Open, with all defaults.
@@ -101,7 +106,7 @@ func (j *job) call(ctx context.Context, service *net.UnixConn, limiter *throttle
 		return err
 	}
 	granted := clock()
-	u := use{worker: j.Worker, asked: asked, granted: granted, until: lease.end()}
+	u := use{worker: j.Worker, asked: asked, granted: granted, until: lease.end(), ceiling: lease.ceiling(j.Max)}
 	if j.Hold > 0 {
 		time.Sleep(j.Hold)
 	}
@@ -112,7 +117,7 @@ func (j *job) call(ctx context.Context, service *net.UnixConn, limiter *throttle
 // open joins the pool.
 func (j *job) open(ctx context.Context) (*throttle.Throttle, *leaseWatch, error) {
 	id := fmt.Sprintf("worker-%d", j.Worker)
-	limit := throttle.Limit{Max: j.Max, Burst: j.Burst}
+	limit := throttle.Limit{Max: j.Max, Burst: j.Burst, Strict: j.Strict, MaxReserved: j.MaxReserved}
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	if j.Longest == 0 {
 		limiter, err := numathrottle.Open(ctx, numathrottle.Config{
@@ -131,7 +136,7 @@ func (j *job) open(ctx context.Context) (*throttle.Throttle, *leaseWatch, error)
 		return nil, nil, err
 	}
 	go logView(log, member)
-	lease := &leaseWatch{Sharer: member, overdraw: j.Overdraw}
+	lease := &leaseWatch{Member: member, overdraw: j.Overdraw}
 	limiter, err := throttle.New(limit, throttle.WithSharer(lease),
 		throttle.OnClose(member.Leave), throttle.OnClose(func(context.Context) error { closeStore(); return nil }))
 	return limiter, lease, err
@@ -186,10 +191,12 @@ func openStore(url string, longest time.Duration, log *slog.Logger) (consensus.S
 	return redisstore.New(client, opts...), func() { _ = client.Close() }, nil
 }
 
-// A leaseWatch notes until when the shares are good that pass through it.
+// A leaseWatch notes until when the shares are good that pass through it, and which
+// limit they are shares of.
 type leaseWatch struct {
-	throttle.Sharer
+	*consensus.Member
 	last     atomic.Int64
+	limit    atomic.Int64 // the ceiling, rounded; 0: that of the configuration
 	overdraw bool
 }
 
@@ -202,7 +209,16 @@ func (w *leaseWatch) end() time.Duration {
 	return time.Duration(w.last.Load())
 }
 
-func (w *leaseWatch) Attach(h throttle.Holder) { w.Sharer.Attach(&watchedHolder{h, w}) }
+// ceiling returns the limit in force, per second: the configured one unless something
+// else is known. 0 when the worker does not tell.
+func (w *leaseWatch) ceiling(configured int) int {
+	if w == nil {
+		return 0
+	}
+	return cmp.Or(int(w.limit.Load()), configured)
+}
+
+func (w *leaseWatch) Attach(h throttle.Holder) { w.Member.Attach(&watchedHolder{h, w}) }
 
 type watchedHolder struct {
 	throttle.Holder
@@ -211,6 +227,7 @@ type watchedHolder struct {
 
 // Lease notes the end before anything is granted on it.
 func (h *watchedHolder) Lease(l throttle.Lease) {
+	h.watch.limit.Store(int64(math.Round(l.Ceiling)))
 	if l.Share > 0 {
 		end := int64(clock() + time.Until(l.Until))
 		h.watch.last.Store(max(h.watch.last.Load(), end)) // calls do not overlap
@@ -232,15 +249,18 @@ type use struct {
 	// until is the latest end of a lease that the worker knew of at the grant; 0
 	// when the worker does not tell.
 	until time.Duration
+	// ceiling is the limit in force that the worker went by, per second; 0 when it does
+	// not tell.
+	ceiling int
 	// arrived is when the service saw it.
 	arrived time.Duration
 }
 
-const useSize = 4 * 8
+const useSize = 5 * 8
 
 func (u *use) encode() []byte {
 	b := make([]byte, 0, useSize)
-	for _, v := range []int64{int64(u.worker), int64(u.asked), int64(u.granted), int64(u.until)} {
+	for _, v := range []int64{int64(u.worker), int64(u.asked), int64(u.granted), int64(u.until), int64(u.ceiling)} {
 		b = binary.NativeEndian.AppendUint64(b, uint64(v))
 	}
 	return b
@@ -248,5 +268,5 @@ func (u *use) encode() []byte {
 
 func decodeUse(b []byte) use {
 	at := func(i int) time.Duration { return time.Duration(binary.NativeEndian.Uint64(b[8*i:])) }
-	return use{worker: int(at(0)), asked: at(1), granted: at(2), until: at(3)}
+	return use{worker: int(at(0)), asked: at(1), granted: at(2), until: at(3), ceiling: int(at(4))}
 }
