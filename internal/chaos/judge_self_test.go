@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 )
 
 const ms = time.Millisecond
@@ -45,6 +46,43 @@ func TestWindowsAreJudgedByTheBound(t *testing.T) {
 	require.Greater(t, worst[2].Worst, 1.05)
 	// One full burst more than allowed at one moment breaks the shortest.
 	require.Greater(t, b.windows(slices.Repeat([]time.Duration{time.Second}, 45))[0].Worst, 1.0)
+}
+
+func TestNearCallsAreFound(t *testing.T) {
+	for name, c := range map[string]struct {
+		stamps []time.Duration
+		want   time.Duration
+	}{
+		"none":                     {nil, 0},
+		"even":                     {everyFor(100*ms, 7*ms, time.Second), 0},
+		"further apart":            {everyFor(130*ms, 0, time.Second), 0},
+		"one late":                 {[]time.Duration{0, 140 * ms, 200 * ms, 300 * ms}, 40 * ms},
+		"after a pause":            {[]time.Duration{0, 100 * ms, 900 * ms, 930 * ms}, 70 * ms},
+		"two, with one in between": {[]time.Duration{0, 95 * ms, 190 * ms}, 10 * ms},
+		"all at one time":          {[]time.Duration{50 * ms, 50 * ms, 50 * ms}, 200 * ms},
+	} {
+		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, nearest(c.stamps, 100*ms)) })
+	}
+	strict := bound{Max: 10, Burst: 1, Processors: 4, Strict: true}
+	require.InDelta(t, 1+(1+0.25)*10, strict.allowed(time.Second), 1e-9)
+}
+
+func TestAnOverrideIsInForceWhenTheLastOneTellsIt(t *testing.T) {
+	uses := []use{
+		{worker: 0, granted: 10 * ms, ceiling: 100},
+		{worker: 1, granted: 20 * ms, ceiling: 200},
+		{worker: 0, granted: 30 * ms, ceiling: 200},
+		{worker: 1, granted: 40 * ms, ceiling: 200},
+	}
+	at, ok := inForce(uses, 200, 2)
+	require.True(t, ok)
+	require.Equal(t, 10*ms, at)
+	_, ok = inForce(uses, 200, 3)
+	require.False(t, ok, "one says nothing")
+	_, ok = inForce(uses, 100, 2)
+	require.False(t, ok)
+	_, ok = inForce(append(uses, use{worker: 1, granted: 50 * ms, ceiling: 300}), 200, 2)
+	require.False(t, ok, "one has left it")
 }
 
 func TestRecoveryIsTheFirstOfTwoFullSeconds(t *testing.T) {
@@ -109,6 +147,19 @@ func TestJudgeSeesProcessesThatDrawOnOldLeases(t *testing.T) {
 	require.Empty(t, afterEnd(p.service.since(0)))
 	require.NoError(t, server.Stop(t.Context()))
 	require.Eventually(t, func() bool { return len(afterEnd(p.service.since(0))) > 0 }, 30*time.Second, 50*ms)
+}
+
+// TestJudgeSeesProcessesThatCallTooOften is the same for strict limits: the workers are told
+// slots that lie twice as near.
+func TestJudgeSeesProcessesThatCallTooOften(t *testing.T) {
+	t.Parallel()
+	url := "redis://" + testenv.Redis(t).Addr()
+	p := startPool(t, poolConfig{Stores: []string{url, url}, Max: 5, Told: 10, Strict: true})
+	_, ok := p.recovery(clock(), p.forgotten()+firstShare)
+	require.True(t, ok)
+	require.Eventually(t, func() bool {
+		return nearest(grants(p.service.since(0), nil), p.spacing()) > 2*consensus.Validity(p.spacing())
+	}, 30*time.Second, 50*ms)
 }
 
 // everyFor returns stamps at a distance, in [from, to).

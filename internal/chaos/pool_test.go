@@ -20,6 +20,9 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 )
 
+// poolName is what every pool is called, each in a store of its own.
+const poolName = "chaos"
+
 // A poolConfig says what a pool is. The zero value of a field means its default.
 type poolConfig struct {
 	// Stores has the store's URL for each worker; their number is that of the workers.
@@ -92,7 +95,7 @@ func startPool(t testing.TB, c poolConfig) *pool {
 	dir := t.ArtifactDir()
 	for i, store := range c.Stores {
 		j := job{
-			Worker: i, Pool: "chaos", Store: store, Service: p.service.path, Max: c.Told, Burst: c.Burst,
+			Worker: i, Pool: poolName, Store: store, Service: p.service.path, Max: c.Told, Burst: c.Burst,
 			Strict: c.Strict, MaxReserved: c.MaxReserved,
 			Lease: c.Lease, Longest: c.Longest, Goroutines: c.Goroutines,
 			Hold: c.Hold, Overdraw: c.Overdraw,

@@ -1,0 +1,235 @@
+//go:build numathrottle_faults
+
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/testenv"
+	"github.com/numaproj-contrib/numathrottle/internal/testenv/servers"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+// TestOverrideFaults changes the limit of pools of real processes while their stores
+// break.
+func TestOverrideFaults(t *testing.T) {
+	t.Parallel() // with the other stores: nearly all of it is waiting
+	g := newLedger(t, "R4", "processes of this module whose limit is overridden, on "+redisVersion(t))
+	t.Run("lanes", func(t *testing.T) {
+		for name, lane := range map[string]func(*testing.T, *ledger){
+			"kept": overriddenKeptLane, "lost": overriddenLostLane, "one cut off": overriddenCutOffLane,
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel() // nearly all of a lane is waiting
+				lane(t, g)
+			})
+		}
+	})
+	g.record(t, "overrides")
+}
+
+// overriddenKeptLane has a server that forgets nothing: the override is saved as soon as it
+// can be.
+func overriddenKeptLane(t *testing.T, g *ledger) {
+	server := testenv.Redis(t, servers.WithAppendOnly())
+	url := "redis://" + server.Addr() + "?durable=true"
+	l := newOverrideLane(t, g, server, poolConfig{Stores: everyone(url)})
+	l.run(
+		killed(server, "override saved while the server was killed, state kept", stateKept, 300*time.Millisecond, 2*time.Second),
+		stopped(server, "override saved while the server was stopped", 500*time.Millisecond, 2*time.Second),
+	)
+}
+
+// overriddenLostLane has a server that forgets the override when one of the processors
+// at least has heard of it.
+func overriddenLostLane(t *testing.T, g *ledger) {
+	server := testenv.Redis(t)
+	l := newOverrideLane(t, g, server, poolConfig{Stores: everyone("redis://" + server.Addr())})
+	l.early = true
+	l.run(
+		killed(server, "override saved, server restarted empty", l.lost(), 300*time.Millisecond, 2*time.Second),
+		flushed(server, "override saved, FLUSHALL", l.lost()),
+	)
+}
+
+// overriddenCutOffLane has a network that keeps the override from one of the processors.
+func overriddenCutOffLane(t *testing.T, g *ledger) {
+	plain, server, ways := newNetwork(t, g)
+	l := openOverrideLane(plain, server)
+	faults := networkFaults(ways[:1], "one")
+	for i := range faults {
+		faults[i].name = "override saved, " + faults[i].name
+	}
+	l.run(faults...)
+}
+
+// An overrideLane is a lane in which every fault meets an override that is saved.
+type overrideLane struct {
+	*lane
+	store consensus.Store
+	// early says that the override is saved, and heard of by somebody, before the fault.
+	early bool
+}
+
+func newOverrideLane(t *testing.T, g *ledger, server *servers.Redis, c poolConfig) *overrideLane {
+	t.Helper()
+	return openOverrideLane(newLane(t, g, c), server)
+}
+
+func openOverrideLane(l *lane, server *servers.Redis) *overrideLane {
+	l.Helper()
+	store, closeStore, err := openStore("redis://"+server.Addr(), l.pool.Longest, slog.New(slog.DiscardHandler))
+	require.NoError(l, err)
+	l.Cleanup(closeStore)
+	return &overrideLane{lane: l, store: store}
+}
+
+// run goes through the faults in random order, as often as there are rounds. The limit
+// rises and falls in turn.
+func (l *overrideLane) run(faults ...fault) {
+	defer l.ledger.addPool(l.pool)
+	l.start()
+	raise := l.rng.IntN(2) == 0
+	for range rounds(l) {
+		for _, i := range l.rng.Perm(len(faults)) {
+			limit := 50 + l.rng.IntN(100)
+			if raise {
+				limit += 200
+			}
+			raise = !raise
+			if !l.suffer(faults[i], limit) {
+				return
+			}
+		}
+	}
+}
+
+// suffer goes through one fault with a change of the limit, and judges.
+func (l *overrideLane) suffer(f fault, limit int) bool {
+	before := l.pool.Max
+	l.pool.bound = l.boundOf(max(before, limit))
+	var took time.Duration
+	var ok bool
+	for range 3 {
+		l.stalls.take()
+		took, ok = l.once(f, limit)
+		stall := l.stalls.take()
+		if ok && took <= f.allowed || stall < stalled {
+			break
+		}
+		l.Logf("%s: nothing ran on this machine for %s; once more", f.name, stall)
+	}
+	l.judge(f.name)
+	l.Logf("%s: from %d to %d, in force and in use after %.2fs", f.name, before, limit, took.Seconds())
+	l.ledger.addFault(f.name, took, f.allowed)
+	switch {
+	case !ok:
+		l.ledger.brokenf(l, l.replay, "%s: the override from %d to %d is not in force on all processors after %s", f.name, before, limit, took)
+		return false
+	case took > f.allowed:
+		l.ledger.brokenf(l, l.replay, "%s: the override from %d to %d was in force and in use after %s, allowed is %s", f.name, before, limit, took, f.allowed)
+	}
+	l.judgeAfter(f.name, limit)
+	return true
+}
+
+// once saves the override with a fault, and returns how long after it both were over that
+// was on every processor, and all of it in use.
+func (l *overrideLane) once(f fault, limit int) (took time.Duration, ok bool) {
+	saved := make(chan error, 1)
+	began := clock()
+	if l.early {
+		require.NoError(l, l.save(limit))
+		l.until("a processor has heard of the override", func(context.Context) error {
+			for _, u := range l.pool.service.since(began) {
+				if u.ceiling == limit {
+					return nil
+				}
+			}
+			return fmt.Errorf("nobody tells %d", limit)
+		})
+		saved <- nil
+	} else {
+		go func() {
+			l.pass(l.between(0, 500*time.Millisecond))
+			saved <- l.save(limit)
+		}()
+	}
+	f.inject(l.lane)
+	require.NoError(l, <-saved)
+	over := clock()
+	l.pool.Max = limit
+	for {
+		uses := l.pool.service.since(began)
+		at, known := inForce(uses, limit, len(l.pool.workers))
+		if known {
+			inUse, drew := l.pool.recovery(over, f.allowed+patience)
+			return max(inUse, at-over), drew
+		}
+		if clock() > over+f.allowed+patience {
+			return clock() - over, false
+		}
+		l.pass(recoveryStep)
+	}
+}
+
+// save saves the override, as soon as the store takes it.
+func (l *overrideLane) save(limit int) error {
+	const longest, once = 60 * time.Second, time.Second
+	deadline := clock() + longest
+	for {
+		ctx, cancel := context.WithTimeout(l.Context(), once)
+		err := consensus.SaveOverride(ctx, l.store, poolName, consensus.Override{Max: limit, Per: time.Second})
+		cancel()
+		if err == nil || clock() > deadline {
+			return err
+		}
+		l.pass(recoveryStep)
+	}
+}
+
+// judgeAfter looks at windows in which only the new limit was in force.
+func (l *overrideLane) judgeAfter(after string, limit int) {
+	const soon, long = 100 * time.Millisecond, 1500 * time.Millisecond
+	from := clock() + soon // a call tells its limit a moment before that is in force
+	l.pass(soon + long)
+	for _, w := range l.boundOf(limit).windows(grants(l.pool.service.since(from), nil)) {
+		if w.Worst > 1 {
+			l.ledger.brokenf(l, l.replay, "%s: %v calls were granted within %s with the limit %d in force, allowed are %v",
+				after, w.Tokens, w.Length, limit, w.Allowed)
+		}
+	}
+	for _, u := range l.pool.service.since(from) {
+		if u.ceiling != limit {
+			l.ledger.brokenf(l, l.replay, "%s: worker %d goes by a limit of %d, not of %d", after, u.worker, u.ceiling, limit)
+			return
+		}
+	}
+}
+
+// boundOf is the pool's bound with another limit: the burst is in proportion.
+func (l *overrideLane) boundOf(limit int) bound {
+	configured := l.pool.poolConfig
+	return bound{Max: limit, Burst: (configured.Burst*limit + configured.Told - 1) / configured.Told, Processors: len(l.pool.workers)}
+}
+
+// inForce returns the time of the last call by another limit than this one, when each of so
+// many workers has called by this one since. The calls are in the order of their grants.
+func inForce(uses []use, limit, workers int) (at time.Duration, ok bool) {
+	told := map[int]bool{}
+	for _, u := range uses {
+		if u.ceiling != limit {
+			at = u.granted
+			clear(told)
+			continue
+		}
+		told[u.worker] = true
+	}
+	return at, len(told) == workers
+}
