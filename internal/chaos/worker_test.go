@@ -35,16 +35,16 @@ const jobVariable = "NUMATHROTTLE_CHAOS_JOB"
 
 // A job is what a worker is told.
 type job struct {
-	Worker  int           `json:"worker"` // its number in the pool
-	Pool    string        `json:"pool"`
-	Store   string        `json:"store"`   // a URL
-	Service string        `json:"service"` // the socket of the counting service
-	Max     int           `json:"max"`
-	Burst   int           `json:"burst"`
+	Worker  int    `json:"worker"` // its number in the pool
+	Pool    string `json:"pool"`
+	Store   string `json:"store"`   // a URL
+	Service string `json:"service"` // the socket of the counting service
+	Max     int    `json:"max"`
+	Burst   int    `json:"burst"`
 	// Strict and MaxReserved are those of the limit.
 	Strict      bool          `json:"strict"`
 	MaxReserved int           `json:"maxReserved"`
-	Lease   time.Duration `json:"lease"`
+	Lease       time.Duration `json:"lease"`
 	// Longest is the longest lease of the store. 0: the limit is opened by
 	// numathrottle.Open, with all defaults.
 	Longest    time.Duration `json:"longest"`

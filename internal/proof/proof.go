@@ -107,8 +107,8 @@ func Summarize(d []time.Duration) Times {
 }
 
 // Pools are the figures of many runs of a pool under faults: of the simulation
-// ("simulation"), of the goroutine shell in virtual time ("shell"), and of real
-// servers ("redis", "nats", "stops").
+// ("simulation"), of the goroutine shell in virtual time ("shell"), of the state machine that issues slots
+// ("permits"), and of real servers ("redis", "nats", "stops", "strict", "overrides").
 type Pools struct {
 	// Subject says what ran, with versions of servers.
 	Subject string
@@ -131,6 +131,15 @@ type Pools struct {
 	// Notes are further figures that the test wants on the page, in order.
 	Notes      []Note
 	Violations []Violation
+}
+
+// Permits are the slots that a real store has issued, each compared with the others on the
+// store's own stamps ("permits-redis", "permits-nats").
+type Permits struct {
+	Store   string
+	Permits int
+	// Faults is how often the server was restarted or emptied meanwhile.
+	Faults int
 }
 
 // A Note is one more figure: what it is, and what it came to.

@@ -36,7 +36,7 @@ func main() {
 
 // lengths says how long the tests run.
 type lengths struct {
-	seeds, shell, rounds, kills int
+	seeds, shell, rounds, kills, permits int
 	fuzz                        time.Duration
 }
 
@@ -64,6 +64,18 @@ func steps(l lengths) []step {
 		{name: "redis", args: faults("TestRedis|TestFound"), env: rounds},
 		{name: "nats", args: faults("TestNATS"), env: rounds},
 		{name: "stops", args: faults("TestStopped"), env: rounds},
+		{name: "strict", args: faults("TestStrictFaults"), env: rounds},
+		{name: "overrides", args: faults("TestOverrideFaults"), env: rounds},
+		{
+			name: "permits", args: append([]string{"nice", "-n", "19"}, test("-run=TestPermitsAreSpaced", "./pkg/consensus")...),
+			env: []string{fmt.Sprint("NUMATHROTTLE_PERMITS=", l.permits)}, beside: true,
+		},
+		{
+			// On Redis there is no kind of server between the test and its groups of cases.
+			name: "slots",
+			args: test("-run=TestConformance$/^(server|cluster)$/^(server|many.*)$/many", "./pkg/consensus/redisstore", "./pkg/consensus/natsstore"),
+			env:  []string{fmt.Sprint("NUMATHROTTLE_CLUSTER_PERMITS=", clusterPermits)},
+		},
 		{
 			name: "losses", args: test("-run=TestNoMessageIsLostOrAnsweredTwice|TestTenThousandMessagesWaitForTenPerSecond", "./internal/noloss"),
 			env: []string{fmt.Sprint("NUMATHROTTLE_LOSS_KILLS=", l.kills)},
@@ -74,6 +86,9 @@ func steps(l lengths) []step {
 	}
 }
 
+// clusterPermits is how many permits a NATS cluster issues, as many as a Redis does always.
+const clusterPermits = 100_000
+
 func run(ctx context.Context, args []string, progress io.Writer) error {
 	flags := flag.NewFlagSet("soak", flag.ContinueOnError)
 	flags.SetOutput(progress)
@@ -82,9 +97,10 @@ func run(ctx context.Context, args []string, progress io.Writer) error {
 	flags.IntVar(&l.shell, "shell", 100, "runs of the goroutine shell in virtual time")
 	flags.IntVar(&l.rounds, "rounds", 8, "rounds of the faults of real servers")
 	flags.IntVar(&l.kills, "kills", 500, "faults of handler processes, and 400 messages for each")
+	flags.IntVar(&l.permits, "permits", 10_000_000, "permits issued by the state machine alone")
 	flags.DurationVar(&l.fuzz, "fuzz", 25*time.Second, "time of each fuzz target")
-	only := flags.String("only", "", "steps to run, separated by commas: simulation, redis, nats, stops, losses, mutants, shell, fuzz; "+
-		"for the others the figures in -figures are taken")
+	only := flags.String("only", "", "steps to run, separated by commas: simulation, redis, nats, stops, strict, overrides, permits, slots, "+
+		"losses, mutants, shell, fuzz; for the others the figures in -figures are taken")
 	dir := flags.String("figures", "", "`folder` for the figures; default: one that is removed again")
 	file := flags.String("out", "", "Markdown `file` to write")
 	if err := flags.Parse(args); err != nil {

@@ -25,7 +25,9 @@ type page struct {
 	Steps []proof.Step
 
 	Simulation, Shell, Redis, NATS, Stops proof.Pools
+	Strict, Overrides, Permits            proof.Pools
 	Losses, Pressure                      proof.Pools
+	RedisPermits, NATSPermits             proof.Permits
 	Mutants                               []proof.Mutant
 	Regressions, ServerRegressions        []proof.Regression
 	Fuzz                                  []proof.Fuzzed
@@ -36,6 +38,8 @@ func (p *page) load(folder string) error {
 	var errs []error
 	for name, figures := range map[string]any{
 		"simulation": &p.Simulation, "shell": &p.Shell, "redis": &p.Redis, "nats": &p.NATS, "stops": &p.Stops,
+		"strict": &p.Strict, "overrides": &p.Overrides, "permits": &p.Permits,
+		"permits-redis": &p.RedisPermits, "permits-nats": &p.NATSPermits,
 		"noloss": &p.Losses, "pressure": &p.Pressure,
 		"mutants": &p.Mutants, "regressions": &p.Regressions, "regressions-servers": &p.ServerRegressions, "fuzz": &p.Fuzz,
 	} {
@@ -53,7 +57,7 @@ func (p *page) write(file string) error {
 	t, err := template.New("page").Funcs(template.FuncMap{
 		"count": count, "time": short, "ratio": func(f float64) string { return fmt.Sprintf("%.3f", f) },
 		"hours": func(h float64) string { return count(uint64(h + 0.5)) }, "figure": func(f float64) string { return fmt.Sprintf("%.6g", f) },
-		"states": states, "met": met,
+		"states": states, "met": met, "whole": func(n int) string { return count(uint64(max(n, 0))) },
 	}).Parse(text)
 	if err != nil {
 		return fmt.Errorf("the page's text: %w", err)
@@ -80,7 +84,7 @@ func (p *page) Command(name string) string {
 
 // Violations are those of all tests.
 func (p *page) Violations() []proof.Violation {
-	all := append(p.Pools(), p.Losses)
+	all := append(p.Pools(), p.Permits, p.Losses)
 	var found []proof.Violation
 	for i := range all {
 		found = append(found, all[i].Violations...)
@@ -89,7 +93,9 @@ func (p *page) Violations() []proof.Violation {
 }
 
 // Servers are the figures of real servers and processes.
-func (p *page) Servers() []proof.Pools { return []proof.Pools{p.Redis, p.NATS, p.Stops} }
+func (p *page) Servers() []proof.Pools {
+	return []proof.Pools{p.Redis, p.NATS, p.Stops, p.Strict, p.Overrides}
+}
 
 // Messages are the figures of handler processes and their messages.
 func (p *page) Messages() []proof.Pools { return []proof.Pools{p.Losses, p.Pressure} }
@@ -106,8 +112,11 @@ func (p *page) ServerFaults() (n uint64) {
 
 // Pools are all that measured windows.
 func (p *page) Pools() []proof.Pools {
-	return []proof.Pools{p.Simulation, p.Shell, p.Redis, p.NATS, p.Stops}
+	return append([]proof.Pools{p.Simulation, p.Shell}, p.Servers()...)
 }
+
+// Stores are the real stores that have issued permits.
+func (p *page) Stores() []proof.Permits { return []proof.Permits{p.RedisPermits, p.NATSPermits} }
 
 // Machine says on what it ran.
 func (*page) Machine() string {

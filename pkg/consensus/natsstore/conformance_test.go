@@ -1,8 +1,11 @@
 package natsstore
 
 import (
+	"cmp"
 	"context"
+	"os"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -10,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/proof"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/storetest"
 )
@@ -24,9 +28,27 @@ func TestConformance(t *testing.T) {
 			if h.moves != nil {
 				suite.Restart = h.restart
 			}
+			if kind.name == "cluster" {
+				suite.Permits = clusterPermits(t)
+				suite.Issued = func(t testing.TB, permits, faults int) {
+					t.Helper()
+					proof.Record(t, "permits-nats", proof.Permits{
+						Store: "JetStream on three servers, the leader moved", Permits: permits, Faults: faults,
+					})
+				}
+			}
 			storetest.Run(t, suite)
 		})
 	}
+}
+
+// clusterPermits is how many permits a cluster issues: NUMATHROTTLE_CLUSTER_PERMITS, or as
+// many as any other store.
+func clusterPermits(t testing.TB) int {
+	t.Helper()
+	n, err := strconv.Atoi(cmp.Or(os.Getenv("NUMATHROTTLE_CLUSTER_PERMITS"), "0"))
+	require.NoError(t, err, "NUMATHROTTLE_CLUSTER_PERMITS")
+	return n
 }
 
 // longest makes freezes last three quarters of a second.

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/proof"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv/servers"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
@@ -37,6 +38,10 @@ func TestConformance(t *testing.T) {
 		restart(t, server, admin)
 	}
 	h.Permits = 100_000
+	h.Issued = func(t testing.TB, permits, faults int) {
+		t.Helper()
+		proof.Record(t, "permits-redis", proof.Permits{Store: "Redis, every write on disk", Permits: permits, Faults: faults})
+	}
 	storetest.Run(t, h)
 }
 

@@ -142,4 +142,7 @@ func manyPermits(p *pool) {
 	})
 	r.require(permits)
 	p.Logf("%d permits, %d faults of the server: none too close", len(r.slots), n)
+	if p.Issued != nil {
+		p.Issued(p, len(r.slots), n)
+	}
 }

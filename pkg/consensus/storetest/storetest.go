@@ -92,6 +92,11 @@ type Harness struct {
 	// Permits is how many permits the case with many of them issues. Defaults to 2,000.
 	Permits int
 
+	// Issued, when set, is told by the case with many permits, once all of them have been
+	// found to be spaced, how many there were, and how often the server was restarted or
+	// wiped meanwhile.
+	Issued func(t testing.TB, permits, faults int)
+
 	// Wipe empties the server: all records are gone, the connections stay or are
 	// made anew. nil if that cannot happen, or not in a test.
 	Wipe func(t testing.TB)
