@@ -35,13 +35,15 @@ const (
 	opClockAndSwap
 	opTimeRate
 	opTokens
+	opAll
 )
 
 func operations() ([]operation, error) {
 	// In stock are tokens that come slower than they are drawn, so that the bucket
 	// does not overflow while that is measured.
 	const stockRate = 10_000_000
-	stocked, err := throttle.New(throttle.Limit{Max: stockRate, Burst: 1_000_000_000})
+	stock := throttle.Limit{Max: stockRate, Burst: 1_000_000_000}
+	stocked, err := throttle.New(stock)
 	if err != nil {
 		return nil, err
 	}
@@ -52,6 +54,12 @@ func operations() ([]operation, error) {
 	empty, err := throttle.New(throttle.Limit{Max: 1, Per: time.Hour})
 	if err != nil {
 		return nil, err
+	}
+	three := make([]throttle.Limiter, 3)
+	for i := range three {
+		if three[i], err = throttle.New(stock); err != nil {
+			return nil, err
+		}
 	}
 	<-time.After(time.Second) // fills the buckets
 	rival := rate.NewLimiter(stockRate, 1_000_000_000)
@@ -67,12 +75,13 @@ func operations() ([]operation, error) {
 			return denied
 		}},
 		opTokens: {name: "TryAcquire, tokens in stock", loop: draw(stocked)},
+		opAll:    {name: "TryAcquire of `All` of three limits, tokens in stock", loop: draw(throttle.All(three...))},
 		{name: "TryAcquire, bucket full and overflowing", loop: draw(full)},
 		{name: "TryAcquire, without tokens", loop: draw(empty), denies: true},
 	}, nil
 }
 
-func draw(t *throttle.Throttle) func(n int) int {
+func draw(t throttle.Limiter) func(n int) int {
 	return func(n int) (denied int) {
 		for range n {
 			if _, ok := t.TryAcquire(1); !ok {

@@ -25,14 +25,19 @@ const poolProcessors = 4
 // A poolRun is one pool that is measured, and what came of it.
 type poolRun struct {
 	backend *backend
-	max     int
-	row     row
+	limit   throttle.Limit
+
+	granted, limited float64 // tokens, and what the limit comes to meanwhile
+	window, bound    int     // largest second
 }
+
+// use is the part of the limit that was granted.
+func (r *poolRun) use() float64 { return r.granted / r.limited }
 
 func (r *poolRun) measure(ctx context.Context, d time.Duration) (err error) {
 	// Enough goroutines at each processor that one always waits.
 	const goroutines = 16
-	p := newPool(fmt.Sprint("pool-", r.max), r.backend, throttle.Limit{Max: r.max}, consensus.MinLease)
+	p := newPool(fmt.Sprintf("pool-%d-%t", r.limit.Max, r.limit.Hard), r.backend, r.limit, consensus.MinLease)
 	defer func() { err = errors.Join(err, p.end()) }()
 	if err := p.start(ctx, poolProcessors, goroutines); err != nil {
 		return err
@@ -47,15 +52,16 @@ func (r *poolRun) measure(ctx context.Context, d time.Duration) (err error) {
 	to := p.now()
 
 	grants := p.grants()
-	granted := between(grants, from, to)
-	limit := float64(r.max) * (to - from).Seconds()
-	burst := float64(p.processors[0].limiter.Limit().Burst)
-	window := largestWindow(grants, time.Second)
-	use := float64(granted) / limit
-	r.row = judged(use >= 0.99 && float64(granted) <= limit+burst && window <= p.bound(),
-		"0.99 to 1.00 and burst once; window at most the bound",
-		r.backend.name, count(r.max), fraction(use), count(window), count(p.bound()))
+	r.limit = p.processors[0].limiter.Limit() // with its defaults
+	r.granted, r.limited = float64(between(grants, from, to)), float64(r.limit.Max)*(to-from).Seconds()
+	r.window, r.bound = largestWindow(grants, time.Second), p.bound()
 	return nil
+}
+
+func (r *poolRun) row() row {
+	return judged(r.use() >= 0.99 && r.granted <= r.limited+float64(r.limit.Burst) && r.window <= r.bound,
+		"0.99 to 1.00 and burst once; window at most the bound",
+		r.backend.name, count(r.limit.Max), fraction(r.use()), count(r.window), count(r.bound))
 }
 
 func measurePools(ctx context.Context, b *bench) (_ []table, err error) {
@@ -71,27 +77,31 @@ func measurePools(ctx context.Context, b *bench) (_ []table, err error) {
 	defer func() { err = errors.Join(err, nats.close()) }()
 
 	runs := []*poolRun{
-		{backend: redis, max: 50},
-		{backend: redis, max: 1_000},
-		{backend: redis, max: 20_000},
-		{backend: nats, max: 50},
-		{backend: nats, max: 1_000},
-		{backend: nats, max: 20_000},
+		{backend: redis, limit: throttle.Limit{Max: 50}},
+		{backend: redis, limit: throttle.Limit{Max: 1_000}},
+		{backend: redis, limit: throttle.Limit{Max: 20_000}},
+		{backend: nats, limit: throttle.Limit{Max: 50}},
+		{backend: nats, limit: throttle.Limit{Max: 1_000}},
+		{backend: nats, limit: throttle.Limit{Max: 20_000}},
 	}
 	// The slow ones run together, the fast ones each by itself.
 	for _, together := range [][]*poolRun{{runs[0], runs[1], runs[3], runs[4]}, {runs[2]}, {runs[5]}} {
-		for _, r := range together {
-			b.sayf("%s per second on %s", count(r.max), r.backend.name)
-		}
-		if err := atOnce(together, func(r *poolRun) error { return r.measure(ctx, b.long(30*time.Second)) }); err != nil {
+		if err := b.poolsAtOnce(ctx, together); err != nil {
 			return nil, err
 		}
 	}
 	t := table{head: []string{"store", "limit per second", "granted / limit", "largest second", "bound"}}
 	for _, r := range runs {
-		t.rows = append(t.rows, r.row)
+		t.rows = append(t.rows, r.row())
 	}
 	return []table{t}, nil
+}
+
+func (b *bench) poolsAtOnce(ctx context.Context, runs []*poolRun) error {
+	for _, r := range runs {
+		b.sayf("%s per second on %s", count(r.limit.Max), r.backend.name)
+	}
+	return atOnce(runs, func(r *poolRun) error { return r.measure(ctx, b.long(30*time.Second)) })
 }
 
 // atOnce does something with every item, each on a goroutine of its own.

@@ -68,6 +68,7 @@ func TestNATSFaults(t *testing.T) {
 // A natsLane is a lane on a cluster of NATS servers.
 type natsLane struct {
 	*lane
+	url     string // of all servers
 	cluster *servers.NATSProcessCluster
 	probe   *probe
 	outages *spans
@@ -89,7 +90,7 @@ func newNATSLane(t *testing.T, g *ledger, outages *spans, c poolConfig) *natsLan
 	cluster := testenv.NATSProcessCluster(t, 3)
 	url := "nats://" + strings.ReplaceAll(strings.Join(cluster.URLs(), ","), "nats://", "") + "?replicas=3"
 	c.Stores = everyone(url)
-	return &natsLane{lane: newLane(t, g, c), cluster: cluster, probe: startProbe(t, cluster), outages: outages}
+	return &natsLane{lane: newLane(t, g, c), url: url, cluster: cluster, probe: startProbe(t, cluster), outages: outages}
 }
 
 // run waits for the pool and goes through the faults in random order, as often

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
@@ -20,10 +21,13 @@ import (
 // break.
 func TestOverrideFaults(t *testing.T) {
 	t.Parallel() // with the other stores: nearly all of it is waiting
-	g := newLedger(t, "R4", "processes of this module whose limit is overridden, on "+redisVersion(t))
+	g := newLedger(t, "R4", fmt.Sprintf("processes of this module whose limit is overridden, on %s and on three nats-server %s",
+		redisVersion(t), server.VERSION))
+	outages := &spans{}
 	t.Run("lanes", func(t *testing.T) {
 		for name, lane := range map[string]func(*testing.T, *ledger){
 			"kept": overriddenKeptLane, "lost": overriddenLostLane, "one cut off": overriddenCutOffLane,
+			"nats": func(t *testing.T, g *ledger) { overriddenNATSLane(t, g, outages) },
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel() // nearly all of a lane is waiting
@@ -31,6 +35,7 @@ func TestOverrideFaults(t *testing.T) {
 			})
 		}
 	})
+	outages.note(g, "no writes at a fault, JetStream")
 	g.record(t, "overrides")
 }
 
@@ -39,7 +44,7 @@ func TestOverrideFaults(t *testing.T) {
 func overriddenKeptLane(t *testing.T, g *ledger) {
 	server := testenv.Redis(t, servers.WithAppendOnly())
 	url := "redis://" + server.Addr() + "?durable=true"
-	l := newOverrideLane(t, g, server, poolConfig{Stores: everyone(url)})
+	l := newOverrideLane(newLane(t, g, poolConfig{Stores: everyone(url)}), url)
 	l.run(
 		killed(server, "override saved while the server was killed, state kept", stateKept, 300*time.Millisecond, 2*time.Second),
 		stopped(server, "override saved while the server was stopped", 500*time.Millisecond, 2*time.Second),
@@ -50,7 +55,8 @@ func overriddenKeptLane(t *testing.T, g *ledger) {
 // at least has heard of it.
 func overriddenLostLane(t *testing.T, g *ledger) {
 	server := testenv.Redis(t)
-	l := newOverrideLane(t, g, server, poolConfig{Stores: everyone("redis://" + server.Addr())})
+	url := "redis://" + server.Addr()
+	l := newOverrideLane(newLane(t, g, poolConfig{Stores: everyone(url)}), url)
 	l.early = true
 	l.run(
 		killed(server, "override saved, server restarted empty", l.lost(), 300*time.Millisecond, 2*time.Second),
@@ -61,12 +67,45 @@ func overriddenLostLane(t *testing.T, g *ledger) {
 // overriddenCutOffLane has a network that keeps the override from one of the processors.
 func overriddenCutOffLane(t *testing.T, g *ledger) {
 	plain, server, ways := newNetwork(t, g)
-	l := openOverrideLane(plain, server)
+	l := newOverrideLane(plain, "redis://"+server.Addr())
 	faults := networkFaults(ways[:1], "one")
 	for i := range faults {
 		faults[i].name = "override saved, " + faults[i].name
 	}
 	l.run(faults...)
+}
+
+// overriddenNATSLane has three JetStream servers, of which the leader fails while the
+// override is saved.
+func overriddenNATSLane(t *testing.T, g *ledger, outages *spans) {
+	cluster := newNATSLane(t, g, outages, poolConfig{})
+	l := newOverrideLane(cluster.lane, cluster.url)
+	var faults []fault
+	for _, f := range []natsFault{leaderKilled, leaderCutOff} {
+		faults = append(faults, cluster.fault(&f, "override saved, "+f.name))
+	}
+	l.run(faults...)
+}
+
+// fault turns a fault of the leader into one of the store, from which the pool recovers when
+// the cluster takes writes again.
+func (l *natsLane) fault(f *natsFault, name string) fault {
+	var leader *servers.NATSNode
+	return fault{
+		name: name, allowed: l.lost(),
+		inject: func(*lane) {
+			leader = l.whole()
+			l.probe.avoid(leader)
+			began := clock()
+			f.inject(l, leader)
+			_, outage := l.probe.outage(l, began, clock())
+			l.outages.add(outage)
+		},
+		repair: func(*lane) {
+			f.repair(l, leader)
+			l.whole()
+		},
+	}
 }
 
 // An overrideLane is a lane in which every fault meets an override that is saved.
@@ -77,14 +116,10 @@ type overrideLane struct {
 	early bool
 }
 
-func newOverrideLane(t *testing.T, g *ledger, server *servers.Redis, c poolConfig) *overrideLane {
-	t.Helper()
-	return openOverrideLane(newLane(t, g, c), server)
-}
-
-func openOverrideLane(l *lane, server *servers.Redis) *overrideLane {
+// newOverrideLane makes one of a lane. The URL is that of the store for whoever saves.
+func newOverrideLane(l *lane, url string) *overrideLane {
 	l.Helper()
-	store, closeStore, err := openStore("redis://"+server.Addr(), l.pool.Longest, slog.New(slog.DiscardHandler))
+	store, closeStore, err := openStore(url, l.pool.Longest, slog.New(slog.DiscardHandler))
 	require.NoError(l, err)
 	l.Cleanup(closeStore)
 	return &overrideLane{lane: l, store: store}
@@ -120,6 +155,9 @@ func (l *overrideLane) suffer(f fault, limit int) bool {
 		l.stalls.take()
 		took, ok = l.once(f, limit)
 		stall := l.stalls.take()
+		if ok && f.repair != nil {
+			f.repair(l.lane)
+		}
 		if ok && took <= f.allowed || stall < stalled {
 			break
 		}
@@ -156,8 +194,9 @@ func (l *overrideLane) once(f fault, limit int) (took time.Duration, ok bool) {
 		})
 		saved <- nil
 	} else {
+		delay := l.between(0, 500*time.Millisecond)
 		go func() {
-			l.pass(l.between(0, 500*time.Millisecond))
+			l.pass(delay)
 			saved <- l.save(limit)
 		}()
 	}
@@ -220,7 +259,7 @@ func (l *overrideLane) boundOf(limit int) bound {
 }
 
 // inForce returns the time of the last call by another limit than this one, when each of so
-// many workers has called by this one since. The calls are in the order of their grants.
+// many workers has called by this one since. The calls are in the order of their arrival.
 func inForce(uses []use, limit, workers int) (at time.Duration, ok bool) {
 	told := map[int]bool{}
 	for _, u := range uses {

@@ -37,7 +37,7 @@ func main() {
 // lengths says how long the tests run.
 type lengths struct {
 	seeds, shell, rounds, kills, permits int
-	fuzz                        time.Duration
+	fuzz                                 time.Duration
 }
 
 // A step is one test run: a command with its settings.
