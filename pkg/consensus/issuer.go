@@ -167,8 +167,8 @@ func (st *step) hold(horizon time.Duration) (longer bool) {
 	}
 	reach := max(upMicros(horizon), min(is.Reach-r.FrozenSince, micros(maxSpan)))
 	hold := min(max(is.Hold, r.FrozenUntil+reach), maxMicros)
-	longer = hold != is.Hold || r.FrozenUntil != is.Held
-	is.Hold, is.Held = hold, r.FrozenUntil
+	longer = hold != is.Hold
+	is.Hold = hold
 	return longer
 }
 

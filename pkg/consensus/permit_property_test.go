@@ -208,14 +208,19 @@ func (is *issue) fault() {
 		is.forgets(is.copies[copies-1], true)
 	case 5:
 		is.forgets(is.copies[copies-1], false)
+		is.reserve() // before the revision has come up to what was seen: what nobody notices is not promised
 	}
 }
 
 func (is *issue) forgets(how func(), another bool) {
 	how()
+	is.copies, is.mine = nil, nil
+	if !another && is.seen <= is.record.Revision {
+		is.unread = nil
+		return // nothing that anybody has heard of is forgotten
+	}
 	is.count[4]++
 	is.epoch++
-	is.copies, is.mine = nil, nil
 	if another {
 		is.at.Identity += "'"
 	}

@@ -188,6 +188,17 @@ func permitServerCases() []testCase {
 			first := p.slotOf(a, consensus.Reserve{Count: 1, Spacing: spacing, Ahead: 4})
 			require.GreaterOrEqual(p, first.at, ans.Time*1000+int64(ans.Frozen)+int64(5*spacing))
 		}},
+		{name: "a wiped store holds permits though nobody wants one before its freeze is over", needs: canWipe, run: func(p *pool) {
+			const ahead = 40 // slots that lie further ahead than the freeze lasts
+			a := p.issues(spacing)
+			p.slotOf(a, consensus.Reserve{Count: 1, Spacing: spacing})
+			p.Wipe(p)
+			frozen := a.sync(one(0, 0))
+			require.Positive(p, frozen.Frozen)
+			p.eventually("the freeze is over", func() bool { return a.sync(one(0, 0)).Frozen == 0 })
+			first := p.slotOf(a, consensus.Reserve{Count: 1, Spacing: spacing, Ahead: ahead})
+			require.GreaterOrEqual(p, first.at, frozen.Time*1000+int64(frozen.Frozen)+int64((ahead+1)*spacing))
+		}},
 	}
 }
 

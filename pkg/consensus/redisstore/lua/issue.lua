@@ -64,7 +64,6 @@ local function issue(rec, st, spacing, strict, id)
   if (p.issuing == 1 or p.last > 0) and (rec.frozen_until > st.clock or rec.frozen_until ~= p.held) then
     local reach = math.min(p.reach - rec.frozen_since, MAX_SPAN)
     p.hold = math.max(p.hold, rec.frozen_until + math.max(math.ceil(p.spacing / 1000), reach))
-    p.held = rec.frozen_until
   end
   if p.issuing == 1 or p.last == 0 then return p.issuing == 1, false end
   local newest, newest_ns = p.last, p.last_ns
