@@ -268,6 +268,8 @@ func hotPathTables(ops []operation, times map[int][][]float64) []table {
 		one, two := over(1), over(2)
 		compared.rows = append(compared.rows, judged(kept(1, one) && kept(2, two), target, name, ratio(one), ratio(two)))
 	}
+	over := func(g int) string { return ratio(median(ratios(times[g][opAll], times[g][opTokens]))) }
+	compared.rows = append(compared.rows, plain("a draw of `All` of three limits, times one TryAcquire", over(1), over(2)))
 	compare("times the clock read and compare-and-swap",
 		func(g int) float64 { return median(ratios(times[g][opTokens], times[g][opClockAndSwap])) },
 		func(_ int, v float64) bool { return v <= 1.3 }, "at most 1.3")

@@ -9,12 +9,15 @@
 // think of themselves takes part in the judgement.
 //
 // A lane is a pool and its store. Lanes run side by side; each of them goes through its faults one after the other, and
-// after each fault waits until the limit is used again. The judge looks at two things:
+// after each fault waits until the limit is used again. The judge looks at this:
 //
 //   - Bound: in every window of 0.1, 1 and 10 s, by the time of grant, at most max x window + burst + processors calls
 //     were granted.
+//   - Under a strict limit, distances: of any two calls, by the time of grant, the later one is at most a validity nearer
+//     than their slots, and nothing is granted while the store is away, once what may have been reserved is over.
 //   - Recovery: the time from the moment at which the store can be reached again to the first second of two in a row in
-//     which at least 95 % of the limit is used.
+//     which at least 95 % of the limit is used; 80 % of a strict one, of which a second holds few calls. An override also
+//     has to be in force on every processor by then, as they tell with each call.
 //
 // Order and timing of the faults are drawn from a seed. Variables:
 //

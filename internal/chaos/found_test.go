@@ -30,5 +30,10 @@ func TestFound(t *testing.T) {
 				"elected after 7.6 s, because they had left a good server for a bad one. A second connection asks another server.",
 			Replay: "go test -tags numathrottle_faults -run TestNATSFaults ./internal/chaos",
 		},
+		{
+			Found: "Slots came too close (seed 132 of the permits): when nobody reserved before the freeze of a wiped store was over, slots were held for " +
+				"one spacing, however far ahead they are reserved. Only a reservation ends the hold.",
+			Replay: "NUMATHROTTLE_PERMIT_SEED=132 NUMATHROTTLE_PERMITS=1 go test -run TestPermitsAreSpaced ./pkg/consensus",
+		},
 	})
 }

@@ -27,7 +27,8 @@ type Issuer struct {
 	Count  int
 	Serial uint64
 	// Hold is the logical time before which no slot lies because the store had
-	// forgotten something; Held is the FrozenUntil that it was worked out for.
+	// forgotten something; Held is the FrozenUntil that a reservation worked it out for. A
+	// sync makes it longer, and does not know how far ahead slots are reserved.
 	Hold, Held int64
 	// Reach is the logical time up to which slots can have been reserved.
 	Reach int64

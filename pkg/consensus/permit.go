@@ -127,7 +127,7 @@ func (r *Record) Reserve(req *Reserve, at At) (res Reserved, changed bool) {
 	is := &r.Issuer
 	spacing := max(req.Spacing, is.Spacing)
 	changed = st.hold(time.Duration(req.Ahead+1)*spacing) || is.Held != r.FrozenUntil || changed
-	is.Held = r.FrozenUntil // a sync does not say how far ahead slots are reserved
+	is.Held = r.FrozenUntil
 	revision := r.Revision + 1
 	if !forgot { // another reservation may have the name by now
 		changed = is.giveBack(req.Return, req.Unused, revision) || changed
