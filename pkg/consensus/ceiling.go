@@ -101,7 +101,7 @@ func (c *ceiling) settle(a *Answer) {
 		s, _ = cfg.Next(s, ramp.Step{Now: a.Time, Empty: true, Silence: a.Slept.Microseconds()})
 	case cfg.Risen(s):
 		return // it stands still whatever the time
-	case gap > c.stale() || gap < -c.clamp:
+	case (gap > c.stale() || gap < -c.clamp) && !skip(ruleResume):
 		s = s.Resume(a.Time)
 	default:
 		if a.Began != 0 {
@@ -208,7 +208,7 @@ func (c *ceiling) quota() quota {
 	own := c.own()
 	q := own
 	for _, n := range c.others {
-		if n.limit.below(q) {
+		if n.limit.below(q) && !skip(ruleLowest) {
 			q = n.limit
 		}
 	}

@@ -45,6 +45,7 @@ type Processor struct {
 	strict   bool
 	issuing  bool          // the pool issues tokens, as answered
 	winding  bool          // it does so no more, but has no room for shares yet
+	reservations
 	frozen   time.Duration // local time until which the pool is frozen, as answered
 	frozenBy FreezeCause
 

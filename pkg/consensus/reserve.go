@@ -30,8 +30,11 @@ type reserver struct {
 	orders chan order    // for the goroutine that sends them; one at a time
 	done   chan struct{} // closed when that has ended
 
-	// The rest is guarded by Member.mu.
-	begun    bool
+	begun  bool          // guarded by Member.mu
+}
+
+// A run of requests for slots, as a Processor counts them.
+type reservations struct {
 	calm     int // requests in a row that brought something
 	missed   int // requests in a row that brought nothing
 	failures int // in a row
@@ -87,17 +90,15 @@ func (m *Member) reserve(ctx context.Context, o throttle.Order) (throttle.Slots,
 	}
 	ctx, cancel := context.WithTimeout(ctx, SyncTimeout(m.p.lease))
 	defer cancel()
-	o.Spacing = m.p.ceiling.pacedAt(m.now(), o.Spacing)
-	o.Ahead = m.p.ahead(o)
-	req := m.p.reserve(o)
 	sent := m.now()
+	req, o := m.p.Reserve(sent, o)
 	m.mu.Unlock()
 
 	res, err := m.store.Reserve(ctx, req)
 
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.reserved(o, res, m.now()-sent, err)
+	return m.p.Reserved(o, res, m.now()-sent, mathrand.Float64(), err)
 }
 
 // stopReserving waits for the request under way, which ends with the Member.
@@ -121,34 +122,38 @@ func (p *Processor) ahead(o throttle.Order) int {
 	return max(o.Ahead, min(p.contenders(), int(Clamp(p.lease)/o.Spacing), MaxAhead))
 }
 
-// reserve returns the request for an order.
-func (p *Processor) reserve(o throttle.Order) Reserve {
+// Reserve returns the request for an order at now, and the order as it goes out: spaced by
+// the limit in force, and with as many slots ahead as the pool needs.
+func (p *Processor) Reserve(now time.Duration, o throttle.Order) (Reserve, throttle.Order) {
+	o.Spacing = p.ceiling.pacedAt(now, o.Spacing)
+	o.Ahead = p.ahead(o)
 	return Reserve{
 		Pool: p.cfg.Pool, Count: o.Count, Spacing: o.Spacing, Ahead: o.Ahead,
 		Revision: p.revision, Lease: p.cfg.Lease, Return: o.Return, Unused: o.Unused,
-	}
+	}, o
 }
 
-// reserved turns the store's answer, which took so long, into what the Throttle goes by.
-// m.mu is held.
-func (m *Member) reserved(o throttle.Order, res Reserved, took time.Duration, err error) (throttle.Slots, error) {
-	contenders := m.p.contenders()
-	s := &m.slots
+// Reserved turns the store's answer to an order, as it went out and took so long, or the
+// error in its place, into what a Throttle goes by. chance is a random number from 0 to 1.
+// The error wraps err, or ErrWrongAnswer for an answer that no store gives.
+func (p *Processor) Reserved(o throttle.Order, res Reserved, took time.Duration, chance float64, err error) (throttle.Slots, error) {
+	contenders := p.contenders()
+	s := &p.reservations
 	if err != nil {
 		s.failures++
-		wait := m.p.fast() << min(s.failures-1, 3)
-		return throttle.Slots{Again: wait/2 + mathrand.N(wait/2+1)}, err
+		wait := p.fast() << min(s.failures-1, 3)
+		return throttle.Slots{Again: wait/2 + time.Duration(chance*float64(wait/2))}, err
 	}
 	s.failures = 0
-	if m.p.state != StateLeft {
-		m.p.revision = max(m.p.revision, res.Revision)
+	if p.state != StateLeft {
+		p.revision = max(p.revision, res.Revision)
 	}
 	slots := throttle.Slots{
 		Count: res.Count, Wait: res.Wait, Spacing: max(res.Spacing, o.Spacing), Last: res.Last,
 		Next: res.Wait + time.Duration(res.Count)*max(res.Spacing, o.Spacing), Part: max(1, (o.Ahead+1)/contenders),
 	}
 	if res.Count < 0 || res.Count > o.Count || res.Wait < 0 || res.Spacing < 0 || res.Retry < 0 {
-		return throttle.Slots{Again: m.p.interval()}, ErrWrongAnswer
+		return throttle.Slots{Again: p.interval()}, ErrWrongAnswer
 	}
 	retry := max(0, slots.Next-time.Duration(o.Ahead)*slots.Spacing)
 	if res.Count == 0 {
@@ -160,7 +165,7 @@ func (m *Member) reserved(o throttle.Order, res Reserved, took time.Duration, er
 		s.calm, s.missed = s.calm+1, 0
 	}
 	// Who has missed more than the others comes sooner.
-	chance := mathrand.Float64() / (1 + float64(s.missed)/float64(contenders))
+	chance /= 1 + float64(s.missed)/float64(contenders)
 	slots.Again = again(&slots, retry, o, took, contenders, s.calm, chance)
 	return slots, nil
 }

@@ -26,4 +26,10 @@ const (
 	ruleIssuerClaim               // space permits by what the processors leave of the limit
 	ruleIssuerEnd                 // let no share grow before the last permit is void
 	ruleIssuerHold                // after a freeze, hold permits for as long as forgotten ones can lie ahead
+	ruleIssuerSpacing             // reserve no slot within a spacing of the newest
+	ruleIssuerReturn              // take slots back only from the newest reservation, by its name
+	ruleLowest                    // of several configured limits the lowest is in force
+	ruleBase                      // take a change of a document only if it was made from the version on record
+	ruleReturn                    // give back the documents that the store has lost
+	ruleResume                    // a ramp of another clock goes on from where it stood
 )

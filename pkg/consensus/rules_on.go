@@ -25,6 +25,12 @@ var board = leftout.New("consensus", map[string]leftout.Rule{
 	"issuer-claim":    {Number: int(ruleIssuerClaim), Says: "space permits by what the processors leave of the limit"},
 	"issuer-end":      {Number: int(ruleIssuerEnd), Says: "let no share grow before the last permit is void"},
 	"issuer-hold":     {Number: int(ruleIssuerHold), Says: "after a freeze, hold permits for as long as forgotten ones can lie ahead"},
+	"issuer-spacing":  {Number: int(ruleIssuerSpacing), Says: "reserve no slot within a spacing of the newest"},
+	"issuer-return":   {Number: int(ruleIssuerReturn), Says: "take slots back only from the newest reservation, by its name"},
+	"lowest-limit":    {Number: int(ruleLowest), Says: "of several configured limits the lowest is in force"},
+	"document-base":   {Number: int(ruleBase), Says: "take a change of a document only if it was made from the version on record"},
+	"document-return": {Number: int(ruleReturn), Says: "give back the documents that the store has lost"},
+	"ramp-resume":     {Number: int(ruleResume), Says: "a ramp of another clock goes on from where it stood"},
 })
 
 // skip tells whether a rule of the protocol is left out by a test.

@@ -88,7 +88,7 @@ func (s *shelf) reports() []DocumentReport {
 	var out []DocumentReport
 	for _, b := range s.books {
 		d := DocumentReport{Name: b.Name, Version: b.Version}
-		if b.lost {
+		if b.lost && !skip(ruleReturn) {
 			d.Base, d.Body = b.Version, b.Body
 		}
 		out = append(out, d)
