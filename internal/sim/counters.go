@@ -36,13 +36,16 @@ const (
 	FaultAgain                  // a message is doubled
 	FaultLate                   // a message comes up to a minute late
 	FaultOvertaken              // a message overtakes the one before
+	FaultLimit                  // the limit is overridden, or another one rolled out
 	numFaults
+	numDrawn   = FaultLimit
 	numPlanned = FaultLost // the faults that are injected one by one
 )
 
 var faultNames = [numFaults]string{
 	"join", "leave", "crash", "twin", "stall", "suspend", "clone", "cut-up", "cut-down", "cut-both", "down", "hang",
 	"step", "rates", "wipe", "flush", "failover", "rollback", "identity", "lost", "again", "late", "overtaken",
+	"limit",
 }
 
 // String returns the fault's name.
@@ -82,8 +85,17 @@ type Counters struct {
 	// Granted counts calls, Windows holds the worst window of each length.
 	Granted uint64
 	Windows [len(windowLengths)]Window
-	// Hard is the worst second of a hard limit.
-	Hard Window
+	// Hard is the worst second of a hard limit, Changed the worst window in which the limit
+	// was changed, or less than a removal time before.
+	Hard, Changed Window
+	// Refused counts the changes of the limit that were refused, Ramping the looks at a
+	// ceiling below the limit.
+	Refused, Ramping uint64
+	// Reserves counts requests for slots, Permits the slots that a process was told of,
+	// Returned those given back, and Mixed the moments with shares in use while permits were good.
+	Reserves, Permits, Returned, Mixed uint64
+	// Nearest is the largest spacing by the distance of two slots: 1 for the spacing itself.
+	Nearest float64
 }
 
 // A Window is the one of its length in which most calls were made, measured by
@@ -121,6 +133,12 @@ func (c *Counters) Add(d *Counters) {
 	if d.Hard.Ratio > c.Hard.Ratio {
 		c.Hard = d.Hard
 	}
+	if d.Changed.Ratio > c.Changed.Ratio {
+		c.Changed = d.Changed
+	}
+	c.Refused, c.Ramping = c.Refused+d.Refused, c.Ramping+d.Ramping
+	c.Reserves, c.Permits, c.Returned, c.Mixed = c.Reserves+d.Reserves, c.Permits+d.Permits, c.Returned+d.Returned, c.Mixed+d.Mixed
+	c.Nearest = max(c.Nearest, d.Nearest)
 }
 
 // String returns a table of the counters.
@@ -135,6 +153,9 @@ func (c *Counters) String() string {
 		fmt.Fprintf(&b, " %v %.4f (%g of %.6g)", windowLengths[i], win.Ratio, win.Used, win.Allowed)
 	}
 	fmt.Fprintf(&b, "\nworst second of a hard limit: %.4f (%g of %g)", c.Hard.Ratio, c.Hard.Used, c.Hard.Allowed)
+	fmt.Fprintf(&b, "\nworst window with a changed limit: %.4f (%g of %.6g); changes refused %d, looks at a ceiling below the limit %d",
+		c.Changed.Ratio, c.Changed.Used, c.Changed.Allowed, c.Refused, c.Ramping)
+	fmt.Fprintf(&b, "\npermits %d by %d requests, given back %d, nearest %.6f spacings, beside shares %d times", c.Permits, c.Reserves, c.Returned, c.Nearest, c.Mixed)
 	b.WriteString("\nfreezes:")
 	for i, n := range c.Freezes[1:] {
 		fmt.Fprintf(&b, " %s %d", freezeCauses[i+1], n)

@@ -12,6 +12,7 @@ import (
 // full, and what they need otherwise.
 type drawer struct {
 	th     *throttle.Throttle
+	lease  throttle.Lease  // in force, of a process that tells its limit
 	share  consensus.Share // as the Throttle knows it, until the local time
 	until  time.Duration
 	heldAt time.Duration // true time at which a share was in force last
@@ -38,8 +39,16 @@ var epoch = time.Unix(1_700_000_000, 0)
 // Now implements throttle.Clock.
 func (m machine) Now() time.Time { return epoch.Add(m.p.clock.read(m.w.now)) }
 
-// AfterFunc implements throttle.Clock. Nobody waits here, so nobody need be woken.
-func (machine) AfterFunc(time.Duration, func()) throttle.Timer { return stopped{} }
+// AfterFunc implements throttle.Clock. Nobody waits here, so nobody need be woken but by a
+// slot.
+func (m machine) AfterFunc(d time.Duration, f func()) throttle.Timer {
+	if !m.w.plan.permits {
+		return stopped{}
+	}
+	t := &timer{m: m, f: f}
+	t.Reset(d)
+	return t
+}
 
 type stopped struct{}
 
@@ -54,7 +63,14 @@ func (ration) Poke()                    {}
 
 // equip gives a process its Throttle.
 func (w *world) equip(p *process) {
-	th, err := throttle.New(w.plan.limit, throttle.WithClock(machine{w, p}), throttle.WithSharer(ration{}))
+	if p.limit.Max == 0 {
+		p.limit = w.limit
+	}
+	var sharer throttle.Sharer = ration{}
+	if w.plan.permits {
+		sharer = issuer{w: w, p: p}
+	}
+	th, err := throttle.New(p.limit, throttle.WithClock(machine{w, p}), throttle.WithSharer(sharer))
 	if err != nil {
 		panic(err) //nolint:forbidigo // the plan draws only limits that are good
 	}
@@ -83,11 +99,11 @@ func (w *world) draw(p *process) {
 	if p.gone || p.left || p.halted() || p.overslept() || p.justCloned(w.now) || w.now < d.restUntil {
 		return
 	}
-	if p.held > 0 {
+	if p.held > 0 || d.lease.Issuing {
 		d.heldAt = w.now
 	}
-	perSecond := float64(w.plan.limit.Max)
-	d.need = min(d.need+p.demand.Fraction()*perSecond*(w.now-d.drew).Seconds(), 10*perSecond)
+	rate := perSecond(p.limit)
+	d.need = min(d.need+p.demand.Fraction()*rate*(w.now-d.drew).Seconds(), max(1, 10*rate))
 	d.drew = w.now
 	w.drawAll(p)
 	if len(d.unused) > 0 && w.now >= d.giveUpAt {
@@ -118,17 +134,30 @@ func (w *world) drawAll(p *process) {
 			continue
 		}
 		w.use(1)
+		if d.lease.Issuing && !w.calm && w.rng.more.IntN(8) == 0 {
+			permit.Settle(1 + w.rng.more.IntN(6)) // so more than one slot is ordered
+		}
 	}
 }
 
 // drawAgain comes back when another token is due.
 func (w *world) drawAgain(p *process) {
 	d := &p.drawer
-	if d.again || p.held == 0 || p.demand == 0 {
+	if d.again || p.held == 0 && !d.lease.Issuing || p.demand == 0 {
 		return
 	}
 	d.again = true
-	gap := time.Duration(float64(time.Second) / (float64(w.plan.limit.Max) * min(p.held, p.demand).Fraction()))
+	share := p.held
+	if w.plan.noted {
+		share = min(consensus.Share(d.lease.Share), 2*consensus.Whole)
+	}
+	if d.lease.Issuing {
+		share = consensus.Whole
+	}
+	gap := time.Duration(float64(time.Second) / (perSecond(p.limit) * min(share, p.demand).Fraction()))
+	if share == 0 {
+		gap = 2 * time.Second
+	}
 	w.queue.push(w.now+min(max(gap, 2*time.Millisecond), 2*time.Second), event{kind: eventDraw, p: p})
 }
 
@@ -149,8 +178,12 @@ func (w *world) checkWindow(i int) {
 	used := float64(w.windows.sum(i))
 	length := windowLengths[i]
 	limit := &w.plan.limit
-	if limit.Hard {
+	switch {
+	case limit.Hard:
 		w.checkHardWindow(i)
+		return
+	case w.plan.noted:
+		w.checkChanged(i)
 		return
 	}
 	base := float64(limit.Max)*length.Seconds()*w.plan.fastest() + float64(w.windows.burst)
@@ -168,6 +201,62 @@ func (w *world) checkWindow(i int) {
 	if used > allowed {
 		w.violatef(CheckWindow, "%v calls within %v, allowed are %.6g (limit %d per second, burst %d)", used, length, allowed, limit.Max, w.windows.burst)
 	}
+}
+
+// checkChanged checks the window of one length that ends now against the limits that were
+// in force in it.
+func (w *world) checkChanged(i int) {
+	used, length := float64(w.windows.sum(i)), windowLengths[i]
+	tokens, rate := w.mayUse(w.now - length)
+	fast := w.plan.fastest()
+	if w.plan.permits && w.plan.rates != ratesExact {
+		fast = slowestRate
+	}
+	base := tokens*fast + rate*w.limits.burst
+	if w.plan.unused > 0 {
+		base += rate * period(w.plan.limit).Seconds()
+	}
+	if w.plan.permits {
+		base += w.jitter(length, rate)
+	}
+	worst := &w.counters.Changed
+	if used <= worst.Ratio*base {
+		return
+	}
+	allowed := base
+	if !w.plan.limit.Strict {
+		allowed += float64(w.holders(length))
+	}
+	if ratio := used / allowed; ratio > worst.Ratio && length >= time.Second && w.plan.changes > 0 {
+		*worst = Window{Ratio: ratio, Used: used, Allowed: allowed}
+	}
+	if used > allowed {
+		w.violatef(CheckWindow, "%v calls within %v, allowed are %.6g (largest limit %.6g per second)", used, length, allowed, rate)
+	}
+}
+
+// slowestRate is how much more true time than its own a clock may take.
+const slowestRate = million / float64(million-maxDrift)
+
+// jitter is how many more tokens a window of true time can see than one on the store's
+// clock: each is good for a while, what is reserved ahead is timed by the processors, and a
+// small step of the store's clock brings what comes after it nearer.
+func (w *world) jitter(length time.Duration, rate float64) float64 {
+	gap := time.Duration(float64(time.Second) / rate)
+	reserved := gap * time.Duration(max(w.plan.limit.MaxReserved, w.plan.processors+5)+1)
+	if w.plan.limit.Strict {
+		reserved = gap * time.Duration(w.plan.limit.MaxReserved+1)
+	}
+	late := consensus.Validity(gap) + consensus.SyncTimeout(consensus.MaxLease)
+	if w.plan.rates != ratesExact {
+		late += reserved * 2 * maxDrift / million
+	}
+	for _, at := range w.steps {
+		if at >= w.now-length-reserved {
+			late += min(consensus.Clamp(consensus.MaxLease), reserved)
+		}
+	}
+	return 1 + late.Seconds()*rate
 }
 
 // checkHardWindow checks the window of one length that ends now against a hard limit:

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 // faultsOf has faults of the kinds from first up to last, those of them that are on,
@@ -161,6 +162,7 @@ func (w *world) clone(p *process) *process {
 	machine := *p.proc
 	q.proc = &machine
 	q.inbox, q.mirror = nil, nil
+	q.ask, q.due, q.flow = nil, nil, throttle.Flow{}
 	q.waking, q.gen = false, 0
 	lease := max(p.lease, w.store.rec.Lease) // which the answer on its way may bring
 	p.cloned, p.clonedAs = w.now+slowest(lease), p.incarnation
@@ -289,6 +291,9 @@ func (w *world) stepClock() {
 			return
 		}
 		w.stepped = w.now
+	}
+	if d > 0 && w.plan.permits {
+		w.steps = append(w.steps, w.now)
 	}
 	w.meet(FaultStep, nil)
 	w.tracef("fault step of the store's clock by %v", d)

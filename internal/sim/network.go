@@ -10,11 +10,13 @@ import (
 type messageKind uint8
 
 const (
-	messageSync    messageKind = iota // a request, to the store
-	messageLeave                      // a leave, to the store
-	messageAnswer                     // the answer to a request
-	messageRefused                    // the store's error to a request
-	messageLeft                       // the store has heard the leave
+	messageSync     messageKind = iota // a request, to the store
+	messageLeave                       // a leave, to the store
+	messageAnswer                      // the answer to a request
+	messageRefused                     // the store's error to a request
+	messageLeft                        // the store has heard the leave
+	messageReserve                     // a request for slots, to the store
+	messageReserved                    // the answer to it
 )
 
 // A message is on its way between a process and the store. What goes back uses
@@ -25,6 +27,13 @@ type message struct {
 	req   consensus.Request
 	leave consensus.Leave
 	ans   consensus.Answer
+	// An order for slots: what asks for it, the life of the store that answered, and the spacing
+	// of the whole limit then.
+	ask      *ask
+	reserve  consensus.Reserve
+	reserved consensus.Reserved
+	life     int
+	whole    time.Duration
 	// recorded is the true time of the step that made the answer.
 	recorded time.Duration
 }

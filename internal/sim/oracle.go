@@ -19,11 +19,16 @@ const (
 	CheckAnswer                // the processor accepts every answer of the store
 	CheckWindow                // calls in any window are within the bound
 	CheckRecovery              // the pool recovers once the faults are off
+	CheckCeiling               // a processor goes by a limit that is in force
+	CheckPermit                // permits are a spacing apart, and none is too far ahead
+	CheckWhole                 // shares and permits add up to at most the whole
+	CheckDocument              // the version of a document does not fall
 )
 
 // String returns the check's name.
 func (c Check) String() string {
-	return [...]string{"sum of shares", "share above claim", "record", "answer refused", "calls in a window", "no recovery"}[c]
+	return [...]string{"sum of shares", "share above claim", "record", "answer refused", "calls in a window", "no recovery",
+		"ceiling", "permits", "shares and permits", "documents"}[c]
 }
 
 // Promise is the promise that the check is of, as docs/reliability.md numbers them.
@@ -33,6 +38,10 @@ func (c Check) Promise() string {
 		return "R4"
 	case CheckRecovery:
 		return "R5"
+	case CheckCeiling:
+		return "R4"
+	case CheckPermit:
+		return "R10"
 	default:
 		return "R1"
 	}
@@ -57,6 +66,10 @@ func (w *world) touch(p *process, local time.Duration) {
 	p.held, p.until = p.proc.Held(local), p.proc.Until()
 	if max(before, p.held) > 0 {
 		p.drawer.heldAt = w.now
+	}
+	if w.plan.noted {
+		w.apply(p)
+		return
 	}
 	w.tell(p)
 }
@@ -92,6 +105,7 @@ func (w *world) checkSum() {
 	if sum > consensus.Whole && w.strict() {
 		w.violatef(CheckSum, "%v in use: %s", sum, w.shares())
 	}
+	w.checkWhole(sum)
 }
 
 // excuse returns what counts of the share of a process, at index i, that is part
@@ -171,10 +185,13 @@ type recordOutline struct {
 	revision           uint64
 	clock, frozenUntil int64
 	claims             consensus.Share
+	override           consensus.Version
 }
 
 func outline(r *consensus.Record) recordOutline {
-	return recordOutline{len(r.Rows), r.Revision, r.Clock, r.FrozenUntil, r.Claims()}
+	o := recordOutline{rows: len(r.Rows), revision: r.Revision, clock: r.Clock, frozenUntil: r.FrozenUntil, claims: r.Claims()}
+	o.override = override(r)
+	return o
 }
 
 // checkStep checks the record after a step of the store. req is nil for a leave.
@@ -182,6 +199,9 @@ func (w *world) checkStep(req *consensus.Request, before recordOutline) {
 	r := &w.store.rec
 	if r.Revision < before.revision || r.Clock < before.clock || r.FrozenUntil < before.frozenUntil {
 		w.violatef(CheckRecord, "revision, clock or freeze went back: %+v, now %d, %d, %d", before, r.Revision, r.Clock, r.FrozenUntil)
+	}
+	if v := override(r); v < before.override {
+		w.violatef(CheckDocument, "the override on record was of version %d, and is of %d", before.override, v)
 	}
 	if after := r.Claims(); after > consensus.Whole && after > before.claims {
 		w.checkRise(req, after)

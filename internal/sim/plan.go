@@ -63,6 +63,7 @@ type plan struct {
 	faults     [numFaults]bool
 	limit      throttle.Limit
 	unused     float64 // how likely a permit is given back instead of used
+	extras
 }
 
 // drawPlan draws a plan. A quarter of the seeds is extreme in many ways at once.
@@ -91,7 +92,7 @@ func drawPlan(r *rand.Rand, processors int) plan {
 		p.lateTaken = true
 	}
 	p.drawLeases(r, extreme)
-	for f := range p.faults {
+	for f := range numDrawn {
 		p.faults[f] = r.IntN(2) == 0
 	}
 	p.drawLimit(r)
@@ -206,7 +207,10 @@ func (p *plan) String() string {
 	if p.loss == consensus.Degrade {
 		loss = "degrade"
 	}
-	return fmt.Sprintf("%d processors, limit %d burst %d hard %v (%g given back), %s, %s, leases %v (longest %v), store %s (known new %v), clocks %s, "+
+	l := &p.limit
+	extra := fmt.Sprintf("per %v, ramp %d in %v %v, strict %v reserved %d, issues permits %v, changes every %v",
+		period(*l), l.Min, l.RampUpDuration, l.Mode, l.Strict, l.MaxReserved, p.permits, p.changes.Round(time.Millisecond))
+	return fmt.Sprintf("%d processors, limit %d burst %d hard %v (%g given back), "+extra+", %s, %s, leases %v (longest %v), store %s (known new %v), clocks %s, "+
 		"up %+v, down %+v, "+
 		"late answers taken %v, demand every %v (busy %g), a fault every %v, store forgets every %v: %s",
 		p.processors, p.limit.Max, p.limit.Burst, p.limit.Hard, p.unused, policy, loss, p.leases, p.longestLease(), p.store, p.knownNew, p.rates, p.up, p.down,

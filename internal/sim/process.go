@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 // The directions of a process's link.
@@ -47,6 +48,15 @@ type process struct {
 	cut                [2]time.Duration // no message gets through before; by direction
 	newest             [2]time.Duration // when the newest message arrives; by direction
 
+	limit          throttle.Limit // as configured
+	ceiling        float64        // that it goes by, in tokens per period
+	flow           throttle.Flow  // at the request answered last, which was sent at flowAt
+	sentFlow       throttle.Flow
+	flowAt, sentAt time.Duration
+	ask            *ask              // the order for slots under way
+	loaded         consensus.Version // of the override, as in the newest request
+	due            []func()          // what fell due while it was halted
+
 	drawer drawer
 
 	// What the checks know of the share in force.
@@ -72,6 +82,7 @@ func (w *world) join(id string) *process {
 		Pool: "pool", ID: id, Lease: p.lease, Policy: w.plan.policy(), OnStoreLoss: w.plan.loss,
 	}, p.incarnation)
 	w.equip(p)
+	w.prepare(p)
 	w.add(p)
 	return p
 }
@@ -90,6 +101,7 @@ func (w *world) kill(p *process) {
 		return
 	}
 	w.tracef("%s dies", p)
+	w.lastWill(p)
 	w.drop(p)
 }
 
@@ -146,8 +158,11 @@ func (w *world) turn(p *process) {
 	if !p.outstanding {
 		due = max(p.proc.Next(local, p.spread), local+time.Millisecond)
 	}
-	if p.held > 0 && p.until > local {
+	if (p.held > 0 || p.drawer.lease.Issuing) && p.until > local {
 		due = min(due, p.until)
+	}
+	if p.moves() {
+		due = min(due, local+watch)
 	}
 	w.wake(p, due)
 }
@@ -171,13 +186,19 @@ func (p *process) overslept() bool { return p.lag-p.leaseLag > p.lease/20 }
 // send sends the next request.
 func (w *world) send(p *process, local time.Duration) {
 	m := w.message(p, messageSync)
+	if w.plan.noted {
+		w.observe(p, local)
+	}
 	m.req = p.proc.Request(local, w.rng.proc.Uint64(), p.report())
 	if m.req.Incarnation != p.incarnation || m.req.Seq != p.seq {
 		p.sentLag = p.lag // a repeat rests on its first sending
 	}
-	p.incarnation = m.req.Incarnation
+	if p.incarnation = m.req.Incarnation; w.plan.noted {
+		w.limits.configured[p.incarnation] = perSecond(p.limit)
+	}
 	p.outstanding, p.open, p.seq, p.nonce = true, true, m.req.Seq, m.req.Nonce
 	p.timeout = local + consensus.SyncTimeout(p.lease)
+	p.noteLoaded(m.req.Documents)
 	w.touch(p, local) // a lower share is in force from here on
 	w.counters.Syncs++
 	if w.trace != nil {
@@ -230,7 +251,9 @@ func (w *world) receive(m *message) {
 		}
 	case messageAnswer:
 		w.take(p, m)
-	case messageSync, messageLeave: // these go the other way
+	case messageReserved:
+		w.receiveSlots(p, m)
+	case messageSync, messageLeave, messageReserve: // these go the other way
 	}
 	w.release(m)
 }
@@ -265,6 +288,7 @@ func (w *world) take(p *process, m *message) {
 		p.leaseLag = p.sentLag
 		if m.ans.Status == consensus.Granted {
 			p.lease, p.seen = m.ans.Lease, max(p.seen, m.ans.Revision)
+			p.flow, p.flowAt = p.sentFlow, p.sentAt
 		}
 	}
 	if now := p.proc.Held(local); now != held || p.proc.Until() != until {
@@ -347,13 +371,16 @@ func (w *world) goOn(p *process) {
 		p.lag += time.Duration(int64(w.now-p.haltedAt) * p.clock.rate / million)
 	}
 	p.stopped, p.suspended = false, false
-	inbox := p.inbox
-	p.inbox = nil
+	inbox, due := p.inbox, p.due
+	p.inbox, p.due = nil, nil
 	// The loop is late by up to the interval of the watchdog when nothing else wakes it.
 	if p.overslept() {
 		w.wake(p, p.clock.read(w.now)+time.Duration(w.rng.proc.Int64N(int64(100*time.Millisecond))))
 	} else if w.rng.proc.IntN(2) == 0 {
 		w.turn(p)
+	}
+	for _, f := range due {
+		f()
 	}
 	for _, m := range inbox {
 		w.receive(m)

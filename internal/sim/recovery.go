@@ -17,7 +17,71 @@ const looksInARow = 10
 // heal switches the faults off and waits for the pool to be whole again.
 func (w *world) heal() {
 	w.calmDown()
+	newest := w.onRecord()
+	for _, p := range w.procs {
+		newest = max(newest, p.loaded)
+	}
 	w.awaitHealth(w.now)
+	if w.violation == nil && w.plan.noted {
+		w.awaitLimit(newest)
+	}
+	if w.violation == nil && w.plan.permits {
+		w.awaitPermits()
+	}
+}
+
+// awaitLimit waits for the same limit to be in force on every processor: the newest override
+// that one of them had loaded, or that is on record, and the ramp at its end.
+func (w *world) awaitLimit(newest consensus.Version) {
+	start := w.now
+	limit := start + slowest(2*w.plan.limit.RampUpDuration+30*time.Second)
+	for w.violation == nil {
+		why := w.unsettled(newest)
+		if why == "" {
+			w.tracef("one limit in force after %v", w.now-start)
+			return
+		}
+		if w.now > limit {
+			w.violatef(CheckRecovery, "%v after the shares are whole: %s", w.now-start, why)
+		}
+		w.run(w.now + time.Second/2)
+	}
+}
+
+// unsettled says in what the processors do not go by the limit that they should, or nothing.
+func (w *world) unsettled(newest consensus.Version) string {
+	v := w.onRecord()
+	if w.store.lost < w.limits.savedAt {
+		newest = max(newest, w.limits.last) // which the store has not forgotten
+	}
+	if v < newest {
+		return fmt.Sprintf("the override on record has version %d, somebody has loaded %d", v, newest)
+	}
+	rate := w.recorded()
+	for _, p := range w.procs {
+		view := p.proc.View(p.clock.read(w.now))
+		has := view.Ceiling / period(p.limit).Seconds()
+		if view.Override.Max != w.saved(v).Max || has < rate*(1-1e-9) || has > rate*(1+1e-9) {
+			return fmt.Sprintf("%s goes by %.6g per second and the override %v, on record are %.6g and %v", p, has, view.Override, rate, w.saved(v))
+		}
+	}
+	return ""
+}
+
+// awaitPermits checks that permits are used, if the pool issues them.
+func (w *world) awaitPermits() {
+	is := &w.store.rec.Issuer
+	if !is.Issuing {
+		return
+	}
+	const slots = 20
+	held := time.Duration(max(0, is.Hold*1000-w.store.logical(w)))
+	w.run(w.now + slowest(held+2*is.Spacing+2*time.Second))
+	before := w.counters.Granted
+	w.run(w.now + slowest(slots*is.Spacing))
+	if used := w.counters.Granted - before; w.violation == nil && is.Issuing && used < slots/2 {
+		w.violatef(CheckRecovery, "of %d slots, %v apart, %d were used", slots, is.Spacing, used)
+	}
 }
 
 // awaitHealth looks at the pool until it is whole, or should have been.
@@ -85,8 +149,13 @@ func (w *world) unhealthy() string {
 	n := consensus.Share(len(w.procs))
 	fair := consensus.Whole / n
 	var sum consensus.Share
+	issuing := 0
 	for _, p := range w.procs {
 		v := p.proc.View(p.clock.read(w.now))
+		if v.State == consensus.StateHolding && v.Issuing && v.Frozen == 0 && w.store.rec.Issuer.Issuing {
+			issuing++
+			continue
+		}
 		switch {
 		case v.State != consensus.StateHolding:
 			return fmt.Sprintf("%s is %s, frozen %v %s", p, v.State, v.Frozen, v.FrozenBy)
@@ -96,6 +165,9 @@ func (w *world) unhealthy() string {
 			return fmt.Sprintf("%s holds %v, %v is fair; %s", p, v.Share, fair, w.shares())
 		}
 		sum += v.Share
+	}
+	if issuing == len(w.procs) {
+		return "" // there are no shares
 	}
 	if sum < consensus.Whole/100*99 {
 		return fmt.Sprintf("%v in use; %s", sum, w.shares())

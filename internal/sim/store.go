@@ -70,7 +70,7 @@ func (s *store) arrive(w *world, m *message) {
 	switch {
 	case s.hung:
 		s.queue = append(s.queue, m)
-	case s.down && s.refuses, s.deaf && (m.kind != messageSync || m.req.Revision <= s.rec.Revision):
+	case s.down && s.refuses, s.deaf && !s.newer(m):
 		if m.kind == messageSync {
 			m.kind = messageRefused
 			w.transmit(m, down)
@@ -81,9 +81,17 @@ func (s *store) arrive(w *world, m *message) {
 		w.release(m)
 	case m.kind == messageLeave:
 		s.leave(w, m)
+	case m.kind == messageReserve:
+		s.serveReserve(w, m)
 	default:
 		s.sync(w, m)
 	}
+}
+
+// newer tells whether the sender has seen more than the record knows.
+func (s *store) newer(m *message) bool {
+	return m.kind == messageSync && m.req.Revision > s.rec.Revision ||
+		m.kind == messageReserve && m.reserve.Revision > s.rec.Revision
 }
 
 // sync is one step, and its answer on its way.
@@ -106,6 +114,7 @@ func (s *store) sync(w *world, m *message) {
 	}
 	m.kind, m.ans, m.recorded = messageAnswer, ans, w.now
 	w.checkStep(&m.req, before)
+	w.noteLimit()
 	w.transmit(m, down)
 }
 
@@ -127,6 +136,7 @@ func (s *store) leave(w *world, m *message) {
 	}
 	m.kind = messageLeft
 	w.checkStep(nil, before)
+	w.noteLimit()
 	w.transmit(m, down)
 }
 
@@ -171,6 +181,8 @@ func (s *store) restart(w *world, rec consensus.Record, written int64) {
 		w.release(m)
 	}
 	s.queue = nil
+	w.forget()
+	w.noteLimit()
 }
 
 // copied returns a copy of the record as a replica has it.

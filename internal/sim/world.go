@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 // DefaultDuration is the virtual time of a run's first phase.
@@ -54,13 +55,18 @@ func Run(cfg Config) Result {
 	if cfg.Duration <= 0 {
 		cfg.Duration = DefaultDuration
 	}
-	w := newWorld(cfg.Seed, drawPlan(rand.New(rand.NewPCG(cfg.Seed, 0)), cfg.Processors), cfg.Trace)
+	p := drawPlan(rand.New(rand.NewPCG(cfg.Seed, 0)), cfg.Processors)
+	p.drawExtras(rand.New(rand.NewPCG(cfg.Seed, 6)))
+	w := newWorld(cfg.Seed, p, cfg.Trace)
 	w.tracef("%s", &w.plan)
 	for range w.plan.processors {
 		w.after(exponential(w.rng.fault, 500*time.Millisecond), func() { w.join(w.newID()) })
 	}
 	w.faultsOf(FaultJoin, FaultWipe, w.plan.faultMean)
 	w.faultsOf(FaultWipe, numPlanned, w.plan.loseMean)
+	if w.plan.changes > 0 {
+		w.changesOf(w.plan.changes)
+	}
 	w.run(min(cfg.Duration, time.Hour))
 	if w.violation == nil {
 		w.heal()
@@ -80,7 +86,7 @@ type world struct {
 	// What the plan, the network, the faults and the processes draw comes from
 	// different streams, so that a change to one part of the simulation moves the
 	// others as little as can be.
-	rng struct{ net, fault, demand, proc *rand.Rand }
+	rng struct{ net, fault, demand, proc, more *rand.Rand }
 
 	store store
 	procs []*process // those that run, stopped and suspended ones included
@@ -88,10 +94,15 @@ type world struct {
 	names int  // IDs and incarnations given out
 	calm  bool // the faults are off
 
+	limit   throttle.Limit // that processes start with from now on
+	limits  limits
+	permits permits
+
 	windows  windows
 	departed []time.Duration // when processes that are gone held a share last
 
-	stepped   time.Duration // when the store's clock made a small step last
+	stepped   time.Duration   // when the store's clock made a small step last
+	steps     []time.Duration // when it made one, if permits are issued by it
 	counters  Counters
 	violation *Violation
 	healed    time.Duration
@@ -100,13 +111,16 @@ type world struct {
 
 func newWorld(seed uint64, p plan, trace io.Writer) *world {
 	w := &world{plan: p, trace: trace, stepped: -time.Hour}
-	for i, r := range []**rand.Rand{&w.rng.net, &w.rng.fault, &w.rng.demand, &w.rng.proc} {
+	for i, r := range []**rand.Rand{&w.rng.net, &w.rng.fault, &w.rng.demand, &w.rng.proc, &w.rng.more} {
 		*r = rand.New(rand.NewPCG(seed, uint64(i)+1))
 	}
-	w.windows.burst = int64(max(1, p.limit.Max/10))
-	if p.limit.Burst > 0 {
-		w.windows.burst = int64(p.limit.Burst)
+	w.windows.burst = int64(burst(p.limit))
+	w.limit = p.limit
+	w.limits = limits{
+		quotas: []quota{{never, perSecond(p.limit)}}, highest: perSecond(p.limit), burst: burst(p.limit) / perSecond(p.limit),
+		configured: map[string]float64{}, saved: map[consensus.Version]consensus.Override{},
 	}
+	w.permits = permits{latest: never, held: map[reservation][]slot{}}
 	w.store = newStore(w)
 	return w
 }

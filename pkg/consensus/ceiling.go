@@ -59,7 +59,7 @@ func (c *ceiling) take(now time.Duration, sent []DocumentReport, a *Answer) {
 		c.floor = 0 // another clock, or a clock that stood still
 	}
 	c.time, c.at, c.began, c.clamp, c.issuing = a.Time, now, a.Began, Clamp(a.Lease), a.Issuing
-	c.others = c.others[:0]
+	c.others = make([]note, 0, len(c.others)) // what a copy of the processor has stays as it is
 	live := 0
 	for _, row := range a.Tags[0].Roster {
 		live++

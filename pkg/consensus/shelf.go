@@ -28,6 +28,7 @@ func (s *shelf) find(name string) book {
 func (s *shelf) put(b book) {
 	for i := range s.books {
 		if s.books[i].Name == b.Name {
+			s.books = slices.Clone(s.books) // a copy of the processor has the same
 			s.books[i] = b
 			return
 		}
@@ -35,7 +36,7 @@ func (s *shelf) put(b book) {
 	if len(s.books) == MaxDocuments {
 		return // the pool has no more, unless the store went back to others
 	}
-	s.books = append(s.books, b)
+	s.books = append(slices.Clip(s.books), b)
 	slices.SortFunc(s.books, func(a, b book) int {
 		if a.Name < b.Name {
 			return -1

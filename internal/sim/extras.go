@@ -1,0 +1,158 @@
+package sim
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// extras are what only part of the runs has. They are drawn from a stream of their own.
+type extras struct {
+	noted   bool          // the processors tell their limit, as consensus.Member does
+	changes time.Duration // mean between changes of the limit; 0: nobody changes it
+	permits bool          // tokens can be issued
+}
+
+// drawExtras draws them. A hard limit has none: what it allows is checked to the token.
+func (p *plan) drawExtras(r *rand.Rand) {
+	kind, changes := r.IntN(16), r.IntN(4) == 0
+	if p.limit.Hard {
+		return
+	}
+	switch {
+	case kind < 2:
+		p.drawStrict(r)
+	case kind < 4:
+		p.drawLow(r)
+	case kind < 6:
+		p.drawRamp(r)
+	}
+	if changes {
+		p.noted = true
+		p.changes = logUniform(r, 2*time.Second, 2*time.Minute)
+		p.faults[FaultLimit] = true
+	}
+}
+
+// drawStrict draws a strict limit. Nothing is reserved further ahead than 40 s.
+func (p *plan) drawStrict(r *rand.Rand) {
+	p.noted, p.permits, p.loss, p.unused = true, true, consensus.Stop, 0
+	p.limit = throttle.Limit{
+		Max: 1 + r.IntN(12), Per: []time.Duration{time.Second, time.Second, 3 * time.Second, 7 * time.Second}[r.IntN(4)],
+		Strict: true, MaxReserved: []int{0, 0, 1, 5, 20}[r.IntN(5)],
+	}
+	for spacing(p.limit)*time.Duration(p.limit.MaxReserved+1) > 40*time.Second {
+		p.limit.MaxReserved /= 2
+	}
+}
+
+// drawLow draws a limit about which the pool changes between shares and permits as it
+// grows and shrinks.
+func (p *plan) drawLow(r *rand.Rand) {
+	p.noted, p.permits, p.unused = true, true, 0
+	each := 0.5 + 2*r.Float64() // tokens for each processor and interval
+	rate := each * float64(p.processors) / consensus.Interval(p.leases[0], p.processors).Seconds()
+	p.limit = throttle.Limit{Max: max(1, int(rate)), MaxReserved: []int{0, 0, 3}[r.IntN(3)]}
+}
+
+// drawRamp draws a ramp to the limit.
+func (p *plan) drawRamp(r *rand.Rand) {
+	p.noted = true
+	l := &p.limit
+	l.Max = max(l.Max, 4)
+	l.Min = 1 + r.IntN(l.Max/2)
+	l.RampUpDuration = logUniform(r, 2*time.Second, 20*time.Second).Truncate(time.Millisecond)
+	l.ResumedRampUp = r.IntN(2) == 0
+	l.Mode = []throttle.Mode{throttle.Scheduled{}, throttle.Relaxed{}, throttle.OnlyIfUsed{}, throttle.GoBackN{}}[r.IntN(4)]
+}
+
+// period is the limit's period.
+func period(l throttle.Limit) time.Duration {
+	if l.Per == 0 {
+		return time.Second
+	}
+	return l.Per
+}
+
+func perSecond(l throttle.Limit) float64 { return float64(l.Max) / period(l).Seconds() }
+
+// spacing is the distance of two slots of the whole limit.
+func spacing(l throttle.Limit) time.Duration {
+	return (period(l) + time.Duration(l.Max) - 1) / time.Duration(l.Max)
+}
+
+// burst is how much of it may be saved up, as throttle.Limit has it.
+func burst(l throttle.Limit) float64 {
+	switch {
+	case l.Strict:
+		return 1
+	case l.Burst > 0:
+		return float64(l.Burst)
+	}
+	return math.Max(1, math.Floor(float64(l.Max)*float64(100*time.Millisecond)/float64(period(l))))
+}
+
+// ahead is how much earlier than it happens a ceiling that falls is in force; see
+// consensus.Processor.Apply.
+const ahead = 200 * time.Millisecond
+
+// watch is how often a processor looks at a ceiling that moves.
+const watch = 100 * time.Millisecond
+
+// prepare makes a new process's Processor one that tells its limit.
+func (w *world) prepare(p *process) {
+	p.limit = w.limit
+	if !w.plan.noted {
+		return
+	}
+	p.proc.SetLimit(p.drawer.th.Limit())
+	if d, strict := p.drawer.th.Spacing(); w.plan.permits {
+		p.proc.Issue(d, strict)
+	}
+}
+
+// apply hands what the share is worth to the Throttle, as consensus.Member does, and
+// checks the ceiling.
+func (w *world) apply(p *process) {
+	local := p.clock.read(w.now)
+	var l throttle.Lease
+	l.Share, l.Ceiling = p.proc.Apply(local, ahead)
+	l.Issuing = p.proc.Issuing(local)
+	if l.Share > 0 || l.Issuing {
+		l.Until = epoch.Add(p.proc.Until())
+	}
+	p.ceiling = l.Ceiling
+	if p.ceiling == 0 {
+		p.ceiling = float64(p.limit.Max)
+	}
+	if l.Share > 0 || l.Issuing {
+		w.checkCeiling(p)
+	}
+	if l == p.drawer.lease {
+		return
+	}
+	began := l.Issuing && !p.drawer.lease.Issuing
+	p.drawer.lease = l
+	p.drawer.th.Lease(l)
+	if began {
+		w.drawAgain(p)
+	}
+}
+
+// observe has the next request tell what the callers use, as consensus.Member does.
+func (w *world) observe(p *process, local time.Duration) {
+	p.proc.Yield(local, p.report())
+	w.touch(p, local)
+	p.sentFlow, p.sentAt = p.drawer.th.Flow(), local
+	var o consensus.Observation
+	o.Used, o.Offered = p.sentFlow.Since(p.flow, local-p.flowAt, p.limit)
+	p.proc.Observe(o)
+}
+
+// moves tells whether the ceiling may move by itself.
+func (p *process) moves() bool {
+	return p.limit.Ramps() && p.drawer.lease.Share > 0 && p.drawer.lease.Ceiling > 0
+}

@@ -1,0 +1,294 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+// The name of the document that overrides the limit.
+const limitDocument = "limit"
+
+// A quota is a limit in force from a moment on, in tokens per second.
+type quota struct {
+	from time.Duration
+	rate float64
+}
+
+// limits is what the checks know of the limits in force: by the record, whatever the
+// processors know of it.
+type limits struct {
+	quotas  []quota // rising; the last one is on record now
+	highest float64 // of them all
+	burst   float64 // largest burst of any configured limit, in seconds' worth
+	// What each incarnation is configured with, and what the operator has saved, by version.
+	configured map[string]float64
+	saved      map[consensus.Version]consensus.Override
+	last       consensus.Version // as saved last
+	savedAt    time.Duration
+}
+
+// noteLimit takes note of the limit in force by the record.
+func (w *world) noteLimit() {
+	if !w.plan.noted {
+		return
+	}
+	rate := w.recorded()
+	q := w.limits.quotas
+	if rate == q[len(q)-1].rate {
+		return
+	}
+	w.tracef("the limit in force is %g per second", rate)
+	for keep := w.now - forgetLimits; len(q) > 1 && q[1].from < keep; {
+		q = q[1:]
+	}
+	w.limits.quotas = append(q, quota{w.now, rate})
+	w.limits.highest = max(w.limits.highest, rate)
+}
+
+// recorded is the limit in force by the record: its override, else the lowest that a
+// live row is configured with. Without a live row it is what it was.
+func (w *world) recorded() float64 {
+	if o := w.saved(w.onRecord()); o.Max > 0 {
+		return float64(o.Max) / o.Per.Seconds()
+	}
+	lowest := 0.0
+	for i := range w.store.rec.Rows {
+		row := &w.store.rec.Rows[i]
+		if rate := w.limits.configured[row.Incarnation]; row.State == consensus.RowLive && (lowest == 0 || rate < lowest) {
+			lowest = rate
+		}
+	}
+	if lowest == 0 {
+		return w.limits.quotas[len(w.limits.quotas)-1].rate
+	}
+	return lowest
+}
+
+// onRecord is the version of the override on record; 0: none.
+func (w *world) onRecord() consensus.Version { return override(&w.store.rec) }
+
+func override(r *consensus.Record) consensus.Version {
+	for i := range r.Documents {
+		if r.Documents[i].Name == limitDocument {
+			return r.Documents[i].Version
+		}
+	}
+	return 0
+}
+
+func (w *world) saved(v consensus.Version) consensus.Override { return w.limits.saved[v] }
+
+// outdated is how long a limit that is not on record any more can be in force: a
+// processor that was not told goes on until its lease is over.
+func (w *world) outdated() time.Duration {
+	return slowest(consensus.Removal(w.plan.longestLease()))
+}
+
+// forgetLimits is how long limits are of interest.
+const forgetLimits = 2 * time.Minute
+
+// mayUse returns how many tokens the limits in force allow from a moment until now, by
+// the largest one of the last removal time at each instant, and the largest of them.
+func (w *world) mayUse(from time.Duration) (tokens, largest float64) {
+	q := w.limits.quotas
+	old := w.outdated()
+	if last := q[len(q)-1]; last.from+old <= from {
+		return last.rate * (w.now - from).Seconds(), last.rate
+	}
+	for at := from; at < w.now; {
+		rate, until := 0.0, w.now
+		for i := range q {
+			end := w.now
+			if i+1 < len(q) {
+				end = q[i+1].from + old
+			}
+			switch {
+			case q[i].from > at:
+				until = min(until, q[i].from)
+			case i+1 == len(q) || end > at:
+				rate, until = max(rate, q[i].rate), min(until, max(end, at+1))
+			}
+		}
+		tokens += rate * (until - at).Seconds()
+		largest = max(largest, rate)
+		at = until
+	}
+	return tokens, largest
+}
+
+// checkCeiling compares the ceiling that a process goes by with the limits in force.
+func (w *world) checkCeiling(p *process) {
+	if !w.strict() {
+		return
+	}
+	const rounding = 1e-9
+	rate := p.ceiling / period(p.limit).Seconds()
+	least, most := w.limits.highest, 0.0
+	q, old := w.limits.quotas, w.outdated()
+	for i := range q {
+		if i+1 == len(q) || q[i+1].from+old >= w.now {
+			least, most = min(least, q[i].rate), max(most, q[i].rate)
+		}
+	}
+	if p.limit.Ramps() {
+		least = min(least, float64(p.limit.Min)/period(p.limit).Seconds())
+		if rate < most*(1-rounding) {
+			w.counters.Ramping++
+		}
+	}
+	if rate > most*(1+rounding) || rate < least*(1-rounding) {
+		w.violatef(CheckCeiling, "%s goes by %.6g per second, the limits in force were %.6g to %.6g (ramp from %d)", p, rate, least, most, p.limit.Min)
+	}
+}
+
+// noteLoaded takes note of the override that a request reports.
+func (p *process) noteLoaded(reports []consensus.DocumentReport) {
+	for i := range reports {
+		if reports[i].Name == limitDocument {
+			p.loaded = reports[i].Version
+		}
+	}
+}
+
+// changesOf has the limit changed for the rest of the run.
+func (w *world) changesOf(mean time.Duration) {
+	w.after(exponential(w.rng.more, mean), func() {
+		if !w.calm {
+			w.changeLimit()
+			w.changesOf(mean)
+		}
+	})
+}
+
+// changeLimit changes the limit: an operator overrides it or ends that, or a rollout
+// begins, in which processes restart one after the other with another one.
+func (w *world) changeLimit() {
+	r := w.rng.more
+	switch r.IntN(4) {
+	case 0:
+		w.rollOut()
+		return
+	case 1:
+		w.override(consensus.Override{})
+		return
+	}
+	o := consensus.Override{Max: max(1, int(float64(w.plan.limit.Max)*(0.1+1.9*r.Float64())))}
+	if r.IntN(2) == 0 {
+		o.Per = period(w.plan.limit)
+	}
+	w.override(o)
+}
+
+// rollOut gives every process that starts from now on another limit, and restarts half of them.
+func (w *world) rollOut() {
+	r := w.rng.more
+	l := w.plan.limit
+	l.Max = max(1, int(float64(l.Max)*(0.3+1.4*r.Float64())))
+	if l.Burst > 0 {
+		l.Burst = max(1, w.plan.limit.Burst*l.Max/w.plan.limit.Max)
+	}
+	l.Min = min(l.Min, l.Max)
+	w.meet(FaultLimit, nil)
+	w.tracef("a rollout of %d per %v", l.Max, period(l))
+	w.limit = l
+	w.limits.burst = max(w.limits.burst, burst(l)/perSecond(l))
+	for _, p := range w.procs {
+		if p.left || r.IntN(2) == 0 {
+			continue
+		}
+		w.after(exponential(r, 10*time.Second), func() {
+			if !p.gone && !p.left && !w.calm {
+				w.kill(p)
+				w.join(p.id)
+			}
+		})
+	}
+}
+
+// override has an operator save an override, unless the store is away.
+func (w *world) override(o consensus.Override) {
+	before := w.onRecord()
+	err := consensus.SaveOverride(context.Background(), console{w}, "pool", o)
+	w.tracef("operator: override %d per %v: %v", o.Max, o.Per, err)
+	if request := (*consensus.RequestError)(nil); errors.As(err, &request) {
+		w.counters.Refused++ // nobody live tells a limit, or the override is beyond it
+	}
+	if w.onRecord() != before {
+		w.meet(FaultLimit, nil)
+		w.noteLimit()
+	}
+}
+
+// A console is the store as an operator's program sees it: without a way, but as often
+// out of reach as for a processor.
+type console struct{ w *world }
+
+var errAway = errors.New("the store is away")
+
+func (c console) away() bool { return c.w.store.down || c.w.store.hung || c.w.store.deaf }
+
+// Load implements consensus.Store. Now and then somebody else saves before the caller does.
+func (c console) Load(context.Context, string) ([]consensus.Document, []consensus.RosterRow, error) {
+	if c.away() {
+		return nil, nil, errAway
+	}
+	docs, roster, err := c.w.store.rec.Load()
+	if err == nil && c.w.rng.more.IntN(8) == 0 {
+		o := consensus.Override{Max: c.w.plan.limit.Max, Per: period(c.w.plan.limit)}
+		body := fmt.Sprintf(`{"max":%d,"per":%q}`, o.Max, o.Per)
+		_, _ = c.put(consensus.DocumentReport{Name: limitDocument, Base: c.w.onRecord(), Body: []byte(body)}, o)
+	}
+	return docs, roster, err
+}
+
+// Save implements consensus.Store.
+func (c console) Save(_ context.Context, _ string, d consensus.DocumentReport) (consensus.Version, error) {
+	if c.away() {
+		return 0, errAway
+	}
+	var o consensus.Override
+	var per string
+	if _, err := fmt.Sscanf(string(d.Body), `{"max":%d,"per":%q}`, &o.Max, &per); err == nil {
+		o.Per, _ = time.ParseDuration(per)
+	}
+	if o.Per == 0 {
+		o.Per = period(c.w.plan.limit) // nobody was there to tell it
+	}
+	return c.put(d, o)
+}
+
+// put saves a document under a version that the seed draws.
+func (c console) put(d consensus.DocumentReport, o consensus.Override) (consensus.Version, error) {
+	w, s := c.w, &c.w.store
+	d.Version = consensus.NextVersion(d.Base, uint16(w.rng.more.Uint32()))
+	v, changed, err := s.rec.Save(&d)
+	if err != nil {
+		return v, err
+	}
+	if changed {
+		s.written = s.wall(w)
+		w.limits.saved[d.Version] = o
+		w.limits.last, w.limits.savedAt = d.Version, w.now
+	}
+	return v, nil
+}
+
+// Sync implements consensus.Store. No operator's program syncs.
+func (console) Sync(context.Context, consensus.Request) (consensus.Answer, error) {
+	return consensus.Answer{}, errAway
+}
+
+// Leave implements consensus.Store.
+func (console) Leave(context.Context, consensus.Leave) error { return errAway }
+
+// Reserve implements consensus.Store.
+func (console) Reserve(context.Context, consensus.Reserve) (consensus.Reserved, error) {
+	return consensus.Reserved{}, errAway
+}
+
+// Close implements consensus.Store.
+func (console) Close() error { return nil }
