@@ -68,7 +68,7 @@ func (w *world) unsettled(newest consensus.Version) string {
 	return ""
 }
 
-// awaitPermits checks that permits are used, if the pool issues them.
+// awaitPermits checks that permits flow, if the pool issues them.
 func (w *world) awaitPermits() {
 	is := &w.store.rec.Issuer
 	if !is.Issuing {
@@ -77,10 +77,10 @@ func (w *world) awaitPermits() {
 	const slots = 20
 	held := time.Duration(max(0, is.Hold*1000-w.store.logical(w)))
 	w.run(w.now + slowest(held+2*is.Spacing+2*time.Second))
-	before := w.counters.Granted
+	before := w.counters.Permits // not the calls: debt is paid by them, too
 	w.run(w.now + slowest(slots*is.Spacing))
-	if used := w.counters.Granted - before; w.violation == nil && is.Issuing && used < slots/2 {
-		w.violatef(CheckRecovery, "of %d slots, %v apart, %d were used", slots, is.Spacing, used)
+	if n := w.counters.Permits - before; w.violation == nil && is.Issuing && n < slots*3/4 {
+		w.violatef(CheckRecovery, "of %d slots, %v apart, %d were reserved", slots, is.Spacing, n)
 	}
 }
 

@@ -174,7 +174,8 @@ func (p *Processor) lapse() {
 }
 
 // Void ends the share at once because the local clock cannot be trusted: the
-// machine was suspended. The next request follows at once.
+// machine was suspended. So does the lease by which tokens are issued: what was
+// reserved is older than it looks. The next request follows at once.
 func (p *Processor) Void(now time.Duration) {
 	p.Tick(now)
 	if p.held > 0 || p.Issuing(now) {
