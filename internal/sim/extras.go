@@ -34,6 +34,9 @@ func (p *plan) drawExtras(r *rand.Rand) {
 		p.noted = true
 		p.changes = logUniform(r, 2*time.Second, 2*time.Minute)
 		p.faults[FaultLimit] = true
+		if p.limit.Strict { // an override makes the spacing up to ten times as large
+			p.limit.MaxReserved = min(p.limit.MaxReserved, int(4*time.Second/spacing(p.limit)))
+		}
 	}
 }
 

@@ -36,7 +36,19 @@ func (w *world) noteLimit() {
 	if !w.plan.noted {
 		return
 	}
-	rate := w.recorded()
+	w.note(w.recorded())
+}
+
+// noteHeld takes note of the limit that a process goes by which has loaded a newer override
+// than the store remembers: it will give it back.
+func (w *world) noteHeld(p *process) {
+	if w.plan.noted && p.loaded > w.onRecord() {
+		w.note(w.inForce(p.loaded))
+		w.note(w.recorded())
+	}
+}
+
+func (w *world) note(rate float64) {
 	q := w.limits.quotas
 	if rate == q[len(q)-1].rate {
 		return
@@ -51,8 +63,11 @@ func (w *world) noteLimit() {
 
 // recorded is the limit in force by the record: its override, else the lowest that a
 // live row is configured with. Without a live row it is what it was.
-func (w *world) recorded() float64 {
-	if o := w.saved(w.onRecord()); o.Max > 0 {
+func (w *world) recorded() float64 { return w.inForce(w.onRecord()) }
+
+// inForce is the same for one version of the override.
+func (w *world) inForce(v consensus.Version) float64 {
+	if o := w.saved(v); o.Max > 0 {
 		return float64(o.Max) / o.Per.Seconds()
 	}
 	lowest := 0.0
@@ -122,7 +137,7 @@ func (w *world) mayUse(from time.Duration) (tokens, largest float64) {
 
 // checkCeiling compares the ceiling that a process goes by with the limits in force.
 func (w *world) checkCeiling(p *process) {
-	if !w.strict() {
+	if !w.strict() || p.overslept() || p.justCloned(w.now) {
 		return
 	}
 	const rounding = 1e-9

@@ -75,7 +75,7 @@ func (w *world) awaitPermits() {
 		return
 	}
 	const slots = 20
-	held := time.Duration(max(0, is.Hold*1000-w.store.logical(w)))
+	held := time.Duration(max(0, max(is.Hold*1000, is.Last)-w.store.logical(w))) // what the dead have reserved, too
 	w.run(w.now + slowest(held+2*is.Spacing+2*time.Second))
 	before := w.counters.Permits // not the calls: debt is paid by them, too
 	w.run(w.now + slowest(slots*is.Spacing))
