@@ -23,8 +23,6 @@ import (
 // one; see TestMutantsDirected.
 func TestMutants(t *testing.T) {
 	names := slices.Concat(consensus.RuleNames(), throttle.RuleNames())
-	// These pools issue no permits; TestPermitsNeedTheirRules of package consensus has those rules.
-	names = slices.DeleteFunc(names, func(name string) bool { return strings.HasPrefix(name, "issuer-") })
 	if only := os.Getenv("NUMATHROTTLE_SIM_RULE"); only != "" {
 		names = strings.Fields(only)
 	}

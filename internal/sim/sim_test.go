@@ -93,6 +93,18 @@ func figures(sum *Summary, first uint64) proof.Pools {
 	p.Notes = append(p.Notes, proof.Note{
 		What: "worst second of a hard limit", Figure: fmt.Sprintf("%g of %g tokens", c.Hard.Used, c.Hard.Allowed),
 	})
+	p.Notes = append(p.Notes,
+		proof.Note{
+			What:   "worst window of a second or more in which, or less than a removal time before which, the limit changed (F15)",
+			Figure: fmt.Sprintf("%.3f: %g of %.6g tokens", c.Changed.Ratio, c.Changed.Used, c.Changed.Allowed),
+		},
+		proof.Note{What: "looks at a ceiling below the limit, while it ramps", Figure: fmt.Sprint(c.Ramping)},
+		proof.Note{
+			What:   "permits, each compared with its neighbours on the store's clock (R10)",
+			Figure: fmt.Sprintf("%d by %d requests, %d given back; the nearest two %.6f spacings apart", c.Permits, c.Reserves, c.Returned, 1/c.Nearest),
+		},
+		proof.Note{What: "moments with shares in use while permits were good", Figure: fmt.Sprint(c.Mixed)},
+	)
 	for s, n := range c.Answers {
 		p.Notes = append(p.Notes, proof.Note{What: "answers: " + consensus.Status(s).String(), Figure: fmt.Sprint(n)})
 	}
@@ -122,6 +134,12 @@ func requireNotVacuous(t *testing.T, c *Counters) {
 		require.Greater(t, w.Ratio, 0.7, "no window of %v comes near the bound", windowLengths[i])
 	}
 	require.GreaterOrEqual(t, c.Hard.Ratio, 0.95, "no second comes near a hard limit")
+	require.Greater(t, c.Changed.Ratio, 0.7, "no window with a changed limit comes near the bound")
+	require.NotZero(t, c.Ramping, "no processor went by a ceiling below the limit")
+	require.InDelta(t, 1, c.Nearest, 1e-9, "no two permits are as near as can be")
+	for what, n := range map[string]uint64{"given back": c.Returned, "good beside shares": c.Mixed} {
+		require.NotZero(t, n, "no permit was %s", what)
+	}
 	require.Equal(t, consensus.Whole, c.Peak, "no pool has ever used the whole")
 	require.Greater(t, c.Answers[consensus.Granted]*2, c.Syncs, "most requests came to nothing")
 }
