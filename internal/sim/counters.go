@@ -155,7 +155,8 @@ func (c *Counters) String() string {
 	fmt.Fprintf(&b, "\nworst second of a hard limit: %.4f (%g of %g)", c.Hard.Ratio, c.Hard.Used, c.Hard.Allowed)
 	fmt.Fprintf(&b, "\nworst window with a changed limit: %.4f (%g of %.6g); changes refused %d, looks at a ceiling below the limit %d",
 		c.Changed.Ratio, c.Changed.Used, c.Changed.Allowed, c.Refused, c.Ramping)
-	fmt.Fprintf(&b, "\npermits %d by %d requests, given back %d, nearest %.6f spacings, beside shares %d times", c.Permits, c.Reserves, c.Returned, c.Nearest, c.Mixed)
+	fmt.Fprintf(&b, "\npermits %d by %d requests, given back %d, nearest %.6f spacings, beside shares %d times",
+		c.Permits, c.Reserves, c.Returned, c.Nearest, c.Mixed)
 	b.WriteString("\nfreezes:")
 	for i, n := range c.Freezes[1:] {
 		fmt.Fprintf(&b, " %s %d", freezeCauses[i+1], n)

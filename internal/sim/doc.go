@@ -25,22 +25,29 @@
 //     lost, late and doubled as all messages; who dies gives some back.
 //
 // At every event:
+//
 //   - The shares that all processes may use at that moment, also the replaced,
 //     stalled and cloned ones, add up to at most consensus.Whole.
+//
 //   - No process may use more than its row has as its claim on the record, unless
 //     the store has lost the record since the share was granted.
+//
 //   - The claims on record rise above the whole only by facts that the store had
 //     lost, never by an answer, and the record is well formed.
 //
 //   - The calls in every window are at most what the limits allow: at each instant the
 //     largest one in force in the removal time before it, by the record or by an override that
 //     its holder has not given back yet.
+//
 //   - The ceiling that a processor goes by is one of those, or between it and the ramp's Min.
+//
 //   - Any two permits that processors were told of are the spacing apart on the store's clock that was in
 //     force for the later one, exactly, and none lies further ahead than was asked for. Those
 //     of a store that has forgotten something come after all that it has forgotten.
+//
 //   - The shares in use and the issuer's claim, by which the permits that are good
 //     were spaced, add up to the whole at most.
+//
 //   - The version of an override on record does not fall while the store forgets nothing.
 //
 // In the second phase, within two removal times of the longest lease and a few
@@ -56,15 +63,18 @@
 // # What is excused
 //
 // Four things are not held against the protocol:
+//
 //   - A clone, in the first lease after the cloning: the larger of its share and
 //     the original's is counted then, afterwards both. In that time no protocol can
 //     help, for neither has spoken to the store yet.
+//
 //   - A suspended machine, from the moment it wakes to the next look of its
 //     watchdog, at most 100 ms later: its own clock does not tell that time has
 //     passed. A process that is merely stopped is excused from nothing.
 //
 //   - Of permits, in true time: what the processors' clocks are off in waiting for a slot,
 //     and small steps of the store's clock. On the store's clock nothing is excused.
+//
 //   - Slots reserved ahead by processors of which none asked again while the pool was frozen.
 //
 // A store that is rolled back without a change of identity answers nobody until

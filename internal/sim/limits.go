@@ -57,7 +57,8 @@ func (w *world) note(rate float64) {
 	for keep := w.now - forgetLimits; len(q) > 1 && q[1].from < keep; {
 		q = q[1:]
 	}
-	w.limits.quotas = append(q, quota{w.now, rate})
+	q = append(q, quota{w.now, rate})
+	w.limits.quotas = q
 	w.limits.highest = max(w.limits.highest, rate)
 }
 

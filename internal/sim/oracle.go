@@ -27,8 +27,10 @@ const (
 
 // String returns the check's name.
 func (c Check) String() string {
-	return [...]string{"sum of shares", "share above claim", "record", "answer refused", "calls in a window", "no recovery",
-		"ceiling", "permits", "shares and permits", "documents"}[c]
+	return [...]string{
+		"sum of shares", "share above claim", "record", "answer refused", "calls in a window", "no recovery",
+		"ceiling", "permits", "shares and permits", "documents",
+	}[c]
 }
 
 // Promise is the promise that the check is of, as docs/reliability.md numbers them.

@@ -210,10 +210,11 @@ func (p *plan) String() string {
 	l := &p.limit
 	extra := fmt.Sprintf("per %v, ramp %d in %v %v, strict %v reserved %d, issues permits %v, changes every %v",
 		period(*l), l.Min, l.RampUpDuration, l.Mode, l.Strict, l.MaxReserved, p.permits, p.changes.Round(time.Millisecond))
-	return fmt.Sprintf("%d processors, limit %d burst %d hard %v (%g given back), "+extra+", %s, %s, leases %v (longest %v), store %s (known new %v), clocks %s, "+
-		"up %+v, down %+v, "+
+	return fmt.Sprintf("%d processors, limit %d burst %d hard %v (%g given back), %s, %s, %s, "+
+		"leases %v (longest %v), store %s (known new %v), clocks %s, up %+v, down %+v, "+
 		"late answers taken %v, demand every %v (busy %g), a fault every %v, store forgets every %v: %s",
-		p.processors, p.limit.Max, p.limit.Burst, p.limit.Hard, p.unused, policy, loss, p.leases, p.longestLease(), p.store, p.knownNew, p.rates, p.up, p.down,
+		p.processors, p.limit.Max, p.limit.Burst, p.limit.Hard, p.unused, extra, policy, loss,
+		p.leases, p.longestLease(), p.store, p.knownNew, p.rates, p.up, p.down,
 		p.lateTaken, p.demandMean.Round(time.Millisecond), p.busy, p.faultMean.Round(time.Millisecond),
 		p.loseMean.Round(time.Millisecond), strings.Join(on, " "))
 }

@@ -41,10 +41,10 @@ type Processor struct {
 		self   int
 		demand Share
 	}
-	spacing  time.Duration // of the limit; see Issue
-	strict   bool
-	issuing  bool          // the pool issues tokens, as answered
-	winding  bool          // it does so no more, but has no room for shares yet
+	spacing time.Duration // of the limit; see Issue
+	strict  bool
+	issuing bool // the pool issues tokens, as answered
+	winding bool // it does so no more, but has no room for shares yet
 	reservations
 	frozen   time.Duration // local time until which the pool is frozen, as answered
 	frozenBy FreezeCause

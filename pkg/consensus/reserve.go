@@ -30,7 +30,7 @@ type reserver struct {
 	orders chan order    // for the goroutine that sends them; one at a time
 	done   chan struct{} // closed when that has ended
 
-	begun  bool          // guarded by Member.mu
+	begun bool // guarded by Member.mu
 }
 
 // A run of requests for slots, as a Processor counts them.
