@@ -41,6 +41,7 @@ func TestMutants(t *testing.T) {
 			sum := Sweep(Config{}, 1, int(setting(t, "SEEDS", 400)), 1)
 			require.NotEmpty(t, sum.Violations, "none of %d seeds needs the rule, and no directed schedule", sum.Counters.Runs)
 			v := sum.Violations[0]
+			t.Log(v.Violation)
 			fmt.Fprintf(tab, "%s\t%d\t%v %s\n", name, v.Seed, v.Violation.At, v.Violation.Kind)
 			found = append(found, proof.Mutant{Rule: name, Says: says(t, name), Seeds: int(v.Seed), Caught: v.Violation.Kind.String()})
 		})

@@ -25,6 +25,7 @@ type permits struct {
 	slots []slot // of this life, by rising time
 	// The latest slot of all lives before this one, in true time; never: none.
 	latest time.Duration
+	forgot time.Duration // when this life began
 	// asked: somebody asked for slots during the freeze of this life, so that the store
 	// knows how far ahead they are reserved.
 	asked bool
@@ -131,6 +132,7 @@ func (s *store) serveReserve(w *world, m *message) {
 	w.permits.asked = w.permits.asked || s.rec.FrozenUntil > s.rec.Clock
 	w.checkStep(nil, before)
 	m.kind, m.life = messageReserved, w.permits.life
+	m.whole = max(m.reserve.Spacing, s.rec.Issuer.Spacing)
 	if !at.Deferred || !changed {
 		s.granted(w, m, res)
 		return
@@ -151,14 +153,13 @@ func (s *store) granted(w *world, m *message, res consensus.Reserved) {
 		w.tracef("store: %s reserves %d of %d, in %v, spacing %v; clock %d, frozen %v, claims %v, issuing %v",
 			m.p, res.Count, m.reserve.Count, res.Wait, res.Spacing, res.Time, res.Frozen, s.rec.Claims(), res.Issuing)
 	}
-	whole := max(m.reserve.Spacing, s.rec.Issuer.Spacing)
 	for i := range res.Count {
 		wait := res.Wait + time.Duration(i)*res.Spacing
-		if wait < 0 || wait > time.Duration(m.reserve.Ahead)*whole {
-			w.violatef(CheckPermit, "a slot of %s is %v away, with %d ahead of %v", m.p, wait, m.reserve.Ahead, whole)
+		if wait < 0 || wait > time.Duration(m.reserve.Ahead)*m.whole {
+			w.violatef(CheckPermit, "a slot of %s is %v away, with %d ahead of %v", m.p, wait, m.reserve.Ahead, m.whole)
 		}
 	}
-	m.reserved, m.recorded, m.whole = res, w.now, whole
+	m.reserved, m.recorded = res, w.now
 	w.transmit(m, down)
 }
 
@@ -192,7 +193,7 @@ func (w *world) book(p *process, m *message) {
 			s.latest = max(s.latest, x.begins)
 			continue
 		}
-		w.checkSlot(p, x)
+		w.checkSlot(p, x, time.Duration(m.reserve.Ahead+1)*m.whole)
 		s.good = append(s.good, x)
 		if res.Last != 0 {
 			r := reservation{p, s.life, res.Last}
@@ -202,8 +203,9 @@ func (w *world) book(p *process, m *message) {
 }
 
 // checkSlot compares a slot with its neighbours on the store's clock, and in true time with
-// those that the store has forgotten.
-func (w *world) checkSlot(p *process, x slot) {
+// those that the store has forgotten, unless they lay further ahead than horizon, which is
+// all that the store was told of.
+func (w *world) checkSlot(p *process, x slot, horizon time.Duration) {
 	s := &w.permits
 	k := len(s.slots)
 	for k > 0 && s.slots[k-1].at > x.at {
@@ -225,7 +227,7 @@ func (w *world) checkSlot(p *process, x slot) {
 		near(x, s.slots[k])
 	}
 	s.slots = slices.Insert(s.slots, k, x)
-	if s.latest != never && s.asked && x.begins < s.latest+x.spacing/2 {
+	if s.latest != never && s.asked && s.latest-s.forgot <= horizon && x.begins < s.latest+x.spacing/2 {
 		w.violatef(CheckPermit, "%s: a slot %v after the last one that the store has forgotten, the spacing is %v", p, x.begins-s.latest, x.spacing)
 	}
 }
@@ -240,7 +242,7 @@ func (w *world) forget() {
 	for _, x := range s.slots {
 		s.latest = max(s.latest, x.begins)
 	}
-	s.life++
+	s.life, s.forgot = s.life+1, w.now
 	s.slots, s.good, s.asked = nil, nil, false
 	clear(s.held)
 }
