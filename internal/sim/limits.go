@@ -151,6 +151,9 @@ func (w *world) checkCeiling(p *process) {
 		}
 	}
 	if p.limit.Ramps() {
+		for i := range q { // a ramp goes on from where it stood, though that was below Min
+			least = min(least, q[i].rate)
+		}
 		least = min(least, float64(p.limit.Min)/period(p.limit).Seconds())
 		if rate < most*(1-rounding) {
 			w.counters.Ramping++
@@ -281,9 +284,13 @@ func (c console) Save(_ context.Context, _ string, d consensus.DocumentReport) (
 func (c console) put(d consensus.DocumentReport, o consensus.Override) (consensus.Version, error) {
 	w, s := c.w, &c.w.store
 	d.Version = consensus.NextVersion(d.Base, uint16(w.rng.more.Uint32()))
+	before := w.onRecord()
 	v, changed, err := s.rec.Save(&d)
 	if err != nil {
 		return v, err
+	}
+	if d.Base != before {
+		w.violatef(CheckDocument, "a change made from version %d of the override was taken in place of %d", d.Base, before)
 	}
 	if changed {
 		s.written = s.wall(w)
