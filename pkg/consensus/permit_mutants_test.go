@@ -17,7 +17,7 @@ func TestPermitsNeedTheirRules(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			defer board.Leave(int(r))()
 			found := 0
-			for seed := uint64(0); seed < 60 && found == 0; seed++ {
+			for seed := uint64(0); seed < 400 && found == 0; seed++ {
 				is := newIssue(t, seed)
 				is.run(2_500)
 				found += is.violations()
