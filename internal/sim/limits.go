@@ -29,6 +29,7 @@ type limits struct {
 	saved      map[consensus.Version]consensus.Override
 	last       consensus.Version // as saved last
 	savedAt    time.Duration
+	heldAt     map[consensus.Version]time.Duration // when an override was noted last that the store does not remember
 }
 
 // noteLimit takes note of the limit in force by the record.
@@ -42,10 +43,16 @@ func (w *world) noteLimit() {
 // noteHeld takes note of the limit that a process goes by which has loaded a newer override
 // than the store remembers: it will give it back.
 func (w *world) noteHeld(p *process) {
-	if w.plan.noted && p.loaded > w.onRecord() {
-		w.note(w.inForce(p.loaded))
-		w.note(w.recorded())
+	if !w.plan.noted || p.loaded <= w.onRecord() {
+		return
 	}
+	// It counts for longer than that once it was noted.
+	if at, noted := w.limits.heldAt[p.loaded]; noted && w.now-at < w.outdated()/20 {
+		return
+	}
+	w.limits.heldAt[p.loaded] = w.now
+	w.note(w.inForce(p.loaded))
+	w.note(w.recorded())
 }
 
 func (w *world) note(rate float64) {
