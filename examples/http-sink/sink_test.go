@@ -86,7 +86,10 @@ func TestWhenTheLimiterIsClosedMessagesWaitForTheEnd(t *testing.T) {
 
 func TestShadowModeHoldsNothingBackAndCounts(t *testing.T) {
 	service := startService(t, nil)
-	r := start(t, env{"URL": service.URL, "NUMATHROTTLE_MAX": "1", "NUMATHROTTLE_PER": "1h", "NUMATHROTTLE_STORE": "static://?replicas=1", "SHADOW": "true", "METRICS_ADDR": "127.0.0.1:" + freePort(t)})
+	r := start(t, env{
+		"URL": service.URL, "NUMATHROTTLE_MAX": "1", "NUMATHROTTLE_PER": "1h", "NUMATHROTTLE_STORE": "static://?replicas=1",
+		"SHADOW": "true", "METRICS_ADDR": "127.0.0.1:" + freePort(t),
+	})
 	require.Equal(t, all(5, dataplane.SinkSuccess), statuses(r.do(numbered(5)...)))
 	text := get(t, "http://"+r.metrics+"/metrics")
 	require.Contains(t, text, "http_sink_shadow_throttled_total 5\n", "an hourly limit of one has nothing at hand in its first second")
@@ -97,7 +100,8 @@ func TestShadowModeHoldsNothingBackAndCounts(t *testing.T) {
 func TestEachDestinationHasALimitOfItsOwn(t *testing.T) {
 	service := startService(t, nil)
 	r := start(t, env{
-		"URL": service.URL + "/{{.Value}}", "DESTINATION": "{{.Value}}", "DESTINATION_MAX": "1", "NUMATHROTTLE_PER": "1h", "NUMATHROTTLE_STORE": "static://?replicas=1",
+		"URL": service.URL + "/{{.Value}}", "DESTINATION": "{{.Value}}", "DESTINATION_MAX": "1", "NUMATHROTTLE_PER": "1h",
+		"NUMATHROTTLE_STORE": "static://?replicas=1",
 		"LIMIT_WAIT": "1ms", "ON_UNAVAILABLE": "nack", "DESTINATIONS": "3", "NUMATHROTTLE_BURST": "1",
 	})
 	results := r.do(messages("a", "b", "c", "d", "e", "f", "a")...)
