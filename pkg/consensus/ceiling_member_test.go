@@ -310,6 +310,6 @@ func TestRampOfAnIssuedLimit(t *testing.T) {
 		time.Sleep(50 * time.Second)
 		high := used(nodes, 60*time.Second)
 		require.LessOrEqual(t, high, int64(361))
-		require.GreaterOrEqual(t, high, int64(342))
+		require.GreaterOrEqual(t, high, int64(324))
 	})
 }

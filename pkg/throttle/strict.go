@@ -34,10 +34,11 @@ func (l Limit) checkStrict(bad func(field string, value any, allowed string)) {
 }
 
 // spacing is the distance of two tokens that are issued one by one: Per / Max, rounded
-// up to the nanosecond. 0 for a limit whose tokens never are: no limit, a hard one, and
-// one above a million per second. l has its defaults filled in.
+// up to the nanosecond. 0 for a limit whose tokens never are: no limit, a hard one, one
+// above a million per second, and one with a burst above the default, which slots would
+// not give it. l has its defaults filled in.
 func (l Limit) spacing() time.Duration {
-	if l.Max <= 0 || l.Hard {
+	if l.Max <= 0 || l.Hard || !l.Strict && l.Burst > max(1, l.earnedIn(100*time.Millisecond)) {
 		return 0
 	}
 	if l.Per < time.Duration(l.Max)*minSpacing {

@@ -137,3 +137,25 @@ func TestStrictInOneProcess(t *testing.T) {
 		})
 	}
 }
+
+// A burst that was asked for is kept: slots cannot be saved up.
+func TestWhichLimitsAreIssued(t *testing.T) {
+	for name, tc := range map[string]struct {
+		l    Limit
+		want time.Duration
+	}{
+		"low":                 {Limit{Max: 1, Per: time.Minute}, time.Minute},
+		"low, default burst":  {Limit{Max: 60, Per: time.Hour, Burst: 1}, time.Minute},
+		"low, with a burst":   {Limit{Max: 60, Per: time.Hour, Burst: 10}, 0},
+		"default burst":       {Limit{Max: 50}, 20 * time.Millisecond},
+		"a burst by itself":   {Limit{Max: 50, Burst: 5}, 20 * time.Millisecond},
+		"a larger burst":      {Limit{Max: 50, Burst: 6}, 0},
+		"hard":                {Limit{Max: 1, Hard: true}, 0},
+		"strict":              {Limit{Max: 50, Strict: true}, 20 * time.Millisecond},
+		"strict, burst of 1":  {Limit{Max: 50, Burst: 1, Strict: true}, 20 * time.Millisecond},
+		"no limit":            {Limit{}, 0},
+		"millions per second": {Limit{Max: 2_000_000}, 0},
+	} {
+		require.Equal(t, tc.want, tc.l.withDefaults().spacing(), name)
+	}
+}
