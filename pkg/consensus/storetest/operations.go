@@ -255,9 +255,10 @@ func (s *sequence) rollback(*player) {
 }
 
 // reserves asks for slots, and gives some back. A Deferred store does not tell when the
-// step before was, which the reference would have to know.
+// step before was, which the reference would have to know; nor does a slow server, of
+// which a reservation may be the first to tell that a step before took no time.
 func (s *sequence) reserves(*player) {
-	if s.spacing == 0 || s.Deferred {
+	if s.spacing == 0 || s.Deferred || s.Snapshot != nil {
 		return
 	}
 	req := consensus.Reserve{
