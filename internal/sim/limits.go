@@ -166,7 +166,11 @@ func (w *world) checkCeiling(p *process) {
 			w.counters.Ramping++
 		}
 	}
-	if rate > most*(1+rounding) || rate < least*(1-rounding) {
+	low := rounding
+	if p.limit.Ramps() {
+		low = 1e-5 // where a ramp stands is kept in whole microseconds, rounded down
+	}
+	if rate > most*(1+rounding) || rate < least*(1-low) {
 		w.violatef(CheckCeiling, "%s goes by %.6g per second, the limits in force were %.6g to %.6g (ramp from %d)", p, rate, least, most, p.limit.Min)
 	}
 }
