@@ -66,7 +66,8 @@ func parseOverride(body []byte) (Override, error) {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&j); err != nil {
-		return Override{}, fmt.Errorf("consensus: the document %q is not an override: %w", limitDocument, err)
+		// As text: it may quote a name of any length.
+		return Override{}, fmt.Errorf("consensus: the document %q is not an override: %.200s", limitDocument, err.Error())
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) || j.Max == nil {
 		return Override{}, fmt.Errorf(`consensus: the document %q is not an override, allowed: {"max":600,"per":"1m"}`, limitDocument)

@@ -126,8 +126,9 @@ func (r *Record) Reserve(req *Reserve, at At) (res Reserved, changed bool) {
 	changed = forgot || at.Deferred
 	is := &r.Issuer
 	spacing := max(req.Spacing, is.Spacing)
-	changed = st.hold(time.Duration(req.Ahead+1)*spacing) || is.Held != r.FrozenUntil || changed
-	is.Held = r.FrozenUntil
+	held := max(r.FrozenUntil, 0)
+	changed = st.hold(time.Duration(req.Ahead+1)*spacing) || is.Held != held || changed
+	is.Held = held
 	revision := r.Revision + 1
 	if !forgot { // another reservation may have the name by now
 		changed = is.giveBack(req.Return, req.Unused, revision) || changed
