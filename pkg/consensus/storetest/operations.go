@@ -255,10 +255,9 @@ func (s *sequence) rollback(*player) {
 }
 
 // reserves asks for slots, and gives some back. A Deferred store does not tell when the
-// step before was, which the reference would have to know; nor does a slow server, of
-// which a reservation may be the first to tell that a step before took no time.
+// step before was, which the reference would have to know.
 func (s *sequence) reserves(*player) {
-	if s.spacing == 0 || s.Deferred || s.Snapshot != nil {
+	if s.spacing == 0 || s.Deferred {
 		return
 	}
 	req := consensus.Reserve{

@@ -86,8 +86,8 @@ func (r *reference) settleDoubt(now int64, frozen time.Duration) {
 	}
 }
 
-// times returns the logical times at which the store can have done a step, the
-// most likely first.
+// times returns the logical times at which the store can have done a step, the first
+// to try first.
 func (r *reference) times(req *consensus.Request, got *consensus.Answer) ([]int64, error) {
 	from := r.rec.Clock
 	if r.rec.Wall == 0 {
@@ -102,7 +102,8 @@ func (r *reference) times(req *consensus.Request, got *consensus.Answer) ([]int6
 		return []int64{max(got.Time, from), from}, nil
 	}
 	// A refusal does not tell when it was. It depends on which rows are gone, so
-	// that it is enough to look at the moments at which that changes.
+	// that it is enough to look at the moments at which that changes. The first that
+	// fits is not after the step: a later one would leave the reference ahead of the store.
 	times := []int64{from, to}
 	removal := consensus.Removal(r.rec.Lease).Microseconds()
 	moments := []int64{req.LastTime}
@@ -116,6 +117,7 @@ func (r *reference) times(req *consensus.Request, got *consensus.Answer) ([]int6
 			}
 		}
 	}
+	slices.Sort(times)
 	return times, nil
 }
 
