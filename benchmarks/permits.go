@@ -2,24 +2,25 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	mathrand "math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 var permits = section{
 	key: "permits", title: "Permits issued by the store",
-	shows: "Clients reserve permits over connections of their own, as fast as the store lets them: the spacing is 1 us, and a thousand may be " +
-		"reserved ahead. One permit at a time, and eight, as a processor does for which several callers wait. Beside them, in turn, clients of " +
-		"the bare store: on Redis a script of ten lines that keeps one time in one key, on NATS a loop of get and update of one entry. The " +
-		"bare ones know neither freezes nor processors nor the limit's other users, and the loop does not learn the time of its own write, " +
-		"which on NATS costs as much as the write. Permits per second, and their ratios to the bare ones.",
+	shows: "Processors with a strict limit of 1,000,000 per second, which no store reaches, so that it is the store that sets the pace: each " +
+		"has a connection, a Member and a Throttle of its own, and one caller that acquires permits one after the other, each by a call of the store. " +
+		"Beside them, in turn and on the same pool, the store's step alone: `Store.Reserve` for one permit at a time, which on Redis is the bare " +
+		"call of the script that issues permits, and on NATS its read and its write. What is judged is what the library keeps of that rate. The " +
+		"last columns show how much the step itself costs beyond the least there could be, which knows neither freezes nor processors nor " +
+		"the limit's other users: on Redis a script of ten lines that keeps one time in one key, on NATS a loop of get and update of one entry " +
+		"that does not learn the time of its own write, which on NATS costs as much as the write. Permits per second.",
 	measure: measurePermits,
 }
 
@@ -38,14 +39,13 @@ func measurePermits(ctx context.Context, b *bench) (_ []table, err error) {
 	}
 	defer func() { err = errors.Join(err, nats.close()) }()
 
-	t := table{head: []string{"store", "clients", "bare", "one at a time", "ratio", "eight at a time", "ratio"}}
+	t := table{head: []string{"store", "clients", "the bare step", "Acquire", "ratio", "ten lines", "the step's ratio to them"}}
 	for _, be := range []*backend{redis, nats} {
 		for _, clients := range []int{1, 10, 50} {
 			b.sayf("%s, %d clients", be.name, clients)
-			r := &permitRun{pool: fmt.Sprint("permits-", clients), backend: be}
-			row, err := r.run(ctx, clients, b)
+			row, err := (&permitRun{backend: be}).run(ctx, clients, b)
 			if err != nil {
-				return nil, err
+				return nil, fmt.Errorf("%s, %d clients: %w", be.name, clients, err)
 			}
 			t.rows = append(t.rows, row)
 		}
@@ -53,119 +53,84 @@ func measurePermits(ctx context.Context, b *bench) (_ []table, err error) {
 	return []table{t}, nil
 }
 
-// A permitRun is one pool that issues permits, and its clients.
+// A permitRun is one pool that issues permits, and the clients beside it.
 type permitRun struct {
-	pool    string
 	backend *backend
-	keeper  caller
+	pool    *pool
 	closers []func()
 }
 
-func (r *permitRun) run(ctx context.Context, clients int, b *bench) (row, error) {
+func (r *permitRun) run(ctx context.Context, clients int, b *bench) (_ row, err error) {
+	limit := throttle.Limit{Max: int(time.Second / consensus.MinSpacing), Strict: true, MaxReserved: consensus.MaxAhead}
+	r.pool = newPool(fmt.Sprint("permits-", clients), r.backend, limit, consensus.MinLease)
 	defer func() {
 		for _, c := range r.closers {
 			c()
 		}
+		err = errors.Join(err, r.pool.end())
 	}()
-	ctx, cancel := context.WithCancel(ctx)
-	var keeping sync.WaitGroup
-	defer keeping.Wait()
-	defer cancel()
-	if err := r.open(ctx, &keeping); err != nil {
-		return row{}, err
-	}
-	ones, eights, bare := make([]permitClient, clients), make([]permitClient, clients), make([]permitClient, clients)
-	for i := range clients {
-		store, closeStore, err := r.backend.open()
+	var acquiring, reserving, least []permitClient
+	for range clients {
+		acquire, err := r.acquirer(ctx)
 		if err != nil {
 			return row{}, err
 		}
-		r.closers = append(r.closers, closeStore)
-		ones[i], eights[i] = r.reserver(store, 1), r.reserver(store, 8)
-		var closeBare func()
-		if bare[i], closeBare, err = r.backend.bare(r.pool + "-bare"); err != nil {
+		reserve, bare, err := r.beside()
+		if err != nil {
 			return row{}, err
 		}
-		r.closers = append(r.closers, closeBare)
+		acquiring, reserving, least = append(acquiring, acquire), append(reserving, reserve), append(least, bare)
 	}
 	var rates [3][]float64
 	for round := range b.times(9) {
-		for k, of := range [][]permitClient{bare, ones, eights} {
+		for k, of := range [][]permitClient{acquiring, reserving, least} {
 			rate, err := rateOf(ctx, of, b.long(time.Second))
 			if err != nil {
-				return row{}, fmt.Errorf("%s, %d clients: %w", r.backend.name, clients, err)
+				return row{}, err
 			}
-			if round > 0 { // the first makes the connections
+			if round > 0 { // the first waits for the pool and makes the connections
 				rates[k] = append(rates[k], rate)
 			}
 		}
 	}
-	one, eight := median(ratios(rates[1], rates[0])), median(ratios(rates[2], rates[0]))
-	return judged(eight >= 0.7, "0.70 or more, eight at a time", r.backend.name, count(clients), count(int(median(rates[0]))),
-		count(int(median(rates[1]))), ratio(one), count(int(median(rates[2]))), ratio(eight)), nil
+	kept, cost := median(ratios(rates[0], rates[1])), median(ratios(rates[1], rates[2]))
+	return judged(kept >= 0.7, "0.70 or more", r.backend.name, count(clients), count(int(median(rates[1]))),
+		count(int(median(rates[0]))), ratio(kept), count(int(median(rates[2]))), ratio(cost)), nil
 }
 
-// open makes the pool, waits for the end of its freeze, and keeps its clock going.
-func (r *permitRun) open(ctx context.Context, keeping *sync.WaitGroup) error {
+// acquirer adds a processor and returns its caller.
+func (r *permitRun) acquirer(ctx context.Context) (permitClient, error) {
+	pr, err := r.pool.join(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) (int, error) {
+		_, err := pr.limiter.Acquire(ctx, 1)
+		return 1, err
+	}, nil
+}
+
+// beside returns clients of the store's step and of the least there could be, each on a
+// connection of its own.
+func (r *permitRun) beside() (step, least permitClient, err error) {
 	store, closeStore, err := r.backend.open()
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	r.closers = append(r.closers, closeStore)
-	r.keeper = caller{id: processorName(0), incarnation: rand.Text()}
-	tick := time.NewTicker(100 * time.Millisecond)
-	for {
-		frozen, err := r.sync(ctx, store)
-		if err != nil {
-			return err
-		}
-		if !frozen {
-			break
-		}
-		<-tick.C
-	}
-	keeping.Go(func() {
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-				_, _ = r.sync(ctx, store) // a conflict too many is no harm
-			}
-		}
-	})
-	return nil
-}
-
-// sync does one sync of a strict processor.
-func (r *permitRun) sync(ctx context.Context, s consensus.Store) (frozen bool, err error) {
-	c := &r.keeper
-	c.seq++
-	answer, err := s.Sync(ctx, consensus.Request{
-		Pool: r.pool, ID: c.id, Incarnation: c.incarnation, Seq: c.seq, Nonce: mathrand.Uint64(),
-		Revision: c.revision, Lease: consensus.MinLease, Spacing: consensus.MinSpacing, Strict: true,
-		Tags: []consensus.TagReport{{}},
-	})
+	least, closeLeast, err := r.backend.bare(r.pool.name + "-bare")
 	if err != nil {
-		return true, err
+		return nil, nil, err
 	}
-	if answer.Status != consensus.Granted {
-		c.seq, c.incarnation = 0, rand.Text() // answers are not remembered here
-	}
-	return answer.Status != consensus.Granted || answer.Frozen > 0, nil
-}
-
-// reserver returns a client that reserves so many slots at a time.
-func (r *permitRun) reserver(store consensus.Store, slots int) permitClient {
+	r.closers = append(r.closers, closeLeast)
 	var seen uint64
 	return func(ctx context.Context) (int, error) {
 		res, err := store.Reserve(ctx, consensus.Reserve{
-			Pool: r.pool, Count: slots, Spacing: consensus.MinSpacing, Ahead: consensus.MaxAhead, Revision: seen, Lease: consensus.MinLease,
+			Pool: r.pool.name, Count: 1, Spacing: consensus.MinSpacing, Ahead: consensus.MaxAhead, Revision: seen, Lease: consensus.MinLease,
 		})
 		seen = max(seen, res.Revision)
 		return res.Count, err
-	}
+	}, least, nil
 }
 
 // rateOf is how many permits per second clients get, each asking again at once.
