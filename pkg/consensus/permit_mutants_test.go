@@ -12,7 +12,7 @@ import (
 // together to more than the whole.
 func TestPermitsNeedTheirRules(t *testing.T) {
 	for name, r := range map[string]rule{
-		"hold": ruleIssuerHold, "freeze": ruleFreeze, "freeze removal": ruleFreezeRemoval,
+		"hold": ruleIssuerHold, "reach": ruleIssuerReach, "freeze": ruleFreeze, "freeze removal": ruleFreezeRemoval,
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer board.Leave(int(r))()

@@ -111,7 +111,7 @@ func TestReserveHoldsOnADeferredStore(t *testing.T) {
 	sync.ID, sync.Seq, sync.LastSeq, sync.Spacing = "b", 1, 0, 100*time.Millisecond
 	r.Sync(&sync, at)
 	require.Equal(t, at.Now+micros(Removal(longest)), r.FrozenUntil)
-	require.Equal(t, r.FrozenUntil+micros(500*time.Millisecond), r.Issuer.Hold)
+	require.Equal(t, r.FrozenUntil+micros(100*time.Millisecond), r.Issuer.Hold)
 }
 
 // Whatever a record that can be read says, a reservation leaves one that can be written, and does not panic.
