@@ -78,6 +78,14 @@ func TestReserve(t *testing.T) {
 	}
 }
 
+// The Throttle that grants permits goes by the same figures.
+func TestValidity(t *testing.T) {
+	require.Equal(t, 250*time.Millisecond, Validity(time.Microsecond))
+	require.Equal(t, 250*time.Millisecond, Validity(2500*time.Millisecond))
+	require.Equal(t, time.Second, Validity(10*time.Second))
+	require.Equal(t, 2500*time.Millisecond, Validity(time.Minute))
+}
+
 // A third of a second is no whole number of microseconds: slots do not drift.
 func TestReserveKeepsFractions(t *testing.T) {
 	r := issuing(333_333_334)
