@@ -91,7 +91,7 @@ func rosterCases() []testCase {
 	return []testCase{
 		{name: "there is consensus when all report the number of live processors", run: consents},
 		{name: "the roster is sorted by the bytes of the ID", run: func(p *pool) {
-			ids := []string{"10", "9", "A", "B", "Z", "_", "a", "a-1", "a-10", "a-2", "a.1", "b", "~", "ä", "é", "\u65e5\u672c", "🚀"}
+			ids := []string{"10", "9", "B", "_", "a", "a-10", "a-2", "a.1", "~", "é", "🚀"}
 			p.inTime(func(p *pool) (time.Time, func()) {
 				began := time.Now()
 				for i := range ids {
