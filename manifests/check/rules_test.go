@@ -1,0 +1,427 @@
+package check
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+)
+
+// A rule says what is wrong with a bundle beyond its schema.
+type rule struct {
+	name  string
+	check func(t *testing.T, b bundle) []string
+}
+
+var rules = []rule{
+	{"images", imageFaults},
+	{"security", securityFaults},
+	{"resources", resourceFaults},
+	{"scale", scaleFaults},
+	{"names", nameFaults},
+	{"ports", portFaults},
+	{"network", networkFaults},
+}
+
+func TestRules(t *testing.T) {
+	for _, b := range overlays(t) {
+		for _, r := range rules {
+			t.Run(b.name+"/"+r.name, func(t *testing.T) { require.Empty(t, r.check(t, b)) })
+		}
+	}
+}
+
+// eachContainer calls f for every container of a bundle, and gathers what f says of it.
+func eachContainer(t *testing.T, b bundle, f func(p *pod, c *container) []string) []string {
+	t.Helper()
+	var found []string
+	for _, p := range b.pods(t) {
+		for i := range p.containers {
+			for _, fault := range f(p, &p.containers[i]) {
+				found = append(found, fmt.Sprintf("%s, container %s: %s", p, p.containers[i].Name, fault))
+			}
+		}
+	}
+	return found
+}
+
+// foreign are the images that are not this project's.
+var foreign = []string{"nats"}
+
+// imageFaults: an image is one that is built here or a known one, and has a tag that does not move.
+func imageFaults(t *testing.T, b bundle) []string {
+	t.Helper()
+	dockerfile, err := os.ReadFile(filepath.Join(project, "Dockerfile"))
+	if err != nil {
+		require.ErrorIs(t, err, os.ErrNotExist)
+	}
+	return eachContainer(t, b, func(_ *pod, c *container) []string {
+		var found []string
+		name, tag := splitImage(c.Image)
+		if tag == "" || tag == "latest" {
+			found = append(found, fmt.Sprintf("image %s has no fixed tag", c.Image))
+		}
+		program := c.program()
+		if program == "" {
+			if !slices.Contains(foreign, name) {
+				found = append(found, fmt.Sprintf("image %s is neither built here nor known", name))
+			}
+			return found
+		}
+		if source(program) == "" {
+			found = append(found, fmt.Sprintf("image %s is of no program of the project", name))
+		}
+		if dockerfile != nil && !regexp.MustCompile(`(?mi)^FROM .* AS `+regexp.QuoteMeta(program)+`\s*$`).Match(dockerfile) {
+			found = append(found, fmt.Sprintf("the Dockerfile has no target %s", program))
+		}
+		return found
+	})
+}
+
+// source is the folder of a program's main package; empty if there is none.
+func source(program string) string {
+	for _, folder := range []string{"examples", "cmd"} {
+		if _, err := os.Stat(filepath.Join(project, folder, program, "main.go")); err == nil {
+			return "./" + folder + "/" + program
+		}
+	}
+	return ""
+}
+
+// securityFaults: what the restricted Pod Security Standard asks of a container, and a root that cannot be written to.
+// Some of it may stand in the pod.
+func securityFaults(t *testing.T, b bundle) []string {
+	t.Helper()
+	return eachContainer(t, b, func(p *pod, c *container) []string {
+		of, in := c.SecurityContext, p.security
+		if of == nil {
+			of = &corev1.SecurityContext{}
+		}
+		if in == nil {
+			in = &corev1.PodSecurityContext{}
+		}
+		if p.numaflow {
+			// What stands in the pod is in force for Numaflow's own containers too, which run as root by default.
+			in = &corev1.PodSecurityContext{SeccompProfile: in.SeccompProfile}
+		}
+		yes := func(b *bool) bool { return b != nil && *b }
+		no := func(b *bool) bool { return b != nil && !*b }
+		seccomp := func(s *corev1.SeccompProfile) bool { return s != nil && s.Type == corev1.SeccompProfileTypeRuntimeDefault }
+		user := of.RunAsUser
+		if user == nil {
+			user = in.RunAsUser
+		}
+		var found []string
+		for fault, ok := range map[string]bool{
+			"runAsNonRoot is not true":                  yes(of.RunAsNonRoot) || of.RunAsNonRoot == nil && yes(in.RunAsNonRoot),
+			"runAsUser is not a number above 0":         user != nil && *user > 0,
+			"allowPrivilegeEscalation is not false":     no(of.AllowPrivilegeEscalation),
+			"readOnlyRootFilesystem is not true":        yes(of.ReadOnlyRootFilesystem),
+			"capabilities are not dropped":              of.Capabilities != nil && slices.Contains(of.Capabilities.Drop, "ALL") && len(of.Capabilities.Add) == 0,
+			"seccompProfile is not RuntimeDefault":      seccomp(of.SeccompProfile) || of.SeccompProfile == nil && seccomp(in.SeccompProfile),
+			"the pod has no seccompProfile":             seccomp(in.SeccompProfile),
+			"the pod has a token of the API server":     no(p.token),
+			"privileged or with a host's process mount": !yes(of.Privileged) && of.ProcMount == nil,
+		} {
+			if !ok {
+				found = append(found, fault)
+			}
+		}
+		slices.Sort(found)
+		return found
+	})
+}
+
+// resourceFaults: requests for both, and a limit of memory. A limit of the processor would make tokens late.
+func resourceFaults(t *testing.T, b bundle) []string {
+	t.Helper()
+	return eachContainer(t, b, func(_ *pod, c *container) []string {
+		var found []string
+		if c.Resources.Requests.Cpu().IsZero() || c.Resources.Requests.Memory().IsZero() || c.Resources.Limits.Memory().IsZero() {
+			found = append(found, "resources lack a request or the limit of memory")
+		}
+		if !c.Resources.Limits.Cpu().IsZero() {
+			found = append(found, "the processor is limited")
+		}
+		return found
+	})
+}
+
+// scaleFaults: a throttled vertex has a fixed scale, no limit of Numaflow's own, and room for waiting messages.
+func scaleFaults(t *testing.T, b bundle) []string {
+	t.Helper()
+	var found []string
+	for _, p := range b.pods(t) {
+		if !p.numaflow || len(p.containers) == 0 {
+			continue
+		}
+		number := func(path ...string) int {
+			node, err := p.spec.Pipe(yaml.Lookup(path...))
+			require.NoError(t, err)
+			if node == nil {
+				return 0
+			}
+			n, err := strconv.Atoi(node.YNode().Value)
+			require.NoError(t, err)
+			return n
+		}
+		if low, high := number("scale", "min"), number("scale", "max"); low == 0 || low != high {
+			found = append(found, fmt.Sprintf("%s: the scale is %d to %d, not fixed", p, low, high))
+		}
+		batch := number("limits", "readBatchSize")
+		if batch == 0 {
+			found = append(found, fmt.Sprintf("%s: no readBatchSize", p))
+		}
+		if room := number("limits", "concurrency"); p.vertex != "" && p.containers[0].role == "udf" && room < 4*batch {
+			found = append(found, fmt.Sprintf("%s: concurrency %d is below 4 x readBatchSize %d", p, room, batch))
+		}
+	}
+	for _, d := range b.docs {
+		if text := d.node.MustString(); strings.Contains(text, "rateLimit:") {
+			found = append(found, d.String()+": a rateLimit of Numaflow's own")
+		}
+	}
+	return found
+}
+
+// nameFaults: what is referred to is there, and what is there is referred to.
+func nameFaults(t *testing.T, b bundle) []string {
+	t.Helper()
+	maps_ := b.configMaps(t)
+	secrets := b.secrets(t)
+	used := map[string]bool{}
+	var found []string
+	configMap := func(where, name, key string) {
+		used[name] = true
+		data, ok := maps_[name]
+		if !ok {
+			found = append(found, fmt.Sprintf("%s: there is no ConfigMap %s", where, name))
+		} else if _, ok := data[key]; key != "" && !ok {
+			found = append(found, fmt.Sprintf("%s: ConfigMap %s has no key %s", where, name, key))
+		}
+	}
+	secret := func(where, name, key string) {
+		keys, ok := secrets[name]
+		if !ok {
+			found = append(found, fmt.Sprintf("%s: nobody makes a Secret %s", where, name))
+		} else if key != "" && !slices.Contains(keys, key) {
+			found = append(found, fmt.Sprintf("%s: Secret %s has no key %s", where, name, key))
+		}
+	}
+	for _, p := range b.pods(t) {
+		mounted := map[string]bool{}
+		for i := range p.containers {
+			c := &p.containers[i]
+			where := fmt.Sprintf("%s, container %s", p, c.Name)
+			for _, from := range c.EnvFrom {
+				switch {
+				case from.ConfigMapRef != nil:
+					configMap(where, from.ConfigMapRef.Name, "")
+				case from.SecretRef != nil:
+					secret(where, from.SecretRef.Name, "")
+				}
+			}
+			for _, e := range c.Env {
+				switch from := e.ValueFrom; {
+				case from == nil:
+				case from.ConfigMapKeyRef != nil:
+					configMap(where, from.ConfigMapKeyRef.Name, from.ConfigMapKeyRef.Key)
+				case from.SecretKeyRef != nil:
+					secret(where, from.SecretKeyRef.Name, from.SecretKeyRef.Key)
+				}
+			}
+			for _, m := range c.VolumeMounts {
+				mounted[m.Name] = true
+				if !slices.ContainsFunc(p.volumes, func(v corev1.Volume) bool { return v.Name == m.Name }) {
+					found = append(found, fmt.Sprintf("%s: there is no volume %s", where, m.Name))
+				}
+			}
+		}
+		for _, v := range p.volumes {
+			if !mounted[v.Name] {
+				found = append(found, fmt.Sprintf("%s: nobody mounts volume %s", p, v.Name))
+			}
+			if v.ConfigMap != nil {
+				configMap(p.String(), v.ConfigMap.Name, "")
+			}
+			if v.Secret != nil {
+				secret(p.String(), v.Secret.SecretName, "")
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(maps_)) {
+		if !used[name] && b.name != "monitoring" {
+			found = append(found, fmt.Sprintf("nobody uses ConfigMap %s", name))
+		}
+	}
+	return found
+}
+
+// secrets are the keys of every Secret that there will be: those that Numaflow makes of a buffer service, and those that
+// the user is told to make.
+func (b bundle) secrets(t *testing.T) map[string][]string {
+	t.Helper()
+	all := map[string][]string{}
+	for _, d := range b.of("InterStepBufferService") {
+		all["isbsvc-"+d.name+"-js-client-auth"] = []string{"client-auth-user", "client-auth-password"}
+	}
+	joined := strings.ReplaceAll(b.page, "\\\n", " ")
+	for _, m := range regexp.MustCompile(`kubectl create secret generic (\S+) (.*)`).FindAllStringSubmatch(joined, -1) {
+		for _, key := range regexp.MustCompile(`--from-literal=([^=\s]+)=`).FindAllStringSubmatch(m[2], -1) {
+			all[m[1]] = append(all[m[1]], key[1])
+		}
+	}
+	return all
+}
+
+// portFaults: what probes, annotations and Services name is a port of a container, and no two containers of a pod have one.
+func portFaults(t *testing.T, b bundle) []string {
+	t.Helper()
+	var found []string
+	for _, p := range b.pods(t) {
+		taken := map[int32]bool{}
+		byName := map[string]int32{}
+		for i := range p.containers {
+			for _, port := range p.containers[i].Ports {
+				if taken[port.ContainerPort] {
+					found = append(found, fmt.Sprintf("%s: two containers have port %d", p, port.ContainerPort))
+				}
+				taken[port.ContainerPort] = true
+				byName[port.Name] = port.ContainerPort
+			}
+		}
+		has := func(port intstr.IntOrString) bool {
+			return port.Type == intstr.Int && taken[port.IntVal] || port.Type == intstr.String && byName[port.StrVal] > 0
+		}
+		for i := range p.containers {
+			c := &p.containers[i]
+			for kind, probe := range map[string]*corev1.Probe{"liveness": c.LivenessProbe, "readiness": c.ReadinessProbe, "startup": c.StartupProbe} {
+				switch {
+				case probe == nil && (kind == "liveness" || !p.numaflow):
+					found = append(found, fmt.Sprintf("%s, container %s: no %s probe", p, c.Name, kind))
+				case probe != nil && probe.HTTPGet != nil && !has(probe.HTTPGet.Port):
+					found = append(found, fmt.Sprintf("%s, container %s: the %s probe asks port %s, which is none", p, c.Name, kind, probe.HTTPGet.Port.String()))
+				}
+			}
+		}
+		if text, ok := p.ports["prometheus.io/port"]; ok {
+			if n, err := strconv.Atoi(text); err != nil || !taken[int32(n)] {
+				found = append(found, fmt.Sprintf("%s: prometheus.io/port is %s, which is no port", p, text))
+			}
+		}
+	}
+	for _, d := range b.of("Service") {
+		var service corev1.ServiceSpec
+		d.decode(t, &service, "spec")
+		behind := matching(t, b, &metav1.LabelSelector{MatchLabels: service.Selector})
+		if len(behind) == 0 {
+			found = append(found, d.String()+": no pod is behind it")
+		}
+		for _, p := range behind {
+			for _, port := range service.Ports {
+				if !hasPort(p, port.TargetPort) {
+					found = append(found, fmt.Sprintf("%s: %s has no port %s", d, p, port.TargetPort.String()))
+				}
+			}
+		}
+	}
+	return found
+}
+
+func hasPort(p *pod, port intstr.IntOrString) bool {
+	return slices.ContainsFunc(p.containers, func(c container) bool {
+		return slices.ContainsFunc(c.Ports, func(has corev1.ContainerPort) bool {
+			return port.Type == intstr.Int && has.ContainerPort == port.IntVal || port.Type == intstr.String && has.Name == port.StrVal
+		})
+	})
+}
+
+// matching returns the pods of a bundle that a selector finds.
+func matching(t *testing.T, b bundle, selector *metav1.LabelSelector) []*pod {
+	t.Helper()
+	s, err := metav1.LabelSelectorAsSelector(selector)
+	require.NoError(t, err)
+	var found []*pod
+	for _, p := range b.pods(t) {
+		if s.Matches(labelSet(p.labels)) {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+type labelSet map[string]string
+
+func (s labelSet) Has(key string) bool                   { _, ok := s[key]; return ok }
+func (s labelSet) Get(key string) string                 { return s[key] }
+func (s labelSet) Lookup(key string) (value string, ok bool) { value, ok = s[key]; return value, ok }
+
+// numaPort is where Numaflow's own container serves metrics and probes.
+const numaPort = 2469
+
+// networkFaults: a policy is for pods that there are, opens no port that nobody has, and leaves no port of ours closed.
+func networkFaults(t *testing.T, b bundle) []string {
+	t.Helper()
+	var found []string
+	policies := b.of("NetworkPolicy")
+	for _, d := range policies {
+		var spec networkingv1.NetworkPolicySpec
+		d.decode(t, &spec, "spec")
+		for _, e := range spec.PodSelector.MatchExpressions {
+			for _, value := range e.Values {
+				if len(matching(t, b, &metav1.LabelSelector{MatchLabels: map[string]string{e.Key: value}})) == 0 {
+					found = append(found, fmt.Sprintf("%s: no pod has %s %s", d, e.Key, value))
+				}
+			}
+		}
+		pods := matching(t, b, &spec.PodSelector)
+		if len(pods) == 0 {
+			found = append(found, d.String()+": it is for no pod")
+		}
+		for _, in := range spec.Ingress {
+			for _, port := range in.Ports {
+				if port.Port.IntVal != numaPort && !slices.ContainsFunc(pods, func(p *pod) bool { return hasPort(p, *port.Port) }) {
+					found = append(found, fmt.Sprintf("%s: it opens port %s, which no pod has", d, port.Port.String()))
+				}
+			}
+		}
+	}
+	if len(policies) == 0 {
+		return found
+	}
+	for _, p := range b.pods(t) {
+		for i := range p.containers {
+			for _, port := range p.containers[i].Ports {
+				if p.numaflow && !opened(t, policies, p, port.ContainerPort) {
+					found = append(found, fmt.Sprintf("%s: no policy opens port %d", p, port.ContainerPort))
+				}
+			}
+		}
+	}
+	return found
+}
+
+func opened(t *testing.T, policies []*document, p *pod, port int32) bool {
+	t.Helper()
+	return slices.ContainsFunc(policies, func(d *document) bool {
+		var spec networkingv1.NetworkPolicySpec
+		d.decode(t, &spec, "spec")
+		s, err := metav1.LabelSelectorAsSelector(&spec.PodSelector)
+		require.NoError(t, err)
+		return s.Matches(labelSet(p.labels)) && slices.ContainsFunc(spec.Ingress, func(in networkingv1.NetworkPolicyIngressRule) bool {
+			return slices.ContainsFunc(in.Ports, func(open networkingv1.NetworkPolicyPort) bool { return open.Port.IntVal == port })
+		})
+	})
+}
