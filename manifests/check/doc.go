@@ -8,5 +8,6 @@
 // there are. What no schema says is checked by rules: ports, security contexts, scale, names that refer to something.
 //
 // The definitions are not part of the project. They are looked for in ../shared/crds beside it, or where NUMAFLOW_CRDS
-// says, as the files numaflow.numaproj.io_*.yaml of Numaflow's releases; without them that one test is skipped.
+// says, as the files numaflow.numaproj.io_*.yaml of Numaflow's releases; without them what needs them is
+// skipped.
 package check

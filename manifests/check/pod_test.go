@@ -11,16 +11,16 @@ import (
 
 // A pod is the pods of one vertex, of a MonoVertex or of a workload of Kubernetes' own, as far as the manifests say.
 type pod struct {
-	owner      *document
-	vertex     string // of a pipeline
-	numaflow   bool
-	security   *corev1.PodSecurityContext
-	token      *bool // automountServiceAccountToken
-	volumes    []corev1.Volume
-	containers []container
-	spec       *yaml.RNode // of the vertex; nil for others
-	labels     map[string]string
-	ports      map[string]string // annotations
+	owner       *document
+	vertex      string // of a pipeline
+	numaflow    bool
+	security    *corev1.PodSecurityContext
+	token       *bool // automountServiceAccountToken
+	volumes     []corev1.Volume
+	containers  []container
+	spec        *yaml.RNode // of the vertex; nil for others
+	labels      map[string]string
+	annotations map[string]string
 }
 
 // A container is one that the manifests describe. Numaflow's own containers are not among them.
@@ -79,7 +79,7 @@ func (b bundle) pods(t *testing.T) []*pod {
 // vertexPod reads a vertex, or the spec of a MonoVertex.
 func vertexPod(t *testing.T, d *document, name string, v *yaml.RNode) *pod {
 	t.Helper()
-	p := &pod{owner: d, vertex: name, numaflow: true, spec: v, ports: map[string]string{}}
+	p := &pod{owner: d, vertex: name, numaflow: true, spec: v, annotations: map[string]string{}}
 	part := func(into any, path ...string) {
 		node, err := v.Pipe(yaml.Lookup(path...))
 		require.NoError(t, err)
@@ -90,7 +90,7 @@ func vertexPod(t *testing.T, d *document, name string, v *yaml.RNode) *pod {
 	part(&p.security, "securityContext")
 	part(&p.token, "automountServiceAccountToken")
 	part(&p.volumes, "volumes")
-	part(&p.ports, "metadata", "annotations")
+	part(&p.annotations, "metadata", "annotations")
 	for _, place := range places {
 		node, err := v.Pipe(yaml.Lookup(strings.Split(place.path, ".")...))
 		require.NoError(t, err)
@@ -121,7 +121,7 @@ func templatePod(t *testing.T, d *document) *pod {
 	require.True(t, d.decode(t, &template, "spec", "template"))
 	p := &pod{
 		owner: d, security: template.Spec.SecurityContext, token: template.Spec.AutomountServiceAccountToken,
-		volumes: template.Spec.Volumes, labels: template.Labels, ports: template.Annotations,
+		volumes: template.Spec.Volumes, labels: template.Labels, annotations: template.Annotations,
 	}
 	for _, c := range append(template.Spec.InitContainers, template.Spec.Containers...) {
 		p.containers = append(p.containers, container{Container: c})

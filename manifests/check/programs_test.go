@@ -184,7 +184,7 @@ func fileFaults(t *testing.T, b bundle, p *pod, c *container) []string {
 		require.NoError(t, yaml.Unmarshal(text, &values), path)
 		for key, value := range values {
 			file := fmt.Sprint(value)
-			if strings.HasSuffix(key, "File") && !(strings.HasPrefix(file, root) && r.exists(file)) {
+			if strings.HasSuffix(key, "File") && (!strings.HasPrefix(file, root) || !r.exists(file)) {
 				found = append(found, fmt.Sprintf("%s is %s, which nothing is mounted at", key, strings.TrimPrefix(file, root)))
 			}
 		}

@@ -17,8 +17,9 @@ import (
 
 // The project's folders, as seen from this package.
 const (
-	manifests = ".."
-	project   = "../.."
+	manifests  = ".."
+	project    = "../.."
+	monitoring = "monitoring" // below manifests
 )
 
 // A bundle is what one overlay renders to.
@@ -43,7 +44,7 @@ func overlays(t *testing.T) []bundle {
 	folders, err := filepath.Glob(manifests + "/overlays/*")
 	require.NoError(t, err)
 	require.NotEmpty(t, folders)
-	folders = append(folders, manifests+"/monitoring")
+	folders = append(folders, filepath.Join(manifests, monitoring))
 	bundles := make([]bundle, len(folders))
 	for i, folder := range folders {
 		bundles[i] = render(t, folder)
@@ -139,7 +140,7 @@ func (b bundle) configMaps(t *testing.T) map[string]map[string]string {
 // Every folder below manifests/ that can be applied is rendered by some test, so that nothing rots unseen.
 func TestOverlaysAreAllRendered(t *testing.T) {
 	used := map[string]bool{}
-	for _, pattern := range []string{"overlays/*", "monitoring"} {
+	for _, pattern := range []string{"overlays/*", monitoring} {
 		found, err := filepath.Glob(filepath.Join(manifests, pattern))
 		require.NoError(t, err)
 		for _, f := range found {

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
@@ -58,7 +59,7 @@ func eachContainer(t *testing.T, b bundle, f func(p *pod, c *container) []string
 }
 
 // foreign are the images that are not this project's.
-var foreign = []string{"nats"}
+var foreign = []string{"nats", "nginxinc/nginx-unprivileged"}
 
 // imageFaults: an image is one that is built here or a known one, and has a tag that does not move.
 func imageFaults(t *testing.T, b bundle) []string {
@@ -118,18 +119,21 @@ func securityFaults(t *testing.T, b bundle) []string {
 		}
 		yes := func(b *bool) bool { return b != nil && *b }
 		no := func(b *bool) bool { return b != nil && !*b }
-		seccomp := func(s *corev1.SeccompProfile) bool { return s != nil && s.Type == corev1.SeccompProfileTypeRuntimeDefault }
+		seccomp := func(s *corev1.SeccompProfile) bool {
+			return s != nil && s.Type == corev1.SeccompProfileTypeRuntimeDefault
+		}
 		user := of.RunAsUser
 		if user == nil {
 			user = in.RunAsUser
 		}
 		var found []string
+		drops := of.Capabilities != nil && slices.Contains(of.Capabilities.Drop, "ALL") && len(of.Capabilities.Add) == 0
 		for fault, ok := range map[string]bool{
 			"runAsNonRoot is not true":                  yes(of.RunAsNonRoot) || of.RunAsNonRoot == nil && yes(in.RunAsNonRoot),
 			"runAsUser is not a number above 0":         user != nil && *user > 0,
 			"allowPrivilegeEscalation is not false":     no(of.AllowPrivilegeEscalation),
 			"readOnlyRootFilesystem is not true":        yes(of.ReadOnlyRootFilesystem),
-			"capabilities are not dropped":              of.Capabilities != nil && slices.Contains(of.Capabilities.Drop, "ALL") && len(of.Capabilities.Add) == 0,
+			"capabilities are not dropped":              drops,
 			"seccompProfile is not RuntimeDefault":      seccomp(of.SeccompProfile) || of.SeccompProfile == nil && seccomp(in.SeccompProfile),
 			"the pod has no seccompProfile":             seccomp(in.SeccompProfile),
 			"the pod has a token of the API server":     no(p.token),
@@ -199,74 +203,96 @@ func scaleFaults(t *testing.T, b bundle) []string {
 // nameFaults: what is referred to is there, and what is there is referred to.
 func nameFaults(t *testing.T, b bundle) []string {
 	t.Helper()
-	maps_ := b.configMaps(t)
-	secrets := b.secrets(t)
-	used := map[string]bool{}
-	var found []string
-	configMap := func(where, name, key string) {
-		used[name] = true
-		data, ok := maps_[name]
-		if !ok {
-			found = append(found, fmt.Sprintf("%s: there is no ConfigMap %s", where, name))
-		} else if _, ok := data[key]; key != "" && !ok {
-			found = append(found, fmt.Sprintf("%s: ConfigMap %s has no key %s", where, name, key))
-		}
-	}
-	secret := func(where, name, key string) {
-		keys, ok := secrets[name]
-		if !ok {
-			found = append(found, fmt.Sprintf("%s: nobody makes a Secret %s", where, name))
-		} else if key != "" && !slices.Contains(keys, key) {
-			found = append(found, fmt.Sprintf("%s: Secret %s has no key %s", where, name, key))
-		}
-	}
+	r := references{configMaps: b.configMaps(t), secrets: b.secrets(t), used: map[string]bool{}}
 	for _, p := range b.pods(t) {
-		mounted := map[string]bool{}
-		for i := range p.containers {
-			c := &p.containers[i]
-			where := fmt.Sprintf("%s, container %s", p, c.Name)
-			for _, from := range c.EnvFrom {
-				switch {
-				case from.ConfigMapRef != nil:
-					configMap(where, from.ConfigMapRef.Name, "")
-				case from.SecretRef != nil:
-					secret(where, from.SecretRef.Name, "")
-				}
-			}
-			for _, e := range c.Env {
-				switch from := e.ValueFrom; {
-				case from == nil:
-				case from.ConfigMapKeyRef != nil:
-					configMap(where, from.ConfigMapKeyRef.Name, from.ConfigMapKeyRef.Key)
-				case from.SecretKeyRef != nil:
-					secret(where, from.SecretKeyRef.Name, from.SecretKeyRef.Key)
-				}
-			}
-			for _, m := range c.VolumeMounts {
-				mounted[m.Name] = true
-				if !slices.ContainsFunc(p.volumes, func(v corev1.Volume) bool { return v.Name == m.Name }) {
-					found = append(found, fmt.Sprintf("%s: there is no volume %s", where, m.Name))
-				}
-			}
+		r.ofPod(p)
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.configMaps)) {
+		if !r.used[name] && b.name != monitoring {
+			r.faults = append(r.faults, "nobody uses ConfigMap "+name)
 		}
-		for _, v := range p.volumes {
-			if !mounted[v.Name] {
-				found = append(found, fmt.Sprintf("%s: nobody mounts volume %s", p, v.Name))
-			}
-			if v.ConfigMap != nil {
-				configMap(p.String(), v.ConfigMap.Name, "")
-			}
-			if v.Secret != nil {
-				secret(p.String(), v.Secret.SecretName, "")
+	}
+	return r.faults
+}
+
+// references follows names to what they name.
+type references struct {
+	configMaps map[string]map[string]string
+	secrets    map[string][]string
+	used       map[string]bool // ConfigMaps
+	faults     []string
+}
+
+func (r *references) faultf(where, format string, args ...any) {
+	r.faults = append(r.faults, where+": "+fmt.Sprintf(format, args...))
+}
+
+// configMap looks for a ConfigMap, and a key in it unless that is empty.
+func (r *references) configMap(where, name, key string) {
+	r.used[name] = true
+	data, ok := r.configMaps[name]
+	if !ok {
+		r.faultf(where, "there is no ConfigMap %s", name)
+	} else if _, ok := data[key]; key != "" && !ok {
+		r.faultf(where, "ConfigMap %s has no key %s", name, key)
+	}
+}
+
+// secret is the same for a Secret.
+func (r *references) secret(where, name, key string) {
+	keys, ok := r.secrets[name]
+	if !ok {
+		r.faultf(where, "nobody makes a Secret %s", name)
+	} else if key != "" && !slices.Contains(keys, key) {
+		r.faultf(where, "Secret %s has no key %s", name, key)
+	}
+}
+
+func (r *references) ofPod(p *pod) {
+	mounted := map[string]bool{}
+	for i := range p.containers {
+		c := &p.containers[i]
+		where := fmt.Sprintf("%s, container %s", p, c.Name)
+		r.ofVariables(where, c)
+		for _, m := range c.VolumeMounts {
+			mounted[m.Name] = true
+			if !slices.ContainsFunc(p.volumes, func(v corev1.Volume) bool { return v.Name == m.Name }) {
+				r.faultf(where, "there is no volume %s", m.Name)
 			}
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(maps_)) {
-		if !used[name] && b.name != "monitoring" {
-			found = append(found, fmt.Sprintf("nobody uses ConfigMap %s", name))
+	for i := range p.volumes {
+		v := &p.volumes[i]
+		if !mounted[v.Name] {
+			r.faultf(p.String(), "nobody mounts volume %s", v.Name)
+		}
+		if v.ConfigMap != nil {
+			r.configMap(p.String(), v.ConfigMap.Name, "")
+		}
+		if v.Secret != nil {
+			r.secret(p.String(), v.Secret.SecretName, "")
 		}
 	}
-	return found
+}
+
+func (r *references) ofVariables(where string, c *container) {
+	for _, from := range c.EnvFrom {
+		switch {
+		case from.ConfigMapRef != nil:
+			r.configMap(where, from.ConfigMapRef.Name, "")
+		case from.SecretRef != nil:
+			r.secret(where, from.SecretRef.Name, "")
+		}
+	}
+	for _, e := range c.Env {
+		switch from := e.ValueFrom; {
+		case from == nil:
+		case from.ConfigMapKeyRef != nil:
+			r.configMap(where, from.ConfigMapKeyRef.Name, from.ConfigMapKeyRef.Key)
+		case from.SecretKeyRef != nil:
+			r.secret(where, from.SecretKeyRef.Name, from.SecretKeyRef.Key)
+		}
+	}
 }
 
 // secrets are the keys of every Secret that there will be: those that Numaflow makes of a buffer service, and those that
@@ -289,37 +315,19 @@ func (b bundle) secrets(t *testing.T) map[string][]string {
 // portFaults: what probes, annotations and Services name is a port of a container, and no two containers of a pod have one.
 func portFaults(t *testing.T, b bundle) []string {
 	t.Helper()
-	var found []string
+	found := eachContainer(t, b, probeFaults)
 	for _, p := range b.pods(t) {
 		taken := map[int32]bool{}
-		byName := map[string]int32{}
 		for i := range p.containers {
 			for _, port := range p.containers[i].Ports {
 				if taken[port.ContainerPort] {
 					found = append(found, fmt.Sprintf("%s: two containers have port %d", p, port.ContainerPort))
 				}
 				taken[port.ContainerPort] = true
-				byName[port.Name] = port.ContainerPort
 			}
 		}
-		has := func(port intstr.IntOrString) bool {
-			return port.Type == intstr.Int && taken[port.IntVal] || port.Type == intstr.String && byName[port.StrVal] > 0
-		}
-		for i := range p.containers {
-			c := &p.containers[i]
-			for kind, probe := range map[string]*corev1.Probe{"liveness": c.LivenessProbe, "readiness": c.ReadinessProbe, "startup": c.StartupProbe} {
-				switch {
-				case probe == nil && (kind == "liveness" || !p.numaflow):
-					found = append(found, fmt.Sprintf("%s, container %s: no %s probe", p, c.Name, kind))
-				case probe != nil && probe.HTTPGet != nil && !has(probe.HTTPGet.Port):
-					found = append(found, fmt.Sprintf("%s, container %s: the %s probe asks port %s, which is none", p, c.Name, kind, probe.HTTPGet.Port.String()))
-				}
-			}
-		}
-		if text, ok := p.ports["prometheus.io/port"]; ok {
-			if n, err := strconv.Atoi(text); err != nil || !taken[int32(n)] {
-				found = append(found, fmt.Sprintf("%s: prometheus.io/port is %s, which is no port", p, text))
-			}
+		if port, ok := p.annotations["prometheus.io/port"]; ok && !hasPort(p, intstr.Parse(port)) {
+			found = append(found, fmt.Sprintf("%s: prometheus.io/port is %s, which is no port", p, port))
 		}
 	}
 	for _, d := range b.of("Service") {
@@ -340,6 +348,25 @@ func portFaults(t *testing.T, b bundle) []string {
 	return found
 }
 
+// probeFaults: Numaflow has a handler of its own for a user container, so that only times are given; others have all probes.
+func probeFaults(p *pod, c *container) []string {
+	var found []string
+	for _, probe := range []struct {
+		kind string
+		is   *corev1.Probe
+	}{{"liveness", c.LivenessProbe}, {"readiness", c.ReadinessProbe}, {"startup", c.StartupProbe}} {
+		switch {
+		case probe.is == nil && (probe.kind == "liveness" || !p.numaflow):
+			found = append(found, fmt.Sprintf("no %s probe", probe.kind))
+		case probe.is != nil && probe.is.HTTPGet != nil && !hasPort(p, probe.is.HTTPGet.Port):
+			found = append(found, fmt.Sprintf("the %s probe asks port %s, which is none", probe.kind, probe.is.HTTPGet.Port.String()))
+		case probe.is != nil && probe.is.TCPSocket != nil && !hasPort(p, probe.is.TCPSocket.Port):
+			found = append(found, fmt.Sprintf("the %s probe asks port %s, which is none", probe.kind, probe.is.TCPSocket.Port.String()))
+		}
+	}
+	return found
+}
+
 func hasPort(p *pod, port intstr.IntOrString) bool {
 	return slices.ContainsFunc(p.containers, func(c container) bool {
 		return slices.ContainsFunc(c.Ports, func(has corev1.ContainerPort) bool {
@@ -355,18 +382,12 @@ func matching(t *testing.T, b bundle, selector *metav1.LabelSelector) []*pod {
 	require.NoError(t, err)
 	var found []*pod
 	for _, p := range b.pods(t) {
-		if s.Matches(labelSet(p.labels)) {
+		if s.Matches(labels.Set(p.labels)) {
 			found = append(found, p)
 		}
 	}
 	return found
 }
-
-type labelSet map[string]string
-
-func (s labelSet) Has(key string) bool                   { _, ok := s[key]; return ok }
-func (s labelSet) Get(key string) string                 { return s[key] }
-func (s labelSet) Lookup(key string) (value string, ok bool) { value, ok = s[key]; return value, ok }
 
 // numaPort is where Numaflow's own container serves metrics and probes.
 const numaPort = 2469
@@ -398,9 +419,6 @@ func networkFaults(t *testing.T, b bundle) []string {
 			}
 		}
 	}
-	if len(policies) == 0 {
-		return found
-	}
 	for _, p := range b.pods(t) {
 		for i := range p.containers {
 			for _, port := range p.containers[i].Ports {
@@ -413,15 +431,24 @@ func networkFaults(t *testing.T, b bundle) []string {
 	return found
 }
 
+// opened tells whether a pod can be reached at a port: by a policy that says so, or because none closes it.
 func opened(t *testing.T, policies []*document, p *pod, port int32) bool {
 	t.Helper()
-	return slices.ContainsFunc(policies, func(d *document) bool {
+	closed := false
+	for _, d := range policies {
 		var spec networkingv1.NetworkPolicySpec
 		d.decode(t, &spec, "spec")
 		s, err := metav1.LabelSelectorAsSelector(&spec.PodSelector)
 		require.NoError(t, err)
-		return s.Matches(labelSet(p.labels)) && slices.ContainsFunc(spec.Ingress, func(in networkingv1.NetworkPolicyIngressRule) bool {
-			return slices.ContainsFunc(in.Ports, func(open networkingv1.NetworkPolicyPort) bool { return open.Port.IntVal == port })
-		})
-	})
+		if !s.Matches(labels.Set(p.labels)) || !slices.Contains(spec.PolicyTypes, networkingv1.PolicyTypeIngress) {
+			continue
+		}
+		closed = true
+		for _, in := range spec.Ingress {
+			if slices.ContainsFunc(in.Ports, func(open networkingv1.NetworkPolicyPort) bool { return open.Port.IntVal == port }) {
+				return true
+			}
+		}
+	}
+	return !closed
 }
