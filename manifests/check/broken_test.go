@@ -262,7 +262,7 @@ var breakages = []breakage{
 // Each thing that can be wrong is noticed: without this, a check that never fails would look like a good one.
 func TestChecksNotice(t *testing.T) {
 	known := definitions(t)
-	binaries := build(t)
+	programs := build(t)
 	for _, br := range breakages {
 		t.Run(br.name, func(t *testing.T) {
 			if br.custom {
@@ -277,13 +277,13 @@ func TestChecksNotice(t *testing.T) {
 				}
 			}
 			require.Equal(t, 1, edited)
-			require.Contains(t, strings.Join(allFaults(t, b, known, binaries), "\n"), br.says)
+			require.Contains(t, strings.Join(allFaults(t, b, known, programs), "\n"), br.says)
 		})
 	}
 }
 
 // allFaults is what all checks of a bundle say.
-func allFaults(t *testing.T, b bundle, known map[string]definition, binaries string) []string {
+func allFaults(t *testing.T, b bundle, known map[string]definition, programs string) []string {
 	t.Helper()
 	found := schemaFaults(t, b, known)
 	if len(found) > 0 {
@@ -292,7 +292,7 @@ func allFaults(t *testing.T, b bundle, known map[string]definition, binaries str
 	for _, r := range rules {
 		found = append(found, r.check(t, b)...)
 	}
-	return append(found, settingFaults(t, b, binaries)...)
+	return append(found, settingFaults(t, b, programs)...)
 }
 
 // What an expression asks for that there is not is noticed.

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,31 +19,51 @@ import (
 // prefixes are what the names of a program's own variables begin with.
 var prefixes = map[string]string{"llm-map": "LLM_MAP_", "http-sink": "HTTP_SINK_"}
 
-// build makes the programs whose images the bundles name, and returns the folder that they are in.
-func build(t *testing.T) string {
-	t.Helper()
-	folder := t.TempDir()
-	args := []string{"build", "-o", folder + "/"}
+// binaries is the folder of the programs whose images the bundles name.
+var binaries string
+
+// built makes the programs, once they are asked for.
+var built = sync.OnceValue(func() error {
+	args := []string{"build", "-o", binaries + "/"}
 	for program := range prefixes {
 		args = append(args, source(program))
 	}
-	cmd := exec.CommandContext(t.Context(), "go", args...)
+	cmd := exec.Command("go", args...)
 	cmd.Dir = project
-	out, err := cmd.CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	return folder
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	return nil
+})
+
+// build returns the folder with the programs.
+func build(t *testing.T) string {
+	t.Helper()
+	require.NoError(t, built())
+	return binaries
+}
+
+func TestMain(m *testing.M) {
+	folder, err := os.MkdirTemp("", "numathrottle-check-")
+	if err != nil {
+		panic(err)
+	}
+	binaries = folder
+	code := m.Run()
+	_ = os.RemoveAll(folder)
+	os.Exit(code)
 }
 
 // Every program accepts what its containers give it: each variable, each key of a file and each value is one that it reads.
 func TestProgramsAcceptTheirSettings(t *testing.T) {
-	binaries := build(t)
+	programs := build(t)
 	for _, b := range slices.Concat(overlays(t), examples(t)) {
-		t.Run(b.name, func(t *testing.T) { require.Empty(t, settingFaults(t, b, binaries)) })
+		t.Run(b.name, func(t *testing.T) { require.Empty(t, settingFaults(t, b, programs)) })
 	}
 }
 
 // settingFaults runs each container's program with --check.
-func settingFaults(t *testing.T, b bundle, binaries string) []string {
+func settingFaults(t *testing.T, b bundle, programs string) []string {
 	t.Helper()
 	return eachContainer(t, b, func(p *pod, c *container) []string {
 		program := c.program()
@@ -57,7 +78,7 @@ func settingFaults(t *testing.T, b bundle, binaries string) []string {
 				found = append(found, fmt.Sprintf("%s is %s, which nothing is mounted at", name, strings.TrimPrefix(value, root)))
 			}
 		}
-		cmd := exec.CommandContext(t.Context(), filepath.Join(binaries, program), "--check")
+		cmd := exec.CommandContext(t.Context(), filepath.Join(programs, program), "--check")
 		cmd.Env = env
 		out, err := cmd.CombinedOutput()
 		if err != nil {

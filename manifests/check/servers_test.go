@@ -3,6 +3,7 @@ package check
 import (
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -71,4 +72,22 @@ func startNATS(t *testing.T, b bundle, user, password string) (url string) {
 	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
 	require.True(t, s.ReadyForConnections(10*time.Second))
 	return s.ClientURL()
+}
+
+// The web server of the first pipeline takes its configuration.
+func TestReceiverIsConfigured(t *testing.T) {
+	nginx, err := exec.LookPath("nginx")
+	if err != nil {
+		t.Skip("nginx is not installed")
+	}
+	folder := t.TempDir()
+	for _, data := range render(t, manifests+"/overlays/first-pipeline").configMaps(t) {
+		if text, ok := data["default.conf"]; ok {
+			require.NoError(t, os.WriteFile(filepath.Join(folder, "default.conf"), []byte(text), 0o600))
+		}
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "nginx.conf"),
+		[]byte("pid "+folder+"/pid;\nerror_log stderr;\nevents {}\nhttp { include "+folder+"/default.conf; }\n"), 0o600))
+	out, err := exec.CommandContext(t.Context(), nginx, "-t", "-p", folder, "-c", filepath.Join(folder, "nginx.conf")).CombinedOutput()
+	require.NoError(t, err, "%s", out)
 }
