@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/kustomize/kyaml/openapi"
 	"sigs.k8s.io/kustomize/kyaml/yaml"
 )
 
@@ -57,6 +58,7 @@ func render(t *testing.T, folder string) bundle {
 	t.Helper()
 	kustomizing.Lock()
 	defer kustomizing.Unlock()
+	openapi.ResetOpenAPI() // of one run of kubectl nothing is left for the next
 	resources, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), folder)
 	require.NoError(t, err, folder)
 	page, err := os.ReadFile(filepath.Join(manifests, "README.md"))
