@@ -193,6 +193,10 @@ var breakages = []breakage{
 		"there is no ConfigMap limits", false,
 	},
 	{
+		"a buffer that is not there", onJetStream, set("other", "spec", "interStepBufferServiceName"),
+		"there is no buffer service other", false,
+	},
+	{
 		"a volume that is not there", onRedis, set("", at(ask, "volumes")...),
 		"there is no volume config", false,
 	},
@@ -205,8 +209,8 @@ var breakages = []breakage{
 		"readiness probe asks port web", false,
 	},
 	{
-		"no probe", onRedis, set("", at(udf, "livenessProbe")...),
-		"no liveness probe", false,
+		"no probe", ownServer, set("", at(nats, "startupProbe")...),
+		"no startup probe", false,
 	},
 	{
 		"a scrape of no port", onRedis, set("'9095'", at(ask, "metadata", "annotations", "prometheus.io/port")...),

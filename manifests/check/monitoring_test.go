@@ -199,8 +199,8 @@ func TestDashboard(t *testing.T) {
 	require.Greater(t, len(shown), 15)
 }
 
-// The queries of the page are what can be copied from it.
-func TestQueriesOfTheMetricsPage(t *testing.T) {
+// The queries of the pages are what can be copied from them.
+func TestQueriesOfThePages(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(project, "docs/metrics.md"))
 	require.NoError(t, err)
 	known, why := metrics(t), reasons(t)
@@ -214,7 +214,12 @@ func TestQueriesOfTheMetricsPage(t *testing.T) {
 	for _, row := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\|").FindAllStringSubmatch(alerts, -1) {
 		queries = append(queries, row[1])
 	}
-	require.Greater(t, len(queries), 8)
+	runbook, err := os.ReadFile(filepath.Join(project, "docs/operations.md"))
+	require.NoError(t, err)
+	for _, m := range regexp.MustCompile("`([^`\n]*numathrottle_[^`\n]*)`").FindAllStringSubmatch(string(runbook), -1) {
+		queries = append(queries, m[1])
+	}
+	require.Greater(t, len(queries), 10)
 	for _, q := range queries {
 		require.Empty(t, expressionFaults(q, known, why), q)
 	}

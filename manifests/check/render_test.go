@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -108,7 +109,9 @@ func (d *document) decode(t *testing.T, into any, path ...string) bool {
 func decode(t *testing.T, node *yaml.RNode, into any) {
 	t.Helper()
 	text := []byte(node.YNode().Value) // of a number or a boolean
-	if node.YNode().Kind != yaml.ScalarNode {
+	if node.YNode().Tag == yaml.NodeTagString {
+		text = []byte(strconv.Quote(node.YNode().Value))
+	} else if node.YNode().Kind != yaml.ScalarNode {
 		var err error
 		text, err = node.MarshalJSON()
 		require.NoError(t, err)

@@ -37,7 +37,7 @@ var rules = []rule{
 }
 
 func TestRules(t *testing.T) {
-	for _, b := range overlays(t) {
+	for _, b := range slices.Concat(overlays(t), examples(t)) {
 		for _, r := range rules {
 			t.Run(b.name+"/"+r.name, func(t *testing.T) { require.Empty(t, r.check(t, b)) })
 		}
@@ -207,6 +207,12 @@ func nameFaults(t *testing.T, b bundle) []string {
 	for _, p := range b.pods(t) {
 		r.ofPod(p)
 	}
+	services := b.of("InterStepBufferService") // an example may do without: the cluster has one
+	for _, d := range b.of("Pipeline") {
+		if name := b.buffer(t, d); len(services) > 0 && !slices.ContainsFunc(services, func(s *document) bool { return s.name == name }) {
+			r.faultf(d.String(), "there is no buffer service %s", name)
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(r.configMaps)) {
 		if !r.used[name] && b.name != monitoring {
 			r.faults = append(r.faults, "nobody uses ConfigMap "+name)
@@ -300,8 +306,8 @@ func (r *references) ofVariables(where string, c *container) {
 func (b bundle) secrets(t *testing.T) map[string][]string {
 	t.Helper()
 	all := map[string][]string{}
-	for _, d := range b.of("InterStepBufferService") {
-		all["isbsvc-"+d.name+"-js-client-auth"] = []string{"client-auth-user", "client-auth-password"}
+	for _, d := range b.of("Pipeline") {
+		all["isbsvc-"+b.buffer(t, d)+"-js-client-auth"] = []string{"client-auth-user", "client-auth-password"}
 	}
 	joined := strings.ReplaceAll(b.page, "\\\n", " ")
 	for _, m := range regexp.MustCompile(`kubectl create secret generic (\S+) (.*)`).FindAllStringSubmatch(joined, -1) {
@@ -310,6 +316,14 @@ func (b bundle) secrets(t *testing.T) map[string][]string {
 		}
 	}
 	return all
+}
+
+// buffer is the name of the buffer service of a pipeline.
+func (b bundle) buffer(t *testing.T, pipeline *document) string {
+	t.Helper()
+	name := "default"
+	pipeline.decode(t, &name, "spec", "interStepBufferServiceName")
+	return name
 }
 
 // portFaults: what probes, annotations and Services name is a port of a container, and no two containers of a pod have one.
@@ -348,7 +362,7 @@ func portFaults(t *testing.T, b bundle) []string {
 	return found
 }
 
-// probeFaults: Numaflow has a handler of its own for a user container, so that only times are given; others have all probes.
+// probeFaults: other containers than Numaflow's, which sets a probe of its own, have all three.
 func probeFaults(p *pod, c *container) []string {
 	var found []string
 	for _, probe := range []struct {
@@ -356,7 +370,7 @@ func probeFaults(p *pod, c *container) []string {
 		is   *corev1.Probe
 	}{{"liveness", c.LivenessProbe}, {"readiness", c.ReadinessProbe}, {"startup", c.StartupProbe}} {
 		switch {
-		case probe.is == nil && (probe.kind == "liveness" || !p.numaflow):
+		case probe.is == nil && !p.numaflow:
 			found = append(found, fmt.Sprintf("no %s probe", probe.kind))
 		case probe.is != nil && probe.is.HTTPGet != nil && !hasPort(p, probe.is.HTTPGet.Port):
 			found = append(found, fmt.Sprintf("the %s probe asks port %s, which is none", probe.kind, probe.is.HTTPGet.Port.String()))
