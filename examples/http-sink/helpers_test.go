@@ -89,7 +89,7 @@ func start(t *testing.T, vars env) *rig {
 	r := &rig{ctx: testContext(t), log: &logBook{}, t: t}
 	t.Cleanup(func() {
 		require.NotContains(t, r.log.String(), canary)
-		require.NotContains(t, s.effective(), canary)
+		require.NotContains(t, httpSink.Effective(&s), canary)
 	})
 	r.sink, err = newSink(r.ctx, &s, slog.New(slog.NewTextHandler(r.log, nil)))
 	require.NoError(t, err)

@@ -3,10 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
-	"net"
-	"net/url"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
@@ -19,20 +16,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 )
 
-func splitAddress(text string) (host string, port int, ok bool) {
-	host, service, err := net.SplitHostPort(text)
-	if err != nil {
-		return "", 0, false
-	}
-	port, err = strconv.Atoi(service)
-	return host, port, err == nil && port > 0 && port < 1<<16
-}
-
-func isPlainURL(text string) bool {
-	u, err := url.Parse(text)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && u.User == nil &&
-		u.RawQuery == "" && !u.ForceQuery && u.Fragment == "" && u.Opaque == ""
-}
+// poolOf is where the settings of the pool are.
+func poolOf(s *settings) *numathrottle.Config { return &s.Pool }
 
 // A complaint notes what is wrong with a setting.
 type complaint func(field, problem, allowed string)
@@ -41,7 +26,7 @@ type complaint func(field, problem, allowed string)
 // the defaults. The error has a line for every fault, those of the files that are named too.
 func loadSettings() (settings, error) {
 	var s settings
-	faults := numathrottle.LoadWith(fields, func(s *settings) *numathrottle.Config { return &s.Pool }, &s)
+	faults := numathrottle.LoadWith(fields, poolOf, &s)
 	bad := func(field, problem, allowed string) {
 		faults = append(faults, &config.FieldError{Field: field, Problem: problem, Allowed: allowed})
 	}
@@ -307,18 +292,4 @@ func (s *settings) setDefaults() {
 	orDefault(&s.DialTimeout, 5*time.Second)
 	orDefault(&s.TLSTimeout, 5*time.Second)
 	orDefault(&s.HeaderTimeout, 20*time.Second)
-}
-
-// effective is every setting that is in force, without secrets, a line each.
-func (s *settings) effective() string {
-	var b strings.Builder
-	for _, f := range config.Show(fields, s) {
-		value := f.Value
-		if value != config.Redacted {
-			value = strconv.Quote(value)
-		}
-		_, _ = fmt.Fprintf(&b, "%s: %s\n", f.Key, value)
-	}
-	_, _ = fmt.Fprintf(&b, "pool of the limits: %s\n", s.Pool)
-	return b.String()
 }

@@ -294,14 +294,14 @@ func TestNoSecretComesOut(t *testing.T) {
 		{"OAUTH_TOKEN_URL": "http://127.0.0.1:1/token", "OAUTH_CLIENT_ID": "id", "OAUTH_SECRET": canary},
 	} {
 		vars["URL_FILE"], vars["ON_UNAVAILABLE"] = path, "nack"
-		vars["METRICS_ADDR"] = "127.0.0.1:" + freePort(t)
+		vars["NUMATHROTTLE_HEALTH_ADDR"] = "127.0.0.1:0"
 		t.Run(fmt.Sprint(len(vars)), func(t *testing.T) {
 			r := start(t, vars) // looks for the canary in log, settings and answers
 			for _, result := range r.do(messages("a", "..", canary)...) {
 				require.NotEqual(t, dataplane.SinkSuccess, result.Status)
 				require.NotContains(t, fmt.Sprint(result.NackOptions), canary)
 			}
-			require.NotContains(t, get(t, "http://"+r.metrics+"/metrics"), canary)
+			require.NotContains(t, get(t, "http://"+r.meters.addr.String()+"/metrics"), canary)
 			require.Contains(t, r.log.String(), "messages were not stored")
 		})
 	}

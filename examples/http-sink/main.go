@@ -3,54 +3,26 @@
 // about its own. It serves as main, fallback and on-success sink; see README.md for what it can be
 // told and does.
 //
-//	http-sink            serves, as the user-defined sink of a vertex
-//	http-sink --check    prints the settings in force, without secrets, and what is wrong with them
+//	http-sink              serves, as the user-defined sink of a vertex
+//	http-sink --check      prints the settings in force, without secrets, and what is wrong with them
+//	http-sink --version    prints which build it is
 package main
 
 import (
 	"context"
 	"errors"
-	"flag"
-	"fmt"
-	"io"
 	"log/slog"
-	"os"
-	"os/signal"
-	"syscall"
 
 	sinksdk "github.com/numaproj/numaflow-go/pkg/sinker"
+
+	"github.com/numaproj-contrib/numathrottle/internal/program"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+var httpSink = program.Program[settings]{
+	Name: "http-sink", Prefix: prefix, Fields: fields, Pool: poolOf, Load: loadSettings, Serve: serve,
 }
 
-// run serves until ctx ends, or checks the settings.
-func run(ctx context.Context, args []string, out, errOut io.Writer) error {
-	flags := flag.NewFlagSet("http-sink", flag.ContinueOnError)
-	flags.SetOutput(errOut)
-	check := flags.Bool("check", false, "print the settings in force, without secrets, and what is wrong with them")
-	if err := flags.Parse(args); err != nil {
-		return err
-	}
-	if flags.NArg() > 0 {
-		return fmt.Errorf("http-sink: %q is no flag; settings come from variables %s* and NUMATHROTTLE_*", flags.Arg(0), prefix)
-	}
-	s, err := loadSettings()
-	if *check {
-		_, _ = io.WriteString(out, s.effective())
-	}
-	if err != nil || *check {
-		return err
-	}
-	return serve(ctx, &s, slog.New(slog.NewTextHandler(errOut, nil)))
-}
+func main() { httpSink.Main() }
 
 // serve is the life of the sink.
 func serve(ctx context.Context, s *settings, log *slog.Logger) error {
@@ -75,24 +47,16 @@ func serve(ctx context.Context, s *settings, log *slog.Logger) error {
 type sink struct {
 	handler *handler
 	limits  *limits
-	metrics string // where they are served
-	end     func() error
+	meters  *meters
 }
 
 // newSink puts the parts together. Close it when nothing is handled any more.
 func newSink(ctx context.Context, s *settings, log *slog.Logger) (*sink, error) {
-	provider, addr, end, err := serveMetrics(ctx, s.MetricsAddr, log)
+	m, err := openMeters(ctx, &s.Pool, log)
 	if err != nil {
 		return nil, err
 	}
-	k := &sink{end: end}
-	if addr != nil {
-		k.metrics = addr.String()
-	}
-	m, err := newMeters(provider, log)
-	if err != nil {
-		return nil, errors.Join(err, k.close())
-	}
+	k := &sink{meters: m}
 	if k.limits, err = openLimits(ctx, s, log, m.shadow); err != nil {
 		return nil, errors.Join(err, k.close())
 	}
@@ -111,5 +75,5 @@ func (k *sink) close() error {
 	if k.limits != nil {
 		err = k.limits.close()
 	}
-	return errors.Join(err, k.end())
+	return errors.Join(err, k.meters.close())
 }

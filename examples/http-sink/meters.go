@@ -9,45 +9,105 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.opentelemetry.io/otel/attribute"
-	promexporter "go.opentelemetry.io/otel/exporters/prometheus"
 	"go.opentelemetry.io/otel/metric"
-	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+
+	"github.com/numaproj-contrib/numathrottle"
+	"github.com/numaproj-contrib/numathrottle/internal/export"
+	"github.com/numaproj-contrib/numathrottle/internal/health"
 )
 
 // meters are the metrics of this program. No label has values that messages make up.
 type meters struct {
 	log      *slog.Logger
-	messages metric.Int64Counter
-	sent     metric.Int64Counter
-	duration metric.Float64Histogram
-	halved   metric.Int64Counter
-	shadowed metric.Int64Counter
-	opened   metric.Int64Counter
+	messages counter
+	sent     counter
+	duration histogram
+	halved   counter
+	shadowed counter
+	opened   counter
+	addr     net.Addr // of the health server; nil without one
+	ends     []func(context.Context) error
 }
 
-// newMeters returns the metrics, which go to p.
-func newMeters(p metric.MeterProvider, log *slog.Logger) (*meters, error) {
+// A counter counts in every place that metrics go to.
+type counter []metric.Int64Counter
+
+// Add counts n more.
+func (c counter) Add(ctx context.Context, n int64, opts ...metric.AddOption) {
+	for _, each := range c {
+		each.Add(ctx, n, opts...)
+	}
+}
+
+// A histogram records in every place that metrics go to.
+type histogram []metric.Float64Histogram
+
+// Record records one value.
+func (h histogram) Record(ctx context.Context, value float64, opts ...metric.RecordOption) {
+	for _, each := range h {
+		each.Record(ctx, value, opts...)
+	}
+}
+
+// openMeters returns the metrics, which go where those of the limits go: to the health server if there
+// is one, and to what the variables OTEL_* name. Close them after everything that counts has ended.
+func openMeters(ctx context.Context, pool *numathrottle.Config, log *slog.Logger) (*meters, error) {
 	m := &meters{log: log}
-	meter := p.Meter("github.com/numaproj-contrib/numathrottle/examples/http-sink")
+	var providers []metric.MeterProvider
+	if pool.HealthAddr != "" {
+		server, err := health.Open(ctx, pool.HealthAddr, log)
+		if err != nil {
+			return nil, fmt.Errorf("numathrottle: healthAddr is %q: %w", pool.HealthAddr, err)
+		}
+		m.addr, m.ends, providers = server.Addr(), append(m.ends, server.Close), append(providers, server.Meters())
+	}
+	exporters, release, err := export.FromEnv(ctx, pool.ID)
+	if release != nil {
+		m.ends = append(m.ends, release)
+	}
+	if p := exporters.Meters(); p != nil {
+		providers = append(providers, p)
+	}
+	for _, p := range providers {
+		err = errors.Join(err, m.add(p.Meter("github.com/numaproj-contrib/numathrottle/examples/http-sink")))
+	}
+	if err != nil {
+		return nil, errors.Join(err, m.close())
+	}
+	return m, nil
+}
+
+// add makes the instruments of one place.
+func (m *meters) add(meter metric.Meter) error {
 	var errs []error
-	counter := func(at *metric.Int64Counter, name, unit, doc string) {
-		var err error
-		*at, err = meter.Int64Counter(name, metric.WithUnit(unit), metric.WithDescription(doc))
+	count := func(at *counter, name, unit, doc string) {
+		c, err := meter.Int64Counter(name, metric.WithUnit(unit), metric.WithDescription(doc))
+		*at = append(*at, c)
 		errs = append(errs, err)
 	}
-	counter(&m.messages, "http_sink.messages", "{message}", "Messages answered, by how")
-	counter(&m.sent, "http_sink.attempts", "{attempt}", "Requests sent, by the class of their status; none for no answer")
-	counter(&m.halved, "http_sink.halved", "{request}", "Requests that the service would not have, sent again as two halves")
-	counter(&m.shadowed, "http_sink.shadow.throttled", "{attempt}", "Requests that the limits would have held back, in shadow mode")
-	counter(&m.opened, "http_sink.breaker.opened", "{time}", "How often a breaker has opened")
-	var err error
-	m.duration, err = meter.Float64Histogram("http_sink.attempt.duration", metric.WithUnit("s"),
+	count(&m.messages, "http_sink.messages", "{message}", "Messages answered, by how")
+	count(&m.sent, "http_sink.attempts", "{attempt}", "Requests sent, by the class of their status; none for no answer")
+	count(&m.halved, "http_sink.halved", "{request}", "Requests that the service would not have, sent again as two halves")
+	count(&m.shadowed, "http_sink.shadow.throttled", "{attempt}", "Requests that the limits would have held back, in shadow mode")
+	count(&m.opened, "http_sink.breaker.opened", "{time}", "How often a breaker has opened")
+	duration, err := meter.Float64Histogram("http_sink.attempt.duration", metric.WithUnit("s"),
 		metric.WithDescription("From a request to the head of its answer, without waits for the limits"),
 		metric.WithExplicitBucketBoundaries(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60))
-	return m, errors.Join(append(errs, err)...)
+	m.duration = append(m.duration, duration)
+	return errors.Join(append(errs, err)...)
+}
+
+// close sends the last figures.
+func (m *meters) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	var errs []error
+	for _, end := range m.ends {
+		errs = append(errs, end(ctx))
+	}
+	m.ends = nil
+	return errors.Join(errs...)
 }
 
 // shadow counts what shadow mode has let through.
@@ -89,39 +149,4 @@ func (m measured) RoundTrip(req *http.Request) (*http.Response, error) {
 	m.sent.Add(req.Context(), 1, status)
 	m.duration.Record(req.Context(), time.Since(began).Seconds(), status)
 	return res, err
-}
-
-// serveMetrics serves /metrics at an address until close is called. An empty address serves
-// nothing.
-func serveMetrics(ctx context.Context, addr string, log *slog.Logger) (p metric.MeterProvider, bound net.Addr, stop func() error, err error) {
-	registry := prometheus.NewRegistry()
-	exporter, err := promexporter.New(promexporter.WithRegisterer(registry), promexporter.WithoutScopeInfo(), promexporter.WithoutTargetInfo())
-	if err != nil {
-		return nil, nil, nil, fmt.Errorf("metrics: %w", err)
-	}
-	provider := sdkmetric.NewMeterProvider(sdkmetric.WithReader(exporter))
-	end := func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		return provider.Shutdown(ctx)
-	}
-	if addr == "" {
-		return provider, nil, end, nil
-	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
-	if err != nil {
-		return nil, nil, nil, errors.Join(fmt.Errorf("metricsAddr: %w", err), end())
-	}
-	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	server := &http.Server{
-		Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second, WriteTimeout: 10 * time.Second,
-		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
-	}
-	go func() {
-		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			log.Error("metrics are not served any more", "error", err)
-		}
-	}()
-	return provider, listener.Addr(), func() error { return errors.Join(server.Close(), end()) }, nil
 }

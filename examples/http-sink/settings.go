@@ -19,9 +19,8 @@ type settings struct {
 	loginSettings
 	connectionSettings
 
-	MetricsAddr string
-	Socket      string
-	ServerInfo  string
+	Socket     string
+	ServerInfo string
 
 	// Pool is where the limits are shared; each has a pool of its own below Pool.Pool.
 	Pool numathrottle.Config

@@ -88,13 +88,31 @@ func TestShadowModeHoldsNothingBackAndCounts(t *testing.T) {
 	service := startService(t, nil)
 	r := start(t, env{
 		"URL": service.URL, "NUMATHROTTLE_MAX": "1", "NUMATHROTTLE_PER": "1h", "NUMATHROTTLE_STORE": "static://?replicas=1",
-		"SHADOW": "true", "METRICS_ADDR": "127.0.0.1:" + freePort(t),
+		"SHADOW": "true", "NUMATHROTTLE_HEALTH_ADDR": "127.0.0.1:0",
 	})
 	require.Equal(t, all(5, dataplane.SinkSuccess), statuses(r.do(numbered(5)...)))
-	text := get(t, "http://"+r.metrics+"/metrics")
+	text := get(t, "http://"+r.meters.addr.String()+"/metrics")
 	require.Contains(t, text, "http_sink_shadow_throttled_total 5\n", "an hourly limit of one has nothing at hand in its first second")
 	require.Contains(t, text, `http_sink_messages_total{answer="ack"} 5`)
 	require.Contains(t, text, `http_sink_attempts_total{status="2xx"} 5`)
+}
+
+// The variables OTEL_* export what the health server shows.
+func TestMetricsAreExportedAsTheStandardVariablesSay(t *testing.T) {
+	port := freePort(t)
+	for name, value := range map[string]string{
+		"OTEL_METRICS_EXPORTER": "prometheus", "OTEL_EXPORTER_PROMETHEUS_HOST": "127.0.0.1", "OTEL_EXPORTER_PROMETHEUS_PORT": port,
+	} {
+		t.Setenv(name, value)
+	}
+	service := startService(t, nil)
+	r := start(t, env{"URL": service.URL, "NUMATHROTTLE_HEALTH_ADDR": "127.0.0.1:0"})
+	require.Equal(t, all(3, dataplane.SinkSuccess), statuses(r.do(numbered(3)...)))
+	for _, addr := range []string{"127.0.0.1:" + port, r.meters.addr.String()} {
+		text := get(t, "http://"+addr+"/metrics")
+		require.Regexp(t, `http_sink_messages_total\{answer="ack".*\} 3\n`, text)
+		require.Regexp(t, `http_sink_attempt_duration_seconds_count\{.*status="2xx".*\} 3\n`, text)
+	}
 }
 
 func TestEachDestinationHasALimitOfItsOwn(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/internal/program"
 )
 
 // settings is everything that can be set. The zero value of a field is its default.
@@ -44,6 +45,8 @@ type settings struct {
 	Pool numathrottle.Config
 }
 
+func poolOf(s *settings) *numathrottle.Config { return &s.Pool }
+
 // A stopAction is what becomes of a message when the provider says that no waiting helps.
 type stopAction string
 
@@ -56,112 +59,59 @@ const (
 // pool are those of numathrottle.
 const prefix = "LLM_MAP_"
 
-const (
-	aWholeNumber = "a whole number, "
-	aTemplate    = "a text/template over the message, see below"
-	aPath        = "the path of a file"
-)
+const aTemplate = "a text/template over the message, see below"
 
 // fields is every setting of this program, in the order of the reference.
-var fields = withPrefix([]config.Field[settings]{
-	{
-		Key: "provider", Allowed: "`openai`, `azure`, `anthropic` or `self-hosted`", Default: "`openai`",
-		Doc:   "Whose headers, refusals and way of counting the endpoint has",
-		Value: config.Choice(func(s *settings) *providerName { return &s.Provider }, openAI, azure, anthropic, selfHosted),
-	},
-	{
-		Key: "baseURL", Allowed: "an http or https URL without user, query and fragment",
-		Default: "that of `openai` or `anthropic`; required for the others",
-		Doc:     "Where the endpoint is: what stands before `/chat/completions`; of Azure the resource, `https://NAME.openai.azure.com`",
-		Value:   config.Endpoint(func(s *settings) *string { return &s.BaseURL }),
-	},
-	textField("apiVersion", "a text, with `azure` only", "`2024-10-21`", "The API version of Azure", func(s *settings) *string { return &s.APIVersion }),
-	textField("model", "a text", "none: it is required", "The model; of Azure the deployment", func(s *settings) *string { return &s.Model }),
-	{
-		Key: "apiKey", Allowed: "a text, never printed", Default: "none",
-		Doc: "The key of the endpoint",
-		Value: config.Secret(
-			func(s *settings, text string) { s.APIKey = numathrottle.NewSecret(text) },
-			func(s *settings) bool { return s.APIKey.IsSet() },
-		),
-	},
-	textField("apiKeyFile", aPath, "none", "The key in a file, such as a mounted Secret; read anew for every call",
+var fields = config.WithPrefix(prefix,
+	config.ChoiceField("provider", "Whose headers, refusals and way of counting the endpoint has",
+		func(s *settings) *providerName { return &s.Provider }, openAI, azure, anthropic, selfHosted),
+	config.EndpointField("baseURL", "that of `openai` or `anthropic`; required for the others",
+		"Where the endpoint is: what stands before `/chat/completions`; of Azure the resource, `https://NAME.openai.azure.com`",
+		func(s *settings) *string { return &s.BaseURL }),
+	config.TextField("apiVersion", "a text, with `azure` only", "`2024-10-21`", "The API version of Azure", func(s *settings) *string { return &s.APIVersion }),
+	config.TextField("model", "a text", "none: it is required", "The model; of Azure the deployment", func(s *settings) *string { return &s.Model }),
+	program.SecretField("apiKey", "The key of the endpoint", func(s *settings) *numathrottle.Secret { return &s.APIKey }),
+	config.PathField("apiKeyFile", "none", "The key in a file, such as a mounted Secret; read anew for every call",
 		func(s *settings) *string { return &s.APIKeyFile }),
-	linesField("system", "The system message", func(s *settings) *string { return &s.System }),
-	textField("systemFile", aPath, "none", "The same in a file", func(s *settings) *string { return &s.SystemFile }),
-	{
-		Key: "prompt", Allowed: aTemplate, Default: "`{{.Text}}`", Doc: "The user message",
-		Value: config.Lines(func(s *settings) *string { return &s.Prompt }),
-	},
-	textField("promptFile", aPath, "none", "The same in a file", func(s *settings) *string { return &s.PromptFile }),
-	numberField("maxTokens", "0 to 1000000", 1_000_000, "0: the provider's", "How long an answer may be, in tokens",
+	config.LinesField("system", aTemplate, "none", "The system message", func(s *settings) *string { return &s.System }),
+	config.PathField("systemFile", "none", "The same in a file", func(s *settings) *string { return &s.SystemFile }),
+	config.LinesField("prompt", aTemplate, "`{{.Text}}`", "The user message", func(s *settings) *string { return &s.Prompt }),
+	config.PathField("promptFile", "none", "The same in a file", func(s *settings) *string { return &s.PromptFile }),
+	config.NumberField("maxTokens", 0, 1_000_000, "0: the provider's", "How long an answer may be, in tokens",
 		func(s *settings) *int { return &s.MaxTokens }),
-	numberField("outputTokens", "1 to 1000000, without `maxTokens`", 1_000_000, "1024",
+	config.NumberField("outputTokens", 1, 1_000_000, "1024",
 		"What is drawn for an answer at most when `maxTokens` is not set; answers that are shorter are learnt from",
 		func(s *settings) *int { return &s.OutputTokens }),
-	numberField("maxPromptTokens", "0 to 1000000000", 1_000_000_000, "0: `tokensPerMinute` alone bounds it",
+	config.NumberField("maxPromptTokens", 0, 1_000_000_000, "0: `tokensPerMinute` alone bounds it",
 		"Longer prompts, by the estimate, are answered with an error at once", func(s *settings) *int { return &s.MaxPromptTokens }),
-	{
+	config.Field[settings]{
 		Key: "temperature", Allowed: "0 to 2", Default: "the provider's", Doc: "The sampling temperature",
 		Value: config.Text(func(s *settings) *string { return &s.Temperature }),
 		Range: func(s *settings) bool { _, ok := s.temperature(); return ok },
 	},
-	numberField("requestsPerMinute", "0 to 1000000000", 1_000_000_000, "0: no limit", "Calls per minute, over the whole pool",
+	config.NumberField("requestsPerMinute", 0, 1_000_000_000, "0: no limit", "Calls per minute, over the whole pool",
 		func(s *settings) *int { return &s.RequestsPerMinute }),
-	numberField("tokensPerMinute", "0 to 1000000000", 1_000_000_000, "0: no limit", "Tokens per minute, over the whole pool",
+	config.NumberField("tokensPerMinute", 0, 1_000_000_000, "0: no limit", "Tokens per minute, over the whole pool",
 		func(s *settings) *int { return &s.TokensPerMinute }),
-	numberField("inFlight", "0 to 1000000000", 1_000_000_000, "0: no limit",
+	config.NumberField("inFlight", 0, 1_000_000_000, "0: no limit",
 		"Calls under way at once, over the whole pool; several times the number of pods", func(s *settings) *int { return &s.InFlight }),
-	durationField("burstTime", 10*time.Millisecond, time.Minute, "1s", "How much of the two limits per minute the pool can save up",
+	config.DurationField("burstTime", 10*time.Millisecond, time.Minute, "`1s`", "How much of the two limits per minute the pool can save up",
 		func(s *settings) *time.Duration { return &s.BurstTime }),
-	{
+	config.Field[settings]{
 		Key: "charge", Allowed: "`larger`, `sum` or `usage`", Default: "`larger` for `openai`, `sum` for `azure`, else `usage`",
 		Doc:   "How many tokens a call counts for, see below",
 		Value: config.Choice(func(s *settings) *charge { return &s.Charge }, chargeLarger, chargeSum, chargeUsage),
 	},
-	durationField("timeout", time.Second, time.Hour, "2m", "How long one call may take, not counting what it waits for the limits",
+	config.DurationField("timeout", time.Second, time.Hour, "`2m`", "How long one call may take, not counting what it waits for the limits",
 		func(s *settings) *time.Duration { return &s.Timeout }),
-	numberField("maxAttempts", "1 to 1000", 1000, "8",
+	config.NumberField("maxAttempts", 1, 1000, "8",
 		"How often a call may fail before the message is answered with an error; refusals do not count", func(s *settings) *int { return &s.MaxAttempts }),
-	{
-		Key: "onStop", Allowed: "`hold` or `result`", Default: "`hold`",
-		Doc: "What becomes of a message when no waiting helps (a spent quota, a wrong key): it waits, and one call a minute tries " +
-			"whether it is mended, or it is answered with an error",
-		Value: config.Choice(func(s *settings) *stopAction { return &s.OnStop }, holdOnStop, resultOnStop),
-	},
-	textField("socket", aPath, "numaflow-go's", "The unix socket to listen on, outside Numaflow", func(s *settings) *string { return &s.Socket }),
-	textField("serverInfo", aPath, "numaflow-go's", "The server-info file to write, outside Numaflow", func(s *settings) *string { return &s.ServerInfo }),
-})
-
-func withPrefix(fields []config.Field[settings]) []config.Field[settings] {
-	for i := range fields {
-		fields[i].Prefix = prefix
-	}
-	return fields
-}
-
-func textField(key, allowed, byDefault, doc string, at func(*settings) *string) config.Field[settings] {
-	return config.Field[settings]{Key: key, Allowed: allowed, Default: byDefault, Doc: doc, Value: config.Text(at)}
-}
-
-func linesField(key, doc string, at func(*settings) *string) config.Field[settings] {
-	return config.Field[settings]{Key: key, Allowed: aTemplate, Default: "none", Doc: doc, Value: config.Lines(at)}
-}
-
-func numberField(key, allowed string, most int, byDefault, doc string, at func(*settings) *int) config.Field[settings] {
-	return config.Field[settings]{
-		Key: key, Allowed: aWholeNumber + allowed, Default: byDefault, Doc: doc, Value: config.Int(at),
-		Range: func(s *settings) bool { return *at(s) >= 0 && *at(s) <= most },
-	}
-}
-
-func durationField(key string, least, most time.Duration, byDefault, doc string, at func(*settings) *time.Duration) config.Field[settings] {
-	return config.Field[settings]{
-		Key: key, Allowed: fmt.Sprintf("a duration, `%s` to `%s`", least, most), Default: "`" + byDefault + "`", Doc: doc,
-		Value: config.Duration(at),
-		Range: func(s *settings) bool { return *at(s) == 0 || *at(s) >= least && *at(s) <= most },
-	}
-}
+	config.ChoiceField("onStop", "What becomes of a message when no waiting helps (a spent quota, a wrong key): it waits, and "+
+		"one call a minute tries whether it is mended, or it is answered with an error",
+		func(s *settings) *stopAction { return &s.OnStop }, holdOnStop, resultOnStop),
+	config.PathField("socket", "numaflow-go's", "The unix socket to listen on, outside Numaflow", func(s *settings) *string { return &s.Socket }),
+	config.PathField("serverInfo", "numaflow-go's", "The server-info file to write, outside Numaflow", func(s *settings) *string { return &s.ServerInfo }),
+)
 
 // temperature returns what is set; nil for nothing.
 func (s *settings) temperature() (*float32, bool) {
@@ -180,7 +130,7 @@ func (s *settings) temperature() (*float32, bool) {
 // the defaults. The error has a line for every fault, those of the files that are named too.
 func loadSettings() (settings, error) {
 	var s settings
-	faults := numathrottle.LoadWith(fields, func(s *settings) *numathrottle.Config { return &s.Pool }, &s)
+	faults := numathrottle.LoadWith(fields, poolOf, &s)
 	bad := func(field, problem, allowed string) {
 		faults = append(faults, &config.FieldError{Field: field, Problem: problem, Allowed: allowed})
 	}
@@ -291,18 +241,4 @@ func withDefaults(s settings) settings {
 		s.OnStop = holdOnStop
 	}
 	return s
-}
-
-// effective is every setting that differs from the zero value, without secrets, a line each.
-func (s *settings) effective() string {
-	var b strings.Builder
-	for _, f := range config.Show(fields, s) {
-		value := f.Value
-		if value != config.Redacted {
-			value = strconv.Quote(value)
-		}
-		_, _ = fmt.Fprintf(&b, "%s: %s\n", f.Key, value)
-	}
-	_, _ = fmt.Fprintf(&b, "pool of the limits: %s\n", s.Pool)
-	return b.String()
 }

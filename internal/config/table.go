@@ -51,3 +51,18 @@ func ParamTable() string {
 	}
 	return b.String()
 }
+
+// ReplaceTable returns a page in which table stands in the place of the one of that name:
+// between a line that begins with "<!-- NAME:" and the next "<!-- end -->".
+func ReplaceTable(page, name, table string) (string, error) {
+	before, rest, found := strings.Cut(page, "<!-- "+name+":")
+	comment, rest, _ := strings.Cut(rest, "\n")
+	_, after, ended := strings.Cut(rest, "<!-- end -->")
+	switch {
+	case !found:
+		return "", fmt.Errorf("no table %q, allowed: a line <!-- %s: ... -->", name, name)
+	case !ended:
+		return "", fmt.Errorf("table %q has no end, allowed: <!-- end --> behind it", name)
+	}
+	return before + "<!-- " + name + ":" + comment + "\n" + table + "<!-- end -->" + after, nil
+}

@@ -1,0 +1,68 @@
+// Package version tells which build of this module a program is, from what the Go tool
+// has written into it.
+package version
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"strings"
+)
+
+// A Build is what is known of a program's origin.
+type Build struct {
+	// Version is that of the module: a tag such as v1.2.3, a pseudo-version, with
+	// "+dirty" behind it when files were changed; or "(devel)" when nothing is known.
+	Version string
+	// Revision is the commit, and Time when it was made, as in RFC 3339. Both are empty when the
+	// program was not built in a checkout.
+	Revision, Time string
+	// Modified says that files differed from the commit.
+	Modified bool
+	// Go is the version of the toolchain, and Platform what it was built for.
+	Go, Platform string
+}
+
+// unknown is the version of a program that was built without one.
+const unknown = "(devel)"
+
+// Read returns the build of the running program.
+func Read() Build {
+	info, _ := debug.ReadBuildInfo()
+	return of(info)
+}
+
+// of is Read for what the Go tool has written; nil when it has written nothing.
+func of(info *debug.BuildInfo) Build {
+	b := Build{Version: unknown, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	if info == nil {
+		return b
+	}
+	if info.Main.Version != "" {
+		b.Version = info.Main.Version
+	}
+	for _, s := range info.Settings {
+		switch s.Key {
+		case "vcs.revision":
+			b.Revision = s.Value
+		case "vcs.time":
+			b.Time = s.Value
+		case "vcs.modified":
+			b.Modified = s.Value == "true"
+		}
+	}
+	return b
+}
+
+// String returns all of it in one line.
+func (b Build) String() string {
+	parts := []string{b.Go, b.Platform}
+	if b.Revision != "" {
+		commit := "commit " + b.Revision[:min(len(b.Revision), 12)]
+		if b.Modified {
+			commit += " with changes"
+		}
+		parts = append([]string{commit}, parts...)
+	}
+	return fmt.Sprintf("%s (%s)", b.Version, strings.Join(parts, ", "))
+}
