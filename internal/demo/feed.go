@@ -111,7 +111,7 @@ func (f *feeder) serve(p *process) {
 func (f *feeder) one(p *process) bool {
 	if !p.isFed() {
 		select {
-		case <-p.gone:
+		case <-p.Gone():
 			return false
 		case <-time.After(20 * time.Millisecond):
 			return !f.over()
@@ -135,7 +135,7 @@ func (f *feeder) one(p *process) bool {
 	if !ok {
 		return false
 	}
-	results, err := p.feed.Do(context.Background(), dataplane.Message{Value: []byte(line)})
+	results, err := p.Feed.Do(context.Background(), dataplane.Message{Value: []byte(line)})
 	switch {
 	case err != nil:
 		f.resent.Add(1)

@@ -5,13 +5,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/testenv/servers"
+	"github.com/numaproj-contrib/numathrottle/internal/demo/stage"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -29,36 +26,21 @@ func main() {
 		}
 		return
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	ok, err := run(ctx, os.Stdout)
-	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "demo:", err)
-	}
-	if err != nil || !ok {
-		os.Exit(1)
-	}
+	stage.Main("numathrottle-demo", run)
 }
 
 // run plays the demo and tells whether every promise was kept.
-func run(ctx context.Context, out io.Writer) (bool, error) {
-	dir, err := os.MkdirTemp("", "numathrottle-demo-")
+func run(ctx context.Context, dir string, out io.Writer) (bool, error) {
+	if url := os.Getenv("DEMO_STORE"); url != "" {
+		if s, _, _ := strings.Cut(url, "://"); s != "nats" && s != "tls" && s != "redis" && s != "rediss" {
+			return false, fmt.Errorf("DEMO_STORE has the scheme %q, allowed: nats, tls, redis, rediss", s)
+		}
+	}
+	store, err := stage.OpenStore(ctx, "DEMO_STORE", dir)
 	if err != nil {
 		return false, err
 	}
-	defer func() { _ = os.RemoveAll(dir) }()
-
-	store, name := os.Getenv("DEMO_STORE"), "the store at DEMO_STORE"
-	if store == "" {
-		ns, err := servers.StartNATS(ctx, filepath.Join(dir, "nats"))
-		if err != nil {
-			return false, err
-		}
-		defer func() { _ = ns.Close() }()
-		store, name = ns.URL(), "an embedded NATS JetStream server"
-	} else if s, _, _ := strings.Cut(store, "://"); s != "nats" && s != "tls" && s != "redis" && s != "rediss" {
-		return false, fmt.Errorf("DEMO_STORE has the scheme %q, allowed: nats, tls, redis, rediss", s)
-	}
+	defer store.Close()
 
 	input, stopInput := context.WithCancel(ctx)
 	defer stopInput()
@@ -75,12 +57,12 @@ func run(ctx context.Context, out io.Writer) (bool, error) {
 	d := &demo{
 		out: out, dir: dir, svc: svc, feed: f, stopInput: stopInput, began: time.Now(),
 		job: job{
-			Pool: fmt.Sprintf("demo/%d", time.Now().UnixNano()), Store: store, Service: svc.url,
+			Pool: fmt.Sprintf("demo/%d", time.Now().UnixNano()), Store: store.URL, Service: svc.url,
 			Max: limit.Max, Burst: limit.Burst, Lease: lease,
 		},
 	}
 	_, _ = fmt.Fprintf(out, "numathrottle demo: %d mapper processes share %d calls per second (burst %d) through %s\n",
-		processors, limit.Max, limit.Burst, name)
+		processors, limit.Max, limit.Burst, store.Name)
 	_, _ = fmt.Fprintf(out, "input: the lines of %s; lease %s, removal time %s; the service refuses call %d in any second\n\n",
 		text, lease, consensus.Removal(lease), svc.bound+1)
 	defer d.killAll()

@@ -4,24 +4,19 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
+	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
+	"github.com/numaproj-contrib/numathrottle/internal/demo/stage"
 )
 
-// A process is one mapper process with the stream that feeds it.
+// A process is one mapper process.
 type process struct {
-	id   string
-	cmd  *exec.Cmd
-	feed *dataplane.Map
-	gone chan struct{} // closed when the process has ended
+	*stage.Process
 
 	mu     sync.Mutex
 	last   report
@@ -31,7 +26,8 @@ type process struct {
 	halted bool // stopped by SIGSTOP
 }
 
-// startProcess starts this very program as a mapper process and opens its stream.
+// startProcess starts this very program as a mapper process and opens its stream. A process that was
+// started is returned even with an error.
 func startProcess(ctx context.Context, j job, dir string) (*process, error) {
 	j.Socket, j.Info = filepath.Join(dir, j.ID+".sock"), filepath.Join(dir, j.ID+".info")
 	encoded, err := json.Marshal(j)
@@ -42,34 +38,23 @@ func startProcess(ctx context.Context, j job, dir string) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &process{id: j.ID, cmd: exec.CommandContext(context.WithoutCancel(ctx), self), gone: make(chan struct{}), fed: true}
-	p.cmd.Env = append(os.Environ(), jobVariable+"="+string(encoded))
-	logFile, err := os.Create(filepath.Join(dir, j.ID+".log"))
-	if err != nil {
-		return nil, err
-	}
-	p.cmd.Stderr = logFile
-	out, err := p.cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := p.cmd.Start(); err != nil {
+	p := &process{fed: true}
+	reports, lines := io.Pipe()
+	p.Process, err = stage.Start(ctx, dir, j.ID, self, j.Socket, append(os.Environ(), jobVariable+"="+string(encoded)), lines)
+	if p.Process == nil {
 		return nil, err
 	}
 	go func() {
-		lines := bufio.NewScanner(out)
-		for lines.Scan() {
-			p.heard(lines.Bytes())
-		}
-		_ = p.cmd.Wait()
-		_ = logFile.Close()
-		close(p.gone)
+		<-p.Gone()
+		_ = lines.Close()
 	}()
-	p.feed, err = dataplane.Dial(ctx, j.Socket)
-	if err != nil {
-		return nil, fmt.Errorf("stream to mapper %s (its log: %s): %w", j.ID, logFile.Name(), err)
-	}
-	return p, nil
+	go func() {
+		for line := bufio.NewScanner(reports); line.Scan(); {
+			p.heard(line.Bytes())
+		}
+		_ = reports.Close() // a line that is too long is the last that is heard
+	}()
+	return p, err
 }
 
 // heard takes one line of the process's output; what is no report is left out.
@@ -112,10 +97,7 @@ func (p *process) kill() error {
 	p.mu.Lock()
 	p.dead = true
 	p.mu.Unlock()
-	err := p.cmd.Process.Kill()
-	<-p.gone
-	p.feed.Abort()
-	return err
+	return p.Kill()
 }
 
 // halt stops the process with SIGSTOP, resume continues it.
@@ -126,7 +108,7 @@ func (p *process) signal(halted bool, s syscall.Signal) error {
 	p.mu.Lock()
 	p.halted = halted
 	p.mu.Unlock()
-	return p.cmd.Process.Signal(s)
+	return p.Signal(s)
 }
 
 // word is how the table shows a process that cannot report; empty for the others.
@@ -142,18 +124,10 @@ func (p *process) word() string {
 	return ""
 }
 
-// end closes the stream and ends the process in good order.
+// end ends the process in good order, unless it was killed.
 func (p *process) end() error {
 	if p.dead {
 		return nil
 	}
-	err := p.feed.Close()
-	err = errors.Join(err, p.cmd.Process.Signal(syscall.SIGTERM))
-	select {
-	case <-p.gone:
-	case <-time.After(20 * time.Second):
-		err = errors.Join(err, fmt.Errorf("mapper %s did not end within 20 s of SIGTERM", p.id), p.cmd.Process.Kill())
-		<-p.gone
-	}
-	return err
+	return p.End()
 }

@@ -206,11 +206,6 @@ func (d *demo) finish() error {
 // killAll ends what is still running after a failure.
 func (d *demo) killAll() {
 	for _, p := range d.procs {
-		select {
-		case <-p.gone:
-		default:
-			_ = p.cmd.Process.Kill()
-			<-p.gone
-		}
+		_ = p.Kill()
 	}
 }

@@ -4,12 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/demo/stage"
 )
 
 // grantedHeader carries the moment at which the call's permit was granted, in
@@ -23,9 +24,9 @@ const lateAfter = 500 * time.Millisecond
 // A service is what the mappers call: it counts words, keeps the moment of every
 // call on its own clock, and refuses what is above bound calls in any second.
 type service struct {
-	bound  int
-	server *http.Server
-	url    string
+	bound int
+	url   string
+	close func()
 
 	mu       sync.Mutex
 	arrivals []time.Time // of calls that came in time
@@ -35,15 +36,10 @@ type service struct {
 	first    int // the first arrival of the last second
 }
 
-func startService(ctx context.Context, bound int) (*service, error) {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, fmt.Errorf("start the called service: %w", err)
-	}
-	s := &service{bound: bound, url: "http://" + l.Addr().String()}
-	s.server = &http.Server{Handler: s, ReadHeaderTimeout: 5 * time.Second}
-	go func() { _ = s.server.Serve(l) }()
-	return s, nil
+func startService(ctx context.Context, bound int) (s *service, err error) {
+	s = &service{bound: bound}
+	s.url, s.close, err = stage.Serve(ctx, s)
+	return s, err
 }
 
 // ServeHTTP answers a call with the number of words in its body.
@@ -101,5 +97,3 @@ func (s *service) tally() tally {
 	t.byGrant, _ = maxWindow(s.grants, time.Second)
 	return t
 }
-
-func (s *service) close() { _ = s.server.Close() }

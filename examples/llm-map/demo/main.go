@@ -17,25 +17,16 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
-	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/examples/llm-map/fakellm"
-	"github.com/numaproj-contrib/numathrottle/internal/testenv/servers"
+	"github.com/numaproj-contrib/numathrottle/internal/demo/stage"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	ok, err := run(ctx, os.Args[1:], os.Stdout)
-	stop()
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "llm-demo:", err)
-	}
-	if err != nil || !ok {
-		os.Exit(1)
-	}
+	stage.Main("llm-demo", func(ctx context.Context, dir string, out io.Writer) (bool, error) {
+		return run(ctx, os.Args[1:], dir, out)
+	})
 }
 
 // An options is what the flags say.
@@ -81,34 +72,24 @@ func parse(args []string, out io.Writer) (options, error) {
 }
 
 // run plays the demo and tells whether every promise was kept.
-func run(ctx context.Context, args []string, out io.Writer) (bool, error) {
+func run(ctx context.Context, args []string, dir string, out io.Writer) (bool, error) {
 	o, err := parse(args, out)
 	if err != nil {
 		return false, err
 	}
-	dir, err := os.MkdirTemp("", "llm-demo-")
+	store, err := stage.OpenStore(ctx, "LLM_DEMO_STORE", dir)
 	if err != nil {
 		return false, err
 	}
-	defer func() { _ = os.RemoveAll(dir) }()
-
-	store, name := os.Getenv("LLM_DEMO_STORE"), "the store at LLM_DEMO_STORE"
-	if store == "" {
-		ns, err := servers.StartNATS(ctx, filepath.Join(dir, "nats"))
-		if err != nil {
-			return false, err
-		}
-		defer func() { _ = ns.Close() }()
-		store, name = ns.URL(), "an embedded NATS JetStream server"
-	}
+	defer store.Close()
 	p, err := startProvider(ctx, o.provides)
 	if err != nil {
 		return false, err
 	}
 	defer p.close()
-	d := &demo{options: o, out: out, dir: dir, store: store, provider: p, began: time.Now()}
+	d := &demo{options: o, out: out, dir: dir, store: store.URL, provider: p, began: time.Now()}
 	_, _ = fmt.Fprintf(out, "llm-map demo: %d processes of llm-map share %d requests and %d tokens per minute, %d calls in flight, through %s\n",
-		o.processes, o.provides.RequestsPerMinute, o.provides.TokensPerMinute, o.inFlight, name)
+		o.processes, o.provides.RequestsPerMinute, o.provides.TokensPerMinute, o.inFlight, store.Name)
 	_, _ = fmt.Fprintf(out, "%d prompts; a provider that counts and refuses as %s does, on its own clock, and lets %s worth of its limits be saved up\n",
 		o.prompts, o.provider, o.provides.Slice)
 	_, _ = fmt.Fprintf(out, "a pool that is new to its store is frozen for 15 s: the first calls come then\n\n")

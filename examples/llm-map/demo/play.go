@@ -39,7 +39,7 @@ type demo struct {
 // play sends all prompts and waits for their answers.
 func (d *demo) play(ctx context.Context) error {
 	for i := range d.options.processes {
-		if _, err := d.start(ctx, fmt.Sprintf("p%d", i+1)); err != nil {
+		if err := d.start(ctx, fmt.Sprintf("p%d", i+1)); err != nil {
 			return err
 		}
 	}
@@ -79,14 +79,14 @@ func (d *demo) play(ctx context.Context) error {
 		}
 	}
 	for _, p := range d.processes {
-		d.ended = errors.Join(d.ended, p.end())
+		d.ended = errors.Join(d.ended, p.End())
 	}
 	return nil
 }
 
 // send sends one prompt to a process and counts what comes back.
 func (d *demo) send(ctx context.Context, p *process, prompt string) {
-	results, err := p.feed.Do(ctx, dataplane.Message{Value: []byte(prompt)})
+	results, err := p.Feed.Do(ctx, dataplane.Message{Value: []byte(prompt)})
 	var answer struct {
 		Text  string           `json:"text"`
 		Usage *json.RawMessage `json:"usage"`

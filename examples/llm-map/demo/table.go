@@ -3,10 +3,10 @@ package main
 import (
 	"fmt"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/examples/llm-map/fakellm"
+	"github.com/numaproj-contrib/numathrottle/internal/demo/stage"
 )
 
 // A table remembers what its last row showed.
@@ -27,8 +27,8 @@ func (d *demo) row() {
 	var each []string
 	for _, p := range d.processes {
 		n := p.answered.Load()
-		each = append(each, fmt.Sprintf("%s %4.1f", p.id, float64(n-d.table.answered[p.id])/since.Seconds()))
-		d.table.answered[p.id] = n
+		each = append(each, fmt.Sprintf("%s %4.1f", p.ID, float64(n-d.table.answered[p.ID])/since.Seconds()))
+		d.table.answered[p.ID] = n
 	}
 	d.table.at = now
 	st := d.provider.Stats()
@@ -44,45 +44,28 @@ const leastUse = 0.97
 
 // verdict prints what was promised and what was seen, and tells whether all of it was kept.
 func (d *demo) verdict() bool {
-	ok := true
-	judge := func(kept bool) string {
-		ok = ok && kept
-		if kept {
-			return "ok"
-		}
-		return "BROKEN"
-	}
 	charges, st := d.provider.Charges(), d.provider.Stats()
 	requests, tokens, took := d.used(charges)
-	tighter := max(requests, tokens)
-	promise := func(use float64) (string, string) {
-		if use < tighter {
-			return "", ""
+	v := stage.NewVerdict(d.out)
+	v.Judge(int64(d.prompts) == d.answers.Load(), "prompts, answers", "equal", "%d, %d", d.prompts, d.answers.Load())
+	v.Judge(d.errorResults.Load()+d.failed.Load() == 0, "error results, messages without a result", "0, 0", "%d, %d", d.errorResults.Load(), d.failed.Load())
+	v.Judge(st.Served == d.prompts, "calls made", "one for each prompt", "%d", st.Served)
+	v.Judge(st.Refused() == 0, "calls refused by the provider", "0", "%d", st.Refused())
+	v.Judge(d.inFlight == 0 || st.MostInFlight <= d.inFlight, "calls in flight at most", fmt.Sprintf("at most %d", d.inFlight), "%d", st.MostInFlight)
+	for _, limit := range []struct {
+		name string
+		use  float64
+	}{{"requests", requests}, {"tokens", tokens}} {
+		what := fmt.Sprintf("%s: use of the limit over %.1f s", limit.name, took.Seconds())
+		if limit.use < max(requests, tokens) {
+			v.Tell(what, "", "%.3f", limit.use)
+			continue
 		}
-		return fmt.Sprintf("at least %.2f of the tighter one", leastUse), judge(use >= leastUse)
+		v.Judge(limit.use >= leastUse, what, fmt.Sprintf("at least %.2f of the tighter one", leastUse), "%.3f", limit.use)
 	}
-	w := tabwriter.NewWriter(d.out, 0, 0, 2, ' ', 0)
-	line := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format+"\n", args...) }
-	line("\nVERDICT\tseen\tpromised\t")
-	line("prompts, answers\t%d, %d\tequal\t%s", d.prompts, d.answers.Load(), judge(int64(d.prompts) == d.answers.Load()))
-	line("error results, messages without a result\t%d, %d\t0, 0\t%s", d.errorResults.Load(), d.failed.Load(),
-		judge(d.errorResults.Load()+d.failed.Load() == 0))
-	line("calls made\t%d\tone for each prompt\t%s", st.Served, judge(st.Served == d.prompts))
-	line("calls refused by the provider\t%d\t0\t%s", st.Refused(), judge(st.Refused() == 0))
-	line("calls in flight at most\t%d\tat most %d\t%s", st.MostInFlight, d.inFlight, judge(d.inFlight == 0 || st.MostInFlight <= d.inFlight))
-	words, result := promise(requests)
-	line("requests: use of the limit over %.1f s\t%.3f\t%s\t%s", took.Seconds(), requests, words, result)
-	words, result = promise(tokens)
-	line("tokens: use of the limit over %.1f s\t%.3f\t%s\t%s", took.Seconds(), tokens, words, result)
 	mostRequests, mostTokens := fakellm.Worst(charges, time.Minute)
-	line("requests in the worst minute\t%d of %d\t\t", mostRequests, d.provides.RequestsPerMinute)
-	line("tokens in the worst minute\t%d of %d\t\t", mostTokens, d.provides.TokensPerMinute)
-	ended := "yes"
-	if d.ended != nil {
-		ended = d.ended.Error()
-	}
-	line("processes ended in good order\t%s\tyes\t%s", ended, judge(d.ended == nil))
-	_ = w.Flush()
-	_, _ = fmt.Fprintf(d.out, "\n%s after %.0f s\n", map[bool]string{true: "PASS", false: "FAIL"}[ok], time.Since(d.began).Seconds())
-	return ok
+	v.Tell("requests in the worst minute", "", "%d of %d", mostRequests, d.provides.RequestsPerMinute)
+	v.Tell("tokens in the worst minute", "", "%d of %d", mostTokens, d.provides.TokensPerMinute)
+	v.Ended(d.ended)
+	return v.Print(time.Since(d.began))
 }
