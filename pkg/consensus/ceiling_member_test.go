@@ -1,7 +1,6 @@
 package consensus_test
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -9,47 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
-
-// limited joins a processor with a limit of its own to the pool, with callers that
-// draw as fast as they can.
-func limited(t *testing.T, store consensus.Store, id string, l throttle.Limit, workers int) *node {
-	t.Helper()
-	n := &node{link: &flaky{Store: store}}
-	m, err := consensus.Join(t.Context(), n.link, "pool", consensus.WithID(id), consensus.WithLogger(quiet))
-	require.NoError(t, err)
-	n.m = m
-	n.th, err = throttle.New(l, throttle.WithSharer(m), throttle.OnClose(m.Leave))
-	require.NoError(t, err)
-	n.work(t, workers)
-	return n
-}
-
-// work starts callers.
-func (n *node) work(t *testing.T, workers int) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	n.stop = cancel
-	for range workers {
-		go func() {
-			for {
-				p, err := n.th.Acquire(ctx, 1)
-				if err != nil {
-					return
-				}
-				n.used.Add(int64(p.N()))
-			}
-		}()
-	}
-	t.Cleanup(func() {
-		cancel()
-		n.link.cut.Store(false)
-		_ = n.th.Close()
-	})
-}
 
 // ceiling is what the whole pool may use, as this processor has it.
 func (n *node) ceiling() float64 {

@@ -62,33 +62,58 @@ func (n *node) share() float64 { return n.m.View().Share.Fraction() }
 // draw as fast as they can.
 func start(t *testing.T, store consensus.Store, id string, workers int, opts ...consensus.Option) *node {
 	t.Helper()
+	return limited(t, store, id, throttle.Limit{Max: 1000}, workers, opts...)
+}
+
+// limited joins a processor with a limit of its own to the pool, with callers that
+// draw as fast as they can.
+func limited(t *testing.T, store consensus.Store, id string, l throttle.Limit, workers int, opts ...consensus.Option) *node {
+	t.Helper()
 	n := &node{link: &flaky{Store: store}}
+	n.m, n.th = attach(t, n.link, id, l, opts...)
+	n.work(t, workers)
+	return n
+}
+
+// attach joins the pool through a link, and makes a limiter that draws on it.
+func attach(t *testing.T, link consensus.Store, id string, l throttle.Limit, opts ...consensus.Option) (*consensus.Member, *throttle.Throttle) {
+	t.Helper()
 	opts = append([]consensus.Option{consensus.WithID(id), consensus.WithLogger(quiet)}, opts...)
-	m, err := consensus.Join(t.Context(), n.link, "pool", opts...)
+	m, err := consensus.Join(t.Context(), link, "pool", opts...)
 	require.NoError(t, err)
-	n.m = m
-	n.th, err = throttle.New(throttle.Limit{Max: 1000}, throttle.WithSharer(m), throttle.OnClose(m.Leave))
+	th, err := throttle.New(l, throttle.WithSharer(m), throttle.OnClose(m.Leave))
 	require.NoError(t, err)
+	return m, th
+}
+
+// callers starts callers that draw as fast as they can until stop is called. Each permit goes to use.
+func callers(th *throttle.Throttle, n int, use func(throttle.Permit)) (stop context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
-	n.stop = cancel
-	for range workers {
+	for range n {
 		go func() {
 			for {
-				p, err := n.th.Acquire(ctx, 1)
+				p, err := th.Acquire(ctx, 1)
 				if err != nil {
 					return
 				}
-				n.used.Add(int64(p.N()))
+				use(p)
 			}
 		}()
 	}
+	return cancel
+}
+
+// work starts callers, who end with the test.
+func (n *node) work(t *testing.T, workers int) {
+	t.Helper()
+	n.stop = callers(n.th, workers, func(p throttle.Permit) { n.used.Add(int64(p.N())) })
+	stop := n.stop
 	t.Cleanup(func() {
-		cancel()
+		stop()
 		n.link.cut.Store(false)
 		n.link.hang.Store(false)
 		_ = n.th.Close()
 	})
-	return n
 }
 
 // pool starts n processors and gives them time to agree.

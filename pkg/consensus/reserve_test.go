@@ -108,32 +108,18 @@ func (w *worker) forget() {
 	w.calls = nil
 }
 
-func work(t *testing.T, store consensus.Store, id string, l throttle.Limit, callers int, away time.Duration) *worker {
+func work(t *testing.T, store consensus.Store, id string, l throttle.Limit, workers int, away time.Duration) *worker {
 	t.Helper()
 	w := &worker{link: &tap{Store: store, away: away}}
-	var err error
-	w.m, err = consensus.Join(t.Context(), w.link, "pool", consensus.WithID(id), consensus.WithLogger(quiet))
-	require.NoError(t, err)
-	w.th, err = throttle.New(l, throttle.WithSharer(w.m), throttle.OnClose(w.m.Leave))
-	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	w.stop = cancel
-	for range callers {
-		go func() {
-			for {
-				p, err := w.th.Acquire(ctx, 1)
-				if err != nil {
-					return
-				}
-				w.mu.Lock()
-				w.calls = append(w.calls, time.Now())
-				w.mu.Unlock()
-				p.Settle(1)
-			}
-		}()
-	}
+	w.m, w.th = attach(t, w.link, id, l)
+	w.stop = callers(w.th, workers, func(p throttle.Permit) {
+		w.mu.Lock()
+		w.calls = append(w.calls, time.Now())
+		w.mu.Unlock()
+		p.Settle(1)
+	})
 	t.Cleanup(func() {
-		cancel()
+		w.stop()
 		w.link.sever(false)
 		_ = w.th.Close()
 		time.Sleep(2 * time.Second) // for requests under way

@@ -1,8 +1,8 @@
 package storetest_test
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -35,86 +35,64 @@ func newServer() *server {
 	return &server{identity: "1", pools: map[string]*entry{}}
 }
 
-func (s *server) Sync(ctx context.Context, req consensus.Request) (consensus.Answer, error) {
-	if err := req.Validate(); err != nil {
-		return consensus.Answer{}, err
-	}
-	if err := ctx.Err(); err != nil {
-		return consensus.Answer{}, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	e := s.pools[req.Pool]
-	if e == nil {
-		e = &entry{}
-		s.pools[req.Pool] = e
-	}
-	ans, changed := e.rec.Sync(&req, s.at(e))
-	if changed {
-		e.written = time.Now().UnixMicro()
-	}
-	return ans, nil
-}
-
-func (s *server) Leave(ctx context.Context, l consensus.Leave) error {
-	if err := l.Validate(); err != nil {
-		return err
-	}
-	if err := ctx.Err(); err != nil {
+// step runs one step on what is kept of a pool, and notes when it has changed something. Of a pool that is
+// not known yet nothing is kept, unless the step makes one. fault is what is wrong with the request.
+func (s *server) step(ctx context.Context, fault error, pool string, makes bool, f func(e *entry) (changed bool)) error {
+	if err := cmp.Or(fault, ctx.Err()); err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e := s.pools[l.Pool]; e != nil && e.rec.Leave(&l, s.at(e)) {
+	e := s.entry(pool)
+	if makes {
+		s.pools[pool] = e
+	}
+	if f(e) {
 		e.written = time.Now().UnixMicro()
 	}
 	return nil
 }
 
-func (s *server) Load(ctx context.Context, pool string) ([]consensus.Document, []consensus.RosterRow, error) {
-	if err := errors.Join(consensus.ValidatePool(pool), ctx.Err()); err != nil {
-		return nil, nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.entry(pool).rec.Load()
+func (s *server) Sync(ctx context.Context, req consensus.Request) (ans consensus.Answer, err error) {
+	err = s.step(ctx, req.Validate(), req.Pool, true, func(e *entry) (changed bool) {
+		ans, changed = e.rec.Sync(&req, s.at(e))
+		return changed
+	})
+	return ans, err
 }
 
-func (s *server) Save(ctx context.Context, pool string, d consensus.DocumentReport) (consensus.Version, error) {
-	if err := errors.Join(d.ValidateSave(pool), ctx.Err()); err != nil {
-		return 0, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	e := s.entry(pool)
-	current, changed, err := e.rec.Save(&d)
-	if changed {
-		e.written = time.Now().UnixMicro()
-	}
-	return current, err
+func (s *server) Leave(ctx context.Context, l consensus.Leave) error {
+	return s.step(ctx, l.Validate(), l.Pool, false, func(e *entry) bool { return e.rec.Leave(&l, s.at(e)) })
 }
 
-func (s *server) Reserve(ctx context.Context, req consensus.Reserve) (consensus.Reserved, error) {
-	if err := req.Validate(); err != nil {
-		return consensus.Reserved{}, err
-	}
-	if err := ctx.Err(); err != nil {
-		return consensus.Reserved{}, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	e := s.pools[req.Pool]
-	if e == nil {
-		e = &entry{} // not kept: the next sync makes it
-	}
-	res, changed := e.rec.Reserve(&req, s.at(e))
-	if changed {
-		e.written = time.Now().UnixMicro()
-	}
-	if changed && s.deferred {
-		res = e.rec.Issued(&req, res.Revision, s.at(e))
-	}
-	return res, nil
+func (s *server) Load(ctx context.Context, pool string) (docs []consensus.Document, roster []consensus.RosterRow, err error) {
+	var found error
+	err = s.step(ctx, consensus.ValidatePool(pool), pool, false, func(e *entry) bool {
+		docs, roster, found = e.rec.Load()
+		return false
+	})
+	return docs, roster, cmp.Or(err, found)
+}
+
+func (s *server) Save(ctx context.Context, pool string, d consensus.DocumentReport) (current consensus.Version, err error) {
+	var refused error
+	err = s.step(ctx, d.ValidateSave(pool), pool, false, func(e *entry) (changed bool) {
+		current, changed, refused = e.rec.Save(&d)
+		return changed
+	})
+	return current, cmp.Or(err, refused)
+}
+
+func (s *server) Reserve(ctx context.Context, req consensus.Reserve) (res consensus.Reserved, err error) {
+	err = s.step(ctx, req.Validate(), req.Pool, false, func(e *entry) (changed bool) {
+		if res, changed = e.rec.Reserve(&req, s.at(e)); changed && s.deferred {
+			e.written = time.Now().UnixMicro() // the slots are told by it
+			res = e.rec.Issued(&req, res.Revision, s.at(e))
+			return false
+		}
+		return changed
+	})
+	return res, err
 }
 
 func (s *server) Close() error { return nil }
