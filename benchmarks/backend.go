@@ -67,6 +67,17 @@ func memoryBackend() *backend {
 	}
 }
 
+// bothBackends starts a Redis and a NATS server for pools whose lease is at most longest. stop ends both.
+func (b *bench) bothBackends(ctx context.Context, longest time.Duration) (redis, nats *backend, stop func() error, err error) {
+	if redis, err = b.redisBackend(ctx, longest); err != nil {
+		return nil, nil, nil, err
+	}
+	if nats, err = b.natsBackend(ctx, longest); err != nil {
+		return nil, nil, nil, errors.Join(err, redis.close())
+	}
+	return redis, nats, func() error { return errors.Join(nats.close(), redis.close()) }, nil
+}
+
 // redisBackend starts a redis-server for pools whose lease is at most longest.
 func (b *bench) redisBackend(ctx context.Context, longest time.Duration) (*backend, error) {
 	dir, err := os.MkdirTemp(b.dir, "redis")
@@ -77,7 +88,8 @@ func (b *bench) redisBackend(ctx context.Context, longest time.Duration) (*backe
 	if err != nil {
 		return nil, err
 	}
-	admin := redis.NewUniversalClient(redisstore.ClientOptions(server.Addr()))
+	connect := func() redis.UniversalClient { return redis.NewUniversalClient(redisstore.ClientOptions(server.Addr())) }
+	admin := connect()
 	info, err := admin.Info(ctx, "server").Result()
 	if err != nil {
 		return nil, errors.Join(err, admin.Close(), server.Close())
@@ -86,11 +98,11 @@ func (b *bench) redisBackend(ctx context.Context, longest time.Duration) (*backe
 	return &backend{
 		name: "Redis",
 		open: func() (consensus.Store, func(), error) {
-			client := redis.NewUniversalClient(redisstore.ClientOptions(server.Addr()))
+			client := connect()
 			return redisstore.New(client, redisstore.WithLongestLease(longest)), func() { _ = client.Close() }, nil
 		},
 		bare: func(name string) (permitClient, func(), error) {
-			client := redis.NewUniversalClient(redisstore.ClientOptions(server.Addr()))
+			client := connect()
 			return bareRedis(client, name), func() { _ = client.Close() }, nil
 		},
 		requests: func(ctx context.Context) (requests, error) { return redisRequests(ctx, admin) },
@@ -143,7 +155,8 @@ func (b *bench) natsBackend(ctx context.Context, longest time.Duration) (*backen
 	if err != nil {
 		return nil, err
 	}
-	admin, err := nats.Connect(server.URL(), natsstore.ConnectOptions()...)
+	connect := func() (*nats.Conn, error) { return nats.Connect(server.URL(), natsstore.ConnectOptions()...) }
+	admin, err := connect()
 	if err != nil {
 		return nil, errors.Join(err, server.Close())
 	}
@@ -158,7 +171,7 @@ func (b *bench) natsBackend(ctx context.Context, longest time.Duration) (*backen
 	return &backend{
 		name: "NATS",
 		open: func() (consensus.Store, func(), error) {
-			nc, err := nats.Connect(server.URL(), natsstore.ConnectOptions()...)
+			nc, err := connect()
 			if err != nil {
 				return nil, nil, err
 			}
@@ -169,7 +182,7 @@ func (b *bench) natsBackend(ctx context.Context, longest time.Duration) (*backen
 			return store, nc.Close, err
 		},
 		bare: func(name string) (permitClient, func(), error) {
-			nc, err := nats.Connect(server.URL(), natsstore.ConnectOptions()...)
+			nc, err := connect()
 			if err != nil {
 				return nil, nil, err
 			}

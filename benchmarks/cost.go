@@ -121,16 +121,11 @@ func measureCost(ctx context.Context, b *bench) (_ []table, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, many.close()) }()
-	redis, err := b.redisBackend(ctx, consensus.MinLease)
+	redis, nats, stop, err := b.bothBackends(ctx, consensus.MinLease)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, redis.close()) }()
-	nats, err := b.natsBackend(ctx, consensus.MinLease)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, nats.close()) }()
+	defer func() { err = errors.Join(err, stop()) }()
 
 	// The crowd's pool is frozen for 15 s at first; the others run meanwhile.
 	c := &crowd{pool: newPool("crowd", many, throttle.Limit{Max: 10_000}, consensus.DefaultLease)}

@@ -19,16 +19,11 @@ var hard = section{
 }
 
 func measureHard(ctx context.Context, b *bench) (_ []table, err error) {
-	redis, err := b.redisBackend(ctx, consensus.MinLease)
+	redis, nats, stop, err := b.bothBackends(ctx, consensus.MinLease)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, redis.close()) }()
-	nats, err := b.natsBackend(ctx, consensus.MinLease)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, nats.close()) }()
+	defer func() { err = errors.Join(err, stop()) }()
 
 	var plains, hards []*poolRun
 	for _, be := range []*backend{redis, nats} {

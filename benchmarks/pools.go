@@ -65,16 +65,11 @@ func (r *poolRun) row() row {
 }
 
 func measurePools(ctx context.Context, b *bench) (_ []table, err error) {
-	redis, err := b.redisBackend(ctx, consensus.MinLease)
+	redis, nats, stop, err := b.bothBackends(ctx, consensus.MinLease)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, redis.close()) }()
-	nats, err := b.natsBackend(ctx, consensus.MinLease)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, nats.close()) }()
+	defer func() { err = errors.Join(err, stop()) }()
 
 	runs := []*poolRun{
 		{backend: redis, limit: throttle.Limit{Max: 50}},
