@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // A Document is something that every processor of a pool must know: an override of
@@ -174,7 +175,21 @@ func (r *Record) Load() ([]Document, []RosterRow, error) {
 	}
 	var whole TagAnswer
 	r.consensus(&whole)
+	for i := range whole.Roster {
+		whole.Roster[i].Silent = r.silent(whole.Roster[i].ID)
+	}
 	return r.unreported(nil), whole.Roster, nil
+}
+
+// silent is how long the live row of a processor has had no request. One that has made the
+// last step has not been silent, though a Deferred store does not know its time yet.
+func (r *Record) silent(id string) time.Duration {
+	for i := range r.Rows {
+		if row := &r.Rows[i]; row.ID == id && row.State == RowLive && row.RowKey != r.Unstamped {
+			return time.Duration(max(0, r.Clock-row.LastSeen)) * time.Microsecond
+		}
+	}
+	return 0
 }
 
 func tooManyDocuments(name string) *RequestError {

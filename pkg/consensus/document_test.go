@@ -293,10 +293,15 @@ func TestLoadShowsTheLiveRowsOfTheLimitItself(t *testing.T) {
 	live := holder("a", "1", half)
 	live.Entries[0].Note = "max 10"
 	r := standing(live, closed(RowReplaced, holder("b", "1", half)), other)
+	r.Rows[0].LastSeen = r.Clock - 3_000_000
 	docs, roster, err := r.Load()
 	require.NoError(t, err)
 	require.Empty(t, docs)
-	require.Equal(t, []RosterRow{{ID: "a", Claim: half, Demand: half, PoolSize: 2, Note: "max 10"}}, roster)
+	require.Equal(t, []RosterRow{{ID: "a", Claim: half, Demand: half, PoolSize: 2, Note: "max 10", Silent: 3 * time.Second}}, roster)
+	r.Unstamped = r.Rows[0].RowKey
+	_, roster, err = r.Load()
+	require.NoError(t, err)
+	require.Zero(t, roster[0].Silent, "it has made the last step, whenever that was")
 }
 
 func TestANoteIsShownToAll(t *testing.T) {

@@ -32,8 +32,8 @@ type Store interface {
 	Leave(ctx context.Context, req Leave) error
 
 	// Load returns what operators need to see of a pool: its documents by rising
-	// name, and the roster of the empty tag as the last step left it: one that has
-	// died since is in it. It changes nothing.
+	// name, and the roster of the empty tag as the last step left it, with
+	// RosterRow.Silent: one that has died since is in it. It changes nothing.
 	// Errors: *RequestError for a name that no pool can have; one that wraps ErrNoPool
 	// when the pool has no record; anything else is the store's, and passing.
 	Load(ctx context.Context, pool string) ([]Document, []RosterRow, error)
@@ -249,6 +249,9 @@ type RosterRow struct {
 	Demand   Share
 	PoolSize int
 	Note     string
+	// Silent is how long before the last step of the pool its newest request came, on the
+	// pool's logical clock. Only Store.Load tells; 0 elsewhere.
+	Silent time.Duration
 }
 
 // A Leave tells the store that an incarnation uses nothing any more.

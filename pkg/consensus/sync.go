@@ -318,7 +318,7 @@ func (r *Record) consensus(ta *TagAnswer) {
 		ta.Live++
 		agreed = agreed && (ta.Live == 1 || e.PoolSize == ta.PoolSize)
 		ta.PoolSize = max(ta.PoolSize, e.PoolSize)
-		ta.Roster = append(ta.Roster, RosterRow{r.Rows[i].ID, e.Claim, e.Demand, e.PoolSize, e.Note})
+		ta.Roster = append(ta.Roster, RosterRow{ID: r.Rows[i].ID, Claim: e.Claim, Demand: e.Demand, PoolSize: e.PoolSize, Note: e.Note})
 	}
 	ta.Agreed = agreed && ta.PoolSize == ta.Live
 }

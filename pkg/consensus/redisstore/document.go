@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 )
@@ -42,7 +43,8 @@ func parseLoad(fields map[string]string) ([]consensus.Document, []consensus.Rost
 	if len(fields) == 0 {
 		return nil, nil, consensus.ErrNoPool
 	}
-	if !strings.HasPrefix(fields[metaField], "1 ") {
+	clock, ok := clockOf(fields[metaField])
+	if !ok {
 		return nil, nil, wrongAnswer("the pool is not of format 1")
 	}
 	var c contents
@@ -58,8 +60,26 @@ func parseLoad(fields map[string]string) ([]consensus.Document, []consensus.Rost
 	if err != nil {
 		return nil, nil, err
 	}
-	return docs, tagAnswer("", c.rows).Roster, nil
+	roster := tagAnswer("", c.rows).Roster
+	for i := range roster {
+		at, _ := slices.BinarySearchFunc(c.rows, roster[i].ID, func(r row, id string) int { return strings.Compare(r.id, id) })
+		roster[i].Silent = time.Duration(max(0, clock-c.rows[at].lastSeen)) * time.Microsecond
+	}
+	return docs, roster, nil
 }
+
+// clockOf is the logical clock in the field meta; see lua/record.lua.
+func clockOf(meta string) (micros int64, ok bool) {
+	words := strings.Fields(meta)
+	if len(words) != metaWords || words[0] != "1" {
+		return 0, false
+	}
+	clock, err := strconv.ParseUint(words[3], 10, 53)
+	return int64(clock), err == nil
+}
+
+// metaWords is how many words the field meta has.
+const metaWords = 15
 
 // Save implements consensus.Store. Errors are as of Sync, *consensus.ConflictError,
 // and one that wraps consensus.ErrNoPool.

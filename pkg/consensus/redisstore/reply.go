@@ -133,6 +133,7 @@ func parseHead(parts []any, answer *consensus.Answer) error {
 // row is what an answer needs of a live row.
 type row struct {
 	id         string
+	lastSeen   int64 // on the logical clock, in microseconds
 	seq, nonce uint64
 	entries    []entry
 }
@@ -227,7 +228,7 @@ func parseRow(value string) (r row, live bool, err error) {
 	if state := f.number(uint64(consensus.RowLeft)); f.ok() && consensus.RowState(state) != consensus.RowLive {
 		return row{}, false, nil
 	}
-	f.number(maxTime)                           // last seen
+	r.lastSeen = int64(f.number(maxTime))
 	f.number(maxTags * uint64(consensus.Whole)) // claims
 	r.seq, r.nonce = f.number(1<<64-1), f.number(1<<64-1)
 	tags := f.number(maxTags)

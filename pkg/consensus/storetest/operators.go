@@ -124,7 +124,7 @@ func loads(p *pool) {
 		docs, roster, err := p.load()
 		require.NoError(p, err)
 		require.Empty(p, docs)
-		require.Equal(p, []consensus.RosterRow{{ID: "a", Claim: half, Demand: half, PoolSize: 1, Note: "max 10"}}, roster)
+		require.Equal(p, []consensus.RosterRow{{ID: "a", Claim: half, Demand: half, PoolSize: 1, Note: "max 10"}}, roster, "it made the last step")
 	}
 	require.Equal(p, before.Revision+1, b.exchange(change("b", 0, 7, "two"), change("a", 0, 9, "one")).Revision, "loading changes nothing")
 	other := *p
@@ -133,6 +133,15 @@ func loads(p *pool) {
 	require.NoError(p, err)
 	p.requireDocuments(docs, doc("a", 9, "one"), doc("b", 7, "two"))
 	require.Len(p, roster, 2)
+	require.Zero(p, roster[1].Silent)
+	silence := consensus.Clamp(p.lease) / 2
+	pause(silence)
+	b.exchange()
+	b.exchange() // some stores learn the time of a step with the next one
+	_, roster, err = other.load()
+	require.NoError(p, err)
+	require.Zero(p, roster[1].Silent)
+	require.GreaterOrEqual(p, roster[0].Silent, silence, "a has said nothing meanwhile")
 	docs[0].Body[0], roster[0].ID = 'X', "forged"
 	docs, roster, err = other.load()
 	require.NoError(p, err)

