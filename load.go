@@ -35,6 +35,25 @@ func Load() (Config, error) {
 	return c.withoutUser(), nil
 }
 
+// Fields describes every setting of a Config, for a program of this module that takes them as
+// flags or shows them.
+func Fields() []config.Field[Config] { return slices.Clone(fields) }
+
+// LoadFlags is Load for a program of this module whose flags have the names of the settings. flags
+// holds those that were given, by the settings' keys: they win over file and environment.
+// With an error it returns what could be read.
+func LoadFlags(flags map[string]string) (Config, error) {
+	c, faults := read()
+	faults = append(faults, config.LoadFlags(fields, flags, &c)...)
+	c = c.withEnvironment()
+	_, wrong := c.check()
+	faults = append(faults, wrong...)
+	if len(wrong) == 0 {
+		c = c.withoutUser()
+	}
+	return c, config.Join(faults)
+}
+
 // LoadWith is Load for a program of this module that has settings of its own: own
 // describes them, and c holds them and the pool's, which is at pool(c). The file and the
 // environment are read once for both, and every fault is returned. The settings of the

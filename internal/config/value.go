@@ -14,6 +14,8 @@ import (
 // them; each takes the address of the value in a C.
 type Value[C any] struct {
 	secret bool
+	// hidden: not even who may list the processes of a machine shall see it.
+	hidden bool
 	// mapping: a mapping in the file is taken as a line of YAML.
 	mapping bool
 	set     func(c *C, text string) bool // false: text has not the form of a value
@@ -165,6 +167,7 @@ func isEndpoint(text string) bool {
 func Secret[C any](set func(c *C, text string), isSet func(c *C) bool) Value[C] {
 	return Value[C]{
 		secret: true,
+		hidden: true,
 		set:    func(c *C, text string) bool { set(c, text); return true },
 		get: func(c *C) string {
 			if !isSet(c) {

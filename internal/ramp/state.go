@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // A State is all that a pool's record keeps of its ramp. The zero State says that
@@ -60,6 +61,14 @@ func (s State) progress(t int64) int64 {
 // above Max.
 func (s State) tokens(progress int64) float64 {
 	return min(float64(s.Min)+float64(s.Max-s.Min)*float64(progress)/float64(s.Ramp), float64(s.Max))
+}
+
+// Standing returns the ceiling at the last step, in tokens per per; 0 for the zero State.
+func (s State) Standing() (tokens float64, per time.Duration) {
+	if !s.known() {
+		return 0, 0
+	}
+	return s.tokens(s.progress(s.At)), time.Duration(s.Per) * time.Microsecond
 }
 
 // Resume returns the state with the ramp standing still where it stood at the last

@@ -1,0 +1,37 @@
+package config
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Flag returns the name of the flag that belongs to the field, without dashes: onStoreLoss is
+// on-store-loss. ok is false for a secret, which is never a flag: whoever may list the processes of a machine
+// sees the flags of all.
+func (f *Field[C]) Flag() (name string, ok bool) { return flagName(f.Key), !f.Value.hidden && !f.later() }
+
+func flagName(key string) string {
+	return strings.ToLower(strings.ReplaceAll(variable("", key), "_", "-"))
+}
+
+// Variable returns the environment variable that belongs to the field.
+func (f *Field[C]) Variable() string { return f.variable() }
+
+// LoadFlags sets c from flags, which holds values by the key of their field. It returns a *FieldError
+// for each that is wrong, in the order of the keys; such a setting keeps the value it had.
+func LoadFlags[C any](fields []Field[C], flags map[string]string, c *C) []error {
+	var faults []error
+	for _, key := range slices.Sorted(maps.Keys(flags)) {
+		source := "--" + flagName(key)
+		i := slices.IndexFunc(fields, func(f Field[C]) bool { return f.Key == key })
+		if i < 0 || fields[i].Value.hidden {
+			faults = append(faults, &FieldError{Field: quoteKey(key), Problem: "is not a setting that a flag can have", Source: source})
+			continue
+		}
+		if err := fields[i].put(c, flags[key], source); err != nil {
+			faults = append(faults, err)
+		}
+	}
+	return faults
+}

@@ -1,0 +1,97 @@
+package consensus
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// An Overview is what the record of a pool shows to operators. It is as the last step left it:
+// processors that have died since are in it, and with nobody left it stays as it is.
+type Overview struct {
+	Pool string
+	// Processors are the live ones, by rising ID.
+	Processors []OverviewRow
+	// Agreed is consensus: all report the same pool size, and it is their number. PoolSize is
+	// the largest one.
+	Agreed   bool
+	PoolSize int
+	// Max per Per is the limit in force, without a ramp: the override, or the lowest that a
+	// processor is configured with. Max 0: nobody tells.
+	Max int
+	Per time.Duration
+	// Override is the pool's override; the zero Override: none.
+	Override Override
+	// Ramp is where the pool's ramp stands, in tokens per RampPer; 0: it has none.
+	Ramp    float64
+	RampPer time.Duration
+	// Unreadable names the documents of the pool that should be known, but are not: they are
+	// those of a later version.
+	Unreadable []string
+	// Documents is all that the record has, by rising name.
+	Documents []Document
+}
+
+// An OverviewRow is one processor as its last request has it.
+type OverviewRow struct {
+	RosterRow
+
+	// Max per Per is the limit that it is configured with, and Hard says that this must not be raised. Max
+	// is 0 when it tells no limit of tokens.
+	Max  int
+	Per  time.Duration
+	Hard bool
+}
+
+// LoadOverview returns what the record of a pool shows. It changes nothing. ctx bounds the
+// call. Errors: *RequestError for a name that no pool can have; one that wraps ErrNoPool; those of the
+// store.
+func LoadOverview(ctx context.Context, s Store, pool string) (Overview, error) {
+	docs, roster, err := s.Load(ctx, pool)
+	if err != nil {
+		return Overview{}, fmt.Errorf("consensus: loading pool %q: %w", pool, err)
+	}
+	o := Overview{Pool: pool, Documents: docs, Agreed: true}
+	var lowest quota
+	for _, row := range roster {
+		r := OverviewRow{RosterRow: row}
+		if n, ok := parseNote(row.Note); ok {
+			r.Max, r.Per, r.Hard = int(n.limit.max), n.limit.per, n.hard
+			if lowest.max == 0 || n.limit.below(lowest) {
+				lowest = n.limit
+			}
+		}
+		o.Processors = append(o.Processors, r)
+		o.PoolSize = max(o.PoolSize, row.PoolSize)
+	}
+	for _, row := range roster {
+		o.Agreed = o.Agreed && row.PoolSize == len(roster)
+	}
+	o.Max, o.Per = int(lowest.max), lowest.per
+	o.readDocuments()
+	return o, nil
+}
+
+// readDocuments reads what the documents say of the limit.
+func (o *Overview) readDocuments() {
+	if doc := documentOf(o.Documents, limitDocument); doc.Version > 0 {
+		override, err := parseOverride(doc.Body)
+		if err != nil {
+			o.Unreadable = append(o.Unreadable, doc.Name)
+		}
+		if o.Override = override; override.Max > 0 {
+			o.Max = override.Max
+			if override.Per > 0 {
+				o.Per = override.Per
+			}
+		}
+	}
+	if doc := documentOf(o.Documents, rampDocument); doc.Version > 0 {
+		r, err := parseRampState(doc.Body)
+		if err != nil {
+			o.Unreadable = append(o.Unreadable, doc.Name)
+			return
+		}
+		o.Ramp, o.RampPer = r.state.Standing()
+	}
+}
