@@ -1,6 +1,7 @@
 package numathrottle
 
 import (
+	"cmp"
 	"log/slog"
 	"os"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -174,6 +176,20 @@ func inNumaflow() bool {
 		}
 	}
 	return false
+}
+
+// Effective returns c with every default filled in that this package knows, those of the limit included.
+// What is wrong with c stays as it is.
+func (c Config) Effective() Config {
+	c = c.withEnvironment()
+	c.Store = cmp.Or(c.Store, config.DefaultStore)
+	c.Lease = cmp.Or(c.Lease, consensus.DefaultLease)
+	c.Policy = cmp.Or(c.Policy, PolicyFair)
+	c.OnStoreLoss = c.onStoreLoss()
+	if th, err := throttle.New(c.Limit); err == nil {
+		c.Limit = th.Status().Limit
+	}
+	return c
 }
 
 // Validate returns an error with a line for everything that is wrong with c, or

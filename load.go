@@ -39,14 +39,19 @@ func Load() (Config, error) {
 // flags or shows them.
 func Fields() []config.Field[Config] { return slices.Clone(fields) }
 
-// LoadFlags is Load for a program of this module whose flags have the names of the settings. flags
-// holds those that were given, by the settings' keys: they win over file and environment.
-// With an error it returns what could be read.
-func LoadFlags(flags map[string]string) (Config, error) {
-	c, faults := read()
+// LoadFlags is Load for a program of this module whose flags have the names of the settings. environ
+// has the form of os.Environ; flags holds the flags that were given, by the settings' keys: they win over
+// file and environment. The files that hold credentials are read, too, so that the error has what Open
+// would find. With an error LoadFlags returns what could be read.
+func LoadFlags(environ []string, flags map[string]string) (Config, error) {
+	var c Config
+	faults := config.Load(fields, environ, &c)
 	faults = append(faults, config.LoadFlags(fields, flags, &c)...)
 	c = c.withEnvironment()
-	_, wrong := c.check()
+	store, wrong := c.check()
+	if len(wrong) == 0 {
+		_, wrong = c.loadCredentials(&store)
+	}
 	faults = append(faults, wrong...)
 	if len(wrong) == 0 {
 		c = c.withoutUser()

@@ -1,6 +1,7 @@
 package numathrottle
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -19,6 +20,7 @@ import (
 // Errors: one with a line for every fault of the configuration and its files, as Validate.
 func OpenStore(_ context.Context, c Config) (consensus.Store, error) {
 	c = c.withEnvironment()
+	c.Store = cmp.Or(c.Store, config.DefaultStore)
 	store, faults := c.check()
 	if kind := store.Kind; len(faults) == 0 && !kind.IsRedis() && kind != config.NATS {
 		faults = append(faults, &config.FieldError{

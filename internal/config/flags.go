@@ -9,7 +9,9 @@ import (
 // Flag returns the name of the flag that belongs to the field, without dashes: onStoreLoss is
 // on-store-loss. ok is false for a secret, which is never a flag: whoever may list the processes of a machine
 // sees the flags of all.
-func (f *Field[C]) Flag() (name string, ok bool) { return flagName(f.Key), !f.Value.hidden && !f.later() }
+func (f *Field[C]) Flag() (name string, ok bool) {
+	return flagName(f.Key), !f.Value.hidden && !f.later()
+}
 
 func flagName(key string) string {
 	return strings.ToLower(strings.ReplaceAll(variable("", key), "_", "-"))

@@ -12,8 +12,8 @@ type Overview struct {
 	Pool string
 	// Processors are the live ones, by rising ID.
 	Processors []OverviewRow
-	// Agreed is consensus: all report the same pool size, and it is their number. PoolSize is
-	// the largest one.
+	// Agreed is consensus: there are processors, all report the same pool size, and it is their
+	// number. PoolSize is the largest one.
 	Agreed   bool
 	PoolSize int
 	// Max per Per is the limit in force, without a ramp: the override, or the lowest that a
@@ -51,7 +51,7 @@ func LoadOverview(ctx context.Context, s Store, pool string) (Overview, error) {
 	if err != nil {
 		return Overview{}, fmt.Errorf("consensus: loading pool %q: %w", pool, err)
 	}
-	o := Overview{Pool: pool, Documents: docs, Agreed: true}
+	o := Overview{Pool: pool, Documents: docs, Agreed: len(roster) > 0}
 	var lowest quota
 	for _, row := range roster {
 		r := OverviewRow{RosterRow: row}

@@ -1,0 +1,33 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	ucli "github.com/urfave/cli/v3"
+
+	"github.com/numaproj-contrib/numathrottle"
+	"github.com/numaproj-contrib/numathrottle/internal/config"
+)
+
+func (c *CLI) checkCommand() *ucli.Command {
+	return &ucli.Command{
+		Name:  "check",
+		Usage: "print the configuration in force, without secrets, and what is wrong with it",
+		Description: "It reads what numathrottle.FromEnv reads, and the files that are named, and fills in the defaults. It asks no store. " +
+			"With a fault it fails, after it has printed all of them.",
+		Action: func(_ context.Context, cmd *ucli.Command) error {
+			conf, err := c.load(cmd)
+			effective := conf.Effective()
+			for _, s := range config.Show(numathrottle.Fields(), &effective) {
+				value := s.Value
+				if value != config.Redacted {
+					value = strconv.Quote(value)
+				}
+				_, _ = fmt.Fprintf(c.Out, "%s: %s\n", s.Key, value) // nobody reads it
+			}
+			return err
+		},
+	}
+}

@@ -1,0 +1,200 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	ucli "github.com/urfave/cli/v3"
+
+	"github.com/numaproj-contrib/numathrottle"
+	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/internal/version"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+const name = "numathrottle"
+
+// A CLI is one run of the command.
+type CLI struct {
+	// Out takes what was asked for, Err help on wrong usage and what is logged.
+	Out, Err io.Writer
+	// Environ holds the variables, in the form of os.Environ.
+	Environ []string
+	// open returns the store of a configuration; numathrottle.OpenStore but in tests.
+	open func(context.Context, numathrottle.Config) (consensus.Store, error)
+}
+
+// New returns the command as it runs in a terminal.
+func New() *CLI {
+	return &CLI{Out: os.Stdout, Err: os.Stderr, Environ: os.Environ(), open: numathrottle.OpenStore}
+}
+
+// Run runs the command that args name, without the program's own name, until it is done or ctx
+// ends. Errors: usage that is wrong, with the flag, its value and what is allowed; a fault of the
+// configuration; those of the store. None shows a secret.
+func (c *CLI) Run(ctx context.Context, args []string) error {
+	root := &ucli.Command{
+		Name:  name,
+		Usage: "look at the pools of numathrottle, and change their limits",
+		Description: "Settings come from flags, else from variables " + config.Prefix + "*, else from the YAML file that " +
+			config.FileVariable + " or --config names. Passwords and tokens are no flags.",
+		Version:               version.Read().String(),
+		Writer:                c.Out,
+		ErrWriter:             c.Err,
+		EnableShellCompletion: true,
+		HideHelpCommand:       true,
+		ConfigureShellCompletionCommand: func(cmd *ucli.Command) {
+			cmd.Hidden, cmd.Usage = false, "print a script that completes commands and flags: bash, zsh, fish or pwsh"
+		},
+		Flags:          append([]ucli.Flag{configFlag(), timeoutFlag()}, storeFlags()...),
+		Commands:       []*ucli.Command{c.statusCommand(), c.limitCommand(), c.checkCommand()},
+		ArgValidator:   noArguments,
+		OnUsageError:   wrongUsage,
+		ExitErrHandler: func(context.Context, *ucli.Command, error) {}, // the caller's business
+	}
+	inherit(root)
+	return root.Run(ctx, append([]string{name}, args...))
+}
+
+// inherit gives the commands below cmd what the library does not hand down.
+func inherit(cmd *ucli.Command) {
+	for _, sub := range cmd.Commands {
+		sub.OnUsageError, sub.HideHelpCommand = cmd.OnUsageError, true
+		inherit(sub)
+	}
+}
+
+// The flags of every command that are none of the settings.
+const (
+	configName  = "config"
+	timeoutName = "timeout"
+)
+
+func configFlag() ucli.Flag {
+	return &ucli.StringFlag{Name: configName, Usage: "the YAML file with settings (" + config.FileVariable + ")"}
+}
+
+func timeoutFlag() ucli.Flag {
+	return &ucli.StringFlag{Name: timeoutName, Usage: "how long the store may take, 100ms to 10m", DefaultText: defaultTimeout.String()}
+}
+
+const defaultTimeout = 10 * time.Second
+
+// isStoreSetting tells whether a setting says where pools are and how to get there.
+func isStoreSetting(key string) bool { return key == "pool" || strings.HasPrefix(key, "store") }
+
+// storeFlags are the flags of the settings that say where a pool is.
+func storeFlags() []ucli.Flag {
+	var flags []ucli.Flag
+	fields := numathrottle.Fields()
+	for i := range fields {
+		f := &fields[i]
+		if flag, ok := f.Flag(); ok && isStoreSetting(f.Key) {
+			// The library takes what stands in backquotes for the name of the value.
+			doc := strings.ReplaceAll(f.Doc, "`", "")
+			flags = append(flags, &ucli.StringFlag{Name: flag, Usage: doc + " (" + f.Variable() + ")"})
+		}
+	}
+	return flags
+}
+
+// given returns the flags of the settings that were given, by the keys of their settings.
+func given(cmd *ucli.Command) map[string]string {
+	flags := map[string]string{}
+	fields := numathrottle.Fields()
+	for i := range fields {
+		f := &fields[i]
+		if flag, ok := f.Flag(); ok && isStoreSetting(f.Key) && cmd.IsSet(flag) {
+			flags[f.Key] = cmd.String(flag)
+		}
+	}
+	return flags
+}
+
+// load returns the configuration in force. With an error it returns what could be read.
+func (c *CLI) load(cmd *ucli.Command) (numathrottle.Config, error) {
+	environ := c.Environ
+	if cmd.IsSet(configName) {
+		environ = append(environ[:len(environ):len(environ)], config.FileVariable+"="+cmd.String(configName))
+	}
+	conf, err := numathrottle.LoadFlags(environ, given(cmd))
+	conf.Logger = slog.New(slog.NewTextHandler(c.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	return conf, err
+}
+
+// A session is a command's way to a store.
+type session struct {
+	store   consensus.Store
+	pool    string
+	timeout time.Duration
+}
+
+// connect opens the store for a command. Close the session's store.
+func (c *CLI) connect(ctx context.Context, cmd *ucli.Command) (*session, error) {
+	s := &session{timeout: defaultTimeout}
+	if err := s.setTimeout(cmd); err != nil {
+		return nil, err
+	}
+	conf, err := c.load(cmd)
+	if err != nil {
+		return nil, err
+	}
+	s.pool = conf.Pool
+	s.store, err = c.open(ctx, conf)
+	return s, err
+}
+
+func (s *session) setTimeout(cmd *ucli.Command) error {
+	if !cmd.IsSet(timeoutName) {
+		return nil
+	}
+	field := config.DurationField(timeoutName, 100*time.Millisecond, 10*time.Minute, "", "", func(s *session) *time.Duration { return &s.timeout })
+	return config.Join(config.LoadFlags([]config.Field[session]{field}, map[string]string{timeoutName: cmd.String(timeoutName)}, s))
+}
+
+// call runs one call of the store.
+func (s *session) call(ctx context.Context, f func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	return f(ctx)
+}
+
+// noArguments refuses arguments that no command is.
+func noArguments(_ context.Context, cmd *ucli.Command) error {
+	if !cmd.Args().Present() {
+		return nil
+	}
+	var names []string
+	for _, sub := range cmd.VisibleCommands() {
+		names = append(names, sub.Name)
+	}
+	allowed := "none"
+	if len(names) > 0 {
+		allowed = strings.Join(names, ", ")
+	}
+	return fmt.Errorf("%s: %.60q is no command or argument, allowed: %s", cmd.FullName(), cmd.Args().First(), allowed)
+}
+
+// wrongUsage says what is wrong with a flag.
+func wrongUsage(_ context.Context, cmd *ucli.Command, err error, _ bool) error {
+	text := err.Error()
+	if flag, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {
+		flag = strings.TrimLeft(flag, "-")
+		fields := numathrottle.Fields()
+		for i := range fields {
+			f := &fields[i]
+			if _, isFlag := f.Flag(); !isFlag && strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(f.Variable(), config.Prefix)), "_", "-") == flag {
+				return fmt.Errorf("%s: --%s is no flag, for all users of the machine would see it, allowed: the variable %s, or --%s-file",
+					cmd.FullName(), flag, f.Variable(), flag)
+			}
+		}
+		return fmt.Errorf("%s: --%.60s is no flag, allowed: those of %s --help", cmd.FullName(), flag, cmd.FullName())
+	}
+	return errors.New(cmd.FullName() + ": " + text + "; see --help")
+}

@@ -1,0 +1,188 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
+)
+
+var update = flag.Bool("update", false, "write the files in testdata anew")
+
+// canary is in every secret of these tests. It must not come out anywhere.
+const canary = "hunter2-canary"
+
+// A terminal runs the command with variables of its own.
+type terminal struct {
+	*CLI
+
+	out, errOut bytes.Buffer
+}
+
+// newTerminal returns one whose store is given; nil for the real one.
+func newTerminal(store consensus.Store, environ ...string) *terminal {
+	t := &terminal{}
+	t.CLI = &CLI{Out: &t.out, Err: &t.errOut, Environ: environ, open: numathrottle.OpenStore}
+	if store != nil {
+		t.open = func(context.Context, numathrottle.Config) (consensus.Store, error) { return store, nil }
+	}
+	return t
+}
+
+// run returns what the command has printed, and an error when it has failed.
+func (tm *terminal) run(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	tm.out.Reset()
+	tm.errOut.Reset()
+	err := tm.Run(t.Context(), args)
+	text := tm.out.String() + tm.errOut.String()
+	if err != nil {
+		text += err.Error()
+	}
+	require.NotContains(t, text, canary)
+	return tm.out.String(), err
+}
+
+func requireGolden(t *testing.T, file, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", file)
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
+		return
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err, "run: go test ./internal/cli -update")
+	require.Equal(t, string(want), got, "run: go test ./internal/cli -update, and look at what changes")
+}
+
+func TestHelp(t *testing.T) {
+	for file, args := range map[string][]string{
+		"help.golden": {"--help"}, "help-status.golden": {"status", "--help"}, "help-limit-set.golden": {"limit", "set", "--help"},
+	} {
+		tm := newTerminal(nil)
+		out, err := tm.run(t, args...)
+		require.NoError(t, err)
+		before, rest, found := strings.Cut(out, "VERSION:\n")
+		if found { // it differs with every build
+			_, rest, _ = strings.Cut(rest, "\n\n")
+		}
+		requireGolden(t, file, before+rest)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	out, err := newTerminal(nil, "NUMATHROTTLE_STORE=ftp://x").run(t, "--version")
+	require.NoError(t, err)
+	require.Regexp(t, `^numathrottle version \S+ \(.*go1\..*\)\n$`, out)
+}
+
+func TestCompletion(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish", "pwsh"} {
+		out, err := newTerminal(nil).run(t, "completion", shell)
+		require.NoError(t, err)
+		require.NotEmpty(t, out, shell)
+	}
+	out, err := newTerminal(nil).run(t, "limit", "--generate-shell-completion")
+	require.NoError(t, err)
+	require.Contains(t, out, "set")
+}
+
+func TestCheck(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "c.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("max: 600\nper: 1m\nstore: redis://user:"+canary+"@h:6379/2\npool: p\nid: i\n"), 0o600))
+	environ := []string{"NUMATHROTTLE_POOL=from the environment", "NUMATHROTTLE_STORE_SENTINEL_PASSWORD=" + canary}
+	_, err := newTerminal(nil, environ...).run(t, "check", "--config", file)
+	require.ErrorContains(t, err, "storeSentinelPassword is set, but the store is redis")
+
+	out, err := newTerminal(nil, environ[:1]...).run(t, "check", "--config", file)
+	require.NoError(t, err)
+	requireGolden(t, "check.golden", out)
+	out, err = newTerminal(nil, environ[:1]...).run(t, "--pool=from a flag", "check", "--config", file)
+	require.NoError(t, err)
+	require.Contains(t, out, "pool: \"from a flag\"\n")
+
+	_, err = newTerminal(nil, "NUMATHROTTLE_MAX=1", "NUMATHROTTLE_STORE=nats://h", "NUMATHROTTLE_STORE_TOKEN_FILE="+dir+"/missing").run(t, "check")
+	require.ErrorContains(t, err, "storeTokenFile is ", "as the limiter would find when it is opened")
+	out, err = newTerminal(nil, "NUMATHROTTLE_MAX=-1", "NUMATHROTTLE_PEER=1s").run(t, "check")
+	require.ErrorContains(t, err, `max is "-1" (NUMATHROTTLE_MAX)`)
+	require.ErrorContains(t, err, "NUMATHROTTLE_PEER is not a variable of numathrottle; did you mean NUMATHROTTLE_PER?")
+	require.Contains(t, out, "pool: ", "what could be read is shown")
+}
+
+func TestWrongUsage(t *testing.T) {
+	redis := "--store=redis://127.0.0.1:1"
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"stauts"}, `numathrottle: "stauts" is no command or argument, allowed: status, limit, check, completion`},
+		{[]string{"check", "it"}, `numathrottle check: "it" is no command or argument, allowed: none`},
+		{[]string{"limit", "sett"}, `numathrottle limit: "sett" is no command or argument, allowed: show, set, clear`},
+		{[]string{"limit", "set", "100"}, `numathrottle limit set: "100" is no command or argument, allowed: none`},
+		{[]string{"status", "--stor=x"}, "numathrottle status: --stor is no flag, allowed: those of numathrottle status --help"},
+		{
+			[]string{"status", "--store-password", canary},
+			"numathrottle status: --store-password is no flag, for all users of the machine would see it, " +
+				"allowed: the variable NUMATHROTTLE_STORE_PASSWORD, or --store-password-file",
+		},
+		{[]string{"status", "--store-token=" + canary}, "--store-token is no flag"},
+		{[]string{"limit", "set", "--max"}, "numathrottle limit set: flag needs an argument: --max"},
+		{[]string{"limit", "set", "--max=1e3"}, `max is "1e3" (--max), allowed: a whole number, 1 to 1000000000`},
+		{[]string{"limit", "set", "--max=-5"}, `max is "-5" (--max)`},
+		{[]string{"limit", "set", "--max=0"}, "--max is 0, allowed: 1 to 1000000000; numathrottle limit clear ends an override"},
+		{[]string{"limit", "set", "--per=1s"}, "--max is missing"},
+		{[]string{"limit", "set", "--max=5", "--per=1"}, "per is \"1\" (--per), allowed: a duration, `1ms` to `744h0m0s`"},
+		{[]string{"limit", "set", "--max=5", "--per=1us"}, `per is "1us" (--per)`},
+		{[]string{"status", "--timeout=1h", redis}, "timeout is \"1h\" (--timeout), allowed: a duration, `100ms` to `10m0s`"},
+		{[]string{"status", "--every=0s", redis}, "every is \"0s\" (--every), allowed: a duration, `200ms` to `1h0m0s`"},
+		{[]string{"status", "--store="}, "store is empty (--store), allowed: a store URL"},
+		{[]string{"status", "--store=redis://u:" + canary + "@"}, "store has no host (host 1)"},
+		{[]string{"status", "--store-ca-file=/nowhere", redis}, "storeCAFile is set, but the store is redis"},
+		{[]string{"status"}, "store is memory://, which nothing outside of a process can see, allowed: redis://"},
+		{[]string{"status", "--store=static://?replicas=2"}, "store is static://"},
+		{[]string{"status", "--config=/nowhere"}, `NUMATHROTTLE_CONFIG is "/nowhere", which cannot be read`},
+	} {
+		out, err := newTerminal(nil).run(t, c.args...)
+		require.ErrorContains(t, err, c.want, "%q", c.args)
+		require.Empty(t, out, "%q", c.args)
+	}
+}
+
+// A store that does not answer is given up after the timeout.
+func TestStoreThatCannotBeReached(t *testing.T) {
+	for store, want := range map[string]string{
+		"redis://:" + canary + "@127.0.0.1:1": "connection refused",
+		"nats://u:" + canary + "@127.0.0.1:1": "no servers available",
+	} {
+		_, err := newTerminal(nil).run(t, "status", "--timeout=300ms", "--store", store)
+		require.ErrorContains(t, err, want)
+	}
+}
+
+// failing is a store whose every answer is an error.
+type failing struct{ consensus.Store }
+
+func (failing) Load(context.Context, string) ([]consensus.Document, []consensus.RosterRow, error) {
+	return nil, nil, errors.New("no such day")
+}
+
+func TestErrorsOfTheStore(t *testing.T) {
+	for _, args := range [][]string{{"status"}, {"limit", "show"}, {"limit", "set", "--max=1"}, {"limit", "clear"}} {
+		_, err := newTerminal(failing{memstore.New()}).run(t, args...)
+		require.ErrorContains(t, err, "no such day", args)
+		_, err = newTerminal(memstore.New(), "NUMATHROTTLE_POOL=empty").run(t, args...)
+		require.ErrorIs(t, err, consensus.ErrNoPool, args)
+		require.ErrorContains(t, err, `pool "empty"`, args)
+	}
+}

@@ -1,0 +1,9 @@
+// Package cli is the command numathrottle: it shows pools to operators and changes what they may
+// change. It looks from outside, without being a processor.
+//
+//	status   the processors of a pool, their shares, and the limit in force
+//	limit    the override of a pool's limit: show, set, clear
+//	check    the configuration in force, and what is wrong with it
+//
+// Each command has a file of its own, and a line in the list in cli.go.
+package cli

@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle"
+	"github.com/numaproj-contrib/numathrottle/internal/testenv"
+	"github.com/numaproj-contrib/numathrottle/internal/testenv/servers"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+func TestLimit(t *testing.T) {
+	store := memstore.New()
+	join(store, "p", "a", "1 0 600 60000000 0 0", consensus.Whole, 1).sync(t)
+	tm := newTerminal(store, "NUMATHROTTLE_POOL=other")
+	for _, c := range []struct {
+		want string
+		args []string
+	}{
+		{"p: 600 per 1m0s, the lowest that is configured\n", []string{"limit", "show", "--pool=p"}},
+		{"p: 300 per 1m0s, from the next sync of each processor on\n", []string{"limit", "set", "--pool=p", "--max=300"}},
+		{"p: 300 per 1m0s, an override\n", []string{"limit", "show", "--pool=p"}},
+		{
+			`{"pool":"p","limit":{"max":300,"per":"1m0s"},"override":{"max":300,"per":"1m0s"}}` + "\n",
+			[]string{"limit", "show", "--json", "--pool=p"},
+		},
+		{"p: 5 per 1s, from the next sync of each processor on\n", []string{"--pool=p", "limit", "set", "--max", "5", "--per", "1s"}},
+		{"p: no override; 600 per 1m0s, the lowest that is configured\n", []string{"limit", "clear", "--pool=p"}},
+		{`{"pool":"p","limit":{"max":600,"per":"1m0s"},"override":null}` + "\n", []string{"limit", "show", "--json", "--pool=p"}},
+	} {
+		out, err := tm.run(t, c.args...)
+		require.NoError(t, err, c.args)
+		require.Equal(t, c.want, out)
+	}
+	_, err := tm.run(t, "limit", "set", "--pool=p", "--max=38401")
+	require.ErrorContains(t, err, `consensus: Max per 1m0s is 38401, allowed: at most 64 times 600 per 1m0s, which processor "a" is configured with`)
+	_, err = store.Save(t.Context(), "p", consensus.DocumentReport{Name: "limit", Version: 1 << 40, Base: versionOf(t, store), Body: []byte("of a later version")})
+	require.NoError(t, err)
+	_, err = tm.run(t, "limit", "show", "--pool=p")
+	require.ErrorContains(t, err, "is not an override")
+}
+
+func versionOf(t *testing.T, store consensus.Store) consensus.Version {
+	t.Helper()
+	docs, _, err := store.Load(t.Context(), "p")
+	require.NoError(t, err)
+	return docs[0].Version
+}
+
+// A real limiter on a real store is seen, and heeds what is set.
+func TestOnRealStores(t *testing.T) {
+	const password = canary + "-s3"
+	for name, start := range map[string]func(t *testing.T) (url string){
+		"redis": func(t *testing.T) string {
+			t.Helper()
+			return "redis://:" + password + "@" + testenv.Redis(t, servers.WithPassword(password)).Addr()
+		},
+		"nats": func(t *testing.T) string { t.Helper(); return testenv.NATS(t).URL() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := start(t)
+			th, err := numathrottle.Open(t.Context(), numathrottle.Config{
+				Limit: throttle.Limit{Max: 600, Per: time.Minute}, Store: url, Pool: "ns/p/v", ID: "pod-0", Lease: consensus.MinLease, FailFast: true,
+			})
+			require.NoError(t, err)
+			defer th.Close()
+			tm := newTerminal(nil, "NUMATHROTTLE_POOL=ns/p/v", "NUMATHROTTLE_STORE="+url)
+			var out string
+			require.Eventually(t, func() bool { // with its second sync the processor tells its limit
+				out, err = tm.run(t, "status")
+				require.NoError(t, err)
+				return strings.Contains(out, "600 per 1m0s, the lowest that is configured")
+			}, 30*time.Second, 10*time.Millisecond)
+			require.Regexp(t, `pod-0 .* 600 per 1m0s +\d`, out)
+
+			_, err = tm.run(t, "limit", "set", "--max=300")
+			require.NoError(t, err)
+			require.Eventually(t, func() bool { return th.Status().Lease.Ceiling == 300 }, 30*time.Second, 10*time.Millisecond)
+			out, err = tm.run(t, "status", "--json")
+			require.NoError(t, err)
+			require.Contains(t, out, `"override":{"max":300,"per":"1m0s"}`)
+			_, err = tm.run(t, "limit", "clear")
+			require.NoError(t, err)
+			require.Eventually(t, func() bool { return th.Status().Lease.Ceiling != 300 }, 30*time.Second, 10*time.Millisecond)
+			require.NoError(t, th.Close())
+			out, err = tm.run(t, "status")
+			require.NoError(t, err)
+			require.NotContains(t, out, "pod-0")
+		})
+	}
+}

@@ -1,0 +1,158 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
+)
+
+// A member is a processor as the store knows it: by the requests that it sends.
+type member struct {
+	store consensus.Store
+	pool  string
+	req   consensus.Request
+}
+
+func join(store consensus.Store, pool, id, note string, share consensus.Share, poolSize int) *member {
+	return &member{store, pool, consensus.Request{
+		Pool: pool, ID: id, Incarnation: "1", Nonce: 1, Lease: consensus.DefaultLease,
+		Tags: []consensus.TagReport{{Wanted: share, Demand: share, PoolSize: poolSize, Note: note}},
+	}}
+}
+
+func (m *member) sync(t *testing.T, docs ...consensus.DocumentReport) {
+	t.Helper()
+	m.req.Seq++
+	m.req.Documents = docs
+	ans, err := m.store.Sync(t.Context(), m.req)
+	require.NoError(t, err)
+	require.Equal(t, consensus.Granted, ans.Status)
+	m.req.LastSeq, m.req.LastNonce, m.req.LastTime, m.req.Revision = ans.Seq, ans.Nonce, ans.Time, ans.Revision
+	m.req.Tags[0].InUse = ans.Tags[0].Share
+}
+
+// show runs the command in virtual time, on the pool "orders/pipeline/enrich".
+func show(t *testing.T, fill func(store consensus.Store, pool string), args ...string) string {
+	t.Helper()
+	var out string
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		fill(store, "orders/pipeline/enrich")
+		var err error
+		out, err = newTerminal(store, "NUMATHROTTLE_POOL=orders/pipeline/enrich").run(t, args...)
+		require.NoError(t, err)
+	})
+	return out
+}
+
+// busy is a pool with an override, a ramp, a document that no release knows, and a
+// processor that has not been heard for a while.
+func busy(t *testing.T) func(store consensus.Store, pool string) {
+	t.Helper()
+	return func(store consensus.Store, pool string) {
+		a := join(store, pool, "enrich-0-abcde", "1 0 600 60000000 0 0", consensus.Whole/2, 3)
+		b := join(store, pool, "enrich-1-fghij", "1 1 900 60000000 0 0", consensus.Whole/4, 3)
+		c := join(store, pool, "enrich-2\x1b[2J", "2 of a later version", consensus.Whole/5, 2)
+		for _, m := range []*member{a, b, c} {
+			m.sync(t)
+		}
+		a.sync(t,
+			consensus.DocumentReport{Name: "limit", Version: 1 << 16, Body: []byte(`{"max":300,"per":"1m0s"}`)},
+			consensus.DocumentReport{Name: "ramp", Version: 1 << 16, Body: []byte("1 7 2000000 2000000 3000000 3000000 3000000 0 0 0 10 20 1000000 60000000")},
+			consensus.DocumentReport{Name: "other", Version: 5, Body: []byte("x")},
+		)
+		time.Sleep(1250 * time.Millisecond)
+		b.sync(t)
+		a.sync(t)
+	}
+}
+
+func TestStatusTable(t *testing.T) {
+	requireGolden(t, "status.golden", show(t, busy(t), "status"))
+}
+
+func TestStatusJSON(t *testing.T) {
+	out := show(t, busy(t), "status", "--json")
+	requireGolden(t, "status-json.golden", out)
+	var got map[string]any
+	require.NoError(t, json.Unmarshal([]byte(out), &got))
+	require.Equal(t, 1, strings.Count(out, "\n"), "a line for each pool")
+}
+
+// A pool of processors that tell no limit of tokens, such as one of calls in flight, and one
+// that all have left.
+func TestStatusOfSeveralPools(t *testing.T) {
+	out := show(t, func(store consensus.Store, pool string) {
+		join(store, pool+"/in-flight", "a", "", consensus.Whole, 1).sync(t)
+		gone := join(store, pool+"/gone", "a", "1 0 600 60000000 0 0", consensus.Whole, 1)
+		gone.sync(t)
+		require.NoError(t, store.Leave(t.Context(), consensus.Leave{
+			Pool: gone.pool, ID: "a", Incarnation: "1", Seq: 2, LastSeq: 1, LastNonce: 1,
+		}))
+	}, "status", "orders/pipeline/enrich/in-flight", "orders/pipeline/enrich/gone")
+	requireGolden(t, "status-pools.golden", out)
+}
+
+// One pool that cannot be shown does not hide the others.
+func TestStatusShowsWhatItCan(t *testing.T) {
+	store := memstore.New()
+	join(store, "good", "a", "", consensus.Whole, 1).sync(t)
+	out, err := newTerminal(store).run(t, "status", "missing", "good")
+	require.ErrorIs(t, err, consensus.ErrNoPool)
+	require.Contains(t, out, "good")
+}
+
+// A watch goes on until it is interrupted, also through an outage, and tells when nobody syncs.
+func TestWatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &outage{Store: memstore.New()}
+		m := join(store.Store, "p", "a", "1 0 600 60000000 0 0", consensus.Whole, 1)
+		m.sync(t)
+		tm := newTerminal(store, "NUMATHROTTLE_POOL=p")
+		ctx, interrupt := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- tm.Run(ctx, []string{"status", "--watch", "--every=1s"}) }()
+		time.Sleep(500 * time.Millisecond)
+		require.Contains(t, tm.out.String(), "600 per 1m0s")
+		require.NotContains(t, tm.out.String(), "still")
+		time.Sleep(3 * time.Second)
+		require.Contains(t, tm.out.String(), "still       nothing has changed for 3s: nobody syncs")
+
+		tm.out.Reset()
+		m.req.Tags[0].Demand = 0
+		m.sync(t)
+		store.down = true
+		time.Sleep(2 * time.Second)
+		require.Equal(t, 2, strings.Count(tm.errOut.String(), "store is down"))
+		require.Empty(t, tm.out.String())
+		store.down = false
+		time.Sleep(time.Second)
+		require.Contains(t, tm.out.String(), "600 per 1m0s")
+		require.NotContains(t, tm.out.String(), "still", "the processor has synced meanwhile")
+		interrupt()
+		require.NoError(t, <-ended)
+	})
+}
+
+// An outage is a store that can be down.
+type outage struct {
+	consensus.Store
+
+	down bool // set while nothing else runs
+}
+
+func (s *outage) Load(ctx context.Context, pool string) ([]consensus.Document, []consensus.RosterRow, error) {
+	if s.down {
+		return nil, nil, errors.New("store is down")
+	}
+	return s.Store.Load(ctx, pool)
+}
