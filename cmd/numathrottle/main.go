@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	_ "time/tzdata" // TZ counts in an image, too, which has no time zones of its own
 
 	"github.com/numaproj-contrib/numathrottle/internal/cli"
 )
