@@ -19,6 +19,10 @@ RUN --mount=type=bind,target=. \
     --mount=type=cache,target=/root/.cache/go-build \
     GOOS=$TARGETOS GOARCH=$TARGETARCH scripts/build.sh /out
 
+# The programs alone, for the archives of a release: docker buildx build --target binaries --output dist .
+FROM scratch AS binaries
+COPY --from=build /out/ /
+
 FROM scratch AS base
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 # By number, so that Kubernetes can tell that it is not root (runAsNonRoot).

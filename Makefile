@@ -23,10 +23,14 @@ SOAK_FLAGS ?=
 # version: a changed pin installs anew. golangci-lint brings the formatters (gofumpt v0.12.0, goimports) with it.
 GOLANGCI_LINT_VERSION := v2.15.0
 GOTESTSUM_VERSION := v1.13.0
+ACTIONLINT_VERSION := v1.7.12
+GOVULNCHECK_VERSION := v1.8.0
 
 BIN := $(CURDIR)/.bin
 GOLANGCI_LINT := $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION)
 GOTESTSUM := $(BIN)/gotestsum-$(GOTESTSUM_VERSION)
+ACTIONLINT := $(BIN)/actionlint-$(ACTIONLINT_VERSION)
+GOVULNCHECK := $(BIN)/govulncheck-$(GOVULNCHECK_VERSION)
 
 # The root module and those below it, such as benchmarks/.
 MODULES := $(patsubst %/go.mod,%,$(shell find . -name go.mod -not -path './.*/*'))
@@ -74,6 +78,11 @@ suite: $(GOTESTSUM)
 	$(GOTESTSUM) --format standard-quiet --post-run-command scripts/test-summary.sh \
 		-- -race -vet=off -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) $(PKG)
 
+# Which interleavings a run meets is a matter of luck.
+.PHONY: race
+race: ## Run the packages with the most goroutines three times more with the race detector
+	CGO_ENABLED=1 $(GO) test -race -vet=off -count 3 -timeout 30m ./pkg/throttle/... ./pkg/mapper ./pkg/sinker ./pkg/sourcer ./internal/admission ./internal/health
+
 # Without the race detector, which makes it ten times slower: the event loop has no goroutines.
 .PHONY: sim
 sim: ## Run 400 pools of twelve processors for half an hour of virtual time each, with faults, 100 of real Members, and 100,000 permits
@@ -105,11 +114,20 @@ fuzz: ## Feed every parser of foreign bytes what a fuzzer makes up, for 25 s eac
 	@scripts/fuzz.sh
 
 .PHONY: lint
-lint: $(GOLANGCI_LINT) ## Check formatting, imports between packages, and everything golangci-lint finds
+lint: $(GOLANGCI_LINT) $(ACTIONLINT) ## Check formatting, imports between packages, workflows, and everything golangci-lint finds
 	@for script in .ci/run scripts/*.sh; do bash -n "$$script"; done
+	@$(ACTIONLINT) -shellcheck= -pyflakes= .github/workflows/*.yml
 	@for module in $(MODULES); do \
 		echo "golangci-lint run ($$module)"; \
 		(cd "$$module" && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml ./...); \
+	done
+
+# Not a part of lint: it asks the Go vulnerability database, and may fail on a day on which nothing here has changed.
+.PHONY: vuln
+vuln: $(GOVULNCHECK) ## Look for known vulnerabilities in what the code calls
+	@for module in $(MODULES); do \
+		echo "govulncheck ($$module)"; \
+		$(GOVULNCHECK) -C "$$module" -test ./...; \
 	done
 
 .PHONY: fmt
@@ -117,6 +135,11 @@ fmt: $(GOLANGCI_LINT) ## Format the Go code in place
 	@for module in $(MODULES); do \
 		(cd "$$module" && $(GOLANGCI_LINT) fmt --config $(CURDIR)/.golangci.yml ./...); \
 	done
+
+# `make image PREFIX=registry.example/project/ PLATFORM=linux/arm64 BUILDER=podman`
+.PHONY: image
+image: ## Build the images of the programs, with docker, podman or buildah
+	@scripts/image.sh
 
 .PHONY: bench
 bench: ## Run the benchmarks, on an idle machine; writes docs/benchmarks.md
@@ -130,6 +153,14 @@ ci: ## Lint and test, as the continuous integration does
 $(GOLANGCI_LINT):
 	GOBIN=$(BIN) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
 	@mv $(BIN)/golangci-lint $@
+
+$(ACTIONLINT):
+	GOBIN=$(BIN) $(GO) install github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT_VERSION)
+	@mv $(BIN)/actionlint $@
+
+$(GOVULNCHECK):
+	GOBIN=$(BIN) $(GO) install golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION)
+	@mv $(BIN)/govulncheck $@
 
 $(GOTESTSUM):
 	GOBIN=$(BIN) $(GO) install gotest.tools/gotestsum@$(GOTESTSUM_VERSION)

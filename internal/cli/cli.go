@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -121,7 +122,7 @@ func given(cmd *ucli.Command) map[string]string {
 func (c *CLI) load(cmd *ucli.Command) (numathrottle.Config, error) {
 	environ := c.Environ
 	if cmd.IsSet(configName) {
-		environ = append(environ[:len(environ):len(environ)], config.FileVariable+"="+cmd.String(configName))
+		environ = append(slices.Clip(environ), config.FileVariable+"="+cmd.String(configName))
 	}
 	conf, err := numathrottle.LoadFlags(environ, given(cmd))
 	conf.Logger = slog.New(slog.NewTextHandler(c.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))

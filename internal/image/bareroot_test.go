@@ -19,11 +19,13 @@ import (
 // A bareRoot is how a program runs as an image has it: with nothing of this machine but its network.
 type bareRoot struct {
 	// Root is the folder that becomes the root, read-only. Writable is mounted at At in it.
-	Root, Writable, At string
+	Root     string `json:"root"`
+	Writable string `json:"writable"`
+	At       string `json:"at"`
 	// User is UID:GID. Within a user namespace the process is that user already.
-	User string
-	Args []string
-	Env  []string
+	User string   `json:"user"`
+	Args []string `json:"args"`
+	Env  []string `json:"env"`
 }
 
 // bareRootVariable holds a bareRoot as JSON: then this test binary is no test, but sets it up and becomes

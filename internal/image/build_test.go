@@ -27,7 +27,9 @@ func build(t *testing.T, arch string) string {
 		}
 		return dir, err
 	}))
-	dir, err := once.(func() (string, error))()
+	do, ok := once.(func() (string, error))
+	require.True(t, ok)
+	dir, err := do()
 	require.NoError(t, err)
 	return dir
 }

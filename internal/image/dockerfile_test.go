@@ -191,7 +191,8 @@ func TestImageScriptSaysWhatIsMissing(t *testing.T) {
 		require.Error(t, err)
 		return string(out)
 	}
-	require.Contains(t, run("X=", "llm-map"), "nothing here builds images:\n  docker: not installed\n  podman: not installed\n  buildah: not installed\nInstall one of:")
+	require.Contains(t, run("X=", "llm-map"),
+		"nothing here builds images:\n  docker: not installed\n  podman: not installed\n  buildah: not installed\nInstall one of:")
 	require.Contains(t, run("BUILDER=kaniko", "llm-map"), "BUILDER is kaniko, allowed: docker, podman, buildah")
 	// A stand-in that is content with everything.
 	require.NoError(t, os.WriteFile(filepath.Join(empty, "podman"), []byte("#!/bin/sh\necho \"$@\"\n"), 0o755))

@@ -243,7 +243,9 @@ func TestLLMMapInABareRoot(t *testing.T) {
 	results, err := mapper.Do(ctx, dataplane.Message{Value: []byte("hello")})
 	require.NoError(t, err)
 	require.Len(t, results, 1)
-	var answer struct{ Text string }
+	var answer struct {
+		Text string `json:"text"`
+	}
 	require.NoError(t, json.Unmarshal(results[0].Value, &answer), "%s", results[0].Value)
 	require.NotEmpty(t, answer.Text, "%s", results[0].Value)
 	require.NoError(t, mapper.Close())

@@ -39,7 +39,7 @@ func greeter() *program.Program[settings] {
 			return s, config.Join(numathrottle.LoadWith(fields, pool, &s))
 		},
 		Serve: func(_ context.Context, s *settings, log *slog.Logger) error {
-			log.Info(s.greeting)
+			log.Info("serving", "greeting", s.greeting)
 			return errServed
 		},
 	}

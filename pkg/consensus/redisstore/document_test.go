@@ -222,9 +222,10 @@ func FuzzParseSave(f *testing.F) {
 
 // Any fields are an error, or documents and a roster in order.
 func FuzzParseLoad(f *testing.F) {
-	f.Add("meta|1 s 5 20 20 0 0 - 10000 1 0 7 0 0 1|\x00doc\x00limit|65536 {}|\x00doc\x00a|1 \x00|a\x001|0 1 9 1 9223372036854775810 1 9 8 1000000000 2 0  3 max")
-	f.Add("meta|1 s 5 20 20 0 0 - 10000 1 0 7 0 0 1|\x00doc\x00limit|65536")
-	f.Add("meta|1 s 5 20 20 0 0 - 10000 1 0 7 0 0 1|\x00doc\x00LIMIT|1 x")
+	const meta = "meta|1 s 5 20 20 0 0 - 10000 1 0 7 0 0 1|"
+	f.Add(meta + "\x00doc\x00limit|65536 {}|\x00doc\x00a|1 \x00|a\x001|0 1 9 1 9223372036854775810 1 9 8 1000000000 2 0  3 max")
+	f.Add(meta + "\x00doc\x00limit|65536")
+	f.Add(meta + "\x00doc\x00LIMIT|1 x")
 	f.Add("meta|2 s 5 20 20 0 0 - 10000 1 0 7 0 0 1")
 	f.Add("x|y")
 	f.Add("")
