@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 )
@@ -77,7 +79,19 @@ func busy(t *testing.T) func(store consensus.Store, pool string) {
 }
 
 func TestStatusTable(t *testing.T) {
-	requireGolden(t, "status.golden", show(t, busy(t), "status"))
+	out := show(t, busy(t), "status")
+	requireGolden(t, "status.golden", out)
+	// The same stands in the documentation.
+	const file = "../../docs/cli.md"
+	page, err := os.ReadFile(file)
+	require.NoError(t, err)
+	want, err := config.ReplaceTable(string(page), "status", "```\n$ numathrottle status --pool orders/pipeline/enrich\n"+out+"```\n")
+	require.NoError(t, err)
+	if *update {
+		require.NoError(t, os.WriteFile(file, []byte(want), 0o644))
+		return
+	}
+	require.Equal(t, want, string(page), "run: go test ./internal/cli -run TestStatusTable -update")
 }
 
 func TestStatusJSON(t *testing.T) {
