@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -144,11 +145,11 @@ func TestWatch(t *testing.T) {
 		tm.out.Reset()
 		m.req.Tags[0].Demand = 0
 		m.sync(t)
-		store.down = true
+		store.down.Store(true)
 		time.Sleep(2 * time.Second)
 		require.Equal(t, 2, strings.Count(tm.errOut.String(), "store is down"))
 		require.Empty(t, tm.out.String())
-		store.down = false
+		store.down.Store(false)
 		time.Sleep(time.Second)
 		require.Contains(t, tm.out.String(), "600 per 1m0s")
 		require.NotContains(t, tm.out.String(), "still", "the processor has synced meanwhile")
@@ -161,11 +162,11 @@ func TestWatch(t *testing.T) {
 type outage struct {
 	consensus.Store
 
-	down bool // set while nothing else runs
+	down atomic.Bool
 }
 
 func (s *outage) Load(ctx context.Context, pool string) ([]consensus.Document, []consensus.RosterRow, error) {
-	if s.down {
+	if s.down.Load() {
 		return nil, nil, errors.New("store is down")
 	}
 	return s.Store.Load(ctx, pool)
