@@ -232,3 +232,28 @@ func TestDependabotKnowsEveryModule(t *testing.T) {
 	slices.Sort(known["gomod"])
 	require.Equal(t, modules, known["gomod"])
 }
+
+// What the manifests deploy is what a release pushes.
+func TestManifestsNameTheImagesOfARelease(t *testing.T) {
+	released := regexp.MustCompile(`\{program: [\w-]+, image: ([\w-]+)\}`).FindAllStringSubmatch(read(t, ".github", "workflows", "release.yml"), -1)
+	require.Len(t, released, 3)
+	var names []string
+	for _, match := range released {
+		names = append(names, match[1])
+	}
+	deployed := 0
+	for _, folder := range []string{"manifests", "examples"} {
+		require.NoError(t, filepath.WalkDir(filepath.Join(root, folder), func(path string, _ os.DirEntry, err error) error {
+			if err != nil || filepath.Ext(path) != ".yaml" {
+				return err
+			}
+			content, err := os.ReadFile(path)
+			for _, match := range regexp.MustCompile(`(?m)^\s*image: \S*/(numathrottle[\w-]*)`).FindAllStringSubmatch(string(content), -1) {
+				require.Contains(t, names, match[1], path)
+				deployed++
+			}
+			return err
+		}))
+	}
+	require.Positive(t, deployed)
+}
