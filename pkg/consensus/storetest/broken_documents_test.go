@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 )
@@ -187,6 +188,24 @@ var documentFaults = map[string]fault{
 		answer: func(_ consensus.Request, ans *consensus.Answer) {
 			if ans.Status == consensus.Granted {
 				ans.Began = max(ans.Began, 1)
+			}
+		},
+	},
+	"a silence is not shown": {
+		found:  "loading shows documents and live processors",
+		hidden: true, // the reference does not always know the clock
+		roster: func(rows []consensus.RosterRow) {
+			for i := range rows {
+				rows[i].Silent = 0
+			}
+		},
+	},
+	"who has just spoken is silent": {
+		found:  "loading shows documents and live processors",
+		hidden: true,
+		roster: func(rows []consensus.RosterRow) {
+			for i := range rows {
+				rows[i].Silent += time.Second
 			}
 		},
 	},

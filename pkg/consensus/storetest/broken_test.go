@@ -33,6 +33,7 @@ type fault struct {
 	leave   func(*consensus.Leave) bool
 	sync    func(ctx context.Context, s *server, req consensus.Request) (consensus.Answer, error)
 	save    func(ctx context.Context, s *server, pool string, d consensus.DocumentReport) (consensus.Version, error)
+	roster  func([]consensus.RosterRow) // what is shown to operators
 
 	reservation func(*consensus.Reserve)
 	reserved    func(*consensus.Reserved)
@@ -388,6 +389,14 @@ func (b *brokenStore) Save(ctx context.Context, pool string, d consensus.Documen
 		return b.save(ctx, b.server, pool, d)
 	}
 	return b.server.Save(ctx, pool, d)
+}
+
+func (b *brokenStore) Load(ctx context.Context, pool string) ([]consensus.Document, []consensus.RosterRow, error) {
+	docs, roster, err := b.server.Load(ctx, pool)
+	if b.roster != nil {
+		b.roster(roster)
+	}
+	return docs, roster, err
 }
 
 func (b *brokenStore) damage(pool string) {
