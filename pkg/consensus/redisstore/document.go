@@ -43,7 +43,7 @@ func parseLoad(fields map[string]string) ([]consensus.Document, []consensus.Rost
 	if len(fields) == 0 {
 		return nil, nil, consensus.ErrNoPool
 	}
-	clock, ok := clockOf(fields[metaField])
+	clock, ok := clockOf(fields)
 	if !ok {
 		return nil, nil, wrongAnswer("the pool is not of format 1")
 	}
@@ -68,13 +68,18 @@ func parseLoad(fields map[string]string) ([]consensus.Document, []consensus.Rost
 	return docs, roster, nil
 }
 
-// clockOf is the logical clock in the field meta; see lua/record.lua.
-func clockOf(meta string) (micros int64, ok bool) {
-	words := strings.Fields(meta)
+// clockOf is the pool's logical clock; see lua/record.lua and lua/permit.lua.
+func clockOf(fields map[string]string) (micros int64, ok bool) {
+	words := strings.Fields(fields[metaField])
 	if len(words) != metaWords || words[0] != "1" {
 		return 0, false
 	}
 	clock, err := strconv.ParseUint(words[3], 10, 53)
+	if packed := fields[permitsField]; len(packed) > 8*permitsNumbers {
+		if newer := permitsNumber(packed, clockNumber); newer >= 0 && newer <= maxTime { // which no NaN is
+			return int64(newer), err == nil
+		}
+	}
 	return int64(clock), err == nil
 }
 

@@ -118,6 +118,7 @@ func (r *partReader) number(i int, most int64) int64 {
 const (
 	permitsField   = "permits"
 	permitsNumbers = 22
+	clockNumber    = 2
 	issuingNumber  = 9
 )
 
