@@ -14,7 +14,7 @@ ARG TARGETARCH
 WORKDIR /src
 # The checkout belongs to somebody else here, which git takes for a danger and does not tell the version then.
 ENV GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0=/src
-RUN --mount=type=bind,target=. \
+RUN --mount=type=bind,target=/src \
     --mount=type=cache,target=/go/pkg/mod \
     --mount=type=cache,target=/root/.cache/go-build \
     GOOS=$TARGETOS GOARCH=$TARGETARCH scripts/build.sh /out

@@ -24,6 +24,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/examples/llm-map/fakellm"
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
+	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 )
 
 const smokeTimeout = time.Minute
@@ -138,6 +139,18 @@ func TestVersionAndCheckInABareRoot(t *testing.T) {
 			require.NotContains(t, out, "secret")
 		})
 	}
+}
+
+// The command finds its way to a store.
+func TestCommandInABareRoot(t *testing.T) {
+	requireNamespaces(t)
+	ctx, cancel := context.WithTimeout(t.Context(), smokeTimeout)
+	defer cancel()
+	store := testenv.NATS(t)
+	c := unpack(t, "numathrottle", nil)
+	out, err := c.command(ctx, t, []string{"NUMATHROTTLE_STORE=" + store.URL()}, "status", "--pool=nobody/here").CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(out), `pool "nobody/here": consensus: the pool has no record`)
 }
 
 // serving is a program that serves, with what it has written so far.
