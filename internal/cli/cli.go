@@ -129,16 +129,16 @@ func (c *CLI) load(cmd *ucli.Command) (numathrottle.Config, error) {
 	return conf, err
 }
 
-// A session is a command's way to a store.
-type session struct {
+// An access is a command's way to a store.
+type access struct {
 	store   consensus.Store
 	pool    string
 	timeout time.Duration
 }
 
-// connect opens the store for a command. Close the session's store.
-func (c *CLI) connect(ctx context.Context, cmd *ucli.Command) (*session, error) {
-	s := &session{timeout: defaultTimeout}
+// connect opens the store for a command. Close its store.
+func (c *CLI) connect(ctx context.Context, cmd *ucli.Command) (*access, error) {
+	s := &access{timeout: defaultTimeout}
 	if err := s.setTimeout(cmd); err != nil {
 		return nil, err
 	}
@@ -151,16 +151,16 @@ func (c *CLI) connect(ctx context.Context, cmd *ucli.Command) (*session, error) 
 	return s, err
 }
 
-func (s *session) setTimeout(cmd *ucli.Command) error {
+func (s *access) setTimeout(cmd *ucli.Command) error {
 	if !cmd.IsSet(timeoutName) {
 		return nil
 	}
-	field := config.DurationField(timeoutName, 100*time.Millisecond, 10*time.Minute, "", "", func(s *session) *time.Duration { return &s.timeout })
-	return config.Join(config.LoadFlags([]config.Field[session]{field}, map[string]string{timeoutName: cmd.String(timeoutName)}, s))
+	field := config.DurationField(timeoutName, 100*time.Millisecond, 10*time.Minute, "", "", func(s *access) *time.Duration { return &s.timeout })
+	return config.Join(config.LoadFlags([]config.Field[access]{field}, map[string]string{timeoutName: cmd.String(timeoutName)}, s))
 }
 
 // call runs one call of the store.
-func (s *session) call(ctx context.Context, f func(ctx context.Context) error) error {
+func (s *access) call(ctx context.Context, f func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	return f(ctx)

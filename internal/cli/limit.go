@@ -44,7 +44,7 @@ func (c *CLI) limitCommand() *ucli.Command {
 }
 
 // onPool runs one call on the pool of the settings.
-func (c *CLI) onPool(ctx context.Context, cmd *ucli.Command, f func(ctx context.Context, s *session) error) error {
+func (c *CLI) onPool(ctx context.Context, cmd *ucli.Command, f func(ctx context.Context, s *access) error) error {
 	s, err := c.connect(ctx, cmd)
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ func (c *CLI) onPool(ctx context.Context, cmd *ucli.Command, f func(ctx context.
 }
 
 func (c *CLI) limitShow(ctx context.Context, cmd *ucli.Command) error {
-	return c.onPool(ctx, cmd, func(ctx context.Context, s *session) error {
+	return c.onPool(ctx, cmd, func(ctx context.Context, s *access) error {
 		// By itself, because one that cannot be read is an error here, and none of an overview.
 		override, err := consensus.LoadOverride(ctx, s.store, s.pool)
 		if err != nil {
@@ -97,7 +97,7 @@ func (c *CLI) limitSet(ctx context.Context, cmd *ucli.Command) error {
 		return fmt.Errorf("%s: --%s is %s, allowed: 1 to 1000000000; numathrottle limit clear ends an override",
 			cmd.FullName(), maxName, map[bool]string{true: "0", false: "missing"}[cmd.IsSet(maxName)])
 	}
-	return c.onPool(ctx, cmd, func(ctx context.Context, s *session) error {
+	return c.onPool(ctx, cmd, func(ctx context.Context, s *access) error {
 		if err := consensus.SaveOverride(ctx, s.store, s.pool, o); err != nil {
 			return err
 		}
@@ -115,7 +115,7 @@ func (c *CLI) limitSet(ctx context.Context, cmd *ucli.Command) error {
 }
 
 func (c *CLI) limitClear(ctx context.Context, cmd *ucli.Command) error {
-	return c.onPool(ctx, cmd, func(ctx context.Context, s *session) error {
+	return c.onPool(ctx, cmd, func(ctx context.Context, s *access) error {
 		if err := consensus.ClearOverride(ctx, s.store, s.pool); err != nil {
 			return err
 		}

@@ -47,7 +47,7 @@ func (c *CLI) statusCommand() *ucli.Command {
 
 // A watch is one run of status.
 type watch struct {
-	*session
+	*access
 
 	out   io.Writer
 	pools []string
@@ -72,7 +72,7 @@ func (c *CLI) status(ctx context.Context, cmd *ucli.Command) error {
 		}
 	}
 	var err error
-	if w.session, err = c.connect(ctx, cmd); err != nil {
+	if w.access, err = c.connect(ctx, cmd); err != nil {
 		return err
 	}
 	defer func() { _ = w.store.Close() }() // nothing was changed
