@@ -276,6 +276,7 @@ func (p *Processor) granted(now time.Duration, a Answer) {
 			share = min(share, p.sent.inUse) // what calls under way use beyond it is no share
 		}
 	}
+	p.ceiling.asked = p.sent.at
 	p.ceiling.take(now, p.sent.Documents, &a)
 
 	// The share that the request reported is what the store has on record as in
