@@ -27,7 +27,7 @@ func TestNote(t *testing.T) {
 	back, ok := parseNote(n.String())
 	require.True(t, ok)
 	require.Equal(t, n, back)
-	largest := note{quota{maxNoteTokens, time.Duration(maxNotePer) * time.Microsecond}, false, maxNoteFlow, maxNoteFlow}
+	largest := note{quota{maxNoteTokens, time.Duration(maxNotePer) * time.Microsecond}, false, maxNoteFlow, maxNoteFlow, maxVersion}
 	require.LessOrEqual(t, len(largest.String()), MaxNoteBytes)
 	broken := noteOf(throttle.Limit{Max: 1, Per: time.Second + 1}, 0, 0)
 	require.Equal(t, time.Second+time.Microsecond, broken.limit.per, "never above the real limit")

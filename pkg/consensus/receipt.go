@@ -11,7 +11,8 @@ import (
 
 const (
 	// pushTimeout bounds one push, which is a hint and no more.
-	pushTimeout = 500 * time.Millisecond
+	pushTimeout  = 500 * time.Millisecond
+	watchTimeout = 2 * time.Second
 	// watchAgain is how long after a failure the channel is watched anew, at first and at most.
 	watchAgain     = time.Second
 	watchAgainMost = 30 * time.Second
@@ -29,10 +30,19 @@ type receiptBook struct {
 // listen watches the store's channel for news until the Member leaves.
 func (m *Member) listen(store Pusher, pool string) {
 	defer close(m.heard)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		select {
+		case <-m.quit:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	for again := watchAgain; ; again = min(2*again, watchAgainMost) {
-		ctx, cancel := context.WithTimeout(context.Background(), watchAgain)
-		stop, err := store.Watch(ctx, pool, m.hear)
-		cancel()
+		attempt, over := context.WithTimeout(ctx, watchTimeout)
+		stop, err := store.Watch(attempt, pool, m.hear)
+		over()
 		if err == nil {
 			<-m.quit
 			stop()
@@ -41,7 +51,9 @@ func (m *Member) listen(store Pusher, pool string) {
 		if bad := (*RequestError)(nil); errors.Is(err, ErrNoPush) || errors.As(err, &bad) {
 			return
 		}
-		m.log.Warn("news of pauses are not heard: a pause counts from the next sync on", "error", err)
+		if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) { // else the store is away, as the syncs tell
+			m.log.Warn("news of pauses are not heard: a pause counts from the next sync on", "error", err)
+		}
 		select {
 		case <-m.quit:
 			return

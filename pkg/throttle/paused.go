@@ -21,11 +21,15 @@ type pauses struct {
 	count      int64 // pauses that have held the limiter
 }
 
-// stagger is the longest time by which a start after d of pause is put off.
-func stagger(d time.Duration) time.Duration { return min(d/10, time.Second) }
+// stagger draws the time by which a start after d of pause is put off: a twentieth to a tenth of
+// it, at most a second. It is never less than that by which an end may be later without this processor
+// being told; see consensus.Member.Pause.
+func stagger(d time.Duration) int64 {
+	return int64(min(d/20, 250*time.Millisecond)) + anyOf(min(d/20, 750*time.Millisecond))
+}
 
-// later draws a time up to d.
-func later(d time.Duration) int64 {
+// anyOf draws a time up to d.
+func anyOf(d time.Duration) int64 {
 	if d <= 0 {
 		return 0
 	}
@@ -61,7 +65,7 @@ func (p *pauses) put(list []Paused, tag string, now int64, since func(time.Time)
 	held := p.holds(now)
 	if end <= now {
 		if held && p.end > now { // it ends before its time
-			p.end, p.until = now, now+later(stagger(time.Duration(now-p.from)))
+			p.end, p.until = now, now+anyOf(min(time.Duration(now-p.from)/10, time.Second))
 		}
 		return
 	}
@@ -74,7 +78,7 @@ func (p *pauses) put(list []Paused, tag string, now int64, since func(time.Time)
 	case end == never:
 		p.until = never
 	case !held || p.end == never || moved > time.Second || moved < -time.Second:
-		p.until = end + later(stagger(time.Duration(end-now)))
+		p.until = end + stagger(time.Duration(end-now))
 	default:
 		p.until += int64(moved) // it is told a little more exactly
 	}
