@@ -162,7 +162,7 @@ func (c *ceiling) moment(now time.Duration) moment {
 	if m.clamp == 0 {
 		m.clamp = Clamp(DefaultLease)
 	}
-	if c.answers > 0 {
+	if c.answers > 0 && now-c.at <= m.clamp { // else that clock may have stood still
 		m.logical, m.began, m.slept = c.logical(now), c.began, c.slept
 	}
 	return m

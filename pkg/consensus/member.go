@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	mathrand "math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -95,6 +96,8 @@ func (m *Member) View() View {
 	defer m.mu.Unlock()
 	v := m.p.View(m.now())
 	v.LastError = m.lastErr
+	v.Paused = paused(m.p.ceiling.pauses.inForce(m.now()), m.base)
+	v.PauseMissing = slices.DeleteFunc(v.PauseMissing, func(id string) bool { return uint64(m.receipt.pushed[id]) >= v.Generation })
 	return v
 }
 

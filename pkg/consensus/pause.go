@@ -163,8 +163,10 @@ func (m *Member) save(ctx context.Context, pool string, c *pauseCall, doc Docume
 	defer m.mu.Unlock()
 	m.p.recorded(m.now(), documentOf(docs, pauseDocument))
 	m.push()
-	if k := &m.p.ceiling.pauses; !c.resume && k.version == doc.Version {
-		c.recorded = doc.Version // by a request of this processor
+	k := &m.p.ceiling.pauses
+	if _, ok := k.covered(m.now(), c.stop); ok && !c.resume {
+		c.recorded, c.made = k.version, append(c.made, k.version)
+		return nil // somebody else has said the same
 	}
 	return err
 }

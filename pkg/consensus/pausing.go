@@ -95,6 +95,7 @@ type wish struct {
 
 	base  Version       // the newest version known when it was asked for
 	quiet time.Duration // it is not proposed before: it is being saved
+	in    Version       // the change by which it was proposed last
 }
 
 // hearsayFor is how long news are believed although answers show nothing of them: whoever
@@ -114,7 +115,8 @@ func (p *pausing) take(m moment, asked time.Duration, held book) {
 		h.version, h.stops = 0, nil
 	}
 	p.wishes = slices.DeleteFunc(slices.Clone(p.wishes), func(w wish) bool { // a copy of the processor keeps its own
-		return p.notice.resumed > w.base || m.now >= w.end
+		_, told := p.covered(m.now, w.stop)
+		return p.notice.resumed > w.base || m.now >= w.end || told || w.in > 0 && w.in == p.version
 	})
 }
 
@@ -280,10 +282,28 @@ func (p *pausing) propose(m moment, held book, random uint16) *DocumentReport {
 		return nil // there are too many
 	}
 	d := &DocumentReport{Name: pauseDocument, Version: NextVersion(held.Version, random), Base: held.Version, Body: body}
+	p.wishes = slices.Clone(p.wishes) // a copy of the processor keeps its own
+	for i := range p.wishes {
+		p.wishes[i].in = d.Version
+	}
 	if held.lost {
 		d.Base = d.Version // given back
 	}
 	return d
+}
+
+// withdraw takes what is proposed out of the reports of a request that is sent once more: how
+// long a pause goes on was true when it was sent first.
+func (p *pausing) withdraw(reports []DocumentReport, held book) []DocumentReport {
+	i := slices.IndexFunc(reports, func(d DocumentReport) bool { return d.Name == pauseDocument && len(d.Body) > 0 })
+	if i < 0 {
+		return reports
+	}
+	if reports = slices.Clone(reports); held.Version == 0 {
+		return slices.Delete(reports, i, i+1)
+	}
+	reports[i] = DocumentReport{Name: pauseDocument, Version: held.Version}
+	return reports
 }
 
 // readable tells whether the document is understood.

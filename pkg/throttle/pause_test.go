@@ -90,7 +90,7 @@ func TestPauseOfSlots(t *testing.T) {
 		require.ErrorIs(t, late.err, ErrThrottled)
 		require.NotErrorIs(t, late.err, context.DeadlineExceeded, "told at once")
 		require.Equal(t, ReasonPause, as[*Error](t, late.err).Reason)
-		require.InDelta(t, 10.75, as[*Error](t, late.err).RetryAfter.Seconds(), 0.26)
+		require.InDelta(t, 10.5, as[*Error](t, late.err).RetryAfter.Seconds(), 0.26)
 		th, throttled := f.Throttled()
 		require.True(t, throttled)
 		require.Equal(t, ReasonPause, th.Reason)
@@ -300,7 +300,9 @@ func TestStartAfterAPauseIsStaggered(t *testing.T) {
 // A pool's limiter is told of one pause again and again, a little more exactly each time.
 func TestStaggerStaysWhileTheEndMovesALittle(t *testing.T) {
 	var p pauses
-	at := func(end int64) { p.put([]Paused{{Until: time.Unix(0, end)}}, "", 0, func(at time.Time) int64 { return at.UnixNano() }) }
+	at := func(end int64) {
+		p.put([]Paused{{Until: time.Unix(0, end)}}, "", 0, func(at time.Time) int64 { return at.UnixNano() })
+	}
 	at(int64(time.Minute))
 	first := p.until
 	at(int64(time.Minute - 300*time.Millisecond))
