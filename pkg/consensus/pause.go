@@ -43,8 +43,9 @@ func (m *Member) Pause(ctx context.Context, until time.Time, reason string, opts
 	if done, err := m.beginPause(c, until); err != nil || done {
 		return m.receipts(c), err
 	}
+	began := time.Now()
 	err := m.record(ctx, c)
-	m.awaitReceipts(ctx, c, s.Wait)
+	m.awaitReceipts(ctx, c, s.Wait-time.Since(began))
 	if err != nil {
 		err = fmt.Errorf("consensus: the pause is not on record yet: %w", err)
 	}

@@ -126,9 +126,12 @@ func (m *Member) receiptsCame() {
 
 // awaitReceipts waits until every live processor has sent its receipt, or for so long.
 func (m *Member) awaitReceipts(ctx context.Context, c *pauseCall, wait time.Duration) {
+	if wait <= 0 {
+		return
+	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
-	for wait > 0 {
+	for {
 		m.mu.Lock()
 		_, missing := m.answered(c)
 		if m.receipt.came == nil {
