@@ -94,6 +94,8 @@ type Counters struct {
 	// Reserves counts requests for slots, Permits the slots that a process was told of,
 	// Returned those given back, and Mixed the moments with shares in use while permits were good.
 	Reserves, Permits, Returned, Mixed uint64
+	// Pauses counts the pauses of pools.
+	Pauses uint64
 	// Nearest is the largest spacing by the distance of two slots: 1 for the spacing itself.
 	Nearest float64
 }
@@ -110,6 +112,7 @@ var freezeCauses = [...]consensus.FreezeCause{
 // Add adds the counters of another run.
 func (c *Counters) Add(d *Counters) {
 	c.Runs, c.Events, c.Syncs = c.Runs+d.Runs, c.Events+d.Events, c.Syncs+d.Syncs
+	c.Pauses += d.Pauses
 	for i, n := range d.Answers {
 		c.Answers[i] += n
 	}

@@ -126,6 +126,7 @@ func (w *world) drawAll(p *process) {
 			break
 		}
 		d.need = max(0, d.need-1)
+		w.checkPaused(p)
 		if w.plan.unused > 0 && w.rng.demand.Float64() < w.plan.unused {
 			if len(d.unused) == 0 {
 				d.giveUpAt = w.now + exponential(w.rng.demand, 3*time.Second)

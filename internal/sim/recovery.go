@@ -17,6 +17,9 @@ const looksInARow = 10
 // heal switches the faults off and waits for the pool to be whole again.
 func (w *world) heal() {
 	w.calmDown()
+	if w.plan.pauses > 0 {
+		w.resumeAll()
+	}
 	newest := w.onRecord()
 	for _, p := range w.procs {
 		newest = max(newest, p.loaded)
@@ -27,6 +30,9 @@ func (w *world) heal() {
 	}
 	if w.violation == nil && w.plan.permits {
 		w.awaitPermits()
+	}
+	if w.violation == nil && w.plan.pauses > 0 {
+		w.checkResumed()
 	}
 }
 

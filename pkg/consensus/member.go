@@ -96,7 +96,7 @@ func (m *Member) View() View {
 	defer m.mu.Unlock()
 	v := m.p.View(m.now())
 	v.LastError = m.lastErr
-	v.Paused = paused(m.p.ceiling.pauses.inForce(m.now()), m.base)
+	v.Paused = m.p.Paused(m.now(), m.base)
 	v.PauseMissing = slices.DeleteFunc(v.PauseMissing, func(id string) bool { return uint64(m.receipt.pushed[id]) >= v.Generation })
 	return v
 }

@@ -172,6 +172,45 @@ func (m *Member) save(ctx context.Context, pool string, c *pauseCall, doc Docume
 	return err
 }
 
+// Pause pauses the pool, or one tag of it, for d on the local clock; 0: until somebody resumes. It
+// counts here at once, and is proposed with the next request, which is due at once. Member.Pause has
+// it saved beside the syncs, and proposes it only when that has failed.
+func (p *Processor) Pause(now, d time.Duration, tag, reason string) {
+	s := stop{tag: tag, reason: reason, end: forever}
+	if d > 0 {
+		s.end = now + d
+	}
+	if _, ok := p.ceiling.pauses.covered(now, s); !ok {
+		p.ceiling.pauses.wish(s, 0)
+		p.urgency = urgencyNow
+	}
+}
+
+// Paused lists what is paused at now, each tag once. base is the origin of local time.
+func (p *Processor) Paused(now time.Duration, base time.Time) []throttle.Paused {
+	return paused(p.ceiling.pauses.inForce(now), base)
+}
+
+// Hear takes news of a pause. The error is one for news that are none of this release.
+func (p *Processor) Hear(now time.Duration, news []byte) error {
+	n, err := parseNews(news)
+	if err == nil && n.notice != nil {
+		p.ceiling.pauses.hear(p.ceiling.moment(now), n.version, n.notice)
+	}
+	return err
+}
+
+// PauseNews returns the news of a change of the document "pause", for Pusher.Push. from tells
+// processes apart. It fails for a document that this release cannot read.
+func PauseNews(from string, d *DocumentReport) ([]byte, error) {
+	n, err := parseNotice(d.Body)
+	if err != nil {
+		return nil, err
+	}
+	flash := newsflash{from: from, version: d.Version, notice: &n}
+	return flash.encode()
+}
+
 // has tells whether a tag is paused at now.
 func (p *pausing) has(now time.Duration, tag string) bool {
 	for _, s := range p.inForce(now) {

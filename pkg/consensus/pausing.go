@@ -44,8 +44,9 @@ func (e *entry) ends(m moment) time.Duration {
 	return m.now + time.Duration(max(e.left.Microseconds()-passed, 0))*time.Microsecond
 }
 
-// sleptThrough tells whether the pool has begun anew since the pause was written.
-func (e *entry) sleptThrough(m moment) bool { return e.at > 0 && e.at < m.began }
+// sleptThrough tells whether the pool has begun anew since the pause was written, after a silence
+// that the logical clock does not count.
+func (e *entry) sleptThrough(m moment) bool { return e.at > 0 && e.at < m.began && m.slept > m.clamp }
 
 // entry returns the stop as it is written at a moment.
 func (s *stop) entry(m moment) entry {

@@ -201,7 +201,7 @@ func (m *Member) pushPauses() {
 	if !ok {
 		return
 	}
-	list := paused(m.p.ceiling.pauses.inForce(m.now()), m.base)
+	list := m.p.Paused(m.now(), m.base)
 	if !slices.Equal(list, m.paused) {
 		m.paused = list
 		h.SetPauses(list)

@@ -3,6 +3,7 @@ package throttle
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -288,7 +289,7 @@ func TestStartAfterAPauseIsStaggered(t *testing.T) {
 		seen := map[int64]bool{}
 		for range 200 {
 			var p pauses
-			p.put([]Paused{{Until: time.Unix(0, int64(d))}}, "", 0, func(at time.Time) int64 { return at.UnixNano() })
+			p.put([]Paused{{Until: time.Unix(0, int64(d))}}, "", 0, func(at time.Time) int64 { return at.UnixNano() }, rand.Float64())
 			require.GreaterOrEqual(t, p.until, int64(d+min(d/20, 250*time.Millisecond)))
 			require.LessOrEqual(t, p.until, int64(d+most))
 			seen[p.until] = true

@@ -2,7 +2,6 @@ package throttle
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"time"
 )
@@ -21,19 +20,11 @@ type pauses struct {
 	count      int64 // pauses that have held the limiter
 }
 
-// stagger draws the time by which a start after d of pause is put off: a twentieth to a tenth of
+// stagger returns the time by which a start after d of pause is put off: a twentieth to a tenth of
 // it, at most a second. It is never less than that by which an end may be later without this processor
 // being told; see consensus.Member.Pause.
-func stagger(d time.Duration) int64 {
-	return int64(min(d/20, 250*time.Millisecond)) + anyOf(min(d/20, 750*time.Millisecond))
-}
-
-// anyOf draws a time up to d.
-func anyOf(d time.Duration) int64 {
-	if d <= 0 {
-		return 0
-	}
-	return rand.Int64N(int64(d) + 1)
+func stagger(d time.Duration, chance float64) int64 {
+	return int64(min(d/20, 250*time.Millisecond)) + int64(chance*float64(min(d/20, 750*time.Millisecond)))
 }
 
 // holds tells whether the limiter is held at now.
@@ -48,8 +39,8 @@ func (p *pauses) left(now int64) (d time.Duration, known bool) {
 }
 
 // put puts a list of pauses in force at now, for a limiter with this tag. since turns a time
-// into nanoseconds.
-func (p *pauses) put(list []Paused, tag string, now int64, since func(time.Time) int64) {
+// into nanoseconds; chance is a number from 0 to 1.
+func (p *pauses) put(list []Paused, tag string, now int64, since func(time.Time) int64, chance float64) {
 	p.list = append([]Paused(nil), list...)
 	end := int64(0)
 	var by Paused
@@ -65,7 +56,7 @@ func (p *pauses) put(list []Paused, tag string, now int64, since func(time.Time)
 	held := p.holds(now)
 	if end <= now {
 		if held && p.end > now { // it ends before its time
-			p.end, p.until = now, now+anyOf(min(time.Duration(now-p.from)/10, time.Second))
+			p.end, p.until = now, now+int64(chance*float64(min(time.Duration(now-p.from)/10, time.Second)))
 		}
 		return
 	}
@@ -78,7 +69,7 @@ func (p *pauses) put(list []Paused, tag string, now int64, since func(time.Time)
 	case end == never:
 		p.until = never
 	case !held || p.end == never || moved > time.Second || moved < -time.Second:
-		p.until = end + stagger(time.Duration(end-now))
+		p.until = end + stagger(time.Duration(end-now), chance)
 	default:
 		p.until += int64(moved) // it is told a little more exactly
 	}
@@ -201,7 +192,7 @@ func (t *Throttle) SetPauses(list []Paused) {
 		return
 	}
 	now := t.now()
-	t.pauses.put(list, t.tag, now, func(at time.Time) int64 { return int64(at.Sub(t.base)) })
+	t.pauses.put(list, t.tag, now, func(at time.Time) int64 { return int64(at.Sub(t.base)) }, t.chance())
 	t.publish()
 	t.fence() // no draw goes by what it has read before
 	t.retime(now)
@@ -239,7 +230,7 @@ func (f *InFlight) SetPauses(list []Paused) {
 		return
 	}
 	now := f.now()
-	f.pauses.put(list, f.tag, now, func(at time.Time) int64 { return int64(at.Sub(f.base)) })
+	f.pauses.put(list, f.tag, now, func(at time.Time) int64 { return int64(at.Sub(f.base)) }, f.chance())
 	f.stopped.Store(f.pauses.until)
 	f.noteHeld()
 	f.serve()
