@@ -75,6 +75,7 @@ func (w *world) equip(p *process) {
 		panic(err) //nolint:forbidigo // the plan draws only limits that are good
 	}
 	p.drawer = drawer{th: th, heldAt: never, drew: w.now}
+	p.pauses.list = nil // this one has been given none
 }
 
 // tell hands the share in force to the Throttle, as consensus.Member does: when it

@@ -33,6 +33,7 @@ type orders struct {
 	carries    map[consensus.Version][]*order
 	recordedAt map[consensus.Version]time.Duration
 	seen       consensus.Version // on record at the last look
+	resumed    consensus.Version // by which an operator resumed last
 }
 
 // A paused is what the checks know of one process.
@@ -79,7 +80,9 @@ func (w *world) pause(p *process, d time.Duration) {
 	}
 	w.tracef("%s pauses the pool for %v", p, d)
 	w.counters.Pauses++
-	w.orders.active = append(w.orders.active, o)
+	if consensus.Version(p.proc.View(local).Generation) >= w.orders.resumed {
+		w.orders.active = append(w.orders.active, o)
+	} // else it will learn that it acts on what was true before somebody resumed
 	p.proc.Pause(local, d, "", "sim")
 	w.touch(p, local)
 	w.turn(p)
@@ -100,7 +103,7 @@ func (w *world) resumeAll() {
 	}
 	s.written = s.wall(w)
 	w.tracef("operator: resumed")
-	w.orders.active = nil
+	w.orders.active, w.orders.resumed = nil, d.Version
 	w.notePause()
 }
 
