@@ -130,8 +130,10 @@ func receiptOf(text string) Version {
 	if !ok || len(words) != 6 && len(words) != 1 {
 		return 0
 	}
-	v, _ := receiptIn(more)
-	return v
+	if v, ok := receiptIn(more); ok {
+		return v
+	}
+	return 0
 }
 
 // splitNote parts a note into the words of its form and those that say more.

@@ -207,7 +207,7 @@ func (p *pausing) receipt() Version {
 // processors that are refused at the same time would else tell each other a hundred ends.
 func (p *pausing) covered(now time.Duration, s stop) (by stop, ok bool) {
 	for _, o := range p.stops {
-		if o.tag == s.tag && o.end > now && (o.end == forever || s.end != forever && s.end-o.end <= slack(s.end-now)) {
+		if o.tag == s.tag && o.end > now && !skip(rulePauseLater) && (o.end == forever || s.end != forever && s.end-o.end <= slack(s.end-now)) {
 			return o, true
 		}
 	}
