@@ -62,7 +62,7 @@ func (m *Member) Resume(ctx context.Context, opts ...throttle.PauseOption) error
 	c := &pauseCall{stop: stop{tag: s.Tag}, resume: true}
 	m.mu.Lock()
 	left := m.p.state == StateLeft
-	m.p.ceiling.pauses.settle(s.Tag, false)
+	m.p.ceiling.pauses.forget(s.Tag)
 	m.mu.Unlock()
 	if left {
 		return throttle.ErrClosed
@@ -136,7 +136,7 @@ func (m *Member) record(ctx context.Context, c *pauseCall) (err error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.p.ceiling.pauses.settle(c.stop.tag, err != nil && !c.resume)
+	m.p.ceiling.pauses.release(c.stop.tag, err == nil)
 	m.push()
 	return err
 }

@@ -86,7 +86,8 @@ type pausing struct {
 		stops   []stop
 		at      time.Duration
 	}
-	// wishes are own pauses that the store has not taken yet.
+	// wishes are own pauses that go on. Those that are not on record, or no more because somebody
+	// has given back what a wiped store knew before them, are proposed.
 	wishes []wish
 }
 
@@ -96,7 +97,7 @@ type wish struct {
 
 	base  Version       // the newest version known when it was asked for
 	quiet time.Duration // it is not proposed before: it is being saved
-	in    Version       // the change by which it was proposed last
+	told  bool          // it was proposed or saved
 }
 
 // hearsayFor is how long news are believed although answers show nothing of them: whoever
@@ -116,8 +117,7 @@ func (p *pausing) take(m moment, asked time.Duration, held book) {
 		h.version, h.stops = 0, nil
 	}
 	p.wishes = slices.DeleteFunc(slices.Clone(p.wishes), func(w wish) bool { // a copy of the processor keeps its own
-		_, told := p.covered(m.now, w.stop)
-		return p.notice.resumed > w.base || m.now >= w.end || told || w.in > 0 && w.in == p.version
+		return p.notice.resumed > w.base || m.now >= w.end
 	})
 }
 
@@ -233,18 +233,30 @@ func (p *pausing) wish(s stop, quiet time.Duration) {
 	p.wishes = append(slices.Clip(p.wishes), w)
 }
 
-// settle ends the wish for a tag: kept, it is proposed with the next request.
-func (p *pausing) settle(tag string, kept bool) {
+// release lets the wish for a tag be proposed, if it is not on record. told: it was saved.
+func (p *pausing) release(tag string, told bool) {
 	p.wishes = slices.Clone(p.wishes)
-	if !kept {
-		p.wishes = slices.DeleteFunc(p.wishes, func(w wish) bool { return w.tag == tag })
-		return
-	}
 	for i := range p.wishes {
-		if p.wishes[i].tag == tag {
-			p.wishes[i].quiet = 0
+		if w := &p.wishes[i]; w.tag == tag {
+			w.quiet, w.told = 0, w.told || told
 		}
 	}
+}
+
+// forget ends the wish for a tag.
+func (p *pausing) forget(tag string) {
+	p.wishes = slices.DeleteFunc(slices.Clone(p.wishes), func(w wish) bool { return w.tag == tag })
+}
+
+// lacks tells whether a wish is not on record. What was told may be read with an end that is up to
+// a clamp earlier.
+func (p *pausing) lacks(m moment, w *wish) bool {
+	s := w.stop
+	if w.told && s.end != forever {
+		s.end -= m.clamp
+	}
+	_, ok := p.covered(m.now, s)
+	return !ok && m.now < s.end
 }
 
 // written returns what is to be on record at a moment: what is there, written anew if it is
@@ -260,8 +272,9 @@ func (p *pausing) written(m moment, anew bool) notice {
 			n.entries = append(n.entries, p.notice.entries[i])
 		}
 	}
-	for _, w := range p.wishes {
-		if by, ok := p.covered(m.now, w.stop); ok && by.end >= w.end || w.end <= m.now {
+	for i := range p.wishes {
+		w := &p.wishes[i]
+		if !p.lacks(m, w) {
 			continue
 		}
 		n.entries = slices.DeleteFunc(n.entries, func(e entry) bool { return e.tag == w.tag })
@@ -273,7 +286,7 @@ func (p *pausing) written(m moment, anew bool) notice {
 // propose returns what a request says of the document beyond the version that is held; nil:
 // nothing. random is drawn for this request.
 func (p *pausing) propose(m moment, held book, random uint16) *DocumentReport {
-	wished := slices.ContainsFunc(p.wishes, func(w wish) bool { return m.now >= w.quiet && m.now < w.end })
+	wished := slices.ContainsFunc(p.wishes, func(w wish) bool { return m.now >= w.quiet && p.lacks(m, &w) })
 	if p.unreadable != nil || !p.stale && !held.lost && !wished || held.lost && skip(ruleReturn) {
 		return nil
 	}
@@ -285,7 +298,7 @@ func (p *pausing) propose(m moment, held book, random uint16) *DocumentReport {
 	d := &DocumentReport{Name: pauseDocument, Version: NextVersion(held.Version, random), Base: held.Version, Body: body}
 	p.wishes = slices.Clone(p.wishes) // a copy of the processor keeps its own
 	for i := range p.wishes {
-		p.wishes[i].in = d.Version
+		p.wishes[i].told = true
 	}
 	if held.lost {
 		d.Base = d.Version // given back
