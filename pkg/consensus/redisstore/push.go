@@ -16,10 +16,14 @@ import (
 var _ consensus.Pusher = (*Store)(nil)
 
 // channelOf returns the channel of a pool's news. In a Cluster it belongs to the node that has
-// the pool's key.
+// the pool's key. Channels are those of the whole server: the database is a part of the name.
 func (s *Store) channelOf(pool string) string {
 	key, _ := s.keys(pool)
-	return strings.Replace(key, "}:pool:", "}:push:", 1)
+	branch := "}:push:"
+	if c, ok := s.client.(*redis.Client); ok && c.Options().DB != 0 {
+		branch = fmt.Sprintf("}:push@%d:", c.Options().DB)
+	}
+	return strings.Replace(key, "}:pool:", branch, 1)
 }
 
 // Push publishes news. It is one request; where the client is that of a Cluster and its servers
