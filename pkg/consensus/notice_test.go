@@ -20,6 +20,7 @@ func TestNotice(t *testing.T) {
 	}}
 	body, err := n.body()
 	require.NoError(t, err)
+	//nolint:testifylint // the bytes count: what is saved is compared byte by byte
 	require.Equal(t, `{"pauses":[{"at_us":1700000000000000,"left_us":60000000,"until":"2026-11-22T15:04:05Z","reason":"429 from \"the\" service <a>"},`+
 		`{"tag":"gpt-4","at_us":12},{"tag":"x","left_us":1}],"resumed":7}`, string(body))
 	back, err := parseNotice(body)
@@ -78,8 +79,12 @@ func FuzzParseNotice(f *testing.F) {
 		}
 		back, err := parseNotice(again)
 		require.NoError(t, err)
-		require.Equal(t, len(n.entries), len(back.entries))
-		for _, m := range []moment{{}, {now: time.Hour, logical: 1, clamp: time.Second}, {now: time.Hour, logical: maxMicros, began: maxMicros, slept: maxSlept, clamp: time.Second}} {
+		require.Len(t, back.entries, len(n.entries))
+		for _, m := range []moment{
+			{},
+			{now: time.Hour, logical: 1, clamp: time.Second},
+			{now: time.Hour, logical: maxMicros, began: maxMicros, slept: maxSlept, clamp: time.Second},
+		} {
 			for i := range n.entries {
 				e := n.entries[i]
 				require.Equal(t, e.left, back.entries[i].left)
@@ -102,7 +107,7 @@ func FuzzParseNews(f *testing.F) {
 			return
 		}
 		require.NotZero(t, n.version)
-		require.True(t, (n.notice == nil) != (n.id == ""))
+		require.NotEqual(t, n.notice == nil, n.id == "")
 		again, err := n.encode()
 		if err != nil {
 			return // escapes make it larger
@@ -119,7 +124,7 @@ func FuzzParseNews(f *testing.F) {
 func TestReceiptInNote(t *testing.T) {
 	n := note{paused: 5}
 	require.Equal(t, "1 p:5", n.String())
-	require.Equal(t, "", note{}.String())
+	require.Empty(t, note{}.String())
 	n = noteOf(throttle.Limit{Max: 600, Per: time.Minute}, 7, 8)
 	n.paused = 65537
 	require.Equal(t, "1 0 600 60000000 7 8 p:65537", n.String())
@@ -132,7 +137,8 @@ func TestReceiptInNote(t *testing.T) {
 	}
 	for text, ok := range map[string]bool{
 		"1 0 600 60000000 7 8 p:65537": true, "1 0 600 60000000 7 8 c:12 p:3": true, "1 0 600 60000000 7 8 new:word": true,
-		"1 p:9": false, "1 0 600 60000000 7 8 p:x": false, "1 0 600 60000000 7 8 9": false, "1 0 600 60000000 7 8 a:1 a:2": false, "1 0 600 60000000 7 8 :": false,
+		"1 p:9": false, "1 0 600 60000000 7 8 p:x": false, "1 0 600 60000000 7 8 9": false,
+		"1 0 600 60000000 7 8 a:1 a:2": false, "1 0 600 60000000 7 8 :": false,
 	} {
 		_, told := parseNote(text)
 		require.Equal(t, ok, told, "%q", text)

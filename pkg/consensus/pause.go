@@ -88,7 +88,7 @@ func (m *Member) beginPause(c *pauseCall, until time.Time) (done bool, err error
 	if c.since > 0 && k.notice.resumed > c.since {
 		return true, nil // late
 	}
-	if _, ok := k.covered(now, c.stop); ok {
+	if k.covered(now, c.stop) {
 		c.recorded = k.version
 		c.made = append(c.made, k.version)
 		return false, nil
@@ -165,7 +165,7 @@ func (m *Member) save(ctx context.Context, pool string, c *pauseCall, doc Docume
 	m.p.recorded(m.now(), documentOf(docs, pauseDocument))
 	m.push()
 	k := &m.p.ceiling.pauses
-	if _, ok := k.covered(m.now(), c.stop); ok && !c.resume {
+	if !c.resume && k.covered(m.now(), c.stop) {
 		c.recorded, c.made = k.version, append(c.made, k.version)
 		return nil // somebody else has said the same
 	}
@@ -180,7 +180,7 @@ func (p *Processor) Pause(now, d time.Duration, tag, reason string) {
 	if d > 0 {
 		s.end = now + d
 	}
-	if _, ok := p.ceiling.pauses.covered(now, s); !ok {
+	if !p.ceiling.pauses.covered(now, s) {
 		p.ceiling.pauses.wish(s, 0)
 		p.urgency = urgencyNow
 	}

@@ -205,13 +205,13 @@ func (p *pausing) receipt() Version {
 // covered tells whether what is in force already makes a pause needless: one that ends later
 // by less than a twentieth, at most a quarter of a second, is not told again. A hundred
 // processors that are refused at the same time would else tell each other a hundred ends.
-func (p *pausing) covered(now time.Duration, s stop) (by stop, ok bool) {
+func (p *pausing) covered(now time.Duration, s stop) bool {
 	for _, o := range p.stops {
 		if o.tag == s.tag && o.end > now && !skip(rulePauseLater) && (o.end == forever || s.end != forever && s.end-o.end <= slack(s.end-now)) {
-			return o, true
+			return true
 		}
 	}
-	return stop{}, false
+	return false
 }
 
 // slack is by how much an end may be later and not be told.
@@ -255,8 +255,7 @@ func (p *pausing) lacks(m moment, w *wish) bool {
 	if w.told && s.end != forever {
 		s.end -= m.clamp
 	}
-	_, ok := p.covered(m.now, s)
-	return !ok && m.now < s.end
+	return !p.covered(m.now, s) && m.now < s.end
 }
 
 // written returns what is to be on record at a moment: what is there, written anew if it is

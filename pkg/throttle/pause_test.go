@@ -17,7 +17,7 @@ var ten = Limit{Max: 10, Burst: 5}
 
 // pauseFor pauses a limiter without a pool.
 func pauseFor(t testing.TB, l interface {
-	Pause(context.Context, time.Time, string, ...PauseOption) (PauseReceipts, error)
+	Pause(ctx context.Context, until time.Time, reason string, opts ...PauseOption) (PauseReceipts, error)
 }, d time.Duration, opts ...PauseOption,
 ) {
 	t.Helper()
@@ -302,7 +302,7 @@ func TestStartAfterAPauseIsStaggered(t *testing.T) {
 func TestStaggerStaysWhileTheEndMovesALittle(t *testing.T) {
 	var p pauses
 	at := func(end int64) {
-		p.put([]Paused{{Until: time.Unix(0, end)}}, "", 0, func(at time.Time) int64 { return at.UnixNano() })
+		p.put([]Paused{{Until: time.Unix(0, end)}}, "", 0, func(at time.Time) int64 { return at.UnixNano() }, 0.5)
 	}
 	at(int64(time.Minute))
 	first := p.until

@@ -95,13 +95,18 @@ func (p *pool) reach(s consensus.Pusher, name string, all ...*ears) {
 		i++
 		mark := fmt.Sprint("mark ", name, i)
 		p.push(s, name, mark)
-		for began := time.Now(); time.Since(began) < time.Second; time.Sleep(time.Millisecond) {
-			if heardBy(mark, all...) {
-				return true
-			}
-		}
-		return false
+		return soon(func() bool { return heardBy(mark, all...) })
 	})
+}
+
+// soon tells whether something comes true within a second.
+func soon(so func() bool) bool {
+	for began := time.Now(); time.Since(began) < time.Second; pause(time.Millisecond) {
+		if so() {
+			return true
+		}
+	}
+	return false
 }
 
 func heardBy(news string, all ...*ears) bool {
@@ -229,12 +234,7 @@ func newsAnswered(p *pool) {
 	p.Cleanup(stop)
 	p.eventually("the answer comes", func() bool {
 		p.push(a, p.name, "question")
-		for began := time.Now(); time.Since(began) < time.Second; time.Sleep(time.Millisecond) {
-			if heardBy("answer", ea) {
-				return true
-			}
-		}
-		return false
+		return soon(func() bool { return heardBy("answer", ea) })
 	})
 }
 
