@@ -124,6 +124,7 @@ func (w *world) notePause() {
 		return
 	}
 	k.seen = v
+	w.tracef("the pauses on record have version %d", uint64(v))
 	if _, known := k.recordedAt[v]; !known {
 		k.recordedAt[v] = w.now
 	}
@@ -157,6 +158,7 @@ func (w *world) notePauseSent(p *process, req *consensus.Request) {
 		if _, made := k.carries[d.Version]; made {
 			continue // a repeat
 		}
+		w.tracef("%s proposes pauses %d from %d: %s", p, uint64(d.Version), uint64(d.Base), d.Body)
 		all := slices.Clone(k.carries[from])
 		for _, o := range k.active {
 			if o.by == p && !slices.Contains(all, o) {
@@ -204,6 +206,9 @@ func (w *world) hear(p *process, news []byte) {
 func (w *world) hold(p *process, local time.Duration) {
 	list := p.proc.Paused(local, epoch)
 	if !slices.Equal(list, p.pauses.list) {
+		if len(list) == 0 {
+			w.tracef("%s is paused no more", p)
+		}
 		p.pauses.list = list
 		p.drawer.th.SetPauses(list)
 	}

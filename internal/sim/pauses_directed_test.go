@@ -82,6 +82,32 @@ var pauseSchedules = []directed{
 		},
 	},
 	{
+		// The time of its first step is not known, and passes for 0.
+		name: "a wiped store that learns its time late is given a pause back",
+		found: "Paused processors drew (seed 369): a pause that was given back with the second answer of a wiped store, written on a clock that " +
+			"showed next to nothing, was over when that clock knew its time. A logical time of 0 is none.",
+		plan: func(p *plan) { p.store = storeDeferred },
+		run: func(t *testing.T, w *world) {
+			a, b := w.join("a"), w.join("b")
+			w.until(t, func() bool { return near(a, 50) && near(b, 50) })
+			w.pause(b, 10*time.Minute)
+			w.run(w.now + 10*time.Second)
+			w.kill(b)
+			w.store.restart(w, consensus.Record{}, 0)
+			w.store.newIdentity()
+			w.until(t, func() bool { return w.store.rec.Revision > 0 })
+			w.cut(a, up) // what it gives back at once is lost
+			w.run(w.now + 300*time.Millisecond)
+			w.reach(a)
+			w.run(w.now + 20*time.Second)
+			b = w.join("b")
+			w.run(w.now + 20*time.Second)
+			requirePaused(t, w, a, b)
+			w.run(w.now + 10*time.Minute)
+			requireResumed(t, w, a, b)
+		},
+	},
+	{
 		name: "the pool sleeps through its pause", rule: "pause-slept",
 		run: func(t *testing.T, w *world) {
 			a := w.join("a")

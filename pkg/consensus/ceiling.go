@@ -162,7 +162,9 @@ func (c *ceiling) moment(now time.Duration) moment {
 	if m.clamp == 0 {
 		m.clamp = Clamp(DefaultLease)
 	}
-	if c.answers > 0 && now-c.at <= m.clamp { // else that clock may have stood still
+	// The clock of a new record may not be known before its second step (0), and it may
+	// have stood still for who was not answered for long.
+	if c.answers > 0 && c.time > 0 && now-c.at <= m.clamp {
 		m.logical, m.began, m.slept = c.logical(now), c.began, c.slept
 	}
 	return m
