@@ -139,7 +139,9 @@ func (w *world) notePause() {
 // the others: some of them hear it, sooner or later.
 func (w *world) notePauseSent(p *process, req *consensus.Request) {
 	k := &w.orders
-	p.pauses.receipt = receiptIn(req.Tags[0].Note)
+	if p.pauses.receipt = receiptIn(req.Tags[0].Note); p.pauses.receipt > 0 {
+		w.counters.Receipts++
+	}
 	for i := range req.Documents {
 		d := &req.Documents[i]
 		if d.Name != pauseDocument {

@@ -266,7 +266,7 @@ func TestResume(t *testing.T) {
 		all := pool.start(t, 4)
 		old := all[0].pause(t, 0)
 		require.True(t, old.Until.IsZero())
-		requireStill(t, 24*time.Hour, all...)
+		requireStill(t, 30*time.Minute, all...)
 		require.NoError(t, all[1].th.Resume(t.Context()))
 		time.Sleep(3 * time.Second)
 		for _, p := range all {
