@@ -16,10 +16,13 @@
 // # What is checked
 //
 // What part of the runs has, drawn from a stream of its own:
+//
 //   - Limits that change (F15). An operator overrides the limit through
 //     consensus.SaveOverride, higher and lower, and ends that; rollouts restart
 //     processors one after the other with another limit.
+//
 //   - Ramps, in every mode.
+//
 //   - Permits: strict limits, and limits so low that the pool changes between shares and
 //     permits as it grows, shrinks and is told of another limit. Requests for slots are
 //     lost, late and doubled as all messages; who dies gives some back.

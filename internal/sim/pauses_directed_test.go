@@ -108,6 +108,36 @@ var pauseSchedules = []directed{
 		},
 	},
 	{
+		// a has loaded many changes of the document, b none: its pause is made from nothing.
+		name: "a wiped store is given back what is older than a pause",
+		found: "A paused process drew (seed 342): in a store that had been emptied it paused before those came back who remembered " +
+			"pauses that were over, in a document of a higher version. Who has paused tells it again while it is not on record.",
+		run: func(t *testing.T, w *world) {
+			a := w.join("a")
+			w.until(t, func() bool { return near(a, 100) })
+			for range 5 {
+				w.pause(a, 2*time.Second)
+				w.run(w.now + 5*time.Second)
+			}
+			w.cutOff(a)
+			w.store.restart(w, consensus.Record{}, 0)
+			w.store.newIdentity()
+			b := w.join("b")
+			w.until(t, func() bool { return w.store.rec.Revision > 1 })
+			w.orders.active = nil
+			w.pause(b, time.Minute)
+			w.until(t, func() bool { return w.onPauseRecord() > 0 })
+			require.Less(t, w.onPauseRecord(), consensus.Version(a.proc.View(w.now).Generation))
+			w.reach(a)
+			w.run(w.now + 10*time.Second)
+			requirePaused(t, w, a, b)
+			w.run(w.now + 20*time.Second)
+			requirePaused(t, w, a, b)
+			w.run(w.now + 45*time.Second)
+			requireResumed(t, w, a, b)
+		},
+	},
+	{
 		name: "the pool sleeps through its pause", rule: "pause-slept",
 		run: func(t *testing.T, w *world) {
 			a := w.join("a")
