@@ -17,9 +17,6 @@ const looksInARow = 10
 // heal switches the faults off and waits for the pool to be whole again.
 func (w *world) heal() {
 	w.calmDown()
-	if w.plan.pauses > 0 {
-		w.resumeAll()
-	}
 	newest := w.onRecord()
 	for _, p := range w.procs {
 		newest = max(newest, p.loaded)
@@ -28,11 +25,13 @@ func (w *world) heal() {
 	if w.violation == nil && w.plan.noted {
 		w.awaitLimit(newest)
 	}
+	if w.violation == nil && w.plan.pauses > 0 {
+		w.resumeAll() // what a store has just lost would come back
+		w.run(w.now + slowest(2*consensus.MaxLease/4))
+		w.checkResumed()
+	}
 	if w.violation == nil && w.plan.permits {
 		w.awaitPermits()
-	}
-	if w.violation == nil && w.plan.pauses > 0 {
-		w.checkResumed()
 	}
 }
 

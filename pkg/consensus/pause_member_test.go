@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
@@ -23,7 +24,8 @@ type line struct {
 	flaky
 
 	hub  *memstore.Store
-	deaf atomic.Bool // hears nothing, and nobody hears it
+	deaf atomic.Bool  // hears nothing, and nobody hears it
+	slow atomic.Int64 // how long saving takes
 }
 
 func (l *line) Push(ctx context.Context, pool string, news []byte) error {
@@ -45,6 +47,7 @@ func (l *line) Save(ctx context.Context, pool string, d consensus.DocumentReport
 	if l.cut.Load() {
 		return 0, errCut
 	}
+	time.Sleep(time.Duration(l.slow.Load()))
 	return l.flaky.Save(ctx, pool, d)
 }
 
@@ -487,6 +490,24 @@ func TestNewsCanOnlyStop(t *testing.T) {
 			push(junk)
 			require.False(t, all[0].paused(), junk)
 		}
+	})
+}
+
+// News come before the pause is on record. Who syncs meanwhile, and is shown nothing of it, holds still.
+func TestNewsHoldWhileThePauseIsSaved(t *testing.T) {
+	eachServer(t, func(t *testing.T, s *server) {
+		pool := newPods(s)
+		all := pool.start(t, 20)
+		all[0].line.slow.Store(int64(450 * time.Millisecond))
+		done := make(chan throttle.PauseReceipts, 1)
+		go func() {
+			r, err := all[0].th.Pause(t.Context(), time.Now().Add(time.Minute), "")
+			assert.NoError(t, err)
+			done <- r
+		}()
+		synctest.Wait()
+		requireStill(t, 10*time.Second, all...)
+		require.Empty(t, (<-done).Missing)
 	})
 }
 
