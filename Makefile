@@ -14,7 +14,7 @@ TEST_TIMEOUT ?= 10m
 # Part of it, or short measurements, which are printed only: `make bench BENCH_FLAGS='-quick -only hot,sync'`.
 BENCH_FLAGS ?=
 # How many runs of the simulation: `make sim SEEDS=10000 SIM_TIMEOUT=1h`.
-SEEDS ?= 800
+SEEDS ?= 400
 SIM_TIMEOUT ?= 20m
 # Other lengths: `make soak SOAK_FLAGS='-seeds 1000000 -rounds 100'`; `go run ./internal/soak -h` lists them.
 SOAK_FLAGS ?=
@@ -76,7 +76,7 @@ suite: $(GOTESTSUM)
 
 # Without the race detector, which makes it ten times slower: the event loop has no goroutines.
 .PHONY: sim
-sim: ## Run 800 pools of twelve processors for half an hour of virtual time each, with faults, 100 of real Members, and 100,000 permits
+sim: ## Run 400 pools of twelve processors for half an hour of virtual time each, with faults, 100 of real Members, and 100,000 permits
 	NUMATHROTTLE_SIM_SEEDS=$(SEEDS) NUMATHROTTLE_SIM_PROCESSORS=12 \
 		$(GO) test -vet=off -count 1 -run TestSeeds -timeout $(SIM_TIMEOUT) -v ./internal/sim
 	$(GO) test -vet=off -count 1 -timeout $(SIM_TIMEOUT) ./internal/shell
@@ -85,7 +85,7 @@ sim: ## Run 800 pools of twelve processors for half an hour of virtual time each
 # The rules' switches exist only under this build tag, so that they cost nothing elsewhere.
 .PHONY: mutants
 mutants: ## Leave out each rule of the protocol once: the simulation must notice
-	$(GO) test -vet=off -tags numathrottle_mutants -run Mutant -timeout $(TEST_TIMEOUT) ./internal/sim ./pkg/throttle
+	$(GO) test -vet=off -tags numathrottle_mutants -run 'Mutant|NeedsItsRule' -timeout $(TEST_TIMEOUT) ./internal/sim ./pkg/throttle ./pkg/consensus
 
 # Not beside other tests of the same priority: the time until a pool recovers is measured.
 .PHONY: faults

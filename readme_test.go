@@ -3,75 +3,226 @@ package numathrottle_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle"
 )
 
-// imports maps the package names that the README's code may use to their paths.
+// pages are the files that users read, by path.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, pattern := range []string{"*.md", "docs/*.md", "examples/*/*.md", "manifests/*.md"} {
+		files, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		require.NotEmpty(t, files, pattern)
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			all[file] = string(text)
+		}
+	}
+	return all
+}
+
+// blocks are the texts between fences of one language.
+func blocks(page, language string) []string {
+	var found []string
+	for _, block := range regexp.MustCompile("(?sm)^```"+language+"\n(.*?)^```").FindAllStringSubmatch(page, -1) {
+		found = append(found, block[1])
+	}
+	return found
+}
+
+// imports maps the package names that code in the pages may use to their paths.
 var imports = map[string]string{
-	"context":      "context",
+	"consensus":    "github.com/numaproj-contrib/numathrottle/pkg/consensus",
+	"errors":       "errors",
 	"http":         "net/http",
 	"httpthrottle": "github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle",
 	"log":          "log",
 	"mapper":       "github.com/numaproj-contrib/numathrottle/pkg/mapper",
 	"mapsdk":       "github.com/numaproj/numaflow-go/pkg/mapper",
 	"numathrottle": "github.com/numaproj-contrib/numathrottle",
+	"sinker":       "github.com/numaproj-contrib/numathrottle/pkg/sinker",
 	"throttle":     "github.com/numaproj-contrib/numathrottle/pkg/throttle",
+	"time":         "time",
 }
 
-// Every block of Go in the README compiles, given what a reader has to bring: a
-// handler, a service to call, the usual imports.
-func TestReadmeCompiles(t *testing.T) {
-	readme, err := os.ReadFile("README.md")
-	require.NoError(t, err)
-	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(string(readme), -1)
-	require.NotEmpty(t, blocks)
+// bring is what a reader has to bring to the code: handlers, limits, a store, a service to call.
+const bring = `package page
 
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+	mapsdk "github.com/numaproj/numaflow-go/pkg/mapper"
+	sinksdk "github.com/numaproj/numaflow-go/pkg/sinker"
+)
+
+var (
+	handler interface {
+		mapsdk.Mapper
+		sinksdk.Sinker
+	}
+	ctx                              context.Context
+	store                            consensus.Store
+	limiter, tokens, requests, slots throttle.Limiter
+	estimate                         func(*http.Request) int
+	prompt                           string
+)
+
+func callTheService()                                    {}
+func ask(context.Context, string) (string, error)        { return "", nil }
+func nackAfter(time.Duration) any                        { return nil }
+func deadLetter(string) any                              { return nil }
+`
+
+// Every block of Go in the pages compiles, given what a reader has to bring.
+func TestPagesCompile(t *testing.T) {
 	root, err := os.Getwd()
 	require.NoError(t, err)
 	dir := t.TempDir()
 	overlay := map[string]map[string]string{"Replace": {}}
 	var packages []string
-	for i, block := range blocks {
-		pkg := fmt.Sprintf("internal/readme%d", i)
-		file := filepath.Join(dir, fmt.Sprintf("block%d.go", i))
-		require.NoError(t, os.WriteFile(file, []byte(program(block[1])), 0o600))
-		overlay["Replace"][filepath.Join(root, pkg, "main.go")] = file
-		packages = append(packages, "./"+pkg)
+	add := func(pkg, name, text string) {
+		file := filepath.Join(dir, strings.ReplaceAll(pkg, "/", "_")+name)
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		overlay["Replace"][filepath.Join(root, pkg, name)] = file
 	}
+	texts := pages(t)
+	for _, page := range slices.Sorted(maps.Keys(texts)) {
+		for i, block := range blocks(texts[page], "go") {
+			pkg := fmt.Sprintf("internal/pages/%s%d", strings.ToLower(strings.TrimSuffix(filepath.Base(page), ".md")), i)
+			add(pkg, "bring.go", bring)
+			add(pkg, "block.go", program(block))
+			packages = append(packages, "./"+pkg)
+		}
+	}
+	require.Greater(t, len(packages), 6)
 	encoded, err := json.Marshal(overlay)
 	require.NoError(t, err)
 	overlayFile := filepath.Join(dir, "overlay.json")
 	require.NoError(t, os.WriteFile(overlayFile, encoded, 0o600))
 
-	out, err := exec.CommandContext(t.Context(), "go", append([]string{"build", "-overlay", overlayFile, "-o", dir + "/out/"}, packages...)...).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "go", append([]string{"build", "-overlay", overlayFile}, packages...)...).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 }
 
-// program makes a whole program of a block: one with a main function as it is,
-// statements within a function.
+// program makes a file of a block: declarations as they are, statements within a function.
 func program(block string) string {
 	var b strings.Builder
-	b.WriteString("package main\n\nimport (\n")
-	for name, path := range imports {
-		if name != "context" && regexp.MustCompile(`\b`+name+`\.`).MatchString(block) {
-			fmt.Fprintf(&b, "\t%s %q\n", name, path)
+	b.WriteString("package page\n\nimport (\n\t\"context\"\n")
+	for _, name := range slices.Sorted(maps.Keys(imports)) {
+		if regexp.MustCompile(`\b` + name + `\.`).MatchString(block) {
+			fmt.Fprintf(&b, "\t%s %q\n", name, imports[name])
 		}
 	}
-	b.WriteString("\t\"context\"\n)\n\nvar _ context.Context\n\n")
-	if strings.Contains(block, "func main()") {
-		if strings.Contains(block, "handler") {
-			b.WriteString("var handler mapsdk.Mapper\n\n")
-		}
+	b.WriteString(")\n\nvar _ context.Context\n\n")
+	if strings.HasPrefix(block, "func ") {
 		return b.String() + block
 	}
-	b.WriteString("func callTheService() {}\n\nfunc block(ctx context.Context) error {\n" + block + "\nreturn err\n}\n\n")
-	b.WriteString("func main() { _ = block(context.Background()) }\n")
+	b.WriteString("func block() any {\n" + block + "\n")
+	for _, names := range regexp.MustCompile(`(?m)^(\w+(?:, \w+)*) :=`).FindAllStringSubmatch(block, -1) {
+		for name := range strings.SplitSeq(names[1], ", ") {
+			fmt.Fprintf(&b, "\t_ = %s\n", name)
+		}
+	}
+	b.WriteString("\treturn nil\n}\n")
 	return b.String()
+}
+
+// Every block of YAML in docs/ is a file that Load takes, but for those of other programs.
+func TestPagesSettings(t *testing.T) {
+	loaded := 0
+	for page, text := range pages(t) {
+		if filepath.Dir(page) != "docs" && page != "README.md" {
+			continue // the programs' own settings, and manifests, are checked in manifests/check
+		}
+		for _, block := range blocks(text, "yaml") {
+			if strings.Contains(block, "apiVersion:") || strings.Contains(block, "rateLimit:") {
+				continue // in manifests/check
+			}
+			file := filepath.Join(t.TempDir(), "config.yaml")
+			require.NoError(t, os.WriteFile(file, []byte(block), 0o600))
+			t.Setenv("NUMATHROTTLE_CONFIG", file)
+			_, err := numathrottle.Load()
+			require.NoError(t, err, "%s:\n%s", page, block)
+			loaded++
+		}
+	}
+	require.Greater(t, loaded, 3)
+}
+
+// Every target of make that a page names is one, and every variable given to it is read there or by what it runs.
+func TestPagesTargets(t *testing.T) {
+	makefile, err := os.ReadFile("Makefile")
+	require.NoError(t, err)
+	named := 0
+	for page, text := range pages(t) {
+		for _, m := range regexp.MustCompile("(?m)(?:^|`|[a-z] )make ([a-z][a-z-]*)(?: |`|$)").FindAllStringSubmatch(text, -1) {
+			if !strings.Contains(text, "`make "+m[1]) && !strings.Contains(text, "\nmake "+m[1]) {
+				continue // prose
+			}
+			require.Regexp(t, `(?m)^`+m[1]+`:`, string(makefile), page)
+			named++
+		}
+	}
+	require.Greater(t, named, 10)
+}
+
+// Every link from a page into the project leads to a file, and to a heading if it names one.
+func TestPagesLinks(t *testing.T) {
+	texts := pages(t)
+	followed := 0
+	for page, text := range texts {
+		prose := regexp.MustCompile("(?s)```.*?```|`[^`\n]*`").ReplaceAllString(text, "")
+		for _, link := range regexp.MustCompile(`\]\(([^)\s]+)\)`).FindAllStringSubmatch(prose, -1) {
+			if strings.Contains(link[1], "://") {
+				continue
+			}
+			path, anchor, _ := strings.Cut(link[1], "#")
+			target := filepath.Join(filepath.Dir(page), path)
+			if path == "" {
+				target = page
+			}
+			_, err := os.Stat(target)
+			require.NoError(t, err, "%s: %s", page, link[1])
+			if anchor != "" {
+				require.Contains(t, anchors(texts[target]), anchor, "%s: %s", page, link[1])
+			}
+			followed++
+		}
+	}
+	require.Greater(t, followed, 50)
+}
+
+// anchors are the names that GitHub gives to the headings of a page.
+func anchors(page string) []string {
+	var names []string
+	for _, heading := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(page, -1) {
+		names = append(names, strings.Map(func(r rune) rune {
+			switch {
+			case r == ' ':
+				return '-'
+			case unicode.IsLetter(r), unicode.IsDigit(r), r == '-', r == '_':
+				return unicode.ToLower(r)
+			}
+			return -1
+		}, heading[1]))
+	}
+	return names
 }

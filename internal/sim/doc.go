@@ -74,7 +74,7 @@
 //
 // # What is excused
 //
-// Four things are not held against the protocol:
+// Three things are not held against the protocol:
 //
 //   - A clone, in the first lease after the cloning: the larger of its share and
 //     the original's is counted then, afterwards both. In that time no protocol can
@@ -86,9 +86,6 @@
 //
 //   - Of permits, in true time: what the processors' clocks are off in waiting for a slot,
 //     and small steps of the store's clock. On the store's clock nothing is excused.
-//
-//   - Slots reserved ahead by processors of which none asked again while the pool was frozen,
-//     or further ahead than a request can say since, because the limit was lower then.
 //
 // A store that is rolled back without a change of identity answers nobody until
 // the first processor comes that has seen more than it remembers, for nobody

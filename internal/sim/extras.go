@@ -138,7 +138,11 @@ func (w *world) apply(p *process) {
 	if l == p.drawer.lease {
 		return
 	}
-	began := l.Issuing && !p.drawer.lease.Issuing
+	old := p.drawer.lease
+	began := l.Issuing && !old.Issuing
+	if !l.Issuing || !old.Issuing || !epoch.Add(local).Before(old.Until) {
+		w.loseSlots(p)
+	}
 	p.drawer.lease = l
 	p.drawer.th.Lease(l)
 	if began {

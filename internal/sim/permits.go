@@ -17,18 +17,17 @@ type slot struct {
 	part float64
 	// begins is the true time at which it begins, as well as that can be told.
 	begins time.Duration
+	owner  *process
 }
 
 // permits is what the checks know of permits.
 type permits struct {
 	life  int    // rises when the store forgets something
 	slots []slot // of this life, by rising time
-	// The latest slot of all lives before this one, in true time; never: none.
-	latest time.Duration
-	forgot time.Duration // when this life began
-	// asked: somebody asked for slots during the freeze of this life, so that the store
-	// knows how far ahead they are reserved.
-	asked bool
+	// forgotten are the slots of all lives before that may still be used, and latest the last
+	// one before those; never: none.
+	forgotten []slot
+	latest    time.Duration
 	// good are the slots of this life that may be used still.
 	good []slot
 	held map[reservation][]slot
@@ -129,7 +128,6 @@ func (s *store) serveReserve(w *world, m *message) {
 		s.written = s.wall(w)
 		s.deaf = false
 	}
-	w.permits.asked = w.permits.asked || s.rec.FrozenUntil > s.rec.Clock
 	w.checkStep(nil, before)
 	m.kind, m.life = messageReserved, w.permits.life
 	m.whole = max(m.reserve.Spacing, s.rec.Issuer.Spacing)
@@ -186,14 +184,16 @@ func (w *world) book(p *process, m *message) {
 		wait := res.Wait + time.Duration(i)*res.Spacing
 		x := slot{
 			at: res.Time*1000 + int64(wait), spacing: res.Spacing, part: float64(m.whole) / float64(res.Spacing),
-			begins: m.recorded + time.Duration(int64(wait)*million/w.store.clock.rate),
+			begins: m.recorded + time.Duration(int64(wait)*million/w.store.clock.rate), owner: p,
 		}
 		w.counters.Permits++
 		if m.life != s.life {
-			s.latest = max(s.latest, x.begins)
+			if p.drawer.lease.Issuing { // else the Throttle does not take them
+				s.forgotten = append(s.forgotten, x)
+			}
 			continue
 		}
-		w.checkSlot(p, x, time.Duration(m.reserve.Ahead+1)*m.whole)
+		w.checkSlot(p, x)
 		s.good = append(s.good, x)
 		if res.Last != 0 {
 			r := reservation{p, s.life, res.Last}
@@ -203,9 +203,8 @@ func (w *world) book(p *process, m *message) {
 }
 
 // checkSlot compares a slot with its neighbours on the store's clock, and in true time with
-// those that the store has forgotten, unless they lay further ahead than horizon, which is
-// all that the store was told of.
-func (w *world) checkSlot(p *process, x slot, horizon time.Duration) {
+// those that the store has forgotten.
+func (w *world) checkSlot(p *process, x slot) {
 	s := &w.permits
 	k := len(s.slots)
 	for k > 0 && s.slots[k-1].at > x.at {
@@ -227,9 +226,26 @@ func (w *world) checkSlot(p *process, x slot, horizon time.Duration) {
 		near(x, s.slots[k])
 	}
 	s.slots = slices.Insert(s.slots, k, x)
-	if s.latest != never && s.asked && s.latest-s.forgot <= horizon && x.begins < s.latest+x.spacing/2 {
-		w.violatef(CheckPermit, "%s: a slot %v after the last one that the store has forgotten, the spacing is %v", p, x.begins-s.latest, x.spacing)
+	s.forgotten = slices.DeleteFunc(s.forgotten, func(old slot) bool {
+		if x.begins < old.begins+x.spacing/2 {
+			w.violatef(CheckPermit, "%s: a slot %v after one of %s that the store has forgotten, the spacing is %v",
+				p, x.begins-old.begins, old.owner, x.spacing)
+		}
+		if old.begins <= w.now {
+			s.latest = max(s.latest, old.begins)
+		}
+		return old.begins <= w.now
+	})
+	if s.latest != never && x.begins < s.latest+x.spacing/2 {
+		w.violatef(CheckPermit, "%s: a slot %v after one that the store has forgotten, the spacing is %v", p, x.begins-s.latest, x.spacing)
 	}
+}
+
+// loseSlots takes the slots of a process out of those that the store has forgotten and that may
+// still be used: it is gone, or its lease has ended, and what had not come by then is lost.
+func (w *world) loseSlots(p *process) {
+	s := &w.permits
+	s.forgotten = slices.DeleteFunc(s.forgotten, func(x slot) bool { return x.owner == p && x.begins > w.now })
 }
 
 // forget begins another life: what was reserved is good still, and the store has
@@ -240,10 +256,13 @@ func (w *world) forget() {
 	}
 	s := &w.permits
 	for _, x := range s.slots {
-		s.latest = max(s.latest, x.begins)
+		if x.begins > w.now && (x.owner.gone || x.owner.left) {
+			continue
+		}
+		s.forgotten = append(s.forgotten, x)
 	}
-	s.life, s.forgot = s.life+1, w.now
-	s.slots, s.good, s.asked = nil, nil, false
+	s.life++
+	s.slots, s.good = nil, nil
 	clear(s.held)
 }
 

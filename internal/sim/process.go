@@ -110,6 +110,7 @@ func (w *world) kill(p *process) {
 func (w *world) drop(p *process) {
 	p.gone = true
 	p.gen++
+	w.loseSlots(p)
 	if p.held > 0 {
 		p.drawer.heldAt = w.now
 	}
@@ -321,6 +322,7 @@ func (w *world) leave(p *process) {
 	w.touch(p, local)
 	w.tracef("%s leaves, %d", p, l.Seq)
 	p.left = true
+	w.loseSlots(p)
 	tries := 0
 	var tell func()
 	tell = func() {

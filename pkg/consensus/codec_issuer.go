@@ -17,7 +17,7 @@ const (
 	maxNanos = 8_900_000_000_000_000_000
 	// The longest time that slots can lie apart, and ahead.
 	maxStep = 3 * MaxSpacing
-	maxSpan = (MaxAhead + 3) * MaxSpacing
+	maxSpan = MaxReach
 )
 
 // appendTo appends the binary form: one byte of flags, and numbers as varints.
@@ -65,7 +65,7 @@ func (is *Issuer) isZero() bool {
 }
 
 func (is *Issuer) times() []*int64 {
-	return []*int64{&is.SpacingUntil, &is.StrictUntil, &is.SharesUntil, &is.Last, &is.Hold, &is.Held, &is.Reach}
+	return []*int64{&is.SpacingUntil, &is.StrictUntil, &is.SharesUntil, &is.Last, &is.Hold, &is.Held}
 }
 
 func (is *Issuer) durations() []*time.Duration { return []*time.Duration{&is.Spacing, &is.Step} }
@@ -83,7 +83,6 @@ func (is *Issuer) check() error {
 		{"the newest slot", is.Last, maxNanos},
 		{"the end of the hold", is.Hold, maxMicros},
 		{"the freeze held for", is.Held, maxMicros},
-		{"the reach", is.Reach, maxMicros},
 	} {
 		if t.t < 0 || t.t > t.most {
 			return outside(t.name, fmt.Sprint(t.t), fmt.Sprint("0 to ", t.most))

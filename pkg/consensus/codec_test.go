@@ -44,7 +44,7 @@ func fullRecord() *Record {
 		},
 		Issuer: Issuer{
 			Issuing: true, Spacing: MaxSpacing, SpacingUntil: 1, StrictUntil: 2, SharesUntil: 3, Last: maxNanos, Step: maxStep,
-			Count: MaxSlots, Serial: maxRevision, Hold: 4, Held: 5, Reach: maxMicros,
+			Count: MaxSlots, Serial: maxRevision, Hold: 4, Held: maxMicros,
 			Pending: Pending{Count: 1, Step: 333_333_334, Window: maxSpan},
 			Recent:  []Slots{{Revision: 76, Time: 6, Count: 2, Wait: time.Second, Step: 1}, {Revision: 77}},
 		},

@@ -148,10 +148,10 @@
 //   - A slot is never before the time of the step that reserves it, so nothing is saved up, and
 //     no further ahead than the request allows. The newest slots can be given back while nobody
 //     has reserved since.
-//   - What makes a pool freeze holds the slots, too: until the freeze is over, and for as long
-//     again as slots can have been reserved ahead by the requests and by the record. Processors
-//     that reserve further ahead than all others have to ask once during the freeze, or what they
-//     hold is not allowed for.
+//   - What makes a pool freeze holds the slots, too: until the freeze is over, for a spacing, and
+//     for as long again as the processors' slots lie ahead, of which each says in its syncs how
+//     far its own do. One that does not sync during the freeze has no lease at its end, and what
+//     was reserved ends with the lease.
 //   - Spacing is kept on the store's clock. A step of that clock by less than the clamp
 //     is taken for time, and brings two permits that much closer.
 //

@@ -27,11 +27,9 @@ type Issuer struct {
 	Count  int
 	Serial uint64
 	// Hold is the logical time before which no slot lies because the store had
-	// forgotten something; Held is the FrozenUntil that a reservation worked it out for. A
-	// sync makes it longer, and does not know how far ahead slots are reserved.
+	// forgotten something; Held is the FrozenUntil that a reservation worked it out for. Syncs
+	// make it longer by what they tell of slots that are reserved still.
 	Hold, Held int64
-	// Reach is the logical time up to which slots can have been reserved.
-	Reach int64
 	// Pending is the reservation of the last step, and Recent what the newest ones
 	// came to, the oldest first. Only Deferred stores have them.
 	Pending Pending
@@ -92,7 +90,6 @@ func (is *Issuer) take(b bid, clock int64) Slots {
 	slots.Wait = time.Duration(first - now)
 	is.Last, is.Step = first+int64(slots.Count-1)*int64(b.step), b.step
 	is.Count, is.Serial = slots.Count, b.revision
-	is.Reach = min(max(is.Reach, clock+upMicros(b.window+b.step)), maxMicros)
 	return slots
 }
 
@@ -159,15 +156,14 @@ func (st *step) issuerClaim() Share {
 	return max(Whole-st.rec.Claims(), 0)
 }
 
-// hold holds slots back after a freeze, for as long as slots that the store has forgotten can
-// lie ahead. It tells whether that is longer than before.
-func (st *step) hold(horizon time.Duration) (longer bool) {
+// hold holds slots back after a freeze for a spacing, and as far as slots lie ahead that the store
+// has forgotten. It tells whether that is longer than before.
+func (st *step) hold(spacing, reach time.Duration) (longer bool) {
 	r, is := st.rec, &st.rec.Issuer
 	if r.FrozenUntil <= 0 || r.FrozenUntil <= st.clock && r.FrozenUntil == is.Held || skip(ruleIssuerHold) {
 		return false
 	}
-	reach := max(upMicros(horizon), min(is.Reach-r.FrozenSince, micros(maxSpan)))
-	hold := min(max(is.Hold, r.FrozenUntil+reach), maxMicros)
+	hold := min(max(is.Hold, r.FrozenUntil+upMicros(spacing)+upMicros(reach)), maxMicros)
 	longer = hold != is.Hold
 	is.Hold = hold
 	return longer
@@ -205,8 +201,16 @@ func (st *step) issue(req *Request) {
 		is.Issuing = false
 	}
 	if is.Issuing || is.Last > 0 {
-		st.hold(is.Spacing)
+		st.hold(is.Spacing, req.reach())
 	}
+}
+
+// reach is Reach, unless the rule is left out.
+func (r *Request) reach() time.Duration {
+	if skip(ruleIssuerReach) {
+		return 0
+	}
+	return r.Reach
 }
 
 // live is how many processors are live.

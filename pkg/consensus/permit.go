@@ -14,6 +14,8 @@ const (
 	// MinSpacing and MaxSpacing bound the spacing of the whole limit.
 	MinSpacing = time.Microsecond
 	MaxSpacing = 744 * time.Hour
+	// MaxReach is further ahead than any slot can lie.
+	MaxReach = (MaxAhead + 3) * MaxSpacing
 )
 
 // A Reserve asks for slots: moments on the pool's clock, each good for one token,
@@ -108,8 +110,10 @@ func Validity(spacing time.Duration) time.Duration {
 //   - The first slot is the latest of the time of the step, one spacing after the
 //     newest slot reserved, and the end of a hold. What was not used before is lost.
 //   - When the store has forgotten something, which is noticed as in Sync, the pool
-//     freezes, and slots are held until its end and for as long again as slots can
-//     have been reserved ahead.
+//     freezes, and slots are held until its end, for a spacing, and for as long again as
+//     processors say in their syncs meanwhile that slots of theirs lie ahead
+//     (Request.Reach). One that does not ask before the freeze is over has lost its
+//     lease by then, and its slots with it.
 //   - A pool without a record issues nothing: the next sync makes one.
 //
 // A Deferred store learns the time of the step, and with it the slots, only when it
@@ -127,7 +131,7 @@ func (r *Record) Reserve(req *Reserve, at At) (res Reserved, changed bool) {
 	is := &r.Issuer
 	spacing := max(req.Spacing, is.Spacing)
 	held := max(r.FrozenUntil, 0)
-	changed = st.hold(time.Duration(req.Ahead+1)*spacing) || is.Held != held || changed
+	changed = st.hold(spacing, 0) || is.Held != held || changed
 	is.Held = held
 	revision := r.Revision + 1
 	if !forgot { // another reservation may have the name by now

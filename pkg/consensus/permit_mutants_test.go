@@ -10,9 +10,9 @@ import (
 
 // Without any one of the rules of permits, slots come too close, or shares and permits
 // together to more than the whole.
-func TestPermitsNeedTheirRules(t *testing.T) {
+func TestMutantsOfPermits(t *testing.T) {
 	for name, r := range map[string]rule{
-		"hold": ruleIssuerHold, "freeze": ruleFreeze, "freeze removal": ruleFreezeRemoval,
+		"hold": ruleIssuerHold, "reach": ruleIssuerReach, "freeze": ruleFreeze, "freeze removal": ruleFreezeRemoval,
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer board.Leave(int(r))()

@@ -16,17 +16,19 @@ type issue struct {
 	*trial
 	rng     *rand.Rand
 	spacing time.Duration
-	ahead   int    // all name the same, or what is forgotten could lie further ahead than anybody tells
+	ahead   int
 	keeper  *actor // strict, and always there
 	seen    uint64
 	slots   []judged
-	epoch   int
-	copies  []func()
-	unread  []unread
-	mine    []owned   // reservations that can still be given back
-	late    []Reserve // give-backs that have been sent, and may arrive again
-	count   [6]int    // granted, refused, frozen, given back, forgotten, read back late
-	faults  [len(issueFaults)]int
+	// furthest is the last slot of all; the keeper tells it for those who reserve.
+	furthest time.Duration
+	epoch    int
+	copies   []func()
+	unread   []unread
+	mine     []owned   // reservations that can still be given back
+	late     []Reserve // give-backs that have been sent, and may arrive again
+	count    [6]int    // granted, refused, frozen, given back, forgotten, read back late
+	faults   [len(issueFaults)]int
 }
 
 // A judged slot is one that somebody may use: on the store's clock, and in true time.
@@ -68,7 +70,7 @@ func newIssue(tb testing.TB, seed uint64) *issue {
 // join makes a strict processor, and lets it sync.
 func (is *issue) join() {
 	is.keeper = is.actor(fmt.Sprint("keeper ", len(is.actors)))
-	is.keeper.spacing, is.keeper.strict = is.spacing, true
+	is.keeper.spacing, is.keeper.strict, is.keeper.furthest = is.spacing, true, is.furthest
 	is.keeper.sync(0)
 }
 
@@ -86,7 +88,7 @@ func (is *issue) pass(d time.Duration) {
 // reserve reserves as a client does whose answer may be lost.
 func (is *issue) reserve() {
 	req := Reserve{
-		Pool: "pool", Count: 1 + is.rng.IntN(4), Spacing: is.spacing, Ahead: is.ahead,
+		Pool: "pool", Count: 1 + is.rng.IntN(4), Spacing: is.spacing, Ahead: is.ahead * is.rng.IntN(2),
 		Revision: is.seen, Lease: longest,
 	}
 	if n := len(is.mine); n > 0 && is.rng.IntN(4) == 0 {
@@ -176,6 +178,8 @@ func (is *issue) take(req Reserve, res Reserved) {
 		})
 	}
 	is.slots = append(is.slots, slots...)
+	is.furthest = max(is.furthest, slots[len(slots)-1].trueTime)
+	is.keeper.furthest = is.furthest
 	if res.Last != 0 {
 		is.mine = append(is.mine, owned{res.Last, slots})
 	}

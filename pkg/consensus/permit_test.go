@@ -78,6 +78,14 @@ func TestReserve(t *testing.T) {
 	}
 }
 
+// The Throttle that grants permits goes by the same figures.
+func TestValidity(t *testing.T) {
+	require.Equal(t, 250*time.Millisecond, Validity(time.Microsecond))
+	require.Equal(t, 250*time.Millisecond, Validity(2500*time.Millisecond))
+	require.Equal(t, time.Second, Validity(10*time.Second))
+	require.Equal(t, 2500*time.Millisecond, Validity(time.Minute))
+}
+
 // A third of a second is no whole number of microseconds: slots do not drift.
 func TestReserveKeepsFractions(t *testing.T) {
 	r := issuing(333_333_334)
@@ -111,7 +119,7 @@ func TestReserveHoldsOnADeferredStore(t *testing.T) {
 	sync.ID, sync.Seq, sync.LastSeq, sync.Spacing = "b", 1, 0, 100*time.Millisecond
 	r.Sync(&sync, at)
 	require.Equal(t, at.Now+micros(Removal(longest)), r.FrozenUntil)
-	require.Equal(t, r.FrozenUntil+micros(500*time.Millisecond), r.Issuer.Hold)
+	require.Equal(t, r.FrozenUntil+micros(100*time.Millisecond), r.Issuer.Hold)
 }
 
 // Whatever a record that can be read says, a reservation leaves one that can be written, and does not panic.

@@ -35,9 +35,11 @@ type reserver struct {
 
 // A run of requests for slots, as a Processor counts them.
 type reservations struct {
-	calm     int // requests in a row that brought something
-	missed   int // requests in a row that brought nothing
-	failures int // in a row
+	asked    time.Duration // when the last request was made
+	furthest time.Duration // the last slot that any brought, on the processor's clock
+	calm     int           // requests in a row that brought something
+	missed   int           // requests in a row that brought nothing
+	failures int           // in a row
 }
 
 var errLeft = errors.New("consensus: the processor has left its pool")
@@ -127,6 +129,7 @@ func (p *Processor) ahead(o throttle.Order) int {
 func (p *Processor) Reserve(now time.Duration, o throttle.Order) (Reserve, throttle.Order) {
 	o.Spacing = p.ceiling.pacedAt(now, o.Spacing)
 	o.Ahead = p.ahead(o)
+	p.asked = now
 	return Reserve{
 		Pool: p.cfg.Pool, Count: o.Count, Spacing: o.Spacing, Ahead: o.Ahead,
 		Revision: p.revision, Lease: p.cfg.Lease, Return: o.Return, Unused: o.Unused,
@@ -163,6 +166,7 @@ func (p *Processor) Reserved(o throttle.Order, res Reserved, took time.Duration,
 		s.calm, s.missed = 0, s.missed+1
 	} else {
 		s.calm, s.missed = s.calm+1, 0
+		s.furthest = max(s.furthest, s.asked+took+res.Wait+time.Duration(res.Count-1)*slots.Spacing)
 	}
 	// Who has missed more than the others comes sooner.
 	chance /= 1 + float64(s.missed)/float64(contenders)
@@ -196,6 +200,12 @@ func again(s *throttle.Slots, retry time.Duration, o throttle.Order, took time.D
 		return 0
 	}
 	return from + time.Duration(chance*float64(over))
+}
+
+// reach is how far ahead the last slot lies that the processor may use; see Request.Reach.
+// What it has given back counts too.
+func (p *Processor) reach(now time.Duration) time.Duration {
+	return min(max(p.furthest-now, 0), MaxReach)
 }
 
 // contenders counts the processors that use the limit, this one included.

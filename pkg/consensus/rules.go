@@ -25,7 +25,8 @@ const (
 	ruleRecall                    // a row older than its processor is its own only if it has sent the newest request
 	ruleIssuerClaim               // space permits by what the processors leave of the limit
 	ruleIssuerEnd                 // let no share grow before the last permit is void
-	ruleIssuerHold                // after a freeze, hold permits for as long as forgotten ones can lie ahead
+	ruleIssuerReach               // after a freeze, hold permits for as long as processors say that theirs lie ahead
+	ruleIssuerHold                // after a freeze, hold permits for a spacing at least
 	ruleIssuerSpacing             // reserve no slot within a spacing of the newest
 	ruleIssuerReturn              // take slots back only from the newest reservation, by its name
 	ruleLowest                    // of several configured limits the lowest is in force

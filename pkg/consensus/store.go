@@ -118,6 +118,10 @@ type Request struct {
 	Spacing time.Duration
 	// Strict says that the sender uses nothing but permits, whatever the rate.
 	Strict bool
+	// Reach is how far ahead the last slot lies that the sender has reserved and may still
+	// use, 0 for none, at most MaxReach: a store that has forgotten it holds new ones back
+	// so long.
+	Reach time.Duration
 	// Tags reports on every tag held. A tag that is not named is in use 0.
 	Tags []TagReport
 	// Documents reports on documents of the pool: what the sender has loaded, and
@@ -340,6 +344,9 @@ func (r *Request) validatePermits() error {
 	}
 	if r.Strict && r.Spacing == 0 {
 		return &RequestError{"Strict", "true", "true with a Spacing"}
+	}
+	if r.Reach < 0 || r.Reach > MaxReach {
+		return &RequestError{"Reach", r.Reach.String(), fmt.Sprint("0 to ", MaxReach)}
 	}
 	return nil
 }

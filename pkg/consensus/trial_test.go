@@ -43,6 +43,7 @@ type actor struct {
 	revision   uint64
 	spacing    time.Duration // of the limit, if it can use permits
 	strict     bool
+	furthest   time.Duration // true time of the last slot that it tells of
 	held       map[string]Share
 	until      time.Duration // true time at which the lease ends on the local clock
 	lapses     int
@@ -150,7 +151,7 @@ func (a *actor) askWithout(wants ...TagReport) parcel {
 	req := Request{
 		Pool: "pool", ID: a.id, Incarnation: a.incarnation, Seq: a.seq, Nonce: a.trial.nonce,
 		LastSeq: a.last.Seq, LastNonce: a.last.Nonce, LastTime: a.last.Time, Unanswered: a.unanswered, Recalled: a.recalled,
-		Revision: a.revision, Lease: a.lease, Spacing: a.spacing, Strict: a.strict,
+		Revision: a.revision, Lease: a.lease, Spacing: a.spacing, Strict: a.strict, Reach: max(0, a.furthest-a.trial.now),
 	}
 	for _, w := range wants {
 		w.InUse, w.Demand, w.PoolSize = held[w.Tag], w.Wanted, 1

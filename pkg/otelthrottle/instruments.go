@@ -128,7 +128,7 @@ var observed = []Instrument{
 	},
 	{
 		Name: "numathrottle.share", Kind: Gauge, Unit: "1", Labels: byLimit,
-		Doc:  "Part of the limit that this processor holds, from 0 to 1",
+		Doc:  "Part of the configured limit that this processor may use: 0 to 1, and more with an override above it",
 		read: func(s *snapshot, emit func(float64, throttle.Reason)) { emit(fraction(s.lease.Share), "") },
 	},
 	{

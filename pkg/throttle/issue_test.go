@@ -239,6 +239,31 @@ func TestIssuedWithoutStore(t *testing.T) {
 	})
 }
 
+// What is reserved is lost with the lease, also when the next one comes at once: the store may
+// have forgotten it meanwhile, and the processor has not told it.
+func TestIssuedEndsWithTheLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th, c := issued(t, Limit{Max: 1, Per: time.Minute, Strict: true, MaxReserved: 2})
+		c.h.Lease(Lease{Issuing: true, Until: time.Now().Add(10 * time.Second)})
+		waiting := []*call{begin(th, 1, 0), begin(th, 1, 0)}
+		synctest.Wait()
+		waiting[0].end(t)
+		require.Equal(t, 1, th.Status().Issued.Reserved)
+		c.h.Lease(Lease{Issuing: true, Until: time.Now().Add(20 * time.Second)})
+		require.Equal(t, 1, th.Status().Issued.Reserved, "a lease that goes on keeps it")
+		time.Sleep(20 * time.Second)
+		c.mint.set(func(m *mint) { m.next = time.Now().Add(time.Hour) }) // the store holds slots back
+		c.h.Lease(Lease{Issuing: true, Until: time.Now().Add(time.Hour)})
+		require.Zero(t, th.Status().Issued.Reserved)
+		time.Sleep(50 * time.Minute)
+		require.True(t, waiting[1].waits(), "used a slot from before the lease ended")
+		sound(t, th)
+		c.issue()
+		time.Sleep(20 * time.Minute)
+		require.NoError(t, waiting[1].end(t).err)
+	})
+}
+
 // Shares and slots take turns: neither leaves the other anything to use.
 func TestIssuedAndShares(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -219,7 +219,7 @@ func (t *Throttle) Lease(l Lease) {
 
 	room := min(old.capacity, t.seg.capacity) // what overflowed before is lost, though nobody looked
 	back := max(t.period(min(old.lease.Share, l.Share)), room)
-	if l.Issuing && old.lease.Issuing {
+	if l.Issuing && old.lease.Issuing && old.valid(now) {
 		t.publish()
 		t.serve(now)
 		return // what was issued stays good

@@ -1,19 +1,49 @@
 package redisstore
 
 import (
+	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 )
+
+// TestScriptsKnowWhenTheLastSlotIsVoid: when a pool that has issued slots issues none any more,
+// no share grows before.
+func TestScriptsKnowWhenTheLastSlotIsVoid(t *testing.T) {
+	c := client(t, ClientOptions(testenv.Redis(t).Addr()))
+	for spacing, lasts := range map[time.Duration]time.Duration{
+		2 * time.Second: 250 * time.Millisecond, 20 * time.Second: 2 * time.Second, 40 * time.Second: 2500 * time.Millisecond,
+	} {
+		m := newModel(t, c, 0)
+		require.NoError(t, c.Del(t.Context(), m.key).Err())
+		m.at.KnownNew = true
+		req := consensus.Request{ID: "a", Incarnation: "1", Seq: 1, Lease: 10 * time.Second, Tags: []consensus.TagReport{{Wanted: consensus.Whole}}}
+		strict := req
+		strict.Spacing, strict.Strict = spacing, true
+		m.sync(strict)
+		for range 2 {
+			m.reserve(consensus.Reserve{Pool: m.pool, Count: 1, Ahead: 1, Spacing: spacing, Lease: req.Lease, Revision: m.record.Revision})
+		}
+		void := m.record.Issuer.Last + int64(lasts)
+		for m.record.Claims() == 0 {
+			m.at.Now += 100_000
+			req.Seq, req.LastSeq = req.Seq+1, req.Seq
+			m.sync(req)
+		}
+		// Whoever is strict is believed for a removal time.
+		require.Equal(t, max(void, 1000*m.record.Issuer.StrictUntil), 1000*m.record.Clock, spacing)
+	}
+}
 
 // spacing is mostly that of the model's limit: none at all, high or low.
 func (m *model) spacing() time.Duration {
 	if m.rnd.IntN(30) == 0 {
 		return pick(m, 0, consensus.MinSpacing, consensus.MaxSpacing, 333_333_334)
 	}
-	of := []time.Duration{0, 100 * time.Millisecond, 333_333_334, time.Second, 400_000_001, consensus.MaxSpacing}
+	of := []time.Duration{0, 100 * time.Millisecond, 333_333_334, time.Second, 400_000_001, 40 * time.Second, consensus.MaxSpacing}
 	return of[m.kind%len(of)]
 }
 

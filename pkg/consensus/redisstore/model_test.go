@@ -334,6 +334,7 @@ func (m *model) request() consensus.Request {
 	// Most pools keep to one spacing, or have none; and some processors can use no permits.
 	req.Spacing = m.spacing()
 	req.Strict = req.Spacing > 0 && m.rnd.IntN(40) == 0
+	req.Reach = pick(m, 0, 0, 0, time.Nanosecond, 1_234_567, 20*time.Second, consensus.MaxReach)
 	return req
 }
 

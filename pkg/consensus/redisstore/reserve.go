@@ -117,7 +117,7 @@ func (r *partReader) number(i int, most int64) int64 {
 // The places of numbers in the field of permits that is packed; see lua/permit.lua.
 const (
 	permitsField   = "permits"
-	permitsNumbers = 23
+	permitsNumbers = 22
 	issuingNumber  = 9
 )
 

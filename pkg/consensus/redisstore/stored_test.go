@@ -68,9 +68,9 @@ func (m *model) storedPermits(packed string, r *consensus.Record) {
 	require.Len(m.t, r.Rows, int(n[7]))
 	require.Equal(m.t, int64(r.Claims()), n[8])
 	r.Issuer = consensus.Issuer{
-		Issuing: n[9] == 1, Spacing: time.Duration(n[10]), Held: n[11], Hold: n[12], Reach: n[13], Step: time.Duration(n[14]),
-		Count: int(n[15]), Serial: uint64(n[16])*halfRevision + uint64(n[17]), Last: n[18]*1000 + n[19],
-		SpacingUntil: n[20], StrictUntil: n[21], SharesUntil: n[22],
+		Issuing: n[9] == 1, Spacing: time.Duration(n[10]), Held: n[11], Hold: n[12], Step: time.Duration(n[13]),
+		Count: int(n[14]), Serial: uint64(n[15])*halfRevision + uint64(n[16]), Last: n[17]*1000 + n[18],
+		SpacingUntil: n[19], StrictUntil: n[20], SharesUntil: n[21],
 	}
 	r.Store, r.FrozenBy = text[0], consensus.FreezeNone
 	if text[1] != noCause {

@@ -219,6 +219,10 @@ var stepFaults = map[string]fault{
 		found: "the largest spacing that is named counts", hidden: true,
 		request: func(r *consensus.Request) { r.Spacing = min(r.Spacing, consensus.MinSpacing) },
 	},
+	"slots that lie ahead are not heard of": {
+		found: "permits are held as far ahead as a processor says that its own lie", hidden: true,
+		request: func(r *consensus.Request) { r.Reach = 0 },
+	},
 	"slots are saved up": {
 		found: "nothing is saved up", hidden: true,
 		reserved: func(r *consensus.Reserved) {

@@ -46,20 +46,23 @@ func numberCases() []testCase {
 		}},
 		{name: "long and unusual names are kept exactly", run: func(p *pool) {
 			long := func(suffix string) string { return strings.Repeat("n", 256-len(suffix)) + suffix }
-			q := *p
-			q.name = p.name + strings.Repeat("\u65e5", (256-len(p.name))/3)
-			q.open()
-			ids := []string{long("1"), long("2"), "pod {a} \"b\" 'c' \\d\n\t<e>&", "\u65e5\u672c/ä:*.>", "-1", "null", "\xff", "\xfe\xff"}
-			for i, id := range ids {
-				a := q.proc(id)
-				a.incarnation = ids[len(ids)-1-i]
-				name := ids[(i+3)%len(ids)]
-				ans := a.sync(tag(name, 0, whole/8))
-				require.Equal(p, whole/8, ans.Tags[0].Share, "ID %q", id)
-				require.Equal(p, []consensus.RosterRow{{ID: id, Claim: whole / 8, Demand: whole / 8, PoolSize: 1}}, ans.Tags[0].Roster)
-				a.sync(tag(name, whole/8, whole/8))
-			}
-			require.Zero(p, q.proc("last").share(0, whole))
+			ids := []string{long("1"), long("2"), "pod {a} \"b\" 'c' \\d\n\t<e>&", "\u65e5\u672c/ä:*.>", "null", "\xff"}
+			p.inTime(func(p *pool) (time.Time, func()) {
+				p.name += strings.Repeat("\u65e5", (256-len(p.name))/3)
+				p.open()
+				began := time.Now()
+				for i, id := range ids {
+					a := p.proc(id)
+					a.incarnation = ids[len(ids)-1-i]
+					name := ids[(i+3)%len(ids)]
+					ans := a.sync(tag(name, 0, whole/8))
+					require.Equal(p, whole/8, ans.Tags[0].Share, "ID %q", id)
+					require.Equal(p, []consensus.RosterRow{{ID: id, Claim: whole / 8, Demand: whole / 8, PoolSize: 1}}, ans.Tags[0].Roster)
+					a.sync(tag(name, whole/8, whole/8))
+				}
+				left := p.proc("last").share(0, whole)
+				return began, func() { require.Equal(p, whole-consensus.Share(len(ids))*(whole/8), left) }
+			})
 		}},
 	}
 }

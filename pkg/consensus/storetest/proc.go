@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -42,6 +43,7 @@ type proc struct {
 	revision        uint64
 	spacing         time.Duration // of the limit; 0: it can use no permits
 	strict          bool
+	reach           time.Duration // how far ahead it says its slots lie
 }
 
 // proc returns a processor that has not joined yet.
@@ -82,7 +84,7 @@ func (a *proc) request(tags ...consensus.TagReport) consensus.Request {
 		Pool: a.pool.name, ID: a.id, Incarnation: a.incarnation,
 		Seq: a.seq, Nonce: rand.Uint64(),
 		LastSeq: a.lastSeq, LastNonce: a.lastNonce, LastTime: a.lastTime,
-		Revision: a.revision, Lease: a.lease, Spacing: a.spacing, Strict: a.strict, Tags: tags,
+		Revision: a.revision, Lease: a.lease, Spacing: a.spacing, Strict: a.strict, Reach: a.reach, Tags: tags,
 	}
 	req.Unanswered = a.unanswered(a.lastSeq, a.seq)
 	if a.recalled.Seq < a.lastSeq {
@@ -216,6 +218,23 @@ func (p *pool) open() {
 		return a.sync(one(0, 0)).Frozen == 0
 	})
 	a.leave()
+}
+
+// inTime does something with several processors, in a pool of its own, and then has it checked:
+// unless it took, from the moment that do names, so long that the first of them may have been
+// removed, because the machine is busy. Then it does it again.
+func (p *pool) inTime(do func(p *pool) (began time.Time, check func())) {
+	p.Helper()
+	for attempt := range 20 {
+		q := *p
+		q.name = fmt.Sprint(p.name, " ", attempt)
+		if began, check := do(&q); time.Since(began) < consensus.Removal(p.lease) {
+			check()
+			return
+		}
+		p.Logf("attempt %d took longer than a removal time", attempt)
+	}
+	p.Fatal("the store is too slow for a lease of ", p.lease)
 }
 
 // eventually calls sync until it returns true, often enough for the pool's

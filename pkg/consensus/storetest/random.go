@@ -81,6 +81,7 @@ func (s *sequence) player(id string) *player {
 	pl := &player{proc: s.proc(id), held: map[string]consensus.Share{}, docs: map[string]consensus.Document{}}
 	pl.incarnation = fmt.Sprint(s.born, "-", crand.Text()[:4])
 	pl.spacing, pl.strict = s.spacing, s.spacing > 0 && s.rng.IntN(10) == 0
+	pl.reach = []time.Duration{0, 0, 3*time.Millisecond + 1, 40 * time.Millisecond}[s.rng.IntN(4)]
 	return pl
 }
 

@@ -1,8 +1,6 @@
 -- How the record decides between shares and permits; see step.issue in package
 -- consensus.
 
-local MAX_SPAN = 1003 * 744 * 3600 * 1e6 -- how far ahead slots can lie
-
 -- The time between two syncs of one of n processors, in nanoseconds; see Interval.
 local function interval_of(rec, n) return math.min(math.max(rec.lease * 1e5, n * 1e7), rec.lease * 250000) end
 
@@ -31,12 +29,12 @@ end
 -- Notes what a sync says of permits, and decides whether the pool issues them; see
 -- step.issue in package consensus. Tells whether it does, and if not, whether shares
 -- must not grow because permits are still good.
-local function issue(rec, st, spacing, strict, id)
+local function issue(rec, st, spacing, strict, reach, id)
   local p = rec.permits
   if spacing == 0 and (not p or p.spacing == 0) then return false, false end
   if not p then
     p = {
-      issuing = 0, spacing = 0, held = 0, hold = 0, reach = 0, step = 0, count = 0, serial_high = 0, serial_low = 0, last = 0,
+      issuing = 0, spacing = 0, held = 0, hold = 0, step = 0, count = 0, serial_high = 0, serial_low = 0, last = 0,
       last_ns = 0, spacing_until = 0, strict_until = 0, shares_until = 0,
     }
     rec.permits = p
@@ -62,8 +60,7 @@ local function issue(rec, st, spacing, strict, id)
   end
 
   if (p.issuing == 1 or p.last > 0) and (rec.frozen_until > st.clock or rec.frozen_until ~= p.held) then
-    local reach = math.min(p.reach - rec.frozen_since, MAX_SPAN)
-    p.hold = math.max(p.hold, rec.frozen_until + math.max(math.ceil(p.spacing / 1000), reach))
+    p.hold = math.max(p.hold, rec.frozen_until + math.ceil(p.spacing / 1000) + reach)
   end
   if p.issuing == 1 or p.last == 0 then return p.issuing == 1, false end
   local newest, newest_ns = p.last, p.last_ns

@@ -13,14 +13,14 @@
 
 local floor, max = math.floor, math.max
 local packed = redis.pcall('HGET', KEYS[1], 'permits')
-local high, low, last_clock, wall, frozen_until, frozen_since, lease, rows, claims, issuing, named, held, hold, reach, step,
+local high, low, last_clock, wall, frozen_until, frozen_since, lease, rows, claims, issuing, named, held, hold, step,
   left, serial_high, serial_low, last, last_ns, spacing_until, strict_until, shares_until, store, cause
 if packed and packed.err then
   return packed
-elseif packed and #packed > 185 and string.sub(packed, -1) == '\0' then
-  high, low, last_clock, wall, frozen_until, frozen_since, lease, rows, claims, issuing, named, held, hold, reach, step,
+elseif packed and #packed > 177 and string.sub(packed, -1) == '\0' then
+  high, low, last_clock, wall, frozen_until, frozen_since, lease, rows, claims, issuing, named, held, hold, step,
     left, serial_high, serial_low, last, last_ns, spacing_until, strict_until, shares_until, store, cause =
-    struct.unpack('<dddddddddddddddddddddddss', packed)
+    struct.unpack('<ddddddddddddddddddddddss', packed)
 elseif packed then
   return redis.error_reply('NUMATHROTTLE_DATA the permits are not of format 1')
 else
@@ -36,7 +36,7 @@ else
   high, low = tonumber(string.sub(revision, 1, -11)) or 0, tonumber(string.sub(revision, -10))
   last_clock, wall, frozen_until, frozen_since = tonumber(last_clock), tonumber(wall), tonumber(frozen_until), tonumber(frozen_since)
   lease, rows, claims = tonumber(lease), tonumber(rows), tonumber(claims)
-  issuing, named, held, hold, reach, step, left, serial_high, serial_low, last, last_ns = 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
+  issuing, named, held, hold, step, left, serial_high, serial_low, last, last_ns = 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
   spacing_until, strict_until, shares_until = 0, 0, 0
 end
 
@@ -80,9 +80,7 @@ local spacing, ahead = max(tonumber(ARGV[2]), named), tonumber(ARGV[3])
 local ns = spacing % 1000
 local window, window_ns = ahead * ((spacing - ns) / 1000) + floor(ahead * ns / 1000), ahead * ns % 1000
 if frozen_until > clock or frozen_until ~= held then
-  -- Slots that are forgotten can lie as far ahead as those who ask reserve, or have.
-  local horizon = window + math.ceil((window_ns + spacing) / 1000)
-  local longest = max(hold, frozen_until + max(horizon, math.min(reach - frozen_since, 1003 * 744 * 3600 * 1e6)))
+  local longest = max(hold, frozen_until + math.ceil(spacing / 1000)) -- further is for the syncs to tell
   changed = changed or longest ~= hold or frozen_until ~= held
   hold, held = longest, frozen_until
 end
@@ -126,7 +124,6 @@ if force > 0 then
   end
   if granted > 0 then
     step, left, serial_high, serial_low, changed = force, granted, high, low, true
-    reach = max(reach, limit + math.ceil((window_ns + force) / 1000))
   else
     retry = max(wait - window + math.ceil((wait_ns - window_ns) / 1000), 1000)
   end
@@ -135,8 +132,8 @@ else
 end
 
 if changed then
-  redis.call('HSET', KEYS[1], 'permits', struct.pack('<dddddddddddddddddddddddss', high, low, clock, now, frozen_until,
-    frozen_since, lease, rows, claims, issuing, named, held, hold, reach, step, left, serial_high, serial_low, last, last_ns,
+  redis.call('HSET', KEYS[1], 'permits', struct.pack('<ddddddddddddddddddddddss', high, low, clock, now, frozen_until,
+    frozen_since, lease, rows, claims, issuing, named, held, hold, step, left, serial_high, serial_low, last, last_ns,
     spacing_until, strict_until, shares_until, identity, cause))
 elseif low > 0 then
   low = low - 1

@@ -3,9 +3,9 @@
 -- ARGV: id, incarnation, seq, nonce, last_seq, last_time, revision, lease in
 -- milliseconds, freeze time in microseconds, 1 to be told the eviction policy, the
 -- requests remembered (see sent_by), the name to give the data's life if the server
--- is durable, else empty, spacing of the limit in nanoseconds, 1 if strict, the number
--- of documents, for each: name, version, base, body; and for each tag: tag, in_use,
--- wanted, demand, pool_size, note.
+-- is durable, else empty, spacing of the limit in nanoseconds, 1 if strict, how far ahead
+-- slots are reserved in microseconds, the number of documents, for each: name, version,
+-- base, body; and for each tag: tag, in_use, wanted, demand, pool_size, note.
 -- Reply: what became of the request, and if it was granted: time, revision, lease,
 -- rest of the freeze, its cause, policy, names and values of all fields in turn, of a
 -- document that is as reported without the body, when the pool began, and how long it
@@ -16,7 +16,7 @@ local seq, nonce, last_seq, last_time = ARGV[3], ARGV[4], ARGV[5], tonumber(ARGV
 local seen_revision, lease, freeze_time = ARGV[7], tonumber(ARGV[8]), tonumber(ARGV[9])
 local wants_policy, remembered, life = ARGV[10] == '1', ARGV[11], ARGV[12]
 local spacing, strict = tonumber(ARGV[13]), ARGV[14] == '1'
-local documents, first_document = tonumber(ARGV[15]), 16
+local reach, documents, first_document = tonumber(ARGV[15]), tonumber(ARGV[16]), 17
 local first_tag = first_document + 4 * documents
 local WHOLE = 1000000000
 
@@ -161,7 +161,7 @@ end
 
 -- Facts first: what is reported in use is the claim, even beyond the whole. Then
 -- each tag is answered what there is room for. A frozen pool lets no share grow.
-local issuing, winding = issue(rec, st, spacing, strict, id)
+local issuing, winding = issue(rec, st, spacing, strict, reach, id)
 if issuing == nil then return wrong('the permits are not of format 1') end
 local own_claims, row = 0, {}
 for i = first_tag, #ARGV, 6 do own_claims = own_claims + ARGV[i + 1] end
