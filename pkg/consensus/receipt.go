@@ -39,6 +39,7 @@ func (m *Member) listen(store Pusher, pool string) {
 		case <-ctx.Done():
 		}
 	}()
+	warned := false
 	for again := watchAgain; ; again = min(2*again, watchAgainMost) {
 		attempt, over := context.WithTimeout(ctx, watchTimeout)
 		stop, err := store.Watch(attempt, pool, m.hear)
@@ -51,7 +52,9 @@ func (m *Member) listen(store Pusher, pool string) {
 		if bad := (*RequestError)(nil); errors.Is(err, ErrNoPush) || errors.As(err, &bad) {
 			return
 		}
-		if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) { // else the store is away, as the syncs tell
+		// A store that is away shows in the syncs.
+		if away := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled); !away && !warned {
+			warned = true
 			m.log.Warn("news of pauses are not heard: a pause counts from the next sync on", "error", err)
 		}
 		select {
