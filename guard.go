@@ -78,6 +78,8 @@ type guarded struct {
 	secrets *secrets
 }
 
+var _ consensus.Pusher = (*guarded)(nil)
+
 // Sync implements consensus.Store.
 func (g *guarded) Sync(ctx context.Context, req consensus.Request) (consensus.Answer, error) {
 	answer, err := g.store.Sync(ctx, req)
@@ -105,6 +107,25 @@ func (g *guarded) Save(ctx context.Context, pool string, d consensus.DocumentRep
 func (g *guarded) Reserve(ctx context.Context, req consensus.Reserve) (consensus.Reserved, error) {
 	res, err := g.store.Reserve(ctx, req)
 	return res, g.secrets.clean(err)
+}
+
+// Push implements consensus.Pusher.
+func (g *guarded) Push(ctx context.Context, pool string, news []byte) error {
+	store, ok := g.store.(consensus.Pusher)
+	if !ok {
+		return consensus.ErrNoPush
+	}
+	return g.secrets.clean(store.Push(ctx, pool, news))
+}
+
+// Watch implements consensus.Pusher.
+func (g *guarded) Watch(ctx context.Context, pool string, heard func(news []byte)) (stop func(), err error) {
+	store, ok := g.store.(consensus.Pusher)
+	if !ok {
+		return nil, consensus.ErrNoPush
+	}
+	stop, err = store.Watch(ctx, pool, heard)
+	return stop, g.secrets.clean(err)
 }
 
 // Close implements consensus.Store.

@@ -175,6 +175,12 @@ func (m *monitor) limit(th *throttle.Throttle, member *consensus.Member) health.
 		}
 		l.NotReady = string(t.Reason)
 	}
+	if p := st.Paused; p != nil {
+		l.Paused = &health.Paused{Tag: p.Tag, Reason: p.Reason}
+		if !p.Until.IsZero() {
+			l.Paused.For = health.Duration(time.Until(p.Until)).String()
+		}
+	}
 	if l.Ready = !st.Closed && st.Lease.Share > 0; l.Ready {
 		l.NotReady = "" // held back as limits do
 	}
@@ -194,7 +200,7 @@ func poolOf(v *consensus.View) *health.Pool {
 		Name: v.Pool, ID: v.ID, State: string(v.State), Processors: v.Live, PoolSize: v.PoolSize, Agreed: v.Agreed,
 		Wanted: v.Want.Fraction(), Demand: v.Demand.Fraction(), Lease: health.Duration(v.Lease),
 		LeaseLeft: health.Duration(v.LeaseLeft), Interval: health.Duration(v.Interval),
-		Frozen: health.Duration(v.Frozen), Roster: make([]health.Processor, 0, len(v.Roster)),
+		Frozen: health.Duration(v.Frozen), PauseMissing: v.PauseMissing, Roster: make([]health.Processor, 0, len(v.Roster)),
 	}
 	if v.Frozen > 0 {
 		p.FrozenBy = fmt.Sprint(v.FrozenBy)

@@ -121,6 +121,22 @@ func (l *natsLink) Reserve(ctx context.Context, req consensus.Reserve) (consensu
 	return res, l.explain(err)
 }
 
+// Push implements consensus.Pusher.
+func (l *natsLink) Push(ctx context.Context, pool string, news []byte) error {
+	if err := l.wait(ctx); err != nil {
+		return err
+	}
+	return l.store.Push(ctx, pool, news)
+}
+
+// Watch implements consensus.Pusher.
+func (l *natsLink) Watch(ctx context.Context, pool string, heard func(news []byte)) (stop func(), err error) {
+	if err := l.wait(ctx); err != nil {
+		return nil, err
+	}
+	return l.store.Watch(ctx, pool, heard)
+}
+
 // Close implements consensus.Store.
 func (l *natsLink) Close() error { return l.closeWithin(context.Background()) }
 

@@ -22,6 +22,8 @@ type pool struct {
 	limit   throttle.Limit
 	lease   time.Duration
 	began   time.Time
+	// sharer, if not nil, wraps the Member of the processor of this number.
+	sharer func(m *consensus.Member, i int) throttle.Sharer
 
 	mu         sync.Mutex
 	processors []*processor // those that left and died included
@@ -72,7 +74,11 @@ func (p *pool) join(ctx context.Context) (*processor, error) {
 		closeStore()
 		return nil, err
 	}
-	pr.limiter, err = throttle.New(p.limit, throttle.WithSharer(pr.member), throttle.OnClose(pr.member.Leave))
+	var sharer throttle.Sharer = pr.member
+	if p.sharer != nil {
+		sharer = p.sharer(pr.member, len(p.processors))
+	}
+	pr.limiter, err = throttle.New(p.limit, throttle.WithSharer(sharer), throttle.OnClose(pr.member.Leave))
 	if err != nil {
 		return nil, errors.Join(err, pr.member.Leave(ctx))
 	}
@@ -137,6 +143,28 @@ func (m *mortal) Sync(ctx context.Context, req consensus.Request) (consensus.Ans
 		return consensus.Answer{}, errDead
 	}
 	return m.Store.Sync(ctx, req)
+}
+
+// Push implements consensus.Pusher: the dead are silent.
+func (m *mortal) Push(ctx context.Context, pool string, news []byte) error {
+	store, ok := m.Store.(consensus.Pusher)
+	if !ok || m.dead.Load() {
+		return consensus.ErrNoPush
+	}
+	return store.Push(ctx, pool, news)
+}
+
+// Watch implements consensus.Pusher.
+func (m *mortal) Watch(ctx context.Context, pool string, heard func([]byte)) (stop func(), err error) {
+	store, ok := m.Store.(consensus.Pusher)
+	if !ok {
+		return nil, consensus.ErrNoPush
+	}
+	return store.Watch(ctx, pool, func(news []byte) {
+		if !m.dead.Load() {
+			heard(news)
+		}
+	})
 }
 
 // Leave of a dead processor tells nobody, and does not try again.

@@ -61,6 +61,9 @@ type Limit struct {
 	Rate     float64 `json:"rate"`
 	Tokens   float64 `json:"tokens"`
 
+	// Paused is the pause that holds this processor; nil: none does.
+	Paused *Paused `json:"paused,omitempty"`
+
 	// Throttled is why callers are held back at this moment; nil when they are not.
 	Throttled *Throttled `json:"throttled,omitempty"`
 	Waiting   int        `json:"waiting"`
@@ -87,6 +90,14 @@ type Throttled struct {
 	RetryAfter string `json:"retryAfter,omitempty"`
 }
 
+// Paused is a pause.
+type Paused struct {
+	Tag    string `json:"tag,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	// For is how long it goes on here; empty: until somebody resumes.
+	For string `json:"for,omitempty"`
+}
+
 // HeldBack is how much callers were held back for a reason.
 type HeldBack struct {
 	Reason   string   `json:"reason"`
@@ -109,9 +120,11 @@ type Pool struct {
 	LeaseLeft  Duration `json:"leaseLeft"`
 	Interval   Duration `json:"interval"`
 	// Frozen is how long no share can grow yet, FrozenBy why.
-	Frozen   Duration    `json:"frozen"`
-	FrozenBy string      `json:"frozenBy,omitempty"`
-	Roster   []Processor `json:"roster"`
+	Frozen   Duration `json:"frozen"`
+	FrozenBy string   `json:"frozenBy,omitempty"`
+	// PauseMissing are the processors that have not said yet that they go by the newest pause.
+	PauseMissing []string    `json:"pauseMissing,omitempty"`
+	Roster       []Processor `json:"roster"`
 }
 
 // A Processor is one line of the roster.

@@ -94,6 +94,8 @@ type Counters struct {
 	// Reserves counts requests for slots, Permits the slots that a process was told of,
 	// Returned those given back, and Mixed the moments with shares in use while permits were good.
 	Reserves, Permits, Returned, Mixed uint64
+	// Pauses counts the pauses of pools, Receipts the requests that say that their sender goes by one.
+	Pauses, Receipts uint64
 	// Nearest is the largest spacing by the distance of two slots: 1 for the spacing itself.
 	Nearest float64
 }
@@ -110,6 +112,7 @@ var freezeCauses = [...]consensus.FreezeCause{
 // Add adds the counters of another run.
 func (c *Counters) Add(d *Counters) {
 	c.Runs, c.Events, c.Syncs = c.Runs+d.Runs, c.Events+d.Events, c.Syncs+d.Syncs
+	c.Pauses, c.Receipts = c.Pauses+d.Pauses, c.Receipts+d.Receipts
 	for i, n := range d.Answers {
 		c.Answers[i] += n
 	}
@@ -157,6 +160,7 @@ func (c *Counters) String() string {
 		c.Changed.Ratio, c.Changed.Used, c.Changed.Allowed, c.Refused, c.Ramping)
 	fmt.Fprintf(&b, "\npermits %d by %d requests, given back %d, nearest %.6f spacings, beside shares %d times",
 		c.Permits, c.Reserves, c.Returned, c.Nearest, c.Mixed)
+	fmt.Fprintf(&b, "\npauses %d, requests with a receipt %d", c.Pauses, c.Receipts)
 	b.WriteString("\nfreezes:")
 	for i, n := range c.Freezes[1:] {
 		fmt.Fprintf(&b, " %s %d", freezeCauses[i+1], n)

@@ -27,7 +27,7 @@ type directed struct {
 	run   func(t *testing.T, w *world)
 }
 
-var schedules = []directed{
+var schedules = append(pauseSchedules, []directed{
 	{
 		name: "one request shares out two tags", rule: "own-tags",
 		run: func(_ *testing.T, w *world) {
@@ -420,7 +420,7 @@ var schedules = []directed{
 			}
 		},
 	},
-}
+}...)
 
 func TestDirected(t *testing.T) {
 	var found []proof.Regression

@@ -16,13 +16,20 @@
 // # What is checked
 //
 // What part of the runs has, drawn from a stream of its own:
+//
 //   - Limits that change (F15). An operator overrides the limit through
 //     consensus.SaveOverride, higher and lower, and ends that; rollouts restart
 //     processors one after the other with another limit.
+//
 //   - Ramps, in every mode.
+//
 //   - Permits: strict limits, and limits so low that the pool changes between shares and
 //     permits as it grows, shrinks and is told of another limit. Requests for slots are
 //     lost, late and doubled as all messages; who dies gives some back.
+//
+//   - Pauses, made by processors and proposed with their syncs, and ended by an operator. News of them
+//     reach some of the others, sooner or later. None where the store's clock is set by hours: for a
+//     pool that sleeps that is time.
 //
 // At every event:
 //
@@ -50,11 +57,16 @@
 //
 //   - The version of an override on record does not fall while the store forgets nothing.
 //
+//   - A process draws nothing between the request that is its receipt and the end of the pause, nor does
+//     the one that has paused, whatever becomes of the store; and nobody does from a lease after the pause was
+//     recorded, unless the store has forgotten something since. A pause by a process that does not know
+//     yet that somebody has resumed is not judged: it acts on what was true before.
+//
 // In the second phase, within two removal times of the longest lease and a few
 // syncs: the shares add up to at least 0.99, each is within 5 % of the fair one
 // with all processors busy, and all hold one, ten looks in a row; or the pool issues
 // permits. After that every processor goes by the newest override that one of them had loaded
-// or the store remembers, the ramp is at its end, and permits flow.
+// or the store remembers, the ramp is at its end, permits flow, and nobody is paused.
 //
 // The checks on the bound hold for consensus.Stop. A tenth of the seeds runs with
 // consensus.Degrade, which gives the bound up while processors are cut off; of

@@ -75,6 +75,7 @@ func (w *world) equip(p *process) {
 		panic(err) //nolint:forbidigo // the plan draws only limits that are good
 	}
 	p.drawer = drawer{th: th, heldAt: never, drew: w.now}
+	p.pauses.list = nil // this one has been given none
 }
 
 // tell hands the share in force to the Throttle, as consensus.Member does: when it
@@ -126,6 +127,7 @@ func (w *world) drawAll(p *process) {
 			break
 		}
 		d.need = max(0, d.need-1)
+		w.checkPaused(p)
 		if w.plan.unused > 0 && w.rng.demand.Float64() < w.plan.unused {
 			if len(d.unused) == 0 {
 				d.giveUpAt = w.now + exponential(w.rng.demand, 3*time.Second)

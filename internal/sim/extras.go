@@ -14,6 +14,7 @@ type extras struct {
 	noted   bool          // the processors tell their limit, as consensus.Member does
 	changes time.Duration // mean between changes of the limit; 0: nobody changes it
 	permits bool          // tokens can be issued
+	pauses  time.Duration // mean between pauses of the pool; 0: nobody pauses it
 }
 
 // drawExtras draws them. A hard limit has none: what it allows is checked to the token.

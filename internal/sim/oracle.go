@@ -23,13 +23,14 @@ const (
 	CheckPermit                // permits are a spacing apart, and none is too far ahead
 	CheckWhole                 // shares and permits add up to at most the whole
 	CheckDocument              // the version of a document does not fall
+	CheckPause                 // nobody draws who is paused
 )
 
 // String returns the check's name.
 func (c Check) String() string {
 	return [...]string{
 		"sum of shares", "share above claim", "record", "answer refused", "calls in a window", "no recovery",
-		"ceiling", "permits", "shares and permits", "documents",
+		"ceiling", "permits", "shares and permits", "documents", "pause",
 	}[c]
 }
 
@@ -40,7 +41,7 @@ func (c Check) Promise() string {
 		return "R4"
 	case CheckRecovery:
 		return "R5"
-	case CheckCeiling:
+	case CheckCeiling, CheckPause:
 		return "R4"
 	case CheckPermit:
 		return "R10"
@@ -66,6 +67,7 @@ func (w *world) strict() bool { return w.plan.loss == consensus.Stop }
 func (w *world) touch(p *process, local time.Duration) {
 	before := p.held
 	p.held, p.until = p.proc.Held(local), p.proc.Until()
+	w.hold(p, local)
 	if max(before, p.held) > 0 {
 		p.drawer.heldAt = w.now
 	}

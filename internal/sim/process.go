@@ -58,6 +58,7 @@ type process struct {
 	due            []func()          // what fell due while it was halted
 
 	drawer drawer
+	pauses pausedState
 
 	// What the checks know of the share in force.
 	held     consensus.Share
@@ -200,6 +201,7 @@ func (w *world) send(p *process, local time.Duration) {
 	p.outstanding, p.open, p.seq, p.nonce = true, true, m.req.Seq, m.req.Nonce
 	p.timeout = local + consensus.SyncTimeout(p.lease)
 	p.noteLoaded(m.req.Documents)
+	w.notePauseSent(p, &m.req)
 	w.touch(p, local) // a lower share is in force from here on
 	w.counters.Syncs++
 	if w.trace != nil {

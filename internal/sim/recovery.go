@@ -25,6 +25,11 @@ func (w *world) heal() {
 	if w.violation == nil && w.plan.noted {
 		w.awaitLimit(newest)
 	}
+	if w.violation == nil && w.plan.pauses > 0 {
+		w.resumeAll() // what a store has just lost would come back
+		w.run(w.now + slowest(2*consensus.MaxLease/4))
+		w.checkResumed()
+	}
 	if w.violation == nil && w.plan.permits {
 		w.awaitPermits()
 	}

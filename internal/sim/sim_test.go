@@ -140,6 +140,8 @@ func requireNotVacuous(t *testing.T, c *Counters) {
 	for what, n := range map[string]uint64{"given back": c.Returned, "good beside shares": c.Mixed} {
 		require.NotZero(t, n, "no permit was %s", what)
 	}
+	require.NotZero(t, c.Pauses, "nobody has paused a pool")
+	require.NotZero(t, c.Receipts, "nobody has sent a receipt")
 	require.Equal(t, consensus.Whole, c.Peak, "no pool has ever used the whole")
 	require.Greater(t, c.Answers[consensus.Granted]*2, c.Syncs, "most requests came to nothing")
 }

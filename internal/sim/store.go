@@ -112,6 +112,7 @@ func (s *store) sync(w *world, m *message) {
 	if w.trace != nil {
 		s.traceSync(w, m, &ans, before)
 	}
+	w.notePause()
 	m.kind, m.ans, m.recorded = messageAnswer, ans, w.now
 	w.checkStep(&m.req, before)
 	w.noteLimit()
@@ -183,6 +184,7 @@ func (s *store) restart(w *world, rec consensus.Record, written int64) {
 	s.queue = nil
 	w.forget()
 	w.noteLimit()
+	w.notePause()
 }
 
 // copied returns a copy of the record as a replica has it.

@@ -57,6 +57,7 @@ func Run(cfg Config) Result {
 	}
 	p := drawPlan(rand.New(rand.NewPCG(cfg.Seed, 0)), cfg.Processors)
 	p.drawExtras(rand.New(rand.NewPCG(cfg.Seed, 6)))
+	p.drawPauses(rand.New(rand.NewPCG(cfg.Seed, 8)))
 	w := newWorld(cfg.Seed, p, cfg.Trace)
 	w.tracef("%s", &w.plan)
 	for range w.plan.processors {
@@ -66,6 +67,9 @@ func Run(cfg Config) Result {
 	w.faultsOf(FaultWipe, numPlanned, w.plan.loseMean)
 	if w.plan.changes > 0 {
 		w.changesOf(w.plan.changes)
+	}
+	if w.plan.pauses > 0 {
+		w.pausesOf(w.plan.pauses)
 	}
 	w.run(min(cfg.Duration, time.Hour))
 	if w.violation == nil {
@@ -86,7 +90,7 @@ type world struct {
 	// What the plan, the network, the faults and the processes draw comes from
 	// different streams, so that a change to one part of the simulation moves the
 	// others as little as can be.
-	rng struct{ net, fault, demand, proc, more *rand.Rand }
+	rng struct{ net, fault, demand, proc, more, pause *rand.Rand }
 
 	store store
 	procs []*process // those that run, stopped and suspended ones included
@@ -97,6 +101,7 @@ type world struct {
 	limit   throttle.Limit // that processes start with from now on
 	limits  limits
 	permits permits
+	orders  orders
 
 	windows  windows
 	departed []time.Duration // when processes that are gone held a share last
@@ -114,6 +119,8 @@ func newWorld(seed uint64, p plan, trace io.Writer) *world {
 	for i, r := range []**rand.Rand{&w.rng.net, &w.rng.fault, &w.rng.demand, &w.rng.proc, &w.rng.more} {
 		*r = rand.New(rand.NewPCG(seed, uint64(i)+1))
 	}
+	w.rng.pause = rand.New(rand.NewPCG(seed, 7))
+	w.orders = orders{carries: map[consensus.Version][]*order{}, recordedAt: map[consensus.Version]time.Duration{}}
 	w.windows.burst = int64(burst(p.limit))
 	w.limit = p.limit
 	w.limits = limits{

@@ -21,6 +21,9 @@ type ceiling struct {
 	limit throttle.Limit // as configured; the zero Limit: there is nothing to move
 	shelf shelf
 
+	pauses pausing
+	asked  time.Duration // local time at which the request was sent that is answered next
+
 	override   Override
 	unreadable error // why the override cannot be read; nil: it can
 
@@ -40,6 +43,7 @@ type ceiling struct {
 	at           time.Duration // local time at which it came
 	floor        int64         // logical time as told when it came
 	began        int64
+	slept        time.Duration
 	clamp        time.Duration
 	others       []note // of all live processors but this one
 	issuing      bool   // no shares: tokens are issued one by one
@@ -58,7 +62,7 @@ func (c *ceiling) take(now time.Duration, sent []DocumentReport, a *Answer) {
 	if c.floor = c.logical(now); c.answers == 1 || time.Duration(c.floor-a.Time)*time.Microsecond > c.clamp {
 		c.floor = 0 // another clock, or a clock that stood still
 	}
-	c.time, c.at, c.began, c.clamp, c.issuing = a.Time, now, a.Began, Clamp(a.Lease), a.Issuing
+	c.time, c.at, c.began, c.slept, c.clamp, c.issuing = a.Time, now, a.Began, a.Slept, Clamp(a.Lease), a.Issuing
 	c.others = make([]note, 0, len(c.others)) // what a copy of the processor has stays as it is
 	live := 0
 	for _, row := range a.Tags[0].Roster {
@@ -75,6 +79,7 @@ func (c *ceiling) take(now time.Duration, sent []DocumentReport, a *Answer) {
 			c.load()
 		}
 	}
+	c.pauses.take(c.moment(now), c.asked, c.shelf.find(pauseDocument))
 	c.unsure = c.answers == 1 && a.Began == 0 && live <= 1
 	c.settle(a)
 }
@@ -124,6 +129,9 @@ const rampStep = 900 * time.Millisecond
 // reports returns what a request says of the documents. random is drawn for this request.
 func (c *ceiling) reports(now time.Duration, random uint16) []DocumentReport {
 	out := c.shelf.reports()
+	if d := c.pauses.propose(c.moment(now), c.shelf.find(pauseDocument), random); d != nil {
+		out = report(out, *d)
+	}
 	body := c.step(now)
 	if body == nil {
 		return out
@@ -133,14 +141,33 @@ func (c *ceiling) reports(now time.Duration, random uint16) []DocumentReport {
 	if held.lost {
 		d.Base = d.Version // given back, one step on
 	}
-	i := slices.IndexFunc(out, func(o DocumentReport) bool { return o.Name == rampDocument })
+	return report(out, d)
+}
+
+// report puts d into a list in the place of another one of that document.
+func report(list []DocumentReport, d DocumentReport) []DocumentReport {
+	i := slices.IndexFunc(list, func(o DocumentReport) bool { return o.Name == d.Name })
 	switch {
 	case i >= 0:
-		out[i] = d
-	case len(out) < MaxDocuments:
-		out = append(out, d)
+		list[i] = d
+	case len(list) < MaxDocuments:
+		list = append(list, d)
 	}
-	return out
+	return list
+}
+
+// moment is the present, on the pool's clock as well.
+func (c *ceiling) moment(now time.Duration) moment {
+	m := moment{now: now, clamp: c.clamp}
+	if m.clamp == 0 {
+		m.clamp = Clamp(DefaultLease)
+	}
+	// The clock of a new record may not be known before its second step (0), and it may
+	// have stood still for who was not answered for long.
+	if c.answers > 0 && c.time > 0 && now-c.at <= m.clamp {
+		m.logical, m.began, m.slept = c.logical(now), c.began, c.slept
+	}
+	return m
 }
 
 // step returns the document after the next step of the ramp, or nil if none is due.
@@ -279,13 +306,16 @@ func (c *ceiling) apply(held Share, now, ahead time.Duration) (share int64, toke
 // note is what the processor tells the others. Without a ramp nobody needs to know what
 // it uses, and the note is always the same.
 func (c *ceiling) note() string {
+	var n note
 	switch {
 	case c.limit.Max == 0:
-		return ""
 	case !c.limit.Ramps():
-		return noteOf(c.limit, 0, 0).String()
+		n = noteOf(c.limit, 0, 0)
+	default:
+		n = noteOf(c.limit, c.used, c.offers)
 	}
-	return noteOf(c.limit, c.used, c.offers).String()
+	n.paused = c.pauses.receipt()
+	return n.String()
 }
 
 // readable tells whether everything is understood that limits this processor.
@@ -293,5 +323,5 @@ func (c *ceiling) readable() error {
 	if c.unreadable != nil {
 		return fmt.Errorf("consensus: the limit cannot be told: %w", c.unreadable)
 	}
-	return nil
+	return c.pauses.readable()
 }

@@ -27,7 +27,7 @@ func TestNote(t *testing.T) {
 	back, ok := parseNote(n.String())
 	require.True(t, ok)
 	require.Equal(t, n, back)
-	largest := note{quota{maxNoteTokens, time.Duration(maxNotePer) * time.Microsecond}, false, maxNoteFlow, maxNoteFlow}
+	largest := note{quota{maxNoteTokens, time.Duration(maxNotePer) * time.Microsecond}, false, maxNoteFlow, maxNoteFlow, maxVersion}
 	require.LessOrEqual(t, len(largest.String()), MaxNoteBytes)
 	broken := noteOf(throttle.Limit{Max: 1, Per: time.Second + 1}, 0, 0)
 	require.Equal(t, time.Second+time.Microsecond, broken.limit.per, "never above the real limit")
@@ -42,11 +42,12 @@ func TestNote(t *testing.T) {
 	}
 }
 
-// Any text is no note, or the one form of a note.
+// Any text is no note, or the one form of a note, but for words that nobody knows.
 func FuzzParseNote(f *testing.F) {
 	f.Add("1 0 600 60000000 7 8")
 	f.Add("1 1 1000000000 2678400000000 64000000000 64000000000")
 	f.Add("1 0 1 1000 00 0")
+	f.Add("1 0 600 60000000 7 8 p:65537 more:words")
 	f.Add("")
 	f.Fuzz(func(t *testing.T, text string) {
 		n, ok := parseNote(text)
@@ -54,7 +55,11 @@ func FuzzParseNote(f *testing.F) {
 			require.Zero(t, n)
 			return
 		}
-		require.Equal(t, text, n.String())
+		back, ok := parseNote(n.String())
+		require.True(t, ok)
+		require.Equal(t, n, back)
+		require.True(t, strings.HasPrefix(text, string(n.appendLimit(nil))), "%q", text)
+		require.Equal(t, n.paused, receiptOf(text))
 		require.False(t, n.limit.below(n.limit))
 		require.Positive(t, n.limit.tokens(time.Hour))
 		require.NoError(t, validateNote(text))

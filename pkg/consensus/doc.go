@@ -94,8 +94,8 @@
 //
 // # Documents
 //
-// What all processors of a pool must know, such as an override of the limit or where
-// its ramp stands, is a document: a name, a version and a body of at most 4,096
+// What all processors of a pool must know, such as an override of the limit, where
+// its ramp stands or what is paused, is a document: a name, a version and a body of at most 4,096
 // bytes, at most 8 per pool. A note, of at most 128 bytes, is what each processor tells
 // all others of itself; the roster shows it. Stores know nothing of what either says,
 // so that what may be said grows without them: all arithmetic is the processors'.
@@ -213,6 +213,26 @@
 // in use, so that the claim falls only when calls have ended. In a frozen pool, whose answer
 // is what was reported, no more than the lease had becomes the share.
 //
+// # Pauses
+//
+// The document "pause" says what is paused: for each tag (the empty one is everything) the logical
+// time of writing, how long it went on then, and a reason. Of two pauses of a tag the later end
+// counts; resuming takes one out, and notes by which version. A processor stops with the answer that
+// brings it.
+//
+//   - How long a pause goes on follows the logical clock, so that it outlives all processors and no
+//     wall clock shortens it. A pool that begins anew takes off what it has slept. Where
+//     that clock has lost time, a processor that was there goes by its own, and writes the document
+//     anew; one that is given back to a store that lost it is written on the clock of the new record.
+//   - A store that is a Pusher carries news: whoever pauses pushes the document, and saves it at the
+//     same time. News that are newer than what is on record stop whoever hears them, resume nobody,
+//     and are forgotten when an answer to a request of a second later shows nothing of them.
+//   - The version that a processor goes by stands in its note, behind what it tells of its limit:
+//     its receipt. It is also pushed, at once. Nothing is renewed by an answer whose documents are not
+//     loaded, so that one without a receipt has no share by the end of its lease.
+//   - Whoever has paused proposes the pause again while it goes on and is not on record, unless
+//     somebody has resumed by a later version than it knew.
+//
 // # States of a processor
 //
 //	           answer with a share
@@ -249,4 +269,10 @@
 //	                                 forgotten nothing                          first answer
 //	store clock is set               counts as no time, or one clamp at most    nothing to heal
 //	request lost, repeated, late     sequence numbers make it harmless          next sync
+//	news of a pause lost             it counts from the next sync on            nothing to heal
+//	store down when a pause is made  who paused and who heard it have stopped;  its end
+//	                                 it is recorded when the store answers
+//	store wiped during a pause       holders give it back, on the new clock     its end
+//	pool empty during a pause        what it slept is taken off                 its end
+//	pool killed whole in a pause     the time until somebody joins is added     its end, or Resume
 package consensus

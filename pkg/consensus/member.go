@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	mathrand "math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -19,11 +20,14 @@ import (
 // goroutine.
 type Member struct {
 	store Store
+	pool  string
+	self  string // tells this process from others in what is pushed
 	log   *slog.Logger
 	base  time.Time // origin of the processor's local time; monotonic
 	poke  chan struct{}
 	quit  chan struct{} // closed when Leave begins
 	done  chan struct{} // closed when the loop has ended
+	heard chan struct{} // closed when news are watched no more
 
 	onSync []func(Synced)
 
@@ -32,7 +36,9 @@ type Member struct {
 	mu      sync.Mutex
 	p       *Processor
 	holder  throttle.Holder
-	pushed  throttle.Lease // the lease that the holder was given last
+	pushed  throttle.Lease    // the lease that the holder was given last
+	paused  []throttle.Paused // and the pauses
+	receipt receiptBook
 	slots   reserver
 	lastErr error
 	logged  time.Time // when a failure was logged last
@@ -64,7 +70,7 @@ func Join(ctx context.Context, s Store, pool string, opts ...Option) (*Member, e
 		return nil, err
 	}
 	m := &Member{
-		store: s, log: o.log.With("pool", pool, "processor", o.cfg.ID), base: time.Now(),
+		store: s, pool: pool, self: rand.Text(), heard: make(chan struct{}), log: o.log.With("pool", pool, "processor", o.cfg.ID), base: time.Now(),
 		poke: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
 		p: NewProcessor(o.cfg, rand.Text()), slots: newReserver(), onSync: o.onSync,
 	}
@@ -76,6 +82,11 @@ func Join(ctx context.Context, s Store, pool string, opts ...Option) (*Member, e
 		}
 	}
 	go m.run() //nolint:gosec // the loop outlives the call, and ends with Leave
+	if store, ok := s.(Pusher); ok {
+		go m.listen(store, pool) //nolint:gosec // as the loop
+	} else {
+		close(m.heard)
+	}
 	return m, nil
 }
 
@@ -85,6 +96,8 @@ func (m *Member) View() View {
 	defer m.mu.Unlock()
 	v := m.p.View(m.now())
 	v.LastError = m.lastErr
+	v.Paused = m.p.Paused(m.now(), m.base)
+	v.PauseMissing = slices.DeleteFunc(v.PauseMissing, func(id string) bool { return uint64(m.receipt.pushed[id]) >= v.Generation })
 	return v
 }
 
@@ -98,6 +111,7 @@ func (m *Member) Attach(h throttle.Holder) {
 	if m.p.Issue(spacing, strict); spacing > 0 {
 		m.beginReserving()
 	}
+	m.pushPauses()
 	m.pushed = m.lease(m.now())
 	h.Lease(m.pushed)
 }
@@ -122,6 +136,7 @@ func (m *Member) Leave(ctx context.Context) error {
 	m.leave.Do(func() {
 		close(m.quit)
 		<-m.done
+		<-m.heard
 		free := m.payDebt(ctx)
 		m.mu.Lock()
 		unheard := m.p.last.Seq == 0 && m.p.failures > 0
@@ -276,6 +291,7 @@ func (m *Member) take(req Request, ans Answer, err error) error {
 	}
 	if err == nil {
 		m.offset, m.flow = m.sentOffset, m.sentFlow
+		m.receiptsCame()
 	}
 	m.push()
 	m.report(before, err)
@@ -304,9 +320,10 @@ func (m *Member) request() (Request, time.Duration) {
 	return req, SyncTimeout(m.p.lease)
 }
 
-// push gives the holder the lease in force if it differs from the last one.
+// push gives the holder the pauses and the lease in force if they differ from the last.
 // m.mu is held.
 func (m *Member) push() {
+	m.pushPauses() // before a lease that is good again
 	l := m.lease(m.now())
 	if l == m.pushed {
 		return

@@ -2,6 +2,7 @@ package consensus
 
 import (
 	"math/bits"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -38,6 +39,9 @@ type note struct {
 	hard bool
 	// used and offered are rates in 1e-9 of the limit; see throttle.Flow.
 	used, offered int64
+	// paused is the version of the document "pause" that the processor has in force: its
+	// receipt. 0: it knows of none.
+	paused Version
 }
 
 // noteForm is the first word of every note that this release writes and reads.
@@ -55,27 +59,49 @@ const (
 // microseconds is rounded up: the limit told is never above the real one.
 func noteOf(l throttle.Limit, used, offered int64) note {
 	per := (l.Per + time.Microsecond - 1).Truncate(time.Microsecond)
-	return note{quota{int64(l.Max), per}, l.Hard, used, offered}
+	return note{limit: quota{int64(l.Max), per}, hard: l.Hard, used: used, offered: offered}
 }
 
-// String returns the only text form of a note: its numbers with a blank between them.
+// pausedWord begins the word of a note that holds the receipt.
+const pausedWord = "p:"
+
+// String returns the text form of a note: its numbers with a blank between them, and after
+// them words that say more, each a name, a colon and a value, as far as there is more to say. A note
+// without a limit has the form and such words alone; one that says nothing is empty.
 func (n note) String() string {
-	hard := "0"
-	if n.hard {
-		hard = "1"
+	b := make([]byte, 0, MaxNoteBytes)
+	switch {
+	case n.limit.max > 0:
+		b = n.appendLimit(b)
+	case n.paused > 0:
+		b = append(b, noteForm...)
 	}
-	b := append(make([]byte, 0, MaxNoteBytes), noteForm+" "+hard...)
-	for _, v := range []int64{n.limit.max, n.limit.per.Microseconds(), n.used, n.offered} {
-		b = strconv.AppendInt(append(b, ' '), v, 10)
+	if n.paused > 0 {
+		b = strconv.AppendUint(append(b, " "+pausedWord...), uint64(n.paused), 10)
 	}
 	return string(b)
 }
 
-// parseNote reads what String writes. Anything else is none of this release's, and of
-// no account: ok is false.
+func (n note) appendLimit(b []byte) []byte {
+	hard := "0"
+	if n.hard {
+		hard = "1"
+	}
+	b = append(b, noteForm+" "+hard...)
+	for _, v := range []int64{n.limit.max, n.limit.per.Microseconds(), n.used, n.offered} {
+		b = strconv.AppendInt(append(b, ' '), v, 10)
+	}
+	return b
+}
+
+// parseNote reads what String writes of a processor with a limit, and ignores words that
+// this release does not know. Anything else is of no account: ok is false.
 func parseNote(text string) (n note, ok bool) {
-	words := strings.Split(text, " ")
-	if len(text) > MaxNoteBytes || len(words) != 6 || words[0] != noteForm || words[1] != "0" && words[1] != "1" {
+	words, more, ok := splitNote(text)
+	if !ok || len(words) != 6 || words[1] != "0" && words[1] != "1" {
+		return note{}, false
+	}
+	if n.paused, ok = receiptIn(more); !ok {
 		return note{}, false
 	}
 	var per int64
@@ -96,4 +122,52 @@ func parseNote(text string) (n note, ok bool) {
 	}
 	n.limit.per, n.hard = time.Duration(per)*time.Microsecond, words[1] == "1"
 	return n, true
+}
+
+// receiptOf reads the receipt of a note, whether or not it tells a limit. 0: there is none.
+func receiptOf(text string) Version {
+	words, more, ok := splitNote(text)
+	if !ok || len(words) != 6 && len(words) != 1 {
+		return 0
+	}
+	if v, ok := receiptIn(more); ok {
+		return v
+	}
+	return 0
+}
+
+// splitNote parts a note into the words of its form and those that say more.
+func splitNote(text string) (words, more []string, ok bool) {
+	words = strings.Split(text, " ")
+	if len(text) > MaxNoteBytes || words[0] != noteForm {
+		return nil, nil, false
+	}
+	i := slices.IndexFunc(words, func(w string) bool { return strings.Contains(w, ":") })
+	if i < 0 {
+		return words, nil, true
+	}
+	words, more = words[:i], words[i:]
+	names := map[string]bool{}
+	for _, w := range more {
+		name, value, _ := strings.Cut(w, ":")
+		other := func(c rune) bool { return c < 'a' || c > 'z' }
+		if name == "" || value == "" || strings.ContainsFunc(name, other) || names[name] {
+			return nil, nil, false
+		}
+		names[name] = true
+	}
+	return words, more, true
+}
+
+// receiptIn returns the receipt among words; 0 if there is none.
+func receiptIn(more []string) (Version, bool) {
+	for _, w := range more {
+		digits, ok := strings.CutPrefix(w, pausedWord)
+		if !ok {
+			continue
+		}
+		v, err := strconv.ParseUint(digits, 10, 63)
+		return Version(v), err == nil && v > 0 && strconv.FormatUint(v, 10) == digits
+	}
+	return 0, true
 }

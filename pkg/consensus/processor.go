@@ -200,6 +200,7 @@ func (p *Processor) Request(now time.Duration, nonce uint64, demand Share) Reque
 	p.urgency, p.attempt = urgencyNone, now
 	if len(p.unanswered) == MaxUnanswered {
 		p.sent.open, p.sent.Recalled = true, p.recalled
+		p.sent.Documents = p.ceiling.pauses.withdraw(p.sent.Documents, p.ceiling.shelf.find(pauseDocument))
 		return p.sent.Request
 	}
 	p.choose(now)
@@ -276,6 +277,7 @@ func (p *Processor) granted(now time.Duration, a Answer) {
 			share = min(share, p.sent.inUse) // what calls under way use beyond it is no share
 		}
 	}
+	p.ceiling.asked = p.sent.at
 	p.ceiling.take(now, p.sent.Documents, &a)
 
 	// The share that the request reported is what the store has on record as in

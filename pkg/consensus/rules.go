@@ -32,5 +32,9 @@ const (
 	ruleLowest                    // of several configured limits the lowest is in force
 	ruleBase                      // take a change of a document only if it was made from the version on record
 	ruleReturn                    // give back the documents that the store has lost
+	rulePauseLater                // of two pauses the one that ends later counts
+	rulePauseNews                 // news that are older than what is on record change nothing
+	rulePauseClock                // a pause that the store has lost is given back on the clock of the new record
+	rulePauseSlept                // the time that the pool slept is a part of the pause
 	ruleResume                    // a ramp of another clock goes on from where it stood
 )

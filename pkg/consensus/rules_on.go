@@ -31,6 +31,10 @@ var board = leftout.New("consensus", map[string]leftout.Rule{
 	"lowest-limit":    {Number: int(ruleLowest), Says: "of several configured limits the lowest is in force"},
 	"document-base":   {Number: int(ruleBase), Says: "take a change of a document only if it was made from the version on record"},
 	"document-return": {Number: int(ruleReturn), Says: "give back the documents that the store has lost"},
+	"pause-later":     {Number: int(rulePauseLater), Says: "of two pauses the one that ends later counts"},
+	"pause-news":      {Number: int(rulePauseNews), Says: "news that are older than what is on record change nothing"},
+	"pause-clock":     {Number: int(rulePauseClock), Says: "a pause that the store has lost is given back on the clock of the new record"},
+	"pause-slept":     {Number: int(rulePauseSlept), Says: "the time that the pool slept is a part of the pause"},
 	"ramp-resume":     {Number: int(ruleResume), Says: "a ramp of another clock goes on from where it stood"},
 })
 

@@ -1,6 +1,10 @@
 package consensus
 
-import "time"
+import (
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
 
 // A View is how a processor sees its pool at one moment.
 type View struct {
@@ -35,6 +39,12 @@ type View struct {
 	// processor's limit, and Override the pool's override; 0 and zero: there is none.
 	Ceiling  float64
 	Override Override
+	// Paused lists what is paused, each tag once; Generation counts the changes of it (0: there were
+	// none), and PauseMissing are the live processors whose report does not say yet that they
+	// have the same in force.
+	Paused       []throttle.Paused
+	Generation   uint64
+	PauseMissing []string
 	// Revision is the newest revision of the record seen.
 	Revision uint64
 }
@@ -54,6 +64,13 @@ func (p *Processor) View(now time.Duration) View {
 	}
 	if p.held > 0 {
 		v.LeaseLeft = p.until - now
+	}
+	k := &p.ceiling.pauses
+	v.Generation = uint64(k.version)
+	for _, row := range p.answer.Roster {
+		if row.ID != p.cfg.ID && receiptOf(row.Note) < k.version {
+			v.PauseMissing = append(v.PauseMissing, row.ID)
+		}
 	}
 	return v
 }

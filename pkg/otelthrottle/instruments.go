@@ -137,6 +137,25 @@ var observed = []Instrument{
 		read: func(s *snapshot, emit func(float64, throttle.Reason)) { emit(number(s.lease.Degraded), "") },
 	},
 	{
+		Name: "numathrottle.paused", Kind: Gauge, Unit: "{bool}", Labels: byLimit,
+		Doc: "1 while a pause holds this processor, else 0",
+		read: either(
+			func(s *throttle.Status) float64 { return number(s.Paused != nil) },
+			func(s *throttle.InFlightStatus) float64 { return number(s.Paused != nil) }),
+	},
+	{
+		Name: "numathrottle.pauses", Kind: Counter, Unit: "{pause}", Labels: byLimit,
+		Doc: "Pauses that have held this processor",
+		read: either(
+			func(s *throttle.Status) float64 { return float64(s.Pauses) },
+			func(s *throttle.InFlightStatus) float64 { return float64(s.Pauses) }),
+	},
+	{
+		Name: "numathrottle.pause.receipts.missing", Kind: Gauge, Unit: "{processor}", Labels: byLimit,
+		Doc:  "Live processors that have not said yet that they go by the newest change of what is paused",
+		read: pooled(func(v *consensus.View) float64 { return float64(len(v.PauseMissing)) }),
+	},
+	{
 		Name: "numathrottle.wanted", Kind: Gauge, Unit: "1", Labels: byLimit,
 		Doc:  "Part of the limit that the policy asks for",
 		read: pooled(func(v *consensus.View) float64 { return v.Want.Fraction() }),

@@ -23,8 +23,10 @@ type segment struct {
 	rate         uint64 // units per nanosecond, times 2^rateBits
 	capacity     int64  // units
 	lease        Lease
-	// behind is the present segment, when this one only keeps draws out.
+	// behind is the present segment, when this one only keeps draws out, and paused
+	// the time until which a pause does.
 	behind *segment
+	paused int64
 }
 
 // newSegment returns the law for a lease that comes into force at now.

@@ -58,6 +58,13 @@
 // spacing after it, at least 250 ms and at most 2.5 s. Slots are ordered for those who wait, and one for a
 // TryAcquire that was refused. See docs/strict.md for what is guaranteed.
 //
+// # Pauses
+//
+// Pause stops granting until a time, or until Resume: on all processors of the pool, if the
+// Sharer is a Pauser, as *consensus.Member is. The gate through which draws go is shut, so that a
+// draw costs the same. What is earned meanwhile is bounded as always, and each processor starts a little after the
+// end, by chance, so that not all come back at one instant. See docs/pause.md.
+//
 // # What holds callers back
 //
 // Every error and Throttled carry the reason, the limit, the tag and, as far as it is known, the

@@ -49,7 +49,8 @@ const (
 	// ReasonOther: a reason that a Sharer gave and this package does not know, where
 	// reasons are counted.
 	ReasonOther Reason = "other"
-	// ReasonPause: calls are held back until a time, because the service asked for it.
+	// ReasonPause: everybody is held back until a time, or until somebody resumes, because
+	// the called service wants to be left alone; see Throttle.Pause.
 	ReasonPause Reason = "pause"
 	// ReasonClosed: the limiter was closed.
 	ReasonClosed Reason = "closed"

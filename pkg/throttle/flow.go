@@ -56,7 +56,8 @@ func (t *Throttle) Flow() Flow {
 	return Flow{
 		Used: t.scale.tokens(drawn - t.credited), Offered: t.scale.tokens(t.seg.by(now)),
 		Granted: drawn >> t.scale.shift, Refused: t.refused.Load(),
-		Waiting: !t.queue.empty(), Empty: t.level(now) < t.scale.units(1),
+		// Who waits for the end of a pause says nothing of whether the limit is used.
+		Waiting: !t.queue.empty() && !t.paused(now), Empty: t.level(now) < t.scale.units(1) && !t.paused(now),
 	}
 }
 

@@ -84,9 +84,10 @@ func (h *heldLog) list(now int64) []HeldBack {
 }
 
 // An outlook is why a draw would be held back from now on, as long as nothing
-// happens but that time passes: for one reason while the share is in force, then
+// happens but that time passes: for a pause, for one reason while the share is in force, then
 // until the store's freeze ends, then for another. Times are nanoseconds.
 type outlook struct {
+	paused int64 // until then it is a pause, whatever else
 	during Reason
 	until  int64
 	thaw   int64
@@ -96,6 +97,8 @@ type outlook struct {
 // at returns the reason at a time, and until when it is the same.
 func (o outlook) at(now int64) (r Reason, until int64) {
 	switch {
+	case now < o.paused:
+		return ReasonPause, o.paused
 	case now < o.until:
 		return o.during, o.until
 	case now < o.thaw:
@@ -130,6 +133,7 @@ func (t *Throttle) noteHeld() {
 // is held.
 func (t *Throttle) prospect(now, units int64) outlook {
 	o := t.outlook(t.seg, units)
+	o.paused = t.pauses.until
 	if t.seg.valid(now) && t.issuing() && t.fits(units) {
 		o.during = t.issueReason(now)
 	}
@@ -164,6 +168,9 @@ func (t *Throttle) reasonNow(n int, now int64) Reason {
 		return ReasonTooLarge
 	}
 	s := t.gate.Load()
+	if now < s.paused {
+		return ReasonPause
+	}
 	if s.behind != nil {
 		s = s.behind
 	}
@@ -191,7 +198,7 @@ func (f *InFlight) noteHeld() {
 
 // outlook returns why a draw is held back. f.mu is held.
 func (f *InFlight) outlook() outlook {
-	o := outlook{during: ReasonInFlight, after: f.lease.Reason}
+	o := outlook{paused: f.pauses.until, during: ReasonInFlight, after: f.lease.Reason}
 	switch {
 	case f.lease.Share == 0:
 	case f.lease.Until.IsZero():

@@ -43,13 +43,17 @@ type InFlight struct {
 	closed  atomic.Bool
 	refused atomic.Int64
 	held    heldLog
-	base    time.Time // origin of the times in held; monotonic
+	base    time.Time  // origin of the times in held and pauses; monotonic
+	pausing sync.Mutex // held while it is paused without a pool
 
 	mu      sync.Mutex
 	queue   queue // of bids, also for draws on this limiter alone
 	lease   Lease
 	inUse   int
 	granted int64
+	pauses  pauses
+	stopped atomic.Int64 // pauses.until, for who has no lock
+	waker   Timer        // for the end of a pause; nil: there is none
 	// What was wanted at most since the last report, and between the two before it.
 	peak, before int
 	// What was refused in all at the last report and the one before it.
@@ -57,9 +61,9 @@ type InFlight struct {
 }
 
 var (
-	_ Limiter = (*InFlight)(nil)
-	_ Holder  = (*InFlight)(nil)
-	_ member  = (*InFlight)(nil)
+	_ Limiter     = (*InFlight)(nil)
+	_ PauseHolder = (*InFlight)(nil)
+	_ member      = (*InFlight)(nil)
 )
 
 // NewInFlight returns an InFlight with so many slots for the whole pool: 0 to 1e9; the
@@ -146,6 +150,9 @@ func (f *InFlight) Close() error {
 	for w := f.queue.first; w != nil; w = w.next {
 		w.bid.wake()
 	}
+	if f.waker != nil {
+		f.waker.Stop()
+	}
 	f.mu.Unlock()
 	return f.afterClose()
 }
@@ -227,6 +234,10 @@ type InFlightStatus struct {
 	Waiting int
 	// Granted and Refused count slots since the InFlight was made.
 	Granted, Refused int64
+	// Paused is the pause that holds it back, with when it goes on here; nil: none does.
+	// Pauses counts those that have.
+	Paused *Paused
+	Pauses int64
 	// Closed tells that nothing is granted any more.
 	Closed bool
 }
@@ -238,6 +249,7 @@ func (f *InFlight) Status() InFlightStatus {
 	st := InFlightStatus{
 		Name: f.name, Max: f.max, Lease: f.lease, Slots: f.allowed(), InUse: f.inUse, Waiting: f.queue.len,
 		Granted: f.granted, Refused: f.refused.Load(), Closed: f.closed.Load(),
+		Paused: f.pauses.status(f.now(), f.base), Pauses: f.pauses.count,
 	}
 	if !f.valid() {
 		st.Lease.Share = 0
@@ -249,10 +261,13 @@ func (f *InFlight) Status() InFlightStatus {
 func (f *InFlight) Throttled() (Throttling, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !f.closed.Load() && (f.max == 0 || f.queue.empty() && f.inUse < f.allowed()) {
+	if !f.closed.Load() && (f.max == 0 || f.queue.empty() && f.inUse < f.allowed() && !f.paused()) {
 		return Throttling{}, false
 	}
-	return Throttling{Reason: f.reason(), Limit: f.name, Tag: f.tag, Waiting: f.queue.len}, true
+	th := Throttling{Reason: f.reason(), Limit: f.name, Tag: f.tag, Waiting: f.queue.len}
+	th.Paused = f.pauses.status(f.now(), f.base)
+	th.RetryAfter, _ = f.pauses.left(f.now())
+	return th, true
 }
 
 // roundedUp is the largest number of slots for which a share counts as 1e-9 more.

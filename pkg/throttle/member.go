@@ -170,7 +170,7 @@ func (t *Throttle) impossible(n int) *Error {
 
 func (t *Throttle) atHand(w *waiter) int {
 	now := t.now()
-	if !t.queue.isNext(w) || !t.seg.valid(now) {
+	if !t.queue.isNext(w) || !t.seg.valid(now) || t.paused(now) {
 		return 0
 	}
 	if t.issuing() {
@@ -249,7 +249,7 @@ func (t *Throttle) leave(w *waiter) {
 
 func (t *Throttle) drawFor(w *waiter, n int) (Permit, bool) {
 	now := t.now()
-	if !t.queue.isNext(w) || !t.seg.valid(now) {
+	if !t.queue.isNext(w) || !t.seg.valid(now) || t.paused(now) {
 		return Permit{}, false
 	}
 	if t.issuing() {

@@ -58,6 +58,14 @@ func (p *plumbing) afterFunc(d time.Duration, f func()) Timer {
 	return p.clock.AfterFunc(d, f)
 }
 
+// present is the time on the limiter's clock.
+func (p *plumbing) present() time.Time {
+	if p.clock == nil {
+		return time.Now()
+	}
+	return p.clock.Now()
+}
+
 // closeTimeout bounds what Close does after the waiters have failed.
 const closeTimeout = 5 * time.Second
 

@@ -14,5 +14,6 @@ const (
 	ruleHardClocks               // hard: the rate allows for clocks that run fast
 	ruleHardWhole                // hard: no bucket is rounded up to one token
 	ruleHardCollect              // hard: nobody collects more than the bucket holds
+	rulePause                    // grant nothing while a pause holds
 	ruleHardGiveBack             // hard: credit what is given back only if it would not have overflowed
 )

@@ -14,6 +14,7 @@ var board = leftout.New("throttle", map[string]leftout.Rule{
 	"hard-clocks":    {Number: int(ruleHardClocks), Says: "hard: the rate allows for clocks that run fast"},
 	"hard-whole":     {Number: int(ruleHardWhole), Says: "hard: no bucket is rounded up to one token"},
 	"hard-collect":   {Number: int(ruleHardCollect), Says: "hard: nobody collects more than the bucket holds"},
+	"pause":          {Number: int(rulePause), Says: "grant nothing while a pause holds"},
 	"hard-give-back": {Number: int(ruleHardGiveBack), Says: "hard: credit what is given back only if it would not have overflowed"},
 })
 

@@ -60,14 +60,20 @@ func (f *InFlight) impossible(n int) *Error {
 }
 
 func (f *InFlight) atHand(w *waiter) int {
-	if !f.queue.isNext(w) || f.closed.Load() {
+	if !f.queue.isNext(w) || f.closed.Load() || f.paused() {
 		return 0
 	}
 	return max(f.allowed()-f.inUse, 0)
 }
 
-// dueFor knows only whether the share is ever enough.
-func (f *InFlight) dueFor(w *waiter) (time.Duration, bool) { return 0, w.least <= f.allowed() }
+// dueFor knows only whether the share is ever enough, and when a pause is over.
+func (f *InFlight) dueFor(w *waiter) (time.Duration, bool) {
+	over, known := f.pauses.left(f.now())
+	if skip(rulePause) {
+		over, known = 0, true
+	}
+	return over, known && (over > 0 || w.least <= f.allowed())
+}
 
 func (f *InFlight) earns(int) time.Duration { return 0 }
 
@@ -143,7 +149,7 @@ func (f *InFlight) counts() *heldLog { return &f.held }
 func (f *InFlight) note() { f.peak = max(f.peak, f.inUse+f.queue.tokens) }
 
 func (f *InFlight) poke() {
-	if f.sharer != nil {
+	if f.sharer != nil && f.now() >= f.stopped.Load() { // a larger share would not help
 		f.sharer.Poke()
 	}
 }

@@ -20,6 +20,10 @@ type Status struct {
 	Issued Issued
 	// Granted, Returned and Refused count tokens since the Throttle was made.
 	Granted, Returned, Refused int64
+	// Paused is the pause that holds it back, with when it goes on here; nil: none does.
+	// Pauses counts those that have.
+	Paused *Paused
+	Pauses int64
 	// Closed tells that nothing is granted any more.
 	Closed bool
 }
@@ -60,6 +64,7 @@ func (t *Throttle) Status() Status {
 	st.Granted = (t.granted.Load() - t.void - t.queue.collected) >> t.scale.shift
 	st.Returned = t.credited >> t.scale.shift
 	st.Refused = t.refused.Load()
+	st.Paused, st.Pauses = t.pauses.status(now, t.base), t.pauses.count
 	return st
 }
 
@@ -76,6 +81,8 @@ type Throttling struct {
 	RetryAfter time.Duration
 	// Issued is what stands of tokens that are issued one by one; see Status.
 	Issued Issued
+	// Paused is the pause that holds callers back, if ReasonPause is the reason; else nil.
+	Paused *Paused
 }
 
 // Throttled tells whether a draw of one token would have to wait, and why.
@@ -103,6 +110,10 @@ func (t *Throttle) Throttled() (Throttling, bool) {
 	wait, ok := t.due(now, t.queue.tokens+1)
 	if ok && wait == 0 && t.queue.empty() {
 		return Throttling{}, false
+	}
+	th.Paused = t.pauses.status(now, t.base)
+	if _, known := t.pauses.left(now); !known {
+		return th, true
 	}
 	th.RetryAfter = t.thaw(now)
 	if t.fits(least) {

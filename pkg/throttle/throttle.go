@@ -30,6 +30,7 @@ type Throttle struct {
 	lacked    atomic.Int64 // the largest draw refused since the last Demand, with a hard limit
 	closed    atomic.Bool
 	held      heldLog
+	pausing   sync.Mutex // held while it is paused without a pool
 
 	mu       sync.Mutex
 	now      func() int64 // nanoseconds since base
@@ -42,11 +43,12 @@ type Throttle struct {
 	usage    usageLog
 	ramp     *localRamp // nil: there is none, or the pool's moves the share
 	issue    issue
+	pauses   pauses
 }
 
 var (
-	_ Limiter = (*Throttle)(nil)
-	_ Holder  = (*Throttle)(nil)
+	_ Limiter     = (*Throttle)(nil)
+	_ PauseHolder = (*Throttle)(nil)
 )
 
 // New returns a Throttle for a limit. A limit with Max 0 never refuses and never
@@ -176,6 +178,9 @@ func (t *Throttle) short(n int, now int64) {
 }
 
 func (t *Throttle) noteShort(now int64) {
+	if now < t.gate.Load().paused {
+		return // a larger share would not help
+	}
 	last := t.shortAt.Load()
 	if now-last < int64(10*time.Millisecond) && last >= 0 || !t.shortAt.CompareAndSwap(last, now) {
 		return
@@ -268,6 +273,8 @@ func (t *Throttle) level(now int64) int64 {
 func (t *Throttle) publish() {
 	t.noteHeld()
 	switch {
+	case t.pauses.until > 0 && t.paused(t.now()):
+		t.gate.Store(&segment{behind: t.seg, paused: t.pauses.until})
 	case !t.queue.empty() || t.closed.Load():
 		t.gate.Store(&segment{behind: t.seg})
 	case t.issuing():

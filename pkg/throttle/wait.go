@@ -158,14 +158,18 @@ func (t *Throttle) uncollect(now, units int64) {
 // due returns how long it takes until n tokens are there at the present share,
 // less what the bucket holds; ok is false while there is no share. t.mu is held.
 func (t *Throttle) due(now int64, n int) (wait time.Duration, ok bool) {
-	if !t.seg.valid(now) {
+	over, known := t.pauses.left(now)
+	switch {
+	case !known:
 		return 0, false
+	case !t.seg.valid(now):
+		return over, over > 0 // not before the pause is over, that much is sure
+	case t.issuing():
+		return max(over, t.dueIssued(now, n)), true
 	}
-	if t.issuing() {
-		return t.dueIssued(now, n), true
-	}
-	held := min(t.level(now), t.seg.capacity) + t.queue.collected
-	return t.seg.wait(t.scale.units(min(n, maxUnits>>t.scale.shift)) - held)
+	held := min(t.level(now+int64(over)), t.seg.capacity) + t.queue.collected
+	wait, ok = t.seg.wait(t.scale.units(min(n, maxUnits>>t.scale.shift)) - held)
+	return over + min(wait, never-over), ok
 }
 
 // serve grants from the front of the queue what there is, opens the gate when
@@ -173,6 +177,10 @@ func (t *Throttle) due(now int64, n int) (wait time.Duration, ok bool) {
 func (t *Throttle) serve(now int64) {
 	if t.issuing() {
 		t.ripen(now)
+	}
+	if t.paused(now) {
+		t.arm(now)
+		return
 	}
 	if t.queue.empty() {
 		if t.issuing() {
@@ -232,6 +240,15 @@ func (t *Throttle) collect(units int64) {
 // arm sets the timer for the moment at which the first waiter can be served, or
 // the bucket is full and must be collected from. t.mu is held.
 func (t *Throttle) arm(now int64) {
+	if t.paused(now) {
+		t.issue.look.Store(never)
+		if left, known := t.pauses.left(now); known {
+			t.timer.Reset(left)
+			return
+		}
+		t.timer.Stop()
+		return
+	}
 	if t.issuing() {
 		t.order(now)
 		t.armIssue(now)
@@ -261,6 +278,9 @@ func (t *Throttle) arm(now int64) {
 func (t *Throttle) onTimer() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.pauseOver() {
+		t.publish() // the gate opens though nobody waits
+	}
 	t.serve(t.now())
 }
 

@@ -26,6 +26,8 @@ type Store struct {
 	mu    sync.Mutex
 	start time.Time // when the first step was taken
 	pools map[string]*consensus.Record
+
+	watchers map[string]map[*watcher]bool // by pool
 }
 
 var _ consensus.Store = (*Store)(nil)

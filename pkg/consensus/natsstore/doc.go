@@ -28,6 +28,13 @@
 // as it is one of the newest sixteen. A Store that seems to be alone in reserving keeps
 // what it has read back, and writes upon that the next time.
 //
+// # News
+//
+// News of pauses go over core NATS, to a subject of the bucket below push, under which no key
+// is. The bucket is told to refuse them, so that nothing of them is kept and nothing comes
+// between the writes of records; whoever is connected hears them, also while the bucket has no leader.
+// There is no consumer for them: from 2.15 on a stream has a thousand at most.
+//
 // # How many processors
 //
 // All processors of a pool write one value. This is good for about a hundred
@@ -71,8 +78,9 @@
 // A user who may not do everything needs, with B for the bucket: publish to
 // $JS.API.STREAM.INFO.KV_B, $JS.API.STREAM.MSG.GET.KV_B and $KV.B.>, publish to
 // $JS.API.STREAM.CREATE.KV_B unless the bucket is there already, and subscribe to
-// _INBOX.> (or the inbox prefix of the connection). A missing permission shows as
-// a timeout: the server tells the connection's error handler and nobody else.
+// _INBOX.> (or the inbox prefix of the connection) and to $KV.B.push.> for news. A missing
+// permission shows as a timeout: the server tells the connection's error handler and nobody
+// else. Without the last one pauses count from the next sync on instead of at once.
 //
 // # Keys
 //

@@ -125,8 +125,10 @@ func (s line) explain(subject string, timeout time.Duration, err error) error {
 // permission to the connection only, and drops the message.
 func (s line) refusal(subject string) string {
 	last := s.nc.LastError()
-	if errors.Is(last, nats.ErrPermissionViolation) &&
-		(strings.Contains(last.Error(), `"`+subject+`"`) || strings.Contains(last.Error(), "Subscription")) {
+	inbox := func(text string) bool { // news that cannot be heard delay no answer
+		return strings.Contains(text, "Subscription") && !strings.Contains(text, s.prefix+newsBranch)
+	}
+	if errors.Is(last, nats.ErrPermissionViolation) && (strings.Contains(last.Error(), `"`+subject+`"`) || inbox(last.Error())) {
 		return ": the user lacks a permission: " + last.Error()
 	}
 	return " (the server is down or slow, has no leader, or the user may not publish there)"

@@ -69,7 +69,17 @@
 //
 // maxmemory-policy noeviction; another one is warned about once. A user of the ACL
 // needs the keys ~{numathrottle:*}:* and the commands +eval +evalsha +time +info
-// +hget +hmget +hgetall +hlen +hset +hdel +pexpire +get +set.
+// +hget +hmget +hgetall +hlen +hset +hdel +pexpire +get +set. For news it needs the channels
+// &{numathrottle:*}:push* (servers from 7 on allow a new user none) and +subscribe
+// +unsubscribe +publish +ping, in a Cluster of servers from 7 on +ssubscribe +sunsubscribe
+// +spublish; without them pauses count from the next sync on instead of at once.
+//
+// # News
+//
+// News of pauses go over a channel of each pool, {numathrottle:G}:push:NAME, or push@DB for
+// another database than 0; in a Cluster whose
+// servers know sharded channels, over such a one. A Store that watches has one more connection for
+// each pool, which is made anew when it is lost.
 //
 // # Client
 //

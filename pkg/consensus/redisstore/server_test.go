@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -149,6 +150,25 @@ func TestPermissions(t *testing.T) {
 		require.NoError(t, err)
 		_, err = s.Reserve(t.Context(), reservation("p"))
 		require.NoError(t, err)
+	})
+	t.Run("news", func(t *testing.T) {
+		rules := append(documented(""), "&{numathrottle:*}:push*", "+subscribe", "+unsubscribe", "+publish", "+ping")
+		s, heard := as(t, rules...), make(chan string, 1)
+		stop, err := s.Watch(t.Context(), "p", func(news []byte) { heard <- string(news) })
+		require.NoError(t, err)
+		t.Cleanup(stop)
+		require.NoError(t, s.Push(t.Context(), "p", []byte("news")))
+		require.Equal(t, "news", <-heard)
+	})
+	t.Run("no news", func(t *testing.T) {
+		for i, rules := range [][]any{documented(""), append(documented(""), "+subscribe", "+publish", "resetchannels")} {
+			s := as(t, rules...)
+			_, err := s.Watch(t.Context(), "p", func([]byte) {})
+			require.ErrorContains(t, err, "the ACL user lacks a permission")
+			require.NotContains(t, err.Error(), password)
+			require.ErrorContains(t, s.Push(t.Context(), "p", []byte("news")), "the ACL user lacks a permission")
+			granted(t, s, request("news", strconv.Itoa(i), 1, 1))
+		}
 	})
 	t.Run("no INFO", func(t *testing.T) {
 		s := as(t, documented("+info")...)

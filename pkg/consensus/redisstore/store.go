@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -33,6 +34,11 @@ type Store struct {
 	fault   *consensus.RequestError // of the first faulty option
 	// policyTold is set when a server has told its eviction policy.
 	policyTold atomic.Bool
+	// unsharded is set when the servers of a Cluster know no sharded channels.
+	unsharded atomic.Bool
+
+	listening sync.Mutex
+	listeners map[string]*listener // by pool
 }
 
 var _ consensus.Store = (*Store)(nil)

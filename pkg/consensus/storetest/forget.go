@@ -14,7 +14,7 @@ func canSnapshot(h *Harness) bool { return h.Snapshot != nil && !h.Memory }
 
 // serverCases are those in which something happens to the whole server.
 func serverCases() []testCase {
-	return append(permitServerCases(), []testCase{
+	return append(append(permitServerCases(), pushServerCases()...), []testCase{
 		{name: "a wiped store freezes, and takes what is in use as it is told", needs: canWipe, run: wiped},
 		{name: "the documents of a wiped store are given back", needs: canWipe, run: wipedDocuments},
 		{name: "another server freezes", needs: canRestart, run: restarted},

@@ -1,0 +1,273 @@
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// The name of the document that says what is paused.
+const pauseDocument = "pause"
+
+// An order is a pause of the pool that a process was told to make.
+type order struct {
+	by *process
+	// least is the earliest true time at which it may be over.
+	least time.Duration
+	// recorded is when it was on record first; never: it has not been.
+	recorded time.Duration
+}
+
+// orders is what the checks know of pauses: by who made them and what was on record, whatever
+// the processors know of it.
+type orders struct {
+	active []*order
+	// carries tells which orders each version of the document holds, and recordedAt when that
+	// version was on record first.
+	carries    map[consensus.Version][]*order
+	recordedAt map[consensus.Version]time.Duration
+	seen       consensus.Version // on record at the last look
+	resumed    consensus.Version // by which an operator resumed last
+}
+
+// A paused is what the checks know of one process.
+type pausedState struct {
+	list []throttle.Paused // that its Throttle was given
+	// held is the version of the document that its newest request reports, and receipt the one
+	// that the note of it says is in force.
+	held, receipt consensus.Version
+}
+
+// pauseSlack is by how much less than it was told a pause may last beside what clocks are fast: a
+// logical time that is known late, and a pool that begins anew, take a clamp each.
+const pauseSlack = 2 * consensus.MaxLease / 4
+
+// pausesOf has the pool paused for the rest of the run.
+func (w *world) pausesOf(mean time.Duration) {
+	w.after(exponential(w.rng.pause, mean), func() {
+		if w.calm {
+			return
+		}
+		r := w.rng.pause
+		if n := len(w.procs); n > 0 {
+			d := time.Duration(0)
+			if r.IntN(4) > 0 {
+				d = logUniform(r, 300*time.Millisecond, time.Minute)
+			} else {
+				w.after(exponential(r, 20*time.Second), w.resumeAll)
+			}
+			w.pause(w.procs[r.IntN(n)], d)
+		}
+		w.pausesOf(mean)
+	})
+}
+
+// pause has a process pause the pool for so long, 0 being until somebody resumes.
+func (w *world) pause(p *process, d time.Duration) {
+	if p.gone || p.left || p.halted() || p.overslept() || p.justCloned(w.now) {
+		return
+	}
+	local := p.clock.read(w.now)
+	o := &order{by: p, recorded: never, least: w.now + time.Hour}
+	if d > 0 {
+		o.least = w.now + d*million/(million+maxDrift) - pauseSlack
+	}
+	w.tracef("%s pauses the pool for %v", p, d)
+	w.counters.Pauses++
+	if consensus.Version(p.proc.View(local).Generation) >= w.orders.resumed {
+		w.orders.active = append(w.orders.active, o)
+	} // else it will learn that it acts on what was true before somebody resumed
+	p.proc.Pause(local, d, "", "sim")
+	w.touch(p, local)
+	w.turn(p)
+}
+
+// resumeAll has an operator end all pauses, as soon as the store can be reached.
+func (w *world) resumeAll() {
+	s := &w.store
+	if (console{w}).away() || s.rec.Revision == 0 {
+		w.after(time.Second, w.resumeAll)
+		return
+	}
+	base := s.version(pauseDocument)
+	d := consensus.DocumentReport{Name: pauseDocument, Base: base, Version: consensus.NextVersion(base, uint16(w.rng.pause.Uint32()))}
+	d.Body = fmt.Appendf(nil, `{"pauses":[],"resumed":%d}`, uint64(d.Version))
+	if _, _, err := s.rec.Save(&d); err != nil {
+		return // the pool has other documents enough
+	}
+	s.written = s.wall(w)
+	w.tracef("operator: resumed")
+	w.orders.active, w.orders.resumed = nil, d.Version
+	w.notePause()
+}
+
+// version is that of a document on record; 0: there is none.
+func (s *store) version(name string) consensus.Version {
+	i := slices.IndexFunc(s.rec.Documents, func(d consensus.Document) bool { return d.Name == name })
+	if i < 0 {
+		return 0
+	}
+	return s.rec.Documents[i].Version
+}
+
+// notePause takes note of what is on record.
+func (w *world) notePause() {
+	k := &w.orders
+	v := w.store.version(pauseDocument)
+	if v == k.seen {
+		return
+	}
+	k.seen = v
+	w.tracef("the pauses on record have version %d", uint64(v))
+	if _, known := k.recordedAt[v]; !known {
+		k.recordedAt[v] = w.now
+	}
+	for _, o := range k.carries[v] {
+		if o.recorded == never {
+			o.recorded = w.now
+		}
+	}
+}
+
+// notePauseSent takes note of what a request says of pauses, and pushes what it proposes to
+// the others: some of them hear it, sooner or later.
+func (w *world) notePauseSent(p *process, req *consensus.Request) {
+	k := &w.orders
+	if p.pauses.receipt = receiptIn(req.Tags[0].Note); p.pauses.receipt > 0 {
+		w.counters.Receipts++
+	}
+	for i := range req.Documents {
+		d := &req.Documents[i]
+		if d.Name != pauseDocument {
+			continue
+		}
+		from := d.Base // of a change
+		if len(d.Body) == 0 {
+			p.pauses.held = d.Version
+			continue
+		}
+		if d.Base == d.Version { // given back
+			from = p.pauses.held
+		} else {
+			p.pauses.held = d.Base
+		}
+		if _, made := k.carries[d.Version]; made {
+			continue // a repeat
+		}
+		w.tracef("%s proposes pauses %d from %d: %s", p, uint64(d.Version), uint64(d.Base), d.Body)
+		all := slices.Clone(k.carries[from])
+		for _, o := range k.active {
+			if o.by == p && !slices.Contains(all, o) {
+				all = append(all, o)
+			}
+		}
+		k.carries[d.Version] = all
+		w.spread(p, d)
+	}
+}
+
+// spread pushes news.
+func (w *world) spread(p *process, d *consensus.DocumentReport) {
+	news, err := consensus.PauseNews(p.incarnation, d)
+	if err != nil {
+		w.violatef(CheckPause, "%s proposes what nobody can read: %v", p, err)
+		return
+	}
+	r := w.rng.pause
+	for _, q := range w.procs {
+		if q == p || r.IntN(4) == 0 {
+			continue
+		}
+		delay := exponential(r, 20*time.Millisecond)
+		if r.IntN(16) == 0 {
+			delay = exponential(r, 20*time.Second)
+		}
+		w.after(delay, func() { w.hear(q, news) })
+	}
+}
+
+// hear lets a process hear news.
+func (w *world) hear(p *process, news []byte) {
+	if p.gone || p.left || p.halted() {
+		return
+	}
+	local := p.clock.read(w.now)
+	if err := p.proc.Hear(local, news); err != nil {
+		w.violatef(CheckPause, "%s cannot read news: %v", p, err)
+	}
+	w.touch(p, local)
+}
+
+// hold gives a process's Throttle the pauses in force, as consensus.Member does.
+func (w *world) hold(p *process, local time.Duration) {
+	list := p.proc.Paused(local, epoch)
+	if !slices.Equal(list, p.pauses.list) {
+		if len(list) == 0 {
+			w.tracef("%s is paused no more", p)
+		}
+		p.pauses.list = list
+		p.drawer.th.SetPauses(list)
+	}
+	if v := p.pauses.receipt; v > 0 && len(list) == 0 {
+		if _, known := w.orders.recordedAt[v]; !known {
+			p.pauses.receipt = 0 // it was news that nobody has recorded
+		}
+	}
+}
+
+// checkPaused checks that a process may draw at this moment.
+func (w *world) checkPaused(p *process) {
+	k := &w.orders
+	k.active = slices.DeleteFunc(k.active, func(o *order) bool { return w.now >= o.least })
+	for _, o := range k.active {
+		heard := slices.Contains(k.carries[p.pauses.receipt], o) && w.store.lost < k.recordedAt[p.pauses.receipt] && k.recordedAt[p.pauses.receipt] > 0
+		switch {
+		case o.by == p:
+			w.violatef(CheckPause, "%s draws, and has paused the pool for %v more", p, o.least-w.now)
+		case slices.Contains(k.carries[p.pauses.held], o), heard:
+			w.violatef(CheckPause, "%s draws, and has sent its receipt for a pause of %v more", p, o.least-w.now)
+		case o.recorded != never && w.store.lost < o.recorded && w.strict() && w.now > o.recorded+slowest(consensus.MaxLease)+watch:
+			w.violatef(CheckPause, "%s draws %v after a pause was recorded that lasts for %v more", p, w.now-o.recorded, o.least-w.now)
+		}
+	}
+}
+
+// checkResumed checks, once the pool is whole again and nothing was paused for long, that nobody is held.
+func (w *world) checkResumed() {
+	for _, p := range w.procs {
+		if list := p.proc.Paused(p.clock.read(w.now), epoch); len(list) > 0 {
+			w.violatef(CheckRecovery, "%s is still paused: %v", p, list)
+		}
+	}
+}
+
+// receiptIn reads the receipt of a note; 0: there is none.
+func receiptIn(note string) consensus.Version {
+	_, digits, ok := strings.Cut(note, " p:")
+	if !ok {
+		return 0
+	}
+	v, err := strconv.ParseUint(digits, 10, 63)
+	if err != nil {
+		return 0
+	}
+	return consensus.Version(v)
+}
+
+// Float64 is the chance that a process's Throttle goes by.
+func (m machine) Float64() float64 { return m.w.rng.pause.Float64() }
+
+// drawPauses draws whether a run has pauses. None is drawn for a store whose clock is set by
+// hours: for a pool that sleeps that is time.
+func (p *plan) drawPauses(r *rand.Rand) {
+	if r.IntN(4) > 0 || p.faults[FaultStep] {
+		return
+	}
+	p.pauses = logUniform(r, 5*time.Second, 2*time.Minute)
+}

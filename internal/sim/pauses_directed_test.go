@@ -1,0 +1,185 @@
+package sim
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+// pauseSchedules are the directed schedules of pauses.
+var pauseSchedules = []directed{
+	{
+		name: "who is paused draws nothing", rule: "pause",
+		run: func(t *testing.T, w *world) {
+			a, b := w.join("a"), w.join("b")
+			w.until(t, func() bool { return near(a, 50) && near(b, 50) })
+			w.pause(a, 30*time.Second)
+			w.run(w.now + 20*time.Second)
+			requirePaused(t, w, a, b)
+			w.run(w.now + 30*time.Second)
+			requireResumed(t, w, a, b)
+		},
+	},
+	{
+		name: "a shorter pause comes after a longer one", rule: "pause-later",
+		run: func(t *testing.T, w *world) {
+			a, b := w.join("a"), w.join("b")
+			w.until(t, func() bool { return near(a, 50) && near(b, 50) })
+			w.cutOff(b) // it knows nothing of the first pause when it makes another
+			w.pause(a, time.Minute)
+			w.pause(b, 10*time.Second)
+			w.until(t, func() bool { return w.onPauseRecord() > 0 })
+			w.kill(a) // it would tell its pause again
+			w.reach(b)
+			w.run(w.now + 40*time.Second)
+			requirePaused(t, w, b)
+			w.run(w.now + 40*time.Second)
+			requireResumed(t, w, b)
+		},
+	},
+	{
+		name: "news of a pause come after somebody has resumed", rule: "pause-news",
+		run: func(t *testing.T, w *world) {
+			a, b := w.join("a"), w.join("b")
+			w.until(t, func() bool { return near(a, 50) && near(b, 50) })
+			w.pause(a, 0)
+			w.until(t, func() bool { return w.onPauseRecord() > 0 })
+			old := consensus.DocumentReport{Name: pauseDocument, Version: w.onPauseRecord(), Body: w.pauseBody()}
+			w.resumeAll()
+			w.run(w.now + 5*time.Second)
+			requireResumed(t, w, a, b)
+			news, err := consensus.PauseNews("late", &old)
+			require.NoError(t, err)
+			w.hear(b, news)
+			if list := b.proc.Paused(b.clock.read(w.now), epoch); len(list) > 0 {
+				w.violatef(CheckPause, "%s is paused by news of what is over: %v", b, list)
+			}
+		},
+	},
+	{
+		// The pool's clock has not counted an hour of sleep: that of the next record is ahead.
+		name: "a wiped store is given a pause back", rule: "pause-clock",
+		run: func(t *testing.T, w *world) {
+			a := w.join("a")
+			w.until(t, func() bool { return near(a, 100) })
+			w.leave(a)
+			w.run(w.now + time.Hour)
+			a, b := w.join("a"), w.join("b")
+			w.until(t, func() bool { return near(a, 50) && near(b, 50) })
+			w.pause(a, 10*time.Minute)
+			w.run(w.now + 10*time.Second)
+			w.kill(a) // who has paused would tell it again
+			w.store.restart(w, consensus.Record{}, 0)
+			w.store.newIdentity()
+			w.run(w.now + 5*time.Second)
+			c := w.join("c")
+			w.run(w.now + 5*time.Minute)
+			requirePaused(t, w, b, c)
+			w.run(w.now + 6*time.Minute)
+			requireResumed(t, w, b, c)
+		},
+	},
+	{
+		// The time of its first step is not known, and passes for 0.
+		name: "a wiped store that learns its time late is given a pause back",
+		found: "Paused processors drew (seed 369): a pause that was given back with the second answer of a wiped store, written on a clock that " +
+			"showed next to nothing, was over when that clock knew its time. A logical time of 0 is none.",
+		plan: func(p *plan) { p.store = storeDeferred },
+		run: func(t *testing.T, w *world) {
+			a, b := w.join("a"), w.join("b")
+			w.until(t, func() bool { return near(a, 50) && near(b, 50) })
+			w.pause(b, 10*time.Minute)
+			w.run(w.now + 10*time.Second)
+			w.kill(b)
+			w.store.restart(w, consensus.Record{}, 0)
+			w.store.newIdentity()
+			w.until(t, func() bool { return w.store.rec.Revision > 0 })
+			w.cut(a, up) // what it gives back at once is lost
+			w.run(w.now + 300*time.Millisecond)
+			w.reach(a)
+			w.run(w.now + 20*time.Second)
+			b = w.join("b")
+			w.run(w.now + 20*time.Second)
+			requirePaused(t, w, a, b)
+			w.run(w.now + 10*time.Minute)
+			requireResumed(t, w, a, b)
+		},
+	},
+	{
+		// a has loaded many changes of the document, b none: its pause is made from nothing.
+		name: "a wiped store is given back what is older than a pause",
+		found: "A paused process drew (seed 342): in a store that had been emptied it paused before those came back who remembered " +
+			"pauses that were over, in a document of a higher version. Who has paused tells it again while it is not on record.",
+		run: func(t *testing.T, w *world) {
+			a := w.join("a")
+			w.until(t, func() bool { return near(a, 100) })
+			for range 5 {
+				w.pause(a, 2*time.Second)
+				w.run(w.now + 5*time.Second)
+			}
+			w.cutOff(a)
+			w.store.restart(w, consensus.Record{}, 0)
+			w.store.newIdentity()
+			b := w.join("b")
+			w.until(t, func() bool { return w.store.rec.Revision > 1 })
+			w.orders.active = nil
+			w.pause(b, time.Minute)
+			w.until(t, func() bool { return w.onPauseRecord() > 0 })
+			require.Less(t, w.onPauseRecord(), consensus.Version(a.proc.View(w.now).Generation))
+			w.reach(a)
+			w.run(w.now + 10*time.Second)
+			requirePaused(t, w, a, b)
+			w.run(w.now + 20*time.Second)
+			requirePaused(t, w, a, b)
+			w.run(w.now + 45*time.Second)
+			requireResumed(t, w, a, b)
+		},
+	},
+	{
+		name: "the pool sleeps through its pause", rule: "pause-slept",
+		run: func(t *testing.T, w *world) {
+			a := w.join("a")
+			w.until(t, func() bool { return near(a, 100) })
+			w.pause(a, 30*time.Minute)
+			w.run(w.now + 10*time.Second)
+			w.leave(a)
+			w.run(w.now + time.Hour)
+			a = w.join("a")
+			w.run(w.now + time.Minute)
+			requireResumed(t, w, a)
+			require.True(t, w.violation != nil || near(a, 100))
+		},
+	},
+}
+
+// requirePaused fails, unless something else is wrong already, if one of the processes is not paused.
+func requirePaused(t *testing.T, w *world, all ...*process) {
+	t.Helper()
+	for _, p := range all {
+		if w.violation == nil && len(p.proc.Paused(p.clock.read(w.now), epoch)) == 0 {
+			w.violatef(CheckPause, "%s is not paused", p)
+		}
+	}
+}
+
+func requireResumed(t *testing.T, w *world, all ...*process) {
+	t.Helper()
+	for _, p := range all {
+		if list := p.proc.Paused(p.clock.read(w.now), epoch); len(list) > 0 {
+			w.violatef(CheckPause, "%s is still paused: %v", p, list)
+		}
+	}
+}
+
+// onPauseRecord is the version of the pauses on record.
+func (w *world) onPauseRecord() consensus.Version { return w.store.version(pauseDocument) }
+
+func (w *world) pauseBody() []byte {
+	docs := w.store.rec.Documents
+	i := slices.IndexFunc(docs, func(d consensus.Document) bool { return d.Name == pauseDocument })
+	return slices.Clone(docs[i].Body)
+}

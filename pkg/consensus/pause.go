@@ -1,0 +1,263 @@
+package consensus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+var _ throttle.Pauser = (*Member)(nil)
+
+// A pauseCall is one call of Pause or Resume under way.
+type pauseCall struct {
+	stop     stop // what to pause; of a Resume only the tag counts
+	resume   bool
+	since    Version
+	made     []Version // that hold what the call asks for and were pushed
+	recorded Version   // that is on record; 0: none yet
+}
+
+// Pause stops the whole pool, or one tag of it; see throttle.Throttle.Pause. The holder of this
+// Member has stopped before anybody else is told.
+//
+// Errors: *throttle.PauseError; throttle.ErrClosed after Leave; those of the store. With one of
+// the store the receipts tell who has stopped all the same, and the pause is
+// proposed with the next requests until it is on record.
+func (m *Member) Pause(ctx context.Context, until time.Time, reason string, opts ...throttle.PauseOption) (throttle.PauseReceipts, error) {
+	s := throttle.NewPauseSettings(opts...)
+	if err := s.Check(); err != nil {
+		return throttle.PauseReceipts{}, err
+	}
+	p := throttle.Paused{Tag: s.Tag, Until: until, Reason: reason}
+	if err := p.Check(time.Now()); err != nil {
+		return throttle.PauseReceipts{}, err
+	}
+	c := &pauseCall{stop: stop{tag: s.Tag, reason: reason, end: forever}, since: Version(s.Since)}
+	if !until.IsZero() {
+		c.stop.until = time.Now().Add(time.Until(until)).Round(0)
+	}
+	if done, err := m.beginPause(c, until); err != nil || done {
+		return m.receipts(c), err
+	}
+	began := time.Now()
+	err := m.record(ctx, c)
+	m.awaitReceipts(ctx, c, s.Wait-time.Since(began))
+	if err != nil {
+		err = fmt.Errorf("consensus: the pause is not on record yet: %w", err)
+	}
+	return m.receipts(c), err
+}
+
+// Resume ends a pause of the whole pool, or that of one tag; see throttle.Throttle.Resume.
+// Errors are those of Pause; with one of the store, nothing is resumed.
+func (m *Member) Resume(ctx context.Context, opts ...throttle.PauseOption) error {
+	s := throttle.NewPauseSettings(opts...)
+	if err := s.Check(); err != nil {
+		return err
+	}
+	c := &pauseCall{stop: stop{tag: s.Tag}, resume: true}
+	m.mu.Lock()
+	left := m.p.state == StateLeft
+	m.p.ceiling.pauses.forget(s.Tag)
+	m.mu.Unlock()
+	if left {
+		return throttle.ErrClosed
+	}
+	if err := m.record(ctx, c); err != nil {
+		return fmt.Errorf("consensus: resuming: %w", err)
+	}
+	return nil
+}
+
+// beginPause puts a pause in force here. done: there is nothing to tell anybody.
+func (m *Member) beginPause(c *pauseCall, until time.Time) (done bool, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.now()
+	if m.p.state == StateLeft {
+		return true, throttle.ErrClosed
+	}
+	if !until.IsZero() {
+		c.stop.end = now + time.Until(until)
+	}
+	k := &m.p.ceiling.pauses
+	if c.since > 0 && k.notice.resumed > c.since {
+		return true, nil // late
+	}
+	if k.covered(now, c.stop) {
+		c.recorded = k.version
+		c.made = append(c.made, k.version)
+		return false, nil
+	}
+	if len(k.inForce(now)) >= throttle.MaxPausedTags && !k.has(now, c.stop.tag) {
+		return true, &throttle.PauseError{
+			Field: "tag", Value: fmt.Sprintf("%.40q", c.stop.tag),
+			Allowed: fmt.Sprint("one that is paused already, for ", throttle.MaxPausedTags, " tags are"),
+		}
+	}
+	k.wish(c.stop, forever)
+	m.push()
+	return false, nil
+}
+
+// record pushes what a call asks for and has the store record it, unless it is on record.
+func (m *Member) record(ctx context.Context, c *pauseCall) (err error) {
+	pushed := make(chan struct{}, 1)
+	pushed <- struct{}{}
+	defer func() { <-pushed }()
+	for range 5 { // others may change the document meanwhile
+		m.mu.Lock()
+		doc, news, made := m.p.pauseChange(m.now(), c, m.self, uint16(rand.Uint32()))
+		pool, timeout := m.p.cfg.Pool, SyncTimeout(m.p.lease)
+		m.mu.Unlock()
+		if made != nil {
+			return made
+		}
+		if !c.resume { // news can only stop: those who have stopped go on when they see the record
+			<-pushed
+			go func() {
+				m.tell(ctx, news)
+				pushed <- struct{}{}
+			}()
+		}
+		if c.recorded > 0 {
+			return nil
+		}
+		attempt, cancel := context.WithTimeout(ctx, timeout)
+		err = m.save(attempt, pool, c, doc)
+		cancel()
+		if conflict := (*ConflictError)(nil); !errors.As(err, &conflict) {
+			break
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.p.ceiling.pauses.release(c.stop.tag, err == nil)
+	m.push()
+	return err
+}
+
+// save saves a change, and loads what is on record instead where there is something else.
+func (m *Member) save(ctx context.Context, pool string, c *pauseCall, doc DocumentReport) error {
+	_, err := m.store.Save(ctx, pool, doc)
+	if err == nil {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.p.recorded(m.now(), Document{doc.Name, doc.Version, doc.Body})
+		c.recorded = doc.Version
+		m.push()
+		return nil
+	}
+	conflict := (*ConflictError)(nil)
+	if !errors.As(err, &conflict) {
+		return err
+	}
+	docs, _, lost := m.store.Load(ctx, pool)
+	if lost != nil {
+		return lost
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.p.recorded(m.now(), documentOf(docs, pauseDocument))
+	m.push()
+	k := &m.p.ceiling.pauses
+	if !c.resume && k.covered(m.now(), c.stop) {
+		c.recorded, c.made = k.version, append(c.made, k.version)
+		return nil // somebody else has said the same
+	}
+	return err
+}
+
+// Pause pauses the pool, or one tag of it, for d on the local clock; 0: until somebody resumes. It
+// counts here at once, and is proposed with the next request, which is due at once. Member.Pause has
+// it saved beside the syncs, and proposes it only when that has failed.
+func (p *Processor) Pause(now, d time.Duration, tag, reason string) {
+	s := stop{tag: tag, reason: reason, end: forever}
+	if d > 0 {
+		s.end = now + d
+	}
+	if !p.ceiling.pauses.covered(now, s) {
+		p.ceiling.pauses.wish(s, 0)
+		p.urgency = urgencyNow
+	}
+}
+
+// Paused lists what is paused at now, each tag once. base is the origin of local time.
+func (p *Processor) Paused(now time.Duration, base time.Time) []throttle.Paused {
+	return paused(p.ceiling.pauses.inForce(now), base)
+}
+
+// Hear takes news of a pause. The error is one for news that are none of this release.
+func (p *Processor) Hear(now time.Duration, news []byte) error {
+	n, err := parseNews(news)
+	if err == nil && n.notice != nil {
+		p.ceiling.pauses.hear(p.ceiling.moment(now), n.version, n.notice)
+	}
+	return err
+}
+
+// PauseNews returns the news of a change of the document "pause", for Pusher.Push. from tells
+// processes apart. It fails for a document that this release cannot read.
+func PauseNews(from string, d *DocumentReport) ([]byte, error) {
+	n, err := parseNotice(d.Body)
+	if err != nil {
+		return nil, err
+	}
+	flash := newsflash{from: from, version: d.Version, notice: &n}
+	return flash.encode()
+}
+
+// has tells whether a tag is paused at now.
+func (p *pausing) has(now time.Duration, tag string) bool {
+	for _, s := range p.inForce(now) {
+		if s.tag == tag {
+			return true
+		}
+	}
+	return false
+}
+
+// pauseChange returns the document by which a call is recorded, and the news that tell of it.
+// random is drawn for this change alone.
+func (p *Processor) pauseChange(now time.Duration, c *pauseCall, from string, random uint16) (d DocumentReport, news []byte, err error) {
+	k, m, held := &p.ceiling.pauses, p.ceiling.moment(now), p.ceiling.shelf.find(pauseDocument)
+	if k.unreadable != nil {
+		return d, nil, k.readable()
+	}
+	n, version := k.notice, k.version
+	if c.recorded == 0 {
+		n, version = k.written(m, false), NextVersion(held.Version, random)
+		if c.resume {
+			n.resumed = version
+			n.drop(c.stop.tag)
+		}
+	}
+	body, err := n.body()
+	if err != nil {
+		return d, nil, err
+	}
+	c.made = append(c.made, version)
+	if c.recorded == 0 {
+		d = DocumentReport{Name: pauseDocument, Version: version, Base: held.Version, Body: body}
+	}
+	flash := newsflash{from: from, version: version, notice: &n}
+	news, err = flash.encode()
+	return d, news, err
+}
+
+// recorded takes a document that is on record as far as is known, from a call of Save or Load.
+func (p *Processor) recorded(now time.Duration, d Document) {
+	c := &p.ceiling
+	if d.Version <= c.shelf.find(d.Name).Version {
+		return
+	}
+	c.shelf.put(book{Document: d})
+	c.pauses.load(c.moment(now), c.shelf.find(d.Name))
+	if c.pauses.version >= c.pauses.heard.version {
+		c.pauses.heard.version, c.pauses.heard.stops = 0, nil
+	}
+}

@@ -1,0 +1,597 @@
+package consensus_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// A line is a processor's way to the store and its channel for news.
+type line struct {
+	flaky
+
+	hub  *memstore.Store
+	deaf atomic.Bool  // hears nothing, and nobody hears it
+	slow atomic.Int64 // how long saving takes
+}
+
+func (l *line) Push(ctx context.Context, pool string, news []byte) error {
+	if l.deaf.Load() {
+		return errors.New("no channel")
+	}
+	return l.hub.Push(ctx, pool, news)
+}
+
+func (l *line) Watch(ctx context.Context, pool string, heard func([]byte)) (func(), error) {
+	return l.hub.Watch(ctx, pool, func(news []byte) {
+		if !l.deaf.Load() {
+			heard(news)
+		}
+	})
+}
+
+func (l *line) Save(ctx context.Context, pool string, d consensus.DocumentReport) (consensus.Version, error) {
+	if l.cut.Load() {
+		return 0, errCut
+	}
+	time.Sleep(time.Duration(l.slow.Load()))
+	return l.flaky.Save(ctx, pool, d)
+}
+
+func (l *line) Load(ctx context.Context, pool string) ([]consensus.Document, []consensus.RosterRow, error) {
+	if l.cut.Load() {
+		return nil, nil, errCut
+	}
+	return l.flaky.Load(ctx, pool)
+}
+
+// A pod is a node with a channel for news.
+type pod struct {
+	*node
+
+	line *line
+}
+
+// pods is a pool whose processors hear news.
+type pods struct {
+	store consensus.Store
+	hub   *memstore.Store
+	limit throttle.Limit
+}
+
+func newPods(s consensus.Store) *pods { return &pods{store: s, hub: memstore.New(), limit: thousand} }
+
+func (p *pods) join(t *testing.T, id string) *pod {
+	t.Helper()
+	l := &line{flaky: flaky{Store: p.store}, hub: p.hub}
+	m, err := consensus.Join(t.Context(), l, "pool", consensus.WithID(id), consensus.WithLogger(quiet), consensus.WithOnStoreLoss(consensus.Stop))
+	require.NoError(t, err)
+	th, err := throttle.New(p.limit, throttle.WithSharer(m), throttle.OnClose(m.Leave))
+	require.NoError(t, err)
+	n := &node{m: m, th: th, link: &l.flaky}
+	n.work(t, 2)
+	return &pod{n, l}
+}
+
+func (p *pods) start(t *testing.T, n int) (all []*pod) {
+	t.Helper()
+	for i := range n {
+		all = append(all, p.join(t, fmt.Sprint("p", i)))
+	}
+	time.Sleep(5 * time.Second)
+	return all
+}
+
+// pause pauses and requires that all is well.
+func (p *pod) pause(t *testing.T, d time.Duration, opts ...throttle.PauseOption) throttle.PauseReceipts {
+	t.Helper()
+	var until time.Time
+	if d > 0 {
+		until = time.Now().Add(d)
+	}
+	r, err := p.th.Pause(t.Context(), until, "the service is down", opts...)
+	require.NoError(t, err)
+	return r
+}
+
+func (p *pod) paused() bool { return p.th.Status().Paused != nil }
+
+// end is when the pause ends here, without the stagger.
+func (p *pod) end(t *testing.T) time.Time {
+	t.Helper()
+	e, ok := p.th.Paused("")
+	require.True(t, ok)
+	return e.Until
+}
+
+// requireStill fails if anybody is granted anything in d.
+func requireStill(t *testing.T, d time.Duration, all ...*pod) {
+	t.Helper()
+	require.Zero(t, granted(d, all...))
+}
+
+func granted(d time.Duration, all ...*pod) (n int64) {
+	for _, p := range all {
+		n -= p.used.Load()
+	}
+	time.Sleep(d)
+	for _, p := range all {
+		n += p.used.Load()
+	}
+	return n
+}
+
+// restart ends a processor, with or without a word, and starts it anew.
+func (p *pods) restart(t *testing.T, old *pod, id string, leaves bool) *pod {
+	t.Helper()
+	p.stop(old, leaves)
+	return p.join(t, id)
+}
+
+func (p *pods) stop(old *pod, leaves bool) {
+	old.stop()
+	if !leaves {
+		old.link.cut.Store(true)
+	}
+	_ = old.th.Close()
+}
+
+// One call stops everybody at once, and says so.
+func TestPauseStopsThePoolAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := newPods(memstore.New())
+		all := pool.start(t, 20)
+		began := time.Now()
+		r := all[7].pause(t, time.Minute)
+		require.Less(t, time.Since(began), time.Millisecond)
+		require.Empty(t, r.Missing)
+		require.Len(t, r.Answered, 20)
+		require.True(t, slices.IsSorted(r.Answered))
+		require.NotZero(t, r.Generation)
+		for _, p := range all {
+			require.True(t, p.paused())
+			require.Equal(t, "the service is down", p.th.Status().Paused.Reason)
+		}
+		requireStill(t, time.Minute-time.Second, all...)
+		for _, p := range all {
+			require.InDelta(t, 0, time.Since(p.end(t).Add(-time.Second)).Seconds(), 0.01)
+		}
+		time.Sleep(3 * time.Second)
+		n := granted(10*time.Second, all...)
+		require.InDelta(t, 10_000, n, 150, "all is used again")
+	})
+}
+
+// Without a channel each stops at its next sync, and its note is the receipt.
+func TestPauseWithoutAChannel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := newPods(memstore.New())
+		all := pool.start(t, 5)
+		for _, p := range all {
+			p.line.deaf.Store(true)
+		}
+		r := all[0].pause(t, time.Minute)
+		require.Equal(t, []string{"p0"}, r.Answered)
+		require.Equal(t, []string{"p1", "p2", "p3", "p4"}, r.Missing)
+		time.Sleep(interval + interval/10)
+		requireStill(t, 5*time.Second, all...)
+		r = all[0].pause(t, 10*time.Second) // one that is covered asks for receipts
+		require.Empty(t, r.Missing)
+		require.Empty(t, all[3].m.View().PauseMissing)
+		again := all[1].pause(t, time.Hour, throttle.WaitForReceipts(5*time.Second))
+		require.Empty(t, again.Missing)
+		require.Greater(t, again.Generation, r.Generation)
+	})
+}
+
+// Of two pauses the later end wins, whoever says so.
+func TestPausesMerge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := newPods(memstore.New())
+		all := pool.start(t, 3)
+		first := all[0].pause(t, time.Minute)
+		shorter := all[1].pause(t, 20*time.Second)
+		require.Equal(t, first.Generation, shorter.Generation, "nothing has changed")
+		require.InDelta(t, time.Minute.Seconds(), time.Until(shorter.Until).Seconds(), 0.01)
+		longer := all[2].pause(t, 2*time.Minute)
+		require.Greater(t, longer.Generation, first.Generation)
+		tag := all[1].pause(t, 0, throttle.PauseTag("gpt"))
+		require.True(t, tag.Until.IsZero())
+		time.Sleep(2 * interval)
+		for _, p := range all {
+			require.InDelta(t, 118, time.Until(p.end(t)).Seconds(), 0.1)
+			e, ok := p.th.Paused("gpt")
+			require.True(t, ok)
+			require.True(t, e.Until.IsZero())
+		}
+		time.Sleep(2 * time.Minute)
+		require.NotZero(t, granted(time.Second, all...), "a pause of a tag holds nobody else")
+	})
+}
+
+// Many that are refused at once are one pause, and the latest end counts but for the slack.
+func TestManyPauseAtOnce(t *testing.T) {
+	eachServer(t, func(t *testing.T, s *server) {
+		pool := newPods(s)
+		all := pool.start(t, 20)
+		until := time.Now().Add(time.Minute)
+		done := make(chan error)
+		for i, p := range all {
+			go func() {
+				_, err := p.th.Pause(t.Context(), until.Add(time.Duration(i)*20*time.Millisecond), "refused")
+				done <- err
+			}()
+		}
+		for range all {
+			require.NoError(t, <-done)
+		}
+		requireStill(t, time.Minute-time.Second, all...)
+		for _, p := range all {
+			left := time.Until(p.end(t)).Seconds()
+			require.GreaterOrEqual(t, left, 1.1)
+			require.LessOrEqual(t, left, 2.5)
+		}
+		require.LessOrEqual(t, pauseChanges(t, s), 20)
+	})
+}
+
+// pauseChanges counts the changes of the document.
+func pauseChanges(t *testing.T, s consensus.Store) int {
+	t.Helper()
+	return int(pauseDocument(t, s).Version >> 16)
+}
+
+func pauseDocument(t *testing.T, s consensus.Store) consensus.Document {
+	t.Helper()
+	docs, _, err := s.Load(t.Context(), "pool")
+	require.NoError(t, err)
+	i := slices.IndexFunc(docs, func(d consensus.Document) bool { return d.Name == "pause" })
+	require.GreaterOrEqual(t, i, 0, "no pause is on record")
+	return docs[i]
+}
+
+func TestResume(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := newPods(memstore.New())
+		all := pool.start(t, 4)
+		old := all[0].pause(t, 0)
+		require.True(t, old.Until.IsZero())
+		requireStill(t, 30*time.Minute, all...)
+		require.NoError(t, all[1].th.Resume(t.Context()))
+		time.Sleep(3 * time.Second)
+		for _, p := range all {
+			require.False(t, p.paused())
+		}
+		require.NotZero(t, granted(time.Second, all...))
+
+		// What was made of the generation before comes too late.
+		r, err := all[2].th.Pause(t.Context(), time.Time{}, "late", throttle.PauseSince(old.Generation))
+		require.NoError(t, err)
+		require.Empty(t, r.Answered)
+		require.False(t, all[2].paused())
+		require.Greater(t, r.Generation, old.Generation)
+		r, err = all[2].th.Pause(t.Context(), time.Time{}, "new", throttle.PauseSince(r.Generation))
+		require.NoError(t, err)
+		require.Len(t, r.Answered, 4)
+	})
+}
+
+// Whoever restarts during a pause is paused, also when all do, and it ends by itself.
+func TestPauseOutlivesEverybody(t *testing.T) {
+	eachServer(t, func(t *testing.T, s *server) {
+		pool := newPods(s)
+		all := pool.start(t, 3)
+		end := time.Now().Add(10 * time.Minute)
+		all[0].pause(t, 10*time.Minute)
+		time.Sleep(10 * time.Second)
+		all[1] = pool.restart(t, all[1], "p1", false)
+		requireStill(t, time.Minute, all...)
+		for i, p := range all {
+			all[i] = pool.restart(t, p, fmt.Sprint("q", i), i == 2)
+		}
+		requireStill(t, time.Minute, all...)
+		for _, p := range all {
+			require.WithinDuration(t, end, p.end(t), 3*time.Second)
+			require.GreaterOrEqual(t, time.Until(p.end(t)), time.Until(end)-interval)
+		}
+		requireStill(t, time.Until(end)-interval, all...)
+		time.Sleep(5 * time.Second)
+		require.InDelta(t, 1000, granted(time.Second, all...), 60)
+	})
+}
+
+// The time for which nobody is there is a part of the pause.
+func TestPauseGoesOnWhileThePoolIsEmpty(t *testing.T) {
+	eachServer(t, func(t *testing.T, s *server) {
+		pool := newPods(s)
+		all := pool.start(t, 2)
+		end := time.Now().Add(6 * time.Hour)
+		all[0].pause(t, 6*time.Hour)
+		for range 2 {
+			for _, p := range all {
+				pool.stop(p, true)
+			}
+			time.Sleep(2 * time.Hour)
+			all = pool.start(t, 2)
+			requireStill(t, time.Minute, all...)
+			require.WithinDuration(t, end, all[0].end(t), 5*time.Second)
+			require.WithinDuration(t, end, all[1].end(t), 5*time.Second)
+		}
+		for _, p := range all {
+			pool.stop(p, true)
+		}
+		time.Sleep(24 * time.Hour)
+		all = pool.start(t, 2)
+		require.NotZero(t, granted(10*time.Second, all...), "it is long over")
+	})
+}
+
+// A store that loses everything gets the pause back, on its own clock.
+func TestWipedStoreGetsThePauseBack(t *testing.T) {
+	eachServer(t, func(t *testing.T, s *server) {
+		pool := newPods(s)
+		all := pool.start(t, 2)
+		for _, p := range all { // the logical clock stands still, and is hours behind the store's
+			pool.stop(p, true)
+		}
+		time.Sleep(5 * time.Hour)
+		all = pool.start(t, 2)
+		end := time.Now().Add(time.Hour)
+		all[0].pause(t, time.Hour)
+		time.Sleep(10 * time.Second)
+		s.wipe()
+		time.Sleep(5 * time.Second)
+		all = append(all, pool.join(t, "new"))
+		requireStill(t, time.Minute, all...)
+		for _, p := range all {
+			require.WithinDuration(t, end, p.end(t), 3*time.Second)
+		}
+	})
+}
+
+// A store that is away stops its clock. Who was there goes by its own, and tells the others.
+func TestPauseWhileTheStoreIsAway(t *testing.T) {
+	eachServer(t, func(t *testing.T, s *server) {
+		pool := newPods(s)
+		all := pool.start(t, 2)
+		for _, p := range all {
+			p.link.cut.Store(true)
+		}
+		end := time.Now().Add(10 * time.Minute)
+		r, err := all[0].th.Pause(t.Context(), end, "down")
+		require.ErrorContains(t, err, "not on record yet")
+		require.Zero(t, r.Generation)
+		require.Equal(t, []string{"p0", "p1"}, r.Answered, "news need no store")
+		require.True(t, all[1].paused())
+		all[1].line.deaf.Store(true)
+		r, err = all[0].th.Pause(t.Context(), end.Add(time.Minute), "down")
+		require.Error(t, err)
+		require.Equal(t, []string{"p1"}, r.Missing)
+		end = end.Add(time.Minute)
+		time.Sleep(5 * time.Minute)
+		for _, p := range all {
+			p.link.cut.Store(false)
+		}
+		time.Sleep(10 * time.Second)
+		all = append(all, pool.join(t, "new"))
+		time.Sleep(10 * time.Second)
+		for _, p := range all {
+			require.WithinDuration(t, end, p.end(t), 3*time.Second)
+		}
+	})
+}
+
+// The logical clock stands still while the store is away: the pause does not.
+func TestPauseDoesNotStandStillWithTheStore(t *testing.T) {
+	eachServer(t, func(t *testing.T, s *server) {
+		pool := newPods(s)
+		all := pool.start(t, 2)
+		end := time.Now().Add(10 * time.Minute)
+		all[0].pause(t, 10*time.Minute)
+		time.Sleep(10 * time.Second)
+		for _, p := range all {
+			p.link.cut.Store(true)
+		}
+		time.Sleep(5 * time.Minute)
+		for _, p := range all {
+			p.link.cut.Store(false)
+		}
+		time.Sleep(10 * time.Second)
+		all = append(all, pool.join(t, "new"))
+		time.Sleep(10 * time.Second)
+		for _, p := range all {
+			require.WithinDuration(t, end, p.end(t), 4*time.Second)
+		}
+	})
+}
+
+// A processor that is cut off knows nothing, and has no share by the end of its lease.
+func TestWhoSendsNoReceiptLosesItsShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := newPods(memstore.New())
+		all := pool.start(t, 3)
+		all[2].link.cut.Store(true)
+		all[2].line.deaf.Store(true)
+		began := time.Now()
+		r := all[0].pause(t, time.Hour)
+		require.Equal(t, []string{"p2"}, r.Missing)
+		require.Equal(t, []string{"p2"}, all[0].m.View().PauseMissing)
+		require.NotZero(t, granted(time.Second, all[2]))
+		time.Sleep(consensus.DefaultLease - time.Since(began))
+		requireStill(t, time.Minute, all...)
+		require.Empty(t, all[0].m.View().PauseMissing, "it is no longer live")
+		all[2].link.cut.Store(false)
+		requireStill(t, time.Minute, all...)
+		require.True(t, all[2].paused())
+	})
+}
+
+// Nothing is renewed by who cannot read what is paused.
+func TestUnreadablePauseRenewsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memstore.New()
+		all := newPods(s).start(t, 2)
+		_, err := s.Save(t.Context(), "pool", consensus.DocumentReport{Name: "pause", Version: 1 << 16, Body: []byte(`{"pauses":[],"of":"later"}`)})
+		require.NoError(t, err)
+		time.Sleep(consensus.DefaultLease + 2*interval)
+		requireStill(t, time.Minute, all...)
+		held, _ := all[0].th.Throttled()
+		require.Equal(t, throttle.ReasonUnreadable, held.Reason)
+		_, err = all[0].th.Pause(t.Context(), time.Time{}, "")
+		require.ErrorContains(t, err, "what is paused cannot be told")
+		_, err = consensus.LoadPauses(t.Context(), s, "pool")
+		require.ErrorContains(t, err, "holds no pauses")
+		_, err = s.Save(t.Context(), "pool", consensus.DocumentReport{Name: "pause", Version: 2 << 16, Base: 1 << 16, Body: []byte(`{"pauses":[]}`)})
+		require.NoError(t, err)
+		time.Sleep(2 * interval)
+		require.NotZero(t, granted(time.Second, all...))
+	})
+}
+
+// News stop at once, and resume nobody; what is not on record is forgotten.
+func TestNewsCanOnlyStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := newPods(memstore.New())
+		all := pool.start(t, 2)
+		push := func(news string) {
+			require.NoError(t, pool.hub.Push(t.Context(), "pool", []byte(news)))
+			synctest.Wait()
+		}
+		push(`{"form":1,"from":"stranger","version":4294967296,"pause":{"pauses":[{"reason":"never saved"}]}}`)
+		require.True(t, all[0].paused())
+		require.True(t, all[1].paused())
+		push(`{"form":1,"from":"stranger","version":4294967297,"pause":{"pauses":[]}}`)
+		require.True(t, all[0].paused(), "news resume nobody")
+		time.Sleep(4 * time.Second)
+		require.False(t, all[0].paused(), "nothing of it is on record")
+		require.False(t, all[1].paused())
+		all[0].pause(t, time.Minute)
+		require.NoError(t, all[0].th.Resume(t.Context()))
+		time.Sleep(10 * time.Second)
+		push(`{"form":1,"from":"stranger","version":65537,"pause":{"pauses":[{"reason":"old news"}]}}`)
+		require.False(t, all[0].paused(), "late")
+		for _, junk := range []string{
+			`{}`, "x", `{"form":2,"from":"s","version":4294967296,"pause":{"pauses":[{}]}}`, `{"form":1,"from":"s","version":4294967296}`,
+			`{"form":1,"from":"s","version":4294967296,"pause":{"pauses":[{}],"other":1}}`, strings.Repeat("[", consensus.MaxNewsBytes),
+		} {
+			push(junk)
+			require.False(t, all[0].paused(), junk)
+		}
+	})
+}
+
+// News come before the pause is on record. Who syncs meanwhile, and is shown nothing of it, holds still.
+func TestNewsHoldWhileThePauseIsSaved(t *testing.T) {
+	eachServer(t, func(t *testing.T, s *server) {
+		pool := newPods(s)
+		all := pool.start(t, 20)
+		all[0].line.slow.Store(int64(450 * time.Millisecond))
+		done := make(chan throttle.PauseReceipts, 1)
+		go func() {
+			r, err := all[0].th.Pause(t.Context(), time.Now().Add(time.Minute), "")
+			assert.NoError(t, err)
+			done <- r
+		}()
+		synctest.Wait()
+		requireStill(t, 10*time.Second, all...)
+		require.Empty(t, (<-done).Missing)
+	})
+}
+
+// Operators pause and resume without being in the pool.
+func TestOperatorsPause(t *testing.T) {
+	eachServer(t, func(t *testing.T, s *server) {
+		ctx := t.Context()
+		pool := newPods(s)
+		require.ErrorIs(t, consensus.SavePause(ctx, s, "pool", throttle.Paused{}), consensus.ErrNoPool)
+		all := pool.start(t, 3)
+		none, err := consensus.LoadPauses(ctx, s, "pool")
+		require.NoError(t, err)
+		require.Empty(t, none)
+		store := &line{flaky: flaky{Store: s}, hub: pool.hub}
+		end := time.Now().Add(time.Hour).Truncate(time.Second)
+		require.NoError(t, consensus.SavePause(ctx, store, "pool", throttle.Paused{Until: end, Reason: "maintenance"}))
+		synctest.Wait()
+		for _, p := range all {
+			require.True(t, p.paused(), "it is pushed")
+		}
+		require.NoError(t, consensus.SavePause(ctx, store, "pool", throttle.Paused{Until: end.Add(-time.Minute)}))
+		require.NoError(t, consensus.SavePause(ctx, store, "pool", throttle.Paused{Tag: "gpt"}))
+		list, err := consensus.LoadPauses(ctx, s, "pool")
+		require.NoError(t, err)
+		require.Len(t, list, 2)
+		require.True(t, end.Equal(list[0].Until))
+		require.Equal(t, "maintenance", list[0].Reason)
+		require.Equal(t, throttle.Paused{Tag: "gpt"}, list[1])
+		requireStill(t, 30*time.Minute, all...)
+		for i, p := range all {
+			require.WithinDuration(t, end, p.end(t), 4*time.Second)
+			all[i] = pool.restart(t, p, fmt.Sprint("q", i), true)
+		}
+		requireStill(t, time.Minute, all...)
+		for _, p := range all {
+			require.WithinDuration(t, end, p.end(t), 4*time.Second)
+		}
+		require.NoError(t, consensus.ClearPause(ctx, s, "pool", ""))
+		require.NoError(t, consensus.ClearPause(ctx, s, "pool", "another"))
+		time.Sleep(4 * time.Second)
+		require.NotZero(t, granted(time.Second, all...))
+		require.ErrorContains(t, consensus.SavePause(ctx, s, "pool", throttle.Paused{Until: time.Now()}), "end of the pause")
+		require.ErrorContains(t, consensus.ClearPause(ctx, s, "pool", "\n"), "tag of the pause")
+	})
+}
+
+// Every slot in flight is held back by the pool's pause, too.
+func TestPauseOfAPoolOfSlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memstore.New()
+		var all []*throttle.InFlight
+		for i := range 3 {
+			m, err := consensus.Join(t.Context(), s, "slots", consensus.WithID(fmt.Sprint(i)), consensus.WithLogger(quiet))
+			require.NoError(t, err)
+			f, err := throttle.NewInFlight(30, throttle.WithSharer(m), throttle.OnClose(m.Leave))
+			require.NoError(t, err)
+			t.Cleanup(func() { _ = f.Close() })
+			all = append(all, f)
+		}
+		time.Sleep(5 * time.Second)
+		r, err := all[0].Pause(t.Context(), time.Now().Add(time.Minute), "")
+		require.NoError(t, err)
+		require.Equal(t, []string{"0", "1", "2"}, r.Answered)
+		time.Sleep(5 * time.Second)
+		for _, f := range all {
+			_, ok := f.TryAcquire(1)
+			require.False(t, ok)
+		}
+		time.Sleep(time.Minute)
+		for _, f := range all {
+			_, ok := f.TryAcquire(1)
+			require.True(t, ok)
+		}
+	})
+}
+
+func TestPauseAfterLeave(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPods(memstore.New()).start(t, 1)[0]
+		require.NoError(t, p.m.Leave(t.Context()))
+		_, err := p.m.Pause(t.Context(), time.Time{}, "")
+		require.ErrorIs(t, err, throttle.ErrClosed)
+		require.ErrorIs(t, p.m.Resume(t.Context()), throttle.ErrClosed)
+		_, err = p.m.Pause(t.Context(), time.Time{}, "\n")
+		require.ErrorContains(t, err, "reason of the pause")
+	})
+}

@@ -1,0 +1,340 @@
+package consensus
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// forever is a local time that never comes.
+const forever = time.Duration(math.MaxInt64)
+
+// A stop is one pause on the processor's own clock.
+type stop struct {
+	tag, reason string
+	end         time.Duration // local time; forever: until somebody resumes
+	until       time.Time     // see entry
+}
+
+// A moment is the present as a processor knows it: on its own clock, and on the pool's.
+type moment struct {
+	now time.Duration
+	// logical is the logical time, 0 before the first answer; began and slept are as in
+	// the last one, and clamp is the longest gap that the logical clock counts.
+	logical, began int64
+	slept, clamp   time.Duration
+}
+
+// ends returns the local time at which a pause ends. It is never too early by more than the
+// logical clock is fast. The pool may have slept since it was written: that clock stood still.
+func (e *entry) ends(m moment) time.Duration {
+	if e.left == 0 {
+		return forever
+	}
+	var passed int64
+	if e.at > 0 && m.logical > 0 {
+		passed = max(m.logical-e.at, 0)
+		if e.sleptThrough(m) && !skip(rulePauseSlept) {
+			passed += m.slept.Microseconds()
+		}
+	}
+	return m.now + time.Duration(max(e.left.Microseconds()-passed, 0))*time.Microsecond
+}
+
+// sleptThrough tells whether the pool has begun anew since the pause was written, after a silence
+// that the logical clock does not count.
+func (e *entry) sleptThrough(m moment) bool { return e.at > 0 && e.at < m.began && m.slept > m.clamp }
+
+// entry returns the stop as it is written at a moment.
+func (s *stop) entry(m moment) entry {
+	e := entry{tag: s.tag, reason: s.reason, at: m.logical, until: s.until}
+	if s.end != forever {
+		e.left = max(s.end-m.now, time.Microsecond)
+	}
+	return e
+}
+
+// later adds a stop to a list in which each tag stands once: the later end wins.
+func later(list []stop, s stop) []stop {
+	for i := range list {
+		if list[i].tag == s.tag {
+			if s.end > list[i].end || skip(rulePauseLater) {
+				list[i] = s
+			}
+			return list
+		}
+	}
+	return append(list, s)
+}
+
+// A pausing is what a processor knows of the pauses of its pool. It has no clock and no
+// I/O; it is a part of ceiling.
+type pausing struct {
+	version    Version // of the notice
+	notice     notice  // as on record
+	stops      []stop  // the same on the local clock, in the same order
+	unreadable error   // why the document cannot be read; nil: it can
+	// stale: what is on record says less than this processor knows, and is to be written anew.
+	stale bool
+	// heard was pushed and is not on record as far as is known. It can stop only, and is
+	// forgotten when an answer shows what is on record.
+	heard struct {
+		version Version
+		stops   []stop
+		at      time.Duration
+	}
+	// wishes are own pauses that go on. Those that are not on record, or no more because somebody
+	// has given back what a wiped store knew before them, are proposed.
+	wishes []wish
+}
+
+// A wish is a pause that was asked for at this processor.
+type wish struct {
+	stop
+
+	base  Version       // the newest version known when it was asked for
+	quiet time.Duration // it is not proposed before: it is being saved
+	told  bool          // it was proposed or saved
+}
+
+// hearsayFor is how long news are believed although answers show nothing of them: whoever
+// pushes them is saving them at the same time.
+func hearsayFor(lease time.Duration) time.Duration { return SyncTimeout(lease) }
+
+// take takes what an answer shows of the document that is on the shelf now. asked is when the
+// request was sent.
+func (p *pausing) take(m moment, asked time.Duration, held book) {
+	switch {
+	case held.Version != p.version:
+		p.load(m, held)
+	case !held.lost && p.unreadable == nil:
+		p.follow(m)
+	}
+	if h := &p.heard; h.version > 0 && (p.version >= h.version || asked >= h.at+hearsayFor(4*m.clamp)) {
+		h.version, h.stops = 0, nil
+	}
+	p.wishes = slices.DeleteFunc(slices.Clone(p.wishes), func(w wish) bool { // a copy of the processor keeps its own
+		return p.notice.resumed > w.base || m.now >= w.end
+	})
+}
+
+// load puts in force what is on record.
+func (p *pausing) load(m moment, held book) {
+	n, err := parseNotice(held.Body)
+	if held.Version == 0 {
+		n, err = notice{}, nil
+	}
+	p.version, p.unreadable, p.stale = held.Version, err, false
+	if err != nil {
+		return // nothing is renewed; what was known before goes on
+	}
+	p.notice, p.stops = n, nil
+	for i := range n.entries {
+		e := &n.entries[i]
+		p.stops = append(p.stops, stop{e.tag, e.reason, e.ends(m), e.until})
+		p.stale = p.stale || e.left > 0 && (e.at == 0 && m.logical > 0 || e.sleptThrough(m))
+	}
+}
+
+// follow goes by the logical clock, unless that has lost time: then this processor knows
+// better how long a pause goes on, and writes it down.
+func (p *pausing) follow(m moment) {
+	p.stops = slices.Clone(p.stops)
+	for i := range p.notice.entries {
+		e, s := &p.notice.entries[i], &p.stops[i]
+		if e.left == 0 {
+			continue
+		}
+		if e.at == 0 {
+			p.stale = p.stale || s.end > m.now
+			continue
+		}
+		end := e.ends(m)
+		if end-s.end > m.clamp {
+			p.stale = p.stale || s.end > m.now
+			continue
+		}
+		s.end = end
+		p.stale = p.stale || e.sleptThrough(m) && end > m.now
+	}
+}
+
+// hear takes what was pushed.
+func (p *pausing) hear(m moment, version Version, n *notice) {
+	if version <= p.version && !skip(rulePauseNews) || version < p.heard.version {
+		return // late
+	}
+	stops := slices.Clone(p.heard.stops)
+	for i := range n.entries {
+		e := &n.entries[i]
+		stops = later(stops, stop{e.tag, e.reason, e.ends(m), e.until})
+	}
+	p.heard.version, p.heard.stops, p.heard.at = version, stops, m.now
+}
+
+// inForce lists what is paused at now, each tag once.
+func (p *pausing) inForce(now time.Duration) (list []stop) {
+	add := func(s stop) {
+		if s.end > now {
+			list = later(list, s)
+		}
+	}
+	for _, s := range p.stops {
+		add(s)
+	}
+	for _, s := range p.heard.stops {
+		add(s)
+	}
+	for _, w := range p.wishes {
+		add(w.stop)
+	}
+	return list
+}
+
+// receipt is the version that this processor has stopped for; 0: it knows of none.
+func (p *pausing) receipt() Version {
+	if p.unreadable != nil {
+		return 0
+	}
+	return max(p.version, p.heard.version)
+}
+
+// covered tells whether what is in force already makes a pause needless: one that ends later
+// by less than a twentieth, at most a quarter of a second, is not told again. A hundred
+// processors that are refused at the same time would else tell each other a hundred ends.
+func (p *pausing) covered(now time.Duration, s stop) bool {
+	for _, o := range p.stops {
+		if o.tag == s.tag && o.end > now && !skip(rulePauseLater) && (o.end == forever || s.end != forever && s.end-o.end <= slack(s.end-now)) {
+			return true
+		}
+	}
+	return false
+}
+
+// slack is by how much an end may be later and not be told.
+func slack(left time.Duration) time.Duration { return min(left/20, 250*time.Millisecond) }
+
+// wish asks for a pause, which counts at once. Its place is taken by a later one of the same tag.
+func (p *pausing) wish(s stop, quiet time.Duration) {
+	w := wish{stop: s, base: max(p.version, p.heard.version), quiet: quiet}
+	for i, o := range p.wishes {
+		if o.tag == s.tag {
+			p.wishes = slices.Clone(p.wishes)
+			if o.end > s.end {
+				w.stop = o.stop
+			}
+			p.wishes[i] = w
+			return
+		}
+	}
+	p.wishes = append(slices.Clip(p.wishes), w)
+}
+
+// release lets the wish for a tag be proposed, if it is not on record. told: it was saved.
+func (p *pausing) release(tag string, told bool) {
+	p.wishes = slices.Clone(p.wishes)
+	for i := range p.wishes {
+		if w := &p.wishes[i]; w.tag == tag {
+			w.quiet, w.told = 0, w.told || told
+		}
+	}
+}
+
+// forget ends the wish for a tag.
+func (p *pausing) forget(tag string) {
+	p.wishes = slices.DeleteFunc(slices.Clone(p.wishes), func(w wish) bool { return w.tag == tag })
+}
+
+// lacks tells whether a wish is not on record. What was told may be read with an end that is up to
+// a clamp earlier.
+func (p *pausing) lacks(m moment, w *wish) bool {
+	s := w.stop
+	if w.told && s.end != forever {
+		s.end -= m.clamp
+	}
+	return !p.covered(m.now, s) && m.now < s.end
+}
+
+// written returns what is to be on record at a moment: what is there, written anew if it is
+// stale or on another clock, without what is over, and with the wishes.
+func (p *pausing) written(m moment, anew bool) notice {
+	n := notice{resumed: p.notice.resumed}
+	for i, s := range p.stops {
+		switch {
+		case s.end <= m.now:
+		case anew || p.stale:
+			n.entries = append(n.entries, s.entry(m))
+		default:
+			n.entries = append(n.entries, p.notice.entries[i])
+		}
+	}
+	for i := range p.wishes {
+		w := &p.wishes[i]
+		if !p.lacks(m, w) {
+			continue
+		}
+		n.entries = slices.DeleteFunc(n.entries, func(e entry) bool { return e.tag == w.tag })
+		n.entries = append(n.entries, w.entry(m))
+	}
+	return n
+}
+
+// propose returns what a request says of the document beyond the version that is held; nil:
+// nothing. random is drawn for this request.
+func (p *pausing) propose(m moment, held book, random uint16) *DocumentReport {
+	wished := slices.ContainsFunc(p.wishes, func(w wish) bool { return m.now >= w.quiet && p.lacks(m, &w) })
+	if p.unreadable != nil || !p.stale && !held.lost && !wished || held.lost && skip(ruleReturn) {
+		return nil
+	}
+	n := p.written(m, held.lost && !skip(rulePauseClock))
+	body, err := n.body()
+	if err != nil {
+		return nil // there are too many
+	}
+	d := &DocumentReport{Name: pauseDocument, Version: NextVersion(held.Version, random), Base: held.Version, Body: body}
+	p.wishes = slices.Clone(p.wishes) // a copy of the processor keeps its own
+	for i := range p.wishes {
+		p.wishes[i].told = true
+	}
+	if held.lost {
+		d.Base = d.Version // given back
+	}
+	return d
+}
+
+// withdraw takes what is proposed out of the reports of a request that is sent once more: how
+// long a pause goes on was true when it was sent first.
+func (p *pausing) withdraw(reports []DocumentReport, held book) []DocumentReport {
+	i := slices.IndexFunc(reports, func(d DocumentReport) bool { return d.Name == pauseDocument && len(d.Body) > 0 })
+	if i < 0 {
+		return reports
+	}
+	if reports = slices.Clone(reports); held.Version == 0 {
+		return slices.Delete(reports, i, i+1)
+	}
+	reports[i] = DocumentReport{Name: pauseDocument, Version: held.Version}
+	return reports
+}
+
+// readable tells whether the document is understood.
+func (p *pausing) readable() error {
+	if p.unreadable != nil {
+		return fmt.Errorf("consensus: what is paused cannot be told: %w", p.unreadable)
+	}
+	return nil
+}
+
+// paused turns stops into what a limiter goes by. base is the origin of local time.
+func paused(stops []stop, base time.Time) (list []throttle.Paused) {
+	for _, s := range stops {
+		o := throttle.Paused{Tag: s.tag, Reason: s.reason}
+		if s.end != forever {
+			o.Until = base.Add(s.end)
+		}
+		list = append(list, o)
+	}
+	return list
+}

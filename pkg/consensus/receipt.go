@@ -1,0 +1,212 @@
+package consensus
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+const (
+	// pushTimeout bounds one push, which is a hint and no more.
+	pushTimeout  = 500 * time.Millisecond
+	watchTimeout = 2 * time.Second
+	// watchAgain is how long after a failure the channel is watched anew, at first and at most.
+	watchAgain     = time.Second
+	watchAgainMost = 30 * time.Second
+	// mostPushers is how many processors a pool may have in which receipts are pushed. Each
+	// comes to all; in a larger pool they come with the syncs alone.
+	mostPushers = 100
+)
+
+// receiptBook is what a Member knows of receipts beyond the roster. It is guarded by Member.mu.
+type receiptBook struct {
+	pushed map[string]Version // by ID
+	came   chan struct{}      // closed when one comes
+}
+
+// listen watches the store's channel for news until the Member leaves.
+func (m *Member) listen(store Pusher, pool string) {
+	defer close(m.heard)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		select {
+		case <-m.quit:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	warned := false
+	for again := watchAgain; ; again = min(2*again, watchAgainMost) {
+		attempt, over := context.WithTimeout(ctx, watchTimeout)
+		stop, err := store.Watch(attempt, pool, m.hear)
+		over()
+		if err == nil {
+			<-m.quit
+			stop()
+			return
+		}
+		if bad := (*RequestError)(nil); errors.Is(err, ErrNoPush) || errors.As(err, &bad) {
+			return
+		}
+		// A store that is away shows in the syncs.
+		if away := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled); !away && !warned {
+			warned = true
+			m.log.Warn("news of pauses are not heard: a pause counts from the next sync on", "error", err)
+		}
+		select {
+		case <-m.quit:
+			return
+		case <-time.After(again):
+		}
+	}
+}
+
+// hear takes news.
+func (m *Member) hear(news []byte) {
+	n, err := parseNews(news)
+	if err != nil || n.from == m.self {
+		return // somebody else's, or of a later release
+	}
+	m.mu.Lock()
+	if m.p.state == StateLeft {
+		m.mu.Unlock()
+		return
+	}
+	if n.notice == nil {
+		m.noteReceipt(n.id, n.version)
+		m.mu.Unlock()
+		return
+	}
+	k := &m.p.ceiling.pauses
+	k.hear(m.p.ceiling.moment(m.now()), n.version, n.notice)
+	m.push()
+	reply := newsflash{from: m.self, version: k.receipt(), id: m.p.cfg.ID}
+	many := m.p.answer.Live > mostPushers
+	m.mu.Unlock()
+	if text, err := reply.encode(); err == nil && reply.version > 0 && !many {
+		m.tell(context.Background(), text)
+	}
+}
+
+// tell pushes news, if the store has a channel for them. What is not heard is seen with the next
+// sync.
+func (m *Member) tell(ctx context.Context, news []byte) {
+	store, ok := m.store.(Pusher)
+	if !ok {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, pushTimeout)
+	defer cancel()
+	if err := store.Push(ctx, m.pool, news); err != nil && !errors.Is(err, ErrNoPush) {
+		m.log.Debug("news were not pushed", "error", err)
+	}
+}
+
+// noteReceipt books a receipt that was pushed. m.mu is held.
+func (m *Member) noteReceipt(id string, v Version) {
+	r := &m.receipt
+	if _, known := r.pushed[id]; !known && len(r.pushed) >= 2*mostPushers {
+		r.pushed = nil // of processors that have gone, most of them
+	}
+	if r.pushed == nil {
+		r.pushed = map[string]Version{}
+	}
+	r.pushed[id] = max(v, r.pushed[id])
+	m.receiptsCame()
+}
+
+// receiptsCame wakes those who wait for receipts. m.mu is held.
+func (m *Member) receiptsCame() {
+	if m.receipt.came != nil {
+		close(m.receipt.came)
+		m.receipt.came = nil
+	}
+}
+
+// awaitReceipts waits until every live processor has sent its receipt, or for so long.
+func (m *Member) awaitReceipts(ctx context.Context, c *pauseCall, wait time.Duration) {
+	if wait <= 0 {
+		return
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	for {
+		m.mu.Lock()
+		_, missing := m.answered(c)
+		if m.receipt.came == nil {
+			m.receipt.came = make(chan struct{})
+		}
+		came := m.receipt.came
+		m.mu.Unlock()
+		if len(missing) == 0 {
+			return
+		}
+		select {
+		case <-came:
+		case <-timer.C:
+			return
+		case <-ctx.Done():
+			return
+		case <-m.quit:
+			return
+		}
+	}
+}
+
+// answered tells whose receipt for a call there is among the live processors. m.mu is held.
+func (m *Member) answered(c *pauseCall) (answered, missing []string) {
+	holds := func(v Version) bool {
+		return v > 0 && (c.recorded > 0 && v >= c.recorded || slices.Contains(c.made, v))
+	}
+	self := false
+	for _, row := range m.p.answer.Roster {
+		switch {
+		case row.ID == m.p.cfg.ID:
+			self = true
+			answered = append(answered, row.ID)
+		case holds(receiptOf(row.Note)) || holds(m.receipt.pushed[row.ID]):
+			answered = append(answered, row.ID)
+		default:
+			missing = append(missing, row.ID)
+		}
+	}
+	if !self {
+		answered = append(answered, m.p.cfg.ID)
+		slices.Sort(answered)
+	}
+	return answered, missing
+}
+
+// receipts returns what a call has come to.
+func (m *Member) receipts(c *pauseCall) (r throttle.PauseReceipts) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r.Generation = uint64(m.p.ceiling.pauses.version)
+	if len(c.made) > 0 {
+		r.Answered, r.Missing = m.answered(c)
+	}
+	for _, s := range m.p.ceiling.pauses.inForce(m.now()) {
+		if s.tag == c.stop.tag && s.end != forever {
+			r.Until = m.base.Add(s.end)
+		}
+	}
+	return r
+}
+
+// pushPauses gives the holder the pauses in force if they differ from those that it was given
+// last. m.mu is held.
+func (m *Member) pushPauses() {
+	h, ok := m.holder.(throttle.PauseHolder)
+	if !ok {
+		return
+	}
+	list := m.p.Paused(m.now(), m.base)
+	if !slices.Equal(list, m.paused) {
+		m.paused = list
+		h.SetPauses(list)
+	}
+}

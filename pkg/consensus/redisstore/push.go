@@ -1,0 +1,184 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+var _ consensus.Pusher = (*Store)(nil)
+
+// channelOf returns the channel of a pool's news. In a Cluster it belongs to the node that has
+// the pool's key. Channels are those of the whole server: the database is a part of the name.
+func (s *Store) channelOf(pool string) string {
+	key, _ := s.keys(pool)
+	branch := "}:push:"
+	if c, ok := s.client.(*redis.Client); ok && c.Options().DB != 0 {
+		branch = fmt.Sprintf("}:push@%d:", c.Options().DB)
+	}
+	return strings.Replace(key, "}:pool:", branch, 1)
+}
+
+// Push publishes news. It is one request; where the client is that of a Cluster and its servers
+// have sharded channels (Redis 7), it stays at the nodes that have the pool. Errors:
+// *consensus.RequestError for a name that no pool can have, news of a wrong size, or a faulty option;
+// anything else is the client's or the server's, and passing.
+func (s *Store) Push(ctx context.Context, pool string, news []byte) error {
+	if s.fault != nil {
+		return s.fault
+	}
+	if err := consensus.ValidateNews(pool, news); err != nil {
+		return err
+	}
+	if s.sharded() {
+		err := s.client.SPublish(ctx, s.channelOf(pool), news).Err()
+		if !isUnknownCommand(err) {
+			return s.explainPush(pool, err)
+		}
+		s.unsharded.Store(true)
+	}
+	return s.explainPush(pool, s.client.Publish(ctx, s.channelOf(pool), news).Err())
+}
+
+func (s *Store) explainPush(pool string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return explain("news", pool, err)
+}
+
+// sharded tells whether to use sharded channels.
+func (s *Store) sharded() bool {
+	_, cluster := s.client.(*redis.ClusterClient)
+	return cluster && !s.unsharded.Load()
+}
+
+// isUnknownCommand tells whether the server does not know a command.
+func isUnknownCommand(err error) bool {
+	reply, ok := errors.AsType[redis.Error](err)
+	return ok && strings.HasPrefix(strings.ToLower(reply.Error()), "err unknown command")
+}
+
+// Watch subscribes to the news of a pool, on a connection of its own that is made anew when it is
+// lost: for one pool there is one, whoever watches it in this Store. It waits until the server has
+// answered, or ctx ends; a server that is away is looked for again and again. Errors:
+// *consensus.RequestError for a name that no pool can have or a faulty option; one that says
+// which permission the user lacks.
+func (s *Store) Watch(ctx context.Context, pool string, heard func(news []byte)) (stop func(), err error) {
+	if s.fault != nil {
+		return nil, s.fault
+	}
+	if err := consensus.ValidatePool(pool); err != nil {
+		return nil, err
+	}
+	l, err := s.listener(ctx, pool)
+	if err != nil {
+		return nil, err
+	}
+	id := new(int)
+	l.mu.Lock()
+	l.heard[id] = heard
+	l.mu.Unlock()
+	return sync.OnceFunc(func() {
+		l.mu.Lock()
+		delete(l.heard, id)
+		l.mu.Unlock()
+		s.release(pool, l)
+	}), nil
+}
+
+// A listener is the subscription to one channel.
+type listener struct {
+	sub   *redis.PubSub
+	users int // guarded by Store.listening
+
+	mu    sync.Mutex
+	heard map[*int]func([]byte)
+}
+
+// listener returns the subscription to a pool's channel, to be released once.
+func (s *Store) listener(ctx context.Context, pool string) (*listener, error) {
+	s.listening.Lock()
+	defer s.listening.Unlock()
+	if l := s.listeners[pool]; l != nil {
+		l.users++
+		return l, nil
+	}
+	sub, err := s.subscribe(ctx, pool)
+	if err != nil {
+		return nil, err
+	}
+	l := &listener{sub: sub, users: 1, heard: map[*int]func([]byte){}}
+	if s.listeners == nil {
+		s.listeners = map[string]*listener{}
+	}
+	s.listeners[pool] = l
+	go l.run()
+	return l, nil
+}
+
+// release gives a subscription back, which ends with the last of its users.
+func (s *Store) release(pool string, l *listener) {
+	s.listening.Lock()
+	defer s.listening.Unlock()
+	if l.users--; l.users > 0 {
+		return
+	}
+	delete(s.listeners, pool)
+	_ = l.sub.Close() // fails only on a closed one
+}
+
+// subscribe subscribes to a pool's channel. A server that does not answer is no error: the
+// subscription is made when it does.
+func (s *Store) subscribe(ctx context.Context, pool string) (*redis.PubSub, error) {
+	for {
+		sharded := s.sharded()
+		subscribe := s.client.Subscribe
+		if sharded {
+			subscribe = s.client.SSubscribe
+		}
+		sub := subscribe(ctx, s.channelOf(pool))
+		_, err := sub.ReceiveTimeout(ctx, clientTimeout)
+		switch reply, refused := errors.AsType[redis.Error](err); {
+		case err == nil, !refused:
+			return sub, nil
+		case sharded && isUnknownCommand(err):
+			s.unsharded.Store(true)
+			_ = sub.Close()
+		case strings.HasPrefix(reply.Error(), "LOADING"), strings.HasPrefix(reply.Error(), "CLUSTERDOWN"), strings.HasPrefix(reply.Error(), "MOVED"):
+			return sub, nil // passing
+		default:
+			_ = sub.Close()
+			return nil, fmt.Errorf("redisstore: news of pool %q: %w", pool, explain("news", pool, err))
+		}
+	}
+}
+
+// run hands on what comes until the subscription is closed. A connection on which nothing
+// comes is asked every three seconds whether it is still there.
+func (l *listener) run() {
+	for m := range l.sub.Channel(redis.WithChannelSize(backlog), redis.WithChannelHealthCheckInterval(3*time.Second)) {
+		if len(m.Payload) == 0 || len(m.Payload) > consensus.MaxNewsBytes {
+			continue
+		}
+		l.mu.Lock()
+		heard := make([]func([]byte), 0, len(l.heard))
+		for _, f := range l.heard {
+			heard = append(heard, f)
+		}
+		l.mu.Unlock()
+		for _, f := range heard {
+			f([]byte(m.Payload))
+		}
+	}
+}
+
+// backlog is how many news may wait to be handed on. What comes beyond is lost after a while.
+const backlog = 256
