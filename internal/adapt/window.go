@@ -41,15 +41,13 @@ func (w *Window) Start(now int64, t Totals) {
 	w.began = sample{now, t}
 }
 
-// Add adds the totals at each change. They never fall.
+// Add adds the totals at each change. They begin at 0 and never fall.
 func (w *Window) Add(now int64, t Totals) {
+	if len(w.samples) == 0 {
+		w.samples = append(w.samples, sample{at: now})
+	}
 	n := len(w.samples)
-	switch {
-	case n == 0:
-		w.active, w.last = t != (Totals{}), now
-		w.samples = append(w.samples, sample{now, t})
-		return
-	case t == w.samples[n-1].totals:
+	if t == w.samples[n-1].totals {
 		return
 	}
 	now = max(now, w.samples[n-1].at)
