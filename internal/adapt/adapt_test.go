@@ -199,6 +199,11 @@ func TestResume(t *testing.T) {
 	require.InDelta(t, hundred.Ceiling(s, 90*second), hundred.Ceiling(r, 5*second), 0)
 	require.NoError(t, r.check())
 	require.Zero(t, State{}.Resume(5))
+	r = s.Renew(5 * second)
+	require.True(t, r.Free())
+	require.Equal(t, s.Generation, r.Generation, "what was refused before is not news")
+	require.NoError(t, r.check())
+	require.Zero(t, State{}.Renew(5))
 }
 
 func TestConfigValidate(t *testing.T) {

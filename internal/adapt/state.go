@@ -50,6 +50,15 @@ func (s State) Resume(now int64) State {
 	return s
 }
 
+// Renew returns the state at now with a free ceiling, for a pool that begins anew.
+func (s State) Renew(now int64) State {
+	if s.known() {
+		s = s.Resume(now)
+		s.Low, s.Good, s.Climbed, s.Still = Whole, Whole, 0, 0
+	}
+	return s
+}
+
 // fieldsOf returns the fields in the order of their text form.
 func fieldsOf(s *State) [maxFields]*int64 {
 	return [maxFields]*int64{&s.At, &s.Generation, &s.Cut, &s.From, &s.Low, &s.Good, &s.Climbed, &s.Still, &s.Max, &s.Per}

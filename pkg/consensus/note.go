@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/adapt"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -42,6 +43,10 @@ type note struct {
 	// paused is the version of the document "pause" that the processor has in force: its
 	// receipt. 0: it knows of none.
 	paused Version
+	// told: the processor makes calls, and tells what the called service makes of them.
+	told bool
+	// served is that, in 1e-9 of the limit; see throttle.Served.
+	served adapt.Report
 }
 
 // noteForm is the first word of every note that this release writes and reads.
@@ -72,7 +77,9 @@ func (n note) String() string {
 	b := make([]byte, 0, MaxNoteBytes)
 	switch {
 	case n.limit.max > 0:
-		b = n.appendLimit(b)
+		if b = n.appendLimit(b); n.told {
+			b = appendServed(b, n.served)
+		}
 	case n.paused > 0:
 		b = append(b, noteForm...)
 	}
@@ -102,6 +109,9 @@ func parseNote(text string) (n note, ok bool) {
 		return note{}, false
 	}
 	if n.paused, ok = receiptIn(more); !ok {
+		return note{}, false
+	}
+	if n.served, n.told, ok = servedIn(more); !ok {
 		return note{}, false
 	}
 	var per int64
