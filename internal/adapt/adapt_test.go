@@ -56,12 +56,12 @@ func TestCut(t *testing.T) {
 		{"one in fifty is refused", []Report{report(0, 98, 2)}, 100, 100},
 		{"a little more is refused", []Report{report(0, 60, 2)}, 85, 100},
 		{"everything is refused", []Report{report(0, 0, 100)}, 49, 49},
-		{"more is accepted than is known to be allowed", []Report{report(0, 300, 100)}, 70, 100},
+		{"more is accepted than is known to be allowed", []Report{report(0, 300, 100)}, 52.5, 75},
 		{"overloads are refusals", []Report{{Accepted: per(50), Overloaded: per(50)}}, 49, 50},
 		{"two processors, of which one is bad", []Report{report(0, 50, 0), report(0, 0, 50)}, 49, 50},
 		{"three processors, of which one is bad", []Report{report(0, 40, 0), report(0, 0, 40), report(0, 20, 0)}, 100, 100},
 		{"three processors, of which two are bad", []Report{report(0, 40, 0), report(0, 0, 40), report(0, 0, 20)}, 49, 49},
-		{"three processors that all are refused something", []Report{report(0, 20, 10), report(0, 20, 12), report(0, 20, 10)}, 49, 60},
+		{"three processors that all are refused something", []Report{report(0, 20, 10), report(0, 20, 20), report(0, 20, 10)}, 49, 60},
 		{"the others have few refusals", []Report{report(0, 40, 1), report(0, 0, 40), report(0, 20, 0)}, 100, 100},
 		{"the others make no calls now", []Report{report(0, 0, 0), report(0, 0, 40), report(0, 0, 0)}, 100, 100},
 		{"refusals of another generation", []Report{report(1, 50, 50)}, 100, 100},
@@ -76,6 +76,16 @@ func TestCut(t *testing.T) {
 			}
 			require.InDelta(t, per(tc.low), hundred.Ceiling(s, second), 1)
 		})
+	}
+}
+
+// Processors that make no calls are there as well.
+func TestIdleProcessorsCount(t *testing.T) {
+	one := []Report{report(0, 0, 40)}
+	for processors, low := range map[int]float64{0: 49, 1: 49, 2: 49, 3: 100, 50: 100} {
+		s := hundred.Next(State{}, Step{Now: second, Reports: one, Processors: processors})
+		require.InDelta(t, per(low), s.Low, 1, "%d processors", processors)
+		require.Equal(t, low < 100, State{}.Due(second, one, processors))
 	}
 }
 
@@ -100,14 +110,14 @@ func TestOneCutPerLag(t *testing.T) {
 	first := s
 	for now := int64(second); now < second+lag; now += second / 100 {
 		require.False(t, s.Counts(now))
-		require.False(t, s.Due(now, []Report{report(1, 0, 90)}))
+		require.False(t, s.Due(now, []Report{report(1, 0, 90)}, 1))
 		s = hundred.Next(s, Step{Now: now, Lag: lag, Reports: []Report{report(0, 0, 90), report(1, 0, 90)}, Used: 1, Offered: 1})
 		require.Equal(t, first.Generation, s.Generation)
 		require.InDelta(t, per(49), hundred.Ceiling(s, now), 1, "nor does it rise")
 	}
 	s = hundred.Next(s, Step{Now: second + lag, Lag: lag, Reports: []Report{report(0, 0, 90)}, Used: 1, Offered: 1})
 	require.Equal(t, first.Generation, s.Generation, "late news")
-	require.True(t, s.Due(second+lag, []Report{report(1, 0, 90)}))
+	require.True(t, s.Due(second+lag, []Report{report(1, 0, 90)}, 1))
 	s = hundred.Next(s, Step{Now: second + lag, Lag: lag, Reports: []Report{report(1, 0, 90)}, Used: 1, Offered: 1})
 	require.Equal(t, first.Generation+1, s.Generation, "new ones")
 }
@@ -124,7 +134,7 @@ func play(s State, from, until int64, used int64) (State, []float64) {
 
 // The ceiling recovers to the last good rate in about five seconds, is flat there, and goes on to the limit.
 func TestRecovery(t *testing.T) {
-	s := hundred.Next(State{}, Step{Now: 0, Reports: []Report{report(0, 80, 40)}})
+	s := hundred.Next(State{}, Step{Now: 0, Reports: []Report{report(0, 80, 20)}})
 	s, c := play(s, 0, 20*second, 10)
 	require.InDelta(t, 56, c[0], 0.1)
 	require.InDelta(t, 80-24./8, c[25], 0.5, "half of the time: an eighth of the way left")
@@ -150,7 +160,7 @@ func TestProbingFindsAQuarterWithinTenSeconds(t *testing.T) {
 
 // While the limit is not what holds callers back nothing is learnt, and nothing rises.
 func TestNoGrowthWithoutUse(t *testing.T) {
-	s := hundred.Next(State{}, Step{Now: 0, Reports: []Report{report(0, 80, 40)}})
+	s := hundred.Next(State{}, Step{Now: 0, Reports: []Report{report(0, 80, 20)}})
 	s, before := play(s, 0, 2*second, 10)
 	s, c := play(s, 2*second, 100*second, 8)
 	require.InDelta(t, before[len(before)-1], c[len(c)-1], 1, "one step late")
@@ -160,19 +170,21 @@ func TestNoGrowthWithoutUse(t *testing.T) {
 	require.Greater(t, again[len(again)-1], c[len(c)-1]+2)
 	require.Zero(t, s.Still)
 	idle := hundred.Next(s, Step{Now: 102 * second})
-	require.Equal(t, int64(1), idle.Still, "nor does it with no offer")
+	require.Equal(t, int64(1), idle.Still, "nor does it when nobody calls")
+	starved := hundred.Next(idle, Step{Now: 103 * second, Used: 1})
+	require.Zero(t, starved.Still, "who calls and is offered nothing is held back")
 }
 
 // Without steps a ceiling rises for two seconds: nobody knows whether it is used.
 func TestCeilingStopsWithoutSteps(t *testing.T) {
-	s := hundred.Next(State{}, Step{Now: 0, Reports: []Report{report(0, 80, 40)}})
+	s := hundred.Next(State{}, Step{Now: 0, Reports: []Report{report(0, 80, 20)}})
 	require.InDelta(t, hundred.Ceiling(s, 2*second), hundred.Ceiling(s, 50*second), 0)
 	require.Greater(t, hundred.Ceiling(s, 2*second), hundred.Ceiling(s, second))
 }
 
 // Another limit keeps the rate that the service can do, not the part of the limit.
 func TestAnotherLimit(t *testing.T) {
-	s := hundred.Next(State{}, Step{Now: 0, Reports: []Report{report(0, 80, 40)}})
+	s := hundred.Next(State{}, Step{Now: 0, Reports: []Report{report(0, 80, 20)}})
 	for _, tc := range []struct {
 		c    Config
 		want float64 // tokens per Per
@@ -193,7 +205,7 @@ func TestAnotherLimit(t *testing.T) {
 }
 
 func TestResume(t *testing.T) {
-	s := hundred.Next(State{}, Step{Now: 90 * second, Lag: second, Reports: []Report{report(0, 80, 40)}})
+	s := hundred.Next(State{}, Step{Now: 90 * second, Lag: second, Reports: []Report{report(0, 80, 20)}})
 	r := s.Resume(5 * second)
 	require.True(t, r.Counts(5*second))
 	require.InDelta(t, hundred.Ceiling(s, 90*second), hundred.Ceiling(r, 5*second), 0)

@@ -24,7 +24,7 @@ const (
 	steepness = 0.1
 	// ahead is how long the ceiling rises without another step.
 	ahead = 2 * second
-	// witnesses is how many processors must make calls for the worst of them to be left out.
+	// witnesses is how many processors there must be for the worst of them to be left out.
 	witnesses = 3
 )
 

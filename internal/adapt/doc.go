@@ -17,14 +17,14 @@
 // It is that of TCP's CUBIC (RFC 9438), with rates in place of windows and refusals in
 // place of lost packets:
 //
-//	cut       good = min(ceiling, accepted)
+//	cut       good = ceiling x accepted
 //	          low  = 0.7 x max(good, 0.7 x ceiling), at least reserved
 //	recovery  good - (good - low) x (1 - t / 5 s)^3            for t up to 5 s
 //	probing   good x (1 + 0.1 x (t - 5 s)^3)                   after that, t in seconds
 //
-// accepted is the rate that the service really accepted. One look at it is trusted for no
-// more than 0.7, because it is short: a cut takes the ceiling to between 0.49 and 0.7 of what
-// it was. Where at most a tenth of the calls was refused the ceiling is only a little too high, and a
+// accepted is the part of the calls that the service accepted. (The rate that it accepted says less: it is
+// low as well where few calls were made.) One look at it is trusted for no more than 0.7, because
+// it is short: a cut takes the ceiling to between 0.49 and 0.7 of what it was. Where at most a tenth of the calls was refused the ceiling is only a little too high, and a
 // cut is mild: good = ceiling, low = 0.85 x ceiling (RFC 8511 does so for CUBIC's mild signal, ECN).
 // A pool that stays at its service's limit for long uses more of it that way.
 //
@@ -48,11 +48,12 @@
 // # One bad processor
 //
 // A Report is what one processor was told by the service. The processor with the most
-// refusals is left out of the judgement, as FoundationDB's Ratekeeper ignores the worst zones, provided that at
-// least three processors make calls. So one whose calls are refused for a reason of its own, such as
-// a wrong key, cannot cut the pool. Of the calls of all others, more than one in fifty must have been
-// refused for a cut. With one or two processors there is nobody to compare with: every
-// report counts. With two, a bad one cuts the pool; that is the safe side.
+// refusals is left out of the judgement, as FoundationDB's Ratekeeper ignores the worst zones,
+// where there are at least three processors, whether they make calls or not. So one whose calls are refused for
+// a reason of its own, such as a wrong key, cannot cut the pool. Of the calls of all others,
+// more than one in fifty must have been refused for a cut. With one or two processors there is
+// nobody to compare with: every report counts. With two, a bad one cuts the pool;
+// that is the safe side.
 //
 // # What is kept
 //

@@ -27,10 +27,12 @@ type Step struct {
 	// Lag is how long it takes until a cut that is made now is known everywhere, and calls
 	// that were granted under it have answers: 0 to an hour.
 	Lag int64
-	// Reports are of all processors that made calls lately, of whatever generation: at most one million.
+	// Reports are of all processors that made calls lately, of whatever generation.
 	Reports []Report
+	// Processors counts all that share the limit, whether they make calls or not.
+	Processors int
 	// Used and Offered are what the pool used of what it could have used, in the same unit; only
-	// their ratio counts.
+	// their ratio counts, and whether anything was used at all.
 	Used, Offered int64
 }
 
@@ -42,11 +44,11 @@ func (c Config) Next(s State, st Step) State {
 		s = State{At: now, Cut: now, From: now, Low: Whole, Good: Whole, Max: c.Max, Per: c.Per.Microseconds()}
 	}
 	s = c.rescale(s).climb(now)
-	v := judge(st.Reports, s.Generation)
+	v := judge(st.Reports, st.Processors, s.Generation)
 	switch {
 	case v.refused && s.Counts(now):
 		return c.cut(s, now, v, min(max(st.Lag, 0), maxLag))
-	case st.Offered <= 0 || float64(st.Used)*100 < float64(st.Offered)*binding:
+	case st.Used <= 0 || float64(st.Used)*100 < float64(st.Offered)*binding:
 		s.Still = 1
 	default:
 		s.Still = 0
@@ -57,9 +59,9 @@ func (c Config) Next(s State, st Step) State {
 	return s
 }
 
-// Due tells whether the reports ask for a cut at now.
-func (s State) Due(now int64, reports []Report) bool {
-	return s.Counts(now) && judge(reports, s.Generation).refused
+// Due tells whether the reports of so many processors ask for a cut at now.
+func (s State) Due(now int64, reports []Report, processors int) bool {
+	return s.Counts(now) && judge(reports, processors, s.Generation).refused
 }
 
 // climb moves the state on to now.
@@ -85,8 +87,8 @@ func (c Config) cut(s State, now int64, v verdict, lag int64) State {
 	ceiling := int64(s.rate(s.Climbed))
 	good, low := ceiling, ceiling*mildBeta/100
 	if !v.mild {
-		low = min(max(v.accepted, ceiling*beta/100), ceiling) * beta / 100
-		good = v.accepted
+		good = int64(float64(ceiling) * v.accepted)
+		low = max(good, ceiling*beta/100) * beta / 100
 	}
 	s.Low = min(max(low, c.Reserved, 1), ceiling)
 	s.Good = min(max(good, s.Low), ceiling)
@@ -141,18 +143,17 @@ func (c Config) rescale(s State) State {
 
 // A verdict is what comes of the reports of a pool.
 type verdict struct {
-	refused  bool  // the service refuses more than it may
-	mild     bool  // but hardly more
-	accepted int64 // what it accepts in all
+	refused  bool    // the service refuses more than it may
+	mild     bool    // but hardly more
+	accepted float64 // the part of all calls that it accepts
 }
 
 // judge looks at the reports of a pool, without the worst. Who was served is told by all of
 // them; who was refused only by those of this generation.
-func judge(reports []Report, generation int64) (v verdict) {
+func judge(reports []Report, processors int, generation int64) (v verdict) {
 	var calls, refused, worst, ofWorst int64
 	for _, r := range reports {
 		r = r.clamp()
-		v.accepted += r.Accepted
 		if r.Generation != generation {
 			r.Refused, r.Overloaded = 0, 0
 		}
@@ -163,7 +164,8 @@ func judge(reports []Report, generation int64) (v verdict) {
 		}
 	}
 	v.mild = float64(refused)*100 <= float64(calls)*mild
-	if len(reports) >= witnesses {
+	v.accepted = float64(calls-refused) / float64(max(calls, 1))
+	if max(processors, len(reports)) >= witnesses {
 		refused, calls = refused-worst, calls-ofWorst
 	}
 	v.refused = float64(refused)*100 > float64(calls)*tolerance

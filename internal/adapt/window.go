@@ -10,19 +10,20 @@ func (t Totals) minus(o Totals) Totals {
 }
 
 const (
-	// span is what a Report looks back on, at most, and minSpan at least: else one call would
-	// be a high rate.
-	span, minSpan = second, second / 4
+	// span is what a Report looks back on: a second, or as long as a few calls take, but
+	// no further than longest. Nor is it over less than shortest: else one call would be a high rate.
+	span, shortest, longest = second, second / 4, 30 * second
+	few                     = 4
 	// resolution is the time between two samples.
 	resolution = second / 32
 	// activeFor is how long a processor that has made a call is one that makes calls.
 	activeFor = 10 * second
 )
 
-// A Window makes a Report of running totals: the rates of the last second, to a
-// thirtieth of it, so that it does not matter how often a processor reports. Of calls that
-// were refused only those of one generation count. The zero Window is empty. It is not safe for
-// concurrent use.
+// A Window makes a Report of running totals: the rates of the last second, to a thirtieth of
+// it, or of the last few calls where these come more seldom. So it does not matter how often a
+// processor reports. Of calls that were refused only those of one generation count. The zero Window is
+// empty. It is not safe for concurrent use.
 type Window struct {
 	samples []sample // by rising time: the totals from that time on
 	began   sample   // when the generation began
@@ -56,10 +57,15 @@ func (w *Window) Add(now int64, t Totals) {
 		w.samples[n-1] = sample{now, t}
 		return
 	}
-	if old := w.until(now - span); old > 0 {
+	if old := w.base(now); old > 0 {
 		w.samples = append(w.samples[:0], w.samples[old:]...)
 	}
 	w.samples = append(w.samples, sample{now, t})
+}
+
+// base returns the sample that a report at now counts from.
+func (w *Window) base(now int64) int {
+	return max(min(w.until(now-span), len(w.samples)-1-few), w.until(now-longest), 0)
 }
 
 // until returns the last sample that is not after a time, or the first.
@@ -81,16 +87,25 @@ func (w *Window) Report(of float64, generation, now int64) Report {
 		return r
 	}
 	newest := w.samples[len(w.samples)-1].totals
-	since := w.samples[w.until(now-span)]
-	since.at = max(since.at, now-span)
-	rate := func(n, from int64) int64 {
-		return int64(max(0, min(float64(n)/(of*float64(max(now-from, minSpan))/second)*Whole, maxRate)))
+	since := w.samples[w.base(now)]
+	if since.at < now-span && w.until(now-span) == w.base(now) {
+		since.at = now - span // nothing was counted between
 	}
-	r.Accepted = rate(newest.minus(since.totals).Accepted, since.at)
-	if w.began.at > since.at {
-		since = w.began
+	since.at = max(since.at, now-longest)
+	least := int64(shortest)
+	rate := func(n, from int64) int64 {
+		return int64(max(0, min(float64(n)/(of*float64(max(now-from, least))/second)*Whole, maxRate)))
 	}
 	d := newest.minus(since.totals)
+	r.Accepted = rate(d.Accepted, since.at)
+	if w.began.at > since.at {
+		// A refusal is no higher a rate than one call of so many, though it came at once.
+		if calls := d.Accepted + d.Refused + d.Overloaded; calls > 0 {
+			least = max(least, (now-since.at)/calls)
+		}
+		since = w.began
+		d = newest.minus(since.totals)
+	}
 	r.Refused, r.Overloaded = rate(d.Refused, since.at), rate(d.Overloaded, since.at)
 	return r
 }

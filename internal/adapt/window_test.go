@@ -24,7 +24,7 @@ func TestWindow(t *testing.T) {
 			require.InDelta(t, Whole/10, r.Overloaded, Whole*3/100)
 		}
 		require.LessOrEqual(t, len(w.samples), 80)
-		require.Zero(t, w.Report(100, 0, 7*second).Accepted, "long ago")
+		require.Zero(t, w.Report(100, 0, 36*second).Accepted, "long ago")
 	}
 }
 

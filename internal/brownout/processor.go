@@ -174,12 +174,12 @@ func (p *processor) sync() {
 	own := p.note()
 	version, next, proposed := p.version, adapt.State{}, false
 	now, reports := p.micros(), p.reports(own)
-	if p.pool.state.Due(now, reports) || !p.pool.state.Free() && now-p.pool.state.At >= 900_000 {
+	if p.pool.state.Due(now, reports, p.Processors) || !p.pool.state.Free() && now-p.pool.state.At >= 900_000 {
 		lag := int64(spread * 1000)
 		if p.NoLag {
 			lag = 0
 		}
-		next, proposed = p.config().Next(p.pool.state, adapt.Step{Now: now, Lag: lag, Reports: reports, Used: 1, Offered: 1}), true
+		next, proposed = p.config().Next(p.pool.state, adapt.Step{Now: now, Lag: lag, Reports: reports, Processors: p.Processors, Used: 1, Offered: 1}), true
 	}
 	p.in(p.way(), func() {
 		s := &p.store
@@ -199,7 +199,7 @@ func (p *processor) take(state adapt.State, version int, notes []note) {
 		p.own.state = adapt.State{} // the pool knows now
 	}
 	p.pool.state, p.version, p.others = state, version, notes
-	if state.Due(p.micros(), p.reports(p.note())) {
+	if state.Due(p.micros(), p.reports(p.note()), p.Processors) {
 		p.hurry()
 	}
 }

@@ -101,15 +101,19 @@ func (c *ceiling) settleCeiling(a *Answer) {
 }
 
 // adaptConfig is the limit in force as the law takes it. What is reserved keeps its rate.
+// Of a hard limit it is at least as much as leaves each processor a bucket that is worth a token.
 func (c *ceiling) adaptConfig() adapt.Config {
 	cfg, q := c.limit.AdaptConfig(), c.quota()
-	if q == c.own() {
-		return cfg
+	reserved := float64(c.limit.AdaptiveMin)
+	if c.limit.Hard {
+		reserved = max(reserved, float64(len(c.others)+1)*float64(c.limit.Max)/float64(c.limit.Burst)*(1+1e-6))
 	}
-	reserved := quota{int64(c.limit.AdaptiveMin), c.limit.Per}.tokens(q.per) / float64(q.max)
-	return adapt.Config{
-		Max: q.max, Per: max(q.per, time.Millisecond), Reserved: int64(max(1, min(reserved*adapt.Whole, adapt.Whole))),
+	if q != c.own() {
+		cfg.Max, cfg.Per = q.max, max(q.per, time.Millisecond)
 	}
+	part := reserved / q.tokens(c.limit.Per)
+	cfg.Reserved = int64(max(1, min(part*adapt.Whole, adapt.Whole)))
+	return cfg
 }
 
 // adaptive is what the called service leaves of the limit in force at now, in tokens per
@@ -136,11 +140,13 @@ func (c *ceiling) stepCeiling(now time.Duration) []byte {
 		}
 		return nil
 	}
-	if !s.moved && !s.state.Due(t, reports) && (s.state.Free() || age < rampStep) {
+	if !s.moved && !s.state.Due(t, reports, len(c.others)+1) && (s.state.Free() || age < rampStep) {
 		return nil
 	}
 	used, offered := c.flow()
-	next := c.adaptConfig().Next(s.state, adapt.Step{Now: t, Lag: s.lag.Microseconds(), Reports: reports, Used: used, Offered: offered})
+	next := c.adaptConfig().Next(s.state, adapt.Step{
+		Now: t, Lag: s.lag.Microseconds(), Reports: reports, Processors: len(c.others) + 1, Used: used, Offered: offered,
+	})
 	body, err := ceilingBody(next, s.began)
 	if err != nil {
 		return nil
@@ -150,7 +156,7 @@ func (c *ceiling) stepCeiling(now time.Duration) []byte {
 
 // cutDue tells whether the reports ask for a cut, which this processor should propose at once.
 func (c *ceiling) cutDue(now time.Duration) bool {
-	return c.limit.Adapts() && !c.slow.foreign && c.answers > 0 && c.slow.state.Due(c.logical(now), c.reported())
+	return c.limit.Adapts() && !c.slow.foreign && c.answers > 0 && c.slow.state.Due(c.logical(now), c.reported(), len(c.others)+1)
 }
 
 // reported is what the called service makes of the calls of all processors that make any, by

@@ -60,7 +60,8 @@ type Limit struct {
 	Adaptive bool
 	// AdaptiveMin is what may be used however many calls are refused, in tokens per Per
 	// over the whole pool: 1 to Max, and with Hard at least Max / Burst. Defaults to a
-	// hundredth of Max, or the least there can be. Only with Adaptive.
+	// hundredth of Max, or the least there can be. With Hard it is always as much as leaves each
+	// processor a bucket that is worth a token. Only with Adaptive.
 	AdaptiveMin int
 	// Strict promises at most one token every Per / Max, and no saved-up bursts, over
 	// the whole pool: each is a slot of its own, which the store issues and keeps apart

@@ -157,7 +157,12 @@ func (t *Throttle) slowConfig() adapt.Config {
 	if ceiling <= 0 {
 		ceiling = float64(t.limit.Max)
 	}
-	return adapt.Config{Max: 1, Per: time.Second, Reserved: t.limit.reserved(ceiling)}
+	reserved := t.limit.reserved(ceiling)
+	if t.limit.Hard { // whose bucket must hold a token
+		least := float64(t.scale.units(1)) / float64(t.scale.hardUnits(t.limit)) / (float64(t.slow.leased.Share) / float64(WholeShare))
+		reserved = max(reserved, int64(min(least*(1+1e-6), 1)*adapt.Whole))
+	}
+	return adapt.Config{Max: 1, Per: time.Second, Reserved: reserved}
 }
 
 // slowStep makes a step of the Throttle's own law. t.mu is held.
