@@ -2,6 +2,7 @@ package throttle
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/adapt"
@@ -9,6 +10,24 @@ import (
 
 // Adapts tells whether the limit follows the called service.
 func (l Limit) Adapts() bool { return l.Max > 0 && l.Adaptive }
+
+// Adaptive tells whether a limiter follows the called service, so that it is worth
+// reporting to (Permit.Report): a *Throttle whose limit is adaptive, or an All with one.
+func Adaptive(l Limiter) bool {
+	switch l := l.(type) {
+	case *Throttle:
+		return l.limit.Adapts()
+	case *joint:
+		return l.adapts()
+	case *tagged:
+		return l.adapts()
+	}
+	return false
+}
+
+func (j *joint) adapts() bool {
+	return slices.ContainsFunc(j.parts, func(p part) bool { return Adaptive(p.limiter) })
+}
 
 // AdaptConfig is the limit as package internal/adapt takes it, for the Sharer that moves
 // the pool's ceiling. The limit must be valid, and adaptive.

@@ -230,7 +230,12 @@ func TestWaysToReport(t *testing.T) {
 			a := th.Status().Adapting
 			return [3]int64{a.Accepted, a.Refused, a.Overloaded}
 		}
-		p, ok := All(th, PerCall(slots), plain).TryAcquire(4)
+		all := All(th, PerCall(slots), plain)
+		require.True(t, Adaptive(th))
+		require.True(t, Adaptive(all))
+		require.False(t, Adaptive(All(plain, slots)))
+		require.False(t, Adaptive(nil))
+		p, ok := all.TryAcquire(4)
 		require.True(t, ok)
 		p.Settle(2)
 		p.Report(Accepted)

@@ -15,7 +15,9 @@
 //  2. waits for its tokens (WithCost, WithTag), as throttle.Limiter.Acquire does: it fails
 //     at once when the context's deadline is too near;
 //  3. is sent;
-//  4. is settled: with what WithMeter finds in the response, at the end of its body; else as
+//  4. is reported to the limiter, which may be adaptive (throttle.Limit.Adaptive): as
+//     refused, as overloaded, or as accepted if its status is below 500;
+//  5. is settled: with what WithMeter finds in the response, at the end of its body; else as
 //     drawn. An attempt that failed or was refused counts as drawn, because services
 //     count it.
 //

@@ -57,6 +57,19 @@ type Refusal struct {
 	Attempt int
 }
 
+// outcome is what an adaptive limit is told of the refusal. Stop is none of its business:
+// fewer calls would be refused as well.
+func (r Refusal) outcome() (o throttle.Outcome, ok bool) {
+	switch r.Class {
+	case Wait:
+		return throttle.Refused, true
+	case Overload:
+		return throttle.Overloaded, true
+	case Stop:
+	}
+	return 0, false
+}
+
 // Until returns when the service will have the call again; the zero Time when it does
 // not say.
 func (r Refusal) Until() time.Time {

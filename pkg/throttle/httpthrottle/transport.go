@@ -13,7 +13,8 @@ import (
 // sends through base, and that waits and tries again as the service's refusals ask for; see
 // the package documentation. A nil base is http.DefaultTransport. For a limiter that is
 // throttle.Unlimited, which a nil l is, nothing is drawn, and refusals are still
-// heeded.
+// heeded. What becomes of each attempt is reported to l (throttle.Permit.Report), so that
+// an adaptive limit follows the service.
 //
 // RoundTrip may be called from any number of goroutines at once, if base may. It blocks
 // until the tokens are there and an attempt has its answer, or the request's context ends.
@@ -33,6 +34,9 @@ func NewTransport(base http.RoundTripper, l throttle.Limiter, opts ...Option) ht
 	t := &transport{settings: newSettings(opts), base: base}
 	if !throttle.Unlimited(l) {
 		t.limiter = l
+	}
+	if t.feedback == nil {
+		t.feedback = &Pause{ToldOnly: throttle.Adaptive(l)}
 	}
 	t.fault = t.faults()
 	t.pauser, _ = t.feedback.(Pauser)
