@@ -25,8 +25,6 @@ type Plan struct {
 	Service    func(ms int) float64 // what the service can do, per second
 	Seconds    int
 	Seed       uint64
-	// NoLag leaves out the lag of a cut.
-	NoLag bool
 }
 
 // A Result is what came of a run.
