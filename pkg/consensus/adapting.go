@@ -195,9 +195,9 @@ func (c *ceiling) tell(n *note) {
 	}
 }
 
-// Hear takes what the called service makes of the processor's calls, between two requests: refusals that
+// Heed takes what the called service makes of the processor's calls, between two requests: refusals that
 // the others should know of bring the next request forward.
-func (p *Processor) Hear(now time.Duration, s throttle.Served) {
+func (p *Processor) Heed(now time.Duration, s throttle.Served) {
 	p.Tick(now)
 	c := &p.ceiling
 	p.ceiling.slow.served = s

@@ -125,7 +125,7 @@ func TestOneCutForAllReports(t *testing.T) {
 }
 
 // Refusals bring the next request forward, a few times in a generation.
-func TestHearIsBounded(t *testing.T) {
+func TestHeedIsBounded(t *testing.T) {
 	r := &Record{}
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
 	p.SetLimit(limitOf(t, throttle.Limit{Max: 20, Adaptive: true}))
@@ -134,7 +134,7 @@ func TestHearIsBounded(t *testing.T) {
 	brought := 0
 	hear := func(s throttle.Served) {
 		p.urgency = urgencyNone
-		if p.Hear(now, s); p.urgency == urgencyNow {
+		if p.Heed(now, s); p.urgency == urgencyNow {
 			brought++
 		}
 		now += 100 * time.Millisecond

@@ -39,6 +39,7 @@ type ceiling struct {
 	foreign bool
 
 	slow adapting
+	told told
 
 	answers      int           // taken by this incarnation
 	time         int64         // logical time of the last answer
@@ -70,8 +71,12 @@ func (c *ceiling) take(now time.Duration, sent []DocumentReport, a *Answer) {
 	c.time, c.at, c.began, c.slept, c.clamp, c.issuing = a.Time, now, a.Began, a.Slept, Clamp(a.Lease), a.Issuing
 	c.others = make([]note, 0, len(c.others)) // what a copy of the processor has stays as it is
 	live := 0
+	c.told.others = 0
 	for _, row := range a.Tags[0].Roster {
 		live++
+		if row.ID != c.id {
+			c.told.others = max(c.told.others, aloneOf(row.Note))
+		}
 		if n, ok := parseNote(row.Note); ok && row.ID != c.id {
 			c.others = append(c.others, n)
 		}
@@ -88,7 +93,7 @@ func (c *ceiling) take(now time.Duration, sent []DocumentReport, a *Answer) {
 	}
 	c.pauses.take(c.moment(now), c.asked, c.shelf.find(pauseDocument))
 	c.unsure = c.answers == 1 && a.Began == 0 && live <= 1
-	c.slow.lag = cutLag(a.Lease, live)
+	c.slow.lag, c.told.live = cutLag(a.Lease, live), live
 	c.settle(a)
 	c.settleCeiling(a)
 }
@@ -332,7 +337,7 @@ func (c *ceiling) apply(held Share, now, ahead time.Duration) (share int64, toke
 
 // note is what the processor tells the others. Without a ramp, and with a limit that is not
 // adaptive, nobody needs to know what it uses, and the note is always the same.
-func (c *ceiling) note() string {
+func (c *ceiling) note(now time.Duration) string {
 	var n note
 	switch {
 	case c.limit.Max == 0:
@@ -342,7 +347,7 @@ func (c *ceiling) note() string {
 		n = noteOf(c.limit, c.used, c.offers)
 		c.tell(&n)
 	}
-	n.paused = c.pauses.receipt()
+	n.paused, n.alone = c.pauses.receipt(), c.told.until(c.logical(now), now)
 	return n.String()
 }
 

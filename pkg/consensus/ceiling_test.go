@@ -29,7 +29,8 @@ func TestNote(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, n, back)
 	largest := note{
-		limit: quota{maxNoteTokens, time.Duration(maxNotePer) * time.Microsecond}, used: maxNoteFlow, offered: maxNoteFlow, paused: maxVersion,
+		limit: quota{maxNoteTokens, time.Duration(maxNotePer) * time.Microsecond}, used: maxNoteFlow, offered: maxNoteFlow,
+		paused: maxVersion, alone: maxMicros,
 		told: true, served: adapt.Report{Generation: maxNoteCuts, Accepted: maxNoteFlow, Refused: maxNoteFlow, Overloaded: maxNoteFlow},
 	}
 	require.LessOrEqual(t, len(largest.String()), MaxNoteBytes)

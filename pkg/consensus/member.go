@@ -31,7 +31,8 @@ type Member struct {
 
 	onSync []func(Synced)
 
-	leave sync.Once
+	leave   sync.Once
+	judging sync.WaitGroup // pauses that the called service has asked for
 
 	mu      sync.Mutex
 	p       *Processor
@@ -143,6 +144,7 @@ func (m *Member) Leave(ctx context.Context) error {
 		req := m.p.Leave(m.now())
 		m.push()
 		m.mu.Unlock()
+		m.judging.Wait()
 		m.stopReserving()
 		if !free {
 			m.log.Info("left the pool with debt: the claim stays until it is removed")
@@ -223,7 +225,7 @@ func (m *Member) run() {
 			m.mu.Lock()
 			m.p.Poke(m.now())
 			if m.holder != nil && m.p.adapts() {
-				m.p.Hear(m.now(), m.holder.Flow().Served)
+				m.p.Heed(m.now(), m.holder.Flow().Served)
 			}
 			m.mu.Unlock()
 		case <-timer.C:
@@ -295,6 +297,7 @@ func (m *Member) take(req Request, ans Answer, err error) error {
 	if err == nil {
 		m.offset, m.flow = m.sentOffset, m.sentFlow
 		m.receiptsCame()
+		m.judge()
 	}
 	m.push()
 	m.report(before, err)

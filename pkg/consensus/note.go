@@ -47,6 +47,9 @@ type note struct {
 	told bool
 	// served is that, in 1e-9 of the limit; see throttle.Served.
 	served adapt.Report
+	// alone is the logical time until which the called service has told the processor to leave it
+	// alone; 0: it has not.
+	alone int64
 }
 
 // noteForm is the first word of every note that this release writes and reads.
@@ -80,8 +83,11 @@ func (n note) String() string {
 		if b = n.appendLimit(b); n.told {
 			b = appendServed(b, n.served)
 		}
-	case n.paused > 0:
+	case n.paused > 0 || n.alone > 0:
 		b = append(b, noteForm...)
+	}
+	if n.alone > 0 {
+		b = strconv.AppendInt(append(b, " "+aloneWord...), n.alone, 36)
 	}
 	if n.paused > 0 {
 		b = strconv.AppendUint(append(b, " "+pausedWord...), uint64(n.paused), 10)
@@ -112,6 +118,9 @@ func parseNote(text string) (n note, ok bool) {
 		return note{}, false
 	}
 	if n.served, n.told, ok = servedIn(more); !ok {
+		return note{}, false
+	}
+	if n.alone, ok = aloneIn(more); !ok {
 		return note{}, false
 	}
 	var per int64

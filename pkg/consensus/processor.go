@@ -212,7 +212,7 @@ func (p *Processor) Request(now time.Duration, nonce uint64, demand Share) Reque
 		Unanswered: p.unanswered, Recalled: p.recalled,
 		Revision: p.revision, Lease: p.cfg.Lease, Spacing: p.ceiling.paced(p.spacing), Strict: p.strict, Reach: p.reach(now),
 		Tags: []TagReport{{
-			InUse: max(p.held, p.inUse), Wanted: p.want, Demand: p.demand, PoolSize: p.answer.Live, Note: p.ceiling.note(),
+			InUse: max(p.held, p.inUse), Wanted: p.want, Demand: p.demand, PoolSize: p.answer.Live, Note: p.ceiling.note(now),
 		}},
 		Documents: p.ceiling.reports(now, uint16(nonce)),
 	}

@@ -99,6 +99,9 @@ func (c *call) try() outcome {
 		if o, ok := r.outcome(); ok {
 			permit.Report(o)
 		}
+		if c.listener != nil && r.Class == Wait && r.RetryAfter > 0 && r.Tag == "" {
+			c.listener.Told(r.Until(), r.reason())
+		}
 		return c.refused(res, r)
 	}
 	if failure(a.Status) {

@@ -3,6 +3,7 @@ package httpthrottle
 import (
 	"fmt"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -68,6 +69,15 @@ func (r Refusal) outcome() (o throttle.Outcome, ok bool) {
 	case Stop:
 	}
 	return 0, false
+}
+
+// reason is what a pause says that was asked for by the refusal.
+func (r Refusal) reason() string {
+	text := "the service answered with status " + strconv.Itoa(r.Status)
+	if r.Code != "" {
+		text += ", code " + r.Code
+	}
+	return text
 }
 
 // Until returns when the service will have the call again; the zero Time when it does

@@ -37,6 +37,7 @@ func NewTransport(base http.RoundTripper, l throttle.Limiter, opts ...Option) ht
 	}
 	if t.feedback == nil {
 		t.feedback = &Pause{ToldOnly: throttle.Adaptive(l)}
+		t.listener, _ = l.(listener)
 	}
 	t.fault = t.faults()
 	t.pauser, _ = t.feedback.(Pauser)
@@ -50,7 +51,15 @@ type transport struct {
 	base    http.RoundTripper
 	limiter throttle.Limiter // nil: unlimited
 	pauser  Pauser           // nil when the feedback holds nobody back
-	fault   error            // of the options
+	// listener is told when the service wants to be left alone; nil: nobody is.
+	listener listener
+	fault    error // of the options
+}
+
+// A listener is a limiter that judges whether all should wait because one was told to:
+// *throttle.Throttle, *throttle.InFlight, and an All with one of them.
+type listener interface {
+	Told(until time.Time, reason string)
 }
 
 // RoundTrip implements http.RoundTripper; see NewTransport.
