@@ -30,6 +30,7 @@ type settings struct {
 	RequestsPerMinute int
 	TokensPerMinute   int
 	InFlight          int
+	Adaptive          bool
 	BurstTime         time.Duration
 	Charge            charge
 
@@ -112,6 +113,12 @@ var fields = withPrefix([]config.Field[settings]{
 		func(s *settings) *int { return &s.TokensPerMinute }),
 	numberField("inFlight", "0 to 1000000000", 1_000_000_000, "0: no limit",
 		"Calls under way at once, over the whole pool; several times the number of pods", func(s *settings) *int { return &s.InFlight }),
+	{
+		Key: "adaptive", Allowed: "`true` or `false`", Default: "`false`",
+		Doc: "The limit on tokens, or that on requests when there is none, falls while the provider refuses calls, " +
+			"and rises again; see [adaptive.md](../../docs/adaptive.md)",
+		Value: config.Bool(func(s *settings) *bool { return &s.Adaptive }),
+	},
 	durationField("burstTime", 10*time.Millisecond, time.Minute, "1s", "How much of the two limits per minute the pool can save up",
 		func(s *settings) *time.Duration { return &s.BurstTime }),
 	{

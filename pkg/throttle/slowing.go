@@ -223,8 +223,8 @@ func (s *slowing) stop() {
 type Served struct {
 	// Cuts is that of the lease under which the calls were granted that were refused.
 	Cuts uint64
-	// Accepted, Refused and Overloaded are rates of the last second, in tokens per second. A
-	// refusal counts only if its call was granted since the pool's last cut was in
+	// Accepted, Refused and Overloaded are rates of the last second, or of the last few calls, in
+	// tokens per second. A refusal counts only if its call was granted since the pool's last cut was in
 	// force everywhere (Lease.Settling).
 	Accepted, Refused, Overloaded float64
 	// Active tells that calls were reported in the last ten seconds.
@@ -237,10 +237,13 @@ func (t *Throttle) served(now int64) Served {
 	if s == nil {
 		return Served{}
 	}
+	if !s.pool.window.Active(now / 1000) {
+		return Served{Cuts: s.leased.Cuts}
+	}
 	const unit = adapt.Whole / 1e6 // a Report's numbers are then millionths of a token per second
 	r := s.pool.window.Report(unit, 0, now/1000)
 	rate := func(n int64) float64 { return float64(n) * unit / adapt.Whole }
-	return Served{s.leased.Cuts, rate(r.Accepted), rate(r.Refused), rate(r.Overloaded), s.pool.window.Active(now / 1000)}
+	return Served{s.leased.Cuts, rate(r.Accepted), rate(r.Refused), rate(r.Overloaded), true}
 }
 
 // An Adapting is how a Throttle with an adaptive limit stands with the called service; the zero

@@ -1,6 +1,7 @@
 package httpthrottle_test
 
 import (
+	"context"
 	"net/http"
 	"sync"
 	"testing"
@@ -79,6 +80,52 @@ func TestAdaptiveLimitTakesThePlaceOfTheGuess(t *testing.T) {
 			if adaptive {
 				within(t, 5*time.Second, 6*time.Second, times[3]-times[2])
 			}
+		})
+	}
+}
+
+// A listening limiter notes what it is told.
+type listening struct {
+	throttle.Limiter
+
+	told []string
+}
+
+func (l *listening) Told(until time.Time, reason string) {
+	l.told = append(l.told, time.Until(until).String()+": "+reason)
+}
+
+// A feedback that does nothing.
+type deaf struct{}
+
+func (deaf) Refused(context.Context, httpthrottle.Refusal)     {}
+func (deaf) Accepted(context.Context, httpthrottle.Acceptance) {}
+
+// The limiter is told when the service says when to come back: for all calls, and if
+// nobody else decides what becomes of refusals.
+func TestLimiterIsTold(t *testing.T) {
+	tag := httpthrottle.WithTag(func(*http.Request) string { return "a" })
+	for name, tc := range map[string]struct {
+		answer answer
+		opts   []httpthrottle.Option
+		want   []string
+	}{
+		"told":           {refuse(429, "Retry-After", "20"), nil, []string{"20s: the service answered with status 429"}},
+		"with a code":    {answer{status: 429, header: http.Header{"Retry-After": {"20"}}, body: `{"error":{"code":"rate_limit_exceeded"}}`}, []httpthrottle.Option{httpthrottle.WithClassifier(httpthrottle.OpenAI)}, []string{"20s: the service answered with status 429, code rate_limit_exceeded"}},
+		"not told":       {refuse(429), nil, nil},
+		"overloaded":     {refuse(503, "Retry-After", "20"), nil, nil},
+		"with a tag":     {refuse(429, "Retry-After", "20"), []httpthrottle.Option{tag}, nil},
+		"other feedback": {refuse(429, "Retry-After", "20"), []httpthrottle.Option{httpthrottle.WithFeedback(deaf{})}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := &listening{Limiter: throttle.All()}
+				tr := httpthrottle.NewTransport(serve(tc.answer), l, append(tc.opts, httpthrottle.WithMaxAttempts(1))...)
+				res, err := tr.RoundTrip(request(t, http.MethodGet, ""))
+				require.NoError(t, err)
+				require.NoError(t, res.Body.Close())
+				require.Equal(t, tc.want, l.told)
+			})
 		})
 	}
 }

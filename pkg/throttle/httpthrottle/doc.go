@@ -46,7 +46,9 @@
 //     is never cut short.
 //
 // Otherwise the response is returned, as it came, or an error; see RefusalsAsErrors. What
-// the others learn of a refusal is up to the Feedback. Calls that meet a pause which is
+// the others learn of a refusal is up to the Feedback. Without one of the user's own the limiter is told
+// of a Wait that says for how long (throttle.Throttle.Told), which pauses the pool if
+// two of its processors are. Calls that meet a pause which is
 // longer than they may wait fail at once, with the time to retry: a *throttle.Error with
 // throttle.ReasonPause. So a message can be given back to its source for that time.
 //
