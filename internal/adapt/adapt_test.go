@@ -221,7 +221,9 @@ func TestResume(t *testing.T) {
 func TestConfigValidate(t *testing.T) {
 	require.NoError(t, hundred.Validate())
 	err := Config{Max: 0, Per: time.Microsecond, Reserved: Whole + 1}.Validate()
-	for _, want := range []string{"max is 0, allowed: 1 to 64000000000", "per is 1µs, allowed: 1ms to 744h", "reserved is 1000000001, allowed: 1 to 1000000000"} {
+	for _, want := range []string{
+		"max is 0, allowed: 1 to 64000000000", "per is 1µs, allowed: 1ms to 744h", "reserved is 1000000001, allowed: 1 to 1000000000",
+	} {
 		require.ErrorContains(t, err, want)
 	}
 }

@@ -8,9 +8,9 @@
 //
 //	Target = max(reserved, min(configured, adaptive))
 //
-// the rule by which FoundationDB limits a tag (GlobalTagThrottler). configured is the limit in force without this
-// package; reserved is a rate that is always allowed, at most the configured one; adaptive is
-// what this package works out. It never raises anything.
+// the rule by which FoundationDB limits a tag (GlobalTagThrottler). configured is the limit in
+// force without this package; reserved is a rate that is always allowed, at most the configured
+// one; adaptive is what this package works out. It never raises anything.
 //
 // # The law
 //
@@ -22,11 +22,12 @@
 //	recovery  good - (good - low) x (1 - t / 5 s)^3            for t up to 5 s
 //	probing   good x (1 + 0.1 x (t - 5 s)^3)                   after that, t in seconds
 //
-// accepted is the part of the calls that the service accepted. (The rate that it accepted says less: it is
-// low as well where few calls were made.) One look at it is trusted for no more than 0.7, because
-// it is short: a cut takes the ceiling to between 0.49 and 0.7 of what it was. Where at most a tenth of the calls was refused the ceiling is only a little too high, and a
-// cut is mild: good = ceiling, low = 0.85 x ceiling (RFC 8511 does so for CUBIC's mild signal, ECN).
-// A pool that stays at its service's limit for long uses more of it that way.
+// accepted is the part of the calls that the service accepted. (The rate that it accepted says
+// less: it is low as well where few calls were made.) One look at it is trusted for no more
+// than 0.7, because it is short: a cut takes the ceiling to between 0.49 and 0.7 of what it was.
+// Where at most a tenth of the calls was refused the ceiling is only a little too high, and a
+// cut is mild: good = ceiling, low = 0.85 x ceiling (RFC 8511 does so for CUBIC's mild signal,
+// ECN). A pool that stays at its service's limit for long uses more of it that way.
 //
 // The recovery is CUBIC's with K = 5 s, fast at first and flat near the rate that was
 // good. CUBIC probes beyond that on the same curve. Here a steeper one follows, by
@@ -49,8 +50,8 @@
 //
 // A Report is what one processor was told by the service. The processor with the most
 // refusals is left out of the judgement, as FoundationDB's Ratekeeper ignores the worst zones,
-// where there are at least three processors, whether they make calls or not. So one whose calls are refused for
-// a reason of its own, such as a wrong key, cannot cut the pool. Of the calls of all others,
+// where there are at least three processors, whether they make calls or not. So one whose calls
+// are refused for a reason of its own, such as a wrong key, cannot cut the pool. Of the calls of all others,
 // more than one in fifty must have been refused for a cut. With one or two processors there is
 // nobody to compare with: every report counts. With two, a bad one cuts the pool;
 // that is the safe side.
@@ -59,6 +60,6 @@
 //
 // A State, whose text form (State.AppendText) is 10 decimal numbers. A pool keeps it as a
 // document, and whoever asks the store next when a step is due makes it; of two
-// proposals the store takes the first. All rates are in 1e-9 of the configured limit, all times in
-// microseconds of a clock that the processors share.
+// proposals the store takes the first. All rates are in 1e-9 of the configured limit, all times
+// in microseconds of a clock that the processors share.
 package adapt

@@ -175,7 +175,9 @@ func (p *processor) sync() {
 	version, next, proposed := p.version, adapt.State{}, false
 	now, reports := p.micros(), p.reports(own)
 	if p.pool.state.Due(now, reports, p.Processors) || !p.pool.state.Free() && now-p.pool.state.At >= 900_000 {
-		next, proposed = p.config().Next(p.pool.state, adapt.Step{Now: now, Lag: spread * 1000, Reports: reports, Processors: p.Processors, Used: 1, Offered: 1}), true
+		next, proposed = p.config().Next(p.pool.state, adapt.Step{
+			Now: now, Lag: spread * 1000, Reports: reports, Processors: p.Processors, Used: 1, Offered: 1,
+		}), true
 	}
 	p.in(p.way(), func() {
 		s := &p.store

@@ -84,7 +84,7 @@ type run struct {
 // Run simulates a plan.
 func Run(p Plan) Result {
 	r := &run{
-		Plan: p, rng: rand.New(rand.NewPCG(p.Seed, 1)), //nolint:gosec // a run depends on its seed
+		Plan: p, rng: rand.New(rand.NewPCG(p.Seed, 1)),
 		service: service{rate: p.Service}, future: map[int][]func(){},
 	}
 	r.store.notes = make([]note, p.Processors)

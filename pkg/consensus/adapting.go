@@ -257,7 +257,7 @@ func servedIn(more []string) (r adapt.Report, told, ok bool) {
 			return adapt.Report{}, false, false
 		}
 		for i, f := range []*int64{&r.Generation, &r.Accepted, &r.Refused, &r.Overloaded} {
-			top := int64(maxNoteFlow)
+			top := maxNoteFlow
 			if i == 0 {
 				top = maxNoteCuts
 			}

@@ -21,7 +21,7 @@ func TestServedWord(t *testing.T) {
 	require.Equal(t, n, back)
 	for _, text := range []string{
 		"r:", "r:1", "r:1.2.3", "r:1.2.3.4.5", "r:-1.2.3.4", "r:+1.2.3.4", "r:01.2.3.4", "r:A.2.3.4", "r:1.2.3.", "r:1.2.3.zzzzzzzz", "r:zzzzzzz.1.1.1",
-		"r:1.2.3.4 r:1.2.3.4", "r:1.2.3.4 x",
+		"r:1.2.3.4 r:1.2.3.5", "r:1.2.3.4 x",
 	} {
 		_, ok := parseNote("1 0 600 60000000 7 8 " + text)
 		require.False(t, ok, "%q", text)
@@ -165,9 +165,8 @@ func TestAdaptedSharesAreNeverLarger(t *testing.T) {
 			cfg := c.adaptConfig()
 			require.NoError(t, cfg.Validate())
 			for i := range int64(50) {
-				c.slow.state = cfg.Next(c.slow.state, adapt.Step{
-					Now: i * 100_000, Used: 1, Offered: 1, Reports: []adapt.Report{{Generation: c.slow.state.Generation, Accepted: 10, Refused: i % 7 / 6 * 10}},
-				})
+				reports := []adapt.Report{{Generation: c.slow.state.Generation, Accepted: 10, Refused: i % 7 / 6 * 10}}
+				c.slow.state = cfg.Next(c.slow.state, adapt.Step{Now: i * 100_000, Used: 1, Offered: 1, Reports: reports})
 				for _, held := range []Share{0, 1, Whole / 3, Whole} {
 					share, tokens := c.apply(held, time.Duration(i)*100*time.Millisecond, 0)
 					most, _ := plain.apply(held, 0, 0)

@@ -105,7 +105,8 @@ func ExamplePermit_Report() {
 			return
 		}
 		permit.Report(outcome) // as the called service has it
-		fmt.Printf("%.0f of 100 per second\n", limiter.Status().Ceiling())
+		status := limiter.Status()
+		fmt.Printf("%.0f of 100 per second\n", status.Ceiling())
 	}
 	// Output:
 	// 100 of 100 per second

@@ -24,7 +24,11 @@ func TestToldAlone(t *testing.T) {
 			require.Equal(t, strings.Repeat("ü", 64), th.Status().Paused.Reason)
 			require.LessOrEqual(t, time.Until(f.Status().Paused.Until), time.Hour+time.Minute)
 		}
-		All(whole(t, ten), PerCall(flight(t, 2))).(*joint).Told(time.Now().Add(time.Second), "")
+		first := whole(t, ten)
+		all, ok := All(first, PerCall(flight(t, 2))).(*joint)
+		require.True(t, ok)
+		all.Told(time.Now().Add(time.Second), "")
+		require.NotNil(t, first.Status().Paused)
 		whole(t, Limit{}).Told(time.Now().Add(time.Hour), "no limit")
 		closed := whole(t, ten)
 		require.NoError(t, closed.Close())

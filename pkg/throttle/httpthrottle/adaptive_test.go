@@ -26,7 +26,11 @@ func TestAttemptsAreReported(t *testing.T) {
 		"refused once":   {[]answer{refuse(429), ok}, nil, throttle.Adapting{Accepted: 1, Refused: 1}},
 		"told to wait":   {[]answer{refuse(429, "Retry-After", "2"), ok}, nil, throttle.Adapting{Accepted: 1, Refused: 1}},
 		"overloaded":     {[]answer{refuse(529), refuse(503, "Retry-After", "1"), ok}, nil, throttle.Adapting{Accepted: 1, Overloaded: 2}},
-		"stopped":        {[]answer{{status: 429, body: `{"error":{"code":"insufficient_quota"}}`}}, []httpthrottle.Option{httpthrottle.WithClassifier(httpthrottle.OpenAI)}, throttle.Adapting{}},
+		"stopped": {
+			[]answer{{status: 429, body: `{"error":{"code":"insufficient_quota"}}`}},
+			[]httpthrottle.Option{httpthrottle.WithClassifier(httpthrottle.OpenAI)},
+			throttle.Adapting{},
+		},
 		"failed":         {[]answer{refuse(500)}, nil, throttle.Adapting{}},
 		"not reachable":  {[]answer{{err: http.ErrServerClosed}}, nil, throttle.Adapting{}},
 		"refused thrice": {[]answer{refuse(429)}, []httpthrottle.Option{httpthrottle.WithMaxAttempts(3)}, throttle.Adapting{Refused: 3}},
@@ -111,7 +115,11 @@ func TestLimiterIsTold(t *testing.T) {
 		want   []string
 	}{
 		"told":           {refuse(429, "Retry-After", "20"), nil, []string{"20s: the service answered with status 429"}},
-		"with a code":    {answer{status: 429, header: http.Header{"Retry-After": {"20"}}, body: `{"error":{"code":"rate_limit_exceeded"}}`}, []httpthrottle.Option{httpthrottle.WithClassifier(httpthrottle.OpenAI)}, []string{"20s: the service answered with status 429, code rate_limit_exceeded"}},
+		"with a code": {
+			answer{status: 429, header: http.Header{"Retry-After": {"20"}}, body: `{"error":{"code":"rate_limit_exceeded"}}`},
+			[]httpthrottle.Option{httpthrottle.WithClassifier(httpthrottle.OpenAI)},
+			[]string{"20s: the service answered with status 429, code rate_limit_exceeded"},
+		},
 		"not told":       {refuse(429), nil, nil},
 		"overloaded":     {refuse(503, "Retry-After", "20"), nil, nil},
 		"with a tag":     {refuse(429, "Retry-After", "20"), []httpthrottle.Option{tag}, nil},
