@@ -21,11 +21,11 @@ func TestAttemptsAreReported(t *testing.T) {
 		opts   []httpthrottle.Option
 		want   throttle.Adapting
 	}{
-		"accepted":       {[]answer{ok}, nil, throttle.Adapting{Accepted: 1}},
-		"not found":      {[]answer{refuse(404)}, nil, throttle.Adapting{Accepted: 1}},
-		"refused once":   {[]answer{refuse(429), ok}, nil, throttle.Adapting{Accepted: 1, Refused: 1}},
-		"told to wait":   {[]answer{refuse(429, "Retry-After", "2"), ok}, nil, throttle.Adapting{Accepted: 1, Refused: 1}},
-		"overloaded":     {[]answer{refuse(529), refuse(503, "Retry-After", "1"), ok}, nil, throttle.Adapting{Accepted: 1, Overloaded: 2}},
+		"accepted":     {[]answer{ok}, nil, throttle.Adapting{Accepted: 1}},
+		"not found":    {[]answer{refuse(404)}, nil, throttle.Adapting{Accepted: 1}},
+		"refused once": {[]answer{refuse(429), ok}, nil, throttle.Adapting{Accepted: 1, Refused: 1}},
+		"told to wait": {[]answer{refuse(429, "Retry-After", "2"), ok}, nil, throttle.Adapting{Accepted: 1, Refused: 1}},
+		"overloaded":   {[]answer{refuse(529), refuse(503, "Retry-After", "1"), ok}, nil, throttle.Adapting{Accepted: 1, Overloaded: 2}},
 		"stopped": {
 			[]answer{{status: 429, body: `{"error":{"code":"insufficient_quota"}}`}},
 			[]httpthrottle.Option{httpthrottle.WithClassifier(httpthrottle.OpenAI)},
@@ -114,7 +114,7 @@ func TestLimiterIsTold(t *testing.T) {
 		opts   []httpthrottle.Option
 		want   []string
 	}{
-		"told":           {refuse(429, "Retry-After", "20"), nil, []string{"20s: the service answered with status 429"}},
+		"told": {refuse(429, "Retry-After", "20"), nil, []string{"20s: the service answered with status 429"}},
 		"with a code": {
 			answer{status: 429, header: http.Header{"Retry-After": {"20"}}, body: `{"error":{"code":"rate_limit_exceeded"}}`},
 			[]httpthrottle.Option{httpthrottle.WithClassifier(httpthrottle.OpenAI)},
