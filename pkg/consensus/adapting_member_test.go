@@ -228,7 +228,7 @@ func TestCeilingOutlivesTheStore(t *testing.T) {
 				time.Sleep(3 * time.Second)
 				for _, n := range append(nodes, late) {
 					require.Less(t, n.ceiling(), 60.0, n.m.View().ID)
-					require.GreaterOrEqual(t, n.m.View().Cuts, cuts)
+					require.GreaterOrEqual(t, n.m.View().Cuts, cuts-1, "the last one may be lost that not all knew")
 				}
 				p.set(200)
 				time.Sleep(40 * time.Second)
