@@ -158,7 +158,7 @@ func receiptOf(text string) Version {
 // splitNote parts a note into the words of its form and those that say more.
 func splitNote(text string) (words, more []string, ok bool) {
 	words = strings.Split(text, " ")
-	if len(text) > MaxNoteBytes || words[0] != noteForm {
+	if validateNote(text) != nil || words[0] != noteForm {
 		return nil, nil, false
 	}
 	i := slices.IndexFunc(words, func(w string) bool { return strings.Contains(w, ":") })
