@@ -94,7 +94,7 @@ sim: ## Run 400 pools of twelve processors for half an hour of virtual time each
 # The rules' switches exist only under this build tag, so that they cost nothing elsewhere.
 .PHONY: mutants
 mutants: ## Leave out each rule of the protocol once: the simulation must notice
-	$(GO) test -vet=off -tags numathrottle_mutants -run 'Mutant|NeedsItsRule' -timeout $(TEST_TIMEOUT) ./internal/sim ./pkg/throttle ./pkg/consensus
+	$(GO) test -vet=off -tags numathrottle_mutants -run 'Mutant|NeedsItsRule' -timeout $(TEST_TIMEOUT) ./internal/sim ./internal/adapt ./internal/brownout ./pkg/throttle ./pkg/consensus
 
 # Not beside other tests of the same priority: the time until a pool recovers is measured.
 .PHONY: faults

@@ -74,6 +74,18 @@ var fields = append([]field{
 		Range: func(c *Config) bool { return limitOK(throttle.Limit{TTL: c.Limit.TTL}) },
 	},
 	{
+		Key: "adaptive", Allowed: "`true` or `false`", Default: "`false`",
+		Doc:   "What may be used falls while the called service refuses calls, and rises again to `max`; see [adaptive.md](adaptive.md)",
+		Value: config.Bool(func(c *Config) *bool { return &c.Limit.Adaptive }),
+	},
+	{
+		Key: "adaptiveMin", Allowed: aWholeNumber + "1 to `max`, with `hard` at least `max` / `burst`",
+		Default: "a hundredth of `max`, or the least there can be",
+		Doc:     "What may be used however many calls are refused, in tokens per `per`; only with `adaptive`",
+		Value:   config.Int(func(c *Config) *int { return &c.Limit.AdaptiveMin }),
+		Range:   func(c *Config) bool { return limitOK(throttle.Limit{AdaptiveMin: c.Limit.AdaptiveMin}) },
+	},
+	{
 		Key: "strict", Allowed: "`true` or `false`, not with `hard` or a ramp", Default: "`false`",
 		Doc:   "At most one token every `per` / `max`, each issued by the store; see [strict.md](strict.md)",
 		Value: config.Bool(func(c *Config) *bool { return &c.Limit.Strict }),
@@ -134,7 +146,8 @@ var fields = append([]field{
 
 // limitKeys are the settings of the limit itself.
 var limitKeys = []string{
-	"max", "per", "burst", "hard", "min", "rampUpDuration", "modes", "resumedRampUp", "ttl", "strict", "maxReserved",
+	"max", "per", "burst", "hard", "min", "rampUpDuration", "modes", "resumedRampUp", "ttl", "adaptive", "adaptiveMin",
+	"strict", "maxReserved",
 }
 
 // maxName is the length of a pool's name and of an ID that every store takes.

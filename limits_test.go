@@ -95,6 +95,58 @@ func TestLimitsOnRealStores(t *testing.T) {
 			require.Equal(t, consensus.Override{Max: 50, Per: time.Second}, o)
 			require.NoError(t, consensus.ClearOverride(t.Context(), store, "ns/pipe/map"))
 			eventually(t, func() bool { return ceiling(d) > 60 }, "the ramp goes on")
+			requireAdapts(t, url)
+		})
+	}
+}
+
+// requireAdapts fails unless what two of three processors are refused lowers the ceiling of all.
+func requireAdapts(t *testing.T, url string) {
+	t.Helper()
+	var pool []*throttle.Throttle
+	for _, id := range []string{"a", "b", "c"} {
+		c := short(url, id)
+		c.Pool, c.Limit = "adaptive", throttle.Limit{Max: 200, Adaptive: true}
+		pool = append(pool, mustOpen(t, c))
+	}
+	for _, th := range pool {
+		eventually(t, func() bool { return th.Status().Lease.Share > 0 }, "a share")
+	}
+	refuse := func(th *throttle.Throttle) {
+		if p, ok := th.TryAcquire(1); ok {
+			p.Report(throttle.Refused)
+		}
+	}
+	eventually(t, func() bool {
+		refuse(pool[0])
+		refuse(pool[1])
+		return pool[2].Status().Lease.Adapted && ceiling(pool[2]) < 150
+	}, "the ceiling of the third falls")
+}
+
+// A limit follows the service by its settings alone, with and without a pool.
+func TestAdaptiveWithoutAServer(t *testing.T) {
+	for _, store := range []string{"memory://TestAdaptiveWithoutAServer", "static://?replicas=2"} {
+		t.Run(store, func(t *testing.T) {
+			t.Setenv("NUMATHROTTLE_MAX", "100")
+			t.Setenv("NUMATHROTTLE_ADAPTIVE", "true")
+			t.Setenv("NUMATHROTTLE_ADAPTIVE_MIN", "30")
+			t.Setenv("NUMATHROTTLE_STORE", store)
+			synctest.Test(t, func(t *testing.T) {
+				c, err := Load()
+				require.NoError(t, err)
+				c.Logger = quiet()
+				th := mustOpen(t, c)
+				time.Sleep(10 * time.Second)
+				for range 20 {
+					p, err := th.Acquire(t.Context(), 1)
+					require.NoError(t, err)
+					p.Report(throttle.Overloaded)
+					time.Sleep(500 * time.Millisecond)
+				}
+				require.InDelta(t, 30, ceiling(th), 5)
+				require.NoError(t, th.Close())
+			})
 		})
 	}
 }

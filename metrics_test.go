@@ -41,7 +41,7 @@ func scrape(t *testing.T) (names map[string]string, found map[string]*series) {
 	member, err := consensus.Join(t.Context(), memstore.New(), "p", consensus.WithID("a"),
 		consensus.WithOnSync(telemetry.OnSync("llm", "memory")), consensus.WithFailFast())
 	require.NoError(t, err)
-	th, err := throttle.New(throttle.Limit{Max: 100}, throttle.WithName("llm"), throttle.WithSharer(member),
+	th, err := throttle.New(throttle.Limit{Max: 100, Adaptive: true}, throttle.WithName("llm"), throttle.WithSharer(member),
 		throttle.WithObserver(telemetry), throttle.OnClose(member.Leave))
 	require.NoError(t, err)
 	defer th.Close()

@@ -175,6 +175,12 @@ func (m *monitor) limit(th *throttle.Throttle, member *consensus.Member) health.
 		}
 		l.NotReady = string(t.Reason)
 	}
+	if st.Limit.Adapts() {
+		a := st.Adapting
+		l.Service = &health.Service{
+			Lowered: st.Lease.Adapted, Cuts: st.Lease.Cuts, Part: a.Part, Accepted: a.Accepted, Refused: a.Refused, Overloaded: a.Overloaded,
+		}
+	}
 	if p := st.Paused; p != nil {
 		l.Paused = &health.Paused{Tag: p.Tag, Reason: p.Reason}
 		if !p.Until.IsZero() {

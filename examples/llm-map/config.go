@@ -31,6 +31,7 @@ type settings struct {
 	RequestsPerMinute int
 	TokensPerMinute   int
 	InFlight          int
+	Adaptive          bool
 	BurstTime         time.Duration
 	Charge            charge
 
@@ -95,6 +96,12 @@ var fields = config.WithPrefix(prefix,
 		func(s *settings) *int { return &s.TokensPerMinute }),
 	config.NumberField("inFlight", 0, 1_000_000_000, "0: no limit",
 		"Calls under way at once, over the whole pool; several times the number of pods", func(s *settings) *int { return &s.InFlight }),
+	config.Field[settings]{
+		Key: "adaptive", Allowed: "`true` or `false`", Default: "`false`",
+		Doc: "The limit on tokens, or that on requests when there is none, falls while the provider refuses calls, " +
+			"and rises again; see [adaptive.md](../../docs/adaptive.md)",
+		Value: config.Bool(func(s *settings) *bool { return &s.Adaptive }),
+	},
 	config.DurationField("burstTime", 10*time.Millisecond, time.Minute, "`1s`", "How much of the two limits per minute the pool can save up",
 		func(s *settings) *time.Duration { return &s.BurstTime }),
 	config.Field[settings]{

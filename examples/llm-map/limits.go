@@ -32,25 +32,26 @@ func openLimits(ctx context.Context, s *settings, log *slog.Logger) (l limits, e
 			_ = l.close() // what fails here hides the error that counts
 		}
 	}()
-	in := func(suffix string, perMinute int) numathrottle.Config {
+	in := func(suffix string, perMinute int, adaptive bool) numathrottle.Config {
 		c := s.Pool
 		c.Logger = log
 		c.Pool += suffix
 		if perMinute > 0 {
 			c.Limit = throttle.Limit{
 				Max: perMinute, Per: time.Minute,
-				Burst: max(1, int(float64(perMinute)*s.BurstTime.Minutes())),
+				Burst:    max(1, int(float64(perMinute)*s.BurstTime.Minutes())),
+				Adaptive: adaptive,
 			}
 		}
 		return c
 	}
-	if l.requests, err = numathrottle.Open(ctx, in(requestsSuffix, s.RequestsPerMinute)); err != nil {
+	if l.requests, err = numathrottle.Open(ctx, in(requestsSuffix, s.RequestsPerMinute, s.Adaptive && s.TokensPerMinute == 0)); err != nil {
 		return l, err
 	}
-	if l.tokens, err = numathrottle.Open(ctx, in(tokensSuffix, s.TokensPerMinute)); err != nil {
+	if l.tokens, err = numathrottle.Open(ctx, in(tokensSuffix, s.TokensPerMinute, s.Adaptive)); err != nil {
 		return l, err
 	}
-	l.inFlight, err = numathrottle.OpenInFlight(ctx, s.InFlight, in(inFlightSuffix, 0))
+	l.inFlight, err = numathrottle.OpenInFlight(ctx, s.InFlight, in(inFlightSuffix, 0, false))
 	return l, err
 }
 

@@ -94,6 +94,7 @@ func full() Limit {
 	return Limit{
 		Name: "llm<script>", NotReady: "store_lost", Max: 600, Per: Duration(time.Minute), Burst: 60, Hard: true, Ceiling: 9.25,
 		Share: 0.125, Degraded: true, Rate: 1.25, Tokens: -3.5, Throttled: &Throttled{Reason: "limit", RetryAfter: "2.5s"},
+		Service: &Service{Lowered: true, Cuts: 21, Part: 0.7, Accepted: 3001, Refused: 3002, Overloaded: 3003},
 		Paused:  &Paused{Tag: "gpt<", Reason: "maintenance", For: "4m0s"},
 		Waiting: 17, Granted: 1001, Returned: 1002, Refused: 1003,
 		HeldBack: []HeldBack{{Reason: "frozen", Waits: 2001, Refusals: 2002, Time: Duration(90 * time.Second)}},
@@ -121,7 +122,9 @@ func TestStatusPage(t *testing.T) {
 			"llm&lt;script&gt;", "no: store_lost", "600 per 1m0s, burst 60, hard; 9.25 per second", "12.50 %: 1.25 tokens per second", "without the store",
 			"limit</span>, a token in 2.5s", "<td>17</td>", "-3.5 at hand; 1001 granted, 1002 given back, 1003 refused", "redis://h:6379", "6 syncs failed",
 			"dial tcp: refused", "ns/pipe/vertex: 3 processors, pool size 4 not agreed", "pod-3: holding; wants 37.50 %, demand 62.50 %",
-			"9.1s left of 10s; a sync every 1s", "for 7s: new record", "frozen", "for 4m0s, tag gpt&lt;: maintenance", "pod-7, pod-8",
+			"9.1s left of 10s; a sync every 1s", "for 7s: new record", "frozen",
+			"3001 accepted, 3002 refused, 3003 overloaded; ceiling cut 21 times", "lowered at present", "uses 70.00 % of its share",
+			"for 4m0s, tag gpt&lt;: maintenance", "pod-7, pod-8",
 			"2001", "2002", "1m30s", "pod-9", "87.50 %", "75.00 %",
 		} {
 			require.Contains(t, body, part)

@@ -61,6 +61,9 @@ type Limit struct {
 	Rate     float64 `json:"rate"`
 	Tokens   float64 `json:"tokens"`
 
+	// Service is how an adaptive limit stands with the called service; nil for others.
+	Service *Service `json:"service,omitempty"`
+
 	// Paused is the pause that holds this processor; nil: none does.
 	Paused *Paused `json:"paused,omitempty"`
 
@@ -88,6 +91,19 @@ type Throttled struct {
 	Reason string `json:"reason"`
 	// RetryAfter is when one token could be granted; empty when that is not known.
 	RetryAfter string `json:"retryAfter,omitempty"`
+}
+
+// Service is how an adaptive limit stands with the called service.
+type Service struct {
+	// Lowered says that its refusals lower the ceiling of the pool, Cuts how often they did.
+	Lowered bool   `json:"lowered"`
+	Cuts    uint64 `json:"cuts"`
+	// Part is what this processor uses of its share.
+	Part float64 `json:"part"`
+	// Accepted, Refused and Overloaded count tokens of the calls that were reported.
+	Accepted   int64 `json:"accepted"`
+	Refused    int64 `json:"refused"`
+	Overloaded int64 `json:"overloaded"`
 }
 
 // Paused is a pause.

@@ -38,6 +38,9 @@ type ceiling struct {
 	// and nothing is proposed.
 	foreign bool
 
+	slow adapting
+	told told
+
 	answers      int           // taken by this incarnation
 	time         int64         // logical time of the last answer
 	at           time.Duration // local time at which it came
@@ -52,7 +55,10 @@ type ceiling struct {
 }
 
 // restart forgets what an incarnation has seen, and keeps the documents.
-func (c *ceiling) restart() { c.answers, c.others, c.unsure = 0, nil, false }
+func (c *ceiling) restart() {
+	c.answers, c.others, c.unsure = 0, nil, false
+	c.slow.haste = haste{}
+}
 
 // take takes what an answer says of the limit; sent are the reports of its request.
 func (c *ceiling) take(now time.Duration, sent []DocumentReport, a *Answer) {
@@ -65,8 +71,12 @@ func (c *ceiling) take(now time.Duration, sent []DocumentReport, a *Answer) {
 	c.time, c.at, c.began, c.slept, c.clamp, c.issuing = a.Time, now, a.Began, a.Slept, Clamp(a.Lease), a.Issuing
 	c.others = make([]note, 0, len(c.others)) // what a copy of the processor has stays as it is
 	live := 0
+	c.told.others = 0
 	for _, row := range a.Tags[0].Roster {
 		live++
+		if row.ID != c.id {
+			c.told.others = max(c.told.others, aloneOf(row.Note))
+		}
 		if n, ok := parseNote(row.Note); ok && row.ID != c.id {
 			c.others = append(c.others, n)
 		}
@@ -77,11 +87,15 @@ func (c *ceiling) take(now time.Duration, sent []DocumentReport, a *Answer) {
 			c.override, c.unreadable = parseOverride(c.shelf.find(name).Body)
 		case rampDocument:
 			c.load()
+		case ceilingDocument:
+			c.slow.load(c.shelf.find(name).Body)
 		}
 	}
 	c.pauses.take(c.moment(now), c.asked, c.shelf.find(pauseDocument))
 	c.unsure = c.answers == 1 && a.Began == 0 && live <= 1
+	c.slow.lag, c.told.live = cutLag(a.Lease, live), live
 	c.settle(a)
+	c.settleCeiling(a)
 }
 
 // load takes the ramp from the shelf.
@@ -121,7 +135,9 @@ func (c *ceiling) settle(a *Answer) {
 }
 
 // lacking tells whether the store lacks a document, or has one that is out of date.
-func (c *ceiling) lacking() bool { return c.shelf.lost() || c.limit.Ramps() && c.moved && !c.foreign }
+func (c *ceiling) lacking() bool {
+	return c.shelf.lost() || c.limit.Ramps() && c.moved && !c.foreign || c.limit.Adapts() && c.slow.moved && !c.slow.foreign
+}
 
 // rampStep is the least time between two steps of the ramp: the pool makes one a second.
 const rampStep = 900 * time.Millisecond
@@ -132,16 +148,23 @@ func (c *ceiling) reports(now time.Duration, random uint16) []DocumentReport {
 	if d := c.pauses.propose(c.moment(now), c.shelf.find(pauseDocument), random); d != nil {
 		out = report(out, *d)
 	}
-	body := c.step(now)
-	if body == nil {
-		return out
+	if body := c.step(now); body != nil {
+		out = report(out, c.proposal(rampDocument, body, random))
 	}
-	held := c.shelf.find(rampDocument)
-	d := DocumentReport{Name: rampDocument, Version: NextVersion(held.Version, random), Base: held.Version, Body: body}
+	if body := c.stepCeiling(now); body != nil {
+		out = report(out, c.proposal(ceilingDocument, body, random))
+	}
+	return out
+}
+
+// proposal is the next version of a document.
+func (c *ceiling) proposal(name string, body []byte, random uint16) DocumentReport {
+	held := c.shelf.find(name)
+	d := DocumentReport{Name: name, Version: NextVersion(held.Version, random), Base: held.Version, Body: body}
 	if held.lost {
 		d.Base = d.Version // given back, one step on
 	}
-	return report(out, d)
+	return d
 }
 
 // report puts d into a list in the place of another one of that document.
@@ -277,6 +300,15 @@ func (c *ceiling) tokens(now, ahead time.Duration) float64 {
 	if c.limit.Max == 0 {
 		return 0
 	}
+	configured := c.unadapted(now, ahead)
+	if !c.limit.Adapts() {
+		return configured
+	}
+	return min(configured, c.adaptive(now))
+}
+
+// unadapted is tokens whatever the called service refuses. There is a limit.
+func (c *ceiling) unadapted(now, ahead time.Duration) float64 {
 	q := c.quota()
 	whole := q.tokens(c.limit.Per)
 	if !c.limit.Ramps() {
@@ -303,18 +335,19 @@ func (c *ceiling) apply(held Share, now, ahead time.Duration) (share int64, toke
 	return max(0, min(share, throttle.MaxShare)), tokens
 }
 
-// note is what the processor tells the others. Without a ramp nobody needs to know what
-// it uses, and the note is always the same.
-func (c *ceiling) note() string {
+// note is what the processor tells the others. Without a ramp, and with a limit that is not
+// adaptive, nobody needs to know what it uses, and the note is always the same.
+func (c *ceiling) note(now time.Duration) string {
 	var n note
 	switch {
 	case c.limit.Max == 0:
-	case !c.limit.Ramps():
+	case !c.limit.Ramps() && !c.limit.Adapts():
 		n = noteOf(c.limit, 0, 0)
 	default:
 		n = noteOf(c.limit, c.used, c.offers)
+		c.tell(&n)
 	}
-	n.paused = c.pauses.receipt()
+	n.paused, n.alone = c.pauses.receipt(), c.told.until(c.logical(now), now)
 	return n.String()
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/adapt"
 	"github.com/numaproj-contrib/numathrottle/internal/ramp"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -27,7 +28,11 @@ func TestNote(t *testing.T) {
 	back, ok := parseNote(n.String())
 	require.True(t, ok)
 	require.Equal(t, n, back)
-	largest := note{quota{maxNoteTokens, time.Duration(maxNotePer) * time.Microsecond}, false, maxNoteFlow, maxNoteFlow, maxVersion}
+	largest := note{
+		limit: quota{maxNoteTokens, time.Duration(maxNotePer) * time.Microsecond}, used: maxNoteFlow, offered: maxNoteFlow,
+		paused: maxVersion, alone: maxMicros,
+		told: true, served: adapt.Report{Generation: maxNoteCuts, Accepted: maxNoteFlow, Refused: maxNoteFlow, Overloaded: maxNoteFlow},
+	}
 	require.LessOrEqual(t, len(largest.String()), MaxNoteBytes)
 	broken := noteOf(throttle.Limit{Max: 1, Per: time.Second + 1}, 0, 0)
 	require.Equal(t, time.Second+time.Microsecond, broken.limit.per, "never above the real limit")

@@ -200,6 +200,12 @@
 //     next makes one and proposes what comes of it; the store takes the first. A pool that has
 //     begun anew (another Began) starts the ramp anew or resumes it; a state whose time is far
 //     from the present, of another store's clock, goes on from where it stood.
+//   - The document "ceiling" holds how far the called service's refusals have lowered the limit
+//     in force, where limits are adaptive: a form, Answer.Began, and the state of package
+//     internal/adapt. A processor's note then tells what the service makes of its calls, in a word "r:" after
+//     the others: the number of cuts that the refused ones were granted under, and what was
+//     accepted, refused and overloaded. Refusals that the others do not know bring the next request
+//     forward, five at most until the next cut. Whoever finds a cut due proposes it.
 //   - What a store has lost the holders give back with their next request, sent at once.
 //
 // A processor tells the logical time from its last answer and its own clock, and what it
@@ -275,4 +281,6 @@
 //	store wiped during a pause       holders give it back, on the new clock     its end
 //	pool empty during a pause        what it slept is taken off                 its end
 //	pool killed whole in a pause     the time until somebody joins is added     its end, or Resume
+//	called service can do less       adaptive: all use less together            about 10 s after it is back
+//	store down while it can          each processor uses less of its share      the same
 package consensus

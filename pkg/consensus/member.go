@@ -31,7 +31,8 @@ type Member struct {
 
 	onSync []func(Synced)
 
-	leave sync.Once
+	leave   sync.Once
+	judging sync.WaitGroup // pauses that the called service has asked for
 
 	mu      sync.Mutex
 	p       *Processor
@@ -143,6 +144,7 @@ func (m *Member) Leave(ctx context.Context) error {
 		req := m.p.Leave(m.now())
 		m.push()
 		m.mu.Unlock()
+		m.judging.Wait()
 		m.stopReserving()
 		if !free {
 			m.log.Info("left the pool with debt: the claim stays until it is removed")
@@ -222,6 +224,9 @@ func (m *Member) run() {
 		case <-m.poke:
 			m.mu.Lock()
 			m.p.Poke(m.now())
+			if m.holder != nil && m.p.adapts() {
+				m.p.Heed(m.now(), m.holder.Flow().Served)
+			}
 			m.mu.Unlock()
 		case <-timer.C:
 		}
@@ -292,6 +297,7 @@ func (m *Member) take(req Request, ans Answer, err error) error {
 	if err == nil {
 		m.offset, m.flow = m.sentOffset, m.sentFlow
 		m.receiptsCame()
+		m.judge()
 	}
 	m.push()
 	m.report(before, err)
@@ -313,6 +319,7 @@ func (m *Member) request() (Request, time.Duration) {
 		m.push() // a lower share is in force before the store hears of it
 		m.sentFlow = flowAt{h.Flow(), now}
 		o := Observation{InUse: Share(h.InUse())} // after that: no call begins any more by the old share
+		o.Served = m.sentFlow.Served
 		o.Used, o.Offered = m.sentFlow.Since(m.flow.Flow, now-m.flow.at, h.Limit())
 		m.p.Observe(o)
 	}
@@ -338,6 +345,7 @@ func (m *Member) push() {
 func (m *Member) lease(now time.Duration) throttle.Lease {
 	l := throttle.Lease{Degraded: m.p.degraded, Reason: throttle.ReasonStoreLost}
 	l.Share, l.Ceiling = m.p.Apply(now, 2*watchEvery) // twice: the loop may wake late
+	l.Adapted, l.Cuts, l.Settling = m.p.Adapted(now)
 	l.Issuing = m.p.Issuing(now)
 	if l.Share > 0 || l.Issuing {
 		l.Until = m.base.Add(m.p.Until())

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/adapt"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -42,6 +43,13 @@ type note struct {
 	// paused is the version of the document "pause" that the processor has in force: its
 	// receipt. 0: it knows of none.
 	paused Version
+	// told: the processor makes calls, and tells what the called service makes of them.
+	told bool
+	// served is that, in 1e-9 of the limit; see throttle.Served.
+	served adapt.Report
+	// alone is the logical time until which the called service has told the processor to leave it
+	// alone; 0: it has not.
+	alone int64
 }
 
 // noteForm is the first word of every note that this release writes and reads.
@@ -72,9 +80,14 @@ func (n note) String() string {
 	b := make([]byte, 0, MaxNoteBytes)
 	switch {
 	case n.limit.max > 0:
-		b = n.appendLimit(b)
-	case n.paused > 0:
+		if b = n.appendLimit(b); n.told {
+			b = appendServed(b, n.served)
+		}
+	case n.paused > 0 || n.alone > 0:
 		b = append(b, noteForm...)
+	}
+	if n.alone > 0 {
+		b = strconv.AppendInt(append(b, " "+aloneWord...), n.alone, 36)
 	}
 	if n.paused > 0 {
 		b = strconv.AppendUint(append(b, " "+pausedWord...), uint64(n.paused), 10)
@@ -102,6 +115,12 @@ func parseNote(text string) (n note, ok bool) {
 		return note{}, false
 	}
 	if n.paused, ok = receiptIn(more); !ok {
+		return note{}, false
+	}
+	if n.served, n.told, ok = servedIn(more); !ok {
+		return note{}, false
+	}
+	if n.alone, ok = aloneIn(more); !ok {
 		return note{}, false
 	}
 	var per int64
@@ -139,7 +158,7 @@ func receiptOf(text string) Version {
 // splitNote parts a note into the words of its form and those that say more.
 func splitNote(text string) (words, more []string, ok bool) {
 	words = strings.Split(text, " ")
-	if len(text) > MaxNoteBytes || words[0] != noteForm {
+	if validateNote(text) != nil || words[0] != noteForm {
 		return nil, nil, false
 	}
 	i := slices.IndexFunc(words, func(w string) bool { return strings.Contains(w, ":") })

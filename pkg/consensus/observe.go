@@ -15,6 +15,8 @@ type Observation struct {
 	// Used and Offered are what was used, and could have been, since the request that
 	// was answered last, in 1e-9 of the limit; see throttle.Flow.
 	Used, Offered int64
+	// Served is what the called service makes of the calls; see throttle.Served.
+	Served throttle.Served
 }
 
 // Observe sets what the next requests report. The share in force must not have risen
@@ -23,6 +25,7 @@ func (p *Processor) Observe(o Observation) {
 	p.inUse = min(max(o.InUse, 0), Whole)
 	p.ceiling.used = min(max(o.Used, 0), maxNoteFlow)
 	p.ceiling.offers = min(max(o.Offered, 0), maxNoteFlow)
+	p.ceiling.slow.served = o.Served
 }
 
 // Yield lowers the share in force as the next Request with this demand would. Whoever

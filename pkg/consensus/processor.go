@@ -212,7 +212,7 @@ func (p *Processor) Request(now time.Duration, nonce uint64, demand Share) Reque
 		Unanswered: p.unanswered, Recalled: p.recalled,
 		Revision: p.revision, Lease: p.cfg.Lease, Spacing: p.ceiling.paced(p.spacing), Strict: p.strict, Reach: p.reach(now),
 		Tags: []TagReport{{
-			InUse: max(p.held, p.inUse), Wanted: p.want, Demand: p.demand, PoolSize: p.answer.Live, Note: p.ceiling.note(),
+			InUse: max(p.held, p.inUse), Wanted: p.want, Demand: p.demand, PoolSize: p.answer.Live, Note: p.ceiling.note(now),
 		}},
 		Documents: p.ceiling.reports(now, uint16(nonce)),
 	}
@@ -315,8 +315,8 @@ func (p *Processor) granted(now time.Duration, a Answer) {
 func (p *Processor) hurry(now time.Duration, before Share) {
 	t := &p.answer
 	switch {
-	case max(p.held, p.inUse) < max(t.Share, p.sent.Tags[0].InUse), p.ceiling.urgent:
-		p.urgency = urgencyNow // the claim is higher than need be, or the store lacks a document
+	case max(p.held, p.inUse) < max(t.Share, p.sent.Tags[0].InUse), p.ceiling.urgent, p.ceiling.cutDue(now):
+		p.urgency = urgencyNow // the claim is higher than need be, the store lacks a document, or the ceiling is to be cut
 	case p.issuing: // there are no shares to ask for
 	case p.held < p.want && p.unasked(now):
 		p.urgency = urgencyNow

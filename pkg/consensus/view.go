@@ -39,6 +39,10 @@ type View struct {
 	// processor's limit, and Override the pool's override; 0 and zero: there is none.
 	Ceiling  float64
 	Override Override
+	// Adapted says that the ceiling is lower than it might be because the called service
+	// refuses calls, and Cuts how often it was lowered by that; see throttle.Limit.Adaptive.
+	Adapted bool
+	Cuts    uint64
 	// Paused lists what is paused, each tag once; Generation counts the changes of it (0: there were
 	// none), and PauseMissing are the live processors whose report does not say yet that they
 	// have the same in force.
@@ -62,6 +66,7 @@ func (p *Processor) View(now time.Duration) View {
 		Failures: p.failures, Revision: p.revision,
 		Ceiling: p.ceiling.tokens(now, 0), Override: p.ceiling.override,
 	}
+	v.Adapted, v.Cuts, _ = p.Adapted(now)
 	if p.held > 0 {
 		v.LeaseLeft = p.until - now
 	}

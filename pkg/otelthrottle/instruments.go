@@ -112,6 +112,31 @@ var observed = []Instrument{
 		read: either(func(s *throttle.Status) float64 { return s.Rate }, nil),
 	},
 	{
+		Name: "numathrottle.ceiling.cuts", Kind: Counter, Unit: "{cut}", Labels: byLimit,
+		Doc:  "How often the called service's refusals have lowered the ceiling of the pool; of an adaptive limit",
+		read: adaptive(func(s *throttle.Status) float64 { return float64(s.Lease.Cuts) }),
+	},
+	{
+		Name: "numathrottle.adaptive.part", Kind: Gauge, Unit: "1", Labels: byLimit,
+		Doc:  "Part of its share that this processor uses, from 0 to 1: less than 1 after refusals that the pool does not hold against all",
+		read: adaptive(func(s *throttle.Status) float64 { return s.Adapting.Part }),
+	},
+	{
+		Name: "numathrottle.service.accepted", Kind: Counter, Unit: "{token}", Labels: byLimit,
+		Doc:  "Tokens of calls that the called service accepted, as reported to an adaptive limit",
+		read: adaptive(func(s *throttle.Status) float64 { return float64(s.Adapting.Accepted) }),
+	},
+	{
+		Name: "numathrottle.service.refused", Kind: Counter, Unit: "{token}", Labels: byLimit,
+		Doc:  "Tokens of calls that it refused because there were too many",
+		read: adaptive(func(s *throttle.Status) float64 { return float64(s.Adapting.Refused) }),
+	},
+	{
+		Name: "numathrottle.service.overloaded", Kind: Counter, Unit: "{token}", Labels: byLimit,
+		Doc:  "Tokens of calls that it refused because it was overloaded",
+		read: adaptive(func(s *throttle.Status) float64 { return float64(s.Adapting.Overloaded) }),
+	},
+	{
 		Name: "numathrottle.tokens.available", Kind: Gauge, Unit: "{token}", Labels: byLimit,
 		Doc:  "Tokens at hand; below 0 it is debt",
 		read: either(func(s *throttle.Status) float64 { return s.Tokens }, nil),
@@ -218,6 +243,14 @@ func either(rate func(*throttle.Status) float64, calls func(*throttle.InFlightSt
 			emit(rate(s.throttle), "")
 		case s.inFlight != nil && calls != nil:
 			emit(calls(s.inFlight), "")
+		}
+	}
+}
+
+func adaptive(of func(*throttle.Status) float64) func(*snapshot, func(float64, throttle.Reason)) {
+	return func(s *snapshot, emit func(float64, throttle.Reason)) {
+		if s.throttle != nil && s.throttle.Limit.Adapts() {
+			emit(of(s.throttle), "")
 		}
 	}
 }

@@ -35,10 +35,12 @@ type Timer interface {
 
 var _ Timer = (*time.Timer)(nil)
 
+// centuries is a time that no timer lives to see.
+const centuries = 1 << 62
+
 // begin makes the present moment the origin of the Throttle's times, and makes
 // its timer.
 func (t *Throttle) begin() {
-	const centuries = 1 << 62
 	if t.clock == nil {
 		t.base = time.Now()
 	} else {

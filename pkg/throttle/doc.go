@@ -73,6 +73,12 @@
 // otelthrottle makes metrics and spans of it. Track and Blame tell a deadline that was
 // missed by waiting from one that the service missed.
 //
+// # Limits that follow the service
+//
+// With Limit.Adaptive the rate falls when calls are refused, and rises again to Max: Permit.Report and
+// Throttle.Report tell what the called service makes of a call. A Throttle slows down at
+// once by itself; its Sharer lowers the ceiling of the pool. See docs/adaptive.md.
+//
 // # Giving back
 //
 // A permit that is settled below its cost gives tokens back as long as no more

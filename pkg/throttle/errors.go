@@ -46,6 +46,9 @@ const (
 	// ReasonReserved: the tokens are issued one by one, and as many as may be reserved
 	// are; see Limit.MaxReserved.
 	ReasonReserved Reason = "reserved"
+	// ReasonAdaptive: the limit is lower than configured at present, because the called
+	// service refuses calls; see Limit.Adaptive. The tokens accrue at a known rate.
+	ReasonAdaptive Reason = "adaptive"
 	// ReasonOther: a reason that a Sharer gave and this package does not know, where
 	// reasons are counted.
 	ReasonOther Reason = "other"

@@ -90,3 +90,25 @@ func ExampleLimit_strict() {
 	// a slot later: true <nil>
 	// a slot later: true <nil>
 }
+
+func ExamplePermit_Report() {
+	limiter, err := throttle.New(throttle.Limit{Max: 100, Adaptive: true})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer func() { _ = limiter.Close() }()
+	for _, outcome := range []throttle.Outcome{throttle.Accepted, throttle.Refused} {
+		permit, err := limiter.Acquire(context.Background(), 1)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		permit.Report(outcome) // as the called service has it
+		status := limiter.Status()
+		fmt.Printf("%.0f of 100 per second\n", status.Ceiling())
+	}
+	// Output:
+	// 100 of 100 per second
+	// 49 of 100 per second
+}

@@ -17,6 +17,8 @@ type Flow struct {
 	// Waiting tells that somebody waits at this moment, and Empty that less than a
 	// token is at hand.
 	Waiting, Empty bool
+	// Served is what the called service made of the calls, as far as it was reported.
+	Served Served
 }
 
 // Since returns what a holder of the limit l used and could have used since an earlier
@@ -52,6 +54,13 @@ func (t *Throttle) Flow() Flow {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := t.now()
+	f := t.flowAt(now)
+	f.Served = t.served(now)
+	return f
+}
+
+// flowAt returns the totals without what was reported. t.mu is held.
+func (t *Throttle) flowAt(now int64) Flow {
 	drawn := t.granted.Load() - t.void - t.queue.collected
 	return Flow{
 		Used: t.scale.tokens(drawn - t.credited), Offered: t.scale.tokens(t.seg.by(now)),

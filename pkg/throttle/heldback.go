@@ -9,7 +9,7 @@ import (
 // reasons is every reason that is counted by itself.
 var reasons = [...]Reason{
 	ReasonLimit, ReasonNoShare, ReasonFrozen, ReasonShareTooSmall, ReasonStoreLost, ReasonReplaced,
-	ReasonTooLarge, ReasonInFlight, ReasonReserved, ReasonUnreadable, ReasonPause, ReasonClosed,
+	ReasonTooLarge, ReasonInFlight, ReasonReserved, ReasonUnreadable, ReasonAdaptive, ReasonPause, ReasonClosed,
 	ReasonOther,
 }
 
@@ -143,8 +143,11 @@ func (t *Throttle) prospect(now, units int64) outlook {
 // outlook returns why a draw of so many units is held back under the law of s.
 func (t *Throttle) outlook(s *segment, units int64) outlook {
 	o := outlook{during: ReasonLimit, until: s.until, after: s.lease.Reason}
-	if !t.fitsIn(s, units) {
+	switch {
+	case !t.fitsIn(s, units):
 		o.during = ReasonShareTooSmall
+	case s.lease.Adapted:
+		o.during = ReasonAdaptive
 	}
 	if !s.lease.Frozen.IsZero() {
 		o.thaw = int64(s.lease.Frozen.Sub(t.base))

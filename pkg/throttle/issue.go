@@ -257,6 +257,8 @@ func (t *Throttle) issueReason(now int64) Reason {
 		return ReasonStoreLost
 	case t.issue.refused:
 		return ReasonReserved
+	case t.seg.lease.Adapted:
+		return ReasonAdaptive
 	default:
 		return ReasonLimit
 	}

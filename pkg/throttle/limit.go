@@ -54,6 +54,15 @@ type Limit struct {
 	// TTL is the longest silence of a pool after which its ramp still counts: 1 s to
 	// 24 h. Defaults to 180 s.
 	TTL time.Duration
+	// Adaptive lets the limit follow what the called service can do: when calls are reported
+	// to be refused (Permit.Report), what the pool may use falls below Max, and rises to
+	// it again while they are not. It is never above Max, nor above where a ramp stands. See docs/adaptive.md.
+	Adaptive bool
+	// AdaptiveMin is what may be used however many calls are refused, in tokens per Per
+	// over the whole pool: 1 to Max, and with Hard at least Max / Burst. Defaults to a
+	// hundredth of Max, or the least there can be. With Hard it is always as much as leaves each
+	// processor a bucket that is worth a token. Only with Adaptive.
+	AdaptiveMin int
 	// Strict promises at most one token every Per / Max, and no saved-up bursts, over
 	// the whole pool: each is a slot of its own, which the store issues and keeps apart
 	// on its clock. A draw of n takes n slots, and is granted at the last. A slot that is
@@ -101,6 +110,7 @@ func (l Limit) Validate() error {
 		bad("burst", l.Burst, fmt.Sprintf("at most max with hard, which is %d", l.Max))
 	}
 	l.checkStrict(bad)
+	l.checkAdaptive(bad)
 	if len(errs) == 0 && l.Max > int(l.withDefaults().Per) { // above one per nanosecond
 		bad("max per "+l.withDefaults().Per.String(), l.Max, "at most 1000000000 tokens per second")
 	}
@@ -121,7 +131,7 @@ func (l Limit) withDefaults() Limit {
 	default:
 		l.Burst = max(1, l.earnedIn(100*time.Millisecond))
 	}
-	return l.withRampDefaults()
+	return l.withRampDefaults().withAdaptiveDefaults()
 }
 
 // earnedIn is how many tokens Max earns in d. Per must be set.

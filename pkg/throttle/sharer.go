@@ -33,6 +33,14 @@ type Lease struct {
 	// Degraded marks a share that is used without the store's consent, by the
 	// policy for a lost store.
 	Degraded bool
+	// Adapted says that Ceiling is lower than it might be because the called service
+	// refuses calls; see Limit.Adaptive. Cuts counts how often it was lowered by that: with
+	// another number the refusals that the holder knows of have been dealt with. Settling says that
+	// the last time is so short ago that others may not know it yet: whether calls that are granted
+	// now are refused says nothing about the new ceiling.
+	Adapted  bool
+	Cuts     uint64
+	Settling bool
 	// Issuing says that the pool has no shares at present: tokens are issued one by one,
 	// because the limit is strict or too low to be divided. Share is 0 then. A sharer
 	// that leases so is an Issuer.

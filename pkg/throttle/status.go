@@ -20,6 +20,8 @@ type Status struct {
 	Issued Issued
 	// Granted, Returned and Refused count tokens since the Throttle was made.
 	Granted, Returned, Refused int64
+	// Adapting is how an adaptive limit stands with the called service.
+	Adapting Adapting
 	// Paused is the pause that holds it back, with when it goes on here; nil: none does.
 	// Pauses counts those that have.
 	Paused *Paused
@@ -64,6 +66,7 @@ func (t *Throttle) Status() Status {
 	st.Granted = (t.granted.Load() - t.void - t.queue.collected) >> t.scale.shift
 	st.Returned = t.credited >> t.scale.shift
 	st.Refused = t.refused.Load()
+	st.Adapting = t.adapting(now)
 	st.Paused, st.Pauses = t.pauses.status(now, t.base), t.pauses.count
 	return st
 }

@@ -42,6 +42,7 @@ type Throttle struct {
 	void     int64 // units in granted that nobody was granted: fences, and what was collected in vain
 	usage    usageLog
 	ramp     *localRamp // nil: there is none, or the pool's moves the share
+	slow     *slowing   // nil: the limit is not adaptive
 	issue    issue
 	pauses   pauses
 }
@@ -64,6 +65,7 @@ func New(limit Limit, opts ...Option) (*Throttle, error) {
 	}
 	t.begin()
 	t.beginIssue()
+	t.beginSlowing()
 	if t.limit.Strict && t.sharer != nil && t.issue.from == nil {
 		return nil, fmt.Errorf("throttle: strict is true, allowed: false with a sharer that cannot issue tokens (%T)", t.sharer)
 	}
@@ -206,7 +208,13 @@ func (t *Throttle) Lease(l Lease) {
 	if t.closed.Load() || t.limit.Max == 0 {
 		return
 	}
-	now, old := t.now(), t.seg
+	now := t.now()
+	t.put(now, t.lower(now, l))
+}
+
+// put puts what a lease comes to in force. t.mu is held.
+func (t *Throttle) put(now int64, l Lease) {
+	old := t.seg
 	until := int64(never)
 	if !l.Until.IsZero() {
 		until = int64(l.Until.Sub(t.base))
@@ -309,6 +317,7 @@ func (t *Throttle) Close() error {
 		t.fence()
 		t.timer.Stop()
 		t.ramp.stop()
+		t.slow.stop()
 		t.failAll()
 	}
 	t.mu.Unlock()

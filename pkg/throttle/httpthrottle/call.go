@@ -96,6 +96,12 @@ func (c *call) try() outcome {
 		r.Status, r.Sent, r.At = a.Status, sent, a.At
 		r.Tag, r.Cost, r.Attempt = c.tag, c.cost, c.attempt
 		c.feedback.Refused(c.ctx, r)
+		if o, ok := r.outcome(); ok {
+			permit.Report(o)
+		}
+		if c.listener != nil && r.Class == Wait && r.RetryAfter > 0 && r.Tag == "" {
+			c.listener.Told(r.Until(), r.reason())
+		}
 		return c.refused(res, r)
 	}
 	if failure(a.Status) {
@@ -104,6 +110,7 @@ func (c *call) try() outcome {
 		}
 	}
 	if a.Status < http.StatusInternalServerError {
+		permit.Report(throttle.Accepted)
 		c.feedback.Accepted(c.ctx, Acceptance{Status: a.Status, Sent: sent, At: a.At, Tag: c.tag, Cost: c.cost})
 	}
 	var meter Meter

@@ -15,7 +15,9 @@
 //  2. waits for its tokens (WithCost, WithTag), as throttle.Limiter.Acquire does: it fails
 //     at once when the context's deadline is too near;
 //  3. is sent;
-//  4. is settled: with what WithMeter finds in the response, at the end of its body; else as
+//  4. is reported to the limiter, which may be adaptive (throttle.Limit.Adaptive): as
+//     refused, as overloaded, or as accepted if its status is below 500;
+//  5. is settled: with what WithMeter finds in the response, at the end of its body; else as
 //     drawn. An attempt that failed or was refused counts as drawn, because services
 //     count it.
 //
@@ -44,7 +46,9 @@
 //     is never cut short.
 //
 // Otherwise the response is returned, as it came, or an error; see RefusalsAsErrors. What
-// the others learn of a refusal is up to the Feedback. Calls that meet a pause which is
+// the others learn of a refusal is up to the Feedback. Without one of the user's own the limiter is told
+// of a Wait that says for how long (throttle.Throttle.Told), which pauses the pool if
+// two of its processors are. Calls that meet a pause which is
 // longer than they may wait fail at once, with the time to retry: a *throttle.Error with
 // throttle.ReasonPause. So a message can be given back to its source for that time.
 //

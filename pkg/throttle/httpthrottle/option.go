@@ -70,7 +70,8 @@ func WithClassifier(c Classifier) Option {
 
 // WithFeedback sets who is told of refusals and of calls that were served. It takes the
 // place of the transport's own Pause: calls are held back by f if it is a Pauser, and
-// else only by the limiter. Defaults to a Pause of the transport's own; so does nil.
+// else only by the limiter. Defaults to a Pause of the transport's own, with ToldOnly if the
+// limiter is adaptive; so does nil.
 func WithFeedback(f Feedback) Option {
 	return func(s *settings) { s.feedback = f }
 }
@@ -159,9 +160,6 @@ func newSettings(opts []Option) settings {
 	}
 	if s.classify == nil {
 		s.classify = Generic
-	}
-	if s.feedback == nil {
-		s.feedback = &Pause{}
 	}
 	return s
 }

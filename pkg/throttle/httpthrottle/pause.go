@@ -42,6 +42,10 @@ type Pauser interface {
 // The zero Pause is ready to use, and one Pause may serve any number of transports to
 // the same service. All methods may be called from any number of goroutines at once.
 type Pause struct {
+	// ToldOnly leaves out refusals that do not say for how long: those an adaptive limit
+	// (throttle.Limit.Adaptive) deals with. Set it before the first use.
+	ToldOnly bool
+
 	mu   sync.Mutex
 	tags map[string]*pausing // those that were refused lately
 	most int                 // at so many tags those are looked for that can be forgotten
@@ -67,7 +71,7 @@ const (
 // Refused implements Feedback.
 func (p *Pause) Refused(_ context.Context, r Refusal) {
 	told := r.RetryAfter > 0
-	if r.Class == Stop || !told && r.Class != Wait {
+	if r.Class == Stop || !told && (r.Class != Wait || p.ToldOnly) {
 		return
 	}
 	p.mu.Lock()

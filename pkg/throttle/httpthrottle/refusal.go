@@ -3,6 +3,7 @@ package httpthrottle
 import (
 	"fmt"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -55,6 +56,28 @@ type Refusal struct {
 	Cost int
 	// Attempt counts the attempts of the call, from 1.
 	Attempt int
+}
+
+// outcome is what an adaptive limit is told of the refusal. Stop is none of its business:
+// fewer calls would be refused as well.
+func (r Refusal) outcome() (o throttle.Outcome, ok bool) {
+	switch r.Class {
+	case Wait:
+		return throttle.Refused, true
+	case Overload:
+		return throttle.Overloaded, true
+	case Stop:
+	}
+	return 0, false
+}
+
+// reason is what a pause says that was asked for by the refusal.
+func (r Refusal) reason() string {
+	text := "the service answered with status " + strconv.Itoa(r.Status)
+	if r.Code != "" {
+		text += ", code " + r.Code
+	}
+	return text
 }
 
 // Until returns when the service will have the call again; the zero Time when it does

@@ -13,7 +13,8 @@ import (
 // sends through base, and that waits and tries again as the service's refusals ask for; see
 // the package documentation. A nil base is http.DefaultTransport. For a limiter that is
 // throttle.Unlimited, which a nil l is, nothing is drawn, and refusals are still
-// heeded.
+// heeded. What becomes of each attempt is reported to l (throttle.Permit.Report), so that
+// an adaptive limit follows the service.
 //
 // RoundTrip may be called from any number of goroutines at once, if base may. It blocks
 // until the tokens are there and an attempt has its answer, or the request's context ends.
@@ -34,6 +35,10 @@ func NewTransport(base http.RoundTripper, l throttle.Limiter, opts ...Option) ht
 	if !throttle.Unlimited(l) {
 		t.limiter = l
 	}
+	if t.feedback == nil {
+		t.feedback = &Pause{ToldOnly: throttle.Adaptive(l)}
+		t.listener, _ = l.(listener)
+	}
 	t.fault = t.faults()
 	t.pauser, _ = t.feedback.(Pauser)
 	return t
@@ -46,7 +51,15 @@ type transport struct {
 	base    http.RoundTripper
 	limiter throttle.Limiter // nil: unlimited
 	pauser  Pauser           // nil when the feedback holds nobody back
-	fault   error            // of the options
+	// listener is told when the service wants to be left alone; nil: nobody is.
+	listener listener
+	fault    error // of the options
+}
+
+// A listener is a limiter that judges whether all should wait because one was told to:
+// *throttle.Throttle, *throttle.InFlight, and an All with one of them.
+type listener interface {
+	Told(until time.Time, reason string)
 }
 
 // RoundTrip implements http.RoundTripper; see NewTransport.

@@ -1,0 +1,77 @@
+package throttle
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/adapt"
+)
+
+// Adapts tells whether the limit follows the called service.
+func (l Limit) Adapts() bool { return l.Max > 0 && l.Adaptive }
+
+// Adaptive tells whether a limiter follows the called service, so that it is worth
+// reporting to (Permit.Report): a *Throttle whose limit is adaptive, or an All with one.
+func Adaptive(l Limiter) bool {
+	switch l := l.(type) {
+	case *Throttle:
+		return l.limit.Adapts()
+	case *joint:
+		return l.adapts()
+	case *tagged:
+		return l.adapts()
+	}
+	return false
+}
+
+func (j *joint) adapts() bool {
+	return slices.ContainsFunc(j.parts, func(p part) bool { return Adaptive(p.limiter) })
+}
+
+// AdaptConfig is the limit as package internal/adapt takes it, for the Sharer that moves
+// the pool's ceiling. The limit must be valid, and adaptive.
+func (l Limit) AdaptConfig() adapt.Config {
+	l = l.withDefaults()
+	return adapt.Config{Max: int64(l.Max), Per: l.Per.Truncate(time.Microsecond), Reserved: l.reserved(float64(l.Max))}
+}
+
+// reserved is AdaptiveMin as a part of a ceiling in tokens per Per, in 1e-9. l has its defaults filled in.
+func (l Limit) reserved(ceiling float64) int64 {
+	return int64(max(1, min(float64(l.AdaptiveMin)/ceiling*adapt.Whole, adapt.Whole)))
+}
+
+// withAdaptiveDefaults fills in the default of AdaptiveMin. Burst has its own already.
+func (l Limit) withAdaptiveDefaults() Limit {
+	if l.Adapts() && l.AdaptiveMin == 0 {
+		l.AdaptiveMin = max(1, l.Max/100, l.leastHard())
+	}
+	return l
+}
+
+// leastHard is the lowest ceiling of which the burst of a hard limit is worth a token; 0
+// for other limits. l has its defaults filled in.
+func (l Limit) leastHard() int {
+	if !l.Hard || l.Burst <= 0 {
+		return 0
+	}
+	return (l.Max + l.Burst - 1) / l.Burst
+}
+
+// checkAdaptive reports what is wrong with AdaptiveMin.
+func (l Limit) checkAdaptive(bad func(field string, value any, allowed string)) {
+	top := l.Max
+	if top < 1 || top > maxTokens {
+		top = maxTokens // which has an error of its own, or is set elsewhere
+	}
+	d := l.withDefaults()
+	switch {
+	case l.AdaptiveMin < 0 || l.AdaptiveMin > top:
+		bad("adaptiveMin", l.AdaptiveMin, "0 (a hundredth of max) to max")
+	case l.AdaptiveMin > 0 && !l.Adaptive && l.Max > 0:
+		bad("adaptiveMin", l.AdaptiveMin, "only with adaptive")
+	case l.AdaptiveMin > 0 && l.Max > 0 && l.AdaptiveMin < d.leastHard():
+		bad("adaptiveMin", l.AdaptiveMin, fmt.Sprintf("at least max / burst with hard, which is %d: "+
+			"the burst of a lower ceiling is not worth a token", d.leastHard()))
+	}
+}

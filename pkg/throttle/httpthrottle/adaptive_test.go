@@ -1,0 +1,139 @@
+package httpthrottle_test
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
+)
+
+// What becomes of each attempt is reported to an adaptive limit, through an All as well.
+func TestAttemptsAreReported(t *testing.T) {
+	for name, tc := range map[string]struct {
+		script []answer
+		opts   []httpthrottle.Option
+		want   throttle.Adapting
+	}{
+		"accepted":     {[]answer{ok}, nil, throttle.Adapting{Accepted: 1}},
+		"not found":    {[]answer{refuse(404)}, nil, throttle.Adapting{Accepted: 1}},
+		"refused once": {[]answer{refuse(429), ok}, nil, throttle.Adapting{Accepted: 1, Refused: 1}},
+		"told to wait": {[]answer{refuse(429, "Retry-After", "2"), ok}, nil, throttle.Adapting{Accepted: 1, Refused: 1}},
+		"overloaded":   {[]answer{refuse(529), refuse(503, "Retry-After", "1"), ok}, nil, throttle.Adapting{Accepted: 1, Overloaded: 2}},
+		"stopped": {
+			[]answer{{status: 429, body: `{"error":{"code":"insufficient_quota"}}`}},
+			[]httpthrottle.Option{httpthrottle.WithClassifier(httpthrottle.OpenAI)},
+			throttle.Adapting{},
+		},
+		"failed":         {[]answer{refuse(500)}, nil, throttle.Adapting{}},
+		"not reachable":  {[]answer{{err: http.ErrServerClosed}}, nil, throttle.Adapting{}},
+		"refused thrice": {[]answer{refuse(429)}, []httpthrottle.Option{httpthrottle.WithMaxAttempts(3)}, throttle.Adapting{Refused: 3}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				th, err := throttle.New(throttle.Limit{Max: 100, Adaptive: true})
+				require.NoError(t, err)
+				defer func() { require.NoError(t, th.Close()) }()
+				slots, err := throttle.NewInFlight(5)
+				require.NoError(t, err)
+				time.Sleep(time.Second)
+				tr := httpthrottle.NewTransport(serve(tc.script...), throttle.All(th, throttle.PerCall(slots)), tc.opts...)
+				if res, err := tr.RoundTrip(request(t, http.MethodGet, "")); err == nil {
+					require.NoError(t, res.Body.Close())
+				}
+				got := th.Status().Adapting
+				got.Part, got.Cuts = 0, 0
+				require.Equal(t, tc.want, got)
+			})
+		})
+	}
+}
+
+// With an adaptive limit a refusal that does not say for how long slows the calls down
+// instead of stopping all of them.
+func TestAdaptiveLimitTakesThePlaceOfTheGuess(t *testing.T) {
+	for _, adaptive := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			th, err := throttle.New(throttle.Limit{Max: 100, Adaptive: adaptive})
+			require.NoError(t, err)
+			defer func() { require.NoError(t, th.Close()) }()
+			time.Sleep(time.Second)
+			s := serve(refuse(429), ok, refuse(429, "Retry-After", "5"), ok)
+			tr := httpthrottle.NewTransport(s, th, httpthrottle.WithMaxAttempts(1))
+			var wg sync.WaitGroup
+			for range 4 {
+				fetch(&wg, tr, request(t, http.MethodGet, ""))
+				synctest.Wait()
+				if adaptive {
+					time.Sleep(50 * time.Millisecond)
+				}
+			}
+			wg.Wait()
+			times := s.times()
+			if adaptive {
+				require.Less(t, times[1]-times[0], 100*time.Millisecond)
+			} else {
+				within(t, 500*time.Millisecond, 600*time.Millisecond, times[1]-times[0])
+			}
+			if adaptive {
+				within(t, 5*time.Second, 6*time.Second, times[3]-times[2])
+			}
+		})
+	}
+}
+
+// A listening limiter notes what it is told.
+type listening struct {
+	throttle.Limiter
+
+	told []string
+}
+
+func (l *listening) Told(until time.Time, reason string) {
+	l.told = append(l.told, time.Until(until).String()+": "+reason)
+}
+
+// A feedback that does nothing.
+type deaf struct{}
+
+func (deaf) Refused(context.Context, httpthrottle.Refusal)     {}
+func (deaf) Accepted(context.Context, httpthrottle.Acceptance) {}
+
+// The limiter is told when the service says when to come back: for all calls, and if
+// nobody else decides what becomes of refusals.
+func TestLimiterIsTold(t *testing.T) {
+	tag := httpthrottle.WithTag(func(*http.Request) string { return "a" })
+	for name, tc := range map[string]struct {
+		answer answer
+		opts   []httpthrottle.Option
+		want   []string
+	}{
+		"told": {refuse(429, "Retry-After", "20"), nil, []string{"20s: the service answered with status 429"}},
+		"with a code": {
+			answer{status: 429, header: http.Header{"Retry-After": {"20"}}, body: `{"error":{"code":"rate_limit_exceeded"}}`},
+			[]httpthrottle.Option{httpthrottle.WithClassifier(httpthrottle.OpenAI)},
+			[]string{"20s: the service answered with status 429, code rate_limit_exceeded"},
+		},
+		"not told":       {refuse(429), nil, nil},
+		"overloaded":     {refuse(503, "Retry-After", "20"), nil, nil},
+		"with a tag":     {refuse(429, "Retry-After", "20"), []httpthrottle.Option{tag}, nil},
+		"other feedback": {refuse(429, "Retry-After", "20"), []httpthrottle.Option{httpthrottle.WithFeedback(deaf{})}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := &listening{Limiter: throttle.All()}
+				tr := httpthrottle.NewTransport(serve(tc.answer), l, append(tc.opts, httpthrottle.WithMaxAttempts(1))...)
+				res, err := tr.RoundTrip(request(t, http.MethodGet, ""))
+				require.NoError(t, err)
+				require.NoError(t, res.Body.Close())
+				require.Equal(t, tc.want, l.told)
+			})
+		})
+	}
+}

@@ -1,0 +1,66 @@
+package throttle
+
+import "time"
+
+// An Outcome is what the called service made of a call.
+type Outcome int
+
+// The outcomes of a call.
+const (
+	// Accepted: the service served the call, or failed it for a reason that has nothing to
+	// do with how many calls there are.
+	Accepted Outcome = iota
+	// Refused: the service has had too many calls, of this caller or of all: HTTP 429.
+	Refused
+	// Overloaded: the service has more to do than it can, whoever calls: HTTP 503 or 529.
+	Overloaded
+)
+
+// A reporter is a settler that wants to know what became of the call.
+type reporter interface {
+	report(pos int64, n int, o Outcome)
+}
+
+// Report tells the limiter what the called service made of the call that the permit was
+// for. It matters only where a limit is adaptive (Limit.Adaptive), and costs nothing
+// elsewhere. Report every call, and each once: those that were accepted are what refusals are
+// measured by. It goes together with Settle in any order. An All hands it on to all
+// its limiters; other limiters, and permits of NewPermit, know nothing of it.
+func (p Permit) Report(o Outcome) {
+	if r, ok := p.by.(reporter); ok {
+		r.report(p.pos, p.n, o)
+	}
+}
+
+// Report is Permit.Report for a call whose permit is not at hand, such as one of a handler
+// behind a wrapper: n tokens that were granted at a time; the zero Time is now. Who reports a permit must
+// not report the same call here.
+func (t *Throttle) Report(n int, granted time.Time, o Outcome) {
+	if t.slow == nil || n <= 0 {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := t.now()
+	at := now
+	if !granted.IsZero() {
+		at = min(int64(granted.Sub(t.base)), now)
+	}
+	t.reported(now, n, o, func(l *lane) bool { return at >= l.since })
+}
+
+func (p *page) report(pos int64, n int, o Outcome) {
+	t := p.t
+	if t.slow == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.reported(t.now(), n, o, func(l *lane) bool { return pos >= l.mark })
+}
+
+func (g *bundle) report(_ int64, _ int, o Outcome) {
+	for _, p := range g.permits {
+		p.Report(o)
+	}
+}
