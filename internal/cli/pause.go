@@ -1,0 +1,113 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	ucli "github.com/urfave/cli/v3"
+
+	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// The flags of pause and resume.
+const (
+	forName    = "for"
+	reasonName = "reason"
+	tagName    = "tag"
+)
+
+// longestPause is the longest that can be typed. One without an end lasts until resume.
+const longestPause = 744 * time.Hour
+
+func (c *CLI) pauseCommand() *ucli.Command {
+	return &ucli.Command{
+		Name:        "pause",
+		Usage:       "stop all processors of a pool, or show what is paused",
+		Description: "Nobody in the pool is granted a token until the time is over or somebody resumes. Of two pauses the one that ends later counts.",
+		Commands: []*ucli.Command{
+			{Name: "show", Usage: "print the pauses on record", Action: c.pauseShow},
+			{
+				Name: "set", Usage: "pause the pool, or one tag",
+				Flags: []ucli.Flag{
+					&ucli.StringFlag{Name: forName, Usage: "how long, 1ms to 744h", DefaultText: "until it is cleared"},
+					&ucli.StringFlag{Name: reasonName, Usage: "why: callers that are held back are told"},
+					tagFlag(),
+				},
+				Action: c.pauseSet,
+			},
+			{Name: "clear", Usage: "let the pool, or one tag, go on", Flags: []ucli.Flag{tagFlag()}, Action: c.pauseClear},
+		},
+	}
+}
+
+func tagFlag() ucli.Flag {
+	return &ucli.StringFlag{Name: tagName, Usage: "the limiters that were made with this tag alone", DefaultText: "the whole pool"}
+}
+
+// pauseFields are the flags of pause set as settings are read.
+var pauseFields = []config.Field[time.Duration]{
+	config.DurationField(forName, time.Millisecond, longestPause, "", "", func(d *time.Duration) *time.Duration { return d }),
+}
+
+func (c *CLI) pauseSet(ctx context.Context, cmd *ucli.Command) error {
+	p := throttle.Paused{Tag: cmd.String(tagName), Reason: cmd.String(reasonName)}
+	if cmd.IsSet(forName) {
+		var d time.Duration
+		if err := config.Join(config.LoadFlags(pauseFields, map[string]string{forName: cmd.String(forName)}, &d)); err != nil {
+			return err
+		}
+		p.Until = time.Now().Add(d)
+	}
+	return c.onPool(ctx, cmd, func(ctx context.Context, s *access) error {
+		if err := consensus.SavePause(ctx, s.store, s.pool, p); err != nil {
+			return err
+		}
+		return c.printPauses(ctx, s)
+	})
+}
+
+func (c *CLI) pauseClear(ctx context.Context, cmd *ucli.Command) error {
+	return c.onPool(ctx, cmd, func(ctx context.Context, s *access) error {
+		if err := consensus.ClearPause(ctx, s.store, s.pool, cmd.String(tagName)); err != nil {
+			return err
+		}
+		return c.printPauses(ctx, s)
+	})
+}
+
+func (c *CLI) pauseShow(ctx context.Context, cmd *ucli.Command) error {
+	return c.onPool(ctx, cmd, c.printPauses)
+}
+
+// printPauses prints a line for each pause on record.
+func (c *CLI) printPauses(ctx context.Context, s *access) error {
+	pauses, err := consensus.LoadPauses(ctx, s.store, s.pool)
+	if err != nil {
+		return err
+	}
+	pauses = slices.DeleteFunc(pauses, func(p throttle.Paused) bool { return !p.Until.IsZero() && p.Until.Before(time.Now()) })
+	if len(pauses) == 0 {
+		_, err = fmt.Fprintf(c.Out, "%s: not paused\n", printable(s.pool))
+		return err
+	}
+	for _, p := range pauses {
+		what, until, why := "paused", "until it is cleared", ""
+		if p.Tag != "" {
+			what = "tag " + printable(p.Tag) + " paused"
+		}
+		if !p.Until.IsZero() {
+			until = "until " + p.Until.UTC().Format(time.RFC3339)
+		}
+		if p.Reason != "" {
+			why = ": " + printable(p.Reason)
+		}
+		if _, err := fmt.Fprintf(c.Out, "%s: %s %s%s\n", printable(s.pool), what, until, why); err != nil {
+			return err
+		}
+	}
+	return nil
+}
