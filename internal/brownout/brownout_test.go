@@ -1,3 +1,7 @@
+//go:build !race
+
+// A run has one goroutine: the race detector would find nothing, and takes ten times longer.
+
 package brownout
 
 import (

@@ -157,10 +157,14 @@ func (w *world) checkCeiling(p *process) {
 			least, most = min(least, q[i].rate), max(most, q[i].rate)
 		}
 	}
-	if p.limit.Ramps() {
-		for i := range q { // a ramp goes on from where it stood, though that was below Min
+	// A ramp goes on from where it stood, though that was below Min; and a store that has fallen
+	// back to an older copy shows an older override, until those who know the newer one have asked.
+	if r := &w.store.rec; p.limit.Ramps() || r.FrozenUntil > r.Clock {
+		for i := range q {
 			least = min(least, q[i].rate)
 		}
+	}
+	if p.limit.Ramps() {
 		least = min(least, float64(p.limit.Min)/period(p.limit).Seconds())
 		if rate < most*(1-rounding) {
 			w.counters.Ramping++
