@@ -15,6 +15,7 @@ TEST_TIMEOUT ?= 10m
 BENCH_FLAGS ?=
 # How many runs of the simulation: `make sim SEEDS=10000 SIM_TIMEOUT=1h`.
 SEEDS ?= 200
+SHELL_RUNS ?= 40
 SIM_TIMEOUT ?= 20m
 # Other lengths: `make soak SOAK_FLAGS='-seeds 1000000 -rounds 100'`; `go run ./internal/soak -h` lists them.
 SOAK_FLAGS ?=
@@ -85,10 +86,10 @@ race: ## Run the packages with the most goroutines three times more with the rac
 
 # Without the race detector, which makes it ten times slower: the event loop has no goroutines.
 .PHONY: sim
-sim: ## Run 200 pools of twelve processors for half an hour of virtual time each, with faults, 100 of real Members, and 100,000 permits
+sim: ## Run 200 pools of twelve processors for half an hour of virtual time each, with faults, 40 of real Members, and 100,000 permits
 	NUMATHROTTLE_SIM_SEEDS=$(SEEDS) NUMATHROTTLE_SIM_PROCESSORS=12 \
 		$(GO) test -vet=off -count 1 -run TestSeeds -timeout $(SIM_TIMEOUT) -v ./internal/sim
-	$(GO) test -vet=off -count 1 -timeout $(SIM_TIMEOUT) ./internal/shell ./internal/brownout
+	NUMATHROTTLE_SHELL_RUNS=$(SHELL_RUNS) $(GO) test -vet=off -count 1 -timeout $(SIM_TIMEOUT) ./internal/shell ./internal/brownout
 	$(GO) test -vet=off -count 1 -run 'Permits|LowLimit|Crosses' -timeout $(SIM_TIMEOUT) ./pkg/consensus
 
 # The rules' switches exist only under this build tag, so that they cost nothing elsewhere.

@@ -38,7 +38,11 @@ func TestMutants(t *testing.T) {
 				return
 			}
 			defer leaveOut(t, name)()
-			sum := Sweep(Config{}, 1, int(setting(t, "SEEDS", 400)), 1)
+			first := uint64(1)
+			if os.Getenv(proof.Folder) == "" {
+				first = max(first, late[name]) // else the figures are to tell how many it takes
+			}
+			sum := Sweep(Config{}, first, int(setting(t, "SEEDS", 400)), 1)
 			require.NotEmpty(t, sum.Violations, "none of %d seeds needs the rule, and no directed schedule", sum.Counters.Runs)
 			v := sum.Violations[0]
 			t.Log(v.Violation)
@@ -55,6 +59,10 @@ func TestMutants(t *testing.T) {
 	require.NoError(t, tab.Flush())
 	t.Logf("\n%s", &table)
 }
+
+// late are the seeds that catch rules which few seeds need, so that not all before them are run
+// at each change.
+var late = map[string]uint64{"issuer-hold": 172, "issuer-reach": 172}
 
 // leaveOut leaves a rule of the protocol or of the engine out.
 func leaveOut(t *testing.T, name string) (restore func()) {
