@@ -118,16 +118,11 @@ func (r *syncRun) row() row {
 }
 
 func measureOneSync(ctx context.Context, b *bench) (_ []table, err error) {
-	redis, err := b.redisBackend(ctx, consensus.MaxLease)
+	redis, nats, stop, err := b.bothBackends(ctx, consensus.MaxLease)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, redis.close()) }()
-	nats, err := b.natsBackend(ctx, consensus.MaxLease)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, nats.close()) }()
+	defer func() { err = errors.Join(err, stop()) }()
 
 	t := table{head: []string{"store", "processors", "p50", "p99", "server's own work, mean", "syncs"}}
 	backends := []*backend{memoryBackend(), redis, nats}

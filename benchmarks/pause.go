@@ -166,16 +166,11 @@ func (r *pauseRun) row() row {
 }
 
 func measurePauses(ctx context.Context, b *bench) (_ []table, err error) {
-	redis, err := b.redisBackend(ctx, consensus.MinLease)
+	redis, nats, stop, err := b.bothBackends(ctx, consensus.MinLease)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, redis.close()) }()
-	nats, err := b.natsBackend(ctx, consensus.MinLease)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, nats.close()) }()
+	defer func() { err = errors.Join(err, stop()) }()
 
 	t := table{head: []string{"store", "pauses", "last stopped, p50", "p99", "most", "returned, p99", "all receipts"}}
 	for _, be := range []*backend{redis, nats} {

@@ -28,16 +28,11 @@ var permits = section{
 type permitClient func(ctx context.Context) (int, error)
 
 func measurePermits(ctx context.Context, b *bench) (_ []table, err error) {
-	redis, err := b.redisBackend(ctx, consensus.MinLease)
+	redis, nats, stop, err := b.bothBackends(ctx, consensus.MinLease)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, redis.close()) }()
-	nats, err := b.natsBackend(ctx, consensus.MinLease)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, nats.close()) }()
+	defer func() { err = errors.Join(err, stop()) }()
 
 	t := table{head: []string{"store", "clients", "the bare step", "Acquire", "ratio", "ten lines", "the step's ratio to them"}}
 	for _, be := range []*backend{redis, nats} {

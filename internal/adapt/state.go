@@ -1,11 +1,6 @@
 package adapt
 
-import (
-	"errors"
-	"fmt"
-	"strconv"
-	"strings"
-)
+import "github.com/numaproj-contrib/numathrottle/internal/numbers"
 
 // A State is all that a pool keeps. The zero State says that nothing was ever refused.
 type State struct {
@@ -60,8 +55,8 @@ func (s State) Renew(now int64) State {
 }
 
 // fieldsOf returns the fields in the order of their text form.
-func fieldsOf(s *State) [maxFields]*int64 {
-	return [maxFields]*int64{&s.At, &s.Generation, &s.Cut, &s.From, &s.Low, &s.Good, &s.Climbed, &s.Still, &s.Max, &s.Per}
+func fieldsOf(s *State) []*int64 {
+	return []*int64{&s.At, &s.Generation, &s.Cut, &s.From, &s.Low, &s.Good, &s.Climbed, &s.Still, &s.Max, &s.Per}
 }
 
 // AppendText appends the state's only text form to b: its fields in order as
@@ -71,31 +66,14 @@ func (s State) AppendText(b []byte) ([]byte, error) {
 	if err := s.check(); err != nil {
 		return b, err
 	}
-	for i, f := range fieldsOf(&s) {
-		if i > 0 {
-			b = append(b, ' ')
-		}
-		b = strconv.AppendInt(b, *f, 10)
-	}
-	return b, nil
+	return numbers.Append(b, fieldsOf(&s)), nil
 }
 
 // ParseState reads what AppendText writes, and nothing else.
 func ParseState(text string) (State, error) {
-	if len(text) > maxText {
-		return State{}, fmt.Errorf("adapt: a state of %d bytes, allowed: at most %d", len(text), maxText)
-	}
 	var s State
-	words := strings.Split(text, " ")
-	if len(words) != maxFields {
-		return State{}, fmt.Errorf("adapt: a state of %d words, allowed: %d", len(words), maxFields)
-	}
-	for i, f := range fieldsOf(&s) {
-		n, err := strconv.ParseInt(words[i], 10, 64)
-		if err != nil || strconv.FormatInt(n, 10) != words[i] {
-			return State{}, fmt.Errorf("adapt: word %d of a state is %.40q, allowed: a decimal number", i+1, words[i])
-		}
-		*f = n
+	if err := numbers.Parse("adapt", text, maxText, fieldsOf(&s)); err != nil {
+		return State{}, err
 	}
 	if err := s.check(); err != nil {
 		return State{}, err
@@ -108,21 +86,16 @@ func (s State) check() error {
 	if s == (State{}) {
 		return nil
 	}
-	var errs []error
-	within := func(field string, value, low, high int64) {
-		if value < low || value > high {
-			errs = append(errs, fmt.Errorf("adapt: %s of a state is %d, allowed: %d to %d", field, value, low, high))
-		}
-	}
-	within("max", s.Max, 1, maxTokens)
-	within("per", s.Per, minPer.Microseconds(), maxPer.Microseconds())
-	within("at", s.At, 0, maxMicros)
-	within("generation", s.Generation, 0, maxGeneration)
-	within("cut", s.Cut, 0, s.At)
-	within("from", s.From, s.Cut, min(s.Cut+maxLag, maxMicros))
-	within("low", s.Low, 1, Whole)
-	within("good", s.Good, s.Low, Whole)
-	within("climbed", s.Climbed, 0, maxClimbed)
-	within("still", s.Still, 0, 1)
-	return errors.Join(errs...)
+	c := numbers.Check{Owner: "adapt"}
+	c.Within("max", s.Max, 1, maxTokens)
+	c.Within("per", s.Per, minPer.Microseconds(), maxPer.Microseconds())
+	c.Within("at", s.At, 0, maxMicros)
+	c.Within("generation", s.Generation, 0, maxGeneration)
+	c.Within("cut", s.Cut, 0, s.At)
+	c.Within("from", s.From, s.Cut, min(s.Cut+maxLag, maxMicros))
+	c.Within("low", s.Low, 1, Whole)
+	c.Within("good", s.Good, s.Low, Whole)
+	c.Within("climbed", s.Climbed, 0, maxClimbed)
+	c.Within("still", s.Still, 0, 1)
+	return c.Err()
 }

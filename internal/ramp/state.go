@@ -1,11 +1,9 @@
 package ramp
 
 import (
-	"errors"
-	"fmt"
-	"strconv"
-	"strings"
 	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/numbers"
 )
 
 // A State is all that a pool's record keeps of its ramp. The zero State says that
@@ -84,8 +82,8 @@ func (s State) hold(progress, at int64) State {
 }
 
 // fieldsOf returns the fields in the order of their text form.
-func fieldsOf(s *State) [maxFields]*int64 {
-	return [maxFields]*int64{
+func fieldsOf(s *State) []*int64 {
+	return []*int64{
 		&s.At, &s.Second, &s.From, &s.To, &s.Base, &s.Missed, &s.Used, &s.Offered, &s.Min, &s.Max, &s.Per, &s.Ramp,
 	}
 }
@@ -97,31 +95,14 @@ func (s State) AppendText(b []byte) ([]byte, error) {
 	if err := s.check(); err != nil {
 		return b, err
 	}
-	for i, f := range fieldsOf(&s) {
-		if i > 0 {
-			b = append(b, ' ')
-		}
-		b = strconv.AppendInt(b, *f, 10)
-	}
-	return b, nil
+	return numbers.Append(b, fieldsOf(&s)), nil
 }
 
 // ParseState reads what AppendText writes, and nothing else.
 func ParseState(text string) (State, error) {
-	if len(text) > maxText {
-		return State{}, fmt.Errorf("ramp: a state of %d bytes, allowed: at most %d", len(text), maxText)
-	}
 	var s State
-	words := strings.Split(text, " ")
-	if len(words) != maxFields {
-		return State{}, fmt.Errorf("ramp: a state of %d words, allowed: %d", len(words), maxFields)
-	}
-	for i, f := range fieldsOf(&s) {
-		n, err := strconv.ParseInt(words[i], 10, 64)
-		if err != nil || strconv.FormatInt(n, 10) != words[i] {
-			return State{}, fmt.Errorf("ramp: word %d of a state is %q, allowed: a decimal number", i+1, words[i])
-		}
-		*f = n
+	if err := numbers.Parse("ramp", text, maxText, fieldsOf(&s)); err != nil {
+		return State{}, err
 	}
 	if err := s.check(); err != nil {
 		return State{}, err
@@ -134,23 +115,18 @@ func (s State) check() error {
 	if s == (State{}) {
 		return nil
 	}
-	var errs []error
-	within := func(field string, value, low, high int64) {
-		if value < low || value > high {
-			errs = append(errs, fmt.Errorf("ramp: %s of a state is %d, allowed: %d to %d", field, value, low, high))
-		}
-	}
-	within("max", s.Max, 1, maxTokens)
-	within("min", s.Min, 1, s.Max)
-	within("per", s.Per, minPer.Microseconds(), maxPer.Microseconds())
-	within("ramp", s.Ramp, minDuration.Microseconds(), maxDuration.Microseconds())
-	within("at", s.At, 0, maxMicros)
-	within("second", s.Second, max(0, s.At-second+1), s.At)
-	within("from", s.From, 0, s.Ramp)
-	within("to", s.To, max(0, s.From-second), min(s.From+second, s.Ramp))
-	within("base", s.Base, 0, s.Ramp)
-	within("missed", s.Missed, 0, maxMissed)
-	within("used", s.Used, 0, maxWeight)
-	within("offered", s.Offered, 0, maxWeight)
-	return errors.Join(errs...)
+	c := numbers.Check{Owner: "ramp"}
+	c.Within("max", s.Max, 1, maxTokens)
+	c.Within("min", s.Min, 1, s.Max)
+	c.Within("per", s.Per, minPer.Microseconds(), maxPer.Microseconds())
+	c.Within("ramp", s.Ramp, minDuration.Microseconds(), maxDuration.Microseconds())
+	c.Within("at", s.At, 0, maxMicros)
+	c.Within("second", s.Second, max(0, s.At-second+1), s.At)
+	c.Within("from", s.From, 0, s.Ramp)
+	c.Within("to", s.To, max(0, s.From-second), min(s.From+second, s.Ramp))
+	c.Within("base", s.Base, 0, s.Ramp)
+	c.Within("missed", s.Missed, 0, maxMissed)
+	c.Within("used", s.Used, 0, maxWeight)
+	c.Within("offered", s.Offered, 0, maxWeight)
+	return c.Err()
 }
