@@ -1,0 +1,34 @@
+package consensus
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// A processor tells in each sync how far ahead the last of its slots lies, from when the answer
+// came at the latest: never less than it is.
+func TestRequestTellsHowFarSlotsLie(t *testing.T) {
+	const ms = time.Millisecond
+	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
+	p.Issue(100*ms, true)
+	require.Zero(t, p.Request(0, 1, Whole).Reach)
+
+	_, o := p.Reserve(time.Second, throttle.Order{Count: 3, Spacing: 100 * ms, Ahead: 10})
+	_, err := p.Reserved(o, Reserved{Count: 3, Wait: 700 * ms, Spacing: 100 * ms, Issuing: true}, 50*ms, 0, nil)
+	require.NoError(t, err)
+	require.Equal(t, 950*ms, p.Request(time.Second, 2, Whole).Reach, "50 for the way, 700, and two spacings")
+	require.Equal(t, 450*ms, p.Request(1500*ms, 3, Whole).Reach)
+
+	_, o = p.Reserve(1500*ms, throttle.Order{Count: 1, Spacing: 100 * ms, Ahead: 10})
+	_, err = p.Reserved(o, Reserved{Spacing: 100 * ms, Retry: time.Hour, Issuing: true}, 10*ms, 0, nil)
+	require.NoError(t, err)
+	_, err = p.Reserved(o, Reserved{}, 10*ms, 0, errors.New("lost"))
+	require.Error(t, err)
+	require.Equal(t, 450*ms, p.Request(1500*ms, 4, Whole).Reach, "what brought nothing changes nothing")
+	require.Zero(t, p.Request(1950*ms, 5, Whole).Reach, "they are past")
+}
