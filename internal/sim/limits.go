@@ -159,7 +159,7 @@ func (w *world) checkCeiling(p *process) {
 	}
 	// A ramp goes on from where it stood, though that was below Min; and a store that has fallen
 	// back to an older copy shows an older override, until those who know the newer one have asked.
-	if r := &w.store.rec; p.limit.Ramps() || r.FrozenUntil > r.Clock {
+	if r := &w.store.rec; p.limit.Ramps() || r.FrozenBy == consensus.FreezeRollback && r.FrozenUntil > r.Clock {
 		for i := range q {
 			least = min(least, q[i].rate)
 		}
