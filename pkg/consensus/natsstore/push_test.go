@@ -64,6 +64,7 @@ func TestPermissionsForNews(t *testing.T) {
 	stopDeaf, err := deaf.Watch(t.Context(), "p", func([]byte) { t.Error("heard without a permission") })
 	require.NoError(t, err, "the server tells nobody but the connection")
 	t.Cleanup(stopDeaf)
+	require.NoError(t, deaf.nc.FlushTimeout(patience), "the refusal comes before the answer to a ping")
 	require.NoError(t, deaf.Push(t.Context(), "p", []byte("news")))
 	select {
 	case news := <-heard:
