@@ -72,7 +72,6 @@ timed: suite
 	@$(MAKE) faults
 computed:
 	@nice -n 15 $(MAKE) sim
-	@nice -n 15 $(MAKE) mutants
 
 .PHONY: suite
 suite: $(GOTESTSUM)

@@ -78,7 +78,9 @@
 //
 //   - A clone, in the first lease after the cloning: the larger of its share and
 //     the original's is counted then, afterwards both. In that time no protocol can
-//     help, for neither has spoken to the store yet.
+//     help, for neither has spoken to the store yet. If the store loses its record in that
+//     time, it has forgotten what one of them said, and the lease counts from then; of their
+//     share no more is counted than the claim that was lost.
 //
 //   - A suspended machine, from the moment it wakes to the next look of its
 //     watchdog, at most 100 ms later: its own clock does not tell that time has

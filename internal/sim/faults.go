@@ -165,8 +165,8 @@ func (w *world) clone(p *process) *process {
 	q.ask, q.due, q.flow = nil, nil, throttle.Flow{}
 	q.waking, q.gen = false, 0
 	lease := max(p.lease, w.store.rec.Lease) // which the answer on its way may bring
-	p.cloned, p.clonedAs = w.now+slowest(lease), p.incarnation
-	q.cloned, q.clonedAs = p.cloned, p.clonedAs
+	p.cloned, p.clonedAs, p.promised = w.now+slowest(lease), p.incarnation, consensus.Whole
+	q.cloned, q.clonedAs, q.promised = p.cloned, p.clonedAs, p.promised
 	q.clock.set(w.now, w.plan.rate(w.rng.proc, false), false)
 	if p.outstanding && w.rng.fault.IntN(2) == 0 {
 		p.mirror, p.shared = &q, p.nonce

@@ -114,11 +114,11 @@ func (w *world) checkSum() {
 
 // excuse returns what counts of the share of a process, at index i, that is part
 // of a cloning in the last lease: all parts together count as much as one of them,
-// and at most the claim that their incarnation has on record, for one part may
-// lower it while another uses it still.
+// and at most the claim that their incarnation has on record, or had when that record was
+// lost, for one part may lower it while another uses it still.
 func (w *world) excuse(p *process, i int, use consensus.Share) consensus.Share {
 	claim, _ := w.claim(p.incarnation)
-	use = min(use, claim)
+	use = min(use, claim, p.promised)
 	for k, q := range w.procs {
 		if k == i || q.incarnation != p.incarnation || !q.justCloned(w.now) {
 			continue
@@ -135,6 +135,17 @@ func (w *world) excuse(p *process, i int, use consensus.Share) consensus.Share {
 		}
 	}
 	return use
+}
+
+// forgetClones notes that the store loses its record: what one part of a cloning has told it is
+// forgotten, and until the parts have come again, for a lease, nobody can tell them apart.
+func (w *world) forgetClones() {
+	for _, p := range w.procs {
+		if claim, ok := w.claim(p.incarnation); ok && p.justCloned(w.now) {
+			p.promised = min(p.promised, claim)
+			p.cloned = w.now + slowest(max(p.lease, w.store.rec.Lease))
+		}
+	}
 }
 
 // justCloned tells whether the process is part of a cloning that may not have come

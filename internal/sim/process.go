@@ -67,8 +67,11 @@ type process struct {
 
 	cloned   time.Duration // end of the lease after it was cloned, or made as a clone
 	clonedAs string        // its incarnation at that time
-	mirror   *process      // the clone that is told the answer to the request below, too
-	shared   uint64        // nonce of the request that was under way at the cloning
+	// promised is the claim of that incarnation when the store lost its record in that time; else
+	// consensus.Whole.
+	promised consensus.Share
+	mirror   *process // the clone that is told the answer to the request below, too
+	shared   uint64   // nonce of the request that was under way at the cloning
 }
 
 // join starts a new process under an ID.

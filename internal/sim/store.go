@@ -175,6 +175,7 @@ func (s *store) resume(w *world) {
 
 // restart puts another record, or none, in the place of the present one.
 func (s *store) restart(w *world, rec consensus.Record, written int64) {
+	w.forgetClones()
 	s.rec, s.written = rec, written
 	s.lost, s.forgot = w.now, s.clock.read(w.now)
 	s.deaf = false

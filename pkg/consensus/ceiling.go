@@ -72,12 +72,16 @@ func (c *ceiling) take(now time.Duration, sent []DocumentReport, a *Answer) {
 	c.others = make([]note, 0, len(c.others)) // what a copy of the processor has stays as it is
 	live := 0
 	c.told.others = 0
-	for _, row := range a.Tags[0].Roster {
+	var room noteWords
+	for i := range a.Tags[0].Roster {
+		row := &a.Tags[0].Roster[i]
 		live++
-		if row.ID != c.id {
-			c.told.others = max(c.told.others, aloneOf(row.Note))
+		words, more, ok := room.split(row.Note)
+		if !ok || row.ID == c.id {
+			continue
 		}
-		if n, ok := parseNote(row.Note); ok && row.ID != c.id {
+		c.told.others = max(c.told.others, aloneOf(words, more))
+		if n, ok := readNote(words, more); ok {
 			c.others = append(c.others, n)
 		}
 	}

@@ -27,7 +27,8 @@
 // at most once per removal time, and by more as often as you like; a suspended
 // machine whose wall clock runs on. It does not cover a permit that a thread holds
 // between the check and the call, nor a cloned machine within one lease of the
-// cloning.
+// cloning, or of a fallback of the store to an older record in that time: the store has
+// forgotten by then what one of both had told it.
 //
 // # Who decides what
 //
@@ -263,7 +264,8 @@
 //	processor stalled past its lease draws nothing when it goes on              its next answer
 //	machine suspended                lease voided by the watchdog               its next answer
 //	cloned machine                   incarnation closed, both start anew;       removal
-//	                                 within one lease both may draw
+//	                                 within one lease both may draw (one more
+//	                                 if the store falls back meanwhile)
 //	two processes with one ID        the newer wins, the older draws nothing    removal
 //	one processor cut off            lease ends; Stop: draws nothing,           its next answer
 //	                                 Degrade: min(last share, 1/live)

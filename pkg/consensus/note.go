@@ -110,8 +110,17 @@ func (n note) appendLimit(b []byte) []byte {
 // parseNote reads what String writes of a processor with a limit, and ignores words that
 // this release does not know. Anything else is of no account: ok is false.
 func parseNote(text string) (n note, ok bool) {
-	words, more, ok := splitNote(text)
-	if !ok || len(words) != 6 || words[1] != "0" && words[1] != "1" {
+	var room noteWords
+	words, more, ok := room.split(text)
+	if !ok {
+		return note{}, false
+	}
+	return readNote(words, more)
+}
+
+// readNote is parseNote of a note that is split already.
+func readNote(words, more []string) (n note, ok bool) {
+	if len(words) != 6 || words[1] != "0" && words[1] != "1" {
 		return note{}, false
 	}
 	if n.paused, ok = receiptIn(more); !ok {
@@ -145,7 +154,8 @@ func parseNote(text string) (n note, ok bool) {
 
 // receiptOf reads the receipt of a note, whether or not it tells a limit. 0: there is none.
 func receiptOf(text string) Version {
-	words, more, ok := splitNote(text)
+	var room noteWords
+	words, more, ok := room.split(text)
 	if !ok || len(words) != 6 && len(words) != 1 {
 		return 0
 	}
@@ -155,10 +165,22 @@ func receiptOf(text string) Version {
 	return 0
 }
 
-// splitNote parts a note into the words of its form and those that say more.
-func splitNote(text string) (words, more []string, ok bool) {
-	words = strings.Split(text, " ")
-	if validateNote(text) != nil || words[0] != noteForm {
+// noteWords is room for the words of one note.
+type noteWords [12]string
+
+// split parts a note into the words of its form and those that say more. The room is used as
+// far as it goes: a processor splits the notes of all others at each answer.
+func (room *noteWords) split(text string) (words, more []string, ok bool) {
+	if validateNote(text) != nil {
+		return nil, nil, false
+	}
+	words = room[:0]
+	for rest, found := text, true; found; {
+		var w string
+		w, rest, found = strings.Cut(rest, " ")
+		words = append(words, w)
+	}
+	if words[0] != noteForm {
 		return nil, nil, false
 	}
 	i := slices.IndexFunc(words, func(w string) bool { return strings.Contains(w, ":") })
@@ -166,14 +188,13 @@ func splitNote(text string) (words, more []string, ok bool) {
 		return words, nil, true
 	}
 	words, more = words[:i], words[i:]
-	names := map[string]bool{}
-	for _, w := range more {
+	for i, w := range more {
 		name, value, _ := strings.Cut(w, ":")
 		other := func(c rune) bool { return c < 'a' || c > 'z' }
-		if name == "" || value == "" || strings.ContainsFunc(name, other) || names[name] {
+		before := func(o string) bool { return strings.HasPrefix(o, w[:len(name)+1]) }
+		if name == "" || value == "" || strings.ContainsFunc(name, other) || slices.ContainsFunc(more[:i], before) {
 			return nil, nil, false
 		}
-		names[name] = true
 	}
 	return words, more, true
 }

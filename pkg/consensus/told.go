@@ -46,9 +46,8 @@ func aloneIn(more []string) (int64, bool) {
 }
 
 // aloneOf reads the word of a note, whether or not it tells a limit. 0: there is none.
-func aloneOf(text string) int64 {
-	words, more, ok := splitNote(text)
-	if !ok || len(words) != 6 && len(words) != 1 {
+func aloneOf(words, more []string) int64 {
+	if len(words) != 6 && len(words) != 1 {
 		return 0
 	}
 	if n, ok := aloneIn(more); ok {
