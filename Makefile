@@ -76,7 +76,7 @@ computed:
 .PHONY: suite
 suite: $(GOTESTSUM)
 	$(GOTESTSUM) --format standard-quiet --post-run-command scripts/test-summary.sh \
-		-- -race -vet=off -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) $(PKG)
+		-- -race -vet=off -p 4 -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) $(PKG)
 
 # Which interleavings a run meets is a matter of luck.
 .PHONY: race
