@@ -88,3 +88,38 @@ func TestReservesAhead(t *testing.T) {
 		})
 	}
 }
+
+// Whoever gets nothing comes back at a time of its own, never before there can be something;
+// alone, or when there is a slot for each, at that time exactly.
+func TestWhoeverMissesASlotComesBackAtATimeOfItsOwn(t *testing.T) {
+	const spacing, retry = time.Second, 300 * time.Millisecond
+	s := func(count int) *throttle.Slots {
+		return &throttle.Slots{Count: count, Wait: 200 * time.Millisecond, Spacing: spacing}
+	}
+	near, far := 10*time.Millisecond, 3*spacing
+	for name, c := range map[string]struct {
+		slots             *throttle.Slots
+		ahead, contenders int
+		took              time.Duration
+		least             time.Duration
+		spread            bool
+	}{
+		"one slot for each":            {s(1), 9, 10, near, retry, false},
+		"none, and one for each":       {s(0), 9, 10, near, retry, true},
+		"none, and many contend":       {s(0), 0, 10, near, retry, true},
+		"has one, and many contend":    {s(1), 0, 10, near, retry, true},
+		"a store far away, many":       {s(0), 0, 10, far, far, true},
+		"has one, a store far away":    {s(1), 0, 10, far, far + 200*time.Millisecond, true},
+		"alone, and has what it wants": {s(1), 0, 1, near, retry, false},
+	} {
+		first, middle, last := again(c.slots, retry, throttle.Order{Ahead: c.ahead}, c.took, c.contenders, 0, 0),
+			again(c.slots, retry, throttle.Order{Ahead: c.ahead}, c.took, c.contenders, 0, 0.5),
+			again(c.slots, retry, throttle.Order{Ahead: c.ahead}, c.took, c.contenders, 0, 1)
+		require.Equal(t, c.least, first, name)
+		require.Equal(t, c.spread, last > first, name)
+		require.InDelta(t, float64(first+last)/2, float64(middle), 1, name)
+		if c.took >= spacing {
+			require.GreaterOrEqual(t, last-first, spacing, name, "or all would come in step")
+		}
+	}
+}

@@ -320,6 +320,33 @@ func TestOverridesAtTheSameTime(t *testing.T) {
 
 // A processor that is cut off for less than a removal time, or whose store forgets
 // everything, keeps the slots of its calls under way.
+// What a processor has in use when it dies is counted as in use for its lease at least, and
+// is another's after the removal.
+func TestSlotsOfADeadProcessorReturn(t *testing.T) {
+	eachServer(t, func(t *testing.T, s *server) {
+		join := func(id string) (*flaky, *throttle.InFlight) {
+			link := &flaky{Store: s}
+			m, err := consensus.Join(t.Context(), link, "pool", consensus.WithID(id), consensus.WithLogger(quiet), consensus.WithOnStoreLoss(consensus.Stop))
+			require.NoError(t, err)
+			f, err := throttle.NewInFlight(10, throttle.WithSharer(m), throttle.OnClose(m.Leave))
+			require.NoError(t, err)
+			t.Cleanup(func() { _ = f.Close() })
+			time.Sleep(2 * interval)
+			return link, f
+		}
+		link, a := join("a")
+		_, ok := a.TryAcquire(8)
+		require.True(t, ok)
+		_, b := join("b")
+		link.cut.Store(true)
+		took := within(t, consensus.Removal(consensus.DefaultLease)+3*interval, "all slots for b", func() bool {
+			b.TryAcquire(1)
+			return b.Status().InUse == 10
+		})
+		require.Greater(t, took, consensus.DefaultLease, "a may draw on them till then")
+	})
+}
+
 func TestSlotsInUseOutliveAnOutage(t *testing.T) {
 	for _, outage := range []string{"cut off", "wiped"} {
 		t.Run(outage, func(t *testing.T) {

@@ -72,8 +72,9 @@ func (p *Processor) Told(now, end time.Duration, reason string) {
 	}
 }
 
-// PauseTold tells whether the pool should be paused for what this processor was told: another
-// was told so as well, or there are at most two. It says so once.
+// PauseTold tells whether the pool should be paused for what this processor was told, and until
+// when: as long as another was told to wait as well, so that no processor alone keeps the pool
+// waiting; or until its own end where there are at most two. It says so once.
 func (p *Processor) PauseTold(now time.Duration) (end time.Duration, reason string, due bool) {
 	c := &p.ceiling
 	t := &c.told
@@ -81,7 +82,11 @@ func (p *Processor) PauseTold(now time.Duration) (end time.Duration, reason stri
 		return 0, "", false
 	}
 	t.done = true
-	return t.end, t.reason, true
+	end = t.end
+	if t.live > few {
+		end = min(end, now+time.Duration(t.others-c.logical(now))*time.Microsecond)
+	}
+	return end, t.reason, true
 }
 
 // Told implements throttle.Listener.

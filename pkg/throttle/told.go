@@ -18,8 +18,8 @@ type Listener interface {
 const maxTold = time.Hour
 
 // Told says that the called service has told this processor not to call again before a time, for a
-// reason that status and errors will show. One processor alone is not believed: the pool is paused,
-// until the latest time, when another was told so as well, or when there are at most two. So
+// reason that status and errors will show. One processor alone is not believed: the pool is paused
+// for as long as another was told to wait as well, or when there are at most two. So
 // whoever was told holds back its own calls meanwhile, as package httpthrottle does, whose
 // transports call this. Nobody is held back for more than an hour. Without a pool, this limiter is
 // paused. It never blocks, and may be called from any goroutine.

@@ -113,7 +113,7 @@ func (r *rush) require(slots int) {
 	r.requireSpaced(r.slots)
 }
 
-// manyPermits lets processes reserve while the server is restarted, wiped and set back.
+// manyPermits lets processes reserve while the server is restarted and wiped.
 // The pool's clock of a wiped store begins at the server's own, which is not behind it.
 func manyPermits(p *pool) {
 	const spacing = 50 * time.Microsecond
