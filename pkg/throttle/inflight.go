@@ -266,7 +266,7 @@ func (f *InFlight) Throttled() (Throttling, bool) {
 	}
 	th := Throttling{Reason: f.reason(), Limit: f.name, Tag: f.tag, Waiting: f.queue.len}
 	th.Paused = f.pauses.status(f.now(), f.base)
-	th.RetryAfter, _ = f.pauses.left(f.now())
+	th.RetryAfter = f.retryAfter()
 	return th, true
 }
 
