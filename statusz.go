@@ -65,7 +65,8 @@ func slotsOf(f *throttle.InFlight) health.Limit {
 
 func addLease(l *health.Limit, lease *throttle.Lease, closed bool) {
 	l.Share, l.Degraded = float64(lease.Share)/float64(throttle.WholeShare), lease.Degraded
-	l.Ready = !closed && lease.Share > 0
+	// A pod that waits for its turn of a slot is as it should be.
+	l.Ready = !closed && (lease.Share > 0 || lease.Reason == throttle.ReasonInFlight)
 }
 
 func addPause(l *health.Limit, p *throttle.Paused) {
