@@ -188,6 +188,9 @@ func TestMetricsOfAThrottle(t *testing.T) {
 		c.requireValues(map[string]float64{"waiting": 2, "paused": 1, "pauses": 1})
 		time.Sleep(2 * time.Minute)
 		c.requireValues(map[string]float64{"waiting": 0, "paused": 0, "pauses": 1})
+		_, err = th.Pause(t.Context(), time.Now().Add(time.Minute), "")
+		require.NoError(t, err)
+		c.requireValues(map[string]float64{"paused": 1, "pauses": 2})
 
 		stop()
 		for name := range c.collect() {
@@ -226,6 +229,9 @@ func TestMetricsOfSlots(t *testing.T) {
 		c.requireValues(map[string]float64{"waiting": 2, "paused": 1, "pauses": 1, "slots.used": 0})
 		time.Sleep(2 * time.Minute)
 		c.requireValues(map[string]float64{"waiting": 0, "paused": 0, "pauses": 1, "slots.used": 2})
+		_, err = f.Pause(t.Context(), time.Now().Add(time.Minute), "")
+		require.NoError(t, err)
+		c.requireValues(map[string]float64{"paused": 1, "pauses": 2})
 	})
 }
 
@@ -334,9 +340,8 @@ func TestMetricsOfAPoolThatDisagrees(t *testing.T) {
 			"pool.processors": 3, "pool.size": 3, "pool.agreed": 0, "paused": 1, "pauses": 1, "pause.receipts.missing": 1,
 		})
 		link.err.Store(nil)
-		require.NoError(t, th.Resume(t.Context()))
 		time.Sleep(5 * time.Second)
-		c.requireValues(map[string]float64{"pool.agreed": 1, "paused": 0, "pauses": 1, "pause.receipts.missing": 0})
+		c.requireValues(map[string]float64{"pool.agreed": 1, "paused": 1, "pauses": 1, "pause.receipts.missing": 0})
 	})
 }
 
