@@ -236,7 +236,7 @@ func TestPauseOfATagInAPool(t *testing.T) {
 		pool.tag = "gpt"
 		gpt := pool.join(t, "gpt")
 		pool.tag = "claude"
-		others := append(plain, pool.join(t, "claude"))
+		others := []*pod{plain[0], plain[1], pool.join(t, "claude")}
 		time.Sleep(5 * time.Second)
 		r := plain[0].pause(t, 0, throttle.PauseTag("gpt"))
 		require.Equal(t, []string{"claude", "gpt", "p0", "p1"}, r.Answered)
