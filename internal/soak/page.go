@@ -46,7 +46,7 @@ func (p *page) load(folder string) error {
 		errs = append(errs, proof.Load(folder, name, figures))
 	}
 	for _, s := range steps(lengths{}) {
-		var done proof.Step
+		done := proof.Step{Name: s.name}
 		errs = append(errs, proof.Load(folder, s.name+".run", &done))
 		p.Steps = append(p.Steps, done)
 	}
@@ -80,6 +80,49 @@ func (p *page) Command(name string) string {
 		}
 	}
 	return ""
+}
+
+// Endings says which steps failed, and of which there is no record; or that all ended well,
+// where that was recorded of all.
+func (p *page) Endings() string {
+	var failed, missing []string
+	well := true
+	for _, s := range p.Steps {
+		switch {
+		case s.Began.IsZero():
+			missing = append(missing, s.Name)
+		case s.Failed():
+			failed = append(failed, s.Name)
+		}
+		well = well && s.Outcome == proof.Well
+	}
+	var said []string
+	if len(failed) > 0 {
+		said = append(said, fmt.Sprintf("%d of %d steps failed: %s", len(failed), len(p.Steps), strings.Join(failed, ", ")))
+	}
+	if len(missing) > 0 {
+		said = append(said, "not run: "+strings.Join(missing, ", "))
+	}
+	if well {
+		said = append(said, "every step ended well")
+	}
+	return strings.Join(said, "; ")
+}
+
+// RulesCaught says how many of the rules left out were noticed. Figures of a step whose end is
+// not recorded may lack the others.
+func (p *page) RulesCaught() string {
+	n := 0
+	for _, m := range p.Mutants {
+		if m.Caught != "" {
+			n++
+		}
+	}
+	step := slices.IndexFunc(p.Steps, func(s proof.Step) bool { return s.Name == "mutants" })
+	if n == len(p.Mutants) && (step < 0 || p.Steps[step].Outcome == "") {
+		return fmt.Sprintf("%d rules caught", n)
+	}
+	return fmt.Sprintf("%d of %d rules caught", n, len(p.Mutants))
 }
 
 // Violations are those of all tests.
