@@ -144,7 +144,9 @@ func figures(sum *Summary, first uint64, processors int) proof.Pools {
 		p.Notes = append(p.Notes, proof.Note{What: "freezes: " + string(freezeCauses[i+1]), Figure: fmt.Sprint(n)})
 	}
 	for _, v := range sum.Violations {
-		p.Violations = append(p.Violations, proof.Violation{Promise: v.Violation.Kind.Promise(), Text: v.Violation.String(), Replay: replay(v.Seed, processors)})
+		p.Violations = append(p.Violations, proof.Violation{
+			Promise: v.Violation.Kind.Promise(), Text: v.Violation.String(), Replay: replay(v.Seed, processors),
+		})
 	}
 	return p
 }

@@ -73,7 +73,9 @@ func TestPageSaysWhatFailed(t *testing.T) {
 		require.NoError(t, proof.Save(folder, name+".run", ended(name, "exit status 1")))
 	}
 	require.NoError(t, os.Remove(filepath.Join(folder, "slots.run.json")))
-	require.NoError(t, proof.Save(folder, "mutants", []proof.Mutant{{Rule: "a", Seeds: 1, Caught: "window"}, {Rule: "b", Directed: "a schedule"}, {Rule: "c"}}))
+	require.NoError(t, proof.Save(folder, "mutants", []proof.Mutant{
+		{Rule: "a", Seeds: 1, Caught: "window"}, {Rule: "b", Directed: "a schedule"}, {Rule: "c"},
+	}))
 	require.NoError(t, proof.Save(folder, "fuzz", []proof.Fuzzed{{Target: "FuzzOne", Seconds: 5, Executions: 1, Result: "FAILED"}}))
 	page := written(t, folder)
 	require.Contains(t, head(page), "**0 violations; 2 of 12 steps failed: simulation, mutants; not run: slots**")
