@@ -33,7 +33,8 @@ type page struct {
 	Fuzz                                  []proof.Fuzzed
 }
 
-// load reads the figures. What is missing is an error, and empty on the page.
+// load reads the figures. What is missing is an error, and empty on the page. A step with
+// violations has failed, also where how it ended was not recorded.
 func (p *page) load(folder string) error {
 	var errs []error
 	for name, figures := range map[string]any{
@@ -48,9 +49,20 @@ func (p *page) load(folder string) error {
 	for _, s := range steps(lengths{}) {
 		done := proof.Step{Name: s.name}
 		errs = append(errs, proof.Load(folder, s.name+".run", &done))
+		if f := p.figures(s.name); done.Outcome == "" && f != nil && len(f.Violations) > 0 {
+			done.Outcome = "violations"
+		}
 		p.Steps = append(p.Steps, done)
 	}
 	return errors.Join(errs...)
+}
+
+// figures are those in which a step records violations; nil: it has none.
+func (p *page) figures(step string) *proof.Pools {
+	return map[string]*proof.Pools{
+		"simulation": &p.Simulation, "shell": &p.Shell, "redis": &p.Redis, "nats": &p.NATS, "stops": &p.Stops,
+		"strict": &p.Strict, "overrides": &p.Overrides, "permits": &p.Permits, "losses": &p.Losses,
+	}[step]
 }
 
 func (p *page) write(file string) error {

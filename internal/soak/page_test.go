@@ -99,6 +99,16 @@ func TestPageOfOlderFigures(t *testing.T) {
 	require.NotContains(t, page, "ended well")
 }
 
+// A promise that was seen broken is a step that failed, whatever was recorded of its end.
+func TestPageOfOlderFiguresWithViolations(t *testing.T) {
+	folder := madeUp(t, "")
+	require.NoError(t, proof.Save(folder, "noloss", proof.Pools{Violations: []proof.Violation{{Promise: "R11", Text: "lost", Replay: "go test"}}}))
+	page := written(t, folder)
+	require.Contains(t, head(page), "**1 violations; 1 of 12 steps failed: losses**")
+	require.Contains(t, page, "| losses | abc | 15 January 2027, 08:00 | 1m0s | **failed**: violations |\n")
+	require.Contains(t, page, "- **R11 broken**: lost. Replay: `go test`")
+}
+
 func TestStepRecordsHowItEnded(t *testing.T) {
 	folder := t.TempDir()
 	for command, want := range map[string]string{"true": proof.Well, "false": "exit status 1"} {
