@@ -324,6 +324,29 @@ func TestResume(t *testing.T) {
 	})
 }
 
+// A call was sent before somebody resumed, and is refused after that: the refusal pauses nobody, also
+// where nothing is known of the resuming yet.
+func TestRefusalFromBeforeAResumePausesNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := newPods(memstore.New())
+		all := pool.start(t, 3)
+		for name, late := range map[string]time.Duration{"it is known": 2 * interval, "it is not known": 0} {
+			sent := all[0].pause(t, time.Minute).Generation
+			require.NoError(t, all[1].th.Resume(t.Context()))
+			time.Sleep(late)
+			r, err := all[2].th.Pause(t.Context(), time.Now().Add(time.Hour), "sent before", throttle.PauseSince(sent))
+			require.NoError(t, err, name)
+			require.Greater(t, r.Generation, sent, name)
+			require.Empty(t, r.Answered, name)
+			time.Sleep(2*interval + time.Second) // and the stagger
+			for _, p := range all {
+				require.False(t, p.paused(), name)
+			}
+			require.NotZero(t, granted(time.Second, all...), name)
+		}
+	})
+}
+
 // Whoever restarts during a pause is paused, also when all do, and it ends by itself.
 func TestPauseOutlivesEverybody(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *server) {
