@@ -214,8 +214,9 @@ func (p *pausing) covered(now time.Duration, s stop) bool {
 	return false
 }
 
-// slack is by how much an end may be later and not be told.
-func slack(left time.Duration) time.Duration { return min(left/20, 250*time.Millisecond) }
+// slack is by how much an end may be later and not be told: half of what is promised, for it may
+// be covered by one that was heard of and then is not recorded, because a third covers that.
+func slack(left time.Duration) time.Duration { return min(left/40, 125*time.Millisecond) }
 
 // wish asks for a pause, which counts at once. Its place is taken by a later one of the same tag.
 func (p *pausing) wish(s stop, quiet time.Duration) {
