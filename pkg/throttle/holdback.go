@@ -13,7 +13,7 @@ import (
 //
 // over must be called once, when the wait is over, with what the call fails with; nil when
 // it goes on. An All shows the wait at the first made of its limiters that n tokens cost something
-// at, which is also told by Told. Of limiters that are not of this package, and of those that are
+// at. Of limiters that are not of this package, and of those that are
 // Unlimited, only Track knows. It never blocks, and may be called from any goroutine.
 func HoldBack(ctx context.Context, l Limiter, tag string, n int) (over func(err error)) {
 	h, cost := holderOf(l, n)
