@@ -23,9 +23,9 @@ import (
 // GetBody returns; that of Check, for every request, when an option is wrong. Every *throttle.Error
 // names the limit of l. A context.DeadlineExceeded of base, too, becomes one when the call
 // spent more than 80 % of its time waiting: for tokens, in a pause, or for its next attempt after
-// a refusal; see throttle.Blame. http.Client
-// wraps them in a *url.Error. None that is made here holds the request's URL or any of its
-// headers; the *url.Error does hold the URL, so a key belongs into a header.
+// a refusal; see throttle.Blame. http.Client wraps them in a *url.Error. None that is made here
+// holds the request's URL or any of its headers; the *url.Error does hold the URL, so a key
+// belongs into a header.
 //
 // The body of every response must be read to its end or closed, as net/http asks
 // for: the permit is settled then, and with it the slot of a throttle.InFlight comes back.
