@@ -13,8 +13,8 @@ import (
 //
 // over must be called once, when the wait is over, with what the call fails with; nil when
 // it goes on. An All shows the wait at the first made of its limiters that n tokens cost something
-// at. Of limiters that are not of this package, and of those that are
-// Unlimited, only Track knows. It never blocks, and may be called from any goroutine.
+// at, and a Limiter with a method `Unwrap() Limiter` at what that returns. Of other limiters that are
+// not of this package, and of those that are Unlimited, only Track knows. It never blocks, and may be called from any goroutine.
 func HoldBack(ctx context.Context, l Limiter, tag string, n int) (over func(err error)) {
 	h, cost := holderOf(l, n)
 	if h == nil {
@@ -37,8 +37,8 @@ func HoldBack(ctx context.Context, l Limiter, tag string, n int) (over func(err 
 
 // Refuse returns e as an error of l, for a call that is refused by whoever is to draw e.Cost tokens
 // for it: with the name of the limit, its tag unless e has one, and what e.Cost comes to
-// there. Which limiter of an All that is, is as with HoldBack; e stays as it is for limiters
-// that are not of this package. HeldBack counts it, if e.Reason is one of Reasons.
+// there. Which limiter that is, is as with HoldBack; e stays as it is where only Track knows of
+// waits. HeldBack counts it, if e.Reason is one of Reasons.
 func Refuse(l Limiter, e Error) *Error {
 	h, cost := holderOf(l, e.Cost)
 	if h == nil {
@@ -73,15 +73,17 @@ func holderOf(l Limiter, n int) (by backholder, cost int) {
 		parts = l.parts
 	case *tagged:
 		parts = l.parts
-	default:
-		parts = []part{{limiter: l}}
+	case interface{ Unwrap() Limiter }:
+		return holderOf(l.Unwrap(), n)
+	case backholder:
+		if l.Unlimited() {
+			return nil, 0
+		}
+		return l, n
 	}
 	for _, p := range parts {
-		h, ok := p.limiter.(backholder)
-		if !ok || h.Unlimited() {
-			continue
-		}
-		if price := p.price(n); by == nil || cost <= 0 && price > 0 {
+		h, price := holderOf(p.limiter, p.price(n))
+		if h != nil && (by == nil || cost <= 0 && price > 0) {
 			by, cost = h, price
 		}
 	}

@@ -105,6 +105,7 @@ func TestWhoHoldsBackOfAnAll(t *testing.T) {
 		"all free":      {All(free(second), free(first)), Error{Limit: "first"}},
 		"with tags":     {All(second, struct{ Tagger }{tagger{first}}), Error{Limit: "second", Tag: "gold", Cost: 7}},
 		"embedded":      {embedded, Error{Limit: "embedded", Cost: 7}},
+		"wrapped":       {wrapped{All(foreign, PerCall(wrapped{second}))}, Error{Limit: "second", Tag: "gold", Cost: 1}},
 		"foreign":       {foreign, Error{Cost: 7}},
 		"unlimited":     {whole(t, Limit{}, WithName("none")), Error{Cost: 7}},
 		"none":          {nil, Error{Cost: 7}},
@@ -113,6 +114,10 @@ func TestWhoHoldsBackOfAnAll(t *testing.T) {
 		require.Equal(t, &tc.want, Refuse(tc.l, Error{Reason: ReasonPause, Cost: 7}), name)
 	}
 }
+
+type wrapped struct{ Limiter }
+
+func (w wrapped) Unwrap() Limiter { return w.Limiter }
 
 type tagger struct{ Limiter }
 
