@@ -147,7 +147,7 @@ bench: ## Run the benchmarks, on an idle machine; writes docs/benchmarks.md
 	$(GO) -C benchmarks run . -out ../docs/benchmarks.md $(BENCH_FLAGS)
 
 .PHONY: ci
-ci: ## Lint and test, as the continuous integration does
+ci: ## Lint, test, run the demo, leave out rules and fuzz, as the continuous integration does
 	@.ci/run
 
 $(GOLANGCI_LINT):

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/pkg/otelthrottle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -37,6 +38,10 @@ func OpenInFlight(ctx context.Context, slots int, c Config) (*throttle.InFlight,
 	if err != nil {
 		abandon(j.undo...)
 		return nil, fmt.Errorf("numathrottle: %w", err)
+	}
+	if err := j.monitor.watch(otelthrottle.Watched{InFlight: f, Member: j.member}); err != nil {
+		_ = f.Close() // which undoes all
+		return nil, err
 	}
 	return f, nil
 }

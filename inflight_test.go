@@ -2,6 +2,7 @@ package numathrottle
 
 import (
 	"context"
+	"encoding/json"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/internal/health"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -37,6 +39,41 @@ func TestSlotsInFlightAreShared(t *testing.T) {
 		}
 		require.Equal(t, "p", a.Status().Name)
 	})
+}
+
+// Slots are seen wherever other limits are.
+func TestSlotsInFlightAreSeen(t *testing.T) {
+	addr := closedPort(t)
+	f := mustOpenInFlight(t, 10, Config{Store: "memory://" + t.Name(), Pool: "p/in-flight", ID: "pod-1", Logger: quiet(), HealthAddr: addr})
+	eventually(t, func() bool { code, _ := fetch(t, addr, "/readyz"); return code == 200 }, "ready")
+	for range 10 {
+		_, ok := f.TryAcquire(1)
+		require.True(t, ok)
+	}
+	_, ok := f.TryAcquire(1)
+	require.False(t, ok)
+	_, err := f.Pause(t.Context(), time.Now().Add(time.Hour), "maintenance")
+	require.NoError(t, err)
+
+	_, body := fetch(t, addr, "/statusz?format=json")
+	var status health.Status
+	require.NoError(t, json.Unmarshal([]byte(body), &status))
+	require.Len(t, status.Limits, 1)
+	l := status.Limits[0]
+	require.Equal(t, &health.InFlight{Max: 10, Slots: 10, InUse: 10}, l.InFlight)
+	require.Equal(t, "p/in-flight", l.Name)
+	require.Equal(t, int64(10), l.Granted)
+	require.Equal(t, int64(1), l.Refused)
+	require.Equal(t, []health.HeldBack{{Reason: "in_flight", Refusals: 1}}, l.HeldBack)
+	require.Equal(t, "pause", l.Throttled.Reason)
+	require.Equal(t, "maintenance", l.Paused.Reason)
+	require.Equal(t, "pod-1", l.Pool.ID)
+	require.Equal(t, "memory://"+t.Name(), l.Store.URL)
+	_, body = fetch(t, addr, "/metrics")
+	require.Contains(t, body, `numathrottle_slots_used{limit="p/in-flight"} 10`)
+	require.NoError(t, f.Close())
+	code, _ := fetch(t, addr, "/healthz")
+	require.Zero(t, code, "the server ends with the last limiter")
 }
 
 func TestOpenInFlightWithoutAStore(t *testing.T) {

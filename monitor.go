@@ -21,7 +21,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// A monitor is what watches one Throttle: OpenTelemetry, and the health server.
+// A monitor is what watches one limiter: OpenTelemetry, and the health server.
 type monitor struct {
 	c         Config
 	storeKind config.Kind
@@ -125,10 +125,10 @@ func (m *monitor) syncs() []consensus.Option {
 	return opts
 }
 
-// watch reads th, and its member if it has one, from now on.
-func (m *monitor) watch(th *throttle.Throttle, member *consensus.Member) error {
+// watch reads a limiter, and its member if it has one, from now on.
+func (m *monitor) watch(w otelthrottle.Watched) error {
 	for _, t := range m.telemetry {
-		stop, err := t.Watch(otelthrottle.Watched{Throttle: th, Member: member})
+		stop, err := t.Watch(w)
 		if err != nil {
 			return fmt.Errorf("numathrottle: %w", err)
 		}
@@ -136,14 +136,14 @@ func (m *monitor) watch(th *throttle.Throttle, member *consensus.Member) error {
 		m.ends = append(m.ends, func(context.Context) error { return stop() })
 	}
 	if m.server != nil {
-		remove := m.server.Add(func() health.Limit { return m.limit(th, member) })
+		remove := m.server.Add(func() health.Limit { return m.limit(w) })
 		m.ends = append(m.ends, func(context.Context) error { remove(); return nil })
 	}
 	return nil
 }
 
 // close ends what the monitor has begun. What goes wrong is logged: it is no reason to
-// call the end of a Throttle a failure. It has a time of its own, for the store may
+// call the end of a limiter a failure. It has a time of its own, for the store may
 // have used up ctx.
 func (m *monitor) close(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), monitorTimeout)
@@ -154,69 +154,6 @@ func (m *monitor) close(ctx context.Context) {
 		}
 	}
 	m.ends = nil
-}
-
-// limit is what the health server shows.
-func (m *monitor) limit(th *throttle.Throttle, member *consensus.Member) health.Limit {
-	st, held := th.Status(), th.HeldBack()
-	l := health.Limit{
-		Name: st.Name, Max: st.Limit.Max, Per: health.Duration(st.Limit.Per), Burst: st.Limit.Burst, Hard: st.Limit.Hard,
-		Ceiling: st.Ceiling(), Share: float64(st.Lease.Share) / float64(throttle.WholeShare), Degraded: st.Lease.Degraded,
-		Rate: st.Rate, Tokens: st.Tokens, Waiting: st.Waiting, Granted: st.Granted, Returned: st.Returned, Refused: st.Refused,
-		HeldBack: []health.HeldBack{}, Store: health.Store{URL: config.ShowStore(m.c.Store)},
-	}
-	for _, h := range held {
-		l.HeldBack = append(l.HeldBack, health.HeldBack{Reason: string(h.Reason), Waits: h.Waits, Refusals: h.Refusals, Time: health.Duration(h.Time)})
-	}
-	if t, ok := th.Throttled(); ok {
-		l.Throttled = &health.Throttled{Reason: string(t.Reason)}
-		if t.RetryAfter > 0 {
-			l.Throttled.RetryAfter = health.Duration(t.RetryAfter).String()
-		}
-		l.NotReady = string(t.Reason)
-	}
-	if st.Limit.Adapts() {
-		a := st.Adapting
-		l.Service = &health.Service{
-			Lowered: st.Lease.Adapted, Cuts: st.Lease.Cuts, Part: a.Part, Accepted: a.Accepted, Refused: a.Refused, Overloaded: a.Overloaded,
-		}
-	}
-	if p := st.Paused; p != nil {
-		l.Paused = &health.Paused{Tag: p.Tag, Reason: p.Reason}
-		if !p.Until.IsZero() {
-			l.Paused.For = health.Duration(time.Until(p.Until)).String()
-		}
-	}
-	if l.Ready = !st.Closed && st.Lease.Share > 0; l.Ready {
-		l.NotReady = "" // held back as limits do
-	}
-	if member != nil {
-		v := member.View()
-		l.Pool = poolOf(&v)
-		l.Store.Failures = v.Failures
-		if v.LastError != nil {
-			l.Store.LastError = v.LastError.Error()
-		}
-	}
-	return l
-}
-
-func poolOf(v *consensus.View) *health.Pool {
-	p := &health.Pool{
-		Name: v.Pool, ID: v.ID, State: string(v.State), Processors: v.Live, PoolSize: v.PoolSize, Agreed: v.Agreed,
-		Wanted: v.Want.Fraction(), Demand: v.Demand.Fraction(), Lease: health.Duration(v.Lease),
-		LeaseLeft: health.Duration(v.LeaseLeft), Interval: health.Duration(v.Interval),
-		Frozen: health.Duration(v.Frozen), PauseMissing: v.PauseMissing, Roster: make([]health.Processor, 0, len(v.Roster)),
-	}
-	if v.Frozen > 0 {
-		p.FrozenBy = fmt.Sprint(v.FrozenBy)
-	}
-	for _, row := range v.Roster {
-		p.Roster = append(p.Roster, health.Processor{
-			ID: row.ID, Claim: row.Claim.Fraction(), Demand: row.Demand.Fraction(), PoolSize: row.PoolSize,
-		})
-	}
-	return p
 }
 
 // isListenAddr tells whether addr has the form HOST:PORT, the host left out perhaps.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/otelthrottle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -40,7 +41,7 @@ func open(ctx context.Context, c Config, faults []error) (*throttle.Throttle, er
 		abandon(j.undo...)
 		return nil, fmt.Errorf("numathrottle: %w", err)
 	}
-	if err := j.monitor.watch(th, j.member); err != nil {
+	if err := j.monitor.watch(otelthrottle.Watched{Throttle: th, Member: j.member}); err != nil {
 		_ = th.Close() // which undoes all
 		return nil, err
 	}

@@ -32,6 +32,7 @@ type operation struct {
 // The operations that ratios are made of.
 const (
 	opClock = iota
+	opSwap
 	opClockAndSwap
 	opTimeRate
 	opTokens
@@ -65,6 +66,7 @@ func operations() ([]operation, error) {
 	rival := rate.NewLimiter(stockRate, 1_000_000_000)
 	return []operation{
 		opClock:        {name: "monotonic clock read", loop: readClock},
+		opSwap:         {name: "compare-and-swap", loop: swap},
 		opClockAndSwap: {name: "clock read and compare-and-swap", loop: readClockAndSwap},
 		opTimeRate: {name: "`x/time/rate` Allow, with tokens", loop: func(n int) (denied int) {
 			for range n {
@@ -107,8 +109,16 @@ func readClock(n int) int {
 	return 0
 }
 
-// readClockAndSwap repeats a swap that another goroutine got ahead of, as every
-// shared counter must.
+// swap repeats a swap that another goroutine got ahead of, as every shared counter must.
+func swap(n int) int {
+	for range n {
+		for v := last.Load(); !last.CompareAndSwap(v, v+1); v = last.Load() { //nolint:revive // until it counts
+		}
+	}
+	return 0
+}
+
+// readClockAndSwap is both, for each draw.
 func readClockAndSwap(n int) int {
 	for range n {
 		now := int64(time.Since(base))

@@ -29,9 +29,9 @@ var ways = []struct {
 // Table returns a table in Markdown of what comes of the ways, as means and worst cases of several seeds.
 func Table() string {
 	var b strings.Builder
-	b.WriteString("| | of what the service can do | while it can do a quarter | refused | calls refused of | 80 % again after |\n|---|---|---|---|---|---|\n")
+	b.WriteString("| | of what the service can do | while it can do a quarter | refused | while it can do a quarter | calls refused of | 80 % again after |\n|---|---|---|---|---|---|---|\n")
 	for _, w := range ways {
-		var used, low, part, least, most float64
+		var used, low, part, hard, least, most float64
 		var refused, calls, back int
 		least = 1
 		for seed := range uint64(seedsShown) {
@@ -39,13 +39,14 @@ func Table() string {
 			used += r.Used() / seedsShown
 			low += r.UsedIn(fallAt, backAt) / seedsShown
 			part += r.RefusedPart() / seedsShown
+			hard += r.RefusedIn(fallAt, backAt) / seedsShown
 			least, most = min(least, r.Used()), max(most, r.RefusedPart())
 			refused += r.Refused / seedsShown
 			calls += r.Calls / seedsShown
 			back = max(back, r.Back(backAt, 0.8))
 		}
-		fmt.Fprintf(&b, "| %s | %.3f (least %.3f) | %.2f | %.2f %% (most %.2f %%) | %d of %d | %d s at most |\n",
-			w.name, used, least, low, 100*part, 100*most, refused, calls, back)
+		fmt.Fprintf(&b, "| %s | %.3f (least %.3f) | %.2f | %.2f %% (most %.2f %%) | %.2f %% | %d of %d | %d s at most |\n",
+			w.name, used, least, low, 100*part, 100*most, 100*hard, refused, calls, back)
 	}
 	return b.String()
 }

@@ -57,6 +57,16 @@ func (r *Result) UsedIn(from, until int) float64 {
 // RefusedPart is which part of the calls was refused.
 func (r *Result) RefusedPart() float64 { return float64(r.Refused) / float64(r.Calls) }
 
+// RefusedIn is the same for some seconds.
+func (r *Result) RefusedIn(from, until int) float64 {
+	accepted, refused := 0, 0
+	for _, s := range r.Seconds[from:until] {
+		accepted += s.Accepted
+		refused += s.Refused
+	}
+	return float64(refused) / float64(accepted+refused)
+}
+
 // Back returns how many seconds after another it took until a part of what the service can
 // do was used in a second, for the first time; all that are left if it never was.
 func (r *Result) Back(from int, part float64) int {

@@ -35,5 +35,11 @@ func TestFound(t *testing.T) {
 				"one spacing, however far ahead they are reserved. Only a reservation ends the hold.",
 			Replay: "NUMATHROTTLE_PERMIT_SEED=132 NUMATHROTTLE_PERMITS=1 go test -run TestPermitsAreSpaced ./pkg/consensus",
 		},
+		{
+			Found: "Windows above the bound while the limit was changed (eleven in one run of eight rounds): a fault of the check. It judged calls of the " +
+				"last eleven seconds by the last two limits, and the limit had changed up to four times in them. Windows are judged by the largest " +
+				"limit in force in them; those since the last change, by that and the one before.",
+			Replay: "NUMATHROTTLE_FAULT_SEED=1 NUMATHROTTLE_FAULT_ROUNDS=8 go test -tags numathrottle_faults -run '^TestOverrideFaults/lanes/lost$' ./internal/chaos",
+		},
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/proof"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv/servers"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
@@ -114,6 +115,24 @@ type overrideLane struct {
 	store consensus.Store
 	// early says that the override is saved, and heard of by somebody, before the fault.
 	early bool
+	// changes are the limits that were in force, the first one included, and since when.
+	changes []change
+}
+
+type change struct {
+	at    time.Duration
+	limit int
+}
+
+// largest is the largest limit that was in force after a moment.
+func (l *overrideLane) largest(from time.Duration) int {
+	most := 0
+	for i, c := range l.changes {
+		if i == len(l.changes)-1 || l.changes[i+1].at > from {
+			most = max(most, c.limit)
+		}
+	}
+	return most
 }
 
 // newOverrideLane makes one of a lane. The URL is that of the store for whoever saves.
@@ -147,8 +166,11 @@ func (l *overrideLane) run(faults ...fault) {
 
 // suffer goes through one fault with a change of the limit, and judges.
 func (l *overrideLane) suffer(f fault, limit int) bool {
-	before := l.pool.Max
-	l.pool.bound = l.boundOf(max(before, limit))
+	before, from := l.pool.Max, clock()
+	if len(l.changes) == 0 {
+		l.changes = append(l.changes, change{0, before})
+	}
+	l.changes = append(l.changes, change{from, limit})
 	var took time.Duration
 	var ok bool
 	for range 3 {
@@ -163,6 +185,9 @@ func (l *overrideLane) suffer(f fault, limit int) bool {
 		}
 		l.Logf("%s: nothing ran on this machine for %s; once more", f.name, stall)
 	}
+	l.ledger.addWindows(l.judgeSince(from, f.name, max(before, limit)))
+	// Some windows that are looked at begin before the last change, and the one before it.
+	l.pool.bound = l.boundOf(l.largest(l.pool.kept))
 	l.judge(f.name)
 	l.Logf("%s: from %d to %d, in force and in use after %.2fs", f.name, before, limit, took.Seconds())
 	l.ledger.addFault(f.name, took, f.allowed)
@@ -238,18 +263,25 @@ func (l *overrideLane) judgeAfter(after string, limit int) {
 	const soon, long = 100 * time.Millisecond, 1500 * time.Millisecond
 	from := clock() + soon // a call tells its limit a moment before that is in force
 	l.pass(soon + long)
-	for _, w := range l.boundOf(limit).windows(grants(l.pool.service.since(from), nil)) {
-		if w.Worst > 1 {
-			l.ledger.brokenf(l, l.replay, "%s: %v calls were granted within %s with the limit %d in force, allowed are %v",
-				after, w.Tokens, w.Length, limit, w.Allowed)
-		}
-	}
+	l.judgeSince(from, after, limit)
 	for _, u := range l.pool.service.since(from) {
 		if u.ceiling != limit {
 			l.ledger.brokenf(l, l.replay, "%s: worker %d goes by a limit of %d, not of %d", after, u.worker, u.ceiling, limit)
 			return
 		}
 	}
+}
+
+// judgeSince looks at windows after a moment since when no limit above this one was in force.
+func (l *overrideLane) judgeSince(from time.Duration, after string, limit int) []proof.Window {
+	worst := l.boundOf(limit).windows(grants(l.pool.service.since(from), nil))
+	for _, w := range worst {
+		if w.Worst > 1 {
+			l.ledger.brokenf(l, l.replay, "%s: %v calls were granted within %s with no limit above %d in force, allowed are %v",
+				after, w.Tokens, w.Length, limit, w.Allowed)
+		}
+	}
+	return worst
 }
 
 // boundOf is the pool's bound with another limit: the burst is in proportion.

@@ -82,6 +82,7 @@ type pool struct {
 	workers []*worker
 	began   time.Duration
 	judged  time.Duration // up to here the windows were judged
+	kept    time.Duration // what was granted before is forgotten
 }
 
 // startPool starts a pool that ends with the test. It does not wait for the first share.
@@ -159,7 +160,8 @@ func (p *pool) judge() []proof.Window {
 	longest := windowLengths[len(windowLengths)-1]
 	worst := p.bound.windows(grants(p.service.since(0), nil))
 	p.judged = clock()
-	p.service.forget(p.judged - longest - time.Second)
+	p.kept = p.judged - longest - time.Second
+	p.service.forget(p.kept)
 	return worst
 }
 

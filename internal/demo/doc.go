@@ -6,7 +6,7 @@
 //
 // While it runs it prints a line every second. It adds a processor, kills one,
 // stops one past its lease and continues it, and gives all the input to one; it
-// ends with a verdict and exits with 1 when a promise was broken.
+// ends with a verdict within 90 s and exits with 1 when a promise was broken.
 //
 // Environment:
 //

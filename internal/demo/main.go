@@ -36,6 +36,7 @@ func run(ctx context.Context, dir string, out io.Writer) (bool, error) {
 			return false, fmt.Errorf("DEMO_STORE has the scheme %q, allowed: nats, tls, redis, rediss", s)
 		}
 	}
+	began := time.Now()
 	store, err := stage.OpenStore(ctx, "DEMO_STORE", dir)
 	if err != nil {
 		return false, err
@@ -55,7 +56,7 @@ func run(ctx context.Context, dir string, out io.Writer) (bool, error) {
 	defer svc.close()
 
 	d := &demo{
-		out: out, dir: dir, svc: svc, feed: f, stopInput: stopInput, began: time.Now(),
+		out: out, dir: dir, svc: svc, feed: f, stopInput: stopInput, began: began,
 		job: job{
 			Pool: fmt.Sprintf("demo/%d", time.Now().UnixNano()), Store: store.URL, Service: svc.url,
 			Max: limit.Max, Burst: limit.Burst, Lease: lease,

@@ -10,7 +10,11 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 )
 
-const processors = 4
+const (
+	processors = 4
+	// longest is how long the demo may take in all.
+	longest = 90 * time.Second
+)
 
 // A demo is one run: the processes, what they call, and what was seen.
 type demo struct {

@@ -73,5 +73,7 @@ func (d *demo) verdict() bool {
 	v.Judge(in == answered, "messages in, results out", "equal", "%d, %d", in, answered)
 	v.Tell("messages sent again after the kill", "", "%d", d.feed.resent.Load())
 	v.Ended(d.ended)
-	return v.Print(time.Since(d.began))
+	took := time.Since(d.began)
+	v.Judge(took < longest, "time of the whole demo", fmt.Sprintf("less than %.0f s", longest.Seconds()), "%.1f s", took.Seconds())
+	return v.Print(took)
 }

@@ -68,9 +68,11 @@ func TestVerdictFails(t *testing.T) {
 		{"cold start is only measured", func(d *demo) { d.events = append(d.events, event{took: 2}) }, true},
 		{"message lost", func(d *demo) { d.feed.in.Add(1) }, false},
 		{"a process hung", func(d *demo) { d.ended = errNotHealed }, false},
+		{"it took long", func(d *demo) { d.began = d.began.Add(-longest + 10*time.Second) }, true},
+		{"it took too long", func(d *demo) { d.began = d.began.Add(-longest) }, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := &demo{out: t.Output(), svc: &service{bound: 5}, feed: &feeder{}}
+			d := &demo{out: t.Output(), svc: &service{bound: 5}, feed: &feeder{}, began: time.Now()}
 			c.spoil(d)
 			require.Equal(t, c.ok, d.verdict())
 		})

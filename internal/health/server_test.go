@@ -132,6 +132,18 @@ func TestStatusPage(t *testing.T) {
 	}
 }
 
+func TestStatusPageOfSlots(t *testing.T) {
+	s := open(t, "127.0.0.1:0")
+	l := full()
+	l.InFlight = &InFlight{Max: 40, Slots: 11, InUse: 7}
+	s.Add(func() Limit { return l })
+	_, body := ask(t, s, "GET", "/statusz", "")
+	for _, part := range []string{"40 calls in flight at once", "12.50 %: 11 calls", "7 in use; 1001 granted, 1003 refused"} {
+		require.Contains(t, body, part)
+	}
+	require.NotContains(t, body, "per second", "there is no rate")
+}
+
 func TestStatusOfManyProcessors(t *testing.T) {
 	s := open(t, "127.0.0.1:0")
 	l := full()

@@ -54,6 +54,11 @@ type Limit struct {
 	Hard    bool     `json:"hard"`
 	Ceiling float64  `json:"ceiling"`
 
+	// InFlight is the limit when it is one on calls in flight at once, of which Granted and
+	// Refused count slots; nil for others. With it Max, Per, Burst, Hard, Ceiling, Rate,
+	// Tokens and Returned say nothing.
+	InFlight *InFlight `json:"inFlight,omitempty"`
+
 	// Share is what this processor holds, Rate what that earns, in tokens per second,
 	// Tokens what is at hand.
 	Share    float64 `json:"share"`
@@ -84,6 +89,14 @@ func (l Limit) processor() string {
 		return ""
 	}
 	return l.Pool.ID
+}
+
+// InFlight is a limit on calls in flight at once.
+type InFlight struct {
+	// Max is for the whole pool, Slots what this processor has of it, InUse what its calls take.
+	Max   int `json:"max"`
+	Slots int `json:"slots"`
+	InUse int `json:"inUse"`
 }
 
 // Throttled is why callers are held back.

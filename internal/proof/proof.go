@@ -1,6 +1,6 @@
 // Package proof holds what the reliability tests measure, in a form that `make
 // soak` turns into docs/reliability.md. A test records its figures with Record;
-// the page is made of nothing else, so that no figure in it is typed.
+// the page is made of nothing else, so that no figure of a run in it is typed.
 package proof
 
 import (
@@ -58,7 +58,15 @@ type Step struct {
 	Name, Command, Commit string
 	Began                 time.Time
 	Took                  time.Duration
+	// Outcome is Well, or why the step failed. Empty: not recorded, as in older figures.
+	Outcome string
 }
+
+// Well is the outcome of a step that did not fail.
+const Well = "ok"
+
+// Failed tells whether the step is known to have failed.
+func (s *Step) Failed() bool { return s.Outcome != "" && s.Outcome != Well }
 
 // A Violation is a promise that was seen broken.
 type Violation struct {
@@ -154,7 +162,7 @@ type Mutant struct {
 	// Directed schedule does it.
 	Seeds    int
 	Directed string
-	// Caught is the check that failed.
+	// Caught is the check that failed; empty when none did. Older figures leave such a rule out.
 	Caught string
 }
 
@@ -167,4 +175,6 @@ type Fuzzed struct {
 	Target     string
 	Seconds    int
 	Executions uint64
+	// Result is "ok" or "FAILED". Empty: not recorded, as in older figures.
+	Result string
 }

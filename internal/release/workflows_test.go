@@ -198,6 +198,23 @@ func TestWorkflowsRunWhatThereIs(t *testing.T) {
 	require.GreaterOrEqual(t, ran, 5)
 }
 
+// What .ci/run runs here, a workflow runs on every change.
+func TestWorkflowRunsEveryStepOfTheCheck(t *testing.T) {
+	var w workflow
+	require.NoError(t, yaml.Unmarshal([]byte(read(t, ".github", "workflows", "ci.yml")), &w))
+	var runs strings.Builder
+	for _, j := range w.Jobs {
+		for _, s := range j.Steps {
+			runs.WriteString(s.Run + "\n")
+		}
+	}
+	steps := regexp.MustCompile(`(?m)^step "(make [a-z-]+)"`).FindAllStringSubmatch(read(t, ".ci", "run"), -1)
+	require.GreaterOrEqual(t, len(steps), 5)
+	for _, step := range steps {
+		require.Regexp(t, `\b`+step[1]+`\b`, runs.String())
+	}
+}
+
 func TestDependabotKnowsEveryModule(t *testing.T) {
 	var conf struct {
 		Updates []struct {

@@ -466,7 +466,7 @@ func TestDirected(t *testing.T) {
 			require.True(t, max(w.counters.Peak, w.store.rec.Claims()) > 0 || w.counters.Permits > 0, "nobody held anything")
 		})
 	}
-	proof.Record(t, "regressions", found)
+	proof.Record(t, "regressions", append(found, seedRegressions()...))
 }
 
 // play runs a schedule.

@@ -62,10 +62,10 @@
 //     recorded, unless the store has forgotten something since. A pause by a process that does not know
 //     yet that somebody has resumed is not judged: it acts on what was true before.
 //
-// In the second phase, within two removal times of the longest lease and a few
-// syncs: the shares add up to at least 0.99, each is within 5 % of the fair one
-// with all processors busy, and all hold one, ten looks in a row; or the pool issues
-// permits. After that every processor goes by the newest override that one of them had loaded
+// In the second phase, within two removal times of the longest lease and five gaps
+// of a quarter of a lease between syncs, by the slowest clock: the shares add up to at
+// least 0.99, each is within 5 % of the fair one with all processors busy, and all hold
+// one, ten looks in a row; or the pool issues permits. After that every processor goes by the newest override that one of them had loaded
 // or the store remembers, the ramp is at its end, permits flow, and nobody is paused.
 //
 // The checks on the bound hold for consensus.Stop. A tenth of the seeds runs with
@@ -97,6 +97,7 @@
 //
 //	go test ./internal/sim                                                    a few hundred seeds
 //	NUMATHROTTLE_SIM_SEEDS=10000 go test -timeout 0 ./internal/sim            more
-//	NUMATHROTTLE_SIM_SEED=17 go test -run TestReplay -v ./internal/sim        one, with a readable trace
+//	NUMATHROTTLE_SIM_SEED=17 go test -run TestReplay -v ./internal/sim        one, with a readable trace; with
+//	                                                                          NUMATHROTTLE_SIM_PROCESSORS=12 of make sim
 //	go test -tags numathrottle_mutants -run Mutant -v ./internal/sim          every rule left out once
 package sim

@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -36,14 +37,16 @@ func setting(t *testing.T, name string, def uint64) uint64 {
 // TestSeeds makes many runs: none breaks a promise, and every fault meets every state.
 func TestSeeds(t *testing.T) {
 	first, n := setting(t, "FIRST", 1), int(setting(t, "SEEDS", defaultSeeds))
-	sum := Sweep(Config{Processors: int(setting(t, "PROCESSORS", 0)), Progress: progress(n)}, first, n, 10)
+	cfg := configured(t)
+	cfg.Progress = progress(n)
+	sum := Sweep(cfg, first, n, 10)
 	t.Logf("%d seeds, %v of virtual time in %v (%.1f seeds/s), whole again after p50 %v, p99 %v, most %v\n%s",
 		sum.Counters.Runs, sum.Virtual, sum.Real.Round(time.Millisecond), float64(sum.Counters.Runs)/sum.Real.Seconds(),
 		sum.Percentile(0.5), sum.Percentile(0.99), sum.Percentile(1), &sum.Counters)
 	for _, v := range sum.Violations {
-		t.Errorf("%s\n%v\n%s", replay(v.Seed), v.Violation, v.Plan)
+		t.Errorf("%s\n%v\n%s", replay(v.Seed, cfg.Processors), v.Violation, v.Plan)
 	}
-	proof.Record(t, "simulation", figures(sum, first))
+	proof.Record(t, "simulation", figures(sum, first, cfg.Processors))
 	if n >= 200 && len(sum.Violations) == 0 {
 		requireNotVacuous(t, &sum.Counters)
 	}
@@ -65,13 +68,42 @@ func progress(n int) func(done uint64) {
 	}
 }
 
-// replay is the command that shows a run again.
-func replay(seed uint64) string {
-	return fmt.Sprintf("NUMATHROTTLE_SIM_SEED=%d go test -run TestReplay -v ./internal/sim", seed)
+// replay is the command that shows a run again. The number of processors is a part of it
+// where it was given: the plan draws it otherwise, and all that it draws then is different.
+func replay(seed uint64, processors int) string {
+	set := fmt.Sprintf("NUMATHROTTLE_SIM_SEED=%d ", seed)
+	if processors != 0 {
+		set += fmt.Sprintf("NUMATHROTTLE_SIM_PROCESSORS=%d ", processors)
+	}
+	return set + "go test -run TestReplay -v ./internal/sim"
+}
+
+// configured is the run that the environment asks for.
+func configured(t *testing.T) Config {
+	t.Helper()
+	return Config{Seed: setting(t, "SEED", 1), Processors: int(setting(t, "PROCESSORS", 0))}
+}
+
+// TestReplayIsTheSameRun reads the variables of the printed command back.
+func TestReplayIsTheSameRun(t *testing.T) {
+	for _, processors := range []int{0, 1, 12} {
+		t.Run(fmt.Sprint(processors), func(t *testing.T) {
+			t.Setenv("NUMATHROTTLE_SIM_SEED", "")
+			t.Setenv("NUMATHROTTLE_SIM_PROCESSORS", "")
+			set, _, ok := strings.Cut(replay(691, processors), "go test ")
+			require.True(t, ok)
+			for _, word := range strings.Fields(set) {
+				name, value, ok := strings.Cut(word, "=")
+				require.True(t, ok, word)
+				t.Setenv(name, value)
+			}
+			require.Equal(t, Config{Seed: 691, Processors: processors}, configured(t))
+		})
+	}
 }
 
 // figures is a sweep as the reliability page shows it.
-func figures(sum *Summary, first uint64) proof.Pools {
+func figures(sum *Summary, first uint64, processors int) proof.Pools {
 	c := &sum.Counters
 	p := proof.Pools{
 		Subject: "the shipped state machines in a deterministic event loop", Runs: c.Runs, First: first,
@@ -112,7 +144,9 @@ func figures(sum *Summary, first uint64) proof.Pools {
 		p.Notes = append(p.Notes, proof.Note{What: "freezes: " + string(freezeCauses[i+1]), Figure: fmt.Sprint(n)})
 	}
 	for _, v := range sum.Violations {
-		p.Violations = append(p.Violations, proof.Violation{Promise: v.Violation.Kind.Promise(), Text: v.Violation.String(), Replay: replay(v.Seed)})
+		p.Violations = append(p.Violations, proof.Violation{
+			Promise: v.Violation.Kind.Promise(), Text: v.Violation.String(), Replay: replay(v.Seed, processors),
+		})
 	}
 	return p
 }
@@ -147,9 +181,10 @@ func requireNotVacuous(t *testing.T, c *Counters) {
 }
 
 func TestReplay(t *testing.T) {
-	seed := setting(t, "SEED", 1)
-	res := Run(Config{Seed: seed, Processors: int(setting(t, "PROCESSORS", 0)), Trace: traceTo(t)})
-	t.Logf("seed %d: %s\n%s", seed, res.Plan, &res.Counters)
+	cfg := configured(t)
+	cfg.Trace = traceTo(t)
+	res := Run(cfg)
+	t.Logf("seed %d: %s\n%s", cfg.Seed, res.Plan, &res.Counters)
 	if res.Violation != nil {
 		t.Error(res.Violation)
 	}

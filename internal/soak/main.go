@@ -147,7 +147,7 @@ func run(ctx context.Context, args []string, progress io.Writer) error {
 	return errors.Join(errs...)
 }
 
-// do runs the step and notes when it did.
+// do runs the step and notes when it did, and how it ended.
 func (s step) do(ctx context.Context, tested, folder string, progress io.Writer) error {
 	began := time.Now()
 	fmt.Fprintf(progress, "%s  %-10s %s\n", began.Format(time.TimeOnly), s.name, s.command())
@@ -158,11 +158,13 @@ func (s step) do(ctx context.Context, tested, folder string, progress io.Writer)
 	cmd.WaitDelay = 30 * time.Second
 	err := cmd.Run()
 	fmt.Fprintf(progress, "%s  %-10s took %s\n", time.Now().Format(time.TimeOnly), s.name, time.Since(began).Round(time.Second))
+	outcome := proof.Well
 	if err != nil {
+		outcome = err.Error()
 		err = fmt.Errorf("%s: %w", s.name, err)
 	}
 	return errors.Join(err, proof.Save(folder, s.name+".run", proof.Step{
-		Name: s.name, Command: s.command(), Commit: tested, Began: began, Took: time.Since(began),
+		Name: s.name, Command: s.command(), Commit: tested, Began: began, Took: time.Since(began), Outcome: outcome,
 	}))
 }
 

@@ -33,7 +33,8 @@ type page struct {
 	Fuzz                                  []proof.Fuzzed
 }
 
-// load reads the figures. What is missing is an error, and empty on the page.
+// load reads the figures. What is missing is an error, and empty on the page. A step with
+// violations has failed, also where how it ended was not recorded.
 func (p *page) load(folder string) error {
 	var errs []error
 	for name, figures := range map[string]any{
@@ -46,11 +47,22 @@ func (p *page) load(folder string) error {
 		errs = append(errs, proof.Load(folder, name, figures))
 	}
 	for _, s := range steps(lengths{}) {
-		var done proof.Step
+		done := proof.Step{Name: s.name}
 		errs = append(errs, proof.Load(folder, s.name+".run", &done))
+		if f := p.figures(s.name); done.Outcome == "" && f != nil && len(f.Violations) > 0 {
+			done.Outcome = "violations"
+		}
 		p.Steps = append(p.Steps, done)
 	}
 	return errors.Join(errs...)
+}
+
+// figures are those in which a step records violations; nil: it has none.
+func (p *page) figures(step string) *proof.Pools {
+	return map[string]*proof.Pools{
+		"simulation": &p.Simulation, "shell": &p.Shell, "redis": &p.Redis, "nats": &p.NATS, "stops": &p.Stops,
+		"strict": &p.Strict, "overrides": &p.Overrides, "permits": &p.Permits, "losses": &p.Losses,
+	}[step]
 }
 
 func (p *page) write(file string) error {
@@ -80,6 +92,49 @@ func (p *page) Command(name string) string {
 		}
 	}
 	return ""
+}
+
+// Endings says which steps failed, and of which there is no record; or that all ended well,
+// where that was recorded of all.
+func (p *page) Endings() string {
+	var failed, missing []string
+	well := true
+	for _, s := range p.Steps {
+		switch {
+		case s.Began.IsZero():
+			missing = append(missing, s.Name)
+		case s.Failed():
+			failed = append(failed, s.Name)
+		}
+		well = well && s.Outcome == proof.Well
+	}
+	var said []string
+	if len(failed) > 0 {
+		said = append(said, fmt.Sprintf("%d of %d steps failed: %s", len(failed), len(p.Steps), strings.Join(failed, ", ")))
+	}
+	if len(missing) > 0 {
+		said = append(said, "not run: "+strings.Join(missing, ", "))
+	}
+	if well {
+		said = append(said, "every step ended well")
+	}
+	return strings.Join(said, "; ")
+}
+
+// RulesCaught says how many of the rules left out were noticed. Figures of a step whose end is
+// not recorded may lack the others.
+func (p *page) RulesCaught() string {
+	n := 0
+	for _, m := range p.Mutants {
+		if m.Caught != "" {
+			n++
+		}
+	}
+	step := slices.IndexFunc(p.Steps, func(s proof.Step) bool { return s.Name == "mutants" })
+	if n == len(p.Mutants) && (step < 0 || p.Steps[step].Outcome == "") {
+		return fmt.Sprintf("%d rules caught", n)
+	}
+	return fmt.Sprintf("%d of %d rules caught", n, len(p.Mutants))
 }
 
 // Violations are those of all tests.

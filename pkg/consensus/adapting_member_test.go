@@ -24,6 +24,7 @@ type provider struct {
 	rate, level       float64
 	at                time.Time
 	accepted, refused int
+	overloaded        bool // what it refuses, it refuses because it has too much to do
 }
 
 func (s *provider) take() throttle.Outcome {
@@ -34,6 +35,9 @@ func (s *provider) take() throttle.Outcome {
 	s.at = now
 	if s.level < 1 {
 		s.refused++
+		if s.overloaded {
+			return throttle.Overloaded
+		}
 		return throttle.Refused
 	}
 	s.level--
@@ -121,6 +125,30 @@ func TestPoolFollowsTheService(t *testing.T) {
 		t.Logf("%d of %d in the low minute; refused %d of %d", low, 50*60, refused, accepted+refused)
 		require.GreaterOrEqual(t, float64(accepted), 0.95*(180*200+60*50))
 		require.Less(t, float64(refused), 0.01*float64(accepted+refused))
+	})
+}
+
+// A service that says that it is overloaded is followed as one that refuses what is too much.
+func TestPoolFollowsAnOverloadedService(t *testing.T) {
+	eachServer(t, func(t *testing.T, s *server) {
+		p := &provider{rate: 200, at: time.Now(), overloaded: true}
+		nodes := fleet(t, s, 4, falling, p)
+		idle := limited(t, s, "idle", falling, 0)
+		time.Sleep(20 * time.Second)
+		require.Zero(t, idle.m.View().Cuts)
+		p.set(50)
+		time.Sleep(30 * time.Second)
+		for _, n := range nodes {
+			require.Positive(t, n.th.Status().Adapting.Overloaded)
+			require.Zero(t, n.th.Status().Adapting.Refused)
+		}
+		for _, n := range append(nodes, idle) {
+			require.Positive(t, n.m.View().Cuts)
+			require.Less(t, n.ceiling(), 110.0)
+		}
+		p.set(200)
+		time.Sleep(30 * time.Second)
+		require.InDelta(t, 200, idle.ceiling(), 0)
 	})
 }
 

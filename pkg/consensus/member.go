@@ -108,6 +108,9 @@ func (m *Member) Attach(h throttle.Holder) {
 	defer m.mu.Unlock()
 	m.holder = h
 	m.p.SetLimit(h.Limit())
+	if s, ok := h.(throttle.Slotted); ok {
+		m.p.SetSlots(s.Slots())
+	}
 	spacing, strict := h.Spacing()
 	if m.p.Issue(spacing, strict); spacing > 0 {
 		m.beginReserving()
@@ -359,6 +362,9 @@ func (m *Member) lease(now time.Duration) throttle.Lease {
 	case StateHolding:
 		if l.Share == 0 {
 			l.Reason = throttle.ReasonNoShare
+		}
+		if m.p.slotless(now) {
+			l.Reason = throttle.ReasonInFlight // others have them all
 		}
 	case StateReplaced:
 		l.Reason = throttle.ReasonReplaced

@@ -126,6 +126,9 @@ func (p *Processor) wants() (wants []Share, self int) {
 		}
 	}
 	p.split.wants, p.split.self, p.split.demand = p.cfg.Policy(rows), self, p.demand
+	if p.slots > 0 {
+		wholeSlots(p.split.wants, rows, p.slots, p.turn())
+	}
 	return p.split.wants, self
 }
 
@@ -145,10 +148,10 @@ func (p *Processor) hope(now time.Duration) bool {
 	if p.frozen > now {
 		return false
 	}
-	if p.held == 0 && p.demand > 0 {
+	wants, self := p.wants()
+	if p.held == 0 && p.demand > 0 && (p.slots == 0 || self < 0 || wants[self] > 0) {
 		return true
 	}
-	wants, self := p.wants()
 	for i, row := range p.answer.Roster {
 		if i != self && row.Claim > wants[i]+wants[i]/20 {
 			return true

@@ -99,3 +99,31 @@ func TestReplacedProcessorOutlivesTheOneThatReplacedIt(t *testing.T) {
 		now = p.Next(now, 1)
 	}
 }
+
+// Up to a hundred processors sync each tenth of the lease. More of them sync less often, so that
+// they ask the store a hundred times a second in all; but never less than four times a lease.
+func TestIntervalStretchesWithThePool(t *testing.T) {
+	for _, tc := range []struct {
+		lease time.Duration
+		live  int
+		want  time.Duration
+	}{
+		{DefaultLease, 0, time.Second},
+		{DefaultLease, 1, time.Second},
+		{DefaultLease, 100, time.Second},
+		{DefaultLease, 101, 1010 * time.Millisecond},
+		{DefaultLease, 200, 2 * time.Second},
+		{DefaultLease, 1000, 2500 * time.Millisecond},
+		{time.Minute, 200, 6 * time.Second},
+		{time.Minute, 1000, 10 * time.Second},
+		{2 * time.Second, 1, 200 * time.Millisecond},
+		{2 * time.Second, 200, 500 * time.Millisecond},
+	} {
+		require.Equal(t, tc.want, Interval(tc.lease, tc.live), "%d processors, a lease of %v", tc.live, tc.lease)
+		if tc.lease == DefaultLease && tc.live > 0 {
+			p := content(t, 0)
+			p.answer.Live = tc.live
+			require.Equal(t, time.Second+tc.want, p.Next(time.Second, 1), "it keeps to that")
+		}
+	}
+}

@@ -19,6 +19,7 @@ type pauseCall struct {
 	since    Version
 	made     []Version // that hold what the call asks for and were pushed
 	recorded Version   // that is on record; 0: none yet
+	late     bool      // somebody has resumed since, and it changes nothing
 }
 
 // Pause stops the whole pool, or one tag of it; see throttle.Throttle.Pause. The holder of this
@@ -45,6 +46,9 @@ func (m *Member) Pause(ctx context.Context, until time.Time, reason string, opts
 	}
 	began := time.Now()
 	err := m.record(ctx, c)
+	if c.late {
+		return m.receipts(c), nil
+	}
 	m.awaitReceipts(ctx, c, s.Wait-time.Since(began))
 	if err != nil {
 		err = fmt.Errorf("consensus: the pause is not on record yet: %w", err)
@@ -85,8 +89,8 @@ func (m *Member) beginPause(c *pauseCall, until time.Time) (done bool, err error
 		c.stop.end = now + time.Until(until)
 	}
 	k := &m.p.ceiling.pauses
-	if c.since > 0 && k.notice.resumed > c.since {
-		return true, nil // late
+	if c.isLate(k) {
+		return true, nil
 	}
 	if k.covered(now, c.stop) {
 		c.recorded = k.version
@@ -103,6 +107,9 @@ func (m *Member) beginPause(c *pauseCall, until time.Time) (done bool, err error
 	m.push()
 	return false, nil
 }
+
+// isLate tells whether the call comes too late by what is on record.
+func (c *pauseCall) isLate(k *pausing) bool { return c.since > 0 && k.notice.resumed > c.since }
 
 // record pushes what a call asks for and has the store record it, unless it is on record.
 func (m *Member) record(ctx context.Context, c *pauseCall) (err error) {
@@ -163,8 +170,15 @@ func (m *Member) save(ctx context.Context, pool string, c *pauseCall, doc Docume
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.p.recorded(m.now(), documentOf(docs, pauseDocument))
-	m.push()
 	k := &m.p.ceiling.pauses
+	if c.late = c.isLate(k); c.late { // which was not known when it began
+		k.forget(c.stop.tag)
+		c.made = nil
+	}
+	m.push()
+	if c.late {
+		return nil
+	}
 	if !c.resume && k.covered(m.now(), c.stop) {
 		c.recorded, c.made = k.version, append(c.made, k.version)
 		return nil // somebody else has said the same

@@ -70,16 +70,20 @@ type pods struct {
 	store consensus.Store
 	hub   *memstore.Store
 	limit throttle.Limit
+	tag   string // of the limiters that are made from now on
+	loss  consensus.StoreLoss
 }
 
-func newPods(s consensus.Store) *pods { return &pods{store: s, hub: memstore.New(), limit: thousand} }
+func newPods(s consensus.Store) *pods {
+	return &pods{store: s, hub: memstore.New(), limit: thousand, loss: consensus.Stop}
+}
 
 func (p *pods) join(t *testing.T, id string) *pod {
 	t.Helper()
 	l := &line{flaky: flaky{Store: p.store}, hub: p.hub}
-	m, err := consensus.Join(t.Context(), l, "pool", consensus.WithID(id), consensus.WithLogger(quiet), consensus.WithOnStoreLoss(consensus.Stop))
+	m, err := consensus.Join(t.Context(), l, "pool", consensus.WithID(id), consensus.WithLogger(quiet), consensus.WithOnStoreLoss(p.loss))
 	require.NoError(t, err)
-	th, err := throttle.New(p.limit, throttle.WithSharer(m), throttle.OnClose(m.Leave))
+	th, err := throttle.New(p.limit, throttle.WithSharer(m), throttle.WithTag(p.tag), throttle.OnClose(m.Leave))
 	require.NoError(t, err)
 	n := &node{m: m, th: th, link: &l.flaky}
 	n.work(t, 2)
@@ -183,7 +187,9 @@ func TestPauseWithoutAChannel(t *testing.T) {
 		for _, p := range all {
 			p.line.deaf.Store(true)
 		}
+		began := time.Now()
 		r := all[0].pause(t, time.Minute)
+		require.Equal(t, 100*time.Millisecond, time.Since(began), "so long it waits for receipts unless it is told otherwise")
 		require.Equal(t, []string{"p0"}, r.Answered)
 		require.Equal(t, []string{"p1", "p2", "p3", "p4"}, r.Missing)
 		time.Sleep(interval + interval/10)
@@ -219,6 +225,35 @@ func TestPausesMerge(t *testing.T) {
 		}
 		time.Sleep(2 * time.Minute)
 		require.NotZero(t, granted(time.Second, all...), "a pause of a tag holds nobody else")
+	})
+}
+
+// A pause of a tag stops the limiters of that tag, whoever has them, and nobody else.
+func TestPauseOfATagInAPool(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := newPods(memstore.New())
+		plain := pool.start(t, 2)
+		pool.tag = "gpt"
+		gpt := pool.join(t, "gpt")
+		pool.tag = "claude"
+		others := []*pod{plain[0], plain[1], pool.join(t, "claude")}
+		time.Sleep(5 * time.Second)
+		r := plain[0].pause(t, 0, throttle.PauseTag("gpt"))
+		require.Equal(t, []string{"claude", "gpt", "p0", "p1"}, r.Answered)
+		requireStill(t, time.Minute, gpt)
+		held, _ := gpt.th.Throttled()
+		require.Equal(t, throttle.ReasonPause, held.Reason)
+		require.Equal(t, &throttle.Paused{Tag: "gpt", Reason: "the service is down"}, gpt.th.Status().Paused)
+		for _, p := range others {
+			require.False(t, p.paused())
+			require.NotZero(t, granted(time.Second, p))
+		}
+		require.NoError(t, plain[1].th.Resume(t.Context()))
+		requireStill(t, 2*interval, gpt)
+		require.NoError(t, plain[1].th.Resume(t.Context(), throttle.PauseTag("gpt")))
+		time.Sleep(2*interval + time.Second) // and the stagger
+		require.False(t, gpt.paused())
+		require.NotZero(t, granted(time.Second, gpt))
 	})
 }
 
@@ -286,6 +321,29 @@ func TestResume(t *testing.T) {
 		r, err = all[2].th.Pause(t.Context(), time.Time{}, "new", throttle.PauseSince(r.Generation))
 		require.NoError(t, err)
 		require.Len(t, r.Answered, 4)
+	})
+}
+
+// A call was sent before somebody resumed, and is refused after that: the refusal pauses nobody, also
+// where nothing is known of the resuming yet.
+func TestRefusalFromBeforeAResumePausesNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := newPods(memstore.New())
+		all := pool.start(t, 3)
+		for name, late := range map[string]time.Duration{"it is known": 2 * interval, "it is not known": 0} {
+			sent := all[0].pause(t, time.Minute).Generation
+			require.NoError(t, all[1].th.Resume(t.Context()))
+			time.Sleep(late)
+			r, err := all[2].th.Pause(t.Context(), time.Now().Add(time.Hour), "sent before", throttle.PauseSince(sent))
+			require.NoError(t, err, name)
+			require.Greater(t, r.Generation, sent, name)
+			require.Empty(t, r.Answered, name)
+			time.Sleep(2*interval + time.Second) // and the stagger
+			for _, p := range all {
+				require.False(t, p.paused(), name)
+			}
+			require.NotZero(t, granted(time.Second, all...), name)
+		}
 	})
 }
 
@@ -436,6 +494,28 @@ func TestWhoSendsNoReceiptLosesItsShare(t *testing.T) {
 		all[2].link.cut.Store(false)
 		requireStill(t, time.Minute, all...)
 		require.True(t, all[2].paused())
+	})
+}
+
+// Where a processor that is cut off may go on without the store, it does so in a pause that it knows
+// nothing of, and stops when it can ask again.
+func TestWhoIsCutOffGoesOnDegraded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := newPods(memstore.New())
+		pool.loss = consensus.Degrade
+		all := pool.start(t, 3)
+		all[2].link.cut.Store(true)
+		all[2].line.deaf.Store(true)
+		r := all[0].pause(t, time.Hour)
+		require.Equal(t, []string{"p2"}, r.Missing)
+		time.Sleep(2 * consensus.DefaultLease)
+		require.True(t, all[2].th.Status().Lease.Degraded)
+		require.InDelta(t, 60*1000/3, granted(time.Minute, all[2]), 60*20, "its last share")
+		requireStill(t, time.Minute, all[:2]...)
+		all[2].link.cut.Store(false)
+		time.Sleep(2 * interval)
+		require.True(t, all[2].paused())
+		requireStill(t, time.Minute, all...)
 	})
 }
 

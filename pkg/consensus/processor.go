@@ -41,6 +41,7 @@ type Processor struct {
 		self   int
 		demand Share
 	}
+	slots   int           // that the limit is divided in; see SetSlots
 	spacing time.Duration // of the limit; see Issue
 	strict  bool
 	issuing bool // the pool issues tokens, as answered

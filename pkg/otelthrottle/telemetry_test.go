@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"sync/atomic"
@@ -86,6 +87,18 @@ func (c *collector) collect() map[string]float64 {
 	return values
 }
 
+// requireValues fails unless metrics of the limit "llm" have these values; their names are without
+// the prefix.
+func (c *collector) requireValues(want map[string]float64) {
+	c.t.Helper()
+	got := c.collect()
+	for name, value := range want {
+		name = "numathrottle." + name + " limit=llm"
+		require.Contains(c.t, got, name)
+		require.InDelta(c.t, value, got[name], 1e-9, name)
+	}
+}
+
 // nonZero leaves out what did not happen.
 func nonZero(values map[string]float64) map[string]float64 {
 	maps.DeleteFunc(values, func(_ string, v float64) bool { return v == 0 })
@@ -166,6 +179,19 @@ func TestMetricsOfAThrottle(t *testing.T) {
 			"numathrottle.wait.duration.sum limit=llm outcome=refused reason=no_share": 3,
 		}, nonZero(got))
 
+		_, err = th.Pause(t.Context(), time.Now().Add(time.Minute), "")
+		require.NoError(t, err)
+		for range 2 {
+			go func() { _, _ = th.Acquire(t.Context(), 1) }()
+		}
+		synctest.Wait()
+		c.requireValues(map[string]float64{"waiting": 2, "paused": 1, "pauses": 1})
+		time.Sleep(2 * time.Minute)
+		c.requireValues(map[string]float64{"waiting": 0, "paused": 0, "pauses": 1})
+		_, err = th.Pause(t.Context(), time.Now().Add(time.Minute), "")
+		require.NoError(t, err)
+		c.requireValues(map[string]float64{"paused": 1, "pauses": 2})
+
 		stop()
 		for name := range c.collect() {
 			require.Contains(t, name, "duration", "nothing is read any more")
@@ -174,23 +200,62 @@ func TestMetricsOfAThrottle(t *testing.T) {
 }
 
 func TestMetricsOfSlots(t *testing.T) {
-	c := newCollector(t)
-	f, err := throttle.NewInFlight(10, throttle.WithName("calls"), throttle.WithObserver(c))
-	require.NoError(t, err)
-	f.Lease(throttle.Lease{Share: throttle.WholeShare / 2})
-	c.watch(otelthrottle.Watched{InFlight: f})
-	_, ok := f.TryAcquire(3)
-	require.True(t, ok)
-	_, ok = f.TryAcquire(3)
-	require.False(t, ok)
-	require.Equal(t, map[string]float64{
-		"numathrottle.tokens.granted limit=calls":                      3,
-		"numathrottle.tokens.refused limit=calls":                      3,
-		"numathrottle.slots.allowed limit=calls":                       5,
-		"numathrottle.slots.used limit=calls":                          3,
-		"numathrottle.share limit=calls":                               0.5,
-		"numathrottle.throttled.refusals limit=calls reason=in_flight": 1,
-	}, nonZero(c.collect()))
+	synctest.Test(t, func(t *testing.T) {
+		c := newCollector(t)
+		f, err := throttle.NewInFlight(10, throttle.WithName("llm"), throttle.WithObserver(c))
+		require.NoError(t, err)
+		f.Lease(throttle.Lease{Share: throttle.WholeShare / 2})
+		c.watch(otelthrottle.Watched{InFlight: f})
+		held, ok := f.TryAcquire(3)
+		require.True(t, ok)
+		_, ok = f.TryAcquire(3)
+		require.False(t, ok)
+		require.Equal(t, map[string]float64{
+			"numathrottle.tokens.granted limit=llm":                      3,
+			"numathrottle.tokens.refused limit=llm":                      3,
+			"numathrottle.slots.allowed limit=llm":                       5,
+			"numathrottle.slots.used limit=llm":                          3,
+			"numathrottle.share limit=llm":                               0.5,
+			"numathrottle.throttled.refusals limit=llm reason=in_flight": 1,
+		}, nonZero(c.collect()))
+
+		_, err = f.Pause(t.Context(), time.Now().Add(time.Minute), "")
+		require.NoError(t, err)
+		for range 2 {
+			go func() { _, _ = f.Acquire(t.Context(), 1) }()
+		}
+		held.Cancel()
+		synctest.Wait()
+		c.requireValues(map[string]float64{"waiting": 2, "paused": 1, "pauses": 1, "slots.used": 0})
+		time.Sleep(2 * time.Minute)
+		c.requireValues(map[string]float64{"waiting": 0, "paused": 0, "pauses": 1, "slots.used": 2})
+		_, err = f.Pause(t.Context(), time.Now().Add(time.Minute), "")
+		require.NoError(t, err)
+		c.requireValues(map[string]float64{"paused": 1, "pauses": 2})
+	})
+}
+
+// What the called service says of an adaptive limit, the pool's cuts, and the part that is left.
+func TestMetricsOfAnAdaptiveLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, share := newCollector(t), &given{}
+		th := newThrottle(t, throttle.Limit{Max: 100, Adaptive: true}, throttle.WithSharer(share))
+		c.watch(otelthrottle.Watched{Throttle: th})
+		share.h.Lease(throttle.Lease{Share: throttle.WholeShare, Ceiling: 70, Adapted: true, Cuts: 7})
+		time.Sleep(time.Second)
+		c.requireValues(map[string]float64{
+			"ceiling": 70, "ceiling.cuts": 7, "adaptive.part": 1, "service.accepted": 0, "service.refused": 0, "service.overloaded": 0,
+		})
+		th.Report(30, time.Time{}, throttle.Accepted)
+		th.Report(20, time.Time{}, throttle.Refused)
+		th.Report(5, time.Time{}, throttle.Overloaded)
+		part := th.Status().Adapting.Part
+		require.Positive(t, part)
+		require.Less(t, part, 1.0)
+		c.requireValues(map[string]float64{
+			"ceiling": 70, "ceiling.cuts": 7, "adaptive.part": part, "service.accepted": 30, "service.refused": 20, "service.overloaded": 5,
+		})
+	})
 }
 
 // A broken store is one that answers only while it is not broken.
@@ -246,6 +311,37 @@ func TestMetricsOfAPool(t *testing.T) {
 		require.Positive(t, late)
 		require.InDelta(t, failed+late, got["numathrottle.sync.failures limit=llm"], 0)
 		store.err.Store(nil)
+	})
+}
+
+// One of three processors is cut off: it knows neither how many there are nor that they are paused.
+func TestMetricsOfAPoolThatDisagrees(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, store := newCollector(t), memstore.New()
+		join := func(id string) (*throttle.Throttle, *consensus.Member, *brokenStore) {
+			link := &brokenStore{Store: store} // has no channel for news
+			m, err := consensus.Join(t.Context(), link, "p", consensus.WithID(id), consensus.WithLogger(slog.New(slog.DiscardHandler)))
+			require.NoError(t, err)
+			return newThrottle(t, throttle.Limit{Max: 10}, throttle.WithSharer(m), throttle.OnClose(m.Leave)), m, link
+		}
+		th, member, _ := join("a")
+		c.watch(otelthrottle.Watched{Throttle: th, Member: member})
+		_, _, link := join("b")
+		time.Sleep(5 * time.Second)
+		c.requireValues(map[string]float64{"pool.processors": 2, "pool.size": 2, "pool.agreed": 1, "pause.receipts.missing": 0})
+
+		gone := errors.New("gone")
+		link.err.Store(&gone)
+		join("c")
+		_, err := th.Pause(t.Context(), time.Time{}, "")
+		require.NoError(t, err)
+		time.Sleep(3 * time.Second)
+		c.requireValues(map[string]float64{
+			"pool.processors": 3, "pool.size": 3, "pool.agreed": 0, "paused": 1, "pauses": 1, "pause.receipts.missing": 1,
+		})
+		link.err.Store(nil)
+		time.Sleep(5 * time.Second)
+		c.requireValues(map[string]float64{"pool.agreed": 1, "paused": 1, "pauses": 1, "pause.receipts.missing": 0})
 	})
 }
 

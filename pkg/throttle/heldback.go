@@ -220,6 +220,9 @@ func (f *InFlight) outlook() outlook {
 	if f.allowed() == 0 { // the share is too small for one
 		o.during = ReasonNoShare
 	}
+	if !f.lease.Frozen.IsZero() {
+		o.thaw = int64(f.lease.Frozen.Sub(f.base))
+	}
 	switch {
 	case o.after != "":
 	case f.lease.Share > 0:

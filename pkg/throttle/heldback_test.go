@@ -128,6 +128,42 @@ func TestHeldBackOfSlots(t *testing.T) {
 
 // Every refusal names the limit, the tag, the reason and what is known of the time to
 // retry, and is counted by its reason.
+// Slots say why and for how long as tokens do.
+func TestSlotsOfAFrozenPool(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s script
+		f, err := NewInFlight(10, WithSharer(&s), WithName("calls"), WithTag("gold"))
+		require.NoError(t, err)
+		thawed := time.Now().Add(7 * time.Second)
+		s.h.Lease(Lease{Frozen: thawed})
+		th, ok := f.Throttled()
+		require.True(t, ok)
+		require.Equal(t, Throttling{Reason: ReasonFrozen, RetryAfter: 7 * time.Second, Limit: "calls", Tag: "gold"}, th)
+		_, err = f.Acquire(timeout(t, time.Second), 1)
+		e := throttled(t, err)
+		require.Equal(t, Error{Reason: ReasonFrozen, Limit: "calls", Tag: "gold", Cost: 1, RetryAfter: 6 * time.Second, Cause: e.Cause}, *e)
+		f.SetPauses([]Paused{{Until: thawed.Add(time.Second)}})
+		th, _ = f.Throttled()
+		require.Equal(t, ReasonPause, th.Reason)
+		require.GreaterOrEqual(t, th.RetryAfter, 7*time.Second, "the later of both")
+		f.SetPauses(nil)
+		s.h.Lease(Lease{Share: WholeShare, Until: time.Now().Add(time.Second), Frozen: thawed})
+		_, ok = f.Throttled()
+		require.False(t, ok, "who has a share uses it")
+		for range 10 {
+			_, ok = f.TryAcquire(1)
+			require.True(t, ok)
+		}
+		th, _ = f.Throttled()
+		require.Equal(t, ReasonInFlight, th.Reason)
+		require.Zero(t, th.RetryAfter, "a call may end at any time")
+		time.Sleep(2 * time.Second)
+		th, _ = f.Throttled()
+		require.Equal(t, ReasonFrozen, th.Reason)
+		require.Equal(t, time.Until(thawed), th.RetryAfter)
+	})
+}
+
 func TestEveryRefusalSaysWhyAndIsCounted(t *testing.T) {
 	const frozen = 7 * time.Second
 	for _, tc := range []struct {

@@ -19,12 +19,13 @@ import (
 //
 // Without a Sharer an InFlight has all slots. With one, which must be its own (a pool of its
 // own, for a *consensus.Member), it has share x max of them,
-// rounded down: the slots of all processors together are never more than max, and a
-// processor whose share is too small for one slot has none until its share grows. A
-// limit should therefore be several times the number of processors. (A share is itself
+// rounded down: the slots of all processors together are never more than max. (A share is itself
 // rounded down, to 1e-9; up to 1,000 slots it counts as 1e-9 more, so that a third of
 // three slots is one. That keeps the sum at max for less than a million
-// processors.)
+// processors.) Up to 1,000 slots a pool divides them in whole ones, and none is lost. Where there are
+// fewer than processors that want one, these take turns, of a lease (10 s) each; one whose call goes on
+// keeps its slot until the call has ended. A limit of several times the number of
+// processors needs no turns, and so loses no time to them.
 //
 // A slot is granted only while the lease is good and fewer slots are in use than the
 // share allows. Calls under way are never stopped: when a share falls or a lease
@@ -63,6 +64,7 @@ type InFlight struct {
 var (
 	_ Limiter     = (*InFlight)(nil)
 	_ PauseHolder = (*InFlight)(nil)
+	_ Slotted     = (*InFlight)(nil)
 	_ member      = (*InFlight)(nil)
 )
 
@@ -83,6 +85,9 @@ func NewInFlight(slots int, opts ...Option) (*InFlight, error) {
 	}
 	return f, nil
 }
+
+// Slots is how many slots the whole pool has; 0: no limit.
+func (f *InFlight) Slots() int { return f.max }
 
 // Unlimited tells whether there is no limit at all.
 func (f *InFlight) Unlimited() bool { return f.max == 0 }
@@ -266,7 +271,7 @@ func (f *InFlight) Throttled() (Throttling, bool) {
 	}
 	th := Throttling{Reason: f.reason(), Limit: f.name, Tag: f.tag, Waiting: f.queue.len}
 	th.Paused = f.pauses.status(f.now(), f.base)
-	th.RetryAfter, _ = f.pauses.left(f.now())
+	th.RetryAfter = f.retryAfter()
 	return th, true
 }
 

@@ -150,7 +150,9 @@ var errNoLimit = errors.New("throttle: there is no limit that could be paused")
 // This limiter has stopped before anybody else is told. Pause then waits for the receipts
 // of the other processors, for at most 100 ms or what WaitForReceipts says, and returns
 // who has sent one; one that has not stops at its next sync, or else loses its share at the end
-// of its lease. ctx bounds the call; it does not end the pause.
+// of its lease. One that is cut off from the store, hears no news and may go on without the
+// store (consensus.Degrade, the default) goes on degraded instead, until it can ask again. ctx bounds
+// the call; it does not end the pause.
 //
 // Errors: *PauseError; ErrClosed; an error when there is no limit; those of the pool's store, which
 // then does not know the pause yet. This process has stopped even so, and so have those who

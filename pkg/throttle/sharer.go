@@ -63,6 +63,14 @@ type Sharer interface {
 	Poke()
 }
 
+// Slotted is a Holder whose limit cannot be divided finer than in slots: a share of it should be a
+// whole number of them. *InFlight is one.
+type Slotted interface {
+	Holder
+	// Slots is how many there are in the whole pool.
+	Slots() int
+}
+
 // A Holder is what a Sharer sees of a Throttle or an InFlight.
 type Holder interface {
 	// Lease puts a share in force, in place of the one before.

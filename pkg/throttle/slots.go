@@ -77,7 +77,21 @@ func (f *InFlight) dueFor(w *waiter) (time.Duration, bool) {
 
 func (f *InFlight) earns(int) time.Duration { return 0 }
 
-func (f *InFlight) refusalOf(w *waiter) *Error { return f.refusal(f.reason(), w.n) }
+func (f *InFlight) refusalOf(w *waiter) *Error {
+	e := f.refusal(f.reason(), w.n)
+	e.RetryAfter = f.retryAfter()
+	return e
+}
+
+// retryAfter is how long there are no slots for sure: while a pause whose end is known goes on, or while the
+// pool is frozen and no share is in force. Otherwise 0. f.mu is held.
+func (f *InFlight) retryAfter() time.Duration {
+	over, known := f.pauses.left(f.now())
+	if !known || f.valid() || f.lease.Frozen.IsZero() {
+		return over
+	}
+	return max(over, f.left(f.lease.Frozen))
+}
 
 func (f *InFlight) left(then time.Time) time.Duration {
 	if f.clock == nil {

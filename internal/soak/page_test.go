@@ -1,0 +1,122 @@
+package main
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/proof"
+)
+
+// madeUp writes figures of every test, in which all ended as it says, to a folder.
+func madeUp(t *testing.T, outcome string) (folder string) {
+	t.Helper()
+	folder = t.TempDir()
+	save := func(name string, figures any) { require.NoError(t, proof.Save(folder, name, figures)) }
+	for _, name := range []string{"simulation", "shell", "redis", "nats", "stops", "strict", "overrides", "permits", "noloss", "pressure"} {
+		save(name, proof.Pools{Subject: name})
+	}
+	for _, name := range []string{"permits-redis", "permits-nats"} {
+		save(name, proof.Permits{Store: name})
+	}
+	save("mutants", []proof.Mutant{{Rule: "a", Seeds: 1, Caught: "window"}, {Rule: "b", Directed: "a schedule", Caught: "window"}})
+	save("regressions", []proof.Regression{{Found: "once", Replay: "go test"}})
+	save("regressions-servers", []proof.Regression{})
+	save("fuzz", []proof.Fuzzed{{Target: "FuzzOne", Seconds: 25, Executions: 1, Result: outcome}})
+	for _, s := range steps(lengths{}) {
+		save(s.name+".run", ended(s.name, outcome))
+	}
+	return folder
+}
+
+func ended(name, outcome string) proof.Step {
+	return proof.Step{Name: name, Command: "go test", Commit: "abc", Began: time.Unix(1_800_000_000, 0), Took: time.Minute, Outcome: outcome}
+}
+
+// written is the page that is made of a folder.
+func written(t *testing.T, folder string) string {
+	t.Helper()
+	var p page
+	_ = p.load(folder) // what is missing shows on the page
+	file := filepath.Join(t.TempDir(), "page.md")
+	require.NoError(t, p.write(file))
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	return string(text)
+}
+
+// head is the page above its table of steps.
+func head(page string) string {
+	before, _, _ := strings.Cut(page, "| step |")
+	return before
+}
+
+func TestPageSaysThatAllIsWell(t *testing.T) {
+	page := written(t, madeUp(t, proof.Well))
+	require.Contains(t, head(page), "**0 violations; every step ended well**")
+	require.Contains(t, page, "| mutants | abc | 15 January 2027, 08:00 | 1m0s | ok |\n")
+	require.Contains(t, page, "| 2 of 2 rules caught |")
+	require.Contains(t, page, "| FuzzOne | 25 | 1 | ok |\n")
+	require.NotContains(t, page, "**failed**")
+	require.NotContains(t, head(page), "steps failed")
+}
+
+// A step can fail although no promise was seen broken.
+func TestPageSaysWhatFailed(t *testing.T) {
+	folder := madeUp(t, proof.Well)
+	for _, name := range []string{"simulation", "mutants"} {
+		require.NoError(t, proof.Save(folder, name+".run", ended(name, "exit status 1")))
+	}
+	require.NoError(t, os.Remove(filepath.Join(folder, "slots.run.json")))
+	require.NoError(t, proof.Save(folder, "mutants", []proof.Mutant{
+		{Rule: "a", Seeds: 1, Caught: "window"}, {Rule: "b", Directed: "a schedule"}, {Rule: "c"},
+	}))
+	require.NoError(t, proof.Save(folder, "fuzz", []proof.Fuzzed{{Target: "FuzzOne", Seconds: 5, Executions: 1, Result: "FAILED"}}))
+	page := written(t, folder)
+	require.Contains(t, head(page), "**0 violations; 2 of 12 steps failed: simulation, mutants; not run: slots**")
+	require.Contains(t, page, "| mutants | abc | 15 January 2027, 08:00 | 1m0s | **failed**: exit status 1 |\n")
+	require.Contains(t, page, "| slots |  | | | **not run** |\n")
+	require.Contains(t, page, "| 1 of 3 rules caught |")
+	require.Contains(t, page, "| b |  | schedule \"a schedule\" | **not caught** |\n")
+	require.Contains(t, page, "| c |  |  | **not caught** |\n")
+	require.Contains(t, page, "| FuzzOne | 5 | 1 | FAILED |\n")
+}
+
+// Figures of before outcomes were recorded say neither the one nor the other.
+func TestPageOfOlderFigures(t *testing.T) {
+	page := written(t, madeUp(t, ""))
+	require.Contains(t, head(page), "**0 violations**")
+	require.Contains(t, page, "| mutants | abc | 15 January 2027, 08:00 | 1m0s |  |\n")
+	require.Contains(t, page, "| 2 rules caught |")
+	require.Contains(t, page, "| FuzzOne | 25 | 1 |  |\n")
+	require.NotContains(t, page, "**failed**")
+	require.NotContains(t, head(page), "steps failed")
+	require.NotContains(t, page, "ended well")
+}
+
+// A promise that was seen broken is a step that failed, whatever was recorded of its end.
+func TestPageOfOlderFiguresWithViolations(t *testing.T) {
+	folder := madeUp(t, "")
+	require.NoError(t, proof.Save(folder, "noloss", proof.Pools{Violations: []proof.Violation{{Promise: "R11", Text: "lost", Replay: "go test"}}}))
+	page := written(t, folder)
+	require.Contains(t, head(page), "**1 violations; 1 of 12 steps failed: losses**")
+	require.Contains(t, page, "| losses | abc | 15 January 2027, 08:00 | 1m0s | **failed**: violations |\n")
+	require.Contains(t, page, "- **R11 broken**: lost. Replay: `go test`")
+}
+
+func TestStepRecordsHowItEnded(t *testing.T) {
+	folder := t.TempDir()
+	for command, want := range map[string]string{"true": proof.Well, "false": "exit status 1"} {
+		err := step{name: command, args: []string{command}}.do(t.Context(), "abc", folder, io.Discard)
+		require.Equal(t, want == proof.Well, err == nil)
+		var got proof.Step
+		require.NoError(t, proof.Load(folder, command+".run", &got))
+		require.Equal(t, want, got.Outcome)
+		require.Equal(t, want != proof.Well, got.Failed())
+	}
+}

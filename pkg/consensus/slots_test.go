@@ -1,0 +1,91 @@
+package consensus
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// slotsOf is how many slots a share is good for, as throttle.InFlight counts.
+func slotsOf(share Share, slots int) int {
+	if share < Whole {
+		share++
+	}
+	return int(share * Share(slots) / Whole)
+}
+
+// divide returns what processors have that want so many slots each.
+func divide(policy Policy, slots int, turn int64, wanted ...int) (out []int) {
+	rows := make([]RosterRow, len(wanted))
+	for i, n := range wanted {
+		rows[i].Demand = min((Share(n)*Whole+Share(slots)-1)/Share(slots), Whole)
+	}
+	wants := policy(rows)
+	wholeSlots(wants, rows, slots, turn)
+	for _, w := range wants {
+		out = append(out, slotsOf(w, slots))
+	}
+	return out
+}
+
+func TestSlotsAreDividedInWholeOnes(t *testing.T) {
+	for name, c := range map[string]struct {
+		policy Policy
+		slots  int
+		turn   int64
+		wanted []int
+		want   []int
+	}{
+		"one has all":                     {Fair, 3, 0, []int{5}, []int{3}},
+		"a third each":                    {Fair, 3, 0, []int{3, 3, 3}, []int{1, 1, 1}},
+		"two of them, first turn":         {Fair, 2, 0, []int{1, 1, 1}, []int{1, 1, 0}},
+		"two of them, second turn":        {Fair, 2, 1, []int{1, 1, 1}, []int{1, 0, 1}},
+		"two of them, third turn":         {Fair, 2, 2, []int{1, 1, 1}, []int{0, 1, 1}},
+		"what is left over is not lost":   {Fair, 10, 0, []int{9, 9, 9, 9}, []int{3, 3, 2, 2}},
+		"it is somebody else's next":      {Fair, 10, 1, []int{9, 9, 9, 9}, []int{2, 2, 3, 3}},
+		"idle ones leave it to the busy":  {Fair, 3, 5, []int{0, 0, 3, 0, 0, 0}, []int{0, 0, 3, 0, 0, 0}},
+		"what nobody wants is spread":     {Fair, 10, 0, []int{1, 0, 0, 0}, []int{4, 2, 2, 2}},
+		"evenly, whoever is busy":         {Even, 10, 7, []int{9, 0, 0, 0, 0}, []int{2, 2, 2, 2, 2}},
+		"evenly, the rest to the busy":    {Even, 11, 7, []int{9, 0, 0, 0, 0}, []int{3, 2, 2, 2, 2}},
+		"one slot for many, and one busy": {Fair, 1, 3, []int{0, 0, 0, 1}, []int{0, 0, 0, 1}},
+	} {
+		require.Equal(t, c.want, divide(c.policy, c.slots, c.turn, c.wanted...), name)
+	}
+}
+
+// Whatever is wanted: never more than there is, none lost, nobody has less than the whole slots of
+// its share, and in as many turns as there are processors everyone that wants slots has had one.
+func TestNoSlotIsLostAndNobodyIsLeftOut(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 2000 {
+		slots := 1 + rng.IntN(20)
+		wanted := make([]int, 1+rng.IntN(30))
+		for i := range wanted {
+			wanted[i] = rng.IntN(4) * rng.IntN(slots+1)
+		}
+		policy := []Policy{Fair, Even}[rng.IntN(2)]
+		had := make([]bool, len(wanted))
+		for turn := range len(wanted) {
+			rows := make([]RosterRow, len(wanted))
+			for i, n := range wanted {
+				rows[i].Demand = min((Share(n)*Whole+Share(slots)-1)/Share(slots), Whole)
+			}
+			exact := policy(rows)
+			sum, given := Share(0), 0
+			wants := policy(rows)
+			wholeSlots(wants, rows, slots, int64(turn))
+			for i, w := range wants {
+				n := slotsOf(w, slots)
+				require.GreaterOrEqual(t, n, slotsOf(exact[i], slots))
+				require.Equal(t, slotsShare(Share(n), Share(slots)), w, "no share beyond its slots")
+				sum, given, had[i] = sum+w, given+n, had[i] || n > 0
+			}
+			require.LessOrEqual(t, sum, Whole)
+			require.Equal(t, slots, given, "%d slots, %v wanted", slots, wanted)
+		}
+		for i, n := range wanted {
+			require.True(t, n == 0 || had[i], "%d slots, %v wanted: %d", slots, wanted, i)
+		}
+	}
+}
