@@ -35,7 +35,7 @@ type HeldBack struct {
 	// counts in both; one whose caller cancelled it was not refused.
 	Refusals int64
 	// Time is the time during which at least one caller waited, by the reason at
-	// that moment for the first of them.
+	// that moment for the first of them. Those that HoldBack tells of come after all others.
 	Time time.Duration
 }
 
@@ -48,6 +48,7 @@ type heldLog struct {
 	waiting bool
 	since   int64 // what came before is in spent
 	outlook outlook
+	outside int // calls that are held back before they draw; see HoldBack
 }
 
 func (h *heldLog) wait(r Reason)    { h.waits[r.number()].Add(1) }
@@ -58,6 +59,9 @@ func (h *heldLog) turn(now int64, waiting bool, o outlook) {
 	h.book(now)
 	h.waiting, h.since, h.outlook = waiting, now, o
 }
+
+// turnIdle is turn while nobody waits in the queue.
+func (h *heldLog) turnIdle(now int64) { h.turn(now, h.outside > 0, outlook{paused: never}) }
 
 // book books the time until now. The reason may have changed meanwhile by the clock
 // alone.
@@ -122,7 +126,7 @@ func (t *Throttle) HeldBack() []HeldBack {
 // noteHeld notes what the first waiter waits for, if anybody waits. t.mu is held.
 func (t *Throttle) noteHeld() {
 	if t.queue.empty() {
-		t.held.turn(t.now(), false, outlook{})
+		t.held.turnIdle(t.now())
 		return
 	}
 	now := t.now()
@@ -196,7 +200,11 @@ func (f *InFlight) HeldBack() []HeldBack {
 
 // noteHeld notes what is waited for, if anybody waits. f.mu is held.
 func (f *InFlight) noteHeld() {
-	f.held.turn(f.now(), !f.queue.empty(), f.outlook())
+	if f.queue.empty() {
+		f.held.turnIdle(f.now())
+		return
+	}
+	f.held.turn(f.now(), true, f.outlook())
 }
 
 // outlook returns why a draw is held back. f.mu is held.

@@ -235,7 +235,7 @@ type InFlightStatus struct {
 	// InUse counts the slots that were granted and have not come back. It is above
 	// Slots after the share fell, until enough calls have ended.
 	InUse int
-	// Waiting counts the callers in the queue.
+	// Waiting counts the callers in the queue, and those held back before they draw (HoldBack).
 	Waiting int
 	// Granted and Refused count slots since the InFlight was made.
 	Granted, Refused int64
@@ -252,7 +252,7 @@ func (f *InFlight) Status() InFlightStatus {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	st := InFlightStatus{
-		Name: f.name, Max: f.max, Lease: f.lease, Slots: f.allowed(), InUse: f.inUse, Waiting: f.queue.len,
+		Name: f.name, Max: f.max, Lease: f.lease, Slots: f.allowed(), InUse: f.inUse, Waiting: f.queue.len + f.held.outside,
 		Granted: f.granted, Refused: f.refused.Load(), Closed: f.closed.Load(),
 		Paused: f.pauses.status(f.now(), f.base), Pauses: f.pauses.count,
 	}

@@ -34,8 +34,8 @@ type Wait struct {
 type Waited struct {
 	// For is how long it took.
 	For time.Duration
-	// N is the number of tokens granted; 0 when none were, or when the call goes on
-	// waiting at another limiter of an All.
+	// N is the number of tokens granted; 0 when none were, or when the call goes on:
+	// to wait at another limiter of an All, or to draw after a wait of HoldBack.
 	N int
 	// Err is what the call fails with; nil when it does not.
 	Err error
@@ -55,14 +55,19 @@ type vigil struct {
 
 // watch begins a vigil. No lock is held.
 func (p *plumbing) watch(ctx context.Context, r Reason, n int) vigil {
+	return p.follow(ctx, Wait{Limit: p.name, Tag: p.tag, Reason: r, Cost: n})
+}
+
+// follow begins a vigil over a wait. No lock is held.
+func (p *plumbing) follow(ctx context.Context, w Wait) vigil {
 	v := vigil{track: trackOf(ctx)}
 	if v.track == nil && len(p.observers) == 0 {
 		return v
 	}
 	v.began = time.Now()
-	v.track.enter(v.began, Error{Reason: r, Limit: p.name, Tag: p.tag, Cost: n})
+	v.track.enter(v.began, Error{Reason: w.Reason, Limit: w.Limit, Tag: w.Tag, Cost: w.Cost})
 	for _, o := range p.observers {
-		if done := o.Waits(ctx, Wait{Limit: p.name, Tag: p.tag, Reason: r, Cost: n}); done != nil {
+		if done := o.Waits(ctx, w); done != nil {
 			v.done = append(v.done, done)
 		}
 	}

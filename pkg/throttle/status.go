@@ -13,7 +13,7 @@ type Status struct {
 	Rate  float64
 	// Tokens is what is at hand; below 0 it is debt.
 	Tokens float64
-	// Waiting counts the callers in the queue.
+	// Waiting counts the callers in the queue, and those held back before they draw (HoldBack).
 	Waiting int
 	// Issued is what stands of tokens that are issued one by one; the zero value while
 	// Lease.Issuing is false.
@@ -62,7 +62,7 @@ func (t *Throttle) Status() Status {
 		held = min(held, 0) // nothing is at hand; debt stays
 	}
 	st.Tokens = t.scale.tokens(held)
-	st.Waiting = t.queue.len
+	st.Waiting = t.queue.len + t.held.outside
 	st.Granted = (t.granted.Load() - t.void - t.queue.collected) >> t.scale.shift
 	st.Returned = t.credited >> t.scale.shift
 	st.Refused = t.refused.Load()

@@ -13,7 +13,7 @@ const mostly = 0.8
 
 // Track returns a context for one call: from now on it is known how much of the
 // call's time is spent on waiting for tokens, in any Acquire with this context or
-// with one made from it. What that is good for:
+// with one made from it, and on waits that HoldBack was told of. What that is good for:
 //
 //   - An Acquire that the deadline ends fails with an error that is ErrThrottled, and
 //     context.DeadlineExceeded too, only when more than 80 % of the time since Track
@@ -33,8 +33,8 @@ func Track(ctx context.Context) context.Context {
 // Blame returns the error of a call that had a context of Track. If the deadline of
 // ctx has passed, err is context.DeadlineExceeded, and more than 80 % of the time since
 // Track was spent waiting for tokens, it is an *Error that names what was waited
-// for last, is ErrThrottled, and has err as its cause; otherwise it is err itself. So it is
-// when err is nil, is an *Error already, or when ctx has no Track.
+// for last, is ErrThrottled, and has err as its cause; its RetryAfter is 0, for that wait is over.
+// Otherwise it is err itself. So it is when err is nil, is an *Error already, or when ctx has no Track.
 func Blame(ctx context.Context, err error) error {
 	if !errors.Is(err, context.DeadlineExceeded) || !missed(ctx) || errors.Is(err, ErrThrottled) {
 		return err

@@ -29,13 +29,15 @@ type outcome struct {
 	// again tells that another attempt is to follow after wait; res is of no more use then.
 	again bool
 	wait  time.Duration
-	res   *http.Response
-	err   error
+	// refused tells that it is the service that asks for the wait.
+	refused bool
+	res     *http.Response
+	err     error
 }
 
 // begin prepares a call. An error leaves the request's body closed.
 func (t *transport) begin(req *http.Request) (*call, error) {
-	c := &call{transport: t, ctx: req.Context(), req: req, cost: 1, began: time.Now()}
+	c := &call{transport: t, ctx: tracked(req.Context()), req: req, cost: 1, began: time.Now()}
 	c.body.first = req.Body
 	begun := false
 	defer func() {
@@ -64,6 +66,20 @@ func (t *transport) begin(req *http.Request) (*call, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// run makes attempts until one has an answer or an error to return.
+func (c *call) run() (*http.Response, error) {
+	for {
+		o := c.try()
+		if !o.again {
+			return o.res, o.err
+		}
+		discard(o.res)
+		if err := c.rest(o); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // try makes one attempt. When it returns, the permit is settled or in the hands of
@@ -143,62 +159,6 @@ func (c *call) request() (*http.Request, error) {
 	return req, nil
 }
 
-// admit waits for the end of a pause and for the tokens of one attempt.
-func (c *call) admit() (throttle.Permit, error) {
-	ctx := c.ctx
-	if c.attempt > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, c.began.Add(c.maxElapsed))
-		defer cancel()
-	}
-	for {
-		if err := c.awaitPause(ctx); err != nil {
-			return throttle.Permit{}, err
-		}
-		permit, err := c.acquire(ctx)
-		if err != nil {
-			return throttle.Permit{}, err
-		}
-		if c.ctx.Err() != nil {
-			permit.Cancel()
-			return throttle.Permit{}, context.Cause(c.ctx)
-		}
-		if c.pauser == nil || c.pauser.Paused(c.tag) <= 0 {
-			return permit, nil
-		}
-		permit.Cancel() // a pause began while the call waited
-	}
-}
-
-func (c *call) acquire(ctx context.Context) (throttle.Permit, error) {
-	l := c.limiter
-	if l == nil {
-		return throttle.Permit{}, nil
-	}
-	if tags, ok := l.(throttle.Tagger); ok && c.tag != "" {
-		l = tags.ForTag(c.tag)
-	}
-	return l.Acquire(ctx, c.cost)
-}
-
-// awaitPause waits until calls with the tag are not held back any more.
-func (c *call) awaitPause(ctx context.Context) error {
-	for c.pauser != nil {
-		d := c.pauser.Paused(c.tag)
-		if d <= 0 {
-			return nil
-		}
-		wait, fits := late(d, spread(d), left(ctx))
-		if d > c.maxWait || !fits {
-			return &throttle.Error{Reason: throttle.ReasonPause, Tag: c.tag, Cost: c.cost, RetryAfter: d}
-		}
-		if err := sleep(ctx, wait); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // refused decides what becomes of a call that the service refused.
 func (c *call) refused(res *http.Response, r Refusal) outcome {
 	d := backoff(c.attempt - 1)
@@ -208,10 +168,10 @@ func (c *call) refused(res *http.Response, r Refusal) outcome {
 	}
 	switch {
 	case r.Class != Stop && r.RetryAfter <= c.maxWait && c.repeatable(r.NotProcessed) && fits:
-		return outcome{again: true, wait: wait, res: res}
+		return outcome{again: true, wait: wait, refused: true, res: res}
 	case c.asErrors:
 		discard(res)
-		return outcome{err: refusalError(r)}
+		return outcome{err: c.refusalError(r)}
 	}
 	return outcome{res: res}
 }

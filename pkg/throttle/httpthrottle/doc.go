@@ -23,11 +23,15 @@
 //
 // An http.Client with a Timeout hands its deadline on, so step 2 sees it.
 //
+// Waits of step 1, and those for the next attempt after a refusal, show at the limiter as
+// its own do, with throttle.ReasonPause: in HeldBack and Status, for its observers, in metrics and
+// traces; see throttle.HoldBack. Throttled knows nothing of them, for the limiter itself has tokens.
+//
 // # Refusals
 //
 // A Classifier says which answers are refusals, and of what class:
 //
-//	class     examples                              the call             others
+//	class     examples                              the call             others of the process
 //	Wait      429 rate_limit_exceeded               waits, tries again   wait as long, if it says how long
 //	Overload  503, 529 overloaded_error             waits, tries again   wait as long, if it says how long
 //	Stop      429 insufficient_quota, a limit of 0  ends at once         go on
@@ -48,7 +52,7 @@
 // Otherwise the response is returned, as it came, or an error; see RefusalsAsErrors. What
 // the others learn of a refusal is up to the Feedback. Without one of the user's own the limiter is told
 // of a Wait that says for how long (throttle.Throttle.Told), which pauses the pool if
-// two of its processors are. Calls that meet a pause which is
+// two of its processors are. It is not told of an Overload, which may be the trouble of one server of many. Calls that meet a pause which is
 // longer than they may wait fail at once, with the time to retry: a *throttle.Error with
 // throttle.ReasonPause. So a message can be given back to its source for that time.
 //

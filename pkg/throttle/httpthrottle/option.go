@@ -96,7 +96,10 @@ func WithMaxWait(d time.Duration) Option {
 }
 
 // WithMaxElapsed sets the time, from its beginning, after which a call is not tried
-// again; an attempt under way goes on. It must be above 0. Defaults to five minutes.
+// again; an attempt under way goes on. It must be above 0. Defaults to five minutes. A call whose
+// time is over while it waits for the tokens of a further attempt ends with a *throttle.Error
+// that is context.DeadlineExceeded, too; with the latter alone when its context has a deadline and
+// 80 % of its time or less was spent waiting.
 func WithMaxElapsed(d time.Duration) Option {
 	return func(s *settings) {
 		s.check("WithMaxElapsed", d, d > 0, "more than 0")

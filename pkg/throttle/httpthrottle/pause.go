@@ -39,6 +39,8 @@ type Pauser interface {
 // one that is wrong cannot stop a process for good. What it says counts in full for
 // its own call.
 //
+// Whom it holds back shows at the limiter of the transport; see the package documentation.
+//
 // The zero Pause is ready to use, and one Pause may serve any number of transports to
 // the same service. All methods may be called from any number of goroutines at once.
 type Pause struct {

@@ -138,10 +138,12 @@ func (e *RefusedError) Error() string {
 }
 
 // refusalError returns the error for a refusal that nothing more is done about.
-func refusalError(r Refusal) error {
+func (c *call) refusalError(r Refusal) error {
 	cause := &RefusedError{Refusal: r}
 	if r.Class == Stop {
 		return fmt.Errorf("httpthrottle: %w", cause)
 	}
-	return &throttle.Error{Reason: ReasonRefused, Tag: r.Tag, Cost: r.Cost, RetryAfter: r.RetryAfter, Cause: cause}
+	return throttle.Refuse(c.source(), throttle.Error{
+		Reason: ReasonRefused, Tag: r.Tag, Cost: r.Cost, RetryAfter: r.RetryAfter, Cause: cause,
+	})
 }

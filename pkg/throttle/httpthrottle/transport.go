@@ -1,7 +1,6 @@
 package httpthrottle
 
 import (
-	"context"
 	"io"
 	"net/http"
 	"time"
@@ -21,9 +20,12 @@ import (
 // Errors: what l returns, *throttle.Error or the cause of the context; a *throttle.Error
 // with throttle.ReasonPause when a pause lasts longer than the context or WithMaxWait
 // allows; those of RefusalsAsErrors; what base returns, and what the request's body or
-// GetBody returns; that of Check, for every request, when an option is wrong. http.Client
-// wraps them in a *url.Error. None that is made here holds the request's URL or any of its
-// headers; the *url.Error does hold the URL, so a key belongs into a header.
+// GetBody returns; that of Check, for every request, when an option is wrong. Every *throttle.Error
+// names the limit of l. A context.DeadlineExceeded of base, too, becomes one when the call
+// spent more than 80 % of its time waiting: for tokens, in a pause, or for its next attempt after
+// a refusal; see throttle.Blame. http.Client wraps them in a *url.Error. None that is made here
+// holds the request's URL or any of its headers; the *url.Error does hold the URL, so a key
+// belongs into a header.
 //
 // The body of every response must be read to its end or closed, as net/http asks
 // for: the permit is settled then, and with it the slot of a throttle.InFlight comes back.
@@ -69,16 +71,8 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	defer c.body.close() // unless an attempt has it
-	for {
-		o := c.try()
-		if !o.again {
-			return o.res, o.err
-		}
-		discard(o.res)
-		if err := sleep(c.ctx, o.wait); err != nil {
-			return nil, err
-		}
-	}
+	res, err := c.run()
+	return res, throttle.Blame(c.ctx, err)
 }
 
 // CloseIdleConnections lets http.Client.CloseIdleConnections reach the base transport.
@@ -96,16 +90,4 @@ func discard(res *http.Response) {
 	}
 	_, _ = io.CopyN(io.Discard, res.Body, peekSize)
 	_ = res.Body.Close()
-}
-
-// sleep waits for d, by the monotonic clock, or returns the cause of ctx.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

@@ -1,0 +1,113 @@
+package throttle
+
+import (
+	"context"
+	"errors"
+	"slices"
+)
+
+// HoldBack tells l that a call which is to draw n tokens for a tag is held back before it
+// draws, by whoever draws for it: package httpthrottle does so while the called service wants to be
+// left alone. The wait shows as one for l, for ReasonPause: its observers are told, HeldBack
+// and Status count it, Track knows of it, and so do the metrics. No token is asked for, so it is no demand.
+//
+// over must be called once, when the wait is over, with what the call fails with; nil when
+// it goes on. An All shows the wait at the first made of its limiters that n tokens cost something
+// at, and a Limiter with a method `Unwrap() Limiter` at what that returns. Of other limiters that are
+// not of this package, and of those that are Unlimited, only Track knows. It never blocks, and may be called from any goroutine.
+func HoldBack(ctx context.Context, l Limiter, tag string, n int) (over func(err error)) {
+	h, cost := holderOf(l, n)
+	if h == nil {
+		passed := waitsFor(ctx, Error{Reason: ReasonPause, Tag: tag, Cost: n})
+		return func(error) { passed() }
+	}
+	w := Wait{Tag: tag, Reason: ReasonPause, Cost: cost}
+	h.describe(&w.Limit, &w.Tag)
+	h.counts().wait(ReasonPause)
+	v := h.follow(ctx, w)
+	h.outside(1)
+	return func(err error) {
+		h.outside(-1)
+		if _, counted := errors.AsType[*Error](err); err != nil && !counted && missed(ctx) {
+			h.counts().refusal(ReasonPause)
+		}
+		v.end(0, err)
+	}
+}
+
+// Refuse returns e as an error of l, for a call that is refused by whoever is to draw e.Cost tokens
+// for it: with the name of the limit, its tag unless e has one, and what e.Cost comes to
+// there. Which limiter that is, is as with HoldBack; e stays as it is where only Track knows of
+// waits. HeldBack counts it, if e.Reason is one of Reasons.
+func Refuse(l Limiter, e Error) *Error {
+	h, cost := holderOf(l, e.Cost)
+	if h == nil {
+		return &e
+	}
+	e.Cost = cost
+	h.describe(&e.Limit, &e.Tag)
+	if slices.Contains(reasons[:], e.Reason) {
+		h.counts().refusal(e.Reason)
+	}
+	return &e
+}
+
+// A backholder is a limiter that shows waits which are not its own: a *Throttle or an
+// *InFlight, or what embeds one.
+type backholder interface {
+	Unlimited() bool
+	describe(limit, tag *string)
+	counts() *heldLog
+	follow(ctx context.Context, w Wait) vigil
+	// outside notes that so many more calls are held back before they draw; fewer when
+	// more is negative. No lock is held.
+	outside(more int)
+}
+
+// holderOf returns who shows that a draw of n tokens from l is held back, and what the draw
+// costs there; nil for nobody.
+func holderOf(l Limiter, n int) (by backholder, cost int) {
+	var parts []part
+	switch l := l.(type) {
+	case *joint:
+		parts = l.parts
+	case *tagged:
+		parts = l.parts
+	case interface{ Unwrap() Limiter }:
+		return holderOf(l.Unwrap(), n)
+	case backholder:
+		if l.Unlimited() {
+			return nil, 0
+		}
+		return l, n
+	}
+	for _, p := range parts {
+		h, price := holderOf(p.limiter, p.price(n))
+		if h != nil && (by == nil || cost <= 0 && price > 0) {
+			by, cost = h, price
+		}
+	}
+	return by, cost
+}
+
+// describe fills in the limit's name, and its tag unless there is one.
+func (p *plumbing) describe(limit, tag *string) {
+	*limit = p.name
+	if *tag == "" {
+		*tag = p.tag
+	}
+}
+
+func (t *Throttle) outside(more int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.held.outside += more
+	t.noteHeld()
+}
+
+func (f *InFlight) outside(more int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.held.outside += more
+	f.noteHeld()
+}

@@ -1,0 +1,117 @@
+package httpthrottle
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// errElapsed is the cause when a call has no time left for another attempt, though its
+// context may have.
+var errElapsed = fmt.Errorf("httpthrottle: no time is left for another attempt (WithMaxElapsed): %w", context.DeadlineExceeded)
+
+// tracked is throttle.Track for a call that can miss a deadline; others do without its cost.
+func tracked(ctx context.Context) context.Context {
+	if _, ok := ctx.Deadline(); !ok {
+		return ctx
+	}
+	return throttle.Track(ctx)
+}
+
+// admit waits for the end of a pause and for the tokens of one attempt.
+func (c *call) admit() (throttle.Permit, error) {
+	ctx := c.ctx
+	if c.attempt > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadlineCause(ctx, c.began.Add(c.maxElapsed), errElapsed)
+		defer cancel()
+	}
+	for {
+		if err := c.awaitPause(ctx); err != nil {
+			return throttle.Permit{}, err
+		}
+		permit, err := c.acquire(ctx)
+		if err != nil {
+			return throttle.Permit{}, err
+		}
+		if c.ctx.Err() != nil {
+			permit.Cancel()
+			return throttle.Permit{}, context.Cause(c.ctx)
+		}
+		if c.pauser == nil || c.pauser.Paused(c.tag) <= 0 {
+			return permit, nil
+		}
+		permit.Cancel() // a pause began while the call waited
+	}
+}
+
+func (c *call) acquire(ctx context.Context) (throttle.Permit, error) {
+	l := c.source()
+	if l == nil {
+		return throttle.Permit{}, nil
+	}
+	return l.Acquire(ctx, c.cost)
+}
+
+// source returns the limiter that the call draws from; nil: unlimited.
+func (c *call) source() throttle.Limiter {
+	if tags, ok := c.limiter.(throttle.Tagger); ok && c.tag != "" {
+		return tags.ForTag(c.tag)
+	}
+	return c.limiter
+}
+
+// awaitPause waits until calls with the tag are not held back any more.
+func (c *call) awaitPause(ctx context.Context) (err error) {
+	if c.pauser == nil {
+		return nil
+	}
+	var over func(error) // nil: it has not waited
+	defer func() {
+		if over != nil {
+			over(err)
+		}
+	}()
+	for {
+		d := c.pauser.Paused(c.tag)
+		if d <= 0 {
+			return nil
+		}
+		wait, fits := late(d, spread(d), left(ctx))
+		if d > c.maxWait || !fits {
+			return throttle.Refuse(c.source(), throttle.Error{Reason: throttle.ReasonPause, Tag: c.tag, Cost: c.cost, RetryAfter: d})
+		}
+		if over == nil {
+			over = throttle.HoldBack(ctx, c.source(), c.tag, c.cost)
+		}
+		if err := sleep(ctx, wait); err != nil {
+			return err
+		}
+	}
+}
+
+// rest waits for the next attempt. What the service asks for shows as a wait at the limiter;
+// what follows a failure has nothing to do with limits.
+func (c *call) rest(o outcome) error {
+	over := func(error) {}
+	if o.refused {
+		over = throttle.HoldBack(c.ctx, c.source(), c.tag, c.cost)
+	}
+	err := sleep(c.ctx, o.wait)
+	over(err)
+	return err
+}
+
+// sleep waits for d, by the monotonic clock, or returns the cause of ctx.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
