@@ -213,6 +213,9 @@ type patient struct {
 	wait time.Duration
 }
 
+// Unwrap shows what the waits are for; see throttle.HoldBack.
+func (p patient) Unwrap() throttle.Limiter { return p.Limiter }
+
 // Acquire implements throttle.Limiter.
 func (p patient) Acquire(ctx context.Context, n int) (throttle.Permit, error) {
 	bounded, cancel := context.WithTimeout(ctx, p.wait)
