@@ -29,7 +29,8 @@ var ways = []struct {
 // Table returns a table in Markdown of what comes of the ways, as means and worst cases of several seeds.
 func Table() string {
 	var b strings.Builder
-	b.WriteString("| | of what the service can do | while it can do a quarter | refused | while it can do a quarter | calls refused of | 80 % again after |\n|---|---|---|---|---|---|---|\n")
+	b.WriteString("| | of what the service can do | while it can do a quarter | refused | while it can do a quarter | " +
+		"calls refused of | 80 % again after |\n|---|---|---|---|---|---|---|\n")
 	for _, w := range ways {
 		var used, low, part, hard, least, most float64
 		var refused, calls, back int

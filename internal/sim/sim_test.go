@@ -92,7 +92,7 @@ func TestReplayIsTheSameRun(t *testing.T) {
 			t.Setenv("NUMATHROTTLE_SIM_PROCESSORS", "")
 			set, _, ok := strings.Cut(replay(691, processors), "go test ")
 			require.True(t, ok)
-			for _, word := range strings.Fields(set) {
+			for word := range strings.FieldsSeq(set) {
 				name, value, ok := strings.Cut(word, "=")
 				require.True(t, ok, word)
 				t.Setenv(name, value)

@@ -66,7 +66,7 @@ func TestNoSlotIsLostAndNobodyIsLeftOut(t *testing.T) {
 		}
 		policy := []Policy{Fair, Even}[rng.IntN(2)]
 		had := make([]bool, len(wanted))
-		for turn := range len(wanted) {
+		for turn := range wanted {
 			rows := make([]RosterRow, len(wanted))
 			for i, n := range wanted {
 				rows[i].Demand = min((Share(n)*Whole+Share(slots)-1)/Share(slots), Whole)

@@ -226,7 +226,8 @@ var observed = []Instrument{
 var (
 	waitDuration = Instrument{
 		Name: "numathrottle.wait.duration", Kind: Histogram, Unit: "s", Labels: []string{KeyLimit, KeyReason, KeyOutcome},
-		Doc:     "How long calls waited that had to; `outcome` is `granted`, `refused`, `cancelled` or `moved` (on to another limit of an All, or from a refusal of the called service to its draw)",
+		Doc: "How long calls waited that had to; `outcome` is `granted`, `refused`, `cancelled` or `moved` (on to another limit of an All, " +
+			"or from a refusal of the called service to its draw)",
 		buckets: []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300},
 	}
 	syncDuration = Instrument{

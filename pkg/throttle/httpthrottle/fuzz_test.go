@@ -29,10 +29,17 @@ func FuzzRetryAfterHeaders(f *testing.F) {
 	f.Fuzz(func(t *testing.T, after, millis, azure, date, items, remaining, reset, dimension, field string) {
 		h := http.Header{}
 		for _, v := range [][2]string{
-			{"Retry-After", after}, {"Retry-After-Ms", millis}, {"X-Ms-Retry-After-Ms", azure}, {"Date", date}, {"Ratelimit", items},
-			{"X-Ratelimit-Remaining-" + dimension, remaining}, {"X-Ratelimit-Reset-" + dimension, reset},
-			{"Anthropic-Ratelimit-" + dimension + "-Remaining", remaining}, {"Anthropic-Ratelimit-" + dimension + "-Reset", reset},
-			{"Ratelimit-Reset", reset}, {field, remaining},
+			{"Retry-After", after},
+			{"Retry-After-Ms", millis},
+			{"X-Ms-Retry-After-Ms", azure},
+			{"Date", date},
+			{"Ratelimit", items},
+			{"X-Ratelimit-Remaining-" + dimension, remaining},
+			{"X-Ratelimit-Reset-" + dimension, reset},
+			{"Anthropic-Ratelimit-" + dimension + "-Remaining", remaining},
+			{"Anthropic-Ratelimit-" + dimension + "-Reset", reset},
+			{"Ratelimit-Reset", reset},
+			{field, remaining},
 		} {
 			if key := http.CanonicalHeaderKey(v[0]); v[1] != "" && h[key] == nil {
 				h[key] = []string{v[1]}
