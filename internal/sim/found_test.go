@@ -45,8 +45,11 @@ func seedRegressions() []proof.Regression {
 	return found
 }
 
-// TestSeedsFound makes each of those runs again.
+// TestSeedsFound makes each of those runs again; `make sim` does, too.
 func TestSeedsFound(t *testing.T) {
+	if defaultSeeds < len(foundSeeds)*10 {
+		t.Skip("a minute with the race detector; make sim runs them without it")
+	}
 	for _, s := range foundSeeds {
 		t.Run(fmt.Sprint(s.seed), func(t *testing.T) {
 			if v := Run(Config{Seed: s.seed, Processors: foundProcessors}).Violation; v != nil {

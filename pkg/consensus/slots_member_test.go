@@ -120,7 +120,7 @@ func TestFewerSlotsThanProcessorsAreTakenInTurns(t *testing.T) {
 		for i := range calls {
 			calls[i].Store(0)
 		}
-		const watched = 10 * time.Minute
+		const watched = 4 * time.Minute
 		time.Sleep(watched)
 		total, least := int64(0), int64(1<<62)
 		for i := range calls {
