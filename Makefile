@@ -72,11 +72,12 @@ timed: suite
 	@$(MAKE) faults
 computed:
 	@nice -n 15 $(MAKE) sim
+	@nice -n 15 $(MAKE) mutants
 
 .PHONY: suite
 suite: $(GOTESTSUM)
 	$(GOTESTSUM) --format standard-quiet --post-run-command scripts/test-summary.sh \
-		-- -race -vet=off -p 4 -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) $(PKG)
+		-- -race -vet=off -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) $(PKG)
 
 # Which interleavings a run meets is a matter of luck.
 .PHONY: race
@@ -147,7 +148,7 @@ bench: ## Run the benchmarks, on an idle machine; writes docs/benchmarks.md
 	$(GO) -C benchmarks run . -out ../docs/benchmarks.md $(BENCH_FLAGS)
 
 .PHONY: ci
-ci: ## Lint, test, run the demo, leave out rules and fuzz, as the continuous integration does
+ci: ## Lint, test, run the demo and fuzz, as the continuous integration does
 	@.ci/run
 
 $(GOLANGCI_LINT):
