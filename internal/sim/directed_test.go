@@ -428,6 +428,21 @@ var schedules = append(pauseSchedules, []directed{
 		},
 	},
 	{
+		// The slots of a lie further ahead than a freeze is long when the store forgets them.
+		name: "a store forgets slots that lie far ahead", rule: "issuer-reach",
+		plan: func(p *plan) {
+			p.noted, p.permits = true, true
+			p.limit = throttle.Limit{Max: 1, Per: 10 * time.Second, Strict: true, MaxReserved: 4}
+		},
+		run: func(t *testing.T, w *world) {
+			a := w.join("a")
+			w.join("b")
+			w.until(t, func() bool { return a.drawer.th.Status().Issued.Reserved > 1 })
+			w.store.restart(w, consensus.Record{}, 0)
+			w.run(w.now + 3*time.Minute)
+		},
+	},
+	{
 		// a has reserved a slot when its machine is suspended, and goes on long after it.
 		name: "a suspended machine has reserved a permit",
 		found: "A permit was good long after its slot (seed 23, by an outdated limit): a machine that had been suspended kept what it had " +
