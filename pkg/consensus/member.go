@@ -109,7 +109,7 @@ func (m *Member) Attach(h throttle.Holder) {
 	m.holder = h
 	m.p.SetLimit(h.Limit())
 	if s, ok := h.(throttle.Slotted); ok {
-		m.p.SetSlots(s.Slots())
+		m.p.SetSlots(s.MaxSlots())
 	}
 	spacing, strict := h.Spacing()
 	if m.p.Issue(spacing, strict); spacing > 0 {

@@ -127,7 +127,7 @@ func (p *Processor) wants() (wants []Share, self int) {
 	}
 	p.split.wants, p.split.self, p.split.demand = p.cfg.Policy(rows), self, p.demand
 	if p.slots > 0 {
-		wholeSlots(p.split.wants, rows, p.slots, p.turn())
+		p.split.wants = wholeSlots(p.split.wants, rows, p.slots, p.turn())
 	}
 	return p.split.wants, self
 }
@@ -148,10 +148,10 @@ func (p *Processor) hope(now time.Duration) bool {
 	if p.frozen > now {
 		return false
 	}
-	wants, self := p.wants()
-	if p.held == 0 && p.demand > 0 && (p.slots == 0 || self < 0 || wants[self] > 0) {
+	if p.held == 0 && p.demand > 0 && p.want > 0 { // it wants nothing while others have all slots
 		return true
 	}
+	wants, self := p.wants()
 	for i, row := range p.answer.Roster {
 		if i != self && row.Claim > wants[i]+wants[i]/20 {
 			return true

@@ -111,25 +111,24 @@ func (m *Member) beginPause(c *pauseCall, until time.Time) (done bool, err error
 // isLate tells whether the call comes too late by what is on record.
 func (c *pauseCall) isLate(k *pausing) bool { return c.since > 0 && k.notice.resumed > c.since }
 
-// record pushes what a call asks for and has the store record it, unless it is on record.
+// record pushes what a call asks for and has the store record it, unless it is on record. A call that
+// says since when it is good pushes last, when it is known that nobody has resumed since, or that the
+// store does not answer.
 func (m *Member) record(ctx context.Context, c *pauseCall) (err error) {
-	pushed := make(chan struct{}, 1)
-	pushed <- struct{}{}
-	defer func() { <-pushed }()
+	push, pushed := m.pusher(ctx, c)
+	defer pushed()
+	var news []byte
 	for range 5 { // others may change the document meanwhile
 		m.mu.Lock()
-		doc, news, made := m.p.pauseChange(m.now(), c, m.self, uint16(rand.Uint32()))
+		doc, change, made := m.p.pauseChange(m.now(), c, m.self, uint16(rand.Uint32()))
 		pool, timeout := m.p.cfg.Pool, SyncTimeout(m.p.lease)
 		m.mu.Unlock()
 		if made != nil {
 			return made
 		}
-		if !c.resume { // news can only stop: those who have stopped go on when they see the record
-			<-pushed
-			go func() {
-				m.tell(ctx, news)
-				pushed <- struct{}{}
-			}()
+		news = change
+		if c.since == 0 || c.recorded > 0 {
+			push(news)
 		}
 		if c.recorded > 0 {
 			return nil
@@ -142,10 +141,32 @@ func (m *Member) record(ctx context.Context, c *pauseCall) (err error) {
 		}
 	}
 	m.mu.Lock()
-	defer m.mu.Unlock()
 	m.p.ceiling.pauses.release(c.stop.tag, err == nil)
 	m.push()
+	m.mu.Unlock()
+	if c.since > 0 && !c.late {
+		push(news)
+	}
 	return err
+}
+
+// pusher returns a function that tells the others, one news after the other and beside the caller, and one
+// that waits till they are told. Of a Resume there is nothing to tell: news can only stop, and those
+// who have stopped go on when they see the record.
+func (m *Member) pusher(ctx context.Context, c *pauseCall) (push func(news []byte), pushed func()) {
+	free := make(chan struct{}, 1)
+	free <- struct{}{}
+	push = func(news []byte) {
+		if c.resume {
+			return
+		}
+		<-free
+		go func() {
+			m.tell(ctx, news)
+			free <- struct{}{}
+		}()
+	}
+	return push, func() { <-free }
 }
 
 // save saves a change, and loads what is on record instead where there is something else.

@@ -1,12 +1,9 @@
 package consensus_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,140 +15,6 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
-
-// A line is a processor's way to the store and its channel for news.
-type line struct {
-	flaky
-
-	hub  *memstore.Store
-	deaf atomic.Bool  // hears nothing, and nobody hears it
-	slow atomic.Int64 // how long saving takes
-}
-
-func (l *line) Push(ctx context.Context, pool string, news []byte) error {
-	if l.deaf.Load() {
-		return errors.New("no channel")
-	}
-	return l.hub.Push(ctx, pool, news)
-}
-
-func (l *line) Watch(ctx context.Context, pool string, heard func([]byte)) (func(), error) {
-	return l.hub.Watch(ctx, pool, func(news []byte) {
-		if !l.deaf.Load() {
-			heard(news)
-		}
-	})
-}
-
-func (l *line) Save(ctx context.Context, pool string, d consensus.DocumentReport) (consensus.Version, error) {
-	if l.cut.Load() {
-		return 0, errCut
-	}
-	time.Sleep(time.Duration(l.slow.Load()))
-	return l.flaky.Save(ctx, pool, d)
-}
-
-func (l *line) Load(ctx context.Context, pool string) ([]consensus.Document, []consensus.RosterRow, error) {
-	if l.cut.Load() {
-		return nil, nil, errCut
-	}
-	return l.flaky.Load(ctx, pool)
-}
-
-// A pod is a node with a channel for news.
-type pod struct {
-	*node
-
-	line *line
-}
-
-// pods is a pool whose processors hear news.
-type pods struct {
-	store consensus.Store
-	hub   *memstore.Store
-	limit throttle.Limit
-	tag   string // of the limiters that are made from now on
-	loss  consensus.StoreLoss
-}
-
-func newPods(s consensus.Store) *pods {
-	return &pods{store: s, hub: memstore.New(), limit: thousand, loss: consensus.Stop}
-}
-
-func (p *pods) join(t *testing.T, id string) *pod {
-	t.Helper()
-	l := &line{flaky: flaky{Store: p.store}, hub: p.hub}
-	m, err := consensus.Join(t.Context(), l, "pool", consensus.WithID(id), consensus.WithLogger(quiet), consensus.WithOnStoreLoss(p.loss))
-	require.NoError(t, err)
-	th, err := throttle.New(p.limit, throttle.WithSharer(m), throttle.WithTag(p.tag), throttle.OnClose(m.Leave))
-	require.NoError(t, err)
-	n := &node{m: m, th: th, link: &l.flaky}
-	n.work(t, 2)
-	return &pod{n, l}
-}
-
-func (p *pods) start(t *testing.T, n int) (all []*pod) {
-	t.Helper()
-	for i := range n {
-		all = append(all, p.join(t, fmt.Sprint("p", i)))
-	}
-	time.Sleep(5 * time.Second)
-	return all
-}
-
-// pause pauses and requires that all is well.
-func (p *pod) pause(t *testing.T, d time.Duration, opts ...throttle.PauseOption) throttle.PauseReceipts {
-	t.Helper()
-	var until time.Time
-	if d > 0 {
-		until = time.Now().Add(d)
-	}
-	r, err := p.th.Pause(t.Context(), until, "the service is down", opts...)
-	require.NoError(t, err)
-	return r
-}
-
-func (p *pod) paused() bool { return p.th.Status().Paused != nil }
-
-// end is when the pause ends here, without the stagger.
-func (p *pod) end(t *testing.T) time.Time {
-	t.Helper()
-	e, ok := p.th.Paused("")
-	require.True(t, ok)
-	return e.Until
-}
-
-// requireStill fails if anybody is granted anything in d.
-func requireStill(t *testing.T, d time.Duration, all ...*pod) {
-	t.Helper()
-	require.Zero(t, granted(d, all...))
-}
-
-func granted(d time.Duration, all ...*pod) (n int64) {
-	for _, p := range all {
-		n -= p.used.Load()
-	}
-	time.Sleep(d)
-	for _, p := range all {
-		n += p.used.Load()
-	}
-	return n
-}
-
-// restart ends a processor, with or without a word, and starts it anew.
-func (p *pods) restart(t *testing.T, old *pod, id string, leaves bool) *pod {
-	t.Helper()
-	p.stop(old, leaves)
-	return p.join(t, id)
-}
-
-func (p *pods) stop(old *pod, leaves bool) {
-	old.stop()
-	if !leaves {
-		old.link.cut.Store(true)
-	}
-	_ = old.th.Close()
-}
 
 // One call stops everybody at once, and says so.
 func TestPauseStopsThePoolAtOnce(t *testing.T) {
@@ -334,10 +197,12 @@ func TestRefusalFromBeforeAResumePausesNobody(t *testing.T) {
 			sent := all[0].pause(t, time.Minute).Generation
 			require.NoError(t, all[1].th.Resume(t.Context()))
 			time.Sleep(late)
+			told := all[2].line.pushed.Load()
 			r, err := all[2].th.Pause(t.Context(), time.Now().Add(time.Hour), "sent before", throttle.PauseSince(sent))
 			require.NoError(t, err, name)
 			require.Greater(t, r.Generation, sent, name)
 			require.Empty(t, r.Answered, name)
+			require.Equal(t, told, all[2].line.pushed.Load(), "%s: nobody else holds still for a moment", name)
 			time.Sleep(2*interval + time.Second) // and the stagger
 			for _, p := range all {
 				require.False(t, p.paused(), name)
@@ -347,197 +212,18 @@ func TestRefusalFromBeforeAResumePausesNobody(t *testing.T) {
 	})
 }
 
-// Whoever restarts during a pause is paused, also when all do, and it ends by itself.
-func TestPauseOutlivesEverybody(t *testing.T) {
-	eachServer(t, func(t *testing.T, s *server) {
-		pool := newPods(s)
-		all := pool.start(t, 3)
-		end := time.Now().Add(10 * time.Minute)
-		all[0].pause(t, 10*time.Minute)
-		time.Sleep(10 * time.Second)
-		all[1] = pool.restart(t, all[1], "p1", false)
-		requireStill(t, time.Minute, all...)
-		for i, p := range all {
-			all[i] = pool.restart(t, p, fmt.Sprint("q", i), i == 2)
-		}
-		requireStill(t, time.Minute, all...)
-		for _, p := range all {
-			require.WithinDuration(t, end, p.end(t), 3*time.Second)
-			require.GreaterOrEqual(t, time.Until(p.end(t)), time.Until(end)-interval)
-		}
-		requireStill(t, time.Until(end)-interval, all...)
-		time.Sleep(5 * time.Second)
-		require.InDelta(t, 1000, granted(time.Second, all...), 60)
-	})
-}
-
-// The time for which nobody is there is a part of the pause.
-func TestPauseGoesOnWhileThePoolIsEmpty(t *testing.T) {
-	eachServer(t, func(t *testing.T, s *server) {
-		pool := newPods(s)
-		all := pool.start(t, 2)
-		end := time.Now().Add(6 * time.Hour)
-		all[0].pause(t, 6*time.Hour)
-		for range 2 {
-			for _, p := range all {
-				pool.stop(p, true)
-			}
-			time.Sleep(2 * time.Hour)
-			all = pool.start(t, 2)
-			requireStill(t, time.Minute, all...)
-			require.WithinDuration(t, end, all[0].end(t), 5*time.Second)
-			require.WithinDuration(t, end, all[1].end(t), 5*time.Second)
-		}
-		for _, p := range all {
-			pool.stop(p, true)
-		}
-		time.Sleep(24 * time.Hour)
-		all = pool.start(t, 2)
-		require.NotZero(t, granted(10*time.Second, all...), "it is long over")
-	})
-}
-
-// A store that loses everything gets the pause back, on its own clock.
-func TestWipedStoreGetsThePauseBack(t *testing.T) {
-	eachServer(t, func(t *testing.T, s *server) {
-		pool := newPods(s)
-		all := pool.start(t, 2)
-		for _, p := range all { // the logical clock stands still, and is hours behind the store's
-			pool.stop(p, true)
-		}
-		time.Sleep(5 * time.Hour)
-		all = pool.start(t, 2)
-		end := time.Now().Add(time.Hour)
-		all[0].pause(t, time.Hour)
-		time.Sleep(10 * time.Second)
-		s.wipe()
-		time.Sleep(5 * time.Second)
-		all = append(all, pool.join(t, "new"))
-		requireStill(t, time.Minute, all...)
-		for _, p := range all {
-			require.WithinDuration(t, end, p.end(t), 3*time.Second)
-		}
-	})
-}
-
-// A store that is away stops its clock. Who was there goes by its own, and tells the others.
-func TestPauseWhileTheStoreIsAway(t *testing.T) {
-	eachServer(t, func(t *testing.T, s *server) {
-		pool := newPods(s)
-		all := pool.start(t, 2)
-		for _, p := range all {
-			p.link.cut.Store(true)
-		}
-		end := time.Now().Add(10 * time.Minute)
-		r, err := all[0].th.Pause(t.Context(), end, "down")
-		require.ErrorContains(t, err, "not on record yet")
-		require.Zero(t, r.Generation)
-		require.Equal(t, []string{"p0", "p1"}, r.Answered, "news need no store")
-		require.True(t, all[1].paused())
-		all[1].line.deaf.Store(true)
-		r, err = all[0].th.Pause(t.Context(), end.Add(time.Minute), "down")
-		require.Error(t, err)
-		require.Equal(t, []string{"p1"}, r.Missing)
-		end = end.Add(time.Minute)
-		time.Sleep(5 * time.Minute)
-		for _, p := range all {
-			p.link.cut.Store(false)
-		}
-		time.Sleep(10 * time.Second)
-		all = append(all, pool.join(t, "new"))
-		time.Sleep(10 * time.Second)
-		for _, p := range all {
-			require.WithinDuration(t, end, p.end(t), 3*time.Second)
-		}
-	})
-}
-
-// The logical clock stands still while the store is away: the pause does not.
-func TestPauseDoesNotStandStillWithTheStore(t *testing.T) {
-	eachServer(t, func(t *testing.T, s *server) {
-		pool := newPods(s)
-		all := pool.start(t, 2)
-		end := time.Now().Add(10 * time.Minute)
-		all[0].pause(t, 10*time.Minute)
-		time.Sleep(10 * time.Second)
-		for _, p := range all {
-			p.link.cut.Store(true)
-		}
-		time.Sleep(5 * time.Minute)
-		for _, p := range all {
-			p.link.cut.Store(false)
-		}
-		time.Sleep(10 * time.Second)
-		all = append(all, pool.join(t, "new"))
-		time.Sleep(10 * time.Second)
-		for _, p := range all {
-			require.WithinDuration(t, end, p.end(t), 4*time.Second)
-		}
-	})
-}
-
-// A processor that is cut off knows nothing, and has no share by the end of its lease.
-func TestWhoSendsNoReceiptLosesItsShare(t *testing.T) {
+// A refusal that cannot be recorded is news all the same: nobody knows of a Resume.
+func TestRefusalIsNewsWhileTheStoreIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pool := newPods(memstore.New())
 		all := pool.start(t, 3)
-		all[2].link.cut.Store(true)
-		all[2].line.deaf.Store(true)
-		began := time.Now()
-		r := all[0].pause(t, time.Hour)
-		require.Equal(t, []string{"p2"}, r.Missing)
-		require.Equal(t, []string{"p2"}, all[0].m.View().PauseMissing)
-		require.NotZero(t, granted(time.Second, all[2]))
-		time.Sleep(consensus.DefaultLease - time.Since(began))
-		requireStill(t, time.Minute, all...)
-		require.Empty(t, all[0].m.View().PauseMissing, "it is no longer live")
-		all[2].link.cut.Store(false)
-		requireStill(t, time.Minute, all...)
-		require.True(t, all[2].paused())
-	})
-}
-
-// Where a processor that is cut off may go on without the store, it does so in a pause that it knows
-// nothing of, and stops when it can ask again.
-func TestWhoIsCutOffGoesOnDegraded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		pool := newPods(memstore.New())
-		pool.loss = consensus.Degrade
-		all := pool.start(t, 3)
-		all[2].link.cut.Store(true)
-		all[2].line.deaf.Store(true)
-		r := all[0].pause(t, time.Hour)
-		require.Equal(t, []string{"p2"}, r.Missing)
-		time.Sleep(2 * consensus.DefaultLease)
-		require.True(t, all[2].th.Status().Lease.Degraded)
-		require.InDelta(t, 60*1000/3, granted(time.Minute, all[2]), 60*20, "its last share")
-		requireStill(t, time.Minute, all[:2]...)
-		all[2].link.cut.Store(false)
-		time.Sleep(2 * interval)
-		require.True(t, all[2].paused())
-		requireStill(t, time.Minute, all...)
-	})
-}
-
-// Nothing is renewed by who cannot read what is paused.
-func TestUnreadablePauseRenewsNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := memstore.New()
-		all := newPods(s).start(t, 2)
-		_, err := s.Save(t.Context(), "pool", consensus.DocumentReport{Name: "pause", Version: 1 << 16, Body: []byte(`{"pauses":[],"of":"later"}`)})
-		require.NoError(t, err)
-		time.Sleep(consensus.DefaultLease + 2*interval)
-		requireStill(t, time.Minute, all...)
-		held, _ := all[0].th.Throttled()
-		require.Equal(t, throttle.ReasonUnreadable, held.Reason)
-		_, err = all[0].th.Pause(t.Context(), time.Time{}, "")
-		require.ErrorContains(t, err, "what is paused cannot be told")
-		_, err = consensus.LoadPauses(t.Context(), s, "pool")
-		require.ErrorContains(t, err, "holds no pauses")
-		_, err = s.Save(t.Context(), "pool", consensus.DocumentReport{Name: "pause", Version: 2 << 16, Base: 1 << 16, Body: []byte(`{"pauses":[]}`)})
-		require.NoError(t, err)
-		time.Sleep(2 * interval)
-		require.NotZero(t, granted(time.Second, all...))
+		sent := all[0].pause(t, 2*time.Second).Generation
+		time.Sleep(5 * time.Second)
+		all[0].link.cut.Store(true)
+		r, err := all[0].th.Pause(t.Context(), time.Now().Add(time.Second), "sent before", throttle.PauseSince(sent))
+		require.ErrorIs(t, err, errCut)
+		require.Len(t, r.Answered, 3)
+		require.Zero(t, granted(500*time.Millisecond, all...))
 	})
 }
 

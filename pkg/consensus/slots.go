@@ -1,36 +1,38 @@
 package consensus
 
-import "time"
+import (
+	"time"
 
-// maxWholeSlots is the largest limit that is divided in whole slots: above it a fraction of a
-// slot for each processor is nothing that anybody would miss.
-const maxWholeSlots = 1000
+	"github.com/numaproj-contrib/numathrottle/internal/inflight"
+)
 
 // SetSlots says that the limit is one of so many slots, none of which can be divided: a share
-// is then a whole number of them. 0, as before the first call: it can be divided.
+// is then a whole number of them. 0, as before the first call, and more than inflight.Exact: it is divided
+// as any limit, for a fraction of a slot for each processor is nothing then that anybody would miss.
 func (p *Processor) SetSlots(n int) {
 	p.slots, p.split.wants = 0, nil
-	if n <= maxWholeSlots {
+	if n <= inflight.Exact {
 		p.slots = max(n, 0)
 	}
 }
 
-// wholeSlots rounds what a policy gives to whole slots, so that none is lost and their sum is as before:
-// everyone gets what it has in full, and the slots that are left go to those that could use one
-// more. If there are more of these than slots, they take turns: turn counts them. So
+// wholeSlots rounds what a policy gives to whole ones of most slots, so that none is lost and their sum is
+// as before: everyone gets what it has in full, and the slots that are left go to those that could
+// use one more. If there are more of these than slots, they take turns: turn counts them. So
 // with fewer slots than busy processors each has one some of the time, and not everybody a part of
-// one for ever. It changes wants.
-func wholeSlots(wants []Share, rows []RosterRow, slots int, turn int64) {
-	m, left := Share(slots), Share(0)
-	counts := make([]Share, len(wants))
+// one for ever.
+func wholeSlots(shares []Share, rows []RosterRow, most int, turn int64) []Share {
+	counts := make([]int, len(rows))
+	m, left := Share(most), Share(0)
 	var needy, content []int
-	for i, w := range wants {
-		w++ // shares are rounded down, and count as so much more; see throttle.InFlight
-		counts[i] = min(w*m/Whole, m)
-		left += w*m - counts[i]*Whole
+	for i := range rows {
+		share := min(max(shares[i], 0), Whole)
+		counts[i] = inflight.Slots(int64(share), most)
+		over := (share+1)*m - Share(counts[i])*Whole // it is rounded down; see inflight.Exact
+		left += max(over, 0)
 		switch {
-		case w*m == counts[i]*Whole || counts[i] == m:
-		case rows[i].Demand*m > counts[i]*Whole:
+		case over <= 0 || counts[i] == most:
+		case rows[i].Demand*m > Share(counts[i])*Whole:
 			needy = append(needy, i)
 		default:
 			content = append(content, i)
@@ -47,17 +49,13 @@ func wholeSlots(wants []Share, rows []RosterRow, slots int, turn int64) {
 			counts[i]++
 		}
 	}
+	out := make([]Share, len(rows))
 	for i, n := range counts {
-		wants[i] = slotsShare(n, m)
+		if out[i] = Share(inflight.Share(n, most)); n == most {
+			out[i] = Whole
+		}
 	}
-}
-
-// slotsShare is the smallest share that counts as n of m slots.
-func slotsShare(n, m Share) Share {
-	if n == 0 || n == m {
-		return n / max(m, 1) * Whole
-	}
-	return (n*Whole+m-1)/m - 1
+	return out
 }
 
 // turn counts the leases since the pool's clock began: processors that look at the same answer

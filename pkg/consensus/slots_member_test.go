@@ -14,26 +14,27 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// A processor that is cut off for less than a removal time, or whose store forgets
-// everything, keeps the slots of its calls under way.
+// holdsSlots joins a processor that shares ten slots. It returns when two intervals are over.
+func holdsSlots(t *testing.T, s *server, id string) (*flaky, *throttle.InFlight) {
+	link := &flaky{Store: s}
+	m, err := consensus.Join(t.Context(), link, "pool",
+		consensus.WithID(id), consensus.WithLogger(quiet), consensus.WithOnStoreLoss(consensus.Stop))
+	require.NoError(t, err)
+	f, err := throttle.NewInFlight(10, throttle.WithSharer(m), throttle.OnClose(m.Leave))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = f.Close() })
+	time.Sleep(2 * interval)
+	return link, f
+}
+
 // What a processor has in use when it dies is counted as in use for its lease at least, and
 // is another's after the removal.
 func TestSlotsOfADeadProcessorReturn(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *server) {
-		join := func(id string) (*flaky, *throttle.InFlight) {
-			link := &flaky{Store: s}
-			m, err := consensus.Join(t.Context(), link, "pool", consensus.WithID(id), consensus.WithLogger(quiet), consensus.WithOnStoreLoss(consensus.Stop))
-			require.NoError(t, err)
-			f, err := throttle.NewInFlight(10, throttle.WithSharer(m), throttle.OnClose(m.Leave))
-			require.NoError(t, err)
-			t.Cleanup(func() { _ = f.Close() })
-			time.Sleep(2 * interval)
-			return link, f
-		}
-		link, a := join("a")
+		link, a := holdsSlots(t, s, "a")
 		_, ok := a.TryAcquire(8)
 		require.True(t, ok)
-		_, b := join("b")
+		_, b := holdsSlots(t, s, "b")
 		link.cut.Store(true)
 		took := within(t, consensus.Removal(consensus.DefaultLease)+3*interval, "all slots for b", func() bool {
 			b.TryAcquire(1)
@@ -43,34 +44,27 @@ func TestSlotsOfADeadProcessorReturn(t *testing.T) {
 	})
 }
 
+// A processor that is cut off for more than a lease and less than a removal time, or whose store forgets
+// everything, keeps the slots of its calls under way.
 func TestSlotsInUseOutliveAnOutage(t *testing.T) {
-	for _, outage := range []string{"cut off", "wiped"} {
-		t.Run(outage, func(t *testing.T) {
+	// The store misses a processor from its last sync before the outage to its first one after it.
+	const outage = 12 * time.Second
+	require.Greater(t, outage, consensus.DefaultLease)
+	require.Less(t, outage+2*(interval+interval/5), consensus.Removal(consensus.DefaultLease))
+	for _, kind := range []string{"cut off", "wiped"} {
+		t.Run(kind, func(t *testing.T) {
 			eachServer(t, func(t *testing.T, s *server) {
-				join := func(id string) (*flaky, *throttle.InFlight) {
-					link := &flaky{Store: s}
-					m, err := consensus.Join(t.Context(), link, "pool",
-						consensus.WithID(id), consensus.WithLogger(quiet), consensus.WithOnStoreLoss(consensus.Stop))
-					require.NoError(t, err)
-					f, err := throttle.NewInFlight(10, throttle.WithSharer(m), throttle.OnClose(m.Leave))
-					require.NoError(t, err)
-					t.Cleanup(func() { _ = f.Close() })
-					time.Sleep(2 * interval)
-					return link, f
-				}
-				link, a := join("a")
+				link, a := holdsSlots(t, s, "a")
 				p, ok := a.TryAcquire(8)
 				require.True(t, ok)
-				_, b := join("b")
-				for i := range 600 {
-					switch {
-					case i == 10 && outage == "cut off":
-						link.cut.Store(true)
-					case i == 10:
-						s.wipe()
-					case i == 150: // 14 s later, below a removal time
-						link.cut.Store(false)
-					}
+				_, b := holdsSlots(t, s, "b")
+				if kind == "wiped" {
+					s.wipe()
+				} else {
+					link.cut.Store(true)
+					time.AfterFunc(outage, func() { link.cut.Store(false) })
+				}
+				for range 600 {
 					b.TryAcquire(1)
 					require.LessOrEqual(t, a.Status().InUse+b.Status().InUse, 10)
 					time.Sleep(100 * time.Millisecond)
@@ -89,13 +83,13 @@ func TestFewerSlotsThanProcessorsAreTakenInTurns(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *server) {
 		const processors, slots, call = 20, 3, 500 * time.Millisecond
 		var inUse, most atomic.Int64
-		calls := make([]atomic.Int64, processors)
+		calls, link := make([]atomic.Int64, processors), &flaky{Store: s}
 		ctx, end := context.WithCancel(t.Context())
 		var callers sync.WaitGroup
 		defer callers.Wait()
 		defer end()
 		for i := range processors {
-			m, err := consensus.Join(t.Context(), s, "pool", consensus.WithID(fmt.Sprintf("p%02d", i)), consensus.WithLogger(quiet))
+			m, err := consensus.Join(t.Context(), link, "pool", consensus.WithID(fmt.Sprintf("p%02d", i)), consensus.WithLogger(quiet))
 			require.NoError(t, err)
 			f, err := throttle.NewInFlight(slots, throttle.WithSharer(m), throttle.OnClose(m.Leave))
 			require.NoError(t, err)
@@ -120,6 +114,7 @@ func TestFewerSlotsThanProcessorsAreTakenInTurns(t *testing.T) {
 		for i := range calls {
 			calls[i].Store(0)
 		}
+		link.syncs.Store(0)
 		const watched = 4 * time.Minute
 		time.Sleep(watched)
 		total, least := int64(0), int64(1<<62)
@@ -127,9 +122,12 @@ func TestFewerSlotsThanProcessorsAreTakenInTurns(t *testing.T) {
 			total, least = total+calls[i].Load(), min(least, calls[i].Load())
 		}
 		use := float64(total) * float64(call) / float64(slots*watched)
-		t.Logf("%.3f of the slots used, the least of %d processors %.2f of an even part", use, processors, float64(least*processors)/float64(total))
+		syncs := float64(link.syncs.Load()) / processors / watched.Seconds()
+		t.Logf("%.3f of the slots used, the least of %d processors %.2f of an even part, %.2f syncs each second",
+			use, processors, float64(least*processors)/float64(total), syncs)
 		require.LessOrEqual(t, most.Load(), int64(slots))
 		require.GreaterOrEqual(t, use, 0.8)
 		require.GreaterOrEqual(t, least*processors*2, total, "everyone has half an even part at least")
+		require.LessOrEqual(t, syncs, 2.0, "who has no slot does not ask for one all the time")
 	})
 }

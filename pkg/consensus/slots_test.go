@@ -5,26 +5,18 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/inflight"
 )
 
-// slotsOf is how many slots a share is good for, as throttle.InFlight counts.
-func slotsOf(share Share, slots int) int {
-	if share < Whole {
-		share++
-	}
-	return int(share * Share(slots) / Whole)
-}
-
 // divide returns what processors have that want so many slots each.
-func divide(policy Policy, slots int, turn int64, wanted ...int) (out []int) {
+func divide(policy Policy, most int, turn int64, wanted ...int) (out []int) {
 	rows := make([]RosterRow, len(wanted))
 	for i, n := range wanted {
-		rows[i].Demand = min((Share(n)*Whole+Share(slots)-1)/Share(slots), Whole)
+		rows[i].Demand = min((Share(n)*Whole+Share(most)-1)/Share(most), Whole)
 	}
-	wants := policy(rows)
-	wholeSlots(wants, rows, slots, turn)
-	for _, w := range wants {
-		out = append(out, slotsOf(w, slots))
+	for _, w := range wholeSlots(policy(rows), rows, most, turn) {
+		out = append(out, inflight.Slots(int64(w), most))
 	}
 	return out
 }
@@ -32,7 +24,7 @@ func divide(policy Policy, slots int, turn int64, wanted ...int) (out []int) {
 func TestSlotsAreDividedInWholeOnes(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy Policy
-		slots  int
+		most   int
 		turn   int64
 		wanted []int
 		want   []int
@@ -50,7 +42,7 @@ func TestSlotsAreDividedInWholeOnes(t *testing.T) {
 		"evenly, the rest to the busy":    {Even, 11, 7, []int{9, 0, 0, 0, 0}, []int{3, 2, 2, 2, 2}},
 		"one slot for many, and one busy": {Fair, 1, 3, []int{0, 0, 0, 1}, []int{0, 0, 0, 1}},
 	} {
-		require.Equal(t, c.want, divide(c.policy, c.slots, c.turn, c.wanted...), name)
+		require.Equal(t, c.want, divide(c.policy, c.most, c.turn, c.wanted...), name)
 	}
 }
 
@@ -59,33 +51,33 @@ func TestSlotsAreDividedInWholeOnes(t *testing.T) {
 func TestNoSlotIsLostAndNobodyIsLeftOut(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
-		slots := 1 + rng.IntN(20)
+		most := 1 + rng.IntN(20)
 		wanted := make([]int, 1+rng.IntN(30))
 		for i := range wanted {
-			wanted[i] = rng.IntN(4) * rng.IntN(slots+1)
+			wanted[i] = rng.IntN(4) * rng.IntN(most+1)
 		}
 		policy := []Policy{Fair, Even}[rng.IntN(2)]
 		had := make([]bool, len(wanted))
 		for turn := range wanted {
 			rows := make([]RosterRow, len(wanted))
 			for i, n := range wanted {
-				rows[i].Demand = min((Share(n)*Whole+Share(slots)-1)/Share(slots), Whole)
+				rows[i].Demand = min((Share(n)*Whole+Share(most)-1)/Share(most), Whole)
 			}
 			exact := policy(rows)
 			sum, given := Share(0), 0
-			wants := policy(rows)
-			wholeSlots(wants, rows, slots, int64(turn))
-			for i, w := range wants {
-				n := slotsOf(w, slots)
-				require.GreaterOrEqual(t, n, slotsOf(exact[i], slots))
-				require.Equal(t, slotsShare(Share(n), Share(slots)), w, "no share beyond its slots")
+			for i, w := range wholeSlots(exact, rows, most, int64(turn)) {
+				n := inflight.Slots(int64(w), most)
+				require.GreaterOrEqual(t, n, inflight.Slots(int64(exact[i]), most))
+				if n < most {
+					require.Equal(t, inflight.Share(n, most), int64(w), "no share beyond its slots")
+				}
 				sum, given, had[i] = sum+w, given+n, had[i] || n > 0
 			}
 			require.LessOrEqual(t, sum, Whole)
-			require.Equal(t, slots, given, "%d slots, %v wanted", slots, wanted)
+			require.Equal(t, most, given, "%d slots, %v wanted", most, wanted)
 		}
 		for i, n := range wanted {
-			require.True(t, n == 0 || had[i], "%d slots, %v wanted: %d", slots, wanted, i)
+			require.True(t, n == 0 || had[i], "%d slots, %v wanted: %d", most, wanted, i)
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/inflight"
 )
 
 // An InFlight limits how many calls a pool has in flight at once. It is a Limiter
@@ -86,8 +88,8 @@ func NewInFlight(slots int, opts ...Option) (*InFlight, error) {
 	return f, nil
 }
 
-// Slots is how many slots the whole pool has; 0: no limit.
-func (f *InFlight) Slots() int { return f.max }
+// MaxSlots is how many slots the whole pool has, 0 to 1e9; 0: no limit. It never changes.
+func (f *InFlight) MaxSlots() int { return f.max }
 
 // Unlimited tells whether there is no limit at all.
 func (f *InFlight) Unlimited() bool { return f.max == 0 }
@@ -212,7 +214,7 @@ func (f *InFlight) InUse() int64 {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.shareOf(f.inUse)
+	return inflight.Share(min(f.inUse, f.max), f.max)
 }
 
 // Limit is the zero Limit: slots are no rate; see Holder.
@@ -275,28 +277,12 @@ func (f *InFlight) Throttled() (Throttling, bool) {
 	return th, true
 }
 
-// roundedUp is the largest number of slots for which a share counts as 1e-9 more.
-const roundedUp = 1000
-
-// shareOf returns the smallest share that is good for n slots, n being at most max.
-func (f *InFlight) shareOf(n int) int64 {
-	share := (int64(n)*WholeShare + int64(f.max) - 1) / int64(f.max)
-	if share > 0 && f.max <= roundedUp {
-		share-- // it counts as more than it is
-	}
-	return share
-}
-
 // allowed returns how many slots the share in force is good for. f.mu is held.
 func (f *InFlight) allowed() int {
 	if !f.valid() {
 		return 0
 	}
-	share := f.lease.Share
-	if share < WholeShare && f.max <= roundedUp {
-		share++
-	}
-	return int(share * int64(f.max) / WholeShare)
+	return inflight.Slots(f.lease.Share, f.max)
 }
 
 // valid tells whether the share is in force. f.mu is held.

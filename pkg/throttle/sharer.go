@@ -67,8 +67,8 @@ type Sharer interface {
 // whole number of them. *InFlight is one.
 type Slotted interface {
 	Holder
-	// Slots is how many there are in the whole pool.
-	Slots() int
+	// MaxSlots is how many there are in the whole pool; 0: no limit. It never changes.
+	MaxSlots() int
 }
 
 // A Holder is what a Sharer sees of a Throttle or an InFlight.
