@@ -6,9 +6,9 @@
 # manager, no users. It runs as a user without a name, needs no capability, and writes nothing but its socket below /var/run/numaflow, so
 # that its root may be read-only. The build stage runs on the builder's own platform, whatever the image is for.
 
-# By version. To pin it by its digest, put what this prints behind the tag, as golang:TAG@sha256:...:
-#   docker buildx imagetools inspect golang:1.26.8-trixie --format '{{.Manifest.Digest}}'
-FROM --platform=$BUILDPLATFORM golang:1.26.8-trixie AS build
+# By version. To pin it by its digest, put what this prints behind the tag, as docker.io/library/golang:TAG@sha256:...:
+#   docker buildx imagetools inspect docker.io/library/golang:1.26.8-trixie --format '{{.Manifest.Digest}}'
+FROM --platform=$BUILDPLATFORM docker.io/library/golang:1.26.8-trixie AS build
 ARG TARGETOS
 ARG TARGETARCH
 WORKDIR /src

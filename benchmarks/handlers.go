@@ -58,6 +58,10 @@ func handlerKinds() []handlerKind {
 		{"map", echo{}, func(l throttle.Limiter) any { return mapper.Wrap(echo{}, l) }, each(dataplane.Dial)},
 		{"batch map", batchEcho{}, func(l throttle.Limiter) any { return mapper.WrapBatch(batchEcho{}, l) }, batches(dataplane.DialBatchMap)},
 		{"stream map", streamEcho{}, func(l throttle.Limiter) any { return mapper.WrapStream(streamEcho{}, l) }, each(dataplane.DialMapStream)},
+		{
+			"stream map, `Direct`", streamEcho{}, func(l throttle.Limiter) any { return mapper.WrapStream(streamEcho{}, l, mapper.Direct()) },
+			each(dataplane.DialMapStream),
+		},
 		{"transformer", transformEcho{}, func(l throttle.Limiter) any { return sourcer.WrapTransformer(transformEcho{}, l) }, each(dataplane.DialTransform)},
 		{"sink", blackhole{}, func(l throttle.Limiter) any { return sinker.Wrap(blackhole{}, l) }, batches(dataplane.DialSink)},
 		{"source", &spring{}, func(l throttle.Limiter) any { return sourcer.Wrap(&spring{}, l) }, readAll},

@@ -44,6 +44,12 @@ done
 [[ -n $builder ]] || fail "nothing here builds images:$why
 Install one of: docker with its buildx plugin (Debian: docker.io docker-buildx), podman 4.3 or later, buildah 1.28 or later."
 
+here="$(uname -m)"
+case "$here" in
+x86_64) here=amd64 ;;
+aarch64) here=arm64 ;;
+esac
+
 programs=("$@")
 [[ ${#programs[@]} -gt 0 ]] || programs=(llm-map http-sink numathrottle)
 
@@ -57,6 +63,8 @@ for program in "${programs[@]}"; do
 	esac
 	args=(--target "$program" --tag "$image:$version" --tag "$image:latest" --build-arg "VERSION=$version" --build-arg "REVISION=$revision")
 	[[ -z $PLATFORM ]] || args+=(--platform "$PLATFORM")
+	# buildah before 1.29, which podman 4.3 has in it, does not know the platform on which it builds.
+	[[ $builder == docker ]] || args+=(--build-arg "BUILDPLATFORM=linux/$here")
 	case "$builder" in
 	docker) docker buildx build --load "${args[@]}" . ;;
 	podman) podman build "${args[@]}" . ;;

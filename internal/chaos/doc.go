@@ -15,9 +15,13 @@
 //     were granted.
 //   - Under a strict limit, distances: of any two calls, by the time of grant, the later one is at most a validity nearer
 //     than their slots, and nothing is granted while the store is away, once what may have been reserved is over.
+//   - Under a hard limit: at most max calls in any second, whatever the burst; the stamps may be 30 ms late. In a ramp:
+//     no process goes by more than a ramp that began with the pool, or by less than one that stood still for each fault and
+//     three seconds more. Of calls in flight: no more than there are slots at any time.
 //   - Recovery: the time from the moment at which the store can be reached again to the first second of two in a row in
-//     which at least 95 % of the limit is used; 80 % of a strict one, of which a second holds few calls. An override also
-//     has to be in force on every processor by then, as they tell with each call.
+//     which at least 95 % of the limit is used; 80 % of a strict one, of which a second holds few calls, 60 % of what calls
+//     in flight could be at best, and 20 % of a hard limit, whose processes rest now and then. An override also has to be in
+//     force on every processor by then, as they tell with each call.
 //
 // Order and timing of the faults are drawn from a seed. Variables:
 //

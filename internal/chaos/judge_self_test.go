@@ -162,6 +162,49 @@ func TestJudgeSeesProcessesThatCallTooOften(t *testing.T) {
 	}, 30*time.Second, 50*ms)
 }
 
+// TestJudgeSeesLimitsThatAreNotKept is the same for hard limits, ramps and calls in flight.
+func TestJudgeSeesLimitsThatAreNotKept(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		pool poolConfig
+		seen func(p *pool) bool
+	}{
+		"hard": {poolConfig{Hard: true, Burst: 100, Soft: true}, func(p *pool) bool { return p.judge()[1].Worst > 1 }},
+		"ramp": {poolConfig{RampUp: time.Minute, Min: 40, Soft: true}, func(p *pool) bool {
+			return slices.ContainsFunc(p.service.since(0), func(u use) bool {
+				_, highest := p.ramp(u.granted)
+				return float64(u.ceiling) > highest+1
+			})
+		}},
+		"slots": {poolConfig{Slots: 8, Goroutines: 8, Soft: true}, func(p *pool) bool { return overlap(p.service.since(0)) > p.Slots }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := "redis://" + testenv.Redis(t).Addr()
+			c.pool.Stores = []string{url, url}
+			p := startPool(t, c.pool)
+			_, ok := p.recovery(clock(), p.removal()+firstShare)
+			require.True(t, ok)
+			require.Eventually(t, func() bool { return c.seen(p) }, 30*time.Second, 100*ms)
+		})
+	}
+}
+
+func TestOverlapIsCounted(t *testing.T) {
+	from := func(granted, until time.Duration) use { return use{granted: granted, until: until} }
+	require.Zero(t, overlap(nil))
+	require.Equal(t, 1, overlap([]use{from(10*ms, 20*ms), from(20*ms, 30*ms)}), "one begins where the other ends")
+	require.Equal(t, 3, overlap([]use{from(10*ms, 40*ms), from(15*ms, 20*ms), from(18*ms, 50*ms), from(30*ms, 60*ms)}))
+}
+
+func TestAHardLimitHasNoBurst(t *testing.T) {
+	b := bound{Max: 200, Burst: 100, Processors: 4, Hard: true}
+	require.InDelta(t, 200, b.allowed(100*ms), 0)
+	require.InDelta(t, 200, b.allowed(time.Second), 0)
+	require.InDelta(t, 2000, b.allowed(10*time.Second), 0)
+	require.Greater(t, b.windows(slices.Repeat([]time.Duration{time.Second}, 201))[0].Worst, 1.0)
+}
+
 // everyFor returns stamps at a distance, in [from, to).
 func everyFor(distance, from, to time.Duration) (stamps []time.Duration) {
 	for s := from; s < to; s += distance {

@@ -19,6 +19,8 @@ type bound struct {
 	Max, Burst, Processors int
 	// Strict: calls have slots, and are late by a validity at most.
 	Strict bool
+	// Hard: any second holds Max at most.
+	Hard bool
 }
 
 // allowed is how many calls any window of a length may hold.
@@ -26,14 +28,25 @@ func (b bound) allowed(window time.Duration) float64 {
 	if b.Strict {
 		return float64(b.Max)*(window+consensus.Validity(time.Second/time.Duration(b.Max))).Seconds() + 1
 	}
+	if b.Hard {
+		return float64(b.Max) * math.Ceil(window.Seconds())
+	}
 	return float64(b.Max)*window.Seconds() + float64(b.Burst) + float64(b.Processors)
 }
+
+// lateStamp is by how much the stamps of a hard limit may be wrong: each is taken after the grant. Its windows
+// are so much shorter.
+const lateStamp = 30 * time.Millisecond
 
 // windows returns the worst window of each length. The stamps are in order.
 func (b bound) windows(stamps []time.Duration) []proof.Window {
 	worst := make([]proof.Window, len(windowLengths))
 	for i, length := range windowLengths {
-		calls, allowed := float64(fullest(stamps, length)), b.allowed(length)
+		looked := length
+		if b.Hard {
+			looked -= lateStamp
+		}
+		calls, allowed := float64(fullest(stamps, looked)), b.allowed(length)
 		worst[i] = proof.Window{Length: length, Worst: calls / allowed, Tokens: calls, Allowed: allowed}
 	}
 	return worst
@@ -67,9 +80,12 @@ func nearest(stamps []time.Duration, spacing time.Duration) (worst time.Duration
 
 const (
 	// full is the part of the limit that counts as all of it. fullStrict is the same where
-	// a second holds so few calls that one more or less is a large part.
+	// a second holds so few calls that one more or less is a large part, fullHard where the
+	// workers rest now and then and the limit costs a part of itself, and fullSlots where calls last longer on a busy machine.
 	full       = 0.95
 	fullStrict = 0.8
+	fullHard   = 0.2
+	fullSlots  = 0.6
 	// recoveryStep is how finely recovery is looked for.
 	recoveryStep = 10 * time.Millisecond
 )

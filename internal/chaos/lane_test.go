@@ -51,6 +51,7 @@ type lane struct {
 	// the fault knows.
 	gone, back time.Duration
 	strict     strictness // of a strict pool
+	most       int        // calls in flight at once
 }
 
 // newLane returns a lane of a test with its pool.
@@ -83,6 +84,7 @@ func (l *lane) start() {
 	if _, ok := l.pool.recovery(clock(), l.pool.forgotten()+firstShare); !ok {
 		l.Fatalf("the pool does not use its limit %s after its start", l.pool.forgotten()+firstShare)
 	}
+	l.pool.ready = clock()
 }
 
 // suffer goes through one fault and judges. It returns false if the pool did not
@@ -124,6 +126,7 @@ func (l *lane) once(f fault) (took time.Duration, ok bool) {
 	began := clock()
 	f.inject(l)
 	reachable := clock()
+	l.pool.away += reachable - began + rampSlack
 	if f.lost {
 		l.frozen = reachable + l.pool.forgotten() + time.Second // one sync later, on a busy machine
 	}
@@ -144,8 +147,13 @@ func (l *lane) lost() time.Duration { return l.pool.forgotten() + stateKept }
 
 // judge looks at the windows since the last look.
 func (l *lane) judge(after string) []proof.Window {
-	if l.pool.Strict {
+	switch {
+	case l.pool.Strict:
 		return l.judgeStrict(after)
+	case l.pool.Slots > 0:
+		return l.judgeSlots(after)
+	case l.pool.RampUp > 0:
+		l.judgeRamp(after)
 	}
 	worst := l.pool.judge()
 	l.ledger.addWindows(worst)

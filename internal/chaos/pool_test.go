@@ -33,6 +33,14 @@ type poolConfig struct {
 	// MaxReserved may be reserved ahead.
 	Strict      bool
 	MaxReserved int
+	// Hard promises Max in any second. The workers rest in the first quarter of every two
+	// seconds, so that they have a burst to use up afterwards.
+	Hard bool
+	// RampUp is how long the limit takes to rise from Min to Max; 0: no ramp.
+	RampUp time.Duration
+	Min    int
+	// Slots makes the limit one of so many calls in flight, each of which takes slotCall.
+	Slots int
 	// Told is the limit that the workers are told: Max, unless the judge is to fail.
 	Told int
 	// Lease is consensus.MinLease, and so is Longest, the longest lease of the
@@ -45,8 +53,9 @@ type poolConfig struct {
 	// Hold is how long a goroutine of a worker waits between the grant and the call.
 	Hold time.Duration
 	// Overdraw makes the workers go on when their leases are over: a fault of their
-	// own, which the judge must see.
-	Overdraw bool
+	// own, which the judge must see. Soft makes them take a hard limit for a usual one, have no ramp,
+	// and two slots more.
+	Overdraw, Soft bool
 }
 
 func (c poolConfig) withDefaults() poolConfig {
@@ -81,6 +90,8 @@ type pool struct {
 	service *service
 	workers []*worker
 	began   time.Duration
+	ready   time.Duration // when its limit was in use for the first time
+	away    time.Duration // for how long its ramp may have stood still since
 	judged  time.Duration // up to here the windows were judged
 	kept    time.Duration // what was granted before is forgotten
 }
@@ -91,13 +102,13 @@ func startPool(t testing.TB, c poolConfig) *pool {
 	c = c.withDefaults()
 	p := &pool{
 		poolConfig: c, service: startService(t), began: clock(),
-		bound: bound{Max: c.Max, Burst: c.Burst, Processors: len(c.Stores), Strict: c.Strict},
+		bound: bound{Max: c.Max, Burst: c.Burst, Processors: len(c.Stores), Strict: c.Strict, Hard: c.Hard},
 	}
 	dir := t.ArtifactDir()
 	for i, store := range c.Stores {
 		j := job{
 			Worker: i, Pool: poolName, Store: store, Service: p.service.path, Max: c.Told, Burst: c.Burst,
-			Strict: c.Strict, MaxReserved: c.MaxReserved,
+			Strict: c.Strict, MaxReserved: c.MaxReserved, Hard: c.Hard, RampUp: c.RampUp, Min: c.Min, Slots: c.Slots, Soft: c.Soft,
 			Lease: c.Lease, Longest: c.Longest, Goroutines: c.Goroutines,
 			Hold: c.Hold, Overdraw: c.Overdraw,
 		}
@@ -124,10 +135,18 @@ func (p *pool) forgotten() time.Duration {
 // spacing is the distance of two slots of a strict limit.
 func (p *pool) spacing() time.Duration { return time.Second / time.Duration(p.Max) }
 
-// full is the number of calls in a second that counts as all of the limit.
-func (p *pool) full() float64 {
-	if p.Strict {
+// full is the number of calls in a second after a moment that counts as all of the limit.
+func (p *pool) full(from time.Duration) float64 {
+	switch {
+	case p.Strict:
 		return fullStrict * float64(p.Max)
+	case p.Hard:
+		return fullHard * float64(p.Max)
+	case p.Slots > 0:
+		return fullSlots * float64(p.Slots) / slotCall.Seconds()
+	case p.RampUp > 0:
+		lowest, _ := p.ramp(from)
+		return full * lowest
 	}
 	return full * float64(p.Max)
 }
@@ -141,7 +160,7 @@ func (p *pool) recovery(from, patience time.Duration, workers ...int) (took time
 		time.Sleep(settled)
 		now := clock() - settled
 		uses := p.service.since(from)
-		took, ok = recovered(grants(uses, nil), from, now, p.full())
+		took, ok = recovered(grants(uses, nil), from, now, p.full(from))
 		for _, w := range workers {
 			own := grants(uses, func(u use) bool { return u.worker == w })
 			half := float64(p.Max) / float64(2*len(p.workers))

@@ -41,8 +41,13 @@ type job struct {
 	Service string `json:"service"` // the socket of the counting service
 	Max     int    `json:"max"`
 	Burst   int    `json:"burst"`
-	// Strict and MaxReserved are those of the limit.
+	// Strict to Slots, and MaxReserved, are those of the pool.
 	Strict      bool          `json:"strict"`
+	Hard        bool          `json:"hard"`
+	RampUp      time.Duration `json:"rampUp"`
+	Min         int           `json:"min"`
+	Slots       int           `json:"slots"`
+	Soft        bool          `json:"soft"`
 	MaxReserved int           `json:"maxReserved"`
 	Lease       time.Duration `json:"lease"`
 	// Longest is the longest lease of the store. 0: the limit is opened by
@@ -82,6 +87,10 @@ func work(encoded string) error {
 		return err
 	}
 	ctx := context.Background()
+	call := j.call
+	if j.Slots > 0 {
+		call = j.hold
+	}
 	limiter, lease, err := j.open(ctx)
 	if err != nil {
 		return err
@@ -90,7 +99,7 @@ func work(encoded string) error {
 	for range j.Goroutines {
 		go func() {
 			for {
-				if err := j.call(ctx, service, limiter, lease); err != nil {
+				if err := call(ctx, service, limiter, lease); err != nil {
 					wrong <- err
 				}
 			}
@@ -100,7 +109,10 @@ func work(encoded string) error {
 }
 
 // call draws a token and calls the service at once.
-func (j *job) call(ctx context.Context, service *net.UnixConn, limiter *throttle.Throttle, lease *leaseWatch) error {
+func (j *job) call(ctx context.Context, service *net.UnixConn, limiter throttle.Limiter, lease *leaseWatch) error {
+	if j.Hard {
+		rest(clock())
+	}
 	asked := clock()
 	if _, err := limiter.Acquire(ctx, 1); err != nil {
 		return err
@@ -114,10 +126,19 @@ func (j *job) call(ctx context.Context, service *net.UnixConn, limiter *throttle
 	return err
 }
 
+// limit is the limit that the worker is told.
+func (j *job) limit() throttle.Limit {
+	l := throttle.Limit{Max: j.Max, Burst: j.Burst, Strict: j.Strict, MaxReserved: j.MaxReserved, Hard: j.Hard && !j.Soft}
+	if j.RampUp > 0 && !j.Soft {
+		l.Min, l.RampUpDuration, l.Mode = j.Min, j.RampUp, throttle.Scheduled{}
+	}
+	return l
+}
+
 // open joins the pool.
-func (j *job) open(ctx context.Context) (*throttle.Throttle, *leaseWatch, error) {
+func (j *job) open(ctx context.Context) (throttle.Limiter, *leaseWatch, error) {
 	id := fmt.Sprintf("worker-%d", j.Worker)
-	limit := throttle.Limit{Max: j.Max, Burst: j.Burst, Strict: j.Strict, MaxReserved: j.MaxReserved}
+	limit := j.limit()
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	if j.Longest == 0 {
 		limiter, err := numathrottle.Open(ctx, numathrottle.Config{
@@ -136,9 +157,19 @@ func (j *job) open(ctx context.Context) (*throttle.Throttle, *leaseWatch, error)
 		return nil, nil, err
 	}
 	go logView(log, member)
+	closing := []throttle.Option{
+		throttle.OnClose(member.Leave), throttle.OnClose(func(context.Context) error { closeStore(); return nil }),
+	}
+	if j.Slots > 0 {
+		slots := j.Slots
+		if j.Soft {
+			slots += 2
+		}
+		limiter, err := throttle.NewInFlight(slots, append(closing, throttle.WithSharer(member))...)
+		return limiter, nil, err
+	}
 	lease := &leaseWatch{Member: member, overdraw: j.Overdraw}
-	limiter, err := throttle.New(limit, throttle.WithSharer(lease),
-		throttle.OnClose(member.Leave), throttle.OnClose(func(context.Context) error { closeStore(); return nil }))
+	limiter, err := throttle.New(limit, append(closing, throttle.WithSharer(lease))...)
 	return limiter, lease, err
 }
 

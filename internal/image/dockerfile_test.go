@@ -108,8 +108,8 @@ func TestDockerfile(t *testing.T) {
 	stages := parseDockerfile(t)
 	require.Equal(t, "build", stages[0].name)
 	require.Equal(t, "$BUILDPLATFORM", stages[0].platform, "Go compiles for the target; nothing is emulated")
-	require.Regexp(t, `^golang:\d+\.\d+\.\d+-[a-z]+(@sha256:[0-9a-f]{64})?$`, stages[0].from, "the whole version, and a digest perhaps")
-	require.Contains(t, goVersion(t), regexp.MustCompile(`^golang:(\d+\.\d+)`).FindStringSubmatch(stages[0].from)[1], "the Go of go.mod")
+	require.Regexp(t, `^docker\.io/library/golang:\d+\.\d+\.\d+-[a-z]+(@sha256:[0-9a-f]{64})?$`, stages[0].from, "the whole version, and a digest perhaps")
+	require.Contains(t, goVersion(t), regexp.MustCompile(`^docker\.io/library/golang:(\d+\.\d+)`).FindStringSubmatch(stages[0].from)[1], "the Go of go.mod")
 	var builds []string
 	for _, in := range stages[0].instructions {
 		if in.keyword == "RUN" {
@@ -179,7 +179,7 @@ func TestImageScriptSaysWhatIsMissing(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	require.NoError(t, err)
 	empty := t.TempDir()
-	for _, tool := range []string{"git", "dirname"} {
+	for _, tool := range []string{"git", "dirname", "uname"} {
 		path, err := exec.LookPath(tool)
 		require.NoError(t, err)
 		require.NoError(t, os.Symlink(path, filepath.Join(empty, tool)))
@@ -203,6 +203,6 @@ func TestImageScriptSaysWhatIsMissing(t *testing.T) {
 	require.NoError(t, err, "%s", out)
 	for target, image := range map[string]string{"llm-map": "numathrottle-llm-map", "http-sink": "numathrottle-http-sink", "numathrottle": "numathrottle"} {
 		require.Regexp(t, `build --target `+target+` --tag registry.example/p/`+image+`:\S+ --tag registry.example/p/`+image+
-			`:latest --build-arg VERSION=\S+ --build-arg REVISION=\S+ --platform linux/arm64 \.\n`, string(out))
+			`:latest --build-arg VERSION=\S+ --build-arg REVISION=\S+ --platform linux/arm64 --build-arg BUILDPLATFORM=linux/\w+ \.\n`, string(out))
 	}
 }

@@ -116,7 +116,7 @@ func Summarize(d []time.Duration) Times {
 
 // Pools are the figures of many runs of a pool under faults: of the simulation
 // ("simulation"), of the goroutine shell in virtual time ("shell"), of the state machine that issues slots
-// ("permits"), and of real servers ("redis", "nats", "stops", "strict", "overrides").
+// ("permits"), and of real servers ("redis", "nats", "stops", "strict", "overrides", "limits").
 type Pools struct {
 	// Subject says what ran, with versions of servers.
 	Subject string

@@ -62,6 +62,20 @@ var schedules = append(pauseSchedules, []directed{
 		},
 	},
 	{
+		// It may go on without the store, but the store was there: the others have taken what it had.
+		name: "a process that was stopped does not go on by itself", rule: "asked-on-time",
+		plan: func(p *plan) { p.loss = consensus.Degrade },
+		run: func(t *testing.T, w *world) {
+			a, b := w.join("a"), w.join("b")
+			w.plan.loss = consensus.Stop // all is checked
+			a.demand, b.demand = consensus.Whole, consensus.Whole
+			w.until(t, func() bool { return near(a, 50) && near(b, 50) })
+			w.halt(a, 2*consensus.Removal(a.lease), false)
+			w.until(t, func() bool { return near(b, 100) })
+			w.run(w.now + 2*consensus.Removal(a.lease))
+		},
+	},
+	{
 		// Packets of a processor that left come in long after its tombstone has gone,
 		// and take room away; a's share is cut for it, and the answer that says so is
 		// lost. Then the ghost's leave arrives.

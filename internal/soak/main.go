@@ -66,6 +66,7 @@ func steps(l lengths) []step {
 		{name: "stops", args: faults("TestStopped"), env: rounds},
 		{name: "strict", args: faults("TestStrictFaults"), env: rounds},
 		{name: "overrides", args: faults("TestOverrideFaults"), env: rounds},
+		{name: "limits", args: faults("TestLimitFaults"), env: rounds},
 		{
 			name: "permits", args: append([]string{"nice", "-n", "19"}, test("-run=TestPermitsAreSpaced", "./pkg/consensus")...),
 			env: []string{fmt.Sprint("NUMATHROTTLE_PERMITS=", l.permits)}, beside: true,
@@ -99,8 +100,8 @@ func run(ctx context.Context, args []string, progress io.Writer) error {
 	flags.IntVar(&l.kills, "kills", 500, "faults of handler processes, and 400 messages for each")
 	flags.IntVar(&l.permits, "permits", 10_000_000, "permits issued by the state machine alone")
 	flags.DurationVar(&l.fuzz, "fuzz", 25*time.Second, "time of each fuzz target")
-	only := flags.String("only", "", "steps to run, separated by commas: simulation, redis, nats, stops, strict, overrides, permits, slots, "+
-		"losses, mutants, shell, fuzz; for the others the figures in -figures are taken")
+	only := flags.String("only", "", "steps to run, separated by commas: simulation, redis, nats, stops, strict, overrides, limits, permits, "+
+		"slots, losses, mutants, shell, fuzz; for the others the figures in -figures are taken")
 	dir := flags.String("figures", "", "`folder` for the figures; default: one that is removed again")
 	file := flags.String("out", "", "Markdown `file` to write")
 	if err := flags.Parse(args); err != nil {

@@ -25,7 +25,7 @@ type page struct {
 	Steps []proof.Step
 
 	Simulation, Shell, Redis, NATS, Stops proof.Pools
-	Strict, Overrides, Permits            proof.Pools
+	Strict, Overrides, Limits, Permits    proof.Pools
 	Losses, Pressure                      proof.Pools
 	RedisPermits, NATSPermits             proof.Permits
 	Mutants                               []proof.Mutant
@@ -39,7 +39,7 @@ func (p *page) load(folder string) error {
 	var errs []error
 	for name, figures := range map[string]any{
 		"simulation": &p.Simulation, "shell": &p.Shell, "redis": &p.Redis, "nats": &p.NATS, "stops": &p.Stops,
-		"strict": &p.Strict, "overrides": &p.Overrides, "permits": &p.Permits,
+		"strict": &p.Strict, "overrides": &p.Overrides, "limits": &p.Limits, "permits": &p.Permits,
 		"permits-redis": &p.RedisPermits, "permits-nats": &p.NATSPermits,
 		"noloss": &p.Losses, "pressure": &p.Pressure,
 		"mutants": &p.Mutants, "regressions": &p.Regressions, "regressions-servers": &p.ServerRegressions, "fuzz": &p.Fuzz,
@@ -61,7 +61,7 @@ func (p *page) load(folder string) error {
 func (p *page) figures(step string) *proof.Pools {
 	return map[string]*proof.Pools{
 		"simulation": &p.Simulation, "shell": &p.Shell, "redis": &p.Redis, "nats": &p.NATS, "stops": &p.Stops,
-		"strict": &p.Strict, "overrides": &p.Overrides, "permits": &p.Permits, "losses": &p.Losses,
+		"strict": &p.Strict, "overrides": &p.Overrides, "limits": &p.Limits, "permits": &p.Permits, "losses": &p.Losses,
 	}[step]
 }
 
@@ -149,7 +149,7 @@ func (p *page) Violations() []proof.Violation {
 
 // Servers are the figures of real servers and processes.
 func (p *page) Servers() []proof.Pools {
-	return []proof.Pools{p.Redis, p.NATS, p.Stops, p.Strict, p.Overrides}
+	return []proof.Pools{p.Redis, p.NATS, p.Stops, p.Strict, p.Overrides, p.Limits}
 }
 
 // Messages are the figures of handler processes and their messages.

@@ -159,7 +159,8 @@ func (p *Processor) Tick(now time.Duration) {
 	}
 	// Only a store that was asked on time and failed is lost. A process that was
 	// stalled may have been removed long ago.
-	if p.failures == 0 || !p.onTime || now-p.attempt > p.patience() || now-p.until > p.patience() {
+	asked := p.failures > 0 && p.onTime && now-p.attempt <= p.patience() && now-p.until <= p.patience()
+	if !asked && !skip(ruleAskedOnTime) {
 		return
 	}
 	p.held = min(last, Whole/Share(max(p.answer.Live, 1)))
@@ -179,7 +180,7 @@ func (p *Processor) lapse() {
 // reserved is older than it looks. The next request follows at once.
 func (p *Processor) Void(now time.Duration) {
 	p.Tick(now)
-	if p.held > 0 || p.Issuing(now) {
+	if (p.held > 0 || p.Issuing(now)) && !skip(ruleWatchdog) {
 		p.lapse()
 		p.issuing, p.winding = false, false // what was reserved may be long over
 		p.urgency = urgencyNow

@@ -36,5 +36,9 @@ const (
 	rulePauseNews                 // news that are older than what is on record change nothing
 	rulePauseClock                // a pause that the store has lost is given back on the clock of the new record
 	rulePauseSlept                // the time that the pool slept is a part of the pause
+	ruleFacts                     // what is reported in use is the claim, also where there is no room for it
+	ruleRepeat                    // a repeated request gets what it got, and changes nothing
+	ruleWatchdog                  // void the share of a machine that was suspended
+	ruleAskedOnTime               // only who has asked on time goes on without the store
 	ruleResume                    // a ramp of another clock goes on from where it stood
 )

@@ -165,6 +165,8 @@ func (st *step) judge(req *Request) (verdict, *Row) {
 	case RowLive:
 	}
 	switch {
+	case req.Seq == row.Seq && req.Nonce == row.Nonce && skip(ruleRepeat):
+		return verdictAccept, row
 	case req.Seq == row.Seq && req.Nonce == row.Nonce:
 		return verdictRepeat, row
 	case req.Seq < row.Seq && !skip(ruleSequence):
@@ -277,6 +279,9 @@ func (st *step) answer(row *Row, req *Request) {
 		e.Claim = max(e.InUse, e.Answered)
 		if skip(ruleClaimFalls) {
 			e.Claim = e.Answered
+		}
+		if skip(ruleFacts) {
+			e.Claim = min(e.Claim, room)
 		}
 		total += e.Claim
 	}

@@ -57,17 +57,7 @@ func (p *pump) run(ctx, handling context.Context) {
 		}
 	}()
 	for {
-		var m mapstreamsdk.Message
-		var ok bool
-		select {
-		case m, ok = <-p.from:
-		case <-handling.Done():
-			p.err = context.Cause(handling)
-			return
-		case <-p.left:
-			p.err = errLeft
-			return
-		}
+		m, ok := p.next(handling)
 		if !ok {
 			return
 		}
@@ -78,6 +68,24 @@ func (p *pump) run(ctx, handling context.Context) {
 			return
 		}
 	}
+}
+
+// next returns the next output; ok is false after the last, and where no more can be passed on.
+func (p *pump) next(handling context.Context) (m mapstreamsdk.Message, ok bool) {
+	select { // the usual case by itself, which is cheaper
+	case m, ok = <-p.from:
+		return m, ok
+	default:
+	}
+	select {
+	case m, ok = <-p.from:
+		return m, ok
+	case <-handling.Done():
+		p.err = context.Cause(handling)
+	case <-p.left:
+		p.err = errLeft
+	}
+	return m, false
 }
 
 // pass passes an output on, with PerOutput once it has its tokens.
@@ -93,6 +101,11 @@ func (p *pump) pass(handling context.Context, m mapstreamsdk.Message) error {
 	p.passed++
 	if drop {
 		p.drops++
+	}
+	select { // as in next
+	case p.to <- m:
+		return nil
+	default:
 	}
 	select {
 	case p.to <- m:

@@ -50,30 +50,47 @@ func (p *pipe) shut() {
 func (p *pipe) run(ctx context.Context, out chan<- sourcesdk.Message) {
 	defer close(p.done)
 	for {
+		var m sourcesdk.Message
+		var ok bool
+		select { // the usual case by itself, which is cheaper
+		case m, ok = <-p.in:
+		default:
+			select {
+			case m, ok = <-p.in:
+			case <-p.quit:
+				p.rest(ctx, out)
+				return
+			}
+		}
+		if !ok {
+			return
+		}
+		p.pass(ctx, m, out)
+	}
+}
+
+// rest passes on what is in the channel.
+func (p *pipe) rest(ctx context.Context, out chan<- sourcesdk.Message) {
+	for {
 		select {
 		case m, ok := <-p.in:
 			if !ok {
 				return
 			}
 			p.pass(ctx, m, out)
-		case <-p.quit:
-			for {
-				select {
-				case m, ok := <-p.in:
-					if !ok {
-						return
-					}
-					p.pass(ctx, m, out)
-				default:
-					return
-				}
-			}
+		default:
+			return
 		}
 	}
 }
 
 func (p *pipe) pass(ctx context.Context, m sourcesdk.Message, out chan<- sourcesdk.Message) {
 	p.count(m)
+	select { // as above
+	case out <- m:
+		return
+	default:
+	}
 	select {
 	case out <- m:
 	case <-ctx.Done():

@@ -1,0 +1,186 @@
+//go:build numathrottle_faults
+
+package chaos
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/numaproj-contrib/numathrottle/internal/proof"
+	"github.com/numaproj-contrib/numathrottle/internal/testenv"
+	"github.com/numaproj-contrib/numathrottle/internal/testenv/servers"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// TestLimitFaults breaks real stores under pools of real processes whose limit is hard, rises in a ramp, or is
+// one of calls in flight.
+func TestLimitFaults(t *testing.T) {
+	t.Parallel() // with the other stores: nearly all of it is waiting
+	g := newLedger(t, "R4", fmt.Sprintf("processes of this module with a hard limit, a ramp or calls in flight, on %s and on three nats-server %s",
+		redisVersion(t), server.VERSION))
+	outages := &spans{}
+	most := make(chan int, 2)
+	t.Run("lanes", func(t *testing.T) {
+		for name, lane := range map[string]func(*testing.T, *ledger){
+			"hard": hardLane, "ramp": rampLane,
+			"in flight":       func(t *testing.T, g *ledger) { most <- inFlightLane(t, g) },
+			"in flight, nats": func(t *testing.T, g *ledger) { most <- inFlightNATSLane(t, g, outages) },
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel() // nearly all of a lane is waiting
+				lane(t, g)
+			})
+		}
+	})
+	outages.note(g, "no writes at a fault, JetStream")
+	g.note("calls in flight at once, at most", fmt.Sprintf("%d of %d", max(<-most, <-most), slotsOfLane))
+	g.record(t, "limits")
+}
+
+// hardLane has a limit that may not be exceeded in any second, with half a second's worth of burst.
+func hardLane(t *testing.T, g *ledger) {
+	server := testenv.Redis(t)
+	l := newLane(t, g, poolConfig{Stores: everyone("redis://" + server.Addr()), Burst: 100, Hard: true})
+	l.run(storeFaults(server, "hard: ", l.lost())...)
+}
+
+// rampLane has a limit that rises from a fifth for two minutes, whatever happens to the store.
+func rampLane(t *testing.T, g *ledger) {
+	server := testenv.Redis(t)
+	l := newLane(t, g, poolConfig{Stores: everyone("redis://" + server.Addr()), Min: 40, RampUp: 2 * time.Minute})
+	l.run(storeFaults(server, "ramp: ", l.lost())...)
+}
+
+// slotsOfLane is how many calls may be in flight, of sixteen that want to be.
+const slotsOfLane = 8
+
+func inFlightLane(t *testing.T, g *ledger) (most int) {
+	server := testenv.Redis(t)
+	l := newLane(t, g, poolConfig{Stores: everyone("redis://" + server.Addr()), Slots: slotsOfLane})
+	l.run(storeFaults(server, "in flight: ", l.lost())...)
+	return l.most
+}
+
+func inFlightNATSLane(t *testing.T, g *ledger, outages *spans) (most int) {
+	l := newNATSLane(t, g, outages, poolConfig{Slots: slotsOfLane})
+	var faults []fault
+	for _, f := range []natsFault{leaderKilled, leaderCutOff} {
+		faults = append(faults, l.fault(&f, "in flight: "+f.name))
+	}
+	l.lane.run(faults...)
+	return l.most
+}
+
+// storeFaults are those of a server that forgets everything when it ends. Some last for longer than a lease.
+func storeFaults(server *servers.Redis, prefix string, lost time.Duration) []fault {
+	return []fault{
+		killed(server, prefix+"server restarted empty", lost, 300*time.Millisecond, 6*time.Second),
+		flushed(server, prefix+"FLUSHALL", lost),
+		stopped(server, prefix+"server stopped", 500*time.Millisecond, 6*time.Second),
+	}
+}
+
+// restEvery and restFor say when all workers with a hard limit rest.
+const (
+	restEvery = 2 * time.Second
+	restFor   = 500 * time.Millisecond
+)
+
+// rest waits until nobody rests.
+func rest(now time.Duration) {
+	if phase := now % restEvery; phase < restFor {
+		time.Sleep(restFor - phase)
+	}
+}
+
+// rampSlack is for how long a ramp may stand still at a fault beyond the time for which the store is away: what
+// came after the last sync is forgotten.
+const rampSlack = 3 * time.Second
+
+// ramp returns the bounds of the ceiling at a moment. It begins to rise with the first sync of the pool.
+func (p *pool) ramp(at time.Duration) (lowest, highest float64) {
+	rise := func(since time.Duration) float64 {
+		return float64(p.Min) + float64(p.Max-p.Min)*min(max(since.Seconds()/p.RampUp.Seconds(), 0), 1)
+	}
+	lowest = float64(p.Min)
+	if p.ready > 0 {
+		lowest = rise(at - p.ready - p.away)
+	}
+	return lowest, rise(at - p.began)
+}
+
+// judgeRamp looks at the ceilings that the workers went by, and sets the bound to the present one.
+func (l *lane) judgeRamp(after string) {
+	last := map[int]use{}
+	for _, u := range l.pool.service.since(l.pool.judged) {
+		if _, highest := l.pool.ramp(u.granted); float64(u.ceiling) > highest+1 {
+			l.ledger.brokenf(l, l.replay, "%s: worker %d goes by a limit of %d in a ramp that stands at %.1f at most", after, u.worker, u.ceiling, highest)
+			return
+		}
+		last[u.worker] = u
+	}
+	for _, u := range last {
+		if lowest, _ := l.pool.ramp(u.granted); float64(u.ceiling) < lowest-1 {
+			l.ledger.brokenf(l, l.replay, "%s: worker %d goes by a limit of %d in a ramp that stands at %.1f at least", after, u.worker, u.ceiling, lowest)
+			return
+		}
+	}
+	_, highest := l.pool.ramp(clock())
+	l.pool.bound.Max = int(highest) + 1
+}
+
+// slotCall is how long a call in flight lasts.
+const slotCall = 40 * time.Millisecond
+
+// hold takes a slot, and gives it back after a while. The service is told from when to when it had it, and
+// less rather than more.
+func (j *job) hold(ctx context.Context, service *net.UnixConn, limiter throttle.Limiter, _ *leaseWatch) error {
+	asked := clock()
+	p, err := limiter.Acquire(ctx, 1)
+	if err != nil {
+		return err
+	}
+	granted := clock()
+	time.Sleep(slotCall)
+	u := use{worker: j.Worker, asked: asked, granted: granted, until: clock()}
+	p.Settle(1)
+	_, err = service.Write(u.encode())
+	return err
+}
+
+// judgeSlots counts the calls that were in flight at once.
+func (l *lane) judgeSlots(after string) []proof.Window {
+	most := overlap(l.pool.service.since(0))
+	l.most = max(l.most, most)
+	l.pool.judge() // forgets
+	if most > l.pool.Slots {
+		l.ledger.brokenf(l, l.replay, "%s: %d calls were in flight at once, allowed are %d", after, most, l.pool.Slots)
+	}
+	return nil
+}
+
+// overlap returns how many of the uses, each from its grant up to its end, there were at once at most.
+func overlap(uses []use) (most int) {
+	type edge struct {
+		at   time.Duration
+		step int
+	}
+	edges := make([]edge, 0, 2*len(uses))
+	for _, u := range uses {
+		edges = append(edges, edge{u.granted, 1}, edge{u.until, -1})
+	}
+	slices.SortFunc(edges, func(a, b edge) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.step, b.step)) })
+	now := 0
+	for _, e := range edges {
+		now += e.step
+		most = max(most, now)
+	}
+	return most
+}
