@@ -19,8 +19,8 @@
 //     no process goes by more than a ramp that began with the pool, or by less than one that stood still for each fault and
 //     three seconds more. Of calls in flight: no more than there are slots at any time.
 //   - Recovery: the time from the moment at which the store can be reached again to the first second of two in a row in
-//     which at least 95 % of the limit is used; 80 % of a strict one, of which a second holds few calls, 60 % of what calls
-//     in flight could be at best, and 20 % of a hard limit, whose processes rest now and then. An override also has to be in
+//     which at least 95 % of the limit is used; 80 % of a strict one, of which a second holds few calls, 40 % of what calls
+//     in flight could be at best, and 40 % of a hard limit, whose processes rest now and then. An override also has to be in
 //     force on every processor by then, as they tell with each call.
 //
 // Order and timing of the faults are drawn from a seed. Variables:

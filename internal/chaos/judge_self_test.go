@@ -169,12 +169,9 @@ func TestJudgeSeesLimitsThatAreNotKept(t *testing.T) {
 		pool poolConfig
 		seen func(p *pool) bool
 	}{
-		"hard": {poolConfig{Hard: true, Burst: 100, Soft: true}, func(p *pool) bool { return p.judge()[1].Worst > 1 }},
+		"hard": {poolConfig{Hard: true, Soft: true}, func(p *pool) bool { return p.judge()[1].Worst > 1 }},
 		"ramp": {poolConfig{RampUp: time.Minute, Min: 40, Soft: true}, func(p *pool) bool {
-			return slices.ContainsFunc(p.service.since(0), func(u use) bool {
-				_, highest := p.ramp(u.granted)
-				return float64(u.ceiling) > highest+1
-			})
+			return p.offRamp(p.service.since(0)) != ""
 		}},
 		"slots": {poolConfig{Slots: 8, Goroutines: 8, Soft: true}, func(p *pool) bool { return overlap(p.service.since(0)) > p.Slots }},
 	} {
@@ -195,6 +192,18 @@ func TestOverlapIsCounted(t *testing.T) {
 	require.Zero(t, overlap(nil))
 	require.Equal(t, 1, overlap([]use{from(10*ms, 20*ms), from(20*ms, 30*ms)}), "one begins where the other ends")
 	require.Equal(t, 3, overlap([]use{from(10*ms, 40*ms), from(15*ms, 20*ms), from(18*ms, 50*ms), from(30*ms, 60*ms)}))
+}
+
+func TestTheRampHasTwoBounds(t *testing.T) {
+	// It begins at 0 s at the earliest, at 5 s at the latest, and has stood still for 10 s.
+	p := &pool{poolConfig: poolConfig{Max: 200, Min: 40, RampUp: 2 * time.Minute}, ready: 5 * time.Second, away: 10 * time.Second}
+	at := func(ceiling int) []use { return []use{{worker: 1, granted: 75 * time.Second, ceiling: ceiling}} }
+	require.Empty(t, p.offRamp(at(120)), "as it should be")
+	require.Empty(t, p.offRamp(at(140)), "it began at once, and stood still for nothing")
+	require.Contains(t, p.offRamp(at(142)), "140.0 at most")
+	require.Contains(t, p.offRamp(at(118)), "120.0 at least")
+	require.Contains(t, p.offRamp(at(40)), "at least", "it began anew")
+	require.Empty(t, p.offRamp(append(at(60), at(121)...)), "the last one counts")
 }
 
 func TestAHardLimitHasNoBurst(t *testing.T) {

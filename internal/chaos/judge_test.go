@@ -84,8 +84,8 @@ const (
 	// workers rest now and then and the limit costs a part of itself, and fullSlots where calls last longer on a busy machine.
 	full       = 0.95
 	fullStrict = 0.8
-	fullHard   = 0.2
-	fullSlots  = 0.6
+	fullHard   = 0.4
+	fullSlots  = 0.4
 	// recoveryStep is how finely recovery is looked for.
 	recoveryStep = 10 * time.Millisecond
 )

@@ -152,9 +152,9 @@ func (l *natsLane) suffer(f *natsFault) bool {
 }
 
 // everybody is the workers that must draw after a fault. Those that wait for the same few
-// slots have no share each.
+// slots have no share each, and calls in flight no rate.
 func (l *natsLane) everybody() []int {
-	if l.pool.Strict {
+	if l.pool.Strict || l.pool.Slots > 0 {
 		return nil
 	}
 	return []int{0, 1, 2, 3}

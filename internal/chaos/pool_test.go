@@ -34,7 +34,7 @@ type poolConfig struct {
 	Strict      bool
 	MaxReserved int
 	// Hard promises Max in any second. The workers rest in the first quarter of every two
-	// seconds, so that they have a burst to use up afterwards.
+	// seconds, which is long enough to save up the whole burst.
 	Hard bool
 	// RampUp is how long the limit takes to rise from Min to Max; 0: no ramp.
 	RampUp time.Duration

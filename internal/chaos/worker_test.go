@@ -278,7 +278,7 @@ type use struct {
 	// asked is when the draw began, granted when it had its token.
 	asked, granted time.Duration
 	// until is the latest end of a lease that the worker knew of at the grant; 0
-	// when the worker does not tell.
+	// when the worker does not tell. Of a call in flight it is the end of the call.
 	until time.Duration
 	// ceiling is the limit in force that the worker went by, per second; 0 when it does
 	// not tell.

@@ -199,7 +199,8 @@ func TestContinuous(t *testing.T) {
 	})
 }
 
-// A twin is Numaflow's rule as its documents have it: at the first call of a second the
+// A twin is Numaflow's rule as it computes it, which its chart of GoBackN with gaps does not show (see
+// testdata/go_back_n.txt): at the first call of a second the
 // ceiling is worked out from the last second with calls. It is plain and in floats.
 type twin struct {
 	c             Config

@@ -232,7 +232,8 @@
 //     that clock has lost time, a processor that was there goes by its own, and writes the document
 //     anew; one that is given back to a store that lost it is written on the clock of the new record.
 //   - A store that is a Pusher carries news: whoever pauses pushes the document, and saves it at the
-//     same time. News that are newer than what is on record stop whoever hears them, resume nobody,
+//     same time; a pause for a refusal from before a Resume must not stop anybody, so one that says since when it is
+//     good is saved first. News that are newer than what is on record stop whoever hears them, resume nobody,
 //     and are forgotten when an answer to a request of a second later shows nothing of them.
 //   - The version that a processor goes by stands in its note, behind what it tells of its limit:
 //     its receipt. It is also pushed, at once. Nothing is renewed by an answer whose documents are not

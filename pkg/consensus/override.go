@@ -130,7 +130,8 @@ func configured(roster []RosterRow) time.Duration {
 }
 
 // SaveOverride makes o the limit of a pool, in place of any other override. Every
-// processor uses it from its next sync on. The pool must have a record: a processor
+// processor uses it from its next sync on; a higher one of a limit whose tokens the store issues after a
+// removal time. The pool must have a record: a processor
 // has been in it. ctx bounds the call.
 //
 // Errors: *RequestError when o is invalid, above MaxRaise times the limit that a live

@@ -148,7 +148,7 @@ func (p *Processor) hope(now time.Duration) bool {
 	if p.frozen > now {
 		return false
 	}
-	if p.held == 0 && p.demand > 0 && p.want > 0 { // it wants nothing while others have all slots
+	if p.held == 0 && p.demand > 0 {
 		return true
 	}
 	wants, self := p.wants()

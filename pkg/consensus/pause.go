@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -111,62 +112,72 @@ func (m *Member) beginPause(c *pauseCall, until time.Time) (done bool, err error
 // isLate tells whether the call comes too late by what is on record.
 func (c *pauseCall) isLate(k *pausing) bool { return c.since > 0 && k.notice.resumed > c.since }
 
-// record pushes what a call asks for and has the store record it, unless it is on record. A call that
-// says since when it is good pushes last, when it is known that nobody has resumed since, or that the
-// store does not answer.
+// newsPatience is how long news of a pause that says since when it is good wait for the store, which knows
+// whether somebody has resumed since. A store that takes longer may not answer at all.
+const newsPatience = 25 * time.Millisecond
+
+// record pushes what a call asks for and has the store record it, unless it is on record.
 func (m *Member) record(ctx context.Context, c *pauseCall) (err error) {
-	push, pushed := m.pusher(ctx, c)
-	defer pushed()
-	var news []byte
+	var telling sync.WaitGroup
+	defer telling.Wait()
 	for range 5 { // others may change the document meanwhile
 		m.mu.Lock()
-		doc, change, made := m.p.pauseChange(m.now(), c, m.self, uint16(rand.Uint32()))
+		doc, news, made := m.p.pauseChange(m.now(), c, m.self, uint16(rand.Uint32()))
 		pool, timeout := m.p.cfg.Pool, SyncTimeout(m.p.lease)
 		m.mu.Unlock()
 		if made != nil {
 			return made
 		}
-		news = change
-		if c.since == 0 || c.recorded > 0 {
-			push(news)
-		}
+		decided := m.spread(ctx, &telling, c, news)
 		if c.recorded > 0 {
 			return nil
 		}
 		attempt, cancel := context.WithTimeout(ctx, timeout)
 		err = m.save(attempt, pool, c, doc)
 		cancel()
-		if conflict := (*ConflictError)(nil); !errors.As(err, &conflict) {
+		conflict := (*ConflictError)(nil)
+		again := errors.As(err, &conflict)
+		decided(!again && !c.late && (c.recorded == 0 || c.recorded == doc.Version))
+		if !again {
 			break
 		}
 	}
 	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.p.ceiling.pauses.release(c.stop.tag, err == nil)
 	m.push()
-	m.mu.Unlock()
-	if c.since > 0 && !c.late {
-		push(news)
-	}
 	return err
 }
 
-// pusher returns a function that tells the others, one news after the other and beside the caller, and one
-// that waits till they are told. Of a Resume there is nothing to tell: news can only stop, and those
-// who have stopped go on when they see the record.
-func (m *Member) pusher(ctx context.Context, c *pauseCall) (push func(news []byte), pushed func()) {
-	free := make(chan struct{}, 1)
-	free <- struct{}{}
-	push = func(news []byte) {
-		if c.resume {
+// spread tells the others of a change, beside the caller. A pause that says since when it is good is told when it is
+// decided that nobody has resumed since, or after newsPatience; decided must be called then. Of a Resume
+// there is nothing to tell: news can only stop, and those who have stopped go on when they see the record.
+func (m *Member) spread(ctx context.Context, telling *sync.WaitGroup, c *pauseCall, news []byte) (decided func(good bool)) {
+	none := func(bool) {}
+	if c.resume {
+		return none
+	}
+	if c.since == 0 || c.recorded > 0 {
+		telling.Go(func() { m.tell(ctx, news) })
+		return none
+	}
+	tell := func() {
+		m.tell(context.WithoutCancel(ctx), news) // ctx may have ended with the saving
+	}
+	telling.Add(1)
+	late := time.AfterFunc(newsPatience, func() {
+		defer telling.Done()
+		tell()
+	})
+	return func(good bool) {
+		if !late.Stop() {
 			return
 		}
-		<-free
-		go func() {
-			m.tell(ctx, news)
-			free <- struct{}{}
-		}()
+		if good {
+			telling.Go(tell)
+		}
+		telling.Done()
 	}
-	return push, func() { <-free }
 }
 
 // save saves a change, and loads what is on record instead where there is something else.
@@ -181,17 +192,18 @@ func (m *Member) save(ctx context.Context, pool string, c *pauseCall, doc Docume
 		return nil
 	}
 	conflict := (*ConflictError)(nil)
-	if !errors.As(err, &conflict) {
-		return err
-	}
-	docs, _, lost := m.store.Load(ctx, pool)
-	if lost != nil {
-		return lost
+	var found Document
+	if errors.As(err, &conflict) {
+		docs, _, lost := m.store.Load(ctx, pool)
+		if lost != nil {
+			return lost
+		}
+		found = documentOf(docs, pauseDocument)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.p.recorded(m.now(), documentOf(docs, pauseDocument))
 	k := &m.p.ceiling.pauses
+	m.p.recorded(m.now(), found)
 	if c.late = c.isLate(k); c.late { // which was not known when it began
 		k.forget(c.stop.tag)
 		c.made = nil
@@ -200,7 +212,7 @@ func (m *Member) save(ctx context.Context, pool string, c *pauseCall, doc Docume
 	if c.late {
 		return nil
 	}
-	if !c.resume && k.covered(m.now(), c.stop) {
+	if conflict != nil && !c.resume && k.covered(m.now(), c.stop) {
 		c.recorded, c.made = k.version, append(c.made, k.version)
 		return nil // somebody else has said the same
 	}

@@ -1,6 +1,7 @@
 package consensus_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -214,17 +215,36 @@ func TestRefusalFromBeforeAResumePausesNobody(t *testing.T) {
 
 // A refusal that cannot be recorded is news all the same: nobody knows of a Resume.
 func TestRefusalIsNewsWhileTheStoreIsAway(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		pool := newPods(memstore.New())
-		all := pool.start(t, 3)
-		sent := all[0].pause(t, 2*time.Second).Generation
-		time.Sleep(5 * time.Second)
-		all[0].link.cut.Store(true)
-		r, err := all[0].th.Pause(t.Context(), time.Now().Add(time.Second), "sent before", throttle.PauseSince(sent))
-		require.ErrorIs(t, err, errCut)
-		require.Len(t, r.Answered, 3)
-		require.Zero(t, granted(500*time.Millisecond, all...))
-	})
+	for name, away := range map[string]func(p *pod){
+		"it refuses": func(p *pod) { p.link.cut.Store(true) },
+		"it hangs":   func(p *pod) { p.line.slow.Store(int64(time.Minute)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				pool := newPods(memstore.New())
+				all := pool.start(t, 3)
+				sent := all[0].pause(t, 2*time.Second).Generation
+				time.Sleep(5 * time.Second)
+				away(all[0])
+				ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+				defer cancel()
+				began := time.Now()
+				time.AfterFunc(50*time.Millisecond, func() { requireStopped(t, all) })
+				r, err := all[0].th.Pause(ctx, began.Add(3*time.Second), "sent before", throttle.PauseSince(sent))
+				require.Error(t, err)
+				require.Len(t, r.Answered, 3)
+				require.Zero(t, granted(100*time.Millisecond, all...))
+				all[0].line.slow.Store(0)
+			})
+		})
+	}
+}
+
+// requireStopped tells that nobody draws now.
+func requireStopped(t *testing.T, all []*pod) {
+	for _, p := range all {
+		assert.True(t, p.paused())
+	}
 }
 
 // News stop at once, and resume nobody; what is not on record is forgotten.

@@ -101,7 +101,7 @@ type wish struct {
 }
 
 // hearsayFor is how long news are believed although answers show nothing of them: whoever
-// pushes them is saving them at the same time.
+// pushes them is saving them at the same time, or has just done so.
 func hearsayFor(lease time.Duration) time.Duration { return SyncTimeout(lease) }
 
 // take takes what an answer shows of the document that is on the shelf now. asked is when the

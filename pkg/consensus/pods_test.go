@@ -45,8 +45,12 @@ func (l *line) Save(ctx context.Context, pool string, d consensus.DocumentReport
 	if l.cut.Load() {
 		return 0, errCut
 	}
-	time.Sleep(time.Duration(l.slow.Load()))
-	return l.flaky.Save(ctx, pool, d)
+	select {
+	case <-time.After(time.Duration(l.slow.Load())):
+		return l.flaky.Save(ctx, pool, d)
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
 }
 
 func (l *line) Load(ctx context.Context, pool string) ([]consensus.Document, []consensus.RosterRow, error) {

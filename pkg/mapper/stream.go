@@ -27,7 +27,8 @@ import (
 // closed its own, and the context has not ended: a handler that closes its channel in
 // a deferred function ends no answer by a panic, and none that it gave up. When next
 // panics, the panic goes on unchanged and the tokens stay drawn. What next
-// writes after the context ended is thrown away, so that it is never stuck. Direct
+// writes after the context ended is part of no answer, and is thrown away where nobody reads it any more, so that
+// next is never stuck. Direct
 // leaves all of this out.
 func WrapStream(next mapstreamsdk.MapStreamer, l throttle.Limiter, opts ...StreamOption) mapstreamsdk.MapStreamer {
 	t := newThrottled(l, opts)
