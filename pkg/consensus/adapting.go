@@ -105,9 +105,7 @@ func (c *ceiling) settleCeiling(a *Answer) {
 func (c *ceiling) adaptConfig() adapt.Config {
 	cfg, q := c.limit.AdaptConfig(), c.quota()
 	reserved := float64(c.limit.AdaptiveMin)
-	if c.limit.Hard {
-		reserved = max(reserved, float64(len(c.others)+1)*float64(c.limit.Max)/float64(c.limit.Burst)*(1+1e-6))
-	}
+	reserved = max(reserved, c.tokenEach())
 	if q != c.own() {
 		cfg.Max, cfg.Per = q.max, max(q.per, time.Millisecond)
 	}

@@ -311,6 +311,16 @@ func (c *ceiling) tokens(now, ahead time.Duration) float64 {
 	return min(configured, c.adaptive(now))
 }
 
+// tokenEach is the ceiling of a hard limit that leaves an even share of the burst one token, in tokens per
+// period of the configured limit. Below it none of the processors, if all are busy, could draw at all, and a
+// ramp that waits for what is used would stay where it is. 0 for any other limit.
+func (c *ceiling) tokenEach() float64 {
+	if !c.limit.Hard {
+		return 0
+	}
+	return float64(len(c.others)+1) * float64(c.limit.Max) / float64(c.limit.Burst) * (1 + 1e-6)
+}
+
 // unadapted is tokens whatever the called service refuses. There is a limit.
 func (c *ceiling) unadapted(now, ahead time.Duration) float64 {
 	q := c.quota()
@@ -320,11 +330,11 @@ func (c *ceiling) unadapted(now, ahead time.Duration) float64 {
 	}
 	s := c.ramp.state
 	if c.foreign || c.unsure || s == (ramp.State{}) {
-		return min(whole, float64(c.limit.RampConfig().Min))
+		return min(whole, max(float64(c.limit.RampConfig().Min), c.tokenEach()))
 	}
 	line := c.config().Ceiling(s)
-	at := min(line.At(c.logical(now)), line.At(c.logical(now+ahead)))
-	return min(whole, at*float64(c.limit.Per.Microseconds())/float64(s.Per))
+	at := min(line.At(c.logical(now)), line.At(c.logical(now+ahead))) * float64(c.limit.Per.Microseconds()) / float64(s.Per)
+	return min(whole, max(at, c.tokenEach()))
 }
 
 // apply returns what a share of the pool comes to of the configured limit, rounded

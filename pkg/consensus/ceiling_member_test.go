@@ -274,3 +274,26 @@ func TestRampOfAnIssuedLimit(t *testing.T) {
 		require.GreaterOrEqual(t, high, int64(324))
 	})
 }
+
+// Of a hard limit a low ceiling is worth less than a token for each of several processors: the ramp begins where
+// each has one, and rises from there in every mode.
+func TestRampOfAHardLimitBeginsWithATokenEach(t *testing.T) {
+	for name, mode := range map[string]throttle.Mode{
+		"scheduled": throttle.Scheduled{}, "relaxed": throttle.Relaxed{}, "only if used": throttle.OnlyIfUsed{}, "go back n": throttle.GoBackN{},
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachServer(t, func(t *testing.T, s *server) {
+				limit := throttle.Limit{Max: 1000, Burst: 100, Hard: true, Min: 10, RampUpDuration: 2 * time.Minute, Mode: mode}
+				nodes := busy(t, s, 4, limit)
+				time.Sleep(3 * time.Second)
+				for _, n := range nodes {
+					require.GreaterOrEqual(t, n.ceiling(), 40.0)
+					require.Less(t, n.ceiling(), 200.0)
+				}
+				require.NotZero(t, nodes[0].used.Load()+nodes[1].used.Load())
+				time.Sleep(3 * time.Minute)
+				requireCeiling(t, 1000, nodes...)
+			})
+		})
+	}
+}
