@@ -111,7 +111,7 @@ func (l *limits) ForTag(destination string) throttle.Limiter {
 		destination = ""
 		at, known = l.at[destination]
 	}
-	if !known {
+	if b, failed := at.(broken); !known || failed && time.Now().After(b.again) {
 		at = l.open(destination)
 		l.at[destination] = at
 	}
@@ -129,13 +129,18 @@ func (l *limits) open(destination string) throttle.Limiter {
 		ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
 		defer cancel()
 		name := destinationSuffix + poolName(destination)
+		before, rates := len(l.closers), len(l.rates)
 		var err error
 		if own, err = l.rate(ctx, name+rateSuffix, throttle.Limit{Max: s.DestinationMax, Per: s.Limit.Per, Hard: s.Limit.Hard}); err == nil {
 			slots, err = l.slots(ctx, name+inFlightSuffix, s.DestinationInFlight)
 		}
 		if err != nil {
 			l.log.Error("the limits of a destination cannot be opened: its messages count as unavailable", "destination", destination, "error", err)
-			return broken{&throttle.Error{Reason: throttle.ReasonStoreLost, Tag: destination, Cause: err}}
+			for _, c := range l.closers[before:] {
+				_ = c() // of a pool that was joined a moment ago
+			}
+			l.closers, l.rates = l.closers[:before], l.rates[:rates]
+			return broken{&throttle.Error{Reason: throttle.ReasonStoreLost, Tag: destination, Cause: err}, time.Now().Add(openAgain)}
 		}
 	}
 	all := throttle.All(l.shared, own, throttle.PerCall(slots))
@@ -145,10 +150,41 @@ func (l *limits) open(destination string) throttle.Limiter {
 	case s.Shadow:
 		return shadow{all, l.observe}
 	case s.LimitWait > 0:
-		return patient{all, s.LimitWait}
+		all = patient{all, s.LimitWait}
 	}
-	return all
+	to := destined{Limiter: all}
+	switch { // what a service says is for its own calls, and for those to no other
+	case own != nil:
+		to.told, _ = own.(listener)
+	case slots != nil:
+		to.told, _ = slots.(listener)
+	case s.destKey == "":
+		to.told, _ = l.shared.(listener)
+	}
+	return to
 }
+
+// A listener judges whether all pods should wait because one was told to.
+type listener interface {
+	Told(until time.Time, reason string)
+}
+
+// destined is the limits of a destination. What it says when it refuses a call, one of them is told.
+type destined struct {
+	throttle.Limiter
+
+	told listener // nil: no limit is of this destination alone
+}
+
+// Told implements listener.
+func (d destined) Told(until time.Time, reason string) {
+	if d.told != nil {
+		d.told.Told(until, reason)
+	}
+}
+
+// Unwrap shows what the waits are for; see throttle.HoldBack.
+func (d destined) Unwrap() throttle.Limiter { return d.Limiter }
 
 // poolName is a destination's part of the name of its pools.
 func poolName(destination string) string {
@@ -227,8 +263,14 @@ func (p patient) Acquire(ctx context.Context, n int) (throttle.Permit, error) {
 	return permit, err
 }
 
+// openAgain is how long a destination stays unavailable whose limits could not be opened.
+const openAgain = 10 * time.Second
+
 // A broken limiter grants nothing.
-type broken struct{ err error }
+type broken struct {
+	err   error
+	again time.Time // when opening is tried again
+}
 
 // Acquire implements throttle.Limiter.
 func (b broken) Acquire(context.Context, int) (throttle.Permit, error) {

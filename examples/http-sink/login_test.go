@@ -113,7 +113,7 @@ func TestOAuth2(t *testing.T) {
 	lifetime = 20 // which is less than the 30 s before the end
 	r = start(t, vars)
 	require.Equal(t, all(2, dataplane.SinkSuccess), statuses(r.do(numbered(2)...)))
-	require.Len(t, tokens.requests(), 4, "replaced before their end")
+	require.Len(t, tokens.requests(), 3, "used for half of its time")
 }
 
 func TestATokenEndpointThatRefuses(t *testing.T) {

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -208,6 +210,55 @@ func TestOneLimitOverAllPods(t *testing.T) {
 		return shares[0] > 0 && shares[1] > 0
 	}, testTimeout, 10*time.Millisecond)
 	require.LessOrEqual(t, shares[0]+shares[1], throttle.WholeShare)
+}
+
+// What one pod is told by the service, all pods heed: of two, one is enough. It is for the calls to that
+// destination only.
+func TestARefusalHoldsBackAllPods(t *testing.T) {
+	var refuses atomic.Bool
+	refuses.Store(true)
+	service := startService(t, func(w http.ResponseWriter, r seen, _ int) {
+		if refuses.Load() && strings.HasSuffix(r.Path, "/full") {
+			w.Header().Set("Retry-After", "30")
+			w.WriteHeader(http.StatusTooManyRequests)
+		}
+	})
+	for name, c := range map[string]struct {
+		vars env
+		to   string // what goes there is refused
+		rate int    // which pool pauses
+	}{
+		"one destination":  {env{"URL": service.URL + "/full"}, "x", 0},
+		"several":          {env{"URL": service.URL + "/{{.Value}}", "DESTINATION": "{{.Value}}", "DESTINATION_MAX": "500"}, "full", 1},
+		"with a wait":      {env{"URL": service.URL + "/full", "LIMIT_WAIT": "1s"}, "x", 0},
+		"several, no pool": {env{"URL": service.URL + "/{{.Value}}", "DESTINATION": "{{.Value}}"}, "full", -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			vars := env{
+				"NUMATHROTTLE_STORE": "memory://" + strings.ReplaceAll(name, " ", ""), "NUMATHROTTLE_POOL": "p", "NUMATHROTTLE_MAX": "1000",
+				"NUMATHROTTLE_ID": "a", "ON_UNAVAILABLE": "nack", "MAX_ATTEMPTS": "1", "MAX_WAIT": "1s",
+			}
+			maps.Copy(vars, c.vars)
+			a := start(t, vars)
+			vars["NUMATHROTTLE_ID"] = "b"
+			b := start(t, vars)
+			refuses.Store(false)
+			for _, r := range []*rig{a, b} { // both are in the pools
+				require.Equal(t, all(1, dataplane.SinkSuccess), statuses(r.do(messages(c.to)...)))
+			}
+			refuses.Store(true)
+			require.Equal(t, all(1, dataplane.SinkNack), statuses(a.do(messages(c.to)...)))
+			if c.rate >= 0 {
+				require.Eventually(t, func() bool { return b.limits.rates[c.rate].Status().Paused != nil }, testTimeout, 10*time.Millisecond)
+				before := len(service.requests())
+				require.Equal(t, all(1, dataplane.SinkNack), statuses(b.do(messages(c.to)...)), "30 s are above maxWait")
+				require.Len(t, service.requests(), before, "the service is left alone")
+			}
+			if c.vars["DESTINATION"] != "" {
+				require.Equal(t, all(1, dataplane.SinkSuccess), statuses(b.do(messages("other")...)))
+			}
+		})
+	}
 }
 
 // nginx refuses what comes faster than 40 per second with a 429 that says nothing else. answers

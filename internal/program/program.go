@@ -79,7 +79,8 @@ func (p *Program[S]) Run(ctx context.Context, args []string, out, errOut io.Writ
 	return p.Serve(ctx, &s, slog.New(slog.NewTextHandler(errOut, nil)))
 }
 
-// Effective is every setting that differs from its zero value, without secrets, a line each.
+// Effective is every setting that differs from its zero value, without secrets, a line each, and the pool with its
+// defaults.
 func (p *Program[S]) Effective(s *S) string {
 	var b strings.Builder
 	for _, f := range config.Show(p.Fields, s) {
@@ -89,7 +90,9 @@ func (p *Program[S]) Effective(s *S) string {
 		}
 		fmt.Fprintf(&b, "%s: %s\n", f.Key, value)
 	}
-	fmt.Fprintf(&b, "pool of the limits: %s\n", p.Pool(s))
+	pool := p.Pool(s).Effective()
+	pool.Limit = p.Pool(s).Limit // the program's own settings say what it is
+	fmt.Fprintf(&b, "pool of the limits: %s\n", pool)
 	return b.String()
 }
 

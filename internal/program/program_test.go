@@ -75,7 +75,8 @@ func TestCheckShowsWhatIsInForceAndNoSecret(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, log)
 	require.Equal(t, `greeting: "good \"morning\""`+"\nkey: (set, not shown)\n"+
-		"pool of the limits: {store: redis://h, pool: p, id: i, storeUsername: u, storePassword: (set, not shown)}\n", out)
+		"pool of the limits: {store: redis://h, pool: p, id: i, lease: 10s, policy: fair, onStoreLoss: degrade, "+
+		"storeUsername: u, storePassword: (set, not shown)}\n", out)
 }
 
 func TestVersionNeedsNoSettings(t *testing.T) {

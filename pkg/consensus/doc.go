@@ -239,7 +239,8 @@
 //     its receipt. It is also pushed, at once. Nothing is renewed by an answer whose documents are not
 //     loaded, so that one without a receipt has no share by the end of its lease.
 //   - Whoever has paused proposes the pause again while it goes on and is not on record, unless
-//     somebody has resumed by a later version than it knew.
+//     somebody has resumed by a later version than it knew. So does whoever goes by a pause that is
+//     missing from the next document, which a store that fell back may have been given.
 //
 // # States of a processor
 //

@@ -127,15 +127,42 @@ func (p *pausing) load(m moment, held book) {
 	if held.Version == 0 {
 		n, err = notice{}, nil
 	}
+	known := p.version
 	p.version, p.unreadable, p.stale = held.Version, err, false
 	if err != nil {
 		return // nothing is renewed; what was known before goes on
 	}
+	before := p.known(m)
 	p.notice, p.stops = n, nil
 	for i := range n.entries {
 		e := &n.entries[i]
 		p.stops = append(p.stops, stop{e.tag, e.reason, e.ends(m), e.until})
 		p.stale = p.stale || e.left > 0 && (e.at == 0 && m.logical > 0 || e.sleptThrough(m))
+	}
+	if n.resumed <= known && !skip(rulePauseKept) {
+		p.keep(m, before)
+	}
+}
+
+// known lists what was on record, as it looks at a moment: the first answer of a store may not have told how
+// long the pool had slept.
+func (p *pausing) known(m moment) []stop {
+	list := slices.Clone(p.stops)
+	for i := range p.notice.entries {
+		list[i].end = min(list[i].end, p.notice.entries[i].ends(m))
+	}
+	return list
+}
+
+// keep asks for pauses that were on record before, if they are missing from what is on record now although nobody
+// has resumed since: the store has fallen back meanwhile, and somebody has given back what another part of the
+// pool had made before. One that is over within a clamp may be so for those who wrote the document.
+func (p *pausing) keep(m moment, before []stop) {
+	for _, s := range before {
+		replaced := skip(rulePauseLater) && slices.ContainsFunc(p.stops, func(o stop) bool { return o.tag == s.tag })
+		if s.end-m.clamp > m.now && !p.covered(m.now, s) && !replaced {
+			p.wish(s, 0)
+		}
 	}
 }
 

@@ -39,6 +39,7 @@ var board = leftout.New("consensus", map[string]leftout.Rule{
 	"pause-news":      {Number: int(rulePauseNews), Says: "news that are older than what is on record change nothing"},
 	"pause-clock":     {Number: int(rulePauseClock), Says: "a pause that the store has lost is given back on the clock of the new record"},
 	"pause-slept":     {Number: int(rulePauseSlept), Says: "the time that the pool slept is a part of the pause"},
+	"pause-kept":      {Number: int(rulePauseKept), Says: "a pause ends only where somebody has resumed since, whatever takes its place on record"},
 	"ramp-resume":     {Number: int(ruleResume), Says: "a ramp of another clock goes on from where it stood"},
 })
 

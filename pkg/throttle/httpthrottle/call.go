@@ -115,8 +115,10 @@ func (c *call) try() outcome {
 		if o, ok := r.outcome(); ok {
 			permit.Report(o)
 		}
-		if c.listener != nil && r.Class == Wait && r.RetryAfter > 0 && r.Tag == "" {
-			c.listener.Told(r.Until(), r.reason())
+		if r.Class == Wait && r.RetryAfter > 0 {
+			if l := c.listenerOf(r.Tag); l != nil {
+				l.Told(r.Until(), r.reason())
+			}
 		}
 		return c.refused(res, r)
 	}

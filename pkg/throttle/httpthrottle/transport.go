@@ -39,7 +39,7 @@ func NewTransport(base http.RoundTripper, l throttle.Limiter, opts ...Option) ht
 	}
 	if t.feedback == nil {
 		t.feedback = &Pause{ToldOnly: throttle.Adaptive(l)}
-		t.listener, _ = l.(listener)
+		t.tells = true
 	}
 	t.fault = t.faults()
 	t.pauser, _ = t.feedback.(Pauser)
@@ -53,15 +53,32 @@ type transport struct {
 	base    http.RoundTripper
 	limiter throttle.Limiter // nil: unlimited
 	pauser  Pauser           // nil when the feedback holds nobody back
-	// listener is told when the service wants to be left alone; nil: nobody is.
-	listener listener
-	fault    error // of the options
+	tells   bool             // the limiter is told when the service wants to be left alone
+	fault   error            // of the options
 }
 
 // A listener is a limiter that judges whether all should wait because one was told to:
 // *throttle.Throttle, *throttle.InFlight, and an All with one of them.
 type listener interface {
 	Told(until time.Time, reason string)
+}
+
+// listenerOf returns who is told of a refusal of a call with a tag: the limiter, or that of the tag; nil for
+// nobody.
+func (t *transport) listenerOf(tag string) listener {
+	if !t.tells {
+		return nil
+	}
+	l := t.limiter
+	if tag != "" {
+		tagger, ok := l.(throttle.Tagger)
+		if !ok {
+			return nil
+		}
+		l = tagger.ForTag(tag)
+	}
+	told, _ := l.(listener)
+	return told
 }
 
 // RoundTrip implements http.RoundTripper; see NewTransport.

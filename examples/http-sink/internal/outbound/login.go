@@ -84,80 +84,124 @@ type ClientCredentials struct {
 }
 
 // OAuth2 logs in with a token of the client credentials grant (RFC 6749, section 4.4). A
-// token is kept until shortly before its end, and replaced when the service refuses it. base sends
-// the requests for tokens, which are not part of any limit.
+// token is kept until shortly before its end, and replaced when the service refuses it. One that cannot be replaced
+// is used to its end. base sends the requests for tokens, which are not part of any limit.
 func OAuth2(c ClientCredentials, base http.RoundTripper) Login {
 	client := &http.Client{
 		Transport: base, Timeout: c.Timeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	return &tokenLogin{c: c, ctx: context.WithValue(context.Background(), oauth2.HTTPClient, client)}
-}
-
-type tokenLogin struct {
-	c   ClientCredentials
-	ctx context.Context //nolint:containedctx // carries the client, as package oauth2 wants it
-
-	mu      sync.Mutex
-	source  oauth2.TokenSource
-	current string    // the token that was handed out last
-	renewed time.Time // when one was last given up
-}
-
-// leastRenewal keeps a service that refuses every token from causing a request for another with each call.
-const leastRenewal = 10 * time.Second
-
-// Set implements Login.
-func (l *tokenLogin) Set(h http.Header) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.source == nil {
-		l.source = oauth2.ReuseTokenSourceWithExpiry(nil, tokenFunc(l.fetch), l.c.Early)
+	l := &tokenLogin{early: c.Early}
+	l.fetch = func() (*oauth2.Token, error) {
+		return c.token(context.WithValue(context.Background(), oauth2.HTTPClient, client))
 	}
-	token, err := l.source.Token()
-	if err != nil {
-		return tokenError(err)
-	}
-	l.current = token.AccessToken
-	h.Set(authorization, token.Type()+" "+token.AccessToken)
-	return nil
+	return l
 }
 
-// fetch asks for a token, with the secret as it is now.
-func (l *tokenLogin) fetch() (*oauth2.Token, error) {
-	secret, err := l.c.Secret.Read()
+// token asks for a token, with the secret as it is now.
+func (c *ClientCredentials) token(ctx context.Context) (*oauth2.Token, error) {
+	secret, err := c.Secret.Read()
 	if err != nil {
 		return nil, err
 	}
-	config := clientcredentials.Config{ClientID: l.c.ClientID, ClientSecret: secret, TokenURL: l.c.TokenURL, Scopes: l.c.Scopes}
-	if l.c.Audience != "" {
-		config.EndpointParams = map[string][]string{"audience": {l.c.Audience}}
+	config := clientcredentials.Config{ClientID: c.ClientID, ClientSecret: secret, TokenURL: c.TokenURL, Scopes: c.Scopes}
+	if c.Audience != "" {
+		config.EndpointParams = map[string][]string{"audience": {c.Audience}}
 	}
-	return config.Token(l.ctx)
+	return config.Token(ctx)
+}
+
+type tokenLogin struct {
+	fetch func() (*oauth2.Token, error)
+	early time.Duration
+
+	mu      sync.Mutex
+	token   *oauth2.Token // nil: there is none
+	replace time.Time     // when the next one is fetched
+	busy    chan struct{} // closed when the fetch under way has ended; nil: there is none
+	failed  error         // of the last fetch
+	renewed time.Time     // when one was last given up
+}
+
+// leastRenewal keeps a service that refuses every token, and a token endpoint that fails, from causing a request
+// for another with each call.
+const leastRenewal = 10 * time.Second
+
+// Set implements Login. One caller fetches a token; the others use the one before while it is good, and wait
+// where there is none.
+func (l *tokenLogin) Set(h http.Header) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for !l.usable(time.Now()) {
+		if l.busy == nil {
+			if err := l.renew(); err != nil {
+				return tokenError(err)
+			}
+			break
+		}
+		busy := l.busy
+		l.mu.Unlock()
+		<-busy
+		l.mu.Lock()
+		if l.failed != nil && !l.good(time.Now()) {
+			return tokenError(l.failed) // which is as new as can be
+		}
+	}
+	h.Set(authorization, l.token.Type()+" "+l.token.AccessToken)
+	return nil
+}
+
+// usable tells whether the token can be sent, and needs nobody to replace it at present. l.mu is held.
+func (l *tokenLogin) usable(now time.Time) bool {
+	return l.good(now) && (l.busy != nil || l.replace.IsZero() || now.Before(l.replace))
+}
+
+// good tells whether there is a token that has not come to its end. l.mu is held.
+func (l *tokenLogin) good(now time.Time) bool {
+	return l.token != nil && (l.token.Expiry.IsZero() || now.Before(l.token.Expiry))
+}
+
+// renew fetches a token. A failure is no error while the one before is good. l.mu is held, but for the fetching.
+func (l *tokenLogin) renew() error {
+	l.busy = make(chan struct{})
+	l.mu.Unlock()
+	began := time.Now()
+	token, err := l.fetch()
+	l.mu.Lock()
+	close(l.busy)
+	l.busy = nil
+	if l.failed = err; err != nil {
+		now := time.Now()
+		l.replace = now.Add(leastRenewal)
+		if l.good(now) {
+			return nil
+		}
+		return err
+	}
+	l.token, l.replace = token, time.Time{}
+	if !token.Expiry.IsZero() {
+		l.replace = token.Expiry.Add(-min(l.early, token.Expiry.Sub(began)/2))
+	}
+	return nil
 }
 
 // Refused implements Login.
 func (l *tokenLogin) Refused(h http.Header) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if sent := h.Get(authorization); l.current != "" && !hasToken(sent, l.current) {
+	if sent := h.Get(authorization); l.token != nil && !hasToken(sent, l.token.AccessToken) {
 		return true // there is a newer one already
 	}
 	if time.Since(l.renewed) < leastRenewal {
 		return false
 	}
-	l.renewed, l.source, l.current = time.Now(), nil, ""
+	l.renewed, l.token = time.Now(), nil
 	return true
 }
 
 func hasToken(header, token string) bool {
 	return len(header) > len(token) && header[len(header)-len(token):] == token
 }
-
-type tokenFunc func() (*oauth2.Token, error)
-
-// Token implements oauth2.TokenSource.
-func (f tokenFunc) Token() (*oauth2.Token, error) { return f() }
 
 // tokenError leaves out what the server has answered, which may repeat the secret.
 func tokenError(err error) error {

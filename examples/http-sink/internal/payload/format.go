@@ -58,6 +58,14 @@ func (f Format) Overhead() int {
 	return 0
 }
 
+// Frame is how many bytes a body has beside the records and their Overhead.
+func (f Format) Frame() int {
+	if f == JSONArray {
+		return 1 // two brackets, and a comma less than there are records
+	}
+	return 0
+}
+
 // Join returns the body of records that Record has returned.
 func (f Format) Join(records [][]byte) []byte {
 	switch f {

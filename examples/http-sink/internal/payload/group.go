@@ -33,10 +33,10 @@ func (g Group[K, I]) Halves() (a, b Group[K, I]) {
 
 // Groups collects messages. It has no clock: the times are the caller's.
 type Groups[K comparable, I any] struct {
-	bounds   Bounds
-	overhead int
-	order    []K
-	open     map[K]*Group[K, I]
+	bounds          Bounds
+	frame, overhead int
+	order           []K
+	open            map[K]*Group[K, I]
 }
 
 // NewGroups returns groups within bounds, in a format.
@@ -44,7 +44,7 @@ func NewGroups[K comparable, I any](b Bounds, f Format) *Groups[K, I] {
 	if f == Single {
 		b.Messages = 1
 	}
-	return &Groups[K, I]{bounds: b, overhead: f.Overhead(), open: map[K]*Group[K, I]{}}
+	return &Groups[K, I]{bounds: b, frame: f.Frame(), overhead: f.Overhead(), open: map[K]*Group[K, I]{}}
 }
 
 // Add puts a message into the group of its key, and returns the groups that are
@@ -57,7 +57,7 @@ func (g *Groups[K, I]) Add(key K, item I, record []byte, now time.Time) []Group[
 	}
 	at := g.open[key]
 	if at == nil {
-		at = &Group[K, I]{Key: key, Since: now}
+		at = &Group[K, I]{Key: key, Since: now, Bytes: g.frame}
 		g.open[key] = at
 		g.order = append(g.order, key)
 	}

@@ -60,3 +60,21 @@ func TestGroups(t *testing.T) {
 	require.Equal(t, []int{2, 3}, b.Items)
 	require.Equal(t, [][]byte{{2}, {3}}, b.Records)
 }
+
+// A body has at most as many bytes as it says, and as many as fit.
+func TestAGroupsBodyFits(t *testing.T) {
+	for _, format := range []Format{JSONArray, NDJSON, Raw} {
+		for most := 20; most < 60; most++ {
+			g := NewGroups[string, int](Bounds{Messages: 100, Bytes: most}, format)
+			var done []Group[string, int]
+			for i := range 100 {
+				done = append(done, g.Add("", i, []byte(`{"a":1}`), time.Time{})...)
+			}
+			require.NotEmpty(t, done)
+			for _, group := range done {
+				require.LessOrEqual(t, len(format.Join(group.Records)), most, "%s, %d", format, most)
+				require.Greater(t, len(format.Join(append(group.Records, []byte(`{"a":1}`)))), most, "%s, %d", format, most)
+			}
+		}
+	}
+}
