@@ -39,6 +39,9 @@ func TestSeeds(t *testing.T) {
 	first, n := setting(t, "FIRST", 1), int(setting(t, "SEEDS", defaultSeeds))
 	cfg := configured(t)
 	cfg.Progress = progress(n)
+	cfg.Found = func(r Result) { // at once: a long sweep may be ended before its end
+		fmt.Fprintf(os.Stderr, "seed %d: %v\n", r.Seed, r.Violation)
+	}
 	sum := Sweep(cfg, first, n, 10)
 	t.Logf("%d seeds, %v of virtual time in %v (%.1f seeds/s), whole again after p50 %v, p99 %v, most %v\n%s",
 		sum.Counters.Runs, sum.Virtual, sum.Real.Round(time.Millisecond), float64(sum.Counters.Runs)/sum.Real.Seconds(),

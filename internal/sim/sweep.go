@@ -60,6 +60,9 @@ func Sweep(cfg Config, first uint64, n, limit int) *Summary {
 				mu.Unlock()
 				if res.Violation != nil {
 					found.Add(1)
+					if cfg.Found != nil {
+						cfg.Found(res)
+					}
 				}
 			}
 		})

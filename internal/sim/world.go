@@ -25,6 +25,9 @@ type Config struct {
 	// Progress, when set, is told by Sweep how many runs are done, after each. Its calls
 	// do not overlap.
 	Progress func(done uint64)
+	// Found, when set, is told by Sweep of each run that broke a promise, as soon as it has ended. It may be
+	// called from several goroutines.
+	Found func(r Result)
 }
 
 // A Result is what came of a run.
