@@ -228,9 +228,9 @@ func TestARefusalHoldsBackAllPods(t *testing.T) {
 		to   string // what goes there is refused
 		rate int    // which pool pauses
 	}{
-		"one destination":  {env{"URL": service.URL + "/full"}, "x", 0},
-		"several":          {env{"URL": service.URL + "/{{.Value}}", "DESTINATION": "{{.Value}}", "DESTINATION_MAX": "500"}, "full", 1},
-		"with a wait":      {env{"URL": service.URL + "/full", "LIMIT_WAIT": "1s"}, "x", 0},
+		"one destination":            {env{"URL": service.URL + "/full"}, "x", 0},
+		"several":                    {env{"URL": service.URL + "/{{.Value}}", "DESTINATION": "{{.Value}}", "DESTINATION_MAX": "500"}, "full", 1},
+		"with a wait":                {env{"URL": service.URL + "/full", "LIMIT_WAIT": "1s"}, "x", 0},
 		"several, no pool of theirs": {env{"URL": service.URL + "/{{.Value}}", "DESTINATION": "{{.Value}}"}, "full", -1},
 	} {
 		t.Run(name, func(t *testing.T) {

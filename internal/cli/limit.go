@@ -109,7 +109,8 @@ func (c *CLI) limitSet(ctx context.Context, cmd *ucli.Command) error {
 		if saved.Per > 0 {
 			per = saved.Per.String()
 		}
-		_, err = fmt.Fprintf(c.Out, "%s: %d per %s, from the next sync of each processor on; a higher rate of a strict limit within 15 s\n", printable(s.pool), saved.Max, per)
+		_, err = fmt.Fprintf(c.Out, "%s: %d per %s, from the next sync of each processor on; a higher rate of a strict limit within 15 s\n",
+			printable(s.pool), saved.Max, per)
 		return err
 	})
 }

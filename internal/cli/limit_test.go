@@ -15,6 +15,9 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
+// fromThenOn is when what was saved is in force.
+const fromThenOn = ", from the next sync of each processor on; a higher rate of a strict limit within 15 s\n"
+
 func TestLimit(t *testing.T) {
 	store := memstore.New()
 	join(store, "p", "a", "1 0 600 60000000 0 0", consensus.Whole, 1).sync(t)
@@ -24,13 +27,13 @@ func TestLimit(t *testing.T) {
 		args []string
 	}{
 		{"p: 600 per 1m0s, the lowest that is configured\n", []string{"limit", "show", "--pool=p"}},
-		{"p: 300 per 1m0s, from the next sync of each processor on; a higher rate of a strict limit within 15 s\n", []string{"limit", "set", "--pool=p", "--max=300"}},
+		{"p: 300 per 1m0s" + fromThenOn, []string{"limit", "set", "--pool=p", "--max=300"}},
 		{"p: 300 per 1m0s, an override\n", []string{"limit", "show", "--pool=p"}},
 		{
 			`{"pool":"p","limit":{"max":300,"per":"1m0s"},"override":{"max":300,"per":"1m0s"}}` + "\n",
 			[]string{"limit", "show", "--json", "--pool=p"},
 		},
-		{"p: 5 per 1s, from the next sync of each processor on; a higher rate of a strict limit within 15 s\n", []string{"--pool=p", "limit", "set", "--max", "5", "--per", "1s"}},
+		{"p: 5 per 1s" + fromThenOn, []string{"--pool=p", "limit", "set", "--max", "5", "--per", "1s"}},
 		{"p: no override; 600 per 1m0s, the lowest that is configured\n", []string{"limit", "clear", "--pool=p"}},
 		{`{"pool":"p","limit":{"max":600,"per":"1m0s"},"override":null}` + "\n", []string{"limit", "show", "--json", "--pool=p"}},
 	} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
@@ -41,9 +42,10 @@ func (w *world) noteLimit() {
 }
 
 // noteHeld takes note of the limit that a process goes by which has loaded a newer override
-// than the store remembers: it will give it back.
-func (w *world) noteHeld(p *process) {
-	if !w.plan.noted || p.loaded <= w.onRecord() {
+// than the store remembers, or than it remembered when it gave the answer that is taken now: it
+// will give it back.
+func (w *world) noteHeld(p *process, lacked bool) {
+	if !w.plan.noted || p.loaded <= w.onRecord() && !lacked {
 		return
 	}
 	// It counts for longer than that once it was noted.
@@ -53,6 +55,12 @@ func (w *world) noteHeld(p *process) {
 	w.limits.heldAt[p.loaded] = w.now
 	w.note(w.inForce(p.loaded))
 	w.note(w.recorded())
+}
+
+// lacks tells whether the answer to a request that reports a version of the override says that the
+// store has an older one, or none.
+func lacks(a *consensus.Answer, loaded consensus.Version) bool {
+	return slices.ContainsFunc(a.Documents, func(d consensus.Document) bool { return d.Name == limitDocument && d.Version < loaded })
 }
 
 func (w *world) note(rate float64) {

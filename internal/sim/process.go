@@ -286,7 +286,7 @@ func (w *world) take(p *process, m *message) {
 		fresh = w.newIncarnation()
 	}
 	held, until := p.proc.Held(local), p.proc.Until()
-	w.noteHeld(p)
+	w.noteHeld(p, newest && lacks(&m.ans, p.loaded))
 	if err := p.proc.Take(local, m.ans, fresh); err != nil {
 		w.violatef(CheckAnswer, "%s: %v", p, err)
 		return

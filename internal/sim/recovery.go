@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 // rounding is what shares may be off by because they are whole numbers of 1e-9.
@@ -22,17 +23,40 @@ func (w *world) heal() {
 		newest = max(newest, p.loaded)
 	}
 	w.awaitHealth(w.now)
+	resumed := never
+	if w.violation == nil && w.plan.pauses > 0 && looksAtUse(w.plan.limit) {
+		resumed = w.resumeForGood() // nobody draws in a pause, and the ramp cannot arrive at its end
+	}
 	if w.violation == nil && w.plan.noted {
 		w.awaitLimit(newest)
 	}
 	if w.violation == nil && w.plan.pauses > 0 {
-		w.resumeAll() // what a store has just lost would come back
-		w.run(w.now + slowest(2*consensus.MaxLease/4))
-		w.checkResumed()
+		if resumed == never {
+			resumed = w.resumeForGood()
+		}
+		w.run(max(w.now, resumed))
 	}
 	if w.violation == nil && w.plan.permits {
 		w.awaitPermits()
 	}
+}
+
+// looksAtUse tells whether the limit has a ramp that rises only while it is used.
+func looksAtUse(l throttle.Limit) bool {
+	switch l.Mode.(type) {
+	case throttle.OnlyIfUsed, throttle.GoBackN:
+		return l.Ramps()
+	}
+	return false
+}
+
+// resumeForGood has an operator end all pauses once the pool is whole, for what a store has just lost
+// would come back, and returns the time at which nobody may be held any more, which is checked then.
+func (w *world) resumeForGood() time.Duration {
+	w.resumeAll()
+	by := w.now + slowest(2*consensus.MaxLease/4)
+	w.at(by, w.checkResumed)
+	return by
 }
 
 // awaitLimit waits for the same limit to be in force on every processor: the newest override

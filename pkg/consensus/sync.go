@@ -165,10 +165,8 @@ func (st *step) judge(req *Request) (verdict, *Row) {
 	case RowLive:
 	}
 	switch {
-	case req.Seq == row.Seq && req.Nonce == row.Nonce && skip(ruleRepeat):
-		return verdictAccept, row
 	case req.Seq == row.Seq && req.Nonce == row.Nonce:
-		return verdictRepeat, row
+		return repeated(), row
 	case req.Seq < row.Seq && !skip(ruleSequence):
 		return verdictLate, row
 	case req.Seq == row.Seq && !skip(ruleClone):
@@ -181,6 +179,14 @@ func (st *step) judge(req *Request) (verdict, *Row) {
 		return verdictClone, row
 	}
 	return verdictAccept, row
+}
+
+// repeated is what becomes of the newest request once more.
+func repeated() verdict {
+	if skip(ruleRepeat) {
+		return verdictAccept
+	}
+	return verdictRepeat
 }
 
 // sentBy tells whether the newest request on record is one that a process has sent
