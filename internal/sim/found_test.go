@@ -37,7 +37,8 @@ var foundSeeds = []foundSeed{
 	{
 		seed: 8132,
 		found: "A ceiling above and below the limits in force (seeds 5393, 8132; a fault of the check, not of the product): a processor went by an override " +
-			"that the store had lost, as it does until it has given that back. The check looked at what was on record when the answer came, not when it was given.",
+			"that the store had lost, as it does until it has given that back. The check looked at what was on record when the " +
+			"answer came, not when it was given.",
 	},
 	{
 		seed: 6433,
