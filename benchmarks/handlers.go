@@ -59,7 +59,9 @@ func handlerKinds() []handlerKind {
 		{"batch map", batchEcho{}, func(l throttle.Limiter) any { return mapper.WrapBatch(batchEcho{}, l) }, batches(dataplane.DialBatchMap)},
 		{"stream map", streamEcho{}, func(l throttle.Limiter) any { return mapper.WrapStream(streamEcho{}, l) }, each(dataplane.DialMapStream)},
 		{
-			"stream map, `Direct`", streamEcho{}, func(l throttle.Limiter) any { return mapper.WrapStream(streamEcho{}, l, mapper.Direct()) },
+			"stream map, `Direct`",
+			streamEcho{},
+			func(l throttle.Limiter) any { return mapper.WrapStream(streamEcho{}, l, mapper.Direct()) },
 			each(dataplane.DialMapStream),
 		},
 		{"transformer", transformEcho{}, func(l throttle.Limiter) any { return sourcer.WrapTransformer(transformEcho{}, l) }, each(dataplane.DialTransform)},
