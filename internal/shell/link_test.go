@@ -77,7 +77,12 @@ func (l *link) Load(context.Context, string) (docs []consensus.Document, roster 
 }
 
 func (l *link) Save(_ context.Context, _ string, d consensus.DocumentReport) (current consensus.Version, err error) {
-	l.server.set(func() { current, _, err = l.server.rec.Save(&d) })
+	l.server.set(func() {
+		var changed bool
+		if current, changed, err = l.server.rec.Save(&d, l.server.at()); changed {
+			l.server.written = l.server.wall()
+		}
+	})
 	return current, err
 }
 

@@ -35,6 +35,22 @@ var foundSeeds = []foundSeed{
 			"back to an older copy shows an older override until those who know the newer one have asked, which the check did not allow for.",
 	},
 	{
+		seed: 3431,
+		found: "Slots came too close (seeds 3431, 4136; a fault of the product): on a store that learns its time late, a document that an operator " +
+			"saved took the place of the entry whose time tells the slots reserved last, and a step of the clock came between. Saving stamps what " +
+			"the last step left; go test -run TestASavedDocumentMovesNoSlots ./pkg/consensus shows it alone.",
+	},
+	{
+		seed: 2952,
+		found: "No recovery (seed 2952; a fault of the product): slots were reserved as far ahead as the larger spacing of a limit that was about to be " +
+			"raised allows, and the pool waited for them. What may be reserved is reckoned by the spacing of who asks.",
+	},
+	{
+		seed: 1554,
+		found: "Slots came too close (seed 1554; a fault of the check, not of the product): a store forgot slots that their owner had lost before, " +
+			"with its lease, which the check took for slots that may be used.",
+	},
+	{
 		seed: 8132,
 		found: "A ceiling above and below the limits in force (seeds 5393, 8132; a fault of the check, not of the product): a processor went by an override " +
 			"that the store had lost, as it does until it has given that back. The check looked at what was on record when the " +

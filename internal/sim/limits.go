@@ -308,7 +308,7 @@ func (c console) put(d consensus.DocumentReport, o consensus.Override) (consensu
 	w, s := c.w, &c.w.store
 	d.Version = consensus.NextVersion(d.Base, uint16(w.rng.more.Uint32()))
 	before := w.onRecord()
-	v, changed, err := s.rec.Save(&d)
+	v, changed, err := s.rec.Save(&d, s.moment(w))
 	if err != nil {
 		return v, err
 	}

@@ -98,7 +98,7 @@ func (w *world) resumeAll() {
 	base := s.version(pauseDocument)
 	d := consensus.DocumentReport{Name: pauseDocument, Base: base, Version: consensus.NextVersion(base, uint16(w.rng.pause.Uint32()))}
 	d.Body = fmt.Appendf(nil, `{"pauses":[],"resumed":%d}`, uint64(d.Version))
-	if _, _, err := s.rec.Save(&d); err != nil {
+	if _, _, err := s.rec.Save(&d, s.moment(w)); err != nil {
 		return // the pool has other documents enough
 	}
 	s.written = s.wall(w)

@@ -18,6 +18,7 @@ type slot struct {
 	// begins is the true time at which it begins, as well as that can be told.
 	begins time.Duration
 	owner  *process
+	term   int // of its owner, when that was told of it
 }
 
 // permits is what the checks know of permits.
@@ -153,8 +154,8 @@ func (s *store) granted(w *world, m *message, res consensus.Reserved) {
 	}
 	for i := range res.Count {
 		wait := res.Wait + time.Duration(i)*res.Spacing
-		if wait < 0 || wait > time.Duration(m.reserve.Ahead)*m.whole {
-			w.violatef(CheckPermit, "a slot of %s is %v away, with %d ahead of %v", m.p, wait, m.reserve.Ahead, m.whole)
+		if wait < 0 || wait > time.Duration(m.reserve.Ahead)*m.reserve.Spacing {
+			w.violatef(CheckPermit, "a slot of %s is %v away, with %d ahead of %v", m.p, wait, m.reserve.Ahead, m.reserve.Spacing)
 		}
 	}
 	m.reserved, m.recorded = res, w.now
@@ -184,7 +185,7 @@ func (w *world) book(p *process, m *message) {
 		wait := res.Wait + time.Duration(i)*res.Spacing
 		x := slot{
 			at: res.Time*1000 + int64(wait), spacing: res.Spacing, part: float64(m.whole) / float64(res.Spacing),
-			begins: m.recorded + time.Duration(int64(wait)*million/w.store.clock.rate), owner: p,
+			begins: m.recorded + time.Duration(int64(wait)*million/w.store.clock.rate), owner: p, term: p.term,
 		}
 		w.counters.Permits++
 		if m.life != s.life {
@@ -241,10 +242,11 @@ func (w *world) checkSlot(p *process, x slot) {
 	}
 }
 
-// loseSlots takes the slots of a process out of those that the store has forgotten and that may
+// loseSlots takes the slots of a process out of those that the store has forgotten, or will forget, and that may
 // still be used: it is gone, or its lease has ended, and what had not come by then is lost.
 func (w *world) loseSlots(p *process) {
 	s := &w.permits
+	p.term++ // what the store has not forgotten yet is lost all the same; see forget
 	s.forgotten = slices.DeleteFunc(s.forgotten, func(x slot) bool { return x.owner == p && x.begins > w.now })
 }
 
@@ -256,7 +258,7 @@ func (w *world) forget() {
 	}
 	s := &w.permits
 	for _, x := range s.slots {
-		if x.begins > w.now && (x.owner.gone || x.owner.left) {
+		if x.begins > w.now && (x.owner.gone || x.owner.left || x.term != x.owner.term) {
 			continue
 		}
 		s.forgotten = append(s.forgotten, x)

@@ -54,6 +54,7 @@ type process struct {
 	sentFlow       throttle.Flow
 	flowAt, sentAt time.Duration
 	ask            *ask              // the order for slots under way
+	term           int               // rises when the slots that it was told of are lost
 	loaded         consensus.Version // of the override, as in the newest request
 	due            []func()          // what fell due while it was halted
 

@@ -66,7 +66,7 @@ func TestForeignCeilingIsLeftAlone(t *testing.T) {
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
 	p.SetLimit(limitOf(t, throttle.Limit{Max: 20, Adaptive: true}))
 	p.ceiling.ask(t, r, p, 0)
-	_, _, err := r.Save(&DocumentReport{ceilingDocument, NextVersion(0, 1), 0, []byte("9 of another time")})
+	_, _, err := r.Save(&DocumentReport{ceilingDocument, NextVersion(0, 1), 0, []byte("9 of another time")}, At{})
 	require.NoError(t, err)
 	for i := range 20 {
 		p.Observe(Observation{Served: throttle.Served{Refused: 20, Active: true}})

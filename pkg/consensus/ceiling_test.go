@@ -248,7 +248,7 @@ func TestForeignRampIsLeftAlone(t *testing.T) {
 	p.ceiling.ask(t, r, p, 100*time.Millisecond)
 	require.False(t, p.ceiling.urgent)
 	held := r.document(rampDocument)
-	_, _, err := r.Save(&DocumentReport{rampDocument, NextVersion(held.Version, 1), held.Version, []byte("9 of another time")})
+	_, _, err := r.Save(&DocumentReport{rampDocument, NextVersion(held.Version, 1), held.Version, []byte("9 of another time")}, At{})
 	require.NoError(t, err)
 	for i := range 20 {
 		p.ceiling.ask(t, r, p, time.Duration(i+1)*time.Second)
@@ -300,7 +300,7 @@ func TestRampAtTheTopWritesNothing(t *testing.T) {
 	_, tokens := p.Apply(now, 0)
 	require.Zero(t, tokens, "the configured limit")
 
-	_, _, err := r.Save(&DocumentReport{limitDocument, 7, 0, Override{Max: 40, Per: time.Second}.body()})
+	_, _, err := r.Save(&DocumentReport{limitDocument, 7, 0, Override{Max: 40, Per: time.Second}.body()}, At{})
 	require.NoError(t, err)
 	ask(1)
 	_, tokens = p.Apply(now, 0)
@@ -390,7 +390,7 @@ func TestLostDocumentIsGivenBackAtOnce(t *testing.T) {
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
 	p.SetLimit(limitOf(t, throttle.Limit{Max: 20}))
 	p.ceiling.ask(t, r, p, 0)
-	_, _, err := r.Save(&DocumentReport{limitDocument, 7, 0, Override{Max: 5}.body()})
+	_, _, err := r.Save(&DocumentReport{limitDocument, 7, 0, Override{Max: 5}.body()}, At{})
 	require.NoError(t, err)
 	p.ceiling.ask(t, r, p, time.Second)
 	require.InDelta(t, p.interval(), p.Next(time.Second, 1)-time.Second, float64(time.Millisecond), "nothing to say")
@@ -410,7 +410,7 @@ func TestUnreadableLimitWantsNothing(t *testing.T) {
 	p.SetLimit(limitOf(t, throttle.Limit{Max: 20}))
 	p.ceiling.ask(t, r, p, 0)
 	require.Equal(t, Whole, p.Held(0))
-	_, _, err := r.Save(&DocumentReport{limitDocument, 7, 0, []byte("?")})
+	_, _, err := r.Save(&DocumentReport{limitDocument, 7, 0, []byte("?")}, At{})
 	require.NoError(t, err)
 	now := time.Second
 	for ; now < DefaultLease+2*time.Second; now += time.Second {
@@ -489,7 +489,7 @@ func TestStoreThatTakesNothingIsNotPressed(t *testing.T) {
 	p.SetLimit(limitOf(t, throttle.Limit{Max: 20, Min: 10}))
 	p.ceiling.ask(t, r, p, 0)
 	for i := range MaxDocuments {
-		_, _, err := r.Save(&DocumentReport{fmt.Sprint("full", i), 7, 0, []byte("x")})
+		_, _, err := r.Save(&DocumentReport{fmt.Sprint("full", i), 7, 0, []byte("x")}, At{})
 		require.NoError(t, err)
 	}
 	asked := 0

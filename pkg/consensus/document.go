@@ -147,9 +147,10 @@ func (r *Record) unreported(reports []DocumentReport) (docs []Document) {
 
 // Save changes one document, as Store.Save does, and returns the version on record
 // after that. Nothing else changes but the revision: it is no step in the life of the
-// pool. The report must be valid. The error is ErrNoPool, a *ConflictError, or a
-// *RequestError if the pool has too many documents.
-func (r *Record) Save(d *DocumentReport) (current Version, changed bool, err error) {
+// pool. But for a Deferred store it takes the place of the write of the last step, whose
+// time is lost with it, and so stamps what that has left. The report must be valid. The
+// error is ErrNoPool, a *ConflictError, or a *RequestError if the pool has too many documents.
+func (r *Record) Save(d *DocumentReport, at At) (current Version, changed bool, err error) {
 	if r.Revision == 0 {
 		return 0, false, ErrNoPool
 	}
@@ -162,6 +163,11 @@ func (r *Record) Save(d *DocumentReport) (current Version, changed bool, err err
 	}
 	if !r.putDocument(d) {
 		return 0, false, tooManyDocuments(d.Name)
+	}
+	if at.Deferred {
+		st := r.begin(0, at)
+		st.stampLast()
+		r.Clock, r.Wall = st.clock, at.Now
 	}
 	r.Revision++
 	return d.Version, true, nil

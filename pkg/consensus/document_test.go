@@ -127,7 +127,7 @@ func TestARepeatTellsOfTheDocumentsAsTheyAreNow(t *testing.T) {
 	req.Documents = []DocumentReport{{"limit", 6, 5, []byte("mine")}}
 	ans, _ := r.Sync(&req, after(time.Second))
 	require.Empty(t, ans.Documents)
-	_, changed, err := r.Save(&DocumentReport{"limit", 7, 6, []byte("theirs")})
+	_, changed, err := r.Save(&DocumentReport{"limit", 7, 6, []byte("theirs")}, At{})
 	require.NoError(t, err)
 	require.True(t, changed)
 	again, changed := r.Sync(&req, after(time.Second))
@@ -139,7 +139,7 @@ func TestARepeatTellsOfTheDocumentsAsTheyAreNow(t *testing.T) {
 	next.Seq, next.LastSeq, next.LastNonce = 9, 8, 800
 	next.Documents = []DocumentReport{{"limit", 9, 8, []byte("of what is to come")}}
 	r.Sync(&next, after(2*time.Second))
-	_, _, err = r.Save(&DocumentReport{"limit", 8, 7, []byte("theirs")})
+	_, _, err = r.Save(&DocumentReport{"limit", 8, 7, []byte("theirs")}, At{})
 	require.NoError(t, err)
 	again, changed = r.Sync(&next, after(2*time.Second))
 	require.False(t, changed)
@@ -205,7 +205,7 @@ func TestAPoolHasSoManyDocumentsAndNoMore(t *testing.T) {
 	require.Equal(t, Document{Name: "d0"}, ans.Documents[0], "the sender is told")
 	require.Equal(t, Document{"d9", 2, []byte("y")}, r.document("d9"), "those that are there can be changed")
 
-	_, changed, err := r.Save(&DocumentReport{"d0", 1, 0, []byte("x")})
+	_, changed, err := r.Save(&DocumentReport{"d0", 1, 0, []byte("x")}, At{})
 	require.False(t, changed)
 	var bad *RequestError
 	require.ErrorAs(t, err, &bad)
@@ -257,7 +257,7 @@ func TestSave(t *testing.T) {
 			before := *r
 			d := DocumentReport{"limit", c.version, c.base, []byte(c.body)}
 			require.NoError(t, d.ValidateSave("pool"))
-			current, changed, err := r.Save(&d)
+			current, changed, err := r.Save(&d, At{})
 			require.Equal(t, c.want, current)
 			require.Equal(t, c.changed, changed)
 			if c.err != "" {
@@ -279,7 +279,7 @@ func TestSave(t *testing.T) {
 
 func TestAPoolWithoutARecordHasNoDocuments(t *testing.T) {
 	var r Record
-	_, changed, err := r.Save(&DocumentReport{"limit", 1, 0, []byte("x")})
+	_, changed, err := r.Save(&DocumentReport{"limit", 1, 0, []byte("x")}, At{})
 	require.ErrorIs(t, err, ErrNoPool)
 	require.False(t, changed)
 	_, _, err = r.Load()

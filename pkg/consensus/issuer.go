@@ -137,7 +137,7 @@ func (r *Record) Issued(req *Reserve, revision uint64, at At) Reserved {
 	spacing := max(req.Spacing, now.Issuer.Spacing)
 	b := bid{
 		revision: revision, step: spacingOf(spacing, st.issuerClaim()),
-		window: time.Duration(req.Ahead) * spacing,
+		window: time.Duration(req.Ahead) * req.Spacing,
 	}
 	for _, slots := range now.Issuer.Recent {
 		if slots.Revision == revision {

@@ -67,7 +67,7 @@ func (s *server) Save(ctx context.Context, pool string, d consensus.DocumentRepo
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v, _, err := s.rec.Save(&d)
+	v, _, err := s.rec.Save(&d, s.at())
 	if err == nil {
 		err = ctx.Err()
 	}

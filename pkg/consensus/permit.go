@@ -31,7 +31,8 @@ type Reserve struct {
 	Spacing time.Duration
 	// Ahead is how many slots may lie beyond those that are due now: 0, only a
 	// slot that is due, to MaxAhead. A slot is granted if it is at most
-	// Ahead x spacing away.
+	// Ahead x Spacing away: by a larger one that counts instead, which may soon count
+	// no more, too much would be reserved, and the pool kept at that pace by it.
 	Ahead int
 	// Revision is the newest revision of the record that the sender has seen.
 	Revision uint64
@@ -140,7 +141,7 @@ func (r *Record) Reserve(req *Reserve, at At) (res Reserved, changed bool) {
 
 	bid := bid{
 		revision: revision, count: req.Count, step: spacingOf(spacing, st.issuerClaim()),
-		window: time.Duration(req.Ahead) * spacing,
+		window: time.Duration(req.Ahead) * req.Spacing,
 	}
 	if bid.step == 0 {
 		bid.count = 0

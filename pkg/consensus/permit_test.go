@@ -58,6 +58,11 @@ func TestReserve(t *testing.T) {
 			{300 * ms, Reserve{Count: 1, Spacing: 300 * ms, Revision: 50, Lease: longest}, 1, 0, 0},
 			{400 * ms, slot(1, 0), 1, 0, 0},
 		},
+		"no further ahead by a larger spacing than by that of the request": {
+			{0, Reserve{Count: 9, Ahead: 12, Spacing: 10 * ms, Revision: 50, Lease: longest}, 2, 0, 0},
+			{0, Reserve{Count: 1, Ahead: 12, Spacing: 10 * ms, Revision: 50, Lease: longest}, 0, 0, 80 * ms},
+			{80 * ms, Reserve{Count: 1, Ahead: 12, Spacing: 10 * ms, Revision: 50, Lease: longest}, 1, 120 * ms, 0},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := issuing(100 * ms)
@@ -100,6 +105,38 @@ func TestReserveKeepsFractions(t *testing.T) {
 		n += int64(res.Count)
 	}
 	require.EqualValues(t, 1001, n)
+}
+
+// A document that is saved on a Deferred store takes the place of the entry whose time tells the slots
+// of the last step: they stay what they were told to be, whether they are read back before or after it.
+func TestASavedDocumentMovesNoSlots(t *testing.T) {
+	for name, leap := range map[string]time.Duration{"the clock goes on": 0, "it is set forward": time.Hour, "it is set back": -time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			const spacing = 100 * time.Millisecond
+			r := issuing(spacing)
+			at := after(time.Second) // when the last step was written
+			at.Deferred = true
+			req := slot(1, 5)
+			res, _ := r.Reserve(&req, at)
+			at.Now += micros(300 * time.Millisecond) // when that was
+			first := r.Issued(&req, res.Revision, at)
+			require.Equal(t, 1, first.Count)
+
+			_, changed, err := r.Save(&DocumentReport{"limit", 1, 0, []byte("x")}, at)
+			require.NoError(t, err)
+			require.True(t, changed)
+			at.Now += micros(leap + 200*time.Millisecond) // when the document was written
+			again := r.Issued(&req, res.Revision, at)
+			require.Equal(t, 1, again.Count)
+			require.Equal(t, first.Time*1000+int64(first.Wait), again.Time*1000+int64(again.Wait))
+
+			res, _ = r.Reserve(&req, at)
+			at.Now += micros(time.Millisecond)
+			next := r.Issued(&req, res.Revision, at)
+			require.Equal(t, 1, next.Count)
+			require.GreaterOrEqual(t, next.Time*1000+int64(next.Wait)-first.Time*1000-int64(first.Wait), int64(spacing))
+		})
+	}
 }
 
 // A Deferred store learns only afterwards when a freeze began, and the hold moves with it.

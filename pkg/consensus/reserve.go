@@ -158,10 +158,10 @@ func (p *Processor) Reserved(o throttle.Order, res Reserved, took time.Duration,
 	if res.Count < 0 || res.Count > o.Count || res.Wait < 0 || res.Spacing < 0 || res.Retry < 0 {
 		return throttle.Slots{Again: p.interval()}, ErrWrongAnswer
 	}
-	retry := max(0, slots.Next-time.Duration(o.Ahead)*slots.Spacing)
+	retry := max(0, slots.Next-time.Duration(o.Ahead)*o.Spacing)
 	if res.Count == 0 {
 		if retry, slots.Next = res.Retry, res.Retry; res.Spacing > 0 { // all that may be reserved is
-			slots.Next += time.Duration(o.Ahead) * slots.Spacing
+			slots.Next += time.Duration(o.Ahead) * o.Spacing
 		}
 		s.calm, s.missed = 0, s.missed+1
 	} else {

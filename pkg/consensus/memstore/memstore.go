@@ -114,7 +114,7 @@ func (s *Store) Save(ctx context.Context, pool string, d consensus.DocumentRepor
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	current, _, err := s.record(pool).Save(&d)
+	current, _, err := s.record(pool).Save(&d, consensus.At{})
 	return current, err
 }
 

@@ -117,8 +117,8 @@ func (s *Store) Save(ctx context.Context, pool string, d consensus.DocumentRepor
 		return 0, err
 	}
 	refused := consensus.ErrNoPool
-	err = s.step(ctx, pool, false, func(rec *consensus.Record, _ consensus.At) (changed bool) {
-		current, changed, refused = rec.Save(&d)
+	err = s.step(ctx, pool, false, func(rec *consensus.Record, at consensus.At) (changed bool) {
+		current, changed, refused = rec.Save(&d, at)
 		return changed
 	})
 	if err != nil {

@@ -93,7 +93,7 @@ func (m *model) saving() consensus.DocumentReport {
 }
 
 func (m *model) save(d consensus.DocumentReport) {
-	want, _, wantErr := m.record.Save(&d)
+	want, _, wantErr := m.record.Save(&d, consensus.At{})
 	reply, err := scriptedSave.Run(m.t.Context(), m.client, []string{m.key}, saveArgs(&d)...).Result()
 	require.NoError(m.t, err)
 	got, err := parseSave(reply, &d)

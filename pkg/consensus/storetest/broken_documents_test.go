@@ -137,7 +137,7 @@ var documentFaults = map[string]fault{
 						continue
 					}
 					for i := range req.Documents {
-						_, _, _ = rec.Save(&req.Documents[i])
+						_, _, _ = rec.Save(&req.Documents[i], consensus.At{})
 					}
 				}
 				s.mu.Unlock()

@@ -45,7 +45,7 @@ func (p *pool) tryReserve(store consensus.Store, req consensus.Reserve) (res con
 	}
 	for i := range res.Count {
 		wait := int64(res.Wait) + int64(i)*int64(res.Spacing)
-		if wait > int64(req.Ahead)*int64(res.Spacing) {
+		if wait > int64(req.Ahead)*int64(req.Spacing) {
 			return res, nil, fmt.Errorf("slot %d is too far ahead: %+v", i, res)
 		}
 		slots = append(slots, slot{at: res.Time*1000 + wait, spacing: int64(res.Spacing), step: res.Time * 1000})

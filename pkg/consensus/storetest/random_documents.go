@@ -78,6 +78,7 @@ func (s *sequence) operator(pl *player) {
 		}
 	}
 	d := change(name, base, s.version(base), s.body(40)+"?")
+	s.settle() // where it is a step, it is one that does not tell its time
 	current, err := s.save(d)
 	mismatch := s.ref.save(d, current, err)
 	fmt.Fprintf(&s.trace, "         an operator saves %s %d of %d %.20q: %d, %v\n", name, d.Version, base, d.Body, current, err)
@@ -95,4 +96,5 @@ func (s *sequence) operator(pl *player) {
 	if mismatch := s.ref.load(docs, roster); mismatch != nil {
 		s.Fatalf("%v\nafter\n%s", mismatch, s.trace.String())
 	}
+	s.watch()
 }

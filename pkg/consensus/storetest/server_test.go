@@ -77,7 +77,7 @@ func (s *server) Load(ctx context.Context, pool string) (docs []consensus.Docume
 func (s *server) Save(ctx context.Context, pool string, d consensus.DocumentReport) (current consensus.Version, err error) {
 	var refused error
 	err = s.step(ctx, d.ValidateSave(pool), pool, false, func(e *entry) (changed bool) {
-		current, changed, refused = e.rec.Save(&d)
+		current, changed, refused = e.rec.Save(&d, s.at(e))
 		return changed
 	})
 	return current, cmp.Or(err, refused)

@@ -77,8 +77,9 @@ low = low + 1
 if low == 1e10 then high, low = high + 1, 0 end
 
 local spacing, ahead = max(tonumber(ARGV[2]), named), tonumber(ARGV[3])
-local ns = spacing % 1000
-local window, window_ns = ahead * ((spacing - ns) / 1000) + floor(ahead * ns / 1000), ahead * ns % 1000
+local own = tonumber(ARGV[2]) -- what is named may be larger, and soon count no more
+local ns = own % 1000
+local window, window_ns = ahead * ((own - ns) / 1000) + floor(ahead * ns / 1000), ahead * ns % 1000
 if frozen_until > clock or frozen_until ~= held then
   local longest = max(hold, frozen_until + math.ceil(spacing / 1000)) -- further is for the syncs to tell
   changed = changed or longest ~= hold or frozen_until ~= held
