@@ -119,7 +119,8 @@
 // exchanged in a frozen pool, too. A request that is refused brings none and is told
 // of none; a repeat brings none and is told what is there now. They outlive all rows.
 // Store.Save changes one from outside, on condition of its version, in a pool that has
-// a record; Store.Load shows them, with the roster.
+// a record; Store.Load shows them, with the roster. On a store that learns the time of a write only afterwards
+// saving stamps what the last step recorded, as every step does, for it takes the place of that write.
 //
 // The answer also tells when the pool began, that is when a processor joined while
 // no other was live, and for how long no step had been recorded before: the store's
