@@ -54,7 +54,9 @@ func (c *caller) run() {
 		c.settle()
 		switch mode(c.p.mode.Load()) {
 		case modeCalm:
-			c.acquire(plan.largest, 0, 0, false)
+			if !c.acquire(plan.largest, 0, 0, false) { // a limiter that is broken on purpose may refuse at once, for ever
+				time.Sleep(time.Millisecond)
+			}
 		case modeBusy:
 			if !c.draw() {
 				time.Sleep(exponential(c.r, plan.pace))
