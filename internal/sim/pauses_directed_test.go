@@ -116,15 +116,7 @@ var pauseSchedules = []directed{
 		found: "A paused process drew (seed 342): in a store that had been emptied it paused before those came back who remembered " +
 			"pauses that were over, in a document of a higher version. Who has paused tells it again while it is not on record.",
 		run: func(t *testing.T, w *world) {
-			a := w.join("a")
-			w.until(t, func() bool { return near(a, 100) })
-			for range 5 {
-				w.pause(a, 2*time.Second)
-				w.run(w.now + 5*time.Second)
-			}
-			w.cutOff(a)
-			w.store.restart(w, consensus.Record{}, 0)
-			w.store.newIdentity()
+			a := w.remembersMore(t)
 			b := w.join("b")
 			w.until(t, func() bool { return w.store.rec.Revision > 1 })
 			w.orders.active = nil
@@ -147,15 +139,7 @@ var pauseSchedules = []directed{
 			"before the pause and without it. Whoever goes by a pause that is missing from the next document goes on with it, and tells it " +
 			"again, unless somebody has resumed since.",
 		run: func(t *testing.T, w *world) {
-			a := w.join("a")
-			w.until(t, func() bool { return near(a, 100) })
-			for range 5 {
-				w.pause(a, 2*time.Second)
-				w.run(w.now + 5*time.Second)
-			}
-			w.cutOff(a)
-			w.store.restart(w, consensus.Record{}, 0)
-			w.store.newIdentity()
+			a := w.remembersMore(t)
 			b, c := w.join("b"), w.join("c")
 			w.until(t, func() bool { return w.store.rec.Revision > 1 })
 			w.orders.active = nil
@@ -187,6 +171,22 @@ var pauseSchedules = []directed{
 			require.True(t, w.violation != nil || near(a, 100))
 		},
 	},
+}
+
+// remembersMore cuts off a process that has loaded many changes of the document, of pauses that are over, and
+// empties the store.
+func (w *world) remembersMore(t *testing.T) *process {
+	t.Helper()
+	a := w.join("a")
+	w.until(t, func() bool { return near(a, 100) })
+	for range 5 {
+		w.pause(a, 2*time.Second)
+		w.run(w.now + 5*time.Second)
+	}
+	w.cutOff(a)
+	w.store.restart(w, consensus.Record{}, 0)
+	w.store.newIdentity()
+	return a
 }
 
 // requirePaused fails, unless something else is wrong already, if one of the processes is not paused.

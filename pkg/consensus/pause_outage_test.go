@@ -103,15 +103,21 @@ func TestPauseWhileTheStoreIsAway(t *testing.T) {
 		require.Error(t, err)
 		require.Equal(t, []string{"p1"}, r.Missing)
 		end = end.Add(time.Minute)
-		time.Sleep(5 * time.Minute)
-		cutOff(false, all...)
-		time.Sleep(10 * time.Second)
-		all = append(all, pool.join(t, "new"))
-		time.Sleep(10 * time.Second)
-		for _, p := range all {
-			require.WithinDuration(t, end, p.end(t), 3*time.Second)
-		}
+		pool.endAfterAnOutage(t, end, 3*time.Second, all...)
 	})
+}
+
+// endAfterAnOutage gives the store back after five minutes: the pause ends when it should, also for one that joins then.
+func (p *pods) endAfterAnOutage(t *testing.T, end time.Time, off time.Duration, all ...*pod) {
+	t.Helper()
+	time.Sleep(5 * time.Minute)
+	cutOff(false, all...)
+	time.Sleep(10 * time.Second)
+	all = append(all, p.join(t, "new"))
+	time.Sleep(10 * time.Second)
+	for _, o := range all {
+		require.WithinDuration(t, end, o.end(t), off)
+	}
 }
 
 // The logical clock stands still while the store is away: the pause does not.
@@ -123,14 +129,7 @@ func TestPauseDoesNotStandStillWithTheStore(t *testing.T) {
 		all[0].pause(t, 10*time.Minute)
 		time.Sleep(10 * time.Second)
 		cutOff(true, all...)
-		time.Sleep(5 * time.Minute)
-		cutOff(false, all...)
-		time.Sleep(10 * time.Second)
-		all = append(all, pool.join(t, "new"))
-		time.Sleep(10 * time.Second)
-		for _, p := range all {
-			require.WithinDuration(t, end, p.end(t), 4*time.Second)
-		}
+		pool.endAfterAnOutage(t, end, 4*time.Second, all...)
 	})
 }
 
