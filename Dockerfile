@@ -6,9 +6,9 @@
 # manager, no users. It runs as a user without a name, needs no capability, and writes nothing but its socket below /var/run/numaflow, so
 # that its root may be read-only. The build stage runs on the builder's own platform, whatever the image is for.
 
-# By version. To pin it by its digest, put what this prints behind the tag, as docker.io/library/golang:TAG@sha256:...:
+# By version, and pinned by the digest of its index for all platforms, which this prints:
 #   docker buildx imagetools inspect docker.io/library/golang:1.26.8-trixie --format '{{.Manifest.Digest}}'
-FROM --platform=$BUILDPLATFORM docker.io/library/golang:1.26.8-trixie AS build
+FROM --platform=$BUILDPLATFORM docker.io/library/golang:1.26.8-trixie@sha256:bdca99a00bc16590cb1a0bb4e698f5fc5d6a64e4d5eef13d9f18a0ee08e5fa65 AS build
 ARG TARGETOS
 ARG TARGETARCH
 WORKDIR /src

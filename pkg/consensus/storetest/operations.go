@@ -193,11 +193,15 @@ func (s *sequence) haunt(*player) {
 	// The reference knows the time of a leave but roughly. Whether the tombstone
 	// is still there shows only in those who remember no answer.
 	removal := consensus.Removal(s.ref.rec.Lease) - 2*consensus.Clamp(s.ref.rec.Lease)
-	if pl.left > 0 && pl.lastSeq == 0 && s.ref.rec.Clock-pl.left > removal.Microseconds() {
-		s.ghosts = slices.Delete(s.ghosts, i, i+1)
-		return
+	what := s.rng.IntN(6)
+	if pl.left > 0 && s.ref.rec.Clock-pl.left > removal.Microseconds() {
+		if pl.lastSeq == 0 {
+			s.ghosts = slices.Delete(s.ghosts, i, i+1)
+			return
+		}
+		what = 5 // earlier requests remember none
 	}
-	switch s.rng.IntN(6) {
+	switch what {
 	case 0:
 		s.repeat(pl)
 	case 1:

@@ -5,6 +5,7 @@ import (
 	crand "crypto/rand"
 	"flag"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -155,15 +156,24 @@ func (s *sequence) settle() {
 func (s *sequence) doLeave(pl *player, what string, seq uint64) {
 	s.Helper()
 	s.settle()
+	key := consensus.RowKey{ID: pl.id, Incarnation: pl.incarnation}
+	for s.ref.expires(key) { // a row that may be gone by then may leave no tombstone
+		s.watch()
+	}
 	l := pl.farewell(seq)
 	err := s.call(func(ctx context.Context) error { return pl.store.Leave(ctx, l) })
 	fmt.Fprintf(&s.trace, "%8s %s/%s %s #%d\n", time.Since(s.start).Round(time.Millisecond), pl.id, pl.incarnation, what, seq)
 	if err != nil {
 		s.Fatalf("a call failed: %v\n%s", err, s.trace.String())
 	}
-	s.ref.leave(l)
+	changed := s.ref.leave(l)
+	if changed {
+		s.ref.left[key] = math.MaxInt64 // until the next step tells
+	}
 	s.watch()
-	pl.left = s.ref.rec.Clock
+	if changed { // else there is no tombstone, or an older one
+		pl.left, s.ref.left[key] = s.ref.rec.Clock, s.ref.rec.Clock
+	}
 }
 
 // note adds one line to the trace and returns the whole.

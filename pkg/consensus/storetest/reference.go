@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -23,10 +24,16 @@ type reference struct {
 	// doubt says that the last refusal may have begun a freeze, later than on
 	// record by as much as the next answer is later than the last.
 	doubt bool
+	// left is the latest time at which an incarnation can have left. On record is the
+	// earliest: how long its tombstone stays is not known to the microsecond.
+	left map[consensus.RowKey]int64
 }
 
 func newReference(h *Harness) *reference {
-	r := &reference{knowsNew: h.KnowsNew, at: consensus.At{Deferred: h.Deferred, Longest: h.Longest}}
+	r := &reference{
+		knowsNew: h.KnowsNew, at: consensus.At{Deferred: h.Deferred, Longest: h.Longest},
+		left: map[consensus.RowKey]int64{},
+	}
 	if !h.Memory {
 		r.at.Identity = "server" // which one makes no difference to answers
 	}
@@ -45,10 +52,14 @@ func (r *reference) sync(req consensus.Request, got consensus.Answer) error {
 	}
 	at := r.at
 	at.KnownNew = r.knowsNew && got.Frozen == 0
+	var trials []trial
+	for _, now := range times {
+		trials = append(trials, r.tombstones(r.advance(now), now, now)...)
+	}
 	var first consensus.Answer
-	for i, now := range times {
-		rec := r.advance(now)
-		at.Now = now - rec.Clock + rec.Wall
+	for i, t := range trials {
+		rec := t.rec
+		at.Now = t.now - rec.Clock + rec.Wall
 		want, changed := rec.Sync(&req, at)
 		if want.Began != 0 && rec.Began != r.rec.Began {
 			// The reference's time has no gaps: it takes the store's word for how long they were.
@@ -132,32 +143,84 @@ func (r *reference) advance(now int64) consensus.Record {
 	return rec
 }
 
+// A trial is a record on which a step at a logical time is tried.
+type trial struct {
+	rec consensus.Record
+	now int64
+}
+
+// tombstones returns the record at now with each choice of tombstones that the store can have:
+// of those that may be gone, the oldest are. None is there any more that must be gone at sure.
+// The first has all of them, for what is dropped once is not had again; one that was there at
+// now, as far as the answers tell, is in doubt still.
+func (r *reference) tombstones(rec consensus.Record, now, sure int64) []trial {
+	removal := consensus.Removal(rec.Lease).Microseconds()
+	var doubtful []consensus.Row
+	for _, row := range rec.Rows {
+		if row.State == consensus.RowLeft && now-row.LastSeen >= removal && sure-r.left[row.RowKey] <= removal {
+			doubtful = append(doubtful, row)
+		}
+	}
+	slices.SortStableFunc(doubtful, func(a, b consensus.Row) int { return cmp.Compare(r.left[a.RowKey], r.left[b.RowKey]) })
+	var trials []trial
+	for gone := range len(doubtful) + 1 {
+		t := clone(&rec)
+		for i, row := range doubtful {
+			k := slices.IndexFunc(t.Rows, func(w consensus.Row) bool { return w.RowKey == row.RowKey })
+			if t.Rows[k].LastSeen = now - removal; i < gone {
+				t.Rows = slices.Delete(t.Rows, k, k+1)
+			}
+		}
+		trials = append(trials, trial{t, now})
+	}
+	return trials
+}
+
 // reserve does a reservation, whose answer tells its time.
 func (r *reference) reserve(req consensus.Reserve, got consensus.Reserved) error {
 	r.settleDoubt(got.Time, got.Frozen)
 	if most := r.rec.Clock + (1+r.leaves)*consensus.Clamp(r.rec.Lease).Microseconds(); got.Time > most {
 		return fmt.Errorf("the pool's clock leapt to %d, allowed is %d: %+v", got.Time, most, got)
 	}
-	rec, at := r.advance(got.Time), r.at
-	at.Now = got.Time - rec.Clock + rec.Wall
-	want, changed := rec.Reserve(&req, at)
-	if want != got {
-		return fmt.Errorf("the store's answer differs from the reference's\n  store:     %+v\n  reference: %+v", got, want)
+	var first consensus.Reserved
+	// No reservation drops a tombstone; how many there are is told by when to ask again.
+	for i, t := range r.tombstones(r.advance(got.Time), got.Time, 0) {
+		rec, at := t.rec, r.at
+		at.Now = got.Time - rec.Clock + rec.Wall
+		want, changed := rec.Reserve(&req, at)
+		if i == 0 {
+			first = want
+		}
+		if want == got {
+			if changed {
+				r.rec, r.leaves = rec, 0
+			}
+			return nil
+		}
 	}
-	if changed {
-		r.rec, r.leaves = rec, 0
-	}
-	return nil
+	return fmt.Errorf("the store's answer differs from the reference's\n  store:     %+v\n  reference: %+v", got, first)
 }
 
 // leave does a leave, which has no answer: as far as the reference knows, it
-// takes no time.
-func (r *reference) leave(l consensus.Leave) {
+// takes no time. It tells whether anything has changed.
+func (r *reference) leave(l consensus.Leave) (changed bool) {
 	at := r.at
 	at.Now = r.rec.Wall
-	if r.rec.Leave(&l, at) {
+	if changed = r.rec.Leave(&l, at); changed {
 		r.leaves++
 	}
+	return changed
+}
+
+// expires tells whether the row is live, and may be removed before the time of the next step.
+func (r *reference) expires(key consensus.RowKey) bool {
+	for _, row := range r.rec.Rows {
+		if row.RowKey == key && row.State == consensus.RowLive {
+			next := r.rec.Clock + (1+r.leaves)*consensus.Clamp(r.rec.Lease).Microseconds()
+			return next-row.LastSeen > consensus.Removal(r.rec.Lease).Microseconds()
+		}
+	}
+	return false
 }
 
 // save compares what the store has made of a saved document with what the reference
