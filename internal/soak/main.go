@@ -116,6 +116,9 @@ func run(ctx context.Context, args []string, progress io.Writer) error {
 		*dir = temporary
 	}
 	folder, err := filepath.Abs(*dir)
+	if err == nil {
+		err = os.MkdirAll(folder, 0o750)
+	}
 	if err != nil {
 		return fmt.Errorf("folder for the figures: %w", err)
 	}
