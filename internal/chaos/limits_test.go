@@ -38,7 +38,9 @@ func TestLimitFaults(t *testing.T) {
 		for name, lane := range map[string]func(*testing.T, *ledger){
 			"hard": hardLane, "ramp": rampLane,
 			"in flight":       func(t *testing.T, g *ledger) { count(inFlightLane(t, g)) },
-			"in flight, nats": func(t *testing.T, g *ledger) { count(inFlightNATSLane(t, g, outages)) },
+			"in flight, nats": func(t *testing.T, g *ledger) { count(limitNATSLane(t, g, outages, "in flight: ", inFlight)) },
+			"hard, nats":      func(t *testing.T, g *ledger) { limitNATSLane(t, g, outages, "hard: ", hard) },
+			"ramp, nats":      func(t *testing.T, g *ledger) { limitNATSLane(t, g, outages, "ramp: ", rising) },
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel() // nearly all of a lane is waiting
@@ -51,35 +53,36 @@ func TestLimitFaults(t *testing.T) {
 	g.record(t, "limits")
 }
 
-// hardLane has a limit that may not be exceeded in any second, with a tenth of it as burst.
-func hardLane(t *testing.T, g *ledger) {
-	server := testenv.Redis(t)
-	l := newLane(t, g, poolConfig{Stores: everyone("redis://" + server.Addr()), Hard: true})
-	l.run(storeFaults(server, "hard: ", l.lost())...)
-}
-
-// rampLane has a limit that rises from a fifth for two minutes, whatever happens to the store.
-func rampLane(t *testing.T, g *ledger) {
-	server := testenv.Redis(t)
-	l := newLane(t, g, poolConfig{Stores: everyone("redis://" + server.Addr()), Min: 40, RampUp: 2 * time.Minute})
-	l.run(storeFaults(server, "ramp: ", l.lost())...)
-}
-
 // slotsOfLane is how many calls may be in flight, of sixteen that want to be.
 const slotsOfLane = 8
 
-func inFlightLane(t *testing.T, g *ledger) *lane {
+// The limits: one that may not be exceeded in any second, with a tenth of it as burst; one that rises from a
+// fifth for two minutes, whatever happens to the store; and one of calls in flight.
+var (
+	hard     = poolConfig{Hard: true}
+	rising   = poolConfig{Min: 40, RampUp: 2 * time.Minute}
+	inFlight = poolConfig{Slots: slotsOfLane}
+)
+
+func hardLane(t *testing.T, g *ledger)           { limitLane(t, g, "hard: ", hard) }
+func rampLane(t *testing.T, g *ledger)           { limitLane(t, g, "ramp: ", rising) }
+func inFlightLane(t *testing.T, g *ledger) *lane { return limitLane(t, g, "in flight: ", inFlight) }
+
+// limitLane breaks a Redis under a pool with the limit of c.
+func limitLane(t *testing.T, g *ledger, prefix string, c poolConfig) *lane {
 	server := testenv.Redis(t)
-	l := newLane(t, g, poolConfig{Stores: everyone("redis://" + server.Addr()), Slots: slotsOfLane})
-	l.run(storeFaults(server, "in flight: ", l.lost())...)
+	c.Stores = everyone("redis://" + server.Addr())
+	l := newLane(t, g, c)
+	l.run(storeFaults(server, prefix, l.lost())...)
 	return l
 }
 
-func inFlightNATSLane(t *testing.T, g *ledger, outages *spans) *lane {
-	l := newNATSLane(t, g, outages, poolConfig{Slots: slotsOfLane})
+// limitNATSLane breaks a NATS cluster under a pool with the limit of c.
+func limitNATSLane(t *testing.T, g *ledger, outages *spans, prefix string, c poolConfig) *lane {
+	l := newNATSLane(t, g, outages, c)
 	var faults []fault
 	for _, f := range []natsFault{leaderKilled, leaderCutOff} {
-		faults = append(faults, l.fault(&f, "in flight: "+f.name))
+		faults = append(faults, l.fault(&f, prefix+f.name))
 	}
 	l.lane.run(faults...)
 	return l.lane

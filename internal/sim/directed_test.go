@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,7 +27,7 @@ type directed struct {
 	run   func(t *testing.T, w *world)
 }
 
-var schedules = append(pauseSchedules, []directed{
+var schedules = slices.Concat(pauseSchedules, permitSchedules, []directed{
 	{
 		name: "one request shares out two tags", rule: "own-tags",
 		run: func(_ *testing.T, w *world) {
@@ -440,43 +441,7 @@ var schedules = append(pauseSchedules, []directed{
 			w.run(w.now + 20*time.Second)
 		},
 	},
-	{
-		// The slots of a lie further ahead than a freeze is long when the store forgets them.
-		name: "a store forgets slots that lie far ahead", rule: "issuer-reach",
-		plan: func(p *plan) {
-			p.noted, p.permits = true, true
-			p.limit = throttle.Limit{Max: 1, Per: 10 * time.Second, Strict: true, MaxReserved: 4}
-		},
-		run: func(t *testing.T, w *world) {
-			a := w.join("a")
-			w.join("b")
-			w.until(t, func() bool { return a.drawer.th.Status().Issued.Reserved > 1 })
-			w.store.restart(w, consensus.Record{}, 0)
-			w.run(w.now + 3*time.Minute)
-		},
-	},
-	{
-		// a has reserved a slot when its machine is suspended, and goes on long after it.
-		name: "a suspended machine has reserved a permit",
-		found: "A permit was good long after its slot (seed 23, by an outdated limit): a machine that had been suspended kept what it had " +
-			"reserved, timed by a clock that had stood still. What is issued ends with the lease when the watchdog looks.",
-		plan: func(p *plan) {
-			p.noted, p.permits = true, true
-			p.limit = throttle.Limit{Max: 1, Per: 3 * time.Second, Strict: true, MaxReserved: 3}
-		},
-		run: func(t *testing.T, w *world) {
-			a := w.join("a")
-			reserved := func() int { return a.drawer.th.Status().Issued.Reserved }
-			w.until(t, func() bool { return reserved() > 0 })
-			w.halt(a, 20*time.Second, true)
-			w.cutOff(a)
-			w.run(w.now + 20*time.Second + watch)
-			if n := reserved(); n > 0 {
-				w.violatef(CheckPermit, "%d slots are good still that came while the machine was suspended", n)
-			}
-		},
-	},
-}...)
+})
 
 func TestDirected(t *testing.T) {
 	var found []proof.Regression

@@ -139,7 +139,9 @@
 // the whole limit divided by the claim.
 //
 //   - Processors name the spacing of their limit in each sync, and whether it is strict. The
-//     largest spacing that was named within a removal time counts. Issuing begins when
+//     largest spacing that was named within a removal time counts; but one by a document of the
+//     pool, an override, counts at once, if the sender has loaded the newest version: what others
+//     name instead counts only until they have loaded it, too. Issuing begins when
 //     spacing x live processors is above the interval between two syncs, and ends when twice that
 //     product, for all rows, is below it; a strict processor keeps it going. A processor that
 //     names no spacing can use nothing but shares, and keeps the pool from issuing unless it is strict.

@@ -173,7 +173,8 @@ func (st *step) hold(spacing, reach time.Duration) (longer bool) {
 // issues them: always for a strict processor, else when the limit earns less than one
 // token per live processor and sync interval, until it earns two for each row, and only if
 // every processor can use permits. What a processor that is gone has named counts for one
-// removal time.
+// removal time; but a spacing by the newest version of a document counts at once, in place of
+// a larger one, for what others name counts only until they have loaded that.
 func (st *step) issue(req *Request) {
 	r, is := st.rec, &st.rec.Issuer
 	switch {
@@ -181,7 +182,7 @@ func (st *step) issue(req *Request) {
 		return
 	case req.Spacing == 0:
 		st.keep(&is.SharesUntil)
-	case req.Spacing > is.Spacing || req.Spacing < is.Spacing && st.clock >= is.SpacingUntil:
+	case req.Spacing > is.Spacing || req.Spacing < is.Spacing && (st.clock >= is.SpacingUntil || st.newest(req)):
 		is.Spacing, is.SpacingUntil = req.Spacing, st.clock+st.removal
 	case req.Spacing == is.Spacing:
 		st.keep(&is.SpacingUntil)
@@ -203,6 +204,22 @@ func (st *step) issue(req *Request) {
 	if is.Issuing || is.Last > 0 {
 		st.hold(is.Spacing, req.reach())
 	}
+}
+
+// newest tells whether the request names its spacing by a document of which nothing newer
+// is on record.
+func (st *step) newest(req *Request) bool {
+	return req.SpacingBy != "" && (st.rec.document(req.SpacingBy).Version <= req.reported(req.SpacingBy) || skip(ruleSpacingBy))
+}
+
+// reported is the version that the request reports of a document, 0 if none.
+func (r *Request) reported(name string) Version {
+	for i := range r.Documents {
+		if r.Documents[i].Name == name {
+			return r.Documents[i].Version
+		}
+	}
+	return 0
 }
 
 // reach is Reach, unless the rule is left out.

@@ -130,9 +130,8 @@ func configured(roster []RosterRow) time.Duration {
 }
 
 // SaveOverride makes o the limit of a pool, in place of any other override. Every
-// processor uses it from its next sync on; a higher one of a limit whose tokens the store issues after a
-// removal time. The pool must have a record: a processor
-// has been in it. ctx bounds the call.
+// processor uses it from its next sync on; slots that the store has issued already stay. The pool must have
+// a record: a processor has been in it. ctx bounds the call.
 //
 // Errors: *RequestError when o is invalid, above MaxRaise times the limit that a live
 // processor is configured with, above its hard limit, or when no live processor has a limit
@@ -176,7 +175,8 @@ func SaveOverride(ctx context.Context, s Store, pool string, o Override) error {
 }
 
 // ClearOverride ends the override of a pool, if there is one: the limit is again the
-// lowest that a live processor is configured with. Errors are those of SaveOverride.
+// lowest that a live processor is configured with; where the store issues tokens and the override was
+// lower, after a removal time. Errors are those of SaveOverride.
 func ClearOverride(ctx context.Context, s Store, pool string) error {
 	return SaveOverride(ctx, s, pool, Override{})
 }

@@ -212,7 +212,8 @@ func (p *Processor) Request(now time.Duration, nonce uint64, demand Share) Reque
 		Seq: p.seq, Nonce: nonce,
 		LastSeq: p.last.Seq, LastNonce: p.last.Nonce, LastTime: p.lastTime,
 		Unanswered: p.unanswered, Recalled: p.recalled,
-		Revision: p.revision, Lease: p.cfg.Lease, Spacing: p.ceiling.paced(p.spacing), Strict: p.strict, Reach: p.reach(now),
+		Revision: p.revision, Lease: p.cfg.Lease, Reach: p.reach(now),
+		Spacing: p.ceiling.paced(p.spacing), SpacingBy: p.ceiling.pacedFor(p.spacing), Strict: p.strict,
 		Tags: []TagReport{{
 			InUse: max(p.held, p.inUse), Wanted: p.want, Demand: p.demand, PoolSize: p.answer.Live, Note: p.ceiling.note(now),
 		}},

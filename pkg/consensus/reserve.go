@@ -236,6 +236,19 @@ func (c *ceiling) paced(spacing time.Duration) time.Duration {
 	return c.pacedBy(c.quota().tokens(c.limit.Per), spacing)
 }
 
+// pacedFor names the document that paced goes by: the override, if nothing of the processor's own
+// keeps it below that.
+func (c *ceiling) pacedFor(spacing time.Duration) string {
+	o := c.override
+	if spacing == 0 || c.limit.Max == 0 || o.Max == 0 {
+		return ""
+	}
+	if q := c.quota(); q.max != int64(o.Max) || o.Per != 0 && q.per != o.Per {
+		return ""
+	}
+	return limitDocument
+}
+
 // pacedAt is paced at now, with the ramp.
 func (c *ceiling) pacedAt(now, spacing time.Duration) time.Duration {
 	return c.pacedBy(c.tokens(now, 0), spacing)

@@ -28,6 +28,7 @@ const (
 	ruleIssuerReach               // after a freeze, hold permits for as long as processors say that theirs lie ahead
 	ruleIssuerHold                // after a freeze, hold permits for a spacing at least
 	ruleIssuerSpacing             // reserve no slot within a spacing of the newest
+	ruleSpacingBy                 // lower the spacing at once only by the newest version of a document
 	ruleIssuerReturn              // take slots back only from the newest reservation, by its name
 	ruleLowest                    // of several configured limits the lowest is in force
 	ruleBase                      // take a change of a document only if it was made from the version on record

@@ -31,6 +31,7 @@ var board = leftout.New("consensus", map[string]leftout.Rule{
 	"issuer-reach":    {Number: int(ruleIssuerReach), Says: "after a freeze, hold permits for as long as processors say that theirs lie ahead"},
 	"issuer-hold":     {Number: int(ruleIssuerHold), Says: "after a freeze, hold permits for a spacing at least"},
 	"issuer-spacing":  {Number: int(ruleIssuerSpacing), Says: "reserve no slot within a spacing of the newest"},
+	"spacing-by":      {Number: int(ruleSpacingBy), Says: "lower the spacing at once only by the newest version of a document"},
 	"issuer-return":   {Number: int(ruleIssuerReturn), Says: "take slots back only from the newest reservation, by its name"},
 	"lowest-limit":    {Number: int(ruleLowest), Says: "of several configured limits the lowest is in force"},
 	"document-base":   {Number: int(ruleBase), Says: "take a change of a document only if it was made from the version on record"},

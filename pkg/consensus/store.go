@@ -116,6 +116,9 @@ type Request struct {
 	// Spacing is that of the limit, Per / Max rounded up, when the sender can use
 	// permits (see Reserve): MinSpacing to MaxSpacing. 0 when it can use nothing but shares.
 	Spacing time.Duration
+	// SpacingBy names the document of the pool that Spacing is by, of those that are
+	// reported; empty: Spacing is by what the sender is configured with.
+	SpacingBy string
 	// Strict says that the sender uses nothing but permits, whatever the rate.
 	Strict bool
 	// Reach is how far ahead the last slot lies that the sender has reserved and may still
@@ -344,6 +347,9 @@ func (r *Request) Validate() error {
 func (r *Request) validatePermits() error {
 	if r.Spacing != 0 && (r.Spacing < MinSpacing || r.Spacing > MaxSpacing) {
 		return &RequestError{"Spacing", r.Spacing.String(), fmt.Sprint("0, or ", MinSpacing, " to ", MaxSpacing)}
+	}
+	if by := r.SpacingBy; by != "" && (r.Spacing == 0 || r.reported(by) == 0) {
+		return &RequestError{"SpacingBy", fmt.Sprintf("%.40q", by), "empty, or with a Spacing the name of a document that is reported with its version"}
 	}
 	if r.Strict && r.Spacing == 0 {
 		return &RequestError{"Strict", "true", "true with a Spacing"}

@@ -14,6 +14,22 @@ import (
 
 // documentFaults are about documents, notes and the beginning of a pool.
 var documentFaults = map[string]fault{
+	"a spacing by a document counts as any other": {
+		found: "a spacing by the newest version of a document counts at once", hidden: true,
+		request: func(r *consensus.Request) { r.SpacingBy = "" },
+	},
+	"a spacing by an outdated document counts at once": {
+		found: "a spacing by the newest version of a document counts at once", hidden: true,
+		request: func(r *consensus.Request) {
+			if r.SpacingBy != "" { // by one that nobody has a newer version of
+				r.SpacingBy = "\xff"
+				r.Documents = append(slices.Clip(r.Documents), consensus.DocumentReport{Name: r.SpacingBy, Version: 1})
+			}
+		},
+		answer: func(_ consensus.Request, ans *consensus.Answer) {
+			ans.Documents = slices.DeleteFunc(ans.Documents, func(d consensus.Document) bool { return d.Name == "\xff" })
+		},
+	},
 	"a change of an older version is taken": {
 		found: "of two changes of one version the first is taken",
 		request: func(r *consensus.Request) {

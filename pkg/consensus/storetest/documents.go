@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -319,4 +320,28 @@ func wipedDocuments(p *pool) {
 	ans = b.exchange(loaded("limit", 3))
 	p.requireDocuments(ans.Documents, doc("limit", 900, "of old"))
 	require.Zero(p, ans.Began)
+}
+
+func spacedByDocument(p *pool) {
+	const ms = time.Millisecond
+	a := p.issues(100 * ms)
+	inForce := func() time.Duration {
+		res, _ := p.reserve(p.store, consensus.Reserve{Count: 1, Spacing: ms, Ahead: 1000})
+		return res.Spacing
+	}
+	names := func(by string, version consensus.Version, spacing time.Duration) time.Duration {
+		req := a.request(one(0, 0))
+		req.Spacing, req.SpacingBy = spacing, by
+		req.Documents = []consensus.DocumentReport{{Name: "other", Version: 99}, {Name: "limit", Version: version}}
+		a.take(a.send(req))
+		return inForce()
+	}
+	_, err := p.save(change("limit", 0, 5, "x"))
+	require.NoError(p, err)
+	require.Equal(p, 110*ms, names("", 5, 110*ms))
+	require.Equal(p, 110*ms, names("", 5, 50*ms), "it is by no document")
+	require.Equal(p, 110*ms, names("limit", 4, 50*ms), "there is a newer one")
+	require.Equal(p, 50*ms, names("limit", 5, 50*ms))
+	require.Equal(p, 120*ms, names("limit", 4, 120*ms), "a larger one counts whoever names it")
+	require.Equal(p, 20*ms, names("limit", 6, 20*ms), "it is newer than what is on record")
 }

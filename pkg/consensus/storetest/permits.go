@@ -144,6 +144,7 @@ func permitCases() []testCase {
 			require.Equal(p, 500*ms, res.Spacing)
 			a.sync(one(0, 0))
 		}},
+		{name: "a spacing by the newest version of a document counts at once", run: spacedByDocument},
 		{name: "the newest slots can be given back, once", run: slotsGivenBack},
 		{name: "while permits are issued nobody is granted a share", run: noShares},
 		{name: "permits are spaced by what the processors leave", run: leftOver},

@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 )
@@ -24,6 +25,12 @@ func (s *sequence) request(pl *player) consensus.Request {
 			d.Base, d.Body = d.Version, pl.docs[name].Body
 		}
 		req.Documents = append(req.Documents, d)
+	}
+	// Now and then the spacing is by one of them.
+	if n := len(req.Documents); n > 0 && s.spacing > 0 && s.rng.IntN(4) == 0 {
+		if d := req.Documents[s.rng.IntN(n)]; d.Version > 0 {
+			req.SpacingBy, req.Spacing = d.Name, s.spacing+time.Duration(s.rng.IntN(3))*time.Millisecond
+		}
 	}
 	return req
 }

@@ -169,7 +169,7 @@ func (s *suite) runAll(t *testing.T, cases []testCase, parallel int) {
 const callTimeout = 10 * time.Second
 
 // patience bounds a wait for something that follows from time alone.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 func (s *suite) pool(t *testing.T, store consensus.Store, name string) *pool {
 	t.Helper()

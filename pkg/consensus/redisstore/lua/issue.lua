@@ -27,9 +27,10 @@ local function keep(st, until_then)
 end
 
 -- Notes what a sync says of permits, and decides whether the pool issues them; see
--- step.issue in package consensus. Tells whether it does, and if not, whether shares
+-- step.issue in package consensus: by_newest says that the spacing is by the newest version of a
+-- document. Tells whether it does, and if not, whether shares
 -- must not grow because permits are still good.
-local function issue(rec, st, spacing, strict, reach, id)
+local function issue(rec, st, spacing, by_newest, strict, reach, id)
   local p = rec.permits
   if spacing == 0 and (not p or p.spacing == 0) then return false, false end
   if not p then
@@ -41,7 +42,7 @@ local function issue(rec, st, spacing, strict, reach, id)
   end
   if spacing == 0 then
     p.shares_until = keep(st, p.shares_until)
-  elseif spacing > p.spacing or (spacing < p.spacing and st.clock >= p.spacing_until) then
+  elseif spacing > p.spacing or (spacing < p.spacing and (by_newest or st.clock >= p.spacing_until)) then
     p.spacing, p.spacing_until = spacing, st.clock + st.removal
   elseif spacing == p.spacing then
     p.spacing_until = keep(st, p.spacing_until)

@@ -3,9 +3,10 @@
 -- ARGV: id, incarnation, seq, nonce, last_seq, last_time, revision, lease in
 -- milliseconds, freeze time in microseconds, 1 to be told the eviction policy, the
 -- requests remembered (see sent_by), the name to give the data's life if the server
--- is durable, else empty, spacing of the limit in nanoseconds, 1 if strict, how far ahead
--- slots are reserved in microseconds, the number of documents, for each: name, version,
--- base, body; and for each tag: tag, in_use, wanted, demand, pool_size, note.
+-- is durable, else empty, spacing of the limit in nanoseconds, the document that it is by or
+-- empty, 1 if strict, how far ahead slots are reserved in microseconds, the number of
+-- documents, for each: name, version, base, body; and for each tag: tag, in_use, wanted,
+-- demand, pool_size, note.
 -- Reply: what became of the request, and if it was granted: time, revision, lease,
 -- rest of the freeze, its cause, policy, names and values of all fields in turn, of a
 -- document that is as reported without the body, when the pool began, and how long it
@@ -15,8 +16,8 @@ local id, own = ARGV[1], ARGV[1] .. '\0' .. ARGV[2]
 local seq, nonce, last_seq, last_time = ARGV[3], ARGV[4], ARGV[5], tonumber(ARGV[6])
 local seen_revision, lease, freeze_time = ARGV[7], tonumber(ARGV[8]), tonumber(ARGV[9])
 local wants_policy, remembered, life = ARGV[10] == '1', ARGV[11], ARGV[12]
-local spacing, strict = tonumber(ARGV[13]), ARGV[14] == '1'
-local reach, documents, first_document = tonumber(ARGV[15]), tonumber(ARGV[16]), 17
+local spacing, spacing_by, strict = tonumber(ARGV[13]), ARGV[14], ARGV[15] == '1'
+local reach, documents, first_document = tonumber(ARGV[16]), tonumber(ARGV[17]), 18
 local first_tag = first_document + 4 * documents
 local WHOLE = 1000000000
 
@@ -53,6 +54,15 @@ local function judge()
   local known = sent_by(row, remembered)
   if less(row.seq, last_seq) then return known and 'lost_row' or 'behind' end
   return known and 'accept' or 'clone'
+end
+
+-- Tells whether nothing newer is on record of the document that the spacing is by.
+local function spacing_by_newest()
+  for i = 1, documents do
+    local at = first_document + 4 * (i - 1)
+    if spacing_by ~= '' and ARGV[at] == spacing_by then return not less(ARGV[at + 1], version_of(got[i + 3]) or '0') end
+  end
+  return false
 end
 
 local function frozen() return rec.frozen_until > st.clock end
@@ -161,7 +171,7 @@ end
 
 -- Facts first: what is reported in use is the claim, even beyond the whole. Then
 -- each tag is answered what there is room for. A frozen pool lets no share grow.
-local issuing, winding = issue(rec, st, spacing, strict, reach, id)
+local issuing, winding = issue(rec, st, spacing, spacing_by_newest(), strict, reach, id)
 if issuing == nil then return wrong('the permits are not of format 1') end
 local own_claims, row = 0, {}
 for i = first_tag, #ARGV, 6 do own_claims = own_claims + ARGV[i + 1] end
