@@ -168,23 +168,6 @@ func TestPagesSettings(t *testing.T) {
 	require.Greater(t, loaded, 3)
 }
 
-// Every target of make that a page names is one, and every variable given to it is read there or by what it runs.
-func TestPagesTargets(t *testing.T) {
-	makefile, err := os.ReadFile("Makefile")
-	require.NoError(t, err)
-	named := 0
-	for page, text := range pages(t) {
-		for _, m := range regexp.MustCompile("(?m)(?:^|`|[a-z] )make ([a-z][a-z-]*)(?: |`|$)").FindAllStringSubmatch(text, -1) {
-			if !strings.Contains(text, "`make "+m[1]) && !strings.Contains(text, "\nmake "+m[1]) {
-				continue // prose
-			}
-			require.Regexp(t, `(?m)^`+m[1]+`:`, string(makefile), page)
-			named++
-		}
-	}
-	require.Greater(t, named, 10)
-}
-
 // Every link from a page into the project leads to a file, and to a heading if it names one.
 func TestPagesLinks(t *testing.T) {
 	texts := pages(t)

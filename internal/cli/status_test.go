@@ -86,7 +86,7 @@ func TestStatusTable(t *testing.T) {
 	const file = "../../docs/cli.md"
 	page, err := os.ReadFile(file)
 	require.NoError(t, err)
-	want, err := config.ReplaceTable(string(page), "status", "```\n$ numathrottle status --pool orders/pipeline/enrich\n"+out+"```\n")
+	want, err := config.ReplaceTable(string(page), "status", "```console\n$ numathrottle status --pool orders/pipeline/enrich\n"+out+"```\n")
 	require.NoError(t, err)
 	if *update {
 		require.NoError(t, os.WriteFile(file, []byte(want), 0o644))

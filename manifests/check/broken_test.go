@@ -32,6 +32,9 @@ var (
 	service         = target{"monovertex-nats", "Service", "throttle-nats"}
 	redisPolicy     = target{"pipeline-redis", "NetworkPolicy", "throttled-redis"}
 	redisOthers     = target{"pipeline-redis", "NetworkPolicy", "throttled"}
+	oneCallsOut     = target{"pipeline-one-configmap", "NetworkPolicy", "one-configmap-calls-out"}
+	firstReceiver   = target{"first-pipeline", "NetworkPolicy", "receiver"}
+	sinkMetrics     = target{"monovertex-nats", "Service", "throttled-sink-metrics"}
 	oneConfigMap    = target{"pipeline-one-configmap", "ConfigMap", "throttle-"}
 	askFile         = target{"pipeline-jetstream", "ConfigMap", "ask-"}
 	deliverFile     = target{"pipeline-jetstream", "ConfigMap", "deliver-"}
@@ -226,7 +229,41 @@ var breakages = []breakage{
 	},
 	{
 		"a port that no policy opens", redisOthers, set("[]", "spec", "ingress"),
-		"no policy opens port 8085", false,
+		"no policy allows it Ingress with monitoring at port 8085", false,
+	},
+	{
+		"pods that are open", redisOthers, set("[Ingress]", "spec", "policyTypes"),
+		"vertex in: no policy closes its Egress", false,
+	},
+	{
+		"a policy for anybody", redisOthers, set("[{ports: [{protocol: TCP, port: 2469}]}]", "spec", "ingress"),
+		"is for all of them", false,
+	},
+	{
+		"a policy for another than the store", redisPolicy, set("[{to: [{podSelector: {matchLabels: {app.kubernetes.io/name: cache}}}], "+
+			"ports: [{protocol: TCP, port: 6379}]}]", "spec", "egress"),
+		"vertex ask: no policy allows it Egress with map[app.kubernetes.io/name:redis] at port 6379/TCP", false,
+	},
+	{
+		"a policy for more than the store", redisPolicy, set("26379", "spec", "egress", "0", "ports", "0", "port"),
+		"nobody needs Egress of NetworkPolicy throttled-redis, port 26379/TCP", false,
+	},
+	{
+		"a policy that lets out to the cluster", oneCallsOut, set("", "spec", "egress", "0", "to", "0", "ipBlock", "except"),
+		"vertex orders: no policy allows it Egress with 203.0.113.7 at port 443/TCP", false,
+	},
+	{
+		"a receiver that the sink may not call", firstReceiver,
+		set("{numaflow.numaproj.io/vertex-name: in}", "spec", "ingress", "0", "from", "0", "podSelector", "matchLabels"),
+		"Deployment receiver: no policy allows it Ingress with", false,
+	},
+	{
+		"a port that is not scraped", sinkMetrics, set("'8085'", "metadata", "annotations", "prometheus.io/port"),
+		"container udsink: port 8086 is scraped 0 times", false,
+	},
+	{
+		"a port that is scraped twice", sinkMetrics, set("'8085'", "metadata", "annotations", "prometheus.io/port"),
+		"container udf: port 8085 is scraped 2 times", false,
 	},
 
 	{

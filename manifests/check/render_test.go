@@ -29,6 +29,8 @@ type bundle struct {
 	name string
 	docs []*document
 	page string // tells the user which Secrets to make
+
+	example bool // beside a program, not an overlay
 }
 
 // A document is one rendered resource.

@@ -32,6 +32,7 @@ var rules = []rule{
 	{"names", nameFaults},
 	{"ports", portFaults},
 	{"network", networkFaults},
+	{"scrape", scrapeFaults},
 }
 
 func TestRules(t *testing.T) {
@@ -198,7 +199,7 @@ func scaleFaults(t *testing.T, b bundle) []string {
 	return found
 }
 
-// portFaults: what probes, annotations and Services name is a port of a container, and no two containers of a pod have one.
+// portFaults: what probes and Services name is a port of a container, and no two containers of a pod have one.
 func portFaults(t *testing.T, b bundle) []string {
 	t.Helper()
 	found := eachContainer(t, b, probeFaults)
@@ -212,14 +213,11 @@ func portFaults(t *testing.T, b bundle) []string {
 				taken[port.ContainerPort] = true
 			}
 		}
-		if port, ok := p.annotations["prometheus.io/port"]; ok && !hasPort(p, intstr.Parse(port)) {
-			found = append(found, fmt.Sprintf("%s: prometheus.io/port is %s, which is no port", p, port))
-		}
 	}
 	for _, d := range b.of("Service") {
 		var service corev1.ServiceSpec
 		d.decode(t, &service, "spec")
-		behind := matching(t, b, &metav1.LabelSelector{MatchLabels: service.Selector})
+		behind := matching(t, b, selectorOf(&service))
 		if len(behind) == 0 {
 			found = append(found, d.String()+": no pod is behind it")
 		}

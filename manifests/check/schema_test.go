@@ -163,7 +163,7 @@ func examples(t *testing.T) []bundle {
 	for i, file := range files {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
-		bundles[i] = bundle{name: filepath.Base(filepath.Dir(file)), page: string(text)}
+		bundles[i] = bundle{name: filepath.Base(filepath.Dir(file)), page: string(text), example: true}
 		for part := range bytes.SplitSeq(text, []byte("\n---\n")) {
 			bundles[i].docs = append(bundles[i].docs, newDocument(t, string(part)))
 		}
