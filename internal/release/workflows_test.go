@@ -274,3 +274,26 @@ func TestManifestsNameTheImagesOfARelease(t *testing.T) {
 	}
 	require.Positive(t, deployed)
 }
+
+// Each image of a release is pushed with its SBOM and its provenance, for both platforms, and attested by its digest.
+func TestReleasedImagesSayWhatTheyAre(t *testing.T) {
+	pushed := 0
+	eachWorkflow(t, func(t *testing.T, _ string, w *workflow) {
+		for name, j := range w.Jobs {
+			push := slices.IndexFunc(j.Steps, func(s step) bool { return s.With["push"] == "true" })
+			if push < 0 {
+				continue
+			}
+			pushed++
+			with := j.Steps[push].With
+			require.Equal(t, "true", with["sbom"], name)
+			require.Equal(t, "mode=max", with["provenance"], name)
+			require.Equal(t, "linux/amd64,linux/arm64", with["platforms"], name)
+			attested := slices.ContainsFunc(j.Steps[push:], func(s step) bool {
+				return strings.HasPrefix(s.Uses, "actions/attest@") && strings.Contains(s.With["subject-digest"], ".outputs.digest")
+			})
+			require.True(t, attested, "%s: by its digest, which a tag does not name for good", name)
+		}
+	})
+	require.Positive(t, pushed)
+}
