@@ -30,6 +30,7 @@ const (
 	ruleIssuerSpacing             // reserve no slot within a spacing of the newest
 	ruleIssuerReturn              // take slots back only from the newest reservation, by its name
 	ruleLowest                    // of several configured limits the lowest is in force
+	ruleHard                      // no override raises a hard limit
 	ruleBase                      // take a change of a document only if it was made from the version on record
 	ruleReturn                    // give back the documents that the store has lost
 	rulePauseLater                // of two pauses the one that ends later counts
