@@ -19,8 +19,8 @@ type flight struct {
 	most   int
 	// under ends with the faults: calls that began before wait no longer then.
 	under context.Context //nolint:containedctx // of a run, which is one call
-	calm   context.CancelCauseFunc
-	keeps  time.Duration // how long the store keeps the claim of a process that it does not hear, at least
+	calm  context.CancelCauseFunc
+	keeps time.Duration // how long the store keeps the claim of a process that it does not hear, at least
 
 	mu     sync.Mutex
 	by     map[*process]*presence
