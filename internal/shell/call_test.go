@@ -73,6 +73,9 @@ func (c *caller) judge(call *call) outcome {
 		if call.cancel > 0 && now == call.cancel && errors.Is(call.err, errGaveUp) {
 			return outcomeCancelled
 		}
+		if errors.Is(call.err, errCalm) {
+			return outcomeCancelled
+		}
 		return bad(breachError, "failed with an error that is not documented")
 	case errors.Is(call.err, throttle.ErrClosed):
 		if closed == notYet || errors.Is(call.err, throttle.ErrThrottled) {

@@ -50,6 +50,10 @@ var errGaveUp = errors.New("the caller gave up")
 // run draws until the Throttle is closed, and looks that it then refuses.
 func (c *caller) run() {
 	plan := &c.p.w.plan
+	if plan.slots > 0 {
+		c.runWithSlots()
+		return
+	}
 	for c.p.closedAt.Load() == notYet {
 		c.settle()
 		switch mode(c.p.mode.Load()) {
@@ -112,9 +116,21 @@ func (c *caller) try(n int) bool {
 // acquire waits for n tokens, or any up to n. deadline and cancel are in how much
 // time the call's context has to end; 0 for never.
 func (c *caller) acquire(n int, deadline, cancel time.Duration, upTo bool) (granted bool) {
+	permit, granted := c.acquireFrom(c.p.lim, n, deadline, cancel, upTo)
+	if granted {
+		c.keep(permit)
+	}
+	return granted
+}
+
+// acquireFrom is acquire on a limiter that may be another, and keeps no permit.
+func (c *caller) acquireFrom(lim throttle.Limiter, n int, deadline, cancel time.Duration, upTo bool) (permit throttle.Permit, granted bool) {
 	w := c.p.w
 	call := call{began: w.now(), n: n, upTo: upTo}
 	ctx := context.Background()
+	if w.flight != nil && !w.isCalm() {
+		ctx = w.flight.under
+	}
 	if deadline > 0 {
 		var end context.CancelFunc
 		call.deadline = call.began + deadline
@@ -128,23 +144,18 @@ func (c *caller) acquire(n int, deadline, cancel time.Duration, upTo bool) (gran
 		stop := time.AfterFunc(cancel, func() { end(errGaveUp) })
 		defer func() { stop.Stop(); end(nil) }()
 	}
-	if deadline > 0 {
+	if deadline > 0 && lim == c.p.lim {
 		c.p.setPending(c.index, call)
 		defer c.p.setPending(c.index, noCall)
 	}
-	var permit throttle.Permit
 	if upTo {
-		permit, call.err = c.p.lim.AcquireUpTo(ctx, n)
+		permit, call.err = lim.AcquireUpTo(ctx, n)
 	} else {
-		permit, call.err = c.p.lim.Acquire(ctx, n)
+		permit, call.err = lim.Acquire(ctx, n)
 	}
 	call.got = permit.N()
 	c.met[c.judge(&call)]++
-	if call.err != nil {
-		return false
-	}
-	c.keep(permit)
-	return true
+	return permit, call.err == nil
 }
 
 // keep takes a permit down, and settles it later, perhaps.

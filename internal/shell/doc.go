@@ -42,6 +42,20 @@
 //
 //   - In the end all have left, and no goroutine remains.
 //
+// # Calls in flight
+//
+// Other runs, of ten processors for five minutes, have a second pool with a limit on calls in flight, whose store
+// breaks when the first does. Most calls draw on both limits (throttle.All), some on one. What is judged beside the above:
+//
+//   - At each grant the calls in flight are at most the slots. A call counts from its grant to its end while its
+//     process runs, or has left, and the store has heard of it at least once in a removal time since the call began; nothing is
+//     promised of others, nor of a process that another one has replaced. The calls of one that crashes are over.
+//
+//   - In the second phase all slots may be used, and 0.9 of them are (0.6 where there are fewer than processors).
+//
+//   - Once all calls have ended, whatever became of them, no slot is in use and nobody waits; one processor can
+//     have all slots, and draw from both limits; and all that was granted was counted once.
+//
 // # Replaying
 //
 // A seed fixes the plan and the timetable of faults. It does not fix which of two

@@ -119,10 +119,15 @@ func (w *world) inject(f fault) (done bool) {
 		}
 	case faultCut:
 		way := 1 + w.r.IntN(3)
-		p.link.setCut(way&1 > 0, way&2 > 0)
-		w.unlessCalm(w.leases(3), func() { p.link.setCut(false, false) })
+		p.setCut(way&1 > 0, way&2 > 0)
+		w.unlessCalm(w.leases(3), func() { p.setCut(false, false) })
+	case faultStep:
+		return w.stepClock()
 	default:
-		return w.injectStore(f)
+		for _, s := range w.servers() {
+			done = w.injectStore(s, f) || done
+		}
+		return done
 	}
 	return true
 }
@@ -153,8 +158,7 @@ func (w *world) injectMore(f fault, p *process) bool {
 	return true
 }
 
-func (w *world) injectStore(f fault) (done bool) {
-	s := w.server
+func (w *world) injectStore(s *server, f fault) (done bool) {
 	switch f {
 	case faultDown, faultRefuse:
 		flag := &s.silent
@@ -166,8 +170,6 @@ func (w *world) injectStore(f fault) (done bool) {
 	case faultHang:
 		s.set(func() { s.hung = true })
 		w.unlessCalm(w.leases(3), func() { s.resume(w.r) })
-	case faultStep:
-		return w.stepClock()
 	case faultWipe, faultFlush:
 		b := s.backup()
 		b.rec, b.written = consensus.Record{}, 0
@@ -175,15 +177,14 @@ func (w *world) injectStore(f fault) (done bool) {
 	default:
 		// The replica stops following at this moment and takes over later.
 		b := s.backup()
-		w.unlessCalm(logUniform(w.r, time.Millisecond, 40*time.Second), func() { w.takeOver(f, b) })
+		w.unlessCalm(logUniform(w.r, time.Millisecond, 40*time.Second), func() { w.takeOver(s, f, b) })
 	}
 	return true
 }
 
 // takeOver has an older copy go on in the place of the record.
-func (w *world) takeOver(f fault, b backup) {
-	s := w.server
-	if f == faultRollback && !w.someoneHasSeen(b.rec.Revision) {
+func (w *world) takeOver(s *server, f fault, b backup) {
+	if f == faultRollback && !w.someoneHasSeen(s, b.rec.Revision) {
 		f = faultFailover
 	}
 	if !s.restore(b, f == faultRollback, f == faultRollback) {
@@ -202,8 +203,8 @@ func (w *world) takeOver(f fault, b backup) {
 
 // someoneHasSeen tells whether a process that may yet speak knows that a record of
 // this revision is an old one.
-func (w *world) someoneHasSeen(revision uint64) bool {
-	return slices.ContainsFunc(w.live, func(p *process) bool { return p.member.View().Revision > revision })
+func (w *world) someoneHasSeen(s *server, revision uint64) bool {
+	return slices.ContainsFunc(w.live, func(p *process) bool { return p.memberOf(s).View().Revision > revision })
 }
 
 // stepClock sets the store's clock: by hours, by seconds, or by so little that it
@@ -229,6 +230,8 @@ func (w *world) stepClock() (done bool) {
 		}
 		w.lastStep = w.now()
 	}
-	w.server.set(func() { w.server.stepped += d })
+	for _, s := range w.servers() {
+		s.set(func() { s.stepped += d })
+	}
 	return true
 }

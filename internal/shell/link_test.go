@@ -24,6 +24,8 @@ type link struct {
 	cut       [2]bool // up, down
 	overrun   float64
 	lostCalls uint64
+	// heard, when set, is told of each sync that the server has answered, with the server's lock held.
+	heard func(*consensus.Request, *consensus.Answer)
 }
 
 var _ consensus.Store = (*link)(nil)
@@ -115,7 +117,12 @@ func (l *link) call(ctx context.Context, a arrival) reply {
 	default:
 	}
 	back := make(chan delivery, 2) // a message is doubled at most once
-	a.reply = func(r reply) { l.answer(back, r) }
+	a.reply = func(r reply) {
+		if l.heard != nil && a.sync != nil && r.err == nil {
+			l.heard(a.sync, &r.ans)
+		}
+		l.answer(back, r)
+	}
 	p := l.pass()
 	hurry := make(<-chan struct{})
 	if p.overrun > 0 {

@@ -67,6 +67,7 @@ type plan struct {
 	span       time.Duration // how long the faults last
 	limit      throttle.Limit
 	largest    int           // the largest single draw
+	slots      int           // of calls in flight, a second limit that all draw on; 0: none
 	spiky      bool          // few are busy at a time, and the burst is large
 	pace       time.Duration // mean pause of a busy caller that was refused
 	giveBack   bool

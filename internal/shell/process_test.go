@@ -29,8 +29,11 @@ type process struct {
 	link   *link
 	member *consensus.Member
 	th     *throttle.Throttle
-	lim    throttle.Limiter // th, or what a test puts around it
-	mode   atomic.Int32
+	flying *flying // in a run with slots
+	// slotsGot counts the slots that callers were granted.
+	slotsGot atomic.Int64
+	lim      throttle.Limiter // th, or what a test puts around it
+	mode     atomic.Int32
 	// closedAt is when Close was called, since the beginning of the run; notYet before.
 	closedAt atomic.Int64
 	drawers  sync.WaitGroup
@@ -59,13 +62,7 @@ func (w *world) join(id string) *process {
 	if w.wiring.store != nil {
 		store = w.wiring.store(store)
 	}
-	opts := []consensus.Option{
-		consensus.WithID(id), consensus.WithLogger(slog.New(slog.DiscardHandler)),
-		consensus.WithLease(w.plan.leases[r.IntN(len(w.plan.leases))]), consensus.WithOnStoreLoss(w.plan.loss),
-	}
-	if w.plan.even {
-		opts = append(opts, consensus.WithPolicy(consensus.Even))
-	}
+	opts := w.options(id, r)
 	var err error
 	p.member, err = consensus.Join(w.t.Context(), store, "pool", opts...)
 	if err != nil {
@@ -83,6 +80,9 @@ func (w *world) join(id string) *process {
 	if w.wiring.limiter != nil {
 		p.lim = w.wiring.limiter(p.lim)
 	}
+	if w.plan.slots > 0 {
+		w.joinSlots(p, opts)
+	}
 	p.mode.Store(int32(w.drawMode()))
 	w.all = append(w.all, p)
 	w.live = append(w.live, p)
@@ -92,6 +92,18 @@ func (w *world) join(id string) *process {
 		p.drawers.Go(d.run)
 	}
 	return p
+}
+
+// options are a new processor's, of every pool that it joins.
+func (w *world) options(id string, r *rand.Rand) []consensus.Option {
+	opts := []consensus.Option{
+		consensus.WithID(id), consensus.WithLogger(slog.New(slog.DiscardHandler)),
+		consensus.WithLease(w.plan.leases[r.IntN(len(w.plan.leases))]), consensus.WithOnStoreLoss(w.plan.loss),
+	}
+	if w.plan.even {
+		opts = append(opts, consensus.WithPolicy(consensus.Even))
+	}
+	return opts
 }
 
 // end closes the process or has it crash; it returns at once.
@@ -104,10 +116,15 @@ func (w *world) end(p *process, crash bool) {
 	}
 	what := "leaves"
 	if crash {
-		close(p.link.dead)
+		for _, l := range p.links() {
+			close(l.dead)
+		}
+		w.flight.crash(p)
 		what = "crashes"
 	} else {
-		p.link.endOverruns()
+		for _, l := range p.links() {
+			l.endOverruns()
+		}
 	}
 	w.tracef("%s (number %d) %s", p.id, p.index, what)
 	w.ending.Go(func() { p.close(crash) })
@@ -119,6 +136,7 @@ const closeTime = 5 * time.Second
 func (p *process) close(crashed bool) {
 	began, calm := p.w.now(), p.w.isCalm()
 	p.closedAt.Store(int64(began))
+	slotsClosed := p.closeSlots()
 	err := p.th.Close()
 	took := p.w.now() - began
 	if took > closeTime {
@@ -133,8 +151,10 @@ func (p *process) close(crashed bool) {
 	if err != nil && (crashed || calm) {
 		p.w.violatef(breachClose, "%s: Close: %v", p.id, err)
 	}
+	slotsClosed()
 	p.drawers.Wait()
 	p.audit()
+	p.auditSlots(crashed)
 }
 
 // audit compares what the Throttle counted with what its callers got.

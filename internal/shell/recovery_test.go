@@ -47,16 +47,21 @@ func (w *world) calmDown() {
 	w.calm, w.calmAt = true, w.now()
 	w.calmed.Store(true)
 	w.tracef("the faults are over")
-	s, hung := w.server, false
-	s.set(func() {
-		hung, s.silent, s.refuses, s.calmed = s.hung, false, false, time.Now()
-		if s.deaf {
-			s.deaf = false
-			s.newIdentity()
+	if w.flight != nil {
+		w.flight.calm(errCalm)
+	}
+	for _, s := range w.servers() {
+		hung := false
+		s.set(func() {
+			hung, s.silent, s.refuses, s.calmed = s.hung, false, false, time.Now()
+			if s.deaf {
+				s.deaf = false
+				s.newIdentity()
+			}
+		})
+		if hung {
+			s.resume(w.r)
 		}
-	})
-	if hung {
-		s.resume(w.r)
 	}
 	seen := map[string]bool{}
 	for _, p := range slices.Backward(slices.Clone(w.live)) {
@@ -65,7 +70,9 @@ func (w *world) calmDown() {
 			continue
 		}
 		seen[p.id] = true
-		p.link.calm()
+		for _, l := range p.links() {
+			l.calm()
+		}
 		p.mode.Store(int32(modeCalm))
 	}
 	for len(w.live) < w.plan.processors {
@@ -96,6 +103,9 @@ func (w *world) unwhole() string {
 	case sum < consensus.Whole/100*99:
 		return fmt.Sprintf("%v in use", sum)
 	}
+	if w.flight != nil {
+		return w.lackingSlots()
+	}
 	return ""
 }
 
@@ -111,7 +121,9 @@ func (w *world) judgeUse() {
 	}
 	length := max(10*time.Second, time.Duration((4*float64(w.plan.largest)+debt)/per*float64(time.Second)))
 	from := w.now()
+	w.flight.watch()
 	w.run(from + length)
+	w.judgeFlight(length)
 	if w.live[0].member.View().Issuing {
 		w.judgeIssued(from, length)
 		return

@@ -28,6 +28,8 @@ const (
 	breachCount    breach = "count"      // permits counted wrongly
 	breachRecovery breach = "recovery"   // not whole again in time
 	breachLeft     breach = "left"       // claims on record after all have left
+	breachFlight   breach = "in flight"  // more calls at once than there are slots
+	breachLeak     breach = "leak"       // not all to be had once all calls have ended
 	breachStuck    breach = "goroutines" // some wait for ever, or are left
 )
 
@@ -45,6 +47,9 @@ type wiring struct {
 	store   func(consensus.Store) consensus.Store
 	sharer  func(throttle.Sharer) throttle.Sharer
 	limiter func(throttle.Limiter) throttle.Limiter
+	// slots and both are the same for slots: their sharer, and the All of both limits.
+	slots func(throttle.Sharer) throttle.Sharer
+	both  func(throttle.Limiter) throttle.Limiter
 }
 
 // A result is what a run came to.
@@ -59,6 +64,7 @@ type result struct {
 	underFaults          uint64 // tokens granted before the faults ended
 	syncs, leaves, lost  uint64
 	slots                uint64
+	flight               flightCounts
 	looks, probes, waits uint64
 	faults               [numFaults]uint64
 	outcomes             [numOutcomes]uint64
@@ -77,6 +83,7 @@ type world struct {
 	r      *rand.Rand // faults and demand
 	looker *rand.Rand
 	server *server
+	flight *flight // in a run with slots
 	agenda []event // by time
 	all    []*process
 	live   []*process
@@ -188,6 +195,7 @@ func (w *world) look() {
 			w.violatef(breachShares, "%v in force", consensus.Share(sum))
 		}
 	}
+	w.lookAtSlots()
 	if len(w.live) > 0 {
 		w.probe(w.live[w.looker.IntN(len(w.live))])
 	}
@@ -214,6 +222,9 @@ func simulate(t *testing.T, p plan, wiring wiring, trace bool) *result {
 		lastStep: -time.Hour,
 	}
 	w.server = newServer(&w.plan)
+	if p.slots > 0 {
+		w.flight = newFlight(w)
+	}
 	for range p.processors {
 		id := w.newID()
 		w.after(time.Duration(w.r.Int64N(int64(5*time.Second))), func() { w.join(id) })
@@ -227,6 +238,7 @@ func simulate(t *testing.T, p plan, wiring wiring, trace bool) *result {
 	w.run(p.span)
 	res := &result{plan: p}
 	w.heal(res)
+	w.drain()
 	w.finish(res)
 	return res
 }
@@ -237,6 +249,7 @@ func (w *world) finish(res *result) {
 		w.end(p, false)
 	}
 	w.ending.Wait()
+	w.judgeSlotsLeft()
 	w.server.set(func() {
 		s := w.server
 		if left := s.rec.Claims(); left > consensus.Whole/100 {
@@ -248,6 +261,9 @@ func (w *world) finish(res *result) {
 	w.judgeRate(res)
 	for _, p := range w.all {
 		res.lost += p.link.lostCalls
+	}
+	if w.flight != nil {
+		res.flight = w.flight.counts
 	}
 	res.peak, res.looks, res.probes, res.waits, res.faults = w.peak, w.looks, w.probes, w.waits, w.faults
 	w.mu.Lock()

@@ -85,9 +85,9 @@ type Counters struct {
 	// Granted counts calls, Windows holds the worst window of each length.
 	Granted uint64
 	Windows [len(windowLengths)]Window
-	// Hard is the worst second of a hard limit, Changed the worst window in which the limit
-	// was changed, or less than a removal time before.
-	Hard, Changed Window
+	// Hard is the worst second of a hard limit, Lowered the worst of one that an override lowers, and
+	// Changed the worst window of another limit that was changed in it, or less than a removal time before.
+	Hard, Lowered, Changed Window
 	// Refused counts the changes of the limit that were refused, Ramping the looks at a
 	// ceiling below the limit.
 	Refused, Ramping uint64
@@ -136,6 +136,9 @@ func (c *Counters) Add(d *Counters) {
 	if d.Hard.Ratio > c.Hard.Ratio {
 		c.Hard = d.Hard
 	}
+	if d.Lowered.Ratio > c.Lowered.Ratio {
+		c.Lowered = d.Lowered
+	}
 	if d.Changed.Ratio > c.Changed.Ratio {
 		c.Changed = d.Changed
 	}
@@ -155,7 +158,8 @@ func (c *Counters) String() string {
 	for i, win := range c.Windows {
 		fmt.Fprintf(&b, " %v %.4f (%g of %.6g)", windowLengths[i], win.Ratio, win.Used, win.Allowed)
 	}
-	fmt.Fprintf(&b, "\nworst second of a hard limit: %.4f (%g of %g)", c.Hard.Ratio, c.Hard.Used, c.Hard.Allowed)
+	fmt.Fprintf(&b, "\nworst second of a hard limit: %.4f (%g of %g), and of one that is lowered: %.4f (%g of %g)",
+		c.Hard.Ratio, c.Hard.Used, c.Hard.Allowed, c.Lowered.Ratio, c.Lowered.Used, c.Lowered.Allowed)
 	fmt.Fprintf(&b, "\nworst window with a changed limit: %.4f (%g of %.6g); changes refused %d, looks at a ceiling below the limit %d",
 		c.Changed.Ratio, c.Changed.Used, c.Changed.Allowed, c.Refused, c.Ramping)
 	fmt.Fprintf(&b, "\npermits %d by %d requests, given back %d, nearest %.6f spacings, beside shares %d times",

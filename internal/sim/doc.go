@@ -19,7 +19,8 @@
 //
 //   - Limits that change (F15). An operator overrides the limit through
 //     consensus.SaveOverride, higher and lower, and ends that; rollouts restart
-//     processors one after the other with another limit.
+//     processors one after the other with another limit. Under a hard limit, which all processors of a
+//     pool have in common, there are overrides only, and some are above it, which must not count.
 //
 //   - Ramps, in every mode.
 //
@@ -44,7 +45,8 @@
 //
 //   - The calls in every window are at most what the limits allow: at each instant the
 //     largest one in force in the removal time before it, by the record or by an override that
-//     its holder has not given back yet.
+//     its holder has not given back yet. With a hard limit no second has more than the largest
+//     of those, to the token.
 //
 //   - The ceiling that a processor goes by is one of those, or between it and the ramp's Min.
 //

@@ -261,22 +261,6 @@ func (w *world) jitter(length time.Duration, rate float64) float64 {
 	return 1 + late.Seconds()*rate
 }
 
-// checkHardWindow checks the window of one length that ends now against a hard limit:
-// at most Max in any second. Longer windows hold as many as the seconds they
-// consist of.
-func (w *world) checkHardWindow(i int) {
-	used := w.windows.sum(i)
-	length := windowLengths[i]
-	allowed := int64(w.plan.limit.Max) * max(1, int64(length/time.Second))
-	c := &w.counters
-	if i == hardWindow && float64(used)/float64(allowed) > c.Hard.Ratio {
-		c.Hard = Window{Ratio: float64(used) / float64(allowed), Used: float64(used), Allowed: float64(allowed)}
-	}
-	if used > allowed {
-		w.violatef(CheckWindow, "%d calls within %v, the hard limit allows %d (burst %d)", used, length, allowed, w.windows.burst)
-	}
-}
-
 // holders counts the processes that held a share in the window that ends now.
 func (w *world) holders(length time.Duration) (n int) {
 	for _, p := range w.procs {
@@ -306,9 +290,6 @@ func keepSince(moments []time.Duration, from time.Duration) []time.Duration {
 
 // windowLengths are the lengths of the windows that calls are counted in.
 var windowLengths = [...]time.Duration{100 * time.Millisecond, time.Second, 10 * time.Second, time.Minute}
-
-// hardWindow is the window of one period, which the plan's limits leave at a second.
-const hardWindow = 1
 
 // windows counts calls in sliding windows.
 type windows struct {

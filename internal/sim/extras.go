@@ -17,7 +17,7 @@ type extras struct {
 	pauses  time.Duration // mean between pauses of the pool; 0: nobody pauses it
 }
 
-// drawExtras draws them. A hard limit has none: what it allows is checked to the token.
+// drawExtras draws them. A hard limit has none but changes, which drawHard draws.
 func (p *plan) drawExtras(r *rand.Rand) {
 	kind, changes := r.IntN(16), r.IntN(4) == 0
 	if p.limit.Hard {

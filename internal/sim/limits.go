@@ -84,7 +84,7 @@ func (w *world) recorded() float64 { return w.inForce(w.onRecord()) }
 // inForce is the same for one version of the override.
 func (w *world) inForce(v consensus.Version) float64 {
 	if o := w.saved(v); o.Max > 0 {
-		return float64(o.Max) / o.Per.Seconds()
+		return w.capHard(float64(o.Max) / o.Per.Seconds())
 	}
 	lowest := 0.0
 	for i := range w.store.rec.Rows {
@@ -209,6 +209,10 @@ func (w *world) changesOf(mean time.Duration) {
 // changeLimit changes the limit: an operator overrides it or ends that, or a rollout
 // begins, in which processes restart one after the other with another one.
 func (w *world) changeLimit() {
+	if w.plan.limit.Hard {
+		w.changeHard()
+		return
+	}
 	r := w.rng.more
 	switch r.IntN(4) {
 	case 0:
@@ -281,6 +285,9 @@ func (c console) Load(context.Context, string) ([]consensus.Document, []consensu
 	docs, roster, err := c.w.store.rec.Load()
 	if err == nil && c.w.rng.more.IntN(8) == 0 {
 		o := consensus.Override{Max: c.w.plan.limit.Max, Per: period(c.w.plan.limit)}
+		if c.w.plan.limit.Hard {
+			o.Max *= 2 // by a program that does not ask what the processors are configured with
+		}
 		body := fmt.Sprintf(`{"max":%d,"per":%q}`, o.Max, o.Per)
 		_, _ = c.put(consensus.DocumentReport{Name: limitDocument, Base: c.w.onRecord(), Body: []byte(body)}, o)
 	}

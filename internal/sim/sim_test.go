@@ -125,10 +125,12 @@ func figures(sum *Summary, first uint64, processors int) proof.Pools {
 	for i, w := range c.Windows {
 		p.Windows = append(p.Windows, proof.Window{Length: windowLengths[i], Worst: w.Ratio, Tokens: w.Used, Allowed: w.Allowed})
 	}
-	p.Notes = append(p.Notes, proof.Note{
-		What: "worst second of a hard limit", Figure: fmt.Sprintf("%g of %g tokens", c.Hard.Used, c.Hard.Allowed),
-	})
 	p.Notes = append(p.Notes,
+		proof.Note{What: "worst second of a hard limit", Figure: fmt.Sprintf("%g of %g tokens", c.Hard.Used, c.Hard.Allowed)},
+		proof.Note{
+			What:   "worst second of a hard limit that an override lowers (F15)",
+			Figure: fmt.Sprintf("%g of %g tokens", c.Lowered.Used, c.Lowered.Allowed),
+		},
 		proof.Note{
 			What:   "worst window of a second or more in which, or less than a removal time before which, the limit changed (F15)",
 			Figure: fmt.Sprintf("%.3f: %g of %.6g tokens", c.Changed.Ratio, c.Changed.Used, c.Changed.Allowed),
@@ -171,6 +173,7 @@ func requireNotVacuous(t *testing.T, c *Counters) {
 		require.Greater(t, w.Ratio, 0.7, "no window of %v comes near the bound", windowLengths[i])
 	}
 	require.GreaterOrEqual(t, c.Hard.Ratio, 0.95, "no second comes near a hard limit")
+	require.GreaterOrEqual(t, c.Lowered.Ratio, 0.85, "no second comes near a hard limit that is lowered")
 	require.Greater(t, c.Changed.Ratio, 0.7, "no window with a changed limit comes near the bound")
 	require.NotZero(t, c.Ramping, "no processor went by a ceiling below the limit")
 	require.InDelta(t, 1, c.Nearest, 1e-9, "no two permits are as near as can be")

@@ -58,10 +58,7 @@ func Run(cfg Config) Result {
 	if cfg.Duration <= 0 {
 		cfg.Duration = DefaultDuration
 	}
-	p := drawPlan(rand.New(rand.NewPCG(cfg.Seed, 0)), cfg.Processors)
-	p.drawExtras(rand.New(rand.NewPCG(cfg.Seed, 6)))
-	p.drawPauses(rand.New(rand.NewPCG(cfg.Seed, 8)))
-	w := newWorld(cfg.Seed, p, cfg.Trace)
+	w := newWorld(cfg.Seed, planOf(cfg.Seed, cfg.Processors), cfg.Trace)
 	w.tracef("%s", &w.plan)
 	for range w.plan.processors {
 		w.after(exponential(w.rng.fault, 500*time.Millisecond), func() { w.join(w.newID()) })
@@ -70,6 +67,9 @@ func Run(cfg Config) Result {
 	w.faultsOf(FaultWipe, numPlanned, w.plan.loseMean)
 	if w.plan.changes > 0 {
 		w.changesOf(w.plan.changes)
+	}
+	if w.plan.changes > 0 && w.plan.limit.Hard {
+		w.restTogether()
 	}
 	if w.plan.pauses > 0 {
 		w.pausesOf(w.plan.pauses)
@@ -83,6 +83,16 @@ func Run(cfg Config) Result {
 		Seed: cfg.Seed, Plan: w.plan.String(), Counters: w.counters,
 		Violation: w.violation, Healed: w.healed,
 	}
+}
+
+// planOf is the plan of a seed. Each part of it is drawn from a stream of its own, so that a new part
+// moves no run that does not have it.
+func planOf(seed uint64, processors int) plan {
+	p := drawPlan(rand.New(rand.NewPCG(seed, 0)), processors)
+	p.drawExtras(rand.New(rand.NewPCG(seed, 6)))
+	p.drawPauses(rand.New(rand.NewPCG(seed, 8)))
+	p.drawHard(rand.New(rand.NewPCG(seed, 9)))
+	return p
 }
 
 // A world is one run: everything there is, at one moment of true time.

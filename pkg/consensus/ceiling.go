@@ -273,7 +273,7 @@ func (c *ceiling) quota() quota {
 		}
 	}
 	top := quota{own.max * MaxRaise, own.per}
-	if c.limit.Hard {
+	if c.limit.Hard && !skip(ruleHard) {
 		top = own
 	}
 	if top.below(q) {

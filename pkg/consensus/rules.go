@@ -31,6 +31,7 @@ const (
 	ruleSpacingBy                 // lower the spacing at once only by the newest version of a document
 	ruleIssuerReturn              // take slots back only from the newest reservation, by its name
 	ruleLowest                    // of several configured limits the lowest is in force
+	ruleHard                      // no override raises a hard limit
 	ruleBase                      // take a change of a document only if it was made from the version on record
 	ruleReturn                    // give back the documents that the store has lost
 	rulePauseLater                // of two pauses the one that ends later counts

@@ -34,6 +34,7 @@ var board = leftout.New("consensus", map[string]leftout.Rule{
 	"spacing-by":      {Number: int(ruleSpacingBy), Says: "lower the spacing at once only by the newest version of a document"},
 	"issuer-return":   {Number: int(ruleIssuerReturn), Says: "take slots back only from the newest reservation, by its name"},
 	"lowest-limit":    {Number: int(ruleLowest), Says: "of several configured limits the lowest is in force"},
+	"hard-override":   {Number: int(ruleHard), Says: "no override raises a hard limit"},
 	"document-base":   {Number: int(ruleBase), Says: "take a change of a document only if it was made from the version on record"},
 	"document-return": {Number: int(ruleReturn), Says: "give back the documents that the store has lost"},
 	"pause-later":     {Number: int(rulePauseLater), Says: "of two pauses the one that ends later counts"},

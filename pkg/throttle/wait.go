@@ -240,6 +240,10 @@ func (t *Throttle) collect(units int64) {
 // arm sets the timer for the moment at which the first waiter can be served, or
 // the bucket is full and must be collected from. t.mu is held.
 func (t *Throttle) arm(now int64) {
+	if t.closed.Load() { // a permit may be settled yet, and nothing comes of it
+		t.timer.Stop()
+		return
+	}
 	if t.paused(now) {
 		t.issue.look.Store(never)
 		if left, known := t.pauses.left(now); known {

@@ -1,0 +1,115 @@
+package shell
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// A slotHolder puts something between a Member and an InFlight.
+type slotHolder struct {
+	throttle.Holder
+	slots int
+	lease func(throttle.Lease) (changed throttle.Lease, ok bool)
+	inUse func(int64) int64
+}
+
+func (h slotHolder) MaxSlots() int { return h.slots }
+func (h slotHolder) InUse() int64  { return h.inUse(h.Holder.InUse()) }
+
+func (h slotHolder) Lease(l throttle.Lease) {
+	if changed, ok := h.lease(l); ok {
+		h.Holder.Lease(changed)
+	}
+}
+
+// A slotSharer attaches it.
+type slotSharer struct {
+	throttle.Sharer
+	holder slotHolder
+}
+
+func (s slotSharer) Attach(h throttle.Holder) {
+	s.holder.Holder = h
+	s.Sharer.Attach(s.holder)
+}
+
+func sharingSlots(slots int, lease func(throttle.Lease) (changed throttle.Lease, ok bool), inUse func(int64) int64) wiring {
+	return wiring{slots: func(s throttle.Sharer) throttle.Sharer {
+		return slotSharer{s, slotHolder{slots: slots, lease: lease, inUse: inUse}}
+	}}
+}
+
+// A leakyLimiter hands out permits of which nothing comes back when they are cancelled or settled to 0.
+type leakyLimiter struct{ throttle.Limiter }
+
+func (l leakyLimiter) leak(p throttle.Permit) throttle.Permit {
+	return throttle.NewPermit(p.N(), func(used int) {
+		if used != p.N() {
+			p.Settle(used)
+		}
+	})
+}
+
+func (l leakyLimiter) Acquire(ctx context.Context, n int) (throttle.Permit, error) {
+	p, err := l.Limiter.Acquire(ctx, n)
+	return l.leak(p), err
+}
+
+// TestSlotsBroken breaks something on purpose: the judge has to see it, and would not without.
+func TestSlotsBroken(t *testing.T) {
+	const slots = 7
+	as, asIs := func(l throttle.Lease) (throttle.Lease, bool) { return l, true }, func(n int64) int64 { return n }
+	for _, c := range []struct {
+		name   string
+		wiring wiring
+		kind   breach
+	}{
+		{"nothing", wiring{}, ""},
+		{"nothing, with a holder between", sharingSlots(slots, as, asIs), ""},
+		{"calls under way are not told", sharingSlots(slots, as, func(int64) int64 { return 0 }), breachFlight},
+		{"leases do not end", sharingSlots(slots, func(l throttle.Lease) (throttle.Lease, bool) {
+			l.Until = time.Time{}
+			return l, l.Share > 0
+		}, asIs), breachShares},
+		{"twice the share is used", sharingSlots(slots, func(l throttle.Lease) (throttle.Lease, bool) {
+			l.Share = min(2*l.Share, throttle.WholeShare)
+			return l, true
+		}, asIs), breachFlight},
+		{"half of the share is used", sharingSlots(slots, func(l throttle.Lease) (throttle.Lease, bool) {
+			l.Share /= 2
+			return l, true
+		}, asIs), breachRecovery},
+		{"calls that are settled as drawn give no slots back", wiring{
+			both: func(l throttle.Limiter) throttle.Limiter { return leakyLimiter{l} },
+		}, breachLeak},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := drawSlots(1)
+			p.span, p.limit, p.largest, p.slots, p.hold = 2*time.Minute, throttle.Limit{Max: 200, Per: time.Second}, 2, slots, 2*time.Second
+			p.leases, p.longest, p.store, p.storeRate = []time.Duration{consensus.MinLease}, consensus.MinLease, storeTimed, 1
+			p.busy, p.demandMean, p.up, p.down, p.overrun = 0.5, 5*time.Second, calmNetwork, calmNetwork, 0
+			p.faultMean, p.faults = 5*time.Second, [numFaults]bool{faultCut: true, faultLeave: true, faultCrash: true, faultDown: true}
+			if c.kind == "" {
+				require.Empty(t, runSeed(t, p, c.wiring, false).violations)
+				return
+			}
+			// Which goroutine runs first is not fixed: it may take more than one run.
+			var res *result
+			for range 5 {
+				res = runSeed(t, p, c.wiring, false)
+				if slices.ContainsFunc(res.violations, func(v violation) bool { return v.kind == c.kind }) {
+					return
+				}
+			}
+			require.Fail(t, "not seen", "%s; seen: %v", c.kind, res.violations)
+		})
+	}
+}
