@@ -56,7 +56,7 @@ var requestFields = []field{
 		func(s *settings) *string { return &s.Destination }),
 	config.ChoiceField("redirects", "Which redirects are followed: only 307 and 308, which keep method and body",
 		func(s *settings) *redirects { return &s.Redirects }, noRedirects, sameHost),
-	config.NumberField("maxResponse", 1, 64<<20, "65536", "How much of an answer is read, in bytes", func(s *settings) *int { return &s.MaxResponse }),
+	config.NumberField("maxResponse", 1, 64<<20, "65536", "How much of an answer is read, in bytes; the connection of a longer one is not used again", func(s *settings) *int { return &s.MaxResponse }),
 	config.ChoiceField("signature", "How requests are signed, by HMAC-SHA256 of the body as it is sent", func(s *settings) *signature { return &s.Signature },
 		noSignature, sha256Signature, standardWebhooks),
 	config.TextField("signatureHeader", "a header's name, with `sha256`", "`X-Signature-256`", "Where the signature stands, after `sha256=`",
