@@ -110,12 +110,10 @@ func TestRatesHoldAtTheService(t *testing.T) {
 	}{
 		"messages": {env{"UNIT": "messages", "NUMATHROTTLE_MAX": "200", "NUMATHROTTLE_BURST": "10"}, 120, messagesOf, "", 10, 200, []int64{120}},
 		"requests beside messages": {
-			env{"UNIT": "messages", "NUMATHROTTLE_MAX": "1000000", "MAX_REQUESTS": "20"},
-			120, requestOf, "", 2, 20, []int64{120, 12},
+			env{"UNIT": "messages", "NUMATHROTTLE_MAX": "1000000", "MAX_REQUESTS": "20"}, 120, requestOf, "", 2, 20, []int64{120, 12},
 		},
 		"messages to each destination": {
-			env{"UNIT": "messages", "DESTINATION_MAX": "100"},
-			120, messagesOf, "/a", 10, 100, []int64{60, 60},
+			env{"UNIT": "messages", "DESTINATION_MAX": "100"}, 120, messagesOf, "/a", 10, 100, []int64{60, 60},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

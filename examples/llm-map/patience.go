@@ -48,7 +48,7 @@ func begin(ctx context.Context) context.Context {
 // denial is why a call was not sent within maxWait; nil when that is not what err says. Time in which the pool is
 // frozen does not count: that is a wait as any other.
 func (h *handler) denial(w *waiter, err error) *admission.Denied {
-	if err == nil || w.sent || h.settings.OnDenied != nackOnDenied || w.message.Err() != nil {
+	if w.sent || h.settings.OnDenied != nackOnDenied || w.message.Err() != nil {
 		return nil
 	}
 	e, known := errors.AsType[*throttle.Error](err)

@@ -44,8 +44,10 @@ func TestALongWaitIsANack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := mustHandler(t, testSettings(impatience), throttletest.New(c.script...), c.endpoint, nil)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour) // of virtual time
+				defer cancel()
 				began := time.Now()
-				out := h.Map(t.Context(), []string{"k"}, datum{value: "x"}).Items()
+				out := h.Map(ctx, []string{"k"}, datum{value: "x"}).Items()
 				require.LessOrEqual(t, time.Since(began), c.takes)
 				require.Len(t, out, 1)
 				require.Equal(t, []string{mapsdk.NACK}, out[0].Tags())
@@ -62,6 +64,7 @@ func TestALongWaitIsANack(t *testing.T) {
 // What is no wait for a limit is none of maxWait: a call that lasts, a pool that is frozen, failures.
 func TestWhatMaxWaitDoesNotBound(t *testing.T) {
 	frozen := throttletest.Deny(&throttle.Error{Reason: throttle.ReasonFrozen, RetryAfter: 15 * time.Second})
+	tooLarge := throttletest.Deny(&throttle.Error{Reason: throttle.ReasonTooLarge})
 	long := func(w http.ResponseWriter, r *http.Request) { time.Sleep(time.Minute); says("hi", 1, 1)(w, r) }
 	for name, c := range map[string]struct {
 		script   []throttletest.Step
@@ -72,7 +75,7 @@ func TestWhatMaxWaitDoesNotBound(t *testing.T) {
 		"a long call":    {nil, answers(long), "", time.Minute},
 		"a frozen pool":  {[]throttletest.Step{frozen, throttletest.Grant()}, answers(says("hi", 1, 1)), "", 15 * time.Second},
 		"failures":       {nil, answers(refuses(500, "", "")), "500", 1500 * time.Millisecond},
-		"a large prompt": {[]throttletest.Step{throttletest.Deny(&throttle.Error{Reason: throttle.ReasonTooLarge})}, answers(says("hi", 1, 1)), codeTooLarge, 0},
+		"a large prompt": {[]throttletest.Step{tooLarge}, answers(says("hi", 1, 1)), codeTooLarge, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
