@@ -52,15 +52,13 @@ func (h *handler) denial(w *waiter, err error) *admission.Denied {
 		return nil
 	}
 	e, known := errors.AsType[*throttle.Error](err)
-	switch {
-	case known && (e.Reason == throttle.ReasonClosed || e.Reason == throttle.ReasonTooLarge || e.Reason == throttle.ReasonFrozen):
-		return nil
-	case known:
-		return &admission.Denied{Err: e}
-	case errors.Is(err, context.DeadlineExceeded):
-		return &admission.Denied{Err: &throttle.Error{Reason: throttle.ReasonLimit, Cause: err}}
+	if !known && errors.Is(err, context.DeadlineExceeded) {
+		e = &throttle.Error{Reason: throttle.ReasonLimit, Cause: err}
 	}
-	return nil
+	if e == nil || e.Reason == throttle.ReasonClosed || e.Reason == throttle.ReasonTooLarge || e.Reason == throttle.ReasonFrozen {
+		return nil
+	}
+	return &admission.Denied{Err: e}
 }
 
 // impatient is the denial of a message that would have to wait for d before its next call; nil when it may.
