@@ -49,7 +49,7 @@ func begin(ctx context.Context) context.Context {
 // frozen does not count: that is a wait as any other.
 func (h *handler) denial(w *waiter, err error) *admission.Denied {
 	if w.sent || h.settings.OnDenied != nackOnDenied || w.message.Err() != nil {
-		return nil
+		return nil //nolint:nilerr // the message has ended: there is nothing to deny
 	}
 	e, known := errors.AsType[*throttle.Error](err)
 	if !known && errors.Is(err, context.DeadlineExceeded) {
