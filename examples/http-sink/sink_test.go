@@ -298,30 +298,3 @@ func TestWhatNginxRefusesIsSentAgainUntilItIsTaken(t *testing.T) {
 	require.Eventually(t, func() bool { return answers()["204"] == 12 }, testTimeout, time.Millisecond)
 	require.Positive(t, answers()["429"])
 }
-
-// Limits that cannot be opened make their destination unavailable for a while, not for good, and leave nothing behind.
-func TestADestinationIsOpenedAgain(t *testing.T) {
-	s, err := loaded(t, env{
-		"URL": "http://127.0.0.1:1/{{.Value}}", "DESTINATION": "{{.Value}}", "DESTINATION_MAX": "5", "DESTINATION_IN_FLIGHT": "2",
-		"NUMATHROTTLE_STORE": "redis://127.0.0.1:1", "NUMATHROTTLE_POOL": "p", "NUMATHROTTLE_ID": "a", "NUMATHROTTLE_FAIL_FAST": "true",
-	})
-	require.NoError(t, err)
-	l, err := openLimits(t.Context(), &s, slog.New(slog.DiscardHandler), func() {})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, l.close()) })
-	first, failed := l.ForTag("x").(broken)
-	require.True(t, failed)
-	require.Empty(t, l.closers)
-	require.Empty(t, l.rates)
-	_, err = l.ForTag("x").Acquire(t.Context(), 1)
-	require.ErrorIs(t, err, throttle.ErrThrottled)
-
-	s.Pool.Store = "memory://again"
-	require.Equal(t, first, l.ForTag("x"), "not with every message")
-	first.again = time.Now()
-	l.at["x"] = first
-	require.NotEqual(t, first, l.ForTag("x"))
-	_, ok := l.ForTag("x").TryAcquire(0)
-	require.True(t, ok)
-	require.Len(t, l.rates, 1)
-}

@@ -38,6 +38,8 @@ type settings struct {
 	Timeout     time.Duration
 	MaxAttempts int
 	OnStop      stopAction
+	MaxWait     time.Duration
+	OnDenied    deniedAction
 
 	Socket     string
 	ServerInfo string
@@ -54,6 +56,14 @@ type stopAction string
 const (
 	holdOnStop   stopAction = "hold"
 	resultOnStop stopAction = "result"
+)
+
+// A deniedAction is what becomes of a message whose next call would wait for longer than maxWait.
+type deniedAction string
+
+const (
+	waitOnDenied deniedAction = "wait"
+	nackOnDenied deniedAction = "nack"
 )
 
 // prefix is what the variables of this program's own settings begin with. Those of the
@@ -116,6 +126,12 @@ var fields = config.WithPrefix(prefix,
 	config.ChoiceField("onStop", "What becomes of a message when no waiting helps (a spent quota, a wrong key): it waits, and "+
 		"one call a minute tries whether it is mended, or it is answered with an error",
 		func(s *settings) *stopAction { return &s.OnStop }, holdOnStop, resultOnStop),
+	config.DurationField("maxWait", 10*time.Millisecond, time.Hour, "none: it waits",
+		"How long a message waits for its next call, for the limits or because the provider asks for it; with `onDenied: nack`. Best below `10s`",
+		func(s *settings) *time.Duration { return &s.MaxWait }),
+	config.ChoiceField("onDenied", "What becomes of a message whose next call would wait for longer: it waits, or it is given back and delivered again "+
+		"after the delay, which **loses it** with some sources: see below",
+		func(s *settings) *deniedAction { return &s.OnDenied }, waitOnDenied, nackOnDenied),
 	config.PathField("socket", "numaflow-go's", "The unix socket to listen on, outside Numaflow", func(s *settings) *string { return &s.Socket }),
 	config.PathField("serverInfo", "numaflow-go's", "The server-info file to write, outside Numaflow", func(s *settings) *string { return &s.ServerInfo }),
 )
@@ -195,6 +211,12 @@ func (s *settings) checkTogether(bad func(field, problem, allowed string)) {
 	if !s.APIKey.IsSet() && s.APIKeyFile == "" && s.Provider != selfHosted {
 		bad("apiKey and apiKeyFile", "are not set", "one of them, unless the provider is self-hosted")
 	}
+	if s.MaxWait > 0 && s.OnDenied != nackOnDenied {
+		bad("maxWait", "is set without an onDenied that ends the wait", "with onDenied: nack")
+	}
+	if s.MaxWait == 0 && s.OnDenied == nackOnDenied {
+		bad("onDenied", "is nack without a maxWait", "with maxWait")
+	}
 	if s.TokensPerMinute > 0 && s.MaxTokens > s.TokensPerMinute {
 		bad("maxTokens", fmt.Sprintf("is %d, which no call could ever draw", s.MaxTokens),
 			fmt.Sprintf("at most tokensPerMinute, which is %d", s.TokensPerMinute))
@@ -246,6 +268,9 @@ func withDefaults(s settings) settings {
 	}
 	if s.OnStop == "" {
 		s.OnStop = holdOnStop
+	}
+	if s.OnDenied == "" {
+		s.OnDenied = waitOnDenied
 	}
 	return s
 }

@@ -88,6 +88,7 @@ func TestEveryFaultIsTold(t *testing.T) {
 		"LLM_MAP_REQUESTS_PER_MINUTE": "-1",
 		"LLM_MAP_BURST_TIME":          "2m",
 		"LLM_MAP_ON_STOP":             "panic",
+		"LLM_MAP_MAX_WAIT":            "5s",
 		"LLM_MAP_MODELL":              "m",
 		"NUMATHROTTLE_MAX":            "5",
 		"NUMATHROTTLE_STORE":          "http://host",
@@ -108,10 +109,11 @@ func TestEveryFaultIsTold(t *testing.T) {
 		`temperature is "NaN"`, "outputTokens is set, and so is maxTokens", "maxTokens is 500, which no call could ever draw",
 		`requestsPerMinute is "-1"`, `burstTime is "2m"`, `onStop is "panic"`, "LLM_MAP_MODELL is not a variable of numathrottle; did you mean LLM_MAP_MODEL?",
 		"NUMATHROTTLE_MAX is not a variable", `store has the scheme "http"`, "model is not set", "pool has 250 bytes",
+		"maxWait is set without an onDenied that ends the wait",
 	} {
 		require.Contains(t, text, want)
 	}
-	require.Equal(t, 19, strings.Count(text, "\n")+1, "a line for each: %s", text)
+	require.Equal(t, 20, strings.Count(text, "\n")+1, "a line for each: %s", text)
 	require.NotContains(t, text+out.String()+errOut.String(), canary)
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -60,6 +61,9 @@ func (h *handler) Map(ctx context.Context, keys []string, d mapsdk.Datum) mapsdk
 		return result{Error: f}.message(keys)
 	}
 	r, err := h.answer(ctx, h.request(messages), prompt)
+	if denied, ok := errors.AsType[*admission.Denied](err); ok {
+		return nack(denied)
+	}
 	if err != nil {
 		h.abandoner.Abandon(ctx, err)
 	}
@@ -116,7 +120,8 @@ func isReasoning(model string) bool {
 	return false
 }
 
-// answer calls the model until there is a result. An error means that there is none.
+// answer calls the model until there is a result. An error means that there is none; *admission.Denied
+// that the message is to be given back.
 func (h *handler) answer(ctx context.Context, req openai.ChatCompletionRequest, prompt int) (result, error) {
 	failures, overloads := 0, 0
 	for attempts := 1; ; attempts++ {
@@ -125,7 +130,7 @@ func (h *handler) answer(ctx context.Context, req openai.ChatCompletionRequest, 
 		switch o.verdict {
 		case answered:
 			return newResult(&resp, attempts), nil
-		case ended:
+		case ended, denied:
 			return result{}, o.err
 		case invalid:
 			return o.result(attempts), nil
@@ -144,6 +149,9 @@ func (h *handler) answer(ctx context.Context, req openai.ChatCompletionRequest, 
 		case overload:
 			overloads++
 			delay = max(delay, backoff(overloads))
+			if err := h.impatient(delay); err != nil {
+				return result{}, err
+			}
 		case wait:
 		}
 		if err := sleep(ctx, delay); err != nil {
@@ -165,7 +173,12 @@ func (h *handler) call(ctx context.Context, req openai.ChatCompletionRequest, pr
 	if most := h.settings.TokensPerMinute; most > 0 {
 		cost = min(cost, most)
 	}
-	resp, err := h.client.CreateChatCompletion(withCost(ctx, cost), req)
+	w, waiting, cancel := h.wait(ctx)
+	defer cancel()
+	resp, err := h.client.CreateChatCompletion(withCost(waiting, cost), req)
+	if d := h.denial(w, err); d != nil {
+		return resp, outcome{verdict: denied, err: d}
+	}
 	if err == nil && len(resp.Choices) == 0 {
 		return resp, outcome{verdict: failed, code: "no_choices", text: "the answer of the endpoint has no choices"}
 	}
@@ -187,7 +200,7 @@ func (h *handler) call(ctx context.Context, req openai.ChatCompletionRequest, pr
 		h.gate.report(false) // it was this message's own fault
 	case failed:
 		h.log.Warn("a call failed", "code", o.code, "cause", o.text, "detail", o.detail)
-	case ended:
+	case ended, denied:
 	}
 	return resp, o
 }

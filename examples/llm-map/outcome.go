@@ -31,6 +31,8 @@ const (
 	invalid verdict = "invalid"
 	// failed: anything else. It is sent again, a bounded number of times.
 	failed verdict = "failed"
+	// denied: the call was not sent, for it would have waited for longer than maxWait.
+	denied verdict = "denied"
 	// ended: the message's context has ended or the limiter is closed. It has no answer.
 	ended verdict = "ended"
 )

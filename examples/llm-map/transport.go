@@ -113,6 +113,7 @@ var errTimeout = errors.New("the call took longer than the setting timeout allow
 
 // RoundTrip implements http.RoundTripper.
 func (a *attempt) RoundTrip(req *http.Request) (*http.Response, error) {
+	begun := begin(req.Context())
 	key, err := a.key() // anew each time: a changed Secret needs no restart
 	if err != nil {
 		if req.Body != nil {
@@ -120,7 +121,7 @@ func (a *attempt) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return nil, fmt.Errorf("apiKeyFile %w", err)
 	}
-	ctx, cancel := context.WithTimeoutCause(req.Context(), a.timeout, errTimeout)
+	ctx, cancel := context.WithTimeoutCause(begun, a.timeout, errTimeout)
 	req = req.Clone(ctx)
 	if key != "" {
 		a.login(req.Header, key)

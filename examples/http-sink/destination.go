@@ -1,0 +1,202 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// A joinFunc joins the pool of a limit, as numathrottle.Open does.
+type joinFunc func(ctx context.Context, c numathrottle.Config) (*throttle.Throttle, error)
+
+// pools are those that were joined for one purpose.
+type pools struct {
+	rates   []*throttle.Throttle
+	closers []func() error
+}
+
+// leave leaves them, the last that was joined first.
+func (p pools) leave() error {
+	var errs []error
+	for _, c := range slices.Backward(p.closers) {
+		errs = append(errs, c())
+	}
+	return errors.Join(errs...)
+}
+
+// A destination is the limits of one destination.
+//
+// Invariant: limiter and again do not change once ready is closed.
+type destination struct {
+	ready   chan struct{} // closed when the limits are open, or cannot be opened
+	limiter throttle.Limiter
+	again   time.Time // when opening is tried again; zero: the limits are open
+}
+
+// stale tells whether the limits could not be opened, some time ago.
+func (d *destination) stale(now time.Time) bool {
+	select {
+	case <-d.ready:
+		return !d.again.IsZero() && now.After(d.again)
+	default:
+		return false
+	}
+}
+
+const (
+	// openTimeout bounds how long opening the limits of a destination may hold up its messages.
+	openTimeout = 10 * time.Second
+	// openAgain is how long a destination stays unavailable whose limits could not be opened.
+	openAgain = 10 * time.Second
+)
+
+// ForTag implements throttle.Tagger: it opens the limits of a destination, or waits while another
+// call opens them. It holds up no other destination.
+func (l *limits) ForTag(name string) throttle.Limiter {
+	d, name, first := l.find(name)
+	if first {
+		l.open(d, name)
+	}
+	<-d.ready
+	return d.limiter
+}
+
+// find returns the limits of a destination, or those of all that have none of their own, whose
+// name is empty. first tells that the caller has to open them.
+func (l *limits) find(name string) (d *destination, limitsOf string, first bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	d, known := l.at[name]
+	if !known && len(l.at) >= l.settings.Destinations {
+		name = ""
+		d = l.at[name]
+	}
+	if d != nil && (l.closed || !d.stale(time.Now())) {
+		return d, name, false
+	}
+	d = &destination{ready: make(chan struct{})}
+	if l.closed {
+		d.limiter = broken{&throttle.Error{Reason: throttle.ReasonClosed, Tag: name}}
+		close(d.ready)
+		return d, name, false
+	}
+	l.at[name] = d
+	return d, name, true
+}
+
+// open joins the pools of a destination.
+func (l *limits) open(d *destination, name string) {
+	defer close(d.ready)
+	s := l.settings
+	own, slots, err := l.joinFor(name)
+	if err != nil {
+		l.log.Error("the limits of a destination cannot be opened: its messages count as unavailable", "destination", name, "error", err)
+		d.again = time.Now().Add(openAgain)
+		d.limiter = broken{&throttle.Error{Reason: throttle.ReasonStoreLost, Tag: name, Cause: err}}
+		if s.Shadow {
+			d.limiter = shadow{d.limiter, l.observe}
+		}
+		return
+	}
+	all := throttle.All(l.shared, own, throttle.PerCall(slots))
+	switch {
+	case throttle.Unlimited(all):
+		d.limiter = all
+		return
+	case s.Shadow:
+		d.limiter = shadow{all, l.observe}
+		return
+	case s.LimitWait > 0:
+		all = patient{all, s.LimitWait}
+	}
+	to := destined{Limiter: all}
+	switch { // what a service says is for its own calls, and for those to no other
+	case own != nil:
+		to.told, _ = own.(listener)
+	case slots != nil:
+		to.told, _ = slots.(listener)
+	case s.destKey == "":
+		to.told, _ = l.shared.(listener)
+	}
+	d.limiter = to
+}
+
+// joinFor joins the pools of a destination, all or none.
+func (l *limits) joinFor(name string) (own, slots throttle.Limiter, err error) {
+	s := l.settings
+	if s.DestinationMax == 0 && s.DestinationInFlight == 0 {
+		return nil, nil, nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
+	defer cancel()
+	var joined pools
+	pool := destinationSuffix + poolName(name)
+	if own, err = l.rate(ctx, &joined, pool+rateSuffix, throttle.Limit{Max: s.DestinationMax, Per: s.Limit.Per, Hard: s.Limit.Hard}); err == nil {
+		slots, err = l.slots(ctx, &joined, pool+inFlightSuffix, s.DestinationInFlight)
+	}
+	if err != nil {
+		_ = joined.leave() // of pools that were joined a moment ago
+		return nil, nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.rates = append(l.rates, joined.rates...)
+	l.closers = append(l.closers, joined.closers...)
+	return own, slots, nil
+}
+
+// A listener judges whether all pods should wait because one was told to.
+type listener interface {
+	Told(until time.Time, reason string)
+}
+
+// destined is the limits of a destination. What it says when it refuses a call, one of them is told.
+type destined struct {
+	throttle.Limiter
+
+	told listener // nil: no limit is of this destination alone
+}
+
+// Told implements listener.
+func (d destined) Told(until time.Time, reason string) {
+	if d.told != nil {
+		d.told.Told(until, reason)
+	}
+}
+
+// Unwrap shows what the waits are for; see throttle.HoldBack.
+func (d destined) Unwrap() throttle.Limiter { return d.Limiter }
+
+// poolName is a destination's part of the name of its pools.
+func poolName(destination string) string {
+	if destination == "" {
+		return "others"
+	}
+	if len(destination) > longestName-len("others") || destination == "others" {
+		sum := sha256.Sum256([]byte(destination))
+		return "sha256-" + hex.EncodeToString(sum[:16])
+	}
+	return destination
+}
+
+// A broken limiter grants nothing.
+type broken struct{ err error }
+
+// Acquire implements throttle.Limiter.
+func (b broken) Acquire(context.Context, int) (throttle.Permit, error) {
+	return throttle.Permit{}, b.err
+}
+
+// AcquireUpTo implements throttle.Limiter.
+func (b broken) AcquireUpTo(context.Context, int) (throttle.Permit, error) {
+	return throttle.Permit{}, b.err
+}
+
+// TryAcquire implements throttle.Limiter.
+func (broken) TryAcquire(int) (throttle.Permit, bool) { return throttle.Permit{}, false }

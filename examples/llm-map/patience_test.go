@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	mapsdk "github.com/numaproj/numaflow-go/pkg/mapper"
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
+)
+
+// impatience lets messages wait for 900 ms.
+func impatience(s *settings) { s.MaxWait, s.OnDenied = 900*time.Millisecond, nackOnDenied }
+
+func TestALongWaitIsANack(t *testing.T) {
+	for name, c := range map[string]struct {
+		script   []throttletest.Step
+		endpoint *endpoint
+		calls    int
+		delay    time.Duration // at least, and at most a quarter more
+		takes    time.Duration // at most
+	}{
+		"the limit knows when": {
+			[]throttletest.Step{throttletest.Deny(&throttle.Error{Reason: throttle.ReasonLimit, RetryAfter: 8 * time.Second})},
+			answers(says("hi", 1, 1)), 0, 8 * time.Second, 0,
+		},
+		"the limit does not know":   {[]throttletest.Step{throttletest.Block()}, answers(says("hi", 1, 1)), 0, 100 * time.Millisecond, 900 * time.Millisecond},
+		"the provider says":         {nil, answers(refuses(429, "Retry-After: 20", "")), 1, 20 * time.Second, 0},
+		"the provider has too much": {nil, answers(refuses(503, "Retry-After: 20", "")), 1, 20 * time.Second, 0},
+		"it does not say for how long": { // half a second is waited for, a second is not
+			nil, answers(refuses(503, "", "")), 2, time.Second, 900 * time.Millisecond,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := mustHandler(t, testSettings(impatience), throttletest.New(c.script...), c.endpoint, nil)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Hour) // of virtual time
+				defer cancel()
+				began := time.Now()
+				out := h.Map(ctx, []string{"k"}, datum{value: "x"}).Items()
+				require.LessOrEqual(t, time.Since(began), c.takes)
+				require.Len(t, out, 1)
+				require.Equal(t, []string{mapsdk.NACK}, out[0].Tags())
+				require.NotEmpty(t, *out[0].NackOptions().Reason)
+				delay := time.Duration(*out[0].NackOptions().Delay) * time.Millisecond
+				require.GreaterOrEqual(t, delay, c.delay)
+				require.LessOrEqual(t, delay, c.delay*2, "a quarter on top of the wait, which is up to half as long again after an overload")
+				require.Equal(t, c.calls, c.endpoint.count())
+			})
+		})
+	}
+}
+
+// What is no wait for a limit is none of maxWait: a call that lasts, a pool that is frozen, failures.
+func TestWhatMaxWaitDoesNotBound(t *testing.T) {
+	frozen := throttletest.Deny(&throttle.Error{Reason: throttle.ReasonFrozen, RetryAfter: 15 * time.Second})
+	tooLarge := throttletest.Deny(&throttle.Error{Reason: throttle.ReasonTooLarge})
+	long := func(w http.ResponseWriter, r *http.Request) { time.Sleep(time.Minute); says("hi", 1, 1)(w, r) }
+	for name, c := range map[string]struct {
+		script   []throttletest.Step
+		endpoint *endpoint
+		want     string // the code of an error; empty: an answer
+		takes    time.Duration
+	}{
+		"a long call":    {nil, answers(long), "", time.Minute},
+		"a frozen pool":  {[]throttletest.Step{frozen, throttletest.Grant()}, answers(says("hi", 1, 1)), "", 15 * time.Second},
+		"failures":       {nil, answers(refuses(500, "", "")), "500", 1500 * time.Millisecond},
+		"a large prompt": {[]throttletest.Step{tooLarge}, answers(says("hi", 1, 1)), codeTooLarge, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := testSettings(func(s *settings) { impatience(s); s.MaxAttempts = 3 })
+				began := time.Now()
+				r := ask(t.Context(), t, mustHandler(t, s, throttletest.New(c.script...), c.endpoint, nil), "x")
+				require.GreaterOrEqual(t, time.Since(began), c.takes)
+				if c.want == "" {
+					require.Equal(t, "hi", r.Text)
+				} else {
+					require.Equal(t, c.want, r.Error.Code)
+				}
+			})
+		})
+	}
+}
+
+// Over the real socket: while the only slot is taken, a message is given back; delivered again, it is answered. The call
+// under way lasts for longer than maxWait, and is not cut short.
+func TestAProcessGivesBackWhatWouldWaitLong(t *testing.T) {
+	var calls atomic.Int32
+	release := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if calls.Add(1) == 1 {
+			<-release
+		}
+		says("hi", 1, 1)(w, r)
+	}))
+	t.Cleanup(server.Close)
+	c := startChild(t, shortDir(t), "p", "LLM_MAP_BASE_URL="+server.URL, "LLM_MAP_IN_FLIGHT=1", "NUMATHROTTLE_STORE=static://?replicas=1",
+		"LLM_MAP_MAX_WAIT=50ms", "LLM_MAP_ON_DENIED=nack")
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	first := make(chan []dataplane.Result, 1)
+	go func() {
+		out, _ := c.feed.Do(ctx, dataplane.Message{Value: []byte("first")})
+		first <- out
+	}()
+	require.Eventually(t, func() bool { return calls.Load() == 1 }, 20*time.Second, time.Millisecond)
+	out, err := c.feed.Do(ctx, dataplane.Message{Value: []byte("second")})
+	early := len(first)
+	close(release)
+	require.NoError(t, err)
+	require.Len(t, out, 1)
+	require.True(t, out[0].Nack)
+	require.GreaterOrEqual(t, out[0].NackOptions.Delay, 100*time.Millisecond)
+	require.Contains(t, out[0].NackOptions.Reason, "in-flight")
+	require.Zero(t, early)
+	for _, answered := range [][]dataplane.Result{<-first, deliver(ctx, t, c)} {
+		require.Len(t, answered, 1)
+		var r result
+		require.NoError(t, json.Unmarshal(answered[0].Value, &r))
+		require.Equal(t, "hi", r.Text)
+	}
+	require.NoError(t, c.feed.Close())
+	require.NoError(t, c.cmd.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, c.cmd.Wait())
+}
+
+// deliver sends a message until it is not given back.
+func deliver(ctx context.Context, t *testing.T, c *child) []dataplane.Result {
+	t.Helper()
+	for {
+		out, err := c.feed.Do(ctx, dataplane.Message{Value: []byte("second")})
+		require.NoError(t, err)
+		if len(out) != 1 || !out[0].Nack {
+			return out
+		}
+		time.Sleep(out[0].NackOptions.Delay) // as the platform does
+	}
+}
