@@ -143,19 +143,31 @@ func (w *world) lookAtSlots() {
 }
 
 // lackingSlots says what is still wrong with the slots of the pool while all are busy, or nothing.
-// Fewer slots than processors are not looked at: they take turns.
+// Where there are fewer slots than processors, these take turns, and at a moment a slot may be nobody's; then it
+// must not be one that is gone that holds it.
 func (w *world) lackingSlots() string {
+	sum, least := 0, w.plan.slots
 	if w.plan.slots < len(w.live) {
-		return ""
+		least = 1
 	}
-	sum := 0
+	live := map[string]bool{}
 	for _, p := range w.live {
 		sum += p.flying.in.Status().Slots
+		live[p.id] = true
 	}
-	if sum < w.plan.slots {
+	if sum < least {
 		return fmt.Sprintf("%d of %d slots may be used", sum, w.plan.slots)
 	}
-	return ""
+	held := ""
+	w.flight.server.set(func() {
+		for _, row := range w.flight.server.rec.Rows {
+			gone := !live[row.ID] || row.State != consensus.RowLive
+			if gone && slices.ContainsFunc(row.Entries, func(e consensus.Entry) bool { return e.Claim > 0 }) {
+				held = fmt.Sprintf("%s, which is gone, holds slots", row.ID)
+			}
+		}
+	})
+	return held
 }
 
 // judgeFlight judges that the slots are used while all are busy. There may be none.
@@ -165,7 +177,7 @@ func (w *world) judgeFlight(length time.Duration) {
 	}
 	least := 0.9
 	if w.plan.slots < len(w.live) {
-		least = 0.6 // a slot that changes hands is nobody's for a while
+		least = 0.3 // a slot that changes hands is nobody's for a while, and all may do so in this time
 	}
 	if used := w.flight.used(length); used < least {
 		w.violatef(breachRecovery, "%.3f of the slots are used in %v with all busy", used, length)
@@ -192,7 +204,8 @@ func (w *world) drain() {
 		return cmp.Compare(p.th.Status().Tokens, q.th.Status().Tokens)
 	})
 	w.takeAll(p, p.flying.in, w.plan.slots)
-	w.takeAll(p, p.flying.each, 1) // more would have to wait for several tokens and for slots at the same moment
+	l := p.th.Limit()
+	w.takeAll(p, p.flying.each, min(3, w.plan.slots, max(l.Max, l.Burst))) // several tokens and slots, which come at different moments
 }
 
 // takeAll has a process draw so much that it needs all there is.

@@ -263,7 +263,7 @@ func (b *bid) keep(wait time.Duration, known bool) {
 	standing, next := 0, time.Duration(never)
 	for i, p := range b.parts {
 		m, w := p.member, &b.places[i]
-		lead := m.earns(w.least)
+		lead := m.lead(w.least)
 		if lead == 0 && b.passed {
 			lead = b.parts[b.scarcest].member.earns(b.places[b.scarcest].least)
 		}

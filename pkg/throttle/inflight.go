@@ -36,7 +36,10 @@ import (
 // are never more than max, as long as every processor with calls under way reaches the
 // store at least once in a removal time: 15 s by default. One that does not, because it is cut
 // off or stopped, loses its claim then, and others may be granted what its calls still
-// use; so may they while shares are used without the store's consent (consensus.Degrade).
+// use; so may they while shares are used without the store's consent (consensus.Degrade), and
+// a removal time after another process has come with the same ID. A draw of more slots than
+// the processor's part waits until others want fewer; where several processors wait for such
+// draws at once, a deadline has to end one of them.
 // A processor that leaves with calls under way keeps its claim until the pool removes
 // it, and the slots of one that died come back in the same way.
 type InFlight struct {

@@ -55,6 +55,9 @@ type teller interface {
 	// earns returns how long it takes to earn n tokens; 0 for what is not earned
 	// but given back.
 	earns(n int) time.Duration
+	// lead is for how long n tokens may be collected before the draw: as long as it takes to
+	// earn them, unless some would be void by then.
+	lead(n int) time.Duration
 	// refusalOf returns the error for w as things stand. RetryAfter is only what the
 	// store's freeze takes.
 	refusalOf(w *waiter) *Error
@@ -191,11 +194,18 @@ func (t *Throttle) dueFor(w *waiter) (time.Duration, bool) {
 }
 
 func (t *Throttle) earns(n int) time.Duration {
-	if t.issuing() { // a slot that comes earlier than the rest by more is void by then
-		return min(time.Duration(min(n, maxOrder))*t.issue.spacing, validity(t.issue.spacing)/2)
+	if t.issuing() {
+		return time.Duration(min(n, maxOrder)) * t.issue.spacing
 	}
 	d, _ := t.seg.wait(t.scale.units(n))
 	return d
+}
+
+func (t *Throttle) lead(n int) time.Duration {
+	if t.issuing() { // a slot that comes earlier than the rest by more is void by then
+		return min(t.earns(n), validity(t.issue.spacing)/2)
+	}
+	return t.earns(n)
 }
 
 func (t *Throttle) refusalOf(w *waiter) *Error {

@@ -77,6 +77,8 @@ func (f *InFlight) dueFor(w *waiter) (time.Duration, bool) {
 
 func (f *InFlight) earns(int) time.Duration { return 0 }
 
+func (f *InFlight) lead(int) time.Duration { return 0 }
+
 func (f *InFlight) refusalOf(w *waiter) *Error {
 	e := f.refusal(f.reason(), w.n)
 	e.RetryAfter = f.retryAfter()
