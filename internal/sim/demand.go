@@ -1,0 +1,34 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+// changeDemand draws a new demand from time to time.
+func (w *world) changeDemand(p *process) {
+	w.after(exponential(w.rng.demand, w.plan.demandMean), func() {
+		if p.gone || w.calm {
+			return
+		}
+		p.demand = w.drawDemand()
+		if w.rng.demand.IntN(3) == 0 {
+			p.drawer.restUntil = w.now + exponential(w.rng.demand, time.Second)
+		}
+		w.turn(p)
+		w.changeDemand(p)
+	})
+}
+
+func (w *world) drawDemand() consensus.Share {
+	r := w.rng.demand
+	switch {
+	case w.calm || r.Float64() < w.plan.busy:
+		return consensus.Whole
+	case r.IntN(3) == 0:
+		return 0
+	default:
+		return consensus.Share(float64(consensus.Whole) * r.Float64() * r.Float64())
+	}
+}
