@@ -54,6 +54,7 @@ var imports = map[string]string{
 	"mapper":       "github.com/numaproj-contrib/numathrottle/pkg/mapper",
 	"mapsdk":       "github.com/numaproj/numaflow-go/pkg/mapper",
 	"numathrottle": "github.com/numaproj-contrib/numathrottle",
+	"rate":         "golang.org/x/time/rate",
 	"sinker":       "github.com/numaproj-contrib/numathrottle/pkg/sinker",
 	"throttle":     "github.com/numaproj-contrib/numathrottle/pkg/throttle",
 	"time":         "time",
