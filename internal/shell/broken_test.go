@@ -72,7 +72,7 @@ func (b brokenLimiter) Acquire(ctx context.Context, n int) (throttle.Permit, err
 }
 
 func limiting(acquire func(throttle.Limiter, context.Context, int) (throttle.Permit, error)) wiring {
-	return wiring{limiter: func(l throttle.Limiter) throttle.Limiter { return brokenLimiter{l, acquire} }}
+	return wiring{limiter: func(l throttle.Limiter) throttle.Limiter { return &brokenLimiter{l, acquire} }}
 }
 
 func storing(s brokenStore) wiring {
