@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	crand "crypto/rand"
 	"errors"
 	"log/slog"
 	"maps"
@@ -235,7 +236,7 @@ func TestARefusalHoldsBackAllPods(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			vars := env{
-				"NUMATHROTTLE_STORE": "memory://" + strings.NewReplacer(" ", "", ",", "").Replace(name), "NUMATHROTTLE_POOL": "p", "NUMATHROTTLE_MAX": "1000",
+				"NUMATHROTTLE_STORE": "memory://" + crand.Text(), "NUMATHROTTLE_POOL": "p", "NUMATHROTTLE_MAX": "1000",
 				"NUMATHROTTLE_ID": "a", "ON_UNAVAILABLE": "nack", "MAX_ATTEMPTS": "1", "MAX_WAIT": "1s",
 			}
 			maps.Copy(vars, c.vars)
@@ -244,6 +245,7 @@ func TestARefusalHoldsBackAllPods(t *testing.T) {
 			b := start(t, vars)
 			refuses.Store(false)
 			for _, r := range []*rig{a, b} { // both are in the pools
+				require.Eventually(t, func() bool { return r.limits.rates[0].Status().Lease.Share > 0 }, testTimeout, 10*time.Millisecond)
 				require.Equal(t, all(1, dataplane.SinkSuccess), statuses(r.do(messages(c.to)...)))
 			}
 			refuses.Store(true)
