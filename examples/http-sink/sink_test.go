@@ -123,7 +123,7 @@ func TestEachDestinationHasALimitOfItsOwn(t *testing.T) {
 	r := start(t, env{
 		"URL": service.URL + "/{{.Value}}", "DESTINATION": "{{.Value}}", "DESTINATION_MAX": "1", "NUMATHROTTLE_PER": "1h",
 		"NUMATHROTTLE_STORE": "static://?replicas=1",
-		"LIMIT_WAIT":         "1ms", "ON_UNAVAILABLE": "nack", "DESTINATIONS": "3", "NUMATHROTTLE_BURST": "1",
+		"LIMIT_WAIT":         "1s", "ON_UNAVAILABLE": "nack", "DESTINATIONS": "3", "NUMATHROTTLE_BURST": "1",
 	})
 	results := r.do(messages("a", "b", "c", "d", "e", "f", "a")...)
 	for _, result := range results {
