@@ -57,6 +57,12 @@ var foundSeeds = []foundSeed{
 			"answer came, not when it was given.",
 	},
 	{
+		seed: 8415,
+		found: "A paused processor drew (seed 8415; a fault of the product): the store had been wiped and its clock had begun anew, and by the old one, " +
+			"which the processor still went by, the pause in the news was over. News count from when they are heard; " +
+			"go test -run TestNewsByAnotherClock ./pkg/consensus shows it alone.",
+	},
+	{
 		seed: 6433,
 		found: "No recovery (seed 6433; a fault of the check, not of the product): a ramp that looks at use was to arrive " +
 			"at its end while the pool was paused.",

@@ -44,6 +44,16 @@ func (e *entry) ends(m moment) time.Duration {
 	return m.now + time.Duration(max(e.left.Microseconds()-passed, 0))*time.Microsecond
 }
 
+// heard is ends for what was pushed. News come at once, or count until the next answer at most; and the logical
+// clock that they were written by may be that of a store which has begun anew, of which the processor knows
+// nothing yet: by another clock a pause may look as if it were over.
+func (e *entry) heard(m moment) time.Duration {
+	if e.left == 0 {
+		return forever
+	}
+	return m.now + e.left
+}
+
 // sleptThrough tells whether the pool has begun anew since the pause was written, after a silence
 // that the logical clock does not count.
 func (e *entry) sleptThrough(m moment) bool { return e.at > 0 && e.at < m.began && m.slept > m.clamp }
@@ -191,13 +201,13 @@ func (p *pausing) follow(m moment) {
 
 // hear takes what was pushed.
 func (p *pausing) hear(m moment, version Version, n *notice) {
-	if version <= p.version && !skip(rulePauseNews) || version < p.heard.version {
-		return // late
+	if version <= p.version && !skip(rulePauseNews) || version <= p.heard.version {
+		return // late, or heard before
 	}
 	stops := slices.Clone(p.heard.stops)
 	for i := range n.entries {
 		e := &n.entries[i]
-		stops = later(stops, stop{e.tag, e.reason, e.ends(m), e.until})
+		stops = later(stops, stop{e.tag, e.reason, e.heard(m), e.until})
 	}
 	p.heard.version, p.heard.stops, p.heard.at = version, stops, m.now
 }
