@@ -60,22 +60,19 @@ test: export CGO_ENABLED := 1
 test: ## Install what the tests need, and run them all with the race detector
 	@scripts/test-deps.sh
 ifeq ($(PKG),./...)
-	@$(MAKE) -j3 measured tested computed
+	@$(MAKE) -j2 timed computed
 else
 	@$(MAKE) suite
 endif
 
-# Vet is lint's business. Most tests wait for a server or for the clock, so that the machine has time for all three. What measures a
-# time comes first; what only computes has the processors when nobody else wants them.
-.PHONY: measured tested computed
-measured:
+# Vet is lint's business. Many tests wait for a server or for the clock. What only computes has the processors meanwhile, at a low priority.
+.PHONY: timed computed
+timed: suite
+	@for module in $(filter-out .,$(MODULES)); do $(GO) -C "$$module" test -timeout $(TEST_TIMEOUT) ./...; done
 	@$(MAKE) faults
-tested:
-	@nice -n 5 $(MAKE) suite
-	@for module in $(filter-out .,$(MODULES)); do nice -n 5 $(GO) -C "$$module" test -timeout $(TEST_TIMEOUT) ./...; done
 computed:
-	@nice -n 19 $(MAKE) sim
-	@nice -n 19 $(MAKE) mutants
+	@nice -n 15 $(MAKE) sim
+	@nice -n 15 $(MAKE) mutants
 
 .PHONY: suite
 suite: $(GOTESTSUM)

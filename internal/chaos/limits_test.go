@@ -39,8 +39,6 @@ func TestLimitFaults(t *testing.T) {
 			"hard": hardLane, "ramp": rampLane,
 			"in flight":       func(t *testing.T, g *ledger) { count(inFlightLane(t, g)) },
 			"in flight, nats": func(t *testing.T, g *ledger) { count(limitNATSLane(t, g, outages, "in flight: ", inFlight)) },
-			"hard, nats":      func(t *testing.T, g *ledger) { limitNATSLane(t, g, outages, "hard: ", hard) },
-			"ramp, nats":      func(t *testing.T, g *ledger) { limitNATSLane(t, g, outages, "ramp: ", rising) },
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel() // nearly all of a lane is waiting
