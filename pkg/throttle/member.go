@@ -195,7 +195,7 @@ func (t *Throttle) dueFor(w *waiter) (time.Duration, bool) {
 
 func (t *Throttle) earns(n int) time.Duration {
 	if t.issuing() {
-		return time.Duration(min(n, maxOrder)) * t.issue.spacing
+		return time.Duration(min(float64(n)*float64(t.issue.spacing), never/2))
 	}
 	d, _ := t.seg.wait(t.scale.units(n))
 	return d
