@@ -40,10 +40,10 @@ type destination struct {
 }
 
 // stale tells whether the limits could not be opened, some time ago.
-func (d *destination) stale(now time.Time) bool {
+func (d *destination) stale() bool {
 	select {
 	case <-d.ready:
-		return !d.again.IsZero() && now.After(d.again)
+		return !d.again.IsZero() && time.Now().After(d.again)
 	default:
 		return false
 	}
@@ -77,7 +77,7 @@ func (l *limits) find(name string) (d *destination, limitsOf string, first bool)
 		name = ""
 		d = l.at[name]
 	}
-	if d != nil && (l.closed || !d.stale(time.Now())) {
+	if d != nil && (l.closed || !d.stale()) {
 		return d, name, false
 	}
 	d = &destination{ready: make(chan struct{})}
