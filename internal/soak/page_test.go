@@ -104,7 +104,7 @@ func TestPageOfOlderFiguresWithViolations(t *testing.T) {
 	folder := madeUp(t, "")
 	require.NoError(t, proof.Save(folder, "noloss", proof.Pools{Violations: []proof.Violation{{Promise: "R11", Text: "lost", Replay: "go test"}}}))
 	page := written(t, folder)
-	require.Contains(t, head(page), "**1 violations; 1 of 13 steps failed: losses**")
+	require.Contains(t, head(page), "**1 violation; 1 of 13 steps failed: losses**")
 	require.Contains(t, page, "| losses | abc | 15 January 2027, 08:00 | 1m0s | **failed**: violations |\n")
 	require.Contains(t, page, "- **R11 broken**: lost. Replay: `go test`")
 }
