@@ -142,19 +142,25 @@ func TestBroken(t *testing.T) {
 			p.leases, p.store, p.storeRate, p.busy, p.processors = []time.Duration{consensus.MinLease}, storeTimed, 1, 0.9, 8
 			p.longest, p.up, p.down, p.overrun = consensus.MinLease, calmNetwork, calmNetwork, 0
 			p.faultMean, p.faults = 5*time.Second, [numFaults]bool{faultCut: true, faultLeave: true, faultCrash: true, faultDown: true}
-			if c.kind == "" {
-				require.Empty(t, runSeed(t, p, c.wiring, false).violations)
-				return
-			}
-			// Which goroutine runs first is not fixed: it may take more than one run.
-			var res *result
-			for range 5 {
-				res = runSeed(t, p, c.wiring, false)
-				if slices.ContainsFunc(res.violations, func(v violation) bool { return v.kind == c.kind }) {
-					return
-				}
-			}
-			require.Fail(t, "not seen", "%s; seen: %v", c.kind, res.violations)
+			requireSeen(t, p, c.wiring, c.kind)
 		})
 	}
+}
+
+// requireSeen requires that a run with something broken shows a breach of that kind; an empty one: that nothing is.
+func requireSeen(t *testing.T, p plan, broken wiring, kind breach) {
+	t.Helper()
+	if kind == "" {
+		require.Empty(t, runSeed(t, p, broken, false).violations)
+		return
+	}
+	// Which goroutine runs first is not fixed: it may take more than one run.
+	var res *result
+	for range 5 {
+		res = runSeed(t, p, broken, false)
+		if slices.ContainsFunc(res.violations, func(v violation) bool { return v.kind == kind }) {
+			return
+		}
+	}
+	require.Fail(t, "not seen", "%s; seen: %v", kind, res.violations)
 }

@@ -2,11 +2,8 @@ package shell
 
 import (
 	"context"
-	"slices"
 	"testing"
 	"time"
-
-	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -97,19 +94,7 @@ func TestSlotsBroken(t *testing.T) {
 			p.leases, p.longest, p.store, p.storeRate = []time.Duration{consensus.MinLease}, consensus.MinLease, storeTimed, 1
 			p.busy, p.demandMean, p.up, p.down, p.overrun = 0.5, 5*time.Second, calmNetwork, calmNetwork, 0
 			p.faultMean, p.faults = 5*time.Second, [numFaults]bool{faultCut: true, faultLeave: true, faultCrash: true, faultDown: true}
-			if c.kind == "" {
-				require.Empty(t, runSeed(t, p, c.wiring, false).violations)
-				return
-			}
-			// Which goroutine runs first is not fixed: it may take more than one run.
-			var res *result
-			for range 5 {
-				res = runSeed(t, p, c.wiring, false)
-				if slices.ContainsFunc(res.violations, func(v violation) bool { return v.kind == c.kind }) {
-					return
-				}
-			}
-			require.Fail(t, "not seen", "%s; seen: %v", c.kind, res.violations)
+			requireSeen(t, p, c.wiring, c.kind)
 		})
 	}
 }

@@ -299,3 +299,50 @@ func (w *world) stepClock() {
 	w.tracef("fault step of the store's clock by %v", d)
 	w.store.step(d)
 }
+
+// halt stops a process or suspends its machine, and lets it go on after d.
+func (w *world) halt(p *process, d time.Duration, suspend bool) {
+	if p.gone || p.halted() {
+		return
+	}
+	p.stopped, p.suspended, p.haltedAt = !suspend, suspend, w.now
+	rate := p.clock.rate
+	if suspend {
+		p.clock.set(w.now, rate, true)
+	}
+	w.tracef("%s halts for %v (suspended %v)", p, d, suspend)
+	w.after(d, func() { w.goOn(p) })
+}
+
+// goOn lets a halted process go on: its timers and what has come meanwhile race.
+func (w *world) goOn(p *process) {
+	if p.gone || !p.halted() {
+		return
+	}
+	w.tracef("%s goes on", p)
+	if p.suspended {
+		p.clock.set(w.now, p.clock.rate, false)
+		p.lag += time.Duration(int64(w.now-p.haltedAt) * p.clock.rate / million)
+	}
+	p.stopped, p.suspended = false, false
+	inbox, due := p.inbox, p.due
+	p.inbox, p.due = nil, nil
+	// The loop is late by up to the interval of the watchdog when nothing else wakes it.
+	if p.overslept() {
+		w.wake(p, p.clock.read(w.now)+time.Duration(w.rng.proc.Int64N(int64(100*time.Millisecond))))
+	} else if w.rng.proc.IntN(2) == 0 {
+		w.turn(p)
+	}
+	for _, f := range due {
+		f()
+	}
+	for _, m := range inbox {
+		w.receive(m)
+	}
+	p.waking = false // a timer that came due meanwhile has gone by
+	if !p.overslept() {
+		w.turn(p)
+	} else {
+		w.wake(p, p.clock.read(w.now)+time.Duration(w.rng.proc.Int64N(int64(100*time.Millisecond))))
+	}
+}
