@@ -27,9 +27,9 @@ local function keep(st, until_then)
 end
 
 -- Notes what a sync says of permits, and decides whether the pool issues them; see
--- step.issue in package consensus: by_newest says that the spacing is by the newest version of a
--- document. Tells whether it does, and if not, whether shares
--- must not grow because permits are still good.
+-- step.issue in package consensus. by_newest says that the spacing is by the newest version
+-- of a document. Tells whether the pool does, and if not, whether shares must not grow
+-- because permits are still good.
 local function issue(rec, st, spacing, by_newest, strict, reach, id)
   local p = rec.permits
   if spacing == 0 and (not p or p.spacing == 0) then return false, false end
