@@ -175,12 +175,12 @@ func (s *server) sync(req *consensus.Request) reply {
 	return reply{ans: ans}
 }
 
-// lostInCalm tells whether a message that was sent under faults is lost because it
-// comes more than a second after they have ended.
+// lostInCalm tells whether a message that was sent under faults, or at the moment at which
+// they ended, is lost because it comes more than a second later.
 func (s *server) lostInCalm(sent time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return !s.calmed.IsZero() && sent.Before(s.calmed) && time.Since(s.calmed) > time.Second
+	return !s.calmed.IsZero() && !sent.After(s.calmed) && time.Since(s.calmed) > time.Second
 }
 
 // set changes the server's state.

@@ -259,11 +259,10 @@ func servedIn(more []string) (r adapt.Report, told, ok bool) {
 			if i == 0 {
 				top = maxNoteCuts
 			}
-			n, err := strconv.ParseInt(parts[i], 36, 64)
-			if err != nil || n < 0 || n > top || strconv.FormatInt(n, 36) != parts[i] {
+			var is bool
+			if *f, is = numeral(parts[i], 36, top); !is {
 				return adapt.Report{}, false, false
 			}
-			*f = n
 		}
 		return r, true, true
 	}

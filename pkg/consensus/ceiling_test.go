@@ -2,7 +2,9 @@ package consensus
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -500,4 +502,29 @@ func TestStoreThatTakesNothingIsNotPressed(t *testing.T) {
 	require.LessOrEqual(t, asked, 23)
 	_, tokens := p.Apply(20*time.Second, 0)
 	require.InDelta(t, 10, tokens, 0, "and the ramp stands at min")
+}
+
+// TestNumeral: what strconv.FormatInt writes is read, up to the bound, and nothing else.
+func TestNumeral(t *testing.T) {
+	for _, base := range []int{2, 10, 36} {
+		for _, top := range []int64{0, 1, 35, 36, 1000, math.MaxInt64 - 1, math.MaxInt64} {
+			for _, n := range []int64{0, 1, 9, 10, 35, 36, 37, 999, 1000, 1001, math.MaxInt64 / 36, math.MaxInt64 - 1, math.MaxInt64} {
+				got, ok := numeral(strconv.FormatInt(n, base), int64(base), top)
+				require.Equal(t, n <= top, ok, "%d in base %d up to %d", n, base, top)
+				if ok {
+					require.Equal(t, n, got)
+				}
+			}
+		}
+	}
+	for _, text := range []string{
+		"", "-1", "+1", "01", "00", " 1", "1 ", "1_0", "A", "1:", "a/", "`", "1\x00", "9223372036854775808", "18446744073709551617",
+		"99999999999999999999", "zzzzzzzzzzzzzz",
+	} {
+		for _, base := range []int{10, 36} {
+			n, err := strconv.ParseInt(text, base, 64)
+			_, ok := numeral(text, int64(base), math.MaxInt64)
+			require.Equal(t, err == nil && n >= 0 && strconv.FormatInt(n, base) == text, ok, "%q in base %d", text, base)
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package consensus
 
 import (
+	"math"
 	"math/bits"
 	"slices"
 	"strconv"
@@ -142,8 +143,8 @@ func readNote(words, more []string) (n note, ok bool) {
 		{&n.used, 0, maxNoteFlow},
 		{&n.offered, 0, maxNoteFlow},
 	} {
-		v, err := strconv.ParseInt(words[2+i], 10, 64)
-		if err != nil || strconv.FormatInt(v, 10) != words[2+i] || v < f.low || v > f.high {
+		v, ok := numeral(words[2+i], 10, f.high)
+		if !ok || v < f.low {
 			return note{}, false
 		}
 		*f.at = v
@@ -175,19 +176,22 @@ func (room *noteWords) split(text string) (words, more []string, ok bool) {
 		return nil, nil, false
 	}
 	words = room[:0]
-	for rest, found := text, true; found; {
-		var w string
-		w, rest, found = strings.Cut(rest, " ")
-		words = append(words, w)
+	form, begin := -1, 0 // form: how many words there are before those that say more
+	for i := 0; i <= len(text); i++ {
+		switch {
+		case i == len(text) || text[i] == ' ':
+			words, begin = append(words, text[begin:i]), i+1
+		case text[i] == ':' && form < 0:
+			form = len(words)
+		}
 	}
 	if words[0] != noteForm {
 		return nil, nil, false
 	}
-	i := slices.IndexFunc(words, func(w string) bool { return strings.Contains(w, ":") })
-	if i < 0 {
+	if form < 0 {
 		return words, nil, true
 	}
-	words, more = words[:i], words[i:]
+	words, more = words[:form], words[form:]
 	for i, w := range more {
 		name, value, _ := strings.Cut(w, ":")
 		other := func(c rune) bool { return c < 'a' || c > 'z' }
@@ -206,8 +210,32 @@ func receiptIn(more []string) (Version, bool) {
 		if !ok {
 			continue
 		}
-		v, err := strconv.ParseUint(digits, 10, 63)
-		return Version(v), err == nil && v > 0 && strconv.FormatUint(v, 10) == digits
+		v, ok := numeral(digits, 10, math.MaxInt64)
+		return Version(v), ok && v > 0
 	}
 	return 0, true
+}
+
+// numeral reads a number from 0 up to top that is written as strconv.FormatInt does in a base up to
+// 36; with a sign, zeros before it or capitals it is none.
+func numeral(text string, base, top int64) (n int64, ok bool) {
+	if text == "" || text[0] == '0' && len(text) > 1 {
+		return 0, false
+	}
+	for i := range len(text) {
+		digit := int64(text[i]) - '0'
+		if text[i] > '9' {
+			digit = int64(text[i]) - 'a' + 10
+			if digit < 10 {
+				return 0, false
+			}
+		}
+		if digit < 0 || digit >= base || n > top/base {
+			return 0, false
+		}
+		if n = n*base + digit; n < 0 || n > top { // below 0: beyond what 64 bits hold
+			return 0, false
+		}
+	}
+	return n, true
 }

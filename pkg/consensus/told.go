@@ -2,7 +2,6 @@ package consensus
 
 import (
 	"context"
-	"strconv"
 	"strings"
 	"time"
 
@@ -38,8 +37,8 @@ const aloneWord = "t:"
 func aloneIn(more []string) (int64, bool) {
 	for _, w := range more {
 		if value, found := strings.CutPrefix(w, aloneWord); found {
-			n, err := strconv.ParseInt(value, 36, 64)
-			return n, err == nil && n > 0 && n <= maxMicros && strconv.FormatInt(n, 36) == value
+			n, ok := numeral(value, 36, maxMicros)
+			return n, ok && n > 0
 		}
 	}
 	return 0, true

@@ -32,9 +32,13 @@ type pump struct {
 }
 
 func newPump(t *throttled, to chan<- mapstreamsdk.Message) *pump {
+	ahead := 1 // a handler with one output does not wait for the pump
+	if t.perOutput {
+		ahead = 0 // it makes no output before the one before it has its tokens
+	}
 	return &pump{
 		throttled: t,
-		from:      make(chan mapstreamsdk.Message),
+		from:      make(chan mapstreamsdk.Message, ahead),
 		to:        to,
 		left:      make(chan struct{}),
 		done:      make(chan struct{}),

@@ -22,7 +22,7 @@ import (
 //
 // next writes its outputs to a channel of its own, and as next has to do, closes it
 // when there are no more. Outputs are passed on one by one, in order; next is held
-// back as long as one is not passed on. The channel of the caller is closed, which
+// back as long as one is not passed on, without PerOutput as long as two are not. The channel of the caller is closed, which
 // numaflow-go takes for the end of the answer, only when next has returned and has
 // closed its own, and the context has not ended: a handler that closes its channel in
 // a deferred function ends no answer by a panic, and none that it gave up. When next

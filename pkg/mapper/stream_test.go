@@ -242,7 +242,7 @@ func TestStreamTheHandlerIsHeldBack(t *testing.T) {
 		go mapper.WrapStream(h, throttletest.New()).MapStream(t.Context(), nil, mapstreamsdk.NewHandlerDatum(nil, time.Time{}, time.Time{}, nil), to)
 		for read := range 10 {
 			synctest.Wait()
-			require.Equal(t, min(read+1, 10), written, "one output is on its way, the next waits")
+			require.Equal(t, min(read+2, 10), written, "one output is on its way and one in hand, the next waits")
 			require.Equal(t, strconv.Itoa(read), string((<-to).Value()))
 		}
 		_, open := <-to
