@@ -193,6 +193,32 @@ func TestShelf(t *testing.T) {
 	require.NoError(t, validateDocuments(s.reports()))
 }
 
+// A processor's spacing is by the override where that is what it goes by, and not where its own configuration keeps it below.
+func TestSpacingIsByTheOverride(t *testing.T) {
+	const spacing = 100 * time.Millisecond
+	ten := throttle.Limit{Max: 10, Per: time.Second}
+	hard := throttle.Limit{Max: 10, Per: time.Second, Hard: true}
+	for name, c := range map[string]struct {
+		limit    throttle.Limit
+		override Override
+		want     string
+	}{
+		"none":                    {ten, Override{}, ""},
+		"lower":                   {ten, Override{Max: 2}, limitDocument},
+		"raised":                  {ten, Override{Max: 40}, limitDocument},
+		"raised in another time":  {ten, Override{Max: 40, Per: 2 * time.Second}, limitDocument},
+		"raised as far as may be": {ten, Override{Max: 10 * int(MaxRaise)}, limitDocument},
+		"raised too far":          {ten, Override{Max: 10*int(MaxRaise) + 1}, ""},
+		"the same number sooner":  {ten, Override{Max: 10, Per: time.Second / 65}, ""},
+		"hard and lower":          {hard, Override{Max: 2}, limitDocument},
+		"hard and raised":         {hard, Override{Max: 11}, ""},
+	} {
+		x := ceiling{limit: limitOf(t, c.limit), override: c.override}
+		require.Equal(t, c.want, x.pacedFor(spacing), name)
+		require.Empty(t, x.pacedFor(0), "%s, without permits", name)
+	}
+}
+
 // The shares of a pool come to no more than its ceiling, whatever that is, whoever is
 // configured with what.
 func TestEffectiveSharesAddUp(t *testing.T) {

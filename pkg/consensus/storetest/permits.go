@@ -381,16 +381,26 @@ func malformedReserve(p *pool) {
 		require.Equal(p, c.field, bad.Field)
 	}
 	a := p.proc("a")
-	for field, spoil := range map[string]func(*consensus.Request){
-		"Spacing": func(r *consensus.Request) { r.Spacing = consensus.MaxSpacing + 1 },
-		"Strict":  func(r *consensus.Request) { r.Strict = true },
+	for _, c := range []struct {
+		field string
+		spoil func(*consensus.Request)
+	}{
+		{"Spacing", func(r *consensus.Request) { r.Spacing = consensus.MaxSpacing + 1 }},
+		{"Strict", func(r *consensus.Request) { r.Strict = true }},
+		{"SpacingBy", func(r *consensus.Request) { r.Spacing, r.SpacingBy = consensus.MinSpacing, "limit" }},
+		{"SpacingBy", func(r *consensus.Request) { // it has none
+			r.Spacing, r.SpacingBy, r.Documents = consensus.MinSpacing, "limit", []consensus.DocumentReport{{Name: "limit"}}
+		}},
+		{"SpacingBy", func(r *consensus.Request) {
+			r.SpacingBy, r.Documents = "limit", []consensus.DocumentReport{{Name: "limit", Version: 1}}
+		}},
 	} {
 		req := a.clone().request(one(0, 0))
-		spoil(&req)
+		c.spoil(&req)
 		_, err := p.store.Sync(p.Context(), req)
 		var bad *consensus.RequestError
 		require.ErrorAs(p, err, &bad)
-		require.Equal(p, field, bad.Field)
+		require.Equal(p, c.field, bad.Field)
 	}
 	canceled, cancel := context.WithCancel(p.Context())
 	cancel()
