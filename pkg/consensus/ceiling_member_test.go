@@ -291,7 +291,7 @@ func TestRampOfAHardLimitBeginsWithATokenEach(t *testing.T) {
 					require.Less(t, n.ceiling(), 200.0)
 				}
 				require.NotZero(t, nodes[0].used.Load()+nodes[1].used.Load())
-				time.Sleep(3 * time.Minute)
+				time.Sleep(2*time.Minute + 20*time.Second)
 				requireCeiling(t, 1000, nodes...)
 			})
 		})
