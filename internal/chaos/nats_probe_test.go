@@ -20,18 +20,21 @@ import (
 const (
 	// probeSubject is a key of its own beside the pool's, in the same stream.
 	probeSubject = "$KV." + natsstore.DefaultBucket + ".probe"
+	readSubject  = "$JS.API.STREAM.MSG.GET.KV_" + natsstore.DefaultBucket
 	probeEvery   = 100 * time.Millisecond
 	probeTimeout = 300 * time.Millisecond
 )
 
-// A probe writes to the stream all the time, through every server but one, and
-// notes what is acknowledged. Who leads is not enough to know whether a cluster
+// A probe writes to the stream and reads from it all the time, through every server but one, and
+// notes what is acknowledged and answered. Who leads is not enough to know whether a cluster
 // serves: one that is cut off believes that it leads, and nobody's word counts
-// without a majority.
+// without a majority. Nor are writes enough: the stream's leader takes them, but no server answers a read while
+// the cluster as a whole has no leader, which is another election ("JetStream system temporarily unavailable").
 type probe struct {
 	mu    sync.Mutex
 	spare *servers.NATSNode
-	acked []time.Duration // when the acknowledged writes were sent
+	wrote []time.Duration // when the acknowledged writes were sent
+	acked []time.Duration // those of them after which a read was answered
 }
 
 // startProbe starts a probe that ends with the test.
@@ -73,8 +76,12 @@ func (p *probe) run(ctx context.Context, node *servers.NATSNode, nc *nats.Conn) 
 	for ctx.Err() == nil {
 		sent := clock()
 		if !p.avoids(node) && write(ctx, nc) {
+			answered := read(ctx, nc)
 			p.mu.Lock()
-			p.acked = append(p.acked, sent)
+			p.wrote = append(p.wrote, sent)
+			if answered {
+				p.acked = append(p.acked, sent)
+			}
 			p.mu.Unlock()
 		}
 		select {
@@ -86,21 +93,31 @@ func (p *probe) run(ctx context.Context, node *servers.NATSNode, nc *nats.Conn) 
 
 // write tells whether a majority has stored a value.
 func write(ctx context.Context, nc *nats.Conn) bool {
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
-	defer cancel()
-	msg, err := nc.RequestWithContext(ctx, probeSubject, nil)
-	if err != nil {
-		return false
-	}
 	var ack struct {
 		Error *json.RawMessage `json:"error"`
 		Seq   uint64           `json:"seq"`
 	}
-	return json.Unmarshal(msg.Data, &ack) == nil && ack.Error == nil && ack.Seq > 0
+	return request(ctx, nc, probeSubject, "", &ack) && ack.Error == nil && ack.Seq > 0
 }
 
-// outage waits until a write succeeds that was sent after the end of a fault, and
-// returns when that was sent and how much earlier the last one was that had
+// read tells whether the newest value is to be had.
+func read(ctx context.Context, nc *nats.Conn) bool {
+	var got struct {
+		Error   *json.RawMessage `json:"error"`
+		Message *json.RawMessage `json:"message"`
+	}
+	return request(ctx, nc, readSubject, `{"last_by_subj":"`+probeSubject+`"}`, &got) && got.Error == nil && got.Message != nil
+}
+
+func request(ctx context.Context, nc *nats.Conn, subject, body string, reply any) bool {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	msg, err := nc.RequestWithContext(ctx, subject, []byte(body))
+	return err == nil && json.Unmarshal(msg.Data, reply) == nil
+}
+
+// outage waits until a write and a read succeed that were sent after the end of a fault, and
+// returns when the write was sent and how much earlier the last ones were that had
 // succeeded before the fault. What came before is forgotten.
 func (p *probe) outage(t testing.TB, began, injected time.Duration) (served, lasted time.Duration) {
 	t.Helper()
@@ -115,7 +132,13 @@ func (p *probe) outage(t testing.TB, began, injected time.Duration) (served, las
 		}
 		served, lasted = p.acked[after], p.acked[after]-p.acked[before-1]
 		p.acked = slices.Clone(p.acked[after:])
+		slices.Sort(p.wrote)
+		first, _ := slices.BinarySearch(p.wrote, injected)
+		if late := served - p.wrote[first]; late >= 5*probeEvery {
+			t.Logf("the cluster took writes %.1fs before it answered reads", late.Seconds())
+		}
+		p.wrote = nil
 		return true
-	}, clusterPatience, recoveryStep, "the cluster takes no writes")
+	}, clusterPatience, recoveryStep, "the cluster takes no writes, or answers no reads")
 	return served, lasted
 }

@@ -13,6 +13,9 @@
 // repeat, or one that is refused) is answered without a write: what it is answered
 // with was recorded before.
 //
+// In a cluster no server answers a read while the cluster as a whole has no leader, even
+// if the stream has one and takes writes: where one server led both, the pool waits for two elections.
+//
 // A write acknowledgement carries no time, so the server's time of a step is read
 // back with the entry by the next one (consensus.At.Deferred). The time of a saved
 // document passes for that of the step before, so that a pool which nobody is in has
