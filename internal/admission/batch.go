@@ -61,10 +61,14 @@ func (b *Batch) leave(froze time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.waiting--
+	now := time.Now()
+	if froze.After(now) {
+		froze = now // the freeze ended earlier than it said
+	}
 	if froze.After(b.since) {
 		b.since = froze
 	}
 	if b.waiting == 0 {
-		b.used += time.Since(b.since)
+		b.used += now.Sub(b.since)
 	}
 }

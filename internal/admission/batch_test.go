@@ -245,5 +245,18 @@ func TestTimeInWhichThePoolIsFrozenDoesNotCount(t *testing.T) {
 		_, err = b.Admit(t.Context(), "", 1)
 		requireDenied(t, err)
 		require.Equal(t, 11300*time.Millisecond, time.Since(began), "a freeze that begins during the wait")
+
+		b = g.Batch(2 * time.Second)
+		freeze(15 * time.Second)
+		time.AfterFunc(5*time.Second, func() { s.holder.Lease(throttle.Lease{Share: throttle.WholeShare}) })
+		_, err = b.Admit(t.Context(), "", 1)
+		require.NoError(t, err, "a freeze that ends before its time")
+		s.holder.Lease(throttle.Lease{})
+		for _, left := range []time.Duration{time.Second, time.Second, 0} {
+			began = time.Now()
+			_, err = b.Admit(t.Context(), "", 1)
+			requireDenied(t, err)
+			require.InDelta(t, left, time.Since(began), float64(200*time.Millisecond), "what the batch had left")
+		}
 	})
 }

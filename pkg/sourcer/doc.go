@@ -62,7 +62,8 @@
 //
 //	Max / Per x targetProcessingSeconds
 //
-// divided by what a message costs. As long as the vertex uses up the limit, the
+// divided by what a message costs; with an override, a ramp, a hard or an adaptive limit, what is in force in
+// the place of Max / Per. As long as the vertex uses up the limit, the
 // quotient is then one, and the number of replicas stays as it is; when it uses less,
 // the quotient says how many pods it would take to use it up. What the source reports
 // as not known (below zero) is passed on unchanged.

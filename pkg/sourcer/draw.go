@@ -54,7 +54,8 @@ func (g grant) n() int {
 // One token that was not used is kept for the next Read instead of being given back. A
 // source without messages holds its token for the length of a Read, and a bucket that
 // has filled up meanwhile takes none back. So it would use up a token in each of its
-// Reads, which are all tokens of a limit that is low.
+// Reads, which are all tokens of a limit that is low. A hard limit grants nothing on the
+// strength of what was not used long ago, so there the token goes back.
 func (s *source) settle(g grant, used int) {
 	var spare throttle.Permit
 	for i, p := range g {
@@ -63,7 +64,7 @@ func (s *source) settle(g grant, used int) {
 			u = min(used, p.N())
 		}
 		used -= u
-		if u == 0 && p.N() == 1 && s.status != nil && spare.N() == 0 {
+		if u == 0 && p.N() == 1 && s.keeps && spare.N() == 0 {
 			spare = p
 			continue
 		}
@@ -85,7 +86,7 @@ func (s *source) takeSpare(st throttle.Status) throttle.Permit {
 	spare := s.spare
 	s.spare = throttle.Permit{}
 	s.mu.Unlock()
-	if st.Closed || st.Lease.Share == 0 {
+	if st.Closed || st.Lease.Share == 0 || st.Paused != nil {
 		spare.Cancel()
 		return throttle.Permit{}
 	}

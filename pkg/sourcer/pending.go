@@ -57,20 +57,21 @@ func (s *source) most() (n int64, ok bool) {
 	return int64(min(max(1, math.Round(rate*s.target.Seconds())), math.MaxInt64/2)), true
 }
 
-// rate returns how many messages per second the limit lets through.
+// rate returns how many messages per second the limit in force lets through over the whole pool.
 func (s *source) rate() (perSecond float64, ok bool) {
 	if s.vertexRate != nil {
 		return *s.vertexRate, true
 	}
-	l, ok := s.limiter.(interface{ Limit() throttle.Limit })
-	if !ok {
-		return 0, false
+	if s.status != nil { // it knows of overrides, ramps and an adaptive ceiling, too
+		st := s.status.Status()
+		perSecond = st.Ceiling()
+	} else if l, ok := s.limiter.(interface{ Limit() throttle.Limit }); ok {
+		perSecond = l.Limit().Rate()
 	}
-	limit := l.Limit()
-	if limit.Max <= 0 || limit.Per <= 0 {
+	if perSecond <= 0 {
 		return 0, false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return float64(limit.Max) / limit.Per.Seconds() / s.each, true
+	return perSecond / s.each, true
 }

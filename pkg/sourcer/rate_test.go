@@ -261,3 +261,48 @@ func TestASpareTokenIsNotUsedWithoutAShare(t *testing.T) {
 		require.Len(t, (<-read(t.Context(), w, 500, time.Second)).values, 1, "a new token")
 	})
 }
+
+// A pause is for the token that a source keeps, too.
+func TestASpareTokenIsNotUsedInAPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, err := throttle.New(throttle.Limit{Max: 10})
+		require.NoError(t, err)
+		defer l.Close()
+		s := &periodic{}
+		w := sourcer.Wrap(s, l)
+		for range 3 {
+			<-read(t.Context(), w, 500, time.Second) // leaves a token
+		}
+		_, err = l.Pause(t.Context(), time.Now().Add(5*time.Second), "maintenance")
+		require.NoError(t, err)
+		s.perSecond = 1000
+		require.Empty(t, (<-read(t.Context(), w, 500, time.Second)).values)
+		time.Sleep(6 * time.Second)
+		require.NotEmpty(t, (<-read(t.Context(), w, 500, time.Second)).values)
+	})
+}
+
+// What an idle source did not use long ago is nothing that a hard limit may grant: no minute has more than Max.
+func TestAHardLimitHoldsForASourceThatWasIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, err := throttle.New(throttle.Limit{Max: 10, Per: time.Minute, Burst: 5, Hard: true})
+		require.NoError(t, err)
+		defer l.Close()
+		s := &periodic{}
+		w := sourcer.Wrap(s, l)
+		for began := time.Now(); time.Since(began) < 10*time.Minute; {
+			<-read(t.Context(), w, 500, time.Second)
+		}
+		s.perSecond = 1000
+		var at []time.Time
+		for began := time.Now(); time.Since(began) < 5*time.Minute; {
+			for range (<-read(t.Context(), w, 500, time.Second)).values {
+				at = append(at, time.Now())
+			}
+		}
+		require.Greater(t, len(at), 20)
+		for i := range at[:len(at)-10] {
+			require.GreaterOrEqual(t, at[i+10].Sub(at[i]), time.Minute-2*time.Second, "eleven messages within a minute and a Read")
+		}
+	})
+}

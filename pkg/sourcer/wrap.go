@@ -37,7 +37,9 @@ func Wrap(next sourcesdk.Sourcer, l throttle.Limiter, opts ...Option) sourcesdk.
 	if s.cost != nil {
 		w.want = 1 // costs are not known yet
 	}
-	w.status, _ = l.(interface{ Status() throttle.Status })
+	if w.status, _ = l.(interface{ Status() throttle.Status }); w.status != nil {
+		w.keeps = !w.status.Status().Limit.Hard
+	}
 	return w
 }
 
@@ -49,6 +51,7 @@ type source struct {
 	limiter throttle.Limiter
 	status  interface{ Status() throttle.Status } // the limiter's; nil when it has none
 
+	keeps      bool      // a token that was not used, for the next Read
 	closedOnce sync.Once // the log entry about a closed limiter
 
 	mu      sync.Mutex      // guards what follows: what was learned from the Reads so far
