@@ -138,7 +138,8 @@ func (b *batch) serve(ctx context.Context, tag string, l *lane) {
 	}
 }
 
-// tryDraw draws without waiting.
+// tryDraw draws without waiting. Where a draw would have to wait it is not tried: one that is refused counts
+// as refused, and what is refused as demand, and the message would count again when it has waited.
 func (b *batch) tryDraw(it item) (throttle.Permit, bool) {
 	if it.cost <= 0 {
 		return throttle.Permit{}, true
@@ -146,6 +147,13 @@ func (b *batch) tryDraw(it item) (throttle.Permit, bool) {
 	l := b.gate.Limiter
 	if t, ok := l.(throttle.Tagger); ok && it.tag != "" {
 		l = t.ForTag(it.tag)
+	}
+	if t, ok := l.(interface {
+		Throttled() (throttle.Throttling, bool)
+	}); ok {
+		if _, throttled := t.Throttled(); throttled {
+			return throttle.Permit{}, false
+		}
 	}
 	return l.TryAcquire(it.cost)
 }
