@@ -20,7 +20,8 @@
 // empty, fails over to an older copy, or its clock jumps. With StoreLoss Stop it
 // holds without exception; with Degrade (the default) it holds while the store is
 // down for all, and while k of n processors alone are cut off the pool may use
-// up to 1 + k/n.
+// up to 1 + k/n. That n is the pool size that they saw last: one that was cut off while it
+// was alone goes on with the whole limit, whoever joins after that.
 //
 // It rests on: clocks that run at most 8.33 % fast or slow (chrony's default
 // limit); store clocks that are set by less than the clamp (a quarter of a lease)

@@ -275,6 +275,21 @@ func TestStoreLost(t *testing.T) {
 			require.Zero(t, sum(nodes), "a share without consent ends after an hour")
 		})
 	})
+	t.Run("degrade, who has it all", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			_, nodes := pool(t, 8, 4)
+			for _, n := range nodes[1:] {
+				n.stop()
+			}
+			within(t, 3*time.Second, "nearly all of the limit on one", func() bool { return nodes[0].share() >= 0.9 })
+			nodes[0].link.cut.Store(true)
+			time.Sleep(consensus.DefaultLease + time.Second)
+			require.True(t, nodes[0].m.View().Degraded)
+			require.InDelta(t, 1.0/8, nodes[0].share(), 1e-9, "an even part, and no more")
+			time.Sleep(consensus.Removal(consensus.DefaultLease))
+			require.LessOrEqual(t, sum(nodes), 1+1.0/8)
+		})
+	})
 	t.Run("hanging store", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			_, nodes := pool(t, 1, 1, consensus.WithOnStoreLoss(consensus.Stop))

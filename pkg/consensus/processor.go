@@ -89,7 +89,8 @@ type StoreLoss int
 const (
 	// Degrade goes on with the smaller of the last share and an even one, for at
 	// most an hour. The pool keeps its bound when the store is down for all; while
-	// k of n processors alone are cut off it may use up to 1 + k/n of the limit.
+	// k of n processors alone are cut off it may use up to 1 + k/n of the limit, where n
+	// is the pool size that they saw last.
 	Degrade StoreLoss = iota
 	// Stop grants nothing until the store answers. The bound holds without exception.
 	Stop

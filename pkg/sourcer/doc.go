@@ -13,7 +13,9 @@
 //
 // Each Read draws tokens first, at most as many as the request's Count, and then has
 // the source read that many messages. What was not read is given back, except for one
-// token that the next Read uses, and whatever the source sends is passed on and paid
+// token that the next Read uses (nothing of a hard limit, of which less can be saved up, and nothing of a limit whose
+// tokens are issued one by one, which take none back: a source without messages uses one with each Read),
+// and whatever the source sends is passed on and paid
 // for: messages above the count that it was asked for are debt, for which later Reads
 // wait.
 //
