@@ -4,6 +4,7 @@ package chaos
 
 import (
 	"context"
+	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
 	"testing"
@@ -108,7 +109,8 @@ func (l *lane) suffer(f fault) bool {
 		if ok && took <= f.allowed || stall < stalled {
 			break
 		}
-		l.Logf("%s: nothing ran on this machine for %s; once more", f.name, stall)
+		l.ledger.note("once more, for nothing ran on this machine for a while",
+			fmt.Sprintf("%s: recovered after %.2f s, nothing ran for %.1f s", f.name, took.Seconds(), stall.Seconds()))
 	}
 	l.ledger.addFault(f.name, took, f.allowed)
 	switch {

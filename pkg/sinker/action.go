@@ -75,7 +75,8 @@ const actionDrop = "Drop"
 // DenyFunc answers with what deny returns; its ID is set to that of the message.
 // why says which limit refused, and when tokens are expected (RetryAfter, 0 when
 // that is not known). deny may be called from many goroutines at once; when it
-// panics, the stream fails as if the handler had.
+// panics, the stream fails as if the handler had. In a fallback or an on-success sink it
+// must not return ResponseFallback, which the platform takes for a failure of the batch there.
 func DenyFunc(deny func(d sinksdk.Datum, why *throttle.Error) sinksdk.Response) Action {
 	if deny == nil {
 		return Action{name: "DenyFunc", faults: []string{"DenyFunc is nil, allowed: a function"}}
