@@ -48,11 +48,20 @@ func (w *worker) handler(l throttle.Limiter) (any, error) {
 	case kindBatchMap:
 		return mapper.WrapBatch(batchmapsdk.BatchMapperFunc(w.mapBatch), l, mapper.WithLogger(quiet)), nil
 	case kindMapStream:
-		return mapper.WrapStream(mapstreamsdk.MapStreamerFunc(w.mapStream), l, mapper.WithLogger(quiet)), nil
+		opts := []mapper.StreamOption{mapper.WithLogger(quiet)}
+		if w.With == withOutputs {
+			opts = append(opts, mapper.PerOutput())
+		}
+		return mapper.WrapStream(mapstreamsdk.MapStreamerFunc(w.mapStream), l, opts...), nil
 	case kindTransform:
 		return sourcer.WrapTransformer(transformsdk.SourceTransformFunc(w.transform), l, sourcer.WithLogger(quiet)), nil
 	case kindSink:
-		return w.carelessSink(sinker.Wrap(sinksdk.SinkerFunc(w.sink), l, sinker.WithLogger(quiet))), nil
+		opts := []sinker.Option{sinker.WithLogger(quiet)}
+		if w.With == withTags {
+			last := func(d sinksdk.Datum) string { return string(d.Value()[len(d.Value())-1:]) }
+			opts = append(opts, sinker.WithTag(last))
+		}
+		return w.carelessSink(sinker.Wrap(sinksdk.SinkerFunc(w.sink), l, opts...)), nil
 	case kindSource:
 		src, err := w.newSource()
 		if err != nil {

@@ -34,6 +34,8 @@ var jobs = []job{
 	{Kind: kindTransform, Rate: 2000, Burst: 20, Work: time.Millisecond},
 	{Kind: kindSink, Rate: 1500, Burst: 20},
 	{Kind: kindSource, Rate: 1500, Burst: 20},
+	{Kind: kindSink, With: withTags, Rate: 1500, Burst: 20},
+	{Kind: kindMapStream, With: withOutputs, Rate: 2000, Burst: 20, Work: time.Millisecond},
 }
 
 func number(t testing.TB, variable string, otherwise int) int {
@@ -89,7 +91,7 @@ func TestNoMessageIsLostOrAnsweredTwice(t *testing.T) {
 			if share == 0 {
 				continue
 			}
-			t.Run(j.Kind, func(t *testing.T) {
+			t.Run(j.name(), func(t *testing.T) {
 				t.Parallel()
 				random := rand.New(rand.NewPCG(uint64(seed), uint64(i)))
 				f.run(t, j, share*perKill, drawPlan(share, random), replay)
@@ -99,7 +101,7 @@ func TestNoMessageIsLostOrAnsweredTwice(t *testing.T) {
 			return
 		}
 		for _, j := range jobs {
-			t.Run(j.Kind+" forced", func(t *testing.T) {
+			t.Run(j.name()+" forced", func(t *testing.T) {
 				t.Parallel()
 				j.Rate, j.Burst = 4, 1
 				f.run(t, j, 100, plan{{0, forced}}, replay)
@@ -166,7 +168,7 @@ func (l *lane) start(workers *sync.WaitGroup) {
 func (f *figures) record(t testing.TB, kills, seed uint64, took time.Duration) {
 	t.Helper()
 	p := proof.Pools{
-		Subject: fmt.Sprintf("handler processes of %d kinds over their sockets", len(jobs)),
+		Subject: fmt.Sprintf("handler processes of %d kinds and settings over their sockets", len(jobs)),
 		Runs:    kills, First: seed, Processors: len(jobs), Took: took, Hours: took.Hours(),
 		Granted: uint64(f.verdict.Messages), Violations: f.violations,
 		Notes: []proof.Note{

@@ -39,6 +39,8 @@ type job struct {
 	Socket   string `json:"socket"`
 	Notes    string `json:"notes"`
 	Arrivals string `json:"arrivals"`
+	// With is what the wrapper is told beside its defaults: withTags, withOutputs, or nothing.
+	With string `json:"with"`
 	// Rate is the limit in messages per second, Burst its burst.
 	Rate  int `json:"rate"`
 	Burst int `json:"burst"`
@@ -51,6 +53,20 @@ type job struct {
 	// Careless puts a wrapper with a time limit around the handler, which answers in
 	// its place when the time is over: what the judge must see.
 	Careless bool `json:"careless"`
+}
+
+// What a wrapper may be told: to draw under a tag of each message, in lanes of their own; and to draw for each output.
+const (
+	withTags    = "tags"
+	withOutputs = "a token for each output"
+)
+
+// name tells one job from another.
+func (j *job) name() string {
+	if j.With == "" {
+		return j.Kind
+	}
+	return j.Kind + " with " + j.With
 }
 
 func TestMain(m *testing.M) {
