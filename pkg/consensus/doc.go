@@ -184,7 +184,8 @@
 //
 // Timing follows from the lease L alone (10 s by default): removal 1.5 L, clamp
 // L/4, interval L/10 stretched to at most L/4 so that a pool syncs at most a
-// hundred times a second. With clocks 8.33 % apart in the worst directions, a
+// hundred times a second, as long as it has no more than 25 processors for each second of its
+// lease (250 at the default); a larger one syncs four times a lease for each. With clocks 8.33 % apart in the worst directions, a
 // lease is over after L x 1.0833/0.9167 = 1.18 L on the store's clock, and 1.43 L if
 // that was set by up to a clamp meanwhile, before the row is removed at 1.5 L.
 //
