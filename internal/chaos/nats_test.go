@@ -54,6 +54,10 @@ func TestNATSFaults(t *testing.T) {
 			t.Parallel() // nearly all of a lane is waiting
 			l := newNATSLane(t, g, outages, poolConfig{Defaults: true, Lease: consensus.DefaultLease})
 			l.run(leaderKilled, leaderStopped, leaderParted, allRestarted)
+			for extra := 0; l.heldOut == 0 && extra < 4; extra++ { // elections took too long, each time
+				l.suffer(&leaderKilled)
+			}
+			require.Positive(t, l.heldOut, "no change of leader that leases outlast")
 		})
 		t.Run("shortest lease", func(t *testing.T) {
 			t.Parallel()
@@ -72,6 +76,8 @@ type natsLane struct {
 	cluster *servers.NATSProcessCluster
 	probe   *probe
 	outages *spans
+	// heldOut counts the changes of leader through which every processor had to keep its share.
+	heldOut int
 }
 
 // A natsFault happens to the cluster while a server leads the pool's stream.
@@ -143,6 +149,9 @@ func (l *natsLane) suffer(f *natsFault) bool {
 		// The probe may see that a write succeeds as late as this.
 		l.gone, l.back = injected, reachable-probeTimeout-probeEvery
 		l.judgeAway(name)
+	}
+	if l.holdsOut(outage) && next != leader {
+		l.heldOut++
 	}
 	if l.holdsOut(outage) && silence > breath {
 		l.ledger.brokenf(l, l.replay, "%s: the cluster took no writes for %s, a worker drew nothing for %s", name, outage, silence)
