@@ -8,6 +8,8 @@ import (
 	"time"
 
 	sourcesdk "github.com/numaproj/numaflow-go/pkg/sourcer"
+
+	"github.com/numaproj-contrib/numathrottle/internal/admission"
 )
 
 // An Option changes how Wrap throttles a source. A nil Option changes nothing.
@@ -34,6 +36,21 @@ type settings struct {
 // message; so does nil.
 func WithReadCost(cost func(m sourcesdk.Message) int) Option {
 	return option(func(s *settings) { s.cost = cost })
+}
+
+// ReadCostBytes is a cost for WithReadCost by the size of the payload: one token for
+// every per bytes or part of them, at least one. per below 1 counts as 1.
+func ReadCostBytes(per int) func(m sourcesdk.Message) int {
+	cost := admission.PayloadCost(per)
+	return func(m sourcesdk.Message) int { return cost(m.Value()) }
+}
+
+// ReadCostFromHeader is a cost for WithReadCost that a header tells: a whole decimal
+// number of tokens, where less than zero counts as zero. Without the header, or with
+// something else in it, the message costs one token.
+func ReadCostFromHeader(name string) func(m sourcesdk.Message) int {
+	cost := admission.HeaderCost(name)
+	return func(m sourcesdk.Message) int { return cost(m.Headers()) }
 }
 
 // WithPendingClamp sets whether Pending is clamped while the source is throttled;

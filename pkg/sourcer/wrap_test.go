@@ -11,6 +11,7 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -395,4 +396,18 @@ func TestATimeoutOfNothingIsNoWaitWorthTheName(t *testing.T) {
 		require.True(t, o.returned)
 		require.LessOrEqual(t, o.took, 2*time.Millisecond)
 	})
+}
+
+func TestReadCosts(t *testing.T) {
+	msg := func(value string, headers map[string]string) sourcesdk.Message {
+		return sourcesdk.NewMessage([]byte(value), sourcesdk.NewOffsetWithDefaultPartitionId(nil), time.Time{}).WithHeaders(headers)
+	}
+	for size, want := range map[int]int{0: 1, 1: 1, 10: 1, 11: 2, 100: 10} {
+		require.Equal(t, want, sourcer.ReadCostBytes(10)(msg(strings.Repeat("x", size), nil)), "%d bytes", size)
+	}
+	require.Equal(t, 3, sourcer.ReadCostBytes(0)(msg("abc", nil)))
+	for text, want := range map[string]int{"7": 7, "0": 0, "-3": 0, "": 1, "many": 1, "1.5": 1} {
+		require.Equal(t, want, sourcer.ReadCostFromHeader("cost")(msg("", map[string]string{"cost": text})), "%q", text)
+	}
+	require.Equal(t, 1, sourcer.ReadCostFromHeader("cost")(msg("", nil)))
 }
