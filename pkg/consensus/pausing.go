@@ -155,11 +155,14 @@ func (p *pausing) load(m moment, held book) {
 }
 
 // known lists what was on record, as it looks at a moment: the first answer of a store may not have told how
-// long the pool had slept.
+// long the pool had slept. Otherwise the ends on the own clock count: the moment may be by the clock of a store that
+// has begun anew, by which all that was written before looks as if it were over.
 func (p *pausing) known(m moment) []stop {
 	list := slices.Clone(p.stops)
 	for i := range p.notice.entries {
-		list[i].end = min(list[i].end, p.notice.entries[i].ends(m))
+		if e := &p.notice.entries[i]; e.sleptThrough(m) {
+			list[i].end = min(list[i].end, e.ends(m))
+		}
 	}
 	return list
 }
