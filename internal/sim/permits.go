@@ -298,8 +298,8 @@ func (w *world) checkWhole(shares consensus.Share) {
 	}
 }
 
-// lastWill has a process that dies give back what it has reserved last, as far as its time has not
-// come: what has come may have been used. It may be late or come twice, as any message.
+// lastWill has a process that dies give back what it has reserved last. It may be late
+// or come twice, as any message.
 func (w *world) lastWill(p *process) {
 	if !w.plan.permits || w.calm || w.rng.more.IntN(2) == 0 {
 		return
@@ -314,13 +314,7 @@ func (w *world) lastWill(p *process) {
 	if name == 0 {
 		return
 	}
-	held := s.held[reservation{p, s.life, name}]
-	n := 1 + w.rng.more.IntN(len(held))
-	come := slices.IndexFunc(held, func(x slot) bool { return x.begins > w.now })
-	if come < 0 {
-		return // it may have used them all
-	}
-	n = min(n, len(held)-come)
+	n := 1 + w.rng.more.IntN(len(s.held[reservation{p, s.life, name}]))
 	m := w.message(p, messageReserve)
 	m.ask = nil
 	m.reserve, _ = p.proc.Reserve(p.clock.read(w.now), throttle.Order{
