@@ -96,6 +96,7 @@ sim: ## Run 200 pools of twelve processors for half an hour of virtual time each
 	NUMATHROTTLE_SIM_SEEDS=$(SEEDS) NUMATHROTTLE_SIM_PROCESSORS=12 \
 		$(GO) test -vet=off -count 1 -run TestSeeds -timeout $(SIM_TIMEOUT) -v ./internal/sim
 	NUMATHROTTLE_SHELL_RUNS=$(SHELL_RUNS) $(GO) test -vet=off -count 1 -run 'TestShell|TestSlots$$' -timeout $(SIM_TIMEOUT) ./internal/shell
+	$(GO) test -vet=off -count 1 -timeout $(SIM_TIMEOUT) ./internal/brownout
 	$(GO) test -vet=off -count 1 -run 'Permits|LowLimit|Crosses' -timeout $(SIM_TIMEOUT) ./pkg/consensus
 
 # Which interleavings a run meets is a matter of luck, and the race detector makes it ten times slower: `make test` has 12.
