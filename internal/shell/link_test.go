@@ -132,12 +132,12 @@ func (l *link) call(ctx context.Context, a arrival) reply {
 		hurry = l.hurry
 	}
 	if !p.lost {
-		sent := time.Now()
+		a.sent = time.Now()
 		if p.again > 0 {
-			l.arriveLater(sent, p.again, a)
+			l.arriveLater(p.again, a)
 		}
 		if err := l.wait(ctx, p.delay, hurry); err != nil {
-			l.arriveLater(sent, p.delay, a) // it is under way all the same
+			l.arriveLater(p.delay, a) // it is under way all the same
 			return reply{err: err}
 		}
 		l.server.arrive(a)
@@ -158,12 +158,8 @@ func (l *link) call(ctx context.Context, a arrival) reply {
 }
 
 // arriveLater has a message arrive d after it was sent, when nobody may be waiting for its answer any more.
-func (l *link) arriveLater(sent time.Time, d time.Duration, a arrival) {
-	time.AfterFunc(d-time.Since(sent), func() {
-		if !l.server.lostInCalm(sent) {
-			l.server.arrive(a)
-		}
-	})
+func (l *link) arriveLater(d time.Duration, a arrival) {
+	time.AfterFunc(d-time.Since(a.sent), func() { l.server.arrive(a) })
 }
 
 // overrun returns a context that ends later than ctx does, unless ctx is cancelled.

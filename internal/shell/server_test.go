@@ -43,6 +43,7 @@ type server struct {
 
 // An arrival is a message that has reached the server: a sync, a leave, or a request for slots.
 type arrival struct {
+	sent    time.Time
 	sync    *consensus.Request
 	leave   *consensus.Leave
 	reserve *consensus.Reserve
@@ -96,10 +97,14 @@ func (s *server) at() consensus.At {
 	return at
 }
 
-// arrive takes a message in.
+// arrive takes a message in, unless it was sent under faults, or at the moment at which they
+// ended, and comes more than a second later.
 func (s *server) arrive(a arrival) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !s.calmed.IsZero() && !a.sent.After(s.calmed) && time.Since(s.calmed) > time.Second {
+		return
+	}
 	s.take(a)
 }
 
@@ -173,14 +178,6 @@ func (s *server) sync(req *consensus.Request) reply {
 		s.freezes[s.rec.FrozenBy]++
 	}
 	return reply{ans: ans}
-}
-
-// lostInCalm tells whether a message that was sent under faults, or at the moment at which
-// they ended, is lost because it comes more than a second later.
-func (s *server) lostInCalm(sent time.Time) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return !s.calmed.IsZero() && !sent.After(s.calmed) && time.Since(s.calmed) > time.Second
 }
 
 // set changes the server's state.

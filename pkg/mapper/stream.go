@@ -22,14 +22,15 @@ import (
 //
 // next writes its outputs to a channel of its own, and as next has to do, closes it
 // when there are no more. Outputs are passed on one by one, in order; next is held
-// back as long as one is not passed on, without PerOutput as long as two are not. The channel of the caller is closed, which
-// numaflow-go takes for the end of the answer, only when next has returned and has
-// closed its own, and the context has not ended: a handler that closes its channel in
-// a deferred function ends no answer by a panic, and none that it gave up. When next
-// panics, the panic goes on unchanged and the tokens stay drawn. What next
-// writes after the context ended is part of no answer, and is thrown away where nobody reads it any more, so that
-// next is never stuck. Direct
-// leaves all of this out.
+// back as long as one is not passed on, without PerOutput as long as two are not.
+//
+// The channel of the caller is closed, which numaflow-go takes for the end of the
+// answer, only when next has returned and has closed its own, and the context has not
+// ended: a handler that closes its channel in a deferred function ends no answer by a
+// panic, and none that it gave up. When next panics, the panic goes on unchanged and
+// the tokens stay drawn. What next writes after the context ended is part of no
+// answer, and is thrown away where nobody reads it any more, so that next is never
+// stuck. Direct leaves all of this out.
 func WrapStream(next mapstreamsdk.MapStreamer, l throttle.Limiter, opts ...StreamOption) mapstreamsdk.MapStreamer {
 	t := newThrottled(l, opts)
 	if throttle.Unlimited(l) {

@@ -13,11 +13,11 @@
 //
 // Each Read draws tokens first, at most as many as the request's Count, and then has
 // the source read that many messages. What was not read is given back, except for one
-// token that the next Read uses (nothing of a hard limit, of which less can be saved up, and nothing of a limit whose
-// tokens are issued one by one, which take none back: a source without messages uses one with each Read),
-// and whatever the source sends is passed on and paid
+// token that the next Read uses, and whatever the source sends is passed on and paid
 // for: messages above the count that it was asked for are debt, for which later Reads
-// wait.
+// wait. Under a hard limit no token is kept, for one that was granted long ago would come
+// on top of what the limit grants then. Tokens that are issued one by one can be neither
+// kept nor given back: a source without messages uses one with each Read.
 //
 // The platform sends Read, Ack, Nack, Pending and Partitions one after the other, so
 // a Read that blocks keeps back the acknowledgements. It also asks again at once after
@@ -64,10 +64,10 @@
 //
 //	Max / Per x targetProcessingSeconds
 //
-// divided by what a message costs; with an override, a ramp, a hard or an adaptive limit, what is in force in
-// the place of Max / Per. As long as the vertex uses up the limit, the
-// quotient is then one, and the number of replicas stays as it is; when it uses less,
-// the quotient says how many pods it would take to use it up. What the source reports
+// divided by what a message costs. An override, a ramp, a hard or an adaptive limit counts
+// as it is in force. As long as the vertex uses up the limit, the quotient is then one,
+// and the number of replicas stays as it is; when it uses less, the quotient says how
+// many pods it would take to use it up. What the source reports
 // as not known (below zero) is passed on unchanged.
 //
 // It needs to know what the platform knows: WithTargetProcessing when the vertex has a

@@ -238,6 +238,16 @@ func TestAnIdleSourceLeavesTheTokensToOthers(t *testing.T) {
 	}
 }
 
+// withSpare wraps a source that has nothing to read, and reads it until it keeps a token.
+func withSpare(t *testing.T, s *periodic, l throttle.Limiter) sourcesdk.Sourcer {
+	t.Helper()
+	w := sourcer.Wrap(s, l)
+	for range 3 {
+		<-read(t.Context(), w, 500, time.Second)
+	}
+	return w
+}
+
 // The token that a source keeps is void with its processor's share.
 func TestASpareTokenIsNotUsedWithoutAShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -246,10 +256,7 @@ func TestASpareTokenIsNotUsedWithoutAShare(t *testing.T) {
 		require.NoError(t, err)
 		defer l.Close()
 		s := &periodic{}
-		w := sourcer.Wrap(s, l)
-		for range 3 {
-			<-read(t.Context(), w, 500, time.Second) // leaves a token
-		}
+		w := withSpare(t, s, l)
 		granted := l.Status().Granted
 		<-read(t.Context(), w, 500, time.Second)
 		require.Equal(t, granted, l.Status().Granted, "the token of the Read before was used")
@@ -269,10 +276,7 @@ func TestASpareTokenIsNotUsedInAPause(t *testing.T) {
 		require.NoError(t, err)
 		defer l.Close()
 		s := &periodic{}
-		w := sourcer.Wrap(s, l)
-		for range 3 {
-			<-read(t.Context(), w, 500, time.Second) // leaves a token
-		}
+		w := withSpare(t, s, l)
 		_, err = l.Pause(t.Context(), time.Now().Add(5*time.Second), "maintenance")
 		require.NoError(t, err)
 		s.perSecond = 1000
