@@ -11,6 +11,8 @@ PKG ?= ./...
 TEST_FLAGS ?=
 # Per test binary, that is per package.
 TEST_TIMEOUT ?= 10m
+# The packages that take longest begin first.
+LONGEST := ./pkg/consensus/natsstore ./pkg/consensus/redisstore ./internal/shell ./pkg/throttle ./pkg/consensus
 # Part of it, or short measurements, which are printed only: `make bench BENCH_FLAGS='-quick -only hot,sync'`.
 BENCH_FLAGS ?=
 # How many runs of the simulation: `make sim SEEDS=10000 SIM_TIMEOUT=1h`.
@@ -73,12 +75,13 @@ timed: suite
 computed:
 	@nice -n 15 $(MAKE) memory
 	@nice -n 15 $(MAKE) sim
+	@nice -n 15 $(MAKE) counted
 	@nice -n 15 $(MAKE) mutants
 
 .PHONY: suite
 suite: $(GOTESTSUM)
 	$(GOTESTSUM) --format standard-quiet --post-run-command scripts/test-summary.sh \
-		-- -race -vet=off -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) $(PKG)
+		-- -race -vet=off -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) $(if $(filter ./...,$(PKG)),$(LONGEST)) $(PKG)
 
 # The race detector has memory of its own, so that with it nothing of this is judged.
 .PHONY: memory
@@ -92,12 +95,18 @@ race: ## Run the packages with the most goroutines three times more with the rac
 
 # Without the race detector, which makes it ten times slower: the event loop has no goroutines.
 .PHONY: sim
-sim: ## Run 200 pools of twelve processors for half an hour of virtual time each, with faults, 40 of real Members, and 100,000 permits
+sim: ## Run 200 pools of twelve processors for half an hour of virtual time each, with faults, and 40 of real Members
 	NUMATHROTTLE_SIM_SEEDS=$(SEEDS) NUMATHROTTLE_SIM_PROCESSORS=12 \
 		$(GO) test -vet=off -count 1 -run TestSeeds -timeout $(SIM_TIMEOUT) -v ./internal/sim
 	NUMATHROTTLE_SHELL_RUNS=$(SHELL_RUNS) $(GO) test -vet=off -count 1 -run 'TestShell|TestSlots$$' -timeout $(SIM_TIMEOUT) ./internal/shell
-	$(GO) test -vet=off -count 1 -timeout $(SIM_TIMEOUT) ./internal/brownout
-	$(GO) test -vet=off -count 1 -run 'Permits|LowLimit|Crosses' -timeout $(SIM_TIMEOUT) ./pkg/consensus
+
+# What runs in one goroutine, or only counts, is skipped where the race detector would make it ten times slower.
+.PHONY: counted
+counted: export GO := $(GO)
+counted: ## Run the tests that are skipped with the race detector, but those of the simulation, which are make sim
+	@scripts/without-race.sh internal/sim | while read -r package tests; do \
+		$(GO) test -vet=off -count 1 -timeout $(SIM_TIMEOUT) -run "$$tests" "$$package" || exit 1; \
+	done
 
 # Which interleavings a run meets is a matter of luck, and the race detector makes it ten times slower: `make test` has 12.
 .PHONY: shell

@@ -1,7 +1,3 @@
-//go:build !race
-
-// A run has one goroutine: the race detector would find nothing, and takes ten times longer.
-
 package brownout
 
 import (
@@ -12,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/race"
 )
 
 var update = flag.Bool("update", false, "write the figures of docs/adaptive.md anew")
@@ -19,6 +17,7 @@ var update = flag.Bool("update", false, "write the figures of docs/adaptive.md a
 // What is promised of the pool's law: 0.95 of what the service can do is used, less than one
 // call in a hundred is refused, and 80 % is used again within ten seconds.
 func TestFallAndReturn(t *testing.T) {
+	race.Skip(t) // a run has one goroutine
 	for seed := range uint64(10) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			r := Run(Shown(Shared, seed))
@@ -43,6 +42,7 @@ func (r *Result) promises() error {
 
 // The law does so for other numbers of processors, and deeper and shallower falls.
 func TestOtherFalls(t *testing.T) {
+	race.Skip(t) // a run has one goroutine
 	for _, tc := range []struct {
 		processors int
 		low        float64
@@ -60,6 +60,7 @@ func TestOtherFalls(t *testing.T) {
 
 // A service that was down altogether is found again.
 func TestOutage(t *testing.T) {
+	race.Skip(t) // a run has one goroutine
 	p := Shown(Shared, 1)
 	p.Service = Falls(200, 0, fallAt, backAt)
 	r := Run(p)
@@ -69,6 +70,7 @@ func TestOutage(t *testing.T) {
 
 // A run is the same every time.
 func TestRunsAreDeterministic(t *testing.T) {
+	race.Skip(t) // a run has one goroutine
 	for way := Fixed; way <= Shared; way++ {
 		p := Shown(way, 7)
 		p.Seconds = 80
@@ -79,6 +81,7 @@ func TestRunsAreDeterministic(t *testing.T) {
 
 // The figures in the documentation are those of these runs. With -update it writes them.
 func TestPage(t *testing.T) {
+	race.Skip(t) // a run has one goroutine
 	const page = "../../docs/adaptive.md"
 	content, err := os.ReadFile(page)
 	require.NoError(t, err)

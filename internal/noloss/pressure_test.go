@@ -16,6 +16,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
 	"github.com/numaproj-contrib/numathrottle/internal/proof"
+	"github.com/numaproj-contrib/numathrottle/internal/race"
 )
 
 const (
@@ -61,7 +62,7 @@ func TestTenThousandMessagesWaitForTenPerSecond(t *testing.T) {
 	t.Logf("in the stream %d: %s", inStream, w)
 	t.Logf("in the stream %d: %s", offered, all)
 	t.Logf("in the stream %d, handler without wrapper: %s", offered, bare)
-	if runtime.GOOS == "linux" && !raceEnabled {
+	if runtime.GOOS == "linux" && !race.On {
 		require.Less(t, w.grew, int64(maxGrowth), "resident memory grew")
 		require.Less(t, all.grew-bare.grew, int64(maxGrowth), "resident memory grew, beyond what it grows without the wrapper")
 	}

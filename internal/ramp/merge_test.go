@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/race"
 )
 
 // A peer is a processor as the merging rule sees it.
@@ -55,6 +57,7 @@ func merged(c Config, rng *rand.Rand, n int, interval time.Duration, part float6
 // they use: just above the threshold is no different from all of it, and just below
 // it no different from next to nothing.
 func TestMerging(t *testing.T) {
+	race.Skip(t)
 	c := Config{
 		Min: 1000, Max: 10_000, Per: time.Second, RampUpDuration: 2 * time.Minute, Mode: GoBackN,
 		ThresholdPercentage: 70, CoolDownPeriod: 5 * time.Second, RampDownPercentage: 50, TTL: DefaultTTL,

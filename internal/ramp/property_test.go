@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/race"
 )
 
 // randomConfig returns a valid Config, often one at the bounds.
@@ -105,6 +107,7 @@ func TestSplitInvariance(t *testing.T) {
 // Whatever happens, the ceiling is within Min and Max, moves by at most the slope
 // upwards, and the state can be written and read again.
 func TestBounds(t *testing.T) {
+	race.Skip(t)
 	seeds(t, 500, func(t *testing.T, rng *rand.Rand) {
 		c := randomConfig(rng)
 		var s State

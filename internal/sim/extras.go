@@ -112,6 +112,9 @@ func (w *world) prepare(p *process) {
 	if !w.plan.noted {
 		return
 	}
+	if least := float64(p.limit.Min) / period(p.limit).Seconds(); w.limits.lowest == 0 || least < w.limits.lowest {
+		w.limits.lowest = least
+	}
 	p.proc.SetLimit(p.drawer.th.Limit())
 	if d, strict := p.drawer.th.Spacing(); w.plan.permits {
 		p.proc.Issue(d, strict)

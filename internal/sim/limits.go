@@ -25,6 +25,7 @@ type limits struct {
 	quotas  []quota // rising; the last one is on record now
 	highest float64 // of them all
 	burst   float64 // largest burst of any configured limit, in seconds' worth
+	lowest  float64 // at which a ramp of anybody's begins; 0: nobody has started
 	// What each incarnation is configured with, and what the operator has saved, by version.
 	configured map[string]float64
 	saved      map[consensus.Version]consensus.Override
@@ -173,7 +174,7 @@ func (w *world) checkCeiling(p *process) {
 		}
 	}
 	if p.limit.Ramps() {
-		least = min(least, float64(p.limit.Min)/period(p.limit).Seconds())
+		least = min(least, w.limits.lowest) // whoever makes a step of it goes by its own
 		if rate < most*(1-rounding) {
 			w.counters.Ramping++
 		}

@@ -298,23 +298,24 @@ func (w *world) checkWhole(shares consensus.Share) {
 	}
 }
 
-// lastWill has a process that dies give back what it has reserved last. It may be late
+// lastWill has a process that dies give back what it has reserved last and what has not come yet. It may be late
 // or come twice, as any message.
 func (w *world) lastWill(p *process) {
 	if !w.plan.permits || w.calm || w.rng.more.IntN(2) == 0 {
 		return
 	}
 	s := &w.permits
+	coming := p.drawer.th.Status().Issued.Reserved
 	var name int64
 	for r, held := range s.held {
 		if r.p == p && r.life == s.life && len(held) > 0 {
 			name = max(name, r.name)
 		}
 	}
-	if name == 0 {
+	if name == 0 || coming == 0 {
 		return
 	}
-	n := 1 + w.rng.more.IntN(len(s.held[reservation{p, s.life, name}]))
+	n := 1 + w.rng.more.IntN(min(coming, len(s.held[reservation{p, s.life, name}])))
 	m := w.message(p, messageReserve)
 	m.ask = nil
 	m.reserve, _ = p.proc.Reserve(p.clock.read(w.now), throttle.Order{

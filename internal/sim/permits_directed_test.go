@@ -28,6 +28,21 @@ var permitSchedules = []directed{
 		},
 	},
 	{
+		// The slot of a comes later than the freeze ends.
+		name: "a store forgets a slot that comes after its freeze", rule: "issuer-hold",
+		plan: func(p *plan) {
+			p.noted, p.permits = true, true
+			p.limit = throttle.Limit{Max: 1, Per: 20 * time.Second, Strict: true, MaxReserved: 2}
+		},
+		run: func(t *testing.T, w *world) {
+			a := w.join("a")
+			w.join("b")
+			w.until(t, func() bool { return a.drawer.th.Status().Issued.Reserved > 0 })
+			w.store.restart(w, consensus.Record{}, 0)
+			w.run(w.now + 3*time.Minute)
+		},
+	},
+	{
 		// a hears no answer any more, and asks by an override that is outdated.
 		name: "who goes by an outdated override names its spacing", rule: "spacing-by",
 		plan: func(p *plan) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/race"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -278,6 +279,7 @@ func TestRampOfAnIssuedLimit(t *testing.T) {
 // Of a hard limit a low ceiling is worth less than a token for each of several processors: the ramp begins where
 // each has one, and rises from there in every mode.
 func TestRampOfAHardLimitBeginsWithATokenEach(t *testing.T) {
+	race.Skip(t)
 	for name, mode := range map[string]throttle.Mode{
 		"scheduled": throttle.Scheduled{}, "relaxed": throttle.Relaxed{}, "only if used": throttle.OnlyIfUsed{}, "go back n": throttle.GoBackN{},
 	} {

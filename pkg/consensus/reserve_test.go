@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/race"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -184,6 +185,7 @@ func TestStrictAlone(t *testing.T) {
 // Ten processors that all want every slot: none gets less than half its fair share, and
 // the limit is used.
 func TestStrictIsFair(t *testing.T) {
+	race.Skip(t)
 	for _, tc := range []struct {
 		max, reserved int
 		away          time.Duration
@@ -311,16 +313,11 @@ func TestReservedSlotsOutliveIssuing(t *testing.T) {
 // One per minute over twenty busy processors: all of it is used, at most it, and nobody
 // starves. With a spacing that is shorter the processors sync less meanwhile.
 func TestLowLimitStarvesNobody(t *testing.T) {
+	race.Skip(t)
 	for _, tc := range []struct {
 		per   time.Duration
 		calls int
 	}{{time.Minute, 200}, {3 * time.Second, 1000}, {200 * time.Millisecond, 1000}} {
-		if consensus.RaceEnabled {
-			if tc.per == time.Minute {
-				continue // hours of twenty processors
-			}
-			tc.calls = min(tc.calls, 200)
-		}
 		t.Run(fmt.Sprint(tc.per), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := memstore.New()
@@ -359,11 +356,8 @@ func TestLowLimitStarvesNobody(t *testing.T) {
 // A pool grows and shrinks under load, over the size at which its limit is too low to be
 // divided and back: no window sees more than the bound, and the limit is used.
 func TestPoolCrossesTheThreshold(t *testing.T) {
-	seeds := uint64(6)
-	if consensus.RaceEnabled {
-		seeds = 2
-	}
-	for seed := range seeds {
+	race.Skip(t)
+	for seed := range uint64(6) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 3))
 			store := memstore.New()

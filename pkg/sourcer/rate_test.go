@@ -12,6 +12,7 @@ import (
 
 	sourcesdk "github.com/numaproj/numaflow-go/pkg/sourcer"
 
+	"github.com/numaproj-contrib/numathrottle/internal/race"
 	"github.com/numaproj-contrib/numathrottle/pkg/sourcer"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -72,6 +73,7 @@ func drain(t *testing.T, s sourcesdk.Sourcer, d, busy time.Duration) drained {
 }
 
 func TestASourceDeliversItsLimitWithoutSpinning(t *testing.T) {
+	race.Skip(t)
 	for _, c := range []struct {
 		max         int
 		per         time.Duration
@@ -215,6 +217,7 @@ func TestTheDemandOfASource(t *testing.T) {
 
 // Tokens that one source holds while it waits for messages are missing elsewhere.
 func TestAnIdleSourceLeavesTheTokensToOthers(t *testing.T) {
+	race.Skip(t)
 	for _, c := range []struct{ perMinute, perSecond int }{{60, 0}, {150, 0}, {150, 1}, {60_000, 0}, {60_000, 100}} {
 		t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/race"
 )
 
 // A model drives a Throttle with random operations in virtual time and has a
@@ -25,6 +27,7 @@ type model struct {
 }
 
 func TestRandomOperationsMatchTwin(t *testing.T) {
+	race.Skip(t)
 	for seed := range uint64(200) {
 		synctest.Test(t, func(t *testing.T) {
 			defer func() {

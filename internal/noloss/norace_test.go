@@ -1,5 +1,0 @@
-//go:build !race
-
-package noloss
-
-const raceEnabled = false

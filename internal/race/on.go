@@ -1,0 +1,6 @@
+//go:build race
+
+package race
+
+// On tells whether this was built with the race detector.
+const On = true

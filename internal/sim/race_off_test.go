@@ -1,9 +1,0 @@
-//go:build !race
-
-package sim
-
-// defaultSeeds is how many seeds TestSeeds runs.
-const defaultSeeds = 300
-
-// withRace tells whether the race detector is on.
-const withRace = false

@@ -1,6 +1,0 @@
-//go:build !race
-
-package consensus
-
-// RaceEnabled is false: see race_on_test.go.
-const RaceEnabled = false

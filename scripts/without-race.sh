@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Prints which tests are skipped with the race detector, because they take ten times as long with it: a line for each
+# package, with a pattern of its tests. They are the ones that call race.Skip. Packages named as arguments are left out.
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+readonly GO="${GO:-go}"
+
+any=
+while read -r dir path; do
+	for left in "$@"; do
+		[[ $path != */"$left" ]] || continue 2
+	done
+	compgen -G "$dir/*_test.go" >/dev/null || continue
+	tests="$(cat "$dir"/*_test.go | awk '
+		/^func Test/ { name = $2; sub(/\(.*/, "", name) }
+		/^\trace\.Skip\(t\)/ { print name }' | paste -sd '|')"
+	[[ -n $tests ]] || continue
+	any=1
+	printf '%s ^(%s)$\n' "$path" "$tests"
+done < <("$GO" list -f '{{.Dir}} {{.ImportPath}}' ./...)
+[[ -n $any ]] || {
+	echo "no test calls race.Skip" >&2
+	exit 1
+}
