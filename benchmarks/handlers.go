@@ -204,21 +204,25 @@ func (l *link) close() error {
 	return errors.Join(err, <-l.ended)
 }
 
-// throughput sends messages for d and returns how many were answered per second.
-func (l *link) throughput(ctx context.Context, d time.Duration) (float64, error) {
+// throughput sends messages for d and returns how many were done per second: by its own count, or answered if there
+// is none.
+func (l *link) throughput(ctx context.Context, done *atomic.Int64, d time.Duration) (float64, error) {
 	var stop atomic.Bool
 	var answered atomic.Int64
+	if done == nil {
+		done = &answered
+	}
 	ended := make(chan error, 1)
-	began := time.Now()
+	began, before := time.Now(), done.Load()
 	go func() { ended <- l.work(ctx, &stop, &answered) }()
 	<-time.After(d)
-	n, took := answered.Load(), time.Since(began)
+	n, took := done.Load()-before, time.Since(began)
 	stop.Store(true)
 	return float64(n) / took.Seconds(), <-ended
 }
 
 func measureHandlers(ctx context.Context, b *bench) ([]table, error) {
-	idle, err := compareAll(ctx, b, nil)
+	idle, err := compareAll(ctx, b, load{turns: 40, turn: 100 * time.Millisecond})
 	if err != nil {
 		return nil, err
 	}
@@ -229,7 +233,7 @@ func measureHandlers(ctx context.Context, b *bench) ([]table, error) {
 		return nil, err
 	}
 	defer service.close()
-	calling, err := compareAll(ctx, b, service.call)
+	calling, err := compareAll(ctx, b, load{work: service.call, done: &service.called, turns: 30, turn: 300 * time.Millisecond})
 	if err != nil {
 		return nil, err
 	}
@@ -240,8 +244,17 @@ func measureHandlers(ctx context.Context, b *bench) ([]table, error) {
 	return []table{idle, calling}, nil
 }
 
+// A load is what handlers do, and how it is measured.
+type load struct {
+	work work
+	done *atomic.Int64 // counts the messages that are done; nil: those that are answered count
+	// Each handler has so many turns of such a length.
+	turns int
+	turn  time.Duration
+}
+
 // compareAll measures each kind of handler, bare and wrapped.
-func compareAll(ctx context.Context, b *bench, work work) (table, error) {
+func compareAll(ctx context.Context, b *bench, load load) (table, error) {
 	t := table{head: []string{"handler", "bare, messages per second", "with a limit that never binds", "of bare"}}
 	unlimited, err := throttle.New(throttle.Limit{})
 	if err != nil {
@@ -251,12 +264,12 @@ func compareAll(ctx context.Context, b *bench, work work) (table, error) {
 	if err != nil {
 		return t, err
 	}
-	for _, k := range handlerKinds(work) {
+	for _, k := range handlerKinds(load.work) {
 		b.sayf("%s", k.name)
 		if got := k.wrap(unlimited); fmt.Sprintf("%T", got) != fmt.Sprintf("%T", k.bare) {
 			return t, fmt.Errorf("%s: without a limit it is wrapped in a %T", k.name, got)
 		}
-		rates, err := k.compare(ctx, b, k.wrap(spacious))
+		rates, err := k.compare(ctx, b, load, k.wrap(spacious))
 		if err != nil {
 			return t, fmt.Errorf("%s: %w", k.name, err)
 		}
@@ -270,7 +283,7 @@ func compareAll(ctx context.Context, b *bench, work work) (table, error) {
 // compare returns the throughput of the bare and the wrapped handler in each turn.
 // Both have two servers, and the bare one has the first and the last that is started: servers
 // of one and the same handler differ by a hundredth, and the first is the fastest.
-func (k handlerKind) compare(ctx context.Context, b *bench, wrapped any) (_ [2][]float64, err error) {
+func (k handlerKind) compare(ctx context.Context, b *bench, load load, wrapped any) (_ [2][]float64, err error) {
 	order := []int{0, 1, 1, 0}
 	var links []*link
 	defer func() {
@@ -286,11 +299,11 @@ func (k handlerKind) compare(ctx context.Context, b *bench, wrapped any) (_ [2][
 		}
 		links = append(links, l)
 	}
-	for turn := range b.times(40) + 1 {
+	for turn := range b.times(load.turns) + 1 {
 		var both [2]float64
 		for j := range links {
 			i := (j + turn) % len(links)
-			r, err := links[i].throughput(ctx, b.long(100*time.Millisecond))
+			r, err := links[i].throughput(ctx, load.done, b.long(load.turn))
 			if err != nil {
 				return rates, err
 			}

@@ -3,6 +3,7 @@ package mapper
 import (
 	"context"
 	"errors"
+	"time"
 
 	batchmapsdk "github.com/numaproj/numaflow-go/pkg/batchmapper"
 
@@ -13,6 +14,12 @@ import (
 // batch, in the order of the batch, and hands it to next as soon as it has its
 // tokens. Without a limit (throttle.Unlimited, which a nil l is) it returns next
 // itself. It panics with the error of Check when the options are wrong.
+//
+// At most one message that has its tokens waits for a busy handler. With a fast limit a
+// few do, so that next finds the following one ready: as many as the limit earns here
+// in a millisecond and as next takes in ten at the pace of its last batch, at most 64;
+// but none with WithCost or WithTag, with a hard or strict limit, with several limits
+// at once and with calls in flight.
 //
 // Messages whose tokens do not come within WithMaxWait are answered as OnDenied
 // says; next never sees them. WithMaxWait bounds the wait of each message and the
@@ -53,16 +60,27 @@ var errReturned = errors.New("mapper: the batch map handler returned before it h
 // BatchMap implements batchmapsdk.BatchMapper; see WrapBatch.
 func (w *batch) BatchMap(ctx context.Context, in <-chan batchmapsdk.Datum) batchmapsdk.BatchResponses {
 	handling, cancel := context.WithCancelCause(ctx)
-	defer cancel(errReturned) // also when the handler panics
 	f := newFeed(w.throttled, in, cancel)
+	returned, began := false, time.Now()
+	defer func() { // also when the handler panics
+		cancel(errReturned)
+		if !returned {
+			go f.takeBack() // in may be open until numaflow-go has seen the panic
+		}
+	}()
 	go f.run(ctx, handling)
 	answers := w.next.BatchMap(handling, f.out)
+	returned = true
 	cancel(errReturned)
-	<-f.done
+	untaken := f.takeBack()
+	w.pace.Note(len(f.entries), time.Since(began))
 	if f.panicked != nil {
 		panic(f.panicked) //nolint:forbidigo // it came from a function of the user, and goes on in the goroutine that numaflow-go watches
 	}
 	err := f.err
+	if err == nil && untaken {
+		err = errReturned
+	}
 	if err == nil {
 		if answers, err = f.merge(answers); err == nil {
 			return answers

@@ -48,12 +48,29 @@ func newFeed(t *throttled, in <-chan batchmapsdk.Datum, cancel context.CancelCau
 	return &feed{
 		throttled: t,
 		in:        in,
-		out:       make(chan batchmapsdk.Datum), // a buffer would draw tokens long before they are used
+		out:       make(chan batchmapsdk.Datum, t.ahead()),
 		cancel:    cancel,
 		admit:     t.gate.Batch(t.maxWait),
 		done:      make(chan struct{}),
 		err:       errEnded,
 	}
+}
+
+// takeBack waits for the end, and gives the tokens back of what the handler did not take though it was before it. It
+// tells whether there was any. The handler has ended.
+func (f *feed) takeBack() bool {
+	<-f.done
+	untaken := 0
+	for range f.out {
+		untaken++
+	}
+	for i, n := len(f.entries)-1, untaken; n > 0; i-- {
+		if e := &f.entries[i]; e.answer == nil {
+			e.permit.Cancel()
+			n--
+		}
+	}
+	return untaken > 0
 }
 
 // run feeds the handler until the batch is over, or nothing more can be handed on.

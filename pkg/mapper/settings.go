@@ -96,6 +96,7 @@ type throttled struct {
 
 	gate      admission.Gate
 	abandoner admission.Abandoner
+	pace      admission.Pace // of a batch
 }
 
 // newThrottled panics when the options are wrong.
@@ -125,6 +126,15 @@ func (t *throttled) price(keys []string, d mapsdk.Datum) (tag string, cost int) 
 		tag = t.tag(keys, d)
 	}
 	return tag, cost
+}
+
+// ahead is how many messages of a batch may be admitted before the handler takes them. Those that cost other than a
+// token, or have tags, are not.
+func (t *throttled) ahead() int {
+	if t.priced() {
+		return 0
+	}
+	return t.gate.Ahead(&t.pace)
 }
 
 // deny returns the answer that the user chose for a message that was denied; it

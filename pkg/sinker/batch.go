@@ -19,7 +19,10 @@ import (
 // the other, and so reads no further than the limit lets it. With tags it reads on,
 // and what has to wait stands in a lane of its tag, with a goroutine of its own.
 //
-// Invariant: each message read ends up in exactly one of taken and answered.
+// A fast limit lets it admit a few messages before the handler takes them; see ahead. What of these it does not take
+// in the end is taken back.
+//
+// Invariant: each message read ends up in exactly one of taken and answered, when takeBack has returned.
 type batch struct {
 	*wrapped
 
@@ -33,8 +36,9 @@ type batch struct {
 
 	mu       sync.Mutex
 	lanes    map[string]*lane   // by tag; only those in which somebody waits
-	taken    []string           // the IDs of what the handler took
+	taken    []string           // the IDs of what the handler took, or has before it
 	drawn    []message          // the same messages, if they are to be settled
+	recent   []throttle.Permit  // of the last of them, as many as can be before it, in turn
 	answered []sinksdk.Response // by the wrapper, for what the handler did not take
 	denied   int
 	untaken  int // the handler returned, or the context ended
@@ -176,6 +180,9 @@ func (b *batch) hand(ctx context.Context, it item, permit throttle.Permit) {
 		return
 	}
 	b.mu.Lock()
+	if len(b.recent) > 0 {
+		b.recent[len(b.taken)%len(b.recent)] = permit
+	}
 	b.taken = append(b.taken, it.datum.ID())
 	if b.settle != nil {
 		b.drawn = append(b.drawn, message{it.datum, permit})
@@ -198,6 +205,25 @@ func (b *batch) send(ctx context.Context, d sinksdk.Datum) bool {
 		return true
 	case <-ctx.Done():
 		return false
+	}
+}
+
+// takeBack waits until all is read, and answers for what the handler did not take though it was before it. The handler
+// has ended.
+func (b *batch) takeBack() {
+	<-b.ended
+	var left []sinksdk.Datum
+	for d := range b.out {
+		left = append(left, d)
+	}
+	kept := len(b.taken) - len(left)
+	for i, d := range left {
+		b.recent[(kept+i)%len(b.recent)].Cancel()
+		b.leave(d)
+	}
+	b.taken = b.taken[:kept]
+	if b.settle != nil {
+		b.drawn = b.drawn[:kept]
 	}
 }
 

@@ -13,7 +13,12 @@
 // to each message. The wrapped handler streams as it did before: a message comes
 // through its channel as soon as its tokens are there, while later ones still wait,
 // and the channel is closed after the last. At most one message that has its tokens
-// waits for a busy handler; with tags, one of each tag.
+// waits for a busy handler; with tags, one of each tag. With a fast limit a few do,
+// so that the handler finds the next one ready: as many as the limit earns here in a
+// millisecond and as the handler takes in ten at the pace of its last batch, at most
+// 64; but none with WithCost or WithTag, with a hard or strict limit, with several
+// limits at once and with calls in flight. Those that the handler does not take give
+// their tokens back.
 //
 // Without tags messages reach the handler in the order of the batch. With tags
 // (WithTag) those of one tag do; messages of different tags pass each other, so that

@@ -3,6 +3,7 @@ package sinker
 import (
 	"context"
 	"runtime"
+	"time"
 
 	sinksdk "github.com/numaproj/numaflow-go/pkg/sinker"
 
@@ -45,22 +46,41 @@ type wrapped struct {
 	next    sinksdk.Sinker
 	gate    admission.Gate
 	closing admission.Abandoner
+	pace    admission.Pace
+}
+
+// ahead is how many messages of a batch may be admitted before the handler takes them. Those that cost other than a
+// token, or wait in lanes of their tags, are not.
+func (w *wrapped) ahead() int {
+	if w.cost != nil || w.tag != nil {
+		return 0
+	}
+	return w.gate.Ahead(&w.pace)
 }
 
 // Sink implements sinksdk.Sinker; see Wrap.
 func (w *wrapped) Sink(ctx context.Context, in <-chan sinksdk.Datum) sinksdk.Responses {
 	// The handler runs in this goroutine, so that its panic is the caller's to see.
 	drawing, stop := context.WithCancel(ctx)
-	defer stop() // a panic too frees what waits, and has the rest of in read
 	b := &batch{
-		wrapped: w, parent: ctx, stop: stop, out: make(chan sinksdk.Datum), ended: make(chan struct{}),
-		turn: w.gate.Batch(w.batchBudget),
+		wrapped: w, parent: ctx, stop: stop, ended: make(chan struct{}), turn: w.gate.Batch(w.batchBudget),
+		recent: make([]throttle.Permit, w.ahead()),
 	}
+	b.out = make(chan sinksdk.Datum, len(b.recent))
+	returned, began := false, time.Now()
+	defer func() { // a panic too frees what waits, and has the rest of in read
+		stop()
+		if !returned {
+			go b.takeBack() // in may be open until numaflow-go has seen the panic
+		}
+	}()
 	go b.admitAll(drawing, in)
 
 	responses := w.next.Sink(ctx, b.out)
+	returned = true
 	stop()
-	<-b.ended
+	b.takeBack()
+	w.pace.Note(len(b.taken), time.Since(began))
 	switch {
 	case b.exited:
 		runtime.Goexit()
