@@ -105,7 +105,7 @@ sim: ## Run 200 pools of twelve processors for half an hour of virtual time each
 counted: export GO := $(GO)
 counted: ## Run the tests that are skipped with the race detector, but those of the simulation, which are make sim
 	@scripts/without-race.sh internal/sim | while read -r package tests; do \
-		$(GO) test -vet=off -count 1 -timeout $(SIM_TIMEOUT) -run "$$tests" "$$package" || exit 1; \
+		$(GO) test -vet=off -count 1 -timeout $(SIM_TIMEOUT) -run "$$tests" "$$package" </dev/null || exit 1; \
 	done
 
 # Which interleavings a run meets is a matter of luck, and the race detector makes it ten times slower: `make test` has 12.

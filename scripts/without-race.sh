@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Prints which tests are skipped with the race detector, because they take ten times as long with it: a line for each
-# package, with a pattern of its tests. They are the ones that call race.Skip. Packages named as arguments are left out.
+# package, with a pattern of its tests. They are the ones that call race.Skip, as a statement of their own outside of every
+# block: a call elsewhere is a fault, for that test would be run nowhere. Packages named as arguments are left out.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -15,6 +16,11 @@ while read -r dir path; do
 	tests="$(cat "$dir"/*_test.go | awk '
 		/^func Test/ { name = $2; sub(/\(.*/, "", name) }
 		/^\trace\.Skip\(t\)/ { print name }' | paste -sd '|')"
+	calls="$(cat "$dir"/*_test.go | grep -c 'race\.Skip(' || true)"
+	[[ $calls -eq $(tr '|' '\n' <<<"$tests" | grep -c . || true) ]] || {
+		echo "$path: $calls calls of race.Skip, of which not all stand at the top of a test" >&2
+		exit 1
+	}
 	[[ -n $tests ]] || continue
 	any=1
 	printf '%s ^(%s)$\n' "$path" "$tests"

@@ -28,10 +28,12 @@ func (p *Pace) Note(n int, took time.Duration) {
 // Ahead returns how many messages of one token each may be admitted before the handler takes them, so that it
 // finds the next one ready: what the limiter earns in a millisecond, and no more than the handler takes in
 // ten at its pace, at most 64. By so many calls at most a window at the called service can see more than was granted
-// in it, which is a thousandth of what a second grants, and a pause or a lower limit comes ten milliseconds
-// later to a handler at most. 0 where that is less than one message, for a handler whose pace is not known, for a hard
-// or a strict limit, which promise more, and for a Limiter that is no *throttle.Throttle: several limits at once, or
-// calls in flight, which are held for as long as a message waits.
+// in it, which is a thousandth of what a second grants, and so many may follow a pause, a lower limit or the end of
+// a share: within ten milliseconds, or later where the handler has become slower since its last batch.
+//
+// 0 where that is less than one message, for a handler whose pace is not known, for a hard or a strict limit, which
+// promise more, and for a Limiter that is no *throttle.Throttle: several limits at once, or calls in flight, which
+// are held for as long as a message waits.
 func (g *Gate) Ahead(p *Pace) int {
 	t, ok := g.Limiter.(*throttle.Throttle)
 	each := p.each.Load()

@@ -72,13 +72,13 @@ func (w *batch) BatchMap(ctx context.Context, in <-chan batchmapsdk.Datum) batch
 	answers := w.next.BatchMap(handling, f.out)
 	returned = true
 	cancel(errReturned)
-	untaken := f.takeBack()
-	w.pace.Note(len(f.entries), time.Since(began))
+	taken, untaken := f.takeBack()
+	w.pace.Note(taken, time.Since(began))
 	if f.panicked != nil {
 		panic(f.panicked) //nolint:forbidigo // it came from a function of the user, and goes on in the goroutine that numaflow-go watches
 	}
 	err := f.err
-	if err == nil && untaken {
+	if err == nil && untaken > 0 {
 		err = errReturned
 	}
 	if err == nil {

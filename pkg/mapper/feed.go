@@ -57,20 +57,24 @@ func newFeed(t *throttled, in <-chan batchmapsdk.Datum, cancel context.CancelCau
 }
 
 // takeBack waits for the end, and gives the tokens back of what the handler did not take though it was before it. It
-// tells whether there was any. The handler has ended.
-func (f *feed) takeBack() bool {
+// tells how many messages it took, and did not. The handler has ended.
+func (f *feed) takeBack() (taken, untaken int) {
 	<-f.done
-	untaken := 0
 	for range f.out {
 		untaken++
 	}
-	for i, n := len(f.entries)-1, untaken; n > 0; i-- {
-		if e := &f.entries[i]; e.answer == nil {
+	left := untaken // the last of those that were handed on
+	for i := len(f.entries) - 1; i >= 0; i-- {
+		switch e := &f.entries[i]; {
+		case e.answer != nil: // the handler never saw it
+		case left > 0:
 			e.permit.Cancel()
-			n--
+			left--
+		default:
+			taken++
 		}
 	}
-	return untaken > 0
+	return taken, untaken
 }
 
 // run feeds the handler until the batch is over, or nothing more can be handed on.
