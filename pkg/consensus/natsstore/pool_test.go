@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -188,12 +189,16 @@ func syncOften(t *testing.T, s *Store, id string, syncs int) []uint64 {
 		req.Nonce = rand.Uint64()
 		ans, err := trySync(s, req)
 		if err != nil {
-			continue // it may have been recorded, under a revision that nobody is told
+			// It may have been recorded, under a revision that nobody is told. Who does not
+			// name it then is taken for another process.
+			req.Unanswered = append(slices.Clone(req.Unanswered), consensus.Ticket{Seq: req.Seq, Nonce: req.Nonce})
+			continue
 		}
 		if !assert.Equal(t, consensus.Granted, ans.Status) {
 			break
 		}
 		req.LastSeq, req.LastNonce, req.LastTime, req.Revision = ans.Seq, ans.Nonce, ans.Time, ans.Revision
+		req.Unanswered = nil
 		revisions = append(revisions, ans.Revision)
 	}
 	return revisions

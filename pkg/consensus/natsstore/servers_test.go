@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
@@ -97,6 +98,7 @@ func debianCluster(t testing.TB) target {
 	}
 	require.NoError(t, err)
 	joined := strings.Join(urls, ",")
+	awaitPeers(t, joined)
 	move := stepDown(joined)
 	return target{urls: joined, bucket: DefaultBucket, replicas: 3, moves: func(t testing.TB, bucket string) {
 		t.Helper()
@@ -113,6 +115,20 @@ func debianCluster(t testing.TB) target {
 			t.Logf("the stream's leader moves on: commits writes %t", took)
 		}
 	}}
+}
+
+// awaitPeers waits until the leader of the cluster knows enough servers for a bucket: it
+// is elected before it has heard of all.
+func awaitPeers(t testing.TB, urls string) {
+	t.Helper()
+	js, err := jetstream.New(connect(t, urls))
+	require.NoError(t, err)
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 3*time.Second)
+		defer cancel()
+		_, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: "peers", Replicas: 3})
+		assert.NoError(c, err)
+	}, patience, 50*time.Millisecond)
 }
 
 // takesWrites tells whether a write by any client is committed within a few seconds.
@@ -232,11 +248,16 @@ func trySync(s *Store, req consensus.Request) (consensus.Answer, error) {
 	return s.Sync(ctx, req)
 }
 
+// mustSync syncs, and sends the same request again while a server on a busy machine
+// answers late, which changes nothing.
 func mustSync(t testing.TB, s *Store, req consensus.Request) consensus.Answer {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
 	defer cancel()
 	ans, err := s.Sync(ctx, req)
+	for ; errors.Is(err, nats.ErrTimeout); ans, err = s.Sync(ctx, req) {
+		t.Log(err)
+	}
 	require.NoError(t, err)
 	require.Equal(t, consensus.Granted, ans.Status)
 	return ans
