@@ -21,6 +21,9 @@ const (
 	defaultKills = 50
 	// perKill is how many messages there are for each fault.
 	perKill = 400
+	// atLast is how many come after the last of them: half a second's, so that there are some for the
+	// handler when a busy machine is late with the signal to panic.
+	atLast = 1000
 	// inFlight is how many messages are in flight at once, batchSize how many of them
 	// are a batch.
 	inFlight, batchSize = 200, 100
@@ -94,7 +97,7 @@ func TestNoMessageIsLostOrAnsweredTwice(t *testing.T) {
 			t.Run(j.name(), func(t *testing.T) {
 				t.Parallel()
 				random := rand.New(rand.NewPCG(uint64(seed), uint64(i)))
-				f.run(t, j, share*perKill, drawPlan(share, random), replay)
+				f.run(t, j, share*perKill+atLast, drawPlan(share, random), replay)
 			})
 		}
 		if testing.Short() {

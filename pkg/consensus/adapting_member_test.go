@@ -169,6 +169,7 @@ func TestOneBadProcessorCannotCutThePool(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *server) {
 		p := &provider{rate: 1000, at: time.Now()}
 		nodes := fleet(t, s, 2, falling, p)
+		time.Sleep(time.Second) // alone in the pool, a bad one would cut it
 		bad := calling(t, s, "bad", falling, 4, p, true)
 		time.Sleep(30 * time.Second)
 		for _, n := range nodes {
