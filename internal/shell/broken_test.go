@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/race"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -82,6 +83,7 @@ func storing(s brokenStore) wiring {
 // TestBroken breaks something on purpose: the judge has to see it, and would not
 // without.
 func TestBroken(t *testing.T) {
+	race.Skip(t)
 	for _, c := range []struct {
 		name   string
 		wiring wiring
