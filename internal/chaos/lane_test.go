@@ -105,12 +105,12 @@ func (l *lane) suffer(f fault) bool {
 	for range 3 {
 		l.stalls.take()
 		took, ok = l.once(f)
-		stall, busy := l.stalls.take()
-		if ok && took <= f.allowed || !busy {
+		stall := l.stalls.take()
+		if ok && took <= f.allowed || stall < stalled {
 			break
 		}
-		l.ledger.note("once more, for nothing ran on this machine, or its disk took nothing, for a while",
-			fmt.Sprintf("%s: recovered after %.2f s, stood still for %.1f s", f.name, took.Seconds(), stall.Seconds()))
+		l.ledger.note("once more, for nothing ran on this machine for a while",
+			fmt.Sprintf("%s: recovered after %.2f s, nothing ran for %.1f s", f.name, took.Seconds(), stall.Seconds()))
 	}
 	l.ledger.addFault(f.name, took, f.allowed)
 	switch {

@@ -176,11 +176,11 @@ func (l *overrideLane) suffer(f fault, limit int) bool {
 	for range 3 {
 		l.stalls.take()
 		took, ok = l.once(f, limit)
-		stall, busy := l.stalls.take()
+		stall := l.stalls.take()
 		if ok && f.repair != nil {
 			f.repair(l.lane)
 		}
-		if ok && took <= f.allowed || !busy {
+		if ok && took <= f.allowed || stall < stalled {
 			break
 		}
 		l.Logf("%s: nothing ran on this machine for %s; once more", f.name, stall)

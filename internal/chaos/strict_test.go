@@ -50,7 +50,6 @@ func TestStrictFaults(t *testing.T) {
 func strictKeptLane(t *testing.T, g *ledger) *lane {
 	server := testenv.Redis(t, servers.WithAppendOnly())
 	l := newLane(t, g, poolConfig{Stores: everyone("redis://" + server.Addr() + "?durable=true"), Max: 5, Strict: true})
-	l.stalls.watchDisk(t)
 	l.run(
 		killed(server, "strict: server killed, state kept", stateKept, 1500*time.Millisecond, 3*time.Second),
 		stopped(server, "strict: server stopped", 1500*time.Millisecond, 3*time.Second),
