@@ -100,7 +100,7 @@ sim: ## Run 200 pools of twelve processors for half an hour of virtual time each
 		$(GO) test -vet=off -count 1 -run TestSeeds -timeout $(SIM_TIMEOUT) -v ./internal/sim
 	NUMATHROTTLE_SHELL_RUNS=$(SHELL_RUNS) $(GO) test -vet=off -count 1 -run 'TestShell|TestSlots$$' -timeout $(SIM_TIMEOUT) ./internal/shell
 
-# What runs in one goroutine, or only counts, is skipped where the race detector would make it ten times slower.
+# What runs in one goroutine, only counts, or tests the judge of other tests, is skipped where the race detector would make it ten times slower.
 .PHONY: counted
 counted: export GO := $(GO)
 counted: ## Run the tests that are skipped with the race detector, but those of the simulation, which are make sim
@@ -108,7 +108,7 @@ counted: ## Run the tests that are skipped with the race detector, but those of 
 		$(GO) test -vet=off -count 1 -timeout $(SIM_TIMEOUT) -run "$$tests" "$$package" </dev/null || exit 1; \
 	done
 
-# Which interleavings a run meets is a matter of luck, and the race detector makes it ten times slower: `make test` has 8.
+# Which interleavings a run meets is a matter of luck, and the race detector makes it ten times slower: `make test` has 12.
 .PHONY: shell
 shell: ## Run 100 pools of twenty real Members in virtual time with the race detector
 	CGO_ENABLED=1 NUMATHROTTLE_SHELL_RUNS=100 $(GO) test -race -vet=off -count 1 -run TestShell -timeout 30m -v ./internal/shell

@@ -25,6 +25,6 @@
 //
 // Variables:
 //
-//	NUMATHROTTLE_LOSS_KILLS  how many faults are injected, over all lanes, and 400 messages for each; 50 when unset
+//	NUMATHROTTLE_LOSS_KILLS  how many faults are injected, over all lanes, 400 messages for each, and 1,000 after the last of each lane; 50 when unset
 //	NUMATHROTTLE_LOSS_SEED   the seed of their order and timing; 1 when unset
 package noloss

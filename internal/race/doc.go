@@ -1,5 +1,6 @@
 // Package race tells tests whether the race detector is on, with which everything takes ten
-// times as long. What runs in one goroutine, or only counts, is left to a run without it.
+// times as long. What runs in one goroutine, only counts, or shows that the judge of other tests
+// sees what is broken, is left to a run without it.
 package race
 
 // A test is a testing.TB.

@@ -97,7 +97,7 @@ func run(ctx context.Context, args []string, progress io.Writer) error {
 	flags.IntVar(&l.seeds, "seeds", 20_000, "seeds of the simulation")
 	flags.IntVar(&l.shell, "shell", 100, "runs of the goroutine shell in virtual time")
 	flags.IntVar(&l.rounds, "rounds", 8, "rounds of the faults of real servers")
-	flags.IntVar(&l.kills, "kills", 500, "faults of handler processes, and 400 messages for each")
+	flags.IntVar(&l.kills, "kills", 500, "faults of handler processes, and 400 messages for each, and 1,000 after the last of each lane")
 	flags.IntVar(&l.permits, "permits", 10_000_000, "permits issued by the state machine alone")
 	flags.DurationVar(&l.fuzz, "fuzz", 25*time.Second, "time of each fuzz target")
 	only := flags.String("only", "", "steps to run, separated by commas: simulation, redis, nats, stops, strict, overrides, limits, permits, "+
