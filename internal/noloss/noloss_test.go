@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -209,8 +210,8 @@ func TestJudgeSeesMadeUpAnswers(t *testing.T) {
 			v, err := l.finish()
 			workers.Wait()
 			require.NoError(t, err, "the streams see nothing of it")
-			require.NotEmpty(t, v.Broken)
-			require.Contains(t, v.Broken[0], "lost: acknowledged")
+			// A handler may have finished just before its context ended: then only the answer is wrong.
+			require.Contains(t, strings.Join(v.Broken, "\n"), "lost: acknowledged")
 			t.Logf("%d of 300 messages lost", len(v.Broken))
 		})
 	}

@@ -95,7 +95,7 @@ func seedRegressions() []proof.Regression {
 	return found
 }
 
-// TestSeedsFound makes each of those runs again; `make sim` does, too.
+// TestSeedsFound makes each of those runs again, in `make counted`.
 func TestSeedsFound(t *testing.T) {
 	race.Skip(t)
 	for _, s := range foundSeeds {

@@ -237,12 +237,12 @@ func (p *pool) inTime(do func(p *pool) (began time.Time, check func())) {
 	p.Fatal("the store is too slow for a lease of ", p.lease)
 }
 
-// eventually calls sync until it returns true, often enough for the pool's
-// clock to run: sync must reach the store.
+// eventually calls sync until it returns true, five times as often as the pool's
+// clock needs it to run: sync must reach the store.
 func (p *pool) eventually(what string, sync func() bool) {
 	p.Helper()
 	limit := time.Now().Add(patience + 2*consensus.Removal(p.Longest))
-	tick := time.NewTicker(consensus.Clamp(p.lease) / 20)
+	tick := time.NewTicker(consensus.Clamp(p.lease) / 5)
 	defer tick.Stop()
 	for !sync() {
 		require.True(p, time.Now().Before(limit), "%s: did not happen", what)
