@@ -75,12 +75,11 @@ timed: suite
 computed:
 	@nice -n 15 $(MAKE) memory
 	@nice -n 15 $(MAKE) counted
-	@nice -n 15 $(MAKE) mutants
 
 .PHONY: suite
 suite: $(GOTESTSUM)
 	$(GOTESTSUM) --format standard-quiet --post-run-command scripts/test-summary.sh \
-		-- -race -vet=off -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) $(if $(filter ./...,$(PKG)),$(LONGEST)) $(PKG)
+		-- -race -vet=off -p 3 -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) $(if $(filter ./...,$(PKG)),$(LONGEST)) $(PKG)
 
 # The race detector has memory of its own, so that with it nothing of this is judged.
 .PHONY: memory
@@ -103,7 +102,7 @@ sim: ## Run 200 pools of twelve processors for half an hour of virtual time each
 # Of the simulation it has a few pools and the seeds that once broke a promise: make sim has the others.
 .PHONY: counted
 counted: export GO := $(GO)
-counted: export NUMATHROTTLE_SIM_SEEDS := 50
+counted: export NUMATHROTTLE_SIM_SEEDS := 40
 counted: ## Run the tests that are skipped with the race detector
 	@scripts/without-race.sh | while read -r package tests; do \
 		$(GO) test -vet=off -count 1 -timeout $(SIM_TIMEOUT) -run "$$tests" "$$package" </dev/null || exit 1; \

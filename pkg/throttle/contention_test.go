@@ -9,24 +9,14 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/race"
 )
 
 // Many goroutines at once are granted at most what the limit earns. How much of
 // it they get depends on the machine, and is only logged.
 func TestContention(t *testing.T) {
-	for _, goroutines := range []int{64, 256} {
-		for _, perSecond := range []int{10_000, 100_000, 1_000_000} {
-			t.Run(fmt.Sprintf("TryAcquire by %d at %d per second", goroutines, perSecond), func(t *testing.T) {
-				contend(t, goroutines, perSecond, func(ctx context.Context, th *Throttle, got *atomic.Int64) {
-					for ctx.Err() == nil {
-						if p, ok := th.TryAcquire(1); ok {
-							got.Add(int64(p.N()))
-						}
-					}
-				})
-			})
-		}
-	}
+	poll(t, 64)
 	for _, perSecond := range []int{1000, 10_000, 100_000, 1_000_000} {
 		t.Run(fmt.Sprintf("Acquire by 64 at %d per second", perSecond), func(t *testing.T) {
 			contend(t, 64, perSecond, func(ctx context.Context, th *Throttle, got *atomic.Int64) {
@@ -36,6 +26,29 @@ func TestContention(t *testing.T) {
 						return
 					}
 					got.Add(int64(p.N()))
+				}
+			})
+		})
+	}
+}
+
+// TestContentionOfMany has four times as many, which end one after the other: with the race detector
+// that takes longer than all that they do.
+func TestContentionOfMany(t *testing.T) {
+	race.Skip(t)
+	poll(t, 256)
+}
+
+// poll lets so many goroutines try for tokens at several limits.
+func poll(t *testing.T, goroutines int) {
+	t.Helper()
+	for _, perSecond := range []int{10_000, 100_000, 1_000_000} {
+		t.Run(fmt.Sprintf("TryAcquire by %d at %d per second", goroutines, perSecond), func(t *testing.T) {
+			contend(t, goroutines, perSecond, func(ctx context.Context, th *Throttle, got *atomic.Int64) {
+				for ctx.Err() == nil {
+					if p, ok := th.TryAcquire(1); ok {
+						got.Add(int64(p.N()))
+					}
 				}
 			})
 		})

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/race"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 )
@@ -124,6 +125,7 @@ func openConnections(t *testing.T, c *redis.Client, n int) {
 // TestServerTime logs what a sync costs the server, and requires that a hundred
 // processors with one sync per second each take less than 5 % of a core.
 func TestServerTime(t *testing.T) {
+	race.Skip(t)
 	server := testenv.Redis(t)
 	c := client(t, ClientOptions(server.Addr()))
 	s := New(c)

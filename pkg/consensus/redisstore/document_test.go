@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/race"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv/servers"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
@@ -152,6 +153,7 @@ func TestMalformedDocument(t *testing.T) {
 
 // TestServerTimeWithDocuments logs what two documents of 200 bytes cost in a sync.
 func TestServerTimeWithDocuments(t *testing.T) {
+	race.Skip(t)
 	server := testenv.Redis(t)
 	c := client(t, ClientOptions(server.Addr()))
 	s := New(c)
