@@ -62,15 +62,15 @@ test: export CGO_ENABLED := 1
 test: ## Install what the tests need, and run them all with the race detector
 	@scripts/test-deps.sh
 ifeq ($(PKG),./...)
-	@$(MAKE) -j2 timed computed
+	@$(MAKE) -j3 suite modules computed
 	@$(MAKE) faults
 else
 	@$(MAKE) suite
 endif
 
 # Vet is lint's business. Many tests wait for a server or for the clock. What only computes has the processors meanwhile, at a low priority.
-.PHONY: timed computed
-timed: suite
+.PHONY: modules computed
+modules:
 	@for module in $(filter-out .,$(MODULES)); do $(GO) -C "$$module" test -timeout $(TEST_TIMEOUT) ./...; done
 computed:
 	@nice -n 15 $(MAKE) memory
