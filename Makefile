@@ -63,6 +63,7 @@ test: ## Install what the tests need, and run them all with the race detector
 	@scripts/test-deps.sh
 ifeq ($(PKG),./...)
 	@$(MAKE) -j3 suite modules computed
+	@$(MAKE) memory
 	@$(MAKE) faults
 else
 	@$(MAKE) suite
@@ -73,7 +74,6 @@ endif
 modules:
 	@for module in $(filter-out .,$(MODULES)); do $(GO) -C "$$module" test -timeout $(TEST_TIMEOUT) ./...; done
 computed:
-	@nice -n 15 $(MAKE) memory
 	@nice -n 15 $(MAKE) counted
 
 .PHONY: suite
@@ -81,7 +81,7 @@ suite: $(GOTESTSUM)
 	$(GOTESTSUM) --format standard-quiet --post-run-command scripts/test-summary.sh \
 		-- -race -vet=off -p 3 -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) $(if $(filter ./...,$(PKG)),$(LONGEST)) $(PKG)
 
-# The race detector has memory of its own, so that with it nothing of this is judged.
+# The race detector has memory of its own, so that with it nothing of this is judged. Not beside other tests: how soon the processes end is measured.
 .PHONY: memory
 memory: ## Offer ten thousand messages to a mapper that may handle ten a second, and judge the memory it takes
 	$(GO) test -vet=off -count 1 -run TestTenThousand ./internal/noloss
