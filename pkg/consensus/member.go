@@ -211,9 +211,19 @@ func (m *Member) run() {
 	answered := make(chan struct{}, 1)
 	syncing := false
 	spread := mathrand.Float64()
-	timer := time.NewTimer(0)
+	timer := time.NewTimer(watchEvery)
 	defer timer.Stop()
 	for {
+		wait := m.turn(spread, syncing)
+		if wait <= 0 && !syncing {
+			syncing = true
+			go func() {
+				_ = m.sync(ctx) // logged and kept for View
+				answered <- struct{}{}
+			}()
+			wait = watchEvery
+		}
+		timer.Reset(max(wait, time.Millisecond))
 		select {
 		case <-m.quit:
 			cancel()
@@ -233,16 +243,6 @@ func (m *Member) run() {
 			m.mu.Unlock()
 		case <-timer.C:
 		}
-		wait := m.turn(spread, syncing)
-		if wait <= 0 && !syncing {
-			syncing = true
-			go func() {
-				_ = m.sync(ctx) // logged and kept for View
-				answered <- struct{}{}
-			}()
-			wait = watchEvery
-		}
-		timer.Reset(max(wait, time.Millisecond))
 	}
 }
 

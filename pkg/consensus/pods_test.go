@@ -45,12 +45,14 @@ func (l *line) Save(ctx context.Context, pool string, d consensus.DocumentReport
 	if l.cut.Load() {
 		return 0, errCut
 	}
-	select {
-	case <-time.After(time.Duration(l.slow.Load())):
-		return l.flaky.Save(ctx, pool, d)
-	case <-ctx.Done():
-		return 0, ctx.Err()
+	if takes := time.Duration(l.slow.Load()); takes > 0 {
+		select {
+		case <-time.After(takes):
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
 	}
+	return l.flaky.Save(ctx, pool, d)
 }
 
 func (l *line) Load(ctx context.Context, pool string) ([]consensus.Document, []consensus.RosterRow, error) {
