@@ -125,7 +125,7 @@ func TestLateUsesAndOverdrawnLeasesAreSeen(t *testing.T) {
 // TestJudgeSeesProcessesThatDrawTooMuch is the proof that the windows can be broken:
 // the workers are told twice the limit.
 func TestJudgeSeesProcessesThatDrawTooMuch(t *testing.T) {
-	t.Parallel()
+	inTurn(t)
 	server := testenv.Redis(t)
 	p := startPool(t, poolConfig{Stores: []string{"redis://" + server.Addr(), "redis://" + server.Addr()}, Max: 200, Told: 400})
 	_, ok := p.recovery(clock(), p.removal()+firstShare)
@@ -138,7 +138,7 @@ func TestJudgeSeesProcessesThatDrawTooMuch(t *testing.T) {
 // TestJudgeSeesProcessesThatDrawOnOldLeases is the same for leases that are over:
 // the workers go on without the store.
 func TestJudgeSeesProcessesThatDrawOnOldLeases(t *testing.T) {
-	t.Parallel()
+	inTurn(t)
 	server := testenv.Redis(t)
 	url := "redis://" + server.Addr()
 	p := startPool(t, poolConfig{Stores: []string{url, url}, Overdraw: true})
@@ -152,7 +152,7 @@ func TestJudgeSeesProcessesThatDrawOnOldLeases(t *testing.T) {
 // TestJudgeSeesProcessesThatCallTooOften is the same for strict limits: the workers are told
 // slots that lie twice as near.
 func TestJudgeSeesProcessesThatCallTooOften(t *testing.T) {
-	t.Parallel()
+	inTurn(t)
 	url := "redis://" + testenv.Redis(t).Addr()
 	p := startPool(t, poolConfig{Stores: []string{url, url}, Max: 5, Told: 10, Strict: true})
 	_, ok := p.recovery(clock(), p.forgotten()+firstShare)
@@ -176,7 +176,7 @@ func TestJudgeSeesLimitsThatAreNotKept(t *testing.T) {
 		"slots": {poolConfig{Slots: 8, Goroutines: 8, Soft: true}, func(p *pool) bool { return overlap(p.service.since(0)) > p.Slots }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+			inTurn(t)
 			url := "redis://" + testenv.Redis(t).Addr()
 			c.pool.Stores = []string{url, url}
 			p := startPool(t, c.pool)

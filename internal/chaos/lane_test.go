@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,6 +23,22 @@ const (
 	// firstShare bounds the time to the first share, beyond the first freeze.
 	firstShare = 60 * time.Second
 )
+
+// turns are how many lanes run at once, beside the longest.
+var turns = make(chan struct{}, 6)
+
+// inTurn lets a test run beside others, but not with so many at once that two processors
+// have too much to do: how soon a pool recovers is measured. The longest lanes begin at once, since
+// everybody would have to wait for them.
+func inTurn(t *testing.T) {
+	t.Helper()
+	t.Parallel()
+	if strings.HasSuffix(t.Name(), "nats") || strings.HasSuffix(t.Name(), "defaults") {
+		return
+	}
+	turns <- struct{}{}
+	t.Cleanup(func() { <-turns })
+}
 
 // A fault is something that happens to the store or to the way to it.
 type fault struct {

@@ -46,7 +46,7 @@ func TestLimitFaults(t *testing.T) {
 		}
 		for name, lane := range lanes {
 			t.Run(name, func(t *testing.T) {
-				t.Parallel() // nearly all of a lane is waiting
+				inTurn(t)
 				lane(t, g)
 			})
 		}

@@ -31,7 +31,7 @@ func TestOverrideFaults(t *testing.T) {
 			"nats": func(t *testing.T, g *ledger) { overriddenNATSLane(t, g, outages) },
 		} {
 			t.Run(name, func(t *testing.T) {
-				t.Parallel() // nearly all of a lane is waiting
+				inTurn(t)
 				lane(t, g)
 			})
 		}
@@ -239,7 +239,7 @@ func (l *overrideLane) once(f fault, limit int) (took time.Duration, ok bool) {
 		if clock() > over+f.allowed+patience {
 			return clock() - over, false
 		}
-		l.pass(recoveryStep)
+		l.pass(5 * recoveryStep)
 	}
 }
 

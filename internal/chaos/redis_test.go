@@ -28,7 +28,7 @@ func TestRedisFaults(t *testing.T) {
 			"network": networkLane, "one cut off": oneCutOffLane, "defaults": defaultsLane,
 		} {
 			t.Run(name, func(t *testing.T) {
-				t.Parallel() // nearly all of a lane is waiting
+				inTurn(t)
 				lane(t, g)
 			})
 		}

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	stallLook = 20 * time.Millisecond
+	stallLook = 50 * time.Millisecond
 	// stalled is when a machine was too busy to say how fast a pool recovers: longer
 	// than that a process that had something to do did not run.
 	stalled = 200 * time.Millisecond

@@ -31,7 +31,7 @@ func TestStrictFaults(t *testing.T) {
 			"nats": func(t *testing.T, g *ledger) *lane { return strictNATSLane(t, g, outages) },
 		} {
 			t.Run(name, func(t *testing.T) {
-				t.Parallel() // nearly all of a lane is waiting
+				inTurn(t)
 				l := lane(t, g)
 				require.Positive(t, l.strict.watched, "the store was never away for longer than what may be reserved")
 				sum.add(&l.strict)

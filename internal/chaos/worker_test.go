@@ -177,7 +177,7 @@ func (j *job) open(ctx context.Context) (throttle.Limiter, *leaseWatch, error) {
 // changes, to explain what the judge has found.
 func logView(log *slog.Logger, member *consensus.Member) {
 	var last string
-	for range time.Tick(20 * time.Millisecond) {
+	for range time.Tick(100 * time.Millisecond) {
 		v := member.View()
 		now := fmt.Sprintf("%s share=%.3f want=%.3f demand=%.2f live=%d failures=%d frozen=%t", v.State,
 			v.Share.Fraction(), v.Want.Fraction(), v.Demand.Fraction(), v.Live, v.Failures, v.Frozen > 0)
