@@ -86,5 +86,5 @@ func TestRunPrintsASectionAndItsTargets(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, run(t.Context(), []string{"-quick", "-only", "hot"}, &out, io.Discard))
 	require.Contains(t, out.String(), "TryAcquire, tokens in stock")
-	require.Contains(t, out.String(), "3 targets")
+	require.Contains(t, out.String(), "of 4 targets")
 }
