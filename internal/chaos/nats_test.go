@@ -143,7 +143,8 @@ func (l *natsLane) suffer(f *natsFault) bool {
 	case !ok:
 		l.ledger.brokenf(l, l.replay, "%s: the limit is not used again %s after the cluster took writes", name, took)
 	case took > allowed:
-		l.ledger.brokenf(l, l.replay, "%s: the limit was used again %s after the cluster took writes, allowed is %s", name, took, allowed)
+		l.ledger.brokenf(l, l.replay, "%s: the limit was used again %s after the cluster took writes, allowed is %s; nothing ran on this machine for %s at worst",
+			name, took, allowed, l.stalls.look())
 	}
 	if l.pool.Strict {
 		// The probe may see that a write succeeds as late as this.

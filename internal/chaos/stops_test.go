@@ -56,7 +56,8 @@ func (l *lane) stopAll() int {
 	}
 	took, ok := l.pool.recovery(resumed, stateKept+patience)
 	if !ok || took > stateKept {
-		l.ledger.brokenf(l, l.replay, "the limit was used again %s after the processes went on, allowed is %s", took, stateKept)
+		l.ledger.brokenf(l, l.replay, "the limit was used again %s after the processes went on, allowed is %s; nothing ran on this machine for %s at worst",
+			took, stateKept, l.stalls.look())
 	}
 	for range l.pool.workers {
 		l.ledger.addFault("processor stopped past its lease", took, stateKept)
