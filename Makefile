@@ -63,7 +63,7 @@ test suite memory counted race shell faults soak: export GOTMPDIR := $(shell pri
 .PHONY: test
 test: export NUMATHROTTLE_REQUIRE_STORES := 1
 test: export CGO_ENABLED := 1
-test: ## Install what the tests need, and run them all with the race detector
+test: ## Install what the tests need, and run them, with the race detector where it has something to find
 	@scripts/test-deps.sh
 ifeq ($(PKG),./...)
 	@$(MAKE) -j3 suite modules computed
@@ -121,7 +121,7 @@ shell: ## Run 100 pools of twenty real Members in virtual time with the race det
 mutants: ## Leave out each rule of the protocol once: the simulation must notice
 	$(GO) test -vet=off -tags numathrottle_mutants -run 'Mutant|NeedsItsRule' -timeout $(SIM_TIMEOUT) ./internal/sim ./internal/adapt ./internal/brownout ./pkg/throttle ./pkg/consensus
 
-# Not beside other tests: the time until a pool recovers is measured.
+# Not beside other tests: the time until a pool recovers is measured, therefore without the race detector.
 .PHONY: faults
 faults: ## Kill, stop and cut off real servers and processes while they draw
 	@scripts/test-deps.sh

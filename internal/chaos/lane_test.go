@@ -24,7 +24,8 @@ const (
 	firstShare = 60 * time.Second
 )
 
-// turns are how many lanes run at once, beside the longest.
+// turns are how many lanes run at once, beside the longest. With six, two processors were at most three
+// quarters busy; with all at once they had nothing to spare for half a minute.
 var turns = make(chan struct{}, 6)
 
 // inTurn lets a test run beside others, but not with so many at once that two processors
