@@ -3,6 +3,7 @@ package mapper
 import (
 	"context"
 	"runtime/debug"
+	"sync/atomic"
 
 	mapstreamsdk "github.com/numaproj/numaflow-go/pkg/mapstreamer"
 
@@ -22,11 +23,14 @@ type pump struct {
 
 	// left is closed when the wrapper has left the call.
 	left chan struct{}
+	// begun is set by who passes the outputs on: run, or the wrapper when the handler has returned.
+	begun atomic.Bool
 	// done is closed when nothing more is passed on. What follows may be read from
 	// then on.
 	done     chan struct{}
-	passed   int // outputs, of which
-	drops    int // are drops
+	output   mapstreamsdk.Message // the last one
+	passed   int                  // outputs, of which
+	drops    int                  // are drops
 	err      error
 	panicked any
 }
@@ -45,11 +49,14 @@ func newPump(t *throttled, to chan<- mapstreamsdk.Message) *pump {
 	}
 }
 
-// run passes outputs on until the handler closes its channel, or no more can be
-// passed on; then err says why. After that it throws away what comes until the
-// handler has ended, so that it is not stuck. ctx is the message's, handling the
-// handler's, which descends from it.
+// run passes outputs on until the handler closes its channel, or no more can be passed
+// on; then err says why. After that it throws away what comes until the handler has
+// ended, so that it is not stuck. It does nothing when the wrapper passes them on. ctx is
+// the message's, handling the handler's, which descends from it.
 func (p *pump) run(ctx, handling context.Context) {
+	if !p.begun.CompareAndSwap(false, true) {
+		return
+	}
 	defer p.discard()
 	defer close(p.done)
 	defer func() {
@@ -60,41 +67,53 @@ func (p *pump) run(ctx, handling context.Context) {
 			p.cancel(p.err)
 		}
 	}()
-	for {
-		m, ok := p.next(handling)
-		if !ok {
-			return
-		}
-		if p.err = p.pass(handling, m); p.err != nil {
-			if ctx.Done() != nil {
-				p.abandoner.Hold(handling, p.err)
-			}
-			return
-		}
+	for p.step(handling) {
+	}
+	if p.err != nil && ctx.Done() != nil {
+		p.abandoner.Hold(handling, p.err)
 	}
 }
 
-// next returns the next output; ok is false after the last, and where no more can be passed on.
-func (p *pump) next(handling context.Context) (m mapstreamsdk.Message, ok bool) {
-	select { // the usual case by itself, which is cheaper
-	case m, ok = <-p.from:
-		return m, ok
+// step passes one output on, and tells whether there may be another one. The usual cases stand by themselves: they are
+// cheaper than those with a wait, and their frames are small; see MapStream.
+func (p *pump) step(handling context.Context) bool {
+	var ok bool
+	select {
+	case p.output, ok = <-p.from:
 	default:
+		ok = p.await(handling)
+	}
+	if !ok {
+		return false
+	}
+	if p.perOutput || p.exemptDropped {
+		p.err = p.pass(handling)
+		return p.err == nil
 	}
 	select {
-	case m, ok = <-p.from:
-		return m, ok
+	case p.to <- p.output:
+	default:
+		p.err = p.send(handling)
+	}
+	return p.err == nil
+}
+
+// await waits for an output, and tells whether there is one.
+func (p *pump) await(handling context.Context) (ok bool) {
+	select {
+	case p.output, ok = <-p.from:
+		return ok
 	case <-handling.Done():
 		p.err = context.Cause(handling)
 	case <-p.left:
 		p.err = errLeft
 	}
-	return m, false
+	return false
 }
 
-// pass passes an output on, with PerOutput once it has its tokens.
-func (p *pump) pass(handling context.Context, m mapstreamsdk.Message) error {
-	drop := p.exemptDropped && isDrop(m.Tags())
+// pass passes the output on, with PerOutput once it has its tokens, and counts it.
+func (p *pump) pass(handling context.Context) error {
+	drop := p.exemptDropped && isDrop(p.output.Tags())
 	var permit throttle.Permit
 	if p.perOutput && !drop {
 		var err error
@@ -106,19 +125,20 @@ func (p *pump) pass(handling context.Context, m mapstreamsdk.Message) error {
 	if drop {
 		p.drops++
 	}
-	select { // as in next
-	case p.to <- m:
-		return nil
-	default:
+	err := p.send(handling)
+	if err != nil {
+		permit.Cancel()
 	}
+	return err
+}
+
+func (p *pump) send(handling context.Context) error {
 	select {
-	case p.to <- m:
+	case p.to <- p.output:
 		return nil
 	case <-handling.Done():
-		permit.Cancel()
 		return context.Cause(handling)
 	case <-p.left:
-		permit.Cancel()
 		return errLeft
 	}
 }

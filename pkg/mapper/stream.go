@@ -49,39 +49,76 @@ type stream struct {
 var errLeft = errors.New("mapper: the map stream handler has ended")
 
 // MapStream implements mapstreamsdk.MapStreamer; see WrapStream.
+//
+// Each way has a function of its own, so that the frames are small: numaflow-go has a new
+// goroutine for each message, and to make its small stack larger takes longer than the draw.
 func (w *stream) MapStream(ctx context.Context, keys []string, d mapstreamsdk.Datum, to chan<- mapstreamsdk.Message) {
-	tag, cost := "", 1
-	if w.priced() {
-		tag, cost = w.price(keys, streamDatum{d})
-	}
-	var permit throttle.Permit
-	if !w.perOutput {
-		var err error
-		if permit, err = w.gate.Admit(ctx, tag, cost); err != nil {
-			w.answerDenied(ctx, err, keys, streamDatum{d}, to)
-			return
-		}
-	}
-	if w.direct {
-		w.next.MapStream(ctx, keys, d, to)
+	if w.perOutput {
+		w.mapPerOutput(ctx, keys, d, to)
 		return
 	}
+	permit, ok := w.admit(ctx, keys, d, to)
+	switch {
+	case !ok:
+	case w.direct:
+		w.next.MapStream(ctx, keys, d, to)
+	default:
+		w.mapAdmitted(ctx, keys, d, to, permit)
+	}
+}
+
+// mapAdmitted lets next handle a message that has its tokens.
+func (w *stream) mapAdmitted(ctx context.Context, keys []string, d mapstreamsdk.Datum, to chan<- mapstreamsdk.Message, permit throttle.Permit) {
 	p := newPump(w.throttled, to)
 	defer close(p.left)
-	handling := ctx
-	if w.perOutput {
-		p.outputTag, p.outputCost = tag, cost
-		handling, p.cancel = context.WithCancelCause(ctx)
-		defer p.cancel(errLeft)
+	go p.run(ctx, ctx)
+	w.next.MapStream(ctx, keys, d, p.from)
+	// After a quick handler run has often not begun. To do here what it would saves two
+	// switches of goroutines.
+	if p.begun.CompareAndSwap(false, true) {
+		for p.step(ctx) {
+		}
+	} else {
+		<-p.done
 	}
+	w.finish(ctx, p, permit)
+}
+
+// mapPerOutput lets next handle a message, whose outputs draw the tokens.
+func (w *stream) mapPerOutput(ctx context.Context, keys []string, d mapstreamsdk.Datum, to chan<- mapstreamsdk.Message) {
+	p := newPump(w.throttled, to)
+	defer close(p.left)
+	p.outputTag, p.outputCost = w.charge(keys, d)
+	handling, cancel := context.WithCancelCause(ctx)
+	p.cancel = cancel
+	defer cancel(errLeft)
 	go p.run(ctx, handling)
 	w.next.MapStream(handling, keys, d, p.from)
-	w.finish(ctx, p, permit)
+	<-p.done
+	w.finish(ctx, p, throttle.Permit{})
+}
+
+// admit draws the tokens of a message. When they did not come, it has answered, and ok is false.
+func (w *stream) admit(ctx context.Context, keys []string, d mapstreamsdk.Datum, to chan<- mapstreamsdk.Message) (_ throttle.Permit, ok bool) {
+	tag, cost := w.charge(keys, d)
+	permit, err := w.gate.Admit(ctx, tag, cost)
+	if err != nil {
+		w.answerDenied(ctx, err, keys, streamDatum{d}, to)
+		return throttle.Permit{}, false
+	}
+	return permit, true
+}
+
+// charge returns what a message, or each of its outputs, draws, and for which tag.
+func (w *stream) charge(keys []string, d mapstreamsdk.Datum) (tag string, cost int) {
+	if !w.priced() {
+		return "", 1
+	}
+	return w.price(keys, streamDatum{d})
 }
 
 // finish ends the answer when all of it was passed on.
 func (w *stream) finish(ctx context.Context, p *pump, permit throttle.Permit) {
-	<-p.done
 	switch {
 	case p.panicked != nil:
 		panic(p.panicked) //nolint:forbidigo // it came from the limiter, and goes on in the goroutine that numaflow-go watches

@@ -18,6 +18,13 @@ import (
 // ErrThrottled and context.DeadlineExceeded when the deadline passed in the
 // queue; ErrClosed; the cause of ctx when it was cancelled.
 func (t *Throttle) Acquire(ctx context.Context, n int) (Permit, error) {
+	// The usual case by itself, with a small frame: it often runs on the small stack of a new goroutine, for
+	// one message, and to make that larger takes many times as long as the draw.
+	if n > 0 && n <= t.scale.largest && t.limit.Max > 0 && ctx.Err() == nil {
+		if pos, ok := t.draw(t.scale.units(n), t.read()); ok {
+			return Permit{n: n, pos: pos, by: t.cell(pos)}, nil
+		}
+	}
 	return t.acquire(ctx, n, false)
 }
 
@@ -39,11 +46,6 @@ func (t *Throttle) acquire(ctx context.Context, n int, upTo bool) (Permit, error
 	}
 	if n > t.limit.maxCost() && !upTo {
 		return Permit{}, t.refuse(ReasonTooLarge, n, 0)
-	}
-	if !upTo {
-		if pos, ok := t.draw(t.scale.units(n), t.read()); ok {
-			return Permit{n: n, pos: pos, by: t.cell(pos)}, nil
-		}
 	}
 	w := &waiter{n: min(n, t.limit.maxCost()), upTo: upTo, deadline: never, ready: make(chan struct{})}
 	w.least = w.n
