@@ -265,6 +265,26 @@ func TestStreamTheAnswerEndsWhenTheHandlersChannelIsClosed(t *testing.T) {
 	})
 }
 
+// Whether the handler returns before its outputs are passed on or after: one goroutine does it.
+func TestStreamOutputsOfAHandlerThatHasReturnedKeepTheirOrder(t *testing.T) {
+	var want strings.Builder
+	for i := range 500 {
+		want.WriteString(strconv.Itoa(i) + " ")
+	}
+	m := mapper.WrapStream(mapstreamsdk.MapStreamerFunc(
+		func(_ context.Context, _ []string, _ mapstreamsdk.Datum, to chan<- mapstreamsdk.Message) {
+			go func() {
+				defer close(to)
+				for v := range strings.FieldsSeq(want.String()) {
+					to <- mapstreamsdk.NewMessage([]byte(v))
+				}
+			}()
+		}), throttletest.New())
+	for range 20 {
+		require.Equal(t, ended(strings.TrimSpace(want.String())), <-callStream(t.Context(), m))
+	}
+}
+
 func TestStreamWithoutACloseTheMessageIsNotAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := mapper.WrapStream(mapstreamsdk.MapStreamerFunc(

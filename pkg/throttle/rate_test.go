@@ -103,8 +103,15 @@ func TestCapacity(t *testing.T) {
 }
 
 func TestNoLimitNeverRefuses(t *testing.T) {
+	for _, l := range []Limit{{}, {Burst: 10}} {
+		testNoLimit(t, l)
+	}
+}
+
+func testNoLimit(t *testing.T, l Limit) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		th := whole(t, Limit{})
+		th := whole(t, l)
 		for range 1000 {
 			p, ok := th.TryAcquire(1_000_000_000)
 			require.True(t, ok)
@@ -121,6 +128,9 @@ func TestNoLimitNeverRefuses(t *testing.T) {
 		_, held := th.Throttled()
 		require.False(t, held)
 		require.Zero(t, th.Demand(time.Second))
+		th.Close()
+		_, err = th.Acquire(t.Context(), 5)
+		require.ErrorIs(t, err, ErrClosed)
 	})
 }
 

@@ -34,6 +34,37 @@ func TestAcquireWaitsForItsTokens(t *testing.T) {
 	}
 }
 
+func TestAcquireDrawsNothingItMayNot(t *testing.T) {
+	ended := errors.New("mine")
+	for name, c := range map[string]struct {
+		cause error // of the context's end; nil: it goes on
+		n     int
+		want  error
+	}{
+		"a context that has ended": {ended, 1, ended},
+		"a cost that wraps around": {nil, 1 << 62, ErrThrottled},
+		"a cost of nothing":        {nil, 0, nil},
+		"a cost below nothing":     {nil, -1, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				th := whole(t, Limit{Max: 100, Burst: 10})
+				time.Sleep(time.Minute)
+				ctx, cancel := context.WithCancelCause(t.Context())
+				defer cancel(nil)
+				if c.cause != nil {
+					cancel(c.cause)
+				}
+				p, err := th.Acquire(ctx, c.n)
+				require.ErrorIs(t, err, c.want)
+				require.Zero(t, p.N())
+				require.Zero(t, th.Status().Granted)
+				require.Equal(t, 10, drain(th))
+			})
+		})
+	}
+}
+
 func TestQueueIsFirstInFirstOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th := whole(t, Limit{Max: 100, Burst: 10})
