@@ -7,6 +7,7 @@ import (
 
 	batchmapsdk "github.com/numaproj/numaflow-go/pkg/batchmapper"
 
+	"github.com/numaproj-contrib/numathrottle/internal/admission"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -51,7 +52,8 @@ func WrapBatch(next batchmapsdk.BatchMapper, l throttle.Limiter, opts ...Option)
 type batch struct {
 	*throttled
 
-	next batchmapsdk.BatchMapper
+	next    batchmapsdk.BatchMapper
+	entries admission.Spare[entry]
 }
 
 // errReturned is why the rest of a batch is not handed on.
@@ -60,7 +62,7 @@ var errReturned = errors.New("mapper: the batch map handler returned before it h
 // BatchMap implements batchmapsdk.BatchMapper; see WrapBatch.
 func (w *batch) BatchMap(ctx context.Context, in <-chan batchmapsdk.Datum) batchmapsdk.BatchResponses {
 	handling, cancel := context.WithCancelCause(ctx)
-	f := newFeed(w.throttled, in, cancel)
+	f := newFeed(w.throttled, w.entries.Take(), in, cancel)
 	returned, began := false, time.Now()
 	defer func() { // also when the handler panics
 		cancel(errReturned)
@@ -83,6 +85,7 @@ func (w *batch) BatchMap(ctx context.Context, in <-chan batchmapsdk.Datum) batch
 	}
 	if err == nil {
 		if answers, err = f.merge(answers); err == nil {
+			w.entries.Give(f.entries)
 			return answers
 		}
 	}

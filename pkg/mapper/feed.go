@@ -44,7 +44,8 @@ type entry struct {
 // errEnded is for functions of the user that end their goroutine.
 var errEnded = errors.New("mapper: a function for cost, tag or denial ended its goroutine")
 
-func newFeed(t *throttled, in <-chan batchmapsdk.Datum, cancel context.CancelCauseFunc) *feed {
+// newFeed returns a feed, which uses the memory of entries.
+func newFeed(t *throttled, entries []entry, in <-chan batchmapsdk.Datum, cancel context.CancelCauseFunc) *feed {
 	return &feed{
 		throttled: t,
 		in:        in,
@@ -52,6 +53,7 @@ func newFeed(t *throttled, in <-chan batchmapsdk.Datum, cancel context.CancelCau
 		cancel:    cancel,
 		admit:     t.gate.Batch(t.maxWait),
 		done:      make(chan struct{}),
+		entries:   entries,
 		err:       errEnded,
 	}
 }

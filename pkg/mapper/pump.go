@@ -3,6 +3,7 @@ package mapper
 import (
 	"context"
 	"runtime/debug"
+	"sync"
 	"sync/atomic"
 
 	mapstreamsdk "github.com/numaproj/numaflow-go/pkg/mapstreamer"
@@ -10,24 +11,34 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// A pump passes the outputs of one message on.
+// A pump passes the outputs of one message on. It has a goroutine for that, run, which ends at once when there is nothing
+// left to do for it.
+//
+// Pumps are used again, by the next messages: garbage is most of what a message costs.
 type pump struct {
 	*throttled
 
-	from chan mapstreamsdk.Message   // closed by the handler
-	to   chan<- mapstreamsdk.Message // closed by the wrapper
+	pool  *sync.Pool   // takes it when neither the wrapper nor run uses it any more
+	users atomic.Int32 // of these two
+	start func()       // is run; kept, for it is garbage too
+	// by is set once, by who passes the outputs on: run, or the wrapper when the handler has returned.
+	by atomic.Pointer[hands]
+
+	passing
+}
+
+// passing is what a pump has for one message.
+type passing struct {
+	ctx      context.Context           //nolint:containedctx // the message's; lives as long as its call
+	handling context.Context           //nolint:containedctx // the handler's, which descends from ctx
+	from     chan mapstreamsdk.Message // closed by the handler
+	to       chan<- mapstreamsdk.Message
 	// With PerOutput: what an output draws, and how to end the handler's context.
 	outputTag  string
 	outputCost int
 	cancel     context.CancelCauseFunc
 
-	// left is closed when the wrapper has left the call.
-	left chan struct{}
-	// begun is set by who passes the outputs on: run, or the wrapper when the handler has returned.
-	begun atomic.Bool
-	// done is closed when nothing more is passed on. What follows may be read from
-	// then on.
-	done     chan struct{}
+	// What follows belongs to who passes the outputs on, until it is done.
 	output   mapstreamsdk.Message // the last one
 	passed   int                  // outputs, of which
 	drops    int                  // are drops
@@ -35,30 +46,83 @@ type pump struct {
 	panicked any
 }
 
-func newPump(t *throttled, to chan<- mapstreamsdk.Message) *pump {
+// hands is what a goroutine of the pump and the wrapper tell each other.
+type hands struct {
+	left chan struct{} // closed when the wrapper has left the call
+	done chan struct{} // closed when nothing more is passed on
+}
+
+func newHands() *hands { return &hands{make(chan struct{}), make(chan struct{})} }
+
+// ownHands are those of a wrapper that passes the outputs on itself.
+var ownHands = new(hands)
+
+// newPump returns a pump, which has to be started, and ended with end.
+func (w *stream) newPump(ctx context.Context, to chan<- mapstreamsdk.Message) *pump {
+	p, ok := w.pumps.Get().(*pump)
+	if !ok {
+		p = &pump{throttled: w.throttled, pool: &w.pumps}
+		p.start = p.run
+	}
 	ahead := 1 // a handler with one output does not wait for the pump
-	if t.perOutput {
+	if p.perOutput {
 		ahead = 0 // it makes no output before the one before it has its tokens
 	}
-	return &pump{
-		throttled: t,
-		from:      make(chan mapstreamsdk.Message, ahead),
-		to:        to,
-		left:      make(chan struct{}),
-		done:      make(chan struct{}),
+	p.users.Store(2)
+	p.ctx, p.handling, p.to, p.from = ctx, ctx, to, make(chan mapstreamsdk.Message, ahead)
+	return p
+}
+
+// end says that the wrapper does not use the pump any more, and whether it leaves the call without an answer.
+func (p *pump) end(answered bool) {
+	if answered {
+		p.release()
+		return
+	}
+	// What may still be busy with it keeps it.
+	if !p.by.CompareAndSwap(nil, ownHands) && p.by.Load() != ownHands {
+		close(p.by.Load().left)
 	}
 }
 
-// run passes outputs on until the handler closes its channel, or no more can be passed
-// on; then err says why. After that it throws away what comes until the handler has
-// ended, so that it is not stuck. It does nothing when the wrapper passes them on. ctx is
-// the message's, handling the handler's, which descends from it.
-func (p *pump) run(ctx, handling context.Context) {
-	if !p.begun.CompareAndSwap(false, true) {
+func (p *pump) release() {
+	if p.users.Add(-1) > 0 {
 		return
 	}
-	defer p.discard()
-	defer close(p.done)
+	p.passing = passing{}
+	p.by.Store(nil)
+	p.pool.Put(p)
+}
+
+// run passes the outputs on, unless the wrapper does.
+func (p *pump) run() {
+	if p.by.Load() == nil {
+		if h := newHands(); p.by.CompareAndSwap(nil, h) {
+			p.passOn(h)
+			return
+		}
+	}
+	p.release()
+}
+
+// finish passes the outputs on when the handler has returned and run has not begun, as is often so after a quick
+// handler: that saves two switches of goroutines. Otherwise it waits until run is done.
+func (p *pump) finish() {
+	if !p.by.CompareAndSwap(nil, ownHands) {
+		<-p.by.Load().done
+		return
+	}
+	for p.step() {
+	}
+}
+
+// passOn passes outputs on until the handler closes its channel, or no more can be
+// passed on; then err says why. After that it throws away what comes until the handler has
+// ended, so that it is not stuck.
+func (p *pump) passOn(h *hands) {
+	defer p.release()
+	defer p.discard(h)
+	defer close(h.done)
 	defer func() {
 		if p.panicked = recover(); p.panicked != nil {
 			p.abandoner.Logger().Error("panic in the limiter", "stack", string(debug.Stack()))
@@ -67,57 +131,57 @@ func (p *pump) run(ctx, handling context.Context) {
 			p.cancel(p.err)
 		}
 	}()
-	for p.step(handling) {
+	for p.step() {
 	}
-	if p.err != nil && ctx.Done() != nil {
-		p.abandoner.Hold(handling, p.err)
+	if p.err != nil && p.ctx.Done() != nil {
+		p.abandoner.Hold(p.handling, p.err)
 	}
 }
 
 // step passes one output on, and tells whether there may be another one. The usual cases stand by themselves: they are
 // cheaper than those with a wait, and their frames are small; see MapStream.
-func (p *pump) step(handling context.Context) bool {
+func (p *pump) step() bool {
 	var ok bool
 	select {
 	case p.output, ok = <-p.from:
 	default:
-		ok = p.await(handling)
+		ok = p.await()
 	}
 	if !ok {
 		return false
 	}
 	if p.perOutput || p.exemptDropped {
-		p.err = p.pass(handling)
+		p.err = p.pass()
 		return p.err == nil
 	}
 	select {
 	case p.to <- p.output:
 	default:
-		p.err = p.send(handling)
+		p.err = p.send()
 	}
 	return p.err == nil
 }
 
 // await waits for an output, and tells whether there is one.
-func (p *pump) await(handling context.Context) (ok bool) {
+func (p *pump) await() (ok bool) {
 	select {
 	case p.output, ok = <-p.from:
 		return ok
-	case <-handling.Done():
-		p.err = context.Cause(handling)
-	case <-p.left:
+	case <-p.handling.Done():
+		p.err = context.Cause(p.handling)
+	case <-p.by.Load().left:
 		p.err = errLeft
 	}
 	return false
 }
 
 // pass passes the output on, with PerOutput once it has its tokens, and counts it.
-func (p *pump) pass(handling context.Context) error {
+func (p *pump) pass() error {
 	drop := p.exemptDropped && isDrop(p.output.Tags())
 	var permit throttle.Permit
 	if p.perOutput && !drop {
 		var err error
-		if permit, err = p.gate.Admit(handling, p.outputTag, p.outputCost); err != nil {
+		if permit, err = p.gate.Admit(p.handling, p.outputTag, p.outputCost); err != nil {
 			return err
 		}
 	}
@@ -125,32 +189,32 @@ func (p *pump) pass(handling context.Context) error {
 	if drop {
 		p.drops++
 	}
-	err := p.send(handling)
+	err := p.send()
 	if err != nil {
 		permit.Cancel()
 	}
 	return err
 }
 
-func (p *pump) send(handling context.Context) error {
+func (p *pump) send() error {
 	select {
 	case p.to <- p.output:
 		return nil
-	case <-handling.Done():
-		return context.Cause(handling)
-	case <-p.left:
+	case <-p.handling.Done():
+		return context.Cause(p.handling)
+	case <-p.by.Load().left:
 		return errLeft
 	}
 }
 
-func (p *pump) discard() {
+func (p *pump) discard(h *hands) {
 	for {
 		select {
 		case _, ok := <-p.from:
 			if !ok {
 				return
 			}
-		case <-p.left:
+		case <-h.left:
 			return
 		}
 	}

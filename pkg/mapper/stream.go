@@ -3,6 +3,7 @@ package mapper
 import (
 	"context"
 	"errors"
+	"sync"
 
 	mapsdk "github.com/numaproj/numaflow-go/pkg/mapper"
 	mapstreamsdk "github.com/numaproj/numaflow-go/pkg/mapstreamer"
@@ -42,7 +43,8 @@ func WrapStream(next mapstreamsdk.MapStreamer, l throttle.Limiter, opts ...Strea
 type stream struct {
 	*throttled
 
-	next mapstreamsdk.MapStreamer
+	next  mapstreamsdk.MapStreamer
+	pumps sync.Pool // of *pump
 }
 
 // errLeft is why a handler's outputs are not waited for any more.
@@ -69,33 +71,30 @@ func (w *stream) MapStream(ctx context.Context, keys []string, d mapstreamsdk.Da
 
 // mapAdmitted lets next handle a message that has its tokens.
 func (w *stream) mapAdmitted(ctx context.Context, keys []string, d mapstreamsdk.Datum, to chan<- mapstreamsdk.Message, permit throttle.Permit) {
-	p := newPump(w.throttled, to)
-	defer close(p.left)
-	go p.run(ctx, ctx)
+	p, answered := w.newPump(ctx, to), false
+	defer func() { p.end(answered) }()
+	go p.start()
 	w.next.MapStream(ctx, keys, d, p.from)
-	// After a quick handler run has often not begun. To do here what it would saves two
-	// switches of goroutines.
-	if p.begun.CompareAndSwap(false, true) {
-		for p.step(ctx) {
-		}
-	} else {
-		<-p.done
-	}
+	p.finish()
 	w.finish(ctx, p, permit)
+	answered = true
 }
 
 // mapPerOutput lets next handle a message, whose outputs draw the tokens.
 func (w *stream) mapPerOutput(ctx context.Context, keys []string, d mapstreamsdk.Datum, to chan<- mapstreamsdk.Message) {
-	p := newPump(w.throttled, to)
-	defer close(p.left)
+	p, answered := w.newPump(ctx, to), false
+	defer func() { p.end(answered) }()
 	p.outputTag, p.outputCost = w.charge(keys, d)
 	handling, cancel := context.WithCancelCause(ctx)
-	p.cancel = cancel
+	p.handling, p.cancel = handling, cancel
 	defer cancel(errLeft)
-	go p.run(ctx, handling)
+	h := newHands()
+	p.by.Store(h)
+	go p.passOn(h)
 	w.next.MapStream(handling, keys, d, p.from)
-	<-p.done
+	<-h.done
 	w.finish(ctx, p, throttle.Permit{})
+	answered = true
 }
 
 // admit draws the tokens of a message. When they did not come, it has answered, and ok is false.

@@ -3,6 +3,7 @@ package mapper_test
 import (
 	"context"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,6 +31,25 @@ func TestStreamExemptDropped(t *testing.T) {
 			require.Equal(t, 1, l.Used(), "without the option")
 		})
 	}
+}
+
+// What a message was, its outputs and where they went are its own, though the next message uses its memory again.
+func TestStreamMessagesOneAfterTheOtherAreKeptApart(t *testing.T) {
+	answers := []string{"a", "DROP", "b DROP", "", "DROP DROP", "c d e f"} //nolint:dupword // two drops
+	next := 0
+	h := &streamHandler{do: func(_ context.Context, write func(string)) {
+		for o := range strings.FieldsSeq(answers[next%len(answers)]) {
+			write(o)
+		}
+		next++
+	}}
+	l := throttletest.New()
+	m := mapper.WrapStream(h, l, mapper.ExemptDropped())
+	for i := range 20 * len(answers) {
+		want := strings.ReplaceAll(answers[i%len(answers)], "DROP", mapsdk.DROP)
+		require.Equal(t, ended(want), <-callStream(t.Context(), m))
+	}
+	require.Equal(t, 20*4, l.Used(), "all but those of which only drops came")
 }
 
 func TestStreamPerOutputEachOutputDraws(t *testing.T) {

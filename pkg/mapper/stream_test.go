@@ -403,6 +403,24 @@ func TestStreamAPanicOfTheHandlerEndsNoAnswer(t *testing.T) {
 	}
 }
 
+// Nor does anything of the wrapper stay behind, which would keep the bubble from its end: the context goes on.
+func TestStreamAPanicWithoutACloseLeavesNothingBehind(t *testing.T) {
+	for name, working := range map[string]time.Duration{"at once": 0, "later": time.Second} {
+		for _, opts := range [][]mapper.StreamOption{nil, {mapper.PerOutput()}} {
+			t.Run(name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					m := mapper.WrapStream(mapstreamsdk.MapStreamerFunc(
+						func(context.Context, []string, mapstreamsdk.Datum, chan<- mapstreamsdk.Message) {
+							time.Sleep(working)
+							panic("mine")
+						}), throttletest.New(), opts...)
+					require.Equal(t, streamOutcome{panicked: "mine"}, <-callStream(context.Background(), m)) //nolint:usetesting // outlives it
+				})
+			})
+		}
+	}
+}
+
 // The handler panics in another goroutine's way: while its output waits for a token.
 func TestStreamAPanicEndsTheWaitOfAnOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // fails when a goroutine is left

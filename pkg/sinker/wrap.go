@@ -3,6 +3,7 @@ package sinker
 import (
 	"context"
 	"runtime"
+	"slices"
 	"time"
 
 	sinksdk "github.com/numaproj/numaflow-go/pkg/sinker"
@@ -47,6 +48,8 @@ type wrapped struct {
 	gate    admission.Gate
 	closing admission.Abandoner
 	pace    admission.Pace
+	ids     admission.Spare[string]
+	permits admission.Spare[throttle.Permit]
 }
 
 // ahead is how many messages of a batch may be admitted before the handler takes them. Those that cost other than a
@@ -64,9 +67,11 @@ func (w *wrapped) Sink(ctx context.Context, in <-chan sinksdk.Datum) sinksdk.Res
 	drawing, stop := context.WithCancel(ctx)
 	b := &batch{
 		wrapped: w, parent: ctx, stop: stop, ended: make(chan struct{}), turn: w.gate.Batch(w.batchBudget),
-		recent: make([]throttle.Permit, w.ahead()),
+		taken: w.ids.Take(),
 	}
-	b.out = make(chan sinksdk.Datum, len(b.recent))
+	ahead := w.ahead()
+	b.recent = slices.Grow(w.permits.Take(), ahead)[:ahead]
+	b.out = make(chan sinksdk.Datum, ahead)
 	returned, began := false, time.Now()
 	defer func() { // a panic too frees what waits, and has the rest of in read
 		stop()
@@ -87,5 +92,8 @@ func (w *wrapped) Sink(ctx context.Context, in <-chan sinksdk.Datum) sinksdk.Res
 	case b.panicked != nil:
 		panic(b.panicked) //nolint:forbidigo // a function of the user's panicked; it goes on here
 	}
-	return b.answers(responses)
+	responses = b.answers(responses)
+	w.ids.Give(b.taken)
+	w.permits.Give(b.recent)
+	return responses
 }
