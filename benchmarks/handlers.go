@@ -222,18 +222,19 @@ func (l *link) throughput(ctx context.Context, done *atomic.Int64, d time.Durati
 }
 
 func measureHandlers(ctx context.Context, b *bench) ([]table, error) {
-	idle, err := compareAll(ctx, b, load{turns: 40, turn: 100 * time.Millisecond})
+	idle, err := compareAll(ctx, b, load{rounds: 24, turn: 100 * time.Millisecond})
 	if err != nil {
 		return nil, err
 	}
 	idle.caption = "Handlers that do next to nothing: the worst case for a wrapper, which costs up to two microseconds for a message. " +
-		"Without a limit every wrapper returns the handler itself."
+		"Without a limit every wrapper returns the handler itself. Servers are started anew for each round, bare and wrapped ones, until the " +
+		"ratio is known: ± is 1.96 standard errors of those of the rounds."
 	service, err := startService(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer service.close()
-	calling, err := compareAll(ctx, b, load{work: service.call, done: &service.called, turns: 30, turn: 300 * time.Millisecond})
+	calling, err := compareAll(ctx, b, load{work: service.call, done: &service.called, rounds: 8, turn: 300 * time.Millisecond})
 	if err != nil {
 		return nil, err
 	}
@@ -242,79 +243,4 @@ func measureHandlers(ctx context.Context, b *bench) ([]table, error) {
 		return nil, fmt.Errorf("%d of %d calls failed", n, service.called.Load())
 	}
 	return []table{idle, calling}, nil
-}
-
-// A load is what handlers do, and how it is measured.
-type load struct {
-	work work
-	done *atomic.Int64 // counts the messages that are done; nil: those that are answered count
-	// Each handler has so many turns of such a length.
-	turns int
-	turn  time.Duration
-}
-
-// compareAll measures each kind of handler, bare and wrapped.
-func compareAll(ctx context.Context, b *bench, load load) (table, error) {
-	t := table{head: []string{"handler", "bare, messages per second", "with a limit that never binds", "of bare"}}
-	unlimited, err := throttle.New(throttle.Limit{})
-	if err != nil {
-		return t, err
-	}
-	spacious, err := throttle.New(throttle.Limit{Max: 10_000_000})
-	if err != nil {
-		return t, err
-	}
-	for _, k := range handlerKinds(load.work) {
-		b.sayf("%s", k.name)
-		if got := k.wrap(unlimited); fmt.Sprintf("%T", got) != fmt.Sprintf("%T", k.bare) {
-			return t, fmt.Errorf("%s: without a limit it is wrapped in a %T", k.name, got)
-		}
-		rates, err := k.compare(ctx, b, load, k.wrap(spacious))
-		if err != nil {
-			return t, fmt.Errorf("%s: %w", k.name, err)
-		}
-		of := median(ratios(rates[1], rates[0]))
-		t.rows = append(t.rows, judged(of >= 0.98, "at least 0.98",
-			k.name, count(int64(median(rates[0]))), count(int64(median(rates[1]))), fraction(of)))
-	}
-	return t, nil
-}
-
-// compare returns the throughput of the bare and the wrapped handler in each turn.
-// Both have two servers, and the bare one has the first and the last that is started: servers
-// of one and the same handler differ by a hundredth, and the first is the fastest.
-func (k handlerKind) compare(ctx context.Context, b *bench, load load, wrapped any) (_ [2][]float64, err error) {
-	order := []int{0, 1, 1, 0}
-	var links []*link
-	defer func() {
-		for _, l := range links {
-			err = errors.Join(err, l.close())
-		}
-	}()
-	var rates [2][]float64
-	for _, v := range order {
-		l, err := k.serve(ctx, b.dir, []any{k.bare, wrapped}[v])
-		if err != nil {
-			return rates, err
-		}
-		links = append(links, l)
-	}
-	for turn := range b.times(load.turns) + 1 {
-		var both [2]float64
-		for j := range links {
-			i := (j + turn) % len(links)
-			r, err := links[i].throughput(ctx, load.done, b.long(load.turn))
-			if err != nil {
-				return rates, err
-			}
-			both[order[i]] += r / 2
-		}
-		if turn == 0 {
-			continue // it warms up
-		}
-		for v, r := range both {
-			rates[v] = append(rates[v], r)
-		}
-	}
-	return rates, nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 )
@@ -32,6 +33,23 @@ func ratios(a, b []float64) []float64 {
 		out[i] = a[i] / b[i]
 	}
 	return out
+}
+
+// uncertainty returns by how much the mean of values, drawn independently, is off at most, in 95 of 100 cases: 1.96 standard
+// errors, each of which is the sample's standard deviation over the root of its size. It is infinite for less than two.
+func uncertainty(values []float64) float64 {
+	n := float64(len(values))
+	if n < 2 {
+		return math.Inf(1)
+	}
+	var mean, squares float64
+	for _, v := range values {
+		mean += v / n
+	}
+	for _, v := range values {
+		squares += (v - mean) * (v - mean)
+	}
+	return 1.96 * math.Sqrt(squares/(n-1)/n)
 }
 
 // largestWindow returns the most of the moments, which are sorted, that lie in

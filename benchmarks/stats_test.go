@@ -1,6 +1,8 @@
 package main
 
 import (
+	"math"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -30,6 +32,29 @@ func TestQuantile(t *testing.T) {
 
 func TestRatios(t *testing.T) {
 	require.Equal(t, []float64{2, 0.5}, ratios([]float64{4, 1}, []float64{2, 2}))
+}
+
+func TestUncertainty(t *testing.T) {
+	require.True(t, math.IsInf(uncertainty(nil), 1))
+	require.True(t, math.IsInf(uncertainty([]float64{1}), 1))
+	require.Zero(t, uncertainty([]float64{2, 2, 2}))
+	require.InDelta(t, 1.96*math.Sqrt(5.0/3/4), uncertainty([]float64{1, 2, 3, 4}), 1e-12)
+
+	// Of a hundred means of samples from one distribution, 95 more or less are no further off.
+	random := rand.New(rand.NewPCG(1, 2))
+	within := 0
+	for range 10_000 {
+		values := make([]float64, 20)
+		var mean float64
+		for i := range values {
+			values[i] = 5 + random.NormFloat64()
+			mean += values[i] / 20
+		}
+		if math.Abs(mean-5) <= uncertainty(values) {
+			within++
+		}
+	}
+	require.InDelta(t, 9350, within, 100, "a little less than 9,500, for the deviation is that of the sample")
 }
 
 // every returns n moments, the first at from and then one after each step.

@@ -414,7 +414,7 @@ func TestStreamAPanicWithoutACloseLeavesNothingBehind(t *testing.T) {
 							time.Sleep(working)
 							panic("mine")
 						}), throttletest.New(), opts...)
-					require.Equal(t, streamOutcome{panicked: "mine"}, <-callStream(context.Background(), m)) //nolint:usetesting // outlives it
+					require.Equal(t, streamOutcome{panicked: "mine"}, <-callStream(context.Background(), m))
 				})
 			})
 		}
