@@ -14,7 +14,7 @@ import (
 // A pump passes the outputs of one message on. It has a goroutine for that, run, which ends at once when there is nothing
 // left to do for it.
 //
-// Pumps are used again, by the next messages: garbage is most of what a message costs.
+// Pumps are used again, by the next messages: a new one for each made a sixth more garbage than the bare handler.
 type pump struct {
 	*throttled
 
