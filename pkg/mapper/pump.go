@@ -105,9 +105,9 @@ func (p *pump) run() {
 	p.release()
 }
 
-// finish passes the outputs on when the handler has returned and run has not begun, as is often so after a quick
+// passRest passes the outputs on when the handler has returned and run has not begun, as is often so after a quick
 // handler: that saves two switches of goroutines. Otherwise it waits until run is done.
-func (p *pump) finish() {
+func (p *pump) passRest() {
 	if !p.by.CompareAndSwap(nil, ownHands) {
 		<-p.by.Load().done
 		return

@@ -75,7 +75,7 @@ func (w *stream) mapAdmitted(ctx context.Context, keys []string, d mapstreamsdk.
 	defer func() { p.end(answered) }()
 	go p.start()
 	w.next.MapStream(ctx, keys, d, p.from)
-	p.finish()
+	p.passRest()
 	w.finish(ctx, p, permit)
 	answered = true
 }
