@@ -94,6 +94,9 @@ type Counters struct {
 	// Reserves counts requests for slots, Permits the slots that a process was told of,
 	// Returned those given back, and Mixed the moments with shares in use while permits were good.
 	Reserves, Permits, Returned, Mixed uint64
+	// Alone counts the times that a process went on without the store, and Together those of them in which the store was
+	// lost to all alike.
+	Alone, Together uint64
 	// Pauses counts the pauses of pools, Receipts the requests that say that their sender goes by one.
 	Pauses, Receipts uint64
 	// Nearest is the largest spacing by the distance of two slots: 1 for the spacing itself.
@@ -113,6 +116,7 @@ var freezeCauses = [...]consensus.FreezeCause{
 func (c *Counters) Add(d *Counters) {
 	c.Runs, c.Events, c.Syncs = c.Runs+d.Runs, c.Events+d.Events, c.Syncs+d.Syncs
 	c.Pauses, c.Receipts = c.Pauses+d.Pauses, c.Receipts+d.Receipts
+	c.Alone, c.Together = c.Alone+d.Alone, c.Together+d.Together
 	for i, n := range d.Answers {
 		c.Answers[i] += n
 	}
@@ -164,7 +168,8 @@ func (c *Counters) String() string {
 		c.Changed.Ratio, c.Changed.Used, c.Changed.Allowed, c.Refused, c.Ramping)
 	fmt.Fprintf(&b, "\npermits %d by %d requests, given back %d, nearest %.6f spacings, beside shares %d times",
 		c.Permits, c.Reserves, c.Returned, c.Nearest, c.Mixed)
-	fmt.Fprintf(&b, "\npauses %d, requests with a receipt %d", c.Pauses, c.Receipts)
+	fmt.Fprintf(&b, "\npauses %d, requests with a receipt %d; went on without the store %d times, %d when all lost it",
+		c.Pauses, c.Receipts, c.Alone, c.Together)
 	b.WriteString("\nfreezes:")
 	for i, n := range c.Freezes[1:] {
 		fmt.Fprintf(&b, " %s %d", freezeCauses[i+1], n)

@@ -75,6 +75,25 @@ var schedules = slices.Concat(pauseSchedules, permitSchedules, drawSchedules, []
 		},
 	},
 	{
+		// Both go on without the store. Then one is stopped, the store comes back, and the other is given what it had.
+		name: "a process that is stopped while the store is down does not go on", rule: "lonely",
+		found: "Shares overlapped (found by reading the code, told by a schedule): a process that went on without the store, was stopped, and was " +
+			"removed by a store that had come back, drew until its next answer. A share without consent ends 0.6 leases after the last request.",
+		plan: func(p *plan) { p.loss, p.together = consensus.Degrade, true },
+		run: func(t *testing.T, w *world) {
+			a, b := w.join("a"), w.join("b")
+			a.demand, b.demand = consensus.Whole, consensus.Whole
+			w.until(t, func() bool { return near(a, 50) && near(b, 50) })
+			w.store.takeDown(w, 20*time.Second, true)
+			w.until(t, func() bool { return a.degraded && b.degraded })
+			require.True(t, near(a, 50) && near(b, 50), "%v and %v", a.held, b.held)
+			w.halt(a, time.Minute, false)
+			w.until(t, func() bool { return near(b, 100) })
+			w.run(w.now + time.Minute)
+			require.True(t, near(a, 50) || w.violation != nil, "%v", a.held)
+		},
+	},
+	{
 		// Packets of a processor that left come in long after its tombstone has gone,
 		// and take room away; a's share is cut for it, and the answer that says so is
 		// lost. Then the ghost's leave arrives.

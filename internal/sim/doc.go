@@ -71,8 +71,12 @@
 // or the store remembers, the ramp is at its end, permits flow, and nobody is paused.
 //
 // The checks on the bound hold for consensus.Stop. A tenth of the seeds runs with
-// consensus.Degrade, which gives the bound up while processors are cut off; of
-// these only the recovery is checked.
+// consensus.Degrade, which gives the bound up while processors alone are cut off. Of these it is
+// checked that the shares with the store's consent add up to at most one (but not for a removal time after the
+// store forgot something: it takes what is reported in use for what it has granted), that a
+// processor goes on without it with no more than it had and than an even part, and the
+// recovery. Half of them, those without extras, lose the store all alike, and keep it afterwards for long enough
+// to ask it; there the sum of all shares, the claims and the windows are checked, too.
 //
 // # What is excused
 //

@@ -166,7 +166,7 @@ func (w *world) drawAgain(p *process) {
 // use counts calls that are made at this moment.
 func (w *world) use(n int64) {
 	w.counters.Granted += uint64(n)
-	if w.plan.loss == consensus.Degrade {
+	if !w.promised() {
 		return
 	}
 	w.windows.add(w.now, n)

@@ -181,6 +181,9 @@ func (w *world) injectStore(f Fault) {
 	if s.kind == storeMemory && f != FaultHang && f != FaultStep && f != FaultRates {
 		return
 	}
+	if f != FaultStep && f != FaultRates && w.spared() {
+		return
+	}
 	switch f {
 	case FaultDown:
 		w.meet(f, nil)
@@ -212,7 +215,7 @@ func (w *world) injectStore(f Fault) {
 		copied, written := s.copied(), s.written
 		life := s.lives
 		w.after(logUniform(w.rng.fault, time.Millisecond, 40*time.Second), func() {
-			if !w.calm && s.lives == life {
+			if !w.calm && s.lives == life && !w.spared() {
 				w.takeOver(f, copied, written)
 			}
 		})
@@ -238,7 +241,7 @@ func (w *world) takeOver(f Fault, rec consensus.Record, written int64) {
 			life := s.lives
 			w.after(30*time.Second, func() {
 				if s.deaf && s.lives == life {
-					s.deaf = false
+					s.deaf, s.back = false, w.now
 					s.newIdentity()
 				}
 			})

@@ -67,6 +67,7 @@ func (w *world) strict() bool { return w.plan.loss == consensus.Stop }
 func (w *world) touch(p *process, local time.Duration) {
 	before := p.held
 	p.held, p.until = p.proc.Held(local), p.proc.Until()
+	w.noteAlone(p, local, before)
 	w.hold(p, local)
 	if max(before, p.held) > 0 {
 		p.drawer.heldAt = w.now
@@ -95,19 +96,25 @@ func (w *world) usable(p *process) consensus.Share {
 
 // checkSum adds up what all processes may use.
 func (w *world) checkSum() {
-	var sum consensus.Share
+	var sum, granted consensus.Share
 	for i, p := range w.procs {
 		use := w.usable(p)
 		if use > 0 && p.justCloned(w.now) {
 			use = w.excuse(p, i, use)
 		}
 		sum += use
+		if use > 0 && !w.alone(p) {
+			granted += use
+		}
 	}
-	if sum > w.counters.Peak && w.strict() {
+	if sum > w.counters.Peak && w.promised() {
 		w.counters.Peak = sum
 	}
-	if sum > consensus.Whole && w.strict() {
+	switch {
+	case sum > consensus.Whole && w.promised():
 		w.violatef(CheckSum, "%v in use: %s", sum, w.shares())
+	case granted > consensus.Whole && w.now > w.store.lost+slowest(consensus.Removal(consensus.MaxLease)):
+		w.violatef(CheckSum, "%v in use with the store's consent: %s", granted, w.shares())
 	}
 	w.checkWhole(sum)
 }
@@ -182,7 +189,7 @@ func (w *world) shares() string {
 
 // checkClaim compares a process's share with the claim on the record.
 func (w *world) checkClaim(p *process) {
-	if !w.strict() || w.store.lost >= p.grounded || p.justCloned(w.now) {
+	if !w.promised() || w.store.lost >= p.grounded || p.justCloned(w.now) {
 		return
 	}
 	use := w.usable(p)

@@ -207,6 +207,9 @@ func (p *plan) String() string {
 	if p.loss == consensus.Degrade {
 		loss = "degrade"
 	}
+	if p.together {
+		loss = "degrade together"
+	}
 	l := &p.limit
 	extra := fmt.Sprintf("per %v, ramp %d in %v %v, strict %v reserved %d, issues permits %v, changes every %v",
 		period(*l), l.Min, l.RampUpDuration, l.Mode, l.Strict, l.MaxReserved, p.permits, p.changes.Round(time.Millisecond))

@@ -64,6 +64,8 @@ type process struct {
 	// What the checks know of the share in force.
 	held     consensus.Share
 	until    time.Duration // local
+	degraded bool          // it is used without the store's consent
+	live     int           // processors in the pool, as it knows; only with consensus.Degrade
 	grounded time.Duration // true time of the step that granted it
 
 	cloned   time.Duration // end of the lease after it was cloned, or made as a clone

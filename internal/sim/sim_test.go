@@ -142,6 +142,10 @@ func figures(sum *Summary, first uint64, processors int) proof.Pools {
 			What:   "permits, each compared with its neighbours on the store's clock (R10)",
 			Figure: fmt.Sprintf("%d by %d requests, %d given back; the nearest two %.6f spacings apart", c.Permits, c.Reserves, c.Returned, 1/c.Nearest),
 		},
+		proof.Note{
+			What:   "times that a processor went on without the store (`degrade`), and of these when all lost it alike, where the bound is judged",
+			Figure: fmt.Sprintf("%d, %d", c.Alone, c.Together),
+		},
 		proof.Note{What: "moments with shares in use while permits were good", Figure: fmt.Sprint(c.Mixed)},
 	)
 	for s, n := range c.Answers {
@@ -182,6 +186,7 @@ func requireNotVacuous(t *testing.T, c *Counters) {
 	for what, n := range map[string]uint64{"given back": c.Returned, "good beside shares": c.Mixed} {
 		require.NotZero(t, n, "no permit was %s", what)
 	}
+	require.NotZero(t, c.Together, "nobody went on when all had lost the store")
 	require.NotZero(t, c.Pauses, "nobody has paused a pool")
 	require.NotZero(t, c.Receipts, "nobody has sent a receipt")
 	require.Equal(t, consensus.Whole, c.Peak, "no pool has ever used the whole")

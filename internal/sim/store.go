@@ -25,6 +25,7 @@ type store struct {
 	// deaf is set after a rollback that kept the identity: nobody is answered but
 	// one who has seen a newer revision.
 	deaf bool
+	back time.Duration // when it was there again last
 
 	lost   time.Duration // true time at which it forgot something last; negative: never
 	forgot time.Duration // the same on its own clock, steps left out
@@ -104,7 +105,7 @@ func (s *store) sync(w *world, m *message) {
 	}
 	w.counters.Answers[ans.Status]++
 	if changed && s.deaf && (ans.Status == consensus.Granted || ans.Status == consensus.Behind) {
-		s.deaf = false
+		s.deaf, s.back = false, w.now
 	}
 	if s.rec.FrozenUntil != before.frozenUntil && s.rec.FrozenUntil > s.rec.Clock {
 		w.counters.Freezes[freezeIndex(s.rec.FrozenBy)]++
@@ -145,7 +146,10 @@ func (s *store) leave(w *world, m *message) {
 func (s *store) takeDown(w *world, d time.Duration, refuses bool) {
 	s.down, s.refuses = true, refuses
 	s.downUntil = max(s.downUntil, w.now+d)
-	w.at(s.downUntil, func() { s.down = s.down && w.now < s.downUntil })
+	w.at(s.downUntil, func() {
+		s.down = s.down && w.now < s.downUntil
+		s.back = w.now
+	})
 }
 
 // hang stalls the store; it does afterwards what it was asked meanwhile, in the
@@ -162,7 +166,7 @@ func (s *store) resume(w *world) {
 	if !s.hung {
 		return
 	}
-	s.hung = false
+	s.hung, s.back = false, w.now
 	queue := s.queue
 	s.queue = nil
 	if w.rng.fault.IntN(2) == 0 {
@@ -178,7 +182,7 @@ func (s *store) restart(w *world, rec consensus.Record, written int64) {
 	w.forgetClones()
 	s.rec, s.written = rec, written
 	s.lost, s.forgot = w.now, s.clock.read(w.now)
-	s.deaf = false
+	s.deaf, s.back = false, w.now
 	for _, m := range s.queue {
 		w.release(m)
 	}

@@ -92,6 +92,7 @@ func planOf(seed uint64, processors int) plan {
 	p.drawExtras(rand.New(rand.NewPCG(seed, 6)))
 	p.drawPauses(rand.New(rand.NewPCG(seed, 8)))
 	p.drawHard(rand.New(rand.NewPCG(seed, 9)))
+	p.drawTogether(rand.New(rand.NewPCG(seed, 10)))
 	return p
 }
 

@@ -21,7 +21,10 @@
 // holds without exception; with Degrade (the default) it holds while the store is
 // down for all, and while k of n processors alone are cut off the pool may use
 // up to 1 + k/n. That n is the pool size that they saw last: one that was cut off while it
-// was alone goes on with the whole limit, whoever joins after that.
+// was alone goes on with the whole limit, whoever joins after that. Such a share rests on
+// the requests that the processor goes on sending: one that is stopped for 0.6 leases draws
+// nothing until the store answers, for others may have its share by then. Shares with the
+// store's consent never add up to more than one.
 //
 // It rests on: clocks that run at most 8.33 % fast or slow (chrony's default
 // limit); store clocks that are set by less than the clamp (a quarter of a lease)
@@ -268,7 +271,8 @@
 //	processor leaves                 its claim is free at once                  one interval
 //	processor dies                   its claim stays on record                  removal + one interval
 //	restart under the same ID        the old claim stays on record              removal + one interval
-//	processor stalled past its lease draws nothing when it goes on              its next answer
+//	processor stalled past its lease draws nothing when it goes on; without     its next answer
+//	                                 the store, when stalled for 0.6 leases
 //	machine suspended                lease voided by the watchdog               its next answer
 //	cloned machine                   incarnation closed, both start anew;       removal
 //	                                 within one lease both may draw (one more

@@ -30,9 +30,10 @@ type Processor struct {
 	lease      time.Duration
 
 	held     Share
-	until    time.Duration // end of the lease, or of the degraded hour
+	until    time.Duration // end of the lease, or of a share without consent
 	lapses   int           // counts the times that a held share lapsed
 	degraded bool
+	alone    time.Duration // end of the degraded hour
 	want     Share
 	demand   Share // as reported last
 	answer   TagAnswer
@@ -88,9 +89,11 @@ type StoreLoss int
 
 const (
 	// Degrade goes on with the smaller of the last share and an even one, for at
-	// most an hour. The pool keeps its bound when the store is down for all; while
-	// k of n processors alone are cut off it may use up to 1 + k/n of the limit, where n
-	// is the pool size that they saw last.
+	// most an hour, and for as long as the processor asks for the store on time: one
+	// that is stopped for 0.6 leases has no share afterwards until the store answers. The
+	// pool keeps its bound when the store is down for all; while k of n processors alone
+	// are cut off it may use up to 1 + k/n of the limit, where n is the pool size that they
+	// saw last.
 	Degrade StoreLoss = iota
 	// Stop grants nothing until the store answers. The bound holds without exception.
 	Stop
@@ -98,6 +101,21 @@ const (
 
 // degradeFor is the longest time that a share is used without the store.
 const degradeFor = time.Hour
+
+// lonely is how long after its last request a processor may use a share without the store's consent. A store that
+// has come back meanwhile hands the share to others when it removes the row: 1.5 leases after it heard of the
+// processor last, which was a quarter of a lease before it went at most, by a clock that may jump by a quarter when
+// it comes back and by another when it is stepped. What is left, 0.75 leases, are 0.63 on a clock that is
+// slow by 8.33 % while the store's is as fast.
+func (p *Processor) lonely() time.Duration { return p.lease * 6 / 10 }
+
+// rest puts the end of a share without consent, which rests on the newest request.
+func (p *Processor) rest() {
+	p.until = p.alone
+	if !skip(ruleLonely) {
+		p.until = min(p.alone, p.attempt+p.lonely())
+	}
+}
 
 // State tells how a processor stands with its pool.
 type State string
@@ -160,12 +178,14 @@ func (p *Processor) Tick(now time.Duration) {
 	}
 	// Only a store that was asked on time and failed is lost. A process that was
 	// stalled may have been removed long ago.
-	asked := p.failures > 0 && p.onTime && now-p.attempt <= p.patience() && now-p.until <= p.patience()
+	patience := min(p.patience(), p.lonely())
+	asked := p.failures > 0 && p.onTime && now-p.attempt <= patience && now-p.until <= patience
 	if !asked && !skip(ruleAskedOnTime) {
 		return
 	}
 	p.held = min(last, Whole/Share(max(p.answer.Live, 1)))
-	p.degraded, p.until = true, now+degradeFor
+	p.degraded, p.alone = true, now+degradeFor
+	p.rest()
 }
 
 // lapse ends the share in force without another.
@@ -201,6 +221,9 @@ func (p *Processor) Request(now time.Duration, nonce uint64, demand Share) Reque
 		p.urgentAt = now
 	}
 	p.urgency, p.attempt = urgencyNone, now
+	if p.degraded {
+		p.rest()
+	}
 	if len(p.unanswered) == MaxUnanswered {
 		p.sent.open, p.sent.Recalled = true, p.recalled
 		p.sent.Documents = p.ceiling.pauses.withdraw(p.sent.Documents, p.ceiling.shelf.find(pauseDocument))
