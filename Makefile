@@ -128,7 +128,7 @@ faults: ## Kill, stop and cut off real servers and processes while they draw
 	NUMATHROTTLE_REQUIRE_STORES=1 $(GO) test -vet=off -count 1 -tags numathrottle_faults -timeout $(TEST_TIMEOUT) ./internal/chaos
 
 .PHONY: soak
-soak: ## Run the long forms of the reliability tests, about an hour; writes docs/reliability.md
+soak: ## Run the long forms of the reliability tests, for an hour or two; writes docs/reliability.md
 	@scripts/test-deps.sh
 	$(GO) run ./internal/soak -out docs/reliability.md $(SOAK_FLAGS)
 

@@ -23,8 +23,12 @@
 //   - It was sent as often as it was answered or seen to fail.
 //   - It was finished at most as often as it was sent: duplicates are only those that were sent again.
 //
+// TestMemoryStaysFlat is another test with the same processes: it looks at what they hold after a collection of garbage, while
+// processors come and go and the limit is changed.
+//
 // Variables:
 //
+//	NUMATHROTTLE_FLAT_FOR    how long memory is looked at; 20s when unset
 //	NUMATHROTTLE_LOSS_KILLS  how many faults are injected, over all lanes, 400 messages for each, and 1,000 after the last of each lane; 50 when unset
 //	NUMATHROTTLE_LOSS_SEED   the seed of their order and timing; 1 when unset
 package noloss

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -48,6 +49,11 @@ type job struct {
 	Work time.Duration `json:"work"`
 	// Messages is how many a source has.
 	Messages int `json:"messages"`
+	// Store is where the pool of TestMemoryStaysFlat is kept, and Samples the file for what the process holds; empty: there
+	// is no pool. Leaks has the handler keep a part of every message.
+	Store   string `json:"store"`
+	Samples string `json:"samples"`
+	Leaks   bool   `json:"leaks"`
 	// Bare leaves the wrapper out: every message waits for its context.
 	Bare bool `json:"bare"`
 	// Careless puts a wrapper with a time limit around the handler, which answers in
@@ -94,10 +100,11 @@ func serve(text string) error {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(3)
 	}()
-	limiter, err := throttle.New(throttle.Limit{Max: j.Rate, Burst: j.Burst})
+	limiter, err := j.limiter()
 	if err != nil {
 		return err
 	}
+	defer limiter.Close()
 	w := &worker{job: j}
 	if w.notes, err = openNotes(j.Notes); err != nil {
 		return err
@@ -114,11 +121,24 @@ func serve(text string) error {
 			w.panicIn.Store(largeAnswers + 1)
 		}
 	}()
+	if j.Samples != "" {
+		asked := make(chan os.Signal, 1)
+		signal.Notify(asked, syscall.SIGUSR2)
+		go tellSamples(j.Samples, asked)
+	}
 	handler, err := w.handler(limiter)
 	if err != nil {
 		return err
 	}
 	return sdkserver.New(handler, j.Socket, j.Socket+".info").Start(context.Background())
+}
+
+// limiter is what the handler draws on: a pool, or a limit of its own.
+func (j *job) limiter() (*throttle.Throttle, error) {
+	if j.Store != "" {
+		return openFlat(context.Background(), j.Store, j.Rate, fmt.Sprint("handler-", os.Getpid()))
+	}
+	return throttle.New(throttle.Limit{Max: j.Rate, Burst: j.Burst})
 }
 
 // A noteFile is appended to, a line for each note in one write, so that a note is there
@@ -156,6 +176,9 @@ type worker struct {
 	notes, arrivals *noteFile
 	// panicIn is positive when the handler is to panic, after so many messages.
 	panicIn atomic.Int64
+
+	mu   sync.Mutex
+	kept [][]byte // of a handler that leaks
 }
 
 // Large answers go before a panic, to keep numaflow-go busy with sending: only then
@@ -181,6 +204,11 @@ func (w *worker) work(value []byte) (answer []byte) {
 	}
 	if w.Work > 0 {
 		time.Sleep(w.Work)
+	}
+	if w.Leaks {
+		w.mu.Lock()
+		w.kept = append(w.kept, make([]byte, leaked))
+		w.mu.Unlock()
 	}
 	w.notes.note(id)
 	return answer

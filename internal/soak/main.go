@@ -37,7 +37,7 @@ func main() {
 // lengths says how long the tests run.
 type lengths struct {
 	seeds, shell, rounds, kills, permits int
-	fuzz                                 time.Duration
+	fuzz, memory                         time.Duration
 }
 
 // A step is one test run: a command with its settings.
@@ -81,6 +81,10 @@ func steps(l lengths) []step {
 			name: "losses", args: test("-run=TestNoMessageIsLostOrAnsweredTwice|TestTenThousandMessagesWaitForTenPerSecond", "./internal/noloss"),
 			env: []string{fmt.Sprint("NUMATHROTTLE_LOSS_KILLS=", l.kills)},
 		},
+		{
+			name: "memory", args: append([]string{"nice", "-n", "19"}, test("-run=TestMemoryStaysFlat", "./internal/noloss")...),
+			env: []string{fmt.Sprint("NUMATHROTTLE_FLAT_FOR=", l.memory)}, beside: true,
+		},
 		{name: "mutants", args: test("-tags=numathrottle_mutants", "-run=TestMutants$", "./internal/sim")},
 		{name: "shell", args: test("-race", "./internal/shell"), env: []string{fmt.Sprint("NUMATHROTTLE_SHELL_RUNS=", l.shell)}},
 		{name: "fuzz", args: []string{"scripts/fuzz.sh"}, env: []string{fmt.Sprint("FUZZ_TIME=", l.fuzz)}},
@@ -100,8 +104,9 @@ func run(ctx context.Context, args []string, progress io.Writer) error {
 	flags.IntVar(&l.kills, "kills", 500, "faults of handler processes, and 400 messages for each, and 1,000 after the last of each lane")
 	flags.IntVar(&l.permits, "permits", 10_000_000, "permits issued by the state machine alone")
 	flags.DurationVar(&l.fuzz, "fuzz", 25*time.Second, "time of each fuzz target")
+	flags.DurationVar(&l.memory, "memory", time.Hour, "time for which the memory of handler processes is looked at")
 	only := flags.String("only", "", "steps to run, separated by commas: simulation, redis, nats, stops, strict, overrides, limits, permits, "+
-		"slots, losses, mutants, shell, fuzz; for the others the figures in -figures are taken")
+		"slots, losses, memory, mutants, shell, fuzz; for the others the figures in -figures are taken")
 	dir := flags.String("figures", "", "`folder` for the figures; default: one that is removed again")
 	file := flags.String("out", "", "Markdown `file` to write")
 	if err := flags.Parse(args); err != nil {

@@ -26,7 +26,7 @@ type page struct {
 
 	Simulation, Shell, Redis, NATS, Stops proof.Pools
 	Strict, Overrides, Limits, Permits    proof.Pools
-	Losses, Pressure                      proof.Pools
+	Losses, Pressure, Memory              proof.Pools
 	RedisPermits, NATSPermits             proof.Permits
 	Mutants                               []proof.Mutant
 	Regressions, ServerRegressions        []proof.Regression
@@ -41,7 +41,7 @@ func (p *page) load(folder string) error {
 		"simulation": &p.Simulation, "shell": &p.Shell, "redis": &p.Redis, "nats": &p.NATS, "stops": &p.Stops,
 		"strict": &p.Strict, "overrides": &p.Overrides, "limits": &p.Limits, "permits": &p.Permits,
 		"permits-redis": &p.RedisPermits, "permits-nats": &p.NATSPermits,
-		"noloss": &p.Losses, "pressure": &p.Pressure,
+		"noloss": &p.Losses, "pressure": &p.Pressure, "flat": &p.Memory,
 		"mutants": &p.Mutants, "regressions": &p.Regressions, "regressions-servers": &p.ServerRegressions, "fuzz": &p.Fuzz,
 	} {
 		errs = append(errs, proof.Load(folder, name, figures))
@@ -62,6 +62,7 @@ func (p *page) figures(step string) *proof.Pools {
 	return map[string]*proof.Pools{
 		"simulation": &p.Simulation, "shell": &p.Shell, "redis": &p.Redis, "nats": &p.NATS, "stops": &p.Stops,
 		"strict": &p.Strict, "overrides": &p.Overrides, "limits": &p.Limits, "permits": &p.Permits, "losses": &p.Losses,
+		"memory": &p.Memory,
 	}[step]
 }
 
@@ -139,7 +140,7 @@ func (p *page) RulesCaught() string {
 
 // Violations are those of all tests.
 func (p *page) Violations() []proof.Violation {
-	all := append(p.Pools(), p.Permits, p.Losses)
+	all := append(p.Pools(), p.Permits, p.Losses, p.Memory)
 	var found []proof.Violation
 	for i := range all {
 		found = append(found, all[i].Violations...)
@@ -153,7 +154,7 @@ func (p *page) Servers() []proof.Pools {
 }
 
 // Messages are the figures of handler processes and their messages.
-func (p *page) Messages() []proof.Pools { return []proof.Pools{p.Losses, p.Pressure} }
+func (p *page) Messages() []proof.Pools { return []proof.Pools{p.Losses, p.Pressure, p.Memory} }
 
 // ServerFaults counts the faults of real servers and processes.
 func (p *page) ServerFaults() (n uint64) {
