@@ -83,7 +83,7 @@ func (l *natsLink) Sync(ctx context.Context, req consensus.Request) (consensus.A
 		return consensus.Answer{}, err
 	}
 	answer, err := l.store.Sync(ctx, req)
-	return answer, l.explain(err)
+	return answer, l.explain(ctx, err)
 }
 
 // Leave implements consensus.Store.
@@ -91,7 +91,7 @@ func (l *natsLink) Leave(ctx context.Context, req consensus.Leave) error {
 	if err := l.wait(ctx); err != nil {
 		return err
 	}
-	return l.explain(l.store.Leave(ctx, req))
+	return l.explain(ctx, l.store.Leave(ctx, req))
 }
 
 // Load implements consensus.Store.
@@ -100,7 +100,7 @@ func (l *natsLink) Load(ctx context.Context, pool string) ([]consensus.Document,
 		return nil, nil, err
 	}
 	docs, roster, err := l.store.Load(ctx, pool)
-	return docs, roster, l.explain(err)
+	return docs, roster, l.explain(ctx, err)
 }
 
 // Save implements consensus.Store.
@@ -109,7 +109,7 @@ func (l *natsLink) Save(ctx context.Context, pool string, d consensus.DocumentRe
 		return 0, err
 	}
 	current, err := l.store.Save(ctx, pool, d)
-	return current, l.explain(err)
+	return current, l.explain(ctx, err)
 }
 
 // Reserve implements consensus.Store.
@@ -118,7 +118,7 @@ func (l *natsLink) Reserve(ctx context.Context, req consensus.Reserve) (consensu
 		return consensus.Reserved{}, err
 	}
 	res, err := l.store.Reserve(ctx, req)
-	return res, l.explain(err)
+	return res, l.explain(ctx, err)
 }
 
 // Push implements consensus.Pusher.
@@ -182,25 +182,47 @@ func (l *natsLink) note(err error) {
 }
 
 // explain adds to an error why there is no connection, which the client does not
-// say by itself.
-func (l *natsLink) explain(err error) error {
-	if err == nil || l.conn.IsConnected() {
+// say by itself. It takes no longer than ctx and a moment.
+func (l *natsLink) explain(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	connected, last := l.state()
+	if connected {
 		return err
 	}
 	select {
 	case <-l.noted:
+	case <-ctx.Done():
 	case <-time.After(500 * time.Millisecond): // the client tells it a moment later
 	}
 	l.mu.Lock()
 	why := l.failed
 	l.mu.Unlock()
-	if last := l.conn.LastError(); last != nil {
+	if last != nil {
 		why = last
 	}
 	if why == nil || errors.Is(err, why) {
 		return err
 	}
 	return fmt.Errorf("%w; the last attempt to connect: %w", err, why)
+}
+
+// state is whether there is a connection, and the client's last error, as far as the client tells it within a moment: while
+// it looks for a server it tells nothing.
+func (l *natsLink) state() (connected bool, last error) {
+	type state struct {
+		connected bool
+		last      error
+	}
+	told := make(chan state, 1)
+	go func() { told <- state{l.conn.IsConnected(), l.conn.LastError()} }()
+	select {
+	case s := <-told:
+		return s.connected, s.last
+	case <-time.After(10 * time.Millisecond):
+		return false, nil
+	}
 }
 
 // report logs what a server tells the connection and no caller, one line in five

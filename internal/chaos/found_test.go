@@ -47,5 +47,10 @@ func TestFound(t *testing.T) {
 				"limit in force in them; those since the last change, by that and the one before.",
 			Replay: "NUMATHROTTLE_FAULT_SEED=1 NUMATHROTTLE_FAULT_ROUNDS=8 go test -tags numathrottle_faults -run '^TestOverrideFaults/lanes/lost$' ./internal/chaos",
 		},
+		{
+			Found: "A processor that may go on without its store (`degrade`) stopped when packets to NATS were dropped: the client, which looks for a server, " +
+				"kept a sync of 0.8 s for 2.6 s, and who asks too late may not go on. A call of the store ends with its context.",
+			Replay: "go test -run TestAShareLastsWhileTheStoreIsLost .",
+		},
 	})
 }

@@ -64,7 +64,7 @@
 //     recorded, unless the store has forgotten something since. A pause by a process that does not know
 //     yet that somebody has resumed is not judged: it acts on what was true before.
 //
-// In the second phase, within two removal times of the longest lease and five gaps
+// In the second phase, within two removal times of the longest lease and three gaps
 // of a quarter of a lease between syncs, by the slowest clock: the shares add up to at
 // least 0.99, each is within 5 % of the fair one with all processors busy, and all hold
 // one, ten looks in a row; or the pool issues permits. After that every processor goes by the newest override that one of them had loaded

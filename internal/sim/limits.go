@@ -31,7 +31,14 @@ type limits struct {
 	saved      map[consensus.Version]consensus.Override
 	last       consensus.Version // as saved last
 	savedAt    time.Duration
-	heldAt     map[consensus.Version]time.Duration // when an override was noted last that the store does not remember
+	heldAt     map[heldLimit]time.Duration // when one was noted last that the store does not remember
+}
+
+// A heldLimit is an override that the store does not remember, and the limit in force by it: for one that ends another,
+// that is what the live processors of that moment are configured with.
+type heldLimit struct {
+	version consensus.Version
+	rate    float64
 }
 
 // noteLimit takes note of the limit in force by the record.
@@ -50,11 +57,12 @@ func (w *world) noteHeld(p *process, lacked bool) {
 		return
 	}
 	// It counts for longer than that once it was noted.
-	if at, noted := w.limits.heldAt[p.loaded]; noted && w.now-at < w.outdated()/20 {
+	held := heldLimit{p.loaded, w.inForce(p.loaded)}
+	if at, noted := w.limits.heldAt[held]; noted && w.now-at < w.outdated()/20 {
 		return
 	}
-	w.limits.heldAt[p.loaded] = w.now
-	w.note(w.inForce(p.loaded))
+	w.limits.heldAt[held] = w.now
+	w.note(held.rate)
 	w.note(w.recorded())
 }
 

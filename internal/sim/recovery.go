@@ -116,7 +116,7 @@ func (w *world) awaitPermits() {
 // awaitHealth looks at the pool until it is whole, or should have been.
 func (w *world) awaitHealth(start time.Duration) {
 	lease := slices.Max(w.plan.leases)
-	limit := start + slowest(2*consensus.Removal(w.plan.longestLease())+5*consensus.Clamp(lease))
+	limit := start + slowest(2*consensus.Removal(w.plan.longestLease())+3*consensus.Clamp(lease))
 	looks := 0
 	var first time.Duration
 	for look := start; w.violation == nil; look += slowest(lease / 10) {

@@ -139,7 +139,7 @@ func newWorld(seed uint64, p plan, trace io.Writer) *world {
 	w.limit = p.limit
 	w.limits = limits{
 		quotas: []quota{{never, perSecond(p.limit)}}, highest: perSecond(p.limit), burst: burst(p.limit) / perSecond(p.limit),
-		configured: map[string]float64{}, saved: map[consensus.Version]consensus.Override{}, heldAt: map[consensus.Version]time.Duration{},
+		configured: map[string]float64{}, saved: map[consensus.Version]consensus.Override{}, heldAt: map[heldLimit]time.Duration{},
 	}
 	w.permits = permits{latest: never, held: map[reservation][]slot{}}
 	w.store = newStore(w)

@@ -41,7 +41,7 @@ type lines struct {
 	served  time.Time // since when it has; zero: it does not
 	forced  time.Time // when it was told last to go to another server
 	spare   *nats.Conn
-	opening bool
+	tending bool
 	closed  bool
 }
 
@@ -96,14 +96,25 @@ func (c *lines) standIn(first *nats.Conn) *nats.Conn {
 	if c.failing.IsZero() || time.Since(c.failing) < stranded || c.closed {
 		return nil
 	}
-	switch {
-	case c.spare == nil && !c.opening && len(first.Servers()) > 1:
-		c.opening = true
-		go c.open(spareOptions(first))
-	case c.spare != nil && c.spare.IsConnected() && c.spare.ConnectedUrl() == first.ConnectedUrl():
-		_ = c.spare.ForceReconnect() // fails only on a closed connection
+	// Beside the step: a client that looks for a server tells nothing meanwhile.
+	if !c.tending {
+		c.tending = true
+		go c.tend(first, c.spare)
 	}
 	return c.spare
+}
+
+// tend opens the spare connection, if there is another server, or moves it away from the first one's.
+func (c *lines) tend(first, spare *nats.Conn) {
+	switch {
+	case spare == nil && len(first.Servers()) > 1:
+		c.open(spareOptions(first))
+	case spare != nil && spare.IsConnected() && spare.ConnectedUrl() == first.ConnectedUrl():
+		_ = spare.ForceReconnect() // fails only on a closed connection
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tending = false
 }
 
 // spareOptions are those of a connection, for one to its other servers.
@@ -123,7 +134,6 @@ func (c *lines) open(o nats.Options) {
 	nc, err := o.Connect()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.opening = false
 	if err != nil {
 		return // the next step tries again
 	}
@@ -146,13 +156,13 @@ func (c *lines) outcome(l line, err error) {
 			c.served = now
 		}
 		if c.spare != nil && now.Sub(c.served) >= spareFor {
-			c.spare.Close()
+			go c.spare.Close() // it may be looking for a server
 			c.spare = nil
 		}
 	case serves: // the spare one does, the first one does not
 		if now.Sub(c.forced) >= 2*stranded {
 			c.forced = now
-			_ = l.Store.nc.ForceReconnect()
+			go func() { _ = l.Store.nc.ForceReconnect() }()
 		}
 	default:
 		c.served = time.Time{}

@@ -37,7 +37,7 @@ func (s *Store) Push(ctx context.Context, pool string, news []byte) error {
 	msg := nats.NewMsg(s.newsSubject(pool))
 	msg.Data = news
 	msg.Header.Set(headerExpectStream, notKept)
-	if err := s.nc.PublishMsg(msg); err != nil {
+	if _, err := bounded(ctx, func() (none struct{}, err error) { return none, s.nc.PublishMsg(msg) }); err != nil {
 		return fmt.Errorf("natsstore: news of pool %q: %w", pool, err)
 	}
 	return nil

@@ -77,7 +77,7 @@ func (s line) ask(ctx context.Context, timeout time.Duration, subject string, re
 func (s line) send(ctx context.Context, timeout time.Duration, msg *nats.Msg, reply interface{ failed() *apiError }) error {
 	call, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	got, err := s.nc.RequestMsgWithContext(call, msg)
+	got, err := bounded(call, func() (*nats.Msg, error) { return s.nc.RequestMsgWithContext(call, msg) })
 	switch {
 	case err == nil:
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
@@ -111,10 +111,11 @@ func (s line) explain(subject string, timeout time.Duration, err error) error {
 	case errors.Is(err, nats.ErrNoResponders):
 		return passing{fmt.Errorf("nobody takes the write: the bucket is gone, or its servers have no leader: %w", err), electionPause}
 	case errors.Is(err, nats.ErrReconnectBufExceeded) || errors.Is(err, nats.ErrDisconnected):
-		return fmt.Errorf("not connected to NATS (%v): %w", s.nc.Status(), err)
-	case errors.Is(err, context.DeadlineExceeded) && s.nc.Status() != nats.CONNECTED:
-		return fmt.Errorf("not connected to NATS (%v): %w", s.nc.Status(), nats.ErrTimeout)
+		return fmt.Errorf("not connected to NATS (%v): %w", s.status(), err)
 	case errors.Is(err, context.DeadlineExceeded):
+		if status := s.status(); status != nats.CONNECTED {
+			return fmt.Errorf("not connected to NATS (%v): %w", status, nats.ErrTimeout)
+		}
 		return fmt.Errorf("no answer within %v%s: %w", timeout, s.refusal(subject), nats.ErrTimeout)
 	default:
 		return err
@@ -124,7 +125,7 @@ func (s line) explain(subject string, timeout time.Duration, err error) error {
 // refusal is the likely cause of a missing answer: the server reports a missing
 // permission to the connection only, and drops the message.
 func (s line) refusal(subject string) string {
-	last := s.nc.LastError()
+	last := s.lastError()
 	inbox := func(text string) bool { // news that cannot be heard delay no answer
 		return strings.Contains(text, "Subscription") && !strings.Contains(text, s.prefix+newsBranch)
 	}
