@@ -42,11 +42,6 @@ var foundSeeds = []foundSeed{
 			"noted that a moment before, when others were live.",
 	},
 	{
-		seed: 3756,
-		found: "Shares overlapped (seed 3756; a fault of the simulated store): it took a record that it had lost a removal time ago for one that nobody can " +
-			"hold a share of, but with degrade that lasts an hour. At.KnownNew says so; no store of this module sets it.",
-	},
-	{
 		seed: 3431,
 		found: "Slots came too close (seeds 3431, 4136; a fault of the product): on a store that learns its time late, a document that an operator " +
 			"saved took the place of the entry whose time tells the slots reserved last, and a step of the clock came between. Saving stamps what " +

@@ -61,11 +61,7 @@ func (s *store) moment(w *world) consensus.At {
 		at.Now = s.written
 	}
 	if s.rec.Revision == 0 && w.plan.knownNew {
-		held := consensus.Removal(w.plan.longestLease())
-		if w.plan.loss == consensus.Degrade {
-			held += time.Hour // without the store's consent
-		}
-		at.KnownNew = s.lost == never || s.clock.read(w.now)-s.forgot > held
+		at.KnownNew = s.lost == never || s.clock.read(w.now)-s.forgot > consensus.Removal(w.plan.longestLease())
 	}
 	return at
 }

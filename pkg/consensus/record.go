@@ -97,8 +97,7 @@ type At struct {
 	// cannot lose the record without its processors and never freezes.
 	Identity string
 	// KnownNew says that an absent record is known never to have existed within
-	// the last removal time, so that a new one needs no freeze; nor, where a processor may
-	// have Degrade, within the hour before, for which it may hold a share without the store.
+	// the last removal time, so that a new one needs no freeze.
 	KnownNew bool
 	// Deferred says that Now is the time of the last step instead of this one:
 	// the next step stamps what this one records.
