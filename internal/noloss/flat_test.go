@@ -39,8 +39,9 @@ const (
 	flatness, flatnessShort = 0.05, 0.1
 	// offering is how many messages a process that takes them one by one has in its hands, of which each has goroutines.
 	offering = 20
-	// guests is how many processors come and go meanwhile, each under an ID of its own.
-	guests = samples / 4
+	// At least guests processors come and go meanwhile, each under an ID of its own, and one in guestEvery.
+	guests     = samples / 4
+	guestEvery = 10 * time.Second
 	// leaked is what a leaking handler keeps of each message.
 	leaked = 1 << 10
 )
@@ -75,8 +76,9 @@ func TestMemoryStaysFlat(t *testing.T) {
 	began := time.Now()
 	done := make(chan struct{})
 	var around sync.WaitGroup
-	around.Go(func() { comeAndGo(ctx, t, store, rate, length/guests, done) })
-	around.Go(func() { changeLimit(ctx, t, store, rate, length/samples, done) })
+	var came, changed int
+	around.Go(func() { came = comeAndGo(ctx, t, store, rate, min(length/guests, guestEvery), done) })
+	around.Go(func() { changed = changeLimit(ctx, t, store, rate, length/samples, done) })
 	t.Run("processes", func(t *testing.T) {
 		for i, kind := range append(kinds, kindMap) {
 			j := job{Kind: kind, Rate: rate, Store: store, Leaks: i == len(kinds)}
@@ -89,6 +91,8 @@ func TestMemoryStaysFlat(t *testing.T) {
 	})
 	close(done)
 	around.Wait()
+	require.GreaterOrEqual(t, came, guests, "processors that came and went")
+	require.GreaterOrEqual(t, changed, samples/2, "changes of the limit")
 	if t.Failed() {
 		return
 	}
@@ -204,42 +208,47 @@ func tellSamples(path string, asked <-chan os.Signal) {
 	}
 }
 
-// comeAndGo has processors join the pool and leave it, one after the other.
-func comeAndGo(ctx context.Context, t *testing.T, store string, rate int, every time.Duration, done <-chan struct{}) {
+// comeAndGo has processors join the pool and leave it, one after the other, and returns how many did.
+func comeAndGo(ctx context.Context, t *testing.T, store string, rate int, every time.Duration, done <-chan struct{}) (n int) {
 	t.Helper()
-	for n := 0; ; n++ {
+	for ; ; n++ {
 		select {
 		case <-done:
-			return
+			return n
 		case <-time.After(every / 2):
 		}
 		guest, err := openFlat(ctx, store, rate, fmt.Sprint("guest-", n))
 		if err != nil {
 			t.Error(err)
-			return
+			return n
 		}
-		time.Sleep(every / 2)
+		select {
+		case <-done:
+		case <-time.After(every / 2):
+		}
 		guest.Close()
 	}
 }
 
-// changeLimit overrides the limit again and again.
-func changeLimit(ctx context.Context, t *testing.T, store string, rate int, every time.Duration, done <-chan struct{}) {
+// changeLimit overrides the limit again and again, and returns how often that was saved.
+func changeLimit(ctx context.Context, t *testing.T, store string, rate int, every time.Duration, done <-chan struct{}) (saved int) {
 	t.Helper()
 	s, err := numathrottle.OpenStore(ctx, numathrottle.Config{Store: store})
 	if err != nil {
 		t.Error(err)
-		return
+		return 0
 	}
 	defer s.Close()
 	for n := 0; ; n++ {
 		select {
 		case <-done:
-			return
+			return saved
 		case <-time.After(every):
 		}
 		// Too early, while nobody has told his limit, it is refused.
-		_ = consensus.SaveOverride(ctx, s, flatPool, consensus.Override{Max: rate - n%2})
+		if consensus.SaveOverride(ctx, s, flatPool, consensus.Override{Max: rate - n%2}) == nil {
+			saved++
+		}
 	}
 }
 
