@@ -56,7 +56,7 @@ func TestCallsEndWithTheirContext(t *testing.T) {
 	}
 	for began := time.Now(); time.Since(began) < 2*stranded; { // until a second connection is wanted, too
 		for name, call := range calls {
-			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			ctx, cancel := context.WithTimeout(t.Context(), callTimeout+100*time.Millisecond) // a request may end before
 			ended := make(chan error, 1)
 			go func() { ended <- call(ctx) }()
 			select {

@@ -41,7 +41,7 @@ type lines struct {
 	served  time.Time // since when it has; zero: it does not
 	forced  time.Time // when it was told last to go to another server
 	spare   *nats.Conn
-	tending bool
+	tending bool // tend is under way
 	closed  bool
 }
 
