@@ -29,7 +29,7 @@ func (d *silentDialer) Dial(network, address string) (net.Conn, error) {
 		}
 		<-d.end
 	}
-	return new(net.Dialer).Dial(network, address) //nolint:noctx // as nats.go asks for it
+	return new(net.Dialer).Dial(network, address)
 }
 
 // TestCallsEndWithTheirContext: a client that looks for a server, and does not find one for ever, holds no call. A call
