@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -91,8 +92,10 @@ func (s *server) at() consensus.At {
 		at.Now = s.written
 	}
 	if s.rec.Revision == 0 && s.plan.knownNew {
-		known := time.Duration(float64(consensus.Removal(s.plan.longest)) / (1 - drift) * (1 + drift))
-		at.KnownNew = s.forgot.IsZero() || time.Since(s.forgot) > known
+		at.Remembers = math.MaxInt64
+		if !s.forgot.IsZero() {
+			at.Remembers = time.Duration(float64(time.Since(s.forgot)) * (1 - drift) / (1 + drift))
+		}
 	}
 	return at
 }

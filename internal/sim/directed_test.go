@@ -94,6 +94,31 @@ var schedules = slices.Concat(pauseSchedules, permitSchedules, drawSchedules, []
 		},
 	},
 	{
+		// The store is emptied while nobody in the pool can reach it, but others can: it knows again what it would know of
+		// a pool. Then a new processor is the first to ask, and all that were there go on without the store.
+		name: "a pool is not new while somebody may go on without the store", rule: "outlasts",
+		found: "Shares overlapped (seed 3756, with Degrade; a fault of the product): a store that was emptied while nobody in the pool could reach it " +
+			"took the pool for new after a removal time, and gave the first who asked, a new processor, what the others used without the store. With " +
+			"Degrade a pool is new only when the store has remembered for an hour and a quarter more.",
+		plan: func(p *plan) { p.loss, p.together, p.knownNew = consensus.Degrade, true, true },
+		run: func(t *testing.T, w *world) {
+			a, b := w.join("a"), w.join("b")
+			a.demand, b.demand = consensus.Whole, consensus.Whole
+			w.until(t, func() bool { return near(a, 50) && near(b, 50) })
+			w.cutOff(a)
+			w.cutOff(b)
+			w.until(t, func() bool { return a.degraded && b.degraded })
+			w.store.restart(w, consensus.Record{}, 0)
+			w.run(w.now + consensus.Removal(w.plan.longestLease()) + 10*time.Second)
+			c := w.join("c")
+			c.demand = consensus.Whole
+			w.run(w.now + 3*time.Second)
+			w.reach(a)
+			w.reach(b)
+			w.until(t, func() bool { return near(a, 33) && near(b, 33) && near(c, 33) })
+		},
+	},
+	{
 		// Packets of a processor that left come in long after its tombstone has gone,
 		// and take room away; a's share is cut for it, and the answer that says so is
 		// lost. Then the ghost's leave arrives.

@@ -90,6 +90,17 @@ var foundSeeds = []foundSeed{
 		found: "No recovery (seed 6433; a fault of the check, not of the product): a ramp that looks at use was to arrive " +
 			"at its end while the pool was paused.",
 	},
+	{
+		seed: 3756,
+		found: "Shares overlapped, with Degrade (seed 3756; a fault of the product): the schedule \"a pool is not new while somebody may go on " +
+			"without the store\" shows it alone.",
+	},
+	{
+		seed: 4693,
+		found: "No recovery (seed 4693; a fault of the product): a processor that had heard news of a record that the store had lost since took no " +
+			"resumption on the new record for newer than its pause, and asked for that for ever. What the record says counts; " +
+			"go test -run TestWhoResumesEndsAPause ./pkg/consensus shows it alone.",
+	},
 }
 
 // seedRegressions are the found seeds as the reliability page shows them.

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -61,7 +62,10 @@ func (s *store) moment(w *world) consensus.At {
 		at.Now = s.written
 	}
 	if s.rec.Revision == 0 && w.plan.knownNew {
-		at.KnownNew = s.lost == never || s.clock.read(w.now)-s.forgot > consensus.Removal(w.plan.longestLease())
+		at.Remembers = s.clock.read(w.now) - s.forgot
+		if s.lost == never {
+			at.Remembers = math.MaxInt64
+		}
 	}
 	return at
 }

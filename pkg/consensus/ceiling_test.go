@@ -350,7 +350,7 @@ func TestCallsUnderWayAreNoShareInAFrozenPool(t *testing.T) {
 	sync := func(now time.Duration, identity string) Request {
 		req := p.Request(now, uint64(now)+1, Whole)
 		at := after(now)
-		at.Identity, at.KnownNew = identity, identity == "one"
+		at.Identity, at.Remembers = identity, map[string]time.Duration{"one": remembers}[identity]
 		ans, _ := r.Sync(&req, at)
 		require.NoError(t, p.Take(now, ans, "fresh"))
 		return req

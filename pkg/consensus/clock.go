@@ -71,7 +71,7 @@ func (st *step) commit(req *Request, lostRow bool) {
 	if req == nil {
 		return
 	}
-	st.remember(req.Revision, lostRow)
+	st.remember(req.Revision, req.Outlasts, lostRow)
 	if r.Claims() == 0 && !slices.ContainsFunc(r.Rows, func(row Row) bool { return row.State == RowLive }) {
 		r.Lease = req.Lease // nobody rests on the old one
 	}
@@ -102,12 +102,12 @@ func (st *step) stampLast() {
 }
 
 // remember freezes if the store has forgotten something: seen is the newest revision
-// that the sender has seen. It tells whether it has.
-func (st *step) remember(seen uint64, lostRow bool) (forgot bool) {
+// that the sender has seen, outlasts as in Request. It tells whether it has.
+func (st *step) remember(seen uint64, outlasts time.Duration, lostRow bool) (forgot bool) {
 	r := st.rec
 	forgot = true
 	switch {
-	case r.Revision == 0 && !st.at.KnownNew:
+	case r.Revision == 0 && !st.knownNew(outlasts):
 		st.freeze(FreezeNewRecord)
 	case r.Revision != 0 && r.Store != st.at.Identity:
 		st.freeze(FreezeIdentity)
@@ -126,6 +126,14 @@ func (st *step) remember(seen uint64, lostRow bool) (forgot bool) {
 	r.Store = st.at.Identity
 	r.Revision = max(r.Revision, seen)
 	return forgot
+}
+
+// knownNew tells whether no share can be in use of a pool that is not on record.
+func (st *step) knownNew(outlasts time.Duration) bool {
+	if skip(ruleOutlasts) {
+		outlasts = 0
+	}
+	return st.at.Remembers >= Removal(st.longest)+outlasts
 }
 
 // freeze stops the growth of shares for one removal time of the longest lease

@@ -130,13 +130,41 @@ func TestFreeze(t *testing.T) {
 		{
 			name: "the pool is known to be new", record: empty, revision: 1,
 			change: func(_ *Record, req *Request, at *At) {
-				at.KnownNew, req.Revision, req.LastSeq, req.LastNonce, req.LastTime = true, 0, 0, 0, 0
+				at.Remembers, req.Revision, req.LastSeq, req.LastNonce, req.LastTime = remembers, 0, 0, 0, 0
+			},
+		},
+		{
+			name: "the pool is new for who stops without the store", record: empty, revision: 1,
+			change: func(_ *Record, req *Request, at *At) {
+				at.Remembers = Removal(longest)
+				req.Revision, req.LastSeq, req.LastNonce, req.LastTime = 0, 0, 0, 0
+			},
+		},
+		{
+			name: "there may be shares of it", record: empty, cause: FreezeNewRecord, frozen: 15 * time.Second, revision: 1,
+			change: func(_ *Record, req *Request, at *At) {
+				at.Remembers = Removal(longest) - 1
+				req.Revision, req.LastSeq, req.LastNonce, req.LastTime = 0, 0, 0, 0
+			},
+		},
+		{
+			name: "the pool is new, for no share of it can be left", record: empty, revision: 1,
+			change: func(_ *Record, req *Request, at *At) {
+				at.Remembers, req.Outlasts = Removal(longest)+MaxOutlasts, MaxOutlasts
+				req.Revision, req.LastSeq, req.LastNonce, req.LastTime = 0, 0, 0, 0
+			},
+		},
+		{
+			name: "there may be shares of it that are used without the store", record: empty, cause: FreezeNewRecord, frozen: 15 * time.Second, revision: 1,
+			change: func(_ *Record, req *Request, at *At) {
+				at.Remembers, req.Outlasts = Removal(longest)+MaxOutlasts-1, MaxOutlasts
+				req.Revision, req.LastSeq, req.LastNonce, req.LastTime = 0, 0, 0, 0
 			},
 		},
 		{
 			name: "the pool is said to be new, but somebody remembers it", record: empty,
 			cause: FreezeRollback, frozen: 15 * time.Second, revision: 51,
-			change: func(_ *Record, _ *Request, at *At) { at.KnownNew = true },
+			change: func(_ *Record, _ *Request, at *At) { at.Remembers = remembers },
 		},
 		{
 			name: "the identity", record: known, cause: FreezeIdentity, frozen: 15 * time.Second, revision: 51,

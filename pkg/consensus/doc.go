@@ -82,7 +82,7 @@
 //     store has forgotten something. It freezes for one removal time of the
 //     longest lease that a processor may have, and the revision rises above both.
 //     A memory store does not freeze: its processors die with it. Nor does a store
-//     that knows that the pool is new (see At.KnownNew).
+//     that knows that the pool is new (see At.Remembers).
 //  5. Facts first. The share in use is recorded as the claim, even when the total
 //     is above one.
 //  6. Room. For each tag, room = 1 - every other claim, the sender's own other tags

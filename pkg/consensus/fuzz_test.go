@@ -315,8 +315,9 @@ func fault(r *Request) string {
 // at is the moment of a step.
 func (d *dice) at() At {
 	return At{
-		Now: max(fuzzNow+(int64(d.byte())-64)*100_000, 0), Identity: []string{"a", "b", ""}[d.byte()%3], KnownNew: d.byte()%4 == 1,
-		Deferred: d.byte()%2 == 1, Longest: []time.Duration{0, MaxLease, MinLease}[d.byte()%3],
+		Now: max(fuzzNow+(int64(d.byte())-64)*100_000, 0), Identity: []string{"a", "b", ""}[d.byte()%3],
+		Remembers: []time.Duration{0, Removal(MaxLease), 0, Removal(MaxLease) + MaxOutlasts}[d.byte()%4],
+		Deferred:  d.byte()%2 == 1, Longest: []time.Duration{0, MaxLease, MinLease}[d.byte()%3],
 	}
 }
 

@@ -17,7 +17,7 @@ type lifetime struct {
 
 func newLifetime(t *testing.T, deferred bool) *lifetime {
 	t.Helper()
-	return &lifetime{t: t, at: At{Now: t0, Identity: "server", KnownNew: true, Deferred: deferred, Longest: longest}, seq: map[string]uint64{}}
+	return &lifetime{t: t, at: At{Now: t0, Identity: "server", Remembers: remembers, Deferred: deferred, Longest: longest}, seq: map[string]uint64{}}
 }
 
 // sync lets time pass, and an incarnation "1" of id make its next request.

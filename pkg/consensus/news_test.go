@@ -1,6 +1,7 @@
 package consensus
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -52,5 +53,62 @@ func TestAPauseOutlastsTheStoresClock(t *testing.T) {
 			require.Equal(t, c.paused, len(p.inForce(m.now)) == 1)
 			require.Equal(t, c.paused, len(p.wishes) == 1, "it is asked for again")
 		})
+	}
+}
+
+// A pause that was asked for here ends when somebody resumes afterwards, and that is what the record says, not what the
+// news said before: they may be of a record that the store has lost, whose versions were far higher.
+func TestWhoResumesEndsAPause(t *testing.T) {
+	const second = time.Second
+	recorded := func(v, resumed Version) book {
+		return book{Document: Document{Name: pauseDocument, Version: v, Body: fmt.Appendf(nil, `{"pauses":[],"resumed":%d}`, resumed)}}
+	}
+	for name, c := range map[string]struct {
+		news    Version // heard before the pause, of a record that says that somebody has
+		resumed Version // with this
+		shown   []book  // by the answers after the pause, a second apart
+		paused  bool
+	}{
+		"nobody resumes":                      {shown: []book{recorded(10, 5), recorded(10, 5)}, paused: true},
+		"resumed before, as the record shows": {shown: []book{recorded(11, 5)}, paused: true},
+		"resumed afterwards":                  {shown: []book{recorded(12, 12)}},
+		"resumed before, as the news said":    {news: 14, resumed: 12, shown: []book{recorded(12, 12), recorded(14, 12)}, paused: true},
+		"an answer that was late":             {news: 14, resumed: 12, shown: []book{recorded(11, 11), recorded(14, 12)}, paused: true},
+		"resumed again, after the news":       {news: 14, resumed: 12, shown: []book{recorded(15, 15)}},
+		"news of a record that is lost":       {news: 9000, resumed: 8000, shown: []book{recorded(10, 5), recorded(11, 5), recorded(12, 12)}},
+		"news of it that nobody has resumed":  {news: 9000, resumed: 5, shown: []book{recorded(11, 11)}},
+		"the lost record is back":             {news: 9000, resumed: 8000, shown: []book{recorded(10, 5), recorded(11, 5), recorded(9000, 8000)}, paused: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &pausing{}
+			m := moment{now: 10 * second, logical: 5_000_000_000, clamp: second / 4}
+			p.take(m, m.now, recorded(10, 5))
+			if c.news > 0 {
+				p.hear(m, c.news, &notice{resumed: c.resumed})
+			}
+			p.ask(stop{reason: "asked", end: forever}, 0)
+			for _, b := range c.shown {
+				asked := m.now
+				m.now, m.logical = m.now+second, m.logical+1_000_000
+				p.take(m, asked, b)
+			}
+			require.Equal(t, c.paused, len(p.inForce(m.now)) == 1)
+		})
+	}
+}
+
+// What was on record and is not any more is asked for again, until somebody resumes: also when the news said something newer.
+func TestWhoResumesEndsAPauseThatWasLost(t *testing.T) {
+	for _, news := range []Version{0, 9000} {
+		p := &pausing{}
+		m := moment{now: 10 * time.Second, logical: 5_000_000_000, clamp: time.Second}
+		p.take(m, m.now, book{Document: Document{Name: pauseDocument, Version: 7, Body: []byte(`{"pauses":[{"reason":"told"}]}`)}})
+		if news > 0 {
+			p.hear(m, news, &notice{})
+		}
+		p.take(m, m.now, book{Document: Document{Name: pauseDocument, Version: 8, Body: []byte(`{"pauses":[]}`)}})
+		require.Len(t, p.wishes, 1, "it is asked for again")
+		p.take(m, m.now, book{Document: Document{Name: pauseDocument, Version: 9, Body: []byte(`{"pauses":[],"resumed":9}`)}})
+		require.Empty(t, p.inForce(m.now))
 	}
 }

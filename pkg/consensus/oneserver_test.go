@@ -3,6 +3,7 @@ package consensus_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -27,7 +28,10 @@ var _ consensus.Store = (*server)(nil)
 
 func (s *server) at() consensus.At {
 	now := time.Now().Add(s.skew).UnixMicro()
-	at := consensus.At{Now: now, Identity: fmt.Sprint("server ", s.lives), Deferred: s.deferred, KnownNew: s.lives == 0}
+	at := consensus.At{Now: now, Identity: fmt.Sprint("server ", s.lives), Deferred: s.deferred}
+	if s.lives == 0 {
+		at.Remembers = math.MaxInt64
+	}
 	if s.deferred {
 		at.Now, s.written = s.written, now
 	}

@@ -104,7 +104,7 @@ func (m *Member) beginPause(c *pauseCall, until time.Time) (done bool, err error
 			Allowed: fmt.Sprint("one that is paused already, for ", throttle.MaxPausedTags, " tags are"),
 		}
 	}
-	k.wish(c.stop, forever)
+	k.ask(c.stop, forever)
 	m.push()
 	return false, nil
 }
@@ -228,7 +228,7 @@ func (p *Processor) Pause(now, d time.Duration, tag, reason string) {
 		s.end = now + d
 	}
 	if !p.ceiling.pauses.covered(now, s) {
-		p.ceiling.pauses.wish(s, 0)
+		p.ceiling.pauses.ask(s, 0)
 		p.urgency = urgencyNow
 	}
 }
@@ -305,6 +305,6 @@ func (p *Processor) recorded(now time.Duration, d Document) {
 	c.shelf.put(book{Document: d})
 	c.pauses.load(c.moment(now), c.shelf.find(d.Name))
 	if c.pauses.version >= c.pauses.heard.version {
-		c.pauses.heard.version, c.pauses.heard.stops = 0, nil
+		c.pauses.disbelieve()
 	}
 }

@@ -2,83 +2,9 @@ package consensus
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"time"
-
-	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
-
-// forever is a local time that never comes.
-const forever = time.Duration(math.MaxInt64)
-
-// A stop is one pause on the processor's own clock.
-type stop struct {
-	tag, reason string
-	end         time.Duration // local time; forever: until somebody resumes
-	until       time.Time     // see entry
-}
-
-// A moment is the present as a processor knows it: on its own clock, and on the pool's.
-type moment struct {
-	now time.Duration
-	// logical is the logical time, 0 before the first answer; began and slept are as in
-	// the last one, and clamp is the longest gap that the logical clock counts.
-	logical, began int64
-	slept, clamp   time.Duration
-}
-
-// ends returns the local time at which a pause ends. It is never too early by more than the
-// logical clock is fast. The pool may have slept since it was written: that clock stood still.
-func (e *entry) ends(m moment) time.Duration {
-	if e.left == 0 {
-		return forever
-	}
-	var passed int64
-	if e.at > 0 && m.logical > 0 {
-		passed = max(m.logical-e.at, 0)
-		if e.sleptThrough(m) && !skip(rulePauseSlept) {
-			passed += m.slept.Microseconds()
-		}
-	}
-	return m.now + time.Duration(max(e.left.Microseconds()-passed, 0))*time.Microsecond
-}
-
-// heard is ends for what was pushed. News come at once, or count until the next answer at most; and the logical
-// clock that they were written by may be that of a store which has begun anew, of which the processor knows
-// nothing yet: by another clock a pause may look as if it were over.
-func (e *entry) heard(m moment) time.Duration {
-	if e.left == 0 {
-		return forever
-	}
-	return m.now + e.left
-}
-
-// sleptThrough tells whether the pool has begun anew since the pause was written, after a silence
-// that the logical clock does not count.
-func (e *entry) sleptThrough(m moment) bool { return e.at > 0 && e.at < m.began && m.slept > m.clamp }
-
-// entry returns the stop as it is written at a moment.
-func (s *stop) entry(m moment) entry {
-	e := entry{tag: s.tag, reason: s.reason, at: m.logical, until: s.until}
-	if s.end != forever {
-		e.left = max(s.end-m.now, time.Microsecond)
-	}
-	return e
-}
-
-// later adds a stop to a list in which each tag stands once: the later end wins.
-func later(list []stop, s stop) []stop {
-	for i := range list {
-		if list[i].tag == s.tag {
-			if s.end > list[i].end || skip(rulePauseLater) {
-				list[i] = s
-			}
-			return list
-		}
-	}
-	return append(list, s)
-}
 
 // A pausing is what a processor knows of the pauses of its pool. It has no clock and no
 // I/O; it is a part of ceiling.
@@ -93,6 +19,7 @@ type pausing struct {
 	// forgotten when an answer shows what is on record.
 	heard struct {
 		version Version
+		resumed Version // by which somebody had resumed last, as the news say
 		stops   []stop
 		at      time.Duration
 	}
@@ -105,7 +32,8 @@ type pausing struct {
 type wish struct {
 	stop
 
-	base  Version       // the newest version known when it was asked for
+	base  Version       // of what was on record, as far as was known, when it was asked for
+	heard Version       // by which somebody had resumed before, as news said that were not on record
 	quiet time.Duration // it is not proposed before: it is being saved
 	told  bool          // it was proposed or saved
 }
@@ -124,11 +52,23 @@ func (p *pausing) take(m moment, asked time.Duration, held book) {
 		p.follow(m)
 	}
 	if h := &p.heard; h.version > 0 && (p.version >= h.version || asked >= h.at+hearsayFor(4*m.clamp)) {
-		h.version, h.stops = 0, nil
+		p.disbelieve()
 	}
 	p.wishes = slices.DeleteFunc(slices.Clone(p.wishes), func(w wish) bool { // a copy of the processor keeps its own
-		return p.notice.resumed > w.base || m.now >= w.end
+		return p.resumes(&w) || m.now >= w.end
 	})
+}
+
+// disbelieve forgets what was heard: it is on record, or will not be.
+func (p *pausing) disbelieve() { p.heard.version, p.heard.resumed, p.heard.stops = 0, 0, nil }
+
+// resumes tells whether somebody has resumed, as is on record, since a pause was asked for. The resumption that was
+// known then does not count, nor do earlier ones while the news of it are believed. What is on record has
+// the last word: news may be of a record that the store has lost since, whose versions are higher than
+// all to come for a long time.
+func (p *pausing) resumes(w *wish) bool {
+	r := p.notice.resumed
+	return r > w.base && r != w.heard && (r > w.heard || p.heard.version == 0)
 }
 
 // load puts in force what is on record.
@@ -174,7 +114,7 @@ func (p *pausing) keep(m moment, before []stop) {
 	for _, s := range before {
 		replaced := skip(rulePauseLater) && slices.ContainsFunc(p.stops, func(o stop) bool { return o.tag == s.tag })
 		if s.end-m.clamp > m.now && !p.covered(m.now, s) && !replaced {
-			p.wish(s, 0)
+			p.wish(wish{stop: s, base: p.version})
 		}
 	}
 }
@@ -213,6 +153,7 @@ func (p *pausing) hear(m moment, version Version, n *notice) {
 		stops = later(stops, stop{e.tag, e.reason, e.heard(m), e.until})
 	}
 	p.heard.version, p.heard.stops, p.heard.at = version, stops, m.now
+	p.heard.resumed = max(p.heard.resumed, n.resumed)
 }
 
 // inForce lists what is paused at now, each tag once.
@@ -258,13 +199,18 @@ func (p *pausing) covered(now time.Duration, s stop) bool {
 // be covered by one that was heard of and then is not recorded, because a third covers that.
 func slack(left time.Duration) time.Duration { return min(left/40, 125*time.Millisecond) }
 
+// ask asks for a pause now. It is not proposed before quiet.
+func (p *pausing) ask(s stop, quiet time.Duration) {
+	p.wish(wish{stop: s, base: p.version, heard: p.heard.resumed, quiet: quiet})
+}
+
 // wish asks for a pause, which counts at once. Its place is taken by a later one of the same tag.
-func (p *pausing) wish(s stop, quiet time.Duration) {
-	w := wish{stop: s, base: max(p.version, p.heard.version), quiet: quiet}
+func (p *pausing) wish(w wish) {
 	for i, o := range p.wishes {
-		if o.tag == s.tag {
+		if o.tag == w.tag {
 			p.wishes = slices.Clone(p.wishes)
-			if o.end > s.end {
+			w.heard = max(w.heard, o.heard)
+			if o.end > w.end {
 				w.stop = o.stop
 			}
 			p.wishes[i] = w
@@ -366,16 +312,4 @@ func (p *pausing) readable() error {
 		return fmt.Errorf("consensus: what is paused cannot be told: %w", p.unreadable)
 	}
 	return nil
-}
-
-// paused turns stops into what a limiter goes by. base is the origin of local time.
-func paused(stops []stop, base time.Time) (list []throttle.Paused) {
-	for _, s := range stops {
-		o := throttle.Paused{Tag: s.tag, Reason: s.reason}
-		if s.end != forever {
-			o.Until = base.Add(s.end)
-		}
-		list = append(list, o)
-	}
-	return list
 }

@@ -127,7 +127,7 @@ func (r *Record) Reserve(req *Reserve, at At) (res Reserved, changed bool) {
 	st := r.begin(req.Lease, at)
 	st.stampLast()
 	r.Clock, r.Wall = st.clock, at.Now
-	forgot := st.remember(req.Revision, false)
+	forgot := st.remember(req.Revision, 0, false) // of a record that is there
 	changed = forgot || at.Deferred
 	is := &r.Issuer
 	spacing := max(req.Spacing, is.Spacing)

@@ -83,40 +83,6 @@ type ProcessorConfig struct {
 	OnStoreLoss StoreLoss
 }
 
-// StoreLoss says what a processor does when its lease runs out because the store
-// does not answer.
-type StoreLoss int
-
-const (
-	// Degrade goes on with the smaller of the last share and an even one, for at
-	// most an hour, and for as long as the processor asks for the store on time: one
-	// that is stopped for 0.6 leases has no share afterwards until the store answers. The
-	// pool keeps its bound when the store is down for all; while k of n processors alone
-	// are cut off it may use up to 1 + k/n of the limit, where n is the pool size that they
-	// saw last.
-	Degrade StoreLoss = iota
-	// Stop grants nothing until the store answers. The bound holds without exception.
-	Stop
-)
-
-// degradeFor is the longest time that a share is used without the store.
-const degradeFor = time.Hour
-
-// lonely is how long after its last request a processor may use a share without the store's consent. A store that
-// has come back meanwhile hands the share to others when it removes the row: 1.5 leases after it heard of the
-// processor last, which was a quarter of a lease before it went at most, by a clock that may jump by a quarter when
-// it comes back and by another when it is stepped. What is left, 0.75 leases, are 0.63 on a clock that is
-// slow by 8.33 % while the store's is as fast.
-func (p *Processor) lonely() time.Duration { return p.lease * 6 / 10 }
-
-// rest puts the end of a share without consent, which rests on the newest request.
-func (p *Processor) rest() {
-	p.until = p.alone
-	if !skip(ruleLonely) {
-		p.until = min(p.alone, p.attempt+p.lonely())
-	}
-}
-
 // State tells how a processor stands with its pool.
 type State string
 
@@ -236,7 +202,7 @@ func (p *Processor) Request(now time.Duration, nonce uint64, demand Share) Reque
 		Seq: p.seq, Nonce: nonce,
 		LastSeq: p.last.Seq, LastNonce: p.last.Nonce, LastTime: p.lastTime,
 		Unanswered: p.unanswered, Recalled: p.recalled,
-		Revision: p.revision, Lease: p.cfg.Lease, Reach: p.reach(now),
+		Revision: p.revision, Lease: p.cfg.Lease, Reach: p.reach(now), Outlasts: p.outlasts(),
 		Spacing: p.ceiling.paced(p.spacing), SpacingBy: p.ceiling.pacedFor(p.spacing), Strict: p.strict,
 		Tags: []TagReport{{
 			InUse: max(p.held, p.inUse), Wanted: p.want, Demand: p.demand, PoolSize: p.answer.Live, Note: p.ceiling.note(now),

@@ -96,9 +96,11 @@ type At struct {
 	// Identity names this life of the server. Empty for a memory store, which
 	// cannot lose the record without its processors and never freezes.
 	Identity string
-	// KnownNew says that an absent record is known never to have existed within
-	// the last removal time, so that a new one needs no freeze.
-	KnownNew bool
+	// Remembers is for how long the store is known to have forgotten no record, by its
+	// own clock: an absent one has not been there since. A new pool needs no freeze if
+	// that is longer than any share of it could be in use, which is a removal time and
+	// Request.Outlasts. 0 when it is not known.
+	Remembers time.Duration
 	// Deferred says that Now is the time of the last step instead of this one:
 	// the next step stamps what this one records.
 	Deferred bool

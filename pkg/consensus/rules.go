@@ -43,6 +43,7 @@ const (
 	ruleRepeat                    // a repeated request gets what it got, and changes nothing
 	ruleWatchdog                  // void the share of a machine that was suspended
 	ruleAskedOnTime               // only who has asked on time goes on without the store
+	ruleOutlasts                  // a pool is new only when no share without the store's consent can be left of it
 	ruleLonely                    // a share without the store's consent ends when nobody asks for it
 	ruleResume                    // a ramp of another clock goes on from where it stood
 )

@@ -26,6 +26,7 @@ var board = leftout.New("consensus", map[string]leftout.Rule{
 	"repeat":          {Number: int(ruleRepeat), Says: "a repeated request gets what it got, and changes nothing"},
 	"watchdog":        {Number: int(ruleWatchdog), Says: "void the share of a machine that was suspended"},
 	"asked-on-time":   {Number: int(ruleAskedOnTime), Says: "only who has asked on time goes on without the store"},
+	"outlasts":        {Number: int(ruleOutlasts), Says: "a pool is new only when no share without the store's consent can be left of it"},
 	"lonely":          {Number: int(ruleLonely), Says: "a share without the store's consent ends soon after the last request"},
 	"issuer-claim":    {Number: int(ruleIssuerClaim), Says: "space permits by what the processors leave of the limit"},
 	"issuer-end":      {Number: int(ruleIssuerEnd), Says: "let no share grow before the last permit is void"},

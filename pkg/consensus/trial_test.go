@@ -2,6 +2,7 @@ package consensus
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -59,6 +60,9 @@ type parcel struct {
 
 // longest is the longest lease of trials, and half a short one.
 const longest, short = 10 * time.Second, 4 * time.Second
+
+// remembers is At.Remembers of a store that knows new pools as such.
+const remembers = time.Duration(math.MaxInt64)
 
 func newTrial(tb testing.TB) *trial {
 	tb.Helper()

@@ -26,11 +26,12 @@
 // of which nothing is on record.
 //
 // An absent pool is only then known to be new when this life of the server would
-// still have it, had it been there within the last freeze time
-// (consensus.Removal of the longest lease). The marker tells: it holds the run_id, the
+// still have it, had it been there since a share of it may have been granted that is
+// still in use: within consensus.Removal of the longest lease, and with consensus.Degrade
+// within an hour and a quarter more. The marker tells: it holds the run_id, the
 // number of keys evicted, and since when both have been true. The first sync of
 // any pool of the group on this life of the server writes it. An absent pool is
-// taken for new when the marker is older than the freeze time and
+// taken for new when the marker is older than that and
 //
 //   - it names this run_id: after a restart or a failover it does not;
 //   - it is there: FLUSHALL and FLUSHDB take it along with the pools, which is why
@@ -45,7 +46,7 @@
 //
 // Two things defeat the marker: taking a pool's key away by hand while processors
 // use it, with DEL or SWAPDB (leave it to expire, or delete the marker too), and a
-// server clock that leaps by more than the freeze time after the data was lost and
+// server clock that leaps by more than that time after the data was lost and
 // before it has passed. A processor that was in the pool notices either with its
 // next sync; until then a new one may be granted what the others hold.
 //

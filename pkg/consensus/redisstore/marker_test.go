@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -71,6 +72,18 @@ func TestNewPools(t *testing.T) {
 		})
 	}
 	waitTrusted(t, s, next)
+
+	lasting := func() consensus.FreezeCause {
+		req := request(next(), "a", 1, 1)
+		req.Outlasts = consensus.MaxOutlasts
+		return granted(t, s, req).FrozenBy
+	}
+	require.Equal(t, consensus.FreezeNewRecord, lasting(), "somebody may go on without the store")
+	now := time.Now().Add(time.Minute) // the server's clock is this one's
+	write(t, 3, fmt.Sprint(now.Add(-consensus.MaxOutlasts).UnixMicro()))
+	require.Equal(t, consensus.FreezeNewRecord, lasting(), "almost long enough")
+	write(t, 3, fmt.Sprint(now.Add(-consensus.MaxOutlasts-2*time.Minute).UnixMicro()))
+	require.Equal(t, consensus.FreezeNone, lasting())
 }
 
 // evict makes the server evict some of its keys.

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -19,7 +20,7 @@ func TestScriptsKnowWhenTheLastSlotIsVoid(t *testing.T) {
 	} {
 		m := newModel(t, c, 0)
 		require.NoError(t, c.Del(t.Context(), m.key).Err())
-		m.at.KnownNew = true
+		m.at.Remembers = math.MaxInt64
 		req := consensus.Request{ID: "a", Incarnation: "1", Seq: 1, Lease: 10 * time.Second, Tags: []consensus.TagReport{{Wanted: consensus.Whole}}}
 		strict := req
 		strict.Spacing, strict.Strict = spacing, true

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -24,7 +25,7 @@ local function server_time() return tonumber(redis.call('HGET', 'env', 'now')) e
 local function server_info() return '' end
 local function eviction_policy() return '' end
 local function server_identity() return redis.call('HGET', 'env', 'identity') end
-local function known_new() return redis.call('HGET', 'env', 'new') == '1' end
+local function known_new(_, _, lasting) return tonumber(redis.call('HGET', 'env', 'remembers')) >= lasting end
 `
 
 var (
@@ -93,7 +94,7 @@ func TestScriptsAtTheEndOfARemovalTime(t *testing.T) {
 				t.Run(fmt.Sprintf("%s, %d us past, while %s is there", name, past, keeper), func(t *testing.T) {
 					m := newModel(t, c, 0)
 					require.NoError(t, c.Del(t.Context(), m.key).Err())
-					m.at.KnownNew = true
+					m.at.Remembers = math.MaxInt64
 					m.sync(first)
 					answered := m.record.Clock
 					for i := range uint64(6) { // the keeper keeps the clock running
@@ -117,7 +118,7 @@ func TestScriptsTakeTheNextLease(t *testing.T) {
 	for past, want := range []time.Duration{4 * time.Second, 3 * time.Second} {
 		m := newModel(t, c, uint64(past))
 		require.NoError(t, c.Del(t.Context(), m.key).Err())
-		m.at.KnownNew = true
+		m.at.Remembers = math.MaxInt64
 		m.sync(idle)
 		keeper := idle
 		keeper.ID = "b"
@@ -173,12 +174,21 @@ func newModel(t testing.TB, c redis.UniversalClient, seed uint64) *model {
 	return m
 }
 
+// remembers is how long a server must remember for a new pool to be known as such.
+func remembers(longest time.Duration) time.Duration {
+	if longest == 0 {
+		longest = consensus.MaxLease
+	}
+	return consensus.Removal(longest)
+}
+
 func pick[T any](m *model, of ...T) T { return of[m.rnd.IntN(len(of))] }
 
 // step lets some time pass, or something go wrong with the server, and makes one step.
 func (m *model) step() {
 	m.at.Now += pick[int64](m, 0, 1, 1000, 100_000, 1_000_000, 1_000_000, 2_500_000, 2_500_001, 750_000)
-	m.at.KnownNew = pick(m, true, false)
+	enough := remembers(m.at.Longest)
+	m.at.Remembers = pick(m, 0, math.MaxInt64, enough, enough-time.Microsecond, enough+consensus.MaxOutlasts, enough+consensus.MaxOutlasts-time.Microsecond)
 	ctx := m.t.Context()
 	switch m.rnd.IntN(200) {
 	case 0:
@@ -213,8 +223,7 @@ func (m *model) step() {
 
 // setEnvironment tells the scripts what the test knows of the server.
 func (m *model) setEnvironment() {
-	isNew := map[bool]string{true: "1", false: "0"}[m.at.KnownNew]
-	require.NoError(m.t, m.client.HSet(m.t.Context(), "env", "now", m.at.Now, "identity", m.at.Identity, "new", isNew).Err())
+	require.NoError(m.t, m.client.HSet(m.t.Context(), "env", "now", m.at.Now, "identity", m.at.Identity, "remembers", m.at.Remembers.Microseconds()).Err())
 }
 
 // toTheBrink sets the time to when a row is just about to be removed.
@@ -336,6 +345,7 @@ func (m *model) request() consensus.Request {
 	// Most pools keep to one spacing, or have none; and some processors can use no permits.
 	req.Spacing = m.spacing()
 	req.Strict = req.Spacing > 0 && m.rnd.IntN(40) == 0
+	req.Outlasts = pick[time.Duration](m, 0, consensus.MaxOutlasts)
 	req.Reach = pick(m, 0, 0, 0, time.Nanosecond, 1_234_567, 20*time.Second, consensus.MaxReach)
 	return req
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"time"
@@ -51,7 +52,9 @@ func (r *reference) sync(req consensus.Request, got consensus.Answer) error {
 		return err
 	}
 	at := r.at
-	at.KnownNew = r.knowsNew && got.Frozen == 0
+	if r.knowsNew && got.Frozen == 0 {
+		at.Remembers = math.MaxInt64
+	}
 	var trials []trial
 	for _, now := range times {
 		trials = append(trials, r.tombstones(r.advance(now), now, now)...)

@@ -3,6 +3,7 @@ package storetest_test
 import (
 	"cmp"
 	"context"
+	"math"
 	"sync"
 	"testing"
 	"time"
@@ -108,7 +109,10 @@ func (s *server) entry(pool string) *entry {
 func (s *server) at(e *entry) consensus.At {
 	at := consensus.At{
 		Now: time.Now().UnixMicro(), Identity: s.identity,
-		KnownNew: s.knowsNew, Deferred: s.deferred, Longest: longest,
+		Deferred: s.deferred, Longest: longest,
+	}
+	if s.knowsNew {
+		at.Remembers = math.MaxInt64
 	}
 	if s.deferred {
 		at.Now = e.written

@@ -79,7 +79,7 @@ type Harness struct {
 	// (At.Deferred), so that time passes one step late.
 	Deferred bool
 
-	// KnowsNew says that the store may know that a pool is new (At.KnownNew), in
+	// KnowsNew says that the store may know that a pool is new (At.Remembers), in
 	// which case a new pool need not be frozen. After Wipe or Restart it does not
 	// know for the next removal time.
 	KnowsNew bool

@@ -35,13 +35,13 @@ end
 -- What the server does when its memory is full; empty when it does not say.
 local function eviction_policy(memory) return string.match(memory, 'maxmemory_policy:([%w-]+)') or '' end
 
--- Tells whether an absent pool is known not to have existed within the last
--- freeze time, by the group's marker: this life of the server wrote it longer
--- ago than that, and has evicted no key since. Whatever removes the pool behind
+-- Tells whether an absent pool is known not to have existed for so long that no
+-- share of it is in use any more, by the group's marker: this life of the server
+-- wrote it longer ago than that, and has evicted no key since. Whatever removes the pool behind
 -- our back (a flush, a restart, a failover) removes or outdates the marker, too;
 -- eviction, which takes single keys, is counted and ruled out.
 -- Returns also the marker to write if there is no good one.
-local function known_new(identity, now, freeze_time)
+local function known_new(identity, now, lasting)
   local memory, failure = server_info('memory')
   if not memory then return nil, nil, failure end
   local stats
@@ -57,7 +57,7 @@ local function known_new(identity, now, freeze_time)
   local evicted = string.match(stats, 'evicted_keys:(%d+)')
   local evicts = eviction_policy(memory) ~= 'noeviction' and not string.find(memory, 'maxmemory:0\r\n', 1, true)
   if evicted and not evicts and life == identity and count == evicted and tonumber(since) <= now then
-    return now - since >= freeze_time
+    return now - since >= lasting
   end
   return false, string.format('1 %s %s %.0f', identity, evicted or '0', now)
 end

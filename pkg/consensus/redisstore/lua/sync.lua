@@ -4,8 +4,8 @@
 -- milliseconds, freeze time in microseconds, 1 to be told the eviction policy, the
 -- requests remembered (see sent_by), the name to give the data's life if the server
 -- is durable, else empty, spacing of the limit in nanoseconds, the document that it is by or
--- empty, 1 if strict, how far ahead slots are reserved in microseconds, the number of
--- documents, for each: name, version, base, body; and for each tag: tag, in_use, wanted,
+-- empty, 1 if strict, how far ahead slots are reserved in microseconds, how long ago a
+-- share may have been granted that is still in use in microseconds, the number of documents, for each: name, version, base, body; and for each tag: tag, in_use, wanted,
 -- demand, pool_size, note.
 -- Reply: what became of the request, and if it was granted: time, revision, lease,
 -- rest of the freeze, its cause, policy, names and values of all fields in turn, of a
@@ -17,7 +17,7 @@ local seq, nonce, last_seq, last_time = ARGV[3], ARGV[4], ARGV[5], tonumber(ARGV
 local seen_revision, lease, freeze_time = ARGV[7], tonumber(ARGV[8]), tonumber(ARGV[9])
 local wants_policy, remembered, life = ARGV[10] == '1', ARGV[11], ARGV[12]
 local spacing, spacing_by, strict = tonumber(ARGV[13]), ARGV[14], ARGV[15] == '1'
-local reach, documents, first_document = tonumber(ARGV[16]), tonumber(ARGV[17]), 18
+local reach, lasting, documents, first_document = tonumber(ARGV[16]), tonumber(ARGV[17]), tonumber(ARGV[18]), 19
 local first_tag = first_document + 4 * documents
 local WHOLE = 1000000000
 
@@ -88,7 +88,7 @@ local identity, is_new, marker, failure
 identity, failure = server_identity(life)
 if not identity then return failure end
 if rec.revision == '0' or rec.store ~= identity then
-  is_new, marker, failure = known_new(identity, st.now, freeze_time)
+  is_new, marker, failure = known_new(identity, st.now, lasting)
   if failure then return failure end
 end
 

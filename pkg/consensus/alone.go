@@ -1,0 +1,49 @@
+package consensus
+
+import "time"
+
+// StoreLoss says what a processor does when its lease runs out because the store
+// does not answer.
+type StoreLoss int
+
+const (
+	// Degrade goes on with the smaller of the last share and an even one, for at
+	// most an hour, and for as long as the processor asks for the store on time: one
+	// that is stopped for 0.6 leases has no share afterwards until the store answers. The
+	// pool keeps its bound when the store is down for all; while k of n processors alone
+	// are cut off it may use up to 1 + k/n of the limit, where n is the pool size that they
+	// saw last.
+	Degrade StoreLoss = iota
+	// Stop grants nothing until the store answers. The bound holds without exception.
+	Stop
+)
+
+// degradeFor is the longest time that a share is used without the store.
+const degradeFor = time.Hour
+
+// MaxOutlasts is longer than a share can be used without the store's consent: an hour on a
+// clock that is slow by 8.33 % takes 1.18 hours on one that is as fast.
+const MaxOutlasts = degradeFor * 5 / 4
+
+// outlasts is Request.Outlasts.
+func (p *Processor) outlasts() time.Duration {
+	if p.cfg.OnStoreLoss == Degrade {
+		return MaxOutlasts
+	}
+	return 0
+}
+
+// lonely is how long after its last request a processor may use a share without the store's consent. A store that
+// has come back meanwhile hands the share to others when it removes the row: 1.5 leases after it heard of the
+// processor last, which was a quarter of a lease before it went at most, by a clock that may jump by a quarter when
+// it comes back and by another when it is stepped. What is left, 0.75 leases, are 0.63 on a clock that is
+// slow by 8.33 % while the store's is as fast.
+func (p *Processor) lonely() time.Duration { return p.lease * 6 / 10 }
+
+// rest puts the end of a share without consent, which rests on the newest request.
+func (p *Processor) rest() {
+	p.until = p.alone
+	if !skip(ruleLonely) {
+		p.until = min(p.alone, p.attempt+p.lonely())
+	}
+}

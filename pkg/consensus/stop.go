@@ -1,0 +1,91 @@
+package consensus
+
+import (
+	"math"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// forever is a local time that never comes.
+const forever = time.Duration(math.MaxInt64)
+
+// A stop is one pause on the processor's own clock.
+type stop struct {
+	tag, reason string
+	end         time.Duration // local time; forever: until somebody resumes
+	until       time.Time     // see entry
+}
+
+// A moment is the present as a processor knows it: on its own clock, and on the pool's.
+type moment struct {
+	now time.Duration
+	// logical is the logical time, 0 before the first answer; began and slept are as in
+	// the last one, and clamp is the longest gap that the logical clock counts.
+	logical, began int64
+	slept, clamp   time.Duration
+}
+
+// ends returns the local time at which a pause ends. It is never too early by more than the
+// logical clock is fast. The pool may have slept since it was written: that clock stood still.
+func (e *entry) ends(m moment) time.Duration {
+	if e.left == 0 {
+		return forever
+	}
+	var passed int64
+	if e.at > 0 && m.logical > 0 {
+		passed = max(m.logical-e.at, 0)
+		if e.sleptThrough(m) && !skip(rulePauseSlept) {
+			passed += m.slept.Microseconds()
+		}
+	}
+	return m.now + time.Duration(max(e.left.Microseconds()-passed, 0))*time.Microsecond
+}
+
+// heard is ends for what was pushed. News come at once, or count until the next answer at most; and the logical
+// clock that they were written by may be that of a store which has begun anew, of which the processor knows
+// nothing yet: by another clock a pause may look as if it were over.
+func (e *entry) heard(m moment) time.Duration {
+	if e.left == 0 {
+		return forever
+	}
+	return m.now + e.left
+}
+
+// sleptThrough tells whether the pool has begun anew since the pause was written, after a silence
+// that the logical clock does not count.
+func (e *entry) sleptThrough(m moment) bool { return e.at > 0 && e.at < m.began && m.slept > m.clamp }
+
+// entry returns the stop as it is written at a moment.
+func (s *stop) entry(m moment) entry {
+	e := entry{tag: s.tag, reason: s.reason, at: m.logical, until: s.until}
+	if s.end != forever {
+		e.left = max(s.end-m.now, time.Microsecond)
+	}
+	return e
+}
+
+// later adds a stop to a list in which each tag stands once: the later end wins.
+func later(list []stop, s stop) []stop {
+	for i := range list {
+		if list[i].tag == s.tag {
+			if s.end > list[i].end || skip(rulePauseLater) {
+				list[i] = s
+			}
+			return list
+		}
+	}
+	return append(list, s)
+}
+
+// paused turns stops into what a limiter goes by. base is the origin of local time.
+func paused(stops []stop, base time.Time) (list []throttle.Paused) {
+	for _, s := range stops {
+		o := throttle.Paused{Tag: s.tag, Reason: s.reason}
+		if s.end != forever {
+			o.Until = base.Add(s.end)
+		}
+		list = append(list, o)
+	}
+	return list
+}
