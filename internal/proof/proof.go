@@ -56,8 +56,10 @@ func Load(dir, name string, figures any) error {
 // A Step is one command of `make soak`, as it was run.
 type Step struct {
 	Name, Command, Commit string
-	Began                 time.Time
-	Took                  time.Duration
+	// Machine is what it ran on: the release of Go, the platform and the number of cores.
+	Machine string
+	Began   time.Time
+	Took    time.Duration
 	// Outcome is Well, or why the step failed. Empty: not recorded, as in older figures.
 	Outcome string
 }

@@ -42,9 +42,10 @@ type lengths struct {
 
 // A step is one test run: a command with its settings.
 type step struct {
-	name string
-	args []string // of the command; the first is its name
-	env  []string
+	name    string
+	figures []string // that it records
+	args    []string // of the command; the first is its name
+	env     []string
 	// beside says that the step runs beside the others, at the lowest priority: it
 	// computes for long, and measures no time.
 	beside bool
@@ -58,36 +59,40 @@ func steps(l lengths) []step {
 	faults := func(run string) []string { return test("-tags=numathrottle_faults", "-run="+run, "./internal/chaos") }
 	return []step{
 		{
-			name: "simulation", args: append([]string{"nice", "-n", "19"}, test("-v", "-run=TestSeeds|TestDirected", "./internal/sim")...),
-			env: []string{fmt.Sprint("NUMATHROTTLE_SIM_SEEDS=", l.seeds)}, beside: true,
+			name: "simulation", figures: []string{"simulation", "regressions"},
+			args: append([]string{"nice", "-n", "19"}, test("-v", "-run=TestSeeds|TestDirected", "./internal/sim")...),
+			env:  []string{fmt.Sprint("NUMATHROTTLE_SIM_SEEDS=", l.seeds)}, beside: true,
 		},
-		{name: "redis", args: faults("TestRedis|TestFound"), env: rounds},
-		{name: "nats", args: faults("TestNATS"), env: rounds},
-		{name: "stops", args: faults("TestStopped"), env: rounds},
-		{name: "strict", args: faults("TestStrictFaults"), env: rounds},
-		{name: "overrides", args: faults("TestOverrideFaults"), env: rounds},
-		{name: "limits", args: faults("TestLimitFaults"), env: rounds},
+		{name: "redis", figures: []string{"redis", "regressions-servers"}, args: faults("TestRedis|TestFound"), env: rounds},
+		{name: "nats", figures: []string{"nats"}, args: faults("TestNATS"), env: rounds},
+		{name: "stops", figures: []string{"stops"}, args: faults("TestStopped"), env: rounds},
+		{name: "strict", figures: []string{"strict"}, args: faults("TestStrictFaults"), env: rounds},
+		{name: "overrides", figures: []string{"overrides"}, args: faults("TestOverrideFaults"), env: rounds},
+		{name: "limits", figures: []string{"limits"}, args: faults("TestLimitFaults"), env: rounds},
 		{
-			name: "permits", args: append([]string{"nice", "-n", "19"}, test("-run=TestPermitsAreSpaced", "./pkg/consensus")...),
-			env: []string{fmt.Sprint("NUMATHROTTLE_PERMITS=", l.permits)}, beside: true,
+			name: "permits", figures: []string{"permits"},
+			args: append([]string{"nice", "-n", "19"}, test("-run=TestPermitsAreSpaced", "./pkg/consensus")...),
+			env:  []string{fmt.Sprint("NUMATHROTTLE_PERMITS=", l.permits)}, beside: true,
 		},
 		{
 			// On Redis there is no kind of server between the test and its groups of cases.
-			name: "slots",
+			name: "slots", figures: []string{"permits-redis", "permits-nats"},
 			args: test("-run=TestConformance$/^(server|cluster)$/^(server|many.*)$/many", "./pkg/consensus/redisstore", "./pkg/consensus/natsstore"),
 			env:  []string{fmt.Sprint("NUMATHROTTLE_CLUSTER_PERMITS=", clusterPermits)},
 		},
 		{
-			name: "losses", args: test("-run=TestNoMessageIsLostOrAnsweredTwice|TestTenThousandMessagesWaitForTenPerSecond", "./internal/noloss"),
-			env: []string{fmt.Sprint("NUMATHROTTLE_LOSS_KILLS=", l.kills)},
+			name: "losses", figures: []string{"noloss", "pressure"},
+			args: test("-run=TestNoMessageIsLostOrAnsweredTwice|TestTenThousandMessagesWaitForTenPerSecond", "./internal/noloss"),
+			env:  []string{fmt.Sprint("NUMATHROTTLE_LOSS_KILLS=", l.kills)},
 		},
 		{
-			name: "memory", args: append([]string{"nice", "-n", "19"}, test("-run=TestMemoryStaysFlat", "./internal/noloss")...),
-			env: []string{fmt.Sprint("NUMATHROTTLE_FLAT_FOR=", l.memory)}, beside: true,
+			name: "memory", figures: []string{"flat"},
+			args: append([]string{"nice", "-n", "19"}, test("-run=TestMemoryStaysFlat", "./internal/noloss")...),
+			env:  []string{fmt.Sprint("NUMATHROTTLE_FLAT_FOR=", l.memory)}, beside: true,
 		},
-		{name: "mutants", args: test("-tags=numathrottle_mutants", "-run=TestMutants$", "./internal/sim")},
-		{name: "shell", args: test("-race", "./internal/shell"), env: []string{fmt.Sprint("NUMATHROTTLE_SHELL_RUNS=", l.shell)}},
-		{name: "fuzz", args: []string{"scripts/fuzz.sh"}, env: []string{fmt.Sprint("FUZZ_TIME=", l.fuzz)}},
+		{name: "mutants", figures: []string{"mutants"}, args: test("-tags=numathrottle_mutants", "-run=TestMutants$", "./internal/sim")},
+		{name: "shell", figures: []string{"shell"}, args: test("-race", "./internal/shell"), env: []string{fmt.Sprint("NUMATHROTTLE_SHELL_RUNS=", l.shell)}},
+		{name: "fuzz", figures: []string{"fuzz"}, args: []string{"scripts/fuzz.sh"}, env: []string{fmt.Sprint("FUZZ_TIME=", l.fuzz)}},
 	}
 }
 
@@ -106,7 +111,7 @@ func run(ctx context.Context, args []string, progress io.Writer) error {
 	flags.DurationVar(&l.fuzz, "fuzz", 25*time.Second, "time of each fuzz target")
 	flags.DurationVar(&l.memory, "memory", time.Hour, "time for which the memory of handler processes is looked at")
 	only := flags.String("only", "", "steps to run, separated by commas: simulation, redis, nats, stops, strict, overrides, limits, permits, "+
-		"slots, losses, memory, mutants, shell, fuzz; for the others the figures in -figures are taken")
+		"slots, losses, memory, mutants, shell, fuzz; for the others the figures in -figures are taken; none: the page is made of what is there")
 	dir := flags.String("figures", "", "`folder` for the figures; default: one that is removed again")
 	file := flags.String("out", "", "Markdown `file` to write")
 	if err := flags.Parse(args); err != nil {
@@ -159,6 +164,9 @@ func run(ctx context.Context, args []string, progress io.Writer) error {
 // do runs the step and notes when it did, and how it ended.
 func (s step) do(ctx context.Context, tested, folder string, progress io.Writer) error {
 	began := time.Now()
+	if err := s.forget(folder); err != nil {
+		return err
+	}
 	fmt.Fprintf(progress, "%s  %-10s %s\n", began.Format(time.TimeOnly), s.name, s.command())
 	cmd := exec.CommandContext(ctx, s.args[0], s.args[1:]...)
 	cmd.Env = append(append(os.Environ(), s.env...), proof.Folder+"="+folder, "NUMATHROTTLE_REQUIRE_STORES=1")
@@ -173,8 +181,18 @@ func (s step) do(ctx context.Context, tested, folder string, progress io.Writer)
 		err = fmt.Errorf("%s: %w", s.name, err)
 	}
 	return errors.Join(err, proof.Save(folder, s.name+".run", proof.Step{
-		Name: s.name, Command: s.command(), Commit: tested, Began: began, Took: time.Since(began), Outcome: outcome,
+		Name: s.name, Command: s.command(), Commit: tested, Machine: machine(), Began: began, Took: time.Since(began), Outcome: outcome,
 	}))
+}
+
+// forget removes what an earlier run of the step has recorded: what this one does not record is not on the page.
+func (s step) forget(folder string) error {
+	for _, name := range append([]string{s.name + ".run"}, s.figures...) {
+		if err := os.Remove(filepath.Join(folder, name+".json")); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("figures of %s: %w", s.name, err)
+		}
+	}
+	return nil
 }
 
 // command is the step as one types it.

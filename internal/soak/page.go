@@ -174,8 +174,19 @@ func (p *page) Pools() []proof.Pools {
 // Stores are the real stores that have issued permits.
 func (p *page) Stores() []proof.Permits { return []proof.Permits{p.RedisPermits, p.NATSPermits} }
 
-// Machine says on what it ran.
-func (*page) Machine() string {
+// Machines says on what the steps ran.
+func (p *page) Machines() string {
+	var all []string
+	for _, s := range p.Steps {
+		if s.Machine != "" && !slices.Contains(all, s.Machine) {
+			all = append(all, s.Machine)
+		}
+	}
+	return strings.Join(all, "; ")
+}
+
+// machine is what the steps run on.
+func machine() string {
 	return fmt.Sprintf("%s %s/%s, %d cores", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
 }
 
