@@ -62,6 +62,20 @@ func (h doubleHolder) Lease(l throttle.Lease) {
 	h.Holder.Lease(l)
 }
 
+// A boldSharer has the Throttle go on with twice the share when the store is lost.
+type boldSharer struct{ throttle.Sharer }
+
+func (s boldSharer) Attach(h throttle.Holder) { s.Sharer.Attach(boldHolder{h}) }
+
+type boldHolder struct{ throttle.Holder }
+
+func (h boldHolder) Lease(l throttle.Lease) {
+	if l.Degraded {
+		l.Share *= 2
+	}
+	h.Holder.Lease(l)
+}
+
 // A brokenLimiter does something around Acquire.
 type brokenLimiter struct {
 	throttle.Limiter
@@ -139,14 +153,30 @@ func TestBroken(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			p := drawPlan(1)
-			p.span, p.limit, p.largest, p.giveBack = time.Minute, throttle.Limit{Max: 200, Per: time.Second}, 2, false
-			p.leases, p.store, p.storeRate, p.busy, p.processors = []time.Duration{consensus.MinLease}, storeTimed, 1, 0.9, 8
-			p.longest, p.up, p.down, p.overrun = consensus.MinLease, calmNetwork, calmNetwork, 0
-			p.faultMean, p.faults = 5*time.Second, [numFaults]bool{faultCut: true, faultLeave: true, faultCrash: true, faultDown: true}
-			requireSeen(t, p, c.wiring, c.kind)
+			requireSeen(t, brokenPlan(), c.wiring, c.kind)
 		})
 	}
+}
+
+// brokenPlan is short, and has few faults.
+func brokenPlan() plan {
+	p := drawPlan(1)
+	p.span, p.limit, p.largest, p.giveBack = time.Minute, throttle.Limit{Max: 200, Per: time.Second}, 2, false
+	p.leases, p.store, p.storeRate, p.busy, p.processors = []time.Duration{consensus.MinLease}, storeTimed, 1, 0.9, 8
+	p.longest, p.up, p.down, p.overrun = consensus.MinLease, calmNetwork, calmNetwork, 0
+	p.faultMean, p.faults = 5*time.Second, [numFaults]bool{faultCut: true, faultLeave: true, faultCrash: true, faultDown: true}
+	return p
+}
+
+// TestBrokenWithoutTheStore does so while all go on without the store.
+func TestBrokenWithoutTheStore(t *testing.T) {
+	race.Skip(t)
+	p := brokenPlan()
+	p.loss, p.knownNew, p.span = consensus.Degrade, true, 3*time.Minute
+	p.loseTogether()
+	require.Positive(t, runSeed(t, p, wiring{}, false).alone, "they do not go on")
+	requireSeen(t, p, wiring{}, "")
+	requireSeen(t, p, wiring{sharer: func(s throttle.Sharer) throttle.Sharer { return boldSharer{s} }}, breachShares)
 }
 
 // requireSeen requires that a run with something broken shows a breach of that kind; an empty one: that nothing is.

@@ -11,8 +11,9 @@
 //
 // Ten virtual minutes of twenty processors, each with callers that draw in every way
 // there is. The seed draws limit, leases, network, demand, and which faults occur, a
-// random half of them. A tenth of the runs goes on without the store (Degrade): the
-// bound is not promised there, and not judged. Then the faults end, all are busy, and
+// random half of them. A tenth of the runs goes on without the store (Degrade). In half
+// of these it is lost to all alike, as if its server were away; some are cut off in the others, where the bound is not
+// promised, and not judged. Then the faults end, all are busy, and
 // the pool has to recover.
 //
 // # What is judged

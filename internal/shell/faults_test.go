@@ -159,6 +159,9 @@ func (w *world) injectMore(f fault, p *process) bool {
 }
 
 func (w *world) injectStore(s *server, f fault) (done bool) {
+	if s.spared() {
+		return false
+	}
 	switch f {
 	case faultDown, faultRefuse:
 		flag := &s.silent
@@ -166,7 +169,11 @@ func (w *world) injectStore(s *server, f fault) (done bool) {
 			flag = &s.refuses
 		}
 		s.set(func() { *flag = true })
-		w.unlessCalm(w.leases(4), func() { s.set(func() { *flag = false }) })
+		d := w.leases(4)
+		if w.plan.together && w.r.IntN(2) == 0 {
+			d = time.Duration((1 + 3*w.r.Float64()) * float64(slices.Max(w.plan.leases))) // all go on without it
+		}
+		w.unlessCalm(d, func() { s.set(func() { *flag, s.back = false, time.Now() }) })
 	case faultHang:
 		s.set(func() { s.hung = true })
 		w.unlessCalm(w.leases(3), func() { s.resume(w.r) })
@@ -187,7 +194,7 @@ func (w *world) takeOver(s *server, f fault, b backup) {
 	if f == faultRollback && !w.someoneHasSeen(s, b.rec.Revision) {
 		f = faultFailover
 	}
-	if !s.restore(b, f == faultRollback, f == faultRollback) {
+	if s.spared() || !s.restore(b, f == faultRollback, f == faultRollback) {
 		return
 	}
 	w.tracef("%s, to revision %d", f, b.rec.Revision)

@@ -81,7 +81,7 @@ func (w *world) judgeRate(res *result) {
 		}
 	}
 	res.grants = uint64(len(grants))
-	if !w.strict() {
+	if !w.promised() {
 		return
 	}
 	b := bound{perSecond: w.plan.perSecond(), extra: w.plan.burst(), draw: float64(largest)}

@@ -76,6 +76,7 @@ type plan struct {
 	longest    time.Duration // the longest lease that the store reckons with
 	even       bool
 	loss       consensus.StoreLoss
+	together   bool // the store is lost to all alike, or to nobody
 	store      storeKind
 	storeRate  float64 // of the store's clock
 	knownNew   bool    // the store knows at first that the pool is new
@@ -120,7 +121,21 @@ func drawPlan(seed uint64) plan {
 	for f := range p.faults {
 		p.faults[f] = r.IntN(2) == 0
 	}
+	if p.loss == consensus.Degrade && seed%20 > 0 {
+		p.loseTogether()
+	}
 	return p
+}
+
+// loseTogether has the store lost to all alike, which is when consensus.Degrade promises the bound: no processor is cut
+// off alone, and a store that was away stays until everybody has had the time to ask.
+func (p *plan) loseTogether() {
+	p.together = true
+	p.faults[faultCut], p.faults[faultDown] = false, true
+	for _, n := range []*network{&p.up, &p.down} {
+		n.lost, n.late = 0, 0
+		n.least, n.mean = min(n.least, 5*time.Millisecond), min(n.mean, 20*time.Millisecond)
+	}
 }
 
 // drift is how far a clock may be off: 8.33 %.
@@ -219,6 +234,9 @@ func (p *plan) String() string {
 	}
 	if p.loss == consensus.Degrade {
 		loss = "degrade"
+	}
+	if p.together {
+		loss = "degrade together"
 	}
 	return fmt.Sprintf("%d processors, %d per %v, burst %g, draws up to %d, spiky %v, given back %v (held %v), %s, %s, leases %v (longest %v), "+
 		"store %s (known new %v, clock x %.4f), up %+v, down %+v, overrun %g, demand every %v (busy %g), a fault every %v, store forgets every %v: %s",

@@ -29,6 +29,7 @@ type server struct {
 	written  int64         // own time of the newest write, in microseconds; 0: never
 	forgot   time.Time     // when it forgot something last; zero: never
 	calmed   time.Time     // when the faults ended
+	back     time.Time     // when it began to answer again last
 
 	silent, refuses, hung bool
 	queue                 []arrival // what came while it hung
@@ -175,7 +176,9 @@ func (s *server) sync(req *consensus.Request) reply {
 	if changed {
 		s.written = s.wall()
 	}
-	s.deaf = s.deaf && (!changed || ans.Status != consensus.Granted && ans.Status != consensus.Behind)
+	if s.deaf && changed && (ans.Status == consensus.Granted || ans.Status == consensus.Behind) {
+		s.deaf, s.back = false, time.Now()
+	}
 	s.answers[ans.Status]++
 	if s.rec.FrozenUntil != frozen && s.rec.FrozenUntil > s.rec.Clock {
 		s.freezes[s.rec.FrozenBy]++
@@ -195,7 +198,7 @@ func (s *server) set(change func()) {
 func (s *server) resume(r *rand.Rand) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.hung = false
+	s.hung, s.back = false, time.Now()
 	queue := s.queue
 	s.queue = nil
 	if r.IntN(2) == 0 {
@@ -233,6 +236,7 @@ func (s *server) restore(b backup, sameIdentity, deaf bool) (done bool) {
 		return false
 	}
 	s.rec, s.written, s.forgot, s.deaf, s.queue = b.rec, b.written, time.Now(), deaf, nil
+	s.back = s.forgot
 	if !sameIdentity {
 		s.newIdentity()
 	}
@@ -244,7 +248,20 @@ func (s *server) hear(lives int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.deaf && s.lives == lives {
-		s.deaf = false
+		s.deaf, s.back = false, time.Now()
 		s.newIdentity()
 	}
+}
+
+// spared tells whether the server is not to be lost now, for that happened a moment ago: somebody who asks
+// on time might not have reached it between the two.
+func (s *server) spared() bool {
+	if !s.plan.together {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	away := s.silent || s.refuses || s.hung || s.deaf
+	again := time.Duration(float64(slices.Max(s.plan.leases)/4)/(1-drift)) + 2*time.Second
+	return away || time.Since(s.back) < again
 }

@@ -101,6 +101,8 @@ type summary struct {
 	waits      uint64
 	lost       uint64
 	degraded   uint64
+	together   uint64
+	alone      uint64
 	slots      uint64
 	issuing    uint64 // runs
 	faults     [numFaults]uint64
@@ -142,7 +144,11 @@ func (s *summary) add(res *result) {
 	if res.recovered > 0 {
 		s.recoveries = append(s.recoveries, res.recovered)
 	}
-	if res.plan.loss == consensus.Degrade {
+	switch {
+	case res.plan.together:
+		s.together++
+		s.alone += res.alone
+	case res.plan.loss == consensus.Degrade:
 		s.degraded++
 	}
 	s.grants, s.looks, s.lost = s.grants+res.grants, s.looks+res.looks, s.lost+res.lost
@@ -183,7 +189,9 @@ func (s *summary) figures() *proof.Pools {
 		{What: "waiters whose deadline could still be met, at such a moment", Figure: fmt.Sprint(s.waits)},
 		{What: "runs in which tokens were issued one by one", Figure: fmt.Sprint(s.issuing)},
 		{What: "slots reserved", Figure: fmt.Sprint(s.slots)},
-		{What: "runs that go on without the store (bound not judged)", Figure: fmt.Sprint(s.degraded)},
+		{What: "runs in which all lose the store alike, and go on without it", Figure: fmt.Sprint(s.together)},
+		{What: "shares used without the store in them, at such a moment", Figure: fmt.Sprint(s.alone)},
+		{What: "runs in which some lose it and go on (bound not judged)", Figure: fmt.Sprint(s.degraded)},
 	}
 	for o, n := range s.outcomes {
 		p.Notes = append(p.Notes, proof.Note{What: "calls: " + outcome(o).String(), Figure: fmt.Sprint(n)})
@@ -232,6 +240,7 @@ func (s *summary) requireNotVacuous(t *testing.T) {
 	require.NotZero(t, s.probes)
 	require.NotZero(t, s.waits)
 	require.NotZero(t, s.slots)
+	require.NotZero(t, s.alone)
 	require.NotZero(t, s.lost)
 	require.Greater(t, s.pools.PeakShare, 0.99, "no pool has ever used the whole")
 	slices.Sort(s.used)

@@ -66,6 +66,7 @@ type result struct {
 	slots                uint64
 	flight               flightCounts
 	looks, probes, waits uint64
+	alone                uint64
 	faults               [numFaults]uint64
 	outcomes             [numOutcomes]uint64
 	answers              [consensus.Behind + 1]uint64
@@ -99,6 +100,7 @@ type world struct {
 	looks    uint64
 	probes   uint64
 	waits    uint64 // callers that waited at a look
+	alone    uint64 // shares used without the store's consent, at a look
 	issuing  bool   // tokens were issued one by one at some look
 	faults   [numFaults]uint64
 
@@ -120,6 +122,9 @@ func (w *world) isCalm() bool { return w.calmed.Load() }
 
 // strict tells whether the bound is promised without exception.
 func (w *world) strict() bool { return w.plan.loss == consensus.Stop }
+
+// promised tells whether the bound is promised: always with consensus.Stop, else while the store is lost to all alike.
+func (w *world) promised() bool { return w.strict() || w.plan.together }
 
 // maxCost is the largest cost that a draw may have.
 func (w *world) maxCost() int { return max(w.plan.limit.Max, int(w.plan.burst())) }
@@ -185,11 +190,14 @@ func (w *world) look() {
 		sum += st.Lease.Share
 		w.judgeWaiting(p, &st)
 		w.issuing = w.issuing || st.Lease.Issuing
+		if st.Lease.Degraded && st.Lease.Share > 0 {
+			w.alone++
+		}
 		if v := p.member.View(); w.strict() && int64(v.Share) != st.Lease.Share {
 			w.violatef(breachShares, "%s: the Member holds %v (%s), the Throttle uses %v", p.id, v.Share, v.State, consensus.Share(st.Lease.Share))
 		}
 	}
-	if w.strict() {
+	if w.promised() {
 		w.peak = max(w.peak, consensus.Share(sum))
 		if consensus.Share(sum) > consensus.Whole {
 			w.violatef(breachShares, "%v in force", consensus.Share(sum))
@@ -265,6 +273,7 @@ func (w *world) finish(res *result) {
 	if w.flight != nil {
 		res.flight = w.flight.counts
 	}
+	res.alone = w.alone
 	res.peak, res.looks, res.probes, res.waits, res.faults = w.peak, w.looks, w.probes, w.waits, w.faults
 	w.mu.Lock()
 	defer w.mu.Unlock()
