@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/numaproj-contrib/numathrottle/internal/bounded"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/natsstore"
@@ -208,21 +209,12 @@ func (l *natsLink) explain(ctx context.Context, err error) error {
 	return fmt.Errorf("%w; the last attempt to connect: %w", err, why)
 }
 
-// state is whether there is a connection, and the client's last error, as far as the client tells it within a moment: while
-// it looks for a server it tells nothing.
+// state is whether there is a connection, and the client's last error, as far as the client tells it at once: while it looks
+// for a server that answers nothing, it does not.
 func (l *natsLink) state() (connected bool, last error) {
-	type state struct {
-		connected bool
-		last      error
-	}
-	told := make(chan state, 1)
-	go func() { told <- state{l.conn.IsConnected(), l.conn.LastError()} }()
-	select {
-	case s := <-told:
-		return s.connected, s.last
-	case <-time.After(10 * time.Millisecond):
-		return false, nil
-	}
+	connected, _ = bounded.AtOnce(l.conn.IsConnected)
+	last, _ = bounded.AtOnce(l.conn.LastError)
+	return connected, last
 }
 
 // report logs what a server tells the connection and no caller, one line in five

@@ -40,11 +40,14 @@ func TestSeeds(t *testing.T) {
 	race.Skip(t)
 	first, n := setting(t, "FIRST", 1), int(setting(t, "SEEDS", 300))
 	cfg := configured(t)
-	cfg.Progress = progress(n)
 	cfg.Found = func(r Result) { // at once: a long sweep may be ended before its end
 		fmt.Fprintf(os.Stderr, "seed %d: %v\n", r.Seed, r.Violation)
 	}
-	sum := Sweep(cfg, first, n, 10)
+	sum, before, err := sweep(cfg, first, n, os.Getenv("NUMATHROTTLE_SIM_KEEP"), os.Getenv("NUMATHROTTLE_SIM_OF"))
+	require.NoError(t, err)
+	if before > 0 {
+		t.Logf("%d of them were made before", before)
+	}
 	t.Logf("%d seeds, %v of virtual time in %v (%.1f seeds/s), whole again after p50 %v, p99 %v, most %v\n%s",
 		sum.Counters.Runs, sum.Virtual, sum.Real.Round(time.Millisecond), float64(sum.Counters.Runs)/sum.Real.Seconds(),
 		sum.Percentile(0.5), sum.Percentile(0.99), sum.Percentile(1), &sum.Counters)
@@ -58,7 +61,8 @@ func TestSeeds(t *testing.T) {
 }
 
 // progress says on stderr every half a minute how far a long sweep has come.
-func progress(n int) func(done uint64) {
+// before is how many runs were made by an earlier one.
+func progress(n int, before uint64) func(done uint64) {
 	began := time.Now()
 	told := began
 	return func(done uint64) {
@@ -67,7 +71,7 @@ func progress(n int) func(done uint64) {
 			return
 		}
 		told = now
-		rate := float64(done) / now.Sub(began).Seconds()
+		rate := float64(done-before) / now.Sub(began).Seconds()
 		fmt.Fprintf(os.Stderr, "%d of %d runs, %.1f a second, %v left\n",
 			done, n, rate, time.Duration(float64(uint64(n)-done)/rate*float64(time.Second)).Round(time.Second))
 	}

@@ -31,9 +31,7 @@ func (s *Summary) Percentile(q float64) time.Duration {
 // once limit of them broke a promise. cfg.Seed and cfg.Trace are not used.
 func Sweep(cfg Config, first uint64, n, limit int) *Summary {
 	cfg.Trace = nil
-	if cfg.Duration <= 0 {
-		cfg.Duration = DefaultDuration
-	}
+	cfg.Duration = cfg.duration()
 	var (
 		sum   Summary
 		mu    sync.Mutex

@@ -30,6 +30,13 @@ type Config struct {
 	Found func(r Result)
 }
 
+func (c *Config) duration() time.Duration {
+	if c.Duration <= 0 {
+		return DefaultDuration
+	}
+	return c.Duration
+}
+
 // A Result is what came of a run.
 type Result struct {
 	Seed     uint64
@@ -55,9 +62,7 @@ func (v *Violation) String() string { return fmt.Sprintf("%v: %s: %s", v.At, v.K
 // Run makes one run. It starts no goroutines; runs with different seeds may be
 // made at the same time.
 func Run(cfg Config) Result {
-	if cfg.Duration <= 0 {
-		cfg.Duration = DefaultDuration
-	}
+	cfg.Duration = cfg.duration()
 	w := newWorld(cfg.Seed, planOf(cfg.Seed, cfg.Processors), cfg.Trace)
 	w.tracef("%s", &w.plan)
 	for range w.plan.processors {

@@ -199,6 +199,24 @@ func commit(ctx context.Context) string {
 	return strings.TrimSpace(string(out))
 }
 
+// simulated is what the simulation is made of.
+var simulated = []string{
+	"go.mod", "internal/adapt", "internal/inflight", "internal/numbers", "internal/ramp", "internal/sim", "pkg/consensus", "pkg/throttle",
+}
+
+// version names what is committed of paths; empty where something of them is not.
+func version(ctx context.Context, paths []string) string {
+	changed, err := exec.CommandContext(ctx, "git", append([]string{"status", "--porcelain", "--"}, paths...)...).Output()
+	if err != nil || len(changed) > 0 {
+		return ""
+	}
+	out, err := exec.CommandContext(ctx, "git", append([]string{"ls-tree", "--object-only", "HEAD", "--"}, paths...)...).Output()
+	if err != nil {
+		return ""
+	}
+	return strings.Join(append(strings.Fields(string(out)), runtime.Version()), " ")
+}
+
 // states are the states that the faults of the simulation meet, in order.
 func states(faults []proof.Fault) []string {
 	if len(faults) == 0 {

@@ -3,6 +3,7 @@ package main
 import (
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -119,4 +120,46 @@ func TestStepRecordsHowItEnded(t *testing.T) {
 		require.Equal(t, want, got.Outcome)
 		require.Equal(t, want != proof.Well, got.Failed())
 	}
+}
+
+// A simulation that was ended goes on only while nothing has changed of what it depends on.
+func TestWhatIsSimulated(t *testing.T) {
+	const module = "github.com/numaproj-contrib/numathrottle/"
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", module+"internal/sim").Output()
+	require.NoError(t, err)
+	parts := []string{"go.mod"}
+	for line := range strings.Lines(string(out)) {
+		if path, ours := strings.CutPrefix(strings.TrimSpace(line), module); ours {
+			parts = append(parts, path)
+		}
+	}
+	require.ElementsMatch(t, parts, simulated)
+}
+
+func TestVersionOfWhatIsCommitted(t *testing.T) {
+	t.Chdir(t.TempDir())
+	git := func(args ...string) {
+		cmd := exec.CommandContext(t.Context(), "git", append([]string{"-c", "user.name=a", "-c", "user.email=a@b"}, args...)...)
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, string(out))
+	}
+	write := func(file, text string) { require.NoError(t, os.WriteFile(file, []byte(text), 0o600)) }
+	of := func() string { return version(t.Context(), []string{"a", "b"}) }
+	require.Empty(t, of(), "no repository")
+	git("init", "-q")
+	write("a", "1")
+	write("b", "1")
+	write("c", "1")
+	git("add", ".")
+	git("commit", "-qm", "one")
+	one := of()
+	require.NotEmpty(t, one)
+	write("c", "2")
+	git("commit", "-qam", "another file")
+	require.Equal(t, one, of())
+	write("b", "2")
+	require.Empty(t, of(), "not committed")
+	git("commit", "-qam", "one of them")
+	require.NotEmpty(t, of())
+	require.NotEqual(t, one, of())
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/numaproj-contrib/numathrottle/internal/bounded"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 )
 
@@ -37,7 +38,7 @@ func (s *Store) Push(ctx context.Context, pool string, news []byte) error {
 	msg := nats.NewMsg(s.newsSubject(pool))
 	msg.Data = news
 	msg.Header.Set(headerExpectStream, notKept)
-	if _, err := bounded(ctx, func() (none struct{}, err error) { return none, s.nc.PublishMsg(msg) }); err != nil {
+	if _, err := bounded.Call(ctx, func() (none struct{}, err error) { return none, s.nc.PublishMsg(msg) }); err != nil {
 		return fmt.Errorf("natsstore: news of pool %q: %w", pool, err)
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/numaproj-contrib/numathrottle/internal/bounded"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 )
 
@@ -77,7 +78,7 @@ func (s line) ask(ctx context.Context, timeout time.Duration, subject string, re
 func (s line) send(ctx context.Context, timeout time.Duration, msg *nats.Msg, reply interface{ failed() *apiError }) error {
 	call, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	got, err := bounded(call, func() (*nats.Msg, error) { return s.nc.RequestMsgWithContext(call, msg) })
+	got, err := bounded.Call(call, func() (*nats.Msg, error) { return s.nc.RequestMsgWithContext(call, msg) })
 	switch {
 	case err == nil:
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
