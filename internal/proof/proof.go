@@ -29,13 +29,18 @@ func Record(t testing.TB, name string, figures any) {
 	}
 }
 
-// Save writes figures to a folder, as <name>.json.
+// Save writes figures to a folder, as <name>.json, all of them or none.
 func Save(dir, name string, figures any) error {
 	text, err := json.MarshalIndent(figures, "", "  ")
 	if err != nil {
 		return fmt.Errorf("figures of %s: %w", name, err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, name+".json"), text, 0o600); err != nil { //nolint:gosec // the caller names its own folder
+	file := filepath.Join(dir, name+".json")
+	err = os.WriteFile(file+".new", text, 0o600) //nolint:gosec // the caller names its own folder
+	if err == nil {
+		err = os.Rename(file+".new", file) //nolint:gosec // as above
+	}
+	if err != nil {
 		return fmt.Errorf("figures of %s: %w", name, err)
 	}
 	return nil

@@ -1,9 +1,7 @@
 package sim
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/proof"
 )
 
 // part is how many seeds a sweep makes before it writes down what it has.
@@ -29,16 +29,19 @@ type progressed struct {
 	Real        time.Duration
 }
 
-// sweep is Sweep for the tests. With a file, and a name for what is simulated, it goes on where the last one ended that
-// was of the same, and says how many runs that were.
-func sweep(cfg Config, first uint64, n int, file, of string) (sum *Summary, before int, err error) {
+// kept is the name of the figures by which a sweep goes on.
+const kept = "simulation.kept"
+
+// sweep is Sweep for the tests. With a folder for figures, and a name for what is simulated, it goes on where the last one
+// ended that was of the same, and says how many runs that were.
+func sweep(cfg Config, first uint64, n int, folder, of string) (sum *Summary, before int, err error) {
 	const limit = 10
-	if file == "" || of == "" {
+	if folder == "" || of == "" {
 		cfg.Progress = progress(n, 0)
 		return Sweep(cfg, first, n, limit), 0, nil
 	}
 	p := progressed{Of: of, First: first, Next: first, Processors: cfg.Processors}
-	if err := p.load(file); err != nil {
+	if err := p.load(folder); err != nil {
 		return nil, 0, err
 	}
 	end := first + uint64(n)
@@ -51,7 +54,7 @@ func sweep(cfg Config, first uint64, n int, file, of string) (sum *Summary, befo
 		next := min(p.Next+part, end)
 		sum.merge(Sweep(cfg, p.Next, int(next-p.Next), limit-len(sum.Violations)))
 		p.Next = next
-		if err := p.save(file, sum); err != nil {
+		if err := p.save(folder, sum); err != nil {
 			return nil, 0, err
 		}
 	}
@@ -69,20 +72,15 @@ func (s *Summary) merge(more *Summary) {
 }
 
 // load reads how far the last sweep has come, if it was of the same.
-func (p *progressed) load(file string) error {
-	text, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
+func (p *progressed) load(folder string) error {
+	var last progressed
+	err := proof.Load(folder, kept, &last)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
 		return err
-	}
-	var kept progressed
-	if err := json.Unmarshal(text, &kept); err != nil {
-		return fmt.Errorf("%s: %w", file, err)
-	}
-	if kept.Of == p.Of && kept.First == p.First && kept.Processors == p.Processors {
-		*p = kept
+	case last.Of == p.Of && last.First == p.First && last.Processors == p.Processors:
+		*p = last
 	}
 	return nil
 }
@@ -97,29 +95,22 @@ func (p *progressed) summary(cfg Config) *Summary {
 	return s
 }
 
-// save writes it down, whole or not at all.
-func (p *progressed) save(file string, s *Summary) error {
+// save writes it down.
+func (p *progressed) save(folder string, s *Summary) error {
 	p.Counters, p.Healed, p.Real, p.Broken = s.Counters, s.Healed, s.Real, nil
 	for _, v := range s.Violations {
 		p.Broken = append(p.Broken, v.Seed)
 	}
-	text, err := json.Marshal(p)
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(file+".new", text, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(file+".new", file)
+	return proof.Save(folder, kept, p)
 }
 
 // A sweep that was ended comes to the same as one that was not; one of something else begins anew.
 func TestASweepGoesOn(t *testing.T) {
 	short := Config{Processors: 3, Duration: 10 * time.Second}
 	whole := Sweep(short, 1, 2*part+100, 10)
-	file := filepath.Join(t.TempDir(), "sweep.json")
+	folder := t.TempDir()
 	runs := func(n int, of string, before int) *Summary {
-		sum, had, err := sweep(short, 1, n, file, of)
+		sum, had, err := sweep(short, 1, n, folder, of)
 		require.NoError(t, err)
 		require.Equal(t, before, had)
 		require.EqualValues(t, n, sum.Counters.Runs)
@@ -132,20 +123,20 @@ func TestASweepGoesOn(t *testing.T) {
 	require.Equal(t, whole.Virtual, sum.Virtual)
 	require.Greater(t, sum.Real, first.Real)
 	runs(100, "that", 0)
-	require.NoError(t, os.WriteFile(file, []byte("{"), 0o600))
-	_, _, err := sweep(short, 1, 1, file, "this")
-	require.ErrorContains(t, err, file)
+	require.NoError(t, os.WriteFile(filepath.Join(folder, kept+".json"), []byte("{"), 0o600))
+	_, _, err := sweep(short, 1, 1, folder, "this")
+	require.ErrorContains(t, err, kept)
 }
 
 // A promise that was broken before a sweep was ended is told at its end.
 func TestASweepKeepsWhatBroke(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "sweep.json")
+	folder := t.TempDir()
 	p := progressed{Of: "this", First: 1, Next: 1}
 	broken := &Summary{Violations: []Result{{Seed: 7}, {Seed: 3}}}
-	require.NoError(t, p.save(file, broken))
+	require.NoError(t, p.save(folder, broken))
 	var again progressed
 	again.Of, again.First = "this", 1
-	require.NoError(t, again.load(file))
+	require.NoError(t, again.load(folder))
 	sum := again.summary(Config{Processors: 3, Duration: time.Second})
 	require.Len(t, sum.Violations, 2)
 	require.EqualValues(t, 7, sum.Violations[0].Seed)

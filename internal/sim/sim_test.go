@@ -43,7 +43,7 @@ func TestSeeds(t *testing.T) {
 	cfg.Found = func(r Result) { // at once: a long sweep may be ended before its end
 		fmt.Fprintf(os.Stderr, "seed %d: %v\n", r.Seed, r.Violation)
 	}
-	sum, before, err := sweep(cfg, first, n, os.Getenv("NUMATHROTTLE_SIM_KEEP"), os.Getenv("NUMATHROTTLE_SIM_OF"))
+	sum, before, err := sweep(cfg, first, n, os.Getenv(proof.Folder), os.Getenv("NUMATHROTTLE_SIM_OF"))
 	require.NoError(t, err)
 	if before > 0 {
 		t.Logf("%d of them were made before", before)

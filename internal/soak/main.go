@@ -46,8 +46,7 @@ type step struct {
 	figures []string // that it records
 	args    []string // of the command; the first is its name
 	env     []string
-	// resumes begins the names of the variables by which the step is told in which file it keeps how far it has come (_KEEP), and of
-	// what (_OF): ended before its end, it goes on there. Empty: it begins anew.
+	// resumes is the variable by which the step is told of what it is, to go on where it was ended. Empty: it begins anew.
 	resumes string
 	// beside says that the step runs beside the others, at the lowest priority: it
 	// computes for long, and measures no time.
@@ -174,7 +173,7 @@ func (s step) do(ctx context.Context, tested, folder string, progress io.Writer)
 	cmd := exec.CommandContext(ctx, s.args[0], s.args[1:]...)
 	cmd.Env = append(append(os.Environ(), s.env...), proof.Folder+"="+folder, "NUMATHROTTLE_REQUIRE_STORES=1")
 	if of := version(ctx, simulated); s.resumes != "" && of != "" {
-		cmd.Env = append(cmd.Env, s.resumes+"_KEEP="+filepath.Join(folder, s.name+".kept.json"), s.resumes+"_OF="+of)
+		cmd.Env = append(cmd.Env, s.resumes+"="+of)
 	}
 	cmd.Stdout, cmd.Stderr = progress, progress
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
