@@ -128,9 +128,9 @@ faults: ## Kill, stop and cut off real servers and processes while they draw
 	NUMATHROTTLE_REQUIRE_STORES=1 $(GO) test -vet=off -count 1 -tags numathrottle_faults -timeout $(TEST_TIMEOUT) ./internal/chaos
 
 .PHONY: soak
-soak: ## Run the long forms of the reliability tests, for an hour or two; writes docs/reliability.md
+soak: ## Run the long forms of the reliability tests, for some hours; writes docs/reliability.md
 	@scripts/test-deps.sh
-	$(GO) run ./internal/soak -out docs/reliability.md $(SOAK_FLAGS)
+	$(GO) run ./internal/soak -figures internal/soak/figures -out docs/reliability.md $(SOAK_FLAGS)
 
 # FUZZ_TIME, FUZZ_JOBS and FUZZ_ONLY are described in the script: `make fuzz FUZZ_TIME=10m FUZZ_ONLY=ParseStore`.
 .PHONY: fuzz

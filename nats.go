@@ -209,8 +209,8 @@ func (l *natsLink) explain(ctx context.Context, err error) error {
 	return fmt.Errorf("%w; the last attempt to connect: %w", err, why)
 }
 
-// state is whether there is a connection, and the client's last error, as far as the client tells it at once: while it looks
-// for a server that answers nothing, it does not.
+// state is whether there is a connection, and the client's last error, as far as the client tells each at once: while it
+// looks for a server that answers nothing, it does not.
 func (l *natsLink) state() (connected bool, last error) {
 	connected, _ = bounded.AtOnce(l.conn.IsConnected)
 	last, _ = bounded.AtOnce(l.conn.LastError)

@@ -63,7 +63,7 @@ func steps(l lengths) []step {
 		{
 			name: "simulation", figures: []string{"simulation", "regressions"},
 			args: append([]string{"nice", "-n", "19"}, test("-v", "-run=TestSeeds|TestDirected", "./internal/sim")...),
-			env:  []string{fmt.Sprint("NUMATHROTTLE_SIM_SEEDS=", l.seeds)}, beside: true,
+			env:  []string{fmt.Sprint("NUMATHROTTLE_SIM_SEEDS=", l.seeds)}, beside: true, resumes: "NUMATHROTTLE_SIM_OF",
 		},
 		{name: "redis", figures: []string{"redis", "regressions-servers"}, args: faults("TestRedis|TestFound"), env: rounds},
 		{name: "nats", figures: []string{"nats"}, args: faults("TestNATS"), env: rounds},

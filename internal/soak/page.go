@@ -190,13 +190,17 @@ func machine() string {
 	return fmt.Sprintf("%s %s/%s, %d cores", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
 }
 
-// commit is the commit that is tested.
+// commit is the commit that is tested. What the soak itself writes does not change it.
 func commit(ctx context.Context) string {
-	out, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty").Output()
+	head, err := exec.CommandContext(ctx, "git", "rev-parse", "--short", "HEAD").Output()
 	if err != nil {
 		return "unknown"
 	}
-	return strings.TrimSpace(string(out))
+	changed, err := exec.CommandContext(ctx, "git", "status", "--porcelain", "--", ".", ":!internal/soak/figures", ":!docs/reliability.md").Output()
+	if err != nil || len(changed) > 0 {
+		return strings.TrimSpace(string(head)) + "-dirty"
+	}
+	return strings.TrimSpace(string(head))
 }
 
 // simulated is what the simulation is made of.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -122,6 +123,14 @@ func TestStepRecordsHowItEnded(t *testing.T) {
 	}
 }
 
+// git runs git in the working directory.
+func git(t *testing.T, args ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "git", append([]string{"-c", "user.name=a", "-c", "user.email=a@b"}, args...)...)
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(out))
+}
+
 // A simulation that was ended goes on only while nothing has changed of what it depends on.
 func TestWhatIsSimulated(t *testing.T) {
 	const module = "github.com/numaproj-contrib/numathrottle/"
@@ -138,28 +147,54 @@ func TestWhatIsSimulated(t *testing.T) {
 
 func TestVersionOfWhatIsCommitted(t *testing.T) {
 	t.Chdir(t.TempDir())
-	git := func(args ...string) {
-		cmd := exec.CommandContext(t.Context(), "git", append([]string{"-c", "user.name=a", "-c", "user.email=a@b"}, args...)...)
-		out, err := cmd.CombinedOutput()
-		require.NoError(t, err, string(out))
-	}
 	write := func(file, text string) { require.NoError(t, os.WriteFile(file, []byte(text), 0o600)) }
 	of := func() string { return version(t.Context(), []string{"a", "b"}) }
 	require.Empty(t, of(), "no repository")
-	git("init", "-q")
+	require.Equal(t, "unknown", commit(t.Context()))
+	git(t, "init", "-q")
 	write("a", "1")
 	write("b", "1")
 	write("c", "1")
-	git("add", ".")
-	git("commit", "-qm", "one")
+	git(t, "add", ".")
+	git(t, "commit", "-qm", "one")
 	one := of()
 	require.NotEmpty(t, one)
 	write("c", "2")
-	git("commit", "-qam", "another file")
+	git(t, "commit", "-qam", "another file")
 	require.Equal(t, one, of())
 	write("b", "2")
 	require.Empty(t, of(), "not committed")
-	git("commit", "-qam", "one of them")
+	require.Contains(t, commit(t.Context()), "-dirty")
+	git(t, "commit", "-qam", "one of them")
+	require.NotContains(t, commit(t.Context()), "-dirty")
+	require.NoError(t, os.MkdirAll("internal/soak/figures", 0o700))
+	write("internal/soak/figures/redis.json", "{}")
+	require.NotContains(t, commit(t.Context()), "-dirty", "written by the soak")
 	require.NotEmpty(t, of())
 	require.NotEqual(t, one, of())
+}
+
+// The simulation is told of what it is, in what is committed.
+func TestTheSimulationGoesOn(t *testing.T) {
+	i := slices.IndexFunc(steps(lengths{}), func(s step) bool { return s.name == "simulation" })
+	s := steps(lengths{})[i]
+	folder := t.TempDir()
+	t.Chdir(folder)
+	require.NoError(t, os.WriteFile("go.mod", nil, 0o600))
+	git(t, "init", "-q")
+	git(t, "add", ".")
+	git(t, "commit", "-qm", "one")
+	s.args = []string{"sh", "-c", `test -n "$NUMATHROTTLE_SIM_OF"`}
+	require.NoError(t, s.do(t.Context(), "abc", folder, io.Discard))
+	require.NoError(t, os.WriteFile("go.mod", []byte("changed"), 0o600))
+	require.Error(t, s.do(t.Context(), "abc", folder, io.Discard))
+}
+
+// The page in the repository is made of the figures beside it, and of nothing else.
+func TestThePageIsMadeOfItsFigures(t *testing.T) {
+	var p page
+	require.NoError(t, p.load("figures"))
+	want, err := os.ReadFile("../../docs/reliability.md")
+	require.NoError(t, err)
+	require.Equal(t, string(want), written(t, "figures"), "make soak SOAK_FLAGS='-only none' writes it anew")
 }

@@ -231,6 +231,13 @@ func (d *dice) request() Request {
 		}
 	case 223:
 		r.Documents = append(r.Documents, DocumentReport{"e", 1 << 63, 0, nil})
+	case 224:
+		r.Outlasts = -1
+	case 225:
+		r.Outlasts = MaxOutlasts + 1
+	}
+	if d.byte()%2 == 1 {
+		r.Outlasts = max(r.Outlasts, MaxOutlasts)
 	}
 	return r
 }
@@ -294,6 +301,9 @@ func fault(r *Request) string {
 	}
 	if r.LastTime < 0 || r.LastTime >= 1<<61 || r.Revision >= 1<<63 {
 		return "memory"
+	}
+	if r.Outlasts < 0 || r.Outlasts > 75*time.Minute {
+		return "outlasts"
 	}
 	if r.Lease <= 0 || r.Lease > 10*time.Second || r.Lease != r.Lease.Truncate(time.Millisecond) {
 		return "lease"

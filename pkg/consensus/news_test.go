@@ -2,6 +2,7 @@ package consensus
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -63,38 +64,67 @@ func TestWhoResumesEndsAPause(t *testing.T) {
 	recorded := func(v, resumed Version) book {
 		return book{Document: Document{Name: pauseDocument, Version: v, Body: fmt.Appendf(nil, `{"pauses":[],"resumed":%d}`, resumed)}}
 	}
+	type news struct{ version, resumed Version }
+	old, present := news{9000, 8000}, news{14, 12}
 	for name, c := range map[string]struct {
-		news    Version // heard before the pause, of a record that says that somebody has
-		resumed Version // with this
-		shown   []book  // by the answers after the pause, a second apart
-		paused  bool
+		before []news // heard a second before another pause is asked for, which this one takes the place of
+		heard  []news // before the pause
+		shown  []book // by the answers after the pause, a second apart
+		paused bool
 	}{
 		"nobody resumes":                      {shown: []book{recorded(10, 5), recorded(10, 5)}, paused: true},
 		"resumed before, as the record shows": {shown: []book{recorded(11, 5)}, paused: true},
 		"resumed afterwards":                  {shown: []book{recorded(12, 12)}},
-		"resumed before, as the news said":    {news: 14, resumed: 12, shown: []book{recorded(12, 12), recorded(14, 12)}, paused: true},
-		"an answer that was late":             {news: 14, resumed: 12, shown: []book{recorded(11, 11), recorded(14, 12)}, paused: true},
-		"resumed again, after the news":       {news: 14, resumed: 12, shown: []book{recorded(15, 15)}},
-		"news of a record that is lost":       {news: 9000, resumed: 8000, shown: []book{recorded(10, 5), recorded(11, 5), recorded(12, 12)}},
-		"news of it that nobody has resumed":  {news: 9000, resumed: 5, shown: []book{recorded(11, 11)}},
-		"the lost record is back":             {news: 9000, resumed: 8000, shown: []book{recorded(10, 5), recorded(11, 5), recorded(9000, 8000)}, paused: true},
+		"resumed before, as the news said":    {heard: []news{present}, shown: []book{recorded(12, 12), recorded(14, 12)}, paused: true},
+		"an answer that was late":             {heard: []news{present}, shown: []book{recorded(11, 11), recorded(14, 12)}, paused: true},
+		"resumed again, after the news":       {heard: []news{present}, shown: []book{recorded(15, 15)}},
+		"news of a record that is lost":       {heard: []news{old}, shown: []book{recorded(10, 5), recorded(11, 5), recorded(12, 12)}},
+		"news of it that nobody has resumed":  {heard: []news{{9000, 5}}, shown: []book{recorded(11, 11)}},
+		"the lost record is back":             {heard: []news{old}, shown: []book{recorded(10, 5), recorded(11, 5), recorded(9000, 8000)}, paused: true},
+		"news of both records":                {heard: []news{present, old}, shown: []book{recorded(10, 5), recorded(14, 12)}, paused: true},
+		"news of both, one after the other":   {before: []news{old}, heard: []news{present}, shown: []book{recorded(10, 5), recorded(14, 12)}, paused: true},
+		"news of both, and resumed afterwards": {
+			before: []news{old}, heard: []news{present}, shown: []book{recorded(10, 5), recorded(15, 15), recorded(15, 15)},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &pausing{}
 			m := moment{now: 10 * second, logical: 5_000_000_000, clamp: second / 4}
+			pass := func() { m.now, m.logical = m.now+second, m.logical+1_000_000 }
 			p.take(m, m.now, recorded(10, 5))
-			if c.news > 0 {
-				p.hear(m, c.news, &notice{resumed: c.resumed})
+			ask := func(heard []news) {
+				for _, n := range heard {
+					p.hear(m, n.version, &notice{resumed: n.resumed})
+				}
+				p.ask(stop{reason: "asked", end: forever}, 0)
 			}
-			p.ask(stop{reason: "asked", end: forever}, 0)
+			if c.before != nil {
+				ask(c.before)
+				pass()
+				p.take(m, m.now, recorded(10, 5))
+			}
+			ask(c.heard)
 			for _, b := range c.shown {
 				asked := m.now
-				m.now, m.logical = m.now+second, m.logical+1_000_000
+				pass()
 				p.take(m, asked, b)
 			}
 			require.Equal(t, c.paused, len(p.inForce(m.now)) == 1)
 		})
 	}
+}
+
+// The resumptions that are remembered are the newest, each once.
+func TestResumptionsRemembered(t *testing.T) {
+	var list []Version
+	for r := range Version(100) {
+		held := list
+		list = remember(list, r, r)
+		require.LessOrEqual(t, len(list), maxResumed)
+		require.Equal(t, r > 0, slices.Contains(list, r))
+		require.NotContains(t, held, r, "who holds the list sees no change")
+	}
+	require.Equal(t, []Version{92, 93, 94, 95, 96, 97, 98, 99}, list)
 }
 
 // What was on record and is not any more is asked for again, until somebody resumes: also when the news said something newer.

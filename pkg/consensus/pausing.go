@@ -19,10 +19,12 @@ type pausing struct {
 	// forgotten when an answer shows what is on record.
 	heard struct {
 		version Version
-		resumed Version // by which somebody had resumed last, as the news say
 		stops   []stop
 		at      time.Duration
 	}
+	// resumed lists the versions by which somebody had resumed last, as news said lately. They may be of different
+	// records, whose versions cannot be compared.
+	resumed []Version
 	// wishes are own pauses that go on. Those that are not on record, or no more because somebody
 	// has given back what a wiped store knew before them, are proposed.
 	wishes []wish
@@ -33,7 +35,7 @@ type wish struct {
 	stop
 
 	base  Version       // of what was on record, as far as was known, when it was asked for
-	heard Version       // by which somebody had resumed before, as news said that were not on record
+	heard []Version     // by which somebody had resumed before, as news said
 	quiet time.Duration // it is not proposed before: it is being saved
 	told  bool          // it was proposed or saved
 }
@@ -60,15 +62,32 @@ func (p *pausing) take(m moment, asked time.Duration, held book) {
 }
 
 // disbelieve forgets what was heard: it is on record, or will not be.
-func (p *pausing) disbelieve() { p.heard.version, p.heard.resumed, p.heard.stops = 0, 0, nil }
+func (p *pausing) disbelieve() { p.heard.version, p.heard.stops = 0, nil }
 
-// resumes tells whether somebody has resumed, as is on record, since a pause was asked for. The resumption that was
-// known then does not count, nor do earlier ones while the news of it are believed. What is on record has
-// the last word: news may be of a record that the store has lost since, whose versions are higher than
-// all to come for a long time.
+// maxResumed is how many resumptions are remembered that news told of.
+const maxResumed = 8
+
+// remember adds resumptions to a list, which others may hold.
+func remember(list []Version, more ...Version) []Version {
+	list = slices.Clone(list)
+	for _, r := range more {
+		if r > 0 && !slices.Contains(list, r) {
+			list = append(list, r)
+		}
+	}
+	return list[max(0, len(list)-maxResumed):]
+}
+
+// resumes tells whether somebody has resumed, as is on record, since a pause was asked for. The resumptions that were
+// known then do not count, nor do earlier ones while news are believed. What is on record has the last word: news
+// may be of a record that the store has lost since, whose versions are higher than all to come for a long time.
 func (p *pausing) resumes(w *wish) bool {
 	r := p.notice.resumed
-	return r > w.base && r != w.heard && (r > w.heard || p.heard.version == 0)
+	if r <= w.base || slices.Contains(w.heard, r) {
+		return false
+	}
+	earlier := slices.ContainsFunc(w.heard, func(h Version) bool { return r < h })
+	return !earlier || p.heard.version == 0
 }
 
 // load puts in force what is on record.
@@ -153,7 +172,7 @@ func (p *pausing) hear(m moment, version Version, n *notice) {
 		stops = later(stops, stop{e.tag, e.reason, e.heard(m), e.until})
 	}
 	p.heard.version, p.heard.stops, p.heard.at = version, stops, m.now
-	p.heard.resumed = max(p.heard.resumed, n.resumed)
+	p.resumed = remember(p.resumed, n.resumed)
 }
 
 // inForce lists what is paused at now, each tag once.
@@ -201,7 +220,7 @@ func slack(left time.Duration) time.Duration { return min(left/40, 125*time.Mill
 
 // ask asks for a pause now. It is not proposed before quiet.
 func (p *pausing) ask(s stop, quiet time.Duration) {
-	p.wish(wish{stop: s, base: p.version, heard: p.heard.resumed, quiet: quiet})
+	p.wish(wish{stop: s, base: p.version, heard: p.resumed, quiet: quiet})
 }
 
 // wish asks for a pause, which counts at once. Its place is taken by a later one of the same tag.
@@ -209,7 +228,7 @@ func (p *pausing) wish(w wish) {
 	for i, o := range p.wishes {
 		if o.tag == w.tag {
 			p.wishes = slices.Clone(p.wishes)
-			w.heard = max(w.heard, o.heard)
+			w.heard = remember(o.heard, w.heard...)
 			if o.end > w.end {
 				w.stop = o.stop
 			}

@@ -136,6 +136,8 @@ func malformed(p *pool) {
 		{"Lease", func(r *consensus.Request) { r.Lease = -time.Second }},
 		{"Lease", func(r *consensus.Request) { r.Lease = consensus.MaxLease + time.Millisecond }},
 		{"Lease", func(r *consensus.Request) { r.Lease += time.Microsecond }},
+		{"Outlasts", func(r *consensus.Request) { r.Outlasts = -1 }},
+		{"Outlasts", func(r *consensus.Request) { r.Outlasts = consensus.MaxOutlasts + 1 }},
 		{"Tags", func(r *consensus.Request) { r.Tags = nil }},
 		{"Tags", func(r *consensus.Request) { r.Tags = make([]consensus.TagReport, 65) }},
 		{"Tag", func(r *consensus.Request) { r.Tags = append(r.Tags, r.Tags[0]) }},

@@ -49,6 +49,15 @@ func wiped(p *pool) {
 	a.leave()
 	p.thaws(sent, b)
 	require.Equal(p, whole, b.share(0, whole))
+
+	another := *p
+	another.name += " 2"
+	c := another.proc("c")
+	req := c.request(one(0, whole))
+	req.Outlasts = consensus.MaxOutlasts
+	ans = c.send(req)
+	p.requireFrozen(ans, consensus.FreezeNewRecord)
+	require.Zero(p, ans.Tags[0].Share, "somebody may go on without the store")
 }
 
 // thaws waits until the pool is not frozen any more, and requires that this takes
