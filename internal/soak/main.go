@@ -57,12 +57,13 @@ func steps(l lengths) []step {
 	test := func(flags ...string) []string {
 		return append([]string{"go", "test", "-count=1", "-timeout=0"}, flags...)
 	}
+	const nice = "-exec=nice -n 19" // not what compiles it
 	rounds := []string{fmt.Sprint("NUMATHROTTLE_FAULT_ROUNDS=", l.rounds)}
 	faults := func(run string) []string { return test("-tags=numathrottle_faults", "-run="+run, "./internal/chaos") }
 	return []step{
 		{
 			name: "simulation", figures: []string{"simulation", "regressions"},
-			args: append([]string{"nice", "-n", "19"}, test("-v", "-run=TestSeeds|TestDirected", "./internal/sim")...),
+			args: test(nice, "-v", "-run=TestSeeds|TestDirected", "./internal/sim"),
 			env:  []string{fmt.Sprint("NUMATHROTTLE_SIM_SEEDS=", l.seeds)}, beside: true, resumes: "NUMATHROTTLE_SIM_OF",
 		},
 		{name: "redis", figures: []string{"redis", "regressions-servers"}, args: faults("TestRedis|TestFound"), env: rounds},
@@ -73,7 +74,7 @@ func steps(l lengths) []step {
 		{name: "limits", figures: []string{"limits"}, args: faults("TestLimitFaults"), env: rounds},
 		{
 			name: "permits", figures: []string{"permits"},
-			args: append([]string{"nice", "-n", "19"}, test("-run=TestPermitsAreSpaced", "./pkg/consensus")...),
+			args: test(nice, "-run=TestPermitsAreSpaced", "./pkg/consensus"),
 			env:  []string{fmt.Sprint("NUMATHROTTLE_PERMITS=", l.permits)}, beside: true,
 		},
 		{
@@ -89,7 +90,7 @@ func steps(l lengths) []step {
 		},
 		{
 			name: "memory", figures: []string{"flat"},
-			args: append([]string{"nice", "-n", "19"}, test("-run=TestMemoryStaysFlat", "./internal/noloss")...),
+			args: test(nice, "-run=TestMemoryStaysFlat", "./internal/noloss"),
 			env:  []string{fmt.Sprint("NUMATHROTTLE_FLAT_FOR=", l.memory)}, beside: true,
 		},
 		{name: "mutants", figures: []string{"mutants"}, args: test("-tags=numathrottle_mutants", "-run=TestMutants$", "./internal/sim")},
