@@ -263,12 +263,21 @@ func (r *reference) load(docs []consensus.Document, roster []consensus.RosterRow
 	return nil
 }
 
-// timeless tells whether the request will be refused, and yet take time.
+// timeless tells whether the request may be refused, and yet take time, at a moment at which the next step can be: a row that
+// is about to go makes the difference.
 func (r *reference) timeless(req consensus.Request) bool {
-	rec, at := clone(&r.rec), r.at
-	at.Now = rec.Wall
-	ans, changed := rec.Sync(&req, at)
-	return ans.Status != consensus.Granted && changed
+	times, err := r.times(&req, &consensus.Answer{Status: consensus.Late})
+	if err != nil {
+		return false // the step itself tells why
+	}
+	for _, now := range times {
+		rec, at := r.advance(now), r.at
+		at.Now = now - rec.Clock + rec.Wall
+		if ans, changed := rec.Sync(&req, at); ans.Status != consensus.Granted && changed {
+			return true
+		}
+	}
+	return false
 }
 
 // newest is the newest request on record of the incarnation.
