@@ -37,6 +37,18 @@ func TestAShareWithoutConsentRestsOnTheLastRequest(t *testing.T) {
 	require.Zero(t, p.Held(end+1), "not again before the store has answered")
 }
 
+// Who has no share when the store is lost has nothing to go on with: no alert is to say that it does.
+func TestWhoHasNoShareDoesNotGoOn(t *testing.T) {
+	p := content(t, 0)
+	p.held = 0
+	for now := time.Second; now < 2*DefaultLease; {
+		now = p.Next(now, 0)
+		p.Failed(now, p.Request(now, uint64(now), Whole).Seq)
+		require.False(t, p.View(now).Degraded, now)
+	}
+	require.Equal(t, StateLost, p.state)
+}
+
 func TestAShareWithoutConsentLastsAnHour(t *testing.T) {
 	p, began := lost(t)
 	now := began

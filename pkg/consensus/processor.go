@@ -139,7 +139,7 @@ func (p *Processor) Tick(now time.Duration) {
 	if p.state == StateHolding {
 		p.state = StateLost
 	}
-	if degraded || p.state != StateLost || p.cfg.OnStoreLoss != Degrade || p.issuing || p.winding {
+	if last == 0 || degraded || p.state != StateLost || p.cfg.OnStoreLoss != Degrade || p.issuing || p.winding {
 		return
 	}
 	// Only a store that was asked on time and failed is lost. A process that was
