@@ -1,6 +1,8 @@
 package main
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"io"
 	"os"
 	"os/exec"
@@ -190,13 +192,18 @@ func TestTheSimulationGoesOn(t *testing.T) {
 	require.Error(t, s.do(t.Context(), "abc", folder, io.Discard))
 }
 
-// The page in the repository is made of the figures beside it, and of nothing else, once a soak has left all of them.
+// pageOfOlderSoak is the hash of the page of 22 November 2026, whose figures were not kept.
+const pageOfOlderSoak = "e6182dd5e19f6f83c3260ec3870e405ec0d185c3457133e1090d8eb8f3ed789a"
+
+// The page in the repository is made of the figures beside it, and of nothing else. Until a soak has left all of them it is the
+// older one, which nobody edits.
 func TestThePageIsMadeOfItsFigures(t *testing.T) {
-	var p page
-	if err := p.load("figures"); err != nil {
-		t.Skip("the page is of a soak whose figures were not kept; of the present one are missing:", err)
-	}
-	want, err := os.ReadFile("../../docs/reliability.md")
+	text, err := os.ReadFile("../../docs/reliability.md")
 	require.NoError(t, err)
-	require.Equal(t, string(want), written(t, "figures"), "make soak SOAK_FLAGS='-only none' writes it anew")
+	if sum := sha256.Sum256(text); hex.EncodeToString(sum[:]) == pageOfOlderSoak {
+		return
+	}
+	var p page
+	require.NoError(t, p.load("figures"))
+	require.Equal(t, string(text), written(t, "figures"), "make soak SOAK_FLAGS='-only none' writes it anew")
 }
