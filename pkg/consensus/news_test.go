@@ -127,18 +127,34 @@ func TestResumptionsRemembered(t *testing.T) {
 	require.Equal(t, []Version{92, 93, 94, 95, 96, 97, 98, 99}, list)
 }
 
-// What was on record and is not any more is asked for again, until somebody resumes: also when the news said something newer.
+// What was on record and is not any more is asked for again, until somebody resumes: also when the news said something newer,
+// or told of that, for it was paused before.
 func TestWhoResumesEndsAPauseThatWasLost(t *testing.T) {
-	for _, news := range []Version{0, 9000} {
-		p := &pausing{}
-		m := moment{now: 10 * time.Second, logical: 5_000_000_000, clamp: time.Second}
-		p.take(m, m.now, book{Document: Document{Name: pauseDocument, Version: 7, Body: []byte(`{"pauses":[{"reason":"told"}]}`)}})
-		if news > 0 {
-			p.hear(m, news, &notice{})
-		}
-		p.take(m, m.now, book{Document: Document{Name: pauseDocument, Version: 8, Body: []byte(`{"pauses":[]}`)}})
-		require.Len(t, p.wishes, 1, "it is asked for again")
-		p.take(m, m.now, book{Document: Document{Name: pauseDocument, Version: 9, Body: []byte(`{"pauses":[],"resumed":9}`)}})
-		require.Empty(t, p.inForce(m.now))
+	recorded := func(v Version, pauses string, resumed Version) book {
+		return book{Document: Document{Name: pauseDocument, Version: v, Body: fmt.Appendf(nil, `{"pauses":[%s],"resumed":%d}`, pauses, resumed)}}
 	}
+	m := moment{now: 10 * time.Second, logical: 5_000_000_000, clamp: time.Second}
+	told := recorded(7, `{"reason":"told"}`, 0)
+	for name, news := range map[string]*notice{"no news": nil, "of nobody": {}, "of that": {resumed: 9}} {
+		t.Run(name, func(t *testing.T) {
+			p := &pausing{}
+			p.take(m, m.now, told)
+			if news != nil {
+				p.hear(m, 9000, news)
+			}
+			p.take(m, m.now, recorded(8, "", 0))
+			require.Len(t, p.wishes, 1, "it is asked for again")
+			p.take(m, m.now, recorded(9, "", 9))
+			require.Empty(t, p.inForce(m.now))
+		})
+	}
+	t.Run("and is asked for here", func(t *testing.T) {
+		p := &pausing{}
+		p.take(m, m.now, told)
+		p.hear(m, 9000, &notice{resumed: 9})
+		p.ask(stop{reason: "asked", end: m.now + time.Minute}, 0) // by who knew that somebody had resumed
+		p.take(m, m.now, recorded(8, "", 0))
+		p.take(m, m.now, recorded(9, "", 9))
+		require.Len(t, p.inForce(m.now), 1)
+	})
 }
