@@ -95,7 +95,9 @@ func TestRedisAppendOnlyKeepsWhatItAcknowledged(t *testing.T) {
 	require.NoError(t, client.Set(t.Context(), "key", "value", 0).Err())
 	require.NoError(t, server.Kill())
 	require.NoError(t, server.Restart(t.Context()))
-	require.Equal(t, "value", client.Get(t.Context(), "key").Val())
+	got, err := client.Get(t.Context(), "key").Result()
+	require.NoError(t, err)
+	require.Equal(t, "value", got)
 }
 
 func TestRedisStoppedDoesNotAnswerUntilContinued(t *testing.T) {

@@ -297,6 +297,7 @@ func TestIssuedAndShares(t *testing.T) {
 		synctest.Wait()
 		last := begin(th, 2, 0) // which needs one that is still to come
 		require.Equal(t, 1, th.Status().Issued.Reserved)
+		c.up = time.Millisecond // or its next order is answered before this looks
 		c.give(1)
 		c.issue()
 		require.Zero(t, th.Status().Issued.Reserved)
@@ -305,6 +306,7 @@ func TestIssuedAndShares(t *testing.T) {
 		c.give(0)
 		_, ok := th.TryAcquire(1)
 		require.False(t, ok)
+		time.Sleep(c.up) // until the order is answered
 	})
 }
 

@@ -15,6 +15,8 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
+var errLoading = errors.New("the Redis server is still loading its data")
+
 // startAttempts bounds how often a start is tried anew because a foreign program took the port.
 const startAttempts = 5
 
@@ -142,8 +144,9 @@ func (c *redisConfig) serverLines() []string {
 	return lines
 }
 
-// checkAnswers asks who answers: on a port taken by a foreign program that might be another Redis. It dials by itself
-// first, for the client does not dial again for a second after a refusal.
+// checkAnswers asks who answers: on a port taken by a foreign program that might be another Redis; and whether it has
+// read its files, before which it refuses all else. It dials by itself first, for the client does not dial again for a
+// second after a refusal.
 func (r *Redis) checkAnswers(ctx context.Context, pid int) error {
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, "tcp4", r.Addr())
@@ -151,12 +154,15 @@ func (r *Redis) checkAnswers(ctx context.Context, pid int) error {
 		return err
 	}
 	conn.Close()
-	info, err := r.info(ctx, "server")
+	info, err := r.info(ctx, "default")
 	if err != nil {
 		return err
 	}
 	if got := info["process_id"]; got != strconv.Itoa(pid) {
 		return fmt.Errorf("%s is served by process %s, not by %d: %w", r.Addr(), got, pid, errPortTaken)
+	}
+	if info["loading"] == "1" {
+		return fmt.Errorf("%s: %w", r.Addr(), errLoading)
 	}
 	return nil
 }
