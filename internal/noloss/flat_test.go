@@ -37,8 +37,9 @@ const (
 	// is under way at the moment weighs more.
 	samples                 = 80
 	flatness, flatnessShort = 0.05, 0.1
-	// offering is how many messages a process that takes them one by one has in its hands, of which each has goroutines.
-	offering = 20
+	// offering is how many messages a process that takes them one by one has in its hands, of which each has up to so many
+	// goroutines: numaflow-go has three for a streamed message and one for the next, and the wrapper has one.
+	offering, goroutinesEach = 20, 5
 	// At least guests processors come and go meanwhile, each under an ID of its own, and one in guestEvery.
 	guests     = samples / 4
 	guestEvery = 10 * time.Second
@@ -280,7 +281,7 @@ type flatPart struct {
 var flatParts = []flatPart{
 	{name: "heap", unit: " KiB", by: 1 << 10, of: func(s sample) int64 { return s.Heap }},
 	{name: "resident memory", unit: " KiB", by: 1 << 10, of: func(s sample) int64 { return s.Resident }},
-	{name: "goroutines", by: 1, of: func(s sample) int64 { return s.Goroutines }, moving: offering},
+	{name: "goroutines", by: 1, of: func(s sample) int64 { return s.Goroutines }, moving: offering * goroutinesEach},
 }
 
 // quarters returns the median of the second and of the last quarter of the samples.
@@ -322,7 +323,7 @@ func TestFlatIsJudged(t *testing.T) {
 	series := func(of func(i int) int64) (f flatFigures) {
 		f.within = flatness
 		for i := range samples {
-			f.of = append(f.of, sample{Heap: of(i), Goroutines: 50 + int64(i*7%offering), Resident: 1 << 20})
+			f.of = append(f.of, sample{Heap: of(i), Goroutines: 50 + int64(i*7%(offering*goroutinesEach)), Resident: 1 << 20})
 		}
 		return f
 	}
@@ -348,4 +349,11 @@ func TestFlatIsJudged(t *testing.T) {
 			}
 		})
 	}
+	t.Run("goroutines that stay", func(t *testing.T) {
+		f := series(func(int) int64 { return 1000 })
+		for i := range f.of {
+			f.of[i].Goroutines += int64(4 * i)
+		}
+		require.Equal(t, []string{"goroutines"}, f.broken(), f)
+	})
 }
