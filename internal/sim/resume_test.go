@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/proof"
+	"github.com/numaproj-contrib/numathrottle/internal/race"
 )
 
 // part is how many seeds a sweep makes before it writes down what it has.
@@ -106,6 +107,7 @@ func (p *progressed) save(folder string, s *Summary) error {
 
 // A sweep that was ended comes to the same as one that was not; one of something else begins anew.
 func TestASweepGoesOn(t *testing.T) {
+	race.Skip(t)
 	short := Config{Processors: 3, Duration: 10 * time.Second}
 	whole := Sweep(short, 1, 2*part+100, 10)
 	folder := t.TempDir()

@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	_ "embed" // the page's text
 	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -203,22 +205,31 @@ func commit(ctx context.Context) string {
 	return strings.TrimSpace(string(head))
 }
 
-// simulated is what the simulation is made of.
+// simulated is what the simulation is made of: packages, and the versions of those that are not of this module.
 var simulated = []string{
 	"go.mod", "internal/adapt", "internal/inflight", "internal/numbers", "internal/ramp", "internal/sim", "pkg/consensus", "pkg/throttle",
 }
 
-// version names what is committed of paths; empty where something of them is not.
+// version names what is committed of files, and of the code in folders, but not in those below them; empty where something
+// of it is not committed. Tests are no part of it: a run of the simulation does not depend on them.
 func version(ctx context.Context, paths []string) string {
-	changed, err := exec.CommandContext(ctx, "git", append([]string{"status", "--porcelain", "--"}, paths...)...).Output()
+	code := []string{"--"}
+	for _, path := range paths {
+		if filepath.Ext(path) != "" {
+			code = append(code, path)
+			continue
+		}
+		code = append(code, ":(glob)"+path+"/*.go", ":(glob,exclude)"+path+"/*_test.go")
+	}
+	changed, err := exec.CommandContext(ctx, "git", append([]string{"status", "--porcelain"}, code...)...).Output()
 	if err != nil || len(changed) > 0 {
 		return ""
 	}
-	out, err := exec.CommandContext(ctx, "git", append([]string{"ls-tree", "--object-only", "HEAD", "--"}, paths...)...).Output()
-	if err != nil {
+	files, err := exec.CommandContext(ctx, "git", append([]string{"ls-files", "--stage"}, code...)...).Output()
+	if err != nil || len(files) == 0 {
 		return ""
 	}
-	return strings.Join(append(strings.Fields(string(out)), runtime.Version()), " ")
+	return fmt.Sprintf("%x %s", sha256.Sum256(files), runtime.Version())
 }
 
 // states are the states that the faults of the simulation meet, in order.

@@ -150,24 +150,40 @@ func TestWhatIsSimulated(t *testing.T) {
 func TestVersionOfWhatIsCommitted(t *testing.T) {
 	t.Chdir(t.TempDir())
 	write := func(file, text string) { require.NoError(t, os.WriteFile(file, []byte(text), 0o600)) }
-	of := func() string { return version(t.Context(), []string{"a", "b"}) }
+	of := func() string { return version(t.Context(), []string{"a.mod", "b"}) }
 	require.Empty(t, of(), "no repository")
 	require.Equal(t, "unknown", commit(t.Context()))
 	git(t, "init", "-q")
-	write("a", "1")
-	write("b", "1")
-	write("c", "1")
+	require.NoError(t, os.MkdirAll("b/below", 0o700))
+	others := []string{"c.go", "b/b_test.go", "b/page.md", "b/below/d.go"}
+	for _, file := range append([]string{"a.mod", "b/b.go"}, others...) {
+		write(file, "1")
+	}
+	require.Empty(t, of(), "nothing is committed")
 	git(t, "add", ".")
 	git(t, "commit", "-qm", "one")
 	one := of()
 	require.NotEmpty(t, one)
-	write("c", "2")
-	git(t, "commit", "-qam", "another file")
-	require.Equal(t, one, of())
-	write("b", "2")
+	for _, file := range others {
+		write(file, "2")
+		require.Equal(t, one, of(), file)
+		git(t, "commit", "-qam", "another file")
+		require.Equal(t, one, of(), file)
+	}
+	versions := []string{one}
+	for _, file := range []string{"a.mod", "b/b.go"} {
+		write(file, "2")
+		require.Empty(t, of(), "not committed")
+		require.Contains(t, commit(t.Context()), "-dirty")
+		git(t, "commit", "-qam", "one of them")
+		require.NotContains(t, versions, of(), file)
+		versions = append(versions, of())
+	}
+	write("b/new.go", "1")
 	require.Empty(t, of(), "not committed")
-	require.Contains(t, commit(t.Context()), "-dirty")
-	git(t, "commit", "-qam", "one of them")
+	git(t, "add", ".")
+	git(t, "commit", "-qm", "one more")
+	require.NotContains(t, versions, of())
 	require.NotContains(t, commit(t.Context()), "-dirty")
 	require.NoError(t, os.MkdirAll("internal/soak/figures", 0o700))
 	write("internal/soak/figures/redis.json", "{}")
