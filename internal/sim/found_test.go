@@ -101,6 +101,13 @@ var foundSeeds = []foundSeed{
 			"resumption on the new record for newer than its pause, and asked for that for ever. What the record says counts; " +
 			"go test -run TestWhoResumesEndsAPause ./pkg/consensus shows it alone.",
 	},
+	{
+		seed: 12490,
+		found: "Draws under a pause that it had sent its receipt for (seed 12490; a fault of the check, not of the product): the store hung for longer " +
+			"than a sync may take, and then took the request that proposed the pause after one by which a processor asked what is on record. That was not " +
+			"the pause, of which it had news, and the news were a sync timeout old: such news are believed no more. The check went by what was on record " +
+			"when the answer came, and not when it was made.",
+	},
 }
 
 // seedRegressions are the found seeds as the reliability page shows them.

@@ -36,6 +36,7 @@ type message struct {
 	whole    time.Duration
 	// recorded is the true time of the step that made the answer.
 	recorded time.Duration
+	step     uint64 // of the store, likewise
 }
 
 func (w *world) message(p *process, kind messageKind) *message {

@@ -32,6 +32,10 @@ type orders struct {
 	// version was on record first.
 	carries    map[consensus.Version][]*order
 	recordedAt map[consensus.Version]time.Duration
+	// step counts the syncs of the store. recordedIn is the first whose answer may show a version: many steps may be
+	// made at the same time.
+	step       uint64
+	recordedIn map[consensus.Version]uint64
 	seen       consensus.Version // on record at the last look
 	resumed    consensus.Version // by which an operator resumed last
 }
@@ -42,6 +46,11 @@ type pausedState struct {
 	// held is the version of the document that its newest request reports, and receipt the one
 	// that the note of it says is in force.
 	held, receipt consensus.Version
+	// answer is the step of the store that made the answer which is being taken; 0: none is. heard is the newest version
+	// that news told of lately, and heardAt when they came, by the own clock.
+	answer  uint64
+	heard   consensus.Version
+	heardAt time.Duration
 }
 
 // pauseSlack is by how much less than it was told a pause may last beside what clocks are fast: a
@@ -104,6 +113,7 @@ func (w *world) resumeAll() {
 	s.written = s.wall(w)
 	w.tracef("operator: resumed")
 	w.orders.active, w.orders.resumed = nil, d.Version
+	w.orders.step++ // which no answer shows that was made before
 	w.notePause()
 }
 
@@ -126,7 +136,7 @@ func (w *world) notePause() {
 	k.seen = v
 	w.tracef("the pauses on record have version %d", uint64(v))
 	if _, known := k.recordedAt[v]; !known {
-		k.recordedAt[v] = w.now
+		k.recordedAt[v], k.recordedIn[v] = w.now, k.step
 	}
 	for _, o := range k.carries[v] {
 		if o.recorded == never {
@@ -179,7 +189,7 @@ func (w *world) spread(p *process, d *consensus.DocumentReport) {
 		w.violatef(CheckPause, "%s proposes what nobody can read: %v", p, err)
 		return
 	}
-	r := w.rng.pause
+	r, version := w.rng.pause, d.Version
 	for _, q := range w.procs {
 		if q == p || r.IntN(4) == 0 {
 			continue
@@ -188,16 +198,19 @@ func (w *world) spread(p *process, d *consensus.DocumentReport) {
 		if r.IntN(16) == 0 {
 			delay = exponential(r, 20*time.Second)
 		}
-		w.after(delay, func() { w.hear(q, news) })
+		w.after(delay, func() { w.hear(q, version, news) })
 	}
 }
 
-// hear lets a process hear news.
-func (w *world) hear(p *process, news []byte) {
+// hear lets a process hear news of a version.
+func (w *world) hear(p *process, version consensus.Version, news []byte) {
 	if p.gone || p.left || p.halted() {
 		return
 	}
 	local := p.clock.read(w.now)
+	if version > p.pauses.heard {
+		p.pauses.heard, p.pauses.heardAt = version, local
+	}
 	if err := p.proc.Hear(local, news); err != nil {
 		w.violatef(CheckPause, "%s cannot read news: %v", p, err)
 	}
@@ -215,8 +228,12 @@ func (w *world) hold(p *process, local time.Duration) {
 		p.drawer.th.SetPauses(list)
 	}
 	if v := p.pauses.receipt; v > 0 && len(list) == 0 {
-		if _, known := w.orders.recordedAt[v]; !known {
-			p.pauses.receipt = 0 // it was news that nobody has recorded
+		// It was news that nobody has recorded; or nobody had, as an answer shows that was asked for a sync timeout after
+		// they came.
+		in, known := w.orders.recordedIn[v]
+		tried := p.pauses.answer > 0 && p.sentAt-p.pauses.heardAt >= consensus.SyncTimeout(p.lease)
+		if !known || tried && in > p.pauses.answer {
+			p.pauses.receipt, p.pauses.heard = 0, 0
 		}
 	}
 }

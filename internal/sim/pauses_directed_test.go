@@ -54,7 +54,7 @@ var pauseSchedules = []directed{
 			requireResumed(t, w, a, b)
 			news, err := consensus.PauseNews("late", &old)
 			require.NoError(t, err)
-			w.hear(b, news)
+			w.hear(b, old.Version, news)
 			if list := b.proc.Paused(b.clock.read(w.now), epoch); len(list) > 0 {
 				w.violatef(CheckPause, "%s is paused by news of what is over: %v", b, list)
 			}

@@ -239,7 +239,7 @@ func (w *world) receive(m *message) {
 	if q := p.mirror; q != nil && m.kind == messageAnswer && m.ans.Nonce == p.shared {
 		p.mirror = nil
 		c := w.message(q, messageAnswer)
-		c.ans, c.recorded = m.ans, m.recorded
+		c.ans, c.recorded, c.step = m.ans, m.recorded, m.step
 		w.receive(c)
 	}
 	if p.gone || p.left && m.kind != messageLeft {
@@ -310,7 +310,9 @@ func (w *world) take(p *process, m *message) {
 	} else if w.trace != nil {
 		w.tracef("%s takes %d (%s, revision %d, frozen %v): nothing new", p, m.ans.Seq, m.ans.Status, m.ans.Revision, m.ans.Frozen)
 	}
+	p.pauses.answer = m.step
 	w.touch(p, local)
+	p.pauses.answer = 0
 	w.checkClaim(p)
 	w.turn(p)
 	w.draw(p)

@@ -117,8 +117,9 @@ func (s *store) sync(w *world, m *message) {
 	if w.trace != nil {
 		s.traceSync(w, m, &ans, before)
 	}
+	w.orders.step++
 	w.notePause()
-	m.kind, m.ans, m.recorded = messageAnswer, ans, w.now
+	m.kind, m.ans, m.recorded, m.step = messageAnswer, ans, w.now, w.orders.step
 	w.checkStep(&m.req, before)
 	w.noteLimit()
 	w.transmit(m, down)

@@ -139,7 +139,7 @@ func newWorld(seed uint64, p plan, trace io.Writer) *world {
 		*r = rand.New(rand.NewPCG(seed, uint64(i)+1))
 	}
 	w.rng.pause = rand.New(rand.NewPCG(seed, 7))
-	w.orders = orders{carries: map[consensus.Version][]*order{}, recordedAt: map[consensus.Version]time.Duration{}}
+	w.orders = orders{carries: map[consensus.Version][]*order{}, recordedAt: map[consensus.Version]time.Duration{}, recordedIn: map[consensus.Version]uint64{}}
 	w.windows.burst = int64(burst(p.limit))
 	w.limit = p.limit
 	w.limits = limits{
