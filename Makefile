@@ -29,6 +29,12 @@ GOTESTSUM_VERSION := v1.13.0
 ACTIONLINT_VERSION := v1.7.12
 GOVULNCHECK_VERSION := v1.8.0
 
+# Everything but the race detector is compiled as what is shipped is (scripts/build.sh): so no dependency is compiled twice, and
+# a checkout in another folder finds compiled what has not changed. The race detector needs a C compiler.
+export CGO_ENABLED := 0
+GOFLAGS ?=
+export GOFLAGS := $(strip $(filter-out -trimpath,$(GOFLAGS)) -trimpath)
+
 BIN := $(CURDIR)/.bin
 GOLANGCI_LINT := $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION)
 GOTESTSUM := $(BIN)/gotestsum-$(GOTESTSUM_VERSION)
@@ -62,7 +68,6 @@ test suite memory counted race shell faults soak: export GOTMPDIR := $(shell pri
 # Every store must be there: with NUMATHROTTLE_REQUIRE_STORES set, a missing server fails the test instead of skipping it.
 .PHONY: test
 test: export NUMATHROTTLE_REQUIRE_STORES := 1
-test: export CGO_ENABLED := 1
 test: ## Install what the tests need, and run them, with the race detector where it has something to find
 	@scripts/test-deps.sh
 ifeq ($(PKG),./...)
@@ -81,7 +86,7 @@ computed:
 
 .PHONY: suite
 suite: $(GOTESTSUM)
-	$(GOTESTSUM) --format standard-quiet --post-run-command scripts/test-summary.sh \
+	CGO_ENABLED=1 $(GOTESTSUM) --format standard-quiet --post-run-command scripts/test-summary.sh \
 		-- -race -vet=off -p 3 -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) $(if $(filter ./...,$(PKG)),$(LONGEST)) $(PKG)
 
 # The race detector has memory of its own, so that with it nothing of this is judged. Not beside other tests: how soon the processes end is measured.
