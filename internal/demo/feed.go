@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -32,7 +32,7 @@ type feeder struct {
 }
 
 func newFeeder(ctx context.Context, input string) (*feeder, string, error) {
-	files, name, err := inputFiles(input)
+	files, name, err := inputFiles(ctx, input)
 	if err != nil {
 		return nil, "", err
 	}
@@ -42,7 +42,7 @@ func newFeeder(ctx context.Context, input string) (*feeder, string, error) {
 }
 
 // inputFiles returns the files to read: the one named, or Go's own source.
-func inputFiles(input string) (files []string, name string, err error) {
+func inputFiles(ctx context.Context, input string) (files []string, name string, err error) {
 	if input != "" {
 		info, err := os.Stat(input) //nolint:gosec // the file that the user names
 		if err != nil {
@@ -53,7 +53,11 @@ func inputFiles(input string) (files []string, name string, err error) {
 		}
 		return []string{input}, input, nil
 	}
-	root := filepath.Join(runtime.GOROOT(), "src") //nolint:staticcheck // the demo runs where it was built
+	goroot, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output() // the demo runs where it was built
+	if err != nil {
+		return nil, "", fmt.Errorf("where Go's own source is: %w; name a text in DEMO_INPUT", err)
+	}
+	root := filepath.Join(strings.TrimSpace(string(goroot)), "src")
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() && strings.HasSuffix(path, ".go") {
 			files = append(files, path)

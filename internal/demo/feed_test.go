@@ -16,17 +16,17 @@ func TestInput(t *testing.T) {
 	require.NoError(t, os.WriteFile(text, []byte("one\n\ntwo\nthree"), 0o600))
 	require.NoError(t, os.WriteFile(empty, nil, 0o600))
 
-	files, name, err := inputFiles(text)
+	files, name, err := inputFiles(t.Context(), text)
 	require.NoError(t, err)
 	require.Equal(t, []string{text}, files)
 	require.Equal(t, text, name)
 
-	files, _, err = inputFiles("")
+	files, _, err = inputFiles(t.Context(), "")
 	require.NoError(t, err)
 	require.Greater(t, len(files), 1000)
 
 	for _, wrong := range []string{dir, empty, filepath.Join(dir, "missing")} {
-		_, _, err = inputFiles(wrong)
+		_, _, err = inputFiles(t.Context(), wrong)
 		require.ErrorContains(t, err, "DEMO_INPUT")
 		require.ErrorContains(t, err, wrong)
 	}
