@@ -89,7 +89,7 @@ func newJudge(t *testing.T) *judge {
 	require.NoError(t, err, "%s", out)
 	j.goFlags = sync.OnceValue(func() string {
 		var text []byte
-		for _, topic := range []string{"build", "testflag"} {
+		for _, topic := range []string{"build", "test", "testflag"} {
 			out, err := exec.CommandContext(t.Context(), "go", "help", topic).Output()
 			require.NoError(t, err)
 			text = append(text, out...)

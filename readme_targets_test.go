@@ -97,7 +97,7 @@ func (j *judge) goCommand(t *testing.T, c call, args []string) error {
 	case "build", "install", "test":
 		flags, packages := splitFlags(args[1:])
 		for _, flag := range slices.Sorted(maps.Keys(flags)) {
-			if !regexp.MustCompile(`(?m)^\t-`+flag+`\b`).MatchString(j.goFlags()) && flag != "o" {
+			if !regexp.MustCompile(`(?m)^\t-`+flag+`\b`).MatchString(j.goFlags()) {
 				return fmt.Errorf("go %s has no flag -%s", verb, flag)
 			}
 		}
@@ -134,7 +134,7 @@ func splitFlags(args []string) (flags map[string]string, rest []string) {
 func packageAt(path string) (*build.Package, error) {
 	path, _, _ = strings.Cut(path, "@")
 	path = strings.Replace(path, modulePath, ".", 1)
-	if !strings.HasPrefix(path, "./") {
+	if path != "." && !strings.HasPrefix(path, "./") {
 		return nil, fmt.Errorf("%s is not below the project", path)
 	}
 	return build.ImportDir(filepath.FromSlash(path), 0)
