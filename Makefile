@@ -77,17 +77,17 @@ else
 	@$(MAKE) suite
 endif
 
-# Vet is lint's business. Many tests wait for a server or for the clock. What only computes has the processors meanwhile, at a low priority.
+# A result that is remembered from another checkout has met no server: every test is run. Vet is lint's business. Many tests wait for a server or for the clock. What only computes has the processors meanwhile, at a low priority.
 .PHONY: modules computed
 modules:
-	@for module in $(filter-out .,$(MODULES)); do $(GO) -C "$$module" test -timeout $(TEST_TIMEOUT) ./...; done
+	@for module in $(filter-out .,$(MODULES)); do $(GO) -C "$$module" test -count 1 -timeout $(TEST_TIMEOUT) ./...; done
 computed:
 	@nice -n 15 $(MAKE) counted
 
 .PHONY: suite
 suite: $(GOTESTSUM)
 	CGO_ENABLED=1 $(GOTESTSUM) --format standard-quiet --post-run-command scripts/test-summary.sh \
-		-- -race -vet=off -p 3 -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) $(if $(filter ./...,$(PKG)),$(LONGEST)) $(PKG)
+		-- -race -vet=off -count 1 -p 3 -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) $(if $(filter ./...,$(PKG)),$(LONGEST)) $(PKG)
 
 # The race detector has memory of its own, so that with it nothing of this is judged. Not beside other tests: how soon the processes end is measured.
 .PHONY: memory
