@@ -97,7 +97,7 @@ func (j *judge) goCommand(t *testing.T, c call, args []string) error {
 	case "build", "install", "test":
 		flags, packages := splitFlags(args[1:])
 		for _, flag := range slices.Sorted(maps.Keys(flags)) {
-			if !regexp.MustCompile(`(?m)^\t-`+flag+`\b`).MatchString(j.goFlags()) {
+			if !regexp.MustCompile(`(?m)^\t-` + flag + `\b`).MatchString(j.goFlags()) {
 				return fmt.Errorf("go %s has no flag -%s", verb, flag)
 			}
 		}
