@@ -231,7 +231,7 @@ func (w *world) hold(p *process, local time.Duration) {
 		// It was news that nobody has recorded; or nobody had, as an answer shows that was asked for a sync timeout after
 		// they came.
 		in, known := w.orders.recordedIn[v]
-		tried := p.pauses.answer > 0 && p.sentAt-p.pauses.heardAt >= consensus.SyncTimeout(p.lease)
+		tried := p.pauses.heard == v && p.pauses.answer > 0 && p.sentAt-p.pauses.heardAt >= consensus.SyncTimeout(p.lease)
 		if !known || tried && in > p.pauses.answer {
 			p.pauses.receipt, p.pauses.heard = 0, 0
 		}
