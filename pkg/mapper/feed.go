@@ -100,28 +100,19 @@ func (f *feed) run(ctx, handling context.Context) {
 	}
 }
 
-// handOn hands the batch on, message by message.
+// handOn hands the batch on, message by message. It reads until numaflow-go closes the channel, which it also does when
+// ctx has ended: to wait for that, too, would cost more than the draw. Reading does not end with the handler, which may
+// have known that all was there.
 func (f *feed) handOn(ctx, handling context.Context) error {
-	for {
-		// Reading does not end with the handler: it may have known that all was there.
-		var d batchmapsdk.Datum
-		var ok bool
-		select { // the usual case by itself, which is cheaper
-		case d, ok = <-f.in:
-		default:
-			select {
-			case d, ok = <-f.in:
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			}
-		}
-		if !ok {
-			return nil
-		}
+	for d := range f.in {
 		if err := f.pass(handling, d); err != nil {
 			return err
 		}
 	}
+	if ctx.Err() != nil { // then this need not be the end of the batch
+		return context.Cause(ctx)
+	}
+	return nil
 }
 
 // pass gets a message its tokens and hands it to the handler, or answers it.
