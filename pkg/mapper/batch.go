@@ -36,7 +36,8 @@ import (
 //
 // The handler may be called from any number of goroutines at once, if next may;
 // numaflow-go calls it once for each batch, one after the other. The channel that it
-// is given is read to its end, whatever next does; next is called in the goroutine of
+// is given is read to its end, whatever next does. A call whose context has ended may wait
+// for that end: numaflow-go closes the channel then, too. next is called in the goroutine of
 // the caller, and its context ends with its return, or when the tokens of the batch
 // do not come at all. What then happens is the same as with Wrap, for the whole
 // batch. When next panics, the panic goes on unchanged; tokens of messages that it
