@@ -222,19 +222,22 @@ func (p *pool) open() {
 
 // inTime does something with several processors, in a pool of its own, and then has it checked:
 // unless it took, from the moment that do names, so long that the first of them may have been
-// removed, because the machine is busy. Then it does it again.
+// removed, because the machine is busy. Then it does it again, as long as that is to be waited for. The leases
+// are as long as the store was built for, up to a second: they do not have to end here.
 func (p *pool) inTime(do func(p *pool) (began time.Time, check func())) {
 	p.Helper()
-	for attempt := range 20 {
-		q := *p
+	q := *p
+	q.lease = max(p.lease, min(p.Longest, time.Second))
+	for attempt, limit := 0, time.Now().Add(patience); time.Now().Before(limit); attempt++ {
+		q := q
 		q.name = fmt.Sprint(p.name, " ", attempt)
-		if began, check := do(&q); time.Since(began) < consensus.Removal(p.lease) {
+		if began, check := do(&q); time.Since(began) < consensus.Removal(q.lease) {
 			check()
 			return
 		}
 		p.Logf("attempt %d took longer than a removal time", attempt)
 	}
-	p.Fatal("the store is too slow for a lease of ", p.lease)
+	p.Fatal("the store is too slow for a lease of ", q.lease)
 }
 
 // eventually calls sync until it returns true, five times as often as the pool's
