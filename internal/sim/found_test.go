@@ -108,6 +108,11 @@ var foundSeeds = []foundSeed{
 			"the pause, of which it had news, and the news were a sync timeout old: such news are believed no more. The check went by what was on record " +
 			"when the answer came, and not when it was made.",
 	},
+	{
+		seed: 14405,
+		found: "Draws after a pause was on record (seed 14405; a fault of the product): the schedules \"a pause in the place of what is given back\" and " +
+			"\"a pause where nothing was when it was seen\" show it alone.",
+	},
 }
 
 // seedRegressions are the found seeds as the reliability page shows them.

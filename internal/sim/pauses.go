@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -157,23 +158,20 @@ func (w *world) notePauseSent(p *process, req *consensus.Request) {
 		if d.Name != pauseDocument {
 			continue
 		}
-		from := d.Base // of a change
 		if len(d.Body) == 0 {
 			p.pauses.held = d.Version
 			continue
 		}
-		if d.Base == d.Version { // given back
-			from = p.pauses.held
-		} else {
-			p.pauses.held = d.Base
-		}
+		p.pauses.held = consensus.Version(p.proc.View(p.clock.read(w.now)).Generation)
 		if _, made := k.carries[d.Version]; made {
 			continue // a repeat
 		}
 		w.tracef("%s proposes pauses %d from %d: %s", p, uint64(d.Version), uint64(d.Base), d.Body)
-		all := slices.Clone(k.carries[from])
+		all := slices.Clone(k.carries[p.pauses.held])
 		for _, o := range k.active {
-			if o.by == p && !slices.Contains(all, o) {
+			// What is given back holds what was seen in its place.
+			seen := d.Base < p.pauses.held && d.Base > resumedIn(d.Body) && slices.Contains(k.carries[d.Base], o)
+			if (o.by == p || seen) && !slices.Contains(all, o) {
 				all = append(all, o)
 			}
 		}
@@ -275,6 +273,15 @@ func receiptIn(note string) consensus.Version {
 		return 0
 	}
 	return consensus.Version(v)
+}
+
+// resumedIn reads from a document by which version somebody had resumed last; 0: nobody had.
+func resumedIn(body []byte) consensus.Version {
+	var n struct{ Resumed consensus.Version }
+	if err := json.Unmarshal(body, &n); err != nil {
+		return 0
+	}
+	return n.Resumed
 }
 
 // Float64 is the chance that a process's Throttle goes by.

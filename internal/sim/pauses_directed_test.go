@@ -147,13 +147,75 @@ var pauseSchedules = []directed{
 			w.run(w.now + 5*time.Second)
 			require.Less(t, w.onPauseRecord(), consensus.Version(a.proc.View(w.now).Generation))
 			w.kill(b)
+			w.cutOff(c)
+			w.store.restart(w, consensus.Record{}, 0) // once more, so that a sees nothing in the place of what it gives back
+			w.store.newIdentity()
 			w.reach(a)
+			w.until(t, func() bool { return w.onPauseRecord() > 0 })
+			w.reach(c)
 			w.run(w.now + 10*time.Second)
 			requirePaused(t, w, a, c)
 			w.run(w.now + 20*time.Second)
 			requirePaused(t, w, a, c)
 			w.run(w.now + 45*time.Second)
 			requireResumed(t, w, a, c)
+		},
+	},
+	{
+		// The same, and nobody else knows of the pause: who gives back what it remembers sees it in its place.
+		name: "a pause in the place of what is given back", rule: "pause-seen",
+		found: "Paused processes drew (seed 14405): in a store that had been emptied twice a process paused that another one had replaced, so that it " +
+			"could not tell its pause again when somebody gave back a document of a higher version, without it. Whoever gives back what " +
+			"the store has lost takes the pauses over that it sees there, and gives it back only in the place of what it has seen.",
+		run: func(t *testing.T, w *world) {
+			a := w.remembersMore(t)
+			b := w.pausedMeanwhile(t, a)
+			w.kill(b)
+			w.reach(a)
+			w.run(w.now + 10*time.Second)
+			requirePaused(t, w, a)
+			w.run(w.now + 20*time.Second)
+			requirePaused(t, w, a)
+			w.run(w.now + 45*time.Second)
+			requireResumed(t, w, a)
+		},
+	},
+	{
+		// The same, and who gives back has seen that there was nothing.
+		name: "a pause where nothing was when it was seen", rule: "return-seen",
+		run: func(t *testing.T, w *world) {
+			a := w.remembersMore(t)
+			w.reach(a)
+			w.until(t, func() bool { return w.store.rec.Revision > 0 })
+			w.cut(a, up) // what it gives back is lost
+			w.run(w.now + 300*time.Millisecond)
+			require.Zero(t, w.onPauseRecord())
+			b := w.pausedMeanwhile(t, a)
+			w.kill(b)
+			w.reach(a)
+			w.run(w.now + 10*time.Second)
+			requirePaused(t, w, a)
+			w.run(w.now + 65*time.Second)
+			requireResumed(t, w, a)
+		},
+	},
+	{
+		name: "somebody resumes in the place of what is given back",
+		run: func(t *testing.T, w *world) {
+			a := w.remembersMore(t)
+			b := w.pausedMeanwhile(t, a)
+			w.kill(b)
+			w.reach(a)
+			asked := w.store.rec.Revision
+			w.until(t, func() bool { return w.store.rec.Revision > asked })
+			w.cut(a, up) // it sees the pause, and what it gives back is lost
+			w.run(w.now + 10*time.Second)
+			requirePaused(t, w, a)
+			require.Less(t, w.onPauseRecord(), consensus.Version(a.proc.View(w.now).Generation))
+			w.resumeAll()
+			w.reach(a)
+			w.run(w.now + 10*time.Second)
+			requireResumed(t, w, a)
 		},
 	},
 	{
@@ -187,6 +249,18 @@ func (w *world) remembersMore(t *testing.T) *process {
 	w.store.restart(w, consensus.Record{}, 0)
 	w.store.newIdentity()
 	return a
+}
+
+// pausedMeanwhile has a process pause the pool while one is away that remembers more.
+func (w *world) pausedMeanwhile(t *testing.T, a *process) *process {
+	t.Helper()
+	b := w.join("b")
+	w.until(t, func() bool { return w.store.rec.Revision > 1 })
+	w.orders.active = nil
+	w.pause(b, time.Minute)
+	w.until(t, func() bool { return w.onPauseRecord() > 0 })
+	require.Less(t, w.onPauseRecord(), consensus.Version(a.proc.View(w.now).Generation))
+	return b
 }
 
 // requirePaused fails, unless something else is wrong already, if one of the processes is not paused.

@@ -53,9 +53,17 @@ func (p *pausing) take(m moment, asked time.Duration, held book) {
 	case !held.lost && p.unreadable == nil:
 		p.follow(m)
 	}
+	if held.lost && held.instead.Version > 0 && p.unreadable == nil && !skip(rulePauseSeen) {
+		p.heed(m, &held.instead)
+	}
 	if h := &p.heard; h.version > 0 && (p.version >= h.version || asked >= h.at+hearsayFor(4*m.clamp)) {
 		p.disbelieve()
 	}
+	p.fulfil(m)
+}
+
+// fulfil ends the wishes that are over, or that somebody has ended.
+func (p *pausing) fulfil(m moment) {
 	p.wishes = slices.DeleteFunc(slices.Clone(p.wishes), func(w wish) bool { // a copy of the processor keeps its own
 		return p.resumes(&w) || m.now >= w.end
 	})
@@ -134,6 +142,26 @@ func (p *pausing) keep(m moment, before []stop) {
 		replaced := skip(rulePauseLater) && slices.ContainsFunc(p.stops, func(o stop) bool { return o.tag == s.tag })
 		if s.end-m.clamp > m.now && !p.covered(m.now, s) && !replaced {
 			p.wish(wish{stop: s, base: p.version})
+		}
+	}
+}
+
+// heed takes what is on record where the store has lost what this processor knows, for what it gives back takes its place, and
+// whoever wrote it may be gone: that somebody has resumed, and pauses that nobody has ended since.
+func (p *pausing) heed(m moment, instead *Document) {
+	n, err := parseNotice(instead.Body)
+	if err != nil {
+		return
+	}
+	since := instead.Version > p.notice.resumed
+	p.notice.resumed = max(p.notice.resumed, n.resumed)
+	p.fulfil(m)
+	for i := range n.entries {
+		e := &n.entries[i]
+		s := stop{e.tag, e.reason, e.ends(m), e.until}
+		wished := slices.ContainsFunc(p.wishes, func(w wish) bool { return w.tag == s.tag && s.end <= w.end })
+		if since && s.end > m.now && !p.covered(m.now, s) && !wished {
+			p.wish(wish{stop: s, base: instead.Version})
 		}
 	}
 }
@@ -306,7 +334,10 @@ func (p *pausing) propose(m moment, held book, random uint16) *DocumentReport {
 		p.wishes[i].told = true
 	}
 	if held.lost {
-		d.Base = d.Version // given back
+		d.Base = held.instead.Version // given back, if nobody has paused meanwhile
+		if skip(ruleReturnSeen) {
+			d.Base = d.Version
+		}
 	}
 	return d
 }

@@ -39,6 +39,8 @@ const (
 	rulePauseClock                // a pause that the store has lost is given back on the clock of the new record
 	rulePauseSlept                // the time that the pool slept is a part of the pause
 	rulePauseKept                 // a pause ends only where somebody has resumed since, whatever takes its place on record
+	rulePauseSeen                 // what is given back holds the pauses that were seen in its place
+	ruleReturnSeen                // pauses are given back only in the place of what was seen there
 	ruleFacts                     // what is reported in use is the claim, also where there is no room for it
 	ruleRepeat                    // a repeated request gets what it got, and changes nothing
 	ruleWatchdog                  // void the share of a machine that was suspended

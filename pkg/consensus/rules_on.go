@@ -44,6 +44,8 @@ var board = leftout.New("consensus", map[string]leftout.Rule{
 	"pause-clock":     {Number: int(rulePauseClock), Says: "a pause that the store has lost is given back on the clock of the new record"},
 	"pause-slept":     {Number: int(rulePauseSlept), Says: "the time that the pool slept is a part of the pause"},
 	"pause-kept":      {Number: int(rulePauseKept), Says: "a pause ends only where somebody has resumed since, whatever takes its place on record"},
+	"pause-seen":      {Number: int(rulePauseSeen), Says: "what is given back holds the pauses that were seen in its place"},
+	"return-seen":     {Number: int(ruleReturnSeen), Says: "pauses are given back only in the place of what was seen there"},
 	"ramp-resume":     {Number: int(ruleResume), Says: "a ramp of another clock goes on from where it stood"},
 })
 

@@ -12,6 +12,8 @@ type shelf struct {
 type book struct {
 	Document
 	lost bool
+	// instead is what the last answer showed in its place, of an older version, if the store has lost it; Version 0: nothing.
+	instead Document
 }
 
 // find returns what is held under a name, with version 0 if nothing is.
@@ -59,7 +61,7 @@ func (s *shelf) take(sent []DocumentReport, docs []Document) (changed []string) 
 			held.Document = Document{d.Name, d.Version, d.Body}
 			changed = append(changed, d.Name)
 		}
-		held.lost = false
+		held.lost, held.instead = false, Document{}
 		if held.Version > 0 {
 			s.put(held)
 		}
@@ -68,7 +70,7 @@ func (s *shelf) take(sent []DocumentReport, docs []Document) (changed []string) 
 		held := s.find(d.Name)
 		switch {
 		case d.Version < held.Version:
-			held.lost = true
+			held.lost, held.instead = true, d
 			s.put(held)
 		case d.Version > 0:
 			s.put(book{Document: d})
