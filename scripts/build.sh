@@ -37,5 +37,6 @@ done
 vcs=false
 if git rev-parse --verify -q HEAD >/dev/null 2>&1; then vcs=true; fi
 
-# No CGO: nothing to link against in an empty image, and one toolchain for every platform.
-CGO_ENABLED=0 "$GO" build -trimpath -buildvcs="$vcs" -ldflags='-s -w' -o "$out/" "${packages[@]}"
+# No CGO: nothing to link against in an empty image, and one toolchain for every platform. What only a debugger reads is left out
+# when linking, so that it need not be compiled.
+CGO_ENABLED=0 "$GO" build -trimpath -buildvcs="$vcs" -gcflags='all=-dwarf=false' -ldflags='-s -w' -o "$out/" "${packages[@]}"
