@@ -277,7 +277,9 @@ func receiptIn(note string) consensus.Version {
 
 // resumedIn reads from a document by which version somebody had resumed last; 0: nobody had.
 func resumedIn(body []byte) consensus.Version {
-	var n struct{ Resumed consensus.Version }
+	var n struct {
+		Resumed consensus.Version `json:"resumed"`
+	}
 	if err := json.Unmarshal(body, &n); err != nil {
 		return 0
 	}
