@@ -169,7 +169,7 @@ var pauseSchedules = []directed{
 			"the store has lost takes the pauses over that it sees there, and gives it back only in the place of what it has seen.",
 		run: func(t *testing.T, w *world) {
 			a := w.remembersMore(t)
-			b := w.pausedMeanwhile(t, a)
+			b := w.pausedMeanwhile(t, a, time.Minute)
 			w.kill(b)
 			w.reach(a)
 			w.run(w.now + 10*time.Second)
@@ -190,7 +190,7 @@ var pauseSchedules = []directed{
 			w.cut(a, up) // what it gives back is lost
 			w.run(w.now + 300*time.Millisecond)
 			require.Zero(t, w.onPauseRecord())
-			b := w.pausedMeanwhile(t, a)
+			b := w.pausedMeanwhile(t, a, time.Minute)
 			w.kill(b)
 			w.reach(a)
 			w.run(w.now + 10*time.Second)
@@ -203,7 +203,7 @@ var pauseSchedules = []directed{
 		name: "somebody resumes in the place of what is given back",
 		run: func(t *testing.T, w *world) {
 			a := w.remembersMore(t)
-			b := w.pausedMeanwhile(t, a)
+			b := w.pausedMeanwhile(t, a, time.Minute)
 			w.kill(b)
 			w.reach(a)
 			asked := w.store.rec.Revision
@@ -216,6 +216,50 @@ var pauseSchedules = []directed{
 			w.reach(a)
 			w.run(w.now + 10*time.Second)
 			requireResumed(t, w, a)
+		},
+	},
+	{
+		name: "somebody resumes, and somebody pauses again, in the place of what is given back",
+		run: func(t *testing.T, w *world) {
+			a := w.remembersMore(t)
+			b := w.pausedMeanwhile(t, a, 0)
+			w.kill(b)
+			w.reach(a)
+			asked := w.store.rec.Revision
+			w.until(t, func() bool { return w.store.rec.Revision > asked })
+			w.cut(a, up) // it sees the pause, and what it gives back is lost
+			w.run(w.now + 10*time.Second)
+			requirePaused(t, w, a)
+			w.resumeAll()
+			c := w.pausedMeanwhile(t, a, time.Minute)
+			w.kill(c)
+			w.reach(a)
+			w.run(w.now + 20*time.Second)
+			requirePaused(t, w, a)
+			w.run(w.now + time.Minute)
+			requireResumed(t, w, a)
+		},
+	},
+	{
+		name: "a store falls back to a pause that somebody has ended",
+		run: func(t *testing.T, w *world) {
+			a, b := w.join("a"), w.join("b")
+			w.until(t, func() bool { return near(a, 50) && near(b, 50) })
+			w.pause(a, 0)
+			w.run(w.now + 10*time.Second)
+			requirePaused(t, w, a, b)
+			older, written := w.store.copied(), w.store.written
+			w.resumeAll()
+			w.run(w.now + 10*time.Second)
+			requireResumed(t, w, a, b)
+			w.store.restart(w, older, written)
+			w.store.newIdentity()
+			require.Less(t, w.onPauseRecord(), w.orders.resumed)
+			for range 100 {
+				w.run(w.now + 100*time.Millisecond)
+				requireResumed(t, w, a, b)
+			}
+			require.Greater(t, w.onPauseRecord(), w.orders.resumed)
 		},
 	},
 	{
@@ -252,13 +296,15 @@ func (w *world) remembersMore(t *testing.T) *process {
 }
 
 // pausedMeanwhile has a process pause the pool while one is away that remembers more.
-func (w *world) pausedMeanwhile(t *testing.T, a *process) *process {
+func (w *world) pausedMeanwhile(t *testing.T, a *process, d time.Duration) *process {
 	t.Helper()
 	b := w.join("b")
 	w.until(t, func() bool { return w.store.rec.Revision > 1 })
+	w.run(w.now + 2*time.Second) // it knows of resumptions
 	w.orders.active = nil
-	w.pause(b, time.Minute)
-	w.until(t, func() bool { return w.onPauseRecord() > 0 })
+	before := w.onPauseRecord()
+	w.pause(b, d)
+	w.until(t, func() bool { return w.onPauseRecord() > before })
 	require.Less(t, w.onPauseRecord(), consensus.Version(a.proc.View(w.now).Generation))
 	return b
 }

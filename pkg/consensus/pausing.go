@@ -147,20 +147,19 @@ func (p *pausing) keep(m moment, before []stop) {
 }
 
 // heed takes what is on record where the store has lost what this processor knows, for what it gives back takes its place, and
-// whoever wrote it may be gone: that somebody has resumed, and pauses that nobody has ended since.
+// whoever wrote it may be gone: that somebody has resumed, and pauses. Those that somebody has ended since end with fulfil.
 func (p *pausing) heed(m moment, instead *Document) {
 	n, err := parseNotice(instead.Body)
 	if err != nil {
 		return
 	}
-	since := instead.Version > p.notice.resumed
 	p.notice.resumed = max(p.notice.resumed, n.resumed)
 	p.fulfil(m)
 	for i := range n.entries {
 		e := &n.entries[i]
 		s := stop{e.tag, e.reason, e.ends(m), e.until}
 		wished := slices.ContainsFunc(p.wishes, func(w wish) bool { return w.tag == s.tag && s.end <= w.end })
-		if since && s.end > m.now && !p.covered(m.now, s) && !wished {
+		if s.end > m.now && !p.covered(m.now, s) && !wished {
 			p.wish(wish{stop: s, base: instead.Version})
 		}
 	}
