@@ -202,16 +202,7 @@ var pauseSchedules = []directed{
 	{
 		name: "somebody resumes in the place of what is given back",
 		run: func(t *testing.T, w *world) {
-			a := w.remembersMore(t)
-			b := w.pausedMeanwhile(t, a, time.Minute)
-			w.kill(b)
-			w.reach(a)
-			asked := w.store.rec.Revision
-			w.until(t, func() bool { return w.store.rec.Revision > asked })
-			w.cut(a, up) // it sees the pause, and what it gives back is lost
-			w.run(w.now + 10*time.Second)
-			requirePaused(t, w, a)
-			require.Less(t, w.onPauseRecord(), consensus.Version(a.proc.View(w.now).Generation))
+			a := w.seesOnly(t, time.Minute)
 			w.resumeAll()
 			w.reach(a)
 			w.run(w.now + 10*time.Second)
@@ -221,15 +212,7 @@ var pauseSchedules = []directed{
 	{
 		name: "somebody resumes, and somebody pauses again, in the place of what is given back",
 		run: func(t *testing.T, w *world) {
-			a := w.remembersMore(t)
-			b := w.pausedMeanwhile(t, a, 0)
-			w.kill(b)
-			w.reach(a)
-			asked := w.store.rec.Revision
-			w.until(t, func() bool { return w.store.rec.Revision > asked })
-			w.cut(a, up) // it sees the pause, and what it gives back is lost
-			w.run(w.now + 10*time.Second)
-			requirePaused(t, w, a)
+			a := w.seesOnly(t, 0)
 			w.resumeAll()
 			c := w.pausedMeanwhile(t, a, time.Minute)
 			w.kill(c)
@@ -295,7 +278,7 @@ func (w *world) remembersMore(t *testing.T) *process {
 	return a
 }
 
-// pausedMeanwhile has a process pause the pool while one is away that remembers more.
+// pausedMeanwhile has a process pause the pool for d, 0 being until somebody resumes, while one is away that remembers more.
 func (w *world) pausedMeanwhile(t *testing.T, a *process, d time.Duration) *process {
 	t.Helper()
 	b := w.join("b")
@@ -307,6 +290,22 @@ func (w *world) pausedMeanwhile(t *testing.T, a *process, d time.Duration) *proc
 	w.until(t, func() bool { return w.onPauseRecord() > before })
 	require.Less(t, w.onPauseRecord(), consensus.Version(a.proc.View(w.now).Generation))
 	return b
+}
+
+// seesOnly returns a process that remembers more than a store that was emptied, and is cut off once it has seen that somebody has
+// paused there for d, who is gone: what it gives back is lost.
+func (w *world) seesOnly(t *testing.T, d time.Duration) *process {
+	t.Helper()
+	a := w.remembersMore(t)
+	w.kill(w.pausedMeanwhile(t, a, d))
+	w.reach(a)
+	asked := w.store.rec.Revision
+	w.until(t, func() bool { return w.store.rec.Revision > asked })
+	w.cut(a, up)
+	w.run(w.now + 10*time.Second)
+	requirePaused(t, w, a)
+	require.Less(t, w.onPauseRecord(), consensus.Version(a.proc.View(w.now).Generation))
+	return a
 }
 
 // requirePaused fails, unless something else is wrong already, if one of the processes is not paused.

@@ -249,7 +249,7 @@
 //   - Whoever has paused proposes the pause again while it goes on and is not on record, unless
 //     somebody has resumed by a later version than it knew. So does whoever goes by a pause that is
 //     missing from the next document, which a store that fell back may have been given.
-//   - Whoever gives back a document that the store has lost does so only in the place of what the last answer showed
+//   - Whoever gives this document back that the store has lost does so only in the place of what the last answer showed
 //     there, and takes over of that the pauses that nobody has ended since: who has paused may be gone, or replaced, before it
 //     could tell its pause again.
 //

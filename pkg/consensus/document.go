@@ -53,6 +53,8 @@ func NextVersion(v Version, random uint16) Version {
 //     proposes the body as the next version. It is taken if Base is on record.
 //   - With a body and Base = Version: the sender gives back what it has loaded. It is
 //     taken if the store has an older version, or none: then it has forgotten this one.
+//     What is to take the place of nothing but the older version that was seen is given back
+//     as a change from that; the document "pause" is.
 //
 // So a body is taken when Version is above the version on record, and Base is the
 // version on record or Version itself. Of two changes of the same version the first
