@@ -113,6 +113,17 @@ var foundSeeds = []foundSeed{
 		found: "Draws after a pause was on record (seed 14405; a fault of the product): the schedules \"a pause in the place of what is given back\" and " +
 			"\"a pause where nothing was when it was seen\" show it alone.",
 	},
+	{
+		seed: 6824,
+		found: "A ceiling above the limits in force (seed 6824; a fault of the check, not of the product): a store that was emptied was given back an override " +
+			"that had been ended since, and who knew so was told a moment later who else was live, and went by the lowest limit of these. When it had " +
+			"the answer, another one with a lower limit was live, too. The check looked only then.",
+	},
+	{
+		seed: 17846,
+		found: "Draws after a pause of its own (seed 17846; a fault of the product): the schedule \"an ended pause in the place of what is given back, and " +
+			"another one that is asked for\" shows it alone.",
+	},
 }
 
 // seedRegressions are the found seeds as the reliability page shows them.

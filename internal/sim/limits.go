@@ -53,11 +53,23 @@ func (w *world) noteLimit() {
 // than the store remembers, or than it remembered when it gave the answer that is taken now: it
 // will give it back.
 func (w *world) noteHeld(p *process, lacked bool) {
-	if !w.plan.noted || p.loaded <= w.onRecord() && !lacked {
-		return
+	if w.plan.noted && (p.loaded > w.onRecord() || lacked) {
+		w.noteAlso(p.loaded)
 	}
+}
+
+// noteTold takes note of the limit that the sender of a request will go by which reports a newer override than the store
+// remembers: if that ends another, it is what the processors are configured with that are live at this moment.
+func (w *world) noteTold(reports []consensus.DocumentReport) {
+	if loaded := reported(reports); w.plan.noted && loaded > w.onRecord() {
+		w.noteAlso(loaded)
+	}
+}
+
+// noteAlso takes note of the limit in force by an override that the store does not remember, beside the one on record.
+func (w *world) noteAlso(version consensus.Version) {
 	// It counts for longer than that once it was noted.
-	held := heldLimit{p.loaded, w.inForce(p.loaded)}
+	held := heldLimit{version, w.inForce(version)}
 	if at, noted := w.limits.heldAt[held]; noted && w.now-at < w.outdated()/20 {
 		return
 	}
@@ -196,13 +208,14 @@ func (w *world) checkCeiling(p *process) {
 	}
 }
 
-// noteLoaded takes note of the override that a request reports.
-func (p *process) noteLoaded(reports []consensus.DocumentReport) {
+// reported is the version of the override that a request reports; 0: none.
+func reported(reports []consensus.DocumentReport) consensus.Version {
 	for i := range reports {
 		if reports[i].Name == limitDocument {
-			p.loaded = reports[i].Version
+			return reports[i].Version
 		}
 	}
+	return 0
 }
 
 // changesOf has the limit changed for the rest of the run.

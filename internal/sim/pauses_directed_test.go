@@ -224,6 +224,41 @@ var pauseSchedules = []directed{
 		},
 	},
 	{
+		// z has not heard that somebody has resumed, and is the first to give back what it remembers.
+		name: "an ended pause in the place of what is given back, and another one that is asked for",
+		found: "A process that had paused the pool drew (seed 17846): in a store that had been emptied it saw an older pause, which somebody had " +
+			"ended and another one had given back, and took it for a longer form of its own, so that both ended. A pause that somebody has " +
+			"ended is not taken over.",
+		run: func(t *testing.T, w *world) {
+			a, z := w.join("a"), w.join("z")
+			w.until(t, func() bool { return near(a, 50) && near(z, 50) })
+			w.pause(z, 10*time.Minute)
+			w.run(w.now + 5*time.Second)
+			requirePaused(t, w, a, z)
+			w.cutOff(z)
+			for range 4 { // so that its version is higher than what z makes of what it remembers
+				w.resumeAll()
+				w.run(w.now + 5*time.Second)
+			}
+			requireResumed(t, w, a)
+			w.cutOff(a)
+			w.store.restart(w, consensus.Record{}, 0)
+			w.store.newIdentity()
+			w.reach(z)
+			w.until(t, func() bool { return w.onPauseRecord() > 0 })
+			require.Less(t, w.onPauseRecord(), w.orders.resumed)
+			w.kill(z)
+			w.pause(a, time.Minute)
+			w.reach(a)
+			w.run(w.now + 10*time.Second)
+			requirePaused(t, w, a)
+			w.run(w.now + 40*time.Second)
+			requirePaused(t, w, a)
+			w.run(w.now + 20*time.Second)
+			requireResumed(t, w, a)
+		},
+	},
+	{
 		name: "a store falls back to a pause that somebody has ended",
 		run: func(t *testing.T, w *world) {
 			a, b := w.join("a"), w.join("b")

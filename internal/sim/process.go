@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -206,7 +207,7 @@ func (w *world) send(p *process, local time.Duration) {
 	}
 	p.outstanding, p.open, p.seq, p.nonce = true, true, m.req.Seq, m.req.Nonce
 	p.timeout = local + consensus.SyncTimeout(p.lease)
-	p.noteLoaded(m.req.Documents)
+	p.loaded = cmp.Or(reported(m.req.Documents), p.loaded)
 	w.notePauseSent(p, &m.req)
 	w.touch(p, local) // a lower share is in force from here on
 	w.counters.Syncs++

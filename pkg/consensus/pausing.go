@@ -147,7 +147,8 @@ func (p *pausing) keep(m moment, before []stop) {
 }
 
 // heed takes what is on record where the store has lost what this processor knows, for what it gives back takes its place, and
-// whoever wrote it may be gone: that somebody has resumed, and pauses. Those that somebody has ended since end with fulfil.
+// whoever wrote it may be gone: that somebody has resumed, and the pauses that nobody has ended since. One that somebody has
+// ended takes no wish's place, which would end with it.
 func (p *pausing) heed(m moment, instead *Document) {
 	n, err := parseNotice(instead.Body)
 	if err != nil {
@@ -158,9 +159,10 @@ func (p *pausing) heed(m moment, instead *Document) {
 	for i := range n.entries {
 		e := &n.entries[i]
 		s := stop{e.tag, e.reason, e.ends(m), e.until}
+		w := wish{stop: s, base: instead.Version}
 		wished := slices.ContainsFunc(p.wishes, func(w wish) bool { return w.tag == s.tag && s.end <= w.end })
-		if s.end > m.now && !p.covered(m.now, s) && !wished {
-			p.wish(wish{stop: s, base: instead.Version})
+		if s.end > m.now && !p.covered(m.now, s) && !wished && !p.resumes(&w) {
+			p.wish(w)
 		}
 	}
 }
