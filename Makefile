@@ -32,9 +32,10 @@ GOVULNCHECK_VERSION := v1.8.0
 # Everything but the race detector is compiled as what is shipped is (scripts/build.sh): so no dependency is compiled twice, and
 # a checkout in another folder finds compiled what has not changed. The race detector needs a C compiler.
 export CGO_ENABLED := 0
-# On a fresh machine compiling takes a third of the time. What only a debugger reads is left out, and the compiler collects its own garbage
-# only above a gibibyte: both together save a third of that.
-BUILD_FLAGS := -trimpath -gcflags=all=-dwarf=false '-toolexec=env GOGC=off GOMEMLIMIT=1GiB'
+# On a fresh machine compiling takes a third of the time. What only a debugger reads is left out, the compiler collects its own garbage
+# only above a gibibyte, and a client of thousands of generated methods, which a test calls twice, is not inlined: that takes a third of the time.
+BUILD_FLAGS := -trimpath -gcflags=all=-dwarf=false '-gcflags=github.com/openai/openai-go/...=-dwarf=false -l' \
+	'-toolexec=env GOGC=off GOMEMLIMIT=1GiB'
 GOFLAGS ?=
 ifeq ($(findstring -dwarf=false,$(GOFLAGS)),)
 export GOFLAGS := $(strip $(GOFLAGS) $(BUILD_FLAGS))
@@ -85,7 +86,7 @@ endif
 # A result that is remembered from another checkout has met no server: every test is run. Vet is lint's business. Many tests wait for a server or for the clock. What only computes has the processors meanwhile, at a low priority.
 .PHONY: modules computed
 modules:
-	@for module in $(filter-out .,$(MODULES)); do $(GO) -C "$$module" test -count 1 -timeout $(TEST_TIMEOUT) ./...; done
+	@for module in $(filter-out .,$(MODULES)); do $(GO) -C "$$module" test -vet=off -count 1 -timeout $(TEST_TIMEOUT) ./...; done
 computed:
 	@nice -n 15 $(MAKE) counted
 

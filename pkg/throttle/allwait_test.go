@@ -208,7 +208,7 @@ func TestAllDoesNotStarve(t *testing.T) {
 					time.Sleep(time.Second)
 					large := beginWith(All(a, b, PerCall(slots)).Acquire, tc.n, 0)
 					began := time.Now()
-					time.Sleep(10 * tc.most * 100 / time.Duration(min(rates[0], rates[1])))
+					time.Sleep(2 * tc.most * 100 / time.Duration(min(rates[0], rates[1])))
 					r := large.end(t)
 					require.NoError(t, r.err)
 					require.Less(t, r.at.Sub(began), tc.most*100/time.Duration(min(rates[0], rates[1])))
