@@ -115,9 +115,9 @@ var foundSeeds = []foundSeed{
 	},
 	{
 		seed: 6824,
-		found: "A ceiling above the limits in force (seed 6824; a fault of the check, not of the product): a store that was emptied was given back an override " +
-			"that had been ended since, and who knew so was told a moment later who else was live, and went by the lowest limit of these. When it had " +
-			"the answer, another one with a lower limit was live, too. The check looked only then.",
+		found: "A ceiling above the limits in force (seed 6824; a fault of the check, not of the product): a store that was emptied was given back an " +
+			"override that had been ended since, and who knew so was told a moment later who else was live, and went by the lowest limit of these. " +
+			"When it had the answer, another one with a lower limit was live, too. The check looked only then.",
 	},
 	{
 		seed: 17846,
