@@ -88,7 +88,7 @@ endif
 modules:
 	@for module in $(filter-out .,$(MODULES)); do $(GO) -C "$$module" test -vet=off -count 1 -timeout $(TEST_TIMEOUT) ./...; done
 computed:
-	@nice -n 5 $(MAKE) counted
+	@nice -n 15 $(MAKE) counted
 
 .PHONY: suite
 suite: $(GOTESTSUM)
@@ -113,13 +113,14 @@ sim: ## Run 200 pools of twelve processors for half an hour of virtual time each
 	NUMATHROTTLE_SHELL_RUNS=$(SHELL_RUNS) $(GO) test -vet=off -count 1 -run 'TestShell|TestSlots$$' -timeout $(SIM_TIMEOUT) ./internal/shell
 
 # What runs in one goroutine, only counts, or tests the judge of other tests, is skipped where the race detector would make it ten times slower.
-# Of the simulation it has a few pools and the seeds that once broke a promise: make sim has the others. Two packages at once: some wait for servers.
+# Of the simulation it has a few pools and the seeds that once broke a promise: make sim has the others.
 .PHONY: counted
 counted: export GO := $(GO)
 counted: export NUMATHROTTLE_SIM_SEEDS := 40
 counted: ## Run the tests that are skipped with the race detector
-	@scripts/without-race.sh | xargs -P 2 -L 1 sh -c \
-		'exec $(GO) test -vet=off -count 1 -timeout $(SIM_TIMEOUT) -run "$$2" "$$1"' counted
+	@scripts/without-race.sh | while read -r package tests; do \
+		$(GO) test -vet=off -count 1 -timeout $(SIM_TIMEOUT) -run "$$tests" "$$package" </dev/null || exit 1; \
+	done
 
 # Which interleavings a run meets is a matter of luck, and the race detector makes it ten times slower: `make test` has 12.
 .PHONY: shell

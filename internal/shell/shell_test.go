@@ -3,7 +3,6 @@ package shell
 import (
 	"fmt"
 	"os"
-	"runtime"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -16,17 +15,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/proof"
-	"github.com/numaproj-contrib/numathrottle/internal/race"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 )
 
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(400) // the live heap is small
-	if race.On && os.Getenv("NUMATHROTTLE_SHELL_RUNS")+os.Getenv("NUMATHROTTLE_SHELL_SEED") == "" {
-		// The race detector orders what goroutines do by how they synchronise, and not by where they run. On one processor
-		// make test has a fifth less to do; make shell, and a replay, have all.
-		runtime.GOMAXPROCS(1)
-	}
 	os.Exit(m.Run())
 }
 

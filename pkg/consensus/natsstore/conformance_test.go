@@ -14,7 +14,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/proof"
-	"github.com/numaproj-contrib/numathrottle/internal/race"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/storetest"
 )
@@ -30,10 +29,8 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// TestConformanceOfThree has three servers in its own process, on which the race detector would spend its time. It sees this
-// package with the other three systems, of which one is a cluster, too.
+// TestConformanceOfThree has three servers in its own process.
 func TestConformanceOfThree(t *testing.T) {
-	race.Skip(t)
 	s := suite(&harness{target: cluster(t)})
 	s.Permits = clusterPermits(t)
 	s.Issued = func(t testing.TB, permits, faults int) {
