@@ -58,10 +58,10 @@ func (w *world) noteHeld(p *process, lacked bool) {
 	}
 }
 
-// noteTold takes note of the limit that the sender of a request will go by which reports a newer override than the store
-// remembers: if that ends another, it is what the processors are configured with that are live at this moment.
-func (w *world) noteTold(reports []consensus.DocumentReport) {
-	if loaded := reported(reports); w.plan.noted && loaded > w.onRecord() {
+// noteTold takes note of the limit that who has loaded a newer override goes by when it has the answer that is given now: if
+// that one ends another, it is what those processors are configured with that are live at this moment.
+func (w *world) noteTold(m *message) {
+	if loaded := reported(m.req.Documents); w.plan.noted && lacks(&m.ans, loaded) {
 		w.noteAlso(loaded)
 	}
 }

@@ -122,7 +122,7 @@ func (s *store) sync(w *world, m *message) {
 	m.kind, m.ans, m.recorded, m.step = messageAnswer, ans, w.now, w.orders.step
 	w.checkStep(&m.req, before)
 	w.noteLimit()
-	w.noteTold(m.req.Documents)
+	w.noteTold(m)
 	w.transmit(m, down)
 }
 

@@ -236,7 +236,6 @@ func TestCeilingIsThePools(t *testing.T) {
 
 // A store that was emptied, or falls back to an older copy, gets the ceiling back.
 func TestCeilingOutlivesTheStore(t *testing.T) {
-	race.Skip(t)
 	for _, loss := range []string{"wiped", "older copy", "clock set back"} {
 		t.Run(loss, func(t *testing.T) {
 			eachServer(t, func(t *testing.T, s *server) {
@@ -272,7 +271,6 @@ func TestCeilingOutlivesTheStore(t *testing.T) {
 
 // Without the store a processor goes on with its last share, and by the same law for itself.
 func TestLawHoldsWithoutTheStore(t *testing.T) {
-	race.Skip(t)
 	eachServer(t, func(t *testing.T, s *server) {
 		p := &provider{rate: 200, at: time.Now()}
 		nodes := fleet(t, s, 4, falling, p)

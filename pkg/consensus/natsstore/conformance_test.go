@@ -20,34 +20,26 @@ import (
 
 func TestConformance(t *testing.T) {
 	for _, kind := range kinds {
-		if kind.name == "cluster" {
-			continue // TestConformanceOfThree
-		}
 		t.Run(kind.name, func(t *testing.T) {
-			storetest.Run(t, suite(&harness{target: kind.start(t)}))
+			h := &harness{target: kind.start(t)}
+			suite := storetest.Harness{
+				Longest: longest, Deferred: true, New: h.open, Wipe: h.wipe, Snapshot: h.snapshot,
+			}
+			if h.moves != nil {
+				suite.Restart = h.restart
+			}
+			if kind.name == "cluster" {
+				suite.Permits = clusterPermits(t)
+				suite.Issued = func(t testing.TB, permits, faults int) {
+					t.Helper()
+					proof.Record(t, "permits-nats", proof.Permits{
+						Store: "JetStream on three servers, the leader moved", Permits: permits, Faults: faults,
+					})
+				}
+			}
+			storetest.Run(t, suite)
 		})
 	}
-}
-
-// TestConformanceOfThree has three servers in its own process.
-func TestConformanceOfThree(t *testing.T) {
-	s := suite(&harness{target: cluster(t)})
-	s.Permits = clusterPermits(t)
-	s.Issued = func(t testing.TB, permits, faults int) {
-		t.Helper()
-		proof.Record(t, "permits-nats", proof.Permits{
-			Store: "JetStream on three servers, the leader moved", Permits: permits, Faults: faults,
-		})
-	}
-	storetest.Run(t, s)
-}
-
-func suite(h *harness) storetest.Harness {
-	s := storetest.Harness{Longest: longest, Deferred: true, New: h.open, Wipe: h.wipe, Snapshot: h.snapshot}
-	if h.moves != nil {
-		s.Restart = h.restart
-	}
-	return s
 }
 
 // clusterPermits is how many permits a cluster issues: NUMATHROTTLE_CLUSTER_PERMITS, or as
