@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -27,9 +28,9 @@ const (
 	preciseBy    = 0.004
 )
 
-// compareAll measures each kind of handler, bare and wrapped.
+// compareAll measures each kind of handler, bare and wrapped, and where the wrapper needs a goroutine, with that alone.
 func compareAll(ctx context.Context, b *bench, load load) (table, error) {
-	t := table{head: []string{"handler", "bare, messages per second", "with a limit that never binds", "of bare", "±"}}
+	t := table{head: []string{"handler", "bare, messages per second", "with a limit that never binds", "of bare", "±", "passed on only, of bare", "±"}}
 	unlimited, err := throttle.New(throttle.Limit{})
 	if err != nil {
 		return t, err
@@ -47,72 +48,93 @@ func compareAll(ctx context.Context, b *bench, load load) (table, error) {
 		if err != nil {
 			return t, fmt.Errorf("%s: %w", k.name, err)
 		}
-		of := median(ratios(c.wrapped, c.bare))
-		t.rows = append(t.rows, judged(of >= 0.98, "at least 0.98",
-			k.name, count(int64(median(c.bare))), count(int64(median(c.wrapped))), fraction(of), fraction(uncertainty(c.rounds))))
+		of := c.of(wrapped)
+		cells := []string{
+			k.name, count(int64(median(c.rates[bare]))), count(int64(median(c.rates[wrapped]))), fraction(of),
+			fraction(uncertainty(c.rounds[wrapped])), "", "",
+		}
+		if k.passing != nil {
+			cells[5], cells[6] = fraction(c.of(passing)), fraction(uncertainty(c.rounds[passing]))
+		}
+		t.rows = append(t.rows, judged(of >= 0.98, "at least 0.98", cells...))
 	}
 	return t, nil
 }
 
-// A comparison is the throughput of a bare and a wrapped handler in each turn, and the median ratio of each round.
-type comparison struct{ bare, wrapped, rounds []float64 }
+// A form of a handler that is compared with the others.
+type form int
+
+const (
+	bare form = iota
+	wrapped
+	passing
+	forms
+)
+
+// A comparison is the throughput of each form in each turn, and the median of its ratio to the bare handler's in each round.
+type comparison struct{ rates, rounds [forms][]float64 }
+
+// of returns the median ratio over all turns.
+func (c *comparison) of(f form) float64 { return median(ratios(c.rates[f], c.rates[bare])) }
 
 // compare goes through rounds until the ratio is known well enough.
-func (k handlerKind) compare(ctx context.Context, b *bench, load load, wrapped any) (c comparison, err error) {
-	for round := range b.times(load.rounds) {
-		order := []bool{false, true, true, false} // of bare and wrapped handlers
-		if round%2 == 1 {
-			order = []bool{true, false, false, true}
-		}
-		if err := k.round(ctx, b, load, wrapped, order, &c); err != nil {
+func (k handlerKind) compare(ctx context.Context, b *bench, load load, wrapper any) (c comparison, err error) {
+	handlers := map[form]any{bare: k.bare, wrapped: wrapper}
+	order := []form{bare, wrapped}
+	if k.passing != nil {
+		handlers[passing] = k.passing
+		order = append(order, passing)
+	}
+	for range b.times(load.rounds) {
+		mirrored := slices.Clone(order)
+		slices.Reverse(mirrored)
+		if err := k.round(ctx, b, load, handlers, append(mirrored, order...), &c); err != nil {
 			return c, err
 		}
-		if len(c.rounds) >= fewestRounds && uncertainty(c.rounds) <= preciseBy {
+		if len(c.rounds[wrapped]) >= fewestRounds && uncertainty(c.rounds[wrapped]) <= preciseBy {
 			break
 		}
+		order = append(order[1:], order[0]) // each form is the first as often as any other
 	}
 	return c, nil
 }
 
 // round measures with servers that it starts in this order, which matters: servers of one and the same handler differ by a
 // hundredth, and the first is the fastest.
-func (k handlerKind) round(ctx context.Context, b *bench, load load, wrapped any, order []bool, c *comparison) (err error) {
+func (k handlerKind) round(ctx context.Context, b *bench, load load, handlers map[form]any, order []form, c *comparison) (err error) {
 	var links []*link
 	defer func() {
 		for _, l := range links {
 			err = errors.Join(err, l.close())
 		}
 	}()
-	for _, wrap := range order {
-		handler := k.bare
-		if wrap {
-			handler = wrapped
-		}
-		l, err := k.serve(ctx, b.dir, handler)
+	for _, f := range order {
+		l, err := k.serve(ctx, b.dir, handlers[f])
 		if err != nil {
 			return err
 		}
 		links = append(links, l)
 	}
-	first := len(c.bare)
+	first := len(c.rates[bare])
 	for turn := range turnsOfARound + 1 {
-		var bare, wrapped float64
+		var rates [forms]float64
 		for j := range links {
 			i := (j + turn) % len(links)
 			r, err := links[i].throughput(ctx, load.done, b.long(load.turn))
 			if err != nil {
 				return err
 			}
-			if order[i] {
-				wrapped += r / 2
-			} else {
-				bare += r / 2
-			}
+			rates[order[i]] += r / 2 // each form has two servers
 		}
-		if turn > 0 {
-			c.bare, c.wrapped = append(c.bare, bare), append(c.wrapped, wrapped)
+		if turn == 0 {
+			continue
+		}
+		for f := range handlers {
+			c.rates[f] = append(c.rates[f], rates[f])
 		}
 	}
-	c.rounds = append(c.rounds, median(ratios(c.wrapped[first:], c.bare[first:])))
+	for f := range handlers {
+		c.rounds[f] = append(c.rounds[f], median(ratios(c.rates[f][first:], c.rates[bare][first:])))
+	}
 	return nil
 }
