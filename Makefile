@@ -89,7 +89,7 @@ endif
 modules:
 	@for module in $(filter-out .,$(MODULES)); do $(GO) -C "$$module" test -vet=off -count 1 -timeout $(TEST_TIMEOUT) ./...; done
 computed:
-	@nice -n 15 $(MAKE) counted
+	@nice -n 5 $(MAKE) counted
 
 .PHONY: suite
 suite: $(GOTESTSUM)

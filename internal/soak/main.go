@@ -78,9 +78,9 @@ func steps(l lengths) []step {
 			env:  []string{fmt.Sprint("NUMATHROTTLE_PERMITS=", l.permits)}, beside: true,
 		},
 		{
-			// On Redis there is no kind of server between the test and its groups of cases.
+			// On Redis, and on a NATS cluster.
 			name: "slots", figures: []string{"permits-redis", "permits-nats"},
-			args: test("-run=TestConformance$/^(server|cluster)$/^(server|many.*)$/many", "./pkg/consensus/redisstore", "./pkg/consensus/natsstore"),
+			args: test("-run=TestConformance(OfThree)?$/^server$/many", "./pkg/consensus/redisstore", "./pkg/consensus/natsstore"),
 			env:  []string{fmt.Sprint("NUMATHROTTLE_CLUSTER_PERMITS=", clusterPermits)},
 		},
 		{
