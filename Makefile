@@ -123,7 +123,7 @@ counted: ## Run the tests that are skipped with the race detector
 		$(GO) test -vet=off -count 1 -timeout $(SIM_TIMEOUT) -run "$$tests" "$$package" </dev/null || exit 1; \
 	done
 
-# Which interleavings a run meets is a matter of luck, and the race detector makes it ten times slower: `make test` has 12.
+# Which interleavings a run meets is a matter of luck, and the race detector makes it ten times slower: `make test` has 8.
 .PHONY: shell
 shell: ## Run 100 pools of twenty real Members in virtual time with the race detector
 	CGO_ENABLED=1 NUMATHROTTLE_SHELL_RUNS=100 $(GO) test -race -vet=off -count 1 -run TestShell -timeout 30m -v ./internal/shell
