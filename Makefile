@@ -117,7 +117,7 @@ sim: ## Run 200 pools of twelve processors for half an hour of virtual time each
 # Of the simulation it has a few pools and the seeds that once broke a promise: make sim has the others.
 .PHONY: counted
 counted: export GO := $(GO)
-counted: export NUMATHROTTLE_SIM_SEEDS := 40
+counted: export NUMATHROTTLE_SIM_SEEDS := 20
 counted: ## Run the tests that are skipped with the race detector
 	@scripts/without-race.sh | while read -r package tests; do \
 		$(GO) test -vet=off -count 1 -timeout $(SIM_TIMEOUT) -run "$$tests" "$$package" </dev/null || exit 1; \
