@@ -117,13 +117,13 @@ sim: ## Run 200 pools of twelve processors for half an hour of virtual time each
 # Of the simulation it has a few pools and the seeds that once broke a promise: make sim has the others.
 .PHONY: counted
 counted: export GO := $(GO)
-counted: export NUMATHROTTLE_SIM_SEEDS := 20
+counted: export NUMATHROTTLE_SIM_SEEDS := 40
 counted: ## Run the tests that are skipped with the race detector
 	@scripts/without-race.sh | while read -r package tests; do \
 		$(GO) test -vet=off -count 1 -timeout $(SIM_TIMEOUT) -run "$$tests" "$$package" </dev/null || exit 1; \
 	done
 
-# Which interleavings a run meets is a matter of luck, and the race detector makes it ten times slower: `make test` has 8.
+# Which interleavings a run meets is a matter of luck, and the race detector makes it ten times slower: `make test` has 12.
 .PHONY: shell
 shell: ## Run 100 pools of twenty real Members in virtual time with the race detector
 	CGO_ENABLED=1 NUMATHROTTLE_SHELL_RUNS=100 $(GO) test -race -vet=off -count 1 -run TestShell -timeout 30m -v ./internal/shell

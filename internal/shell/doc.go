@@ -63,7 +63,7 @@
 // goroutines runs first at one instant, nor the random numbers that a Member draws
 // itself: a failure may need a few tries to show again.
 //
-//	go test -race ./internal/shell                                             eight runs, a hundred without -race
+//	go test -race ./internal/shell                                             a dozen runs, a hundred without -race
 //	NUMATHROTTLE_SHELL_RUNS=5000 go test -race -timeout 0 ./internal/shell     more
 //	NUMATHROTTLE_SHELL_SEED=17 go test -race -run TestShell -count 5 -v ./internal/shell
 package shell
