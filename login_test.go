@@ -24,6 +24,12 @@ type login struct {
 	fails string // what the error says; empty when it is right
 }
 
+// in tells whether a text says that. Upper or lower case is a matter of luck with the client of NATS: it depends on when
+// the refusal arrives.
+func (l *login) in(text string) bool {
+	return strings.Contains(strings.ToLower(text), strings.ToLower(l.fails))
+}
+
 // requireLogins opens a Throttle with each login. No error and no line of the log
 // shows the canary, which every secret holds, the wrong ones too.
 func requireLogins(t *testing.T, store string, logins []login) {
@@ -41,7 +47,8 @@ func requireLogins(t *testing.T, store string, logins []login) {
 				require.NotContains(t, logs.String(), canary)
 				return
 			}
-			require.ErrorContains(t, err, l.fails)
+			require.Error(t, err)
+			require.True(t, l.in(err.Error()), err.Error())
 			require.NotContains(t, err.Error(), canary)
 
 			// Without FailFast the same goes to the log, and to nobody else.
@@ -49,7 +56,7 @@ func requireLogins(t *testing.T, store string, logins []login) {
 			th, err = Open(t.Context(), c)
 			require.NoError(t, err)
 			eventually(t, func() bool {
-				return strings.Contains(logs.String(), "does not answer") && strings.Contains(logs.String(), l.fails)
+				return strings.Contains(logs.String(), "does not answer") && l.in(logs.String())
 			}, "a line in the log")
 			require.False(t, grants(th)())
 			closeLater(th)

@@ -52,6 +52,7 @@ func strictKeptLane(t *testing.T, g *ledger) *lane {
 	l := newLane(t, g, poolConfig{Stores: everyone("redis://" + server.Addr() + "?durable=true"), Max: 5, Strict: true})
 	l.run(
 		killed(server, "strict: server killed, state kept", stateKept, 1500*time.Millisecond, 3*time.Second),
+		killed(server, "strict: server killed for longer than a lease, state kept", stateKept, 4*time.Second, 6*time.Second),
 		stopped(server, "strict: server stopped", 1500*time.Millisecond, 3*time.Second),
 	)
 	return l

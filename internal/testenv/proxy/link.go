@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"io"
 	"net"
@@ -57,17 +56,10 @@ func (l *link) run() {
 	l.end(false)
 }
 
+// dial connects to the target. It is not given up when the link ends: the target may have the connection already, which
+// would then be closed in good order instead of reset.
 func (l *link) dial() (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), dialTimeout)
-	defer cancel()
-	l.proxy.running.Go(func() {
-		select {
-		case <-l.ended:
-			cancel()
-		case <-ctx.Done():
-		}
-	})
-	target, err := new(net.Dialer).DialContext(ctx, "tcp", l.proxy.target)
+	target, err := net.DialTimeout("tcp", l.proxy.target, dialTimeout)
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// dialTimeout bounds a connection to the target, which is on this machine.
+// dialTimeout bounds a connection to the target, which is on this machine: it answers at once, or holds Close up for so long.
 const dialTimeout = 5 * time.Second
 
 // A Proxy forwards TCP connections to one target.

@@ -280,6 +280,20 @@ func TestCutAndHeal(t *testing.T) {
 	receive(t, s.accepted(t), "new")
 }
 
+// The target may have a connection before the proxy knows.
+func TestCutWhileConnecting(t *testing.T) {
+	s := newTarget(t)
+	p := start(t, s.listener.Addr().String())
+	for range 300 {
+		client := dial(t, p)
+		server := s.accepted(t)
+		p.Cut()
+		isReset(t, server)
+		isReset(t, client)
+		require.NoError(t, p.Heal())
+	}
+}
+
 // A port that refuses connections is not given to anybody else.
 func TestCutKeepsThePort(t *testing.T) {
 	p := start(t, "127.0.0.1:1")
