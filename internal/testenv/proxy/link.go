@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -59,7 +60,8 @@ func (l *link) run() {
 // dial connects to the target. It is not given up when the link ends: the target may have the connection already, which
 // would then be closed in good order instead of reset.
 func (l *link) dial() (net.Conn, error) {
-	target, err := net.DialTimeout("tcp", l.proxy.target, dialTimeout)
+	dialer := net.Dialer{Timeout: dialTimeout}
+	target, err := dialer.DialContext(context.Background(), "tcp", l.proxy.target)
 	if err != nil {
 		return nil, err
 	}
