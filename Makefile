@@ -48,8 +48,10 @@ GOTESTSUM := $(BIN)/gotestsum-$(GOTESTSUM_VERSION)
 ACTIONLINT := $(BIN)/actionlint-$(ACTIONLINT_VERSION)
 GOVULNCHECK := $(BIN)/govulncheck-$(GOVULNCHECK_VERSION)
 
-# The root module and those below it, such as benchmarks/.
+# The root module and those below it, such as benchmarks/. What the large ones import takes minutes to compile or to analyse: Kubernetes,
+# Prometheus and openai-go.
 MODULES := $(patsubst %/go.mod,%,$(shell find . -name go.mod -not -path './.*/*'))
+LARGE := ./manifests/check ./pkg/throttle/httpthrottle/clienttest
 
 .PHONY: help
 help: ## List the targets
@@ -69,36 +71,39 @@ build: ## Compile every package
 	$(GO) build ./...
 
 # Where tests keep their files, in memory if possible; and where Go builds, which takes more room.
-test suite memory counted race shell faults soak: export TMPDIR := $(shell scripts/test-tmpdir.sh)
-test suite memory counted race shell faults soak: export GOTMPDIR := $(shell printf '%s' "$${GOTMPDIR:-$${TMPDIR:-/tmp}}")
+test suite modules memory counted race shell faults soak: export TMPDIR := $(shell scripts/test-tmpdir.sh)
+test suite modules memory counted race shell faults soak: export GOTMPDIR := $(shell printf '%s' "$${GOTMPDIR:-$${TMPDIR:-/tmp}}")
 
 # Every store must be there: with NUMATHROTTLE_REQUIRE_STORES set, a missing server fails the test instead of skipping it.
 .PHONY: test
 test: export NUMATHROTTLE_REQUIRE_STORES := 1
-test: ## Install what the tests need, and run them, with the race detector where it has something to find
+test: ## Install what the tests need, and run them with the race detector
 	@scripts/test-deps.sh
 ifeq ($(PKG),./...)
-	@$(MAKE) -j3 suite modules computed
-	@$(MAKE) memory
+	@$(MAKE) -j2 suite modules
 else
 	@$(MAKE) suite
 endif
 
-# A result that is remembered from another checkout has met no server: every test is run. Vet is lint's business. Many tests wait for a server or for the clock. What only computes has the processors meanwhile, at a low priority.
-.PHONY: modules computed
+# A result that is remembered from another checkout has met no server: every test is run. Vet is lint's business. The tests of the large
+# modules have no goroutines but those of what they import, and are compiled as the programs are that they run.
+MODULE_FLAGS := -vet=off -count 1 -timeout $(TEST_TIMEOUT) ./...
+.PHONY: modules
 modules:
-	@for module in $(filter-out .,$(MODULES)); do $(GO) -C "$$module" test -vet=off -count 1 -timeout $(TEST_TIMEOUT) ./...; done
-computed:
-	@nice -n 5 $(MAKE) counted
+	@for module in $(filter-out . $(LARGE),$(MODULES)); do CGO_ENABLED=1 nice -n 5 $(GO) -C "$$module" test -race $(MODULE_FLAGS) || exit 1; done
+	@for module in $(LARGE); do nice -n 5 $(GO) -C "$$module" test $(MODULE_FLAGS) || exit 1; done
 
+# Many tests wait for a server or for the clock: more packages at once than there are processors.
 .PHONY: suite
 suite: $(GOTESTSUM)
 	CGO_ENABLED=1 $(GOTESTSUM) --format standard-quiet --post-run-command scripts/test-summary.sh \
-		-- -race -vet=off -count 1 -p 3 -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) $(if $(filter ./...,$(PKG)),$(LONGEST)) $(PKG)
+		-- -race -vet=off -count 1 -p 4 -timeout $(TEST_TIMEOUT) $(TEST_FLAGS) $(if $(filter ./...,$(PKG)),$(LONGEST)) $(PKG)
 
 # The race detector has memory of its own, so that with it nothing of this is judged. Not beside other tests: how soon the processes end is measured.
 .PHONY: memory
+memory: export NUMATHROTTLE_REQUIRE_STORES := 1
 memory: ## Offer ten thousand messages to a mapper that may handle ten a second, and judge the memory it takes
+	@scripts/test-deps.sh
 	$(GO) test -vet=off -count 1 -run TestTenThousand ./internal/noloss
 
 # Which interleavings a run meets is a matter of luck.
@@ -113,12 +118,14 @@ sim: ## Run 200 pools of twelve processors for half an hour of virtual time each
 		$(GO) test -vet=off -count 1 -run 'TestSeeds$$' -timeout $(SIM_TIMEOUT) -v ./internal/sim
 	NUMATHROTTLE_SHELL_RUNS=$(SHELL_RUNS) $(GO) test -vet=off -count 1 -run 'TestShell|TestSlots$$' -timeout $(SIM_TIMEOUT) ./internal/shell
 
-# What runs in one goroutine, only counts, or tests the judge of other tests, is skipped where the race detector would make it ten times slower.
-# Of the simulation it has a few pools and the seeds that once broke a promise: make sim has the others.
+# What runs in one goroutine, only counts, or tests the judge of other tests, is shorter in make test, or left out: the race detector would
+# make it ten times slower. Of the simulation it has a few pools and the seeds that once broke a promise: make sim has the others.
 .PHONY: counted
 counted: export GO := $(GO)
 counted: export NUMATHROTTLE_SIM_SEEDS := 40
-counted: ## Run the tests that are skipped with the race detector
+counted: export NUMATHROTTLE_REQUIRE_STORES := 1
+counted: ## Run whole, without the race detector, the tests of which make test has less or nothing
+	@scripts/test-deps.sh
 	@scripts/without-race.sh | while read -r package tests; do \
 		$(GO) test -vet=off -count 1 -timeout $(SIM_TIMEOUT) -run "$$tests" "$$package" </dev/null || exit 1; \
 	done
@@ -150,13 +157,16 @@ fuzz: export GO := $(GO)
 fuzz: ## Feed every parser of foreign bytes what a fuzzer makes up, for 25 s each
 	@scripts/fuzz.sh
 
+# `make lint FAST=1` looks at the large modules without the types of what they import.
+FAST ?=
 .PHONY: lint
 lint: $(GOLANGCI_LINT) $(ACTIONLINT) ## Check formatting, imports between packages, workflows, and everything golangci-lint finds
 	@for script in .ci/run scripts/*.sh; do bash -n "$$script"; done
 	@$(ACTIONLINT) -shellcheck= -pyflakes= .github/workflows/*.yml
 	@for module in $(MODULES); do \
-		echo "golangci-lint run ($$module)"; \
-		(cd "$$module" && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml ./...); \
+		fast=; case "$(if $(FAST), $(LARGE) )" in *" $$module "*) fast=--fast-only ;; esac; \
+		echo "golangci-lint run $$fast ($$module)"; \
+		(cd "$$module" && $(GOLANGCI_LINT) run $$fast --config $(CURDIR)/.golangci.yml ./...); \
 	done
 
 # Not a part of lint: it asks the Go vulnerability database, and may fail on a day on which nothing here has changed.

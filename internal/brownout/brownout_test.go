@@ -17,8 +17,7 @@ var update = flag.Bool("update", false, "write the figures of docs/adaptive.md a
 // What is promised of the pool's law: 0.95 of what the service can do is used, less than one
 // call in a hundred is refused, and 80 % is used again within ten seconds.
 func TestFallAndReturn(t *testing.T) {
-	race.Skip(t) // a run has one goroutine
-	for seed := range uint64(10) {
+	for seed := range uint64(race.Fewer(10)) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			r := Run(Shown(Shared, seed))
 			require.NoError(t, r.promises())
@@ -42,11 +41,10 @@ func (r *Result) promises() error {
 
 // The law does so for other numbers of processors, and deeper and shallower falls.
 func TestOtherFalls(t *testing.T) {
-	race.Skip(t) // a run has one goroutine
-	for _, tc := range []struct {
+	for _, tc := range race.Some([]struct {
 		processors int
 		low        float64
-	}{{1, 50}, {2, 50}, {3, 50}, {8, 50}, {50, 50}, {20, 100}, {20, 180}, {20, 25}} {
+	}{{1, 50}, {2, 50}, {3, 50}, {8, 50}, {50, 50}, {20, 100}, {20, 180}, {20, 25}}) {
 		t.Run(fmt.Sprint(tc.processors, " processors, ", tc.low), func(t *testing.T) {
 			p := Shown(Shared, 1)
 			p.Processors, p.Service = tc.processors, Falls(200, tc.low, fallAt, backAt)
@@ -60,7 +58,6 @@ func TestOtherFalls(t *testing.T) {
 
 // A service that was down altogether is found again.
 func TestOutage(t *testing.T) {
-	race.Skip(t) // a run has one goroutine
 	p := Shown(Shared, 1)
 	p.Service = Falls(200, 0, fallAt, backAt)
 	r := Run(p)
@@ -70,7 +67,6 @@ func TestOutage(t *testing.T) {
 
 // A run is the same every time.
 func TestRunsAreDeterministic(t *testing.T) {
-	race.Skip(t) // a run has one goroutine
 	for way := Fixed; way <= Shared; way++ {
 		p := Shown(way, 7)
 		p.Seconds = 80
@@ -81,7 +77,7 @@ func TestRunsAreDeterministic(t *testing.T) {
 
 // The figures in the documentation are those of these runs. With -update it writes them.
 func TestPage(t *testing.T) {
-	race.Skip(t) // a run has one goroutine
+	race.Skip(t, "its runs have one goroutine, and TestFallAndReturn has them too")
 	const page = "../../docs/adaptive.md"
 	content, err := os.ReadFile(page)
 	require.NoError(t, err)

@@ -58,7 +58,7 @@ type sample struct {
 // TestMemoryStaysFlat lets handler processes of every kind draw on one Redis for a while, in which processors come and go
 // and the limit is changed. NUMATHROTTLE_FLAT_FOR says for how long.
 func TestMemoryStaysFlat(t *testing.T) {
-	race.Skip(t)
+	race.Skip(t, "the race detector has memory of its own")
 	length := 20 * time.Second
 	if text := os.Getenv("NUMATHROTTLE_FLAT_FOR"); text != "" {
 		var err error

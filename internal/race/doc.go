@@ -1,6 +1,6 @@
 // Package race tells tests whether the race detector is on, with which everything takes ten
-// times as long. What runs in one goroutine, only counts, or shows that the judge of other tests
-// sees what is broken, is left to a run without it.
+// times as long. With it, what repeats itself is repeated less often; what only measures, counts, or shows that the judge of
+// other tests sees what is broken, is left out. make counted runs these tests without it, and then they are whole.
 //
 // In a bubble of testing/synctest the race detector crashes (a SIGSEGV, or "CHECK failed") when two goroutines at once
 // receive from timers that had run out before they looked, such as time.NewTimer(0) or time.After(0): golang/go#78156, in
@@ -13,11 +13,32 @@ type test interface {
 	Skip(args ...any)
 }
 
-// Skip skips a test if the race detector is on. make counted finds the tests that call it, and runs them
-// without; see scripts/without-race.sh.
-func Skip(t test) {
+// Skip skips a test if the race detector is on, and says why. make counted finds the tests that call it, as those that
+// call Fewer or Some, and runs them without; see scripts/without-race.sh.
+func Skip(t test, why string) {
 	t.Helper()
 	if On {
-		t.Skip("takes ten times as long with the race detector: make counted runs it without")
+		t.Skip("with the race detector: " + why + "; make counted runs it without")
 	}
+}
+
+// Fewer returns how often a test repeats what it would repeat n times without the race detector: a tenth of that, and
+// once at least.
+func Fewer(n int) int {
+	if On {
+		return max(n/10, 1)
+	}
+	return n
+}
+
+// Some returns which of the cases of a test it has: with the race detector every fifth, from the first.
+func Some[T any](cases []T) []T {
+	if !On {
+		return cases
+	}
+	var some []T
+	for i := 0; i < len(cases); i += 5 {
+		some = append(some, cases[i])
+	}
+	return some
 }

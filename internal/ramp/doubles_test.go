@@ -76,8 +76,7 @@ func doubles(t *testing.T, c Config, s State, st Step) [8]float64 {
 
 // A store that has only doubles comes to the same, at a logical time of this century.
 func TestDoubles(t *testing.T) {
-	race.Skip(t)
-	seeds(t, 200, func(t *testing.T, rng *rand.Rand) {
+	seeds(t, uint64(race.Fewer(200)), func(t *testing.T, rng *rand.Rand) {
 		c := randomConfig(rng)
 		now := int64(4_000_000_000_000_000) + rng.Int64N(second) // the year 2096
 		s, _ := c.Next(State{}, Step{Now: now})

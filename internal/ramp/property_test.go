@@ -107,8 +107,7 @@ func TestSplitInvariance(t *testing.T) {
 // Whatever happens, the ceiling is within Min and Max, moves by at most the slope
 // upwards, and the state can be written and read again.
 func TestBounds(t *testing.T) {
-	race.Skip(t)
-	seeds(t, 500, func(t *testing.T, rng *rand.Rand) {
+	seeds(t, uint64(race.Fewer(500)), func(t *testing.T, rng *rand.Rand) {
 		c := randomConfig(rng)
 		var s State
 		now := rng.Int64N(10 * second)

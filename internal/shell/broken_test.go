@@ -97,7 +97,7 @@ func storing(s brokenStore) wiring {
 // TestBroken breaks something on purpose: the judge has to see it, and would not
 // without.
 func TestBroken(t *testing.T) {
-	race.Skip(t)
+	race.Skip(t, "it tests the judge of TestShell, which runs with it")
 	for _, c := range []struct {
 		name   string
 		wiring wiring
@@ -170,7 +170,7 @@ func brokenPlan() plan {
 
 // TestBrokenWithoutTheStore does so while all go on without the store.
 func TestBrokenWithoutTheStore(t *testing.T) {
-	race.Skip(t)
+	race.Skip(t, "it tests the judge of TestShell, which runs with it")
 	p := brokenPlan()
 	p.loss, p.knownNew, p.span = consensus.Degrade, true, 3*time.Minute
 	p.loseTogether()

@@ -62,7 +62,7 @@ func (l leakyLimiter) Acquire(ctx context.Context, n int) (throttle.Permit, erro
 
 // TestSlotsBroken breaks something on purpose: the judge has to see it, and would not without.
 func TestSlotsBroken(t *testing.T) {
-	race.Skip(t)
+	race.Skip(t, "it tests the judge of TestSlots, which runs with it")
 	const slots = 7
 	as, asIs := func(l throttle.Lease) (throttle.Lease, bool) { return l, true }, func(n int64) int64 { return n }
 	for _, c := range []struct {

@@ -107,7 +107,7 @@ func (p *progressed) save(folder string, s *Summary) error {
 
 // A sweep that was ended comes to the same as one that was not; one of something else begins anew.
 func TestASweepGoesOn(t *testing.T) {
-	race.Skip(t)
+	race.Skip(t, "a run has one goroutine, and more than one run is in TestSeeds")
 	short := Config{Processors: 3, Duration: 10 * time.Second}
 	whole := Sweep(short, 1, 2*part+100, 10)
 	folder := t.TempDir()

@@ -12,7 +12,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/race"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -92,7 +91,6 @@ var falling = throttle.Limit{Max: 200, Adaptive: true}
 // A service that can do a quarter for a minute of four: the pool uses 0.95 of what it can do, less
 // than one call in a hundred is refused, and 80 % is used again within ten seconds.
 func TestPoolFollowsTheService(t *testing.T) {
-	race.Skip(t)
 	eachServer(t, func(t *testing.T, s *server) {
 		p := &provider{rate: 200, at: time.Now()}
 		var nodes []*node

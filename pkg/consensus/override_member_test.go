@@ -10,7 +10,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/race"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -53,7 +52,6 @@ func used(nodes []*node, d time.Duration) (total int64) {
 }
 
 func TestOverrideIsInForceWithinOneSync(t *testing.T) {
-	race.Skip(t)
 	eachServer(t, func(t *testing.T, s *server) {
 		nodes := busy(t, s, 4, thousand)
 		for _, c := range []struct {

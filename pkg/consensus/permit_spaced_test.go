@@ -22,9 +22,8 @@ const (
 // Permits are a spacing apart on the store's clock, exactly, whatever happens to the
 // store, its clock and the network.
 func TestPermitsAreSpaced(t *testing.T) {
-	race.Skip(t)
 	const each, enough = 2_500, 100_000
-	permits, first := enough, uint64(number(t, permitSeedVariable, 0))
+	permits, first := race.Fewer(enough), uint64(number(t, permitSeedVariable, 0))
 	if testing.Short() {
 		permits = 10_000
 	}

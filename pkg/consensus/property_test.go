@@ -259,8 +259,7 @@ func (c *chaos) forget() {
 }
 
 func TestHonestSharesNeverAddUpToMoreThanTheWhole(t *testing.T) {
-	race.Skip(t)
-	const seeds, steps = 200, 400
+	seeds, steps := race.Fewer(200), 400
 	var granted, refused, frozen, asked, full int
 	for seed := range uint64(seeds) {
 		c := newChaos(t, seed)

@@ -185,8 +185,7 @@ func TestStrictAlone(t *testing.T) {
 // Ten processors that all want every slot: none gets less than half its fair share, and
 // the limit is used.
 func TestStrictIsFair(t *testing.T) {
-	race.Skip(t)
-	for _, tc := range []struct {
+	for _, tc := range race.Some([]struct {
 		max, reserved int
 		away          time.Duration
 		use           float64
@@ -202,7 +201,7 @@ func TestStrictIsFair(t *testing.T) {
 		{10, 8, 30 * time.Millisecond, 0.95},
 		{10, 20, 100 * time.Millisecond, 0.99},
 		{100, 100, 100 * time.Millisecond, 0.95},
-	} {
+	}) {
 		t.Run(fmt.Sprintf("%d per second, %d reserved, %s away", tc.max, tc.reserved, tc.away), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := memstore.New()
@@ -313,11 +312,10 @@ func TestReservedSlotsOutliveIssuing(t *testing.T) {
 // One per minute over twenty busy processors: all of it is used, at most it, and nobody
 // starves. With a spacing that is shorter the processors sync less meanwhile.
 func TestLowLimitStarvesNobody(t *testing.T) {
-	race.Skip(t)
-	for _, tc := range []struct {
+	for _, tc := range race.Some([]struct {
 		per   time.Duration
 		calls int
-	}{{time.Minute, 200}, {3 * time.Second, 1000}, {200 * time.Millisecond, 1000}} {
+	}{{200 * time.Millisecond, 1000}, {3 * time.Second, 1000}, {time.Minute, 200}}) {
 		t.Run(fmt.Sprint(tc.per), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := memstore.New()
@@ -356,8 +354,7 @@ func TestLowLimitStarvesNobody(t *testing.T) {
 // A pool grows and shrinks under load, over the size at which its limit is too low to be
 // divided and back: no window sees more than the bound, and the limit is used.
 func TestPoolCrossesTheThreshold(t *testing.T) {
-	race.Skip(t)
-	for seed := range uint64(6) {
+	for seed := range uint64(race.Fewer(6)) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 3))
 			store := memstore.New()

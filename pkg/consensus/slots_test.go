@@ -50,9 +50,8 @@ func TestSlotsAreDividedInWholeOnes(t *testing.T) {
 // Whatever is wanted: never more than there is, none lost, nobody has less than the whole slots of
 // its share, and in as many turns as there are processors everyone that wants slots has had one.
 func TestNoSlotIsLostAndNobodyIsLeftOut(t *testing.T) {
-	race.Skip(t)
 	rng := rand.New(rand.NewPCG(1, 2))
-	for range 2000 {
+	for range race.Fewer(2000) {
 		most := 1 + rng.IntN(20)
 		wanted := make([]int, 1+rng.IntN(30))
 		for i := range wanted {

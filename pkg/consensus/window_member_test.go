@@ -31,8 +31,7 @@ func (m *meter) add(n int64, rate float64, d time.Duration) {
 // While overrides come and go and processors join and leave, no window sees more than the
 // limits in force allow: in the interval in which an override spreads, the larger one.
 func TestNoWindowExceedsTheOverrides(t *testing.T) {
-	race.Skip(t)
-	for seed := range uint64(4) {
+	for seed := range uint64(race.Fewer(4)) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				rng := rand.New(rand.NewPCG(seed, 1))

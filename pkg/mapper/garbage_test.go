@@ -29,7 +29,7 @@ func spacious(t *testing.T) throttle.Limiter {
 // Garbage costs throughput: a server with a small heap collects it once for about a thousand messages. It is the channel
 // that the handler closes; a pump of its own for each message makes it 464 bytes.
 func TestAStreamedMessageMakesLittleGarbage(t *testing.T) {
-	race.Skip(t)
+	race.Skip(t, "it makes garbage of its own")
 	h := mapstreamsdk.MapStreamerFunc(func(_ context.Context, _ []string, _ mapstreamsdk.Datum, to chan<- mapstreamsdk.Message) {
 		to <- mapstreamsdk.NewMessage(nil)
 		close(to)
@@ -48,7 +48,7 @@ func TestAStreamedMessageMakesLittleGarbage(t *testing.T) {
 
 // A list of its own for each batch makes it 134 bytes a message.
 func TestAMessageOfABatchMakesLittleGarbage(t *testing.T) {
-	race.Skip(t)
+	race.Skip(t, "it makes garbage of its own")
 	const size = 500
 	h := batchmapsdk.BatchMapperFunc(func(_ context.Context, in <-chan batchmapsdk.Datum) batchmapsdk.BatchResponses {
 		out := make(batchmapsdk.BatchResponses, 0, size)

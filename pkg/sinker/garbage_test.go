@@ -16,7 +16,7 @@ import (
 // Garbage costs throughput: a server with a small heap collects it once for less than a thousand messages. Lists of IDs and
 // permits of its own for each batch make it 46 bytes a message.
 func TestAMessageMakesLittleGarbage(t *testing.T) {
-	race.Skip(t)
+	race.Skip(t, "it makes garbage of its own")
 	l, err := throttle.New(throttle.Limit{Max: 1_000_000_000, Burst: 1_000_000_000})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, l.Close()) })

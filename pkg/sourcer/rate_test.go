@@ -73,8 +73,7 @@ func drain(t *testing.T, s sourcesdk.Sourcer, d, busy time.Duration) drained {
 }
 
 func TestASourceDeliversItsLimitWithoutSpinning(t *testing.T) {
-	race.Skip(t)
-	for _, c := range []struct {
+	for _, c := range race.Some([]struct {
 		max         int
 		per         time.Duration
 		burst       int
@@ -94,7 +93,7 @@ func TestASourceDeliversItsLimitWithoutSpinning(t *testing.T) {
 		{max: 1000, per: time.Second, busy: 50 * time.Millisecond, fetch: 20 * time.Millisecond},
 		{max: 1000, per: time.Second, burst: 1000, busy: 300 * time.Millisecond, fetch: 100 * time.Millisecond},
 		{max: 20_000, per: time.Second},
-	} {
+	}) {
 		t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const length = 5 * time.Minute
@@ -217,8 +216,7 @@ func TestTheDemandOfASource(t *testing.T) {
 
 // Tokens that one source holds while it waits for messages are missing elsewhere.
 func TestAnIdleSourceLeavesTheTokensToOthers(t *testing.T) {
-	race.Skip(t)
-	for _, c := range []struct{ perMinute, perSecond int }{{60, 0}, {150, 0}, {150, 1}, {60_000, 0}, {60_000, 100}} {
+	for _, c := range race.Some([]struct{ perMinute, perSecond int }{{60, 0}, {150, 0}, {150, 1}, {60_000, 0}, {60_000, 100}}) {
 		t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l, err := throttle.New(throttle.Limit{Max: c.perMinute, Per: time.Minute})

@@ -130,8 +130,7 @@ func TestCancellingInManyProcessorsKeepsTheBound(t *testing.T) {
 // Permits of any size are held for any time, and given back in part or whole:
 // what is really used keeps within the bound in every window.
 func TestRandomSettlingKeepsTheBound(t *testing.T) {
-	race.Skip(t)
-	for seed := range uint64(60) {
+	for seed := range uint64(race.Fewer(60)) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 7))
 			l := Limit{Max: 50 + r.IntN(200), Burst: 1 + r.IntN(300)}

@@ -109,9 +109,8 @@ func checkLaw(t testing.TB, l Limit, share, d, u int64) {
 }
 
 func TestSegmentMatchesTwinOnRandomInput(t *testing.T) {
-	race.Skip(t)
 	r := rand.New(rand.NewPCG(1, 2))
-	for range 100_000 {
+	for range race.Fewer(100_000) {
 		l, share := randomLimit(r), randomShare(r)
 		d := int64(math.Exp(r.Float64() * math.Log(float64(4*365*24*time.Hour))))
 		_, sc := law(l, share)

@@ -35,7 +35,7 @@ func TestContention(t *testing.T) {
 // TestContentionOfMany has four times as many, which end one after the other: with the race detector
 // that takes longer than all that they do.
 func TestContentionOfMany(t *testing.T) {
-	race.Skip(t)
+	race.Skip(t, "TestContention runs with it")
 	poll(t, 256)
 }
 

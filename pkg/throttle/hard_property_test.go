@@ -315,8 +315,7 @@ func tryHardPool(t testing.TB, seed uint64) (p *hardPool, used int, wrong string
 // At most Max in any window of Per: whatever the number of processors, the burst,
 // the clocks, the shares' ways and what is given back.
 func TestHardPoolKeepsMaxInAnyWindow(t *testing.T) {
-	race.Skip(t)
-	seeds := uint64(200)
+	seeds := uint64(race.Fewer(200))
 	reached, back := 0, int64(0)
 	for seed := range seeds {
 		p, used, wrong := tryHardPool(t, seed)
@@ -330,6 +329,6 @@ func TestHardPoolKeepsMaxInAnyWindow(t *testing.T) {
 		}
 	}
 	require.Greater(t, reached, int(seeds/10), "few pools come to Max, so that a token too many would not be seen")
-	require.Greater(t, back, int64(1000), "hardly anything was given back")
+	require.Greater(t, back, int64(5*seeds), "hardly anything was given back")
 	t.Logf("%d of %d pools reach Max in a window; %d tokens given back", reached, seeds, back)
 }

@@ -27,8 +27,7 @@ type model struct {
 }
 
 func TestRandomOperationsMatchTwin(t *testing.T) {
-	race.Skip(t)
-	for seed := range uint64(200) {
+	for seed := range uint64(race.Fewer(200)) {
 		synctest.Test(t, func(t *testing.T) {
 			defer func() {
 				if t.Failed() {

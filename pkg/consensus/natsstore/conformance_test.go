@@ -31,7 +31,7 @@ func TestConformance(t *testing.T) {
 // TestConformanceOfThree has three servers in its own process, which the race detector would watch as well. What is tested
 // it sees with the other kinds of server, of which one is a cluster too.
 func TestConformanceOfThree(t *testing.T) {
-	race.Skip(t)
+	race.Skip(t, "what is tested runs with it on other kinds of server")
 	s := suite(&harness{target: cluster(t)})
 	s.Permits = clusterPermits(t)
 	s.Issued = func(t testing.TB, permits, faults int) {

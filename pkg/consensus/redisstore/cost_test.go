@@ -125,7 +125,7 @@ func openConnections(t *testing.T, c *redis.Client, n int) {
 // TestServerTime logs what a sync costs the server, and requires that a hundred
 // processors with one sync per second each take less than 5 % of a core.
 func TestServerTime(t *testing.T) {
-	race.Skip(t)
+	race.Skip(t, "it measures")
 	server := testenv.Redis(t)
 	c := client(t, ClientOptions(server.Addr()))
 	s := New(c)

@@ -153,7 +153,7 @@ func TestMalformedDocument(t *testing.T) {
 
 // TestServerTimeWithDocuments logs what two documents of 200 bytes cost in a sync.
 func TestServerTimeWithDocuments(t *testing.T) {
-	race.Skip(t)
+	race.Skip(t, "it measures")
 	server := testenv.Redis(t)
 	c := client(t, ClientOptions(server.Addr()))
 	s := New(c)

@@ -42,11 +42,10 @@ var (
 // the scripts, with the same times and identities, and compares every answer and
 // everything on record after each step.
 func TestScriptsDoWhatRecordDoes(t *testing.T) {
-	race.Skip(t)
 	server := testenv.Redis(t)
 	c := client(t, ClientOptions(server.Addr()))
 	seen := map[string]int{}
-	for seed := range uint64(60) {
+	for seed := range uint64(race.Fewer(60)) {
 		m := newModel(t, c, seed)
 		for range 250 {
 			m.step()
@@ -56,6 +55,9 @@ func TestScriptsDoWhatRecordDoes(t *testing.T) {
 		}
 	}
 	t.Logf("steps by outcome: %v", seen)
+	if race.On {
+		return // not all of them come in so few
+	}
 	for _, outcome := range []string{
 		"granted", "late", "replaced", "cloned", "removed", "behind", "repeated", "left", "not left", "share raised",
 		"frozen new_record", "frozen store_identity", "frozen older_record", "frozen lost_row",
