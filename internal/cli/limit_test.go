@@ -43,7 +43,7 @@ func TestLimit(t *testing.T) {
 	}
 	_, err := tm.run(t, "limit", "set", "--pool=p", "--max=38401")
 	require.ErrorContains(t, err, `consensus: Max per 1m0s is 38401, allowed: at most 64 times 600 per 1m0s, which processor "a" is configured with`)
-	later := consensus.DocumentReport{Name: "limit", Version: 1 << 40, Base: versionOf(t, store), Body: []byte("of a later version")}
+	later := consensus.DocumentReport{Name: "limit", Version: 1 << 60, Base: versionOf(t, store), Body: []byte("of a later version")}
 	_, err = store.Save(t.Context(), "p", later)
 	require.NoError(t, err)
 	_, err = tm.run(t, "limit", "show", "--pool=p")

@@ -22,7 +22,7 @@ type Document struct {
 }
 
 // A Version tells one state of a document from every other, and which is newer: 1
-// to 1<<63 - 1; 0 says that there is no document. NextVersion makes them.
+// to 1<<63 - 1; 0 says that there is no document. NextVersion and LaterVersion make them.
 type Version uint64
 
 const (
@@ -44,6 +44,14 @@ const (
 func NextVersion(v Version, random uint16) Version {
 	count := min(v>>versionRandom+1, maxVersion>>versionRandom)
 	return count<<versionRandom | Version(random)
+}
+
+// LaterVersion returns the version of a change that somebody makes at a time who may know nothing of what was there
+// before: as NextVersion, but with a count of at least the seconds since 1970. So where the store has forgotten an earlier
+// such change, and a processor gives that back, the later one stays. Clocks that differ matter only there.
+func LaterVersion(v Version, at time.Time, random uint16) Version {
+	seconds := min(Version(max(at.Unix(), 1)), maxVersion>>versionRandom)
+	return NextVersion(max(v, (seconds-1)<<versionRandom), random)
 }
 
 // A DocumentReport is what a request says of one document.

@@ -24,6 +24,18 @@ func TestNextVersion(t *testing.T) {
 	} {
 		require.Equal(t, c.want, NextVersion(c.v, c.random), "%d, %d", c.v, c.random)
 	}
+	const second = Version(1_700_000_000)
+	at := time.Unix(int64(second), 5)
+	for _, c := range []struct{ v, want Version }{
+		{0, second<<16 | 7},                       // nothing is known of what was there
+		{(second-1)<<16 | 0xffff, second<<16 | 7}, // the change of before
+		{second << 16, (second+1)<<16 | 7},        // of the same second
+		{maxVersion, maxVersion&^0xffff | 7},
+	} {
+		require.Equal(t, c.want, LaterVersion(c.v, at, 7), "%d", c.v)
+	}
+	require.Equal(t, NextVersion(0, 7), LaterVersion(0, time.Unix(-5, 0), 7))
+	require.Equal(t, NextVersion(maxVersion, 7), LaterVersion(0, time.Unix(1<<62, 0), 7))
 	v := Version(0)
 	for i := range uint16(1000) {
 		next := NextVersion(v, i*7919)

@@ -129,7 +129,8 @@ func configured(roster []RosterRow) time.Duration {
 	return lowest.per
 }
 
-// SaveOverride makes o the limit of a pool, in place of any other override. Every
+// SaveOverride makes o the limit of a pool, in place of any other override, also of an earlier one that the
+// store has lost and a processor gives back. Every
 // processor uses it from its next sync on; slots that the store has issued already stay. The pool must have
 // a record: a processor has been in it. ctx bounds the call.
 //
@@ -162,7 +163,8 @@ func SaveOverride(ctx context.Context, s Store, pool string, o Override) error {
 		if next.Max == 0 && base == 0 {
 			return nil
 		}
-		report := DocumentReport{limitDocument, NextVersion(base, uint16(rand.Uint32())), base, next.body()}
+		version := LaterVersion(base, time.Now(), uint16(rand.Uint32()))
+		report := DocumentReport{limitDocument, version, base, next.body()}
 		_, err = s.Save(ctx, pool, report)
 		if conflict := (*ConflictError)(nil); !errors.As(err, &conflict) {
 			break
@@ -176,7 +178,8 @@ func SaveOverride(ctx context.Context, s Store, pool string, o Override) error {
 
 // ClearOverride ends the override of a pool, if there is one: the limit is again the
 // lowest that a live processor is configured with; where the store issues tokens and the override was
-// lower, after a removal time. Errors are those of SaveOverride.
+// lower, after a removal time. Where none is on record nothing is saved, and one that the store has lost comes back with the
+// next sync of a processor that knows it. Errors are those of SaveOverride.
 func ClearOverride(ctx context.Context, s Store, pool string) error {
 	return SaveOverride(ctx, s, pool, Override{})
 }

@@ -179,6 +179,36 @@ func TestWipedStoreGetsTheOverrideBack(t *testing.T) {
 	}
 }
 
+// Whoever sets a limit where nothing is known of the last one has the last word.
+func TestOverrideOfAnEmptyStoreStays(t *testing.T) {
+	eachServer(t, func(t *testing.T, s *server) {
+		nodes := busy(t, s, 2, thousand)
+		for _, n := range []int{100, 200, 300} {
+			require.NoError(t, consensus.SaveOverride(t.Context(), s, "pool", consensus.Override{Max: n}))
+		}
+		requireCeiling(t, 300, nodes...)
+		for _, n := range nodes {
+			n.link.cut.Store(true)
+		}
+		time.Sleep(5 * time.Second) // more than the three changes
+		s.wipe()
+		late := limited(t, s, "late", thousand, 1)
+		time.Sleep(interval)
+		require.NoError(t, consensus.SaveOverride(t.Context(), s, "pool", consensus.Override{Max: 500}))
+		for _, n := range nodes {
+			n.link.cut.Store(false)
+		}
+		within(t, 10*time.Second, "all have it", func() bool {
+			return nodes[0].ceiling() == 500 && nodes[1].ceiling() == 500 && late.ceiling() == 500
+		})
+		time.Sleep(consensus.DefaultLease)
+		requireCeiling(t, 500, append(nodes, late)...)
+		o, err := consensus.LoadOverride(t.Context(), s, "pool")
+		require.NoError(t, err)
+		require.Equal(t, 500, o.Max)
+	})
+}
+
 // Who is told of a limit that it cannot read must not go on by the old one.
 func TestUnreadableOverrideRenewsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
