@@ -122,7 +122,7 @@ sim: ## Run 200 pools of twelve processors for half an hour of virtual time each
 # make it ten times slower. Of the simulation it has a few pools and the seeds that once broke a promise: make sim has the others.
 .PHONY: counted
 counted: export GO := $(GO)
-counted: export NUMATHROTTLE_SIM_SEEDS := 40
+counted: export NUMATHROTTLE_SIM_SEEDS := 10
 counted: export NUMATHROTTLE_REQUIRE_STORES := 1
 counted: ## Run whole, without the race detector, the tests of which make test has less or nothing
 	@scripts/test-deps.sh
