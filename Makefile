@@ -71,8 +71,8 @@ build: ## Compile every package
 	$(GO) build ./...
 
 # Where tests keep their files, in memory if possible; and where Go builds, which takes more room.
-test suite modules memory counted race shell faults soak: export TMPDIR := $(shell scripts/test-tmpdir.sh)
-test suite modules memory counted race shell faults soak: export GOTMPDIR := $(shell printf '%s' "$${GOTMPDIR:-$${TMPDIR:-/tmp}}")
+test suite modules memory norace race shell faults soak: export TMPDIR := $(shell scripts/test-tmpdir.sh)
+test suite modules memory norace race shell faults soak: export GOTMPDIR := $(shell printf '%s' "$${GOTMPDIR:-$${TMPDIR:-/tmp}}")
 
 # Every store must be there: with NUMATHROTTLE_REQUIRE_STORES set, a missing server fails the test instead of skipping it.
 .PHONY: test
@@ -85,13 +85,12 @@ else
 	@$(MAKE) suite
 endif
 
-# A result that is remembered from another checkout has met no server: every test is run. Vet is lint's business. The tests of the large
-# modules have no goroutines but those of what they import, and are compiled as the programs are that they run.
+# A result that is remembered from another checkout has met no server: every test is run. Vet is lint's business.
 MODULE_FLAGS := -vet=off -count 1 -timeout $(TEST_TIMEOUT) ./...
 .PHONY: modules
 modules:
-	@for module in $(filter-out . $(LARGE),$(MODULES)); do CGO_ENABLED=1 nice -n 5 $(GO) -C "$$module" test -race $(MODULE_FLAGS) || exit 1; done
-	@for module in $(LARGE); do nice -n 5 $(GO) -C "$$module" test $(MODULE_FLAGS) || exit 1; done
+	@$(GO) -C manifests/check test $(MODULE_FLAGS)
+	@CGO_ENABLED=1 $(GO) -C benchmarks test -race $(MODULE_FLAGS)
 
 # Many tests wait for a server or for the clock: more packages at once than there are processors.
 .PHONY: suite
@@ -119,16 +118,18 @@ sim: ## Run 200 pools of twelve processors for half an hour of virtual time each
 	NUMATHROTTLE_SHELL_RUNS=$(SHELL_RUNS) $(GO) test -vet=off -count 1 -run 'TestShell|TestSlots$$' -timeout $(SIM_TIMEOUT) ./internal/shell
 
 # What runs in one goroutine, only counts, or tests the judge of other tests, is shorter in make test, or left out: the race detector would
-# make it ten times slower. Of the simulation it has a few pools and the seeds that once broke a promise: make sim has the others.
-.PHONY: counted
-counted: export GO := $(GO)
-counted: export NUMATHROTTLE_SIM_SEEDS := 10
-counted: export NUMATHROTTLE_REQUIRE_STORES := 1
-counted: ## Run whole, without the race detector, the tests of which make test has less or nothing
+# make it ten times slower. Of the simulation it has a few pools and the seeds that once broke a promise: make sim has the others. openai-go,
+# which one test calls, takes a minute to compile.
+.PHONY: norace
+norace: export GO := $(GO)
+norace: export NUMATHROTTLE_SIM_SEEDS := 10
+norace: export NUMATHROTTLE_REQUIRE_STORES := 1
+norace: ## Run whole, without the race detector, the tests of which make test has less or nothing
 	@scripts/test-deps.sh
 	@scripts/without-race.sh | while read -r package tests; do \
 		$(GO) test -vet=off -count 1 -timeout $(SIM_TIMEOUT) -run "$$tests" "$$package" </dev/null || exit 1; \
 	done
+	@$(GO) -C pkg/throttle/httpthrottle/clienttest test $(MODULE_FLAGS)
 
 # Which interleavings a run meets is a matter of luck, and the race detector makes it ten times slower: `make test` has 12.
 .PHONY: shell

@@ -1,6 +1,6 @@
 // Package race tells tests whether the race detector is on, with which everything takes ten
 // times as long. With it, what repeats itself is repeated less often; what only measures, counts, or shows that the judge of
-// other tests sees what is broken, is left out. make counted runs these tests without it, and then they are whole.
+// other tests sees what is broken, is left out. make norace runs these tests without it, and then they are whole.
 //
 // In a bubble of testing/synctest the race detector crashes (a SIGSEGV, or "CHECK failed") when two goroutines at once
 // receive from timers that had run out before they looked, such as time.NewTimer(0) or time.After(0): golang/go#78156, in
@@ -13,12 +13,12 @@ type test interface {
 	Skip(args ...any)
 }
 
-// Skip skips a test if the race detector is on, and says why. make counted finds the tests that call it, as those that
+// Skip skips a test if the race detector is on, and says why. make norace finds the tests that call it, as those that
 // call Fewer or Some, and runs them without; see scripts/without-race.sh.
 func Skip(t test, why string) {
 	t.Helper()
 	if On {
-		t.Skip("with the race detector: " + why + "; make counted runs it without")
+		t.Skip("with the race detector: " + why + "; make norace runs it without")
 	}
 }
 

@@ -233,7 +233,13 @@ func TestDependabotKnowsEveryModule(t *testing.T) {
 	}
 	require.Contains(t, known, "github-actions")
 	require.Contains(t, known, "docker")
-	var modules []string
+	slices.Sort(known["gomod"])
+	require.Equal(t, modules(t), known["gomod"])
+}
+
+// modules lists the folders of all modules, as seen from the repository's, by name.
+func modules(t *testing.T) (list []string) {
+	t.Helper()
 	require.NoError(t, filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
 		if err == nil && d.IsDir() && strings.HasPrefix(d.Name(), ".") && path != root {
 			return filepath.SkipDir
@@ -241,13 +247,22 @@ func TestDependabotKnowsEveryModule(t *testing.T) {
 		if err == nil && d.Name() == "go.mod" {
 			relative, err := filepath.Rel(root, filepath.Dir(path))
 			require.NoError(t, err)
-			modules = append(modules, filepath.Join("/", relative))
+			list = append(list, filepath.ToSlash(filepath.Join("/", relative)))
 		}
 		return err
 	}))
-	slices.Sort(modules)
-	slices.Sort(known["gomod"])
-	require.Equal(t, modules, known["gomod"])
+	slices.Sort(list)
+	return list
+}
+
+// The tests of every module are run by some target.
+func TestEveryModuleIsTested(t *testing.T) {
+	makefile := read(t, "Makefile")
+	for _, module := range modules(t) {
+		if module != "/" {
+			require.Contains(t, makefile, " -C "+module[1:]+" test ")
+		}
+	}
 }
 
 // What the manifests deploy is what a release pushes.

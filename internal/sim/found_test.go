@@ -135,7 +135,7 @@ func seedRegressions() []proof.Regression {
 	return found
 }
 
-// TestSeedsFound makes each of those runs again, in `make counted`.
+// TestSeedsFound makes each of those runs again, in `make norace`.
 func TestSeedsFound(t *testing.T) {
 	for _, s := range foundSeeds[:race.Fewer(len(foundSeeds))] {
 		t.Run(fmt.Sprint(s.seed), func(t *testing.T) {
