@@ -2,9 +2,9 @@
 
 package shell
 
-// A run takes eight times as long with the race detector: these take about 90 s on
+// A run takes eight times as long with the race detector: these take about a minute on
 // two cores.
 const (
-	defaultRuns = 12
+	defaultRuns = 8
 	detector    = "with the race detector"
 )

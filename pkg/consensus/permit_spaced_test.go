@@ -23,7 +23,7 @@ const (
 // store, its clock and the network.
 func TestPermitsAreSpaced(t *testing.T) {
 	const each, enough = 2_500, 100_000
-	permits, first := race.Fewer(enough), uint64(number(t, permitSeedVariable, 0))
+	permits, first := race.Fewer(race.Fewer(enough)), uint64(number(t, permitSeedVariable, 0))
 	if testing.Short() {
 		permits = 10_000
 	}

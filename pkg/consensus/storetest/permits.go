@@ -58,7 +58,7 @@ func (p *pool) requireSpaced(slots []slot) {
 	p.Helper()
 	slices.SortFunc(slots, func(a, b slot) int { return int(a.at - b.at) })
 	for i := 1; i < len(slots); i++ {
-		require.GreaterOrEqual(p, slots[i].at-slots[i-1].at, slots[i].spacing, "slots %d and %d", i-1, i)
+		require.GreaterOrEqual(p, slots[i].at-slots[i-1].at, slots[i].spacing, "slots %d and %d of %d are too close", i-1, i, len(slots))
 	}
 }
 
