@@ -160,9 +160,7 @@ func SaveOverride(ctx context.Context, s Store, pool string, o Override) error {
 			return err
 		}
 		base := documentOf(docs, limitDocument).Version
-		if next.Max == 0 && base == 0 {
-			return nil
-		}
+		// By the wall clock of whoever sets it. It decides nothing but which one stays where the store has forgotten another.
 		version := LaterVersion(base, time.Now(), uint16(rand.Uint32()))
 		report := DocumentReport{limitDocument, version, base, next.body()}
 		_, err = s.Save(ctx, pool, report)
@@ -178,8 +176,8 @@ func SaveOverride(ctx context.Context, s Store, pool string, o Override) error {
 
 // ClearOverride ends the override of a pool, if there is one: the limit is again the
 // lowest that a live processor is configured with; where the store issues tokens and the override was
-// lower, after a removal time. Where none is on record nothing is saved, and one that the store has lost comes back with the
-// next sync of a processor that knows it. Errors are those of SaveOverride.
+// lower, after a removal time. It has the last word, too, where none is on record: the store may have lost one.
+// Errors are those of SaveOverride.
 func ClearOverride(ctx context.Context, s Store, pool string) error {
 	return SaveOverride(ctx, s, pool, Override{})
 }

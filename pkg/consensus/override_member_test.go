@@ -1,6 +1,7 @@
 package consensus_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -179,34 +180,39 @@ func TestWipedStoreGetsTheOverrideBack(t *testing.T) {
 	}
 }
 
-// Whoever sets a limit where nothing is known of the last one has the last word.
+// Whoever sets or clears a limit where nothing is known of the last one has the last word.
 func TestOverrideOfAnEmptyStoreStays(t *testing.T) {
-	eachServer(t, func(t *testing.T, s *server) {
-		nodes := busy(t, s, 2, thousand)
-		for _, n := range []int{100, 200, 300} {
-			require.NoError(t, consensus.SaveOverride(t.Context(), s, "pool", consensus.Override{Max: n}))
-		}
-		requireCeiling(t, 300, nodes...)
-		for _, n := range nodes {
-			n.link.cut.Store(true)
-		}
-		time.Sleep(5 * time.Second) // more than the three changes
-		s.wipe()
-		late := limited(t, s, "late", thousand, 1)
-		time.Sleep(interval)
-		require.NoError(t, consensus.SaveOverride(t.Context(), s, "pool", consensus.Override{Max: 500}))
-		for _, n := range nodes {
-			n.link.cut.Store(false)
-		}
-		within(t, 10*time.Second, "all have it", func() bool {
-			return nodes[0].ceiling() == 500 && nodes[1].ceiling() == 500 && late.ceiling() == 500
+	for name, set := range map[string]consensus.Override{"another": {Max: 500}, "none": {}} {
+		want := float64(cmp.Or(set.Max, thousand.Max))
+		t.Run(name, func(t *testing.T) {
+			eachServer(t, func(t *testing.T, s *server) {
+				nodes := busy(t, s, 2, thousand)
+				for _, n := range []int{100, 200, 300} {
+					require.NoError(t, consensus.SaveOverride(t.Context(), s, "pool", consensus.Override{Max: n}))
+				}
+				requireCeiling(t, 300, nodes...)
+				for _, n := range nodes {
+					n.link.cut.Store(true)
+				}
+				time.Sleep(5 * time.Second) // more than the three changes
+				s.wipe()
+				late := limited(t, s, "late", thousand, 1)
+				time.Sleep(interval)
+				require.NoError(t, consensus.SaveOverride(t.Context(), s, "pool", set))
+				for _, n := range nodes {
+					n.link.cut.Store(false)
+				}
+				within(t, 10*time.Second, "all have it", func() bool {
+					return nodes[0].ceiling() == want && nodes[1].ceiling() == want && late.ceiling() == want
+				})
+				time.Sleep(consensus.DefaultLease)
+				requireCeiling(t, want, append(nodes, late)...)
+				o, err := consensus.LoadOverride(t.Context(), s, "pool")
+				require.NoError(t, err)
+				require.Equal(t, set.Max, o.Max)
+			})
 		})
-		time.Sleep(consensus.DefaultLease)
-		requireCeiling(t, 500, append(nodes, late)...)
-		o, err := consensus.LoadOverride(t.Context(), s, "pool")
-		require.NoError(t, err)
-		require.Equal(t, 500, o.Max)
-	})
+	}
 }
 
 // Who is told of a limit that it cannot read must not go on by the old one.
