@@ -131,7 +131,7 @@ norace: ## Run whole, without the race detector, the tests of which make test ha
 	done
 	@$(GO) -C pkg/throttle/httpthrottle/clienttest test $(MODULE_FLAGS)
 
-# Which interleavings a run meets is a matter of luck, and the race detector makes it ten times slower: `make test` has 8.
+# Which interleavings a run meets is a matter of luck, and the race detector makes it ten times slower: `make test` has 12.
 .PHONY: shell
 shell: ## Run 100 pools of twenty real Members in virtual time with the race detector
 	CGO_ENABLED=1 NUMATHROTTLE_SHELL_RUNS=100 $(GO) test -race -vet=off -count 1 -run TestShell -timeout 30m -v ./internal/shell

@@ -14,7 +14,7 @@ type test interface {
 }
 
 // Skip skips a test if the race detector is on, and says why. make norace finds the tests that call it, as those that
-// call Fewer, Once or Some, and runs them without; see scripts/without-race.sh.
+// call Fewer or Some, and runs them without; see scripts/without-race.sh.
 func Skip(t test, why string) {
 	t.Helper()
 	if On {
@@ -27,14 +27,6 @@ func Skip(t test, why string) {
 func Fewer(n int) int {
 	if On {
 		return max(n/10, 1)
-	}
-	return n
-}
-
-// Once is Fewer for what has one goroutine and takes long: once with the race detector.
-func Once(n int) int {
-	if On {
-		return 1
 	}
 	return n
 }

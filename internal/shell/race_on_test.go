@@ -2,9 +2,9 @@
 
 package shell
 
-// A run takes eight times as long with the race detector: these take about a minute on
+// A run takes eight times as long with the race detector: these take about 90 s on
 // two cores.
 const (
-	defaultRuns = 8
+	defaultRuns = 12
 	detector    = "with the race detector"
 )

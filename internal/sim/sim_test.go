@@ -37,7 +37,7 @@ func setting(t *testing.T, name string, def uint64) uint64 {
 
 // TestSeeds makes many runs: none breaks a promise, and every fault meets every state.
 func TestSeeds(t *testing.T) {
-	first, n := setting(t, "FIRST", 1), int(setting(t, "SEEDS", uint64(race.Once(300))))
+	first, n := setting(t, "FIRST", 1), int(setting(t, "SEEDS", uint64(race.Fewer(race.Fewer(300)))))
 	cfg := configured(t)
 	cfg.Found = func(r Result) { // at once: a long sweep may be ended before its end
 		fmt.Fprintf(os.Stderr, "seed %d: %v\n", r.Seed, r.Violation)
