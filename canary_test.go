@@ -243,7 +243,7 @@ func TestCanary(t *testing.T) {
 		"connection refused", "WRONGPASS", "unknown command", unauthorized, "redis: ", "not shown", "tls: ",
 		`"level":"WARN"`, "panic: ", "goroutine ",
 	} {
-		require.True(t, regexp.MustCompile(text).MatchString(output), "no %q", text) //nolint:testifylint // as above
+		require.True(t, regexp.MustCompile(text).MatchString(output), "no %q", text)
 	}
 	require.True(t, regexp.MustCompile(`nats right view: .*Live:[1-9]`).MatchString(output), "the store has answered nobody")
 }
