@@ -51,7 +51,9 @@ func TestBinariesAreStatic(t *testing.T) {
 }
 
 // allPlatforms has the binaries of all platforms checked, not only those of this machine's.
-const allPlatforms = "NUMATHROTTLE_ALL_PLATFORMS"
+//
+// It has no prefix of the program's settings: the processes of other tests inherit it, and refuse what is no setting.
+const allPlatforms = "ALL_PLATFORMS"
 
 func requireStatic(t *testing.T, file string, machine elf.Machine) {
 	t.Helper()

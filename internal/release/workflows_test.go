@@ -198,6 +198,13 @@ func TestWorkflowsRunWhatThereIs(t *testing.T) {
 	require.GreaterOrEqual(t, ran, 5)
 }
 
+// What is no setting, and has the prefix of one, the program refuses, and so do the tests of it.
+func TestWorkflowsSetNoUnknownSettings(t *testing.T) {
+	eachWorkflow(t, func(t *testing.T, content string, _ *workflow) {
+		require.NotRegexp(t, `(?i)\bnumathrottle_\w+\s*[=:]`, content)
+	})
+}
+
 // What .ci/run runs here, a workflow runs on every change.
 func TestWorkflowRunsEveryStepOfTheCheck(t *testing.T) {
 	var w workflow
