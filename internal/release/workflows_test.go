@@ -182,6 +182,11 @@ func TestWorkflowsRunWhatThereIs(t *testing.T) {
 					require.Regexp(t, `(?m)^`+target[1]+`:`, makefile)
 					ran++
 				}
+				for _, set := range regexp.MustCompile(`\bmake test (\w+)=1\b`).FindAllStringSubmatch(s.Run, -1) {
+					// Under another name the test would skip what it is set for.
+					require.Contains(t, read(t, "internal", "image", "build_test.go"), `"`+set[1]+`"`)
+					ran++
+				}
 				for _, script := range regexp.MustCompile(`\bscripts/[\w.-]+`).FindAllString(s.Run, -1) {
 					require.FileExists(t, filepath.Join(root, script))
 					ran++
