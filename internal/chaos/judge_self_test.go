@@ -221,3 +221,33 @@ func everyFor(distance, from, to time.Duration) (stamps []time.Duration) {
 	}
 	return stamps
 }
+
+func TestClusterThatStopsServingOnceMoreIsFound(t *testing.T) {
+	seconds := func(at ...float64) (all []time.Duration) {
+		for _, s := range at {
+			all = append(all, time.Duration(s*float64(time.Second)))
+		}
+		return all
+	}
+	for name, c := range map[string]struct {
+		acked []time.Duration
+		until float64
+		want  float64 // 0: never stopped
+	}{
+		"nothing":                {nil, 20, 0},
+		"goes on":                {seconds(10, 10.5, 11.4, 12), 20, 0},
+		"a second is not long":   {seconds(10, 11, 12), 20, 0},
+		"stops":                  {seconds(10, 10.1, 13, 13.1), 20, 13},
+		"stops at once":          {seconds(13), 20, 13},
+		"stops twice":            {seconds(10, 12, 14, 14.1), 20, 14},
+		"stops later":            {seconds(10, 10.1, 13, 13.1), 12.9, 0},
+		"was away before":        {seconds(1, 9.9, 10.1), 20, 0},
+		"was away, stops, later": {seconds(1, 10.1, 12, 14), 13, 12},
+	} {
+		t.Run(name, func(t *testing.T) {
+			again, stopped := lastReturn(c.acked, 10*time.Second, time.Duration(c.until*float64(time.Second)))
+			require.Equal(t, c.want != 0, stopped)
+			require.InDelta(t, c.want, again.Seconds(), 1e-9)
+		})
+	}
+}

@@ -124,11 +124,11 @@ func (l *lane) suffer(f fault) bool {
 		l.stalls.take()
 		took, ok = l.once(f)
 		stall := l.stalls.take()
-		if ok && took <= f.allowed || stall < stalled {
+		if ok && took <= f.allowed || stall.Duration < stalled {
 			break
 		}
-		l.ledger.note("once more, for nothing ran on this machine for a while",
-			fmt.Sprintf("%s: recovered after %.2f s, nothing ran for %.1f s", f.name, took.Seconds(), stall.Seconds()))
+		l.ledger.note("once more, for the machine held somebody up",
+			fmt.Sprintf("%s: recovered after %.2f s, %s", f.name, took.Seconds(), stall))
 	}
 	l.ledger.addFault(f.name, took, f.allowed)
 	switch {

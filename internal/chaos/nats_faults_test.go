@@ -17,6 +17,7 @@ var (
 	leaderPaused  = natsFault{name: "leader stopped for a moment", inject: pauseLeader}
 	leaderCutOff  = natsFault{name: "leader cut off from all", inject: cutOffLeader, repair: healLeader}
 	leaderParted  = natsFault{name: "leader cut off from servers, not clients", lasts: true, inject: partLeader, repair: healLeader}
+	twoGone       = natsFault{name: "leader killed, then the next one stopped for a moment", inject: killLeader, again: pauseNext, repair: restartLeader}
 	allRestarted  = natsFault{name: "all servers restarted", inject: restartAll}
 )
 
@@ -41,6 +42,20 @@ func pauseLeader(l *natsLane, leader *servers.NATSNode) {
 	stopLeader(l, leader)
 	l.pass(l.between(500*time.Millisecond, 2500*time.Millisecond))
 	continueLeader(l, leader)
+}
+
+// pauseNext leaves no majority for a moment, soon after processors have been served again, which are frozen
+// then. A cluster does that by itself at times: when it has a leader of the stream, and notices later that it has
+// none of its own.
+func pauseNext(l *natsLane, killed *servers.NATSNode) {
+	l.pass(time.Second)
+	ctx, cancel := l.bounded()
+	defer cancel()
+	next, err := l.cluster.WaitStreamLeader(ctx, natsStream, killed)
+	require.NoError(l, err)
+	stopLeader(l, next)
+	l.pass(l.between(2*relapse, 4*relapse))
+	continueLeader(l, next)
 }
 
 // cutOffLeader lets nobody reach the leader.

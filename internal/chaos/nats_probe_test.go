@@ -23,6 +23,9 @@ const (
 	readSubject  = "$JS.API.STREAM.MSG.GET.KV_" + natsstore.DefaultBucket
 	probeEvery   = 100 * time.Millisecond
 	probeTimeout = 300 * time.Millisecond
+	// relapse is for how long a cluster that had served again must serve nobody to count as away
+	// once more: longer than a request of a pool is waited for.
+	relapse = time.Second
 )
 
 // A probe writes to the stream and reads from it all the time, through every server but one, and
@@ -141,4 +144,29 @@ func (p *probe) outage(t testing.TB, began, injected time.Duration) (served, las
 		return true
 	}, clusterPatience, recoveryStep, "the cluster takes no writes, or answers no reads")
 	return served, lasted
+}
+
+// relapsed returns when the cluster served again the last time before the given moment, if it had stopped once
+// more since it served first after a fault. The stream has a leader of its own, and may have a new one
+// while the other servers still believe in the cluster's old one: they serve, until they notice that it is gone.
+func (p *probe) relapsed(served, until time.Duration) (again time.Duration, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return lastReturn(slices.Sorted(slices.Values(p.acked)), served, until)
+}
+
+// lastReturn returns the last of the sorted moments up to until that comes later than relapse after the one before it,
+// the first of which is served.
+func lastReturn(acked []time.Duration, served, until time.Duration) (again time.Duration, ok bool) {
+	before := served
+	for _, at := range acked {
+		if at > until {
+			break
+		}
+		if at-before > relapse {
+			again, ok = at, true
+		}
+		before = max(before, at)
+	}
+	return again, ok
 }

@@ -62,7 +62,7 @@ func TestNATSFaults(t *testing.T) {
 		t.Run("shortest lease", func(t *testing.T) {
 			t.Parallel()
 			l := newNATSLane(t, g, outages, poolConfig{Lease: consensus.MinLease})
-			l.run(leaderKilled, leaderPaused, leaderCutOff, allRestarted)
+			l.run(leaderKilled, leaderPaused, leaderCutOff, twoGone, allRestarted)
 		})
 	})
 	outages.note(g, "no writes at a fault")
@@ -87,6 +87,8 @@ type natsFault struct {
 	inject func(l *natsLane, leader *servers.NATSNode)
 	// lasts makes it last for longer than a lease, whoever leads then.
 	lasts bool
+	// again, when set, does something more when the cluster serves again, and returns when it is over.
+	again func(l *natsLane, leader *servers.NATSNode)
 	// repair undoes what is left of it after recovery.
 	repair func(l *natsLane, leader *servers.NATSNode)
 }
@@ -128,8 +130,17 @@ func (l *natsLane) suffer(f *natsFault) bool {
 		reachable = clock() // whoever was served only before is not served
 	}
 
+	if f.again != nil {
+		f.again(l, leader)
+	}
+	took, ok := l.pool.recovery(reachable, l.lost()+patience, l.everybody()...)
+	if again, relapsed := l.probe.relapsed(reachable, reachable+took); relapsed {
+		late := again - reachable
+		l.Logf("%s: the cluster served, stopped serving, and serves again %.2fs later", f.name, late.Seconds())
+		l.ledger.note("a cluster stopped serving once more after a fault", f.name)
+		reachable, outage, took = again, outage+late, max(took-late, 0)
+	}
 	name, allowed := l.promise(f, outage)
-	took, ok := l.pool.recovery(reachable, allowed+patience, l.everybody()...)
 	if f.repair != nil {
 		f.repair(l, leader)
 	}
@@ -143,7 +154,7 @@ func (l *natsLane) suffer(f *natsFault) bool {
 	case !ok:
 		l.ledger.brokenf(l, l.replay, "%s: the limit is not used again %s after the cluster took writes", name, took)
 	case took > allowed:
-		l.ledger.brokenf(l, l.replay, "%s: the limit was used again %s after the cluster took writes, allowed is %s; nothing ran on this machine for %s at worst",
+		l.ledger.brokenf(l, l.replay, "%s: the limit was used again %s after the cluster took writes, allowed is %s; the machine held somebody up for %s at worst",
 			name, took, allowed, l.stalls.look())
 	}
 	if l.pool.Strict {

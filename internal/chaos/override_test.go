@@ -180,10 +180,10 @@ func (l *overrideLane) suffer(f fault, limit int) bool {
 		if ok && f.repair != nil {
 			f.repair(l.lane)
 		}
-		if ok && took <= f.allowed || stall < stalled {
+		if ok && took <= f.allowed || stall.Duration < stalled {
 			break
 		}
-		l.Logf("%s: nothing ran on this machine for %s; once more", f.name, stall)
+		l.Logf("%s: the machine held somebody up for %s; once more", f.name, stall)
 	}
 	l.ledger.addWindows(l.judgeSince(from, f.name, max(before, limit)))
 	// Some windows that are looked at begin before the last change, and the one before it.

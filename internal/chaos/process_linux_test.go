@@ -2,10 +2,38 @@
 
 package chaos
 
-import "syscall"
+import (
+	"fmt"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
 
 // workerAttributes lets the kernel kill a worker when the thread that started it
 // ends, so that none outlives a test that was itself killed.
 func workerAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+// processors returns those that this process may run on.
+func processors(t testing.TB) []processor {
+	t.Helper()
+	var usable unix.CPUSet
+	require.NoError(t, unix.SchedGetaffinity(0, &usable))
+	var all []processor
+	for n := range len(usable) * 64 {
+		if !usable.IsSet(n) {
+			continue
+		}
+		var one unix.CPUSet
+		one.Set(n)
+		all = append(all, processor{
+			name: fmt.Sprintf("processor %d", n),
+			bind: func() { _ = unix.SchedSetaffinity(0, &one) }, // who is not bound watches any
+		})
+	}
+	require.NotEmpty(t, all)
+	return all
 }

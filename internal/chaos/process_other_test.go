@@ -2,8 +2,15 @@
 
 package chaos
 
-import "syscall"
+import (
+	"syscall"
+	"testing"
+)
 
-// workerAttributes keeps a terminal's interrupt from a worker: it is ended by its
-// test. There is no parent-death signal outside Linux.
+// workerAttributes: only Linux kills a worker whose parent was killed.
 func workerAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
+// processors returns one, whichever it is: only Linux binds a thread.
+func processors(testing.TB) []processor {
+	return []processor{{name: "a processor", bind: func() {}}}
+}

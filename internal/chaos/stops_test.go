@@ -56,7 +56,7 @@ func (l *lane) stopAll() int {
 	}
 	took, ok := l.pool.recovery(resumed, stateKept+patience)
 	if !ok || took > stateKept {
-		l.ledger.brokenf(l, l.replay, "the limit was used again %s after the processes went on, allowed is %s; nothing ran on this machine for %s at worst",
+		l.ledger.brokenf(l, l.replay, "the limit was used again %s after the processes went on, allowed is %s; the machine held somebody up for %s at worst",
 			took, stateKept, l.stalls.look())
 	}
 	for range l.pool.workers {

@@ -114,7 +114,7 @@ func (l *lane) judgeStrict(after string) []proof.Window {
 	l.ledger.addWindows(worst)
 	l.strict.nearest = max(l.strict.nearest, near)
 	// A stamp is taken after the grant: one late stamp makes the next look near.
-	if allowed := consensus.Validity(spacing) + l.stalls.look(); near > allowed {
+	if allowed := consensus.Validity(spacing) + l.stalls.ran().Duration; near > allowed {
 		l.ledger.brokenf(l, l.replay, "%s: calls came nearer by %s than their slots, which are %s apart; allowed are %s",
 			after, near, spacing, allowed)
 	}
