@@ -53,8 +53,18 @@ type fault struct {
 	// lost says that the store has lost its memory, or cannot know that it has not:
 	// then the pool is frozen for a removal time.
 	lost bool
+	// late, when set, returns how much later the store could be reached for good, when a recovery took so long.
+	late func(reachable, took time.Duration) time.Duration
 	// repair, when set, makes the store ready for the next fault, after recovery.
 	repair func(l *lane)
+}
+
+// sinceServed returns what is left of a recovery that took so long when it counts from when the store could be reached for good.
+func (f *fault) sinceServed(reachable, took time.Duration) time.Duration {
+	if f.late == nil {
+		return took
+	}
+	return max(took-f.late(reachable, took), 0)
 }
 
 // A lane is a pool that goes through faults, one after the other.
@@ -151,6 +161,7 @@ func (l *lane) once(f fault) (took time.Duration, ok bool) {
 		l.frozen = reachable + l.pool.forgotten() + time.Second // one sync later, on a busy machine
 	}
 	took, ok = l.pool.recovery(reachable, f.allowed+patience, f.workers...)
+	took = f.sinceServed(reachable, took)
 	l.Logf("%s: %.1fs, recovered after %.2fs", f.name, (reachable - began).Seconds(), took.Seconds())
 	if ok && f.repair != nil {
 		f.repair(l)

@@ -134,12 +134,8 @@ func (l *natsLane) suffer(f *natsFault) bool {
 		f.again(l, leader)
 	}
 	took, ok := l.pool.recovery(reachable, l.lost()+patience, l.everybody()...)
-	if again, relapsed := l.probe.relapsed(reachable, reachable+took); relapsed {
-		late := again - reachable
-		l.Logf("%s: the cluster served, stopped serving, and serves again %.2fs later", f.name, late.Seconds())
-		l.ledger.note("a cluster stopped serving once more after a fault", f.name)
-		reachable, outage, took = again, outage+late, max(took-late, 0)
-	}
+	late := l.late(f.name, reachable, took)
+	reachable, outage, took = reachable+late, outage+late, max(took-late, 0)
 	name, allowed := l.promise(f, outage)
 	if f.repair != nil {
 		f.repair(l, leader)
@@ -170,6 +166,18 @@ func (l *natsLane) suffer(f *natsFault) bool {
 	}
 	l.judge(name)
 	return ok
+}
+
+// late returns how much later than it first served the cluster served for good, when a recovery took so long
+// that it had stopped serving meanwhile.
+func (l *natsLane) late(fault string, served, took time.Duration) time.Duration {
+	again, relapsed := l.probe.relapsed(served, served+took)
+	if !relapsed {
+		return 0
+	}
+	l.Logf("%s: the cluster served, stopped serving, and serves again %.2fs later", fault, (again - served).Seconds())
+	l.ledger.note("a cluster stopped serving once more after a fault", fault)
+	return again - served
 }
 
 // everybody is the workers that must draw after a fault. Those that wait for the same few

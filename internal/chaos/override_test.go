@@ -102,6 +102,7 @@ func (l *natsLane) fault(f *natsFault, name string) fault {
 			_, outage := l.probe.outage(l, began, clock())
 			l.outages.add(outage)
 		},
+		late: func(reachable, took time.Duration) time.Duration { return l.late(name, reachable, took) },
 		repair: func(*lane) {
 			f.repair(l, leader)
 			l.whole()
@@ -171,11 +172,12 @@ func (l *overrideLane) suffer(f fault, limit int) bool {
 		l.changes = append(l.changes, change{0, before})
 	}
 	l.changes = append(l.changes, change{from, limit})
-	var took time.Duration
+	var over, took time.Duration
 	var ok bool
 	for range 3 {
 		l.stalls.take()
-		took, ok = l.once(f, limit)
+		over, took, ok = l.once(f, limit)
+		took = f.sinceServed(over, took)
 		stall := l.stalls.take()
 		if ok && f.repair != nil {
 			f.repair(l.lane)
@@ -183,7 +185,7 @@ func (l *overrideLane) suffer(f fault, limit int) bool {
 		if ok && took <= f.allowed || stall.Duration < stalled {
 			break
 		}
-		l.Logf("%s: the machine held somebody up for %s; once more", f.name, stall)
+		l.Logf("%s: took %.2fs, the machine held somebody up for %s; once more", f.name, took.Seconds(), stall)
 	}
 	l.ledger.addWindows(l.judgeSince(from, f.name, max(before, limit)))
 	// Some windows that are looked at begin before the last change, and the one before it.
@@ -202,9 +204,9 @@ func (l *overrideLane) suffer(f fault, limit int) bool {
 	return true
 }
 
-// once saves the override with a fault, and returns how long after it both were over that
-// was on every processor, and all of it in use.
-func (l *overrideLane) once(f fault, limit int) (took time.Duration, ok bool) {
+// once saves the override with a fault, and returns when both were over, and how long after that
+// it was on every processor, and all of it in use.
+func (l *overrideLane) once(f fault, limit int) (over, took time.Duration, ok bool) {
 	saved := make(chan error, 1)
 	began := clock()
 	if l.early {
@@ -227,17 +229,17 @@ func (l *overrideLane) once(f fault, limit int) (took time.Duration, ok bool) {
 	}
 	f.inject(l.lane)
 	require.NoError(l, <-saved)
-	over := clock()
+	over = clock()
 	l.pool.Max = limit
 	for {
 		uses := l.pool.service.since(began)
 		at, known := inForce(uses, limit, len(l.pool.workers))
 		if known {
 			inUse, drew := l.pool.recovery(over, f.allowed+patience)
-			return max(inUse, at-over), drew
+			return over, max(inUse, at-over), drew
 		}
 		if clock() > over+f.allowed+patience {
-			return clock() - over, false
+			return over, clock() - over, false
 		}
 		l.pass(5 * recoveryStep)
 	}
