@@ -24,7 +24,7 @@ const (
 	probeEvery   = 100 * time.Millisecond
 	probeTimeout = 300 * time.Millisecond
 	// relapse is for how long a cluster that had served again must serve nobody to count as away
-	// once more: longer than a request of a pool is waited for.
+	// once more: no request of a pool is waited for as long.
 	relapse = time.Second
 )
 

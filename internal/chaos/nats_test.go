@@ -135,6 +135,9 @@ func (l *natsLane) suffer(f *natsFault) bool {
 	}
 	took, ok := l.pool.recovery(reachable, l.lost()+patience, l.everybody()...)
 	late := l.late(f.name, reachable, took)
+	if f.again != nil {
+		require.Positive(l, late, "the cluster did not stop serving once more")
+	}
 	reachable, outage, took = reachable+late, outage+late, max(took-late, 0)
 	name, allowed := l.promise(f, outage)
 	if f.repair != nil {

@@ -172,21 +172,13 @@ func (l *overrideLane) suffer(f fault, limit int) bool {
 		l.changes = append(l.changes, change{0, before})
 	}
 	l.changes = append(l.changes, change{from, limit})
-	var over, took time.Duration
-	var ok bool
-	for range 3 {
-		l.stalls.take()
-		over, took, ok = l.once(f, limit)
-		took = f.sinceServed(over, took)
-		stall := l.stalls.take()
+	took, ok := l.fairly(&f, func() (time.Duration, bool) {
+		took, ok := l.once(f, limit)
 		if ok && f.repair != nil {
 			f.repair(l.lane)
 		}
-		if ok && took <= f.allowed || stall.Duration < stalled {
-			break
-		}
-		l.Logf("%s: took %.2fs, the machine held somebody up for %s; once more", f.name, took.Seconds(), stall)
-	}
+		return took, ok
+	})
 	l.ledger.addWindows(l.judgeSince(from, f.name, max(before, limit)))
 	// Some windows that are looked at begin before the last change, and the one before it.
 	l.pool.bound = l.boundOf(l.largest(l.pool.kept))
@@ -204,9 +196,9 @@ func (l *overrideLane) suffer(f fault, limit int) bool {
 	return true
 }
 
-// once saves the override with a fault, and returns when both were over, and how long after that
-// it was on every processor, and all of it in use.
-func (l *overrideLane) once(f fault, limit int) (over, took time.Duration, ok bool) {
+// once saves the override with a fault, and returns how long after it both were over that
+// was on every processor, and all of it in use.
+func (l *overrideLane) once(f fault, limit int) (took time.Duration, ok bool) {
 	saved := make(chan error, 1)
 	began := clock()
 	if l.early {
@@ -229,17 +221,17 @@ func (l *overrideLane) once(f fault, limit int) (over, took time.Duration, ok bo
 	}
 	f.inject(l.lane)
 	require.NoError(l, <-saved)
-	over = clock()
+	over := clock()
 	l.pool.Max = limit
 	for {
 		uses := l.pool.service.since(began)
 		at, known := inForce(uses, limit, len(l.pool.workers))
 		if known {
 			inUse, drew := l.pool.recovery(over, f.allowed+patience)
-			return over, max(inUse, at-over), drew
+			return f.sinceServed(over, max(inUse, at-over)), drew
 		}
 		if clock() > over+f.allowed+patience {
-			return over, clock() - over, false
+			return f.sinceServed(over, clock()-over), false
 		}
 		l.pass(5 * recoveryStep)
 	}

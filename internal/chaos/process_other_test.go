@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// workerAttributes: only Linux kills a worker whose parent was killed.
+// workerAttributes keeps a terminal's interrupt from a worker: it is ended by its
+// test. There is no parent-death signal outside Linux.
 func workerAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 // processors returns one, whichever it is: only Linux binds a thread.
