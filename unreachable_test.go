@@ -87,7 +87,8 @@ func TestOpenDoesNotWaitForTheStore(t *testing.T) {
 	for _, u := range all {
 		require.False(t, grants(u.th)(), u.name)
 		require.Equal(t, throttle.ReasonNoShare, reason(u.th), u.name)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		// Long enough that it does not end before it is waited for, on a busy machine: that would be no wait for a token.
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		_, err := u.th.Acquire(ctx, 1)
 		cancel()
 		require.ErrorIs(t, err, throttle.ErrThrottled, u.name)
