@@ -41,6 +41,7 @@ type Member struct {
 	paused  []throttle.Paused // and the pauses
 	receipt receiptBook
 	slots   reserver
+	heir    heir
 	lastErr error
 	logged  time.Time // when a failure was logged last
 	// How far the wall clock was ahead of the monotonic one when the newest
@@ -73,7 +74,7 @@ func Join(ctx context.Context, s Store, pool string, opts ...Option) (*Member, e
 	m := &Member{
 		store: s, pool: pool, self: rand.Text(), heard: make(chan struct{}), log: o.log.With("pool", pool, "processor", o.cfg.ID), base: time.Now(),
 		poke: make(chan struct{}, 1), quit: make(chan struct{}), done: make(chan struct{}),
-		p: NewProcessor(o.cfg, rand.Text()), slots: newReserver(), onSync: o.onSync,
+		p: NewProcessor(o.cfg, rand.Text()), slots: newReserver(), onSync: o.onSync, heir: heir{witness: o.witness},
 	}
 	m.offset = m.wallOffset()
 	m.p.Issue(MinSpacing, false) // until a limiter is attached: nothing for or against
@@ -151,9 +152,12 @@ func (m *Member) Leave(ctx context.Context) error {
 		m.stopReserving()
 		if !free {
 			m.log.Info("left the pool with debt: the claim stays until it is removed")
+			m.release(false)
 			return
 		}
-		if err = m.tellLeave(ctx, req, unheard); err != nil {
+		err = m.tellLeave(ctx, req, unheard)
+		m.release(err != nil)
+		if err != nil {
 			err = fmt.Errorf("consensus: leaving pool %q: %w", req.Pool, err)
 		}
 	})
@@ -272,7 +276,9 @@ func (m *Member) turn(spread float64, syncing bool) time.Duration {
 
 // sync does one sync.
 func (m *Member) sync(ctx context.Context) error {
+	m.inherit()
 	req, timeout := m.request()
+	m.writeWill()
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -14,6 +14,7 @@ type options struct {
 	cfg      ProcessorConfig
 	log      *slog.Logger
 	failFast bool
+	witness  Witness
 	onSync   []func(Synced)
 }
 

@@ -59,6 +59,9 @@ type Processor struct {
 	urgentAt time.Duration // when an urgent request was sent last
 	growing  time.Duration // until when a short processor that has just grown looks for more
 
+	legacies []legacy // of processes that are dead, which the store does not know yet
+	tookOver bool     // the store knows of such deaths
+
 	ceiling ceiling // of the limit in force
 	inUse   Share   // what calls under way use, as observed last
 }
@@ -207,6 +210,7 @@ func (p *Processor) Request(now time.Duration, nonce uint64, demand Share) Reque
 		Tags: []TagReport{{
 			InUse: max(p.held, p.inUse), Wanted: p.want, Demand: p.demand, PoolSize: p.answer.Live, Note: p.ceiling.note(now),
 		}},
+		Dead:      p.deaths(now),
 		Documents: p.ceiling.reports(now, uint16(nonce)),
 	}
 	p.unanswered = append(slices.Clip(p.unanswered), Ticket{p.seq, nonce}) // a copy: requests keep theirs
@@ -260,6 +264,7 @@ func (p *Processor) granted(now time.Duration, a Answer) {
 	t := a.Tags[0]
 	p.last, p.lastTime, p.unanswered, p.recalled = Ticket{p.sent.Seq, p.sent.Nonce}, a.Time, nil, Ticket{}
 	p.history.add(p.last)
+	p.bequeathed()
 	p.revision = max(p.revision, a.Revision)
 	p.lease, p.answer, p.split.wants, p.failures, p.onTime = a.Lease, t, nil, 0, true
 	p.frozen, p.frozenBy = 0, a.FrozenBy

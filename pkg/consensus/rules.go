@@ -47,5 +47,8 @@ const (
 	ruleAskedOnTime               // only who has asked on time goes on without the store
 	ruleOutlasts                  // a pool is new only when no share without the store's consent can be left of it
 	ruleLonely                    // a share without the store's consent ends when nobody asks for it
+	ruleProof                     // only who holds what a process held until it died names its death
+	ruleDeadRow                   // keep the row of a process that is known to be dead
+	ruleDeadClone                 // the death of one of two processes that use an incarnation frees nothing
 	ruleResume                    // a ramp of another clock goes on from where it stood
 )

@@ -46,6 +46,9 @@ var board = leftout.New("consensus", map[string]leftout.Rule{
 	"pause-kept":      {Number: int(rulePauseKept), Says: "a pause ends only where somebody has resumed since, whatever takes its place on record"},
 	"pause-seen":      {Number: int(rulePauseSeen), Says: "what is given back holds the pauses that were seen in its place"},
 	"return-seen":     {Number: int(ruleReturnSeen), Says: "pauses are given back only in the place of what was seen there"},
+	"death-proof":     {Number: int(ruleProof), Says: "only who holds what a process held until it died names its death"},
+	"death-row":       {Number: int(ruleDeadRow), Says: "keep the row of a process that is known to be dead"},
+	"death-clone":     {Number: int(ruleDeadClone), Says: "the death of one of two processes that use an incarnation frees nothing"},
 	"ramp-resume":     {Number: int(ruleResume), Says: "a ramp of another clock goes on from where it stood"},
 })
 

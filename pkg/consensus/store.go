@@ -130,6 +130,10 @@ type Request struct {
 	Outlasts time.Duration
 	// Tags reports on every tag held. A tag that is not named is in use 0.
 	Tags []TagReport
+	// Dead names incarnations of ID whose processes are known to be dead: at most MaxDead,
+	// each once, and not the sender's own. Their claims end with this request. The store
+	// believes it: who names the death of a process that lives breaks the bound.
+	Dead []Death
 	// Documents reports on documents of the pool: what the sender has loaded, and
 	// what it proposes or gives back. At most MaxDocuments, each name once.
 	Documents []DocumentReport

@@ -46,7 +46,9 @@ func (r *Record) Sync(req *Request, at At) (ans Answer, changed bool) {
 	if _, known := r.find(RowKey{req.ID, req.Incarnation}); forgot || !known {
 		st.enter(forgot, silence)
 	}
-	row = st.row(req)
+	st.row(req)
+	st.bury(req)
+	row = st.row(req) // where it stands now
 	row.Seq, row.Nonce = req.Seq, req.Nonce
 	st.stamp(row)
 	row.report(req)

@@ -57,6 +57,9 @@ func (r *Request) Validate() error {
 			}
 		}
 	}
+	if err := r.validateDead(); err != nil {
+		return err
+	}
 	return validateDocuments(r.Documents)
 }
 

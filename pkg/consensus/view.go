@@ -24,6 +24,9 @@ type View struct {
 	Agreed         bool
 	// Roster is the pool by rising ID, as of the last answer.
 	Roster []RosterRow
+	// TookOver says that a process before this one, under the same ID, has died, and that what it
+	// held was free at once; see Witness.
+	TookOver bool
 	// Demand is what this processor reported last.
 	Demand Share
 	// Lease is the pool's lease and Interval the present time between syncs.
@@ -60,8 +63,8 @@ func (p *Processor) View(now time.Duration) View {
 		Pool: p.cfg.Pool, ID: p.cfg.ID, Incarnation: p.incarnation, State: p.state,
 		Share: p.held, Want: p.want, Degraded: p.degraded, Issuing: p.Issuing(now),
 		Live: p.answer.Live, PoolSize: p.answer.PoolSize, Agreed: p.answer.Agreed,
-		Roster: append([]RosterRow(nil), p.answer.Roster...),
-		Demand: p.demand, Lease: p.lease, Interval: p.interval(),
+		Roster:   append([]RosterRow(nil), p.answer.Roster...),
+		TookOver: p.tookOver, Demand: p.demand, Lease: p.lease, Interval: p.interval(),
 		Frozen: max(p.frozen-now, 0), FrozenBy: p.frozenBy,
 		Failures: p.failures, Revision: p.revision,
 		Ceiling: p.ceiling.tokens(now, 0), Override: p.ceiling.override,

@@ -1,0 +1,150 @@
+package consensus
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// MaxDead is how many deaths a request names, and how many wills are kept.
+const MaxDead = 4
+
+// A Death names an incarnation whose process is known to be dead: nothing draws on its
+// claim any more, and nothing will. Last is the request whose answer it took last, the
+// zero Ticket before the first one, and Unanswered are those that it had sent since,
+// by rising Seq: by these the store tells it from a clone, whose death proves nothing.
+type Death struct {
+	Incarnation string
+	Last        Ticket
+	Unanswered  []Ticket
+}
+
+// A Will is what a process leaves behind for the next one under its ID: how to name
+// its death, and how long its share took to earn what it owed.
+type Will struct {
+	Death
+	Owes time.Duration
+}
+
+// A Testament is what processes under one ID of one pool leave behind in a place of
+// their own, such as a file: the wills of earlier processes that no store knows of yet, and
+// that of the one that holds the place. Whoever holds the place, and nobody else, may
+// write to it; and it is held until its holder leaves or is dead. So all that stands
+// there when somebody gets hold of it is of processes that draw no more.
+type Testament struct {
+	Wills []Will // the oldest first, at most MaxDead
+}
+
+// Inherit returns the wills for a process that holds the place, nil for one that does not.
+func (t *Testament) Inherit(holds bool) []Will {
+	if !holds && !skip(ruleProof) {
+		return nil
+	}
+	return slices.Clone(t.Wills)
+}
+
+// Write puts down the holder's will behind those that it has inherited and that are
+// not settled. Of too many the oldest are left out.
+func (t *Testament) Write(inherited []Will, own Will) {
+	wills := append(slices.Clone(inherited), own)
+	t.Wills = wills[max(0, len(wills)-MaxDead):]
+}
+
+// A legacy is a Will that a Processor has inherited: its death is named from then on.
+type legacy struct {
+	Death
+	due time.Duration
+}
+
+// Inherit tells the processor, once for each incarnation, of processes under its ID that are
+// dead. The next requests name their deaths, each as soon as what was owed would have been earned
+// if the process had left instead, until the store has answered. What would take
+// longer than a claim stays is left to the removal.
+func (p *Processor) Inherit(now time.Duration, wills []Will) {
+	for _, w := range wills {
+		if w.Incarnation == p.incarnation || w.Owes > Removal(MaxLease) || w.Death.validate() != nil {
+			continue
+		}
+		p.legacies = append(p.legacies, legacy{w.Death, now + w.Owes})
+	}
+	p.legacies = p.legacies[max(0, len(p.legacies)-MaxDead):]
+}
+
+// deaths are those that are to be named at now.
+func (p *Processor) deaths(now time.Duration) (dead []Death) {
+	for _, l := range p.legacies {
+		if l.due <= now {
+			dead = append(dead, l.Death)
+		}
+	}
+	return dead
+}
+
+// bequeathed notes that the store has recorded the deaths that the newest request named.
+func (p *Processor) bequeathed() {
+	for _, d := range p.sent.Dead {
+		p.legacies = slices.DeleteFunc(p.legacies, func(l legacy) bool { return l.Incarnation == d.Incarnation })
+		p.tookOver = true
+	}
+}
+
+// Settled tells whether the store knows of all deaths that the processor has inherited, so
+// that nothing need be kept of them.
+func (p *Processor) Settled() bool { return len(p.legacies) == 0 }
+
+// Will is what this processor leaves behind if it dies from now on, owing so much. It
+// is to be put down before the request goes out that was made last.
+func (p *Processor) Will(owes time.Duration) Will {
+	return Will{Death{p.incarnation, p.last, slices.Clone(p.unanswered)}, max(owes, 0)}
+}
+
+// bury closes the rows of incarnations whose processes are dead: they claim nothing any
+// more. The rows stay, because packets of theirs may still arrive. A row whose newest request
+// the dead process has not sent is that of a clone, which may live; and so is one that is closed as such.
+func (st *step) bury(req *Request) {
+	r := st.rec
+	for _, d := range req.Dead {
+		i, ok := r.find(RowKey{req.ID, d.Incarnation})
+		if !ok || d.Incarnation == req.Incarnation {
+			continue
+		}
+		row := &r.Rows[i]
+		switch {
+		case row.State == RowLeft || row.State == RowCloned && !skip(ruleDeadClone):
+		case !row.sentBy(d.Last, d.Unanswered) && !skip(ruleDeadClone):
+			row.State = RowCloned
+		case skip(ruleDeadRow):
+			r.Rows = slices.Delete(r.Rows, i, i+1)
+		default:
+			row.State, row.Entries = RowReplaced, nil
+		}
+	}
+}
+
+func (r *Request) validateDead() error {
+	if len(r.Dead) > MaxDead {
+		return &RequestError{"Dead", fmt.Sprint(len(r.Dead), " incarnations"), fmt.Sprint("at most ", MaxDead)}
+	}
+	for i, d := range r.Dead {
+		if err := d.validate(); err != nil {
+			return err
+		}
+		if d.Incarnation == r.Incarnation {
+			return &RequestError{"Dead", "the sender itself", "other incarnations of its ID"}
+		}
+		if slices.ContainsFunc(r.Dead[:i], func(e Death) bool { return e.Incarnation == d.Incarnation }) {
+			return &RequestError{"Dead", fmt.Sprintf("%.40q twice", d.Incarnation), "each incarnation once"}
+		}
+	}
+	return nil
+}
+
+func (d *Death) validate() error {
+	if !isName(d.Incarnation) {
+		return badName("Dead", d.Incarnation)
+	}
+	if err := validateTickets(d.Unanswered, d.Last.Seq, maxRevision); err != nil {
+		return &RequestError{"Dead", fmt.Sprintf("%.40q with requests out of order", d.Incarnation), "at most 32 requests, with rising numbers above that of Last"}
+	}
+	return nil
+}

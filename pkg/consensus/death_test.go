@@ -1,0 +1,148 @@
+package consensus
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// joined is a processor that has asked once, and holds what it was given.
+func joined(t *testing.T, r *Record, now *time.Duration, id, incarnation string, wills ...Will) *Processor {
+	t.Helper()
+	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: id, OnStoreLoss: Stop}, incarnation)
+	p.Inherit(*now, wills)
+	syncOnce(t, r, now, p)
+	return p
+}
+
+func syncOnce(t *testing.T, r *Record, now *time.Duration, p *Processor) Answer {
+	t.Helper()
+	*now += 100 * time.Millisecond
+	req := p.Request(*now, uint64(*now), Whole)
+	require.NoError(t, req.Validate())
+	ans, _ := r.Sync(&req, At{Now: 1_000_000_000 + now.Microseconds(), Identity: "store", Remembers: time.Hour})
+	require.NoError(t, p.Take(*now, ans, p.incarnation+"'"))
+	return ans
+}
+
+func TestAProcessorTakesOverFromADeadOne(t *testing.T) {
+	var r Record
+	now := time.Minute
+	dead := joined(t, &r, &now, "a", "1")
+	require.Equal(t, Whole, dead.Held(now))
+
+	// Without a will everything is as it was: the claim stays.
+	stranger := joined(t, &r, &now, "a", "2")
+	require.Zero(t, stranger.Held(now))
+
+	// What dies next is known to be dead: the claims of both are free, and the one that has them does not name them again.
+	heir := joined(t, &r, &now, "a", "3", dead.Will(0), stranger.Will(0))
+	require.Equal(t, Whole, heir.Held(now))
+	require.True(t, heir.Settled())
+	require.True(t, heir.View(now).TookOver)
+	require.Empty(t, heir.Request(now, 1, Whole).Dead)
+	require.Len(t, r.Rows, 3, "their rows stay")
+
+	// Late packets of the dead are refused, and change nothing.
+	require.Equal(t, Replaced, syncOnce(t, &r, &now, dead).Status)
+	require.Equal(t, Whole, r.Claims())
+}
+
+func TestADeathIsNamedUntilTheStoreHasAnswered(t *testing.T) {
+	var r Record
+	now := time.Minute
+	dead := joined(t, &r, &now, "a", "1")
+	heir := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "2")
+	heir.Inherit(now, []Will{dead.Will(0)})
+	for nonce := range uint64(3) { // lost
+		require.Len(t, heir.Request(now, nonce, Whole).Dead, 1)
+		require.False(t, heir.Settled())
+	}
+	at := 1_000_000_000 + now.Microseconds()
+	closed := Record{
+		Store: "store", Revision: 1, Clock: at, Wall: at, Lease: DefaultLease,
+		Rows: []Row{{RowKey: RowKey{"a", "2"}, State: RowCloned, LastSeen: at}},
+	}
+	require.Equal(t, Cloned, syncOnce(t, &closed, &now, heir).Status)
+	require.False(t, heir.Settled(), "a refusal settles nothing, under whatever incarnation it goes on")
+	syncOnce(t, &r, &now, heir)
+	require.True(t, heir.Settled())
+	require.Equal(t, Whole, heir.Held(now))
+}
+
+func TestDebtOfTheDeadIsEarnedFirst(t *testing.T) {
+	var r Record
+	now := time.Minute
+	dead := joined(t, &r, &now, "a", "1")
+	heir := joined(t, &r, &now, "a", "2", dead.Will(2*time.Second))
+	require.Zero(t, heir.Held(now), "the claim earns what is owed")
+	now += 2 * time.Second
+	syncOnce(t, &r, &now, heir)
+	require.Equal(t, Whole, heir.Held(now))
+
+	// What would take longer than a claim stays is not waited for.
+	never := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "3")
+	never.Inherit(now, []Will{heir.Will(Removal(MaxLease) + 1), never.Will(0), {}})
+	require.True(t, never.Settled())
+}
+
+func TestTheDeathOfACloneFreesNothing(t *testing.T) {
+	for name, closed := range map[string]bool{"closed as a clone's": true, "not known to be one": false} {
+		t.Run(name, func(t *testing.T) {
+			var r Record
+			now := time.Minute
+			p := joined(t, &r, &now, "a", "1")
+			clone := *p
+			will := clone.Will(0)    // the clone dies before it has spoken
+			syncOnce(t, &r, &now, p) // the other goes on
+			if closed {
+				require.Equal(t, Cloned, syncOnce(t, &r, &now, &clone).Status)
+				will = Will{Death: Death{Incarnation: "1", Last: Ticket{r.Rows[0].Seq, r.Rows[0].Nonce}}}
+			}
+			heir := joined(t, &r, &now, "a", "3", will)
+			require.Zero(t, heir.Held(now))
+			require.Equal(t, Whole, p.Held(now))
+			require.Equal(t, RowCloned, r.Rows[0].State)
+		})
+	}
+}
+
+func TestATestamentIsForWhoHoldsIt(t *testing.T) {
+	var tm Testament
+	require.Empty(t, tm.Inherit(true))
+	will := func(s string) Will { return Will{Death: Death{Incarnation: s}} }
+	tm.Write(nil, will("1"))
+	require.Nil(t, tm.Inherit(false))
+	var inherited []Will
+	for _, own := range []string{"2", "3", "4", "5", "6"} { // each dies before the store has heard of it
+		inherited = tm.Inherit(true)
+		tm.Write(inherited, will(own))
+		tm.Write(inherited, will(own))
+	}
+	require.Equal(t, []Will{will("3"), will("4"), will("5"), will("6")}, tm.Inherit(true), "the oldest are left out")
+	tm.Write(nil, will("6"))
+	require.Equal(t, []Will{will("6")}, tm.Inherit(true))
+}
+
+func TestRequestsThatNameDeaths(t *testing.T) {
+	good := Request{
+		Pool: "pool", ID: "a", Incarnation: "1", Seq: 1, Lease: DefaultLease, Tags: []TagReport{{}},
+		Dead: []Death{{Incarnation: "2", Last: Ticket{7, 7}, Unanswered: []Ticket{{8, 1}}}, {Incarnation: "3"}},
+	}
+	require.NoError(t, good.Validate())
+	for name, dead := range map[string][]Death{
+		"the sender":     {{Incarnation: "1"}},
+		"no name":        {{}},
+		"twice":          {{Incarnation: "2"}, {Incarnation: "2"}},
+		"too many":       make([]Death, MaxDead+1),
+		"falling":        {{Incarnation: "2", Unanswered: []Ticket{{2, 1}, {1, 1}}}},
+		"below the last": {{Incarnation: "2", Last: Ticket{3, 3}, Unanswered: []Ticket{{3, 1}}}},
+	} {
+		bad := good
+		bad.Dead = dead
+		var wrong *RequestError
+		require.ErrorAs(t, bad.Validate(), &wrong, name)
+		require.Equal(t, "Dead", wrong.Field, name)
+	}
+}

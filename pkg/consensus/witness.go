@@ -1,0 +1,83 @@
+package consensus
+
+// A Witness keeps a Testament, and so proves to a processor that those before it under
+// its ID are dead. A Member calls its methods one at a time, before each request and when it leaves,
+// and with no lock held. None may block for long; a Witness that cannot do its work
+// says so by itself, once, and does nothing from then on.
+type Witness interface {
+	// Inherit tries to get hold of the Testament, and returns what it found there when it
+	// did. held is false when another process holds it: Inherit is called again then.
+	Inherit() (wills []Will, held bool)
+	// Settled says that the store knows of the deaths that Inherit has returned.
+	Settled()
+	// Write puts down the will of this process, which holds the Testament.
+	Write(own Will)
+	// Release gives the Testament up: this process uses nothing any more. keep leaves its
+	// will there, for the store was not told, and nothing is owed.
+	Release(keep bool)
+}
+
+// WithWitness lets the member take over at once what processes under its ID held that w
+// proves to be dead, and leaves its own to the next. Defaults to none: a claim then
+// stays for a removal time. Not for a limit on calls in flight: those of a dead process may go on.
+func WithWitness(w Witness) Option { return func(o *options) { o.witness = w } }
+
+// A heir is what a Member does with its Witness. Only the goroutine that syncs uses it, and
+// Leave after that has ended.
+type heir struct {
+	witness Witness // nil: none
+	held    bool
+	settled bool
+}
+
+// inherit gets hold of the Testament if it can, before a request is made.
+func (m *Member) inherit() {
+	h := &m.heir
+	if h.witness == nil || h.settled {
+		return
+	}
+	var wills []Will
+	if !h.held {
+		if wills, h.held = h.witness.Inherit(); !h.held {
+			return
+		}
+	}
+	m.mu.Lock()
+	m.p.Inherit(m.now(), wills)
+	h.settled = m.p.Settled()
+	tookOver := m.p.tookOver
+	m.mu.Unlock()
+	if !h.settled {
+		return
+	}
+	h.witness.Settled()
+	if tookOver {
+		m.log.Info("the process before this one, under the same ID, has died: its share was taken over at once")
+	}
+}
+
+// writeWill puts down what this process leaves behind, before the request goes out
+// that was made last.
+func (m *Member) writeWill() {
+	if !m.heir.held {
+		return
+	}
+	m.mu.Lock()
+	holder := m.holder
+	m.mu.Unlock()
+	will := Will{}
+	if holder != nil {
+		will.Owes = holder.Debt()
+	}
+	m.mu.Lock()
+	will = m.p.Will(will.Owes)
+	m.mu.Unlock()
+	m.heir.witness.Write(will)
+}
+
+// release gives the Testament up when the Member leaves.
+func (m *Member) release(keep bool) {
+	if m.heir.witness != nil {
+		m.heir.witness.Release(keep)
+	}
+}
