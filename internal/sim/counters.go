@@ -99,6 +99,8 @@ type Counters struct {
 	Alone, Together uint64
 	// Pauses counts the pauses of pools, Receipts the requests that say that their sender goes by one.
 	Pauses, Receipts uint64
+	// Deaths counts the requests that were granted and named a death.
+	Deaths uint64
 	// Nearest is the largest spacing by the distance of two slots: 1 for the spacing itself.
 	Nearest float64
 }
@@ -115,6 +117,7 @@ var freezeCauses = [...]consensus.FreezeCause{
 // Add adds the counters of another run.
 func (c *Counters) Add(d *Counters) {
 	c.Runs, c.Events, c.Syncs = c.Runs+d.Runs, c.Events+d.Events, c.Syncs+d.Syncs
+	c.Deaths += d.Deaths
 	c.Pauses, c.Receipts = c.Pauses+d.Pauses, c.Receipts+d.Receipts
 	c.Alone, c.Together = c.Alone+d.Alone, c.Together+d.Together
 	for i, n := range d.Answers {

@@ -28,6 +28,9 @@
 //     permits as it grows, shrinks and is told of another limit. Requests for slots are
 //     lost, late and doubled as all messages; who dies gives some back.
 //
+//   - Wills. Who dies leaves one in a place that the next process under its ID mostly finds, which then names the
+//     death. Twins share a place or do not, and a cloned machine has a copy of it.
+//
 //   - Pauses, made by processors and proposed with their syncs, and ended by an operator. News of them
 //     reach some of the others, sooner or later. None where the store's clock is set by hours: for a
 //     pool that sleeps that is time.

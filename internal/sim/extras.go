@@ -15,6 +15,7 @@ type extras struct {
 	changes time.Duration // mean between changes of the limit; 0: nobody changes it
 	permits bool          // tokens can be issued
 	pauses  time.Duration // mean between pauses of the pool; 0: nobody pauses it
+	wills   bool          // who dies leaves a will, and who comes after it may find that
 	// together says that the store is lost to all alike, or to nobody.
 	together bool
 }

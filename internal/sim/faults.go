@@ -78,16 +78,16 @@ func (w *world) injectProcess(f Fault, p *process) {
 			return
 		}
 		w.leave(p)
-		w.replaceLater(w.newID())
+		w.joinLater()
 	case FaultCrash:
 		w.kill(p)
 		switch w.rng.fault.IntN(3) {
 		case 0:
-			w.join(p.id)
+			w.restart(p)
 		case 1:
-			w.replaceLater(p.id)
+			w.replaceLater(func() { w.restart(p) })
 		default:
-			w.replaceLater(w.newID())
+			w.joinLater()
 		}
 	case FaultStall:
 		w.halt(p, w.leases(3), false)
@@ -106,12 +106,18 @@ func (w *world) injectProcess(f Fault, p *process) {
 }
 
 // replaceLater keeps the pool from dying out.
-func (w *world) replaceLater(id string) {
+func (w *world) replaceLater(start func()) {
 	w.after(exponential(w.rng.fault, 8*time.Second), func() {
 		if !w.calm {
-			w.join(id)
+			start()
 		}
 	})
+}
+
+// joinLater does so with a processor that is new.
+func (w *world) joinLater() {
+	id := w.newID()
+	w.replaceLater(func() { w.join(id) })
 }
 
 // injectMore adds a process. What comes as a surplus goes again some time later.
@@ -132,7 +138,7 @@ func (w *world) injectMore(f Fault) {
 	w.tracef("fault %s: %s", f, p)
 	var q *process
 	if f == FaultTwin {
-		q = w.join(p.id)
+		q = w.twin(p)
 	} else {
 		q = w.clone(p)
 	}
@@ -171,6 +177,7 @@ func (w *world) clone(p *process) *process {
 	if p.outstanding && w.rng.fault.IntN(2) == 0 {
 		p.mirror, p.shared = &q, p.nonce
 	}
+	w.copyPlace(p, &q)
 	w.equip(&q)
 	w.add(&q)
 	return &q

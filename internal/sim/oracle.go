@@ -228,7 +228,7 @@ func (w *world) checkStep(req *consensus.Request, before recordOutline) {
 	if after := r.Claims(); after > consensus.Whole && after > before.claims {
 		w.checkRise(req, after)
 	}
-	whole := len(r.Rows) != before.rows || req == nil || w.counters.Events%64 == 0
+	whole := len(r.Rows) != before.rows || req == nil || len(req.Dead) > 0 || w.counters.Events%64 == 0
 	if whole {
 		w.checkRows()
 	}

@@ -49,6 +49,9 @@ type process struct {
 	cut                [2]time.Duration // no message gets through before; by direction
 	newest             [2]time.Duration // when the newest message arrives; by direction
 
+	place     *place           // where it finds and leaves wills; nil: nowhere
+	inherited []consensus.Will // of what it has found there, what the store does not know yet
+
 	limit          throttle.Limit // as configured
 	ceiling        float64        // that it goes by, in tokens per period
 	flow           throttle.Flow  // at the request answered last, which was sent at flowAt
@@ -80,8 +83,16 @@ type process struct {
 
 // join starts a new process under an ID.
 func (w *world) join(id string) *process {
+	if !w.plan.wills {
+		return w.joinAt(id, nil)
+	}
+	return w.joinAt(id, &place{})
+}
+
+// joinAt does so in the place of another process.
+func (w *world) joinAt(id string, at *place) *process {
 	p := &process{
-		id: id, clock: clock{since: w.now, base: time.Hour, rate: w.plan.rate(w.rng.proc, false)},
+		id: id, place: at, clock: clock{since: w.now, base: time.Hour, rate: w.plan.rate(w.rng.proc, false)},
 		lease: w.plan.leases[w.rng.proc.IntN(len(w.plan.leases))], spread: w.rng.proc.Float64(),
 		demand: w.drawDemand(),
 	}
@@ -110,6 +121,7 @@ func (w *world) kill(p *process) {
 	}
 	w.tracef("%s dies", p)
 	w.lastWill(p)
+	w.letGo(p, true)
 	w.drop(p)
 }
 
@@ -198,7 +210,9 @@ func (w *world) send(p *process, local time.Duration) {
 	if w.plan.noted {
 		w.observe(p, local)
 	}
+	w.inherit(p)
 	m.req = p.proc.Request(local, w.rng.proc.Uint64(), p.report())
+	w.writeWill(p)
 	if m.req.Incarnation != p.incarnation || m.req.Seq != p.seq {
 		p.sentLag = p.lag // a repeat rests on its first sending
 	}
@@ -253,6 +267,7 @@ func (w *world) receive(m *message) {
 	}
 	switch m.kind {
 	case messageLeft:
+		w.letGo(p, false)
 		w.drop(p)
 	case messageRefused:
 		if p.outstanding && m.req.Seq == p.seq {
@@ -336,6 +351,7 @@ func (w *world) leave(p *process) {
 	var tell func()
 	tell = func() {
 		if p.gone || tries == 15 {
+			w.letGo(p, true)
 			w.drop(p)
 			return
 		}
@@ -353,6 +369,7 @@ func (w *world) leave(p *process) {
 	case debt < payDebtFor:
 		w.after(slowest(debt), tell)
 	default:
+		w.letGo(p, false)
 		w.drop(p)
 	}
 }

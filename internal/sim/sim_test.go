@@ -149,6 +149,7 @@ func figures(sum *Summary, first uint64, processors int) proof.Pools {
 			What:   "times that a processor went on without the store (`degrade`), and of these when all lost it alike, where the bound is judged",
 			Figure: fmt.Sprintf("%d, %d", c.Alone, c.Together),
 		},
+		proof.Note{What: "requests that named the death of the process before and were granted", Figure: fmt.Sprint(c.Deaths)},
 		proof.Note{What: "moments with shares in use while permits were good", Figure: fmt.Sprint(c.Mixed)},
 	)
 	for s, n := range c.Answers {
@@ -190,6 +191,7 @@ func requireNotVacuous(t *testing.T, c *Counters) {
 		require.NotZero(t, n, "no permit was %s", what)
 	}
 	require.NotZero(t, c.Together, "nobody went on when all had lost the store")
+	require.NotZero(t, c.Deaths, "nobody has named a death")
 	require.NotZero(t, c.Pauses, "nobody has paused a pool")
 	require.NotZero(t, c.Receipts, "nobody has sent a receipt")
 	require.Equal(t, consensus.Whole, c.Peak, "no pool has ever used the whole")

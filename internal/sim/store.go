@@ -108,6 +108,9 @@ func (s *store) sync(w *world, m *message) {
 		s.written = s.wall(w)
 	}
 	w.counters.Answers[ans.Status]++
+	if len(m.req.Dead) > 0 && ans.Status == consensus.Granted {
+		w.counters.Deaths++
+	}
 	if changed && s.deaf && (ans.Status == consensus.Granted || ans.Status == consensus.Behind) {
 		s.deaf, s.back = false, w.now
 	}

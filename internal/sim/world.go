@@ -98,6 +98,7 @@ func planOf(seed uint64, processors int) plan {
 	p.drawPauses(rand.New(rand.NewPCG(seed, 8)))
 	p.drawHard(rand.New(rand.NewPCG(seed, 9)))
 	p.drawTogether(rand.New(rand.NewPCG(seed, 10)))
+	p.drawWills(rand.New(rand.NewPCG(seed, 11)))
 	return p
 }
 
@@ -109,7 +110,7 @@ type world struct {
 	// What the plan, the network, the faults and the processes draw comes from
 	// different streams, so that a change to one part of the simulation moves the
 	// others as little as can be.
-	rng struct{ net, fault, demand, proc, more, pause *rand.Rand }
+	rng struct{ net, fault, demand, proc, more, pause, will *rand.Rand }
 
 	store store
 	procs []*process // those that run, stopped and suspended ones included
@@ -139,6 +140,7 @@ func newWorld(seed uint64, p plan, trace io.Writer) *world {
 		*r = rand.New(rand.NewPCG(seed, uint64(i)+1))
 	}
 	w.rng.pause = rand.New(rand.NewPCG(seed, 7))
+	w.rng.will = rand.New(rand.NewPCG(seed, 12))
 	w.orders = orders{carries: map[consensus.Version][]*order{}, recordedAt: map[consensus.Version]time.Duration{}, recordedIn: map[consensus.Version]uint64{}}
 	w.windows.burst = int64(burst(p.limit))
 	w.limit = p.limit

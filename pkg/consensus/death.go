@@ -62,7 +62,8 @@ type legacy struct {
 // longer than a claim stays is left to the removal.
 func (p *Processor) Inherit(now time.Duration, wills []Will) {
 	for _, w := range wills {
-		if w.Incarnation == p.incarnation || w.Owes > Removal(MaxLease) || w.Death.validate() != nil {
+		known := slices.ContainsFunc(p.legacies, func(l legacy) bool { return l.Incarnation == w.Incarnation })
+		if known || w.Incarnation == p.incarnation || w.Owes > Removal(MaxLease) || w.Death.validate() != nil {
 			continue
 		}
 		p.legacies = append(p.legacies, legacy{w.Death, now + w.Owes})

@@ -60,7 +60,7 @@ func TestScriptsDoWhatRecordDoes(t *testing.T) {
 	}
 	for _, outcome := range []string{
 		"granted", "late", "replaced", "cloned", "removed", "behind", "repeated", "left", "not left", "share raised",
-		"frozen new_record", "frozen store_identity", "frozen older_record", "frozen lost_row",
+		"dead", "death of a clone", "dead again", "frozen new_record", "frozen store_identity", "frozen older_record", "frozen lost_row",
 		"changed", "given back", "not taken", "began anew", "beginning forgotten", "saved", "conflict", "too many", "no pool",
 		"issuing", "issuing ended", "slots", "fewer slots", "no slots", "held", "given back", "shares and slots",
 	} {
@@ -262,7 +262,7 @@ func (m *model) rollBack() {
 func (m *model) sync(req consensus.Request) {
 	m.setEnvironment()
 	before := m.record
-	before.Documents = slices.Clone(before.Documents)
+	before.Rows, before.Documents = cloneRows(before.Rows), slices.Clone(before.Documents)
 	issuing := m.record.Issuer.Issuing
 	want, changed := m.record.Sync(&req, m.at)
 	reply, err := scriptedSync.Run(m.t.Context(), m.client, []string{m.key, "marker"}, syncArgs(&req, m.at.Longest, false, "")...).Result()
@@ -287,6 +287,7 @@ func (m *model) sync(req consensus.Request) {
 	if want.Status == consensus.Granted {
 		m.taken[key] = want
 		m.noteDocuments(&before, &req)
+		m.noteDeaths(before.Rows, &req)
 		if !changed {
 			m.seen["repeated"]++
 		}
@@ -343,13 +344,57 @@ func (m *model) request() consensus.Request {
 	if t := m.newest[req.ID+"\x00"+req.Incarnation]; t.Seq < req.LastSeq && m.rnd.IntN(4) > 0 {
 		req.Recalled = t
 	}
-	req.Tags, req.Documents = m.tags(), m.documents()
+	req.Tags, req.Documents, req.Dead = m.tags(), m.documents(), m.deaths(&req)
 	// Most pools keep to one spacing, or have none; and some processors can use no permits.
 	req.Spacing = m.spacing()
 	req.Strict = req.Spacing > 0 && m.rnd.IntN(40) == 0
 	req.Outlasts = pick[time.Duration](m, 0, consensus.MaxOutlasts)
 	req.Reach = pick(m, 0, 0, 0, time.Nanosecond, 1_234_567, 20*time.Second, consensus.MaxReach)
 	return req
+}
+
+// deaths names, now and then, other incarnations of the sender's ID, with mostly what they have sent.
+func (m *model) deaths(req *consensus.Request) (dead []consensus.Death) {
+	if m.rnd.IntN(12) > 0 {
+		return nil
+	}
+	for life := max(m.life-3, 0); life <= m.life && len(dead) < consensus.MaxDead; life++ {
+		d := consensus.Death{Incarnation: strconv.Itoa(life)}
+		if d.Incarnation == req.Incarnation || m.rnd.IntN(4) == 0 {
+			continue
+		}
+		if last, ok := m.taken[req.ID+"\x00"+d.Incarnation]; ok && m.rnd.IntN(8) > 0 {
+			d.Last = consensus.Ticket{Seq: last.Seq, Nonce: last.Nonce}
+		}
+		d.Unanswered = m.unanswered(req.ID, d.Incarnation, d.Last.Seq, 1<<63-1)
+		dead = append(dead, d)
+	}
+	return dead
+}
+
+// noteDeaths counts what became of the rows of the dead.
+func (m *model) noteDeaths(before []consensus.Row, req *consensus.Request) {
+	state := func(rows []consensus.Row, incarnation string) (consensus.RowState, bool, int) {
+		for _, row := range rows {
+			if row.ID == req.ID && row.Incarnation == incarnation {
+				return row.State, true, len(row.Entries)
+			}
+		}
+		return 0, false, 0
+	}
+	for _, d := range req.Dead {
+		was, ok, entries := state(before, d.Incarnation)
+		is, stays, _ := state(m.record.Rows, d.Incarnation)
+		switch {
+		case !ok || !stays:
+		case is == consensus.RowCloned && was != is:
+			m.seen["death of a clone"]++
+		case is == consensus.RowReplaced && entries > 0:
+			m.seen["dead"]++
+		case is == consensus.RowReplaced:
+			m.seen["dead again"]++
+		}
+	}
 }
 
 // unanswered lists mostly what was sent between two numbers, the newest of it, and

@@ -48,11 +48,14 @@ var (
 // gives. The client writes integers in decimal, which the script relies on.
 func syncArgs(req *consensus.Request, longest time.Duration, wantsPolicy bool, life string) []any {
 	remembered := ticketsArg(req.Unanswered, consensus.Ticket{Seq: req.LastSeq, Nonce: req.LastNonce}, req.Recalled)
-	args := make([]any, 0, 18+4*len(req.Documents)+6*len(req.Tags))
+	args := make([]any, 0, 19+2*len(req.Dead)+4*len(req.Documents)+6*len(req.Tags))
 	args = append(args, req.ID, req.Incarnation, req.Seq, req.Nonce, req.LastSeq, req.LastTime,
 		req.Revision, req.Lease.Milliseconds(), consensus.Removal(longest).Microseconds(), flagArg(wantsPolicy), remembered, life,
 		int64(req.Spacing), req.SpacingBy, flagArg(req.Strict), micros(req.Reach),
-		(consensus.Removal(longest) + req.Outlasts).Microseconds(), len(req.Documents))
+		(consensus.Removal(longest) + req.Outlasts).Microseconds(), len(req.Documents), len(req.Dead))
+	for _, d := range req.Dead {
+		args = append(args, d.Incarnation, ticketsArg(d.Unanswered, d.Last))
+	}
 	for i := range req.Documents {
 		args = append(args, saveArgs(&req.Documents[i])...)
 	}

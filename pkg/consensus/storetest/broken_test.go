@@ -120,6 +120,34 @@ var stepFaults = map[string]fault{
 			}
 		},
 	},
+	"deaths are ignored": {
+		found:   "what the dead have held is free at once",
+		request: func(r *consensus.Request) { r.Dead = nil },
+	},
+	"the dead leave no rows": {
+		found: "late packets of the dead change nothing",
+		record: func(r *consensus.Record, _ consensus.At) {
+			r.Rows = slices.DeleteFunc(r.Rows, func(w consensus.Row) bool { return w.State == consensus.RowReplaced && len(w.Entries) == 0 })
+		},
+	},
+	"any death is believed": {
+		found: "the death of a clone frees nothing",
+		sync: func(ctx context.Context, s *server, req consensus.Request) (consensus.Answer, error) {
+			s.mu.Lock()
+			if e := s.pools[req.Pool]; e != nil {
+				for i, d := range req.Dead {
+					for _, row := range e.rec.Rows {
+						if row.ID == req.ID && row.Incarnation == d.Incarnation {
+							req.Dead = slices.Clone(req.Dead)
+							req.Dead[i].Last, req.Dead[i].Unanswered = consensus.Ticket{Seq: row.Seq, Nonce: row.Nonce}, nil
+						}
+					}
+				}
+			}
+			s.mu.Unlock()
+			return s.Sync(ctx, req)
+		},
+	},
 	"no freeze at all": {
 		found: "a revision from the future freezes",
 		at:    func(at *consensus.At) { at.Identity = "" },

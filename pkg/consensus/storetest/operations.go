@@ -23,6 +23,7 @@ var operations = []struct {
 	{5, (*sequence).liar},
 	{4, (*sequence).restart},
 	{3, (*sequence).crash},
+	{4, (*sequence).inherits},
 	{4, (*sequence).leaves},
 	{2, (*sequence).staleLeave},
 	{3, (*sequence).cloned},

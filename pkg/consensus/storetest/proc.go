@@ -44,6 +44,7 @@ type proc struct {
 	spacing         time.Duration // of the limit; 0: it can use no permits
 	strict          bool
 	reach           time.Duration // how far ahead it says its slots lie
+	dead            []consensus.Death
 }
 
 // proc returns a processor that has not joined yet.
@@ -84,7 +85,7 @@ func (a *proc) request(tags ...consensus.TagReport) consensus.Request {
 		Pool: a.pool.name, ID: a.id, Incarnation: a.incarnation,
 		Seq: a.seq, Nonce: rand.Uint64(),
 		LastSeq: a.lastSeq, LastNonce: a.lastNonce, LastTime: a.lastTime,
-		Revision: a.revision, Lease: a.lease, Spacing: a.spacing, Strict: a.strict, Reach: a.reach, Tags: tags,
+		Revision: a.revision, Lease: a.lease, Spacing: a.spacing, Strict: a.strict, Reach: a.reach, Dead: a.dead, Tags: tags,
 	}
 	req.Unanswered = a.unanswered(a.lastSeq, a.seq)
 	if a.recalled.Seq < a.lastSeq {
@@ -132,7 +133,7 @@ func (a *proc) take(ans consensus.Answer) {
 	if ans.Status == consensus.Granted {
 		a.lastSeq, a.lastNonce, a.lastTime = ans.Seq, ans.Nonce, ans.Time
 		a.revision = max(a.revision, ans.Revision)
-		a.recalled = consensus.Ticket{}
+		a.recalled, a.dead = consensus.Ticket{}, nil
 	}
 	if ans.Status == consensus.Behind && slices.Contains(a.history, ans.Newest) {
 		a.recalled = ans.Newest

@@ -5,7 +5,8 @@
 -- requests remembered (see sent_by), the name to give the data's life if the server
 -- is durable, else empty, spacing of the limit in nanoseconds, the document that it is by or
 -- empty, 1 if strict, how far ahead slots are reserved in microseconds, how long ago a
--- share may have been granted that is still in use in microseconds, the number of documents, for each: name, version, base, body; and for each tag: tag, in_use, wanted,
+-- share may have been granted that is still in use in microseconds, the number of documents, the number of incarnations that are dead, for each of these: its name, and the
+-- requests that it had sent; for each document: name, version, base, body; and for each tag: tag, in_use, wanted,
 -- demand, pool_size, note.
 -- Reply: what became of the request, and if it was granted: time, revision, lease,
 -- rest of the freeze, its cause, policy, names and values of all fields in turn, of a
@@ -17,7 +18,8 @@ local seq, nonce, last_seq, last_time = ARGV[3], ARGV[4], ARGV[5], tonumber(ARGV
 local seen_revision, lease, freeze_time = ARGV[7], tonumber(ARGV[8]), tonumber(ARGV[9])
 local wants_policy, remembered, life = ARGV[10] == '1', ARGV[11], ARGV[12]
 local spacing, spacing_by, strict = tonumber(ARGV[13]), ARGV[14], ARGV[15] == '1'
-local reach, lasting, documents, first_document = tonumber(ARGV[16]), tonumber(ARGV[17]), tonumber(ARGV[18]), 19
+local reach, lasting, documents, first_dead = tonumber(ARGV[16]), tonumber(ARGV[17]), tonumber(ARGV[18]), 20
+local first_document = first_dead + 2 * tonumber(ARGV[19])
 local first_tag = first_document + 4 * documents
 local WHOLE = 1000000000
 
@@ -167,6 +169,27 @@ if not rec.row then
   rec.rows = rec.rows + 1
 else
   rec.claims = rec.claims - rec.row.claims
+end
+
+-- What a dead incarnation claims is free at once, and its row stays; that of a clone is
+-- closed with its claim. See step.bury in package consensus.
+for i = first_dead, first_document - 1, 2 do
+  local field = id .. '\0' .. ARGV[i]
+  local value = redis.call('HMGET', KEYS[1], field)[1]
+  if value then
+    local dead = {}
+    dead.state, dead.seen, dead.claims, dead.seq, dead.nonce = string.match(value, '^(%d) (%d+) (%d+) (%d+) (%d+) ')
+    if not dead.state then return wrong('a row is not of format 1') end
+    if (dead.state == LIVE or dead.state == REPLACED) and not gone(st, dead.seen) then
+      changed[#changed + 1] = field -- after what closed it above: the last of both counts
+      if sent_by(dead, ARGV[i + 1]) then
+        rec.claims = rec.claims - dead.claims
+        changed[#changed + 1] = table.concat({ REPLACED, dead.seen, '0', dead.seq, dead.nonce, '0' }, ' ')
+      else
+        changed[#changed + 1] = CLONED .. string.sub(value, 2)
+      end
+    end
+  end
 end
 
 -- Facts first: what is reported in use is the claim, even beyond the whole. Then

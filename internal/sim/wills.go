@@ -1,0 +1,85 @@
+package sim
+
+import (
+	"math/rand/v2"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+// A place is where the processes of one ID leave their wills, one after the other, such as a file that is locked.
+// What dies lets go of it; what stops does not. A cloned machine has a copy of it.
+type place struct {
+	holder *process // nil: nobody
+	consensus.Testament
+}
+
+// drawWills has half of the runs keep wills.
+func (p *plan) drawWills(r *rand.Rand) { p.wills = r.IntN(2) == 0 }
+
+// restart starts a process under the ID of one that has died, mostly in the same place.
+func (w *world) restart(dead *process) *process {
+	if !w.plan.wills || w.rng.will.IntN(4) == 0 {
+		return w.join(dead.id)
+	}
+	return w.joinAt(dead.id, dead.place)
+}
+
+// twin starts a second process under an ID in use, in a place of its own or in the same one.
+func (w *world) twin(p *process) *process {
+	if !w.plan.wills || w.rng.will.IntN(2) == 0 {
+		return w.join(p.id)
+	}
+	return w.joinAt(p.id, p.place)
+}
+
+// inherit has a process get hold of its place, if it can, before it makes a request.
+func (w *world) inherit(p *process) {
+	if p.place == nil {
+		return
+	}
+	local := p.clock.read(w.now)
+	if p.place.holder == p {
+		if p.proc.Settled() {
+			p.inherited = nil
+		}
+		return
+	}
+	free := p.place.holder == nil
+	wills := p.place.Inherit(free)
+	if len(wills) > 0 {
+		w.tracef("%s inherits from %v", p, wills)
+	}
+	p.proc.Inherit(local, wills)
+	if free {
+		p.place.holder, p.inherited = p, wills
+	}
+}
+
+// writeWill puts down what a process leaves behind if it dies, before its newest request goes out.
+func (w *world) writeWill(p *process) {
+	if p.place != nil && p.place.holder == p {
+		p.place.Write(p.inherited, p.proc.Will(p.drawer.th.Debt()))
+	}
+}
+
+// letGo is the end of a process. keep: it has told nobody that it uses nothing any more, and owes nothing.
+func (w *world) letGo(p *process, keep bool) {
+	if p.place == nil || p.place.holder != p {
+		return
+	}
+	p.place.holder = nil
+	if !keep {
+		p.place.Wills = nil
+	}
+}
+
+// copyPlace gives a clone a place of its own, with what stands in that of the original.
+func (w *world) copyPlace(p, q *process) {
+	if p.place == nil {
+		return
+	}
+	q.place = &place{holder: p.place.holder, Testament: consensus.Testament{Wills: p.place.Inherit(true)}}
+	if q.place.holder == p {
+		q.place.holder = q
+	}
+}

@@ -1,0 +1,160 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+// deathCases are about processes that are known to be dead, and what they held.
+func deathCases() []testCase {
+	return []testCase{
+		{name: "what the dead have held is free at once", run: func(p *pool) {
+			p.inTime(func(p *pool) (time.Time, func()) {
+				p.open()
+				a, b := p.proc("a"), p.proc("b")
+				began := time.Now()
+				a.share(0, half)
+				b.share(0, half)
+				got := a.heir(a).share(0, whole)
+				return began, func() {
+					require.Equal(p, half, got, "as much as the dead one had, and no more")
+					require.Equal(p, half, b.share(half, half))
+				}
+			})
+		}},
+		{name: "a death may be told again, and of all that have died since", run: func(p *pool) {
+			p.inTime(func(p *pool) (time.Time, func()) {
+				p.open()
+				a := p.proc("a")
+				began := time.Now()
+				a.share(0, half)
+				b := a.reborn() // it does not know, dies as well, and has heard no answer
+				b.send(b.request(one(0, half)))
+				c := b.heir(a, b)
+				c.send(c.request(one(0, half))) // the answer is lost
+				got := c.share(0, whole)
+				return began, func() { require.Equal(p, whole, got) }
+			})
+		}},
+		{name: "a death is told by one that is in the pool already", run: func(p *pool) {
+			p.inTime(func(p *pool) (time.Time, func()) {
+				p.open()
+				a := p.proc("a")
+				began := time.Now()
+				a.share(0, whole)
+				b := a.reborn()
+				before := b.share(0, whole)
+				b.dead = []consensus.Death{a.death()}
+				after := b.share(0, whole)
+				return began, func() {
+					require.Zero(p, before)
+					require.Equal(p, whole, after)
+				}
+			})
+		}},
+		{name: "late packets of the dead change nothing", run: func(p *pool) {
+			p.open()
+			a := p.proc("a")
+			a.share(0, whole)
+			late := a.request(one(whole, whole))
+			farewell := a.farewell(a.seq + 1)
+			b := a.heir(a)
+			require.Equal(p, whole, b.share(0, whole))
+			require.Equal(p, consensus.Replaced, a.send(late).Status)
+			require.NoError(p, a.store.Leave(p.Context(), farewell))
+			ans := b.sync(one(whole, whole))
+			require.Equal(p, whole, ans.Tags[0].Share)
+			require.Zero(p, ans.Frozen)
+			require.Equal(p, 1, ans.Tags[0].Live)
+		}},
+		{name: "the death of a clone frees nothing", run: func(p *pool) {
+			p.inTime(func(p *pool) (time.Time, func()) {
+				p.open()
+				a := p.proc("a")
+				began := time.Now()
+				a.share(0, half)
+				dies := a.clone()
+				a.share(half, half) // the other goes on
+				b := a.heir(dies)
+				got := b.share(0, whole)
+				again := b.share(half, whole) // closed as a clone's, with what its process has sent, too
+				b.dead = []consensus.Death{a.death()}
+				last := b.share(half, whole)
+				return began, func() {
+					require.Equal(p, []consensus.Share{half, half, half}, []consensus.Share{got, again, last})
+					a.refused(consensus.Cloned, half, half)
+				}
+			})
+		}},
+		{name: "a death of what is not there, or of another's, changes nothing", run: func(p *pool) {
+			p.inTime(func(p *pool) (time.Time, func()) {
+				p.open()
+				a, b := p.proc("a"), p.proc("b")
+				began := time.Now()
+				a.share(0, half)
+				b.dead = []consensus.Death{{Incarnation: "nobody"}, a.death()} // under another ID
+				got := b.share(0, whole)
+				return began, func() {
+					require.Equal(p, half, got)
+					require.Equal(p, half, a.share(half, half))
+				}
+			})
+		}},
+		{name: "a malformed death is a RequestError", run: func(p *pool) {
+			a := p.proc("a")
+			for _, dead := range [][]consensus.Death{
+				{{}}, {{Incarnation: a.incarnation}}, {{Incarnation: "b"}, {Incarnation: "b"}}, {{Incarnation: "a\x00b"}},
+				make([]consensus.Death, consensus.MaxDead+1),
+			} {
+				req := a.clone().request(one(0, half))
+				req.Dead = dead
+				_, err := p.store.Sync(p.Context(), req)
+				requireRequestError(p, err, "Dead", req)
+			}
+		}},
+	}
+}
+
+// death names the death of the process.
+func (a *proc) death() consensus.Death {
+	return consensus.Death{
+		Incarnation: a.incarnation, Last: consensus.Ticket{Seq: a.lastSeq, Nonce: a.lastNonce}, Unanswered: a.unanswered(a.lastSeq, a.seq+1),
+	}
+}
+
+// heir returns the next incarnation of a's ID, which knows that these are dead.
+func (a *proc) heir(dead ...*proc) *proc {
+	b := a.reborn()
+	for _, d := range dead {
+		b.dead = append(b.dead, d.death())
+	}
+	return b
+}
+
+// inherits is a new process under the same ID which names the death of the one before; that may live.
+func (s *sequence) inherits(pl *player) {
+	heir := s.player(pl.id)
+	heir.dead = []consensus.Death{pl.death()}
+	if s.rng.IntN(3) == 0 { // then it was a clone that has died
+		s.do(pl, "goes on", s.request(pl), true)
+	}
+	if s.rng.IntN(4) == 0 {
+		heir.dead = append(heir.dead, consensus.Death{Incarnation: "nobody"})
+	}
+	for i, g := range s.ghosts { // a ghost of its own ID, too
+		if g.id == pl.id && g.incarnation != pl.incarnation && i%2 == 0 && len(heir.dead) < consensus.MaxDead {
+			heir.dead = append(heir.dead, g.death())
+			break
+		}
+	}
+	for i, p := range s.players {
+		if p == pl {
+			s.players[i] = heir
+		}
+	}
+	s.ghosts = append(s.ghosts, pl)
+	s.honest(heir)
+}
