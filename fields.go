@@ -1,6 +1,7 @@
 package numathrottle
 
 import (
+	"path/filepath"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
@@ -135,6 +136,14 @@ var fields = append([]field{
 		Key: "failFast", Allowed: "`true` or `false`", Default: "`false`",
 		Doc:   "Fail at the start when the store cannot be reached, instead of going on without tokens until it can",
 		Value: config.Bool(func(c *Config) *bool { return &c.FailFast }),
+	},
+	{
+		Key: "stateDir", Allowed: "the absolute path of a folder, or `none`", Default: "`/var/run/numaflow` in a Numaflow pod, if it is there, else `none`",
+		Doc:   "Where a lock proves that the process before this one is dead, whose share is free at once then; see [operations.md](operations.md#a-container-that-is-killed)",
+		Value: config.Text(func(c *Config) *string { return &c.StateDir }),
+		Range: func(c *Config) bool {
+			return c.StateDir == "" || c.StateDir == noStateDir || filepath.IsAbs(c.StateDir)
+		},
 	},
 	{
 		Key: "healthAddr", Allowed: "`HOST:PORT` or `:PORT`", Default: "none: no server",

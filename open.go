@@ -88,7 +88,11 @@ func (c Config) connect(ctx context.Context, faults []error, limited bool) (j co
 		j.opts = append(j.opts, throttle.WithSharer(share))
 	default:
 		b := c.backend(&store, creds)
-		if j.member, err = c.join(ctx, b, m.syncs()); err != nil {
+		opts := m.syncs()
+		if w := c.witness(store.Kind); w != nil {
+			opts = append(opts, consensus.WithWitness(w))
+		}
+		if j.member, err = c.join(ctx, b, opts); err != nil {
 			m.close(ctx)
 			return j, err
 		}

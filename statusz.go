@@ -107,7 +107,7 @@ func poolOf(v *consensus.View) *health.Pool {
 		Name: v.Pool, ID: v.ID, State: string(v.State), Processors: v.Live, PoolSize: v.PoolSize, Agreed: v.Agreed,
 		Wanted: v.Want.Fraction(), Demand: v.Demand.Fraction(), Lease: health.Duration(v.Lease),
 		LeaseLeft: health.Duration(v.LeaseLeft), Interval: health.Duration(v.Interval),
-		Frozen: health.Duration(v.Frozen), PauseMissing: v.PauseMissing, Roster: make([]health.Processor, 0, len(v.Roster)),
+		Frozen: health.Duration(v.Frozen), PauseMissing: v.PauseMissing, TookOver: v.TookOver, Roster: make([]health.Processor, 0, len(v.Roster)),
 	}
 	if v.Frozen > 0 {
 		p.FrozenBy = fmt.Sprint(v.FrozenBy)

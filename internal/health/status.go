@@ -152,8 +152,10 @@ type Pool struct {
 	Frozen   Duration `json:"frozen"`
 	FrozenBy string   `json:"frozenBy,omitempty"`
 	// PauseMissing are the processors that have not said yet that they go by the newest pause.
-	PauseMissing []string    `json:"pauseMissing,omitempty"`
-	Roster       []Processor `json:"roster"`
+	PauseMissing []string `json:"pauseMissing,omitempty"`
+	// TookOver says that the process before this one, under the same ID, has died, and that this one has its share.
+	TookOver bool        `json:"tookOver,omitempty"`
+	Roster   []Processor `json:"roster"`
 }
 
 // A Processor is one line of the roster.

@@ -25,7 +25,7 @@ type directed struct {
 	run   func(t *testing.T, w *world)
 }
 
-var schedules = slices.Concat(pauseSchedules, permitSchedules, drawSchedules, []directed{
+var schedules = slices.Concat(pauseSchedules, permitSchedules, drawSchedules, willSchedules, []directed{
 	{
 		name: "one request shares out two tags", rule: "own-tags",
 		run: func(_ *testing.T, w *world) {

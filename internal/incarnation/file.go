@@ -1,0 +1,144 @@
+package incarnation
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/bounded"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+// patience bounds each use of the file: a folder that hangs must not hold up a sync.
+const patience = 500 * time.Millisecond
+
+// errBusy says that another process, or another File of this one, holds the lock.
+var errBusy = errors.New("the file is locked by another process")
+
+// A File is a consensus.Witness in a file of a folder that the processes of one ID share, one after the other, such
+// as the containers of a pod. It logs once what keeps it from its work, and does nothing from then on: a claim
+// of the dead then stays for a removal time, as without it.
+type File struct {
+	path string
+	is   form
+	log  *slog.Logger
+
+	lock      *lock // nil: not held
+	off       bool  // it cannot be used, or is no longer
+	inherited []consensus.Will
+	testament consensus.Testament
+}
+
+var _ consensus.Witness = (*File)(nil)
+
+// New returns the File of a processor of a pool in a folder, which has to be there. It does no I/O: the first
+// Inherit does.
+func New(folder, pool, id string, log *slog.Logger) *File {
+	sum := sha256.Sum256([]byte(pool + "\x00" + id))
+	return &File{
+		path: filepath.Join(folder, "numathrottle-"+hex.EncodeToString(sum[:12])+".lock"),
+		is:   form{Pool: pool, ID: id}, log: log.With("pool", pool, "processor", id),
+	}
+}
+
+// Inherit implements consensus.Witness.
+func (f *File) Inherit() (wills []consensus.Will, held bool) {
+	if f.off {
+		return nil, false
+	}
+	if f.lock != nil {
+		return f.inherited, true
+	}
+	l, err := do(func() (*lock, error) { return acquire(f.path) })
+	if errors.Is(err, errBusy) {
+		return nil, false // it may live: everything is as without the file
+	}
+	if err != nil {
+		f.giveUp(err)
+		return nil, false
+	}
+	f.lock = l
+	f.is.Boot, f.is.Device, f.is.Inode = l.boot, l.device, l.inode
+	content, err := do(l.read)
+	if err != nil {
+		f.giveUp(err)
+		return nil, false
+	}
+	if len(content) > 0 {
+		f.testament.Wills = f.read(content)
+	}
+	f.inherited = f.testament.Inherit(true)
+	return f.inherited, true
+}
+
+// read returns the wills that count here.
+func (f *File) read(content []byte) []consensus.Will {
+	found, err := decode(content)
+	switch {
+	case err != nil:
+		f.log.Info("what the process before this one has left behind cannot be read: its share stays on record for 1.5 leases",
+			"file", f.path, "error", err)
+		return nil
+	case !found.same(&f.is):
+		return nil // a copy, or from before the machine was started
+	}
+	return found.Wills
+}
+
+// Settled implements consensus.Witness.
+func (f *File) Settled() { f.inherited = nil }
+
+// Write implements consensus.Witness.
+func (f *File) Write(own consensus.Will) {
+	if f.off || f.lock == nil {
+		return
+	}
+	f.testament.Write(f.inherited, own)
+	f.is.Wills = f.testament.Wills
+	content, err := f.is.encode()
+	if err == nil {
+		_, err = do(func() (struct{}, error) { return struct{}{}, f.lock.write(content) })
+	}
+	if err != nil {
+		f.giveUp(err)
+	}
+}
+
+// Release implements consensus.Witness.
+func (f *File) Release(keep bool) {
+	l, off := f.lock, f.off
+	f.lock, f.off = nil, true
+	if l == nil || off {
+		return // a file that is used no more stays locked until the process ends
+	}
+	_, _ = do(func() (struct{}, error) {
+		defer l.release()
+		if keep {
+			return struct{}{}, nil
+		}
+		return struct{}{}, l.write(nil)
+	})
+}
+
+// giveUp says what is wrong. The lock, if it is held, stays: what stands in the file is of the dead, or of this process.
+func (f *File) giveUp(err error) {
+	f.off = true
+	f.log.Warn("no lock in the state folder: after a crash of this process its share stays on record for 1.5 leases, as without a state folder",
+		"file", f.path, "error", err)
+}
+
+// do bounds one use of the file.
+func do[T any](call func() (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	v, err := bounded.Call(ctx, call)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return v, fmt.Errorf("no answer within %s", patience)
+	}
+	return v, err
+}

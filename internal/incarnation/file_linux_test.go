@@ -1,0 +1,241 @@
+package incarnation
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+// holdVariable makes this test binary a process that holds the file of a folder until it is killed.
+const holdVariable = "NUMATHROTTLE_TEST_HOLDS"
+
+func TestMain(m *testing.M) {
+	if folder := os.Getenv(holdVariable); folder != "" {
+		hold(folder)
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// hold holds the file, has threads in the kernel and a child that lives longer, and says so.
+func hold(folder string) {
+	f := New(folder, "pool", "pod-0", slog.Default())
+	wills, held := f.Inherit()
+	f.Write(will("killed"))
+	for range 20 {
+		go func() { _, _ = syscall.Read(0, make([]byte, 1)) }()
+	}
+	child := exec.Command("sleep", "60")
+	if err := child.Start(); err != nil {
+		panic(err) //nolint:forbidigo // the test sees it
+	}
+	fmt.Println(held, len(wills), child.Process.Pid)
+	for {
+		f.Write(will("killed"))
+	}
+}
+
+func will(incarnation string) consensus.Will {
+	return consensus.Will{
+		Death: consensus.Death{Incarnation: incarnation, Last: consensus.Ticket{Seq: 7, Nonce: 1<<64 - 1}, Unanswered: []consensus.Ticket{{Seq: 8, Nonce: 1}}},
+		Owes:  time.Second,
+	}
+}
+
+// file is a File of one processor, and what it has logged.
+func file(folder string) (*File, *bytes.Buffer) {
+	var log bytes.Buffer
+	return New(folder, "pool", "pod-0", slog.New(slog.NewTextHandler(&log, nil))), &log
+}
+
+// inherited gets hold of the file, which must be free.
+func inherited(t *testing.T, f *File) []consensus.Will {
+	t.Helper()
+	wills, held := f.Inherit()
+	require.True(t, held)
+	return wills
+}
+
+// die is the end of the process, as far as the file is concerned.
+func (f *File) die() {
+	f.lock.release()
+	f.lock, f.off = nil, true
+}
+
+func TestWhoComesNextInheritsFromAProcessThatWasKilled(t *testing.T) {
+	folder := t.TempDir()
+	for range 10 { // at whatever moment of its writing
+		p := exec.Command(os.Args[0])
+		p.Env = append(os.Environ(), holdVariable+"="+folder)
+		stdin, err := p.StdinPipe() // nobody writes to it
+		require.NoError(t, err)
+		defer stdin.Close()
+		out, err := p.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, p.Start())
+		line, err := bufio.NewReader(out).ReadString('\n')
+		require.NoError(t, err)
+		var child int
+		var held bool
+		var wills int
+		_, err = fmt.Sscan(line, &held, &wills, &child)
+		require.NoError(t, err)
+		require.True(t, held)
+
+		next, log := file(folder)
+		_, held = next.Inherit()
+		require.False(t, held, "while it lives nothing is inherited")
+		require.NoError(t, p.Process.Signal(syscall.SIGSTOP))
+		_, held = next.Inherit()
+		require.False(t, held, "nor while it stands still")
+
+		require.NoError(t, p.Process.Kill())
+		_ = p.Wait()
+		require.NoError(t, syscall.Kill(child, 0), "its child lives")
+		got := inherited(t, next)
+		require.NoError(t, syscall.Kill(child, syscall.SIGKILL))
+		if strings.Contains(log.String(), "cannot be read") { // killed in the middle of a write
+			require.Empty(t, got)
+		} else {
+			require.Equal(t, will("killed"), got[len(got)-1])
+		}
+		next.Release(false)
+	}
+}
+
+func TestWillsStandUntilTheyAreSettled(t *testing.T) {
+	folder := t.TempDir()
+	a, _ := file(folder)
+	require.Empty(t, inherited(t, a))
+	a.Write(will("a"))
+	a.die()
+
+	b, _ := file(folder) // it dies before the store knows
+	require.Equal(t, []consensus.Will{will("a")}, inherited(t, b))
+	b.Write(will("b"))
+	b.die()
+
+	c, _ := file(folder)
+	require.Equal(t, []consensus.Will{will("a"), will("b")}, inherited(t, c))
+	c.Settled()
+	require.Empty(t, inherited(t, c))
+	c.Write(will("c"))
+	c.die()
+
+	d, _ := file(folder)
+	require.Equal(t, []consensus.Will{will("c")}, inherited(t, d))
+	d.Write(will("d"))
+	d.Release(true) // the store was not told
+	d.Release(false)
+	d.Write(will("later"))
+	_, held := d.Inherit()
+	require.False(t, held)
+
+	e, log := file(folder)
+	require.Equal(t, []consensus.Will{will("c"), will("d")}, inherited(t, e))
+	e.Write(will("e"))
+	e.Release(false)
+	f, _ := file(folder)
+	require.Empty(t, inherited(t, f))
+	require.Empty(t, log.String())
+	f.Release(false)
+}
+
+func TestAnotherPoolOrIDHasAnotherFile(t *testing.T) {
+	folder := t.TempDir()
+	a, _ := file(folder)
+	require.Empty(t, inherited(t, a))
+	a.Write(will("a"))
+	for _, other := range []*File{New(folder, "pool", "pod-1", slog.Default()), New(folder, "pool2", "pod-0", slog.Default())} {
+		require.Empty(t, inherited(t, other), "at the same time")
+		other.Release(false)
+	}
+	a.die()
+}
+
+func TestWhatIsNotOfHereIsNotInherited(t *testing.T) {
+	for name, spoil := range map[string]func(t *testing.T, path string, f *form){
+		"another boot": func(_ *testing.T, _ string, f *form) { f.Boot = "another" },
+		"another pool": func(_ *testing.T, _ string, f *form) { f.Pool = "another" },
+		"another ID":   func(_ *testing.T, _ string, f *form) { f.ID = "another" },
+		"a copy": func(t *testing.T, path string, _ *form) {
+			t.Helper()
+			require.NoError(t, os.Rename(path, path+".old"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, _ := file(t.TempDir())
+			inherited(t, a)
+			a.Write(will("a"))
+			a.die()
+			content, err := os.ReadFile(a.path)
+			require.NoError(t, err)
+			f, err := decode(content)
+			require.NoError(t, err)
+			spoil(t, a.path, &f)
+			content, err = f.encode()
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(a.path, content, 0o600))
+			b, log := file(filepath.Dir(a.path))
+			require.Empty(t, inherited(t, b))
+			require.Empty(t, log.String())
+			b.Release(false)
+		})
+	}
+}
+
+func TestAForeignFileIsNotBelieved(t *testing.T) {
+	a, _ := file(t.TempDir())
+	inherited(t, a)
+	a.Write(will("a"))
+	a.die()
+	good, err := os.ReadFile(a.path)
+	require.NoError(t, err)
+	for name, content := range map[string][]byte{
+		"cut off": good[:len(good)-1], "changed": bytes.Replace(good, []byte("killed"), []byte("KILLED"), 1)[:len(good)-2],
+		"no head": []byte("x"), "another's": []byte("hello\nworld\n"), "a length beyond all": []byte("numathrottle 1 00000000 99999\n{}"),
+	} {
+		require.NoError(t, os.WriteFile(a.path, content, 0o600))
+		b, log := file(filepath.Dir(a.path))
+		require.Empty(t, inherited(t, b), name)
+		require.Contains(t, log.String(), "cannot be read", name)
+		b.Write(will("b")) // and it is whole again
+		b.die()
+		c, _ := file(filepath.Dir(a.path))
+		require.Equal(t, []consensus.Will{will("b")}, inherited(t, c), name)
+		c.Release(false)
+	}
+}
+
+func TestAFolderThatCannotBeUsedIsToldOnce(t *testing.T) {
+	folder := t.TempDir()
+	link, dir := t.TempDir(), t.TempDir()
+	require.NoError(t, os.Symlink("/tmp/elsewhere", New(link, "pool", "pod-0", slog.Default()).path))
+	require.NoError(t, os.Mkdir(New(dir, "pool", "pod-0", slog.Default()).path, 0o700))
+	for name, at := range map[string]string{
+		"no folder": filepath.Join(folder, "none"), "a file system without files": "/proc", "a link": link, "a folder in its place": dir,
+	} {
+		f, log := file(at)
+		for range 3 {
+			wills, held := f.Inherit()
+			require.False(t, held, name)
+			require.Empty(t, wills)
+			f.Write(will("a"))
+		}
+		f.Release(true)
+		require.Equal(t, 1, strings.Count(log.String(), "\n"), "%s: %s", name, log.String())
+		require.Contains(t, log.String(), "1.5 leases", name)
+	}
+}

@@ -1,0 +1,64 @@
+package incarnation
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+// maxBytes is more than any file has: the requests of four wills, and names.
+const maxBytes = 64 << 10
+
+// A form is what stands in the file, after a line with its length and checksum.
+type form struct {
+	// Pool and ID are whose wills these are.
+	Pool string `json:"pool"`
+	ID   string `json:"id"`
+	// Boot, Device and Inode are where the lock counts.
+	Boot   string           `json:"boot"`
+	Device uint64           `json:"device"`
+	Inode  uint64           `json:"inode"`
+	Wills  []consensus.Will `json:"wills"`
+}
+
+const head = "numathrottle 1 %08x %d\n"
+
+var errCut = errors.New("it was not written to its end")
+
+// encode returns the bytes of the file.
+func (f *form) encode() ([]byte, error) {
+	body, err := json.Marshal(f)
+	if err != nil {
+		return nil, err
+	}
+	return append(fmt.Appendf(nil, head, crc32.ChecksumIEEE(body), len(body)), body...), nil
+}
+
+// decode reads the bytes of a file; what follows behind the length that it names is an older form's.
+func decode(b []byte) (f form, err error) {
+	line, rest, ok := bytes.Cut(b, []byte("\n"))
+	var sum uint32
+	var length int
+	if !ok {
+		return f, errCut
+	}
+	if _, err := fmt.Sscanf(string(line)+"\n", head, &sum, &length); err != nil {
+		return f, fmt.Errorf("it begins with %.40q", line)
+	}
+	if length < 0 || length > len(rest) || crc32.ChecksumIEEE(rest[:length]) != sum {
+		return f, errCut
+	}
+	if err := json.Unmarshal(rest[:length], &f); err != nil {
+		return form{}, err
+	}
+	return f, nil
+}
+
+// same tells whether the wills are those of the one that stands in the place of other.
+func (f *form) same(other *form) bool {
+	return f.Pool == other.Pool && f.ID == other.ID && f.Boot == other.Boot && f.Device == other.Device && f.Inode == other.Inode
+}
