@@ -3,6 +3,7 @@
 package chaos
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -56,6 +57,12 @@ type poolConfig struct {
 	// own, which the judge must see. Soft makes them take a hard limit for a usual one, have no ramp,
 	// and two slots more.
 	Overdraw, Soft bool
+	// Full is the part of the limit that counts as all of it: 0.95.
+	Full float64
+	// StateDir is where the workers prove that those before them are dead, with Defaults; empty: nowhere.
+	StateDir string
+	// Pool is the pool's name in the store: poolName.
+	Pool string
 }
 
 func (c poolConfig) withDefaults() poolConfig {
@@ -71,6 +78,7 @@ func (c poolConfig) withDefaults() poolConfig {
 	set(&c.Burst, c.Max/10)
 	set(&c.Told, c.Max)
 	set(&c.Goroutines, 4)
+	c.Full, c.Pool = cmp.Or(c.Full, full), cmp.Or(c.Pool, poolName)
 	if c.Defaults {
 		c.Lease, c.Longest = consensus.DefaultLease, consensus.MaxLease
 	}
@@ -107,10 +115,10 @@ func startPool(t testing.TB, c poolConfig) *pool {
 	dir := t.ArtifactDir()
 	for i, store := range c.Stores {
 		j := job{
-			Worker: i, Pool: poolName, Store: store, Service: p.service.path, Max: c.Told, Burst: c.Burst,
+			Worker: i, Pool: c.Pool, Store: store, Service: p.service.path, Max: c.Told, Burst: c.Burst,
 			Strict: c.Strict, MaxReserved: c.MaxReserved, Hard: c.Hard, RampUp: c.RampUp, Min: c.Min, Slots: c.Slots, Soft: c.Soft,
 			Lease: c.Lease, Longest: c.Longest, Goroutines: c.Goroutines,
-			Hold: c.Hold, Overdraw: c.Overdraw,
+			Hold: c.Hold, Overdraw: c.Overdraw, StateDir: c.StateDir,
 		}
 		if c.Defaults {
 			j.Longest = 0
@@ -148,7 +156,7 @@ func (p *pool) full(from time.Duration) float64 {
 		lowest, _ := p.ramp(from)
 		return full * lowest
 	}
-	return full * float64(p.Max)
+	return p.Full * float64(p.Max)
 }
 
 // recovery waits until the pool uses its limit again, and returns how long after
@@ -190,6 +198,8 @@ type worker struct {
 	cmd    *exec.Cmd
 	gone   chan struct{} // closed when the process has ended
 	log    string
+	job    job
+	killed bool // by the test
 }
 
 // startWorker starts this test binary as a worker, which ends with the test.
@@ -200,7 +210,7 @@ func startWorker(t testing.TB, j job, dir string) *worker {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	w := &worker{
-		number: j.Worker, cmd: exec.Command(self), gone: make(chan struct{}),
+		number: j.Worker, job: j, cmd: exec.Command(self), gone: make(chan struct{}),
 		log: filepath.Join(dir, fmt.Sprintf("worker-%d.log", j.Worker)),
 	}
 	w.cmd.Env = append(os.Environ(), jobVariable+"="+string(encoded), "GOMAXPROCS=1")
@@ -231,6 +241,9 @@ func (w *worker) end(t testing.TB) {
 	t.Helper()
 	select {
 	case <-w.gone:
+		if w.killed {
+			return
+		}
 		t.Errorf("worker %d ended by itself: %v", w.number, w.cmd.ProcessState)
 	default:
 		_ = w.cmd.Process.Kill() // fails only if it is gone

@@ -56,6 +56,8 @@ type job struct {
 	Goroutines int           `json:"goroutines"`
 	Hold       time.Duration `json:"hold"`
 	Overdraw   bool          `json:"overdraw"`
+	// StateDir is that of numathrottle.Open; empty: none.
+	StateDir string `json:"stateDir"`
 }
 
 func TestMain(m *testing.M) {
@@ -143,7 +145,7 @@ func (j *job) open(ctx context.Context) (throttle.Limiter, *leaseWatch, error) {
 	if j.Longest == 0 {
 		limiter, err := numathrottle.Open(ctx, numathrottle.Config{
 			Limit: limit, Store: j.Store, Pool: j.Pool, ID: id,
-			OnStoreLoss: numathrottle.StoreLossStop, Logger: log,
+			OnStoreLoss: numathrottle.StoreLossStop, Logger: log, StateDir: cmp.Or(j.StateDir, "none"),
 		})
 		return limiter, nil, err
 	}

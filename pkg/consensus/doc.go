@@ -69,7 +69,8 @@
 //     the same shares. The same number with another nonce, or a request of a
 //     process that has not sent the newest one recorded, comes from a clone: the
 //     incarnation is closed, its claim stays until removal, and both processes go
-//     on under new incarnations. A new incarnation closes the older ones of its ID.
+//     on under new incarnations. A new incarnation closes the older ones of its ID, with their claims unless
+//     it names their death; see below.
 //     If the sender's last answer is newer than the row, the store has gone back, or
 //     the row is a clone's: it freezes, counts the sender's facts beside the row's
 //     claim, and asks by naming the newest request of the row. A processor that has
@@ -253,6 +254,29 @@
 //     there, and takes over of that the pauses that nobody has ended since: who has paused may be gone, or replaced, before it
 //     could tell its pause again.
 //
+// # Deaths
+//
+// A process that leaves tells the store; one that dies cannot, and its claim stays, for the store cannot tell
+// death from silence. Whoever can names the death: a request names incarnations of its own ID (Request.Dead) whose
+// processes are known to be dead, and the step that records it takes their claims away, as a leave does.
+//
+//   - The proof is a lock that the kernel takes from a process at its death, and nothing else does (a Witness). Who holds
+//     it finds the wills of those who held it before: each tells its incarnation and the requests that it had sent, and
+//     is put down before the newest of them goes out. A second live process under the ID does not get the lock, and
+//     finds nothing. So does whoever comes in another place: then the claim stays for a removal time.
+//   - The row stays until its time, without a claim, so that late packets are refused. A late Reserve is of nobody: it
+//     reserves slots that nobody uses. Slots that the dead process had reserved are lost, as with every death, and the
+//     next come after them.
+//   - A row whose newest request is none that the will tells of is that of a clone, which may live. It is closed as such, and keeps
+//     its claim, as does one that was closed before: the death of one proves nothing of the other.
+//   - What the dead process owed is earned first, by not using the claim: its death is named only then.
+//   - A death is named until the store has granted a request that names it. A store that falls back to before that has
+//     the claim again, but freezes for as long as the claim can be there.
+//   - The next process begins with an empty bucket. So a takeover adds to the bound what any processor that held a share
+//     does: one token, or the largest single draw. What the dead one had drawn before it died may still be under way.
+//
+// Whoever names the death of a process that lives breaks the bound: the store believes it.
+//
 // # States of a processor
 //
 //	           answer with a share
@@ -274,6 +298,7 @@
 //	processor leaves                 its claim is free at once                  one interval
 //	processor dies                   its claim stays on record                  removal + one interval
 //	restart under the same ID        the old claim stays on record              removal + one interval
+//	the same, with a Witness         the old claim is free at once              first answer
 //	processor stalled past its lease draws nothing when it goes on; without     its next answer
 //	                                 the store, when stalled for 0.6 leases
 //	machine suspended                lease voided by the watchdog               its next answer
