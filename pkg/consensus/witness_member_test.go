@@ -1,0 +1,160 @@
+package consensus_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// A desk is a Witness in the memory of the test: one process holds it at a time.
+type desk struct {
+	consensus.Testament
+	holder *clerk
+}
+
+type clerk struct {
+	desk      *desk
+	inherited []consensus.Will
+	settled   bool
+	written   int
+	kept      bool
+	released  int
+}
+
+func (c *clerk) Inherit() ([]consensus.Will, bool) {
+	if c.desk.holder != nil && c.desk.holder != c {
+		return nil, false
+	}
+	c.desk.holder = c
+	c.inherited = c.desk.Testament.Inherit(true)
+	return c.inherited, true
+}
+
+func (c *clerk) Settled() { c.inherited, c.settled = nil, true }
+
+func (c *clerk) Write(own consensus.Will) {
+	if c.desk.holder != c {
+		return // it is dead
+	}
+	c.written++
+	c.desk.Testament.Write(c.inherited, own)
+}
+
+func (c *clerk) Release(keep bool) {
+	c.kept = keep
+	c.released++
+	if c.desk.holder == c {
+		c.desk.holder = nil
+		if !keep {
+			c.desk.Wills = nil
+		}
+	}
+}
+
+// A silenced store answers nobody once it is off: a process that dies is one whose store is.
+type silenced struct {
+	consensus.Store
+	off bool
+}
+
+var errSilent = errors.New("nobody answers")
+
+func (s *silenced) Sync(ctx context.Context, r consensus.Request) (consensus.Answer, error) {
+	if s.off {
+		return consensus.Answer{}, errSilent
+	}
+	return s.Store.Sync(ctx, r)
+}
+
+func (s *silenced) Leave(ctx context.Context, l consensus.Leave) error {
+	if s.off {
+		return errSilent
+	}
+	return s.Store.Leave(ctx, l)
+}
+
+func TestAMemberTakesOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		defer store.Close()
+		at := &desk{}
+		join := func() (*consensus.Member, *clerk, *silenced, *throttle.Throttle, *bytes.Buffer) {
+			c, s, log := &clerk{desk: at}, &silenced{Store: store}, &bytes.Buffer{}
+			m, err := consensus.Join(t.Context(), s, "pool", consensus.WithID("pod"), consensus.WithWitness(c),
+				consensus.WithOnStoreLoss(consensus.Stop), consensus.WithLogger(slog.New(slog.NewTextHandler(log, nil))))
+			require.NoError(t, err)
+			th, err := throttle.New(throttle.Limit{Max: 100}, throttle.WithSharer(m))
+			require.NoError(t, err)
+			return m, c, s, th, log
+		}
+		const told = "was taken over at once"
+
+		a, first, silent, _, log := join()
+		time.Sleep(3 * time.Second)
+		require.Equal(t, consensus.Whole, a.View().Share)
+		require.Greater(t, first.written, 2, "before each request")
+		require.True(t, first.settled)
+		require.NotContains(t, log.String(), told)
+		silent.off = true // the process dies
+		at.holder = nil
+
+		b, second, _, _, log := join()
+		time.Sleep(1500 * time.Millisecond)
+		require.Equal(t, consensus.Whole, b.View().Share)
+		require.True(t, b.View().TookOver)
+		require.True(t, second.settled)
+		time.Sleep(5 * time.Second)
+		require.Equal(t, 1, strings.Count(log.String(), told), log.String())
+
+		// Another process under the ID finds the place taken: everything is as without it, until that is free.
+		c, third, _, _, log := join()
+		time.Sleep(3 * time.Second)
+		require.Zero(t, c.View().Share)
+		require.Zero(t, third.written)
+		require.NoError(t, b.Leave(t.Context()))
+		require.Equal(t, 1, second.released)
+		require.False(t, second.kept)
+		time.Sleep(2 * time.Second)
+		require.Positive(t, third.written, "it is asked for again and again")
+		require.NotContains(t, log.String(), told)
+		require.NoError(t, c.Leave(t.Context()))
+
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		require.Error(t, a.Leave(ctx)) // the store was not told
+		require.True(t, first.kept)
+	})
+}
+
+// TestOneWithDebtLeavesNothing: the claim has to stay.
+func TestOneWithDebtLeavesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		defer store.Close()
+		c := &clerk{desk: &desk{}}
+		m, err := consensus.Join(t.Context(), store, "pool", consensus.WithWitness(c))
+		require.NoError(t, err)
+		th, err := throttle.New(throttle.Limit{Max: 10}, throttle.WithSharer(m), throttle.OnClose(m.Leave))
+		require.NoError(t, err)
+		time.Sleep(3 * time.Second)
+		p, ok := th.TryAcquire(1)
+		require.True(t, ok)
+		p.Settle(1 + 10*100) // 100 s worth
+		time.Sleep(2 * time.Second)
+		require.Greater(t, c.desk.Wills[0].Owes, 90*time.Second)
+		_ = th.Close()
+		require.Empty(t, c.desk.Wills)
+		require.Equal(t, 1, c.released)
+	})
+}
