@@ -54,7 +54,7 @@ func requireLogins(t *testing.T, store string, logins []login) {
 			th, err = Open(t.Context(), c)
 			require.NoError(t, err)
 			eventually(t, func() bool {
-				return strings.Contains(logs.String(), "does not answer") && regexp.MustCompile(l.fails).MatchString(logs.String())
+				return strings.Contains(logs.String(), "syncs with the pool's store fail") && regexp.MustCompile(l.fails).MatchString(logs.String())
 			}, "a line in the log")
 			require.False(t, grants(th)())
 			closeLater(th)

@@ -13,8 +13,8 @@ import (
 
 // Open joins the pool and returns the Throttle that draws on this processor's
 // share. It does not wait for the store: until the store has answered, the
-// Throttle grants nothing, Throttled says why, and the logger gets a line every
-// five seconds. With FailFast the first answer is waited for, for about a second,
+// Throttle grants nothing, Throttled says why, and the logger is told when that begins, once a
+// minute, and when it ends. With FailFast the first answer is waited for, for about a second,
 // and without it Open fails. ctx bounds Open and nothing else. Open may be called
 // from any goroutine.
 //
@@ -45,6 +45,12 @@ func open(ctx context.Context, c Config, faults []error) (*throttle.Throttle, er
 		_ = th.Close() // which undoes all
 		return nil, err
 	}
+	if limit := th.Limit(); limit.Max != 0 {
+		c.announce(j.logger, describe(limit))
+	}
+	for _, warning := range c.Warnings() {
+		j.logger.Warn(warning, "pool", c.Pool, "processor", c.ID)
+	}
 	return th, nil
 }
 
@@ -53,6 +59,7 @@ type connection struct {
 	opts    []throttle.Option
 	member  *consensus.Member // nil without a pool
 	monitor *monitor
+	logger  *slog.Logger
 	undo    []func(context.Context) error // what closing the limiter does, too
 }
 
@@ -76,7 +83,7 @@ func (c Config) connect(ctx context.Context, faults []error, limited bool) (j co
 	if err != nil {
 		return j, err
 	}
-	j.monitor, j.opts = m, append(m.observe(), throttle.WithName(c.Pool))
+	j.logger, j.monitor, j.opts = c.Logger, m, append(m.observe(), throttle.WithName(c.Pool))
 	switch {
 	case !limited:
 	case store.Kind == config.Static:
@@ -121,17 +128,13 @@ func (c Config) backend(store *config.StoreURL, creds *credentials) backend {
 	case store.Kind.IsRedis():
 		return c.openRedis(store, creds)
 	default:
-		if inNumaflow() {
-			c.Logger.Warn("memory:// is not shared between pods: every pod uses the whole limit; set the store "+
-				"to redis:// or nats://, or to static:// for a fixed number of pods", "pool", c.Pool, "processor", c.ID)
-		}
 		return openMemory(store.Name)
 	}
 }
 
 // join makes this process a processor of the pool.
 func (c Config) join(ctx context.Context, b backend, opts []consensus.Option) (*consensus.Member, error) {
-	opts = append(opts, consensus.WithID(c.ID), consensus.WithLogger(c.Logger))
+	opts = append(opts, consensus.WithID(c.ID), consensus.WithLogger(c.Logger.With("store", config.ShowStore(c.Store))))
 	if c.Lease > 0 {
 		opts = append(opts, consensus.WithLease(c.Lease))
 	}

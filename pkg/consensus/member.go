@@ -43,7 +43,7 @@ type Member struct {
 	slots   reserver
 	heir    heir
 	lastErr error
-	logged  time.Time // when a failure was logged last
+	logbook logbook
 	// How far the wall clock was ahead of the monotonic one when the newest
 	// request was sent, and when the one was sent that the lease rests on.
 	sentOffset, offset time.Duration
@@ -297,7 +297,6 @@ func (m *Member) sync(ctx context.Context) error {
 func (m *Member) take(req Request, ans Answer, err error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	before := m.p.state
 	if err != nil {
 		m.p.Failed(m.now(), req.Seq)
 	} else {
@@ -309,7 +308,7 @@ func (m *Member) take(req Request, ans Answer, err error) error {
 		m.judge()
 	}
 	m.push()
-	m.report(before, err)
+	m.report(err)
 	return err
 }
 
@@ -382,23 +381,6 @@ func (m *Member) lease(now time.Duration) throttle.Lease {
 		l.Reason = throttle.ReasonUnreadable
 	}
 	return l
-}
-
-// report logs what an operator should know. m.mu is held.
-func (m *Member) report(before State, err error) {
-	m.lastErr = err
-	switch after := m.p.state; {
-	case err != nil && errors.Is(err, context.Canceled):
-	case err != nil && time.Since(m.logged) >= 5*time.Second:
-		m.logged = time.Now()
-		m.log.Warn("the pool's store does not answer",
-			"error", err, "failures", m.p.failures, "state", after, "degraded", m.p.degraded)
-	case after == before:
-	case after == StateReplaced:
-		m.log.Error("another process joined the pool under this processor's ID; this one draws nothing: give each its own ID")
-	case after == StateHolding && before == StateLost:
-		m.log.Info("the pool's store answers again", "share", m.p.held)
-	}
 }
 
 // now is the local monotonic time.

@@ -34,9 +34,10 @@ func WithPolicy(p Policy) Option { return func(o *options) { o.cfg.Policy = p } 
 // does not answer. Defaults to Degrade.
 func WithOnStoreLoss(l StoreLoss) Option { return func(o *options) { o.cfg.OnStoreLoss = l } }
 
-// WithLogger sets where the member says what an operator should know: that the
-// store does not answer (every five seconds), that it was replaced. Defaults to
-// slog.Default.
+// WithLogger sets where the member says what an operator should know, when it begins and when
+// it ends: that the pool is frozen, that syncs with the store fail (a loss that lasts is
+// repeated once a minute) and what that means for who draws, that it was replaced. Defaults
+// to slog.Default.
 func WithLogger(l *slog.Logger) Option { return func(o *options) { o.log = l } }
 
 // WithFailFast makes Join fail when the first sync fails. Without it Join

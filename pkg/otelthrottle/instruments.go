@@ -232,7 +232,7 @@ var (
 	}
 	syncDuration = Instrument{
 		Name: "numathrottle.sync.duration", Kind: Histogram, Unit: "s", Labels: []string{KeyLimit, KeyStore, KeyOutcome},
-		Doc:     "How long syncs with the store took; `outcome` is `ok`, `timeout` or `error`",
+		Doc:     "How long syncs with the store took; `outcome` is `ok`, `timeout`, `contention` (others wrote first each time) or `error`",
 		buckets: []float64{0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1},
 	}
 )

@@ -169,12 +169,14 @@ func (t *Telemetry) OnSync(limit, store string) func(consensus.Synced) {
 		return metric.WithAttributeSet(attribute.NewSet(
 			attribute.String(KeyLimit, limit), attribute.String(KeyStore, store), attribute.String(KeyOutcome, outcome)))
 	}
-	ok, late, failed := of("ok"), of("timeout"), of("error")
+	ok, late, contended, failed := of("ok"), of("timeout"), of("contention"), of("error")
 	return func(s consensus.Synced) {
 		outcome := ok
 		switch {
 		case errors.Is(s.Err, context.DeadlineExceeded):
 			outcome = late
+		case errors.Is(s.Err, consensus.ErrContention):
+			outcome = contended
 		case s.Err != nil:
 			outcome = failed
 		}

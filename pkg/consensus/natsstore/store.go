@@ -156,7 +156,7 @@ type passing struct {
 func (p passing) Unwrap() error { return p.error }
 
 var (
-	errConflict = passing{error: errors.New("another processor wrote first")}
+	errConflict = passing{error: consensus.ErrContention}
 	errNoLeader = passing{errors.New("the bucket's servers have no leader at the moment"), electionPause}
 	errMade     = passing{error: errors.New("the bucket was just made")}
 	errGone     = passing{error: errors.New("the bucket was just deleted")}

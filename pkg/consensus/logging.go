@@ -1,0 +1,166 @@
+package consensus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+// ErrContention is wrapped by the error of a Store whose step was not recorded because
+// other processors wrote first each time that it tried. The store is there and answers: it
+// has more to do than it can. A Member counts such a sync as failed, and does not log it
+// while its share is still good.
+var ErrContention = errors.New("other processors wrote first")
+
+// remindEvery is how often a loss of the store that goes on is logged again.
+const remindEvery = time.Minute
+
+// A logbook decides what a Member logs about its store: each trouble once when it begins, once when it ends, and a
+// loss that lasts once a minute. It has neither clock nor lock.
+type logbook struct {
+	failing   time.Time // when the first of the failures in a row came; zero: the last sync succeeded
+	logged    bool      // the failures in a row were logged
+	lost      bool      // the end of the share was logged
+	remind    time.Time // when the loss is logged next
+	frozen    bool      // a freeze was logged
+	replaced  bool
+	hasJoined bool // the store has answered before
+}
+
+// A situation is a Processor after a sync, as far as it is logged.
+type situation struct {
+	err      error
+	state    State
+	share    Share         // in force
+	left     time.Duration // how long it is good for
+	degraded bool
+	issuing  bool
+	onLoss   StoreLoss
+	frozen   time.Duration // how long no share can grow yet
+	frozenBy FreezeCause
+}
+
+// A logLine is one line to log.
+type logLine struct {
+	level   slog.Level
+	message string
+	args    []any
+}
+
+// observe takes note of a sync that has just ended and returns what is to be logged.
+func (b *logbook) observe(now time.Time, s *situation) []logLine {
+	if s.err != nil {
+		return b.failed(now, s)
+	}
+	var lines []logLine
+	if b.logged {
+		lines = append(lines, logLine{slog.LevelInfo, "the pool's store answers again", []any{
+			"after", now.Sub(b.failing).Round(time.Millisecond), "share", s.share,
+		}})
+	}
+	b.failing, b.logged, b.lost, b.hasJoined = time.Time{}, false, false, true
+	switch {
+	case s.state == StateReplaced && !b.replaced:
+		lines = append(lines, logLine{
+			slog.LevelError,
+			"another process joined the pool under this processor's ID; this one draws nothing: give each its own ID", nil,
+		})
+	case s.frozen > 0 && !b.frozen && s.state != StateReplaced:
+		b.frozen = true
+		lines = append(lines, frozenLine(s))
+	case s.frozen <= 0 && b.frozen && s.state == StateHolding:
+		b.frozen = false
+		lines = append(lines, logLine{slog.LevelInfo, "the pool is no longer frozen", []any{"share", s.share}})
+	}
+	b.replaced = s.state == StateReplaced
+	return lines
+}
+
+// failed takes note of a failed sync. A single one that was lost on the way is not worth a line: the next one
+// follows before the lease ends.
+func (b *logbook) failed(now time.Time, s *situation) []logLine {
+	again := !b.failing.IsZero()
+	if !again {
+		b.failing = now
+	}
+	gone := s.degraded || s.state == StateLost || s.state == StateJoining
+	contended := errors.Is(s.err, ErrContention)
+	switch {
+	case s.state == StateReplaced:
+		return nil
+	case gone && !b.lost, gone && !now.Before(b.remind):
+		b.lost, b.logged, b.remind = true, true, now.Add(remindEvery)
+	case !gone && again && !contended && !b.logged:
+		b.logged = true
+	default:
+		return nil
+	}
+	message := "syncs with the pool's store fail"
+	if contended {
+		message = "syncs with the pool's store come too late: more processors write than it can serve"
+	}
+	return []logLine{{slog.LevelWarn, message, []any{
+		"effect", b.effect(s), "error", s.err, "for", now.Sub(b.failing).Round(time.Millisecond), "share", s.share,
+		"state", s.state, "degraded", s.degraded,
+	}}}
+}
+
+// effect says what a loss of the store means for who draws.
+func (b *logbook) effect(s *situation) string {
+	switch {
+	case s.degraded:
+		return fmt.Sprintf("goes on with %v of the limit, at most %v without the store", s.share, degradeFor)
+	case s.state == StateJoining && !b.hasJoined:
+		return "nothing is granted until the store answers for the first time"
+	case s.state == StateJoining || s.state == StateLost:
+		return "nothing is granted until the store answers"
+	case s.onLoss == Degrade && !s.issuing:
+		return fmt.Sprintf("the share of %v is good for %v; a share of the pool's size is used after that", s.share, s.left.Round(time.Millisecond))
+	default:
+		return fmt.Sprintf("what was granted is good for %v; nothing is granted after that", s.left.Round(time.Millisecond))
+	}
+}
+
+// frozenLine says that a freeze has begun. A new pool is no trouble; what the store has lost is.
+func frozenLine(s *situation) logLine {
+	line := logLine{slog.LevelWarn, "the pool is frozen: no share grows", []any{
+		"for", s.frozen.Round(time.Millisecond), "because", s.frozenBy.explain(), "share", s.share,
+	}}
+	if s.frozenBy == FreezeNewRecord {
+		line.level, line.message = slog.LevelInfo, "the pool is new to the store: nothing is granted yet"
+	}
+	return line
+}
+
+// explain says in words why a pool is frozen.
+func (c FreezeCause) explain() string {
+	switch c {
+	case FreezeNewRecord:
+		return "the store has no record of the pool, and an earlier lease may still be in use"
+	case FreezeIdentity:
+		return "the store was started again or failed over, and may have lost what it promised"
+	case FreezeRollback:
+		return "the store's record is older than what this pool has seen"
+	case FreezeLostRow:
+		return "the store has lost what it promised to a processor"
+	case FreezeNone:
+	}
+	return string(c)
+}
+
+// report logs what an operator should know of a sync. m.mu is held.
+func (m *Member) report(err error) {
+	m.lastErr = err
+	if errors.Is(err, context.Canceled) {
+		return
+	}
+	now := m.now()
+	for _, l := range m.logbook.observe(time.Now(), &situation{
+		err: err, state: m.p.state, share: m.p.held, left: m.p.until - now, degraded: m.p.degraded,
+		issuing: m.p.Issuing(now), onLoss: m.p.cfg.OnStoreLoss, frozen: m.p.frozen - now, frozenBy: m.p.frozenBy,
+	}) {
+		m.log.Log(context.Background(), l.level, l.message, l.args...)
+	}
+}

@@ -1,0 +1,78 @@
+package consensus_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
+)
+
+// A moody store answers that its pool is frozen, or not at all, when it is told to.
+type moody struct {
+	consensus.Store
+
+	mu     sync.Mutex
+	frozen bool
+	err    error
+}
+
+func (s *moody) set(frozen bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.frozen, s.err = frozen, err
+}
+
+func (s *moody) Sync(ctx context.Context, req consensus.Request) (consensus.Answer, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return consensus.Answer{}, s.err
+	}
+	ans, err := s.Store.Sync(ctx, req)
+	if s.frozen && err == nil {
+		ans.Frozen, ans.FrozenBy, ans.Tags[0].Share = 15*time.Second, consensus.FreezeNewRecord, 0
+	}
+	return ans, err
+}
+
+// A member says in the log what its pool and its store are at, once each, and in this order.
+func TestAMemberLogsFreezeAndLoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var text bytes.Buffer
+		store := &moody{Store: memstore.New(), frozen: true}
+		m, err := consensus.Join(t.Context(), store, "p", consensus.WithID("a"), consensus.WithOnStoreLoss(consensus.Stop),
+			consensus.WithLogger(slog.New(slog.NewTextHandler(&text, nil))))
+		require.NoError(t, err)
+		time.Sleep(5 * time.Second)
+		store.set(false, nil)
+		time.Sleep(5 * time.Second)
+		store.set(false, errors.New("connection refused"))
+		time.Sleep(30 * time.Second)
+		store.set(false, nil)
+		time.Sleep(5 * time.Second)
+		require.NoError(t, m.Leave(t.Context()))
+
+		var lines []string
+		for line := range strings.Lines(text.String()) {
+			_, message, _ := strings.Cut(line, "msg=")
+			lines = append(lines, message)
+		}
+		require.Len(t, lines, 5, text.String())
+		require.Contains(t, lines[0], `"the pool is new to the store: nothing is granted yet" pool=p processor=a for=15s because=`)
+		require.Contains(t, lines[1], `"the pool is no longer frozen" pool=p processor=a share=`)
+		require.Contains(t, lines[2], `"syncs with the pool's store fail" pool=p processor=a effect="what was granted is good for `)
+		require.Contains(t, lines[2], `error="connection refused"`)
+		require.Contains(t, lines[3], `effect="nothing is granted until the store answers"`)
+		require.Contains(t, lines[4], `"the pool's store answers again" pool=p processor=a after=`)
+	})
+}

@@ -1,0 +1,118 @@
+package consensus
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// said feeds a logbook one situation every interval and returns what it logs, a line each, with the second in front.
+func said(b *logbook, every time.Duration, situations ...situation) []string {
+	began := time.Unix(1000, 0)
+	var lines []string
+	for i := range situations {
+		for _, l := range b.observe(began.Add(time.Duration(i)*every), &situations[i]) {
+			text := fmt.Sprint(time.Duration(i)*every, " ", l.level, " ", l.message)
+			for k := 0; k < len(l.args); k += 2 {
+				if l.args[k] == "effect" || l.args[k] == "because" {
+					text += fmt.Sprint(": ", l.args[k+1])
+				}
+			}
+			lines = append(lines, text)
+		}
+	}
+	return lines
+}
+
+func repeat(n int, s situation) []situation {
+	all := make([]situation, n)
+	for i := range all {
+		all[i] = s
+	}
+	return all
+}
+
+func TestALossOfTheStoreIsSaidWhenItBeginsAndEnds(t *testing.T) {
+	away := errors.New("WRONGPASS invalid username-password pair")
+	holding := situation{state: StateHolding, share: Whole / 4}
+	failing := situation{err: away, state: StateHolding, share: Whole / 4, left: 8 * time.Second}
+	lost := situation{err: away, state: StateLost, share: Whole / 4, degraded: true}
+	var b logbook
+	all := append([]situation{holding}, repeat(3, failing)...)
+	all = append(append(all, repeat(100, lost)...), holding, holding)
+	require.Equal(t, []string{
+		"2s WARN syncs with the pool's store fail: the share of 25% is good for 8s; a share of the pool's size is used after that",
+		"4s WARN syncs with the pool's store fail: goes on with 25% of the limit, at most 1h0m0s without the store",
+		"1m4s WARN syncs with the pool's store fail: goes on with 25% of the limit, at most 1h0m0s without the store",
+		"1m44s INFO the pool's store answers again",
+	}, said(&b, time.Second, all...))
+}
+
+func TestWhatALossMeansIsSaidForEachPolicy(t *testing.T) {
+	away := errors.New("away")
+	for _, tc := range []struct {
+		name string
+		s    situation
+		want string
+	}{
+		{"never answered", situation{err: away, state: StateJoining}, "nothing is granted until the store answers for the first time"},
+		{"stop", situation{err: away, state: StateLost, onLoss: Stop}, "nothing is granted until the store answers"},
+		{"degrade", situation{err: away, state: StateLost, degraded: true, share: Whole}, "goes on with 100% of the limit, at most 1h0m0s without the store"},
+	} {
+		var b logbook
+		lines := said(&b, time.Second, tc.s)
+		require.Len(t, lines, 1, tc.name)
+		require.True(t, strings.HasSuffix(lines[0], ": "+tc.want), lines[0])
+	}
+	var b logbook
+	stop := situation{err: away, state: StateHolding, share: Whole, left: time.Second, onLoss: Stop}
+	require.Equal(t, []string{"1s WARN syncs with the pool's store fail: what was granted is good for 1s; nothing is granted after that"},
+		said(&b, time.Second, stop, stop, stop))
+}
+
+func TestContentionIsNotSaidWhileTheShareIsGood(t *testing.T) {
+	behind := fmt.Errorf("natsstore: no success in 8 tries: %w", ErrContention)
+	good := situation{err: behind, state: StateHolding, share: Whole / 250, left: 5 * time.Second}
+	var b logbook
+	require.Empty(t, said(&b, 250*time.Millisecond, repeat(1000, good)...))
+	gone := situation{err: behind, state: StateLost, onLoss: Stop}
+	require.Equal(t, []string{
+		"0s WARN syncs with the pool's store come too late: more processors write than it can serve: nothing is granted until the store answers",
+	}, said(&b, 250*time.Millisecond, repeat(100, gone)...))
+}
+
+func TestOneFailedSyncIsNotSaid(t *testing.T) {
+	var b logbook
+	failed := situation{err: errors.New("timeout"), state: StateHolding, share: Whole}
+	fine := situation{state: StateHolding, share: Whole}
+	require.Empty(t, said(&b, time.Second, fine, failed, fine, failed, fine, failed, fine))
+}
+
+func TestAFreezeIsSaidWhenItBeginsAndEnds(t *testing.T) {
+	frozen := func(left time.Duration, by FreezeCause) situation {
+		return situation{state: StateHolding, frozen: left, frozenBy: by}
+	}
+	var b logbook
+	require.Equal(t, []string{
+		"0s INFO the pool is new to the store: nothing is granted yet: the store has no record of the pool, and an earlier lease may still be in use",
+		"2s INFO the pool is no longer frozen",
+		"3s WARN the pool is frozen: no share grows: the store was started again or failed over, and may have lost what it promised",
+		"5s INFO the pool is no longer frozen",
+	}, said(&b, time.Second,
+		frozen(15*time.Second, FreezeNewRecord), frozen(14*time.Second, FreezeNewRecord), situation{state: StateHolding, share: Whole},
+		frozen(15*time.Second, FreezeIdentity), frozen(14*time.Second, FreezeIdentity), situation{state: StateHolding, share: Whole}))
+	for _, cause := range []FreezeCause{FreezeNewRecord, FreezeIdentity, FreezeRollback, FreezeLostRow} {
+		require.NotEqual(t, string(cause), cause.explain(), "every cause has words")
+	}
+}
+
+func TestAReplacedProcessorSaysSoOnce(t *testing.T) {
+	replaced := situation{state: StateReplaced}
+	var b logbook
+	require.Len(t, said(&b, time.Second, replaced, replaced, replaced), 1)
+	require.Empty(t, said(&b, time.Second, situation{err: errors.New("away"), state: StateReplaced}))
+}
