@@ -20,7 +20,7 @@ var notSettings = []string{
 // the variables of environ, which has the form of os.Environ. A variable wins
 // over the file. It returns a *FieldError for each thing that is wrong: those of the
 // file by line, then those of the variables in the order of fields, then unknown
-// variables by name. A setting with a fault keeps the value it had.
+// variables by name, then misspelt ones. A setting with a fault keeps the value it had.
 func Load[C any](fields []Field[C], environ []string, c *C) []error {
 	env := settingsOf(environ, prefixes(fields))
 	var faults []error
@@ -40,6 +40,14 @@ func Load[C any](fields []Field[C], environ []string, c *C) []error {
 		if !slices.Contains(known, name) && !slices.Contains(notSettings, name) {
 			faults = append(faults, &FieldError{Field: quoteKey(name), Problem: "is not a variable of numathrottle" + didYouMean(name, known)})
 		}
+	}
+	meant := misspelt(environ, prefixes(fields), known)
+	for _, name := range sortedKeys(meant) {
+		problem := "is not a variable of numathrottle, and looks like one"
+		if meant[name] != "" {
+			problem += "; did you mean " + meant[name] + "?"
+		}
+		faults = append(faults, &FieldError{Field: quoteKey(name), Problem: problem})
 	}
 	return faults
 }
