@@ -30,7 +30,8 @@ func OpenInFlight(ctx context.Context, slots int, c Config) (*throttle.InFlight,
 			Field: "max, per and other settings of a rate", Problem: "are set with a limit on calls in flight", Allowed: "a zero Limit",
 		})
 	}
-	j, err := c.withEnvironment().connect(ctx, faults, slots != 0)
+	c = c.withEnvironment()
+	j, err := c.connect(ctx, faults, slots != 0)
 	if err != nil {
 		return nil, err
 	}
@@ -42,6 +43,13 @@ func OpenInFlight(ctx context.Context, slots int, c Config) (*throttle.InFlight,
 	if err := j.monitor.watch(otelthrottle.Watched{InFlight: f, Member: j.member}); err != nil {
 		_ = f.Close() // which undoes all
 		return nil, err
+	}
+	if slots != 0 {
+		c.announce(j.logger, fmt.Sprintf("%d calls in flight", slots))
+		c.Limit.Max = slots // there is a limit
+		for _, warning := range c.Warnings() {
+			j.logger.Warn(warning, "pool", c.Pool, "processor", c.ID)
+		}
 	}
 	return f, nil
 }

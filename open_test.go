@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -142,6 +143,47 @@ func TestMemoryWarnsInAPod(t *testing.T) {
 			} else {
 				require.NotContains(t, logs.String(), warning)
 			}
+		})
+	}
+}
+
+func TestALimiterSaysAtItsStartWhatItDoes(t *testing.T) {
+	clearEnv(t)
+	var logs logBook
+	c := Config{
+		Limit: throttle.Limit{Max: 100, Per: time.Minute, Hard: true}, Store: "memory://said", Pool: "ns/pipe/map", ID: "map-0", Logger: logs.logger(),
+	}
+	mustOpen(t, c)
+	require.Equal(t, 1, strings.Count(logs.String(), "limiter started"))
+	require.Regexp(t, `level=INFO msg="limiter started" limit="100 per 1m0s, burst \d+, hard" pool=ns/pipe/map store=memory://said processor=map-0 lease=10s`,
+		logs.String())
+
+	var slotLogs logBook
+	f, err := OpenInFlight(t.Context(), 32, Config{Store: "memory://said", Pool: "p", ID: "i", Logger: slotLogs.logger()})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, f.Close()) })
+	require.Contains(t, slotLogs.String(), `level=INFO msg="limiter started" limit="32 calls in flight" pool=p`)
+}
+
+func TestNoLimitIsSaidWhereOneWasMeant(t *testing.T) {
+	for _, tc := range []struct{ name, variable, store, warns string }{
+		{name: "in a pod", variable: "NUMAFLOW_POD", warns: "this is a pod of Numaflow's, but there is no limit"},
+		{name: "with a store", variable: "HOME", store: "redis://127.0.0.1:1", warns: "a store is set, but there is no limit"},
+		{name: "elsewhere", variable: "HOME"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			clearEnv(t)
+			t.Setenv(tc.variable, "x")
+			var logs logBook
+			mustOpen(t, Config{Store: tc.store, Logger: logs.logger()})
+			require.NotContains(t, logs.String(), "limiter started")
+			if tc.warns == "" {
+				require.Empty(t, logs.String())
+				return
+			}
+			require.Contains(t, logs.String(), "level=WARN")
+			require.Contains(t, logs.String(), tc.warns)
+			require.Contains(t, logs.String(), "set NUMATHROTTLE_MAX")
 		})
 	}
 }

@@ -145,6 +145,37 @@ func TestCheck(t *testing.T) {
 	require.Contains(t, out, "pool: ", "what could be read is shown")
 }
 
+func TestCheckWarnsOfWhatWasHardlyMeant(t *testing.T) {
+	for _, name := range []string{"NUMAFLOW_PIPELINE_NAME", "NUMAFLOW_VERTEX_NAME", "NUMAFLOW_MONO_VERTEX_NAME", "NUMAFLOW_POD"} {
+		t.Setenv(name, "")
+	}
+	warned := func(environ ...string) (out, warnings string) {
+		term := newTerminal(nil, environ...)
+		out, err := term.run(t, "check")
+		require.NoError(t, err)
+		return out, term.errOut.String()
+	}
+	out, warnings := warned()
+	require.Contains(t, out, "max: none (no limit)\n")
+	require.Empty(t, warnings, "nothing is set, and this is no pod")
+	out, warnings = warned("NUMATHROTTLE_STORE=redis://h")
+	require.Contains(t, out, "max: none (no limit)\n")
+	require.Contains(t, warnings, "warning: a store is set, but there is no limit: everything passes at once; set NUMATHROTTLE_MAX\n")
+	out, warnings = warned("NUMATHROTTLE_STORE=redis://h", "NUMATHROTTLE_MAX=3")
+	require.NotContains(t, out, "none")
+	require.Empty(t, warnings)
+
+	t.Setenv("NUMAFLOW_POD", "simple-in-0")
+	_, warnings = warned("NUMATHROTTLE_MAX=3")
+	require.Contains(t, warnings, "warning: memory:// is not shared between pods")
+	_, warnings = warned()
+	require.Contains(t, warnings, "warning: this is a pod of Numaflow's, but there is no limit")
+	require.NotContains(t, warnings, "memory://", "one thing at a time")
+
+	_, err := newTerminal(nil, "NUMATHROTLE_MAX=3").run(t, "check")
+	require.ErrorContains(t, err, "NUMATHROTLE_MAX is not a variable of numathrottle, and looks like one; did you mean NUMATHROTTLE_MAX?")
+}
+
 func TestWrongUsage(t *testing.T) {
 	redis := "--store=redis://127.0.0.1:1"
 	for _, c := range []struct {
