@@ -48,7 +48,7 @@ func OpenInFlight(ctx context.Context, slots int, c Config) (*throttle.InFlight,
 		c.announce(j.logger, fmt.Sprintf("%d calls in flight", slots))
 		c.Limit.Max = slots // there is a limit
 		for _, warning := range c.Warnings() {
-			j.logger.Warn(warning, "pool", c.Pool, "processor", c.ID)
+			j.logger.Warn(warning, "pool", c.Pool, "processor", c.ID) //nolint:sloglint // each is a constant sentence
 		}
 	}
 	return f, nil

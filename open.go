@@ -49,7 +49,7 @@ func open(ctx context.Context, c Config, faults []error) (*throttle.Throttle, er
 		c.announce(j.logger, describe(limit))
 	}
 	for _, warning := range c.Warnings() {
-		j.logger.Warn(warning, "pool", c.Pool, "processor", c.ID)
+		j.logger.Warn(warning, "pool", c.Pool, "processor", c.ID) //nolint:sloglint // each is a constant sentence
 	}
 	return th, nil
 }

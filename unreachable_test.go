@@ -25,7 +25,9 @@ func closedPort(t *testing.T) string {
 	require.NoError(t, syscall.Bind(socket, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
 	name, err := syscall.Getsockname(socket)
 	require.NoError(t, err)
-	return fmt.Sprintf("127.0.0.1:%d", name.(*syscall.SockaddrInet4).Port)
+	inet, ok := name.(*syscall.SockaddrInet4)
+	require.True(t, ok)
+	return fmt.Sprintf("127.0.0.1:%d", inet.Port)
 }
 
 // silentPort returns an address that takes connections and never says anything.
@@ -88,7 +90,6 @@ func openUnreachable(t *testing.T) []*unreachable {
 func TestOpenDoesNotWaitForTheStore(t *testing.T) {
 	t.Parallel()
 	const line = "syncs with the pool's store fail"
-	began := time.Now()
 	all := openUnreachable(t)
 	for _, u := range all {
 		require.False(t, grants(u.th)(), u.name)
@@ -111,7 +112,7 @@ func TestOpenDoesNotWaitForTheStore(t *testing.T) {
 		require.False(t, grants(u.th)(), u.name)
 	}
 
-	began = time.Now()
+	began := time.Now()
 	errs := make([]error, len(all))
 	var closing sync.WaitGroup
 	for i, u := range all {

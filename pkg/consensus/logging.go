@@ -161,6 +161,6 @@ func (m *Member) report(err error) {
 		err: err, state: m.p.state, share: m.p.held, left: m.p.until - now, degraded: m.p.degraded,
 		issuing: m.p.Issuing(now), onLoss: m.p.cfg.OnStoreLoss, frozen: m.p.frozen - now, frozenBy: m.p.frozenBy,
 	}) {
-		m.log.Log(context.Background(), l.level, l.message, l.args...)
+		m.log.Log(context.Background(), l.level, l.message, l.args...) //nolint:sloglint // the logbook picks from constants
 	}
 }
