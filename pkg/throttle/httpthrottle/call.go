@@ -22,6 +22,7 @@ type call struct {
 	cost    int
 	began   time.Time
 	attempt int // how many were made
+	repeats int // how often the base was about to repeat it
 }
 
 // An outcome is what became of an attempt.
@@ -33,6 +34,9 @@ type outcome struct {
 	refused bool
 	res     *http.Response
 	err     error
+	// open tells that the permit is settled at the end of the body of res, with what meter says.
+	open  bool
+	meter Meter
 }
 
 // begin prepares a call. An error leaves the request's body closed.
@@ -75,7 +79,6 @@ func (c *call) run() (*http.Response, error) {
 		if !o.again {
 			return o.res, o.err
 		}
-		discard(o.res)
 		if err := c.rest(o); err != nil {
 			return nil, err
 		}
@@ -84,36 +87,53 @@ func (c *call) run() (*http.Response, error) {
 
 // try makes one attempt. When it returns, the permit is settled or in the hands of
 // the response's body: nothing is held while a call waits for its next attempt.
-func (c *call) try() outcome {
-	permit, err := c.admit()
+func (c *call) try() (o outcome) {
+	permit, err := c.admit(c.attempt > 0)
 	if err != nil {
 		return outcome{err: err}
 	}
-	handedOn := false
-	defer func() {
-		if !handedOn { // an attempt that was made counts, also when something panics
-			permit.Settle(permit.N())
+	c.attempt++
+	g := c.newGuard(permit)
+	defer func() { // also when something panics
+		if !o.open {
+			g.settle() // an attempt that was made counts
+		}
+		switch {
+		case o.again:
+			discard(o.res)
+			g.release()
+		case o.res == nil:
+			g.release()
+		default:
+			settleWith(o.res, g, o.meter)
 		}
 	}()
-	c.attempt++
-	req, err := c.request()
+	req, err := c.request(g.ctx)
 	if err != nil {
 		permit.Cancel()
 		return outcome{err: err}
 	}
-	sent := time.Now()
-	res, err := c.base.RoundTrip(req) //nolint:bodyclose // the outcome has it
-	if err != nil {
+	res, err := c.base.RoundTrip(req)
+	if why := g.leave(); err != nil {
+		if why != nil && c.ctx.Err() == nil {
+			return c.stopped(why)
+		}
 		return c.failed(nil, err)
 	}
 	res.Request = c.req
-	a := answerOf(res)
-	if r, refused := c.classify(a); refused {
-		r.Status, r.Sent, r.At = a.Status, sent, a.At
+	return c.answered(g, res)
+}
+
+// answered decides what becomes of an attempt that has an answer.
+func (c *call) answered(g *guard, res *http.Response) outcome {
+	a, r, refused, end := c.judge(res)
+	defer end()
+	if refused {
+		r.Status, r.Sent, r.At = a.Status, g.sent, a.At
 		r.Tag, r.Cost, r.Attempt = c.tag, c.cost, c.attempt
 		c.feedback.Refused(c.ctx, r)
 		if o, ok := r.outcome(); ok {
-			permit.Report(o)
+			g.permit.Report(o)
 		}
 		if r.Class == Wait && r.RetryAfter > 0 {
 			if l := c.listenerOf(r.Tag); l != nil {
@@ -128,28 +148,26 @@ func (c *call) try() outcome {
 		}
 	}
 	if a.Status < http.StatusInternalServerError {
-		permit.Report(throttle.Accepted)
-		c.feedback.Accepted(c.ctx, Acceptance{Status: a.Status, Sent: sent, At: a.At, Tag: c.tag, Cost: c.cost})
+		g.permit.Report(throttle.Accepted)
+		c.feedback.Accepted(c.ctx, Acceptance{Status: a.Status, Sent: g.sent, At: a.At, Tag: c.tag, Cost: c.cost})
 	}
-	var meter Meter
+	o := outcome{res: res, open: true}
 	if c.meter != nil {
-		meter = c.meter(res)
+		o.meter = c.meter(res)
 	}
-	handedOn = true
-	settleWith(res, permit, meter)
-	return outcome{res: res}
+	return o
 }
 
-// request returns the request of the next attempt. The caller's own stays as it is.
-func (c *call) request() (*http.Request, error) {
+// request returns the request of the next attempt, with its context. The caller's own stays as it is.
+func (c *call) request(ctx context.Context) (*http.Request, error) {
 	body, err := c.body.next(c.attempt)
 	if err != nil {
 		return nil, err
 	}
-	req := c.req.WithContext(c.ctx)
+	req := c.req.WithContext(ctx)
 	req.Body = body
 	if body != nil && c.body.again != nil {
-		req.GetBody = c.body.again // for a connection that turns out to be closed
+		req.GetBody = c.body.again // for a connection that turns out to be closed before anything was sent
 	}
 	if c.key != "" {
 		req.Header = req.Header.Clone()
@@ -166,7 +184,8 @@ func (c *call) refused(res *http.Response, r Refusal) outcome {
 	d := backoff(c.attempt - 1)
 	wait, fits := late(d, d/2, c.left())
 	if r.RetryAfter > 0 {
-		wait, fits = late(r.RetryAfter, spread(r.RetryAfter), c.left())
+		// Its answer came a while ago, if its body came slowly.
+		wait, fits = late(max(r.RetryAfter-time.Since(r.At), 0), spread(r.RetryAfter), c.left())
 	}
 	switch {
 	case r.Class != Stop && r.RetryAfter <= c.maxWait && c.repeatable(r.NotProcessed) && fits:

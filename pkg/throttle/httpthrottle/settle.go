@@ -20,9 +20,10 @@ type Meter interface {
 	Used() (tokens int, ok bool)
 }
 
-// settleWith arranges that a permit is settled when the caller is done with a response.
-func settleWith(res *http.Response, p throttle.Permit, m Meter) {
-	b := &settlingBody{ReadCloser: res.Body, permit: p, meter: m}
+// settleWith arranges that the permit of an attempt is settled, and its context ends, when the caller is done
+// with its response.
+func settleWith(res *http.Response, g *guard, m Meter) {
+	b := &settlingBody{ReadCloser: res.Body, permit: g.permit, done: g.done, meter: m}
 	if res.Body == nil || res.Body == http.NoBody {
 		b.settle()
 		return
@@ -43,10 +44,11 @@ type settlingBody struct {
 	io.ReadCloser
 
 	permit throttle.Permit
+	done   func()
 
-	mu    sync.Mutex // Close may come during a Read
-	meter Meter      // nil for none
-	done  bool
+	mu      sync.Mutex // Close may come during a Read
+	meter   Meter      // nil for none
+	settled bool
 }
 
 // Read implements io.Reader.
@@ -68,10 +70,13 @@ func (b *settlingBody) Close() error {
 	return err
 }
 
+// Unwrap returns the body of the base transport, for a caller that looks for one of its own.
+func (b *settlingBody) Unwrap() io.ReadCloser { return b.ReadCloser }
+
 func (b *settlingBody) observe(p []byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.meter != nil && !b.done {
+	if b.meter != nil && !b.settled {
 		_, _ = b.meter.Write(p)
 	}
 }
@@ -79,10 +84,11 @@ func (b *settlingBody) observe(p []byte) {
 func (b *settlingBody) settle() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.done {
+	if b.settled {
 		return
 	}
-	b.done = true
+	b.settled = true
+	defer b.done()
 	// A meter that panics does not keep a slot of an InFlight for ever.
 	defer b.permit.Settle(b.permit.N())
 	if b.meter == nil {

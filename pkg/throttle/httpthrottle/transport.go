@@ -1,7 +1,6 @@
 package httpthrottle
 
 import (
-	"io"
 	"net/http"
 	"time"
 
@@ -55,6 +54,7 @@ type transport struct {
 	pauser  Pauser           // nil when the feedback holds nobody back
 	tells   bool             // the limiter is told when the service wants to be left alone
 	fault   error            // of the options
+	judging judging
 }
 
 // A listener is a limiter that judges whether all should wait because one was told to:
@@ -97,14 +97,4 @@ func (t *transport) CloseIdleConnections() {
 	if c, ok := t.base.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
 	}
-}
-
-// discard reads a response that nobody gets, so that its connection can be used again, and
-// closes it. Of a long one only the beginning is read, and its connection is given up.
-func discard(res *http.Response) {
-	if res == nil || res.Body == nil {
-		return
-	}
-	_, _ = io.CopyN(io.Discard, res.Body, peekSize)
-	_ = res.Body.Close()
 }

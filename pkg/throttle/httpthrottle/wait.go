@@ -20,10 +20,10 @@ func tracked(ctx context.Context) context.Context {
 	return throttle.Track(ctx)
 }
 
-// admit waits for the end of a pause and for the tokens of one attempt.
-func (c *call) admit() (throttle.Permit, error) {
+// admit waits for the end of a pause and for the tokens of one attempt, which is the first or comes again.
+func (c *call) admit(again bool) (throttle.Permit, error) {
 	ctx := c.ctx
-	if c.attempt > 0 {
+	if again {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithDeadlineCause(ctx, c.began.Add(c.maxElapsed), errElapsed)
 		defer cancel()
@@ -40,7 +40,7 @@ func (c *call) admit() (throttle.Permit, error) {
 			permit.Cancel()
 			return throttle.Permit{}, context.Cause(c.ctx)
 		}
-		if c.pauser == nil || c.pauser.Paused(c.tag) <= 0 {
+		if c.pauser == nil || c.judging.of(c.tag) == nil && c.pauser.Paused(c.tag) <= 0 {
 			return permit, nil
 		}
 		permit.Cancel() // a pause began while the call waited
@@ -75,6 +75,15 @@ func (c *call) awaitPause(ctx context.Context) (err error) {
 		}
 	}()
 	for {
+		if judged := c.judging.of(c.tag); judged != nil {
+			if over == nil {
+				over = throttle.HoldBack(ctx, c.source(), c.tag, c.cost)
+			}
+			if err := await(ctx, judged); err != nil {
+				return err
+			}
+			continue
+		}
 		d := c.pauser.Paused(c.tag)
 		if d <= 0 {
 			return nil
@@ -108,8 +117,13 @@ func (c *call) rest(o outcome) error {
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
+	return await(ctx, timer.C)
+}
+
+// await waits for something, or returns the cause of ctx.
+func await[T any](ctx context.Context, over <-chan T) error {
 	select {
-	case <-timer.C:
+	case <-over:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)

@@ -10,6 +10,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
 
 // An Attempt sends one request once. Its fields must not change any more.
@@ -50,10 +52,17 @@ const (
 
 // FailureOf returns why an answer has status 0, or nil.
 func FailureOf(res *http.Response) error {
-	if f, ok := res.Body.(*Failure); ok {
-		return f.Err
+	body := res.Body
+	for {
+		switch b := body.(type) {
+		case *Failure:
+			return b.Err
+		case interface{ Unwrap() io.ReadCloser }: // what a transport above put around it
+			body = b.Unwrap()
+		default:
+			return nil
+		}
 	}
-	return nil
 }
 
 func failure(req *http.Request, err error) *http.Response {
@@ -85,8 +94,9 @@ func (a *Attempt) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		cause := context.Cause(ctx)
 		cancel()
-		if req.Context().Err() != nil {
-			return nil, context.Cause(req.Context())
+		// A transport above that stops a repeat ends the context as well; the attempt failed all the same.
+		if ended := context.Cause(req.Context()); ended != nil && !errors.Is(ended, httpthrottle.ErrUnanswered) {
+			return nil, ended
 		}
 		return failure(req, explain(err, cause)), nil
 	}
