@@ -100,7 +100,9 @@ func (c *call) try() (o outcome) {
 		}
 		switch {
 		case o.again:
+			waited := time.Now()
 			discard(o.res)
+			o.wait = max(o.wait-time.Since(waited), 0)
 			g.release()
 		case o.res == nil:
 			g.release()
