@@ -23,6 +23,21 @@
 //
 // An http.Client with a Timeout hands its deadline on, so step 2 sees it.
 //
+// # One request for each permit
+//
+// net/http sends a request again by itself: over HTTP/1.1 when a connection that was used before ends without an
+// answer, for GET, HEAD and all that has an Idempotency-Key; over HTTP/2 when the service refuses the stream or sends the
+// connection away; as often as that happens. Such a repeat is stopped before anything of it is written, and becomes an attempt: it waits
+// for pauses, draws, and counts for WithMaxAttempts, WithMaxElapsed and whatever counts the calls of the base. Since net/http takes
+// it for safe, it needs no RetryFailures. The first follows at once, later ones with a backoff; when none is left, the
+// error is ErrUnanswered, with the reason. So with WithMaxAttempts(1) the service sees one request.
+//
+// What a transport between this one and net/http repeats by itself after an error becomes an attempt as well. What it sends after an
+// answer, to log in or because of a 503, waits there for a permit of its own, and counts as an attempt. NewTransport says what
+// such a transport has to do for that.
+//
+// That net/http tries another connection because nothing could be written to the first is no repeat, and costs nothing.
+//
 // Waits of step 1, and those for the next attempt after a refusal, show at the limiter as
 // its own do, with throttle.ReasonPause: in HeldBack and Status, for its observers, in metrics and
 // traces; see throttle.HoldBack. Throttled knows nothing of them, for the limiter itself has tokens.
@@ -38,6 +53,9 @@
 //
 // A call waits as long as the service says and up to a tenth longer, a second at most; never
 // less. So those who were told the same time do not come back at the same instant.
+// While the body of a refusal is read, which takes a second at most, the calls with the same tag are held back, if its head
+// says for how long or is a 429: so no more are sent while it is found out what it says. Of a body that takes longer, or is longer than
+// 64 KiB, what has come is looked at; the response has all of it.
 // Answer.RetryAfter lists where the service may say it. When it says nothing: half a
 // second, doubled with each attempt, at most 30 s, and up to half as long again.
 //

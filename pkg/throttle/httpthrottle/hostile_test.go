@@ -50,6 +50,7 @@ const (
 	goAway           // GOAWAY that leaves this stream out; HTTP/1.1: as end
 	protocol         // PROTOCOL_ERROR; HTTP/1.1: as garbage
 	deeds
+	die // the connection says nothing any more; HTTP/2 only
 )
 
 // The ways to speak to a hostile server.
@@ -306,6 +307,9 @@ func (f *frames) begin(stream uint32, d deed) bool {
 		return false
 	case reset:
 		linger(f.conn)
+		return false
+	case die:
+		silence(f.conn)
 		return false
 	default:
 		return false

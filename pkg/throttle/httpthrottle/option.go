@@ -76,7 +76,7 @@ func WithFeedback(f Feedback) Option {
 	return func(s *settings) { s.feedback = f }
 }
 
-// WithMaxAttempts sets how often a request is sent at most: 1 to 100. 1 means never
+// WithMaxAttempts sets how often a request is sent at most, by whomever: 1 to 100. 1 means never
 // again. Defaults to 4.
 func WithMaxAttempts(n int) Option {
 	return func(s *settings) {

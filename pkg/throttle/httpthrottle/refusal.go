@@ -107,15 +107,16 @@ type Answer struct {
 	// Status and Header are those of the response.
 	Status int
 	Header http.Header
-	// Body is how the body begins, 64 KiB at most, for a status of 400 and above; else
-	// nil.
+	// Body is how the body begins, for a status of 400 and above: what came of it within a second, 64 KiB at
+	// most. Else nil, and while only the head is judged.
 	Body []byte
 	// At is when the answer came, by the local clock.
 	At time.Time
 }
 
-// A Classifier tells whether an answer is a refusal, and which. It may be called from
-// any number of goroutines at once, and must not change what it is given. OpenAI, Azure,
+// A Classifier tells whether an answer is a refusal, and which. For an answer with a body and a status of
+// 400 and above it is called twice: first without the body, which holds back other calls while that is read, then with
+// it, which counts. It may be called from any number of goroutines at once, and must not change what it is given. OpenAI, Azure,
 // Anthropic, Gemini and Generic are classifiers; one for another service can start from
 // theirs.
 type Classifier func(a Answer) (r Refusal, refused bool)

@@ -9,7 +9,8 @@ import (
 
 // NewTransport returns an http.RoundTripper that draws from l for each request that it
 // sends through base, and that waits and tries again as the service's refusals ask for; see
-// the package documentation. A nil base is http.DefaultTransport. For a limiter that is
+// the package documentation. A nil base is http.DefaultTransport; NewBase makes one that notices
+// dead connections. For a limiter that is
 // throttle.Unlimited, which a nil l is, nothing is drawn, and refusals are still
 // heeded. What becomes of each attempt is reported to l (throttle.Permit.Report), so that
 // an adaptive limit follows the service.
@@ -25,6 +26,13 @@ import (
 // a refusal; see throttle.Blame. http.Client wraps them in a *url.Error. None that is made here
 // holds the request's URL or any of its headers; the *url.Error does hold the URL, so a key
 // belongs into a header.
+//
+// No request leaves without a permit of its own, also when base would send one again by itself; see the
+// package documentation. That is seen through httptrace, so base must hand on the values of the request's context
+// to the *http.Transport, or what else makes the connections: all that clone a request, or derive
+// their context from its, do so. What a base sends with a context of another origin, such as context.Background, cannot
+// be seen: it draws once, and net/http may send it again. A base that sends copies of a request at once has
+// them ended, for only one has a permit: such a base belongs above this transport.
 //
 // The body of every response must be read to its end or closed, as net/http asks
 // for: the permit is settled then, and with it the slot of a throttle.InFlight comes back.

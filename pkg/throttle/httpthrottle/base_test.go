@@ -1,0 +1,89 @@
+package httpthrottle_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
+)
+
+// A connection that dies without a word is given up after one timeout, and the calls after that have a new one.
+func TestDeadConnectionIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var served sync.WaitGroup
+		dialled := 0
+		base := httpthrottle.NewBase()
+		base.Protocols = &http.Protocols{}
+		base.Protocols.SetUnencryptedHTTP2(true)
+		base.DialContext = func(context.Context, string, string) (net.Conn, error) {
+			ours, theirs := net.Pipe()
+			dialled++
+			dies := dialled == 1
+			s := &hostile{act: func(n int) deed {
+				if dies && n > 1 {
+					return die
+				}
+				return serveIt
+			}}
+			out := queued{theirs, make(chan []byte, 100)}
+			served.Go(func() {
+				for frame := range out.frames {
+					_, _ = theirs.Write(frame)
+				}
+			})
+			served.Go(func() {
+				defer theirs.Close()
+				defer close(out.frames)
+				(&frames{hostile: s, conn: out}).serve()
+			})
+			return ours, nil
+		}
+		l := throttletest.New()
+		tr := httpthrottle.NewTransport(base, l)
+		get := func() error {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			return exchange(tr, request(t, http.MethodGet, "").WithContext(ctx))
+		}
+		require.NoError(t, get())
+		started := time.Now()
+		var calls sync.WaitGroup
+		for range 10 { // all into the dead connection
+			calls.Go(func() { require.Error(t, get()) })
+			time.Sleep(time.Second)
+		}
+		calls.Wait()
+		require.Equal(t, 15*time.Second, time.Since(started))
+		for range 10 {
+			require.NoError(t, get())
+		}
+		require.Equal(t, 2, dialled)
+		require.Len(t, l.Draws(), 21)
+		base.CloseIdleConnections()
+		served.Wait()
+	})
+}
+
+// A queued connection does not wait for its reader.
+type queued struct {
+	net.Conn
+
+	frames chan []byte
+}
+
+func (q queued) Write(p []byte) (int, error) {
+	q.frames <- p
+	return len(p), nil
+}
+
+// silence reads what comes, and says nothing.
+func silence(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }
