@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"bytes"
 	"net"
 	"net/http"
@@ -68,4 +69,25 @@ func TestAnAnswerThatIsTooLongCostsItsConnection(t *testing.T) {
 		dataplane.SinkSuccess, dataplane.SinkSuccess, dataplane.SinkFailure, dataplane.SinkSuccess, dataplane.SinkSuccess,
 	}, statuses(results))
 	require.EqualValues(t, 3, connections.Load())
+}
+
+// What the metric counts is what the service sees, when it reads requests and ends their connections: net/http
+// would send them again by itself, and more often.
+func TestAttemptsAreWhatTheServiceSees(t *testing.T) {
+	for most, requests := range map[string]int{"1": 2, "2": 3} {
+		t.Run("at most "+most, func(t *testing.T) {
+			service := startService(t, func(_ http.ResponseWriter, _ seen, n int) {
+				if n > 1 {
+					panic(http.ErrAbortHandler)
+				}
+			})
+			r := start(t, env{"URL": service.URL, "MAX_ATTEMPTS": most, "ON_UNAVAILABLE": "drop", "NUMATHROTTLE_HEALTH_ADDR": "127.0.0.1:0"})
+			require.Equal(t, all(1, dataplane.SinkSuccess), statuses(r.do(messages("first")...)))
+			r.do(messages("second")...)
+			require.Len(t, service.requests(), requests)
+			text := get(t, "http://"+r.meters.addr.String()+"/metrics")
+			require.Contains(t, text, `http_sink_attempts_total{status="2xx"} 1`)
+			require.Contains(t, text, fmt.Sprintf(`http_sink_attempts_total{status="none"} %d`, requests-1))
+		})
+	}
 }

@@ -3,6 +3,7 @@ package httpthrottle
 import (
 	"io"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 )
@@ -75,7 +76,7 @@ func (b *peekedBody) await() []byte {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.ahead[:len(b.ahead):len(b.ahead)]
+	return slices.Clip(b.ahead)
 }
 
 // Read implements io.Reader.

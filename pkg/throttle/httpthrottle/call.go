@@ -115,7 +115,7 @@ func (c *call) try() (o outcome) {
 		permit.Cancel()
 		return outcome{err: err}
 	}
-	res, err := c.base.RoundTrip(req)
+	res, err := c.base.RoundTrip(req) //nolint:bodyclose // the outcome has it
 	if why := g.leave(); err != nil {
 		if why != nil && c.ctx.Err() == nil {
 			return c.stopped(why)

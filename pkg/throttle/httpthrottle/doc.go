@@ -36,7 +36,8 @@
 // answer, to log in or because of a 503, waits there for a permit of its own, and counts as an attempt. NewTransport says what
 // such a transport has to do for that.
 //
-// That net/http tries another connection because nothing could be written to the first is no repeat, and costs nothing.
+// That net/http tries another connection because nothing could be written to the first is no repeat, and costs nothing. Where
+// that cannot be told, the request counts as sent.
 //
 // Waits of step 1, and those for the next attempt after a refusal, show at the limiter as
 // its own do, with throttle.ReasonPause: in HeldBack and Status, for its observers, in metrics and

@@ -303,7 +303,7 @@ func (f *frames) begin(stream uint32, d deed) bool {
 		f.write(goAwayFrame, 0, 0, binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(nil, f.last), 0))
 		return false
 	case garbage:
-		_, _ = io.WriteString(f.conn, "nonsense nonsense nonsense")
+		_, _ = io.WriteString(f.conn, "this is no frame of HTTP/2")
 		return false
 	case reset:
 		linger(f.conn)

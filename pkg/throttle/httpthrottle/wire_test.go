@@ -83,7 +83,7 @@ func TestOneRequestForEachPermit(t *testing.T) {
 			"ends the connection": end, "resets it": reset, "refuses": refuseIt, "refuses after a hint": hintRefuse, "goes away": goAway,
 			"is wrong": garbage, "finds it wrong": protocol,
 		} {
-			for kind, make := range kinds {
+			for kind, build := range kinds {
 				for _, most := range []int{1, 2} {
 					t.Run(fmt.Sprintf("%s %s %s %d", way, name, kind, most), func(t *testing.T) {
 						t.Parallel()
@@ -96,7 +96,7 @@ func TestOneRequestForEachPermit(t *testing.T) {
 						l, counted := throttletest.New(), &counting{RoundTripper: base}
 						tr := httpthrottle.NewTransport(counted, l, httpthrottle.WithMaxAttempts(most))
 						require.NoError(t, exchange(tr, wireRequest(t, http.MethodGet, s.url(), "")))
-						err := exchange(tr, make(t, s.url()))
+						err := exchange(tr, build(t, s.url()))
 						require.Error(t, err)
 						require.NotErrorIs(t, err, context.Canceled)
 						require.NotContains(t, err.Error(), "canceled")
@@ -114,7 +114,7 @@ func TestOneRequestForEachPermit(t *testing.T) {
 
 // nginx that closes the connection without an answer.
 func TestOneRequestForEachPermitAtNginx(t *testing.T) {
-	dir, err := os.MkdirTemp("", "wire") // short, for the name of a socket
+	dir, err := os.MkdirTemp("", "wire") //nolint:usetesting // short, for the name of a socket
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
 	certificate := certify(t, dir)
@@ -130,7 +130,7 @@ func TestOneRequestForEachPermitAtNginx(t *testing.T) {
 		return strings.Count(string(content), "\n")
 	}
 	for _, way := range []string{h1TLS, h2} {
-		for kind, make := range kinds {
+		for kind, build := range kinds {
 			t.Run(way+" "+kind, func(t *testing.T) {
 				base := &http.Transport{
 					TLSClientConfig: certificate, Protocols: &http.Protocols{},
@@ -144,8 +144,8 @@ func TestOneRequestForEachPermitAtNginx(t *testing.T) {
 				before := seen()
 				l, counted := throttletest.New(), &counting{RoundTripper: base}
 				tr := httpthrottle.NewTransport(counted, l, httpthrottle.WithMaxAttempts(1))
-				require.NoError(t, exchange(tr, make(t, "https://127.0.0.1/fine")))
-				err := exchange(tr, make(t, "https://127.0.0.1/gone"))
+				require.NoError(t, exchange(tr, build(t, "https://127.0.0.1/fine")))
+				err := exchange(tr, build(t, "https://127.0.0.1/gone"))
 				require.Error(t, err)
 				require.NotErrorIs(t, err, context.Canceled)
 				require.Eventually(t, func() bool { return seen() == before+2 }, 10*time.Second, time.Millisecond)
@@ -280,7 +280,8 @@ func TestOneRequestForEachPermitBelowOtherTransports(t *testing.T) {
 			"another of these":  func(r http.RoundTripper) http.RoundTripper { return httpthrottle.NewTransport(r, nil) },
 			"traced": func(r http.RoundTripper) http.RoundTripper {
 				return baseFunc(func(req *http.Request) (*http.Response, error) {
-					return r.RoundTrip(req.WithContext(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) {}})))
+					trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) {}}
+					return r.RoundTrip(req.WithContext(httptrace.WithClientTrace(req.Context(), trace)))
 				})
 			},
 		} {
@@ -361,7 +362,8 @@ func TestFurtherRequestDraws(t *testing.T) {
 			require.EqualValues(t, 7, seen.Load())
 
 			gone := errors.New("gone")
-			err = exchange(httpthrottle.NewTransport(login, throttletest.New(throttletest.Grant(), throttletest.Deny(gone))), wireRequest(t, http.MethodGet, server.URL, ""))
+			l = throttletest.New(throttletest.Grant(), throttletest.Deny(gone))
+			err = exchange(httpthrottle.NewTransport(login, l), wireRequest(t, http.MethodGet, server.URL, ""))
 			require.ErrorIs(t, err, gone)
 			require.EqualValues(t, 8, seen.Load())
 		})
@@ -382,7 +384,6 @@ func TestTraceOfTheCaller(t *testing.T) {
 
 // The context of an attempt lives as long as somebody reads its answer, and no longer.
 func TestContextOfAnAttempt(t *testing.T) {
-	var ctx context.Context //nolint:fatcontext // to look at it afterwards
 	for name, tc := range map[string]struct {
 		status int
 		body   io.ReadCloser
@@ -394,15 +395,16 @@ func TestContextOfAnAttempt(t *testing.T) {
 		"refused without one": {429, http.NoBody, false},
 	} {
 		t.Run(name, func(t *testing.T) {
+			var attempt *http.Request
 			base := baseFunc(func(req *http.Request) (*http.Response, error) {
-				ctx = req.Context()
+				attempt = req
 				return &http.Response{StatusCode: tc.status, Header: http.Header{}, Body: tc.body, Request: req}, nil
 			})
 			res, err := httpthrottle.NewTransport(base, nil, httpthrottle.WithMaxAttempts(1)).RoundTrip(request(t, http.MethodGet, ""))
 			require.NoError(t, err)
-			require.Equal(t, tc.lives, ctx.Err() == nil)
+			require.Equal(t, tc.lives, attempt.Context().Err() == nil)
 			_ = read(t, res)
-			require.Error(t, ctx.Err())
+			require.Error(t, attempt.Context().Err())
 		})
 	}
 }
@@ -462,8 +464,8 @@ func TestBoundHoldsAtAHostileServer(t *testing.T) {
 			for range callers {
 				calls.Go(func() {
 					for ctx.Err() == nil {
-						for _, make := range kinds {
-							_ = exchange(tr, make(t, s.url()).WithContext(ctx))
+						for _, build := range kinds {
+							_ = exchange(tr, build(t, s.url()).WithContext(ctx))
 						}
 					}
 				})
