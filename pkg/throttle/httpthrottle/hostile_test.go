@@ -30,6 +30,7 @@ type hostile struct {
 
 	mu   sync.Mutex
 	seen []time.Time
+	read int // bytes of bodies, over HTTP/2
 	open map[net.Conn]bool
 }
 
@@ -50,7 +51,8 @@ const (
 	goAway           // GOAWAY that leaves this stream out; HTTP/1.1: as end
 	protocol         // PROTOCOL_ERROR; HTTP/1.1: as garbage
 	deeds
-	die // the connection says nothing any more; HTTP/2 only
+	die        // the connection says nothing any more; HTTP/2 only
+	serveEmpty // an answer without a body, before the request's body was read; HTTP/2 only
 )
 
 // The ways to speak to a hostile server.
@@ -268,6 +270,9 @@ func (f *frames) serve() {
 		case kind == pingFrame && flags&ack == 0:
 			f.write(pingFrame, ack, 0, payload)
 		case kind == dataFrame && len(payload) > 0:
+			f.mu.Lock()
+			f.read += len(payload)
+			f.mu.Unlock()
 			f.write(windowFrame, 0, 0, binary.BigEndian.AppendUint32(nil, uint32(len(payload))))
 		case kind == headersFrame:
 			d := f.came()
@@ -308,6 +313,8 @@ func (f *frames) begin(stream uint32, d deed) bool {
 	case reset:
 		linger(f.conn)
 		return false
+	case serveEmpty:
+		f.write(headersFrame, endHeaders|endStream, stream, status200)
 	case die:
 		silence(f.conn)
 		return false

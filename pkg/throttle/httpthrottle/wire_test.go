@@ -409,6 +409,19 @@ func TestContextOfAnAttempt(t *testing.T) {
 	}
 }
 
+// A service that has answered in full may still read the request.
+func TestRequestGoesOnAfterItsAnswer(t *testing.T) {
+	s, base := serveHostile(t, h2c, func(int) deed { return serveEmpty })
+	ours, theirs := io.Pipe()
+	req := wireRequest(t, http.MethodPost, s.url(), "")
+	req.Body, req.ContentLength = ours, -1
+	require.NoError(t, exchange(httpthrottle.NewTransport(base, nil), req))
+	_, err := io.WriteString(theirs, "hello")
+	require.NoError(t, err)
+	require.NoError(t, theirs.Close())
+	require.Eventually(t, func() bool { s.mu.Lock(); defer s.mu.Unlock(); return s.read == 5 }, 10*time.Second, time.Millisecond)
+}
+
 // A granting limiter counts what it has granted.
 type granting struct {
 	throttle.Limiter
