@@ -8,7 +8,7 @@ import (
 )
 
 // peekSize is how much of the body of an error is read to classify it.
-const peekSize = 64 << 10
+const peekSize = 1 << 20
 
 // answerOf returns what a Classifier sees of a response, whose body still has all that
 // it had.

@@ -111,13 +111,14 @@ func (c *call) try() outcome {
 	if r, refused := c.classify(a); refused {
 		r.Status, r.Sent, r.At = a.Status, sent, a.At
 		r.Tag, r.Cost, r.Attempt = c.tag, c.cost, c.attempt
+		c.warn(a, r)
 		c.feedback.Refused(c.ctx, r)
 		if o, ok := r.outcome(); ok {
 			permit.Report(o)
 		}
 		if r.Class == Wait && r.RetryAfter > 0 {
 			if l := c.listenerOf(r.Tag); l != nil {
-				l.Told(r.Until(), r.reason())
+				l.Told(r.At.Add(min(r.RetryAfter, c.maxPause)), r.reason())
 			}
 		}
 		return c.refused(res, r)

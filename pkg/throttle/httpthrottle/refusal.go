@@ -107,7 +107,7 @@ type Answer struct {
 	// Status and Header are those of the response.
 	Status int
 	Header http.Header
-	// Body is how the body begins, 64 KiB at most, for a status of 400 and above; else
+	// Body is how the body begins, 1 MiB at most, as it came, for a status of 400 and above; else
 	// nil.
 	Body []byte
 	// At is when the answer came, by the local clock.

@@ -3,6 +3,7 @@ package httpthrottle
 import (
 	"io"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -38,7 +39,7 @@ func NewTransport(base http.RoundTripper, l throttle.Limiter, opts ...Option) ht
 		t.limiter = l
 	}
 	if t.feedback == nil {
-		t.feedback = &Pause{ToldOnly: throttle.Adaptive(l)}
+		t.feedback = &Pause{ToldOnly: throttle.Adaptive(l), Max: t.maxPause}
 		t.tells = true
 	}
 	t.fault = t.faults()
@@ -55,6 +56,7 @@ type transport struct {
 	pauser  Pauser           // nil when the feedback holds nobody back
 	tells   bool             // the limiter is told when the service wants to be left alone
 	fault   error            // of the options
+	warned  atomic.Int64     // when it was last logged that a service asks for too long a pause; nanoseconds since 1970
 }
 
 // A listener is a limiter that judges whether all should wait because one was told to:
