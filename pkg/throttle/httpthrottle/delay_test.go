@@ -104,7 +104,10 @@ func TestRetryAfter(t *testing.T) {
 		{"Age beyond", "Age: 200\nRetry-After: 60", "", says(0)},
 		{"Age that is malformed", "Age: -20\nRetry-After: 60", "", says(time.Minute)},
 		{"Age with a date", "Date: Sun, 22 Nov 2026 09:59:40 GMT\nAge: 20\nRetry-After: Sun, 22 Nov 2026 10:00:30 GMT", "", says(30 * time.Second)},
-		{"Age with Date that a cache made anew", "Date: Sun, 22 Nov 2026 10:00:00 GMT\nAge: 86400\nRetry-After: Sun, 22 Nov 2026 10:00:30 GMT", "", says(30 * time.Second)},
+		{
+			"Age with Date that a cache made anew",
+			"Date: Sun, 22 Nov 2026 10:00:00 GMT\nAge: 86400\nRetry-After: Sun, 22 Nov 2026 10:00:30 GMT", "", says(30 * time.Second),
+		},
 		{"Age with a body", "Age: 5", `{"retry_after":7.5}`, says(2500 * time.Millisecond)},
 		{"Date of 1970", "Date: Thu, 01 Jan 1970 00:00:00 GMT\nRetry-After: Sun, 22 Nov 2026 10:02:00 GMT", "", says(2 * time.Minute)},
 		{"Date that is local time", "Date: Sun, 22 Nov 2026 09:00:00 GMT\nRetry-After: Sun, 22 Nov 2026 10:02:00 GMT", "", says(2 * time.Minute)},
@@ -214,14 +217,26 @@ func TestRetryAfter(t *testing.T) {
 		{"an epoch in the body", "", `{"parameters":{"retry_after":1795341603}}`, says(3 * time.Second)},
 		{"null in the body", "", `{"retry_after":null}`, silent},
 		{"negative in the body", "", `{"retry_after":-1}`, silent},
-		{"RetryInfo elsewhere", "", `{"message":"quota","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"22s"}]}`, says(22 * time.Second)},
+		{
+			"RetryInfo elsewhere",
+			"", `{"message":"quota","details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"22s"}]}`, says(22 * time.Second),
+		},
 		{"retryDelay without its type", "", `{"error":{"status":"RESOURCE_EXHAUSTED","retryDelay":"3.5s"}}`, says(3500 * time.Millisecond)},
-		{"retryDelay as an object", "", `{"error":{"details":[{"@type":"google.rpc.RetryInfo","retryDelay":{"seconds":"3","nanos":500000000}}]}}`, says(3500 * time.Millisecond)},
-		{"RetryInfo in an event", "", "event: error\r\ndata: " + `{"error":{"details":[{"@type":"google.rpc.RetryInfo","retryDelay":"9s"}]}}` + "\r\n\r\n", says(9 * time.Second)},
+		{
+			"retryDelay as an object",
+			"", `{"error":{"details":[{"@type":"google.rpc.RetryInfo","retryDelay":{"seconds":"3","nanos":500000000}}]}}`, says(3500 * time.Millisecond),
+		},
+		{
+			"RetryInfo in an event",
+			"", "event: error\r\ndata: " + `{"error":{"details":[{"@type":"google.rpc.RetryInfo","retryDelay":"9s"}]}}` + "\r\n\r\n", says(9 * time.Second),
+		},
 		{"RetryInfo in a text", "", `{"error":{"message":"GeminiException - {\"error\":{\"details\":[{\"retryDelay\":\"22s\"}]}}"}}`, says(22 * time.Second)},
 		{"a body that is cut off", "", `{"error":{"details":[{"retryDelay":"22s"}],"message":"` + strings.Repeat("x", 100), says(22 * time.Second)},
 
-		{"OpenAI's text", "", `{"error":{"message":"Rate limit reached for gpt-4o (TPM): Limit 30000, Used 30000. Please try again in 6m0s. Visit"}}`, says(6 * time.Minute)},
+		{
+			"OpenAI's text",
+			"", `{"error":{"message":"Rate limit reached for gpt-4o (TPM): Limit 30000, Used 30000. Please try again in 6m0s. Visit"}}`, says(6 * time.Minute),
+		},
 		{"OpenAI's text in milliseconds", "", `{"error":{"message":"Please try again in 120ms."}}`, says(120 * time.Millisecond)},
 		{"Groq's text", "", `{"error":{"message":"Please try again in 7m12.48s. Need more tokens?"}}`, says(7*time.Minute + 12480*time.Millisecond)},
 		{"Azure's text", "", `{"error":{"code":"429","message":"Please retry after 45 seconds."}}`, says(45 * time.Second)},

@@ -26,12 +26,16 @@ var name = regexp.MustCompile(`^[A-Za-z0-9_.-]{0,64}$`)
 func FuzzRetryAfterHeaders(f *testing.F) {
 	f.Add("20", "", "", "Sun, 22 Nov 2026 10:00:00 GMT", `"a";r=0;t=3`, "0", "6m0s", "Tokens", "X-Ratelimit-Remaining", "", "")
 	f.Add("1.5", "1250", "", dateHeader, `limit=100, remaining=0, reset=50`, "0", "2026-11-22T10:05:00Z", "Input-Tokens", "Ratelimit-Remaining-Requests", "7", "")
-	f.Add("Sunday, 22-Nov-26 10:01:30 GMT", "-1", "0.5", "", "a;r=0;t=99999999999999", "-1", "1795341700", "", "Anthropic-Ratelimit-Remaining", "", "try again in 20s")
+	f.Add("Sunday, 22-Nov-26 10:01:30 GMT", "-1", "0.5", "", "a;r=0;t=99999999999999", "-1", "1795341700", "",
+		"Anthropic-Ratelimit-Remaining", "", "try again in 20s")
 	f.Add("Sun Nov 22 10:01:45 2026", "1e9", "", "?", "(a b);r=0;t=1", "0", "99999999999999999999999", "Ω \"", "x-ratelimit-remaining-tokens", "-1", "")
-	f.Add("1795341603.25", "", "", dateHeader, "", "0.0", "2026-11-22T10:00:03.5+01:00", "tokens-remaining", "X-Rate-Limit-Remaining", "99999999999", `{"retry_after":1e400}`)
-	f.Add("1795341603000", "1795341603", "", "Thu, 01 Jan 1970 00:00:00 GMT", "", "0, 57", "1, 60", "Requests", "Ratelimit-Remainings", "", `[{"error":{"details":[{"retryDelay":"3.5s"}]}}]`)
+	f.Add("1795341603.25", "", "", dateHeader, "", "0.0", "2026-11-22T10:00:03.5+01:00", "tokens-remaining",
+		"X-Rate-Limit-Remaining", "99999999999", `{"retry_after":1e400}`)
+	f.Add("1795341603000", "1795341603", "", "Thu, 01 Jan 1970 00:00:00 GMT", "", "0, 57", "1, 60", "Requests",
+		"Ratelimit-Remainings", "", `[{"error":{"details":[{"retryDelay":"3.5s"}]}}]`)
 	f.Add("PT1M20.5S", "", "", "", "", "0;w=1", "9999-12-31T23:59:59Z", "Requests", "Ratelimit-Remainings", "", "data: {\"retryAfter\":\"PT\"}")
-	f.Add("5, 30", "", "", dateHeader, "", "0", "1795341700123", strings.Repeat("a", 65), "X-Ratelimit-Remaining-", "", "please wait 5 parsecs, retry in 1 minute and 2 seconds")
+	f.Add("5, 30", "", "", dateHeader, "", "0", "1795341700123", strings.Repeat("a", 65), "X-Ratelimit-Remaining-", "",
+		"please wait 5 parsecs, retry in 1 minute and 2 seconds")
 	f.Add("Sun, 22 Nov 2026 10:02:00 GMT, Sun, 22 Nov", "NaN", "+Inf", dateHeader, "", "0", "1795341700123456789", "", "Age", "", `{"retry_after":`)
 	f.Fuzz(func(t *testing.T, after, millis, azure, date, items, remaining, reset, dimension, field, age, body string) {
 		h := http.Header{}

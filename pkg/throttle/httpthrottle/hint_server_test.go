@@ -72,7 +72,7 @@ func TestWhatServersSay(t *testing.T) {
 			return ""
 		}, 20 * time.Second, ""},
 		{"draft 7", func(h http.Header) string {
-			h.Set("RateLimit", "limit=100, remaining=0, reset=50")
+			h.Set("Ratelimit", "limit=100, remaining=0, reset=50")
 			return ""
 		}, 50 * time.Second, ""},
 		{"Gemini", func(http.Header) string {

@@ -101,14 +101,14 @@ func usedUp(remaining string) []bool {
 		return nil
 	}
 	items := strings.Split(remaining, ",")
-	used, any := make([]bool, len(items)), false
+	used, some := make([]bool, len(items)), false
 	for i, item := range items {
 		value, _, _ := strings.Cut(item, ";") // 0;w=60
 		n, ok := decimal(unquote(strings.TrimSpace(value)))
 		used[i] = ok && n.Cmp(one) < 0
-		any = any || used[i]
+		some = some || used[i]
 	}
-	if !any {
+	if !some {
 		return nil
 	}
 	return used

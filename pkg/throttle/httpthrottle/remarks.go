@@ -58,12 +58,12 @@ func (a Answer) read() *remarks {
 }
 
 // events reads server-sent events. It returns false if there are none.
-func (r *remarks) events(body []byte) (any bool) {
+func (r *remarks) events(body []byte) (some bool) {
 	var data []byte
 	for line := range bytes.Lines(body) {
 		line = bytes.TrimRight(line, "\r\n")
 		if more, is := bytes.CutPrefix(line, []byte("data:")); is {
-			any = true
+			some = true
 			data = append(append(data, more...), '\n')
 		} else if len(line) == 0 {
 			r.json(data, 0)
@@ -71,7 +71,7 @@ func (r *remarks) events(body []byte) (any bool) {
 		}
 	}
 	r.json(data, 0)
-	return any
+	return some
 }
 
 // json reads JSON texts, as far as they are well-formed. It returns false if something is no JSON; a text that is

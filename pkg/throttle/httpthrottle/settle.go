@@ -65,7 +65,7 @@ func (b *settlingBody) Read(p []byte) (int, error) {
 		b.observe(p[:n])
 	}
 	if err != nil {
-		b.settle(err == io.EOF) //nolint:errorlint // io.Reader returns it as it is; wrapped it is another error
+		b.settle(err == io.EOF) // as io.Reader has it: wrapped it is another error
 	}
 	return n, err
 }

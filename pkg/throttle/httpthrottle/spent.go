@@ -7,7 +7,7 @@ import (
 
 // spentCodes are the codes and types of refusals that no wait cures, without what joins their words, with whose
 // they are. A code counts wherever it stands in the body: in other spellings, in an object in another, in a text.
-var spentCodes = map[string]string{
+var spentCodes = map[string]string{ //nolint:gosec // G101: words of services, no credentials
 	"insufficientquota":          "OpenAI, Perplexity, LiteLLM",
 	"creditbalanceexhausted":     "OpenAI",
 	"billinghardlimitreached":    "OpenAI",

@@ -43,7 +43,7 @@ func TestOnlyAFinalUsageLowersTheCost(t *testing.T) {
 		interim = `data: {"choices":[{"delta":{"content":"a"}}],"usage":{"prompt_tokens":19,"completion_tokens":7,"total_tokens":26}}` + "\n\n"
 		more    = `data: {"choices":[{"delta":{"content":"a"}}],"usage":{"total_tokens":900}}` + "\n\n"
 	)
-	begun := anthropicStream[:strings.Index(anthropicStream, "event: ping")]
+	begun := before(anthropicStream, "event: ping")
 	withoutDone := strings.TrimSuffix(openAIStream, "data: [DONE]\n\n")
 	for _, tc := range []struct {
 		name, body string
@@ -66,7 +66,7 @@ func TestOnlyAFinalUsageLowersTheCost(t *testing.T) {
 		{"Anthropic, only begun, with an end", begun, false, false, toItsEnd, 600},
 		{"OpenAI's responses, let go", openAIResponses, false, true, andCloses, 48},
 		{"Gemini", geminiEvents, false, false, toItsEnd, 128},
-		{"Gemini, cut off", geminiEvents[:strings.Index(geminiEvents, "\n\n")+2], true, false, toItsEnd, 600},
+		{"Gemini, cut off", before(geminiEvents, "\n\n") + "\n\n", true, false, toItsEnd, 600},
 		{"Gemini's array", geminiArray, false, false, toItsEnd, 128},
 		{"Gemini's array, cut off", strings.TrimSuffix(geminiArray, "]"), false, false, toItsEnd, 600},
 		{"JSON", openAIChat, false, false, toItsEnd, 29},
@@ -108,7 +108,8 @@ func TestUsageOfAnyPartOfAStream(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	streams := map[string]int{ // where the last event that matters ends, at the earliest
 		openAIStream: strings.Index(openAIStream, "[DONE]"), anthropicStream: strings.Index(anthropicStream, "message_stop\"}"),
-		openAIResponses: len(openAIResponses) - 4, moonshotStream: strings.Index(moonshotStream, "[DONE]"), openAIChat: len(openAIChat) - 1, geminiArray: len(geminiArray) - 1,
+		openAIResponses: len(openAIResponses) - 4, moonshotStream: strings.Index(moonshotStream, "[DONE]"),
+		openAIChat: len(openAIChat) - 1, geminiArray: len(geminiArray) - 1,
 	}
 	for body, whole := range streams {
 		for range 300 {

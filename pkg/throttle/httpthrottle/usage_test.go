@@ -114,7 +114,7 @@ var answersOfLLMs = []struct {
 	{"a stream without its end", strings.Replace(openAIStream, "data: [DONE]\n\n", "", 1), 0},
 	{"a stream that says why it ended", `data: {"choices":[{"finish_reason":"stop"}]}` + "\n\n" + `data: {"choices":[],"usage":{"total_tokens":29}}` + "\n\n", 29},
 	{"a usage before that", `data: {"choices":[],"usage":{"total_tokens":29}}` + "\n\n" + `data: {"choices":[{"finish_reason":"stop"}]}` + "\n\n", 0},
-	{"a message of Anthropic that has only begun", anthropicStream[:strings.Index(anthropicStream, "event: ping")], 0},
+	{"a message of Anthropic that has only begun", before(anthropicStream, "event: ping"), 0},
 	{"an array of Gemini that is not closed", strings.TrimSuffix(geminiArray, "]"), 0},
 	{"a broken item of an array", "[{\"usageMetadata\":{\"totalTokenCount\":1}},\n{\"a\":\"\n{\"usageMetadata\":{\"totalTokenCount\":5}}\n]", 5},
 	{"a line that is 2 MB", `data: {"choices":[{"delta":"` + strings.Repeat("x", 2<<20) + `"}]}` + "\n\n" + openAIStream, 29},
@@ -124,6 +124,12 @@ var answersOfLLMs = []struct {
 	{"too long", `{"usage":{"total_tokens":3,"x":"` + strings.Repeat("x", 16<<10) + `"}}`, 0},
 	{"no JSON", "<html>usage: {", 0},
 	{"nothing", "", 0},
+}
+
+// before returns what comes before a part of a text.
+func before(text, part string) string {
+	head, _, _ := strings.Cut(text, part)
+	return head
 }
 
 func TestUsageMeter(t *testing.T) {
