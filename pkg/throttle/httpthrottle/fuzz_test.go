@@ -25,7 +25,8 @@ var name = regexp.MustCompile(`^[A-Za-z0-9_.-]{0,64}$`)
 // fields change nothing, and what comes first comes before all else.
 func FuzzRetryAfterHeaders(f *testing.F) {
 	f.Add("20", "", "", "Sun, 22 Nov 2026 10:00:00 GMT", `"a";r=0;t=3`, "0", "6m0s", "Tokens", "X-Ratelimit-Remaining", "", "")
-	f.Add("1.5", "1250", "", dateHeader, `limit=100, remaining=0, reset=50`, "0", "2026-11-22T10:05:00Z", "Input-Tokens", "Ratelimit-Remaining-Requests", "7", "")
+	f.Add("1.5", "1250", "", dateHeader, `limit=100, remaining=0, reset=50`, "0", "2026-11-22T10:05:00Z", "Input-Tokens",
+		"Ratelimit-Remaining-Requests", "7", "")
 	f.Add("Sunday, 22-Nov-26 10:01:30 GMT", "-1", "0.5", "", "a;r=0;t=99999999999999", "-1", "1795341700", "",
 		"Anthropic-Ratelimit-Remaining", "", "try again in 20s")
 	f.Add("Sun Nov 22 10:01:45 2026", "1e9", "", "?", "(a b);r=0;t=1", "0", "99999999999999999999999", "Ω \"", "x-ratelimit-remaining-tokens", "-1", "")

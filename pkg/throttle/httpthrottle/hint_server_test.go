@@ -159,6 +159,7 @@ func TestNoRefusalStopsAPoolForLongerThanIsAllowed(t *testing.T) {
 		refuse(429, "Retry-After", "1e9, \x1b[31mred"), // malformed
 		refuse(429, "Retry-After-Ms", "99999999"),
 		refuse(429, "Retry-After", "Fri, 31 Dec 9999 23:59:59 GMT"),
+		refuse(429, "X-Ratelimit-Remaining", "0", "X-Ratelimit-Reset", "99999;\x1b[31mred"),
 		refuse(429, "RateLimit", `"a";r=0;t=999999`),
 		refuse(503, "Retry-After", "3600"),
 		{status: 429, body: `{"error":{"details":[{"retryDelay":"99999s"}]}}`},
@@ -187,7 +188,10 @@ func TestNoRefusalStopsAPoolForLongerThanIsAllowed(t *testing.T) {
 				if s.times()[1] > time.Second {
 					require.GreaterOrEqual(t, s.times()[1], longest)
 					require.Contains(t, log.lines()[0], "said=")
-					require.NotContains(t, log.lines()[0], "\x1b")
+					require.NotContains(t, log.text.String(), "\x1b")
+					if strings.Contains(said.header.Get("X-Ratelimit-Reset"), "\x1b") {
+						require.Contains(t, log.lines()[0], `99999;\\x1b[31mred`, "the logger escaped it, whose text has one backslash")
+					}
 				}
 			})
 		}

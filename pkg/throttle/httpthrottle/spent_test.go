@@ -42,7 +42,8 @@ var spentBodies = []struct{ name, body, code string }{
 	},
 	{
 		"LiteLLM",
-		`{"error":{"message":"Budget has been exceeded! Current cost: 10.1, Max budget: 10","type":"budget_exceeded","param":null,"code":"429"}}`, "budget_exceeded",
+		`{"error":{"message":"Budget has been exceeded! Current cost: 10.1, Max budget: 10","type":"budget_exceeded","param":null,"code":"429"}}`,
+		"budget_exceeded",
 	},
 	{"LiteLLM's text alone", `{"detail":"Budget has been exceeded! Current cost: 10.1, Max budget: 10"}`, "budget_exceeded"},
 	{"Zhipu", `{"error":{"code":"1113","message":"the account is in arrears"}}`, "1113"},
@@ -54,11 +55,13 @@ var spentBodies = []struct{ name, body, code string }{
 		"insufficient_credits",
 	},
 	{"Gemini's prepayment", `{"error":{"code":429,"message":"Your prepayment credits are depleted.","status":"RESOURCE_EXHAUSTED"}}`, "insufficient_credits"},
-	{"Anthropic", `{"type":"error","error":{"type":"rate_limit_error","details":{"error_code":"enforced_spend_limit_reached"}}}`, "enforced_spend_limit_reached"},
+	{"Anthropic", `{"type":"error","error":{"type":"rate_limit_error","details":{"error_code":"enforced_spend_limit_reached"}}}`,
+		"enforced_spend_limit_reached"},
 	{"Bedrock, a day", `{"message":"Too many tokens per day, please wait before trying again."}`, "tokens_per_day"},
 	{
 		"OpenAI's billing",
-		`{"error":{"message":"Your account is not active, please check your billing details on our website.","code":"billing_not_active"}}`, "billing_not_active",
+		`{"error":{"message":"Your account is not active, please check your billing details on our website.","code":"billing_not_active"}}`,
+		"billing_not_active",
 	},
 	{"OpenAI's hard limit", `{"error":{"message":"Billing hard limit has been reached","code":"billing_hard_limit_reached"}}`, "billing_hard_limit_reached"},
 }

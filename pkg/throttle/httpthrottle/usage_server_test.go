@@ -66,6 +66,7 @@ func TestOnlyAFinalUsageLowersTheCost(t *testing.T) {
 		{"Anthropic, only begun, with an end", begun, false, false, toItsEnd, 600},
 		{"OpenAI's responses, let go", openAIResponses, false, true, andCloses, 48},
 		{"Gemini", geminiEvents, false, false, toItsEnd, 128},
+		{"Gemini, closed before its end", geminiEvents, false, true, andCloses, 600},
 		{"Gemini, cut off", before(geminiEvents, "\n\n") + "\n\n", true, false, toItsEnd, 600},
 		{"Gemini's array", geminiArray, false, false, toItsEnd, 128},
 		{"Gemini's array, cut off", strings.TrimSuffix(geminiArray, "]"), false, false, toItsEnd, 600},

@@ -109,10 +109,12 @@ var answersOfLLMs = []struct {
 	{"a broken event behind", strings.Replace(openAIStream, "data: [DONE]", `data: {"choices":[{`+"\n\ndata: [DONE]", 1), 0},
 	{"an event in several lines", "data: {\ndata:   \"usage\": {\ndata:     \"total_tokens\": 3\ndata:   }\ndata: }\n\ndata: [DONE]\n\n", 3},
 	{"comments", ": hold on\n\n" + openAIStream, 29},
-	{"an error in the middle", `data: {"choices":[],"usage":{"total_tokens":29}}` + "\n\n" + `data: {"error":{"message":"lost"}}` + "\n\ndata: [DONE]\n\n", 0},
+	{"an error in the middle", `data: {"choices":[],"usage":{"total_tokens":29}}` + "\n\n" + `data: {"error":{"message":"lost"}}` +
+		"\n\ndata: [DONE]\n\n", 0},
 	{"Gemini's events", geminiEvents, 128},
 	{"a stream without its end", strings.Replace(openAIStream, "data: [DONE]\n\n", "", 1), 0},
-	{"a stream that says why it ended", `data: {"choices":[{"finish_reason":"stop"}]}` + "\n\n" + `data: {"choices":[],"usage":{"total_tokens":29}}` + "\n\n", 29},
+	{"a stream that says why it ended", `data: {"choices":[{"finish_reason":"stop"}]}` +
+		"\n\n" + `data: {"choices":[],"usage":{"total_tokens":29}}` + "\n\n", 29},
 	{"a usage before that", `data: {"choices":[],"usage":{"total_tokens":29}}` + "\n\n" + `data: {"choices":[{"finish_reason":"stop"}]}` + "\n\n", 0},
 	{"a message of Anthropic that has only begun", before(anthropicStream, "event: ping"), 0},
 	{"an array of Gemini that is not closed", strings.TrimSuffix(geminiArray, "]"), 0},
