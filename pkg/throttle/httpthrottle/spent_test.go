@@ -55,8 +55,10 @@ var spentBodies = []struct{ name, body, code string }{
 		"insufficient_credits",
 	},
 	{"Gemini's prepayment", `{"error":{"code":429,"message":"Your prepayment credits are depleted.","status":"RESOURCE_EXHAUSTED"}}`, "insufficient_credits"},
-	{"Anthropic", `{"type":"error","error":{"type":"rate_limit_error","details":{"error_code":"enforced_spend_limit_reached"}}}`,
-		"enforced_spend_limit_reached"},
+	{
+		"Anthropic", `{"type":"error","error":{"type":"rate_limit_error","details":{"error_code":"enforced_spend_limit_reached"}}}`,
+		"enforced_spend_limit_reached",
+	},
 	{"Bedrock, a day", `{"message":"Too many tokens per day, please wait before trying again."}`, "tokens_per_day"},
 	{
 		"OpenAI's billing",
