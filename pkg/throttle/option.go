@@ -13,6 +13,7 @@ type plumbing struct {
 	sharer    Sharer
 	clock     Clock // nil: the machine's
 	observers []Observer
+	maxTold   time.Duration // 0: DefaultMaxTold
 	// onClose runs once, in order, when the limiter is closed.
 	onClose []func(context.Context) error
 }

@@ -135,6 +135,8 @@ type pausable interface {
 	// known returns a copy of what it knows of pauses.
 	known() pauses
 	present() time.Time
+	// believed is the longest time that Told believes.
+	believed() time.Duration
 	// alone is held while it is paused without a pool.
 	alone() *sync.Mutex
 }

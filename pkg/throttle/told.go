@@ -13,15 +13,27 @@ type Listener interface {
 	Told(until time.Time, reason string)
 }
 
-// maxTold is the longest time that is believed, so that an answer that is wrong cannot
-// stop a pool for good.
-const maxTold = time.Hour
+// DefaultMaxTold is the longest time that Told believes, unless WithMaxTold says otherwise.
+const DefaultMaxTold = 5 * time.Minute
+
+// WithMaxTold sets the longest time that Told believes, so that a service whose answer is wrong, or is misread, cannot
+// stop a pool. A longer one counts for d. Zero or less is the default, DefaultMaxTold. Processors of a pool may differ: each one bounds
+// what it was told itself.
+func WithMaxTold(d time.Duration) Option { return func(p *plumbing) { p.maxTold = d } }
+
+// believed is the longest time that Told believes.
+func (p *plumbing) believed() time.Duration {
+	if p.maxTold <= 0 {
+		return DefaultMaxTold
+	}
+	return p.maxTold
+}
 
 // Told says that the called service has told this processor not to call again before a time, for a
 // reason that status and errors will show. One processor alone is not believed: the pool is paused
 // for as long as another was told to wait as well, or when there are at most two. So
 // whoever was told holds back its own calls meanwhile, as package httpthrottle does, whose
-// transports call this. Nobody is held back for more than an hour. Without a pool, this limiter is
+// transports call this. Nobody is held back for longer than WithMaxTold says. Without a pool, this limiter is
 // paused. It never blocks, and may be called from any goroutine.
 func (t *Throttle) Told(until time.Time, reason string) {
 	if t.limit.Max == 0 || t.closed.Load() {
@@ -44,7 +56,7 @@ func tell(l pausable, s Sharer, until time.Time, reason string) {
 	if !until.After(now) {
 		return
 	}
-	if most := now.Add(maxTold); until.After(most) {
+	if most := now.Add(l.believed()); until.After(most) {
 		until = most
 	}
 	if len(reason) > maxPauseReason {

@@ -10,7 +10,7 @@ import (
 
 const (
 	// peekSize is how much of the body of an error is read to classify it.
-	peekSize = 64 << 10
+	peekSize = 1 << 20
 	// peekTime is how long that may take: the status has come, and the call waits for no more than
 	// a hint.
 	peekTime = time.Second

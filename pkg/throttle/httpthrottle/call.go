@@ -133,13 +133,14 @@ func (c *call) answered(g *guard, res *http.Response) outcome {
 	if refused {
 		r.Status, r.Sent, r.At = a.Status, g.sent, a.At
 		r.Tag, r.Cost, r.Attempt = c.tag, c.cost, c.attempt
+		c.warn(a, r)
 		c.feedback.Refused(c.ctx, r)
 		if o, ok := r.outcome(); ok {
 			g.permit.Report(o)
 		}
 		if r.Class == Wait && r.RetryAfter > 0 {
 			if l := c.listenerOf(r.Tag); l != nil {
-				l.Told(r.Until(), r.reason())
+				l.Told(r.At.Add(min(r.RetryAfter, c.maxPause)), r.reason())
 			}
 		}
 		return c.refused(res, r)

@@ -1,7 +1,9 @@
 package httpthrottle
 
 import (
+	"math/big"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -11,114 +13,259 @@ import (
 // years.
 const farthest = 10 * 365 * 24 * time.Hour
 
-// RetryAfter returns how long the service asks to wait, counted from a.At, and which limit
-// is used up if it says so. ok is false when it says nothing that can be understood.
-// Looked at in this order, the first that is well-formed counts:
-//
-//  1. Retry-After-Ms, then X-Ms-Retry-After-Ms: milliseconds
-//  2. Retry-After: seconds, or a date in one of the three forms of HTTP
-//  3. google.rpc.RetryInfo in the body
-//  4. the items of RateLimit that have r=0 and a t, in seconds
-//  5. the reset of each limit whose remaining is 0: RateLimit-Remaining and -Reset, X-Ratelimit-Remaining and
-//     -Reset, with or without a limit's name behind, and Anthropic-Ratelimit-*-Remaining and -Reset
-//
-// Numbers may have a fraction. A reset is a number of seconds, a duration such as 6m0s, a
-// date of RFC 3339, or seconds since 1970. Dates count against the Date of the answer, so
-// that the clocks need not agree. Where several limits are used up, the latest counts. A
-// limit of which something remains says nothing about this refusal, so its reset does not
-// count.
-func (a Answer) RetryAfter() (d time.Duration, dimension string, ok bool) {
-	date := a.date()
-	for _, name := range [...]string{"Retry-After-Ms", "X-Ms-Retry-After-Ms"} {
-		if d, ok := latest(a.Header.Values(name), parseMillis); ok {
-			return d, "", true
+// longestValue is how long a text may be that says when to come back, in bytes.
+const longestValue = 1024
+
+// A clock tells what time it is for a service, and how old its answer is.
+type clock struct {
+	now time.Time
+	age time.Duration // an answer from a cache was made so long ago
+}
+
+// believedSkew is how far the clock of a service may be from the local one. Further off it is
+// not the clock that is wrong but the Date: a constant, or local time that claims to be GMT.
+const believedSkew = 15 * time.Minute
+
+// clock returns the time of the service: what Date and Age of the answer come to, or the local
+// time where they cannot be believed or are missing.
+func (a Answer) clock() clock {
+	c := clock{now: a.At}
+	if seconds, err := strconv.ParseUint(strings.TrimSpace(a.Header.Get("Age")), 10, 31); err == nil {
+		c.age = time.Duration(seconds) * time.Second
+	}
+	if date, err := http.ParseTime(a.Header.Get("Date")); err == nil {
+		if now := date.Add(c.age); now.Sub(a.At).Abs() <= believedSkew {
+			c.now = now
 		}
 	}
-	parse := func(s string) (time.Duration, bool) { return parseRetryAfter(s, date) }
-	if d, ok := latest(a.Header.Values("Retry-After"), parse); ok {
-		return d, "", true
-	}
-	if d, ok := readProblem(a.Body).retryInfo(); ok {
-		return d, "", true
-	}
-	return exhausted(a.Header, date)
+	return c
 }
 
-// date returns the service's time: the Date of the answer, or the local time.
-func (a Answer) date() time.Time {
-	if t, err := http.ParseTime(a.Header.Get("Date")); err == nil {
-		return t
-	}
-	return a.At
-}
+// until returns the time from now to a time: 0 to farthest.
+func (c clock) until(t time.Time) time.Duration { return min(max(t.Sub(c.now), 0), farthest) }
 
-// latest returns the longest delay of those values that are well-formed.
-func latest(values []string, parse func(string) (time.Duration, bool)) (longest time.Duration, ok bool) {
-	for _, v := range values {
-		if d, valid := parse(strings.TrimSpace(v)); valid {
-			longest, ok = max(longest, d), true
-		}
-	}
-	return longest, ok
-}
+// rest returns what is left of a delay that was told when the answer was made.
+func (c clock) rest(d time.Duration) time.Duration { return min(max(d-c.age, 0), farthest) }
 
-func parseMillis(s string) (time.Duration, bool) { return parseNumber(s, time.Millisecond) }
-
-// parseRetryAfter reads the value of a Retry-After: a number of seconds or a date.
-func parseRetryAfter(s string, date time.Time) (time.Duration, bool) {
-	if d, ok := parseNumber(s, time.Second); ok {
-		return d, true
-	}
-	t, err := http.ParseTime(s)
-	if err != nil {
+// when reads when to come back. A plain number counts units; it is a time since 1970 where it is too
+// large for a delay.
+func (c clock) when(s string, unit time.Duration) (time.Duration, bool) {
+	s = unquote(strings.TrimSpace(s))
+	if s == "" || len(s) > longestValue {
 		return 0, false
 	}
-	return between(date, t), true
-}
-
-// sinceEpoch is what tells a time in seconds since 1970 from a number of seconds to
-// wait: nobody waits for thirty years.
-const sinceEpoch = 1e9
-
-// parseReset reads when a limit is there again.
-func parseReset(s string, date time.Time) (time.Duration, bool) {
 	if n, ok := decimal(s); ok {
-		switch {
-		case n < sinceEpoch:
-			return span(n, time.Second), true
-		case n >= 1000*sinceEpoch: // milliseconds since 1970
-			n /= 1000
-		}
-		return between(date, time.Unix(int64(min(n, 100*sinceEpoch)), 0)), true
+		return c.number(n, unit), true
 	}
-	if t, err := time.Parse(time.RFC3339, s); err == nil {
-		return between(date, t), true
+	if unit != time.Second {
+		return 0, false // a field that names its unit says nothing but a number
 	}
-	if d, err := time.ParseDuration(s); err == nil && d >= 0 {
-		return min(d, farthest), true
+	if t, ok := date(s); ok {
+		return c.until(t), true
+	}
+	if d, ok := duration(s); ok {
+		return c.rest(d), true
 	}
 	return 0, false
 }
 
-// parseNumber reads a number of units.
-func parseNumber(s string, unit time.Duration) (time.Duration, bool) {
-	n, ok := decimal(s)
-	return span(n, unit), ok
+// unquote takes away quotes around a text.
+func unquote(s string) string {
+	if len(s) >= 2 && s[0] == '"' && s[len(s)-1] == '"' {
+		return strings.TrimSpace(s[1 : len(s)-1])
+	}
+	return s
 }
 
-// decimal reads digits with or without a fraction: no sign, no exponent.
-func decimal(s string) (float64, bool) {
-	if strings.Trim(s, "0123456789.") != "" || strings.Count(s, ".") > 1 || strings.Trim(s, ".") == "" {
-		return 0, false
+// epochs are the units of times since 1970, with the number from which each one counts. The
+// first is 2001 in seconds: nobody waits for thirty years, nor for eleven days told in milliseconds. The others
+// begin in 1973, and end where a number of the one before would mean the year 5138.
+var epochs = [...]struct {
+	from *big.Rat
+	unit time.Duration
+}{
+	{power(9), time.Second},
+	{power(11), time.Millisecond},
+	{power(14), time.Microsecond},
+	{power(17), time.Nanosecond},
+}
+
+func power(n int64) *big.Rat {
+	return new(big.Rat).SetInt(new(big.Int).Exp(big.NewInt(10), big.NewInt(n), nil))
+}
+
+// number reads a number of units, or a time since 1970.
+func (c clock) number(n *big.Rat, unit time.Duration) time.Duration {
+	since := time.Duration(0)
+	for _, e := range epochs {
+		if n.Cmp(e.from) >= 0 {
+			since = e.unit
+		}
 	}
-	n, _ := strconv.ParseFloat(s, 64) // what is out of range is infinite
-	return n, true
+	if since == 0 {
+		return c.rest(span(n, unit))
+	}
+	ns := nanoseconds(n, since)
+	if !ns.IsInt64() {
+		return farthest
+	}
+	return c.until(time.Unix(0, ns.Int64()))
+}
+
+// nanoseconds returns n units, rounded up: nobody is to come back early.
+func nanoseconds(n *big.Rat, unit time.Duration) *big.Int {
+	exact := new(big.Rat).Mul(n, new(big.Rat).SetInt64(int64(unit)))
+	whole, rest := new(big.Int).QuoRem(exact.Num(), exact.Denom(), new(big.Int))
+	if rest.Sign() > 0 {
+		whole.Add(whole, big.NewInt(1))
+	}
+	return whole
 }
 
 // span returns n units, farthest at most.
-func span(n float64, unit time.Duration) time.Duration {
-	return time.Duration(min(n*float64(unit), float64(farthest)))
+func span(n *big.Rat, unit time.Duration) time.Duration {
+	ns := nanoseconds(n, unit)
+	if !ns.IsInt64() {
+		return farthest
+	}
+	return min(time.Duration(ns.Int64()), farthest)
 }
 
-// between returns the time from a date to a later one: 0 to farthest.
-func between(from, to time.Time) time.Duration { return min(max(to.Sub(from), 0), farthest) }
+// decimal reads digits with or without a fraction: no sign, no exponent.
+func decimal(s string) (*big.Rat, bool) {
+	if strings.Trim(s, "0123456789.") != "" || strings.Count(s, ".") > 1 || strings.Trim(s, ".") == "" {
+		return nil, false
+	}
+	return new(big.Rat).SetString(s)
+}
+
+// dates are the forms of a date besides those of HTTP. What names no zone is in UTC. A fraction of the
+// seconds is read in each.
+var dates = [...]string{
+	time.RFC3339,
+	"2006-01-02T15:04:05",
+	"2006-01-02T15:04:05-0700",
+	"2006-01-02 15:04:05Z07:00",
+	"2006-01-02 15:04:05",
+	"2006-01-02 15:04:05 UTC",
+	time.RFC1123Z,
+	"Mon, 02 Jan 2006 15:04:05 UTC",
+}
+
+func date(s string) (time.Time, bool) {
+	if t, err := http.ParseTime(s); err == nil {
+		return t, true
+	}
+	for _, form := range dates {
+		if t, err := time.Parse(form, s); err == nil {
+			return t, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// iso8601 finds the parts of a duration such as PT1M30.5S.
+var iso8601 = regexp.MustCompile(`^P(?:([\d.]+)D)?(?:T(?:([\d.]+)H)?(?:([\d.]+)M)?(?:([\d.]+)S)?)?$`)
+
+// duration reads 6m0s, 1.5s, 20 seconds or PT20S.
+func duration(s string) (time.Duration, bool) {
+	if parts := iso8601.FindStringSubmatch(s); parts != nil {
+		var sum time.Duration
+		found := false
+		for i, unit := range [...]time.Duration{24 * time.Hour, time.Hour, time.Minute, time.Second} {
+			if n, ok := decimal(parts[i+1]); ok {
+				sum, found = min(sum+span(n, unit), farthest), true
+			}
+		}
+		return sum, found
+	}
+	d, end := amounts(s)
+	return d, end > 0 && end == len(s)
+}
+
+// units are the words for units of time, in lower case.
+var units = map[string]time.Duration{
+	"ns": time.Nanosecond, "us": time.Microsecond, "µs": time.Microsecond, "μs": time.Microsecond,
+	"ms": time.Millisecond, "msec": time.Millisecond, "millisecond": time.Millisecond, "milliseconds": time.Millisecond,
+	"s": time.Second, "sec": time.Second, "secs": time.Second, "second": time.Second, "seconds": time.Second,
+	"m": time.Minute, "min": time.Minute, "mins": time.Minute, "minute": time.Minute, "minutes": time.Minute,
+	"h": time.Hour, "hr": time.Hour, "hrs": time.Hour, "hour": time.Hour, "hours": time.Hour,
+	"d": 24 * time.Hour, "day": 24 * time.Hour, "days": 24 * time.Hour,
+}
+
+// amount finds a number with a unit, and what may stand before the next one.
+var amount = regexp.MustCompile(`^(\d+(?:\.\d+)?|\.\d+) ?([a-zA-Zµμ]+)`)
+
+var between = regexp.MustCompile(`^(?:, and | and |,? )`)
+
+// amounts reads numbers with units at the beginning of a text, as many as there are, and returns
+// where they end; 0: there are none.
+func amounts(s string) (sum time.Duration, end int) {
+	for at := 0; ; {
+		found := amount.FindStringSubmatchIndex(s[at:])
+		if found == nil {
+			return sum, end
+		}
+		n, ok := decimal(s[at+found[2] : at+found[3]])
+		unit := units[strings.ToLower(s[at+found[4]:at+found[5]])]
+		if !ok || unit == 0 {
+			return sum, end
+		}
+		sum = min(sum+span(n, unit), farthest)
+		at += found[1]
+		end = at
+		at += len(between.FindString(s[at:]))
+	}
+}
+
+// list reads a value that may be a list, such as two lines that a proxy has made one: the latest
+// counts. A list with anything in it that is malformed says nothing.
+func (c clock) list(s string, unit time.Duration) (latest time.Duration, ok bool) {
+	if d, whole := c.when(s, unit); whole {
+		return d, true
+	}
+	if len(s) > longestValue || !strings.Contains(s, ",") {
+		return 0, false
+	}
+	items := strings.Split(s, ",")
+	for i := 0; i < len(items); i++ {
+		d, valid := c.when(items[i], unit)
+		if !valid && i+1 < len(items) { // a date has a comma of its own
+			i++
+			d, valid = c.when(items[i-1]+","+items[i], unit)
+		}
+		if !valid {
+			return 0, false
+		}
+		latest = max(latest, d)
+	}
+	return latest, true
+}
+
+// advice finds, in a text for people, where it says when to come back.
+var advice = regexp.MustCompile(`(?i)\b(?:(?:try(?: your request)? again|retry(?: again| your request)?) (?:in|after)|` +
+	`please wait(?: for)?)[: ] ?(?:about |approximately )?`)
+
+const (
+	// longestText is how much of a text for people is looked at, in bytes.
+	longestText = 4096
+	// longestAmount is how far behind a number with its unit the next one may end.
+	longestAmount = 32
+	// mostAdvice is how many times it may say so.
+	mostAdvice = 8
+)
+
+// inText returns when a text for people says to come back, and with what words; of several the latest.
+func (c clock) inText(text string) (latest time.Duration, words string, ok bool) {
+	whole := len(text) <= longestText
+	text = text[:min(len(text), longestText)]
+	for _, at := range advice.FindAllStringIndex(text, mostAdvice) {
+		d, end := amounts(text[at[1]:])
+		cut := !whole && at[1]+end > longestText-longestAmount // the time may go on
+		if end == 0 || cut || ok && d <= latest {
+			continue
+		}
+		latest, words, ok = d, text[at[0]:at[1]+end], true
+	}
+	return c.rest(latest), words, ok
+}

@@ -56,7 +56,7 @@
 // less. So those who were told the same time do not come back at the same instant.
 // While the body of a refusal is read, which takes a second at most, the calls with the same tag are held back, if its head
 // says for how long or is a 429: so no more are sent while it is found out what it says. Of a body that takes longer, or is longer than
-// 64 KiB, what has come is looked at; the response has all of it.
+// 1 MiB, what has come is looked at; the response has all of it.
 // Answer.RetryAfter lists where the service may say it. When it says nothing: half a
 // second, doubled with each attempt, at most 30 s, and up to half as long again.
 //

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"time"
 )
@@ -24,6 +25,8 @@ type settings struct {
 	attempts    int
 	maxWait     time.Duration
 	maxElapsed  time.Duration
+	maxPause    time.Duration
+	log         *slog.Logger
 	buffer      int64
 	bufferAll   bool // bodies of unknown length too
 	failures    bool
@@ -107,6 +110,22 @@ func WithMaxElapsed(d time.Duration) Option {
 	}
 }
 
+// WithMaxPause sets how long one refusal may hold back other calls: those of this process, by the transport's own
+// Pause, and those of the pool, which goes by its own bound too (throttle.WithMaxTold). A service may ask for more, or
+// seem to: then the others wait for no longer than d, and a line in the log shows what it said. The refused
+// call itself is not cut short: it ends with the whole of Refusal.RetryAfter, unless WithMaxWait allows for it. It must be above 0.
+// Defaults to DefaultMaxPause. A Feedback of the user's own has bounds of its own.
+func WithMaxPause(d time.Duration) Option {
+	return func(s *settings) {
+		s.check("WithMaxPause", d, d > 0, "more than 0")
+		s.maxPause = d
+	}
+}
+
+// WithLogger sets where the transport logs: at level warn, at most once a second, that a service asks for a longer pause than
+// WithMaxPause allows. Defaults to slog.Default(); so does nil.
+func WithLogger(log *slog.Logger) Option { return func(s *settings) { s.log = log } }
+
 // WithBodyBuffer sets up to what size, in bytes, the body of a request is read into memory
 // before the first attempt, so that it can be sent again: 0 or more; 0 reads none. A larger
 // body is sent once. It matters only for requests without GetBody; those that
@@ -155,7 +174,7 @@ const (
 )
 
 func newSettings(opts []Option) settings {
-	s := settings{attempts: defaultAttempts, maxWait: defaultMaxWait, maxElapsed: defaultMaxElapsed, buffer: defaultBuffer}
+	s := settings{attempts: defaultAttempts, maxWait: defaultMaxWait, maxElapsed: defaultMaxElapsed, maxPause: DefaultMaxPause, buffer: defaultBuffer}
 	for _, opt := range opts {
 		if opt != nil {
 			opt(&s)
@@ -163,6 +182,9 @@ func newSettings(opts []Option) settings {
 	}
 	if s.classify == nil {
 		s.classify = Generic
+	}
+	if s.log == nil {
+		s.log = slog.Default()
 	}
 	return s
 }

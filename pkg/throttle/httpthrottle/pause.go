@@ -35,8 +35,8 @@ type Pauser interface {
 // comes sooner or later. Nor does an overload that does not say for how long, which may be
 // the trouble of one server of many.
 //
-// No refusal holds calls back for more than an hour, whatever it says, so that
-// one that is wrong cannot stop a process for good. What it says counts in full for
+// No refusal holds calls back for longer than Max, whatever it says, so that
+// one that is wrong, or is misread, cannot stop a process. What it says counts in full for
 // its own call.
 //
 // Whom it holds back shows at the limiter of the transport; see the package documentation.
@@ -47,6 +47,8 @@ type Pause struct {
 	// ToldOnly leaves out refusals that do not say for how long: those an adaptive limit
 	// (throttle.Limit.Adaptive) deals with. Set it before the first use.
 	ToldOnly bool
+	// Max is how long a refusal holds calls back at most; 0 is DefaultMaxPause. Set it before the first use.
+	Max time.Duration
 
 	mu   sync.Mutex
 	tags map[string]*pausing // those that were refused lately
@@ -62,8 +64,10 @@ type pausing struct {
 
 var _ Pauser = (*Pause)(nil)
 
+// DefaultMaxPause is how long one refusal holds back other calls at most, unless WithMaxPause or Pause.Max says otherwise.
+const DefaultMaxPause = 5 * time.Minute
+
 const (
-	longestPause = time.Hour
 	// forgetAfter is how long a pause is over before it is forgotten.
 	forgetAfter = time.Minute
 	// fewTags are kept without a thought.
@@ -87,7 +91,11 @@ func (p *Pause) Refused(_ context.Context, r Refusal) {
 		}
 		p.tags[r.Tag] = tag
 	}
-	delay := min(r.RetryAfter, longestPause)
+	most := p.Max
+	if most <= 0 {
+		most = DefaultMaxPause
+	}
+	delay := min(r.RetryAfter, most)
 	if !told {
 		if r.Sent.Before(tag.cut) {
 			return
@@ -119,6 +127,24 @@ func (p *Pause) Paused(tag string) time.Duration {
 		return 0
 	}
 	return max(time.Until(state.until), 0)
+}
+
+// warn logs what a service said that asks for a longer pause than is believed.
+func (t *transport) warn(a Answer, r Refusal) {
+	if r.RetryAfter <= t.maxPause || r.Class == Stop {
+		return
+	}
+	last, now := t.warned.Load(), a.At.UnixNano()
+	if now-last < int64(time.Second) && now >= last || !t.warned.CompareAndSwap(last, now) {
+		return
+	}
+	h, told := a.hint(nil)
+	said := shown(h.raw)
+	if !told || h.delay != r.RetryAfter {
+		said = "what the classifier made of the answer"
+	}
+	t.log.Warn("the service asks for a longer pause than is allowed (WithMaxPause): the other calls wait for as long as is allowed",
+		"said", said, "asked", r.RetryAfter, "allowed", t.maxPause, "status", r.Status, "tag", r.Tag)
 }
 
 // forget removes the tags whose pause has been over for long, as often as their number

@@ -2,7 +2,6 @@ package httpthrottle
 
 import (
 	"net/http"
-	"regexp"
 )
 
 // statusOverloaded is what Anthropic and others answer when they are overloaded, whoever
@@ -13,48 +12,55 @@ const statusOverloaded = 529
 // Overload. A 429 or 529 is taken for not processed, a 503 only if it says when to
 // come back: proxies also answer 503 when a call broke off in the middle.
 func Generic(a Answer) (Refusal, bool) {
-	var r Refusal
+	r, _, refused := generic(a)
+	return r, refused
+}
+
+// generic is Generic, with what the body of a refusal says.
+func generic(a Answer) (r Refusal, said *remarks, refused bool) {
 	switch a.Status {
 	case http.StatusTooManyRequests:
 		r.Class = Wait
 	case http.StatusServiceUnavailable, statusOverloaded:
 		r.Class = Overload
 	default:
-		return Refusal{}, false
+		return Refusal{}, nil, false
 	}
-	var told bool
-	r.RetryAfter, r.Dimension, told = a.RetryAfter()
-	r.Code = readProblem(a.Body).code()
+	said = a.read()
+	h, told := a.hint(said)
+	r.RetryAfter, r.Dimension = h.delay, h.dimension
+	r.Code = said.name()
 	r.NotProcessed = told || a.Status != http.StatusServiceUnavailable
-	return r, true
+	return r, said, true
 }
 
-// generation is Generic for services that generate text: a 503 may be repeated as
-// well, because a call leaves nothing behind but its cost.
-func generation(a Answer) (Refusal, bool) {
-	r, refused := Generic(a)
+// generation is Generic for services that generate text. A 503 may be repeated as
+// well, because a call leaves nothing behind but its cost. A 402, and a 429 that says
+// that a budget is spent, is Stop.
+func generation(a Answer) (r Refusal, said *remarks, refused bool) {
+	r, said, refused = generic(a)
+	if a.Status == http.StatusPaymentRequired {
+		said = a.read()
+		r, refused = Refusal{Class: Stop, Code: said.name()}, true
+	}
 	r.NotProcessed = refused
-	return r, refused
-}
-
-// spentCodes are OpenAI's codes and types of a 429 that no wait cures.
-var spentCodes = map[string]bool{
-	"insufficient_quota":         true,
-	"credit_balance_exhausted":   true,
-	"billing_hard_limit_reached": true,
-	"billing_not_active":         true,
-	"access_terminated":          true,
+	if r.Class == Overload || !refused {
+		return r, said, refused
+	}
+	if code, spent := said.spent(); spent {
+		r.Class = Stop
+		if code != "" && (r.Code == "" || !said.specific(r.Code)) {
+			r.Code = code
+		}
+	}
+	return r, said, refused
 }
 
 // OpenAI is the Classifier for the OpenAI API and those that follow it, such as
-// vLLM: as Generic, but a 429 for a quota or budget that is spent is Stop. A call that was
-// refused may be repeated in any case.
+// vLLM, OpenRouter and LiteLLM: as Generic, but 402, and a 429 for a quota or budget that is spent, is Stop, wherever
+// the body says so. A call that was refused may be repeated in any case. docs/http.md lists what is taken for spent.
 func OpenAI(a Answer) (Refusal, bool) {
-	r, refused := generation(a)
-	p := readProblem(a.Body)
-	if r.Class == Wait && (spentCodes[r.Code] || spentCodes[p.Type]) {
-		r.Class = Stop
-	}
+	r, _, refused := generation(a)
 	return r, refused
 }
 
@@ -62,38 +68,27 @@ func OpenAI(a Answer) (Refusal, bool) {
 // or Retry-After; remainders of -1, which it sends for some models, do not count.
 func Azure(a Answer) (Refusal, bool) { return OpenAI(a) }
 
-// Anthropic is the Classifier for the Anthropic API: as Generic, but a 429 is Stop when
+// Anthropic is the Classifier for the Anthropic API: as OpenAI, and a 429 is Stop as well when
 // it says that a spend limit is reached, and when it does not say at all when to come back,
-// which those for rates always do. A call that was refused may be repeated in any case.
+// which those for rates always do.
 func Anthropic(a Answer) (Refusal, bool) {
-	r, refused := generation(a)
+	r, said, refused := generation(a)
 	if r.Class != Wait {
 		return r, refused
 	}
-	if _, _, told := a.RetryAfter(); !told || readProblem(a.Body).spent() {
+	if _, told := a.hint(said); !told {
 		r.Class = Stop
 	}
 	return r, refused
 }
 
-// Gemini is the Classifier for the Gemini API and Vertex AI: as Generic, but a 429 is
-// Stop when a limit is 0, which means never, and when the quota of a day is used up,
-// for which the service tells a delay of seconds that does not help. A call that was
-// refused may be repeated in any case.
+// Gemini is the Classifier for the Gemini API and Vertex AI: as OpenAI, and a 429 is
+// Stop as well when a limit is 0, which means never, and when the quota of a day is used up,
+// for which the service tells a delay of seconds that does not help.
 func Gemini(a Answer) (Refusal, bool) {
-	r, refused := generation(a)
-	if r.Class != Wait {
-		return r, refused
-	}
-	p := readProblem(a.Body)
-	if p.daily() || limitIsZero(p.Message) {
+	r, said, refused := generation(a)
+	if r.Class == Wait && (said.daily() || said.never()) {
 		r.Class = Stop
 	}
 	return r, refused
 }
-
-// zeroLimit finds "limit: 0", and not 0.5 or 07.
-var zeroLimit = regexp.MustCompile(`\blimit: 0\.?([^.0-9]|$)`)
-
-// limitIsZero tells whether a message of Gemini says that a limit is 0.
-func limitIsZero(message string) bool { return zeroLimit.MatchString(message) }

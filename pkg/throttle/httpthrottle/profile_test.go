@@ -76,7 +76,7 @@ func TestProfiles(t *testing.T) {
 		{"Anthropic rate", httpthrottle.Anthropic, 429, "retry-after: 12", anthropicRate, wait, 12 * time.Second, true, "rate_limit_error"},
 		{"Anthropic rate told by its reset", httpthrottle.Anthropic, 429, anthropicReset, anthropicRate, wait, 9 * time.Second, true, "rate_limit_error"},
 		{"Anthropic without a time", httpthrottle.Anthropic, 429, "", anthropicRate, stop, 0, true, "rate_limit_error"},
-		{"Anthropic spend limit", httpthrottle.Anthropic, 429, "retry-after: 12", anthropicSpent, stop, 12 * time.Second, true, "rate_limit_error"},
+		{"Anthropic spend limit", httpthrottle.Anthropic, 429, "retry-after: 12", anthropicSpent, stop, 12 * time.Second, true, "enforced_spend_limit_reached"},
 		{"Anthropic overloaded", httpthrottle.Anthropic, 529, "", anthropicOverload, overload, 0, true, "overloaded_error"},
 
 		{"Gemini minute", httpthrottle.Gemini, 429, "", geminiMinute, wait, 10 * time.Second, true, ""},

@@ -2,6 +2,7 @@ package httpthrottle
 
 import (
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -10,73 +11,190 @@ import (
 
 // exhausted returns when the limits are there again that an answer says are used
 // up, and which of them is the last.
-func exhausted(h http.Header, date time.Time) (d time.Duration, dimension string, ok bool) {
-	if d, dimension, ok = exhaustedItems(h.Values("Ratelimit")); ok {
-		return d, dimension, true
+func exhausted(h http.Header, c clock) (hint, bool) {
+	if found, ok := exhaustedItems(h.Values("Ratelimit"), c); ok {
+		return found, true
 	}
+	var last hint
+	ok := false
 	for name, values := range h {
-		reset, dim, is := resetField(strings.ToLower(name))
-		if !is || len(values) == 0 || strings.TrimSpace(values[0]) != "0" {
+		f, is := remainingField(strings.ToLower(name))
+		if !is {
 			continue
 		}
-		v, valid := parseReset(strings.TrimSpace(h.Get(reset)), date)
+		v, valid := f.reset(h, c, strings.Join(values, ","))
 		// The header is a map: of two that last as long the first by name counts.
-		if valid && (!ok || v > d || v == d && dim < dimension) {
-			d, dimension, ok = v, dim, true
+		if valid && (!ok || v.delay > last.delay || v.delay == last.delay && v.dimension < last.dimension) {
+			last, ok = v, true
 		}
 	}
-	return d, clean(dimension), ok
+	last.dimension = clean(last.dimension)
+	return last, ok
 }
 
-// resetField tells whether a header, in lower case, is about what remains of a limit,
-// and if so which header tells when that is there again, and the limit's name.
-func resetField(name string) (reset, dimension string, ok bool) {
-	const anthropic, remaining = "anthropic-ratelimit-", "-remaining"
-	if rest, is := strings.CutPrefix(name, anthropic); is {
-		dimension, ok = strings.CutSuffix(rest, remaining)
-		return anthropic + dimension + "-reset", dimension, ok
-	}
-	for _, prefix := range [...]string{"x-ratelimit", "ratelimit"} {
-		rest, is := strings.CutPrefix(name, prefix+remaining)
-		if is && (rest == "" || rest[0] == '-') {
-			return prefix + "-reset" + rest, strings.TrimPrefix(rest, "-"), true
+// families are how headers about limits begin, with the longer of two first.
+var families = [...]string{
+	"anthropic-ratelimit",
+	"x-ratelimitbysize", "ratelimitbysize", // Mistral
+	"x-rate-limit", "rate-limit", // Okta, Twitter
+	"x-ratelimit", "ratelimit",
+}
+
+// A limitField is a header about what remains of a limit. The limit's name stands behind what the
+// header is about (x-ratelimit-remaining-tokens), or before it (anthropic-ratelimit-tokens-remaining).
+type limitField struct {
+	family, before, behind string
+}
+
+// remainingField tells whether a header, in lower case, is about what remains of a limit.
+func remainingField(name string) (limitField, bool) {
+	const remaining = "-remaining"
+	for _, family := range families {
+		rest, is := strings.CutPrefix(name, family)
+		if !is {
+			continue
+		}
+		if behind, is := strings.CutPrefix(rest, remaining); is && (behind == "" || behind[0] == '-') {
+			return limitField{family: family, behind: behind}, true
+		}
+		if before, is := strings.CutSuffix(rest, remaining); is && before != "" && before[0] == '-' {
+			return limitField{family: family, before: before}, true
 		}
 	}
-	return "", "", false
+	return limitField{}, false
+}
+
+// resets are what headers are called that tell when a limit is there again, with the unit of a plain
+// number. Those that need no clock come first.
+var resets = [...]struct {
+	name string
+	unit time.Duration
+}{
+	{"-reset-after", time.Second}, // Discord
+	{"-reset-ms", time.Millisecond},
+	{"-reset", time.Second},
+}
+
+// reset returns when the limit is there again, if remaining says that it is used up.
+func (f limitField) reset(h http.Header, c clock, remaining string) (hint, bool) {
+	used := usedUp(remaining)
+	if used == nil {
+		return hint{}, false
+	}
+	for _, r := range resets {
+		name := http.CanonicalHeaderKey(f.family + f.before + r.name + f.behind)
+		value := strings.Join(h[name], ",")
+		if value == "" {
+			continue
+		}
+		if d, ok := c.resetOf(value, r.unit, used); ok {
+			return hint{delay: d, dimension: strings.TrimPrefix(f.before+f.behind, "-"), raw: name + ": " + value}, true
+		}
+	}
+	return hint{}, false
+}
+
+// usedUp tells which items of a list of remainders say that not even one call is left; nil for none. A
+// remainder of -1 says that there is no figure.
+func usedUp(remaining string) []bool {
+	if len(remaining) > longestValue {
+		return nil
+	}
+	items := strings.Split(remaining, ",")
+	used, some := make([]bool, len(items)), false
+	for i, item := range items {
+		value, _, _ := strings.Cut(item, ";") // 0;w=60
+		n, ok := decimal(unquote(strings.TrimSpace(value)))
+		used[i] = ok && n.Cmp(one) < 0
+		some = some || used[i]
+	}
+	if !some {
+		return nil
+	}
+	return used
+}
+
+var one = power(0)
+
+// resetOf reads a reset. Where it is a list as long as that of the remainders, only those count that
+// are used up.
+func (c clock) resetOf(value string, unit time.Duration, used []bool) (latest time.Duration, ok bool) {
+	items := strings.Split(value, ",")
+	if len(value) > longestValue || len(items) == 1 || len(items) != len(used) {
+		item, _, _ := strings.Cut(value, ";")
+		return c.list(item, unit)
+	}
+	for i, item := range items {
+		if !used[i] {
+			continue
+		}
+		item, _, _ = strings.Cut(item, ";")
+		d, valid := c.when(item, unit)
+		if !valid {
+			return 0, false
+		}
+		latest, ok = max(latest, d), true
+	}
+	return latest, ok
 }
 
 // exhaustedItems reads the field RateLimit of draft-ietf-httpapi-ratelimit-headers: a list
-// of limits with r, what remains, and t, the seconds until more is there. The field is a
+// of limits with r, what remains, and t, the seconds until more is there; or, as in draft 7, the same
+// of one limit as remaining and reset. The field is a
 // structured one (RFC 9651), so it is ignored as a whole when it is malformed.
-func exhaustedItems(values []string) (d time.Duration, dimension string, ok bool) {
+func exhaustedItems(values []string, c clock) (last hint, ok bool) {
+	raw := strings.Join(values, ", ")
+	if len(raw) > 4*longestValue {
+		return hint{}, false
+	}
+	raw = "RateLimit: " + raw
+	if limit, err := httpsfv.UnmarshalDictionary(values); err == nil {
+		r, hasR := figure(limit.Get("remaining"))
+		t, hasT := figure(limit.Get("reset"))
+		if hasR && hasT && r >= 0 && r < 1 && t >= 0 {
+			return hint{delay: c.seconds(t), raw: raw}, true
+		}
+	}
 	list, err := httpsfv.UnmarshalList(values)
 	if err != nil {
-		return 0, "", false
+		return hint{}, false
 	}
 	for _, member := range list {
 		item, is := member.(httpsfv.Item)
 		if !is || item.Params == nil {
 			continue
 		}
-		r, hasR := parameter(item, "r")
-		t, hasT := parameter(item, "t")
-		if !hasR || !hasT || r != 0 || t < 0 {
+		r, hasR := figure(item.Params.Get("r"))
+		t, hasT := figure(item.Params.Get("t"))
+		if !hasR || !hasT || r < 0 || r >= 1 || t < 0 {
 			continue
 		}
-		if v := span(float64(t), time.Second); !ok || v > d {
-			d, dimension, ok = v, itemName(item), true
+		if d := c.seconds(t); !ok || d > last.delay {
+			last, ok = hint{delay: d, dimension: itemName(item), raw: raw}, true
 		}
 	}
-	return d, dimension, ok
+	return last, ok
 }
 
-func parameter(item httpsfv.Item, name string) (int64, bool) {
-	v, ok := item.Params.Get(name)
-	if !ok {
-		return 0, false
+// seconds reads a number of seconds of a structured field, which has at most twelve digits and three
+// behind the point.
+func (c clock) seconds(n float64) time.Duration {
+	d, _ := c.when(strconv.FormatFloat(n, 'f', -1, 64), time.Second)
+	return d
+}
+
+// figure returns a number of a structured field.
+func figure(v any, found bool) (float64, bool) {
+	if item, is := v.(httpsfv.Item); is {
+		v = item.Value
 	}
-	n, ok := v.(int64)
-	return n, ok
+	switch n := v.(type) {
+	case int64:
+		return float64(n), found
+	case float64:
+		return n, found
+	}
+	return 0, false
 }
 
 func itemName(item httpsfv.Item) string {

@@ -107,8 +107,8 @@ type Answer struct {
 	// Status and Header are those of the response.
 	Status int
 	Header http.Header
-	// Body is how the body begins, for a status of 400 and above: what came of it within a second, 64 KiB at
-	// most. Else nil, and while only the head is judged.
+	// Body is how the body begins, as it came, for a status of 400 and above: what came of it within a second,
+	// 1 MiB at most. Else nil, and while only the head is judged.
 	Body []byte
 	// At is when the answer came, by the local clock.
 	At time.Time

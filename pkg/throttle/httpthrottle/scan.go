@@ -1,93 +1,158 @@
 package httpthrottle
 
-// A usageScanner finds the usage objects in a stream of JSON texts, of any length, that
-// come in pieces: a JSON body, the data lines of server-sent events, or an array that
-// grows. It keeps no more than one key or one usage object.
+import "bytes"
+
+// A usageScanner reads an answer of an LLM, of any length, that comes in pieces: a JSON body, an array
+// that grows, JSON texts of a line each, or server-sent events. It finds the usage objects, and what tells that the
+// answer is whole. It keeps no more than one key, one short value and one usage object.
 //
 // Only keys near the top count, for what a model writes may have such keys too:
 // arguments of tools are objects further down.
+//
+// An event that is broken hides no other: each one is read anew.
 type usageScanner struct {
-	depth    int    // open objects and arrays
-	inString bool   // within a string
-	escaped  bool   // the last byte of the string was a backslash
-	word     []byte // the string under way or just ended, without quotes, as far as it can matter
-	keyed    bool   // word and a colon came last
-	capture  []byte // the usage object under way; nil for none
-	captured int    // depth outside of it
+	// take is called with each usage object, and returns false if it is none.
+	take func(object []byte) bool
+	// lines tells that each line is a JSON text of its own.
+	lines bool
+
+	begun  bool   // something other than white space has come
+	events bool   // server-sent events
+	mark   []byte // the byte-order mark, as far as it has come
+	cr     bool   // the last byte was a carriage return
+	field  []byte // the name of the line's field, as far as it can matter; of events only
+	inData bool   // the field's value is under way, and is data
+	first  bool   // the next byte is the first of the line's value
+	column int    // bytes of the line so far, of its value in events
+	json   jsonScanner
+	status status
+}
+
+// A status is what is known of an answer so far.
+type status struct {
+	texts    int  // JSON texts that are complete
+	stream   bool // more is to be expected after a JSON text
+	finished bool // a choice or candidate says why it ended
+	counted  bool // a usage came with or after that
+	ended    bool // the API's last event has come
+	failed   bool // an event is an error
+	doubtful bool // something was broken, and no usage has come since
+}
+
+// whole tells whether the last usage is that of the whole answer. complete tells that the body was read to its end.
+func (s *status) whole(complete, open bool) bool {
+	switch {
+	case s.failed || s.doubtful:
+		return false
+	case s.ended:
+		return true
+	case s.stream || s.texts > 1:
+		return complete && !open && s.finished && s.counted
+	}
+	return s.texts == 1 && !open
+}
+
+var byteOrderMark = []byte{0xef, 0xbb, 0xbf}
+
+// feed scans the next piece.
+func (s *usageScanner) feed(p []byte) {
+	for _, b := range p {
+		if !s.begun && !s.begin(b) {
+			continue
+		}
+		switch {
+		case !s.events:
+			s.plain(b)
+		case b == '\n' && s.cr: // the end of the line was told
+			s.cr = false
+		case b == '\n' || b == '\r':
+			s.cr = b == '\r'
+			s.endLine()
+		default:
+			s.cr = false
+			s.event(b)
+		}
+	}
+}
+
+// begin looks at the beginning, and returns false for what does not count.
+func (s *usageScanner) begin(b byte) bool {
+	if len(s.mark) < len(byteOrderMark) && b == byteOrderMark[len(s.mark)] {
+		s.mark = append(s.mark, b)
+		return false
+	}
+	switch b {
+	case ' ', '\t', '\r', '\n':
+		return false
+	}
+	s.begun = true
+	s.events = b != '{' && b != '['
+	s.status.stream = s.events || s.lines
+	s.json.take, s.json.status = s.take, &s.status
+	return true
+}
+
+// plain takes a byte of JSON.
+func (s *usageScanner) plain(b byte) {
+	s.column++
+	switch {
+	case b == '\n':
+		s.column = 0
+		if s.json.endText(); s.lines {
+			s.json.reset()
+		}
+		return
+	case b == '{' && s.column == 1 && s.json.broken: // the next of an array, or of a line each
+		s.json.restart()
+	}
+	s.json.byte(b)
 }
 
 const (
-	// deepestUsage is where a usage can stand: {"usage"}, {"response":{"usage"}},
-	// [{"usageMetadata"}].
-	deepestUsage = 2
-	longestKey   = len("usageMetadata")
-	longestUsage = 16 << 10
+	dataField = "data"
+	lastEvent = "[DONE]"
 )
 
-// feed scans the next piece and hands each usage object that ends in it to take.
-func (s *usageScanner) feed(p []byte, take func(object []byte)) {
-	for _, b := range p {
-		if s.capture != nil {
-			if len(s.capture) >= longestUsage {
-				s.capture = nil
-			} else {
-				s.capture = append(s.capture, b)
-			}
+// event takes a byte of a line of server-sent events.
+func (s *usageScanner) event(b byte) {
+	if !s.inData {
+		if b == ':' && string(s.field) == dataField {
+			s.inData, s.first = true, true
+			return
 		}
-		switch {
-		case b == '\n': // never within a string; events begin anew after it
-			s.inString, s.escaped = false, false
-		case s.inString:
-			s.text(b)
-		default:
-			s.mark(b, take)
+		if len(s.field) <= len(dataField) {
+			s.field = append(s.field, b)
 		}
+		return
 	}
+	if s.first && b == ' ' {
+		s.first = false
+		return
+	}
+	s.first = false
+	s.column++
+	if len(s.field) < len(dataField)+len(lastEvent)+1 {
+		s.field = append(s.field, b) // the value's beginning, behind the name
+	}
+	if s.column == 2 && b == '"' && string(s.field[len(dataField):]) == `{"` && s.json.depth > 1 {
+		s.json.reset() // an event begins, and the one before was not whole
+		s.json.byte('{')
+	}
+	s.json.byte(b)
 }
 
-// text takes a byte within a string.
-func (s *usageScanner) text(b byte) {
+// endLine takes the end of a line of server-sent events.
+func (s *usageScanner) endLine() {
 	switch {
-	case s.escaped:
-		s.escaped = false
-	case b == '\\':
-		s.escaped = true
-	case b == '"':
-		s.inString = false
-		return
-	}
-	if len(s.word) <= longestKey {
-		s.word = append(s.word, b)
-	}
-}
-
-// mark takes a byte between strings.
-func (s *usageScanner) mark(b byte, take func(object []byte)) {
-	switch b {
-	case ' ', '\t', '\r':
-		return
-	case '"':
-		if s.depth > 0 { // else it is no JSON
-			s.inString, s.word = true, s.word[:0]
+	case s.inData:
+		s.json.endText()
+		if value, _ := bytes.CutPrefix(s.field, []byte(dataField)); string(bytes.TrimSpace(value)) == lastEvent {
+			s.json.reset()
+			s.status.ended = true
 		}
-		s.keyed = false
-	case ':':
-		s.keyed = true
-	case '{', '[':
-		if b == '{' && s.keyed && s.capture == nil && s.depth <= deepestUsage && (string(s.word) == "usage" || string(s.word) == "usageMetadata") {
-			s.capture, s.captured = append(make([]byte, 0, 256), '{'), s.depth
-		}
-		s.depth++
-		s.keyed = false
-	case '}', ']':
-		s.depth = max(s.depth-1, 0)
-		s.keyed = false
-		if s.capture != nil && s.depth == s.captured {
-			take(s.capture)
-			s.capture = nil
-		}
-	default:
-		s.keyed = false
-		s.word = s.word[:0]
+	case len(s.field) > 0 && s.field[0] == ':': // a comment
+	default: // a blank line, or a field such as event: what comes now is another event
+		s.json.reset()
 	}
+	s.field, s.inData, s.column = s.field[:0], false, 0
 }

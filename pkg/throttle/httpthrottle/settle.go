@@ -20,12 +20,21 @@ type Meter interface {
 	Used() (tokens int, ok bool)
 }
 
+// An EndMeter is a Meter that tells the cost of an answer that is whole from that of one that broke off.
+type EndMeter interface {
+	Meter
+	// UsedUntil is called once, instead of Used. complete tells that the caller has reached the end of the body (io.EOF); else there was an
+	// error, or the caller has closed it before. When final is false, the call counts as
+	// drawn, or as tokens if that is more.
+	UsedUntil(complete bool) (tokens int, final bool)
+}
+
 // settleWith arranges that the permit of an attempt is settled, and its context ends, when the caller is done
 // with its response.
 func settleWith(res *http.Response, g *guard, m Meter) {
 	b := &settlingBody{ReadCloser: res.Body, permit: g.permit, done: g.done, meter: m}
 	if res.Body == nil || res.Body == http.NoBody {
-		b.settle()
+		b.settle(true)
 		return
 	}
 	if w, ok := res.Body.(io.Writer); ok { // the connection itself, after a switch of protocols
@@ -58,7 +67,7 @@ func (b *settlingBody) Read(p []byte) (int, error) {
 		b.observe(p[:n])
 	}
 	if err != nil {
-		b.settle()
+		b.settle(err == io.EOF) // as io.Reader has it: wrapped it is another error
 	}
 	return n, err
 }
@@ -66,7 +75,7 @@ func (b *settlingBody) Read(p []byte) (int, error) {
 // Close implements io.Closer.
 func (b *settlingBody) Close() error {
 	err := b.ReadCloser.Close()
-	b.settle()
+	b.settle(false)
 	return err
 }
 
@@ -81,7 +90,8 @@ func (b *settlingBody) observe(p []byte) {
 	}
 }
 
-func (b *settlingBody) settle() {
+// settle settles the permit, unless that was done. complete tells that the body was read to its end.
+func (b *settlingBody) settle(complete bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.settled {
@@ -92,6 +102,14 @@ func (b *settlingBody) settle() {
 	// A meter that panics does not keep a slot of an InFlight for ever.
 	defer b.permit.Settle(b.permit.N())
 	if b.meter == nil {
+		return
+	}
+	if m, ok := b.meter.(EndMeter); ok {
+		used, final := m.UsedUntil(complete)
+		if !final {
+			used = max(used, b.permit.N())
+		}
+		b.permit.Settle(used)
 		return
 	}
 	if used, ok := b.meter.Used(); ok {

@@ -2,6 +2,7 @@ package httpthrottle
 
 import (
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -45,7 +46,7 @@ func NewTransport(base http.RoundTripper, l throttle.Limiter, opts ...Option) ht
 		t.limiter = l
 	}
 	if t.feedback == nil {
-		t.feedback = &Pause{ToldOnly: throttle.Adaptive(l)}
+		t.feedback = &Pause{ToldOnly: throttle.Adaptive(l), Max: t.maxPause}
 		t.tells = true
 	}
 	t.fault = t.faults()
@@ -63,6 +64,7 @@ type transport struct {
 	tells   bool             // the limiter is told when the service wants to be left alone
 	fault   error            // of the options
 	judging judging
+	warned  atomic.Int64 // when it was last logged that a service asks for too long a pause; nanoseconds since 1970
 }
 
 // A listener is a limiter that judges whether all should wait because one was told to:

@@ -2,7 +2,11 @@ package httpthrottle
 
 import (
 	"encoding/json"
+	"math"
+	"mime"
 	"net/http"
+	"strconv"
+	"strings"
 )
 
 // A Usage is what the answer of an LLM says that it cost, in tokens. A field that an
@@ -32,13 +36,19 @@ func (u Usage) Tokens() int {
 
 // UsageMeter returns a function for WithMeter that settles the calls of an LLM by the
 // usage in its answer, streamed or not. It knows the objects "usage" of OpenAI (chat,
-// responses, embeddings), of those that follow it and of Anthropic, and "usageMetadata" of
+// responses, embeddings), of those that follow it, of Anthropic, Cohere and Amazon Bedrock, and "usageMetadata" of
 // Gemini. Where several come, as in a stream, the largest figure of each field counts, for
 // they are sums. A stream of OpenAI has one only when the request asks for it, by
 // stream_options.include_usage.
 //
 // tokens says what a usage costs; nil is Usage.Tokens. An answer without a usage costs
 // what was drawn; so does one in a compression that net/http has not undone.
+//
+// Only the usage of a whole answer settles for less than what was drawn. An answer that breaks off costs what was drawn, or
+// what its last usage says if that is more. JSON is whole at its end. A stream is whole after its
+// API's last event ([DONE], message_stop, response.completed and the like), also for a caller that reads no further; or at its end (io.EOF) if
+// a usage came with or after the reason why the model stopped. It is not if one of its events is an error, nor
+// if one was broken and no usage came afterwards.
 //
 // A service may charge otherwise than by usage. OpenAI charges the larger of the estimate
 // and what may be answered at most, when the call comes in, and corrects nothing: who
@@ -47,7 +57,21 @@ func UsageMeter(tokens func(Usage) int) func(*http.Response) Meter {
 	if tokens == nil {
 		tokens = Usage.Tokens
 	}
-	return func(*http.Response) Meter { return &usageMeter{tokens: tokens} }
+	return func(res *http.Response) Meter {
+		m := &usageMeter{tokens: tokens}
+		m.scan.take, m.scan.lines = m.take, textEachLine(res.Header.Get("Content-Type"))
+		return m
+	}
+}
+
+// textEachLine tells whether a body of a type has a JSON text in each line.
+func textEachLine(contentType string) bool {
+	kind, _, _ := mime.ParseMediaType(contentType)
+	switch kind {
+	case "application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines", "application/json-lines", "application/stream+json":
+		return true
+	}
+	return false
 }
 
 type usageMeter struct {
@@ -57,55 +81,72 @@ type usageMeter struct {
 	found  bool
 }
 
+var _ EndMeter = (*usageMeter)(nil)
+
 // Write implements Meter.
 func (m *usageMeter) Write(p []byte) (int, error) {
-	m.scan.feed(p, m.take)
+	m.scan.feed(p)
 	return len(p), nil
 }
 
-// Used implements Meter.
+// Used implements Meter, for a body that was read to its end.
 func (m *usageMeter) Used() (int, bool) {
+	if used, final := m.UsedUntil(true); final {
+		return used, true
+	}
+	return 0, false
+}
+
+// UsedUntil implements EndMeter.
+func (m *usageMeter) UsedUntil(complete bool) (tokens int, final bool) {
 	if !m.found {
 		return 0, false
 	}
-	return m.tokens(m.usage), true
+	return m.tokens(m.usage), m.scan.status.whole(complete, m.scan.json.depth > 0)
 }
 
 // take reads one usage object.
-func (m *usageMeter) take(object []byte) {
-	var raw struct {
-		PromptTokens             int `json:"prompt_tokens"`
-		CompletionTokens         int `json:"completion_tokens"`
-		TotalTokens              int `json:"total_tokens"`
-		InputTokens              int `json:"input_tokens"`
-		OutputTokens             int `json:"output_tokens"`
-		CacheCreationInputTokens int `json:"cache_creation_input_tokens"`
-		CacheReadInputTokens     int `json:"cache_read_input_tokens"`
-		PromptTokenCount         int `json:"promptTokenCount"`
-		CandidatesTokenCount     int `json:"candidatesTokenCount"`
-		ThoughtsTokenCount       int `json:"thoughtsTokenCount"`
-		TotalTokenCount          int `json:"totalTokenCount"`
+func (m *usageMeter) take(object []byte) bool {
+	f := figures{}
+	if json.Unmarshal(object, &f) != nil {
+		return false
 	}
-	if json.Unmarshal(object, &raw) != nil {
-		return
+	for _, part := range [...]string{"tokens", "billed_units"} { // Cohere
+		if inner := (figures{}); json.Unmarshal(f[part], &inner) == nil && f.most("input_tokens", "output_tokens") == 0 {
+			f = inner
+		}
 	}
 	u := &m.usage
-	u.Input = most(u.Input, raw.PromptTokens, raw.InputTokens, raw.PromptTokenCount)
-	u.Output = most(u.Output, raw.CompletionTokens, raw.OutputTokens, raw.CandidatesTokenCount+raw.ThoughtsTokenCount)
-	u.CacheWrites = most(u.CacheWrites, raw.CacheCreationInputTokens)
-	u.CacheReads = most(u.CacheReads, raw.CacheReadInputTokens)
-	u.Total = most(u.Total, raw.TotalTokens, raw.TotalTokenCount)
+	u.Input = max(u.Input, f.most("prompt_tokens", "input_tokens", "promptTokenCount", "inputTokens"))
+	u.Output = max(u.Output, f.most("completion_tokens", "output_tokens", "outputTokens"),
+		believable(float64(f.most("candidatesTokenCount"))+float64(f.most("thoughtsTokenCount"))))
+	u.CacheWrites = max(u.CacheWrites, f.most("cache_creation_input_tokens", "cacheWriteInputTokens"))
+	u.CacheReads = max(u.CacheReads, f.most("cache_read_input_tokens", "cacheReadInputTokens"))
+	u.Total = max(u.Total, f.most("total_tokens", "totalTokenCount", "totalTokens"))
 	m.found = m.found || *u != Usage{}
+	return true
 }
 
-// most returns the largest of the figures that can be a number of tokens: a service that
-// tells more than 1e9 is not believed.
-func most(n int, others ...int) int {
-	const believable = 1_000_000_000
-	for _, other := range others {
-		if other <= believable {
-			n = max(n, other)
+// figures are the fields of a usage object.
+type figures map[string]json.RawMessage
+
+// most returns the largest of some fields; 0 for one that is missing or no number of tokens.
+func (f figures) most(names ...string) (n int) {
+	for _, name := range names {
+		text := strings.TrimSpace(unquote(string(f[name])))
+		if v, err := strconv.ParseFloat(text, 64); err == nil {
+			n = max(n, believable(v))
 		}
 	}
 	return n
+}
+
+// believable returns a number of tokens, rounded up; 0 for what can be none: a service that
+// tells more than 1e9 is not believed.
+func believable(n float64) int {
+	const most = 1_000_000_000
+	if n >= 0 && n <= most {
+		return int(math.Ceil(n))
+	}
+	return 0
 }

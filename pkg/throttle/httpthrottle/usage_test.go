@@ -54,6 +54,18 @@ data: {"type":"message_stop"}
   "usageMetadata": {"promptTokenCount": 8, "candidatesTokenCount": 20, "thoughtsTokenCount": 100, "totalTokenCount": 128}
 }
 ]`
+	geminiEvents = `data: {"candidates":[{"content":{"parts":[{"text":"a"}]}}],"usageMetadata":{"promptTokenCount":8,"totalTokenCount":9}}
+
+data: {"candidates":[{"content":{"parts":[]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":8,"candidatesTokenCount":120,"totalTokenCount":128}}
+
+`
+	moonshotStream = `data: {"choices":[{"delta":{"content":"a"},"finish_reason":null}]}
+
+data: {"choices":[{"delta":{},"finish_reason":"stop","usage":{"prompt_tokens":19,"completion_tokens":10,"total_tokens":29}}]}
+
+data: [DONE]
+
+`
 	geminiNoTotal = `{"usageMetadata":{"promptTokenCount":8,"candidatesTokenCount":20,"thoughtsTokenCount":100}}`
 )
 
@@ -78,7 +90,37 @@ var answersOfLLMs = []struct {
 	{"a text", `{"usage":"{\"total_tokens\":3}"}`, 0},
 	{"a value of that name", `{"kind":"usage","x":{"total_tokens":3}}`, 0},
 	{"an item of that name", `["usage",{"total_tokens":3}]`, 0},
-	{"of another type", `{"usage":{"total_tokens":"3"}}`, 0},
+	{"as text", `{"usage":{"total_tokens":"12"}}`, 12},
+	{"with a fraction", `{"usage":{"total_tokens":12.5}}`, 13},
+	{"with an exponent", `{"usage":{"total_tokens":1.2e3}}`, 1200},
+	{"null beside others", `{"usage":{"prompt_tokens":null,"input_tokens":2,"output_tokens":"3"}}`, 5},
+	{"no number", `{"usage":{"total_tokens":[3],"prompt_tokens":"many","completion_tokens":true,"input_tokens":4}}`, 4},
+	{"details that look alike", `{"usage":{"completion_tokens":4,"prompt_tokens_details":{"total_tokens":900,"usage":{"total_tokens":900}}}}`, 4},
+	{"Moonshot", moonshotStream, 29},
+	{"Groq", `data: {"x_groq":{"usage":{"total_tokens":29}},"choices":[{"finish_reason":"stop"}]}` + "\n\ndata: [DONE]\n\n", 29},
+	{"Cohere", `{"message":{},"usage":{"billed_units":{"input_tokens":5,"output_tokens":4},"tokens":{"input_tokens":71,"output_tokens":8}}}`, 79},
+	{"Bedrock", `{"output":{},"usage":{"inputTokens":7,"outputTokens":3,"totalTokens":10}}`, 10},
+	{"a byte-order mark", "\ufeff" + openAIChat, 29},
+	{"a byte-order mark before events", "\ufeff" + openAIStream, 29},
+	{"carriage returns", strings.ReplaceAll(openAIStream, "\n", "\r\n"), 29},
+	{"carriage returns alone", strings.ReplaceAll(openAIStream, "\n", "\r"), 29},
+	{"a broken event before", `data: {"choices":[{"delta":{"content":"so` + "\n\n" + openAIStream, 29},
+	{"a broken event that is not told apart", `data: {"choices":[{"delta":{"a":` + "\n" + openAIStream, 29},
+	{"a broken event behind", strings.Replace(openAIStream, "data: [DONE]", `data: {"choices":[{`+"\n\ndata: [DONE]", 1), 0},
+	{"an event in several lines", "data: {\ndata:   \"usage\": {\ndata:     \"total_tokens\": 3\ndata:   }\ndata: }\n\ndata: [DONE]\n\n", 3},
+	{"comments", ": hold on\n\n" + openAIStream, 29},
+	{"an error in the middle", `data: {"choices":[],"usage":{"total_tokens":29}}` + "\n\n" + `data: {"error":{"message":"lost"}}` +
+		"\n\ndata: [DONE]\n\n", 0},
+	{"Gemini's events", geminiEvents, 128},
+	{"a stream without its end", strings.Replace(openAIStream, "data: [DONE]\n\n", "", 1), 0},
+	{"a stream that says why it ended", `data: {"choices":[{"finish_reason":"stop"}]}` +
+		"\n\n" + `data: {"choices":[],"usage":{"total_tokens":29}}` + "\n\n", 29},
+	{"a usage before that", `data: {"choices":[],"usage":{"total_tokens":29}}` + "\n\n" + `data: {"choices":[{"finish_reason":"stop"}]}` + "\n\n", 0},
+	{"a message of Anthropic that has only begun", before(anthropicStream, "event: ping"), 0},
+	{"an array of Gemini that is not closed", strings.TrimSuffix(geminiArray, "]"), 0},
+	{"a broken item of an array", "[{\"usageMetadata\":{\"totalTokenCount\":1}},\n{\"a\":\"\n{\"usageMetadata\":{\"totalTokenCount\":5}}\n]", 5},
+	{"a line that is 2 MB", `data: {"choices":[{"delta":"` + strings.Repeat("x", 2<<20) + `"}]}` + "\n\n" + openAIStream, 29},
+	{"deep", `{"a":` + strings.Repeat("[", 1000) + strings.Repeat("]", 1000) + `,"usage":{"total_tokens":3}}`, 3},
 	{"negative", `{"usage":{"total_tokens":-3}}`, 0},
 	{"not believable", `{"usage":{"total_tokens":1000000001}}`, 0},
 	{"too long", `{"usage":{"total_tokens":3,"x":"` + strings.Repeat("x", 16<<10) + `"}}`, 0},
@@ -86,10 +128,19 @@ var answersOfLLMs = []struct {
 	{"nothing", "", 0},
 }
 
+// before returns what comes before a part of a text.
+func before(text, part string) string {
+	head, _, _ := strings.Cut(text, part)
+	return head
+}
+
 func TestUsageMeter(t *testing.T) {
 	for _, tc := range answersOfLLMs {
 		t.Run(tc.name, func(t *testing.T) {
 			for _, size := range []int{len(tc.body), 1, 2, 7} {
+				if len(tc.body) > 1<<20 && size < 7 {
+					continue
+				}
 				m := httpthrottle.UsageMeter(nil)(&http.Response{})
 				_, err := io.CopyBuffer(struct{ io.Writer }{m}, struct{ io.Reader }{strings.NewReader(tc.body)}, make([]byte, max(size, 1)))
 				require.NoError(t, err)

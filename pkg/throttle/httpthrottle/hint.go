@@ -1,0 +1,90 @@
+package httpthrottle
+
+import (
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A hint is what a service says about when to come back.
+type hint struct {
+	delay     time.Duration
+	dimension string // the limit that is used up; empty when it does not say
+	raw       string // where it says so, and in what words
+}
+
+// RetryAfter returns how long the service asks to wait, counted from a.At, and which limit
+// is used up if it says so. ok is false when it says nothing that can be understood.
+// Looked at in this order, the first that is well-formed counts:
+//
+//  1. Retry-After-Ms, then X-Ms-Retry-After-Ms: milliseconds
+//  2. Retry-After: seconds, a date or a duration
+//  3. the body: google.rpc.RetryInfo, then fields such as retry_after
+//  4. RateLimit: the items with r=0 and a t in seconds, or remaining=0 and reset
+//  5. the reset of each limit whose remaining is below 1: X-RateLimit-*, X-Rate-Limit-*, RateLimit-* and
+//     Anthropic-RateLimit-*, with or without the name of a limit
+//  6. the text for people in the body: "try again in 20s"
+//
+// Numbers may have a fraction. One from 1e9 is a time since 1970, in seconds, milliseconds, microseconds or
+// nanoseconds, by its size. A duration is 6m0s, 20 seconds or PT20S; a date one of HTTP or RFC 3339. All is rounded up, never
+// down. Of lists, and of several limits that are used up, the latest counts. A limit of which something remains
+// says nothing about this refusal, so its reset does not count. docs/http.md has the table.
+//
+// Dates count against the Date of the answer, so that the clocks need not agree, unless it is more than 15 minutes
+// away from a.At: then against a.At. The Age of an answer from a cache is taken off.
+//
+// d is 0 to ten years: RetryAfter tells what the service said, and bounds nothing. The transport does; see WithMaxPause.
+func (a Answer) RetryAfter() (d time.Duration, dimension string, ok bool) {
+	h, ok := a.hint(nil)
+	return h.delay, h.dimension, ok
+}
+
+// fields are the headers that say when to come back, with the unit of a plain number; the first counts.
+var fields = [...]struct {
+	name string
+	unit time.Duration
+}{
+	{"Retry-After-Ms", time.Millisecond},
+	{"X-Ms-Retry-After-Ms", time.Millisecond},
+	{"Retry-After", time.Second},
+}
+
+// hint returns what RetryAfter does. said is what the body says; nil if that is not known yet.
+func (a Answer) hint(said *remarks) (hint, bool) {
+	c := a.clock()
+	for _, f := range fields {
+		found, ok := hint{}, false
+		for _, value := range a.Header.Values(f.name) {
+			if d, valid := c.list(value, f.unit); valid && (!ok || d > found.delay) {
+				found, ok = hint{delay: d, raw: f.name + ": " + strings.TrimSpace(value)}, true
+			}
+		}
+		if ok {
+			return found, true
+		}
+	}
+	if said == nil {
+		said = a.read()
+	}
+	if found, ok := said.delay(c); ok {
+		return found, true
+	}
+	if found, ok := exhausted(a.Header, c); ok {
+		return found, true
+	}
+	return said.advice(c)
+}
+
+// longestRaw is how much of what a service said is shown, in bytes.
+const longestRaw = 128
+
+// shown returns what a service said so that it is fit for a log: not too long, and without control
+// characters.
+func shown(raw string) string {
+	more := ""
+	if len(raw) > longestRaw {
+		raw, more = raw[:longestRaw], "..."
+	}
+	quoted := strconv.QuoteToASCII(raw)
+	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`) + more
+}

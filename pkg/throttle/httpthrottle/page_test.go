@@ -1,0 +1,63 @@
+package httpthrottle_test
+
+import (
+	"net/http"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
+)
+
+var (
+	span        = regexp.MustCompile("`([^`]+)`")
+	headerLine  = regexp.MustCompile(`^[A-Za-z0-9-]+: `)
+	tableOfPage = regexp.MustCompile(`(?m)^\| ([^|]+) \| (.+) \| ([^|]+) \|$`)
+)
+
+// What docs/refusals.md says about the words of services is true.
+func TestPageAboutRefusals(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/refusals.md")
+	require.NoError(t, err)
+	hints, classes := 0, 0
+	for _, row := range tableOfPage.FindAllStringSubmatch(string(page), -1) {
+		who, said, want := row[1], row[2], row[3]
+		if want == "wait" && said == "what it says" || want == "class" {
+			continue
+		}
+		a := httpthrottle.Answer{Status: http.StatusTooManyRequests, Header: http.Header{}, At: came}
+		for _, s := range span.FindAllStringSubmatch(said, -1) {
+			if headerLine.MatchString(s[1]) {
+				name, value, _ := strings.Cut(s[1], ": ")
+				a.Header.Add(name, value)
+			} else {
+				a.Body = []byte(s[1])
+			}
+		}
+		if status, _, _ := strings.Cut(said, " "); want == "stop" || want == "wait" {
+			classes++
+			a.Status, err = strconv.Atoi(status)
+			require.NoError(t, err, said)
+			r, refused := httpthrottle.OpenAI(a)
+			require.True(t, refused)
+			require.Equal(t, want, string(r.Class), "%s: %s", who, said)
+			if want == "stop" {
+				require.NotEmpty(t, r.Code, said)
+			}
+			continue
+		}
+		hints++
+		d, _, ok := a.RetryAfter()
+		got := "nothing"
+		if ok {
+			got = d.String()
+		}
+		require.Equal(t, want, got, "%s: %s", who, said)
+	}
+	require.Greater(t, hints, 35)
+	require.Greater(t, classes, 20)
+}

@@ -1,0 +1,97 @@
+package httpthrottle
+
+import (
+	"regexp"
+	"strings"
+)
+
+// spentCodes are the codes and types of refusals that no wait cures, without what joins their words, with whose
+// they are. A code counts wherever it stands in the body: in other spellings, in an object in another, in a text.
+var spentCodes = map[string]string{ //nolint:gosec // G101: words of services, no credentials
+	"insufficientquota":          "OpenAI, Perplexity, LiteLLM",
+	"creditbalanceexhausted":     "OpenAI",
+	"billinghardlimitreached":    "OpenAI",
+	"billingnotactive":           "OpenAI",
+	"accessterminated":           "OpenAI",
+	"exceededcurrentquotaerror":  "Moonshot",
+	"budgetexceeded":             "LiteLLM",
+	"1113":                       "Zhipu: the account is in arrears",
+	"insufficientuserquota":      "One API, New API",
+	"preconsumetokenquotafailed": "One API, New API",
+	"insufficientbalance":        "DeepSeek and others",
+	"insufficientcredits":        "OpenRouter and others",
+	"insufficientfunds":          "gateways",
+	"creditsexhausted":           "gateways",
+	"outofcredits":               "gateways",
+	"paymentrequired":            "gateways",
+	"arrearage":                  "Alibaba Model Studio",
+	"accountoverdueerror":        "Volcengine Ark",
+	"spendlimitreached":          "Anthropic, Groq",
+	"enforcedspendlimitreached":  "Anthropic",
+}
+
+// spentWords finds codes in a text, where gateways put the answer of the service behind them. They have
+// an underscore, so no sentence has them by chance.
+var spentWords = regexp.MustCompile(`\b(insufficient_(?:user_)?quota|exceeded_current_quota_error|budget_exceeded|` +
+	`billing_hard_limit_reached|billing_not_active|credit_balance_exhausted|access_terminated|\w*spend_limit_reached)\b`)
+
+// spentPhrases are sentences, in lower case, of services that have no code for it, with the code that the refusal gets.
+var spentPhrases = [...]struct{ phrase, code string }{
+	{"insufficient balance", "insufficient_balance"},                           // DeepSeek
+	{"balance is insufficient", "insufficient_balance"},                        // SiliconFlow
+	{"insufficient credit", "insufficient_credits"},                            // OpenRouter
+	{"credit balance is too low", "insufficient_credits"},                      // Anthropic
+	{"credits are depleted", "insufficient_credits"},                           // Gemini
+	{"used all available credits", "insufficient_credits"},                     // xAI
+	{"exceeded your monthly included credits", "insufficient_credits"},         // Hugging Face
+	{"budget has been exceeded", "budget_exceeded"},                            // LiteLLM
+	{"reached its monthly spending limit", "spend_limit_reached"},              // xAI
+	{"reached your specified api usage limits", "spend_limit_reached"},         // Anthropic
+	{"billing hard limit has been reached", "billing_hard_limit_reached"},      // OpenAI
+	{"account is not active, please check your billing", "billing_not_active"}, // OpenAI
+	{"too many tokens per day", "tokens_per_day"},                              // Amazon Bedrock
+}
+
+// soon finds that a text speaks of a limit for a time short enough to wait for.
+var soon = regexp.MustCompile(`(?i)\b(?:per|a|each|/)[ -]?(?:second|minute|hour)\b`)
+
+// spent tells whether the body says that a quota or budget is spent, and with what code.
+func (r *remarks) spent() (code string, ok bool) {
+	for _, word := range r.words {
+		if isSpent(word) {
+			return clean(word), true
+		}
+	}
+	for _, text := range r.texts {
+		if word := spentWords.FindString(text); word != "" {
+			return clean(word), true
+		}
+	}
+	for _, text := range r.texts {
+		if len(text) > longestText {
+			text = text[:longestText]
+		}
+		if _, _, told := (clock{}).inText(text); told || soon.MatchString(text) {
+			continue
+		}
+		text = strings.ToLower(text)
+		for _, p := range spentPhrases {
+			if strings.Contains(text, p.phrase) {
+				return p.code, true
+			}
+		}
+	}
+	return "", false
+}
+
+// isSpent tells whether a code says that something is spent.
+func isSpent(code string) bool {
+	name := plain(code)
+	return spentCodes[name] != "" || strings.Contains(name, "spendlimit")
+}
+
+// specific tells whether a code is one of the service that says more than a number does: the one that stands
+// beside the type that says what is spent.
+func (r *remarks) specific(code string) bool {
+	return isSpent(code) || code == clean(r.code) && isSpent(r.kind) && strings.Trim(code, "0123456789") != ""
+}
