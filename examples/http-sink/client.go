@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -154,12 +155,16 @@ func (l logins) Refused(h http.Header) bool {
 // signer returns how requests are signed; nil for not at all.
 func (s *settings) signer() *outbound.Signer {
 	switch s.Signature {
-	case sha256Signature, standardWebhooks:
-		return &outbound.Signer{Key: s.signatureKey(), Header: s.SignatureHeader}
+	case sha256Signature:
+		return &outbound.Signer{Key: s.signatureKey(), Header: cmp.Or(s.SignatureHeader, defaultSignatureHeader)}
+	case standardWebhooks:
+		return &outbound.Signer{Key: s.signatureKey()}
 	case noSignature:
 	}
 	return nil
 }
+
+const defaultSignatureHeader = "X-Signature-256"
 
 // mostRedirects is how many are followed.
 const mostRedirects = 5

@@ -30,7 +30,7 @@ func serve(ctx context.Context, s *settings, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	log.Info("http-sink", "method", s.Method, "format", s.Format, "max", s.Limit.Max, "unit", s.Unit, "inFlight", s.InFlight,
+	log.Info("http-sink", "method", s.Method, "format", s.Format, "max", s.Pool.Limit.Max, "unit", s.Unit, "inFlight", s.InFlight,
 		"shadow", s.Shadow, "pool", s.Pool)
 	var opts []sinksdk.Option
 	if s.Socket != "" {

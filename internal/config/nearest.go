@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -35,15 +36,79 @@ func nearest(name string, known []string) (string, bool) {
 	return best, best != ""
 }
 
-// letters returns what of a name counts in a comparison.
-func letters(name string) string {
-	name = strings.TrimPrefix(strings.ToUpper(name), Prefix)
+// nearestVariable is nearest for a variable: the same setting under another prefix comes first, so that HTTP_SINK_MAX is told
+// of NUMATHROTTLE_MAX, and one that is near under another prefix last.
+func nearestVariable(name string, known, prefixes []string) (string, bool) {
+	tails := make([]string, len(known))
+	for i, k := range known {
+		tails[i] = tail(k, prefixes)
+	}
+	word := tail(name, prefixes)
+	if near, ok := misspelt(name, known, prefixes); ok {
+		return near, true
+	}
+	if i := slices.IndexFunc(tails, func(t string) bool { return letters(t) == letters(word) }); i >= 0 {
+		return known[i], true
+	}
+	if near, ok := nearest(name, known); ok {
+		return near, true
+	}
+	if near, ok := nearest(word, tails); ok {
+		return known[slices.Index(tails, near)], true
+	}
+	return "", false
+}
+
+// tail returns the name of a variable without its prefix.
+func tail(name string, prefixes []string) string {
+	upper := strings.ToUpper(name)
+	for _, p := range prefixes {
+		if strings.HasPrefix(upper, p) {
+			return upper[len(p):]
+		}
+	}
+	return upper
+}
+
+// misspelt returns the variable that is meant by one which begins with none of the prefixes, but nearly: HTTPSINK_URL, or
+// NUMATHROTLE_MAX. What stands behind must be the name of a setting, for other programs have variables, too.
+func misspelt(name string, known, prefixes []string) (string, bool) {
+	const longest = 64
+	word := strings.ToUpper(name)
+	if len(word) > longest || slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(word, p) }) {
+		return "", false
+	}
+	for _, k := range known {
+		t := tail(k, prefixes)
+		prefix := strings.TrimSuffix(strings.ToUpper(k), t)
+		before, ok := strings.CutSuffix(word, t)
+		if !ok || !strings.HasSuffix(before, "_") {
+			continue
+		}
+		few := 0
+		if len(prefix) > len("NUMATHROTTL") { // long enough that nothing else is so near
+			few = 2
+		}
+		if distance(onlyLetters(before), onlyLetters(prefix)) <= few {
+			return k, true
+		}
+	}
+	return "", false
+}
+
+// onlyLetters returns the letters and digits of a name in capitals.
+func onlyLetters(name string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
 			return r
 		}
 		return -1
-	}, name)
+	}, strings.ToUpper(name))
+}
+
+// letters returns what of a name counts in a comparison.
+func letters(name string) string {
+	return onlyLetters(strings.TrimPrefix(strings.ToUpper(name), Prefix))
 }
 
 // distance is the number of letters to insert, delete or replace to make b of a
