@@ -64,6 +64,7 @@ func newClient(s *settings, l throttle.Limiter, m *meters) (*client, error) {
 	connection := outbound.Connection{
 		Dial: s.DialTimeout, TLS: s.TLSTimeout, Header: s.HeaderTimeout,
 		CAFile: s.CAFile, CertFile: s.CertFile, KeyFile: s.KeyFile, Idle: s.Concurrency,
+		PingAfter: s.PingAfter, PingTimeout: s.PingTimeout,
 	}
 	if connection.Allow, err = outbound.ParseAddresses(s.AllowAddresses); err != nil {
 		return nil, err
@@ -79,7 +80,8 @@ func newClient(s *settings, l throttle.Limiter, m *meters) (*client, error) {
 	}
 	attempt := &outbound.Attempt{
 		Base: base, Timeout: s.Timeout, Login: s.login(base), Signer: s.signer(),
-		ID: func(req *http.Request) string { return callOf(req).id },
+		ID:   func(req *http.Request) string { return callOf(req).id },
+		Body: func(req *http.Request) []byte { return callOf(req).body },
 	}
 	if s.BreakerFailures > 0 {
 		c.breakers = outbound.NewBreakers(s.BreakerFailures, s.BreakerOpen, s.Destinations, m.breaker)

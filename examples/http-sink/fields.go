@@ -22,6 +22,7 @@ type field = config.Field[settings]
 const prefix = "HTTP_SINK_"
 
 const (
+	aQuarter   = "a quarter of `timeout` or `headerTimeout`, whichever is shorter, `250ms` to `15s`: 5s"
 	aTemplate  = "a text/template over the message, see below"
 	mostTokens = 1_000_000_000
 )
@@ -182,6 +183,10 @@ var connectionFields = []field{
 		func(s *settings) *time.Duration { return &s.TLSTimeout }),
 	config.DurationField("headerTimeout", time.Millisecond, time.Hour, "20s", "How long the head of an answer may take, once the request is written",
 		func(s *settings) *time.Duration { return &s.HeaderTimeout }),
+	config.DurationField("pingAfter", 10*time.Millisecond, time.Hour, aQuarter,
+		"How long an HTTP/2 connection may be silent before it is asked whether it is alive", func(s *settings) *time.Duration { return &s.PingAfter }),
+	config.DurationField("pingTimeout", 10*time.Millisecond, time.Hour, aQuarter,
+		"How long it may take to say so before it is closed; its requests are then sent again over another", func(s *settings) *time.Duration { return &s.PingTimeout }),
 	{
 		Key: "allowAddresses", Allowed: outbound.AllowedAddresses, Default: "none",
 		Doc:   "Which addresses may be dialled beside the public ones, checked when names are resolved; services in a cluster need `private`",

@@ -327,4 +327,7 @@ func (s *settings) setDefaults() {
 	orDefault(&s.DialTimeout, 5*time.Second)
 	orDefault(&s.TLSTimeout, 5*time.Second)
 	orDefault(&s.HeaderTimeout, 20*time.Second)
+	ping := outbound.PingTime(min(s.Timeout, s.HeaderTimeout))
+	orDefault(&s.PingAfter, ping)
+	orDefault(&s.PingTimeout, ping)
 }

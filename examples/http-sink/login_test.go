@@ -207,6 +207,17 @@ func (a *authority) write(t *testing.T, name, certFile, keyFile string) {
 	require.NoError(t, os.WriteFile(keyFile, []byte(toPEM("PRIVATE KEY", keyDER)), 0o600))
 }
 
+// server is the TLS of a server on loopback.
+func (a *authority) server(t *testing.T) *tls.Config {
+	t.Helper()
+	dir := t.TempDir()
+	certFile, keyFile := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
+	a.write(t, "server", certFile, keyFile)
+	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
+	require.NoError(t, err)
+	return &tls.Config{Certificates: []tls.Certificate{pair}}
+}
+
 func toPEM(kind string, der []byte) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
 }

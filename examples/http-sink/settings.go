@@ -110,6 +110,8 @@ type connectionSettings struct {
 	DialTimeout    time.Duration
 	TLSTimeout     time.Duration
 	HeaderTimeout  time.Duration
+	PingAfter      time.Duration
+	PingTimeout    time.Duration
 	AllowAddresses string
 	Proxy          string
 	CAFile         string

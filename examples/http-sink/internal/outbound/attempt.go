@@ -21,8 +21,9 @@ type Attempt struct {
 	// Login and Signer may be nil.
 	Login  Login
 	Signer *Signer
-	// ID names a request for the Signer.
-	ID func(*http.Request) string
+	// ID names a request for the Signer, and Body is what of it is signed.
+	ID   func(*http.Request) string
+	Body func(*http.Request) []byte
 }
 
 // A Failure is the body of an answer with status 0, which stands for an attempt that had no
@@ -88,6 +89,9 @@ func (a *Attempt) RoundTrip(req *http.Request) (*http.Response, error) {
 		if req.Context().Err() != nil {
 			return nil, context.Cause(req.Context())
 		}
+		if late, ok := errors.AsType[net.Error](err); errors.Is(cause, ErrTimeout) || ok && late.Timeout() {
+			a.closeIdle()
+		}
 		return failure(req, explain(err, cause)), nil
 	}
 	for _, name := range []string{NotSent, NoRetry, Renewed} {
@@ -110,17 +114,15 @@ func (a *Attempt) prepare(req *http.Request) error {
 	if a.Signer == nil {
 		return nil
 	}
-	var body []byte
-	if req.GetBody != nil {
-		reader, err := req.GetBody()
-		if err != nil {
-			return err
-		}
-		if body, err = io.ReadAll(reader); err != nil {
-			return err
-		}
+	return a.Signer.sign(req.Header, a.ID(req), a.Body(req), time.Now())
+}
+
+// closeIdle gives up the connections that nobody uses: when one has been silent for too long, the others to the same
+// service have often died with it, and would cost a request each.
+func (a *Attempt) closeIdle() {
+	if c, ok := a.Base.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
 	}
-	return a.Signer.sign(req.Header, a.ID(req), body, time.Now())
 }
 
 // explain says why there is no answer, without anything that is not the same for
