@@ -60,7 +60,7 @@ func newSink(ctx context.Context, s *settings, log *slog.Logger) (*sink, error) 
 	if k.limits, err = openLimits(ctx, s, log, m.shadow); err != nil {
 		return nil, errors.Join(err, k.close())
 	}
-	c, err := newClient(s, k.limits.limiter(), m)
+	c, err := newClient(s, k.limits.limiter(), m, log)
 	if err == nil {
 		k.handler, err = newHandler(s, c, m, log)
 	}

@@ -59,9 +59,9 @@ func FailureOf(res *http.Response) error {
 
 func failure(req *http.Request, err error) *http.Response {
 	h := http.Header{}
-	open, notSent := (*OpenError)(nil), (*notSentError)(nil)
+	open, notSent, noToken := (*OpenError)(nil), (*notSentError)(nil), (*TokenError)(nil)
 	switch {
-	case errors.As(err, &open), errors.Is(err, ErrAddress):
+	case errors.As(err, &open), errors.Is(err, ErrAddress), errors.As(err, &noToken):
 		h.Set(NoRetry, "1")
 	case errors.As(err, &notSent):
 		h.Set(NotSent, "1")
