@@ -112,6 +112,12 @@ func (l *limits) limiter() throttle.Limiter {
 	return l
 }
 
+// Adapts tells whether some limit follows the service; see throttle.Adaptive.
+func (l *limits) Adapts() bool {
+	s := l.settings
+	return s.Pool.Limit.Adaptive && (s.Pool.Limit.Max > 0 || s.DestinationMax > 0)
+}
+
 // Acquire implements throttle.Limiter.
 func (l *limits) Acquire(ctx context.Context, n int) (throttle.Permit, error) {
 	return l.ForTag("").Acquire(ctx, n)

@@ -115,7 +115,7 @@ func (c *call) try() outcome {
 		if o, ok := r.outcome(); ok {
 			permit.Report(o)
 		}
-		if r.Class == Wait && r.RetryAfter > 0 {
+		if r.Class == Wait && r.RetryAfter > c.briefly {
 			if l := c.listenerOf(r.Tag); l != nil {
 				l.Told(r.Until(), r.reason())
 			}
