@@ -87,7 +87,7 @@ func startCapped(tb testing.TB, allow func(time.Time) bool, after string) *cappe
 // BenchmarkBesideAServiceThatAllowsLess measures how much of what a service allows the sink uses whose limit is higher: 50 a second, of which
 // the service takes 30. Messages are always waiting. The figures are those of docs/adaptive.md:
 //
-//	go test ./examples/http-sink -run '^$' -bench BesideAService -benchtime 1x
+//	go test -run='^$' -bench=BesideAService -benchtime=1x ./examples/http-sink
 func BenchmarkBesideAServiceThatAllowsLess(b *testing.B) {
 	const rate, warm, lasts = 30, 10 * time.Second, 40 * time.Second
 	for _, law := range []string{"false", "true"} {
@@ -111,7 +111,10 @@ func BenchmarkBesideAServiceThatAllowsLess(b *testing.B) {
 
 func besideAService(b *testing.B, service *capped, vars env, rate float64, warm, lasts time.Duration) {
 	b.Helper()
-	all := env{"URL": service.URL, "ALLOW_ADDRESSES": "loopback", "NUMATHROTTLE_MAX": "50", "CONCURRENCY": "100", "FAIL_DELAY": "1ms", "MAX_ATTEMPTS": "100", "NUMATHROTTLE_ID": "bench"}
+	all := env{
+		"URL": service.URL, "ALLOW_ADDRESSES": "loopback", "NUMATHROTTLE_MAX": "50", "CONCURRENCY": "100", "FAIL_DELAY": "1ms", "MAX_ATTEMPTS": "100",
+		"NUMATHROTTLE_ID": "bench",
+	}
 	maps.Copy(all, vars)
 	for name, value := range all {
 		if name[:3] != "NUM" {
@@ -121,7 +124,7 @@ func besideAService(b *testing.B, service *capped, vars env, rate float64, warm,
 	}
 	s, err := loadSettings()
 	require.NoError(b, err)
-	k, err := newSink(b.Context(), &s, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	k, err := newSink(b.Context(), &s, slog.New(slog.DiscardHandler))
 	require.NoError(b, err)
 	defer func() { require.NoError(b, k.close()) }()
 	server := sdkserver.Start(b, k.handler)
@@ -136,7 +139,7 @@ func besideAService(b *testing.B, service *capped, vars env, rate float64, warm,
 	for range 4 { // so that some wait while the last ones of a batch are tried again
 		socket, err := dataplane.DialSink(b.Context(), server.Socket)
 		require.NoError(b, err)
-		defer socket.Abort()
+		b.Cleanup(socket.Abort)
 		running.Go(func() {
 			for time.Since(began) < warm+lasts {
 				in := make([]dataplane.Message, 50)

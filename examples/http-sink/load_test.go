@@ -25,7 +25,8 @@ import (
 func TestEveryFaultIsToldAtOnce(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing")
 	_, err := loaded(t, env{
-		"URL": "https://host{{.Key}}/", "HEADERS": "Authorization: " + "x\nNo colon\nX-A: {{", "STATUSES": "404=gone", "METHOD": "GET", "CONCURRENCY": "0.5",
+		"URL": "https://host{{.Key}}/", "HEADERS": "Authorization: " + "x\nNo colon\nX-A: {{", "STATUSES": "404=gone", "METHOD": "GET",
+		"CONCURRENCY":  "0.5",
 		"BEARER_TOKEN": canary, "BEARER_TOKEN_FILE": missing, "BASIC_USERNAME": "u", "CERT_FILE": "c", "OAUTH_SECRET": canary,
 		"SIGNATURE": "sha256", "ALLOW_ADDRESSES": "everything", "MAX_REQUESTS": "5", "PROXY": "socks5://" + canary + "@h", "URLL": "x",
 		"NUMATHROTTLE_MAX": "-1", "NUMATHROTTLE_STORE": "ftp://x", "NUMATHROTTLE_HEALTH_ADDR": "nowhere",
@@ -66,7 +67,8 @@ func TestWhatTheOtherSinksMayNotAnswer(t *testing.T) {
 
 func TestTheSinksOfOnePodAreProcessorsOfTheirOwn(t *testing.T) {
 	for name, value := range map[string]string{
-		"NUMAFLOW_NAMESPACE": "ns", "NUMAFLOW_PIPELINE_NAME": "p", "NUMAFLOW_VERTEX_NAME": "v", "NUMAFLOW_POD": "pod-0", "NUMAFLOW_UD_CONTAINER_TYPE": "udsink",
+		"NUMAFLOW_NAMESPACE": "ns", "NUMAFLOW_PIPELINE_NAME": "p", "NUMAFLOW_VERTEX_NAME": "v", "NUMAFLOW_POD": "pod-0",
+		"NUMAFLOW_UD_CONTAINER_TYPE": "udsink",
 	} {
 		t.Setenv(name, value)
 	}
@@ -203,7 +205,8 @@ func TestReadmeHasEverySetting(t *testing.T) {
 // Every setting of a limit that the library has is one of this program, under the same name.
 func TestTheLibrarysLimitIsTheSinks(t *testing.T) {
 	for name, value := range map[string]string{
-		"MAX": "50", "PER": "2s", "BURST": "5", "HARD": "true", "MIN": "20", "RAMP_UP_DURATION": "1m", "MODES": "scheduled", "RESUMED_RAMP_UP": "true", "TTL": "60s",
+		"MAX": "50", "PER": "2s", "BURST": "5", "HARD": "true", "MIN": "20", "RAMP_UP_DURATION": "1m", "MODES": "scheduled",
+		"RESUMED_RAMP_UP": "true", "TTL": "60s",
 		"ADAPTIVE": "true", "ADAPTIVE_MIN": "10", "STRICT": "true", "MAX_RESERVED": "3",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -228,7 +231,8 @@ func TestTheLibrarysLimitIsTheSinks(t *testing.T) {
 		})
 	}
 	s, err := loaded(t, env{
-		"URL": "http://h", "NUMATHROTTLE_MAX": "50", "NUMATHROTTLE_STRICT": "true", "NUMATHROTTLE_ADAPTIVE": "true", "NUMATHROTTLE_MAX_RESERVED": "2", "DESTINATION_MAX": "7",
+		"URL": "http://h", "NUMATHROTTLE_MAX": "50", "NUMATHROTTLE_STRICT": "true", "NUMATHROTTLE_ADAPTIVE": "true",
+		"NUMATHROTTLE_MAX_RESERVED": "2", "DESTINATION_MAX": "7",
 	})
 	require.NoError(t, err)
 	require.Equal(t, throttle.Limit{Max: 7, Strict: true, Adaptive: true, MaxReserved: 2}, s.destinationLimit())
@@ -240,9 +244,12 @@ func TestTheLibrarysLimitIsTheSinks(t *testing.T) {
 
 func TestNamesThatAreNearAreHintedAt(t *testing.T) {
 	for name, want := range map[string]string{
-		"HTTP_SINK_MAX": "NUMATHROTTLE_MAX", "HTTP_SINK_PER": "NUMATHROTTLE_PER", "HTTP_SINK_STRICT": "NUMATHROTTLE_STRICT", "HTTP_SINK_STORE": "NUMATHROTTLE_STORE",
-		"HTTP_SINK_ADAPTIV": "NUMATHROTTLE_ADAPTIVE", "HTTP_SINK_BURSTS": "NUMATHROTTLE_BURST", "NUMATHROTTLE_URL": "HTTP_SINK_URL", "NUMATHROTTLE_UNIT": "HTTP_SINK_UNIT",
-		"NUMATHROTTLE_BEARER_TOKEN": "HTTP_SINK_BEARER_TOKEN", "NUMATHROTLE_MAX": "NUMATHROTTLE_MAX", "NUMA_THROTTLE_MAX": "NUMATHROTTLE_MAX", "HTTPSINK_URL": "HTTP_SINK_URL",
+		"HTTP_SINK_MAX": "NUMATHROTTLE_MAX", "HTTP_SINK_PER": "NUMATHROTTLE_PER", "HTTP_SINK_STRICT": "NUMATHROTTLE_STRICT",
+		"HTTP_SINK_STORE":   "NUMATHROTTLE_STORE",
+		"HTTP_SINK_ADAPTIV": "NUMATHROTTLE_ADAPTIVE", "HTTP_SINK_BURSTS": "NUMATHROTTLE_BURST", "NUMATHROTTLE_URL": "HTTP_SINK_URL",
+		"NUMATHROTTLE_UNIT":         "HTTP_SINK_UNIT",
+		"NUMATHROTTLE_BEARER_TOKEN": "HTTP_SINK_BEARER_TOKEN", "NUMATHROTLE_MAX": "NUMATHROTTLE_MAX",
+		"NUMA_THROTTLE_MAX": "NUMATHROTTLE_MAX", "HTTPSINK_URL": "HTTP_SINK_URL",
 		"HTTP_SINK_MAXATTEMPT": "HTTP_SINK_MAX_ATTEMPTS", "http_sink_max": "NUMATHROTTLE_MAX",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -261,7 +268,8 @@ func TestNamesThatAreNearAreHintedAt(t *testing.T) {
 // What will not be dialled is refused at once, in whatever spelling, also where a template or a file begins with it.
 func TestLiteralAddressesAreCheckedAtOnce(t *testing.T) {
 	for _, host := range []string{
-		"127.0.0.1", "127.1", "2130706433", "0x7f000001", "0177.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "[fe80::1%25eth0]", "10.0.0.1", "169.254.169.254", "127.0.0.1.", "0.0.0.0",
+		"127.0.0.1", "127.1", "2130706433", "0x7f000001", "0177.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "[fe80::1%25eth0]", "10.0.0.1",
+		"169.254.169.254", "127.0.0.1.", "0.0.0.0",
 	} {
 		for _, url := range []string{"http://" + host, "http://" + host + ":8080/{{.Key}}", "https://" + host + "/a?b={{.Value}}"} {
 			_, err := loaded(t, env{"URL": url, "ALLOW_ADDRESSES": ""})
@@ -360,7 +368,8 @@ func TestOneRuleForSecrets(t *testing.T) {
 // What a header cannot hold is found when the configuration is read, and not by each message.
 func TestSecretsThatNoHeaderHolds(t *testing.T) {
 	for text, problem := range map[string]string{
-		" " + canary: "has a space at its beginning or end", canary + " ": "has a space at its beginning or end", canary + "é": "has a character that is not ASCII at byte 15",
+		" " + canary: "has a space at its beginning or end", canary + " ": "has a space at its beginning or end",
+		canary + "é":    "has a character that is not ASCII at byte 15",
 		canary + "\xff": "has a character that is not ASCII at byte 15",
 	} {
 		for _, key := range []string{"BEARER_TOKEN", "API_KEY"} {
@@ -382,8 +391,11 @@ func TestSecretsThatNoHeaderHolds(t *testing.T) {
 // A URL and headers may hold secrets, too: what is wrong with them is told without them.
 func TestFaultsOfURLsAndHeadersShowNothing(t *testing.T) {
 	for _, vars := range []env{
-		{"URL": "https://h/" + canary + "\x01"}, {"URL": "https://h/" + canary + "\r\n\r\n"}, {"URL": "https://u:" + canary + "@h/"},
-		{"URL": "https://h", "HEADERS": "X-Key: " + canary + "\x02"}, {"URL_FILE": file(t, "url", "https://h/"+canary+"\n\n")},
+		{"URL": "https://h/" + canary + "\x01"},
+		{"URL": "https://h/" + canary + "\r\n\r\n"},
+		{"URL": "https://u:" + canary + "@h/"},
+		{"URL": "https://h", "HEADERS": "X-Key: " + canary + "\x02"},
+		{"URL_FILE": file(t, "url", "https://h/"+canary+"\n\n")},
 	} {
 		t.Run("", func(t *testing.T) {
 			_, err := loaded(t, vars)

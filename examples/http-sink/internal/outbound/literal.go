@@ -72,7 +72,7 @@ func parseLoose(host string, octal bool) (netip.Addr, bool) {
 		sum = sum<<bits | n
 	}
 	var bytes [4]byte
-	binary.BigEndian.PutUint32(bytes[:], uint32(sum)) //nolint:gosec // four parts of 8 bits
+	binary.BigEndian.PutUint32(bytes[:], uint32(sum))
 	return netip.AddrFrom4(bytes), true
 }
 

@@ -46,10 +46,13 @@ func TestTokensAreReadTolerantly(t *testing.T) {
 	}
 	for body, code := range map[string]string{
 		`{"error":"invalid_client","error_description":"secret"}`: "invalid_client", `error=invalid_client&error_description=x`: "invalid_client",
-		`{"error":"secret"}`: "an error of its own", `{"error":{"code":"invalid_scope","message":"secret"}}`: "invalid_scope", `{"error":{"message":"secret"}}`: "an error of its own",
+		`{"error":"secret"}`: "an error of its own", `{"error":{"code":"invalid_scope","message":"secret"}}`: "invalid_scope",
+		`{"error":{"message":"secret"}}`:                "an error of its own",
 		`{"error":"invalid_client","access_token":"t"}`: "invalid_client",
-		``: "", `{}`: "", `[]`: "", `null`: "", `<html>secret</html>`: "", `{"access_token":""}`: "", `{"access_token":"t`: "", `"access_token=t"`: "", `%zz`: "",
-		`{"access_token":"a\nb"}`: "", `{"access_token":"é"}`: "", `{"access_token":"t","token_type":"a b"}`: "", `{"access_token":["t"]}`: "", `{"access_token":{"code":"t"}}`: "", `{"access_token":12}`: "",
+		``: "", `{}`: "", `[]`: "", `null`: "", `<html>secret</html>`: "", `{"access_token":""}`: "", `{"access_token":"t`: "",
+		`"access_token=t"`: "", `%zz`: "",
+		`{"access_token":"a\nb"}`: "", `{"access_token":"é"}`: "", `{"access_token":"t","token_type":"a b"}`: "",
+		`{"access_token":["t"]}`: "", `{"access_token":{"code":"t"}}`: "", `{"access_token":12}`: "",
 	} {
 		_, got, err := parseToken([]byte(body), now)
 		require.Error(t, err, body)
