@@ -63,8 +63,8 @@ type Config struct {
 	FailFast bool
 
 	// StoreUsername and StorePassword, or StorePasswordFile in its place, log in
-	// to Redis or NATS. The file is read anew for every connection; white space
-	// at its end does not count.
+	// to Redis or NATS. The file is read anew for every connection. One line end
+	// behind a secret, in the file or the field, does not count; any other control character is a fault.
 	StoreUsername     string
 	StorePassword     Secret
 	StorePasswordFile string

@@ -35,11 +35,10 @@ func (s source) isSet() bool { return s.text != "" || s.path != "" }
 func (s source) read(seen *secrets) (string, error) {
 	text := s.text
 	if s.path != "" {
-		content, err := readFile(s.path)
-		if err != nil {
+		var err error
+		if text, err = config.ReadSecretFile(s.path); err != nil {
 			return "", err
 		}
-		text = strings.TrimRight(string(content), " \t\r\n")
 	}
 	seen.add(text)
 	return text, nil
@@ -68,12 +67,7 @@ func readFile(path string) ([]byte, error) {
 }
 
 // fileFault says why a file cannot be used.
-func fileFault(key, path string, err error) error {
-	if pathErr, ok := errors.AsType[*os.PathError](err); ok {
-		err = pathErr.Err // the path is in the message once already
-	}
-	return &config.FieldError{Field: key, Problem: fmt.Sprintf("is %q, which cannot be used: %v", path, err)}
-}
+func fileFault(key, path string, err error) error { return config.SecretFileFault(key, path, err) }
 
 // loadCredentials reads every file that the store's client needs. Those that are
 // read again for each connection are read once here, so that a wrong path is

@@ -199,7 +199,7 @@ var credentialFields = []field{
 func secretField(key, doc string, at func(*Config) *Secret) field {
 	return field{Key: key, Allowed: "a text, never printed", Default: "none", Doc: doc, Value: config.Secret(
 		func(c *Config, text string) { *at(c) = NewSecret(text) },
-		func(c *Config) bool { return at(c).IsSet() },
+		func(c *Config) string { return at(c).Reveal() },
 	)}
 }
 

@@ -122,7 +122,7 @@ func TestLoadWithReadsTwoTables(t *testing.T) {
 	t.Setenv("NUMATHROTTLE_STORE", "http://h")
 	_, err = load()
 	require.ErrorContains(t, err, `model is " " (PROGRAM_MODEL)`)
-	require.ErrorContains(t, err, "NUMATHROTTLE_MAX is not a variable", "the program names its own limits")
+	require.ErrorContains(t, err, "NUMATHROTTLE_MAX is a setting of the library, and none of this program")
 	require.ErrorContains(t, err, `store has the scheme "http"`)
 	require.NotContains(t, err.Error(), canary)
 }

@@ -62,10 +62,14 @@ func LoadFlags(environ []string, flags map[string]string) (Config, error) {
 // LoadWith is Load for a program of this module that has settings of its own: own
 // describes them, and c holds them and the pool's, which is at pool(c). The file and the
 // environment are read once for both, and every fault is returned. The settings of the
-// limit itself (max, per, burst, hard) are none of the pool's: such a program has names
-// of its own for its limits.
+// limit itself (max, per, burst, ...) are those of LimitFields, for programs that have them among their own; to others they are
+// a fault that says so.
 func LoadWith[C any](own []config.Field[C], pool func(*C) *Config, c *C) []error {
-	faults := config.Load(append(slices.Clone(own), config.Lift(poolFields(), pool)...), os.Environ(), c)
+	has := func(key string) bool {
+		return slices.ContainsFunc(own, func(f config.Field[C]) bool { return f.Variable() == config.Variable(key) })
+	}
+	without := slices.DeleteFunc(slices.Clone(limitKeys), has)
+	faults := config.LoadWithout(append(slices.Clone(own), config.Lift(poolFields(), pool)...), without, os.Environ(), c)
 	at := pool(c)
 	*at = at.withEnvironment()
 	_, wrong := at.check()
@@ -73,6 +77,15 @@ func LoadWith[C any](own []config.Field[C], pool func(*C) *Config, c *C) []error
 		*at = at.withoutUser()
 	}
 	return append(faults, wrong...)
+}
+
+// LimitFields returns the settings of a limit by the library's own names, for a program of this module that has one: all of them, or
+// those with the given keys. They set the Limit of the Config at pool(c), which LoadWith checks with it. A program that takes
+// them takes each that the library will have in time.
+func LimitFields[C any](pool func(*C) *Config, only ...string) []config.Field[C] {
+	return config.Lift(slices.DeleteFunc(slices.Clone(fields), func(f field) bool {
+		return !slices.Contains(limitKeys, f.Key) || len(only) > 0 && !slices.Contains(only, f.Key)
+	}), pool)
 }
 
 // poolFields is what describes a pool, without its limit.

@@ -18,8 +18,10 @@ type Secret struct {
 	text *string
 }
 
-// NewSecret returns a Secret of text. That of the empty text is not set.
+// NewSecret returns a Secret of text, without one line end (\n or \r\n) behind it, which is no part of a secret wherever that comes
+// from. That of the empty text is not set. Other control characters are a fault of the configuration.
 func NewSecret(text string) Secret {
+	text = config.TrimLineEnd(text)
 	if text == "" {
 		return Secret{}
 	}

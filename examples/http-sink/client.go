@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -42,6 +44,7 @@ type client struct {
 	table    verdict.Table
 	http     *http.Client
 	breakers *outbound.Breakers
+	tokens   *outbound.TokenLogin // nil: none are needed
 }
 
 type callKey struct{}
@@ -54,7 +57,7 @@ func callOf(req *http.Request) *call {
 func destinationOf(req *http.Request) string { return callOf(req).destination }
 
 // newClient returns a client of valid settings, whose attempts draw from l.
-func newClient(s *settings, l throttle.Limiter, m *meters) (*client, error) {
+func newClient(s *settings, l throttle.Limiter, m *meters, log *slog.Logger) (*client, error) {
 	c := &client{settings: s}
 	var err error
 	if c.table, err = verdict.Parse(s.Statuses); err != nil {
@@ -63,6 +66,7 @@ func newClient(s *settings, l throttle.Limiter, m *meters) (*client, error) {
 	connection := outbound.Connection{
 		Dial: s.DialTimeout, TLS: s.TLSTimeout, Header: s.HeaderTimeout,
 		CAFile: s.CAFile, CertFile: s.CertFile, KeyFile: s.KeyFile, Idle: s.Concurrency,
+		PingAfter: s.PingAfter, PingTimeout: s.PingTimeout,
 	}
 	if connection.Allow, err = outbound.ParseAddresses(s.AllowAddresses); err != nil {
 		return nil, err
@@ -76,15 +80,20 @@ func newClient(s *settings, l throttle.Limiter, m *meters) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.tokens = s.tokens(base, log)
 	attempt := &outbound.Attempt{
-		Base: base, Timeout: s.Timeout, Login: s.login(base), Signer: s.signer(),
-		ID: func(req *http.Request) string { return callOf(req).id },
+		Base: base, Timeout: s.Timeout, Login: s.login(c.tokens), Signer: s.signer(),
+		ID:   func(req *http.Request) string { return callOf(req).id },
+		Body: func(req *http.Request) []byte { return callOf(req).body },
 	}
 	if s.BreakerFailures > 0 {
 		c.breakers = outbound.NewBreakers(s.BreakerFailures, s.BreakerOpen, s.Destinations, m.breaker)
 	}
 	guarded := c.breakers.Guard(m.attempts(attempt), destinationOf, func(res *http.Response) (failed, counts bool) {
 		class := c.table.Class(res.StatusCode)
+		if noToken, ok := errors.AsType[*outbound.TokenError](outbound.FailureOf(res)); ok && noToken != nil {
+			return false, false // which says nothing of the service
+		}
 		return res.StatusCode == 0 || class == verdict.Retry, class != verdict.Wait
 	})
 	opts := []httpthrottle.Option{
@@ -106,7 +115,7 @@ func newClient(s *settings, l throttle.Limiter, m *meters) (*client, error) {
 }
 
 // login returns how requests log in; nil for not at all.
-func (s *settings) login(base http.RoundTripper) outbound.Login {
+func (s *settings) login(tokens *outbound.TokenLogin) outbound.Login {
 	var all logins
 	if s.BasicUsername != "" {
 		all = append(all, outbound.Basic(s.BasicUsername, s.basicPassword()))
@@ -117,16 +126,31 @@ func (s *settings) login(base http.RoundTripper) outbound.Login {
 	if s.apiKey().IsSet() {
 		all = append(all, outbound.Header(s.APIKeyHeader, s.apiKey()))
 	}
-	if s.OAuthTokenURL != "" {
-		all = append(all, outbound.OAuth2(outbound.ClientCredentials{
-			TokenURL: s.OAuthTokenURL, ClientID: s.OAuthClientID, Secret: s.oauthSecret(), Scopes: strings.Fields(s.OAuthScopes),
-			Audience: s.OAuthAudience, Early: s.OAuthRefreshBefore, Timeout: s.Timeout,
-		}, base))
+	if tokens != nil {
+		all = append(all, tokens)
 	}
 	if len(all) == 0 {
 		return nil
 	}
 	return all
+}
+
+// tokens returns the login with tokens; nil for none.
+func (s *settings) tokens(base http.RoundTripper, log *slog.Logger) *outbound.TokenLogin {
+	if s.OAuthTokenURL == "" {
+		return nil
+	}
+	return outbound.OAuth2(outbound.ClientCredentials{
+		TokenURL: s.OAuthTokenURL, ClientID: s.OAuthClientID, Secret: s.oauthSecret(), Scopes: strings.Fields(s.OAuthScopes),
+		Audience: s.OAuthAudience, Early: s.OAuthRefreshBefore, Timeout: s.Timeout,
+		Told: func(err error) {
+			if err != nil {
+				log.Error("messages wait for a token, which the token endpoint does not give", "error", err)
+				return
+			}
+			log.Info("the token endpoint gives tokens again")
+		},
+	}, base)
 }
 
 // logins are used together: a key beside another login.
@@ -154,12 +178,16 @@ func (l logins) Refused(h http.Header) bool {
 // signer returns how requests are signed; nil for not at all.
 func (s *settings) signer() *outbound.Signer {
 	switch s.Signature {
-	case sha256Signature, standardWebhooks:
-		return &outbound.Signer{Key: s.signatureKey(), Header: s.SignatureHeader}
+	case sha256Signature:
+		return &outbound.Signer{Key: s.signatureKey(), Header: cmp.Or(s.SignatureHeader, defaultSignatureHeader)}
+	case standardWebhooks:
+		return &outbound.Signer{Key: s.signatureKey()}
 	case noSignature:
 	}
 	return nil
 }
+
+const defaultSignatureHeader = "X-Signature-256"
 
 // mostRedirects is how many are followed.
 const mostRedirects = 5
@@ -205,8 +233,24 @@ func (c *client) classify(a httpthrottle.Answer) (httpthrottle.Refusal, bool) {
 }
 
 // do makes a call. The error is that of ctx or of the limiter: *throttle.Error, or an
-// *outbound.OpenError. What the service does is in the result.
+// *outbound.OpenError, or an *outbound.TokenError when no token could be had. What the service does is in the result.
 func (c *client) do(ctx context.Context, call *call) (result, error) {
+	began := time.Now()
+	for attempt := 1; ; attempt++ {
+		// Before anything is drawn: a call that cannot log in costs nothing.
+		if err := c.tokens.Await(ctx, min(c.settings.MaxWait, c.settings.MaxElapsed-time.Since(began))); err != nil {
+			return result{}, err
+		}
+		res, err := c.once(ctx, call)
+		// A token that came to its end on the way, or was refused, and could not be replaced at once.
+		if _, missing := errors.AsType[*outbound.TokenError](err); !missing || attempt >= c.settings.MaxAttempts {
+			return res, err
+		}
+	}
+}
+
+// once is do without the wait for a token.
+func (c *client) once(ctx context.Context, call *call) (result, error) {
 	if err := c.breakers.Check(call.destination); err != nil {
 		return result{}, err
 	}
@@ -237,6 +281,9 @@ func (c *client) read(res *http.Response) (result, error) {
 	if err := outbound.FailureOf(res); err != nil {
 		if open, ok := errors.AsType[*outbound.OpenError](err); ok {
 			return result{}, open
+		}
+		if noToken, ok := errors.AsType[*outbound.TokenError](err); ok {
+			return result{}, noToken
 		}
 		return result{class: verdict.Retry, err: err}, nil
 	}

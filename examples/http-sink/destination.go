@@ -137,7 +137,7 @@ func (l *limits) joinFor(name string) (own, slots throttle.Limiter, err error) {
 	defer cancel()
 	var joined pools
 	pool := destinationSuffix + poolName(name)
-	if own, err = l.rate(ctx, &joined, pool+rateSuffix, throttle.Limit{Max: s.DestinationMax, Per: s.Limit.Per, Hard: s.Limit.Hard}); err == nil {
+	if own, err = l.rate(ctx, &joined, pool+rateSuffix, s.destinationLimit()); err == nil {
 		slots, err = l.slots(ctx, &joined, pool+inFlightSuffix, s.DestinationInFlight)
 	}
 	if err != nil {

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle"
@@ -11,7 +13,6 @@ import (
 	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/verdict"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/internal/program"
-	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 type field = config.Field[settings]
@@ -21,6 +22,7 @@ type field = config.Field[settings]
 const prefix = "HTTP_SINK_"
 
 const (
+	aQuarter   = "a quarter of `timeout` or `headerTimeout`, whichever is shorter, `250ms` to `15s`: 5s"
 	aTemplate  = "a text/template over the message, see below"
 	mostTokens = 1_000_000_000
 )
@@ -33,14 +35,14 @@ var fields = slices.Concat(own(requestFields), own(batchFields), rateFields, own
 func own(fields []field) []field { return config.WithPrefix(prefix, fields...) }
 
 var requestFields = []field{
-	config.LinesField("url", "an http or https URL, a template behind its host", "none: this or `urlFile` is required",
-		"Where messages go. What stands before the first action cannot be left", func(s *settings) *string { return &s.URL }),
+	config.Unshown(config.LinesField("url", "an http or https URL, a template behind its host", "none: this or `urlFile` is required",
+		"Where messages go. What stands before the first action cannot be left", func(s *settings) *string { return &s.URL })),
 	config.PathField("urlFile", "none", "The same in a file, such as a mounted Secret, for a URL that is a secret itself; never printed",
 		func(s *settings) *string { return &s.URLFile }),
 	config.ChoiceField("method", "The method", func(s *settings) *method { return &s.Method },
 		http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete),
-	config.LinesField("headers", "lines of `Name: value`, each value a template", "none", "Headers of the request; secrets have settings of their own",
-		func(s *settings) *string { return &s.Headers }),
+	config.Unshown(config.LinesField("headers", "lines of `Name: value`, each value a template", "none",
+		"Headers of the request; secrets have settings of their own", func(s *settings) *string { return &s.Headers })),
 	config.TextField("forwardHeaders", "names, with spaces between", "`traceparent tracestate`", "Headers of the message that become headers of its request",
 		func(s *settings) *string { return &s.ForwardHeaders }),
 	config.LinesField("body", aTemplate, "the payload as it is", "What is sent for a message", func(s *settings) *string { return &s.Body }),
@@ -79,24 +81,30 @@ var batchFields = []field{
 		func(s *settings) *int { return &s.Concurrency }),
 }
 
-var rateFields = []field{
-	{
-		Key: "max", Allowed: "a whole number, 0 to 1000000000", Default: "`0`: no limit", Doc: "How many of `unit` per `per`, over the whole pool",
-		Value: config.Int(func(s *settings) *int { return &s.Limit.Max }),
-		Range: func(s *settings) bool { return limitOK(throttle.Limit{Max: s.Limit.Max}) },
-	},
-	{
-		Key: "per", Allowed: "a duration, `1ms` to `744h`", Default: "`1s`", Doc: "The period of `max`, `maxRequests` and `destinationMax`",
-		Value: config.Duration(func(s *settings) *time.Duration { return &s.Limit.Per }),
-		Range: func(s *settings) bool { return limitOK(throttle.Limit{Per: s.Limit.Per}) },
-	},
-	{
-		Key: "burst", Allowed: "a whole number, 0 to 1000000000, with `hard` at most `max`", Default: "what `max` earns in 100 ms, at least 1",
-		Doc:   "How much of `max` the whole pool can save up",
-		Value: config.Int(func(s *settings) *int { return &s.Limit.Burst }),
-		Range: func(s *settings) bool { return limitOK(throttle.Limit{Burst: s.Limit.Burst}) },
-	},
-	config.BoolField("hard", "At most `max` in any window of `per`, at the price of a lower rate", func(s *settings) *bool { return &s.Limit.Hard }),
+// rateFields are the library's own settings of a limit, whatever these are.
+var rateFields = libraryLimit(map[string]string{
+	"max":            "How many of `unit` per `per`, over the whole pool",
+	"per":            "The period of `max`, `maxRequests` and `destinationMax`",
+	"burst":          "How much of `max` the whole pool can save up",
+	"hard":           "At most `max` in any window of `per`, at the price of a lower rate; `destinationMax` too",
+	"min":            "Where the limit begins to ramp up to `max`, of `unit` per `per`; see [limits.md](limits.md)",
+	"rampUpDuration": "How long it takes at least from `min` to `max`; `destinationMax` has no ramp",
+	"adaptive": "What may be used falls while the service refuses calls, and rises again to `max`; `destinationMax` too; " +
+		"see [adaptive.md](adaptive.md)",
+	"adaptiveMin": "What of `max` may be used however many calls are refused, of `unit` per `per`; only with `adaptive`",
+	"strict":      "At most one of `unit` every `per` / `max`, each issued by the store; `destinationMax` too; see [strict.md](strict.md)",
+	"maxReserved": "How many that the store issues may be reserved ahead; see [strict.md](strict.md)",
+})
+
+// libraryLimit returns the fields of the limit, with docs in place of what the library says of them.
+func libraryLimit(docs map[string]string) []field {
+	limit := numathrottle.LimitFields(poolOf)
+	for i := range limit {
+		f := &limit[i]
+		f.Doc = strings.ReplaceAll(cmp.Or(docs[f.Key], f.Doc), "](", "](../../docs/")
+		f.Default = strings.ReplaceAll(f.Default, "see below for `hard`", "with `hard` see [configuration.md](../../docs/configuration.md)")
+	}
+	return limit
 }
 
 var limitFields = []field{
@@ -175,6 +183,11 @@ var connectionFields = []field{
 		func(s *settings) *time.Duration { return &s.TLSTimeout }),
 	config.DurationField("headerTimeout", time.Millisecond, time.Hour, "20s", "How long the head of an answer may take, once the request is written",
 		func(s *settings) *time.Duration { return &s.HeaderTimeout }),
+	config.DurationField("pingAfter", 10*time.Millisecond, time.Hour, aQuarter,
+		"How long an HTTP/2 connection may be silent before it is asked whether it is alive", func(s *settings) *time.Duration { return &s.PingAfter }),
+	config.DurationField("pingTimeout", 10*time.Millisecond, time.Hour, aQuarter,
+		"How long it may take to say so before it is closed; its requests are then sent again over another",
+		func(s *settings) *time.Duration { return &s.PingTimeout }),
 	{
 		Key: "allowAddresses", Allowed: outbound.AllowedAddresses, Default: "none",
 		Doc:   "Which addresses may be dialled beside the public ones, checked when names are resolved; services in a cluster need `private`",
@@ -200,6 +213,3 @@ var processFields = []field{
 func fileField(key string, at func(*settings) *string) field {
 	return config.PathField(key, "none", "The same in a file, such as a mounted Secret; read anew for every use", at)
 }
-
-// limitOK tells whether one field of a limit is in range by itself.
-func limitOK(l throttle.Limit) bool { return l.Validate() == nil }

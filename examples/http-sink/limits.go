@@ -45,10 +45,10 @@ var _ throttle.Tagger = (*limits)(nil)
 // openLimits joins the pools that all requests share.
 func openLimits(ctx context.Context, s *settings, log *slog.Logger, observe func()) (*limits, error) {
 	l := &limits{settings: s, log: log, observe: observe, join: numathrottle.Open, at: map[string]*destination{}}
-	rate, err := l.rate(ctx, &l.pools, rateSuffix, s.Limit)
+	rate, err := l.rate(ctx, &l.pools, rateSuffix, s.Pool.Limit)
 	if err == nil {
 		var requests, slots throttle.Limiter
-		if requests, err = l.rate(ctx, &l.pools, requestsSuffix, throttle.Limit{Max: s.MaxRequests, Per: s.Limit.Per}); err == nil {
+		if requests, err = l.rate(ctx, &l.pools, requestsSuffix, throttle.Limit{Max: s.MaxRequests, Per: s.Pool.Limit.Per}); err == nil {
 			if slots, err = l.slots(ctx, &l.pools, inFlightSuffix, s.InFlight); err == nil {
 				l.shared = throttle.All(rate, throttle.PerCall(requests), throttle.PerCall(slots))
 				return l, nil
@@ -62,7 +62,17 @@ func (l *limits) config(suffix string) numathrottle.Config {
 	c := l.settings.Pool
 	c.Logger = l.log
 	c.Pool += suffix
+	c.Limit = throttle.Limit{}
 	return c
+}
+
+// destinationLimit is the limit of each destination: of that over all requests what holds at any rate. Figures of it, and so its ramp, are
+// its own.
+func (s *settings) destinationLimit() throttle.Limit {
+	of := s.Pool.Limit
+	return throttle.Limit{
+		Max: s.DestinationMax, Per: of.Per, Hard: of.Hard, Strict: of.Strict, MaxReserved: of.MaxReserved, Adaptive: of.Adaptive,
+	}
 }
 
 // rate joins the pool of a limit; nil for none.
@@ -100,6 +110,12 @@ func (l *limits) limiter() throttle.Limiter {
 		return nil
 	}
 	return l
+}
+
+// Adapts tells whether some limit follows the service; see throttle.Adaptive.
+func (l *limits) Adapts() bool {
+	s := l.settings
+	return s.Pool.Limit.Adaptive && (s.Pool.Limit.Max > 0 || s.DestinationMax > 0)
 }
 
 // Acquire implements throttle.Limiter.

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 // A judge counts what comes to a service.
@@ -179,4 +180,29 @@ func TestCallsInFlightHoldAtTheService(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What the service makes of the calls reaches the limits that follow it, and the transport knows that there are some.
+func TestAnAdaptiveLimitIsTold(t *testing.T) {
+	service := startService(t, func(w http.ResponseWriter, _ seen, n int) {
+		if n == 1 {
+			w.WriteHeader(http.StatusTooManyRequests)
+		}
+	})
+	for name, vars := range map[string]env{"over all": {"NUMATHROTTLE_MAX": "1000"}, "to each destination": {"DESTINATION_MAX": "1000"}} {
+		t.Run(name, func(t *testing.T) {
+			service.mu.Lock()
+			service.seen = nil
+			service.mu.Unlock()
+			vars["URL"], vars["NUMATHROTTLE_ADAPTIVE"], vars["NUMATHROTTLE_STORE"] = service.URL, "true", "static://?replicas=1"
+			r := start(t, vars)
+			require.True(t, throttle.Adaptive(r.limits))
+			results := r.do(numbered(20)...)
+			require.Len(t, results, 20)
+			at := r.limits.rates[0].Status().Adapting
+			require.EqualValues(t, 1, at.Refused)
+			require.EqualValues(t, 19, at.Accepted)
+		})
+	}
+	require.False(t, throttle.Adaptive(start(t, env{"URL": service.URL, "NUMATHROTTLE_MAX": "5"}).limits))
 }

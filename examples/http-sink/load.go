@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -35,6 +36,7 @@ func loadSettings() (settings, error) {
 	s.checkPairs(bad)
 	s.checkLogin(bad)
 	s.checkSecrets(bad)
+	s.checkAddresses(bad)
 	role := os.Getenv("NUMAFLOW_UD_CONTAINER_TYPE")
 	s.checkRole(role, bad)
 	s.separate(role)
@@ -46,19 +48,20 @@ func loadSettings() (settings, error) {
 // readFiles reads the files that stand for other settings.
 func (s *settings) readFiles(bad complaint) {
 	s.url, s.body, s.destKey = s.URL, s.Body, s.Destination
-	for _, f := range []struct {
-		key, file string
-		text      *string
-	}{{"urlFile", s.URLFile, &s.url}, {"bodyFile", s.BodyFile, &s.body}} {
-		if f.file == "" {
-			continue
+	if s.URLFile != "" {
+		var err error
+		if s.url, err = config.ReadSecretFile(s.URLFile); err != nil {
+			fault := config.SecretFileFault("urlFile", s.URLFile, err)
+			bad(fault.Field, fault.Problem, fault.Allowed)
 		}
-		content, err := os.ReadFile(f.file)
+	}
+	if s.BodyFile != "" {
+		content, err := os.ReadFile(s.BodyFile)
 		if err != nil {
-			bad(f.key, fmt.Sprintf("is %q, which cannot be read: %v", f.file, errors.Unwrap(err)), "")
-			continue
+			bad("bodyFile", fmt.Sprintf("is %q, which cannot be read: %v", s.BodyFile, errors.Unwrap(err)), "")
+			return
 		}
-		*f.text = strings.TrimRight(string(content), "\r\n")
+		s.body = strings.TrimRight(string(content), "\r\n")
 	}
 }
 
@@ -184,20 +187,50 @@ func (s *settings) checkLogin(bad complaint) {
 	}
 }
 
-// checkSecrets finds files with secrets that cannot be read.
+// checkSecrets finds secrets that cannot be read, or not be sent as they are.
 func (s *settings) checkSecrets(bad complaint) {
-	for key, c := range map[string]outbound.Credential{
-		"basicPasswordFile": s.basicPassword(), "bearerTokenFile": s.bearerToken(), "apiKeyFile": s.apiKey(), "oauthSecretFile": s.oauthSecret(),
-		"signatureKeyFile": s.signatureKey(),
+	for _, c := range []struct {
+		key    string
+		secret outbound.Credential
+		header bool // it becomes the value of a header as it is
+	}{
+		{"basicPassword", s.basicPassword(), false},
+		{"bearerToken", s.bearerToken(), true},
+		{"apiKey", s.apiKey(), true},
+		{"oauthSecret", s.oauthSecret(), false},
+		{"signatureKey", s.signatureKey(), false},
 	} {
-		if _, err := c.Read(); err != nil {
-			bad(key, err.Error(), "")
+		text, err := c.secret.ReadRaw()
+		if err != nil {
+			fault := config.SecretFileFault(c.key+"File", c.secret.File, err)
+			bad(fault.Field, fault.Problem, fault.Allowed)
+		} else if problem := config.HeaderProblem(text); c.header && problem != "" {
+			bad(orFile(c.key, c.secret.File), problem, "visible ASCII, with spaces only between")
 		}
 	}
-	if s.Signature == standardWebhooks && s.signatureKey().IsSet() {
-		if err := s.signer().CheckKey(); err != nil {
-			bad("signatureKey", err.Error(), "base64, with or without whsec_ before it")
+	if s.signer() != nil && s.signatureKey().IsSet() {
+		if err := s.signer().CheckKey(); errors.Is(err, outbound.ErrBadKey) {
+			bad(orFile("signatureKey", s.SignatureKeyFile), err.Error(), outbound.AllowedKey(s.Signature == standardWebhooks))
 		}
+	}
+}
+
+// checkAddresses refuses literal addresses that would be refused when they are dialled. Names are resolved then.
+func (s *settings) checkAddresses(bad complaint) {
+	allow, err := outbound.ParseAddresses(s.AllowAddresses)
+	if err != nil || s.Proxy != "" { // which has a fault already, or dials itself
+		return
+	}
+	check := func(key, host string) {
+		if why := allow.Refuses(host); why != "" {
+			bad(key, "names a host that "+why+", which is not dialled", "public addresses, and those of allowAddresses")
+		}
+	}
+	if u, err := render.ParseURL(s.url); err == nil {
+		check(orFile("url", s.URLFile), u.Hostname())
+	}
+	if u, err := url.Parse(s.OAuthTokenURL); err == nil {
+		check("oauthTokenURL", u.Hostname())
 	}
 }
 
@@ -240,8 +273,10 @@ func (s *settings) separate(role string) {
 
 // checkLimits finds limits that make no sense together.
 func (s *settings) checkLimits(bad complaint) {
-	for _, err := range config.Split(s.Limit.Validate()) {
-		bad("max, per, burst and hard", err.Error(), "")
+	if s.DestinationMax > 0 {
+		for _, err := range config.Split(s.destinationLimit().Validate()) {
+			bad("destinationMax", err.Error(), "")
+		}
 	}
 	if len(s.Pool.Pool) > longestPool {
 		bad("pool", fmt.Sprintf("has %d bytes", len(s.Pool.Pool)), fmt.Sprintf("at most %d, for there are pools below it", longestPool))
@@ -267,7 +302,7 @@ func (s *settings) setDefaults() {
 	orDefault(&s.MaxResponse, 64<<10)
 	orDefault(&s.Signature, noSignature)
 	if s.Signature == sha256Signature {
-		orDefault(&s.SignatureHeader, "X-Signature-256")
+		orDefault(&s.SignatureHeader, defaultSignatureHeader)
 	}
 	orDefault(&s.MaxMessages, 100)
 	orDefault(&s.MaxBytes, 1<<20)
@@ -292,4 +327,7 @@ func (s *settings) setDefaults() {
 	orDefault(&s.DialTimeout, 5*time.Second)
 	orDefault(&s.TLSTimeout, 5*time.Second)
 	orDefault(&s.HeaderTimeout, 20*time.Second)
+	ping := outbound.PingTime(min(s.Timeout, s.HeaderTimeout))
+	orDefault(&s.PingAfter, ping)
+	orDefault(&s.PingTimeout, ping)
 }

@@ -4,24 +4,29 @@ import (
 	"bytes"
 	"context"
 	"flag"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/outbound"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 func TestEveryFaultIsToldAtOnce(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing")
 	_, err := loaded(t, env{
-		"URL": "https://host{{.Key}}/", "HEADERS": "Authorization: " + "x\nNo colon\nX-A: {{", "STATUSES": "404=gone", "METHOD": "GET", "CONCURRENCY": "0.5",
+		"URL": "https://host{{.Key}}/", "HEADERS": "Authorization: " + "x\nNo colon\nX-A: {{", "STATUSES": "404=gone", "METHOD": "GET",
+		"CONCURRENCY":  "0.5",
 		"BEARER_TOKEN": canary, "BEARER_TOKEN_FILE": missing, "BASIC_USERNAME": "u", "CERT_FILE": "c", "OAUTH_SECRET": canary,
 		"SIGNATURE": "sha256", "ALLOW_ADDRESSES": "everything", "MAX_REQUESTS": "5", "PROXY": "socks5://" + canary + "@h", "URLL": "x",
 		"NUMATHROTTLE_MAX": "-1", "NUMATHROTTLE_STORE": "ftp://x", "NUMATHROTTLE_HEALTH_ADDR": "nowhere",
@@ -33,7 +38,7 @@ func TestEveryFaultIsToldAtOnce(t *testing.T) {
 		"headers line 1 sets Authorization", "headers line 2 has no colon", "headers line 3:",
 		`statuses is "404=gone" (HTTP_SINK_STATUSES), allowed: entries such as`,
 		`method is "GET" (HTTP_SINK_METHOD)`, `concurrency is "0.5"`, "bearerTokenFile is set, and so is bearerToken, allowed: one of them",
-		"bearerTokenFile a secret cannot be read", "bearerToken is set, and so is basicUsername", "certFile is set without keyFile",
+		"which cannot be used: no such file or directory", "bearerToken is set, and so is basicUsername", "certFile is set without keyFile",
 		"oauthSecret or oauthSecretFile is set without oauthTokenURL", "signature is set without signatureKey", `allowAddresses is "everything"`,
 		"maxRequests is set without unit", "proxy is", "HTTP_SINK_URLL is not a variable of numathrottle; did you mean HTTP_SINK_URL?",
 		"max is", "store", "healthAddr is",
@@ -62,7 +67,8 @@ func TestWhatTheOtherSinksMayNotAnswer(t *testing.T) {
 
 func TestTheSinksOfOnePodAreProcessorsOfTheirOwn(t *testing.T) {
 	for name, value := range map[string]string{
-		"NUMAFLOW_NAMESPACE": "ns", "NUMAFLOW_PIPELINE_NAME": "p", "NUMAFLOW_VERTEX_NAME": "v", "NUMAFLOW_POD": "pod-0", "NUMAFLOW_UD_CONTAINER_TYPE": "udsink",
+		"NUMAFLOW_NAMESPACE": "ns", "NUMAFLOW_PIPELINE_NAME": "p", "NUMAFLOW_VERTEX_NAME": "v", "NUMAFLOW_POD": "pod-0",
+		"NUMAFLOW_UD_CONTAINER_TYPE": "udsink",
 	} {
 		t.Setenv(name, value)
 	}
@@ -119,7 +125,7 @@ func TestCheckPrintsWhatIsInForceFromTheFileAndTheEnvironment(t *testing.T) {
 	for _, line := range []string{
 		`url: "https://host/{{.Key}}"`, `max: "50"`, `maxMessages: "7"`, `contentType: "application/x-ndjson"`, `timeout: "30s"`,
 		`bearerToken: (set, not shown)`,
-		`headers: "X-A: a\nX-B: b\n"`,
+		`headers: "X-A: a\nX-B: b"`,
 	} {
 		require.Contains(t, out.String(), line+"\n")
 	}
@@ -194,4 +200,227 @@ func TestReadmeHasEverySetting(t *testing.T) {
 		return
 	}
 	require.Equal(t, want, string(content), "run: go test ./examples/http-sink -run TestReadme -update")
+}
+
+// Every setting of a limit that the library has is one of this program, under the same name.
+func TestTheLibrarysLimitIsTheSinks(t *testing.T) {
+	for name, value := range map[string]string{
+		"MAX": "50", "PER": "2s", "BURST": "5", "HARD": "true", "MIN": "20", "RAMP_UP_DURATION": "1m", "MODES": "scheduled",
+		"RESUMED_RAMP_UP": "true", "TTL": "60s",
+		"ADAPTIVE": "true", "ADAPTIVE_MIN": "10", "STRICT": "true", "MAX_RESERVED": "3",
+	} {
+		t.Run(name, func(t *testing.T) {
+			vars := env{"URL": "http://h", "NUMATHROTTLE_MAX": "50", "NUMATHROTTLE_" + name: value}
+			if name == "ADAPTIVE_MIN" {
+				vars["NUMATHROTTLE_ADAPTIVE"] = "true"
+			}
+			switch name {
+			case "MAX_RESERVED":
+				vars["NUMATHROTTLE_STRICT"] = "true"
+			case "MODES", "RESUMED_RAMP_UP", "TTL":
+				vars["NUMATHROTTLE_MIN"] = "20"
+			}
+			s, err := loaded(t, vars)
+			require.NoError(t, err)
+			shown := httpSink.Effective(&s)
+			require.NotContains(t, shown, "pool of the limits: {max", "once is enough")
+			limit := s.Pool.Limit
+			require.Equal(t, 50, limit.Max)
+			limit.Max = 0
+			require.Equal(t, name == "MAX", limit == throttle.Limit{}, "%+v", limit)
+		})
+	}
+	s, err := loaded(t, env{
+		"URL": "http://h", "NUMATHROTTLE_MAX": "50", "NUMATHROTTLE_STRICT": "true", "NUMATHROTTLE_ADAPTIVE": "true",
+		"NUMATHROTTLE_MAX_RESERVED": "2", "DESTINATION_MAX": "7",
+	})
+	require.NoError(t, err)
+	require.Equal(t, throttle.Limit{Max: 7, Strict: true, Adaptive: true, MaxReserved: 2}, s.destinationLimit())
+	_, err = loaded(t, env{"URL": "http://h", "NUMATHROTTLE_MAX": "50", "NUMATHROTTLE_STRICT": "true", "NUMATHROTTLE_ON_STORE_LOSS": "degrade"})
+	require.ErrorContains(t, err, "onStoreLoss is degrade, but a strict limit has nothing to go on with")
+	_, err = loaded(t, env{"URL": "http://h", "NUMATHROTTLE_MAX": "50", "NUMATHROTTLE_ADAPTIVE_MIN": "60"})
+	require.ErrorContains(t, err, "adaptiveMin")
+}
+
+func TestNamesThatAreNearAreHintedAt(t *testing.T) {
+	for name, want := range map[string]string{
+		"HTTP_SINK_MAX": "NUMATHROTTLE_MAX", "HTTP_SINK_PER": "NUMATHROTTLE_PER", "HTTP_SINK_STRICT": "NUMATHROTTLE_STRICT",
+		"HTTP_SINK_STORE":   "NUMATHROTTLE_STORE",
+		"HTTP_SINK_ADAPTIV": "NUMATHROTTLE_ADAPTIVE", "HTTP_SINK_BURSTS": "NUMATHROTTLE_BURST", "NUMATHROTTLE_URL": "HTTP_SINK_URL",
+		"NUMATHROTTLE_UNIT":         "HTTP_SINK_UNIT",
+		"NUMATHROTTLE_BEARER_TOKEN": "HTTP_SINK_BEARER_TOKEN", "NUMATHROTLE_MAX": "NUMATHROTTLE_MAX",
+		"NUMA_THROTTLE_MAX": "NUMATHROTTLE_MAX", "HTTPSINK_URL": "HTTP_SINK_URL",
+		"HTTP_SINK_MAXATTEMPT": "HTTP_SINK_MAX_ATTEMPTS", "http_sink_max": "NUMATHROTTLE_MAX",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(name, "5")
+			_, err := loaded(t, env{"URL": "http://h"})
+			require.ErrorContains(t, err, name+" is not a variable of numathrottle; did you mean "+want+"?")
+		})
+	}
+	for _, name := range []string{"OTHER_SINK_URL", "HTTP_LINK_URL", "HTTP_PROXY", "MAX", "MY_HTTP_SINK_URL", "MAP_MAX"} {
+		t.Setenv(name, "http://h")
+	}
+	_, err := loaded(t, env{"URL": "http://h"})
+	require.NoError(t, err, "the variables of others")
+}
+
+// What will not be dialled is refused at once, in whatever spelling, also where a template or a file begins with it.
+func TestLiteralAddressesAreCheckedAtOnce(t *testing.T) {
+	for _, host := range []string{
+		"127.0.0.1", "127.1", "2130706433", "0x7f000001", "0177.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "[fe80::1%25eth0]", "10.0.0.1",
+		"169.254.169.254", "127.0.0.1.", "0.0.0.0",
+	} {
+		for _, url := range []string{"http://" + host, "http://" + host + ":8080/{{.Key}}", "https://" + host + "/a?b={{.Value}}"} {
+			_, err := loaded(t, env{"URL": url, "ALLOW_ADDRESSES": ""})
+			require.ErrorContains(t, err, "url names a host that is", url)
+			require.ErrorContains(t, err, "allowAddresses")
+		}
+	}
+	unset := func(t *testing.T, vars env) error {
+		t.Helper()
+		_, err := loaded(t, vars)
+		return err
+	}
+	t.Run("file", func(t *testing.T) {
+		err := unset(t, env{"URL_FILE": file(t, "url", "http://10.1.2.3/"+canary+"\n")})
+		require.ErrorContains(t, err, "urlFile names a host that is a private address")
+		require.NotContains(t, err.Error(), canary)
+	})
+	t.Run("token endpoint", func(t *testing.T) {
+		require.ErrorContains(t, unset(t, env{
+			"URL": "http://h", "OAUTH_TOKEN_URL": "http://192.168.0.1/token", "OAUTH_CLIENT_ID": "id", "OAUTH_SECRET": "x",
+		}), "oauthTokenURL names a host that is a private address")
+	})
+	for name, vars := range map[string]env{
+		"allowed": {"URL": "http://10.1.2.3/", "ALLOW_ADDRESSES": "10.0.0.0/8"}, "public": {"URL": "http://8.8.8.8/", "ALLOW_ADDRESSES": "private"},
+		"name": {"URL": "http://localhost/", "ALLOW_ADDRESSES": "private"}, "behind a proxy": {"URL": "http://10.1.2.3/", "PROXY": "http://proxy:3128"},
+	} {
+		t.Run(name, func(t *testing.T) { require.NoError(t, unset(t, vars)) })
+	}
+}
+
+// Of every secret, from a variable, a file or the configuration file, one line end does not count. Any other control character is
+// a fault that names the setting and the character, and nothing of the secret.
+func TestOneRuleForSecrets(t *testing.T) {
+	type place struct {
+		key    string
+		vars   env
+		reveal func(s *settings) outbound.Credential
+	}
+	for _, p := range []place{
+		{"bearerToken", env{}, (*settings).bearerToken},
+		{"basicPassword", env{"BASIC_USERNAME": "u"}, (*settings).basicPassword},
+		{"apiKey", env{}, (*settings).apiKey},
+		{"oauthSecret", env{"OAUTH_TOKEN_URL": "http://h/t", "OAUTH_CLIENT_ID": "id"}, (*settings).oauthSecret},
+		{"signatureKey", env{"SIGNATURE": "sha256"}, (*settings).signatureKey},
+	} {
+		variable := strings.TrimPrefix(fieldOf(t, p.key).Variable(), prefix)
+		from := map[string]func(t *testing.T, vars env, text string){
+			"variable": func(_ *testing.T, vars env, text string) { vars[variable] = text },
+			"file":     func(t *testing.T, vars env, text string) { vars[variable+"_FILE"] = file(t, "secret", text) },
+			"yaml": func(t *testing.T, vars env, text string) {
+				content, err := yaml.Marshal(map[string]string{p.key: text})
+				require.NoError(t, err)
+				vars["NUMATHROTTLE_CONFIG"] = file(t, "sink.yaml", string(content))
+			},
+		}
+		for name, put := range from {
+			load := func(t *testing.T, text string) (settings, error) {
+				vars := maps.Clone(p.vars)
+				vars["URL"] = "http://h"
+				put(t, vars, text)
+				return loaded(t, vars)
+			}
+			for text, want := range map[string]string{
+				canary: canary, canary + "\n": canary, canary + "\r\n": canary, "a " + canary: "a " + canary,
+			} {
+				t.Run(p.key+" "+name, func(t *testing.T) {
+					s, err := load(t, text)
+					require.NoError(t, err)
+					got, err := p.reveal(&s).Read()
+					require.NoError(t, err)
+					require.Equal(t, want, got)
+				})
+			}
+			for text, problem := range map[string]string{
+				canary + "\n\n":        "has a line feed (U+000A) at byte 15",
+				canary + "\r":          "has a carriage return (U+000D) at byte 15",
+				"a\tb" + canary + "\n": "has a tab (U+0009) at byte 2",
+				canary + "\u0085":      "has a control character (U+0085) at byte 15",
+				"x\n" + canary:         "has a line feed (U+000A) at byte 2",
+				"\ufeff" + canary:      "begins with a byte-order mark",
+				canary + "\u2028":      "has a line separator (U+2028) at byte 15",
+				canary + "\x7f\n":      "has a delete (U+007F) at byte 15",
+				canary + "\x1b[0m":     "has an escape (U+001B) at byte 15",
+			} {
+				t.Run(p.key+" "+name, func(t *testing.T) {
+					_, err := load(t, text)
+					require.ErrorContains(t, err, problem)
+					require.ErrorContains(t, err, p.key)
+					require.NotContains(t, err.Error(), canary)
+				})
+			}
+		}
+	}
+}
+
+// What a header cannot hold is found when the configuration is read, and not by each message.
+func TestSecretsThatNoHeaderHolds(t *testing.T) {
+	for text, problem := range map[string]string{
+		" " + canary: "has a space at its beginning or end", canary + " ": "has a space at its beginning or end",
+		canary + "é":    "has a character that is not ASCII at byte 15",
+		canary + "\xff": "has a character that is not ASCII at byte 15",
+	} {
+		for _, key := range []string{"BEARER_TOKEN", "API_KEY"} {
+			for _, vars := range []env{{key: text}, {key + "_FILE": file(t, "secret", text+"\n")}} {
+				t.Run(key, func(t *testing.T) {
+					vars["URL"] = "http://h"
+					_, err := loaded(t, vars)
+					require.ErrorContains(t, err, problem)
+					require.NotContains(t, err.Error(), canary)
+				})
+			}
+		}
+	}
+	s, err := loaded(t, env{"URL": "http://h", "BASIC_USERNAME": "u", "BASIC_PASSWORD": " é "})
+	require.NoError(t, err, "a password may have spaces and be of any language")
+	require.Equal(t, " é ", s.BasicPassword.Reveal())
+}
+
+// A URL and headers may hold secrets, too: what is wrong with them is told without them.
+func TestFaultsOfURLsAndHeadersShowNothing(t *testing.T) {
+	for _, vars := range []env{
+		{"URL": "https://h/" + canary + "\x01"},
+		{"URL": "https://h/" + canary + "\r\n\r\n"},
+		{"URL": "https://u:" + canary + "@h/"},
+		{"URL": "https://h", "HEADERS": "X-Key: " + canary + "\x02"},
+		{"URL_FILE": file(t, "url", "https://h/"+canary+"\n\n")},
+	} {
+		t.Run("", func(t *testing.T) {
+			_, err := loaded(t, vars)
+			require.Error(t, err)
+			require.NotContains(t, err.Error(), canary)
+		})
+	}
+	s, err := loaded(t, env{"URL": "https://h/x\r\n"})
+	require.NoError(t, err)
+	require.Equal(t, "https://h/x", s.url)
+}
+
+// A key that is no text is given in base64.
+func TestABinaryKeyOfTheSignature(t *testing.T) {
+	s, err := loaded(t, env{"URL": "http://h", "SIGNATURE": "sha256", "SIGNATURE_KEY": "base64:AAECCg=="})
+	require.NoError(t, err)
+	require.NoError(t, s.signer().CheckKey())
+	_, err = loaded(t, env{"URL": "http://h", "SIGNATURE": "sha256", "SIGNATURE_KEY": "base64:" + canary})
+	require.ErrorContains(t, err, "signatureKey is not base64")
+	require.NotContains(t, err.Error(), canary)
+}
+
+func fieldOf(t *testing.T, key string) *field {
+	t.Helper()
+	i := slices.IndexFunc(fields, func(f field) bool { return f.Key == key })
+	require.GreaterOrEqual(t, i, 0)
+	return &fields[i]
 }

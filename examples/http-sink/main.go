@@ -30,7 +30,7 @@ func serve(ctx context.Context, s *settings, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	log.Info("http-sink", "method", s.Method, "format", s.Format, "max", s.Limit.Max, "unit", s.Unit, "inFlight", s.InFlight,
+	log.Info("http-sink", "method", s.Method, "format", s.Format, "max", s.Pool.Limit.Max, "unit", s.Unit, "inFlight", s.InFlight,
 		"shadow", s.Shadow, "pool", s.Pool)
 	var opts []sinksdk.Option
 	if s.Socket != "" {
@@ -60,7 +60,7 @@ func newSink(ctx context.Context, s *settings, log *slog.Logger) (*sink, error) 
 	if k.limits, err = openLimits(ctx, s, log, m.shadow); err != nil {
 		return nil, errors.Join(err, k.close())
 	}
-	c, err := newClient(s, k.limits.limiter(), m)
+	c, err := newClient(s, k.limits.limiter(), m, log)
 	if err == nil {
 		k.handler, err = newHandler(s, c, m, log)
 	}

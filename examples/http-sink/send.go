@@ -114,10 +114,13 @@ func isVisible(id string) bool {
 // so it has no figures.
 func unavailability(res result, err error) (why string, after time.Duration) {
 	open, isOpen := errors.AsType[*outbound.OpenError](err)
+	noToken, isNoToken := errors.AsType[*outbound.TokenError](err)
 	refused, isRefused := errors.AsType[*throttle.Error](err)
 	switch {
 	case isOpen:
 		return open.Error(), open.RetryAfter
+	case isNoToken:
+		return noToken.Error(), noToken.RetryAfter
 	case isRefused:
 		return "throttled (" + string(refused.Reason) + ")", refused.RetryAfter
 	case errors.Is(err, context.DeadlineExceeded):

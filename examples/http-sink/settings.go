@@ -6,7 +6,6 @@ import (
 	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/outbound"
 	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/payload"
-	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 // settings is everything that can be set. The zero value of a field is its default.
@@ -22,7 +21,7 @@ type settings struct {
 	Socket     string
 	ServerInfo string
 
-	// Pool is where the limits are shared; each has a pool of its own below Pool.Pool.
+	// Pool is where the limits are shared; each has a pool of its own below Pool.Pool. Pool.Limit is the limit over all requests.
 	Pool numathrottle.Config
 }
 
@@ -58,7 +57,6 @@ type batchSettings struct {
 
 // limitSettings are the limits.
 type limitSettings struct {
-	Limit               throttle.Limit
 	Unit                unit
 	MaxRequests         int
 	InFlight            int
@@ -112,6 +110,8 @@ type connectionSettings struct {
 	DialTimeout    time.Duration
 	TLSTimeout     time.Duration
 	HeaderTimeout  time.Duration
+	PingAfter      time.Duration
+	PingTimeout    time.Duration
 	AllowAddresses string
 	Proxy          string
 	CAFile         string

@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"strings"
 	"time"
 
 	openai "github.com/sashabaranov/go-openai"
 
+	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
@@ -86,16 +85,15 @@ func (s *settings) key() (string, error) {
 	return readKey(s.APIKeyFile)
 }
 
-// readKey reads a key from a file. White space around it does not count. The error does
+// readKey reads a key from a file, by the rule for all secrets: one line end behind it does not count. The error does
 // not hold what is in the file.
 func readKey(file string) (string, error) {
-	content, err := os.ReadFile(file)
+	key, err := config.ReadSecretFile(file)
 	if err != nil {
 		return "", fmt.Errorf("cannot be read: %w", err)
 	}
-	key := strings.TrimSpace(string(content))
-	if key == "" || strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r > '~' }) {
-		return "", fmt.Errorf("names %s, which holds no key: it is empty, or not of visible characters", file)
+	if problem := config.HeaderProblem(key); problem != "" {
+		return "", fmt.Errorf("names %s, which %s", file, problem)
 	}
 	return key, nil
 }

@@ -173,7 +173,7 @@ func TestCheckWarnsOfWhatWasHardlyMeant(t *testing.T) {
 	require.NotContains(t, warnings, "memory://", "one thing at a time")
 
 	_, err := newTerminal(nil, "NUMATHROTLE_MAX=3").run(t, "check")
-	require.ErrorContains(t, err, "NUMATHROTLE_MAX is not a variable of numathrottle, and looks like one; did you mean NUMATHROTTLE_MAX?")
+	require.ErrorContains(t, err, "NUMATHROTLE_MAX is not a variable of numathrottle; did you mean NUMATHROTTLE_MAX?")
 }
 
 func TestWrongUsage(t *testing.T) {

@@ -60,26 +60,45 @@ func (f *Field[C]) later() bool { return f.Value.set == nil }
 // put sets the field from text, or returns what is wrong with it. On a fault c
 // keeps the value it had.
 func (f *Field[C]) put(c *C, text, source string) error {
+	if f.Value.secret && !f.Value.hidden { // a URL, which may hold a secret; what is one by itself leaves out its line end
+		text = TrimLineEnd(text)
+	}
 	switch {
 	case f.later():
 		return &FieldError{Field: f.Key, Problem: "is not supported by this version", Source: source}
-	case text == "":
+	case text == "", f.Value.hidden && TrimLineEnd(text) == "":
 		return &FieldError{Field: f.Key, Problem: "is empty", Source: source, Allowed: f.Allowed + "; leave it out for the default"}
 	}
 	before := *c
 	if f.Value.set(c, text) && f.ok(c) {
 		return nil
 	}
+	problem := f.fault(c, text)
 	*c = before
-	if f.Value.secret {
-		return &FieldError{Field: f.Key, Problem: "is not as it should be (not shown)", Source: source, Allowed: f.Allowed}
-	}
-	return &FieldError{Field: f.Key, Problem: "is " + quote(text), Source: source, Allowed: f.Allowed}
+	problem.Source = source
+	return problem
 }
 
 // ok tells whether the field's value in c is allowed.
 func (f *Field[C]) ok(c *C) bool {
-	return (f.Value.check == nil || f.Value.check(c)) && (f.Range == nil || f.Range(c))
+	return (f.Value.check == nil || f.Value.check(c)) && (f.Value.problem == nil || f.Value.problem(c) == "") && (f.Range == nil || f.Range(c))
+}
+
+// fault says what is wrong with the field's value in c. text is that value as it may be shown, unless it is a secret.
+func (f *Field[C]) fault(c *C, text string) *FieldError {
+	if f.Value.problem != nil {
+		if problem := f.Value.problem(c); problem != "" {
+			allowed := f.Allowed
+			if f.Value.hidden {
+				allowed = AllowedSecret
+			}
+			return &FieldError{Field: f.Key, Problem: problem, Allowed: allowed}
+		}
+	}
+	if f.Value.secret {
+		return &FieldError{Field: f.Key, Problem: "is not as it should be (not shown)", Allowed: f.Allowed}
+	}
+	return &FieldError{Field: f.Key, Problem: "is " + quote(text), Allowed: f.Allowed}
 }
 
 // Check returns a *FieldError for every field of c whose value is not allowed, in the
@@ -91,11 +110,7 @@ func Check[C any](fields []Field[C], c *C) []error {
 		if f.later() || f.ok(c) {
 			continue
 		}
-		problem := "is not as it should be (not shown)"
-		if !f.Value.secret {
-			problem = "is " + quote(f.Value.get(c))
-		}
-		faults = append(faults, &FieldError{Field: f.Key, Problem: problem, Allowed: f.Allowed})
+		faults = append(faults, f.fault(c, f.Value.get(c)))
 	}
 	return faults
 }

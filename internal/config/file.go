@@ -20,7 +20,7 @@ const maxFile = 1 << 20
 const maxFaults = 100
 
 // loadFile sets c from a YAML file: one mapping from keys to scalars.
-func loadFile[C any](fields []Field[C], name string, c *C) []error {
+func loadFile[C any](fields []Field[C], without []string, name string, c *C) []error {
 	if name == "" {
 		return []error{&FieldError{Field: FileVariable, Problem: "is empty", Allowed: "the path of a YAML file; unset it for none"}}
 	}
@@ -36,11 +36,11 @@ func loadFile[C any](fields []Field[C], name string, c *C) []error {
 	if len(content) > maxFile {
 		return []error{unreadable(name, fmt.Errorf("it is longer than %d bytes", maxFile))}
 	}
-	return loadContent(fields, name, content, c)
+	return loadContent(fields, without, name, content, c)
 }
 
 // loadContent is loadFile for the content of the file.
-func loadContent[C any](fields []Field[C], name string, content []byte, c *C) []error {
+func loadContent[C any](fields []Field[C], without []string, name string, content []byte, c *C) []error {
 	document, fault := parse(name, content)
 	if fault != nil {
 		return []error{fault}
@@ -48,7 +48,7 @@ func loadContent[C any](fields []Field[C], name string, content []byte, c *C) []
 	if document == nil {
 		return nil // empty, or nothing but comments
 	}
-	r := fileReader[C]{name: name, fields: fields, lines: map[string]int{}}
+	r := fileReader[C]{name: name, fields: fields, without: without, lines: map[string]int{}}
 	for i := 0; i+1 < len(document.Content); i += 2 {
 		if len(r.faults) >= maxFaults {
 			return append(r.faults, &FieldError{Field: FileVariable, Problem: "has more faults", Source: at(name, document.Content[i].Line)})
@@ -116,10 +116,11 @@ func at(name string, line int) string {
 
 // A fileReader sets one setting after the other from one file.
 type fileReader[C any] struct {
-	name   string
-	fields []Field[C]
-	lines  map[string]int // where each key was seen
-	faults []error
+	name    string
+	fields  []Field[C]
+	without []string       // keys of the library that there are not
+	lines   map[string]int // where each key was seen
+	faults  []error
 }
 
 func (r *fileReader[C]) fault(f FieldError, line int) {
@@ -145,7 +146,11 @@ func (r *fileReader[C]) setting(key, value *yaml.Node, c *C) {
 		if near == "" {
 			near = "; there are " + strings.Join(keys(r.fields), ", ")
 		}
-		r.fault(FieldError{Field: quoteKey(name), Problem: "is not a setting" + near}, key.Line)
+		problem := "is not a setting"
+		if slices.Contains(r.without, name) {
+			problem = notTaken
+		}
+		r.fault(FieldError{Field: quoteKey(name), Problem: problem + near}, key.Line)
 		return
 	}
 	field := &r.fields[i]

@@ -73,7 +73,7 @@ func requireGood(t *testing.T, s *settings) {
 		return
 	}
 	var again settings
-	require.Empty(t, texts(loadContent(table, "FILE", content, &again)), "%q", content)
+	require.Empty(t, texts(loadContent(table, nil, "FILE", content, &again)), "%q", content)
 	require.Equal(t, *s, again, "%q", content)
 }
 
@@ -91,11 +91,11 @@ func FuzzLoadFile(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, content []byte) {
 		var s settings
-		faults := loadContent(table, "FILE", content, &s)
+		faults := loadContent(table, nil, "FILE", content, &s)
 		requireOneLine(t, faults)
 		require.Empty(t, Check(table, &s), "what is out of range is not set")
 		var again settings
-		require.Equal(t, texts(faults), texts(loadContent(table, "FILE", content, &again)), "the same file, the same faults")
+		require.Equal(t, texts(faults), texts(loadContent(table, nil, "FILE", content, &again)), "the same file, the same faults")
 		require.Equal(t, s, again)
 		if len(faults) == 0 {
 			requireGood(t, &s)
@@ -104,7 +104,7 @@ func FuzzLoadFile(f *testing.F) {
 		// A secret in the line behind, whatever stands before it.
 		var spoiled settings
 		behind := append(slices.Clone(content), "\nstorePassword: "+canary+"\n"...)
-		for _, text := range texts(loadContent(table, "FILE", behind, &spoiled)) {
+		for _, text := range texts(loadContent(table, nil, "FILE", behind, &spoiled)) {
 			require.NotContains(t, text, canary)
 		}
 	})
@@ -306,7 +306,7 @@ func TestLoadOfAFileFullOfFaults(t *testing.T) {
 			}
 			began := time.Now()
 			var s settings
-			faults := loadContent(table, "FILE", []byte(content.String()), &s)
+			faults := loadContent(table, nil, "FILE", []byte(content.String()), &s)
 			require.Less(t, time.Since(began), 10*time.Second)
 			require.Len(t, faults, maxFaults+1)
 			require.ErrorContains(t, faults[maxFaults], "has more faults")

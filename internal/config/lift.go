@@ -27,5 +27,8 @@ func liftValue[A, B any](v Value[A], at func(*B) *A) Value[B] {
 	if v.check != nil {
 		lifted.check = func(b *B) bool { return v.check(at(b)) }
 	}
+	if v.problem != nil {
+		lifted.problem = func(b *B) string { return v.problem(at(b)) }
+	}
 	return lifted
 }

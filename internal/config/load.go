@@ -20,12 +20,19 @@ var notSettings = []string{
 // the variables of environ, which has the form of os.Environ. A variable wins
 // over the file. It returns a *FieldError for each thing that is wrong: those of the
 // file by line, then those of the variables in the order of fields, then unknown
-// variables by name, then misspelt ones. A setting with a fault keeps the value it had.
+// variables by name, misspelt ones among them. A setting with a fault keeps the value it had.
 func Load[C any](fields []Field[C], environ []string, c *C) []error {
-	env := settingsOf(environ, prefixes(fields))
+	return LoadWithout(fields, nil, environ, c)
+}
+
+// LoadWithout is Load for a program that does not take all settings of the library: without are the keys of those that it leaves
+// out, and a fault of one says so instead of calling it unknown.
+func LoadWithout[C any](fields []Field[C], without, environ []string, c *C) []error {
+	starts, known := prefixes(fields), variables(fields)
+	env := settingsOf(environ, starts, known)
 	var faults []error
 	if name, ok := env[FileVariable]; ok {
-		faults = loadFile(fields, name, c)
+		faults = loadFile(fields, without, name, c)
 	}
 	for i := range fields {
 		f := &fields[i]
@@ -35,22 +42,24 @@ func Load[C any](fields []Field[C], environ []string, c *C) []error {
 			}
 		}
 	}
-	known := variables(fields)
 	for _, name := range sortedKeys(env) {
-		if !slices.Contains(known, name) && !slices.Contains(notSettings, name) {
-			faults = append(faults, &FieldError{Field: quoteKey(name), Problem: "is not a variable of numathrottle" + didYouMean(name, known)})
+		if slices.Contains(known, name) || slices.Contains(notSettings, name) {
+			continue
 		}
-	}
-	meant := misspelt(environ, prefixes(fields), known)
-	for _, name := range sortedKeys(meant) {
-		problem := "is not a variable of numathrottle, and looks like one"
-		if meant[name] != "" {
-			problem += "; did you mean " + meant[name] + "?"
+		problem := "is not a variable of numathrottle"
+		if slices.ContainsFunc(without, func(key string) bool { return Variable(key) == name }) {
+			problem = notTaken
+		}
+		if near, ok := nearestVariable(name, known, starts); ok {
+			problem += fmt.Sprintf("; did you mean %s?", near)
 		}
 		faults = append(faults, &FieldError{Field: quoteKey(name), Problem: problem})
 	}
 	return faults
 }
+
+// notTaken is said of a setting of the library that a program leaves out.
+const notTaken = "is a setting of the library, and none of this program, which names its limits itself"
 
 // prefixes is what the names of all variables of fields begin with.
 func prefixes[C any](fields []Field[C]) []string {
@@ -64,13 +73,15 @@ func prefixes[C any](fields []Field[C]) []string {
 }
 
 // settingsOf returns the variables of environ that begin with one of the prefixes, in
-// whatever case, but for those that Kubernetes sets for a Service of that name.
-func settingsOf(environ, prefixes []string) map[string]string {
+// whatever case, or are meant to, but for those that Kubernetes sets for a Service of that name.
+func settingsOf(environ, prefixes, known []string) map[string]string {
 	env := map[string]string{}
 	for _, entry := range environ {
 		name, value, _ := strings.Cut(entry, "=")
 		upper := strings.ToUpper(name)
 		if slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(upper, p) }) {
+			env[name] = value
+		} else if _, ok := meantBy(upper, prefixes, known); ok {
 			env[name] = value
 		}
 	}

@@ -36,7 +36,7 @@ var table = []Field[settings]{
 	{Key: "failFast", Allowed: "true or false", Value: Bool(func(s *settings) *bool { return &s.Fast })},
 	{Key: "store", Allowed: "a store URL", Value: Store(func(s *settings) *string { return &s.Store })},
 	{Key: "storePassword", Allowed: "a text", Value: Secret(
-		func(s *settings, text string) { s.secret = text }, func(s *settings) bool { return s.secret != "" },
+		func(s *settings, text string) { s.secret = TrimLineEnd(text) }, func(s *settings) string { return s.secret },
 	)},
 	{Key: "storeCAFile", Allowed: "a path", Value: Text(func(s *settings) *string { return &s.StoreCAFile })},
 	{Key: "rampUpDuration"},

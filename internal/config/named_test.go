@@ -31,7 +31,7 @@ func TestNamed(t *testing.T) {
 		{"modes: '{goBackN: {coolDownPeriod: 5s}}'", "goBackN coolDownPeriod=5s"},
 	} {
 		var c named
-		require.Empty(t, texts(loadContent(namedTable, "FILE", []byte(tc.file), &c)), tc.file)
+		require.Empty(t, texts(loadContent(namedTable, nil, "FILE", []byte(tc.file), &c)), tc.file)
 		require.Equal(t, tc.want, c.text, tc.file)
 	}
 	for _, file := range []string{
@@ -40,7 +40,7 @@ func TestNamed(t *testing.T) {
 		"modes: {a: {b: 1.5}}", "modes: {a: {b: }}", "modes: {[a]: {}}", "modes: !x {a: {}}", "modes: '{a'", "modes: {{a: b}: {}}",
 	} {
 		c := named{"before"}
-		faults := loadContent(namedTable, "FILE", []byte(file), &c)
+		faults := loadContent(namedTable, nil, "FILE", []byte(file), &c)
 		require.Len(t, faults, 1, file)
 		requireOneLine(t, faults)
 		require.Equal(t, "before", c.text, file)
@@ -59,7 +59,7 @@ func FuzzNamed(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		var c named
-		requireOneLine(t, loadContent(namedTable, "FILE", []byte("modes: "+text), &c))
+		requireOneLine(t, loadContent(namedTable, nil, "FILE", []byte("modes: "+text), &c))
 		if !strings.Contains(text, "\x00") {
 			requireOneLine(t, Load(namedTable, []string{"NUMATHROTTLE_MODES=" + text}, &c))
 		}

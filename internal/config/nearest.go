@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -35,15 +36,53 @@ func nearest(name string, known []string) (string, bool) {
 	return best, best != ""
 }
 
-// letters returns what of a name counts in a comparison.
-func letters(name string) string {
-	name = strings.TrimPrefix(strings.ToUpper(name), Prefix)
+// nearestVariable is nearest for a variable: the same setting under another prefix comes first, so that HTTP_SINK_MAX is told
+// of NUMATHROTTLE_MAX, and one that is near under another prefix last.
+func nearestVariable(name string, known, prefixes []string) (string, bool) {
+	tails := make([]string, len(known))
+	for i, k := range known {
+		tails[i] = tail(k, prefixes)
+	}
+	word := tail(name, prefixes)
+	if meant, ok := meantBy(strings.ToUpper(name), prefixes, known); ok && meant != "" {
+		return meant, true
+	}
+	if i := slices.IndexFunc(tails, func(t string) bool { return letters(t) == letters(word) }); i >= 0 {
+		return known[i], true
+	}
+	if near, ok := nearest(name, known); ok {
+		return near, true
+	}
+	if near, ok := nearest(word, tails); ok {
+		return known[slices.Index(tails, near)], true
+	}
+	return "", false
+}
+
+// tail returns the name of a variable without its prefix.
+func tail(name string, prefixes []string) string {
+	upper := strings.ToUpper(name)
+	for _, p := range prefixes {
+		if strings.HasPrefix(upper, p) {
+			return upper[len(p):]
+		}
+	}
+	return upper
+}
+
+// onlyLetters returns the letters and digits of a name in capitals.
+func onlyLetters(name string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
 			return r
 		}
 		return -1
-	}, name)
+	}, strings.ToUpper(name))
+}
+
+// letters returns what of a name counts in a comparison.
+func letters(name string) string {
+	return onlyLetters(strings.TrimPrefix(strings.ToUpper(name), Prefix))
 }
 
 // distance is the number of letters to insert, delete or replace to make b of a

@@ -121,6 +121,9 @@ func (u *StoreURL) takeUser() []error {
 	if err1 != nil || err2 != nil {
 		return []error{storeFault("% written as %25", "has a user name or password with a broken percent-encoding")}
 	}
+	if faults := u.cleanUser(); len(faults) > 0 {
+		return faults
+	}
 	switch {
 	case u.Username == "" && u.Password == "":
 		return []error{storeFault("user:password@host", "has an @ with nothing before it")}
@@ -128,6 +131,21 @@ func (u *StoreURL) takeUser() []error {
 		return []error{storeFault("user:password@host or :password@host", "has a user name without a password")}
 	}
 	return nil
+}
+
+// cleanUser applies the rule for secrets to user and password, of which either may be one.
+func (u *StoreURL) cleanUser() (faults []error) {
+	for _, part := range []struct {
+		name string
+		text *string
+	}{{"user name", &u.Username}, {"password", &u.Password}} {
+		clean, problem := CleanSecret(*part.text)
+		if problem != "" {
+			faults = append(faults, storeFault(AllowedSecret, "has a %s that %s, once it is percent-decoded", part.name, problem))
+		}
+		*part.text = clean
+	}
+	return faults
 }
 
 // takeHosts checks the hosts and gives them their ports.

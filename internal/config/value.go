@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"net/url"
 	"slices"
 	"strconv"
@@ -21,6 +22,7 @@ type Value[C any] struct {
 	set     func(c *C, text string) bool // false: text has not the form of a value
 	get     func(c *C) string            // as printed; empty for the zero value
 	check   func(c *C) bool              // nil: every value of the type is allowed
+	problem func(c *C) string            // of a secret: what is wrong with it, without the secret; nil: check says it
 }
 
 // Int is a whole number: decimal digits without leading zeros, a minus sign
@@ -122,6 +124,22 @@ func Lines[C any](at func(*C) *string) Value[C] {
 	}
 }
 
+// Unshown is v with faults that do not show its value, for what often holds a secret though it is none, such as a URL. One
+// line end behind it does not count.
+func Unshown[C any](f Field[C]) Field[C] {
+	get := f.Value.get
+	f.Value.secret = true
+	f.Value.problem = func(c *C) string {
+		for i, r := range get(c) {
+			if unicode.IsControl(r) && r != '\n' && r != '\t' {
+				return fmt.Sprintf("has %s at byte %d", characterName(r), i+1)
+			}
+		}
+		return ""
+	}
+	return f
+}
+
 // maxLines is the longest text of several lines that a setting takes, in bytes.
 const maxLines = 1 << 16
 
@@ -163,18 +181,20 @@ func isEndpoint(text string) bool {
 		u.User == nil && u.RawQuery == "" && !u.ForceQuery && u.Fragment == "" && !strings.HasSuffix(text, "#")
 }
 
-// Secret is a text that is never printed. set and isSet reach the value.
-func Secret[C any](set func(c *C, text string), isSet func(c *C) bool) Value[C] {
+// Secret is a text that is never printed, by the rule of CleanSecret. set, which leaves out one line end, and reveal reach
+// the value; empty is not set.
+func Secret[C any](set func(c *C, text string), reveal func(c *C) string) Value[C] {
 	return Value[C]{
 		secret: true,
 		hidden: true,
 		set:    func(c *C, text string) bool { set(c, text); return true },
 		get: func(c *C) string {
-			if !isSet(c) {
+			if reveal(c) == "" {
 				return ""
 			}
 			return Redacted
 		},
+		problem: func(c *C) string { return secretProblem(reveal(c)) },
 	}
 }
 

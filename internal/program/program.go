@@ -17,6 +17,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/internal/version"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 // A Program is a ready-made function whose settings are an S.
@@ -91,7 +92,7 @@ func (p *Program[S]) Effective(s *S) string {
 		fmt.Fprintf(&b, "%s: %s\n", f.Key, value)
 	}
 	pool := p.Pool(s).Effective()
-	pool.Limit = p.Pool(s).Limit // the program's own settings say what it is
+	pool.Limit = throttle.Limit{} // it stands among the program's own settings
 	fmt.Fprintf(&b, "pool of the limits: %s\n", pool)
 	return b.String()
 }
@@ -100,6 +101,6 @@ func (p *Program[S]) Effective(s *S) string {
 func SecretField[S any](key, doc string, at func(*S) *numathrottle.Secret) config.Field[S] {
 	return config.Field[S]{Key: key, Allowed: "a text, never printed", Default: "none", Doc: doc, Value: config.Secret(
 		func(s *S, text string) { *at(s) = numathrottle.NewSecret(text) },
-		func(s *S) bool { return at(s).IsSet() },
+		func(s *S) string { return at(s).Reveal() },
 	)}
 }

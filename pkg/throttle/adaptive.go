@@ -12,7 +12,8 @@ import (
 func (l Limit) Adapts() bool { return l.Max > 0 && l.Adaptive }
 
 // Adaptive tells whether a limiter follows the called service, so that it is worth
-// reporting to (Permit.Report): a *Throttle whose limit is adaptive, or an All with one.
+// reporting to (Permit.Report): a *Throttle whose limit is adaptive, an All with one, or another Limiter with a method
+// `Adapts() bool` that says so.
 func Adaptive(l Limiter) bool {
 	switch l := l.(type) {
 	case *Throttle:
@@ -21,6 +22,8 @@ func Adaptive(l Limiter) bool {
 		return l.adapts()
 	case *tagged:
 		return l.adapts()
+	case interface{ Adapts() bool }:
+		return l.Adapts()
 	}
 	return false
 }

@@ -88,12 +88,53 @@ func TestAdaptiveLimitTakesThePlaceOfTheGuess(t *testing.T) {
 	}
 }
 
+// A wait that is over before the calls could have been slowed down stops nobody but its own call with an adaptive limit, also one
+// that a wrapper says it has; a longer one stops all, and without an adaptive limit so does any.
+func TestABriefWaitIsTheCallsOwnWithAnAdaptiveLimit(t *testing.T) {
+	for _, c := range []struct {
+		adaptive bool
+		after    string
+		told     int
+		wait     time.Duration // of the others
+	}{
+		{true, "1", 0, 0}, {true, "2", 0, 0}, {true, "3", 1, 3 * time.Second}, {false, "1", 1, time.Second}, {false, "2", 1, 2 * time.Second},
+	} {
+		for _, status := range []int{429, 503} {
+			synctest.Test(t, func(t *testing.T) {
+				l := &listening{Limiter: throttle.All(), adapts: c.adaptive}
+				s := serve(refuse(status, "Retry-After", c.after), ok, ok)
+				tr := httpthrottle.NewTransport(s, l)
+				var wg sync.WaitGroup
+				for range 2 {
+					fetch(&wg, tr, request(t, http.MethodGet, ""))
+					synctest.Wait()
+				}
+				wg.Wait()
+				times := s.times()
+				require.Len(t, times, 3)
+				within(t, c.wait, c.wait+c.wait/10, times[1]-times[0])
+				own, err := time.ParseDuration(c.after + "s")
+				require.NoError(t, err)
+				within(t, own, own+own/4, times[2]-times[0])
+				told := c.told
+				if status == 503 {
+					told = 0
+				}
+				require.Len(t, l.told, told, "%+v", c)
+			})
+		}
+	}
+}
+
 // A listening limiter notes what it is told.
 type listening struct {
 	throttle.Limiter
 
-	told []string
+	told   []string
+	adapts bool
 }
+
+func (l *listening) Adapts() bool { return l.adapts }
 
 func (l *listening) Told(until time.Time, reason string) {
 	l.told = append(l.told, time.Until(until).String()+": "+reason)

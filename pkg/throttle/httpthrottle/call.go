@@ -138,7 +138,7 @@ func (c *call) answered(g *guard, res *http.Response) outcome {
 		if o, ok := r.outcome(); ok {
 			g.permit.Report(o)
 		}
-		if r.Class == Wait && r.RetryAfter > 0 {
+		if r.Class == Wait && r.RetryAfter > c.briefly {
 			if l := c.listenerOf(r.Tag); l != nil {
 				l.Told(r.At.Add(min(r.RetryAfter, c.maxPause)), r.reason())
 			}

@@ -90,5 +90,8 @@ func (t *transport) holds(r Refusal) bool {
 		return false
 	}
 	own, _ := t.pauser.(*Pause)
-	return r.RetryAfter > 0 || r.Class == Wait && own != nil && !own.ToldOnly
+	if own != nil && own.ToldOnly {
+		return r.RetryAfter > brief
+	}
+	return r.RetryAfter > 0 || r.Class == Wait && own != nil
 }

@@ -44,8 +44,9 @@ type Pauser interface {
 // The zero Pause is ready to use, and one Pause may serve any number of transports to
 // the same service. All methods may be called from any number of goroutines at once.
 type Pause struct {
-	// ToldOnly leaves out refusals that do not say for how long: those an adaptive limit
-	// (throttle.Limit.Adaptive) deals with. Set it before the first use.
+	// ToldOnly leaves out refusals that do not say for how long, or say two seconds or less: those an adaptive limit
+	// (throttle.Limit.Adaptive) deals with, which would lose more by stopping than by being a little slower. The call that
+	// was refused waits as long all the same. Set it before the first use.
 	ToldOnly bool
 	// Max is how long a refusal holds calls back at most; 0 is DefaultMaxPause. Set it before the first use.
 	Max time.Duration
@@ -68,6 +69,9 @@ var _ Pauser = (*Pause)(nil)
 const DefaultMaxPause = 5 * time.Minute
 
 const (
+	// brief is what services say whose limit is one of a second or so, rounded up: no reason to stop for whoever
+	// becomes slower anyway.
+	brief = 2 * time.Second
 	// forgetAfter is how long a pause is over before it is forgotten.
 	forgetAfter = time.Minute
 	// fewTags are kept without a thought.
@@ -77,7 +81,7 @@ const (
 // Refused implements Feedback.
 func (p *Pause) Refused(_ context.Context, r Refusal) {
 	told := r.RetryAfter > 0
-	if r.Class == Stop || !told && (r.Class != Wait || p.ToldOnly) {
+	if r.Class == Stop || !told && r.Class != Wait || p.ToldOnly && r.RetryAfter <= brief {
 		return
 	}
 	p.mu.Lock()

@@ -46,8 +46,12 @@ func NewTransport(base http.RoundTripper, l throttle.Limiter, opts ...Option) ht
 		t.limiter = l
 	}
 	if t.feedback == nil {
-		t.feedback = &Pause{ToldOnly: throttle.Adaptive(l), Max: t.maxPause}
+		adaptive := throttle.Adaptive(l)
+		t.feedback = &Pause{ToldOnly: adaptive, Max: t.maxPause}
 		t.tells = true
+		if adaptive {
+			t.briefly = brief
+		}
 	}
 	t.fault = t.faults()
 	t.pauser, _ = t.feedback.(Pauser)
@@ -62,6 +66,7 @@ type transport struct {
 	limiter throttle.Limiter // nil: unlimited
 	pauser  Pauser           // nil when the feedback holds nobody back
 	tells   bool             // the limiter is told when the service wants to be left alone
+	briefly time.Duration    // but not for so long or less
 	fault   error            // of the options
 	judging judging
 	warned  atomic.Int64 // when it was last logged that a service asks for too long a pause; nanoseconds since 1970

@@ -49,3 +49,46 @@ func TestWhichAddressesMayBeDialled(t *testing.T) {
 	}
 	require.ErrorIs(t, Addresses{}.control("tcp", "nonsense", nil), ErrAddress)
 }
+
+// An address that will be refused when it is dialled is refused before, however it is written.
+func TestLiteralAddressesInEverySpelling(t *testing.T) {
+	for _, c := range []struct {
+		allowed string
+		yes, no []string
+	}{
+		{
+			"",
+			[]string{
+				"example.com", "localhost", "1.1.1.1", "8.8.8.8.", "134744072", "0x8080808", "2606:4700::1111", "::ffff:8.8.8.8",
+				"10.example", "0x", "x7f.1", "1.2.3.4.5",
+				"4294967296", "256.1.1.1", "-1", "+1", "127.0.0.1.nip.io", "a.b.c.d", "fe80.example",
+			},
+			[]string{
+				"127.0.0.1", "127.0.0.1.", "127.1", "127.0.1", "2130706433", "0x7f000001", "0X7F.1", "0177.0.0.1", "017700000001",
+				"0x7f.0.0.0x1", "0", "00.0.0.0",
+				"10.1.2.3", "010.1.2.3", "192.168.1.1", "3232235777", "169.254.169.254", "2852039166", "0xA9FEA9FE", "169.254.1.1", "::1",
+				"::", "fe80::1%eth0", "fc00::1",
+				"::ffff:127.0.0.1", "::ffff:7f00:1", "0:0:0:0:0:ffff:10.0.0.1", "::127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::", "１２７.0.0.1", "127。0。0。1",
+				"255.255.255.255", "100.64.0.1", "10",
+			},
+		},
+		{"loopback", []string{"127.0.0.1", "127.1", "2130706433", "::1", "::ffff:127.0.0.1"}, []string{"10.0.0.1", "0", "::"}},
+		{"private", []string{"10.0.0.1", "0xa000001", "fc00::1%1"}, []string{"127.0.0.1", "169.254.169.254", "fe80::1"}},
+		{"0.0.0.0/0", []string{"127.0.0.1", "10.1"}, []string{"2852039166", "::1"}},
+	} {
+		a, err := ParseAddresses(c.allowed)
+		require.NoError(t, err)
+		for _, host := range c.yes {
+			require.Empty(t, a.Refuses(host), "%s with %q", host, c.allowed)
+		}
+		for _, host := range c.no {
+			require.NotEmpty(t, a.Refuses(host), "%s with %q", host, c.allowed)
+		}
+	}
+	var none Addresses
+	require.Equal(t, "is a loopback address", none.Refuses("2130706433"))
+	require.Equal(t, "is a private address", none.Refuses("10.0.0.1"))
+	require.Equal(t, "is a link-local address", none.Refuses("fe80::1%eth0"))
+	require.Equal(t, "is an address at which clouds hand out credentials", none.Refuses("169.254.169.254"))
+	require.Equal(t, "is no public address", none.Refuses("0.0.0.0"))
+}

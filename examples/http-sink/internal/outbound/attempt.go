@@ -23,8 +23,9 @@ type Attempt struct {
 	// Login and Signer may be nil.
 	Login  Login
 	Signer *Signer
-	// ID names a request for the Signer.
-	ID func(*http.Request) string
+	// ID names a request for the Signer, and Body is what of it is signed.
+	ID   func(*http.Request) string
+	Body func(*http.Request) []byte
 }
 
 // A Failure is the body of an answer with status 0, which stands for an attempt that had no
@@ -67,9 +68,9 @@ func FailureOf(res *http.Response) error {
 
 func failure(req *http.Request, err error) *http.Response {
 	h := http.Header{}
-	open, notSent := (*OpenError)(nil), (*notSentError)(nil)
+	open, notSent, noToken := (*OpenError)(nil), (*notSentError)(nil), (*TokenError)(nil)
 	switch {
-	case errors.As(err, &open), errors.Is(err, ErrAddress):
+	case errors.As(err, &open), errors.Is(err, ErrAddress), errors.As(err, &noToken):
 		h.Set(NoRetry, "1")
 	case errors.As(err, &notSent):
 		h.Set(NotSent, "1")
@@ -98,6 +99,9 @@ func (a *Attempt) RoundTrip(req *http.Request) (*http.Response, error) {
 		if ended := context.Cause(req.Context()); ended != nil && !errors.Is(ended, httpthrottle.ErrUnanswered) {
 			return nil, ended
 		}
+		if late, ok := errors.AsType[net.Error](err); errors.Is(cause, ErrTimeout) || ok && late.Timeout() {
+			a.closeIdle()
+		}
 		return failure(req, explain(err, cause)), nil
 	}
 	for _, name := range []string{NotSent, NoRetry, Renewed} {
@@ -120,17 +124,15 @@ func (a *Attempt) prepare(req *http.Request) error {
 	if a.Signer == nil {
 		return nil
 	}
-	var body []byte
-	if req.GetBody != nil {
-		reader, err := req.GetBody()
-		if err != nil {
-			return err
-		}
-		if body, err = io.ReadAll(reader); err != nil {
-			return err
-		}
+	return a.Signer.sign(req.Header, a.ID(req), a.Body(req), time.Now())
+}
+
+// closeIdle gives up the connections that nobody uses: when one has been silent for too long, the others to the same
+// service have often died with it, and would cost a request each.
+func (a *Attempt) closeIdle() {
+	if c, ok := a.Base.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
 	}
-	return a.Signer.sign(req.Header, a.ID(req), body, time.Now())
 }
 
 // explain says why there is no answer, without anything that is not the same for

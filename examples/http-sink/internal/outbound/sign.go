@@ -22,7 +22,19 @@ type Signer struct {
 	Header string
 }
 
-var errBadKey = errors.New("the key of the signature is not base64")
+// ErrBadKey is why a key cannot be used that can be read.
+var ErrBadKey = errors.New("is not base64 (not shown)")
+
+// binaryKey stands before the key of a signature that is given in base64.
+const binaryKey = "base64:"
+
+// AllowedKey says which keys there are.
+func AllowedKey(webhooks bool) string {
+	if webhooks {
+		return "base64, with or without whsec_ before it"
+	}
+	return "a text of one line, or " + binaryKey + " with the key in base64 behind it"
+}
 
 // CheckKey tells whether the key can be read and has the form that is needed.
 func (s Signer) CheckKey() error {
@@ -30,14 +42,22 @@ func (s Signer) CheckKey() error {
 	return err
 }
 
+// key returns the key as bytes. A text is its own bytes; one that is not text is given in base64.
 func (s Signer) key() ([]byte, error) {
 	text, err := s.Key.Read()
-	if err != nil || s.Header != "" {
-		return []byte(text), err
+	if err != nil {
+		return nil, err
 	}
-	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(text, "whsec_"))
+	encoded, isEncoded := strings.CutPrefix(text, binaryKey)
+	if s.Header == "" {
+		encoded, isEncoded = strings.TrimPrefix(text, "whsec_"), true
+	}
+	if !isEncoded {
+		return []byte(text), nil
+	}
+	key, err := base64.StdEncoding.DecodeString(encoded)
 	if err != nil || len(key) == 0 {
-		return nil, errBadKey
+		return nil, ErrBadKey
 	}
 	return key, nil
 }

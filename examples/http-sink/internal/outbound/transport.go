@@ -31,6 +31,22 @@ type Connection struct {
 	CAFile, CertFile, KeyFile string
 	// Idle is how many unused connections are kept for each host.
 	Idle int
+	// PingAfter is how long an HTTP/2 connection may be silent before it is asked whether it is alive, and PingTimeout how
+	// long it may take to answer before it is closed, with all requests on it.
+	PingAfter, PingTimeout time.Duration
+}
+
+// The least and the longest default of a ping's times.
+const (
+	leastPing   = 250 * time.Millisecond
+	longestPing = 15 * time.Second
+)
+
+// PingTime is the default of PingAfter and PingTimeout for attempts that end after so long: both together take half of that, so that a
+// connection that has died in silence is noticed before the first request on it has ended, and the next one has
+// another.
+func PingTime(attempt time.Duration) time.Duration {
+	return min(max(attempt/4, leastPing), longestPing)
 }
 
 // NewTransport returns a transport for c. The error says which file is at fault.
@@ -75,8 +91,9 @@ func (c Connection) transport() (*http.Transport, error) {
 		IdleConnTimeout:        90 * time.Second,
 		ForceAttemptHTTP2:      true,
 		DisableCompression:     true, // an answer is bounded as it comes
+		HTTP2:                  &http.HTTP2Config{SendPingTimeout: c.PingAfter, PingTimeout: c.PingTimeout},
 	}
-	dialer := &net.Dialer{Timeout: c.Dial, KeepAlive: 30 * time.Second}
+	dialer := &net.Dialer{Timeout: c.Dial, KeepAliveConfig: aliveness}
 	if c.Proxy != nil {
 		t.Proxy = http.ProxyURL(c.Proxy) // everything that is dialled is the proxy
 	} else {
@@ -91,6 +108,10 @@ func (c Connection) transport() (*http.Transport, error) {
 	}
 	return t, nil
 }
+
+// aliveness is how the system finds out that a connection which nobody uses is dead: after 30 s. For those in use the times of an
+// attempt are shorter.
+var aliveness = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}
 
 // files tells what the files are at this moment; a file that is not there is nil.
 func (c Connection) files() []os.FileInfo {
@@ -116,6 +137,13 @@ type reloading struct {
 // RoundTrip implements http.RoundTripper.
 func (r *reloading) RoundTrip(req *http.Request) (*http.Response, error) {
 	return r.transport().RoundTrip(req)
+}
+
+// CloseIdleConnections closes what is not in use.
+func (r *reloading) CloseIdleConnections() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.current.CloseIdleConnections()
 }
 
 func (r *reloading) transport() *http.Transport {

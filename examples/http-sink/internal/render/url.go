@@ -16,6 +16,7 @@ type URL struct {
 	prefix string // before the first action
 	scheme string
 	host   string
+	name   string // of the host, without port
 }
 
 // longestURL is what servers take at least.
@@ -53,7 +54,7 @@ func ParseURL(source string) (*URL, error) {
 	case len(t.Root.Nodes) > 1 && !strings.Contains(behind, "/"):
 		return nil, errors.New("has no / between its host and its first action")
 	}
-	r := &URL{tmpl: t, prefix: prefix, scheme: u.Scheme, host: u.Host}
+	r := &URL{tmpl: t, prefix: prefix, scheme: u.Scheme, host: u.Host, name: u.Hostname()}
 	if _, err := r.confine(prefix); err != nil {
 		return nil, err
 	}
@@ -62,6 +63,9 @@ func ParseURL(source string) (*URL, error) {
 
 // Host returns the host that all URLs of the template have, with a port if it names one.
 func (r *URL) Host() string { return r.host }
+
+// Hostname is Host without port and brackets.
+func (r *URL) Hostname() string { return r.name }
 
 // Plain tells whether requests go over http.
 func (r *URL) Plain() bool { return r.scheme == "http" }

@@ -1,0 +1,124 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// AllowedSecret says what CleanSecret takes.
+const AllowedSecret = "a text of one line; one line end behind it does not count" //nolint:gosec // what is allowed, and no secret
+
+// CleanSecret is the one rule for secrets, wherever they come from: one line end (\n or \r\n) at the end does not count,
+// for editors, echo and base64 put it there. A byte-order mark at the beginning, any other control character
+// and Unicode's line separators are faults: no login has them, and they fail later where nobody sees why. Spaces stay: a
+// password may have them. problem says which character it is and at which byte, counted from 1, and nothing
+// else of the text; it is empty for a text that can be used.
+func CleanSecret(text string) (clean, problem string) {
+	clean = TrimLineEnd(text)
+	if problem = secretProblem(clean); problem != "" {
+		return "", problem
+	}
+	return clean, ""
+}
+
+// secretProblem is the second half of CleanSecret, for a secret whose line end is gone.
+func secretProblem(text string) string {
+	const mark = "\ufeff"
+	if strings.HasPrefix(text, mark) {
+		return "begins with a byte-order mark"
+	}
+	for i, r := range text {
+		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' {
+			return fmt.Sprintf("has %s at byte %d", characterName(r), i+1)
+		}
+	}
+	return ""
+}
+
+// TrimLineEnd returns text without one line end (\n or \r\n) at its end.
+func TrimLineEnd(text string) string {
+	if cut, ok := strings.CutSuffix(text, "\n"); ok {
+		return strings.TrimSuffix(cut, "\r")
+	}
+	return text
+}
+
+// HeaderProblem says why a secret cannot be the value of a header of HTTP, without any of it; empty when it can. net/http
+// cuts off outer spaces, so that the service would get another secret.
+func HeaderProblem(secret string) string {
+	for i, r := range secret {
+		switch {
+		case r == utf8.RuneError, r > '~':
+			return fmt.Sprintf("has a character that is not ASCII at byte %d, which a header cannot hold", i+1)
+		case unicode.IsControl(r):
+			return fmt.Sprintf("has %s at byte %d, which a header cannot hold", characterName(r), i+1)
+		}
+	}
+	if strings.Trim(secret, " ") != secret {
+		return "has a space at its beginning or end, which a header cannot hold"
+	}
+	return ""
+}
+
+// characterName names a character that cannot be seen.
+func characterName(r rune) string {
+	names := map[rune]string{0: "a NUL", '\t': "a tab", '\n': "a line feed", '\r': "a carriage return", 0x1b: "an escape", 0x7f: "a delete"}
+	if name, ok := names[r]; ok {
+		return fmt.Sprintf("%s (U+%04X)", name, r)
+	}
+	if unicode.IsControl(r) {
+		return fmt.Sprintf("a control character (U+%04X)", r)
+	}
+	return fmt.Sprintf("a line separator (U+%04X)", r)
+}
+
+// maxSecretFile is the longest file of a secret, in bytes.
+const maxSecretFile = 1 << 20
+
+// ReadSecretFile returns the secret that stands in a file, by the rule of CleanSecret. The error names the file and
+// holds nothing of what is in it.
+func ReadSecretFile(path string) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	content, err := io.ReadAll(io.LimitReader(file, maxSecretFile+1))
+	switch {
+	case err != nil:
+		return "", err
+	case len(content) > maxSecretFile:
+		return "", fmt.Errorf("%s is longer than %d bytes", path, maxSecretFile)
+	case strings.TrimSpace(string(content)) == "":
+		return "", fmt.Errorf("%s is empty", path)
+	}
+	text, problem := CleanSecret(string(content))
+	if problem != "" {
+		return "", &SecretError{File: path, Problem: problem}
+	}
+	return text, nil
+}
+
+// A SecretError says why a secret in a file cannot be used.
+type SecretError struct{ File, Problem string }
+
+// Error names the file and the problem, and nothing of the secret.
+func (e *SecretError) Error() string {
+	return fmt.Sprintf("%s %s, allowed: %s", e.File, e.Problem, AllowedSecret)
+}
+
+// SecretFileFault is the fault of a setting that names a file with a secret which cannot be used.
+func SecretFileFault(key, path string, err error) *FieldError {
+	if pathErr, ok := errors.AsType[*os.PathError](err); ok {
+		err = pathErr.Err // the path is in the message once already
+	}
+	if secret, ok := errors.AsType[*SecretError](err); ok {
+		return &FieldError{Field: key, Problem: fmt.Sprintf("is %q, which %s", path, secret.Problem), Allowed: AllowedSecret}
+	}
+	return &FieldError{Field: key, Problem: fmt.Sprintf("is %q, which cannot be used: %v", path, err)}
+}
