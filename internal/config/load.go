@@ -29,19 +29,39 @@ func Load[C any](fields []Field[C], environ []string, c *C) []error {
 	}
 	for i := range fields {
 		f := &fields[i]
-		if text, ok := env[f.variable()]; ok {
-			if err := f.put(c, text, f.variable()); err != nil {
-				faults = append(faults, err)
+		before := ""
+		for _, name := range f.variables() {
+			text, ok := env[name]
+			switch {
+			case !ok:
+				continue
+			case before != "":
+				faults = append(faults, &FieldError{Field: f.Key, Problem: "is set by " + name + ", and by " + before, Allowed: "one of them"})
+			default:
+				if err := f.put(c, text, name); err != nil {
+					faults = append(faults, err)
+				}
 			}
+			before = name
 		}
 	}
 	known := variables(fields)
 	for _, name := range sortedKeys(env) {
 		if !slices.Contains(known, name) && !slices.Contains(notSettings, name) {
-			faults = append(faults, &FieldError{Field: quoteKey(name), Problem: "is not a variable of numathrottle" + didYouMean(name, known)})
+			faults = append(faults, &FieldError{Field: quoteKey(name), Problem: "is not a variable of " + owner(fields) + didYouMean(name, known)})
 		}
 	}
 	return faults
+}
+
+// owner names the program that fields belong to: by the prefix of its own settings, or numathrottle.
+func owner[C any](fields []Field[C]) string {
+	for _, p := range prefixes(fields) {
+		if p != Prefix {
+			return strings.ToLower(strings.ReplaceAll(strings.TrimSuffix(p, "_"), "_", "-"))
+		}
+	}
+	return strings.ToLower(strings.TrimSuffix(Prefix, "_"))
 }
 
 // prefixes is what the names of all variables of fields begin with.
@@ -92,7 +112,7 @@ func dropService(env map[string]string, service string) {
 func variables[C any](fields []Field[C]) []string {
 	names := []string{FileVariable}
 	for i := range fields {
-		names = append(names, fields[i].variable())
+		names = append(names, fields[i].variables()...)
 	}
 	return names
 }
