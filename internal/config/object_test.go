@@ -14,9 +14,10 @@ var objectTable = []Field[named]{
 // A JSON object is taken as it is written, from a text or from a mapping.
 func TestObject(t *testing.T) {
 	for file, want := range map[string]string{
-		`extra: '{"a": 0.10, "b": [1e3, null], "c": "\ud83d\ude00"}'`:                     `{"a":0.10,"b":[1e3,null],"c":"\ud83d\ude00"}`,
-		"extra: {a: 0.10, b: [x, true, null, ~], c: {d: 'yes', e: 12345678901234567890}}": `{"a":0.10,"b":["x",true,null,null],"c":{"d":"yes","e":12345678901234567890}}`,
-		"extra:\n  stop:\n    - \"\\n\" # a comment\n    - 2020-01-01\n  on: off\n":       `{"stop":["\n","2020-01-01"],"on":"off"}`,
+		`extra: '{"a": 0.10, "b": [1e3, null], "c": "\ud83d\ude00"}'`: `{"a":0.10,"b":[1e3,null],"c":"\ud83d\ude00"}`,
+		"extra: {a: 0.10, b: [x, true, null, ~], c: {d: 'yes', e: 12345678901234567890}}": `{"a":0.10,"b":["x",true,null,null],` +
+			`"c":{"d":"yes","e":12345678901234567890}}`,
+		"extra:\n  stop:\n    - \"\\n\" # a comment\n    - 2020-01-01\n  on: off\n": `{"stop":["\n","2020-01-01"],"on":"off"}`,
 		"extra: {}": `{}`,
 	} {
 		var c named

@@ -53,12 +53,14 @@ func (a reply) write(w http.ResponseWriter, form Form) {
 		return
 	}
 	choice := func(message, finish string) string {
-		return fmt.Sprintf(`{"id":%q,"model":%q,"choices":[{"index":0,"message":%s,"finish_reason":%q}],"usage":{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d}}`,
+		return fmt.Sprintf(`{"id":%q,"model":%q,"choices":[{"index":0,"message":%s,"finish_reason":%q}],`+
+			`"usage":{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d}}`,
 			a.ID, a.Model, message, finish, a.Usage.Prompt, a.Usage.Completion, a.Usage.Total)
 	}
 	said := func(content string) string { return `{"role":"assistant","content":` + content + `}` }
 	body, kind := choice(said(string(quoted)), "stop"), "application/json"
 	switch form {
+	case Plain: // as it is
 	case Parts:
 		body = choice(said(`[{"type":"text","text":`+string(quoted)+`}]`), "stop")
 	case Completion:

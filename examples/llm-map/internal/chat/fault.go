@@ -30,7 +30,7 @@ const (
 )
 
 // A Fault is why a body holds no answer.
-type Fault struct {
+type Fault struct { //nolint:errname // it is what an answer is, and an error only on its way
 	Kind Kind
 	// Code is the provider's word for it; empty for none. It is letters, digits and "_.-", at most 64 of them.
 	Code string

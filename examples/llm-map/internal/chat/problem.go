@@ -2,6 +2,7 @@ package chat
 
 import (
 	"encoding/json"
+	"maps"
 	"net/http"
 	"strings"
 )
@@ -30,10 +31,7 @@ func problemOf(o object) *Fault {
 	if isNothing(first(o, "message", "detail", "errors", "error_msg", "msg")) && isNothing(o["code"]) {
 		return nil
 	}
-	inner := object{}
-	for key, value := range o {
-		inner[key] = value
-	}
+	inner := maps.Clone(o)
 	inner["message"] = first(o, "message", "detail", "errors", "error_msg", "msg")
 	return fault(inner)
 }

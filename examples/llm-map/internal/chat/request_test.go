@@ -14,6 +14,7 @@ func TestBody(t *testing.T) {
 	body, err := tmpl.Body(messages)
 	require.NoError(t, err)
 	const prompt = `"messages":[{"role":"system","content":"Be <kind>."},{"role":"user","content":"hi"}]`
+	//nolint:testifylint // every byte counts
 	require.Equal(t, `{"model":"o1/x",`+prompt+`,"max_tokens":5,"seed":12345678901234567890,"top_p":0.10,"stop":["a"],"x":{"y":null},"ä":1}`, string(body))
 	again, err := tmpl.Body(messages[1:])
 	require.NoError(t, err)
