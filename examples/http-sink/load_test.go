@@ -40,7 +40,7 @@ func TestEveryFaultIsToldAtOnce(t *testing.T) {
 		`method is "GET" (HTTP_SINK_METHOD)`, `concurrency is "0.5"`, "bearerTokenFile is set, and so is bearerToken, allowed: one of them",
 		"which cannot be used: no such file or directory", "bearerToken is set, and so is basicUsername", "certFile is set without keyFile",
 		"oauthSecret or oauthSecretFile is set without oauthTokenURL", "signature is set without signatureKey", `allowAddresses is "everything"`,
-		"maxRequests is set without unit", "proxy is", "HTTP_SINK_URLL is not a variable of numathrottle; did you mean HTTP_SINK_URL?",
+		"maxRequests is set without unit", "proxy is", "HTTP_SINK_URLL is not a variable of http-sink; did you mean HTTP_SINK_URL?",
 		"max is", "store", "healthAddr is",
 	} {
 		require.Contains(t, text, want)

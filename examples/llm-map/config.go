@@ -24,14 +24,21 @@ type settings struct {
 	System, SystemFile string
 	Prompt, PromptFile string
 	MaxTokens          int
+	MaxTokensField     tokensField
 	OutputTokens       int
 	MaxPromptTokens    int
 	Temperature        string
+	ExtraBody          string
+	Headers            string
+	Input              inputForm
 
 	RequestsPerMinute int
 	TokensPerMinute   int
 	InFlight          int
 	Adaptive          bool
+	AdaptiveMin       int
+	Strict            bool
+	MaxReserved       int
 	BurstTime         time.Duration
 	Charge            charge
 
@@ -66,6 +73,25 @@ const (
 	nackOnDenied deniedAction = "nack"
 )
 
+// A tokensField is the field of a request that says how long an answer may be.
+type tokensField string
+
+const (
+	autoTokens       tokensField = "auto"
+	completionTokens tokensField = "max_completion_tokens"
+	plainTokens      tokensField = "max_tokens"
+)
+
+// An inputForm is how the message goes on beside its result.
+type inputForm string
+
+const (
+	noInput       inputForm = "none"
+	inputText     inputForm = "text"
+	inputJSON     inputForm = "json"
+	inputMetadata inputForm = "metadata"
+)
+
 // prefix is what the variables of this program's own settings begin with. Those of the
 // pool are those of numathrottle.
 const prefix = "LLM_MAP_"
@@ -90,6 +116,9 @@ var fields = config.WithPrefix(prefix,
 	config.PathField("promptFile", "none", "The same in a file", func(s *settings) *string { return &s.PromptFile }),
 	config.NumberField("maxTokens", 0, 1_000_000, "0: the provider's", "How long an answer may be, in tokens",
 		func(s *settings) *int { return &s.MaxTokens }),
+	config.ChoiceField("maxTokensField", "The field of the request that says so. `auto`: `max_completion_tokens` for `openai`, and for models whose name, "+
+		"behind the last `/`, begins with o and a digit or with gpt-5 and up; else `max_tokens`. Set it for an Azure deployment of such a model",
+		func(s *settings) *tokensField { return &s.MaxTokensField }, autoTokens, completionTokens, plainTokens),
 	config.NumberField("outputTokens", 1, 1_000_000, "1024",
 		"What is drawn for an answer at most when `maxTokens` is not set; answers that are shorter are learnt from",
 		func(s *settings) *int { return &s.OutputTokens }),
@@ -100,6 +129,20 @@ var fields = config.WithPrefix(prefix,
 		Value: config.Text(func(s *settings) *string { return &s.Temperature }),
 		Range: func(s *settings) bool { _, ok := s.temperature(); return ok },
 	},
+	config.Field[settings]{
+		Key: "extraBody", Allowed: "a JSON object; in the file also a mapping", Default: "none",
+		Doc: "More fields of the request, sent as they are: `response_format`, `top_p`, `stop`, `seed`, `tools`, `reasoning_effort`, " +
+			"whatever the provider knows. Not `model` and `messages`, nor what another setting sets",
+		Value: config.Object(func(s *settings) *string { return &s.ExtraBody }),
+	},
+	config.Field[settings]{
+		Key: "headers", Allowed: "lines of `Name: value`", Default: "none",
+		Doc:   "More headers of the request; their values are never printed",
+		Value: config.HeaderLines(func(s *settings) *string { return &s.Headers }),
+	},
+	config.ChoiceField("input", "How the message goes on beside its result: not at all, in the result as `input`, a text, or, if it is JSON, as that; "+
+		"or in the user metadata, group `llm-map`, key `input`, beside the message's own",
+		func(s *settings) *inputForm { return &s.Input }, noInput, inputText, inputJSON, inputMetadata),
 	config.NumberField("requestsPerMinute", 0, 1_000_000_000, "0: no limit", "Calls per minute, over the whole pool",
 		func(s *settings) *int { return &s.RequestsPerMinute }),
 	config.NumberField("tokensPerMinute", 0, 1_000_000_000, "0: no limit", "Tokens per minute, over the whole pool",
@@ -107,11 +150,17 @@ var fields = config.WithPrefix(prefix,
 	config.NumberField("inFlight", 0, 1_000_000_000, "0: no limit",
 		"Calls under way at once, over the whole pool; several times the number of pods", func(s *settings) *int { return &s.InFlight }),
 	config.Field[settings]{
-		Key: "adaptive", Allowed: "`true` or `false`", Default: "`false`",
+		Key: "adaptive", Shared: true, Allowed: "`true` or `false`", Default: "`false`",
 		Doc: "The limit on tokens, or that on requests when there is none, falls while the provider refuses calls, " +
 			"and rises again; see [adaptive.md](../../docs/adaptive.md)",
 		Value: config.Bool(func(s *settings) *bool { return &s.Adaptive }),
 	},
+	shared(config.NumberField("adaptiveMin", 1, 1_000_000_000, "a hundredth of that limit",
+		"What may be used of that limit however many calls are refused, per minute; with `adaptive`", func(s *settings) *int { return &s.AdaptiveMin })),
+	shared(config.BoolField("strict", "Calls of the whole pool start at least a minute / `requestsPerMinute` apart, each issued by the store; "+
+		"the limits on tokens and on calls in flight stay as they are. See [strict.md](../../docs/strict.md)", func(s *settings) *bool { return &s.Strict })),
+	shared(config.NumberField("maxReserved", 0, 1000, "0", "How many calls that the store issues may be reserved ahead; with `strict`",
+		func(s *settings) *int { return &s.MaxReserved })),
 	config.DurationField("burstTime", 10*time.Millisecond, time.Minute, "`1s`", "How much of the two limits per minute the pool can save up",
 		func(s *settings) *time.Duration { return &s.BurstTime }),
 	config.Field[settings]{
@@ -136,17 +185,22 @@ var fields = config.WithPrefix(prefix,
 	config.PathField("serverInfo", "numaflow-go's", "The server-info file to write, outside Numaflow", func(s *settings) *string { return &s.ServerInfo }),
 )
 
+// shared returns a field whose variable may begin as those of every program of this module.
+func shared(f config.Field[settings]) config.Field[settings] {
+	f.Shared = true
+	return f
+}
+
 // temperature returns what is set; nil for nothing.
-func (s *settings) temperature() (*float32, bool) {
+func (s *settings) temperature() (*float64, bool) {
 	if s.Temperature == "" {
 		return nil, true
 	}
-	f, err := strconv.ParseFloat(s.Temperature, 32)
+	f, err := strconv.ParseFloat(s.Temperature, 64)
 	if err != nil || !(f >= 0 && f <= 2) {
 		return nil, false
 	}
-	value := float32(f)
-	return &value, true
+	return &f, true
 }
 
 // loadSettings reads the file that NUMATHROTTLE_CONFIG names and the environment, and fills in
@@ -181,6 +235,8 @@ func loadSettings() (settings, error) {
 	if _, err := newPrompt(s.System, s.Prompt); err != nil {
 		faults = append(faults, err)
 	}
+	s.checkRequest(bad)
+	s.checkLimits(bad)
 	return s, config.Join(faults)
 }
 
@@ -208,7 +264,7 @@ func (s *settings) checkTogether(bad func(field, problem, allowed string)) {
 			bad(pair[1].key, "is set, and so is "+pair[0].key, "one of them")
 		}
 	}
-	if !s.APIKey.IsSet() && s.APIKeyFile == "" && s.Provider != selfHosted {
+	if !s.APIKey.IsSet() && s.APIKeyFile == "" && s.Provider != selfHosted && s.loginHeader() == "" {
 		bad("apiKey and apiKeyFile", "are not set", "one of them, unless the provider is self-hosted")
 	}
 	if s.MaxWait > 0 && s.OnDenied != nackOnDenied {
@@ -253,7 +309,7 @@ func withDefaults(s settings) settings {
 		}
 	}
 	orText(&s.BaseURL, p.baseURL)
-	if s.Provider == azure {
+	if s.Provider == azure && !s.isVersionless() {
 		orText(&s.APIVersion, "2024-10-21")
 	}
 	if s.Prompt == "" && s.PromptFile == "" {
@@ -265,6 +321,12 @@ func withDefaults(s settings) settings {
 	orDuration(&s.Timeout, 2*time.Minute)
 	if s.Charge == "" {
 		s.Charge = p.charge
+	}
+	if s.MaxTokensField == "" {
+		s.MaxTokensField = autoTokens
+	}
+	if s.Input == "" {
+		s.Input = noInput
 	}
 	if s.OnStop == "" {
 		s.OnStop = holdOnStop

@@ -5,15 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"math/rand/v2"
 	"net/http"
-	"strings"
 	"time"
 
 	mapsdk "github.com/numaproj/numaflow-go/pkg/mapper"
-	openai "github.com/sashabaranov/go-openai"
 
+	"github.com/numaproj-contrib/numathrottle/examples/llm-map/internal/chat"
 	"github.com/numaproj-contrib/numathrottle/internal/admission"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -23,7 +21,7 @@ import (
 // each message: what is repeated counts, and what is too large is not drawn at all.
 type handler struct {
 	settings settings
-	client   *openai.Client
+	client   *client
 	prompt   *prompt
 	// outputs learns how long answers are, when they are not bounded.
 	outputs   *throttle.Estimator
@@ -43,8 +41,12 @@ func newHandler(s settings, l throttle.Limiter, base http.RoundTripper, log *slo
 	if err != nil {
 		return nil, err
 	}
+	c, err := newClient(&s, l, base)
+	if err != nil {
+		return nil, err
+	}
 	return &handler{
-		settings: s, client: newClient(&s, l, base), prompt: p, outputs: outputs,
+		settings: s, client: c, prompt: p, outputs: outputs,
 		abandoner: admission.Abandoner{Log: log}, log: log,
 	}, nil
 }
@@ -54,26 +56,44 @@ func newHandler(s settings, l throttle.Limiter, base http.RoundTripper, log *slo
 func (h *handler) Map(ctx context.Context, keys []string, d mapsdk.Datum) mapsdk.Messages {
 	messages, err := h.prompt.messages(keys, d)
 	if err != nil {
-		return result{Error: &fault{Code: codeBadPrompt, Message: err.Error()}}.message(keys)
+		return h.reply(result{Error: &fault{Code: codeBadPrompt, Message: err.Error()}}, keys, d)
 	}
-	prompt := promptTokens(messages)
+	prompt := promptTokens(messages) + (h.client.template.Characters()+3)/4
 	if f := h.tooLarge(prompt); f != nil {
-		return result{Error: f}.message(keys)
+		return h.reply(result{Error: f}, keys, d)
 	}
-	r, err := h.answer(ctx, h.request(messages), prompt)
+	r, err := h.answer(ctx, messages, prompt)
 	if denied, ok := errors.AsType[*admission.Denied](err); ok {
 		return nack(denied)
 	}
 	if err != nil {
 		h.abandoner.Abandon(ctx, err)
 	}
-	return r.message(keys)
+	return h.reply(r, keys, d)
+}
+
+// reply is the answer to a message.
+func (h *handler) reply(r result, keys []string, d mapsdk.Datum) mapsdk.Messages {
+	m := r.withInput(h.settings.Input, d.Value()).message(keys)
+	if h.settings.Input == inputMetadata {
+		m = m.WithUserMetadata(metadata(d))
+	}
+	return mapsdk.MessagesBuilder().Append(m)
+}
+
+// maxTokens is how long an answer may be, in tokens; 0 when it is up to the provider.
+func (h *handler) maxTokens() int {
+	most := h.settings.MaxTokens
+	if most == 0 {
+		most = h.client.template.MaxTokens()
+	}
+	return most * h.client.template.Choices()
 }
 
 // output is what is drawn for an answer.
 func (h *handler) output() int {
-	if h.settings.MaxTokens > 0 {
-		return h.settings.MaxTokens
+	if most := h.maxTokens(); most > 0 {
+		return most
 	}
 	return h.outputs.Estimate()
 }
@@ -85,10 +105,7 @@ func (h *handler) tooLarge(prompt int) *fault {
 	if most := s.MaxPromptTokens; most > 0 && prompt > most {
 		return &fault{Code: codeTooLarge, Message: fmt.Sprintf("the prompt has about %d tokens, allowed: at most %d (maxPromptTokens)", prompt, most)}
 	}
-	output := s.MaxTokens
-	if output == 0 {
-		output = 1 // what is learnt must not decide what is an error
-	}
+	output := max(h.maxTokens(), 1) // what is learnt must not decide what is an error
 	if cost, most := s.Charge.tokens(prompt, output), s.TokensPerMinute; most > 0 && cost > most {
 		return &fault{Code: codeTooLarge, Message: fmt.Sprintf(
 			"the call would take about %d tokens (prompt %d), allowed: at most %d (tokensPerMinute)", cost, prompt, most)}
@@ -96,36 +113,12 @@ func (h *handler) tooLarge(prompt int) *fault {
 	return nil
 }
 
-func (h *handler) request(messages []openai.ChatCompletionMessage) openai.ChatCompletionRequest {
-	s := &h.settings
-	req := openai.ChatCompletionRequest{Model: s.Model, Messages: messages}
-	if s.Provider == openAI || isReasoning(s.Model) {
-		req.MaxCompletionTokens = s.MaxTokens // max_tokens is deprecated there
-	} else {
-		req.MaxTokens = s.MaxTokens //nolint:staticcheck // deprecated by OpenAI; others know nothing else
-	}
-	if t, _ := s.temperature(); t != nil {
-		req.Temperature = max(*t, math.SmallestNonzeroFloat32) // 0 would be left out
-	}
-	return req
-}
-
-// isReasoning tells models that refuse max_tokens wherever they run.
-func isReasoning(model string) bool {
-	for _, family := range []string{"o1", "o3", "o4", "gpt-5", "gpt-6"} {
-		if strings.HasPrefix(model, family) {
-			return true
-		}
-	}
-	return false
-}
-
 // answer calls the model until there is a result. An error means that there is none; *admission.Denied
 // that the message is to be given back.
-func (h *handler) answer(ctx context.Context, req openai.ChatCompletionRequest, prompt int) (result, error) {
+func (h *handler) answer(ctx context.Context, messages []chat.Message, prompt int) (result, error) {
 	failures, overloads := 0, 0
 	for attempts := 1; ; attempts++ {
-		resp, o := h.call(ctx, req, prompt)
+		resp, o := h.call(ctx, messages, prompt)
 		delay := o.after
 		switch o.verdict {
 		case answered:
@@ -161,7 +154,7 @@ func (h *handler) answer(ctx context.Context, req openai.ChatCompletionRequest, 
 }
 
 // call makes one call, when it may be made.
-func (h *handler) call(ctx context.Context, req openai.ChatCompletionRequest, prompt int) (resp openai.ChatCompletionResponse, o outcome) {
+func (h *handler) call(ctx context.Context, messages []chat.Message, prompt int) (resp chat.Answer, o outcome) {
 	if h.settings.OnStop == holdOnStop {
 		trial, err := h.gate.pass(ctx)
 		if err != nil {
@@ -169,24 +162,24 @@ func (h *handler) call(ctx context.Context, req openai.ChatCompletionRequest, pr
 		}
 		defer h.gate.leave(trial) // also when something panics
 	}
+	if _, err := h.settings.key(); err != nil { // nothing is drawn for what cannot be sent
+		return resp, h.noKey(err)
+	}
 	cost := h.settings.Charge.tokens(prompt, h.output())
 	if most := h.settings.TokensPerMinute; most > 0 {
 		cost = min(cost, most)
 	}
 	w, waiting, cancel := h.wait(ctx)
 	defer cancel()
-	resp, err := h.client.CreateChatCompletion(withCost(waiting, cost), req)
+	resp, err := h.client.complete(waiting, cost, messages)
 	if d := h.denial(w, err); d != nil {
 		return resp, outcome{verdict: denied, err: d}
-	}
-	if err == nil && len(resp.Choices) == 0 {
-		return resp, outcome{verdict: failed, code: "no_choices", text: "the answer of the endpoint has no choices"}
 	}
 	o = judge(ctx, err)
 	switch o.verdict {
 	case answered:
-		if resp.Usage.CompletionTokens > 0 {
-			h.outputs.Observe(resp.Usage.CompletionTokens)
+		if u := resp.Usage; u != nil && u.Completion > 0 {
+			h.outputs.Observe(u.Completion)
 		}
 		h.gate.report(false)
 	case stop:
@@ -205,9 +198,21 @@ func (h *handler) call(ctx context.Context, req openai.ChatCompletionRequest, pr
 	return resp, o
 }
 
+// noKey is what becomes of a call whose key cannot be read.
+func (h *handler) noKey(err error) outcome {
+	o := outcome{verdict: failed, code: "no_key", text: "the call was not sent: the file of the setting apiKeyFile holds no key", err: err}
+	h.log.Warn("a call failed", "code", o.code, "cause", o.text, "detail", err.Error())
+	return o
+}
+
 // result is the answer to a message whose calls will not succeed.
 func (o outcome) result(attempts int) result {
-	return result{Attempts: attempts, Error: &fault{Code: o.code, Message: o.text}}
+	r := newResult(&o.known, attempts)
+	r.Error = &fault{Code: o.code, Message: o.text}
+	if o.words != "" {
+		r.Error.Message += ": " + o.words
+	}
+	return r
 }
 
 // backoff is how long to wait after n failures: half a second, doubled each time, at most

@@ -27,7 +27,7 @@ func TestAnswer(t *testing.T) {
 		Text: "hello", Model: "m-1", FinishReason: "stop", Usage: &used{PromptTokens: 7, CompletionTokens: 3, TotalTokens: 10}, Attempts: 1,
 	}, ask(t.Context(), t, h, "hi"))
 	require.Contains(t, e.calls[0], `"messages":[{"role":"system","content":"Be kind."},{"role":"user","content":"hi"}]`)
-	require.Contains(t, e.calls[0], `"temperature":1e-45`, "as near to 0 as is sent at all")
+	require.Contains(t, e.calls[0], `"temperature":0}`)
 }
 
 // What a call draws, and what it is settled with: a prompt of 400 characters, an answer of
@@ -250,6 +250,8 @@ func TestAnswersThatAreTooLong(t *testing.T) {
 	endless := answers(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"model":"`+strings.Repeat("x", maxAnswer)+`"}`)
 	})
-	h := mustHandler(t, testSettings(func(s *settings) { s.MaxAttempts = 1 }), nil, endless, nil)
-	require.Equal(t, "failed", ask(t.Context(), t, h, "x").Error.Code)
+	h := mustHandler(t, testSettings(nil), nil, endless, nil)
+	r := ask(t.Context(), t, h, "x")
+	require.Equal(t, "answer_too_long", r.Error.Code)
+	require.Equal(t, 1, r.Attempts, "the next would be as long, and would cost as much")
 }

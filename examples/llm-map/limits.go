@@ -32,27 +32,44 @@ func openLimits(ctx context.Context, s *settings, log *slog.Logger) (l limits, e
 			_ = l.close() // what fails here hides the error that counts
 		}
 	}()
-	in := func(suffix string, perMinute int, adaptive bool) numathrottle.Config {
+	in := func(suffix string, limit throttle.Limit) numathrottle.Config {
 		c := s.Pool
 		c.Logger = log
 		c.Pool += suffix
-		if perMinute > 0 {
-			c.Limit = throttle.Limit{
-				Max: perMinute, Per: time.Minute,
-				Burst:    max(1, int(float64(perMinute)*s.BurstTime.Minutes())),
-				Adaptive: adaptive,
-			}
-		}
+		c.Limit = limit
 		return c
 	}
-	if l.requests, err = numathrottle.Open(ctx, in(requestsSuffix, s.RequestsPerMinute, s.Adaptive && s.TokensPerMinute == 0)); err != nil {
+	if l.requests, err = numathrottle.Open(ctx, in(requestsSuffix, s.requestLimit())); err != nil {
 		return l, err
 	}
-	if l.tokens, err = numathrottle.Open(ctx, in(tokensSuffix, s.TokensPerMinute, s.Adaptive)); err != nil {
+	if l.tokens, err = numathrottle.Open(ctx, in(tokensSuffix, s.tokenLimit())); err != nil {
 		return l, err
 	}
-	l.inFlight, err = numathrottle.OpenInFlight(ctx, s.InFlight, in(inFlightSuffix, 0, false))
+	l.inFlight, err = numathrottle.OpenInFlight(ctx, s.InFlight, in(inFlightSuffix, throttle.Limit{}))
 	return l, err
+}
+
+// requestLimit is the limit on requests. It alone can be strict: what a call takes of the others is known too late.
+func (s *settings) requestLimit() throttle.Limit {
+	limit := s.perMinute(s.RequestsPerMinute, s.Adaptive && s.TokensPerMinute == 0)
+	if s.Strict && limit.Max > 0 {
+		limit.Strict, limit.MaxReserved, limit.Burst = true, s.MaxReserved, 0
+	}
+	return limit
+}
+
+func (s *settings) tokenLimit() throttle.Limit { return s.perMinute(s.TokensPerMinute, s.Adaptive) }
+
+// perMinute is a limit of so many a minute; 0 is none.
+func (s *settings) perMinute(most int, adaptive bool) throttle.Limit {
+	if most == 0 {
+		return throttle.Limit{}
+	}
+	limit := throttle.Limit{Max: most, Per: time.Minute, Burst: max(1, int(float64(most)*s.BurstTime.Minutes())), Adaptive: adaptive}
+	if adaptive {
+		limit.AdaptiveMin = s.AdaptiveMin
+	}
+	return limit
 }
 
 // limiter draws what one call takes: so many tokens, one request, one slot; all or none.

@@ -158,3 +158,5 @@ func refuses(status int, header, body string) answer {
 }
 
 func answers(a ...answer) *endpoint { return &endpoint{answers: a} }
+
+func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }

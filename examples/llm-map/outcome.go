@@ -9,8 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	openai "github.com/sashabaranov/go-openai"
-
+	"github.com/numaproj-contrib/numathrottle/examples/llm-map/internal/chat"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
@@ -42,9 +41,13 @@ type outcome struct {
 	verdict verdict
 	// after is how long the transport says to wait before the next call; 0 for nothing.
 	after time.Duration
-	// code is a word for what is wrong, text says it for people. Neither holds a secret,
-	// nor anything that the provider's answer says about the account.
+	// code is a word for what is wrong, text says it for people. Neither holds a secret, nor anything of what was sent.
 	code, text string
+	// words is what the provider or the model says, without secrets. It may repeat the prompt, so it is for the result
+	// only, and not for the log.
+	words string
+	// known is what of an answer is known that is of no use.
+	known chat.Answer
 	// detail is for the log only: what kept a call from reaching the endpoint. It is empty
 	// when the endpoint answered.
 	detail string
@@ -55,8 +58,9 @@ type outcome struct {
 func judge(ctx context.Context, err error) outcome {
 	refused, isRefused := errors.AsType[*httpthrottle.RefusedError](err)
 	throttled, isThrottled := errors.AsType[*throttle.Error](err)
-	api, isAPI := errors.AsType[*openai.APIError](err)
-	raw, isRaw := errors.AsType[*openai.RequestError](err)
+	status, isStatus := errors.AsType[*statusError](err)
+	inBody, isInBody := errors.AsType[*hiddenError](err)
+	fault, isFault := errors.AsType[*chat.Fault](err)
 	switch {
 	case err == nil:
 		return outcome{verdict: answered}
@@ -68,16 +72,32 @@ func judge(ctx context.Context, err error) outcome {
 		return outcome{verdict: invalid, code: codeTooLarge, text: "the limits can never grant what the call would take", err: err}
 	case isThrottled:
 		return outcome{verdict: wait, after: throttled.RetryAfter, code: "throttled", text: err.Error(), err: err}
-	case isAPI:
-		return judgeStatus(api.HTTPStatusCode, apiCode(api), err)
-	case isRaw:
-		return judgeStatus(raw.HTTPStatusCode, "", err)
+	case isStatus:
+		return judgeStatus(status.status, status.fault, err)
+	case isInBody:
+		return judgeInBody(inBody)
+	case isFault:
+		return judgeFault(fault)
 	case errors.Is(err, errTimeout):
 		return outcome{verdict: failed, code: "timeout", text: errTimeout.Error(), err: err}
 	case errors.Is(err, errRedirected):
 		return outcome{verdict: stop, code: "redirected", text: errRedirected.Error(), err: err}
+	case errors.Is(err, errTooLong):
+		return outcome{verdict: invalid, code: "answer_too_long", text: errTooLong.Error(), err: err}
 	}
-	o := outcome{verdict: failed, code: "failed", text: "the endpoint could not be reached, or its answer not be read", err: err}
+	return judgeConnection(err)
+}
+
+// judgeConnection judges an error without an answer, or with a part of one.
+func judgeConnection(err error) outcome {
+	o := outcome{verdict: failed, code: "failed", text: "the endpoint could not be reached, or ended the connection without an answer", err: err}
+	if _, unsent := errors.AsType[*unsentError](err); unsent {
+		o.code, o.text = "not_sent", "the call could not be sent, because of the settings; the log says why"
+	}
+	if cut, is := errors.AsType[*cutError](err); is {
+		o.code, o.text = string(chat.Broken), "the connection ended in the middle of the answer"
+		o.detail = cut.err.Error()
+	}
 	if at, ok := errors.AsType[*url.Error](err); ok { // from the connection: it holds nothing of the request
 		o.detail = at.Err.Error()
 	}
@@ -100,44 +120,74 @@ func judgeRefusal(r httpthrottle.Refusal, err error) outcome {
 	return o
 }
 
-// judgeStatus judges an answer that is no refusal, by its status. The provider's message
-// stays out: it may repeat the prompt, and in part the key.
-func judgeStatus(status int, code string, err error) outcome {
-	o := outcome{code: code, text: fmt.Sprintf("the endpoint answered with status %d", status), err: err}
-	if code == "" {
+// judgeStatus judges an answer that is no refusal, by its status.
+func judgeStatus(status int, f *chat.Fault, err error) outcome {
+	o := outcome{
+		verdict: verdictOf(status), code: f.Code, words: f.Words, err: err,
+		text: fmt.Sprintf("the endpoint answered with status %d", status),
+	}
+	if o.code == "" {
 		o.code = strconv.Itoa(status)
 	} else {
-		o.text += ", code " + code
+		o.text += ", code " + f.Code
 	}
-	switch {
-	case status == http.StatusUnauthorized, status == http.StatusForbidden, status == http.StatusNotFound, status == http.StatusPaymentRequired:
-		o.verdict = stop // the key, the model or the URL is wrong, for all messages
-	case status == http.StatusRequestTimeout, status == http.StatusConflict, status == http.StatusTooEarly, status >= http.StatusInternalServerError:
-		o.verdict = failed
-	case status >= http.StatusBadRequest:
-		o.verdict = invalid
-	default:
-		o.verdict = failed
+	if f.Param == "max_tokens" || f.Param == "max_completion_tokens" {
+		o.text += " (see the setting maxTokensField)"
 	}
 	return o
 }
 
-// apiCode returns the provider's word for what is wrong, if it is one.
-func apiCode(e *openai.APIError) string {
-	for _, word := range []any{e.Code, e.Type} {
-		if text, ok := word.(string); ok && isWord(text) {
-			return text
-		}
+// verdictOf says what a status means that is no refusal.
+func verdictOf(status int) verdict {
+	switch {
+	case status == http.StatusUnauthorized, status == http.StatusForbidden, status == http.StatusNotFound, status == http.StatusPaymentRequired:
+		return stop // the key, the model or the URL is wrong, for all messages
+	case status == http.StatusRequestTimeout, status == http.StatusConflict, status == http.StatusTooEarly, status >= http.StatusInternalServerError:
+		return failed
+	case status >= http.StatusBadRequest:
+		return invalid
 	}
-	return ""
+	return failed
 }
 
-// isWord tells whether a provider's text is fit for results and logs.
-func isWord(text string) bool {
-	for _, r := range text {
-		if (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-' && r != '.' {
-			return false
-		}
+// judgeInBody judges a refusal that no status tells of. The transport does not know of it, so the message itself waits.
+func judgeInBody(e *hiddenError) outcome {
+	o := judgeRefusal(e.refusal, e)
+	if o.verdict == wait {
+		o.verdict, o.after = overload, e.refusal.RetryAfter
 	}
-	return text != "" && len(text) <= 64
+	o.words, o.known = e.fault.Words, e.fault.Answer
+	o.text = fmt.Sprintf("the endpoint answered with status %d, and in the body: %s", e.status, o.text)
+	return o
+}
+
+// faults says what becomes of a message whose answer is of no use, and why.
+var faults = map[chat.Kind]struct {
+	verdict verdict
+	text    string
+}{
+	chat.NoBody:    {failed, "the answer is empty: it has no body"},
+	chat.NotJSON:   {failed, "the answer is no JSON"},
+	chat.NoChoices: {failed, "the answer of the endpoint has no choices"},
+	chat.Empty:     {invalid, "the model answered with nothing"},
+	chat.Refused:   {invalid, "the model refused to answer"},
+	chat.Filtered:  {invalid, "a filter of the provider took the answer away"},
+	chat.Broken:    {failed, "the answer broke off"},
+	chat.Provider:  {failed, "the endpoint answered with an error in the place of an answer"},
+}
+
+// judgeFault judges an answer that is of no use, though its status says that all is well.
+func judgeFault(f *chat.Fault) outcome {
+	o := outcome{
+		verdict: faults[f.Kind].verdict, text: faults[f.Kind].text, code: string(f.Kind), words: f.Words, known: f.Answer, err: f,
+	}
+	if f.Kind == chat.Provider && f.Status != 0 {
+		o.verdict = verdictOf(f.Status)
+		o.code = strconv.Itoa(f.Status)
+	}
+	if f.Code != "" {
+		o.code = f.Code
+		o.text += ", code " + f.Code
+	}
+	return o
 }

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	openai "github.com/sashabaranov/go-openai"
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/examples/llm-map/internal/chat"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
 )
@@ -52,7 +52,7 @@ func TestJudge(t *testing.T) {
 		{"server error", openAI, refuses(500, "", `{"error":{"message":"x","type":"server_error"}}`), failed, "server_error"},
 		{"bad gateway", selfHosted, refuses(502, "", "<html>bad gateway</html>"), failed, "502"},
 		{"request timeout", selfHosted, refuses(408, "", ""), failed, "408"},
-		{"no JSON", selfHosted, refuses(200, "", "it works!"), failed, "failed"},
+		{"no JSON", selfHosted, refuses(200, "", "it works!"), failed, "not_json"},
 		{"redirect", selfHosted, refuses(307, "Location: http://elsewhere.invalid/", ""), stop, "redirected"},
 		{"broken off", selfHosted, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, failed, "failed"},
 	} {
@@ -71,9 +71,11 @@ func TestJudge(t *testing.T) {
 
 // complete makes one call.
 func complete(ctx context.Context, s *settings, l throttle.Limiter) error {
-	_, err := newClient(s, l, nil).CreateChatCompletion(withCost(ctx, 5), openai.ChatCompletionRequest{
-		Model: "m", Messages: []openai.ChatCompletionMessage{{Role: "user", Content: "hi"}},
-	})
+	c, err := newClient(s, l, nil)
+	if err != nil {
+		return err
+	}
+	_, err = c.complete(ctx, 5, []chat.Message{{Role: chat.User, Content: "hi"}})
 	return err
 }
 

@@ -12,8 +12,8 @@ import (
 	"unicode/utf8"
 
 	mapsdk "github.com/numaproj/numaflow-go/pkg/mapper"
-	openai "github.com/sashabaranov/go-openai"
 
+	"github.com/numaproj-contrib/numathrottle/examples/llm-map/internal/chat"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 )
 
@@ -77,13 +77,13 @@ func parseTemplate(name, text string) (*template.Template, error) {
 var errPrompt = errors.New("no prompt can be made of the message")
 
 // messages makes the messages of a call. Errors are errPrompt.
-func (p *prompt) messages(keys []string, d mapsdk.Datum) ([]openai.ChatCompletionMessage, error) {
+func (p *prompt) messages(keys []string, d mapsdk.Datum) ([]chat.Message, error) {
 	data := p.data(keys, d)
-	var out []openai.ChatCompletionMessage
+	var out []chat.Message
 	for _, m := range []struct {
 		role string
 		t    *template.Template
-	}{{openai.ChatMessageRoleSystem, p.system}, {openai.ChatMessageRoleUser, p.user}} {
+	}{{chat.System, p.system}, {chat.User, p.user}} {
 		var b bounded
 		if err := m.t.Execute(&b, data); err != nil {
 			return nil, fmt.Errorf("%w: %w", errPrompt, err)
@@ -92,10 +92,10 @@ func (p *prompt) messages(keys []string, d mapsdk.Datum) ([]openai.ChatCompletio
 			return nil, fmt.Errorf("%w: it is not UTF-8", errPrompt)
 		}
 		if b.Len() > 0 {
-			out = append(out, openai.ChatCompletionMessage{Role: m.role, Content: b.String()})
+			out = append(out, chat.Message{Role: m.role, Content: b.String()})
 		}
 	}
-	if len(out) == 0 || out[len(out)-1].Role == openai.ChatMessageRoleSystem {
+	if len(out) == 0 || out[len(out)-1].Role == chat.System {
 		return nil, fmt.Errorf("%w: it is empty", errPrompt)
 	}
 	return out, nil
@@ -171,7 +171,7 @@ func cut(n int, text string) string {
 
 // promptTokens estimates the tokens of a prompt: a quarter of its characters, rounded
 // up, as the providers' own limiters do.
-func promptTokens(messages []openai.ChatCompletionMessage) int {
+func promptTokens(messages []chat.Message) int {
 	n := 0
 	for i := range messages {
 		n += utf8.RuneCountInString(messages[i].Content)

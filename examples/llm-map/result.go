@@ -2,20 +2,26 @@ package main
 
 import (
 	"encoding/json"
+	"unicode/utf8"
 
 	mapsdk "github.com/numaproj/numaflow-go/pkg/mapper"
-	openai "github.com/sashabaranov/go-openai"
+
+	"github.com/numaproj-contrib/numathrottle/examples/llm-map/internal/chat"
 )
 
-// A result is what a message becomes, as JSON. It has either an error or the rest.
+// A result is what a message becomes, as JSON. It has either an error or a text or calls of tools.
 type result struct {
-	Text         string `json:"text,omitempty"`
-	Model        string `json:"model,omitempty"`
-	FinishReason string `json:"finish_reason,omitempty"`
-	Usage        *used  `json:"usage,omitempty"`
+	Text         string          `json:"text,omitempty"`
+	ToolCalls    json.RawMessage `json:"tool_calls,omitempty"`
+	Model        string          `json:"model,omitempty"`
+	FinishReason string          `json:"finish_reason,omitempty"`
+	Usage        *used           `json:"usage,omitempty"`
 	// Attempts is how many calls it took.
 	Attempts int    `json:"attempts,omitempty"`
 	Error    *fault `json:"error,omitempty"`
+	// Input is the message that it is for, as the setting input says; InputBase64 one that is no text.
+	Input       json.RawMessage `json:"input,omitempty"`
+	InputBase64 []byte          `json:"input_base64,omitempty"`
 }
 
 // used is what the provider says that the call cost, in tokens.
@@ -40,26 +46,58 @@ const (
 // errorTag is the tag of results that are errors, for conditional forwarding.
 const errorTag = "error"
 
-func newResult(resp *openai.ChatCompletionResponse, attempts int) result {
-	r := result{
-		Text: resp.Choices[0].Message.Content, Model: resp.Model,
-		FinishReason: string(resp.Choices[0].FinishReason), Attempts: attempts,
+// newResult is the result of what is known of an answer.
+func newResult(a *chat.Answer, attempts int) result {
+	r := result{Text: a.Text, ToolCalls: a.ToolCalls, Model: a.Model, FinishReason: a.FinishReason, Attempts: attempts}
+	if u := a.Usage; u != nil {
+		r.Usage = &used{PromptTokens: u.Prompt, CompletionTokens: u.Completion, TotalTokens: u.Total}
 	}
-	if u := resp.Usage; u.TotalTokens > 0 {
-		r.Usage = &used{PromptTokens: u.PromptTokens, CompletionTokens: u.CompletionTokens, TotalTokens: u.TotalTokens}
+	return r
+}
+
+// withInput returns the result with the message that it is for.
+func (r result) withInput(how inputForm, payload []byte) result {
+	switch {
+	case how != inputText && how != inputJSON:
+	case how == inputJSON && json.Valid(payload):
+		r.Input = payload
+	case utf8.Valid(payload):
+		if encoded, err := json.Marshal(string(payload)); err == nil {
+			r.Input = encoded
+		}
+	default:
+		r.InputBase64 = payload
 	}
 	return r
 }
 
 // message encodes a result, under the keys of the message that it is for.
-func (r result) message(keys []string) mapsdk.Messages {
+func (r result) message(keys []string) mapsdk.Message {
 	encoded, err := json.Marshal(r)
-	if err != nil { // every field is a text or a number
+	if err != nil { // every field is a text, a number or JSON
 		encoded = []byte(`{"error":{"code":"internal","message":"the result cannot be encoded"}}`)
 	}
 	m := mapsdk.NewMessage(encoded).WithKeys(keys)
 	if r.Error != nil {
 		m = m.WithTags([]string{errorTag})
 	}
-	return mapsdk.MessagesBuilder().Append(m)
+	return m
+}
+
+// metadataGroup and metadataInput are where the setting input: metadata puts the message.
+const (
+	metadataGroup = "llm-map"
+	metadataInput = "input"
+)
+
+// metadata is the user metadata of a message, and the message itself.
+func metadata(d mapsdk.Datum) *mapsdk.UserMetadata {
+	kept, own := mapsdk.NewUserMetadata(), d.UserMetadata()
+	for _, group := range own.Groups() {
+		for _, key := range own.Keys(group) {
+			kept.AddKV(group, key, own.Value(group, key))
+		}
+	}
+	kept.AddKV(metadataGroup, metadataInput, d.Value())
+	return kept
 }

@@ -8,17 +8,16 @@ import (
 	"net/http"
 	"time"
 
-	openai "github.com/sashabaranov/go-openai"
-
+	"github.com/numaproj-contrib/numathrottle/examples/llm-map/internal/chat"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
 
-// newClient returns the client of the provider, which sends through base; nil is a
-// transport of its own. Each of its calls draws from l what withCost says, once: calls that are refused or fail are repeated by the caller, who can
-// go on for as long as the message may wait.
-func newClient(s *settings, l throttle.Limiter, base http.RoundTripper) *openai.Client {
+// newTransport returns a transport to the provider, which sends through base; nil is one of its own. Each request draws
+// from l what its draw says, once: calls that are refused or fail are repeated by the caller, who can go on for as long
+// as the message may wait.
+func newTransport(s *settings, l throttle.Limiter, base http.RoundTripper) http.RoundTripper {
 	p := providers[s.Provider]
 	opts := []httpthrottle.Option{
 		httpthrottle.WithCost(costOf),
@@ -31,31 +30,29 @@ func newClient(s *settings, l throttle.Limiter, base http.RoundTripper) *openai.
 		opts = append(opts, httpthrottle.WithMeter(httpthrottle.UsageMeter(nil))) //nolint:bodyclose // it is handed a response, and makes none
 	}
 	if base == nil {
-		base = newBase()
+		base = newBase(pingAfter, pingTimeout)
 	}
 	// The time limit is of the attempt alone: below the throttle, which waits.
 	base = &attempt{base: base, timeout: s.Timeout, login: p.login, key: s.key}
-	c := openai.DefaultConfig("") // attempt logs in
-	c.BaseURL = s.BaseURL
-	c.HTTPClient = &http.Client{
-		Transport:     httpthrottle.NewTransport(base, l, opts...),
-		CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirected },
-	}
-	if s.Provider == azure {
-		c.APIType, c.APIVersion = openai.APITypeAzure, s.APIVersion
-		c.AzureModelMapperFunc = func(model string) string { return model }
-	}
-	return openai.NewClientWithConfig(c)
+	return httpthrottle.NewTransport(base, l, opts...)
 }
 
+// Over HTTP/2 all calls share a connection. One that dies without a word is noticed when nothing has come by it for
+// pingAfter, and a ping is not answered for pingTimeout. While a model thinks nothing comes either, so pings are usual.
+const (
+	pingAfter   = 15 * time.Second
+	pingTimeout = 15 * time.Second
+)
+
 // newBase returns a transport for many calls to one host.
-func newBase() http.RoundTripper {
+func newBase(pingAfter, pingTimeout time.Duration) http.RoundTripper {
 	t, ok := http.DefaultTransport.(*http.Transport)
 	if !ok {
 		return http.DefaultTransport
 	}
 	t = t.Clone()
 	t.MaxIdleConnsPerHost = 256
+	t.HTTP2 = &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout}
 	return t
 }
 
@@ -65,16 +62,25 @@ const longestPause = time.Hour
 // errRedirected: a redirect could carry prompts elsewhere.
 var errRedirected = errors.New("the endpoint redirects, which is not followed; set baseURL to where it leads")
 
-type costKey struct{}
+// A draw is what one call draws, and what became of it. It is used by one goroutine.
+type draw struct {
+	tokens int
+	tried  bool   // it was handed to the network
+	key    string // that it was sent with
+}
 
-// withCost says what the call of a context draws, in tokens.
-func withCost(ctx context.Context, tokens int) context.Context {
-	return context.WithValue(ctx, costKey{}, tokens)
+type drawKey struct{}
+
+// drawOf returns the draw of a call; one of nothing when it has none.
+func drawOf(ctx context.Context) *draw {
+	if d, ok := ctx.Value(drawKey{}).(*draw); ok {
+		return d
+	}
+	return &draw{}
 }
 
 func costOf(r *http.Request) int {
-	tokens, _ := r.Context().Value(costKey{}).(int)
-	return max(tokens, 1) // one request and one slot in any case
+	return max(drawOf(r.Context()).tokens, 1) // one request and one slot in any case
 }
 
 // key returns the key of the endpoint; empty for none.
@@ -124,6 +130,8 @@ func (a *attempt) RoundTrip(req *http.Request) (*http.Response, error) {
 	if key != "" {
 		a.login(req.Header, key)
 	}
+	d := drawOf(begun)
+	d.tried, d.key = true, key
 	res, err := a.base.RoundTrip(req)
 	if err != nil {
 		if errors.Is(context.Cause(ctx), errTimeout) {
@@ -137,7 +145,7 @@ func (a *attempt) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // maxAnswer is the longest answer that is read, in bytes.
-const maxAnswer = 4 << 20
+const maxAnswer = chat.MaxBody
 
 var errTooLong = fmt.Errorf("the answer is longer than %d bytes", maxAnswer)
 

@@ -18,6 +18,9 @@ type Field[C any] struct {
 	// Prefix is what the variable's name begins with, for a program that has settings of
 	// its own: capitals and an underscore at the end. Empty means the constant Prefix.
 	Prefix string
+	// Shared tells that the variable may begin with the constant Prefix, too, because the setting is one that every
+	// program of this module has. Only one of the two may be set.
+	Shared bool
 	// Allowed says which values are allowed, Default which one holds when none
 	// is given, Doc what the setting does. They are Markdown of one line.
 	Allowed, Default, Doc string
@@ -35,6 +38,15 @@ func Variable(key string) string { return variable(Prefix, key) }
 
 // variable returns the field's environment variable.
 func (f *Field[C]) variable() string { return variable(f.prefix(), f.Key) }
+
+// variables returns all environment variables of the field.
+func (f *Field[C]) variables() []string {
+	names := []string{f.variable()}
+	if shared := Variable(f.Key); f.Shared && shared != names[0] {
+		names = append(names, shared)
+	}
+	return names
+}
 
 func (f *Field[C]) prefix() string { return cmp.Or(f.Prefix, Prefix) }
 

@@ -6,7 +6,7 @@ func Lift[A, B any](fields []Field[A], at func(*B) *A) []Field[B] {
 	lifted := make([]Field[B], len(fields))
 	for i, f := range fields {
 		lifted[i] = Field[B]{
-			Key: f.Key, Prefix: f.Prefix, Allowed: f.Allowed, Default: f.Default, Doc: f.Doc,
+			Key: f.Key, Prefix: f.Prefix, Shared: f.Shared, Allowed: f.Allowed, Default: f.Default, Doc: f.Doc,
 			Value: liftValue(f.Value, at),
 		}
 		if inRange := f.Range; inRange != nil {

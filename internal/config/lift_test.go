@@ -47,8 +47,8 @@ func TestFaultsOfTwoTablesAreToldTogether(t *testing.T) {
 		`numathrottle: prompt is "a\x00" (PROGRAM_PROMPT), allowed: lines`,
 		`numathrottle: max is "101" (NUMATHROTTLE_MAX), allowed: 0 to 100`,
 		`numathrottle: rampUpDuration is not supported by this version (NUMATHROTTLE_RAMP_UP_DURATION)`,
-		`numathrottle: NUMATHROTTLE_MODEL is not a variable of numathrottle; did you mean PROGRAM_MODEL?`,
-		`numathrottle: PROGRAM_MODELL is not a variable of numathrottle; did you mean PROGRAM_MODEL?`,
+		`numathrottle: NUMATHROTTLE_MODEL is not a variable of program; did you mean PROGRAM_MODEL?`,
+		`numathrottle: PROGRAM_MODELL is not a variable of program; did you mean PROGRAM_MODEL?`,
 	}, lines)
 	require.Zero(t, p)
 	require.Len(t, Check(programTable, &program{Prompt: strings.Repeat("x", maxLines+1), Inner: settings{Max: -1}}), 2)

@@ -36,17 +36,27 @@ func LoadWithout[C any](fields []Field[C], without, environ []string, c *C) []er
 	}
 	for i := range fields {
 		f := &fields[i]
-		if text, ok := env[f.variable()]; ok {
-			if err := f.put(c, text, f.variable()); err != nil {
-				faults = append(faults, err)
+		before := ""
+		for _, name := range f.variables() {
+			text, ok := env[name]
+			switch {
+			case !ok:
+				continue
+			case before != "":
+				faults = append(faults, &FieldError{Field: f.Key, Problem: "is set by " + name + ", and by " + before, Allowed: "one of them"})
+			default:
+				if err := f.put(c, text, name); err != nil {
+					faults = append(faults, err)
+				}
 			}
+			before = name
 		}
 	}
 	for _, name := range sortedKeys(env) {
 		if slices.Contains(known, name) || slices.Contains(notSettings, name) {
 			continue
 		}
-		problem := "is not a variable of numathrottle"
+		problem := "is not a variable of " + owner(fields)
 		if slices.ContainsFunc(without, func(key string) bool { return Variable(key) == name }) {
 			problem = notTaken
 		}
@@ -60,6 +70,16 @@ func LoadWithout[C any](fields []Field[C], without, environ []string, c *C) []er
 
 // notTaken is said of a setting of the library that a program leaves out.
 const notTaken = "is a setting of the library, and none of this program, which names its limits itself"
+
+// owner names the program that fields belong to: by the prefix of its own settings, or numathrottle.
+func owner[C any](fields []Field[C]) string {
+	for _, p := range prefixes(fields) {
+		if p != Prefix {
+			return strings.ToLower(strings.ReplaceAll(strings.TrimSuffix(p, "_"), "_", "-"))
+		}
+	}
+	return strings.ToLower(strings.TrimSuffix(Prefix, "_"))
+}
 
 // prefixes is what the names of all variables of fields begin with.
 func prefixes[C any](fields []Field[C]) []string {
@@ -111,7 +131,7 @@ func dropService(env map[string]string, service string) {
 func variables[C any](fields []Field[C]) []string {
 	names := []string{FileVariable}
 	for i := range fields {
-		names = append(names, fields[i].variable())
+		names = append(names, fields[i].variables()...)
 	}
 	return names
 }

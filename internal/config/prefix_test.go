@@ -19,14 +19,14 @@ func nearFields() []config.Field[near] {
 
 func TestMisspeltVariablesAreRefused(t *testing.T) {
 	for entry, want := range map[string]string{
-		"NUMATHROTLE_MAX=1":     "NUMATHROTLE_MAX is not a variable of numathrottle; did you mean NUMATHROTTLE_MAX?",
-		"NUMA_THROTTLE_MAX=1":   "NUMA_THROTTLE_MAX is not a variable of numathrottle; did you mean NUMATHROTTLE_MAX?",
-		"NUMATHROTTEL_MAX=1":    "NUMATHROTTEL_MAX is not a variable of numathrottle; did you mean NUMATHROTTLE_MAX?",
-		"numathrotle_max=1":     "numathrotle_max is not a variable of numathrottle; did you mean NUMATHROTTLE_MAX?",
-		"NUMA_TRHOTTLE_MAXX=1":  "NUMA_TRHOTTLE_MAXX is not a variable of numathrottle; did you mean NUMATHROTTLE_MAX?",
-		"NUMATHROTTLES_COLOR=1": "NUMATHROTTLES_COLOR is not a variable of numathrottle",
-		"HTTPSINK_URL=x":        "HTTPSINK_URL is not a variable of numathrottle; did you mean HTTP_SINK_URL?",
-		"HTTP_SINC_URL=x":       "HTTP_SINC_URL is not a variable of numathrottle; did you mean HTTP_SINK_URL?",
+		"NUMATHROTLE_MAX=1":     "NUMATHROTLE_MAX is not a variable of http-sink; did you mean NUMATHROTTLE_MAX?",
+		"NUMA_THROTTLE_MAX=1":   "NUMA_THROTTLE_MAX is not a variable of http-sink; did you mean NUMATHROTTLE_MAX?",
+		"NUMATHROTTEL_MAX=1":    "NUMATHROTTEL_MAX is not a variable of http-sink; did you mean NUMATHROTTLE_MAX?",
+		"numathrotle_max=1":     "numathrotle_max is not a variable of http-sink; did you mean NUMATHROTTLE_MAX?",
+		"NUMA_TRHOTTLE_MAXX=1":  "NUMA_TRHOTTLE_MAXX is not a variable of http-sink; did you mean NUMATHROTTLE_MAX?",
+		"NUMATHROTTLES_COLOR=1": "NUMATHROTTLES_COLOR is not a variable of http-sink",
+		"HTTPSINK_URL=x":        "HTTPSINK_URL is not a variable of http-sink; did you mean HTTP_SINK_URL?",
+		"HTTP_SINC_URL=x":       "HTTP_SINC_URL is not a variable of http-sink; did you mean HTTP_SINK_URL?",
 	} {
 		var c near
 		faults := config.Load(nearFields(), []string{"PATH=/bin", entry}, &c)

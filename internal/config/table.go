@@ -12,7 +12,7 @@ func Table[C any](fields []Field[C]) string {
 	b.WriteString("| File | Environment | Allowed | Default | What it does |\n|---|---|---|---|---|\n")
 	for i := range fields {
 		if f := &fields[i]; !f.later() {
-			fmt.Fprintf(&b, "| `%s` | `%s` | %s | %s | %s |\n", f.Key, f.variable(), f.Allowed, f.Default, f.Doc)
+			fmt.Fprintf(&b, "| `%s` | `%s` | %s | %s | %s |\n", f.Key, strings.Join(f.variables(), "` or `"), f.Allowed, f.Default, f.Doc)
 		}
 	}
 	return b.String()

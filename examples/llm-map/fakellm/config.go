@@ -3,6 +3,7 @@ package fakellm
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -36,6 +37,8 @@ type Config struct {
 	DefaultMaxTokens int
 	// Quota is how many tokens the account may use in all; 0 means any number.
 	Quota int
+	// Forms is how answers look, one after the other and then from the beginning; empty means Plain.
+	Forms []Form
 	// APIKey is what calls have to show; empty means nothing.
 	APIKey string
 }
@@ -77,6 +80,11 @@ func (c Config) validate() error {
 	} {
 		if n.value < 0 || n.value > 1_000_000_000 {
 			bad(n.field, n.value, "0 (none) to 1000000000")
+		}
+	}
+	for _, f := range c.Forms {
+		if !slices.Contains(Forms, f) {
+			bad("form", f, fmt.Sprint(Forms))
 		}
 	}
 	if c.Slice < 100*time.Millisecond || c.Slice > time.Minute {

@@ -29,4 +29,9 @@
 // 503 elsewhere); calls above Config.Quota as a spent account, which no waiting helps;
 // prompts above Config.ContextTokens, a wrong key and a request that is no JSON as the
 // caller's fault.
+//
+// # Odd answers
+//
+// Config.Forms makes answers look as they do elsewhere: the content as a list, events that nobody asked for, a refusal or an
+// error with the status 200, a page, nothing at all. What a call is charged stays the same.
 package fakellm

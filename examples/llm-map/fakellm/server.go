@@ -23,6 +23,7 @@ type Server struct {
 	inFlight int
 	stats    Stats
 	charges  []Charge
+	answers  int // that were given a form
 }
 
 // New returns a Server whose buckets are full. The error names every field of the Config
@@ -77,7 +78,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case call.Stream:
 		reply.stream(w, call.StreamOptions.IncludeUsage)
 	default:
-		writeJSON(w, http.StatusOK, reply)
+		reply.write(w, s.form())
 	}
 }
 

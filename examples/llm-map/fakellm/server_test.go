@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	openai "github.com/sashabaranov/go-openai"
 	"github.com/stretchr/testify/require"
 )
 
@@ -209,41 +208,22 @@ func TestNewNamesEveryFault(t *testing.T) {
 		"fakellm: latency is -1ns and 0s per token, allowed: 0 or more")
 }
 
-// A real client understands the answers, streamed or not.
-func TestClient(t *testing.T) {
-	s := mustNew(t, Config{})
-	server := httptest.NewServer(s)
-	defer server.Close()
-	c := openai.DefaultConfig("")
-	c.BaseURL = server.URL + "/v1"
-	client := openai.NewClientWithConfig(c)
-	req := openai.ChatCompletionRequest{
-		Model: "m", MaxCompletionTokens: 30, Messages: []openai.ChatCompletionMessage{{Role: "user", Content: "say something nice"}},
-	}
-	resp, err := client.CreateChatCompletion(t.Context(), req)
+// Each form comes in its turn, and all cost the same.
+func TestForms(t *testing.T) {
+	forms, err := ParseForms("plain, parts,no-body,events")
 	require.NoError(t, err)
-	require.NotEmpty(t, resp.Choices[0].Message.Content)
-	require.Equal(t, resp.Usage.TotalTokens, resp.Usage.PromptTokens+resp.Usage.CompletionTokens)
-
-	req.StreamOptions = &openai.StreamOptions{IncludeUsage: true}
-	stream, err := client.CreateChatCompletionStream(t.Context(), req)
-	require.NoError(t, err)
-	defer stream.Close()
-	var text string
-	var usage *openai.Usage
-	for {
-		event, err := stream.Recv()
-		if err != nil {
-			break
-		}
-		if event.Usage != nil {
-			usage = event.Usage
-		}
-		for _, choice := range event.Choices {
-			text += choice.Delta.Content
-		}
+	s := mustNew(t, Config{Forms: forms})
+	for _, want := range []string{`"content":"a`, `"content":[{"type":"text"`, "", "data: {", `"content":"a`} {
+		body := call(s, 40, 10).Body.String()
+		require.Contains(t, body, want)
+		require.Equal(t, want == "", body == "")
 	}
-	require.Equal(t, resp.Choices[0].Message.Content, text)
-	require.Equal(t, resp.Usage.TotalTokens, usage.TotalTokens)
-	require.Equal(t, 2, s.Stats().Served)
+	require.Equal(t, 5, s.Stats().Served)
+	for _, c := range s.Charges() {
+		require.Equal(t, 10, c.Tokens)
+	}
+	_, err = ParseForms("plain,round")
+	require.ErrorContains(t, err, `the form of an answer is "round"`)
+	_, err = New(Config{Forms: []Form{"round"}})
+	require.ErrorContains(t, err, "form is round")
 }

@@ -46,7 +46,12 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags.IntVar(&c.DefaultMaxTokens, "default-max-tokens", 0, "largest answer to a call that does not say; 0 = 1024")
 	flags.IntVar(&c.Quota, "quota", 0, "tokens of the account in all; 0 = any number")
 	flags.StringVar(&c.APIKey, "api-key", "", "what calls have to show; else $FAKELLM_API_KEY, else nothing")
+	forms := flags.String("forms", "", fmt.Sprintf("how answers look, one after the other, with commas between: %v", fakellm.Forms))
 	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	var err error
+	if c.Forms, err = fakellm.ParseForms(*forms); err != nil {
 		return err
 	}
 	c.APIKey = cmp.Or(c.APIKey, os.Getenv("FAKELLM_API_KEY")) // not as the default, which -h prints

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/examples/llm-map/internal/chat"
+	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
+)
+
+// A client makes calls to one endpoint. It may be used from any number of goroutines at once.
+type client struct {
+	http     *http.Client
+	url      string
+	header   http.Header
+	template *chat.Template
+	classify httpthrottle.Classifier
+}
+
+// newClient returns the client of valid settings, whose calls draw from l; base is as in newTransport.
+func newClient(s *settings, l throttle.Limiter, base http.RoundTripper) (*client, error) {
+	template, err := s.template()
+	if err != nil {
+		return nil, err
+	}
+	header, _ := config.ParseHeaders(s.Headers)
+	header.Set("Content-Type", "application/json")
+	if header.Get("Accept") == "" {
+		header.Set("Accept", "application/json")
+	}
+	return &client{
+		http: &http.Client{
+			Transport:     newTransport(s, l, base),
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+		url: s.endpoint(), header: header, template: template, classify: providers[s.Provider].classify,
+	}, nil
+}
+
+// An unsentError is why a call was not sent at all.
+type unsentError struct{ err error }
+
+func (e *unsentError) Error() string { return "the call was not sent: " + e.err.Error() }
+func (e *unsentError) Unwrap() error { return e.err }
+
+// A statusError is an answer whose status says that it is none.
+type statusError struct {
+	status int
+	fault  *chat.Fault
+}
+
+func (e *statusError) Error() string {
+	return fmt.Sprintf("the endpoint answered with status %d: %v", e.status, e.fault)
+}
+
+// A hiddenError is a refusal within an answer whose own status says that all is well.
+type hiddenError struct {
+	status  int
+	refusal httpthrottle.Refusal
+	fault   *chat.Fault
+}
+
+func (e *hiddenError) Error() string {
+	return fmt.Sprintf("the endpoint answered with status %d, and with a refusal: %v", e.status, e.fault)
+}
+
+// A cutError is an answer whose body could not be read to its end.
+type cutError struct{ err error }
+
+func (e *cutError) Error() string { return "the answer could not be read: " + e.err.Error() }
+func (e *cutError) Unwrap() error { return e.err }
+
+// complete makes one call, which draws so many tokens. Errors: those of the transport, *unsentError, *statusError,
+// *hiddenError, *cutError, errRedirected and *chat.Fault. What the provider says is in none of their texts.
+func (c *client) complete(ctx context.Context, tokens int, messages []chat.Message) (chat.Answer, error) {
+	body, err := c.template.Body(messages)
+	if err != nil {
+		return chat.Answer{}, &unsentError{err}
+	}
+	d := &draw{tokens: tokens}
+	req, err := http.NewRequestWithContext(context.WithValue(ctx, drawKey{}, d), http.MethodPost, c.url, bytes.NewReader(body))
+	if err != nil {
+		return chat.Answer{}, &unsentError{err}
+	}
+	req.GetBody = nil // what was drawn is drawn for one request
+	req.Header = c.header.Clone()
+	res, err := c.http.Do(req)
+	if err != nil {
+		if !d.tried {
+			err = &unsentError{err}
+		}
+		return chat.Answer{}, err
+	}
+	defer res.Body.Close()
+	if res.StatusCode/100 == 3 && res.Header.Get("Location") != "" {
+		return chat.Answer{}, errRedirected
+	}
+	content, err := io.ReadAll(res.Body)
+	if res.StatusCode >= http.StatusMultipleChoices {
+		f := chat.ReadError(content)
+		c.hide(f, d.key)
+		return chat.Answer{}, &statusError{status: res.StatusCode, fault: f}
+	}
+	if err != nil {
+		return chat.Answer{}, &cutError{err}
+	}
+	answer, err := chat.Read(content, res.Header.Get("Content-Type"))
+	f, isFault := errors.AsType[*chat.Fault](err)
+	if !isFault {
+		return answer, err
+	}
+	c.hide(f, d.key)
+	if f.Kind == chat.Provider && f.Status != 0 {
+		return chat.Answer{}, c.inBody(res, f)
+	}
+	return chat.Answer{}, f
+}
+
+// inBody returns the error of an answer whose body names a status.
+func (c *client) inBody(res *http.Response, f *chat.Fault) error {
+	r, refused := c.classify(httpthrottle.Answer{Status: f.Status, Header: res.Header, Body: f.Body, At: time.Now()})
+	if !refused {
+		return f
+	}
+	r.Status = f.Status
+	return &hiddenError{status: res.StatusCode, refusal: r, fault: f}
+}
+
+// hide takes what is secret out of what a provider or a model says.
+func (c *client) hide(f *chat.Fault, key string) {
+	secrets := []string{key}
+	for name, values := range c.header {
+		if name != "Accept" && name != "Content-Type" {
+			secrets = append(secrets, values...)
+		}
+	}
+	words := hideSecrets(f.Words, secrets)
+	if f.Kind == chat.Provider { // a model may write with stars
+		words = keyLike.ReplaceAllString(words, hidden)
+	}
+	f.Words = chat.Line(words)
+}

@@ -1,0 +1,86 @@
+package chat
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// An object is a JSON object whose values are not looked at yet. Keys are told apart by case, and of a key that
+// stands twice the last counts.
+type object = map[string]json.RawMessage
+
+// objectOf returns raw as an object; nil when it is none.
+func objectOf(raw json.RawMessage) object {
+	var o object
+	if json.Unmarshal(raw, &o) != nil {
+		return nil
+	}
+	return o
+}
+
+// listOf returns raw as a list; nil when it is none. A single object is a list of one.
+func listOf(raw json.RawMessage) []json.RawMessage {
+	var list []json.RawMessage
+	if json.Unmarshal(raw, &list) == nil {
+		return list
+	}
+	if objectOf(raw) != nil {
+		return []json.RawMessage{raw}
+	}
+	return nil
+}
+
+// textOf returns raw as a text: a string as it is, a number as it is written, else nothing.
+func textOf(raw json.RawMessage) string {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return text
+	}
+	var number json.Number
+	if json.Unmarshal(raw, &number) == nil {
+		return number.String()
+	}
+	return ""
+}
+
+// whole returns raw as a whole number from 0 to 1e9, rounded up: a number or a text with one. 0 for anything else.
+func whole(raw json.RawMessage) int {
+	const most = 1_000_000_000
+	f, err := strconv.ParseFloat(strings.TrimSpace(textOf(raw)), 64)
+	if err != nil || !(f > 0 && f <= most) {
+		return 0
+	}
+	return int(math.Ceil(f))
+}
+
+// isNothing tells whether raw is missing, or holds nothing: null, false, 0, and what is empty.
+func isNothing(raw json.RawMessage) bool {
+	switch text := string(bytes.TrimSpace(raw)); text {
+	case "", "null", "false", "0", `""`, "{}", "[]":
+		return true
+	}
+	return false
+}
+
+// first returns what of an object holds something, by the order of keys; nil for nothing.
+func first(o object, keys ...string) json.RawMessage {
+	for _, key := range keys {
+		if !isNothing(o[key]) {
+			return o[key]
+		}
+	}
+	return nil
+}
+
+// isWord tells whether a provider's text is fit for results and logs: letters, digits and "_-.", at most 64.
+func isWord(text string) bool {
+	for _, r := range text {
+		if (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-' && r != '.' {
+			return false
+		}
+	}
+	return text != "" && len(text) <= 64
+}

@@ -1,0 +1,63 @@
+package config
+
+import (
+	"net/http"
+	"strings"
+)
+
+// HeaderLines is lines of "Name: value", as ParseHeaders reads them. Values are not printed, for they may be secrets:
+// only the names are.
+func HeaderLines[C any](at func(*C) *string) Value[C] {
+	return Value[C]{
+		secret: true,
+		hidden: true,
+		set:    func(c *C, text string) bool { *at(c) = text; return true },
+		get: func(c *C) string {
+			var names []string
+			for line := range strings.Lines(*at(c)) {
+				if name, _, ok := strings.Cut(strings.TrimSpace(line), ":"); ok && isToken(strings.TrimSpace(name)) {
+					names = append(names, strings.TrimSpace(name))
+				}
+			}
+			if len(names) == 0 {
+				return ""
+			}
+			return strings.Join(names, ", ") + " (values not shown)"
+		},
+		check: func(c *C) bool { _, ok := ParseHeaders(*at(c)); return ok },
+	}
+}
+
+// ParseHeaders reads lines of "Name: value". Lines that are empty do not count. It is false when a name is no name of a
+// header or stands twice, and when a value is empty or has control characters.
+func ParseHeaders(text string) (http.Header, bool) {
+	h := http.Header{}
+	if len(text) > maxLines {
+		return h, false
+	}
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\r\n")
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		name, value, ok := strings.Cut(line, ":")
+		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+		control := strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f })
+		if !ok || !isToken(name) || value == "" || control || h.Get(name) != "" {
+			return h, false
+		}
+		h.Set(name, value)
+	}
+	return h, true
+}
+
+// isToken tells whether a text can be the name of a header.
+func isToken(name string) bool {
+	const marks = "!#$%&'*+-.^_`|~"
+	for _, r := range name {
+		if (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune(marks, r) {
+			return false
+		}
+	}
+	return name != ""
+}
