@@ -139,7 +139,8 @@ var fields = append([]field{
 	},
 	{
 		Key: "stateDir", Allowed: "the absolute path of a folder, or `none`", Default: "`/var/run/numaflow` in a Numaflow pod, if it is there, else `none`",
-		Doc:   "Where a lock proves that the process before this one is dead, whose share is free at once then; see [operations.md](operations.md#a-container-that-is-killed)",
+		Doc: "Where a lock proves that the process before this one is dead, whose share is free at once then; " +
+			"see [operations.md](operations.md#a-container-that-is-killed)",
 		Value: config.Text(func(c *Config) *string { return &c.StateDir }),
 		Range: func(c *Config) bool {
 			return c.StateDir == "" || c.StateDir == noStateDir || filepath.IsAbs(c.StateDir)

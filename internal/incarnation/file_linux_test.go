@@ -39,7 +39,7 @@ func hold(folder string) {
 	}
 	child := exec.Command("sleep", "60")
 	if err := child.Start(); err != nil {
-		panic(err) //nolint:forbidigo // the test sees it
+		panic(err) // the test sees it
 	}
 	fmt.Println(held, len(wills), child.Process.Pid)
 	for {
@@ -81,7 +81,7 @@ func TestWhoComesNextInheritsFromAProcessThatWasKilled(t *testing.T) {
 		p.Env = append(os.Environ(), holdVariable+"="+folder)
 		stdin, err := p.StdinPipe() // nobody writes to it
 		require.NoError(t, err)
-		defer stdin.Close()
+		t.Cleanup(func() { _ = stdin.Close() })
 		out, err := p.StdoutPipe()
 		require.NoError(t, err)
 		require.NoError(t, p.Start())

@@ -17,11 +17,12 @@ type place struct {
 func (p *plan) drawWills(r *rand.Rand) { p.wills = r.IntN(2) == 0 }
 
 // restart starts a process under the ID of one that has died, mostly in the same place.
-func (w *world) restart(dead *process) *process {
+func (w *world) restart(dead *process) {
 	if !w.plan.wills || w.rng.will.IntN(4) == 0 {
-		return w.join(dead.id)
+		w.join(dead.id)
+		return
 	}
-	return w.joinAt(dead.id, dead.place)
+	w.joinAt(dead.id, dead.place)
 }
 
 // twin starts a second process under an ID in use, in a place of its own or in the same one.

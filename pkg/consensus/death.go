@@ -14,16 +14,16 @@ const MaxDead = 4
 // zero Ticket before the first one, and Unanswered are those that it had sent since,
 // by rising Seq: by these the store tells it from a clone, whose death proves nothing.
 type Death struct {
-	Incarnation string
-	Last        Ticket
-	Unanswered  []Ticket
+	Incarnation string   `json:"incarnation"`
+	Last        Ticket   `json:"last"`
+	Unanswered  []Ticket `json:"unanswered"`
 }
 
 // A Will is what a process leaves behind for the next one under its ID: how to name
 // its death, and how long its share took to earn what it owed.
 type Will struct {
 	Death
-	Owes time.Duration
+	Owes time.Duration `json:"owes"`
 }
 
 // A Testament is what processes under one ID of one pool leave behind in a place of
@@ -63,7 +63,7 @@ type legacy struct {
 func (p *Processor) Inherit(now time.Duration, wills []Will) {
 	for _, w := range wills {
 		known := slices.ContainsFunc(p.legacies, func(l legacy) bool { return l.Incarnation == w.Incarnation })
-		if known || w.Incarnation == p.incarnation || w.Owes > Removal(MaxLease) || w.Death.validate() != nil {
+		if known || w.Incarnation == p.incarnation || w.Owes > Removal(MaxLease) || w.validate() != nil {
 			continue
 		}
 		p.legacies = append(p.legacies, legacy{w.Death, now + w.Owes})
@@ -145,7 +145,7 @@ func (d *Death) validate() error {
 		return badName("Dead", d.Incarnation)
 	}
 	if err := validateTickets(d.Unanswered, d.Last.Seq, maxRevision); err != nil {
-		return &RequestError{"Dead", fmt.Sprintf("%.40q with requests out of order", d.Incarnation), "at most 32 requests, with rising numbers above that of Last"}
+		return &RequestError{"Dead", fmt.Sprintf("%.40q with requests out of order", d.Incarnation), "at most 32, with rising numbers above Last"}
 	}
 	return nil
 }

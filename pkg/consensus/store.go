@@ -140,7 +140,10 @@ type Request struct {
 }
 
 // A Ticket names one request: its number, and the nonce that was drawn for it.
-type Ticket struct{ Seq, Nonce uint64 }
+type Ticket struct {
+	Seq   uint64 `json:"seq"`
+	Nonce uint64 `json:"nonce"`
+}
 
 // MaxUnanswered is how many unanswered requests a request names. A processor that
 // has so many sends the newest of them again instead of another.

@@ -1,6 +1,7 @@
 package consensus
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -57,10 +58,7 @@ func (r *Request) Validate() error {
 			}
 		}
 	}
-	if err := r.validateDead(); err != nil {
-		return err
-	}
-	return validateDocuments(r.Documents)
+	return cmp.Or(r.validateDead(), validateDocuments(r.Documents))
 }
 
 func (r *Request) validatePermits() error {

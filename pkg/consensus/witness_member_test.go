@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,6 +20,8 @@ import (
 
 // A desk is a Witness in the memory of the test: one process holds it at a time.
 type desk struct {
+	mu sync.Mutex // several processes use it
+
 	consensus.Testament
 	holder *clerk
 }
@@ -33,25 +36,31 @@ type clerk struct {
 }
 
 func (c *clerk) Inherit() ([]consensus.Will, bool) {
+	c.desk.mu.Lock()
+	defer c.desk.mu.Unlock()
 	if c.desk.holder != nil && c.desk.holder != c {
 		return nil, false
 	}
 	c.desk.holder = c
-	c.inherited = c.desk.Testament.Inherit(true)
+	c.inherited = c.desk.Inherit(true)
 	return c.inherited, true
 }
 
 func (c *clerk) Settled() { c.inherited, c.settled = nil, true }
 
 func (c *clerk) Write(own consensus.Will) {
+	c.desk.mu.Lock()
+	defer c.desk.mu.Unlock()
 	if c.desk.holder != c {
 		return // it is dead
 	}
 	c.written++
-	c.desk.Testament.Write(c.inherited, own)
+	c.desk.Write(c.inherited, own)
 }
 
 func (c *clerk) Release(keep bool) {
+	c.desk.mu.Lock()
+	defer c.desk.mu.Unlock()
 	c.kept = keep
 	c.released++
 	if c.desk.holder == c {
@@ -102,30 +111,37 @@ func TestAMemberTakesOver(t *testing.T) {
 
 		a, first, silent, _, log := join()
 		time.Sleep(3 * time.Second)
+		synctest.Wait()
 		require.Equal(t, consensus.Whole, a.View().Share)
 		require.Greater(t, first.written, 2, "before each request")
 		require.True(t, first.settled)
 		require.NotContains(t, log.String(), told)
 		silent.off = true // the process dies
+		at.mu.Lock()
 		at.holder = nil
+		at.mu.Unlock()
 
 		b, second, _, _, log := join()
 		time.Sleep(1500 * time.Millisecond)
+		synctest.Wait()
 		require.Equal(t, consensus.Whole, b.View().Share)
 		require.True(t, b.View().TookOver)
 		require.True(t, second.settled)
 		time.Sleep(5 * time.Second)
+		synctest.Wait()
 		require.Equal(t, 1, strings.Count(log.String(), told), log.String())
 
 		// Another process under the ID finds the place taken: everything is as without it, until that is free.
 		c, third, _, _, log := join()
 		time.Sleep(3 * time.Second)
+		synctest.Wait()
 		require.Zero(t, c.View().Share)
 		require.Zero(t, third.written)
 		require.NoError(t, b.Leave(t.Context()))
 		require.Equal(t, 1, second.released)
 		require.False(t, second.kept)
 		time.Sleep(2 * time.Second)
+		synctest.Wait()
 		require.Positive(t, third.written, "it is asked for again and again")
 		require.NotContains(t, log.String(), told)
 		require.NoError(t, c.Leave(t.Context()))
@@ -148,10 +164,12 @@ func TestOneWithDebtLeavesNothing(t *testing.T) {
 		th, err := throttle.New(throttle.Limit{Max: 10}, throttle.WithSharer(m), throttle.OnClose(m.Leave))
 		require.NoError(t, err)
 		time.Sleep(3 * time.Second)
+		synctest.Wait()
 		p, ok := th.TryAcquire(1)
 		require.True(t, ok)
 		p.Settle(1 + 10*100) // 100 s worth
 		time.Sleep(2 * time.Second)
+		synctest.Wait()
 		require.Greater(t, c.desk.Wills[0].Owes, 90*time.Second)
 		_ = th.Close()
 		require.Empty(t, c.desk.Wills)

@@ -106,7 +106,10 @@ func deathCases() []testCase {
 		{name: "a malformed death is a RequestError", run: func(p *pool) {
 			a := p.proc("a")
 			for _, dead := range [][]consensus.Death{
-				{{}}, {{Incarnation: a.incarnation}}, {{Incarnation: "b"}, {Incarnation: "b"}}, {{Incarnation: "a\x00b"}},
+				{{}},
+				{{Incarnation: a.incarnation}},
+				{{Incarnation: "b"}, {Incarnation: "b"}},
+				{{Incarnation: "a\x00b"}},
 				make([]consensus.Death, consensus.MaxDead+1),
 			} {
 				req := a.clone().request(one(0, half))
