@@ -105,10 +105,15 @@
 //	Pulsar                ignores the nack
 //	Kafka, plain NATS,
 //	generator             lose the message
+//	any source of a Mono-
+//	Vertex that has a map LOSES the message, in every version up to the newest
 //
-// In a MonoVertex that has a map too, Numaflow 1.8.3 hands the map what the transformer
-// dropped or nacked, as a message without a value (its issue 3531): neither Drop nor
-// Nack, nor a transformer that drops, is of use there.
+// In a MonoVertex that has a map too, Numaflow hands the map what the transformer
+// dropped or nacked, as a message without a value, and acknowledges it then (its issue
+// 3531; so it was in November 2026 in 1.8.3 and in the newest source): neither Drop nor
+// Nack, nor a transformer that drops, is of use there. A transformer does not see whether
+// there is a map, so in a MonoVertex WrapTransformer logs a warning with these actions.
+// With a map use Wait or Forward, or put the throttle in front of the map.
 //
 // An empty result of a transformer ends the pod. Transform of the wrapped transformer
 // returns only what the transformer returned, or what OnDenied chose; in every other
