@@ -72,7 +72,7 @@ func TestNackUsesTheLimitWithTwoDeliveries(t *testing.T) {
 						t.Logf("batch %3d, %-80s use %.2f, deliveries %.2f, most %d", batch, name, out.use, out.deliveries, out.most)
 						least, most := 0.95, 2.02
 						if v.pods > 1 {
-							least, most = 0.88, 2.15
+							least, most = 0.85, 2.2
 						}
 						require.GreaterOrEqual(t, out.use, least, "batch %d, %s", batch, name)
 						require.LessOrEqual(t, out.deliveries, most, "batch %d, %s", batch, name)

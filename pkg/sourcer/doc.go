@@ -133,7 +133,8 @@
 // # Shutdown
 //
 // Close the limiter after the server has stopped. The platform first stops reading; a
-// Read in progress ends within its TimeOut, and a transformer's wait ends when the
-// platform gives up its stream, 20 s later, or when numaflow-go cancels the context,
-// 15 s after SIGTERM. Messages that had no answer by then are read again.
+// Read in progress ends within its TimeOut. A transformer's wait ends when the platform
+// gives up its stream, 20 s later with exit code 1, or where all containers get SIGTERM
+// at once when numaflow-go cancels the context, after 15 s. Messages that had no answer by
+// then are read again. With a WithMaxWait of at most 8 s it ends by itself.
 package sourcer
