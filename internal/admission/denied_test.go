@@ -94,7 +94,8 @@ func TestNacksOfATagHaveALineOfTheirOwn(t *testing.T) {
 }
 
 func TestNacksOfALimiterWithoutARateComeAsItSays(t *testing.T) {
-	g := &admission.Gate{Limiter: throttletest.New(throttletest.Deny(&throttle.Error{Reason: throttle.ReasonLimit, RetryAfter: time.Second})), MaxWait: time.Second}
+	denies := throttletest.Deny(&throttle.Error{Reason: throttle.ReasonLimit, RetryAfter: time.Second})
+	g := &admission.Gate{Limiter: throttletest.New(denies), MaxWait: time.Second}
 	require.InDelta(t, 1.125, nacks(t, g, "", 1)[0].Seconds(), 0.126)
 }
 

@@ -2,7 +2,6 @@ package noloss
 
 import (
 	"context"
-
 	"fmt"
 	"slices"
 	"strings"
@@ -46,7 +45,7 @@ var stopping = []struct {
 // is delivered again to another pod, and nothing is acknowledged that was not handled. With a longest wait every kind ends
 // within 20 s; without, the platform ends it.
 //
-// The last lines are wrappers that answer for what they have not handled when the pod stops: the judge sees it.
+// At last, a wrapper that answers for what it has not handled: the judge sees it.
 func TestAPodIsStoppedWhileMessagesWait(t *testing.T) {
 	for _, allAtOnce := range []bool{false, true} {
 		order := "the core first"

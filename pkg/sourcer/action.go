@@ -49,21 +49,25 @@ func Wait() Action { return Action{} }
 // whether there is a map; in a MonoVertex WrapTransformer warns of it. The package
 // documentation has the table.
 func Nack() Action {
-	return Action{name: "Nack", unsafeBeforeMap: true, answer: func(_ context.Context, _ []string, d transformsdk.Datum, denied *admission.Denied) transformsdk.Messages {
+	a := Action{name: "Nack", unsafeBeforeMap: true}
+	a.answer = func(_ context.Context, _ []string, d transformsdk.Datum, denied *admission.Denied) transformsdk.Messages {
 		delay := uint64((denied.RetryAfter() + time.Millisecond - 1) / time.Millisecond)
 		why := fmt.Sprintf("throttled (%s)", denied.Err.Reason)
 		return transformsdk.MessagesBuilder().Append(transformsdk.MessageToNack(d.EventTime(),
 			&transformsdk.NackOptions{Delay: &delay, Reason: &why}))
-	}}
+	}
+	return a
 }
 
 // Drop acknowledges the message and forwards nothing. The message is lost by intent.
 // Not in a MonoVertex with a map: there every version of Numaflow hands the map an
 // empty message (its issue 3531); WrapTransformer warns of it.
 func Drop() Action {
-	return Action{name: "Drop", unsafeBeforeMap: true, answer: func(_ context.Context, _ []string, d transformsdk.Datum, _ *admission.Denied) transformsdk.Messages {
+	a := Action{name: "Drop", unsafeBeforeMap: true}
+	a.answer = func(_ context.Context, _ []string, d transformsdk.Datum, _ *admission.Denied) transformsdk.Messages {
 		return transformsdk.MessagesBuilder().Append(transformsdk.MessageToDrop(d.EventTime()))
-	}}
+	}
+	return a
 }
 
 // Forward lets the message pass as it came, not transformed, with tags for the
@@ -98,7 +102,9 @@ func DenyFunc(deny func(ctx context.Context, keys []string, d transformsdk.Datum
 	if deny == nil {
 		return Action{name: "DenyFunc", faults: []string{"DenyFunc is nil, allowed: a function"}}
 	}
-	return Action{name: "DenyFunc", unsafeBeforeMap: true, answer: func(ctx context.Context, keys []string, d transformsdk.Datum, denied *admission.Denied) transformsdk.Messages {
+	a := Action{name: "DenyFunc", unsafeBeforeMap: true}
+	a.answer = func(ctx context.Context, keys []string, d transformsdk.Datum, denied *admission.Denied) transformsdk.Messages {
 		return deny(ctx, keys, d, denied.Err)
-	}}
+	}
+	return a
 }
