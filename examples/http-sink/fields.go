@@ -119,7 +119,8 @@ var limitFields = []field{
 		func(s *settings) *int { return &s.DestinationInFlight }),
 	config.NumberField("destinations", 1, 1000, "32", "How many destinations have limits and a breaker of their own in one process; the others share one",
 		func(s *settings) *int { return &s.Destinations }),
-	config.DurationField("limitWait", time.Millisecond, time.Hour, "none: it waits", "How long a request waits for the limits before `onUnavailable`",
+	config.DurationField("limitWait", time.Millisecond, time.Hour, "none: it waits",
+		"How long the requests of a batch wait for the limits, all together, before `onUnavailable`; below `10s` a batch is done before the pod is killed",
 		func(s *settings) *time.Duration { return &s.LimitWait }),
 	config.BoolField("shadow", "Hold nothing back: only count what the limits would have", func(s *settings) *bool { return &s.Shadow }),
 }

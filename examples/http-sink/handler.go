@@ -94,6 +94,9 @@ type answer struct {
 
 // Sink implements sinksdk.Sinker. It returns exactly one response for each message.
 func (h *handler) Sink(ctx context.Context, in <-chan sinksdk.Datum) sinksdk.Responses {
+	if h.settings.LimitWait > 0 {
+		ctx = context.WithValue(ctx, patienceKey{}, &patience{wait: h.settings.LimitWait})
+	}
 	b := &batch{handler: h, ctx: ctx, groups: payload.NewGroups[place, *answer](payload.Bounds{
 		Messages: h.settings.MaxMessages, Bytes: h.settings.MaxBytes, Age: h.settings.MaxAge,
 	}, h.settings.Format)}

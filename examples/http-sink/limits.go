@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -165,25 +164,4 @@ func (s shadow) Acquire(ctx context.Context, n int) (throttle.Permit, error) {
 		s.observe()
 	}
 	return p, nil
-}
-
-// A patient limiter bounds how long a draw waits.
-type patient struct {
-	throttle.Limiter
-
-	wait time.Duration
-}
-
-// Unwrap shows what the waits are for; see throttle.HoldBack.
-func (p patient) Unwrap() throttle.Limiter { return p.Limiter }
-
-// Acquire implements throttle.Limiter.
-func (p patient) Acquire(ctx context.Context, n int) (throttle.Permit, error) {
-	bounded, cancel := context.WithTimeout(ctx, p.wait)
-	defer cancel()
-	permit, err := p.Limiter.Acquire(bounded, n)
-	if err != nil && ctx.Err() == nil && !errors.Is(err, throttle.ErrThrottled) && !errors.Is(err, throttle.ErrClosed) {
-		err = &throttle.Error{Reason: throttle.ReasonLimit, Cost: n, Cause: err}
-	}
-	return permit, err
 }

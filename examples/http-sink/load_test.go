@@ -255,7 +255,7 @@ func TestNamesThatAreNearAreHintedAt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv(name, "5")
 			_, err := loaded(t, env{"URL": "http://h"})
-			require.ErrorContains(t, err, name+" is not a variable of numathrottle; did you mean "+want+"?")
+			require.ErrorContains(t, err, name+" is not a variable of http-sink; did you mean "+want+"?")
 		})
 	}
 	for _, name := range []string{"OTHER_SINK_URL", "HTTP_LINK_URL", "HTTP_PROXY", "MAX", "MY_HTTP_SINK_URL", "MAP_MAX"} {

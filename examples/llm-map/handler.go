@@ -27,6 +27,7 @@ type handler struct {
 	outputs   *throttle.Estimator
 	gate      gate
 	abandoner admission.Abandoner
+	lines     map[string]*admission.Gate // by the name of a limit; see limits.lines
 	log       *slog.Logger
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
@@ -146,4 +147,26 @@ func deliver(ctx context.Context, t *testing.T, c *child) []dataplane.Result {
 		}
 		time.Sleep(out[0].NackOptions.Delay) // as the platform does
 	}
+}
+
+// Messages that one limit has denied come again one after the other, at its pace.
+func TestNacksOfALimitHaveATurnEach(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		requests, err := throttle.New(throttle.Limit{Max: 60, Per: time.Minute, Burst: 1}, throttle.WithName("p/requests"))
+		require.NoError(t, err)
+		tokens, err := throttle.New(throttle.Limit{Max: 1_000_000, Per: time.Minute}, throttle.WithName("p/tokens"))
+		require.NoError(t, err)
+		l := limits{requests: requests, tokens: tokens}
+		s := testSettings(impatience)
+		h := mustHandler(t, s, throttle.All(tokens, throttle.PerCall(requests)), answers(says("hi", 1, 1)), nil)
+		h.lines = l.lines(s.MaxWait, slog.New(slog.DiscardHandler))
+		for i := range 20 {
+			out := h.Map(t.Context(), []string{"k"}, datum{value: "x"}).Items()
+			require.Equal(t, []string{mapsdk.NACK}, out[0].Tags())
+			delay, turn := *out[0].NackOptions().Delay, uint64(1000*(i+1))
+			require.GreaterOrEqual(t, delay, turn-450, "message %d, half of the longest wait before its turn", i)
+			require.LessOrEqual(t, delay, turn+1001, "message %d, with less than a turn of jitter", i)
+		}
+		require.NoError(t, l.close())
+	})
 }

@@ -11,6 +11,9 @@ import (
 type Denied struct { //nolint:errname // it reads as what became of the message, in every wrapper
 	// Err is what the limiter said: why, and when to try again; not nil.
 	Err *throttle.Error
+	// By is who denied it, Tag what it was for. nil: RetryAfter knows nothing of other messages.
+	By  *Gate
+	Tag string
 }
 
 // Error says what the limiter said.
@@ -23,11 +26,27 @@ func (d *Denied) Unwrap() error { return d.Err }
 // with a nack without a delay.
 const minRetryAfter = 100 * time.Millisecond
 
-// RetryAfter is when the message should be tried again: the time until its tokens
-// would have come as far as that is known, at least 100 ms, and a random part of a
-// quarter of it on top, so that messages that were refused together do not come
-// back together. Each call draws its own part.
+// RetryAfter is when the message should be tried again. It is called once for each message that is nacked, for each call
+// takes a place in the line of its Gate: the first message comes when its tokens would have come as things stand, and
+// each further one as much later as its tokens take to accrue in this processor's share, less half of the longest wait,
+// so that it rather waits for its turn than misses it.
+//
+// It is at least 100 ms, and never less than what the limiter said. On top comes a random part of a quarter of it, but no more
+// than the tokens of the message take where that is known: messages of several processors do not come back together.
+// A limiter that does not tell its rate (Status) has no line: then a quarter of the time is all that parts them.
 func (d *Denied) RetryAfter() time.Duration {
 	after := max(d.Err.RetryAfter, minRetryAfter)
-	return after + time.Duration(rand.Int64N(int64(after)/4+1))
+	if d.By == nil {
+		return after + upTo(after/4)
+	}
+	after, each := d.By.turn(d.Tag, d.Err.Cost, after)
+	jitter := after / 4
+	if each > 0 {
+		jitter = min(jitter, each)
+	}
+	after += upTo(jitter)
+	d.By.nacked.note(d.By.logger(), after, d.Err)
+	return after
 }
+
+func upTo(d time.Duration) time.Duration { return time.Duration(rand.Int64N(int64(d) + 1)) }

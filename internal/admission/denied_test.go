@@ -1,13 +1,18 @@
 package admission_test
 
 import (
+	"bytes"
+	"log/slog"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/admission"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
 )
 
 func TestRetryAfterIsNeverTooEarlyAndSpread(t *testing.T) {
@@ -34,4 +39,82 @@ func TestDeniedSaysWhatTheLimiterSaid(t *testing.T) {
 	d := &admission.Denied{Err: &throttle.Error{Reason: throttle.ReasonNoShare, Limit: "calls", Tag: "tenant", Cost: 3}}
 	require.ErrorIs(t, d, throttle.ErrThrottled)
 	require.ErrorContains(t, d, `limit "calls": tag "tenant": 3 tokens cannot be had in time (no_share)`)
+}
+
+// nacks has n messages denied by a gate, and returns when each is to come again.
+func nacks(t *testing.T, g *admission.Gate, tag string, n int) (after []time.Duration) {
+	t.Helper()
+	for range n {
+		_, err := g.Admit(t.Context(), tag, 1)
+		var d *admission.Denied
+		require.ErrorAs(t, err, &d)
+		after = append(after, d.RetryAfter())
+	}
+	return after
+}
+
+func TestNacksOfAThrottleHaveATurnEach(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, err := throttle.New(throttle.Limit{Max: 10, Per: 10 * time.Second, Burst: 1})
+		require.NoError(t, err)
+		defer l.Close()
+		g := &admission.Gate{Limiter: l, MaxWait: 200 * time.Millisecond}
+		for i, after := range nacks(t, g, "", 100) {
+			turn := time.Duration(i+1) * time.Second
+			require.GreaterOrEqual(t, after, turn-g.MaxWait/2)
+			require.LessOrEqual(t, after, turn+time.Second, "and jitter of less than a turn")
+		}
+		require.GreaterOrEqual(t, nacks(t, g, "any", 1)[0], 100*time.Second, "a limiter without tags has one line")
+	})
+}
+
+// tenants has a limit for each tag.
+type tenants struct {
+	throttle.Limiter
+
+	of map[string]*throttle.Throttle
+}
+
+func (l tenants) ForTag(tag string) throttle.Limiter { return l.of[tag] }
+
+func TestNacksOfATagHaveALineOfTheirOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := tenants{of: map[string]*throttle.Throttle{}}
+		for tag, per := range map[string]time.Duration{"slow": time.Hour, "fast": time.Minute} {
+			th, err := throttle.New(throttle.Limit{Max: 10, Per: per, Burst: 1})
+			require.NoError(t, err)
+			defer th.Close()
+			l.of[tag] = th
+		}
+		g := &admission.Gate{Limiter: l, MaxWait: time.Second}
+		slow, fast := nacks(t, g, "slow", 2), nacks(t, g, "fast", 2)
+		require.Greater(t, slow[1], 11*time.Minute)
+		require.Less(t, fast[1], 20*time.Second)
+	})
+}
+
+func TestNacksOfALimiterWithoutARateComeAsItSays(t *testing.T) {
+	denies := throttletest.Deny(&throttle.Error{Reason: throttle.ReasonLimit, RetryAfter: time.Second})
+	g := &admission.Gate{Limiter: throttletest.New(denies), MaxWait: time.Second}
+	require.InDelta(t, 1.125, nacks(t, g, "", 1)[0].Seconds(), 0.126)
+}
+
+func TestNacksAreToldOnceAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var buf bytes.Buffer
+		l, err := throttle.New(throttle.Limit{Max: 1, Per: time.Second, Burst: 1})
+		require.NoError(t, err)
+		defer l.Close()
+		g := &admission.Gate{Limiter: l, MaxWait: time.Millisecond, Log: slog.New(slog.NewTextHandler(&buf, nil))}
+		for range 150 { // seconds
+			nacks(t, g, "", 100)
+			permit, err := l.Acquire(t.Context(), 1)
+			require.NoError(t, err)
+			require.Equal(t, 1, permit.N())
+		}
+		lines := strings.Split(strings.TrimSpace(buf.String()), "\n")
+		require.Len(t, lines, 3, "at once, and after one and two minutes")
+		require.Contains(t, lines[0], "messages=1 ")
+		require.Contains(t, lines[1], "messages=6000 ")
+	})
 }

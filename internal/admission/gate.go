@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -17,6 +18,13 @@ type Gate struct {
 	// context. Time in which the pool is frozen does not count: a wait that would end
 	// in a freeze begins anew when the freeze ends.
 	MaxWait time.Duration
+	// Budget is that of the batches whose messages it admits, for the turns of those that are nacked; see Batch. 0: none.
+	Budget time.Duration
+	// Log takes how many messages are nacked, once a minute; nil: slog.Default().
+	Log *slog.Logger
+
+	line   line
+	nacked nacked
 }
 
 // Admit waits until cost tokens are granted for the tag, and returns the permit. A
@@ -73,7 +81,7 @@ func (g *Gate) admitOnce(ctx context.Context, tag string, cost int, until time.T
 	case ctx.Err() != nil:
 		return permit, context.Cause(ctx)
 	case late(wait, err):
-		return permit, &Denied{Err: asError(err, tag, cost)}
+		return permit, &Denied{Err: asError(err, tag, cost), By: g, Tag: tag}
 	default:
 		return permit, err
 	}

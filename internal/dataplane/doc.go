@@ -27,7 +27,8 @@
 //     routes goes to the fallback or on-success sink.
 //   - All calls to a source go one after the other, as through the platform's actor.
 //   - It sends no more, lets what is in flight be answered for up to 20 s, and
-//     only then gives up.
+//     only then gives up. Stop and Drain are SIGTERM as each kind has it: a stream map and
+//     a sink are never given up, and killed after 30 s.
 //
 // # Where it is stricter
 //

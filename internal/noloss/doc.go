@@ -23,6 +23,9 @@
 //   - It was sent as often as it was answered or seen to fail.
 //   - It was finished at most as often as it was sent: duplicates are only those that were sent again.
 //
+// TestAPodIsStoppedWhileMessagesWait is the same with a pod that has more to do than its grace allows, in both orders in which
+// containers are told to stop. The platform's times are divided by ten.
+//
 // TestMemoryStaysFlat is another test with the same processes: it looks at what they hold after a collection of garbage, while
 // processors come and go and the limit is changed.
 //

@@ -44,22 +44,35 @@ func (w *worker) handler(l throttle.Limiter) (any, error) {
 		if w.Bare {
 			return w.noted(mapsdk.MapperFunc(waitForEver)), nil
 		}
-		return w.noted(w.careless(mapper.Wrap(mapsdk.MapperFunc(w.mapOne), l, mapper.WithLogger(quiet)))), nil
+		return w.noted(w.careless(mapper.Wrap(mapsdk.MapperFunc(w.mapOne), l, w.mapOptions()...))), nil
 	case kindBatchMap:
-		return mapper.WrapBatch(batchmapsdk.BatchMapperFunc(w.mapBatch), l, mapper.WithLogger(quiet)), nil
+		return mapper.WrapBatch(batchmapsdk.BatchMapperFunc(w.mapBatch), l, w.mapOptions()...), nil
 	case kindMapStream:
-		opts := []mapper.StreamOption{mapper.WithLogger(quiet)}
+		var opts []mapper.StreamOption
+		for _, opt := range w.mapOptions() {
+			opts = append(opts, opt)
+		}
 		if w.With == withOutputs {
 			opts = append(opts, mapper.PerOutput())
 		}
 		return mapper.WrapStream(mapstreamsdk.MapStreamerFunc(w.mapStream), l, opts...), nil
 	case kindTransform:
-		return sourcer.WrapTransformer(transformsdk.SourceTransformFunc(w.transform), l, sourcer.WithLogger(quiet)), nil
+		opts := []sourcer.TransformerOption{sourcer.WithLogger(quiet)}
+		if w.MaxWait > 0 {
+			opts = append(opts, sourcer.WithMaxWait(w.MaxWait), sourcer.OnDenied(sourcer.Nack()))
+		}
+		return sourcer.WrapTransformer(transformsdk.SourceTransformFunc(w.transform), l, opts...), nil
 	case kindSink:
 		opts := []sinker.Option{sinker.WithLogger(quiet)}
 		if w.With == withTags {
 			last := func(d sinksdk.Datum) string { return string(d.Value()[len(d.Value())-1:]) }
 			opts = append(opts, sinker.WithTag(last))
+		}
+		switch w.OnDenied {
+		case deniedNack:
+			opts = append(opts, sinker.WithBatchBudget(w.MaxWait), sinker.OnDenied(sinker.Nack()))
+		case deniedFail:
+			opts = append(opts, sinker.WithBatchBudget(w.MaxWait), sinker.OnDenied(sinker.Fail()))
 		}
 		return w.carelessSink(sinker.Wrap(sinksdk.SinkerFunc(w.sink), l, opts...)), nil
 	case kindSource:
@@ -70,6 +83,20 @@ func (w *worker) handler(l throttle.Limiter) (any, error) {
 		return sourcer.Wrap(src, l, sourcer.WithLogger(quiet)), nil
 	}
 	return nil, fmt.Errorf("no kind %q", w.Kind)
+}
+
+// What becomes of messages whose tokens do not come within the longest wait.
+const (
+	deniedNack = "nack"
+	deniedFail = "fail"
+)
+
+func (w *worker) mapOptions() []mapper.Option {
+	opts := []mapper.Option{mapper.WithLogger(slog.New(slog.DiscardHandler))}
+	if w.MaxWait > 0 {
+		opts = append(opts, mapper.WithMaxWait(w.MaxWait), mapper.OnDenied(mapper.Nack()))
+	}
+	return opts
 }
 
 func (w *worker) mapOne(_ context.Context, _ []string, d mapsdk.Datum) mapsdk.Messages {

@@ -47,6 +47,9 @@ type job struct {
 	Burst int `json:"burst"`
 	// Work is how long the handler is busy with a message.
 	Work time.Duration `json:"work"`
+	// MaxWait is the longest wait, after which messages are answered as OnDenied says; 0: they wait.
+	MaxWait  time.Duration `json:"maxWait"`
+	OnDenied string        `json:"onDenied"`
 	// Messages is how many a source has.
 	Messages int `json:"messages"`
 	// Store is where the pool of TestMemoryStaysFlat is kept, and Samples the file for what the process holds; empty: there

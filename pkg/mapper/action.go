@@ -24,15 +24,18 @@ type Action struct {
 	fault error
 }
 
-type denyFunc = func(ctx context.Context, keys []string, d mapsdk.Datum, denied *throttle.Error) mapsdk.Messages
+type denyFunc = func(ctx context.Context, keys []string, d mapsdk.Datum, denied *admission.Denied) mapsdk.Messages
 
 // Wait goes on waiting: there is no longest wait. It loses nothing, whatever the
 // source is.
 func Wait() Action { return Action{} }
 
-// Nack has the platform deliver the message again, after a delay: the time until
-// its tokens would have come as far as that is known, at least 100 ms, and up to a
-// quarter of it on top at random.
+// Nack has the platform deliver the message again when it is its turn: the first after
+// the time that its tokens take as far as that is known, at least 100 ms, and each
+// further one as much later as its own tokens take in this pod's share of the limit,
+// with a little jitter on top. A limiter that does not tell its rate, such as
+// throttle.All, has no such line: up to a quarter of the time is added at random. It is
+// logged once a minute how many there were.
 //
 // It needs Numaflow 1.8.2 or later; older versions forward the nack as an empty
 // message. The delay is kept by the JetStream buffer between the vertices of a
@@ -41,10 +44,9 @@ func Wait() Action { return Action{} }
 // Kafka, plain NATS or the generator LOSES a nacked message. Everywhere else
 // nacked messages count as pending, and their redeliveries as read.
 func Nack() Action {
-	return Action{name: "Nack", answer: func(_ context.Context, _ []string, _ mapsdk.Datum, e *throttle.Error) mapsdk.Messages {
-		denied := admission.Denied{Err: e}
+	return Action{name: "Nack", answer: func(_ context.Context, _ []string, _ mapsdk.Datum, denied *admission.Denied) mapsdk.Messages {
 		millis := uint64((denied.RetryAfter() + time.Millisecond - 1) / time.Millisecond)
-		reason := e.Error()
+		reason := denied.Err.Error()
 		return mapsdk.MessagesBuilder().Append(mapsdk.MessageToNack(&mapsdk.NackOptions{Delay: &millis, Reason: &reason}))
 	}}
 }
@@ -52,7 +54,7 @@ func Nack() Action {
 // Drop acknowledges the message and forwards nothing: it is lost, by the user's
 // choice.
 func Drop() Action {
-	return Action{name: "Drop", answer: func(context.Context, []string, mapsdk.Datum, *throttle.Error) mapsdk.Messages {
+	return Action{name: "Drop", answer: func(context.Context, []string, mapsdk.Datum, *admission.Denied) mapsdk.Messages {
 		return mapsdk.MessagesBuilder().Append(mapsdk.MessageToDrop())
 	}}
 }
@@ -63,7 +65,7 @@ func Drop() Action {
 // for.
 func Forward(tags ...string) Action {
 	tags = slices.Clone(tags)
-	a := Action{name: "Forward", answer: func(_ context.Context, keys []string, d mapsdk.Datum, _ *throttle.Error) mapsdk.Messages {
+	a := Action{name: "Forward", answer: func(_ context.Context, keys []string, d mapsdk.Datum, _ *admission.Denied) mapsdk.Messages {
 		return mapsdk.MessagesBuilder().Append(mapsdk.NewMessage(d.Value()).
 			WithKeys(keys).WithTags(slices.Clone(tags)).WithUserMetadata(d.UserMetadata()))
 	}}
@@ -80,11 +82,12 @@ func Forward(tags ...string) Action {
 // reach the platform in Wrap only, since numaflow-go's other kinds of map have none.
 // f should not block. It may not be nil.
 func DenyFunc(f func(ctx context.Context, keys []string, d mapsdk.Datum, denied *throttle.Error) mapsdk.Messages) Action {
-	a := Action{name: "DenyFunc", answer: f}
 	if f == nil {
-		a.fault = errors.New("mapper: function of DenyFunc is nil, allowed: a function")
+		return Action{name: "DenyFunc", fault: errors.New("mapper: function of DenyFunc is nil, allowed: a function")}
 	}
-	return a
+	return Action{name: "DenyFunc", answer: func(ctx context.Context, keys []string, d mapsdk.Datum, denied *admission.Denied) mapsdk.Messages {
+		return f(ctx, keys, d, denied.Err)
+	}}
 }
 
 // waits tells whether the Action is Wait.

@@ -42,6 +42,10 @@
 //	Pulsar                             delivers again, by Pulsar's own settings
 //	Kafka, plain NATS, generator       LOSES the message
 //
+// Messages that are nacked come again one after the other, at the pace of this pod's share of the limit, so that a
+// backlog is delivered twice and not again and again. See docs/wrappers.md for figures, and for the settings of a
+// MonoVertex and a batch map that leave tokens unused otherwise.
+//
 // # When tokens do not come at all
 //
 // The platform acknowledges a message as soon as it has an answer, and an empty
@@ -87,11 +91,19 @@
 //
 // # Shutdown
 //
-// When a pod is stopped the platform fetches no more, gives the messages in flight
-// 20 s to be answered and the pod 30 s in all. Messages that still wait then are
-// cancelled with their stream, and delivered again to another pod. A MaxWait with an
-// Action other than Wait should stay below 10 s, so that its answer is in time. The
-// limiter is closed after the server has stopped.
+// When a pod is stopped the platform reads no more. Nothing tells the handler: on Kubernetes 1.29 and later its container
+// gets SIGTERM only after Numaflow's own has ended, and the stream stays open until then. What Numaflow 1.8.3 does about
+// messages that wait for tokens:
+//
+//	map        after 20 s it nacks what has no answer, and exits with 1
+//	batch map  the same, for all batches that it had read
+//	stream map waits for ever; all is killed when the pod's 30 s are over
+//
+// Older kubelets signal all containers at once. Then numaflow-go ends the stream 15 s later. In every case messages without
+// an answer are delivered again to another pod. To end sooner, and without the exit code, the wait needs an end:
+// WithMaxWait of at most 8 s and an Action other than Wait. A batch map has as many batches to do as the vertex has places
+// for (limits.concurrency / readBatchSize), each with a MaxWait of its own: take 16 s divided by their number.
+// The limiter is closed after the server has stopped.
 //
 // # Concurrency
 //

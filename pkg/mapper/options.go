@@ -55,9 +55,9 @@ func WithTag(tag func(keys []string, d mapsdk.Datum) string) Option {
 // whose tokens are known to come later than that does not wait at all. Time in which
 // the pool is frozen, because its store is new or has forgotten something, does not count.
 //
-// It should stay below 10 s: the platform gives the messages in flight 20 s to be
-// answered when it shuts down. Defaults to 0, no bound: a wait ends with the tokens
-// or with the context.
+// Take at most 8 s, and less in a batch map: the platform gives the messages in flight
+// 20 s to be answered when it shuts down; the package documentation says more. Defaults
+// to 0, no bound: a wait ends with the tokens or with the context.
 func WithMaxWait(d time.Duration) Option {
 	return func(s *settings) { s.maxWait = d }
 }

@@ -107,7 +107,7 @@ func newThrottled(l throttle.Limiter, opts []StreamOption) *throttled {
 	}
 	return &throttled{
 		settings:  s,
-		gate:      admission.Gate{Limiter: l, MaxWait: s.maxWait},
+		gate:      admission.Gate{Limiter: l, MaxWait: s.maxWait, Log: s.log},
 		abandoner: admission.Abandoner{Log: s.log},
 	}
 }
@@ -144,7 +144,7 @@ func (t *throttled) deny(ctx context.Context, err error, keys []string, d mapsdk
 	if !ok {
 		return nil, false
 	}
-	return t.onDenied.answer(ctx, keys, d, denied.Err), true
+	return t.onDenied.answer(ctx, keys, d, denied), true
 }
 
 // onlyDrops tells whether the platform forwards nothing of a result.

@@ -32,9 +32,10 @@ func (a Action) waits() bool { return a.name == "" }
 func Wait() Action { return Action{} }
 
 // Nack gives the message back to the source or buffer that it came from, to be
-// delivered again after the time that the next token takes: at least 100 ms, and
-// up to a quarter longer at random, so that what was refused together does not
-// return together.
+// delivered again when it is its turn: the first after the time that its tokens take,
+// at least 100 ms, and each further one as much later as its own tokens take in this
+// pod's share of the limit, with a little jitter on top. It is logged once a minute how
+// many there were.
 //
 // It needs Numaflow 1.8.2 or later. An older version does not know the response
 // and takes it for a success: the message is lost. In a pipeline the inter-step

@@ -36,7 +36,7 @@ func Wrap(next sinksdk.Sinker, l throttle.Limiter, opts ...Option) sinksdk.Sinke
 	return &wrapped{
 		next:     next,
 		settings: s,
-		gate:     admission.Gate{Limiter: l, MaxWait: s.maxWait},
+		gate:     admission.Gate{Limiter: l, MaxWait: s.maxWait, Budget: s.batchBudget, Log: s.log},
 		closing:  admission.Abandoner{Log: s.log},
 	}
 }

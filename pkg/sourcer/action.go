@@ -18,6 +18,8 @@ type Action struct {
 	name   string
 	answer answerFunc // nil for Wait
 	faults []string
+	// unsafeBeforeMap: a MonoVertex hands a map what it answers, or may answer, as an empty message.
+	unsafeBeforeMap bool
 }
 
 type answerFunc = func(ctx context.Context, keys []string, d transformsdk.Datum, denied *admission.Denied) transformsdk.Messages
@@ -35,30 +37,37 @@ func (a Action) waits() bool { return a.name == "" }
 // no WithMaxWait, which would have no meaning.
 func Wait() Action { return Action{} }
 
-// Nack gives the message back to the source, to be read again after the time that the
-// next token takes: at least 100 ms, and up to a quarter longer at random, so that
-// what was refused together does not return together.
+// Nack gives the message back to the source, to be read again when it is its turn: the
+// first after the time that its tokens take, at least 100 ms, and each further one as
+// much later as its own tokens take in this pod's share of the limit, with a little
+// jitter on top. It is logged once a minute how many there were.
 //
 // It needs Numaflow 1.8.2 or later: an older version forwards an empty message in the
 // place of this one. And it depends on the source: Kafka, plain NATS and the generator
-// lose the message, and a MonoVertex with a map hands it to the map, empty. The
-// package documentation has the table.
+// lose the message. In a MonoVertex that has a map too every version loses it: the map
+// gets an empty message instead (numaflow issue 3531). A transformer does not know
+// whether there is a map; in a MonoVertex WrapTransformer warns of it. The package
+// documentation has the table.
 func Nack() Action {
-	return Action{name: "Nack", answer: func(_ context.Context, _ []string, d transformsdk.Datum, denied *admission.Denied) transformsdk.Messages {
+	a := Action{name: "Nack", unsafeBeforeMap: true}
+	a.answer = func(_ context.Context, _ []string, d transformsdk.Datum, denied *admission.Denied) transformsdk.Messages {
 		delay := uint64((denied.RetryAfter() + time.Millisecond - 1) / time.Millisecond)
 		why := fmt.Sprintf("throttled (%s)", denied.Err.Reason)
 		return transformsdk.MessagesBuilder().Append(transformsdk.MessageToNack(d.EventTime(),
 			&transformsdk.NackOptions{Delay: &delay, Reason: &why}))
-	}}
+	}
+	return a
 }
 
 // Drop acknowledges the message and forwards nothing. The message is lost by intent.
-// Not in a MonoVertex with a map: there Numaflow 1.8.3 hands the map an empty message
-// (its issue 3531).
+// Not in a MonoVertex with a map: there every version of Numaflow hands the map an
+// empty message (its issue 3531); WrapTransformer warns of it.
 func Drop() Action {
-	return Action{name: "Drop", answer: func(_ context.Context, _ []string, d transformsdk.Datum, _ *admission.Denied) transformsdk.Messages {
+	a := Action{name: "Drop", unsafeBeforeMap: true}
+	a.answer = func(_ context.Context, _ []string, d transformsdk.Datum, _ *admission.Denied) transformsdk.Messages {
 		return transformsdk.MessagesBuilder().Append(transformsdk.MessageToDrop(d.EventTime()))
-	}}
+	}
+	return a
 }
 
 // Forward lets the message pass as it came, not transformed, with tags for the
@@ -93,7 +102,9 @@ func DenyFunc(deny func(ctx context.Context, keys []string, d transformsdk.Datum
 	if deny == nil {
 		return Action{name: "DenyFunc", faults: []string{"DenyFunc is nil, allowed: a function"}}
 	}
-	return Action{name: "DenyFunc", answer: func(ctx context.Context, keys []string, d transformsdk.Datum, denied *admission.Denied) transformsdk.Messages {
+	a := Action{name: "DenyFunc", unsafeBeforeMap: true}
+	a.answer = func(ctx context.Context, keys []string, d transformsdk.Datum, denied *admission.Denied) transformsdk.Messages {
 		return deny(ctx, keys, d, denied.Err)
-	}}
+	}
+	return a
 }

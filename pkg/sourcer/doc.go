@@ -105,10 +105,15 @@
 //	Pulsar                ignores the nack
 //	Kafka, plain NATS,
 //	generator             lose the message
+//	any source of a Mono-
+//	Vertex that has a map LOSES the message, in every version up to the newest
 //
-// In a MonoVertex that has a map too, Numaflow 1.8.3 hands the map what the transformer
-// dropped or nacked, as a message without a value (its issue 3531): neither Drop nor
-// Nack, nor a transformer that drops, is of use there.
+// In a MonoVertex that has a map too, Numaflow hands the map what the transformer
+// dropped or nacked, as a message without a value, and acknowledges it then (its issue
+// 3531; so it was in November 2026 in 1.8.3 and in the newest source): neither Drop nor
+// Nack, nor a transformer that drops, is of use there. A transformer does not see whether
+// there is a map, so in a MonoVertex WrapTransformer logs a warning with these actions.
+// With a map use Wait or Forward, or put the throttle in front of the map.
 //
 // An empty result of a transformer ends the pod. Transform of the wrapped transformer
 // returns only what the transformer returned, or what OnDenied chose; in every other
@@ -128,7 +133,8 @@
 // # Shutdown
 //
 // Close the limiter after the server has stopped. The platform first stops reading; a
-// Read in progress ends within its TimeOut, and a transformer's wait ends when the
-// platform gives up its stream, 20 s later, or when numaflow-go cancels the context,
-// 15 s after SIGTERM. Messages that had no answer by then are read again.
+// Read in progress ends within its TimeOut. A transformer's wait ends when the platform
+// gives up its stream, 20 s later with exit code 1, or where all containers get SIGTERM
+// at once when numaflow-go cancels the context, after 15 s. Messages that had no answer by
+// then are read again. With a WithMaxWait of at most 8 s it ends by itself.
 package sourcer

@@ -3,6 +3,7 @@ package sourcer
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 
 	transformsdk "github.com/numaproj/numaflow-go/pkg/sourcetransformer"
@@ -29,12 +30,28 @@ func WrapTransformer(next transformsdk.SourceTransformer, l throttle.Limiter, op
 	if throttle.Unlimited(l) {
 		return next
 	}
+	s.warnOfMonoVertex()
 	return &transformer{
 		next:                next,
 		transformerSettings: s,
-		gate:                admission.Gate{Limiter: l, MaxWait: s.maxWait},
+		gate:                admission.Gate{Limiter: l, MaxWait: s.maxWait, Log: s.log},
 		abandoner:           admission.Abandoner{Log: s.log},
 	}
+}
+
+// warnOfMonoVertex warns of an action with which a MonoVertex loses messages, if it has a map, which a transformer cannot
+// know: numaflow issue 3531.
+func (s transformerSettings) warnOfMonoVertex() {
+	if !s.action.unsafeBeforeMap || !admission.InMonoVertex() {
+		return
+	}
+	logger := s.log
+	if logger == nil {
+		logger = slog.Default()
+	}
+	logger.Warn("OnDenied of a transformer in a MonoVertex: if it has a map, the map gets an empty message for each that is denied, and "+
+		"what was nacked is LOST (numaflow issue 3531); with a map use Wait, or Forward with a tag, or throttle the map instead",
+		"action", s.action.String())
 }
 
 // A transformer is what WrapTransformer returns.

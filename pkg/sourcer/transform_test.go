@@ -357,3 +357,41 @@ func TestAPanicOfTheTransformerGoesOnUnchangedAndTheTokensStayDrawn(t *testing.T
 	require.Equal(t, transformation{panicked: mine}, <-call(t.Context(), sourcer.WrapTransformer(h, l, sourcer.ExemptDropped())))
 	require.Equal(t, 1, l.Used())
 }
+
+// A MonoVertex hands a map what was nacked or dropped, empty; the transformer cannot know whether there is a map.
+func TestAMonoVertexIsWarnedOfWhatItLoses(t *testing.T) {
+	denyAll := func(context.Context, []string, transformsdk.Datum, *throttle.Error) transformsdk.Messages { return nil }
+	for name, c := range map[string]struct {
+		mono   string
+		action sourcer.Action
+		warned bool
+	}{
+		"nack":               {"mv", sourcer.Nack(), true},
+		"drop":               {"mv", sourcer.Drop(), true},
+		"function":           {"mv", sourcer.DenyFunc(denyAll), true},
+		"forward":            {"mv", sourcer.Forward("later"), false},
+		"wait":               {"mv", sourcer.Wait(), false},
+		"nack in a pipeline": {"", sourcer.Nack(), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("NUMAFLOW_MONO_VERTEX_NAME", c.mono)
+			var buf bytes.Buffer
+			opts := []sourcer.TransformerOption{sourcer.OnDenied(c.action), sourcer.WithLogger(slog.New(slog.NewTextHandler(&buf, nil)))}
+			if name != "wait" {
+				opts = append(opts, sourcer.WithMaxWait(time.Second))
+			}
+			next := transformsdk.SourceTransformFunc(func(context.Context, []string, transformsdk.Datum) transformsdk.Messages { return nil })
+			sourcer.WrapTransformer(next, throttletest.New(), opts...)
+			warnings := strings.Count(buf.String(), "level=WARN")
+			if !c.warned {
+				require.Zero(t, warnings)
+				return
+			}
+			require.Equal(t, 1, warnings)
+			require.Contains(t, buf.String(), "3531")
+			require.Contains(t, buf.String(), "use Wait")
+			sourcer.WrapTransformer(next, nil, opts...)
+			require.Equal(t, 1, strings.Count(buf.String(), "level=WARN"), "without a limit nothing is denied")
+		})
+	}
+}

@@ -1,0 +1,87 @@
+package admission
+
+import (
+	"log/slog"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// A line has the turns of the messages that a Gate has denied and that were nacked.
+type line struct {
+	mu    sync.Mutex
+	turns map[string]*turns // by tag; "" where the limiter knows no tags
+}
+
+// mostTags is how many tags may have turns at a time, before those are forgotten that are over.
+const mostTags = 1024
+
+// turn takes the next turn for a message of a cost that is not to come before after, and returns when it is to come, and how
+// long its tokens take; 0 when that is not known, and after is all there is to say.
+func (g *Gate) turn(tag string, cost int, after time.Duration) (again, each time.Duration) {
+	each = g.accrues(tag, cost)
+	if each == 0 {
+		return after, 0
+	}
+	if _, ok := g.Limiter.(throttle.Tagger); !ok {
+		tag = "" // one limit for all
+	}
+	now := time.Now() // monotonic: the wait is this process's own
+	g.line.mu.Lock()
+	defer g.line.mu.Unlock()
+	t := g.line.turns[tag]
+	if t == nil {
+		t = g.line.add(tag, now)
+	}
+	return t.take(now, after, each, g.patience()/2), each
+}
+
+// add begins the turns of a tag. mu is held.
+func (l *line) add(tag string, now time.Time) *turns {
+	if len(l.turns) >= mostTags {
+		for other, t := range l.turns {
+			if t.last.Before(now) {
+				delete(l.turns, other)
+			}
+		}
+	}
+	if l.turns == nil {
+		l.turns = make(map[string]*turns)
+	}
+	t := new(turns)
+	if len(l.turns) < mostTags { // else it has no line, as before
+		l.turns[tag] = t
+	}
+	return t
+}
+
+// accrues is how long cost tokens take in this processor's share; 0 when that is not known, or never.
+func (g *Gate) accrues(tag string, cost int) time.Duration {
+	s, ok := g.limiter(tag).(interface{ Status() throttle.Status })
+	if !ok || cost <= 0 {
+		return 0
+	}
+	st := s.Status()
+	each := float64(cost) / st.Rate * float64(time.Second)
+	if st.Rate <= 0 || each > math.MaxInt64/4 {
+		return 0
+	}
+	return time.Duration(each)
+}
+
+// patience is how long a message waits at most when it comes again: of its own wait and of its batch's, the shorter one.
+func (g *Gate) patience() time.Duration {
+	if g.MaxWait > 0 && (g.Budget <= 0 || g.MaxWait < g.Budget) {
+		return g.MaxWait
+	}
+	return g.Budget
+}
+
+func (g *Gate) logger() *slog.Logger {
+	if g.Log != nil {
+		return g.Log
+	}
+	return slog.Default()
+}

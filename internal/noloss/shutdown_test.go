@@ -1,0 +1,157 @@
+package noloss
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
+)
+
+// shorter is by what the platform's times are divided: those of the core, whose end the handler does not see before its
+// stream is dropped.
+const shorter = 10
+
+var graceful = dataplane.Grace{Calls: 20 * time.Second / shorter, Pod: 30 * time.Second / shorter}
+
+// stopping are the kinds of handlers in the middle of work for more than the pod's grace, and how they end. Times are those of
+// the platform, not divided.
+var stopping = []struct {
+	job
+	// ends is when the core has ended, at the latest; notBefore when it can, for what only waits.
+	notBefore, ends time.Duration
+	killed          bool
+}{
+	{job{Kind: kindMap}, 20 * time.Second, 21 * time.Second, false},
+	{job{Kind: kindMap, OnDenied: deniedNack, MaxWait: 8 * time.Second}, 0, 10 * time.Second, false},
+	{job{Kind: kindTransform}, 20 * time.Second, 21 * time.Second, false},
+	{job{Kind: kindTransform, OnDenied: deniedNack, MaxWait: 8 * time.Second}, 0, 10 * time.Second, false},
+	{job{Kind: kindBatchMap}, 20 * time.Second, 21 * time.Second, false},
+	{job{Kind: kindBatchMap, OnDenied: deniedNack, MaxWait: 8 * time.Second}, 0, 18 * time.Second, false},
+	{job{Kind: kindMapStream}, 30 * time.Second, 31 * time.Second, true},
+	{job{Kind: kindMapStream, OnDenied: deniedNack, MaxWait: 8 * time.Second}, 0, 10 * time.Second, false},
+	{job{Kind: kindSink}, 30 * time.Second, 31 * time.Second, true},
+	{job{Kind: kindSink, OnDenied: deniedNack, MaxWait: 8 * time.Second}, 0, 18 * time.Second, false},
+	{job{Kind: kindSink, OnDenied: deniedFail, MaxWait: 8 * time.Second}, 0, 10 * time.Second, false},
+}
+
+// A pod is stopped while messages wait for tokens, in both orders of its containers: what the core has not had an answer to
+// is delivered again to another pod, and nothing is acknowledged that was not handled. With a longest wait every kind ends
+// within 20 s; without, the platform ends it.
+//
+// At last, a wrapper that answers for what it has not handled: the judge sees it.
+func TestAPodIsStoppedWhileMessagesWait(t *testing.T) {
+	for _, allAtOnce := range []bool{false, true} {
+		order := "the core first"
+		if allAtOnce {
+			order = "all at once"
+		}
+		for _, c := range stopping {
+			t.Run(fmt.Sprint(order, ", ", c.Kind, " ", c.OnDenied), func(t *testing.T) {
+				t.Parallel()
+				end, v := stopPod(t, c.job, allAtOnce)
+				require.Empty(t, v.Broken)
+				took := end.Took * shorter
+				t.Logf("ended after %.1f s, killed %t, exit with 1 %t; %d of %d messages again", took.Seconds(), end.Killed, end.Failed, v.Resent, v.Messages)
+				require.Equal(t, c.killed, end.Killed)
+				require.GreaterOrEqual(t, took, c.notBefore)
+				require.Less(t, took, c.ends+2*time.Second, "and two seconds for a busy machine")
+				require.Positive(t, v.Resent, "messages were waiting")
+			})
+		}
+	}
+	for _, kind := range []string{kindMap, kindSink} {
+		t.Run("answered without being handled, "+kind, func(t *testing.T) {
+			t.Parallel()
+			_, v := stopPod(t, job{Kind: kind, Careless: true}, false)
+			require.Contains(t, strings.Join(v.Broken, "\n"), "lost: acknowledged")
+		})
+	}
+}
+
+// stopPod has a pod with twice as much as it can do in its grace stopped, and another one do the rest.
+func stopPod(t *testing.T, j job, allAtOnce bool) (dataplane.End, verdict) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	j.Rate, j.Burst, j.MaxWait = 40, 1, j.MaxWait/shorter
+	l := newLane(ctx, t, j, inFlight, dataplane.WithConcurrency(inFlight))
+	f, _ := l.current()
+	signalled := func() {
+		if allAtOnce {
+			require.NoError(t, l.proc.signal(sigterm))
+		}
+	}
+	var calls sync.WaitGroup
+	end := l.stopWith(f, &calls, signalled)
+	calls.Wait()
+	require.NoError(t, l.proc.signal(sigterm))
+	require.NoError(t, l.ended(), "the handler's container ends when the core has")
+
+	l.job.Rate, l.job.MaxWait, l.job.OnDenied, l.job.Careless = plenty, 0, "", false
+	require.NoError(t, l.replace())
+	var workers sync.WaitGroup
+	if l.answers() < len(l.messages) {
+		l.start(&workers)
+	}
+	v, err := l.finish()
+	workers.Wait()
+	require.NoError(t, err)
+	return end, v
+}
+
+// stopWith offers all messages, and stops the core when they are on their way.
+func (l *lane) stopWith(f feed, calls *sync.WaitGroup, signalled func()) dataplane.End {
+	ids := l.take(inFlight)
+	switch f := f.(type) {
+	case batchFeed:
+		signalled()
+		chunks := slices.Collect(slices.Chunk(ids, batchSize))
+		return f.Drain(l.ctx, batchesOf(chunks), graceful, func(i int, results [][]dataplane.Result, err error) {
+			out := make([]outcome, len(results))
+			for k, r := range results {
+				out[k] = outcomeOf(chunks[i][k], r, 1)
+			}
+			l.book(chunks[i], out, err)
+		})
+	case sinkFeed:
+		signalled()
+		chunks := slices.Collect(slices.Chunk(ids, batchSize))
+		return f.Drain(l.ctx, batchesOf(chunks), graceful, func(i int, results []dataplane.SinkResult, err error) {
+			out := make([]outcome, len(results))
+			for k, r := range results {
+				out[k].nacked = r.Status == dataplane.SinkNack
+			}
+			l.book(chunks[i], out, err)
+		})
+	}
+	for _, id := range ids {
+		calls.Go(func() {
+			outcomes, err := f.offer(l.ctx, []int{id})
+			l.book([]int{id}, outcomes, err)
+		})
+	}
+	for f.Stats().Sent < len(ids) {
+		time.Sleep(time.Millisecond)
+	}
+	signalled()
+	stopper, ok := f.(interface {
+		Stop(g dataplane.Grace) dataplane.End
+	})
+	require.True(l.t, ok, "a feed that can be stopped: %T", f)
+	return stopper.Stop(graceful)
+}
+
+func batchesOf(chunks [][]int) [][]dataplane.Message {
+	out := make([][]dataplane.Message, len(chunks))
+	for i, ids := range chunks {
+		out[i] = messages(ids)
+	}
+	return out
+}

@@ -1,0 +1,321 @@
+package redelivery
+
+import (
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// A vertex is what is measured, and its settings.
+type vertex struct {
+	kind        string
+	mono        bool // a MonoVertex with a user-defined source; else a vertex of a pipeline
+	readAhead   bool
+	batch       int // readBatchSize
+	concurrency int // limits.concurrency, or what the buffer has unacknowledged
+	readTimeout time.Duration
+
+	limit   throttle.Limit
+	maxWait time.Duration
+	pods    int // each with its even share
+	// offered are the messages that are there at first; perSecond come later, until all have.
+	messages, offered int
+	perSecond         float64
+}
+
+// A tally is what came of the messages.
+type tally struct {
+	use        float64 // of the limit, from the first delivery to the last one's handling
+	deliveries float64 // of a message on average
+	most       int     // of one message
+}
+
+// A buffer holds messages until they are read. Those who read at the same time get them at random.
+type buffer struct {
+	mu      sync.Mutex
+	ready   []int
+	readers []*reader // that wait
+}
+
+// A reader wants messages.
+type reader struct {
+	n    int // so many at most
+	ids  []int
+	full bool          // it waits until it has so many, as a fetch from JetStream does; else for the first
+	done chan struct{} // closed when it waits no more
+}
+
+func (b *buffer) put(id int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.readers) == 0 {
+		b.ready = append(b.ready, id)
+		return
+	}
+	i := rand.IntN(len(b.readers))
+	r := b.readers[i]
+	r.ids = append(r.ids, id)
+	if !r.full || len(r.ids) == r.n {
+		b.readers = slices.Delete(b.readers, i, i+1)
+		close(r.done)
+	}
+}
+
+// roundTrip is how long a read takes at least, so that pods take turns.
+const roundTrip = 5 * time.Millisecond
+
+// read takes up to n messages, and waits for timeout at most.
+func (b *buffer) read(n int, timeout time.Duration, full bool) []int {
+	time.Sleep(roundTrip)
+	b.mu.Lock()
+	k := min(n, len(b.ready))
+	r := &reader{n: n, full: full, ids: slices.Clone(b.ready[:k]), done: make(chan struct{})}
+	b.ready = b.ready[k:]
+	if k == n || k > 0 && !full {
+		b.mu.Unlock()
+		return r.ids
+	}
+	b.readers = append(b.readers, r)
+	b.mu.Unlock()
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	select {
+	case <-r.done:
+	case <-timer.C:
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.readers = slices.DeleteFunc(b.readers, func(other *reader) bool { return other == r })
+	return r.ids
+}
+
+// A run is a vertex at work.
+type run struct {
+	vertex
+
+	buffer buffer
+	mu     sync.Mutex
+	sent   []int // deliveries of each message
+	left   int   // not handled yet
+	began  time.Time
+	ended  time.Duration
+	all    chan struct{} // closed when all are handled
+}
+
+// A pod handles messages, and tells of each the delay of its nack; negative: it was handled.
+type pod func(ids []int) []time.Duration
+
+// measure runs the vertex until all messages are handled.
+func measure(t *testing.T, v vertex) (out tally) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		r := &run{vertex: v, sent: make([]int, v.messages), left: v.messages, all: make(chan struct{})}
+		var pods []pod
+		for range v.pods {
+			share := v.limit
+			share.Max /= v.pods
+			l, err := throttle.New(share)
+			require.NoError(t, err)
+			defer func() { require.NoError(t, l.Close()) }()
+			pods = append(pods, newPod(t, v.kind, l, v.maxWait))
+		}
+		r.began = time.Now()
+		var workers sync.WaitGroup
+		workers.Go(r.offer)
+		for _, p := range pods {
+			workers.Go(func() { r.work(p) })
+		}
+		<-r.all
+		workers.Wait()
+		sum := 0
+		for _, n := range r.sent {
+			sum += n
+			out.most = max(out.most, n)
+		}
+		out.deliveries = float64(sum) / float64(v.messages)
+		out.use = float64(v.messages) / (v.limit.Rate() * r.ended.Seconds()) // the bucket is empty at first
+	})
+	return out
+}
+
+func (r *run) offer() {
+	for id := range r.messages {
+		if id >= r.offered {
+			time.Sleep(time.Duration(float64(time.Second) / r.perSecond))
+		}
+		r.buffer.put(id)
+	}
+}
+
+func (r *run) over() bool {
+	select {
+	case <-r.all:
+		return true
+	default:
+		return false
+	}
+}
+
+// handle has a pod handle messages, and books what became of them.
+func (r *run) handle(p pod, ids []int) {
+	r.mu.Lock()
+	for _, id := range ids {
+		r.sent[id]++
+	}
+	r.mu.Unlock()
+	for i, delay := range p(ids) {
+		if delay >= 0 {
+			time.AfterFunc(delay, func() { r.buffer.put(ids[i]) })
+			continue
+		}
+		r.mu.Lock()
+		r.left--
+		if r.left == 0 {
+			r.ended = time.Since(r.began)
+			close(r.all)
+		}
+		r.mu.Unlock()
+	}
+}
+
+// work is the life of a pod.
+func (r *run) work(p pod) {
+	switch {
+	case r.mono:
+		r.monoVertex(p)
+	case r.kind == batchMap, r.kind == sink:
+		r.chunks(p)
+	default:
+		r.singles(p)
+	}
+}
+
+// singles is a map vertex of a pipeline: a place for each message, as many as a batch are free before it reads.
+func (r *run) singles(p pod) {
+	places := make(chan struct{}, r.concurrency)
+	var calls sync.WaitGroup
+	defer calls.Wait()
+	for !r.over() {
+		for range r.batch {
+			places <- struct{}{}
+		}
+		ids := r.buffer.read(r.batch, r.readTimeout, true)
+		for range r.batch - len(ids) {
+			<-places
+		}
+		for _, id := range ids {
+			calls.Go(func() {
+				r.handle(p, []int{id})
+				<-places
+			})
+		}
+	}
+}
+
+// chunks is a batch map or a sink of a pipeline: one chunk at a time, while the next ones are read.
+func (r *run) chunks(p pod) {
+	read := make(chan int, r.batch)
+	places := make(chan struct{}, r.concurrency)
+	go func() {
+		defer close(read)
+		for !r.over() {
+			for range r.batch {
+				places <- struct{}{}
+			}
+			ids := r.buffer.read(r.batch, r.readTimeout, true)
+			for range r.batch - len(ids) {
+				<-places
+			}
+			for _, id := range ids {
+				read <- id
+			}
+		}
+	}()
+	for {
+		chunk := collect(read, r.batch, r.readTimeout)
+		if len(chunk) == 0 {
+			return
+		}
+		r.handle(p, chunk)
+		for range chunk {
+			<-places
+		}
+	}
+}
+
+// collect waits for a chunk: n messages, or what comes within timeout of the first.
+func collect(read <-chan int, n int, timeout time.Duration) (chunk []int) {
+	first, ok := <-read
+	if !ok {
+		return nil
+	}
+	chunk = append(chunk, first)
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	for len(chunk) < n {
+		select {
+		case id, ok := <-read:
+			if !ok {
+				return chunk
+			}
+			chunk = append(chunk, id)
+		case <-timer.C:
+			return chunk
+		}
+	}
+	return chunk
+}
+
+// monoVertex reads a batch, has it mapped and written, and reads the next one then; with read-ahead at once, while there
+// are places.
+func (r *run) monoVertex(p pod) {
+	places := make(chan struct{}, r.concurrency)
+	var cycles sync.WaitGroup
+	defer cycles.Wait()
+	for !r.over() {
+		ids := r.buffer.read(r.batch, r.readTimeout, false)
+		for range ids {
+			places <- struct{}{}
+		}
+		cycle := func() {
+			r.cycle(p, ids)
+			for range ids {
+				<-places
+			}
+		}
+		if r.readAhead {
+			cycles.Go(cycle)
+			continue
+		}
+		cycle()
+	}
+}
+
+// cycle is a batch on its way. All of it is acknowledged or nacked at its end.
+func (r *run) cycle(p pod, ids []int) {
+	if len(ids) == 0 {
+		return
+	}
+	flush := time.Duration(0)
+	if len(ids) < r.batch && !r.readAhead {
+		flush = r.readTimeout // the sink waits for a whole chunk
+	}
+	if r.kind == batchMap || r.kind == sink {
+		r.handle(p, ids)
+		time.Sleep(flush)
+		return
+	}
+	var calls sync.WaitGroup
+	for _, id := range ids {
+		calls.Go(func() { r.handle(p, []int{id}) })
+	}
+	calls.Wait()
+	time.Sleep(flush)
+}
