@@ -206,12 +206,26 @@ func (j *joint) TryAcquire(n int) (Permit, bool) {
 	if lacks == nil {
 		return p, true
 	}
+	if p := j.never(n); p != nil { // no demand on any of them
+		p.member.counts().refusal(p.member.why(p.price(n)))
+		return Permit{}, false
+	}
 	if lacks.member != nil {
 		lacks.member.noteRefused(lacks.price(n))
 		lacks.member.ask(lacks.price(n))
 		lacks.member.counts().refusal(lacks.member.why(lacks.price(n)))
 	}
 	return Permit{}, false
+}
+
+// never returns the first member that will never grant what n tokens cost there; nil: each may.
+func (j *joint) never(n int) *part {
+	for i := range j.members {
+		if p := &j.parts[i]; p.member.impossible(p.price(n)) != nil {
+			return p
+		}
+	}
+	return nil
 }
 
 // try takes n tokens from each limiter, or returns the one that refused.

@@ -148,7 +148,7 @@ func (r *round) ended(ctx context.Context, n int) error { return ended(ctx, r.re
 func (r *round) refusal(n int) *Error {
 	e := &Error{Reason: ReasonLimit, Cost: n}
 	if t, ok := worstOf(r.parts[r.others:]); ok {
-		e.Reason, e.Limit, e.Tag, e.RetryAfter = t.Reason, t.Limit, t.Tag, t.RetryAfter
+		e.Reason, e.Limit, e.Tag, e.RetryAfter, e.Frozen = t.Reason, t.Limit, t.Tag, t.RetryAfter, t.Frozen
 	}
 	return e
 }
