@@ -208,9 +208,14 @@ func reasons() []held {
 // its tokens come later than that.
 func TestEveryReasonAgainstMaxWait(t *testing.T) {
 	admits := map[string]func(*admission.Gate) func(context.Context, string, int) (throttle.Permit, error){
-		"message":               func(g *admission.Gate) func(context.Context, string, int) (throttle.Permit, error) { return g.Admit },
-		"batch":                 func(g *admission.Gate) func(context.Context, string, int) (throttle.Permit, error) { return g.Batch(maxWait).Admit },
-		"batch without MaxWait": func(g *admission.Gate) func(context.Context, string, int) (throttle.Permit, error) { g.MaxWait = 0; return g.Batch(maxWait).Admit },
+		"message": func(g *admission.Gate) func(context.Context, string, int) (throttle.Permit, error) { return g.Admit },
+		"batch": func(g *admission.Gate) func(context.Context, string, int) (throttle.Permit, error) {
+			return g.Batch(maxWait).Admit
+		},
+		"batch without MaxWait": func(g *admission.Gate) func(context.Context, string, int) (throttle.Permit, error) {
+			g.MaxWait = 0
+			return g.Batch(maxWait).Admit
+		},
 		"batch of a long budget": func(g *admission.Gate) func(context.Context, string, int) (throttle.Permit, error) {
 			return g.Batch(time.Hour).Admit
 		},
