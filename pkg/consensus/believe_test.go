@@ -210,11 +210,12 @@ func TestNothingOfAWrongRecordIsShown(t *testing.T) {
 
 // A limiter may be attached while its Member leaves.
 func TestAttachWhileLeaving(t *testing.T) {
-	for range 20 {
+	for i := range 1000 {
 		m, err := consensus.Join(t.Context(), memstore.New(), "p")
 		require.NoError(t, err)
 		var attached sync.WaitGroup
 		attached.Go(func() {
+			time.Sleep(time.Duration(i%100) * time.Microsecond)
 			th, err := throttle.New(throttle.Limit{Max: 10}, throttle.WithSharer(m))
 			if err == nil {
 				_ = th.Close()
