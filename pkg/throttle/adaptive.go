@@ -12,18 +12,14 @@ import (
 func (l Limit) Adapts() bool { return l.Max > 0 && l.Adaptive }
 
 // Adaptive tells whether a limiter follows the called service, so that it is worth
-// reporting to (Permit.Report): a *Throttle whose limit is adaptive, or an All with one.
+// reporting to (Permit.Report): a *Throttle whose limit is adaptive, what embeds one, or an All with one;
+// and a Limiter that shows one of these by a method `Unwrap() Limiter`.
 func Adaptive(l Limiter) bool {
-	switch l := l.(type) {
-	case *Throttle:
-		return l.limit.Adapts()
-	case *joint:
-		return l.adapts()
-	case *tagged:
-		return l.adapts()
-	}
-	return false
+	a, ok := look[interface{ adapts() bool }](l)
+	return ok && a.adapts()
 }
+
+func (t *Throttle) adapts() bool { return t.limit.Adapts() }
 
 func (j *joint) adapts() bool {
 	return slices.ContainsFunc(j.parts, func(p part) bool { return Adaptive(p.limiter) })

@@ -34,7 +34,8 @@ import (
 // of nothing is unlimited, and All of one is that one. The Limiter is a Tagger when one
 // of limiters is, and has the method Throttled, which tells of the one that
 // holds callers back longest. It has nothing to close. A draw fails with ErrClosed once
-// one of limiters is closed.
+// one of limiters is closed, and a caller that waits does so at once; for a Limiter that is
+// not of this package and shows none (by embedding it, or by a method `Unwrap() Limiter`), within a second.
 func All(limiters ...Limiter) Limiter {
 	var parts []part
 	for _, l := range limiters {
@@ -305,7 +306,7 @@ func worstOf(parts []part) (worst Throttling, held bool) {
 		return t.RetryAfter
 	}
 	for _, p := range parts {
-		l, ok := p.limiter.(interface{ Throttled() (Throttling, bool) })
+		l, ok := look[interface{ Throttled() (Throttling, bool) }](p.limiter)
 		if !ok {
 			continue
 		}

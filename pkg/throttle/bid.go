@@ -75,6 +75,9 @@ func (b *bid) win(ctx context.Context, n int, upTo bool) (k int, err error) {
 		if k > 0 || err != nil {
 			return k, err
 		}
+		if at < 0 && len(b.parts) > 1 { // where it does not stand nobody tells it that the limiter is closed
+			defer b.listen()()
+		}
 		if at != b.scarcest {
 			v.end(0, nil)
 			at = b.scarcest
@@ -86,6 +89,19 @@ func (b *bid) win(ctx context.Context, n int, upTo bool) (k int, err error) {
 		case <-b.turn:
 		case <-ctx.Done():
 			return 0, b.quit(ctx)
+		}
+	}
+}
+
+// listen wakes the bid when one of its members is closed.
+func (b *bid) listen() (stop func()) {
+	stops := make([]func(), len(b.parts))
+	for i, p := range b.parts {
+		stops[i] = p.member.onClosing(b.wake)
+	}
+	return func() {
+		for _, stop := range stops {
+			stop()
 		}
 	}
 }

@@ -166,6 +166,7 @@ func (f *InFlight) Close() error {
 		f.waker.Stop()
 	}
 	f.mu.Unlock()
+	f.audience.dismiss()
 	return f.afterClose()
 }
 

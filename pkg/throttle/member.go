@@ -37,6 +37,8 @@ type quick interface {
 	why(n int) Reason
 	// counts is where waits and refusals are counted by reason.
 	counts() *heldLog
+	// onClosing calls ring once when the limiter is closed. No lock is held.
+	onClosing(ring func()) (stop func())
 	// watch begins to watch a wait. The lock is not held.
 	watch(ctx context.Context, r Reason, n int) vigil
 }

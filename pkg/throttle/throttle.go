@@ -323,6 +323,7 @@ func (t *Throttle) Close() error {
 		t.failAll()
 	}
 	t.mu.Unlock()
+	t.audience.dismiss()
 	return t.afterClose()
 }
 
