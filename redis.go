@@ -31,7 +31,9 @@ func (c Config) openRedis(store *config.StoreURL, creds *credentials) backend {
 		o.SentinelUsername, o.SentinelPassword = c.StoreSentinelUsername, creds.sentinelPassword
 		client = redis.NewFailoverClient(o.Failover())
 	case config.RedisCluster:
-		client = redis.NewClusterClient(o.Cluster())
+		cluster := o.Cluster()
+		cluster.DisableRoutingPolicies = true // else it asks for COMMAND, which no request here needs
+		client = redis.NewClusterClient(cluster)
 	default:
 		client = redis.NewClient(o.Simple())
 	}

@@ -60,11 +60,11 @@ func TestAConnectionIsUsedAgain(t *testing.T) {
 	require.EqualValues(t, 1, connections.Load())
 }
 
-// Of what is longer than maxResponse the rest is not read: its connection is given up, and the next message has another.
+// Of what is longer than maxResponse, or of a refusal longer than a mebibyte, the rest is not read: its connection is given up, and the next message has another.
 func TestAnAnswerThatIsTooLongCostsItsConnection(t *testing.T) {
 	service, connections := startCounted(t)
 	r := start(t, env{"URL": service.URL, "CONCURRENCY": "1", "MAX_RESPONSE": "5000"})
-	results := r.do(messages("200 1000000", "200 1", "404 1000000", "200 1", "200 1")...)
+	results := r.do(messages("200 1000000", "200 1", "404 2000000", "200 1", "200 1")...)
 	require.Equal(t, []dataplane.SinkStatus{
 		dataplane.SinkSuccess, dataplane.SinkSuccess, dataplane.SinkFailure, dataplane.SinkSuccess, dataplane.SinkSuccess,
 	}, statuses(results))

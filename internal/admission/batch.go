@@ -34,10 +34,8 @@ func (b *Batch) Admit(ctx context.Context, tag string, cost int) (throttle.Permi
 	if b.budget <= 0 || cost <= 0 {
 		return b.gate.Admit(ctx, tag, cost)
 	}
-	until := b.enter()
-	permit, froze, err := b.gate.admitBy(ctx, tag, cost, until)
-	b.leave(froze)
-	return permit, err
+	defer b.leave()
+	return b.gate.admitBy(ctx, tag, cost, b.enter(), b.anew)
 }
 
 // enter counts a call that begins, and returns until when it may wait.
@@ -49,26 +47,34 @@ func (b *Batch) enter() time.Time {
 		b.since = now
 	}
 	b.waiting++
+	return b.until(now)
+}
+
+// until is until when a call may wait whose wait counts from a time. b.mu is held.
+func (b *Batch) until(from time.Time) time.Time {
 	until := b.since.Add(b.budget - b.used)
-	if own := now.Add(b.gate.MaxWait); b.gate.MaxWait > 0 && own.Before(until) {
+	if own := from.Add(b.gate.MaxWait); b.gate.MaxWait > 0 && own.Before(until) {
 		return own
 	}
 	return until
 }
 
-// leave counts a call that ends; its wait before froze does not count.
-func (b *Batch) leave(froze time.Time) {
+// anew lets the waits of the batch count from the end of a freeze, and returns until when a call may wait then.
+func (b *Batch) anew(thaw time.Time) time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if thaw.After(b.since) {
+		b.since = thaw
+	}
+	return b.until(thaw)
+}
+
+// leave counts a call that ends.
+func (b *Batch) leave() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.waiting--
-	now := time.Now()
-	if froze.After(now) {
-		froze = now // the freeze ended earlier than it said
-	}
-	if froze.After(b.since) {
-		b.since = froze
-	}
 	if b.waiting == 0 {
-		b.used += now.Sub(b.since)
+		b.used += max(time.Since(b.since), 0) // below 0 in a freeze
 	}
 }

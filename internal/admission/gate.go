@@ -16,7 +16,8 @@ type Gate struct {
 	Limiter throttle.Limiter
 	// MaxWait bounds the wait of a message. 0: it ends with the tokens or with the
 	// context. Time in which the pool is frozen does not count: a wait that would end
-	// in a freeze begins anew when the freeze ends.
+	// in a freeze begins anew when the freeze ends. One that is known to be longer even
+	// so is denied at once, and none takes longer than the freeze and MaxWait.
 	MaxWait time.Duration
 	// Budget is that of the batches whose messages it admits, for the turns of those that are nacked; see Batch. 0: none.
 	Budget time.Duration
@@ -48,23 +49,33 @@ func (g *Gate) Admit(ctx context.Context, tag string, cost int) (throttle.Permit
 	case g.MaxWait <= 0:
 		return admit(ctx, ctx, g.limiter(tag), cost)
 	default:
-		p, _, err := g.admitBy(ctx, tag, cost, time.Now().Add(g.MaxWait))
-		return p, err
+		return g.admitBy(ctx, tag, cost, time.Now().Add(g.MaxWait), func(thaw time.Time) time.Time { return thaw.Add(g.MaxWait) })
 	}
 }
 
+// sameThaw is by how much two estimates of the end of one freeze may differ.
+const sameThaw = 100 * time.Millisecond
+
 // admitBy admits a message until a time. A time that has come still lets it have
-// the tokens that are at hand. In a freeze the wait goes on: froze is when it began
-// anew last, the zero Time when it did not.
-func (g *Gate) admitBy(ctx context.Context, tag string, cost int, until time.Time) (_ throttle.Permit, froze time.Time, _ error) {
-	for wait := time.Until(until); ; {
+// the tokens that are at hand. Where the limiter says that the pool is frozen, the wait
+// goes on until the time that anew returns for the end of the freeze, unless it is known
+// to be longer than that.
+func (g *Gate) admitBy(ctx context.Context, tag string, cost int, until time.Time, anew func(thaw time.Time) time.Time) (throttle.Permit, error) {
+	for thaw := (time.Time{}); ; {
 		permit, err := g.admitOnce(ctx, tag, cost, until)
-		var denied *Denied
-		if !errors.As(err, &denied) || denied.Err.Reason != throttle.ReasonFrozen || denied.Err.RetryAfter <= 0 {
-			return permit, froze, err
+		denied, ok := errors.AsType[*Denied](err)
+		if !ok || denied.Err.Frozen <= 0 {
+			return permit, err
 		}
-		froze = time.Now().Add(denied.Err.RetryAfter)
-		until = froze.Add(max(wait, 0))
+		now := time.Now()
+		end := now.Add(denied.Err.Frozen)
+		if now.Before(until) && end.Sub(thaw) < sameThaw {
+			return permit, err // refused ahead of time, with this freeze in mind
+		}
+		thaw, until = end, anew(end)
+		if now.Add(denied.Err.RetryAfter).After(until) {
+			return permit, err
+		}
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 // prefixes: NUMATHROTLE_MAX, NUMA_THROTTLE_MAX. Without a word such a variable would leave its setting at the default, which
 // for a limit is none. meant is the known variable that it resembles; empty for none.
 //
-// What stands in front may differ from a prefix in two letters, or in one of a short prefix; underscores do not
-// count. After a prefix of the program's own, which may be a common word, a known setting has to follow.
+// What stands in front may differ from the library's prefix in two letters, and from a shorter one in none; underscores
+// do not count. After a prefix of the program's own, which may be a common word, a known setting has to follow.
 func meantBy(name string, prefixes, known []string) (meant string, ok bool) {
 	if slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) }) {
 		return "", false // unknown settings behind a right prefix are told elsewhere
@@ -36,11 +36,11 @@ func meantBy(name string, prefixes, known []string) (meant string, ok bool) {
 	return meant, true
 }
 
-// near tells whether a word in front of an underscore is one slip or two away from a prefix.
+// near tells whether a word in front of an underscore is as good as a prefix.
 func near(head, prefix string) bool {
 	plain := func(s string) string { return strings.ReplaceAll(s, "_", "") }
 	head, prefix = plain(head), plain(prefix)
-	slips := 1
+	slips := 0
 	if len(prefix) >= len(Prefix)-1 {
 		slips = 2
 	}

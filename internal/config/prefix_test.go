@@ -26,7 +26,6 @@ func TestMisspeltVariablesAreRefused(t *testing.T) {
 		"NUMA_TRHOTTLE_MAXX=1":  "NUMA_TRHOTTLE_MAXX is not a variable of http-sink; did you mean NUMATHROTTLE_MAX?",
 		"NUMATHROTTLES_COLOR=1": "NUMATHROTTLES_COLOR is not a variable of http-sink",
 		"HTTPSINK_URL=x":        "HTTPSINK_URL is not a variable of http-sink; did you mean HTTP_SINK_URL?",
-		"HTTP_SINC_URL=x":       "HTTP_SINC_URL is not a variable of http-sink; did you mean HTTP_SINK_URL?",
 	} {
 		var c near
 		faults := config.Load(nearFields(), []string{"PATH=/bin", entry}, &c)

@@ -77,6 +77,11 @@ func splitStore(raw string) (StoreURL, error) {
 	if s == nil {
 		return StoreURL{}, storeFault(allowedStore(), "has the scheme %s%s", quote(name), didYouMean(name, schemeNames()))
 	}
+	name, rest, fault := joinList(name, rest)
+	if fault != nil {
+		return StoreURL{}, fault
+	}
+	s = findScheme(name)
 	if strings.ContainsFunc(rest, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
 		return StoreURL{}, storeFault("spaces and control characters percent-encoded", "holds a space or a control character")
 	}

@@ -40,6 +40,68 @@ func TestParseStore(t *testing.T) {
 	}
 }
 
+// A list of whole URLs, as other clients take it, is the URL with all its hosts.
+func TestParseStoreLists(t *testing.T) {
+	for raw, want := range map[string]string{
+		"nats://a:4222,nats://b:4222":                  "nats://a:4222,b:4222",
+		"nats://a,nats://b:1,nats://[::1]":             "nats://a,b:1,[::1]",
+		"nats://a, nats://b,\tnats://c":                "nats://a,b,c",
+		"nats://a, b, c":                               "nats://a,b,c",
+		"nats://a,b,nats://c, d":                       "nats://a,b,c,d",
+		"nats://a/,nats://b/?bucket=x":                 "nats://a,b/?bucket=x",
+		"nats://a,nats://b?bucket=x&replicas=3":        "nats://a,b?bucket=x&replicas=3",
+		"nats://u:p,w@a,nats://u:p,w@b":                "nats://u:p,w@a,b",
+		"nats://u:p@a,nats://b":                        "nats://u:p@a,b",
+		"nats://a,nats://u:p@b":                        "nats://u:p@a,b",
+		"nats://token@a, nats://token@b":               "nats://token@a,b",
+		"nats://u:p%2C%20nats%3A%2F%2Fx@a,b":           "nats://u:p%2C%20nats%3A%2F%2Fx@a,b",
+		"tls://a,tls://b":                              "tls://a,b",
+		"nats://a,tls://b":                             "tls://a,b",
+		"tls://u:p@a,nats://u:p@b":                     "tls://u:p@a,b",
+		"redis+cluster://a:1,redis+cluster://b":        "redis+cluster://a:1,b",
+		"rediss+cluster://:p@a, rediss+cluster://:p@b": "rediss+cluster://:p@a,b",
+		"redis+sentinel://a,redis+sentinel://b/m?db=2": "redis+sentinel://a,b/m?db=2",
+	} {
+		got, faults := ParseStore(raw)
+		require.Empty(t, faults, raw)
+		one, faults := ParseStore(want)
+		require.Empty(t, faults, want)
+		require.Equal(t, one, got, raw)
+		require.Equal(t, one.String(), ShowStore(raw), raw)
+		require.Equal(t, one.WithoutUser(), got.WithoutUser(), raw)
+		if one.Kind == NATS {
+			_, faults = ParseStore(ShowStore(raw))
+			require.Empty(t, faults, "what is printed can be read: %s", ShowStore(raw))
+		}
+	}
+	for raw, want := range map[string]string{
+		"nats://a,redis://b":                   `has the scheme "redis" before host 2, `,
+		"nats://a,b,http://c":                  `has another scheme before host 3, `,
+		"redis+cluster://a,rediss+cluster://b": `has the scheme "rediss+cluster" before host 2, `,
+		"redis://a,redis://b":                  "names 2 hosts, ",
+		"nats://u:SECRET@a,nats://u:SECRET2@b": "has others before host 2, ",
+		"nats://SECRET@a,nats://b,nats://x@c":  "has others before host 3, ",
+		"nats://a?bucket=SECRET,nats://b":      "has a path or parameters behind host 1, ",
+		"nats://a/SECRET,nats://b":             "has a path or parameters behind host 1, ",
+		"nats://a#SECRET,nats://b":             "has a path or parameters behind host 1, ",
+		"nats://a,nats://":                     "has no host (host 2), ",
+		"nats://a,nats://b:SECRET":             "has a port that is not a number from 1 to 65535 (host 2), ",
+		"nats://a,,nats://b":                   "has no host (host 2), ",
+		"nats://a ,nats://b":                   "holds a space or a control character, ",
+		"nats://u:SEC RET@a, nats://b":         "holds a space or a control character, ",
+		"nats://u:SEC, RET@a":                  "holds a space or a control character, ",
+		"nats://u:SEC,nats://RET@a":            "has a port that is not a number from 1 to 65535 (host 1), ",
+		"memory://a,memory://b":                "has a name that is too long or holds other characters, ",
+	} {
+		_, faults := ParseStore(raw)
+		require.NotEmpty(t, faults, raw)
+		text := Join(faults).Error()
+		require.Contains(t, text, want, raw)
+		require.NotContains(t, text, "SEC", raw)
+		require.NotContains(t, ShowStore(raw), "SEC", raw)
+	}
+}
+
 func TestParseStoreFaults(t *testing.T) {
 	const (
 		atRedis = "allowed: redis://HOST:PORT/DB; a user name and password go before an @"

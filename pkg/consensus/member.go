@@ -167,10 +167,13 @@ func (m *Member) Leave(ctx context.Context) error {
 // payDebt waits until what the holder owes is earned, by not using the share. It
 // returns false when ctx ends before that.
 func (m *Member) payDebt(ctx context.Context) bool {
-	if m.holder == nil {
+	m.mu.Lock()
+	holder := m.holder
+	m.mu.Unlock()
+	if holder == nil {
 		return true
 	}
-	debt := m.holder.Debt()
+	debt := holder.Debt()
 	if debt <= 0 {
 		return true
 	}

@@ -146,7 +146,7 @@ func SaveOverride(ctx context.Context, s Store, pool string, o Override) error {
 	for range 5 { // somebody else may change it meanwhile
 		var docs []Document
 		var roster []RosterRow
-		if docs, roster, err = s.Load(ctx, pool); err != nil {
+		if docs, roster, err = load(ctx, s, pool); err != nil {
 			return fmt.Errorf("consensus: loading pool %q: %w", pool, err)
 		}
 		next := o
@@ -186,7 +186,7 @@ func ClearOverride(ctx context.Context, s Store, pool string) error {
 // Errors: one that wraps ErrNoPool, those of the store, and one for a document that this
 // release cannot read.
 func LoadOverride(ctx context.Context, s Store, pool string) (Override, error) {
-	docs, _, err := s.Load(ctx, pool)
+	docs, _, err := load(ctx, s, pool)
 	if err != nil {
 		return Override{}, fmt.Errorf("consensus: loading pool %q: %w", pool, err)
 	}

@@ -47,7 +47,7 @@ type OverviewRow struct {
 // call. Errors: *RequestError for a name that no pool can have; one that wraps ErrNoPool; those of the
 // store.
 func LoadOverview(ctx context.Context, s Store, pool string) (Overview, error) {
-	docs, roster, err := s.Load(ctx, pool)
+	docs, roster, err := load(ctx, s, pool)
 	if err != nil {
 		return Overview{}, fmt.Errorf("consensus: loading pool %q: %w", pool, err)
 	}

@@ -194,7 +194,7 @@ func (m *Member) save(ctx context.Context, pool string, c *pauseCall, doc Docume
 	conflict := (*ConflictError)(nil)
 	var found Document
 	if errors.As(err, &conflict) {
-		docs, _, lost := m.store.Load(ctx, pool)
+		docs, _, lost := load(ctx, m.store, pool)
 		if lost != nil {
 			return lost
 		}

@@ -345,7 +345,7 @@ func (a *Answer) check() error {
 	if err := checkDocuments(a.Documents, true); err != nil {
 		return fmt.Errorf("%w: %w", ErrWrongAnswer, err)
 	}
-	return nil
+	return a.plausible()
 }
 
 // Leave ends the incarnation: the share is 0 from this moment on. The request it

@@ -142,7 +142,10 @@ func (p *Processor) Reserve(now time.Duration, o throttle.Order) (Reserve, throt
 func (p *Processor) Reserved(o throttle.Order, res Reserved, took time.Duration, chance float64, err error) (throttle.Slots, error) {
 	contenders := p.contenders()
 	s := &p.reservations
-	if err != nil {
+	if err == nil {
+		err = res.check(o.Count)
+	}
+	if err != nil { // nothing of the answer is believed
 		s.failures++
 		wait := p.fast() << min(s.failures-1, 3)
 		return throttle.Slots{Again: wait/2 + time.Duration(chance*float64(wait/2))}, err
@@ -154,9 +157,6 @@ func (p *Processor) Reserved(o throttle.Order, res Reserved, took time.Duration,
 	slots := throttle.Slots{
 		Count: res.Count, Wait: res.Wait, Spacing: max(res.Spacing, o.Spacing), Last: res.Last,
 		Next: res.Wait + time.Duration(res.Count)*max(res.Spacing, o.Spacing), Part: max(1, (o.Ahead+1)/contenders),
-	}
-	if res.Count < 0 || res.Count > o.Count || res.Wait < 0 || res.Spacing < 0 || res.Retry < 0 {
-		return throttle.Slots{Again: p.interval()}, ErrWrongAnswer
 	}
 	retry := max(0, slots.Next-time.Duration(o.Ahead)*o.Spacing)
 	if res.Count == 0 {

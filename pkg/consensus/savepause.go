@@ -66,7 +66,7 @@ func ClearPause(ctx context.Context, s Store, pool, tag string) error {
 // whoever paused said; one whose Until is past may be over. Errors: one that wraps ErrNoPool, those of
 // the store, and one for a document that this release cannot read.
 func LoadPauses(ctx context.Context, s Store, pool string) ([]throttle.Paused, error) {
-	docs, _, err := s.Load(ctx, pool)
+	docs, _, err := load(ctx, s, pool)
 	if err != nil {
 		return nil, fmt.Errorf("consensus: loading pool %q: %w", pool, err)
 	}
@@ -94,7 +94,7 @@ func changePauses(ctx context.Context, s Store, pool string, change func(*notice
 	var err error
 	for range 5 { // somebody else may change it meanwhile
 		var docs []Document
-		if docs, _, err = s.Load(ctx, pool); err != nil {
+		if docs, _, err = load(ctx, s, pool); err != nil {
 			return err
 		}
 		n, err := noticeOf(docs)

@@ -12,21 +12,17 @@ import (
 func (l Limit) Adapts() bool { return l.Max > 0 && l.Adaptive }
 
 // Adaptive tells whether a limiter follows the called service, so that it is worth
-// reporting to (Permit.Report): a *Throttle whose limit is adaptive, an All with one, or another Limiter with a method
-// `Adapts() bool` that says so.
+// reporting to (Permit.Report): a *Throttle whose limit is adaptive, what embeds one, an All with one, or another Limiter
+// with a method `Adapts() bool` that says so; and a Limiter that shows one of these by a method `Unwrap() Limiter`.
 func Adaptive(l Limiter) bool {
-	switch l := l.(type) {
-	case *Throttle:
-		return l.limit.Adapts()
-	case *joint:
-		return l.adapts()
-	case *tagged:
-		return l.adapts()
-	case interface{ Adapts() bool }:
-		return l.Adapts()
+	if a, ok := look[interface{ adapts() bool }](l); ok {
+		return a.adapts()
 	}
-	return false
+	a, ok := look[interface{ Adapts() bool }](l)
+	return ok && a.Adapts()
 }
+
+func (t *Throttle) adapts() bool { return t.limit.Adapts() }
 
 func (j *joint) adapts() bool {
 	return slices.ContainsFunc(j.parts, func(p part) bool { return Adaptive(p.limiter) })

@@ -34,7 +34,8 @@ import (
 // of nothing is unlimited, and All of one is that one. The Limiter is a Tagger when one
 // of limiters is, and has the method Throttled, which tells of the one that
 // holds callers back longest. It has nothing to close. A draw fails with ErrClosed once
-// one of limiters is closed.
+// one of limiters is closed, and a caller that waits does so at once; for a Limiter that is
+// not of this package and shows none (by embedding it, or by a method `Unwrap() Limiter`), within a second.
 func All(limiters ...Limiter) Limiter {
 	var parts []part
 	for _, l := range limiters {
@@ -206,12 +207,26 @@ func (j *joint) TryAcquire(n int) (Permit, bool) {
 	if lacks == nil {
 		return p, true
 	}
+	if p := j.never(n); p != nil { // no demand on any of them
+		p.member.counts().refusal(p.member.why(p.price(n)))
+		return Permit{}, false
+	}
 	if lacks.member != nil {
 		lacks.member.noteRefused(lacks.price(n))
 		lacks.member.ask(lacks.price(n))
 		lacks.member.counts().refusal(lacks.member.why(lacks.price(n)))
 	}
 	return Permit{}, false
+}
+
+// never returns the first member that will never grant what n tokens cost there; nil: each may.
+func (j *joint) never(n int) *part {
+	for i := range j.members {
+		if p := &j.parts[i]; p.member.impossible(p.price(n)) != nil {
+			return p
+		}
+	}
+	return nil
 }
 
 // try takes n tokens from each limiter, or returns the one that refused.
@@ -291,7 +306,7 @@ func worstOf(parts []part) (worst Throttling, held bool) {
 		return t.RetryAfter
 	}
 	for _, p := range parts {
-		l, ok := p.limiter.(interface{ Throttled() (Throttling, bool) })
+		l, ok := look[interface{ Throttled() (Throttling, bool) }](p.limiter)
 		if !ok {
 			continue
 		}

@@ -60,7 +60,7 @@ func TestAllTakesFromEveryOneOrFromNone(t *testing.T) {
 			require.False(t, ok)
 			untouched(t, a, 10)
 			untouched(t, b, 20)
-			require.Equal(t, int64(10), a.Status().Refused, "noted at the one that lacked them, up to its largest")
+			require.Zero(t, a.Status().Refused, "more than it will ever grant: no demand")
 			require.Zero(t, b.Status().Refused)
 
 			p, ok := both.TryAcquire(7)

@@ -75,6 +75,9 @@ func (b *bid) win(ctx context.Context, n int, upTo bool) (k int, err error) {
 		if k > 0 || err != nil {
 			return k, err
 		}
+		if at < 0 && len(b.parts) > 1 { // where it does not stand nobody tells it that the limiter is closed
+			defer b.listen()()
+		}
 		if at != b.scarcest {
 			v.end(0, nil)
 			at = b.scarcest
@@ -86,6 +89,19 @@ func (b *bid) win(ctx context.Context, n int, upTo bool) (k int, err error) {
 		case <-b.turn:
 		case <-ctx.Done():
 			return 0, b.quit(ctx)
+		}
+	}
+}
+
+// listen wakes the bid when one of its members is closed.
+func (b *bid) listen() (stop func()) {
+	stops := make([]func(), len(b.parts))
+	for i, p := range b.parts {
+		stops[i] = p.member.onClosing(b.wake)
+	}
+	return func() {
+		for _, stop := range stops {
+			stop()
 		}
 	}
 }
@@ -164,8 +180,8 @@ func (b *bid) look() (n int, err error) {
 	wait, known := b.survey()
 	if m := b.parts[b.scarcest].member; known && b.bounded && wait > m.left(b.deadline) {
 		w := &b.places[b.scarcest]
-		e := m.refusalOf(w)
-		e.RetryAfter = wait
+		e := b.heldUp()
+		e.RetryAfter = max(wait, e.Frozen)
 		b.leave()
 		m.noteRefused(w.n)
 		m.counts().refusal(e.Reason)
@@ -295,6 +311,18 @@ func (b *bid) leave() {
 	}
 }
 
+// heldUp is the error of the scarcest member, with the freeze of the one that is frozen longest.
+func (b *bid) heldUp() *Error {
+	e := b.parts[b.scarcest].member.refusalOf(&b.places[b.scarcest])
+	for i, p := range b.parts {
+		if b.places[i].least > 0 {
+			e.Frozen = max(e.Frozen, p.member.thawing())
+		}
+	}
+	e.RetryAfter = max(e.RetryAfter, e.Frozen)
+	return e
+}
+
 // quit ends a bid whose context has ended.
 func (b *bid) quit(ctx context.Context) error {
 	b.lock()
@@ -302,7 +330,7 @@ func (b *bid) quit(ctx context.Context) error {
 	b.leave()
 	m, w := b.parts[b.scarcest].member, &b.places[b.scarcest]
 	w.age = latest // who comes again stands behind all
-	e := m.refusalOf(w)
+	e := b.heldUp()
 	if wait, _ := m.dueFor(w); wait > e.RetryAfter {
 		e.RetryAfter = wait
 	}

@@ -75,6 +75,10 @@ type Error struct {
 	// it. A larger one collects its tokens while it waits, and needs a deadline that
 	// is later than this.
 	RetryAfter time.Duration
+	// Frozen is how long the store's freeze goes on yet, in which nobody is granted anything, whatever the Reason;
+	// 0 when there is none, or while a share is in force in spite of it. RetryAfter, where it is known, counts
+	// from now and not from the end of the freeze: it is the wait for a place in the queue, with the freeze in it.
+	Frozen time.Duration
 	// Cause is the underlying error; nil for none.
 	Cause error
 }

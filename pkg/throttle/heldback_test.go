@@ -138,10 +138,10 @@ func TestSlotsOfAFrozenPool(t *testing.T) {
 		s.h.Lease(Lease{Frozen: thawed})
 		th, ok := f.Throttled()
 		require.True(t, ok)
-		require.Equal(t, Throttling{Reason: ReasonFrozen, RetryAfter: 7 * time.Second, Limit: "calls", Tag: "gold"}, th)
+		require.Equal(t, Throttling{Reason: ReasonFrozen, RetryAfter: 7 * time.Second, Frozen: 7 * time.Second, Limit: "calls", Tag: "gold"}, th)
 		_, err = f.Acquire(timeout(t, time.Second), 1)
 		e := throttled(t, err)
-		require.Equal(t, Error{Reason: ReasonFrozen, Limit: "calls", Tag: "gold", Cost: 1, RetryAfter: 6 * time.Second, Cause: e.Cause}, *e)
+		require.Equal(t, Error{Reason: ReasonFrozen, Limit: "calls", Tag: "gold", Cost: 1, RetryAfter: 6 * time.Second, Frozen: 6 * time.Second, Cause: e.Cause}, *e)
 		f.SetPauses([]Paused{{Until: thawed.Add(time.Second)}})
 		th, _ = f.Throttled()
 		require.Equal(t, ReasonPause, th.Reason)
@@ -211,6 +211,9 @@ func TestEveryRefusalSaysWhyAndIsCounted(t *testing.T) {
 					refusals++
 					e := throttled(t, err)
 					want := Error{Reason: tc.want, Limit: "llm", Tag: "gold", Cost: tc.n, RetryAfter: e.RetryAfter, Cause: e.Cause}
+					if tc.want == ReasonFrozen {
+						want.Frozen = e.RetryAfter
+					}
 					require.Equal(t, want, *e, name)
 					require.Equal(t, refusals, heldFor(th, tc.want).Refusals, "%s: Acquire", name)
 					if lease.Frozen.IsZero() {

@@ -55,7 +55,6 @@ func Refuse(l Limiter, e Error) *Error {
 // A backholder is a limiter that shows waits which are not its own: a *Throttle or an
 // *InFlight, or what embeds one.
 type backholder interface {
-	Unlimited() bool
 	describe(limit, tag *string)
 	counts() *heldLog
 	follow(ctx context.Context, w Wait) vigil
@@ -67,27 +66,36 @@ type backholder interface {
 // holderOf returns who shows that a draw of n tokens from l is held back, and what the draw
 // costs there; nil for nobody.
 func holderOf(l Limiter, n int) (by backholder, cost int) {
-	var parts []part
-	switch l := l.(type) {
-	case *joint:
-		parts = l.parts
-	case *tagged:
-		parts = l.parts
-	case interface{ Unwrap() Limiter }:
-		return holderOf(l.Unwrap(), n)
-	case backholder:
-		if l.Unlimited() {
-			return nil, 0
-		}
-		return l, n
+	if s, ok := look[interface {
+		holder(n int) (backholder, int)
+	}](l); ok {
+		return s.holder(n)
 	}
-	for _, p := range parts {
+	return nil, 0
+}
+
+func (j *joint) holder(n int) (by backholder, cost int) {
+	for _, p := range j.parts {
 		h, price := holderOf(p.limiter, p.price(n))
 		if h != nil && (by == nil || cost <= 0 && price > 0) {
 			by, cost = h, price
 		}
 	}
 	return by, cost
+}
+
+func (t *Throttle) holder(n int) (by backholder, cost int) {
+	if t.Unlimited() {
+		return nil, 0
+	}
+	return t, n
+}
+
+func (f *InFlight) holder(n int) (by backholder, cost int) {
+	if f.Unlimited() {
+		return nil, 0
+	}
+	return f, n
 }
 
 // describe fills in the limit's name, and its tag unless there is one.

@@ -104,7 +104,9 @@ func (f *InFlight) TryAcquire(n int) (Permit, bool) {
 	}
 	p, ok := f.take(n)
 	if !ok {
-		f.noteRefused(n)
+		if n <= f.max { // what can never be granted is no demand
+			f.noteRefused(n)
+		}
 		f.held.refusal(f.why(n))
 	}
 	return p, ok
@@ -164,6 +166,7 @@ func (f *InFlight) Close() error {
 		f.waker.Stop()
 	}
 	f.mu.Unlock()
+	f.audience.dismiss()
 	return f.afterClose()
 }
 
@@ -276,7 +279,7 @@ func (f *InFlight) Throttled() (Throttling, bool) {
 	}
 	th := Throttling{Reason: f.reason(), Limit: f.name, Tag: f.tag, Waiting: f.queue.len}
 	th.Paused = f.pauses.status(f.now(), f.base)
-	th.RetryAfter = f.retryAfter()
+	th.RetryAfter, th.Frozen = f.retryAfter(), f.thawing()
 	return th, true
 }
 

@@ -180,7 +180,7 @@ func (t *Throttle) issued(sent int64, o Order, s Slots, err error) {
 }
 
 // dueIssued is due for tokens that are issued. What is not reserved yet comes no
-// earlier than this, and later when other processors reserve before. t.mu is held.
+// earlier than this, nor in a freeze, and later when other processors reserve before. t.mu is held.
 func (t *Throttle) dueIssued(now int64, n int) time.Duration {
 	d := &t.issue
 	missing := t.scale.units(min(n, maxUnits>>t.scale.shift)) - t.level(now) - t.queue.collected
@@ -192,7 +192,7 @@ func (t *Throttle) dueIssued(now int64, n int) time.Duration {
 		return time.Duration(max(d.pending[k-1].at-now, 1))
 	}
 	k -= len(d.pending)
-	next := max(d.free, now)
+	next := max(d.free, now+int64(t.thaw(now)))
 	if last := len(d.pending) - 1; last >= 0 {
 		next = max(next, d.pending[last].at+int64(d.spacing))
 	}

@@ -37,6 +37,8 @@ type quick interface {
 	why(n int) Reason
 	// counts is where waits and refusals are counted by reason.
 	counts() *heldLog
+	// onClosing calls ring once when the limiter is closed. No lock is held.
+	onClosing(ring func()) (stop func())
 	// watch begins to watch a wait. The lock is not held.
 	watch(ctx context.Context, r Reason, n int) vigil
 }
@@ -59,8 +61,10 @@ type teller interface {
 	// earn them, unless some would be void by then.
 	lead(n int) time.Duration
 	// refusalOf returns the error for w as things stand. RetryAfter is only what the
-	// store's freeze takes.
+	// store's freeze takes, or a pause of slots.
 	refusalOf(w *waiter) *Error
+	// thawing returns how long the store's freeze goes on yet, while no share is in force; else 0.
+	thawing() time.Duration
 	// left returns the time until then.
 	left(then time.Time) time.Duration
 	// afterFunc calls f once d has passed.
@@ -210,8 +214,12 @@ func (t *Throttle) lead(n int) time.Duration {
 
 func (t *Throttle) refusalOf(w *waiter) *Error {
 	now := t.now()
-	return t.refusal(t.reason(now, w.units), w.n, t.thaw(now))
+	e := t.refusal(t.reason(now, w.units), w.n, t.thaw(now))
+	e.Frozen = e.RetryAfter
+	return e
 }
+
+func (t *Throttle) thawing() time.Duration { return t.thaw(t.now()) }
 
 func (t *Throttle) left(then time.Time) time.Duration {
 	return then.Sub(t.base) - time.Duration(t.now())

@@ -15,7 +15,8 @@ type plumbing struct {
 	observers []Observer
 	maxTold   time.Duration // 0: DefaultMaxTold
 	// onClose runs once, in order, when the limiter is closed.
-	onClose []func(context.Context) error
+	onClose  []func(context.Context) error
+	audience *audience
 }
 
 // An Option sets one thing of a Throttle or an InFlight.
@@ -44,7 +45,7 @@ func OnClose(f func(context.Context) error) Option {
 func WithClock(c Clock) Option { return func(p *plumbing) { p.clock = c } }
 
 func newPlumbing(opts []Option) plumbing {
-	var p plumbing
+	p := plumbing{audience: &audience{}}
 	for _, opt := range opts {
 		opt(&p)
 	}

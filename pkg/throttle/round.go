@@ -32,6 +32,11 @@ func (j *joint) wait(ctx context.Context, n int, upTo bool) (Permit, error) {
 	if j.members > 0 {
 		r.bid = newBid(ctx, j.parts[:j.members])
 	}
+	if j.members < len(j.parts) {
+		guarded, stop := j.guard(ctx)
+		defer stop()
+		ctx = guarded
+	}
 	pause := shortestPause
 	for most := n; ; {
 		k, err := r.win(ctx, most, upTo)
@@ -60,6 +65,9 @@ func (j *joint) wait(ctx context.Context, n int, upTo bool) (Permit, error) {
 			p, err := r.parts[lacks].limiter.Acquire(ctx, r.parts[lacks].price(k))
 			over()
 			if err != nil {
+				if e := shut(ctx); e != nil {
+					err = e
+				}
 				return Permit{}, err
 			}
 			r.waited, most = lacks, k
@@ -148,7 +156,7 @@ func (r *round) ended(ctx context.Context, n int) error { return ended(ctx, r.re
 func (r *round) refusal(n int) *Error {
 	e := &Error{Reason: ReasonLimit, Cost: n}
 	if t, ok := worstOf(r.parts[r.others:]); ok {
-		e.Reason, e.Limit, e.Tag, e.RetryAfter = t.Reason, t.Limit, t.Tag, t.RetryAfter
+		e.Reason, e.Limit, e.Tag, e.RetryAfter, e.Frozen = t.Reason, t.Limit, t.Tag, t.RetryAfter, t.Frozen
 	}
 	return e
 }

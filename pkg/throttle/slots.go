@@ -81,7 +81,7 @@ func (f *InFlight) lead(int) time.Duration { return 0 }
 
 func (f *InFlight) refusalOf(w *waiter) *Error {
 	e := f.refusal(f.reason(), w.n)
-	e.RetryAfter = f.retryAfter()
+	e.RetryAfter, e.Frozen = f.retryAfter(), f.thawing()
 	return e
 }
 
@@ -89,10 +89,18 @@ func (f *InFlight) refusalOf(w *waiter) *Error {
 // pool is frozen and no share is in force. Otherwise 0. f.mu is held.
 func (f *InFlight) retryAfter() time.Duration {
 	over, known := f.pauses.left(f.now())
-	if !known || f.valid() || f.lease.Frozen.IsZero() {
-		return over
+	if !known {
+		return 0
 	}
-	return max(over, f.left(f.lease.Frozen))
+	return max(over, f.thawing())
+}
+
+// thawing returns how long the pool is frozen yet, while no share is in force; else 0. f.mu is held.
+func (f *InFlight) thawing() time.Duration {
+	if f.valid() || f.lease.Frozen.IsZero() {
+		return 0
+	}
+	return max(f.left(f.lease.Frozen), 0)
 }
 
 func (f *InFlight) left(then time.Time) time.Duration {

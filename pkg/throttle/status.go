@@ -82,6 +82,8 @@ type Throttling struct {
 	// when that is not known. Of tokens that are issued it is the earliest: other
 	// processors may have them.
 	RetryAfter time.Duration
+	// Frozen is how long the store's freeze goes on yet; 0 as in Error.
+	Frozen time.Duration
 	// Issued is what stands of tokens that are issued one by one; see Status.
 	Issued Issued
 	// Paused is the pause that holds callers back, if ReasonPause is the reason; else nil.
@@ -115,10 +117,11 @@ func (t *Throttle) Throttled() (Throttling, bool) {
 		return Throttling{}, false
 	}
 	th.Paused = t.pauses.status(now, t.base)
+	th.Frozen = t.thaw(now)
 	if _, known := t.pauses.left(now); !known {
 		return th, true
 	}
-	th.RetryAfter = t.thaw(now)
+	th.RetryAfter = th.Frozen
 	if t.fits(least) {
 		th.RetryAfter = max(th.RetryAfter, wait)
 	}

@@ -109,13 +109,15 @@ func (t *Throttle) TryAcquire(n int) (Permit, bool) {
 			return Permit{n: n, pos: pos, by: t.cell(pos)}, true
 		}
 	}
-	if t.issue.from != nil {
+	if t.issue.from != nil && n <= t.scale.largest {
 		if p, ok := t.takeIssued(n, now); ok {
 			return p, true
 		}
 	}
-	t.lacks(n)
-	t.short(n, now)
+	if n <= t.scale.largest { // what can never be granted is no demand
+		t.lacks(n)
+		t.short(n, now)
+	}
 	t.held.refusal(t.reasonNow(n, now))
 	return Permit{}, false
 }
@@ -321,6 +323,7 @@ func (t *Throttle) Close() error {
 		t.failAll()
 	}
 	t.mu.Unlock()
+	t.audience.dismiss()
 	return t.afterClose()
 }
 

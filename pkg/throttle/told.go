@@ -77,9 +77,9 @@ func tell(l pausable, s Sharer, until time.Time, reason string) {
 // Told tells the first limiter that can be told: what stops one stops all.
 func (j *joint) Told(until time.Time, reason string) {
 	for _, p := range j.parts {
-		if l, ok := p.limiter.(interface {
+		if l, ok := look[interface {
 			Told(until time.Time, reason string)
-		}); ok {
+		}](p.limiter); ok {
 			l.Told(until, reason)
 			return
 		}

@@ -93,7 +93,7 @@ func TestBlame(t *testing.T) {
 // A patient limiter grants after a second, and knows nothing of Track.
 type patient struct{ Limiter }
 
-func (patient) TryAcquire(int) (Permit, bool) { return Permit{}, false }
+func (patient) TryAcquire(n int) (Permit, bool) { return Permit{}, n <= 0 }
 
 func (patient) Acquire(_ context.Context, n int) (Permit, error) {
 	time.Sleep(time.Second)

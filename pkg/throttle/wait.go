@@ -89,7 +89,7 @@ func (t *Throttle) enqueue(w *waiter) error {
 	now := t.now()
 	if wait, ok := t.due(now, t.queue.tokens+w.least); ok && t.fits(w.units) && w.misses(now, wait) {
 		t.short(w.n, now)
-		return t.refuse(t.reason(now, w.units), w.n, wait)
+		return t.heldUp(now, w, wait)
 	}
 	t.queue.push(w)
 	t.publish()
@@ -115,8 +115,7 @@ func (t *Throttle) giveUp(ctx context.Context, w *waiter) {
 	t.uncollect(now, t.queue.remove(w))
 	t.publish()
 	t.serve(now)
-	e := t.refusal(t.reason(now, w.units), w.n, 0)
-	e.RetryAfter = t.thaw(now)
+	e := t.refusalOf(w)
 	if wait, _ := t.due(now, t.queue.tokens+w.least); t.fits(w.units) {
 		e.RetryAfter = max(e.RetryAfter, wait)
 	}
@@ -316,8 +315,16 @@ func (t *Throttle) retime(now int64) {
 	for _, w := range late {
 		retry, _ := t.due(now, ahead+w.least) // who comes again stands behind all that stayed
 		t.short(w.n, now)
-		w.fail(t.refuse(t.reason(now, w.units), w.n, retry))
+		w.fail(t.heldUp(now, w, retry))
 	}
+}
+
+// heldUp is refuse for w, which cannot be served in time. t.mu is held.
+func (t *Throttle) heldUp(now int64, w *waiter, retry time.Duration) *Error {
+	e := t.refuse(t.reason(now, w.units), w.n, retry)
+	e.Frozen = t.thaw(now)
+	e.RetryAfter = max(e.RetryAfter, e.Frozen)
+	return e
 }
 
 func (t *Throttle) failAll() {

@@ -70,10 +70,13 @@
 //
 // maxmemory-policy noeviction; another one is warned about once. A user of the ACL
 // needs the keys ~{numathrottle:*}:* and the commands +eval +evalsha +time +info
-// +hget +hmget +hgetall +hlen +hset +hdel +pexpire +get +set. For news it needs the channels
+// +hget +hmget +hgetall +hlen +hset +hdel +pexpire +get +set +ping. For another database than 0
+// it needs +select, in a Cluster +cluster|slots and +asking. For news it needs the channels
 // &{numathrottle:*}:push* (servers from 7 on allow a new user none) and +subscribe
-// +unsubscribe +publish +ping, in a Cluster of servers from 7 on +ssubscribe +sunsubscribe
-// +spublish; without them pauses count from the next sync on instead of at once.
+// +unsubscribe +publish, in a Cluster of servers from 7 on +ssubscribe +sunsubscribe
+// +spublish; without them pauses count from the next sync on instead of at once. docs/stores.md
+// has the same as lines of a configuration. A client that is not made with ClientOptions sends more:
+// +client|setinfo, and in a Cluster +command unless DisableRoutingPolicies is set.
 //
 // # News
 //
@@ -83,6 +86,9 @@
 // each pool, which is made anew when it is lost.
 //
 // # Client
+//
+// In a Cluster, set DisableRoutingPolicies on what ClientOptions.Cluster returns: else the client asks for the
+// list of all commands, again and again where that is denied.
 //
 // ClientOptions returns the settings that suit a sync: short timeouts, the
 // context's deadline respected, no retries, and a server that is away is looked for

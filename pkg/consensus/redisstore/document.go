@@ -28,7 +28,7 @@ func (s *Store) Load(ctx context.Context, pool string) ([]consensus.Document, []
 	key, _ := s.keys(pool)
 	fields, err := s.client.HGetAll(ctx, key).Result()
 	if err != nil {
-		return nil, nil, explain("load", pool, err)
+		return nil, nil, explain("load", pool, s.prefix, err)
 	}
 	docs, roster, err := parseLoad(fields)
 	if err != nil {
@@ -98,7 +98,7 @@ func (s *Store) Save(ctx context.Context, pool string, d consensus.DocumentRepor
 	key, _ := s.keys(pool)
 	reply, err := saveScript.Run(ctx, s.client, []string{key}, saveArgs(&d)...).Result()
 	if err != nil {
-		return 0, explain("save", pool, err)
+		return 0, explain("save", pool, s.prefix, err)
 	}
 	current, err := parseSave(reply, &d)
 	if err != nil {

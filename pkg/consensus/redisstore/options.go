@@ -87,6 +87,7 @@ func ClientOptions(addrs ...string) *redis.UniversalOptions {
 		DialerRetries:         1,
 		MaxRetries:            -1,
 		ContextTimeoutEnabled: true,
+		DisableIdentity:       true, // CLIENT SETINFO on each connection, which the ACL's log would show as denied
 		// Asked for on each connection, and an error on servers that do not know them.
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}

@@ -51,7 +51,7 @@ func (s *Store) explainPush(pool string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return explain("news", pool, err)
+	return explain("news", pool, s.prefix, err)
 }
 
 // sharded tells whether to use sharded channels.
@@ -156,7 +156,7 @@ func (s *Store) subscribe(ctx context.Context, pool string) (*redis.PubSub, erro
 			return sub, nil // passing
 		default:
 			_ = sub.Close()
-			return nil, fmt.Errorf("redisstore: news of pool %q: %w", pool, explain("news", pool, err))
+			return nil, fmt.Errorf("redisstore: news of pool %q: %w", pool, explain("news", pool, s.prefix, err))
 		}
 	}
 }

@@ -19,7 +19,7 @@ func (s *Store) Reserve(ctx context.Context, req consensus.Reserve) (consensus.R
 	pool, marker := s.keys(req.Pool)
 	reply, err := reserveScript.Run(ctx, s.client, []string{pool, marker}, reserveArgs(&req, s.longest, s.life)...).Result()
 	if err != nil {
-		return consensus.Reserved{}, explain("reservation", req.Pool, err)
+		return consensus.Reserved{}, explain("reservation", req.Pool, s.prefix, err)
 	}
 	res, err := parseReserve(reply, &req)
 	if err != nil {

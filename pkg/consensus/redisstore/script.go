@@ -38,11 +38,20 @@ var leaveLua string
 var saveLua string
 
 var (
-	syncScript    = redis.NewScript(serverLua + permitLua + recordLua + issueLua + documentLua + syncLua)
-	leaveScript   = redis.NewScript(serverLua + permitLua + recordLua + leaveLua)
-	saveScript    = redis.NewScript(serverLua + permitLua + recordLua + documentLua + saveLua)
-	reserveScript = redis.NewScript(reserveLua)
+	syncScript    = newScript(serverLua + permitLua + recordLua + issueLua + documentLua + syncLua)
+	leaveScript   = newScript(serverLua + permitLua + recordLua + leaveLua)
+	saveScript    = newScript(serverLua + permitLua + recordLua + documentLua + saveLua)
+	reserveScript = newScript(reserveLua)
 )
+
+// sources are the scripts by their names at the server, to tell what stands in a line of which it complains.
+var sources = map[string]string{}
+
+func newScript(source string) *redis.Script {
+	script := redis.NewScript(source)
+	sources[script.Hash()] = source
+	return script
+}
 
 // syncArgs returns the arguments of the sync script, in the order that sync.lua
 // gives. The client writes integers in decimal, which the script relies on.

@@ -77,7 +77,7 @@ func (s *Store) Sync(ctx context.Context, req consensus.Request) (consensus.Answ
 	wantsPolicy := !s.policyTold.Load()
 	reply, err := syncScript.Run(ctx, s.client, []string{pool, marker}, syncArgs(&req, s.longest, wantsPolicy, s.life)...).Result()
 	if err != nil {
-		return consensus.Answer{}, explain("sync", req.Pool, err)
+		return consensus.Answer{}, explain("sync", req.Pool, s.prefix, err)
 	}
 	answer, policy, err := parseSync(reply, &req)
 	if err != nil {
@@ -105,7 +105,7 @@ func (s *Store) Leave(ctx context.Context, l consensus.Leave) error {
 	pool, _ := s.keys(l.Pool)
 	reply, err := leaveScript.Run(ctx, s.client, []string{pool}, leaveArgs(&l)...).Result()
 	if err != nil {
-		return explain("leave", l.Pool, err)
+		return explain("leave", l.Pool, s.prefix, err)
 	}
 	if n, ok := reply.(int64); !ok || n < 0 || n > 1 {
 		return fmt.Errorf("redisstore: leave of pool %q: %w: not 0 or 1", l.Pool, consensus.ErrWrongAnswer)
@@ -152,7 +152,7 @@ func (s *Store) checkPolicy(ctx context.Context, policy string) {
 
 // explain adds to the error of a script what it was about. The scripts mark what
 // is wrong with the data, and what the server refuses to tell of itself.
-func explain(operation, pool string, err error) error {
+func explain(operation, pool, prefix string, err error) error {
 	if reply, ok := errors.AsType[redis.Error](err); ok {
 		text := reply.Error()
 		if what, ok := strings.CutPrefix(text, "NUMATHROTTLE_DATA "); ok {
@@ -165,10 +165,9 @@ func explain(operation, pool string, err error) error {
 			return fmt.Errorf("redisstore: %s of pool %q: the server does not tell its run_id and state (an ACL user needs +info): %s",
 				operation, pool, what)
 		}
-		if strings.HasPrefix(text, "NOPERM") || strings.Contains(text, "can't run this command") || strings.Contains(text, "ACL failure") {
-			return fmt.Errorf("redisstore: %s of pool %q: the ACL user lacks a permission of those that the package documentation lists: %w",
-				operation, pool, err)
-		}
+	}
+	if grant := lacking(operation, err.Error(), prefix); grant != "" {
+		return fmt.Errorf("redisstore: %s of pool %q: the ACL user lacks a permission: grant %s: %w", operation, pool, grant, err)
 	}
 	return fmt.Errorf("redisstore: %s of pool %q: %w", operation, pool, err)
 }

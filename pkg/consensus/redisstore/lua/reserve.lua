@@ -56,7 +56,7 @@ if life == '' then
   end
 else
   local marker = redis.pcall('GET', KEYS[2])
-  if type(marker) == 'table' then return marker end
+  if type(marker) == 'table' then return redis.error_reply('NUMATHROTTLE_GET ' .. tostring(marker.err)) end
   identity = marker and string.match(marker, '^1 (%w+) ') or life
 end
 

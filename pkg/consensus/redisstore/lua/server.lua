@@ -16,13 +16,16 @@ local function server_info(section)
   return text
 end
 
+-- The reply to give when the marker cannot be read.
+local function no_marker(failure) return redis.error_reply('NUMATHROTTLE_GET ' .. tostring(failure.err)) end
+
 -- Names this life of the server: another server and a restarted one differ. A
 -- durable server forgets nothing: there it is the life of the data, which the
 -- group's marker names, that counts; one without a name gets the proposed one.
 local function server_identity(life)
   if life ~= '' then
     local marker = redis.pcall('GET', KEYS[2])
-    if type(marker) == 'table' then return nil, marker end
+    if type(marker) == 'table' then return nil, no_marker(marker) end
     return marker and string.match(marker, '^1 (%w+) ') or life
   end
   local text, failure = server_info('server')
@@ -48,7 +51,7 @@ local function known_new(identity, now, lasting)
   stats, failure = server_info('stats')
   if not stats then return nil, nil, failure end
   local marker = redis.pcall('GET', KEYS[2])
-  if type(marker) == 'table' then return nil, nil, marker end
+  if type(marker) == 'table' then return nil, nil, no_marker(marker) end
   local life, count, since
   if marker then
     life, count, since = string.match(marker, '^1 (%w+) (%d+) (%d+)$')

@@ -1,0 +1,227 @@
+package consensus_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// A liar changes some answers of a store, and checks that every request is one that a store accepts.
+type liar struct {
+	consensus.Store
+
+	mu       sync.Mutex
+	sync     func(*consensus.Answer)
+	reserve  func(*consensus.Reserved)
+	load     func(docs *[]consensus.Document, roster *[]consensus.RosterRow)
+	reserves int
+	refused  []error // requests that no store accepts
+	newest   uint64  // the highest revision that a request has reported
+}
+
+func (l *liar) lie(change func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	change()
+}
+
+func (l *liar) note(revision uint64, err error) {
+	l.newest = max(l.newest, revision)
+	if bad := (*consensus.RequestError)(nil); errors.As(err, &bad) {
+		l.refused = append(l.refused, err)
+	}
+}
+
+func (l *liar) Sync(ctx context.Context, r consensus.Request) (consensus.Answer, error) {
+	a, err := l.Store.Sync(ctx, r)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.note(r.Revision, err)
+	if l.sync != nil {
+		l.sync(&a)
+	}
+	return a, err
+}
+
+func (l *liar) Reserve(ctx context.Context, r consensus.Reserve) (consensus.Reserved, error) {
+	res, err := l.Store.Reserve(ctx, r)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.reserves++
+	l.note(r.Revision, err)
+	if l.reserve != nil {
+		l.reserve(&res)
+	}
+	return res, err
+}
+
+func (l *liar) Load(ctx context.Context, pool string) ([]consensus.Document, []consensus.RosterRow, error) {
+	docs, roster, err := l.Store.Load(ctx, pool)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.load != nil {
+		l.load(&docs, &roster)
+	}
+	return docs, roster, err
+}
+
+// Of an answer for slots that no store gives nothing is believed: not the revision either, which would freeze the pool.
+func TestNothingOfAWrongAnswerForSlotsIsBelieved(t *testing.T) {
+	for name, lie := range map[string]func(*consensus.Reserved){
+		"too many":             func(r *consensus.Reserved) { r.Count = 65 },
+		"fewer than none":      func(r *consensus.Reserved) { r.Count = -1 },
+		"a wait below 0":       func(r *consensus.Reserved) { r.Wait = -1 },
+		"an endless wait":      func(r *consensus.Reserved) { r.Count, r.Wait = 1, math.MaxInt64 },
+		"a spacing below 0":    func(r *consensus.Reserved) { r.Spacing = -1 },
+		"an endless spacing":   func(r *consensus.Reserved) { r.Count, r.Spacing = 1, math.MaxInt64 },
+		"a retry below 0":      func(r *consensus.Reserved) { r.Count, r.Retry = 0, -1 },
+		"an endless retry":     func(r *consensus.Reserved) { r.Count, r.Retry = 0, math.MaxInt64 },
+		"a name below 0":       func(r *consensus.Reserved) { r.Last = -1 },
+		"a time below 0":       func(r *consensus.Reserved) { r.Time = -1 },
+		"a far time":           func(r *consensus.Reserved) { r.Time = math.MaxInt64 },
+		"too far a revision":   func(r *consensus.Reserved) { r.Revision = math.MaxUint64 },
+		"a freeze below 0":     func(r *consensus.Reserved) { r.Frozen = -1 },
+		"more than was wanted": func(r *consensus.Reserved) { r.Count = 2 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &liar{Store: memstore.New()}
+				m, th := attach(t, s, "a", throttle.Limit{Max: 1, Per: 5 * time.Second, Strict: true})
+				defer func() { _ = m.Leave(context.Background()) }()
+				time.Sleep(3 * time.Second)
+				s.lie(func() {
+					s.reserve = func(r *consensus.Reserved) { r.Revision = 1 << 40; lie(r) }
+				})
+				ctx, cancel := context.WithTimeout(t.Context(), 12*time.Second)
+				defer cancel()
+				_, err := th.Acquire(ctx, 1)
+				require.ErrorIs(t, err, throttle.ErrThrottled)
+				s.lie(func() {
+					require.Positive(t, s.reserves)
+					require.LessOrEqual(t, s.reserves, 40, "it does not ask without a pause")
+					s.reserve = nil
+				})
+				_, err = th.Acquire(t.Context(), 1)
+				require.NoError(t, err)
+				require.Zero(t, m.View().Frozen, "the pool is not frozen")
+				s.lie(func() {
+					require.Empty(t, s.refused)
+					require.Less(t, s.newest, uint64(1000), "no request reports the wrong revision")
+				})
+			})
+		})
+	}
+}
+
+// So it is with the answer to a sync.
+func TestNothingOfAWrongAnswerIsBelieved(t *testing.T) {
+	for name, lie := range map[string]func(*consensus.Answer){
+		"a share below 0":     func(a *consensus.Answer) { a.Tags[0].Share = -1 },
+		"too large a share":   func(a *consensus.Answer) { a.Tags[0].Share = consensus.Whole + 1 },
+		"no tags":             func(a *consensus.Answer) { a.Tags = nil },
+		"status below":        func(a *consensus.Answer) { a.Status = -1 },
+		"a far status":        func(a *consensus.Answer) { a.Status = 99 },
+		"no lease":            func(a *consensus.Answer) { a.Lease = 0 },
+		"an endless lease":    func(a *consensus.Answer) { a.Lease = math.MaxInt64 },
+		"a time below 0":      func(a *consensus.Answer) { a.Time = -1 },
+		"a far time":          func(a *consensus.Answer) { a.Time = math.MaxInt64 },
+		"too far a revision":  func(a *consensus.Answer) { a.Revision = math.MaxUint64 },
+		"a freeze below 0":    func(a *consensus.Answer) { a.Frozen = -1 },
+		"an endless freeze":   func(a *consensus.Answer) { a.Frozen = math.MaxInt64 },
+		"a beginning below 0": func(a *consensus.Answer) { a.Began = -1 },
+		"a silence below 0":   func(a *consensus.Answer) { a.Slept = -1 },
+		"fewer than none":     func(a *consensus.Answer) { a.Tags[0].Live = -1 },
+		"a pool size below 0": func(a *consensus.Answer) { a.Tags[0].PoolSize = -1 },
+		"a claim below 0":     func(a *consensus.Answer) { a.Tags[0].Roster[0].Claim = -1 },
+		"too large a demand":  func(a *consensus.Answer) { a.Tags[0].Roster[0].Demand = consensus.Whole + 1 },
+		"a row of nobody":     func(a *consensus.Answer) { a.Tags[0].Roster[0].ID = "" },
+		"an odd document": func(a *consensus.Answer) {
+			a.Documents = []consensus.Document{{Name: "A", Version: 1, Body: []byte("x")}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &liar{Store: memstore.New()}
+				m, th := attach(t, s, "a", throttle.Limit{Max: 100})
+				defer func() { _ = m.Leave(context.Background()) }()
+				time.Sleep(3 * time.Second)
+				s.lie(func() {
+					s.sync = func(a *consensus.Answer) {
+						if a.Status == consensus.Granted {
+							a.Revision, a.Time = 1<<40, a.Time+1<<40
+							lie(a)
+						}
+					}
+				})
+				time.Sleep(3 * time.Second)
+				require.ErrorIs(t, m.View().LastError, consensus.ErrWrongAnswer)
+				_, ok := th.TryAcquire(1)
+				require.True(t, ok, "it goes on with what it had")
+				s.lie(func() { s.sync = nil })
+				time.Sleep(5 * time.Second)
+				require.NoError(t, m.View().LastError)
+				require.Zero(t, m.View().Frozen)
+				s.lie(func() {
+					require.Empty(t, s.refused)
+					require.Less(t, s.newest, uint64(1000))
+				})
+			})
+		})
+	}
+}
+
+// Nor is what operators load.
+func TestNothingOfAWrongRecordIsShown(t *testing.T) {
+	s := &liar{Store: memstore.New()}
+	m, err := consensus.Join(t.Context(), s, "p", consensus.WithFailFast())
+	require.NoError(t, err)
+	defer func() { _ = m.Leave(t.Context()) }()
+	for name, lie := range map[string]func(*[]consensus.Document, *[]consensus.RosterRow){
+		"a far version": func(d *[]consensus.Document, _ *[]consensus.RosterRow) {
+			*d = []consensus.Document{{"limit", math.MaxUint64, []byte("x")}}
+		},
+		"an odd name": func(d *[]consensus.Document, _ *[]consensus.RosterRow) {
+			*d = []consensus.Document{{"Ä", 1, []byte("x")}}
+		},
+		"no body":         func(d *[]consensus.Document, _ *[]consensus.RosterRow) { *d = []consensus.Document{{"limit", 1, nil}} },
+		"a claim below 0": func(_ *[]consensus.Document, r *[]consensus.RosterRow) { (*r)[0].Claim = -1 },
+		"a far pool size": func(_ *[]consensus.Document, r *[]consensus.RosterRow) { (*r)[0].PoolSize = math.MaxInt },
+	} {
+		s.lie(func() { s.load = lie })
+		_, err := consensus.LoadOverview(t.Context(), s, "p")
+		require.ErrorIs(t, err, consensus.ErrWrongAnswer, name)
+		_, err = consensus.LoadOverride(t.Context(), s, "p")
+		require.ErrorIs(t, err, consensus.ErrWrongAnswer, name)
+		require.ErrorIs(t, consensus.SaveOverride(t.Context(), s, "p", consensus.Override{Max: 5, Per: time.Second}), consensus.ErrWrongAnswer, name)
+		_, err = consensus.LoadPauses(t.Context(), s, "p")
+		require.ErrorIs(t, err, consensus.ErrWrongAnswer, name)
+	}
+}
+
+// A limiter may be attached while its Member leaves.
+func TestAttachWhileLeaving(t *testing.T) {
+	for i := range 1000 {
+		m, err := consensus.Join(t.Context(), memstore.New(), "p")
+		require.NoError(t, err)
+		var attached sync.WaitGroup
+		attached.Go(func() {
+			time.Sleep(time.Duration(i%100) * time.Microsecond)
+			th, err := throttle.New(throttle.Limit{Max: 10}, throttle.WithSharer(m))
+			if err == nil {
+				_ = th.Close()
+			}
+		})
+		require.NoError(t, m.Leave(t.Context()))
+		attached.Wait()
+	}
+}
