@@ -1,0 +1,160 @@
+package sourcer
+
+import (
+	"context"
+	"time"
+)
+
+const (
+	// keepFor is for how long after a Read tokens are drawn for the next.
+	keepFor = time.Minute
+	// The bounds of the time between two looks at the bucket, while tokens are kept.
+	leastLook, mostLook = time.Millisecond, 250 * time.Millisecond
+)
+
+// A keeper has the tokens that are drawn for the next Read while the platform is busy
+// with what the last one brought. It sees to it that the bucket does not overflow: as long
+// as the source is not being read, and no batch of tokens is there, a timer looks at the
+// bucket whenever it is about half full, and draws what is at hand. Nothing waits and
+// nothing runs between two looks, so that nothing is left over when the source is not
+// read any more. The source's mutex guards it.
+type keeper struct {
+	purse  purse
+	seen   outlook   // when the newest token in purse was drawn, or later
+	drewAt time.Time // when a Read had drawn last, or this keeper was made
+
+	reading int  // Reads in progress
+	turn    int  // counts their beginnings: a look that began before does not count
+	target  int  // tokens that are kept at most
+	lacks   bool // the last Read had more messages than tokens
+	endedAt time.Time
+	timer   *time.Timer
+}
+
+// begin ends the keeping for a Read that begins, and returns what was kept for it.
+func (s *source) begin() purse {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := &s.keep
+	now := time.Now()
+	if k.reading == 0 {
+		s.cadence.began(now)
+	}
+	k.reading++
+	k.turn++
+	if k.timer != nil {
+		k.timer.Stop()
+		k.timer = nil
+	}
+	kept := k.purse
+	k.purse = nil
+	if s.look == nil || len(kept) == 0 {
+		return kept
+	}
+	// No more than what was in the bucket after the last Read, and what the share as it is now has earned since:
+	// a share, or a limit, that has fallen takes what it earned before with it.
+	seen := s.look()
+	most := min(float64(maxTokens), seen.room+seen.rate*now.Sub(k.drewAt).Seconds()+1)
+	if k.seen.void(seen, now) || !seen.keeps {
+		most = 0
+	}
+	return kept.trim(int(most))
+}
+
+// drew notes that a Read has all the tokens that it gets.
+func (s *source) drew() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.keep.drewAt = time.Now()
+}
+
+// end takes back what a Read did not use, and begins the keeping for the next. A Read whose stream is over is
+// the last for a while.
+func (s *source) end(ctx context.Context, left purse, count int, lacks bool) {
+	var seen outlook
+	if s.look != nil {
+		seen = s.look()
+	}
+	keeps := ctx.Err() == nil && seen.keeps && seen.open
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := &s.keep
+	k.reading--
+	k.target, k.lacks, k.endedAt = s.tokensFor(min(s.want, count)), lacks, time.Now()
+	if !keeps {
+		left.trim(0)
+		return
+	}
+	k.purse = append(k.purse, left...).trim(k.target)
+	k.seen = seen
+	if lack := k.target - k.purse.n(); lack > 0 && k.reading == 0 {
+		s.lookIn(seen.next(lack))
+	}
+}
+
+// next returns how long it takes until some of the tokens that lack are worth drawing: the bucket has to be drawn
+// from before it is full.
+func (o outlook) next(lack int) time.Duration {
+	if o.rate <= 0 {
+		return mostLook
+	}
+	goal := min(float64(lack), max(1, o.room/2))
+	return min(max(time.Duration((goal-o.tokens)/o.rate*float64(time.Second)), leastLook), mostLook)
+}
+
+// lookIn sets the timer. s.mu is held.
+func (s *source) lookIn(d time.Duration) {
+	turn := s.keep.turn
+	s.keep.timer = time.AfterFunc(d, func() { s.collect(turn) })
+}
+
+// collect draws what is at hand for the next Read, and looks again later if that is not
+// enough.
+func (s *source) collect(turn int) {
+	seen, now := s.look(), time.Now()
+	lack, ok := s.lack(turn, seen, now)
+	if !ok {
+		return
+	}
+	var got purse
+	if n := min(lack, int(max(seen.tokens, 0))); n > 0 && seen.open {
+		ask := n
+		if n < lack && s.lacking() {
+			ask++ // which says that there is use for more than the share earns
+		}
+		got = s.atHand(context.Background(), ask)
+		seen.tokens -= float64(got.n())
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if k := &s.keep; k.turn != turn {
+		got.trim(0)
+		return
+	}
+	s.keep.purse = append(s.keep.purse, got...)
+	if lack -= got.n(); lack > 0 {
+		s.lookIn(seen.next(lack))
+	}
+}
+
+// lack returns how many tokens a look may draw; ok is false when it is over.
+func (s *source) lack(turn int, seen outlook, now time.Time) (n int, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := &s.keep
+	if k.turn != turn || seen.closed || now.Sub(k.endedAt) > keepFor {
+		return 0, false
+	}
+	if k.seen.void(seen, now) || !seen.keeps {
+		k.purse = k.purse.trim(0)
+	}
+	k.seen = seen
+	n = k.target - k.purse.n()
+	return n, n > 0
+}
+
+func (s *source) lacking() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.keep.lacks
+}
