@@ -23,8 +23,12 @@ type cadence struct {
 	quick   int  // batches in a row that were not full, after which the platform soon came back
 	slow    bool // it once did not
 	first   time.Time
-	ended   time.Time // when the last batch that was not full was handed over; the zero Time: the last was full, or empty
+	ended   time.Time // when the last batch was handed over; the zero Time: it was empty
+	full    bool      // that batch was
 	timeout time.Duration
+	// How long the platform was away with the last batch that was not full, and with the
+	// last that was; 0: not known.
+	part, whole time.Duration
 }
 
 // began notes that a Read begins.
@@ -35,26 +39,43 @@ func (c *cadence) began(now time.Time) {
 	if c.ended.IsZero() {
 		return
 	}
-	if now.Sub(c.ended) < c.timeout/soonAgain {
+	away := now.Sub(c.ended)
+	c.ended = time.Time{}
+	if c.full {
+		c.whole = away
+		return
+	}
+	c.part = away
+	if away < c.timeout/soonAgain {
 		c.quick = min(c.quick+1, quickReads)
 	} else {
 		c.quick, c.slow = 0, true
 	}
-	c.ended = time.Time{}
 }
 
 // handed notes that a Read has brought n messages of count that the platform asked for.
 func (c *cadence) handed(now time.Time, n, count int, timeout time.Duration) {
 	c.ended = time.Time{}
-	if n > 0 && n < count {
-		c.ended, c.timeout = now, timeout
+	if n > 0 {
+		c.ended, c.full, c.timeout = now, n >= count, timeout
 	}
 }
 
-// whole tells whether to wait for a full batch.
-func (c *cadence) whole(now time.Time) bool {
+// waits tells whether to wait for a full batch.
+func (c *cadence) waits(now time.Time) bool {
 	if c.quick >= quickReads {
 		return false
 	}
 	return c.slow || now.Sub(c.first) < tryAfter
+}
+
+// away is how long the platform is expected to be away; 0: not known, or not at all.
+func (c *cadence) away() time.Duration {
+	switch {
+	case c.ended.IsZero():
+		return 0
+	case c.full:
+		return c.whole
+	}
+	return c.part
 }

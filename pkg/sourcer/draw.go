@@ -27,7 +27,7 @@ func (s *source) order(limit int) order {
 	defer s.mu.Unlock()
 	o := order{count: min(limit, s.want), each: s.each}
 	o.tokens = s.tokensFor(o.count)
-	o.whole = o.count == limit && s.cadence.whole(time.Now())
+	o.whole = o.count == limit && s.cadence.waits(time.Now())
 	return o
 }
 
@@ -96,6 +96,26 @@ func (s *source) atHand(ctx context.Context, n int) purse {
 	return purse{}.add(p)
 }
 
+// lackFor is for how long a source has to have more messages than tokens before it says so:
+// one that has bursts of them has enough in the end.
+const lackFor = 2 * time.Second
+
+// ask returns how many of the tokens that lack to draw now. It is one more than there are
+// at hand when the source has had more messages than tokens: a draw that comes short tells
+// the pool that there is use for more than the share earns.
+func (s *source) ask(seen outlook, lack int) int {
+	n := min(lack, int(max(seen.tokens, 0)))
+	if n <= 0 || !seen.open {
+		return 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if since := s.keep.since; n < lack && !since.IsZero() && time.Since(since) > lackFor {
+		n++
+	}
+	return n
+}
+
 // gather collects the tokens that g lacks, if that pays, and tells whether it has waited.
 //
 // When it pays to wait for a full batch, and its tokens come in time, it collects all of
@@ -135,7 +155,7 @@ func (s *source) gatherAll(ctx context.Context, t turn, o order, g purse) purse 
 		if seen.closed {
 			break
 		}
-		if n := min(lack, int(max(seen.tokens, 0))); n > 0 && seen.open {
+		if n := s.ask(seen, lack); n > 0 {
 			got := s.atHand(ctx, n)
 			seen.tokens -= float64(got.n())
 			lack -= got.n()

@@ -2,6 +2,7 @@ package sourcer
 
 import (
 	"context"
+	"math"
 	"time"
 )
 
@@ -23,12 +24,41 @@ type keeper struct {
 	seen   outlook   // when the newest token in purse was drawn, or later
 	drewAt time.Time // when a Read had drawn last, or this keeper was made
 
-	reading int  // Reads in progress
-	turn    int  // counts their beginnings: a look that began before does not count
-	target  int  // tokens that are kept at most
-	lacks   bool // the last Read had more messages than tokens
+	reading int       // Reads in progress
+	turn    int       // counts their beginnings: a look that began before does not count
+	target  int       // tokens that are kept at most
+	lacks   bool      // the last Read had more messages than tokens
+	since   time.Time // the Reads have had for so long; the zero Time while the last had not
+	pace    pace      // of the draws; the zero pace while it lacks
 	endedAt time.Time
 	timer   *time.Timer
+}
+
+// A pace spreads the draws of a source that has fewer messages than tokens over the time in which
+// the platform is away. A pool takes one that drew nothing for a while for idle, and one
+// that then draws much at once for short of tokens.
+type pace struct {
+	from int // tokens that were there at the beginning
+	over time.Duration
+}
+
+// paceFor is the shortest time that is worth a pace.
+const paceFor = 100 * time.Millisecond
+
+// most is how many of target tokens may be there after a time.
+func (p pace) most(target int, after time.Duration) int {
+	if p.over < paceFor || after >= p.over {
+		return target
+	}
+	return p.from + int(math.Ceil(float64(target-p.from)*float64(after)/float64(p.over)))
+}
+
+// next is how long it takes until there may be one more.
+func (p pace) next(target int) time.Duration {
+	if p.over < paceFor {
+		return 0
+	}
+	return max(p.over/time.Duration(max(target-p.from, 1)), paceFor/4)
 }
 
 // begin ends the keeping for a Read that begins, and returns what was kept for it.
@@ -86,9 +116,22 @@ func (s *source) end(ctx context.Context, left purse, count int, lacks bool) {
 		return
 	}
 	k.purse = append(k.purse, left...).trim(k.target)
+	if !lacks {
+		k.purse = k.purse.trim(1) // the others count as used or come back, so that the pool sees a little more than what is used
+	}
 	k.seen = seen
+	switch {
+	case !lacks:
+		k.since = time.Time{}
+	case k.since.IsZero():
+		k.since = k.endedAt
+	}
+	k.pace = pace{}
+	if !lacks {
+		k.pace = pace{from: k.purse.n(), over: s.cadence.away() * 9 / 10}
+	}
 	if lack := k.target - k.purse.n(); lack > 0 && k.reading == 0 {
-		s.lookIn(seen.next(lack))
+		s.lookIn(max(seen.next(lack), k.pace.next(k.target)))
 	}
 }
 
@@ -112,17 +155,13 @@ func (s *source) lookIn(d time.Duration) {
 // enough.
 func (s *source) collect(turn int) {
 	seen, now := s.look(), time.Now()
-	lack, ok := s.lack(turn, seen, now)
+	lack, paced, ok := s.lack(turn, seen, now)
 	if !ok {
 		return
 	}
 	var got purse
-	if n := min(lack, int(max(seen.tokens, 0))); n > 0 && seen.open {
-		ask := n
-		if n < lack && s.lacking() {
-			ask++ // which says that there is use for more than the share earns
-		}
-		got = s.atHand(context.Background(), ask)
+	if n := s.ask(seen, min(lack, paced)); n > 0 {
+		got = s.atHand(context.Background(), n)
 		seen.tokens -= float64(got.n())
 	}
 	s.mu.Lock()
@@ -133,28 +172,23 @@ func (s *source) collect(turn int) {
 	}
 	s.keep.purse = append(s.keep.purse, got...)
 	if lack -= got.n(); lack > 0 {
-		s.lookIn(seen.next(lack))
+		s.lookIn(max(seen.next(lack), s.keep.pace.next(s.keep.target)))
 	}
 }
 
-// lack returns how many tokens a look may draw; ok is false when it is over.
-func (s *source) lack(turn int, seen outlook, now time.Time) (n int, ok bool) {
+// lack returns how many tokens lack, and how many of them may be drawn now; ok is false
+// when the keeping is over.
+func (s *source) lack(turn int, seen outlook, now time.Time) (n, paced int, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k := &s.keep
 	if k.turn != turn || seen.closed || now.Sub(k.endedAt) > keepFor {
-		return 0, false
+		return 0, 0, false
 	}
 	if k.seen.void(seen, now) || !seen.keeps {
 		k.purse = k.purse.trim(0)
 	}
 	k.seen = seen
 	n = k.target - k.purse.n()
-	return n, n > 0
-}
-
-func (s *source) lacking() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.keep.lacks
+	return n, k.pace.most(k.target, now.Sub(k.endedAt)) - k.purse.n(), n > 0
 }

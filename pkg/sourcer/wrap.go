@@ -95,12 +95,14 @@ type reading struct {
 func (s *source) readUpTo(ctx context.Context, t turn, o order, g purse, r reading) {
 	granted := g.n()
 	count := o.messages(granted)
+	asked := time.Now()
 	p := newPipe(ctx, r.out, s.cost, count)
 	defer func() {
 		p.shut()
 		left := g.spend(p.used)
 		short := s.learn(t, p, lesson{asked: count, of: r.count, short: granted < o.tokens || r.waited})
-		s.end(ctx, left, r.count, short)
+		// One that had to wait for its messages would not have had more of them earlier.
+		s.end(ctx, left, r.count, short && time.Since(asked) <= t.timeout/20)
 		if p.panicked != nil {
 			panic(p.panicked) //nolint:forbidigo // the cost function panicked; it goes on where numaflow-go recovers it
 		}
