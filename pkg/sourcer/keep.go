@@ -28,7 +28,7 @@ type keeper struct {
 	turn    int       // counts their beginnings: a look that began before does not count
 	target  int       // tokens that are kept at most
 	lacks   bool      // the last Read had more messages than tokens
-	since   time.Time // the Reads have had for so long; the zero Time while the last had not
+	since   time.Time // since when each Read had more messages than tokens; the zero Time: the last had not
 	pace    pace      // of the draws; the zero pace while it lacks
 	endedAt time.Time
 	timer   *time.Timer
@@ -110,7 +110,7 @@ func (s *source) end(ctx context.Context, left purse, count int, lacks bool) {
 	defer s.mu.Unlock()
 	k := &s.keep
 	k.reading--
-	k.target, k.lacks, k.endedAt = s.tokensFor(min(s.want, count)), lacks, time.Now()
+	k.target, k.endedAt = s.tokensFor(min(s.want, count)), time.Now()
 	if !keeps {
 		left.trim(0)
 		return

@@ -111,6 +111,23 @@ func TestASourceThatIsNotReadAnyMoreDrawsABatchAtMost(t *testing.T) {
 	}
 }
 
+// After a long absence there is one batch on top of what the limit lets through, and no more.
+func TestAfterALongAbsenceThereIsOneBatchOnTop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, err := throttle.New(throttle.Limit{Max: 20})
+		require.NoError(t, err)
+		defer l.Close()
+		w := sourcer.Wrap(&source{}, l)
+		readBusy(t, w)
+		time.Sleep(30 * time.Second) // virtual
+		var got arrivals
+		fast := core{batch: 50, permits: 1, write: time.Millisecond}
+		fast.run(t, w, 3*time.Second, time.Now(), &got)
+		require.GreaterOrEqual(t, got.worst(0, 20*time.Millisecond), 50, "that batch")
+		require.LessOrEqual(t, got.between(0, time.Second), 20+2+1+50)
+	})
+}
+
 // A look counts for as long as the Read before it does: several Reads at once share what
 // is kept, and have no more than the limit between them.
 func TestReadsAtOnceShareWhatIsKept(t *testing.T) {
