@@ -34,6 +34,7 @@ func (b *Batch) Admit(ctx context.Context, tag string, cost int) (throttle.Permi
 	if b.budget <= 0 || cost <= 0 {
 		return b.gate.Admit(ctx, tag, cost)
 	}
+	defer b.gate.watch.leave(b.gate.watch.enter())
 	until := b.enter()
 	permit, froze, err := b.gate.admitBy(ctx, tag, cost, until)
 	b.leave(froze)

@@ -17,6 +17,8 @@ type Gate struct {
 	// context. Time in which the pool is frozen does not count: a wait that would end
 	// in a freeze begins anew when the freeze ends.
 	MaxWait time.Duration
+
+	watch watch // tells when the platform idles between batches
 }
 
 // Admit waits until cost tokens are granted for the tag, and returns the permit. A
@@ -34,6 +36,9 @@ type Gate struct {
 //   - What else the limiter says: it was closed (throttle.ErrClosed), or the cost
 //     can never be granted (throttle.ReasonTooLarge).
 func (g *Gate) Admit(ctx context.Context, tag string, cost int) (throttle.Permit, error) {
+	if cost > 0 {
+		defer g.watch.leave(g.watch.enter())
+	}
 	switch {
 	case cost <= 0:
 		return throttle.Permit{}, nil
