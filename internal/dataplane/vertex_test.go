@@ -76,6 +76,7 @@ func (s *numbered) Read(_ context.Context, r sourcesdk.ReadRequest, out chan<- s
 func (s *numbered) Ack(_ context.Context, r sourcesdk.AckRequest) {
 	s.settled.Add(int64(len(r.Offsets())))
 }
+
 func (s *numbered) Nack(_ context.Context, r sourcesdk.NackRequest) {
 	s.settled.Add(int64(len(r.Offsets())))
 }
@@ -97,7 +98,7 @@ func useOf(t *testing.T, c dataplane.Cadence) float64 {
 		require.NoError(t, err)
 		l, err := throttle.New(throttle.Limit{Max: 50}, throttle.WithSharer(m), throttle.OnClose(m.Leave))
 		require.NoError(t, err)
-		defer l.Close()
+		defer l.Close() //nolint:revive // two pods, until the end of the test
 		v := &dataplane.Vertex{Cadence: c, Map: func(ctx context.Context, m dataplane.Message) ([]dataplane.Result, error) {
 			if _, err := l.Acquire(ctx, 1); err != nil {
 				return nil, err

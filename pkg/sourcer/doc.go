@@ -68,8 +68,8 @@
 // granted now, or cannot be used later:
 //
 //   - Under a hard limit. In the cadence above a source gets its burst with each Read, and what it earns
-//     during the Read: with the default about a sixth of the limit. Set readTimeout to
-//     100ms, or NUMAFLOW_READ_AHEAD.
+//     during the Read: with the defaults a sixth to a quarter of the limit. With readTimeout
+//     100ms it gets all that a hard limit earns.
 //   - Tokens that are issued one by one, in strict mode or because the limit is too low to be
 //     divided: a source without messages uses one with each Read.
 //   - Limits at once (throttle.All) among which there are slots or weighed costs, and a Limiter of your own

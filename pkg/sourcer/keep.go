@@ -27,7 +27,6 @@ type keeper struct {
 	reading int       // Reads in progress
 	turn    int       // counts their beginnings: a look that began before does not count
 	target  int       // tokens that are kept at most
-	lacks   bool      // the last Read had more messages than tokens
 	since   time.Time // since when each Read had more messages than tokens; the zero Time: the last had not
 	pace    pace      // of the draws; the zero pace while it lacks
 	endedAt time.Time
