@@ -54,8 +54,8 @@
 // after four smaller ones in a row after which it was back within a quarter of the
 // Read's time, as in a pipeline.
 //
-// The bound: a pod has at no time more than one batch of tokens that are drawn and not
-// read. So in any window T the pool reads at most
+// The bound: a pod has at no time more than one batch of tokens that are drawn and that
+// its source was not yet asked for. So in any window T the sources of the pool are asked for at most
 //
 //	Max / Per x T + Burst + pods x (1 + batch)
 //

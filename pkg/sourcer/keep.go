@@ -9,13 +9,16 @@ import (
 const (
 	// keepFor is for how long after a Read tokens are drawn for the next.
 	keepFor = time.Minute
+	// fullFor is for how long all Reads of a source have had what they were asked for that never runs
+	// dry: it does not wait for messages, but takes long to fetch them.
+	fullFor = 5 * time.Second
 	// The bounds of the time between two looks at the bucket, while tokens are kept.
 	leastLook, mostLook = time.Millisecond, 250 * time.Millisecond
 )
 
-// A keeper has the tokens that are drawn for the next Read while the platform is busy
-// with what the last one brought. It sees to it that the bucket does not overflow: as long
-// as the source is not being read, and no batch of tokens is there, a timer looks at the
+// A keeper has the tokens that are drawn for the next Read while the source fetches its messages, if it
+// never runs dry, and while the platform is busy with what that brought. It sees to it that the bucket does not overflow: as long
+// as no Read draws, and no batch of tokens is there, a timer looks at the
 // bucket whenever it is about half full, and draws what is at hand. Nothing waits and
 // nothing runs between two looks, so that nothing is left over when the source is not
 // read any more. The source's mutex guards it.
@@ -25,7 +28,8 @@ type keeper struct {
 	drewAt time.Time // when a Read had drawn last, or this keeper was made
 
 	reading int       // Reads in progress
-	turn    int       // counts their beginnings: a look that began before does not count
+	turn    int       // counts their beginnings and ends: a look that began before does not count
+	full    time.Time // since when each Read had all that it was asked for; the zero Time: the last had not
 	target  int       // tokens that are kept at most
 	since   time.Time // since when each Read had more messages than tokens; the zero Time: the last had not
 	pace    pace      // of the draws; the zero pace while it lacks
@@ -70,11 +74,7 @@ func (s *source) begin() purse {
 		s.cadence.began(now)
 	}
 	k.reading++
-	k.turn++
-	if k.timer != nil {
-		k.timer.Stop()
-		k.timer = nil
-	}
+	k.halt()
 	kept := k.purse
 	k.purse = nil
 	if s.look == nil || len(kept) == 0 {
@@ -90,16 +90,46 @@ func (s *source) begin() purse {
 	return kept.trim(int(most))
 }
 
-// drew notes that a Read has all the tokens that it gets.
-func (s *source) drew() {
+// flows tells whether the source never runs dry.
+func (k *keeper) flows(now time.Time) bool {
+	return !k.full.IsZero() && now.Sub(k.full) >= fullFor
+}
+
+// halt ends the looks.
+func (k *keeper) halt() {
+	k.turn++
+	if k.timer != nil {
+		k.timer.Stop()
+		k.timer = nil
+	}
+}
+
+// drew notes that a Read has all the tokens that it gets. What the source now fetches may take
+// a while, too.
+func (s *source) drew(tokens int) {
+	var seen outlook
+	if s.look != nil {
+		seen = s.look()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.keep.drewAt = time.Now()
+	k := &s.keep
+	k.drewAt = time.Now()
+	if k.flows(k.drewAt) && k.reading == 1 && seen.keeps && seen.open {
+		k.target, k.pace, k.endedAt, k.seen = tokens, pace{}, k.drewAt, seen
+		s.lookIn(seen.next(tokens))
+	}
+}
+
+// What a Read brought.
+type brought struct {
+	all    bool // that it was asked for, in half of the time
+	lacked bool // tokens held it back
 }
 
 // end takes back what a Read did not use, and begins the keeping for the next. A Read whose stream is over is
 // the last for a while.
-func (s *source) end(ctx context.Context, left purse, count int, lacks bool) {
+func (s *source) end(ctx context.Context, left purse, count int, got brought) {
 	var seen outlook
 	if s.look != nil {
 		seen = s.look()
@@ -109,24 +139,31 @@ func (s *source) end(ctx context.Context, left purse, count int, lacks bool) {
 	defer s.mu.Unlock()
 	k := &s.keep
 	k.reading--
+	k.halt()
 	k.target, k.endedAt = s.tokensFor(min(s.want, count)), time.Now()
+	switch {
+	case !got.all:
+		k.full = time.Time{}
+	case k.full.IsZero():
+		k.full = k.endedAt
+	}
 	if !keeps {
 		left.trim(0)
 		return
 	}
 	k.purse = append(k.purse, left...).trim(k.target)
-	if !lacks {
+	if !got.lacked && !k.flows(k.endedAt) {
 		k.purse = k.purse.trim(1) // the others count as used or come back, so that the pool sees a little more than what is used
 	}
 	k.seen = seen
 	switch {
-	case !lacks:
+	case !got.lacked:
 		k.since = time.Time{}
 	case k.since.IsZero():
 		k.since = k.endedAt
 	}
 	k.pace = pace{}
-	if !lacks {
+	if !got.lacked {
 		k.pace = pace{from: k.purse.n(), over: s.cadence.away() * 9 / 10}
 	}
 	if lack := k.target - k.purse.n(); lack > 0 && k.reading == 0 {

@@ -111,6 +111,28 @@ func TestASourceThatIsNotReadAnyMoreDrawsABatchAtMost(t *testing.T) {
 	}
 }
 
+// What is earned while the source fetches is not lost either.
+func TestASourceThatTakesLongToFetchDeliversItsLimit(t *testing.T) {
+	for _, fetch := range []time.Duration{30 * time.Millisecond, 300 * time.Millisecond, 450 * time.Millisecond} {
+		for name, c := range map[string]core{"slow": busy, "fast": busy.fast()} {
+			for _, limit := range []int{20, 60} {
+				t.Run(fmt.Sprintf("%s, %s, %d a second", fetch, name, limit), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						l, err := throttle.New(throttle.Limit{Max: limit})
+						require.NoError(t, err)
+						defer l.Close()
+						var got arrivals
+						platform := c
+						platform.slow = true // the fetch may take longer than the time that is left for it
+						platform.run(t, sourcer.Wrap(&backlog{fetch: fetch}, l), 65*time.Second, time.Now(), &got)
+						require.InEpsilon(t, limit, float64(got.between(25*time.Second, 65*time.Second))/40, 0.03)
+					})
+				})
+			}
+		}
+	}
+}
+
 // After a long absence there is one batch on top of what the limit lets through, and no more.
 func TestAfterALongAbsenceThereIsOneBatchOnTop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

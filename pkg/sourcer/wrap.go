@@ -72,14 +72,14 @@ func (s *source) Read(ctx context.Context, r sourcesdk.ReadRequest, out chan<- s
 	kept := s.begin()
 	o := s.order(count)
 	g, waited, err := s.draw(ctx, t, o, kept)
-	s.drew()
 	switch {
 	case ctx.Err() != nil:
-		s.end(ctx, g, count, false)
+		s.end(ctx, g, count, brought{})
 	case err != nil:
 		s.waitOut(ctx, t, err)
-		s.end(ctx, g, count, false)
+		s.end(ctx, g, count, brought{})
 	default:
+		s.drew(o.tokens)
 		s.readUpTo(ctx, t, o, g, reading{out: out, count: count, waited: waited})
 	}
 }
@@ -100,9 +100,10 @@ func (s *source) readUpTo(ctx context.Context, t turn, o order, g purse, r readi
 	defer func() {
 		p.shut()
 		left := g.spend(p.used)
-		short := s.learn(t, p, lesson{asked: count, of: r.count, short: granted < o.tokens || r.waited})
+		all, short := s.learn(t, p, lesson{asked: count, of: r.count, short: granted < o.tokens || r.waited})
 		// One that had to wait for its messages would not have had more of them earlier.
-		s.end(ctx, left, r.count, short && time.Since(asked) <= t.timeout/20)
+		took := time.Since(asked)
+		s.end(ctx, left, r.count, brought{all: all && took <= t.timeout/2, lacked: short && took <= t.timeout/20})
 		if p.panicked != nil {
 			panic(p.panicked) //nolint:forbidigo // the cost function panicked; it goes on where numaflow-go recovers it
 		}
@@ -118,8 +119,9 @@ type lesson struct {
 	short bool // tokens came too late for the platform, or were too few
 }
 
-// learn draws the conclusions from a Read, and returns whether tokens held it back.
-func (s *source) learn(t turn, p *pipe, l lesson) (short bool) {
+// learn draws the conclusions from a Read, and returns whether it brought all that it was asked
+// for, and whether tokens held it back.
+func (s *source) learn(t turn, p *pipe, l lesson) (all, short bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cadence.handed(time.Now(), p.sent, l.of, t.timeout)
@@ -128,13 +130,13 @@ func (s *source) learn(t turn, p *pipe, l lesson) (short bool) {
 	}
 	if p.sent < l.asked {
 		s.want = p.sent + p.sent/4 + 1
-		return false
+		return false, false
 	}
 	s.want = min(max(s.want, 4*l.asked), math.MaxInt32)
 	if l.short {
 		s.shortAt = time.Now()
 	}
-	return l.short
+	return true, l.short
 }
 
 // request is the ReadRequest that next gets.
