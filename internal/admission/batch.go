@@ -34,6 +34,7 @@ func (b *Batch) Admit(ctx context.Context, tag string, cost int) (throttle.Permi
 	if b.budget <= 0 || cost <= 0 {
 		return b.gate.Admit(ctx, tag, cost)
 	}
+	defer b.gate.watch.leave(b.gate.watch.enter())
 	defer b.leave()
 	return b.gate.admitBy(ctx, tag, cost, b.enter(), b.anew)
 }

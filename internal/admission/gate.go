@@ -26,6 +26,7 @@ type Gate struct {
 
 	line   line
 	nacked nacked
+	watch  watch // tells when the platform idles between batches
 }
 
 // Admit waits until cost tokens are granted for the tag, and returns the permit. A
@@ -43,6 +44,9 @@ type Gate struct {
 //   - What else the limiter says: it was closed (throttle.ErrClosed), or the cost
 //     can never be granted (throttle.ReasonTooLarge).
 func (g *Gate) Admit(ctx context.Context, tag string, cost int) (throttle.Permit, error) {
+	if cost > 0 {
+		defer g.watch.leave(g.watch.enter())
+	}
 	switch {
 	case cost <= 0:
 		return throttle.Permit{}, nil

@@ -12,12 +12,9 @@
 // # Reading at the limit
 //
 // Each Read draws tokens first, at most as many as the request's Count, and then has
-// the source read that many messages. What was not read is given back, except for one
-// token that the next Read uses, and whatever the source sends is passed on and paid
+// the source read that many messages. Whatever the source sends is passed on and paid
 // for: messages above the count that it was asked for are debt, for which later Reads
-// wait. Under a hard limit no token is kept, for one that was granted long ago would come
-// on top of what the limit grants then. Tokens that are issued one by one can be neither
-// kept nor given back: a source without messages uses one with each Read.
+// wait.
 //
 // The platform sends Read, Ack, Nack, Pending and Partitions one after the other, so
 // a Read that blocks keeps back the acknowledgements. It also asks again at once after
@@ -25,10 +22,11 @@
 // be had, and never more:
 //
 //   - Tokens must come in the first three quarters of the time; the source has what is
-//     left for reading, at least the last quarter. The first token that comes ends the
-//     wait. When the bucket was empty, the Read goes on collecting until the bucket
-//     would be nearly full, for 100 ms or a quarter of its time at most, so that a
-//     busy source is read ten to twenty times a second, and not once for each message.
+//     left for reading. The first token that comes ends the wait.
+//   - Then the Read goes on collecting: for a whole batch where it pays (see below) and
+//     its tokens come within seven eighths of the time; otherwise until the bucket would be
+//     nearly full, for 100 ms or a quarter of its time at most, so that a busy source is
+//     read ten to twenty times a second, and not once for each message.
 //   - When no token can come in time, the Read ends without messages: at the end of its
 //     time, or in the last quarter of it once there are tokens, which the next Read
 //     then finds.
@@ -40,15 +38,44 @@
 // to one, so that sources without messages do not hold tokens that others could use,
 // and the pool sees that they need none.
 //
-// # What the burst is for
+// # What is kept for the next Read
 //
-// By default the platform reads a batch only after the one before it was written
-// downstream and acknowledged (read-ahead is off), and tokens that come meanwhile fill
-// the bucket. So Limit.Burst has to be worth the longest time between two Reads, or
-// the source stays below its limit: with the default, 100 ms worth of Max, it delivers
-// all of the limit while a batch is through in less than 100 ms. A pipeline's source
-// mostly is; in a MonoVertex it is the sink that decides.
-// With a burst of one token each Read is one message.
+// By default a MonoVertex reads a batch only after the one before it was written downstream and
+// acknowledged (read-ahead is off), and a batch that is not full is written only after
+// readTimeout, a second. A bucket of the default burst, 100 ms worth of Max, would overflow
+// meanwhile, and the source would deliver a tenth of its limit. So while the platform is
+// away, tokens are drawn for the next Read: at most what that Read may ask for, which is
+// one batch, and no more than the source had messages lately. Nothing waits for that; a timer
+// looks at the bucket as often as it would fill up to the half, until there is a batch, or
+// for a minute.
+//
+// And a Read waits for a whole batch if its tokens come in time and the platform is known
+// to keep smaller ones back, or in the first minute, when that is not known. It is not known to
+// after four smaller ones in a row after which it was back within a quarter of the
+// Read's time, as in a pipeline.
+//
+// The bound: a pod has at no time more than one batch of tokens that are drawn and that
+// its source was not yet asked for. So in any window T the sources of the pool are asked for at most
+//
+//	Max / Per x T + Burst + pods x (1 + batch)
+//
+// What is kept is void, and goes back, when a pause was between, when the share is lost, the lease may
+// have ended or the limiter is closed. A share or a limit that has fallen leaves of it
+// no more than it would have earned itself since the last Read, and its burst. Of what a
+// Read leaves, since the source had less, one token is kept and the rest goes back.
+//
+// Nothing is kept where a token that was granted long ago would come on top of what may be
+// granted now, or cannot be used later:
+//
+//   - Under a hard limit. In the cadence above a source gets its burst with each Read, and what it earns
+//     during the Read: with the defaults a sixth to a quarter of the limit. With readTimeout
+//     100ms it gets all that a hard limit earns.
+//   - Tokens that are issued one by one, in strict mode or because the limit is too low to be
+//     divided: a source without messages uses one with each Read.
+//   - Limits at once (throttle.All) among which there are slots or weighed costs, and a Limiter of your own
+//     without a method Status: only Limit.Burst covers the time between two Reads there.
+//
+// With more sources than one on a limiter, each keeps a batch of its own.
 //
 // # Pending and the autoscaler
 //

@@ -14,6 +14,7 @@ type order struct {
 	count  int     // messages
 	tokens int     // for them
 	each   float64 // tokens for a message
+	whole  bool    // count is all that the platform asks for, and it pays to wait for that
 }
 
 // order returns what a Read of at most limit messages asks for. A source that had
@@ -21,13 +22,21 @@ type order struct {
 // for four times as many once it has those: otherwise every source without messages
 // would hold its processor's tokens for the length of its Read, give them back when
 // they are of no use any more, and look to the pool as if it needed them.
-func (s *source) order(limit uint64) order {
+func (s *source) order(limit int) order {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	o := order{count: int(min(limit, uint64(s.want))), each: s.each}
-	o.tokens = int(min(math.Ceil(float64(o.count)*o.each), math.MaxInt32))
+	o := order{count: min(limit, s.want), each: s.each}
+	o.tokens = s.tokensFor(o.count)
+	o.whole = o.count == limit && s.cadence.waits(time.Now())
 	return o
 }
+
+// tokensFor returns what count messages cost. s.mu is held.
+func (s *source) tokensFor(count int) int {
+	return int(min(math.Ceil(float64(count)*s.each), maxTokens))
+}
+
+const maxTokens = math.MaxInt32
 
 // messages returns how many messages can be read for n tokens: at least one, and
 // what it costs above n is debt.
@@ -38,129 +47,125 @@ func (o order) messages(n int) int {
 	return max(1, min(o.count, int(float64(n)/o.each)))
 }
 
-// A grant is the tokens of one Read: its permits, in the order of their use.
-type grant []throttle.Permit
-
-func (g grant) n() int {
-	n := 0
-	for _, p := range g {
-		n += p.N()
-	}
-	return n
-}
-
-// settle books what was used of a grant; what was used above it is debt.
-//
-// One token that was not used is kept for the next Read instead of being given back. A
-// source without messages holds its token for the length of a Read, and a bucket that
-// has filled up meanwhile takes none back. So it would use up a token in each of its
-// Reads, which are all tokens of a limit that is low. A hard limit grants nothing on the
-// strength of what was not used long ago, so there the token goes back.
-func (s *source) settle(g grant, used int) {
-	var spare throttle.Permit
-	for i, p := range g {
-		u := used
-		if i < len(g)-1 {
-			u = min(used, p.N())
-		}
-		used -= u
-		if u == 0 && p.N() == 1 && s.keeps && spare.N() == 0 {
-			spare = p
-			continue
-		}
-		p.Settle(u)
-	}
-	if spare.N() == 0 {
-		return
-	}
-	s.mu.Lock()
-	spare, s.spare = s.spare, spare
-	s.mu.Unlock()
-	spare.Cancel() // of another Read at the same time
-}
-
-// takeSpare returns the token that an earlier Read left; the zero Permit when there is
-// none, or when the processor must not use it any more.
-func (s *source) takeSpare(st throttle.Status) throttle.Permit {
-	s.mu.Lock()
-	spare := s.spare
-	s.spare = throttle.Permit{}
-	s.mu.Unlock()
-	if st.Closed || st.Lease.Share == 0 || st.Paused != nil {
-		spare.Cancel()
-		return throttle.Permit{}
-	}
-	return spare
-}
-
-// gatherAtMost bounds how long a Read that lacks tokens collects more of them.
+// gatherAtMost bounds how long a Read that lacks tokens collects more of them where the
+// platform takes batches of any size.
 const gatherAtMost = 100 * time.Millisecond
 
-// draw takes the tokens for a Read: at least one, or an error, by the time that is
-// set for it.
+// draw adds the tokens for a Read to those that were kept for it: at least one is there by the
+// time that is set for it, or an error. waited tells that the Read has waited for tokens.
 //
 // The bucket is empty whenever the source has more than the limit lets through, and
 // then AcquireUpTo comes back with the first token. A batch of one message costs the
-// platform nearly as much as one of hundreds, so such a Read lets the bucket fill
-// before it draws the rest. It holds no more than a full bucket, so that this lets
-// nothing through that the bucket would not have let through at once.
-func (s *source) draw(ctx context.Context, t turn, o order) (grant, error) {
+// platform nearly as much as one of hundreds, so such a Read goes on collecting; see gather.
+func (s *source) draw(ctx context.Context, t turn, o order, g purse) (_ purse, waited bool, _ error) {
 	ctx, cancel := context.WithDeadline(ctx, t.drawUntil())
 	defer cancel()
-	if s.status == nil {
+	if s.look == nil {
 		p, err := s.limiter.AcquireUpTo(ctx, o.tokens)
-		return grant{p}, err
+		return g.add(p), false, err
 	}
-	st := s.status.Status()
-	ready := int(min(st.Tokens, math.MaxInt32))
-	one := s.takeSpare(st)
-	if one.N() == 0 {
-		p, err := s.limiter.AcquireUpTo(ctx, 1) // by itself, so that it can be kept
+	seen := s.look()
+	ready := int(min(seen.tokens, maxTokens))
+	if len(g) == 0 {
+		p, err := s.limiter.AcquireUpTo(ctx, 1)
 		if err != nil {
-			return grant{}, err
+			return nil, true, err
 		}
-		one = p
+		g = g.add(p)
+		waited = ready < 1
 		ready--
 	}
-	g := grant{one}
 	// More than what is at hand would be counted as refused, and what is refused
 	// counts as demand; but it is not known yet whether the source has so much.
-	g = s.add(ctx, g, min(o.tokens-g.n(), ready))
-	return s.add(ctx, g, s.gather(ctx, t, o, g.n())), nil
+	g = append(g, s.atHand(ctx, min(o.tokens-g.n(), ready))...)
+	g, gathered := s.gather(ctx, t, o, g)
+	return g, waited || gathered, nil
 }
 
-// add takes up to n more tokens for g, if there are any at hand.
-func (s *source) add(ctx context.Context, g grant, n int) grant {
+// atHand draws up to n tokens, if there are any at hand.
+func (s *source) atHand(ctx context.Context, n int) purse {
 	if n <= 0 {
-		return g
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Millisecond) // others may have drawn them
 	defer cancel()
 	p, err := s.limiter.AcquireUpTo(ctx, n)
 	if err != nil {
-		return g
+		return nil
 	}
-	return append(g, p)
+	return purse{}.add(p)
 }
 
-// gather waits until the bucket is nearly full, and returns how many tokens to take
-// then; 0 when that is not worth it.
-func (s *source) gather(ctx context.Context, t turn, o order, n int) int {
-	if n >= o.tokens {
+// lackFor is for how long a source has to have more messages than tokens before it says so:
+// one that has bursts of them has enough in the end.
+const lackFor = 2 * time.Second
+
+// ask returns how many of the tokens that lack to draw now. It is one more than there are
+// at hand when the source has had more messages than tokens: a draw that comes short tells
+// the pool that there is use for more than the share earns.
+func (s *source) ask(seen outlook, lack int) int {
+	n := min(lack, int(max(seen.tokens, 0)))
+	if n <= 0 || !seen.open {
 		return 0
 	}
-	st := s.status.Status()
-	full := float64(max(st.Limit.Burst, 1)) * float64(st.Lease.Share) / float64(throttle.WholeShare)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if since := s.keep.since; n < lack && !since.IsZero() && time.Since(since) > lackFor {
+		n++
+	}
+	return n
+}
+
+// gather collects the tokens that g lacks, if that pays, and tells whether it has waited.
+//
+// When it pays to wait for a full batch, and its tokens come in time, it collects all of
+// them. Otherwise it lets the bucket fill once, for a short time, and takes what is in it
+// then, which is no more than the bucket would have let through at once.
+func (s *source) gather(ctx context.Context, t turn, o order, g purse) (_ purse, waited bool) {
+	lack := o.tokens - g.n()
+	if lack <= 0 {
+		return g, false
+	}
+	seen := s.look()
+	if seen.rate <= 0 {
+		return g, false
+	}
+	if o.whole && seen.keeps && seen.earns(lack) <= time.Until(t.wholeUntil()) {
+		return s.gatherAll(ctx, t, o, g), true
+	}
 	// Full to the brim it would overflow if the timer is late.
-	goal := math.Floor(min(float64(o.tokens), full*0.8)) - float64(n)
+	goal := math.Floor(min(float64(o.tokens), seen.room*0.8)) - float64(g.n())
 	most := min(t.timeout/4, gatherAtMost, time.Until(t.drawUntil()))
-	if goal < 1 || st.Rate <= 0 || most <= 0 {
-		return 0
+	if goal < 1 || most <= 0 {
+		return g, false
 	}
-	if lack := goal - max(st.Tokens, 0); lack > 0 {
-		sleep(ctx, min(most, time.Duration(lack/st.Rate*float64(time.Second))))
+	if wait := seen.earns(int(goal)); wait > 0 {
+		sleep(ctx, min(most, wait))
+		waited = true
 	}
-	return int(min(float64(o.tokens), full)) - n
+	return append(g, s.atHand(ctx, int(min(float64(o.tokens), seen.room))-g.n())...), waited
+}
+
+// gatherAll collects all that g lacks, for as long as there is time.
+func (s *source) gatherAll(ctx context.Context, t turn, o order, g purse) purse {
+	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), t.wholeUntil())
+	defer cancel()
+	for lack := o.tokens - g.n(); lack > 0 && ctx.Err() == nil; lack = o.tokens - g.n() {
+		seen := s.look()
+		if seen.closed {
+			break
+		}
+		if n := s.ask(seen, lack); n > 0 {
+			got := s.atHand(ctx, n)
+			seen.tokens -= float64(got.n())
+			lack -= got.n()
+			g = append(g, got...)
+		}
+		if lack > 0 {
+			sleep(ctx, seen.next(lack))
+		}
+	}
+	return g
 }
 
 // waitOut ends a Read that got no tokens: at once if its stream is over, otherwise
@@ -200,6 +205,12 @@ type turn struct {
 // next. A timeout that is too short to be divided leaves a moment for both.
 func (t turn) drawUntil() time.Time {
 	return t.began.Add(max(t.timeout-t.timeout/4, time.Millisecond))
+}
+
+// wholeUntil is when the tokens of a full batch must have come, where it pays to wait for
+// them: an eighth of the time is enough for a source that has a full batch.
+func (t turn) wholeUntil() time.Time {
+	return t.began.Add(t.timeout - t.timeout/8)
 }
 
 func (t turn) end() time.Time { return t.began.Add(t.timeout) }

@@ -33,13 +33,12 @@ func Wrap(next sourcesdk.Sourcer, l throttle.Limiter, opts ...Option) sourcesdk.
 	if throttle.Unlimited(l) {
 		return next
 	}
-	w := &source{Sourcer: next, settings: s, limiter: l, want: math.MaxInt32, each: 1}
+	w := &source{Sourcer: next, settings: s, limiter: l, want: math.MaxInt32, each: 1, look: outlooks(l)}
 	if s.cost != nil {
 		w.want = 1 // costs are not known yet
 	}
-	if w.status, _ = l.(interface{ Status() throttle.Status }); w.status != nil {
-		w.keeps = !w.status.Status().Limit.Hard
-	}
+	w.status, _ = l.(interface{ Status() throttle.Status })
+	w.keep.drewAt = time.Now()
 	return w
 }
 
@@ -50,15 +49,16 @@ type source struct {
 
 	limiter throttle.Limiter
 	status  interface{ Status() throttle.Status } // the limiter's; nil when it has none
+	look    func() outlook                        // nil: the limiter does not tell, and nothing is kept
 
-	keeps      bool      // a token that was not used, for the next Read
 	closedOnce sync.Once // the log entry about a closed limiter
 
-	mu      sync.Mutex      // guards what follows: what was learned from the Reads so far
-	want    int             // messages that the source is good for in one Read
-	each    float64         // tokens that a message costs on average, at least 1
-	shortAt time.Time       // when a Read had more to read than tokens, last
-	spare   throttle.Permit // a token that an earlier Read left
+	mu      sync.Mutex // guards what follows: what was learned from the Reads so far
+	want    int        // messages that the source is good for in one Read
+	each    float64    // tokens that a message costs on average, at least 1
+	shortAt time.Time  // when a Read had more to read than tokens, last
+	cadence cadence
+	keep    keeper // tokens for the next Read
 }
 
 // Read implements sourcesdk.Sourcer; see Wrap.
@@ -68,26 +68,42 @@ func (s *source) Read(ctx context.Context, r sourcesdk.ReadRequest, out chan<- s
 		return
 	}
 	t := turn{began: time.Now(), timeout: r.TimeOut()}
-	o := s.order(r.Count())
-	g, err := s.draw(ctx, t, o)
+	count := int(min(r.Count(), math.MaxInt32))
+	kept := s.begin()
+	o := s.order(count)
+	g, waited, err := s.draw(ctx, t, o, kept)
 	switch {
 	case ctx.Err() != nil:
-		s.settle(g, 0)
+		s.end(ctx, g, count, brought{})
 	case err != nil:
 		s.waitOut(ctx, t, err)
+		s.end(ctx, g, count, brought{})
 	default:
-		s.readUpTo(ctx, t, o, g, out)
+		s.drew(o.tokens)
+		s.readUpTo(ctx, t, o, g, reading{out: out, count: count, waited: waited})
 	}
 }
 
+// A reading is one Read as the platform asked for it.
+type reading struct {
+	out    chan<- sourcesdk.Message
+	count  int  // messages that it asked for
+	waited bool // tokens were waited for
+}
+
 // readUpTo has next read as many messages as the tokens of g are good for.
-func (s *source) readUpTo(ctx context.Context, t turn, o order, g grant, out chan<- sourcesdk.Message) {
-	count := o.messages(g.n())
-	p := newPipe(ctx, out, s.cost, count)
+func (s *source) readUpTo(ctx context.Context, t turn, o order, g purse, r reading) {
+	granted := g.n()
+	count := o.messages(granted)
+	asked := time.Now()
+	p := newPipe(ctx, r.out, s.cost, count)
 	defer func() {
 		p.shut()
-		s.settle(g, p.used)
-		s.learn(o, g.n(), count, p)
+		left := g.spend(p.used)
+		all, short := s.learn(t, p, lesson{asked: count, of: r.count, short: granted < o.tokens || r.waited})
+		// One that had to wait for its messages would not have had more of them earlier.
+		took := time.Since(asked)
+		s.end(ctx, left, r.count, brought{all: all && took <= t.timeout/2, lacked: short && took <= t.timeout/20})
 		if p.panicked != nil {
 			panic(p.panicked) //nolint:forbidigo // the cost function panicked; it goes on where numaflow-go recovers it
 		}
@@ -96,22 +112,31 @@ func (s *source) readUpTo(ctx context.Context, t turn, o order, g grant, out cha
 	p.flush()
 }
 
-// learn draws the conclusions from a Read that was asked for count messages, with
-// granted tokens.
-func (s *source) learn(o order, granted, count int, p *pipe) {
+// A lesson is what a Read was asked for.
+type lesson struct {
+	asked int  // messages, of next
+	of    int  // messages, by the platform
+	short bool // tokens came too late for the platform, or were too few
+}
+
+// learn draws the conclusions from a Read, and returns whether it brought all that it was asked
+// for, and whether tokens held it back.
+func (s *source) learn(t turn, p *pipe, l lesson) (all, short bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.cadence.handed(time.Now(), p.sent, l.of, t.timeout)
 	if p.sent > 0 && s.cost != nil {
 		s.each = max(1, (s.each+float64(p.used)/float64(p.sent))/2)
 	}
-	if p.sent < count {
+	if p.sent < l.asked {
 		s.want = p.sent + p.sent/4 + 1
-		return
+		return false, false
 	}
-	s.want = min(max(s.want, 4*count), math.MaxInt32)
-	if granted < o.tokens {
+	s.want = min(max(s.want, 4*l.asked), math.MaxInt32)
+	if l.short {
 		s.shortAt = time.Now()
 	}
+	return true, l.short
 }
 
 // request is the ReadRequest that next gets.

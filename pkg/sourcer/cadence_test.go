@@ -1,0 +1,99 @@
+package sourcer_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/race"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
+	"github.com/numaproj-contrib/numathrottle/pkg/sourcer"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// cadences are the platforms that a source has to deliver its limit to.
+var cadences = map[string]func(batch int) core{
+	"one batch at a time": func(batch int) core {
+		return core{batch: batch, permits: 1, timeout: time.Second, write: 3 * time.Millisecond}
+	},
+	"one batch at a time, 100 ms": func(batch int) core {
+		return core{batch: batch, permits: 1, timeout: 100 * time.Millisecond, write: 3 * time.Millisecond}
+	},
+	"one batch at a time, a sink of 15 ms": func(batch int) core {
+		return core{batch: batch, permits: 1, timeout: time.Second, write: 15 * time.Millisecond}
+	},
+	"read-ahead": func(batch int) core {
+		return core{batch: batch, permits: 4, timeout: time.Second, write: 15 * time.Millisecond}
+	},
+	"fast": func(batch int) core {
+		return core{batch: batch, permits: 1, write: 3 * time.Millisecond}.fast()
+	},
+}
+
+// poolOf returns the limiters of pods in one pool, which has begun.
+func poolOf(t *testing.T, pods int, l throttle.Limit) []*throttle.Throttle {
+	t.Helper()
+	store := memstore.New()
+	all := make([]*throttle.Throttle, pods)
+	for i := range all {
+		m, err := consensus.Join(t.Context(), store, "sources", consensus.WithID(fmt.Sprintf("pod-%d", i)))
+		require.NoError(t, err)
+		all[i], err = throttle.New(l, throttle.WithSharer(m), throttle.OnClose(m.Leave))
+		require.NoError(t, err)
+	}
+	time.Sleep(20 * time.Second) // virtual: the pool's beginning
+	return all
+}
+
+// A source delivers its limit, whatever the platform does between two Reads, and no
+// window sees more than the limit, the burst, a token for each pod, and a batch of each.
+func TestASourceDeliversItsLimitInEveryCadence(t *testing.T) {
+	const settle = 5 * time.Second
+	for name, platform := range cadences {
+		for _, limit := range race.Some([]int{10, 50, 200, 1000, 5000}) {
+			for _, pods := range []int{1, 2, 8} {
+				for _, batch := range []int{50, 500} {
+					c := platform(batch)
+					length := 20 * time.Second
+					if limit < 1000 { // what comes at the end of a batch is a larger part of few messages
+						length = time.Minute
+					}
+					t.Run(fmt.Sprintf("%s/%d per second, %d pods, batch %d", name, limit, pods, batch), func(t *testing.T) {
+						t.Parallel()
+						synctest.Test(t, func(t *testing.T) {
+							limiters := poolOf(t, pods, throttle.Limit{Max: limit})
+							var got arrivals
+							var running sync.WaitGroup
+							began := time.Now()
+							for _, l := range limiters {
+								running.Go(func() { c.run(t, sourcer.Wrap(&source{}, l), settle+length, began, &got) })
+							}
+							running.Wait()
+							for _, l := range limiters {
+								require.NoError(t, l.Close())
+							}
+
+							whole := float64(limit)
+							ceiling := float64(pods*batch) / (c.write + time.Millisecond).Seconds()
+							use := float64(got.between(settle, settle+length)) / (min(whole, ceiling) * length.Seconds())
+							t.Logf("%.3f of the limit, %.1f Reads a second and pod, %d empty", use,
+								float64(got.reads)/float64(pods)/(settle+length).Seconds(), got.empty)
+							require.GreaterOrEqual(t, use, 0.97)
+							burst := limiters[0].Limit().Burst
+							for _, window := range []time.Duration{100 * time.Millisecond, time.Second, 5 * time.Second} {
+								require.LessOrEqual(t, float64(got.worst(0, window)),
+									whole*window.Seconds()+float64(burst+pods+pods*batch), window)
+							}
+							require.LessOrEqual(t, float64(got.empty), 1.4*float64(pods)*float64(settle+length)/float64(c.readTimeout()), "it spins")
+						})
+					})
+				}
+			}
+		}
+	}
+}

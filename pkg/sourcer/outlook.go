@@ -1,0 +1,68 @@
+package sourcer
+
+import (
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// An outlook is what a source can expect of its limiter at one moment; of an All it is
+// that of the scarcest.
+type outlook struct {
+	tokens float64 // at hand
+	rate   float64 // earned, per second
+	room   float64 // what the bucket holds at most, at least one token
+	// open tells that tokens can be used: there is a share, and no pause.
+	open, closed bool
+	// keeps tells that tokens may be used later than they were granted.
+	keeps bool
+	// Tokens that were granted before are void when a pause was between, or when the lease
+	// may have ended meanwhile.
+	pauses int64
+	until  time.Time // of the lease; the zero Time: it does not end
+}
+
+// outlooks returns what tells the outlook of l; nil when l does not tell.
+func outlooks(l throttle.Limiter) func() outlook {
+	switch l := l.(type) {
+	case interface{ Status() throttle.Status }:
+		return func() outlook { return newOutlook(l.Status()) }
+	case interface{ Statuses() []throttle.Status }:
+		if len(l.Statuses()) > 0 {
+			return func() outlook { return newOutlook(l.Statuses()...) }
+		}
+	}
+	return nil
+}
+
+func newOutlook(all ...throttle.Status) outlook {
+	o := outlook{open: true, keeps: true}
+	for i, st := range all {
+		one := float64(max(st.Limit.Burst, 1)) * float64(st.Lease.Share) / float64(throttle.WholeShare)
+		if i == 0 {
+			o.tokens, o.rate, o.room, o.until = st.Tokens, st.Rate, one, st.Lease.Until
+		}
+		o.tokens, o.rate, o.room = min(o.tokens, st.Tokens), min(o.rate, st.Rate), min(o.room, one)
+		o.closed = o.closed || st.Closed
+		o.open = o.open && !st.Closed && st.Lease.Share > 0 && st.Paused == nil
+		o.keeps = o.keeps && !st.Limit.Hard && !st.Limit.Strict
+		o.pauses += st.Pauses
+		if u := st.Lease.Until; !u.IsZero() && (o.until.IsZero() || u.Before(o.until)) {
+			o.until = u
+		}
+	}
+	o.room = max(o.room, 1)
+	return o
+}
+
+// void tells whether tokens that were granted under o, or before, must not be used any
+// more at now, when things stand as in the newer outlook.
+func (o outlook) void(newer outlook, now time.Time) bool {
+	return !newer.open || newer.pauses != o.pauses || !o.until.IsZero() && now.After(o.until)
+}
+
+// earns returns how long it takes until n tokens are at hand, if nobody else draws.
+func (o outlook) earns(n int) time.Duration {
+	d := (float64(n) - o.tokens) / o.rate * float64(time.Second)
+	return time.Duration(max(0, min(d, float64(time.Hour))))
+}
