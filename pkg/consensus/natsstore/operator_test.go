@@ -22,26 +22,24 @@ func podName(i int) string { return fmt.Sprintf("%s-%03d", strings.Repeat("p", 5
 func TestSizesOfRecords(t *testing.T) {
 	size := func(n int, documents bool) int {
 		rec := &consensus.Record{}
-		for round := range 2 {
-			for i := range n {
-				req := request("p", podName(i), uint64(round)+1)
-				req.Tags[0].Note = strings.Repeat("n", 60)
-				if i == 0 && documents {
-					for k := range 4 { // more than any pool has of the largest
-						req.Documents = append(req.Documents, consensus.DocumentReport{
-							Name: fmt.Sprint("d", k), Version: 1, Body: []byte(strings.Repeat("x", consensus.MaxDocumentBytes)),
-						})
-					}
+		for i := range n {
+			req := slow(request("p", podName(i), 1))
+			req.Tags[0].Note = strings.Repeat("n", 60)
+			if i == 0 && documents {
+				for k := range 4 { // more than any pool has of the largest
+					req.Documents = append(req.Documents, consensus.DocumentReport{
+						Name: fmt.Sprint("d", k), Version: 1, Body: []byte(strings.Repeat("x", consensus.MaxDocumentBytes)),
+					})
 				}
-				at := consensus.At{Now: int64(1e15) + int64(round*n+i)*1000, Identity: "s"}
-				_, _ = rec.Sync(&req, at)
 			}
+			_, _ = rec.Sync(&req, consensus.At{Now: int64(1e15) + int64(i)*1000, Identity: "s"})
 		}
 		_, roster, err := rec.Load()
 		require.NoError(t, err)
 		require.Len(t, roster, n)
 		value, err := rec.AppendBinary(nil)
 		require.NoError(t, err)
+		t.Logf("%d processors, documents %t: %d bytes", n, documents, len(value))
 		return len(value)
 	}
 	require.Less(t, size(100, true), poolMsgSize)
