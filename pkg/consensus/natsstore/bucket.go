@@ -3,10 +3,13 @@ package natsstore
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/nats-io/nats.go"
 )
 
 const (
@@ -16,6 +19,13 @@ const (
 
 	// A replicated stream is made when its servers have elected a leader.
 	createTimeout = 3 * time.Second
+
+	// What a record takes: a part of its own, and one for each processor, whose names and notes are about a hundred bytes. A hundred
+	// processors and documents of all sizes come to less than poolMsgSize; below leastMsgSize there is hardly room for some.
+	valueBase    = 1 << 10
+	valueOfRow   = 200
+	leastMsgSize = 4 << 10
+	poolMsgSize  = 64 << 10
 
 	retentionLimits = "limits"
 	discardNew      = "new"
@@ -151,6 +161,9 @@ func (s *Store) check(c *streamConfig) error {
 	fault(!slices.Contains(c.Subjects, s.subjects), "its subjects are %q, must include %q", c.Subjects, s.subjects)
 	fault(c.Retention != retentionLimits, "its retention is %q, allowed: %q", c.Retention, retentionLimits)
 	fault(c.MaxAge != 0 && c.MaxAge < minRecordAge, "its max_age is %v, allowed: 0 or %v and more", c.MaxAge, minRecordAge)
+	fault(c.MaxMsgSize > 0 && c.MaxMsgSize < leastMsgSize, "its max_msg_size (max_value_size of a bucket) is %d, "+
+		"allowed: -1, or %d and more for a pool of a hundred processors", c.MaxMsgSize, poolMsgSize)
+	fault(c.MaxBytes > 0 && c.MaxBytes < minMaxBytes, "its max_bytes is %d, allowed: -1, or %d and more", c.MaxBytes, minMaxBytes)
 	fault(c.Discard == discardNew && c.DiscardNewPer, "it refuses updates (discard_new_per_subject)")
 	fault(c.Sealed, "it is sealed")
 	fault(c.NoAck, "it acknowledges no writes (no_ack)")
@@ -160,7 +173,8 @@ func (s *Store) check(c *streamConfig) error {
 	fault(isSet(c.SubjectTransform), "it changes subjects (subject_transform)")
 	fault(c.MsgCounter, "it keeps counters (allow_msg_counter)")
 	if len(faults) > 0 {
-		return fmt.Errorf("natsstore: the stream %s cannot keep pools: %s", s.stream, strings.Join(faults, "; "))
+		return fmt.Errorf("natsstore: the stream %s cannot keep pools: %s; change it (nats stream edit %s), or delete it and let the first processor make it",
+			s.stream, strings.Join(faults, "; "), s.stream)
 	}
 	s.warnOnce(c)
 	return nil
@@ -174,12 +188,41 @@ func (s *Store) warnOnce(c *streamConfig) {
 	if c.MaxMsgsPerSubject != 1 {
 		odd = append(odd, fmt.Sprintf("max_msgs_per_subject %d: old values are kept", c.MaxMsgsPerSubject))
 	}
+	if c.MaxMsgSize > 0 && c.MaxMsgSize < poolMsgSize {
+		odd = append(odd, fmt.Sprintf("max_msg_size %d: enough for about %d processors in a pool, and no more can join; set it to -1, or to %d and more",
+			c.MaxMsgSize, (c.MaxMsgSize-valueBase)/valueOfRow, poolMsgSize))
+	}
+	if c.Discard == discardNew && (c.MaxBytes > 0 || c.MaxMsgs > 0) {
+		odd = append(odd, fmt.Sprintf("discard new with max_bytes %d and max_msgs %d: once it is full it refuses what grows, so that nobody can join; set discard to old",
+			c.MaxBytes, c.MaxMsgs))
+	} else if c.MaxMsgs > 0 {
+		odd = append(odd, fmt.Sprintf("max_msgs %d: of more pools than that some go; set it to -1", c.MaxMsgs))
+	}
 	if c.Replicas < s.opts.replicas {
 		odd = append(odd, fmt.Sprintf("%d replicas instead of %d", c.Replicas, s.opts.replicas))
 	}
 	if len(odd) > 0 && s.warned.CompareAndSwap(false, true) {
 		s.opts.log.Warn("the NATS bucket exists with other settings", "bucket", s.opts.bucket, "settings", odd)
 	}
+}
+
+// refused explains why the server does not take a value of so many bytes, if that is because of a setting of the stream.
+func (s *Store) refused(err error, size int, c *streamConfig) error {
+	var api *apiError
+	full := errors.As(err, &api) && api.ErrCode == codeStoreFailed && strings.Contains(api.Description, "maximum")
+	switch {
+	case is(err, codeTooLarge):
+		return fmt.Errorf("natsstore: the record of the pool has %d bytes and grows with its processors, and the stream %s takes no more than its "+
+			"max_msg_size of %d: set that to -1, or to %d and more (nats stream edit %s --max-msg-size=-1): %w",
+			size, s.stream, c.MaxMsgSize, poolMsgSize, s.stream, err)
+	case errors.Is(err, nats.ErrMaxPayload):
+		return fmt.Errorf("natsstore: the record of the pool has %d bytes, and the server takes no more than its max_payload of %d: raise that: %w",
+			size, s.nc.MaxPayload(), err)
+	case full:
+		return fmt.Errorf("natsstore: the stream %s is full and refuses what grows: its discard is %q with max_bytes %d and max_msgs %d: "+
+			"set discard to old, or raise the limits (nats stream edit %s --discard=old): %w", s.stream, c.Discard, c.MaxBytes, c.MaxMsgs, s.stream, err)
+	}
+	return err
 }
 
 // isSet tells whether a field holds more than nothing.

@@ -126,7 +126,7 @@ func (s line) write(ctx context.Context, subject string, value []byte, seq uint6
 	case is(err, codeWrongSequence, codeInProcess):
 		return errConflict
 	case err != nil:
-		return err
+		return s.refused(err, len(value), &info.Config)
 	case reply.Stream != s.stream || reply.Seq == 0:
 		return fmt.Errorf("natsstore: %s: acknowledged by the stream %q as number %d, not by %s: %w",
 			subject, reply.Stream, reply.Seq, s.stream, consensus.ErrWrongAnswer)

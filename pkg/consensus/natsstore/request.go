@@ -28,6 +28,8 @@ const (
 	codeNotClustered     = 10074
 	codeNotAvailable     = 10008 // no leader
 	codeWrongSequence    = 10071
+	codeTooLarge         = 10054
+	codeStoreFailed      = 10077 // for a reason that it describes
 	codeInProcess        = 10164 // another write of the same subject is on its way
 )
 

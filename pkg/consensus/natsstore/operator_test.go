@@ -1,0 +1,162 @@
+package natsstore
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/testenv"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+// podName is as long a name as a pod can have in Kubernetes.
+func podName(i int) string { return fmt.Sprintf("%s-%03d", strings.Repeat("p", 59), i) }
+
+// The least sizes that are asked for are those of the records there can be.
+func TestSizesOfRecords(t *testing.T) {
+	size := func(n int, documents bool) int {
+		rec := &consensus.Record{}
+		for i := range n {
+			req := slow(request("p", podName(i), 1))
+			req.Tags[0].Note = strings.Repeat("n", 60)
+			if i == 0 && documents {
+				for k := range 4 { // more than any pool has of the largest
+					req.Documents = append(req.Documents, consensus.DocumentReport{
+						Name: fmt.Sprint("d", k), Version: 1, Body: []byte(strings.Repeat("x", consensus.MaxDocumentBytes)),
+					})
+				}
+			}
+			_, _ = rec.Sync(&req, consensus.At{Now: int64(1e15) + int64(i)*1000, Identity: "s"})
+		}
+		_, roster, err := rec.Load()
+		require.NoError(t, err)
+		require.Len(t, roster, n)
+		value, err := rec.AppendBinary(nil)
+		require.NoError(t, err)
+		t.Logf("%d processors, documents %t: %d bytes", n, documents, len(value))
+		return len(value)
+	}
+	require.Less(t, size(100, true), poolMsgSize)
+	require.Less(t, size(8, false), leastMsgSize)
+	require.Less(t, size(100, false), valueBase+100*valueOfRow)
+}
+
+// made makes the bucket as an operator does.
+func made(t *testing.T, s *Store, change func(c *jetstream.StreamConfig)) {
+	t.Helper()
+	js, err := jetstream.New(s.nc)
+	require.NoError(t, err)
+	c := jetstream.StreamConfig{Name: "KV_numathrottle", Subjects: []string{"$KV.numathrottle.>"}, MaxMsgsPerSubject: 1, DenyDelete: true, AllowRollup: true}
+	change(&c)
+	_, err = js.CreateStream(t.Context(), c)
+	require.NoError(t, err)
+}
+
+// Of a bucket that an operator has made the first processor says what the others would fail for, and those who fail say which setting
+// it is, on old servers and new ones.
+func TestBucketsOfOperators(t *testing.T) {
+	for server, start := range map[string]func(testing.TB) target{"current": current, "installed": debian} {
+		for name, tt := range map[string]struct {
+			change func(c *jetstream.StreamConfig)
+			first  string   // the error of the first processor; empty: none
+			warned []string // what the log says then
+			later  []string // in the error once there are many; empty: none
+		}{
+			"max_msg_size of nothing": {
+				change: func(c *jetstream.StreamConfig) { c.MaxMsgSize = 600 },
+				first:  "its max_msg_size (max_value_size of a bucket) is 600, allowed: -1, or 65536 and more",
+			},
+			"max_msg_size": {
+				change: func(c *jetstream.StreamConfig) { c.MaxMsgSize = 5000 },
+				warned: []string{"max_msg_size 5000", "about 19 processors", "set it to -1, or to 65536 and more"},
+				later:  []string{"max_msg_size of 5000", "--max-msg-size=-1", "KV_numathrottle"},
+			},
+			"max_bytes of nothing": {
+				change: func(c *jetstream.StreamConfig) { c.MaxBytes = 1000 },
+				first:  "its max_bytes is 1000, allowed: -1, or 65536 and more",
+			},
+			"full, discard new": {
+				change: func(c *jetstream.StreamConfig) { c.MaxBytes, c.Discard = minMaxBytes, jetstream.DiscardNew },
+				warned: []string{"discard new with max_bytes 65536", "set discard to old"},
+				later:  []string{`is full`, `its discard is "new" with max_bytes 65536`, "--discard=old"},
+			},
+			"full of pools, discard new": {
+				change: func(c *jetstream.StreamConfig) { c.MaxMsgs, c.Discard = 2, jetstream.DiscardNew },
+				warned: []string{"discard new with", "max_msgs 2"},
+				later:  []string{"is full", "max_msgs 2"},
+			},
+			"full, discard old": {
+				change: func(c *jetstream.StreamConfig) { c.MaxBytes = minMaxBytes },
+			},
+			"a few pools, discard old": {
+				change: func(c *jetstream.StreamConfig) { c.MaxMsgs = 100 },
+				warned: []string{"max_msgs 100"},
+			},
+			"as wide as need be": {
+				change: func(c *jetstream.StreamConfig) { c.MaxMsgSize, c.Discard = poolMsgSize, jetstream.DiscardNew },
+			},
+		} {
+			t.Run(server+", "+name, func(t *testing.T) {
+				var log strings.Builder
+				s := open(t, start(t), WithLogger(slog.New(slog.NewTextHandler(&log, nil))))
+				made(t, s, tt.change)
+				_, err := trySync(s, request("p", podName(0), 1))
+				if tt.first != "" {
+					require.ErrorContains(t, err, tt.first)
+					require.ErrorContains(t, err, "nats stream edit KV_numathrottle")
+					return
+				}
+				require.NoError(t, err)
+				for _, word := range tt.warned {
+					require.Contains(t, log.String(), word)
+				}
+				if len(tt.warned) == 0 {
+					require.Empty(t, log.String())
+				}
+				for i := 0; i < 60 && err == nil; i++ {
+					filler := request(fmt.Sprint("other", i/10), podName(i), 1)
+					filler.Tags[0].Note = strings.Repeat("n", consensus.MaxNoteBytes)
+					for k := range 2 {
+						filler.Documents = append(filler.Documents, consensus.DocumentReport{
+							Name: fmt.Sprint("d", k), Version: 1, Body: []byte(strings.Repeat("x", 4000)),
+						})
+					}
+					if name == "max_msg_size" {
+						filler.Pool, filler.Documents = "p", nil
+					}
+					_, err = trySync(s, filler)
+				}
+				if len(tt.later) == 0 {
+					require.NoError(t, err)
+					return
+				}
+				for _, word := range tt.later {
+					require.ErrorContains(t, err, word)
+				}
+				// Who is there stays.
+				if name == "full, discard new" {
+					_, err = trySync(s, request("p", podName(0), 2))
+					require.NoError(t, err)
+				}
+			})
+		}
+	}
+}
+
+// A server's own bound is named as well.
+func TestMaxPayload(t *testing.T) {
+	srv := testenv.NATS(t, func(o *server.Options) { o.MaxPayload = 2000 })
+	s := open(t, target{urls: srv.URL(), bucket: DefaultBucket})
+	var err error
+	for i := 0; i < 60 && err == nil; i++ {
+		_, err = trySync(s, request("p", podName(i), 1))
+	}
+	require.ErrorContains(t, err, "max_payload of 2000")
+	require.ErrorIs(t, err, nats.ErrMaxPayload)
+}
