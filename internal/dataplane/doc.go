@@ -10,6 +10,8 @@
 //	DialSink       a Sink       one batch at a time; SinkWriter adds retries and routing
 //	DialSource     a Source     reads, acknowledgements, refusals and questions
 //
+// A Vertex puts them together to the core of one pod, in its rhythm (Cadence).
+//
 // # What it does as the platform does
 //
 //   - It waits for the socket and for IsReady, and then opens one stream (a source

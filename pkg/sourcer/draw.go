@@ -79,6 +79,9 @@ func (s *source) draw(ctx context.Context, t turn, o order, g purse) (_ purse, w
 	// counts as demand; but it is not known yet whether the source has so much.
 	g = append(g, s.atHand(ctx, min(o.tokens-g.n(), ready))...)
 	g, gathered := s.gather(ctx, t, o, g)
+	if now := s.look(); gathered && seen.open && seen.keeps && seen.void(now, time.Now()) {
+		return g.trim(0), true, throttle.ErrThrottled // a pause, or the end of the share
+	}
 	return g, waited || gathered, nil
 }
 
@@ -152,7 +155,7 @@ func (s *source) gatherAll(ctx context.Context, t turn, o order, g purse) purse 
 	defer cancel()
 	for lack := o.tokens - g.n(); lack > 0 && ctx.Err() == nil; lack = o.tokens - g.n() {
 		seen := s.look()
-		if seen.closed {
+		if !seen.open {
 			break
 		}
 		if n := s.ask(seen, lack); n > 0 {

@@ -79,6 +79,35 @@ func TestWhatIsKeptIsVoidWithItsShare(t *testing.T) {
 	}
 }
 
+// A Read that is collecting a batch when a pause begins, or the share is lost, reads nothing.
+func TestAPauseIsForTheTokensThatAReadIsCollecting(t *testing.T) {
+	for name, end := range map[string]func(l *throttle.Throttle, o *observer){
+		"pause": func(l *throttle.Throttle, _ *observer) {
+			_, _ = l.Pause(context.Background(), time.Now().Add(time.Hour), "maintenance")
+		},
+		"pause that is over": func(l *throttle.Throttle, _ *observer) {
+			_, _ = l.Pause(context.Background(), time.Now().Add(10*time.Millisecond), "maintenance")
+		},
+		"share": func(_ *throttle.Throttle, o *observer) { o.h.Lease(throttle.Lease{}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				o := &observer{}
+				l, err := throttle.New(throttle.Limit{Max: 100}, throttle.WithSharer(o))
+				require.NoError(t, err)
+				defer l.Close()
+				s := &source{}
+				done := read(t.Context(), sourcer.Wrap(s, l), 50, time.Second)
+				time.Sleep(300 * time.Millisecond) // virtual
+				require.Greater(t, l.Status().Granted, int64(20), "it collects")
+				end(l, o)
+				require.Empty(t, (<-done).values)
+				require.Empty(t, s.asked)
+			})
+		})
+	}
+}
+
 // looked is a limiter that counts how often it was looked at and drawn from.
 type looked struct {
 	*throttle.Throttle
