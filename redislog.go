@@ -30,7 +30,8 @@ const (
 // Printf implements the client's interface. It may be called from any goroutine.
 func (l *redisLogger) Printf(ctx context.Context, format string, args ...any) {
 	if l.due(format, time.Now()) {
-		slog.WarnContext(ctx, "the Redis client reports", "message", fmt.Sprintf("%.500s", fmt.Sprintf(format, args...)))
+		slog.WarnContext(ctx, //nolint:sloglint // of no Throttle of its own, for the client has one logger for all
+			"the Redis client reports", "message", fmt.Sprintf("%.500s", fmt.Sprintf(format, args...)))
 	}
 }
 

@@ -147,14 +147,34 @@ func reasons() []held {
 		{name: "the limit, soon", reason: throttle.ReasonLimit, make: leased(slow, office{}, whole), ends: 5 * time.Second, got: true},
 		{name: "the limit, later", reason: throttle.ReasonLimit, make: leased(throttle.Limit{Max: 1, Per: 9 * time.Second}, office{}, whole), ends: -1},
 		{name: "no share", reason: throttle.ReasonNoShare, make: leased(ten, office{}, lent(throttle.Lease{}, 0, 0)), ends: maxWait},
-		{name: "frozen, and a share then", reason: throttle.ReasonFrozen, make: leased(ten, office{}, lent(throttle.Lease{}, 0, frozen), whole), ends: frozen + time.Second, got: true},
-		{name: "frozen, and no share then", reason: throttle.ReasonNoShare, make: leased(ten, office{}, lent(throttle.Lease{}, 0, frozen)), ends: frozen + maxWait},
-		{name: "frozen, and frozen again", reason: throttle.ReasonNoShare, make: leased(ten, office{}, lent(throttle.Lease{}, 0, frozen), lent(throttle.Lease{}, 0, frozen)), ends: 2*frozen + maxWait},
-		{name: "frozen, and lost", reason: throttle.ReasonStoreLost, make: leased(ten, office{}, lent(throttle.Lease{Share: throttle.WholeShare}, time.Nanosecond, frozen)), ends: frozen + maxWait},
+		{
+			name: "frozen, and a share then", reason: throttle.ReasonFrozen,
+			make: leased(ten, office{}, lent(throttle.Lease{}, 0, frozen), whole),
+			ends: frozen + time.Second, got: true,
+		},
+		{
+			name: "frozen, and no share then", reason: throttle.ReasonNoShare,
+			make: leased(ten, office{}, lent(throttle.Lease{}, 0, frozen)),
+			ends: frozen + maxWait,
+		},
+		{
+			name: "frozen, and frozen again", reason: throttle.ReasonNoShare,
+			make: leased(ten, office{}, lent(throttle.Lease{}, 0, frozen), lent(throttle.Lease{}, 0, frozen)),
+			ends: 2*frozen + maxWait,
+		},
+		{
+			name: "frozen, and lost", reason: throttle.ReasonStoreLost,
+			make: leased(ten, office{}, lent(throttle.Lease{Share: throttle.WholeShare}, time.Nanosecond, frozen)),
+			ends: frozen + maxWait,
+		},
 		{name: "frozen, in All", reason: throttle.ReasonNoShare, make: func(t *testing.T) throttle.Limiter {
 			return throttle.All(leased(ten, office{}, lent(throttle.Lease{}, 0, frozen))(t), busy(t))
 		}, ends: frozen + maxWait},
-		{name: "issued, frozen", reason: throttle.ReasonFrozen, make: leased(slow, office{}, lent(issuing, 0, frozen)), ends: frozen + 100*time.Millisecond, got: true},
+		{
+			name: "issued, frozen", reason: throttle.ReasonFrozen,
+			make: leased(slow, office{}, lent(issuing, 0, frozen)),
+			ends: frozen + 100*time.Millisecond, got: true,
+		},
 		{name: "issued, frozen, behind one", reason: throttle.ReasonFrozen, make: func(t *testing.T) throttle.Limiter {
 			l := leased(strict, office{}, lent(issuing, 0, frozen))(t)
 			go func() { _, _ = l.Acquire(t.Context(), 1) }()
@@ -169,19 +189,44 @@ func reasons() []held {
 			synctest.Wait()
 			return l
 		}, ends: -1},
-		{name: "issued, frozen, and never issued", reason: throttle.ReasonReserved, make: leased(strict, office{empty: true}, lent(issuing, 0, frozen)), ends: frozen + maxWait},
+		{
+			name: "issued, frozen, and never issued", reason: throttle.ReasonReserved,
+			make: leased(strict, office{empty: true}, lent(issuing, 0, frozen)),
+			ends: frozen + maxWait,
+		},
 		{name: "issued, reserved by others", reason: throttle.ReasonReserved, make: leased(strict, office{empty: true}, lent(issuing, 0, 0)), ends: maxWait},
-		{name: "issued, the store is lost", reason: throttle.ReasonStoreLost, make: leased(strict, office{broken: errors.New("away")}, lent(issuing, 0, 0)), ends: maxWait},
+		{
+			name: "issued, the store is lost", reason: throttle.ReasonStoreLost,
+			make: leased(strict, office{broken: errors.New("away")}, lent(issuing, 0, 0)),
+			ends: maxWait,
+		},
 		{name: "issued, in All with slots", reason: throttle.ReasonFrozen, make: func(t *testing.T) throttle.Limiter {
 			return throttle.All(leased(strict, office{}, lent(issuing, 0, frozen))(t), slots(t))
 		}, ends: frozen + 100*time.Millisecond, got: true},
 		{name: "share too small", reason: throttle.ReasonShareTooSmall, make: leased(
-			throttle.Limit{Max: 10, Per: 10 * time.Second, Burst: 5, Hard: true}, office{}, lent(throttle.Lease{Share: throttle.WholeShare / 10}, 0, 0)), cost: 2, ends: maxWait},
-		{name: "store lost", reason: throttle.ReasonStoreLost, make: leased(ten, office{}, lent(throttle.Lease{Share: throttle.WholeShare}, time.Nanosecond, 0)), ends: maxWait},
-		{name: "unreadable", reason: throttle.ReasonUnreadable, make: leased(ten, office{}, lent(throttle.Lease{Reason: throttle.ReasonUnreadable}, 0, 0)), ends: maxWait},
-		{name: "replaced", reason: throttle.ReasonReplaced, make: leased(ten, office{}, lent(throttle.Lease{Reason: throttle.ReasonReplaced}, 0, 0)), ends: maxWait},
-		{name: "a reason of the sharer's own", reason: "elsewhere", make: leased(ten, office{}, lent(throttle.Lease{Reason: "elsewhere"}, 0, 0)), ends: maxWait},
-		{name: "adaptive", reason: throttle.ReasonAdaptive, make: leased(throttle.Limit{Max: 1, Per: 9 * time.Second}, office{}, lent(throttle.Lease{Share: throttle.WholeShare, Adapted: true}, 0, 0)), ends: -1},
+			throttle.Limit{Max: 10, Per: 10 * time.Second, Burst: 5, Hard: true}, office{},
+			lent(throttle.Lease{Share: throttle.WholeShare / 10}, 0, 0)), cost: 2, ends: maxWait},
+		{
+			name: "store lost", reason: throttle.ReasonStoreLost,
+			make: leased(ten, office{}, lent(throttle.Lease{Share: throttle.WholeShare}, time.Nanosecond, 0)),
+			ends: maxWait,
+		},
+		{
+			name: "unreadable", reason: throttle.ReasonUnreadable,
+			make: leased(ten, office{}, lent(throttle.Lease{Reason: throttle.ReasonUnreadable}, 0, 0)),
+			ends: maxWait,
+		},
+		{
+			name: "replaced", reason: throttle.ReasonReplaced,
+			make: leased(ten, office{}, lent(throttle.Lease{Reason: throttle.ReasonReplaced}, 0, 0)),
+			ends: maxWait,
+		},
+		{name: "the sharer's own", reason: "elsewhere", make: leased(ten, office{}, lent(throttle.Lease{Reason: "elsewhere"}, 0, 0)), ends: maxWait},
+		{
+			name: "adaptive", reason: throttle.ReasonAdaptive,
+			make: leased(throttle.Limit{Max: 1, Per: 9 * time.Second}, office{}, lent(throttle.Lease{Share: throttle.WholeShare, Adapted: true}, 0, 0)),
+			ends: -1,
+		},
 		{name: "too large", reason: throttle.ReasonTooLarge, make: leased(ten, office{}, whole), cost: 11, ends: -1, not: true},
 		{name: "closed", reason: throttle.ReasonClosed, make: func(t *testing.T) throttle.Limiter {
 			l := newThrottle(t, ten)
@@ -192,9 +237,21 @@ func reasons() []held {
 		{name: "paused for long", reason: throttle.ReasonPause, make: paused(time.Minute, leased(ten, office{}, whole)), ends: -1},
 		{name: "paused until somebody resumes", reason: throttle.ReasonPause, make: paused(0, leased(ten, office{}, whole)), ends: maxWait},
 		{name: "slots paused until somebody resumes", reason: throttle.ReasonPause, make: paused(0, slots), ends: maxWait},
-		{name: "paused in a freeze, for longer", reason: throttle.ReasonPause, make: paused(time.Minute, leased(ten, office{}, lent(throttle.Lease{}, 0, frozen))), ends: -1},
-		{name: "paused in a freeze, for ever", reason: throttle.ReasonPause, make: paused(0, leased(ten, office{}, lent(throttle.Lease{}, 0, frozen))), ends: frozen + maxWait},
-		{name: "paused and issued in a freeze", reason: throttle.ReasonPause, make: paused(time.Minute, leased(strict, office{}, lent(issuing, 0, frozen))), ends: -1},
+		{
+			name: "paused in a freeze, for longer", reason: throttle.ReasonPause,
+			make: paused(time.Minute, leased(ten, office{}, lent(throttle.Lease{}, 0, frozen))),
+			ends: -1,
+		},
+		{
+			name: "paused in a freeze, for ever", reason: throttle.ReasonPause,
+			make: paused(0, leased(ten, office{}, lent(throttle.Lease{}, 0, frozen))),
+			ends: frozen + maxWait,
+		},
+		{
+			name: "paused and issued in a freeze", reason: throttle.ReasonPause,
+			make: paused(time.Minute, leased(strict, office{}, lent(issuing, 0, frozen))),
+			ends: -1,
+		},
 		{name: "a limiter that says the same always", reason: throttle.ReasonFrozen, make: func(*testing.T) throttle.Limiter {
 			return throttletest.New(throttletest.Deny(&throttle.Error{Reason: throttle.ReasonFrozen, Frozen: frozen}))
 		}, ends: -1},

@@ -164,7 +164,8 @@ var schemes = []scheme{
 	{
 		name: "nats", kind: NATS, hosts: manyHosts, port: "4222", params: []param{bucketParam, copiesParam, serverNameParam},
 		form: "nats://HOST:PORT,...",
-		doc:  "NATS JetStream, port 4222 by default; a list of whole URLs, `nats://a,nats://b`, is read as well; over TLS when the server asks for it, or when a certificate file or `serverName` is set",
+		doc: "NATS JetStream, port 4222 by default; a list of URLs, `nats://a,nats://b`, will do; " +
+			"over TLS when the server asks for it, or when a certificate file or `serverName` is set",
 	},
 	{
 		name: "tls", kind: NATS, tls: true, hosts: manyHosts, port: "4222", params: []param{bucketParam, copiesParam, serverNameParam},

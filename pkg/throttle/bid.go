@@ -70,13 +70,15 @@ func (b *bid) win(ctx context.Context, n int, upTo bool) (k int, err error) {
 	defer b.stop()
 	var v vigil
 	defer func() { v.end(k, err) }()
+	listened := func() {}
+	defer func() { listened() }()
 	for at := -1; ; {
 		k, err = b.look()
 		if k > 0 || err != nil {
 			return k, err
 		}
 		if at < 0 && len(b.parts) > 1 { // where it does not stand nobody tells it that the limiter is closed
-			defer b.listen()()
+			listened = b.listen()
 		}
 		if at != b.scarcest {
 			v.end(0, nil)

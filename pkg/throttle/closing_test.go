@@ -39,7 +39,7 @@ func TestAWaiterInAllLearnsThatOneOfThemWasClosed(t *testing.T) {
 		_, _ = f.TryAcquire(1)
 		return f
 	}
-	for name, make := range map[string]func(t *testing.T) (limiters []Limiter, shut func() error, at time.Duration){
+	for name, begun := range map[string]func(t *testing.T) (limiters []Limiter, shut func() error, at time.Duration){
 		"the one that is waited for": func(t *testing.T) ([]Limiter, func() error, time.Duration) {
 			s := slow(t)
 			return []Limiter{full(t, 10), s}, s.Close, 0
@@ -97,7 +97,7 @@ func TestAWaiterInAllLearnsThatOneOfThemWasClosed(t *testing.T) {
 		for _, upTo := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					limiters, shut, at := make(t)
+					limiters, shut, at := begun(t)
 					all := All(limiters...)
 					acquire := all.Acquire
 					if upTo {

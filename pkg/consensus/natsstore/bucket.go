@@ -193,8 +193,8 @@ func (s *Store) warnOnce(c *streamConfig) {
 			c.MaxMsgSize, (c.MaxMsgSize-valueBase)/valueOfRow, poolMsgSize))
 	}
 	if c.Discard == discardNew && (c.MaxBytes > 0 || c.MaxMsgs > 0) {
-		odd = append(odd, fmt.Sprintf("discard new with max_bytes %d and max_msgs %d: once it is full it refuses what grows, so that nobody can join; set discard to old",
-			c.MaxBytes, c.MaxMsgs))
+		odd = append(odd, fmt.Sprintf("discard new with max_bytes %d and max_msgs %d: once it is full it refuses what grows, "+
+			"so that nobody can join; set discard to old", c.MaxBytes, c.MaxMsgs))
 	} else if c.MaxMsgs > 0 {
 		odd = append(odd, fmt.Sprintf("max_msgs %d: of more pools than that some go; set it to -1", c.MaxMsgs))
 	}
