@@ -73,7 +73,7 @@ func TestErrorsWithAGoodStatus(t *testing.T) {
 		code     string
 		words    string
 	}{
-		{"credit", selfHosted, `{"error":{"code":402,"message":"Insufficient credits"}}`, stop, "402", "Insufficient credits"},
+		{"credit", selfHosted, `{"error":{"code":402,"message":"Insufficient credits"}}`, stop, "insufficient_credits", "Insufficient credits"},
 		{"quota", openAI, `{"error":{"code":"insufficient_quota","message":"You exceeded your quota"}}`, stop, "insufficient_quota", "your quota"},
 		{"key", openAI, `{"error":{"code":"invalid_api_key","message":"Incorrect key ` + canary + `"}}`, stop, "invalid_api_key", "Incorrect key (not shown)"},
 		{"limit", selfHosted, `{"error":{"code":429,"message":"slow down"}}`, overload, "rate_limited", "slow down"},

@@ -108,7 +108,7 @@ func TestEveryFaultIsTold(t *testing.T) {
 		"systemFile is set, and so is system", "systemFile is \"/nowhere/system\", which cannot be read",
 		`temperature is "NaN"`, "outputTokens is set, and so is maxTokens", "maxTokens is 500, which no call could ever draw",
 		`requestsPerMinute is "-1"`, `burstTime is "2m"`, `onStop is "panic"`, "LLM_MAP_MODELL is not a variable of llm-map; did you mean LLM_MAP_MODEL?",
-		"NUMATHROTTLE_MAX is not a variable", `store has the scheme "http"`, "model is not set", "pool has 250 bytes",
+		"NUMATHROTTLE_MAX is a setting of the library, and none of this program", `store has the scheme "http"`, "model is not set", "pool has 250 bytes",
 		"maxWait is set without an onDenied that ends the wait",
 	} {
 		require.Contains(t, text, want)

@@ -75,7 +75,7 @@ func TestCheckShowsWhatIsInForceAndNoSecret(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, log)
 	require.Equal(t, `greeting: "good \"morning\""`+"\nkey: (set, not shown)\n"+
-		"pool of the limits: {store: redis://h, pool: p, id: i, lease: 10s, policy: fair, onStoreLoss: degrade, "+
+		"pool of the limits: {store: redis://h, pool: p, id: i, lease: 10s, policy: fair, onStoreLoss: degrade, stateDir: none, "+
 		"storeUsername: u, storePassword: (set, not shown)}\n", out)
 }
 

@@ -164,7 +164,7 @@ func TestMetricsOfAThrottle(t *testing.T) {
 		require.Equal(t, map[string]float64{
 			"numathrottle.tokens.granted limit=llm":                                    4,
 			"numathrottle.tokens.returned limit=llm":                                   1,
-			"numathrottle.tokens.refused limit=llm":                                    2 + 5 + 10,
+			"numathrottle.tokens.refused limit=llm":                                    2 + 5, // the draw of 11 is too large
 			"numathrottle.ceiling limit=llm":                                           10,
 			"numathrottle.share limit=llm":                                             0.5,
 			"numathrottle.degraded limit=llm":                                          1,

@@ -18,7 +18,8 @@ type Status struct {
 	// Issued is what stands of tokens that are issued one by one; the zero value while
 	// Lease.Issuing is false.
 	Issued Issued
-	// Granted, Returned and Refused count tokens since the Throttle was made.
+	// Granted, Returned and Refused count tokens since the Throttle was made. A draw that can never be granted
+	// is not among what was refused: it is no demand.
 	Granted, Returned, Refused int64
 	// Adapting is how an adaptive limit stands with the called service.
 	Adapting Adapting
