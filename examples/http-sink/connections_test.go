@@ -60,7 +60,8 @@ func TestAConnectionIsUsedAgain(t *testing.T) {
 	require.EqualValues(t, 1, connections.Load())
 }
 
-// Of what is longer than maxResponse, or of a refusal longer than a mebibyte, the rest is not read: its connection is given up, and the next message has another.
+// Of what is longer than maxResponse, or of a refusal longer than a mebibyte, the rest is not read: its connection is given up,
+// and the next message has another.
 func TestAnAnswerThatIsTooLongCostsItsConnection(t *testing.T) {
 	service, connections := startCounted(t)
 	r := start(t, env{"URL": service.URL, "CONCURRENCY": "1", "MAX_RESPONSE": "5000"})
