@@ -105,17 +105,19 @@ func (s line) remembers(ctx context.Context, info *streamInfo) (time.Duration, e
 	if life == "" {
 		return 0, nil
 	}
-	oldest, void := time.Duration(-1), -1
+	oldest := time.Duration(-1)
+	var subject string // of the first that vouches for nothing
+	var seq uint64
 	for i, m := range read {
 		if age := info.TimeStamp.Sub(m.since); m.life == life && age >= -maxAhead {
 			oldest = max(oldest, age, 0)
-		} else if void < 0 {
-			void = i
+		} else if subject == "" {
+			subject, seq = s.prefix+markerKeys[i], m.seq
 		}
 	}
-	if void >= 0 && (oldest < 0 || oldest > renewal) {
+	if subject != "" && (oldest < 0 || oldest > renewal) {
 		fresh := marker{life: life, since: *info.TimeStamp}
-		err := s.write(ctx, s.prefix+markerKeys[void], fresh.value(), read[void].seq, info)
+		err := s.write(ctx, subject, fresh.value(), seq, info)
 		if err != nil && !errors.Is(err, consensus.ErrContention) {
 			return 0, err
 		}
@@ -182,8 +184,7 @@ func (s line) began(ctx context.Context, pool, identity string) error {
 	if err == nil {
 		now, err = info.identity()
 	}
-	var again passing
-	if errors.As(err, &again) {
+	if again, ok := errors.AsType[passing](err); ok {
 		err = again.error
 	}
 	if err == nil && now != identity {
