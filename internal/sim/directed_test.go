@@ -101,22 +101,12 @@ var schedules = slices.Concat(pauseSchedules, permitSchedules, drawSchedules, wi
 			"took the pool for new after a removal time, and gave the first who asked, a new processor, what the others used without the store. With " +
 			"Degrade a pool is new only when the store has remembered for an hour and a quarter more.",
 		plan: func(p *plan) { p.loss, p.together, p.knownNew = consensus.Degrade, true, true },
-		run: func(t *testing.T, w *world) {
-			a, b := w.join("a"), w.join("b")
-			a.demand, b.demand = consensus.Whole, consensus.Whole
-			w.until(t, func() bool { return near(a, 50) && near(b, 50) })
-			w.cutOff(a)
-			w.cutOff(b)
-			w.until(t, func() bool { return a.degraded && b.degraded })
-			w.store.restart(w, consensus.Record{}, 0)
-			w.run(w.now + consensus.Removal(w.plan.longestLease()) + 10*time.Second)
-			c := w.join("c")
-			c.demand = consensus.Whole
-			w.run(w.now + 3*time.Second)
-			w.reach(a)
-			w.reach(b)
-			w.until(t, func() bool { return near(a, 33) && near(b, 33) && near(c, 33) })
-		},
+		run:  newcomerWhileOthersGoOn,
+	},
+	{
+		name: "a pool is not new while somebody may go on without a store that learns the time late", rule: "outlasts",
+		plan: func(p *plan) { p.loss, p.together, p.knownNew, p.store = consensus.Degrade, true, true, storeDeferred },
+		run:  newcomerWhileOthersGoOn,
 	},
 	{
 		// Packets of a processor that left come in long after its tombstone has gone,
@@ -374,4 +364,22 @@ func TestDirected(t *testing.T) {
 		})
 	}
 	proof.Record(t, "regressions", append(found, seedRegressions()...))
+}
+
+// newcomerWhileOthersGoOn empties the store while nobody can reach it but a new processor.
+func newcomerWhileOthersGoOn(t *testing.T, w *world) {
+	a, b := w.join("a"), w.join("b")
+	a.demand, b.demand = consensus.Whole, consensus.Whole
+	w.until(t, func() bool { return near(a, 50) && near(b, 50) })
+	w.cutOff(a)
+	w.cutOff(b)
+	w.until(t, func() bool { return a.degraded && b.degraded })
+	w.store.restart(w, consensus.Record{}, 0)
+	w.run(w.now + consensus.Removal(w.plan.longestLease()) + 10*time.Second)
+	c := w.join("c")
+	c.demand = consensus.Whole
+	w.run(w.now + 3*time.Second)
+	w.reach(a)
+	w.reach(b)
+	w.until(t, func() bool { return near(a, 33) && near(b, 33) && near(c, 33) })
 }

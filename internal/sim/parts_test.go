@@ -151,3 +151,15 @@ func calmPlan(n int) plan {
 		limit: throttle.Limit{Max: 20, Burst: 2},
 	}
 }
+
+// Seeds have stores of either kind that know new pools as such, and go on doing so.
+func TestPlansKnowNewPools(t *testing.T) {
+	var known [storeMemory + 1]int
+	for seed := range uint64(300) {
+		if p := drawPlan(rand.New(rand.NewPCG(seed, 0)), 0); p.knownNew {
+			known[p.store]++
+		}
+	}
+	require.Greater(t, known[storeTimed], 30)
+	require.Greater(t, known[storeDeferred], 30)
+}

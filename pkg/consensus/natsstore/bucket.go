@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// Pools that live write far more often. What has expired starts frozen.
+	// Pools that live write far more often. What has expired starts anew.
 	recordAge    = 7 * 24 * time.Hour
 	minRecordAge = 24 * time.Hour
 

@@ -45,7 +45,7 @@ func TestConformanceOfThree(t *testing.T) {
 
 func suite(h *harness) storetest.Harness {
 	s := storetest.Harness{
-		Longest: longest, Deferred: true, New: h.open, Wipe: h.wipe, Snapshot: h.snapshot,
+		Longest: longest, Deferred: true, KnowsNew: true, New: h.open, Wipe: h.wipe, Snapshot: h.snapshot,
 	}
 	if h.moves != nil {
 		s.Restart = h.restart

@@ -54,6 +54,45 @@
 // with a name keeps it: there a restart with the same files is noticed only if
 // it lost something that a processor has seen.
 //
+// # New pools
+//
+// A pool without a record freezes, unless the bucket is known to have forgotten nothing for as long as a
+// share of it could be in use: within consensus.Removal of the longest lease, and with
+// consensus.Degrade within an hour and a quarter more. Two markers tell, the keys =marker-1 and
+// =marker-2, which no pool has. A marker holds the life of the bucket that it vouches for: the identity,
+// and with a single replica the ID that the server has from its start to its end. It counts
+// from the later one of two times: that of the stream's information before it was written, which it holds, and its own
+// stamp. The first sync of a new pool, and once an hour one of any other, writes a
+// marker where there is none of this life. A record expires with its bucket's age, and so does
+// a marker: the second one is written when the first is half a day old.
+//
+// Why a marker of this life that is old enough is proof. Shares of a pool are granted by its
+// record only, so what matters is how a record can go and a marker stay.
+//
+//   - The bucket is deleted or lost: the next one has another creation time.
+//   - Another server leads the stream: the identity is another one. When the first one leads again,
+//     its marker counts again. What was acknowledged in between is on a majority of the replicas,
+//     and no server without it is elected.
+//   - The only server of a bucket fails with its machine, and has lost the newest writes:
+//     it has another ID. A client that is not connected to that server itself cannot know the ID,
+//     and takes no pool for new.
+//   - The stream is in memory: no marker is written.
+//   - The bucket is full, or purged up to some entry, or entries expire: the oldest go first, in the order in which they were
+//     written, also with a history. A record that has gone before the marker was written before it, so its shares
+//     are older than the marker.
+//   - A record is deleted: that leaves an entry which says so, and such a pool freezes.
+//   - The clock is set back: a marker ahead of it counts as new, and one far ahead is written anew.
+//   - The bucket goes, or its leader, between what was read and the write: the stream's information is
+//     read once more before a new pool gets its first answer.
+//
+// Servers before 2.10 do not tell their time; there each new pool freezes.
+//
+// As with the other stores, some things defeat the marker: to take a pool's record away by hand without a
+// trace while processors use it (purging or compacting its subject, or putting back an older backup of the
+// bucket; delete the markers too), a server clock that leaps ahead by more than that time after the data was lost and
+// before the time has passed, and the loss of power at a majority of the replicas at once. A processor that
+// was in the pool notices with its next sync; until then a new one may be granted what the others hold.
+//
 // # The bucket
 //
 // The first sync makes the bucket if there is none: stream KV_<bucket>, file
@@ -61,7 +100,7 @@
 // the servers are a cluster. `nats kv` shows it. A record expires a week after its
 // last write, and every sync writes. Beyond the limit, the records go that were
 // not written for the longest time. A pool whose record is gone starts as a new
-// one, frozen.
+// one.
 //
 // A bucket that exists is used as it is, provided that its settings let a pool
 // work; every sync looks at them. What cannot work is an error: a stream that

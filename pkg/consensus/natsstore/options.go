@@ -73,7 +73,7 @@ func WithMaxBytes(n int64) Option {
 }
 
 // WithLongestLease sets the longest lease that a processor of any pool in the
-// bucket uses: 1 ms to consensus.MaxLease. A pool of which the store knows nothing
+// bucket uses: 1 ms to consensus.MaxLease. A pool of which the store may have forgotten something
 // freezes for one removal time of this lease, so a shorter one lets new pools
 // start sooner. It is right only if no processor of any pool in the bucket, of any
 // program, uses a longer one. Requests with a longer lease are refused with a

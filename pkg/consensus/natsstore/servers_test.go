@@ -33,6 +33,8 @@ type target struct {
 	replicas int
 	// moves gives the bucket's stream another identity; nil where there is no way.
 	moves func(t testing.TB, bucket string)
+	// again restarts a standalone server under its name; nil where there is no way.
+	again func(t testing.TB)
 }
 
 // current is a standalone server of the version in go.mod.
@@ -40,10 +42,14 @@ func current(t testing.TB) target {
 	t.Helper()
 	name := "first"
 	srv := testenv.NATS(t, func(o *server.Options) { o.ServerName = name })
-	return target{urls: srv.URL(), bucket: DefaultBucket, replicas: 1, moves: func(t testing.TB, _ string) {
+	again := func(t testing.TB) {
+		t.Helper()
+		require.NoError(t, srv.Restart(context.WithoutCancel(t.Context())))
+	}
+	return target{urls: srv.URL(), bucket: DefaultBucket, replicas: 1, again: again, moves: func(t testing.TB, _ string) {
 		t.Helper()
 		name += "-and-another"
-		require.NoError(t, srv.Restart(context.WithoutCancel(t.Context())))
+		again(t)
 	}}
 }
 

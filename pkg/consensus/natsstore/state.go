@@ -19,3 +19,14 @@ func (s line) lastError() error {
 	err, _ := bounded.AtOnce(s.nc.LastError)
 	return err
 }
+
+// server names the connection's server, and gives the ID that each start of one has for itself.
+func (s line) server() (name, id string) {
+	for _, part := range []struct {
+		to  *string
+		ask func() string
+	}{{&name, s.nc.ConnectedServerName}, {&id, s.nc.ConnectedServerId}} {
+		*part.to, _ = bounded.AtOnce(part.ask)
+	}
+	return name, id
+}

@@ -20,7 +20,7 @@ const maxAttempts = 100
 // A Store is a consensus.Store in a NATS key-value bucket. All methods may be
 // called from any goroutine; they block for as long as the context allows, and
 // for no more than a second or two at a server that answers late. A Store has no
-// state but its connection: any number of Stores on one bucket show the same pools.
+// state that matters but its connection: any number of Stores on one bucket show the same pools.
 type Store struct {
 	nc       *nats.Conn
 	opts     *options
@@ -30,6 +30,7 @@ type Store struct {
 	warned   atomic.Bool
 	lines    lines
 	glances  glances
+	tending  tending
 
 	// tried, if not nil, is told how often a step was tried. For tests.
 	tried func(attempts int)
@@ -230,6 +231,11 @@ func (s line) try(ctx context.Context, pool string, mayCreate bool, apply change
 	if err != nil {
 		return err
 	}
+	if mayCreate && e.seq == 0 { // nothing, and no trace of a deleted record either
+		if at.Remembers, err = s.remembers(ctx, info); err != nil {
+			return err
+		}
+	}
 	if !apply(rec, at) {
 		return nil
 	}
@@ -237,5 +243,14 @@ func (s line) try(ctx context.Context, pool string, mayCreate bool, apply change
 	if err != nil {
 		return fmt.Errorf("natsstore: the value at %s: %w", subject, err)
 	}
-	return s.write(ctx, subject, value, e.seq, info)
+	if err = s.write(ctx, subject, value, e.seq, info); err != nil {
+		return err
+	}
+	switch {
+	case at.Remembers > 0:
+		return s.began(ctx, pool, at.Identity)
+	case mayCreate && e.seq != 0:
+		s.tend(ctx, info)
+	}
+	return nil
 }
