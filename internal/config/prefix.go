@@ -15,6 +15,11 @@ func meantBy(name string, prefixes, known []string) (meant string, ok bool) {
 	if slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) }) {
 		return "", false // unknown settings behind a right prefix are told elsewhere
 	}
+	for _, k := range known {
+		if onlyLetters(name) == onlyLetters(k) { // NUMATHROTTLEMAX, NUMATHROTTLE-MAX
+			return k, true
+		}
+	}
 	for _, p := range prefixes {
 		for i := range name {
 			if name[i] != '_' || !near(name[:i], p) {

@@ -24,6 +24,8 @@ func TestMisspeltVariablesAreRefused(t *testing.T) {
 		"NUMATHROTTEL_MAX=1":    "NUMATHROTTEL_MAX is not a variable of http-sink; did you mean NUMATHROTTLE_MAX?",
 		"numathrotle_max=1":     "numathrotle_max is not a variable of http-sink; did you mean NUMATHROTTLE_MAX?",
 		"NUMA_TRHOTTLE_MAXX=1":  "NUMA_TRHOTTLE_MAXX is not a variable of http-sink; did you mean NUMATHROTTLE_MAX?",
+		"NUMATHROTTLEMAX=1":     "NUMATHROTTLEMAX is not a variable of http-sink; did you mean NUMATHROTTLE_MAX?",
+		"NUMATHROTTLE.MAX=1":    "NUMATHROTTLE.MAX is not a variable of http-sink; did you mean NUMATHROTTLE_MAX?",
 		"NUMATHROTTLES_COLOR=1": "NUMATHROTTLES_COLOR is not a variable of http-sink",
 		"HTTPSINK_URL=x":        "HTTPSINK_URL is not a variable of http-sink; did you mean HTTP_SINK_URL?",
 	} {

@@ -60,6 +60,7 @@ func (b *logbook) observe(now time.Time, s *situation) []logLine {
 			"after", now.Sub(b.failing).Round(time.Millisecond), "share", s.share,
 		}})
 	}
+	first := !b.hasJoined
 	b.failing, b.logged, b.lost, b.hasJoined = time.Time{}, false, false, true
 	switch {
 	case s.state == StateReplaced && !b.replaced:
@@ -69,7 +70,7 @@ func (b *logbook) observe(now time.Time, s *situation) []logLine {
 		})
 	case s.frozen > 0 && !b.frozen && s.state != StateReplaced:
 		b.frozen = true
-		lines = append(lines, frozenLine(s))
+		lines = append(lines, frozenLine(s, first))
 	case s.frozen <= 0 && b.frozen && s.state == StateHolding:
 		b.frozen = false
 		lines = append(lines, logLine{slog.LevelInfo, "the pool is no longer frozen", []any{"share", s.share}})
@@ -123,12 +124,13 @@ func (b *logbook) effect(s *situation) string {
 	}
 }
 
-// frozenLine says that a freeze has begun. A new pool is no trouble; what the store has lost is.
-func frozenLine(s *situation) logLine {
+// frozenLine says that a freeze has begun. A new pool is no trouble for who comes first; what the store has lost is, and so is
+// a pool that is new to the store but not to this processor.
+func frozenLine(s *situation, first bool) logLine {
 	line := logLine{slog.LevelWarn, "the pool is frozen: no share grows", []any{
 		"for", s.frozen.Round(time.Millisecond), "because", s.frozenBy.explain(), "share", s.share,
 	}}
-	if s.frozenBy == FreezeNewRecord {
+	if s.frozenBy == FreezeNewRecord && first && s.share == 0 {
 		line.level, line.message = slog.LevelInfo, "the pool is new to the store: nothing is granted yet"
 	}
 	return line
@@ -138,7 +140,7 @@ func frozenLine(s *situation) logLine {
 func (c FreezeCause) explain() string {
 	switch c {
 	case FreezeNewRecord:
-		return "the store has no record of the pool, and an earlier lease may still be in use"
+		return "the store has no record of the pool, and a lease that it knows nothing of may still be in use"
 	case FreezeIdentity:
 		return "the store was started again or failed over, and may have lost what it promised"
 	case FreezeRollback:

@@ -54,8 +54,8 @@
 // after four smaller ones in a row after which it was back within a quarter of the
 // Read's time, as in a pipeline.
 //
-// The bound: a pod has at no time more than one batch of tokens that are drawn and that
-// its source was not yet asked for. So in any window T the sources of the pool are asked for at most
+// The bound: a pod has at no time more than one batch of tokens that are drawn and not yet used,
+// for each Read under way at once, which is one on the platform. So in any window T the sources of the pool deliver at most
 //
 //	Max / Per x T + Burst + pods x (1 + batch)
 //
@@ -68,7 +68,7 @@
 // granted now, or cannot be used later:
 //
 //   - Under a hard limit. In the cadence above a source gets its burst with each Read, and what it earns
-//     during the Read: with the defaults a sixth to a quarter of the limit. With readTimeout
+//     during the Read: with the defaults a tenth of the limit where it is 100/s or more. With readTimeout
 //     100ms it gets all that a hard limit earns.
 //   - Tokens that are issued one by one, in strict mode or because the limit is too low to be
 //     divided: a source without messages uses one with each Read.

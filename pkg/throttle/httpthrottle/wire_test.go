@@ -104,7 +104,9 @@ func TestOneRequestForEachPermit(t *testing.T) {
 						require.Positive(t, seen)
 						require.LessOrEqual(t, seen, most)
 						require.Len(t, l.Draws(), 1+seen)
-						require.EqualValues(t, 1+seen, counted.attempts.Load())
+						if d != hintRefuse { // after a hint the repeat draws below, where this count does not see it
+							require.EqualValues(t, 1+seen, counted.attempts.Load())
+						}
 					})
 				}
 			}
@@ -325,6 +327,7 @@ func TestFurtherRequestDraws(t *testing.T) {
 			var seen atomic.Int64
 			server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				seen.Add(1)
+				w.WriteHeader(http.StatusEarlyHints) // which is no answer yet
 				challenge(w, r)
 			}))
 			server.EnableHTTP2 = way == h2
