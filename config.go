@@ -157,9 +157,6 @@ func (c Config) withEnvironment() Config {
 	if c.ID == "" {
 		c.ID, _ = os.Hostname() // without one, consensus.Join says so
 	}
-	if c.StateDir == "" {
-		c.StateDir = defaultStateDir()
-	}
 	return c
 }
 
@@ -183,10 +180,11 @@ func defaultStateDir() string {
 // witness tells how this process proves that those before it are dead, nil when it cannot. Calls in flight of a
 // dead process may go on, so a limit on these waits.
 func (c Config) witness(kind config.Kind) consensus.Witness {
-	if shared := kind == config.NATS || kind.IsRedis(); !shared || c.Limit.Max == 0 || c.StateDir == noStateDir {
+	dir := cmp.Or(c.StateDir, defaultStateDir())
+	if shared := kind == config.NATS || kind.IsRedis(); !shared || c.Limit.Max == 0 || dir == noStateDir {
 		return nil
 	}
-	return incarnation.New(c.StateDir, c.Pool, c.ID, c.Logger)
+	return incarnation.New(dir, c.Pool, c.ID, c.Logger)
 }
 
 // defaultPool is the name of the vertex that this process belongs to.
@@ -219,6 +217,7 @@ func inNumaflow() bool {
 func (c Config) Effective() Config {
 	c = c.withEnvironment()
 	c.Store = cmp.Or(c.Store, config.DefaultStore)
+	c.StateDir = cmp.Or(c.StateDir, defaultStateDir())
 	c.Lease = cmp.Or(c.Lease, consensus.DefaultLease)
 	c.Policy = cmp.Or(c.Policy, PolicyFair)
 	c.OnStoreLoss = c.onStoreLoss()

@@ -75,7 +75,7 @@ func TestEffective(t *testing.T) {
 	c := Config{Limit: throttle.Limit{Max: 600, Per: time.Minute}, Pool: "p", ID: "i"}.Effective()
 	require.Equal(t, Config{
 		Limit: throttle.Limit{Max: 600, Per: time.Minute, Burst: 1}, Store: "memory://", Pool: "p", ID: "i",
-		Lease: 10 * time.Second, Policy: PolicyFair, OnStoreLoss: StoreLossDegrade,
+		Lease: 10 * time.Second, Policy: PolicyFair, OnStoreLoss: StoreLossDegrade, StateDir: "none",
 	}, c)
 	require.Equal(t, c, c.Effective())
 	c.Limit.Hard, c.OnStoreLoss = true, ""

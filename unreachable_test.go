@@ -15,8 +15,17 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// closedPort returns an address on which nothing listens.
+// closedPort returns an address on which nothing listens, and that somebody may.
 func closedPort(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+// refusingPort returns an address on which nothing listens until the test ends.
+func refusingPort(t *testing.T) string {
 	t.Helper()
 	// Taken and not listened at, so that nobody else can have the port meanwhile.
 	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
@@ -67,7 +76,7 @@ func openUnreachable(t *testing.T) []*unreachable {
 	var all []*unreachable
 	for _, store := range remoteStores {
 		for _, u := range []*unreachable{{name: "closed", says: "connection refused|no servers available"}, {name: "silent"}} {
-			addr := closedPort(t)
+			addr := refusingPort(t)
 			if u.name == "silent" {
 				addr = silentPort(t)
 			}

@@ -61,7 +61,8 @@ func TestAPodIsStoppedWhileMessagesWait(t *testing.T) {
 				t.Logf("ended after %.1f s, killed %t, exit with 1 %t; %d of %d messages again", took.Seconds(), end.Killed, end.Failed, v.Resent, v.Messages)
 				require.Equal(t, c.killed, end.Killed)
 				require.GreaterOrEqual(t, took, c.notBefore)
-				require.Less(t, took, c.ends+2*time.Second, "and two seconds for a busy machine")
+				// A busy machine takes a second and a half more, and times are a tenth here. Who waits without an end is far beyond that.
+				require.Less(t, took, c.ends+15*time.Second)
 				require.Positive(t, v.Resent, "messages were waiting")
 			})
 		}

@@ -128,7 +128,7 @@ func TestBucketsOfOperators(t *testing.T) {
 						})
 					}
 					if name == "max_msg_size" {
-						filler.Pool, filler.Documents = "p", nil
+						filler.Pool, filler.Documents = "p", filler.Documents[:1] // rows alone are removed on a slow machine before they are enough
 					}
 					_, err = trySync(s, filler)
 				}
