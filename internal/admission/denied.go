@@ -29,9 +29,10 @@ func (d *Denied) Unwrap() error { return d.Err }
 const minRetryAfter = 100 * time.Millisecond
 
 // RetryAfter is when the message should be tried again. It is called once for each message that is nacked, or for all
-// Messages at once, for each call takes a place in the line of its Gate: the first message comes when its tokens would have come as things stand, and
-// each further one as much later as its tokens take to accrue in this processor's share, less half of the longest wait,
-// so that it rather waits for its turn than misses it. Of several limiters it is the line of the one that refused (throttle.Error.By).
+// Messages at once, for each call takes a place in the line of its Gate: the first message comes when its tokens would have
+// come as things stand, and each further one as much later as its tokens take to accrue in this processor's share, less half
+// of the longest wait, so that it rather waits for its turn than misses it. Of several limiters it is the line of the one
+// that refused (throttle.Error.By).
 //
 // It is at least 100 ms, and never less than what the limiter said. On top comes a random part of a quarter of it, but no more
 // than the tokens of the message take where that is known: messages of several processors do not come back together.

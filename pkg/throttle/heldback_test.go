@@ -141,7 +141,8 @@ func TestSlotsOfAFrozenPool(t *testing.T) {
 		require.Equal(t, Throttling{Reason: ReasonFrozen, RetryAfter: 7 * time.Second, Frozen: 7 * time.Second, Limit: "calls", Tag: "gold"}, th)
 		_, err = f.Acquire(timeout(t, time.Second), 1)
 		e := throttled(t, err)
-		require.Equal(t, Error{Reason: ReasonFrozen, Limit: "calls", Tag: "gold", Cost: 1, RetryAfter: 6 * time.Second, Frozen: 6 * time.Second, Cause: e.Cause, by: e.by}, *e)
+		const left = 6 * time.Second
+		require.Equal(t, Error{Reason: ReasonFrozen, Limit: "calls", Tag: "gold", Cost: 1, RetryAfter: left, Frozen: left, Cause: e.Cause, by: e.by}, *e)
 		f.SetPauses([]Paused{{Until: thawed.Add(time.Second)}})
 		th, _ = f.Throttled()
 		require.Equal(t, ReasonPause, th.Reason)
