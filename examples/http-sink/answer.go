@@ -13,14 +13,15 @@ import (
 	sinksdk "github.com/numaproj/numaflow-go/pkg/sinker"
 
 	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/verdict"
+	"github.com/numaproj-contrib/numathrottle/internal/admission"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 // give answers a message.
 func (a *answer) give(r sinksdk.Response) { a.response, a.given = r, true }
 
-// answer answers a message by what became of its request.
-func (b *batch) answer(a *answer, res result, err error) {
+// answer answers a message by what became of its request; again is as in act.
+func (b *batch) answer(a *answer, res result, err error, again comeback) {
 	switch {
 	case errors.Is(err, throttle.ErrClosed):
 		b.abandoner.Hold(b.ctx, err) // what comes while the process ends belongs to the next
@@ -34,20 +35,20 @@ func (b *batch) answer(a *answer, res result, err error) {
 		b.invalid(a, err)
 		return
 	case err != nil:
-		b.unavailable(a, res, err)
+		b.act(a, b.settings.OnUnavailable, unavailability(res, err), again)
 		return
 	}
 	switch res.class {
 	case verdict.OK:
 		b.stored(a, res)
 	case verdict.Retry, verdict.Wait:
-		b.unavailable(a, res, nil)
+		b.act(a, b.settings.OnUnavailable, unavailability(res, nil), again)
 	case verdict.Drop:
-		b.act(a, dropAction, statusText(res.status), 0)
+		b.act(a, dropAction, statusText(res.status), soon)
 	case verdict.Fallback:
-		b.act(a, fallbackAction, statusText(res.status), 0)
+		b.act(a, fallbackAction, statusText(res.status), soon)
 	case verdict.Fail:
-		b.act(a, failAction, statusText(res.status), 0)
+		b.act(a, failAction, statusText(res.status), soon)
 	}
 }
 
@@ -65,24 +66,24 @@ func (b *batch) stored(a *answer, res result) {
 	b.count(string(onSuccess))
 }
 
-// unavailable answers a message that the service could not take for now.
-func (b *batch) unavailable(a *answer, res result, err error) {
-	why, after := unavailability(res, err)
-	b.act(a, b.settings.OnUnavailable, why, after)
-}
-
 // invalid answers a message that cannot be sent at all.
 func (b *batch) invalid(a *answer, err error) {
-	b.act(a, b.settings.OnInvalid, err.Error(), 0)
+	b.act(a, b.settings.OnInvalid, err.Error(), soon)
 }
 
-// act answers a message that the service has not.
-func (b *batch) act(a *answer, do action, why string, after time.Duration) {
+// A comeback says when a message comes again that is given back, and whether that is logged already.
+type comeback func() (after time.Duration, told bool)
+
+// act answers a message that the service has not. again says when it comes again if it is a nack.
+func (b *batch) act(a *answer, do action, why string, again comeback) {
+	told := false
 	switch do {
 	case failAction:
 		a.give(sinksdk.ResponseFailure(a.id, why))
 	case nackAction:
-		delay := uint64(nackDelay(after).Milliseconds())
+		after, logged := again()
+		told = logged
+		delay := uint64(after.Milliseconds())
 		a.give(sinksdk.ResponseNack(a.id, &sinksdk.NackOptions{Delay: &delay, Reason: &why}))
 	case fallbackAction:
 		a.give(sinksdk.ResponseFallback(a.id))
@@ -90,6 +91,9 @@ func (b *batch) act(a *answer, do action, why string, after time.Duration) {
 		a.give(sinksdk.ResponseOK(a.id))
 	}
 	b.count(string(do))
+	if told {
+		return
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.notStored == nil {
@@ -115,13 +119,21 @@ func (b *batch) count(answer string) {
 	b.meters.messages.Add(b.ctx, 1, metric.WithAttributes(attribute.String("answer", answer)))
 }
 
-// nackDelay is when a message that was given back comes again: not before it makes sense, at
-// least after 100 ms, and up to a quarter later, so that not all come together.
-func nackDelay(after time.Duration) time.Duration {
-	const least, most = 100 * time.Millisecond, time.Hour
-	d := min(max(after, least), most)
-	return d + rand.N(d/4)
+const leastDelay, mostDelay = 100 * time.Millisecond, time.Hour // of a nack
+
+// comesAgain is when the messages of one request that were given back come again, together. Those that the limit has denied
+// have a turn each, at its pace; others come when it makes sense, and up to a quarter later, so that not all come together.
+func (b *batch) comesAgain(messages int, res result, err error) (after time.Duration, told bool) {
+	if e, ok := errors.AsType[*throttle.Error](err); ok {
+		return min((&admission.Denied{Err: e, By: b.turns, Messages: messages}).RetryAfter(), mostDelay), true
+	}
+	return spread(min(max(retryAfter(res, err), leastDelay), mostDelay)), false
 }
+
+// soon is when a message comes again whose answer says nothing about it.
+func soon() (after time.Duration, told bool) { return spread(leastDelay), false }
+
+func spread(d time.Duration) time.Duration { return d + rand.N(d/4) }
 
 func statusText(status int) string { return "status " + strconv.Itoa(status) }
 

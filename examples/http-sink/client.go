@@ -103,6 +103,8 @@ func newClient(s *settings, l throttle.Limiter, m *meters, log *slog.Logger) (*c
 		httpthrottle.WithMaxAttempts(s.MaxAttempts),
 		httpthrottle.WithMaxWait(s.MaxWait),
 		httpthrottle.WithMaxElapsed(s.MaxElapsed),
+		httpthrottle.WithMaxPause(s.MaxPause),
+		httpthrottle.WithLogger(log),
 	}
 	if !s.NoIdempotencyKey {
 		opts = append(opts, httpthrottle.WithIdempotencyKey(func(req *http.Request) string { return callOf(req).id }))

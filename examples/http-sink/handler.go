@@ -31,6 +31,7 @@ type handler struct {
 	meters     *meters
 	slots      chan struct{} // one for each request under way
 	abandoner  admission.Abandoner
+	turns      *admission.Gate // in which the messages that a limit has denied come again
 	log        *slog.Logger
 }
 

@@ -50,6 +50,7 @@ func openLimits(ctx context.Context, s *settings, log *slog.Logger, observe func
 		if requests, err = l.rate(ctx, &l.pools, requestsSuffix, throttle.Limit{Max: s.MaxRequests, Per: s.Pool.Limit.Per}); err == nil {
 			if slots, err = l.slots(ctx, &l.pools, inFlightSuffix, s.InFlight); err == nil {
 				l.shared = throttle.All(rate, throttle.PerCall(requests), throttle.PerCall(slots))
+				l.warn()
 				return l, nil
 			}
 		}
@@ -100,6 +101,14 @@ func (l *limits) slots(ctx context.Context, in *pools, suffix string, slots int)
 	}
 	in.closers = append(in.closers, f.Close)
 	return f, nil
+}
+
+// warn tells when nothing is limited, where that was hardly meant.
+func (l *limits) warn() {
+	if l.limiter() == nil && len(l.settings.Pool.Warnings()) > 0 {
+		l.log.Warn("there is no limit, although a store is set or this is a pod of Numaflow's: every request is sent at once; " +
+			"set NUMATHROTTLE_MAX, HTTP_SINK_IN_FLIGHT, HTTP_SINK_DESTINATION_MAX or HTTP_SINK_DESTINATION_IN_FLIGHT")
+	}
 }
 
 // limiter returns what a transport draws from.

@@ -15,6 +15,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/render"
 	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/verdict"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
 
 // poolOf is where the settings of the pool are.
@@ -312,6 +313,7 @@ func (s *settings) setDefaults() {
 	orDefault(&s.MaxAttempts, 4)
 	orDefault(&s.MaxWait, 30*time.Second)
 	orDefault(&s.MaxElapsed, 2*time.Minute)
+	orDefault(&s.MaxPause, httpthrottle.DefaultMaxPause)
 	orDefault(&s.BreakerOpen, 10*time.Second)
 	orDefault(&s.OnOK, ackOnOK)
 	orDefault(&s.OnUnavailable, failAction)

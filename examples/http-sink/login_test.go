@@ -377,7 +377,7 @@ func TestNoSecretComesOut(t *testing.T) {
 		{"BEARER_TOKEN": canary},
 		{"BEARER_TOKEN": canary, "PROXY": "http://127.0.0.1:1"},
 		{"OAUTH_TOKEN_URL": service.URL + "/token", "OAUTH_CLIENT_ID": "id", "OAUTH_SECRET": canary},
-		{"OAUTH_TOKEN_URL": "http://127.0.0.1:1/token", "OAUTH_CLIENT_ID": "id", "OAUTH_SECRET": canary},
+		{"OAUTH_TOKEN_URL": "http://127.0.0.1:1/token", "OAUTH_CLIENT_ID": "id", "OAUTH_SECRET": canary, "MAX_WAIT": "1s"},
 	} {
 		vars["URL_FILE"], vars["ON_UNAVAILABLE"] = path, "nack"
 		vars["NUMATHROTTLE_HEALTH_ADDR"] = "127.0.0.1:0"

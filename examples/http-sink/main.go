@@ -15,6 +15,7 @@ import (
 
 	sinksdk "github.com/numaproj/numaflow-go/pkg/sinker"
 
+	"github.com/numaproj-contrib/numathrottle/internal/admission"
 	"github.com/numaproj-contrib/numathrottle/internal/program"
 )
 
@@ -67,6 +68,7 @@ func newSink(ctx context.Context, s *settings, log *slog.Logger) (*sink, error) 
 	if err != nil {
 		return nil, errors.Join(err, k.close())
 	}
+	k.handler.turns = &admission.Gate{Limiter: k.limits, MaxWait: s.LimitWait, Log: log}
 	return k, nil
 }
 

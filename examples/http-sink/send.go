@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/textproto"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/outbound"
@@ -33,8 +34,9 @@ func (b *batch) send(g group) {
 		b.send(second)
 		return
 	}
+	again := sync.OnceValues(func() (time.Duration, bool) { return b.comesAgain(len(g.Items), res, err) })
 	for _, a := range g.Items {
-		b.answer(a, res, err)
+		b.answer(a, res, err, again)
 	}
 }
 
@@ -109,26 +111,39 @@ func isVisible(id string) bool {
 	return id != "" && len(id) <= 200 && !strings.ContainsFunc(id, func(c rune) bool { return c <= ' ' || c > '~' })
 }
 
-// unavailability says in few words why the service could not take a message, and when it
-// is to be tried again; 0 when that is not known. The platform counts failures by their text,
+// unavailability says in few words why the service could not take a message. The platform counts failures by their text,
 // so it has no figures.
-func unavailability(res result, err error) (why string, after time.Duration) {
+func unavailability(res result, err error) string {
 	open, isOpen := errors.AsType[*outbound.OpenError](err)
 	noToken, isNoToken := errors.AsType[*outbound.TokenError](err)
 	refused, isRefused := errors.AsType[*throttle.Error](err)
 	switch {
 	case isOpen:
-		return open.Error(), open.RetryAfter
+		return open.Error()
 	case isNoToken:
-		return noToken.Error(), noToken.RetryAfter
+		return noToken.Error()
 	case isRefused:
-		return "throttled (" + string(refused.Reason) + ")", refused.RetryAfter
+		return "throttled (" + string(refused.Reason) + ")"
 	case errors.Is(err, context.DeadlineExceeded):
-		return "throttled", 0
+		return "throttled"
 	case err != nil:
-		return "no request", 0
+		return "no request"
 	case res.err != nil:
-		return res.err.Error(), 0
+		return res.err.Error()
 	}
-	return statusText(res.status), res.retryAfter
+	return statusText(res.status)
+}
+
+// retryAfter is when it is to be tried again; 0 when that is not known.
+func retryAfter(res result, err error) time.Duration {
+	if open, ok := errors.AsType[*outbound.OpenError](err); ok {
+		return open.RetryAfter
+	}
+	if noToken, ok := errors.AsType[*outbound.TokenError](err); ok {
+		return noToken.RetryAfter
+	}
+	if err != nil || res.err != nil {
+		return 0
+	}
+	return res.retryAfter
 }

@@ -72,6 +72,7 @@ type retrySettings struct {
 	MaxAttempts     int
 	MaxWait         time.Duration
 	MaxElapsed      time.Duration
+	MaxPause        time.Duration
 	BreakerFailures int
 	BreakerOpen     time.Duration
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -25,7 +26,7 @@ type client struct {
 }
 
 // newClient returns the client of valid settings, whose calls draw from l; base is as in newTransport.
-func newClient(s *settings, l throttle.Limiter, base http.RoundTripper) (*client, error) {
+func newClient(s *settings, l throttle.Limiter, base http.RoundTripper, log *slog.Logger) (*client, error) {
 	template, err := s.template()
 	if err != nil {
 		return nil, err
@@ -37,7 +38,7 @@ func newClient(s *settings, l throttle.Limiter, base http.RoundTripper) (*client
 	}
 	return &client{
 		http: &http.Client{
-			Transport:     newTransport(s, l, base),
+			Transport:     newTransport(s, l, base, log),
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 		url: s.endpoint(), header: header, template: template, classify: providers[s.Provider].classify,

@@ -10,6 +10,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/internal/program"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
 
 // settings is everything that can be set. The zero value of a field is its default.
@@ -47,6 +49,7 @@ type settings struct {
 	OnStop      stopAction
 	MaxWait     time.Duration
 	OnDenied    deniedAction
+	MaxPause    time.Duration
 
 	Socket     string
 	ServerInfo string
@@ -181,6 +184,9 @@ var fields = config.WithPrefix(prefix,
 	config.ChoiceField("onDenied", "What becomes of a message whose next call would wait for longer: it waits, or it is given back and delivered again "+
 		"after the delay, which **loses it** with some sources: see below",
 		func(s *settings) *deniedAction { return &s.OnDenied }, waitOnDenied, nackOnDenied),
+	config.DurationField("maxPause", 10*time.Millisecond, throttle.DefaultMaxTold, "`5m`",
+		"How long one refusal of the provider holds back the other calls, of this process and of the pool; what it asks for beyond that is logged",
+		func(s *settings) *time.Duration { return &s.MaxPause }),
 	config.PathField("socket", "numaflow-go's", "The unix socket to listen on, outside Numaflow", func(s *settings) *string { return &s.Socket }),
 	config.PathField("serverInfo", "numaflow-go's", "The server-info file to write, outside Numaflow", func(s *settings) *string { return &s.ServerInfo }),
 )
@@ -319,6 +325,7 @@ func withDefaults(s settings) settings {
 	orNumber(&s.MaxAttempts, 8)
 	orDuration(&s.BurstTime, time.Second)
 	orDuration(&s.Timeout, 2*time.Minute)
+	orDuration(&s.MaxPause, httpthrottle.DefaultMaxPause)
 	if s.Charge == "" {
 		s.Charge = p.charge
 	}

@@ -27,7 +27,7 @@ type handler struct {
 	outputs   *throttle.Estimator
 	gate      gate
 	abandoner admission.Abandoner
-	lines     map[string]*admission.Gate // by the name of a limit; see limits.lines
+	turns     *admission.Gate // in which the messages that a limit has denied come again
 	log       *slog.Logger
 }
 
@@ -42,13 +42,13 @@ func newHandler(s settings, l throttle.Limiter, base http.RoundTripper, log *slo
 	if err != nil {
 		return nil, err
 	}
-	c, err := newClient(&s, l, base)
+	c, err := newClient(&s, l, base, log)
 	if err != nil {
 		return nil, err
 	}
 	return &handler{
 		settings: s, client: c, prompt: p, outputs: outputs,
-		abandoner: admission.Abandoner{Log: log}, log: log,
+		abandoner: admission.Abandoner{Log: log}, turns: &admission.Gate{Limiter: l, MaxWait: s.MaxWait, Log: log}, log: log,
 	}, nil
 }
 

@@ -39,12 +39,23 @@ func openLimits(ctx context.Context, s *settings, log *slog.Logger) (l limits, e
 		c.Limit = limit
 		return c
 	}
-	if l.requests, err = numathrottle.Open(ctx, in(requestsSuffix, s.requestLimit())); err != nil {
+	open := func(suffix string, limit throttle.Limit) (*throttle.Throttle, error) {
+		if limit.Max == 0 {
+			return throttle.New(limit) // which needs no pool
+		}
+		return numathrottle.Open(ctx, in(suffix, limit))
+	}
+	if l.requests, err = open(requestsSuffix, s.requestLimit()); err != nil {
 		return l, err
 	}
-	if l.tokens, err = numathrottle.Open(ctx, in(tokensSuffix, s.tokenLimit())); err != nil {
+	if l.tokens, err = open(tokensSuffix, s.tokenLimit()); err != nil {
 		return l, err
 	}
+	if s.RequestsPerMinute == 0 && s.TokensPerMinute == 0 && s.InFlight == 0 && len(s.Pool.Warnings()) > 0 {
+		log.Warn("there is no limit, although a store is set or this is a pod of Numaflow's: every call is sent at once; " +
+			"set LLM_MAP_REQUESTS_PER_MINUTE, LLM_MAP_TOKENS_PER_MINUTE or LLM_MAP_IN_FLIGHT")
+	}
+	// Without a limit, too: the health server comes with it.
 	l.inFlight, err = numathrottle.OpenInFlight(ctx, s.InFlight, in(inFlightSuffix, throttle.Limit{}))
 	return l, err
 }

@@ -34,7 +34,6 @@ func serve(ctx context.Context, s *settings, log *slog.Logger) error {
 	if err != nil {
 		return errors.Join(err, l.close())
 	}
-	h.lines = l.lines(s.MaxWait, log)
 	log.Info("llm-map", "provider", s.Provider, "model", s.Model, "baseURL", s.BaseURL, "requestsPerMinute", s.RequestsPerMinute,
 		"tokensPerMinute", s.TokensPerMinute, "inFlight", s.InFlight, "charge", s.Charge, "pool", s.Pool)
 	var opts []mapsdk.Option

@@ -71,7 +71,7 @@ func TestJudge(t *testing.T) {
 
 // complete makes one call.
 func complete(ctx context.Context, s *settings, l throttle.Limiter) error {
-	c, err := newClient(s, l, nil)
+	c, err := newClient(s, l, nil, discard())
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"time"
 
 	mapsdk "github.com/numaproj/numaflow-go/pkg/mapper"
@@ -59,19 +58,7 @@ func (h *handler) denial(w *waiter, err error) *admission.Denied {
 	if e == nil || e.Reason == throttle.ReasonClosed || e.Reason == throttle.ReasonTooLarge || e.Reason == throttle.ReasonFrozen {
 		return nil
 	}
-	return &admission.Denied{Err: e, By: h.lines[e.Limit]}
-}
-
-// lines are the turns of the messages that each limit has denied, by its name: those that are nacked come again one after the
-// other, at the pace of this processor's share.
-func (l limits) lines(maxWait time.Duration, log *slog.Logger) map[string]*admission.Gate {
-	lines := map[string]*admission.Gate{}
-	for _, t := range []*throttle.Throttle{l.requests, l.tokens} {
-		if t != nil && !t.Unlimited() {
-			lines[t.Status().Name] = &admission.Gate{Limiter: t, MaxWait: maxWait, Log: log}
-		}
-	}
-	return lines
+	return &admission.Denied{Err: e, By: h.turns}
 }
 
 // impatient is the denial of a message that would have to wait for d before its next call; nil when it may.

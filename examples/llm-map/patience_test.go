@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -159,7 +161,6 @@ func TestNacksOfALimitHaveATurnEach(t *testing.T) {
 		l := limits{requests: requests, tokens: tokens}
 		s := testSettings(impatience)
 		h := mustHandler(t, s, throttle.All(tokens, throttle.PerCall(requests)), answers(says("hi", 1, 1)), nil)
-		h.lines = l.lines(s.MaxWait, slog.New(slog.DiscardHandler))
 		for i := range 20 {
 			out := h.Map(t.Context(), []string{"k"}, datum{value: "x"}).Items()
 			require.Equal(t, []string{mapsdk.NACK}, out[0].Tags())
@@ -169,4 +170,37 @@ func TestNacksOfALimitHaveATurnEach(t *testing.T) {
 		}
 		require.NoError(t, l.close())
 	})
+}
+
+// A provider that asks for a longer pause than maxPause holds the others back for no longer, and that is in the program's log.
+func TestMaxPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var book bytes.Buffer
+		e := answers(refuses(429, "Retry-After: 3600", ""), says("hi", 1, 1))
+		s := testSettings(func(s *settings) { s.MaxPause = 2 * time.Second })
+		began := time.Now()
+		r := ask(t.Context(), t, mustHandler(t, s, nil, e, slog.New(slog.NewTextHandler(&book, nil))), "x")
+		require.Equal(t, "hi", r.Text)
+		require.GreaterOrEqual(t, time.Since(began), 2*time.Second)
+		require.Less(t, time.Since(began), 5*time.Second)
+		require.Contains(t, book.String(), "allowed=2s")
+	})
+	clearEnv(t)
+	t.Setenv("LLM_MAP_MAX_PAUSE", "6m")
+	_, err := loadSettings()
+	require.ErrorContains(t, err, "maxPause")
+	require.ErrorContains(t, err, "`10ms` to `5m0s`")
+}
+
+func TestLimitsThatAreNotSetAreNoReasonToWarn(t *testing.T) {
+	clearEnv(t)
+	for limit, warnings := range map[int]int{0: 1, 5: 0} {
+		var book bytes.Buffer
+		s := testSettings(func(s *settings) { s.RequestsPerMinute, s.Pool.Store, s.Pool.ID = limit, "static://?replicas=1", "p" })
+		l, err := openLimits(t.Context(), &s, slog.New(slog.NewTextHandler(&book, nil)))
+		require.NoError(t, err)
+		require.NoError(t, l.close())
+		require.Equal(t, warnings, strings.Count(book.String(), "WARN"), book.String())
+		require.Equal(t, warnings, strings.Count(book.String(), "LLM_MAP_TOKENS_PER_MINUTE"))
+	}
 }

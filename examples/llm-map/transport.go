@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -17,13 +18,15 @@ import (
 // newTransport returns a transport to the provider, which sends through base; nil is one of its own. Each request draws
 // from l what its draw says, once: calls that are refused or fail are repeated by the caller, who can go on for as long
 // as the message may wait.
-func newTransport(s *settings, l throttle.Limiter, base http.RoundTripper) http.RoundTripper {
+func newTransport(s *settings, l throttle.Limiter, base http.RoundTripper, log *slog.Logger) http.RoundTripper {
 	p := providers[s.Provider]
 	opts := []httpthrottle.Option{
 		httpthrottle.WithCost(costOf),
 		httpthrottle.WithClassifier(p.classify),
 		httpthrottle.WithMaxAttempts(1),
 		httpthrottle.WithMaxWait(longestPause),
+		httpthrottle.WithMaxPause(s.MaxPause),
+		httpthrottle.WithLogger(log),
 		httpthrottle.RefusalsAsErrors(),
 	}
 	if s.Charge.settles() {

@@ -14,6 +14,8 @@ type Denied struct { //nolint:errname // it reads as what became of the message,
 	// By is who denied it, Tag what it was for. nil: RetryAfter knows nothing of other messages.
 	By  *Gate
 	Tag string
+	// Messages is how many come again together, for the tokens of Err; 0 is one.
+	Messages int
 }
 
 // Error says what the limiter said.
@@ -26,26 +28,27 @@ func (d *Denied) Unwrap() error { return d.Err }
 // with a nack without a delay.
 const minRetryAfter = 100 * time.Millisecond
 
-// RetryAfter is when the message should be tried again. It is called once for each message that is nacked, for each call
-// takes a place in the line of its Gate: the first message comes when its tokens would have come as things stand, and
-// each further one as much later as its tokens take to accrue in this processor's share, less half of the longest wait,
-// so that it rather waits for its turn than misses it.
+// RetryAfter is when the message should be tried again. It is called once for each message that is nacked, or for all
+// Messages at once, for each call takes a place in the line of its Gate: the first message comes when its tokens would have
+// come as things stand, and each further one as much later as its tokens take to accrue in this processor's share, less half
+// of the longest wait, so that it rather waits for its turn than misses it. Of several limiters it is the line of the one
+// that refused (throttle.Error.By).
 //
 // It is at least 100 ms, and never less than what the limiter said. On top comes a random part of a quarter of it, but no more
 // than the tokens of the message take where that is known: messages of several processors do not come back together.
-// A limiter that does not tell its rate (Status) has no line: then a quarter of the time is all that parts them.
+// A limiter whose rate is not known (Status) has no line: then a quarter of the time is all that parts them.
 func (d *Denied) RetryAfter() time.Duration {
 	after := max(d.Err.RetryAfter, minRetryAfter)
 	if d.By == nil {
 		return after + upTo(after/4)
 	}
-	after, each := d.By.turn(d.Tag, d.Err.Cost, after)
+	after, each := d.By.turn(d.Tag, d.Err, after)
 	jitter := after / 4
 	if each > 0 {
 		jitter = min(jitter, each)
 	}
 	after += upTo(jitter)
-	d.By.nacked.note(d.By.logger(), after, d.Err)
+	d.By.nacked.note(d.By.logger(), max(d.Messages, 1), after, d.Err)
 	return after
 }
 

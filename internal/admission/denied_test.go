@@ -68,6 +68,28 @@ func TestNacksOfAThrottleHaveATurnEach(t *testing.T) {
 	})
 }
 
+// Of several limits it is the one that denied whose pace counts, and what the message costs there.
+func TestNacksOfSeveralLimitsHaveTheTurnsOfTheOneThatDenied(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var each []throttle.Limiter // none has a name
+		for _, per := range []time.Duration{3 * time.Second, 10 * time.Second} {
+			l, err := throttle.New(throttle.Limit{Max: 10, Per: per, Burst: 2})
+			require.NoError(t, err)
+			defer l.Close()
+			each = append(each, l)
+		}
+		twice := func(n int) int { return 2 * n }
+		g := &admission.Gate{Limiter: throttle.All(each[0], throttle.Weigh(each[1], twice)), MaxWait: 200 * time.Millisecond}
+		for i, after := range nacks(t, g, "any", 100) {
+			turn := time.Duration(i+1) * 2 * time.Second
+			require.GreaterOrEqual(t, after, turn-g.MaxWait/2)
+			require.LessOrEqual(t, after, turn+2*time.Second, "and jitter of less than a turn")
+		}
+		g.Limiter = each[0]
+		require.Less(t, nacks(t, g, "", 1)[0], time.Second, "the other has a line of its own")
+	})
+}
+
 // tenants has a limit for each tag.
 type tenants struct {
 	throttle.Limiter

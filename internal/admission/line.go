@@ -12,35 +12,45 @@ import (
 // A line has the turns of the messages that a Gate has denied and that were nacked.
 type line struct {
 	mu    sync.Mutex
-	turns map[string]*turns // by tag; "" where the limiter knows no tags
+	turns map[queue]*turns
 }
 
-// mostTags is how many tags may have turns at a time, before those are forgotten that are over.
-const mostTags = 1024
+// A queue is what messages wait for one after the other: a limiter that has named itself, or what a tag is drawn from.
+type queue struct {
+	by  throttle.Limiter // nil: it is not known
+	tag string           // empty with by, and where the limiter knows no tags
+}
 
-// turn takes the next turn for a message of a cost that is not to come before after, and returns when it is to come, and how
-// long its tokens take; 0 when that is not known, and after is all there is to say.
-func (g *Gate) turn(tag string, cost int, after time.Duration) (again, each time.Duration) {
-	each = g.accrues(tag, cost)
+// mostQueues is how many queues may have turns at a time, before those are forgotten that are over.
+const mostQueues = 1024
+
+// turn takes the next turn for a message that the limiter has denied and that is not to come before after, and returns when it is
+// to come, and how long its tokens take; 0 when that is not known, and after is all there is to say.
+func (g *Gate) turn(tag string, denied *throttle.Error, after time.Duration) (again, each time.Duration) {
+	by, of := queue{by: denied.By()}, denied.By() // of several limiters the one that the message lacks tokens of
+	if of == nil {
+		of = g.limiter(tag)
+		if _, ok := g.Limiter.(throttle.Tagger); ok {
+			by.tag = tag
+		}
+	}
+	each = accrues(of, denied.Cost)
 	if each == 0 {
 		return after, 0
-	}
-	if _, ok := g.Limiter.(throttle.Tagger); !ok {
-		tag = "" // one limit for all
 	}
 	now := time.Now() // monotonic: the wait is this process's own
 	g.line.mu.Lock()
 	defer g.line.mu.Unlock()
-	t := g.line.turns[tag]
+	t := g.line.turns[by]
 	if t == nil {
-		t = g.line.add(tag, now)
+		t = g.line.add(by, now)
 	}
 	return t.take(now, after, each, g.patience()/2), each
 }
 
-// add begins the turns of a tag. mu is held.
-func (l *line) add(tag string, now time.Time) *turns {
-	if len(l.turns) >= mostTags {
+// add begins the turns of a queue. mu is held.
+func (l *line) add(by queue, now time.Time) *turns {
+	if len(l.turns) >= mostQueues {
 		for other, t := range l.turns {
 			if t.last.Before(now) {
 				delete(l.turns, other)
@@ -48,18 +58,18 @@ func (l *line) add(tag string, now time.Time) *turns {
 		}
 	}
 	if l.turns == nil {
-		l.turns = make(map[string]*turns)
+		l.turns = make(map[queue]*turns)
 	}
 	t := new(turns)
-	if len(l.turns) < mostTags { // else it has no line, as before
-		l.turns[tag] = t
+	if len(l.turns) < mostQueues { // else it has no line, as before
+		l.turns[by] = t
 	}
 	return t
 }
 
-// accrues is how long cost tokens take in this processor's share; 0 when that is not known, or never.
-func (g *Gate) accrues(tag string, cost int) time.Duration {
-	s, ok := g.limiter(tag).(interface{ Status() throttle.Status })
+// accrues is how long cost tokens of l take in this processor's share; 0 when that is not known, or never.
+func accrues(l throttle.Limiter, cost int) time.Duration {
+	s, ok := l.(interface{ Status() throttle.Status })
 	if !ok || cost <= 0 {
 		return 0
 	}

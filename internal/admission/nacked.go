@@ -18,10 +18,10 @@ type nacked struct {
 // tellEvery is how often it is told at most.
 const tellEvery = time.Minute
 
-// note counts a message that is to come again after a time, and tells of it when it is due.
-func (n *nacked) note(log *slog.Logger, after time.Duration, why error) {
+// note counts messages that are to come again after a time, and tells of them when it is due.
+func (n *nacked) note(log *slog.Logger, messages int, after time.Duration, why error) {
 	n.mu.Lock()
-	n.count++
+	n.count += messages
 	n.longest = max(n.longest, after)
 	now := time.Now() // monotonic: how often this process has told
 	if !n.told.IsZero() && now.Sub(n.told) < tellEvery {

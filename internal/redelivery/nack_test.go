@@ -29,6 +29,7 @@ var (
 
 	asItIs    = setting{"as it is", func(*vertex) {}}
 	shortRead = setting{"readTimeout 100ms", func(v *vertex) { v.readTimeout = 100 * time.Millisecond }}
+	among     = setting{"among others", func(v *vertex) { v.beside = true }}
 	second    = setting{"burst of a second", func(v *vertex) { v.limit.Burst = rate }}
 )
 
@@ -83,6 +84,27 @@ func TestNackUsesTheLimitWithTwoDeliveries(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// The same goes for a limit that is drawn from together with others: the messages have their turns with the one that denies
+// them.
+func TestNackUsesTheScarcestOfSeveralLimits(t *testing.T) {
+	for _, kind := range []string{unaryMap, streamMap} {
+		for _, batch := range []int{40, 500} {
+			v, name := newVertex(kind, batch, pipeline, asItIs, among, loads[0])
+			out := measure(t, v)
+			t.Logf("batch %3d, %-60s use %.2f, deliveries %.2f, most %d", batch, name, out.use, out.deliveries, out.most)
+			require.GreaterOrEqual(t, out.use, 0.95, "batch %d, %s", batch, name)
+			require.LessOrEqual(t, out.deliveries, 2.02, "batch %d, %s", batch, name)
+		}
+	}
+	for _, kind := range []string{batchMap, sink} {
+		v, name := newVertex(kind, 40, pipeline, second, among, loads[0])
+		out := measure(t, v)
+		t.Logf("batch  40, %-60s use %.2f, deliveries %.2f, most %d", name, out.use, out.deliveries, out.most)
+		require.GreaterOrEqual(t, out.use, 0.95, name)
+		require.LessOrEqual(t, out.deliveries, 2.02, name)
 	}
 }
 

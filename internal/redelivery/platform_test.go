@@ -23,6 +23,7 @@ type vertex struct {
 	readTimeout time.Duration
 
 	limit   throttle.Limit
+	beside  bool // the limit is one of three, in an All
 	maxWait time.Duration
 	pods    int // each with its even share
 	// offered are the messages that are there at first; perSecond come later, until all have.
@@ -124,7 +125,7 @@ func measure(t *testing.T, v vertex) (out tally) {
 			l, err := throttle.New(share)
 			require.NoError(t, err)
 			defer func() { require.NoError(t, l.Close()) }()
-			pods = append(pods, newPod(t, v.kind, l, v.maxWait))
+			pods = append(pods, newPod(t, v.kind, v.among(t, l), v.maxWait))
 		}
 		r.began = time.Now()
 		var workers sync.WaitGroup
@@ -143,6 +144,19 @@ func measure(t *testing.T, v vertex) (out tally) {
 		out.use = float64(v.messages) / (v.limit.Rate() * r.ended.Seconds()) // the bucket is empty at first
 	})
 	return out
+}
+
+// among puts the limit beside two that are wider.
+func (v *vertex) among(t *testing.T, l throttle.Limiter) throttle.Limiter {
+	t.Helper()
+	if !v.beside {
+		return l
+	}
+	calls, err := throttle.New(throttle.Limit{Max: 3 * v.limit.Max})
+	require.NoError(t, err)
+	slots, err := throttle.NewInFlight(10_000)
+	require.NoError(t, err)
+	return throttle.All(throttle.PerCall(slots), throttle.PerCall(calls), l)
 }
 
 func (r *run) offer() {

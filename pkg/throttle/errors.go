@@ -81,7 +81,13 @@ type Error struct {
 	Frozen time.Duration
 	// Cause is the underlying error; nil for none.
 	Cause error
+
+	by Limiter // see By
 }
+
+// By returns the limiter of this package that refused, a *Throttle or an *InFlight: of an All the one that Limit names.
+// It is for what that tells of itself, such as Throttle.Status, as things stand by then. nil when it is not known.
+func (e *Error) By() Limiter { return e.by }
 
 // Error says in one line what was asked, why it was refused and when to retry.
 func (e *Error) Error() string {

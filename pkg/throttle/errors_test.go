@@ -65,9 +65,10 @@ func TestRefusalsOfEveryKindAreNamed(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := tc.make(t)
+				blamed := l
 				for _, l := range []Limiter{l, All(l, whole(t, Limit{Max: 1000}))} {
 					e := throttled(t, refusedBy(l, time.Second))
-					require.Equal(t, Error{Reason: tc.want, Limit: "llm", Tag: "gold", Cost: 1, RetryAfter: e.RetryAfter, Cause: e.Cause}, *e)
+					require.Equal(t, Error{Reason: tc.want, Limit: "llm", Tag: "gold", Cost: 1, RetryAfter: e.RetryAfter, Cause: e.Cause, by: blamed}, *e)
 					require.Equal(t, tc.want == ReasonClosed, errors.Is(e, ErrClosed))
 					require.NotEqual(t, tc.want == ReasonClosed, errors.Is(e, ErrThrottled))
 					require.GreaterOrEqual(t, e.RetryAfter, tc.least)

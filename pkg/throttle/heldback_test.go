@@ -141,8 +141,8 @@ func TestSlotsOfAFrozenPool(t *testing.T) {
 		require.Equal(t, Throttling{Reason: ReasonFrozen, RetryAfter: 7 * time.Second, Frozen: 7 * time.Second, Limit: "calls", Tag: "gold"}, th)
 		_, err = f.Acquire(timeout(t, time.Second), 1)
 		e := throttled(t, err)
-		left := 6 * time.Second
-		require.Equal(t, Error{Reason: ReasonFrozen, Limit: "calls", Tag: "gold", Cost: 1, RetryAfter: left, Frozen: left, Cause: e.Cause}, *e)
+		const left = 6 * time.Second
+		require.Equal(t, Error{Reason: ReasonFrozen, Limit: "calls", Tag: "gold", Cost: 1, RetryAfter: left, Frozen: left, Cause: e.Cause, by: e.by}, *e)
 		f.SetPauses([]Paused{{Until: thawed.Add(time.Second)}})
 		th, _ = f.Throttled()
 		require.Equal(t, ReasonPause, th.Reason)
@@ -211,7 +211,7 @@ func TestEveryRefusalSaysWhyAndIsCounted(t *testing.T) {
 					_, err := l.Acquire(timeout(t, time.Second), tc.n)
 					refusals++
 					e := throttled(t, err)
-					want := Error{Reason: tc.want, Limit: "llm", Tag: "gold", Cost: tc.n, RetryAfter: e.RetryAfter, Cause: e.Cause}
+					want := Error{Reason: tc.want, Limit: "llm", Tag: "gold", Cost: tc.n, RetryAfter: e.RetryAfter, Cause: e.Cause, by: th}
 					if tc.want == ReasonFrozen {
 						want.Frozen = e.RetryAfter
 					}

@@ -46,6 +46,7 @@ func Refuse(l Limiter, e Error) *Error {
 	}
 	e.Cost = cost
 	h.describe(&e.Limit, &e.Tag)
+	e.by, _ = h.(Limiter)
 	if slices.Contains(reasons[:], e.Reason) {
 		h.counts().refusal(e.Reason)
 	}

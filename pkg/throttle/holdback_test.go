@@ -82,7 +82,7 @@ func TestHeldBackCallThatIsRefused(t *testing.T) {
 		require.Equal(t, int64(2), heldFor(th, ReasonPause).Refusals)
 
 		e := Refuse(th, Error{Reason: ReasonPause, Cost: 2, RetryAfter: time.Second})
-		require.Equal(t, &Error{Reason: ReasonPause, Limit: "llm", Tag: "gold", Cost: 2, RetryAfter: time.Second}, e)
+		require.Equal(t, &Error{Reason: ReasonPause, Limit: "llm", Tag: "gold", Cost: 2, RetryAfter: time.Second, by: th}, e)
 		require.Equal(t, "mine", Refuse(th, Error{Reason: "foreign", Tag: "mine"}).Tag)
 		require.Equal(t, []HeldBack{{Reason: ReasonPause, Waits: 3, Refusals: 3, Time: time.Second}}, th.HeldBack())
 	})
@@ -111,7 +111,10 @@ func TestWhoHoldsBackOfAnAll(t *testing.T) {
 		"none":          {nil, Error{Cost: 7}},
 	} {
 		tc.want.Reason = ReasonPause
-		require.Equal(t, &tc.want, Refuse(tc.l, Error{Reason: ReasonPause, Cost: 7}), name)
+		e := Refuse(tc.l, Error{Reason: ReasonPause, Cost: 7})
+		require.Equal(t, tc.want.Limit != "", e.By() != nil, name)
+		e.by = nil
+		require.Equal(t, &tc.want, e, name)
 	}
 }
 

@@ -309,5 +309,5 @@ func (f *InFlight) reason() Reason {
 func (f *InFlight) now() int64 { return -int64(f.left(f.base)) }
 
 func (f *InFlight) refusal(r Reason, n int) *Error {
-	return &Error{Reason: r, Limit: f.name, Tag: f.tag, Cost: n}
+	return &Error{Reason: r, Limit: f.name, Tag: f.tag, Cost: n, by: f}
 }

@@ -147,7 +147,7 @@ func TestPauseIsTold(t *testing.T) {
 		require.True(t, c.waits())
 		pauseFor(t, th, time.Minute)
 		e := as[*Error](t, c.end(t).err) // it does not fit any more
-		require.Equal(t, Error{Reason: ReasonPause, Limit: "llm", Tag: "gpt", Cost: 1, RetryAfter: e.RetryAfter}, *e)
+		require.Equal(t, Error{Reason: ReasonPause, Limit: "llm", Tag: "gpt", Cost: 1, RetryAfter: e.RetryAfter, by: e.by}, *e)
 		require.InDelta(t, 61, e.RetryAfter.Seconds(), 1)
 		require.NotErrorIs(t, e, context.DeadlineExceeded)
 		held, ok := th.Throttled()

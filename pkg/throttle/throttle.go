@@ -329,7 +329,7 @@ func (t *Throttle) Close() error {
 
 // refusal returns the error for a draw of n tokens.
 func (t *Throttle) refusal(r Reason, n int, retry time.Duration) *Error {
-	return &Error{Reason: r, Limit: t.name, Tag: t.tag, Cost: n, RetryAfter: retry}
+	return &Error{Reason: r, Limit: t.name, Tag: t.tag, Cost: n, RetryAfter: retry, by: t}
 }
 
 // refuse is refusal for an error that the caller gets, and counts it.

@@ -122,7 +122,7 @@ func TestDeadlineKnownInAdvance(t *testing.T) {
 		require.NotErrorIs(t, err, context.DeadlineExceeded)
 		require.NotErrorIs(t, err, ErrClosed)
 		e := throttled(t, err)
-		require.Equal(t, Error{Reason: ReasonLimit, Limit: "llm", Cost: 10, RetryAfter: e.RetryAfter}, *e)
+		require.Equal(t, Error{Reason: ReasonLimit, Limit: "llm", Cost: 10, RetryAfter: e.RetryAfter, by: e.by}, *e)
 		require.InDelta(t, 0.1, e.RetryAfter.Seconds(), 1e-6)
 		sound(t, th)
 

@@ -120,7 +120,8 @@ func TestRefusalNamesItsLimit(t *testing.T) {
 		e, _ := errors.AsType[*throttle.Error](err)
 		require.NotNil(t, e)
 		want := throttle.Error{Reason: httpthrottle.ReasonRefused, Limit: "llm", Cost: 5, RetryAfter: 10 * time.Minute, Cause: e.Cause}
-		require.Equal(t, want, *e)
+		require.EqualError(t, e, want.Error())
+		require.Same(t, th, e.By())
 		require.Empty(t, th.HeldBack())
 	})
 }

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	sinksdk "github.com/numaproj/numaflow-go/pkg/sinker"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
+)
+
+// accepts is a service that has a message at once.
+type accepts struct{}
+
+func (accepts) RoundTrip(req *http.Request) (*http.Response, error) {
+	_ = req.Body.Close()
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader("")), Request: req}, nil
+}
+
+// virtualSink is a sink without a network, for virtual time.
+func virtualSink(t *testing.T, s *settings, log *slog.Logger) *sink {
+	t.Helper()
+	k, err := newSink(t.Context(), s, log)
+	require.NoError(t, err)
+	k.handler.client.http.CloseIdleConnections()
+	k.handler.client.http = &http.Client{Transport: httpthrottle.NewTransport(accepts{}, k.limits.limiter(),
+		httpthrottle.WithCost(func(req *http.Request) int { return callOf(req).cost }), httpthrottle.WithTag(destinationOf))}
+	return k
+}
+
+type aMessage struct {
+	sinksdk.Datum
+
+	id string
+}
+
+func (m aMessage) ID() string               { return m.id }
+func (m aMessage) Value() []byte            { return []byte(m.id) }
+func (aMessage) Headers() map[string]string { return nil }
+
+// deliver has a sink handle a chunk, and returns when each message comes again; 0: it was stored.
+func deliver(ctx context.Context, t *testing.T, k *sink, ids []string) map[string]time.Duration {
+	t.Helper()
+	in := make(chan sinksdk.Datum, len(ids))
+	for _, id := range ids {
+		in <- aMessage{id: id}
+	}
+	close(in)
+	again := map[string]time.Duration{}
+	for _, r := range k.handler.Sink(ctx, in) {
+		again[r.ID] = 0
+		if r.Nack {
+			again[r.ID] = time.Duration(*r.NackOptions.Delay) * time.Millisecond
+		}
+	}
+	require.Len(t, again, len(ids))
+	return again
+}
+
+// play offers messages at once, in chunks of a batch at most, with what has come within 100 ms, as a sink of a pipeline has
+// them with readTimeout: 100ms. A nacked message comes again after its delay.
+func play(t *testing.T, k *sink, batch, messages int) (took time.Duration, deliveries float64) {
+	t.Helper()
+	const readTimeout = 100 * time.Millisecond
+	began, buffer, sent := time.Now(), make(chan string, messages), 0
+	for _, m := range numbered(messages) {
+		buffer <- string(m.Value)
+	}
+	for left := messages; left > 0; {
+		chunk := []string{<-buffer}
+		full := time.After(readTimeout)
+		for waits := true; waits && len(chunk) < batch; {
+			select {
+			case id := <-buffer:
+				chunk = append(chunk, id)
+			case <-full:
+				waits = false
+			}
+		}
+		sent += len(chunk)
+		for id, delay := range deliver(t.Context(), t, k, chunk) {
+			if delay == 0 {
+				left--
+				continue
+			}
+			time.AfterFunc(delay, func() { buffer <- id })
+		}
+	}
+	return time.Since(began), float64(sent) / float64(messages)
+}
+
+// The messages that a limit has denied come again one after the other, at its pace: the limit is used, and a message comes
+// about twice.
+func TestNacksHaveATurnEach(t *testing.T) {
+	for name, vars := range map[string]env{
+		"the limit":                         {"NUMATHROTTLE_MAX": "20"},
+		"beside a limit on requests":        {"NUMATHROTTLE_MAX": "20", "UNIT": "messages", "MAX_REQUESTS": "100"},
+		"that of a destination":             {"NUMATHROTTLE_MAX": "100", "DESTINATION_MAX": "20"},
+		"several messages together, as one": {"NUMATHROTTLE_MAX": "20", "UNIT": "messages", "FORMAT": "ndjson", "MAX_MESSAGES": "4"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := env{
+				"URL": "http://127.0.0.1/", "NUMATHROTTLE_STORE": "static://?replicas=1", "LIMIT_WAIT": "1s", "ON_UNAVAILABLE": "nack", "CONCURRENCY": "100",
+			}
+			maps.Copy(all, vars)
+			s, err := loaded(t, all)
+			require.NoError(t, err)
+			for _, batch := range []int{40, 500} {
+				synctest.Test(t, func(t *testing.T) {
+					var book logBook
+					k := virtualSink(t, &s, slog.New(slog.NewTextHandler(&book, nil)))
+					took, deliveries := play(t, k, batch, 600)
+					use := 600 / (20 * took.Seconds())
+					t.Logf("batch %d: use %.2f, deliveries %.2f", batch, use, deliveries)
+					require.GreaterOrEqual(t, use, 0.95)
+					require.LessOrEqual(t, deliveries, 2.1)
+					require.Equal(t, 1, strings.Count(book.String(), "messages nacked"), "once a minute: %s", book.String())
+					require.NotContains(t, book.String(), "not stored")
+					require.NoError(t, k.close())
+				})
+			}
+		})
+	}
+}
+
+// The log of the transport is the program's: a service that asks for a longer pause than maxPause shows there.
+func TestMaxPause(t *testing.T) {
+	service := startService(t, func(w http.ResponseWriter, _ seen, _ int) {
+		w.Header().Set("Retry-After", "3600")
+		w.WriteHeader(http.StatusTooManyRequests)
+	})
+	r := start(t, env{"URL": service.URL, "MAX_PAUSE": "150ms", "MAX_WAIT": "100ms", "CONCURRENCY": "1", "NUMATHROTTLE_MAX": "1000"})
+	r.do(numbered(1)...)
+	require.Contains(t, r.log.String(), "asks for a longer pause than is allowed")
+	require.Contains(t, r.log.String(), "allowed=150ms")
+	require.Eventually(t, func() bool { r.do(numbered(1)...); return len(service.requests()) > 1 }, testTimeout, 10*time.Millisecond)
+
+	_, err := loaded(t, env{"URL": service.URL, "MAX_PAUSE": "6m"})
+	require.ErrorContains(t, err, "maxPause")
+	require.ErrorContains(t, err, "`1ms` to `5m0s`")
+}
+
+func TestNoLimitAtAllIsSaid(t *testing.T) {
+	const warning = "there is no limit"
+	service := startService(t, nil)
+	r := start(t, env{"URL": service.URL, "NUMATHROTTLE_STORE": "static://?replicas=1"})
+	require.Equal(t, 1, strings.Count(r.log.String(), warning), r.log)
+	require.Contains(t, r.log.String(), "HTTP_SINK_DESTINATION_MAX")
+	require.NotContains(t, start(t, env{"URL": service.URL, "NUMATHROTTLE_STORE": "static://?replicas=1", "IN_FLIGHT": "4"}).log.String(), warning)
+}
