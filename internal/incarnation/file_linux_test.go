@@ -222,7 +222,7 @@ func TestAForeignFileIsNotBelieved(t *testing.T) {
 func TestAFolderThatCannotBeUsedIsToldOnce(t *testing.T) {
 	folder := t.TempDir()
 	link, dir := t.TempDir(), t.TempDir()
-	require.NoError(t, os.Symlink("/tmp/elsewhere", New(link, "pool", "pod-0", slog.Default()).path))
+	require.NoError(t, os.Symlink(filepath.Join(dir, "elsewhere"), New(link, "pool", "pod-0", slog.Default()).path))
 	require.NoError(t, os.Mkdir(New(dir, "pool", "pod-0", slog.Default()).path, 0o700))
 	for name, at := range map[string]string{
 		"no folder": filepath.Join(folder, "none"), "a file system without files": "/proc", "a link": link, "a folder in its place": dir,
