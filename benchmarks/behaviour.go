@@ -106,7 +106,7 @@ func (r *eventRun) measure(ctx context.Context) (err error) {
 	if !ok {
 		took = to - from // longer than the target by far
 	}
-	r.took, r.window = took, largestWindow(p.grants(), time.Second)
+	r.took, r.window = took, worstSecond(p.grants())
 	return nil
 }
 

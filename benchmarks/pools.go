@@ -54,7 +54,7 @@ func (r *poolRun) measure(ctx context.Context, d time.Duration) (err error) {
 	grants := p.grants()
 	r.limit = p.processors[0].limiter.Limit() // with its defaults
 	r.granted, r.limited = float64(between(grants, from, to)), float64(r.limit.Max)*(to-from).Seconds()
-	r.window, r.bound = largestWindow(grants, time.Second), p.bound()
+	r.window, r.bound = worstSecond(grants), p.bound()
 	return nil
 }
 

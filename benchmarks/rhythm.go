@@ -164,7 +164,7 @@ func measureRhythm(ctx context.Context, b *bench) ([]table, error) {
 		for _, r := range runs[i*len(settings) : (i+1)*len(settings)] {
 			use := float64(between(r.at, rhythmSettle, rhythmSettle+length)) / (rhythmLimit * length.Seconds())
 			least = min(least, use)
-			cells = append(cells, fmt.Sprintf("%.3f (%d)", use, largestWindow(r.at, time.Second)))
+			cells = append(cells, fmt.Sprintf("%.3f (%d)", use, worstSecond(r.at)))
 		}
 		line := plain(cells...)
 		if kind == "source" {

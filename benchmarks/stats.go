@@ -52,12 +52,12 @@ func uncertainty(values []float64) float64 {
 	return 1.96 * math.Sqrt(squares/(n-1)/n)
 }
 
-// largestWindow returns the most of the moments, which are sorted, that lie in
-// any window of length d, half open.
-func largestWindow(moments []time.Duration, d time.Duration) (most int) {
+// worstSecond returns the most of the moments, which are sorted, that lie in
+// any window of a second, half open.
+func worstSecond(moments []time.Duration) (most int) {
 	first := 0
 	for i, m := range moments {
-		for m-moments[first] >= d {
+		for m-moments[first] >= time.Second {
 			first++
 		}
 		most = max(most, i-first+1)

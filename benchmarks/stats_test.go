@@ -80,7 +80,7 @@ func TestLargestWindow(t *testing.T) {
 		"at one moment":      {every(0, 0, 7), 7},
 		"across a border":    {append(every(900*ms, ms, 5), every(1100*ms, ms, 5)...), 10},
 	} {
-		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, largestWindow(c.moments, time.Second)) })
+		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, worstSecond(c.moments)) })
 	}
 }
 
