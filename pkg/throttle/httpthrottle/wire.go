@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http/httptrace"
+	"net/textproto"
 	"sync"
 	"time"
 
@@ -35,8 +36,7 @@ var ErrUnanswered = errors.New("httpthrottle: the request was sent, and its conn
 //     its connections closed before it is complete.
 //   - When the service has answered, and the base sends something more, it is not net/http that repeats: a transport
 //     between logs in by several requests, say, or tries again after a 503. Ended here it could never succeed, so that
-//     request waits for a permit of its own before it leaves. A hint (1xx) counts as an answer there, for nothing tells
-//     whether the answer itself has come: what net/http repeats after one waits for a permit, too.
+//     request waits for a permit of its own before it leaves.
 //
 // A head that is broken off is no request. What a proxy is asked for (CONNECT) is written without these hooks; it does not reach
 // the service.
@@ -71,7 +71,11 @@ func (c *call) newGuard(permit throttle.Permit) *guard {
 		WroteHeaderField:     g.onField,
 		WroteHeaders:         g.onHead,
 		WroteRequest:         g.onRequest,
-		GotFirstResponseByte: g.onAnswer,
+		GotFirstResponseByte: func() { g.onAnswer(true) },
+		Got1xxResponse: func(int, textproto.MIMEHeader) error { // the answer is still to come
+			g.onAnswer(false)
+			return nil
+		},
 	})
 	return g
 }
@@ -174,11 +178,10 @@ func (g *guard) onRequest(info httptrace.WroteRequestInfo) {
 	}
 }
 
-// onAnswer notices the first byte of an answer. It may be of a hint (1xx), after which nothing tells of the answer itself.
-func (g *guard) onAnswer() {
+func (g *guard) onAnswer(begun bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.answered = true
+	g.answered = begun
 }
 
 // stop ends the attempt. g.mu is held.
