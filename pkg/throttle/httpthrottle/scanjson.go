@@ -54,6 +54,7 @@ type jsonScanner struct {
 	outside int // depth outside of the usage object under way
 
 	inString, escaped bool
+	quoted            bool   // word is a string that has ended
 	word              []byte // the string under way or just ended, without quotes; or a literal
 	key               []byte // of the value that comes
 	keyed             bool   // key and a colon came last
@@ -85,11 +86,13 @@ func (s *jsonScanner) byte(b byte) {
 	case ' ', '\t', '\r', '\n':
 	case '"':
 		if s.depth > 0 { // else it is no JSON
-			s.inString, s.word = true, s.word[:0]
+			s.broken = s.broken || len(s.word) > 0 || s.quoted
+			s.clear()
+			s.inString = true
 		}
 	case ':':
 		s.key, s.keyed = append(s.key[:0], s.word...), true
-		s.word = s.word[:0]
+		s.clear()
 	case '{', '[':
 		s.open(b == '[')
 	case '}', ']':
@@ -98,11 +101,18 @@ func (s *jsonScanner) byte(b byte) {
 	case ',':
 		s.value()
 	default:
+		if s.quoted { // as in {"usag"e: 1}: it is no JSON
+			s.clear()
+			s.broken = true
+		}
 		if len(s.word) <= longestWord {
 			s.word = append(s.word, b)
 		}
 	}
 }
+
+// clear forgets the word.
+func (s *jsonScanner) clear() { s.word, s.quoted = s.word[:0], false }
 
 // text takes a byte within a string.
 func (s *jsonScanner) text(b byte) {
@@ -112,7 +122,7 @@ func (s *jsonScanner) text(b byte) {
 	case b == '\\':
 		s.escaped = true
 	case b == '"':
-		s.inString = false
+		s.inString, s.quoted = false, true
 		return
 	}
 	if len(s.word) <= longestWord {
@@ -153,7 +163,8 @@ func (s *jsonScanner) open(array bool) {
 		s.places[s.depth], s.arrays[s.depth] = at, array
 	}
 	s.depth++
-	s.keyed, s.word = false, s.word[:0]
+	s.keyed = false
+	s.clear()
 }
 
 // close takes the end of an object or array.
@@ -165,7 +176,8 @@ func (s *jsonScanner) close(array bool) {
 	if s.depth < deepestUsage && s.arrays[s.depth] != array {
 		s.broken = true
 	}
-	s.keyed, s.word = false, s.word[:0]
+	s.keyed = false
+	s.clear()
 	if s.capture != nil && s.depth == s.outside {
 		if s.broken || !s.take(s.capture) {
 			s.status.doubtful = true
@@ -190,7 +202,10 @@ var lasts = []string{"message_stop", "response.completed", "response.incomplete"
 
 // value takes the value of a key that is no object and no array, once it has ended.
 func (s *jsonScanner) value() {
-	defer func() { s.keyed, s.word = false, s.word[:0] }()
+	defer func() {
+		s.keyed = false
+		s.clear()
+	}()
 	if !s.keyed || len(s.word) == 0 || string(s.word) == "null" {
 		return
 	}
@@ -239,7 +254,7 @@ func (s *jsonScanner) endText() {
 // reset gives up a text that is not whole, if one is under way.
 func (s *jsonScanner) reset() {
 	if s.depth == 0 && !s.inString {
-		s.word = s.word[:0]
+		s.clear()
 		return
 	}
 	s.status.doubtful = true
@@ -260,6 +275,6 @@ func (s *jsonScanner) restart() {
 
 func (s *jsonScanner) forget() {
 	s.broken, s.inString, s.escaped, s.keyed, s.capture = false, false, false, false, nil
-	s.word = s.word[:0]
+	s.clear()
 	s.usage, s.finish, s.failure, s.last = false, false, false, false
 }
