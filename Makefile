@@ -152,7 +152,7 @@ faults: ## Kill, stop and cut off real servers and processes while they draw
 .PHONY: soak
 soak: ## Run the long forms of the reliability tests, for some hours; writes docs/reliability.md
 	@scripts/test-deps.sh
-	$(GO) run ./internal/soak -figures internal/soak/figures -out docs/reliability.md $(SOAK_FLAGS)
+	$(GO) run ./internal/soak -figures .soak -out docs/reliability.md $(SOAK_FLAGS)
 
 # FUZZ_TIME, FUZZ_JOBS and FUZZ_ONLY are described in the script: `make fuzz FUZZ_TIME=10m FUZZ_ONLY=ParseStore`.
 .PHONY: fuzz
