@@ -193,7 +193,9 @@ func TestNothingOfAWrongRecordIsShown(t *testing.T) {
 		"an odd name": func(d *[]consensus.Document, _ *[]consensus.RosterRow) {
 			*d = []consensus.Document{{Name: "Ä", Version: 1, Body: []byte("x")}}
 		},
-		"no body":         func(d *[]consensus.Document, _ *[]consensus.RosterRow) { *d = []consensus.Document{{Name: "limit", Version: 1, Body: nil}} },
+		"no body": func(d *[]consensus.Document, _ *[]consensus.RosterRow) {
+			*d = []consensus.Document{{Name: "limit", Version: 1, Body: nil}}
+		},
 		"a claim below 0": func(_ *[]consensus.Document, r *[]consensus.RosterRow) { (*r)[0].Claim = -1 },
 		"a far pool size": func(_ *[]consensus.Document, r *[]consensus.RosterRow) { (*r)[0].PoolSize = math.MaxInt },
 	} {

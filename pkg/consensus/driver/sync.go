@@ -8,7 +8,7 @@ import (
 
 // Sync is one sync on the store's side: it changes the record as the request
 // reports and returns the answer. The request must be valid. The steps are those
-// of the package documentation.
+// of the package documentation, "One sync".
 //
 // changed tells whether the record changed and must be written back. A repeated
 // request changes nothing, and a refused one at most the clock, the freeze and, if it
