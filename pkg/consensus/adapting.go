@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/adapt"
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -18,7 +18,7 @@ const ceilingDocument = "ceiling"
 // An adapting is what a processor with an adaptive limit knows of that ceiling, and what
 // it has to tell of its own calls. It is a part of ceiling.
 type adapting struct {
-	state adapt.State
+	state backoff.State
 	began int64 // Answer.Began when the state was made; 0: not known
 	// moved: the state is not what is on record, as for the ramp.
 	moved bool
@@ -54,21 +54,21 @@ func cutLag(lease time.Duration, live int) time.Duration { return 3 * Interval(l
 const ceilingForm = "1"
 
 // ceilingBody returns the document's body. It fails for a state that no step returns.
-func ceilingBody(s adapt.State, began int64) ([]byte, error) {
+func ceilingBody(s backoff.State, began int64) ([]byte, error) {
 	b := strconv.AppendInt([]byte(ceilingForm+" "), began, 10)
 	return s.AppendText(append(b, ' '))
 }
 
 // parseCeiling reads what ceilingBody returns, and nothing else.
-func parseCeiling(body []byte) (s adapt.State, began int64, err error) {
+func parseCeiling(body []byte) (s backoff.State, began int64, err error) {
 	form, rest, _ := strings.Cut(string(body), " ")
 	word, rest, _ := strings.Cut(rest, " ")
 	began, err = strconv.ParseInt(word, 10, 64)
 	if form != ceilingForm || err != nil || began < 0 || began > maxMicros || strconv.FormatInt(began, 10) != word {
-		return adapt.State{}, 0, errors.New("consensus: the document " + ceilingDocument + " is none of this release's")
+		return backoff.State{}, 0, errors.New("consensus: the document " + ceilingDocument + " is none of this release's")
 	}
-	if s, err = adapt.ParseState(rest); err != nil {
-		return adapt.State{}, 0, err
+	if s, err = backoff.ParseState(rest); err != nil {
+		return backoff.State{}, 0, err
 	}
 	return s, began, nil
 }
@@ -83,7 +83,7 @@ func (a *adapting) load(body []byte) {
 // life the ceiling is free; on another clock it goes on from where it stood.
 func (c *ceiling) settleCeiling(a *Answer) {
 	s := &c.slow
-	if !c.limit.Adapts() || s.foreign || s.state == (adapt.State{}) {
+	if !c.limit.Adapts() || s.foreign || s.state == (backoff.State{}) {
 		return
 	}
 	gap := time.Duration(a.Time-s.state.At) * time.Microsecond
@@ -102,7 +102,7 @@ func (c *ceiling) settleCeiling(a *Answer) {
 
 // adaptConfig is the limit in force as the law takes it. What is reserved keeps its rate.
 // Of a hard limit it is at least as much as leaves each processor a bucket that is worth a token.
-func (c *ceiling) adaptConfig() adapt.Config {
+func (c *ceiling) adaptConfig() backoff.Config {
 	cfg, q := c.limit.AdaptConfig(), c.quota()
 	reserved := float64(c.limit.AdaptiveMin)
 	reserved = max(reserved, c.tokenEach())
@@ -110,7 +110,7 @@ func (c *ceiling) adaptConfig() adapt.Config {
 		cfg.Max, cfg.Per = q.max, max(q.per, time.Millisecond)
 	}
 	part := reserved / q.tokens(c.limit.Per)
-	cfg.Reserved = int64(max(1, min(part*adapt.Whole, adapt.Whole)))
+	cfg.Reserved = int64(max(1, min(part*backoff.Whole, backoff.Whole)))
 	return cfg
 }
 
@@ -121,7 +121,7 @@ func (c *ceiling) adaptive(now time.Duration) float64 {
 	if c.slow.foreign || c.slow.state.Free() {
 		return whole
 	}
-	return whole * (c.adaptConfig().Ceiling(c.slow.state, c.logical(now)) / adapt.Whole)
+	return whole * (c.adaptConfig().Ceiling(c.slow.state, c.logical(now)) / backoff.Whole)
 }
 
 // stepCeiling returns the document after the next step of the law, or nil if none is due.
@@ -134,7 +134,7 @@ func (c *ceiling) stepCeiling(now time.Duration) []byte {
 	age := time.Duration(t-s.state.At) * time.Microsecond
 	if now-c.at > c.clamp { // the store is lost, and nobody makes steps but each for itself; see throttle.Adapting
 		if !s.state.Free() && age >= rampStep {
-			s.state = c.adaptConfig().Next(s.state, adapt.Step{Now: t, Used: c.used, Offered: c.offers})
+			s.state = c.adaptConfig().Next(s.state, backoff.Step{Now: t, Used: c.used, Offered: c.offers})
 		}
 		return nil
 	}
@@ -142,7 +142,7 @@ func (c *ceiling) stepCeiling(now time.Duration) []byte {
 		return nil
 	}
 	used, offered := c.flow()
-	next := c.adaptConfig().Next(s.state, adapt.Step{
+	next := c.adaptConfig().Next(s.state, backoff.Step{
 		Now: t, Lag: s.lag.Microseconds(), Reports: reports, Processors: len(c.others) + 1, Used: used, Offered: offered,
 	})
 	body, err := ceilingBody(next, s.began)
@@ -159,7 +159,7 @@ func (c *ceiling) cutDue(now time.Duration) bool {
 
 // reported is what the called service makes of the calls of all processors that make any, by
 // their last notes and the newest figures of this one.
-func (c *ceiling) reported() (out []adapt.Report) {
+func (c *ceiling) reported() (out []backoff.Report) {
 	q := c.quota()
 	of := q.tokens(time.Second) // of the limit in force, per second
 	scale := func(n int64, rate float64) int64 {
@@ -179,9 +179,9 @@ func (c *ceiling) reported() (out []adapt.Report) {
 }
 
 // reportOf is what was served in parts of a rate in tokens per second.
-func reportOf(s throttle.Served, of float64) adapt.Report {
+func reportOf(s throttle.Served, of float64) backoff.Report {
 	part := func(rate float64) int64 { return int64(max(0, min(rate/of*float64(Whole), float64(maxNoteFlow)))) }
-	return adapt.Report{
+	return backoff.Report{
 		Generation: int64(min(s.Cuts, maxNoteCuts)), Accepted: part(s.Accepted), Refused: part(s.Refused), Overloaded: part(s.Overloaded),
 	}
 }
@@ -235,7 +235,7 @@ const servedWord = "r:"
 // maxNoteCuts is the largest number of cuts in a note.
 const maxNoteCuts = 78_000_000_000
 
-func appendServed(b []byte, r adapt.Report) []byte {
+func appendServed(b []byte, r backoff.Report) []byte {
 	b = strconv.AppendInt(append(b, " "+servedWord...), r.Generation, 36)
 	for _, n := range []int64{r.Accepted, r.Refused, r.Overloaded} {
 		b = strconv.AppendInt(append(b, '.'), n, 36)
@@ -244,7 +244,7 @@ func appendServed(b []byte, r adapt.Report) []byte {
 }
 
 // servedIn reads that word; told is false if there is none.
-func servedIn(more []string) (r adapt.Report, told, ok bool) {
+func servedIn(more []string) (r backoff.Report, told, ok bool) {
 	for _, w := range more {
 		value, found := strings.CutPrefix(w, servedWord)
 		if !found {
@@ -252,7 +252,7 @@ func servedIn(more []string) (r adapt.Report, told, ok bool) {
 		}
 		parts := strings.Split(value, ".")
 		if len(parts) != 4 {
-			return adapt.Report{}, false, false
+			return backoff.Report{}, false, false
 		}
 		for i, f := range []*int64{&r.Generation, &r.Accepted, &r.Refused, &r.Overloaded} {
 			top := maxNoteFlow
@@ -261,10 +261,10 @@ func servedIn(more []string) (r adapt.Report, told, ok bool) {
 			}
 			var is bool
 			if *f, is = numeral(parts[i], 36, top); !is {
-				return adapt.Report{}, false, false
+				return backoff.Report{}, false, false
 			}
 		}
 		return r, true, true
 	}
-	return adapt.Report{}, false, true
+	return backoff.Report{}, false, true
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/ramp"
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling/ramp"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 

@@ -11,9 +11,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/adapt"
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling/ramp"
 	"github.com/numaproj-contrib/numathrottle/internal/race"
-	"github.com/numaproj-contrib/numathrottle/internal/ramp"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -34,7 +34,7 @@ func TestNote(t *testing.T) {
 	largest := note{
 		limit: quota{maxNoteTokens, time.Duration(maxNotePer) * time.Microsecond}, used: maxNoteFlow, offered: maxNoteFlow,
 		paused: maxVersion, alone: maxMicros,
-		told: true, served: adapt.Report{Generation: maxNoteCuts, Accepted: maxNoteFlow, Refused: maxNoteFlow, Overloaded: maxNoteFlow},
+		told: true, served: backoff.Report{Generation: maxNoteCuts, Accepted: maxNoteFlow, Refused: maxNoteFlow, Overloaded: maxNoteFlow},
 	}
 	require.LessOrEqual(t, len(largest.String()), MaxNoteBytes)
 	broken := noteOf(throttle.Limit{Max: 1, Per: time.Second + 1}, 0, 0)

@@ -206,13 +206,13 @@
 //     own in its note, with the rates that it used and was offered lately if it ramps: a form, whether the
 //     limit is hard, Max, Per in microseconds, used and offered in 1e-9 of Max.
 //   - The document "ramp" holds where the ramp stands: a form, Answer.Began, and the state of
-//     package internal/ramp. When about a second has passed since the last step, whoever asks
+//     package internal/ceiling/ramp. When about a second has passed since the last step, whoever asks
 //     next makes one and proposes what comes of it; the store takes the first. A pool that has
 //     begun anew (another Began) starts the ramp anew or resumes it; a state whose time is far
 //     from the present, of another store's clock, goes on from where it stood.
 //   - The document "ceiling" holds how far the called service's refusals have lowered the limit
 //     in force, where limits are adaptive: a form, Answer.Began, and the state of package
-//     internal/adapt. A processor's note then tells what the service makes of its calls, in a word "r:" after
+//     internal/ceiling/backoff. A processor's note then tells what the service makes of its calls, in a word "r:" after
 //     the others: the number of cuts that the refused ones were granted under, and what was
 //     accepted, refused and overloaded. Refusals that the others do not know bring the next request
 //     forward, five at most until the next cut. Whoever finds a cut due proposes it.

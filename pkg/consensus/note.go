@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/adapt"
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -47,7 +47,7 @@ type note struct {
 	// told: the processor makes calls, and tells what the called service makes of them.
 	told bool
 	// served is that, in 1e-9 of the limit; see throttle.Served.
-	served adapt.Report
+	served backoff.Report
 	// alone is the logical time until which the called service has told the processor to leave it
 	// alone; 0: it has not.
 	alone int64

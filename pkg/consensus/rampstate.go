@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/numaproj-contrib/numathrottle/internal/ramp"
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling/ramp"
 )
 
 // rampDocument is the name of the document that says where the pool's ramp stands.

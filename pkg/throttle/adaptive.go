@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/adapt"
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
 )
 
 // Adapts tells whether the limit follows the called service.
@@ -28,16 +28,16 @@ func (j *joint) adapts() bool {
 	return slices.ContainsFunc(j.parts, func(p part) bool { return Adaptive(p.limiter) })
 }
 
-// AdaptConfig is the limit as package internal/adapt takes it, for the Sharer that moves
+// AdaptConfig is the limit as package internal/ceiling/backoff takes it, for the Sharer that moves
 // the pool's ceiling. The limit must be valid, and adaptive.
-func (l Limit) AdaptConfig() adapt.Config {
+func (l Limit) AdaptConfig() backoff.Config {
 	l = l.withDefaults()
-	return adapt.Config{Max: int64(l.Max), Per: l.Per.Truncate(time.Microsecond), Reserved: l.reserved(float64(l.Max))}
+	return backoff.Config{Max: int64(l.Max), Per: l.Per.Truncate(time.Microsecond), Reserved: l.reserved(float64(l.Max))}
 }
 
 // reserved is AdaptiveMin as a part of a ceiling in tokens per Per, in 1e-9. l has its defaults filled in.
 func (l Limit) reserved(ceiling float64) int64 {
-	return int64(max(1, min(float64(l.AdaptiveMin)/ceiling*adapt.Whole, adapt.Whole)))
+	return int64(max(1, min(float64(l.AdaptiveMin)/ceiling*backoff.Whole, backoff.Whole)))
 }
 
 // withAdaptiveDefaults fills in the default of AdaptiveMin. Burst has its own already.

@@ -3,7 +3,7 @@ package throttle
 import (
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/ramp"
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling/ramp"
 )
 
 // rampEvery is how often a ceiling that moves is looked at.

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/ramp"
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling/ramp"
 )
 
 func TestRampValidate(t *testing.T) {

@@ -1,4 +1,4 @@
-package adapt
+package backoff
 
 import "github.com/numaproj-contrib/numathrottle/internal/numbers"
 
@@ -72,7 +72,7 @@ func (s State) AppendText(b []byte) ([]byte, error) {
 // ParseState reads what AppendText writes, and nothing else.
 func ParseState(text string) (State, error) {
 	var s State
-	if err := numbers.Parse("adapt", text, maxText, fieldsOf(&s)); err != nil {
+	if err := numbers.Parse("backoff", text, maxText, fieldsOf(&s)); err != nil {
 		return State{}, err
 	}
 	if err := s.check(); err != nil {
@@ -86,7 +86,7 @@ func (s State) check() error {
 	if s == (State{}) {
 		return nil
 	}
-	c := numbers.Check{Owner: "adapt"}
+	c := numbers.Check{Owner: "backoff"}
 	c.Within("max", s.Max, 1, maxTokens)
 	c.Within("per", s.Per, minPer.Microseconds(), maxPer.Microseconds())
 	c.Within("at", s.At, 0, maxMicros)
