@@ -30,8 +30,6 @@ const (
 	ruleIssuerSpacing             // reserve no slot within a spacing of the newest
 	ruleSpacingBy                 // lower the spacing at once only by the newest version of a document
 	ruleIssuerReturn              // take slots back only from the newest reservation, by its name
-	ruleLowest                    // of several configured limits the lowest is in force
-	ruleHard                      // no override raises a hard limit
 	ruleBase                      // take a change of a document only if it was made from the version on record
 	ruleReturn                    // give back the documents that the store has lost
 	rulePauseLater                // of two pauses the one that ends later counts
@@ -50,5 +48,4 @@ const (
 	ruleProof                     // only who holds what a process held until it died names its death
 	ruleDeadRow                   // keep the row of a process that is known to be dead
 	ruleDeadClone                 // the death of one of two processes that use an incarnation frees nothing
-	ruleResume                    // a ramp of another clock goes on from where it stood
 )

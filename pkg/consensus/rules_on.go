@@ -35,8 +35,6 @@ var board = leftout.New("consensus", map[string]leftout.Rule{
 	"issuer-spacing":  {Number: int(ruleIssuerSpacing), Says: "reserve no slot within a spacing of the newest"},
 	"spacing-by":      {Number: int(ruleSpacingBy), Says: "lower the spacing at once only by the newest version of a document"},
 	"issuer-return":   {Number: int(ruleIssuerReturn), Says: "take slots back only from the newest reservation, by its name"},
-	"lowest-limit":    {Number: int(ruleLowest), Says: "of several configured limits the lowest is in force"},
-	"hard-override":   {Number: int(ruleHard), Says: "no override raises a hard limit"},
 	"document-base":   {Number: int(ruleBase), Says: "take a change of a document only if it was made from the version on record"},
 	"document-return": {Number: int(ruleReturn), Says: "give back the documents that the store has lost"},
 	"pause-later":     {Number: int(rulePauseLater), Says: "of two pauses the one that ends later counts"},
@@ -49,7 +47,6 @@ var board = leftout.New("consensus", map[string]leftout.Rule{
 	"death-proof":     {Number: int(ruleProof), Says: "only who holds what a process held until it died names its death"},
 	"death-row":       {Number: int(ruleDeadRow), Says: "keep the row of a process that is known to be dead"},
 	"death-clone":     {Number: int(ruleDeadClone), Says: "the death of one of two processes that use an incarnation frees nothing"},
-	"ramp-resume":     {Number: int(ruleResume), Says: "a ramp of another clock goes on from where it stood"},
 })
 
 // skip tells whether a rule of the protocol is left out by a test.

@@ -3,6 +3,7 @@ package throttle
 import (
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
 )
 
@@ -18,6 +19,7 @@ import (
 // A slowing is what an adaptive Throttle knows of refusals. It is guarded by the
 // Throttle's lock.
 type slowing struct {
+	config ceiling.Config
 	leased Lease // as the sharer has leased it
 	pooled bool  // by a sharer that moves the pool's ceiling
 	pool   lane
@@ -83,7 +85,7 @@ func (t *Throttle) beginSlowing() {
 		return
 	}
 	_, static := t.sharer.(*Static)
-	s := &slowing{pooled: t.sharer != nil && !static}
+	s := &slowing{config: t.limit.CeilingConfig(), pooled: t.sharer != nil && !static}
 	t.slow = s
 	s.timer = t.afterFunc(centuries, t.onSlow)
 }
@@ -151,18 +153,16 @@ func (t *Throttle) lowered(now int64) Lease {
 }
 
 // slowConfig is what the Throttle's own law is about: its share, whatever that is. What is
-// reserved is a part of the pool's ceiling.
+// reserved is a part of the pool's ceiling, and of a hard limit a bucket that holds a token.
 func (t *Throttle) slowConfig() backoff.Config {
-	ceiling := t.slow.leased.Ceiling
-	if ceiling <= 0 {
-		ceiling = float64(t.limit.Max)
+	of, least := t.slow.leased.Ceiling, 0.0
+	if of <= 0 {
+		of = float64(t.limit.Max)
 	}
-	reserved := t.limit.reserved(ceiling)
-	if t.limit.Hard { // whose bucket must hold a token
-		least := float64(t.scale.units(1)) / float64(t.scale.hardUnits(t.limit)) / (float64(t.slow.leased.Share) / float64(WholeShare))
-		reserved = max(reserved, int64(min(least*(1+1e-6), 1)*backoff.Whole))
+	if t.limit.Hard {
+		least = float64(t.scale.units(1)) / float64(t.scale.hardUnits(t.limit)) / (float64(t.slow.leased.Share) / float64(WholeShare))
 	}
-	return backoff.Config{Max: 1, Per: time.Second, Reserved: reserved}
+	return t.slow.config.Part(of, least)
 }
 
 // slowStep makes a step of the Throttle's own law. t.mu is held.

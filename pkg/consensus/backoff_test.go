@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -34,29 +35,6 @@ func TestServedWord(t *testing.T) {
 	n, ok = parseNote("1 0 600 60000000 7 8 x:5")
 	require.True(t, ok, "a word of a later release")
 	require.False(t, n.told)
-}
-
-// Any body is an error, or the one form of a ceiling.
-func FuzzParseCeiling(f *testing.F) {
-	cfg := limitOf(f, throttle.Limit{Max: 100, Adaptive: true}).AdaptConfig()
-	s := cfg.Next(backoff.State{}, backoff.Step{Now: 1_700_000_000_000_000, Reports: []backoff.Report{{Accepted: 1, Refused: 1}}})
-	body, err := ceilingBody(s, 5)
-	require.NoError(f, err)
-	f.Add(body)
-	f.Add([]byte("1 0 0 0 0 0 0 0 0 0 0 0"))
-	f.Add([]byte("2 0"))
-	f.Add([]byte(""))
-	f.Fuzz(func(t *testing.T, body []byte) {
-		s, began, err := parseCeiling(body)
-		if err != nil {
-			require.Zero(t, s)
-			return
-		}
-		again, err := ceilingBody(s, began)
-		require.NoError(t, err)
-		require.Equal(t, body, again)
-		require.LessOrEqual(t, len(body), MaxDocumentBytes)
-	})
 }
 
 // A processor that cannot read the ceiling of a newer release goes by the limit, and leaves the
@@ -109,7 +87,7 @@ func TestOneCutForAllReports(t *testing.T) {
 	}
 	_, tokens := procs[0].Apply(now, 0)
 	require.InDelta(t, 300*0.49, tokens, 1e-3)
-	now += cutLag(DefaultLease, 3)
+	now += ceiling.Lag(Interval(DefaultLease, 3))
 	for range 8 {
 		round(old)
 	}
@@ -161,12 +139,13 @@ func TestAdaptedSharesAreNeverLarger(t *testing.T) {
 	} {
 		l = limitOf(t, l)
 		for _, o := range []Override{{}, {Max: 50, Per: time.Second}, {Max: 300, Per: time.Second}} {
-			plain, c := ceiling{limit: l, override: o}, ceiling{limit: l, override: o, answers: 1}
-			cfg := c.adaptConfig()
+			plain, c := ceilingOf(l, o), ceilingOf(l, o)
+			c.answers = 1
+			cfg, s := c.law.BackoffConfig(), &c.law.Backoff.State
 			require.NoError(t, cfg.Validate())
 			for i := range int64(50) {
-				reports := []backoff.Report{{Generation: c.slow.state.Generation, Accepted: 10, Refused: i % 7 / 6 * 10}}
-				c.slow.state = cfg.Next(c.slow.state, backoff.Step{Now: i * 100_000, Used: 1, Offered: 1, Reports: reports})
+				reports := []backoff.Report{{Generation: s.Generation, Accepted: 10, Refused: i % 7 / 6 * 10}}
+				*s = cfg.Next(*s, backoff.Step{Now: i * 100_000, Used: 1, Offered: 1, Reports: reports})
 				for _, held := range []Share{0, 1, Whole / 3, Whole} {
 					share, tokens := c.apply(held, time.Duration(i)*100*time.Millisecond, 0)
 					most, _ := plain.apply(held, 0, 0)
