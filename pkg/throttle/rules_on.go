@@ -2,9 +2,9 @@
 
 package throttle
 
-import "github.com/numaproj-contrib/numathrottle/internal/leftout"
+import "github.com/numaproj-contrib/numathrottle/internal/failpoints"
 
-var board = leftout.New("throttle", map[string]leftout.Rule{
+var board = failpoints.New("throttle", map[string]failpoints.Rule{
 	"lease-at-draw": {Number: int(ruleLeaseAtDraw), Says: "compare clock and lease at each draw"},
 	"starts-empty":  {Number: int(ruleStartsEmpty), Says: "a processor that had no share starts with an empty bucket"},
 	"fall-clamps":   {Number: int(ruleFallClamps), Says: "a share that falls takes its part of the bucket along"},
