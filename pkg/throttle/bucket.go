@@ -1,13 +1,14 @@
 package throttle
 
 import (
-	"math"
 	"math/bits"
 	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
 )
 
 // never is a time that no clock reaches.
-const never = math.MaxInt64
+const never = limit.Never
 
 // rateBits is the binary places of a segment's rate: the smallest share of a limit
 // still has eight, and the fastest rate at MaxShare 44 bits in all.

@@ -1,29 +1,11 @@
 package throttle
 
 import (
-	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
 )
-
-// reasons is every reason that is counted by itself.
-var reasons = [...]Reason{
-	ReasonLimit, ReasonNoShare, ReasonFrozen, ReasonShareTooSmall, ReasonStoreLost, ReasonReplaced,
-	ReasonTooLarge, ReasonInFlight, ReasonReserved, ReasonUnreadable, ReasonAdaptive, ReasonPause, ReasonClosed,
-	ReasonOther,
-}
-
-// number is the place of a reason in reasons. A Sharer may give reasons of its own,
-// any number of them: these count as ReasonOther.
-func (r Reason) number() int {
-	if i := slices.Index(reasons[:], r); i >= 0 {
-		return i
-	}
-	return len(reasons) - 1
-}
-
-// Reasons returns the reasons that HeldBack tells apart.
-func Reasons() []Reason { return slices.Clone(reasons[:]) }
 
 // HeldBack is how much a limiter has held callers back for one reason, in all since
 // it was made.
@@ -42,17 +24,17 @@ type HeldBack struct {
 // A heldLog counts what HeldBack tells. waits and refusals may be counted at any
 // time; the rest is guarded by the limiter's lock.
 type heldLog struct {
-	waits, refusals [len(reasons)]atomic.Int64
+	waits, refusals [limit.ReasonCount]atomic.Int64
 
-	spent   [len(reasons)]int64 // nanoseconds
+	spent   [limit.ReasonCount]int64 // nanoseconds
 	waiting bool
 	since   int64 // what came before is in spent
 	outlook outlook
 	outside int // calls that are held back before they draw; see HoldBack
 }
 
-func (h *heldLog) wait(r Reason)    { h.waits[r.number()].Add(1) }
-func (h *heldLog) refusal(r Reason) { h.refusals[r.number()].Add(1) }
+func (h *heldLog) wait(r Reason)    { h.waits[r.Index()].Add(1) }
+func (h *heldLog) refusal(r Reason) { h.refusals[r.Index()].Add(1) }
 
 // turn books the time until now, and goes on with what is true from now on.
 func (h *heldLog) turn(now int64, waiting bool, o outlook) {
@@ -69,7 +51,7 @@ func (h *heldLog) book(now int64) {
 	for h.waiting && h.since < now {
 		r, until := h.outlook.at(h.since)
 		until = min(until, now)
-		h.spent[r.number()] += until - h.since
+		h.spent[r.Index()] += until - h.since
 		h.since = until
 	}
 }
@@ -78,7 +60,7 @@ func (h *heldLog) book(now int64) {
 func (h *heldLog) list(now int64) []HeldBack {
 	h.book(now)
 	var out []HeldBack
-	for i, r := range reasons {
+	for i, r := range limit.Reasons() {
 		b := HeldBack{Reason: r, Waits: h.waits[i].Load(), Refusals: h.refusals[i].Load(), Time: time.Duration(h.spent[i])}
 		if b.Waits > 0 || b.Refusals > 0 || b.Time > 0 {
 			out = append(out, b)

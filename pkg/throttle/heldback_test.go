@@ -28,7 +28,7 @@ func TestEveryReasonIsCounted(t *testing.T) {
 		return true
 	})
 	require.ElementsMatch(t, declared, Reasons())
-	require.Equal(t, ReasonOther, reasons[Reason("a sharer's own").number()])
+	require.Equal(t, ReasonOther, Reasons()[Reason("a sharer's own").Index()])
 }
 
 // heldFor returns what was counted for one reason.

@@ -3,7 +3,6 @@ package throttle
 import (
 	"context"
 	"errors"
-	"slices"
 )
 
 // HoldBack tells l that a call which is to draw n tokens for a tag is held back before it
@@ -47,7 +46,7 @@ func Refuse(l Limiter, e Error) *Error {
 	e.Cost = cost
 	h.describe(&e.Limit, &e.Tag)
 	e.by, _ = h.(Limiter)
-	if slices.Contains(reasons[:], e.Reason) {
+	if e.Reason.Listed() {
 		h.counts().refusal(e.Reason)
 	}
 	return &e

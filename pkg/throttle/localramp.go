@@ -60,7 +60,7 @@ func (r *localRamp) onTimer() {
 func (r *localRamp) step() (again bool) {
 	now := time.Duration(r.t.read())
 	flow := r.t.Flow()
-	used, offered := flow.Since(r.flow, now-r.at, r.t.limit)
+	used, offered := flow.Since(r.flow, now-r.at, r.t.limit.Max, r.t.limit.Per)
 	state, ceiling := r.config.Next(r.state, ramp.Step{Now: now.Microseconds(), Used: used, Offered: offered})
 	r.state, r.flow, r.at = state, flow, now
 	// A ceiling that falls is in force before it has fallen, one that rises after it

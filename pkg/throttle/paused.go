@@ -175,7 +175,7 @@ func resumeAlone(l pausable, opts []PauseOption) error {
 }
 
 func tooManyTags(tag string) *PauseError {
-	return &PauseError{"tag", fmt.Sprintf("%.40q", tag), fmt.Sprint("one that is paused already, for ", MaxPausedTags, " tags are")}
+	return &PauseError{Field: "tag", Value: fmt.Sprintf("%.40q", tag), Allowed: fmt.Sprint("one that is paused already, for ", MaxPausedTags, " tags are")}
 }
 
 // Paused tells whether a draw for a tag is paused, and until when: by a pause of everything, of

@@ -173,7 +173,7 @@ func (t *Throttle) slowStep(now int64) {
 	}
 	if d := time.Duration(now - s.at); d >= slowLook {
 		flow := t.flowAt(now)
-		s.used, s.offered = flow.Since(s.flow, d, t.limit)
+		s.used, s.offered = flow.Since(s.flow, d, t.limit.Max, t.limit.Per)
 		s.flow, s.at = flow, now
 	}
 	rate := t.limit.Rate() * float64(s.leased.Share) / float64(WholeShare)
@@ -219,18 +219,6 @@ func (s *slowing) stop() {
 	}
 }
 
-// Served is what a Throttle was told by Permit.Report, for the pool's law.
-type Served struct {
-	// Cuts is that of the lease under which the calls were granted that were refused.
-	Cuts uint64
-	// Accepted, Refused and Overloaded are rates of the last second, or of the last few calls, in
-	// tokens per second. A refusal counts only if its call was granted since the pool's last cut was in
-	// force everywhere (Lease.Settling).
-	Accepted, Refused, Overloaded float64
-	// Active tells that calls were reported in the last ten seconds.
-	Active bool
-}
-
 // served returns what was told. t.mu is held.
 func (t *Throttle) served(now int64) Served {
 	s := t.slow
@@ -243,7 +231,7 @@ func (t *Throttle) served(now int64) Served {
 	const unit = adapt.Whole / 1e6 // a Report's numbers are then millionths of a token per second
 	r := s.pool.window.Report(unit, 0, now/1000)
 	rate := func(n int64) float64 { return float64(n) * unit / adapt.Whole }
-	return Served{s.leased.Cuts, rate(r.Accepted), rate(r.Refused), rate(r.Overloaded), true}
+	return Served{Cuts: s.leased.Cuts, Accepted: rate(r.Accepted), Refused: rate(r.Refused), Overloaded: rate(r.Overloaded), Active: true}
 }
 
 // An Adapting is how a Throttle with an adaptive limit stands with the called service; the zero
