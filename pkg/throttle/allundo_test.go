@@ -108,7 +108,7 @@ func TestAllUndoesAPartOfABid(t *testing.T) {
 			p, ok := a.drawFor(&bid.places[0], 4)
 			require.True(t, ok)
 			if fenced {
-				a.fence()
+				a.bucket.Fence()
 			}
 			a.undrawFor(&bid.places[0], p)
 			bid.unlock()

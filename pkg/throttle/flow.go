@@ -15,12 +15,12 @@ func (t *Throttle) Flow() Flow {
 
 // flowAt returns the totals without what was reported. t.mu is held.
 func (t *Throttle) flowAt(now int64) Flow {
-	drawn := t.granted.Load() - t.void - t.queue.collected
+	drawn := t.bucket.Drawn() - t.queue.collected
 	return Flow{
-		Used: t.scale.tokens(drawn - t.credited), Offered: t.scale.tokens(t.seg.by(now)),
-		Granted: drawn >> t.scale.shift, Refused: t.refused.Load(),
+		Used: t.bucket.Tokens(drawn - t.bucket.Credited()), Offered: t.bucket.Tokens(t.bucket.Law().By(now)),
+		Granted: drawn >> t.bucket.Shift, Refused: t.refused.Load(),
 		// Who waits for the end of a pause says nothing of whether the limit is used.
-		Waiting: !t.queue.empty() && !t.paused(now), Empty: t.level(now) < t.scale.units(1) && !t.paused(now),
+		Waiting: !t.queue.empty() && !t.paused(now), Empty: t.bucket.Level(now) < t.bucket.Units(1) && !t.paused(now),
 	}
 }
 
@@ -29,8 +29,8 @@ func (t *Throttle) InUse() int64 { return 0 }
 
 // raised is by how much the limit in force differs from the configured one. t.mu is held.
 func (t *Throttle) raised() float64 {
-	if t.seg.lease.Ceiling <= 0 {
+	if t.bucket.Law().Lease.Ceiling <= 0 {
 		return 1
 	}
-	return t.seg.lease.Ceiling / float64(t.limit.Max)
+	return t.bucket.Law().Lease.Ceiling / float64(t.limit.Max)
 }

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/bucket"
 	"github.com/numaproj-contrib/numathrottle/internal/limit"
 )
 
@@ -118,29 +119,29 @@ func (t *Throttle) noteHeld() {
 // prospect returns why a draw of so many units is held back under the present law. t.mu
 // is held.
 func (t *Throttle) prospect(now, units int64) outlook {
-	o := t.outlook(t.seg, units)
+	o := t.outlook(t.bucket.Law(), units)
 	o.paused = t.pauses.until
-	if t.seg.valid(now) && t.issuing() && t.fits(units) {
+	if t.bucket.Law().Valid(now) && t.issuing() && t.fits(units) {
 		o.during = t.issueReason(now)
 	}
 	return o
 }
 
 // outlook returns why a draw of so many units is held back under the law of s.
-func (t *Throttle) outlook(s *segment, units int64) outlook {
-	o := outlook{during: ReasonLimit, until: s.until, after: s.lease.Reason}
+func (t *Throttle) outlook(s *bucket.Segment, units int64) outlook {
+	o := outlook{during: ReasonLimit, until: s.Until, after: s.Lease.Reason}
 	switch {
 	case !t.fitsIn(s, units):
 		o.during = ReasonShareTooSmall
-	case s.lease.Adapted:
+	case s.Lease.Adapted:
 		o.during = ReasonAdaptive
 	}
-	if !s.lease.Frozen.IsZero() {
-		o.thaw = int64(s.lease.Frozen.Sub(t.base))
+	if !s.Lease.Frozen.IsZero() {
+		o.thaw = int64(s.Lease.Frozen.Sub(t.base))
 	}
 	switch {
 	case o.after != "":
-	case s.lease.Share > 0:
+	case s.Lease.Share > 0:
 		o.after = ReasonStoreLost // the lease ran out
 	default:
 		o.after = ReasonNoShare
@@ -156,19 +157,19 @@ func (t *Throttle) reasonNow(n int, now int64) Reason {
 	case n > t.limit.maxCost():
 		return ReasonTooLarge
 	}
-	s := t.gate.Load()
-	if now < s.paused {
+	s := t.bucket.Gate()
+	if now < s.Paused {
 		return ReasonPause
 	}
-	if s.behind != nil {
-		s = s.behind
+	if s.Behind != nil {
+		s = s.Behind
 	}
-	if s.lease.Issuing { // what is known of slots is guarded
+	if s.Lease.Issuing { // what is known of slots is guarded
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		return t.reason(now, t.scale.units(n))
+		return t.reason(now, t.bucket.Units(n))
 	}
-	r, _ := t.outlook(s, t.scale.units(n)).at(now)
+	r, _ := t.outlook(s, t.bucket.Units(n)).at(now)
 	return r
 }
 

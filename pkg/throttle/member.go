@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/bucket"
 )
 
 // A member is a limiter of this package as All sees it: one that can tell how long
@@ -98,22 +100,16 @@ var _ member = (*Throttle)(nil)
 func (t *Throttle) position() uint64   { return t.rank }
 func (t *Throttle) mutex() *sync.Mutex { return &t.mu }
 
-// peek is draw without drawing.
+// peek tells whether a draw would succeed.
 func (t *Throttle) peek(n int) bool {
-	if n > t.scale.largest {
-		return false
-	}
-	granted := t.granted.Load()
-	s := t.gate.Load()
-	now := max(t.read(), s.start)
-	return now < s.until && min(s.at(now)-t.forfeited.Load()-granted, s.capacity) >= t.scale.units(n)
+	return n <= t.bucket.Largest && t.bucket.Peek(t.bucket.Units(n), t.read())
 }
 
 func (t *Throttle) take(n int) (Permit, bool) {
-	if n > t.scale.largest {
+	if n > t.bucket.Largest {
 		return Permit{}, false
 	}
-	pos, ok := t.draw(t.scale.units(n), t.read())
+	pos, ok := t.bucket.Draw(t.bucket.Units(n), t.read())
 	if !ok {
 		return Permit{}, false
 	}
@@ -126,8 +122,8 @@ func (t *Throttle) take(n int) (Permit, bool) {
 // tokens go back by the rules of a new grant: into the bucket, up to its capacity,
 // unless the share has gone since.
 func (t *Throttle) untake(p Permit) {
-	units := t.scale.units(p.n)
-	if t.granted.CompareAndSwap(p.pos+units, p.pos) {
+	units := t.bucket.Units(p.n)
+	if t.bucket.Undraw(p.pos, units) {
 		return
 	}
 	t.mu.Lock()
@@ -139,7 +135,7 @@ func (t *Throttle) untake(p Permit) {
 func (t *Throttle) undo(p Permit) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.putBack(p.pos, t.scale.units(p.n))
+	t.putBack(p.pos, t.bucket.Units(p.n))
 }
 
 func (t *Throttle) putBack(pos, units int64) {
@@ -148,8 +144,8 @@ func (t *Throttle) putBack(pos, units int64) {
 		t.giveBack(pos+units, units)
 		return
 	}
-	if pos+units < t.kept { // the share has gone since
-		t.void += units
+	if t.bucket.Gone(pos + units) { // the share has gone since
+		t.bucket.Waste(units)
 		return
 	}
 	t.uncollect(now, units)
@@ -177,17 +173,17 @@ func (t *Throttle) impossible(n int) *Error {
 
 func (t *Throttle) atHand(w *waiter) int {
 	now := t.now()
-	if !t.queue.isNext(w) || !t.seg.valid(now) || t.paused(now) {
+	if !t.queue.isNext(w) || !t.bucket.Law().Valid(now) || t.paused(now) {
 		return 0
 	}
 	if t.issuing() {
 		t.ripen(now)
 	}
-	level := min(t.level(now), t.room())
+	level := min(t.bucket.Level(now), t.room())
 	if w.queued {
 		level += t.queue.collected
 	}
-	return int(max(level, 0) >> t.scale.shift)
+	return int(max(level, 0) >> t.bucket.Shift)
 }
 
 func (t *Throttle) dueFor(w *waiter) (time.Duration, bool) {
@@ -201,13 +197,13 @@ func (t *Throttle) earns(n int) time.Duration {
 	if t.issuing() {
 		return time.Duration(min(float64(n)*float64(t.issue.spacing), never/2))
 	}
-	d, _ := t.seg.wait(t.scale.units(n))
+	d, _ := t.bucket.Law().Wait(t.bucket.Units(n))
 	return d
 }
 
 func (t *Throttle) lead(n int) time.Duration {
 	if t.issuing() { // a slot that comes earlier than the rest by more is void by then
-		return min(t.earns(n), validity(t.issue.spacing)/2)
+		return min(t.earns(n), bucket.Validity(t.issue.spacing)/2)
 	}
 	return t.earns(n)
 }
@@ -227,7 +223,7 @@ func (t *Throttle) left(then time.Time) time.Duration {
 
 func (t *Throttle) seat(b *bid, n, least int) waiter {
 	w := waiter{n: n, least: least, age: b.age, bid: b, deadline: never}
-	w.units = t.scale.units(min(least, t.limit.maxCost()))
+	w.units = t.bucket.Units(min(least, t.limit.maxCost()))
 	if b.bounded {
 		w.deadline = int64(b.deadline.Sub(t.base))
 	}
@@ -241,13 +237,13 @@ func (t *Throttle) stand(w *waiter) {
 	now := t.now()
 	t.queue.insert(w)
 	if t.queue.first == w { // perhaps it asks for less than was collected
-		if over := t.queue.collected - (w.units - t.scale.units(1)); over > 0 {
+		if over := t.queue.collected - (w.units - t.bucket.Units(1)); over > 0 {
 			t.queue.collected -= over
 			t.uncollect(now, over)
 		}
 	}
 	t.publish()
-	t.fence() // nothing overtakes w from here on
+	t.bucket.Fence() // nothing overtakes w from here on
 	if w.next != nil {
 		t.retime(now) // for those behind
 	}
@@ -267,35 +263,30 @@ func (t *Throttle) leave(w *waiter) {
 
 func (t *Throttle) drawFor(w *waiter, n int) (Permit, bool) {
 	now := t.now()
-	if !t.queue.isNext(w) || !t.seg.valid(now) || t.paused(now) {
+	if !t.queue.isNext(w) || !t.bucket.Law().Valid(now) || t.paused(now) {
 		return Permit{}, false
 	}
 	if t.issuing() {
 		t.ripen(now)
 	}
-	need := t.scale.units(n)
+	need := t.bucket.Units(n)
 	if w.queued {
 		need -= t.queue.collected
 	}
-	for { // against draws, which need no lock while nobody waits
-		t.trim(now, t.room())
-		granted := t.granted.Load()
-		if t.seg.by(now)-t.forfeited.Load()-granted < need {
-			return Permit{}, false
-		}
-		if t.granted.CompareAndSwap(granted, granted+need) {
-			return Permit{n: n, pos: granted, by: t.cell(granted)}, true
-		}
+	pos, ok := t.bucket.TakeFrom(now, need, t.room())
+	if !ok {
+		return Permit{}, false
 	}
+	return Permit{n: n, pos: pos, by: t.cell(pos)}, true
 }
 
 func (t *Throttle) undrawFor(w *waiter, p Permit) {
-	need := t.scale.units(p.n)
+	need := t.bucket.Units(p.n)
 	if w.queued {
 		need -= t.queue.collected
 	}
 	switch {
-	case t.granted.CompareAndSwap(p.pos+need, p.pos):
+	case t.bucket.Undraw(p.pos, need):
 	case t.limit.Hard:
 		t.giveBack(p.pos+need, need)
 	default:

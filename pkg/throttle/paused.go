@@ -196,7 +196,7 @@ func (t *Throttle) SetPauses(list []Paused) {
 	now := t.now()
 	t.pauses.put(list, t.tag, now, func(at time.Time) int64 { return int64(at.Sub(t.base)) }, t.chance())
 	t.publish()
-	t.fence() // no draw goes by what it has read before
+	t.bucket.Fence() // no draw goes by what it has read before
 	t.retime(now)
 	t.serve(now)
 }
@@ -205,7 +205,7 @@ func (t *Throttle) SetPauses(list []Paused) {
 func (t *Throttle) paused(now int64) bool { return t.pauses.holds(now) && !skip(rulePause) }
 
 // pauseOver tells whether the gate is shut by a pause that is over. t.mu is held.
-func (t *Throttle) pauseOver() bool { return t.gate.Load().paused > 0 && !t.paused(t.now()) }
+func (t *Throttle) pauseOver() bool { return t.bucket.Gate().Paused > 0 && !t.paused(t.now()) }
 
 func (t *Throttle) known() pauses {
 	if t.limit.Max == 0 {

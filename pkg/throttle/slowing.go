@@ -46,7 +46,7 @@ type lane struct {
 
 // begin begins to count anew.
 func (l *lane) begin(t *Throttle, now int64, settling bool) {
-	l.mark, l.since, l.settling = t.granted.Load(), now, settling
+	l.mark, l.since, l.settling = t.bucket.Granted(), now, settling
 	l.window.Start(now/1000, l.totals)
 }
 
@@ -159,7 +159,7 @@ func (t *Throttle) slowConfig() adapt.Config {
 	}
 	reserved := t.limit.reserved(ceiling)
 	if t.limit.Hard { // whose bucket must hold a token
-		least := float64(t.scale.units(1)) / float64(t.scale.hardUnits(t.limit)) / (float64(t.slow.leased.Share) / float64(WholeShare))
+		least := float64(t.bucket.Units(1)) / float64(t.bucket.HardUnits()) / (float64(t.slow.leased.Share) / float64(WholeShare))
 		reserved = max(reserved, int64(min(least*(1+1e-6), 1)*adapt.Whole))
 	}
 	return adapt.Config{Max: 1, Per: time.Second, Reserved: reserved}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/bucket"
 )
 
 // Acquire waits until n tokens are granted; see Limiter. Without a share it
@@ -20,8 +22,8 @@ import (
 func (t *Throttle) Acquire(ctx context.Context, n int) (Permit, error) {
 	// The usual case by itself, with a small frame: it often runs on the small stack of a new goroutine, for
 	// one message, and to make that larger takes many times as long as the draw.
-	if n > 0 && n <= t.scale.largest && t.limit.Max > 0 && ctx.Err() == nil {
-		if pos, ok := t.draw(t.scale.units(n), t.read()); ok {
+	if n > 0 && n <= t.bucket.Largest && t.limit.Max > 0 && ctx.Err() == nil {
+		if pos, ok := t.bucket.Draw(t.bucket.Units(n), t.read()); ok {
 			return Permit{n: n, pos: pos, by: t.cell(pos)}, nil
 		}
 	}
@@ -52,7 +54,7 @@ func (t *Throttle) acquire(ctx context.Context, n int, upTo bool) (Permit, error
 	if upTo {
 		w.least = 1
 	}
-	w.units = t.scale.units(w.least)
+	w.units = t.bucket.Units(w.least)
 	if d, ok := ctx.Deadline(); ok {
 		w.deadline = int64(d.Sub(t.base))
 	}
@@ -93,7 +95,7 @@ func (t *Throttle) enqueue(w *waiter) error {
 	}
 	t.queue.push(w)
 	t.publish()
-	t.fence() // nothing overtakes w from here on, nor draws while serve looks
+	t.bucket.Fence() // nothing overtakes w from here on, nor draws while serve looks
 	t.serve(now)
 	if w.queued {
 		w.reason = t.reason(now, w.units)
@@ -147,13 +149,11 @@ func ended(ctx context.Context, e *Error) error {
 
 // uncollect puts back what a waiter had collected that will not use it.
 func (t *Throttle) uncollect(now, units int64) {
-	t.void += units
 	if t.issuing() {
+		t.bucket.Waste(units)
 		return // its slots are over
 	}
-	if back := min(units, t.seg.capacity-t.level(now)); back > 0 && t.seg.valid(now) {
-		t.forfeited.Add(-back)
-	}
+	t.bucket.PutBack(now, units)
 }
 
 // due returns how long it takes until n tokens are there at the present share,
@@ -163,13 +163,13 @@ func (t *Throttle) due(now int64, n int) (wait time.Duration, ok bool) {
 	switch {
 	case !known:
 		return 0, false
-	case !t.seg.valid(now):
+	case !t.bucket.Law().Valid(now):
 		return over, over > 0 // not before the pause is over, that much is sure
 	case t.issuing():
 		return max(over, t.dueIssued(now, n)), true
 	}
-	held := min(t.level(now+int64(over)), t.seg.capacity) + t.queue.collected
-	wait, ok = t.seg.wait(t.scale.units(min(n, maxUnits>>t.scale.shift)) - held)
+	held := min(t.bucket.Level(now+int64(over)), t.bucket.Law().Capacity) + t.queue.collected
+	wait, ok = t.bucket.Law().Wait(t.bucket.Units(min(n, bucket.MaxUnits>>t.bucket.Shift)) - held)
 	return over + min(wait, never-over), ok
 }
 
@@ -189,13 +189,13 @@ func (t *Throttle) serve(now int64) {
 		}
 		return
 	}
-	for w := t.queue.first; w != nil && t.seg.valid(now); w = t.queue.first {
-		t.trim(now, t.room())
-		level := t.level(now)
+	for w := t.queue.first; w != nil && t.bucket.Law().Valid(now); w = t.queue.first {
+		t.bucket.Trim(now, t.room())
+		level := t.bucket.Level(now)
 		need := w.units - t.queue.collected
 		if level < need {
-			if w.units > t.seg.capacity && t.fits(w.units) {
-				t.collect(min(level, need-t.scale.units(1)))
+			if w.units > t.bucket.Law().Capacity && t.fits(w.units) {
+				t.collect(min(level, need-t.bucket.Units(1)))
 			}
 			break
 		}
@@ -205,13 +205,13 @@ func (t *Throttle) serve(now int64) {
 		}
 		n := w.n
 		if w.upTo {
-			n = min(n, int(level>>t.scale.shift))
-			need = t.scale.units(n)
+			n = min(n, int(level>>t.bucket.Shift))
+			need = t.bucket.Units(n)
 			if n < w.n {
 				t.short(w.n-n, now)
 			}
 		}
-		pos := t.granted.Add(need) - need
+		pos := t.bucket.Take(need)
 		t.queue.remove(w)
 		w.permit = Permit{n: n, pos: pos, by: t.cell(pos)}
 		close(w.ready)
@@ -224,16 +224,16 @@ func (t *Throttle) serve(now int64) {
 // come. t.mu is held.
 func (t *Throttle) room() int64 {
 	if t.issuing() {
-		return maxUnits
+		return bucket.MaxUnits
 	}
-	return t.seg.capacity
+	return t.bucket.Law().Capacity
 }
 
 // collect draws units for the first waiter, which asks for more than the bucket
 // holds, so that they do not overflow.
 func (t *Throttle) collect(units int64) {
 	if units > 0 {
-		t.granted.Add(units)
+		t.bucket.Take(units)
 		t.queue.collected += units
 	}
 }
@@ -263,19 +263,19 @@ func (t *Throttle) arm(now int64) {
 		t.timer.Stop()
 		return
 	}
-	if !t.seg.valid(now) || !t.fits(t.queue.first.units) {
+	if !t.bucket.Law().Valid(now) || !t.fits(t.queue.first.units) {
 		return // the next lease serves the queue
 	}
 	need := t.queue.first.units - t.queue.collected
-	if t.queue.first.units > t.seg.capacity {
-		need = min(need, max(t.seg.capacity/2, t.scale.units(1)))
+	if t.queue.first.units > t.bucket.Law().Capacity {
+		need = min(need, max(t.bucket.Law().Capacity/2, t.bucket.Units(1)))
 	}
-	level := t.level(now)
+	level := t.bucket.Level(now)
 	if t.queue.first.bid != nil && level >= t.queue.first.units-t.queue.collected {
 		t.timer.Stop() // it was woken
 		return
 	}
-	if wait, ok := t.seg.wait(need - level); ok {
+	if wait, ok := t.bucket.Law().Wait(need - level); ok {
 		t.timer.Reset(wait)
 	}
 }

@@ -16,6 +16,9 @@ const WholeShare = limit.WholeShare
 // what this processor is configured with.
 const MaxShare = limit.MaxShare
 
+// never is a time that no clock reaches.
+const never = limit.Never
+
 type (
 	// A Lease is a share of the limit that is good until a time.
 	Lease = limit.Lease
