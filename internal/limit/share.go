@@ -46,3 +46,19 @@ type Lease struct {
 	// that leases so is an Issuer.
 	Issuing bool
 }
+
+// A Refusal says why a draw is refused.
+type Refusal struct {
+	Reason Reason
+	// Cost is the number of tokens asked for.
+	Cost int
+	// RetryAfter is how long the tokens would have taken; 0 when that is not known. Frozen is
+	// how long the store's freeze goes on.
+	RetryAfter, Frozen time.Duration
+}
+
+// A Timer is what a clock's AfterFunc returns; *time.Timer is one.
+type Timer interface {
+	Reset(d time.Duration) bool
+	Stop() bool
+}

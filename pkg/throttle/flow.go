@@ -15,12 +15,12 @@ func (t *Throttle) Flow() Flow {
 
 // flowAt returns the totals without what was reported. t.mu is held.
 func (t *Throttle) flowAt(now int64) Flow {
-	drawn := t.bucket.Drawn() - t.queue.collected
+	drawn := t.bucket.Drawn() - t.queue.Collected
 	return Flow{
 		Used: t.bucket.Tokens(drawn - t.bucket.Credited()), Offered: t.bucket.Tokens(t.bucket.Law().By(now)),
 		Granted: drawn >> t.bucket.Shift, Refused: t.refused.Load(),
 		// Who waits for the end of a pause says nothing of whether the limit is used.
-		Waiting: !t.queue.empty() && !t.paused(now), Empty: t.bucket.Level(now) < t.bucket.Units(1) && !t.paused(now),
+		Waiting: !t.queue.Empty() && !t.paused(now), Empty: t.bucket.Level(now) < t.bucket.Units(1) && !t.paused(now),
 	}
 }
 

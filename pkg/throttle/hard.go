@@ -32,8 +32,8 @@ func (t *Throttle) lacks(n int) {
 // the policy gives nobody more than it demands. t.mu is held.
 func (t *Throttle) hardDemand(demand int64) int64 {
 	t.usage.Need = max(t.usage.Need, t.lacked.Swap(0), 1)
-	if w := t.queue.first; w != nil {
-		t.usage.Need = max(t.usage.Need, int64(w.least))
+	if w := t.queue.First; w != nil {
+		t.usage.Need = max(t.usage.Need, int64(w.Least))
 	}
 	if demand == 0 {
 		t.usage.Need = 0

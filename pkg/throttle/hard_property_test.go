@@ -244,7 +244,7 @@ func (p *hardPool) greedy(pr *hardProcessor) {
 	}
 	if pr.waiter == nil && p.r.IntN(10) == 0 {
 		n := 1 + p.r.IntN(p.most)
-		w := &waiter{n: n, least: n, units: pr.th.bucket.Units(n), deadline: never, ready: make(chan struct{})}
+		w := &waiter{N: n, Least: n, Units: pr.th.bucket.Units(n), Deadline: never, Ready: make(chan struct{})}
 		require.NoError(p.t, pr.th.enqueue(w))
 		pr.waiter = w
 		p.served(pr)
@@ -253,10 +253,10 @@ func (p *hardPool) greedy(pr *hardProcessor) {
 
 // served books what the caller that waits was granted at this moment.
 func (p *hardPool) served(pr *hardProcessor) {
-	if w := pr.waiter; w != nil && !w.queued {
+	if w := pr.waiter; w != nil && !w.Queued() {
 		pr.waiter = nil
-		require.NoError(p.t, w.err)
-		p.granted(pr, w.permit)
+		require.NoError(p.t, w.Err)
+		p.granted(pr, w.Permit)
 	}
 }
 

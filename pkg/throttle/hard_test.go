@@ -110,7 +110,7 @@ func TestHardLargeDraw(t *testing.T) {
 		time.Sleep(time.Minute)
 		require.True(t, c.waits())
 		require.True(t, behind.waits(), "nobody overtakes")
-		require.Zero(t, th.queue.collected)
+		require.Zero(t, th.queue.Collected)
 		held, _ := th.Throttled()
 		require.Equal(t, Throttling{Reason: ReasonShareTooSmall, Waiting: 2}, held)
 		_, err = th.Acquire(timeout(t, time.Second), 11)

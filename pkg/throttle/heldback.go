@@ -108,12 +108,12 @@ func (t *Throttle) HeldBack() []HeldBack {
 
 // noteHeld notes what the first waiter waits for, if anybody waits. t.mu is held.
 func (t *Throttle) noteHeld() {
-	if t.queue.empty() {
+	if t.queue.Empty() {
 		t.held.turnIdle(t.now())
 		return
 	}
 	now := t.now()
-	t.held.turn(now, true, t.prospect(now, t.queue.first.units))
+	t.held.turn(now, true, t.prospect(now, t.queue.First.Units))
 }
 
 // prospect returns why a draw of so many units is held back under the present law. t.mu
@@ -183,7 +183,7 @@ func (f *InFlight) HeldBack() []HeldBack {
 
 // noteHeld notes what is waited for, if anybody waits. f.mu is held.
 func (f *InFlight) noteHeld() {
-	if f.queue.empty() {
+	if f.queue.Empty() {
 		f.held.turnIdle(f.now())
 		return
 	}

@@ -57,7 +57,7 @@ func (t *Throttle) ripen(now int64) {
 	}
 	t.bucket.Shut(0)
 	t.bucket.Fence()
-	gained := d.Turn(now, t.bucket.WholeTokens(now), max(1, t.queue.tokens))
+	gained := d.Turn(now, t.bucket.WholeTokens(now), max(1, t.queue.Tokens))
 	t.bucket.Deposit(t.bucket.Units(gained))
 	t.bucket.Trim(now, t.bucket.Units(len(d.Ripe)))
 	if gained > 0 {
@@ -115,8 +115,8 @@ func (t *Throttle) lacking(now int64) int {
 	if t.issue.asked.Load() {
 		least = 1
 	}
-	collected := int(t.queue.collected >> t.bucket.Shift)
-	return max(t.queue.tokens, least) - collected - t.bucket.WholeTokens(now) - len(t.issue.Pending)
+	collected := int(t.queue.Collected >> t.bucket.Shift)
+	return max(t.queue.Tokens, least) - collected - t.bucket.WholeTokens(now) - len(t.issue.Pending)
 }
 
 // order asks for the slots that are lacking, or gives back one that nobody waits for any
@@ -182,7 +182,7 @@ func (t *Throttle) issued(sent int64, o Order, s Slots, err error) {
 // earlier than this, nor in a freeze, and later when other processors reserve before. t.mu is held.
 func (t *Throttle) dueIssued(now int64, n int) time.Duration {
 	d := &t.issue
-	missing := t.bucket.Units(min(n, bucket.MaxUnits>>t.bucket.Shift)) - t.bucket.Level(now) - t.queue.collected
+	missing := t.bucket.Units(min(n, bucket.MaxUnits>>t.bucket.Shift)) - t.bucket.Level(now) - t.queue.Collected
 	if missing <= 0 {
 		return 0
 	}
@@ -205,7 +205,7 @@ func (t *Throttle) armIssue(now int64) {
 	d := &t.issue
 	look := int64(never)
 	switch {
-	case !t.queue.empty():
+	case !t.queue.Empty():
 	case !d.asked.Load():
 		look = 0
 	case len(d.Pending) > 0:
@@ -216,7 +216,7 @@ func (t *Throttle) armIssue(now int64) {
 	if len(d.Pending) > 0 {
 		next = d.Pending[0].At
 	}
-	if len(d.Ripe) > 0 && !t.queue.empty() {
+	if len(d.Ripe) > 0 && !t.queue.Empty() {
 		next = min(next, d.Ripe[0].Until)
 	}
 	if !d.ordered && t.bucket.Law().Valid(now) && t.lacking(now) > 0 && len(d.Pending) < max(d.part, 1) {

@@ -67,8 +67,8 @@ func (t *Throttle) Status() Status {
 		held = min(held, 0) // nothing is at hand; debt stays
 	}
 	st.Tokens = t.bucket.Tokens(held)
-	st.Waiting = t.queue.len + t.held.outside
-	st.Granted = (t.bucket.Drawn() - t.queue.collected) >> t.bucket.Shift
+	st.Waiting = t.queue.Len + t.held.outside
+	st.Granted = (t.bucket.Drawn() - t.queue.Collected) >> t.bucket.Shift
 	st.Returned = t.bucket.Credited() >> t.bucket.Shift
 	st.Refused = t.refused.Load()
 	st.Adapting = t.adapting(now)
@@ -110,15 +110,15 @@ func (t *Throttle) Throttled() (Throttling, bool) {
 		t.ripen(now)
 	}
 	least := t.bucket.Units(1)
-	if !t.queue.empty() {
-		least = t.queue.first.units // whatever holds that back holds back all behind it
+	if !t.queue.Empty() {
+		least = t.queue.First.Units // whatever holds that back holds back all behind it
 	}
-	th := Throttling{Reason: t.reason(now, least), Limit: t.name, Tag: t.tag, Waiting: t.queue.len}
+	th := Throttling{Reason: t.reason(now, least), Limit: t.name, Tag: t.tag, Waiting: t.queue.Len}
 	if t.issuing() {
 		th.Issued = t.issuedStatus(now)
 	}
-	wait, ok := t.due(now, t.queue.tokens+1)
-	if ok && wait == 0 && t.queue.empty() {
+	wait, ok := t.due(now, t.queue.Tokens+1)
+	if ok && wait == 0 && t.queue.Empty() {
 		return Throttling{}, false
 	}
 	th.Paused = t.pauses.status(now, t.base)

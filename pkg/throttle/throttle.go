@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/bucket"
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
 )
 
 // A Throttle grants tokens at one processor's share of a limit. It is a Limiter.
@@ -14,7 +15,7 @@ import (
 type Throttle struct {
 	plumbing
 	limit Limit
-	rank  uint64    // see member
+	rank  uint64    // see native
 	base  time.Time // origin of all times here; monotonic
 
 	page    atomic.Pointer[page]
@@ -157,8 +158,8 @@ func (t *Throttle) put(now int64, l Lease) {
 	t.issue.Clear()
 	t.issue.look.Store(never)
 	if change.Emptied { // so does a draw that was collecting
-		t.bucket.Waste(t.queue.collected)
-		t.queue.collected = 0
+		t.bucket.Waste(t.queue.Collected)
+		t.queue.Collected = 0
 	}
 	t.bucket.Cut(now, change)
 	t.publish()
@@ -189,7 +190,7 @@ func (t *Throttle) publish() {
 	switch {
 	case t.pauses.until > 0 && t.paused(t.now()):
 		t.bucket.Shut(t.pauses.until)
-	case !t.queue.empty() || t.closed.Load():
+	case !t.queue.Empty() || t.closed.Load():
 		t.bucket.Shut(0)
 	case t.issuing():
 		t.bucket.Open(t.issuedLaw())
@@ -220,13 +221,13 @@ func (t *Throttle) Close() error {
 	return t.afterClose()
 }
 
-// refusal returns the error for a draw of n tokens.
-func (t *Throttle) refusal(r Reason, n int, retry time.Duration) *Error {
-	return &Error{Reason: r, Limit: t.name, Tag: t.tag, Cost: n, RetryAfter: retry, by: t}
+// errorOf makes an error of a refusal.
+func (t *Throttle) errorOf(r limit.Refusal) *Error {
+	return &Error{Reason: r.Reason, Limit: t.name, Tag: t.tag, Cost: r.Cost, RetryAfter: r.RetryAfter, Frozen: r.Frozen, by: t}
 }
 
-// refuse is refusal for an error that the caller gets, and counts it.
+// refuse is errorOf for a refusal that is counted.
 func (t *Throttle) refuse(r Reason, n int, retry time.Duration) *Error {
 	t.held.refusal(r)
-	return t.refusal(r, n, retry)
+	return t.errorOf(limit.Refusal{Reason: r, Cost: n, RetryAfter: retry})
 }

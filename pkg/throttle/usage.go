@@ -16,11 +16,11 @@ func (t *Throttle) Demand(window time.Duration) int64 {
 	now := t.now()
 	demand := t.usage.Report(bucket.Totals{
 		At:      now,
-		Used:    float64(t.bucket.Drawn() - t.bucket.Credited() - t.queue.collected),
+		Used:    float64(t.bucket.Drawn() - t.bucket.Credited() - t.queue.Collected),
 		Refused: float64(t.refused.Load()) * float64(t.bucket.Units(1)),
 		Earned:  float64(t.bucket.Law().By(now)),
 	}, bucket.Backlog{
-		Waiting: float64(t.queue.tokens) * float64(t.bucket.Units(1)),
+		Waiting: float64(t.queue.Tokens) * float64(t.bucket.Units(1)),
 		Debt:    float64(max(0, -t.bucket.Level(now))),
 		ShortAt: t.shortAt.Load(),
 	}, window, t.bucket.Whole*t.raised())

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/bucket"
+	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
 )
 
 // Acquire waits until n tokens are granted; see Limiter. Without a share it
@@ -49,35 +50,35 @@ func (t *Throttle) acquire(ctx context.Context, n int, upTo bool) (Permit, error
 	if n > t.limit.maxCost() && !upTo {
 		return Permit{}, t.refuse(ReasonTooLarge, n, 0)
 	}
-	w := &waiter{n: min(n, t.limit.maxCost()), upTo: upTo, deadline: never, ready: make(chan struct{})}
-	w.least = w.n
+	w := &waiter{N: min(n, t.limit.maxCost()), UpTo: upTo, Deadline: never, Ready: make(chan struct{})}
+	w.Least = w.N
 	if upTo {
-		w.least = 1
+		w.Least = 1
 	}
-	w.units = t.bucket.Units(w.least)
+	w.Units = t.bucket.Units(w.Least)
 	if d, ok := ctx.Deadline(); ok {
-		w.deadline = int64(d.Sub(t.base))
+		w.Deadline = int64(d.Sub(t.base))
 	}
 	if err := t.enqueue(w); err != nil {
 		return Permit{}, err
 	}
 	select {
-	case <-w.ready:
+	case <-w.Ready:
 	default:
 		t.await(ctx, w)
 	}
-	return w.permit, w.err
+	return w.Permit, w.Err
 }
 
 // await waits until w has been served, or has failed.
 func (t *Throttle) await(ctx context.Context, w *waiter) {
-	v := t.watch(ctx, w.reason, w.n)
+	v := t.watch(ctx, w.Reason, w.N)
 	select {
-	case <-w.ready:
+	case <-w.Ready:
 	case <-ctx.Done():
 		t.giveUp(ctx, w)
 	}
-	v.end(w.permit.n, w.err)
+	v.end(w.Permit.n, w.Err)
 }
 
 // enqueue puts w into the queue, unless it is served at once or its deadline is
@@ -86,20 +87,20 @@ func (t *Throttle) enqueue(w *waiter) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed.Load() {
-		return t.refuse(ReasonClosed, w.n, 0)
+		return t.refuse(ReasonClosed, w.N, 0)
 	}
 	now := t.now()
-	if wait, ok := t.due(now, t.queue.tokens+w.least); ok && t.fits(w.units) && w.misses(now, wait) {
-		t.short(w.n, now)
+	if wait, ok := t.due(now, t.queue.Tokens+w.Least); ok && t.fits(w.Units) && w.Misses(now, wait) {
+		t.short(w.N, now)
 		return t.heldUp(now, w, wait)
 	}
-	t.queue.push(w)
+	t.queue.Push(w)
 	t.publish()
 	t.bucket.Fence() // nothing overtakes w from here on, nor draws while serve looks
 	t.serve(now)
-	if w.queued {
-		w.reason = t.reason(now, w.units)
-		t.held.wait(w.reason)
+	if w.Queued() {
+		w.Reason = t.reason(now, w.Units)
+		t.held.wait(w.Reason)
 		t.noteShort(now)
 	}
 	return nil
@@ -110,32 +111,29 @@ func (t *Throttle) enqueue(w *waiter) error {
 func (t *Throttle) giveUp(ctx context.Context, w *waiter) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !w.queued {
+	if !w.Queued() {
 		return
 	}
 	now := t.now()
-	t.uncollect(now, t.queue.remove(w))
+	t.uncollect(now, t.queue.Remove(w))
 	t.publish()
 	t.serve(now)
-	e := t.refusalOf(w)
-	if wait, _ := t.due(now, t.queue.tokens+w.least); t.fits(w.units) {
+	e := t.errorOf(rateChild{t}.Refusal(w))
+	if wait, _ := t.due(now, t.queue.Tokens+w.Least); t.fits(w.Units) {
 		e.RetryAfter = max(e.RetryAfter, wait)
 	}
-	if w.err = ended(ctx, e); missed(ctx) {
-		t.short(w.n, now)
+	if w.Err = ended(ctx, e); waitqueue.DeadlinePassed(ctx) {
+		t.short(w.N, now)
 		t.held.refusal(e.Reason)
 	}
 }
-
-// missed tells whether a call has ended because its deadline passed.
-func missed(ctx context.Context) bool { return errors.Is(ctx.Err(), context.DeadlineExceeded) }
 
 // ended returns the error of a call whose context has ended while it waited: the cause,
 // and for a deadline e with the cause, unless Track says that something else took most
 // of the call's time.
 func ended(ctx context.Context, e *Error) error {
 	e.Cause = context.Cause(ctx)
-	if !missed(ctx) {
+	if !waitqueue.DeadlinePassed(ctx) {
 		return e.Cause
 	}
 	if !errors.Is(e.Cause, context.DeadlineExceeded) { // the context has a cause of its own
@@ -168,7 +166,7 @@ func (t *Throttle) due(now int64, n int) (wait time.Duration, ok bool) {
 	case t.issuing():
 		return max(over, t.dueIssued(now, n)), true
 	}
-	held := min(t.bucket.Level(now+int64(over)), t.bucket.Law().Capacity) + t.queue.collected
+	held := min(t.bucket.Level(now+int64(over)), t.bucket.Law().Capacity) + t.queue.Collected
 	wait, ok = t.bucket.Law().Wait(t.bucket.Units(min(n, bucket.MaxUnits>>t.bucket.Shift)) - held)
 	return over + min(wait, never-over), ok
 }
@@ -183,38 +181,37 @@ func (t *Throttle) serve(now int64) {
 		t.arm(now)
 		return
 	}
-	if t.queue.empty() {
+	if t.queue.Empty() {
 		if t.issuing() {
 			t.arm(now)
 		}
 		return
 	}
-	for w := t.queue.first; w != nil && t.bucket.Law().Valid(now); w = t.queue.first {
+	for w := t.queue.First; w != nil && t.bucket.Law().Valid(now); w = t.queue.First {
 		t.bucket.Trim(now, t.room())
 		level := t.bucket.Level(now)
-		need := w.units - t.queue.collected
+		need := w.Units - t.queue.Collected
 		if level < need {
-			if w.units > t.bucket.Law().Capacity && t.fits(w.units) {
+			if w.Units > t.bucket.Law().Capacity && t.fits(w.Units) {
 				t.collect(min(level, need-t.bucket.Units(1)))
 			}
 			break
 		}
-		if w.bid != nil {
-			w.bid.wake() // it keeps its place until it has decided
+		if w.Attempt != nil {
+			w.Attempt.Wake() // it keeps its place until it has decided
 			break
 		}
-		n := w.n
-		if w.upTo {
+		n := w.N
+		if w.UpTo {
 			n = min(n, int(level>>t.bucket.Shift))
 			need = t.bucket.Units(n)
-			if n < w.n {
-				t.short(w.n-n, now)
+			if n < w.N {
+				t.short(w.N-n, now)
 			}
 		}
 		pos := t.bucket.Take(need)
-		t.queue.remove(w)
-		w.permit = Permit{n: n, pos: pos, by: t.cell(pos)}
-		close(w.ready)
+		t.queue.Remove(w)
+		w.Serve(Permit{n: n, pos: pos, by: t.cell(pos)})
 	}
 	t.publish()
 	t.arm(now)
@@ -234,7 +231,7 @@ func (t *Throttle) room() int64 {
 func (t *Throttle) collect(units int64) {
 	if units > 0 {
 		t.bucket.Take(units)
-		t.queue.collected += units
+		t.queue.Collected += units
 	}
 }
 
@@ -259,19 +256,19 @@ func (t *Throttle) arm(now int64) {
 		t.armIssue(now)
 		return
 	}
-	if t.queue.empty() {
+	if t.queue.Empty() {
 		t.timer.Stop()
 		return
 	}
-	if !t.bucket.Law().Valid(now) || !t.fits(t.queue.first.units) {
+	if !t.bucket.Law().Valid(now) || !t.fits(t.queue.First.Units) {
 		return // the next lease serves the queue
 	}
-	need := t.queue.first.units - t.queue.collected
-	if t.queue.first.units > t.bucket.Law().Capacity {
+	need := t.queue.First.Units - t.queue.Collected
+	if t.queue.First.Units > t.bucket.Law().Capacity {
 		need = min(need, max(t.bucket.Law().Capacity/2, t.bucket.Units(1)))
 	}
 	level := t.bucket.Level(now)
-	if t.queue.first.bid != nil && level >= t.queue.first.units-t.queue.collected {
+	if t.queue.First.Attempt != nil && level >= t.queue.First.Units-t.queue.Collected {
 		t.timer.Stop() // it was woken
 		return
 	}
@@ -294,18 +291,18 @@ func (t *Throttle) onTimer() {
 func (t *Throttle) retime(now int64) {
 	var late []*waiter
 	var ahead int
-	for w := t.queue.first; w != nil; {
-		next := w.next
-		wait, ok := t.due(now, ahead+w.least)
-		switch missed := ok && t.fits(w.units) && w.misses(now, wait); {
-		case missed && w.bid == nil:
-			t.uncollect(now, t.queue.remove(w))
+	for w := t.queue.First; w != nil; {
+		next := w.Next()
+		wait, ok := t.due(now, ahead+w.Least)
+		switch missed := ok && t.fits(w.Units) && w.Misses(now, wait); {
+		case missed && w.Attempt == nil:
+			t.uncollect(now, t.queue.Remove(w))
 			late = append(late, w)
 		case missed:
-			w.bid.wake() // and finds out itself
+			w.Attempt.Wake() // and finds out itself
 			fallthrough
 		default:
-			ahead += w.least
+			ahead += w.Least
 		}
 		w = next
 	}
@@ -313,15 +310,15 @@ func (t *Throttle) retime(now int64) {
 		t.publish() // perhaps nobody waits any more
 	}
 	for _, w := range late {
-		retry, _ := t.due(now, ahead+w.least) // who comes again stands behind all that stayed
-		t.short(w.n, now)
-		w.fail(t.heldUp(now, w, retry))
+		retry, _ := t.due(now, ahead+w.Least) // who comes again stands behind all that stayed
+		t.short(w.N, now)
+		w.Fail(t.heldUp(now, w, retry))
 	}
 }
 
 // heldUp is refuse for w, which cannot be served in time. t.mu is held.
 func (t *Throttle) heldUp(now int64, w *waiter, retry time.Duration) *Error {
-	e := t.refuse(t.reason(now, w.units), w.n, retry)
+	e := t.refuse(t.reason(now, w.Units), w.N, retry)
 	e.Frozen = t.thaw(now)
 	e.RetryAfter = max(e.RetryAfter, e.Frozen)
 	return e
@@ -329,13 +326,13 @@ func (t *Throttle) heldUp(now int64, w *waiter, retry time.Duration) *Error {
 
 func (t *Throttle) failAll() {
 	now := t.now()
-	for w := t.queue.first; w != nil; w = t.queue.first {
-		t.uncollect(now, t.queue.remove(w))
-		if w.bid != nil {
-			w.bid.wake()
+	for w := t.queue.First; w != nil; w = t.queue.First {
+		t.uncollect(now, t.queue.Remove(w))
+		if w.Attempt != nil {
+			w.Attempt.Wake()
 			continue
 		}
-		w.fail(t.refuse(ReasonClosed, w.n, 0))
+		w.Fail(t.refuse(ReasonClosed, w.N, 0))
 	}
 	t.noteHeld()
 }
