@@ -64,7 +64,7 @@ func parseCeiling(body []byte) (s adapt.State, began int64, err error) {
 	form, rest, _ := strings.Cut(string(body), " ")
 	word, rest, _ := strings.Cut(rest, " ")
 	began, err = strconv.ParseInt(word, 10, 64)
-	if form != ceilingForm || err != nil || began < 0 || began > maxMicros || strconv.FormatInt(began, 10) != word {
+	if form != ceilingForm || err != nil || began < 0 || began > MaxMicros || strconv.FormatInt(began, 10) != word {
 		return adapt.State{}, 0, errors.New("consensus: the document " + ceilingDocument + " is none of this release's")
 	}
 	if s, err = adapt.ParseState(rest); err != nil {

@@ -32,7 +32,7 @@ func parseRampState(body []byte) (rampState, error) {
 	form, rest, _ := strings.Cut(string(body), " ")
 	began, rest, _ := strings.Cut(rest, " ")
 	n, err := strconv.ParseInt(began, 10, 64)
-	if form != rampForm || err != nil || n < 0 || n > maxMicros || strconv.FormatInt(n, 10) != began {
+	if form != rampForm || err != nil || n < 0 || n > MaxMicros || strconv.FormatInt(n, 10) != began {
 		return rampState{}, errors.New("consensus: the document " + rampDocument + " is none of this release's")
 	}
 	s, err := ramp.ParseState(rest)
