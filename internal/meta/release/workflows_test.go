@@ -13,7 +13,7 @@ import (
 )
 
 // root is the repository.
-const root = "../.."
+const root = "../../.."
 
 // A workflow is what these tests look at in a workflow file.
 type workflow struct {
@@ -184,7 +184,7 @@ func TestWorkflowsRunWhatThereIs(t *testing.T) {
 				}
 				for _, set := range regexp.MustCompile(`\bmake test (\w+)=1\b`).FindAllStringSubmatch(s.Run, -1) {
 					// Under another name the test would skip what it is set for.
-					require.Contains(t, read(t, "internal", "image", "build_test.go"), `"`+set[1]+`"`)
+					require.Contains(t, read(t, "internal", "meta", "image", "build_test.go"), `"`+set[1]+`"`)
 					ran++
 				}
 				for _, script := range regexp.MustCompile(`\bscripts/[\w.-]+`).FindAllString(s.Run, -1) {

@@ -24,6 +24,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/examples/llm-map/fakellm"
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
+	"github.com/numaproj-contrib/numathrottle/internal/short"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 )
 
@@ -120,6 +121,7 @@ func (c *container) output(t *testing.T, env []string, args ...string) string {
 }
 
 func TestVersionAndCheckInABareRoot(t *testing.T) {
+	short.Skip(t, "it builds and runs the programs")
 	requireNamespaces(t)
 	settings := map[string][]string{
 		"llm-map":      {"LLM_MAP_MODEL=m", "LLM_MAP_API_KEY=secret", "NUMATHROTTLE_POOL=a/b"},
@@ -143,6 +145,7 @@ func TestVersionAndCheckInABareRoot(t *testing.T) {
 
 // The command finds its way to a store.
 func TestCommandInABareRoot(t *testing.T) {
+	short.Skip(t, "it builds and runs the programs")
 	requireNamespaces(t)
 	ctx, cancel := context.WithTimeout(t.Context(), smokeTimeout)
 	defer cancel()
@@ -202,6 +205,7 @@ func (s *serving) end(t *testing.T) {
 
 // http-sink sends a message over TLS to a service whose authority is one of the image's.
 func TestHTTPSinkInABareRoot(t *testing.T) {
+	short.Skip(t, "it builds and runs the programs")
 	requireNamespaces(t)
 	received := make(chan string, 10)
 	service := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -241,6 +245,7 @@ func TestHTTPSinkInABareRoot(t *testing.T) {
 
 // llm-map answers a message with what a model says.
 func TestLLMMapInABareRoot(t *testing.T) {
+	short.Skip(t, "it builds and runs the programs")
 	requireNamespaces(t)
 	provider, err := fakellm.New(fakellm.Config{Provider: fakellm.SelfHosted, RequestsPerMinute: 600, Slice: time.Minute})
 	require.NoError(t, err)

@@ -1,4 +1,4 @@
-package numathrottle_test
+package pages
 
 import (
 	"encoding/json"
@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle"
+	"github.com/numaproj-contrib/numathrottle/internal/short"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 )
@@ -23,6 +24,7 @@ import (
 // Every command of the pages is one that there is, with flags, targets, variables and paths that there are; what can be run
 // without a network is run.
 func TestPagesCommands(t *testing.T) {
+	short.Skip(t, "it builds and runs the programs")
 	j := newJudge(t)
 	t.Run("right", func(t *testing.T) {
 		found, unnamed := snippets(t, commands())

@@ -1,4 +1,4 @@
-package numathrottle_test
+package pages
 
 import (
 	"errors"

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/proof"
+	"github.com/numaproj-contrib/numathrottle/internal/short"
 )
 
 // fakeGo stands in for the go command: its "test -c" makes the fake below.
@@ -53,6 +54,7 @@ esac
 // The end of the time, which Go may take for a failure, excuses only a target that ran as long
 // as it should.
 func TestFuzzTargetsThatEndEarly(t *testing.T) {
+	short.Skip(t, "it runs the fuzzer")
 	want := map[string]struct {
 		result     string
 		runs       int

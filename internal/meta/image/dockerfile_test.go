@@ -14,7 +14,7 @@ import (
 )
 
 // root is the repository.
-const root = "../.."
+const root = "../../.."
 
 // programs are the targets of the Dockerfile.
 var programs = []string{"llm-map", "http-sink", "numathrottle"}
