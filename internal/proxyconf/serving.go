@@ -35,7 +35,7 @@ func ServingFields[C any](byDefault string, at func(*C) *Serving) []config.Field
 		Prefix,
 		Parsed("listen", listen.Allowed, "`"+byDefault+"`", "Where the proxy listens", func(c *C) *string { return &at(c).Listen }, listen.Parse),
 		program.SecretField("token", "What callers have to send; needed at an address that is not local", func(c *C) *numathrottle.Secret { return &at(c).Token }),
-		config.PathField("tokenFile", "none", "The same in a file, such as a mounted Secret", func(c *C) *string { return &at(c).TokenFile }),
+		config.PathField("tokenFile", "none", "The token in a file, such as a mounted Secret", func(c *C) *string { return &at(c).TokenFile }),
 		config.DurationField("grace", time.Millisecond, 10*time.Minute, "`25s`", "How long the proxy goes on at most after it was told to stop, while somebody uses it",
 			func(c *C) *time.Duration { return &at(c).Grace }),
 	)
