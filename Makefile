@@ -86,6 +86,11 @@ else
 	@$(MAKE) suite
 endif
 
+# Without the race detector, and with the results of before.
+.PHONY: short
+short: ## Run what needs no server and no process and is not slow
+	$(GO) test -short -vet=off $(TEST_FLAGS) $(PKG)
+
 # A result that is remembered from another checkout has met no server: every test is run. Vet is lint's business.
 MODULE_FLAGS := -vet=off -count 1 -timeout $(TEST_TIMEOUT) ./...
 .PHONY: modules
@@ -142,6 +147,13 @@ shell: ## Run 100 pools of twenty real Members in virtual time with the race det
 .PHONY: mutants
 mutants: ## Leave out each rule of the protocol once: the simulation must notice
 	$(GO) test -vet=off -tags numathrottle_mutants -run 'Mutant|NeedsItsRule' -timeout $(SIM_TIMEOUT) ./internal/sim ./internal/ceiling/backoff ./internal/ceiling/brownout ./pkg/throttle ./pkg/consensus ./pkg/consensus/driver
+
+# It fetches what a Rust and a Java handler need, and compiles them: minutes the first time.
+.PHONY: languages
+languages: export NUMATHROTTLE_REQUIRE_STORES := 1
+languages: ## Run real handlers in Python, Rust and Java behind the proxy
+	@scripts/languages.sh python rust java
+	NUMATHROTTLE_LANGUAGES=1 $(GO) test -vet=off -count 1 -timeout $(TEST_TIMEOUT) ./internal/languages
 
 # Not beside other tests: the time until a pool recovers is measured, therefore without the race detector.
 .PHONY: faults
