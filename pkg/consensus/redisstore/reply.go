@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // The layout of the hash that holds a pool; see lua/record.lua.
@@ -21,18 +21,18 @@ const (
 	grantedParts = 10
 )
 
-var statuses = map[string]consensus.Status{
-	"granted":  consensus.Granted,
-	"late":     consensus.Late,
-	"replaced": consensus.Replaced,
-	"cloned":   consensus.Cloned,
-	"removed":  consensus.Removed,
-	"behind":   consensus.Behind,
+var statuses = map[string]driver.Status{
+	"granted":  driver.Granted,
+	"late":     driver.Late,
+	"replaced": driver.Replaced,
+	"cloned":   driver.Cloned,
+	"removed":  driver.Removed,
+	"behind":   driver.Behind,
 }
 
 // parseSync reads the reply of the sync script. policy is the server's eviction
-// policy if it was asked for and told. Every error wraps consensus.ErrWrongAnswer.
-func parseSync(reply any, req *consensus.Request) (answer consensus.Answer, policy string, err error) {
+// policy if it was asked for and told. Every error wraps driver.ErrWrongAnswer.
+func parseSync(reply any, req *driver.Request) (answer driver.Answer, policy string, err error) {
 	parts, ok := reply.([]any)
 	if !ok || len(parts) == 0 {
 		return answer, "", wrongAnswer("not a list")
@@ -42,35 +42,35 @@ func parseSync(reply any, req *consensus.Request) (answer consensus.Answer, poli
 	if !ok {
 		return answer, "", wrongAnswer("unknown status %.40q", word)
 	}
-	answer = consensus.Answer{Status: status, Seq: req.Seq, Nonce: req.Nonce}
-	if status == consensus.Behind {
+	answer = driver.Answer{Status: status, Seq: req.Seq, Nonce: req.Nonce}
+	if status == driver.Behind {
 		answer.Newest, err = parseNewest(parts)
 		return answer, "", err
 	}
-	if status != consensus.Granted {
+	if status != driver.Granted {
 		return answer, "", nil
 	}
 	if len(parts) != grantedParts {
-		return consensus.Answer{}, "", wrongAnswer("%d parts, want %d", len(parts), grantedParts)
+		return driver.Answer{}, "", wrongAnswer("%d parts, want %d", len(parts), grantedParts)
 	}
 	if err := parseHead(parts, &answer); err != nil {
-		return consensus.Answer{}, "", err
+		return driver.Answer{}, "", err
 	}
 	policy, _ = parts[6].(string)
 	fields, ok := parts[7].([]any)
 	if !ok {
-		return consensus.Answer{}, "", wrongAnswer("the rows are not a list")
+		return driver.Answer{}, "", wrongAnswer("the rows are not a list")
 	}
 	c, own, err := parseFields(fields, req)
 	if err != nil {
-		return consensus.Answer{}, "", err
+		return driver.Answer{}, "", err
 	}
 	rows := c.rows
 	if answer.Documents, err = c.unreported(req.Documents); err != nil {
-		return consensus.Answer{}, "", err
+		return driver.Answer{}, "", err
 	}
 	answer.Issuing = issues(fields)
-	answer.Tags = make([]consensus.TagAnswer, 0, len(req.Tags))
+	answer.Tags = make([]driver.TagAnswer, 0, len(req.Tags))
 	for _, t := range req.Tags {
 		ta := tagAnswer(t.Tag, rows)
 		if e := rows[own].entry(t.Tag); e != nil {
@@ -82,7 +82,7 @@ func parseSync(reply any, req *consensus.Request) (answer consensus.Answer, poli
 }
 
 // parseNewest reads which request a record that is behind knows as the newest.
-func parseNewest(parts []any) (newest consensus.Ticket, err error) {
+func parseNewest(parts []any) (newest driver.Ticket, err error) {
 	if len(parts) != 3 {
 		return newest, wrongAnswer("%d parts, want 3", len(parts))
 	}
@@ -92,13 +92,13 @@ func parseNewest(parts []any) (newest consensus.Ticket, err error) {
 	newest.Seq, err1 = strconv.ParseUint(seq, 10, 64)
 	newest.Nonce, err2 = strconv.ParseUint(nonce, 10, 64)
 	if cmp.Or(err1, err2) != nil {
-		return consensus.Ticket{}, wrongAnswer("the newest request is %.40q, %.40q", seq, nonce)
+		return driver.Ticket{}, wrongAnswer("the newest request is %.40q, %.40q", seq, nonce)
 	}
 	return newest, nil
 }
 
 // parseHead reads what a granted reply says of the pool as a whole.
-func parseHead(parts []any, answer *consensus.Answer) error {
+func parseHead(parts []any, answer *driver.Answer) error {
 	var text [7]string
 	for i, part := range []int{1, 2, 3, 4, 5, 8, 9} {
 		var ok bool
@@ -115,7 +115,7 @@ func parseHead(parts []any, answer *consensus.Answer) error {
 	if err := cmp.Or(err1, err2, err3, err4, err5, err6); err != nil {
 		return wrongAnswer("one of time, revision, lease, freeze, beginning and silence is no such number: %.40q", text)
 	}
-	if lease == 0 || lease > uint64(consensus.MaxLease/time.Millisecond) {
+	if lease == 0 || lease > uint64(driver.MaxLease/time.Millisecond) {
 		return wrongAnswer("the pool's lease is %d ms", lease)
 	}
 	answer.Time, answer.Revision = int64(at), revision
@@ -124,7 +124,7 @@ func parseHead(parts []any, answer *consensus.Answer) error {
 	if frozen > 0 {
 		answer.Frozen = time.Duration(frozen) * time.Microsecond
 		if text[4] != noCause {
-			answer.FrozenBy = consensus.FreezeCause(text[4])
+			answer.FrozenBy = driver.FreezeCause(text[4])
 		}
 	}
 	return nil
@@ -140,7 +140,7 @@ type row struct {
 
 type entry struct {
 	tag, note               string
-	inUse, answered, demand consensus.Share
+	inUse, answered, demand driver.Share
 	poolSize                int
 }
 
@@ -161,7 +161,7 @@ type contents struct {
 
 // parseFields returns what the fields of a pool hold, and the place of the row that
 // made the request, which must be there.
-func parseFields(fields []any, req *consensus.Request) (c contents, own int, err error) {
+func parseFields(fields []any, req *driver.Request) (c contents, own int, err error) {
 	if len(fields)%2 != 0 {
 		return c, 0, wrongAnswer("%d names and values", len(fields))
 	}
@@ -216,7 +216,7 @@ func (c *contents) sort() error {
 			return wrongAnswer("the document %q is there twice", c.docs[i].Name)
 		}
 	}
-	if len(c.docs) > consensus.MaxDocuments {
+	if len(c.docs) > driver.MaxDocuments {
 		return wrongAnswer("%d documents", len(c.docs))
 	}
 	return nil
@@ -225,17 +225,17 @@ func (c *contents) sort() error {
 // parseRow reads the value of a row. One that is not live is not looked into.
 func parseRow(value string) (r row, live bool, err error) {
 	f := fieldReader{rest: value}
-	if state := f.number(uint64(consensus.RowLeft)); f.ok() && consensus.RowState(state) != consensus.RowLive {
+	if state := f.number(uint64(driver.RowLeft)); f.ok() && driver.RowState(state) != driver.RowLive {
 		return row{}, false, nil
 	}
 	r.lastSeen = int64(f.number(maxTime))
-	f.number(maxTags * uint64(consensus.Whole)) // claims
+	f.number(maxTags * uint64(driver.Whole)) // claims
 	r.seq, r.nonce = f.number(1<<64-1), f.number(1<<64-1)
 	tags := f.number(maxTags)
 	for range tags {
 		e := entry{inUse: f.share(), answered: f.share(), demand: f.share(), poolSize: int(f.number(maxPoolSize))}
 		e.tag = f.text(f.number(uint64(len(value))))
-		e.note = f.text(f.number(consensus.MaxNoteBytes))
+		e.note = f.text(f.number(driver.MaxNoteBytes))
 		r.entries = append(r.entries, e)
 	}
 	if !f.ok() || f.rest != "" {
@@ -245,8 +245,8 @@ func parseRow(value string) (r row, live bool, err error) {
 }
 
 // tagAnswer tells who is live for the tag and whether they agree on the pool size.
-func tagAnswer(tag string, rows []row) consensus.TagAnswer {
-	ta := consensus.TagAnswer{Tag: tag, Roster: make([]consensus.RosterRow, 0, len(rows))}
+func tagAnswer(tag string, rows []row) driver.TagAnswer {
+	ta := driver.TagAnswer{Tag: tag, Roster: make([]driver.RosterRow, 0, len(rows))}
 	agreed := true
 	for i := range rows {
 		e := rows[i].entry(tag)
@@ -256,7 +256,7 @@ func tagAnswer(tag string, rows []row) consensus.TagAnswer {
 		ta.Live++
 		agreed = agreed && (ta.Live == 1 || e.poolSize == ta.PoolSize)
 		ta.PoolSize = max(ta.PoolSize, e.poolSize)
-		ta.Roster = append(ta.Roster, consensus.RosterRow{
+		ta.Roster = append(ta.Roster, driver.RosterRow{
 			ID: rows[i].id, Claim: max(e.inUse, e.answered), Demand: e.demand, PoolSize: e.poolSize, Note: e.note,
 		})
 	}
@@ -285,8 +285,8 @@ func (f *fieldReader) number(limit uint64) uint64 {
 	return n
 }
 
-func (f *fieldReader) share() consensus.Share {
-	return consensus.Share(f.number(uint64(consensus.Whole)))
+func (f *fieldReader) share() driver.Share {
+	return driver.Share(f.number(uint64(driver.Whole)))
 }
 
 // text reads n bytes of any kind, and the blank behind them unless they are the last.
@@ -304,5 +304,5 @@ func (f *fieldReader) text(n uint64) string {
 }
 
 func wrongAnswer(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", consensus.ErrWrongAnswer, fmt.Sprintf(format, args...))
+	return fmt.Errorf("%w: %s", driver.ErrWrongAnswer, fmt.Sprintf(format, args...))
 }

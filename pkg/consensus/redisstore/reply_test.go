@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // goodReply is what a server answers to the first request of a in pool p.
@@ -28,25 +28,25 @@ func TestParseSync(t *testing.T) {
 	answer, policy, err := parseSync(goodReply(), &req)
 	require.NoError(t, err)
 	require.Empty(t, policy)
-	require.Equal(t, consensus.Answer{
+	require.Equal(t, driver.Answer{
 		Seq: 1, Nonce: 9223372036854775810, Time: 1763718400123456, Revision: 7, Lease: 10 * time.Second,
-		Frozen: 1500 * time.Microsecond, FrozenBy: consensus.FreezeLostRow,
-		Tags: []consensus.TagAnswer{{
+		Frozen: 1500 * time.Microsecond, FrozenBy: driver.FreezeLostRow,
+		Tags: []driver.TagAnswer{{
 			Share: 8, Live: 2, PoolSize: 2, Agreed: true,
-			Roster: []consensus.RosterRow{
-				{ID: "a", Claim: 9, Demand: consensus.Whole, PoolSize: 2},
+			Roster: []driver.RosterRow{
+				{ID: "a", Claim: 9, Demand: driver.Whole, PoolSize: 2},
 				{ID: "b", Claim: 30, Demand: 40, PoolSize: 2, Note: "a 1 "},
 			},
 		}},
-		Documents: []consensus.Document{{Name: "limit", Version: 65536, Body: []byte("{\"max\": 7}\x00")}, {Name: "lost"}},
+		Documents: []driver.Document{{Name: "limit", Version: 65536, Body: []byte("{\"max\": 7}\x00")}, {Name: "lost"}},
 		Began:     1763718400000000, Slept: 90 * time.Second,
 	}, answer)
 }
 
 // goodRequest is the request that goodReply answers.
-func goodRequest() consensus.Request {
+func goodRequest() driver.Request {
 	req := request("p", "a", 1, 1)
-	req.Documents = []consensus.DocumentReport{{Name: "lost", Version: 5}, {Name: "known", Version: 1<<63 - 1}, {Name: "other"}}
+	req.Documents = []driver.DocumentReport{{Name: "lost", Version: 5}, {Name: "known", Version: 1<<63 - 1}, {Name: "other"}}
 	return req
 }
 
@@ -132,7 +132,7 @@ func TestParseSyncWrongShapes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			req := goodRequest()
 			answer, _, err := parseSync(spoil(goodReply()), &req)
-			require.ErrorIs(t, err, consensus.ErrWrongAnswer)
+			require.ErrorIs(t, err, driver.ErrWrongAnswer)
 			require.Zero(t, answer)
 		})
 	}

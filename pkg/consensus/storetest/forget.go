@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 func canWipe(h *Harness) bool     { return h.Wipe != nil && !h.Memory }
@@ -40,10 +40,10 @@ func wiped(p *pool) {
 
 	sent := time.Now()
 	ans := b.sync(one(0, whole))
-	p.requireFrozen(ans, consensus.FreezeNewRecord)
+	p.requireFrozen(ans, driver.FreezeNewRecord)
 	require.Zero(p, ans.Tags[0].Share, "a may still draw")
 	ans = a.sync(one(whole, whole))
-	p.requireFrozen(ans, consensus.FreezeRollback)
+	p.requireFrozen(ans, driver.FreezeRollback)
 	require.Equal(p, whole, ans.Tags[0].Share, "what is in use may go on")
 	require.Greater(p, ans.Revision, held.Revision)
 	a.leave()
@@ -54,9 +54,9 @@ func wiped(p *pool) {
 	another.name += " 2"
 	c := another.proc("c")
 	req := c.request(one(0, whole))
-	req.Outlasts = consensus.MaxOutlasts
+	req.Outlasts = driver.MaxOutlasts
 	ans = c.send(req)
-	p.requireFrozen(ans, consensus.FreezeNewRecord)
+	p.requireFrozen(ans, driver.FreezeNewRecord)
 	require.Zero(p, ans.Tags[0].Share, "somebody may go on without the store")
 }
 
@@ -67,11 +67,11 @@ func (p *pool) thaws(since time.Time, b *proc) {
 	p.eventually("the freeze ends", func() bool {
 		ans := b.sync(one(0, 0))
 		if ans.Frozen == 0 {
-			require.Equal(p, consensus.FreezeNone, ans.FrozenBy)
+			require.Equal(p, driver.FreezeNone, ans.FrozenBy)
 		}
 		return ans.Frozen == 0
 	})
-	require.GreaterOrEqual(p, time.Since(since), nearly(consensus.Removal(p.Longest)), "the freeze was too short")
+	require.GreaterOrEqual(p, time.Since(since), nearly(driver.Removal(p.Longest)), "the freeze was too short")
 }
 
 func restarted(p *pool) {
@@ -83,11 +83,11 @@ func restarted(p *pool) {
 
 	sent := time.Now()
 	ans := a.sync(one(half, half))
-	p.requireFrozen(ans, consensus.FreezeIdentity)
+	p.requireFrozen(ans, driver.FreezeIdentity)
 	require.Equal(p, half, ans.Tags[0].Share)
 	b.leave()
 	ans = a.sync(one(half, whole))
-	p.requireFrozen(ans, consensus.FreezeIdentity)
+	p.requireFrozen(ans, driver.FreezeIdentity)
 	require.Equal(p, half, ans.Tags[0].Share, "a share grew in a frozen pool")
 	c := p.proc("c")
 	require.Zero(p, c.share(0, half))
@@ -112,7 +112,7 @@ func rolledBack(p *pool) {
 
 	sent := time.Now()
 	ans := b.sync(one(whole, whole))
-	p.requireFrozen(ans, consensus.FreezeRollback)
+	p.requireFrozen(ans, driver.FreezeRollback)
 	require.Greater(p, ans.Revision, held.Revision)
 	require.Equal(p, half, ans.Tags[0].Share, "the room that the record shows counts")
 	require.Equal(p, half, ans.Tags[0].Roster[0].Claim, "the older record")
@@ -138,7 +138,7 @@ func lostRow(p *pool) {
 
 	sent := time.Now()
 	ans := b.sync(one(half, half))
-	p.requireFrozen(ans, consensus.FreezeLostRow)
+	p.requireFrozen(ans, driver.FreezeLostRow)
 	require.Equal(p, half, ans.Tags[0].Share)
 	require.Equal(p, half, a.share(half, whole))
 	c := p.proc("c")
@@ -159,7 +159,7 @@ func olderRow(p *pool) {
 	}
 	sent := time.Now()
 	ans := b.sync(one(half, whole))
-	p.requireFrozen(ans, consensus.FreezeLostRow)
+	p.requireFrozen(ans, driver.FreezeLostRow)
 	require.Equal(p, half, ans.Tags[0].Share)
 	p.thaws(sent, p.proc("c"))
 }
@@ -171,7 +171,7 @@ func future(p *pool) {
 	a.revision += 1000
 	sent := time.Now()
 	ans := a.sync(one(half, whole))
-	p.requireFrozen(ans, consensus.FreezeRollback)
+	p.requireFrozen(ans, driver.FreezeRollback)
 	require.Equal(p, seen.Revision+1001, ans.Revision)
 	require.Equal(p, half, ans.Tags[0].Share)
 	// Another gap in memory does not shorten the freeze.

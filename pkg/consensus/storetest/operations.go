@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // operations are the things that happen in a random sequence. pl is one of the
@@ -42,13 +42,13 @@ func (s *sequence) honest(pl *player) {
 }
 
 // outcome does what a processor does when it is refused.
-func (s *sequence) outcome(pl *player, ans consensus.Answer) {
+func (s *sequence) outcome(pl *player, ans driver.Answer) {
 	i := slices.Index(s.players, pl)
-	if ans.Status == consensus.Granted || i < 0 || ans.Status == consensus.Behind && pl.recalled == ans.Newest {
+	if ans.Status == driver.Granted || i < 0 || ans.Status == driver.Behind && pl.recalled == ans.Newest {
 		return
 	}
 	s.ghosts = append(s.ghosts, pl)
-	if ans.Status == consensus.Replaced {
+	if ans.Status == driver.Replaced {
 		s.players[i] = s.join()
 	} else {
 		s.players[i] = s.player(pl.id)
@@ -56,7 +56,7 @@ func (s *sequence) outcome(pl *player, ans consensus.Answer) {
 }
 
 // reports draws reports on one to three tags: what is held is in use, unless less is wanted.
-func (s *sequence) reports(pl *player) []consensus.TagReport {
+func (s *sequence) reports(pl *player) []driver.TagReport {
 	tags := []string{"", "t", "\u65e5"}
 	s.rng.Shuffle(len(tags), func(i, j int) { tags[i], tags[j] = tags[j], tags[i] })
 	n := 1
@@ -65,8 +65,8 @@ func (s *sequence) reports(pl *player) []consensus.TagReport {
 	} else {
 		tags[0] = ""
 	}
-	var out []consensus.TagReport
-	held := map[string]consensus.Share{}
+	var out []driver.TagReport
+	held := map[string]driver.Share{}
 	for _, t := range tags[:n] {
 		want := s.share()
 		inUse := min(pl.held[t], want)
@@ -74,7 +74,7 @@ func (s *sequence) reports(pl *player) []consensus.TagReport {
 			inUse = pl.held[t] // wants less, but still uses what it holds
 		}
 		held[t] = inUse
-		out = append(out, consensus.TagReport{
+		out = append(out, driver.TagReport{
 			Tag: t, InUse: inUse, Wanted: want, Demand: s.share(), PoolSize: s.poolSize, Note: s.body(3),
 		})
 	}
@@ -83,16 +83,16 @@ func (s *sequence) reports(pl *player) []consensus.TagReport {
 }
 
 // share draws a share. Most are such that several processors hold one.
-func (s *sequence) share() consensus.Share {
+func (s *sequence) share() driver.Share {
 	switch s.rng.IntN(8) {
 	case 0:
 		return 0
 	case 1:
 		return whole
 	case 2:
-		return consensus.Share(s.rng.Int64N(int64(whole) + 1))
+		return driver.Share(s.rng.Int64N(int64(whole) + 1))
 	default:
-		return whole/5 + consensus.Share(s.rng.Int64N(3)) - 1
+		return whole/5 + driver.Share(s.rng.Int64N(3)) - 1
 	}
 }
 
@@ -128,7 +128,7 @@ func (s *sequence) liar(pl *player) {
 		if what = "has seen a newer record"; s.rng.IntN(2) == 0 {
 			what, req.LastSeq, req.Seq = "has seen a newer row", req.Seq+1, req.Seq+3
 			pl.seq, pl.history[len(pl.history)-1].Seq = req.Seq, req.Seq
-			req.Unanswered, req.Recalled = nil, consensus.Ticket{}
+			req.Unanswered, req.Recalled = nil, driver.Ticket{}
 			if s.rng.IntN(2) == 0 {
 				req.Recalled = s.ref.newest(req)
 			}
@@ -193,7 +193,7 @@ func (s *sequence) haunt(*player) {
 	pl := s.ghosts[i]
 	// The reference knows the time of a leave but roughly. Whether the tombstone
 	// is still there shows only in those who remember no answer.
-	removal := consensus.Removal(s.ref.rec.Lease) - 2*consensus.Clamp(s.ref.rec.Lease)
+	removal := driver.Removal(s.ref.rec.Lease) - 2*driver.Clamp(s.ref.rec.Lease)
 	what := s.rng.IntN(6)
 	if pl.left > 0 && s.ref.rec.Clock-pl.left > removal.Microseconds() {
 		if pl.lastSeq == 0 {
@@ -217,7 +217,7 @@ func (s *sequence) haunt(*player) {
 
 // gap is a pause beyond the clamp.
 func (s *sequence) gap(*player) {
-	pause(consensus.Clamp(s.lease) * 5 / 4)
+	pause(driver.Clamp(s.lease) * 5 / 4)
 }
 
 // silence lets a removal time pass, in which all but the watcher and some others
@@ -228,7 +228,7 @@ func (s *sequence) silence(pl *player) {
 	}
 	s.silences--
 	quiet := s.rng.IntN(2) == 0
-	until := s.ref.rec.Clock + consensus.Removal(s.lease).Microseconds()*11/10
+	until := s.ref.rec.Clock + driver.Removal(s.lease).Microseconds()*11/10
 	s.eventually("a removal time passes", func() bool {
 		if !quiet && slices.Contains(s.players, pl) && s.rng.IntN(8) == 0 {
 			s.honest(pl)
@@ -265,7 +265,7 @@ func (s *sequence) reserves(*player) {
 	if s.spacing == 0 || s.Deferred {
 		return
 	}
-	req := consensus.Reserve{
+	req := driver.Reserve{
 		Pool: s.name, Lease: s.lease, Count: s.rng.IntN(4), Ahead: s.rng.IntN(5),
 		Spacing: s.spacing + time.Duration(s.rng.IntN(3)), Revision: s.ref.rec.Revision,
 	}

@@ -5,11 +5,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // whole is the whole limit.
-const whole = consensus.Whole
+const whole = driver.Whole
 
 // joinCases are about the first sync of a pool.
 func joinCases() []testCase {
@@ -20,7 +20,7 @@ func joinCases() []testCase {
 			ans := a.sync(one(0, whole))
 			require.Equal(p, whole, ans.Tags[0].Share)
 			require.Zero(p, ans.Frozen)
-			require.Equal(p, consensus.FreezeNone, ans.FrozenBy)
+			require.Equal(p, driver.FreezeNone, ans.FrozenBy)
 		}},
 		{name: "a new pool is frozen for the longest removal time", run: newPoolFreezes},
 		{name: "the first lease is the pool's", run: func(p *pool) {
@@ -40,28 +40,28 @@ func newPoolFreezes(p *pool) {
 	first := a.sync(one(0, whole))
 	if p.Memory || p.KnowsNew && first.Frozen == 0 {
 		require.Zero(p, first.Frozen)
-		require.Equal(p, consensus.FreezeNone, first.FrozenBy)
+		require.Equal(p, driver.FreezeNone, first.FrozenBy)
 		require.Equal(p, whole, first.Tags[0].Share)
 		return
 	}
-	p.requireFrozen(first, consensus.FreezeNewRecord)
+	p.requireFrozen(first, driver.FreezeNewRecord)
 	require.Zero(p, first.Tags[0].Share, "a share grew in a frozen pool")
 	b := p.proc("b")
 	p.eventually("the freeze ends", func() bool {
 		return a.share(0, half) == half
 	})
-	require.GreaterOrEqual(p, time.Since(sent), nearly(consensus.Removal(p.Longest)), "the freeze was too short")
+	require.GreaterOrEqual(p, time.Since(sent), nearly(driver.Removal(p.Longest)), "the freeze was too short")
 	ans := b.sync(one(0, whole))
 	require.Equal(p, half, ans.Tags[0].Share)
 	require.Zero(p, ans.Frozen)
-	require.Equal(p, consensus.FreezeNone, ans.FrozenBy)
+	require.Equal(p, driver.FreezeNone, ans.FrozenBy)
 }
 
 // requireFrozen requires that the pool is frozen for no longer than it should be.
-func (p *pool) requireFrozen(ans consensus.Answer, cause consensus.FreezeCause) {
+func (p *pool) requireFrozen(ans driver.Answer, cause driver.FreezeCause) {
 	p.Helper()
 	require.Positive(p, ans.Frozen, "the pool is not frozen")
-	require.LessOrEqual(p, ans.Frozen, consensus.Removal(p.Longest))
+	require.LessOrEqual(p, ans.Frozen, driver.Removal(p.Longest))
 	require.Equal(p, cause, ans.FrozenBy)
 }
 
@@ -128,7 +128,7 @@ func roomCases() []testCase {
 			p.open()
 			a, b, c := p.proc("a"), p.proc("b"), p.proc("c")
 			require.Equal(p, whole-1, a.share(0, whole-1))
-			require.Equal(p, consensus.Share(1), b.share(0, whole))
+			require.Equal(p, driver.Share(1), b.share(0, whole))
 			require.Zero(p, c.share(0, 1))
 		}},
 		{name: "a leave frees the claim at once", run: func(p *pool) {

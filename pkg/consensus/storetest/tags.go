@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // tagCases are about several tags in one pool.
@@ -16,7 +16,7 @@ func tagCases() []testCase {
 			p.open()
 			a, b := p.proc("a"), p.proc("b")
 			ans := a.sync(tag("z", 0, half), tag("", 0, half/2), tag("m", 0, half))
-			require.Equal(p, []consensus.Share{half, half / 2, half / 2}, shares(ans))
+			require.Equal(p, []driver.Share{half, half / 2, half / 2}, shares(ans))
 			require.Zero(p, b.share(0, whole))
 		}},
 		{name: "a processor's own other tags count", run: func(p *pool) {
@@ -24,18 +24,18 @@ func tagCases() []testCase {
 			a := p.proc("a")
 			a.sync(tag("x", 0, half), tag("y", 0, half))
 			ans := a.sync(tag("x", half, whole), tag("y", half, whole))
-			require.Equal(p, []consensus.Share{half, half}, shares(ans))
+			require.Equal(p, []driver.Share{half, half}, shares(ans))
 			// The first gives up before the second asks, but still uses its share.
 			ans = a.sync(tag("x", half, 0), tag("y", half, whole))
-			require.Equal(p, []consensus.Share{0, half}, shares(ans))
+			require.Equal(p, []driver.Share{0, half}, shares(ans))
 			ans = a.sync(tag("x", 0, 0), tag("y", half, whole))
-			require.Equal(p, []consensus.Share{0, whole}, shares(ans))
+			require.Equal(p, []driver.Share{0, whole}, shares(ans))
 		}},
 		{name: "a tag asked for later leaves room to one asked for earlier only if it is free", run: func(p *pool) {
 			p.open()
 			a := p.proc("a")
 			ans := a.sync(tag("x", half, whole), tag("y", half, 0))
-			require.Equal(p, []consensus.Share{half, 0}, shares(ans), "y is still in use")
+			require.Equal(p, []driver.Share{half, 0}, shares(ans), "y is still in use")
 		}},
 		{name: "a tag that is not named any more is in use no more", run: func(p *pool) {
 			p.open()
@@ -44,7 +44,7 @@ func tagCases() []testCase {
 			require.Zero(p, b.share(0, whole))
 			a.sync(tag("x", half, half))
 			ans := b.sync(tag("y", 0, whole), tag("x", 0, 0))
-			require.Equal(p, []consensus.Share{half, 0}, shares(ans))
+			require.Equal(p, []driver.Share{half, 0}, shares(ans))
 			require.Equal(p, 1, ans.Tags[0].Live, "a does not hold y any more")
 			require.Equal(p, 2, ans.Tags[1].Live)
 		}},
@@ -53,11 +53,11 @@ func tagCases() []testCase {
 			a, b := p.proc("a"), p.proc("b")
 			a.sync(tag("x", 0, half/2), tag("y", 0, half/2))
 			ans := b.sync(tag("y", 0, half), tag("z", 0, 0))
-			require.Equal(p, []consensus.RosterRow{
+			require.Equal(p, []driver.RosterRow{
 				{ID: "a", Claim: half / 2, Demand: half / 2, PoolSize: 1},
 				{ID: "b", Claim: half, Demand: half, PoolSize: 1},
 			}, ans.Tags[0].Roster)
-			require.Equal(p, []consensus.RosterRow{{ID: "b", PoolSize: 1}}, ans.Tags[1].Roster)
+			require.Equal(p, []driver.RosterRow{{ID: "b", PoolSize: 1}}, ans.Tags[1].Roster)
 			require.Equal(p, 1, ans.Tags[1].Live)
 			require.True(p, ans.Tags[1].Agreed)
 			require.False(p, ans.Tags[0].Agreed)
@@ -65,7 +65,7 @@ func tagCases() []testCase {
 		{name: "as many tags as a request may have", run: func(p *pool) {
 			p.open()
 			a := p.proc("a")
-			var tags []consensus.TagReport
+			var tags []driver.TagReport
 			for i := range 64 {
 				tags = append(tags, tag(fmt.Sprint("t", 63-i), 0, whole/64))
 			}
@@ -78,8 +78,8 @@ func tagCases() []testCase {
 }
 
 // shares returns the shares of an answer, in order.
-func shares(ans consensus.Answer) []consensus.Share {
-	out := make([]consensus.Share, len(ans.Tags))
+func shares(ans driver.Answer) []driver.Share {
+	out := make([]driver.Share, len(ans.Tags))
 	for i := range out {
 		out[i] = ans.Tags[i].Share
 	}
@@ -106,9 +106,9 @@ func rosterCases() []testCase {
 		}},
 		{name: "the roster shows claim, demand and pool size", run: func(p *pool) {
 			p.open()
-			p.proc("b").sync(consensus.TagReport{InUse: 0, Wanted: half, Demand: 7, PoolSize: 3})
-			ans := p.proc("a").sync(consensus.TagReport{InUse: 5, Wanted: 3, Demand: whole, PoolSize: 1_000_000})
-			require.Equal(p, []consensus.RosterRow{
+			p.proc("b").sync(driver.TagReport{InUse: 0, Wanted: half, Demand: 7, PoolSize: 3})
+			ans := p.proc("a").sync(driver.TagReport{InUse: 5, Wanted: 3, Demand: whole, PoolSize: 1_000_000})
+			require.Equal(p, []driver.RosterRow{
 				{ID: "a", Claim: 5, Demand: whole, PoolSize: 1_000_000},
 				{ID: "b", Claim: half, Demand: 7, PoolSize: 3},
 			}, ans.Tags[0].Roster)
@@ -125,7 +125,7 @@ func rosterCases() []testCase {
 }
 
 func consents(p *pool) {
-	sizes := func(n int) consensus.TagReport { return consensus.TagReport{PoolSize: n} }
+	sizes := func(n int) driver.TagReport { return driver.TagReport{PoolSize: n} }
 	a, b, c := p.proc("a"), p.proc("b"), p.proc("c")
 	for _, step := range []struct {
 		by     *proc
