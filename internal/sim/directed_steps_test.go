@@ -92,8 +92,8 @@ func (w *world) reach(p *process) {
 // lastAnswered is the share that the store answered the process last.
 func (w *world) lastAnswered(p *process) driver.Share {
 	for _, row := range w.store.rec.Rows {
-		if row.Incarnation == p.incarnation && len(row.Entries) > 0 {
-			return row.Entries[0].Answered
+		if row.Incarnation == p.incarnation {
+			return row.Answered
 		}
 	}
 	return 0

@@ -28,18 +28,6 @@ type directed struct {
 
 var schedules = slices.Concat(pauseSchedules, permitSchedules, drawSchedules, willSchedules, []directed{
 	{
-		name: "one request shares out two tags", rule: "own-tags",
-		run: func(_ *testing.T, w *world) {
-			req := driver.Request{
-				Pool: "pool", ID: "a", Incarnation: "1", Seq: 1, Nonce: 1, Lease: driver.DefaultLease,
-				Tags: []driver.TagReport{{Tag: "x", Wanted: driver.Whole}, {Tag: "y", Wanted: driver.Whole}},
-			}
-			before := outline(&w.store.rec)
-			w.store.rec.Sync(&req, w.store.moment(w))
-			w.checkStep(&req, before)
-		},
-	},
-	{
 		name: "an overlap ends with the next syncs", rule: "room",
 		run: func(t *testing.T, w *world) {
 			_, b := overlap(t, w, false)

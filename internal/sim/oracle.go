@@ -167,10 +167,7 @@ func (w *world) claim(incarnation string) (claim driver.Share, ok bool) {
 	rows := w.store.rec.Rows
 	for i := range rows {
 		if rows[i].Incarnation == incarnation {
-			for k := range rows[i].Entries {
-				claim += rows[i].Entries[k].Claim
-			}
-			return claim, true
+			return rows[i].Claim, true
 		}
 	}
 	return 0, false
@@ -250,10 +247,8 @@ func (w *world) checkRise(req *driver.Request, after driver.Share) {
 		if req == nil || row.Incarnation != req.Incarnation {
 			continue
 		}
-		for _, e := range row.Entries {
-			if e.Answered > e.InUse {
-				w.violatef(CheckRecord, "an answer of %v for %v in use lifts the claims to %v", e.Answered, e.InUse, after)
-			}
+		if row.Answered > row.InUse {
+			w.violatef(CheckRecord, "an answer of %v for %v in use lifts the claims to %v", row.Answered, row.InUse, after)
 		}
 	}
 }
@@ -273,10 +268,8 @@ func (w *world) checkRows() {
 			}
 			live = row.ID
 		}
-		for _, e := range row.Entries {
-			if e.Claim > driver.Whole || e.InUse < 0 || e.Answered < 0 {
-				w.violatef(CheckRecord, "row %v claims %v, in use %v, answered %v", row.RowKey, e.Claim, e.InUse, e.Answered)
-			}
+		if row.Claim > driver.Whole || row.InUse < 0 || row.Answered < 0 {
+			w.violatef(CheckRecord, "row %v claims %v, in use %v, answered %v", row.RowKey, row.Claim, row.InUse, row.Answered)
 		}
 	}
 }

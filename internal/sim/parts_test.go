@@ -117,7 +117,7 @@ func TestChecksFail(t *testing.T) {
 		{"an answer where there was no room", func(w *world) {
 			row := &w.store.rec.Rows[0]
 			before := outline(&w.store.rec)
-			row.Entries[0].Answered, row.Entries[0].Claim = driver.Whole, driver.Whole
+			row.Answered, row.Claim = driver.Whole, driver.Whole
 			w.checkStep(&driver.Request{ID: row.ID, Incarnation: row.Incarnation}, before)
 		}, CheckRecord},
 		{"nobody can reach the store", func(w *world) {

@@ -151,7 +151,7 @@ func (w *world) notePause() {
 // the others: some of them hear it, sooner or later.
 func (w *world) notePauseSent(p *process, req *driver.Request) {
 	k := &w.orders
-	if p.pauses.receipt = receiptIn(req.Tags[0].Note); p.pauses.receipt > 0 {
+	if p.pauses.receipt = receiptIn(req.Note); p.pauses.receipt > 0 {
 		w.counters.Receipts++
 	}
 	for i := range req.Documents {

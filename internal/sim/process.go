@@ -227,9 +227,8 @@ func (w *world) send(p *process, local time.Duration) {
 	w.touch(p, local) // a lower share is in force from here on
 	w.counters.Syncs++
 	if w.trace != nil {
-		t := m.req.Tags[0]
 		w.tracef("%s sends %d (last %d, seen %d): in use %v, wants %v, demand %v",
-			p, m.req.Seq, m.req.LastSeq, m.req.Revision, t.InUse, t.Wanted, t.Demand)
+			p, m.req.Seq, m.req.LastSeq, m.req.Revision, m.req.InUse, m.req.Wanted, m.req.Demand)
 	}
 	w.transmit(m, up)
 }

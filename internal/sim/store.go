@@ -130,12 +130,8 @@ func (s *store) sync(w *world, m *message) {
 }
 
 func (s *store) traceSync(w *world, m *message, ans *driver.Answer, before recordOutline) {
-	share := driver.Share(0)
-	if len(ans.Tags) > 0 {
-		share = ans.Tags[0].Share
-	}
 	w.tracef("store: %s/%s %d is %s %v; revision %d, claims %v, clock +%.3fs, frozen %v %s",
-		m.req.ID, m.req.Incarnation, m.req.Seq, ans.Status, share, s.rec.Revision, s.rec.Claims(),
+		m.req.ID, m.req.Incarnation, m.req.Seq, ans.Status, ans.Share, s.rec.Revision, s.rec.Claims(),
 		time.Duration((s.rec.Clock-before.clock)*1000).Seconds(), ans.Frozen, ans.FrozenBy)
 }
 
@@ -205,9 +201,6 @@ func (s *store) restart(w *world, rec driver.Record, written int64) {
 func (s *store) copied() driver.Record {
 	rec := s.rec
 	rec.Rows, rec.Documents = slices.Clone(s.rec.Rows), slices.Clone(s.rec.Documents)
-	for i := range rec.Rows {
-		rec.Rows[i].Entries = slices.Clone(rec.Rows[i].Entries)
-	}
 	return rec
 }
 

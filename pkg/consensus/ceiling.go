@@ -73,8 +73,8 @@ func (c *ceiling) take(now time.Duration, sent []DocumentReport, a *Answer) {
 	live := 0
 	c.told.others = 0
 	var room noteWords
-	for i := range a.Tags[0].Roster {
-		row := &a.Tags[0].Roster[i]
+	for i := range a.Roster {
+		row := &a.Roster[i]
 		live++
 		words, more, ok := room.split(row.Note)
 		if !ok || row.ID == c.id {

@@ -27,7 +27,7 @@ func TestConformance(t *testing.T) {
 func request(id string) driver.Request {
 	return driver.Request{
 		Pool: "pool", ID: id, Incarnation: "1", Seq: 1, Nonce: 1, Lease: driver.DefaultLease,
-		Tags: []driver.TagReport{{Wanted: driver.Whole, Demand: driver.Whole}},
+		Report: driver.Report{Wanted: driver.Whole, Demand: driver.Whole},
 	}
 }
 
@@ -45,7 +45,7 @@ func TestTimeIsThatOfTheClock(t *testing.T) {
 		ans, err := store.Sync(t.Context(), waiting)
 		require.NoError(t, err)
 		require.Equal(t, now.UnixMicro(), ans.Time)
-		if ans.Tags[0].Share > 0 {
+		if ans.Share > 0 {
 			break
 		}
 		waiting.LastSeq, waiting.LastNonce, waiting.LastTime = ans.Seq, ans.Nonce, ans.Time
@@ -58,7 +58,7 @@ func TestStoresKnowNothingOfEachOther(t *testing.T) {
 	for range 2 {
 		ans, err := memstore.New().Sync(t.Context(), request("a"))
 		require.NoError(t, err)
-		require.Equal(t, driver.Whole, ans.Tags[0].Share)
+		require.Equal(t, driver.Whole, ans.Share)
 	}
 }
 
@@ -68,13 +68,13 @@ func ExampleNew() {
 	for _, id := range []string{"first", "second"} {
 		ans, err := store.Sync(context.Background(), driver.Request{
 			Pool: "llm", ID: id, Incarnation: "1", Seq: 1, Lease: driver.DefaultLease,
-			Tags: []driver.TagReport{{Wanted: driver.Whole * 3 / 4}},
+			Report: driver.Report{Wanted: driver.Whole * 3 / 4},
 		})
 		if err != nil {
 			fmt.Println(err)
 			return
 		}
-		fmt.Println(id, ans.Tags[0].Share)
+		fmt.Println(id, ans.Share)
 	}
 	// Output:
 	// first 75%

@@ -84,11 +84,11 @@ func testDeletedRecords(t *testing.T, on target) {
 			require.NoError(t, remove())
 			other := mustSync(t, s, request("p", "b"+name, 1))
 			require.Equal(t, driver.FreezeNewRecord, other.FrozenBy)
-			require.Zero(t, other.Tags[0].Share)
+			require.Zero(t, other.Share)
 			ans := mustSync(t, s, next)
-			require.Equal(t, driver.Whole, ans.Tags[0].Share, "what is in use goes on")
+			require.Equal(t, driver.Whole, ans.Share, "what is in use goes on")
 			next = follow(next, ans)
-			next = syncUntil(t, s, next, func(ans driver.Answer) bool { return ans.Frozen == 0 && ans.Tags[0].Live == 1 })
+			next = syncUntil(t, s, next, func(ans driver.Answer) bool { return ans.Frozen == 0 && ans.Live == 1 })
 		})
 	}
 }
@@ -100,9 +100,9 @@ func testBucketDeleted(t *testing.T, on target) {
 	deleteBucket(t, s)
 	other := mustSync(t, s, request("p", "b", 1))
 	require.Equal(t, driver.FreezeNewRecord, other.FrozenBy)
-	require.Zero(t, other.Tags[0].Share)
+	require.Zero(t, other.Share)
 	ans := mustSync(t, s, next)
-	require.Equal(t, driver.Whole, ans.Tags[0].Share, "what is in use goes on")
+	require.Equal(t, driver.Whole, ans.Share, "what is in use goes on")
 	require.Equal(t, driver.FreezeRollback, ans.FrozenBy)
 	syncUntil(t, s, follow(next, ans), func(ans driver.Answer) bool { return ans.Frozen == 0 })
 }

@@ -100,7 +100,7 @@ func syncAtPace(t *testing.T, s *Store, id string, log *syncLog) {
 					return
 				}
 				req = follow(req, ans)
-				req.Tags[0].InUse = 0
+				req.InUse = 0
 				break
 			}
 			if !assert.Less(t, missed, misses, "%s: %v", id, err) {

@@ -98,7 +98,7 @@ func FuzzReplies(f *testing.F) {
 			record = &driver.Record{}
 		}
 		req := driver.Request{
-			Pool: "p", ID: "a", Incarnation: "1", Seq: 1, Nonce: 1, Lease: driver.MinLease, Tags: []driver.TagReport{{Wanted: driver.Whole}},
+			Pool: "p", ID: "a", Incarnation: "1", Seq: 1, Nonce: 1, Lease: driver.MinLease, Report: driver.Report{Wanted: driver.Whole},
 		}
 		if record.Clock < 1<<59 && record.Revision < 1<<62 && record.FrozenUntil < 1<<59 {
 			record.Sync(&req, at)

@@ -263,7 +263,7 @@ func TestBucketMadeAnewWhileAPoolBegins(t *testing.T) {
 	req.Seq, req.Nonce = 2, 2
 	ans := mustSync(t, s, req)
 	require.Equal(t, driver.FreezeIdentity, ans.FrozenBy)
-	require.Zero(t, ans.Tags[0].Share)
+	require.Zero(t, ans.Share)
 }
 
 // On one server of several only a client of that server can tell its life from the next one.

@@ -24,7 +24,7 @@ func TestSizesOfRecords(t *testing.T) {
 		rec := &driver.Record{}
 		for i := range n {
 			req := slow(request("p", podName(i), 1))
-			req.Tags[0].Note = strings.Repeat("n", 60)
+			req.Note = strings.Repeat("n", 60)
 			if i == 0 && documents {
 				for k := range 4 { // more than any pool has of the largest
 					req.Documents = append(req.Documents, driver.DocumentReport{
@@ -121,7 +121,7 @@ func TestBucketsOfOperators(t *testing.T) {
 				}
 				for i := 0; i < 60 && err == nil; i++ {
 					filler := request(fmt.Sprint("other", i/10), podName(i), 1)
-					filler.Tags[0].Note = strings.Repeat("n", driver.MaxNoteBytes)
+					filler.Note = strings.Repeat("n", driver.MaxNoteBytes)
 					for k := range 2 {
 						filler.Documents = append(filler.Documents, driver.DocumentReport{
 							Name: fmt.Sprint("d", k), Version: 1, Body: []byte(strings.Repeat("x", 4000)),

@@ -21,7 +21,7 @@ import (
 func testPool(t *testing.T, on target) {
 	a, b := open(t, on, WithLongestLease(quick)), open(t, on, WithLongestLease(quick))
 	first := mustSync(t, a, request("ns/pipe.v2", "a", 1))
-	require.Zero(t, first.Tags[0].Share)
+	require.Zero(t, first.Share)
 	require.Equal(t, driver.FreezeNewRecord, first.FrozenBy)
 	require.Equal(t, driver.Removal(quick), first.Frozen)
 
@@ -41,8 +41,8 @@ func testPool(t *testing.T, on target) {
 	again := mustSync(t, b, next)
 	require.Equal(t, again, mustSync(t, a, next), "a repeat at another handle changes nothing")
 	seen := mustSync(t, b, request("ns/pipe.v2", "b", 1))
-	require.Zero(t, seen.Tags[0].Share)
-	require.Equal(t, 2, seen.Tags[0].Live)
+	require.Zero(t, seen.Share)
+	require.Equal(t, 2, seen.Live)
 
 	entry, err := keyValue(t, on).Get(t.Context(), "ns/pipe=2Ev2")
 	require.NoError(t, err)
@@ -81,7 +81,7 @@ func TestAnotherServerFreezes(t *testing.T) {
 			on.moves(t, on.bucket)
 			ans := mustSync(t, open(t, on, WithLongestLease(quick)), next)
 			require.Equal(t, driver.FreezeIdentity, ans.FrozenBy)
-			require.Equal(t, driver.Whole, ans.Tags[0].Share, "what is in use goes on")
+			require.Equal(t, driver.Whole, ans.Share, "what is in use goes on")
 		})
 	}
 }

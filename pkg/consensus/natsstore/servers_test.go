@@ -226,7 +226,7 @@ const quick = 200 * time.Millisecond
 func request(pool, id string, seq uint64) driver.Request {
 	return driver.Request{
 		Pool: pool, ID: id, Incarnation: "i", Seq: seq, Nonce: seq + 1000, Lease: quick,
-		Tags: []driver.TagReport{{Wanted: driver.Whole, Demand: driver.Whole, PoolSize: 1}},
+		Report: driver.Report{Wanted: driver.Whole, Demand: driver.Whole, PoolSize: 1},
 	}
 }
 
@@ -242,8 +242,8 @@ func follow(req driver.Request, ans driver.Answer) driver.Request {
 	req.Unanswered = nil
 	req.Seq++
 	req.Nonce++
-	inUse := ans.Tags[0].Share
-	req.Tags = []driver.TagReport{{InUse: inUse, Wanted: driver.Whole, Demand: driver.Whole, PoolSize: 1}}
+	inUse := ans.Share
+	req.Report = driver.Report{InUse: inUse, Wanted: driver.Whole, Demand: driver.Whole, PoolSize: 1}
 	return req
 }
 
@@ -278,7 +278,7 @@ func syncUntil(t testing.TB, s *Store, req driver.Request, done func(driver.Answ
 	}
 }
 
-func isWhole(ans driver.Answer) bool { return ans.Tags[0].Share == driver.Whole }
+func isWhole(ans driver.Answer) bool { return ans.Share == driver.Whole }
 
 // keyValue opens the bucket as any other program does.
 func keyValue(t testing.TB, on target) jetstream.KeyValue {

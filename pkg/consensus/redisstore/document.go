@@ -60,7 +60,7 @@ func parseLoad(fields map[string]string) ([]driver.Document, []driver.RosterRow,
 	if err != nil {
 		return nil, nil, err
 	}
-	roster := tagAnswer("", c.rows).Roster
+	roster := consensus(c.rows).Roster
 	for i := range roster {
 		at, _ := slices.BinarySearchFunc(c.rows, roster[i].ID, func(r row, id string) int { return strings.Compare(r.id, id) })
 		roster[i].Silent = time.Duration(max(0, clock-c.rows[at].lastSeen)) * time.Microsecond

@@ -21,7 +21,7 @@ func TestScriptsKnowWhenTheLastSlotIsVoid(t *testing.T) {
 		m := newModel(t, c, 0)
 		require.NoError(t, c.Del(t.Context(), m.key).Err())
 		m.at.Remembers = math.MaxInt64
-		req := driver.Request{ID: "a", Incarnation: "1", Seq: 1, Lease: 10 * time.Second, Tags: []driver.TagReport{{Wanted: driver.Whole}}}
+		req := driver.Request{ID: "a", Incarnation: "1", Seq: 1, Lease: 10 * time.Second, Report: driver.Report{Wanted: driver.Whole}}
 		strict := req
 		strict.Spacing, strict.Strict = spacing, true
 		m.sync(strict)

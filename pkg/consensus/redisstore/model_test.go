@@ -72,11 +72,11 @@ func TestScriptsDoWhatRecordDoes(t *testing.T) {
 // last moment before its removal and in the first one after it.
 func TestScriptsAtTheEndOfARemovalTime(t *testing.T) {
 	c := client(t, ClientOptions(testenv.Redis(t).Addr()))
-	whole := []driver.TagReport{{Wanted: driver.Whole, InUse: 5}}
-	first := driver.Request{ID: "a", Incarnation: "1", Seq: 1, Nonce: 1, Lease: 4 * time.Second, Tags: whole}
+	whole := driver.Report{Wanted: driver.Whole, InUse: 5}
+	first := driver.Request{ID: "a", Incarnation: "1", Seq: 1, Nonce: 1, Lease: 4 * time.Second, Report: whole}
 	again := first
 	again.Nonce = 2
-	next := driver.Request{ID: "a", Incarnation: "1", Seq: 2, Nonce: 2, LastSeq: 1, LastNonce: 1, Lease: 3 * time.Second, Tags: whole}
+	next := driver.Request{ID: "a", Incarnation: "1", Seq: 2, Nonce: 2, LastSeq: 1, LastNonce: 1, Lease: 3 * time.Second, Report: whole}
 	rival := next
 	rival.Incarnation = "2"
 	newer := again
@@ -102,7 +102,7 @@ func TestScriptsAtTheEndOfARemovalTime(t *testing.T) {
 					for i := range uint64(6) { // the keeper keeps the clock running
 						m.at.Now += 1_000_000
 						m.sync(driver.Request{
-							ID: keeper.ID, Incarnation: keeper.Incarnation, Seq: i + 1, LastSeq: i, Lease: first.Lease, Tags: whole,
+							ID: keeper.ID, Incarnation: keeper.Incarnation, Seq: i + 1, LastSeq: i, Lease: first.Lease, Report: whole,
 						})
 					}
 					m.at.Now += past
@@ -116,7 +116,7 @@ func TestScriptsAtTheEndOfARemovalTime(t *testing.T) {
 // TestScriptsTakeTheNextLease: who joins a pool in which nobody is live brings the lease.
 func TestScriptsTakeTheNextLease(t *testing.T) {
 	c := client(t, ClientOptions(testenv.Redis(t).Addr()))
-	idle := driver.Request{ID: "a", Incarnation: "1", Seq: 1, Lease: 4 * time.Second, Tags: []driver.TagReport{{}}}
+	idle := driver.Request{ID: "a", Incarnation: "1", Seq: 1, Lease: 4 * time.Second, Report: driver.Report{}}
 	for past, want := range []time.Duration{4 * time.Second, 3 * time.Second} {
 		m := newModel(t, c, uint64(past))
 		require.NoError(t, c.Del(t.Context(), m.key).Err())
@@ -243,7 +243,7 @@ func (m *model) toTheBrink() {
 
 func (m *model) keep() {
 	old := m.record
-	old.Rows, old.Documents = cloneRows(old.Rows), slices.Clone(old.Documents)
+	old.Rows, old.Documents = slices.Clone(old.Rows), slices.Clone(old.Documents)
 	m.old, m.oldRaw = &old, m.client.HGetAll(m.t.Context(), m.key).Val()
 }
 
@@ -252,7 +252,7 @@ func (m *model) rollBack() {
 		return
 	}
 	m.record = *m.old
-	m.record.Rows, m.record.Documents = cloneRows(m.old.Rows), slices.Clone(m.old.Documents)
+	m.record.Rows, m.record.Documents = slices.Clone(m.old.Rows), slices.Clone(m.old.Documents)
 	require.NoError(m.t, m.client.Del(m.t.Context(), m.key).Err())
 	if len(m.oldRaw) > 0 {
 		require.NoError(m.t, m.client.HSet(m.t.Context(), m.key, m.oldRaw).Err())
@@ -262,7 +262,7 @@ func (m *model) rollBack() {
 func (m *model) sync(req driver.Request) {
 	m.setEnvironment()
 	before := m.record
-	before.Rows, before.Documents = cloneRows(before.Rows), slices.Clone(before.Documents)
+	before.Rows, before.Documents = slices.Clone(before.Rows), slices.Clone(before.Documents)
 	issuing := m.record.Issuer.Issuing
 	want, changed := m.record.Sync(&req, m.at)
 	reply, err := scriptedSync.Run(m.t.Context(), m.client, []string{m.key, "marker"}, syncArgs(&req, m.at.Longest, false, "")...).Result()
@@ -291,7 +291,7 @@ func (m *model) sync(req driver.Request) {
 		if !changed {
 			m.seen["repeated"]++
 		}
-		if want.Frozen == 0 && want.Tags[0].Share > req.Tags[0].InUse {
+		if want.Frozen == 0 && want.Share > req.InUse {
 			m.seen["share raised"]++
 		}
 		if want.Frozen > 0 {
@@ -344,7 +344,7 @@ func (m *model) request() driver.Request {
 	if t := m.newest[req.ID+"\x00"+req.Incarnation]; t.Seq < req.LastSeq && m.rnd.IntN(4) > 0 {
 		req.Recalled = t
 	}
-	req.Tags, req.Documents, req.Dead = m.tags(), m.documents(), m.deaths(&req)
+	req.Report, req.Documents, req.Dead = m.report(), m.documents(), m.deaths(&req)
 	// Most pools keep to one spacing, or have none; and some processors can use no permits.
 	req.Spacing = m.spacing()
 	req.Strict = req.Spacing > 0 && m.rnd.IntN(40) == 0
@@ -374,22 +374,22 @@ func (m *model) deaths(req *driver.Request) (dead []driver.Death) {
 
 // noteDeaths counts what became of the rows of the dead.
 func (m *model) noteDeaths(before []driver.Row, req *driver.Request) {
-	state := func(rows []driver.Row, incarnation string) (driver.RowState, bool, int) {
+	state := func(rows []driver.Row, incarnation string) (driver.RowState, bool, driver.Share) {
 		for _, row := range rows {
 			if row.ID == req.ID && row.Incarnation == incarnation {
-				return row.State, true, len(row.Entries)
+				return row.State, true, row.Claim
 			}
 		}
 		return 0, false, 0
 	}
 	for _, d := range req.Dead {
-		was, ok, entries := state(before, d.Incarnation)
+		was, ok, claim := state(before, d.Incarnation)
 		is, stays, _ := state(m.record.Rows, d.Incarnation)
 		switch {
 		case !ok || !stays:
 		case is == driver.RowCloned && was != is:
 			m.seen["death of a clone"]++
-		case is == driver.RowReplaced && entries > 0:
+		case is == driver.RowReplaced && claim > 0:
 			m.seen["dead"]++
 		case is == driver.RowReplaced:
 			m.seen["dead again"]++
@@ -420,20 +420,14 @@ func (m *model) incarnation() string {
 	return strconv.Itoa(max(m.life-pick(m, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1), 0))
 }
 
-func (m *model) tags() []driver.TagReport {
-	var tags []driver.TagReport
-	names := []string{"", "x", "a 1 2", "é\n"}
-	m.rnd.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
-	for _, name := range names[:pick(m, 1, 1, 2, 4)] {
-		share := func() driver.Share {
-			return driver.Share(pick(m, 0, 1, 1e9, m.rnd.Int64N(1e9), m.rnd.Int64N(3e8)))
-		}
-		tags = append(tags, driver.TagReport{
-			Tag: name, InUse: share() / 4, Wanted: share(), Demand: share(), PoolSize: pick(m, 0, 1, 2, 3, 3, 1_000_000),
-			Note: pick(m, "", "", "a", " 1 2 3 ", strings.Repeat("n ", 64), "%s\xff\n"),
-		})
+func (m *model) report() driver.Report {
+	share := func() driver.Share {
+		return driver.Share(pick(m, 0, 1, 1e9, m.rnd.Int64N(1e9), m.rnd.Int64N(3e8)))
 	}
-	return tags
+	return driver.Report{
+		InUse: share() / 4, Wanted: share(), Demand: share(), PoolSize: pick(m, 0, 1, 2, 3, 3, 1_000_000),
+		Note: pick(m, "", "", "a", " 1 2 3 ", strings.Repeat("n ", 64), "%s\xff\n"),
+	}
 }
 
 // leaving returns a leave of a processor that is there, or not.

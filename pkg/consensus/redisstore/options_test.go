@@ -51,7 +51,7 @@ func TestWithPrefix(t *testing.T) {
 	c := client(t, ClientOptions(testenv.Redis(t).Addr()))
 	s, other := New(c), New(c, WithPrefix("team a"))
 	granted(t, s, request("p", "a", 1, 1))
-	require.Equal(t, 1, granted(t, other, request("p", "b", 1, 1)).Tags[0].Live)
+	require.Equal(t, 1, granted(t, other, request("p", "b", 1, 1)).Live)
 	for key := range everything(t, c) {
 		require.Regexp(t, `^\{(numathrottle|team a):1\}:(pool:p|marker)$`, key)
 	}
@@ -74,7 +74,7 @@ func TestWithLongestLease(t *testing.T) {
 		require.Equal(t, "Lease", bad.Field)
 	}
 	requireRefused()
-	require.Equal(t, 2, granted(t, s, request("p", "c", 1, 1)).Tags[0].Live, "what is refused is not recorded")
+	require.Equal(t, 2, granted(t, s, request("p", "c", 1, 1)).Live, "what is refused is not recorded")
 
 	// Another store of the pool allows more.
 	req = request("q", "a", 1, 1)

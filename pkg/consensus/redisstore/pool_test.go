@@ -17,7 +17,7 @@ func request(pool, id string, n uint64, wanted driver.Share) driver.Request {
 	const nonce = 1<<63 + 1
 	req := driver.Request{
 		Pool: pool, ID: id, Incarnation: "1", Seq: n, Nonce: nonce + n, LastSeq: n - 1, Lease: longest,
-		Tags: []driver.TagReport{{Wanted: wanted, Demand: wanted, PoolSize: 1}},
+		Report: driver.Report{Wanted: wanted, Demand: wanted, PoolSize: 1},
 	}
 	if n > 1 {
 		req.LastNonce, req.LastTime = req.Nonce-1, time.Now().UnixMicro()

@@ -15,7 +15,6 @@ import (
 const (
 	metaField    = "meta"
 	noCause      = "-"
-	maxTags      = 64
 	maxPoolSize  = 1_000_000
 	maxTime      = 1 << 53 // microseconds that the server's doubles hold exactly
 	grantedParts = 10
@@ -65,19 +64,12 @@ func parseSync(reply any, req *driver.Request) (answer driver.Answer, policy str
 	if err != nil {
 		return driver.Answer{}, "", err
 	}
-	rows := c.rows
 	if answer.Documents, err = c.unreported(req.Documents); err != nil {
 		return driver.Answer{}, "", err
 	}
 	answer.Issuing = issues(fields)
-	answer.Tags = make([]driver.TagAnswer, 0, len(req.Tags))
-	for _, t := range req.Tags {
-		ta := tagAnswer(t.Tag, rows)
-		if e := rows[own].entry(t.Tag); e != nil {
-			ta.Share = e.answered
-		}
-		answer.Tags = append(answer.Tags, ta)
-	}
+	answer.Grant = consensus(c.rows)
+	answer.Share = c.rows[own].answered
 	return answer, policy, nil
 }
 
@@ -135,22 +127,10 @@ type row struct {
 	id         string
 	lastSeen   int64 // on the logical clock, in microseconds
 	seq, nonce uint64
-	entries    []entry
-}
 
-type entry struct {
-	tag, note               string
 	inUse, answered, demand driver.Share
 	poolSize                int
-}
-
-func (r *row) entry(tag string) *entry {
-	for i := range r.entries {
-		if r.entries[i].tag == tag {
-			return &r.entries[i]
-		}
-	}
-	return nil
+	note                    string
 }
 
 // contents are the fields of a pool: its live rows by rising ID, and its documents.
@@ -229,39 +209,30 @@ func parseRow(value string) (r row, live bool, err error) {
 		return row{}, false, nil
 	}
 	r.lastSeen = int64(f.number(maxTime))
-	f.number(maxTags * uint64(driver.Whole)) // claims
+	f.share() // the claim, which is the larger of the next two
 	r.seq, r.nonce = f.number(1<<64-1), f.number(1<<64-1)
-	tags := f.number(maxTags)
-	for range tags {
-		e := entry{inUse: f.share(), answered: f.share(), demand: f.share(), poolSize: int(f.number(maxPoolSize))}
-		e.tag = f.text(f.number(uint64(len(value))))
-		e.note = f.text(f.number(driver.MaxNoteBytes))
-		r.entries = append(r.entries, e)
-	}
-	if !f.ok() || f.rest != "" {
+	r.inUse, r.answered, r.demand, r.poolSize = f.share(), f.share(), f.share(), int(f.number(maxPoolSize))
+	r.note = f.rest
+	if !f.ok() || driver.ValidateNote(r.note) != nil {
 		return row{}, false, wrongAnswer("a row is malformed")
 	}
 	return r, true, nil
 }
 
-// tagAnswer tells who is live for the tag and whether they agree on the pool size.
-func tagAnswer(tag string, rows []row) driver.TagAnswer {
-	ta := driver.TagAnswer{Tag: tag, Roster: make([]driver.RosterRow, 0, len(rows))}
+// consensus tells who is live, and whether they agree on the pool size.
+func consensus(rows []row) driver.Grant {
+	g := driver.Grant{Live: len(rows), Roster: make([]driver.RosterRow, 0, len(rows))}
 	agreed := true
 	for i := range rows {
-		e := rows[i].entry(tag)
-		if e == nil {
-			continue
-		}
-		ta.Live++
-		agreed = agreed && (ta.Live == 1 || e.poolSize == ta.PoolSize)
-		ta.PoolSize = max(ta.PoolSize, e.poolSize)
-		ta.Roster = append(ta.Roster, driver.RosterRow{
-			ID: rows[i].id, Claim: max(e.inUse, e.answered), Demand: e.demand, PoolSize: e.poolSize, Note: e.note,
+		r := &rows[i]
+		agreed = agreed && (i == 0 || r.poolSize == g.PoolSize)
+		g.PoolSize = max(g.PoolSize, r.poolSize)
+		g.Roster = append(g.Roster, driver.RosterRow{
+			ID: r.id, Claim: max(r.inUse, r.answered), Demand: r.demand, PoolSize: r.poolSize, Note: r.note,
 		})
 	}
-	ta.Agreed = agreed && ta.PoolSize == ta.Live
-	return ta
+	g.Agreed = agreed && g.PoolSize == g.Live
+	return g
 }
 
 // fieldReader reads the parts of a value, which blanks separate. After the first
@@ -287,20 +258,6 @@ func (f *fieldReader) number(limit uint64) uint64 {
 
 func (f *fieldReader) share() driver.Share {
 	return driver.Share(f.number(uint64(driver.Whole)))
-}
-
-// text reads n bytes of any kind, and the blank behind them unless they are the last.
-func (f *fieldReader) text(n uint64) string {
-	if n > uint64(len(f.rest)) {
-		f.faulty, f.rest = true, ""
-		return ""
-	}
-	text, rest := f.rest[:n], f.rest[n:]
-	if rest != "" && rest[0] != ' ' {
-		f.faulty = true
-	}
-	f.rest = strings.TrimPrefix(rest, " ")
-	return text
 }
 
 func wrongAnswer(format string, args ...any) error {

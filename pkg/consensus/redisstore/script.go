@@ -57,7 +57,7 @@ func newScript(source string) *redis.Script {
 // gives. The client writes integers in decimal, which the script relies on.
 func syncArgs(req *driver.Request, longest time.Duration, wantsPolicy bool, life string) []any {
 	remembered := ticketsArg(req.Unanswered, driver.Ticket{Seq: req.LastSeq, Nonce: req.LastNonce}, req.Recalled)
-	args := make([]any, 0, 19+2*len(req.Dead)+4*len(req.Documents)+6*len(req.Tags))
+	args := make([]any, 0, 24+2*len(req.Dead)+4*len(req.Documents))
 	args = append(args, req.ID, req.Incarnation, req.Seq, req.Nonce, req.LastSeq, req.LastTime,
 		req.Revision, req.Lease.Milliseconds(), driver.Removal(longest).Microseconds(), flagArg(wantsPolicy), remembered, life,
 		int64(req.Spacing), req.SpacingBy, flagArg(req.Strict), micros(req.Reach),
@@ -68,10 +68,7 @@ func syncArgs(req *driver.Request, longest time.Duration, wantsPolicy bool, life
 	for i := range req.Documents {
 		args = append(args, saveArgs(&req.Documents[i])...)
 	}
-	for _, t := range req.Tags {
-		args = append(args, t.Tag, int64(t.InUse), int64(t.Wanted), int64(t.Demand), t.PoolSize, t.Note)
-	}
-	return args
+	return append(args, int64(req.InUse), int64(req.Wanted), int64(req.Demand), req.PoolSize, req.Note)
 }
 
 // micros rounds up.

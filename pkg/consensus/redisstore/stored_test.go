@@ -86,18 +86,13 @@ func (m *model) storedRow(name, value string) driver.Row {
 		State:  driver.RowState(m.int(part[0])), LastSeen: m.int(part[1]),
 		Seq: m.uint(part[3]), Nonce: m.uint(part[4]),
 	}
-	var claims driver.Share
-	live := "0" + value[1:]
-	parsed, _, err := parseRow(live)
+	parsed, _, err := parseRow("0" + value[1:])
 	require.NoError(m.t, err)
-	for _, e := range parsed.entries {
-		w.Entries = append(w.Entries, driver.Entry{
-			Tag: e.tag, Claim: max(e.inUse, e.answered), InUse: e.inUse, Answered: e.answered, Demand: e.demand, PoolSize: e.poolSize,
-			Note: e.note,
-		})
-		claims += max(e.inUse, e.answered)
+	w.Holding = driver.Holding{
+		Claim: max(parsed.inUse, parsed.answered), InUse: parsed.inUse, Answered: parsed.answered, Demand: parsed.demand,
+		PoolSize: parsed.poolSize, Note: parsed.note,
 	}
-	require.Equal(m.t, int64(claims), m.int(part[2]), "sum of claims")
+	require.Equal(m.t, int64(w.Claim), m.int(part[2]), "the claim")
 	return w
 }
 
@@ -113,24 +108,12 @@ func (m *model) uint(text string) uint64 {
 	return n
 }
 
-// sorted returns the record with rows and entries in order and no empty slices.
+// sorted returns the record with rows in order and no empty slices.
 func sorted(r driver.Record) driver.Record {
-	r.Rows, r.Documents = cloneRows(r.Rows), append([]driver.Document(nil), r.Documents...)
+	r.Rows, r.Documents = append([]driver.Row(nil), r.Rows...), append([]driver.Document(nil), r.Documents...)
 	slices.SortFunc(r.Documents, func(a, b driver.Document) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(r.Rows, func(a, b driver.Row) int {
 		return strings.Compare(a.ID+"\x00"+a.Incarnation, b.ID+"\x00"+b.Incarnation)
 	})
-	for i := range r.Rows {
-		slices.SortFunc(r.Rows[i].Entries, func(a, b driver.Entry) int { return strings.Compare(a.Tag, b.Tag) })
-	}
 	return r
-}
-
-func cloneRows(rows []driver.Row) []driver.Row {
-	var copied []driver.Row
-	for _, row := range rows {
-		row.Entries = append([]driver.Entry(nil), row.Entries...)
-		copied = append(copied, row)
-	}
-	return copied
 }

@@ -164,17 +164,13 @@ var documentFaults = map[string]fault{
 	"notes are lost": {
 		found: "a note is shown in the roster, exactly",
 		request: func(r *driver.Request) {
-			for i := range r.Tags {
-				r.Tags[i].Note = ""
-			}
+			r.Note = ""
 		},
 	},
 	"notes are trimmed": {
 		found: "a note is shown in the roster, exactly",
 		request: func(r *driver.Request) {
-			for i := range r.Tags {
-				r.Tags[i].Note = strings.TrimSpace(r.Tags[i].Note)
-			}
+			r.Note = strings.TrimSpace(r.Note)
 		},
 	},
 	"every sync is a beginning": {

@@ -51,18 +51,14 @@ var stepFaults = map[string]fault{
 	"facts are not believed": {
 		found: "a claim falls only once less is in use",
 		request: func(r *driver.Request) {
-			for i := range r.Tags {
-				r.Tags[i].InUse = min(r.Tags[i].InUse, r.Tags[i].Wanted)
-			}
+			r.InUse = min(r.InUse, r.Wanted)
 		},
 	},
 	"a claim falls when less is wanted": {
 		found: "a claim falls only once less is in use",
 		record: func(r *driver.Record, _ driver.At) {
 			for i := range r.Rows {
-				for j := range r.Rows[i].Entries {
-					r.Rows[i].Entries[j].Claim = r.Rows[i].Entries[j].Answered
-				}
+				r.Rows[i].Claim = r.Rows[i].Answered
 			}
 		},
 	},
@@ -70,9 +66,7 @@ var stepFaults = map[string]fault{
 		found: "an answered share is a claim before it is used",
 		record: func(r *driver.Record, _ driver.At) {
 			for i := range r.Rows {
-				for j := range r.Rows[i].Entries {
-					r.Rows[i].Entries[j].Claim = r.Rows[i].Entries[j].InUse
-				}
+				r.Rows[i].Claim = r.Rows[i].InUse
 			}
 		},
 	},
@@ -93,7 +87,7 @@ var stepFaults = map[string]fault{
 		record: func(r *driver.Record, _ driver.At) {
 			for i := range r.Rows {
 				if r.Rows[i].State == driver.RowCloned {
-					r.Rows[i].Entries = nil
+					r.Rows[i].Holding = driver.Holding{}
 				}
 			}
 		},
@@ -127,7 +121,7 @@ var stepFaults = map[string]fault{
 	"the dead leave no rows": {
 		found: "late packets of the dead change nothing",
 		record: func(r *driver.Record, _ driver.At) {
-			r.Rows = slices.DeleteFunc(r.Rows, func(w driver.Row) bool { return w.State == driver.RowReplaced && len(w.Entries) == 0 })
+			r.Rows = slices.DeleteFunc(r.Rows, func(w driver.Row) bool { return w.State == driver.RowReplaced && w.Holding == driver.Holding{} })
 		},
 	},
 	"any death is believed": {
@@ -185,39 +179,25 @@ var stepFaults = map[string]fault{
 			}
 		},
 	},
-	"tags are one": {
-		found: "a tag that is not named any more is in use no more",
-		request: func(r *driver.Request) {
-			if len(r.Tags) == 1 {
-				r.Tags[0].Tag = ""
-			}
-		},
-	},
 	"the roster is in the wrong order": {
 		found: "the roster is sorted by the bytes of the ID",
 		answer: func(_ driver.Request, ans *driver.Answer) {
-			for _, t := range ans.Tags {
-				slices.SortFunc(t.Roster, func(a, b driver.RosterRow) int {
-					return strings.Compare(strings.ToLower(a.ID), strings.ToLower(b.ID))
-				})
-			}
+			slices.SortFunc(ans.Roster, func(a, b driver.RosterRow) int {
+				return strings.Compare(strings.ToLower(a.ID), strings.ToLower(b.ID))
+			})
 		},
 		hidden: true, // the names are plain there
 	},
 	"consensus is forgotten": {
 		found: "there is consensus when all report the number of live processors",
 		answer: func(_ driver.Request, ans *driver.Answer) {
-			for i := range ans.Tags {
-				ans.Tags[i].Agreed = false
-			}
+			ans.Agreed = false
 		},
 	},
 	"shares are rounded": {
 		found: "the smallest share counts",
 		answer: func(_ driver.Request, ans *driver.Answer) {
-			for i := range ans.Tags {
-				ans.Tags[i].Share -= ans.Tags[i].Share % 1000
-			}
+			ans.Share -= ans.Share % 1000
 		},
 	},
 	"numbers are floats": {
@@ -235,7 +215,7 @@ var stepFaults = map[string]fault{
 		found:  "a malformed request is a RequestError and changes nothing",
 		hidden: true, // there are none
 		sync: func(ctx context.Context, s *server, req driver.Request) (driver.Answer, error) {
-			req.Tags = req.Tags[:min(len(req.Tags), 64)]
+			req.PoolSize = min(req.PoolSize, 1_000_000)
 			return s.Sync(ctx, req)
 		},
 	},
@@ -276,8 +256,8 @@ var stepFaults = map[string]fault{
 	"shares are granted beside permits": {
 		found: "while permits are issued nobody is granted a share", hidden: true,
 		answer: func(req driver.Request, ans *driver.Answer) {
-			for i := range ans.Tags {
-				ans.Tags[i].Share = max(ans.Tags[i].Share, req.Tags[i].InUse)
+			if ans.Status == driver.Granted {
+				ans.Share = max(ans.Share, req.InUse)
 			}
 		},
 	},
@@ -286,7 +266,7 @@ var stepFaults = map[string]fault{
 		record: func(r *driver.Record, _ driver.At) {
 			for i := range r.Rows {
 				if r.Issuer.Issuing {
-					r.Rows[i].Entries = nil
+					r.Rows[i].Holding = driver.Holding{}
 				}
 			}
 		},
@@ -376,7 +356,7 @@ func (b *brokenStore) Sync(ctx context.Context, req driver.Request) (driver.Answ
 	defer b.mu.Unlock()
 	sent := req
 	if b.request != nil && req.Validate() == nil {
-		req.Tags, req.Documents = slices.Clone(req.Tags), slices.Clone(req.Documents)
+		req.Documents = slices.Clone(req.Documents)
 		b.request(&req)
 	}
 	ans, err := b.server.Sync(ctx, req)

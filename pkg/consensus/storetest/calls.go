@@ -54,11 +54,10 @@ func numberCases() []testCase {
 				for i, id := range ids {
 					a := p.proc(id)
 					a.incarnation = ids[len(ids)-1-i]
-					name := ids[(i+3)%len(ids)]
-					ans := a.sync(tag(name, 0, whole/8))
-					require.Equal(p, whole/8, ans.Tags[0].Share, "ID %q", id)
-					require.Equal(p, []driver.RosterRow{{ID: id, Claim: whole / 8, Demand: whole / 8, PoolSize: 1}}, ans.Tags[0].Roster)
-					a.sync(tag(name, whole/8, whole/8))
+					ans := a.sync(one(0, whole/8))
+					require.Equal(p, whole/8, ans.Share, "ID %q", id)
+					require.Contains(p, ans.Roster, driver.RosterRow{ID: id, Claim: whole / 8, Demand: whole / 8, PoolSize: 1})
+					a.sync(one(whole/8, whole/8))
 				}
 				left := p.proc("last").share(0, whole)
 				return began, func() { require.Equal(p, whole-driver.Share(len(ids))*(whole/8), left) }
@@ -95,8 +94,8 @@ func callCases() []testCase {
 			b.store = p.New(p)
 			require.Equal(p, half, a.share(0, half))
 			ans := b.sync(one(0, whole))
-			require.Equal(p, half, ans.Tags[0].Share)
-			require.Equal(p, 2, ans.Tags[0].Live)
+			require.Equal(p, half, ans.Share)
+			require.Equal(p, 2, ans.Live)
 			require.NoError(p, b.store.Close())
 			require.Equal(p, half, a.share(half, half), "one handle's end is not the other's")
 		}},
@@ -105,12 +104,12 @@ func callCases() []testCase {
 			a := p.proc("a")
 			req := a.request(one(0, half))
 			ans := a.send(req)
-			ans.Tags[0].Roster[0] = driver.RosterRow{ID: "forged", Claim: whole}
-			ans.Tags[0].Share = whole
-			req.Tags[0] = one(whole, whole)
+			ans.Roster[0] = driver.RosterRow{ID: "forged", Claim: whole}
+			ans.Share = whole
+			req.Report = one(whole, whole)
 			a.take(ans)
 			again := a.sync(one(half, half))
-			require.Equal(p, []driver.RosterRow{{ID: "a", Claim: half, Demand: half, PoolSize: 1}}, again.Tags[0].Roster)
+			require.Equal(p, []driver.RosterRow{{ID: "a", Claim: half, Demand: half, PoolSize: 1}}, again.Roster)
 		}},
 		{name: "many processors at once never hold more than the whole", run: crowd},
 	}
@@ -138,21 +137,16 @@ func malformed(p *pool) {
 		{"Lease", func(r *driver.Request) { r.Lease += time.Microsecond }},
 		{"Outlasts", func(r *driver.Request) { r.Outlasts = -1 }},
 		{"Outlasts", func(r *driver.Request) { r.Outlasts = driver.MaxOutlasts + 1 }},
-		{"Tags", func(r *driver.Request) { r.Tags = nil }},
-		{"Tags", func(r *driver.Request) { r.Tags = make([]driver.TagReport, 65) }},
-		{"Tag", func(r *driver.Request) { r.Tags = append(r.Tags, r.Tags[0]) }},
-		{"Tag", func(r *driver.Request) { r.Tags[0].Tag = long }},
-		{"Tag", func(r *driver.Request) { r.Tags[0].Tag = "\x00" }},
-		{"InUse", func(r *driver.Request) { r.Tags[0].InUse = -1 }},
-		{"InUse", func(r *driver.Request) { r.Tags[0].InUse = whole + 1 }},
-		{"Wanted", func(r *driver.Request) { r.Tags[0].Wanted = -1 }},
-		{"Wanted", func(r *driver.Request) { r.Tags[0].Wanted = whole + 1 }},
-		{"Demand", func(r *driver.Request) { r.Tags[0].Demand = -1 }},
-		{"Demand", func(r *driver.Request) { r.Tags[0].Demand = whole + 1 }},
-		{"PoolSize", func(r *driver.Request) { r.Tags[0].PoolSize = -1 }},
-		{"PoolSize", func(r *driver.Request) { r.Tags[0].PoolSize = 1_000_001 }},
-		{"Note", func(r *driver.Request) { r.Tags[0].Note = strings.Repeat("n", 129) }},
-		{"Note", func(r *driver.Request) { r.Tags[0].Note = "a\x00" }},
+		{"InUse", func(r *driver.Request) { r.InUse = -1 }},
+		{"InUse", func(r *driver.Request) { r.InUse = whole + 1 }},
+		{"Wanted", func(r *driver.Request) { r.Wanted = -1 }},
+		{"Wanted", func(r *driver.Request) { r.Wanted = whole + 1 }},
+		{"Demand", func(r *driver.Request) { r.Demand = -1 }},
+		{"Demand", func(r *driver.Request) { r.Demand = whole + 1 }},
+		{"PoolSize", func(r *driver.Request) { r.PoolSize = -1 }},
+		{"PoolSize", func(r *driver.Request) { r.PoolSize = 1_000_001 }},
+		{"Note", func(r *driver.Request) { r.Note = strings.Repeat("n", 129) }},
+		{"Note", func(r *driver.Request) { r.Note = "a\x00" }},
 	}
 	p.open()
 	a := p.proc("a")
@@ -299,7 +293,7 @@ func (a *proc) syncHonestly(ctx context.Context, l *ledger, syncs int, fair driv
 			continue
 		}
 		if until = sent.Add(ans.Lease); time.Now().Before(until) {
-			held = ans.Tags[0].Share
+			held = ans.Share
 			if err := l.set(a.id, held, until); err != nil {
 				return err
 			}

@@ -66,9 +66,9 @@ func deathCases() []testCase {
 			require.Equal(p, driver.Replaced, a.send(late).Status)
 			require.NoError(p, a.store.Leave(p.Context(), farewell))
 			ans := b.sync(one(whole, whole))
-			require.Equal(p, whole, ans.Tags[0].Share)
+			require.Equal(p, whole, ans.Share)
 			require.Zero(p, ans.Frozen)
-			require.Equal(p, 1, ans.Tags[0].Live)
+			require.Equal(p, 1, ans.Live)
 		}},
 		{name: "the death of a clone frees nothing", run: func(p *pool) {
 			p.inTime(func(p *pool) (time.Time, func()) {

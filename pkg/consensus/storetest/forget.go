@@ -41,10 +41,10 @@ func wiped(p *pool) {
 	sent := time.Now()
 	ans := b.sync(one(0, whole))
 	p.requireFrozen(ans, driver.FreezeNewRecord)
-	require.Zero(p, ans.Tags[0].Share, "a may still draw")
+	require.Zero(p, ans.Share, "a may still draw")
 	ans = a.sync(one(whole, whole))
 	p.requireFrozen(ans, driver.FreezeRollback)
-	require.Equal(p, whole, ans.Tags[0].Share, "what is in use may go on")
+	require.Equal(p, whole, ans.Share, "what is in use may go on")
 	require.Greater(p, ans.Revision, held.Revision)
 	a.leave()
 	p.thaws(sent, b)
@@ -57,7 +57,7 @@ func wiped(p *pool) {
 	req.Outlasts = driver.MaxOutlasts
 	ans = c.send(req)
 	p.requireFrozen(ans, driver.FreezeNewRecord)
-	require.Zero(p, ans.Tags[0].Share, "somebody may go on without the store")
+	require.Zero(p, ans.Share, "somebody may go on without the store")
 }
 
 // thaws waits until the pool is not frozen any more, and requires that this takes
@@ -84,11 +84,11 @@ func restarted(p *pool) {
 	sent := time.Now()
 	ans := a.sync(one(half, half))
 	p.requireFrozen(ans, driver.FreezeIdentity)
-	require.Equal(p, half, ans.Tags[0].Share)
+	require.Equal(p, half, ans.Share)
 	b.leave()
 	ans = a.sync(one(half, whole))
 	p.requireFrozen(ans, driver.FreezeIdentity)
-	require.Equal(p, half, ans.Tags[0].Share, "a share grew in a frozen pool")
+	require.Equal(p, half, ans.Share, "a share grew in a frozen pool")
 	c := p.proc("c")
 	require.Zero(p, c.share(0, half))
 	a.share(half/2, 0)
@@ -114,9 +114,9 @@ func rolledBack(p *pool) {
 	ans := b.sync(one(whole, whole))
 	p.requireFrozen(ans, driver.FreezeRollback)
 	require.Greater(p, ans.Revision, held.Revision)
-	require.Equal(p, half, ans.Tags[0].Share, "the room that the record shows counts")
-	require.Equal(p, half, ans.Tags[0].Roster[0].Claim, "the older record")
-	require.Equal(p, whole, ans.Tags[0].Roster[1].Claim, "the fact")
+	require.Equal(p, half, ans.Share, "the room that the record shows counts")
+	require.Equal(p, half, ans.Roster[0].Claim, "the older record")
+	require.Equal(p, whole, ans.Roster[1].Claim, "the fact")
 	c := p.proc("c")
 	require.Zero(p, c.share(0, whole))
 	p.thaws(sent, c)
@@ -139,7 +139,7 @@ func lostRow(p *pool) {
 	sent := time.Now()
 	ans := b.sync(one(half, half))
 	p.requireFrozen(ans, driver.FreezeLostRow)
-	require.Equal(p, half, ans.Tags[0].Share)
+	require.Equal(p, half, ans.Share)
 	require.Equal(p, half, a.share(half, whole))
 	c := p.proc("c")
 	require.Zero(p, c.share(0, whole))
@@ -160,7 +160,7 @@ func olderRow(p *pool) {
 	sent := time.Now()
 	ans := b.sync(one(half, whole))
 	p.requireFrozen(ans, driver.FreezeLostRow)
-	require.Equal(p, half, ans.Tags[0].Share)
+	require.Equal(p, half, ans.Share)
 	p.thaws(sent, p.proc("c"))
 }
 
@@ -173,7 +173,7 @@ func future(p *pool) {
 	ans := a.sync(one(half, whole))
 	p.requireFrozen(ans, driver.FreezeRollback)
 	require.Equal(p, seen.Revision+1001, ans.Revision)
-	require.Equal(p, half, ans.Tags[0].Share)
+	require.Equal(p, half, ans.Share)
 	// Another gap in memory does not shorten the freeze.
 	left := ans.Frozen
 	a.revision += 1000

@@ -56,30 +56,14 @@ func (s *sequence) outcome(pl *player, ans driver.Answer) {
 }
 
 // reports draws reports on one to three tags: what is held is in use, unless less is wanted.
-func (s *sequence) reports(pl *player) []driver.TagReport {
-	tags := []string{"", "t", "\u65e5"}
-	s.rng.Shuffle(len(tags), func(i, j int) { tags[i], tags[j] = tags[j], tags[i] })
-	n := 1
-	if s.rng.IntN(4) == 0 {
-		n += s.rng.IntN(3)
-	} else {
-		tags[0] = ""
+func (s *sequence) report(pl *player) driver.Report {
+	want := s.share()
+	inUse := min(pl.held, want)
+	if s.rng.IntN(3) == 0 {
+		inUse = pl.held // wants less, but still uses what it holds
 	}
-	var out []driver.TagReport
-	held := map[string]driver.Share{}
-	for _, t := range tags[:n] {
-		want := s.share()
-		inUse := min(pl.held[t], want)
-		if s.rng.IntN(3) == 0 {
-			inUse = pl.held[t] // wants less, but still uses what it holds
-		}
-		held[t] = inUse
-		out = append(out, driver.TagReport{
-			Tag: t, InUse: inUse, Wanted: want, Demand: s.share(), PoolSize: s.poolSize, Note: s.body(3),
-		})
-	}
-	pl.held = held
-	return out
+	pl.held = inUse
+	return driver.Report{InUse: inUse, Wanted: want, Demand: s.share(), PoolSize: s.poolSize, Note: s.body(3)}
 }
 
 // share draws a share. Most are such that several processors hold one.
@@ -100,7 +84,7 @@ func (s *sequence) answerLost(pl *player) {
 	s.outcome(pl, s.do(pl, "syncs without an answer", s.request(pl), false))
 }
 
-func (s *sequence) requestLost(pl *player) { pl.request(s.reports(pl)...) }
+func (s *sequence) requestLost(pl *player) { pl.request(s.report(pl)) }
 
 // repeat sends the newest request again.
 func (s *sequence) repeat(pl *player) {
@@ -119,9 +103,7 @@ func (s *sequence) late(pl *player) {
 // liar reports what the store cannot know, and what its memory cannot explain.
 func (s *sequence) liar(pl *player) {
 	req := s.request(pl)
-	for i := range req.Tags {
-		req.Tags[i].InUse = s.share()
-	}
+	req.InUse = s.share()
 	what := "lies"
 	if s.gaps > 0 && s.rng.IntN(3) == 0 {
 		s.gaps--
@@ -168,7 +150,7 @@ func (s *sequence) staleLeave(pl *player) {
 
 // cloned copies a process with all that it knows. Both go on.
 func (s *sequence) cloned(pl *player) {
-	ghost := &player{proc: pl.clone(), held: maps.Clone(pl.held), docs: maps.Clone(pl.docs), sent: slices.Clone(pl.sent)}
+	ghost := &player{proc: pl.clone(), held: pl.held, docs: maps.Clone(pl.docs), sent: slices.Clone(pl.sent)}
 	s.ghosts = append(s.ghosts, ghost)
 	if s.rng.IntN(2) == 0 {
 		s.honest(ghost)

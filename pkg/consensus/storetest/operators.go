@@ -99,7 +99,7 @@ func savedIsTold(p *pool) {
 	ans := a.sync(one(half, half))
 	p.requireDocuments(ans.Documents, doc("limit", 5, "saved"))
 	require.Equal(p, before.Revision+2, ans.Revision, "it is a change of the record")
-	require.Equal(p, half, ans.Tags[0].Share)
+	require.Equal(p, half, ans.Share)
 	require.Equal(p, before.Began, ans.Began)
 	require.Zero(p, ans.Frozen)
 	p.requireDocuments(b.exchange().Documents, doc("limit", 5, "saved"))
@@ -115,12 +115,11 @@ func loads(p *pool) {
 	a, b := p.proc("a"), p.proc("b")
 	report := one(0, half)
 	report.Note = "max 10"
-	a.sync(tag("x", 0, half/2), report)
-	b.sync(tag("x", 0, half/2))
+	a.sync(report)
 	left := p.proc("c")
 	left.sync(one(0, 0))
 	left.leave()
-	before := a.sync(tag("x", half/2, half/2), report)
+	before := a.sync(report)
 	for range 2 {
 		docs, roster, err := p.load()
 		require.NoError(p, err)

@@ -275,8 +275,8 @@ func noShares(p *pool) {
 	require.Zero(p, a.share(0, whole))
 	ans := b.sync(one(half, whole))
 	require.True(p, ans.Issuing)
-	require.Zero(p, ans.Tags[0].Share, "what is in use is to be given up")
-	require.Equal(p, half, ans.Tags[0].Roster[0].Claim, "but counts")
+	require.Zero(p, ans.Share, "what is in use is to be given up")
+	require.Equal(p, half, ans.Roster[0].Claim, "but counts")
 }
 
 func leftOver(p *pool) {
@@ -330,7 +330,7 @@ func winds(p *pool) {
 	var ans driver.Answer
 	p.eventually("the share grows", func() bool {
 		ans = a.sync(one(0, whole))
-		return ans.Tags[0].Share > 0
+		return ans.Share > 0
 	})
 	require.GreaterOrEqual(p, ans.Time*1000, last+int64(driver.Validity(spacing)))
 }

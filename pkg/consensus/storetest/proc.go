@@ -66,26 +66,19 @@ func (a *proc) clone() *proc {
 	return &b
 }
 
-// one is the report on the limit itself: the empty tag.
-func one(inUse, wanted driver.Share) driver.TagReport {
-	return driver.TagReport{InUse: inUse, Wanted: wanted, Demand: wanted, PoolSize: 1}
-}
-
-// tag is the report on a tag.
-func tag(name string, inUse, wanted driver.Share) driver.TagReport {
-	r := one(inUse, wanted)
-	r.Tag = name
-	return r
+// one is the report of a processor that could use what it wants, and knows of no other.
+func one(inUse, wanted driver.Share) driver.Report {
+	return driver.Report{InUse: inUse, Wanted: wanted, Demand: wanted, PoolSize: 1}
 }
 
 // request returns the next request.
-func (a *proc) request(tags ...driver.TagReport) driver.Request {
+func (a *proc) request(report driver.Report) driver.Request {
 	a.seq++
 	req := driver.Request{
 		Pool: a.pool.name, ID: a.id, Incarnation: a.incarnation,
 		Seq: a.seq, Nonce: rand.Uint64(),
 		LastSeq: a.lastSeq, LastNonce: a.lastNonce, LastTime: a.lastTime,
-		Revision: a.revision, Lease: a.lease, Spacing: a.spacing, Strict: a.strict, Reach: a.reach, Dead: a.dead, Tags: tags,
+		Revision: a.revision, Lease: a.lease, Spacing: a.spacing, Strict: a.strict, Reach: a.reach, Dead: a.dead, Report: report,
 	}
 	req.Unanswered = a.unanswered(a.lastSeq, a.seq)
 	if a.recalled.Seq < a.lastSeq {
@@ -121,10 +114,6 @@ func (a *proc) send(req driver.Request) driver.Answer {
 		require.Equal(a.pool, ans.Status == driver.Behind, ans.Newest != driver.Ticket{})
 		return ans
 	}
-	require.Len(a.pool, ans.Tags, len(req.Tags), "every tag is answered")
-	for i := range ans.Tags {
-		require.Equal(a.pool, req.Tags[i].Tag, ans.Tags[i].Tag, "in the order of the request")
-	}
 	return ans
 }
 
@@ -142,12 +131,12 @@ func (a *proc) take(ans driver.Answer) {
 
 // sync sends the next request and takes the answer, which must be Granted. A store
 // that is behind is told once what it asks.
-func (a *proc) sync(tags ...driver.TagReport) driver.Answer {
+func (a *proc) sync(report driver.Report) driver.Answer {
 	a.pool.Helper()
-	ans := a.send(a.request(tags...))
+	ans := a.send(a.request(report))
 	if ans.Status == driver.Behind {
 		a.take(ans)
-		ans = a.send(a.request(tags...))
+		ans = a.send(a.request(report))
 	}
 	require.Equal(a.pool, driver.Granted, ans.Status)
 	a.take(ans)
@@ -157,7 +146,7 @@ func (a *proc) sync(tags ...driver.TagReport) driver.Answer {
 // share does the same for the empty tag alone, and returns its share.
 func (a *proc) share(inUse, wanted driver.Share) driver.Share {
 	a.pool.Helper()
-	return a.sync(one(inUse, wanted)).Tags[0].Share
+	return a.sync(one(inUse, wanted)).Share
 }
 
 // refused sends the next request, which must be refused with status.

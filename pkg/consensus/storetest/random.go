@@ -47,7 +47,7 @@ type sequence struct {
 // A player is a processor with a memory of what it was answered and has sent.
 type player struct {
 	*proc
-	held map[string]driver.Share
+	held driver.Share
 	docs map[string]driver.Document
 	sent []driver.Request // the newest last
 	left int64            // logical time of its leave
@@ -79,7 +79,7 @@ func (p *pool) runRandom(seed uint64, steps int) {
 
 func (s *sequence) player(id string) *player {
 	s.born++
-	pl := &player{proc: s.proc(id), held: map[string]driver.Share{}, docs: map[string]driver.Document{}}
+	pl := &player{proc: s.proc(id), docs: map[string]driver.Document{}}
 	pl.incarnation = fmt.Sprint(s.born, "-", crand.Text()[:4])
 	pl.spacing, pl.strict = s.spacing, s.spacing > 0 && s.rng.IntN(10) == 0
 	pl.reach = []time.Duration{0, 0, 3*time.Millisecond + 1, 40 * time.Millisecond}[s.rng.IntN(4)]
@@ -136,8 +136,8 @@ func (s *sequence) do(pl *player, what string, req driver.Request, take bool) dr
 		return ans
 	}
 	pl.take(ans)
-	for _, t := range ans.Tags {
-		pl.held[t.Tag] = t.Share
+	if ans.Status == driver.Granted {
+		pl.held = ans.Share
 	}
 	s.load(pl, &req, &ans)
 	return ans
@@ -181,13 +181,7 @@ func (s *sequence) note(pl *player, what string, req driver.Request, ans driver.
 	w := &s.trace
 	fmt.Fprintf(w, "%8s %s/%s %s #%d after #%d rev %d:", time.Since(s.start).Round(time.Millisecond),
 		pl.id, pl.incarnation, what, req.Seq, req.LastSeq, req.Revision)
-	for _, t := range req.Tags {
-		fmt.Fprintf(w, " %q uses %d wants %d;", t.Tag, t.InUse, t.Wanted)
-	}
-	fmt.Fprintf(w, " %s", ans.Status)
-	for _, t := range ans.Tags {
-		fmt.Fprintf(w, " %q %d live %d;", t.Tag, t.Share, t.Live)
-	}
+	fmt.Fprintf(w, " uses %d wants %d; %s %d live %d;", req.InUse, req.Wanted, ans.Status, ans.Share, ans.Live)
 	for _, d := range req.Documents {
 		fmt.Fprintf(w, " %s is %d of %d %.20q;", d.Name, d.Version, d.Base, d.Body)
 	}
@@ -208,7 +202,7 @@ func (s *sequence) note(pl *player, what string, req driver.Request, ans driver.
 func (s *sequence) watch() driver.Answer {
 	s.Helper()
 	ask := func() driver.Answer {
-		return s.do(s.watcher, "watches", s.watcher.request(driver.TagReport{PoolSize: s.poolSize}), true)
+		return s.do(s.watcher, "watches", s.watcher.request(driver.Report{PoolSize: s.poolSize}), true)
 	}
 	ans := ask()
 	if ans.Status == driver.Removed { // on a slow machine a step can take a removal time

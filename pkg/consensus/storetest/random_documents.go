@@ -14,7 +14,7 @@ var documentNames = []string{"a", "b", "c", "d", "e", "f", "g", "h", "i"}
 // request is a player's next request: with reports on the documents that it knows, and
 // at times with changes of them.
 func (s *sequence) request(pl *player) driver.Request {
-	req := pl.request(s.reports(pl)...)
+	req := pl.request(s.report(pl))
 	for _, i := range s.rng.Perm(len(documentNames))[:s.rng.IntN(driver.MaxDocuments+1)] {
 		name := documentNames[i]
 		d := driver.DocumentReport{Name: name, Version: pl.docs[name].Version}

@@ -290,11 +290,11 @@ func (r *reference) newest(of driver.Request) driver.Ticket {
 	return driver.Ticket{}
 }
 
-// live returns the number of live processors that hold the empty tag.
+// live returns the number of live processors.
 func (r *reference) live() int {
 	n := 0
 	for _, row := range r.rec.Rows {
-		if row.State == driver.RowLive && len(row.Entries) > 0 && row.Entries[0].Tag == "" {
+		if row.State == driver.RowLive {
 			n++
 		}
 	}
@@ -304,30 +304,14 @@ func (r *reference) live() int {
 func clone(r *driver.Record) driver.Record {
 	c := *r
 	c.Rows, c.Documents = slices.Clone(r.Rows), slices.Clone(r.Documents)
-	for i := range c.Rows {
-		c.Rows[i].Entries = slices.Clone(c.Rows[i].Entries)
-	}
 	return c
 }
 
 // same compares answers; an empty roster is as good as none.
 func same(a, b driver.Answer) bool {
-	if len(a.Tags) != len(b.Tags) {
+	if !slices.Equal(a.Roster, b.Roster) || !sameDocuments(a.Documents, b.Documents) {
 		return false
 	}
-	for i := range a.Tags {
-		x, y := a.Tags[i], b.Tags[i]
-		if !slices.Equal(x.Roster, y.Roster) {
-			return false
-		}
-		x.Roster, y.Roster = nil, nil
-		if !reflect.DeepEqual(x, y) {
-			return false
-		}
-	}
-	if !sameDocuments(a.Documents, b.Documents) {
-		return false
-	}
-	a.Tags, b.Tags, a.Documents, b.Documents = nil, nil, nil, nil
+	a.Roster, b.Roster, a.Documents, b.Documents = nil, nil, nil, nil
 	return reflect.DeepEqual(a, b)
 }

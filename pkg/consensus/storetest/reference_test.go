@@ -16,7 +16,6 @@ func TestAStepThatMayTakeTimeIsFramed(t *testing.T) {
 	removal, clamp := driver.Removal(lease).Microseconds(), driver.Clamp(lease).Microseconds()
 	req := driver.Request{
 		Pool: "pool", ID: "a", Incarnation: "1", Seq: 4, LastSeq: 2, LastTime: clock - 2*removal, Revision: 4, Lease: lease,
-		Tags: []driver.TagReport{{}},
 	}
 	for left, want := range map[int64]bool{1: true, clamp - 1: true, clamp + 1000: false, removal: false} {
 		r := newReference(&Harness{Deferred: true})

@@ -21,7 +21,7 @@ func sequenceCases() []testCase {
 			require.Equal(p, driver.Late, a.send(late).Status)
 			ans := a.sync(one(half, half))
 			require.Equal(p, newest.Revision+1, ans.Revision)
-			require.Equal(p, half, ans.Tags[0].Roster[0].Claim)
+			require.Equal(p, half, ans.Roster[0].Claim)
 		}},
 		{name: "the same request again gets the same answer", run: repeats},
 		{name: "a repeat of a request that is not the newest is late", run: func(p *pool) {
@@ -138,7 +138,7 @@ func repeats(p *pool) {
 	a.share(0, half)
 	req := a.request(one(half, whole))
 	first := a.send(req)
-	require.Equal(p, whole, first.Tags[0].Share)
+	require.Equal(p, whole, first.Share)
 	again := a.send(req)
 	if p.Deferred {
 		again.Time = first.Time // the time of the step may have become known since
@@ -146,7 +146,7 @@ func repeats(p *pool) {
 	require.Equal(p, first, again)
 
 	before := b.sync(one(0, whole))
-	require.Zero(p, before.Tags[0].Share)
+	require.Zero(p, before.Share)
 	a.take(a.send(req))
 	after := b.sync(one(0, 0))
 	require.Equal(p, before.Revision+1, after.Revision, "a repeat changes nothing")
@@ -166,8 +166,8 @@ func clones(p *pool, forge func(a, b *proc) driver.Request) {
 	b.refused(driver.Cloned, half, half)
 	a.leave() // neither can speak for the other
 	ans := other.sync(one(0, whole))
-	require.Equal(p, half, ans.Tags[0].Share, "both may still draw on the claim")
-	require.Equal(p, 1, ans.Tags[0].Live)
+	require.Equal(p, half, ans.Share, "both may still draw on the claim")
+	require.Equal(p, 1, ans.Live)
 	require.Zero(p, a.reborn().share(0, whole), "a new incarnation is another matter")
 	p.eventually("the claim ends one removal time later", func() bool {
 		return other.share(half, whole) == whole
@@ -181,9 +181,9 @@ func replaces(p *pool) {
 	require.Equal(p, half, a.share(0, half))
 	b := a.reborn()
 	ans := b.sync(one(0, whole))
-	require.Equal(p, half, ans.Tags[0].Share, "the process of the first may still draw")
-	require.Equal(p, 1, ans.Tags[0].Live)
-	require.Equal(p, []driver.RosterRow{{ID: "a", Claim: half, Demand: whole, PoolSize: 1}}, ans.Tags[0].Roster)
+	require.Equal(p, half, ans.Share, "the process of the first may still draw")
+	require.Equal(p, 1, ans.Live)
+	require.Equal(p, []driver.RosterRow{{ID: "a", Claim: half, Demand: whole, PoolSize: 1}}, ans.Roster)
 	a.refused(driver.Replaced, half, half)
 	a.leave() // it has no say any more
 
@@ -226,7 +226,7 @@ func silenceCases() []testCase {
 			p.eventually("two removal times pass", func() bool {
 				require.Equal(p, whole, a.share(whole, whole))
 				ans := b.sync(one(0, whole))
-				require.Zero(p, ans.Tags[0].Share)
+				require.Zero(p, ans.Share)
 				return ans.Time-start > 2*driver.Removal(p.lease).Microseconds()
 			})
 		}},
@@ -242,13 +242,13 @@ func silent(p *pool) {
 	var now int64
 	p.eventually("the claim ends", func() bool {
 		ans := b.sync(one(0, whole))
-		if ans.Tags[0].Share == 0 {
-			require.Equal(p, 2, ans.Tags[0].Live)
+		if ans.Share == 0 {
+			require.Equal(p, 2, ans.Live)
 			now = ans.Time
 			return false
 		}
-		require.Equal(p, whole, ans.Tags[0].Share)
-		require.Equal(p, 1, ans.Tags[0].Live)
+		require.Equal(p, whole, ans.Share)
+		require.Equal(p, 1, ans.Live)
 		require.Greater(p, ans.Time-last.Time, driver.Removal(p.lease).Microseconds(), "on the pool's clock")
 		return true
 	})

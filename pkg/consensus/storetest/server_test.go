@@ -153,9 +153,6 @@ func (s *server) snapshot(_ testing.TB, pool string) func() {
 func (e *entry) clone() *entry {
 	c := *e
 	c.rec.Rows = append([]driver.Row(nil), e.rec.Rows...)
-	for i := range c.rec.Rows {
-		c.rec.Rows[i].Entries = append([]driver.Entry(nil), c.rec.Rows[i].Entries...)
-	}
 	c.rec.Documents = append([]driver.Document(nil), e.rec.Documents...)
 	return &c
 }
