@@ -44,13 +44,13 @@ func TestForeignCeilingIsLeftAlone(t *testing.T) {
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
 	p.SetLimit(limitOf(t, throttle.Limit{Max: 20, Adaptive: true}))
 	p.ceiling.ask(t, r, p, 0)
-	_, _, err := r.Save(&DocumentReport{ceilingDocument, NextVersion(0, 1), 0, []byte("9 of another time")}, At{})
+	_, _, err := r.Save(&DocumentReport{Name: ceilingDocument, Version: NextVersion(0, 1), Base: 0, Body: []byte("9 of another time")}, At{})
 	require.NoError(t, err)
 	for i := range 20 {
 		p.Observe(Observation{Served: throttle.Served{Refused: 20, Active: true}})
 		p.ceiling.ask(t, r, p, time.Duration(i+1)*time.Second)
 	}
-	require.Equal(t, "9 of another time", string(r.document(ceilingDocument).Body))
+	require.Equal(t, "9 of another time", string(recorded(r, ceilingDocument).Body))
 	share, tokens := p.Apply(20*time.Second, 0)
 	require.Equal(t, int64(Whole), share)
 	require.Zero(t, tokens)

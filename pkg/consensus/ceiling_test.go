@@ -34,7 +34,7 @@ func TestNote(t *testing.T) {
 	require.Equal(t, n, back)
 	largest := note{
 		limit: ceiling.Rate{Max: maxNoteTokens, Per: time.Duration(maxNotePer) * time.Microsecond}, used: maxNoteFlow, offered: maxNoteFlow,
-		paused: maxVersion, alone: maxMicros,
+		paused: MaxVersion, alone: MaxMicros,
 		told: true, served: backoff.Report{Generation: maxNoteCuts, Accepted: maxNoteFlow, Refused: maxNoteFlow, Overloaded: maxNoteFlow},
 	}
 	require.LessOrEqual(t, len(largest.String()), MaxNoteBytes)
@@ -71,7 +71,7 @@ func FuzzParseNote(f *testing.F) {
 		require.Equal(t, n.paused, receiptOf(text))
 		require.False(t, n.limit.Below(n.limit))
 		require.Positive(t, n.limit.Tokens(time.Hour))
-		require.NoError(t, validateNote(text))
+		require.NoError(t, ValidateNote(text))
 	})
 }
 
@@ -120,7 +120,7 @@ func TestParseOverrideRefuses(t *testing.T) {
 func TestShelf(t *testing.T) {
 	var s shelf
 	doc := func(name string, count uint64) Document {
-		return Document{name, Version(count << versionRandom), fmt.Append(nil, name, count)}
+		return Document{Name: name, Version: Version(count << 16), Body: fmt.Append(nil, name, count)}
 	}
 	require.Empty(t, s.reports())
 	require.Equal(t, []string{"limit", "zeal"}, s.take(nil, []Document{doc("limit", 3), doc("zeal", 1)}))
@@ -133,7 +133,7 @@ func TestShelf(t *testing.T) {
 	require.True(t, s.lost())
 	back := s.reports()
 	require.Equal(t, []DocumentReport{
-		{"limit", 3 << 16, 3 << 16, []byte("limit3")}, {"zeal", 1 << 16, 1 << 16, []byte("zeal1")},
+		{Name: "limit", Version: 3 << 16, Base: 3 << 16, Body: []byte("limit3")}, {Name: "zeal", Version: 1 << 16, Base: 1 << 16, Body: []byte("zeal1")},
 	}, back)
 	s.take(back, []Document{{Name: "zeal"}})
 	require.Equal(t, []DocumentReport{{Name: "limit", Version: 3 << 16}, back[1]}, s.reports(), "one was taken")
@@ -141,10 +141,10 @@ func TestShelf(t *testing.T) {
 	require.False(t, s.lost())
 
 	// A change that was taken, and one for which somebody else was first.
-	change := []DocumentReport{{"limit", 4<<16 | 1, 3 << 16, []byte("mine")}}
+	change := []DocumentReport{{Name: "limit", Version: 4<<16 | 1, Base: 3 << 16, Body: []byte("mine")}}
 	require.Equal(t, []string{"limit"}, s.take(change, nil))
 	require.Equal(t, "mine", string(s.find("limit").Body))
-	change = []DocumentReport{{"limit", 5<<16 | 1, 4<<16 | 1, []byte("mine")}}
+	change = []DocumentReport{{Name: "limit", Version: 5<<16 | 1, Base: 4<<16 | 1, Body: []byte("mine")}}
 	require.Equal(t, []string{"limit"}, s.take(change, []Document{doc("limit", 5)}))
 	require.Equal(t, "limit5", string(s.find("limit").Body))
 
@@ -153,7 +153,7 @@ func TestShelf(t *testing.T) {
 		s.take(nil, []Document{doc(fmt.Sprint("more", i), 1)})
 	}
 	require.Len(t, s.reports(), MaxDocuments)
-	require.NoError(t, validateDocuments(s.reports()))
+	require.NoError(t, sent(s.reports()).Validate())
 }
 
 // ceilingOf is what a processor with a limit knows of its pool that has heard of an override alone.
@@ -246,13 +246,13 @@ func TestForeignRampIsLeftAlone(t *testing.T) {
 	require.True(t, p.ceiling.urgent, "the ramp is not on record yet")
 	p.ceiling.ask(t, r, p, 100*time.Millisecond)
 	require.False(t, p.ceiling.urgent)
-	held := r.document(rampDocument)
-	_, _, err := r.Save(&DocumentReport{rampDocument, NextVersion(held.Version, 1), held.Version, []byte("9 of another time")}, At{})
+	held := recorded(r, rampDocument)
+	_, _, err := r.Save(&DocumentReport{Name: rampDocument, Version: NextVersion(held.Version, 1), Base: held.Version, Body: []byte("9 of another time")}, At{})
 	require.NoError(t, err)
 	for i := range 20 {
 		p.ceiling.ask(t, r, p, time.Duration(i+1)*time.Second)
 	}
-	require.Equal(t, "9 of another time", string(r.document(rampDocument).Body))
+	require.Equal(t, "9 of another time", string(recorded(r, rampDocument).Body))
 	_, tokens := p.Apply(20*time.Second, 0)
 	require.InDelta(t, 10, tokens, 0)
 	require.Equal(t, Whole, p.Held(20*time.Second), "the share is renewed")
@@ -273,7 +273,7 @@ func TestRampMovesOnceASecond(t *testing.T) {
 		for i, p := range ps {
 			p.ceiling.ask(t, r, p, now+time.Duration(i)*time.Millisecond)
 		}
-		if v := r.document(rampDocument).Version; v != last {
+		if v := recorded(r, rampDocument).Version; v != last {
 			changes, last = changes+1, v
 		}
 	}
@@ -293,13 +293,13 @@ func TestRampAtTheTopWritesNothing(t *testing.T) {
 		}
 	}
 	ask(10)
-	at := r.document(rampDocument).Version
+	at := recorded(r, rampDocument).Version
 	ask(100)
-	require.Equal(t, at, r.document(rampDocument).Version)
+	require.Equal(t, at, recorded(r, rampDocument).Version)
 	_, tokens := p.Apply(now, 0)
 	require.Zero(t, tokens, "the configured limit")
 
-	_, _, err := r.Save(&DocumentReport{limitDocument, 7, 0, Override{Max: 40, Per: time.Second}.body()}, At{})
+	_, _, err := r.Save(&DocumentReport{Name: limitDocument, Version: 7, Base: 0, Body: Override{Max: 40, Per: time.Second}.body()}, At{})
 	require.NoError(t, err)
 	ask(1)
 	_, tokens = p.Apply(now, 0)
@@ -391,7 +391,7 @@ func TestLostDocumentIsGivenBackAtOnce(t *testing.T) {
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
 	p.SetLimit(limitOf(t, throttle.Limit{Max: 20}))
 	p.ceiling.ask(t, r, p, 0)
-	_, _, err := r.Save(&DocumentReport{limitDocument, 7, 0, Override{Max: 5}.body()}, At{})
+	_, _, err := r.Save(&DocumentReport{Name: limitDocument, Version: 7, Base: 0, Body: Override{Max: 5}.body()}, At{})
 	require.NoError(t, err)
 	p.ceiling.ask(t, r, p, time.Second)
 	require.InDelta(t, p.interval(), p.Next(time.Second, 1)-time.Second, float64(time.Millisecond), "nothing to say")
@@ -400,7 +400,7 @@ func TestLostDocumentIsGivenBackAtOnce(t *testing.T) {
 	now := p.Next(2*time.Second, 1)
 	require.LessOrEqual(t, now, 2*time.Second+p.fast())
 	p.ceiling.ask(t, r, p, now)
-	require.Equal(t, Version(7), r.document(limitDocument).Version)
+	require.Equal(t, Version(7), recorded(r, limitDocument).Version)
 }
 
 // A processor that cannot read the limit leaves its share to those who can, and does not
@@ -411,7 +411,7 @@ func TestUnreadableLimitWantsNothing(t *testing.T) {
 	p.SetLimit(limitOf(t, throttle.Limit{Max: 20}))
 	p.ceiling.ask(t, r, p, 0)
 	require.Equal(t, Whole, p.Held(0))
-	_, _, err := r.Save(&DocumentReport{limitDocument, 7, 0, []byte("?")}, At{})
+	_, _, err := r.Save(&DocumentReport{Name: limitDocument, Version: 7, Base: 0, Body: []byte("?")}, At{})
 	require.NoError(t, err)
 	now := time.Second
 	for ; now < DefaultLease+2*time.Second; now += time.Second {
@@ -490,7 +490,7 @@ func TestStoreThatTakesNothingIsNotPressed(t *testing.T) {
 	p.SetLimit(limitOf(t, throttle.Limit{Max: 20, Min: 10}))
 	p.ceiling.ask(t, r, p, 0)
 	for i := range MaxDocuments {
-		_, _, err := r.Save(&DocumentReport{fmt.Sprint("full", i), 7, 0, []byte("x")}, At{})
+		_, _, err := r.Save(&DocumentReport{Name: fmt.Sprint("full", i), Version: 7, Base: 0, Body: []byte("x")}, At{})
 		require.NoError(t, err)
 	}
 	asked := 0

@@ -151,7 +151,7 @@ type noteWords [12]string
 // split parts a note into the words of its form and those that say more. The room is used as
 // far as it goes: a processor splits the notes of all others at each answer.
 func (room *noteWords) split(text string) (words, more []string, ok bool) {
-	if validateNote(text) != nil {
+	if ValidateNote(text) != nil {
 		return nil, nil, false
 	}
 	words = room[:0]

@@ -34,11 +34,11 @@ type Override struct {
 func (o Override) Validate() error {
 	switch {
 	case o.Max < 0 || o.Max > maxNoteTokens:
-		return &RequestError{"Max", fmt.Sprint(o.Max), "0 (no override) to 1000000000"}
+		return &RequestError{Field: "Max", Value: fmt.Sprint(o.Max), Allowed: "0 (no override) to 1000000000"}
 	case o.Per != 0 && (o.Per.Microseconds() < minNotePer || o.Per.Microseconds() > maxNotePer || o.Per%time.Microsecond != 0):
-		return &RequestError{"Per", o.Per.String(), "1ms to 744h in whole microseconds, or 0 for the configured period"}
+		return &RequestError{Field: "Per", Value: o.Per.String(), Allowed: "1ms to 744h in whole microseconds, or 0 for the configured period"}
 	case o.Per != 0 && o.Max > int(o.Per):
-		return &RequestError{"Max per " + o.Per.String(), fmt.Sprint(o.Max), "at most 1000000000 tokens per second"}
+		return &RequestError{Field: "Max per " + o.Per.String(), Value: fmt.Sprint(o.Max), Allowed: "at most 1000000000 tokens per second"}
 	}
 	return nil
 }
@@ -79,7 +79,7 @@ func parseOverride(body []byte) (Override, error) {
 	if j.Per != "" {
 		per, err := time.ParseDuration(j.Per)
 		if err != nil || per == 0 {
-			return Override{}, &RequestError{"per of the document " + limitDocument, fmt.Sprintf("%.40q", j.Per), "a duration such as 1m"}
+			return Override{}, &RequestError{Field: "per of the document " + limitDocument, Value: fmt.Sprintf("%.40q", j.Per), Allowed: "a duration such as 1m"}
 		}
 		o.Per = per
 	}
@@ -109,13 +109,13 @@ func (o Override) fits(roster []RosterRow) error {
 		top := ceiling.Rate{Max: n.limit.Max * raise, Per: n.limit.Per}
 		if top.Below(o.rate()) {
 			return &RequestError{
-				"Max per " + o.Per.String(), fmt.Sprint(o.Max),
-				fmt.Sprintf("%s%d per %s, which processor %q is configured with", why, n.limit.Max, n.limit.Per, roster[i].ID),
+				Field: "Max per " + o.Per.String(), Value: fmt.Sprint(o.Max),
+				Allowed: fmt.Sprintf("%s%d per %s, which processor %q is configured with", why, n.limit.Max, n.limit.Per, roster[i].ID),
 			}
 		}
 	}
 	if !heeded {
-		return &RequestError{"Max", fmt.Sprint(o.Max), "0, for no live processor of the pool has told a limit that could be overridden"}
+		return &RequestError{Field: "Max", Value: fmt.Sprint(o.Max), Allowed: "0, for no live processor of the pool has told a limit that could be overridden"}
 	}
 	return nil
 }
@@ -165,7 +165,7 @@ func SaveOverride(ctx context.Context, s Store, pool string, o Override) error {
 		base := documentOf(docs, limitDocument).Version
 		// By the wall clock of whoever sets it. It decides nothing but which one stays where the store has forgotten another.
 		version := LaterVersion(base, time.Now(), uint16(rand.Uint32()))
-		report := DocumentReport{limitDocument, version, base, next.body()}
+		report := DocumentReport{Name: limitDocument, Version: version, Base: base, Body: next.body()}
 		_, err = s.Save(ctx, pool, report)
 		if conflict := (*ConflictError)(nil); !errors.As(err, &conflict) {
 			break

@@ -143,7 +143,7 @@ func (p *Processor) Reserved(o throttle.Order, res Reserved, took time.Duration,
 	contenders := p.contenders()
 	s := &p.reservations
 	if err == nil {
-		err = res.check(o.Count)
+		err = res.Check(o.Count)
 	}
 	if err != nil { // nothing of the answer is believed
 		s.failures++
