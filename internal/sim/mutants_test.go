@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
+	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
 	"github.com/numaproj-contrib/numathrottle/internal/proof"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
@@ -77,6 +78,7 @@ var ruleBooks = []ruleBook{
 	{driver.RuleNames, driver.RuleSays, driver.LeaveOut},
 	{consensus.RuleNames, consensus.RuleSays, consensus.LeaveOut},
 	{ceiling.RuleNames, ceiling.RuleSays, ceiling.LeaveOut},
+	{pooldoc.RuleNames, pooldoc.RuleSays, pooldoc.LeaveOut},
 	{throttle.RuleNames, throttle.RuleSays, throttle.LeaveOut},
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -33,21 +34,20 @@ const (
 	calmHaste = 5 * time.Second
 )
 
-// stepBackoff returns the document after the next step of the backoff, or nil if none is due.
-func (c *poolCeiling) stepBackoff(now time.Duration) []byte {
+// stepBackoff returns the next step of the backoff, if one is due.
+func (c *poolCeiling) stepBackoff(now time.Duration) (next ceiling.Shared[backoff.State], due bool) {
 	if !c.law.Adapts || c.answers == 0 {
-		return nil
+		return next, false
 	}
 	t := c.logical(now)
 	if c.lost(now) { // each processor makes steps for itself alone; see throttle.Adapting
 		c.law.Drift(backoff.Step{Now: t, Used: c.used, Offered: c.offers})
-		return nil
+		return next, false
 	}
 	used, offered := c.flow()
-	next, due := c.law.NextBackoff(backoff.Step{
+	return c.law.NextBackoff(backoff.Step{
 		Now: t, Lag: c.calls.lag.Microseconds(), Reports: c.reported(), Processors: len(c.others) + 1, Used: used, Offered: offered,
 	})
-	return body(next, due)
 }
 
 // cutDue tells whether the reports ask for a cut, which this processor should propose at once.

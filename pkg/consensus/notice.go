@@ -11,9 +11,6 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// pauseDocument is the name of the document that says what is paused.
-const pauseDocument = "pause"
-
 // A notice is the document "pause": what was paused when, and for how long.
 //
 // The end of a pause stands on the pool's logical clock: At is the logical time of writing,
@@ -57,7 +54,7 @@ type entryJSON struct {
 }
 
 // body returns the document's body. The error is a *throttle.PauseError if it is too large.
-func (n *notice) body() ([]byte, error) {
+func (n notice) body() ([]byte, error) {
 	j := noticeJSON{Pauses: make([]entryJSON, 0, len(n.entries)), Resumed: uint64(n.resumed)}
 	for _, e := range n.entries {
 		o := entryJSON{Tag: e.tag, At: e.at, Left: e.left.Microseconds(), Reason: e.reason}

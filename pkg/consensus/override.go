@@ -7,14 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
+	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
 )
-
-// limitDocument is the name of the document that overrides the limit.
-const limitDocument = "limit"
 
 // MaxRaise is how many times the configured limit an override may be.
 const MaxRaise = ceiling.MaxRaise
@@ -53,13 +50,12 @@ type overrideJSON struct {
 }
 
 // body returns the document's body.
-func (o Override) body() []byte {
+func (o Override) body() ([]byte, error) {
 	j := overrideJSON{Max: &o.Max}
 	if o.Per != 0 {
 		j.Per = o.Per.String()
 	}
-	b, _ := json.Marshal(j) //nolint:errchkjson // a number and a text can always be marshalled
-	return b
+	return json.Marshal(j)
 }
 
 // parseOverride reads a document's body. What it does not know in it may change the
@@ -145,36 +141,26 @@ func SaveOverride(ctx context.Context, s Store, pool string, o Override) error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
-	var err error
-	for range 5 { // somebody else may change it meanwhile
-		var docs []Document
-		var roster []RosterRow
-		if docs, roster, err = load(ctx, s, pool); err != nil {
-			return fmt.Errorf("consensus: loading pool %q: %w", pool, err)
-		}
-		next := o
+	_, err := limitDoc.Change(ctx, s, pool, func(r pooldoc.Recorded[Override]) (Override, bool, error) {
+		next := o // whatever is on record, also what this release cannot read
 		if next.Max > 0 && next.Per == 0 {
-			next.Per = configured(roster)
+			next.Per = configured(r.Roster)
 			if err := next.Validate(); err != nil {
-				return err
+				return next, false, err
 			}
 		}
-		if err := next.fits(roster); err != nil {
-			return err
-		}
-		base := documentOf(docs, limitDocument).Version
-		// By the wall clock of whoever sets it. It decides nothing but which one stays where the store has forgotten another.
-		version := LaterVersion(base, time.Now(), uint16(rand.Uint32()))
-		report := DocumentReport{Name: limitDocument, Version: version, Base: base, Body: next.body()}
-		_, err = s.Save(ctx, pool, report)
-		if conflict := (*ConflictError)(nil); !errors.As(err, &conflict) {
-			break
-		}
+		return next, true, next.fits(r.Roster)
+	})
+	return saving(err, "consensus: saving the override of pool %q: %w", pool)
+}
+
+// saving returns the error of a change with the words of a format for the pool's name and the
+// error. A *RequestError says enough.
+func saving(err error, format, pool string) error {
+	if bad := (*RequestError)(nil); err == nil || errors.As(err, &bad) {
+		return err
 	}
-	if err != nil {
-		return fmt.Errorf("consensus: saving the override of pool %q: %w", pool, err)
-	}
-	return nil
+	return fmt.Errorf(format, pool, err)
 }
 
 // ClearOverride ends the override of a pool, if there is one: the limit is again the
@@ -189,23 +175,9 @@ func ClearOverride(ctx context.Context, s Store, pool string) error {
 // Errors: one that wraps ErrNoPool, those of the store, and one for a document that this
 // release cannot read.
 func LoadOverride(ctx context.Context, s Store, pool string) (Override, error) {
-	docs, _, err := load(ctx, s, pool)
+	docs, _, err := pooldoc.Load(ctx, s, pool)
 	if err != nil {
 		return Override{}, fmt.Errorf("consensus: loading pool %q: %w", pool, err)
 	}
-	doc := documentOf(docs, limitDocument)
-	if doc.Version == 0 {
-		return Override{}, nil
-	}
-	return parseOverride(doc.Body)
-}
-
-// documentOf returns the document of that name; version 0 if there is none.
-func documentOf(docs []Document, name string) Document {
-	for _, d := range docs {
-		if d.Name == name {
-			return d
-		}
-	}
-	return Document{Name: name}
+	return limitDoc.Read(limitDoc.In(docs))
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -117,36 +118,44 @@ func (c *pauseCall) isLate(k *pausing) bool { return c.since > 0 && k.notice.res
 const newsPatience = 25 * time.Millisecond
 
 // record pushes what a call asks for and has the store record it, unless it is on record.
-func (m *Member) record(ctx context.Context, c *pauseCall) (err error) {
+func (m *Member) record(ctx context.Context, c *pauseCall) error {
 	var telling sync.WaitGroup
 	defer telling.Wait()
-	for range 5 { // others may change the document meanwhile
-		m.mu.Lock()
-		doc, news, made := m.p.pauseChange(m.now(), c, m.self, uint16(rand.Uint32()))
-		pool, timeout := m.p.cfg.Pool, SyncTimeout(m.p.lease)
-		m.mu.Unlock()
-		if made != nil {
-			return made
-		}
-		decided := m.spread(ctx, &telling, c, news)
-		if c.recorded > 0 {
-			return nil
-		}
-		attempt, cancel := context.WithTimeout(ctx, timeout)
-		err = m.save(attempt, pool, c, doc)
-		cancel()
-		conflict := (*ConflictError)(nil)
-		again := errors.As(err, &conflict)
-		decided(!again && !c.late && (c.recorded == 0 || c.recorded == doc.Version))
-		if !again {
-			break
-		}
+	asked := false
+	err := pooldoc.Retry(func() (err error) {
+		asked, err = m.recordOnce(ctx, &telling, c)
+		return err
+	})
+	if !asked {
+		return err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.p.ceiling.pauses.release(c.stop.tag, err == nil)
 	m.push()
 	return err
+}
+
+// recordOnce is one attempt of record. asked: the store was asked.
+func (m *Member) recordOnce(ctx context.Context, telling *sync.WaitGroup, c *pauseCall) (asked bool, err error) {
+	m.mu.Lock()
+	doc, news, err := m.p.pauseChange(m.now(), c, m.self, uint16(rand.Uint32()))
+	pool, timeout := m.p.cfg.Pool, SyncTimeout(m.p.lease)
+	m.mu.Unlock()
+	if err != nil {
+		return false, err
+	}
+	decided := m.spread(ctx, telling, c, news)
+	if c.recorded > 0 {
+		return false, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	err = m.save(ctx, pool, c, doc)
+	conflict := (*ConflictError)(nil)
+	again := errors.As(err, &conflict)
+	decided(!again && !c.late && (c.recorded == 0 || c.recorded == doc.Version))
+	return true, err
 }
 
 // spread tells the others of a change, beside the caller. A pause that says since when it is good is told when it is
@@ -194,11 +203,11 @@ func (m *Member) save(ctx context.Context, pool string, c *pauseCall, doc Docume
 	conflict := (*ConflictError)(nil)
 	var found Document
 	if errors.As(err, &conflict) {
-		docs, _, lost := load(ctx, m.store, pool)
+		docs, _, lost := pooldoc.Load(ctx, m.store, pool)
 		if lost != nil {
 			return lost
 		}
-		found = documentOf(docs, pauseDocument)
+		found = pauseDoc.In(docs)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -271,7 +280,7 @@ func (p *pausing) has(now time.Duration, tag string) bool {
 // pauseChange returns the document by which a call is recorded, and the news that tell of it.
 // random is drawn for this change alone.
 func (p *Processor) pauseChange(now time.Duration, c *pauseCall, from string, random uint16) (d DocumentReport, news []byte, err error) {
-	k, m, held := &p.ceiling.pauses, p.ceiling.moment(now), p.ceiling.shelf.find(pauseDocument)
+	k, m, held := &p.ceiling.pauses, p.ceiling.moment(now), p.ceiling.docs.Find(pauseDocument)
 	if k.unreadable != nil {
 		return d, nil, k.readable()
 	}
@@ -299,11 +308,11 @@ func (p *Processor) pauseChange(now time.Duration, c *pauseCall, from string, ra
 // recorded takes a document that is on record as far as is known, from a call of Save or Load.
 func (p *Processor) recorded(now time.Duration, d Document) {
 	c := &p.ceiling
-	if d.Version <= c.shelf.find(d.Name).Version {
+	if d.Version <= c.docs.Find(d.Name).Version {
 		return
 	}
-	c.shelf.put(book{Document: d})
-	c.pauses.load(c.moment(now), c.shelf.find(d.Name))
+	c.docs.Put(d)
+	c.pauses.load(c.moment(now), c.docs.Find(d.Name))
 	if c.pauses.version >= c.pauses.heard.version {
 		c.pauses.disbelieve()
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
 )
 
 // A pausing is what a processor knows of the pauses of its pool. It has no clock and no
@@ -46,15 +48,15 @@ func hearsayFor(lease time.Duration) time.Duration { return SyncTimeout(lease) }
 
 // take takes what an answer shows of the document that is on the shelf now. asked is when the
 // request was sent.
-func (p *pausing) take(m moment, asked time.Duration, held book) {
+func (p *pausing) take(m moment, asked time.Duration, held pooldoc.Held) {
 	switch {
 	case held.Version != p.version:
 		p.load(m, held)
-	case !held.lost && p.unreadable == nil:
+	case !held.Lost && p.unreadable == nil:
 		p.follow(m)
 	}
-	if held.lost && held.instead.Version > 0 && p.unreadable == nil && !skip(rulePauseSeen) {
-		p.heed(m, &held.instead)
+	if held.Lost && held.Seen.Version > 0 && p.unreadable == nil && !skip(rulePauseSeen) {
+		p.heed(m, &held.Seen)
 	}
 	if h := &p.heard; h.version > 0 && (p.version >= h.version || asked >= h.at+hearsayFor(4*m.clamp)) {
 		p.disbelieve()
@@ -99,11 +101,8 @@ func (p *pausing) resumes(w *wish) bool {
 }
 
 // load puts in force what is on record.
-func (p *pausing) load(m moment, held book) {
-	n, err := parseNotice(held.Body)
-	if held.Version == 0 {
-		n, err = notice{}, nil
-	}
+func (p *pausing) load(m moment, held pooldoc.Held) {
+	n, err := pauseDoc.Read(held.Document)
 	known := p.version
 	p.version, p.unreadable, p.stale = held.Version, err, false
 	if err != nil {
@@ -150,7 +149,7 @@ func (p *pausing) keep(m moment, before []stop) {
 // whoever wrote it may be gone: that somebody has resumed, and the pauses that nobody has ended since. One that somebody has
 // ended takes no wish's place, which would end with it.
 func (p *pausing) heed(m moment, instead *Document) {
-	n, err := parseNotice(instead.Body)
+	n, err := pauseDoc.Read(*instead)
 	if err != nil {
 		return
 	}
@@ -317,35 +316,27 @@ func (p *pausing) written(m moment, anew bool) notice {
 	return n
 }
 
-// propose returns what a request says of the document beyond the version that is held; nil:
-// nothing. random is drawn for this request.
-func (p *pausing) propose(m moment, held book, random uint16) *DocumentReport {
+// propose returns what a request says of the document beyond the version that is held, if
+// there is anything. random is drawn for this request.
+func (p *pausing) propose(m moment, held pooldoc.Held, random uint16) (d DocumentReport, ok bool) {
 	wished := slices.ContainsFunc(p.wishes, func(w wish) bool { return m.now >= w.quiet && p.lacks(m, &w) })
-	if p.unreadable != nil || !p.stale && !held.lost && !wished || held.lost && skip(ruleReturn) {
-		return nil
+	if p.unreadable != nil || !p.stale && !held.Lost && !wished {
+		return d, false
 	}
-	n := p.written(m, held.lost && !skip(rulePauseClock))
-	body, err := n.body()
-	if err != nil {
-		return nil // there are too many
+	d, ok = pauseDoc.Propose(held, p.written(m, held.Lost && !skip(rulePauseClock)), random)
+	if !ok {
+		return d, false // there are too many
 	}
-	d := &DocumentReport{Name: pauseDocument, Version: NextVersion(held.Version, random), Base: held.Version, Body: body}
 	p.wishes = slices.Clone(p.wishes) // a copy of the processor keeps its own
 	for i := range p.wishes {
 		p.wishes[i].told = true
 	}
-	if held.lost {
-		d.Base = held.instead.Version // given back, if nobody has paused meanwhile
-		if skip(ruleReturnSeen) {
-			d.Base = d.Version
-		}
-	}
-	return d
+	return d, true
 }
 
 // withdraw takes what is proposed out of the reports of a request that is sent once more: how
 // long a pause goes on was true when it was sent first.
-func (p *pausing) withdraw(reports []DocumentReport, held book) []DocumentReport {
+func (p *pausing) withdraw(reports []DocumentReport, held pooldoc.Held) []DocumentReport {
 	i := slices.IndexFunc(reports, func(d DocumentReport) bool { return d.Name == pauseDocument && len(d.Body) > 0 })
 	if i < 0 {
 		return reports

@@ -3,11 +3,10 @@ package consensus
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
-	mathrand "math/rand/v2"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -66,11 +65,11 @@ func ClearPause(ctx context.Context, s Store, pool, tag string) error {
 // whoever paused said; one whose Until is past may be over. Errors: one that wraps ErrNoPool, those of
 // the store, and one for a document that this release cannot read.
 func LoadPauses(ctx context.Context, s Store, pool string) ([]throttle.Paused, error) {
-	docs, _, err := load(ctx, s, pool)
+	docs, _, err := pooldoc.Load(ctx, s, pool)
 	if err != nil {
 		return nil, fmt.Errorf("consensus: loading pool %q: %w", pool, err)
 	}
-	n, err := noticeOf(docs)
+	n, err := pauseDoc.Read(pauseDoc.In(docs))
 	if err != nil {
 		return nil, err
 	}
@@ -81,43 +80,19 @@ func LoadPauses(ctx context.Context, s Store, pool string) ([]throttle.Paused, e
 	return list, nil
 }
 
-func noticeOf(docs []Document) (notice, error) {
-	doc := documentOf(docs, pauseDocument)
-	if doc.Version == 0 {
-		return notice{}, nil
-	}
-	return parseNotice(doc.Body)
-}
-
 // changePauses changes the document of a pool, and pushes what has become of it.
 func changePauses(ctx context.Context, s Store, pool string, change func(*notice, Version) bool) error {
-	var err error
-	for range 5 { // somebody else may change it meanwhile
-		var docs []Document
-		if docs, _, err = load(ctx, s, pool); err != nil {
-			return err
+	var n notice
+	version, err := pauseDoc.Change(ctx, s, pool, func(r pooldoc.Recorded[notice]) (notice, bool, error) {
+		if r.Err != nil {
+			return n, false, r.Err
 		}
-		n, err := noticeOf(docs)
-		if err != nil {
-			return err
-		}
-		base := documentOf(docs, pauseDocument).Version
-		version := NextVersion(base, uint16(mathrand.Uint32()))
-		if !change(&n, version) {
-			return nil
-		}
-		body, err := n.body()
-		if err != nil {
-			return err
-		}
-		_, err = s.Save(ctx, pool, DocumentReport{Name: pauseDocument, Version: version, Base: base, Body: body})
-		if err == nil {
-			pushNotice(ctx, s, pool, newsflash{from: rand.Text(), version: version, notice: &n})
-			return nil
-		}
-		if conflict := (*ConflictError)(nil); !errors.As(err, &conflict) {
-			return err
-		}
+		n = r.Value
+		changed := change(&n, r.Next)
+		return n, changed, nil
+	})
+	if err == nil && version > 0 {
+		pushNotice(ctx, s, pool, newsflash{from: rand.Text(), version: version, notice: &n})
 	}
 	return err
 }
