@@ -62,7 +62,7 @@ func (r *localRamp) onTimer() {
 func (r *localRamp) step() (again bool) {
 	now := time.Duration(r.t.read())
 	flow := r.t.Flow()
-	used, offered := flow.Since(r.flow, now-r.at, r.t.limit)
+	used, offered := flow.Since(r.flow, now-r.at, r.t.limit.Max, r.t.limit.Per)
 	r.flow, r.at = flow, now
 	// A ceiling that falls is in force before it has fallen, one that rises after it has risen.
 	at := r.law.Alone(ramp.Step{Now: now.Microseconds(), Used: used, Offered: offered}, (now + 2*rampEvery).Microseconds())

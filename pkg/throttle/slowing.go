@@ -48,7 +48,7 @@ type lane struct {
 
 // begin begins to count anew.
 func (l *lane) begin(t *Throttle, now int64, settling bool) {
-	l.mark, l.since, l.settling = t.granted.Load(), now, settling
+	l.mark, l.since, l.settling = t.bucket.Granted(), now, settling
 	l.window.Start(now/1000, l.totals)
 }
 
@@ -160,7 +160,7 @@ func (t *Throttle) slowConfig() backoff.Config {
 		of = float64(t.limit.Max)
 	}
 	if t.limit.Hard {
-		least = float64(t.scale.units(1)) / float64(t.scale.hardUnits(t.limit)) / (float64(t.slow.leased.Share) / float64(WholeShare))
+		least = float64(t.bucket.Units(1)) / float64(t.bucket.HardUnits()) / (float64(t.slow.leased.Share) / float64(WholeShare))
 	}
 	return t.slow.config.Part(of, least)
 }
@@ -173,7 +173,7 @@ func (t *Throttle) slowStep(now int64) {
 	}
 	if d := time.Duration(now - s.at); d >= slowLook {
 		flow := t.flowAt(now)
-		s.used, s.offered = flow.Since(s.flow, d, t.limit)
+		s.used, s.offered = flow.Since(s.flow, d, t.limit.Max, t.limit.Per)
 		s.flow, s.at = flow, now
 	}
 	rate := t.limit.Rate() * float64(s.leased.Share) / float64(WholeShare)
@@ -219,18 +219,6 @@ func (s *slowing) stop() {
 	}
 }
 
-// Served is what a Throttle was told by Permit.Report, for the pool's law.
-type Served struct {
-	// Cuts is that of the lease under which the calls were granted that were refused.
-	Cuts uint64
-	// Accepted, Refused and Overloaded are rates of the last second, or of the last few calls, in
-	// tokens per second. A refusal counts only if its call was granted since the pool's last cut was in
-	// force everywhere (Lease.Settling).
-	Accepted, Refused, Overloaded float64
-	// Active tells that calls were reported in the last ten seconds.
-	Active bool
-}
-
 // served returns what was told. t.mu is held.
 func (t *Throttle) served(now int64) Served {
 	s := t.slow
@@ -243,7 +231,7 @@ func (t *Throttle) served(now int64) Served {
 	const unit = backoff.Whole / 1e6 // a Report's numbers are then millionths of a token per second
 	r := s.pool.window.Report(unit, 0, now/1000)
 	rate := func(n int64) float64 { return float64(n) * unit / backoff.Whole }
-	return Served{s.leased.Cuts, rate(r.Accepted), rate(r.Refused), rate(r.Overloaded), true}
+	return Served{Cuts: s.leased.Cuts, Accepted: rate(r.Accepted), Refused: rate(r.Refused), Overloaded: rate(r.Overloaded), Active: true}
 }
 
 // An Adapting is how a Throttle with an adaptive limit stands with the called service; the zero
