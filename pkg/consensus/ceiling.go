@@ -33,12 +33,12 @@ type poolCeiling struct {
 	urgent bool
 
 	calls ownCalls
-	told  told
+	retry retryAfter
 
 	answers      int           // taken by this incarnation
 	time         int64         // logical time of the last answer
 	at           time.Duration // local time at which it came
-	floor        int64         // logical time as told when it came
+	floor        int64         // logical time by the answer before, when it came
 	began        int64
 	slept        time.Duration
 	clamp        time.Duration
@@ -85,21 +85,21 @@ func (c *poolCeiling) take(now time.Duration, sent []DocumentReport, a *Answer) 
 			c.law.Override = c.override.rate()
 		case rampDocument:
 			c.law.Ramp, _ = rampDoc.Read(doc) // else it is Unreadable
-		case ceilingDocument:
+		case backoffDocument:
 			c.law.Backoff, _ = backoffDoc.Read(doc)
 		}
 	}
 	c.pauses.take(c.moment(now), c.asked, c.docs.Find(pauseDocument))
 	live := len(a.Tags[0].Roster)
 	c.law.Unsure = c.answers == 1 && a.Began == 0 && live <= 1
-	c.calls.lag, c.told.live = ceiling.Lag(Interval(a.Lease, live)), live
+	c.calls.lag, c.retry.live = ceiling.Lag(Interval(a.Lease, live)), live
 	c.law.Settle(ceiling.Present{Now: a.Time, Epoch: a.Began, Silence: a.Slept.Microseconds(), Clamp: c.clamp})
 }
 
 // takeNotes reads the notes of the others.
 func (c *poolCeiling) takeNotes(roster []RosterRow) {
 	others := make([]note, 0, len(c.others)) // what a copy of the processor has stays as it is
-	c.told.others = 0
+	c.retry.others = 0
 	var room noteWords
 	for i := range roster {
 		row := &roster[i]
@@ -107,7 +107,7 @@ func (c *poolCeiling) takeNotes(roster []RosterRow) {
 		if !ok || row.ID == c.id {
 			continue
 		}
-		c.told.others = max(c.told.others, aloneOf(words, more))
+		c.retry.others = max(c.retry.others, retryOf(words, more))
 		if n, ok := readNote(words, more); ok {
 			others = append(others, n)
 		}
@@ -239,14 +239,14 @@ func (c *poolCeiling) note(now time.Duration) string {
 		n = noteOf(c.limit, c.used, c.offers)
 		c.tell(&n)
 	}
-	n.paused, n.alone = c.pauses.receipt(), c.told.until(c.logical(now), now)
+	n.paused, n.retryAt = c.pauses.receipt(), c.retry.until(c.logical(now), now)
 	return n.String()
 }
 
 // readable tells whether everything is understood that limits this processor.
 func (c *poolCeiling) readable() error {
 	if c.unreadable != nil {
-		return fmt.Errorf("consensus: the limit cannot be told: %w", c.unreadable)
+		return fmt.Errorf("consensus: the limit cannot be read: %w", c.unreadable)
 	}
 	return c.pauses.readable()
 }

@@ -34,8 +34,8 @@ func TestNote(t *testing.T) {
 	require.Equal(t, n, back)
 	largest := note{
 		limit: ceiling.Rate{Max: maxNoteTokens, Per: time.Duration(maxNotePer) * time.Microsecond}, used: maxNoteFlow, offered: maxNoteFlow,
-		paused: MaxVersion, alone: MaxMicros,
-		told: true, served: backoff.Report{Generation: maxNoteCuts, Accepted: maxNoteFlow, Refused: maxNoteFlow, Overloaded: maxNoteFlow},
+		paused: MaxVersion, retryAt: MaxMicros,
+		reports: true, served: backoff.Report{Generation: maxNoteCuts, Accepted: maxNoteFlow, Refused: maxNoteFlow, Overloaded: maxNoteFlow},
 	}
 	require.LessOrEqual(t, len(largest.String()), MaxNoteBytes)
 	broken := noteOf(throttle.Limit{Max: 1, Per: time.Second + 1}, 0, 0)

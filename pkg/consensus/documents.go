@@ -11,7 +11,7 @@ import (
 const (
 	limitDocument   = "limit"
 	rampDocument    = "ramp"
-	ceilingDocument = "ceiling"
+	backoffDocument = "backoff"
 	pauseDocument   = "pause"
 )
 
@@ -20,8 +20,8 @@ const (
 var (
 	limitDoc   = pooldoc.Doc[Override]{Name: limitDocument, Body: Override.body, Parse: parseOverride, Late: true}
 	rampDoc    = sharedDoc(rampDocument, ramp.ParseState)
-	backoffDoc = sharedDoc(ceilingDocument, backoff.ParseState)
-	pauseDoc   = pooldoc.Doc[notice]{Name: pauseDocument, Body: notice.body, Parse: parseNotice, Merges: true}
+	backoffDoc = sharedDoc(backoffDocument, backoff.ParseState)
+	pauseDoc   = pooldoc.Doc[pauseList]{Name: pauseDocument, Body: pauseList.body, Parse: parsePauseList, Merges: true}
 )
 
 // sharedDoc is the document of a state that the pool shares. One of another release is an

@@ -58,8 +58,8 @@ func (o Override) body() ([]byte, error) {
 	return json.Marshal(j)
 }
 
-// parseOverride reads a document's body. What it does not know in it may change the
-// limit in a way that nothing is known of, and is an error.
+// parseOverride reads a document's body. An unknown field is an error: it may change the limit
+// in a way that this release does not know.
 func parseOverride(body []byte) (Override, error) {
 	var j overrideJSON
 	d := json.NewDecoder(bytes.NewReader(body))
@@ -86,7 +86,7 @@ func parseOverride(body []byte) (Override, error) {
 }
 
 // fits refuses an override that is too high for what a live processor is configured with,
-// and one of which nobody who is live would take notice.
+// and one that no live processor would use.
 func (o Override) fits(roster []RosterRow) error {
 	if o.Max == 0 {
 		return nil
@@ -116,8 +116,8 @@ func (o Override) fits(roster []RosterRow) error {
 	return nil
 }
 
-// configured returns the period of the lowest limit that a live processor is
-// configured with; 0: nobody tells.
+// configured returns the period of the lowest limit that a live processor is configured
+// with; 0: no note has one.
 func configured(roster []RosterRow) time.Duration {
 	var lowest ceiling.Rate
 	for i := range roster {
@@ -128,10 +128,10 @@ func configured(roster []RosterRow) time.Duration {
 	return lowest.Per
 }
 
-// SaveOverride makes o the limit of a pool, in place of any other override, also of an earlier one that the
-// store has lost and a processor gives back. Every
-// processor uses it from its next sync on; slots that the store has issued already stay. The pool must have
-// a record: a processor has been in it. ctx bounds the call.
+// SaveOverride makes o the limit of a pool, in place of any other override. Every processor
+// uses it from its next sync on; slots that the store has issued already stay. An earlier
+// override that the store has lost does not come back. The pool must have a record: a
+// processor has been in it. SaveOverride blocks until the store has answered; ctx bounds it.
 //
 // Errors: *RequestError when o is invalid, above MaxRaise times the limit that a live
 // processor is configured with, above its hard limit, or when no live processor has a limit
@@ -163,10 +163,10 @@ func saving(err error, format, pool string) error {
 	return fmt.Errorf(format, pool, err)
 }
 
-// ClearOverride ends the override of a pool, if there is one: the limit is again the
-// lowest that a live processor is configured with; where the store issues tokens and the override was
-// lower, after a removal time. It has the last word, too, where none is on record: the store may have lost one.
-// Errors are those of SaveOverride.
+// ClearOverride ends the override of a pool, if there is one: the limit is again the lowest
+// that a live processor is configured with. Where the store issues permits and the override
+// was lower, that takes a removal time. An override that the store has lost does not come
+// back. Errors are those of SaveOverride.
 func ClearOverride(ctx context.Context, s Store, pool string) error {
 	return SaveOverride(ctx, s, pool, Override{})
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// SavePause pauses a pool, or one tag of it, from outside: p.Until counts by the local clock,
-// and the zero Time is until ClearPause. Of two pauses the one that ends later counts. Processors
-// stop when they hear of it, with their next sync at the latest. The pool must have a
-// record: a processor has been in it. A pause that is saved while nobody is there begins when a
-// processor joins. ctx bounds the call.
+// SavePause pauses a pool, or one tag of it, from outside. p.Until counts by the local clock;
+// the zero Time is until ClearPause. Of two pauses the one that ends later counts. Processors
+// stop when they are notified, or with their next sync. The pool must have a record: a
+// processor has been in it. A pause that is saved while nobody is there begins when a
+// processor joins. SavePause blocks until the store has answered; ctx bounds it.
 //
 // Errors: *throttle.PauseError when p is invalid, or too many tags are paused; one that wraps
 // ErrNoPool; *ConflictError when others keep changing it at the same time; those of the store.
@@ -22,13 +22,13 @@ func SavePause(ctx context.Context, s Store, pool string, p throttle.Paused) err
 	if err := p.Check(time.Now()); err != nil {
 		return err
 	}
-	err := changePauses(ctx, s, pool, func(n *notice, _ Version) (changed bool) {
+	err := changePauses(ctx, s, pool, func(n *pauseList, _ Version) (changed bool) {
 		e := entry{tag: p.Tag, reason: p.Reason}
 		if !p.Until.IsZero() {
 			e.left, e.until = max(time.Until(p.Until), time.Microsecond), p.Until.Round(0)
 		}
 		for _, o := range n.entries {
-			// What is left of it cannot be told here, but it is no more than this.
+			// What is left of it is not known here, but it is no more than this.
 			if o.tag == p.Tag && (o.left == 0 || e.left > 0 && o.until.After(e.until)) {
 				return false
 			}
@@ -49,7 +49,7 @@ func ClearPause(ctx context.Context, s Store, pool, tag string) error {
 	if err := (&throttle.Paused{Tag: tag}).Check(time.Now()); err != nil {
 		return err
 	}
-	err := changePauses(ctx, s, pool, func(n *notice, version Version) (changed bool) {
+	err := changePauses(ctx, s, pool, func(n *pauseList, version Version) (changed bool) {
 		before := len(n.entries)
 		n.drop(tag)
 		n.resumed = version
@@ -81,9 +81,9 @@ func LoadPauses(ctx context.Context, s Store, pool string) ([]throttle.Paused, e
 }
 
 // changePauses changes the document of a pool, and pushes what has become of it.
-func changePauses(ctx context.Context, s Store, pool string, change func(*notice, Version) bool) error {
-	var n notice
-	version, err := pauseDoc.Change(ctx, s, pool, func(r pooldoc.Recorded[notice]) (notice, bool, error) {
+func changePauses(ctx context.Context, s Store, pool string, change func(*pauseList, Version) bool) error {
+	var n pauseList
+	version, err := pauseDoc.Change(ctx, s, pool, func(r pooldoc.Recorded[pauseList]) (pauseList, bool, error) {
 		if r.Err != nil {
 			return n, false, r.Err
 		}
@@ -92,13 +92,14 @@ func changePauses(ctx context.Context, s Store, pool string, change func(*notice
 		return n, changed, nil
 	})
 	if err == nil && version > 0 {
-		pushNotice(ctx, s, pool, newsflash{from: rand.Text(), version: version, notice: &n})
+		notifyPauses(ctx, s, pool, notification{from: rand.Text(), version: version, pauses: &n})
 	}
 	return err
 }
 
-// pushNotice pushes news if the store can. What is not heard is seen with the next sync.
-func pushNotice(ctx context.Context, s Store, pool string, n newsflash) {
+// notifyPauses pushes a notification if the store can. Who misses it sees the pause with the
+// next sync.
+func notifyPauses(ctx context.Context, s Store, pool string, n notification) {
 	store, ok := s.(Pusher)
 	if !ok {
 		return

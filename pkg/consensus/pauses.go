@@ -9,26 +9,26 @@ import (
 )
 
 // A pausing is what a processor knows of the pauses of its pool. It has no clock and no
-// I/O; it is a part of ceiling.
+// I/O; it is a part of poolCeiling.
 type pausing struct {
-	version    Version // of the notice
-	notice     notice  // as on record
-	stops      []stop  // the same on the local clock, in the same order
-	unreadable error   // why the document cannot be read; nil: it can
+	version    Version   // of the pauseList
+	recorded   pauseList // as on record
+	stops      []stop    // the same on the local clock, in the same order
+	unreadable error     // why the document cannot be read; nil: it can
 	// stale: what is on record says less than this processor knows, and is to be written anew.
 	stale bool
-	// heard was pushed and is not on record as far as is known. It can stop only, and is
-	// forgotten when an answer shows what is on record.
-	heard struct {
+	// notified came in a notification and is not on record as far as is known. It can stop
+	// only, and is forgotten when an answer shows what is on record.
+	notified struct {
 		version Version
 		stops   []stop
 		at      time.Duration
 	}
-	// resumed lists the versions by which somebody had resumed last, as news said lately. They may be of different
-	// records, whose versions cannot be compared.
+	// resumed lists the versions by which somebody had resumed last, as recent notifications
+	// say. They may be of different records, whose versions cannot be compared.
 	resumed []Version
-	// wishes are own pauses that go on. Those that are not on record, or no more because somebody
-	// has given back what a wiped store knew before them, are proposed.
+	// wishes are own pauses that go on. They are proposed until they are on record, and again
+	// when they have vanished because somebody gave back what a wiped store knew before.
 	wishes []wish
 }
 
@@ -36,17 +36,17 @@ type pausing struct {
 type wish struct {
 	stop
 
-	base  Version       // of what was on record, as far as was known, when it was asked for
-	heard []Version     // by which somebody had resumed before, as news said
-	quiet time.Duration // it is not proposed before: it is being saved
-	told  bool          // it was proposed or saved
+	base     Version       // of what was on record, as far as was known, when it was asked for
+	resumed  []Version     // by which somebody had resumed before, as notifications said
+	quiet    time.Duration // it is not proposed before: it is being saved
+	proposed bool          // or saved
 }
 
-// hearsayFor is how long news are believed although answers show nothing of them: whoever
-// pushes them is saving them at the same time, or has just done so.
-func hearsayFor(lease time.Duration) time.Duration { return SyncTimeout(lease) }
+// notifiedFor is how long a notification counts although answers show nothing of it. Whoever
+// pushed it is saving it at the same time, or has just done so.
+func notifiedFor(lease time.Duration) time.Duration { return SyncTimeout(lease) }
 
-// take takes what an answer shows of the document that is on the shelf now. asked is when the
+// take takes what an answer shows of the document, which is held now. asked is when the
 // request was sent.
 func (p *pausing) take(m moment, asked time.Duration, held pooldoc.Held) {
 	switch {
@@ -58,8 +58,8 @@ func (p *pausing) take(m moment, asked time.Duration, held pooldoc.Held) {
 	if held.Lost && held.Seen.Version > 0 && p.unreadable == nil && !skip(rulePauseSeen) {
 		p.heed(m, &held.Seen)
 	}
-	if h := &p.heard; h.version > 0 && (p.version >= h.version || asked >= h.at+hearsayFor(4*m.clamp)) {
-		p.disbelieve()
+	if h := &p.notified; h.version > 0 && (p.version >= h.version || asked >= h.at+notifiedFor(4*m.clamp)) {
+		p.forgetNotified()
 	}
 	p.fulfil(m)
 }
@@ -71,10 +71,10 @@ func (p *pausing) fulfil(m moment) {
 	})
 }
 
-// disbelieve forgets what was heard: it is on record, or will not be.
-func (p *pausing) disbelieve() { p.heard.version, p.heard.stops = 0, nil }
+// forgetNotified forgets the notification: its pause is on record, or will not be.
+func (p *pausing) forgetNotified() { p.notified.version, p.notified.stops = 0, nil }
 
-// maxResumed is how many resumptions are remembered that news told of.
+// maxResumed is how many resumptions of notifications are remembered.
 const maxResumed = 8
 
 // remember adds resumptions to a list, which others may hold.
@@ -88,16 +88,17 @@ func remember(list []Version, more ...Version) []Version {
 	return list[max(0, len(list)-maxResumed):]
 }
 
-// resumes tells whether somebody has resumed, as is on record, since a pause was asked for. The resumptions that were
-// known then do not count, nor do earlier ones while news are believed. What is on record has the last word: news
-// may be of a record that the store has lost since, whose versions are higher than all to come for a long time.
+// resumes tells whether somebody has resumed since a pause was asked for, as the record shows.
+// Resumptions that were known then do not count, nor do earlier ones while a notification
+// counts. The record has the last word: a notification may be of a record that the store has
+// lost, whose versions are higher than all to come for a long time.
 func (p *pausing) resumes(w *wish) bool {
-	r := p.notice.resumed
-	if r <= w.base || slices.Contains(w.heard, r) {
+	r := p.recorded.resumed
+	if r <= w.base || slices.Contains(w.resumed, r) {
 		return false
 	}
-	earlier := slices.ContainsFunc(w.heard, func(h Version) bool { return r < h })
-	return !earlier || p.heard.version == 0
+	earlier := slices.ContainsFunc(w.resumed, func(h Version) bool { return r < h })
+	return !earlier || p.notified.version == 0
 }
 
 // load puts in force what is on record.
@@ -109,7 +110,7 @@ func (p *pausing) load(m moment, held pooldoc.Held) {
 		return // nothing is renewed; what was known before goes on
 	}
 	before := p.known(m)
-	p.notice, p.stops = n, nil
+	p.recorded, p.stops = n, nil
 	for i := range n.entries {
 		e := &n.entries[i]
 		p.stops = append(p.stops, stop{e.tag, e.reason, e.ends(m), e.until})
@@ -120,22 +121,22 @@ func (p *pausing) load(m moment, held pooldoc.Held) {
 	}
 }
 
-// known lists what was on record, as it looks at a moment: the first answer of a store may not have told how
-// long the pool had slept. Otherwise the ends on the own clock count: the moment may be by the clock of a store that
-// has begun anew, by which all that was written before looks as if it were over.
+// known lists what was on record before. The ends on the processor's own clock count, because
+// by the clock of a store that has begun anew all earlier pauses look as if they were over.
+// Only how long the pool had slept may have become known since.
 func (p *pausing) known(m moment) []stop {
 	list := slices.Clone(p.stops)
-	for i := range p.notice.entries {
-		if e := &p.notice.entries[i]; e.sleptThrough(m) {
+	for i := range p.recorded.entries {
+		if e := &p.recorded.entries[i]; e.sleptThrough(m) {
 			list[i].end = min(list[i].end, e.ends(m))
 		}
 	}
 	return list
 }
 
-// keep asks for pauses that were on record before, if they are missing from what is on record now although nobody
-// has resumed since: the store has fallen back meanwhile, and somebody has given back what another part of the
-// pool had made before. One that is over within a clamp may be so for those who wrote the document.
+// keep asks for pauses that were on record before and are missing now, although nobody has
+// resumed since. The store has fallen back, and somebody has given back an older document. A
+// pause that ends within a clamp may be over for those who wrote it.
 func (p *pausing) keep(m moment, before []stop) {
 	for _, s := range before {
 		replaced := skip(rulePauseLater) && slices.ContainsFunc(p.stops, func(o stop) bool { return o.tag == s.tag })
@@ -145,15 +146,16 @@ func (p *pausing) keep(m moment, before []stop) {
 	}
 }
 
-// heed takes what is on record where the store has lost what this processor knows, for what it gives back takes its place, and
-// whoever wrote it may be gone: that somebody has resumed, and the pauses that nobody has ended since. One that somebody has
-// ended takes no wish's place, which would end with it.
+// heed merges the pauses on record into the document that is about to replace it, because
+// whoever wrote them may be gone. So it takes the version of the last resumption, and the
+// pauses that nobody has ended since. A pause that somebody has ended takes no wish's place:
+// the wish would end with it.
 func (p *pausing) heed(m moment, instead *Document) {
 	n, err := pauseDoc.Read(*instead)
 	if err != nil {
 		return
 	}
-	p.notice.resumed = max(p.notice.resumed, n.resumed)
+	p.recorded.resumed = max(p.recorded.resumed, n.resumed)
 	p.fulfil(m)
 	for i := range n.entries {
 		e := &n.entries[i]
@@ -166,12 +168,12 @@ func (p *pausing) heed(m moment, instead *Document) {
 	}
 }
 
-// follow goes by the logical clock, unless that has lost time: then this processor knows
-// better how long a pause goes on, and writes it down.
+// follow goes by the logical clock. If that has lost time, this processor knows better how
+// long a pause goes on, and has it written anew.
 func (p *pausing) follow(m moment) {
 	p.stops = slices.Clone(p.stops)
-	for i := range p.notice.entries {
-		e, s := &p.notice.entries[i], &p.stops[i]
+	for i := range p.recorded.entries {
+		e, s := &p.recorded.entries[i], &p.stops[i]
 		if e.left == 0 {
 			continue
 		}
@@ -189,17 +191,17 @@ func (p *pausing) follow(m moment) {
 	}
 }
 
-// hear takes what was pushed.
-func (p *pausing) hear(m moment, version Version, n *notice) {
-	if version <= p.version && !skip(rulePauseNews) || version <= p.heard.version {
-		return // late, or heard before
+// notify takes a notification.
+func (p *pausing) notify(m moment, version Version, n *pauseList) {
+	if version <= p.version && !skip(rulePauseNews) || version <= p.notified.version {
+		return // late, or known already
 	}
-	stops := slices.Clone(p.heard.stops)
+	stops := slices.Clone(p.notified.stops)
 	for i := range n.entries {
 		e := &n.entries[i]
-		stops = later(stops, stop{e.tag, e.reason, e.heard(m), e.until})
+		stops = later(stops, stop{e.tag, e.reason, e.endsFromNow(m), e.until})
 	}
-	p.heard.version, p.heard.stops, p.heard.at = version, stops, m.now
+	p.notified.version, p.notified.stops, p.notified.at = version, stops, m.now
 	p.resumed = remember(p.resumed, n.resumed)
 }
 
@@ -213,7 +215,7 @@ func (p *pausing) inForce(now time.Duration) (list []stop) {
 	for _, s := range p.stops {
 		add(s)
 	}
-	for _, s := range p.heard.stops {
+	for _, s := range p.notified.stops {
 		add(s)
 	}
 	for _, w := range p.wishes {
@@ -227,12 +229,12 @@ func (p *pausing) receipt() Version {
 	if p.unreadable != nil {
 		return 0
 	}
-	return max(p.version, p.heard.version)
+	return max(p.version, p.notified.version)
 }
 
-// covered tells whether what is in force already makes a pause needless: one that ends later
-// by less than a twentieth, at most a quarter of a second, is not told again. A hundred
-// processors that are refused at the same time would else tell each other a hundred ends.
+// covered tells whether a pause on record makes another one needless. Extensions below 5 %, and
+// at most 0.25 s, are not broadcast. Otherwise a hundred processors that are refused at the
+// same time would tell each other a hundred ends.
 func (p *pausing) covered(now time.Duration, s stop) bool {
 	for _, o := range p.stops {
 		if o.tag == s.tag && o.end > now && !skip(rulePauseLater) && (o.end == forever || s.end != forever && s.end-o.end <= slack(s.end-now)) {
@@ -242,13 +244,14 @@ func (p *pausing) covered(now time.Duration, s stop) bool {
 	return false
 }
 
-// slack is by how much an end may be later and not be told: half of what is promised, for it may
-// be covered by one that was heard of and then is not recorded, because a third covers that.
+// slack is the largest extension that is not broadcast. It is half of what is promised: a pause
+// that is covered by a notification may be covered twice, when that is not recorded because
+// a third pause covers it.
 func slack(left time.Duration) time.Duration { return min(left/40, 125*time.Millisecond) }
 
 // ask asks for a pause now. It is not proposed before quiet.
 func (p *pausing) ask(s stop, quiet time.Duration) {
-	p.wish(wish{stop: s, base: p.version, heard: p.resumed, quiet: quiet})
+	p.wish(wish{stop: s, base: p.version, resumed: p.resumed, quiet: quiet})
 }
 
 // wish asks for a pause, which counts at once. Its place is taken by a later one of the same tag.
@@ -256,7 +259,7 @@ func (p *pausing) wish(w wish) {
 	for i, o := range p.wishes {
 		if o.tag == w.tag {
 			p.wishes = slices.Clone(p.wishes)
-			w.heard = remember(o.heard, w.heard...)
+			w.resumed = remember(o.resumed, w.resumed...)
 			if o.end > w.end {
 				w.stop = o.stop
 			}
@@ -267,12 +270,12 @@ func (p *pausing) wish(w wish) {
 	p.wishes = append(slices.Clip(p.wishes), w)
 }
 
-// release lets the wish for a tag be proposed, if it is not on record. told: it was saved.
-func (p *pausing) release(tag string, told bool) {
+// release lets the wish for a tag be proposed, if it is not on record.
+func (p *pausing) release(tag string, saved bool) {
 	p.wishes = slices.Clone(p.wishes)
 	for i := range p.wishes {
 		if w := &p.wishes[i]; w.tag == tag {
-			w.quiet, w.told = 0, w.told || told
+			w.quiet, w.proposed = 0, w.proposed || saved
 		}
 	}
 }
@@ -282,27 +285,27 @@ func (p *pausing) forget(tag string) {
 	p.wishes = slices.DeleteFunc(slices.Clone(p.wishes), func(w wish) bool { return w.tag == tag })
 }
 
-// lacks tells whether a wish is not on record. What was told may be read with an end that is up to
-// a clamp earlier.
+// lacks tells whether a wish is not on record. Others may read what was proposed with an end
+// that is up to a clamp earlier.
 func (p *pausing) lacks(m moment, w *wish) bool {
 	s := w.stop
-	if w.told && s.end != forever {
+	if w.proposed && s.end != forever {
 		s.end -= m.clamp
 	}
 	return !p.covered(m.now, s) && m.now < s.end
 }
 
-// written returns what is to be on record at a moment: what is there, written anew if it is
-// stale or on another clock, without what is over, and with the wishes.
-func (p *pausing) written(m moment, anew bool) notice {
-	n := notice{resumed: p.notice.resumed}
+// written returns what should be on record at a moment: what is there and is not over, and the
+// wishes. anew: it is of another clock, and is written anew, as it is if it is stale.
+func (p *pausing) written(m moment, anew bool) pauseList {
+	n := pauseList{resumed: p.recorded.resumed}
 	for i, s := range p.stops {
 		switch {
 		case s.end <= m.now:
 		case anew || p.stale:
 			n.entries = append(n.entries, s.entry(m))
 		default:
-			n.entries = append(n.entries, p.notice.entries[i])
+			n.entries = append(n.entries, p.recorded.entries[i])
 		}
 	}
 	for i := range p.wishes {
@@ -329,13 +332,13 @@ func (p *pausing) propose(m moment, held pooldoc.Held, random uint16) (d Documen
 	}
 	p.wishes = slices.Clone(p.wishes) // a copy of the processor keeps its own
 	for i := range p.wishes {
-		p.wishes[i].told = true
+		p.wishes[i].proposed = true
 	}
 	return d, true
 }
 
-// withdraw takes what is proposed out of the reports of a request that is sent once more: how
-// long a pause goes on was true when it was sent first.
+// withdraw takes the proposal out of the reports of a request that is sent once more. How long
+// a pause goes on was true when it was sent first.
 func (p *pausing) withdraw(reports []DocumentReport, held pooldoc.Held) []DocumentReport {
 	i := slices.IndexFunc(reports, func(d DocumentReport) bool { return d.Name == pauseDocument && len(d.Body) > 0 })
 	if i < 0 {
@@ -351,7 +354,7 @@ func (p *pausing) withdraw(reports []DocumentReport, held pooldoc.Held) []Docume
 // readable tells whether the document is understood.
 func (p *pausing) readable() error {
 	if p.unreadable != nil {
-		return fmt.Errorf("consensus: what is paused cannot be told: %w", p.unreadable)
+		return fmt.Errorf("consensus: what is paused cannot be read: %w", p.unreadable)
 	}
 	return nil
 }

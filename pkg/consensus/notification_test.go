@@ -18,12 +18,12 @@ func TestNewsByAnotherClock(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := &pausing{}
 			heard := moment{now: 10 * time.Second, logical: 5_000_000_000, clamp: time.Second}
-			news := &notice{entries: []entry{{at: at, left: 5 * time.Second, reason: "told"}}}
-			p.hear(heard, 7, news)
+			news := &pauseList{entries: []entry{{at: at, left: 5 * time.Second, reason: "told"}}}
+			p.notify(heard, 7, news)
 			require.Len(t, p.inForce(heard.now+4*time.Second), 1)
 			again := heard
 			again.now += 4 * time.Second
-			p.hear(again, 7, news)
+			p.notify(again, 7, news)
 			require.Empty(t, p.inForce(heard.now+5*time.Second))
 		})
 	}
@@ -96,7 +96,7 @@ func TestWhoResumesEndsAPause(t *testing.T) {
 			p.take(m, m.now, recorded(10, 5))
 			ask := func(heard []news) {
 				for _, n := range heard {
-					p.hear(m, n.version, &notice{resumed: n.resumed})
+					p.notify(m, n.version, &pauseList{resumed: n.resumed})
 				}
 				p.ask(stop{reason: "asked", end: forever}, 0)
 			}
@@ -137,12 +137,12 @@ func TestWhoResumesEndsAPauseThatWasLost(t *testing.T) {
 	}
 	m := moment{now: 10 * time.Second, logical: 5_000_000_000, clamp: time.Second}
 	told := recorded(7, `{"reason":"told"}`, 0)
-	for name, news := range map[string]*notice{"no news": nil, "of nobody": {}, "of that": {resumed: 9}} {
+	for name, news := range map[string]*pauseList{"no news": nil, "of nobody": {}, "of that": {resumed: 9}} {
 		t.Run(name, func(t *testing.T) {
 			p := &pausing{}
 			p.take(m, m.now, told)
 			if news != nil {
-				p.hear(m, 9000, news)
+				p.notify(m, 9000, news)
 			}
 			p.take(m, m.now, recorded(8, "", 0))
 			require.Len(t, p.wishes, 1, "it is asked for again")
@@ -153,7 +153,7 @@ func TestWhoResumesEndsAPauseThatWasLost(t *testing.T) {
 	t.Run("and is asked for here", func(t *testing.T) {
 		p := &pausing{}
 		p.take(m, m.now, told)
-		p.hear(m, 9000, &notice{resumed: 9})
+		p.notify(m, 9000, &pauseList{resumed: 9})
 		p.ask(stop{reason: "asked", end: m.now + time.Minute}, 0) // by who knew that somebody had resumed
 		p.take(m, m.now, recorded(8, "", 0))
 		p.take(m, m.now, recorded(9, "", 9))
