@@ -139,7 +139,7 @@ shell: ## Run 100 pools of twenty real Members in virtual time with the race det
 # The rules' switches exist only under this build tag, so that they cost nothing elsewhere.
 .PHONY: mutants
 mutants: ## Leave out each rule of the protocol once: the simulation must notice
-	$(GO) test -vet=off -tags numathrottle_mutants -run 'Mutant|NeedsItsRule' -timeout $(SIM_TIMEOUT) ./internal/sim ./internal/adapt ./internal/brownout ./pkg/throttle ./pkg/consensus ./pkg/consensus/driver
+	$(GO) test -vet=off -tags numathrottle_mutants -run 'Mutant|NeedsItsRule' -timeout $(SIM_TIMEOUT) ./internal/sim ./internal/ceiling/backoff ./internal/ceiling/brownout ./pkg/throttle ./pkg/consensus ./pkg/consensus/driver
 
 # Not beside other tests: the time until a pool recovers is measured, therefore without the race detector.
 .PHONY: faults

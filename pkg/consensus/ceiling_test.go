@@ -11,9 +11,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/adapt"
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling/ramp"
 	"github.com/numaproj-contrib/numathrottle/internal/race"
-	"github.com/numaproj-contrib/numathrottle/internal/ramp"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -32,13 +33,13 @@ func TestNote(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, n, back)
 	largest := note{
-		limit: quota{maxNoteTokens, time.Duration(maxNotePer) * time.Microsecond}, used: maxNoteFlow, offered: maxNoteFlow,
+		limit: ceiling.Rate{Max: maxNoteTokens, Per: time.Duration(maxNotePer) * time.Microsecond}, used: maxNoteFlow, offered: maxNoteFlow,
 		paused: MaxVersion, alone: MaxMicros,
-		told: true, served: adapt.Report{Generation: maxNoteCuts, Accepted: maxNoteFlow, Refused: maxNoteFlow, Overloaded: maxNoteFlow},
+		told: true, served: backoff.Report{Generation: maxNoteCuts, Accepted: maxNoteFlow, Refused: maxNoteFlow, Overloaded: maxNoteFlow},
 	}
 	require.LessOrEqual(t, len(largest.String()), MaxNoteBytes)
 	broken := noteOf(throttle.Limit{Max: 1, Per: time.Second + 1}, 0, 0)
-	require.Equal(t, time.Second+time.Microsecond, broken.limit.per, "never above the real limit")
+	require.Equal(t, time.Second+time.Microsecond, broken.limit.Per, "never above the real limit")
 	for _, text := range []string{
 		"", "1", "1 0 0 60000000 0 0", "1 0 1 0 0 0", "1 0 1 999 0 0", "1 2 600 60000000 7 8", "2 0 600 60000000 7 8",
 		"1 0 600 60000000 7", "1 0 600 60000000 7 8 9", "1 0 0600 60000000 7 8", "1 0 +600 60000000 7 8", "1  0 600 60000000 7 8",
@@ -68,27 +69,10 @@ func FuzzParseNote(f *testing.F) {
 		require.Equal(t, n, back)
 		require.True(t, strings.HasPrefix(text, string(n.appendLimit(nil))), "%q", text)
 		require.Equal(t, n.paused, receiptOf(text))
-		require.False(t, n.limit.below(n.limit))
-		require.Positive(t, n.limit.tokens(time.Hour))
+		require.False(t, n.limit.Below(n.limit))
+		require.Positive(t, n.limit.Tokens(time.Hour))
 		require.NoError(t, ValidateNote(text))
 	})
-}
-
-func TestQuotaBelow(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 2))
-	random := func() quota {
-		return quota{1 + rng.Int64N(maxNoteTokens*MaxRaise), time.Duration(minNotePer+rng.Int64N(maxNotePer)) * time.Microsecond}
-	}
-	require.True(t, quota{1, time.Second}.below(quota{61, time.Minute}))
-	require.False(t, quota{1, time.Second}.below(quota{60, time.Minute}))
-	for range 10_000 {
-		a, b := random(), random()
-		x, y := a.tokens(time.Hour), b.tokens(time.Hour)
-		if x < y*(1-1e-9) {
-			require.True(t, a.below(b), "%v %v", a, b)
-			require.False(t, b.below(a), "%v %v", a, b)
-		}
-	}
 }
 
 // Any body is an error, or an override that is in range and reads the same when it is
@@ -132,28 +116,6 @@ func TestParseOverrideRefuses(t *testing.T) {
 	}
 }
 
-// Any body is an error, or the one form of a ramp's state.
-func FuzzParseRampState(f *testing.F) {
-	cfg := limitOf(f, throttle.Limit{Max: 20, Min: 10, RampUpDuration: time.Minute}).RampConfig()
-	s, _ := cfg.Next(ramp.State{}, ramp.Step{Now: 1_700_000_000_000_000})
-	body, err := rampState{s, 5}.body()
-	require.NoError(f, err)
-	f.Add(body)
-	f.Add([]byte("1 0 0 0 0 0 0 0 0 0 0 0 0 0"))
-	f.Add([]byte("2 0"))
-	f.Add([]byte(""))
-	f.Fuzz(func(t *testing.T, body []byte) {
-		r, err := parseRampState(body)
-		if err != nil {
-			return
-		}
-		again, err := r.body()
-		require.NoError(t, err)
-		require.Equal(t, body, again)
-		require.LessOrEqual(t, len(body), MaxDocumentBytes)
-	})
-}
-
 // A shelf against a record: what one of them loses the other gives back.
 func TestShelf(t *testing.T) {
 	var s shelf
@@ -194,6 +156,14 @@ func TestShelf(t *testing.T) {
 	require.NoError(t, sent(s.reports()).Validate())
 }
 
+// ceilingOf is what a processor with a limit knows of its pool that has heard of an override alone.
+func ceilingOf(l throttle.Limit, o Override) poolCeiling {
+	c := poolCeiling{override: o}
+	c.configure(l)
+	c.law.Override = o.rate()
+	return c
+}
+
 // A processor's spacing is by the override where that is what it goes by, and not where its own configuration keeps it below.
 func TestSpacingIsByTheOverride(t *testing.T) {
 	const spacing = 100 * time.Millisecond
@@ -214,7 +184,7 @@ func TestSpacingIsByTheOverride(t *testing.T) {
 		"hard and lower":          {hard, Override{Max: 2}, limitDocument},
 		"hard and raised":         {hard, Override{Max: 11}, ""},
 	} {
-		x := ceiling{limit: limitOf(t, c.limit), override: c.override}
+		x := ceilingOf(limitOf(t, c.limit), c.override)
 		require.Equal(t, c.want, x.pacedFor(spacing), name)
 		require.Empty(t, x.pacedFor(0), "%s, without permits", name)
 	}
@@ -233,7 +203,7 @@ func TestEffectiveSharesAddUp(t *testing.T) {
 			if l.Validate() != nil {
 				continue
 			}
-			c := ceiling{limit: limitOf(t, l), override: o}
+			c := ceilingOf(limitOf(t, l), o)
 			held := min(left, Share(rng.Int64N(int64(Whole)))/Share(n)*2)
 			if i == n-1 {
 				held = left
@@ -257,7 +227,7 @@ func TestEffectiveSharesAddUp(t *testing.T) {
 }
 
 // ask plays one request and its answer, of a store that never freezes.
-func (c *ceiling) ask(t *testing.T, r *Record, p *Processor, now time.Duration) Request {
+func (c *poolCeiling) ask(t *testing.T, r *Record, p *Processor, now time.Duration) Request {
 	t.Helper()
 	req := p.Request(now, uint64(now)+1, Whole)
 	ans, _ := r.Sync(&req, At{Now: after(now).Now})
@@ -387,9 +357,10 @@ func TestFallingCeilingCountsAhead(t *testing.T) {
 		from, to int64
 	}{{"rising", 4_000_000, 5_000_000}, {"falling", 5_000_000, 4_000_000}} {
 		t.Run(c.name, func(t *testing.T) {
-			x := ceiling{limit: l, answers: 2, clamp: 2500 * time.Millisecond}
-			x.ramp.state = ramp.State{From: c.from, To: c.to, Base: c.to, Min: 100, Max: 200, Per: 1e6, Ramp: 1e7}
-			line := x.config().Ceiling(x.ramp.state)
+			x := ceilingOf(l, Override{})
+			x.answers, x.clamp = 2, 2500*time.Millisecond
+			x.law.Ramp.State = ramp.State{From: c.from, To: c.to, Base: c.to, Min: 100, Max: 200, Per: 1e6, Ramp: 1e7}
+			line := x.law.RampConfig().Ceiling(x.law.Ramp.State)
 			for now := time.Duration(0); now < 2*time.Second; now += 10 * time.Millisecond {
 				_, tokens := x.apply(Whole, now, ahead)
 				for late := time.Duration(0); late <= ahead; late += 50 * time.Millisecond {
@@ -405,12 +376,13 @@ func TestFallingCeilingCountsAhead(t *testing.T) {
 // that is known, and no further.
 func TestCeilingIsNotAnticipatedWithoutTheStore(t *testing.T) {
 	l := limitOf(t, throttle.Limit{Max: 200, Min: 100, RampUpDuration: 100 * time.Second})
-	x := ceiling{limit: l, answers: 2, clamp: 2500 * time.Millisecond}
-	x.ramp.state = ramp.State{From: 5_000_000, To: 6_000_000, Base: 6_000_000, Min: 100, Max: 200, Per: 1e6, Ramp: 1e8}
+	x := ceilingOf(l, Override{})
+	x.answers, x.clamp = 2, 2500*time.Millisecond
+	x.law.Ramp.State = ramp.State{From: 5_000_000, To: 6_000_000, Base: 6_000_000, Min: 100, Max: 200, Per: 1e6, Ramp: 1e8}
 	require.InDelta(t, 105.5, x.tokens(500*time.Millisecond, 0), 1e-9)
 	require.InDelta(t, 106, x.tokens(time.Hour, 0), 1e-9)
-	require.Nil(t, x.step(time.Hour), "nobody knows what time it is")
-	require.NotNil(t, x.step(2*time.Second))
+	require.Nil(t, x.stepRamp(time.Hour), "nobody knows what time it is")
+	require.NotNil(t, x.stepRamp(2*time.Second))
 }
 
 // What the store has lost it gets back at once, not an interval later.

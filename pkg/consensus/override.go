@@ -10,14 +10,14 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
 )
 
 // limitDocument is the name of the document that overrides the limit.
 const limitDocument = "limit"
 
 // MaxRaise is how many times the configured limit an override may be.
-const MaxRaise = throttle.MaxShare / throttle.WholeShare
+const MaxRaise = ceiling.MaxRaise
 
 // An Override is a limit that the processors of a pool use instead of the one that
 // they are configured with. The zero Override is none.
@@ -42,6 +42,9 @@ func (o Override) Validate() error {
 	}
 	return nil
 }
+
+// rate is the override as the law takes it.
+func (o Override) rate() ceiling.Rate { return ceiling.Rate{Max: int64(o.Max), Per: o.Per} }
 
 // overrideJSON is the body of the document: {"max":600,"per":"1m0s"}.
 type overrideJSON struct {
@@ -99,15 +102,15 @@ func (o Override) fits(roster []RosterRow) error {
 			continue
 		}
 		heeded = true
-		raise, why := MaxRaise, fmt.Sprint("at most ", MaxRaise, " times ")
+		raise, why := int64(MaxRaise), fmt.Sprint("at most ", MaxRaise, " times ")
 		if n.hard {
 			raise, why = 1, "at most the hard limit "
 		}
-		top := quota{n.limit.max * raise, n.limit.per}
-		if top.below(quota{int64(o.Max), o.Per}) {
+		top := ceiling.Rate{Max: n.limit.Max * raise, Per: n.limit.Per}
+		if top.Below(o.rate()) {
 			return &RequestError{
 				Field: "Max per " + o.Per.String(), Value: fmt.Sprint(o.Max),
-				Allowed: fmt.Sprintf("%s%d per %s, which processor %q is configured with", why, n.limit.max, n.limit.per, roster[i].ID),
+				Allowed: fmt.Sprintf("%s%d per %s, which processor %q is configured with", why, n.limit.Max, n.limit.Per, roster[i].ID),
 			}
 		}
 	}
@@ -120,13 +123,13 @@ func (o Override) fits(roster []RosterRow) error {
 // configured returns the period of the lowest limit that a live processor is
 // configured with; 0: nobody tells.
 func configured(roster []RosterRow) time.Duration {
-	var lowest quota
+	var lowest ceiling.Rate
 	for i := range roster {
-		if n, ok := parseNote(roster[i].Note); ok && (lowest.max == 0 || n.limit.below(lowest)) {
+		if n, ok := parseNote(roster[i].Note); ok && (lowest.Max == 0 || n.limit.Below(lowest)) {
 			lowest = n.limit
 		}
 	}
-	return lowest.per
+	return lowest.Per
 }
 
 // SaveOverride makes o the limit of a pool, in place of any other override, also of an earlier one that the

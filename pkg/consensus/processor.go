@@ -61,8 +61,8 @@ type Processor struct {
 	legacies []legacy // of processes that are dead, which the store does not know yet
 	tookOver bool     // the store knows of such deaths
 
-	ceiling ceiling // of the limit in force
-	inUse   Share   // what calls under way use, as observed last
+	ceiling poolCeiling // of the limit in force
+	inUse   Share       // what calls under way use, as observed last
 }
 
 // A sentRequest is the newest request, whose answer alone is taken.
@@ -106,7 +106,7 @@ func NewProcessor(cfg ProcessorConfig, incarnation string) *Processor {
 	if cfg.Policy == nil {
 		cfg.Policy = Fair
 	}
-	p := &Processor{cfg: cfg, lease: cfg.Lease, ceiling: ceiling{id: cfg.ID}}
+	p := &Processor{cfg: cfg, lease: cfg.Lease, ceiling: poolCeiling{id: cfg.ID}}
 	p.restart(incarnation)
 	return p
 }

@@ -10,8 +10,6 @@ const (
 	ruleBrokenLease               // a share that lapsed since it was reported is not renewed
 	ruleLeaseFromSend             // the lease runs from the send, not from the receipt
 	ruleDrawCheck                 // void the share when its lease is over
-	ruleLowest                    // of several configured limits the lowest is in force
-	ruleHard                      // no override raises a hard limit
 	ruleReturn                    // give back the documents that the store has lost
 	rulePauseLater                // of two pauses the one that ends later counts
 	rulePauseNews                 // news that are older than what is on record change nothing
@@ -24,5 +22,4 @@ const (
 	ruleAskedOnTime               // only who has asked on time goes on without the store
 	ruleLonely                    // a share without the store's consent ends when nobody asks for it
 	ruleProof                     // only who holds what a process held until it died names its death
-	ruleResume                    // a ramp of another clock goes on from where it stood
 )

@@ -12,8 +12,6 @@ var board = leftout.New("consensus", map[string]leftout.Rule{
 	"watchdog":        {Number: int(ruleWatchdog), Says: "void the share of a machine that was suspended"},
 	"asked-on-time":   {Number: int(ruleAskedOnTime), Says: "only who has asked on time goes on without the store"},
 	"lonely":          {Number: int(ruleLonely), Says: "a share without the store's consent ends soon after the last request"},
-	"lowest-limit":    {Number: int(ruleLowest), Says: "of several configured limits the lowest is in force"},
-	"hard-override":   {Number: int(ruleHard), Says: "no override raises a hard limit"},
 	"document-return": {Number: int(ruleReturn), Says: "give back the documents that the store has lost"},
 	"pause-later":     {Number: int(rulePauseLater), Says: "of two pauses the one that ends later counts"},
 	"pause-news":      {Number: int(rulePauseNews), Says: "news that are older than what is on record change nothing"},
@@ -23,7 +21,6 @@ var board = leftout.New("consensus", map[string]leftout.Rule{
 	"pause-seen":      {Number: int(rulePauseSeen), Says: "what is given back holds the pauses that were seen in its place"},
 	"return-seen":     {Number: int(ruleReturnSeen), Says: "pauses are given back only in the place of what was seen there"},
 	"death-proof":     {Number: int(ruleProof), Says: "only who holds what a process held until it died names its death"},
-	"ramp-resume":     {Number: int(ruleResume), Says: "a ramp of another clock goes on from where it stood"},
 })
 
 // skip tells whether a rule of the protocol is left out by a test.

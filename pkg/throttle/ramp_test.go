@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/ramp"
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling/ramp"
 )
 
 func TestRampValidate(t *testing.T) {
@@ -94,7 +94,7 @@ func TestRampDefaults(t *testing.T) {
 			require.Equal(t, tc.text, tc.mode.String())
 		}
 		tc.want.Min, tc.want.Max, tc.want.Per, tc.want.RampUpDuration, tc.want.TTL = 10, 20, time.Second, time.Minute, time.Hour
-		require.Equal(t, tc.want, Limit{Max: 20, Min: 10, RampUpDuration: time.Minute, Mode: tc.mode, TTL: time.Hour}.RampConfig())
+		require.Equal(t, tc.want, Limit{Max: 20, Min: 10, RampUpDuration: time.Minute, Mode: tc.mode, TTL: time.Hour}.rampConfig())
 	}
 }
 

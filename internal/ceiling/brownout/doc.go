@@ -1,7 +1,7 @@
 // Package brownout simulates processors that share a limit, and a service that can do less than
 // the limit allows for a while. It compares three ways to deal with the refusals: fixed
 // shares, whose refused calls are tried again without asking anybody; the law of package
-// internal/adapt in each processor for itself; and the law for the whole pool, to which each
+// internal/ceiling/backoff in each processor for itself; and the law for the whole pool, to which each
 // processor adds its own until the pool's next cut is known. Time is virtual, and a run depends on
 // its seed alone.
 //

@@ -1,4 +1,4 @@
-package adapt
+package backoff
 
 // Totals count the tokens of calls of one processor by what the service made of them.
 type Totals struct {

@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/adapt"
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
 )
 
 // A Way is how processors deal with refusals.
@@ -158,6 +158,6 @@ func (r *run) ceiling() float64 {
 func (r *run) micros() int64 { return int64(r.now+1) * 1000 }
 
 // config is the limit of the pool.
-func (r *run) config() adapt.Config {
-	return adapt.Config{Max: int64(r.Limit), Per: time.Second, Reserved: adapt.Whole / 100}
+func (r *run) config() backoff.Config {
+	return backoff.Config{Max: int64(r.Limit), Per: time.Second, Reserved: backoff.Whole / 100}
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/adapt"
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
 )
 
 // Without the lag cuts pile up, and without the limit as a bound the service is asked for more than
@@ -15,7 +15,7 @@ import (
 func TestMutantsOfTheLaw(t *testing.T) {
 	for _, name := range []string{"lag", "configured"} {
 		t.Run(name, func(t *testing.T) {
-			restore, err := adapt.LeaveOut(name)
+			restore, err := backoff.LeaveOut(name)
 			require.NoError(t, err)
 			defer restore()
 			r := Run(Shown(Shared, 1))

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/adapt"
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
 )
 
 // Times in milliseconds, as in a pool with a lease of ten seconds.
@@ -36,21 +36,21 @@ type processor struct {
 
 // A side is one of the two laws, and what is counted for it.
 type side struct {
-	state    adapt.State
-	window   adapt.Window
-	totals   adapt.Totals
+	state    backoff.State
+	window   backoff.Window
+	totals   backoff.Totals
 	counting int64 // the generation whose refusals are counted; -1: none, the lag is not over
 }
 
 // A note is what a processor tells the others.
 type note struct {
-	report adapt.Report
+	report backoff.Report
 	active bool
 }
 
 // A store keeps the document and the notes.
 type store struct {
-	state   adapt.State
+	state   backoff.State
 	version int
 	notes   []note
 }
@@ -60,15 +60,15 @@ func newProcessor(r *run, id int) *processor {
 }
 
 // one is the whole that a processor's own law is about: whatever its share is.
-var one = adapt.Config{Max: 1, Per: time.Second, Reserved: adapt.Whole / 100}
+var one = backoff.Config{Max: 1, Per: time.Second, Reserved: backoff.Whole / 100}
 
 // leased is what the processor has of the pool, per second, and rate what it uses of it.
 func (p *processor) leased() float64 {
-	return float64(p.Limit) / float64(p.Processors) * p.config().Ceiling(p.pool.state, p.micros()) / adapt.Whole
+	return float64(p.Limit) / float64(p.Processors) * p.config().Ceiling(p.pool.state, p.micros()) / backoff.Whole
 }
 
 func (p *processor) rate() float64 {
-	return p.leased() * one.Ceiling(p.own.state, p.micros()) / adapt.Whole
+	return p.leased() * one.Ceiling(p.own.state, p.micros()) / backoff.Whole
 }
 
 func (p *processor) tick() {
@@ -136,7 +136,7 @@ func (s *side) note(now, generation int64, ok bool) (refused bool) {
 }
 
 // report is what was counted.
-func (s *side) report(of float64, now int64) adapt.Report {
+func (s *side) report(of float64, now int64) backoff.Report {
 	return s.window.Report(of, s.counting, now)
 }
 
@@ -147,7 +147,7 @@ func (p *processor) hurry() { p.nextSync = min(p.nextSync, max(p.now+1, p.lastSy
 func (p *processor) step() {
 	now := p.micros()
 	r := p.own.report(p.leased(), now)
-	p.own.state = one.Next(p.own.state, adapt.Step{Now: now, Lag: settle * 1000, Reports: []adapt.Report{r}, Used: 1, Offered: 1})
+	p.own.state = one.Next(p.own.state, backoff.Step{Now: now, Lag: settle * 1000, Reports: []backoff.Report{r}, Used: 1, Offered: 1})
 }
 
 // note is what the processor tells the others.
@@ -157,7 +157,7 @@ func (p *processor) note() note {
 }
 
 // reports are those of all processors that make calls, the newest of its own among them.
-func (p *processor) reports(own note) (out []adapt.Report) {
+func (p *processor) reports(own note) (out []backoff.Report) {
 	for i, n := range p.others {
 		if i != p.id && n.active {
 			out = append(out, n.report)
@@ -172,10 +172,10 @@ func (p *processor) sync() {
 	p.syncing, p.lastSync = true, p.now
 	p.nextSync = p.now + interval - p.rng.IntN(interval/20)
 	own := p.note()
-	version, next, proposed := p.version, adapt.State{}, false
+	version, next, proposed := p.version, backoff.State{}, false
 	now, reports := p.micros(), p.reports(own)
 	if p.pool.state.Due(now, reports, p.Processors) || !p.pool.state.Free() && now-p.pool.state.At >= 900_000 {
-		next, proposed = p.config().Next(p.pool.state, adapt.Step{
+		next, proposed = p.config().Next(p.pool.state, backoff.Step{
 			Now: now, Lag: spread * 1000, Reports: reports, Processors: p.Processors, Used: 1, Offered: 1,
 		}), true
 	}
@@ -191,10 +191,10 @@ func (p *processor) sync() {
 }
 
 // take takes the answer to a sync.
-func (p *processor) take(state adapt.State, version int, notes []note) {
+func (p *processor) take(state backoff.State, version int, notes []note) {
 	p.syncing = false
 	if state.Generation != p.pool.state.Generation {
-		p.own.state = adapt.State{} // the pool knows now
+		p.own.state = backoff.State{} // the pool knows now
 	}
 	p.pool.state, p.version, p.others = state, version, notes
 	if state.Due(p.micros(), p.reports(p.note()), p.Processors) {

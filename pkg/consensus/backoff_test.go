@@ -6,14 +6,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/adapt"
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 // A note tells what the service made of the calls in a word of its own.
 func TestServedWord(t *testing.T) {
 	n := noteOf(throttle.Limit{Max: 600, Per: time.Minute}, 7, 8)
-	n.told, n.served = true, adapt.Report{Generation: 40, Accepted: 500_000_000, Refused: 36, Overloaded: 0}
+	n.told, n.served = true, backoff.Report{Generation: 40, Accepted: 500_000_000, Refused: 36, Overloaded: 0}
 	n.paused = 9
 	require.Equal(t, "1 0 600 60000000 7 8 r:14.89oqgw.10.0 p:9", n.String())
 	back, ok := parseNote(n.String())
@@ -29,34 +30,11 @@ func TestServedWord(t *testing.T) {
 	for _, text := range []string{"r:1.2.3.4", "r:1.2.3.4 x:5", "x:5 r:1.2.3.4 p:3"} {
 		n, ok := parseNote("1 0 600 60000000 7 8 " + text)
 		require.True(t, ok, "%q", text)
-		require.Equal(t, adapt.Report{Generation: 1, Accepted: 2, Refused: 3, Overloaded: 4}, n.served)
+		require.Equal(t, backoff.Report{Generation: 1, Accepted: 2, Refused: 3, Overloaded: 4}, n.served)
 	}
 	n, ok = parseNote("1 0 600 60000000 7 8 x:5")
 	require.True(t, ok, "a word of a later release")
 	require.False(t, n.told)
-}
-
-// Any body is an error, or the one form of a ceiling.
-func FuzzParseCeiling(f *testing.F) {
-	cfg := limitOf(f, throttle.Limit{Max: 100, Adaptive: true}).AdaptConfig()
-	s := cfg.Next(adapt.State{}, adapt.Step{Now: 1_700_000_000_000_000, Reports: []adapt.Report{{Accepted: 1, Refused: 1}}})
-	body, err := ceilingBody(s, 5)
-	require.NoError(f, err)
-	f.Add(body)
-	f.Add([]byte("1 0 0 0 0 0 0 0 0 0 0 0"))
-	f.Add([]byte("2 0"))
-	f.Add([]byte(""))
-	f.Fuzz(func(t *testing.T, body []byte) {
-		s, began, err := parseCeiling(body)
-		if err != nil {
-			require.Zero(t, s)
-			return
-		}
-		again, err := ceilingBody(s, began)
-		require.NoError(t, err)
-		require.Equal(t, body, again)
-		require.LessOrEqual(t, len(body), MaxDocumentBytes)
-	})
 }
 
 // A processor that cannot read the ceiling of a newer release goes by the limit, and leaves the
@@ -109,7 +87,7 @@ func TestOneCutForAllReports(t *testing.T) {
 	}
 	_, tokens := procs[0].Apply(now, 0)
 	require.InDelta(t, 300*0.49, tokens, 1e-3)
-	now += cutLag(DefaultLease, 3)
+	now += ceiling.Lag(Interval(DefaultLease, 3))
 	for range 8 {
 		round(old)
 	}
@@ -161,12 +139,13 @@ func TestAdaptedSharesAreNeverLarger(t *testing.T) {
 	} {
 		l = limitOf(t, l)
 		for _, o := range []Override{{}, {Max: 50, Per: time.Second}, {Max: 300, Per: time.Second}} {
-			plain, c := ceiling{limit: l, override: o}, ceiling{limit: l, override: o, answers: 1}
-			cfg := c.adaptConfig()
+			plain, c := ceilingOf(l, o), ceilingOf(l, o)
+			c.answers = 1
+			cfg, s := c.law.BackoffConfig(), &c.law.Backoff.State
 			require.NoError(t, cfg.Validate())
 			for i := range int64(50) {
-				reports := []adapt.Report{{Generation: c.slow.state.Generation, Accepted: 10, Refused: i % 7 / 6 * 10}}
-				c.slow.state = cfg.Next(c.slow.state, adapt.Step{Now: i * 100_000, Used: 1, Offered: 1, Reports: reports})
+				reports := []backoff.Report{{Generation: s.Generation, Accepted: 10, Refused: i % 7 / 6 * 10}}
+				*s = cfg.Next(*s, backoff.Step{Now: i * 100_000, Used: 1, Offered: 1, Reports: reports})
 				for _, held := range []Share{0, 1, Whole / 3, Whole} {
 					share, tokens := c.apply(held, time.Duration(i)*100*time.Millisecond, 0)
 					most, _ := plain.apply(held, 0, 0)

@@ -31,6 +31,17 @@ func (c Config) Ceiling(s State) Ceiling {
 	return Ceiling{s.Second, s.Second + second, s.tokens(s.From), s.tokens(s.To)}
 }
 
+// Renew returns the state with which the pool begins at now, after a silence in
+// microseconds: from Min, or where it stood with ResumedRampUp. The pool should always
+// learn of it.
+func (c Config) Renew(s State, now, silence int64) (next State, due bool) {
+	next, _ = c.Next(s, Step{Now: now, Empty: true, Silence: silence})
+	return next, true
+}
+
+// Rests tells whether time alone changes nothing: the ramp has Risen.
+func (c Config) Rests(s State) bool { return c.Risen(s) }
+
 // Risen tells whether the ramp has arrived at Max for good: no step of this Config can
 // change the ceiling of the state any more, unless the pool starts anew.
 func (c Config) Risen(s State) bool {

@@ -1,10 +1,10 @@
 //go:build numathrottle_mutants
 
-package adapt
+package backoff
 
 import "github.com/numaproj-contrib/numathrottle/internal/leftout"
 
-var board = leftout.New("adapt", map[string]leftout.Rule{
+var board = leftout.New("backoff", map[string]leftout.Rule{
 	"lag":        {Number: int(ruleLag), Says: "one cut per lag, and for calls that were granted after it"},
 	"binding":    {Number: int(ruleBinding), Says: "the ceiling rises only while it is what holds callers back"},
 	"worst":      {Number: int(ruleWorst), Says: "the worst processor is left out of the judgement"},

@@ -78,7 +78,7 @@ func TestRunsAreDeterministic(t *testing.T) {
 // The figures in the documentation are those of these runs. With -update it writes them.
 func TestPage(t *testing.T) {
 	race.Skip(t, "its runs have one goroutine, and TestFallAndReturn has them too")
-	const page = "../../docs/adaptive.md"
+	const page = "../../../docs/adaptive.md"
 	content, err := os.ReadFile(page)
 	require.NoError(t, err)
 	want := string(content)
@@ -94,5 +94,5 @@ func TestPage(t *testing.T) {
 		require.NoError(t, os.WriteFile(page, []byte(want), 0o644))
 		return
 	}
-	require.Equal(t, want, string(content), "run: go test ./internal/brownout -run TestPage -update")
+	require.Equal(t, want, string(content), "run: go test ./internal/ceiling/brownout -run TestPage -update")
 }

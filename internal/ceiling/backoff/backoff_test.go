@@ -1,4 +1,4 @@
-package adapt
+package backoff
 
 import (
 	"fmt"
@@ -211,11 +211,14 @@ func TestResume(t *testing.T) {
 	require.InDelta(t, hundred.Ceiling(s, 90*second), hundred.Ceiling(r, 5*second), 0)
 	require.NoError(t, r.check())
 	require.Zero(t, State{}.Resume(5))
-	r = s.Renew(5 * second)
+	r, due := Config{}.Renew(s, 5*second, 0)
+	require.True(t, due, "the pool does not know")
 	require.True(t, r.Free())
 	require.Equal(t, s.Generation, r.Generation, "what was refused before is not news")
 	require.NoError(t, r.check())
-	require.Zero(t, State{}.Renew(5))
+	none, due := Config{}.Renew(State{}, 5, 0)
+	require.Zero(t, none)
+	require.False(t, due)
 }
 
 func TestConfigValidate(t *testing.T) {

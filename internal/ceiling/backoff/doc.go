@@ -1,4 +1,4 @@
-// Package adapt works out the ceiling of a limit from what the called service makes of the
+// Package backoff works out the ceiling of a limit from what the called service makes of the
 // calls: it falls when calls are refused, and rises again while they are not. It is
 // one ceiling for a whole pool. It is pure: no clock, I/O or goroutine.
 //
@@ -62,4 +62,4 @@
 // document, and whoever asks the store next when a step is due makes it; of two
 // proposals the store takes the first. All rates are in 1e-9 of the configured limit, all times
 // in microseconds of a clock that the processors share.
-package adapt
+package backoff

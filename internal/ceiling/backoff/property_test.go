@@ -1,4 +1,4 @@
-package adapt
+package backoff
 
 import (
 	"encoding/binary"

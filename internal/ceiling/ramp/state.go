@@ -45,6 +45,9 @@ const (
 // known tells whether the state is more than the zero State.
 func (s State) known() bool { return s.Max > 0 }
 
+// Time returns the logical time of the last step, in microseconds.
+func (s State) Time() int64 { return s.At }
+
 // progress returns where the ramp stands at logical time t, which is not before Second.
 // To and From are at most a second apart, so that the product is exact in a double.
 func (s State) progress(t int64) int64 {

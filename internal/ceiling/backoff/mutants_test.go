@@ -1,6 +1,6 @@
 //go:build numathrottle_mutants
 
-package adapt
+package backoff
 
 import (
 	"testing"

@@ -1,4 +1,4 @@
-package adapt
+package backoff
 
 // A rule is one rule of the law that a test build can leave out, to show that the tests
 // notice. See rules_on.go and rules_off.go: in every other build skip is constantly false.

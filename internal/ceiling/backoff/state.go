@@ -1,4 +1,4 @@
-package adapt
+package backoff
 
 import "github.com/numaproj-contrib/numathrottle/internal/numbers"
 
@@ -28,6 +28,9 @@ const (
 // known tells whether the state is more than the zero State.
 func (s State) known() bool { return s.Max > 0 }
 
+// Time returns the time of the last step, in microseconds.
+func (s State) Time() int64 { return s.At }
+
 // Free tells whether the ceiling is the configured limit: nothing holds callers back, and
 // no step changes anything unless calls are refused.
 func (s State) Free() bool { return !s.known() || s.Low == Whole }
@@ -45,14 +48,19 @@ func (s State) Resume(now int64) State {
 	return s
 }
 
-// Renew returns the state at now with a free ceiling, for a pool that begins anew.
-func (s State) Renew(now int64) State {
+// Renew returns the state with which the pool begins at now: its ceiling is free. How long
+// the pool was silent does not matter. due: it was not free before.
+func (c Config) Renew(s State, now, _ int64) (next State, due bool) {
+	due = !s.Free()
 	if s.known() {
 		s = s.Resume(now)
 		s.Low, s.Good, s.Climbed, s.Still = Whole, Whole, 0, 0
 	}
-	return s
+	return s, due
 }
+
+// Rests tells whether time alone changes nothing: the ceiling is free.
+func (c Config) Rests(s State) bool { return s.Free() }
 
 // fieldsOf returns the fields in the order of their text form.
 func fieldsOf(s *State) []*int64 {
@@ -72,7 +80,7 @@ func (s State) AppendText(b []byte) ([]byte, error) {
 // ParseState reads what AppendText writes, and nothing else.
 func ParseState(text string) (State, error) {
 	var s State
-	if err := numbers.Parse("adapt", text, maxText, fieldsOf(&s)); err != nil {
+	if err := numbers.Parse("backoff", text, maxText, fieldsOf(&s)); err != nil {
 		return State{}, err
 	}
 	if err := s.check(); err != nil {
@@ -86,7 +94,7 @@ func (s State) check() error {
 	if s == (State{}) {
 		return nil
 	}
-	c := numbers.Check{Owner: "adapt"}
+	c := numbers.Check{Owner: "backoff"}
 	c.Within("max", s.Max, 1, maxTokens)
 	c.Within("per", s.Per, minPer.Microseconds(), maxPer.Microseconds())
 	c.Within("at", s.At, 0, maxMicros)

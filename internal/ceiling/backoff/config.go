@@ -1,4 +1,4 @@
-package adapt
+package backoff
 
 import (
 	"errors"
@@ -54,7 +54,7 @@ func (c Config) Validate() error {
 	var errs []error
 	check := func(ok bool, field string, value any, allowed string) {
 		if !ok {
-			errs = append(errs, fmt.Errorf("adapt: %s is %v, allowed: %s", field, value, allowed))
+			errs = append(errs, fmt.Errorf("backoff: %s is %v, allowed: %s", field, value, allowed))
 		}
 	}
 	check(c.Max >= 1 && c.Max <= maxTokens, "max", c.Max, "1 to 64000000000")
