@@ -2,7 +2,6 @@ package throttle
 
 import (
 	"context"
-	"errors"
 	"time"
 )
 
@@ -23,9 +22,6 @@ type PauseHolder interface {
 	SetPauses(pauses []Paused)
 }
 
-// errNoLimit is the error for pausing what never refuses anything.
-var errNoLimit = errors.New("throttle: there is no limit that could be paused")
-
 // Pause stops granting until a time, the zero Time being until Resume, for a reason of up to
 // 128 bytes: on all processors of the pool, or on this limiter alone when it has no pool
 // (no Sharer, or one that is no Pauser). Of two pauses the one that ends later counts. It
@@ -42,58 +38,22 @@ var errNoLimit = errors.New("throttle: there is no limit that could be paused")
 // then does not know the pause yet. This process has stopped even so, and so have those who
 // have answered; it tells the store again with its next syncs.
 func (t *Throttle) Pause(ctx context.Context, until time.Time, reason string, opts ...PauseOption) (PauseReceipts, error) {
-	if t.limit.Max == 0 {
-		return PauseReceipts{}, errNoLimit
-	}
-	if t.closed.Load() {
-		return PauseReceipts{}, ErrClosed
-	}
-	if s, ok := t.sharer.(Pauser); ok {
-		return s.Pause(ctx, until, reason, opts...)
-	}
-	return pauseAlone(t, Paused{Until: until, Reason: reason}, opts)
+	return t.gate.Pause(ctx, until, reason, opts...)
 }
 
 // Resume ends a pause before its time, on all processors of the pool or on this limiter, as
 // Pause does. The others go on at their next sync. Errors are those of Pause; that there is
 // no pause is none.
 func (t *Throttle) Resume(ctx context.Context, opts ...PauseOption) error {
-	if t.limit.Max == 0 {
-		return errNoLimit
-	}
-	if t.closed.Load() {
-		return ErrClosed
-	}
-	if s, ok := t.sharer.(Pauser); ok {
-		return s.Resume(ctx, opts...)
-	}
-	return resumeAlone(t, opts)
+	return t.gate.Resume(ctx, opts...)
 }
 
 // Pause stops granting; see Throttle.Pause. Calls under way go on.
 func (f *InFlight) Pause(ctx context.Context, until time.Time, reason string, opts ...PauseOption) (PauseReceipts, error) {
-	if f.max == 0 {
-		return PauseReceipts{}, errNoLimit
-	}
-	if f.closed.Load() {
-		return PauseReceipts{}, ErrClosed
-	}
-	if s, ok := f.sharer.(Pauser); ok {
-		return s.Pause(ctx, until, reason, opts...)
-	}
-	return pauseAlone(f, Paused{Until: until, Reason: reason}, opts)
+	return f.gate.Pause(ctx, until, reason, opts...)
 }
 
 // Resume ends a pause; see Throttle.Resume.
 func (f *InFlight) Resume(ctx context.Context, opts ...PauseOption) error {
-	if f.max == 0 {
-		return errNoLimit
-	}
-	if f.closed.Load() {
-		return ErrClosed
-	}
-	if s, ok := f.sharer.(Pauser); ok {
-		return s.Resume(ctx, opts...)
-	}
-	return resumeAlone(f, opts)
+	return f.gate.Resume(ctx, opts...)
 }

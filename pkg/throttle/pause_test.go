@@ -3,7 +3,6 @@ package throttle
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -282,37 +281,6 @@ func TestPausesThatAreRefused(t *testing.T) {
 		_, err = flight(t, 0).Pause(t.Context(), time.Time{}, "")
 		require.ErrorContains(t, err, "no limit")
 	})
-}
-
-// Those who are told the same end do not all start at one instant, and none starts before it.
-func TestStartAfterAPauseIsStaggered(t *testing.T) {
-	for d, most := range map[time.Duration]time.Duration{time.Second: 100 * time.Millisecond, time.Hour: time.Second} {
-		seen := map[int64]bool{}
-		for range 200 {
-			var p pauses
-			p.put([]Paused{{Until: time.Unix(0, int64(d))}}, "", 0, func(at time.Time) int64 { return at.UnixNano() }, rand.Float64())
-			require.GreaterOrEqual(t, p.until, int64(d+min(d/20, 250*time.Millisecond)))
-			require.LessOrEqual(t, p.until, int64(d+most))
-			seen[p.until] = true
-		}
-		require.Greater(t, len(seen), 150)
-	}
-}
-
-// A pool's limiter is told of one pause again and again, a little more exactly each time.
-func TestStaggerStaysWhileTheEndMovesALittle(t *testing.T) {
-	var p pauses
-	at := func(end int64) {
-		p.put([]Paused{{Until: time.Unix(0, end)}}, "", 0, func(at time.Time) int64 { return at.UnixNano() }, 0.5)
-	}
-	at(int64(time.Minute))
-	first := p.until
-	at(int64(time.Minute - 300*time.Millisecond))
-	require.Equal(t, first-int64(300*time.Millisecond), p.until)
-	require.Equal(t, int64(1), p.count)
-	at(int64(2 * time.Minute))
-	require.GreaterOrEqual(t, p.until, int64(2*time.Minute))
-	require.Equal(t, int64(1), p.count)
 }
 
 func TestNoPokesWhilePaused(t *testing.T) {

@@ -11,13 +11,13 @@ func (t *Throttle) Demand(window time.Duration) int64 {
 	if t.limit.Max == 0 {
 		return 0
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	now := t.now()
+	t.gate.Lock()
+	defer t.gate.Unlock()
+	now := t.gate.Now()
 	demand := t.usage.Report(bucket.Totals{
 		At:      now,
 		Used:    float64(t.bucket.Drawn() - t.bucket.Credited() - t.queue.Collected),
-		Refused: float64(t.refused.Load()) * float64(t.bucket.Units(1)),
+		Refused: float64(t.gate.Refused.Load()) * float64(t.bucket.Units(1)),
 		Earned:  float64(t.bucket.Law().By(now)),
 	}, bucket.Backlog{
 		Waiting: float64(t.queue.Tokens) * float64(t.bucket.Units(1)),
