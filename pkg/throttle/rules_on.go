@@ -4,7 +4,6 @@ package throttle
 
 import (
 	"fmt"
-	"fmt"
 	"slices"
 
 	"github.com/numaproj-contrib/numathrottle/internal/bucket"
