@@ -16,15 +16,11 @@ var errNoLimit = errors.New("throttle: there is no limit that could be paused")
 // DefaultMaxRetryAfter is the longest time that RetryAfter believes unless Options say otherwise.
 const DefaultMaxRetryAfter = 5 * time.Minute
 
-// A Pool is what a limiter asks its pool for beside shares: to pause all processors.
+// A Pool is what a limiter asks its pool for beside shares; see throttle.Pool.
 type Pool interface {
 	Pause(ctx context.Context, until time.Time, reason string, opts ...limit.PauseOption) (limit.PauseReceipts, error)
 	Resume(ctx context.Context, opts ...limit.PauseOption) error
-}
-
-// A quorum judges what a called service says to one processor.
-type quorum interface {
-	Told(until time.Time, reason string)
+	RetryAfter(until time.Time, reason string)
 }
 
 // usable is the error for a limiter that cannot be paused any more, or never could.
@@ -121,7 +117,7 @@ func (g *Gate) known() Pauses {
 
 // RetryAfter says that the called service has told this processor not to call again before a
 // time. The pool judges that, or this limiter is paused when it has no pool.
-func (g *Gate) RetryAfter(sharer any, until time.Time, reason string) {
+func (g *Gate) RetryAfter(until time.Time, reason string) {
 	now := g.Present()
 	if g.usable() != nil || !until.After(now) {
 		return
@@ -130,11 +126,9 @@ func (g *Gate) RetryAfter(sharer any, until time.Time, reason string) {
 		until = latest
 	}
 	reason = shortened(reason)
-	if q, ok := sharer.(quorum); ok {
-		q.Told(until, reason)
-		return
-	}
-	if g.pool == nil {
+	if g.pool != nil {
+		g.pool.RetryAfter(until, reason)
+	} else {
 		_, _ = g.pauseSingle(limit.Paused{Until: until, Reason: reason}, nil) // what can be wrong was put right
 	}
 }

@@ -8,8 +8,6 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-var _ throttle.Listener = (*Member)(nil)
-
 // A told is what the called service has said to this processor about when to come back,
 // and to others. It is a part of ceiling.
 type told struct {
@@ -88,8 +86,8 @@ func (p *Processor) PauseTold(now time.Duration) (end time.Duration, reason stri
 	return end, t.reason, true
 }
 
-// Told implements throttle.Listener.
-func (m *Member) Told(until time.Time, reason string) {
+// RetryAfter implements throttle.Pool.
+func (m *Member) RetryAfter(until time.Time, reason string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.p.state == StateLeft {

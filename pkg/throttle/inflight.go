@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync/atomic"
-	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/gate"
 	"github.com/numaproj-contrib/numathrottle/internal/inflight"
@@ -34,7 +33,7 @@ import (
 // A slot is granted only while the lease is good and fewer slots are in use than the
 // share allows. Calls under way are never stopped: when a share falls or a lease
 // ends they run on, and nothing is granted until enough have ended. What they use stays
-// claimed meanwhile (Holder.InUse), so that nobody else is granted it. So the slots in use
+// claimed meanwhile, so that nobody else is granted it. So the slots in use
 // are never more than max, as long as every processor with calls under way reaches the
 // store at least once in a removal time: 15 s by default. One that does not, because it is cut
 // off or stopped, loses its claim then, and others may be granted what its calls still
@@ -64,11 +63,7 @@ type InFlight struct {
 	refusals, refusalsBefore int64
 }
 
-var (
-	_ Limiter     = (*InFlight)(nil)
-	_ PauseHolder = (*InFlight)(nil)
-	_ Slotted     = (*InFlight)(nil)
-)
+var _ Limiter = (*InFlight)(nil)
 
 // NewInFlight returns an InFlight with so many slots for the whole pool: 0 to 1e9; the
 // error says so otherwise. 0 means no limit.
@@ -81,13 +76,10 @@ func NewInFlight(slots int, opts ...Option) (*InFlight, error) {
 	f.gate.Begin(f.common, slots == 0, f.sharer, f.pausesChanged)
 	if f.sharer != nil && slots > 0 {
 		f.lease = Lease{Reason: ReasonNoShare}
-		f.sharer.Attach(f)
+		f.sharer.Attach(slotHolder{f})
 	}
 	return f, nil
 }
-
-// MaxSlots is how many slots the whole pool has, 0 to 1e9; 0: no limit. It never changes.
-func (f *InFlight) MaxSlots() int { return f.max }
 
 // Unlimited tells whether there is no limit at all.
 func (f *InFlight) Unlimited() bool { return f.max == 0 }
@@ -158,68 +150,6 @@ func (f *InFlight) Close() error {
 		}
 	})
 }
-
-// Lease puts a share in force in place of the one before. It is called by the
-// sharer; see Holder. When it returns no slot is granted by the old share any more.
-func (f *InFlight) Lease(l Lease) {
-	f.gate.Lock()
-	defer f.gate.Unlock()
-	l.Share = min(max(l.Share, 0), WholeShare)
-	f.lease = l
-	f.noteHeld()
-	f.serve()
-}
-
-// Demand tells the sharer which part of the slots this processor would use if it
-// could; see Holder. It is what was in use and waited at most since the report before
-// the last, and the whole when TryAcquire was refused since then; so it is never below
-// what is in use.
-func (f *InFlight) Demand(time.Duration) int64 {
-	if f.max == 0 {
-		return 0
-	}
-	f.gate.Lock()
-	defer f.gate.Unlock()
-	wanted := int64(min(max(f.peak, f.before), f.max))
-	refused := f.gate.Refused.Load()
-	short := refused > f.refusalsBefore
-	f.before, f.peak = f.peak, f.inUse+f.queue.Tokens
-	f.refusalsBefore, f.refusals = f.refusals, refused
-	if short {
-		return WholeShare
-	}
-	return (wanted*WholeShare + int64(f.max) - 1) / int64(f.max) // rounded up, to be enough
-}
-
-// Debt tells how long a processor that leaves has to keep its claim: for ever, while
-// calls are under way, for nobody knows when they end; see Holder.
-func (f *InFlight) Debt() time.Duration {
-	f.gate.Lock()
-	defer f.gate.Unlock()
-	if f.inUse > 0 && f.max > 0 {
-		return never
-	}
-	return 0
-}
-
-// InUse tells which share the calls under way need; see Holder.
-func (f *InFlight) InUse() int64 {
-	if f.max == 0 {
-		return 0
-	}
-	f.gate.Lock()
-	defer f.gate.Unlock()
-	return inflight.Share(min(f.inUse, f.max), f.max)
-}
-
-// Limit is the zero Limit: slots are no rate; see Holder.
-func (f *InFlight) Limit() Limit { return Limit{} }
-
-// Flow is zero: slots do not ramp; see Holder.
-func (f *InFlight) Flow() Flow { return Flow{} }
-
-// Spacing is 0: slots in flight are not issued one by one; see Holder.
-func (f *InFlight) Spacing() (time.Duration, bool) { return 0, false }
 
 // An InFlightStatus is what an InFlight is doing at one moment.
 type InFlightStatus struct {

@@ -7,12 +7,15 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/bucket"
 )
 
+// maxOrder is how many slots one order asks for at most.
+const maxOrder = 64
+
 // An issue is what a Throttle knows of the slots that are issued to it while the
 // pool's tokens are issued one by one; see Lease.Issuing. But for asked it is guarded by
 // the Throttle's lock.
 type issue struct {
 	bucket.Deposits
-	from    Issuer        // nil: tokens are never issued
+	from    Pool          // nil: tokens are never issued
 	spacing time.Duration // of the slots, as told last
 	part    int           // of what may be reserved ahead
 
@@ -34,17 +37,11 @@ func (t *Throttle) issuing() bool { return t.bucket.Law().Lease.Issuing }
 
 // beginIssue finds out whether tokens of this limit can be issued.
 func (t *Throttle) beginIssue() {
-	if spacing, _ := t.Spacing(); spacing > 0 {
-		t.issue.from, _ = t.sharer.(Issuer)
+	if spacing := t.limit.spacing(); spacing > 0 {
+		t.issue.from, _ = t.sharer.(Pool)
 		t.issue.spacing = spacing
 	}
 	t.issue.look.Store(never)
-}
-
-// Spacing tells the sharer how far apart the tokens of the limit are when they are
-// issued one by one; see Holder.
-func (t *Throttle) Spacing() (d time.Duration, strict bool) {
-	return t.limit.spacing(), t.limit.Strict
 }
 
 // ripen brings the bucket up to what has been issued by now. Nothing is granted

@@ -25,7 +25,7 @@ type localRamp struct {
 // fixed puts a share in force that does not end, and ramps if the limit does.
 func (t *Throttle) fixed(share int64) {
 	if !t.limit.Ramps() {
-		t.Lease(Lease{Share: share})
+		t.setLease(Lease{Share: share})
 		return
 	}
 	config := t.limit.CeilingConfig()
@@ -61,11 +61,11 @@ func (r *localRamp) onTimer() {
 // more. It is called by one goroutine at a time.
 func (r *localRamp) step() (again bool) {
 	now := time.Duration(r.t.gate.Now())
-	flow := r.t.Flow()
+	flow := (rateHolder{r.t}).Report(0).Usage
 	used, offered := flow.Since(r.flow, now-r.at, r.t.limit.Max, r.t.limit.Per)
 	r.flow, r.at = flow, now
 	// A ceiling that falls is in force before it has fallen, one that rises after it has risen.
 	at := r.law.Alone(ramp.Step{Now: now.Microseconds(), Used: used, Offered: offered}, (now + 2*rampEvery).Microseconds())
-	r.t.Lease(Lease{Share: int64(float64(r.share) * at / float64(r.t.limit.Max)), Ceiling: at})
+	r.t.setLease(Lease{Share: int64(float64(r.share) * at / float64(r.t.limit.Max)), Ceiling: at})
 	return r.law.Moves()
 }

@@ -5,26 +5,9 @@ import (
 	"time"
 )
 
-// A Pauser is a Sharer that can pause all processors of its pool. *consensus.Member is one.
-type Pauser interface {
-	Sharer
-	// Pause and Resume are as those of Throttle.
-	Pause(ctx context.Context, until time.Time, reason string, opts ...PauseOption) (PauseReceipts, error)
-	Resume(ctx context.Context, opts ...PauseOption) error
-}
-
-// A PauseHolder is a Holder that can be paused. *Throttle and *InFlight are.
-type PauseHolder interface {
-	Holder
-	// SetPauses puts pauses in force in place of those before, at most one for each tag.
-	// When it returns, nothing is granted any more that is paused. It is called by the
-	// sharer, as Lease is.
-	SetPauses(pauses []Paused)
-}
-
 // Pause stops granting until a time, the zero Time being until Resume, for a reason of up to
 // 128 bytes: on all processors of the pool, or on this limiter alone when it has no pool
-// (no Sharer, or one that is no Pauser). Of two pauses the one that ends later counts. It
+// (no Sharer, or one that is no Pool). Of two pauses the one that ends later counts. It
 // outlives every processor and ends by itself.
 //
 // This limiter has stopped before anybody else is told. Pause then waits for the receipts

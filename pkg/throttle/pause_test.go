@@ -114,7 +114,7 @@ func TestPauseAndLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th, s := scripted(t, ten, 1)
 		time.Sleep(5 * time.Second)
-		th.SetPauses([]Paused{{Until: time.Now().Add(time.Minute)}})
+		th.gate.SetPauses([]Paused{{Until: time.Now().Add(time.Minute)}})
 		s.lend(0.5, 10*time.Second)
 		require.Zero(t, drain(th))
 		c := begin(th, 1, 0)
@@ -126,7 +126,7 @@ func TestPauseAndLease(t *testing.T) {
 		require.True(t, c.waits())
 		time.Sleep(5 * time.Second)
 		require.NoError(t, c.end(t).err)
-		th.SetPauses(nil)
+		th.gate.SetPauses(nil)
 		require.LessOrEqual(t, drain(th), 5, "what was saved up meanwhile is bounded")
 	})
 }
@@ -289,8 +289,8 @@ func TestNoPokesWhilePaused(t *testing.T) {
 		s2 := &script{first: Lease{Share: WholeShare}}
 		f := flight(t, 1, WithSharer(s2))
 		until := []Paused{{Until: time.Now().Add(time.Minute)}}
-		th.SetPauses(until)
-		f.SetPauses(until)
+		th.gate.SetPauses(until)
+		f.gate.SetPauses(until)
 		for range 100 {
 			_, _ = th.TryAcquire(1)
 			_, _ = f.TryAcquire(1)
@@ -310,7 +310,7 @@ func TestPauseOfIssuedTokens(t *testing.T) {
 		time.Sleep(time.Second / 2)
 		require.NoError(t, first.end(t).err)
 		waits := []*call{begin(th, 1, 0), begin(th, 1, 0)}
-		th.SetPauses([]Paused{{Until: time.Now().Add(10 * time.Second)}})
+		th.gate.SetPauses([]Paused{{Until: time.Now().Add(10 * time.Second)}})
 		end := time.Now().Add(10 * time.Second)
 		time.Sleep(time.Second)
 		orders := m.asked()

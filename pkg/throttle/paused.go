@@ -8,12 +8,6 @@ func (t *Throttle) Paused(tag string) (Paused, bool) { return t.gate.PausedFor(t
 // Paused tells whether a draw for a tag is paused; see Throttle.Paused.
 func (f *InFlight) Paused(tag string) (Paused, bool) { return f.gate.PausedFor(tag) }
 
-// SetPauses puts pauses in force; see PauseHolder.
-func (t *Throttle) SetPauses(list []Paused) { t.gate.SetPauses(list) }
-
-// SetPauses puts pauses in force; see PauseHolder. Calls under way go on.
-func (f *InFlight) SetPauses(list []Paused) { f.gate.SetPauses(list) }
-
 // pausesChanged goes on under the pauses that are in force at now. The lock is held.
 func (t *Throttle) pausesChanged(now int64) {
 	t.publish()

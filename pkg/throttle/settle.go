@@ -2,7 +2,6 @@ package throttle
 
 import (
 	"sync/atomic"
-	"time"
 )
 
 // A page remembers which of a run of permits were settled, one bit for each token
@@ -105,23 +104,4 @@ func (t *Throttle) giveBack(end, n int64) {
 	t.bucket.RefundHard(now, end, n)
 	t.publish()
 	t.serve(now)
-}
-
-// Debt tells how long the share in force takes to earn what is owed: 0 without
-// debt; see Holder.
-func (t *Throttle) Debt() time.Duration {
-	if t.limit.Max == 0 || skip(ruleDebtAtLeave) {
-		return 0
-	}
-	t.gate.Lock()
-	defer t.gate.Unlock()
-	if t.issuing() {
-		return 0
-	}
-	now := t.gate.Now()
-	wait, ok := t.bucket.Law().Wait(-t.bucket.Level(now))
-	if !ok || wait > 0 && !t.bucket.Law().Valid(now) {
-		return never
-	}
-	return wait
 }

@@ -172,7 +172,7 @@ func (t *Throttle) slowStep(now int64) {
 		s.own.begin(t, now, false)
 	}
 	if d := time.Duration(now - s.at); d >= slowLook {
-		flow := t.flowAt(now)
+		flow := t.usageAt(now)
 		s.used, s.offered = flow.Since(s.flow, d, t.limit.Max, t.limit.Per)
 		s.flow, s.at = flow, now
 	}
@@ -188,7 +188,7 @@ func (t *Throttle) slowStep(now int64) {
 	if s.state.Generation != before {
 		s.cuts++
 		s.own.begin(t, now, true)
-		s.flow, s.at, s.used, s.offered = t.flowAt(now), now, 1, 1 // until it is known
+		s.flow, s.at, s.used, s.offered = t.usageAt(now), now, 1, 1 // until it is known
 	}
 	t.put(now, t.lowered(now))
 	if !s.state.Free() && !s.stepped {

@@ -121,7 +121,7 @@ func shake(s *script, th *Throttle, stop chan struct{}) {
 		}
 		th.Status()
 		th.Throttled()
-		th.Demand(time.Millisecond)
+		_ = rateHolder{th}.Report(time.Millisecond)
 		time.Sleep(time.Duration(r.IntN(300)) * time.Microsecond)
 	}
 }

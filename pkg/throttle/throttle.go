@@ -32,10 +32,7 @@ type Throttle struct {
 	issue issue
 }
 
-var (
-	_ Limiter     = (*Throttle)(nil)
-	_ PauseHolder = (*Throttle)(nil)
-)
+var _ Limiter = (*Throttle)(nil)
 
 // New returns a Throttle for a limit. A limit with Max 0 never refuses and never
 // waits. The error names every field of the limit that is out of bounds.
@@ -63,7 +60,7 @@ func New(limit Limit, opts ...Option) (*Throttle, error) {
 	case *Static:
 		t.fixed(s.share)
 	default:
-		s.Attach(t)
+		s.Attach(rateHolder{t})
 	}
 	return t, nil
 }
@@ -123,18 +120,6 @@ func (t *Throttle) noteShort(now int64) {
 	if t.sharer != nil {
 		t.sharer.Poke()
 	}
-}
-
-// Lease puts a share in force in place of the one before. It is called by the
-// sharer; see Holder. When it returns no draw uses the old share any more.
-func (t *Throttle) Lease(l Lease) {
-	t.gate.Lock()
-	defer t.gate.Unlock()
-	if t.gate.Closed.Load() || t.limit.Max == 0 {
-		return
-	}
-	now := t.gate.Now()
-	t.put(now, t.lower(now, l))
 }
 
 // put puts what a lease comes to in force. The lock is held.

@@ -6,14 +6,6 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/gate"
 )
 
-// A Listener is a Sharer that judges what a called service says to one processor.
-// *consensus.Member is one.
-type Listener interface {
-	Sharer
-	// Told is as that of Throttle. It never blocks and never calls the Throttle before it has returned.
-	Told(until time.Time, reason string)
-}
-
 // DefaultMaxTold is the longest time that Told believes, unless WithMaxTold says otherwise.
 const DefaultMaxTold = gate.DefaultMaxRetryAfter
 
@@ -30,10 +22,10 @@ func WithMaxTold(d time.Duration) Option {
 // whoever was told holds back its own calls meanwhile, as package httpthrottle does, whose
 // transports call this. Nobody is held back for longer than WithMaxTold says. Without a pool, this limiter is
 // paused. It never blocks, and may be called from any goroutine.
-func (t *Throttle) Told(until time.Time, reason string) { t.gate.RetryAfter(t.sharer, until, reason) }
+func (t *Throttle) Told(until time.Time, reason string) { t.gate.RetryAfter(until, reason) }
 
 // Told is as that of Throttle.
-func (f *InFlight) Told(until time.Time, reason string) { f.gate.RetryAfter(f.sharer, until, reason) }
+func (f *InFlight) Told(until time.Time, reason string) { f.gate.RetryAfter(until, reason) }
 
 // Told tells the first limiter that can be told: what stops one stops all.
 func (j *joint) Told(until time.Time, reason string) {
