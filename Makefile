@@ -143,6 +143,11 @@ norace: ## Run whole, without the race detector, the packages of which make test
 shell: ## Run 100 pools of twenty real Members in virtual time with the race detector
 	CGO_ENABLED=1 NUMATHROTTLE_SHELL_RUNS=100 $(GO) test -race -vet=off -count 1 -run TestShell -timeout 30m -v ./internal/shell
 
+# An import that points upwards fails.
+.PHONY: map
+map: ## Write the map of packages in docs/architecture.md, and check that imports run downwards
+	@$(GO) run ./internal/meta/layers -page docs/architecture.md
+
 # The rules' switches exist only under this build tag, so that they cost nothing elsewhere.
 .PHONY: mutants
 mutants: ## Leave out each rule of the protocol once: the simulation must notice
