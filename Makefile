@@ -12,7 +12,7 @@ TEST_FLAGS ?=
 # Per test binary, that is per package.
 TEST_TIMEOUT ?= 10m
 # The packages that take longest begin first.
-LONGEST := ./pkg/consensus/natsstore ./pkg/consensus/redisstore ./internal/shell ./pkg/throttle ./pkg/consensus
+LONGEST := ./pkg/consensus/natsstore ./pkg/consensus/redisstore ./internal/shell ./pkg/throttle ./pkg/consensus ./pkg/consensus/driver
 # Part of it, or short measurements, which are printed only: `make bench BENCH_FLAGS='-quick -only hot,sync'`.
 BENCH_FLAGS ?=
 # How many runs of the simulation: `make sim SEEDS=10000 SIM_TIMEOUT=1h`.
@@ -139,7 +139,7 @@ shell: ## Run 100 pools of twenty real Members in virtual time with the race det
 # The rules' switches exist only under this build tag, so that they cost nothing elsewhere.
 .PHONY: mutants
 mutants: ## Leave out each rule of the protocol once: the simulation must notice
-	$(GO) test -vet=off -tags numathrottle_mutants -run 'Mutant|NeedsItsRule' -timeout $(SIM_TIMEOUT) ./internal/sim ./internal/adapt ./internal/brownout ./pkg/throttle ./pkg/consensus
+	$(GO) test -vet=off -tags numathrottle_mutants -run 'Mutant|NeedsItsRule' -timeout $(SIM_TIMEOUT) ./internal/sim ./internal/ceiling/backoff ./internal/ceiling/brownout ./pkg/throttle ./pkg/consensus ./pkg/consensus/driver
 
 # It fetches what a Rust and a Java handler need, and compiles them: minutes the first time.
 .PHONY: languages

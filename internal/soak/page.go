@@ -207,7 +207,7 @@ func commit(ctx context.Context) string {
 
 // simulated is what the simulation is made of: packages, and the versions of those that are not of this module.
 var simulated = []string{
-	"go.mod", "internal/adapt", "internal/inflight", "internal/numbers", "internal/ramp", "internal/sim", "pkg/consensus", "pkg/throttle",
+	"go.mod", "internal/ceiling", "internal/ceiling/backoff", "internal/ceiling/ramp", "internal/inflight", "internal/numbers", "internal/sim", "pkg/consensus", "pkg/throttle",
 }
 
 // version names what is committed of files, and of the code in folders, but not in those below them; empty where something
