@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/race"
+	"github.com/numaproj-contrib/numathrottle/internal/short"
 )
 
 var update = flag.Bool("update", false, "write the figures of docs/adaptive.md anew")
@@ -77,6 +78,7 @@ func TestRunsAreDeterministic(t *testing.T) {
 
 // The figures in the documentation are those of these runs. With -update it writes them.
 func TestPage(t *testing.T) {
+	short.Skip(t, "a run of half an hour for each row of the page")
 	race.Skip(t, "its runs have one goroutine, and TestFallAndReturn has them too")
 	const page = "../../../docs/adaptive.md"
 	content, err := os.ReadFile(page)
