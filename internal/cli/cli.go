@@ -54,7 +54,7 @@ func (c *CLI) Run(ctx context.Context, args []string) error {
 			cmd.Hidden, cmd.Usage = false, "print a script that completes commands and flags: bash, zsh, fish or pwsh"
 		},
 		Flags:          append([]ucli.Flag{configFlag(), timeoutFlag()}, storeFlags()...),
-		Commands:       []*ucli.Command{c.statusCommand(), c.limitCommand(), c.pauseCommand(), c.checkCommand(), c.proxyCommand()},
+		Commands:       []*ucli.Command{c.statusCommand(), c.limitCommand(), c.pauseCommand(), c.checkCommand(), c.proxyCommand(), c.stopNoticeCommand()},
 		ArgValidator:   noArguments,
 		OnUsageError:   wrongUsage,
 		ExitErrHandler: func(context.Context, *ucli.Command, error) {}, // the caller's business

@@ -22,6 +22,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -133,7 +134,9 @@ func serve(text string) error {
 	if err != nil {
 		return err
 	}
-	return sdkserver.New(handler, j.Socket, j.Socket+".info").Start(context.Background())
+	ctx, stop := numathrottle.StopContext(context.Background())
+	defer stop()
+	return sdkserver.New(handler, j.Socket, j.Socket+".info").Start(ctx)
 }
 
 // limiter is what the handler draws on: a pool, or a limit of its own.
@@ -248,7 +251,7 @@ func startProcess(t testing.TB, dir string, j job) (*process, error) {
 		return nil, err
 	}
 	p := &process{job: j, cmd: exec.Command(self), gone: make(chan struct{}), log: j.Socket + ".log"}
-	p.cmd.Env = append(os.Environ(), jobVariable+"="+string(text))
+	p.cmd.Env = append(os.Environ(), jobVariable+"="+string(text), "NUMATHROTTLE_STATE_DIR="+dir)
 	logFile, err := os.Create(p.log)
 	if err != nil {
 		return nil, err

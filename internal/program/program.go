@@ -8,10 +8,8 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"os/signal"
 	"strconv"
 	"strings"
-	"syscall"
 	_ "time/tzdata" // TZ counts in an image, too, which has no time zones of its own
 
 	"github.com/numaproj-contrib/numathrottle"
@@ -37,10 +35,10 @@ type Program[S any] struct {
 	Serve func(ctx context.Context, s *S, log *slog.Logger) error
 }
 
-// Main runs the program until it is done or gets SIGINT or SIGTERM, and exits: with 1 when Run
+// Main runs the program until it is done, gets SIGINT or SIGTERM, or its pod is being stopped, and exits: with 1 when Run
 // has failed, after it has printed why.
 func (p *Program[S]) Main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := numathrottle.StopContext(context.Background())
 	err := p.Run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	if err != nil {

@@ -99,6 +99,7 @@
 //	batch map  the same, for all batches that it had read
 //	stream map waits for ever; all is killed when the pod's 30 s are over
 //
+// A container in spec.sidecars can tell the handler, see numathrottle.StopContext: then all of them end after 15 s.
 // Older kubelets signal all containers at once. Then numaflow-go ends the stream 15 s later. In every case messages without
 // an answer are delivered again to another pod. To end sooner, and without the exit code, the wait needs an end:
 // WithMaxWait of at most 8 s and an Action other than Wait. A batch map has as many batches to do as the vertex has places
