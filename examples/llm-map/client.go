@@ -22,7 +22,6 @@ type client struct {
 	url      string
 	header   http.Header
 	template *chat.Template
-	classify httpthrottle.Classifier
 }
 
 // newClient returns the client of valid settings, whose calls draw from l; base is as in newTransport.
@@ -41,7 +40,7 @@ func newClient(s *settings, l throttle.Limiter, base http.RoundTripper, log *slo
 			Transport:     newTransport(s, l, base, log),
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
-		url: s.endpoint(), header: header, template: template, classify: providers[s.Provider].classify,
+		url: s.endpoint(), header: header, template: template,
 	}, nil
 }
 
@@ -124,9 +123,10 @@ func (c *client) complete(ctx context.Context, tokens int, messages []chat.Messa
 	return chat.Answer{}, f
 }
 
-// inBody returns the error of an answer whose body names a status.
+// inBody returns the error of an answer whose body names or means a status. It is read as for any provider: that Anthropic always says
+// when to come back is not true of a gateway that sends its answers on.
 func (c *client) inBody(res *http.Response, f *chat.Fault) error {
-	r, refused := c.classify(httpthrottle.Answer{Status: f.Status, Header: res.Header, Body: f.Body, At: time.Now()})
+	r, refused := httpthrottle.OpenAI(httpthrottle.Answer{Status: f.Status, Header: res.Header, Body: f.Body, At: time.Now()})
 	if !refused {
 		return f
 	}

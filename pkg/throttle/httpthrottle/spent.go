@@ -59,7 +59,7 @@ var soon = regexp.MustCompile(`(?i)\b(?:per|a|each|/)[ -]?(?:second|minute|hour)
 func (r *remarks) spent() (code string, ok bool) {
 	for _, word := range r.words {
 		if isSpent(word) {
-			return clean(word), true
+			return spelt(word), true
 		}
 	}
 	for _, text := range r.texts {
@@ -82,6 +82,14 @@ func (r *remarks) spent() (code string, ok bool) {
 		}
 	}
 	return "", false
+}
+
+// spelt returns a code so that it is fit for errors and labels: one that is a sentence in lower case, and without blanks.
+func spelt(code string) string {
+	if fit := clean(code); fit != "" {
+		return fit
+	}
+	return clean(strings.ReplaceAll(strings.ToLower(strings.TrimSuffix(code, ".")), " ", "_"))
 }
 
 // isSpent tells whether a code says that something is spent.

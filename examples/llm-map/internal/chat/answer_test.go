@@ -106,7 +106,7 @@ func TestFaults(t *testing.T) {
 		"a choice's error": {`{"choices":[{"error":{"code":502,"message":"gone"},"finish_reason":"error","message":{"content":"p"}}]}`, Provider, "", "gone"},
 		"an error":         {`{"error":{"message":"no credit","code":402},"user_id":"u"}`, Provider, "", "no credit"},
 		"an error, a word": {`{"error":{"message":"slow down","code":"rate_limit_exceeded","type":"requests"}}`, Provider, "rate_limit_exceeded", "slow down"},
-		"an error, a text": {`{"error":"model is loading","error_type":"overloaded"}`, Provider, "", "model is loading"},
+		"an error, a text": {`{"error":"model is loading","error_type":"overloaded"}`, Provider, "overloaded", "model is loading"},
 		"within another":   {`{"error":{"error":{"type":"overloaded_error","message":"Overloaded"}}}`, Provider, "overloaded_error", "Overloaded"},
 		"in a list":        {`[{"error":{"status":"RESOURCE_EXHAUSTED","code":429,"message":"quota"}}]`, Provider, "RESOURCE_EXHAUSTED", "quota"},
 		"unwrapped":        {`{"object":"error","message":"too long","type":"BadRequestError","code":400}`, Provider, "BadRequestError", "too long"},

@@ -1,6 +1,9 @@
 package chat
 
-import "strings"
+import (
+	"encoding/json"
+	"strings"
+)
 
 // An ending is what a finish_reason says of an answer.
 type ending int
@@ -11,22 +14,58 @@ const (
 	filteredEnding               // a filter of the provider took it away
 	refusedEnding                // the model declined
 	brokenEnding                 // something failed
+	noEnding                     // it has not ended
 )
 
 // endings are the finish reasons of OpenAI, Azure and Anthropic, and of gateways and servers that pass on those of
-// others.
+// others, folded.
 var endings = map[string]ending{
-	"length": cutEnding, "max_tokens": cutEnding, "max_output_tokens": cutEnding,
+	"length": cutEnding, "maxtokens": cutEnding, "maxoutputtokens": cutEnding, "maxlength": cutEnding, "modellength": cutEnding,
+	"modelcontextwindowexceeded": cutEnding, "contextlengthexceeded": cutEnding, "tokenlimit": cutEnding, "errorlimit": cutEnding,
 
-	"content_filter": filteredEnding, "content_filtered": filteredEnding, "safety": filteredEnding, "recitation": filteredEnding,
-	"blocklist": filteredEnding, "prohibited_content": filteredEnding, "spii": filteredEnding, "image_safety": filteredEnding,
-	"guardrail_intervened": filteredEnding, "sensitive": filteredEnding,
+	"contentfilter": filteredEnding, "contentfiltered": filteredEnding, "safety": filteredEnding, "recitation": filteredEnding,
+	"blocklist": filteredEnding, "prohibitedcontent": filteredEnding, "spii": filteredEnding, "imagesafety": filteredEnding,
+	"imageprohibitedcontent": filteredEnding, "imagerecitation": filteredEnding, "guardrailintervened": filteredEnding,
+	"sensitive": filteredEnding, "errortoxic": filteredEnding,
 
 	"refusal": refusedEnding,
 
-	"error": brokenEnding, "network_error": brokenEnding, "server_error": brokenEnding, "internal_error": brokenEnding,
-	"insufficient_system_resource": brokenEnding, "abort": brokenEnding, "aborted": brokenEnding, "cancelled": brokenEnding,
-	"canceled": brokenEnding, "timeout": brokenEnding, "failed": brokenEnding, "malformed_function_call": brokenEnding,
+	"error": brokenEnding, "networkerror": brokenEnding, "servererror": brokenEnding, "internalerror": brokenEnding,
+	"insufficientsystemresource": brokenEnding, "abort": brokenEnding, "aborted": brokenEnding, "cancelled": brokenEnding,
+	"canceled": brokenEnding, "usercancel": brokenEnding, "timeout": brokenEnding, "timelimit": brokenEnding, "failed": brokenEnding,
+	"malformedfunctioncall": brokenEnding, "unexpectedtoolcall": brokenEnding, "incomplete": brokenEnding,
+
+	"null": noEnding, "none": noEnding, "notfinished": noEnding, "unspecified": noEnding,
 }
 
-func endingOf(reason string) ending { return endings[strings.ToLower(strings.TrimSpace(reason))] }
+// endingOf reads a finish reason, however it is spelt: max_tokens, MAX_TOKENS, MaxTokens or FinishReason.MAX_TOKENS.
+func endingOf(reason string) ending {
+	name := fold(reason)
+	for _, prefix := range []string{"finishreason", "stopreason"} {
+		name = strings.TrimPrefix(name, prefix)
+	}
+	return endings[name]
+}
+
+// fold returns the letters and digits of a word, in lower case.
+func fold(word string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'A' && r <= 'Z':
+			return r + 'a' - 'A'
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+			return r
+		}
+		return -1
+	}, word)
+}
+
+// endOf returns why a choice has ended, in the provider's word; empty if it has not.
+func endOf(c object) string {
+	for _, raw := range []json.RawMessage{c["finish_reason"], c["finishReason"], c["stop_reason"]} {
+		if reason := textOf(raw); reason != "" && endingOf(reason) != noEnding {
+			return reason
+		}
+	}
+	return ""
+}

@@ -3,33 +3,125 @@ package chat
 import (
 	"bytes"
 	"encoding/json"
+	"iter"
 )
 
 // isEvents tells whether a body is made of server-sent events, which some endpoints send unasked.
 func isEvents(body []byte) bool {
+	if len(body) == 0 {
+		return false
+	}
 	for _, field := range []string{"data:", "event:", "id:", "retry:", ":"} {
 		if bytes.HasPrefix(body, []byte(field)) {
 			return true
 		}
 	}
-	return false
+	return body[0] != '{' && body[0] != '[' && body[0] != '<' && (bytes.Contains(body, []byte("\ndata:")) || bytes.Contains(body, []byte("\rdata:")))
 }
 
-// events reads all events of a body. One that is no object is left out.
+// An event is one of a stream.
+type event struct {
+	name string
+	data [][]byte // its lines
+}
+
+// events reads all events of a body, as the standard has them, and some that it has not: an event in each line, without a
+// blank one between them, and JSON that stands there without a field's name.
 func (r *reading) events(body []byte) {
 	r.streamed = true
-	for data := range bytes.Lines(bytes.ReplaceAll(body, []byte("\r"), []byte("\n"))) {
-		data, is := bytes.CutPrefix(data, []byte("data:"))
-		if !is {
-			continue
+	var e event
+	for line := range lines(body) {
+		field, value, _ := bytes.Cut(line, []byte(":"))
+		switch {
+		case len(line) == 0:
+			r.event(e)
+			e = event{}
+		case line[0] == '{' || line[0] == '[':
+			r.event(e)
+			r.event(event{data: [][]byte{line}})
+			e = event{}
+		case string(field) == "event":
+			e.name = string(bytes.TrimSpace(value))
+		case string(field) == "data":
+			if len(e.data) == 1 && isWhole(e.data[0]) {
+				r.event(e)
+				e.data = nil
+			}
+			e.data = append(e.data, bytes.TrimPrefix(value, []byte(" ")))
 		}
-		data = bytes.TrimSpace(data)
-		if string(data) == "[DONE]" {
-			r.ended = true
-			continue
+	}
+	r.event(e)
+}
+
+// lines returns the lines of a body, without their ends: CRLF, LF or CR.
+func lines(body []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for len(body) > 0 {
+			line, rest := body, []byte(nil)
+			if at := bytes.IndexAny(body, "\r\n"); at >= 0 {
+				line, rest = body[:at], body[at+1:]
+				if body[at] == '\r' {
+					rest = bytes.TrimPrefix(rest, []byte("\n"))
+				}
+			}
+			if !yield(line) {
+				return
+			}
+			body = rest
 		}
-		if o := objectOf(data); o != nil {
-			r.take(o)
+	}
+}
+
+// isDone tells whether data says that the stream is over.
+func isDone(data []byte) bool { return bytes.EqualFold(bytes.TrimSpace(data), []byte("[DONE]")) }
+
+// isWhole tells whether data is an event by itself.
+func isWhole(data []byte) bool { return isDone(data) || json.Valid(data) }
+
+// event reads one event. What is neither JSON nor an error is left out.
+func (r *reading) event(e event) {
+	data := bytes.TrimSpace(bytes.Join(e.data, []byte("\n")))
+	found, rest, _ := values(data)
+	if len(found) == 0 && len(e.data) > 1 { // each line is one
+		for _, line := range e.data {
+			r.event(event{name: e.name, data: [][]byte{line}})
+		}
+		return
+	}
+	switch {
+	case len(data) == 0:
+	case isDone(data):
+		r.ended = true
+	case len(found) > 0:
+		r.parts(e.name, found)
+		if len(rest) < len(data) { // another without a blank line
+			r.event(event{name: e.name, data: [][]byte{rest}})
+		}
+	case e.name == "error" || bytes.HasPrefix(bytes.ToUpper(data[:min(len(data), 7)]), []byte("[ERROR]")):
+		r.fail(textFault(string(data)))
+	case data[0] == '{' && (e.name == "" || e.name == "message"):
+		r.lost = true
+	}
+}
+
+// parts reads the values of an event.
+func (r *reading) parts(name string, found []json.RawMessage) {
+	for _, raw := range found {
+		var list []json.RawMessage
+		if json.Unmarshal(raw, &list) != nil {
+			list = []json.RawMessage{raw}
+		}
+		for _, raw := range list {
+			o := objectOf(raw)
+			switch {
+			case o != nil && (name != "error" || !isNothing(o["choices"])):
+				r.take(o)
+			case o != nil:
+				r.fail(problemOf(o))
+				r.fail(fault(o))
+			case name == "error":
+				r.fail(textFault(textOf(raw)))
+			}
 		}
 	}
 }
@@ -42,32 +134,32 @@ type toolCall struct {
 }
 
 // calls reads the calls of tools of a message. The old function_call is a call, too.
-func (r *reading) calls(m object) {
+func (s *speech) calls(m object, inPieces bool) {
 	for i, raw := range listOf(m["tool_calls"]) {
 		piece := objectOf(raw)
 		if piece == nil {
 			continue
 		}
 		at := i
-		if r.streamed && piece["index"] != nil {
+		if inPieces && piece["index"] != nil {
 			at = whole(piece["index"])
-		} else if !r.streamed {
-			at = len(r.tools)
+		} else if !inPieces {
+			at = len(s.tools)
 		}
-		r.call(at, piece)
+		s.call(at, piece)
 	}
 	if f := m["function_call"]; objectOf(f) != nil {
-		r.call(0, object{"type": json.RawMessage(`"function"`), "function": f})
+		s.call(0, object{"type": json.RawMessage(`"function"`), "function": f})
 	}
 }
 
 // call adds a piece to the call at a place, which is the next one at most.
-func (r *reading) call(at int, piece object) {
-	if at >= len(r.tools) {
-		at = len(r.tools)
-		r.tools = append(r.tools, &toolCall{fields: object{}, function: object{}})
+func (s *speech) call(at int, piece object) {
+	if at >= len(s.tools) {
+		at = len(s.tools)
+		s.tools = append(s.tools, &toolCall{fields: object{}, function: object{}})
 	}
-	c := r.tools[at]
+	c := s.tools[at]
 	for key, value := range piece {
 		if key != "index" && key != "function" && !isNothing(value) {
 			c.fields[key] = value
@@ -89,12 +181,12 @@ func (r *reading) call(at int, piece object) {
 }
 
 // toolCalls returns the calls of tools as a list; nil for none.
-func (r *reading) toolCalls() json.RawMessage {
-	if len(r.tools) == 0 {
+func toolCalls(tools []*toolCall) json.RawMessage {
+	if len(tools) == 0 {
 		return nil
 	}
-	list := make([]object, len(r.tools))
-	for i, c := range r.tools {
+	list := make([]object, len(tools))
+	for i, c := range tools {
 		list[i] = c.fields
 		if len(c.function) > 0 {
 			encoded, err := json.Marshal(c.function)

@@ -43,8 +43,10 @@ type Fault struct { //nolint:errname // it is what an answer is, and an error on
 	Words string
 	// Answer is what of the answer is known. It has no text.
 	Answer Answer
-	// Body is what the fault was read from, as a JSON object with a key "error"; nil for other kinds than Provider.
+	// Body is what the fault was read from, as a JSON object; nil for other kinds than Provider.
 	Body []byte
+
+	guessed bool // the status is by the words alone
 }
 
 // Error says kind and code, and nothing of what the answer holds.

@@ -10,30 +10,128 @@ import (
 // ReadError reads the body of an answer that is none by its status. Its kind is always Provider; what the body does
 // not say is empty.
 func ReadError(body []byte) *Fault {
-	f := &Fault{Kind: Provider}
-	raw, _ := firstValue(plain(body))
-	if o := objectOf(unlisted(raw)); o != nil {
-		if p := problemOf(o); p != nil {
-			return p
+	body = plain(body)
+	var r reading
+	found, rest, _ := values(body)
+	switch {
+	case isEvents(body):
+		r.events(body)
+	case !r.objects(found, rest):
+		return &Fault{Kind: Provider}
+	}
+	if r.problem == nil && r.object != nil {
+		r.problem = problemOf(r.object)
+	}
+	if r.problem == nil {
+		return &Fault{Kind: Provider}
+	}
+	r.problem.Answer = r.known
+	return r.problem
+}
+
+// errorIn returns the error that an object of an answer holds; nil for none. Beside a choice only a field counts that says
+// nothing else.
+func errorIn(o object, besideChoice bool) *Fault {
+	if !isNothing(o["error"]) {
+		if f := inError(o["error"], 0); f != nil {
+			return withRest(f, o)
 		}
+	}
+	if f := inBase(o); f != nil {
+		return f
+	}
+	if !besideChoice && saysError(o) {
+		return problemOf(o)
+	}
+	return nil
+}
+
+// saysError tells whether an object is an error, and not one without a choice.
+func saysError(o object) bool {
+	for _, key := range []string{"object", "type", "status"} {
+		if word := strings.ToLower(textOf(o[key])); word == "error" || word == "failed" || word == "fail" {
+			return true
+		}
+	}
+	return string(o["success"]) == "false" || statusIn(o) != 0
+}
+
+// words are the fields in which an error that is not wrapped speaks to people, and those of one that is.
+var words = []string{"message", "faultstring", "detail", "errors", "error_msg", "msg", "error_message", "title", "reason"}
+
+// problemOf returns the error that an object without an answer holds, wrapped in "error" or not; nil for none.
+func problemOf(o object) *Fault {
+	o = lowered(o)
+	if f := inError(o["error"], 0); f != nil {
+		return withRest(f, o)
+	}
+	if f := inBase(o); f != nil {
+		return f
+	}
+	if f := inError(o["fault"], 0); f != nil { // Apigee
+		return f
+	}
+	if list := listOf(o["errors"]); len(list) > 0 && objectOf(list[0]) != nil && isNothing(o["message"]) {
+		return inError(list[0], 0)
+	}
+	if isNothing(first(o, words...)) && isNothing(o["code"]) {
+		if saysError(o) {
+			return fault(o)
+		}
+		return nil
+	}
+	return fault(o)
+}
+
+// lowered returns an object with its keys in lower case as well, as far as that leaves the others alone.
+func lowered(o object) object {
+	all := maps.Clone(o)
+	for key, value := range o {
+		name := strings.ToLower(key)
+		if _, is := o[name]; !is {
+			all[name] = value
+		}
+	}
+	return all
+}
+
+// inBase returns the error of MiniMax, which stands beside an answer, or beside none; nil if all is well.
+func inBase(o object) *Fault {
+	base := objectOf(o["base_resp"])
+	if isNothing(first(base, "status_code")) {
+		return nil
+	}
+	f := fault(object{"code": base["status_code"], "message": base["status_msg"]})
+	if status := ofMiniMax[whole(base["status_code"])]; status != 0 {
+		f.Status = status
 	}
 	return f
 }
 
-// problemOf returns the error that an object without an answer holds, wrapped in "error" or not; nil for none.
-func problemOf(o object) *Fault {
-	if p := inError(o["error"], 0); p != nil {
-		return p
+// withRest adds what stands beside an error: there the status may be, and when to come back.
+func withRest(f *Fault, o object) *Fault {
+	if string(o["error"]) == "true" { // the error is the object
+		rest := maps.Clone(o)
+		delete(rest, "error")
+		f = fault(rest)
+	} else if f.Code == "" {
+		f.Code = codeIn(object{"code": o["code"], "error_type": o["error_type"]})
 	}
-	if base := objectOf(o["base_resp"]); !isNothing(first(base, "status_code")) {
-		return fault(object{"code": base["status_code"], "message": base["status_msg"]})
+	if f.Status == 0 || f.guessed {
+		if status := max(statusIn(o), statusOf(f.Code)); status != 0 {
+			f.Status, f.guessed = status, false
+		}
 	}
-	if isNothing(first(o, "message", "detail", "errors", "error_msg", "msg")) && isNothing(o["code"]) {
-		return nil
+	said := object{}
+	for key, value := range o {
+		if key != "choices" && key != "usage" && !isNothing(value) {
+			said[key] = value
+		}
 	}
-	inner := maps.Clone(o)
-	inner["message"] = first(o, "message", "detail", "errors", "error_msg", "msg")
-	return fault(inner)
+	if encoded, err := json.Marshal(said); err == nil {
+		f.Body = encoded
+	}
+	return f
 }
 
 // inError reads the value of a key "error": a text, an object, one within another, or a list of them. nil for one that
@@ -48,6 +146,7 @@ func inError(raw json.RawMessage, depth int) *Fault {
 	if o == nil {
 		return fault(object{"message": raw})
 	}
+	o = lowered(o)
 	if isNothing(first(o, "message", "code", "type")) {
 		if f := inError(o["error"], depth+1); f != nil {
 			return f
@@ -70,21 +169,26 @@ func unlisted(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
+// textFault returns an error that is a text.
+func textFault(text string) *Fault {
+	encoded, err := json.Marshal(text)
+	if err != nil {
+		return &Fault{Kind: Provider, Words: text}
+	}
+	return fault(object{"message": encoded})
+}
+
 // fault returns what an error object says.
 func fault(o object) *Fault {
-	f := &Fault{Kind: Provider, Status: statusIn(o), Words: messageIn(o)}
-	var code string
-	for _, raw := range []json.RawMessage{o["code"], o["type"], o["error_type"], o["status"]} {
-		if json.Unmarshal(raw, &code) == nil && isWord(code) { // a number repeats the status
-			f.Code = code
-			break
+	f := &Fault{Kind: Provider, Status: statusIn(o), Code: codeIn(o), Words: messageIn(o)}
+	for _, code := range []string{f.Code, textOf(o["type"])} {
+		if f.Status == 0 {
+			f.Status = statusOf(code)
 		}
 	}
 	if f.Status == 0 {
-		f.Status = statusOf(f.Code)
-	}
-	if f.Status == 0 {
-		f.Status = statusOf(textOf(o["type"]))
+		f.Status = statusOfWords(f.Words)
+		f.guessed = f.Status != 0
 	}
 	if param := textOf(o["param"]); isWord(param) {
 		f.Param = param
@@ -95,9 +199,24 @@ func fault(o object) *Fault {
 	return f
 }
 
+// codeIn returns the word of an error object for what is wrong; empty for none. A number repeats the status.
+func codeIn(o object) string {
+	for _, raw := range []json.RawMessage{o["code"], o["type"], o["error_type"], o["status"], o["__type"], objectOf(o["detail"])["errorcode"]} {
+		var code string
+		if json.Unmarshal(raw, &code) != nil {
+			continue
+		}
+		code = code[strings.LastIndexByte(code, '#')+1:] // of AWS: the name stands behind that of the service
+		if isWord(code) && !strings.EqualFold(code, "error") {
+			return code
+		}
+	}
+	return ""
+}
+
 // messageIn returns what an error object says to people.
 func messageIn(o object) string {
-	raw := first(o, "message", "msg", "detail")
+	raw := first(o, words...)
 	text := textOf(raw)
 	if text == "" && !isNothing(raw) {
 		text = string(raw) // a list of what is wrong, as web frameworks have it
@@ -110,57 +229,9 @@ func messageIn(o object) string {
 
 // statusIn returns the HTTP status that an error object names; 0 for none.
 func statusIn(o object) int {
-	for _, key := range []string{"code", "status", "status_code", "http_code"} {
+	for _, key := range []string{"code", "status", "status_code", "statuscode", "http_code", "error_code", "http_status"} {
 		if n := whole(o[key]); n >= http.StatusBadRequest && n <= 599 {
 			return n
-		}
-	}
-	return 0
-}
-
-// statuses are words that providers use in an answer whose own status says that all is well, and the status that they
-// stand for. The first that is part of a code counts.
-var statuses = []struct {
-	word   string
-	status int
-}{
-	{"insufficient_balance", http.StatusPaymentRequired},
-	{"payment_required", http.StatusPaymentRequired},
-	{"quota", http.StatusTooManyRequests},
-	{"billing", http.StatusTooManyRequests},
-	{"budget", http.StatusTooManyRequests},
-	{"rate_limit", http.StatusTooManyRequests},
-	{"ratelimit", http.StatusTooManyRequests},
-	{"too_many_requests", http.StatusTooManyRequests},
-	{"resource_exhausted", http.StatusTooManyRequests},
-	{"throttl", http.StatusTooManyRequests},
-	{"overload", http.StatusServiceUnavailable},
-	{"unavailable", http.StatusServiceUnavailable},
-	{"authentication", http.StatusUnauthorized},
-	{"unauth", http.StatusUnauthorized},
-	{"invalid_api_key", http.StatusUnauthorized},
-	{"permission", http.StatusForbidden},
-	{"forbidden", http.StatusForbidden},
-	{"not_found", http.StatusNotFound},
-	{"notfound", http.StatusNotFound},
-	{"timeout", http.StatusGatewayTimeout},
-	{"invalid_request", http.StatusBadRequest},
-	{"invalid_argument", http.StatusBadRequest},
-	{"bad_request", http.StatusBadRequest},
-	{"badrequest", http.StatusBadRequest},
-	{"context_length", http.StatusBadRequest},
-	{"unsupported", http.StatusBadRequest},
-	{"content_filter", http.StatusBadRequest},
-	{"content_policy", http.StatusBadRequest},
-	{"moderation", http.StatusBadRequest},
-	{"validation", http.StatusBadRequest},
-}
-
-func statusOf(word string) int {
-	word = strings.ToLower(word)
-	for _, s := range statuses {
-		if strings.Contains(word, s.word) {
-			return s.status
 		}
 	}
 	return 0

@@ -15,6 +15,9 @@ type object = map[string]json.RawMessage
 // objectOf returns raw as an object; nil when it is none.
 func objectOf(raw json.RawMessage) object {
 	var o object
+	if len(raw) == 0 {
+		return nil
+	}
 	if json.Unmarshal(raw, &o) != nil {
 		return nil
 	}
@@ -24,6 +27,9 @@ func objectOf(raw json.RawMessage) object {
 // listOf returns raw as a list; nil when it is none. A single object is a list of one.
 func listOf(raw json.RawMessage) []json.RawMessage {
 	var list []json.RawMessage
+	if len(raw) == 0 {
+		return nil
+	}
 	if json.Unmarshal(raw, &list) == nil {
 		return list
 	}
@@ -36,6 +42,9 @@ func listOf(raw json.RawMessage) []json.RawMessage {
 // textOf returns raw as a text: a string as it is, a number as it is written, else nothing.
 func textOf(raw json.RawMessage) string {
 	var text string
+	if len(raw) == 0 {
+		return ""
+	}
 	if json.Unmarshal(raw, &text) == nil {
 		return text
 	}

@@ -1,0 +1,275 @@
+package chat
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// A reading is what is known of an answer, after each of its objects.
+type reading struct {
+	known    Answer
+	pieces   speech // of a stream what its deltas say, else the answer
+	messages messages
+	choice   bool // there was one
+	filters  []string
+	problem  *Fault
+	object   object // the last without a choice
+	streamed bool
+	lost     bool // a part of it could not be read
+	ended    bool // the answer was whole
+}
+
+// A speech is what a model says, in pieces.
+type speech struct {
+	text, refusal strings.Builder
+	tools         []*toolCall
+	other         bool // parts of a content that are no text
+}
+
+// take reads one object: an answer, or an event of one.
+func (r *reading) take(o object) {
+	if model := textOf(o["model"]); model != "" {
+		r.known.Model = model
+	}
+	if u := usageOf(o["usage"]); u != nil {
+		r.known.Usage = u
+	}
+	c := r.choose(listOf(o["choices"]))
+	if c == nil {
+		c = ownOfOllama(o)
+		r.ended = r.ended || c != nil && string(o["done"]) == "true"
+	}
+	r.fail(errorIn(o, c != nil))
+	if c == nil {
+		r.object = o
+		return
+	}
+	r.choice = true
+	if reason := endOf(c); reason != "" {
+		r.known.FinishReason = reason
+	}
+	if u := usageOf(c["usage"]); u != nil && r.known.Usage == nil {
+		r.known.Usage = u
+	}
+	r.fail(inError(c["error"], 0))
+	r.filtered(c["content_filter_results"])
+	r.say(c)
+}
+
+// fail notes a problem, if it is one and the first.
+func (r *reading) fail(f *Fault) {
+	if r.problem == nil {
+		r.problem = f
+	}
+}
+
+// ownOfOllama returns an object of Ollama's own API as a choice; nil when it is none. Its messages are pieces where they come in a
+// stream.
+func ownOfOllama(o object) object {
+	m := objectOf(o["message"])
+	if m["content"] == nil || m["role"] == nil {
+		return nil
+	}
+	return object{"delta": o["message"], "finish_reason": first(o, "finish_reason", "done_reason"), "done": o["done"]}
+}
+
+// isPart tells whether an object is a part of an answer, to which others belong.
+func isPart(o object) bool {
+	if strings.HasSuffix(textOf(o["object"]), ".chunk") || string(o["done"]) == "false" {
+		return true
+	}
+	for _, raw := range listOf(o["choices"]) {
+		if c := objectOf(raw); !isNothing(c["delta"]) && isNothing(c["message"]) {
+			return true
+		}
+	}
+	return false
+}
+
+// objects reads JSON values that stand one behind the other, or in a list, and what stands behind them. It returns false
+// if the first is no object.
+//
+// Parts of an answer are put together. Otherwise the first that is an answer or an error counts.
+func (r *reading) objects(found []json.RawMessage, rest []byte) bool {
+	if len(found) == 0 {
+		return false
+	}
+	var list []json.RawMessage
+	if json.Unmarshal(found[0], &list) == nil && len(list) > 0 {
+		found, rest = list, nil
+	}
+	if objectOf(found[0]) == nil {
+		return false
+	}
+	all := make([]object, 0, len(found))
+	for _, raw := range found {
+		if o := objectOf(raw); o != nil {
+			all = append(all, o)
+		}
+	}
+	if !slices.ContainsFunc(all, isPart) {
+		for _, o := range all {
+			if r.choice || r.problem != nil {
+				break
+			}
+			r.take(o)
+		}
+		r.ended = true
+		return true
+	}
+	r.streamed = true
+	for _, o := range all {
+		r.take(o)
+	}
+	r.events(rest)
+	return true
+}
+
+// choose returns the choice that counts: the first, or that with index 0 among several.
+func (r *reading) choose(choices []json.RawMessage) object {
+	var chosen object
+	for _, raw := range choices {
+		c := objectOf(raw)
+		if c == nil {
+			continue
+		}
+		isFirst := whole(c["index"]) == 0
+		if chosen == nil && (isFirst || !r.streamed) || chosen != nil && isFirst && whole(chosen["index"]) > 0 {
+			chosen = c
+		}
+	}
+	return chosen
+}
+
+// say reads what a choice says.
+func (r *reading) say(c object) {
+	if !r.streamed {
+		r.pieces.add(first(c, "message", "delta"), c["text"], false)
+		return
+	}
+	before := r.pieces.text.Len()
+	r.pieces.add(c["delta"], c["text"], true)
+	r.messages.add(c["message"], r.pieces.text.Len() > before)
+}
+
+// add reads a message or a piece of one; old is the text of an old completion.
+func (s *speech) add(raw, old json.RawMessage, inPieces bool) {
+	m := objectOf(raw)
+	if m == nil { // an old completion, or a message that is a text
+		s.text.WriteString(textOf(raw))
+		s.text.WriteString(textOf(old))
+		return
+	}
+	said := contentOf(m["content"])
+	if m["content"] == nil {
+		said = contentOf(old)
+	}
+	s.text.WriteString(said.text)
+	s.refusal.WriteString(said.refusal)
+	s.refusal.WriteString(contentOf(m["refusal"]).text)
+	s.other = s.other || said.other
+	s.calls(m, inPieces)
+}
+
+// messages are the messages of the events of a stream: each the whole so far, as some services send it beside the deltas, or
+// a piece of it, as others do without deltas.
+type messages struct {
+	all    speech // one behind the other
+	last   string // the last with a text
+	tools  []*toolCall
+	torn   bool // one does not begin with that before it: they are pieces
+	behind bool // a delta came after the last
+}
+
+// add reads the message of an event. delta tells that the event has a piece of the text as well.
+func (m *messages) add(raw json.RawMessage, delta bool) {
+	var one speech
+	one.add(raw, nil, false)
+	text := one.text.String()
+	if strings.TrimSpace(text) == "" {
+		m.behind = m.behind || delta
+	} else {
+		m.torn = m.torn || !strings.HasPrefix(text, m.last)
+		m.last, m.behind = text, false
+	}
+	m.all.text.WriteString(text)
+	m.all.refusal.WriteString(one.refusal.String())
+	m.all.other = m.all.other || one.other
+	if len(one.tools) > 0 {
+		m.tools = one.tools
+	}
+}
+
+// speech returns what the model said, as text, refusal and calls of tools.
+func (r *reading) speech() (text, refusal string, tools []*toolCall) {
+	p, m := &r.pieces, &r.messages
+	text, refusal, tools = p.text.String(), p.refusal.String(), p.tools
+	switch {
+	case m.last != "" && !m.torn && !m.behind:
+		text = m.last
+	case text == "":
+		text = m.all.text.String()
+	}
+	if refusal == "" {
+		refusal = m.all.refusal.String()
+	}
+	if len(tools) == 0 {
+		tools = m.tools
+	}
+	return text, refusal, tools
+}
+
+// filtered notes which of Azure's filters took something away.
+func (r *reading) filtered(raw json.RawMessage) {
+	for name, result := range objectOf(raw) {
+		if string(objectOf(result)["filtered"]) == "true" && isWord(name) {
+			r.filters = append(r.filters, name)
+		}
+	}
+	slices.Sort(r.filters)
+	r.filters = slices.Compact(r.filters)
+}
+
+// answer returns what was read, or what it was instead.
+func (r *reading) answer() (Answer, error) {
+	a := r.known
+	fault := func(kind Kind, words string) (Answer, error) {
+		return Answer{}, &Fault{Kind: kind, Words: words, Answer: r.known}
+	}
+	if !r.choice && r.problem == nil && r.object != nil {
+		r.problem = problemOf(r.object)
+	}
+	if r.problem != nil {
+		r.problem.Answer = r.known
+		return Answer{}, r.problem
+	}
+	text, refusal, tools := r.speech()
+	a.Text, a.ToolCalls = text, toolCalls(tools)
+	ending := endingOf(a.FinishReason)
+	switch {
+	case !r.choice && !r.ended:
+		return fault(Broken, "it ended before there was a choice")
+	case !r.choice:
+		return fault(NoChoices, "")
+	case refusal != "":
+		return fault(Refused, refusal)
+	case ending == filteredEnding:
+		return fault(Filtered, strings.Join(r.filters, ", "))
+	case ending == refusedEnding:
+		return fault(Refused, a.Text)
+	case ending == brokenEnding:
+		return fault(Broken, "finish_reason "+a.FinishReason)
+	case r.lost:
+		return fault(Broken, "an event of it could not be read")
+	case !r.ended && a.FinishReason == "":
+		return fault(Broken, "the events ended in the middle")
+	case strings.TrimSpace(a.Text) != "" || a.ToolCalls != nil:
+		return a, nil
+	case ending == cutEnding:
+		return fault(Empty, "all tokens that the answer may have were used up before it began; see maxTokens")
+	case r.pieces.other || r.messages.all.other:
+		return fault(Empty, "its content has no part that is a text")
+	}
+	return fault(Empty, "")
+}
