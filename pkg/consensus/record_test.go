@@ -26,5 +26,5 @@ func recorded(r *Record, name string) Document { return documentOf(r.Documents, 
 
 // sent is a request with these reports.
 func sent(reports []DocumentReport) *Request {
-	return &Request{Pool: "pool", ID: "a", Incarnation: "1", Seq: 1, Lease: DefaultLease, Tags: []TagReport{{}}, Documents: reports}
+	return &Request{Pool: "pool", ID: "a", Incarnation: "1", Seq: 1, Lease: DefaultLease, Report: Report{}, Documents: reports}
 }
