@@ -7,13 +7,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/short"
 )
 
 // The Python package passes its tests against the real program.
 func TestPython(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it builds the command and starts processes")
-	}
+	short.Skip(t, "it builds the command and starts processes")
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		require.Empty(t, os.Getenv("NUMATHROTTLE_REQUIRE_STORES"), "python3 is not installed")
