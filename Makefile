@@ -6,13 +6,14 @@ MAKEFLAGS += --warn-undefined-variables --no-builtin-rules --no-print-directory
 
 # Another toolchain: `make test GO=go1.27rc1`.
 GO ?= go
+MODULE := github.com/numaproj-contrib/numathrottle
 # Which packages to test, and further flags: `make test PKG=./pkg/throttle TEST_FLAGS='-run Acquire -v'`.
 PKG ?= ./...
 TEST_FLAGS ?=
 # Per test binary, that is per package.
 TEST_TIMEOUT ?= 10m
 # The packages that take longest begin first.
-LONGEST := ./pkg/consensus/natsstore ./pkg/consensus/redisstore ./internal/shell ./pkg/throttle ./pkg/consensus
+LONGEST := ./pkg/consensus/natsstore ./pkg/consensus/redisstore ./internal/shell ./pkg/throttle ./pkg/consensus ./pkg/consensus/driver
 # Part of it, or short measurements, which are printed only: `make bench BENCH_FLAGS='-quick -only hot,sync'`.
 BENCH_FLAGS ?=
 # How many runs of the simulation: `make sim SEEDS=10000 SIM_TIMEOUT=1h`.
@@ -118,17 +119,18 @@ sim: ## Run 200 pools of twelve processors for half an hour of virtual time each
 	NUMATHROTTLE_SHELL_RUNS=$(SHELL_RUNS) $(GO) test -vet=off -count 1 -run 'TestShell|TestSlots$$' -timeout $(SIM_TIMEOUT) ./internal/shell
 
 # What runs in one goroutine, only counts, or tests the judge of other tests, is shorter in make test, or left out: the race detector would
-# make it ten times slower. Of the simulation it has a few pools and the seeds that once broke a promise: make sim has the others. openai-go,
-# which one test calls, takes a minute to compile.
+# make it ten times slower. These tests ask internal/race how much to do, so the packages that import it run here. Of the simulation make
+# test has a few pools and the seeds that once broke a promise: make sim has the others, and those of real Members. openai-go, which one test calls, takes a minute to compile.
+# What `make memory` runs is not for beside other tests.
+NORACE := {{$$path := .ImportPath}}{{range .TestImports}}{{if eq . "$(MODULE)/internal/race"}}{{println $$path}}{{end}}{{end -}}\
+	{{range .XTestImports}}{{if eq . "$(MODULE)/internal/race"}}{{println $$path}}{{end}}{{end -}}
 .PHONY: norace
-norace: export GO := $(GO)
 norace: export NUMATHROTTLE_SIM_SEEDS := 10
+norace: export NUMATHROTTLE_SHELL_RUNS := 4
 norace: export NUMATHROTTLE_REQUIRE_STORES := 1
-norace: ## Run whole, without the race detector, the tests of which make test has less or nothing
+norace: ## Run whole, without the race detector, the packages of which make test has less or nothing
 	@scripts/test-deps.sh
-	@scripts/without-race.sh | while read -r package tests; do \
-		$(GO) test -vet=off -count 1 -timeout $(SIM_TIMEOUT) -run "$$tests" "$$package" </dev/null || exit 1; \
-	done
+	$(GO) test -vet=off -count 1 -p 2 -skip TestTenThousand -timeout $(SIM_TIMEOUT) $$($(GO) list -f '$(NORACE)' ./... | sort -u)
 	@$(GO) -C pkg/throttle/httpthrottle/clienttest test $(MODULE_FLAGS)
 
 # Which interleavings a run meets is a matter of luck, and the race detector makes it ten times slower: `make test` has 12.
@@ -139,7 +141,14 @@ shell: ## Run 100 pools of twenty real Members in virtual time with the race det
 # The rules' switches exist only under this build tag, so that they cost nothing elsewhere.
 .PHONY: mutants
 mutants: ## Leave out each rule of the protocol once: the simulation must notice
-	$(GO) test -vet=off -tags numathrottle_mutants -run 'Mutant|NeedsItsRule' -timeout $(SIM_TIMEOUT) ./internal/sim ./internal/adapt ./internal/brownout ./pkg/throttle ./pkg/consensus
+	$(GO) test -vet=off -tags numathrottle_mutants -run 'Mutant|NeedsItsRule' -timeout $(SIM_TIMEOUT) ./internal/sim ./internal/ceiling/backoff ./internal/ceiling/brownout ./pkg/throttle ./pkg/consensus ./pkg/consensus/driver
+
+# It fetches what a Rust and a Java handler need, and compiles them: minutes the first time.
+.PHONY: languages
+languages: export NUMATHROTTLE_REQUIRE_STORES := 1
+languages: ## Run real handlers in Python, Rust and Java behind the proxy
+	@scripts/languages.sh python rust java
+	NUMATHROTTLE_LANGUAGES=1 $(GO) test -vet=off -count 1 -timeout $(TEST_TIMEOUT) ./internal/languages
 
 # Not beside other tests: the time until a pool recovers is measured, therefore without the race detector.
 .PHONY: faults
@@ -150,7 +159,7 @@ faults: ## Kill, stop and cut off real servers and processes while they draw
 .PHONY: soak
 soak: ## Run the long forms of the reliability tests, for some hours; writes docs/reliability.md
 	@scripts/test-deps.sh
-	$(GO) run ./internal/soak -figures internal/soak/figures -out docs/reliability.md $(SOAK_FLAGS)
+	$(GO) run ./internal/soak -figures .soak -out docs/reliability.md $(SOAK_FLAGS)
 
 # FUZZ_TIME, FUZZ_JOBS and FUZZ_ONLY are described in the script: `make fuzz FUZZ_TIME=10m FUZZ_ONLY=ParseStore`.
 .PHONY: fuzz

@@ -66,10 +66,6 @@ func TestMain(m *testing.M) {
 		canaryProcess(file)
 	}
 	redis.SetLogger(&redisLog)
-	// What tests compile is compiled as what is shipped is, and not once more for the sake of the race detector in this process.
-	if err := os.Setenv("CGO_ENABLED", "0"); err != nil {
-		panic(err)
-	}
 	code := m.Run()
 	closing.Wait()
 	for what, text := range map[string]string{"the Redis client's log": redisLog.String(), "what Close returned": closed.String()} {

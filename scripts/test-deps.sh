@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes sure that the programs the tests start are installed: real Redis, NATS and nginx servers, and a C compiler for
-# the race detector. As root on a Debian-like system it installs what is missing; otherwise it says what to install and
+# Makes sure that the programs the tests start are installed: real Redis, NATS and nginx servers, Python with pynumaflow, and
+# a C compiler for the race detector. As root on a Debian-like system it installs what is missing; otherwise it says what to install and
 # fails. No service is started, and none is left running.
 set -euo pipefail
 
@@ -10,6 +10,7 @@ readonly NEEDS=(
 	"nats-server:nats-server"
 	"nginx:nginx"
 	"gcc:gcc libc6-dev"
+	"python3:python3 python3-venv"
 )
 readonly POLICY=/usr/sbin/policy-rc.d
 
@@ -85,3 +86,4 @@ if [[ -n $packages ]]; then
 fi
 
 say "$(redis-server --version | cut -d' ' -f1-3), $(nats-server --version), $(nginx -v 2>&1), $(gcc -dumpfullversion -dumpversion | sed 's/^/gcc v=/')"
+"$(dirname "${BASH_SOURCE[0]}")/languages.sh" python

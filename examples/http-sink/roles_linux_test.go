@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
+	"github.com/numaproj-contrib/numathrottle/internal/short"
 )
 
 // socketDir is where numaflow-go's servers have their sockets, and the platform mounts a volume for the containers
@@ -59,6 +60,7 @@ type container struct {
 // inPod returns what runs an http-sink with a volume, with nothing else of this process' environment than what is given.
 func inPod(t *testing.T, volume string, vars ...string) *exec.Cmd {
 	t.Helper()
+	short.Skip(t, "it starts processes")
 	self, err := os.Executable()
 	require.NoError(t, err)
 	cmd := exec.CommandContext(t.Context(), self)

@@ -131,7 +131,7 @@ func (g *Gate) limiter(tag string) throttle.Limiter {
 // deadline of wait.
 func late(wait context.Context, err error) bool {
 	if e, ok := errors.AsType[*throttle.Error](err); ok {
-		return e.Reason != throttle.ReasonClosed && e.Reason != throttle.ReasonTooLarge
+		return !e.Reason.Final()
 	}
 	return wait.Err() != nil || errors.Is(err, throttle.ErrThrottled)
 }

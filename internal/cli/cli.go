@@ -42,7 +42,7 @@ func New() *CLI {
 func (c *CLI) Run(ctx context.Context, args []string) error {
 	root := &ucli.Command{
 		Name:  name,
-		Usage: "look at the pools of numathrottle, and change their limits and pauses",
+		Usage: "look at the pools of numathrottle, change their limits and pauses, and put a limit in front of other programs",
 		Description: "Settings come from flags, else from variables " + config.Prefix + "*, else from the YAML file that " +
 			config.FileVariable + " or --config names. Passwords and tokens are no flags.",
 		Version:               version.Read().String(),
@@ -54,7 +54,7 @@ func (c *CLI) Run(ctx context.Context, args []string) error {
 			cmd.Hidden, cmd.Usage = false, "print a script that completes commands and flags: bash, zsh, fish or pwsh"
 		},
 		Flags:          append([]ucli.Flag{configFlag(), timeoutFlag()}, storeFlags()...),
-		Commands:       []*ucli.Command{c.statusCommand(), c.limitCommand(), c.pauseCommand(), c.checkCommand(), c.stopNoticeCommand()},
+		Commands:       []*ucli.Command{c.statusCommand(), c.limitCommand(), c.pauseCommand(), c.checkCommand(), c.proxyCommand(), c.stopNoticeCommand()},
 		ArgValidator:   noArguments,
 		OnUsageError:   wrongUsage,
 		ExitErrHandler: func(context.Context, *ucli.Command, error) {}, // the caller's business

@@ -4,6 +4,7 @@
 //	status   the processors of a pool, their shares, and the limit in force
 //	limit    the override of a pool's limit: show, set, clear
 //	check    the configuration in force, and what is wrong with it
+//	proxy    the limit in front of programs in any language; these are processors
 //
 // Each command has a file of its own, and a line in the list in cli.go.
 package cli

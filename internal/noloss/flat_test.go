@@ -21,6 +21,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/internal/proof"
 	"github.com/numaproj-contrib/numathrottle/internal/race"
+	"github.com/numaproj-contrib/numathrottle/internal/short"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -58,6 +59,7 @@ type sample struct {
 // TestMemoryStaysFlat lets handler processes of every kind draw on one Redis for a while, in which processors come and go
 // and the limit is changed. NUMATHROTTLE_FLAT_FOR says for how long.
 func TestMemoryStaysFlat(t *testing.T) {
+	short.Skip(t, "it starts processes")
 	race.Skip(t, "the race detector has memory of its own")
 	length := 20 * time.Second
 	if text := os.Getenv("NUMATHROTTLE_FLAT_FOR"); text != "" {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/race"
+	"github.com/numaproj-contrib/numathrottle/internal/short"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -97,6 +98,7 @@ func storing(s brokenStore) wiring {
 // TestBroken breaks something on purpose: the judge has to see it, and would not
 // without.
 func TestBroken(t *testing.T) {
+	short.Skip(t, "many pools of real Members")
 	race.Skip(t, "it tests the judge of TestShell, which runs with it")
 	for _, c := range []struct {
 		name   string
@@ -170,6 +172,7 @@ func brokenPlan() plan {
 
 // TestBrokenWithoutTheStore does so while all go on without the store.
 func TestBrokenWithoutTheStore(t *testing.T) {
+	short.Skip(t, "many pools of real Members")
 	race.Skip(t, "it tests the judge of TestShell, which runs with it")
 	p := brokenPlan()
 	p.loss, p.knownNew, p.span = consensus.Degrade, true, 3*time.Minute

@@ -53,10 +53,18 @@ func runSeed(t *testing.T, p plan, wiring wiring, trace bool) (res *result) {
 	return res
 }
 
+// unlessSet is how many runs there are without NUMATHROTTLE_SHELL_RUNS.
+func unlessSet() uint64 {
+	if testing.Short() {
+		return 1
+	}
+	return defaultRuns
+}
+
 // TestShell makes many runs: none breaks a promise.
 func TestShell(t *testing.T) {
 	first, _ := setting(t, "FIRST", 1)
-	runs, _ := setting(t, "RUNS", defaultRuns)
+	runs, _ := setting(t, "RUNS", unlessSet())
 	seed, one := setting(t, "SEED", 0)
 	if one {
 		first, runs = seed, 1

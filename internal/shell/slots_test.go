@@ -11,8 +11,10 @@ import (
 // TestSlots makes runs with a limit on calls in flight beside the one on tokens: none breaks a promise.
 func TestSlots(t *testing.T) {
 	first, _ := setting(t, "FIRST", 1)
-	runs, _ := setting(t, "RUNS", defaultRuns)
-	runs = max(4, runs/4) // TestShell has the others
+	runs, _ := setting(t, "RUNS", unlessSet())
+	if !testing.Short() {
+		runs = max(4, runs/4) // TestShell has the others
+	}
 	seed, one := setting(t, "SEED", 0)
 	if one {
 		first, runs = seed, 1

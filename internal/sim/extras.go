@@ -162,7 +162,7 @@ func (w *world) observe(p *process, local time.Duration) {
 	w.touch(p, local)
 	p.sentFlow, p.sentAt = p.drawer.th.Flow(), local
 	var o consensus.Observation
-	o.Used, o.Offered = p.sentFlow.Since(p.flow, local-p.flowAt, p.limit)
+	o.Used, o.Offered = p.sentFlow.Since(p.flow, local-p.flowAt, p.drawer.th.Limit().Max, p.drawer.th.Limit().Per)
 	p.proc.Observe(o)
 }
 

@@ -3,7 +3,6 @@
 package sim
 
 import (
-	"cmp"
 	"fmt"
 	"os"
 	"slices"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/proof"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -22,7 +22,7 @@ import (
 // promise breaks. The rules that random schedules need too rarely have a directed
 // one; see TestMutantsDirected.
 func TestMutants(t *testing.T) {
-	names := slices.Concat(consensus.RuleNames(), throttle.RuleNames())
+	names := ruleNames()
 	if only := os.Getenv("NUMATHROTTLE_SIM_RULE"); only != "" {
 		names = strings.Fields(only)
 	}
@@ -65,15 +65,39 @@ var late = map[string]uint64{
 	"lease-from-send": 17, "ramp-resume": 147, "repeat": 17,
 }
 
+// A ruleBook is the rules of one package that a test can leave out.
+type ruleBook struct {
+	names    func() []string
+	says     func(name string) string
+	leaveOut func(name string) (restore func(), err error)
+}
+
+var ruleBooks = []ruleBook{
+	{driver.RuleNames, driver.RuleSays, driver.LeaveOut},
+	{consensus.RuleNames, consensus.RuleSays, consensus.LeaveOut},
+	{throttle.RuleNames, throttle.RuleSays, throttle.LeaveOut},
+}
+
+// ruleNames lists the rules of all packages.
+func ruleNames() (names []string) {
+	for _, b := range ruleBooks {
+		names = append(names, b.names()...)
+	}
+	return names
+}
+
+// bookOf returns the rules among which one is.
+func bookOf(t *testing.T, name string) ruleBook {
+	t.Helper()
+	i := slices.IndexFunc(ruleBooks, func(b ruleBook) bool { return slices.Contains(b.names(), name) })
+	require.GreaterOrEqual(t, i, 0, "rule %q, allowed: %q", name, ruleNames())
+	return ruleBooks[i]
+}
+
 // leaveOut leaves a rule of the protocol or of the engine out.
 func leaveOut(t *testing.T, name string) (restore func()) {
 	t.Helper()
-	if slices.Contains(throttle.RuleNames(), name) {
-		restore, err := throttle.LeaveOut(name)
-		require.NoError(t, err)
-		return restore
-	}
-	restore, err := consensus.LeaveOut(name)
+	restore, err := bookOf(t, name).leaveOut(name)
 	require.NoError(t, err)
 	return restore
 }
@@ -108,7 +132,7 @@ func playWithout(t *testing.T, rule string) (name, caught string) {
 // says tells what a rule says.
 func says(t *testing.T, name string) string {
 	t.Helper()
-	text := cmp.Or(consensus.RuleSays(name), throttle.RuleSays(name))
+	text := bookOf(t, name).says(name)
 	require.NotEmpty(t, text, name)
 	return text
 }

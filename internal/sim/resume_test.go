@@ -13,6 +13,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/proof"
 	"github.com/numaproj-contrib/numathrottle/internal/race"
+	"github.com/numaproj-contrib/numathrottle/internal/short"
 )
 
 // part is how many seeds a sweep makes before it writes down what it has.
@@ -107,6 +108,7 @@ func (p *progressed) save(folder string, s *Summary) error {
 
 // A sweep that was ended comes to the same as one that was not; one of something else begins anew.
 func TestASweepGoesOn(t *testing.T) {
+	short.Skip(t, "several runs of the simulation")
 	race.Skip(t, "a run has one goroutine, and more than one run is in TestSeeds")
 	short := Config{Processors: 3, Duration: 10 * time.Second}
 	whole := Sweep(short, 1, 2*part+100, 10)

@@ -35,9 +35,17 @@ func setting(t *testing.T, name string, def uint64) uint64 {
 	return v
 }
 
+// unlessSet is how many runs there are without NUMATHROTTLE_SIM_SEEDS.
+func unlessSet() uint64 {
+	if testing.Short() {
+		return 1
+	}
+	return uint64(race.Fewer(race.Fewer(300)))
+}
+
 // TestSeeds makes many runs: none breaks a promise, and every fault meets every state.
 func TestSeeds(t *testing.T) {
-	first, n := setting(t, "FIRST", 1), int(setting(t, "SEEDS", uint64(race.Fewer(race.Fewer(300)))))
+	first, n := setting(t, "FIRST", 1), int(setting(t, "SEEDS", unlessSet()))
 	cfg := configured(t)
 	cfg.Found = func(r Result) { // at once: a long sweep may be ended before its end
 		fmt.Fprintf(os.Stderr, "seed %d: %v\n", r.Seed, r.Violation)

@@ -173,8 +173,10 @@ func (s step) do(ctx context.Context, tested, folder string, progress io.Writer)
 	fmt.Fprintf(progress, "%s  %-10s %s\n", began.Format(time.TimeOnly), s.name, s.command())
 	cmd := exec.CommandContext(ctx, s.args[0], s.args[1:]...)
 	cmd.Env = append(append(os.Environ(), s.env...), proof.Folder+"="+folder, "NUMATHROTTLE_REQUIRE_STORES=1")
-	if of := version(ctx, simulated); s.resumes != "" && of != "" {
-		cmd.Env = append(cmd.Env, s.resumes+"="+of)
+	if s.resumes != "" {
+		if of := version(ctx, simulated(ctx)); of != "" {
+			cmd.Env = append(cmd.Env, s.resumes+"="+of)
+		}
 	}
 	cmd.Stdout, cmd.Stderr = progress, progress
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }

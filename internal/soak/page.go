@@ -198,21 +198,35 @@ func commit(ctx context.Context) string {
 	if err != nil {
 		return "unknown"
 	}
-	changed, err := exec.CommandContext(ctx, "git", "status", "--porcelain", "--", ".", ":!internal/soak/figures", ":!docs/reliability.md").Output()
+	changed, err := exec.CommandContext(ctx, "git", "status", "--porcelain", "--", ".", ":!docs/reliability.md").Output()
 	if err != nil || len(changed) > 0 {
 		return strings.TrimSpace(string(head)) + "-dirty"
 	}
 	return strings.TrimSpace(string(head))
 }
 
-// simulated is what the simulation is made of: packages, and the versions of those that are not of this module.
-var simulated = []string{
-	"go.mod", "internal/adapt", "internal/inflight", "internal/numbers", "internal/ramp", "internal/sim", "pkg/consensus", "pkg/throttle",
+// simulated lists what the simulation is made of: the packages of this module that it imports, and go.mod for those of
+// others. It is empty where the go command cannot tell.
+func simulated(ctx context.Context) []string {
+	const format = "{{with .Module}}{{if .Main}}{{.Path}} {{$.ImportPath}}{{end}}{{end}}"
+	out, err := exec.CommandContext(ctx, "go", "list", "-deps", "-f", format, "./internal/sim").Output()
+	if err != nil {
+		return nil
+	}
+	parts := []string{"go.mod"}
+	for line := range strings.Lines(string(out)) {
+		module, path, _ := strings.Cut(strings.TrimSpace(line), " ")
+		parts = append(parts, strings.TrimPrefix(path, module+"/"))
+	}
+	return parts
 }
 
 // version names what is committed of files, and of the code in folders, but not in those below them; empty where something
 // of it is not committed. Tests are no part of it: a run of the simulation does not depend on them.
 func version(ctx context.Context, paths []string) string {
+	if len(paths) == 0 {
+		return ""
+	}
 	code := []string{"--"}
 	for _, path := range paths {
 		if filepath.Ext(path) != "" {

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"io"
 	"os"
 	"os/exec"
@@ -135,16 +133,14 @@ func git(t *testing.T, args ...string) {
 
 // A simulation that was ended goes on only while nothing has changed of what it depends on.
 func TestWhatIsSimulated(t *testing.T) {
-	const module = "github.com/numaproj-contrib/numathrottle/"
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", module+"internal/sim").Output()
-	require.NoError(t, err)
-	parts := []string{"go.mod"}
-	for line := range strings.Lines(string(out)) {
-		if path, ours := strings.CutPrefix(strings.TrimSpace(line), module); ours {
-			parts = append(parts, path)
-		}
+	t.Chdir("../..")
+	parts := simulated(t.Context())
+	require.Subset(t, parts, []string{"go.mod", "internal/sim", "pkg/consensus", "pkg/throttle"})
+	for _, path := range parts {
+		require.True(t, filepath.IsLocal(path), path)
+		_, err := os.Stat(path)
+		require.NoError(t, err)
 	}
-	require.ElementsMatch(t, parts, simulated)
 }
 
 func TestVersionOfWhatIsCommitted(t *testing.T) {
@@ -185,8 +181,8 @@ func TestVersionOfWhatIsCommitted(t *testing.T) {
 	git(t, "commit", "-qm", "one more")
 	require.NotContains(t, versions, of())
 	require.NotContains(t, commit(t.Context()), "-dirty")
-	require.NoError(t, os.MkdirAll("internal/soak/figures", 0o700))
-	write("internal/soak/figures/redis.json", "{}")
+	require.NoError(t, os.MkdirAll("docs", 0o700))
+	write("docs/reliability.md", "{}")
 	require.NotContains(t, commit(t.Context()), "-dirty", "written by the soak")
 	require.NotEmpty(t, of())
 	require.NotEqual(t, one, of())
@@ -198,28 +194,26 @@ func TestTheSimulationGoesOn(t *testing.T) {
 	s := steps(lengths{})[i]
 	folder := t.TempDir()
 	t.Chdir(folder)
-	require.NoError(t, os.WriteFile("go.mod", nil, 0o600))
+	require.NoError(t, os.MkdirAll("internal/sim", 0o700))
+	require.NoError(t, os.WriteFile("internal/sim/sim.go", []byte("package sim\n"), 0o600))
+	require.NoError(t, os.WriteFile("go.mod", []byte("module m\n"), 0o600))
 	git(t, "init", "-q")
 	git(t, "add", ".")
 	git(t, "commit", "-qm", "one")
 	s.args = []string{"sh", "-c", `test -n "$NUMATHROTTLE_SIM_OF"`}
 	require.NoError(t, s.do(t.Context(), "abc", folder, io.Discard))
-	require.NoError(t, os.WriteFile("go.mod", []byte("changed"), 0o600))
+	require.NoError(t, os.WriteFile("go.mod", []byte("module m // changed\n"), 0o600))
 	require.Error(t, s.do(t.Context(), "abc", folder, io.Discard))
 }
 
-// pageOfOlderSoak is the hash of the page of 22 November 2026, whose figures were not kept.
-const pageOfOlderSoak = "e6182dd5e19f6f83c3260ec3870e405ec0d185c3457133e1090d8eb8f3ed789a"
-
-// The page in the repository is made of the figures beside it, and of nothing else. Until a soak has left all of them it is the
-// older one, which nobody edits.
-func TestThePageIsMadeOfItsFigures(t *testing.T) {
-	text, err := os.ReadFile("../../docs/reliability.md")
+// The page in the repository is one that this program has written: whoever changes what it says beside its figures changes it in the
+// template, and writes it anew or in both.
+func TestThePageIsOfItsTemplate(t *testing.T) {
+	page, err := os.ReadFile("../../docs/reliability.md")
 	require.NoError(t, err)
-	if sum := sha256.Sum256(text); hex.EncodeToString(sum[:]) == pageOfOlderSoak {
-		return
+	for paragraph := range strings.SplitSeq(text, "\n\n") {
+		if !strings.Contains(paragraph, "{{") {
+			require.Contains(t, string(page), paragraph)
+		}
 	}
-	var p page
-	require.NoError(t, p.load("figures"))
-	require.Equal(t, string(text), written(t, "figures"), "make soak SOAK_FLAGS='-only none' writes it anew")
 }

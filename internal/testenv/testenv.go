@@ -2,7 +2,7 @@
 //
 // A server that is not installed skips the test, with one line that says what to install. With the environment
 // variable NUMATHROTTLE_REQUIRE_STORES set to 1, as `make test` sets it, it fails the test instead, so that nothing
-// goes untested without notice.
+// goes untested without notice. With -short every test that asks for a server is skipped.
 //
 // The servers themselves, their options and their methods are those of package servers; programs that are not tests
 // use that package directly.
@@ -92,6 +92,9 @@ func Nginx(tb testing.TB, httpLines, serverLines []string) *servers.Nginx {
 // start runs a server in the test's directory and closes it when the test ends.
 func start[S interface{ Close() error }](tb testing.TB, run func(ctx context.Context, dir string) (S, error)) S {
 	tb.Helper()
+	if testing.Short() {
+		tb.Skip("-short: no server is started")
+	}
 	// The directory comes first: it is removed after the server has ended.
 	dir := tb.TempDir()
 	ctx, cancel := context.WithTimeout(tb.Context(), startTimeout)

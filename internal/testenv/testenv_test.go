@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -24,6 +25,11 @@ const parentEnv = "TESTENV_PARENT_DIR"
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(parentEnv); dir != "" {
 		hangWithServer(dir)
+	}
+	flag.Parse()
+	if testing.Short() {
+		fmt.Println("-short: every test here starts servers") //nolint:forbidigo // as the testing package prints
+		return
 	}
 	m.Run()
 }

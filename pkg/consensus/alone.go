@@ -19,11 +19,7 @@ const (
 )
 
 // degradeFor is the longest time that a share is used without the store.
-const degradeFor = time.Hour
-
-// MaxOutlasts is longer than a share can be used without the store's consent: an hour on a
-// clock that is slow by 8.33 % takes 1.18 hours on one that is as fast.
-const MaxOutlasts = degradeFor * 5 / 4
+const degradeFor = MaxOutlasts * 4 / 5
 
 // outlasts is Request.Outlasts.
 func (p *Processor) outlasts() time.Duration {

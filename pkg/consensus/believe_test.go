@@ -188,12 +188,14 @@ func TestNothingOfAWrongRecordIsShown(t *testing.T) {
 	defer func() { _ = m.Leave(t.Context()) }()
 	for name, lie := range map[string]func(*[]consensus.Document, *[]consensus.RosterRow){
 		"a far version": func(d *[]consensus.Document, _ *[]consensus.RosterRow) {
-			*d = []consensus.Document{{"limit", math.MaxUint64, []byte("x")}}
+			*d = []consensus.Document{{Name: "limit", Version: math.MaxUint64, Body: []byte("x")}}
 		},
 		"an odd name": func(d *[]consensus.Document, _ *[]consensus.RosterRow) {
-			*d = []consensus.Document{{"Ä", 1, []byte("x")}}
+			*d = []consensus.Document{{Name: "Ä", Version: 1, Body: []byte("x")}}
 		},
-		"no body":         func(d *[]consensus.Document, _ *[]consensus.RosterRow) { *d = []consensus.Document{{"limit", 1, nil}} },
+		"no body": func(d *[]consensus.Document, _ *[]consensus.RosterRow) {
+			*d = []consensus.Document{{Name: "limit", Version: 1, Body: nil}}
+		},
 		"a claim below 0": func(_ *[]consensus.Document, r *[]consensus.RosterRow) { (*r)[0].Claim = -1 },
 		"a far pool size": func(_ *[]consensus.Document, r *[]consensus.RosterRow) { (*r)[0].PoolSize = math.MaxInt },
 	} {

@@ -11,9 +11,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/adapt"
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling/ramp"
 	"github.com/numaproj-contrib/numathrottle/internal/race"
-	"github.com/numaproj-contrib/numathrottle/internal/ramp"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -32,13 +33,13 @@ func TestNote(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, n, back)
 	largest := note{
-		limit: quota{maxNoteTokens, time.Duration(maxNotePer) * time.Microsecond}, used: maxNoteFlow, offered: maxNoteFlow,
-		paused: maxVersion, alone: maxMicros,
-		told: true, served: adapt.Report{Generation: maxNoteCuts, Accepted: maxNoteFlow, Refused: maxNoteFlow, Overloaded: maxNoteFlow},
+		limit: ceiling.Rate{Max: maxNoteTokens, Per: time.Duration(maxNotePer) * time.Microsecond}, used: maxNoteFlow, offered: maxNoteFlow,
+		paused: MaxVersion, alone: MaxMicros,
+		told: true, served: backoff.Report{Generation: maxNoteCuts, Accepted: maxNoteFlow, Refused: maxNoteFlow, Overloaded: maxNoteFlow},
 	}
 	require.LessOrEqual(t, len(largest.String()), MaxNoteBytes)
 	broken := noteOf(throttle.Limit{Max: 1, Per: time.Second + 1}, 0, 0)
-	require.Equal(t, time.Second+time.Microsecond, broken.limit.per, "never above the real limit")
+	require.Equal(t, time.Second+time.Microsecond, broken.limit.Per, "never above the real limit")
 	for _, text := range []string{
 		"", "1", "1 0 0 60000000 0 0", "1 0 1 0 0 0", "1 0 1 999 0 0", "1 2 600 60000000 7 8", "2 0 600 60000000 7 8",
 		"1 0 600 60000000 7", "1 0 600 60000000 7 8 9", "1 0 0600 60000000 7 8", "1 0 +600 60000000 7 8", "1  0 600 60000000 7 8",
@@ -68,27 +69,10 @@ func FuzzParseNote(f *testing.F) {
 		require.Equal(t, n, back)
 		require.True(t, strings.HasPrefix(text, string(n.appendLimit(nil))), "%q", text)
 		require.Equal(t, n.paused, receiptOf(text))
-		require.False(t, n.limit.below(n.limit))
-		require.Positive(t, n.limit.tokens(time.Hour))
-		require.NoError(t, validateNote(text))
+		require.False(t, n.limit.Below(n.limit))
+		require.Positive(t, n.limit.Tokens(time.Hour))
+		require.NoError(t, ValidateNote(text))
 	})
-}
-
-func TestQuotaBelow(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 2))
-	random := func() quota {
-		return quota{1 + rng.Int64N(maxNoteTokens*MaxRaise), time.Duration(minNotePer+rng.Int64N(maxNotePer)) * time.Microsecond}
-	}
-	require.True(t, quota{1, time.Second}.below(quota{61, time.Minute}))
-	require.False(t, quota{1, time.Second}.below(quota{60, time.Minute}))
-	for range 10_000 {
-		a, b := random(), random()
-		x, y := a.tokens(time.Hour), b.tokens(time.Hour)
-		if x < y*(1-1e-9) {
-			require.True(t, a.below(b), "%v %v", a, b)
-			require.False(t, b.below(a), "%v %v", a, b)
-		}
-	}
 }
 
 // Any body is an error, or an override that is in range and reads the same when it is
@@ -132,33 +116,11 @@ func TestParseOverrideRefuses(t *testing.T) {
 	}
 }
 
-// Any body is an error, or the one form of a ramp's state.
-func FuzzParseRampState(f *testing.F) {
-	cfg := limitOf(f, throttle.Limit{Max: 20, Min: 10, RampUpDuration: time.Minute}).RampConfig()
-	s, _ := cfg.Next(ramp.State{}, ramp.Step{Now: 1_700_000_000_000_000})
-	body, err := rampState{s, 5}.body()
-	require.NoError(f, err)
-	f.Add(body)
-	f.Add([]byte("1 0 0 0 0 0 0 0 0 0 0 0 0 0"))
-	f.Add([]byte("2 0"))
-	f.Add([]byte(""))
-	f.Fuzz(func(t *testing.T, body []byte) {
-		r, err := parseRampState(body)
-		if err != nil {
-			return
-		}
-		again, err := r.body()
-		require.NoError(t, err)
-		require.Equal(t, body, again)
-		require.LessOrEqual(t, len(body), MaxDocumentBytes)
-	})
-}
-
 // A shelf against a record: what one of them loses the other gives back.
 func TestShelf(t *testing.T) {
 	var s shelf
 	doc := func(name string, count uint64) Document {
-		return Document{name, Version(count << versionRandom), fmt.Append(nil, name, count)}
+		return Document{Name: name, Version: Version(count << 16), Body: fmt.Append(nil, name, count)}
 	}
 	require.Empty(t, s.reports())
 	require.Equal(t, []string{"limit", "zeal"}, s.take(nil, []Document{doc("limit", 3), doc("zeal", 1)}))
@@ -171,7 +133,7 @@ func TestShelf(t *testing.T) {
 	require.True(t, s.lost())
 	back := s.reports()
 	require.Equal(t, []DocumentReport{
-		{"limit", 3 << 16, 3 << 16, []byte("limit3")}, {"zeal", 1 << 16, 1 << 16, []byte("zeal1")},
+		{Name: "limit", Version: 3 << 16, Base: 3 << 16, Body: []byte("limit3")}, {Name: "zeal", Version: 1 << 16, Base: 1 << 16, Body: []byte("zeal1")},
 	}, back)
 	s.take(back, []Document{{Name: "zeal"}})
 	require.Equal(t, []DocumentReport{{Name: "limit", Version: 3 << 16}, back[1]}, s.reports(), "one was taken")
@@ -179,10 +141,10 @@ func TestShelf(t *testing.T) {
 	require.False(t, s.lost())
 
 	// A change that was taken, and one for which somebody else was first.
-	change := []DocumentReport{{"limit", 4<<16 | 1, 3 << 16, []byte("mine")}}
+	change := []DocumentReport{{Name: "limit", Version: 4<<16 | 1, Base: 3 << 16, Body: []byte("mine")}}
 	require.Equal(t, []string{"limit"}, s.take(change, nil))
 	require.Equal(t, "mine", string(s.find("limit").Body))
-	change = []DocumentReport{{"limit", 5<<16 | 1, 4<<16 | 1, []byte("mine")}}
+	change = []DocumentReport{{Name: "limit", Version: 5<<16 | 1, Base: 4<<16 | 1, Body: []byte("mine")}}
 	require.Equal(t, []string{"limit"}, s.take(change, []Document{doc("limit", 5)}))
 	require.Equal(t, "limit5", string(s.find("limit").Body))
 
@@ -191,7 +153,15 @@ func TestShelf(t *testing.T) {
 		s.take(nil, []Document{doc(fmt.Sprint("more", i), 1)})
 	}
 	require.Len(t, s.reports(), MaxDocuments)
-	require.NoError(t, validateDocuments(s.reports()))
+	require.NoError(t, sent(s.reports()).Validate())
+}
+
+// ceilingOf is what a processor with a limit knows of its pool that has heard of an override alone.
+func ceilingOf(l throttle.Limit, o Override) poolCeiling {
+	c := poolCeiling{override: o}
+	c.configure(l)
+	c.law.Override = o.rate()
+	return c
 }
 
 // A processor's spacing is by the override where that is what it goes by, and not where its own configuration keeps it below.
@@ -214,7 +184,7 @@ func TestSpacingIsByTheOverride(t *testing.T) {
 		"hard and lower":          {hard, Override{Max: 2}, limitDocument},
 		"hard and raised":         {hard, Override{Max: 11}, ""},
 	} {
-		x := ceiling{limit: limitOf(t, c.limit), override: c.override}
+		x := ceilingOf(limitOf(t, c.limit), c.override)
 		require.Equal(t, c.want, x.pacedFor(spacing), name)
 		require.Empty(t, x.pacedFor(0), "%s, without permits", name)
 	}
@@ -233,7 +203,7 @@ func TestEffectiveSharesAddUp(t *testing.T) {
 			if l.Validate() != nil {
 				continue
 			}
-			c := ceiling{limit: limitOf(t, l), override: o}
+			c := ceilingOf(limitOf(t, l), o)
 			held := min(left, Share(rng.Int64N(int64(Whole)))/Share(n)*2)
 			if i == n-1 {
 				held = left
@@ -257,7 +227,7 @@ func TestEffectiveSharesAddUp(t *testing.T) {
 }
 
 // ask plays one request and its answer, of a store that never freezes.
-func (c *ceiling) ask(t *testing.T, r *Record, p *Processor, now time.Duration) Request {
+func (c *poolCeiling) ask(t *testing.T, r *Record, p *Processor, now time.Duration) Request {
 	t.Helper()
 	req := p.Request(now, uint64(now)+1, Whole)
 	ans, _ := r.Sync(&req, At{Now: after(now).Now})
@@ -276,13 +246,13 @@ func TestForeignRampIsLeftAlone(t *testing.T) {
 	require.True(t, p.ceiling.urgent, "the ramp is not on record yet")
 	p.ceiling.ask(t, r, p, 100*time.Millisecond)
 	require.False(t, p.ceiling.urgent)
-	held := r.document(rampDocument)
-	_, _, err := r.Save(&DocumentReport{rampDocument, NextVersion(held.Version, 1), held.Version, []byte("9 of another time")}, At{})
+	held := recorded(r, rampDocument)
+	_, _, err := r.Save(&DocumentReport{Name: rampDocument, Version: NextVersion(held.Version, 1), Base: held.Version, Body: []byte("9 of another time")}, At{})
 	require.NoError(t, err)
 	for i := range 20 {
 		p.ceiling.ask(t, r, p, time.Duration(i+1)*time.Second)
 	}
-	require.Equal(t, "9 of another time", string(r.document(rampDocument).Body))
+	require.Equal(t, "9 of another time", string(recorded(r, rampDocument).Body))
 	_, tokens := p.Apply(20*time.Second, 0)
 	require.InDelta(t, 10, tokens, 0)
 	require.Equal(t, Whole, p.Held(20*time.Second), "the share is renewed")
@@ -303,7 +273,7 @@ func TestRampMovesOnceASecond(t *testing.T) {
 		for i, p := range ps {
 			p.ceiling.ask(t, r, p, now+time.Duration(i)*time.Millisecond)
 		}
-		if v := r.document(rampDocument).Version; v != last {
+		if v := recorded(r, rampDocument).Version; v != last {
 			changes, last = changes+1, v
 		}
 	}
@@ -323,13 +293,13 @@ func TestRampAtTheTopWritesNothing(t *testing.T) {
 		}
 	}
 	ask(10)
-	at := r.document(rampDocument).Version
+	at := recorded(r, rampDocument).Version
 	ask(100)
-	require.Equal(t, at, r.document(rampDocument).Version)
+	require.Equal(t, at, recorded(r, rampDocument).Version)
 	_, tokens := p.Apply(now, 0)
 	require.Zero(t, tokens, "the configured limit")
 
-	_, _, err := r.Save(&DocumentReport{limitDocument, 7, 0, Override{Max: 40, Per: time.Second}.body()}, At{})
+	_, _, err := r.Save(&DocumentReport{Name: limitDocument, Version: 7, Base: 0, Body: Override{Max: 40, Per: time.Second}.body()}, At{})
 	require.NoError(t, err)
 	ask(1)
 	_, tokens = p.Apply(now, 0)
@@ -387,9 +357,10 @@ func TestFallingCeilingCountsAhead(t *testing.T) {
 		from, to int64
 	}{{"rising", 4_000_000, 5_000_000}, {"falling", 5_000_000, 4_000_000}} {
 		t.Run(c.name, func(t *testing.T) {
-			x := ceiling{limit: l, answers: 2, clamp: 2500 * time.Millisecond}
-			x.ramp.state = ramp.State{From: c.from, To: c.to, Base: c.to, Min: 100, Max: 200, Per: 1e6, Ramp: 1e7}
-			line := x.config().Ceiling(x.ramp.state)
+			x := ceilingOf(l, Override{})
+			x.answers, x.clamp = 2, 2500*time.Millisecond
+			x.law.Ramp.State = ramp.State{From: c.from, To: c.to, Base: c.to, Min: 100, Max: 200, Per: 1e6, Ramp: 1e7}
+			line := x.law.RampConfig().Ceiling(x.law.Ramp.State)
 			for now := time.Duration(0); now < 2*time.Second; now += 10 * time.Millisecond {
 				_, tokens := x.apply(Whole, now, ahead)
 				for late := time.Duration(0); late <= ahead; late += 50 * time.Millisecond {
@@ -405,12 +376,13 @@ func TestFallingCeilingCountsAhead(t *testing.T) {
 // that is known, and no further.
 func TestCeilingIsNotAnticipatedWithoutTheStore(t *testing.T) {
 	l := limitOf(t, throttle.Limit{Max: 200, Min: 100, RampUpDuration: 100 * time.Second})
-	x := ceiling{limit: l, answers: 2, clamp: 2500 * time.Millisecond}
-	x.ramp.state = ramp.State{From: 5_000_000, To: 6_000_000, Base: 6_000_000, Min: 100, Max: 200, Per: 1e6, Ramp: 1e8}
+	x := ceilingOf(l, Override{})
+	x.answers, x.clamp = 2, 2500*time.Millisecond
+	x.law.Ramp.State = ramp.State{From: 5_000_000, To: 6_000_000, Base: 6_000_000, Min: 100, Max: 200, Per: 1e6, Ramp: 1e8}
 	require.InDelta(t, 105.5, x.tokens(500*time.Millisecond, 0), 1e-9)
 	require.InDelta(t, 106, x.tokens(time.Hour, 0), 1e-9)
-	require.Nil(t, x.step(time.Hour), "nobody knows what time it is")
-	require.NotNil(t, x.step(2*time.Second))
+	require.Nil(t, x.stepRamp(time.Hour), "nobody knows what time it is")
+	require.NotNil(t, x.stepRamp(2*time.Second))
 }
 
 // What the store has lost it gets back at once, not an interval later.
@@ -419,7 +391,7 @@ func TestLostDocumentIsGivenBackAtOnce(t *testing.T) {
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
 	p.SetLimit(limitOf(t, throttle.Limit{Max: 20}))
 	p.ceiling.ask(t, r, p, 0)
-	_, _, err := r.Save(&DocumentReport{limitDocument, 7, 0, Override{Max: 5}.body()}, At{})
+	_, _, err := r.Save(&DocumentReport{Name: limitDocument, Version: 7, Base: 0, Body: Override{Max: 5}.body()}, At{})
 	require.NoError(t, err)
 	p.ceiling.ask(t, r, p, time.Second)
 	require.InDelta(t, p.interval(), p.Next(time.Second, 1)-time.Second, float64(time.Millisecond), "nothing to say")
@@ -428,7 +400,7 @@ func TestLostDocumentIsGivenBackAtOnce(t *testing.T) {
 	now := p.Next(2*time.Second, 1)
 	require.LessOrEqual(t, now, 2*time.Second+p.fast())
 	p.ceiling.ask(t, r, p, now)
-	require.Equal(t, Version(7), r.document(limitDocument).Version)
+	require.Equal(t, Version(7), recorded(r, limitDocument).Version)
 }
 
 // A processor that cannot read the limit leaves its share to those who can, and does not
@@ -439,7 +411,7 @@ func TestUnreadableLimitWantsNothing(t *testing.T) {
 	p.SetLimit(limitOf(t, throttle.Limit{Max: 20}))
 	p.ceiling.ask(t, r, p, 0)
 	require.Equal(t, Whole, p.Held(0))
-	_, _, err := r.Save(&DocumentReport{limitDocument, 7, 0, []byte("?")}, At{})
+	_, _, err := r.Save(&DocumentReport{Name: limitDocument, Version: 7, Base: 0, Body: []byte("?")}, At{})
 	require.NoError(t, err)
 	now := time.Second
 	for ; now < DefaultLease+2*time.Second; now += time.Second {
@@ -518,7 +490,7 @@ func TestStoreThatTakesNothingIsNotPressed(t *testing.T) {
 	p.SetLimit(limitOf(t, throttle.Limit{Max: 20, Min: 10}))
 	p.ceiling.ask(t, r, p, 0)
 	for i := range MaxDocuments {
-		_, _, err := r.Save(&DocumentReport{fmt.Sprint("full", i), 7, 0, []byte("x")}, At{})
+		_, _, err := r.Save(&DocumentReport{Name: fmt.Sprint("full", i), Version: 7, Base: 0, Body: []byte("x")}, At{})
 		require.NoError(t, err)
 	}
 	asked := 0

@@ -62,7 +62,7 @@ func TestADeathIsNamedUntilTheStoreHasAnswered(t *testing.T) {
 	at := 1_000_000_000 + now.Microseconds()
 	closed := Record{
 		Store: "store", Revision: 1, Clock: at, Wall: at, Lease: DefaultLease,
-		Rows: []Row{{RowKey: RowKey{"a", "2"}, State: RowCloned, LastSeen: at}},
+		Rows: []Row{{RowKey: RowKey{ID: "a", Incarnation: "2"}, State: RowCloned, LastSeen: at}},
 	}
 	require.Equal(t, Cloned, syncOnce(t, &closed, &now, heir).Status)
 	require.False(t, heir.Settled(), "a refusal settles nothing, under whatever incarnation it goes on")
@@ -98,7 +98,7 @@ func TestTheDeathOfACloneFreesNothing(t *testing.T) {
 			syncOnce(t, &r, &now, p) // the other goes on
 			if closed {
 				require.Equal(t, Cloned, syncOnce(t, &r, &now, &clone).Status)
-				will = Will{Death: Death{Incarnation: "1", Last: Ticket{r.Rows[0].Seq, r.Rows[0].Nonce}}}
+				will = Will{Death: Death{Incarnation: "1", Last: Ticket{Seq: r.Rows[0].Seq, Nonce: r.Rows[0].Nonce}}}
 			}
 			heir := joined(t, &r, &now, "a", "3", will)
 			require.Zero(t, heir.Held(now))
@@ -123,26 +123,4 @@ func TestATestamentIsForWhoHoldsIt(t *testing.T) {
 	require.Equal(t, []Will{will("3"), will("4"), will("5"), will("6")}, tm.Inherit(true), "the oldest are left out")
 	tm.Write(nil, will("6"))
 	require.Equal(t, []Will{will("6")}, tm.Inherit(true))
-}
-
-func TestRequestsThatNameDeaths(t *testing.T) {
-	good := Request{
-		Pool: "pool", ID: "a", Incarnation: "1", Seq: 1, Lease: DefaultLease, Tags: []TagReport{{}},
-		Dead: []Death{{Incarnation: "2", Last: Ticket{7, 7}, Unanswered: []Ticket{{8, 1}}}, {Incarnation: "3"}},
-	}
-	require.NoError(t, good.Validate())
-	for name, dead := range map[string][]Death{
-		"the sender":     {{Incarnation: "1"}},
-		"no name":        {{}},
-		"twice":          {{Incarnation: "2"}, {Incarnation: "2"}},
-		"too many":       make([]Death, MaxDead+1),
-		"falling":        {{Incarnation: "2", Unanswered: []Ticket{{2, 1}, {1, 1}}}},
-		"below the last": {{Incarnation: "2", Last: Ticket{3, 3}, Unanswered: []Ticket{{3, 1}}}},
-	} {
-		bad := good
-		bad.Dead = dead
-		var wrong *RequestError
-		require.ErrorAs(t, bad.Validate(), &wrong, name)
-		require.Equal(t, "Dead", wrong.Field, name)
-	}
 }

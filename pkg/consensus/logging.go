@@ -8,12 +8,6 @@ import (
 	"time"
 )
 
-// ErrContention is wrapped by the error of a Store whose step was not recorded because
-// other processors wrote first each time that it tried. The store is there and answers: it
-// has more to do than it can. A Member counts such a sync as failed, and does not log it
-// while its share is still good.
-var ErrContention = errors.New("other processors wrote first")
-
 // remindEvery is how often a loss of the store that goes on is logged again.
 const remindEvery = time.Minute
 
@@ -128,7 +122,7 @@ func (b *logbook) effect(s *situation) string {
 // a pool that is new to the store but not to this processor.
 func frozenLine(s *situation, first bool) logLine {
 	line := logLine{slog.LevelWarn, "the pool is frozen: no share grows", []any{
-		"for", s.frozen.Round(time.Millisecond), "because", s.frozenBy.explain(), "share", s.share,
+		"for", s.frozen.Round(time.Millisecond), "because", explain(s.frozenBy), "share", s.share,
 	}}
 	if s.frozenBy == FreezeNewRecord && first && s.share == 0 {
 		line.level, line.message = slog.LevelInfo, "the pool is new to the store: nothing is granted yet"
@@ -137,7 +131,7 @@ func frozenLine(s *situation, first bool) logLine {
 }
 
 // explain says in words why a pool is frozen.
-func (c FreezeCause) explain() string {
+func explain(c FreezeCause) string {
 	switch c {
 	case FreezeNewRecord:
 		return "the store has no record of the pool, and a lease that it knows nothing of may still be in use"

@@ -331,7 +331,7 @@ func (m *Member) request() (Request, time.Duration) {
 		m.sentFlow = flowAt{h.Flow(), now}
 		o := Observation{InUse: Share(h.InUse())} // after that: no call begins any more by the old share
 		o.Served = m.sentFlow.Served
-		o.Used, o.Offered = m.sentFlow.Since(m.flow.Flow, now-m.flow.at, h.Limit())
+		o.Used, o.Offered = m.sentFlow.Since(m.flow.Flow, now-m.flow.at, h.Limit().Max, h.Limit().Per)
 		m.p.Observe(o)
 	}
 	req := m.p.Request(now, binary.NativeEndian.Uint64(nonce[:]), demand)

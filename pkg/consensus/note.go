@@ -2,41 +2,20 @@ package consensus
 
 import (
 	"math"
-	"math/bits"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/adapt"
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
-
-// A quota is a rate as configurations have it: max tokens in per. The zero quota is none.
-type quota struct {
-	max int64
-	per time.Duration
-}
-
-// below tells whether q is a lower rate than o. Both are more than none.
-func (q quota) below(o quota) bool {
-	hi, lo := bits.Mul64(uint64(q.max), uint64(o.per))
-	hi2, lo2 := bits.Mul64(uint64(o.max), uint64(q.per))
-	return hi < hi2 || hi == hi2 && lo < lo2
-}
-
-// tokens is the quota as tokens in another period.
-func (q quota) tokens(per time.Duration) float64 {
-	if per == q.per {
-		return float64(q.max)
-	}
-	return float64(q.max) * float64(per) / float64(q.per)
-}
 
 // A note is what a processor tells the others of its limit, in the note of its row:
 // the limit it is configured with, and what it used lately.
 type note struct {
-	limit quota
+	limit ceiling.Rate
 	// hard: the limit must not be raised.
 	hard bool
 	// used and offered are rates in 1e-9 of the limit; see throttle.Flow.
@@ -47,7 +26,7 @@ type note struct {
 	// told: the processor makes calls, and tells what the called service makes of them.
 	told bool
 	// served is that, in 1e-9 of the limit; see throttle.Served.
-	served adapt.Report
+	served backoff.Report
 	// alone is the logical time until which the called service has told the processor to leave it
 	// alone; 0: it has not.
 	alone int64
@@ -68,7 +47,7 @@ const (
 // microseconds is rounded up: the limit told is never above the real one.
 func noteOf(l throttle.Limit, used, offered int64) note {
 	per := (l.Per + time.Microsecond - 1).Truncate(time.Microsecond)
-	return note{limit: quota{int64(l.Max), per}, hard: l.Hard, used: used, offered: offered}
+	return note{limit: ceiling.Rate{Max: int64(l.Max), Per: per}, hard: l.Hard, used: used, offered: offered}
 }
 
 // pausedWord begins the word of a note that holds the receipt.
@@ -80,7 +59,7 @@ const pausedWord = "p:"
 func (n note) String() string {
 	b := make([]byte, 0, MaxNoteBytes)
 	switch {
-	case n.limit.max > 0:
+	case n.limit.Max > 0:
 		if b = n.appendLimit(b); n.told {
 			b = appendServed(b, n.served)
 		}
@@ -102,7 +81,7 @@ func (n note) appendLimit(b []byte) []byte {
 		hard = "1"
 	}
 	b = append(b, noteForm+" "+hard...)
-	for _, v := range []int64{n.limit.max, n.limit.per.Microseconds(), n.used, n.offered} {
+	for _, v := range []int64{n.limit.Max, n.limit.Per.Microseconds(), n.used, n.offered} {
 		b = strconv.AppendInt(append(b, ' '), v, 10)
 	}
 	return b
@@ -138,7 +117,7 @@ func readNote(words, more []string) (n note, ok bool) {
 		at        *int64
 		low, high int64
 	}{
-		{&n.limit.max, 1, maxNoteTokens},
+		{&n.limit.Max, 1, maxNoteTokens},
 		{&per, minNotePer, maxNotePer},
 		{&n.used, 0, maxNoteFlow},
 		{&n.offered, 0, maxNoteFlow},
@@ -149,7 +128,7 @@ func readNote(words, more []string) (n note, ok bool) {
 		}
 		*f.at = v
 	}
-	n.limit.per, n.hard = time.Duration(per)*time.Microsecond, words[1] == "1"
+	n.limit.Per, n.hard = time.Duration(per)*time.Microsecond, words[1] == "1"
 	return n, true
 }
 
@@ -172,7 +151,7 @@ type noteWords [12]string
 // split parts a note into the words of its form and those that say more. The room is used as
 // far as it goes: a processor splits the notes of all others at each answer.
 func (room *noteWords) split(text string) (words, more []string, ok bool) {
-	if validateNote(text) != nil {
+	if ValidateNote(text) != nil {
 		return nil, nil, false
 	}
 	words = room[:0]

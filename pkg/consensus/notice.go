@@ -86,13 +86,13 @@ func (n *notice) body() ([]byte, error) {
 // kind that nothing is known of, and is an error.
 func parseNotice(body []byte) (n notice, err error) {
 	if len(body) > MaxDocumentBytes {
-		return n, outside("the size of the document "+pauseDocument, fmt.Sprint(len(body)), fmt.Sprint("at most ", MaxDocumentBytes))
+		return n, fmt.Errorf("the size of the document %s is %d, allowed: at most %d", pauseDocument, len(body), MaxDocumentBytes)
 	}
 	var j noticeJSON
 	if err := decodeStrictly(body, &j); err != nil {
 		return n, fmt.Errorf("consensus: the document %q holds no pauses: %.200s", pauseDocument, err.Error())
 	}
-	if j.Pauses == nil || len(j.Pauses) > throttle.MaxPausedTags || j.Resumed > maxVersion {
+	if j.Pauses == nil || len(j.Pauses) > throttle.MaxPausedTags || j.Resumed > MaxVersion {
 		return n, fmt.Errorf(`consensus: the document %q holds no pauses, allowed: {"pauses":[...]} with at most %d`, pauseDocument, throttle.MaxPausedTags)
 	}
 	n.resumed = Version(j.Resumed)
@@ -112,7 +112,7 @@ func parseNotice(body []byte) (n notice, err error) {
 }
 
 func (o *entryJSON) entry() (e entry, err error) {
-	if o.At < 0 || o.At > maxMicros || o.Left < 0 || o.Left > throttle.MaxPause.Microseconds() {
+	if o.At < 0 || o.At > MaxMicros || o.Left < 0 || o.Left > throttle.MaxPause.Microseconds() {
 		return e, errors.New("consensus: a pause in the document " + pauseDocument + " has a time out of bounds")
 	}
 	e = entry{tag: o.Tag, reason: o.Reason, at: o.At, left: time.Duration(o.Left) * time.Microsecond}

@@ -43,7 +43,7 @@ func TestNotice(t *testing.T) {
 func TestNoticeIsBounded(t *testing.T) {
 	var n notice
 	for i := range throttle.MaxPausedTags {
-		n.entries = append(n.entries, entry{tag: fmt.Sprint(i), reason: strings.Repeat("r", 100), at: maxMicros, left: throttle.MaxPause, until: time.Now()})
+		n.entries = append(n.entries, entry{tag: fmt.Sprint(i), reason: strings.Repeat("r", 100), at: MaxMicros, left: throttle.MaxPause, until: time.Now()})
 	}
 	body, err := n.body()
 	require.NoError(t, err)
@@ -83,7 +83,7 @@ func FuzzParseNotice(f *testing.F) {
 		for _, m := range []moment{
 			{},
 			{now: time.Hour, logical: 1, clamp: time.Second},
-			{now: time.Hour, logical: maxMicros, began: maxMicros, slept: maxSlept, clamp: time.Second},
+			{now: time.Hour, logical: MaxMicros, began: MaxMicros, slept: maxSlept, clamp: time.Second},
 		} {
 			for i := range n.entries {
 				e := n.entries[i]

@@ -25,7 +25,7 @@ func (p *Processor) Observe(o Observation) {
 	p.inUse = min(max(o.InUse, 0), Whole)
 	p.ceiling.used = min(max(o.Used, 0), maxNoteFlow)
 	p.ceiling.offers = min(max(o.Offered, 0), maxNoteFlow)
-	p.ceiling.slow.served = o.Served
+	p.ceiling.calls.served = o.Served
 }
 
 // Yield lowers the share in force as the next Request with this demand would. Whoever
@@ -42,7 +42,7 @@ func (p *Processor) Yield(now time.Duration, demand Share) {
 // override and no ramp changes what a share is worth. The others are told with the next
 // request, which is due at once if one was sent already.
 func (p *Processor) SetLimit(l throttle.Limit) {
-	p.ceiling.limit = l
+	p.ceiling.configure(l)
 	if l.Max > 0 && p.seq > 0 {
 		p.urgency = urgencyNow
 	}

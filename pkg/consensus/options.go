@@ -74,9 +74,9 @@ func newOptions(pool string, opts []Option) (*options, error) {
 		o.cfg.ID = host
 	}
 	if l := o.cfg.Lease; l < MinLease || l > MaxLease || l%time.Millisecond != 0 {
-		return nil, &RequestError{"Lease", l.String(), fmt.Sprintf("%s to %s in whole milliseconds", MinLease, MaxLease)}
+		return nil, &RequestError{Field: "Lease", Value: l.String(), Allowed: fmt.Sprintf("%s to %s in whole milliseconds", MinLease, MaxLease)}
 	}
-	if err := validateNames(pool, o.cfg.ID, "incarnation"); err != nil {
+	if err := ValidateNames(pool, o.cfg.ID, "incarnation"); err != nil {
 		return nil, err
 	}
 	return o, nil

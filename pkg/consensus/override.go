@@ -10,14 +10,14 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
 )
 
 // limitDocument is the name of the document that overrides the limit.
 const limitDocument = "limit"
 
 // MaxRaise is how many times the configured limit an override may be.
-const MaxRaise = throttle.MaxShare / throttle.WholeShare
+const MaxRaise = ceiling.MaxRaise
 
 // An Override is a limit that the processors of a pool use instead of the one that
 // they are configured with. The zero Override is none.
@@ -34,14 +34,17 @@ type Override struct {
 func (o Override) Validate() error {
 	switch {
 	case o.Max < 0 || o.Max > maxNoteTokens:
-		return &RequestError{"Max", fmt.Sprint(o.Max), "0 (no override) to 1000000000"}
+		return &RequestError{Field: "Max", Value: fmt.Sprint(o.Max), Allowed: "0 (no override) to 1000000000"}
 	case o.Per != 0 && (o.Per.Microseconds() < minNotePer || o.Per.Microseconds() > maxNotePer || o.Per%time.Microsecond != 0):
-		return &RequestError{"Per", o.Per.String(), "1ms to 744h in whole microseconds, or 0 for the configured period"}
+		return &RequestError{Field: "Per", Value: o.Per.String(), Allowed: "1ms to 744h in whole microseconds, or 0 for the configured period"}
 	case o.Per != 0 && o.Max > int(o.Per):
-		return &RequestError{"Max per " + o.Per.String(), fmt.Sprint(o.Max), "at most 1000000000 tokens per second"}
+		return &RequestError{Field: "Max per " + o.Per.String(), Value: fmt.Sprint(o.Max), Allowed: "at most 1000000000 tokens per second"}
 	}
 	return nil
 }
+
+// rate is the override as the law takes it.
+func (o Override) rate() ceiling.Rate { return ceiling.Rate{Max: int64(o.Max), Per: o.Per} }
 
 // overrideJSON is the body of the document: {"max":600,"per":"1m0s"}.
 type overrideJSON struct {
@@ -76,7 +79,7 @@ func parseOverride(body []byte) (Override, error) {
 	if j.Per != "" {
 		per, err := time.ParseDuration(j.Per)
 		if err != nil || per == 0 {
-			return Override{}, &RequestError{"per of the document " + limitDocument, fmt.Sprintf("%.40q", j.Per), "a duration such as 1m"}
+			return Override{}, &RequestError{Field: "per of the document " + limitDocument, Value: fmt.Sprintf("%.40q", j.Per), Allowed: "a duration such as 1m"}
 		}
 		o.Per = per
 	}
@@ -99,20 +102,20 @@ func (o Override) fits(roster []RosterRow) error {
 			continue
 		}
 		heeded = true
-		raise, why := MaxRaise, fmt.Sprint("at most ", MaxRaise, " times ")
+		raise, why := int64(MaxRaise), fmt.Sprint("at most ", MaxRaise, " times ")
 		if n.hard {
 			raise, why = 1, "at most the hard limit "
 		}
-		top := quota{n.limit.max * raise, n.limit.per}
-		if top.below(quota{int64(o.Max), o.Per}) {
+		top := ceiling.Rate{Max: n.limit.Max * raise, Per: n.limit.Per}
+		if top.Below(o.rate()) {
 			return &RequestError{
-				"Max per " + o.Per.String(), fmt.Sprint(o.Max),
-				fmt.Sprintf("%s%d per %s, which processor %q is configured with", why, n.limit.max, n.limit.per, roster[i].ID),
+				Field: "Max per " + o.Per.String(), Value: fmt.Sprint(o.Max),
+				Allowed: fmt.Sprintf("%s%d per %s, which processor %q is configured with", why, n.limit.Max, n.limit.Per, roster[i].ID),
 			}
 		}
 	}
 	if !heeded {
-		return &RequestError{"Max", fmt.Sprint(o.Max), "0, for no live processor of the pool has told a limit that could be overridden"}
+		return &RequestError{Field: "Max", Value: fmt.Sprint(o.Max), Allowed: "0, for no live processor of the pool has told a limit that could be overridden"}
 	}
 	return nil
 }
@@ -120,13 +123,13 @@ func (o Override) fits(roster []RosterRow) error {
 // configured returns the period of the lowest limit that a live processor is
 // configured with; 0: nobody tells.
 func configured(roster []RosterRow) time.Duration {
-	var lowest quota
+	var lowest ceiling.Rate
 	for i := range roster {
-		if n, ok := parseNote(roster[i].Note); ok && (lowest.max == 0 || n.limit.below(lowest)) {
+		if n, ok := parseNote(roster[i].Note); ok && (lowest.Max == 0 || n.limit.Below(lowest)) {
 			lowest = n.limit
 		}
 	}
-	return lowest.per
+	return lowest.Per
 }
 
 // SaveOverride makes o the limit of a pool, in place of any other override, also of an earlier one that the
@@ -162,7 +165,7 @@ func SaveOverride(ctx context.Context, s Store, pool string, o Override) error {
 		base := documentOf(docs, limitDocument).Version
 		// By the wall clock of whoever sets it. It decides nothing but which one stays where the store has forgotten another.
 		version := LaterVersion(base, time.Now(), uint16(rand.Uint32()))
-		report := DocumentReport{limitDocument, version, base, next.body()}
+		report := DocumentReport{Name: limitDocument, Version: version, Base: base, Body: next.body()}
 		_, err = s.Save(ctx, pool, report)
 		if conflict := (*ConflictError)(nil); !errors.As(err, &conflict) {
 			break

@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling/ramp"
 )
 
 // An Overview is what the record of a pool shows to operators. It is as the last step left it:
@@ -52,12 +55,12 @@ func LoadOverview(ctx context.Context, s Store, pool string) (Overview, error) {
 		return Overview{}, fmt.Errorf("consensus: loading pool %q: %w", pool, err)
 	}
 	o := Overview{Pool: pool, Documents: docs, Agreed: len(roster) > 0}
-	var lowest quota
+	var lowest ceiling.Rate
 	for _, row := range roster {
 		r := OverviewRow{RosterRow: row}
 		if n, ok := parseNote(row.Note); ok {
-			r.Max, r.Per, r.Hard = int(n.limit.max), n.limit.per, n.hard
-			if lowest.max == 0 || n.limit.below(lowest) {
+			r.Max, r.Per, r.Hard = int(n.limit.Max), n.limit.Per, n.hard
+			if lowest.Max == 0 || n.limit.Below(lowest) {
 				lowest = n.limit
 			}
 		}
@@ -67,7 +70,7 @@ func LoadOverview(ctx context.Context, s Store, pool string) (Overview, error) {
 	for _, row := range roster {
 		o.Agreed = o.Agreed && row.PoolSize == len(roster)
 	}
-	o.Max, o.Per = int(lowest.max), lowest.per
+	o.Max, o.Per = int(lowest.Max), lowest.Per
 	o.readDocuments()
 	return o, nil
 }
@@ -87,11 +90,10 @@ func (o *Overview) readDocuments() {
 		}
 	}
 	if doc := documentOf(o.Documents, rampDocument); doc.Version > 0 {
-		r, err := parseRampState(doc.Body)
-		if err != nil {
+		r := loadShared(doc.Body, ramp.ParseState)
+		if r.Unreadable {
 			o.Unreadable = append(o.Unreadable, doc.Name)
-			return
 		}
-		o.Ramp, o.RampPer = r.state.Standing()
+		o.Ramp, o.RampPer = r.State.Standing()
 	}
 }

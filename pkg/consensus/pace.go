@@ -11,18 +11,6 @@ const (
 	urgencyNow                 // at once, but at most once per fast interval
 )
 
-// maxSyncRate is the number of syncs per second that a pool asks of the store in
-// steady state; the interval stretches to keep to it, as far as Interval allows.
-const maxSyncRate = 100
-
-// Interval is the time between two syncs of one processor: a tenth of the lease,
-// stretched so that the pool syncs at most a hundred times a second in all, but
-// never above a quarter of the lease: a pool with more than 25 processors for each second
-// of the lease syncs more often.
-func Interval(lease time.Duration, live int) time.Duration {
-	return min(max(lease/10, time.Duration(live)*time.Second/maxSyncRate), lease/4)
-}
-
 // SyncTimeout is how long one sync may take before it counts as failed.
 func SyncTimeout(lease time.Duration) time.Duration {
 	return min(max(lease/6, 500*time.Millisecond), time.Second)

@@ -63,7 +63,7 @@ func TestAllUnansweredRequestsAreNamed(t *testing.T) {
 	require.LessOrEqual(t, p.Next(now+2, 1), max(now+2, p.urgentAt+p.fast()), "asks at once")
 	next := p.Request(now+3, 8, Whole)
 	require.Equal(t, newest.Seq+1, next.Seq)
-	require.Equal(t, Ticket{newest.Seq, newest.Nonce}, Ticket{next.LastSeq, next.LastNonce})
+	require.Equal(t, Ticket{Seq: newest.Seq, Nonce: newest.Nonce}, Ticket{Seq: next.LastSeq, Nonce: next.LastNonce})
 	require.Empty(t, next.Unanswered)
 }
 
@@ -83,8 +83,11 @@ func TestNothingIsGivenUpInAFrozenPool(t *testing.T) {
 // The one that replaced a processor has died, in a pool that has become one of short
 // leases meanwhile. The processor is the only one left to move the pool's clock.
 func TestReplacedProcessorOutlivesTheOneThatReplacedIt(t *testing.T) {
-	r := standing(closed(RowReplaced, holder("a", "1")), holder("a", "2", half))
-	r.Lease = MinLease
+	row := func(incarnation string, state RowState, claim Share) Row {
+		entry := Entry{Claim: claim, InUse: claim, Answered: claim, Demand: claim, PoolSize: 2}
+		return Row{RowKey: RowKey{ID: "a", Incarnation: incarnation}, State: state, Seq: 7, Nonce: 700, LastSeen: t0, Entries: []Entry{entry}}
+	}
+	r := &Record{Store: "server", Revision: 50, Clock: t0, Wall: t0, Lease: MinLease, Rows: []Row{row("1", RowReplaced, 0), row("2", RowLive, half)}}
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a", Lease: MaxLease}, "1")
 	for now := time.Duration(0); ; {
 		req := p.Request(now, uint64(now), Whole)

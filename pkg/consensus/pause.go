@@ -186,7 +186,7 @@ func (m *Member) save(ctx context.Context, pool string, c *pauseCall, doc Docume
 	if err == nil {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.p.recorded(m.now(), Document{doc.Name, doc.Version, doc.Body})
+		m.p.recorded(m.now(), Document{Name: doc.Name, Version: doc.Version, Body: doc.Body})
 		c.recorded = doc.Version
 		m.push()
 		return nil

@@ -1,7 +1,6 @@
 package consensus
 
 import (
-	"fmt"
 	"slices"
 	"time"
 )
@@ -62,8 +61,8 @@ type Processor struct {
 	legacies []legacy // of processes that are dead, which the store does not know yet
 	tookOver bool     // the store knows of such deaths
 
-	ceiling ceiling // of the limit in force
-	inUse   Share   // what calls under way use, as observed last
+	ceiling poolCeiling // of the limit in force
+	inUse   Share       // what calls under way use, as observed last
 }
 
 // A sentRequest is the newest request, whose answer alone is taken.
@@ -107,7 +106,7 @@ func NewProcessor(cfg ProcessorConfig, incarnation string) *Processor {
 	if cfg.Policy == nil {
 		cfg.Policy = Fair
 	}
-	p := &Processor{cfg: cfg, lease: cfg.Lease, ceiling: ceiling{id: cfg.ID}}
+	p := &Processor{cfg: cfg, lease: cfg.Lease, ceiling: poolCeiling{id: cfg.ID}}
 	p.restart(incarnation)
 	return p
 }
@@ -213,7 +212,7 @@ func (p *Processor) Request(now time.Duration, nonce uint64, demand Share) Reque
 		Dead:      p.deaths(now),
 		Documents: p.ceiling.reports(now, uint16(nonce)),
 	}
-	p.unanswered = append(slices.Clip(p.unanswered), Ticket{p.seq, nonce}) // a copy: requests keep theirs
+	p.unanswered = append(slices.Clip(p.unanswered), Ticket{Seq: p.seq, Nonce: nonce}) // a copy: requests keep theirs
 	p.sent = sentRequest{Request: req, at: now, inUse: p.held, wanted: p.want, lapses: p.lapses, open: true}
 	return req
 }
@@ -234,7 +233,7 @@ func (p *Processor) Take(now time.Duration, a Answer, fresh string) error {
 	if (a.Seq != p.sent.Seq || a.Nonce != p.sent.Nonce || !p.sent.open) && !skip(ruleLateAnswer) {
 		return nil
 	}
-	if err := a.check(); err != nil {
+	if err := a.Check(); err != nil {
 		p.Failed(now, a.Seq)
 		return err
 	}
@@ -262,7 +261,7 @@ func (p *Processor) Take(now time.Duration, a Answer, fresh string) error {
 // granted puts the share of an answer in force.
 func (p *Processor) granted(now time.Duration, a Answer) {
 	t := a.Tags[0]
-	p.last, p.lastTime, p.unanswered, p.recalled = Ticket{p.sent.Seq, p.sent.Nonce}, a.Time, nil, Ticket{}
+	p.last, p.lastTime, p.unanswered, p.recalled = Ticket{Seq: p.sent.Seq, Nonce: p.sent.Nonce}, a.Time, nil, Ticket{}
 	p.history.add(p.last)
 	p.bequeathed()
 	p.revision = max(p.revision, a.Revision)
@@ -326,26 +325,6 @@ func (p *Processor) hurry(now time.Duration, before Share) {
 	if now < p.growing && p.demand == Whole && p.urgency == urgencyNone {
 		p.urgency = urgencyFast // others are giving way, and there may be more to come
 	}
-}
-
-// check refuses an answer that no store following the protocol gives.
-func (a *Answer) check() error {
-	if a.Status != Granted {
-		if a.Status < Granted || a.Status > Behind {
-			return fmt.Errorf("%w: status %d", ErrWrongAnswer, int(a.Status))
-		}
-		return nil
-	}
-	if len(a.Tags) == 0 || a.Tags[0].Share < 0 || a.Tags[0].Share > Whole {
-		return fmt.Errorf("%w: it holds no share from 0 to %d", ErrWrongAnswer, int64(Whole))
-	}
-	if a.Lease < time.Millisecond || a.Lease > MaxLease {
-		return fmt.Errorf("%w: the pool's lease is %s, this release knows leases up to %s", ErrWrongAnswer, a.Lease, MaxLease)
-	}
-	if err := checkDocuments(a.Documents, true); err != nil {
-		return fmt.Errorf("%w: %w", ErrWrongAnswer, err)
-	}
-	return a.plausible()
 }
 
 // Leave ends the incarnation: the share is 0 from this moment on. The request it

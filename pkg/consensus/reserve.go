@@ -143,7 +143,7 @@ func (p *Processor) Reserved(o throttle.Order, res Reserved, took time.Duration,
 	contenders := p.contenders()
 	s := &p.reservations
 	if err == nil {
-		err = res.check(o.Count)
+		err = res.Check(o.Count)
 	}
 	if err != nil { // nothing of the answer is believed
 		s.failures++
@@ -232,29 +232,25 @@ func (p *Processor) Issue(spacing time.Duration, strict bool) {
 
 // paced turns the spacing of the configured limit into that of the limit in force. The
 // ramp is left out: what the pool is told of is kept for a removal time when it falls.
-func (c *ceiling) paced(spacing time.Duration) time.Duration {
-	return c.pacedBy(c.quota().tokens(c.limit.Per), spacing)
+func (c *poolCeiling) paced(spacing time.Duration) time.Duration {
+	return c.pacedBy(c.law.Limit().Tokens(c.limit.Per), spacing)
 }
 
 // pacedFor names the document that paced goes by: the override, if nothing of the processor's own
 // keeps it below that.
-func (c *ceiling) pacedFor(spacing time.Duration) string {
-	o := c.override
-	if spacing == 0 || c.limit.Max == 0 || o.Max == 0 {
-		return ""
-	}
-	if q := c.quota(); q.max != int64(o.Max) || o.Per != 0 && q.per != o.Per {
+func (c *poolCeiling) pacedFor(spacing time.Duration) string {
+	if spacing == 0 || c.limit.Max == 0 || !c.law.Overridden() {
 		return ""
 	}
 	return limitDocument
 }
 
 // pacedAt is paced at now, with the ramp.
-func (c *ceiling) pacedAt(now, spacing time.Duration) time.Duration {
+func (c *poolCeiling) pacedAt(now, spacing time.Duration) time.Duration {
 	return c.pacedBy(c.tokens(now, 0), spacing)
 }
 
-func (c *ceiling) pacedBy(tokens float64, spacing time.Duration) time.Duration {
+func (c *poolCeiling) pacedBy(tokens float64, spacing time.Duration) time.Duration {
 	if spacing == 0 || c.limit.Max == 0 || tokens == float64(c.limit.Max) {
 		return spacing
 	}

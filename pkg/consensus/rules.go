@@ -1,38 +1,15 @@
 package consensus
 
-// A rule is one rule of the protocol that a test build can leave out, to show
+// A rule is one rule of the processor's side of the protocol that a test build can leave out, to show
 // that the simulation notices. See rules_on.go and rules_off.go: in every other
 // build skip is constantly false and costs nothing.
 type rule uint
 
 const (
-	ruleFreeze        rule = iota // freeze when the store has forgotten something
-	ruleFreezeRemoval             // freeze for a removal time of the longest lease, not for a lease
-	ruleClockClamp                // bound what one step adds to the logical clock
-	ruleRemovalMargin             // remove a row later than its lease ends
-	ruleSequence                  // refuse a request older than the newest recorded
-	ruleClone                     // close an incarnation that two processes use
-	ruleReplacedClaim             // keep the claim of a replaced incarnation until removal
-	ruleTombstone                 // keep the row of a processor that left
-	ruleRoom                      // cap the share in use by the room, too
-	ruleOwnTags                   // count the processor's own other tags
-	ruleClaimFalls                // lower a claim only when less is reported in use
-	ruleLateAnswer                // take only the answer to the newest request
+	ruleLateAnswer    rule = iota // take only the answer to the newest request
 	ruleBrokenLease               // a share that lapsed since it was reported is not renewed
 	ruleLeaseFromSend             // the lease runs from the send, not from the receipt
 	ruleDrawCheck                 // void the share when its lease is over
-	ruleRemoval                   // remove rows that are silent for a removal time, with their claims
-	ruleRecall                    // a row older than its processor is its own only if it has sent the newest request
-	ruleIssuerClaim               // space permits by what the processors leave of the limit
-	ruleIssuerEnd                 // let no share grow before the last permit is void
-	ruleIssuerReach               // after a freeze, hold permits for as long as processors say that theirs lie ahead
-	ruleIssuerHold                // after a freeze, hold permits for a spacing at least
-	ruleIssuerSpacing             // reserve no slot within a spacing of the newest
-	ruleSpacingBy                 // lower the spacing at once only by the newest version of a document
-	ruleIssuerReturn              // take slots back only from the newest reservation, by its name
-	ruleLowest                    // of several configured limits the lowest is in force
-	ruleHard                      // no override raises a hard limit
-	ruleBase                      // take a change of a document only if it was made from the version on record
 	ruleReturn                    // give back the documents that the store has lost
 	rulePauseLater                // of two pauses the one that ends later counts
 	rulePauseNews                 // news that are older than what is on record change nothing
@@ -41,14 +18,8 @@ const (
 	rulePauseKept                 // a pause ends only where somebody has resumed since, whatever takes its place on record
 	rulePauseSeen                 // what is given back holds the pauses that were seen in its place
 	ruleReturnSeen                // pauses are given back only in the place of what was seen there
-	ruleFacts                     // what is reported in use is the claim, also where there is no room for it
-	ruleRepeat                    // a repeated request gets what it got, and changes nothing
 	ruleWatchdog                  // void the share of a machine that was suspended
 	ruleAskedOnTime               // only who has asked on time goes on without the store
-	ruleOutlasts                  // a pool is new only when no share without the store's consent can be left of it
 	ruleLonely                    // a share without the store's consent ends when nobody asks for it
 	ruleProof                     // only who holds what a process held until it died names its death
-	ruleDeadRow                   // keep the row of a process that is known to be dead
-	ruleDeadClone                 // the death of one of two processes that use an incarnation frees nothing
-	ruleResume                    // a ramp of another clock goes on from where it stood
 )

@@ -5,39 +5,13 @@ package consensus
 import "github.com/numaproj-contrib/numathrottle/internal/leftout"
 
 var board = leftout.New("consensus", map[string]leftout.Rule{
-	"freeze":          {Number: int(ruleFreeze), Says: "freeze when the store has forgotten something"},
-	"freeze-removal":  {Number: int(ruleFreezeRemoval), Says: "freeze for a removal time of the longest lease, not for a lease"},
-	"clock-clamp":     {Number: int(ruleClockClamp), Says: "bound what one step adds to the logical clock"},
-	"removal-margin":  {Number: int(ruleRemovalMargin), Says: "remove a row later than its lease ends"},
-	"sequence":        {Number: int(ruleSequence), Says: "refuse a request older than the newest recorded"},
-	"clone":           {Number: int(ruleClone), Says: "close an incarnation that two processes use"},
-	"replaced-claim":  {Number: int(ruleReplacedClaim), Says: "keep the claim of a replaced incarnation until removal"},
-	"tombstone":       {Number: int(ruleTombstone), Says: "keep the row of a processor that left"},
-	"room":            {Number: int(ruleRoom), Says: "cap the share in use by the room, too"},
-	"own-tags":        {Number: int(ruleOwnTags), Says: "count the processor's own other tags"},
-	"claim-falls":     {Number: int(ruleClaimFalls), Says: "lower a claim only when less is reported in use"},
 	"late-answer":     {Number: int(ruleLateAnswer), Says: "take only the answer to the newest request"},
 	"broken-lease":    {Number: int(ruleBrokenLease), Says: "a share that lapsed since it was reported is not renewed"},
 	"lease-from-send": {Number: int(ruleLeaseFromSend), Says: "the lease runs from the send, not from the receipt"},
 	"draw-check":      {Number: int(ruleDrawCheck), Says: "void the share when its lease is over"},
-	"recall":          {Number: int(ruleRecall), Says: "a row that is older than its processor is its own only if it has sent the newest request"},
-	"removal":         {Number: int(ruleRemoval), Says: "remove rows that are silent for a removal time, with their claims"},
-	"facts-first":     {Number: int(ruleFacts), Says: "what is reported in use is the claim, also where there is no room for it"},
-	"repeat":          {Number: int(ruleRepeat), Says: "a repeated request gets what it got, and changes nothing"},
 	"watchdog":        {Number: int(ruleWatchdog), Says: "void the share of a machine that was suspended"},
 	"asked-on-time":   {Number: int(ruleAskedOnTime), Says: "only who has asked on time goes on without the store"},
-	"outlasts":        {Number: int(ruleOutlasts), Says: "a pool is new only when no share without the store's consent can be left of it"},
 	"lonely":          {Number: int(ruleLonely), Says: "a share without the store's consent ends soon after the last request"},
-	"issuer-claim":    {Number: int(ruleIssuerClaim), Says: "space permits by what the processors leave of the limit"},
-	"issuer-end":      {Number: int(ruleIssuerEnd), Says: "let no share grow before the last permit is void"},
-	"issuer-reach":    {Number: int(ruleIssuerReach), Says: "after a freeze, hold permits for as long as processors say that theirs lie ahead"},
-	"issuer-hold":     {Number: int(ruleIssuerHold), Says: "after a freeze, hold permits for a spacing at least"},
-	"issuer-spacing":  {Number: int(ruleIssuerSpacing), Says: "reserve no slot within a spacing of the newest"},
-	"spacing-by":      {Number: int(ruleSpacingBy), Says: "lower the spacing at once only by the newest version of a document"},
-	"issuer-return":   {Number: int(ruleIssuerReturn), Says: "take slots back only from the newest reservation, by its name"},
-	"lowest-limit":    {Number: int(ruleLowest), Says: "of several configured limits the lowest is in force"},
-	"hard-override":   {Number: int(ruleHard), Says: "no override raises a hard limit"},
-	"document-base":   {Number: int(ruleBase), Says: "take a change of a document only if it was made from the version on record"},
 	"document-return": {Number: int(ruleReturn), Says: "give back the documents that the store has lost"},
 	"pause-later":     {Number: int(rulePauseLater), Says: "of two pauses the one that ends later counts"},
 	"pause-news":      {Number: int(rulePauseNews), Says: "news that are older than what is on record change nothing"},
@@ -47,9 +21,6 @@ var board = leftout.New("consensus", map[string]leftout.Rule{
 	"pause-seen":      {Number: int(rulePauseSeen), Says: "what is given back holds the pauses that were seen in its place"},
 	"return-seen":     {Number: int(ruleReturnSeen), Says: "pauses are given back only in the place of what was seen there"},
 	"death-proof":     {Number: int(ruleProof), Says: "only who holds what a process held until it died names its death"},
-	"death-row":       {Number: int(ruleDeadRow), Says: "keep the row of a process that is known to be dead"},
-	"death-clone":     {Number: int(ruleDeadClone), Says: "the death of one of two processes that use an incarnation frees nothing"},
-	"ramp-resume":     {Number: int(ruleResume), Says: "a ramp of another clock goes on from where it stood"},
 })
 
 // skip tells whether a rule of the protocol is left out by a test.
@@ -61,7 +32,7 @@ func RuleNames() []string { return board.Names() }
 // RuleSays tells what a rule says; empty for one that is not known.
 func RuleSays(name string) string { return board.Says(name) }
 
-// LeaveOut leaves a rule of the protocol out of every record and processor until restore is called. It
+// LeaveOut leaves a rule of the protocol out of every processor until restore is called. It
 // exists only with the build tag numathrottle_mutants, for tests that show that they
 // notice. Not to be called while one of them is in use.
 func LeaveOut(name string) (restore func(), err error) { return board.LeaveOut(name) }

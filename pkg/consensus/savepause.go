@@ -110,7 +110,7 @@ func changePauses(ctx context.Context, s Store, pool string, change func(*notice
 		if err != nil {
 			return err
 		}
-		_, err = s.Save(ctx, pool, DocumentReport{pauseDocument, version, base, body})
+		_, err = s.Save(ctx, pool, DocumentReport{Name: pauseDocument, Version: version, Base: base, Body: body})
 		if err == nil {
 			pushNotice(ctx, s, pool, newsflash{from: rand.Text(), version: version, notice: &n})
 			return nil

@@ -58,7 +58,7 @@ func (s *shelf) take(sent []DocumentReport, docs []Document) (changed []string) 
 		}
 		held := s.find(d.Name)
 		if len(d.Body) > 0 && d.Version >= held.Version {
-			held.Document = Document{d.Name, d.Version, d.Body}
+			held.Document = Document{Name: d.Name, Version: d.Version, Body: d.Body}
 			changed = append(changed, d.Name)
 		}
 		held.lost, held.instead = false, Document{}

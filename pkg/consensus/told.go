@@ -26,7 +26,7 @@ func (t *told) until(logical int64, now time.Duration) int64 {
 	if t.end <= now {
 		return 0
 	}
-	return min(logical+(t.end-now).Microseconds(), maxMicros)
+	return min(logical+(t.end-now).Microseconds(), MaxMicros)
 }
 
 // aloneWord begins the word of a note that says until when the called service wants to be
@@ -37,7 +37,7 @@ const aloneWord = "t:"
 func aloneIn(more []string) (int64, bool) {
 	for _, w := range more {
 		if value, found := strings.CutPrefix(w, aloneWord); found {
-			n, ok := numeral(value, 36, maxMicros)
+			n, ok := numeral(value, 36, MaxMicros)
 			return n, ok && n > 0
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	"go.opentelemetry.io/otel"
@@ -188,7 +187,7 @@ func (t *Telemetry) OnSync(limit, store string) func(consensus.Synced) {
 // one. It implements throttle.Observer.
 func (t *Telemetry) Waits(ctx context.Context, w throttle.Wait) func(throttle.Waited) {
 	reason := w.Reason
-	if !slices.Contains(throttle.Reasons(), reason) {
+	if !reason.Listed() {
 		reason = throttle.ReasonOther
 	}
 	var span trace.Span

@@ -14,6 +14,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane/sdkserver"
+	"github.com/numaproj-contrib/numathrottle/internal/short"
 	"github.com/numaproj-contrib/numathrottle/pkg/sinker"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
@@ -317,6 +318,7 @@ func TestSocketALostConnectionEndsTheWaitAndNothingIsLost(t *testing.T) {
 
 // Batches of every size, one after the other, on one stream.
 func TestSocketManyBatches(t *testing.T) {
+	short.Skip(t, "thousands of batches")
 	for name, opts := range map[string][]sinker.Option{"": nil, "tags": {sinker.WithTag(sinker.TagFromHeader("tag"))}} {
 		l, err := throttle.New(throttle.Limit{Max: 20_000, Burst: 1})
 		require.NoError(t, err)

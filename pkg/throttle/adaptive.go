@@ -3,9 +3,8 @@ package throttle
 import (
 	"fmt"
 	"slices"
-	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/adapt"
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
 )
 
 // Adapts tells whether the limit follows the called service.
@@ -28,16 +27,21 @@ func (j *joint) adapts() bool {
 	return slices.ContainsFunc(j.parts, func(p part) bool { return Adaptive(p.limiter) })
 }
 
-// AdaptConfig is the limit as package internal/adapt takes it, for the Sharer that moves
-// the pool's ceiling. The limit must be valid, and adaptive.
-func (l Limit) AdaptConfig() adapt.Config {
+// CeilingConfig is the limit as package internal/ceiling takes it, for the Sharer that works
+// out the pool's ceiling. The limit must be valid; its defaults need not be filled in.
+func (l Limit) CeilingConfig() ceiling.Config {
+	if l.Max == 0 {
+		return ceiling.Config{}
+	}
 	l = l.withDefaults()
-	return adapt.Config{Max: int64(l.Max), Per: l.Per.Truncate(time.Microsecond), Reserved: l.reserved(float64(l.Max))}
-}
-
-// reserved is AdaptiveMin as a part of a ceiling in tokens per Per, in 1e-9. l has its defaults filled in.
-func (l Limit) reserved(ceiling float64) int64 {
-	return int64(max(1, min(float64(l.AdaptiveMin)/ceiling*adapt.Whole, adapt.Whole)))
+	c := ceiling.Config{
+		Limit: ceiling.Rate{Max: int64(l.Max), Per: l.Per}, Hard: l.Hard, Burst: int64(l.Burst),
+		Ramps: l.Ramps(), Adapts: l.Adapts(), Reserved: int64(l.AdaptiveMin),
+	}
+	if c.Ramps {
+		c.Ramp = l.rampConfig()
+	}
+	return c
 }
 
 // withAdaptiveDefaults fills in the default of AdaptiveMin. Burst has its own already.

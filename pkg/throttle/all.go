@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
 )
 
 // All returns a Limiter that draws from all of limiters at once: requests, tokens and
@@ -67,7 +69,7 @@ func PerCall(l Limiter) Limiter {
 // A part is one limiter of an All.
 type part struct {
 	limiter Limiter
-	member  member // the same, when it is of this package
+	native  native // the same, when it is of this package
 	costs   []func(int) int
 }
 
@@ -109,9 +111,9 @@ func flatten(parts []part, l Limiter, cost func(int) int) []part {
 	case *tagged:
 		of = l.parts
 	case *Throttle: // a type that embeds one may have methods of its own
-		of = []part{{limiter: l, member: l}}
+		of = []part{{limiter: l, native: rateChild{l}}}
 	case *InFlight:
-		of = []part{{limiter: l, member: l}}
+		of = []part{{limiter: l, native: slotChild{l}}}
 	default:
 		of = []part{{limiter: l}}
 	}
@@ -124,7 +126,7 @@ func flatten(parts []part, l Limiter, cost func(int) int) []part {
 // add adds a part. A member that is there already is drawn from once, for both.
 func add(parts []part, p part) []part {
 	for i := range parts {
-		if q := &parts[i]; p.member != nil && q.member == p.member {
+		if q := &parts[i]; p.native != nil && q.native == p.native {
 			q.costs = []func(int) int{q.within(nil).price, p.price}
 			return parts
 		}
@@ -142,16 +144,21 @@ func join(parts []part) Limiter {
 	}
 	slices.SortStableFunc(parts, func(p, q part) int { // the order of locks, then the others
 		switch {
-		case p.member != nil && q.member != nil && p.member.position() < q.member.position(), p.member != nil && q.member == nil:
+		case p.native != nil && q.native != nil && p.native.position() < q.native.position(), p.native != nil && q.native == nil:
 			return -1
-		case p.member == nil && q.member == nil:
+		case p.native == nil && q.native == nil:
 			return 0
 		}
 		return 1
 	})
 	j := &joint{parts: parts}
-	for j.members < len(parts) && parts[j.members].member != nil {
-		j.members++
+	for j.natives() < len(parts) && parts[j.natives()].native != nil {
+		p := parts[j.natives()]
+		child := waitqueue.Part[Permit]{Child: p.native}
+		if len(p.costs) > 0 {
+			child.Price = p.price
+		}
+		j.children = append(j.children, child)
 	}
 	for _, p := range parts {
 		if _, ok := p.limiter.(Tagger); ok {
@@ -163,8 +170,17 @@ func join(parts []part) Limiter {
 
 // A joint draws from several limiters at once; see All.
 type joint struct {
-	parts   []part // members first, in the order of locks
-	members int
+	parts    []part                   // those of this package first, in the order of locks
+	children []waitqueue.Part[Permit] // these
+}
+
+// natives is how many of the parts are of this package.
+func (j *joint) natives() int { return len(j.children) }
+
+// neverGrants tells whether a draw of n tokens is refused for good.
+func neverGrants(l native, n int) bool {
+	_, never := l.Impossible(n)
+	return never
 }
 
 // A tagged is a joint with a limiter that tells tags apart.
@@ -208,21 +224,21 @@ func (j *joint) TryAcquire(n int) (Permit, bool) {
 		return p, true
 	}
 	if p := j.never(n); p != nil { // no demand on any of them
-		p.member.counts().refusal(p.member.why(p.price(n)))
+		p.native.CountRefusal(p.native.why(p.price(n)))
 		return Permit{}, false
 	}
-	if lacks.member != nil {
-		lacks.member.noteRefused(lacks.price(n))
-		lacks.member.ask(lacks.price(n))
-		lacks.member.counts().refusal(lacks.member.why(lacks.price(n)))
+	if lacks.native != nil {
+		lacks.native.NoteRefused(lacks.price(n))
+		lacks.native.ask(lacks.price(n))
+		lacks.native.CountRefusal(lacks.native.why(lacks.price(n)))
 	}
 	return Permit{}, false
 }
 
 // never returns the first member that will never grant what n tokens cost there; nil: each may.
 func (j *joint) never(n int) *part {
-	for i := range j.members {
-		if p := &j.parts[i]; p.member.impossible(p.price(n)) != nil {
+	for i := range j.children {
+		if p := &j.parts[i]; neverGrants(p.native, p.price(n)) {
 			return p
 		}
 	}
@@ -231,9 +247,9 @@ func (j *joint) never(n int) *part {
 
 // try takes n tokens from each limiter, or returns the one that refused.
 func (j *joint) try(n int) (Permit, *part) {
-	for i := range j.members {
+	for i := range j.children {
 		p := &j.parts[i]
-		if price := p.price(n); price > 0 && !p.member.peek(price) || p.member.impossible(0) != nil {
+		if price := p.price(n); price > 0 && !p.native.peek(price) || neverGrants(p.native, 0) {
 			return Permit{}, p
 		}
 	}
@@ -247,8 +263,8 @@ func (j *joint) try(n int) (Permit, *part) {
 		}
 		var permit Permit
 		var ok bool
-		if p.member != nil {
-			permit, ok = p.member.take(price)
+		if p.native != nil {
+			permit, ok = p.native.take(price)
 		} else {
 			permit, ok = p.limiter.TryAcquire(price)
 		}
@@ -352,10 +368,10 @@ func (g *bundle) settle(_ int64, n, used int) {
 func (g *bundle) untake() {
 	for i, permit := range g.permits {
 		switch p := &g.parts[i]; {
-		case p.member == nil:
+		case p.native == nil:
 			permit.Cancel()
 		case permit.n > 0:
-			p.member.untake(permit)
+			p.native.untake(permit)
 		}
 	}
 }

@@ -304,7 +304,7 @@ func TestAllThrottled(t *testing.T) {
 		require.False(t, held)
 		drain(a)
 		drain(b)
-		b.correct(b.granted.Load(), 0, 5)
+		b.correct(b.bucket.Granted(), 0, 5)
 		th, held := all.Throttled()
 		require.True(t, held)
 		require.Equal(t, "b", th.Limit, "the one that takes longest")

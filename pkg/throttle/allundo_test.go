@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
 )
 
 // Everything at hand: no lock is taken, so it does not matter who holds them.
@@ -87,31 +89,40 @@ func TestAllGivesBackExactly(t *testing.T) {
 	}
 }
 
-// A draw without a lock that comes between the draws of a bid leaves nothing drawn.
-func TestAllUndoesAPartOfABid(t *testing.T) {
+// A draw without a lock that comes between the draws of an attempt leaves nothing drawn.
+func TestAllUndoesAPartOfAnAttempt(t *testing.T) {
 	for _, fenced := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			a, f, b := full(t, 10), flight(t, 10), full(t, 10)
 			time.Sleep(time.Second)
-			bid := newBid(t.Context(), as[*joint](t, All(a, f, b)).parts)
-			bid.seat(4, false)
-			bid.lock()
-			require.Equal(t, 4, bid.affordable())
-			require.Equal(t, 10, drain(b), "in between")
-			require.False(t, bid.drawAll(4))
-			bid.unlock()
+			asked := 0
+			won := waitqueue.NewAttempt(t.Context(), []waitqueue.Part[Permit]{
+				{Child: rateChild{a}},
+				{Child: slotChild{f}, Price: func(n int) int {
+					if asked++; asked == 4 { // twice for its place, once for what is at hand, and now for the draw
+						require.Equal(t, 10, drain(b), "in between")
+					}
+					return n
+				}},
+				{Child: rateChild{b}},
+			}).WinNow(4)
+			require.False(t, won)
+			require.GreaterOrEqual(t, asked, 4)
 			untouched(t, a, 10)
 			require.Zero(t, f.Status().InUse)
 			require.Zero(t, f.Status().Granted)
 
-			bid.lock()
-			p, ok := a.drawFor(&bid.places[0], 4)
+			child := rateChild{a}
+			child.Lock()
+			place := child.Seat(4, 4, time.Time{})
+			place.Age = waitqueue.Latest
+			p, ok := child.DrawFor(&place, 4)
 			require.True(t, ok)
 			if fenced {
-				a.fence()
+				a.bucket.Fence()
 			}
-			a.undrawFor(&bid.places[0], p)
-			bid.unlock()
+			child.UndrawFor(&place, p)
+			child.Unlock()
 			untouched(t, a, 10)
 			require.Equal(t, 10, drain(a))
 		})
@@ -120,15 +131,15 @@ func TestAllUndoesAPartOfABid(t *testing.T) {
 
 // What was taken before the share went does not come back when it is undone.
 func TestAllUndoesNothingIntoANewShare(t *testing.T) {
-	for _, undo := range []func(th *Throttle, p Permit){(*Throttle).untake, (*Throttle).undo} {
+	for _, undo := range []func(th rateChild, p Permit){rateChild.untake, rateChild.Undo} {
 		synctest.Test(t, func(t *testing.T) {
 			th, s := scripted(t, Limit{Max: 10, Burst: 10}, 1)
 			time.Sleep(time.Second + time.Microsecond)
-			p, ok := th.take(5)
+			p, ok := rateChild{th}.take(5)
 			require.True(t, ok)
 			s.give(0)
 			s.give(1)
-			undo(th, p)
+			undo(rateChild{th}, p)
 			untouched(t, th, 0)
 		})
 	}

@@ -3,6 +3,8 @@ package throttle
 import (
 	"math/rand/v2"
 	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
 )
 
 // A Clock tells a limiter the time and wakes it, in place of the machine's clock:
@@ -28,12 +30,7 @@ func (p *plumbing) chance() float64 {
 }
 
 // A Timer is what Clock.AfterFunc returns; *time.Timer is one.
-type Timer interface {
-	Reset(d time.Duration) bool
-	Stop() bool
-}
-
-var _ Timer = (*time.Timer)(nil)
+type Timer = limit.Timer
 
 // centuries is a time that no timer lives to see.
 const centuries = 1 << 62

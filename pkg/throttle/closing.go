@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
 )
 
 // An audience is who wants to know at once that a limiter is closed, without standing in its queue: draws on several
@@ -101,9 +103,9 @@ func (j *joint) guard(ctx context.Context) (_ context.Context, stop func()) {
 func (j *joint) closedPart(ctx context.Context) error {
 	for i := range j.parts {
 		p := &j.parts[i]
-		if p.member != nil {
-			if e := p.member.impossible(0); e != nil {
-				return e
+		if p.native != nil {
+			if r, never := p.native.Impossible(0); never {
+				return p.native.Refuse(limit.Refusal{Reason: r})
 			}
 			continue
 		}

@@ -17,48 +17,6 @@ var (
 	ErrClosed = errors.New("limiter closed")
 )
 
-// A Reason says why a draw was refused or has to wait.
-type Reason string
-
-// The reasons that the limiters of this package give.
-const (
-	// ReasonLimit: the limit itself; the tokens accrue at a known rate.
-	ReasonLimit Reason = "limit"
-	// ReasonNoShare: this processor holds no share of the limit yet.
-	ReasonNoShare Reason = "no_share"
-	// ReasonFrozen: it holds none, and no share grows for a while, because the store
-	// has forgotten something: it is new, was wiped, or failed over.
-	ReasonFrozen Reason = "frozen"
-	// ReasonShareTooSmall: this processor's share of a hard limit is too small to
-	// grant the cost at once; see Limit.Hard.
-	ReasonShareTooSmall Reason = "share_too_small"
-	// ReasonStoreLost: the lease ran out because the store does not answer.
-	ReasonStoreLost Reason = "store_lost"
-	// ReasonUnreadable: the pool has changed its limit in a way that this release cannot
-	// read, and the last share is over.
-	ReasonUnreadable Reason = "unreadable"
-	// ReasonReplaced: another process joined the pool under the same ID.
-	ReasonReplaced Reason = "replaced"
-	// ReasonTooLarge: the cost is above what one draw may ever take.
-	ReasonTooLarge Reason = "too_large"
-	// ReasonInFlight: all slots are in use; nobody knows when one comes back.
-	ReasonInFlight Reason = "in_flight"
-	// ReasonReserved: the tokens are issued one by one, and as many as may be reserved
-	// are; see Limit.MaxReserved.
-	ReasonReserved Reason = "reserved"
-	// ReasonAdaptive: the limit is lower than configured at present, because the called
-	// service refuses calls; see Limit.Adaptive. The tokens accrue at a known rate.
-	ReasonAdaptive Reason = "adaptive"
-	// ReasonOther: a reason that a Sharer gave and this package does not know, where
-	// reasons are counted.
-	ReasonOther Reason = "other"
-	// ReasonPause: everybody is held back until a time, or until somebody resumes, because
-	// the called service wants to be left alone; see Throttle.Pause.
-	ReasonPause Reason = "pause"
-	// ReasonClosed: the limiter was closed.
-	ReasonClosed Reason = "closed"
-)
-
 // Error is the one error type of this package. errors.Is tells ErrClosed for
 // ReasonClosed and ErrThrottled for every other reason.
 type Error struct {

@@ -2,166 +2,16 @@ package throttle
 
 import (
 	"math"
-	"math/bits"
-	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/bucket"
 )
-
-// A hard limit (Limit.Hard) promises that at most Max tokens are granted in any
-// window of length Per, in true time and over the whole pool. This is how, and
-// why it holds.
-//
-// # The rules
-//
-// Let C be the burst of the whole pool, f the most by which a clock may run fast
-// (13/12: 8.33 %), and
-//
-//	R = (Max + 1 - C) / (f x Per)
-//
-// A processor with share s, from 0 to 1, has a bucket of capacity s x C that earns
-// s x R by its own clock. What other limits allow beyond that is not allowed here:
-//
-//  1. No bucket is rounded up to one token. A processor whose s x C is below one
-//     grants nothing (ReasonShareTooSmall), and n tokens are granted at once only
-//     where s x C is at least n: nobody collects more than the bucket holds.
-//  2. What is given back is credited only when a bucket from which it was never
-//     drawn would not have overflowed since; see giveBack.
-//  3. A share that is used without the store's consent (Lease.Degraded) counts as
-//     none. That is not enough for a pool that degrades: a store that was emptied
-//     meanwhile takes such a share for a good one. The pool has to stop instead.
-//
-// As ever, the bucket is cut to its new capacity when the share falls, a share that
-// rises adds nothing, and a processor without a valid lease has an empty bucket.
-//
-// # The theorem
-//
-// Assume that at every instant the valid shares of all processors add up to at
-// most one, that no clock runs more than 8.33 % fast, and that no permit is
-// settled above its cost. Then the tokens granted in any window (t, t+Per], less
-// those of them that were credited again, are at most Max.
-//
-// Proof. Replace every bucket by one from which the tokens credited later were
-// never drawn. By rule 2 it never overflows where the real one did not, so it
-// obeys the same law, it never holds less than the real one, and every grant that
-// counts is one of its own. At the instant t processor i holds the share s(i), and
-// its bucket at most s(i) x C; one that holds none has an empty bucket, however many
-// of them join later. During the window processor i earns at most R x f times the
-// integral of its share over the window, since its clock shows at most f x Per. It
-// grants no more than it held and earned. The sum over all processors is at most
-//
-//	sum of s(i) x C + R x f x (integral of the sum of the shares) <= C + R x f x Per = Max + 1
-//
-// R is rounded down, which makes this less than Max + 1; and tokens are granted
-// whole, so that it is at most Max. The number of processors does not occur: the
-// shares bound it, for at most C of them can hold a share that is worth a token.
-// Neither does it matter how often or how fast the shares move, who joins or
-// leaves, and whether anybody knows of it.
-//
-// # What it costs
-//
-// With everything in demand the pool uses R x Per = (Max + 1 - Burst) / Max / 1.0833
-// of Max, and at most Burst processors can draw at a time. A larger burst serves more
-// processors, larger costs and later timers; a smaller one leaves more for the rate.
-// So the default is a tenth of Max: at most 100 tokens or 100 ms worth, whichever is
-// more, because more serves neither many processors nor late timers; and at least 8,
-// for eight processors, or half of Max if that is less.
-const (
-	// hardClocks is f. The clocks that the pool rests on run at most 8.33 % fast,
-	// which is less.
-	hardClocks = 13.0 / 12
-	// hardRounding makes the rate less than it might be by far more than
-	// floating-point numbers are rounded, and far less than anybody notices.
-	hardRounding = 1 - 1e-9
-)
-
-// hardBurst is the default burst of a hard limit.
-func (l Limit) hardBurst() int {
-	b := min(l.Max/10, max(100, l.earnedIn(100*time.Millisecond)))
-	return max(b, min(8, (l.Max+1)/2))
-}
-
-// hardSlack is how much C is above Burst, in millionths of it and at most half a
-// token: shares are rounded down, and a hundredth of a burst of 100 must still be
-// worth one token.
-func (l Limit) hardSlack() float64 { return min(float64(l.Burst)/1e6, 0.5) }
-
-// hardPerPeriod is R x Per, in tokens. l has its defaults filled in.
-func (l Limit) hardPerPeriod() float64 {
-	clocks := hardClocks
-	if skip(ruleHardClocks) {
-		clocks = 1
-	}
-	return (float64(l.Max) + 1 - float64(l.Burst) - l.hardSlack()) / clocks * hardRounding
-}
-
-// hardUnits is C in units.
-func (s scale) hardUnits(l Limit) int64 {
-	return s.units(l.Burst) + min(s.units(l.Burst)/1_000_000, s.units(1)/2)
-}
-
-// hardCapacity is what a share of C comes to, rounded down, so that the buckets of
-// a pool never hold more than C together.
-func (s scale) hardCapacity(l Limit, share int64) int64 {
-	hi, lo := bits.Mul64(uint64(s.hardUnits(l)), uint64(share))
-	q, _ := bits.Div64(hi, lo, uint64(WholeShare))
-	if skip(ruleHardWhole) && share > 0 {
-		return max(int64(q), s.units(1))
-	}
-	return int64(q)
-}
-
-// hardShare is the smallest share whose capacity is at least so many units, which
-// must not be more than C.
-func (s scale) hardShare(l Limit, units int64) int64 {
-	c := uint64(s.hardUnits(l))
-	hi, lo := bits.Mul64(uint64(units), uint64(WholeShare))
-	q, r := bits.Div64(hi, lo, c)
-	if r > 0 {
-		q++
-	}
-	return int64(q)
-}
-
-// giveBack credits what a hard limit may of n units that a permit drew, its draw
-// ending at position end of all grants. t.mu is held.
-//
-// At no moment since the draw has the bucket held more than it holds now and what
-// was granted since: it has earned meanwhile, and either has lost nothing or has
-// overflowed, and then this sum is the capacity or more. So if the sum and n more
-// fit into the bucket, one that held n more all the time would not have overflowed.
-// Neither would it with what was credited before: that is in what the bucket holds
-// now. A change of share and a debt break the reasoning, and nothing that was
-// drawn before them is credited; see Throttle.kept.
-//
-// The gate is shut meanwhile, so that nothing is granted between the sum and the
-// credit; a TryAcquire at that very moment is refused.
-func (t *Throttle) giveBack(end, n int64) {
-	if end < t.kept || t.closed.Load() {
-		return
-	}
-	t.gate.Store(&segment{behind: t.seg})
-	t.fence()
-	now := t.now()
-	room := t.seg.capacity - t.level(now)
-	if !skip(ruleHardGiveBack) {
-		since := t.granted.Load() - end
-		room -= since >> t.scale.shift << t.scale.shift // less the fences among them
-	}
-	if back := min(n, room); back > 0 && t.seg.valid(now) {
-		t.credited += back
-		t.forfeited.Add(-back)
-	}
-	t.publish()
-	t.serve(now)
-}
 
 // fits tells whether the present share can ever grant so many units at once. Only
 // a hard limit has draws that do not fit: others collect them. t.mu is held.
-func (t *Throttle) fits(units int64) bool { return t.fitsIn(t.seg, units) }
+func (t *Throttle) fits(units int64) bool { return t.fitsIn(t.bucket.Law(), units) }
 
 // fitsIn is fits for the share of s.
-func (t *Throttle) fitsIn(s *segment, units int64) bool {
-	return !t.limit.Hard || units <= s.capacity || skip(ruleHardCollect)
-}
+func (t *Throttle) fitsIn(s *bucket.Segment, units int64) bool { return t.bucket.Fits(s, units) }
 
 // lacks remembers that a draw of n tokens was refused, so that a hard limit reports
 // a demand for a share that can grant it.
@@ -181,14 +31,14 @@ func (t *Throttle) lacks(n int) {
 // refused or waited since the processor was idle: below it nothing is granted, and
 // the policy gives nobody more than it demands. t.mu is held.
 func (t *Throttle) hardDemand(demand int64) int64 {
-	t.usage.need = max(t.usage.need, t.lacked.Swap(0), 1)
-	if w := t.queue.first; w != nil {
-		t.usage.need = max(t.usage.need, int64(w.least))
+	t.usage.Need = max(t.usage.Need, t.lacked.Swap(0), 1)
+	if w := t.queue.First; w != nil {
+		t.usage.Need = max(t.usage.Need, int64(w.Least))
 	}
 	if demand == 0 {
-		t.usage.need = 0
+		t.usage.Need = 0
 		return 0
 	}
-	share := float64(t.scale.hardShare(t.limit, t.scale.units(int(t.usage.need)))) / t.raised()
+	share := float64(t.bucket.HardShare(t.bucket.Units(int(t.usage.Need)))) / t.raised()
 	return max(demand, int64(min(float64(WholeShare), math.Ceil(share))))
 }

@@ -196,7 +196,7 @@ func (p *hardPool) move() {
 // granted books a permit.
 func (p *hardPool) granted(pr *hardProcessor, permit Permit) {
 	p.log = append(p.log, use{p.now, permit.N()})
-	p.units = append(p.units, use{p.now, int(pr.th.scale.units(permit.N()))})
+	p.units = append(p.units, use{p.now, int(pr.th.bucket.Units(permit.N()))})
 	if p.r.Float64() >= pr.keeps {
 		return
 	}
@@ -223,10 +223,10 @@ func (p *hardPool) settle(pr *hardProcessor, all bool) {
 		return false
 	})
 	for _, h := range due {
-		before := pr.th.credited
+		before := pr.th.bucket.Credited()
 		h.p.Settle(h.used)
 		p.log[h.entry].tokens = min(h.p.N(), h.used)
-		p.units[h.entry].tokens -= int(pr.th.credited - before)
+		p.units[h.entry].tokens -= int(pr.th.bucket.Credited() - before)
 		p.served(pr)
 	}
 }
@@ -244,7 +244,7 @@ func (p *hardPool) greedy(pr *hardProcessor) {
 	}
 	if pr.waiter == nil && p.r.IntN(10) == 0 {
 		n := 1 + p.r.IntN(p.most)
-		w := &waiter{n: n, least: n, units: pr.th.scale.units(n), deadline: never, ready: make(chan struct{})}
+		w := &waiter{N: n, Least: n, Units: pr.th.bucket.Units(n), Deadline: never, Ready: make(chan struct{})}
 		require.NoError(p.t, pr.th.enqueue(w))
 		pr.waiter = w
 		p.served(pr)
@@ -253,10 +253,10 @@ func (p *hardPool) greedy(pr *hardProcessor) {
 
 // served books what the caller that waits was granted at this moment.
 func (p *hardPool) served(pr *hardProcessor) {
-	if w := pr.waiter; w != nil && !w.queued {
+	if w := pr.waiter; w != nil && !w.Queued() {
 		pr.waiter = nil
-		require.NoError(p.t, w.err)
-		p.granted(pr, w.permit)
+		require.NoError(p.t, w.Err)
+		p.granted(pr, w.Permit)
 	}
 }
 
@@ -305,9 +305,9 @@ func tryHardPool(t testing.TB, seed uint64) (p *hardPool, used int, wrong string
 	p.run(30)
 	used = worst(p.log, p.limit.Per)
 	granted := int64(worst(p.units, p.limit.Per))
-	if used > p.limit.Max || granted >= p.procs[0].th.scale.units(p.limit.Max+1) {
+	if used > p.limit.Max || granted >= p.procs[0].th.bucket.Units(p.limit.Max+1) {
 		wrong = fmt.Sprintf("seed %d: %d tokens used, %.3f granted and not credited, in %s: %d processors, %+v",
-			seed, used, p.procs[0].th.scale.tokens(granted), p.limit.Per, len(p.procs), p.limit)
+			seed, used, p.procs[0].th.bucket.Tokens(granted), p.limit.Per, len(p.procs), p.limit)
 	}
 	return p, used, wrong
 }

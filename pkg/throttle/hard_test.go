@@ -42,7 +42,7 @@ func TestHardRateAndBurst(t *testing.T) {
 				require.InDelta(t, l.Rate(), th.Status().Rate, l.Rate()*1e-6, "Status tells the lowered rate")
 
 				// The theorem in numbers: the burst, and what the fastest clock earns in a window.
-				c := th.scale.tokens(th.scale.hardCapacity(th.limit, WholeShare))
+				c := th.bucket.Tokens(th.bucket.Law().Capacity)
 				require.Less(t, c+th.Status().Rate*per*1.0833, float64(l.Max)+1)
 				require.GreaterOrEqual(t, c, float64(tc.burst))
 			})
@@ -64,29 +64,6 @@ func TestHardValidate(t *testing.T) {
 		require.NoError(t, err)
 		require.Positive(t, th.Status().Rate, "%+v", l)
 		require.NoError(t, th.Close())
-	}
-}
-
-// Buckets of all processors hold at most C together, and one processor in Burst
-// can still draw.
-func TestHardCapacity(t *testing.T) {
-	for _, l := range []Limit{{Max: 1}, {Max: 3, Burst: 3}, {Max: 1000}, {Max: 7, Burst: 7}, {Max: 1e9, Burst: 1e9}, {Max: 1000, Burst: 1000}} {
-		l.Hard = true
-		l = l.withDefaults()
-		sc := newScale(l)
-		for _, n := range []int64{1, 2, 3, 7, 97, 1000} {
-			each := sc.hardCapacity(l, WholeShare/n)
-			require.LessOrEqual(t, n*each, sc.hardUnits(l))
-			require.LessOrEqual(t, sc.tokens(sc.hardUnits(l)), float64(l.Burst)+l.hardSlack()+1e-9)
-			if n <= int64(l.Burst) {
-				require.GreaterOrEqual(t, each, sc.units(1), "%d processors share %+v", n, l)
-			}
-			for _, tokens := range []int{1, l.Burst/2 + 1, l.Burst} {
-				share := sc.hardShare(l, sc.units(tokens))
-				require.GreaterOrEqual(t, sc.hardCapacity(l, share), sc.units(tokens))
-				require.Less(t, sc.hardCapacity(l, share-1), sc.units(tokens), "the smallest that does")
-			}
-		}
 	}
 }
 
@@ -133,7 +110,7 @@ func TestHardLargeDraw(t *testing.T) {
 		time.Sleep(time.Minute)
 		require.True(t, c.waits())
 		require.True(t, behind.waits(), "nobody overtakes")
-		require.Zero(t, th.queue.collected)
+		require.Zero(t, th.queue.Collected)
 		held, _ := th.Throttled()
 		require.Equal(t, Throttling{Reason: ReasonShareTooSmall, Waiting: 2}, held)
 		_, err = th.Acquire(timeout(t, time.Second), 11)
@@ -157,7 +134,7 @@ func TestHardDemand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := Limit{Max: 100, Burst: 10, Hard: true}
 		th, _ := scripted(t, l, 0.5)
-		least := th.scale.hardShare(th.limit, th.scale.units(1))
+		least := th.bucket.HardShare(th.bucket.Units(1))
 		require.InDelta(t, WholeShare/10, least, 200)
 		demand := func() int64 {
 			time.Sleep(500 * time.Millisecond)

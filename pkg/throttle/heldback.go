@@ -1,29 +1,12 @@
 package throttle
 
 import (
-	"slices"
 	"sync/atomic"
 	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/bucket"
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
 )
-
-// reasons is every reason that is counted by itself.
-var reasons = [...]Reason{
-	ReasonLimit, ReasonNoShare, ReasonFrozen, ReasonShareTooSmall, ReasonStoreLost, ReasonReplaced,
-	ReasonTooLarge, ReasonInFlight, ReasonReserved, ReasonUnreadable, ReasonAdaptive, ReasonPause, ReasonClosed,
-	ReasonOther,
-}
-
-// number is the place of a reason in reasons. A Sharer may give reasons of its own,
-// any number of them: these count as ReasonOther.
-func (r Reason) number() int {
-	if i := slices.Index(reasons[:], r); i >= 0 {
-		return i
-	}
-	return len(reasons) - 1
-}
-
-// Reasons returns the reasons that HeldBack tells apart.
-func Reasons() []Reason { return slices.Clone(reasons[:]) }
 
 // HeldBack is how much a limiter has held callers back for one reason, in all since
 // it was made.
@@ -42,17 +25,17 @@ type HeldBack struct {
 // A heldLog counts what HeldBack tells. waits and refusals may be counted at any
 // time; the rest is guarded by the limiter's lock.
 type heldLog struct {
-	waits, refusals [len(reasons)]atomic.Int64
+	waits, refusals [limit.ReasonCount]atomic.Int64
 
-	spent   [len(reasons)]int64 // nanoseconds
+	spent   [limit.ReasonCount]int64 // nanoseconds
 	waiting bool
 	since   int64 // what came before is in spent
 	outlook outlook
 	outside int // calls that are held back before they draw; see HoldBack
 }
 
-func (h *heldLog) wait(r Reason)    { h.waits[r.number()].Add(1) }
-func (h *heldLog) refusal(r Reason) { h.refusals[r.number()].Add(1) }
+func (h *heldLog) wait(r Reason)    { h.waits[r.Index()].Add(1) }
+func (h *heldLog) refusal(r Reason) { h.refusals[r.Index()].Add(1) }
 
 // turn books the time until now, and goes on with what is true from now on.
 func (h *heldLog) turn(now int64, waiting bool, o outlook) {
@@ -69,7 +52,7 @@ func (h *heldLog) book(now int64) {
 	for h.waiting && h.since < now {
 		r, until := h.outlook.at(h.since)
 		until = min(until, now)
-		h.spent[r.number()] += until - h.since
+		h.spent[r.Index()] += until - h.since
 		h.since = until
 	}
 }
@@ -78,7 +61,7 @@ func (h *heldLog) book(now int64) {
 func (h *heldLog) list(now int64) []HeldBack {
 	h.book(now)
 	var out []HeldBack
-	for i, r := range reasons {
+	for i, r := range limit.Reasons() {
 		b := HeldBack{Reason: r, Waits: h.waits[i].Load(), Refusals: h.refusals[i].Load(), Time: time.Duration(h.spent[i])}
 		if b.Waits > 0 || b.Refusals > 0 || b.Time > 0 {
 			out = append(out, b)
@@ -125,40 +108,40 @@ func (t *Throttle) HeldBack() []HeldBack {
 
 // noteHeld notes what the first waiter waits for, if anybody waits. t.mu is held.
 func (t *Throttle) noteHeld() {
-	if t.queue.empty() {
+	if t.queue.Empty() {
 		t.held.turnIdle(t.now())
 		return
 	}
 	now := t.now()
-	t.held.turn(now, true, t.prospect(now, t.queue.first.units))
+	t.held.turn(now, true, t.prospect(now, t.queue.First.Units))
 }
 
 // prospect returns why a draw of so many units is held back under the present law. t.mu
 // is held.
 func (t *Throttle) prospect(now, units int64) outlook {
-	o := t.outlook(t.seg, units)
+	o := t.outlook(t.bucket.Law(), units)
 	o.paused = t.pauses.until
-	if t.seg.valid(now) && t.issuing() && t.fits(units) {
+	if t.bucket.Law().Valid(now) && t.issuing() && t.fits(units) {
 		o.during = t.issueReason(now)
 	}
 	return o
 }
 
 // outlook returns why a draw of so many units is held back under the law of s.
-func (t *Throttle) outlook(s *segment, units int64) outlook {
-	o := outlook{during: ReasonLimit, until: s.until, after: s.lease.Reason}
+func (t *Throttle) outlook(s *bucket.Segment, units int64) outlook {
+	o := outlook{during: ReasonLimit, until: s.Until, after: s.Lease.Reason}
 	switch {
 	case !t.fitsIn(s, units):
 		o.during = ReasonShareTooSmall
-	case s.lease.Adapted:
+	case s.Lease.Adapted:
 		o.during = ReasonAdaptive
 	}
-	if !s.lease.Frozen.IsZero() {
-		o.thaw = int64(s.lease.Frozen.Sub(t.base))
+	if !s.Lease.Frozen.IsZero() {
+		o.thaw = int64(s.Lease.Frozen.Sub(t.base))
 	}
 	switch {
 	case o.after != "":
-	case s.lease.Share > 0:
+	case s.Lease.Share > 0:
 		o.after = ReasonStoreLost // the lease ran out
 	default:
 		o.after = ReasonNoShare
@@ -174,19 +157,19 @@ func (t *Throttle) reasonNow(n int, now int64) Reason {
 	case n > t.limit.maxCost():
 		return ReasonTooLarge
 	}
-	s := t.gate.Load()
-	if now < s.paused {
+	s := t.bucket.Gate()
+	if now < s.Paused {
 		return ReasonPause
 	}
-	if s.behind != nil {
-		s = s.behind
+	if s.Behind != nil {
+		s = s.Behind
 	}
-	if s.lease.Issuing { // what is known of slots is guarded
+	if s.Lease.Issuing { // what is known of slots is guarded
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		return t.reason(now, t.scale.units(n))
+		return t.reason(now, t.bucket.Units(n))
 	}
-	r, _ := t.outlook(s, t.scale.units(n)).at(now)
+	r, _ := t.outlook(s, t.bucket.Units(n)).at(now)
 	return r
 }
 
@@ -200,7 +183,7 @@ func (f *InFlight) HeldBack() []HeldBack {
 
 // noteHeld notes what is waited for, if anybody waits. f.mu is held.
 func (f *InFlight) noteHeld() {
-	if f.queue.empty() {
+	if f.queue.Empty() {
 		f.held.turnIdle(f.now())
 		return
 	}

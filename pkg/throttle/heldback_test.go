@@ -2,34 +2,12 @@ package throttle
 
 import (
 	"context"
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"strconv"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 )
-
-// Every reason that the package declares is counted by itself.
-func TestEveryReasonIsCounted(t *testing.T) {
-	file, err := parser.ParseFile(token.NewFileSet(), "errors.go", nil, 0)
-	require.NoError(t, err)
-	var declared []Reason
-	ast.Inspect(file, func(n ast.Node) bool {
-		if spec, ok := n.(*ast.ValueSpec); ok && strings.HasPrefix(spec.Names[0].Name, "Reason") {
-			text, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value) //nolint:errcheck,forcetypeassert // it panics, and the test fails
-			require.NoError(t, err)
-			declared = append(declared, Reason(text))
-		}
-		return true
-	})
-	require.ElementsMatch(t, declared, Reasons())
-	require.Equal(t, ReasonOther, reasons[Reason("a sharer's own").number()])
-}
 
 // heldFor returns what was counted for one reason.
 func heldFor(l interface{ HeldBack() []HeldBack }, r Reason) HeldBack {

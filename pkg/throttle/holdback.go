@@ -3,7 +3,8 @@ package throttle
 import (
 	"context"
 	"errors"
-	"slices"
+
+	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
 )
 
 // HoldBack tells l that a call which is to draw n tokens for a tag is held back before it
@@ -28,7 +29,7 @@ func HoldBack(ctx context.Context, l Limiter, tag string, n int) (over func(err 
 	h.outside(1)
 	return func(err error) {
 		h.outside(-1)
-		if _, counted := errors.AsType[*Error](err); err != nil && !counted && missed(ctx) {
+		if _, counted := errors.AsType[*Error](err); err != nil && !counted && waitqueue.DeadlinePassed(ctx) {
 			h.counts().refusal(ReasonPause)
 		}
 		v.end(0, err)
@@ -47,7 +48,7 @@ func Refuse(l Limiter, e Error) *Error {
 	e.Cost = cost
 	h.describe(&e.Limit, &e.Tag)
 	e.by, _ = h.(Limiter)
-	if slices.Contains(reasons[:], e.Reason) {
+	if e.Reason.Listed() {
 		h.counts().refusal(e.Reason)
 	}
 	return &e
@@ -120,3 +121,6 @@ func (f *InFlight) outside(more int) {
 	f.held.outside += more
 	f.noteHeld()
 }
+
+func (t *Throttle) counts() *heldLog { return &t.held }
+func (f *InFlight) counts() *heldLog { return &f.held }

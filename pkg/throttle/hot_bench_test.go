@@ -14,7 +14,7 @@ func stocked(b *testing.B) *Throttle {
 	if err != nil {
 		b.Fatal(err)
 	}
-	t.forfeited.Add(-t.scale.units(900_000_000))
+	t.bucket.Deposit(t.bucket.Units(900_000_000))
 	return t
 }
 

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/inflight"
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
 )
 
 // An InFlight limits how many calls a pool has in flight at once. It is a Limiter
@@ -45,7 +47,8 @@ import (
 type InFlight struct {
 	plumbing
 	max     int
-	rank    uint64 // see member
+	rank    uint64                   // see native
+	alone   []waitqueue.Part[Permit] // for draws on this limiter alone
 	closed  atomic.Bool
 	refused atomic.Int64
 	held    heldLog
@@ -53,7 +56,7 @@ type InFlight struct {
 	pausing sync.Mutex // held while it is paused without a pool
 
 	mu      sync.Mutex
-	queue   queue // of bids, also for draws on this limiter alone
+	queue   queue // of attempts, also for draws on this limiter alone
 	lease   Lease
 	inUse   int
 	granted int64
@@ -70,7 +73,6 @@ var (
 	_ Limiter     = (*InFlight)(nil)
 	_ PauseHolder = (*InFlight)(nil)
 	_ Slotted     = (*InFlight)(nil)
-	_ member      = (*InFlight)(nil)
 )
 
 // NewInFlight returns an InFlight with so many slots for the whole pool: 0 to 1e9; the
@@ -80,6 +82,7 @@ func NewInFlight(slots int, opts ...Option) (*InFlight, error) {
 		return nil, fmt.Errorf("throttle: slots in flight is %d, allowed: 0 (no limit) to 1000000000", slots)
 	}
 	f := &InFlight{plumbing: newPlumbing(opts), max: slots, rank: nextRank(), lease: Lease{Share: WholeShare}}
+	f.alone = []waitqueue.Part[Permit]{{Child: slotChild{f}}}
 	f.base = time.Now()
 	if f.clock != nil {
 		f.base = f.clock.Now()
@@ -102,12 +105,12 @@ func (f *InFlight) TryAcquire(n int) (Permit, bool) {
 	if n <= 0 || f.max == 0 {
 		return Permit{n: max(n, 0)}, !f.closed.Load()
 	}
-	p, ok := f.take(n)
+	p, ok := slotChild{f}.take(n)
 	if !ok {
 		if n <= f.max { // what can never be granted is no demand
-			f.noteRefused(n)
+			slotChild{f}.NoteRefused(n)
 		}
-		f.held.refusal(f.why(n))
+		f.held.refusal(slotChild{f}.why(n))
 	}
 	return p, ok
 }
@@ -134,20 +137,20 @@ func (f *InFlight) acquire(ctx context.Context, n int, upTo bool) (Permit, error
 	if n <= 0 || f.max == 0 {
 		if f.closed.Load() {
 			f.held.refusal(ReasonClosed)
-			return Permit{}, f.refusal(ReasonClosed, n)
+			return Permit{}, f.errorOf(limit.Refusal{Reason: ReasonClosed, Cost: n})
 		}
 		return Permit{n: max(n, 0)}, nil
 	}
 	if !upTo {
-		if p, ok := f.take(n); ok {
+		if p, ok := (slotChild{f}).take(n); ok {
 			return p, nil
 		}
 	}
-	b := newBid(ctx, []part{{limiter: f, member: f}})
-	if _, err := b.win(ctx, n, upTo); err != nil {
+	a := waitqueue.NewAttempt(ctx, f.alone)
+	if _, err := a.Win(ctx, n, upTo); err != nil {
 		return Permit{}, err
 	}
-	return b.permits[0], nil
+	return a.Permits()[0], nil
 }
 
 // Close stops granting, fails everyone who waits with ErrClosed, and then runs what
@@ -159,8 +162,8 @@ func (f *InFlight) Close() error {
 		f.mu.Unlock()
 		return nil
 	}
-	for w := f.queue.first; w != nil; w = w.next {
-		w.bid.wake()
+	for w := f.queue.First; w != nil; w = w.Next() {
+		w.Attempt.Wake()
 	}
 	if f.waker != nil {
 		f.waker.Stop()
@@ -194,7 +197,7 @@ func (f *InFlight) Demand(time.Duration) int64 {
 	wanted := int64(min(max(f.peak, f.before), f.max))
 	refused := f.refused.Load()
 	short := refused > f.refusalsBefore
-	f.before, f.peak = f.peak, f.inUse+f.queue.tokens
+	f.before, f.peak = f.peak, f.inUse+f.queue.Tokens
 	f.refusalsBefore, f.refusals = f.refusals, refused
 	if short {
 		return WholeShare
@@ -260,7 +263,7 @@ func (f *InFlight) Status() InFlightStatus {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	st := InFlightStatus{
-		Name: f.name, Max: f.max, Lease: f.lease, Slots: f.allowed(), InUse: f.inUse, Waiting: f.queue.len + f.held.outside,
+		Name: f.name, Max: f.max, Lease: f.lease, Slots: f.allowed(), InUse: f.inUse, Waiting: f.queue.Len + f.held.outside,
 		Granted: f.granted, Refused: f.refused.Load(), Closed: f.closed.Load(),
 		Paused: f.pauses.status(f.now(), f.base), Pauses: f.pauses.count,
 	}
@@ -274,10 +277,10 @@ func (f *InFlight) Status() InFlightStatus {
 func (f *InFlight) Throttled() (Throttling, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !f.closed.Load() && (f.max == 0 || f.queue.empty() && f.inUse < f.allowed() && !f.paused()) {
+	if !f.closed.Load() && (f.max == 0 || f.queue.Empty() && f.inUse < f.allowed() && !f.paused()) {
 		return Throttling{}, false
 	}
-	th := Throttling{Reason: f.reason(), Limit: f.name, Tag: f.tag, Waiting: f.queue.len}
+	th := Throttling{Reason: f.reason(), Limit: f.name, Tag: f.tag, Waiting: f.queue.Len}
 	th.Paused = f.pauses.status(f.now(), f.base)
 	th.RetryAfter, th.Frozen = f.retryAfter(), f.thawing()
 	return th, true
@@ -308,6 +311,7 @@ func (f *InFlight) reason() Reason {
 // now is the time since the InFlight was made.
 func (f *InFlight) now() int64 { return -int64(f.left(f.base)) }
 
-func (f *InFlight) refusal(r Reason, n int) *Error {
-	return &Error{Reason: r, Limit: f.name, Tag: f.tag, Cost: n, by: f}
+// errorOf makes an error of a refusal.
+func (f *InFlight) errorOf(r limit.Refusal) *Error {
+	return &Error{Reason: r.Reason, Limit: f.name, Tag: f.tag, Cost: r.Cost, RetryAfter: r.RetryAfter, Frozen: r.Frozen, by: f}
 }

@@ -3,13 +3,15 @@ package throttle
 import (
 	"sync/atomic"
 	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/bucket"
 )
 
 // An issue is what a Throttle knows of the slots that are issued to it while the
 // pool's tokens are issued one by one; see Lease.Issuing. But for asked it is guarded by
 // the Throttle's lock.
 type issue struct {
-	deposits
+	bucket.Deposits
 	from    Issuer        // nil: tokens are never issued
 	spacing time.Duration // of the slots, as told last
 	part    int           // of what may be reserved ahead
@@ -28,7 +30,7 @@ type issue struct {
 }
 
 // issuing tells whether tokens are issued at present. t.mu is held.
-func (t *Throttle) issuing() bool { return t.seg.lease.Issuing }
+func (t *Throttle) issuing() bool { return t.bucket.Law().Lease.Issuing }
 
 // beginIssue finds out whether tokens of this limit can be issued.
 func (t *Throttle) beginIssue() {
@@ -49,31 +51,28 @@ func (t *Throttle) Spacing() (d time.Duration, strict bool) {
 // meanwhile: a TryAcquire at that very moment looks again. t.mu is held.
 func (t *Throttle) ripen(now int64) {
 	d := &t.issue
-	d.spent(t.whole(now))
-	if !d.stirs(now) {
+	d.Spend(t.bucket.WholeTokens(now))
+	if !d.Stirs(now) {
 		return
 	}
-	t.gate.Store(&segment{})
-	t.fence()
-	gained := d.turn(now, t.whole(now), max(1, t.queue.tokens))
-	t.forfeited.Add(-t.scale.units(gained))
-	t.trim(now, t.scale.units(len(d.ripe)))
+	t.bucket.Shut(0)
+	t.bucket.Fence()
+	gained := d.Turn(now, t.bucket.WholeTokens(now), max(1, t.queue.Tokens))
+	t.bucket.Deposit(t.bucket.Units(gained))
+	t.bucket.Trim(now, t.bucket.Units(len(d.Ripe)))
 	if gained > 0 {
 		d.asked.Store(false)
 	}
 	t.publish()
 }
 
-// whole returns how many whole tokens the bucket holds, below 0 for debt. t.mu is held.
-func (t *Throttle) whole(now int64) int { return int(t.level(now) >> t.scale.shift) }
-
-// law returns the segment by which draws without a lock go while nobody waits: there is
-// the token at hand, until it is void. t.mu is held.
-func (t *Throttle) law() *segment {
-	s := &segment{behind: t.seg}
-	if n := len(t.issue.ripe); n > 0 {
-		*s = *t.seg
-		s.until = min(s.until, t.issue.ripe[0].until)
+// issuedLaw returns the segment by which draws without a lock go while nobody waits: there
+// is the token at hand, until it is void. t.mu is held.
+func (t *Throttle) issuedLaw() *bucket.Segment {
+	s := &bucket.Segment{Behind: t.bucket.Law()}
+	if n := len(t.issue.Ripe); n > 0 {
+		*s = *t.bucket.Law()
+		s.Until = min(s.Until, t.issue.Ripe[0].Until)
 	}
 	return s
 }
@@ -91,7 +90,7 @@ func (t *Throttle) takeIssued(n int, now int64) (Permit, bool) {
 	}
 	now = t.now()
 	t.ripen(now)
-	if pos, ok := t.draw(t.scale.units(n), now); ok {
+	if pos, ok := t.bucket.Draw(t.bucket.Units(n), now); ok {
 		return Permit{n: n, pos: pos, by: t.cell(pos)}, true
 	}
 	if n == 1 { // more than one is never at hand
@@ -116,25 +115,25 @@ func (t *Throttle) lacking(now int64) int {
 	if t.issue.asked.Load() {
 		least = 1
 	}
-	collected := int(t.queue.collected >> t.scale.shift)
-	return max(t.queue.tokens, least) - collected - t.whole(now) - len(t.issue.pending)
+	collected := int(t.queue.Collected >> t.bucket.Shift)
+	return max(t.queue.Tokens, least) - collected - t.bucket.WholeTokens(now) - len(t.issue.Pending)
 }
 
 // order asks for the slots that are lacking, or gives back one that nobody waits for any
 // more, unless an order is under way or it is not yet time. t.mu is held.
 func (t *Throttle) order(now int64) {
 	d := &t.issue
-	if !t.issuing() || d.ordered || t.closed.Load() || !t.seg.valid(now) {
+	if !t.issuing() || d.ordered || t.closed.Load() || !t.bucket.Law().Valid(now) {
 		return
 	}
-	o := Order{Held: len(d.pending), Spacing: t.limit.spacing(), Ahead: t.limit.MaxReserved}
+	o := Order{Held: len(d.Pending), Spacing: t.limit.spacing(), Ahead: t.limit.MaxReserved}
 	switch n := t.lacking(now); {
 	case n > 0 && now >= d.again:
-		if o.Count = min(n, maxOrder, max(d.part, 1)-len(d.pending)); o.Count <= 0 {
+		if o.Count = min(n, maxOrder, max(d.part, 1)-len(d.Pending)); o.Count <= 0 {
 			return
 		}
 	case n < 0:
-		if o.Return, o.Unused = d.withdraw(min(-n, maxOrder)); o.Return == 0 {
+		if o.Return, o.Unused = d.Withdraw(min(-n, maxOrder)); o.Return == 0 {
 			return
 		}
 	default:
@@ -167,12 +166,12 @@ func (t *Throttle) issued(sent int64, o Order, s Slots, err error) {
 		d.again = max(d.again, now+int64(time.Millisecond))
 	case s.Count > 0:
 		d.failed, d.refused = 0, false
-		d.add(sent, now, s)
+		d.Add(sent, now, s)
 	case o.Count > 0:
 		d.failed, d.refused = 0, true
 	default:
 		d.failed = 0
-		d.rename(o.Return, s.Last)
+		d.Rename(o.Return, s.Last)
 	}
 	t.ripen(now)
 	t.retime(now)
@@ -183,18 +182,18 @@ func (t *Throttle) issued(sent int64, o Order, s Slots, err error) {
 // earlier than this, nor in a freeze, and later when other processors reserve before. t.mu is held.
 func (t *Throttle) dueIssued(now int64, n int) time.Duration {
 	d := &t.issue
-	missing := t.scale.units(min(n, maxUnits>>t.scale.shift)) - t.level(now) - t.queue.collected
+	missing := t.bucket.Units(min(n, bucket.MaxUnits>>t.bucket.Shift)) - t.bucket.Level(now) - t.queue.Collected
 	if missing <= 0 {
 		return 0
 	}
-	k := int((missing-1)>>t.scale.shift) + 1
-	if k <= len(d.pending) {
-		return time.Duration(max(d.pending[k-1].at-now, 1))
+	k := int((missing-1)>>t.bucket.Shift) + 1
+	if k <= len(d.Pending) {
+		return time.Duration(max(d.Pending[k-1].At-now, 1))
 	}
-	k -= len(d.pending)
+	k -= len(d.Pending)
 	next := max(d.free, now+int64(t.thaw(now)))
-	if last := len(d.pending) - 1; last >= 0 {
-		next = max(next, d.pending[last].at+int64(d.spacing))
+	if last := len(d.Pending) - 1; last >= 0 {
+		next = max(next, d.Pending[last].At+int64(d.spacing))
 	}
 	wait := float64(next-now) + float64(k-1)*float64(d.spacing)
 	return time.Duration(min(max(wait, 1), never/2))
@@ -206,21 +205,21 @@ func (t *Throttle) armIssue(now int64) {
 	d := &t.issue
 	look := int64(never)
 	switch {
-	case !t.queue.empty():
+	case !t.queue.Empty():
 	case !d.asked.Load():
 		look = 0
-	case len(d.pending) > 0:
-		look = d.pending[0].at
+	case len(d.Pending) > 0:
+		look = d.Pending[0].At
 	}
 	d.look.Store(look)
 	next := int64(never)
-	if len(d.pending) > 0 {
-		next = d.pending[0].at
+	if len(d.Pending) > 0 {
+		next = d.Pending[0].At
 	}
-	if len(d.ripe) > 0 && !t.queue.empty() {
-		next = min(next, d.ripe[0].until)
+	if len(d.Ripe) > 0 && !t.queue.Empty() {
+		next = min(next, d.Ripe[0].Until)
 	}
-	if !d.ordered && t.seg.valid(now) && t.lacking(now) > 0 && len(d.pending) < max(d.part, 1) {
+	if !d.ordered && t.bucket.Law().Valid(now) && t.lacking(now) > 0 && len(d.Pending) < max(d.part, 1) {
 		next = min(next, d.again)
 	}
 	if next == never {
@@ -245,7 +244,7 @@ type Issued struct {
 
 // issuedStatus returns what stands of tokens that are issued. t.mu is held.
 func (t *Throttle) issuedStatus(now int64) Issued {
-	return Issued{Issuing: true, Spacing: t.issue.spacing, Next: t.dueIssued(now, 1), Reserved: len(t.issue.pending)}
+	return Issued{Issuing: true, Spacing: t.issue.spacing, Next: t.dueIssued(now, 1), Reserved: len(t.issue.Pending)}
 }
 
 // issueReason says what holds draws back while tokens are issued. t.mu is held.
@@ -257,7 +256,7 @@ func (t *Throttle) issueReason(now int64) Reason {
 		return ReasonStoreLost
 	case t.issue.refused:
 		return ReasonReserved
-	case t.seg.lease.Adapted:
+	case t.bucket.Law().Lease.Adapted:
 		return ReasonAdaptive
 	default:
 		return ReasonLimit

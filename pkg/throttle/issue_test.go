@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/bucket"
 )
 
 var perSecond = Limit{Max: 1, Strict: true}
@@ -33,7 +35,7 @@ func TestIssuedOneCallPerSlot(t *testing.T) {
 		require.Len(t, c.mint.issued(), 20)
 		for i := range at {
 			late := at[i].Sub(c.mint.issued()[i])
-			require.True(t, late >= 0 && late < validity(time.Second), "call %d is %s after its slot", i, late)
+			require.True(t, late >= 0 && late < bucket.Validity(time.Second), "call %d is %s after its slot", i, late)
 		}
 		require.Less(t, at[19].Sub(at[0]), 21*time.Second)
 		require.LessOrEqual(t, c.mint.asked(), 25, "one order a slot")
@@ -57,7 +59,7 @@ func TestIssuedQueue(t *testing.T) {
 			for _, call := range calls {
 				r := call.end(t)
 				require.NoError(t, r.err)
-				require.GreaterOrEqual(t, r.at.Sub(last), time.Second-validity(time.Second))
+				require.GreaterOrEqual(t, r.at.Sub(last), time.Second-bucket.Validity(time.Second))
 				last = r.at
 			}
 			sound(t, th)
@@ -377,7 +379,7 @@ func TestIssuedCallsHaveSlots(t *testing.T) {
 			require.Greater(t, len(at), 20, "seed %d", seed)
 			slots := m.issued()
 			for i, when := range at { // each takes the oldest slot that it may
-				for len(slots) > 0 && when.Sub(slots[0]) >= validity(spacing) {
+				for len(slots) > 0 && when.Sub(slots[0]) >= bucket.Validity(spacing) {
 					slots = slots[1:]
 				}
 				require.NotEmpty(t, slots, "seed %d: call %d at %s", seed, i, when)

@@ -145,7 +145,7 @@ func TestStaleClockReadingDoesNotOutliveALease(t *testing.T) {
 		time.Sleep(time.Second)
 		s.lend(1, time.Second)
 		time.Sleep(time.Second)
-		_, ok := th.draw(th.scale.units(1), stale)
+		_, ok := th.bucket.Draw(th.bucket.Units(1), stale)
 		require.False(t, ok)
 	})
 }
@@ -157,10 +157,10 @@ func TestStaleClockReadingOnANewerLease(t *testing.T) {
 		stale := int64(time.Since(th.base))
 		time.Sleep(time.Second)
 		s.give(1)
-		_, ok := th.draw(th.scale.units(1), stale)
+		_, ok := th.bucket.Draw(th.bucket.Units(1), stale)
 		require.False(t, ok)
 		time.Sleep(10 * time.Millisecond)
-		_, ok = th.draw(th.scale.units(5), stale)
+		_, ok = th.bucket.Draw(th.bucket.Units(5), stale)
 		require.True(t, ok)
 	})
 }

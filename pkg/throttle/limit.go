@@ -3,9 +3,9 @@ package throttle
 import (
 	"errors"
 	"fmt"
-	"math"
-	"math/bits"
 	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/bucket"
 )
 
 // A Limit is the number of tokens that a pool may use in a period. The zero Limit
@@ -125,7 +125,7 @@ func (l Limit) withDefaults() Limit {
 	switch {
 	case l.Burst > 0 || l.Max <= 0:
 	case l.Hard:
-		l.Burst = l.hardBurst()
+		l.Burst = bucket.HardBurst(l.Max, l.Per)
 	case l.Strict:
 		l.Burst = 1
 	default:
@@ -136,7 +136,7 @@ func (l Limit) withDefaults() Limit {
 
 // earnedIn is how many tokens Max earns in d. Per must be set.
 func (l Limit) earnedIn(d time.Duration) int {
-	return int(float64(l.Max) * float64(d) / float64(l.Per))
+	return bucket.EarnedIn(d, l.Max, l.Per)
 }
 
 // Rate is what the whole pool is granted in the long run, in tokens per second: 0
@@ -148,45 +148,16 @@ func (l Limit) Rate() float64 {
 
 // perPeriod is what is granted per Per in the long run. l has its defaults filled in.
 func (l Limit) perPeriod() float64 {
-	if l.Hard && l.Max > 0 {
-		return l.hardPerPeriod()
-	}
-	return float64(l.Max)
+	return l.bucket().PerPeriod()
 }
 
-func (l Limit) perSecond() float64 {
-	return float64(l.Max) / l.withDefaults().Per.Seconds()
+// bucket is the limit as package bucket takes it. l has its defaults filled in.
+func (l Limit) bucket() bucket.Config {
+	return bucket.Config{Max: l.Max, Per: l.Per, Burst: l.Burst, Hard: l.Hard}
 }
 
 // maxCost is the largest cost of one draw: a larger one would be above the limit
 // by itself, or, with a hard limit, above what can be granted at once.
 func (l Limit) maxCost() int {
-	if l.Hard {
-		return l.Burst
-	}
-	return max(l.Max, l.Burst)
+	return l.bucket().MaxCost()
 }
-
-// A scale turns tokens into the units that a bucket counts in: powers of two,
-// about 2^30 units for a second's worth of tokens, so that neither a rate of one
-// per day nor one of a billion per second is rounded noticeably, and the running
-// totals last for years, even those of MaxShare.
-type scale struct {
-	shift   uint    // a token is 1<<shift units
-	whole   float64 // units per nanosecond of the whole limit
-	largest int     // the largest cost of one draw: the draw asks for it each time
-}
-
-func newScale(l Limit) scale {
-	rate := 30 - int(math.Ceil(math.Log2(l.perSecond())))
-	room := 54 - bits.Len(uint(l.maxCost())) // MaxShare has six bits more
-	shift := uint(max(0, min(rate, room)))
-	return scale{shift, l.perPeriod() / float64(l.Per) * float64(int64(1)<<shift), l.maxCost()}
-}
-
-// maxUnits bounds sums of tokens that are turned into units, so that neither they
-// nor their differences overflow.
-const maxUnits = 1 << 62
-
-func (s scale) units(n int) int64      { return int64(n) << s.shift }
-func (s scale) tokens(u int64) float64 { return float64(u) / float64(int64(1)<<s.shift) }

@@ -81,3 +81,19 @@ func TestLimitDefaults(t *testing.T) {
 		})
 	}
 }
+
+// extremes are the limits at the corners of what Validate allows.
+var extremes = []Limit{
+	{Max: 1, Per: maxPer},
+	{Max: 1, Per: maxPer, Burst: maxTokens},
+	{Max: 1, Per: 24 * time.Hour},
+	{Max: 1, Per: minPer},
+	{Max: 1},
+	{Max: 100},
+	{Max: 1000, Per: time.Minute, Burst: 1},
+	{Max: 1_000_000, Per: minPer},
+	{Max: maxTokens},
+	{Max: maxTokens, Burst: maxTokens},
+	{Max: maxTokens, Per: maxPer},
+	{Max: maxTokens, Per: maxPer, Burst: 1},
+}

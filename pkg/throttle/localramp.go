@@ -3,7 +3,8 @@ package throttle
 import (
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/ramp"
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling/ramp"
 )
 
 // rampEvery is how often a ceiling that moves is looked at.
@@ -13,13 +14,12 @@ const rampEvery = 100 * time.Millisecond
 // pool, or with Replicas. It is the ramp of this processor alone; it starts from Min
 // when the Throttle is made.
 type localRamp struct {
-	t      *Throttle
-	config ramp.Config
-	share  int64
-	state  ramp.State
-	flow   Flow
-	at     time.Duration
-	timer  Timer
+	t     *Throttle
+	law   ceiling.Law
+	share int64
+	flow  Flow
+	at    time.Duration
+	timer Timer
 }
 
 // fixed puts a share in force that does not end, and ramps if the limit does.
@@ -28,7 +28,9 @@ func (t *Throttle) fixed(share int64) {
 		t.Lease(Lease{Share: share})
 		return
 	}
-	r := &localRamp{t: t, config: t.limit.RampConfig(), share: share}
+	config := t.limit.CeilingConfig()
+	config.Adapts = false // what refusals leave is a part of this; see backoff.go
+	r := &localRamp{t: t, law: ceiling.Law{Config: config}, share: share}
 	t.ramp = r
 	again := r.step()
 	t.mu.Lock()
@@ -60,12 +62,10 @@ func (r *localRamp) onTimer() {
 func (r *localRamp) step() (again bool) {
 	now := time.Duration(r.t.read())
 	flow := r.t.Flow()
-	used, offered := flow.Since(r.flow, now-r.at, r.t.limit)
-	state, ceiling := r.config.Next(r.state, ramp.Step{Now: now.Microseconds(), Used: used, Offered: offered})
-	r.state, r.flow, r.at = state, flow, now
-	// A ceiling that falls is in force before it has fallen, one that rises after it
-	// has risen.
-	at := min(ceiling.At(now.Microseconds()), ceiling.At((now + 2*rampEvery).Microseconds()))
-	r.t.Lease(Lease{Share: int64(float64(r.share) * at / float64(r.config.Max)), Ceiling: at})
-	return !r.config.Risen(state)
+	used, offered := flow.Since(r.flow, now-r.at, r.t.limit.Max, r.t.limit.Per)
+	r.flow, r.at = flow, now
+	// A ceiling that falls is in force before it has fallen, one that rises after it has risen.
+	at := r.law.Alone(ramp.Step{Now: now.Microseconds(), Used: used, Offered: offered}, (now + 2*rampEvery).Microseconds())
+	r.t.Lease(Lease{Share: int64(float64(r.share) * at / float64(r.t.limit.Max)), Ceiling: at})
+	return r.law.Moves()
 }

@@ -2,90 +2,37 @@ package throttle
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/bucket"
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
 )
 
-// A member is a limiter of this package as All sees it: one that can tell how long
-// a draw has to wait, and keep a place for it, without granting anything.
-type member interface {
-	quick
-	// position and mutex order the locks: a bid holds those of all its members.
-	position() uint64
-	mutex() *sync.Mutex
-	// tells and keeper are for the one who holds the lock.
-	teller
-	keeper
-}
+// A waiter is a caller in the queue of a limiter, and a queue those that wait there.
+type (
+	waiter  = waitqueue.Waiter[Permit]
+	queue   = waitqueue.Queue[Permit]
+	attempt = waitqueue.Attempt[Permit]
+)
 
-// quick is what needs no lock.
-type quick interface {
+// A native is a limiter of this package as All sees it: one that takes part in an attempt,
+// and that can be drawn from and undrawn without a lock.
+type native interface {
+	waitqueue.Child[Permit]
+	// position orders the locks: an attempt holds those of all its children.
+	position() uint64
 	// peek tells whether n tokens are at hand for someone who comes now.
 	peek(n int) bool
 	// take takes n tokens if they are at hand, and notes no refusal.
 	take(n int) (Permit, bool)
 	// untake undoes take as if it had never happened.
 	untake(p Permit)
-	// undo is untake for a permit that a bid drew.
-	undo(p Permit)
-	// noteRefused notes that n tokens were refused.
-	noteRefused(n int)
-	// ask says that it was a draw that does not wait.
+	// ask says that n tokens were refused to a draw that does not wait.
 	ask(n int)
 	// why says what n tokens are refused for. The lock is not held.
 	why(n int) Reason
-	// counts is where waits and refusals are counted by reason.
-	counts() *heldLog
-	// onClosing calls ring once when the limiter is closed. No lock is held.
-	onClosing(ring func()) (stop func())
-	// watch begins to watch a wait. The lock is not held.
-	watch(ctx context.Context, r Reason, n int) vigil
-}
-
-// A teller answers questions. The lock is held.
-type teller interface {
-	// impossible returns why a draw of n tokens is refused for good; nil when it
-	// is not.
-	impossible(n int) *Error
-	// atHand returns how many tokens w can take now: none while others stand
-	// before it.
-	atHand(w *waiter) int
-	// dueFor returns how long w has to wait at its place, not counting what is given
-	// back; ok is false while the share in force is not enough.
-	dueFor(w *waiter) (d time.Duration, ok bool)
-	// earns returns how long it takes to earn n tokens; 0 for what is not earned
-	// but given back.
-	earns(n int) time.Duration
-	// lead is for how long n tokens may be collected before the draw: as long as it takes to
-	// earn them, unless some would be void by then.
-	lead(n int) time.Duration
-	// refusalOf returns the error for w as things stand. RetryAfter is only what the
-	// store's freeze takes, or a pause of slots.
-	refusalOf(w *waiter) *Error
-	// thawing returns how long the store's freeze goes on yet, while no share is in force; else 0.
-	thawing() time.Duration
-	// left returns the time until then.
-	left(then time.Time) time.Duration
-	// afterFunc calls f once d has passed.
-	afterFunc(d time.Duration, f func()) Timer
-}
-
-// A keeper changes what a bid has. The lock is held.
-type keeper interface {
-	// seat prepares a place for a bid that asks for n tokens, and can go on with
-	// least.
-	seat(b *bid, n, least int) waiter
-	// stand gives w its place in the queue, by its age.
-	stand(w *waiter)
-	// leave gives up the place of w, if it has one.
-	leave(w *waiter)
-	// drawFor takes n tokens that are at hand for w, which keeps its place.
-	drawFor(w *waiter, n int) (Permit, bool)
-	// undrawFor undoes a draw at once.
-	undrawFor(w *waiter, p Permit)
-	// drawn ends the place of w, which has what it came for.
-	drawn(w *waiter)
 }
 
 var ranks atomic.Uint64
@@ -93,27 +40,27 @@ var ranks atomic.Uint64
 // nextRank returns the position of a new member in the order of locks.
 func nextRank() uint64 { return ranks.Add(1) }
 
-var _ member = (*Throttle)(nil)
+// A rateChild is a Throttle as a child of an All.
+type rateChild struct{ *Throttle }
 
-func (t *Throttle) position() uint64   { return t.rank }
-func (t *Throttle) mutex() *sync.Mutex { return &t.mu }
+var _ native = rateChild{}
 
-// peek is draw without drawing.
-func (t *Throttle) peek(n int) bool {
-	if n > t.scale.largest {
-		return false
-	}
-	granted := t.granted.Load()
-	s := t.gate.Load()
-	now := max(t.read(), s.start)
-	return now < s.until && min(s.at(now)-t.forfeited.Load()-granted, s.capacity) >= t.scale.units(n)
+func (t rateChild) position() uint64 { return t.rank }
+
+// Lock and Unlock are those of the Throttle.
+func (t rateChild) Lock()   { t.mu.Lock() }
+func (t rateChild) Unlock() { t.mu.Unlock() }
+
+// peek tells whether a draw would succeed.
+func (t rateChild) peek(n int) bool {
+	return n <= t.bucket.Largest && t.bucket.Peek(t.bucket.Units(n), t.read())
 }
 
-func (t *Throttle) take(n int) (Permit, bool) {
-	if n > t.scale.largest {
+func (t rateChild) take(n int) (Permit, bool) {
+	if n > t.bucket.Largest {
 		return Permit{}, false
 	}
-	pos, ok := t.draw(t.scale.units(n), t.read())
+	pos, ok := t.bucket.Draw(t.bucket.Units(n), t.read())
 	if !ok {
 		return Permit{}, false
 	}
@@ -125,9 +72,9 @@ func (t *Throttle) take(n int) (Permit, bool) {
 // not miss leaves the total above (see draw), so that this fails. Otherwise the
 // tokens go back by the rules of a new grant: into the bucket, up to its capacity,
 // unless the share has gone since.
-func (t *Throttle) untake(p Permit) {
-	units := t.scale.units(p.n)
-	if t.granted.CompareAndSwap(p.pos+units, p.pos) {
+func (t rateChild) untake(p Permit) {
+	units := t.bucket.Units(p.n)
+	if t.bucket.Undraw(p.pos, units) {
 		return
 	}
 	t.mu.Lock()
@@ -135,11 +82,11 @@ func (t *Throttle) untake(p Permit) {
 	t.putBack(p.pos, units)
 }
 
-// undo is untake for a permit that a bid drew.
-func (t *Throttle) undo(p Permit) {
+// Undo is untake for a permit that a bid drew.
+func (t rateChild) Undo(p Permit) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.putBack(p.pos, t.scale.units(p.n))
+	t.putBack(p.pos, t.bucket.Units(p.n))
 }
 
 func (t *Throttle) putBack(pos, units int64) {
@@ -148,154 +95,146 @@ func (t *Throttle) putBack(pos, units int64) {
 		t.giveBack(pos+units, units)
 		return
 	}
-	if pos+units < t.kept { // the share has gone since
-		t.void += units
+	if t.bucket.Gone(pos + units) { // the share has gone since
+		t.bucket.Waste(units)
 		return
 	}
 	t.uncollect(now, units)
 	t.serve(now)
 }
 
-func (t *Throttle) noteRefused(n int) {
+func (t rateChild) NoteRefused(n int) {
 	t.lacks(n)
 	t.short(n, t.read())
 }
 
-func (t *Throttle) why(n int) Reason { return t.reasonNow(n, t.read()) }
+func (t rateChild) why(n int) Reason { return t.reasonNow(n, t.read()) }
 
-func (t *Throttle) counts() *heldLog { return &t.held }
-
-func (t *Throttle) impossible(n int) *Error {
+func (t rateChild) Impossible(n int) (r Reason, never bool) {
 	switch {
 	case t.closed.Load():
-		return t.refusal(ReasonClosed, n, 0)
+		return ReasonClosed, true
 	case n > t.limit.maxCost():
-		return t.refusal(ReasonTooLarge, n, 0)
+		return ReasonTooLarge, true
 	}
-	return nil
+	return "", false
 }
 
-func (t *Throttle) atHand(w *waiter) int {
+func (t rateChild) AtHand(w *waiter) int {
 	now := t.now()
-	if !t.queue.isNext(w) || !t.seg.valid(now) || t.paused(now) {
+	if !t.queue.IsNext(w) || !t.bucket.Law().Valid(now) || t.paused(now) {
 		return 0
 	}
 	if t.issuing() {
 		t.ripen(now)
 	}
-	level := min(t.level(now), t.room())
-	if w.queued {
-		level += t.queue.collected
+	level := min(t.bucket.Level(now), t.room())
+	if w.Queued() {
+		level += t.queue.Collected
 	}
-	return int(max(level, 0) >> t.scale.shift)
+	return int(max(level, 0) >> t.bucket.Shift)
 }
 
-func (t *Throttle) dueFor(w *waiter) (time.Duration, bool) {
-	if !t.fits(w.units) {
+func (t rateChild) DueFor(w *waiter) (time.Duration, bool) {
+	if !t.fits(w.Units) {
 		return 0, false
 	}
-	return t.due(t.now(), t.queue.before(w)+w.least)
+	return t.due(t.now(), t.queue.Before(w)+w.Least)
 }
 
-func (t *Throttle) earns(n int) time.Duration {
+func (t rateChild) Earns(n int) time.Duration {
 	if t.issuing() {
 		return time.Duration(min(float64(n)*float64(t.issue.spacing), never/2))
 	}
-	d, _ := t.seg.wait(t.scale.units(n))
+	d, _ := t.bucket.Law().Wait(t.bucket.Units(n))
 	return d
 }
 
-func (t *Throttle) lead(n int) time.Duration {
+func (t rateChild) Lead(n int) time.Duration {
 	if t.issuing() { // a slot that comes earlier than the rest by more is void by then
-		return min(t.earns(n), validity(t.issue.spacing)/2)
+		return min(t.Earns(n), bucket.Validity(t.issue.spacing)/2)
 	}
-	return t.earns(n)
+	return t.Earns(n)
 }
 
-func (t *Throttle) refusalOf(w *waiter) *Error {
+func (t rateChild) Refusal(w *waiter) limit.Refusal {
 	now := t.now()
-	e := t.refusal(t.reason(now, w.units), w.n, t.thaw(now))
-	e.Frozen = e.RetryAfter
-	return e
+	thaw := t.thaw(now)
+	return limit.Refusal{Reason: t.reason(now, w.Units), Cost: w.N, RetryAfter: thaw, Frozen: thaw}
 }
 
-func (t *Throttle) thawing() time.Duration { return t.thaw(t.now()) }
+func (t rateChild) Thawing() time.Duration { return t.thaw(t.now()) }
 
-func (t *Throttle) left(then time.Time) time.Duration {
+func (t rateChild) Left(then time.Time) time.Duration {
 	return then.Sub(t.base) - time.Duration(t.now())
 }
 
-func (t *Throttle) seat(b *bid, n, least int) waiter {
-	w := waiter{n: n, least: least, age: b.age, bid: b, deadline: never}
-	w.units = t.scale.units(min(least, t.limit.maxCost()))
-	if b.bounded {
-		w.deadline = int64(b.deadline.Sub(t.base))
+func (t rateChild) Seat(n, least int, deadline time.Time) waiter {
+	w := waiter{N: n, Least: least, Deadline: never}
+	w.Units = t.bucket.Units(min(least, t.limit.maxCost()))
+	if !deadline.IsZero() {
+		w.Deadline = int64(deadline.Sub(t.base))
 	}
 	return w
 }
 
-func (t *Throttle) stand(w *waiter) {
-	if w.queued {
+func (t rateChild) Stand(w *waiter) {
+	if w.Queued() {
 		return
 	}
 	now := t.now()
-	t.queue.insert(w)
-	if t.queue.first == w { // perhaps it asks for less than was collected
-		if over := t.queue.collected - (w.units - t.scale.units(1)); over > 0 {
-			t.queue.collected -= over
+	t.queue.Insert(w)
+	if t.queue.First == w { // perhaps it asks for less than was collected
+		if over := t.queue.Collected - (w.Units - t.bucket.Units(1)); over > 0 {
+			t.queue.Collected -= over
 			t.uncollect(now, over)
 		}
 	}
 	t.publish()
-	t.fence() // nothing overtakes w from here on
-	if w.next != nil {
+	t.bucket.Fence() // nothing overtakes w from here on
+	if w.Next() != nil {
 		t.retime(now) // for those behind
 	}
 	t.serve(now)
 	t.noteShort(now)
 }
 
-func (t *Throttle) leave(w *waiter) {
-	if !w.queued {
+func (t rateChild) Leave(w *waiter) {
+	if !w.Queued() {
 		return
 	}
 	now := t.now()
-	t.uncollect(now, t.queue.remove(w))
+	t.uncollect(now, t.queue.Remove(w))
 	t.publish()
 	t.serve(now)
 }
 
-func (t *Throttle) drawFor(w *waiter, n int) (Permit, bool) {
+func (t rateChild) DrawFor(w *waiter, n int) (Permit, bool) {
 	now := t.now()
-	if !t.queue.isNext(w) || !t.seg.valid(now) || t.paused(now) {
+	if !t.queue.IsNext(w) || !t.bucket.Law().Valid(now) || t.paused(now) {
 		return Permit{}, false
 	}
 	if t.issuing() {
 		t.ripen(now)
 	}
-	need := t.scale.units(n)
-	if w.queued {
-		need -= t.queue.collected
+	need := t.bucket.Units(n)
+	if w.Queued() {
+		need -= t.queue.Collected
 	}
-	for { // against draws, which need no lock while nobody waits
-		t.trim(now, t.room())
-		granted := t.granted.Load()
-		if t.seg.by(now)-t.forfeited.Load()-granted < need {
-			return Permit{}, false
-		}
-		if t.granted.CompareAndSwap(granted, granted+need) {
-			return Permit{n: n, pos: granted, by: t.cell(granted)}, true
-		}
+	pos, ok := t.bucket.TakeFrom(now, need, t.room())
+	if !ok {
+		return Permit{}, false
 	}
+	return Permit{n: n, pos: pos, by: t.cell(pos)}, true
 }
 
-func (t *Throttle) undrawFor(w *waiter, p Permit) {
-	need := t.scale.units(p.n)
-	if w.queued {
-		need -= t.queue.collected
+func (t rateChild) UndrawFor(w *waiter, p Permit) {
+	need := t.bucket.Units(p.n)
+	if w.Queued() {
+		need -= t.queue.Collected
 	}
 	switch {
-	case t.granted.CompareAndSwap(p.pos+need, p.pos):
+	case t.bucket.Undraw(p.pos, need):
 	case t.limit.Hard:
 		t.giveBack(p.pos+need, need)
 	default:
@@ -303,14 +242,29 @@ func (t *Throttle) undrawFor(w *waiter, p Permit) {
 	}
 }
 
-func (t *Throttle) drawn(w *waiter) {
-	if w.queued {
-		t.queue.remove(w) // what it had collected is part of its permit
+func (t rateChild) Drawn(w *waiter) {
+	if w.Queued() {
+		t.queue.Remove(w) // what it had collected is part of its permit
 		t.publish()
 	}
-	if !t.queue.empty() {
+	if !t.queue.Empty() {
 		now := t.now()
 		t.retime(now) // w may have come between those who wait
 		t.serve(now)
 	}
 }
+
+func (t rateChild) CountWait(r Reason)    { t.held.wait(r) }
+func (t rateChild) CountRefusal(r Reason) { t.held.refusal(r) }
+
+func (t rateChild) AfterFunc(d time.Duration, f func()) Timer { return t.afterFunc(d, f) }
+
+func (t rateChild) OnClosing(ring func()) (stop func()) { return t.onClosing(ring) }
+
+func (t rateChild) Watch(ctx context.Context, r Reason, n int) (over func(n int, err error)) {
+	v := t.watch(ctx, r, n)
+	return v.end
+}
+
+func (t rateChild) Refuse(r limit.Refusal) error                     { return t.errorOf(r) }
+func (t rateChild) Ended(ctx context.Context, r limit.Refusal) error { return ended(ctx, t.errorOf(r)) }

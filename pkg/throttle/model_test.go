@@ -278,7 +278,7 @@ func (m *model) settle() {
 func (m *model) returned() float64 {
 	m.th.mu.Lock()
 	defer m.th.mu.Unlock()
-	return m.th.scale.tokens(m.th.credited)
+	return m.th.bucket.Tokens(m.th.bucket.Credited())
 }
 
 // credit books what was given back, if the rule allows it.

@@ -138,7 +138,7 @@ type pausable interface {
 	// believed is the longest time that Told believes.
 	believed() time.Duration
 	// alone is held while it is paused without a pool.
-	alone() *sync.Mutex
+	localLock() *sync.Mutex
 }
 
 // pauseAlone pauses one limiter.
@@ -151,8 +151,8 @@ func pauseAlone(l pausable, e Paused, opts []PauseOption) (PauseReceipts, error)
 	if err := e.Check(l.present()); err != nil {
 		return PauseReceipts{}, err
 	}
-	l.alone().Lock()
-	defer l.alone().Unlock()
+	l.localLock().Lock()
+	defer l.localLock().Unlock()
 	k := l.known()
 	list, inForce := k.add(e, l.present())
 	if len(list) > MaxPausedTags {
@@ -167,15 +167,15 @@ func resumeAlone(l pausable, opts []PauseOption) error {
 	if err := s.Check(); err != nil {
 		return err
 	}
-	l.alone().Lock()
-	defer l.alone().Unlock()
+	l.localLock().Lock()
+	defer l.localLock().Unlock()
 	k := l.known()
 	l.SetPauses(k.without(s.Tag))
 	return nil
 }
 
 func tooManyTags(tag string) *PauseError {
-	return &PauseError{"tag", fmt.Sprintf("%.40q", tag), fmt.Sprint("one that is paused already, for ", MaxPausedTags, " tags are")}
+	return &PauseError{Field: "tag", Value: fmt.Sprintf("%.40q", tag), Allowed: fmt.Sprint("one that is paused already, for ", MaxPausedTags, " tags are")}
 }
 
 // Paused tells whether a draw for a tag is paused, and until when: by a pause of everything, of
@@ -196,7 +196,7 @@ func (t *Throttle) SetPauses(list []Paused) {
 	now := t.now()
 	t.pauses.put(list, t.tag, now, func(at time.Time) int64 { return int64(at.Sub(t.base)) }, t.chance())
 	t.publish()
-	t.fence() // no draw goes by what it has read before
+	t.bucket.Fence() // no draw goes by what it has read before
 	t.retime(now)
 	t.serve(now)
 }
@@ -205,7 +205,7 @@ func (t *Throttle) SetPauses(list []Paused) {
 func (t *Throttle) paused(now int64) bool { return t.pauses.holds(now) && !skip(rulePause) }
 
 // pauseOver tells whether the gate is shut by a pause that is over. t.mu is held.
-func (t *Throttle) pauseOver() bool { return t.gate.Load().paused > 0 && !t.paused(t.now()) }
+func (t *Throttle) pauseOver() bool { return t.bucket.Gate().Paused > 0 && !t.paused(t.now()) }
 
 func (t *Throttle) known() pauses {
 	if t.limit.Max == 0 {
@@ -216,7 +216,7 @@ func (t *Throttle) known() pauses {
 	return t.pauses
 }
 
-func (t *Throttle) alone() *sync.Mutex { return &t.pausing }
+func (t *Throttle) localLock() *sync.Mutex { return &t.pausing }
 
 // Paused tells whether a draw for a tag is paused; see Throttle.Paused.
 func (f *InFlight) Paused(tag string) (Paused, bool) {
@@ -250,7 +250,7 @@ func (f *InFlight) known() pauses {
 	return f.pauses
 }
 
-func (f *InFlight) alone() *sync.Mutex { return &f.pausing }
+func (f *InFlight) localLock() *sync.Mutex { return &f.pausing }
 
 // rouse sees to it that the first waiter looks again when the pause is over, and that those
 // learn of it whose deadlines come before. f.mu is held.
@@ -262,8 +262,8 @@ func (f *InFlight) rouse(now int64) {
 	if !f.pauses.holds(now) {
 		return
 	}
-	for w := f.queue.first; w != nil; w = w.next {
-		w.bid.wake()
+	for w := f.queue.First; w != nil; w = w.Next() {
+		w.Attempt.Wake()
 	}
 	if left, known := f.pauses.left(now); known {
 		f.waker = f.afterFunc(left, f.onPauseOver)

@@ -21,8 +21,8 @@ const hunt = 500 * time.Millisecond
 func stock(th *Throttle, tokens int) {
 	th.mu.Lock()
 	defer th.mu.Unlock()
-	th.forfeited.Add(-th.scale.units(tokens))
-	th.fence()
+	th.bucket.Deposit(th.bucket.Units(tokens))
+	th.bucket.Fence()
 }
 
 // slow is a limit that earns nothing during a test: one token in four minutes.
@@ -111,7 +111,7 @@ func TestFence(t *testing.T) {
 		{"no share", func(_ *testing.T, _ *Throttle, s *script) { s.give(0) }},
 		{"a lower share", func(_ *testing.T, _ *Throttle, s *script) { s.give(0.001) }},
 		{"a lease that is over", func(_ *testing.T, _ *Throttle, s *script) { s.lend(1, -1) }},
-		{"debt", func(_ *testing.T, th *Throttle, _ *script) { th.correct(th.granted.Load(), 0, 100) }},
+		{"debt", func(_ *testing.T, th *Throttle, _ *script) { th.correct(th.bucket.Granted(), 0, 100) }},
 		{"someone who waits", func(t *testing.T, th *Throttle, _ *script) {
 			ctx, cancel := context.WithCancel(t.Context())
 			t.Cleanup(cancel)
@@ -125,11 +125,10 @@ func TestFence(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			th, s := scripted(t, slow(100), 1)
 			stock(th, 50)
-			granted := th.granted.Load()
-			seg := th.gate.Load()
-			require.GreaterOrEqual(t, seg.by(th.now())-th.forfeited.Load()-granted, th.scale.units(1))
+			granted := th.bucket.Granted()
+			require.GreaterOrEqual(t, th.bucket.Level(th.now()), th.bucket.Units(1))
 			tc.do(t, th, s)
-			require.False(t, th.granted.CompareAndSwap(granted, granted+th.scale.units(1)))
+			require.False(t, th.bucket.Undraw(granted, 0), "a draw that saw the total before would still swap")
 		})
 	}
 }
@@ -169,10 +168,10 @@ func TestNoGrantOfWhatDebtTook(t *testing.T) {
 	meanwhile(func() { th.TryAcquire(1) }, func() {
 		for began := time.Now(); time.Since(began) < hunt; {
 			stock(th, 2)
-			th.correct(th.granted.Load(), 0, 100)
-			drawn := th.granted.Load()
+			th.correct(th.bucket.Granted(), 0, 100)
+			drawn := th.bucket.Granted()
 			spin(rand.IntN(20))
-			require.Equal(t, drawn, th.granted.Load())
+			require.Equal(t, drawn, th.bucket.Granted())
 			stock(th, int(-th.Status().Tokens))
 		}
 	})

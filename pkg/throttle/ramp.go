@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/ramp"
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling/ramp"
 )
 
 // A Mode says when the ceiling of a ramp rises. Every move is by the slope,
@@ -115,9 +115,9 @@ func percentage(value, byDefault int) int64 {
 // Ramps tells whether the limit ramps up.
 func (l Limit) Ramps() bool { return l.Max > 0 && (l.Min != 0 || l.RampUpDuration != 0) }
 
-// RampConfig is the limit's ramp as package internal/ramp takes it, for the Sharer
-// that moves the pool's ceiling. The limit must be valid, and ramp.
-func (l Limit) RampConfig() ramp.Config {
+// rampConfig is the limit's ramp as package internal/ceiling/ramp takes it. The limit must
+// be valid, and ramp.
+func (l Limit) rampConfig() ramp.Config {
 	l = l.withDefaults()
 	c := ramp.Config{
 		Min: int64(l.Min), Max: int64(l.Max), Per: l.Per, RampUpDuration: l.RampUpDuration,
@@ -171,7 +171,7 @@ func (l Limit) validateRamp() []error {
 	if whole.RampUpDuration == 0 {
 		whole.RampUpDuration = ramp.DefaultRampUpDuration
 	}
-	if err := whole.RampConfig().Validate(); err != nil {
+	if err := whole.rampConfig().Validate(); err != nil {
 		var list interface{ Unwrap() []error }
 		if errors.As(err, &list) {
 			errs = append(errs, list.Unwrap()...)

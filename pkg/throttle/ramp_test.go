@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/ramp"
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling/ramp"
 )
 
 func TestRampValidate(t *testing.T) {
@@ -94,7 +94,7 @@ func TestRampDefaults(t *testing.T) {
 			require.Equal(t, tc.text, tc.mode.String())
 		}
 		tc.want.Min, tc.want.Max, tc.want.Per, tc.want.RampUpDuration, tc.want.TTL = 10, 20, time.Second, time.Minute, time.Hour
-		require.Equal(t, tc.want, Limit{Max: 20, Min: 10, RampUpDuration: time.Minute, Mode: tc.mode, TTL: time.Hour}.RampConfig())
+		require.Equal(t, tc.want, Limit{Max: 20, Min: 10, RampUpDuration: time.Minute, Mode: tc.mode, TTL: time.Hour}.rampConfig())
 	}
 }
 
@@ -179,38 +179,6 @@ func TestLocalRampKeepsEveryWindow(t *testing.T) {
 	})
 }
 
-func TestFlow(t *testing.T) {
-	l := Limit{Max: 100}
-	const d = time.Second
-	base := Flow{Used: 50, Offered: 200, Granted: 60, Refused: 5}
-	for _, tc := range []struct {
-		name          string
-		now           Flow
-		used, offered int64
-	}{
-		{"nothing", base, 0, 0},
-		{"idle", Flow{Used: 50, Offered: 300, Granted: 60, Refused: 5}, 0, WholeShare},
-		{"half", Flow{Used: 100, Offered: 300, Granted: 110, Refused: 5}, WholeShare / 2, WholeShare},
-		{"all given back", Flow{Used: 50, Offered: 300, Granted: 61, Refused: 5}, 1, WholeShare},
-		{"more given back than drawn", Flow{Used: 20, Offered: 300, Granted: 61, Refused: 5}, 1, WholeShare},
-		{"refused", Flow{Used: 50, Offered: 300, Granted: 60, Refused: 6}, 1, WholeShare},
-		{"refused and empty", Flow{Used: 60, Offered: 300, Granted: 70, Refused: 6, Empty: true}, WholeShare, WholeShare},
-		{"empty and content", Flow{Used: 60, Offered: 300, Granted: 70, Refused: 5, Empty: true}, WholeShare / 10, WholeShare},
-		{"waiting", Flow{Used: 60, Offered: 300, Granted: 70, Refused: 5, Waiting: true}, WholeShare, WholeShare},
-		{"above what was offered, from the burst", Flow{Used: 200, Offered: 300, Granted: 210, Refused: 5}, WholeShare * 3 / 2, WholeShare},
-		{"out of bounds", Flow{Used: 1e9, Offered: 1e9, Granted: 1e9, Refused: 5}, MaxShare, MaxShare},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			used, offered := tc.now.Since(base, d, l)
-			require.Equal(t, []int64{tc.used, tc.offered}, []int64{used, offered})
-		})
-	}
-	used, offered := base.Since(Flow{}, 0, l)
-	require.Zero(t, used+offered, "in no time")
-	used, offered = base.Since(Flow{}, d, Limit{})
-	require.Zero(t, used+offered, "of no limit")
-}
-
 func TestFlowOfAThrottle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th, _ := scripted(t, Limit{Max: 100, Burst: 100}, 0.5)
@@ -218,12 +186,12 @@ func TestFlowOfAThrottle(t *testing.T) {
 		time.Sleep(time.Second)
 		p := take(t, th, 10)
 		p.Settle(4)
-		used, offered := th.Flow().Since(at, time.Second, th.Limit())
+		used, offered := th.Flow().Since(at, time.Second, th.Limit().Max, th.Limit().Per)
 		require.InDelta(t, WholeShare/25, used, 10)
 		require.InDelta(t, WholeShare/2, offered, 10)
 		at = th.Flow()
 		c := begin(th, 100, 0)
-		used, _ = th.Flow().Since(at, time.Second, th.Limit())
+		used, _ = th.Flow().Since(at, time.Second, th.Limit().Max, th.Limit().Per)
 		require.Equal(t, int64(1), used, "who waits is traffic")
 		c.cancel()
 		_ = c.end(t)

@@ -3,6 +3,8 @@ package throttle
 import (
 	"context"
 	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
 )
 
 // How long a caller pauses before it tries again what it has just waited for and
@@ -12,14 +14,15 @@ const (
 	longestPause  = 100 * time.Millisecond
 )
 
-// A round is one Acquire of an All. The members are won together, see bid, then the
+// A round is one Acquire of an All. The limiters of this package are won
+// together, see waitqueue.Attempt, then the
 // other limiters are tried. When one of these refuses, everything goes back, and the
 // caller waits in its Acquire: what that grants is used if all others have theirs at
 // hand by then, and goes back if not. So nothing is held while the caller waits.
 type round struct {
-	parts  []part
-	bid    *bid // nil without members
-	others int  // the first part that is no member
+	parts   []part
+	attempt *attempt // nil without limiters of this package
+	others  int      // the first part that is of another package
 
 	permits []Permit // of the parts from others on
 	waited  int      // the part that was waited for; -1: none
@@ -28,11 +31,11 @@ type round struct {
 // wait waits until n tokens of each limiter are granted, or with upTo as many as all
 // have.
 func (j *joint) wait(ctx context.Context, n int, upTo bool) (Permit, error) {
-	r := &round{parts: j.parts, others: j.members, permits: make([]Permit, len(j.parts)-j.members), waited: -1}
-	if j.members > 0 {
-		r.bid = newBid(ctx, j.parts[:j.members])
+	r := &round{parts: j.parts, others: j.natives(), permits: make([]Permit, len(j.parts)-j.natives()), waited: -1}
+	if j.natives() > 0 {
+		r.attempt = waitqueue.NewAttempt(ctx, j.children)
 	}
-	if j.members < len(j.parts) {
+	if j.natives() < len(j.parts) {
 		guarded, stop := j.guard(ctx)
 		defer stop()
 		ctx = guarded
@@ -76,25 +79,25 @@ func (j *joint) wait(ctx context.Context, n int, upTo bool) (Permit, error) {
 	}
 }
 
-// win draws from the members. It does not wait when something is held; then 0 says
-// that the members lack tokens.
+// win draws from the limiters of this package. It does not wait when something is held; then 0 says
+// that these lack tokens.
 func (r *round) win(ctx context.Context, n int, upTo bool) (int, error) {
 	switch {
-	case r.bid == nil:
+	case r.attempt == nil:
 		if ctx.Err() != nil {
 			return 0, r.ended(ctx, n)
 		}
 		return n, nil
 	case r.waited < 0:
-		return r.bid.win(ctx, n, upTo)
-	case r.bid.winNow(n):
+		return r.attempt.Win(ctx, n, upTo)
+	case r.attempt.WinNow(n):
 		return n, nil
 	default:
 		return 0, nil
 	}
 }
 
-// tryOthers draws from the limiters that are no members, and returns the first that
+// tryOthers draws from the limiters of other packages, and returns the first that
 // refuses; -1 when none does.
 func (r *round) tryOthers(n int) int {
 	for i := r.others; i < len(r.parts); i++ {
@@ -113,8 +116,8 @@ func (r *round) tryOthers(n int) int {
 
 // giveBack gives back everything that was drawn.
 func (r *round) giveBack() {
-	if r.bid != nil {
-		r.bid.undo()
+	if r.attempt != nil {
+		r.attempt.Undo()
 	}
 	for i, p := range r.permits {
 		p.Cancel()
@@ -125,8 +128,8 @@ func (r *round) giveBack() {
 
 func (r *round) grant(n int) Permit {
 	g := newBundle(r.parts)
-	if r.bid != nil {
-		g.permits = append(g.permits, r.bid.permits...)
+	if r.attempt != nil {
+		g.permits = append(g.permits, r.attempt.Permits()...)
 	}
 	g.permits = append(g.permits, r.permits...)
 	return Permit{n: n, by: g}

@@ -124,22 +124,22 @@ func sound(t testing.TB, th *Throttle) {
 	th.mu.Lock()
 	defer th.mu.Unlock()
 	n, tokens := 0, 0
-	for w := th.queue.first; w != nil; w = w.next {
-		require.True(t, w.queued)
-		tokens += w.least
+	for w := th.queue.First; w != nil; w = w.Next() {
+		require.True(t, w.Queued())
+		tokens += w.Least
 		n++
 	}
-	require.Equal(t, n, th.queue.len, "length of the queue")
-	require.Equal(t, tokens, th.queue.tokens, "tokens in the queue")
-	if first := th.queue.first; first != nil {
-		require.LessOrEqual(t, th.queue.collected, first.units-th.scale.units(1), "collected leaves one token to draw")
+	require.Equal(t, n, th.queue.Len, "length of the queue")
+	require.Equal(t, tokens, th.queue.Tokens, "tokens in the queue")
+	if first := th.queue.First; first != nil {
+		require.LessOrEqual(t, th.queue.Collected, first.Units-th.bucket.Units(1), "collected leaves one token to draw")
 	} else {
-		require.Zero(t, th.queue.collected, "nobody waits, nothing is collected")
+		require.Zero(t, th.queue.Collected, "nobody waits, nothing is collected")
 	}
 	if th.issuing() {
-		require.LessOrEqual(t, th.whole(th.now()), len(th.issue.ripe), "every token has a slot")
+		require.LessOrEqual(t, th.bucket.WholeTokens(th.now()), len(th.issue.Ripe), "every token has a slot")
 		return
 	}
-	open := th.queue.empty() && !th.closed.Load()
-	require.Equal(t, open, th.gate.Load() == th.seg, "the gate is open exactly when nobody waits")
+	open := th.queue.Empty() && !th.closed.Load()
+	require.Equal(t, open, th.bucket.Gate() == th.bucket.Law(), "the gate is open exactly when nobody waits")
 }

@@ -1,12 +1,15 @@
 package throttle
 
 import (
-	"sync"
+	"context"
 	"sync/atomic"
 	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
 )
 
-// This file is an InFlight as a member of an All; see member.
+// This file is an InFlight as a child of an All; see native.
 
 // slots settles one permit.
 type slots struct {
@@ -25,64 +28,70 @@ func (s *slots) settle(_ int64, n, _ int) {
 	s.of.serve()
 }
 
-func (f *InFlight) position() uint64   { return f.rank }
-func (f *InFlight) mutex() *sync.Mutex { return &f.mu }
+// A slotChild is an InFlight as a child of an All.
+type slotChild struct{ *InFlight }
 
-func (f *InFlight) peek(n int) bool {
+var _ native = slotChild{}
+
+func (f slotChild) position() uint64 { return f.rank }
+
+// Lock and Unlock are those of the InFlight.
+func (f slotChild) Lock()   { f.mu.Lock() }
+func (f slotChild) Unlock() { f.mu.Unlock() }
+
+func (f slotChild) peek(n int) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.atHand(&waiter{age: latest}) >= n
+	return f.AtHand(&waiter{Age: waitqueue.Latest}) >= n
 }
 
-func (f *InFlight) take(n int) (Permit, bool) {
+func (f slotChild) take(n int) (Permit, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.drawFor(&waiter{age: latest}, n)
+	return f.DrawFor(&waiter{Age: waitqueue.Latest}, n)
 }
 
-func (f *InFlight) untake(p Permit) { f.undo(p) }
+func (f slotChild) untake(p Permit) { f.Undo(p) }
 
-func (f *InFlight) undo(p Permit) {
+func (f slotChild) Undo(p Permit) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.undrawFor(nil, p)
+	f.UndrawFor(nil, p)
 	f.serve()
 }
 
-func (f *InFlight) impossible(n int) *Error {
+func (f slotChild) Impossible(n int) (r Reason, never bool) {
 	switch {
 	case f.closed.Load():
-		return f.refusal(ReasonClosed, n)
+		return ReasonClosed, true
 	case n > f.max:
-		return f.refusal(ReasonTooLarge, n)
+		return ReasonTooLarge, true
 	}
-	return nil
+	return "", false
 }
 
-func (f *InFlight) atHand(w *waiter) int {
-	if !f.queue.isNext(w) || f.closed.Load() || f.paused() {
+func (f slotChild) AtHand(w *waiter) int {
+	if !f.queue.IsNext(w) || f.closed.Load() || f.paused() {
 		return 0
 	}
 	return max(f.allowed()-f.inUse, 0)
 }
 
-// dueFor knows only whether the share is ever enough, and when a pause is over.
-func (f *InFlight) dueFor(w *waiter) (time.Duration, bool) {
+// DueFor knows only whether the share is ever enough, and when a pause is over.
+func (f slotChild) DueFor(w *waiter) (time.Duration, bool) {
 	over, known := f.pauses.left(f.now())
 	if skip(rulePause) {
 		over, known = 0, true
 	}
-	return over, known && (over > 0 || w.least <= f.allowed())
+	return over, known && (over > 0 || w.Least <= f.allowed())
 }
 
-func (f *InFlight) earns(int) time.Duration { return 0 }
+func (f slotChild) Earns(int) time.Duration { return 0 }
 
-func (f *InFlight) lead(int) time.Duration { return 0 }
+func (f slotChild) Lead(int) time.Duration { return 0 }
 
-func (f *InFlight) refusalOf(w *waiter) *Error {
-	e := f.refusal(f.reason(), w.n)
-	e.RetryAfter, e.Frozen = f.retryAfter(), f.thawing()
-	return e
+func (f slotChild) Refusal(w *waiter) limit.Refusal {
+	return limit.Refusal{Reason: f.reason(), Cost: w.N, RetryAfter: f.retryAfter(), Frozen: f.thawing()}
 }
 
 // retryAfter is how long there are no slots for sure: while a pause whose end is known goes on, or while the
@@ -110,67 +119,67 @@ func (f *InFlight) left(then time.Time) time.Duration {
 	return then.Sub(f.clock.Now())
 }
 
-func (f *InFlight) seat(b *bid, n, least int) waiter {
-	return waiter{n: n, least: least, age: b.age, bid: b}
-}
+func (f slotChild) Thawing() time.Duration { return f.thawing() }
 
-func (f *InFlight) stand(w *waiter) {
-	if w.queued {
+func (f slotChild) Left(then time.Time) time.Duration { return f.left(then) }
+
+func (f slotChild) Seat(n, least int, _ time.Time) waiter { return waiter{N: n, Least: least} }
+
+func (f slotChild) Stand(w *waiter) {
+	if w.Queued() {
 		return
 	}
-	f.queue.insert(w)
+	f.queue.Insert(w)
 	f.noteHeld()
 	f.note()
 	f.serve()
 	f.poke()
 }
 
-func (f *InFlight) leave(w *waiter) {
-	if !w.queued {
+func (f slotChild) Leave(w *waiter) {
+	if !w.Queued() {
 		return
 	}
-	f.queue.remove(w)
+	f.queue.Remove(w)
 	f.noteHeld()
 	f.serve()
 }
 
-func (f *InFlight) drawFor(w *waiter, n int) (Permit, bool) {
-	if f.atHand(w) < n {
+func (f slotChild) DrawFor(w *waiter, n int) (Permit, bool) {
+	if f.AtHand(w) < n {
 		return Permit{}, false
 	}
 	f.inUse += n
 	f.granted += int64(n)
 	f.note()
-	return Permit{n: n, by: &slots{of: f}}, true
+	return Permit{n: n, by: &slots{of: f.InFlight}}, true
 }
 
-func (f *InFlight) undrawFor(_ *waiter, p Permit) {
+func (f slotChild) UndrawFor(_ *waiter, p Permit) {
 	f.inUse -= p.n
 	f.granted -= int64(p.n)
 }
 
-func (f *InFlight) drawn(w *waiter) { f.leave(w) }
+func (f slotChild) Drawn(w *waiter) { f.Leave(w) }
 
-func (f *InFlight) ask(int) {}
+func (f slotChild) ask(int) {}
 
-func (f *InFlight) noteRefused(n int) {
+func (f slotChild) NoteRefused(n int) {
 	f.refused.Add(int64(min(n, f.max)))
 	f.poke()
 }
 
-func (f *InFlight) why(n int) Reason {
+func (f slotChild) why(n int) Reason {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if e := f.impossible(n); e != nil {
-		return e.Reason
+	if r, never := f.Impossible(n); never {
+		return r
 	}
 	return f.reason()
 }
 
-func (f *InFlight) counts() *heldLog { return &f.held }
-
 // note keeps the largest number of slots that was wanted at once. f.mu is held.
-func (f *InFlight) note() { f.peak = max(f.peak, f.inUse+f.queue.tokens) }
+func (f *InFlight) note() { f.peak = max(f.peak, f.inUse+f.queue.Tokens) }
 
 func (f *InFlight) poke() {
 	if f.sharer != nil && f.now() >= f.stopped.Load() { // a larger share would not help
@@ -180,7 +189,22 @@ func (f *InFlight) poke() {
 
 // serve wakes the first bid if there are slots for it. f.mu is held.
 func (f *InFlight) serve() {
-	if w := f.queue.first; w != nil && f.atHand(w) >= w.least {
-		w.bid.wake()
+	if w := f.queue.First; w != nil && (slotChild{f}).AtHand(w) >= w.Least {
+		w.Attempt.Wake()
 	}
 }
+
+func (f slotChild) CountWait(r Reason)    { f.held.wait(r) }
+func (f slotChild) CountRefusal(r Reason) { f.held.refusal(r) }
+
+func (f slotChild) AfterFunc(d time.Duration, g func()) Timer { return f.afterFunc(d, g) }
+
+func (f slotChild) OnClosing(ring func()) (stop func()) { return f.onClosing(ring) }
+
+func (f slotChild) Watch(ctx context.Context, r Reason, n int) (over func(n int, err error)) {
+	v := f.watch(ctx, r, n)
+	return v.end
+}
+
+func (f slotChild) Refuse(r limit.Refusal) error                     { return f.errorOf(r) }
+func (f slotChild) Ended(ctx context.Context, r limit.Refusal) error { return ended(ctx, f.errorOf(r)) }

@@ -3,7 +3,8 @@ package throttle
 import (
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/adapt"
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
 )
 
 // This file is what a Throttle with an adaptive limit does about refusals. What it is
@@ -18,14 +19,15 @@ import (
 // A slowing is what an adaptive Throttle knows of refusals. It is guarded by the
 // Throttle's lock.
 type slowing struct {
+	config ceiling.Config
 	leased Lease // as the sharer has leased it
 	pooled bool  // by a sharer that moves the pool's ceiling
 	pool   lane
 	own    lane
 
-	state   adapt.State // of the Throttle's own law
-	cuts    int64       // by it
-	told    adapt.Totals
+	state   backoff.State // of the Throttle's own law
+	cuts    int64         // by it
+	told    backoff.Totals
 	flow    Flow // when it was looked at last whether the share is used
 	at      int64
 	used    int64 // of offered, as of then
@@ -36,8 +38,8 @@ type slowing struct {
 
 // A lane is what is counted for one of the two laws.
 type lane struct {
-	window adapt.Window
-	totals adapt.Totals
+	window backoff.Window
+	totals backoff.Totals
 	// Refusals count of calls that were granted from here on: a position in granted, and a
 	// time. settling: of none, for the lag of a cut is not over.
 	mark, since int64
@@ -46,7 +48,7 @@ type lane struct {
 
 // begin begins to count anew.
 func (l *lane) begin(t *Throttle, now int64, settling bool) {
-	l.mark, l.since, l.settling = t.granted.Load(), now, settling
+	l.mark, l.since, l.settling = t.bucket.Granted(), now, settling
 	l.window.Start(now/1000, l.totals)
 }
 
@@ -83,7 +85,7 @@ func (t *Throttle) beginSlowing() {
 		return
 	}
 	_, static := t.sharer.(*Static)
-	s := &slowing{pooled: t.sharer != nil && !static}
+	s := &slowing{config: t.limit.CeilingConfig(), pooled: t.sharer != nil && !static}
 	t.slow = s
 	s.timer = t.afterFunc(centuries, t.onSlow)
 }
@@ -122,7 +124,7 @@ func (t *Throttle) lower(now int64, l Lease) Lease {
 	cut, settled := l.Cuts != s.leased.Cuts, s.pool.settling && !l.Settling
 	s.leased = l
 	if cut { // the pool has, and knows better
-		s.state = adapt.State{}
+		s.state = backoff.State{}
 		s.own.begin(t, now, false)
 	}
 	if cut || settled {
@@ -138,7 +140,7 @@ func (t *Throttle) lowered(now int64) Lease {
 	if s.state.Free() || l.Issuing {
 		return l
 	}
-	part := t.slowConfig().Ceiling(s.state, now/1000) / adapt.Whole
+	part := t.slowConfig().Ceiling(s.state, now/1000) / backoff.Whole
 	l.Share = int64(float64(l.Share) * part)
 	l.Adapted = l.Adapted || part < 1
 	if !s.pooled {
@@ -151,18 +153,16 @@ func (t *Throttle) lowered(now int64) Lease {
 }
 
 // slowConfig is what the Throttle's own law is about: its share, whatever that is. What is
-// reserved is a part of the pool's ceiling.
-func (t *Throttle) slowConfig() adapt.Config {
-	ceiling := t.slow.leased.Ceiling
-	if ceiling <= 0 {
-		ceiling = float64(t.limit.Max)
+// reserved is a part of the pool's ceiling, and of a hard limit a bucket that holds a token.
+func (t *Throttle) slowConfig() backoff.Config {
+	of, least := t.slow.leased.Ceiling, 0.0
+	if of <= 0 {
+		of = float64(t.limit.Max)
 	}
-	reserved := t.limit.reserved(ceiling)
-	if t.limit.Hard { // whose bucket must hold a token
-		least := float64(t.scale.units(1)) / float64(t.scale.hardUnits(t.limit)) / (float64(t.slow.leased.Share) / float64(WholeShare))
-		reserved = max(reserved, int64(min(least*(1+1e-6), 1)*adapt.Whole))
+	if t.limit.Hard {
+		least = float64(t.bucket.Units(1)) / float64(t.bucket.HardUnits()) / (float64(t.slow.leased.Share) / float64(WholeShare))
 	}
-	return adapt.Config{Max: 1, Per: time.Second, Reserved: reserved}
+	return t.slow.config.Part(of, least)
 }
 
 // slowStep makes a step of the Throttle's own law. t.mu is held.
@@ -173,7 +173,7 @@ func (t *Throttle) slowStep(now int64) {
 	}
 	if d := time.Duration(now - s.at); d >= slowLook {
 		flow := t.flowAt(now)
-		s.used, s.offered = flow.Since(s.flow, d, t.limit)
+		s.used, s.offered = flow.Since(s.flow, d, t.limit.Max, t.limit.Per)
 		s.flow, s.at = flow, now
 	}
 	rate := t.limit.Rate() * float64(s.leased.Share) / float64(WholeShare)
@@ -181,9 +181,9 @@ func (t *Throttle) slowStep(now int64) {
 		return
 	}
 	before := s.state.Generation
-	s.state = t.slowConfig().Next(s.state, adapt.Step{
+	s.state = t.slowConfig().Next(s.state, backoff.Step{
 		Now: now / 1000, Lag: slowLag.Microseconds(), Used: s.used, Offered: s.offered,
-		Reports: []adapt.Report{s.own.window.Report(rate, s.state.Generation, now/1000)},
+		Reports: []backoff.Report{s.own.window.Report(rate, s.state.Generation, now/1000)},
 	})
 	if s.state.Generation != before {
 		s.cuts++
@@ -219,18 +219,6 @@ func (s *slowing) stop() {
 	}
 }
 
-// Served is what a Throttle was told by Permit.Report, for the pool's law.
-type Served struct {
-	// Cuts is that of the lease under which the calls were granted that were refused.
-	Cuts uint64
-	// Accepted, Refused and Overloaded are rates of the last second, or of the last few calls, in
-	// tokens per second. A refusal counts only if its call was granted since the pool's last cut was in
-	// force everywhere (Lease.Settling).
-	Accepted, Refused, Overloaded float64
-	// Active tells that calls were reported in the last ten seconds.
-	Active bool
-}
-
 // served returns what was told. t.mu is held.
 func (t *Throttle) served(now int64) Served {
 	s := t.slow
@@ -240,10 +228,10 @@ func (t *Throttle) served(now int64) Served {
 	if !s.pool.window.Active(now / 1000) {
 		return Served{Cuts: s.leased.Cuts}
 	}
-	const unit = adapt.Whole / 1e6 // a Report's numbers are then millionths of a token per second
+	const unit = backoff.Whole / 1e6 // a Report's numbers are then millionths of a token per second
 	r := s.pool.window.Report(unit, 0, now/1000)
-	rate := func(n int64) float64 { return float64(n) * unit / adapt.Whole }
-	return Served{s.leased.Cuts, rate(r.Accepted), rate(r.Refused), rate(r.Overloaded), true}
+	rate := func(n int64) float64 { return float64(n) * unit / backoff.Whole }
+	return Served{Cuts: s.leased.Cuts, Accepted: rate(r.Accepted), Refused: rate(r.Refused), Overloaded: rate(r.Overloaded), Active: true}
 }
 
 // An Adapting is how a Throttle with an adaptive limit stands with the called service; the zero
@@ -267,7 +255,7 @@ func (t *Throttle) adapting(now int64) Adapting {
 	}
 	a := Adapting{Part: 1, Cuts: s.cuts, Accepted: s.told.Accepted, Refused: s.told.Refused, Overloaded: s.told.Overloaded}
 	if !s.state.Free() && !s.leased.Issuing {
-		a.Part = t.slowConfig().Ceiling(s.state, now/1000) / adapt.Whole
+		a.Part = t.slowConfig().Ceiling(s.state, now/1000) / backoff.Whole
 	}
 	return a
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
 )
 
 // A service accepts so many calls per second, with a burst of a tenth of a second.
@@ -311,7 +313,8 @@ func TestAdaptiveIsChecked(t *testing.T) {
 		require.NoError(t, tc.l.Validate())
 		require.Equal(t, tc.want, tc.l.withDefaults().AdaptiveMin)
 		if tc.l.Adapts() {
-			require.NoError(t, tc.l.AdaptConfig().Validate())
+			law := ceiling.Law{Config: tc.l.CeilingConfig()}
+			require.NoError(t, law.BackoffConfig().Validate())
 		}
 	}
 }

@@ -1,6 +1,10 @@
 package throttle
 
-import "time"
+import (
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/bucket"
+)
 
 // A Status is what a Throttle is doing at one moment.
 type Status struct {
@@ -50,22 +54,22 @@ func (t *Throttle) Status() Status {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := t.now()
-	st.Lease = t.seg.lease
+	st.Lease = t.bucket.Law().Lease
 	if t.issuing() {
 		t.ripen(now)
 		st.Issued = t.issuedStatus(now)
 	}
-	held := min(t.level(now), t.room())
-	if t.seg.valid(now) {
-		st.Rate = float64(t.seg.rate) / (1 << rateBits) / float64(int64(1)<<t.scale.shift) * 1e9
+	held := min(t.bucket.Level(now), t.room())
+	if t.bucket.Law().Valid(now) {
+		st.Rate = float64(t.bucket.Law().Rate) / (1 << bucket.RateBits) / float64(int64(1)<<t.bucket.Shift) * 1e9
 	} else {
 		st.Lease.Share = 0
 		held = min(held, 0) // nothing is at hand; debt stays
 	}
-	st.Tokens = t.scale.tokens(held)
-	st.Waiting = t.queue.len + t.held.outside
-	st.Granted = (t.granted.Load() - t.void - t.queue.collected) >> t.scale.shift
-	st.Returned = t.credited >> t.scale.shift
+	st.Tokens = t.bucket.Tokens(held)
+	st.Waiting = t.queue.Len + t.held.outside
+	st.Granted = (t.bucket.Drawn() - t.queue.Collected) >> t.bucket.Shift
+	st.Returned = t.bucket.Credited() >> t.bucket.Shift
 	st.Refused = t.refused.Load()
 	st.Adapting = t.adapting(now)
 	st.Paused, st.Pauses = t.pauses.status(now, t.base), t.pauses.count
@@ -105,16 +109,16 @@ func (t *Throttle) Throttled() (Throttling, bool) {
 	if t.issuing() {
 		t.ripen(now)
 	}
-	least := t.scale.units(1)
-	if !t.queue.empty() {
-		least = t.queue.first.units // whatever holds that back holds back all behind it
+	least := t.bucket.Units(1)
+	if !t.queue.Empty() {
+		least = t.queue.First.Units // whatever holds that back holds back all behind it
 	}
-	th := Throttling{Reason: t.reason(now, least), Limit: t.name, Tag: t.tag, Waiting: t.queue.len}
+	th := Throttling{Reason: t.reason(now, least), Limit: t.name, Tag: t.tag, Waiting: t.queue.Len}
 	if t.issuing() {
 		th.Issued = t.issuedStatus(now)
 	}
-	wait, ok := t.due(now, t.queue.tokens+1)
-	if ok && wait == 0 && t.queue.empty() {
+	wait, ok := t.due(now, t.queue.Tokens+1)
+	if ok && wait == 0 && t.queue.Empty() {
 		return Throttling{}, false
 	}
 	th.Paused = t.pauses.status(now, t.base)
@@ -132,10 +136,10 @@ func (t *Throttle) Throttled() (Throttling, bool) {
 // thaw returns how long the pool is frozen yet, while no share is in force; else 0.
 // t.mu is held.
 func (t *Throttle) thaw(now int64) time.Duration {
-	if t.seg.valid(now) && !t.issuing() || t.seg.lease.Frozen.IsZero() {
+	if t.bucket.Law().Valid(now) && !t.issuing() || t.bucket.Law().Lease.Frozen.IsZero() {
 		return 0
 	}
-	return max(t.seg.lease.Frozen.Sub(t.base)-time.Duration(now), 0)
+	return max(t.bucket.Law().Lease.Frozen.Sub(t.base)-time.Duration(now), 0)
 }
 
 // reason says what holds a draw of so many units back at now. t.mu is held.

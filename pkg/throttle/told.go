@@ -3,6 +3,8 @@ package throttle
 import (
 	"time"
 	"unicode/utf8"
+
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
 )
 
 // A Listener is a Sharer that judges what a called service says to one processor.
@@ -59,8 +61,8 @@ func tell(l pausable, s Sharer, until time.Time, reason string) {
 	if most := now.Add(l.believed()); until.After(most) {
 		until = most
 	}
-	if len(reason) > maxPauseReason {
-		reason = reason[:maxPauseReason]
+	if len(reason) > limit.MaxPauseReason {
+		reason = reason[:limit.MaxPauseReason]
 		for !utf8.ValidString(reason) {
 			reason = reason[:len(reason)-1]
 		}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
 )
 
 // mostly is the part of a call's time above which its waits for tokens are what made
@@ -36,7 +38,7 @@ func Track(ctx context.Context) context.Context {
 // for last, is ErrThrottled, and has err as its cause; its RetryAfter is 0, for that wait is over.
 // Otherwise it is err itself. So it is when err is nil, is an *Error already, or when ctx has no Track.
 func Blame(ctx context.Context, err error) error {
-	if !errors.Is(err, context.DeadlineExceeded) || !missed(ctx) || errors.Is(err, ErrThrottled) {
+	if !errors.Is(err, context.DeadlineExceeded) || !waitqueue.DeadlinePassed(ctx) || errors.Is(err, ErrThrottled) {
 		return err
 	}
 	t := trackOf(ctx)

@@ -222,7 +222,7 @@ func TestReportsAreForgotten(t *testing.T) {
 			time.Sleep(time.Millisecond)
 			report(th)
 		}
-		require.LessOrEqual(t, len(th.usage.samples), 2100)
+		require.LessOrEqual(t, th.usage.Reports(), 2100)
 	})
 }
 

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/bucket"
+	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
 )
 
 // Acquire waits until n tokens are granted; see Limiter. Without a share it
@@ -20,8 +23,8 @@ import (
 func (t *Throttle) Acquire(ctx context.Context, n int) (Permit, error) {
 	// The usual case by itself, with a small frame: it often runs on the small stack of a new goroutine, for
 	// one message, and to make that larger takes many times as long as the draw.
-	if n > 0 && n <= t.scale.largest && t.limit.Max > 0 && ctx.Err() == nil {
-		if pos, ok := t.draw(t.scale.units(n), t.read()); ok {
+	if n > 0 && n <= t.bucket.Largest && t.limit.Max > 0 && ctx.Err() == nil {
+		if pos, ok := t.bucket.Draw(t.bucket.Units(n), t.read()); ok {
 			return Permit{n: n, pos: pos, by: t.cell(pos)}, nil
 		}
 	}
@@ -47,35 +50,35 @@ func (t *Throttle) acquire(ctx context.Context, n int, upTo bool) (Permit, error
 	if n > t.limit.maxCost() && !upTo {
 		return Permit{}, t.refuse(ReasonTooLarge, n, 0)
 	}
-	w := &waiter{n: min(n, t.limit.maxCost()), upTo: upTo, deadline: never, ready: make(chan struct{})}
-	w.least = w.n
+	w := &waiter{N: min(n, t.limit.maxCost()), UpTo: upTo, Deadline: never, Ready: make(chan struct{})}
+	w.Least = w.N
 	if upTo {
-		w.least = 1
+		w.Least = 1
 	}
-	w.units = t.scale.units(w.least)
+	w.Units = t.bucket.Units(w.Least)
 	if d, ok := ctx.Deadline(); ok {
-		w.deadline = int64(d.Sub(t.base))
+		w.Deadline = int64(d.Sub(t.base))
 	}
 	if err := t.enqueue(w); err != nil {
 		return Permit{}, err
 	}
 	select {
-	case <-w.ready:
+	case <-w.Ready:
 	default:
 		t.await(ctx, w)
 	}
-	return w.permit, w.err
+	return w.Permit, w.Err
 }
 
 // await waits until w has been served, or has failed.
 func (t *Throttle) await(ctx context.Context, w *waiter) {
-	v := t.watch(ctx, w.reason, w.n)
+	v := t.watch(ctx, w.Reason, w.N)
 	select {
-	case <-w.ready:
+	case <-w.Ready:
 	case <-ctx.Done():
 		t.giveUp(ctx, w)
 	}
-	v.end(w.permit.n, w.err)
+	v.end(w.Permit.n, w.Err)
 }
 
 // enqueue puts w into the queue, unless it is served at once or its deadline is
@@ -84,20 +87,20 @@ func (t *Throttle) enqueue(w *waiter) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed.Load() {
-		return t.refuse(ReasonClosed, w.n, 0)
+		return t.refuse(ReasonClosed, w.N, 0)
 	}
 	now := t.now()
-	if wait, ok := t.due(now, t.queue.tokens+w.least); ok && t.fits(w.units) && w.misses(now, wait) {
-		t.short(w.n, now)
+	if wait, ok := t.due(now, t.queue.Tokens+w.Least); ok && t.fits(w.Units) && w.Misses(now, wait) {
+		t.short(w.N, now)
 		return t.heldUp(now, w, wait)
 	}
-	t.queue.push(w)
+	t.queue.Push(w)
 	t.publish()
-	t.fence() // nothing overtakes w from here on, nor draws while serve looks
+	t.bucket.Fence() // nothing overtakes w from here on, nor draws while serve looks
 	t.serve(now)
-	if w.queued {
-		w.reason = t.reason(now, w.units)
-		t.held.wait(w.reason)
+	if w.Queued() {
+		w.Reason = t.reason(now, w.Units)
+		t.held.wait(w.Reason)
 		t.noteShort(now)
 	}
 	return nil
@@ -108,32 +111,29 @@ func (t *Throttle) enqueue(w *waiter) error {
 func (t *Throttle) giveUp(ctx context.Context, w *waiter) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !w.queued {
+	if !w.Queued() {
 		return
 	}
 	now := t.now()
-	t.uncollect(now, t.queue.remove(w))
+	t.uncollect(now, t.queue.Remove(w))
 	t.publish()
 	t.serve(now)
-	e := t.refusalOf(w)
-	if wait, _ := t.due(now, t.queue.tokens+w.least); t.fits(w.units) {
+	e := t.errorOf(rateChild{t}.Refusal(w))
+	if wait, _ := t.due(now, t.queue.Tokens+w.Least); t.fits(w.Units) {
 		e.RetryAfter = max(e.RetryAfter, wait)
 	}
-	if w.err = ended(ctx, e); missed(ctx) {
-		t.short(w.n, now)
+	if w.Err = ended(ctx, e); waitqueue.DeadlinePassed(ctx) {
+		t.short(w.N, now)
 		t.held.refusal(e.Reason)
 	}
 }
-
-// missed tells whether a call has ended because its deadline passed.
-func missed(ctx context.Context) bool { return errors.Is(ctx.Err(), context.DeadlineExceeded) }
 
 // ended returns the error of a call whose context has ended while it waited: the cause,
 // and for a deadline e with the cause, unless Track says that something else took most
 // of the call's time.
 func ended(ctx context.Context, e *Error) error {
 	e.Cause = context.Cause(ctx)
-	if !missed(ctx) {
+	if !waitqueue.DeadlinePassed(ctx) {
 		return e.Cause
 	}
 	if !errors.Is(e.Cause, context.DeadlineExceeded) { // the context has a cause of its own
@@ -147,13 +147,11 @@ func ended(ctx context.Context, e *Error) error {
 
 // uncollect puts back what a waiter had collected that will not use it.
 func (t *Throttle) uncollect(now, units int64) {
-	t.void += units
 	if t.issuing() {
+		t.bucket.Waste(units)
 		return // its slots are over
 	}
-	if back := min(units, t.seg.capacity-t.level(now)); back > 0 && t.seg.valid(now) {
-		t.forfeited.Add(-back)
-	}
+	t.bucket.PutBack(now, units)
 }
 
 // due returns how long it takes until n tokens are there at the present share,
@@ -163,13 +161,13 @@ func (t *Throttle) due(now int64, n int) (wait time.Duration, ok bool) {
 	switch {
 	case !known:
 		return 0, false
-	case !t.seg.valid(now):
+	case !t.bucket.Law().Valid(now):
 		return over, over > 0 // not before the pause is over, that much is sure
 	case t.issuing():
 		return max(over, t.dueIssued(now, n)), true
 	}
-	held := min(t.level(now+int64(over)), t.seg.capacity) + t.queue.collected
-	wait, ok = t.seg.wait(t.scale.units(min(n, maxUnits>>t.scale.shift)) - held)
+	held := min(t.bucket.Level(now+int64(over)), t.bucket.Law().Capacity) + t.queue.Collected
+	wait, ok = t.bucket.Law().Wait(t.bucket.Units(min(n, bucket.MaxUnits>>t.bucket.Shift)) - held)
 	return over + min(wait, never-over), ok
 }
 
@@ -183,38 +181,37 @@ func (t *Throttle) serve(now int64) {
 		t.arm(now)
 		return
 	}
-	if t.queue.empty() {
+	if t.queue.Empty() {
 		if t.issuing() {
 			t.arm(now)
 		}
 		return
 	}
-	for w := t.queue.first; w != nil && t.seg.valid(now); w = t.queue.first {
-		t.trim(now, t.room())
-		level := t.level(now)
-		need := w.units - t.queue.collected
+	for w := t.queue.First; w != nil && t.bucket.Law().Valid(now); w = t.queue.First {
+		t.bucket.Trim(now, t.room())
+		level := t.bucket.Level(now)
+		need := w.Units - t.queue.Collected
 		if level < need {
-			if w.units > t.seg.capacity && t.fits(w.units) {
-				t.collect(min(level, need-t.scale.units(1)))
+			if w.Units > t.bucket.Law().Capacity && t.fits(w.Units) {
+				t.collect(min(level, need-t.bucket.Units(1)))
 			}
 			break
 		}
-		if w.bid != nil {
-			w.bid.wake() // it keeps its place until it has decided
+		if w.Attempt != nil {
+			w.Attempt.Wake() // it keeps its place until it has decided
 			break
 		}
-		n := w.n
-		if w.upTo {
-			n = min(n, int(level>>t.scale.shift))
-			need = t.scale.units(n)
-			if n < w.n {
-				t.short(w.n-n, now)
+		n := w.N
+		if w.UpTo {
+			n = min(n, int(level>>t.bucket.Shift))
+			need = t.bucket.Units(n)
+			if n < w.N {
+				t.short(w.N-n, now)
 			}
 		}
-		pos := t.granted.Add(need) - need
-		t.queue.remove(w)
-		w.permit = Permit{n: n, pos: pos, by: t.cell(pos)}
-		close(w.ready)
+		pos := t.bucket.Take(need)
+		t.queue.Remove(w)
+		w.Serve(Permit{n: n, pos: pos, by: t.cell(pos)})
 	}
 	t.publish()
 	t.arm(now)
@@ -224,17 +221,17 @@ func (t *Throttle) serve(now int64) {
 // come. t.mu is held.
 func (t *Throttle) room() int64 {
 	if t.issuing() {
-		return maxUnits
+		return bucket.MaxUnits
 	}
-	return t.seg.capacity
+	return t.bucket.Law().Capacity
 }
 
 // collect draws units for the first waiter, which asks for more than the bucket
 // holds, so that they do not overflow.
 func (t *Throttle) collect(units int64) {
 	if units > 0 {
-		t.granted.Add(units)
-		t.queue.collected += units
+		t.bucket.Take(units)
+		t.queue.Collected += units
 	}
 }
 
@@ -259,23 +256,23 @@ func (t *Throttle) arm(now int64) {
 		t.armIssue(now)
 		return
 	}
-	if t.queue.empty() {
+	if t.queue.Empty() {
 		t.timer.Stop()
 		return
 	}
-	if !t.seg.valid(now) || !t.fits(t.queue.first.units) {
+	if !t.bucket.Law().Valid(now) || !t.fits(t.queue.First.Units) {
 		return // the next lease serves the queue
 	}
-	need := t.queue.first.units - t.queue.collected
-	if t.queue.first.units > t.seg.capacity {
-		need = min(need, max(t.seg.capacity/2, t.scale.units(1)))
+	need := t.queue.First.Units - t.queue.Collected
+	if t.queue.First.Units > t.bucket.Law().Capacity {
+		need = min(need, max(t.bucket.Law().Capacity/2, t.bucket.Units(1)))
 	}
-	level := t.level(now)
-	if t.queue.first.bid != nil && level >= t.queue.first.units-t.queue.collected {
+	level := t.bucket.Level(now)
+	if t.queue.First.Attempt != nil && level >= t.queue.First.Units-t.queue.Collected {
 		t.timer.Stop() // it was woken
 		return
 	}
-	if wait, ok := t.seg.wait(need - level); ok {
+	if wait, ok := t.bucket.Law().Wait(need - level); ok {
 		t.timer.Reset(wait)
 	}
 }
@@ -294,18 +291,18 @@ func (t *Throttle) onTimer() {
 func (t *Throttle) retime(now int64) {
 	var late []*waiter
 	var ahead int
-	for w := t.queue.first; w != nil; {
-		next := w.next
-		wait, ok := t.due(now, ahead+w.least)
-		switch missed := ok && t.fits(w.units) && w.misses(now, wait); {
-		case missed && w.bid == nil:
-			t.uncollect(now, t.queue.remove(w))
+	for w := t.queue.First; w != nil; {
+		next := w.Next()
+		wait, ok := t.due(now, ahead+w.Least)
+		switch missed := ok && t.fits(w.Units) && w.Misses(now, wait); {
+		case missed && w.Attempt == nil:
+			t.uncollect(now, t.queue.Remove(w))
 			late = append(late, w)
 		case missed:
-			w.bid.wake() // and finds out itself
+			w.Attempt.Wake() // and finds out itself
 			fallthrough
 		default:
-			ahead += w.least
+			ahead += w.Least
 		}
 		w = next
 	}
@@ -313,15 +310,15 @@ func (t *Throttle) retime(now int64) {
 		t.publish() // perhaps nobody waits any more
 	}
 	for _, w := range late {
-		retry, _ := t.due(now, ahead+w.least) // who comes again stands behind all that stayed
-		t.short(w.n, now)
-		w.fail(t.heldUp(now, w, retry))
+		retry, _ := t.due(now, ahead+w.Least) // who comes again stands behind all that stayed
+		t.short(w.N, now)
+		w.Fail(t.heldUp(now, w, retry))
 	}
 }
 
 // heldUp is refuse for w, which cannot be served in time. t.mu is held.
 func (t *Throttle) heldUp(now int64, w *waiter, retry time.Duration) *Error {
-	e := t.refuse(t.reason(now, w.units), w.n, retry)
+	e := t.refuse(t.reason(now, w.Units), w.N, retry)
 	e.Frozen = t.thaw(now)
 	e.RetryAfter = max(e.RetryAfter, e.Frozen)
 	return e
@@ -329,13 +326,13 @@ func (t *Throttle) heldUp(now int64, w *waiter, retry time.Duration) *Error {
 
 func (t *Throttle) failAll() {
 	now := t.now()
-	for w := t.queue.first; w != nil; w = t.queue.first {
-		t.uncollect(now, t.queue.remove(w))
-		if w.bid != nil {
-			w.bid.wake()
+	for w := t.queue.First; w != nil; w = t.queue.First {
+		t.uncollect(now, t.queue.Remove(w))
+		if w.Attempt != nil {
+			w.Attempt.Wake()
 			continue
 		}
-		w.fail(t.refuse(ReasonClosed, w.n, 0))
+		w.Fail(t.refuse(ReasonClosed, w.N, 0))
 	}
 	t.noteHeld()
 }

@@ -2,6 +2,7 @@ package servers
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -15,6 +16,11 @@ import (
 
 func TestMain(m *testing.M) {
 	BeNATSNode()
+	flag.Parse()
+	if testing.Short() {
+		fmt.Println("-short: the tests here start processes") //nolint:forbidigo // as the testing package prints
+		return
+	}
 	os.Exit(m.Run())
 }
 

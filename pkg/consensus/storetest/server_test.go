@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/short"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/storetest"
 )
@@ -177,12 +178,14 @@ func TestServer(t *testing.T) {
 }
 
 func TestServerThatKnowsNewPools(t *testing.T) {
+	short.Skip(t, "TestServer runs the suite")
 	s := newServer()
 	s.knowsNew = true
 	storetest.Run(t, s.harness())
 }
 
 func TestDeferredServer(t *testing.T) {
+	short.Skip(t, "TestServer runs the suite")
 	s := newServer()
 	s.deferred = true
 	storetest.Run(t, s.harness())

@@ -1,0 +1,120 @@
+// Package apierror is the one form of error that the HTTP proxy and the permit API answer with:
+//
+//	HTTP/1.1 429 Too Many Requests
+//	Retry-After: 2
+//
+//	{"error": {"reason": "limit", "message": "...", "limit": "ns/pipe/map", "tag": "a", "tokens": 3, "retry_after_seconds": 1.25}}
+package apierror
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// Reasons beside those of package throttle.
+const (
+	BadRequest   = "bad_request"
+	Unauthorized = "unauthorized"
+	Forbidden    = "forbidden"
+	TooLong      = "too_long"
+	NotOpen      = "not_open"
+	TooMany      = "too_many"
+	Upstream     = "upstream"
+	Internal     = "internal"
+	NotFound     = "not_found"
+	NotAllowed   = "method_not_allowed"
+	MediaType    = "media_type"
+)
+
+// An Error is an answer that says why a call was not served. No field holds a secret.
+type Error struct {
+	// Status is the HTTP status; it is not part of the body.
+	Status int `json:"-"`
+	// Reason is one of the reasons above or a throttle.Reason.
+	Reason string `json:"reason"`
+	// Message is for people.
+	Message string `json:"message"`
+	// Field is what is wrong in a bad request; empty elsewhere.
+	Field string `json:"field,omitempty"`
+	// Limit and Tag name what holds the call back; empty when that is not known.
+	Limit string `json:"limit,omitempty"`
+	Tag   string `json:"tag,omitempty"`
+	// Tokens is how many were asked for.
+	Tokens int `json:"tokens,omitempty"`
+	// RetryAfterSeconds is when to try again, in seconds; 0 when that is not known.
+	RetryAfterSeconds float64 `json:"retry_after_seconds,omitempty"`
+}
+
+// New returns an error without details.
+func New(status int, reason, message string) *Error {
+	return &Error{Status: status, Reason: reason, Message: message}
+}
+
+// Field returns the error for a field of a request with a value that is not allowed.
+func Field(field, value, allowed string) *Error {
+	return &Error{
+		Status: http.StatusBadRequest, Reason: BadRequest, Field: field,
+		Message: field + " is " + value + ", allowed: " + allowed,
+	}
+}
+
+// Error returns the message.
+func (e *Error) Error() string { return e.Message }
+
+// Of returns the answer for an error of a limiter. An error of another kind becomes an
+// internal one, whose text is not told.
+func Of(err error) *Error {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e
+	}
+	denied, ok := errors.AsType[*throttle.Error](err)
+	switch {
+	case ok:
+		return denial(denied)
+	case errors.Is(err, throttle.ErrClosed):
+		return New(http.StatusServiceUnavailable, string(throttle.ReasonClosed), "the limiter is closed")
+	case errors.Is(err, context.DeadlineExceeded):
+		return New(http.StatusTooManyRequests, string(throttle.ReasonLimit), "the time for waiting is over")
+	}
+	return New(http.StatusInternalServerError, Internal, "the call failed within the proxy; its log says why")
+}
+
+func denial(d *throttle.Error) *Error {
+	e := &Error{
+		Status: http.StatusTooManyRequests, Reason: string(d.Reason), Message: d.Error(),
+		Limit: d.Limit, Tag: d.Tag, Tokens: d.Cost, RetryAfterSeconds: d.RetryAfter.Seconds(),
+	}
+	switch d.Reason {
+	case throttle.ReasonClosed:
+		e.Status = http.StatusServiceUnavailable
+	case throttle.ReasonTooLarge:
+		e.Status = http.StatusUnprocessableEntity // no wait helps
+	}
+	return e
+}
+
+// Write sends the error.
+func (e *Error) Write(w http.ResponseWriter) {
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-store")
+	if e.RetryAfterSeconds > 0 {
+		h.Set("Retry-After", RetryAfter(time.Duration(e.RetryAfterSeconds*float64(time.Second))))
+	}
+	w.WriteHeader(e.Status)
+	_ = json.NewEncoder(w).Encode(struct {
+		Error *Error `json:"error"`
+	}{e}) // whoever is gone cannot be told
+}
+
+// RetryAfter returns a duration as the header has it: whole seconds, rounded up.
+func RetryAfter(d time.Duration) string {
+	return strconv.FormatInt(int64(math.Ceil(d.Seconds())), 10)
+}

@@ -1,0 +1,62 @@
+package bucket
+
+import "github.com/numaproj-contrib/numathrottle/internal/limit"
+
+// A Change is what becomes of a bucket when another lease comes into force. The limiter
+// calls Replace, then Cut, then opens or shuts the gate, then calls Seal. In this order no
+// draw takes the old level by the new law.
+type Change struct {
+	room, back int64
+	wasValid   bool
+	// Moved tells that the share is another one, or begins anew, so that waits have changed.
+	Moved bool
+	// Emptied tells that the bucket starts empty, because its share had ended.
+	Emptied bool
+	// Issuing tells that tokens are issued one by one as before, so that all stays as it is.
+	Issuing bool
+}
+
+// Replace puts the law of a lease in force that ends at until.
+func (b *Bucket) Replace(now, until int64, l limit.Lease) Change {
+	old := b.seg
+	b.seg = b.segment(l, now, until, old.By(now))
+	if skip(ruleFallClamps) {
+		b.seg.Capacity = max(b.seg.Capacity, old.Capacity)
+	}
+	room := min(old.Capacity, b.seg.Capacity) // what overflowed before is lost, though nobody looked
+	c := Change{
+		room: room, back: max(b.period(min(old.Lease.Share, l.Share)), room),
+		wasValid: old.Valid(now), Moved: l.Share != old.Lease.Share || !old.Valid(now),
+		Emptied: !old.Valid(now) || l.Share == 0 || old.Lease.Issuing,
+		Issuing: l.Issuing && old.Lease.Issuing && old.Valid(now),
+	}
+	if c.Emptied {
+		c.room, c.back = 0, 0 // a processor whose share had ended starts empty
+	}
+	return c
+}
+
+// Cut takes from the bucket what does not fit into the new share.
+func (b *Bucket) Cut(now int64, c Change) {
+	room := c.room
+	if skip(ruleStartsEmpty) && !c.wasValid {
+		room = b.seg.Capacity
+		b.forfeited.Add(b.Level(now) - room)
+	}
+	b.Trim(now, room)
+}
+
+// Seal makes every draw fail that went by the old law, and bounds what can be given back.
+func (b *Bucket) Seal(c Change) {
+	b.Fence()
+	if !b.config.Hard {
+		b.kept = max(b.kept, b.granted.Load()-c.back)
+	} else if c.Moved {
+		b.kept = b.granted.Load()
+	}
+}
+
+// period is what a share earns in one period, in units.
+func (b *Bucket) period(share int64) int64 {
+	return int64(float64(b.Units(b.config.Max)) * float64(share) / float64(limit.WholeShare))
+}

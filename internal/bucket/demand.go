@@ -1,0 +1,80 @@
+package bucket
+
+import (
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
+)
+
+// A Demand remembers the running totals at the moments of the last reports, so
+// that a demand can be worked out over a window of any length.
+type Demand struct {
+	samples []Totals
+	// Need is, with a hard limit, the largest draw that lacked a share since the processor
+	// was idle, in tokens.
+	Need int64
+}
+
+// Totals are running totals at one moment; units, except where said. Refusals
+// cost nothing, so that their total may be far above what fits into an integer.
+type Totals struct {
+	At      int64   // nanoseconds since base
+	Used    float64 // granted less given back
+	Refused float64
+	Earned  float64
+}
+
+// since returns the totals at the newest sample that is at least span old, or at
+// the oldest there is, and forgets what is older than that.
+func (d *Demand) since(now int64, span time.Duration, forget bool) (Totals, bool) {
+	if len(d.samples) == 0 {
+		return Totals{}, false
+	}
+	i := 0
+	for i+1 < len(d.samples) && now-d.samples[i+1].At >= int64(span) {
+		i++
+	}
+	t := d.samples[i]
+	if forget {
+		d.samples = d.samples[i:]
+	}
+	return t, true
+}
+
+// A Backlog is what a processor has before it, in units.
+type Backlog struct {
+	Waiting float64
+	Debt    float64
+	ShortAt int64 // when a caller was refused or made to wait last
+}
+
+// Report returns the fraction of the limit in force, in 1e-9, that a processor would use
+// if it could; see Holder. It is what was used, refused, waits and is owed, over
+// the window. A processor that ran short in the last half of the window, and used
+// most of what it earned, reports the whole: how much it would have used is not
+// known, and a share that grows by the amount that was lacking grows too slowly.
+// One that was idle for as long reports nothing.
+func (d *Demand) Report(now Totals, b Backlog, window time.Duration, whole float64) int64 {
+	half, ok := d.since(now.At, window*2/5, false) // reports are jittered by a tenth
+	from, _ := d.since(now.At, window, true)
+	d.samples = append(d.samples, now)
+	if !ok {
+		if b.Waiting > 0 || b.ShortAt > now.At-int64(window/2) {
+			return limit.WholeShare
+		}
+		return 0
+	}
+	lately := now.Used - half.Used + now.Refused - half.Refused + b.Waiting
+	if lately <= 0 && b.Debt == 0 {
+		return 0 // idle for half the window: others can have it all
+	}
+	if (b.Waiting > 0 || b.ShortAt >= half.At) && lately*5 >= (now.Earned-half.Earned)*4 {
+		return limit.WholeShare
+	}
+	wanted := now.Used - from.Used + now.Refused - from.Refused + b.Waiting + b.Debt
+	span := float64(max(now.At-from.At, int64(time.Millisecond))) * whole
+	return int64(max(0, min(wanted/span, 1)) * float64(limit.WholeShare))
+}
+
+// Reports is how many reports are remembered.
+func (d *Demand) Reports() int { return len(d.samples) }

@@ -1,0 +1,114 @@
+package bucket
+
+import (
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
+)
+
+// Validity is how long after its slot a token can be granted that was issued for slots
+// so far apart. It covers the way of the answer and a late timer; in it, a call may
+// come nearer to the next than the slots are.
+func Validity(spacing time.Duration) time.Duration {
+	return min(max(spacing/10, 250*time.Millisecond), 2500*time.Millisecond)
+}
+
+// A Deposit is one token that was issued for a slot: it can be granted from At on, and
+// is void from Until on. Times are nanoseconds since the limiter was made.
+type Deposit struct {
+	At, Until int64
+	Name      int64 // of the reservation, to give it back; 0: it cannot be
+}
+
+// Deposits are the tokens of a bucket that have been issued and not been granted. They
+// are guarded by the limiter's lock.
+//
+// Invariant: At rises in Pending, Until in Ripe.
+type Deposits struct {
+	Pending []Deposit // their slots are still to come
+	Ripe    []Deposit // at hand: as many as the bucket's level
+}
+
+// Add books count slots that follow each other by spacing. The first is wait after some
+// moment between sent and now: its token cannot be granted before it, and is void a
+// Validity after it, whichever moment it was.
+func (d *Deposits) Add(sent, now int64, s limit.Slots) {
+	lasts := int64(Validity(s.Spacing))
+	for i := range s.Count {
+		after := int64(s.Wait) + int64(i)*int64(s.Spacing)
+		p := Deposit{At: now + after, Until: sent + after + lasts, Name: s.Last}
+		k := len(d.Pending) // answers may be late by different times
+		for k > 0 && d.Pending[k-1].At > p.At {
+			k--
+		}
+		d.Pending = append(d.Pending, Deposit{})
+		copy(d.Pending[k+1:], d.Pending[k:])
+		d.Pending[k] = p
+	}
+}
+
+// Stirs tells whether Turn would change what is at hand.
+func (d *Deposits) Stirs(now int64) bool {
+	return len(d.Pending) > 0 && d.Pending[0].At <= now || len(d.Ripe) > 0 && d.Ripe[0].Until <= now
+}
+
+// Spend forgets the tokens that were granted: all but held, the oldest first.
+func (d *Deposits) Spend(held int) {
+	if n := len(d.Ripe) - max(held, 0); n > 0 {
+		d.Ripe = d.Ripe[n:]
+	}
+}
+
+// Turn brings the deposits up to now, when the bucket holds held tokens, below 0 for
+// debt. It returns how many tokens come in; the bucket must then be cut to len(d.Ripe).
+// Of those that nobody has a use for, beyond room, the oldest are void.
+func (d *Deposits) Turn(now int64, held, room int) (gained int) {
+	d.Spend(held)
+	for len(d.Pending) > 0 && d.Pending[0].At <= now {
+		p := d.Pending[0]
+		d.Pending = d.Pending[1:]
+		if p.Until <= now {
+			continue // its answer took too long
+		}
+		gained++
+		k := len(d.Ripe)
+		for k > 0 && d.Ripe[k-1].Until > p.Until {
+			k--
+		}
+		d.Ripe = append(d.Ripe, Deposit{})
+		copy(d.Ripe[k+1:], d.Ripe[k:])
+		d.Ripe[k] = p
+	}
+	d.Spend(held + gained) // debt is paid first
+	for len(d.Ripe) > 0 && d.Ripe[0].Until <= now {
+		d.Ripe = d.Ripe[1:]
+	}
+	d.Spend(room)
+	return gained
+}
+
+// Withdraw takes out up to n slots that are still to come, from the end of the last
+// reservation, and returns its name; 0 when there is none to give back.
+func (d *Deposits) Withdraw(n int) (name int64, count int) {
+	for ; count < n && len(d.Pending) > 0; count++ {
+		last := d.Pending[len(d.Pending)-1]
+		if last.Name == 0 || count > 0 && last.Name != name {
+			break
+		}
+		name = last.Name
+		d.Pending = d.Pending[:len(d.Pending)-1]
+	}
+	return name, count
+}
+
+// Rename gives what is left of a reservation its new name.
+func (d *Deposits) Rename(old, name int64) {
+	for i := range d.Pending {
+		if d.Pending[i].Name == old {
+			d.Pending[i].Name = name
+		}
+	}
+}
+
+// Clear forgets everything.
+func (d *Deposits) Clear() { d.Pending, d.Ripe = nil, nil }

@@ -1,0 +1,70 @@
+package backoff
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Whole is the configured limit as a rate.
+const Whole = 1_000_000_000
+
+// The constants of the law; see the package documentation.
+const (
+	second   = 1_000_000 // microseconds
+	recovery = 5 * second
+	// beta, in percent, is what a cut leaves, and how far one look at what was accepted is
+	// trusted. mildBeta takes its place where at most mild percent of the calls were refused.
+	beta, mildBeta, mild = 70, 85, 10
+	// tolerance, in percent: so much of the calls may be refused without a cut.
+	tolerance = 2
+	// binding, in percent: so much of what is offered must be used for the ceiling to rise.
+	binding = 90
+	// steepness of the probing curve, per cubic second.
+	steepness = 0.1
+	// ahead is how long the ceiling rises without another step.
+	ahead = 2 * second
+	// witnesses is how many processors there must be for the worst of them to be left out.
+	witnesses = 3
+)
+
+// Bounds of numbers.
+const (
+	maxMicros     = 1<<53 - 1
+	maxGeneration = 78_000_000_000 // seven digits to base 36
+	maxRate       = 64 * Whole
+	maxClimbed    = 3600 * second
+	maxLag        = 3600 * second
+	maxTokens     = 64 * 1_000_000_000
+	minPer        = time.Millisecond
+	maxPer        = 31 * 24 * time.Hour
+)
+
+// A Config is what rates are measured by.
+type Config struct {
+	// Max tokens per Per is the configured limit: 1 to 64e9 tokens, 1 ms to 31 days.
+	Max int64
+	Per time.Duration
+	// Reserved is what is always allowed, in 1e-9 of it: 1 to Whole.
+	Reserved int64
+}
+
+// Validate returns an error that names every field out of bounds, or nil.
+func (c Config) Validate() error {
+	var errs []error
+	check := func(ok bool, field string, value any, allowed string) {
+		if !ok {
+			errs = append(errs, fmt.Errorf("backoff: %s is %v, allowed: %s", field, value, allowed))
+		}
+	}
+	check(c.Max >= 1 && c.Max <= maxTokens, "max", c.Max, "1 to 64000000000")
+	check(c.Per >= minPer && c.Per <= maxPer, "per", c.Per, "1ms to 744h")
+	check(c.Reserved >= 1 && c.Reserved <= Whole, "reserved", c.Reserved, "1 to 1000000000")
+	return errors.Join(errs...)
+}
+
+// Target returns what may be used: max(reserved, min(configured, adaptive)). reserved counts no
+// more than configured. All three are rates in the same unit.
+func Target(reserved, configured, adaptive float64) float64 {
+	return min(configured, max(reserved, adaptive))
+}

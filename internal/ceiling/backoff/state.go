@@ -1,0 +1,109 @@
+package backoff
+
+import "github.com/numaproj-contrib/numathrottle/internal/numbers"
+
+// A State is all that a pool keeps. The zero State says that nothing was ever refused.
+type State struct {
+	// At is the time of the last step.
+	At int64
+	// Generation counts the cuts. Cut is when the last one was made, and From when its lag is
+	// over.
+	Generation, Cut, From int64
+	// Low is the ceiling after the cut, and Good the rate to which it recovers, both in 1e-9
+	// of the limit. Both are Whole while the ceiling is free.
+	Low, Good int64
+	// Climbed is for how long the ceiling has risen since, at At.
+	Climbed int64
+	// Still is 1 while the ceiling does not rise, because it is not what holds callers back; else 0.
+	Still int64
+	// Max and Per (in microseconds) are the limit that Low and Good are parts of.
+	Max, Per int64
+}
+
+const (
+	maxFields = 10
+	maxText   = maxFields*(16+1) - 1 // 2^53 has 16 digits
+)
+
+// known tells whether the state is more than the zero State.
+func (s State) known() bool { return s.Max > 0 }
+
+// Time returns the time of the last step, in microseconds.
+func (s State) Time() int64 { return s.At }
+
+// Free tells whether the ceiling is the configured limit: nothing holds callers back, and
+// no step changes anything unless calls are refused.
+func (s State) Free() bool { return !s.known() || s.Low == Whole }
+
+// Counts tells whether calls that are granted at t count: the lag of the last cut is over.
+func (s State) Counts(t int64) bool { return t >= s.From }
+
+// Resume returns the state with the same ceiling at now of another clock, from which
+// the last cut is forgotten.
+func (s State) Resume(now int64) State {
+	if s.known() {
+		now = min(max(now, 0), maxMicros)
+		s.At, s.Cut, s.From = now, now, now
+	}
+	return s
+}
+
+// Renew returns the state with which the pool begins at now: its ceiling is free. How long
+// the pool was silent does not matter. due: it was not free before.
+func (c Config) Renew(s State, now, _ int64) (next State, due bool) {
+	due = !s.Free()
+	if s.known() {
+		s = s.Resume(now)
+		s.Low, s.Good, s.Climbed, s.Still = Whole, Whole, 0, 0
+	}
+	return s, due
+}
+
+// Rests tells whether time alone changes nothing: the ceiling is free.
+func (c Config) Rests(s State) bool { return s.Free() }
+
+// fieldsOf returns the fields in the order of their text form.
+func fieldsOf(s *State) []*int64 {
+	return []*int64{&s.At, &s.Generation, &s.Cut, &s.From, &s.Low, &s.Good, &s.Climbed, &s.Still, &s.Max, &s.Per}
+}
+
+// AppendText appends the state's only text form to b: its fields in order as
+// decimal numbers with a blank between them. It fails for a State that Next cannot
+// have returned.
+func (s State) AppendText(b []byte) ([]byte, error) {
+	if err := s.check(); err != nil {
+		return b, err
+	}
+	return numbers.Append(b, fieldsOf(&s)), nil
+}
+
+// ParseState reads what AppendText writes, and nothing else.
+func ParseState(text string) (State, error) {
+	var s State
+	if err := numbers.Parse("backoff", text, maxText, fieldsOf(&s)); err != nil {
+		return State{}, err
+	}
+	if err := s.check(); err != nil {
+		return State{}, err
+	}
+	return s, nil
+}
+
+// check returns an error that names every field that Next cannot have returned.
+func (s State) check() error {
+	if s == (State{}) {
+		return nil
+	}
+	c := numbers.Check{Owner: "backoff"}
+	c.Within("max", s.Max, 1, maxTokens)
+	c.Within("per", s.Per, minPer.Microseconds(), maxPer.Microseconds())
+	c.Within("at", s.At, 0, maxMicros)
+	c.Within("generation", s.Generation, 0, maxGeneration)
+	c.Within("cut", s.Cut, 0, s.At)
+	c.Within("from", s.From, s.Cut, min(s.Cut+maxLag, maxMicros))
+	c.Within("low", s.Low, 1, Whole)
+	c.Within("good", s.Good, s.Low, Whole)
+	c.Within("climbed", s.Climbed, 0, maxClimbed)
+	c.Within("still", s.Still, 0, 1)
+	return c.Err()
+}

@@ -1,0 +1,203 @@
+package brownout
+
+import (
+	"slices"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
+)
+
+// Times in milliseconds, as in a pool with a lease of ten seconds.
+const (
+	interval = 1000     // between two syncs
+	fast     = 100      // between two urgent ones
+	spread   = 3 * fast // the lag of a cut of the pool
+	tick     = 100      // between two steps of a processor's own law
+	settle   = 2 * tick // the lag of a cut of its own
+	urgent   = 5        // so many syncs are brought forward in one generation
+)
+
+// A processor draws tokens at its share of the ceiling, and has always something to do.
+type processor struct {
+	*run
+
+	id     int
+	tokens float64
+
+	pool    side // by the pool's law, as it knows it
+	own     side // by its own, as a part of that
+	version int
+	others  []note
+
+	syncing            bool
+	nextSync, lastSync int
+	urged              int
+}
+
+// A side is one of the two laws, and what is counted for it.
+type side struct {
+	state    backoff.State
+	window   backoff.Window
+	totals   backoff.Totals
+	counting int64 // the generation whose refusals are counted; -1: none, the lag is not over
+}
+
+// A note is what a processor tells the others.
+type note struct {
+	report backoff.Report
+	active bool
+}
+
+// A store keeps the document and the notes.
+type store struct {
+	state   backoff.State
+	version int
+	notes   []note
+}
+
+func newProcessor(r *run, id int) *processor {
+	return &processor{run: r, id: id, tokens: r.rng.Float64(), nextSync: r.rng.IntN(interval), lastSync: -interval}
+}
+
+// one is the whole that a processor's own law is about: whatever its share is.
+var one = backoff.Config{Max: 1, Per: time.Second, Reserved: backoff.Whole / 100}
+
+// leased is what the processor has of the pool, per second, and rate what it uses of it.
+func (p *processor) leased() float64 {
+	return float64(p.Limit) / float64(p.Processors) * p.config().Ceiling(p.pool.state, p.micros()) / backoff.Whole
+}
+
+func (p *processor) rate() float64 {
+	return p.leased() * one.Ceiling(p.own.state, p.micros()) / backoff.Whole
+}
+
+func (p *processor) tick() {
+	now := p.micros()
+	p.own.count(now)
+	if p.pool.count(now) {
+		p.urged = 0
+	}
+	p.tokens = min(p.tokens+p.rate()/1000, 1)
+	if p.tokens >= 1 {
+		p.tokens--
+		p.draw()
+	}
+	if p.Way != Fixed && p.now%tick == p.id%tick {
+		p.step()
+	}
+	if p.Way == Shared && !p.syncing && p.now >= p.nextSync {
+		p.sync()
+	}
+}
+
+// draw makes one call.
+func (p *processor) draw() {
+	pool, own := p.pool.counting, p.own.counting
+	var answered func(ok bool)
+	answered = func(ok bool) {
+		if !ok && p.Way == Fixed {
+			p.in(1000, func() { p.call(answered) })
+			return
+		}
+		p.own.note(p.micros(), own, ok)
+		if p.pool.note(p.micros(), pool, ok) && p.urged < urgent {
+			p.urged++
+			p.hurry()
+		}
+	}
+	p.call(answered)
+}
+
+// count begins to count for a generation when the lag of its cut is over.
+func (s *side) count(now int64) (begun bool) {
+	switch {
+	case !s.state.Counts(now):
+		s.counting = -1
+	case s.counting != s.state.Generation:
+		s.counting = s.state.Generation
+		s.window.Start(now, s.totals)
+		return true
+	}
+	return false
+}
+
+// note counts the answer to a call that was made in a generation. It tells whether it is a
+// refusal that counts.
+func (s *side) note(now, generation int64, ok bool) (refused bool) {
+	switch {
+	case ok:
+		s.totals.Accepted++
+	case generation == s.counting && generation >= 0:
+		s.totals.Refused++
+		refused = true
+	}
+	s.window.Add(now, s.totals)
+	return refused
+}
+
+// report is what was counted.
+func (s *side) report(of float64, now int64) backoff.Report {
+	return s.window.Report(of, s.counting, now)
+}
+
+// hurry brings the next sync forward.
+func (p *processor) hurry() { p.nextSync = min(p.nextSync, max(p.now+1, p.lastSync+fast)) }
+
+// step makes a step of the processor's own law.
+func (p *processor) step() {
+	now := p.micros()
+	r := p.own.report(p.leased(), now)
+	p.own.state = one.Next(p.own.state, backoff.Step{Now: now, Lag: settle * 1000, Reports: []backoff.Report{r}, Used: 1, Offered: 1})
+}
+
+// note is what the processor tells the others.
+func (p *processor) note() note {
+	r := p.pool.report(float64(p.Limit), p.micros())
+	return note{r, p.pool.window.Active(p.micros())}
+}
+
+// reports are those of all processors that make calls, the newest of its own among them.
+func (p *processor) reports(own note) (out []backoff.Report) {
+	for i, n := range p.others {
+		if i != p.id && n.active {
+			out = append(out, n.report)
+		}
+	}
+	return append(out, own.report)
+}
+
+// sync tells the store and the others, makes a step of the pool's law if one is due, and
+// takes what the answer brings.
+func (p *processor) sync() {
+	p.syncing, p.lastSync = true, p.now
+	p.nextSync = p.now + interval - p.rng.IntN(interval/20)
+	own := p.note()
+	version, next, proposed := p.version, backoff.State{}, false
+	now, reports := p.micros(), p.reports(own)
+	if p.pool.state.Due(now, reports, p.Processors) || !p.pool.state.Free() && now-p.pool.state.At >= 900_000 {
+		next, proposed = p.config().Next(p.pool.state, backoff.Step{
+			Now: now, Lag: spread * 1000, Reports: reports, Processors: p.Processors, Used: 1, Offered: 1,
+		}), true
+	}
+	p.in(p.way(), func() {
+		s := &p.store
+		s.notes[p.id] = own
+		if proposed && version == s.version {
+			s.state, s.version = next, s.version+1
+		}
+		state, version, notes := s.state, s.version, slices.Clone(s.notes)
+		p.in(p.way(), func() { p.take(state, version, notes) })
+	})
+}
+
+// take takes the answer to a sync.
+func (p *processor) take(state backoff.State, version int, notes []note) {
+	p.syncing = false
+	if state.Generation != p.pool.state.Generation {
+		p.own.state = backoff.State{} // the pool knows now
+	}
+	p.pool.state, p.version, p.others = state, version, notes
+	if state.Due(p.micros(), p.reports(p.note()), p.Processors) {
+		p.hurry()
+	}
+}

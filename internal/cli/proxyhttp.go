@@ -1,0 +1,28 @@
+package cli
+
+import (
+	"context"
+	"log/slog"
+
+	ucli "github.com/urfave/cli/v3"
+
+	"github.com/numaproj-contrib/numathrottle"
+	"github.com/numaproj-contrib/numathrottle/internal/httpproxy"
+)
+
+func (c *CLI) httpProxyCommand() *ucli.Command {
+	part := proxyPart[httpproxy.Config]{
+		name:  "http",
+		usage: "an HTTP proxy that draws for each request",
+		about: "With --upstream it stands for one service, and clients change their base URL; with --forward it is what HTTP_PROXY names. " +
+			"It listens at " + httpproxy.DefaultListen + ". A CONNECT draws once for its connection. Callers elsewhere need a token, which is no flag.",
+		fields:   httpproxy.Fields(),
+		pool:     func(conf *httpproxy.Config) *numathrottle.Config { return &conf.Limits.Pool },
+		validate: func(conf httpproxy.Config) error { return conf.Validate() },
+		run: func(ctx context.Context, conf httpproxy.Config, log *slog.Logger) error {
+			conf.Logger = log
+			return httpproxy.Run(ctx, conf)
+		},
+	}
+	return part.command(c)
+}

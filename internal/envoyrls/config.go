@@ -1,0 +1,142 @@
+package envoyrls
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	ratelimit "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/health"
+	healthgrpc "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	"github.com/numaproj-contrib/numathrottle/internal/listen"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// Bounds of the server.
+const (
+	// LongestWait bounds Config.MaxWait.
+	LongestWait = time.Minute
+
+	connections  = 1024
+	streams      = 1024
+	maxMessage   = 64 << 10
+	defaultGrace = 5 * time.Second
+)
+
+// A Config says what the service draws from, and where it listens. The zero value of a field is
+// its default.
+type Config struct {
+	// Limiter is what calls draw from. Where it is a throttle.Tagger, the tags of a call choose
+	// limiters.
+	Limiter throttle.Limiter
+	// Listen is where the service listens. It must not be empty.
+	Listen []listen.Addr
+	// Token is what callers have to send in the metadata "authorization: Bearer TOKEN"; empty:
+	// nothing, which only unix sockets and loopback addresses allow.
+	Token string
+	// Key is the entry of a descriptor whose value is the tag; empty: the values of all entries.
+	Key string
+	// MaxWait is how long a call waits for its tokens: up to LongestWait. Envoy itself gives up
+	// after 20 ms unless it is told otherwise. Defaults to not at all.
+	MaxWait time.Duration
+	// Grace is how long calls under way may go on after ctx has ended. Defaults to 5 s.
+	Grace time.Duration
+	// Logger defaults to slog.Default().
+	Logger *slog.Logger
+	// Ready, if not nil, is told the addresses once the service listens.
+	Ready func(addrs []string)
+}
+
+// Run serves until ctx ends. It does not close the limiter. Errors: an address that cannot be
+// had, or that needs a token; what ended the server before ctx did.
+func Run(ctx context.Context, c Config) error {
+	if len(c.Listen) == 0 {
+		return errors.New("envoyrls: listen is empty, allowed: " + listen.Allowed)
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	if c.Grace == 0 {
+		c.Grace = defaultGrace
+	}
+	set, err := listen.Open(ctx, c.Listen, connections, c.Token, c.Logger)
+	if err != nil {
+		return err
+	}
+	server := grpc.NewServer(
+		grpc.UnaryInterceptor(guard(listen.NewToken(c.Token))),
+		grpc.StreamInterceptor(guardStream(listen.NewToken(c.Token))),
+		grpc.MaxRecvMsgSize(maxMessage),
+		grpc.MaxConcurrentStreams(streams),
+		grpc.ConnectionTimeout(10*time.Second),
+		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: time.Hour, Time: time.Minute, Timeout: 20 * time.Second}),
+	)
+	ratelimit.RegisterRateLimitServiceServer(server, &service{limiter: c.Limiter, key: c.Key, wait: c.MaxWait})
+	alive := health.NewServer()
+	healthgrpc.RegisterHealthServer(server, alive)
+	if c.Ready != nil {
+		c.Ready(set.Addrs())
+	}
+	return serve(ctx, c.Grace, server, set, alive)
+}
+
+// serve serves at every address until ctx ends.
+func serve(ctx context.Context, grace time.Duration, server *grpc.Server, set *listen.Set, alive *health.Server) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var (
+		wg     sync.WaitGroup
+		once   sync.Once
+		failed error
+	)
+	for _, l := range set.Listeners() {
+		wg.Go(func() {
+			if err := server.Serve(l); err != nil && ctx.Err() == nil {
+				once.Do(func() { failed = fmt.Errorf("envoyrls: %w", err) })
+				cancel()
+			}
+		})
+	}
+	<-ctx.Done()
+	alive.Shutdown()
+	force := time.AfterFunc(grace, server.Stop)
+	server.GracefulStop()
+	force.Stop()
+	wg.Wait()
+	return errors.Join(failed, set.Close())
+}
+
+func checkToken(ctx context.Context, token listen.Token) error {
+	md, _ := metadata.FromIncomingContext(ctx)
+	if token.Matches(md.Get("authorization")) {
+		return nil
+	}
+	return status.Error(codes.Unauthenticated, "the token is missing or wrong, allowed: authorization: Bearer TOKEN")
+}
+
+func guard(token listen.Token) grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
+		if err := checkToken(ctx, token); err != nil {
+			return nil, err
+		}
+		return handler(ctx, req)
+	}
+}
+
+func guardStream(token listen.Token) grpc.StreamServerInterceptor {
+	return func(srv any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+		if err := checkToken(stream.Context(), token); err != nil {
+			return err
+		}
+		return handler(srv, stream)
+	}
+}

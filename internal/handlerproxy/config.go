@@ -1,0 +1,190 @@
+package handlerproxy
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle"
+	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// Prefix is what the variables of the proxy's own settings begin with.
+const Prefix = config.Prefix + "PROXY_"
+
+// A Config says what Run does. The zero value of every field but Kind means its default.
+type Config struct {
+	// Pool is the limit, and where it is kept.
+	Pool numathrottle.Config
+	// Limiter is drawn from in place of one that Run opens from Pool. Run does not close it.
+	Limiter throttle.Limiter
+	// Kind of the handler. It has no default.
+	Kind Kind
+	// Socket and ServerInfo are what the platform finds. They default to the kind's own names below
+	// /var/run/numaflow.
+	Socket, ServerInfo string
+	// HandlerSocket and HandlerServerInfo are the handler's. They default to the same names below /var/run/handler.
+	HandlerSocket, HandlerServerInfo string
+	// HandlerWait is how long the handler may take to come up. Defaults to 2 minutes.
+	HandlerWait time.Duration
+
+	// Cost and Tag are what a message draws, and for which tag. They default to one token, and no tag.
+	Cost, Tag string
+	// OnDenied is what becomes of a message without tokens: wait, nack, drop, fail, fallback, or forward with tags.
+	// Defaults to wait.
+	OnDenied string
+	// MaxWait bounds the wait of a message, BatchBudget that of a sink's batch. Both default to none.
+	MaxWait, BatchBudget time.Duration
+	// InOrder, ExemptDropped and PerOutput are the options of the wrappers by these names.
+	InOrder, ExemptDropped, PerOutput bool
+	// TargetProcessing and VertexRate tell the clamp of a source's pending messages what the vertex has. They default to
+	// 20 s, and to the whole limit.
+	TargetProcessing time.Duration
+	VertexRate       int
+	// MaxMessageSize bounds a gRPC message, in bytes. Defaults to 64 MiB, as the SDKs do.
+	MaxMessageSize int
+
+	// Logger defaults to slog.Default().
+	Logger *slog.Logger
+}
+
+// Fields describes the proxy's own settings.
+func Fields() []config.Field[Config] {
+	fields := slices.Concat(placeFields(), messageFields(), kindFields())
+	return config.WithPrefix(Prefix, fields...)
+}
+
+type setting = config.Field[Config]
+
+// placeFields say where the platform and the handler are.
+func placeFields() []setting {
+	path := func(key, dir, doc string, at func(*Config) *string) setting {
+		return config.PathField(key, "the kind's own below `"+dir+"`", doc, at)
+	}
+	return []setting{
+		config.ChoiceField("kind", "The kind of handler behind the proxy, by the name of its socket", func(c *Config) *Kind { return &c.Kind }, Kinds()...),
+		path("socket", platformDir, "The socket that the platform calls", func(c *Config) *string { return &c.Socket }),
+		path("serverInfo", platformDir, "The server-info file that the platform reads", func(c *Config) *string { return &c.ServerInfo }),
+		path("handlerSocket", handlerDir, "The socket on which the handler listens", func(c *Config) *string { return &c.HandlerSocket }),
+		path("handlerServerInfo", handlerDir, "The server-info file that the handler writes", func(c *Config) *string { return &c.HandlerServerInfo }),
+		config.DurationField("handlerWait", time.Second, time.Hour, "`2m`", "How long the handler may take to come up",
+			func(c *Config) *time.Duration { return &c.HandlerWait }),
+		config.NumberField("maxMessageSize", 1024, 1<<30, "`67108864`", "The largest gRPC message, in bytes",
+			func(c *Config) *int { return &c.MaxMessageSize }),
+	}
+}
+
+// messageFields say what a message draws, and what becomes of one without tokens.
+func messageFields() []setting {
+	return []setting{
+		{
+			Key: "cost", Allowed: allowedCost, Default: "`1`", Doc: "How many tokens a message draws",
+			Value: config.Text(func(c *Config) *string { return &c.Cost }),
+			Range: func(c *Config) bool { _, ok := parseCost(c.Cost); return ok },
+		},
+		{
+			Key: "tag", Allowed: allowedTag, Default: "none", Doc: "For which tenant, model or destination a message draws",
+			Value: config.Text(func(c *Config) *string { return &c.Tag }),
+			Range: func(c *Config) bool { _, ok := parseTag(c.Tag); return ok },
+		},
+		{
+			Key: "onDenied", Allowed: allowedActions, Default: "`wait`", Doc: "What becomes of a message whose tokens do not come in time",
+			Value: config.Text(func(c *Config) *string { return &c.OnDenied }),
+			Range: func(c *Config) bool { _, _, ok := parseAction(c.OnDenied); return ok },
+		},
+		config.DurationField("maxWait", time.Millisecond, time.Hour, "none", "How long a message may wait for its tokens",
+			func(c *Config) *time.Duration { return &c.MaxWait }),
+		config.BoolField("exemptDropped", "A message that the handler only drops costs nothing", func(c *Config) *bool { return &c.ExemptDropped }),
+	}
+}
+
+// kindFields are for some kinds only.
+func kindFields() []setting {
+	return []setting{
+		config.DurationField("batchBudget", time.Millisecond, time.Hour, "none", "How long the messages of a sink's batch may wait together",
+			func(c *Config) *time.Duration { return &c.BatchBudget }),
+		config.BoolField("inOrder", "A sink gets the messages of all tags in their order", func(c *Config) *bool { return &c.InOrder }),
+		config.BoolField("perOutput", "A stream map draws for each output instead of each message", func(c *Config) *bool { return &c.PerOutput }),
+		config.DurationField("targetProcessing", time.Second, time.Hour, "`20s`", "A source's `targetProcessingSeconds`",
+			func(c *Config) *time.Duration { return &c.TargetProcessing }),
+		config.NumberField("vertexRate", 1, 1_000_000_000, "the whole limit",
+			"Messages per second that a source's vertex gets out of a limit that others share", func(c *Config) *int { return &c.VertexRate }),
+	}
+}
+
+// withDefaults fills in what follows from the kind.
+func (c Config) withDefaults() Config {
+	c.Socket = cmp.Or(c.Socket, c.Kind.socket(platformDir))
+	c.ServerInfo = cmp.Or(c.ServerInfo, c.Kind.infoFile(platformDir))
+	c.HandlerSocket = cmp.Or(c.HandlerSocket, c.Kind.socket(handlerDir))
+	c.HandlerServerInfo = cmp.Or(c.HandlerServerInfo, c.Kind.infoFile(handlerDir))
+	c.HandlerWait = cmp.Or(c.HandlerWait, 2*time.Minute)
+	c.OnDenied = cmp.Or(c.OnDenied, actionWait)
+	c.TargetProcessing = cmp.Or(c.TargetProcessing, 20*time.Second)
+	c.MaxMessageSize = cmp.Or(c.MaxMessageSize, 64<<20)
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return c
+}
+
+// Validate returns an error with a line for everything that is wrong with the proxy's own settings; nil for nothing.
+func (c Config) Validate() error {
+	faults := config.Check(Fields(), &c)
+	bad := func(field, problem, allowed string) {
+		faults = append(faults, &config.FieldError{Field: field, Problem: problem, Allowed: allowed})
+	}
+	if c.Kind == "" {
+		bad("kind", "is not set", "one of "+kindNames())
+		return config.Join(faults)
+	}
+	if len(faults) > 0 {
+		return config.Join(faults)
+	}
+	c = c.withDefaults()
+	if c.Socket == c.HandlerSocket {
+		bad("handlerSocket", fmt.Sprintf("is %q, which is the platform's socket, too", c.HandlerSocket), "another one than socket")
+	}
+	if c.ServerInfo == c.HandlerServerInfo {
+		bad("handlerServerInfo", fmt.Sprintf("is %q, which is the platform's file, too", c.HandlerServerInfo), "another one than serverInfo")
+	}
+	for _, path := range []struct{ field, path string }{{"socket", c.Socket}, {"handlerSocket", c.HandlerSocket}} {
+		if len(path.path) > longestSocket {
+			bad(path.field, fmt.Sprintf("is %d bytes long", len(path.path)), fmt.Sprintf("at most %d, which is the system's bound", longestSocket))
+		}
+	}
+	c.checkActions(bad)
+	c.checkOptions(bad)
+	return config.Join(faults)
+}
+
+// longestSocket is how long the path of a unix socket can be on Linux.
+const longestSocket = 107
+
+func kindNames() string {
+	names := make([]string, 0, len(layouts))
+	for _, k := range Kinds() {
+		names = append(names, string(k))
+	}
+	return strings.Join(names, ", ")
+}
+
+// checkOptions finds options that the kind has not.
+func (c Config) checkOptions(bad func(field, problem, allowed string)) {
+	only := func(field string, set, allowed bool, kinds string) {
+		if set && !allowed {
+			bad(field, fmt.Sprintf("is set for kind %s", c.Kind), "only for "+kinds)
+		}
+	}
+	only("inOrder", c.InOrder, c.Kind.isSink(), "sinks")
+	only("batchBudget", c.BatchBudget > 0, c.Kind.isSink(), "sinks")
+	only("perOutput", c.PerOutput, c.Kind == MapStream, "mapstream")
+	only("exemptDropped", c.ExemptDropped, c.Kind.isMap() || c.Kind == Transform, "maps and sourcetransform")
+	only("vertexRate", c.VertexRate > 0, c.Kind == Source, "source")
+	only("tag", c.Tag != "", c.Kind != Source, "the other kinds: a source draws before it knows its messages")
+	only("maxWait", c.MaxWait > 0, c.Kind != Source, "the other kinds: a read waits no longer than its timeout")
+}

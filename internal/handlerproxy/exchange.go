@@ -1,0 +1,305 @@
+package handlerproxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+)
+
+// An exchange joins a stream of the platform to a stream of its own to the handler. When either
+// fails, so does the other.
+type exchange struct {
+	proxy *proxy
+	// ctx ends with the exchange; its cause is what the platform is told.
+	ctx      context.Context //nolint:containedctx // lives as long as the stream that it belongs to
+	cancel   context.CancelCauseFunc
+	platform grpc.ServerStream
+	handler  grpc.ClientStream
+
+	toPlatform, toHandler sync.Mutex // gRPC takes one Send at a time
+
+	mu      sync.Mutex
+	pending map[string]*message // asked of the handler, by ID
+	closing bool                // no further worker may begin
+	workers sync.WaitGroup
+	leaving bool // the handler's stream is to end: its end is no fault
+}
+
+var (
+	errHandlerLeft = status.Error(codes.Unavailable, "numathrottle: the handler has ended its stream")
+	errNoHandshake = status.Error(codes.FailedPrecondition,
+		"numathrottle: the handler's first response is no handshake, so its SDK speaks an older protocol; allowed: one of Numaflow 1.4 or later")
+	errNoHello = status.Error(codes.InvalidArgument, "numathrottle: the first request of the stream is no handshake")
+)
+
+// join opens the stream to the handler for one of the platform, and passes the handshakes.
+func (p *proxy) join(platform grpc.ServerStream, method string) (*exchange, error) {
+	ctx, cancel := context.WithCancelCause(withMetadata(platform.Context()))
+	x := &exchange{proxy: p, ctx: ctx, cancel: cancel, platform: platform, pending: map[string]*message{}}
+	handler, err := p.conn.NewStream(ctx, bothWays, method)
+	if err != nil {
+		cancel(err)
+		return nil, err
+	}
+	x.handler = handler
+	if err := x.shakeHands(); err != nil {
+		cancel(err)
+		return nil, err
+	}
+	return x, nil
+}
+
+var bothWays = &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}
+
+// withMetadata hands on the headers of a call.
+func withMetadata(ctx context.Context) context.Context {
+	in, _ := metadata.FromIncomingContext(ctx)
+	out := metadata.MD{}
+	for key, values := range in {
+		switch key {
+		case ":authority", "content-type", "user-agent", "te", "grpc-accept-encoding":
+		default:
+			out[key] = values
+		}
+	}
+	return metadata.NewOutgoingContext(ctx, out)
+}
+
+func (x *exchange) shakeHands() error {
+	l := &x.proxy.layout
+	hello, err := receive(x.platform)
+	if err != nil {
+		return err
+	}
+	if !flagged(hello, l.request.handshake) {
+		return errNoHello
+	}
+	if err := x.tell(hello); err != nil {
+		return err
+	}
+	welcome, err := receive(x.handler)
+	if errors.Is(err, io.EOF) {
+		return errHandlerLeft
+	}
+	if err != nil {
+		return err
+	}
+	if !flagged(welcome, l.response.handshake) {
+		return errNoHandshake
+	}
+	return x.say(welcome)
+}
+
+type receiver interface{ RecvMsg(m any) error }
+
+func receive(from receiver) ([]byte, error) {
+	var f frame
+	err := from.RecvMsg(&f)
+	return f.raw, err
+}
+
+// say sends a frame to the platform.
+func (x *exchange) say(raw []byte) error {
+	x.toPlatform.Lock()
+	defer x.toPlatform.Unlock()
+	return x.platform.SendMsg(&frame{raw})
+}
+
+// tell sends a frame to the handler. What was wrong with the stream is told by its end.
+func (x *exchange) tell(raw []byte) error {
+	x.toHandler.Lock()
+	defer x.toHandler.Unlock()
+	if err := x.handler.SendMsg(&frame{raw}); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	return nil
+}
+
+// fail ends both streams.
+func (x *exchange) fail(err error) {
+	if errors.Is(err, io.EOF) {
+		err = errHandlerLeft
+	}
+	x.cancel(err)
+}
+
+// run reads from both sides until the platform ends its stream and everything is answered, or either side fails. read
+// gets the platform's frames, heard the handler's; each is called by one goroutine.
+func (x *exchange) run(read, heard func(raw []byte) error) error {
+	defer x.end()
+	listening := make(chan struct{})
+	go func() {
+		defer close(listening)
+		x.listen(heard)
+	}()
+	reading := make(chan error, 1)
+	go func() { reading <- x.readAll(read) }()
+	select {
+	case <-x.ctx.Done():
+		return x.verdict()
+	case err := <-reading:
+		if err != nil {
+			x.fail(err)
+			return x.verdict()
+		}
+	}
+	x.workers.Wait() // everything read is answered, or the exchange has failed
+	x.leave()
+	select {
+	case <-x.ctx.Done():
+		return x.verdict()
+	case <-listening:
+		return nil
+	}
+}
+
+// readAll hands on what the platform sends, until it ends its stream.
+func (x *exchange) readAll(read func(raw []byte) error) error {
+	for {
+		raw, err := receive(x.platform)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := read(raw); err != nil {
+			return err
+		}
+	}
+}
+
+// listen hands on what the handler sends. When the handler ends its stream before it should, the exchange fails.
+func (x *exchange) listen(heard func(raw []byte) error) {
+	for {
+		raw, err := receive(x.handler)
+		if err == nil {
+			err = heard(raw)
+		}
+		if err == nil {
+			continue
+		}
+		x.mu.Lock()
+		fault := !x.leaving || !errors.Is(err, io.EOF)
+		x.mu.Unlock()
+		if fault {
+			x.fail(err)
+		}
+		return
+	}
+}
+
+// leave ends the stream to the handler in good order.
+func (x *exchange) leave() {
+	x.mu.Lock()
+	x.leaving = true
+	x.mu.Unlock()
+	x.toHandler.Lock()
+	defer x.toHandler.Unlock()
+	_ = x.handler.CloseSend() // its end is seen by the listener
+}
+
+// end waits for the workers, whose streams have ended.
+func (x *exchange) end() {
+	x.mu.Lock()
+	x.closing = true
+	x.mu.Unlock()
+	x.cancel(nil)
+	x.workers.Wait()
+}
+
+// verdict is what the platform is told about the end of its stream.
+func (x *exchange) verdict() error {
+	err := context.Cause(x.ctx)
+	if _, ok := status.FromError(err); ok {
+		return err
+	}
+	if errors.Is(err, context.Canceled) {
+		return status.FromContextError(context.Canceled).Err()
+	}
+	return status.Error(codes.Unavailable, err.Error())
+}
+
+// do runs a worker. What ends it in panic fails the exchange, so that its message is delivered again; a worker may also
+// end by runtime.Goexit, once the exchange is over.
+func (x *exchange) do(work func() error) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.closing {
+		return context.Cause(x.ctx)
+	}
+	x.workers.Go(func() {
+		done := false
+		defer func() {
+			r := recover()
+			switch {
+			case r != nil:
+				x.fail(status.Errorf(codes.Internal, "numathrottle: %v", r))
+			case !done: // by Goexit, which is right only when the exchange is over
+				x.fail(status.Error(codes.Unavailable, "numathrottle: a message is not handled"))
+			}
+		}()
+		if err := work(); err != nil {
+			x.fail(err)
+		}
+		done = true
+	})
+	return nil
+}
+
+// newMessage reads a request of the platform.
+func (x *exchange) newMessage(raw []byte) (*message, envelope, error) {
+	at := &x.proxy.layout.request
+	e, err := at.open(raw)
+	if err != nil {
+		return nil, e, status.Error(codes.InvalidArgument, err.Error())
+	}
+	return &message{raw: raw, id: e.id, body: e.body, at: at, exchange: x}, e, nil
+}
+
+// expect notes that the handler is going to be asked, so that its replies find the message.
+func (x *exchange) expect(m *message, room int) error {
+	m.replies = make(chan []byte, room)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if _, twice := x.pending[m.id]; twice {
+		return status.Errorf(codes.InvalidArgument, "numathrottle: message %.60q is in the handler already", m.id)
+	}
+	x.pending[m.id] = m
+	return nil
+}
+
+// find returns the message that a reply is for; nil when there is none, which is logged. The last reply to a message
+// settles it.
+func (x *exchange) find(id string, last bool) *message {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	m := x.pending[id]
+	switch {
+	case m == nil:
+		x.proxy.log.Error("an answer of the handler is left out: no message with its ID waits for one, or it has been answered", "id", id)
+	case last:
+		delete(x.pending, id)
+	}
+	return m
+}
+
+// pause waits for d, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%w", context.Cause(ctx))
+	}
+}

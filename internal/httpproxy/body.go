@@ -1,0 +1,124 @@
+package httpproxy
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+)
+
+// A body is that of a request, as far as it was read.
+type body struct {
+	kept  []byte
+	whole bool
+	rest  io.ReadCloser // nil when it is whole
+}
+
+// readBody reads as much of a body as is kept. Errors: *http.MaxBytesError for one that is too long; those of the
+// connection.
+func (p *proxy) readBody(w http.ResponseWriter, r *http.Request) (*body, error) {
+	most := int64(p.MaxBody)
+	if r.ContentLength > most {
+		return nil, &http.MaxBytesError{Limit: most}
+	}
+	if r.Body == nil || r.Body == http.NoBody || isUpgrade(r) {
+		return &body{whole: true}, nil
+	}
+	in := &timedBody{ReadCloser: http.MaxBytesReader(w, r.Body, most), control: http.NewResponseController(w), idle: p.IdleTimeout}
+	room := int64(p.BodyBuffer)
+	if r.ContentLength > room {
+		return &body{rest: in}, nil
+	}
+	kept, err := io.ReadAll(io.LimitReader(in, room+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(kept)) > room {
+		return &body{kept: kept, rest: in}, nil
+	}
+	return &body{kept: kept, whole: true}, nil
+}
+
+// attach makes b the body of a request.
+func (b *body) attach(r *http.Request) {
+	switch {
+	case !b.whole:
+		r.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.MultiReader(bytes.NewReader(b.kept), b.rest), b.rest}
+	case len(b.kept) > 0:
+		r.ContentLength = int64(len(b.kept))
+		r.TransferEncoding = nil
+		r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b.kept)), nil }
+		r.Body, _ = r.GetBody()
+	case r.ContentLength <= 0 && !isUpgrade(r):
+		r.Body, r.ContentLength, r.TransferEncoding = http.NoBody, 0, nil
+	}
+}
+
+func isUpgrade(r *http.Request) bool { return r.Header.Get("Upgrade") != "" }
+
+// A timedBody ends when its client is silent for too long.
+type timedBody struct {
+	io.ReadCloser
+
+	control *http.ResponseController
+	idle    time.Duration
+}
+
+// Read implements io.Reader.
+func (b *timedBody) Read(p []byte) (int, error) {
+	_ = b.control.SetReadDeadline(time.Now().Add(b.idle)) // where it cannot be set there is none
+	n, err := b.ReadCloser.Read(p)
+	if err != nil {
+		_ = b.control.SetReadDeadline(time.Time{}) // the connection is watched from now on, for as long as the answer takes
+	}
+	return n, err
+}
+
+// A timedWriter ends an answer whose client does not read for too long.
+type timedWriter struct {
+	http.ResponseWriter
+
+	control *http.ResponseController
+	idle    time.Duration
+}
+
+// Write implements io.Writer.
+func (w *timedWriter) Write(p []byte) (int, error) {
+	_ = w.control.SetWriteDeadline(time.Now().Add(w.idle)) // where it cannot be set there is none
+	return w.ResponseWriter.Write(p)
+}
+
+// Unwrap shows the writer to http.ResponseController.
+func (w *timedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// errSilent is why an answer ended.
+var errSilent = errors.New("httpproxy: nothing came of the answer for longer than idleTimeout")
+
+// watchAnswer ends an answer of which nothing comes for too long.
+func (p *proxy) watchAnswer(res *http.Response) error {
+	if res.StatusCode == http.StatusSwitchingProtocols || res.Body == nil || res.Body == http.NoBody {
+		return nil
+	}
+	res.Body = &watchedBody{ReadCloser: res.Body, idle: p.IdleTimeout}
+	return nil
+}
+
+type watchedBody struct {
+	io.ReadCloser
+
+	idle time.Duration
+}
+
+// Read implements io.Reader.
+func (b *watchedBody) Read(p []byte) (int, error) {
+	timer := time.AfterFunc(b.idle, func() { _ = b.Close() })
+	n, err := b.ReadCloser.Read(p)
+	if !timer.Stop() && err != nil && !errors.Is(err, io.EOF) {
+		return n, errSilent
+	}
+	return n, err
+}

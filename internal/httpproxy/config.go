@@ -1,0 +1,141 @@
+package httpproxy
+
+import (
+	"cmp"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/internal/proxyconf"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
+)
+
+// DefaultListen is where the proxy listens by default.
+const DefaultListen = "127.0.0.1:7080"
+
+// Defaults and bounds.
+const (
+	defaultMaxWait     = time.Minute
+	defaultMaxAttempts = 4
+	defaultTimeout     = 5 * time.Minute
+	defaultIdle        = 5 * time.Minute
+	defaultMaxBody     = 64 << 20
+	defaultBuffer      = 1 << 20
+	defaultMaxRequests = 512
+)
+
+// A Provider says whose refusals answers have.
+type Provider string
+
+// The providers.
+const (
+	Generic   Provider = "generic"
+	OpenAI    Provider = "openai"
+	Azure     Provider = "azure"
+	Anthropic Provider = "anthropic"
+	Gemini    Provider = "gemini"
+)
+
+var classifiers = map[Provider]httpthrottle.Classifier{
+	Generic: httpthrottle.Generic, OpenAI: httpthrottle.OpenAI, Azure: httpthrottle.Azure,
+	Anthropic: httpthrottle.Anthropic, Gemini: httpthrottle.Gemini,
+}
+
+// A Config says what Run does. The zero value of a field is its default.
+type Config struct {
+	// Limits are what requests draw from.
+	Limits proxyconf.LimitConfig
+	// Limiter is drawn from in place of Limits. Run does not close it.
+	Limiter throttle.Limiter
+
+	// Upstream is the service that a reverse proxy stands for: an http or https URL, with a path if its base URL has one.
+	Upstream string
+	// Forward are the hosts that a forward proxy may go to.
+	Forward string
+	// Serving is where the proxy listens. Its Listen defaults to DefaultListen.
+	Serving proxyconf.Serving
+
+	// Provider is whose refusals the answers have. Defaults to Generic.
+	Provider Provider
+	// Cost is what a request draws, Tag for whom, and Settle what it costs in the end.
+	Cost, Tag, Settle string
+
+	// MaxWait is how long a request waits for its tokens, and for one refusal. Defaults to a minute.
+	MaxWait time.Duration
+	// MaxAttempts is how often a request is sent at most. Defaults to 4.
+	MaxAttempts int
+	// RetryFailures also repeats idempotent requests that failed for other reasons.
+	RetryFailures bool
+	// AnswerTimeout is how long the service may take to begin its answer, and IdleTimeout how long a body, an answer or a tunnel
+	// may be silent. Both default to 5 minutes.
+	AnswerTimeout, IdleTimeout time.Duration
+	// MaxBody is the longest body of a request, in bytes; BodyBuffer what is kept of one, so that it can be sent again.
+	// They default to 64 MiB and 1 MiB.
+	MaxBody, BodyBuffer int
+	// MaxRequests is how many requests and tunnels there are at once. Defaults to 512.
+	MaxRequests int
+
+	// Logger defaults to slog.Default().
+	Logger *slog.Logger
+	// Ready, if not nil, is told the addresses once the proxy listens.
+	Ready func(addrs []string)
+
+	quiet time.Duration // see listen.Server; set by tests
+}
+
+// Fields describes the proxy's own settings, in the order of the reference.
+func Fields() []config.Field[Config] {
+	own := config.WithPrefix(
+		proxyconf.Prefix,
+		config.EndpointField("upstream", "none", "The service that the reverse proxy stands for, such as `https://api.openai.com`",
+			func(c *Config) *string { return &c.Upstream }),
+		proxyconf.Parsed("forward", allowedHosts, "none: no forward proxy", "Where the forward proxy may go", func(c *Config) *string { return &c.Forward }, parseHosts),
+		config.ChoiceField("provider", "Whose refusals the answers have; see [http.md](http.md#what-becomes-of-an-answer)",
+			func(c *Config) *Provider { return &c.Provider }, Generic, OpenAI, Azure, Anthropic, Gemini),
+		proxyconf.Parsed("cost", allowedCost, "`1`", "How many tokens a request draws", func(c *Config) *string { return &c.Cost }, parseCost),
+		proxyconf.Parsed("tag", allowedTag, "none", "For which tenant or model a request draws", func(c *Config) *string { return &c.Tag }, parseTag),
+		proxyconf.Parsed("settle", allowedSettle, "`usage` with the cost `llm`, else `drawn`", "What a request costs in the end: as drawn, the usage in the answer of an LLM, or a header of the answer",
+			func(c *Config) *string { return &c.Settle }, parseSettle),
+		config.DurationField("maxWait", time.Millisecond, time.Hour, "`1m`", "How long a request waits for its tokens, and for one refusal", func(c *Config) *time.Duration { return &c.MaxWait }),
+		config.NumberField("maxAttempts", 1, 100, "4", "How often a request is sent at most", func(c *Config) *int { return &c.MaxAttempts }),
+		config.BoolField("retryFailures", "Idempotent requests that failed for other reasons are repeated, too", func(c *Config) *bool { return &c.RetryFailures }),
+		config.DurationField("answerTimeout", time.Second, time.Hour, "`5m`", "How long the service may take to begin its answer", func(c *Config) *time.Duration { return &c.AnswerTimeout }),
+		config.DurationField("idleTimeout", time.Second, time.Hour, "`5m`", "How long a body, an answer or a tunnel may be silent", func(c *Config) *time.Duration { return &c.IdleTimeout }),
+		config.NumberField("maxBody", 1, 1<<30, "67108864", "The longest body of a request, in bytes", func(c *Config) *int { return &c.MaxBody }),
+		config.NumberField("bodyBuffer", 1, 64<<20, "1048576", "What is kept of a body, in bytes, so that it can be sent again", func(c *Config) *int { return &c.BodyBuffer }),
+		config.NumberField("maxRequests", 1, 100_000, "512", "How many requests and tunnels there are at once", func(c *Config) *int { return &c.MaxRequests }),
+	)
+	return slices.Concat(own, proxyconf.LimitFields(func(c *Config) *proxyconf.LimitConfig { return &c.Limits }),
+		proxyconf.ServingFields(DefaultListen, func(c *Config) *proxyconf.Serving { return &c.Serving }))
+}
+
+func (c *Config) withDefaults() Config {
+	d := *c
+	d.Serving = d.Serving.WithDefaults(DefaultListen)
+	d.Provider = cmp.Or(d.Provider, Generic)
+	d.MaxWait = cmp.Or(d.MaxWait, defaultMaxWait)
+	d.MaxAttempts = cmp.Or(d.MaxAttempts, defaultMaxAttempts)
+	d.AnswerTimeout = cmp.Or(d.AnswerTimeout, defaultTimeout)
+	d.IdleTimeout = cmp.Or(d.IdleTimeout, defaultIdle)
+	d.MaxBody = cmp.Or(d.MaxBody, defaultMaxBody)
+	d.BodyBuffer = cmp.Or(d.BodyBuffer, defaultBuffer)
+	d.MaxRequests = cmp.Or(d.MaxRequests, defaultMaxRequests)
+	if d.Settle == "" && d.Cost == "llm" {
+		d.Settle = "usage"
+	}
+	if d.Logger == nil {
+		d.Logger = slog.Default()
+	}
+	return d
+}
+
+// Validate returns an error with a line for everything that is wrong with the proxy's own settings; nil for nothing.
+func (c *Config) Validate() error {
+	faults := config.Check(Fields(), c)
+	if c.Upstream == "" && c.Forward == "" {
+		faults = append(faults, &config.FieldError{Field: "upstream", Problem: "is not set, and neither is forward", Allowed: "one of them, or both"})
+	}
+	return config.Join(append(faults, c.Serving.Check()...))
+}

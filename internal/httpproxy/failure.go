@@ -1,0 +1,53 @@
+package httpproxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+
+	"github.com/numaproj-contrib/numathrottle/internal/apierror"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
+)
+
+// failed answers a request that got no answer from its service.
+func (p *proxy) failed(w http.ResponseWriter, r *http.Request, err error) {
+	if r.Context().Err() != nil {
+		return // the client has gone; nothing was lost that it waits for
+	}
+	e := answerFor(err)
+	if e.Tag == "" {
+		e.Tag = callOf(r.Context()).tag
+	}
+	if e.Reason == apierror.Upstream || e.Reason == apierror.Internal {
+		// These errors name hosts, and neither URLs nor headers.
+		p.Logger.WarnContext(r.Context(), "a request got no answer from its service", "error", err)
+	}
+	e.Write(w)
+}
+
+// answerFor returns what a client is told of an error. What the service's side says is for the log.
+func answerFor(err error) *apierror.Error {
+	var (
+		tooLong *http.MaxBytesError
+		own     *apierror.Error
+		denied  *throttle.Error
+		timeout net.Error
+	)
+	switch {
+	case errors.As(err, &tooLong):
+		return apierror.New(http.StatusRequestEntityTooLarge, apierror.TooLong, fmt.Sprintf("the body is longer than %d bytes, which is the most (maxBody)", tooLong.Limit))
+	case errors.As(err, &own):
+		return own
+	case errors.As(err, &denied), errors.Is(err, throttle.ErrClosed):
+		return apierror.Of(err)
+	case errors.Is(err, httpthrottle.ErrUnanswered):
+		return apierror.New(http.StatusBadGateway, apierror.Upstream, "the request was sent, and its connection ended before an answer; the service may have acted on it")
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return apierror.New(http.StatusGatewayTimeout, apierror.Upstream, "the service did not answer in time; it may have acted on the request")
+	}
+	return apierror.New(http.StatusBadGateway, apierror.Upstream, "the service cannot be reached, or has ended the connection; the proxy's log says why")
+}

@@ -1,0 +1,64 @@
+package httpproxy
+
+import (
+	"context"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// A patient limiter waits for no longer than a while. The rest of a call has its own bounds.
+type patient struct {
+	throttle.Limiter
+
+	wait time.Duration
+}
+
+// withPatience bounds the waits at l.
+func withPatience(l throttle.Limiter, wait time.Duration) throttle.Limiter {
+	if throttle.Unlimited(l) {
+		return l
+	}
+	if t, ok := l.(throttle.Tagger); ok {
+		return &patientTagger{patient{l, wait}, t}
+	}
+	return &patient{l, wait}
+}
+
+// A patientTagger is a patient limiter that knows tags.
+type patientTagger struct {
+	patient
+
+	tags throttle.Tagger
+}
+
+// ForTag implements throttle.Tagger.
+func (p *patientTagger) ForTag(tag string) throttle.Limiter {
+	return withPatience(p.tags.ForTag(tag), p.wait)
+}
+
+// Acquire implements throttle.Limiter.
+func (p *patient) Acquire(ctx context.Context, n int) (throttle.Permit, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.wait)
+	defer cancel()
+	return p.Limiter.Acquire(ctx, n)
+}
+
+// AcquireUpTo implements throttle.Limiter.
+func (p *patient) AcquireUpTo(ctx context.Context, n int) (throttle.Permit, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.wait)
+	defer cancel()
+	return p.Limiter.AcquireUpTo(ctx, n)
+}
+
+// Unwrap shows the limiter to package throttle.
+func (p *patient) Unwrap() throttle.Limiter { return p.Limiter }
+
+// Told hands on that the service wants to be left alone.
+func (p *patient) Told(until time.Time, reason string) {
+	if l, ok := p.Limiter.(interface {
+		Told(until time.Time, reason string)
+	}); ok {
+		l.Told(until, reason)
+	}
+}

@@ -1,0 +1,63 @@
+package httpproxy
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/listen"
+	"github.com/numaproj-contrib/numathrottle/internal/proxyconf"
+)
+
+// Run serves until ctx has ended and nobody uses the proxy any more, or the grace is over. Errors: those of Validate; an
+// address that cannot be had; those of numathrottle.Open; what ended the server before ctx did. None shows a secret.
+func Run(ctx context.Context, c Config) (err error) {
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	c = c.withDefaults()
+	token, err := c.Serving.Secret()
+	if err != nil {
+		return err
+	}
+	addrs, _ := listen.Parse(c.Serving.Listen)
+	// Every connection may wait for its turn, and more than have one are refused with an answer.
+	set, err := listen.Open(ctx, addrs, 2*c.MaxRequests, token, c.Logger)
+	if err != nil {
+		return err
+	}
+	limits := &proxyconf.Limits{Limiter: c.Limiter}
+	if c.Limiter == nil {
+		if limits, err = proxyconf.OpenLimits(ctx, &c.Limits, c.Logger); err != nil {
+			return errors.Join(err, set.Close())
+		}
+	}
+	defer func() { err = errors.Join(err, limits.Close()) }()
+	p := newProxy(&c, limits.Limiter, token)
+	c.tell(set.Addrs())
+	server := &listen.Server{Set: set, Grace: c.Serving.Grace, Quiet: c.quiet, HTTP: &http.Server{
+		Handler:           p,
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       5 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		BaseContext:       func(net.Listener) context.Context { return p.ended },
+		ErrorLog:          slog.NewLogLogger(c.Logger.Handler(), slog.LevelWarn),
+	}}
+	err = server.Run(ctx)
+	p.close()
+	return err
+}
+
+// tell logs where the proxy listens, and what it counts.
+func (c *Config) tell(addrs []string) {
+	c.Logger.Info("the HTTP proxy listens", "addresses", addrs, "upstream", c.Upstream, "forward", c.Forward)
+	if c.Forward != "" {
+		c.Logger.Info("a CONNECT draws once for its connection; requests inside it are encrypted and not counted")
+	}
+	if c.Ready != nil {
+		c.Ready(addrs)
+	}
+}

@@ -1,0 +1,599 @@
+package httpproxy
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle"
+	"github.com/numaproj-contrib/numathrottle/internal/proxyconf"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
+)
+
+// canary is in every secret of these tests. It must not come out anywhere but upstream.
+const canary = "hunter2-canary"
+
+// A screen is a log that is read while it is written.
+type screen struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (s *screen) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(p)
+}
+
+func (s *screen) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+// A running is a proxy that runs.
+type running struct {
+	url   string
+	log   *screen
+	stop  context.CancelFunc
+	ended chan error
+}
+
+func start(t *testing.T, c Config) *running {
+	t.Helper()
+	if c.Serving.Listen == "" {
+		c.Serving.Listen = "127.0.0.1:0"
+	}
+	p := &running{log: &screen{}, ended: make(chan error, 1)}
+	c.Logger = slog.New(slog.NewTextHandler(p.log, nil))
+	c.quiet = 20 * time.Millisecond
+	ready := make(chan []string, 1)
+	c.Ready = func(addrs []string) { ready <- addrs }
+	ctx, stop := context.WithCancel(t.Context())
+	p.stop = stop
+	go func() { p.ended <- Run(ctx, c) }()
+	select {
+	case addrs := <-ready:
+		p.url = "http://" + addrs[0]
+	case err := <-p.ended:
+		require.NoError(t, err)
+	}
+	t.Cleanup(func() {
+		stop()
+		require.NotContains(t, p.log.String(), canary)
+	})
+	return p
+}
+
+// An upstream is a service, with what it was sent.
+type upstream struct {
+	*httptest.Server
+
+	mu   sync.Mutex
+	seen []request
+}
+
+type request struct {
+	method, uri, host, body string
+	header                  http.Header
+}
+
+// serve runs a service that keeps what it is sent.
+func serve(t *testing.T, h func(w http.ResponseWriter, r *http.Request, n int)) *upstream {
+	t.Helper()
+	u := &upstream{}
+	u.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		u.mu.Lock()
+		u.seen = append(u.seen, request{r.Method, r.RequestURI, r.Host, string(body), r.Header.Clone()})
+		n := len(u.seen)
+		u.mu.Unlock()
+		h(w, r, n)
+	}))
+	t.Cleanup(u.Close)
+	return u
+}
+
+func (u *upstream) requests() []request {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return append([]request(nil), u.seen...)
+}
+
+func hello(w http.ResponseWriter, _ *http.Request, _ int) { _, _ = io.WriteString(w, "hello") }
+
+// send makes a request, and returns the answer with its body.
+func send(t *testing.T, method, url, body string, header ...string) (*http.Response, string) {
+	t.Helper()
+	req, err := http.NewRequest(method, url, strings.NewReader(body))
+	require.NoError(t, err)
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	res, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	require.NoError(t, err)
+	require.NotContains(t, string(text), canary)
+	return res, string(text)
+}
+
+// reason is that of an answer of the proxy's own.
+func reason(t *testing.T, body string) string {
+	t.Helper()
+	var out struct {
+		Error struct {
+			Reason string `json:"reason"`
+		} `json:"error"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(body), &out), body)
+	return out.Error.Reason
+}
+
+func TestARequestIsPassedOn(t *testing.T) {
+	u := serve(t, func(w http.ResponseWriter, _ *http.Request, _ int) {
+		w.Header().Set("X-Answer", "yes")
+		w.WriteHeader(http.StatusTeapot)
+		_, _ = io.WriteString(w, "short and stout")
+	})
+	l := throttletest.New()
+	p := start(t, Config{Upstream: u.URL + "/base", Limiter: l, Cost: "bytes/4"})
+	res, body := send(t, "POST", p.url+"/v1/chat?a=b%20c", "ninebytes", "Authorization", "Bearer "+canary, "X-Own", "1")
+	require.Equal(t, http.StatusTeapot, res.StatusCode)
+	require.Equal(t, "yes", res.Header.Get("X-Answer"))
+	require.Equal(t, "short and stout", body)
+	got := u.requests()
+	require.Len(t, got, 1)
+	require.Equal(t, "POST /base/v1/chat?a=b%20c ninebytes", got[0].method+" "+got[0].uri+" "+got[0].body)
+	require.Equal(t, strings.TrimPrefix(u.URL, "http://"), got[0].host)
+	require.Equal(t, "Bearer "+canary, got[0].header.Get("Authorization"))
+	require.Equal(t, "1", got[0].header.Get("X-Own"))
+	require.Empty(t, got[0].header.Get("X-Forwarded-For"), "who calls is nobody's business")
+	require.Equal(t, 3, l.Draws()[0].Cost)
+}
+
+// A refusal is waited out within the proxy, and each request on the wire has drawn its own permit.
+func TestRefusalsAreWaitedOut(t *testing.T) {
+	u := serve(t, func(w http.ResponseWriter, r *http.Request, n int) {
+		if n < 3 {
+			w.Header().Set("Retry-After-Ms", "30")
+			w.WriteHeader(http.StatusTooManyRequests)
+			return
+		}
+		hello(w, r, n)
+	})
+	l := throttletest.New()
+	p := start(t, Config{Upstream: u.URL, Limiter: l, Provider: OpenAI})
+	res, body := send(t, "POST", p.url, "the body")
+	require.Equal(t, 200, res.StatusCode)
+	require.Equal(t, "hello", body)
+	require.Len(t, u.requests(), 3)
+	for _, r := range u.requests() {
+		require.Equal(t, "the body", r.body)
+	}
+	require.Len(t, l.Draws(), 3)
+
+	u = serve(t, func(w http.ResponseWriter, _ *http.Request, _ int) {
+		w.Header().Set("Retry-After", "7200")
+		w.WriteHeader(http.StatusTooManyRequests)
+		_, _ = io.WriteString(w, "in two hours")
+	})
+	p = start(t, Config{Upstream: u.URL, Limiter: throttletest.New()})
+	res, body = send(t, "POST", p.url, "x")
+	require.Equal(t, 429, res.StatusCode)
+	require.Equal(t, "7200", res.Header.Get("Retry-After"))
+	require.Equal(t, "in two hours", body, "the service's own answer")
+}
+
+func TestARequestThatWouldWaitTooLong(t *testing.T) {
+	u := serve(t, hello)
+	th, err := throttle.New(throttle.Limit{Max: 1, Per: time.Hour}, throttle.WithName("the-pool"))
+	require.NoError(t, err)
+	p := start(t, Config{Upstream: u.URL, Limiter: th, MaxWait: 50 * time.Millisecond, Tag: "header X-Tenant"})
+	res, body := send(t, "POST", p.url, "x", "X-Tenant", "acme")
+	require.Equal(t, 429, res.StatusCode)
+	require.Regexp(t, `^3[56]\d\d$`, res.Header.Get("Retry-After"))
+	require.Equal(t, "limit", reason(t, body))
+	require.Contains(t, body, `"limit":"the-pool"`)
+	require.Contains(t, body, `"tag":"acme"`)
+	require.Empty(t, u.requests())
+}
+
+// Events arrive as they are sent, and the usage in the last one settles the call.
+func TestEventsArePassedOnAsTheyCome(t *testing.T) {
+	next := make(chan struct{})
+	u := serve(t, func(w http.ResponseWriter, _ *http.Request, _ int) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for _, event := range []string{
+			`{"choices":[{"delta":{"content":"hi"}}]}`,
+			`{"choices":[{"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":4,"total_tokens":7}}`, `[DONE]`,
+		} {
+			_, _ = fmt.Fprintf(w, "data: %s\n\n", event)
+			w.(http.Flusher).Flush()
+			<-next
+		}
+	})
+	l := throttletest.New()
+	p := start(t, Config{Upstream: u.URL, Limiter: l, Cost: "llm"})
+	req, err := http.NewRequest("POST", p.url, strings.NewReader(`{"max_tokens":100,"n":2,"stream":true}`))
+	require.NoError(t, err)
+	req.Header.Set("Accept-Encoding", "gzip")
+	res, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	defer res.Body.Close()
+	lines := bufio.NewReader(res.Body)
+	for _, want := range []string{"hi", "usage", "[DONE]"} {
+		line, err := lines.ReadString('\n')
+		require.NoError(t, err)
+		require.Contains(t, line, want)
+		_, err = lines.ReadString('\n')
+		require.NoError(t, err)
+		next <- struct{}{} // the service waits until the event was read
+	}
+	_, err = io.Copy(io.Discard, res.Body)
+	require.NoError(t, err)
+	require.Equal(t, "identity", u.requests()[0].header.Get("Accept-Encoding"))
+	draw := l.Draws()[0]
+	require.Equal(t, 38/4+200, draw.Cost)
+	require.Eventually(t, func() bool { return l.Draws()[0].Settled }, 5*time.Second, time.Millisecond)
+	require.Equal(t, 7, l.Draws()[0].Used)
+}
+
+func TestTheAnswerSaysTheCost(t *testing.T) {
+	u := serve(t, func(w http.ResponseWriter, r *http.Request, n int) {
+		w.Header().Set("X-Cost", []string{"9", "cheap"}[n-1])
+		hello(w, r, n)
+	})
+	l := throttletest.New()
+	p := start(t, Config{Upstream: u.URL, Limiter: l, Cost: "5", Settle: "header X-Cost"})
+	for i, want := range []int{9, 5} {
+		send(t, "GET", p.url, "")
+		require.Eventually(t, func() bool { return l.Draws()[i].Settled }, 5*time.Second, time.Millisecond)
+		require.Equal(t, want, l.Draws()[i].Used)
+	}
+}
+
+func TestAClientThatLeavesGivesItsSlotBack(t *testing.T) {
+	cancelled := make(chan struct{})
+	u := serve(t, func(w http.ResponseWriter, r *http.Request, _ int) {
+		_, _ = io.WriteString(w, "begun\n")
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+		close(cancelled)
+	})
+	slots, err := throttle.NewInFlight(1)
+	require.NoError(t, err)
+	p := start(t, Config{Upstream: u.URL, Limiter: slots})
+	ctx, cancel := context.WithCancel(t.Context())
+	req, err := http.NewRequestWithContext(ctx, "GET", p.url, nil)
+	require.NoError(t, err)
+	res, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	defer res.Body.Close()
+	_, err = bufio.NewReader(res.Body).ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, 1, slots.Status().InUse)
+	cancel()
+	<-cancelled
+	require.Eventually(t, func() bool { return slots.Status().InUse == 0 }, 5*time.Second, time.Millisecond)
+}
+
+func TestUpstreamDown(t *testing.T) {
+	closed := httptest.NewServer(http.NotFoundHandler())
+	closed.Close()
+	slots, err := throttle.NewInFlight(1)
+	require.NoError(t, err)
+	p := start(t, Config{Upstream: closed.URL, Limiter: slots})
+	res, body := send(t, "POST", p.url+"/secret-"+canary, "x")
+	require.Equal(t, 502, res.StatusCode)
+	require.Equal(t, "upstream", reason(t, body))
+	require.Contains(t, p.log.String(), "connection refused")
+	require.Zero(t, slots.Status().InUse)
+}
+
+func TestUpstreamThatEndsTheConnection(t *testing.T) {
+	u := serve(t, func(w http.ResponseWriter, _ *http.Request, _ int) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err == nil {
+			_ = conn.Close()
+		}
+	})
+	p := start(t, Config{Upstream: u.URL, Limiter: throttletest.New()})
+	res, body := send(t, "POST", p.url, "x")
+	require.Equal(t, 502, res.StatusCode)
+	require.Equal(t, "upstream", reason(t, body))
+	require.Len(t, u.requests(), 1, "a call that may have been acted on is not repeated")
+}
+
+func TestUpstreamThatIsSilent(t *testing.T) {
+	end := make(chan struct{})
+	u := serve(t, func(w http.ResponseWriter, r *http.Request, _ int) {
+		if r.URL.Path == "/half" {
+			_, _ = io.WriteString(w, "half")
+			w.(http.Flusher).Flush()
+		}
+		select {
+		case <-end:
+		case <-r.Context().Done():
+		}
+	})
+	defer close(end)
+	p := start(t, Config{Upstream: u.URL, Limiter: throttletest.New(), AnswerTimeout: time.Second, IdleTimeout: time.Second})
+	res, body := send(t, "POST", p.url, "x")
+	require.Equal(t, 504, res.StatusCode)
+	require.Contains(t, body, "did not answer in time")
+	res, err := http.Get(p.url + "/half")
+	require.NoError(t, err)
+	defer res.Body.Close()
+	_, err = io.ReadAll(res.Body)
+	require.Error(t, err, "an answer that broke off is not taken for a whole one")
+}
+
+func TestBodies(t *testing.T) {
+	u := serve(t, hello)
+	p := start(t, Config{Upstream: u.URL, Limiter: throttletest.New(), MaxBody: 1000, BodyBuffer: 100})
+	for _, n := range []int{0, 1, 100, 101, 1000} {
+		for _, chunked := range []bool{false, true} {
+			var in io.Reader = strings.NewReader(strings.Repeat("x", n))
+			if chunked {
+				in = io.MultiReader(in) // whose length net/http does not know
+			}
+			res, err := http.Post(p.url, "text/plain", in)
+			require.NoError(t, err)
+			require.NoError(t, res.Body.Close())
+			require.Equal(t, 200, res.StatusCode)
+			all := u.requests()
+			require.Len(t, all[len(all)-1].body, n)
+		}
+	}
+	before := len(u.requests())
+	for _, in := range []io.Reader{strings.NewReader(strings.Repeat("x", 1001)), io.MultiReader(strings.NewReader(strings.Repeat("x", 5000)))} {
+		res, err := http.Post(p.url, "text/plain", in)
+		require.NoError(t, err)
+		body, err := io.ReadAll(res.Body)
+		require.NoError(t, err)
+		require.NoError(t, res.Body.Close())
+		require.Equal(t, 413, res.StatusCode)
+		require.Equal(t, "too_long", reason(t, string(body)))
+		require.Contains(t, string(body), "1000 bytes")
+	}
+	for _, r := range u.requests()[before:] {
+		require.LessOrEqual(t, len(r.body), 1000)
+	}
+}
+
+func TestTags(t *testing.T) {
+	u := serve(t, hello)
+	for _, c := range []struct{ tag, header, want string }{
+		{"header X-Tenant", "X-Tenant", "acme"},
+		{"json model", "", "gpt"},
+		{"json no.such", "", ""},
+		{"host", "", strings.TrimPrefix(u.URL, "http://")},
+	} {
+		l := &tagged{Limiter: throttletest.New()}
+		p := start(t, Config{Upstream: u.URL, Limiter: l, Tag: c.tag})
+		send(t, "POST", p.url, `{"model":"gpt"}`, "X-Tenant", "acme")
+		if c.want == "" {
+			require.Empty(t, l.tags)
+			continue
+		}
+		require.Equal(t, []string{c.want}, l.tags)
+	}
+	l := &tagged{Limiter: throttletest.New()}
+	p := start(t, Config{Upstream: u.URL, Limiter: l, Tag: "key"})
+	send(t, "POST", p.url, "", "Authorization", canary)
+	send(t, "POST", p.url, "", "X-Api-Key", canary)
+	send(t, "POST", p.url, "", "Authorization", canary+"2")
+	require.Len(t, l.tags, 3)
+	require.Regexp(t, `^key-[0-9a-f]{16}$`, l.tags[0])
+	require.Equal(t, l.tags[0], l.tags[1])
+	require.NotEqual(t, l.tags[0], l.tags[2])
+
+	res, body := send(t, "POST", start(t, Config{Upstream: u.URL, Limiter: l, Tag: "header X-Tenant"}).url, "", "X-Tenant", strings.Repeat("x", 300))
+	require.Equal(t, 400, res.StatusCode)
+	require.Contains(t, body, "allowed: up to 256 bytes")
+}
+
+// A tagged limiter keeps the tags that it is asked for.
+type tagged struct {
+	throttle.Limiter
+
+	tags []string
+}
+
+func (l *tagged) ForTag(tag string) throttle.Limiter {
+	l.tags = append(l.tags, tag)
+	return l.Limiter
+}
+
+func TestToken(t *testing.T) {
+	u := serve(t, hello)
+	p := start(t, Config{Upstream: u.URL, Forward: "127.0.0.1:" + u.URL[strings.LastIndex(u.URL, ":")+1:], Limiter: throttletest.New(), Serving: proxyconf.Serving{Token: numathrottle.NewSecret(canary)}})
+	res, body := send(t, "GET", p.url, "")
+	require.Equal(t, 401, res.StatusCode)
+	require.Equal(t, "unauthorized", reason(t, body))
+	res, _ = send(t, "GET", p.url, "", tokenHeader, "wrong")
+	require.Equal(t, 401, res.StatusCode)
+	require.Empty(t, u.requests())
+	res, _ = send(t, "GET", p.url, "", tokenHeader, canary)
+	require.Equal(t, 200, res.StatusCode)
+	require.Empty(t, u.requests()[0].header.Get(tokenHeader), "the service does not see it")
+
+	for user, want := range map[*url.Userinfo]int{nil: 407, url.UserPassword("u", canary): 200} {
+		through, err := url.Parse(p.url)
+		require.NoError(t, err)
+		through.User = user
+		client := &http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(through), DisableKeepAlives: true}}
+		res, err := client.Get(u.URL + "/x")
+		require.NoError(t, err)
+		require.NoError(t, res.Body.Close())
+		require.Equal(t, want, res.StatusCode)
+	}
+	require.Empty(t, u.requests()[1].header.Get("Proxy-Authorization"))
+}
+
+func TestForwardProxy(t *testing.T) {
+	u := serve(t, hello)
+	host := strings.TrimPrefix(u.URL, "http://")
+	l := throttletest.New()
+	p := start(t, Config{Forward: host, Limiter: l})
+	through, err := url.Parse(p.url)
+	require.NoError(t, err)
+	client := &http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(through)}}
+	res, err := client.Get(u.URL + "/path?q")
+	require.NoError(t, err)
+	require.NoError(t, res.Body.Close())
+	require.Equal(t, 200, res.StatusCode)
+	require.Equal(t, "/path?q", u.requests()[0].uri)
+	require.Equal(t, host, u.requests()[0].host)
+	require.Len(t, l.Draws(), 1)
+
+	res, err = client.Get("http://example.com/")
+	require.NoError(t, err)
+	body, err := io.ReadAll(res.Body)
+	require.NoError(t, err)
+	require.NoError(t, res.Body.Close())
+	require.Equal(t, 403, res.StatusCode)
+	require.Equal(t, "forbidden", reason(t, string(body)))
+	require.Len(t, l.Draws(), 1, "what is not sent draws nothing")
+
+	res, text := send(t, "GET", p.url+"/x", "")
+	require.Equal(t, 404, res.StatusCode)
+	require.Contains(t, text, "forward proxy only")
+}
+
+// A CONNECT draws once, whatever is sent inside, and gives its slot back at its end.
+func TestConnect(t *testing.T) {
+	secure := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { hello(w, r, 0) }))
+	defer secure.Close()
+	slots, err := throttle.NewInFlight(1)
+	require.NoError(t, err)
+	p := start(t, Config{Forward: strings.TrimPrefix(secure.URL, "https://"), Limiter: slots, MaxWait: 50 * time.Millisecond})
+	require.Contains(t, p.log.String(), "a CONNECT draws once for its connection")
+	through, err := url.Parse(p.url)
+	require.NoError(t, err)
+	transport := &http.Transport{Proxy: http.ProxyURL(through), TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+	client := &http.Client{Transport: transport}
+	for range 3 {
+		res, err := client.Get(secure.URL)
+		require.NoError(t, err)
+		body, err := io.ReadAll(res.Body)
+		require.NoError(t, err)
+		require.NoError(t, res.Body.Close())
+		require.Equal(t, "hello", string(body))
+	}
+	require.Equal(t, 1, slots.Status().InUse)
+	require.EqualValues(t, 1, slots.Status().Granted)
+
+	_, err = (&http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(through)}}).Get(secure.URL)
+	require.ErrorContains(t, err, "Too Many Requests")
+	transport.CloseIdleConnections()
+	require.Eventually(t, func() bool { return slots.Status().InUse == 0 }, 5*time.Second, time.Millisecond)
+	_, err = client.Get("https://example.com/")
+	require.ErrorContains(t, err, "Forbidden")
+}
+
+func TestConnectToNobody(t *testing.T) {
+	closed := httptest.NewServer(http.NotFoundHandler())
+	closed.Close()
+	l := throttletest.New()
+	p := start(t, Config{Forward: "*", Limiter: l})
+	through, err := url.Parse(p.url)
+	require.NoError(t, err)
+	_, err = (&http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(through)}}).Get("https://" + strings.TrimPrefix(closed.URL, "http://"))
+	require.ErrorContains(t, err, "Bad Gateway")
+	require.Eventually(t, func() bool { return l.Draws()[0].Settled }, 5*time.Second, time.Millisecond)
+	require.Zero(t, l.Draws()[0].Used, "nobody was called")
+}
+
+// A switch of protocols goes through, in both directions.
+func TestUpgrade(t *testing.T) {
+	u := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		conn, rw, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+		line, _ := rw.ReadString('\n')
+		_, _ = io.WriteString(conn, "echo "+line)
+	}))
+	defer u.Close()
+	p := start(t, Config{Upstream: u.URL, Limiter: throttletest.New()})
+	conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = io.WriteString(conn, "GET /ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
+	require.NoError(t, err)
+	in := bufio.NewReader(conn)
+	res, err := http.ReadResponse(in, nil)
+	require.NoError(t, err)
+	require.Equal(t, 101, res.StatusCode)
+	_, err = io.WriteString(conn, "hi\n")
+	require.NoError(t, err)
+	line, err := in.ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "echo hi\n", line)
+}
+
+func TestTheEndWaitsForAnswers(t *testing.T) {
+	begun, leave := make(chan struct{}), make(chan struct{})
+	u := serve(t, func(w http.ResponseWriter, r *http.Request, n int) {
+		close(begun)
+		<-leave
+		hello(w, r, n)
+	})
+	p := start(t, Config{Upstream: u.URL, Limiter: throttletest.New()})
+	answer := make(chan string)
+	go func() {
+		_, body := send(t, "GET", p.url, "")
+		answer <- body
+	}()
+	<-begun
+	p.stop()
+	select {
+	case <-p.ended:
+		t.Fatal("it ended while a request was under way")
+	case <-time.After(100 * time.Millisecond):
+	}
+	close(leave)
+	require.Equal(t, "hello", <-answer)
+	require.NoError(t, <-p.ended)
+}
+
+func TestSoManyRequestsAtMost(t *testing.T) {
+	leave := make(chan struct{})
+	u := serve(t, func(w http.ResponseWriter, r *http.Request, n int) {
+		<-leave
+		hello(w, r, n)
+	})
+	p := start(t, Config{Upstream: u.URL, Limiter: throttletest.New(), MaxRequests: 1})
+	first := make(chan int)
+	go func() {
+		res, _ := send(t, "GET", p.url, "")
+		first <- res.StatusCode
+	}()
+	require.Eventually(t, func() bool { return len(u.requests()) == 1 }, 5*time.Second, time.Millisecond)
+	res, body := send(t, "GET", p.url, "")
+	require.Equal(t, 503, res.StatusCode)
+	require.Equal(t, "1", res.Header.Get("Retry-After"))
+	require.Equal(t, "too_many", reason(t, body))
+	close(leave)
+	require.Equal(t, 200, <-first)
+}

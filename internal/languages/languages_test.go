@@ -1,0 +1,294 @@
+package languages
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/cli"
+	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
+	"github.com/numaproj-contrib/numathrottle/internal/testenv"
+)
+
+// asProxy is set in the environment of a process that is this test binary as the command numathrottle.
+const asProxy = "NUMATHROTTLE_LANGUAGES_PROXY"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProxy) == "" {
+		os.Exit(m.Run())
+	}
+	_ = os.Unsetenv(asProxy)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	err := cli.New().Run(ctx, os.Args[1:])
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// A pod is a handler and the proxy before it, in processes of their own.
+type pod struct {
+	kind, dir string
+	command   []string // of the handler; kind, socket and server info follow
+	limit     []string // flags of the proxy
+}
+
+// newPod starts both, and waits until the platform could come.
+func newPod(t testing.TB, command []string, kind string, limit ...string) *pod {
+	t.Helper()
+	p := &pod{kind: kind, dir: folder(t), command: command, limit: limit}
+	p.startHandler(t)
+	p.startProxy(t)
+	return p
+}
+
+// folder is one for sockets: the test's name would make the path too long for one.
+func folder(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "lang") //nolint:usetesting // see above
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	return dir
+}
+
+func (p *pod) path(name string) string { return filepath.Join(p.dir, name) }
+func (p *pod) socket() string          { return p.path("p.sock") }
+
+func (p *pod) startHandler(t testing.TB) *process {
+	t.Helper()
+	args := append(append([]string{}, p.command[1:]...), p.kind, p.path("h.sock"), p.path("h-info"))
+	return startProcess(t, exec.Command(p.command[0], args...)) //nolint:noctx // it outlives no test
+}
+
+func (p *pod) startProxy(t testing.TB) *process {
+	t.Helper()
+	args := append([]string{
+		"proxy", "handler", "--kind=" + p.kind, "--socket=" + p.socket(), "--server-info=" + p.path("p-info"),
+		"--handler-socket=" + p.path("h.sock"), "--handler-server-info=" + p.path("h-info"), "--state-dir=none", "--store=static://?replicas=1",
+	}, p.limit...)
+	self, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.Command(self, args...) //nolint:noctx // it outlives no test
+	cmd.Env = append(os.Environ(), asProxy+"=1")
+	proxy := startProcess(t, cmd)
+	require.Eventually(t, func() bool {
+		_, err := os.Stat(p.path("p-info"))
+		return err == nil
+	}, time.Minute, 10*time.Millisecond, "the proxy is not up")
+	return proxy
+}
+
+// A process is one that has been started.
+type process struct {
+	cmd  *exec.Cmd
+	done chan struct{}
+}
+
+func startProcess(t testing.TB, cmd *exec.Cmd) *process {
+	t.Helper()
+	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
+	cmd.WaitDelay = time.Second
+	require.NoError(t, cmd.Start())
+	p := &process{cmd: cmd, done: make(chan struct{})}
+	go func() {
+		defer close(p.done)
+		_ = cmd.Wait() // how it ended is in its log
+	}()
+	t.Cleanup(p.kill)
+	return p
+}
+
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill() // it may have ended
+	<-p.done
+}
+
+func within(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func message(value string) dataplane.Message {
+	return dataplane.Message{
+		Keys: []string{"k1", "k2"}, Value: []byte(value), EventTime: time.Unix(100, 5000), Watermark: time.Unix(99, 0),
+		Headers: map[string]string{"tokens": "7"},
+	}
+}
+
+// A language is a handler program, and what it puts before what it was given.
+type language struct {
+	command []string
+	says    string
+}
+
+// everyKind has each kind of handler do its work behind the proxy.
+func (l language) everyKind(t *testing.T) {
+	t.Helper()
+	t.Run("map", func(t *testing.T) {
+		m := dialMap(t, newPod(t, l.command, "map", "--max=1000"))
+		results, err := m.Do(within(t), message("a"))
+		require.NoError(t, err)
+		require.Equal(t, []dataplane.Result{{Keys: []string{"k1", "k2"}, Value: []byte(l.says + "a"), Tags: []string{"7"}}}, results)
+	})
+	t.Run("batch map", func(t *testing.T) {
+		p := newPod(t, l.command, "batchmap", "--max=1000")
+		m, err := dataplane.DialBatchMap(within(t), p.socket())
+		require.NoError(t, err)
+		for range 3 {
+			results, err := m.Do(within(t), []dataplane.Message{message("a"), message("b")})
+			require.NoError(t, err)
+			require.Equal(t, l.says+"a", string(results[0][0].Value))
+			require.Equal(t, l.says+"b", string(results[1][0].Value))
+		}
+		require.NoError(t, m.Close())
+	})
+	t.Run("stream map", func(t *testing.T) {
+		p := newPod(t, l.command, "mapstream", "--max=1000")
+		m, err := dataplane.DialMapStream(within(t), p.socket())
+		require.NoError(t, err)
+		results, err := m.Do(within(t), message("a"))
+		require.NoError(t, err)
+		require.Len(t, results, 3)
+		require.Equal(t, l.says+"a", string(results[2].Value))
+		require.NoError(t, m.Close())
+	})
+	t.Run("sink", func(t *testing.T) {
+		p := newPod(t, l.command, "sink", "--max=1000")
+		k, err := dataplane.DialSink(within(t), p.socket())
+		require.NoError(t, err)
+		for range 3 {
+			results, err := k.Do(within(t), []dataplane.Message{message("a"), message("fail")})
+			require.NoError(t, err)
+			require.Equal(t, dataplane.SinkSuccess, results[0].Status)
+			require.Equal(t, dataplane.SinkFailure, results[1].Status)
+			require.Equal(t, "as asked", results[1].Error)
+		}
+		require.NoError(t, k.Close())
+	})
+}
+
+func dialMap(t testing.TB, p *pod) *dataplane.Map {
+	t.Helper()
+	m, err := dataplane.Dial(within(t), p.socket())
+	require.NoError(t, err)
+	t.Cleanup(m.Abort)
+	return m
+}
+
+// python is the interpreter that scripts/test-deps.sh has made, with pynumaflow.
+func python(t testing.TB) language {
+	t.Helper()
+	root, err := filepath.Abs("../..")
+	require.NoError(t, err)
+	interpreter := filepath.Join(root, ".bin", "pynumaflow", "bin", "python")
+	if _, err := os.Stat(interpreter); err != nil {
+		const missing = "pynumaflow is not there: run scripts/test-deps.sh"
+		if os.Getenv(testenv.RequireStores) == "1" {
+			require.FailNow(t, missing)
+		}
+		t.Skip(missing)
+	}
+	return language{command: []string{interpreter, filepath.Join(root, "internal", "languages", "python", "handler.py")}, says: "python "}
+}
+
+func TestPython(t *testing.T) {
+	l := python(t)
+	l.everyKind(t)
+	t.Run("transformer", func(t *testing.T) {
+		p := newPod(t, l.command, "sourcetransform", "--max=1000")
+		m, err := dataplane.DialTransform(within(t), p.socket())
+		require.NoError(t, err)
+		results, err := m.Do(within(t), message("a"))
+		require.NoError(t, err)
+		require.Equal(t, "python a", string(results[0].Value))
+		require.NoError(t, m.Close())
+	})
+}
+
+// The handler sees no more than the limit, however many messages are offered.
+func TestALimitIsKeptForPython(t *testing.T) {
+	m := dialMap(t, newPod(t, python(t).command, "map", "--max=50", "--burst=5"))
+	began := time.Now()
+	var all sync.WaitGroup
+	for range 60 {
+		all.Go(func() {
+			if _, err := m.Do(within(t), message("a")); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	require.GreaterOrEqual(t, time.Since(began), time.Second, "60 messages, 50 a second and a burst of 5")
+}
+
+// Whichever side dies, every message is answered in the end, and one answer is enough. What has ended is started again, as
+// the platform does: pynumaflow ends when its stream breaks.
+func TestNothingIsLostWhenASideDies(t *testing.T) {
+	l := python(t)
+	for _, victim := range []string{"handler", "proxy"} {
+		t.Run(victim, func(t *testing.T) {
+			p := &pod{kind: "map", dir: folder(t), command: l.command, limit: []string{"--max=200", "--burst=20"}}
+			handler := p.startHandler(t)
+			proxy := p.startProxy(t)
+			m := dialMap(t, p)
+			todo := map[string]bool{}
+			for i := range 300 {
+				todo[strconv.Itoa(i)] = true
+			}
+			kill := time.AfterFunc(300*time.Millisecond, map[string]*process{"handler": handler, "proxy": proxy}[victim].kill)
+			defer kill.Stop()
+			answered := deliver(t, m, todo)
+			require.Less(t, len(answered), 300, "it died in between")
+			<-m.Broken()
+			<-handler.done
+			p.startHandler(t)
+			if victim == "proxy" {
+				p.startProxy(t)
+			}
+			for value := range answered {
+				delete(todo, value)
+			}
+			m = dialMap(t, p)
+			require.Len(t, deliver(t, m, todo), len(todo))
+			require.NoError(t, m.Close())
+		})
+	}
+}
+
+// deliver offers messages at once, and returns those that were answered.
+func deliver(t *testing.T, m *dataplane.Map, values map[string]bool) map[string]bool {
+	t.Helper()
+	var mu sync.Mutex
+	answered := map[string]bool{}
+	var all sync.WaitGroup
+	for value := range values {
+		all.Go(func() {
+			results, err := m.Do(within(t), message(value))
+			if err != nil {
+				return // it is offered again
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if len(results) != 1 || string(results[0].Value) != "python "+value {
+				t.Errorf("%s is answered with %v", value, results)
+			}
+			answered[value] = true
+		})
+	}
+	all.Wait()
+	return answered
+}

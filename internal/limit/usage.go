@@ -1,0 +1,58 @@
+package limit
+
+import (
+	"math"
+	"time"
+)
+
+// Usage is what a limiter has used since it was made. All fields but Waiting, Empty and
+// Served are running totals, so that only differences mean something.
+type Usage struct {
+	// Used counts the tokens that were granted, less those that were given back, and
+	// Offered those that the share has earned.
+	Used, Offered float64
+	// Granted and Refused count tokens that were granted, whatever became of them,
+	// and refused: traffic is when one of them moves.
+	Granted, Refused int64
+	// Waiting tells that somebody waits at this moment, and Empty that less than a
+	// token is at hand.
+	Waiting, Empty bool
+	// Served is what the called service made of the calls, as far as it was reported.
+	Served Served
+}
+
+// Since returns what was used and what could have been used since an earlier Usage, d ago.
+// Both are rates in 1e-9 of most tokens per period: used rounded up, offered rounded down.
+//
+// A call is traffic, though it was refused or gave everything back: used is at least 1
+// then. Where callers lack tokens everything offered counts as used, for what is left
+// is less than they need, and no want of use.
+func (u Usage) Since(before Usage, d time.Duration, most int, per time.Duration) (used, offered int64) {
+	if d <= 0 || most <= 0 || per <= 0 {
+		return 0, 0
+	}
+	whole := float64(most) * float64(d) / float64(per) / float64(WholeShare)
+	clamp := func(rate float64) int64 { return int64(max(0, min(rate, float64(MaxShare)))) }
+	offered = clamp(math.Floor((u.Offered - before.Offered) / whole))
+	used = clamp(math.Ceil((u.Used - before.Used) / whole))
+	refused := u.Refused != before.Refused
+	if u.Waiting || refused || u.Granted != before.Granted {
+		used = max(used, 1)
+	}
+	if u.Waiting || refused && u.Empty {
+		used = max(used, offered)
+	}
+	return used, offered
+}
+
+// Served is what a Throttle was told by Permit.Report, for the pool's law.
+type Served struct {
+	// Cuts is that of the lease under which the calls were granted that were refused.
+	Cuts uint64
+	// Accepted, Refused and Overloaded are rates of the last second, or of the last few calls, in
+	// tokens per second. A refusal counts only if its call was granted since the pool's last cut was in
+	// force everywhere (Lease.Settling).
+	Accepted, Refused, Overloaded float64
+	// Active tells that calls were reported in the last ten seconds.
+	Active bool
+}

@@ -1,0 +1,81 @@
+package listen
+
+import (
+	"net"
+	"net/netip"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// Allowed says which addresses Parse takes.
+const Allowed = "one or more of `unix:/PATH` and `HOST:PORT`, separated by commas"
+
+// longestPath is the longest path of a unix socket that every system takes, in bytes.
+const longestPath = 100
+
+// An Addr is a place to listen at.
+type Addr struct {
+	// Network is "unix" or "tcp".
+	Network string
+	// Address is the path of the socket, or host and port.
+	Address string
+}
+
+// String returns the address in the form that Parse takes.
+func (a Addr) String() string {
+	if a.Network == "unix" {
+		return "unix:" + a.Address
+	}
+	return a.Address
+}
+
+// Local tells whether only processes of this machine, or pod, can reach the address.
+func (a Addr) Local() bool {
+	if a.Network == "unix" {
+		return true
+	}
+	host, _, err := net.SplitHostPort(a.Address)
+	if err != nil {
+		return false
+	}
+	ip, err := netip.ParseAddr(host)
+	return strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback()
+}
+
+// Parse reads a list of addresses, separated by commas. ok is false when one has not the
+// form that Allowed describes, or when there is none.
+func Parse(text string) (addrs []Addr, ok bool) {
+	for part := range strings.SplitSeq(text, ",") {
+		a, ok := parse(strings.TrimSpace(part))
+		if !ok {
+			return nil, false
+		}
+		addrs = append(addrs, a)
+	}
+	return addrs, true
+}
+
+func parse(text string) (Addr, bool) {
+	if path, isUnix := strings.CutPrefix(text, "unix:"); isUnix {
+		path = "/" + strings.TrimLeft(path, "/")
+		return Addr{"unix", filepath.Clean(path)}, text != "unix:" && path != "/" && len(path) <= longestPath
+	}
+	host, port, err := net.SplitHostPort(text)
+	if err != nil || strings.ContainsAny(host, " /@") {
+		return Addr{}, false
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	return Addr{"tcp", net.JoinHostPort(host, port)}, err == nil && strconv.FormatUint(n, 10) == port
+}
+
+// NeedsToken returns the first address that strangers can reach, which therefore needs a
+// token. ok is false when there is none.
+func NeedsToken(addrs []Addr) (a Addr, ok bool) {
+	for _, a := range addrs {
+		if !a.Local() {
+			return a, true
+		}
+	}
+	return Addr{}, false
+}

@@ -1,0 +1,104 @@
+package listen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"time"
+
+	"golang.org/x/net/netutil"
+)
+
+// socketMode lets the owner and the group of a socket use it.
+const socketMode = 0o660
+
+// A Set is a set of addresses that are listened at. Close it once.
+type Set struct{ listeners []net.Listener }
+
+// Open listens at every address, with at most so many connections at each; more wait in the
+// kernel's queue until one ends. A unix socket that an earlier process left behind is
+// replaced; one that somebody still serves is an error. ctx bounds Open alone.
+//
+// Errors: an address that strangers can reach, without a token; an address that cannot be
+// had. They name the address. With a token, such an address is logged as a warning.
+func Open(ctx context.Context, addrs []Addr, connections int, token string, log *slog.Logger) (*Set, error) {
+	if a, ok := NeedsToken(addrs); ok && token == "" {
+		return nil, fmt.Errorf("listen: %s can be reached from elsewhere, allowed without a token: unix sockets and loopback addresses", a)
+	}
+	s := &Set{}
+	for _, a := range addrs {
+		l, err := open(ctx, a)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("listen: %s: %w", a, err), s.Close())
+		}
+		s.listeners = append(s.listeners, netutil.LimitListener(l, connections))
+		if !a.Local() {
+			log.Warn("this address can be reached from elsewhere, without encryption; callers need the token", "address", l.Addr().String())
+		}
+	}
+	return s, nil
+}
+
+func open(ctx context.Context, a Addr) (net.Listener, error) {
+	if a.Network == "unix" {
+		if err := dropStale(ctx, a.Address); err != nil {
+			return nil, err
+		}
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, a.Network, a.Address)
+	if err != nil {
+		return nil, err
+	}
+	if a.Network == "unix" {
+		if err := os.Chmod(a.Address, socketMode); err != nil {
+			return nil, errors.Join(err, l.Close())
+		}
+	}
+	return l, nil
+}
+
+// dropStale removes a socket that nobody serves.
+func dropStale(ctx context.Context, path string) error {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case info.Mode()&fs.ModeSocket == 0:
+		return errors.New("a file is there that is no socket")
+	}
+	dialer := net.Dialer{Timeout: time.Second}
+	conn, err := dialer.DialContext(ctx, "unix", path)
+	if err == nil {
+		return errors.Join(errors.New("another process serves this socket"), conn.Close())
+	}
+	return os.Remove(path)
+}
+
+// Listeners returns what was opened, in the order of the addresses.
+func (s *Set) Listeners() []net.Listener { return s.listeners }
+
+// Addrs returns where it is listened, with the ports that the system chose.
+func (s *Set) Addrs() []string {
+	var all []string
+	for _, l := range s.listeners {
+		all = append(all, Addr{l.Addr().Network(), l.Addr().String()}.String())
+	}
+	return all
+}
+
+// Close stops listening. That it was done before is no error.
+func (s *Set) Close() error {
+	var errs []error
+	for _, l := range s.listeners {
+		if err := l.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,215 @@
+package pages
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle"
+	"github.com/numaproj-contrib/numathrottle/internal/short"
+)
+
+// pages are the files that users read, by path.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, pattern := range []string{"*.md", "docs/*.md", "examples/*/*.md", "manifests/*.md"} {
+		files, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		require.NotEmpty(t, files, pattern)
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			require.NoError(t, err)
+			all[file] = string(text)
+		}
+	}
+	return all
+}
+
+// blocks are the texts between fences of one language.
+func blocks(page, language string) []string {
+	var found []string
+	for _, block := range regexp.MustCompile("(?sm)^```"+language+"\n(.*?)^```").FindAllStringSubmatch(page, -1) {
+		found = append(found, block[1])
+	}
+	return found
+}
+
+// imports maps the package names that code in the pages may use to their paths.
+var imports = map[string]string{
+	"consensus":    "github.com/numaproj-contrib/numathrottle/pkg/consensus",
+	"errors":       "errors",
+	"http":         "net/http",
+	"httpthrottle": "github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle",
+	"log":          "log",
+	"mapper":       "github.com/numaproj-contrib/numathrottle/pkg/mapper",
+	"mapsdk":       "github.com/numaproj/numaflow-go/pkg/mapper",
+	"numathrottle": "github.com/numaproj-contrib/numathrottle",
+	"rate":         "golang.org/x/time/rate",
+	"sinker":       "github.com/numaproj-contrib/numathrottle/pkg/sinker",
+	"throttle":     "github.com/numaproj-contrib/numathrottle/pkg/throttle",
+	"time":         "time",
+}
+
+// bring is what a reader has to bring to the code: handlers, limits, a store, a service to call.
+const bring = `package page
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+	mapsdk "github.com/numaproj/numaflow-go/pkg/mapper"
+	sinksdk "github.com/numaproj/numaflow-go/pkg/sinker"
+)
+
+var (
+	handler interface {
+		mapsdk.Mapper
+		sinksdk.Sinker
+	}
+	ctx                              context.Context
+	store                            consensus.Store
+	limiter, tokens, requests, slots throttle.Limiter
+	estimate                         func(*http.Request) int
+	prompt                           string
+)
+
+func callTheService()                                    {}
+func ask(context.Context, string) (string, error)        { return "", nil }
+func tooManyCalls(error) bool                            { return false }
+func nackAfter(time.Duration) any                        { return nil }
+func deadLetter(string) any                              { return nil }
+`
+
+// Every block of Go in the pages compiles, given what a reader has to bring.
+func TestPagesCompile(t *testing.T) {
+	short.Skip(t, "it compiles every block")
+	root, err := os.Getwd()
+	require.NoError(t, err)
+	dir := t.TempDir()
+	overlay := map[string]map[string]string{"Replace": {}}
+	var packages []string
+	add := func(pkg, name, text string) {
+		file := filepath.Join(dir, strings.ReplaceAll(pkg, "/", "_")+name)
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		overlay["Replace"][filepath.Join(root, pkg, name)] = file
+	}
+	texts := pages(t)
+	for _, page := range slices.Sorted(maps.Keys(texts)) {
+		for i, block := range blocks(texts[page], "go") {
+			pkg := fmt.Sprintf("internal/pages/%s%d", strings.ToLower(strings.TrimSuffix(filepath.Base(page), ".md")), i)
+			add(pkg, "bring.go", bring)
+			add(pkg, "block.go", program(block))
+			packages = append(packages, "./"+pkg)
+		}
+	}
+	require.Greater(t, len(packages), 6)
+	encoded, err := json.Marshal(overlay)
+	require.NoError(t, err)
+	overlayFile := filepath.Join(dir, "overlay.json")
+	require.NoError(t, os.WriteFile(overlayFile, encoded, 0o600))
+
+	out, err := exec.CommandContext(t.Context(), "go", append([]string{"build", "-overlay", overlayFile}, packages...)...).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+}
+
+// program makes a file of a block: declarations as they are, statements within a function.
+func program(block string) string {
+	var b strings.Builder
+	b.WriteString("package page\n\nimport (\n\t\"context\"\n")
+	for _, name := range slices.Sorted(maps.Keys(imports)) {
+		if regexp.MustCompile(`\b` + name + `\.`).MatchString(block) {
+			fmt.Fprintf(&b, "\t%s %q\n", name, imports[name])
+		}
+	}
+	b.WriteString(")\n\nvar _ context.Context\n\n")
+	if strings.HasPrefix(block, "func ") {
+		return b.String() + block
+	}
+	b.WriteString("func block() any {\n" + block + "\n")
+	for _, names := range regexp.MustCompile(`(?m)^(\w+(?:, \w+)*) :=`).FindAllStringSubmatch(block, -1) {
+		for name := range strings.SplitSeq(names[1], ", ") {
+			fmt.Fprintf(&b, "\t_ = %s\n", name)
+		}
+	}
+	b.WriteString("\treturn nil\n}\n")
+	return b.String()
+}
+
+// Every block of YAML in docs/ is a file that Load takes, but for those of other programs.
+func TestPagesSettings(t *testing.T) {
+	loaded := 0
+	for page, text := range pages(t) {
+		if filepath.Dir(page) != "docs" && page != "README.md" {
+			continue // the programs' own settings, and manifests, are checked in manifests/check
+		}
+		for _, block := range blocks(text, "yaml") {
+			if strings.Contains(block, "apiVersion:") || strings.Contains(block, "rateLimit:") {
+				continue // in manifests/check
+			}
+			file := filepath.Join(t.TempDir(), "config.yaml")
+			require.NoError(t, os.WriteFile(file, []byte(block), 0o600))
+			t.Setenv("NUMATHROTTLE_CONFIG", file)
+			_, err := numathrottle.Load()
+			require.NoError(t, err, "%s:\n%s", page, block)
+			loaded++
+		}
+	}
+	require.Greater(t, loaded, 3)
+}
+
+// Every link from a page into the project leads to a file, and to a heading if it names one.
+func TestPagesLinks(t *testing.T) {
+	texts := pages(t)
+	followed := 0
+	for page, text := range texts {
+		prose := regexp.MustCompile("(?s)```.*?```|`[^`\n]*`").ReplaceAllString(text, "")
+		for _, link := range regexp.MustCompile(`\]\(([^)\s]+)\)`).FindAllStringSubmatch(prose, -1) {
+			if strings.Contains(link[1], "://") {
+				continue
+			}
+			path, anchor, _ := strings.Cut(link[1], "#")
+			target := filepath.Join(filepath.Dir(page), path)
+			if path == "" {
+				target = page
+			}
+			_, err := os.Stat(target)
+			require.NoError(t, err, "%s: %s", page, link[1])
+			if anchor != "" {
+				require.Contains(t, anchors(texts[target]), anchor, "%s: %s", page, link[1])
+			}
+			followed++
+		}
+	}
+	require.Greater(t, followed, 50)
+}
+
+// anchors are the names that GitHub gives to the headings of a page.
+func anchors(page string) []string {
+	var names []string
+	for _, heading := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(page, -1) {
+		names = append(names, strings.Map(func(r rune) rune {
+			switch {
+			case r == ' ':
+				return '-'
+			case unicode.IsLetter(r), unicode.IsDigit(r), r == '-', r == '_':
+				return unicode.ToLower(r)
+			}
+			return -1
+		}, heading[1]))
+	}
+	return names
+}

@@ -1,0 +1,234 @@
+package permitapi
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/numaproj-contrib/numathrottle/internal/apierror"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+const (
+	maxTokens = 1_000_000_000
+	maxTag    = 256
+)
+
+// seconds is a duration in a request; nil for none.
+type seconds = *float64
+
+type acquireRequest struct {
+	Tokens  *int    `json:"tokens,omitempty"`
+	UpTo    bool    `json:"up_to,omitempty"`
+	Tag     string  `json:"tag,omitempty"`
+	Timeout seconds `json:"timeout_seconds,omitempty"`
+	Lease   seconds `json:"lease_seconds,omitempty"`
+}
+
+type acquireResponse struct {
+	Permit string  `json:"permit"`
+	Tokens int     `json:"tokens"`
+	Lease  float64 `json:"lease_seconds"`
+}
+
+type settleRequest struct {
+	Permit  string `json:"permit"`
+	Used    *int   `json:"used,omitempty"`
+	Outcome string `json:"outcome,omitempty"`
+}
+
+type cancelRequest struct {
+	Permit string `json:"permit"`
+}
+
+// A doneResponse says what became of a permit. Already tells that it had ended before, so that
+// nothing was changed.
+type doneResponse struct {
+	State   string `json:"state"`
+	Already bool   `json:"already"`
+}
+
+type reportRequest struct {
+	Permit     string  `json:"permit,omitempty"`
+	Outcome    string  `json:"outcome,omitempty"`
+	RetryAfter seconds `json:"retry_after_seconds,omitempty"`
+	Reason     string  `json:"reason,omitempty"`
+	Tag        string  `json:"tag,omitempty"`
+}
+
+type reportResponse struct {
+	Already bool `json:"already"`
+}
+
+type pauseRequest struct {
+	Seconds seconds `json:"seconds,omitempty"`
+	Reason  string  `json:"reason,omitempty"`
+	Tag     string  `json:"tag,omitempty"`
+	Resume  bool    `json:"resume,omitempty"`
+}
+
+type pauseResponse struct {
+	Until    string   `json:"until,omitempty"`
+	Answered []string `json:"answered"`
+	Missing  []string `json:"missing"`
+}
+
+func (r *acquireRequest) tokens() int {
+	if r.Tokens == nil {
+		return 1
+	}
+	return *r.Tokens
+}
+
+func (r *acquireRequest) wait(most time.Duration) time.Duration {
+	return min(duration(r.Timeout, most), most)
+}
+
+func (r *acquireRequest) lease(byDefault time.Duration) time.Duration {
+	return duration(r.Lease, byDefault)
+}
+
+func duration(s seconds, byDefault time.Duration) time.Duration {
+	if s == nil {
+		return byDefault
+	}
+	return time.Duration(*s * float64(time.Second))
+}
+
+func (r *acquireRequest) check() error {
+	return errors.Join(
+		inRange("tokens", r.Tokens, 0, maxTokens),
+		isTag(r.Tag),
+		within("timeout_seconds", r.Timeout, 0, LongestWait),
+		within("lease_seconds", r.Lease, time.Second, LongestLease),
+	)
+}
+
+func (r *settleRequest) check() error {
+	return errors.Join(isPermit(r.Permit), inRange("used", r.Used, 0, maxTokens), isOutcome(r.Outcome, true))
+}
+
+func (r *cancelRequest) check() error { return isPermit(r.Permit) }
+
+func (r *reportRequest) check() error {
+	if r.Permit == "" && r.RetryAfter == nil {
+		return apierror.Field("permit", "missing", "a permit with an outcome, or retry_after_seconds")
+	}
+	if r.Permit != "" {
+		if err := errors.Join(isPermit(r.Permit), isOutcome(r.Outcome, false)); err != nil {
+			return err
+		}
+	} else if r.Outcome != "" {
+		return apierror.Field("permit", "missing", "with an outcome, the permit of the call")
+	}
+	return errors.Join(isTag(r.Tag), within("retry_after_seconds", r.RetryAfter, 0, throttle.MaxPause), isText("reason", r.Reason))
+}
+
+func (r *pauseRequest) check() error {
+	if r.Resume && r.Seconds != nil {
+		return apierror.Field("seconds", strconv.FormatFloat(*r.Seconds, 'g', -1, 64), "none with resume")
+	}
+	return errors.Join(within("seconds", r.Seconds, time.Millisecond, throttle.MaxPause), isText("reason", r.Reason), isTag(r.Tag))
+}
+
+func inRange(field string, n *int, least, most int) error {
+	if n == nil || *n >= least && *n <= most {
+		return nil
+	}
+	return apierror.Field(field, strconv.Itoa(*n), fmt.Sprintf("a whole number, %d to %d", least, most))
+}
+
+func within(field string, s seconds, least, most time.Duration) error {
+	if s == nil || *s >= least.Seconds() && *s <= most.Seconds() {
+		return nil
+	}
+	return apierror.Field(field, strconv.FormatFloat(*s, 'g', -1, 64), fmt.Sprintf("%g to %g", least.Seconds(), most.Seconds()))
+}
+
+func isTag(tag string) error {
+	if len(tag) <= maxTag && isLine(tag) {
+		return nil
+	}
+	return apierror.Field("tag", fmt.Sprintf("%.40q", tag), fmt.Sprintf("up to %d bytes of text without control characters", maxTag))
+}
+
+func isText(field, text string) error {
+	if len(text) <= maxTag && isLine(text) {
+		return nil
+	}
+	return apierror.Field(field, fmt.Sprintf("%.40q", text), fmt.Sprintf("up to %d bytes of text without control characters", maxTag))
+}
+
+func isLine(text string) bool {
+	return utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
+}
+
+func isPermit(id string) error {
+	if id != "" && len(id) <= 64 {
+		return nil
+	}
+	return apierror.Field("permit", fmt.Sprintf("%.40q", id), "what /v1/acquire returned")
+}
+
+// outcomes are the words for what a service makes of a call.
+var outcomes = map[string]throttle.Outcome{"accepted": throttle.Accepted, "refused": throttle.Refused, "overloaded": throttle.Overloaded}
+
+func isOutcome(word string, optional bool) error {
+	if _, ok := outcomes[word]; ok || optional && word == "" {
+		return nil
+	}
+	return apierror.Field("outcome", fmt.Sprintf("%.40q", word), "accepted, refused or overloaded")
+}
+
+// decode reads the body of a request into r.
+func decode(w http.ResponseWriter, req *http.Request, r interface{ check() error }) error {
+	kind, _, err := mime.ParseMediaType(req.Header.Get("Content-Type"))
+	if err != nil || kind != "application/json" {
+		// A page in somebody's browser cannot send this type to another site unasked.
+		return apierror.New(http.StatusUnsupportedMediaType, apierror.MediaType,
+			fmt.Sprintf("Content-Type is %.60q, allowed: application/json", req.Header.Get("Content-Type")))
+	}
+	dec := json.NewDecoder(http.MaxBytesReader(w, req.Body, maxBody))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(r); err != nil {
+		return badJSON(err)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return apierror.New(http.StatusBadRequest, apierror.BadRequest, "the body has something behind the JSON object, allowed: one object")
+	}
+	if err := r.check(); err != nil {
+		return first(err)
+	}
+	return nil
+}
+
+// first returns the first of several faults, for an answer names one field.
+func first(err error) error {
+	if e, ok := errors.AsType[*apierror.Error](err); ok {
+		e.Message = strings.ReplaceAll(err.Error(), "\n", "; ")
+		return e
+	}
+	return err
+}
+
+func badJSON(err error) error {
+	if tooLong, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return apierror.New(http.StatusRequestEntityTooLarge, apierror.TooLong,
+			fmt.Sprintf("the body is longer than %d bytes, which is the most", tooLong.Limit))
+	}
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
+		return apierror.Field(wrong.Field, "a "+wrong.Value, "a "+wrong.Type.String())
+	}
+	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		return apierror.New(http.StatusBadRequest, apierror.BadRequest, fmt.Sprintf("%.60s is no field of this call; see /v1/openapi.yaml", field))
+	}
+	return apierror.New(http.StatusBadRequest, apierror.BadRequest, "the body is not the JSON object that this call takes; see /v1/openapi.yaml")
+}

@@ -1,0 +1,128 @@
+// Package permitserver serves permits of one limit in two languages: the HTTP API of package permitapi, and, where it is
+// asked for, Envoy's rate limit service of package envoyrls.
+package permitserver
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/internal/envoyrls"
+	"github.com/numaproj-contrib/numathrottle/internal/listen"
+	"github.com/numaproj-contrib/numathrottle/internal/permitapi"
+	"github.com/numaproj-contrib/numathrottle/internal/proxyconf"
+)
+
+// DefaultListen is where the HTTP API listens by default.
+const DefaultListen = "127.0.0.1:7070"
+
+// A Config says what Run does. The zero value of a field is its default.
+type Config struct {
+	// Limits are what permits are drawn from.
+	Limits proxyconf.LimitConfig
+	// Serving is where the HTTP API listens. Its Listen defaults to DefaultListen. Its token is that of the rate limit
+	// service, too.
+	Serving proxyconf.Serving
+	// MaxWait, PermitLease and MaxPermits are as in permitapi.Config.
+	MaxWait, PermitLease time.Duration
+	MaxPermits           int
+	// RLSListen is where Envoy's rate limit service listens. Defaults to nowhere.
+	RLSListen string
+	// RLSKey and RLSWait are Key and MaxWait of envoyrls.Config.
+	RLSKey  string
+	RLSWait time.Duration
+	// Logger defaults to slog.Default().
+	Logger *slog.Logger
+	// Ready, if not nil, is told the addresses of the HTTP API, and then those of the rate limit service, if there is one.
+	Ready func(addrs []string)
+}
+
+// Fields describes the settings, in the order of the reference.
+func Fields() []config.Field[Config] {
+	own := config.WithPrefix(
+		proxyconf.Prefix,
+		config.DurationField("maxWait", time.Millisecond, permitapi.LongestWait, "`1m`", "How long a call waits for its permit that does not say, and at most",
+			func(c *Config) *time.Duration { return &c.MaxWait }),
+		config.DurationField("permitLease", time.Second, permitapi.LongestLease, "`1m`", "After so long a permit counts as drawn, unless the client has ended it or asked for more",
+			func(c *Config) *time.Duration { return &c.PermitLease }),
+		config.NumberField("maxPermits", 1, 1_000_000, "10000", "How many permits are open or waited for at once", func(c *Config) *int { return &c.MaxPermits }),
+		proxyconf.Parsed("rlsListen", listen.Allowed, "none", "Where Envoy's rate limit service listens", func(c *Config) *string { return &c.RLSListen }, listen.Parse),
+		config.TextField("rlsKey", "a text", "all entries", "The entry of a descriptor whose value is the tag", func(c *Config) *string { return &c.RLSKey }),
+		config.DurationField("rlsWait", time.Millisecond, envoyrls.LongestWait, "not at all", "How long a call of Envoy's waits for its tokens",
+			func(c *Config) *time.Duration { return &c.RLSWait }),
+	)
+	return slices.Concat(own, proxyconf.LimitFields(func(c *Config) *proxyconf.LimitConfig { return &c.Limits }),
+		proxyconf.ServingFields(DefaultListen, func(c *Config) *proxyconf.Serving { return &c.Serving }))
+}
+
+// Validate returns an error with a line for everything that is wrong with the settings beside those of the pool; nil for
+// nothing.
+func (c *Config) Validate() error {
+	faults := append(config.Check(Fields(), c), c.Serving.Check()...)
+	return config.Join(append(faults, c.Serving.CheckAddress("rlsListen", c.RLSListen)...))
+}
+
+// Run serves until ctx has ended and nobody uses it any more, or the grace is over. Errors: those of Validate; an address
+// that cannot be had; those of numathrottle.Open; what ended a server before ctx did. None shows a secret.
+func Run(ctx context.Context, c Config) (err error) {
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	c.Serving = c.Serving.WithDefaults(DefaultListen)
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	token, err := c.Serving.Secret()
+	if err != nil {
+		return err
+	}
+	limits, err := proxyconf.OpenLimits(ctx, &c.Limits, c.Logger)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, limits.Close()) }()
+	return c.serve(ctx, limits, token)
+}
+
+// serve runs the servers. When one of them fails, the other ends, too.
+func (c *Config) serve(ctx context.Context, limits *proxyconf.Limits, token string) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var servers sync.WaitGroup
+	errs := make([]error, 2)
+	api, _ := listen.Parse(c.Serving.Listen)
+	servers.Go(func() {
+		defer cancel()
+		errs[0] = permitapi.Run(ctx, permitapi.Config{
+			Limiter: limits.Limiter, Pauser: limits.Main, Listen: api, Token: token,
+			MaxWait: c.MaxWait, Lease: c.PermitLease, MaxPermits: c.MaxPermits, Grace: c.Serving.Grace,
+			Logger: c.Logger, Ready: c.tell("permits"),
+		})
+	})
+	if c.RLSListen != "" {
+		rls, _ := listen.Parse(c.RLSListen)
+		servers.Go(func() {
+			defer cancel()
+			errs[1] = envoyrls.Run(ctx, envoyrls.Config{
+				Limiter: limits.Limiter, Listen: rls, Token: token, Key: c.RLSKey, MaxWait: c.RLSWait, Grace: c.Serving.Grace,
+				Logger: c.Logger, Ready: c.tell("rate limit service"),
+			})
+		})
+	}
+	servers.Wait()
+	return errors.Join(errs...)
+}
+
+// tell logs where a server listens.
+func (c *Config) tell(what string) func(addrs []string) {
+	return func(addrs []string) {
+		c.Logger.Info("listening", "server", what, "addresses", addrs)
+		if c.Ready != nil {
+			c.Ready(addrs)
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package proxyconf_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle"
+	"github.com/numaproj-contrib/numathrottle/internal/proxyconf"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// A draw takes its cost of one limit, and one of each of the others.
+func TestLimits(t *testing.T) {
+	l, err := proxyconf.OpenLimits(t.Context(), &proxyconf.LimitConfig{
+		Pool:              numathrottle.Config{Limit: throttle.Limit{Max: 100_000, Burst: 100_000}, Store: "memory://limits", Pool: "p", ID: "i"},
+		RequestsPerMinute: 60_000, InFlight: 2,
+	}, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	first, err := l.Limiter.Acquire(ctx, 500)
+	require.NoError(t, err)
+	_, err = l.Limiter.Acquire(ctx, 500)
+	require.NoError(t, err)
+	require.EqualValues(t, 1000, l.Main.Status().Granted)
+	_, ok := l.Limiter.TryAcquire(1)
+	require.False(t, ok, "two calls are in flight")
+	first.Settle(500)
+	require.Eventually(t, func() bool { _, ok := l.Limiter.TryAcquire(1); return ok }, 10*time.Second, time.Millisecond)
+	require.NoError(t, l.Close())
+}
+
+func TestNoLimit(t *testing.T) {
+	l, err := proxyconf.OpenLimits(t.Context(), &proxyconf.LimitConfig{}, slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	require.True(t, throttle.Unlimited(l.Limiter))
+	require.NoError(t, l.Close())
+}
+
+func TestAFaultOfALaterLimitClosesTheEarlier(t *testing.T) {
+	_, err := proxyconf.OpenLimits(t.Context(), &proxyconf.LimitConfig{
+		Pool:              numathrottle.Config{Limit: throttle.Limit{Max: 1}, Store: "memory://fault", Pool: "p", ID: "i"},
+		RequestsPerMinute: 2_000_000_000,
+	}, slog.New(slog.DiscardHandler))
+	require.ErrorContains(t, err, "2000000000")
+}

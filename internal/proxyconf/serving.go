@@ -1,0 +1,92 @@
+package proxyconf
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle"
+	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/internal/listen"
+	"github.com/numaproj-contrib/numathrottle/internal/program"
+)
+
+// Prefix is what the variables of a proxy's own settings begin with.
+const Prefix = config.Prefix + "PROXY_"
+
+// DefaultGrace is how long a proxy goes on at most after it was told to stop.
+const DefaultGrace = 25 * time.Second
+
+// A Serving says where a proxy listens, and who may use it.
+type Serving struct {
+	// Listen is where, in the form of listen.Parse. The proxy has a default.
+	Listen string
+	// Token, or TokenFile in its place, is what callers have to send; see package listen.
+	Token     numathrottle.Secret
+	TokenFile string
+	// Grace is how long the proxy goes on at most after its context has ended, while somebody uses it. Defaults to
+	// DefaultGrace.
+	Grace time.Duration
+}
+
+// ServingFields describes the settings of a Serving.
+func ServingFields[C any](byDefault string, at func(*C) *Serving) []config.Field[C] {
+	return config.WithPrefix(
+		Prefix,
+		Parsed("listen", listen.Allowed, "`"+byDefault+"`", "Where the proxy listens", func(c *C) *string { return &at(c).Listen }, listen.Parse),
+		program.SecretField("token", "What callers have to send; needed at an address that is not local", func(c *C) *numathrottle.Secret { return &at(c).Token }),
+		config.PathField("tokenFile", "none", "The token in a file, such as a mounted Secret", func(c *C) *string { return &at(c).TokenFile }),
+		config.DurationField("grace", time.Millisecond, 10*time.Minute, "`25s`", "How long the proxy goes on at most after it was told to stop, while somebody uses it",
+			func(c *C) *time.Duration { return &at(c).Grace }),
+	)
+}
+
+// Parsed is a text that parse takes.
+func Parsed[C, T any](key, allowed, byDefault, doc string, at func(*C) *string, parse func(string) (T, bool)) config.Field[C] {
+	f := config.TextField(key, allowed, byDefault, doc, at)
+	f.Range = func(c *C) bool {
+		_, ok := parse(*at(c))
+		return ok || *at(c) == ""
+	}
+	return f
+}
+
+// Check returns what is wrong with the addresses and the token together: a *config.FieldError for each fault.
+func (s *Serving) Check() (faults []error) {
+	if s.Token.IsSet() && s.TokenFile != "" {
+		faults = append(faults, &config.FieldError{Field: "tokenFile", Problem: "is set, and so is token", Allowed: "one of them"})
+	}
+	return append(faults, s.CheckAddress("listen", s.Listen)...)
+}
+
+// CheckAddress returns a fault for a field with an address that needs a token, unless there is one.
+func (s *Serving) CheckAddress(field, addresses string) []error {
+	addrs, ok := listen.Parse(addresses)
+	a, needs := listen.NeedsToken(addrs)
+	if !ok || !needs || s.Token.IsSet() || s.TokenFile != "" {
+		return nil
+	}
+	return []error{&config.FieldError{
+		Field: field, Problem: fmt.Sprintf("has %s, which can be reached from elsewhere, and there is no token", a),
+		Allowed: "unix sockets and loopback addresses, or a token",
+	}}
+}
+
+// WithDefaults fills in the defaults.
+func (s Serving) WithDefaults(byDefault string) Serving {
+	s.Listen = cmp.Or(s.Listen, byDefault)
+	s.Grace = cmp.Or(s.Grace, DefaultGrace)
+	return s
+}
+
+// Secret returns the token; empty for none. An error shows no secret.
+func (s *Serving) Secret() (string, error) {
+	if s.TokenFile == "" {
+		return s.Token.Reveal(), nil
+	}
+	text, err := config.ReadSecretFile(s.TokenFile)
+	if err != nil {
+		return "", config.SecretFileFault("tokenFile", s.TokenFile, err)
+	}
+	return text, nil
+}

@@ -1,0 +1,12 @@
+// Package short skips slow tests with -short.
+package short
+
+import "testing"
+
+// Skip skips a test with -short. why says what takes long.
+func Skip(tb testing.TB, why string) {
+	tb.Helper()
+	if testing.Short() {
+		tb.Skip("-short: " + why)
+	}
+}

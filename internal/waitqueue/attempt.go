@@ -1,0 +1,364 @@
+package waitqueue
+
+import (
+	"context"
+	"errors"
+	"sort"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
+)
+
+// An Attempt is one caller's draw on several limiters, its children. It takes from all of them in one
+// step, under the locks of all, when all have what it asks for, and holds nothing
+// before that but places in queues:
+//
+//   - It stands in the queue of the scarcest child, the one that it has to wait for
+//     longest, so that the others go on serving whoever needs less.
+//   - In the queue of another child it stands only once the rest of its wait is no
+//     longer than that child takes to earn what the attempt costs there. So nobody
+//     overtakes it there in the end, and its place costs the others no more time
+//     than its tokens do.
+//   - Its place in every queue is by its age, the moment at which it came. The oldest
+//     of all attempts therefore comes first wherever it stands, whatever the order of
+//     children, and is served: no two attempts wait for each other, and none starves.
+//
+// A child without a share is the scarcest, for nobody knows how long, and while there is
+// one the attempt has no other place. Slots in use are waited for last, when there is
+// nothing else to wait for, for nobody knows when one comes back; then, too, the attempt
+// has no other place. One that gave up a place at which it could have been served for
+// that keeps its place at slots from then on, while it waits for its tokens or for other
+// slots: otherwise it might miss the one while it waits for the other for ever.
+type Attempt[P any] struct {
+	parts   []Part[P] // in the order of locks
+	places  []Waiter[P]
+	permits []P   // what was drawn, after a win
+	sizes   []int // how many tokens each of these holds; 0: there is none
+
+	age      uint64
+	deadline time.Time // when bounded
+	bounded  bool
+
+	n        int // asked for
+	upTo     bool
+	scarcest int
+	reason   limit.Reason // why it waits there
+	slots    bool         // what it waits for are slots in use
+	passed   bool         // gave up a place at which it could have been served
+	turn     chan struct{}
+	timer    limit.Timer
+}
+
+// NewAttempt returns an attempt for a caller that comes now. The parts must stand in the
+// order of their locks.
+func NewAttempt[P any](ctx context.Context, parts []Part[P]) *Attempt[P] {
+	a := &Attempt[P]{
+		parts: parts, places: make([]Waiter[P], len(parts)), permits: make([]P, len(parts)), sizes: make([]int, len(parts)),
+		age: arrivals.Add(1), turn: make(chan struct{}, 1),
+	}
+	a.deadline, a.bounded = ctx.Deadline()
+	return a
+}
+
+// Wake makes the attempt look again. It never blocks.
+func (a *Attempt[P]) Wake() {
+	select {
+	case a.turn <- struct{}{}:
+	default:
+	}
+}
+
+// Win waits until it has drawn n tokens from every child, or with upTo as many as
+// all have, and returns how many.
+func (a *Attempt[P]) Win(ctx context.Context, n int, upTo bool) (k int, err error) {
+	a.seat(n, upTo)
+	defer a.stop()
+	over := func(int, error) {}
+	defer func() { over(k, err) }()
+	listened := func() {}
+	defer func() { listened() }()
+	for at := -1; ; {
+		k, err = a.look()
+		if k > 0 || err != nil {
+			return k, err
+		}
+		if at < 0 && len(a.parts) > 1 { // where it does not stand nobody tells it that the limiter is closed
+			listened = a.listen()
+		}
+		if at != a.scarcest {
+			over(0, nil)
+			at = a.scarcest
+			m := a.parts[at].Child
+			m.CountWait(a.reason)
+			over = m.Watch(ctx, a.reason, a.places[at].N)
+		}
+		select {
+		case <-a.turn:
+		case <-ctx.Done():
+			return 0, a.quit(ctx)
+		}
+	}
+}
+
+// listen wakes the attempt when one of its children is closed.
+func (a *Attempt[P]) listen() (stop func()) {
+	stops := make([]func(), len(a.parts))
+	for i, p := range a.parts {
+		stops[i] = p.Child.OnClosing(a.Wake)
+	}
+	return func() {
+		for _, stop := range stops {
+			stop()
+		}
+	}
+}
+
+// WinNow draws n tokens from every child if all have them.
+func (a *Attempt[P]) WinNow(n int) bool {
+	a.seat(n, false)
+	a.lock()
+	defer a.unlock()
+	for a.affordable() > 0 {
+		if a.drawAll(n) {
+			return true
+		}
+	}
+	return false
+}
+
+// Undo gives back what was won, as if it had never been drawn.
+func (a *Attempt[P]) Undo() {
+	for i, p := range a.permits {
+		if a.sizes[i] > 0 {
+			a.parts[i].Child.Undo(p)
+			a.drop(i)
+		}
+	}
+}
+
+// seat prepares the places for a draw of n tokens. There is none where the least costs
+// nothing.
+func (a *Attempt[P]) seat(n int, upTo bool) {
+	a.n, a.upTo = n, upTo
+	least := n
+	if upTo {
+		least = 1
+	}
+	for i, p := range a.parts {
+		a.places[i] = p.Child.Seat(p.price(n), p.price(least), a.deadline)
+		a.places[i].Attempt, a.places[i].Age = a, a.age
+	}
+}
+
+func (a *Attempt[P]) lock() {
+	for _, p := range a.parts {
+		p.Child.Lock()
+	}
+}
+
+func (a *Attempt[P]) unlock() {
+	for _, p := range a.parts {
+		p.Child.Unlock()
+	}
+}
+
+func (a *Attempt[P]) stop() {
+	if a.timer != nil {
+		a.timer.Stop()
+	}
+}
+
+// look draws if it can, and takes the places to wait at otherwise. It returns 0
+// while the attempt has to wait.
+func (a *Attempt[P]) look() (n int, err error) {
+	a.lock()
+	defer a.unlock()
+	for i, p := range a.parts {
+		if r, never := p.Child.Impossible(a.places[i].Least); never {
+			a.leave()
+			p.Child.CountRefusal(r)
+			return 0, p.Child.Refuse(limit.Refusal{Reason: r, Cost: a.places[i].Least})
+		}
+	}
+	for n = a.affordable(); n > 0; n = a.affordable() { // until no draw comes between
+		if a.drawAll(n) {
+			return n, nil
+		}
+	}
+	wait, known := a.survey()
+	if m := a.parts[a.scarcest].Child; known && a.bounded && wait > m.Left(a.deadline) {
+		w := &a.places[a.scarcest]
+		e := a.heldUp()
+		e.RetryAfter = max(wait, e.Frozen)
+		a.leave()
+		m.NoteRefused(w.N)
+		m.CountRefusal(e.Reason)
+		return 0, m.Refuse(e)
+	}
+	a.reason = a.parts[a.scarcest].Child.Refusal(&a.places[a.scarcest]).Reason
+	a.keep(wait, known)
+	return 0, nil
+}
+
+// affordable returns how many tokens could be drawn now; 0 for too few.
+func (a *Attempt[P]) affordable() int {
+	hand := make([]int, len(a.parts))
+	for i, p := range a.parts {
+		hand[i] = p.Child.AtHand(&a.places[i])
+	}
+	lacking := func(n int) bool {
+		for i, p := range a.parts {
+			if p.price(n) > hand[i] {
+				return true
+			}
+		}
+		return false
+	}
+	if !a.upTo {
+		if lacking(a.n) {
+			return 0
+		}
+		return a.n
+	}
+	return sort.Search(a.n, func(i int) bool { return lacking(i + 1) })
+}
+
+// drawAll draws n tokens from every child or from none. A draw without a lock may
+// come between.
+func (a *Attempt[P]) drawAll(n int) bool {
+	for i, p := range a.parts {
+		price, ok := p.price(n), true
+		a.drop(i)
+		if price > 0 {
+			a.permits[i], ok = p.Child.DrawFor(&a.places[i], price)
+		}
+		if ok {
+			a.sizes[i] = max(price, 0)
+			continue
+		}
+		a.drop(i)
+		for j := range i {
+			if a.sizes[j] > 0 {
+				a.parts[j].Child.UndrawFor(&a.places[j], a.permits[j])
+			}
+			a.drop(j)
+		}
+		return false
+	}
+	for i, p := range a.parts {
+		p.Child.Drawn(&a.places[i])
+	}
+	return true
+}
+
+// survey finds the scarcest child, and returns how long the attempt waits for it; known
+// is false when nobody can tell. Slots in use count only when there is nothing else to
+// wait for: by then they may be free.
+func (a *Attempt[P]) survey() (wait time.Duration, known bool) {
+	lacks := 0
+	a.slots = false
+	for i, p := range a.parts {
+		w := &a.places[i]
+		if w.Least == 0 {
+			continue
+		}
+		d, ok := p.Child.DueFor(w)
+		if !ok {
+			a.scarcest = i
+			return 0, false
+		}
+		if d > wait {
+			wait, a.scarcest = d, i
+		}
+		if p.Child.AtHand(w) < w.Least {
+			lacks = i
+		}
+	}
+	if wait > 0 {
+		return wait, true
+	}
+	a.scarcest = lacks // slots, or a place behind others
+	a.slots = a.parts[lacks].Child.Earns(1) == 0
+	return 1, !a.slots
+}
+
+// keep takes the places to wait at, gives up the others, and sets the timer for
+// the moment at which that changes.
+func (a *Attempt[P]) keep(wait time.Duration, known bool) {
+	a.stop()
+	standing, next := 0, time.Duration(limit.Never)
+	for i, p := range a.parts {
+		m, w := p.Child, &a.places[i]
+		lead := m.Lead(w.Least)
+		if lead == 0 && a.passed {
+			lead = a.parts[a.scarcest].Child.Earns(a.places[a.scarcest].Least)
+		}
+		switch {
+		case w.Least == 0:
+		case i == a.scarcest || known && wait <= lead, a.slots && a.passed && m.Earns(1) == 0:
+			m.Stand(w)
+			standing++
+		default:
+			a.passed = a.passed || !known && w.queued && m.AtHand(w) >= w.Least
+			m.Leave(w)
+			if known && lead > 0 {
+				next = min(next, wait-lead)
+			}
+		}
+	}
+	if standing > 1 && wait < limit.Never/2 { // should the wait turn out longer, it must not hold up the others
+		next = min(next, wait+wait/8+10*time.Millisecond)
+	}
+	if next < limit.Never {
+		a.timer = a.parts[a.scarcest].Child.AfterFunc(next, a.Wake)
+	}
+}
+
+// leave gives up all places.
+func (a *Attempt[P]) leave() {
+	for i, p := range a.parts {
+		p.Child.Leave(&a.places[i])
+	}
+}
+
+// heldUp is the error of the scarcest child, with the freeze of the one that is frozen longest.
+func (a *Attempt[P]) heldUp() limit.Refusal {
+	e := a.parts[a.scarcest].Child.Refusal(&a.places[a.scarcest])
+	for i, p := range a.parts {
+		if a.places[i].Least > 0 {
+			e.Frozen = max(e.Frozen, p.Child.Thawing())
+		}
+	}
+	e.RetryAfter = max(e.RetryAfter, e.Frozen)
+	return e
+}
+
+// quit ends an attempt whose context has ended.
+func (a *Attempt[P]) quit(ctx context.Context) error {
+	a.lock()
+	defer a.unlock()
+	a.leave()
+	m, w := a.parts[a.scarcest].Child, &a.places[a.scarcest]
+	w.Age = Latest // who comes again stands behind all
+	e := a.heldUp()
+	if wait, _ := m.DueFor(w); wait > e.RetryAfter {
+		e.RetryAfter = wait
+	}
+	if DeadlinePassed(ctx) {
+		m.NoteRefused(w.N)
+		m.CountRefusal(e.Reason)
+	}
+	return m.Ended(ctx, e)
+}
+
+// drop forgets the permit of a child.
+func (a *Attempt[P]) drop(i int) {
+	var none P
+	a.permits[i], a.sizes[i] = none, 0
+}
+
+// Permits are what Win or WinNow has drawn, one for each part; the zero P where nothing was.
+func (a *Attempt[P]) Permits() []P { return a.permits }
+
+// DeadlinePassed tells whether a call has ended because its deadline passed.
+func DeadlinePassed(ctx context.Context) bool { return errors.Is(ctx.Err(), context.DeadlineExceeded) }

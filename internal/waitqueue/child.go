@@ -1,0 +1,96 @@
+package waitqueue
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
+)
+
+// A Child is a limiter as an Attempt sees it: one that can tell how long a draw has to wait,
+// and keep a place for it, without granting anything.
+type Child[P any] interface {
+	// An attempt holds the locks of all its children at once, in the order of their ranks.
+	sync.Locker
+	Caller[P]
+	Teller[P]
+	Keeper[P]
+}
+
+// A Caller is what is called while the lock is not held, or whether it is or not.
+type Caller[P any] interface {
+	// Undo gives back a permit that an attempt drew, as if it had never been drawn. The lock
+	// is not held.
+	Undo(p P)
+	// NoteRefused notes that n tokens were refused, which is demand.
+	NoteRefused(n int)
+	// CountWait and CountRefusal count a wait and a refusal by reason.
+	CountWait(r limit.Reason)
+	CountRefusal(r limit.Reason)
+	// OnClosing calls ring once when the limiter is closed. No lock is held.
+	OnClosing(ring func()) (stop func())
+	// Watch begins to watch a wait; over is called when it has ended. No lock is held.
+	Watch(ctx context.Context, r limit.Reason, n int) (over func(n int, err error))
+	// Refuse makes the error of a refusal, and Ended that of a call whose context has ended.
+	Refuse(r limit.Refusal) error
+	Ended(ctx context.Context, r limit.Refusal) error
+}
+
+// A Teller answers questions. The lock is held.
+type Teller[P any] interface {
+	// Impossible tells whether a draw of n tokens is refused for good, and why.
+	Impossible(n int) (r limit.Reason, never bool)
+	// AtHand returns how many tokens w can take now: none while others stand
+	// before it.
+	AtHand(w *Waiter[P]) int
+	// DueFor returns how long w has to wait at its place, not counting what is given
+	// back; ok is false while the share in force is not enough.
+	DueFor(w *Waiter[P]) (d time.Duration, ok bool)
+	// Earns returns how long it takes to earn n tokens; 0 for what is not earned
+	// but given back.
+	Earns(n int) time.Duration
+	// Lead is for how long n tokens may be collected before the draw: as long as it takes to
+	// earn them, unless some would be void by then.
+	Lead(n int) time.Duration
+	// Refusal returns why w is refused as things stand. RetryAfter is only what the
+	// store's freeze takes, or a pause of slots.
+	Refusal(w *Waiter[P]) limit.Refusal
+	// Thawing returns how long the store's freeze goes on yet, while no share is in force; else 0.
+	Thawing() time.Duration
+	// Left returns the time until then.
+	Left(then time.Time) time.Duration
+	// AfterFunc calls f once d has passed.
+	AfterFunc(d time.Duration, f func()) limit.Timer
+}
+
+// A Keeper changes what an attempt has. The lock is held.
+type Keeper[P any] interface {
+	// Seat prepares a place for a draw that asks for n tokens, can go on with least, and has
+	// until the deadline; the zero Time: it has no deadline.
+	Seat(n, least int, deadline time.Time) Waiter[P]
+	// Stand gives w its place in the queue, by its age.
+	Stand(w *Waiter[P])
+	// Leave gives up the place of w, if it has one.
+	Leave(w *Waiter[P])
+	// DrawFor takes n tokens that are at hand for w, which keeps its place.
+	DrawFor(w *Waiter[P], n int) (P, bool)
+	// UndrawFor undoes a draw at once.
+	UndrawFor(w *Waiter[P], p P)
+	// Drawn ends the place of w, which has what it came for.
+	Drawn(w *Waiter[P])
+}
+
+// A Part is a child of an attempt, and what a draw costs there.
+type Part[P any] struct {
+	Child Child[P]
+	// Price is what n tokens of the attempt cost at the child. nil: n.
+	Price func(n int) int
+}
+
+func (p Part[P]) price(n int) int {
+	if p.Price == nil {
+		return n
+	}
+	return p.Price(n)
+}

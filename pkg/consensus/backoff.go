@@ -1,0 +1,168 @@
+package consensus
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// ownCalls is what a processor with an adaptive limit has to tell of its own calls. It is a
+// part of poolCeiling.
+type ownCalls struct {
+	lag    time.Duration // of a cut that is made now
+	served throttle.Served
+	haste  haste
+}
+
+// haste is how many syncs refusals have brought forward since a cut, and when the last was.
+type haste struct {
+	cuts  uint64
+	count int
+	last  time.Duration
+}
+
+const (
+	// mostHaste is how many syncs refusals bring forward until the next cut, so that a
+	// service that refuses for good does not cost the store more for ever.
+	mostHaste = 5
+	// calmHaste is how long after the last of them some may be brought forward again.
+	calmHaste = 5 * time.Second
+)
+
+// stepBackoff returns the document after the next step of the backoff, or nil if none is due.
+func (c *poolCeiling) stepBackoff(now time.Duration) []byte {
+	if !c.law.Adapts || c.answers == 0 {
+		return nil
+	}
+	t := c.logical(now)
+	if c.lost(now) { // each processor makes steps for itself alone; see throttle.Adapting
+		c.law.Drift(backoff.Step{Now: t, Used: c.used, Offered: c.offers})
+		return nil
+	}
+	used, offered := c.flow()
+	next, due := c.law.NextBackoff(backoff.Step{
+		Now: t, Lag: c.calls.lag.Microseconds(), Reports: c.reported(), Processors: len(c.others) + 1, Used: used, Offered: offered,
+	})
+	return body(next, due)
+}
+
+// cutDue tells whether the reports ask for a cut, which this processor should propose at once.
+func (c *poolCeiling) cutDue(now time.Duration) bool {
+	return c.law.Adapts && c.answers > 0 && c.law.CutDue(c.logical(now), c.reported())
+}
+
+// reported is what the called service makes of the calls of all processors that make any, by
+// their last notes and the newest figures of this one.
+func (c *poolCeiling) reported() (out []backoff.Report) {
+	of := c.law.Limit().Tokens(time.Second)
+	scale := func(n int64, rate float64) int64 {
+		return int64(max(0, min(float64(n)*rate/of, math.MaxInt32*float64(Whole))))
+	}
+	for i := range c.others {
+		n := &c.others[i]
+		if rate := n.limit.Tokens(time.Second); n.told {
+			r := n.served
+			r.Accepted, r.Refused, r.Overloaded = scale(r.Accepted, rate), scale(r.Refused, rate), scale(r.Overloaded, rate)
+			out = append(out, r)
+		}
+	}
+	if c.calls.served.Active {
+		out = append(out, reportOf(c.calls.served, of))
+	}
+	return out
+}
+
+// reportOf is what was served in parts of a rate in tokens per second.
+func reportOf(s throttle.Served, of float64) backoff.Report {
+	part := func(rate float64) int64 { return int64(max(0, min(rate/of*float64(Whole), float64(maxNoteFlow)))) }
+	return backoff.Report{
+		Generation: int64(min(s.Cuts, maxNoteCuts)), Accepted: part(s.Accepted), Refused: part(s.Refused), Overloaded: part(s.Overloaded),
+	}
+}
+
+// tell adds to a note what the called service makes of the processor's calls.
+func (c *poolCeiling) tell(n *note) {
+	if c.law.Adapts && c.calls.served.Active {
+		n.told, n.served = true, reportOf(c.calls.served, n.limit.Tokens(time.Second))
+	}
+}
+
+// Heed takes what the called service makes of the processor's calls, between two requests: refusals that
+// the others should know of bring the next request forward.
+func (p *Processor) Heed(now time.Duration, s throttle.Served) {
+	p.Tick(now)
+	c := &p.ceiling
+	c.calls.served = s
+	if p.state != StateHolding || p.urgency == urgencyNow || s.Refused+s.Overloaded <= 0 || s.Cuts != uint64(c.law.Backoff.State.Generation) {
+		return
+	}
+	h := &c.calls.haste
+	if h.cuts != s.Cuts || now-h.last > calmHaste {
+		*h = haste{cuts: s.Cuts}
+	}
+	if h.count < mostHaste {
+		h.count, h.last = h.count+1, now
+		p.urgency = urgencyNow
+	}
+}
+
+// adapts tells whether the limit is adaptive.
+func (p *Processor) adapts() bool { return p.ceiling.law.Adapts }
+
+// Adapted tells whether the called service's refusals lower the pool's ceiling at now, and
+// how often they have. settling: the last time is so short ago that the refusal of a call that is
+// granted now says nothing about the new ceiling; see throttle.Lease.
+func (p *Processor) Adapted(now time.Duration) (lowered bool, cuts uint64, settling bool) {
+	c := &p.ceiling
+	if !c.law.Adapts {
+		return false, 0, false
+	}
+	t, s := c.logical(now), c.law.Backoff.State
+	return c.law.Refused(t), uint64(s.Generation), !s.Counts(t)
+}
+
+// servedWord begins the word of a note that tells what the called service makes of the
+// calls: the number of cuts that the refused ones were granted under, and what was accepted,
+// refused and overloaded, to base 36 with dots between them.
+const servedWord = "r:"
+
+// maxNoteCuts is the largest number of cuts in a note.
+const maxNoteCuts = 78_000_000_000
+
+func appendServed(b []byte, r backoff.Report) []byte {
+	b = strconv.AppendInt(append(b, " "+servedWord...), r.Generation, 36)
+	for _, n := range []int64{r.Accepted, r.Refused, r.Overloaded} {
+		b = strconv.AppendInt(append(b, '.'), n, 36)
+	}
+	return b
+}
+
+// servedIn reads that word; told is false if there is none.
+func servedIn(more []string) (r backoff.Report, told, ok bool) {
+	for _, w := range more {
+		value, found := strings.CutPrefix(w, servedWord)
+		if !found {
+			continue
+		}
+		parts := strings.Split(value, ".")
+		if len(parts) != 4 {
+			return backoff.Report{}, false, false
+		}
+		for i, f := range []*int64{&r.Generation, &r.Accepted, &r.Refused, &r.Overloaded} {
+			top := maxNoteFlow
+			if i == 0 {
+				top = maxNoteCuts
+			}
+			var is bool
+			if *f, is = numeral(parts[i], 36, top); !is {
+				return backoff.Report{}, false, false
+			}
+		}
+		return r, true, true
+	}
+	return backoff.Report{}, false, true
+}

@@ -1,0 +1,160 @@
+package consensus
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// A note tells what the service made of the calls in a word of its own.
+func TestServedWord(t *testing.T) {
+	n := noteOf(throttle.Limit{Max: 600, Per: time.Minute}, 7, 8)
+	n.told, n.served = true, backoff.Report{Generation: 40, Accepted: 500_000_000, Refused: 36, Overloaded: 0}
+	n.paused = 9
+	require.Equal(t, "1 0 600 60000000 7 8 r:14.89oqgw.10.0 p:9", n.String())
+	back, ok := parseNote(n.String())
+	require.True(t, ok)
+	require.Equal(t, n, back)
+	for _, text := range []string{
+		"r:", "r:1", "r:1.2.3", "r:1.2.3.4.5", "r:-1.2.3.4", "r:+1.2.3.4", "r:01.2.3.4", "r:A.2.3.4", "r:1.2.3.", "r:1.2.3.zzzzzzzz", "r:zzzzzzz.1.1.1",
+		"r:1.2.3.4 r:1.2.3.5", "r:1.2.3.4 x",
+	} {
+		_, ok := parseNote("1 0 600 60000000 7 8 " + text)
+		require.False(t, ok, "%q", text)
+	}
+	for _, text := range []string{"r:1.2.3.4", "r:1.2.3.4 x:5", "x:5 r:1.2.3.4 p:3"} {
+		n, ok := parseNote("1 0 600 60000000 7 8 " + text)
+		require.True(t, ok, "%q", text)
+		require.Equal(t, backoff.Report{Generation: 1, Accepted: 2, Refused: 3, Overloaded: 4}, n.served)
+	}
+	n, ok = parseNote("1 0 600 60000000 7 8 x:5")
+	require.True(t, ok, "a word of a later release")
+	require.False(t, n.told)
+}
+
+// A processor that cannot read the ceiling of a newer release goes by the limit, and leaves the
+// document alone.
+func TestForeignCeilingIsLeftAlone(t *testing.T) {
+	r := &Record{}
+	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
+	p.SetLimit(limitOf(t, throttle.Limit{Max: 20, Adaptive: true}))
+	p.ceiling.ask(t, r, p, 0)
+	_, _, err := r.Save(&DocumentReport{Name: ceilingDocument, Version: NextVersion(0, 1), Base: 0, Body: []byte("9 of another time")}, At{})
+	require.NoError(t, err)
+	for i := range 20 {
+		p.Observe(Observation{Served: throttle.Served{Refused: 20, Active: true}})
+		p.ceiling.ask(t, r, p, time.Duration(i+1)*time.Second)
+	}
+	require.Equal(t, "9 of another time", string(recorded(r, ceilingDocument).Body))
+	share, tokens := p.Apply(20*time.Second, 0)
+	require.Equal(t, int64(Whole), share)
+	require.Zero(t, tokens)
+}
+
+// Refusals of one generation cut once, and those of a generation before, or reported
+// within the lag, do not cut again, whoever reports them.
+func TestOneCutForAllReports(t *testing.T) {
+	r := &Record{}
+	var procs []*Processor
+	for _, id := range []string{"a", "b", "c"} {
+		p := NewProcessor(ProcessorConfig{Pool: "pool", ID: id}, id)
+		p.SetLimit(limitOf(t, throttle.Limit{Max: 300, Adaptive: true}))
+		procs = append(procs, p)
+		p.ceiling.ask(t, r, p, 0)
+	}
+	now := time.Second
+	round := func(s throttle.Served) {
+		for _, p := range procs {
+			p.Observe(Observation{Used: 1, Offered: 1, Served: s})
+			p.ceiling.ask(t, r, p, now)
+			now += 5 * time.Millisecond
+		}
+	}
+	old := throttle.Served{Accepted: 50, Refused: 50, Active: true}
+	for range 8 {
+		round(old)
+	}
+	for _, p := range procs {
+		lowered, cuts, settling := p.Adapted(now)
+		require.True(t, lowered)
+		require.Equal(t, uint64(1), cuts)
+		require.True(t, settling)
+	}
+	_, tokens := procs[0].Apply(now, 0)
+	require.InDelta(t, 300*0.49, tokens, 1e-3)
+	now += ceiling.Lag(Interval(DefaultLease, 3))
+	for range 8 {
+		round(old)
+	}
+	_, cuts, settling := procs[0].Adapted(now)
+	require.Equal(t, uint64(1), cuts, "late news")
+	require.False(t, settling)
+	old.Cuts = 1
+	for range 4 {
+		round(old)
+	}
+	_, cuts, _ = procs[2].Adapted(now)
+	require.Equal(t, uint64(2), cuts)
+}
+
+// Refusals bring the next request forward, a few times in a generation.
+func TestHeedIsBounded(t *testing.T) {
+	r := &Record{}
+	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
+	p.SetLimit(limitOf(t, throttle.Limit{Max: 20, Adaptive: true}))
+	p.ceiling.ask(t, r, p, 0)
+	now := time.Second
+	brought := 0
+	hear := func(s throttle.Served) {
+		p.urgency = urgencyNone
+		if p.Heed(now, s); p.urgency == urgencyNow {
+			brought++
+		}
+		now += 100 * time.Millisecond
+	}
+	for range 20 {
+		hear(throttle.Served{Refused: 1, Active: true})
+	}
+	require.Equal(t, mostHaste, brought)
+	hear(throttle.Served{Accepted: 1, Active: true})
+	hear(throttle.Served{Cuts: 7, Refused: 1, Active: true})
+	require.Equal(t, mostHaste, brought, "nothing was refused, or of calls under another ceiling")
+	now += calmHaste
+	hear(throttle.Served{Overloaded: 1, Active: true})
+	require.Equal(t, mostHaste+1, brought, "after a while")
+}
+
+// Whatever the state, a processor uses no more of its share than it may without it.
+func TestAdaptedSharesAreNeverLarger(t *testing.T) {
+	for _, l := range []throttle.Limit{
+		{Max: 100, Adaptive: true},
+		{Max: 100, Adaptive: true, AdaptiveMin: 100},
+		{Max: 100, Burst: 20, Hard: true, Adaptive: true},
+		{Max: 100, Adaptive: true, Min: 10, RampUpDuration: time.Minute},
+	} {
+		l = limitOf(t, l)
+		for _, o := range []Override{{}, {Max: 50, Per: time.Second}, {Max: 300, Per: time.Second}} {
+			plain, c := ceilingOf(l, o), ceilingOf(l, o)
+			c.answers = 1
+			cfg, s := c.law.BackoffConfig(), &c.law.Backoff.State
+			require.NoError(t, cfg.Validate())
+			for i := range int64(50) {
+				reports := []backoff.Report{{Generation: s.Generation, Accepted: 10, Refused: i % 7 / 6 * 10}}
+				*s = cfg.Next(*s, backoff.Step{Now: i * 100_000, Used: 1, Offered: 1, Reports: reports})
+				for _, held := range []Share{0, 1, Whole / 3, Whole} {
+					share, tokens := c.apply(held, time.Duration(i)*100*time.Millisecond, 0)
+					most, _ := plain.apply(held, 0, 0)
+					require.LessOrEqual(t, share, most)
+					if tokens > 0 && o.Max == 0 && !l.Ramps() {
+						require.GreaterOrEqual(t, tokens, float64(l.AdaptiveMin)*(1-1e-6))
+					}
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,294 @@
+package driver
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestClock lets a processor sync at some times of the store's clock, and looks at
+// the pool's. The lease is 10 s: the clamp 2.5 s, the removal time 15 s.
+func TestClock(t *testing.T) {
+	s := func(seconds ...float64) []time.Duration {
+		out := make([]time.Duration, len(seconds))
+		for i, f := range seconds {
+			out[i] = time.Duration(f * float64(time.Second))
+		}
+		return out
+	}
+	for _, c := range []struct {
+		name  string
+		store []time.Duration
+		pool  []time.Duration
+	}{
+		{name: "it follows the store's", store: s(0, 1, 1, 1.5, 4), pool: s(0, 1, 1, 1.5, 4)},
+		{name: "it never runs backwards", store: s(5, 3, 3.5, 4), pool: s(5, 5, 5.5, 6)},
+		{name: "a gap up to the clamp is time", store: s(0, 2.5, 5), pool: s(0, 2.5, 5)},
+		{name: "a longer one is none", store: s(0, 2.500001, 3), pool: s(0, 0, 0.499999)},
+		{name: "however many there are", store: s(0, 3600, 7200, 7201, 9000), pool: s(0, 0, 0, 1, 1)},
+		{name: "a leap back and forth is none", store: s(0, -3600, 0, 1), pool: s(0, 0, 0, 1)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := &Record{}
+			var pool []time.Duration
+			for i, now := range c.store {
+				req := Request{
+					Pool: "pool", ID: "a", Incarnation: "1", Seq: uint64(i + 1), LastSeq: uint64(i), Lease: longest, Tags: []TagReport{{}},
+				}
+				ans, _ := r.Sync(&req, after(now))
+				pool = append(pool, time.Duration(ans.Time-t0)*time.Microsecond)
+			}
+			require.Equal(t, c.pool, pool)
+		})
+	}
+}
+
+// TestRemoval is about a row that was heard of at t0, and what others find later.
+func TestRemoval(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		row   Row
+		since time.Duration // on the pool's clock
+		gone  bool
+	}{
+		{name: "live, in time", row: holder("b", "1", half), since: 15 * time.Second},
+		{name: "live, too late", row: holder("b", "1", half), since: 15*time.Second + time.Microsecond, gone: true},
+		{name: "replaced, in time", row: closed(RowReplaced, holder("b", "1", half)), since: 15 * time.Second},
+		{name: "replaced, too late", row: closed(RowReplaced, holder("b", "1", half)), since: 16 * time.Second, gone: true},
+		{name: "cloned, too late", row: closed(RowCloned, holder("b", "1", half)), since: 16 * time.Second, gone: true},
+		{name: "tombstone, in time", row: closed(RowLeft, holder("b", "1")), since: 15 * time.Second},
+		{name: "tombstone, too late", row: closed(RowLeft, holder("b", "1")), since: 16 * time.Second, gone: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.row.LastSeen = t0 + micros(time.Second-c.since)
+			r := standing(holder("a", "1", 0), c.row)
+			req := follow(TagReport{Wanted: Whole})
+			ans, _ := r.Sync(&req, after(time.Second))
+			_, found := r.find(c.row.RowKey)
+			require.Equal(t, c.gone, !found)
+			room := Whole
+			if !c.gone {
+				room -= c.row.claims()
+			}
+			require.Equal(t, room, ans.Tags[0].Share)
+		})
+	}
+}
+
+// TestRowThatWasRemoved is about a processor that comes back without a row: it was
+// removed if that can be, else the store has lost it.
+func TestRowThatWasRemoved(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		last   time.Duration // before the step, on the pool's clock: the last answer
+		seen   uint64        // revision
+		other  []Row
+		status Status
+		freeze FreezeCause
+	}{
+		{name: "too long ago", last: 15 * time.Second, seen: 50, status: Removed},
+		{name: "too long ago, and replaced", last: 15 * time.Second, seen: 50, other: []Row{holder("a", "2", 0)}, status: Replaced},
+		{name: "too recently", last: 15*time.Second - time.Microsecond, seen: 50, status: Granted, freeze: FreezeLostRow},
+		{name: "in the future of an older record", last: -time.Hour, seen: 50, status: Granted, freeze: FreezeLostRow},
+		{name: "long ago, but the record is older", last: 15 * time.Second, seen: 51, status: Granted, freeze: FreezeRollback},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := standing(c.other...)
+			req := follow(TagReport{InUse: half, Wanted: Whole})
+			req.LastTime, req.Revision = t0+micros(time.Second-c.last), c.seen
+			ans, _ := r.Sync(&req, after(time.Second))
+			require.Equal(t, c.status, ans.Status)
+			require.Equal(t, c.freeze, ans.FrozenBy)
+			if c.status == Granted {
+				require.Equal(t, half, ans.Tags[0].Share, "what is in use may go on, but not grow")
+			}
+		})
+	}
+}
+
+// TestFreeze is about what the store may have forgotten when a/1 asks for everything.
+func TestFreeze(t *testing.T) {
+	empty := func() *Record { return &Record{} }
+	known := func() *Record { return standing(holder("a", "1", half)) }
+	for _, c := range []struct {
+		name     string
+		record   func() *Record
+		change   func(r *Record, req *Request, at *At)
+		cause    FreezeCause
+		frozen   time.Duration
+		revision uint64
+	}{
+		{name: "nothing", record: known, revision: 51},
+		{name: "everything", record: empty, cause: FreezeNewRecord, frozen: 15 * time.Second, revision: 51},
+		{
+			name: "everything, and nobody remembers", record: empty, cause: FreezeNewRecord, frozen: 15 * time.Second, revision: 1,
+			change: func(_ *Record, req *Request, _ *At) {
+				req.Revision, req.LastSeq, req.LastNonce, req.LastTime = 0, 0, 0, 0
+			},
+		},
+		{
+			name: "the pool is known to be new", record: empty, revision: 1,
+			change: func(_ *Record, req *Request, at *At) {
+				at.Remembers, req.Revision, req.LastSeq, req.LastNonce, req.LastTime = remembers, 0, 0, 0, 0
+			},
+		},
+		{
+			name: "the pool is new for who stops without the store", record: empty, revision: 1,
+			change: func(_ *Record, req *Request, at *At) {
+				at.Remembers = Removal(longest)
+				req.Revision, req.LastSeq, req.LastNonce, req.LastTime = 0, 0, 0, 0
+			},
+		},
+		{
+			name: "there may be shares of it", record: empty, cause: FreezeNewRecord, frozen: 15 * time.Second, revision: 1,
+			change: func(_ *Record, req *Request, at *At) {
+				at.Remembers = Removal(longest) - 1
+				req.Revision, req.LastSeq, req.LastNonce, req.LastTime = 0, 0, 0, 0
+			},
+		},
+		{
+			name: "the pool is new, for no share of it can be left", record: empty, revision: 1,
+			change: func(_ *Record, req *Request, at *At) {
+				at.Remembers, req.Outlasts = Removal(longest)+MaxOutlasts, MaxOutlasts
+				req.Revision, req.LastSeq, req.LastNonce, req.LastTime = 0, 0, 0, 0
+			},
+		},
+		{
+			name: "there may be shares of it that are used without the store", record: empty, cause: FreezeNewRecord, frozen: 15 * time.Second, revision: 1,
+			change: func(_ *Record, req *Request, at *At) {
+				at.Remembers, req.Outlasts = Removal(longest)+MaxOutlasts-1, MaxOutlasts
+				req.Revision, req.LastSeq, req.LastNonce, req.LastTime = 0, 0, 0, 0
+			},
+		},
+		{
+			name: "the pool is said to be new, but somebody remembers it", record: empty,
+			cause: FreezeRollback, frozen: 15 * time.Second, revision: 51,
+			change: func(_ *Record, _ *Request, at *At) { at.Remembers = remembers },
+		},
+		{
+			name: "the identity", record: known, cause: FreezeIdentity, frozen: 15 * time.Second, revision: 51,
+			change: func(_ *Record, _ *Request, at *At) { at.Identity = "another" },
+		},
+		{
+			name: "a revision", record: known, cause: FreezeRollback, frozen: 15 * time.Second, revision: 1001,
+			change: func(_ *Record, req *Request, _ *At) { req.Revision = 1000 },
+		},
+		{
+			name: "an answer", record: known, cause: FreezeLostRow, frozen: 15 * time.Second, revision: 51,
+			change: func(_ *Record, req *Request, _ *At) { req.LastSeq, req.Seq, req.Recalled = 9, 10, Ticket{7, 700} },
+		},
+		{
+			name: "a row", record: known, cause: FreezeLostRow, frozen: 15 * time.Second, revision: 51,
+			change: func(r *Record, _ *Request, _ *At) { r.Rows = nil },
+		},
+		{
+			name: "something, in a pool with a short lease", record: known, cause: FreezeIdentity, frozen: 15 * time.Second, revision: 51,
+			change: func(r *Record, _ *Request, at *At) { r.Lease, at.Identity = short, "another" },
+		},
+		{
+			name: "something, where all leases are short", record: known, cause: FreezeIdentity, frozen: 6 * time.Second, revision: 51,
+			change: func(r *Record, _ *Request, at *At) { r.Lease, at.Longest, at.Identity = short, short, "another" },
+		},
+		{
+			name: "something, where nothing is known of leases", record: known, cause: FreezeIdentity, frozen: Removal(MaxLease), revision: 51,
+			change: func(_ *Record, _ *Request, at *At) { at.Longest, at.Identity = 0, "another" },
+		},
+		{
+			name: "something, while it is frozen for longer", record: known, cause: FreezeIdentity, frozen: time.Hour - time.Second, revision: 51,
+			change: func(r *Record, _ *Request, at *At) {
+				r.FrozenUntil, r.FrozenBy, at.Identity = t0+micros(time.Hour), FreezeNewRecord, "another"
+			},
+		},
+		{
+			name: "nothing, while it is frozen", record: known, cause: FreezeNewRecord, frozen: time.Second, revision: 51,
+			change: func(r *Record, _ *Request, _ *At) {
+				r.FrozenUntil, r.FrozenBy = t0+micros(2*time.Second), FreezeNewRecord
+			},
+		},
+		{
+			name: "nothing, and the freeze is over", record: known, revision: 51,
+			change: func(r *Record, _ *Request, _ *At) {
+				r.FrozenUntil, r.FrozenBy = t0+micros(time.Second), FreezeNewRecord
+			},
+		},
+		{
+			name: "all of it, but it is a memory store", record: empty, revision: 1001,
+			change: func(_ *Record, req *Request, at *At) { at.Identity, req.Revision = "", 1000 },
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r, at := c.record(), after(time.Second)
+			req := follow(TagReport{InUse: half, Wanted: Whole})
+			if c.change != nil {
+				c.change(r, &req, &at)
+			}
+			ans, changed := r.Sync(&req, at)
+			require.True(t, changed)
+			require.Equal(t, c.cause, ans.FrozenBy)
+			require.Equal(t, c.frozen, ans.Frozen)
+			require.Equal(t, c.revision, ans.Revision)
+			want := Whole
+			if c.frozen > 0 {
+				want = half
+			}
+			require.Equal(t, want, ans.Tags[0].Share)
+			require.Equal(t, at.Identity, r.Store)
+		})
+	}
+}
+
+func TestLeaseIsThatOfTheFirst(t *testing.T) {
+	r := &Record{}
+	sync := func(id string, seq uint64, lease time.Duration) Answer {
+		req := Request{Pool: "pool", ID: id, Incarnation: "1", Seq: seq, LastSeq: seq - 1, Lease: lease, Tags: []TagReport{{}}}
+		ans, _ := r.Sync(&req, after(0))
+		return ans
+	}
+	require.Equal(t, short, sync("a", 1, short).Lease)
+	require.Equal(t, short, sync("b", 1, longest).Lease)
+	require.Equal(t, short, sync("a", 2, longest).Lease)
+}
+
+// TestDeferred is about a store that learns the time of a step with the next one.
+func TestDeferred(t *testing.T) {
+	r := &Record{}
+	seq := map[string]uint64{}
+	// sync syncs at a time when the newest step known was at last; 0: none.
+	sync := func(id string, last time.Duration, want Share) Answer {
+		seq[id]++
+		at := after(last)
+		at.Deferred = true
+		if last == 0 {
+			at.Now = 0
+		}
+		req := Request{
+			Pool: "pool", ID: id, Incarnation: "1", Seq: seq[id], Nonce: seq[id], LastSeq: seq[id] - 1, LastNonce: seq[id] - 1, Lease: longest,
+			Tags: []TagReport{{Wanted: want}},
+		}
+		ans, _ := r.Sync(&req, at)
+		return ans
+	}
+	seen := func(id string) time.Duration {
+		i, found := r.find(RowKey{id, "1"})
+		require.True(t, found)
+		return time.Duration(r.Rows[i].LastSeen-t0) * time.Microsecond
+	}
+
+	ans := sync("a", 0, Whole) // happens at 1 s
+	require.Zero(t, ans.Time, "no time is known yet")
+	require.Equal(t, 15*time.Second, ans.Frozen)
+
+	ans = sync("b", time.Second, Whole) // happens at 2 s
+	require.Equal(t, time.Second, seen("a"), "the row is stamped with the time at which it was written")
+	require.Equal(t, 15*time.Second, ans.Frozen, "so is the freeze")
+	require.Equal(t, t0+micros(time.Second), ans.Time)
+
+	for last := 2 * time.Second; last < 16*time.Second; last += time.Second {
+		require.Zero(t, sync("b", last, Whole).Tags[0].Share, "at %s", last)
+	}
+	require.Equal(t, Whole, sync("b", 16*time.Second, Whole).Tags[0].Share)
+	require.Equal(t, 16*time.Second, seen("b"), "not before the step before it; the next one knows better")
+	require.Equal(t, 2, sync("b", 16*time.Second, Whole).Tags[0].Live)
+	require.Equal(t, 1, sync("b", 16*time.Second+time.Microsecond, Whole).Tags[0].Live, "a was heard of at 1 s")
+}

@@ -1,0 +1,435 @@
+package driver
+
+import (
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// The binary form of a record is a header of recordMagic and one byte
+// FormatVersion, then the fields in the order of appendHead and appendRow:
+// numbers as varints, strings with their length before them, nonces as eight
+// bytes. The rows are followed by the Issuer if flags say so. Every record has exactly one form, and what cannot be read again is not
+// written.
+const recordMagic = "NT"
+
+// The flags of the head.
+const (
+	flagFreezeUnstamped = 1 << 0
+	flagIssuer          = 1 << 1
+)
+
+// MaxMicros is the latest logical time, in microseconds: that of the year 38,000. Later times are refused, so that
+// arithmetic on them never overflows.
+const MaxMicros = 1 << 60
+
+const (
+	maxIdentityBytes = 512
+	maxCauseBytes    = 64
+	// The shortest forms bound how many rows and entries the bytes left can hold,
+	// so that a forged count allocates nothing.
+	minRowBytes   = 16
+	minEntryBytes = 7
+)
+
+// AppendBinary appends the record's binary form to b, in the manner of
+// encoding.BinaryAppender. It fails only for a record that ParseRecord would
+// refuse, which Sync and Leave never make of a valid one. An Unstamped that names no row
+// means nothing and is left out.
+func (r *Record) AppendBinary(b []byte) ([]byte, error) {
+	if err := r.check(); err != nil {
+		return b, fmt.Errorf("consensus: the record cannot be written: %w", err)
+	}
+	b = r.appendHead(b)
+	for i := range r.Rows {
+		b = r.appendRow(b, &r.Rows[i])
+	}
+	if !r.Issuer.isZero() {
+		b = r.Issuer.appendTo(b)
+	}
+	return b, nil
+}
+
+// ParseRecord reads the binary form of a record. It takes nothing but what
+// AppendBinary writes, never panics, and allocates no more than a small multiple of len(b).
+// b is not kept. The error wraps ErrWrongAnswer and says what is wrong where; for a record of a
+// newer format it says so.
+func ParseRecord(b []byte) (*Record, error) {
+	d := &decoder{b: b}
+	r := d.record()
+	if d.err == nil && d.off < len(b) {
+		d.failf("%d bytes too many", len(b)-d.off)
+	}
+	if d.err == nil {
+		if err := r.check(); err != nil {
+			d.err = err
+		}
+	}
+	if d.err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrWrongAnswer, d.err)
+	}
+	return r, nil
+}
+
+func (r *Record) appendHead(b []byte) []byte {
+	b = append(b, recordMagic...)
+	b = append(b, FormatVersion)
+	b = appendString(b, r.Store)
+	b = binary.AppendUvarint(b, r.Revision)
+	for _, t := range []int64{r.Clock, r.Wall, r.FrozenUntil, r.FrozenSince} {
+		b = binary.AppendVarint(b, t)
+	}
+	b = appendString(b, string(r.FrozenBy))
+	b = binary.AppendUvarint(b, uint64(r.Lease))
+	var unstamped uint64
+	if i, ok := r.find(r.Unstamped); ok {
+		unstamped = uint64(i) + 1
+	}
+	b = binary.AppendUvarint(b, unstamped)
+	var flags byte
+	if r.FreezeUnstamped {
+		flags |= flagFreezeUnstamped
+	}
+	if !r.Issuer.isZero() {
+		flags |= flagIssuer
+	}
+	b = append(b, flags)
+	b = r.appendLife(b)
+	b = r.appendDocuments(b)
+	return binary.AppendUvarint(b, uint64(len(r.Rows)))
+}
+
+func (r *Record) appendRow(b []byte, w *Row) []byte {
+	b = appendString(b, w.ID)
+	b = appendString(b, w.Incarnation)
+	b = append(b, byte(w.State))
+	b = binary.AppendUvarint(b, w.Seq)
+	b = binary.BigEndian.AppendUint64(b, w.Nonce)
+	b = binary.AppendVarint(b, r.Clock-w.LastSeen)
+	b = binary.AppendUvarint(b, uint64(len(w.Entries)))
+	for i := range w.Entries {
+		e := &w.Entries[i]
+		b = appendString(b, e.Tag)
+		for _, s := range []Share{e.Claim, e.InUse, e.Answered, e.Demand} {
+			b = binary.AppendUvarint(b, uint64(s))
+		}
+		b = binary.AppendUvarint(b, uint64(e.PoolSize))
+		b = appendString(b, e.Note)
+	}
+	return b
+}
+
+func appendString(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+func boolByte(v bool) byte {
+	if v {
+		return 1
+	}
+	return 0
+}
+
+// check returns an error for the first field of a record that no store writes.
+func (r *Record) check() error {
+	if len(r.Store) > maxIdentityBytes {
+		return outside("the store's identity", fmt.Sprint(len(r.Store), " bytes"), fmt.Sprint("at most ", maxIdentityBytes))
+	}
+	// Of what an answer is made a request must be able to report back, or a processor
+	// that has taken the answer could never ask again.
+	if r.Revision == 0 || r.Revision > maxRevision {
+		return outside("the revision", fmt.Sprint(r.Revision), fmt.Sprint("1 to ", int64(maxRevision)))
+	}
+	if r.Clock < 0 {
+		return outside("the clock", fmt.Sprint(r.Clock, "us"), "0 or more")
+	}
+	for _, f := range []struct {
+		name string
+		t    int64
+	}{
+		{"the clock", r.Clock},
+		{"the wall clock", r.Wall},
+		{"frozen-until", r.FrozenUntil},
+		{"frozen-since", r.FrozenSince},
+	} {
+		if err := checkMicros(f.name, f.t); err != nil {
+			return err
+		}
+	}
+	if len(r.FrozenBy) > maxCauseBytes {
+		return outside("the cause of the freeze", fmt.Sprint(len(r.FrozenBy), " bytes"), fmt.Sprint("at most ", maxCauseBytes))
+	}
+	// A longer lease than this build knows would outlive its freezes.
+	if r.Lease < time.Millisecond || r.Lease > MaxLease {
+		return outside("the lease", r.Lease.String(), "1ms to "+MaxLease.String())
+	}
+	if err := r.checkLife(); err != nil {
+		return err
+	}
+	if err := checkDocuments(r.Documents, false); err != nil {
+		return err
+	}
+	for i := range r.Rows {
+		if err := r.Rows[i].check(); err != nil {
+			return fmt.Errorf("row %d: %w", i, err)
+		}
+		if i > 0 && !r.Rows[i-1].below(r.Rows[i].RowKey) {
+			return fmt.Errorf("row %d: not above the row before it", i)
+		}
+	}
+	return r.Issuer.check()
+}
+
+// below tells whether k stands before o in a record.
+func (k RowKey) below(o RowKey) bool {
+	return cmp.Or(cmp.Compare(k.ID, o.ID), cmp.Compare(k.Incarnation, o.Incarnation)) < 0
+}
+
+func (w *Row) check() error {
+	for _, f := range []struct{ name, v string }{{"the ID", w.ID}, {"the incarnation", w.Incarnation}} {
+		if f.v == "" || len(f.v) > maxNameBytes || strings.ContainsRune(f.v, 0) {
+			return outside(f.name, fmt.Sprintf("%.40q", f.v), fmt.Sprint("1 to ", maxNameBytes, " bytes without NUL"))
+		}
+	}
+	if w.State > RowLeft {
+		return outside("the state", fmt.Sprint(w.State), fmt.Sprint("0 to ", uint8(RowLeft)))
+	}
+	if err := checkMicros("last-seen", w.LastSeen); err != nil {
+		return err
+	}
+	if w.LastSeen < 0 {
+		return outside("last-seen", fmt.Sprint(w.LastSeen, "us"), "0 or more")
+	}
+	if len(w.Entries) > maxTags {
+		return outside("the number of tags", fmt.Sprint(len(w.Entries)), fmt.Sprint("at most ", maxTags))
+	}
+	for i := range w.Entries {
+		e := &w.Entries[i]
+		if err := e.check(); err != nil {
+			return fmt.Errorf("tag %d: %w", i, err)
+		}
+		if i > 0 && w.Entries[i-1].Tag >= e.Tag {
+			return fmt.Errorf("tag %d: not above the tag before it", i)
+		}
+	}
+	return nil
+}
+
+// check returns no *RequestError: no request is to blame for what the store holds.
+func (e *Entry) check() error {
+	if len(e.Tag) > maxNameBytes || strings.ContainsRune(e.Tag, 0) {
+		return outside("the tag", fmt.Sprintf("%.40q", e.Tag), fmt.Sprint("at most ", maxNameBytes, " bytes without NUL"))
+	}
+	for _, s := range []struct {
+		name string
+		v    Share
+	}{{"the claim", e.Claim}, {"the share in use", e.InUse}, {"the share answered", e.Answered}, {"the demand", e.Demand}} {
+		if s.v < 0 || s.v > Whole {
+			return outside(s.name, fmt.Sprint(int64(s.v)), "0 to 1000000000")
+		}
+	}
+	if e.PoolSize < 0 || e.PoolSize > maxPoolSize {
+		return outside("the pool size", fmt.Sprint(e.PoolSize), fmt.Sprint("0 to ", maxPoolSize))
+	}
+	if len(e.Note) > MaxNoteBytes || strings.ContainsRune(e.Note, 0) {
+		return outside("the note", fmt.Sprintf("%.40q", e.Note), fmt.Sprint("at most ", MaxNoteBytes, " bytes without NUL"))
+	}
+	return nil
+}
+
+func checkMicros(name string, t int64) error {
+	if t < -MaxMicros || t > MaxMicros {
+		return outside(name, fmt.Sprint(t, "us"), fmt.Sprint("at most ", int64(MaxMicros), "us either way"))
+	}
+	return nil
+}
+
+func outside(field, value, allowed string) error {
+	return fmt.Errorf("%s is %s, allowed: %s", field, value, allowed)
+}
+
+// A decoder reads one record. After the first error every read yields zero
+// values, so that the callers look at it once per loop.
+type decoder struct {
+	b   []byte
+	off int
+	err error
+}
+
+var errTruncated = errors.New("the record ends in the middle of a field")
+
+func (d *decoder) record() *Record {
+	r := &Record{}
+	if !d.header() {
+		return r
+	}
+	r.Store = d.string("the store's identity", maxIdentityBytes)
+	r.Revision = d.uvarint("the revision")
+	for _, t := range []*int64{&r.Clock, &r.Wall, &r.FrozenUntil, &r.FrozenSince} {
+		*t = d.varint("a time")
+	}
+	r.FrozenBy = FreezeCause(d.string("the cause of the freeze", maxCauseBytes))
+	r.Lease = time.Duration(d.uvarint("the lease"))
+	unstamped := d.uvarint("the unstamped row")
+	flags := d.byte()
+	if flags&^(flagFreezeUnstamped|flagIssuer) != 0 {
+		d.failf("the flags are %d, allowed: 0 to 3", flags)
+	}
+	r.FreezeUnstamped = flags&flagFreezeUnstamped != 0
+	d.life(r)
+	d.documents(r)
+	rows := d.count("rows", minRowBytes)
+	if rows > 0 {
+		r.Rows = make([]Row, 0, rows)
+	}
+	for i := 0; i < rows && d.err == nil; i++ {
+		r.Rows = append(r.Rows, d.row(r.Clock))
+	}
+	switch {
+	case d.err != nil || unstamped == 0:
+	case unstamped > uint64(rows):
+		d.failf("the unstamped row is number %d of %d", unstamped, rows)
+	default:
+		r.Unstamped = r.Rows[unstamped-1].RowKey
+	}
+	if flags&flagIssuer != 0 {
+		d.issuer(&r.Issuer)
+	}
+	return r
+}
+
+// header tells whether the bytes are a record of a format that this build reads.
+func (d *decoder) header() bool {
+	if len(d.b) <= len(recordMagic) || string(d.b[:len(recordMagic)]) != recordMagic {
+		d.failf("%d bytes that are not a pool's record", len(d.b))
+		return false
+	}
+	d.off = len(recordMagic)
+	switch v := d.byte(); {
+	case v > FormatVersion:
+		d.failf("the record has format %d, written by a newer release; this one reads up to format %d", v, FormatVersion)
+	case v != FormatVersion:
+		d.failf("the record has format %d, allowed: %d", v, FormatVersion)
+	}
+	return d.err == nil
+}
+
+func (d *decoder) row(clock int64) Row {
+	var w Row
+	w.ID = d.string("the ID", maxNameBytes)
+	w.Incarnation = d.string("the incarnation", maxNameBytes)
+	w.State = RowState(d.byte())
+	w.Seq = d.uvarint("the sequence number")
+	w.Nonce = d.uint64()
+	w.LastSeen = clock - d.varint("last-seen")
+	entries := d.count("tags", minEntryBytes)
+	if entries > maxTags {
+		d.failf("%d tags, allowed: at most %d", entries, maxTags)
+		return w
+	}
+	if entries > 0 {
+		w.Entries = make([]Entry, 0, entries)
+	}
+	for i := 0; i < entries && d.err == nil; i++ {
+		e := Entry{Tag: d.string("the tag", maxNameBytes)}
+		for _, s := range []*Share{&e.Claim, &e.InUse, &e.Answered, &e.Demand} {
+			*s = Share(d.uvarint("a share"))
+		}
+		e.PoolSize = int(d.uvarint("the pool size"))
+		e.Note = d.string("the note", MaxNoteBytes)
+		w.Entries = append(w.Entries, e)
+	}
+	return w
+}
+
+func (d *decoder) failf(format string, args ...any) {
+	if d.err == nil {
+		d.err = fmt.Errorf("at byte %d: "+format, append([]any{d.off}, args...)...)
+	}
+}
+
+// take returns the next n bytes, or nil when there are fewer.
+func (d *decoder) take(n int) []byte {
+	if d.err != nil {
+		return nil
+	}
+	if n > len(d.b)-d.off {
+		d.err = errTruncated
+		return nil
+	}
+	d.off += n
+	return d.b[d.off-n : d.off]
+}
+
+func (d *decoder) byte() byte {
+	if p := d.take(1); p != nil {
+		return p[0]
+	}
+	return 0
+}
+
+func (d *decoder) bool(field string) bool {
+	flag := d.byte()
+	if flag > 1 {
+		d.failf("%s is %d, allowed: 0 or 1", field, flag)
+	}
+	return flag == 1
+}
+
+func (d *decoder) uint64() uint64 {
+	if p := d.take(8); p != nil {
+		return binary.BigEndian.Uint64(p)
+	}
+	return 0
+}
+
+func (d *decoder) uvarint(field string) uint64 {
+	if d.err != nil {
+		return 0
+	}
+	v, n := binary.Uvarint(d.b[d.off:])
+	switch {
+	case n == 0:
+		d.err = errTruncated
+		return 0
+	case n < 0 || (n > 1 && d.b[d.off+n-1] == 0):
+		d.failf("%s is not a number in its shortest form", field)
+		return 0
+	}
+	d.off += n
+	return v
+}
+
+// varint reads a signed number, in binary.AppendVarint's form.
+func (d *decoder) varint(field string) int64 {
+	u := d.uvarint(field)
+	v := int64(u >> 1)
+	if u&1 != 0 {
+		v = ^v
+	}
+	return v
+}
+
+// count reads how many items follow, of which each has at least size bytes.
+func (d *decoder) count(items string, size int) int {
+	n := d.uvarint("the number of " + items)
+	if d.err == nil && n > uint64((len(d.b)-d.off)/size) {
+		d.failf("%d %s in the %d bytes that are left", n, items, len(d.b)-d.off)
+	}
+	if d.err != nil {
+		return 0
+	}
+	return int(n)
+}
+
+func (d *decoder) string(field string, most int) string {
+	n := d.uvarint("the length of " + field)
+	if n > uint64(most) {
+		d.failf("%s has %d bytes, allowed: at most %d", field, n, most)
+		return ""
+	}
+	return string(d.take(int(n)))
+}

@@ -1,0 +1,82 @@
+package driver
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"time"
+)
+
+// The shortest form of a document: a name and a body of one byte each.
+const minDocumentBytes = 5
+
+// appendLife writes when the pool began. The time is told from the clock, so that it
+// is short.
+func (r *Record) appendLife(b []byte) []byte {
+	b = binary.AppendVarint(b, r.Clock-r.Began)
+	b = binary.AppendUvarint(b, uint64(r.Slept.Microseconds()))
+	return append(b, boolByte(r.BeganUnstamped))
+}
+
+func (d *decoder) life(r *Record) {
+	r.Began = r.Clock - d.varint("the beginning")
+	slept := d.uvarint("the silence before the beginning")
+	if slept > uint64(maxSlept.Microseconds()) {
+		d.failf("the silence before the beginning is %dus, allowed: at most %d", slept, maxSlept.Microseconds())
+		return
+	}
+	r.Slept = time.Duration(slept) * time.Microsecond
+	r.BeganUnstamped = d.bool("the flag of the beginning")
+}
+
+func (r *Record) checkLife() error {
+	if err := checkMicros("the beginning", r.Began); err != nil {
+		return err
+	}
+	if r.Began < 0 {
+		return outside("the beginning", fmt.Sprint(r.Began, "us"), "0 or more")
+	}
+	if r.Slept < 0 || r.Slept > maxSlept || r.Slept%time.Microsecond != 0 {
+		return outside("the silence before the beginning", r.Slept.String(), "whole microseconds from 0 to "+maxSlept.String())
+	}
+	return nil
+}
+
+func (r *Record) appendDocuments(b []byte) []byte {
+	b = binary.AppendUvarint(b, uint64(len(r.Documents)))
+	for i := range r.Documents {
+		doc := &r.Documents[i]
+		b = appendString(b, doc.Name)
+		b = binary.AppendUvarint(b, uint64(doc.Version))
+		b = binary.AppendUvarint(b, uint64(len(doc.Body)))
+		b = append(b, doc.Body...)
+	}
+	return b
+}
+
+func (d *decoder) documents(r *Record) {
+	n := d.count("documents", minDocumentBytes)
+	if n > MaxDocuments {
+		d.failf("%d documents, allowed: at most %d", n, MaxDocuments)
+		return
+	}
+	if n > 0 {
+		r.Documents = make([]Document, 0, n)
+	}
+	for i := 0; i < n && d.err == nil; i++ {
+		doc := Document{Name: d.string("the name of a document", maxDocumentName)}
+		doc.Version = Version(d.uvarint("the version of a document"))
+		doc.Body = d.bytes("the body of a document", MaxDocumentBytes)
+		r.Documents = append(r.Documents, doc)
+	}
+}
+
+// bytes reads some bytes with their number before them, as a copy.
+func (d *decoder) bytes(field string, most int) []byte {
+	n := d.uvarint("the length of " + field)
+	if n > uint64(most) {
+		d.failf("%s has %d bytes, allowed: at most %d", field, n, most)
+		return nil
+	}
+	return bytes.Clone(d.take(int(n)))
+}

@@ -1,0 +1,300 @@
+package driver
+
+import (
+	"bytes"
+	"encoding"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+var _ encoding.BinaryAppender = (*Record)(nil)
+
+// written returns the binary form of a record.
+func written(tb testing.TB, r *Record) []byte {
+	tb.Helper()
+	b, err := r.AppendBinary(nil)
+	require.NoError(tb, err)
+	return b
+}
+
+// smallRecord is the least that a store writes.
+func smallRecord() *Record {
+	return &Record{Revision: 1, Lease: DefaultLease}
+}
+
+// fullRecord has every field set, each state, and two tags.
+func fullRecord() *Record {
+	return &Record{
+		Store: "2026-11-21T10:00:00Z node-1", Revision: 77,
+		Clock: 1_795_000_000_000_000, Wall: 1_795_000_000_500_000,
+		FrozenUntil: 1_795_000_003_000_000, FrozenSince: -5, FrozenBy: FreezeLostRow,
+		Lease: 3 * time.Second, Unstamped: RowKey{"b", "2"}, FreezeUnstamped: true,
+		Began: 1_794_000_000_000_000, Slept: 90 * time.Minute, BeganUnstamped: true,
+		Documents: []Document{
+			{"a_9", 1, []byte{0}},
+			{"limit", MaxVersion, bytes.Repeat([]byte{0xff}, MaxDocumentBytes)},
+			{strings.Repeat("z", 32), 1 << 16, []byte("{}")},
+		},
+		Issuer: Issuer{
+			Issuing: true, Spacing: MaxSpacing, SpacingUntil: 1, StrictUntil: 2, SharesUntil: 3, Last: maxNanos, Step: maxStep,
+			Count: MaxSlots, Serial: maxRevision, Hold: 4, Held: MaxMicros,
+			Pending: Pending{Count: 1, Step: 333_333_334, Window: maxSpan},
+			Recent:  []Slots{{Revision: 76, Time: 6, Count: 2, Wait: time.Second, Step: 1}, {Revision: 77}},
+		},
+		Rows: []Row{
+			{RowKey: RowKey{"a", "1"}, State: RowLeft, Seq: 9, LastSeen: 1_795_000_000_000_000},
+			{
+				RowKey: RowKey{"b", "1"}, State: RowReplaced, Seq: math.MaxUint64, Nonce: math.MaxUint64,
+				LastSeen: 1_795_000_001_000_000, Entries: []Entry{{Claim: Whole, InUse: Whole}},
+			},
+			{
+				RowKey: RowKey{"b", "2"}, Seq: 5, Nonce: 6, LastSeen: 1,
+				Entries: []Entry{
+					{Claim: 500, InUse: 400, Answered: 500, Demand: Whole, PoolSize: maxPoolSize, Note: "max=10 \xff"},
+					{Tag: "gpt \xff", Claim: 1, Answered: 1},
+				},
+			},
+			{RowKey: RowKey{strings.Repeat("ü", 128), "1"}, State: RowCloned, Seq: 1},
+		},
+	}
+}
+
+func TestRecordRoundTrip(t *testing.T) {
+	synced := &Record{}
+	for i, id := range []string{"pod-b", "pod-a", "pod-c"} {
+		req := Request{
+			Pool: "p", ID: id, Incarnation: "i", Seq: 1, Nonce: uint64(i), Lease: DefaultLease,
+			Tags: []TagReport{{Wanted: Whole / 3, Demand: Whole}, {Tag: "t", InUse: 7}},
+		}
+		_, changed := synced.Sync(&req, At{Now: int64(i) * 1_700_000_000_000_000, Identity: "s", Deferred: true})
+		require.True(t, changed)
+	}
+	synced.Leave(&Leave{Pool: "p", ID: "pod-b", Incarnation: "i", Seq: 2}, At{Now: 1_700_000_001_000_000, Deferred: true})
+
+	for name, r := range map[string]*Record{"small": smallRecord(), "full": fullRecord(), "synced": synced} {
+		t.Run(name, func(t *testing.T) {
+			got, err := ParseRecord(written(t, r))
+			require.NoError(t, err)
+			require.Equal(t, r, got)
+		})
+	}
+}
+
+func TestRecordIsAppended(t *testing.T) {
+	b, err := fullRecord().AppendBinary([]byte("before"))
+	require.NoError(t, err)
+	require.Equal(t, append([]byte("before"), written(t, fullRecord())...), b)
+}
+
+// The unstamped row is written as its place, so one that names no row cannot be.
+func TestRecordUnstampedWithoutRow(t *testing.T) {
+	r := fullRecord()
+	r.Unstamped = RowKey{"gone", "1"}
+	got, err := ParseRecord(written(t, r))
+	require.NoError(t, err)
+	r.Unstamped = RowKey{}
+	require.Equal(t, r, got)
+}
+
+// Random schedules of real steps, with the record going through its binary form
+// between any two of them, end where they end without it.
+func TestRecordStepsAreTheSameOverTheBinaryForm(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	kept, stored := &Record{}, &Record{}
+	now := int64(1_795_000_000_000_000)
+	seqs := map[RowKey]uint64{}
+	for range 2_000 {
+		now += rng.Int64N(2_000_000)
+		at := At{Now: now, Identity: fmt.Sprint("s", rng.IntN(50)/49), Deferred: true}
+		key := RowKey{fmt.Sprint("pod-", rng.IntN(8)), fmt.Sprint(rng.IntN(2))}
+		seqs[key]++
+		if rng.IntN(20) == 0 {
+			leave := Leave{Pool: "p", ID: key.ID, Incarnation: key.Incarnation, Seq: seqs[key]}
+			require.Equal(t, kept.Leave(&leave, at), stored.Leave(&leave, at))
+		} else {
+			req := Request{
+				Pool: "p", ID: key.ID, Incarnation: key.Incarnation, Seq: seqs[key], Nonce: rng.Uint64(), Lease: MinLease,
+				Tags: []TagReport{{InUse: Share(rng.Int64N(int64(Whole) / 8)), Wanted: Whole, Demand: Whole, PoolSize: rng.IntN(9)}},
+			}
+			ansKept, changedKept := kept.Sync(&req, at)
+			ansStored, changedStored := stored.Sync(&req, at)
+			require.Equal(t, ansKept, ansStored)
+			require.Equal(t, changedKept, changedStored)
+		}
+		if kept.Revision > 0 {
+			var err error
+			stored, err = ParseRecord(written(t, stored))
+			require.NoError(t, err)
+		}
+	}
+	require.NotEmpty(t, kept.Rows)
+	require.Equal(t, written(t, kept), written(t, stored))
+}
+
+func TestRecordIsCompact(t *testing.T) {
+	r := smallRecord()
+	r.Clock = 1_795_000_000_000_000
+	for i := range 100 {
+		r.Rows = append(r.Rows, Row{
+			RowKey: RowKey{fmt.Sprintf("my-pipeline-my-vertex-%03d-abcde", i), fmt.Sprintf("%016x", i)},
+			Seq:    100_000, Nonce: 1, LastSeen: r.Clock - 500_000,
+			Entries: []Entry{{Claim: Whole / 100, InUse: Whole / 100, Answered: Whole / 100, Demand: Whole, PoolSize: 100}},
+		})
+	}
+	names := 100 * len("my-pipeline-my-vertex-000-abcde"+"0123456789abcdef")
+	require.Less(t, len(written(t, r)), names+100*52, "beside its names a row takes about 50 bytes")
+}
+
+func TestAppendBinaryRefusesWhatCannotBeRead(t *testing.T) {
+	for name, tt := range map[string]struct {
+		spoil func(r *Record)
+		want  string
+	}{
+		"no revision":          {func(r *Record) { r.Revision = 0 }, "the revision is 0, allowed: 1 to 9223372036854775807"},
+		"a far revision":       {func(r *Record) { r.Revision = math.MaxUint64 }, "the revision is 18446744073709551615, allowed: 1 to"},
+		"an early clock":       {func(r *Record) { r.Clock = -1 }, "the clock is -1us, allowed: 0 or more"},
+		"an early row":         {func(r *Record) { r.Rows[2].LastSeen = -1 }, "row 2: last-seen is -1us, allowed: 0 or more"},
+		"no lease":             {func(r *Record) { r.Lease = 0 }, "the lease is 0s, allowed: 1ms to 10s"},
+		"a longer lease":       {func(r *Record) { r.Lease = time.Hour }, "the lease is 1h0m0s"},
+		"a far clock":          {func(r *Record) { r.Clock = math.MaxInt64 }, "the clock is 9223372036854775807us"},
+		"a far wall":           {func(r *Record) { r.Wall = math.MinInt64 }, "the wall clock is"},
+		"a far last-seen":      {func(r *Record) { r.Rows[2].LastSeen = math.MaxInt64 }, "row 2: last-seen is"},
+		"a long identity":      {func(r *Record) { r.Store = strings.Repeat("x", 513) }, "the store's identity is 513 bytes"},
+		"a long cause":         {func(r *Record) { r.FrozenBy = FreezeCause(strings.Repeat("x", 65)) }, "the cause of the freeze is 65 bytes"},
+		"an unknown state":     {func(r *Record) { r.Rows[0].State = 4 }, "row 0: the state is 4, allowed: 0 to 3"},
+		"no ID":                {func(r *Record) { r.Rows[0].ID = "" }, `row 0: the ID is ""`},
+		"NUL in a name":        {func(r *Record) { r.Rows[0].Incarnation = "\x00" }, `row 0: the incarnation is "\x00"`},
+		"a long tag":           {func(r *Record) { r.Rows[2].Entries[1].Tag = strings.Repeat("x", 257) }, "row 2: tag 1: the tag is"},
+		"rows out of order":    {func(r *Record) { slices.Reverse(r.Rows) }, "not above the row before it"},
+		"a row twice":          {func(r *Record) { r.Rows[1].RowKey = r.Rows[2].RowKey }, "row 2: not above the row before it"},
+		"a tag twice":          {func(r *Record) { r.Rows[2].Entries[1].Tag = "" }, "row 2: tag 1: not above the tag before it"},
+		"a claim below 0":      {func(r *Record) { r.Rows[2].Entries[0].Claim = -1 }, "row 2: tag 0: the claim is -1, allowed: 0 to 1000000000"},
+		"too much in use":      {func(r *Record) { r.Rows[2].Entries[0].InUse = Whole + 1 }, "the share in use is 1000000001"},
+		"too high a demand":    {func(r *Record) { r.Rows[2].Entries[0].Demand = math.MaxInt64 }, "the demand is"},
+		"a wrong answer":       {func(r *Record) { r.Rows[2].Entries[0].Answered = Whole + 1 }, "the share answered is"},
+		"a huge pool":          {func(r *Record) { r.Rows[2].Entries[0].PoolSize = maxPoolSize + 1 }, "the pool size is 1000001"},
+		"a long note":          {func(r *Record) { r.Rows[2].Entries[0].Note = strings.Repeat("x", 129) }, "row 2: tag 0: the note is"},
+		"NUL in a note":        {func(r *Record) { r.Rows[2].Entries[1].Note = "\x00" }, `the note is "\x00", allowed: at most 128 bytes without NUL`},
+		"an early beginning":   {func(r *Record) { r.Began = -1 }, "the beginning is -1us, allowed: 0 or more"},
+		"a far beginning":      {func(r *Record) { r.Began = math.MaxInt64 }, "the beginning is 9223372036854775807us"},
+		"a silence below 0":    {func(r *Record) { r.Slept = -time.Microsecond }, "the silence before the beginning is -1µs"},
+		"an odd silence":       {func(r *Record) { r.Slept = 1 }, "the silence before the beginning is 1ns, allowed: whole microseconds from 0 to"},
+		"an endless silence":   {func(r *Record) { r.Slept = math.MaxInt64 }, "the silence before the beginning is"},
+		"a nameless document":  {func(r *Record) { r.Documents[0].Name = "" }, `the name of a document is ""`},
+		"a document's name":    {func(r *Record) { r.Documents[0].Name = "A" }, `the name of a document is "A", allowed: 1 to 32 bytes of a-z, 0-9 and _`},
+		"a document twice":     {func(r *Record) { r.Documents[1].Name = "a_9" }, `document "a_9": not above the document before it`},
+		"a document unversed":  {func(r *Record) { r.Documents[1].Version = 0 }, "the version of document limit is 0"},
+		"a far version":        {func(r *Record) { r.Documents[1].Version++ }, "the version of document limit is 9223372036854775808"},
+		"an empty document":    {func(r *Record) { r.Documents[1].Body = nil }, "the body of document limit is 0 bytes"},
+		"a document too large": {func(r *Record) { r.Documents[1].Body = make([]byte, 4097) }, "the body of document limit is 4097 bytes"},
+		"too many documents":   {func(r *Record) { r.Documents = make([]Document, 9) }, "the number of documents is 9, allowed: at most 8"},
+		"an early slot":        {func(r *Record) { r.Issuer.Last = -1 }, "the newest slot is -1"},
+		"a far slot":           {func(r *Record) { r.Issuer.Last = math.MaxInt64 }, "the newest slot is 9223372036854775807, allowed: 0 to 89"},
+		"a far hold":           {func(r *Record) { r.Issuer.Hold = math.MaxInt64 }, "the end of the hold is"},
+		"a wide spacing":       {func(r *Record) { r.Issuer.Spacing = MaxSpacing + 1 }, "the pool's spacing is 744h0m0.000000001s"},
+		"too many slots":       {func(r *Record) { r.Issuer.Count = MaxSlots + 1 }, "the number of slots is 65"},
+		"a pending surplus":    {func(r *Record) { r.Issuer.Pending.Count = MaxSlots + 1 }, "pending: the number of slots is 65"},
+		"a wide window":        {func(r *Record) { r.Issuer.Pending.Window = -1 }, "the pending window is -1ns"},
+		"a far reservation":    {func(r *Record) { r.Issuer.Serial = math.MaxUint64 }, "the newest reservation is"},
+		"a long memory":        {func(r *Record) { r.Issuer.Recent = make([]Slots, maxRecent+1) }, "the number of recent reservations is 17"},
+		"a negative wait":      {func(r *Record) { r.Issuer.Recent[1].Wait = -1 }, "recent reservation 1: the wait is -1ns"},
+		"too many tags": {func(r *Record) {
+			r.Rows[0].Entries = nil
+			for i := range maxTags + 1 {
+				r.Rows[0].Entries = append(r.Rows[0].Entries, Entry{Tag: fmt.Sprintf("%03d", i)})
+			}
+		}, "row 0: the number of tags is 65, allowed: at most 64"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := fullRecord()
+			tt.spoil(r)
+			b, err := r.AppendBinary([]byte("before"))
+			require.ErrorContains(t, err, tt.want)
+			require.Equal(t, "before", string(b))
+		})
+	}
+}
+
+func TestParseRecordRefuses(t *testing.T) {
+	good := written(t, fullRecord())
+	newer := bytes.Clone(good)
+	newer[2] = FormatVersion + 1
+	older := bytes.Clone(good)
+	older[2] = 0
+	// A small record ends with the flag of the freeze, the beginning in three bytes, and
+	// the numbers of documents and rows.
+	small := written(t, smallRecord())
+	end := len(small) - 6
+	// with is the small record with other bytes at its end.
+	with := func(last ...byte) []byte { return append(bytes.Clone(small[:end]), last...) }
+	for name, tt := range map[string]struct {
+		b    []byte
+		want string
+	}{
+		"nothing":              {nil, "0 bytes that are not a pool's record"},
+		"the magic alone":      {[]byte("NT"), "not a pool's record"},
+		"foreign text":         {[]byte(`{"share": 1}`), "not a pool's record"},
+		"a newer format":       {newer, "the record has format 2, written by a newer release; this one reads up to format 1"},
+		"format 0":             {older, "the record has format 0, allowed: 1"},
+		"a byte more":          {append(bytes.Clone(good), 0), "1 bytes too many"},
+		"a flag of 4":          {with(4, 0, 0, 0, 0, 0), "the flags are 4, allowed: 0 to 3"},
+		"a beginning of 2":     {with(0, 0, 0, 2, 0, 0), "the flag of the beginning is 2"},
+		"an endless silence":   {with(0, 0, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x20, 0, 0, 0), "the silence before the beginning is 23058430092"},
+		"nine documents":       {append(with(0, 0, 0, 0, 9), make([]byte, 60)...), "9 documents, allowed: at most 8"},
+		"a million documents":  {with(0, 0, 0, 0, 0xc0, 0x84, 0x3d), "1000000 documents in the 0 bytes that are left"},
+		"a document of none":   {with(0, 0, 0, 0, 1, 1, 'a', 0, 1, 'b', 0), "the version of document a is 0, allowed: 1 to"},
+		"a body of nothing":    {with(0, 0, 0, 0, 1, 2, 'a', 'b', 1, 0, 0), "the body of document ab is 0 bytes, allowed: 1 to 4096"},
+		"a document cut short": {with(0, 0, 0, 0, 1, 1, 'a', 1, 9, 'b'), "ends in the middle of a field"},
+		"too long a body":      {with(0, 0, 0, 0, 1, 1, 'a', 1, 0x81, 0x20), "the body of a document has 4097 bytes, allowed: at most 4096"},
+		"a million rows":       {with(0, 0, 0, 0, 0, 0xc0, 0x84, 0x3d), "1000000 rows in the 0 bytes that are left"},
+		"a long number":        {with(0, 0, 0, 0, 0, 0x80, 0x00), "not a number in its shortest form"},
+		"an endless number":    {append(with(0, 0, 0, 0, 0), bytes.Repeat([]byte{0xff}, 11)...), "not a number in its shortest form"},
+		"an unstamped nobody":  {append(bytes.Clone(small[:end-1]), 1, 0, 0, 0, 0, 0, 0), "the unstamped row is number 1 of 0"},
+		"empty permits":        {with(2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0), "there are no permits"},
+		"a string beyond most": {append([]byte("NT\x01"), 0xff, 0xff, 0x03), "the store's identity has 65535 bytes, allowed: at most 512"},
+		"a string cut short":   {append([]byte("NT\x01"), 9, 'x'), "ends in the middle of a field"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := ParseRecord(tt.b)
+			require.ErrorIs(t, err, ErrWrongAnswer)
+			require.ErrorContains(t, err, tt.want)
+		})
+	}
+	for n := range good {
+		_, err := ParseRecord(good[:n])
+		require.ErrorIs(t, err, ErrWrongAnswer, "cut after %d bytes", n)
+	}
+}
+
+// No request is to blame for what the store holds, so the error is no *RequestError.
+func TestParseRecordBlamesNoRequest(t *testing.T) {
+	b := bytes.Replace(written(t, fullRecord()), []byte("\x05gpt \xff"), []byte("\x05gpt \x00"), 1)
+	_, err := ParseRecord(b)
+	require.ErrorIs(t, err, ErrWrongAnswer)
+	require.ErrorContains(t, err, "the tag is")
+	var request *RequestError
+	require.NotErrorAs(t, err, &request)
+}
+
+// A forged record costs no more memory than its bytes justify.
+func TestParseRecordAllocatesLittle(t *testing.T) {
+	small := written(t, smallRecord())
+	forged := append(bytes.Clone(small[:len(small)-1]), 0xff, 0xff, 0x03) // 65,535 rows
+	forged = append(forged, bytes.Repeat([]byte{0x01}, minRowBytes*65_534)...)
+	result := testing.Benchmark(func(b *testing.B) {
+		b.Helper()
+		for b.Loop() {
+			if _, err := ParseRecord(forged); err == nil {
+				b.Fatal("accepted")
+			}
+		}
+	})
+	require.Less(t, result.AllocedBytesPerOp(), int64(8*len(forged)))
+}

@@ -1,0 +1,71 @@
+package driver
+
+import (
+	"fmt"
+	"slices"
+)
+
+// MaxDead is how many deaths a request names, and how many wills are kept.
+const MaxDead = 4
+
+// A Death names an incarnation whose process is known to be dead: nothing draws on its
+// claim any more, and nothing will. Last is the request whose answer it took last, the
+// zero Ticket before the first one, and Unanswered are those that it had sent since,
+// by rising Seq: by these the store tells it from a clone, whose death proves nothing.
+type Death struct {
+	Incarnation string   `json:"incarnation"`
+	Last        Ticket   `json:"last"`
+	Unanswered  []Ticket `json:"unanswered"`
+}
+
+// bury closes the rows of incarnations whose processes are dead: they claim nothing any
+// more. The rows stay, because packets of theirs may still arrive. A row whose newest request
+// the dead process has not sent is that of a clone, which may live; and so is one that is closed as such.
+func (st *step) bury(req *Request) {
+	r := st.rec
+	for _, d := range req.Dead {
+		i, ok := r.find(RowKey{req.ID, d.Incarnation})
+		if !ok || d.Incarnation == req.Incarnation {
+			continue
+		}
+		row := &r.Rows[i]
+		switch {
+		case row.State == RowLeft || row.State == RowCloned && !skip(ruleDeadClone):
+		case !row.sentBy(d.Last, d.Unanswered) && !skip(ruleDeadClone):
+			row.State = RowCloned
+		case skip(ruleDeadRow):
+			r.Rows = slices.Delete(r.Rows, i, i+1)
+		default:
+			row.State, row.Entries = RowReplaced, nil
+		}
+	}
+}
+
+func (r *Request) validateDead() error {
+	if len(r.Dead) > MaxDead {
+		return &RequestError{"Dead", fmt.Sprint(len(r.Dead), " incarnations"), fmt.Sprint("at most ", MaxDead)}
+	}
+	for i, d := range r.Dead {
+		if err := d.Validate(); err != nil {
+			return err
+		}
+		if d.Incarnation == r.Incarnation {
+			return &RequestError{"Dead", "the sender itself", "other incarnations of its ID"}
+		}
+		if slices.ContainsFunc(r.Dead[:i], func(e Death) bool { return e.Incarnation == d.Incarnation }) {
+			return &RequestError{"Dead", fmt.Sprintf("%.40q twice", d.Incarnation), "each incarnation once"}
+		}
+	}
+	return nil
+}
+
+// Validate returns a *RequestError for a death that no request names, or nil.
+func (d *Death) Validate() error {
+	if !IsName(d.Incarnation) {
+		return badName("Dead", d.Incarnation)
+	}
+	if err := validateTickets(d.Unanswered, d.Last.Seq, maxRevision); err != nil {
+		return &RequestError{"Dead", fmt.Sprintf("%.40q with requests out of order", d.Incarnation), "at most 32, with rising numbers above Last"}
+	}
+	return nil
+}

@@ -1,0 +1,105 @@
+// Package driver is what the author of a store needs: the interface Store, the
+// messages that a processor and a store exchange, and the store's step as a pure
+// function on a Record.
+//
+// Users of a pool need nothing from here but a finished store, such as those in
+// packages memstore, redisstore and natsstore. The protocol as a whole is described
+// in package consensus.
+//
+// # How to write a store
+//
+// A store keeps one Record per pool and changes it in atomic steps. There are two ways:
+//
+//   - Keep the record as bytes (Record.AppendBinary, ParseRecord) and write it with a lock
+//     or a compare-and-set. Each step reads the record, calls Record.Sync, Record.Leave,
+//     Record.Reserve or Record.Save, and writes the record back. Package memstore is the
+//     shortest example, package natsstore the one with a compare-and-set.
+//   - Do the same steps in the language of the server, and compare the results with a Record
+//     in a test. Package redisstore does so in Lua.
+//
+// What a store knows of the moment of a step goes into At: its clock, the identity of
+// the server, and for how long it is known to have forgotten nothing. Package storetest
+// has the conformance suite, which every store passes.
+//
+// Each method of a store first validates its request. The errors of the Validate methods
+// name the field, its value and what is allowed.
+//
+// # The record
+//
+// There is one record per pool. It holds the identity of the server that wrote it, a
+// revision, the logical clock, the freeze, the pool's lease, the documents, and a row per
+// incarnation of a processor. The protocol never deletes a record.
+//
+// A row outlives what it describes by one removal time. A replaced incarnation gets no more
+// answers, but its process may still draw. A processor that left leaves a tombstone,
+// because its packets may still arrive.
+//
+// # One sync
+//
+// A request says who asks: ID, incarnation, sequence number, and a nonce drawn for this
+// request alone. It says what the sender remembers: number, nonce and logical time of the
+// last answer that it took, the requests sent since, and the newest revision it has seen.
+// And it says what the sender uses, wants and could use. Record.Sync does the following.
+//
+//  1. Clock. The logical clock follows the store's clock, never backwards. A gap beyond the
+//     clamp counts as no time: a pause of the whole pool cannot be told from a clock that
+//     was set.
+//  2. Who asks. A request older than the newest one recorded is late and changes nothing.
+//     The same number and nonce is a repeat and gets the same answer. The same number with
+//     another nonce comes from a clone, and so does a request of a process that has not
+//     sent the newest one recorded. A clone's incarnation is closed. Its claim stays until
+//     removal, and both processes go on under new incarnations. A new incarnation closes
+//     the older ones of its ID.
+//  3. Behind. If the sender's last answer is newer than the row, the store has gone back, or
+//     the row is a clone's. The pool freezes, the facts count beside the row's claim, and
+//     the answer names the newest request of the row. A processor that has sent that one
+//     asks again and says so. Another one starts anew.
+//  4. Removal. Rows that were silent for longer than the removal time go, with their claims.
+//  5. Memory. The store has forgotten something if there is no record, if another server
+//     wrote it, if it is older than a revision that the sender has seen, or if the sender's
+//     row is missing too early. The pool then freezes for one removal time of the longest
+//     lease that a processor may have, and the revision rises above both. A memory store
+//     never freezes: its processors die with it. Nor does a store that knows that the pool
+//     is new (At.Remembers).
+//  6. Facts first. The share in use becomes the claim, even if the sum rises above one.
+//  7. Room. Room is one less all other claims, at least 0. A frozen pool answers
+//     min(in use, room), another one min(wanted, room). The claim is the larger of the share
+//     in use and the answer: a lower share counts only once it is reported as in use.
+//  8. Documents. A body is taken if its version is above the one on record, and it was made
+//     from the version on record or is given back (see DocumentReport).
+//  9. Answer. Share, roster, pool size, logical time, revision, the pool's lease, the
+//     documents that differ from those reported, and when the pool began.
+//
+// A store that learns the time of a write only afterwards, such as JetStream, lets each step
+// stamp what the one before recorded (At.Deferred).
+//
+// # When a pool begins
+//
+// A pool begins when a processor joins while no other is live. The answer says when that was,
+// on the logical clock, and for how long no step had been recorded before, on the store's
+// own clock. A store that has forgotten something does not know, and says 0 until the pool
+// begins anew. A pool in which all have died goes on until their rows are removed.
+//
+// # Documents
+//
+// A version counts changes, with random bits below, so that changes made apart differ. It
+// never falls but with the record itself. Then whoever holds the newest body gives it back
+// with its next request. A refused request brings no documents and gets none. A repeat
+// brings none and is told what is there now. Documents outlive all rows.
+//
+// # Permits
+//
+// Record.Reserve reserves slots for permits; the package documentation of consensus says when
+// a pool issues them. The largest spacing that any request named within a removal time
+// counts. A spacing by a document of the pool counts at once if its sender has loaded the
+// newest version. The spacing in force is that of the whole limit, divided by the issuer's
+// claim. A clock step below the clamp is taken for time: it brings two permits that much
+// closer.
+//
+// # Deaths
+//
+// A request may name dead incarnations of its own ID (Request.Dead). Their claims end with
+// the step that records the request. Their rows stay, so that late packets are refused. A row
+// whose newest request the dead process did not send is that of a clone: it is closed and
+// keeps its claim.
+package driver

@@ -1,0 +1,319 @@
+package driver
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A Document is something that every processor of a pool must know: an override of
+// the limit, where its ramp stands. The store keeps it and looks at nothing but its
+// version; what the body says is a matter of those who read it.
+type Document struct {
+	// Name has 1 to 32 bytes of a-z, 0-9 and _.
+	Name    string
+	Version Version
+	// Body has 1 to MaxDocumentBytes bytes of any kind.
+	Body []byte
+}
+
+// A Version tells one state of a document from every other, and which is newer: 1
+// to 1<<63 - 1; 0 says that there is no document. NextVersion and LaterVersion make them.
+type Version uint64
+
+const (
+	// MaxDocumentBytes is the size of the largest body.
+	MaxDocumentBytes = 4096
+	// MaxDocuments is how many documents a pool may have.
+	MaxDocuments = 8
+	// MaxNoteBytes is the size of the largest note; see TagReport.
+	MaxNoteBytes = 128
+
+	// MaxVersion is the highest version of a document.
+	MaxVersion = 1<<63 - 1
+
+	maxDocumentName = 32
+	versionRandom   = 16 // bits
+)
+
+// NextVersion returns the version of a change to a document of version v. It counts
+// the changes in the upper 48 bits; the lower 16 are random, to be drawn for each
+// change, so that two changes that processors make apart differ.
+func NextVersion(v Version, random uint16) Version {
+	count := min(v>>versionRandom+1, MaxVersion>>versionRandom)
+	return count<<versionRandom | Version(random)
+}
+
+// LaterVersion returns the version of a change that somebody makes at a time who may know nothing of what was there
+// before: as NextVersion, but with a count of at least the seconds since 1970. So where the store has forgotten an earlier
+// such change, and a processor gives that back, the later one stays. Clocks that differ matter only there.
+func LaterVersion(v Version, at time.Time, random uint16) Version {
+	seconds := min(Version(max(at.Unix(), 1)), MaxVersion>>versionRandom)
+	return NextVersion(max(v, (seconds-1)<<versionRandom), random)
+}
+
+// A DocumentReport is what a request says of one document.
+//
+//   - Without a body: the sender has loaded Version; 0 is none. Base is 0 or the same.
+//   - With a body and Base below Version: a change. The sender has loaded Base, and
+//     proposes the body as the next version. It is taken if Base is on record.
+//   - With a body and Base = Version: the sender gives back what it has loaded. It is
+//     taken if the store has an older version, or none: then it has forgotten this one.
+//     What is to take the place of nothing but the older version that was seen is given back
+//     as a change from that; the document "pause" is.
+//
+// So a body is taken when Version is above the version on record, and Base is the
+// version on record or Version itself. Of two changes of the same version the first
+// one is taken. A change can bring no document above MaxDocuments into being.
+type DocumentReport struct {
+	Name          string
+	Version, Base Version
+	Body          []byte
+}
+
+// ErrNoPool is wrapped by the error for a pool that has no record.
+var ErrNoPool = errors.New("consensus: the pool has no record")
+
+// ConflictError is the error for a document that was not saved because another
+// version was on record than the change was made from.
+type ConflictError struct {
+	Name string
+	// Base is the version that was expected and Current the one on record; 0: none.
+	Base, Current Version
+}
+
+// Error returns the message.
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("consensus: the document %q has version %d, expected: %d", e.Name, uint64(e.Current), uint64(e.Base))
+}
+
+// takes tells whether a report's body replaces the version on record.
+func (d *DocumentReport) takes(current Version) bool {
+	return len(d.Body) > 0 && d.Version > current && (d.Base == current || d.Base == d.Version || skip(ruleBase))
+}
+
+// matches tells whether the report says exactly what is on record.
+func (d *DocumentReport) matches(doc *Document) bool {
+	return d.Version == doc.Version && (len(d.Body) == 0 || bytes.Equal(d.Body, doc.Body))
+}
+
+// findDocument returns the index of the document of that name, or where it belongs.
+func (r *Record) findDocument(name string) (int, bool) {
+	return slices.BinarySearchFunc(r.Documents, name, func(d Document, name string) int { return cmp.Compare(d.Name, name) })
+}
+
+// document returns what is on record under a name, with version 0 if nothing is.
+func (r *Record) document(name string) Document {
+	if i, ok := r.findDocument(name); ok {
+		return r.Documents[i]
+	}
+	return Document{Name: name}
+}
+
+// putDocument replaces a document, or adds it if there is room for one more.
+func (r *Record) putDocument(d *DocumentReport) bool {
+	doc := Document{d.Name, d.Version, bytes.Clone(d.Body)}
+	i, ok := r.findDocument(d.Name)
+	switch {
+	case ok:
+		r.Documents[i] = doc
+	case len(r.Documents) == MaxDocuments:
+		return false
+	default:
+		r.Documents = slices.Insert(r.Documents, i, doc)
+	}
+	return true
+}
+
+// takeDocuments takes of the reports what is newer than the record.
+func (r *Record) takeDocuments(reports []DocumentReport) {
+	for i := range reports {
+		if d := &reports[i]; d.takes(r.document(d.Name).Version) {
+			r.putDocument(d)
+		}
+	}
+}
+
+// unreported lists what is on record of the documents unless it is exactly what the
+// reports say, by rising name. The list shares no memory with the record.
+func (r *Record) unreported(reports []DocumentReport) (docs []Document) {
+	for i := range r.Documents {
+		d := &r.Documents[i]
+		said := func(rep DocumentReport) bool { return rep.Name == d.Name && rep.matches(d) }
+		if !slices.ContainsFunc(reports, said) {
+			docs = append(docs, Document{d.Name, d.Version, bytes.Clone(d.Body)})
+		}
+	}
+	for i := range reports {
+		if _, ok := r.findDocument(reports[i].Name); !ok && reports[i].Version > 0 {
+			docs = append(docs, Document{Name: reports[i].Name})
+		}
+	}
+	slices.SortFunc(docs, func(a, b Document) int { return cmp.Compare(a.Name, b.Name) })
+	return docs
+}
+
+// Save changes one document, as Store.Save does, and returns the version on record
+// after that. Nothing else changes but the revision: it is no step in the life of the
+// pool. But for a Deferred store it takes the place of the write of the last step, whose
+// time is lost with it, and so stamps what that has left. The report must be valid. The
+// error is ErrNoPool, a *ConflictError, or a *RequestError if the pool has too many documents.
+func (r *Record) Save(d *DocumentReport, at At) (current Version, changed bool, err error) {
+	if r.Revision == 0 {
+		return 0, false, ErrNoPool
+	}
+	doc := r.document(d.Name)
+	switch {
+	case doc.Version == d.Version && bytes.Equal(doc.Body, d.Body):
+		return doc.Version, false, nil // saved before
+	case !d.takes(doc.Version):
+		return doc.Version, false, &ConflictError{Name: d.Name, Base: d.Base, Current: doc.Version}
+	}
+	if !r.putDocument(d) {
+		return 0, false, tooManyDocuments(d.Name)
+	}
+	if at.Deferred {
+		st := r.begin(0, at)
+		st.stampLast()
+		r.Clock, r.Wall = st.clock, at.Now
+	}
+	r.Revision++
+	return d.Version, true, nil
+}
+
+// Load returns the documents by rising name and the roster of the empty tag, as the
+// last step left it; see Store.Load. The error is ErrNoPool.
+func (r *Record) Load() ([]Document, []RosterRow, error) {
+	if r.Revision == 0 {
+		return nil, nil, ErrNoPool
+	}
+	var whole TagAnswer
+	r.consensus(&whole)
+	for i := range whole.Roster {
+		whole.Roster[i].Silent = r.silent(whole.Roster[i].ID)
+	}
+	return r.unreported(nil), whole.Roster, nil
+}
+
+// silent is how long the live row of a processor has had no request. One that has made the
+// last step has not been silent, though a Deferred store does not know its time yet.
+func (r *Record) silent(id string) time.Duration {
+	for i := range r.Rows {
+		if row := &r.Rows[i]; row.ID == id && row.State == RowLive && row.RowKey != r.Unstamped {
+			return time.Duration(max(0, r.Clock-row.LastSeen)) * time.Microsecond
+		}
+	}
+	return 0
+}
+
+func tooManyDocuments(name string) *RequestError {
+	return &RequestError{"Name", fmt.Sprintf("%q", name), fmt.Sprint("one of the ", MaxDocuments, " documents that the pool has already")}
+}
+
+// ValidateSave returns a *RequestError for the first field with which no store saves
+// a document, or nil. Every Store calls it first in Save.
+func (d *DocumentReport) ValidateSave(pool string) error {
+	if err := ValidatePool(pool); err != nil {
+		return err
+	}
+	if len(d.Body) == 0 {
+		return &RequestError{"Body", "empty", fmt.Sprint("1 to ", MaxDocumentBytes, " bytes")}
+	}
+	if err := d.validate(); err != nil {
+		return err
+	}
+	if d.Base >= d.Version {
+		return &RequestError{"Base", fmt.Sprint(uint64(d.Base)), "below Version"}
+	}
+	return nil
+}
+
+// ValidatePool returns a *RequestError for a name that no pool can have, or nil.
+// Every Store calls it first in Load.
+func ValidatePool(pool string) error {
+	if !IsName(pool) {
+		return badName("Pool", pool)
+	}
+	return nil
+}
+
+// validateDocuments checks the reports of a request.
+func validateDocuments(reports []DocumentReport) error {
+	if len(reports) > MaxDocuments {
+		return &RequestError{"Documents", fmt.Sprint(len(reports), " documents"), fmt.Sprint("at most ", MaxDocuments)}
+	}
+	for i := range reports {
+		d := &reports[i]
+		if err := d.validate(); err != nil {
+			return err
+		}
+		if slices.ContainsFunc(reports[:i], func(o DocumentReport) bool { return o.Name == d.Name }) {
+			return &RequestError{"Name", fmt.Sprintf("%q twice", d.Name), "each document once"}
+		}
+	}
+	return nil
+}
+
+func (d *DocumentReport) validate() error {
+	if !isDocumentName(d.Name) {
+		return &RequestError{"Name", fmt.Sprintf("%.40q", d.Name), fmt.Sprint("1 to ", maxDocumentName, " bytes of a-z, 0-9 and _")}
+	}
+	if len(d.Body) > MaxDocumentBytes {
+		return &RequestError{"Body", fmt.Sprint(len(d.Body), " bytes"), fmt.Sprint("at most ", MaxDocumentBytes)}
+	}
+	lowest := Version(0)
+	if len(d.Body) > 0 {
+		lowest = 1
+	}
+	if d.Version < lowest || d.Version > MaxVersion {
+		return &RequestError{"Version", fmt.Sprint(uint64(d.Version)), fmt.Sprint(uint64(lowest), " to ", int64(MaxVersion))}
+	}
+	if d.Base > d.Version || len(d.Body) == 0 && d.Base > 0 && d.Base < d.Version {
+		return &RequestError{"Base", fmt.Sprint(uint64(d.Base)), "0 to Version; without a body 0 or Version"}
+	}
+	return nil
+}
+
+// ValidateNote returns a *RequestError for a note that no store accepts, or nil.
+func ValidateNote(note string) error {
+	if len(note) > MaxNoteBytes || strings.ContainsRune(note, 0) {
+		return &RequestError{"Note", fmt.Sprintf("%.40q", note), fmt.Sprint("at most ", MaxNoteBytes, " bytes without NUL")}
+	}
+	return nil
+}
+
+func isDocumentName(name string) bool {
+	other := func(c rune) bool { return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_' }
+	return name != "" && len(name) <= maxDocumentName && !strings.ContainsFunc(name, other)
+}
+
+// checkDocuments returns an error for the first document of an answer or a record
+// that no store keeps. An answer may also say that there is none.
+func checkDocuments(docs []Document, mayLack bool) error {
+	if len(docs) > MaxDocuments && !mayLack || len(docs) > 2*MaxDocuments {
+		return outside("the number of documents", fmt.Sprint(len(docs)), fmt.Sprint("at most ", MaxDocuments))
+	}
+	for i := range docs {
+		d := &docs[i]
+		if !isDocumentName(d.Name) {
+			return outside("the name of a document", fmt.Sprintf("%.40q", d.Name), fmt.Sprint("1 to ", maxDocumentName, " bytes of a-z, 0-9 and _"))
+		}
+		if i > 0 && docs[i-1].Name >= d.Name {
+			return fmt.Errorf("document %q: not above the document before it", d.Name)
+		}
+		if mayLack && d.Version == 0 && len(d.Body) == 0 {
+			continue
+		}
+		if d.Version == 0 || d.Version > MaxVersion {
+			return outside("the version of document "+d.Name, fmt.Sprint(uint64(d.Version)), fmt.Sprint("1 to ", int64(MaxVersion)))
+		}
+		if len(d.Body) == 0 || len(d.Body) > MaxDocumentBytes {
+			return outside("the body of document "+d.Name, fmt.Sprint(len(d.Body), " bytes"), fmt.Sprint("1 to ", MaxDocumentBytes))
+		}
+	}
+	return nil
+}

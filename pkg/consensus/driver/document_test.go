@@ -1,0 +1,414 @@
+package driver
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestNextVersion(t *testing.T) {
+	for _, c := range []struct {
+		v      Version
+		random uint16
+		want   Version
+	}{
+		{0, 0, 1 << 16},
+		{0, 0xffff, 1<<16 | 0xffff},
+		{1<<16 | 0xffff, 0, 2 << 16},
+		{MaxVersion - 1<<16, 5, MaxVersion - 0xffff + 5},
+		{MaxVersion, 0xffff, MaxVersion},
+	} {
+		require.Equal(t, c.want, NextVersion(c.v, c.random), "%d, %d", c.v, c.random)
+	}
+	const second = Version(1_700_000_000)
+	at := time.Unix(int64(second), 5)
+	for _, c := range []struct{ v, want Version }{
+		{0, second<<16 | 7},                       // nothing is known of what was there
+		{(second-1)<<16 | 0xffff, second<<16 | 7}, // the change of before
+		{second << 16, (second+1)<<16 | 7},        // of the same second
+		{MaxVersion, MaxVersion&^0xffff | 7},
+	} {
+		require.Equal(t, c.want, LaterVersion(c.v, at, 7), "%d", c.v)
+	}
+	require.Equal(t, NextVersion(0, 7), LaterVersion(0, time.Unix(-5, 0), 7))
+	require.Equal(t, NextVersion(MaxVersion, 7), LaterVersion(0, time.Unix(1<<62, 0), 7))
+	v := Version(0)
+	for i := range uint16(1000) {
+		next := NextVersion(v, i*7919)
+		require.Greater(t, next, v, "a change is newer, whatever its random bits")
+		require.NotEqual(t, next, NextVersion(v, i*7919+1), "two changes made apart differ")
+		v = next
+	}
+}
+
+// holding returns a record of one live processor, a/1, and one document.
+func holding(docs ...Document) *Record {
+	r := standing(holder("a", "1", half))
+	r.Documents = docs
+	return r
+}
+
+// A body is taken when its version is above the one on record, and its base is that
+// one or itself.
+func TestWhichBodiesAreTaken(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		recorded      Version
+		version, base Version
+		taken         bool
+	}{
+		{"the first", 0, 1, 0, true},
+		{"a change", 5, 6, 5, true},
+		{"a change that skips numbers", 5, 900, 5, true},
+		{"a change of an older one", 5, 6, 4, false},
+		{"a change of a newer one", 5, 7, 6, false},
+		{"a change of what is not there", 0, 6, 5, false},
+		{"a change that another processor made as well", 6, 6, 5, false},
+		{"given back after a wipe", 0, 9, 9, true},
+		{"given back after the store went back", 5, 9, 9, true},
+		{"given back, and there", 9, 9, 9, false},
+		{"given back, and outdated", 10, 9, 9, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := holding()
+			if c.recorded > 0 {
+				r.Documents = []Document{{"limit", c.recorded, []byte("old")}}
+			}
+			req := follow(TagReport{InUse: half})
+			req.Documents = []DocumentReport{{"limit", c.version, c.base, []byte("new")}}
+			require.NoError(t, req.Validate())
+			ans, _ := r.Sync(&req, after(time.Second))
+			require.Equal(t, Granted, ans.Status)
+			if c.taken {
+				require.Equal(t, []Document{{"limit", c.version, []byte("new")}}, r.Documents)
+				require.Empty(t, ans.Documents, "what the sender has is not sent back")
+				return
+			}
+			want := Document{Name: "limit"}
+			if c.recorded > 0 {
+				want = Document{"limit", c.recorded, []byte("old")}
+				require.Equal(t, []Document{want}, r.Documents)
+			} else {
+				require.Empty(t, r.Documents)
+			}
+			require.Equal(t, []Document{want}, ans.Documents)
+		})
+	}
+}
+
+// An answer says what is on record of each document, unless the request said so.
+func TestWhatAnAnswerSaysOfDocuments(t *testing.T) {
+	limit, ramp := Document{"limit", 5, []byte("L")}, Document{"ramp", 7, []byte("R")}
+	for _, c := range []struct {
+		name     string
+		recorded []Document
+		reports  []DocumentReport
+		want     []Document
+	}{
+		{"nothing is there", nil, nil, nil},
+		{"nothing is reported", []Document{limit, ramp}, nil, []Document{limit, ramp}},
+		{"all are loaded", []Document{limit, ramp}, []DocumentReport{{Name: "ramp", Version: 7}, {Name: "limit", Version: 5}}, nil},
+		{"one is older", []Document{limit, ramp}, []DocumentReport{{Name: "ramp", Version: 6}, {Name: "limit", Version: 5}}, []Document{ramp}},
+		{"one is newer", []Document{limit}, []DocumentReport{{Name: "limit", Version: 6, Base: 6}}, []Document{limit}},
+		{"one is not there", []Document{ramp}, []DocumentReport{{Name: "ramp"}, {Name: "limit", Version: 5}}, []Document{{Name: "limit"}, ramp}},
+		{"none is loaded, and none is there", nil, []DocumentReport{{Name: "limit"}}, nil},
+		{"the same version with another body", []Document{limit}, []DocumentReport{{"limit", 5, 5, []byte("X")}}, []Document{limit}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := holding(c.recorded...)
+			req := follow(TagReport{InUse: half})
+			req.Documents = c.reports
+			require.NoError(t, req.Validate())
+			ans, _ := r.Sync(&req, after(time.Second))
+			require.Equal(t, c.want, ans.Documents)
+			again, changed := r.Sync(&req, after(2*time.Second))
+			require.False(t, changed)
+			require.Equal(t, c.want, again.Documents)
+		})
+	}
+}
+
+// A repeat changes nothing, and tells of the documents as they are now.
+func TestARepeatTellsOfTheDocumentsAsTheyAreNow(t *testing.T) {
+	r := holding(Document{"limit", 5, []byte("old")})
+	req := follow(TagReport{InUse: half})
+	req.Documents = []DocumentReport{{"limit", 6, 5, []byte("mine")}}
+	ans, _ := r.Sync(&req, after(time.Second))
+	require.Empty(t, ans.Documents)
+	_, changed, err := r.Save(&DocumentReport{"limit", 7, 6, []byte("theirs")}, At{})
+	require.NoError(t, err)
+	require.True(t, changed)
+	again, changed := r.Sync(&req, after(time.Second))
+	require.False(t, changed)
+	require.Equal(t, []Document{{"limit", 7, []byte("theirs")}}, again.Documents)
+
+	// What was not taken at first is not taken later.
+	next := follow(TagReport{InUse: half})
+	next.Seq, next.LastSeq, next.LastNonce = 9, 8, 800
+	next.Documents = []DocumentReport{{"limit", 9, 8, []byte("of what is to come")}}
+	r.Sync(&next, after(2*time.Second))
+	_, _, err = r.Save(&DocumentReport{"limit", 8, 7, []byte("theirs")}, At{})
+	require.NoError(t, err)
+	again, changed = r.Sync(&next, after(2*time.Second))
+	require.False(t, changed)
+	require.Equal(t, []Document{{"limit", 8, []byte("theirs")}}, again.Documents)
+}
+
+// A request that is refused takes no documents and is told of none.
+func TestRefusalsAreAboutNoDocuments(t *testing.T) {
+	limit := Document{"limit", 5, []byte("old")}
+	for _, c := range []struct {
+		want  Status
+		rows  []Row
+		spoil func(*Request)
+	}{
+		{Late, []Row{holder("a", "1", half)}, func(r *Request) { r.Seq, r.LastSeq = 6, 5 }},
+		{Cloned, []Row{holder("a", "1", half)}, func(r *Request) { r.LastNonce = 1 }},
+		{Replaced, []Row{closed(RowReplaced, holder("a", "1", half)), holder("a", "2")}, func(*Request) {}},
+		{Removed, []Row{closed(RowLeft, holder("a", "1"))}, func(*Request) {}},
+		{Behind, []Row{holder("a", "1", half)}, func(r *Request) { r.Seq, r.LastSeq = 12, 11 }},
+	} {
+		r := standing(c.rows...)
+		r.Documents = []Document{limit}
+		req := follow(TagReport{InUse: half})
+		req.Documents = []DocumentReport{{"limit", 9, 9, []byte("new")}, {"ramp", 1, 0, []byte("new")}}
+		c.spoil(&req)
+		require.NoError(t, req.Validate())
+		ans, _ := r.Sync(&req, after(time.Second))
+		require.Equal(t, c.want, ans.Status)
+		require.Equal(t, []Document{limit}, r.Documents, c.want)
+		require.Empty(t, ans.Documents, c.want)
+		require.Zero(t, ans.Began, c.want)
+	}
+}
+
+func TestDocumentsOutliveAllRows(t *testing.T) {
+	r := holding(Document{"limit", 5, []byte("old")})
+	require.True(t, r.Leave(&Leave{Pool: "pool", ID: "a", Incarnation: "1", Seq: 8, LastSeq: 7, LastNonce: 700}, after(time.Second)))
+	for i := range 12 {
+		req := follow(TagReport{})
+		req.ID, req.Seq, req.LastSeq, req.LastNonce = "b", uint64(i+1), uint64(i), 800
+		req.LastTime = t0
+		ans, _ := r.Sync(&req, after(time.Duration(3+2*i)*time.Second))
+		require.Equal(t, Granted, ans.Status)
+	}
+	require.Len(t, r.Rows, 1, "the tombstone is gone")
+	require.Equal(t, []Document{{"limit", 5, []byte("old")}}, r.Documents)
+}
+
+func TestAPoolHasSoManyDocumentsAndNoMore(t *testing.T) {
+	r := holding()
+	req := follow(TagReport{InUse: half})
+	for i := range MaxDocuments {
+		req.Documents = append(req.Documents, DocumentReport{fmt.Sprint("d", 9-i), 1, 0, []byte("x")})
+	}
+	r.Sync(&req, after(time.Second))
+	require.Len(t, r.Documents, MaxDocuments)
+	require.NoError(t, checkDocuments(r.Documents, false))
+
+	next := follow(TagReport{InUse: half})
+	next.Seq, next.LastSeq, next.LastNonce = 9, 8, 800
+	next.Documents = []DocumentReport{{"d0", 1, 0, []byte("x")}, {"d9", 2, 1, []byte("y")}}
+	ans, _ := r.Sync(&next, after(2*time.Second))
+	require.Equal(t, Document{Name: "d0"}, ans.Documents[0], "the sender is told")
+	require.Equal(t, Document{"d9", 2, []byte("y")}, r.document("d9"), "those that are there can be changed")
+
+	_, changed, err := r.Save(&DocumentReport{"d0", 1, 0, []byte("x")}, At{})
+	require.False(t, changed)
+	var bad *RequestError
+	require.ErrorAs(t, err, &bad)
+	require.ErrorContains(t, err, `Name is "d0", allowed: one of the 8 documents that the pool has already`)
+}
+
+// Nothing that a caller does to its slices reaches the record, or the other way round.
+func TestDocumentsShareNoMemory(t *testing.T) {
+	r := holding()
+	body := []byte("mine")
+	req := follow(TagReport{InUse: half})
+	req.Documents = []DocumentReport{{"limit", 1, 0, body}}
+	r.Sync(&req, after(time.Second))
+	body[0] = 'X'
+	docs, _, err := r.Load()
+	require.NoError(t, err)
+	require.Equal(t, []Document{{"limit", 1, []byte("mine")}}, docs)
+	docs[0].Body[0] = 'Y'
+	require.Equal(t, []byte("mine"), r.Documents[0].Body)
+	b := written(t, r)
+	parsed, err := ParseRecord(b)
+	require.NoError(t, err)
+	clear(b)
+	require.Equal(t, r, parsed)
+}
+
+func TestSave(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		recorded      Version
+		version, base Version
+		body          string
+		want          Version
+		changed       bool
+		err           string
+	}{
+		{"the first", 0, 1, 0, "new", 1, true, ""},
+		{"a change", 5, 6, 5, "new", 6, true, ""},
+		{"the same again", 5, 5, 3, "old", 5, false, ""},
+		{"the same version with another body", 5, 5, 3, "new", 5, false, `the document "limit" has version 5, expected: 3`},
+		{"a change of an older one", 5, 6, 4, "new", 5, false, `the document "limit" has version 5, expected: 4`},
+		{"a change of what is not there", 0, 6, 4, "new", 0, false, `the document "limit" has version 0, expected: 4`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := holding()
+			if c.recorded > 0 {
+				r.Documents = []Document{{"limit", c.recorded, []byte("old")}}
+			}
+			before := *r
+			d := DocumentReport{"limit", c.version, c.base, []byte(c.body)}
+			require.NoError(t, d.ValidateSave("pool"))
+			current, changed, err := r.Save(&d, At{})
+			require.Equal(t, c.want, current)
+			require.Equal(t, c.changed, changed)
+			if c.err != "" {
+				require.EqualError(t, err, "consensus: "+c.err)
+				require.Equal(t, &ConflictError{"limit", c.base, c.recorded}, err)
+				require.Equal(t, before, *r)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, Document{"limit", c.want, []byte(c.body)}, r.document("limit"))
+			if c.changed {
+				before.Revision++
+				before.Documents = r.Documents
+			}
+			require.Equal(t, before, *r, "it is no step in the life of the pool")
+		})
+	}
+}
+
+func TestAPoolWithoutARecordHasNoDocuments(t *testing.T) {
+	var r Record
+	_, changed, err := r.Save(&DocumentReport{"limit", 1, 0, []byte("x")}, At{})
+	require.ErrorIs(t, err, ErrNoPool)
+	require.False(t, changed)
+	_, _, err = r.Load()
+	require.ErrorIs(t, err, ErrNoPool)
+	require.Equal(t, Record{}, r)
+}
+
+func TestLoadShowsTheLiveRowsOfTheLimitItself(t *testing.T) {
+	other := holder("c", "1", 0, half)
+	other.Entries = other.Entries[1:]
+	live := holder("a", "1", half)
+	live.Entries[0].Note = "max 10"
+	r := standing(live, closed(RowReplaced, holder("b", "1", half)), other)
+	r.Rows[0].LastSeen = r.Clock - 3_000_000
+	docs, roster, err := r.Load()
+	require.NoError(t, err)
+	require.Empty(t, docs)
+	require.Equal(t, []RosterRow{{ID: "a", Claim: half, Demand: half, PoolSize: 2, Note: "max 10", Silent: 3 * time.Second}}, roster)
+	r.Unstamped = r.Rows[0].RowKey
+	_, roster, err = r.Load()
+	require.NoError(t, err)
+	require.Zero(t, roster[0].Silent, "it has made the last step, whenever that was")
+}
+
+func TestANoteIsShownToAll(t *testing.T) {
+	r := standing(holder("a", "1", half))
+	req := follow(TagReport{InUse: half, Note: "max 10"}, TagReport{Tag: "x", Note: strings.Repeat("n", MaxNoteBytes)})
+	ans, _ := r.Sync(&req, after(time.Second))
+	require.Equal(t, "max 10", ans.Tags[0].Roster[0].Note)
+	require.Equal(t, req.Tags[1].Note, ans.Tags[1].Roster[0].Note)
+	next := follow(TagReport{InUse: half})
+	next.Seq, next.LastSeq, next.LastNonce = 9, 8, 800
+	ans, _ = r.Sync(&next, after(2*time.Second))
+	require.Empty(t, ans.Tags[0].Roster[0].Note, "the newest report counts")
+}
+
+func TestValidateDocuments(t *testing.T) {
+	body, long := []byte("x"), make([]byte, MaxDocumentBytes+1)
+	for _, c := range []struct {
+		reports []DocumentReport
+		want    string
+	}{
+		{[]DocumentReport{{"az09_", MaxVersion, MaxVersion, long[1:]}, {"a", 1, 0, body}, {Name: "b"}, {"c", 2, 2, nil}, {"d", 2, 0, nil}}, ""},
+		{make([]DocumentReport, 9), "Documents is 9 documents, allowed: at most 8"},
+		{[]DocumentReport{{}}, `Name is "", allowed: 1 to 32 bytes of a-z, 0-9 and _`},
+		{[]DocumentReport{{Name: strings.Repeat("n", 33)}}, `Name is "nnn`},
+		{[]DocumentReport{{Name: "Limit"}}, `Name is "Limit"`},
+		{[]DocumentReport{{Name: "a-b"}}, `Name is "a-b"`},
+		{[]DocumentReport{{Name: "é"}}, `Name is "é"`},
+		{[]DocumentReport{{Name: "a\x00"}}, `Name is "a\x00"`},
+		{[]DocumentReport{{Name: "a"}, {Name: "b"}, {Name: "a"}}, `Name is "a" twice, allowed: each document once`},
+		{[]DocumentReport{{"a", 1, 0, long}}, "Body is 4097 bytes, allowed: at most 4096"},
+		{[]DocumentReport{{"a", 0, 0, body}}, "Version is 0, allowed: 1 to 9223372036854775807"},
+		{[]DocumentReport{{"a", MaxVersion + 1, 0, nil}}, "Version is 9223372036854775808, allowed: 0 to 9223372036854775807"},
+		{[]DocumentReport{{"a", 5, 6, body}}, "Base is 6, allowed: 0 to Version"},
+		{[]DocumentReport{{"a", 5, 6, nil}}, "Base is 6, allowed: 0 to Version"},
+		{[]DocumentReport{{"a", 5, 4, nil}}, "Base is 4, allowed: 0 to Version; without a body 0 or Version"},
+	} {
+		req := follow(TagReport{})
+		req.Documents = c.reports
+		err := req.Validate()
+		if c.want == "" {
+			require.NoError(t, err)
+			continue
+		}
+		var bad *RequestError
+		require.ErrorAs(t, err, &bad)
+		require.ErrorContains(t, err, c.want)
+	}
+	for note, want := range map[string]string{
+		strings.Repeat("n", MaxNoteBytes):   "",
+		strings.Repeat("n", MaxNoteBytes+1): "allowed: at most 128 bytes without NUL",
+		"a\x00":                             `Note is "a\x00"`,
+	} {
+		req := follow(TagReport{Note: note})
+		if err := req.Validate(); want != "" {
+			require.ErrorContains(t, err, want)
+		} else {
+			require.NoError(t, err)
+		}
+	}
+}
+
+func TestValidateSave(t *testing.T) {
+	good := DocumentReport{"limit", 6, 5, []byte("x")}
+	require.NoError(t, good.ValidateSave("pool"))
+	require.ErrorContains(t, good.ValidateSave(""), "Pool is")
+	for want, d := range map[string]DocumentReport{
+		"Name is": {"", 6, 5, []byte("x")},
+		"Body is empty, allowed: 1 to 4096 bytes": {"limit", 6, 0, nil},
+		"Base is 6, allowed: below Version":       {"limit", 6, 6, []byte("x")},
+		"Version is 0":                            {"limit", 0, 0, []byte("x")},
+		"Body is 4097 bytes":                      {"limit", 6, 5, make([]byte, 4097)},
+	} {
+		var bad *RequestError
+		require.ErrorAs(t, d.ValidateSave("pool"), &bad)
+		require.ErrorContains(t, d.ValidateSave("pool"), want)
+	}
+}
+
+// A processor takes no answer with documents that no store keeps.
+func TestAnswersWithWrongDocumentsAreRefused(t *testing.T) {
+	good := Answer{Lease: MinLease, Tags: []TagAnswer{{}}}
+	good.Documents = []Document{{Name: "a"}, {"b", MaxVersion, make([]byte, MaxDocumentBytes)}}
+	require.NoError(t, good.Check())
+	for name, docs := range map[string][]Document{
+		"a body of no version": {{"a", 0, []byte("x")}},
+		"a version of no body": {{"a", 1, nil}},
+		"a far version":        {{"a", math.MaxUint64, []byte("x")}},
+		"too large a body":     {{"a", 1, make([]byte, MaxDocumentBytes+1)}},
+		"an odd name":          {{"A", 1, []byte("x")}},
+		"in the wrong order":   {{"b", 1, []byte("x")}, {Name: "a"}},
+		"one twice":            {{"a", 1, []byte("x")}, {"a", 2, []byte("x")}},
+		"too many":             make([]Document, 17),
+	} {
+		bad := good
+		bad.Documents = docs
+		require.ErrorIs(t, bad.Check(), ErrWrongAnswer, name)
+	}
+}

@@ -1,0 +1,145 @@
+package driver
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// FormatVersion is the version of the record's format. A record of a newer
+// format is refused, never guessed at.
+const FormatVersion = 1
+
+// A Record is everything that a store keeps of one pool. It is a plain value:
+// Sync, Leave and Save are the only ways to change it, and they do so without a
+// clock, I/O or randomness, so that every store does the same.
+//
+// Invariant: the sum of Claim over all rows and tags rises above Whole only by
+// facts that the store did not know (shares in use that a processor reports
+// after the store forgot them), never by an answer.
+type Record struct {
+	// Store is the identity of the server that wrote the record last.
+	Store string
+	// Revision rises with every change, above every revision a processor has seen.
+	Revision uint64
+	// Clock is the logical time in microseconds and Wall the store's own time at
+	// the last sync, in microseconds since 1970; 0 when no time was known yet.
+	Clock, Wall int64
+	// FrozenUntil is the logical time until which no share grows; FrozenSince
+	// and FrozenBy tell when and why that began.
+	FrozenUntil, FrozenSince int64
+	FrozenBy                 FreezeCause
+	// Lease is the pool's lease.
+	Lease time.Duration
+	// Unstamped names the row whose LastSeen, and FreezeUnstamped the freeze
+	// whose end, are not known until the next sync tells the time of the last
+	// one (see At.Deferred). Both are empty on stores that know the time.
+	Unstamped       RowKey
+	FreezeUnstamped bool
+	// Began is the logical time at which the pool began, and Slept for how long no
+	// step had been recorded before; see Answer. 0 when that is not known.
+	// BeganUnstamped says that it began in the last step that was one in its life, of
+	// which a Deferred store does not know the time yet; they tell of the life before.
+	Began          int64
+	Slept          time.Duration
+	BeganUnstamped bool
+	// Issuer is what there is to know of permits.
+	Issuer Issuer
+	// Rows is sorted by ID, then incarnation.
+	Rows []Row
+	// Documents is sorted by name. They outlive all rows.
+	Documents []Document
+}
+
+// A RowKey names one incarnation of a processor.
+type RowKey struct{ ID, Incarnation string }
+
+// RowState tells whether a row still gets answers.
+type RowState uint8
+
+// The states of a row. Only a live row gets shares; the others wait for removal.
+const (
+	RowLive     RowState = iota
+	RowReplaced          // a newer incarnation of the ID has joined
+	RowCloned            // two processes used the incarnation
+	RowLeft              // the tombstone of a processor that left
+)
+
+// A Row is one incarnation of a processor. It outlives what it describes by one
+// removal time, for the process may still draw, and its packets may still arrive.
+type Row struct {
+	RowKey
+	State RowState
+	// Seq and Nonce are those of the newest request recorded.
+	Seq, Nonce uint64
+	// LastSeen is the logical time of the newest request.
+	LastSeen int64
+	// Entries is sorted by tag.
+	Entries []Entry
+}
+
+// An Entry is what the store knows of one tag of one row.
+type Entry struct {
+	Tag string
+	// Claim = max(InUse, Answered): what the store counts against the whole.
+	Claim, InUse, Answered Share
+	Demand                 Share
+	PoolSize               int
+	Note                   string
+}
+
+// At is what a store knows of the moment of a step.
+type At struct {
+	// Now is the store's own time in microseconds since 1970. 0 when it is not
+	// known, which only a Deferred store may say, and only of a new record.
+	Now int64
+	// Identity names this life of the server. Empty for a memory store, which
+	// cannot lose the record without its processors and never freezes.
+	Identity string
+	// Remembers is for how long the store is known to have forgotten no record, by its
+	// own clock: an absent one has not been there since. A new pool needs no freeze if
+	// that is longer than any share of it could be in use, which is a removal time and
+	// Request.Outlasts. 0 when it is not known.
+	Remembers time.Duration
+	// Deferred says that Now is the time of the last step instead of this one:
+	// the next step stamps what this one records.
+	Deferred bool
+	// Longest is the longest lease that any processor of the store's pools may
+	// have: it fixes how long a freeze lasts. 0 means MaxLease.
+	Longest time.Duration
+}
+
+// find returns the index of the row with key k, or where it belongs.
+func (r *Record) find(k RowKey) (int, bool) {
+	return slices.BinarySearchFunc(r.Rows, k, func(row Row, k RowKey) int {
+		return cmp.Or(cmp.Compare(row.ID, k.ID), cmp.Compare(row.Incarnation, k.Incarnation))
+	})
+}
+
+// entry returns the row's entry for tag, or nil.
+func (w *Row) entry(tag string) *Entry {
+	for i := range w.Entries {
+		if w.Entries[i].Tag == tag {
+			return &w.Entries[i]
+		}
+	}
+	return nil
+}
+
+// claims returns the sum of the row's claims.
+func (w *Row) claims() Share {
+	var sum Share
+	for i := range w.Entries {
+		sum += w.Entries[i].Claim
+	}
+	return sum
+}
+
+// Claims returns the sum of all claims on record.
+func (r *Record) Claims() Share {
+	var sum Share
+	for i := range r.Rows {
+		sum += r.Rows[i].claims()
+	}
+	return sum
+}

@@ -1,0 +1,310 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// A Store keeps the record of every pool and carries out one sync as one atomic
+// step. Record.Sync and Record.Leave define what that step does; an
+// implementation either calls them under a lock or a compare-and-set, or does
+// the same in the store's own language. Package storetest holds the conformance
+// suite that every implementation passes.
+//
+// All methods may be called from any number of goroutines and processes at once.
+// A Store never answers from memory of its own: an answer is given only after
+// the step was recorded, because an answered share is used at once.
+type Store interface {
+	// Sync records what the request reports and answers with the shares that
+	// the processor may use. An error means that the step may or may not have
+	// been recorded: the next request tells the store what its sender knows.
+	// Sending the same request again (same Seq and Nonce) is harmless.
+	// Errors: *RequestError for a malformed request; anything else is the
+	// store's, and passing.
+	Sync(ctx context.Context, req Request) (Answer, error)
+
+	// Leave frees the claims of one incarnation and leaves a tombstone. The
+	// processor uses nothing any more when it sends this. Leaving a pool twice,
+	// or one that does not exist, is no error.
+	Leave(ctx context.Context, req Leave) error
+
+	// Load returns what operators need to see of a pool: its documents by rising
+	// name, and the roster of the empty tag as the last step left it, with
+	// RosterRow.Silent: one that has died since is in it. It changes nothing.
+	// Errors: *RequestError for a name that no pool can have; one that wraps ErrNoPool
+	// when the pool has no record; anything else is the store's, and passing.
+	Load(ctx context.Context, pool string) ([]Document, []RosterRow, error)
+
+	// Save makes d.Body the document d.Name, as version d.Version (see NextVersion),
+	// if d.Base is the version on record, and returns the version on record after
+	// that. Processors get it with their next sync. Saving the same again is harmless.
+	// A document saved while the store is losing what it was told last (a failover)
+	// may give way to a newer one that a processor has.
+	// Errors: *RequestError for a malformed document, or one more than MaxDocuments;
+	// *ConflictError when another version is on record; one that wraps ErrNoPool when
+	// the pool has no record, for one made by Save would look like that of a pool
+	// about which nothing was forgotten; anything else is the store's, and means that
+	// the document may or may not have been saved.
+	Save(ctx context.Context, pool string, d DocumentReport) (Version, error)
+
+	// Reserve reserves slots for permits; see Record.Reserve. An error means that
+	// slots may have been reserved: they are lost, and nobody else gets them. A
+	// reservation is not repeated, and is given back only as Reserve.Return says.
+	// Errors are those of Sync.
+	Reserve(ctx context.Context, req Reserve) (Reserved, error)
+
+	// Close frees what the store holds. It does not leave any pool.
+	Close() error
+}
+
+// Share is a fraction of a limit in units of 1e-9, rounded down, so that every
+// store adds shares up exactly: 0 to Whole.
+type Share int64
+
+// Whole is the share that stands for the whole limit.
+const Whole Share = 1_000_000_000
+
+// Fraction returns the share as a number from 0 to 1.
+func (s Share) Fraction() float64 { return float64(s) / float64(Whole) }
+
+// String prints the share in percent.
+func (s Share) String() string { return fmt.Sprintf("%.4g%%", 100*s.Fraction()) }
+
+// Leases that a pool may have. The longest one fixes how long a store without
+// memory freezes, because nothing is known there of what was promised before.
+const (
+	DefaultLease = 10 * time.Second
+	MinLease     = 3 * time.Second
+	MaxLease     = 10 * time.Second
+)
+
+// Removal is the time after which a silent row and its claim are removed: one
+// and a half leases. It covers the clamp of a jumping store clock (a quarter of a
+// lease) and clocks that run 8.33 % fast on one side and slow on the other.
+func Removal(lease time.Duration) time.Duration { return lease + lease/2 }
+
+// Clamp is the longest gap between two syncs of a pool that counts as time.
+func Clamp(lease time.Duration) time.Duration { return lease / 4 }
+
+// A Request is one sync as the processor sends it.
+type Request struct {
+	// Pool is the name of the pool: the key in the store.
+	Pool string
+	// ID names the processor and Incarnation this life of it.
+	ID, Incarnation string
+	// Seq rises with every request of the incarnation, from 1. Nonce is drawn
+	// at random for each request: a repeat has the same, a clone another.
+	Seq, Nonce uint64
+	// LastSeq and LastNonce are those of the request whose answer was taken
+	// last, LastTime the Answer.Time of it; all 0 before the first answer.
+	LastSeq, LastNonce uint64
+	LastTime           int64
+	// Unanswered lists every request sent since that one, by rising Seq, this one
+	// not included. By these the store tells a processor from its clone: the newest
+	// request that it has recorded must be among them.
+	Unanswered []Ticket
+	// Recalled is the request that a Behind answer named; 0 otherwise.
+	Recalled Ticket
+	// Revision is the newest revision of the record that the processor has seen.
+	Revision uint64
+	// Lease is the lease the processor is configured with, at millisecond
+	// precision; the pool's own, in the answer, is what counts.
+	Lease time.Duration
+	// Spacing is that of the limit, Per / Max rounded up, when the sender can use
+	// permits (see Reserve): MinSpacing to MaxSpacing. 0 when it can use nothing but shares.
+	Spacing time.Duration
+	// SpacingBy names the document of the pool that Spacing is by, of those that are
+	// reported; empty: Spacing is by what the sender is configured with.
+	SpacingBy string
+	// Strict says that the sender uses nothing but permits, whatever the rate.
+	Strict bool
+	// Reach is how far ahead the last slot lies that the sender has reserved and may still
+	// use, 0 for none, at most MaxReach: a store that has forgotten it holds new ones back
+	// so long.
+	Reach time.Duration
+	// Outlasts is how long shares of the pool may be used beyond the removal time without
+	// the store's consent: 0 with Stop, MaxOutlasts with Degrade, which is as much as there
+	// can be. A store that has begun to remember since takes no absent pool for a new one.
+	Outlasts time.Duration
+	// Tags reports on every tag held. A tag that is not named is in use 0.
+	Tags []TagReport
+	// Dead names incarnations of ID whose processes are known to be dead: at most MaxDead,
+	// each once, and not the sender's own. Their claims end with this request. The store
+	// believes it: who names the death of a process that lives breaks the bound.
+	Dead []Death
+	// Documents reports on documents of the pool: what the sender has loaded, and
+	// what it proposes or gives back. At most MaxDocuments, each name once.
+	Documents []DocumentReport
+}
+
+// A Ticket names one request: its number, and the nonce that was drawn for it.
+type Ticket struct {
+	Seq   uint64 `json:"seq"`
+	Nonce uint64 `json:"nonce"`
+}
+
+// MaxUnanswered is how many unanswered requests a request names. A processor that
+// has so many sends the newest of them again instead of another.
+const MaxUnanswered = 32
+
+// A TagReport is what a processor says of one tag. The empty tag is the limit itself.
+type TagReport struct {
+	Tag string
+	// InUse is the share in force at this moment, Wanted what the policy asks for.
+	InUse, Wanted Share
+	// Demand is what the processor would use if it could.
+	Demand Share
+	// PoolSize is the number of live processors that it divides by; 0: none yet.
+	PoolSize int
+	// Note is shown to all others in the roster: at most MaxNoteBytes, any but NUL.
+	// Stores do not look into it.
+	Note string
+}
+
+// Status says what became of a request.
+type Status int
+
+const (
+	// Granted: the request was recorded; the shares are good for one lease.
+	Granted Status = iota
+	// Late: a newer request of this incarnation was recorded before. Nothing changed.
+	Late
+	// Replaced: a newer incarnation under the same ID is live. Draw nothing.
+	Replaced
+	// Cloned: two processes used this incarnation. It is closed; start anew.
+	Cloned
+	// Removed: the row was removed after a long silence, or was closed and no
+	// newer one is live. Start anew.
+	Removed
+	// Behind: the store has gone back and does not remember the request answered
+	// last. It has frozen the pool, recorded nothing else, and names the newest
+	// request that it does remember. If the processor has sent that, it asks again
+	// and says so; if not, a clone did: start anew.
+	Behind
+)
+
+// String returns the status as one word.
+func (s Status) String() string {
+	switch s {
+	case Granted:
+		return "granted"
+	case Late:
+		return "late"
+	case Replaced:
+		return "replaced"
+	case Cloned:
+		return "cloned"
+	case Removed:
+		return "removed"
+	case Behind:
+		return "behind"
+	}
+	return fmt.Sprintf("status(%d)", int(s))
+}
+
+// An Answer is what the store says to one sync. Only Status, Seq, Nonce and
+// Newest are set unless Status is Granted.
+type Answer struct {
+	Status Status
+	// Seq and Nonce are those of the request answered.
+	Seq, Nonce uint64
+	// Newest is the newest request on record. Only Behind sets it.
+	Newest Ticket
+	// Tags answers every tag reported, in the order of the request.
+	Tags []TagAnswer
+	// Time is the record's logical time in microseconds, Revision its revision.
+	Time     int64
+	Revision uint64
+	// Lease is the pool's lease; it runs from the first send of the request.
+	Lease time.Duration
+	// Frozen is how long, on the logical clock, no share may grow yet; FrozenBy
+	// says why. 0 and FreezeNone when the pool is not frozen.
+	Frozen   time.Duration
+	FrozenBy FreezeCause
+	// Documents tells, by rising name, what is on record of every document unless
+	// that is exactly what the request said: the same version and, if it brought one, the
+	// same body. Version 0, without a body: the store has not the document reported.
+	// So a sender whose document is not listed knows that its version is on record.
+	Documents []Document
+	// Began is the logical time at which the pool began: a processor joined when no
+	// other was live. It is the same until no processor is live any more, and differs from every
+	// one before. Slept is how long, on the store's own clock, no step had been recorded
+	// before that, at least 0; 0 as well if there was no record. Both are 0 while
+	// that is not known: the store has forgotten something that a processor
+	// remembers, or learns the time of the first step only with the second one
+	// (see At.Deferred). Then nothing follows from them: no pool has begun anew.
+	Began int64
+	Slept time.Duration
+	// Issuing says that the pool issues permits instead of shares: see Reserve.
+	Issuing bool
+}
+
+// A TagAnswer is the answer for one tag.
+type TagAnswer struct {
+	Tag   string
+	Share Share
+	// Live counts the live processors that hold the tag, the asking one
+	// included. PoolSize is the largest pool size that one of them reports.
+	Live, PoolSize int
+	// Agreed is consensus: every live processor reports the same pool size and
+	// it equals Live.
+	Agreed bool
+	// Roster lists the live processors by rising ID.
+	Roster []RosterRow
+}
+
+// A RosterRow is one live processor as the others see it.
+type RosterRow struct {
+	ID       string
+	Claim    Share
+	Demand   Share
+	PoolSize int
+	Note     string
+	// Silent is how long before the last step of the pool its newest request came, on the
+	// pool's logical clock. Only Store.Load tells; 0 elsewhere.
+	Silent time.Duration
+}
+
+// A Leave tells the store that an incarnation uses nothing any more.
+type Leave struct {
+	Pool, ID, Incarnation string
+	// Seq is above every Seq that the incarnation has sent. LastSeq, LastNonce and
+	// Unanswered are as in Request: they tell a clone, which does not speak for the
+	// other.
+	Seq                uint64
+	LastSeq, LastNonce uint64
+	Unanswered         []Ticket
+}
+
+// FreezeCause says which gap in the store's memory froze a pool.
+type FreezeCause string
+
+// The causes of a freeze.
+const (
+	FreezeNone      FreezeCause = ""
+	FreezeNewRecord FreezeCause = "new_record"     // the pool had no record
+	FreezeIdentity  FreezeCause = "store_identity" // another server, or the same one restarted
+	FreezeRollback  FreezeCause = "older_record"   // the record is older than a processor has seen
+	FreezeLostRow   FreezeCause = "lost_row"       // a processor's row is missing or older than its last answer
+)
+
+// RequestError is the error for a request that no store accepts. It names the
+// field, its value and what is allowed.
+type RequestError struct{ Field, Value, Allowed string }
+
+// Error returns the message.
+func (e *RequestError) Error() string {
+	return fmt.Sprintf("consensus: %s is %s, allowed: %s", e.Field, e.Value, e.Allowed)
+}
+
+// ErrWrongAnswer is wrapped by the error for a reply of a store that has not the
+// shape of an answer: another program's data under the key, or a newer format.
+var ErrWrongAnswer = errors.New("consensus: the store's reply is not an answer to a sync")
+
+// ErrContention is wrapped by the error of a Store whose step was not recorded because
+// other processors wrote first each time that it tried. The store is there and answers: it
+// has more to do than it can. A Member counts such a sync as failed, and does not log it
+// while its share is still good.
+var ErrContention = errors.New("other processors wrote first")

@@ -1,0 +1,337 @@
+package driver
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Sync is one sync on the store's side: it changes the record as the request
+// reports and returns the answer. The request must be valid. The steps are those
+// of the package documentation, "One sync".
+//
+// changed tells whether the record changed and must be written back. A repeated
+// request changes nothing, and a refused one at most the clock, the freeze and, if it
+// comes from a clone, the state of its row.
+func (r *Record) Sync(req *Request, at At) (ans Answer, changed bool) {
+	st := r.begin(req.Lease, at)
+	ans = Answer{Seq: req.Seq, Nonce: req.Nonce}
+	verdict, row := st.judge(req)
+	switch verdict {
+	case verdictRepeat:
+		st.fill(&ans, req, row)
+		return ans, false
+	case verdictLate, verdictRemoved:
+		ans.Status = verdict.status()
+		return ans, false
+	case verdictReplaced:
+		// Time goes on, or a replaced processor alone in its pool would wait for
+		// ever for the one that replaced it and died.
+		ans.Status = Replaced
+		st.commit(nil, false)
+		r.Revision++
+		return ans, true
+	case verdictBehind:
+		ans.Status, ans.Newest = Behind, Ticket{row.Seq, row.Nonce}
+		st.behind(req, row.RowKey)
+		return ans, true
+	case verdictClone:
+		ans.Status = Cloned
+		return ans, st.clone(req, row)
+	case verdictAccept, verdictLostRow:
+	}
+
+	forgot, silence := verdict == verdictLostRow || r.Revision < req.Revision, st.silence()
+	st.commit(req, verdict == verdictLostRow)
+	if _, known := r.find(RowKey{req.ID, req.Incarnation}); forgot || !known {
+		st.enter(forgot, silence)
+	}
+	st.row(req)
+	st.bury(req)
+	row = st.row(req) // where it stands now
+	row.Seq, row.Nonce = req.Seq, req.Nonce
+	st.stamp(row)
+	row.report(req)
+	st.issue(req)
+	st.answer(row, req)
+	r.takeDocuments(req.Documents)
+	r.Revision++
+	st.fill(&ans, req, row)
+	return ans, true
+}
+
+// behind notes that the sender may use what the store has forgotten: nobody else may
+// grow, and the facts count. What the row claims counts as well, for it may be that
+// of a clone.
+func (st *step) behind(req *Request, key RowKey) {
+	st.commit(req, true)
+	i, _ := st.rec.find(key)
+	row := &st.rec.Rows[i]
+	for _, t := range req.Tags {
+		e := row.entry(t.Tag)
+		if e == nil {
+			k, _ := slices.BinarySearchFunc(row.Entries, t.Tag, func(e Entry, tag string) int { return cmp.Compare(e.Tag, tag) })
+			row.Entries = slices.Insert(row.Entries, k, Entry{Tag: t.Tag, Demand: t.Demand, PoolSize: t.PoolSize, Note: t.Note})
+			e = &row.Entries[k]
+		}
+		e.InUse = max(e.InUse, t.InUse)
+		e.Claim = max(e.Claim, e.InUse)
+	}
+	st.rec.Revision++
+}
+
+// clone closes the row of an incarnation that two processes use. The claim stays
+// for one removal time: both may draw on it. What the request knows of another or an
+// older store counts all the same.
+func (st *step) clone(req *Request, row *Row) (changed bool) {
+	if row.State == RowCloned {
+		return false
+	}
+	key := row.RowKey
+	st.commit(req, false)
+	i, _ := st.rec.find(key)
+	st.rec.Rows[i].State = RowCloned
+	st.rec.Revision++
+	return true
+}
+
+// Leave frees the claims of an incarnation and leaves a tombstone, so that its
+// late packets are known as such. changed is as in Sync.
+func (r *Record) Leave(l *Leave, at At) (changed bool) {
+	if r.Revision == 0 {
+		return false
+	}
+	st := r.begin(r.Lease, at)
+	i, ok := r.find(RowKey{l.ID, l.Incarnation})
+	if !ok || r.Rows[i].State != RowLive || (l.Seq <= r.Rows[i].Seq && !skip(ruleSequence)) {
+		return false
+	}
+	if row := &r.Rows[i]; !row.sentBy(Ticket{l.LastSeq, l.LastNonce}, l.Unanswered) && !skip(ruleClone) {
+		row.State = RowCloned // one of two processes leaves; the other may still draw
+		r.Revision++
+		return true
+	}
+	st.commit(nil, false)
+	if i, ok = r.find(RowKey{l.ID, l.Incarnation}); ok {
+		row := &r.Rows[i]
+		row.State, row.Seq, row.Entries = RowLeft, l.Seq, nil
+		st.stamp(row)
+		if skip(ruleTombstone) {
+			r.Rows = slices.Delete(r.Rows, i, i+1)
+		}
+	}
+	r.Revision++
+	return true
+}
+
+// verdict is what becomes of a request.
+type verdict int
+
+const (
+	verdictAccept  verdict = iota // record it
+	verdictLostRow                // record it and freeze: the store forgot what it answered
+	verdictBehind                 // freeze, and ask whose row this is
+	verdictRepeat                 // the same request again
+	verdictClone
+	verdictLate
+	verdictReplaced
+	verdictRemoved
+)
+
+func (v verdict) status() Status {
+	switch v {
+	case verdictLate:
+		return Late
+	case verdictClone:
+		return Cloned
+	case verdictRemoved:
+		return Removed
+	default:
+		return Granted
+	}
+}
+
+// judge decides on a request by what the row of its incarnation, if it is still
+// there, says of the requests before it. It changes nothing.
+func (st *step) judge(req *Request) (verdict, *Row) {
+	i, ok := st.rec.find(RowKey{req.ID, req.Incarnation})
+	if !ok || st.gone(&st.rec.Rows[i]) {
+		return st.judgeUnknown(req), nil
+	}
+	row := &st.rec.Rows[i]
+	switch row.State {
+	case RowCloned:
+		return verdictClone, row
+	case RowReplaced, RowLeft:
+		return st.judgeUnanswered(req), row
+	case RowLive:
+	}
+	switch {
+	case req.Seq == row.Seq && req.Nonce == row.Nonce:
+		return repeated(), row
+	case req.Seq < row.Seq && !skip(ruleSequence):
+		return verdictLate, row
+	case req.Seq == row.Seq && !skip(ruleClone):
+		return verdictClone, row
+	case req.LastSeq > row.Seq && (req.Recalled == Ticket{row.Seq, row.Nonce} || skip(ruleRecall)):
+		return verdictLostRow, row
+	case req.LastSeq > row.Seq:
+		return verdictBehind, row
+	case !row.sentBy(Ticket{req.LastSeq, req.LastNonce}, req.Unanswered) && !skip(ruleClone) && !skip(ruleSequence):
+		return verdictClone, row
+	}
+	return verdictAccept, row
+}
+
+// repeated is what becomes of the newest request once more.
+func repeated() verdict {
+	if skip(ruleRepeat) {
+		return verdictAccept
+	}
+	return verdictRepeat
+}
+
+// sentBy tells whether the newest request on record is one that a process has sent
+// which took the answer to last and has sent the unanswered ones since.
+func (w *Row) sentBy(last Ticket, unanswered []Ticket) bool {
+	newest := Ticket{w.Seq, w.Nonce}
+	return newest == last || slices.Contains(unanswered, newest)
+}
+
+// judgeUnknown decides on a request of an incarnation that has no row (any more).
+func (st *step) judgeUnknown(req *Request) verdict {
+	if req.LastSeq == 0 {
+		return verdictAccept
+	}
+	// The row was there when LastTime was answered. It can have been removed
+	// since only if a removal time has passed on this clock.
+	if st.rec.Revision >= req.Revision && st.clock-req.LastTime >= st.removal {
+		return st.judgeUnanswered(req)
+	}
+	return verdictLostRow
+}
+
+// judgeUnanswered decides on a request of an incarnation that gets no answers any more.
+func (st *step) judgeUnanswered(req *Request) verdict {
+	for i := range st.rec.Rows {
+		row := &st.rec.Rows[i]
+		if row.ID == req.ID && row.Incarnation != req.Incarnation && row.State == RowLive && !st.gone(row) {
+			return verdictReplaced
+		}
+	}
+	return verdictRemoved
+}
+
+// row returns the row of the request's incarnation, made if need be. A new
+// incarnation closes every other one of its ID; their claims stay until removal.
+func (st *step) row(req *Request) *Row {
+	r := st.rec
+	i, ok := r.find(RowKey{req.ID, req.Incarnation})
+	if ok {
+		return &r.Rows[i]
+	}
+	for j := range r.Rows {
+		if r.Rows[j].ID != req.ID || r.Rows[j].State != RowLive {
+			continue
+		}
+		r.Rows[j].State = RowReplaced
+		if skip(ruleReplacedClaim) {
+			r.Rows[j].Entries = nil
+		}
+	}
+	r.Rows = slices.Insert(r.Rows, i, Row{RowKey: RowKey{req.ID, req.Incarnation}})
+	return &r.Rows[i]
+}
+
+// report records the facts first: what the processor says is in use is its
+// claim, even when the total is above Whole. A tag not named is in use 0.
+func (w *Row) report(req *Request) {
+	entries := w.Entries[:0]
+	for _, t := range req.Tags {
+		entries = append(entries, Entry{
+			Tag: t.Tag, Claim: t.InUse, InUse: t.InUse, Demand: t.Demand, PoolSize: t.PoolSize, Note: t.Note,
+		})
+	}
+	if len(entries) > 1 {
+		slices.SortFunc(entries, func(a, b Entry) int { return cmp.Compare(a.Tag, b.Tag) })
+	}
+	w.Entries = entries
+}
+
+// answer grants each tag what there is room for, in the order of the request.
+// A frozen pool lets no share grow, and one that issues permits grants none.
+func (st *step) answer(row *Row, req *Request) {
+	total := st.rec.Claims()
+	for _, t := range req.Tags {
+		e := row.entry(t.Tag)
+		others := total - e.Claim
+		if skip(ruleOwnTags) {
+			others = total - row.claims()
+		}
+		room := max(Whole-others, 0)
+		limit := t.Wanted
+		if st.frozen() {
+			limit = t.InUse
+		}
+		switch {
+		case st.rec.Issuer.Issuing:
+			limit = 0
+		case st.winding():
+			limit = min(limit, t.InUse)
+		}
+		e.Answered = min(limit, room)
+		if skip(ruleRoom) {
+			e.Answered = max(e.Answered, min(limit, t.InUse))
+		}
+		total -= e.Claim
+		e.Claim = max(e.InUse, e.Answered)
+		if skip(ruleClaimFalls) {
+			e.Claim = e.Answered
+		}
+		if skip(ruleFacts) {
+			e.Claim = min(e.Claim, room)
+		}
+		total += e.Claim
+	}
+}
+
+// fill writes a granted answer from the row as it is recorded.
+func (st *step) fill(ans *Answer, req *Request, row *Row) {
+	r := st.rec
+	ans.Status = Granted
+	ans.Time, ans.Revision, ans.Lease = row.LastSeen, r.Revision, r.Lease
+	if left := r.FrozenUntil - r.Clock; left > 0 {
+		ans.Frozen, ans.FrozenBy = time.Duration(left)*time.Microsecond, r.FrozenBy
+	}
+	if !r.BeganUnstamped {
+		ans.Began, ans.Slept = r.Began, r.Slept
+	}
+	ans.Documents = r.unreported(req.Documents)
+	ans.Issuing = r.Issuer.Issuing
+	ans.Tags = make([]TagAnswer, 0, len(req.Tags))
+	for _, t := range req.Tags {
+		ta := TagAnswer{Tag: t.Tag}
+		if e := row.entry(t.Tag); e != nil {
+			ta.Share = e.Answered
+		}
+		r.consensus(&ta)
+		ans.Tags = append(ans.Tags, ta)
+	}
+}
+
+// consensus fills in who is live for a tag and whether they agree on the pool size.
+func (r *Record) consensus(ta *TagAnswer) {
+	agreed := true
+	ta.Roster = make([]RosterRow, 0, len(r.Rows))
+	for i := range r.Rows {
+		e := r.Rows[i].entry(ta.Tag)
+		if r.Rows[i].State != RowLive || e == nil {
+			continue
+		}
+		ta.Live++
+		agreed = agreed && (ta.Live == 1 || e.PoolSize == ta.PoolSize)
+		ta.PoolSize = max(ta.PoolSize, e.PoolSize)
+		ta.Roster = append(ta.Roster, RosterRow{ID: r.Rows[i].ID, Claim: e.Claim, Demand: e.Demand, PoolSize: e.PoolSize, Note: e.Note})
+	}
+	ta.Agreed = agreed && ta.PoolSize == ta.Live
+}

@@ -1,0 +1,433 @@
+package driver
+
+import (
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The times of these tests: the record stands at t0, on both clocks.
+const t0 = int64(1_800_000_000_000_000)
+
+// after is a moment of a server that has kept its identity.
+func after(d time.Duration) At {
+	return At{Now: t0 + micros(d), Identity: "server", Longest: longest}
+}
+
+// standing returns a record at t0 with rows that were heard of at t0.
+func standing(rows ...Row) *Record {
+	r := &Record{Store: "server", Revision: 50, Clock: t0, Wall: t0, Lease: longest, Rows: rows}
+	for i := range r.Rows {
+		if r.Rows[i].LastSeen == 0 {
+			r.Rows[i].LastSeen = t0
+		}
+	}
+	return r
+}
+
+// holder is a live row whose newest request is #7 with nonce 700.
+func holder(id, incarnation string, claims ...Share) Row {
+	row := Row{RowKey: RowKey{id, incarnation}, Seq: 7, Nonce: 700}
+	for i, c := range claims {
+		row.Entries = append(row.Entries, Entry{Tag: []string{"", "x", "y"}[i], Claim: c, InUse: c, Answered: c, Demand: c, PoolSize: 2})
+	}
+	return row
+}
+
+// closed is a row in another state.
+func closed(state RowState, row Row) Row {
+	row.State = state
+	return row
+}
+
+// follow is a request of a/1 after the answer to #7.
+func follow(tags ...TagReport) Request {
+	return Request{
+		Pool: "pool", ID: "a", Incarnation: "1", Seq: 8, Nonce: 800, LastSeq: 7, LastNonce: 700,
+		LastTime: t0, Revision: 50, Lease: longest, Tags: tags,
+	}
+}
+
+// TestJudgement is about what becomes of a request of a/1, in a pool in which a
+// has a row and b/1 has half of the limit.
+func TestJudgement(t *testing.T) {
+	type request struct {
+		seq, nonce, lastSeq, lastNonce uint64
+		unanswered                     []Ticket
+	}
+	// sent lists requests with the nonces that the numbers go with here.
+	sent := func(from, to uint64) (tickets []Ticket) {
+		for seq := from; seq <= to; seq++ {
+			tickets = append(tickets, Ticket{seq, 100 * seq})
+		}
+		return tickets
+	}
+	live, second := holder("a", "1", half), holder("a", "2")
+	for _, c := range []struct {
+		name     string
+		rows     []Row
+		request  request
+		recalled Ticket
+		want     Status
+		freeze   FreezeCause
+	}{
+		{name: "the next request", rows: []Row{live}, request: request{8, 800, 7, 700, nil}, want: Granted},
+		{name: "after lost requests", rows: []Row{live}, request: request{12, 900, 7, 700, sent(8, 11)}, want: Granted},
+		{name: "after a lost answer", rows: []Row{live}, request: request{8, 800, 5, 500, sent(6, 7)}, want: Granted},
+		{name: "again", rows: []Row{live}, request: request{7, 700, 5, 500, nil}, want: Granted},
+		{name: "older", rows: []Row{live}, request: request{6, 600, 5, 500, nil}, want: Late},
+		{name: "the same number, another nonce", rows: []Row{live}, request: request{7, 701, 5, 500, nil}, want: Cloned},
+		{name: "remembers an answer between the last two", rows: []Row{live}, request: request{8, 800, 6, 600, nil}, want: Cloned},
+		{name: "remembers an answer before the last two", rows: []Row{live}, request: request{8, 800, 4, 400, nil}, want: Cloned},
+		{
+			name: "has sent others since the answer before the last", rows: []Row{live},
+			request: request{9, 900, 5, 500, []Ticket{{6, 601}, {7, 701}, {8, 801}}}, want: Cloned,
+		},
+		{name: "has sent others since the newest", rows: []Row{live}, request: request{9, 900, 5, 500, sent(8, 8)}, want: Cloned},
+		{name: "names as many as it can, the newest first", rows: []Row{live}, request: request{39, 900, 5, 500, sent(7, 6+MaxUnanswered)}, want: Granted},
+		{name: "names as many as it can, and all are newer", rows: []Row{live}, request: request{40, 900, 5, 500, sent(8, 7+MaxUnanswered)}, want: Cloned},
+		{name: "has had no answer, and sent the newest", rows: []Row{live}, request: request{8, 800, 0, 0, sent(1, 7)}, want: Granted},
+		{name: "remembers no answer", rows: []Row{live}, request: request{8, 800, 0, 0, nil}, want: Cloned},
+		{name: "remembers another nonce", rows: []Row{live}, request: request{8, 800, 7, 701, nil}, want: Cloned},
+		{name: "remembers the older nonce under the newer number", rows: []Row{live}, request: request{8, 800, 7, 500, nil}, want: Cloned},
+		{
+			name: "remembers an answer that the row does not know", rows: []Row{live},
+			request: request{9, 900, 8, 800, nil}, recalled: Ticket{7, 700}, want: Granted, freeze: FreezeLostRow,
+		},
+		{name: "remembers a later answer, and has not been asked yet", rows: []Row{live}, request: request{9, 900, 8, 800, nil}, want: Behind},
+		{name: "recalls another nonce", rows: []Row{live}, request: request{9, 900, 8, 800, nil}, recalled: Ticket{7, 701}, want: Behind},
+		{name: "recalls another number", rows: []Row{live}, request: request{9, 900, 8, 800, nil}, recalled: Ticket{6, 700}, want: Behind},
+		{
+			name: "recalls the newest, and has sent others since", rows: []Row{live},
+			request: request{11, 900, 8, 800, sent(9, 10)}, recalled: Ticket{7, 700}, want: Granted, freeze: FreezeLostRow,
+		},
+
+		{name: "closed because of a clone", rows: []Row{closed(RowCloned, live)}, request: request{8, 800, 7, 700, nil}, want: Cloned},
+		{name: "closed because of a clone, again", rows: []Row{closed(RowCloned, live)}, request: request{7, 700, 5, 500, nil}, want: Cloned},
+		{name: "left", rows: []Row{closed(RowLeft, live)}, request: request{6, 600, 5, 500, nil}, want: Removed},
+		{name: "left, and another incarnation is live", rows: []Row{closed(RowLeft, live), second}, request: request{8, 800, 7, 700, nil}, want: Replaced},
+		{name: "replaced", rows: []Row{closed(RowReplaced, live), second}, request: request{8, 800, 7, 700, nil}, want: Replaced},
+		{name: "replaced, again", rows: []Row{closed(RowReplaced, live), second}, request: request{7, 700, 5, 500, nil}, want: Replaced},
+		{
+			name: "replaced by one that left", rows: []Row{closed(RowReplaced, live), closed(RowLeft, second)},
+			request: request{8, 800, 7, 700, nil}, want: Removed,
+		},
+		{
+			name: "replaced by one that was replaced", rows: []Row{closed(RowReplaced, live), closed(RowReplaced, second), holder("a", "3")},
+			request: request{8, 800, 7, 700, nil}, want: Replaced,
+		},
+
+		{name: "new", request: request{1, 100, 0, 0, nil}, want: Granted},
+		{name: "new, though not the first request", request: request{4, 400, 0, 0, nil}, want: Granted},
+		{name: "new beside an older incarnation", rows: []Row{holder("a", "0", half)}, request: request{1, 100, 0, 0, nil}, want: Granted},
+		{name: "remembers an answer, but has no row", request: request{8, 800, 7, 700, nil}, want: Granted, freeze: FreezeLostRow},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := standing(append(slices.Clone(c.rows), holder("b", "1", half))...)
+			before := copyRecord(r)
+			req := follow(TagReport{InUse: 0, Wanted: half})
+			req.Seq, req.Nonce, req.LastSeq, req.LastNonce = c.request.seq, c.request.nonce, c.request.lastSeq, c.request.lastNonce
+			req.Unanswered, req.Recalled = c.request.unanswered, c.recalled
+			require.NoError(t, req.Validate())
+			ans, changed := r.Sync(&req, after(time.Second))
+
+			require.Equal(t, c.want, ans.Status)
+			require.Equal(t, req.Seq, ans.Seq)
+			require.Equal(t, req.Nonce, ans.Nonce)
+			require.Equal(t, c.freeze, ans.FrozenBy)
+			require.Equal(t, changed, r.Revision > before.Revision)
+			if !changed {
+				require.Equal(t, before, r, "nothing changes, not even the clock")
+			}
+			if c.want != Granted {
+				want := Answer{Status: c.want, Seq: req.Seq, Nonce: req.Nonce}
+				if c.want == Behind {
+					want.Newest = Ticket{7, 700}
+				}
+				require.Equal(t, want, ans, "a refusal tells nothing else")
+				require.Equal(t, c.want == Behind, r.FrozenBy == FreezeLostRow, "somebody holds what is not on record")
+				require.Equal(t, before.Claims(), r.Claims(), "the claim stays")
+				require.Equal(t, before.Rows[0].Seq, r.Rows[0].Seq)
+			}
+		})
+	}
+}
+
+func TestRepeatIsAnsweredAsBefore(t *testing.T) {
+	r := standing(holder("a", "1", half), holder("b", "1", half/2))
+	req := follow(TagReport{InUse: half / 2, Wanted: half})
+	first, changed := r.Sync(&req, after(time.Second))
+	require.True(t, changed)
+	kept := copyRecord(r)
+	again, changed := r.Sync(&req, after(2*time.Second))
+	require.False(t, changed)
+	require.Equal(t, first, again)
+	require.Equal(t, kept, r)
+}
+
+func TestOnlyTheFirstSignOfACloneChangesTheRecord(t *testing.T) {
+	r := standing(holder("a", "1", half))
+	req := follow(TagReport{})
+	req.LastNonce++
+	_, changed := r.Sync(&req, after(time.Second))
+	require.True(t, changed)
+	require.Equal(t, half, r.Claims(), "either process may draw")
+	require.Equal(t, t0, r.Rows[0].LastSeen, "and not for longer than before")
+	_, changed = r.Sync(&req, after(2*time.Second))
+	require.False(t, changed)
+}
+
+func TestNewIncarnationClosesTheOthersOfItsID(t *testing.T) {
+	r := standing(
+		closed(RowLeft, holder("a", "0")), holder("a", "00", half), closed(RowCloned, holder("a", "2", half/2)), holder("b", "1"),
+	)
+	req := follow(TagReport{Wanted: Whole})
+	req.LastSeq, req.LastNonce = 0, 0
+	ans, _ := r.Sync(&req, after(time.Second))
+	require.Equal(t, half/2, ans.Tags[0].Share)
+	states := map[RowKey]RowState{}
+	for _, row := range r.Rows {
+		states[row.RowKey] = row.State
+	}
+	require.Equal(t, map[RowKey]RowState{
+		{"a", "0"}: RowLeft, {"a", "00"}: RowReplaced, {"a", "1"}: RowLive, {"a", "2"}: RowCloned, {"b", "1"}: RowLive,
+	}, states)
+	require.Equal(t, 1, ans.Tags[0].Live, "b holds no tag")
+}
+
+// TestRoom is about answers and claims, in tenths of the limit: a/1 reports, b/1
+// has a claim on the empty tag.
+func TestRoom(t *testing.T) {
+	type ask struct {
+		tag           string
+		inUse, wanted Share
+	}
+	for _, c := range []struct {
+		name    string
+		had     []Share // claims of a/1 before, on the tags "", x and y
+		other   Share
+		frozen  bool
+		asks    []ask
+		answers []Share
+		claims  []Share
+	}{
+		{"what is wanted, if there is room", nil, 5, false, []ask{{"", 0, 1}}, []Share{1}, []Share{1}},
+		{"what there is room for", nil, 9, false, []ask{{"", 0, 5}}, []Share{1}, []Share{1}},
+		{"nothing where there is no room", nil, 10, false, []ask{{"", 0, 1}}, []Share{0}, []Share{0}},
+		{"room is never negative", nil, 20, false, []ask{{"", 0, 5}}, []Share{0}, []Share{0}},
+		{"one's own claim is no obstacle", []Share{5}, 5, false, []ask{{"", 5, 5}}, []Share{5}, []Share{5}},
+		{"what is in use is claimed, wanted or not", []Share{5}, 0, false, []ask{{"", 5, 0}}, []Share{0}, []Share{5}},
+		{"what is in use is claimed, answered before or not", nil, 1, false, []ask{{"", 5, 5}}, []Share{5}, []Share{5}},
+		{"what is in use is claimed, room or not", []Share{5}, 7, false, []ask{{"", 5, 5}}, []Share{3}, []Share{5}},
+		{"what was answered but is not in use is free again", []Share{10}, 0, false, []ask{{"", 1, 2}}, []Share{2}, []Share{2}},
+
+		{"frozen: what is in use", []Share{5}, 0, true, []ask{{"", 1, 5}}, []Share{1}, []Share{1}},
+		{"frozen: as far as there is room", nil, 7, true, []ask{{"", 5, 5}}, []Share{3}, []Share{5}},
+
+		{"tags in the order of the request", nil, 0, false, []ask{{"y", 0, 7}, {"", 0, 7}}, []Share{7, 3}, []Share{3, 7}},
+		{"a tag in use counts before its turn", nil, 0, false, []ask{{"", 0, 10}, {"x", 7, 7}}, []Share{3, 7}, []Share{3, 7}},
+		{"a tag given up counts until it is not in use", []Share{0, 5}, 0, false, []ask{{"x", 5, 0}, {"", 0, 10}}, []Share{0, 5}, []Share{5, 5}},
+		{"a tag that is not named is not in use", []Share{0, 5}, 0, false, []ask{{"", 0, 10}}, []Share{10}, []Share{10}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := standing(holder("a", "1", tenths(c.had)...), holder("b", "1", c.other*Whole/10))
+			if c.frozen {
+				r.FrozenUntil, r.FrozenBy = t0+micros(time.Minute), FreezeNewRecord
+			}
+			var reports []TagReport
+			for _, a := range c.asks {
+				reports = append(reports, TagReport{Tag: a.tag, InUse: a.inUse * Whole / 10, Wanted: a.wanted * Whole / 10})
+			}
+			req := follow(reports...)
+			ans, _ := r.Sync(&req, after(time.Second))
+			var answers, claims []Share
+			for _, tag := range ans.Tags {
+				answers = append(answers, tag.Share)
+			}
+			for _, e := range r.Rows[0].Entries {
+				claims = append(claims, e.Claim)
+			}
+			require.Equal(t, tenths(c.answers), answers)
+			require.Equal(t, tenths(c.claims), claims, "by rising tag")
+			require.Equal(t, c.frozen, ans.Frozen > 0)
+		})
+	}
+}
+
+// tenths turns tenths of the limit into shares.
+func tenths(in []Share) []Share {
+	var out []Share
+	for _, s := range in {
+		out = append(out, s*Whole/10)
+	}
+	return out
+}
+
+func TestSharesAddUpToTheLastBillionth(t *testing.T) {
+	r := standing(holder("a", "1"), holder("b", "1", Whole-1))
+	req := follow(TagReport{Wanted: Whole})
+	ans, _ := r.Sync(&req, after(time.Second))
+	require.Equal(t, Share(1), ans.Tags[0].Share)
+	require.Equal(t, Whole, r.Claims())
+}
+
+// TestConsensus is about pool sizes: a/1 reports the first, the others have reported the rest.
+func TestConsensus(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		sizes  []int
+		closed []RowState // rows that do not count, with pool size 9
+		agreed bool
+		most   int
+	}{
+		{name: "alone, nothing yet", sizes: []int{0}, most: 0},
+		{name: "alone", sizes: []int{1}, agreed: true, most: 1},
+		{name: "alone, and wrong", sizes: []int{2}, most: 2},
+		{name: "all the same and right", sizes: []int{3, 3, 3}, agreed: true, most: 3},
+		{name: "all the same and too small", sizes: []int{2, 2, 2}, most: 2},
+		{name: "all the same and too large", sizes: []int{4, 4, 4}, most: 4},
+		{name: "one is behind", sizes: []int{3, 2, 3}, most: 3},
+		{name: "the first is behind", sizes: []int{2, 3, 3}, most: 3},
+		{name: "one is ahead", sizes: []int{2, 2, 3}, most: 3},
+		{name: "those who are gone have no say", sizes: []int{2, 2}, closed: []RowState{RowLeft, RowReplaced, RowCloned}, agreed: true, most: 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var rows []Row
+			ids := []string{"a", "b", "c"}
+			for i, size := range c.sizes {
+				rows = append(rows, holder(ids[i], "1", half/4))
+				rows[i].Entries[0].PoolSize = size
+			}
+			for i, state := range c.closed {
+				row := closed(state, holder("d", string(rune('1'+i)), half/4))
+				row.Entries[0].PoolSize = 9
+				rows = append(rows, row)
+			}
+			r := standing(rows...)
+			req := follow(TagReport{InUse: half / 4, Wanted: half / 4, Demand: 7, PoolSize: c.sizes[0]})
+			ans, _ := r.Sync(&req, after(time.Second))
+			got := ans.Tags[0]
+			require.Equal(t, c.agreed, got.Agreed)
+			require.Equal(t, c.most, got.PoolSize)
+			require.Equal(t, len(c.sizes), got.Live)
+			require.Len(t, got.Roster, len(c.sizes))
+			require.Equal(t, RosterRow{ID: "a", Claim: half / 4, Demand: 7, PoolSize: c.sizes[0]}, got.Roster[0])
+		})
+	}
+}
+
+func TestLeave(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		row   Row
+		seq   uint64
+		sent  []Ticket
+		left  bool
+		claim Share
+	}{
+		{name: "a live row", row: holder("a", "1", half, half/2), seq: 8, sent: []Ticket{{7, 700}}, left: true},
+		{name: "older than the newest request", row: holder("a", "1", half), seq: 6, claim: half},
+		{name: "under the number of the newest request", row: holder("a", "1", half), seq: 7, claim: half},
+		{name: "a replaced row", row: closed(RowReplaced, holder("a", "1", half)), seq: 8, claim: half},
+		{name: "a cloned row", row: closed(RowCloned, holder("a", "1", half)), seq: 8, claim: half},
+		{name: "a row that has left", row: closed(RowLeft, holder("a", "1")), seq: 8},
+		{name: "another incarnation", row: holder("a", "2", half), seq: 8, claim: half},
+		{name: "another ID", row: holder("b", "1", half), seq: 8, claim: half},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := standing(c.row)
+			before := copyRecord(r)
+			changed := r.Leave(&Leave{Pool: "pool", ID: "a", Incarnation: "1", Seq: c.seq, LastSeq: 5, LastNonce: 500, Unanswered: c.sent}, after(time.Second))
+			require.Equal(t, c.left, changed)
+			require.Equal(t, c.claim, r.Claims())
+			if !changed {
+				require.Equal(t, before, r)
+				return
+			}
+			require.Equal(t, RowLeft, r.Rows[0].State)
+			require.Equal(t, c.seq, r.Rows[0].Seq)
+			require.Equal(t, t0+micros(time.Second), r.Rows[0].LastSeen, "the tombstone stays for one removal time")
+			require.Equal(t, before.Revision+1, r.Revision)
+		})
+	}
+	var none Record
+	require.False(t, none.Leave(&Leave{Pool: "pool", ID: "a", Incarnation: "1", Seq: 1}, after(0)), "there is no pool")
+	require.Equal(t, Record{}, none)
+}
+
+// A leave of one that cannot have sent the newest request comes from a clone. It does not speak for the other process, which may still draw.
+func TestLeaveOfAClone(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		last, nonce uint64
+		sent        []Ticket
+		left        bool
+	}{
+		{"the answer to the newest request", 7, 700, nil, true},
+		{"an answer before, and the newest request", 5, 500, []Ticket{{6, 600}, {7, 700}}, true},
+		{"an answer that the record has forgotten", 8, 800, nil, false},
+		{"no answer at all", 0, 0, nil, false},
+		{"an answer before", 5, 500, nil, false},
+		{"an answer before, and another request under the newest number", 5, 500, []Ticket{{6, 600}, {7, 701}}, false},
+		{"the same number with another nonce", 7, 701, nil, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := standing(holder("a", "1", half))
+			l := Leave{Pool: "pool", ID: "a", Incarnation: "1", Seq: 9, LastSeq: c.last, LastNonce: c.nonce, Unanswered: c.sent}
+			require.NoError(t, l.Validate())
+			require.True(t, r.Leave(&l, after(0)))
+			if c.left {
+				require.Equal(t, RowLeft, r.Rows[0].State)
+				require.Zero(t, r.Claims())
+				return
+			}
+			require.Equal(t, RowCloned, r.Rows[0].State)
+			require.Equal(t, half, r.Claims(), "the claim stays until removal")
+		})
+	}
+}
+
+// A pool that everybody has left takes the lease of whoever comes next, although
+// the tombstones are still there.
+func TestLeaseOfAPoolThatEverybodyHasLeft(t *testing.T) {
+	r := standing(closed(RowLeft, holder("a", "1")))
+	req := follow(TagReport{Wanted: Whole})
+	req.ID, req.LastSeq, req.LastNonce, req.LastTime, req.Lease = "b", 0, 0, 0, r.Lease-time.Second
+	ans, _ := r.Sync(&req, after(0))
+	require.Equal(t, Granted, ans.Status)
+	require.Equal(t, req.Lease, ans.Lease)
+}
+
+// sent33 is one unanswered request more than may be named.
+func sent33() (tickets []Ticket) {
+	for seq := range uint64(MaxUnanswered + 1) {
+		tickets = append(tickets, Ticket{Seq: 20 + seq})
+	}
+	return tickets
+}
+
+func TestValidateKeepsNumbersFromWrapping(t *testing.T) {
+	for _, c := range []struct {
+		field string
+		spoil func(*Request)
+	}{
+		{"Revision", func(r *Request) { r.Revision = math.MaxUint64 }},
+		{"LastTime", func(r *Request) { r.LastTime = math.MinInt64 }},
+		{"LastTime", func(r *Request) { r.LastTime = math.MaxInt64 }},
+		{"Unanswered", func(r *Request) { r.LastSeq, r.Unanswered = 5, []Ticket{{6, 1}, {6, 2}} }},
+		{"Unanswered", func(r *Request) { r.LastSeq, r.Unanswered = 5, []Ticket{{5, 1}} }},
+		{"Unanswered", func(r *Request) { r.Unanswered = []Ticket{{r.Seq, 1}} }},
+		{"Unanswered", func(r *Request) { r.Seq, r.Unanswered = 100, sent33() }},
+		{"Recalled", func(r *Request) { r.LastSeq, r.Recalled = 5, Ticket{5, 1} }},
+	} {
+		req := follow(TagReport{})
+		require.NoError(t, req.Validate())
+		c.spoil(&req)
+		var bad *RequestError
+		require.ErrorAs(t, req.Validate(), &bad)
+		require.Equal(t, c.field, bad.Field)
+	}
+}

@@ -1,0 +1,148 @@
+package driver
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+)
+
+const (
+	maxNameBytes = 256
+	maxTags      = 64
+	maxPoolSize  = 1_000_000
+	// Far above what any pool reaches, and far enough from where numbers wrap.
+	maxRevision = 1<<63 - 1
+)
+
+// Validate returns a *RequestError for the first field that no store accepts, or nil.
+// Every Store calls it first.
+func (r *Request) Validate() error {
+	if err := ValidateNames(r.Pool, r.ID, r.Incarnation); err != nil {
+		return err
+	}
+	if r.Seq == 0 || r.LastSeq >= r.Seq {
+		return &RequestError{"Seq", fmt.Sprint(r.Seq), "1 or more, above LastSeq"}
+	}
+	if err := validateTickets(r.Unanswered, r.LastSeq, r.Seq); err != nil {
+		return err
+	}
+	if r.Recalled.Seq > 0 && r.Recalled.Seq >= r.LastSeq {
+		return &RequestError{"Recalled", fmt.Sprint("request ", r.Recalled.Seq), "0, or a number below LastSeq"}
+	}
+	if r.LastTime < 0 || r.LastTime > MaxMicros {
+		return &RequestError{"LastTime", fmt.Sprint(r.LastTime), fmt.Sprint("0 to ", int64(MaxMicros))}
+	}
+	if r.Revision > maxRevision {
+		return &RequestError{"Revision", fmt.Sprint(r.Revision), fmt.Sprint("0 to ", int64(maxRevision))}
+	}
+	if err := validateLease(r.Lease); err != nil {
+		return err
+	}
+	if err := r.validatePermits(); err != nil {
+		return err
+	}
+	if r.Outlasts < 0 || r.Outlasts > MaxOutlasts {
+		return &RequestError{"Outlasts", r.Outlasts.String(), fmt.Sprint("0 to ", MaxOutlasts)}
+	}
+	if len(r.Tags) == 0 || len(r.Tags) > maxTags {
+		return &RequestError{"Tags", fmt.Sprint(len(r.Tags), " tags"), fmt.Sprint("1 to ", maxTags)}
+	}
+	for i, t := range r.Tags {
+		if err := t.validate(); err != nil {
+			return err
+		}
+		for _, u := range r.Tags[:i] {
+			if u.Tag == t.Tag {
+				return &RequestError{"Tag", fmt.Sprintf("%q twice", t.Tag), "each tag once"}
+			}
+		}
+	}
+	return cmp.Or(r.validateDead(), validateDocuments(r.Documents))
+}
+
+func (r *Request) validatePermits() error {
+	if r.Spacing != 0 && (r.Spacing < MinSpacing || r.Spacing > MaxSpacing) {
+		return &RequestError{"Spacing", r.Spacing.String(), fmt.Sprint("0, or ", MinSpacing, " to ", MaxSpacing)}
+	}
+	if by := r.SpacingBy; by != "" && (r.Spacing == 0 || r.reported(by) == 0) {
+		return &RequestError{"SpacingBy", fmt.Sprintf("%.40q", by), "empty, or with a Spacing the name of a document that is reported with its version"}
+	}
+	if r.Strict && r.Spacing == 0 {
+		return &RequestError{"Strict", "true", "true with a Spacing"}
+	}
+	if r.Reach < 0 || r.Reach > MaxReach {
+		return &RequestError{"Reach", r.Reach.String(), fmt.Sprint("0 to ", MaxReach)}
+	}
+	return nil
+}
+
+// Validate returns a *RequestError for the first field that no store accepts, or nil.
+func (l *Leave) Validate() error {
+	if err := ValidateNames(l.Pool, l.ID, l.Incarnation); err != nil {
+		return err
+	}
+	if l.Seq == 0 || l.LastSeq >= l.Seq {
+		return &RequestError{"Seq", fmt.Sprint(l.Seq), "1 or more, above LastSeq"}
+	}
+	return validateTickets(l.Unanswered, l.LastSeq, l.Seq)
+}
+
+func validateLease(lease time.Duration) error {
+	if lease < time.Millisecond || lease > MaxLease || lease%time.Millisecond != 0 {
+		return &RequestError{"Lease", lease.String(), "whole milliseconds from 1ms to " + MaxLease.String()}
+	}
+	return nil
+}
+
+// validateTickets checks the unanswered requests between the one answered last and
+// the present one.
+func validateTickets(tickets []Ticket, last, seq uint64) error {
+	if len(tickets) > MaxUnanswered {
+		return &RequestError{"Unanswered", fmt.Sprint(len(tickets), " requests"), fmt.Sprint("at most ", MaxUnanswered)}
+	}
+	for _, t := range tickets {
+		if t.Seq <= last || t.Seq >= seq {
+			return &RequestError{"Unanswered", fmt.Sprint("request ", t.Seq), "rising numbers between LastSeq and Seq"}
+		}
+		last = t.Seq
+	}
+	return nil
+}
+
+func (t *TagReport) validate() error {
+	if len(t.Tag) > maxNameBytes || strings.ContainsRune(t.Tag, 0) {
+		return &RequestError{"Tag", fmt.Sprintf("%.40q", t.Tag), fmt.Sprint("at most ", maxNameBytes, " bytes without NUL")}
+	}
+	for _, s := range []struct {
+		name string
+		v    Share
+	}{{"InUse", t.InUse}, {"Wanted", t.Wanted}, {"Demand", t.Demand}} {
+		if s.v < 0 || s.v > Whole {
+			return &RequestError{s.name, fmt.Sprint(int64(s.v)), "0 to 1000000000"}
+		}
+	}
+	if t.PoolSize < 0 || t.PoolSize > maxPoolSize {
+		return &RequestError{"PoolSize", fmt.Sprint(t.PoolSize), fmt.Sprint("0 to ", maxPoolSize)}
+	}
+	return ValidateNote(t.Note)
+}
+
+// ValidateNames returns a *RequestError for the first name that no store accepts, or nil.
+func ValidateNames(pool, id, incarnation string) error {
+	for _, f := range []struct{ name, v string }{{"Pool", pool}, {"ID", id}, {"Incarnation", incarnation}} {
+		if !IsName(f.v) {
+			return badName(f.name, f.v)
+		}
+	}
+	return nil
+}
+
+// IsName tells whether v can name a pool, a processor or an incarnation: 1 to 256 bytes without NUL.
+func IsName(v string) bool {
+	return v != "" && len(v) <= maxNameBytes && !strings.ContainsRune(v, 0)
+}
+
+func badName(field, v string) *RequestError {
+	return &RequestError{field, fmt.Sprintf("%.40q", v), fmt.Sprint("1 to ", maxNameBytes, " bytes without NUL")}
+}

@@ -1,0 +1,30 @@
+package consensus
+
+import (
+	"math"
+	"time"
+)
+
+// The records of these tests: they stand at t0, on both clocks of a server that has kept its identity.
+const t0 = int64(1_800_000_000_000_000)
+
+const (
+	half = Whole / 2
+	// remembers is At.Remembers of a store that knows new pools as such.
+	remembers = time.Duration(math.MaxInt64)
+	// maxSlept is the longest silence that a record keeps.
+	maxSlept = time.Microsecond << 52
+)
+
+// after is a moment of the server.
+func after(d time.Duration) At {
+	return At{Now: t0 + d.Microseconds(), Identity: "server", Longest: MaxLease}
+}
+
+// recorded is the document of that name on record, with version 0 if there is none.
+func recorded(r *Record, name string) Document { return documentOf(r.Documents, name) }
+
+// sent is a request with these reports.
+func sent(reports []DocumentReport) *Request {
+	return &Request{Pool: "pool", ID: "a", Incarnation: "1", Seq: 1, Lease: DefaultLease, Tags: []TagReport{{}}, Documents: reports}
+}

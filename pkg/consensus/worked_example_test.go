@@ -1,0 +1,101 @@
+package consensus
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// workedExample plays the pool of the package documentation: A joins at 0 s, B at 1 s, C and D at
+// 2.5 s. D dies at 5 s, C leaves at 7.5 s, and from 8.5 s on B can use no more than 10 %. Messages
+// take no time. It returns a line for each sync that changed a share in force or a claim.
+func workedExample(t *testing.T) []string {
+	t.Helper()
+	type player struct {
+		*Processor
+		id         string
+		joins, end time.Duration
+	}
+	var pool []*player
+	for i, joins := range []time.Duration{0, 1000, 2500, 2500} {
+		id := string(rune('A' + i))
+		end := []time.Duration{20_000, 20_000, 7500, 5000}[i] * time.Millisecond
+		pool = append(pool, &player{NewProcessor(ProcessorConfig{Pool: "pool", ID: id}, "1"), id, joins * time.Millisecond, end})
+	}
+	var r Record
+	at := func(now time.Duration) At { return At{Now: t0 + now.Microseconds()} }
+	lines, last := []string{"time   sync  in use  wants  answer    shares:  A    B    C    D    claims:  A    B    C    D"}, ""
+	note := func(now time.Duration, what string) {
+		state := "           "
+		for _, p := range pool {
+			share := fmt.Sprintf("%4s", percent(p.Held(now)))
+			if now >= p.end && p.state != StateLeft {
+				share = "   -"
+			}
+			state += share + " "
+		}
+		state += "            "
+		for i := range r.Rows {
+			state += fmt.Sprintf("%4s ", percent(claimOf(&r.Rows[i])))
+		}
+		if state = strings.TrimRight(state, " "); state != last {
+			lines = append(lines, strings.TrimRight(fmt.Sprintf("%5.2f  %-27s%s", now.Seconds(), what, state), " "))
+		}
+		last = state
+	}
+	for now, nonce := time.Duration(0), uint64(1); ; nonce++ {
+		var next *player
+		due := 10 * time.Second
+		for _, p := range pool {
+			at := p.joins
+			if p.seq > 0 {
+				at = max(now, p.Next(now, 1))
+			}
+			if at < due && at < p.end {
+				next, due = p, at
+			}
+		}
+		if c := pool[2]; c.state != StateLeft && due >= c.end {
+			leave := c.Leave(c.end)
+			now = c.end
+			r.Leave(&leave, at(now))
+			note(now, "C leaves")
+			continue
+		}
+		if next == nil {
+			return lines
+		}
+		now = due
+		demand := Whole
+		if next.id == "B" && now >= 8500*time.Millisecond {
+			demand = Whole / 10
+		}
+		req := next.Request(now, nonce, demand)
+		ans, _ := r.Sync(&req, at(now))
+		require.NoError(t, next.Take(now, ans, "2"))
+		tag := req.Tags[0]
+		note(now, fmt.Sprintf("%-6s%4s %7s %7s", next.id, percent(tag.InUse), percent(tag.Wanted), percent(ans.Tags[0].Share)))
+		now++
+	}
+}
+
+func percent(s Share) string { return fmt.Sprintf("%.0f%%", 100*s.Fraction()) }
+
+// The table of the package documentation is what the code does.
+func TestTheWorkedExampleOfTheDocumentation(t *testing.T) {
+	doc, err := os.ReadFile("doc.go")
+	require.NoError(t, err)
+	table := strings.Join(workedExample(t), "\n//\t")
+	require.True(t, strings.Contains(string(doc), "//\t"+table+"\n"), "doc.go lacks:\n\n%s", strings.ReplaceAll(table, "//\t", ""))
+}
+
+func claimOf(w *Row) (sum Share) {
+	for i := range w.Entries {
+		sum += w.Entries[i].Claim
+	}
+	return sum
+}

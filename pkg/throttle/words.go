@@ -1,0 +1,122 @@
+package throttle
+
+import (
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
+)
+
+// The words that a limiter and its pool both speak stand in internal/limit. These are
+// their names for users.
+
+// WholeShare is the share that stands for the whole limit. Shares are integers of 1e-9.
+const WholeShare = limit.WholeShare
+
+// MaxShare is the largest share there is: an override may raise a limit to so many times
+// what this processor is configured with.
+const MaxShare = limit.MaxShare
+
+// never is a time that no clock reaches.
+const never = limit.Never
+
+type (
+	// A Lease is a share of the limit that is good until a time.
+	Lease = limit.Lease
+
+	// A Reason says why a draw was refused or has to wait.
+	Reason = limit.Reason
+
+	// An Order asks for slots.
+	Order = limit.Order
+
+	// Slots are what was reserved.
+	Slots = limit.Slots
+
+	// Flow is what a limiter has used since it was made.
+	Flow = limit.Usage
+
+	// Served is what the called service made of calls, as it was reported.
+	Served = limit.Served
+
+	// A Paused is a pause: an order to grant nothing, with its tag, end and reason.
+	Paused = limit.Paused
+
+	// PauseReceipts is what has become of a pause.
+	PauseReceipts = limit.PauseReceipts
+
+	// PauseSettings is what PauseOptions come to.
+	PauseSettings = limit.PauseSettings
+
+	// A PauseOption sets one thing of a call of Pause or Resume.
+	PauseOption = limit.PauseOption
+
+	// A PauseError is the error for a pause that no limiter accepts.
+	PauseError = limit.PauseError
+)
+
+// The reasons that the limiters of this package give.
+const (
+	// ReasonLimit: the limit itself; the tokens accrue at a known rate.
+	ReasonLimit = limit.ReasonLimit
+	// ReasonNoShare: this processor holds no share of the limit yet.
+	ReasonNoShare = limit.ReasonNoShare
+	// ReasonFrozen: it holds none, and no share grows for a while, because the store
+	// has forgotten something: it is new, was wiped, or failed over.
+	ReasonFrozen = limit.ReasonFrozen
+	// ReasonShareTooSmall: this processor's share of a hard limit is too small to
+	// grant the cost at once; see Limit.Hard.
+	ReasonShareTooSmall = limit.ReasonShareTooSmall
+	// ReasonStoreLost: the lease ran out because the store does not answer.
+	ReasonStoreLost = limit.ReasonStoreLost
+	// ReasonUnreadable: the pool has changed its limit in a way that this release cannot
+	// read, and the last share is over.
+	ReasonUnreadable = limit.ReasonUnreadable
+	// ReasonReplaced: another process joined the pool under the same ID.
+	ReasonReplaced = limit.ReasonReplaced
+	// ReasonTooLarge: the cost is above what one draw may ever take.
+	ReasonTooLarge = limit.ReasonTooLarge
+	// ReasonInFlight: all slots are in use; nobody knows when one comes back.
+	ReasonInFlight = limit.ReasonInFlight
+	// ReasonReserved: the tokens are issued one by one, and as many as may be reserved
+	// are; see Limit.MaxReserved.
+	ReasonReserved = limit.ReasonReserved
+	// ReasonAdaptive: the limit is lower than configured at present, because the called
+	// service refuses calls; see Limit.Adaptive. The tokens accrue at a known rate.
+	ReasonAdaptive = limit.ReasonAdaptive
+	// ReasonOther: a reason that a Sharer gave and this package does not know, where
+	// reasons are counted.
+	ReasonOther = limit.ReasonOther
+	// ReasonPause: everybody is held back until a time, or until somebody resumes, because
+	// the called service wants to be left alone; see Throttle.Pause.
+	ReasonPause = limit.ReasonPause
+	// ReasonClosed: the limiter was closed.
+	ReasonClosed = limit.ReasonClosed
+)
+
+// Reasons returns the reasons that HeldBack tells apart, in a fixed order.
+func Reasons() []Reason { return limit.Reasons() }
+
+// DefaultReceiptWait is how long Pause waits for receipts unless it is told otherwise.
+const DefaultReceiptWait = limit.DefaultReceiptWait
+
+// MaxPause is the longest pause with an end that is known.
+const MaxPause = limit.MaxPause
+
+// MaxPausedTags is how many tags a pool can have paused at a time, the empty one included.
+const MaxPausedTags = limit.MaxPausedTags
+
+// PauseTag restricts a call to one tag, of up to 64 bytes. Without it, Pause stops
+// everything, and Resume ends a pause of everything: pauses of single tags go on.
+func PauseTag(tag string) PauseOption { return limit.PauseTag(tag) }
+
+// WaitForReceipts sets how long Pause waits for the other processors to say that they
+// have stopped: 0, which is not at all, to a minute. Defaults to DefaultReceiptWait.
+func WaitForReceipts(d time.Duration) PauseOption { return limit.WaitForReceipts(d) }
+
+// PauseSince says on which generation (PauseReceipts.Generation) the caller acts, such as
+// the one in force when a call was sent that was refused. Pause changes nothing if
+// somebody has resumed since.
+func PauseSince(generation uint64) PauseOption { return limit.PauseSince(generation) }
+
+// NewPauseSettings returns what options come to.
+func NewPauseSettings(opts ...PauseOption) PauseSettings { return limit.NewPauseSettings(opts...) }
