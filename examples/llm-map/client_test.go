@@ -121,6 +121,12 @@ func TestErrorsWithAGoodStatus(t *testing.T) {
 		{"no success, key", selfHosted, `{"success":false,"message":"Invalid API key"}`, stop, "401", "Invalid API key"},
 		{"no success, nothing else", selfHosted, `{"success":false,"result":null}`, failed, "provider_error", ""},
 		{"balance, a text", selfHosted, `{"error":"Insufficient balance"}`, stop, "insufficient_balance", "Insufficient balance"},
+		{
+			"credit of Anthropic", anthropic,
+			`{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the Anthropic API."}}`,
+			stop, "insufficient_credits", "too low",
+		},
+		{"arrears of Zhipu", selfHosted, `{"error":{"code":"1113","message":"x"}}`, stop, "1113", ""},
 		{"key, a text", selfHosted, `{"error":"Incorrect API key provided"}`, stop, "401", "provided"},
 		{"no login, unwrapped", selfHosted, `{"object":"error","message":"Unauthorized","code":401}`, stop, "401", "Unauthorized"},
 		{"model, a text", selfHosted, `{"error":"model 'x' not found, try pulling it first"}`, stop, "404", "pulling"},

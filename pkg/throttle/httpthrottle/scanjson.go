@@ -164,14 +164,8 @@ func (s *jsonScanner) open(array bool) {
 	case s.base && s.depth == 1:
 	default:
 		at = s.at()
-		if s.keyed && !array && s.capture == nil && at.counts() && (string(s.key) == "usage" || string(s.key) == "usageMetadata") {
-			s.capture, s.outside = append(make([]byte, 0, 256), '{'), s.depth
-		}
-		if s.keyed && at == top && string(s.key) == "error" && !array {
-			s.said.failure = true
-		}
-		if s.keyed && at == choice && string(s.key) == "delta" {
-			s.status.stream = true // a chunk, whatever comes behind it
+		if s.keyed {
+			s.opens(at, array)
 		}
 		key := s.key
 		if !s.keyed {
@@ -188,6 +182,18 @@ func (s *jsonScanner) open(array bool) {
 	s.depth++
 	s.keyed = false
 	s.clear()
+}
+
+// opens takes the key of an object or array that begins within one at a place.
+func (s *jsonScanner) opens(at place, array bool) {
+	switch key := string(s.key); {
+	case !array && s.capture == nil && at.counts() && (key == "usage" || key == "usageMetadata"):
+		s.capture, s.outside = append(make([]byte, 0, 256), '{'), s.depth
+	case !array && at == top && key == "error":
+		s.said.failure = true
+	case at == choice && key == "delta":
+		s.status.stream = true // a chunk, whatever comes behind it
+	}
 }
 
 // close takes the end of an object or array.
