@@ -57,7 +57,7 @@ func saysError(o object) bool {
 }
 
 // words are the fields in which an error that is not wrapped speaks to people, and those of one that is.
-var words = []string{"message", "faultstring", "detail", "errors", "error_msg", "msg", "error_message", "title", "reason"}
+var words = []string{"message", "faultstring", "detail", "errors", "error_msg", "msg", "error_message", "errormessage", "errmsg", "title", "reason"}
 
 // problemOf returns the error that an object without an answer holds, wrapped in "error" or not; nil for none.
 func problemOf(o object) *Fault {
@@ -232,7 +232,7 @@ func messageIn(o object) string {
 
 // statusIn returns the HTTP status that an error object names; 0 for none.
 func statusIn(o object) int {
-	for _, key := range []string{"code", "status", "status_code", "statuscode", "http_code", "error_code", "http_status"} {
+	for _, key := range []string{"code", "status", "status_code", "statuscode", "http_code", "error_code", "errorcode", "errcode", "http_status"} {
 		if n := whole(o[key]); n >= http.StatusBadRequest && n <= 599 {
 			return n
 		}
