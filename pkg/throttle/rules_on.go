@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/numaproj-contrib/numathrottle/internal/bucket"
-	"github.com/numaproj-contrib/numathrottle/internal/gate"
 	"github.com/numaproj-contrib/numathrottle/internal/failpoints"
+	"github.com/numaproj-contrib/numathrottle/internal/gate"
 )
 
 var board = failpoints.New("throttle", map[string]failpoints.Rule{
