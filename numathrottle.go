@@ -5,6 +5,8 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/open"
+
+	// What the root package brings beside: drivers of all stores, exporters and the health server.
 	_ "github.com/numaproj-contrib/numathrottle/pkg/open/nats"
 	_ "github.com/numaproj-contrib/numathrottle/pkg/open/redis"
 	_ "github.com/numaproj-contrib/numathrottle/pkg/open/telemetry"
@@ -43,13 +45,13 @@ func Load() (Config, error) { return open.Load() }
 // with Config.FailFast. Close the Throttle to leave the pool; see open.Open.
 func Open(ctx context.Context, c Config) (*throttle.Throttle, error) { return open.Open(ctx, c) }
 
-// OpenInFlight is Open for a limit on calls in flight at once, 0 to 1e9; see open.OpenInFlight.
+// OpenInFlight is Open for a limit on calls in flight at once, 0 to 1e9; see open.InFlight.
 func OpenInFlight(ctx context.Context, slots int, c Config) (*throttle.InFlight, error) {
-	return open.OpenInFlight(ctx, slots, c)
+	return open.InFlight(ctx, slots, c)
 }
 
-// OpenStore returns the store of c without joining a pool; see open.OpenStore.
-func OpenStore(ctx context.Context, c Config) (consensus.Store, error) { return open.OpenStore(ctx, c) }
+// OpenStore returns the store of c without joining a pool; see open.Store.
+func OpenStore(ctx context.Context, c Config) (consensus.Store, error) { return open.Store(ctx, c) }
 
 // NewSecret returns a Secret of text; see open.NewSecret.
 func NewSecret(text string) Secret { return open.NewSecret(text) }

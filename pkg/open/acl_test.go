@@ -169,7 +169,7 @@ func TestRedisWithTheDocumentedACL(t *testing.T) {
 // operate does what the command does, on the pool of two processors.
 func operate(t *testing.T, c Config, a, b *throttle.Throttle) {
 	t.Helper()
-	store, err := OpenStore(t.Context(), c)
+	store, err := Store(t.Context(), c)
 	require.NoError(t, err)
 	defer store.Close()
 	require.NoError(t, consensus.SavePause(t.Context(), store, "p", throttle.Paused{Reason: "by hand"}))
@@ -232,7 +232,7 @@ func requireNamed(t *testing.T, c Config, lacks string) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
 			_, _ = th.Pause(ctx, time.Now().Add(time.Hour), "")
-			store, err := OpenStore(ctx, c)
+			store, err := Store(ctx, c)
 			require.NoError(t, err)
 			defer store.Close()
 			if p, ok := store.(consensus.Pusher); ok {

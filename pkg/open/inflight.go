@@ -9,18 +9,18 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// OpenInFlight is Open for a limit on calls in flight at once: it joins the pool and
+// InFlight is Open for a limit on calls in flight at once: it joins the pool and
 // returns the InFlight that has this processor's share of so many slots, 0 to 1e9. 0 means
 // no limit, and uses no store. An InFlight needs a pool of its own, beside those of the
 // limits on rates that it is combined with (throttle.All):
 //
-//	requests, err := numathrottle.Open(ctx, c)
+//	requests, err := open.Open(ctx, c)
 //	c.Limit, c.Pool = throttle.Limit{}, c.Pool+"/in-flight"
-//	slots, err := numathrottle.OpenInFlight(ctx, 32, c)
+//	slots, err := open.InFlight(ctx, 32, c)
 //
 // Everything else is as with Open, but that c.Limit has to be zero. slots should be
 // several times the number of processors; see throttle.InFlight.
-func OpenInFlight(ctx context.Context, slots int, c Config) (*throttle.InFlight, error) {
+func InFlight(ctx context.Context, slots int, c Config) (*throttle.InFlight, error) {
 	var faults []error
 	if _, err := throttle.NewInFlight(slots); err != nil {
 		faults = append(faults, fmt.Errorf("numathrottle: %w", err))

@@ -16,7 +16,7 @@ import (
 
 func mustOpenInFlight(t *testing.T, slots int, c Config) *throttle.InFlight {
 	t.Helper()
-	f, err := OpenInFlight(t.Context(), slots, c)
+	f, err := InFlight(t.Context(), slots, c)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, f.Close()) })
 	return f
@@ -84,7 +84,7 @@ func TestOpenInFlightWithoutAStore(t *testing.T) {
 }
 
 func TestOpenInFlightNamesEveryFault(t *testing.T) {
-	_, err := OpenInFlight(context.Background(), -1, Config{Limit: throttle.Limit{Max: 3}, Policy: "odd", Store: "http://h"})
+	_, err := InFlight(context.Background(), -1, Config{Limit: throttle.Limit{Max: 3}, Policy: "odd", Store: "http://h"})
 	require.EqualError(t, err, "numathrottle: throttle: slots in flight is -1, allowed: 0 (no limit) to 1000000000\n"+
 		"numathrottle: max, per and other settings of a rate are set with a limit on calls in flight, allowed: a zero Limit\n"+
 		"numathrottle: policy is \"odd\", allowed: `fair` or `even`\n"+

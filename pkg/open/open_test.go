@@ -159,7 +159,7 @@ func TestALimiterSaysAtItsStartWhatItDoes(t *testing.T) {
 		logs.String())
 
 	var slotLogs logBook
-	f, err := OpenInFlight(t.Context(), 32, Config{Store: "memory://said", Pool: "p", ID: "i", Logger: slotLogs.logger()})
+	f, err := InFlight(t.Context(), 32, Config{Store: "memory://said", Pool: "p", ID: "i", Logger: slotLogs.logger()})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, f.Close()) })
 	require.Contains(t, slotLogs.String(), `level=INFO msg="limiter started" limit="32 calls in flight" pool=p`)

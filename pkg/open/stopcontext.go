@@ -32,7 +32,8 @@ func stopContext(parent context.Context, folder string) (context.Context, contex
 	}
 	go func() {
 		if stopnotice.Seen(ctx, folder) && ctx.Err() == nil {
-			slog.Info("the pod is being stopped: this process ends as after SIGTERM", "notice", stopnotice.Path(folder))
+			slog.Info( //nolint:sloglint // a process has one end, and no logger is given here
+				"the pod is being stopped: this process ends as after SIGTERM", "notice", stopnotice.Path(folder))
 			stop()
 		}
 	}()

@@ -12,14 +12,14 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 )
 
-// OpenStore returns the store of c without joining a pool, for who looks at pools from
+// Store returns the store of c without joining a pool, for who looks at pools from
 // outside or changes them: consensus.LoadOverview, consensus.SaveOverride. It needs a store that processes
 // share, Redis or NATS, and uses nothing of c but that, its credentials and Logger. It does not wait for
 // the server: the first call does. Errors of the store's methods show no secret. Close the store when
 // it is not used any more. It may be used from any goroutine.
 //
 // Errors: one with a line for every fault of the configuration and its files, as Validate.
-func OpenStore(_ context.Context, c Config) (consensus.Store, error) {
+func Store(_ context.Context, c Config) (consensus.Store, error) {
 	c = c.withEnvironment()
 	c.Store = cmp.Or(c.Store, config.DefaultStore)
 	store, faults := c.check()

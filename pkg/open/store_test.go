@@ -24,7 +24,7 @@ func TestOpenStore(t *testing.T) {
 			t.Parallel()
 			c := short(start(t), "a")
 			c.Pool = "looked at"
-			store, err := OpenStore(t.Context(), c)
+			store, err := Store(t.Context(), c)
 			require.NoError(t, err)
 			_, err = consensus.LoadOverview(t.Context(), store, c.Pool)
 			require.ErrorIs(t, err, consensus.ErrNoPool)
@@ -52,7 +52,7 @@ func TestOpenStoreRefuses(t *testing.T) {
 		{Config{Store: "nats://h", StoreTokenFile: "/nowhere/token"}, `storeTokenFile is "/nowhere/token", which cannot be used`},
 		{Config{Store: "redis://h", StoreToken: NewSecret(canary)}, "storeToken is set, but the store is redis"},
 	} {
-		_, err := OpenStore(t.Context(), c.c)
+		_, err := Store(t.Context(), c.c)
 		require.ErrorContains(t, err, c.want)
 		require.NotContains(t, err.Error(), canary)
 	}

@@ -51,7 +51,7 @@ func TestTheStateDirHasAFileForEachLimitOnARate(t *testing.T) {
 		require.Empty(t, files())
 	}
 	c := Config{StateDir: dir, Store: "redis://" + testenv.Redis(t).Addr(), FailFast: true, ID: "p"}
-	slots, err := OpenInFlight(t.Context(), 5, c)
+	slots, err := InFlight(t.Context(), 5, c)
 	require.NoError(t, err)
 	require.NoError(t, slots.Close())
 	require.Empty(t, files(), "calls in flight of a dead process may go on")

@@ -9,8 +9,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/numaproj-contrib/numathrottle/internal/short"
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/short"
 )
 
 // built holds where the programs of a platform are.

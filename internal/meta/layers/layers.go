@@ -79,8 +79,9 @@ func load(ctx context.Context, dir string) ([]pkg, error) {
 	var all []pkg
 	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
 		var listed struct {
-			ImportPath, Doc string
-			Imports         []string
+			ImportPath string   `json:"ImportPath"` //nolint:tagliatelle // the go command's names
+			Doc        string   `json:"Doc"`        //nolint:tagliatelle // as above
+			Imports    []string `json:"Imports"`    //nolint:tagliatelle // as above
 		}
 		switch err := d.Decode(&listed); {
 		case errors.Is(err, io.EOF):
