@@ -19,7 +19,7 @@ const pauseDocument = "pause"
 // The end of a pause stands on the pool's logical clock: At is the logical time of writing,
 // Left how long it was then. That clock follows the store's, so no processor's wall
 // clock can shorten a pause; it outlives all processors; and for the time in which the pool
-// was empty, which it does not count, Answer.Slept is taken off. It is put down anew
+// was empty, which it does not count, Answer.Silence is taken off. It is put down anew
 // where the clock has not counted what a processor has: after the store was away for
 // longer than a clamp, or has lost the record, whose next one has another clock.
 type notice struct {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The flags of an Issuer, and the bounds of its fields.
+// The flags of Permits, and the bounds of its fields.
 const (
 	flagIssuing = 1 << 0
 	flagPending = 1 << 1
@@ -21,12 +21,12 @@ const (
 )
 
 // appendTo appends the binary form: one byte of flags, and numbers as varints.
-func (is *Issuer) appendTo(b []byte) []byte {
+func (is *Permits) appendTo(b []byte) []byte {
 	var flags byte
 	if is.Issuing {
 		flags |= flagIssuing
 	}
-	if is.Pending != (Pending{}) {
+	if is.Pending != (PendingReservation{}) {
 		flags |= flagPending
 	}
 	b = append(b, flags)
@@ -54,24 +54,24 @@ func (is *Issuer) appendTo(b []byte) []byte {
 	return b
 }
 
-func (is *Issuer) isZero() bool {
+func (is *Permits) isZero() bool {
 	for _, t := range is.times() {
 		if *t != 0 {
 			return false
 		}
 	}
 	return !is.Issuing && is.Spacing == 0 && is.Step == 0 && is.Count == 0 && is.Serial == 0 &&
-		is.Pending == (Pending{}) && len(is.Recent) == 0
+		is.Pending == (PendingReservation{}) && len(is.Recent) == 0
 }
 
-func (is *Issuer) times() []*int64 {
+func (is *Permits) times() []*int64 {
 	return []*int64{&is.SpacingUntil, &is.StrictUntil, &is.SharesUntil, &is.Last, &is.Hold, &is.Held}
 }
 
-func (is *Issuer) durations() []*time.Duration { return []*time.Duration{&is.Spacing, &is.Step} }
+func (is *Permits) durations() []*time.Duration { return []*time.Duration{&is.Spacing, &is.Step} }
 
 // check returns an error for the first field that no store writes.
-func (is *Issuer) check() error {
+func (is *Permits) check() error {
 	for _, t := range []struct {
 		name string
 		t    int64
@@ -114,7 +114,7 @@ func (is *Issuer) check() error {
 	return nil
 }
 
-func (s *Slots) check() error {
+func (s *Reservation) check() error {
 	if s.Revision > maxRevision {
 		return outside("the revision", fmt.Sprint(s.Revision), fmt.Sprint("0 to ", int64(maxRevision)))
 	}
@@ -141,8 +141,8 @@ func checkSpan(name string, d, most time.Duration) error {
 	return nil
 }
 
-// issuer reads an Issuer.
-func (d *decoder) issuer(is *Issuer) {
+// permits reads Permits.
+func (d *decoder) permits(is *Permits) {
 	flags := d.byte()
 	if flags&^(flagIssuing|flagPending) != 0 {
 		d.failf("the flags of the permits are %d", flags)
@@ -160,13 +160,13 @@ func (d *decoder) issuer(is *Issuer) {
 		is.Pending.Count = int(d.uvarint("the number of pending slots"))
 		is.Pending.Step = d.duration("the pending spacing")
 		is.Pending.Window = d.duration("the pending window")
-		if is.Pending == (Pending{}) {
+		if is.Pending == (PendingReservation{}) {
 			d.failf("an empty reservation is pending")
 		}
 	}
 	n := d.count("recent reservations", minSlotsBytes)
 	for i := 0; i < n && d.err == nil; i++ {
-		is.Recent = append(is.Recent, Slots{
+		is.Recent = append(is.Recent, Reservation{
 			Revision: d.uvarint("the revision"), Time: d.varint("a time"), Count: int(d.uvarint("the number of slots")),
 			Wait: d.duration("a wait"), Step: d.duration("a spacing"),
 		})

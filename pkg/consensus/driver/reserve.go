@@ -106,7 +106,7 @@ func Validity(spacing time.Duration) time.Duration {
 // and must be written back.
 //
 //   - The spacing in force is the largest one that was named, divided by the
-//     issuer's claim: Whole less all claims of processors while the pool issues, else
+//     permits' claim: Whole less all claims of processors while the pool issues, else
 //     0. With a claim below a third nothing is granted.
 //   - The first slot is the latest of the time of the step, one spacing after the
 //     newest slot reserved, and the end of a hold. What was not used before is lost.
@@ -118,7 +118,7 @@ func Validity(spacing time.Duration) time.Duration {
 //   - A pool without a record issues nothing: the next sync makes one.
 //
 // A Deferred store learns the time of the step, and with it the slots, only when it
-// reads back what it wrote: the answer then says nothing but the Revision to ask Issued for.
+// reads back what it wrote: the answer then says nothing but the Revision to ask ReadReservation for.
 func (r *Record) Reserve(req *Reserve, at At) (res Reserved, changed bool) {
 	if r.Revision == 0 {
 		return Reserved{Retry: Interval(req.Lease, 1)}, false
@@ -129,7 +129,7 @@ func (r *Record) Reserve(req *Reserve, at At) (res Reserved, changed bool) {
 	r.Clock, r.Wall = st.clock, at.Now
 	forgot := st.remember(req.Revision, 0, false) // of a record that is there
 	changed = forgot || at.Deferred
-	is := &r.Issuer
+	is := &r.Permits
 	spacing := max(req.Spacing, is.Spacing)
 	held := max(r.FrozenUntil, 0)
 	changed = st.hold(spacing, 0) || is.Held != held || changed
@@ -139,8 +139,8 @@ func (r *Record) Reserve(req *Reserve, at At) (res Reserved, changed bool) {
 		changed = is.giveBack(req.Return, req.Unused, revision) || changed
 	}
 
-	bid := bid{
-		revision: revision, count: req.Count, step: spacingOf(spacing, st.issuerClaim()),
+	bid := booking{
+		revision: revision, count: req.Count, step: spacingOf(spacing, st.permitClaim()),
 		window: time.Duration(req.Ahead) * req.Spacing,
 	}
 	if bid.step == 0 {
@@ -148,7 +148,7 @@ func (r *Record) Reserve(req *Reserve, at At) (res Reserved, changed bool) {
 	}
 	if at.Deferred {
 		if bid.count > 0 {
-			is.Pending = Pending{Count: bid.count, Step: bid.step, Window: bid.window}
+			is.Pending = PendingReservation{Count: bid.count, Step: bid.step, Window: bid.window}
 		}
 		r.Revision = revision
 		return Reserved{Revision: revision}, true
@@ -164,8 +164,8 @@ func (r *Record) Reserve(req *Reserve, at At) (res Reserved, changed bool) {
 }
 
 // reserved makes the answer of slots and of the record as the step leaves it.
-func (r *Record) reserved(slots Slots, b bid) Reserved {
-	is := &r.Issuer
+func (r *Record) reserved(slots Reservation, b booking) Reserved {
+	is := &r.Permits
 	res := Reserved{
 		Count: slots.Count, Wait: slots.Wait, Spacing: slots.Step, Issuing: is.Issuing,
 		Time: slots.Time, Revision: r.Revision,
@@ -183,8 +183,8 @@ func (r *Record) reserved(slots Slots, b bid) Reserved {
 }
 
 // retry is how long it takes until a slot can be had, as far as the record tells.
-func (r *Record) retry(b bid) time.Duration {
-	is := &r.Issuer
+func (r *Record) retry(b booking) time.Duration {
+	is := &r.Permits
 	interval := Interval(r.Lease, len(r.Rows))
 	now := nanos(r.Clock)
 	if !is.Issuing || b.step == 0 {
@@ -198,11 +198,11 @@ func (r *Record) retry(b bid) time.Duration {
 // then numbers that doubles hold exactly, and none is so long that it stands in the way later.
 const leastClaim = Whole/3 + 1
 
-// spacingOf is the spacing in force: that of the whole limit over the issuer's claim,
+// spacingOf is the spacing in force: that of the whole limit over the permits' claim,
 // rounded up to whole microseconds unless it has all. 0 with less than leastClaim.
 func spacingOf(spacing time.Duration, claim Share) time.Duration {
 	switch {
-	case claim >= Whole || skip(ruleIssuerClaim) && claim > 0:
+	case claim >= Whole || skip(rulePermitClaim) && claim > 0:
 		return spacing
 	case claim < leastClaim:
 		return 0

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// An Issuer is what the record says of permits. The zero Issuer issues nothing.
+// Permits are what the record says of permits. The zero Permits issue nothing.
 //
 // Invariant: of any two slots reserved, the later one is at least the spacing apart
 // that was in force when it was reserved, and none lies before the time of its step.
-type Issuer struct {
-	// Issuing says that the pool issues permits and no shares. The issuer's claim is
+type Permits struct {
+	// Issuing says that the pool issues permits and no shares. The permits' claim is
 	// then Whole less all claims; when issuing ends, no share grows until the newest
 	// slot and its validity are over.
 	Issuing bool
@@ -32,18 +32,18 @@ type Issuer struct {
 	Hold, Held int64
 	// Pending is the reservation of the last step, and Recent what the newest ones
 	// came to, the oldest first. Only Deferred stores have them.
-	Pending Pending
-	Recent  []Slots
+	Pending PendingReservation
+	Recent  []Reservation
 }
 
 // A Pending is a reservation whose time is not known yet.
-type Pending struct {
+type PendingReservation struct {
 	Count        int
 	Step, Window time.Duration
 }
 
 // Slots are what a reservation came to.
-type Slots struct {
+type Reservation struct {
 	// Revision is that of the record after the step, Time its logical time in microseconds.
 	Revision uint64
 	Time     int64
@@ -58,25 +58,25 @@ type Slots struct {
 const maxRecent = 16
 
 // A bid is a reservation to be made: count slots, step apart, none further away than window.
-type bid struct {
+type booking struct {
 	revision     uint64
 	count        int
 	step, window time.Duration
 }
 
 // first is the first slot that can be reserved at now, in nanoseconds.
-func (is *Issuer) first(now int64, step time.Duration) int64 {
+func (is *Permits) first(now int64, step time.Duration) int64 {
 	first := max(now, nanos(is.Hold))
-	if is.Last > 0 && !skip(ruleIssuerSpacing) {
+	if is.Last > 0 && !skip(rulePermitSpacing) {
 		first = max(first, is.Last+int64(step))
 	}
 	return first
 }
 
 // take reserves the slots of a bid at a logical time in microseconds.
-func (is *Issuer) take(b bid, clock int64) Slots {
+func (is *Permits) take(b booking, clock int64) Reservation {
 	now := nanos(clock)
-	slots := Slots{Revision: b.revision, Time: clock, Step: b.step}
+	slots := Reservation{Revision: b.revision, Time: clock, Step: b.step}
 	if b.count == 0 {
 		return slots
 	}
@@ -96,9 +96,9 @@ func (is *Issuer) take(b bid, clock int64) Slots {
 // giveBack takes slots back from the end of the newest reservation, if it is the one
 // that is named. What is left of it has another name from then on, so that a request
 // that arrives twice takes nothing from those who reserved in between.
-func (is *Issuer) giveBack(serial int64, unused int, revision uint64) bool {
+func (is *Permits) giveBack(serial int64, unused int, revision uint64) bool {
 	unused = max(unused, 1)
-	if serial == 0 || uint64(serial) != is.Serial && !skip(ruleIssuerReturn) || unused > is.Count {
+	if serial == 0 || uint64(serial) != is.Serial && !skip(rulePermitReturn) || unused > is.Count {
 		return false
 	}
 	is.Last = max(is.Last-int64(unused)*int64(is.Step), 0)
@@ -111,22 +111,22 @@ func (is *Issuer) giveBack(serial int64, unused int, revision uint64) bool {
 
 // settle works out the reservation of the last step, now that its time is known.
 func (st *step) settle() {
-	is := &st.rec.Issuer
+	is := &st.rec.Permits
 	p := is.Pending
-	if p == (Pending{}) {
+	if p == (PendingReservation{}) {
 		return
 	}
-	is.Pending = Pending{}
-	slots := is.take(bid{st.rec.Revision, p.Count, p.Step, p.Window}, st.clock)
+	is.Pending = PendingReservation{}
+	slots := is.take(booking{st.rec.Revision, p.Count, p.Step, p.Window}, st.clock)
 	recent := is.Recent[max(0, len(is.Recent)-maxRecent+1):]
 	is.Recent = append(slices.Clone(recent), slots)
 }
 
-// Issued tells what the reservation of a step came to, for Deferred stores: revision is
+// ReadReservation tells what the reservation of a step came to, for Deferred stores: revision is
 // that of the answer to the step, r the record as it was read back since, at.Now the time at
 // which it was written. The slots of a step that the record does not remember any more
 // are lost: Count is 0. The record is not changed.
-func (r *Record) Issued(req *Reserve, revision uint64, at At) Reserved {
+func (r *Record) ReadReservation(req *Reserve, revision uint64, at At) Reserved {
 	now := *r
 	st := now.begin(req.Lease, at)
 	st.settle()
@@ -134,23 +134,23 @@ func (r *Record) Issued(req *Reserve, revision uint64, at At) Reserved {
 	if now.FreezeUnstamped {
 		now.FrozenUntil = max(now.FrozenUntil, st.clock+st.freezeTime())
 	}
-	spacing := max(req.Spacing, now.Issuer.Spacing)
-	b := bid{
-		revision: revision, step: spacingOf(spacing, st.issuerClaim()),
+	spacing := max(req.Spacing, now.Permits.Spacing)
+	b := booking{
+		revision: revision, step: spacingOf(spacing, st.permitClaim()),
 		window: time.Duration(req.Ahead) * req.Spacing,
 	}
-	for _, slots := range now.Issuer.Recent {
+	for _, slots := range now.Permits.Recent {
 		if slots.Revision == revision {
 			return now.reserved(slots, b)
 		}
 	}
-	return now.reserved(Slots{Revision: revision, Time: st.clock}, b)
+	return now.reserved(Reservation{Revision: revision, Time: st.clock}, b)
 }
 
-// issuerClaim is the issuer's claim at the step: what no processor has, and nothing
+// permitClaim is the claim of the permits at the step: what no processor has, and nothing
 // while the pool is frozen or issues no permits.
-func (st *step) issuerClaim() Share {
-	if !st.rec.Issuer.Issuing || st.frozen() {
+func (st *step) permitClaim() Share {
+	if !st.rec.Permits.Issuing || st.frozen() {
 		return 0
 	}
 	return max(Whole-st.rec.Claims(), 0)
@@ -159,8 +159,8 @@ func (st *step) issuerClaim() Share {
 // hold holds slots back after a freeze for a spacing, and as far as slots lie ahead that the store
 // has forgotten. It tells whether that is longer than before.
 func (st *step) hold(spacing, reach time.Duration) (longer bool) {
-	r, is := st.rec, &st.rec.Issuer
-	if r.FrozenUntil <= 0 || r.FrozenUntil <= st.clock && r.FrozenUntil == is.Held || skip(ruleIssuerHold) {
+	r, is := st.rec, &st.rec.Permits
+	if r.FrozenUntil <= 0 || r.FrozenUntil <= st.clock && r.FrozenUntil == is.Held || skip(rulePermitHold) {
 		return false
 	}
 	hold := min(max(is.Hold, r.FrozenUntil+upMicros(spacing)+upMicros(reach)), MaxMicros)
@@ -175,8 +175,8 @@ func (st *step) hold(spacing, reach time.Duration) (longer bool) {
 // every processor can use permits. What a processor that is gone has named counts for one
 // removal time; but a spacing by the newest version of a document counts at once, in place of
 // a larger one, for what others name counts only until they have loaded that.
-func (st *step) issue(req *Request) {
-	r, is := st.rec, &st.rec.Issuer
+func (st *step) notePermits(req *Request) {
+	r, is := st.rec, &st.rec.Permits
 	switch {
 	case req.Spacing == 0 && is.Spacing == 0:
 		return
@@ -224,7 +224,7 @@ func (r *Request) reported(name string) Version {
 
 // reach is Reach, unless the rule is left out.
 func (r *Request) reach() time.Duration {
-	if skip(ruleIssuerReach) {
+	if skip(rulePermitReach) {
 		return 0
 	}
 	return r.Reach
@@ -250,8 +250,8 @@ func (st *step) keep(until *int64) {
 
 // winding tells whether permits are still good though the pool issues none any more.
 func (st *step) winding() bool {
-	is := &st.rec.Issuer
-	if is.Last == 0 || skip(ruleIssuerEnd) {
+	is := &st.rec.Permits
+	if is.Last == 0 || skip(rulePermitEnd) {
 		return false
 	}
 	return nanos(st.clock) < max(is.Last, nanos(is.Hold))+int64(Validity(is.Step))

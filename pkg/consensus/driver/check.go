@@ -36,7 +36,7 @@ func (a *Answer) plausible() error {
 		return err
 	}
 	for _, err := range []error{
-		checkSpan("the freeze", a.Frozen, MaxReach), checkSince("the beginning of the pool", a.Began), checkSpan("the silence before it", a.Slept, MaxReach),
+		checkSpan("the freeze", a.Frozen, MaxReach), checkSince("the beginning of the pool", a.Epoch), checkSpan("the silence before it", a.Silence, MaxReach),
 	} {
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrWrongAnswer, err)

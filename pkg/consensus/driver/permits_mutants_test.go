@@ -12,7 +12,7 @@ import (
 // together to more than the whole.
 func TestMutantsOfPermits(t *testing.T) {
 	for name, r := range map[string]rule{
-		"hold": ruleIssuerHold, "reach": ruleIssuerReach, "freeze": ruleFreeze, "freeze removal": ruleFreezeRemoval,
+		"hold": rulePermitHold, "reach": rulePermitReach, "freeze": ruleFreeze, "freeze removal": ruleFreezeRemoval,
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer board.Leave(int(r))()
@@ -25,7 +25,7 @@ func TestMutantsOfPermits(t *testing.T) {
 			require.Positive(t, found)
 		})
 	}
-	for name, r := range map[string]rule{"claim": ruleIssuerClaim, "end": ruleIssuerEnd} {
+	for name, r := range map[string]rule{"claim": rulePermitClaim, "end": rulePermitEnd} {
 		t.Run(name, func(t *testing.T) {
 			defer board.Leave(int(r))()
 			most := 0.0

@@ -12,7 +12,7 @@ import (
 // that hold nothing unless they are given.
 func issuing(spacing time.Duration, rows ...Row) *Record {
 	r := standing(rows...)
-	r.Issuer = Issuer{
+	r.Permits = Permits{
 		Issuing: true, Spacing: spacing, SpacingUntil: t0 + micros(time.Hour), StrictUntil: t0 + micros(time.Hour),
 	}
 	return r
@@ -119,20 +119,20 @@ func TestASavedDocumentMovesNoSlots(t *testing.T) {
 			req := slot(1, 5)
 			res, _ := r.Reserve(&req, at)
 			at.Now += micros(300 * time.Millisecond) // when that was
-			first := r.Issued(&req, res.Revision, at)
+			first := r.ReadReservation(&req, res.Revision, at)
 			require.Equal(t, 1, first.Count)
 
 			_, changed, err := r.Save(&DocumentReport{"limit", 1, 0, []byte("x")}, at)
 			require.NoError(t, err)
 			require.True(t, changed)
 			at.Now += micros(leap + 200*time.Millisecond) // when the document was written
-			again := r.Issued(&req, res.Revision, at)
+			again := r.ReadReservation(&req, res.Revision, at)
 			require.Equal(t, 1, again.Count)
 			require.Equal(t, first.Time*1000+int64(first.Wait), again.Time*1000+int64(again.Wait))
 
 			res, _ = r.Reserve(&req, at)
 			at.Now += micros(time.Millisecond)
-			next := r.Issued(&req, res.Revision, at)
+			next := r.ReadReservation(&req, res.Revision, at)
 			require.Equal(t, 1, next.Count)
 			require.GreaterOrEqual(t, next.Time*1000+int64(next.Wait)-first.Time*1000-int64(first.Wait), int64(spacing))
 		})
@@ -148,7 +148,7 @@ func TestReserveHoldsOnADeferredStore(t *testing.T) {
 	_, changed := r.Reserve(&req, at)
 	require.True(t, changed)
 	at.Now = t0 + micros(70*time.Millisecond) // when that was written
-	res := r.Issued(&req, r.Revision, at)
+	res := r.ReadReservation(&req, r.Revision, at)
 	require.Zero(t, res.Count)
 	require.Equal(t, FreezeIdentity, res.FrozenBy)
 	require.Equal(t, Removal(longest), res.Frozen)
@@ -156,7 +156,7 @@ func TestReserveHoldsOnADeferredStore(t *testing.T) {
 	sync.ID, sync.Seq, sync.LastSeq, sync.Spacing = "b", 1, 0, 100*time.Millisecond
 	r.Sync(&sync, at)
 	require.Equal(t, at.Now+micros(Removal(longest)), r.FrozenUntil)
-	require.Equal(t, r.FrozenUntil+micros(100*time.Millisecond), r.Issuer.Hold)
+	require.Equal(t, r.FrozenUntil+micros(100*time.Millisecond), r.Permits.Hold)
 }
 
 // Whatever a record that can be read says, a reservation leaves one that can be written, and does not panic.
@@ -172,7 +172,7 @@ func FuzzReserve(f *testing.F) {
 		rng := rand.New(rand.NewPCG(seed, 0))
 		req := Reserve{
 			Pool: "p", Count: rng.IntN(MaxSlots + 1), Ahead: rng.IntN(MaxAhead + 1), Lease: longest,
-			Spacing: MinSpacing + time.Duration(rng.Int64N(int64(MaxSpacing-MinSpacing))), Return: int64(r.Issuer.Serial), Unused: rng.IntN(MaxSlots),
+			Spacing: MinSpacing + time.Duration(rng.Int64N(int64(MaxSpacing-MinSpacing))), Return: int64(r.Permits.Serial), Unused: rng.IntN(MaxSlots),
 		}
 		at := At{Now: max(min(now, lastNanos/1000), 0), Identity: r.Store, Deferred: rng.IntN(2) == 0}
 		require.NoError(t, req.Validate())
@@ -180,7 +180,7 @@ func FuzzReserve(f *testing.F) {
 		if changed {
 			written(t, r)
 			if at.Deferred {
-				res = r.Issued(&req, res.Revision, at)
+				res = r.ReadReservation(&req, res.Revision, at)
 			}
 		}
 		require.GreaterOrEqual(t, min(res.Wait, res.Spacing, res.Retry, res.Frozen), time.Duration(0))

@@ -65,14 +65,14 @@ func (m *mixture) step() {
 		m.actors[m.rng.IntN(len(m.actors))].strict = false
 	}
 	if m.rng.IntN(3) > 0 {
-		before := m.record.Issuer.Issuing
+		before := m.record.Permits.Issuing
 		if ans := a.sync(Share(m.rng.Int64N(int64(Whole) + 1))); ans.Status == Granted && ans.Issuing != before {
 			m.began++
 		}
 	} else {
 		m.reserve()
 	}
-	if m.record.Issuer.Issuing {
+	if m.record.Permits.Issuing {
 		m.on++
 	}
 	m.judge()
@@ -82,13 +82,13 @@ func (m *mixture) step() {
 
 func (m *mixture) reserve() {
 	req := Reserve{Pool: "pool", Count: 1 + m.rng.IntN(3), Spacing: 5 * time.Millisecond, Ahead: m.rng.IntN(4), Revision: m.record.Revision, Lease: longest}
-	whole := max(req.Spacing, m.record.Issuer.Spacing)
+	whole := max(req.Spacing, m.record.Permits.Spacing)
 	res, changed := m.record.Reserve(&req, m.moment())
 	if changed {
 		m.written = m.storeTime
 	}
 	if m.at.Deferred && changed {
-		res = m.record.Issued(&req, res.Revision, m.moment())
+		res = m.record.ReadReservation(&req, res.Revision, m.moment())
 	}
 	for i := range res.Count {
 		at := res.Time*1000 + int64(res.Wait) + int64(i)*int64(res.Spacing)
@@ -110,7 +110,7 @@ func playMixture(tb testing.TB, seed uint64) *mixture {
 	return m
 }
 
-// The issuer's claim and all others never come to more than the whole.
+// The permits' claim and all others never come to more than the whole.
 func TestSharesAndPermitsAreOneWhole(t *testing.T) {
 	seeds := race.Fewer(60)
 	mixed, began, most := 0, 0, 0.0

@@ -113,12 +113,12 @@ func (is *issue) cancel(req *Reserve, i int) {
 
 func (is *issue) send(req Reserve) {
 	require.NoError(is.t, req.Validate())
-	serial := is.record.Issuer.Serial
+	serial := is.record.Permits.Serial
 	res, changed := is.record.Reserve(&req, is.moment())
 	if changed {
 		is.written = is.storeTime
 	}
-	if req.Return != 0 && uint64(req.Return) == serial && is.record.Issuer.Serial != serial {
+	if req.Return != 0 && uint64(req.Return) == serial && is.record.Permits.Serial != serial {
 		is.count[3]++
 	}
 	if !is.at.Deferred || !changed {
@@ -147,7 +147,7 @@ func (is *issue) readBack() {
 	}
 	at := is.moment()
 	at.Now = is.written
-	is.take(u.req, is.record.Issued(&u.req, u.revision, at))
+	is.take(u.req, is.record.ReadReservation(&u.req, u.revision, at))
 }
 
 // take takes an answer, or loses it.
