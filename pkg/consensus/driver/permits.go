@@ -36,13 +36,13 @@ type Permits struct {
 	Recent  []Reservation
 }
 
-// A Pending is a reservation whose time is not known yet.
+// A PendingReservation is a reservation whose time is not known yet.
 type PendingReservation struct {
 	Count        int
 	Step, Window time.Duration
 }
 
-// Slots are what a reservation came to.
+// A Reservation is what a step has reserved.
 type Reservation struct {
 	// Revision is that of the record after the step, Time its logical time in microseconds.
 	Revision uint64
@@ -57,7 +57,7 @@ type Reservation struct {
 // that seldom write between a write and its being read back.
 const maxRecent = 16
 
-// A bid is a reservation to be made: count slots, step apart, none further away than window.
+// A booking is a reservation to be made: count slots, step apart, none further away than window.
 type booking struct {
 	revision     uint64
 	count        int
