@@ -78,7 +78,7 @@ func Join(ctx context.Context, s Store, pool string, opts ...Option) (*Member, e
 		p: NewProcessor(o.cfg, rand.Text()), slots: newReserver(), onSync: o.onSync, heir: heir{witness: o.witness},
 	}
 	m.offset = m.wallOffset()
-	m.p.Issue(MinSpacing, false) // until a limiter is attached: nothing for or against
+	m.p.SetSpacing(MinSpacing, false) // until a limiter is attached: nothing for or against
 	if o.failFast {
 		if err := m.sync(ctx); err != nil {
 			return nil, fmt.Errorf("consensus: first sync of pool %q: %w", pool, err)
@@ -112,7 +112,7 @@ func (m *Member) Attach(h throttle.Holder) {
 	m.terms = h.Terms()
 	m.p.SetLimit(m.terms.Limit)
 	m.p.SetSlots(m.terms.Slots)
-	if m.p.Issue(m.terms.Spacing, m.terms.Strict); m.terms.Spacing > 0 {
+	if m.p.SetSpacing(m.terms.Spacing, m.terms.Strict); m.terms.Spacing > 0 {
 		m.beginReserving()
 	}
 	m.pushPauses()

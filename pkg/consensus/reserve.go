@@ -137,10 +137,10 @@ func (p *Processor) contenders() int {
 	return n
 }
 
-// Issue sets how far apart the tokens of the limit are when they are issued one by one,
+// SetSpacing sets how far apart the tokens of the limit are when they are issued one by one,
 // 0 when they cannot be, and whether nothing else will do. With MinSpacing it neither
 // asks for that nor stands in its way.
-func (p *Processor) Issue(spacing time.Duration, strict bool) {
+func (p *Processor) SetSpacing(spacing time.Duration, strict bool) {
 	p.spacing, p.strict = spacing, strict
 	// A pool that is to issue tokens must learn it before it gives out shares.
 	if spacing > 0 && p.seq > 0 && (strict || spacing > p.interval()/100) {
@@ -183,8 +183,8 @@ func (p *Processor) Issuing(now time.Duration) bool {
 	return p.state == StateHolding && (p.issuing || p.winding)
 }
 
-// issue takes over what an answer says of it.
-func (p *Processor) issue(issuing bool, share Share) {
+// takeIssuing takes over what an answer says of it.
+func (p *Processor) takeIssuing(issuing bool, share Share) {
 	p.winding = !issuing && share == 0 && (p.issuing || p.winding)
 	p.issuing = issuing
 }

@@ -67,7 +67,7 @@ func TestWhoAsksOnTimeGoesOnWithoutTheStore(t *testing.T) {
 			p := Processor{lease: lease}
 			p.answer.Live = live
 			gap := max(p.interval(), SyncTimeout(lease)) // from one request to the next
-			require.Greater(t, p.lonely(), gap*3/2, "%v, %d live", lease, live)
+			require.Greater(t, p.grace(), gap*3/2, "%v, %d live", lease, live)
 		}
 	}
 }
