@@ -47,7 +47,7 @@ func TestCache(t *testing.T) {
 	}
 	require.Len(t, c.Reports(), driver.MaxDocuments)
 	req := driver.Request{
-		Pool: "pool", ID: "a", Incarnation: "1", Seq: 1, Lease: driver.DefaultLease, Tags: []driver.TagReport{{}}, Documents: c.Reports(),
+		Pool: "pool", ID: "a", Incarnation: "1", Seq: 1, Lease: driver.DefaultLease, Documents: c.Reports(),
 	}
 	require.NoError(t, req.Validate())
 }

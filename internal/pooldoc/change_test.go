@@ -33,7 +33,7 @@ func newStore(t *testing.T) *store {
 	t.Helper()
 	s := &store{}
 	req := driver.Request{
-		Pool: "pool", ID: "a", Incarnation: "1", Seq: 1, Nonce: 1, Lease: driver.DefaultLease, Tags: []driver.TagReport{{}},
+		Pool: "pool", ID: "a", Incarnation: "1", Seq: 1, Nonce: 1, Lease: driver.DefaultLease,
 	}
 	_, changed := s.record.Sync(&req, driver.At{Now: time.Now().UnixMicro()})
 	require.True(t, changed)

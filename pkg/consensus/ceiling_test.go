@@ -310,7 +310,7 @@ func TestCallsUnderWayAreNoShareInAFrozenPool(t *testing.T) {
 	*r = Record{} // by a server that remembers nothing
 	for now := 4 * time.Second; now < 8*time.Second; now += time.Second {
 		req := sync(now, "two")
-		require.Equal(t, Whole*8/10, req.Tags[0].InUse)
+		require.Equal(t, Whole*8/10, req.InUse)
 		require.Equal(t, Whole/2, p.Held(now), "no slot more than the lease had")
 	}
 }

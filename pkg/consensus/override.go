@@ -100,7 +100,7 @@ func (o Override) fits(roster []RosterRow) error {
 			continue
 		}
 		heeded = true
-		raise, why := int64(MaxRaise), fmt.Sprint("at most ", MaxRaise, " times ")
+		raise, why := MaxRaise, fmt.Sprint("at most ", MaxRaise, " times ")
 		if n.hard {
 			raise, why = 1, "at most the hard limit "
 		}

@@ -14,7 +14,6 @@ var board = leftout.New("driver", map[string]leftout.Rule{
 	"replaced-claim": {Number: int(ruleReplacedClaim), Says: "keep the claim of a replaced incarnation until removal"},
 	"tombstone":      {Number: int(ruleTombstone), Says: "keep the row of a processor that left"},
 	"room":           {Number: int(ruleRoom), Says: "cap the share in use by the room, too"},
-	"own-tags":       {Number: int(ruleOwnTags), Says: "count the processor's own other tags"},
 	"claim-falls":    {Number: int(ruleClaimFalls), Says: "lower a claim only when less is reported in use"},
 	"recall":         {Number: int(ruleRecall), Says: "a row that is older than its processor is its own only if it has sent the newest request"},
 	"removal":        {Number: int(ruleRemoval), Says: "remove rows that are silent for a removal time, with their claims"},
