@@ -57,19 +57,23 @@ func (stopped) Reset(time.Duration) bool { return false }
 func (stopped) Stop() bool               { return false }
 
 // A ration is a throttle.Sharer whose shares the world hands on itself.
-type ration struct{}
+type ration struct{ p *process }
 
-func (ration) Attach(h throttle.Holder) { h.Lease(throttle.Lease{}) }
-func (ration) Poke()                    {}
+func (r ration) Attach(h throttle.Holder) {
+	r.p.holder = h
+	h.Lease(throttle.Lease{})
+}
+
+func (ration) Poke() {}
 
 // equip gives a process its Throttle.
 func (w *world) equip(p *process) {
 	if p.limit.Max == 0 {
 		p.limit = w.limit
 	}
-	var sharer throttle.Sharer = ration{}
+	var sharer throttle.Sharer = ration{p}
 	if w.plan.permits {
-		sharer = issuer{w: w, p: p}
+		sharer = issuer{ration: ration{p}, w: w, p: p}
 	}
 	th, err := throttle.New(p.limit, throttle.WithClock(machine{w, p}), throttle.WithSharer(sharer))
 	if err != nil {
@@ -90,7 +94,7 @@ func (w *world) tell(p *process) {
 	if p.held > 0 {
 		l.Until = epoch.Add(p.until)
 	}
-	p.drawer.th.Lease(l)
+	p.holder.Lease(l)
 }
 
 // draw lets the callers of a process draw what they need. A machine that was

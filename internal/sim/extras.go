@@ -119,9 +119,9 @@ func (w *world) prepare(p *process) {
 	if least := float64(p.limit.Min) / period(p.limit).Seconds(); w.limits.lowest == 0 || least < w.limits.lowest {
 		w.limits.lowest = least
 	}
-	p.proc.SetLimit(p.drawer.th.Limit())
-	if d, strict := p.drawer.th.Spacing(); w.plan.permits {
-		p.proc.Issue(d, strict)
+	p.proc.SetLimit(p.holder.Terms().Limit)
+	if terms := p.holder.Terms(); w.plan.permits {
+		p.proc.Issue(terms.Spacing, terms.Strict)
 	}
 }
 
@@ -151,7 +151,7 @@ func (w *world) apply(p *process) {
 		w.loseSlots(p)
 	}
 	p.drawer.lease = l
-	p.drawer.th.Lease(l)
+	p.holder.Lease(l)
 	if began {
 		w.drawAgain(p)
 	}
@@ -161,7 +161,7 @@ func (w *world) apply(p *process) {
 func (w *world) observe(p *process, local time.Duration) {
 	p.proc.Yield(local, p.report())
 	w.touch(p, local)
-	p.sentFlow, p.sentAt = p.drawer.th.Flow(), local
+	p.sentFlow, p.sentAt = p.holder.Report(0).Usage, local
 	var o consensus.Observation
 	o.Used, o.Offered = p.sentFlow.Since(p.flow, local-p.flowAt, p.drawer.th.Limit().Max, p.drawer.th.Limit().Per)
 	p.proc.Observe(o)

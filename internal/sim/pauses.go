@@ -224,7 +224,7 @@ func (w *world) hold(p *process, local time.Duration) {
 			w.tracef("%s is paused no more", p)
 		}
 		p.pauses.list = list
-		p.drawer.th.SetPauses(list)
+		p.holder.SetPauses(list)
 	}
 	if v := p.pauses.receipt; v > 0 && len(list) == 0 {
 		// It was news that nobody has recorded; or nobody had, as an answer shows that was asked for a sync timeout after

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"time"
@@ -42,16 +43,28 @@ type reservation struct {
 	name int64
 }
 
-// An issuer is a throttle.Issuer whose orders go to the world's store.
+// An issuer is a throttle.Pool whose orders go to the world's store.
 type issuer struct {
 	ration
+
 	w *world
 	p *process
 }
 
 var errNoAnswer = errors.New("no answer")
 
-// Reserve implements throttle.Issuer.
+// Pause, Resume and RetryAfter are not called: the world pauses by itself.
+func (issuer) Pause(context.Context, time.Time, string, ...throttle.PauseOption) (throttle.PauseReceipts, error) {
+	return throttle.PauseReceipts{}, errNoAnswer
+}
+
+// Resume is as Pause.
+func (issuer) Resume(context.Context, ...throttle.PauseOption) error { return errNoAnswer }
+
+// RetryAfter is as Pause.
+func (issuer) RetryAfter(time.Time, string) {}
+
+// Reserve implements throttle.Pool.
 func (i issuer) Reserve(o throttle.Order, done func(throttle.Slots, error)) {
 	i.w.reserve(i.p, o, done)
 }

@@ -64,6 +64,7 @@ type process struct {
 	due            []func()       // what fell due while it was halted
 
 	drawer drawer
+	holder throttle.Holder
 	pauses pausedState
 
 	// What the checks know of the share in force.
@@ -341,7 +342,7 @@ func (w *world) leave(p *process) {
 	if p.outstanding {
 		p.failed(w, local, p.seq)
 	}
-	debt := p.drawer.th.Debt()
+	debt := p.holder.Report(0).Debt
 	l := p.proc.Leave(local)
 	w.touch(p, local)
 	w.tracef("%s leaves, %d", p, l.Seq)

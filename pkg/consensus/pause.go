@@ -12,8 +12,6 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-var _ throttle.Pauser = (*Member)(nil)
-
 // A pauseCall is one call of Pause or Resume under way.
 type pauseCall struct {
 	stop     stop // what to pause; of a Resume only the tag counts

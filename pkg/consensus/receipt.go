@@ -200,13 +200,12 @@ func (m *Member) receipts(c *pauseCall) (r throttle.PauseReceipts) {
 // pushPauses gives the holder the pauses in force if they differ from those that it was given
 // last. m.mu is held.
 func (m *Member) pushPauses() {
-	h, ok := m.holder.(throttle.PauseHolder)
-	if !ok {
+	if m.holder == nil {
 		return
 	}
 	list := m.p.Paused(m.now(), m.base)
 	if !slices.Equal(list, m.paused) {
 		m.paused = list
-		h.SetPauses(list)
+		m.holder.SetPauses(list)
 	}
 }

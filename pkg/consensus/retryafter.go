@@ -8,8 +8,6 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-var _ throttle.Listener = (*Member)(nil)
-
 // A retryAfter is what the called service has asked of this processor, and of others: to make
 // no call before a time. One processor alone does not pause the pool. Two do, or one of a
 // pool of at most two: that is the quorum. It is a part of poolCeiling.
@@ -88,8 +86,8 @@ func (p *Processor) RetryQuorum(now time.Duration) (end time.Duration, reason st
 	return end, t.reason, true
 }
 
-// Told implements throttle.Listener.
-func (m *Member) Told(until time.Time, reason string) {
+// RetryAfter implements throttle.Pool.
+func (m *Member) RetryAfter(until time.Time, reason string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.p.state == StateLeft {

@@ -90,10 +90,10 @@ func TestToldToSlots(t *testing.T) {
 func TestToldWhenLeaving(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *server) {
 		nodes := busy(t, s, 2, thousand)
-		nodes[0].m.Told(time.Now().Add(time.Minute), "status 429")
+		nodes[0].m.RetryAfter(time.Now().Add(time.Minute), "status 429")
 		nodes[0].stop()
 		require.NoError(t, nodes[0].th.Close())
-		nodes[0].m.Told(time.Now().Add(time.Hour), "status 429")
+		nodes[0].m.RetryAfter(time.Now().Add(time.Hour), "status 429")
 		nodes[0].th.Told(time.Now().Add(time.Hour), "status 429")
 		time.Sleep(62 * time.Second)
 		require.Nil(t, nodes[1].th.Status().Paused)
