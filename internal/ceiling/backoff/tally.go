@@ -29,7 +29,7 @@ func (t *Tally) Count(now int64, calls Totals, fresh bool) (refused bool) {
 	if calls == (Totals{}) {
 		return false
 	}
-	t.totals = t.totals.plus(calls)
+	t.totals = t.totals.Plus(calls)
 	t.Add(now, t.totals)
 	return calls.Refused+calls.Overloaded > 0
 }

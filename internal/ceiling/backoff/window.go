@@ -9,7 +9,8 @@ func (t Totals) minus(o Totals) Totals {
 	return Totals{t.Accepted - o.Accepted, t.Refused - o.Refused, t.Overloaded - o.Overloaded}
 }
 
-func (t Totals) plus(o Totals) Totals {
+// Plus returns the sum of both.
+func (t Totals) Plus(o Totals) Totals {
 	return Totals{t.Accepted + o.Accepted, t.Refused + o.Refused, t.Overloaded + o.Overloaded}
 }
 
