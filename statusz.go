@@ -43,7 +43,7 @@ func tokensOf(th *throttle.Throttle) health.Limit {
 	addLease(&l, &st.Lease, st.Closed)
 	addPause(&l, st.Paused)
 	if st.Limit.Adapts() {
-		a := st.Adapting
+		a := st.Backoff
 		l.Service = &health.Service{
 			Lowered: st.Lease.Adapted, Cuts: st.Lease.Cuts, Part: a.Part, Accepted: a.Accepted, Refused: a.Refused, Overloaded: a.Overloaded,
 		}

@@ -54,7 +54,7 @@ type entryJSON struct {
 }
 
 // body returns the document's body. The error is a *throttle.PauseError if it is too large.
-func (n pauseList) body() ([]byte, error) {
+func (n *pauseList) body() ([]byte, error) {
 	j := pauseListJSON{Pauses: make([]entryJSON, 0, len(n.entries)), Resumed: uint64(n.resumed)}
 	for _, e := range n.entries {
 		o := entryJSON{Tag: e.tag, At: e.at, Left: e.left.Microseconds(), Reason: e.reason}

@@ -77,14 +77,14 @@ func TestAdaptsAlone(t *testing.T) {
 				time.Sleep(10 * time.Second)
 				before := th.Status()
 				require.InDelta(t, top, before.Rate, 1e-3, "nothing was refused: nothing is lowered")
-				require.Equal(t, Adapting{Part: 1, Accepted: before.Adapting.Accepted}, before.Adapting)
+				require.Equal(t, Backoff{Part: 1, Accepted: before.Backoff.Accepted}, before.Backoff)
 
 				s.can(50)
 				time.Sleep(time.Minute)
 				low := th.Status()
-				got := low.Adapting.Accepted - before.Adapting.Accepted
+				got := low.Backoff.Accepted - before.Backoff.Accepted
 				require.InDelta(t, 50*60, got, 50*60*0.1)
-				require.Less(t, low.Adapting.Refused, got/15)
+				require.Less(t, low.Backoff.Refused, got/15)
 				require.Less(t, low.Rate, 80.0)
 				require.InDelta(t, low.Rate, low.Ceiling(), 1e-3, "the ceiling in force is told")
 
@@ -93,7 +93,7 @@ func TestAdaptsAlone(t *testing.T) {
 				require.GreaterOrEqual(t, th.Status().Rate, 0.8*top)
 				time.Sleep(10 * time.Second)
 				require.InDelta(t, top, th.Status().Rate, 1e-3)
-				require.InDelta(t, 1, th.Status().Adapting.Part, 0)
+				require.InDelta(t, 1, th.Status().Backoff.Part, 0)
 			})
 		})
 	}
@@ -143,14 +143,14 @@ func TestOneCutForCallsUnderWay(t *testing.T) {
 			p.Report(Refused)
 			time.Sleep(time.Duration(i) * 100 * time.Millisecond)
 		}
-		require.Equal(t, int64(1), th.Status().Adapting.Cuts)
-		require.Equal(t, int64(100), th.Status().Adapting.Refused)
+		require.Equal(t, int64(1), th.Status().Backoff.Cuts)
+		require.Equal(t, int64(100), th.Status().Backoff.Refused)
 		p := take(t, th, 1)
 		p.Report(Refused)
-		require.Equal(t, int64(2), th.Status().Adapting.Cuts, "a new one")
+		require.Equal(t, int64(2), th.Status().Backoff.Cuts, "a new one")
 		p = take(t, th, 1)
 		p.Report(Refused)
-		require.Equal(t, int64(2), th.Status().Adapting.Cuts, "the lag is not over")
+		require.Equal(t, int64(2), th.Status().Backoff.Cuts, "the lag is not over")
 	})
 }
 
@@ -195,17 +195,17 @@ func TestServed(t *testing.T) {
 		require.InDeltaSlice(t, []float64{10 / 0.75, 3 / 0.75, 2 / 0.75}, []float64{got.Accepted, got.Refused, got.Overloaded}, 1e-5)
 		require.True(t, got.Active)
 		require.Zero(t, got.Cuts)
-		require.Less(t, th.Status().Adapting.Part, 1.0, "it goes by its own law meanwhile")
-		require.InDelta(t, 0.5*th.Status().Adapting.Part, float64(th.Status().Lease.Share)/float64(WholeShare), 1e-6)
+		require.Less(t, th.Status().Backoff.Part, 1.0, "it goes by its own law meanwhile")
+		require.InDelta(t, 0.5*th.Status().Backoff.Part, float64(th.Status().Lease.Share)/float64(WholeShare), 1e-6)
 		require.Zero(t, th.Status().Lease.Ceiling, "that of the pool is as it was")
 
 		s.h.Lease(Lease{Share: WholeShare / 4, Ceiling: 49, Cuts: 1, Settling: true, Adapted: true})
-		require.InDelta(t, 1, th.Status().Adapting.Part, 0)
+		require.InDelta(t, 1, th.Status().Backoff.Part, 0)
 		old.Report(Refused)
-		require.InDelta(t, 1, th.Status().Adapting.Part, 0, "late news")
+		require.InDelta(t, 1, th.Status().Backoff.Part, 0, "late news")
 		within := take(t, th, 1)
 		within.Report(Refused)
-		require.Less(t, th.Status().Adapting.Part, 1.0, "its own law knows no settling of others")
+		require.Less(t, th.Status().Backoff.Part, 1.0, "its own law knows no settling of others")
 		served := rateHolder{th}.Report(0).Usage.Served
 		require.Equal(t, uint64(1), served.Cuts)
 		require.Zero(t, served.Refused+served.Overloaded)
@@ -229,7 +229,7 @@ func TestWaysToReport(t *testing.T) {
 		plain := whole(t, Limit{Max: 100, Burst: 100})
 		time.Sleep(5 * time.Second)
 		told := func() [3]int64 {
-			a := th.Status().Adapting
+			a := th.Status().Backoff
 			return [3]int64{a.Accepted, a.Refused, a.Overloaded}
 		}
 		all := All(th, PerCall(slots), plain)
@@ -246,13 +246,13 @@ func TestWaysToReport(t *testing.T) {
 		th.Report(2, time.Time{}, Overloaded)
 		th.Report(0, time.Time{}, Overloaded)
 		require.Equal(t, [3]int64{7, 0, 2}, told())
-		require.Equal(t, int64(1), th.Status().Adapting.Cuts)
+		require.Equal(t, int64(1), th.Status().Backoff.Cuts)
 		th.Report(5, time.Now().Add(-time.Millisecond), Refused)
 		time.Sleep(300 * time.Millisecond)
 		th.Report(5, time.Now().Add(-200*time.Millisecond), Refused)
-		require.Equal(t, int64(1), th.Status().Adapting.Cuts, "granted before its lag was over")
+		require.Equal(t, int64(1), th.Status().Backoff.Cuts, "granted before its lag was over")
 		th.Report(5, time.Now(), Refused)
-		require.Equal(t, int64(2), th.Status().Adapting.Cuts)
+		require.Equal(t, int64(2), th.Status().Backoff.Cuts)
 
 		before := told()
 		for _, o := range []Outcome{-1, 3, 99} {
@@ -263,11 +263,11 @@ func TestWaysToReport(t *testing.T) {
 		NewPermit(1, nil).Report(Refused)
 		take(t, plain, 1).Report(Refused)
 		plain.Report(1, time.Time{}, Refused)
-		require.Zero(t, plain.Status().Adapting)
+		require.Zero(t, plain.Status().Backoff)
 		none := whole(t, Limit{Adaptive: true})
 		none.Report(1, time.Time{}, Refused)
 		take(t, none, 1).Report(Refused)
-		require.Zero(t, none.Status().Adapting)
+		require.Zero(t, none.Status().Backoff)
 		require.NoError(t, th.Close())
 		th.Report(1, time.Time{}, Refused)
 	})
