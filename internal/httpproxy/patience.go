@@ -54,11 +54,11 @@ func (p *patient) AcquireUpTo(ctx context.Context, n int) (throttle.Permit, erro
 // Unwrap shows the limiter to package throttle.
 func (p *patient) Unwrap() throttle.Limiter { return p.Limiter }
 
-// Told hands on that the service wants to be left alone.
-func (p *patient) Told(until time.Time, reason string) {
+// RetryAfter hands on that the service wants to be left alone.
+func (p *patient) RetryAfter(until time.Time, reason string) {
 	if l, ok := p.Limiter.(interface {
-		Told(until time.Time, reason string)
+		RetryAfter(until time.Time, reason string)
 	}); ok {
-		l.Told(until, reason)
+		l.RetryAfter(until, reason)
 	}
 }
