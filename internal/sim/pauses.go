@@ -183,7 +183,7 @@ func (w *world) notePauseSent(p *process, req *driver.Request) {
 
 // spread pushes news.
 func (w *world) spread(p *process, d *driver.DocumentReport) {
-	news, err := consensus.PauseNews(p.incarnation, d)
+	news, err := consensus.PauseNotification(p.incarnation, d)
 	if err != nil {
 		w.violatef(CheckPause, "%s proposes what nobody can read: %v", p, err)
 		return
@@ -210,7 +210,7 @@ func (w *world) hear(p *process, version driver.Version, news []byte) {
 	if version > p.pauses.heard {
 		p.pauses.heard, p.pauses.heardAt = version, local
 	}
-	if err := p.proc.Hear(local, news); err != nil {
+	if err := p.proc.Notify(local, news); err != nil {
 		w.violatef(CheckPause, "%s cannot read news: %v", p, err)
 	}
 	w.touch(p, local)

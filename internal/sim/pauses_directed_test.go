@@ -53,7 +53,7 @@ var pauseSchedules = []directed{
 			w.resumeAll()
 			w.run(w.now + 5*time.Second)
 			requireResumed(t, w, a, b)
-			news, err := consensus.PauseNews("late", &old)
+			news, err := consensus.PauseNotification("late", &old)
 			require.NoError(t, err)
 			w.hear(b, old.Version, news)
 			if list := b.proc.Paused(b.clock.read(w.now), epoch); len(list) > 0 {

@@ -194,7 +194,7 @@ func (p *Processor) Request(now time.Duration, nonce uint64, demand Share) Reque
 	}
 	if len(p.unanswered) == MaxUnanswered {
 		p.sent.open, p.sent.Recalled = true, p.recalled
-		p.sent.Documents = p.ceiling.pauses.withdraw(p.sent.Documents, p.ceiling.shelf.find(pauseDocument))
+		p.sent.Documents = p.ceiling.pauses.withdraw(p.sent.Documents, p.ceiling.docs.Find(pauseDocument))
 		return p.sent.Request
 	}
 	p.choose(now)

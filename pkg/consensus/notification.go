@@ -8,20 +8,20 @@ import (
 	"strings"
 )
 
-// A newsflash is what processors push to each other: the pauses as they are now, or the
-// receipt of a processor that has stopped.
-type newsflash struct {
-	// from tells processes apart, so that nobody heeds what it has pushed itself.
+// A notification is what processors push to each other (see Pusher): the pauses as they are
+// now, or the receipt of a processor that has stopped.
+type notification struct {
+	// from tells processes apart, so that nobody takes what it has pushed itself.
 	from    string
 	version Version
-	// notice is nil in a receipt.
-	notice *notice
+	// pauses is nil in a receipt.
+	pauses *pauseList
 	// id is the processor whose receipt it is.
 	id string
 }
 
-// newsJSON is the form of a newsflash.
-type newsJSON struct {
+// notificationJSON is the form of a notification.
+type notificationJSON struct {
 	Form    int             `json:"form"`
 	From    string          `json:"from"`
 	Version uint64          `json:"version"`
@@ -29,13 +29,13 @@ type newsJSON struct {
 	Receipt []byte          `json:"receipt,omitempty"` // an ID is any bytes
 }
 
-const newsForm = 1
+const notificationForm = 1
 
-// encode returns the news.
-func (n *newsflash) encode() ([]byte, error) {
-	j := newsJSON{Form: newsForm, From: n.from, Version: uint64(n.version), Receipt: []byte(n.id)}
-	if n.notice != nil {
-		body, err := n.notice.body()
+// encode returns the notification as it is pushed.
+func (n *notification) encode() ([]byte, error) {
+	j := notificationJSON{Form: notificationForm, From: n.from, Version: uint64(n.version), Receipt: []byte(n.id)}
+	if n.pauses != nil {
+		body, err := n.pauses.body()
 		if err != nil {
 			return nil, err
 		}
@@ -44,22 +44,22 @@ func (n *newsflash) encode() ([]byte, error) {
 	return json.Marshal(j)
 }
 
-// parseNews reads what encode returns. Anything else is none of this release's.
-func parseNews(news []byte) (n newsflash, err error) {
+// parseNotification reads what encode returns. Anything else is of another release.
+func parseNotification(news []byte) (n notification, err error) {
 	if len(news) > MaxNewsBytes {
 		return n, fmt.Errorf("the size of news is %d, allowed: at most %d", len(news), MaxNewsBytes)
 	}
-	var j newsJSON
+	var j notificationJSON
 	if err := decodeStrictly(news, &j); err != nil {
 		return n, fmt.Errorf("consensus: not news of this release: %.200s", err.Error())
 	}
-	n = newsflash{from: j.From, version: Version(j.Version), id: string(j.Receipt)}
+	n = notification{from: j.From, version: Version(j.Version), id: string(j.Receipt)}
 	switch {
-	case j.Form != newsForm || n.version == 0 || n.version > MaxVersion || !IsName(j.From):
+	case j.Form != notificationForm || n.version == 0 || n.version > MaxVersion || !IsName(j.From):
 		return n, errors.New("consensus: not news of this release")
 	case len(j.Pause) > 0 && n.id == "":
-		body, err := parseNotice(j.Pause)
-		n.notice = &body
+		body, err := parsePauseList(j.Pause)
+		n.pauses = &body
 		return n, err
 	case len(j.Pause) == 0 && IsName(n.id):
 		return n, nil

@@ -13,7 +13,7 @@ import (
 
 func TestNotice(t *testing.T) {
 	until := time.Date(2026, 11, 22, 15, 4, 5, 0, time.UTC)
-	n := notice{resumed: 7, entries: []entry{
+	n := pauseList{resumed: 7, entries: []entry{
 		{reason: `429 from "the" service <a>`, at: 1_700_000_000_000_000, left: time.Minute, until: until},
 		{tag: "gpt-4", at: 12, left: 0},
 		{tag: "x", left: time.Microsecond},
@@ -23,7 +23,7 @@ func TestNotice(t *testing.T) {
 	//nolint:testifylint // the bytes count: what is saved is compared byte by byte
 	require.Equal(t, `{"pauses":[{"at_us":1700000000000000,"left_us":60000000,"until":"2026-11-22T15:04:05Z","reason":"429 from \"the\" service <a>"},`+
 		`{"tag":"gpt-4","at_us":12},{"tag":"x","left_us":1}],"resumed":7}`, string(body))
-	back, err := parseNotice(body)
+	back, err := parsePauseList(body)
 	require.NoError(t, err)
 	require.Equal(t, n, back)
 	for _, body := range []string{
@@ -33,7 +33,7 @@ func TestNotice(t *testing.T) {
 		`{"pauses":[{"tag":"` + strings.Repeat("x", 65) + `"}]}`, `{"pauses":[{"reason":"a\nb"}]}`, `{"pauses":[],"resumed":9223372036854775808}`,
 		`{"pauses":[` + strings.Repeat(`{},`, throttle.MaxPausedTags) + `{}]}`, strings.Repeat(" ", MaxDocumentBytes+1),
 	} {
-		_, err := parseNotice([]byte(body))
+		_, err := parsePauseList([]byte(body))
 		require.Error(t, err, "%.60s", body)
 		require.LessOrEqual(t, len(err.Error()), 400)
 	}
@@ -41,7 +41,7 @@ func TestNotice(t *testing.T) {
 
 // The longest texts for as many tags as there may be do not fit; that is an error, and no more.
 func TestNoticeIsBounded(t *testing.T) {
-	var n notice
+	var n pauseList
 	for i := range throttle.MaxPausedTags {
 		n.entries = append(n.entries, entry{tag: fmt.Sprint(i), reason: strings.Repeat("r", 100), at: MaxMicros, left: throttle.MaxPause, until: time.Now()})
 	}
@@ -56,19 +56,19 @@ func TestNoticeIsBounded(t *testing.T) {
 	n.entries = append(n.entries[:0:0], make([]entry, throttle.MaxPausedTags+1)...)
 	_, err = n.body()
 	require.ErrorContains(t, err, "number of the pause is 17")
-	news := newsflash{from: "x", version: 1, notice: &notice{}}
+	news := notification{from: "x", version: 1, pauses: &pauseList{}}
 	text, err := news.encode()
 	require.NoError(t, err)
 	require.Less(t, len(text)+MaxDocumentBytes, MaxNewsBytes)
 }
 
-func FuzzParseNotice(f *testing.F) {
+func FuzzParsePauseList(f *testing.F) {
 	f.Add(`{"pauses":[{"tag":"gpt","at_us":1,"left_us":60000000,"until":"2026-11-22T15:04:05Z","reason":"429"}],"resumed":7}`)
 	f.Add(`{"pauses":[]}`)
 	f.Add(`{"pauses":[{"left_us":31622400000000}]}`)
 	f.Add("")
 	f.Fuzz(func(t *testing.T, body string) {
-		n, err := parseNotice([]byte(body))
+		n, err := parsePauseList([]byte(body))
 		if err != nil {
 			require.Zero(t, n)
 			return
@@ -77,7 +77,7 @@ func FuzzParseNotice(f *testing.F) {
 		if err != nil {
 			return // escapes make it larger
 		}
-		back, err := parseNotice(again)
+		back, err := parsePauseList(again)
 		require.NoError(t, err)
 		require.Len(t, back.entries, len(n.entries))
 		for _, m := range []moment{
@@ -96,23 +96,23 @@ func FuzzParseNotice(f *testing.F) {
 	})
 }
 
-func FuzzParseNews(f *testing.F) {
+func FuzzParseNotification(f *testing.F) {
 	f.Add(`{"form":1,"from":"a","version":65537,"pause":{"pauses":[{"left_us":1}]}}`)
 	f.Add(`{"form":1,"from":"a","version":65537,"receipt":"cG9kLTE="}`)
 	f.Add(`{"form":1,"from":"a","version":0}`)
 	f.Add("")
 	f.Fuzz(func(t *testing.T, text string) {
-		n, err := parseNews([]byte(text))
+		n, err := parseNotification([]byte(text))
 		if err != nil {
 			return
 		}
 		require.NotZero(t, n.version)
-		require.NotEqual(t, n.notice == nil, n.id == "")
+		require.NotEqual(t, n.pauses == nil, n.id == "")
 		again, err := n.encode()
 		if err != nil {
 			return // escapes make it larger
 		}
-		back, err := parseNews(again)
+		back, err := parseNotification(again)
 		require.NoError(t, err, "%s", again)
 		require.Equal(t, n.version, back.version)
 		require.Equal(t, n.id, back.id)

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
 )
 
 // News of a pause may be written by the clock of a store that has begun anew, of which the processor has heard nothing
@@ -16,12 +18,12 @@ func TestNewsByAnotherClock(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := &pausing{}
 			heard := moment{now: 10 * time.Second, logical: 5_000_000_000, clamp: time.Second}
-			news := &notice{entries: []entry{{at: at, left: 5 * time.Second, reason: "told"}}}
-			p.hear(heard, 7, news)
+			news := &pauseList{entries: []entry{{at: at, left: 5 * time.Second, reason: "told"}}}
+			p.notify(heard, 7, news)
 			require.Len(t, p.inForce(heard.now+4*time.Second), 1)
 			again := heard
 			again.now += 4 * time.Second
-			p.hear(again, 7, news)
+			p.notify(again, 7, news)
 			require.Empty(t, p.inForce(heard.now+5*time.Second))
 		})
 	}
@@ -31,8 +33,8 @@ func TestNewsByAnotherClock(t *testing.T) {
 // given back pauses by a processor that had not heard of the newest. Who knows of that goes on, and asks for it again.
 func TestAPauseOutlastsTheStoresClock(t *testing.T) {
 	const at = int64(5_000_000_000)
-	recorded := func(v Version, pauses string) book {
-		return book{Document: Document{Name: pauseDocument, Version: v, Body: []byte(`{"pauses":[` + pauses + `],"resumed":1}`)}}
+	recorded := func(v Version, pauses string) pooldoc.Held {
+		return pooldoc.Held{Document: Document{Name: pauseDocument, Version: v, Body: []byte(`{"pauses":[` + pauses + `],"resumed":1}`)}}
 	}
 	for name, c := range map[string]struct {
 		logical, began int64
@@ -61,30 +63,30 @@ func TestAPauseOutlastsTheStoresClock(t *testing.T) {
 // news said before: they may be of a record that the store has lost, whose versions were far higher.
 func TestWhoResumesEndsAPause(t *testing.T) {
 	const second = time.Second
-	recorded := func(v, resumed Version) book {
-		return book{Document: Document{Name: pauseDocument, Version: v, Body: fmt.Appendf(nil, `{"pauses":[],"resumed":%d}`, resumed)}}
+	recorded := func(v, resumed Version) pooldoc.Held {
+		return pooldoc.Held{Document: Document{Name: pauseDocument, Version: v, Body: fmt.Appendf(nil, `{"pauses":[],"resumed":%d}`, resumed)}}
 	}
 	type news struct{ version, resumed Version }
 	old, present := news{9000, 8000}, news{14, 12}
 	for name, c := range map[string]struct {
-		before []news // heard a second before another pause is asked for, which this one takes the place of
-		heard  []news // before the pause
-		shown  []book // by the answers after the pause, a second apart
+		before []news         // heard a second before another pause is asked for, which this one takes the place of
+		heard  []news         // before the pause
+		shown  []pooldoc.Held // by the answers after the pause, a second apart
 		paused bool
 	}{
-		"nobody resumes":                      {shown: []book{recorded(10, 5), recorded(10, 5)}, paused: true},
-		"resumed before, as the record shows": {shown: []book{recorded(11, 5)}, paused: true},
-		"resumed afterwards":                  {shown: []book{recorded(12, 12)}},
-		"resumed before, as the news said":    {heard: []news{present}, shown: []book{recorded(12, 12), recorded(14, 12)}, paused: true},
-		"an answer that was late":             {heard: []news{present}, shown: []book{recorded(11, 11), recorded(14, 12)}, paused: true},
-		"resumed again, after the news":       {heard: []news{present}, shown: []book{recorded(15, 15)}},
-		"news of a record that is lost":       {heard: []news{old}, shown: []book{recorded(10, 5), recorded(11, 5), recorded(12, 12)}},
-		"news of it that nobody has resumed":  {heard: []news{{9000, 5}}, shown: []book{recorded(11, 11)}},
-		"the lost record is back":             {heard: []news{old}, shown: []book{recorded(10, 5), recorded(11, 5), recorded(9000, 8000)}, paused: true},
-		"news of both records":                {heard: []news{present, old}, shown: []book{recorded(10, 5), recorded(14, 12)}, paused: true},
-		"news of both, one after the other":   {before: []news{old}, heard: []news{present}, shown: []book{recorded(10, 5), recorded(14, 12)}, paused: true},
+		"nobody resumes":                      {shown: []pooldoc.Held{recorded(10, 5), recorded(10, 5)}, paused: true},
+		"resumed before, as the record shows": {shown: []pooldoc.Held{recorded(11, 5)}, paused: true},
+		"resumed afterwards":                  {shown: []pooldoc.Held{recorded(12, 12)}},
+		"resumed before, as the news said":    {heard: []news{present}, shown: []pooldoc.Held{recorded(12, 12), recorded(14, 12)}, paused: true},
+		"an answer that was late":             {heard: []news{present}, shown: []pooldoc.Held{recorded(11, 11), recorded(14, 12)}, paused: true},
+		"resumed again, after the news":       {heard: []news{present}, shown: []pooldoc.Held{recorded(15, 15)}},
+		"news of a record that is lost":       {heard: []news{old}, shown: []pooldoc.Held{recorded(10, 5), recorded(11, 5), recorded(12, 12)}},
+		"news of it that nobody has resumed":  {heard: []news{{9000, 5}}, shown: []pooldoc.Held{recorded(11, 11)}},
+		"the lost record is back":             {heard: []news{old}, shown: []pooldoc.Held{recorded(10, 5), recorded(11, 5), recorded(9000, 8000)}, paused: true},
+		"news of both records":                {heard: []news{present, old}, shown: []pooldoc.Held{recorded(10, 5), recorded(14, 12)}, paused: true},
+		"news of both, one after the other":   {before: []news{old}, heard: []news{present}, shown: []pooldoc.Held{recorded(10, 5), recorded(14, 12)}, paused: true},
 		"news of both, and resumed afterwards": {
-			before: []news{old}, heard: []news{present}, shown: []book{recorded(10, 5), recorded(15, 15), recorded(15, 15)},
+			before: []news{old}, heard: []news{present}, shown: []pooldoc.Held{recorded(10, 5), recorded(15, 15), recorded(15, 15)},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -94,7 +96,7 @@ func TestWhoResumesEndsAPause(t *testing.T) {
 			p.take(m, m.now, recorded(10, 5))
 			ask := func(heard []news) {
 				for _, n := range heard {
-					p.hear(m, n.version, &notice{resumed: n.resumed})
+					p.notify(m, n.version, &pauseList{resumed: n.resumed})
 				}
 				p.ask(stop{reason: "asked", end: forever}, 0)
 			}
@@ -130,17 +132,17 @@ func TestResumptionsRemembered(t *testing.T) {
 // What was on record and is not any more is asked for again, until somebody resumes: also when the news said something newer,
 // or told of that, for it was paused before.
 func TestWhoResumesEndsAPauseThatWasLost(t *testing.T) {
-	recorded := func(v Version, pauses string, resumed Version) book {
-		return book{Document: Document{Name: pauseDocument, Version: v, Body: fmt.Appendf(nil, `{"pauses":[%s],"resumed":%d}`, pauses, resumed)}}
+	recorded := func(v Version, pauses string, resumed Version) pooldoc.Held {
+		return pooldoc.Held{Document: Document{Name: pauseDocument, Version: v, Body: fmt.Appendf(nil, `{"pauses":[%s],"resumed":%d}`, pauses, resumed)}}
 	}
 	m := moment{now: 10 * time.Second, logical: 5_000_000_000, clamp: time.Second}
 	told := recorded(7, `{"reason":"told"}`, 0)
-	for name, news := range map[string]*notice{"no news": nil, "of nobody": {}, "of that": {resumed: 9}} {
+	for name, news := range map[string]*pauseList{"no news": nil, "of nobody": {}, "of that": {resumed: 9}} {
 		t.Run(name, func(t *testing.T) {
 			p := &pausing{}
 			p.take(m, m.now, told)
 			if news != nil {
-				p.hear(m, 9000, news)
+				p.notify(m, 9000, news)
 			}
 			p.take(m, m.now, recorded(8, "", 0))
 			require.Len(t, p.wishes, 1, "it is asked for again")
@@ -151,7 +153,7 @@ func TestWhoResumesEndsAPauseThatWasLost(t *testing.T) {
 	t.Run("and is asked for here", func(t *testing.T) {
 		p := &pausing{}
 		p.take(m, m.now, told)
-		p.hear(m, 9000, &notice{resumed: 9})
+		p.notify(m, 9000, &pauseList{resumed: 9})
 		p.ask(stop{reason: "asked", end: m.now + time.Minute}, 0) // by who knew that somebody had resumed
 		p.take(m, m.now, recorded(8, "", 0))
 		p.take(m, m.now, recorded(9, "", 9))

@@ -11,18 +11,16 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// pauseDocument is the name of the document that says what is paused.
-const pauseDocument = "pause"
-
-// A notice is the document "pause": what was paused when, and for how long.
+// A pauseList is the document "pause": what was paused when, and for how long.
 //
-// The end of a pause stands on the pool's logical clock: At is the logical time of writing,
-// Left how long it was then. That clock follows the store's, so no processor's wall
-// clock can shorten a pause; it outlives all processors; and for the time in which the pool
-// was empty, which it does not count, Answer.Slept is taken off. It is put down anew
-// where the clock has not counted what a processor has: after the store was away for
-// longer than a clamp, or has lost the record, whose next one has another clock.
-type notice struct {
+// The end of a pause is on the pool's logical clock: at is the logical time of writing, and
+// left is how long the pause was then. That clock follows the store's. So no processor's wall
+// clock can shorten a pause, and it outlives all processors. The clock does not count the
+// time in which the pool was empty: Answer.Slept is taken off for that.
+//
+// A processor writes the document anew where the clock has lost time: after the store was
+// away for longer than a clamp, or has lost the record, whose next one has another clock.
+type pauseList struct {
 	entries []entry
 	// resumed is the version of the document by which somebody resumed last; 0: nobody has.
 	resumed Version
@@ -31,18 +29,17 @@ type notice struct {
 // An entry is one pause.
 type entry struct {
 	tag, reason string
-	// at is the logical time, in microseconds, at which left was true; 0: whoever wrote it
-	// knew no logical time, and it counts from when a processor reads it.
+	// at is the logical time of writing, in microseconds. 0: whoever wrote it knew no logical
+	// time, and the pause counts from when a processor reads it.
 	at int64
 	// left is how long it goes on; 0: until somebody resumes.
 	left time.Duration
-	// until says the same by the wall clock of whoever paused, for people; zero: no end.
-	// Nobody goes by it.
+	// until is the end by the wall clock of whoever paused, for people only; zero: no end.
 	until time.Time
 }
 
 // The form of the document.
-type noticeJSON struct {
+type pauseListJSON struct {
 	Pauses  []entryJSON `json:"pauses"`
 	Resumed uint64      `json:"resumed,omitempty"`
 }
@@ -57,8 +54,8 @@ type entryJSON struct {
 }
 
 // body returns the document's body. The error is a *throttle.PauseError if it is too large.
-func (n *notice) body() ([]byte, error) {
-	j := noticeJSON{Pauses: make([]entryJSON, 0, len(n.entries)), Resumed: uint64(n.resumed)}
+func (n pauseList) body() ([]byte, error) {
+	j := pauseListJSON{Pauses: make([]entryJSON, 0, len(n.entries)), Resumed: uint64(n.resumed)}
 	for _, e := range n.entries {
 		o := entryJSON{Tag: e.tag, At: e.at, Left: e.left.Microseconds(), Reason: e.reason}
 		if !e.until.IsZero() {
@@ -82,13 +79,13 @@ func (n *notice) body() ([]byte, error) {
 	return body, nil
 }
 
-// parseNotice reads a document's body. What it does not know in it may be a pause of a
-// kind that nothing is known of, and is an error.
-func parseNotice(body []byte) (n notice, err error) {
+// parsePauseList reads a document's body. An unknown field is an error: it may be a pause of
+// a kind that this release does not know.
+func parsePauseList(body []byte) (n pauseList, err error) {
 	if len(body) > MaxDocumentBytes {
 		return n, fmt.Errorf("the size of the document %s is %d, allowed: at most %d", pauseDocument, len(body), MaxDocumentBytes)
 	}
-	var j noticeJSON
+	var j pauseListJSON
 	if err := decodeStrictly(body, &j); err != nil {
 		return n, fmt.Errorf("consensus: the document %q holds no pauses: %.200s", pauseDocument, err.Error())
 	}
@@ -99,11 +96,11 @@ func parseNotice(body []byte) (n notice, err error) {
 	for _, o := range j.Pauses {
 		e, err := o.entry()
 		if err != nil {
-			return notice{}, err
+			return pauseList{}, err
 		}
 		for _, other := range n.entries {
 			if other.tag == e.tag {
-				return notice{}, fmt.Errorf("consensus: the document %q pauses the tag %q twice", pauseDocument, e.tag)
+				return pauseList{}, fmt.Errorf("consensus: the document %q pauses the tag %q twice", pauseDocument, e.tag)
 			}
 		}
 		n.entries = append(n.entries, e)
@@ -126,6 +123,6 @@ func (o *entryJSON) entry() (e entry, err error) {
 }
 
 // drop takes the pause of a tag out.
-func (n *notice) drop(tag string) {
+func (n *pauseList) drop(tag string) {
 	n.entries = slices.DeleteFunc(slices.Clone(n.entries), func(e entry) bool { return e.tag == tag })
 }
