@@ -224,7 +224,7 @@ func (r *recorder) TryAcquire(n int) (throttle.Permit, bool) {
 	return p, true
 }
 
-func (r *recorder) Told(until time.Time, reason string) {
+func (r *recorder) RetryAfter(until time.Time, reason string) {
 	r.told <- time.Until(until).Round(time.Second).String() + " " + reason
 }
 

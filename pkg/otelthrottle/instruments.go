@@ -49,7 +49,7 @@ func Instruments() []Instrument {
 type snapshot struct {
 	throttle *throttle.Status         // nil for a limit on calls in flight
 	inFlight *throttle.InFlightStatus // nil for a rate
-	held     []throttle.HeldBack
+	held     []throttle.WaitStats
 	lease    throttle.Lease
 	waiting  int
 	view     *consensus.View // nil without a pool
@@ -84,17 +84,17 @@ var observed = []Instrument{
 	{
 		Name: "numathrottle.throttled.waits", Kind: Counter, Unit: "{call}", Labels: byReason,
 		Doc:  "Calls that had to wait, by the reason when they began to",
-		read: byHeld(func(h throttle.HeldBack) float64 { return float64(h.Waits) }),
+		read: byHeld(func(h throttle.WaitStats) float64 { return float64(h.Waits) }),
 	},
 	{
 		Name: "numathrottle.throttled.refusals", Kind: Counter, Unit: "{call}", Labels: byReason,
 		Doc:  "Calls that were refused, at once or after a wait",
-		read: byHeld(func(h throttle.HeldBack) float64 { return float64(h.Refusals) }),
+		read: byHeld(func(h throttle.WaitStats) float64 { return float64(h.Refusals) }),
 	},
 	{
 		Name: "numathrottle.throttled.time", Kind: Counter, Unit: "s", Labels: byReason,
 		Doc:  "Time during which at least one call waited",
-		read: byHeld(func(h throttle.HeldBack) float64 { return h.Time.Seconds() }),
+		read: byHeld(func(h throttle.WaitStats) float64 { return h.Time.Seconds() }),
 	},
 	{
 		Name: "numathrottle.waiting", Kind: Gauge, Unit: "{call}", Labels: byLimit,
@@ -256,12 +256,12 @@ func adaptive(of func(*throttle.Status) float64) func(*snapshot, func(float64, t
 	}
 }
 
-func byHeld(of func(throttle.HeldBack) float64) func(*snapshot, func(float64, throttle.Reason)) {
+func byHeld(of func(throttle.WaitStats) float64) func(*snapshot, func(float64, throttle.Reason)) {
 	return func(s *snapshot, emit func(float64, throttle.Reason)) {
 		// All from the beginning: what happens for the first time must not be lost
 		// because there was nothing to compare it with.
 		for _, r := range throttle.Reasons() {
-			i := slices.IndexFunc(s.held, func(h throttle.HeldBack) bool { return h.Reason == r })
+			i := slices.IndexFunc(s.held, func(h throttle.WaitStats) bool { return h.Reason == r })
 			if i < 0 {
 				emit(0, r)
 				continue

@@ -17,7 +17,7 @@ type Status struct {
 	Rate  float64
 	// Tokens is what is at hand; below 0 it is debt.
 	Tokens float64
-	// Waiting counts the callers in the queue, and those held back before they draw (HoldBack).
+	// Waiting counts the callers in the queue, and those held back before they draw (ExternalWait).
 	Waiting int
 	// Issued is what stands of tokens that are issued one by one; the zero value while
 	// Lease.Issuing is false.

@@ -136,7 +136,7 @@ type listening struct {
 
 func (l *listening) Adapts() bool { return l.adapts }
 
-func (l *listening) Told(until time.Time, reason string) {
+func (l *listening) RetryAfter(until time.Time, reason string) {
 	l.told = append(l.told, time.Until(until).String()+": "+reason)
 }
 

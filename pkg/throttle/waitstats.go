@@ -5,13 +5,13 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/gate"
 )
 
-// HeldBack is how much a limiter has held callers back for one reason, in all since it was
+// WaitStats is how much a limiter has held callers back for one reason, in all since it was
 // made: Waits and Refusals count calls, and Time is how long at least one caller waited.
-type HeldBack = gate.WaitStats
+type WaitStats = gate.WaitStats
 
-// HeldBack returns how much callers were held back for each reason, in an order that does
+// WaitStats returns how much callers were held back for each reason, in an order that does
 // not change; reasons that never did so are left out.
-func (t *Throttle) HeldBack() []HeldBack { return t.gate.WaitStats() }
+func (t *Throttle) WaitStats() []WaitStats { return t.gate.WaitStats() }
 
 // noteHeld notes what the first waiter waits for, if anybody waits. The lock is held.
 func (t *Throttle) noteHeld() {
@@ -70,9 +70,9 @@ func (t *Throttle) reasonNow(n int, now int64) Reason {
 	return r
 }
 
-// HeldBack returns how much callers were held back for each reason, in an order that does
+// WaitStats returns how much callers were held back for each reason, in an order that does
 // not change; reasons that never did so are left out.
-func (f *InFlight) HeldBack() []HeldBack { return f.gate.WaitStats() }
+func (f *InFlight) WaitStats() []WaitStats { return f.gate.WaitStats() }
 
 // noteHeld notes what is waited for, if anybody waits. The lock is held.
 func (f *InFlight) noteHeld() {

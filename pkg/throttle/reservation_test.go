@@ -433,7 +433,7 @@ func TestIssuedGivesSeveralBack(t *testing.T) {
 	})
 }
 
-// With slots in flight and a limiter that is no member: every call draws from all, and few
+// With slots in flight and a limiter of another package: every call draws from all, and few
 // slots are reserved in vain.
 func TestIssuedInAllWithOthers(t *testing.T) {
 	for _, tc := range []struct {

@@ -4,7 +4,7 @@ package throttle
 const maxWraps = 100
 
 // look returns l as a T, or the first T among what l shows by a method `Unwrap() Limiter`, and what that shows. It is
-// for what a limiter is asked and told beside draws: HoldBack, Refuse, Adaptive, Throttled, Told, and whether it is closed. A draw is
+// for what a limiter is asked and told beside draws: ExternalWait, Refuse, Adaptive, Throttled, RetryAfter, and whether it is closed. A draw is
 // never looked through, nor is Unlimited: what is around a limiter may hold callers back by itself.
 func look[T any](l Limiter) (found T, ok bool) {
 	for range maxWraps {

@@ -37,7 +37,7 @@ type native interface {
 
 var ranks atomic.Uint64
 
-// nextRank returns the position of a new member in the order of locks.
+// nextRank returns the position of a new limiter in the order of locks.
 func nextRank() uint64 { return ranks.Add(1) }
 
 // A rateChild is a Throttle as a child of an All.
@@ -82,7 +82,7 @@ func (t rateChild) untake(p Permit) {
 	t.putBack(p.pos, units)
 }
 
-// Undo is untake for a permit that a bid drew.
+// Undo is untake for a permit that an attempt drew.
 func (t rateChild) Undo(p Permit) {
 	t.gate.Lock()
 	defer t.gate.Unlock()

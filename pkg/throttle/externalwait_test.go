@@ -20,7 +20,7 @@ func TestHoldBackShowsAsAWait(t *testing.T) {
 		for _, tc := range []struct {
 			on interface {
 				Limiter
-				HeldBack() []HeldBack
+				WaitStats() []WaitStats
 			}
 			waiting func() int
 			told    Wait
@@ -29,18 +29,18 @@ func TestHoldBackShowsAsAWait(t *testing.T) {
 			{slots, func() int { return slots.Status().Waiting }, Wait{Limit: "calls", Reason: ReasonPause, Cost: 3}},
 		} {
 			w.told = nil
-			first := HoldBack(t.Context(), tc.on, "", 3)
+			first := ExternalWait(t.Context(), tc.on, "", 3)
 			time.Sleep(time.Second)
-			second := HoldBack(t.Context(), tc.on, "", 3)
+			second := ExternalWait(t.Context(), tc.on, "", 3)
 			require.Equal(t, 2, tc.waiting())
 			time.Sleep(time.Second)
-			require.Equal(t, []HeldBack{{Reason: ReasonPause, Waits: 2, Time: 2 * time.Second}}, tc.on.HeldBack(), "while they wait")
+			require.Equal(t, []WaitStats{{Reason: ReasonPause, Waits: 2, Time: 2 * time.Second}}, tc.on.WaitStats(), "while they wait")
 			first(nil)
 			time.Sleep(time.Second)
 			second(errors.New("mine"))
 			time.Sleep(time.Minute)
 			require.Zero(t, tc.waiting())
-			require.Equal(t, []HeldBack{{Reason: ReasonPause, Waits: 2, Time: 3 * time.Second}}, tc.on.HeldBack())
+			require.Equal(t, []WaitStats{{Reason: ReasonPause, Waits: 2, Time: 3 * time.Second}}, tc.on.WaitStats())
 			require.Equal(t, []any{tc.told, tc.told, Waited{For: 2 * time.Second}, Waited{For: 2 * time.Second, Err: errors.New("mine")}}, w.told)
 		}
 		require.Zero(t, th.Status().Refused, "it is no demand")
@@ -52,7 +52,7 @@ func TestHoldBackBesideAQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th := whole(t, Limit{Max: 2, Burst: 2})
 		drain(th)
-		over := HoldBack(t.Context(), th, "", 1)
+		over := ExternalWait(t.Context(), th, "", 1)
 		c := begin(th, 2, 0)
 		time.Sleep(5 * time.Second)
 		require.NoError(t, c.end(t).err)
@@ -67,7 +67,7 @@ func TestHeldBackCallThatIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th := whole(t, Limit{Max: 1}, WithName("llm"), WithTag("gold"))
 		end := func(ctx context.Context, err func() error) {
-			over := HoldBack(ctx, th, "", 1)
+			over := ExternalWait(ctx, th, "", 1)
 			<-ctx.Done()
 			over(err())
 		}
@@ -84,7 +84,7 @@ func TestHeldBackCallThatIsRefused(t *testing.T) {
 		e := Refuse(th, Error{Reason: ReasonPause, Cost: 2, RetryAfter: time.Second})
 		require.Equal(t, &Error{Reason: ReasonPause, Limit: "llm", Tag: "gold", Cost: 2, RetryAfter: time.Second, by: th}, e)
 		require.Equal(t, "mine", Refuse(th, Error{Reason: "foreign", Tag: "mine"}).Tag)
-		require.Equal(t, []HeldBack{{Reason: ReasonPause, Waits: 3, Refusals: 3, Time: time.Second}}, th.HeldBack())
+		require.Equal(t, []WaitStats{{Reason: ReasonPause, Waits: 3, Refusals: 3, Time: time.Second}}, th.WaitStats())
 	})
 }
 
@@ -132,7 +132,7 @@ func TestHoldBackIsBlamed(t *testing.T) {
 		th := whole(t, Limit{Max: 1}, WithName("llm"))
 		for limit, l := range map[string]Limiter{"llm": th, "": struct{ Limiter }{th}} {
 			ctx := Track(timeout(t, 10*time.Second))
-			over := HoldBack(ctx, l, "gold", 1)
+			over := ExternalWait(ctx, l, "gold", 1)
 			time.Sleep(9 * time.Second)
 			over(nil)
 			<-ctx.Done()

@@ -8,17 +8,17 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
 )
 
-// HoldBack tells l that a call which is to draw n tokens for a tag is held back before it
+// ExternalWait tells l that a call which is to draw n tokens for a tag is held back before it
 // draws, by whoever draws for it: package httpthrottle does so while the called service wants to be
-// left alone. The wait shows as one for l, for ReasonPause: its observers are told, HeldBack
+// left alone. The wait shows as one for l, for ReasonPause: its observers are told, WaitStats
 // and Status count it, Track knows of it, and so do the metrics. No token is asked for, so it is no demand.
 //
 // over must be called once, when the wait is over, with what the call fails with; nil when
 // it goes on. An All shows the wait at the first made of its limiters that n tokens cost something
 // at, and a Limiter with a method `Unwrap() Limiter` at what that returns. Of other limiters that are
 // not of this package, and of those that are Unlimited, only Track knows. It never blocks, and may be called from any goroutine.
-func HoldBack(ctx context.Context, l Limiter, tag string, n int) (over func(err error)) {
-	h, cost := holderOf(l, n)
+func ExternalWait(ctx context.Context, l Limiter, tag string, n int) (over func(err error)) {
+	h, cost := externalWaiterOf(l, n)
 	if h == nil {
 		passed := waitsFor(ctx, Error{Reason: ReasonPause, Tag: tag, Cost: n})
 		return func(error) { passed() }
@@ -39,10 +39,10 @@ func HoldBack(ctx context.Context, l Limiter, tag string, n int) (over func(err 
 
 // Refuse returns e as an error of l, for a call that is refused by whoever is to draw e.Cost tokens
 // for it: with the name of the limit, its tag unless e has one, and what e.Cost comes to
-// there. Which limiter that is, is as with HoldBack; e stays as it is where only Track knows of
-// waits. HeldBack counts it, if e.Reason is one of Reasons.
+// there. Which limiter that is, is as with ExternalWait; e stays as it is where only Track knows of
+// waits. WaitStats counts it, if e.Reason is one of Reasons.
 func Refuse(l Limiter, e Error) *Error {
-	h, cost := holderOf(l, e.Cost)
+	h, cost := externalWaiterOf(l, e.Cost)
 	if h == nil {
 		return &e
 	}
@@ -55,31 +55,31 @@ func Refuse(l Limiter, e Error) *Error {
 	return &e
 }
 
-// A backholder is a limiter that shows waits which are not its own: a *Throttle or an
+// A externalWaiter is a limiter that shows waits which are not its own: a *Throttle or an
 // *InFlight, or what embeds one.
-type backholder interface {
+type externalWaiter interface {
 	describe(limit, tag *string)
 	waitLog() *gate.WaitLog
-	follow(ctx context.Context, w Wait) vigil
+	follow(ctx context.Context, w Wait) waitSpan
 	// outside notes that so many more calls are held back before they draw; fewer when
 	// more is negative. No lock is held.
 	outside(more int)
 }
 
-// holderOf returns who shows that a draw of n tokens from l is held back, and what the draw
+// externalWaiterOf returns who shows that a draw of n tokens from l is held back, and what the draw
 // costs there; nil for nobody.
-func holderOf(l Limiter, n int) (by backholder, cost int) {
+func externalWaiterOf(l Limiter, n int) (by externalWaiter, cost int) {
 	if s, ok := look[interface {
-		holder(n int) (backholder, int)
+		holder(n int) (externalWaiter, int)
 	}](l); ok {
 		return s.holder(n)
 	}
 	return nil, 0
 }
 
-func (j *joint) holder(n int) (by backholder, cost int) {
-	for _, p := range j.parts {
-		h, price := holderOf(p.limiter, p.price(n))
+func (j *multi) holder(n int) (by externalWaiter, cost int) {
+	for _, p := range j.children {
+		h, price := externalWaiterOf(p.limiter, p.price(n))
 		if h != nil && (by == nil || cost <= 0 && price > 0) {
 			by, cost = h, price
 		}
@@ -87,14 +87,14 @@ func (j *joint) holder(n int) (by backholder, cost int) {
 	return by, cost
 }
 
-func (t *Throttle) holder(n int) (by backholder, cost int) {
+func (t *Throttle) holder(n int) (by externalWaiter, cost int) {
 	if t.Unlimited() {
 		return nil, 0
 	}
 	return t, n
 }
 
-func (f *InFlight) holder(n int) (by backholder, cost int) {
+func (f *InFlight) holder(n int) (by externalWaiter, cost int) {
 	if f.Unlimited() {
 		return nil, 0
 	}

@@ -183,7 +183,7 @@ func (f *InFlight) poke() {
 	}
 }
 
-// serve wakes the first bid if there are slots for it. The lock is held.
+// serve wakes the first attempt if there are slots for it. The lock is held.
 func (f *InFlight) serve() {
 	if w := f.queue.First; w != nil && (slotChild{f}).AtHand(w) >= w.Least {
 		w.Attempt.Wake()

@@ -10,22 +10,22 @@ import (
 )
 
 // heldFor returns what was counted for one reason.
-func heldFor(l interface{ HeldBack() []HeldBack }, r Reason) HeldBack {
-	for _, h := range l.HeldBack() {
+func heldFor(l interface{ WaitStats() []WaitStats }, r Reason) WaitStats {
+	for _, h := range l.WaitStats() {
 		if h.Reason == r {
 			return h
 		}
 	}
-	return HeldBack{Reason: r}
+	return WaitStats{Reason: r}
 }
 
 // The time is split by reason at the moments at which it changes by the clock alone.
 func TestHeldBackTimeByReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th, s := scripted(t, Limit{Max: 1, Per: time.Hour}, 0)
-		require.Empty(t, th.HeldBack())
+		require.Empty(t, th.WaitStats())
 		time.Sleep(time.Minute)
-		require.Empty(t, th.HeldBack(), "nobody waits")
+		require.Empty(t, th.WaitStats(), "nobody waits")
 
 		c := begin(th, 1, 0)
 		s.h.Lease(Lease{Frozen: time.Now().Add(2 * time.Second)})
@@ -42,7 +42,7 @@ func TestHeldBackTimeByReason(t *testing.T) {
 		}
 		check := func() {
 			got := map[Reason]time.Duration{}
-			for _, h := range th.HeldBack() {
+			for _, h := range th.WaitStats() {
 				got[h.Reason] = h.Time
 			}
 			require.Equal(t, want, got)
@@ -88,7 +88,7 @@ func TestHeldBackOfSlots(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		slotHolder{f}.Lease(Lease{Share: WholeShare, Until: time.Now().Add(5 * time.Second)})
 		time.Sleep(9 * time.Second)
-		require.Equal(t, HeldBack{Reason: ReasonInFlight, Waits: 1, Time: 8 * time.Second}, heldFor(f, ReasonInFlight))
+		require.Equal(t, WaitStats{Reason: ReasonInFlight, Waits: 1, Time: 8 * time.Second}, heldFor(f, ReasonInFlight))
 		require.Equal(t, 4*time.Second, heldFor(f, ReasonStoreLost).Time)
 		slotHolder{f}.Lease(Lease{Share: WholeShare})
 		p.Cancel()
@@ -289,6 +289,6 @@ func TestObserverOfAnAll(t *testing.T) {
 			Wait{Limit: "slow", Reason: ReasonNoShare, Cost: 5}, Waited{For: 600*time.Millisecond + 1, N: 5},
 		}, w.told)
 		require.Equal(t, int64(1), heldFor(slow, ReasonNoShare).Waits)
-		require.Empty(t, fast.HeldBack())
+		require.Empty(t, fast.WaitStats())
 	})
 }

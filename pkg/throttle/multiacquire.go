@@ -14,28 +14,28 @@ const (
 	longestPause  = 100 * time.Millisecond
 )
 
-// A round is one Acquire of an All. The limiters of this package are won
+// A multiAcquire is one Acquire of an All. The limiters of this package are won
 // together, see waitqueue.Attempt, then the
 // other limiters are tried. When one of these refuses, everything goes back, and the
 // caller waits in its Acquire: what that grants is used if all others have theirs at
 // hand by then, and goes back if not. So nothing is held while the caller waits.
-type round struct {
-	parts   []part
-	attempt *attempt // nil without limiters of this package
-	others  int      // the first part that is of another package
+type multiAcquire struct {
+	children []child
+	attempt  *attempt // nil without limiters of this package
+	others   int      // the first part that is of another package
 
-	permits []Permit // of the parts from others on
+	permits []Permit // of the children from others on
 	waited  int      // the part that was waited for; -1: none
 }
 
 // wait waits until n tokens of each limiter are granted, or with upTo as many as all
 // have.
-func (j *joint) wait(ctx context.Context, n int, upTo bool) (Permit, error) {
-	r := &round{parts: j.parts, others: j.natives(), permits: make([]Permit, len(j.parts)-j.natives()), waited: -1}
-	if j.natives() > 0 {
-		r.attempt = waitqueue.NewAttempt(ctx, j.children)
+func (j *multi) wait(ctx context.Context, n int, upTo bool) (Permit, error) {
+	r := &multiAcquire{children: j.children, others: len(j.natives), permits: make([]Permit, len(j.children)-len(j.natives)), waited: -1}
+	if len(j.natives) > 0 {
+		r.attempt = waitqueue.NewAttempt(ctx, j.natives)
 	}
-	if j.natives() < len(j.parts) {
+	if len(j.natives) < len(j.children) {
 		guarded, stop := j.guard(ctx)
 		defer stop()
 		ctx = guarded
@@ -65,7 +65,7 @@ func (j *joint) wait(ctx context.Context, n int, upTo bool) (Permit, error) {
 			most = k / 2
 		default:
 			over := waitsFor(ctx, *r.refusal(k))
-			p, err := r.parts[lacks].limiter.Acquire(ctx, r.parts[lacks].price(k))
+			p, err := r.children[lacks].limiter.Acquire(ctx, r.children[lacks].price(k))
 			over()
 			if err != nil {
 				if e := shut(ctx); e != nil {
@@ -81,7 +81,7 @@ func (j *joint) wait(ctx context.Context, n int, upTo bool) (Permit, error) {
 
 // win draws from the limiters of this package. It does not wait when something is held; then 0 says
 // that these lack tokens.
-func (r *round) win(ctx context.Context, n int, upTo bool) (int, error) {
+func (r *multiAcquire) win(ctx context.Context, n int, upTo bool) (int, error) {
 	switch {
 	case r.attempt == nil:
 		if ctx.Err() != nil {
@@ -99,13 +99,13 @@ func (r *round) win(ctx context.Context, n int, upTo bool) (int, error) {
 
 // tryOthers draws from the limiters of other packages, and returns the first that
 // refuses; -1 when none does.
-func (r *round) tryOthers(n int) int {
-	for i := r.others; i < len(r.parts); i++ {
-		price := r.parts[i].price(n)
+func (r *multiAcquire) tryOthers(n int) int {
+	for i := r.others; i < len(r.children); i++ {
+		price := r.children[i].price(n)
 		if i == r.waited || price == 0 {
 			continue
 		}
-		p, ok := r.parts[i].limiter.TryAcquire(price)
+		p, ok := r.children[i].limiter.TryAcquire(price)
 		if !ok {
 			return i
 		}
@@ -115,7 +115,7 @@ func (r *round) tryOthers(n int) int {
 }
 
 // giveBack gives back everything that was drawn.
-func (r *round) giveBack() {
+func (r *multiAcquire) giveBack() {
 	if r.attempt != nil {
 		r.attempt.Undo()
 	}
@@ -126,8 +126,8 @@ func (r *round) giveBack() {
 	r.waited = -1
 }
 
-func (r *round) grant(n int) Permit {
-	g := newBundle(r.parts)
+func (r *multiAcquire) grant(n int) Permit {
+	g := newBundle(r.children)
 	if r.attempt != nil {
 		g.permits = append(g.permits, r.attempt.Permits()...)
 	}
@@ -137,7 +137,7 @@ func (r *round) grant(n int) Permit {
 
 // sleep waits a while, longer each time, so that limiters which say that tokens are
 // at hand for Acquire but not for TryAcquire do not keep the caller busy.
-func (r *round) sleep(ctx context.Context, pause *time.Duration, n int) error {
+func (r *multiAcquire) sleep(ctx context.Context, pause *time.Duration, n int) error {
 	timer := time.NewTimer(*pause)
 	defer timer.Stop()
 	*pause = min(2**pause, longestPause)
@@ -152,13 +152,13 @@ func (r *round) sleep(ctx context.Context, pause *time.Duration, n int) error {
 }
 
 // ended returns the error of a call whose context has ended.
-func (r *round) ended(ctx context.Context, n int) error { return ended(ctx, r.refusal(n)) }
+func (r *multiAcquire) ended(ctx context.Context, n int) error { return ended(ctx, r.refusal(n)) }
 
 // refusal is the error for a draw of n tokens that the other limiters hold back, as far
 // as one of them can tell why.
-func (r *round) refusal(n int) *Error {
+func (r *multiAcquire) refusal(n int) *Error {
 	e := &Error{Reason: ReasonLimit, Cost: n}
-	if t, ok := worstOf(r.parts[r.others:]); ok {
+	if t, ok := worstOf(r.children[r.others:]); ok {
 		e.Reason, e.Limit, e.Tag, e.RetryAfter, e.Frozen = t.Reason, t.Limit, t.Tag, t.RetryAfter, t.Frozen
 	}
 	return e
