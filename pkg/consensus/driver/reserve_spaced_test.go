@@ -38,7 +38,7 @@ func TestPermitsAreSpaced(t *testing.T) {
 		if n := is.violations(); n > 0 {
 			v := proof.Violation{
 				Promise: "R10", Text: fmt.Sprintf("%d permits of seed %d came too close to the one before", n, seed),
-				Replay: fmt.Sprintf("%s=%d %s=1 go test -run '^TestPermitsAreSpaced$' ./pkg/consensus", permitSeedVariable, seed, permitsVariable),
+				Replay: fmt.Sprintf("%s=%d %s=1 go test -run '^TestPermitsAreSpaced$' ./pkg/consensus/driver", permitSeedVariable, seed, permitsVariable),
 			}
 			figures.Violations = append(figures.Violations, v)
 			t.Errorf("%s\nagain: %s", v.Text, v.Replay)
