@@ -69,7 +69,7 @@ func FuzzLoad(f *testing.F) {
 		require.NoError(t, limiter.Close())
 		req := consensus.Request{
 			Pool: cmp.Or(c.Pool, "p"), ID: cmp.Or(c.ID, "i"), Incarnation: "1", Seq: 1, Lease: max(c.Lease, consensus.MinLease),
-			Tags: []consensus.TagReport{{}},
+			Report: consensus.Report{},
 		}
 		require.NoError(t, req.Validate(), "a pool and an ID that every store takes")
 		switch {

@@ -36,9 +36,9 @@ func (c *caller) sync(ctx context.Context, s consensus.Store, n int) (live int, 
 		Pool: fmt.Sprint("pool-", n), ID: c.id, Incarnation: c.incarnation,
 		Seq: c.seq, Nonce: mathrand.Uint64(), LastSeq: c.lastSeq, LastNonce: c.lastNon, LastTime: c.lastTime,
 		Revision: c.revision, Lease: consensus.DefaultLease,
-		Tags: []consensus.TagReport{{
+		Report: consensus.Report{
 			InUse: c.share, Wanted: consensus.Whole / consensus.Share(n), Demand: consensus.Whole, PoolSize: n,
-		}},
+		},
 	}
 	answer, err := s.Sync(ctx, req)
 	if err != nil {
@@ -48,8 +48,8 @@ func (c *caller) sync(ctx context.Context, s consensus.Store, n int) (live int, 
 		return 0, fmt.Errorf("sync of %s in %s: %s", c.id, req.Pool, answer.Status)
 	}
 	c.lastSeq, c.lastNon, c.lastTime = req.Seq, req.Nonce, answer.Time
-	c.revision, c.share = answer.Revision, answer.Tags[0].Share
-	return len(answer.Tags[0].Roster), nil
+	c.revision, c.share = answer.Revision, answer.Share
+	return len(answer.Roster), nil
 }
 
 // A syncRun is the syncs of one pool in one store.

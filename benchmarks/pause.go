@@ -32,20 +32,19 @@ type stopwatch struct {
 
 // Attach implements throttle.Sharer.
 func (s stopwatch) Attach(h throttle.Holder) {
-	p, _ := h.(throttle.PauseHolder)
-	s.Member.Attach(timedHolder{p, s.stopped})
+	s.Member.Attach(timedHolder{h, s.stopped})
 }
 
 // A timedHolder is a holder that is timed.
 type timedHolder struct {
-	throttle.PauseHolder
+	throttle.Holder
 
 	stopped func(at time.Time)
 }
 
-// SetPauses implements throttle.PauseHolder.
+// SetPauses implements throttle.Holder.
 func (h timedHolder) SetPauses(list []throttle.Paused) {
-	h.PauseHolder.SetPauses(list)
+	h.Holder.SetPauses(list)
 	if len(list) > 0 {
 		h.stopped(time.Now())
 	}

@@ -39,7 +39,18 @@ func (o *office) give(l throttle.Lease) {
 	o.holder.Lease(l)
 }
 
-// Reserve implements throttle.Issuer.
+func (o *office) Pause(_ context.Context, until time.Time, _ string, _ ...throttle.PauseOption) (throttle.PauseReceipts, error) {
+	o.holder.SetPauses([]throttle.Paused{{Until: until}})
+	return throttle.PauseReceipts{Until: until}, nil
+}
+
+func (*office) Resume(context.Context, ...throttle.PauseOption) error { return nil }
+
+func (*office) RetryAfter(time.Time, string) {}
+
+var _ throttle.Pool = (*office)(nil)
+
+// Reserve implements throttle.Pool.
 func (o *office) Reserve(order throttle.Order, done func(throttle.Slots, error)) {
 	go func() { done(o.reserve(order)) }()
 }
@@ -126,9 +137,12 @@ func reasons() []held {
 				p.Until = time.Now().Add(d)
 			}
 			of := l(t)
-			h, ok := of.(throttle.PauseHolder)
+			h, ok := of.(interface {
+				Pause(ctx context.Context, until time.Time, reason string, opts ...throttle.PauseOption) (throttle.PauseReceipts, error)
+			})
 			require.True(t, ok)
-			h.SetPauses([]throttle.Paused{p})
+			_, err := h.Pause(t.Context(), p.Until, "")
+			require.NoError(t, err)
 			return of
 		}
 	}

@@ -28,7 +28,7 @@ type member struct {
 func join(store consensus.Store, pool, id, note string, share consensus.Share, poolSize int) *member {
 	return &member{store, pool, consensus.Request{
 		Pool: pool, ID: id, Incarnation: "1", Nonce: 1, Lease: consensus.DefaultLease,
-		Tags: []consensus.TagReport{{Wanted: share, Demand: share, PoolSize: poolSize, Note: note}},
+		Report: consensus.Report{Wanted: share, Demand: share, PoolSize: poolSize, Note: note},
 	}}
 }
 
@@ -40,7 +40,7 @@ func (m *member) sync(t *testing.T, docs ...consensus.DocumentReport) {
 	require.NoError(t, err)
 	require.Equal(t, consensus.Granted, ans.Status)
 	m.req.LastSeq, m.req.LastNonce, m.req.LastTime, m.req.Revision = ans.Seq, ans.Nonce, ans.Time, ans.Revision
-	m.req.Tags[0].InUse = ans.Tags[0].Share
+	m.req.InUse = ans.Share
 }
 
 // show runs the command in virtual time, on the pool "orders/pipeline/enrich".
@@ -143,7 +143,7 @@ func TestWatch(t *testing.T) {
 		require.Contains(t, tm.out.String(), "still       nothing has changed for 3s: nobody syncs")
 
 		tm.out.Reset()
-		m.req.Tags[0].Demand = 0
+		m.req.Demand = 0
 		m.sync(t)
 		store.down.Store(true)
 		time.Sleep(2 * time.Second)

@@ -1,6 +1,9 @@
 package limit
 
-import "time"
+import (
+	"errors"
+	"time"
+)
 
 // WholeShare is the share that stands for the whole limit. Shares are integers
 // of 1e-9 so that every store adds them up exactly.
@@ -62,3 +65,6 @@ type Timer interface {
 	Reset(d time.Duration) bool
 	Stop() bool
 }
+
+// ErrClosed: the limiter was closed; it grants nothing more.
+var ErrClosed = errors.New("limiter closed")

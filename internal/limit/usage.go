@@ -56,3 +56,25 @@ type Served struct {
 	// Active tells that calls were reported in the last ten seconds.
 	Active bool
 }
+
+// A Report is what a limiter tells its pool at one moment.
+type Report struct {
+	// Demand is the fraction of the limit in force (Lease.Ceiling), in 1e-9, that this
+	// processor would use if it could: what was used, waits and was refused over the window,
+	// plus debt. It is WholeShare when callers lacked tokens in the last half of the window
+	// and most of what was earned in it was used, and 0 when nothing happened in it.
+	// With a hard limit it is at least the share that grants the largest draw that lacked
+	// one, unless it is 0.
+	Demand int64
+	// Debt is how long the share in force takes to earn what was used above estimates and is
+	// owed. 0: nothing is owed. A limiter that leaves keeps its claim for so long, so that the
+	// others do not use what it has used already. Where tokens are issued it is 0: nobody can
+	// keep a claim, and what is owed is forgotten.
+	Debt time.Duration
+	// InUse is the share that calls under way use, in 1e-9, rounded up: the smallest that
+	// would allow them all. It may be above the share in force, which has fallen since. 0 for
+	// what is used at once, as tokens are.
+	InUse int64
+	// Usage is running totals, of which a ramp sees whether the limit is used.
+	Usage Usage
+}

@@ -25,7 +25,7 @@ type brokenStore struct {
 func (s brokenStore) Sync(ctx context.Context, req consensus.Request) (consensus.Answer, error) {
 	ans, err := s.Store.Sync(ctx, req)
 	if err == nil && ans.Status == consensus.Granted && s.share != nil {
-		ans.Tags[0].Share = s.share(ans.Tags[0].Share)
+		ans.Share = s.share(ans.Share)
 	}
 	return ans, err
 }

@@ -221,9 +221,6 @@ func (s *server) backup() backup {
 	defer s.mu.Unlock()
 	rec := s.rec
 	rec.Rows, rec.Documents = slices.Clone(s.rec.Rows), slices.Clone(s.rec.Documents)
-	for i := range rec.Rows {
-		rec.Rows[i].Entries = slices.Clone(rec.Rows[i].Entries)
-	}
 	return backup{rec, s.written, s.lives}
 }
 

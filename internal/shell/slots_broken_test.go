@@ -19,8 +19,13 @@ type slotHolder struct {
 	inUse func(int64) int64
 }
 
-func (h slotHolder) MaxSlots() int { return h.slots }
-func (h slotHolder) InUse() int64  { return h.inUse(h.Holder.InUse()) }
+func (h slotHolder) Terms() throttle.Terms { return throttle.Terms{Slots: h.slots} }
+
+func (h slotHolder) Report(window time.Duration) throttle.Report {
+	r := h.Holder.Report(window)
+	r.InUse = h.inUse(r.InUse)
+	return r
+}
 
 func (h slotHolder) Lease(l throttle.Lease) {
 	if changed, ok := h.lease(l); ok {

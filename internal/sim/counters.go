@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // A Fault is a kind of fault.
@@ -71,8 +71,8 @@ func (m Met) String() string { return metNames[m] }
 // Counters tell what happened in one run or many.
 type Counters struct {
 	Runs, Events, Syncs uint64
-	// Answers counts by consensus.Status, Freezes by cause.
-	Answers [consensus.Behind + 1]uint64
+	// Answers counts by driver.Status, Freezes by cause.
+	Answers [driver.Behind + 1]uint64
 	Freezes [5]uint64
 	// Faults counts by kind, and FaultMet how often each kind met each state.
 	Faults   [numFaults]uint64
@@ -81,7 +81,7 @@ type Counters struct {
 	// removed, lifted the claims above the whole: nobody uses them.
 	Ghosts uint64
 	// Peak is the largest sum of shares in use.
-	Peak consensus.Share
+	Peak driver.Share
 	// Granted counts calls, Windows holds the worst window of each length.
 	Granted uint64
 	Windows [len(windowLengths)]Window
@@ -110,8 +110,8 @@ type Counters struct {
 type Window struct{ Ratio, Used, Allowed float64 }
 
 // freezeCauses are the causes in the order of Counters.Freezes.
-var freezeCauses = [...]consensus.FreezeCause{
-	consensus.FreezeNone, consensus.FreezeNewRecord, consensus.FreezeIdentity, consensus.FreezeRollback, consensus.FreezeLostRow,
+var freezeCauses = [...]driver.FreezeCause{
+	driver.FreezeNone, driver.FreezeNewRecord, driver.FreezeIdentity, driver.FreezeRollback, driver.FreezeLostRow,
 }
 
 // Add adds the counters of another run.
@@ -159,7 +159,7 @@ func (c *Counters) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "runs %d, events %d, syncs %d, largest sum of shares %v\nanswers:", c.Runs, c.Events, c.Syncs, c.Peak)
 	for s, n := range c.Answers {
-		fmt.Fprintf(&b, " %s %d", consensus.Status(s), n)
+		fmt.Fprintf(&b, " %s %d", driver.Status(s), n)
 	}
 	fmt.Fprintf(&b, "\ncalls %d, worst window of what the bound allows:", c.Granted)
 	for i, win := range c.Windows {
@@ -190,6 +190,6 @@ func (c *Counters) String() string {
 	return b.String()
 }
 
-func freezeIndex(cause consensus.FreezeCause) int {
+func freezeIndex(cause driver.FreezeCause) int {
 	return max(slices.Index(freezeCauses[:], cause), 0)
 }

@@ -3,7 +3,7 @@ package sim
 import (
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // changeDemand draws a new demand from time to time.
@@ -21,14 +21,14 @@ func (w *world) changeDemand(p *process) {
 	})
 }
 
-func (w *world) drawDemand() consensus.Share {
+func (w *world) drawDemand() driver.Share {
 	r := w.rng.demand
 	switch {
 	case w.calm || r.Float64() < w.plan.busy:
-		return consensus.Whole
+		return driver.Whole
 	case r.IntN(3) == 0:
 		return 0
 	default:
-		return consensus.Share(float64(consensus.Whole) * r.Float64() * r.Float64())
+		return driver.Share(float64(driver.Whole) * r.Float64() * r.Float64())
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // play runs a schedule.
@@ -39,14 +40,14 @@ func overlap(t *testing.T, w *world, forgotten bool) (a, b *process) {
 	older := w.store.copied()
 	full := 50
 	if forgotten {
-		older.Rows = slices.DeleteFunc(older.Rows, func(row consensus.Row) bool { return row.ID == b.id })
+		older.Rows = slices.DeleteFunc(older.Rows, func(row driver.Row) bool { return row.ID == b.id })
 		full = 100
 	}
 	w.until(t, func() bool { return near(b, 52) })
 	w.cutOff(b)
 	w.plan.loss = consensus.Degrade
 	w.store.restart(w, older, w.store.written)
-	a.demand = consensus.Whole
+	a.demand = driver.Whole
 	w.reach(a)
 	w.until(t, func() bool { return near(a, full) })
 	require.True(t, near(b, 52))
@@ -54,7 +55,7 @@ func overlap(t *testing.T, w *world, forgotten bool) (a, b *process) {
 }
 
 // percent is a share.
-func percent(n int) consensus.Share { return consensus.Whole / 100 * consensus.Share(n) }
+func percent(n int) driver.Share { return driver.Whole / 100 * driver.Share(n) }
 
 // near tells whether a process holds a share, to 1 %.
 func near(p *process, n int) bool {
@@ -89,10 +90,10 @@ func (w *world) reach(p *process) {
 }
 
 // lastAnswered is the share that the store answered the process last.
-func (w *world) lastAnswered(p *process) consensus.Share {
+func (w *world) lastAnswered(p *process) driver.Share {
 	for _, row := range w.store.rec.Rows {
-		if row.Incarnation == p.incarnation && len(row.Entries) > 0 {
-			return row.Entries[0].Answered
+		if row.Incarnation == p.incarnation {
+			return row.Answered
 		}
 	}
 	return 0
@@ -100,8 +101,8 @@ func (w *world) lastAnswered(p *process) consensus.Share {
 
 // A ghost is a processor that has left, of which some packets are under way.
 type ghost struct {
-	requests []consensus.Request
-	leave    consensus.Leave
+	requests []driver.Request
+	leave    driver.Leave
 }
 
 func newGhost(t *testing.T, w *world) *ghost {
@@ -109,7 +110,7 @@ func newGhost(t *testing.T, w *world) *ghost {
 	g := &ghost{}
 	p := consensus.NewProcessor(consensus.ProcessorConfig{Pool: "pool", ID: "ghost", OnStoreLoss: consensus.Stop}, "gone")
 	for i := range 3 {
-		req := p.Request(w.now, uint64(i+1), consensus.Whole)
+		req := p.Request(w.now, uint64(i+1), driver.Whole)
 		ans, _ := w.store.rec.Sync(&req, w.store.moment(w))
 		require.NoError(t, p.Take(w.now, ans, ""))
 		g.requests = append(g.requests, req)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/proof"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // A directed schedule is a story that random ones tell too rarely. The bound holds
@@ -26,18 +27,6 @@ type directed struct {
 }
 
 var schedules = slices.Concat(pauseSchedules, permitSchedules, drawSchedules, willSchedules, []directed{
-	{
-		name: "one request shares out two tags", rule: "own-tags",
-		run: func(_ *testing.T, w *world) {
-			req := consensus.Request{
-				Pool: "pool", ID: "a", Incarnation: "1", Seq: 1, Nonce: 1, Lease: consensus.DefaultLease,
-				Tags: []consensus.TagReport{{Tag: "x", Wanted: consensus.Whole}, {Tag: "y", Wanted: consensus.Whole}},
-			}
-			before := outline(&w.store.rec)
-			w.store.rec.Sync(&req, w.store.moment(w))
-			w.checkStep(&req, before)
-		},
-	},
 	{
 		name: "an overlap ends with the next syncs", rule: "room",
 		run: func(t *testing.T, w *world) {
@@ -67,11 +56,11 @@ var schedules = slices.Concat(pauseSchedules, permitSchedules, drawSchedules, wi
 		run: func(t *testing.T, w *world) {
 			a, b := w.join("a"), w.join("b")
 			w.plan.loss = consensus.Stop // all is checked
-			a.demand, b.demand = consensus.Whole, consensus.Whole
+			a.demand, b.demand = driver.Whole, driver.Whole
 			w.until(t, func() bool { return near(a, 50) && near(b, 50) })
-			w.halt(a, 2*consensus.Removal(a.lease), false)
+			w.halt(a, 2*driver.Removal(a.lease), false)
 			w.until(t, func() bool { return near(b, 100) })
-			w.run(w.now + 2*consensus.Removal(a.lease))
+			w.run(w.now + 2*driver.Removal(a.lease))
 		},
 	},
 	{
@@ -82,7 +71,7 @@ var schedules = slices.Concat(pauseSchedules, permitSchedules, drawSchedules, wi
 		plan: func(p *plan) { p.loss, p.together = consensus.Degrade, true },
 		run: func(t *testing.T, w *world) {
 			a, b := w.join("a"), w.join("b")
-			a.demand, b.demand = consensus.Whole, consensus.Whole
+			a.demand, b.demand = driver.Whole, driver.Whole
 			w.until(t, func() bool { return near(a, 50) && near(b, 50) })
 			w.store.takeDown(w, 20*time.Second, true)
 			w.until(t, func() bool { return a.degraded && b.degraded })
@@ -123,7 +112,7 @@ var schedules = slices.Concat(pauseSchedules, permitSchedules, drawSchedules, wi
 			w.cut(a, down)
 			ghost.haunt(w, 0)
 			ghost.haunt(w, 1)
-			require.Greater(t, w.store.rec.Claims(), consensus.Whole)
+			require.Greater(t, w.store.rec.Claims(), driver.Whole)
 			w.until(t, func() bool { return w.lastAnswered(a) < percent(50) })
 			w.store.rec.Leave(&ghost.leave, w.store.moment(w))
 			w.run(w.now + 30*time.Second)
@@ -148,7 +137,7 @@ var schedules = slices.Concat(pauseSchedules, permitSchedules, drawSchedules, wi
 			w.halt(a, time.Hour, false)
 			w.until(t, func() bool { return near(b, 100) })
 			w.cutOff(b)
-			w.store.restart(w, consensus.Record{}, 0)
+			w.store.restart(w, driver.Record{}, 0)
 			w.store.newIdentity()
 			w.until(t, func() bool { return len(a.inbox) > 0 })
 			answer := a.inbox[0]
@@ -220,7 +209,7 @@ var schedules = slices.Concat(pauseSchedules, permitSchedules, drawSchedules, wi
 			w.halt(a, down+time.Second, false)
 			w.store.takeDown(w, down, true)
 			w.run(w.now + down - time.Millisecond)
-			require.GreaterOrEqual(t, c.seq, a.seq+consensus.MaxUnanswered-1)
+			require.GreaterOrEqual(t, c.seq, a.seq+driver.MaxUnanswered-1)
 			w.cutOff(c)
 			before := a.until
 			w.until(t, func() bool { return a.until > before && near(a, 50) })
@@ -242,7 +231,7 @@ var schedules = slices.Concat(pauseSchedules, permitSchedules, drawSchedules, wi
 			c := w.clone(a)
 			a.mirror = nil
 			w.cutOff(c)
-			a.demand = consensus.Whole / 10
+			a.demand = driver.Whole / 10
 			w.until(t, func() bool { return near(b, 90) })
 			w.cutOff(a)
 			w.cutOff(b)
@@ -279,13 +268,13 @@ var schedules = slices.Concat(pauseSchedules, permitSchedules, drawSchedules, wi
 		run: func(t *testing.T, w *world) {
 			a, b := w.join("a"), w.join("b")
 			w.until(t, func() bool { return near(a, 50) && near(b, 50) })
-			late := a.proc.Request(a.clock.read(w.now), 1, consensus.Whole)
+			late := a.proc.Request(a.clock.read(w.now), 1, driver.Whole)
 			w.leave(a)
 			w.until(t, func() bool { return near(b, 100) })
 			before := outline(&w.store.rec)
 			w.store.rec.Sync(&late, w.store.moment(w))
 			w.checkStep(&late, before)
-			if sum := w.store.rec.Claims(); sum > consensus.Whole {
+			if sum := w.store.rec.Claims(); sum > driver.Whole {
 				w.violatef(CheckRecord, "a processor that has left lifts the claims to %v", sum)
 			}
 		},
@@ -314,9 +303,9 @@ var schedules = slices.Concat(pauseSchedules, permitSchedules, drawSchedules, wi
 		run: func(t *testing.T, w *world) {
 			a := w.join("a")
 			w.until(t, func() bool { return near(a, 100) })
-			w.store.restart(w, consensus.Record{}, 0)
+			w.store.restart(w, driver.Record{}, 0)
 			w.store.newIdentity()
-			w.plan.leases = []time.Duration{consensus.MinLease}
+			w.plan.leases = []time.Duration{driver.MinLease}
 			w.cutOff(a)
 			b := w.join("a")
 			w.until(t, func() bool { return b.outstanding })
@@ -339,7 +328,7 @@ var schedules = slices.Concat(pauseSchedules, permitSchedules, drawSchedules, wi
 			w.until(t, func() bool { return near(a, 50) && near(b, 50) })
 			w.cutOff(a)
 			w.run(w.now + time.Second)
-			w.store.step(consensus.Clamp(consensus.DefaultLease) * 9 / 10)
+			w.store.step(driver.Clamp(driver.DefaultLease) * 9 / 10)
 			w.run(w.now + 2*time.Second)
 			w.store.step(time.Hour)
 			w.run(w.now + 20*time.Second)
@@ -369,15 +358,15 @@ func TestDirected(t *testing.T) {
 // newcomerWhileOthersGoOn empties the store while nobody can reach it but a new processor.
 func newcomerWhileOthersGoOn(t *testing.T, w *world) {
 	a, b := w.join("a"), w.join("b")
-	a.demand, b.demand = consensus.Whole, consensus.Whole
+	a.demand, b.demand = driver.Whole, driver.Whole
 	w.until(t, func() bool { return near(a, 50) && near(b, 50) })
 	w.cutOff(a)
 	w.cutOff(b)
 	w.until(t, func() bool { return a.degraded && b.degraded })
-	w.store.restart(w, consensus.Record{}, 0)
-	w.run(w.now + consensus.Removal(w.plan.longestLease()) + 10*time.Second)
+	w.store.restart(w, driver.Record{}, 0)
+	w.run(w.now + driver.Removal(w.plan.longestLease()) + 10*time.Second)
 	c := w.join("c")
-	c.demand = consensus.Whole
+	c.demand = driver.Whole
 	w.run(w.now + 3*time.Second)
 	w.reach(a)
 	w.reach(b)

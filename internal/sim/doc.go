@@ -1,5 +1,5 @@
 // Package sim runs a whole pool, processors, network, clocks and store, as a
-// deterministic event loop over the shipped state machines (consensus.Record on
+// deterministic event loop over the shipped state machines (driver.Record on
 // the store's side, consensus.Processor on the processors'), throws faults at it
 // and checks on true time that the shares in use never add up to more than the
 // whole. Nothing of the protocol is modelled: only what surrounds it is. There
@@ -38,7 +38,7 @@
 // At every event:
 //
 //   - The shares that all processes may use at that moment, also the replaced,
-//     stalled and cloned ones, add up to at most consensus.Whole.
+//     stalled and cloned ones, add up to at most driver.Whole.
 //
 //   - No process may use more than its row has as its claim on the record, unless
 //     the store has lost the record since the share was granted.

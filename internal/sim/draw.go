@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -12,8 +13,8 @@ import (
 // full, and what they need otherwise.
 type drawer struct {
 	th     *throttle.Throttle
-	lease  throttle.Lease  // in force, of a process that tells its limit
-	share  consensus.Share // as the Throttle knows it, until the local time
+	lease  throttle.Lease // in force, of a process that tells its limit
+	share  driver.Share   // as the Throttle knows it, until the local time
 	until  time.Duration
 	heldAt time.Duration // true time at which a share was in force last
 	drew   time.Duration // true time of the last draw
@@ -56,19 +57,23 @@ func (stopped) Reset(time.Duration) bool { return false }
 func (stopped) Stop() bool               { return false }
 
 // A ration is a throttle.Sharer whose shares the world hands on itself.
-type ration struct{}
+type ration struct{ p *process }
 
-func (ration) Attach(h throttle.Holder) { h.Lease(throttle.Lease{}) }
-func (ration) Poke()                    {}
+func (r ration) Attach(h throttle.Holder) {
+	r.p.holder = h
+	h.Lease(throttle.Lease{})
+}
+
+func (ration) Poke() {}
 
 // equip gives a process its Throttle.
 func (w *world) equip(p *process) {
 	if p.limit.Max == 0 {
 		p.limit = w.limit
 	}
-	var sharer throttle.Sharer = ration{}
+	var sharer throttle.Sharer = ration{p}
 	if w.plan.permits {
-		sharer = issuer{w: w, p: p}
+		sharer = issuer{ration: ration{p}, w: w, p: p}
 	}
 	th, err := throttle.New(p.limit, throttle.WithClock(machine{w, p}), throttle.WithSharer(sharer))
 	if err != nil {
@@ -89,7 +94,7 @@ func (w *world) tell(p *process) {
 	if p.held > 0 {
 		l.Until = epoch.Add(p.until)
 	}
-	p.drawer.th.Lease(l)
+	p.holder.Lease(l)
 }
 
 // draw lets the callers of a process draw what they need. A machine that was
@@ -121,7 +126,7 @@ func (w *world) draw(p *process) {
 // drawAll draws all that is needed and to be had.
 func (w *world) drawAll(p *process) {
 	d := &p.drawer
-	for p.demand == consensus.Whole || d.need >= 1 {
+	for p.demand == driver.Whole || d.need >= 1 {
 		permit, ok := d.th.TryAcquire(1)
 		if !ok {
 			break
@@ -151,10 +156,10 @@ func (w *world) drawAgain(p *process) {
 	d.again = true
 	share := p.held
 	if w.plan.noted {
-		share = min(consensus.Share(d.lease.Share), 2*consensus.Whole)
+		share = min(driver.Share(d.lease.Share), 2*driver.Whole)
 	}
 	if d.lease.Issuing {
-		share = consensus.Whole
+		share = driver.Whole
 	}
 	gap := time.Duration(float64(time.Second) / (perSecond(p.limit) * min(share, p.demand).Fraction()))
 	if share == 0 {
@@ -249,13 +254,13 @@ func (w *world) jitter(length time.Duration, rate float64) float64 {
 	if w.plan.limit.Strict {
 		reserved = gap * time.Duration(w.plan.limit.MaxReserved+1)
 	}
-	late := consensus.Validity(gap) + consensus.SyncTimeout(consensus.MaxLease)
+	late := driver.Validity(gap) + consensus.SyncTimeout(driver.MaxLease)
 	if w.plan.rates != ratesExact {
 		late += reserved * 2 * maxDrift / million
 	}
 	for _, at := range w.steps {
 		if at >= w.now-length-reserved {
-			late += min(consensus.Clamp(consensus.MaxLease), reserved)
+			late += min(driver.Clamp(driver.MaxLease), reserved)
 		}
 	}
 	return 1 + late.Seconds()*rate

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -61,7 +62,7 @@ func (p *plan) drawStrict(r *rand.Rand) {
 func (p *plan) drawLow(r *rand.Rand) {
 	p.noted, p.permits, p.unused = true, true, 0
 	each := 0.5 + 2*r.Float64() // tokens for each processor and interval
-	rate := each * float64(p.processors) / consensus.Interval(p.leases[0], p.processors).Seconds()
+	rate := each * float64(p.processors) / driver.Interval(p.leases[0], p.processors).Seconds()
 	p.limit = throttle.Limit{Max: max(1, int(rate)), MaxReserved: []int{0, 0, 3}[r.IntN(3)]}
 }
 
@@ -118,9 +119,9 @@ func (w *world) prepare(p *process) {
 	if least := float64(p.limit.Min) / period(p.limit).Seconds(); w.limits.lowest == 0 || least < w.limits.lowest {
 		w.limits.lowest = least
 	}
-	p.proc.SetLimit(p.drawer.th.Limit())
-	if d, strict := p.drawer.th.Spacing(); w.plan.permits {
-		p.proc.Issue(d, strict)
+	p.proc.SetLimit(p.holder.Terms().Limit)
+	if terms := p.holder.Terms(); w.plan.permits {
+		p.proc.Issue(terms.Spacing, terms.Strict)
 	}
 }
 
@@ -150,7 +151,7 @@ func (w *world) apply(p *process) {
 		w.loseSlots(p)
 	}
 	p.drawer.lease = l
-	p.drawer.th.Lease(l)
+	p.holder.Lease(l)
 	if began {
 		w.drawAgain(p)
 	}
@@ -160,7 +161,7 @@ func (w *world) apply(p *process) {
 func (w *world) observe(p *process, local time.Duration) {
 	p.proc.Yield(local, p.report())
 	w.touch(p, local)
-	p.sentFlow, p.sentAt = p.drawer.th.Flow(), local
+	p.sentFlow, p.sentAt = p.holder.Report(0).Usage, local
 	var o consensus.Observation
 	o.Used, o.Offered = p.sentFlow.Since(p.flow, local-p.flowAt, p.drawer.th.Limit().Max, p.drawer.th.Limit().Per)
 	p.proc.Observe(o)

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -171,7 +171,7 @@ func (w *world) clone(p *process) *process {
 	q.ask, q.due, q.flow = nil, nil, throttle.Flow{}
 	q.waking, q.gen = false, 0
 	lease := max(p.lease, w.store.rec.Lease) // which the answer on its way may bring
-	p.cloned, p.clonedAs, p.promised = w.now+slowest(lease), p.incarnation, consensus.Whole
+	p.cloned, p.clonedAs, p.promised = w.now+slowest(lease), p.incarnation, driver.Whole
 	q.cloned, q.clonedAs, q.promised = p.cloned, p.clonedAs, p.promised
 	q.clock.set(w.now, w.plan.rate(w.rng.proc, false), false)
 	if p.outstanding && w.rng.fault.IntN(2) == 0 {
@@ -227,13 +227,13 @@ func (w *world) injectStore(f Fault) {
 			}
 		})
 	default:
-		w.takeOver(f, consensus.Record{}, 0)
+		w.takeOver(f, driver.Record{}, 0)
 	}
 }
 
 // takeOver has the store come back with another record, or under another
 // identity, after a time of silence.
-func (w *world) takeOver(f Fault, rec consensus.Record, written int64) {
+func (w *world) takeOver(f Fault, rec driver.Record, written int64) {
 	s := &w.store
 	if f == FaultRollback && !w.someoneHasSeen(rec.Revision) {
 		f = FaultFailover
@@ -291,13 +291,13 @@ func (w *world) stepClock() {
 	case 0:
 		d = logUniform(r, time.Second, time.Minute)
 	case 1:
-		d = time.Duration(r.Int64N(int64(consensus.Clamp(w.plan.leases[0]))))
+		d = time.Duration(r.Int64N(int64(driver.Clamp(w.plan.leases[0]))))
 	}
 	if r.IntN(2) == 0 {
 		d = -d
 	}
-	if d > 0 && d <= consensus.Clamp(slices.Max(w.plan.leases)) {
-		if w.now-w.stepped < slowest(consensus.Removal(consensus.MaxLease)) {
+	if d > 0 && d <= driver.Clamp(slices.Max(w.plan.leases)) {
+		if w.now-w.stepped < slowest(driver.Removal(driver.MaxLease)) {
 			return
 		}
 		w.stepped = w.now

@@ -7,13 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 // TestHardWindowFollowsTheOverride shows that one call too many in a second is seen, by the largest limit
 // that was in force in it or may still have been.
 func TestHardWindowFollowsTheOverride(t *testing.T) {
-	removal := slowest(consensus.Removal(consensus.MaxLease))
+	removal := slowest(driver.Removal(driver.MaxLease))
 	for _, c := range []struct {
 		name    string
 		after   time.Duration // how long after it was lowered to 10
@@ -44,7 +45,7 @@ func TestOverridesOfHardLimitsAreCapped(t *testing.T) {
 		w := newWorld(1, p, nil)
 		w.join("a")
 		w.run(5 * time.Second)
-		_, err := console{w}.put(consensus.DocumentReport{Name: limitDocument, Body: []byte(`{"max":40,"per":"1s"}`)},
+		_, err := console{w}.put(driver.DocumentReport{Name: limitDocument, Body: []byte(`{"max":40,"per":"1s"}`)},
 			consensus.Override{Max: 40, Per: time.Second})
 		require.NoError(t, err)
 		require.InDelta(t, want, w.recorded(), 0)

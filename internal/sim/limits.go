@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // The name of the document that overrides the limit.
@@ -28,8 +29,8 @@ type limits struct {
 	lowest  float64 // at which a ramp of anybody's begins; 0: nobody has started
 	// What each incarnation is configured with, and what the operator has saved, by version.
 	configured map[string]float64
-	saved      map[consensus.Version]consensus.Override
-	last       consensus.Version // as saved last
+	saved      map[driver.Version]consensus.Override
+	last       driver.Version // as saved last
 	savedAt    time.Duration
 	heldAt     map[heldLimit]time.Duration // when one was noted last that the store does not remember
 }
@@ -37,7 +38,7 @@ type limits struct {
 // A heldLimit is an override that the store does not remember, and the limit in force by it: for one that ends another,
 // that is what the live processors of that moment are configured with.
 type heldLimit struct {
-	version consensus.Version
+	version driver.Version
 	rate    float64
 }
 
@@ -67,7 +68,7 @@ func (w *world) noteTold(m *message) {
 }
 
 // noteAlso takes note of the limit in force by an override that the store does not remember, beside the one on record.
-func (w *world) noteAlso(version consensus.Version) {
+func (w *world) noteAlso(version driver.Version) {
 	// It counts for longer than that once it was noted.
 	held := heldLimit{version, w.inForce(version)}
 	if at, noted := w.limits.heldAt[held]; noted && w.now-at < w.outdated()/20 {
@@ -80,8 +81,8 @@ func (w *world) noteAlso(version consensus.Version) {
 
 // lacks tells whether the answer to a request that reports a version of the override says that the
 // store has an older one, or none.
-func lacks(a *consensus.Answer, loaded consensus.Version) bool {
-	return slices.ContainsFunc(a.Documents, func(d consensus.Document) bool { return d.Name == limitDocument && d.Version < loaded })
+func lacks(a *driver.Answer, loaded driver.Version) bool {
+	return slices.ContainsFunc(a.Documents, func(d driver.Document) bool { return d.Name == limitDocument && d.Version < loaded })
 }
 
 func (w *world) note(rate float64) {
@@ -103,14 +104,14 @@ func (w *world) note(rate float64) {
 func (w *world) recorded() float64 { return w.inForce(w.onRecord()) }
 
 // inForce is the same for one version of the override.
-func (w *world) inForce(v consensus.Version) float64 {
+func (w *world) inForce(v driver.Version) float64 {
 	if o := w.saved(v); o.Max > 0 {
 		return w.capHard(float64(o.Max) / o.Per.Seconds())
 	}
 	lowest := 0.0
 	for i := range w.store.rec.Rows {
 		row := &w.store.rec.Rows[i]
-		if rate := w.limits.configured[row.Incarnation]; row.State == consensus.RowLive && (lowest == 0 || rate < lowest) {
+		if rate := w.limits.configured[row.Incarnation]; row.State == driver.RowLive && (lowest == 0 || rate < lowest) {
 			lowest = rate
 		}
 	}
@@ -121,9 +122,9 @@ func (w *world) inForce(v consensus.Version) float64 {
 }
 
 // onRecord is the version of the override on record; 0: none.
-func (w *world) onRecord() consensus.Version { return override(&w.store.rec) }
+func (w *world) onRecord() driver.Version { return override(&w.store.rec) }
 
-func override(r *consensus.Record) consensus.Version {
+func override(r *driver.Record) driver.Version {
 	for i := range r.Documents {
 		if r.Documents[i].Name == limitDocument {
 			return r.Documents[i].Version
@@ -132,12 +133,12 @@ func override(r *consensus.Record) consensus.Version {
 	return 0
 }
 
-func (w *world) saved(v consensus.Version) consensus.Override { return w.limits.saved[v] }
+func (w *world) saved(v driver.Version) consensus.Override { return w.limits.saved[v] }
 
 // outdated is how long a limit that is not on record any more can be in force: a
 // processor that was not told goes on until its lease is over.
 func (w *world) outdated() time.Duration {
-	return slowest(consensus.Removal(w.plan.longestLease()))
+	return slowest(driver.Removal(w.plan.longestLease()))
 }
 
 // forgetLimits is how long limits are of interest.
@@ -188,7 +189,7 @@ func (w *world) checkCeiling(p *process) {
 	}
 	// A ramp goes on from where it stood, though that was below Min; and a store that has fallen
 	// back to an older copy shows an older override, until those who know the newer one have asked.
-	if r := &w.store.rec; p.limit.Ramps() || r.FrozenBy == consensus.FreezeRollback && r.FrozenUntil > r.Clock {
+	if r := &w.store.rec; p.limit.Ramps() || r.FrozenBy == driver.FreezeRollback && r.FrozenUntil > r.Clock {
 		for i := range q {
 			least = min(least, q[i].rate)
 		}
@@ -209,7 +210,7 @@ func (w *world) checkCeiling(p *process) {
 }
 
 // reported is the version of the override that a request reports; 0: none.
-func reported(reports []consensus.DocumentReport) consensus.Version {
+func reported(reports []driver.DocumentReport) driver.Version {
 	for i := range reports {
 		if reports[i].Name == limitDocument {
 			return reports[i].Version
@@ -282,7 +283,7 @@ func (w *world) override(o consensus.Override) {
 	before := w.onRecord()
 	err := consensus.SaveOverride(context.Background(), console{w}, "pool", o)
 	w.tracef("operator: override %d per %v: %v", o.Max, o.Per, err)
-	if request := (*consensus.RequestError)(nil); errors.As(err, &request) {
+	if request := (*driver.RequestError)(nil); errors.As(err, &request) {
 		w.counters.Refused++ // nobody live tells a limit, or the override is beyond it
 	}
 	if w.onRecord() != before {
@@ -299,8 +300,8 @@ var errAway = errors.New("the store is away")
 
 func (c console) away() bool { return c.w.store.down || c.w.store.hung || c.w.store.deaf }
 
-// Load implements consensus.Store. Now and then somebody else saves before the caller does.
-func (c console) Load(context.Context, string) ([]consensus.Document, []consensus.RosterRow, error) {
+// Load implements driver.Store. Now and then somebody else saves before the caller does.
+func (c console) Load(context.Context, string) ([]driver.Document, []driver.RosterRow, error) {
 	if c.away() {
 		return nil, nil, errAway
 	}
@@ -311,13 +312,13 @@ func (c console) Load(context.Context, string) ([]consensus.Document, []consensu
 			o.Max *= 2 // by a program that does not ask what the processors are configured with
 		}
 		body := fmt.Sprintf(`{"max":%d,"per":%q}`, o.Max, o.Per)
-		_, _ = c.put(consensus.DocumentReport{Name: limitDocument, Base: c.w.onRecord(), Body: []byte(body)}, o)
+		_, _ = c.put(driver.DocumentReport{Name: limitDocument, Base: c.w.onRecord(), Body: []byte(body)}, o)
 	}
 	return docs, roster, err
 }
 
-// Save implements consensus.Store.
-func (c console) Save(_ context.Context, _ string, d consensus.DocumentReport) (consensus.Version, error) {
+// Save implements driver.Store.
+func (c console) Save(_ context.Context, _ string, d driver.DocumentReport) (driver.Version, error) {
 	if c.away() {
 		return 0, errAway
 	}
@@ -333,9 +334,9 @@ func (c console) Save(_ context.Context, _ string, d consensus.DocumentReport) (
 }
 
 // put saves a document under a version that the seed draws.
-func (c console) put(d consensus.DocumentReport, o consensus.Override) (consensus.Version, error) {
+func (c console) put(d driver.DocumentReport, o consensus.Override) (driver.Version, error) {
 	w, s := c.w, &c.w.store
-	d.Version = consensus.NextVersion(d.Base, uint16(w.rng.more.Uint32()))
+	d.Version = driver.NextVersion(d.Base, uint16(w.rng.more.Uint32()))
 	before := w.onRecord()
 	v, changed, err := s.rec.Save(&d, s.moment(w))
 	if err != nil {
@@ -352,18 +353,18 @@ func (c console) put(d consensus.DocumentReport, o consensus.Override) (consensu
 	return v, nil
 }
 
-// Sync implements consensus.Store. No operator's program syncs.
-func (console) Sync(context.Context, consensus.Request) (consensus.Answer, error) {
-	return consensus.Answer{}, errAway
+// Sync implements driver.Store. No operator's program syncs.
+func (console) Sync(context.Context, driver.Request) (driver.Answer, error) {
+	return driver.Answer{}, errAway
 }
 
-// Leave implements consensus.Store.
-func (console) Leave(context.Context, consensus.Leave) error { return errAway }
+// Leave implements driver.Store.
+func (console) Leave(context.Context, driver.Leave) error { return errAway }
 
-// Reserve implements consensus.Store.
-func (console) Reserve(context.Context, consensus.Reserve) (consensus.Reserved, error) {
-	return consensus.Reserved{}, errAway
+// Reserve implements driver.Store.
+func (console) Reserve(context.Context, driver.Reserve) (driver.Reserved, error) {
+	return driver.Reserved{}, errAway
 }
 
-// Close implements consensus.Store.
+// Close implements driver.Store.
 func (console) Close() error { return nil }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
+	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
 	"github.com/numaproj-contrib/numathrottle/internal/proof"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
@@ -75,6 +77,8 @@ type ruleBook struct {
 var ruleBooks = []ruleBook{
 	{driver.RuleNames, driver.RuleSays, driver.LeaveOut},
 	{consensus.RuleNames, consensus.RuleSays, consensus.LeaveOut},
+	{ceiling.RuleNames, ceiling.RuleSays, ceiling.LeaveOut},
+	{pooldoc.RuleNames, pooldoc.RuleSays, pooldoc.LeaveOut},
 	{throttle.RuleNames, throttle.RuleSays, throttle.LeaveOut},
 }
 

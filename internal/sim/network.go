@@ -3,7 +3,7 @@ package sim
 import (
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // messageKind says what a message is.
@@ -24,14 +24,14 @@ const (
 type message struct {
 	kind  messageKind
 	p     *process
-	req   consensus.Request
-	leave consensus.Leave
-	ans   consensus.Answer
+	req   driver.Request
+	leave driver.Leave
+	ans   driver.Answer
 	// An order for slots: what asks for it, the life of the store that answered, and the spacing
 	// of the whole limit then.
 	ask      *ask
-	reserve  consensus.Reserve
-	reserved consensus.Reserved
+	reserve  driver.Reserve
+	reserved driver.Reserved
 	life     int
 	whole    time.Duration
 	// recorded is the true time of the step that made the answer.

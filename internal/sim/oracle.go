@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // A Check is one of the things that are checked.
@@ -81,7 +82,7 @@ func (w *world) touch(p *process, local time.Duration) {
 
 // usable is the share that the process may use at this moment. A stopped process
 // counts as one that draws.
-func (w *world) usable(p *process) consensus.Share {
+func (w *world) usable(p *process) driver.Share {
 	if p.held == 0 || p.suspended || p.overslept() {
 		return 0
 	}
@@ -96,7 +97,7 @@ func (w *world) usable(p *process) consensus.Share {
 
 // checkSum adds up what all processes may use.
 func (w *world) checkSum() {
-	var sum, granted consensus.Share
+	var sum, granted driver.Share
 	for i, p := range w.procs {
 		use := w.usable(p)
 		if use > 0 && p.justCloned(w.now) {
@@ -111,9 +112,9 @@ func (w *world) checkSum() {
 		w.counters.Peak = sum
 	}
 	switch {
-	case sum > consensus.Whole && w.promised():
+	case sum > driver.Whole && w.promised():
 		w.violatef(CheckSum, "%v in use: %s", sum, w.shares())
-	case granted > consensus.Whole && w.now > w.store.lost+slowest(consensus.Removal(consensus.MaxLease)):
+	case granted > driver.Whole && w.now > w.store.lost+slowest(driver.Removal(driver.MaxLease)):
 		w.violatef(CheckSum, "%v in use with the store's consent: %s", granted, w.shares())
 	}
 	w.checkWhole(sum)
@@ -123,7 +124,7 @@ func (w *world) checkSum() {
 // of a cloning in the last lease: all parts together count as much as one of them,
 // and at most the claim that their incarnation has on record, or had when that record was
 // lost, for one part may lower it while another uses it still.
-func (w *world) excuse(p *process, i int, use consensus.Share) consensus.Share {
+func (w *world) excuse(p *process, i int, use driver.Share) driver.Share {
 	claim, _ := w.claim(p.incarnation)
 	use = min(use, claim, p.promised)
 	for k, q := range w.procs {
@@ -162,14 +163,11 @@ func (p *process) justCloned(now time.Duration) bool {
 }
 
 // claim is what an incarnation has on record, and whether it has a row.
-func (w *world) claim(incarnation string) (claim consensus.Share, ok bool) {
+func (w *world) claim(incarnation string) (claim driver.Share, ok bool) {
 	rows := w.store.rec.Rows
 	for i := range rows {
 		if rows[i].Incarnation == incarnation {
-			for k := range rows[i].Entries {
-				claim += rows[i].Entries[k].Claim
-			}
-			return claim, true
+			return rows[i].Claim, true
 		}
 	}
 	return 0, false
@@ -206,18 +204,18 @@ type recordOutline struct {
 	rows               int
 	revision           uint64
 	clock, frozenUntil int64
-	claims             consensus.Share
-	override           consensus.Version
+	claims             driver.Share
+	override           driver.Version
 }
 
-func outline(r *consensus.Record) recordOutline {
+func outline(r *driver.Record) recordOutline {
 	o := recordOutline{rows: len(r.Rows), revision: r.Revision, clock: r.Clock, frozenUntil: r.FrozenUntil, claims: r.Claims()}
 	o.override = override(r)
 	return o
 }
 
 // checkStep checks the record after a step of the store. req is nil for a leave.
-func (w *world) checkStep(req *consensus.Request, before recordOutline) {
+func (w *world) checkStep(req *driver.Request, before recordOutline) {
 	r := &w.store.rec
 	if r.Revision < before.revision || r.Clock < before.clock || r.FrozenUntil < before.frozenUntil {
 		w.violatef(CheckRecord, "revision, clock or freeze went back: %+v, now %d, %d, %d", before, r.Revision, r.Clock, r.FrozenUntil)
@@ -225,7 +223,7 @@ func (w *world) checkStep(req *consensus.Request, before recordOutline) {
 	if v := override(r); v < before.override {
 		w.violatef(CheckDocument, "the override on record was of version %d, and is of %d", before.override, v)
 	}
-	if after := r.Claims(); after > consensus.Whole && after > before.claims {
+	if after := r.Claims(); after > driver.Whole && after > before.claims {
 		w.checkRise(req, after)
 	}
 	whole := len(r.Rows) != before.rows || req == nil || len(req.Dead) > 0 || w.counters.Events%64 == 0
@@ -240,7 +238,7 @@ func (w *world) checkStep(req *consensus.Request, before recordOutline) {
 }
 
 // checkRise checks that claims rise above the whole only by facts, never by an answer.
-func (w *world) checkRise(req *consensus.Request, after consensus.Share) {
+func (w *world) checkRise(req *driver.Request, after driver.Share) {
 	if w.store.lost == never {
 		w.counters.Ghosts++
 	}
@@ -249,10 +247,8 @@ func (w *world) checkRise(req *consensus.Request, after consensus.Share) {
 		if req == nil || row.Incarnation != req.Incarnation {
 			continue
 		}
-		for _, e := range row.Entries {
-			if e.Answered > e.InUse {
-				w.violatef(CheckRecord, "an answer of %v for %v in use lifts the claims to %v", e.Answered, e.InUse, after)
-			}
+		if row.Answered > row.InUse {
+			w.violatef(CheckRecord, "an answer of %v for %v in use lifts the claims to %v", row.Answered, row.InUse, after)
 		}
 	}
 }
@@ -266,16 +262,14 @@ func (w *world) checkRows() {
 		if i > 0 && (rows[i-1].ID > row.ID || rows[i-1].ID == row.ID && rows[i-1].Incarnation >= row.Incarnation) {
 			w.violatef(CheckRecord, "rows %v and %v are out of order", rows[i-1].RowKey, row.RowKey)
 		}
-		if row.State == consensus.RowLive {
+		if row.State == driver.RowLive {
 			if row.ID == live {
 				w.violatef(CheckRecord, "two live rows of %s", live)
 			}
 			live = row.ID
 		}
-		for _, e := range row.Entries {
-			if e.Claim > consensus.Whole || e.InUse < 0 || e.Answered < 0 {
-				w.violatef(CheckRecord, "row %v claims %v, in use %v, answered %v", row.RowKey, e.Claim, e.InUse, e.Answered)
-			}
+		if row.Claim > driver.Whole || row.InUse < 0 || row.Answered < 0 {
+			w.violatef(CheckRecord, "row %v claims %v, in use %v, answered %v", row.RowKey, row.Claim, row.InUse, row.Answered)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -96,7 +97,7 @@ func TestChecksFail(t *testing.T) {
 	}{
 		{"two hold the whole", func(w *world) {
 			for _, p := range w.procs {
-				p.held, p.until = consensus.Whole*2/3, 2*time.Hour
+				p.held, p.until = driver.Whole*2/3, 2*time.Hour
 			}
 		}, CheckSum},
 		{"one holds more than its claim", func(w *world) {
@@ -116,8 +117,8 @@ func TestChecksFail(t *testing.T) {
 		{"an answer where there was no room", func(w *world) {
 			row := &w.store.rec.Rows[0]
 			before := outline(&w.store.rec)
-			row.Entries[0].Answered, row.Entries[0].Claim = consensus.Whole, consensus.Whole
-			w.checkStep(&consensus.Request{ID: row.ID, Incarnation: row.Incarnation}, before)
+			row.Answered, row.Claim = driver.Whole, driver.Whole
+			w.checkStep(&driver.Request{ID: row.ID, Incarnation: row.Incarnation}, before)
 		}, CheckRecord},
 		{"nobody can reach the store", func(w *world) {
 			w.store.kind = storeMemory
@@ -146,7 +147,7 @@ func TestChecksFail(t *testing.T) {
 // that the pool is new, leases of 10 s and exact clocks.
 func calmPlan(n int) plan {
 	return plan{
-		processors: n, leases: []time.Duration{consensus.DefaultLease}, loss: consensus.Stop, knownNew: true,
+		processors: n, leases: []time.Duration{driver.DefaultLease}, loss: consensus.Stop, knownNew: true,
 		up: calmLink, down: calmLink, lateTaken: true, demandMean: time.Hour, busy: 1,
 		limit: throttle.Limit{Max: 20, Burst: 2},
 	}

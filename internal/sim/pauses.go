@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -31,14 +32,14 @@ type orders struct {
 	active []*order
 	// carries tells which orders each version of the document holds, and recordedAt when that
 	// version was on record first.
-	carries    map[consensus.Version][]*order
-	recordedAt map[consensus.Version]time.Duration
+	carries    map[driver.Version][]*order
+	recordedAt map[driver.Version]time.Duration
 	// step counts the syncs of the store. recordedIn is the first whose answer may show a version: many steps may be
 	// made at the same time.
 	step       uint64
-	recordedIn map[consensus.Version]uint64
-	seen       consensus.Version // on record at the last look
-	resumed    consensus.Version // by which an operator resumed last
+	recordedIn map[driver.Version]uint64
+	seen       driver.Version // on record at the last look
+	resumed    driver.Version // by which an operator resumed last
 }
 
 // A paused is what the checks know of one process.
@@ -46,17 +47,17 @@ type pausedState struct {
 	list []throttle.Paused // that its Throttle was given
 	// held is the version of the document that its newest request reports, and receipt the one
 	// that the note of it says is in force.
-	held, receipt consensus.Version
+	held, receipt driver.Version
 	// answer is the step of the store that made the answer which is being taken; 0: none is. heard is the newest version
 	// that news told of lately, and heardAt when they came, by the own clock.
 	answer  uint64
-	heard   consensus.Version
+	heard   driver.Version
 	heardAt time.Duration
 }
 
 // pauseSlack is by how much less than it was told a pause may last beside what clocks are fast: a
 // logical time that is known late, and a pool that begins anew, take a clamp each.
-const pauseSlack = 2 * consensus.MaxLease / 4
+const pauseSlack = 2 * driver.MaxLease / 4
 
 // pausesOf has the pool paused for the rest of the run.
 func (w *world) pausesOf(mean time.Duration) {
@@ -90,7 +91,7 @@ func (w *world) pause(p *process, d time.Duration) {
 	}
 	w.tracef("%s pauses the pool for %v", p, d)
 	w.counters.Pauses++
-	if consensus.Version(p.proc.View(local).Generation) >= w.orders.resumed {
+	if driver.Version(p.proc.View(local).Generation) >= w.orders.resumed {
 		w.orders.active = append(w.orders.active, o)
 	} // else it will learn that it acts on what was true before somebody resumed
 	p.proc.Pause(local, d, "", "sim")
@@ -106,7 +107,7 @@ func (w *world) resumeAll() {
 		return
 	}
 	base := s.version(pauseDocument)
-	d := consensus.DocumentReport{Name: pauseDocument, Base: base, Version: consensus.NextVersion(base, uint16(w.rng.pause.Uint32()))}
+	d := driver.DocumentReport{Name: pauseDocument, Base: base, Version: driver.NextVersion(base, uint16(w.rng.pause.Uint32()))}
 	d.Body = fmt.Appendf(nil, `{"pauses":[],"resumed":%d}`, uint64(d.Version))
 	if _, _, err := s.rec.Save(&d, s.moment(w)); err != nil {
 		return // the pool has other documents enough
@@ -119,8 +120,8 @@ func (w *world) resumeAll() {
 }
 
 // version is that of a document on record; 0: there is none.
-func (s *store) version(name string) consensus.Version {
-	i := slices.IndexFunc(s.rec.Documents, func(d consensus.Document) bool { return d.Name == name })
+func (s *store) version(name string) driver.Version {
+	i := slices.IndexFunc(s.rec.Documents, func(d driver.Document) bool { return d.Name == name })
 	if i < 0 {
 		return 0
 	}
@@ -148,9 +149,9 @@ func (w *world) notePause() {
 
 // notePauseSent takes note of what a request says of pauses, and pushes what it proposes to
 // the others: some of them hear it, sooner or later.
-func (w *world) notePauseSent(p *process, req *consensus.Request) {
+func (w *world) notePauseSent(p *process, req *driver.Request) {
 	k := &w.orders
-	if p.pauses.receipt = receiptIn(req.Tags[0].Note); p.pauses.receipt > 0 {
+	if p.pauses.receipt = receiptIn(req.Note); p.pauses.receipt > 0 {
 		w.counters.Receipts++
 	}
 	for i := range req.Documents {
@@ -162,7 +163,7 @@ func (w *world) notePauseSent(p *process, req *consensus.Request) {
 			p.pauses.held = d.Version
 			continue
 		}
-		p.pauses.held = consensus.Version(p.proc.View(p.clock.read(w.now)).Generation)
+		p.pauses.held = driver.Version(p.proc.View(p.clock.read(w.now)).Generation)
 		if _, made := k.carries[d.Version]; made {
 			continue // a repeat
 		}
@@ -181,8 +182,8 @@ func (w *world) notePauseSent(p *process, req *consensus.Request) {
 }
 
 // spread pushes news.
-func (w *world) spread(p *process, d *consensus.DocumentReport) {
-	news, err := consensus.PauseNews(p.incarnation, d)
+func (w *world) spread(p *process, d *driver.DocumentReport) {
+	news, err := consensus.PauseNotification(p.incarnation, d)
 	if err != nil {
 		w.violatef(CheckPause, "%s proposes what nobody can read: %v", p, err)
 		return
@@ -201,7 +202,7 @@ func (w *world) spread(p *process, d *consensus.DocumentReport) {
 }
 
 // hear lets a process hear news of a version.
-func (w *world) hear(p *process, version consensus.Version, news []byte) {
+func (w *world) hear(p *process, version driver.Version, news []byte) {
 	if p.gone || p.left || p.halted() {
 		return
 	}
@@ -209,7 +210,7 @@ func (w *world) hear(p *process, version consensus.Version, news []byte) {
 	if version > p.pauses.heard {
 		p.pauses.heard, p.pauses.heardAt = version, local
 	}
-	if err := p.proc.Hear(local, news); err != nil {
+	if err := p.proc.Notify(local, news); err != nil {
 		w.violatef(CheckPause, "%s cannot read news: %v", p, err)
 	}
 	w.touch(p, local)
@@ -223,7 +224,7 @@ func (w *world) hold(p *process, local time.Duration) {
 			w.tracef("%s is paused no more", p)
 		}
 		p.pauses.list = list
-		p.drawer.th.SetPauses(list)
+		p.holder.SetPauses(list)
 	}
 	if v := p.pauses.receipt; v > 0 && len(list) == 0 {
 		// It was news that nobody has recorded; or nobody had, as an answer shows that was asked for a sync timeout after
@@ -247,7 +248,7 @@ func (w *world) checkPaused(p *process) {
 			w.violatef(CheckPause, "%s draws, and has paused the pool for %v more", p, o.least-w.now)
 		case slices.Contains(k.carries[p.pauses.held], o), heard:
 			w.violatef(CheckPause, "%s draws, and has sent its receipt for a pause of %v more", p, o.least-w.now)
-		case o.recorded != never && w.store.lost < o.recorded && w.strict() && w.now > o.recorded+slowest(consensus.MaxLease)+watch:
+		case o.recorded != never && w.store.lost < o.recorded && w.strict() && w.now > o.recorded+slowest(driver.MaxLease)+watch:
 			w.violatef(CheckPause, "%s draws %v after a pause was recorded that lasts for %v more", p, w.now-o.recorded, o.least-w.now)
 		}
 	}
@@ -263,7 +264,7 @@ func (w *world) checkResumed() {
 }
 
 // receiptIn reads the receipt of a note; 0: there is none.
-func receiptIn(note string) consensus.Version {
+func receiptIn(note string) driver.Version {
 	_, digits, ok := strings.Cut(note, " p:")
 	if !ok {
 		return 0
@@ -272,13 +273,13 @@ func receiptIn(note string) consensus.Version {
 	if err != nil {
 		return 0
 	}
-	return consensus.Version(v)
+	return driver.Version(v)
 }
 
 // resumedIn reads from a document by which version somebody had resumed last; 0: nobody had.
-func resumedIn(body []byte) consensus.Version {
+func resumedIn(body []byte) driver.Version {
 	var n struct {
-		Resumed consensus.Version `json:"resumed"`
+		Resumed driver.Version `json:"resumed"`
 	}
 	if err := json.Unmarshal(body, &n); err != nil {
 		return 0

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // pauseSchedules are the directed schedules of pauses.
@@ -48,11 +49,11 @@ var pauseSchedules = []directed{
 			w.until(t, func() bool { return near(a, 50) && near(b, 50) })
 			w.pause(a, 0)
 			w.until(t, func() bool { return w.onPauseRecord() > 0 })
-			old := consensus.DocumentReport{Name: pauseDocument, Version: w.onPauseRecord(), Body: w.pauseBody()}
+			old := driver.DocumentReport{Name: pauseDocument, Version: w.onPauseRecord(), Body: w.pauseBody()}
 			w.resumeAll()
 			w.run(w.now + 5*time.Second)
 			requireResumed(t, w, a, b)
-			news, err := consensus.PauseNews("late", &old)
+			news, err := consensus.PauseNotification("late", &old)
 			require.NoError(t, err)
 			w.hear(b, old.Version, news)
 			if list := b.proc.Paused(b.clock.read(w.now), epoch); len(list) > 0 {
@@ -73,7 +74,7 @@ var pauseSchedules = []directed{
 			w.pause(a, 10*time.Minute)
 			w.run(w.now + 10*time.Second)
 			w.kill(a) // who has paused would tell it again
-			w.store.restart(w, consensus.Record{}, 0)
+			w.store.restart(w, driver.Record{}, 0)
 			w.store.newIdentity()
 			w.until(t, func() bool { return w.onPauseRecord() > 0 })
 			w.kill(b) // it would notice that it ends too early
@@ -96,7 +97,7 @@ var pauseSchedules = []directed{
 			w.pause(b, 10*time.Minute)
 			w.run(w.now + 10*time.Second)
 			w.kill(b)
-			w.store.restart(w, consensus.Record{}, 0)
+			w.store.restart(w, driver.Record{}, 0)
 			w.store.newIdentity()
 			w.until(t, func() bool { return w.store.rec.Revision > 0 })
 			w.cut(a, up) // what it gives back at once is lost
@@ -122,7 +123,7 @@ var pauseSchedules = []directed{
 			w.orders.active = nil
 			w.pause(b, time.Minute)
 			w.until(t, func() bool { return w.onPauseRecord() > 0 })
-			require.Less(t, w.onPauseRecord(), consensus.Version(a.proc.View(w.now).Generation))
+			require.Less(t, w.onPauseRecord(), driver.Version(a.proc.View(w.now).Generation))
 			w.reach(a)
 			w.run(w.now + 10*time.Second)
 			requirePaused(t, w, a, b)
@@ -145,10 +146,10 @@ var pauseSchedules = []directed{
 			w.orders.active = nil
 			w.pause(b, time.Minute)
 			w.run(w.now + 5*time.Second)
-			require.Less(t, w.onPauseRecord(), consensus.Version(a.proc.View(w.now).Generation))
+			require.Less(t, w.onPauseRecord(), driver.Version(a.proc.View(w.now).Generation))
 			w.kill(b)
 			w.cutOff(c)
-			w.store.restart(w, consensus.Record{}, 0) // once more, so that a sees nothing in the place of what it gives back
+			w.store.restart(w, driver.Record{}, 0) // once more, so that a sees nothing in the place of what it gives back
 			w.store.newIdentity()
 			w.reach(a)
 			w.until(t, func() bool { return w.onPauseRecord() > 0 })
@@ -242,7 +243,7 @@ var pauseSchedules = []directed{
 			}
 			requireResumed(t, w, a)
 			w.cutOff(a)
-			w.store.restart(w, consensus.Record{}, 0)
+			w.store.restart(w, driver.Record{}, 0)
 			w.store.newIdentity()
 			w.reach(z)
 			w.until(t, func() bool { return w.onPauseRecord() > 0 })
@@ -308,7 +309,7 @@ func (w *world) remembersMore(t *testing.T) *process {
 		w.run(w.now + 5*time.Second)
 	}
 	w.cutOff(a)
-	w.store.restart(w, consensus.Record{}, 0)
+	w.store.restart(w, driver.Record{}, 0)
 	w.store.newIdentity()
 	return a
 }
@@ -323,7 +324,7 @@ func (w *world) pausedMeanwhile(t *testing.T, a *process, d time.Duration) *proc
 	before := w.onPauseRecord()
 	w.pause(b, d)
 	w.until(t, func() bool { return w.onPauseRecord() > before })
-	require.Less(t, w.onPauseRecord(), consensus.Version(a.proc.View(w.now).Generation))
+	require.Less(t, w.onPauseRecord(), driver.Version(a.proc.View(w.now).Generation))
 	return b
 }
 
@@ -339,7 +340,7 @@ func (w *world) seesOnly(t *testing.T, d time.Duration) *process {
 	w.cut(a, up)
 	w.run(w.now + 10*time.Second)
 	requirePaused(t, w, a)
-	require.Less(t, w.onPauseRecord(), consensus.Version(a.proc.View(w.now).Generation))
+	require.Less(t, w.onPauseRecord(), driver.Version(a.proc.View(w.now).Generation))
 	return a
 }
 
@@ -363,10 +364,10 @@ func requireResumed(t *testing.T, w *world, all ...*process) {
 }
 
 // onPauseRecord is the version of the pauses on record.
-func (w *world) onPauseRecord() consensus.Version { return w.store.version(pauseDocument) }
+func (w *world) onPauseRecord() driver.Version { return w.store.version(pauseDocument) }
 
 func (w *world) pauseBody() []byte {
 	docs := w.store.rec.Documents
-	i := slices.IndexFunc(docs, func(d consensus.Document) bool { return d.Name == pauseDocument })
+	i := slices.IndexFunc(docs, func(d driver.Document) bool { return d.Name == pauseDocument })
 	return slices.Clone(docs[i].Body)
 }

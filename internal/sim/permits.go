@@ -1,11 +1,13 @@
 package sim
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -41,16 +43,28 @@ type reservation struct {
 	name int64
 }
 
-// An issuer is a throttle.Issuer whose orders go to the world's store.
+// An issuer is a throttle.Pool whose orders go to the world's store.
 type issuer struct {
 	ration
+
 	w *world
 	p *process
 }
 
 var errNoAnswer = errors.New("no answer")
 
-// Reserve implements throttle.Issuer.
+// Pause, Resume and RetryAfter are not called: the world pauses by itself.
+func (issuer) Pause(context.Context, time.Time, string, ...throttle.PauseOption) (throttle.PauseReceipts, error) {
+	return throttle.PauseReceipts{}, errNoAnswer
+}
+
+// Resume is as Pause.
+func (issuer) Resume(context.Context, ...throttle.PauseOption) error { return errNoAnswer }
+
+// RetryAfter is as Pause.
+func (issuer) RetryAfter(time.Time, string) {}
+
+// Reserve implements throttle.Pool.
 func (i issuer) Reserve(o throttle.Order, done func(throttle.Slots, error)) {
 	i.w.reserve(i.p, o, done)
 }
@@ -58,7 +72,7 @@ func (i issuer) Reserve(o throttle.Order, done func(throttle.Slots, error)) {
 // An ask is an order under way.
 type ask struct {
 	order throttle.Order
-	req   consensus.Reserve
+	req   driver.Reserve
 	sent  time.Duration // local
 	done  func(throttle.Slots, error)
 }
@@ -86,15 +100,15 @@ func (w *world) patience(p *process, a *ask) {
 		switch {
 		case p.ask != a || p.gone || p.left:
 		case p.halted():
-			p.due = append(p.due, func() { w.answered(p, a, consensus.Reserved{}, errNoAnswer) })
+			p.due = append(p.due, func() { w.answered(p, a, driver.Reserved{}, errNoAnswer) })
 		default:
-			w.answered(p, a, consensus.Reserved{}, errNoAnswer)
+			w.answered(p, a, driver.Reserved{}, errNoAnswer)
 		}
 	})
 }
 
 // answered hands an answer, or the want of one, to the process.
-func (w *world) answered(p *process, a *ask, res consensus.Reserved, err error) {
+func (w *world) answered(p *process, a *ask, res driver.Reserved, err error) {
 	if p.ask != a {
 		return
 	}
@@ -147,7 +161,7 @@ func (s *store) serveReserve(w *world, m *message) {
 }
 
 // granted sends an answer on its way, and checks it.
-func (s *store) granted(w *world, m *message, res consensus.Reserved) {
+func (s *store) granted(w *world, m *message, res driver.Reserved) {
 	if w.trace != nil {
 		w.tracef("store: %s reserves %d of %d, in %v, spacing %v; clock %d, frozen %v, claims %v, issuing %v",
 			m.p, res.Count, m.reserve.Count, res.Wait, res.Spacing, res.Time, res.Frozen, s.rec.Claims(), res.Issuing)
@@ -272,7 +286,7 @@ func (w *world) forget() {
 func (s *store) logical(w *world) int64 {
 	r := &s.rec
 	d := s.wall(w) - r.Wall
-	if d < 0 || d > consensus.Clamp(r.Lease).Microseconds() {
+	if d < 0 || d > driver.Clamp(r.Lease).Microseconds() {
 		d = 0
 	}
 	return (r.Clock + d) * 1000
@@ -280,13 +294,13 @@ func (s *store) logical(w *world) int64 {
 
 // checkWhole adds up the shares in use and the issuer's claim, by which the permits were
 // spaced that are still good.
-func (w *world) checkWhole(shares consensus.Share) {
+func (w *world) checkWhole(shares driver.Share) {
 	s := &w.permits
 	if len(s.good) == 0 || !w.strict() {
 		return
 	}
 	now, part := w.store.logical(w), 0.0
-	s.good = slices.DeleteFunc(s.good, func(x slot) bool { return now >= x.at+int64(consensus.Validity(x.spacing)) })
+	s.good = slices.DeleteFunc(s.good, func(x slot) bool { return now >= x.at+int64(driver.Validity(x.spacing)) })
 	for _, x := range s.good {
 		part = max(part, x.part)
 	}

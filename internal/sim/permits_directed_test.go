@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -23,7 +24,7 @@ var permitSchedules = []directed{
 			a := w.join("a")
 			w.join("b")
 			w.until(t, func() bool { return a.drawer.th.Status().Issued.Reserved > 1 })
-			w.store.restart(w, consensus.Record{}, 0)
+			w.store.restart(w, driver.Record{}, 0)
 			w.run(w.now + 3*time.Minute)
 		},
 	},
@@ -38,7 +39,7 @@ var permitSchedules = []directed{
 			a := w.join("a")
 			w.join("b")
 			w.until(t, func() bool { return a.drawer.th.Status().Issued.Reserved > 0 })
-			w.store.restart(w, consensus.Record{}, 0)
+			w.store.restart(w, driver.Record{}, 0)
 			w.run(w.now + 3*time.Minute)
 		},
 	},

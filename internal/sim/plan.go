@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -48,7 +49,7 @@ type link struct {
 type plan struct {
 	processors int
 	leases     []time.Duration // the processors' settings; each takes one of them
-	longest    time.Duration   // what the store takes the longest lease to be; 0: consensus.MaxLease
+	longest    time.Duration   // what the store takes the longest lease to be; 0: driver.MaxLease
 	even       bool            // policy Even instead of Fair
 	loss       consensus.StoreLoss
 	store      storeKind
@@ -123,12 +124,12 @@ func (p *plan) fastest() float64 {
 
 func (p *plan) drawLeases(r *rand.Rand, extreme bool) {
 	draw := func() time.Duration {
-		span := int64((consensus.MaxLease - consensus.MinLease) / time.Millisecond)
-		return consensus.MinLease + time.Duration(r.Int64N(span+1))*time.Millisecond
+		span := int64((driver.MaxLease - driver.MinLease) / time.Millisecond)
+		return driver.MinLease + time.Duration(r.Int64N(span+1))*time.Millisecond
 	}
-	l := []time.Duration{consensus.MinLease, draw(), consensus.DefaultLease}[r.IntN(3)]
+	l := []time.Duration{driver.MinLease, draw(), driver.DefaultLease}[r.IntN(3)]
 	if extreme {
-		l = consensus.MinLease
+		l = driver.MinLease
 	}
 	p.leases = []time.Duration{l}
 	if r.IntN(6) == 0 {
@@ -187,7 +188,7 @@ func slowest(d time.Duration) time.Duration { return d * million / (million - ma
 // longestLease is the longest that any process may hold a share, on its own clock.
 func (p *plan) longestLease() time.Duration {
 	if p.longest == 0 {
-		return consensus.MaxLease
+		return driver.MaxLease
 	}
 	return p.longest
 }

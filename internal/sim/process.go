@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -25,7 +26,7 @@ type process struct {
 	clock       clock
 	lease       time.Duration // the pool's, as far as known
 	spread      float64
-	demand      consensus.Share
+	demand      driver.Share
 
 	// The newest request.
 	outstanding bool // within its time limit
@@ -57,16 +58,17 @@ type process struct {
 	flow           throttle.Flow  // at the request answered last, which was sent at flowAt
 	sentFlow       throttle.Flow
 	flowAt, sentAt time.Duration
-	ask            *ask              // the order for slots under way
-	term           int               // rises when the slots that it was told of are lost
-	loaded         consensus.Version // of the override, as in the newest request
-	due            []func()          // what fell due while it was halted
+	ask            *ask           // the order for slots under way
+	term           int            // rises when the slots that it was told of are lost
+	loaded         driver.Version // of the override, as in the newest request
+	due            []func()       // what fell due while it was halted
 
 	drawer drawer
+	holder throttle.Holder
 	pauses pausedState
 
 	// What the checks know of the share in force.
-	held     consensus.Share
+	held     driver.Share
 	until    time.Duration // local
 	degraded bool          // it is used without the store's consent
 	live     int           // processors in the pool, as it knows; only with consensus.Degrade
@@ -75,8 +77,8 @@ type process struct {
 	cloned   time.Duration // end of the lease after it was cloned, or made as a clone
 	clonedAs string        // its incarnation at that time
 	// promised is the claim of that incarnation when the store lost its record in that time; else
-	// consensus.Whole.
-	promised consensus.Share
+	// driver.Whole.
+	promised driver.Share
 	mirror   *process // the clone that is told the answer to the request below, too
 	shared   uint64   // nonce of the request that was under way at the cloning
 }
@@ -226,18 +228,17 @@ func (w *world) send(p *process, local time.Duration) {
 	w.touch(p, local) // a lower share is in force from here on
 	w.counters.Syncs++
 	if w.trace != nil {
-		t := m.req.Tags[0]
 		w.tracef("%s sends %d (last %d, seen %d): in use %v, wants %v, demand %v",
-			p, m.req.Seq, m.req.LastSeq, m.req.Revision, t.InUse, t.Wanted, t.Demand)
+			p, m.req.Seq, m.req.LastSeq, m.req.Revision, m.req.InUse, m.req.Wanted, m.req.Demand)
 	}
 	w.transmit(m, up)
 }
 
 // report is the demand as a throttle works it out: one that is short of its share
 // cannot know how much it would use and reports the whole.
-func (p *process) report() consensus.Share {
+func (p *process) report() driver.Share {
 	if p.demand > p.held {
-		return consensus.Whole
+		return driver.Whole
 	}
 	return p.demand
 }
@@ -301,7 +302,7 @@ func (w *world) take(p *process, m *message) {
 		p.spread = w.rng.proc.Float64()
 	}
 	fresh := ""
-	if s := m.ans.Status; s != consensus.Granted && s != consensus.Replaced {
+	if s := m.ans.Status; s != driver.Granted && s != driver.Replaced {
 		fresh = w.newIncarnation()
 	}
 	held, until := p.proc.Held(local), p.proc.Until()
@@ -312,7 +313,7 @@ func (w *world) take(p *process, m *message) {
 	}
 	if newest {
 		p.leaseLag = p.sentLag
-		if m.ans.Status == consensus.Granted {
+		if m.ans.Status == driver.Granted {
 			p.lease, p.seen = m.ans.Lease, max(p.seen, m.ans.Revision)
 			p.flow, p.flowAt = p.sentFlow, p.sentAt
 		}
@@ -341,7 +342,7 @@ func (w *world) leave(p *process) {
 	if p.outstanding {
 		p.failed(w, local, p.seq)
 	}
-	debt := p.drawer.th.Debt()
+	debt := p.holder.Report(0).Debt
 	l := p.proc.Leave(local)
 	w.touch(p, local)
 	w.tracef("%s leaves, %d", p, l.Seq)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -54,14 +55,14 @@ func looksAtUse(l throttle.Limit) bool {
 // would come back, and returns the time at which nobody may be held any more, which is checked then.
 func (w *world) resumeForGood() time.Duration {
 	w.resumeAll()
-	by := w.now + slowest(2*consensus.MaxLease/4)
+	by := w.now + slowest(2*driver.MaxLease/4)
 	w.at(by, w.checkResumed)
 	return by
 }
 
 // awaitLimit waits for the same limit to be in force on every processor: the newest override
 // that one of them had loaded, or that is on record, and the ramp at its end.
-func (w *world) awaitLimit(newest consensus.Version) {
+func (w *world) awaitLimit(newest driver.Version) {
 	start := w.now
 	limit := start + slowest(2*w.plan.limit.RampUpDuration+30*time.Second)
 	for w.violation == nil {
@@ -78,7 +79,7 @@ func (w *world) awaitLimit(newest consensus.Version) {
 }
 
 // unsettled says in what the processors do not go by the limit that they should, or nothing.
-func (w *world) unsettled(newest consensus.Version) string {
+func (w *world) unsettled(newest driver.Version) string {
 	v := w.onRecord()
 	if w.store.lost < w.limits.savedAt {
 		newest = max(newest, w.limits.last) // which the store has not forgotten
@@ -116,7 +117,7 @@ func (w *world) awaitPermits() {
 // awaitHealth looks at the pool until it is whole, or should have been.
 func (w *world) awaitHealth(start time.Duration) {
 	lease := slices.Max(w.plan.leases)
-	limit := start + slowest(2*consensus.Removal(w.plan.longestLease())+3*consensus.Clamp(lease))
+	limit := start + slowest(2*driver.Removal(w.plan.longestLease())+3*driver.Clamp(lease))
 	looks := 0
 	var first time.Duration
 	for look := start; w.violation == nil; look += slowest(lease / 10) {
@@ -162,7 +163,7 @@ func (w *world) calmDown() {
 		}
 		seen[p.id] = true
 		p.cut = [2]time.Duration{}
-		p.demand = consensus.Whole
+		p.demand = driver.Whole
 		if p.halted() {
 			w.goOn(p)
 		}
@@ -175,9 +176,9 @@ func (w *world) calmDown() {
 
 // unhealthy says what is still wrong with the pool, or nothing.
 func (w *world) unhealthy() string {
-	n := consensus.Share(len(w.procs))
-	fair := consensus.Whole / n
-	var sum consensus.Share
+	n := driver.Share(len(w.procs))
+	fair := driver.Whole / n
+	var sum driver.Share
 	issuing := 0
 	for _, p := range w.procs {
 		v := p.proc.View(p.clock.read(w.now))
@@ -190,7 +191,7 @@ func (w *world) unhealthy() string {
 			return fmt.Sprintf("%s is %s, frozen %v %s", p, v.State, v.Frozen, v.FrozenBy)
 		case v.Degraded:
 			return fmt.Sprintf("%s is degraded", p)
-		case (v.Share+rounding)*n*100 < consensus.Whole*95 || (v.Share-rounding)*n*100 > consensus.Whole*105:
+		case (v.Share+rounding)*n*100 < driver.Whole*95 || (v.Share-rounding)*n*100 > driver.Whole*105:
 			return fmt.Sprintf("%s holds %v, %v is fair; %s", p, v.Share, fair, w.shares())
 		}
 		sum += v.Share
@@ -198,7 +199,7 @@ func (w *world) unhealthy() string {
 	if issuing == len(w.procs) {
 		return "" // there are no shares
 	}
-	if sum < consensus.Whole/100*99 {
+	if sum < driver.Whole/100*99 {
 		return fmt.Sprintf("%v in use; %s", sum, w.shares())
 	}
 	return ""

@@ -14,7 +14,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/proof"
 	"github.com/numaproj-contrib/numathrottle/internal/race"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 func TestMain(m *testing.M) {
@@ -161,7 +161,7 @@ func figures(sum *Summary, first uint64, processors int) proof.Pools {
 		proof.Note{What: "moments with shares in use while permits were good", Figure: fmt.Sprint(c.Mixed)},
 	)
 	for s, n := range c.Answers {
-		p.Notes = append(p.Notes, proof.Note{What: "answers: " + consensus.Status(s).String(), Figure: fmt.Sprint(n)})
+		p.Notes = append(p.Notes, proof.Note{What: "answers: " + driver.Status(s).String(), Figure: fmt.Sprint(n)})
 	}
 	for i, n := range c.Freezes[1:] {
 		p.Notes = append(p.Notes, proof.Note{What: "freezes: " + string(freezeCauses[i+1]), Figure: fmt.Sprint(n)})
@@ -182,7 +182,7 @@ func requireNotVacuous(t *testing.T, c *Counters) {
 		}
 	}
 	for s, n := range c.Answers {
-		require.NotZero(t, n, "no answer was %s", consensus.Status(s))
+		require.NotZero(t, n, "no answer was %s", driver.Status(s))
 	}
 	for i, n := range c.Freezes[1:] {
 		require.NotZero(t, n, "no pool was frozen by %s", freezeCauses[i+1])
@@ -202,8 +202,8 @@ func requireNotVacuous(t *testing.T, c *Counters) {
 	require.NotZero(t, c.Deaths, "nobody has named a death")
 	require.NotZero(t, c.Pauses, "nobody has paused a pool")
 	require.NotZero(t, c.Receipts, "nobody has sent a receipt")
-	require.Equal(t, consensus.Whole, c.Peak, "no pool has ever used the whole")
-	require.Greater(t, c.Answers[consensus.Granted]*2, c.Syncs, "most requests came to nothing")
+	require.Equal(t, driver.Whole, c.Peak, "no pool has ever used the whole")
+	require.Greater(t, c.Answers[driver.Granted]*2, c.Syncs, "most requests came to nothing")
 }
 
 func TestReplay(t *testing.T) {

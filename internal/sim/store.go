@@ -6,12 +6,12 @@ import (
 	"slices"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // A store keeps the record of the one pool of a run, and loses it.
 type store struct {
-	rec      consensus.Record
+	rec      driver.Record
 	kind     storeKind
 	identity string
 	lives    int // identities used up
@@ -54,8 +54,8 @@ func (s *store) newIdentity() {
 func (s *store) wall(w *world) int64 { return s.epoch + s.clock.read(w.now).Microseconds() }
 
 // moment is what the store tells a step of itself.
-func (s *store) moment(w *world) consensus.At {
-	at := consensus.At{
+func (s *store) moment(w *world) driver.At {
+	at := driver.At{
 		Now: s.wall(w), Identity: s.identity, Deferred: s.kind == storeDeferred, Longest: w.plan.longest,
 	}
 	if at.Deferred {
@@ -108,10 +108,10 @@ func (s *store) sync(w *world, m *message) {
 		s.written = s.wall(w)
 	}
 	w.counters.Answers[ans.Status]++
-	if len(m.req.Dead) > 0 && ans.Status == consensus.Granted {
+	if len(m.req.Dead) > 0 && ans.Status == driver.Granted {
 		w.counters.Deaths++
 	}
-	if changed && s.deaf && (ans.Status == consensus.Granted || ans.Status == consensus.Behind) {
+	if changed && s.deaf && (ans.Status == driver.Granted || ans.Status == driver.Behind) {
 		s.deaf, s.back = false, w.now
 	}
 	if s.rec.FrozenUntil != before.frozenUntil && s.rec.FrozenUntil > s.rec.Clock {
@@ -129,13 +129,9 @@ func (s *store) sync(w *world, m *message) {
 	w.transmit(m, down)
 }
 
-func (s *store) traceSync(w *world, m *message, ans *consensus.Answer, before recordOutline) {
-	share := consensus.Share(0)
-	if len(ans.Tags) > 0 {
-		share = ans.Tags[0].Share
-	}
+func (s *store) traceSync(w *world, m *message, ans *driver.Answer, before recordOutline) {
 	w.tracef("store: %s/%s %d is %s %v; revision %d, claims %v, clock +%.3fs, frozen %v %s",
-		m.req.ID, m.req.Incarnation, m.req.Seq, ans.Status, share, s.rec.Revision, s.rec.Claims(),
+		m.req.ID, m.req.Incarnation, m.req.Seq, ans.Status, ans.Share, s.rec.Revision, s.rec.Claims(),
 		time.Duration((s.rec.Clock-before.clock)*1000).Seconds(), ans.Frozen, ans.FrozenBy)
 }
 
@@ -187,7 +183,7 @@ func (s *store) resume(w *world) {
 }
 
 // restart puts another record, or none, in the place of the present one.
-func (s *store) restart(w *world, rec consensus.Record, written int64) {
+func (s *store) restart(w *world, rec driver.Record, written int64) {
 	w.forgetClones()
 	s.rec, s.written = rec, written
 	s.lost, s.forgot = w.now, s.clock.read(w.now)
@@ -202,12 +198,9 @@ func (s *store) restart(w *world, rec consensus.Record, written int64) {
 }
 
 // copied returns a copy of the record as a replica has it.
-func (s *store) copied() consensus.Record {
+func (s *store) copied() driver.Record {
 	rec := s.rec
 	rec.Rows, rec.Documents = slices.Clone(s.rec.Rows), slices.Clone(s.rec.Documents)
-	for i := range rec.Rows {
-		rec.Rows[i].Entries = slices.Clone(rec.Rows[i].Entries)
-	}
 	return rec
 }
 

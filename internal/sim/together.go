@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // drawTogether has half of the runs with consensus.Degrade lose the store all alike, which is when
@@ -48,7 +49,7 @@ func (w *world) alone(p *process) bool {
 
 // noteAlone takes note of whether a process goes on without the store, and checks with how much: no more than it
 // had before, and than an even part.
-func (w *world) noteAlone(p *process, local time.Duration, before consensus.Share) {
+func (w *world) noteAlone(p *process, local time.Duration, before driver.Share) {
 	if w.plan.loss != consensus.Degrade {
 		return
 	}
@@ -59,7 +60,7 @@ func (w *world) noteAlone(p *process, local time.Duration, before consensus.Shar
 			w.counters.Together++
 		}
 		live := max(min(p.live, v.Live), 1) // an answer that grants nothing may have come since
-		if even := consensus.Whole / consensus.Share(live); p.held > min(before, even) {
+		if even := driver.Whole / driver.Share(live); p.held > min(before, even) {
 			w.violatef(CheckSum, "%s goes on with %v without the store, had %v, and %v is even", p, p.held, before, even)
 		}
 	}

@@ -59,7 +59,7 @@ func (w *world) inherit(p *process) {
 // writeWill puts down what a process leaves behind if it dies, before its newest request goes out.
 func (w *world) writeWill(p *process) {
 	if p.place != nil && p.place.holder == p {
-		p.place.Write(p.inherited, p.proc.Will(p.drawer.th.Debt()))
+		p.place.Write(p.inherited, p.proc.Will(p.holder.Report(0).Debt))
 	}
 }
 

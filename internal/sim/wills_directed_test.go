@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // willSchedules are about processes that die, and what those after them take over.
@@ -23,7 +23,7 @@ var willSchedules = []directed{
 			began := w.now
 			a = w.joinAt("a", a.place)
 			w.until(t, func() bool { return near(a, 50) })
-			require.Less(t, w.now-began, 2*consensus.Interval(a.lease, 2))
+			require.Less(t, w.now-began, 2*driver.Interval(a.lease, 2))
 			w.run(w.now + time.Minute)
 		},
 	},
@@ -37,7 +37,7 @@ var willSchedules = []directed{
 				began := w.now
 				a = w.joinAt("a", a.place)
 				w.until(t, func() bool { return near(a, 100) })
-				require.Less(t, w.now-began, 2*consensus.Interval(a.lease, 1))
+				require.Less(t, w.now-began, 2*driver.Interval(a.lease, 1))
 			}
 		},
 	},
@@ -60,14 +60,14 @@ var willSchedules = []directed{
 		run: func(t *testing.T, w *world) {
 			a := w.join("a")
 			w.until(t, func() bool { return near(a, 100) })
-			late := a.proc.Request(a.clock.read(w.now), 1, consensus.Whole)
+			late := a.proc.Request(a.clock.read(w.now), 1, driver.Whole)
 			w.kill(a)
 			b := w.joinAt("a", a.place)
 			w.until(t, func() bool { return near(b, 100) })
 			before := outline(&w.store.rec)
 			w.store.rec.Sync(&late, w.store.moment(w))
 			w.checkStep(&late, before)
-			if sum := w.store.rec.Claims(); sum > consensus.Whole {
+			if sum := w.store.rec.Claims(); sum > driver.Whole {
 				w.violatef(CheckRecord, "a process that is dead lifts the claims to %v", sum)
 			}
 		},
@@ -81,7 +81,7 @@ var willSchedules = []directed{
 			w.until(t, func() bool { return near(a, 100) })
 			q := w.clone(a)
 			w.halt(q, time.Hour, false)
-			w.run(w.now + 2*consensus.Removal(a.lease))
+			w.run(w.now + 2*driver.Removal(a.lease))
 			require.True(t, near(a, 100), "%v", a.held)
 			require.Equal(t, a.incarnation, q.incarnation)
 			w.kill(q)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -141,12 +142,12 @@ func newWorld(seed uint64, p plan, trace io.Writer) *world {
 	}
 	w.rng.pause = rand.New(rand.NewPCG(seed, 7))
 	w.rng.will = rand.New(rand.NewPCG(seed, 12))
-	w.orders = orders{carries: map[consensus.Version][]*order{}, recordedAt: map[consensus.Version]time.Duration{}, recordedIn: map[consensus.Version]uint64{}}
+	w.orders = orders{carries: map[driver.Version][]*order{}, recordedAt: map[driver.Version]time.Duration{}, recordedIn: map[driver.Version]uint64{}}
 	w.windows.burst = int64(burst(p.limit))
 	w.limit = p.limit
 	w.limits = limits{
 		quotas: []quota{{never, perSecond(p.limit)}}, highest: perSecond(p.limit), burst: burst(p.limit) / perSecond(p.limit),
-		configured: map[string]float64{}, saved: map[consensus.Version]consensus.Override{}, heldAt: map[heldLimit]time.Duration{},
+		configured: map[string]float64{}, saved: map[driver.Version]consensus.Override{}, heldAt: map[heldLimit]time.Duration{},
 	}
 	w.permits = permits{latest: never, held: map[reservation][]slot{}}
 	w.store = newStore(w)

@@ -9,7 +9,8 @@ type (
 	Death          = driver.Death
 	Document       = driver.Document
 	DocumentReport = driver.DocumentReport
-	Entry          = driver.Entry
+	Grant          = driver.Grant
+	Holding        = driver.Holding
 	FreezeCause    = driver.FreezeCause
 	Issuer         = driver.Issuer
 	Leave          = driver.Leave
@@ -28,8 +29,7 @@ type (
 	Slots          = driver.Slots
 	Status         = driver.Status
 	Store          = driver.Store
-	TagAnswer      = driver.TagAnswer
-	TagReport      = driver.TagReport
+	Report         = driver.Report
 	Ticket         = driver.Ticket
 	Version        = driver.Version
 )

@@ -6,19 +6,20 @@ import (
 	"strings"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// ownCalls is what a processor with an adaptive limit has to tell of its own calls. It is a
-// part of poolCeiling.
+// ownCalls is what a processor with an adaptive limit reports of its own calls. It is a part
+// of poolCeiling.
 type ownCalls struct {
 	lag    time.Duration // of a cut that is made now
 	served throttle.Served
 	haste  haste
 }
 
-// haste is how many syncs refusals have brought forward since a cut, and when the last was.
+// haste counts the syncs that refusals have brought forward since a cut.
 type haste struct {
 	cuts  uint64
 	count int
@@ -26,28 +27,27 @@ type haste struct {
 }
 
 const (
-	// mostHaste is how many syncs refusals bring forward until the next cut, so that a
-	// service that refuses for good does not cost the store more for ever.
+	// mostHaste is how many syncs refusals bring forward until the next cut. So a service
+	// that refuses for good does not cost the store more for ever.
 	mostHaste = 5
-	// calmHaste is how long after the last of them some may be brought forward again.
+	// calmHaste after the last of them, some may be brought forward again.
 	calmHaste = 5 * time.Second
 )
 
-// stepBackoff returns the document after the next step of the backoff, or nil if none is due.
-func (c *poolCeiling) stepBackoff(now time.Duration) []byte {
+// stepBackoff returns the next step of the backoff, if one is due.
+func (c *poolCeiling) stepBackoff(now time.Duration) (next ceiling.Shared[backoff.State], due bool) {
 	if !c.law.Adapts || c.answers == 0 {
-		return nil
+		return next, false
 	}
 	t := c.logical(now)
 	if c.lost(now) { // each processor makes steps for itself alone; see throttle.Adapting
 		c.law.Drift(backoff.Step{Now: t, Used: c.used, Offered: c.offers})
-		return nil
+		return next, false
 	}
 	used, offered := c.flow()
-	next, due := c.law.NextBackoff(backoff.Step{
+	return c.law.NextBackoff(backoff.Step{
 		Now: t, Lag: c.calls.lag.Microseconds(), Reports: c.reported(), Processors: len(c.others) + 1, Used: used, Offered: offered,
 	})
-	return body(next, due)
 }
 
 // cutDue tells whether the reports ask for a cut, which this processor should propose at once.
@@ -55,8 +55,8 @@ func (c *poolCeiling) cutDue(now time.Duration) bool {
 	return c.law.Adapts && c.answers > 0 && c.law.CutDue(c.logical(now), c.reported())
 }
 
-// reported is what the called service makes of the calls of all processors that make any, by
-// their last notes and the newest figures of this one.
+// reported is what the called service makes of the calls of all processors: by the last notes
+// of the others, and the newest figures of this one.
 func (c *poolCeiling) reported() (out []backoff.Report) {
 	of := c.law.Limit().Tokens(time.Second)
 	scale := func(n int64, rate float64) int64 {
@@ -64,7 +64,7 @@ func (c *poolCeiling) reported() (out []backoff.Report) {
 	}
 	for i := range c.others {
 		n := &c.others[i]
-		if rate := n.limit.Tokens(time.Second); n.told {
+		if rate := n.limit.Tokens(time.Second); n.reports {
 			r := n.served
 			r.Accepted, r.Refused, r.Overloaded = scale(r.Accepted, rate), scale(r.Refused, rate), scale(r.Overloaded, rate)
 			out = append(out, r)
@@ -84,15 +84,15 @@ func reportOf(s throttle.Served, of float64) backoff.Report {
 	}
 }
 
-// tell adds to a note what the called service makes of the processor's calls.
+// tell adds to a note what the called service makes of this processor's calls.
 func (c *poolCeiling) tell(n *note) {
 	if c.law.Adapts && c.calls.served.Active {
-		n.told, n.served = true, reportOf(c.calls.served, n.limit.Tokens(time.Second))
+		n.reports, n.served = true, reportOf(c.calls.served, n.limit.Tokens(time.Second))
 	}
 }
 
-// Heed takes what the called service makes of the processor's calls, between two requests: refusals that
-// the others should know of bring the next request forward.
+// Heed takes what the called service makes of this processor's calls, between two requests.
+// Refusals bring the next request forward, so that the others know of them soon.
 func (p *Processor) Heed(now time.Duration, s throttle.Served) {
 	p.Tick(now)
 	c := &p.ceiling
@@ -125,9 +125,9 @@ func (p *Processor) Adapted(now time.Duration) (lowered bool, cuts uint64, settl
 	return c.law.Refused(t), uint64(s.Generation), !s.Counts(t)
 }
 
-// servedWord begins the word of a note that tells what the called service makes of the
-// calls: the number of cuts that the refused ones were granted under, and what was accepted,
-// refused and overloaded, to base 36 with dots between them.
+// servedWord begins the word of a note with a backoff.Report: the number of cuts under which
+// the refused calls were granted, and what was accepted, refused and overloaded. All are to
+// base 36, with dots between them.
 const servedWord = "r:"
 
 // maxNoteCuts is the largest number of cuts in a note.
@@ -141,11 +141,11 @@ func appendServed(b []byte, r backoff.Report) []byte {
 	return b
 }
 
-// servedIn reads that word; told is false if there is none.
-func servedIn(more []string) (r backoff.Report, told, ok bool) {
+// servedIn reads that word; found is false if there is none.
+func servedIn(more []string) (r backoff.Report, found, ok bool) {
 	for _, w := range more {
-		value, found := strings.CutPrefix(w, servedWord)
-		if !found {
+		value, is := strings.CutPrefix(w, servedWord)
+		if !is {
 			continue
 		}
 		parts := strings.Split(value, ".")

@@ -14,7 +14,7 @@ import (
 // A note tells what the service made of the calls in a word of its own.
 func TestServedWord(t *testing.T) {
 	n := noteOf(throttle.Limit{Max: 600, Per: time.Minute}, 7, 8)
-	n.told, n.served = true, backoff.Report{Generation: 40, Accepted: 500_000_000, Refused: 36, Overloaded: 0}
+	n.reports, n.served = true, backoff.Report{Generation: 40, Accepted: 500_000_000, Refused: 36, Overloaded: 0}
 	n.paused = 9
 	require.Equal(t, "1 0 600 60000000 7 8 r:14.89oqgw.10.0 p:9", n.String())
 	back, ok := parseNote(n.String())
@@ -34,7 +34,7 @@ func TestServedWord(t *testing.T) {
 	}
 	n, ok = parseNote("1 0 600 60000000 7 8 x:5")
 	require.True(t, ok, "a word of a later release")
-	require.False(t, n.told)
+	require.False(t, n.reports)
 }
 
 // A processor that cannot read the ceiling of a newer release goes by the limit, and leaves the
@@ -44,13 +44,13 @@ func TestForeignCeilingIsLeftAlone(t *testing.T) {
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
 	p.SetLimit(limitOf(t, throttle.Limit{Max: 20, Adaptive: true}))
 	p.ceiling.ask(t, r, p, 0)
-	_, _, err := r.Save(&DocumentReport{Name: ceilingDocument, Version: NextVersion(0, 1), Base: 0, Body: []byte("9 of another time")}, At{})
+	_, _, err := r.Save(&DocumentReport{Name: backoffDocument, Version: NextVersion(0, 1), Base: 0, Body: []byte("9 of another time")}, At{})
 	require.NoError(t, err)
 	for i := range 20 {
 		p.Observe(Observation{Served: throttle.Served{Refused: 20, Active: true}})
 		p.ceiling.ask(t, r, p, time.Duration(i+1)*time.Second)
 	}
-	require.Equal(t, "9 of another time", string(recorded(r, ceilingDocument).Body))
+	require.Equal(t, "9 of another time", string(recorded(r, backoffDocument).Body))
 	share, tokens := p.Apply(20*time.Second, 0)
 	require.Equal(t, int64(Whole), share)
 	require.Zero(t, tokens)

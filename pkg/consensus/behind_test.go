@@ -11,7 +11,7 @@ import (
 func granted(req *Request) Answer {
 	return Answer{
 		Seq: req.Seq, Nonce: req.Nonce, Lease: DefaultLease, Revision: 1,
-		Tags: []TagAnswer{{Share: Whole, Live: 1, PoolSize: 1, Agreed: true, Roster: []RosterRow{{ID: "a", Claim: Whole, Demand: Whole, PoolSize: 1}}}},
+		Grant: Grant{Share: Whole, Live: 1, PoolSize: 1, Agreed: true, Roster: []RosterRow{{ID: "a", Claim: Whole, Demand: Whole, PoolSize: 1}}},
 	}
 }
 
@@ -77,7 +77,7 @@ func TestProcessorStartsAnewBehindARequestThatItDoesNotRemember(t *testing.T) {
 			require.Zero(t, p.Held(now))
 			require.Equal(t, Request{
 				Pool: "p", ID: "a", Incarnation: "2", Seq: 1, Nonce: 2, Revision: 1, Lease: DefaultLease,
-				Tags: []TagReport{{Wanted: Whole, Demand: Whole}},
+				Report: Report{Wanted: Whole, Demand: Whole},
 			}, next, "nothing of the old life")
 		})
 	}

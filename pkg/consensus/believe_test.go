@@ -126,9 +126,8 @@ func TestNothingOfAWrongAnswerForSlotsIsBelieved(t *testing.T) {
 // So it is with the answer to a sync.
 func TestNothingOfAWrongAnswerIsBelieved(t *testing.T) {
 	for name, lie := range map[string]func(*consensus.Answer){
-		"a share below 0":     func(a *consensus.Answer) { a.Tags[0].Share = -1 },
-		"too large a share":   func(a *consensus.Answer) { a.Tags[0].Share = consensus.Whole + 1 },
-		"no tags":             func(a *consensus.Answer) { a.Tags = nil },
+		"a share below 0":     func(a *consensus.Answer) { a.Share = -1 },
+		"too large a share":   func(a *consensus.Answer) { a.Share = consensus.Whole + 1 },
 		"status below":        func(a *consensus.Answer) { a.Status = -1 },
 		"a far status":        func(a *consensus.Answer) { a.Status = 99 },
 		"no lease":            func(a *consensus.Answer) { a.Lease = 0 },
@@ -140,11 +139,11 @@ func TestNothingOfAWrongAnswerIsBelieved(t *testing.T) {
 		"an endless freeze":   func(a *consensus.Answer) { a.Frozen = math.MaxInt64 },
 		"a beginning below 0": func(a *consensus.Answer) { a.Began = -1 },
 		"a silence below 0":   func(a *consensus.Answer) { a.Slept = -1 },
-		"fewer than none":     func(a *consensus.Answer) { a.Tags[0].Live = -1 },
-		"a pool size below 0": func(a *consensus.Answer) { a.Tags[0].PoolSize = -1 },
-		"a claim below 0":     func(a *consensus.Answer) { a.Tags[0].Roster[0].Claim = -1 },
-		"too large a demand":  func(a *consensus.Answer) { a.Tags[0].Roster[0].Demand = consensus.Whole + 1 },
-		"a row of nobody":     func(a *consensus.Answer) { a.Tags[0].Roster[0].ID = "" },
+		"fewer than none":     func(a *consensus.Answer) { a.Live = -1 },
+		"a pool size below 0": func(a *consensus.Answer) { a.PoolSize = -1 },
+		"a claim below 0":     func(a *consensus.Answer) { a.Roster[0].Claim = -1 },
+		"too large a demand":  func(a *consensus.Answer) { a.Roster[0].Demand = consensus.Whole + 1 },
+		"a row of nobody":     func(a *consensus.Answer) { a.Roster[0].ID = "" },
 		"an odd document": func(a *consensus.Answer) {
 			a.Documents = []consensus.Document{{Name: "A", Version: 1, Body: []byte("x")}}
 		},

@@ -2,19 +2,12 @@ package consensus
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
-	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/ramp"
+	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
-)
-
-// The names of the documents that say where the ramp and the backoff of the pool stand.
-const (
-	rampDocument    = "ramp"
-	ceilingDocument = "ceiling"
 )
 
 // A poolCeiling is what a processor knows of the limit in force in its pool. It feeds the
@@ -27,7 +20,7 @@ type poolCeiling struct {
 	id    string
 	limit throttle.Limit // as configured; the zero Limit: there is nothing to move
 	law   ceiling.Law
-	shelf shelf
+	docs  pooldoc.Cache
 
 	pauses pausing
 	asked  time.Duration // local time at which the request was sent that is answered next
@@ -40,12 +33,12 @@ type poolCeiling struct {
 	urgent bool
 
 	calls ownCalls
-	told  told
+	retry retryAfter
 
 	answers      int           // taken by this incarnation
 	time         int64         // logical time of the last answer
 	at           time.Duration // local time at which it came
-	floor        int64         // logical time as told when it came
+	floor        int64         // logical time by the answer before, when it came
 	began        int64
 	slept        time.Duration
 	clamp        time.Duration
@@ -83,30 +76,30 @@ func (c *poolCeiling) take(now time.Duration, sent []DocumentReport, a *Answer) 
 		c.floor = 0 // another clock, or a clock that stood still
 	}
 	c.time, c.at, c.began, c.slept, c.clamp, c.issuing = a.Time, now, a.Began, a.Slept, Clamp(a.Lease), a.Issuing
-	c.takeNotes(a.Tags[0].Roster)
-	for _, name := range c.shelf.take(sent, a.Documents) {
-		body := c.shelf.find(name).Body
+	c.takeNotes(a.Roster)
+	for _, name := range c.docs.Take(sent, a.Documents) {
+		doc := c.docs.Find(name).Document
 		switch name {
 		case limitDocument:
-			c.override, c.unreadable = parseOverride(body)
+			c.override, c.unreadable = limitDoc.Read(doc)
 			c.law.Override = c.override.rate()
 		case rampDocument:
-			c.law.Ramp = loadShared(body, ramp.ParseState)
-		case ceilingDocument:
-			c.law.Backoff = loadShared(body, backoff.ParseState)
+			c.law.Ramp, _ = rampDoc.Read(doc) // else it is Unreadable
+		case backoffDocument:
+			c.law.Backoff, _ = backoffDoc.Read(doc)
 		}
 	}
-	c.pauses.take(c.moment(now), c.asked, c.shelf.find(pauseDocument))
-	live := len(a.Tags[0].Roster)
+	c.pauses.take(c.moment(now), c.asked, c.docs.Find(pauseDocument))
+	live := len(a.Roster)
 	c.law.Unsure = c.answers == 1 && a.Began == 0 && live <= 1
-	c.calls.lag, c.told.live = ceiling.Lag(Interval(a.Lease, live)), live
+	c.calls.lag, c.retry.live = ceiling.Lag(Interval(a.Lease, live)), live
 	c.law.Settle(ceiling.Present{Now: a.Time, Epoch: a.Began, Silence: a.Slept.Microseconds(), Clamp: c.clamp})
 }
 
 // takeNotes reads the notes of the others.
 func (c *poolCeiling) takeNotes(roster []RosterRow) {
 	others := make([]note, 0, len(c.others)) // what a copy of the processor has stays as it is
-	c.told.others = 0
+	c.retry.others = 0
 	var room noteWords
 	for i := range roster {
 		row := &roster[i]
@@ -114,7 +107,7 @@ func (c *poolCeiling) takeNotes(roster []RosterRow) {
 		if !ok || row.ID == c.id {
 			continue
 		}
-		c.told.others = max(c.told.others, aloneOf(words, more))
+		c.retry.others = max(c.retry.others, retryOf(words, more))
 		if n, ok := readNote(words, more); ok {
 			others = append(others, n)
 		}
@@ -122,49 +115,28 @@ func (c *poolCeiling) takeNotes(roster []RosterRow) {
 	c.know(others)
 }
 
-// loadShared reads the document of a state; one of another release is unreadable.
-func loadShared[S ceiling.Moving[S]](body []byte, parse func(string) (S, error)) ceiling.Shared[S] {
-	s, err := ceiling.Parse(string(body), parse)
-	s.Unreadable = err != nil
-	return s
-}
-
 // lacking tells whether the store lacks a document, or has one that is out of date.
-func (c *poolCeiling) lacking() bool { return c.shelf.lost() || c.law.Changed() }
+func (c *poolCeiling) lacking() bool { return c.docs.Lost() || c.law.Changed() }
 
 // reports returns what a request says of the documents. random is drawn for this request.
 func (c *poolCeiling) reports(now time.Duration, random uint16) []DocumentReport {
-	out := c.shelf.reports()
-	if d := c.pauses.propose(c.moment(now), c.shelf.find(pauseDocument), random); d != nil {
-		out = report(out, *d)
+	out := c.docs.Reports()
+	if d, ok := c.pauses.propose(c.moment(now), c.docs.Find(pauseDocument), random); ok {
+		out = pooldoc.Report(out, d)
 	}
-	if body := c.stepRamp(now); body != nil {
-		out = report(out, c.proposal(rampDocument, body, random))
+	if next, due := c.stepRamp(now); due {
+		out = propose(out, &rampDoc, &c.docs, next, random)
 	}
-	if body := c.stepBackoff(now); body != nil {
-		out = report(out, c.proposal(ceilingDocument, body, random))
+	if next, due := c.stepBackoff(now); due {
+		out = propose(out, &backoffDoc, &c.docs, next, random)
 	}
 	return out
 }
 
-// proposal is the next version of a document.
-func (c *poolCeiling) proposal(name string, body []byte, random uint16) DocumentReport {
-	held := c.shelf.find(name)
-	d := DocumentReport{Name: name, Version: NextVersion(held.Version, random), Base: held.Version, Body: body}
-	if held.lost {
-		d.Base = d.Version // given back, one step on
-	}
-	return d
-}
-
-// report puts d into a list in the place of another one of that document.
-func report(list []DocumentReport, d DocumentReport) []DocumentReport {
-	i := slices.IndexFunc(list, func(o DocumentReport) bool { return o.Name == d.Name })
-	switch {
-	case i >= 0:
-		list[i] = d
-	case len(list) < MaxDocuments:
-		list = append(list, d)
+// propose adds the next version of a document to the reports of a request.
+func propose[T any](list []DocumentReport, doc *pooldoc.Doc[T], docs *pooldoc.Cache, value T, random uint16) []DocumentReport {
+	if d, ok := doc.Propose(docs.Find(doc.Name), value, random); ok {
+		list = pooldoc.Report(list, d)
 	}
 	return list
 }
@@ -192,30 +164,17 @@ func (c *poolCeiling) lost(now time.Duration) bool {
 	return now-c.at > clamp
 }
 
-// stepRamp returns the document after the next step of the ramp, or nil if none is due.
-func (c *poolCeiling) stepRamp(now time.Duration) []byte {
+// stepRamp returns the next step of the ramp, if one is due.
+func (c *poolCeiling) stepRamp(now time.Duration) (next ceiling.Shared[ramp.State], due bool) {
 	if !c.law.Ramps || c.answers == 0 {
-		return nil
+		return next, false
 	}
 	t := c.logical(now)
 	if c.lost(now) {
 		t = c.time // perhaps nobody asked meanwhile, and the logical clock stood still
 	}
 	used, offered := c.flow()
-	next, due := c.law.NextRamp(ramp.Step{Now: t, Used: used, Offered: offered})
-	return body(next, due)
-}
-
-// body is the text of a state that is due; else nil.
-func body[S ceiling.Moving[S]](s ceiling.Shared[S], due bool) []byte {
-	if !due {
-		return nil
-	}
-	b, err := s.AppendText(nil)
-	if err != nil {
-		return nil // no step returns such a state
-	}
-	return b
+	return c.law.NextRamp(ramp.Step{Now: t, Used: used, Offered: offered})
 }
 
 // flow is what the pool uses of what it could use: each processor at the rates that it
@@ -280,14 +239,14 @@ func (c *poolCeiling) note(now time.Duration) string {
 		n = noteOf(c.limit, c.used, c.offers)
 		c.tell(&n)
 	}
-	n.paused, n.alone = c.pauses.receipt(), c.told.until(c.logical(now), now)
+	n.paused, n.retryAt = c.pauses.receipt(), c.retry.until(c.logical(now), now)
 	return n.String()
 }
 
 // readable tells whether everything is understood that limits this processor.
 func (c *poolCeiling) readable() error {
 	if c.unreadable != nil {
-		return fmt.Errorf("consensus: the limit cannot be told: %w", c.unreadable)
+		return fmt.Errorf("consensus: the limit cannot be read: %w", c.unreadable)
 	}
 	return c.pauses.readable()
 }

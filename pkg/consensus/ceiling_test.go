@@ -34,8 +34,8 @@ func TestNote(t *testing.T) {
 	require.Equal(t, n, back)
 	largest := note{
 		limit: ceiling.Rate{Max: maxNoteTokens, Per: time.Duration(maxNotePer) * time.Microsecond}, used: maxNoteFlow, offered: maxNoteFlow,
-		paused: MaxVersion, alone: MaxMicros,
-		told: true, served: backoff.Report{Generation: maxNoteCuts, Accepted: maxNoteFlow, Refused: maxNoteFlow, Overloaded: maxNoteFlow},
+		paused: MaxVersion, retryAt: MaxMicros,
+		reports: true, served: backoff.Report{Generation: maxNoteCuts, Accepted: maxNoteFlow, Refused: maxNoteFlow, Overloaded: maxNoteFlow},
 	}
 	require.LessOrEqual(t, len(largest.String()), MaxNoteBytes)
 	broken := noteOf(throttle.Limit{Max: 1, Per: time.Second + 1}, 0, 0)
@@ -93,10 +93,10 @@ func FuzzParseOverride(f *testing.F) {
 			return
 		}
 		require.NoError(t, o.Validate())
-		again, err := parseOverride(o.body())
+		again, err := parseOverride(bodyOf(t, o))
 		require.NoError(t, err)
 		require.Equal(t, o, again)
-		require.LessOrEqual(t, len(o.body()), MaxDocumentBytes)
+		require.LessOrEqual(t, len(bodyOf(t, o)), MaxDocumentBytes)
 	})
 }
 
@@ -116,44 +116,12 @@ func TestParseOverrideRefuses(t *testing.T) {
 	}
 }
 
-// A shelf against a record: what one of them loses the other gives back.
-func TestShelf(t *testing.T) {
-	var s shelf
-	doc := func(name string, count uint64) Document {
-		return Document{Name: name, Version: Version(count << 16), Body: fmt.Append(nil, name, count)}
-	}
-	require.Empty(t, s.reports())
-	require.Equal(t, []string{"limit", "zeal"}, s.take(nil, []Document{doc("limit", 3), doc("zeal", 1)}))
-	require.Equal(t, []DocumentReport{{Name: "limit", Version: 3 << 16}, {Name: "zeal", Version: 1 << 16}}, s.reports())
-	require.Empty(t, s.take(s.reports(), nil), "all is well")
-	require.False(t, s.lost())
-
-	// The store has an older one, and not the other.
-	require.Empty(t, s.take(s.reports(), []Document{doc("limit", 2), {Name: "zeal"}}))
-	require.True(t, s.lost())
-	back := s.reports()
-	require.Equal(t, []DocumentReport{
-		{Name: "limit", Version: 3 << 16, Base: 3 << 16, Body: []byte("limit3")}, {Name: "zeal", Version: 1 << 16, Base: 1 << 16, Body: []byte("zeal1")},
-	}, back)
-	s.take(back, []Document{{Name: "zeal"}})
-	require.Equal(t, []DocumentReport{{Name: "limit", Version: 3 << 16}, back[1]}, s.reports(), "one was taken")
-	s.take(s.reports(), nil)
-	require.False(t, s.lost())
-
-	// A change that was taken, and one for which somebody else was first.
-	change := []DocumentReport{{Name: "limit", Version: 4<<16 | 1, Base: 3 << 16, Body: []byte("mine")}}
-	require.Equal(t, []string{"limit"}, s.take(change, nil))
-	require.Equal(t, "mine", string(s.find("limit").Body))
-	change = []DocumentReport{{Name: "limit", Version: 5<<16 | 1, Base: 4<<16 | 1, Body: []byte("mine")}}
-	require.Equal(t, []string{"limit"}, s.take(change, []Document{doc("limit", 5)}))
-	require.Equal(t, "limit5", string(s.find("limit").Body))
-
-	// More than a pool can have are not kept.
-	for i := range MaxDocuments + 3 {
-		s.take(nil, []Document{doc(fmt.Sprint("more", i), 1)})
-	}
-	require.Len(t, s.reports(), MaxDocuments)
-	require.NoError(t, sent(s.reports()).Validate())
+// bodyOf is the body of the document that overrides the limit.
+func bodyOf(t *testing.T, o Override) []byte {
+	t.Helper()
+	body, err := o.body()
+	require.NoError(t, err)
+	return body
 }
 
 // ceilingOf is what a processor with a limit knows of its pool that has heard of an override alone.
@@ -299,7 +267,7 @@ func TestRampAtTheTopWritesNothing(t *testing.T) {
 	_, tokens := p.Apply(now, 0)
 	require.Zero(t, tokens, "the configured limit")
 
-	_, _, err := r.Save(&DocumentReport{Name: limitDocument, Version: 7, Base: 0, Body: Override{Max: 40, Per: time.Second}.body()}, At{})
+	_, _, err := r.Save(&DocumentReport{Name: limitDocument, Version: 7, Base: 0, Body: bodyOf(t, Override{Max: 40, Per: time.Second})}, At{})
 	require.NoError(t, err)
 	ask(1)
 	_, tokens = p.Apply(now, 0)
@@ -342,7 +310,7 @@ func TestCallsUnderWayAreNoShareInAFrozenPool(t *testing.T) {
 	*r = Record{} // by a server that remembers nothing
 	for now := 4 * time.Second; now < 8*time.Second; now += time.Second {
 		req := sync(now, "two")
-		require.Equal(t, Whole*8/10, req.Tags[0].InUse)
+		require.Equal(t, Whole*8/10, req.InUse)
 		require.Equal(t, Whole/2, p.Held(now), "no slot more than the lease had")
 	}
 }
@@ -381,8 +349,10 @@ func TestCeilingIsNotAnticipatedWithoutTheStore(t *testing.T) {
 	x.law.Ramp.State = ramp.State{From: 5_000_000, To: 6_000_000, Base: 6_000_000, Min: 100, Max: 200, Per: 1e6, Ramp: 1e8}
 	require.InDelta(t, 105.5, x.tokens(500*time.Millisecond, 0), 1e-9)
 	require.InDelta(t, 106, x.tokens(time.Hour, 0), 1e-9)
-	require.Nil(t, x.stepRamp(time.Hour), "nobody knows what time it is")
-	require.NotNil(t, x.stepRamp(2*time.Second))
+	_, due := x.stepRamp(time.Hour)
+	require.False(t, due, "nobody knows what time it is")
+	_, due = x.stepRamp(2 * time.Second)
+	require.True(t, due)
 }
 
 // What the store has lost it gets back at once, not an interval later.
@@ -391,7 +361,7 @@ func TestLostDocumentIsGivenBackAtOnce(t *testing.T) {
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
 	p.SetLimit(limitOf(t, throttle.Limit{Max: 20}))
 	p.ceiling.ask(t, r, p, 0)
-	_, _, err := r.Save(&DocumentReport{Name: limitDocument, Version: 7, Base: 0, Body: Override{Max: 5}.body()}, At{})
+	_, _, err := r.Save(&DocumentReport{Name: limitDocument, Version: 7, Base: 0, Body: bodyOf(t, Override{Max: 5})}, At{})
 	require.NoError(t, err)
 	p.ceiling.ask(t, r, p, time.Second)
 	require.InDelta(t, p.interval(), p.Next(time.Second, 1)-time.Second, float64(time.Millisecond), "nothing to say")

@@ -163,7 +163,7 @@
 //   - Without an override the lowest limit that a live processor is configured with counts.
 //   - The document "ramp" holds where a ramp stands. About once a second one of the
 //     processors makes the next step and proposes the result.
-//   - The document "ceiling" holds how far refusals of the called service have lowered the
+//   - The document "backoff" holds how far refusals of the called service have lowered the
 //     limit. Notes carry what each processor saw: accepted, refused, overloaded.
 //
 // What a processor leases to its limiter is share x limit in force / configured limit. A

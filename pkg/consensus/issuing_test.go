@@ -15,7 +15,7 @@ func answerIssuing(t *testing.T, p *Processor, now time.Duration, issuing bool, 
 	req := p.Request(now, uint64(now)+1, Whole)
 	err := p.Take(now, Answer{
 		Seq: req.Seq, Nonce: req.Nonce, Lease: DefaultLease, Time: now.Microseconds(), Revision: req.Seq, Issuing: issuing,
-		Tags: []TagAnswer{{Share: share, Live: 1, Roster: []RosterRow{{ID: "a", Demand: Whole}}}},
+		Grant: Grant{Share: share, Live: 1, Roster: []RosterRow{{ID: "a", Demand: Whole}}},
 	}, "2")
 	require.NoError(t, err)
 }

@@ -40,7 +40,7 @@ func (s *moody) Sync(ctx context.Context, req consensus.Request) (consensus.Answ
 	}
 	ans, err := s.Store.Sync(ctx, req)
 	if s.frozen && err == nil {
-		ans.Frozen, ans.FrozenBy, ans.Tags[0].Share = 15*time.Second, consensus.FreezeNewRecord, 0
+		ans.Frozen, ans.FrozenBy, ans.Share = 15*time.Second, consensus.FreezeNewRecord, 0
 	}
 	return ans, err
 }

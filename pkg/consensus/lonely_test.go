@@ -32,7 +32,7 @@ func TestAShareWithoutConsentRestsOnTheLastRequest(t *testing.T) {
 	require.Equal(t, StateLost, p.View(end).State)
 
 	req := p.Request(end, 1, Whole)
-	require.Zero(t, req.Tags[0].InUse)
+	require.Zero(t, req.InUse)
 	p.Failed(end, req.Seq)
 	require.Zero(t, p.Held(end+1), "not again before the store has answered")
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // A Member is a processor in a pool: the loop that syncs with the store in the
-// background. It is a throttle.Sharer and a throttle.Issuer. All methods may be called from any
+// background. It is a throttle.Pool. All methods may be called from any
 // goroutine.
 type Member struct {
 	store Store
@@ -37,6 +37,7 @@ type Member struct {
 	mu      sync.Mutex
 	p       *Processor
 	holder  throttle.Holder
+	terms   throttle.Terms
 	pushed  throttle.Lease    // the lease that the holder was given last
 	paused  []throttle.Paused // and the pauses
 	receipt receiptBook
@@ -58,7 +59,7 @@ type flowAt struct {
 	at time.Duration
 }
 
-var _ throttle.Issuer = (*Member)(nil)
+var _ throttle.Pool = (*Member)(nil)
 
 // Join makes this process a processor of a pool and returns at once: the share
 // is 0 until the store has answered, and while the store is away. ctx bounds Join
@@ -108,12 +109,10 @@ func (m *Member) Attach(h throttle.Holder) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.holder = h
-	m.p.SetLimit(h.Limit())
-	if s, ok := h.(throttle.Slotted); ok {
-		m.p.SetSlots(s.MaxSlots())
-	}
-	spacing, strict := h.Spacing()
-	if m.p.Issue(spacing, strict); spacing > 0 {
+	m.terms = h.Terms()
+	m.p.SetLimit(m.terms.Limit)
+	m.p.SetSlots(m.terms.Slots)
+	if m.p.Issue(m.terms.Spacing, m.terms.Strict); m.terms.Spacing > 0 {
 		m.beginReserving()
 	}
 	m.pushPauses()
@@ -173,7 +172,7 @@ func (m *Member) payDebt(ctx context.Context) bool {
 	if holder == nil {
 		return true
 	}
-	debt := holder.Debt()
+	debt := holder.Report(0).Debt
 	if debt <= 0 {
 		return true
 	}
@@ -245,7 +244,7 @@ func (m *Member) run() {
 			m.mu.Lock()
 			m.p.Poke(m.now())
 			if m.holder != nil && m.p.adapts() {
-				m.p.Heed(m.now(), m.holder.Flow().Served)
+				m.p.Heed(m.now(), m.holder.Report(0).Usage.Served)
 			}
 			m.mu.Unlock()
 		case <-timer.C:
@@ -325,13 +324,14 @@ func (m *Member) request() (Request, time.Duration) {
 	m.sentOffset = m.wallOffset()
 	now, demand := m.now(), Whole
 	if h := m.holder; h != nil {
-		demand = Share(h.Demand(2 * m.p.interval()))
+		demand = Share(h.Report(2 * m.p.interval()).Demand)
 		m.p.Yield(now, demand)
-		m.push() // a lower share is in force before the store hears of it
-		m.sentFlow = flowAt{h.Flow(), now}
-		o := Observation{InUse: Share(h.InUse())} // after that: no call begins any more by the old share
+		m.push()         // a lower share is in force before the store hears of it
+		r := h.Report(0) // after that: no call begins any more by the old share
+		m.sentFlow = flowAt{r.Usage, now}
+		o := Observation{InUse: Share(r.InUse)}
 		o.Served = m.sentFlow.Served
-		o.Used, o.Offered = m.sentFlow.Since(m.flow.Flow, now-m.flow.at, h.Limit().Max, h.Limit().Per)
+		o.Used, o.Offered = m.sentFlow.Since(m.flow.Flow, now-m.flow.at, m.terms.Limit.Max, m.terms.Limit.Per)
 		m.p.Observe(o)
 	}
 	req := m.p.Request(now, binary.NativeEndian.Uint64(nonce[:]), demand)

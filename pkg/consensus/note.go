@@ -12,8 +12,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// A note is what a processor tells the others of its limit, in the note of its row:
-// the limit it is configured with, and what it used lately.
+// A note is what a processor tells the others, in the note of its row: the limit that it is
+// configured with, what it used lately, and what the called service made of its calls.
 type note struct {
 	limit ceiling.Rate
 	// hard: the limit must not be raised.
@@ -21,15 +21,15 @@ type note struct {
 	// used and offered are rates in 1e-9 of the limit; see throttle.Flow.
 	used, offered int64
 	// paused is the version of the document "pause" that the processor has in force: its
-	// receipt. 0: it knows of none.
+	// receipt. 0: it has none.
 	paused Version
-	// told: the processor makes calls, and tells what the called service makes of them.
-	told bool
-	// served is that, in 1e-9 of the limit; see throttle.Served.
-	served backoff.Report
-	// alone is the logical time until which the called service has told the processor to leave it
-	// alone; 0: it has not.
-	alone int64
+	// reports says that the processor makes calls. served is then what the called service
+	// makes of them, in 1e-9 of the limit; see throttle.Served.
+	reports bool
+	served  backoff.Report
+	// retryAt is the logical time before which the called service wants no other call of
+	// this processor; 0: it has not said so.
+	retryAt int64
 }
 
 // noteForm is the first word of every note that this release writes and reads.
@@ -43,8 +43,8 @@ const (
 	maxNoteFlow   = throttle.MaxShare
 )
 
-// noteOf returns what a processor says that is configured with l. A period of broken
-// microseconds is rounded up: the limit told is never above the real one.
+// noteOf returns the note of a processor that is configured with l. A period with a fraction
+// of a microsecond is rounded up, so that the limit in the note is never above the real one.
 func noteOf(l throttle.Limit, used, offered int64) note {
 	per := (l.Per + time.Microsecond - 1).Truncate(time.Microsecond)
 	return note{limit: ceiling.Rate{Max: int64(l.Max), Per: per}, hard: l.Hard, used: used, offered: offered}
@@ -53,21 +53,21 @@ func noteOf(l throttle.Limit, used, offered int64) note {
 // pausedWord begins the word of a note that holds the receipt.
 const pausedWord = "p:"
 
-// String returns the text form of a note: its numbers with a blank between them, and after
-// them words that say more, each a name, a colon and a value, as far as there is more to say. A note
-// without a limit has the form and such words alone; one that says nothing is empty.
+// String returns the text form of a note: its numbers, then words with more. A word is a
+// name, a colon and a value. A blank stands between two of them. A note without a limit
+// has the form and words alone. An empty note says nothing.
 func (n note) String() string {
 	b := make([]byte, 0, MaxNoteBytes)
 	switch {
 	case n.limit.Max > 0:
-		if b = n.appendLimit(b); n.told {
+		if b = n.appendLimit(b); n.reports {
 			b = appendServed(b, n.served)
 		}
-	case n.paused > 0 || n.alone > 0:
+	case n.paused > 0 || n.retryAt > 0:
 		b = append(b, noteForm...)
 	}
-	if n.alone > 0 {
-		b = strconv.AppendInt(append(b, " "+aloneWord...), n.alone, 36)
+	if n.retryAt > 0 {
+		b = strconv.AppendInt(append(b, " "+retryWord...), n.retryAt, 36)
 	}
 	if n.paused > 0 {
 		b = strconv.AppendUint(append(b, " "+pausedWord...), uint64(n.paused), 10)
@@ -87,8 +87,8 @@ func (n note) appendLimit(b []byte) []byte {
 	return b
 }
 
-// parseNote reads what String writes of a processor with a limit, and ignores words that
-// this release does not know. Anything else is of no account: ok is false.
+// parseNote reads what String writes of a processor with a limit. It ignores words that this
+// release does not know. ok is false for anything else.
 func parseNote(text string) (n note, ok bool) {
 	var room noteWords
 	words, more, ok := room.split(text)
@@ -106,10 +106,10 @@ func readNote(words, more []string) (n note, ok bool) {
 	if n.paused, ok = receiptIn(more); !ok {
 		return note{}, false
 	}
-	if n.served, n.told, ok = servedIn(more); !ok {
+	if n.served, n.reports, ok = servedIn(more); !ok {
 		return note{}, false
 	}
-	if n.alone, ok = aloneIn(more); !ok {
+	if n.retryAt, ok = retryIn(more); !ok {
 		return note{}, false
 	}
 	var per int64
@@ -145,11 +145,11 @@ func receiptOf(text string) Version {
 	return 0
 }
 
-// noteWords is room for the words of one note.
+// noteWords is room for the words of one note. A processor splits the notes of all others at
+// each answer, so the room is used again.
 type noteWords [12]string
 
-// split parts a note into the words of its form and those that say more. The room is used as
-// far as it goes: a processor splits the notes of all others at each answer.
+// split parts a note into the words of its form and those with more.
 func (room *noteWords) split(text string) (words, more []string, ok bool) {
 	if ValidateNote(text) != nil {
 		return nil, nil, false
@@ -195,8 +195,8 @@ func receiptIn(more []string) (Version, bool) {
 	return 0, true
 }
 
-// numeral reads a number from 0 up to top that is written as strconv.FormatInt does in a base up to
-// 36; with a sign, zeros before it or capitals it is none.
+// numeral reads a number from 0 to top in a base up to 36, as strconv.FormatInt writes it. It
+// takes no sign, no leading zeros and no capitals.
 func numeral(text string, base, top int64) (n int64, ok bool) {
 	if text == "" || text[0] == '0' && len(text) > 1 {
 		return 0, false

@@ -7,14 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
+	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
 )
-
-// limitDocument is the name of the document that overrides the limit.
-const limitDocument = "limit"
 
 // MaxRaise is how many times the configured limit an override may be.
 const MaxRaise = ceiling.MaxRaise
@@ -53,17 +50,16 @@ type overrideJSON struct {
 }
 
 // body returns the document's body.
-func (o Override) body() []byte {
+func (o Override) body() ([]byte, error) {
 	j := overrideJSON{Max: &o.Max}
 	if o.Per != 0 {
 		j.Per = o.Per.String()
 	}
-	b, _ := json.Marshal(j) //nolint:errchkjson // a number and a text can always be marshalled
-	return b
+	return json.Marshal(j)
 }
 
-// parseOverride reads a document's body. What it does not know in it may change the
-// limit in a way that nothing is known of, and is an error.
+// parseOverride reads a document's body. An unknown field is an error: it may change the limit
+// in a way that this release does not know.
 func parseOverride(body []byte) (Override, error) {
 	var j overrideJSON
 	d := json.NewDecoder(bytes.NewReader(body))
@@ -90,7 +86,7 @@ func parseOverride(body []byte) (Override, error) {
 }
 
 // fits refuses an override that is too high for what a live processor is configured with,
-// and one of which nobody who is live would take notice.
+// and one that no live processor would use.
 func (o Override) fits(roster []RosterRow) error {
 	if o.Max == 0 {
 		return nil
@@ -120,8 +116,8 @@ func (o Override) fits(roster []RosterRow) error {
 	return nil
 }
 
-// configured returns the period of the lowest limit that a live processor is
-// configured with; 0: nobody tells.
+// configured returns the period of the lowest limit that a live processor is configured
+// with; 0: no note has one.
 func configured(roster []RosterRow) time.Duration {
 	var lowest ceiling.Rate
 	for i := range roster {
@@ -132,10 +128,10 @@ func configured(roster []RosterRow) time.Duration {
 	return lowest.Per
 }
 
-// SaveOverride makes o the limit of a pool, in place of any other override, also of an earlier one that the
-// store has lost and a processor gives back. Every
-// processor uses it from its next sync on; slots that the store has issued already stay. The pool must have
-// a record: a processor has been in it. ctx bounds the call.
+// SaveOverride makes o the limit of a pool, in place of any other override. Every processor
+// uses it from its next sync on; slots that the store has issued already stay. An earlier
+// override that the store has lost does not come back. The pool must have a record: a
+// processor has been in it. SaveOverride blocks until the store has answered; ctx bounds it.
 //
 // Errors: *RequestError when o is invalid, above MaxRaise times the limit that a live
 // processor is configured with, above its hard limit, or when no live processor has a limit
@@ -145,42 +141,32 @@ func SaveOverride(ctx context.Context, s Store, pool string, o Override) error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
-	var err error
-	for range 5 { // somebody else may change it meanwhile
-		var docs []Document
-		var roster []RosterRow
-		if docs, roster, err = load(ctx, s, pool); err != nil {
-			return fmt.Errorf("consensus: loading pool %q: %w", pool, err)
-		}
-		next := o
+	_, err := limitDoc.Change(ctx, s, pool, func(r pooldoc.Recorded[Override]) (Override, bool, error) {
+		next := o // whatever is on record, also what this release cannot read
 		if next.Max > 0 && next.Per == 0 {
-			next.Per = configured(roster)
+			next.Per = configured(r.Roster)
 			if err := next.Validate(); err != nil {
-				return err
+				return next, false, err
 			}
 		}
-		if err := next.fits(roster); err != nil {
-			return err
-		}
-		base := documentOf(docs, limitDocument).Version
-		// By the wall clock of whoever sets it. It decides nothing but which one stays where the store has forgotten another.
-		version := LaterVersion(base, time.Now(), uint16(rand.Uint32()))
-		report := DocumentReport{Name: limitDocument, Version: version, Base: base, Body: next.body()}
-		_, err = s.Save(ctx, pool, report)
-		if conflict := (*ConflictError)(nil); !errors.As(err, &conflict) {
-			break
-		}
-	}
-	if err != nil {
-		return fmt.Errorf("consensus: saving the override of pool %q: %w", pool, err)
-	}
-	return nil
+		return next, true, next.fits(r.Roster)
+	})
+	return saving(err, "consensus: saving the override of pool %q: %w", pool)
 }
 
-// ClearOverride ends the override of a pool, if there is one: the limit is again the
-// lowest that a live processor is configured with; where the store issues tokens and the override was
-// lower, after a removal time. It has the last word, too, where none is on record: the store may have lost one.
-// Errors are those of SaveOverride.
+// saving returns the error of a change with the words of a format for the pool's name and the
+// error. A *RequestError says enough.
+func saving(err error, format, pool string) error {
+	if bad := (*RequestError)(nil); err == nil || errors.As(err, &bad) {
+		return err
+	}
+	return fmt.Errorf(format, pool, err)
+}
+
+// ClearOverride ends the override of a pool, if there is one: the limit is again the lowest
+// that a live processor is configured with. Where the store issues permits and the override
+// was lower, that takes a removal time. An override that the store has lost does not come
+// back. Errors are those of SaveOverride.
 func ClearOverride(ctx context.Context, s Store, pool string) error {
 	return SaveOverride(ctx, s, pool, Override{})
 }
@@ -189,23 +175,9 @@ func ClearOverride(ctx context.Context, s Store, pool string) error {
 // Errors: one that wraps ErrNoPool, those of the store, and one for a document that this
 // release cannot read.
 func LoadOverride(ctx context.Context, s Store, pool string) (Override, error) {
-	docs, _, err := load(ctx, s, pool)
+	docs, _, err := pooldoc.Load(ctx, s, pool)
 	if err != nil {
 		return Override{}, fmt.Errorf("consensus: loading pool %q: %w", pool, err)
 	}
-	doc := documentOf(docs, limitDocument)
-	if doc.Version == 0 {
-		return Override{}, nil
-	}
-	return parseOverride(doc.Body)
-}
-
-// documentOf returns the document of that name; version 0 if there is none.
-func documentOf(docs []Document, name string) Document {
-	for _, d := range docs {
-		if d.Name == name {
-			return d
-		}
-	}
-	return Document{Name: name}
+	return limitDoc.Read(limitDoc.In(docs))
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
-	"github.com/numaproj-contrib/numathrottle/internal/ceiling/ramp"
+	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
 )
 
 // An Overview is what the record of a pool shows to operators. It is as the last step left it:
@@ -50,7 +50,7 @@ type OverviewRow struct {
 // call. Errors: *RequestError for a name that no pool can have; one that wraps ErrNoPool; those of the
 // store.
 func LoadOverview(ctx context.Context, s Store, pool string) (Overview, error) {
-	docs, roster, err := load(ctx, s, pool)
+	docs, roster, err := pooldoc.Load(ctx, s, pool)
 	if err != nil {
 		return Overview{}, fmt.Errorf("consensus: loading pool %q: %w", pool, err)
 	}
@@ -77,23 +77,19 @@ func LoadOverview(ctx context.Context, s Store, pool string) (Overview, error) {
 
 // readDocuments reads what the documents say of the limit.
 func (o *Overview) readDocuments() {
-	if doc := documentOf(o.Documents, limitDocument); doc.Version > 0 {
-		override, err := parseOverride(doc.Body)
-		if err != nil {
-			o.Unreadable = append(o.Unreadable, doc.Name)
-		}
-		if o.Override = override; override.Max > 0 {
-			o.Max = override.Max
-			if override.Per > 0 {
-				o.Per = override.Per
-			}
+	override, err := limitDoc.Read(limitDoc.In(o.Documents))
+	if err != nil {
+		o.Unreadable = append(o.Unreadable, limitDocument)
+	}
+	if o.Override = override; override.Max > 0 {
+		o.Max = override.Max
+		if override.Per > 0 {
+			o.Per = override.Per
 		}
 	}
-	if doc := documentOf(o.Documents, rampDocument); doc.Version > 0 {
-		r := loadShared(doc.Body, ramp.ParseState)
-		if r.Unreadable {
-			o.Unreadable = append(o.Unreadable, doc.Name)
-		}
-		o.Ramp, o.RampPer = r.State.Standing()
+	r, err := rampDoc.Read(rampDoc.In(o.Documents))
+	if err != nil {
+		o.Unreadable = append(o.Unreadable, rampDocument)
 	}
+	o.Ramp, o.RampPer = r.State.Standing()
 }

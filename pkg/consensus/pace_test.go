@@ -16,10 +16,10 @@ func content(t *testing.T, frozen time.Duration) *Processor {
 		req := p.Request(time.Duration(i)*time.Second, i, Whole)
 		require.NoError(t, p.Take(time.Duration(i)*time.Second, Answer{
 			Seq: req.Seq, Nonce: i, Lease: DefaultLease, Frozen: frozen, Revision: 1,
-			Tags: []TagAnswer{{Share: 490_000_000, Live: 2, PoolSize: 2, Agreed: true, Roster: []RosterRow{
+			Grant: Grant{Share: 490_000_000, Live: 2, PoolSize: 2, Agreed: true, Roster: []RosterRow{
 				{ID: "a", Claim: 490_000_000, Demand: Whole, PoolSize: 2},
 				{ID: "b", Claim: 510_000_000, Demand: Whole, PoolSize: 2},
-			}}},
+			}},
 		}, ""))
 	}
 	require.Less(t, p.held, p.want)
@@ -56,7 +56,7 @@ func TestAllUnansweredRequestsAreNamed(t *testing.T) {
 
 	answer := Answer{
 		Seq: newest.Seq, Nonce: newest.Nonce, Lease: DefaultLease, Revision: 2,
-		Tags: []TagAnswer{{Share: 490_000_000, Live: 1, PoolSize: 1, Roster: []RosterRow{{ID: "a", Claim: 490_000_000, Demand: Whole, PoolSize: 1}}}},
+		Grant: Grant{Share: 490_000_000, Live: 1, PoolSize: 1, Roster: []RosterRow{{ID: "a", Claim: 490_000_000, Demand: Whole, PoolSize: 1}}},
 	}
 	require.NoError(t, p.Take(now+2, answer, ""))
 	require.Equal(t, Share(490_000_000), p.Held(now+2), "the answer came too late to grant anything")
@@ -75,8 +75,8 @@ func TestNothingIsGivenUpInAFrozenPool(t *testing.T) {
 		p.cfg.Policy = Fair
 		p.split.wants = nil
 		req := p.Request(2*time.Second, 9, 0) // no demand at all
-		require.InDelta(t, int64(want), int64(req.Tags[0].InUse), 1, "frozen for %v", frozen)
-		require.Equal(t, req.Tags[0].InUse, p.Held(2*time.Second), "what is reported is in force")
+		require.InDelta(t, int64(want), int64(req.InUse), 1, "frozen for %v", frozen)
+		require.Equal(t, req.InUse, p.Held(2*time.Second), "what is reported is in force")
 	}
 }
 
@@ -84,8 +84,8 @@ func TestNothingIsGivenUpInAFrozenPool(t *testing.T) {
 // leases meanwhile. The processor is the only one left to move the pool's clock.
 func TestReplacedProcessorOutlivesTheOneThatReplacedIt(t *testing.T) {
 	row := func(incarnation string, state RowState, claim Share) Row {
-		entry := Entry{Claim: claim, InUse: claim, Answered: claim, Demand: claim, PoolSize: 2}
-		return Row{RowKey: RowKey{ID: "a", Incarnation: incarnation}, State: state, Seq: 7, Nonce: 700, LastSeen: t0, Entries: []Entry{entry}}
+		holding := Holding{Claim: claim, InUse: claim, Answered: claim, Demand: claim, PoolSize: 2}
+		return Row{RowKey: RowKey{ID: "a", Incarnation: incarnation}, State: state, Seq: 7, Nonce: 700, LastSeen: t0, Holding: holding}
 	}
 	r := &Record{Store: "server", Revision: 50, Clock: t0, Wall: t0, Lease: MinLease, Rows: []Row{row("1", RowReplaced, 0), row("2", RowLive, half)}}
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a", Lease: MaxLease}, "1")

@@ -8,10 +8,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
-
-var _ throttle.Pauser = (*Member)(nil)
 
 // A pauseCall is one call of Pause or Resume under way.
 type pauseCall struct {
@@ -24,11 +23,12 @@ type pauseCall struct {
 }
 
 // Pause stops the whole pool, or one tag of it; see throttle.Throttle.Pause. The holder of this
-// Member has stopped before anybody else is told.
+// Member has stopped before anybody else is notified. Pause blocks until the store has
+// answered and the receipts are in, or their wait is over.
 //
 // Errors: *throttle.PauseError; throttle.ErrClosed after Leave; those of the store. With one of
-// the store the receipts tell who has stopped all the same, and the pause is
-// proposed with the next requests until it is on record.
+// the store the receipts tell who has stopped all the same, and the next requests propose the
+// pause until it is on record.
 func (m *Member) Pause(ctx context.Context, until time.Time, reason string, opts ...throttle.PauseOption) (throttle.PauseReceipts, error) {
 	s := throttle.NewPauseSettings(opts...)
 	if err := s.Check(); err != nil {
@@ -110,37 +110,24 @@ func (m *Member) beginPause(c *pauseCall, until time.Time) (done bool, err error
 }
 
 // isLate tells whether the call comes too late by what is on record.
-func (c *pauseCall) isLate(k *pausing) bool { return c.since > 0 && k.notice.resumed > c.since }
+func (c *pauseCall) isLate(k *pausing) bool { return c.since > 0 && k.recorded.resumed > c.since }
 
-// newsPatience is how long news of a pause that says since when it is good wait for the store, which knows
-// whether somebody has resumed since. A store that takes longer may not answer at all.
-const newsPatience = 25 * time.Millisecond
+// notifyPatience is how long the notification of a pause with PauseSince waits for the store,
+// which knows whether somebody has resumed since. A store that takes longer may not answer
+// at all.
+const notifyPatience = 25 * time.Millisecond
 
 // record pushes what a call asks for and has the store record it, unless it is on record.
-func (m *Member) record(ctx context.Context, c *pauseCall) (err error) {
+func (m *Member) record(ctx context.Context, c *pauseCall) error {
 	var telling sync.WaitGroup
 	defer telling.Wait()
-	for range 5 { // others may change the document meanwhile
-		m.mu.Lock()
-		doc, news, made := m.p.pauseChange(m.now(), c, m.self, uint16(rand.Uint32()))
-		pool, timeout := m.p.cfg.Pool, SyncTimeout(m.p.lease)
-		m.mu.Unlock()
-		if made != nil {
-			return made
-		}
-		decided := m.spread(ctx, &telling, c, news)
-		if c.recorded > 0 {
-			return nil
-		}
-		attempt, cancel := context.WithTimeout(ctx, timeout)
-		err = m.save(attempt, pool, c, doc)
-		cancel()
-		conflict := (*ConflictError)(nil)
-		again := errors.As(err, &conflict)
-		decided(!again && !c.late && (c.recorded == 0 || c.recorded == doc.Version))
-		if !again {
-			break
-		}
+	asked := false
+	err := pooldoc.Retry(func() (err error) {
+		asked, err = m.recordOnce(ctx, &telling, c)
+		return err
+	})
+	if !asked {
+		return err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -149,9 +136,32 @@ func (m *Member) record(ctx context.Context, c *pauseCall) (err error) {
 	return err
 }
 
-// spread tells the others of a change, beside the caller. A pause that says since when it is good is told when it is
-// decided that nobody has resumed since, or after newsPatience; decided must be called then. Of a Resume
-// there is nothing to tell: news can only stop, and those who have stopped go on when they see the record.
+// recordOnce is one attempt of record. asked: the store was asked.
+func (m *Member) recordOnce(ctx context.Context, telling *sync.WaitGroup, c *pauseCall) (asked bool, err error) {
+	m.mu.Lock()
+	doc, news, err := m.p.pauseChange(m.now(), c, m.self, uint16(rand.Uint32()))
+	pool, timeout := m.p.cfg.Pool, SyncTimeout(m.p.lease)
+	m.mu.Unlock()
+	if err != nil {
+		return false, err
+	}
+	decided := m.spread(ctx, telling, c, news)
+	if c.recorded > 0 {
+		return false, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	err = m.save(ctx, pool, c, doc)
+	conflict := (*ConflictError)(nil)
+	again := errors.As(err, &conflict)
+	decided(!again && !c.late && (c.recorded == 0 || c.recorded == doc.Version))
+	return true, err
+}
+
+// spread notifies the others of a change, beside the caller. A pause with PauseSince waits until
+// it is decided that nobody has resumed since, or for notifyPatience: the caller must call
+// decided. A Resume notifies nobody: a notification can only stop, and those who have stopped
+// go on when they see the record.
 func (m *Member) spread(ctx context.Context, telling *sync.WaitGroup, c *pauseCall, news []byte) (decided func(good bool)) {
 	none := func(bool) {}
 	if c.resume {
@@ -165,7 +175,7 @@ func (m *Member) spread(ctx context.Context, telling *sync.WaitGroup, c *pauseCa
 		m.tell(context.WithoutCancel(ctx), news) // ctx may have ended with the saving
 	}
 	telling.Add(1)
-	late := time.AfterFunc(newsPatience, func() {
+	late := time.AfterFunc(notifyPatience, func() {
 		defer telling.Done()
 		tell()
 	})
@@ -194,11 +204,11 @@ func (m *Member) save(ctx context.Context, pool string, c *pauseCall, doc Docume
 	conflict := (*ConflictError)(nil)
 	var found Document
 	if errors.As(err, &conflict) {
-		docs, _, lost := load(ctx, m.store, pool)
+		docs, _, lost := pooldoc.Load(ctx, m.store, pool)
 		if lost != nil {
 			return lost
 		}
-		found = documentOf(docs, pauseDocument)
+		found = pauseDoc.In(docs)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -219,9 +229,9 @@ func (m *Member) save(ctx context.Context, pool string, c *pauseCall, doc Docume
 	return err
 }
 
-// Pause pauses the pool, or one tag of it, for d on the local clock; 0: until somebody resumes. It
-// counts here at once, and is proposed with the next request, which is due at once. Member.Pause has
-// it saved beside the syncs, and proposes it only when that has failed.
+// Pause pauses the pool, or one tag of it, for d on the local clock; 0: until somebody resumes.
+// It counts here at once, and is proposed with the next request, which is due at once.
+// Member.Pause saves it beside the syncs, and proposes it only when that has failed.
 func (p *Processor) Pause(now, d time.Duration, tag, reason string) {
 	s := stop{tag: tag, reason: reason, end: forever}
 	if d > 0 {
@@ -238,23 +248,24 @@ func (p *Processor) Paused(now time.Duration, base time.Time) []throttle.Paused 
 	return paused(p.ceiling.pauses.inForce(now), base)
 }
 
-// Hear takes news of a pause. The error is one for news that are none of this release.
-func (p *Processor) Hear(now time.Duration, news []byte) error {
-	n, err := parseNews(news)
-	if err == nil && n.notice != nil {
-		p.ceiling.pauses.hear(p.ceiling.moment(now), n.version, n.notice)
+// Notify takes a notification. The error is one for bytes that are none of this release.
+func (p *Processor) Notify(now time.Duration, news []byte) error {
+	n, err := parseNotification(news)
+	if err == nil && n.pauses != nil {
+		p.ceiling.pauses.notify(p.ceiling.moment(now), n.version, n.pauses)
 	}
 	return err
 }
 
-// PauseNews returns the news of a change of the document "pause", for Pusher.Push. from tells
-// processes apart. It fails for a document that this release cannot read.
-func PauseNews(from string, d *DocumentReport) ([]byte, error) {
-	n, err := parseNotice(d.Body)
+// PauseNotification returns the notification of a change of the document "pause", for
+// Pusher.Push. from tells processes apart. It fails for a document that this release cannot
+// read.
+func PauseNotification(from string, d *DocumentReport) ([]byte, error) {
+	n, err := parsePauseList(d.Body)
 	if err != nil {
 		return nil, err
 	}
-	flash := newsflash{from: from, version: d.Version, notice: &n}
+	flash := notification{from: from, version: d.Version, pauses: &n}
 	return flash.encode()
 }
 
@@ -268,14 +279,14 @@ func (p *pausing) has(now time.Duration, tag string) bool {
 	return false
 }
 
-// pauseChange returns the document by which a call is recorded, and the news that tell of it.
+// pauseChange returns the document by which a call is recorded, and the notification of it.
 // random is drawn for this change alone.
 func (p *Processor) pauseChange(now time.Duration, c *pauseCall, from string, random uint16) (d DocumentReport, news []byte, err error) {
-	k, m, held := &p.ceiling.pauses, p.ceiling.moment(now), p.ceiling.shelf.find(pauseDocument)
+	k, m, held := &p.ceiling.pauses, p.ceiling.moment(now), p.ceiling.docs.Find(pauseDocument)
 	if k.unreadable != nil {
 		return d, nil, k.readable()
 	}
-	n, version := k.notice, k.version
+	n, version := k.recorded, k.version
 	if c.recorded == 0 {
 		n, version = k.written(m, false), NextVersion(held.Version, random)
 		if c.resume {
@@ -291,7 +302,7 @@ func (p *Processor) pauseChange(now time.Duration, c *pauseCall, from string, ra
 	if c.recorded == 0 {
 		d = DocumentReport{Name: pauseDocument, Version: version, Base: held.Version, Body: body}
 	}
-	flash := newsflash{from: from, version: version, notice: &n}
+	flash := notification{from: from, version: version, pauses: &n}
 	news, err = flash.encode()
 	return d, news, err
 }
@@ -299,12 +310,12 @@ func (p *Processor) pauseChange(now time.Duration, c *pauseCall, from string, ra
 // recorded takes a document that is on record as far as is known, from a call of Save or Load.
 func (p *Processor) recorded(now time.Duration, d Document) {
 	c := &p.ceiling
-	if d.Version <= c.shelf.find(d.Name).Version {
+	if d.Version <= c.docs.Find(d.Name).Version {
 		return
 	}
-	c.shelf.put(book{Document: d})
-	c.pauses.load(c.moment(now), c.shelf.find(d.Name))
-	if c.pauses.version >= c.pauses.heard.version {
-		c.pauses.disbelieve()
+	c.docs.Put(d)
+	c.pauses.load(c.moment(now), c.docs.Find(d.Name))
+	if c.pauses.version >= c.pauses.notified.version {
+		c.pauses.forgetNotified()
 	}
 }

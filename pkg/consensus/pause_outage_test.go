@@ -188,7 +188,7 @@ func TestUnreadablePauseRenewsNothing(t *testing.T) {
 		held, _ := all[0].th.Throttled()
 		require.Equal(t, throttle.ReasonUnreadable, held.Reason)
 		_, err = all[0].th.Pause(t.Context(), time.Time{}, "")
-		require.ErrorContains(t, err, "what is paused cannot be told")
+		require.ErrorContains(t, err, "what is paused cannot be read")
 		_, err = consensus.LoadPauses(t.Context(), s, "pool")
 		require.ErrorContains(t, err, "holds no pauses")
 		_, err = s.Save(t.Context(), "pool", consensus.DocumentReport{Name: "pause", Version: 2 << 16, Base: 1 << 16, Body: []byte(`{"pauses":[]}`)})

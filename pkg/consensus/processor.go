@@ -35,7 +35,7 @@ type Processor struct {
 	alone    time.Duration // end of the degraded hour
 	want     Share
 	demand   Share // as reported last
-	answer   TagAnswer
+	answer   Grant
 	split    struct { // the policy's result for the answer and a demand
 		wants  []Share
 		self   int
@@ -117,7 +117,7 @@ func (p *Processor) restart(incarnation string) {
 	p.incarnation, p.state = incarnation, StateJoining
 	p.seq, p.last, p.lastTime, p.unanswered = 0, Ticket{}, 0, nil
 	p.recalled, p.history = Ticket{}, history{}
-	p.answer, p.split.wants, p.want = TagAnswer{}, nil, Whole
+	p.answer, p.split.wants, p.want = Grant{}, nil, Whole
 	p.sent = sentRequest{}
 	p.ceiling.restart()
 	p.issuing, p.winding = false, false
@@ -194,7 +194,7 @@ func (p *Processor) Request(now time.Duration, nonce uint64, demand Share) Reque
 	}
 	if len(p.unanswered) == MaxUnanswered {
 		p.sent.open, p.sent.Recalled = true, p.recalled
-		p.sent.Documents = p.ceiling.pauses.withdraw(p.sent.Documents, p.ceiling.shelf.find(pauseDocument))
+		p.sent.Documents = p.ceiling.pauses.withdraw(p.sent.Documents, p.ceiling.docs.Find(pauseDocument))
 		return p.sent.Request
 	}
 	p.choose(now)
@@ -206,9 +206,9 @@ func (p *Processor) Request(now time.Duration, nonce uint64, demand Share) Reque
 		Unanswered: p.unanswered, Recalled: p.recalled,
 		Revision: p.revision, Lease: p.cfg.Lease, Reach: p.reach(now), Outlasts: p.outlasts(),
 		Spacing: p.ceiling.paced(p.spacing), SpacingBy: p.ceiling.pacedFor(p.spacing), Strict: p.strict,
-		Tags: []TagReport{{
+		Report: Report{
 			InUse: max(p.held, p.inUse), Wanted: p.want, Demand: p.demand, PoolSize: p.answer.Live, Note: p.ceiling.note(now),
-		}},
+		},
 		Dead:      p.deaths(now),
 		Documents: p.ceiling.reports(now, uint16(nonce)),
 	}
@@ -260,17 +260,16 @@ func (p *Processor) Take(now time.Duration, a Answer, fresh string) error {
 
 // granted puts the share of an answer in force.
 func (p *Processor) granted(now time.Duration, a Answer) {
-	t := a.Tags[0]
 	p.last, p.lastTime, p.unanswered, p.recalled = Ticket{Seq: p.sent.Seq, Nonce: p.sent.Nonce}, a.Time, nil, Ticket{}
 	p.history.add(p.last)
 	p.bequeathed()
 	p.revision = max(p.revision, a.Revision)
-	p.lease, p.answer, p.split.wants, p.failures, p.onTime = a.Lease, t, nil, 0, true
+	p.lease, p.answer, p.split.wants, p.failures, p.onTime = a.Lease, a.Grant, nil, 0, true
 	p.frozen, p.frozenBy = 0, a.FrozenBy
-	share := t.Share
+	share := a.Share
 	if a.Frozen > 0 {
 		p.frozen = now + a.Frozen
-		if p.sent.Tags[0].InUse > p.sent.inUse {
+		if p.sent.InUse > p.sent.inUse {
 			share = min(share, p.sent.inUse) // what calls under way use beyond it is no share
 		}
 	}
@@ -300,7 +299,7 @@ func (p *Processor) granted(now time.Duration, a Answer) {
 		return
 	}
 	before := p.held
-	p.issue(a.Issuing, t.Share)
+	p.issue(a.Issuing, a.Share)
 	p.state, p.degraded = StateHolding, false
 	p.held, p.until = share, until
 	p.choose(now)
@@ -312,7 +311,7 @@ func (p *Processor) granted(now time.Duration, a Answer) {
 func (p *Processor) hurry(now time.Duration, before Share) {
 	t := &p.answer
 	switch {
-	case max(p.held, p.inUse) < max(t.Share, p.sent.Tags[0].InUse), p.ceiling.urgent, p.ceiling.cutDue(now):
+	case max(p.held, p.inUse) < max(t.Share, p.sent.InUse), p.ceiling.urgent, p.ceiling.cutDue(now):
 		p.urgency = urgencyNow // the claim is higher than need be, the store lacks a document, or the ceiling is to be cut
 	case p.issuing: // there are no shares to ask for
 	case p.held < p.want && p.unasked(now):

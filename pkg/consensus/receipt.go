@@ -55,7 +55,7 @@ func (m *Member) listen(store Pusher, pool string) {
 		// A store that is away shows in the syncs.
 		if away := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled); !away && !warned {
 			warned = true
-			m.log.Warn("news of pauses are not heard: a pause counts from the next sync on", "error", err)
+			m.log.Warn("no notifications of pauses: a pause counts from the next sync on", "error", err)
 		}
 		select {
 		case <-m.quit:
@@ -67,7 +67,7 @@ func (m *Member) listen(store Pusher, pool string) {
 
 // hear takes news.
 func (m *Member) hear(news []byte) {
-	n, err := parseNews(news)
+	n, err := parseNotification(news)
 	if err != nil || n.from == m.self {
 		return // somebody else's, or of a later release
 	}
@@ -76,15 +76,15 @@ func (m *Member) hear(news []byte) {
 		m.mu.Unlock()
 		return
 	}
-	if n.notice == nil {
+	if n.pauses == nil {
 		m.noteReceipt(n.id, n.version)
 		m.mu.Unlock()
 		return
 	}
 	k := &m.p.ceiling.pauses
-	k.hear(m.p.ceiling.moment(m.now()), n.version, n.notice)
+	k.notify(m.p.ceiling.moment(m.now()), n.version, n.pauses)
 	m.push()
-	reply := newsflash{from: m.self, version: k.receipt(), id: m.p.cfg.ID}
+	reply := notification{from: m.self, version: k.receipt(), id: m.p.cfg.ID}
 	many := m.p.answer.Live > mostPushers
 	m.mu.Unlock()
 	if text, err := reply.encode(); err == nil && reply.version > 0 && !many {
@@ -92,8 +92,8 @@ func (m *Member) hear(news []byte) {
 	}
 }
 
-// tell pushes news, if the store has a channel for them. What is not heard is seen with the next
-// sync.
+// tell pushes a notification, if the store has a channel for them. Who misses it sees the pause
+// with the next sync.
 func (m *Member) tell(ctx context.Context, news []byte) {
 	store, ok := m.store.(Pusher)
 	if !ok {
@@ -200,13 +200,12 @@ func (m *Member) receipts(c *pauseCall) (r throttle.PauseReceipts) {
 // pushPauses gives the holder the pauses in force if they differ from those that it was given
 // last. m.mu is held.
 func (m *Member) pushPauses() {
-	h, ok := m.holder.(throttle.PauseHolder)
-	if !ok {
+	if m.holder == nil {
 		return
 	}
 	list := m.p.Paused(m.now(), m.base)
 	if !slices.Equal(list, m.paused) {
 		m.paused = list
-		h.SetPauses(list)
+		m.holder.SetPauses(list)
 	}
 }

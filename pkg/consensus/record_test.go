@@ -3,6 +3,8 @@ package consensus
 import (
 	"math"
 	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
 )
 
 // The records of these tests: they stand at t0, on both clocks of a server that has kept its identity.
@@ -22,9 +24,11 @@ func after(d time.Duration) At {
 }
 
 // recorded is the document of that name on record, with version 0 if there is none.
-func recorded(r *Record, name string) Document { return documentOf(r.Documents, name) }
+func recorded(r *Record, name string) Document {
+	return (&pooldoc.Doc[string]{Name: name}).In(r.Documents)
+}
 
 // sent is a request with these reports.
 func sent(reports []DocumentReport) *Request {
-	return &Request{Pool: "pool", ID: "a", Incarnation: "1", Seq: 1, Lease: DefaultLease, Tags: []TagReport{{}}, Documents: reports}
+	return &Request{Pool: "pool", ID: "a", Incarnation: "1", Seq: 1, Lease: DefaultLease, Report: Report{}, Documents: reports}
 }

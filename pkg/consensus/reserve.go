@@ -53,7 +53,7 @@ func newReserver() reserver {
 	return reserver{orders: make(chan order, 1), done: make(chan struct{})}
 }
 
-// Reserve asks the store for slots in the background; see throttle.Issuer.
+// Reserve asks the store for slots in the background; see throttle.Pool.
 func (m *Member) Reserve(o throttle.Order, done func(throttle.Slots, error)) {
 	m.slots.orders <- order{o, done} // has room: there is one order at a time
 }

@@ -10,14 +10,12 @@ const (
 	ruleBrokenLease               // a share that lapsed since it was reported is not renewed
 	ruleLeaseFromSend             // the lease runs from the send, not from the receipt
 	ruleDrawCheck                 // void the share when its lease is over
-	ruleReturn                    // give back the documents that the store has lost
 	rulePauseLater                // of two pauses the one that ends later counts
 	rulePauseNews                 // news that are older than what is on record change nothing
 	rulePauseClock                // a pause that the store has lost is given back on the clock of the new record
 	rulePauseSlept                // the time that the pool slept is a part of the pause
 	rulePauseKept                 // a pause ends only where somebody has resumed since, whatever takes its place on record
 	rulePauseSeen                 // what is given back holds the pauses that were seen in its place
-	ruleReturnSeen                // pauses are given back only in the place of what was seen there
 	ruleWatchdog                  // void the share of a machine that was suspended
 	ruleAskedOnTime               // only who has asked on time goes on without the store
 	ruleLonely                    // a share without the store's consent ends when nobody asks for it

@@ -2,9 +2,9 @@
 
 package consensus
 
-import "github.com/numaproj-contrib/numathrottle/internal/leftout"
+import "github.com/numaproj-contrib/numathrottle/internal/failpoints"
 
-var board = leftout.New("consensus", map[string]leftout.Rule{
+var board = failpoints.New("consensus", map[string]failpoints.Rule{
 	"late-answer":     {Number: int(ruleLateAnswer), Says: "take only the answer to the newest request"},
 	"broken-lease":    {Number: int(ruleBrokenLease), Says: "a share that lapsed since it was reported is not renewed"},
 	"lease-from-send": {Number: int(ruleLeaseFromSend), Says: "the lease runs from the send, not from the receipt"},
@@ -12,14 +12,12 @@ var board = leftout.New("consensus", map[string]leftout.Rule{
 	"watchdog":        {Number: int(ruleWatchdog), Says: "void the share of a machine that was suspended"},
 	"asked-on-time":   {Number: int(ruleAskedOnTime), Says: "only who has asked on time goes on without the store"},
 	"lonely":          {Number: int(ruleLonely), Says: "a share without the store's consent ends soon after the last request"},
-	"document-return": {Number: int(ruleReturn), Says: "give back the documents that the store has lost"},
 	"pause-later":     {Number: int(rulePauseLater), Says: "of two pauses the one that ends later counts"},
 	"pause-news":      {Number: int(rulePauseNews), Says: "news that are older than what is on record change nothing"},
 	"pause-clock":     {Number: int(rulePauseClock), Says: "a pause that the store has lost is given back on the clock of the new record"},
 	"pause-slept":     {Number: int(rulePauseSlept), Says: "the time that the pool slept is a part of the pause"},
 	"pause-kept":      {Number: int(rulePauseKept), Says: "a pause ends only where somebody has resumed since, whatever takes its place on record"},
 	"pause-seen":      {Number: int(rulePauseSeen), Says: "what is given back holds the pauses that were seen in its place"},
-	"return-seen":     {Number: int(ruleReturnSeen), Says: "pauses are given back only in the place of what was seen there"},
 	"death-proof":     {Number: int(ruleProof), Says: "only who holds what a process held until it died names its death"},
 })
 

@@ -42,10 +42,10 @@ func (e *entry) ends(m moment) time.Duration {
 	return m.now + time.Duration(max(e.left.Microseconds()-passed, 0))*time.Microsecond
 }
 
-// heard is ends for what was pushed. News come at once, or count until the next answer at most; and the logical
-// clock that they were written by may be that of a store which has begun anew, of which the processor knows
-// nothing yet: by another clock a pause may look as if it were over.
-func (e *entry) heard(m moment) time.Duration {
+// endsFromNow is ends for a notification. It comes at once, or counts until the next answer at
+// most. It may be written by the clock of a store that has begun anew, which the processor
+// does not know yet: by another clock a pause may look as if it were over.
+func (e *entry) endsFromNow(m moment) time.Duration {
 	if e.left == 0 {
 		return forever
 	}

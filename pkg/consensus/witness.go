@@ -67,7 +67,7 @@ func (m *Member) writeWill() {
 	m.mu.Unlock()
 	will := Will{}
 	if holder != nil {
-		will.Owes = holder.Debt()
+		will.Owes = holder.Report(0).Debt
 	}
 	m.mu.Lock()
 	will = m.p.Will(will.Owes)

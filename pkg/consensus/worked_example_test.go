@@ -40,7 +40,7 @@ func workedExample(t *testing.T) []string {
 		}
 		state += "            "
 		for i := range r.Rows {
-			state += fmt.Sprintf("%4s ", percent(claimOf(&r.Rows[i])))
+			state += fmt.Sprintf("%4s ", percent(r.Rows[i].Claim))
 		}
 		if state = strings.TrimRight(state, " "); state != last {
 			lines = append(lines, strings.TrimRight(fmt.Sprintf("%5.2f  %-27s%s", now.Seconds(), what, state), " "))
@@ -77,8 +77,7 @@ func workedExample(t *testing.T) []string {
 		req := next.Request(now, nonce, demand)
 		ans, _ := r.Sync(&req, at(now))
 		require.NoError(t, next.Take(now, ans, "2"))
-		tag := req.Tags[0]
-		note(now, fmt.Sprintf("%-6s%4s %7s %7s", next.id, percent(tag.InUse), percent(tag.Wanted), percent(ans.Tags[0].Share)))
+		note(now, fmt.Sprintf("%-6s%4s %7s %7s", next.id, percent(req.InUse), percent(req.Wanted), percent(ans.Share)))
 		now++
 	}
 }
@@ -91,11 +90,4 @@ func TestTheWorkedExampleOfTheDocumentation(t *testing.T) {
 	require.NoError(t, err)
 	table := strings.Join(workedExample(t), "\n//\t")
 	require.True(t, strings.Contains(string(doc), "//\t"+table+"\n"), "doc.go lacks:\n\n%s", strings.ReplaceAll(table, "//\t", ""))
-}
-
-func claimOf(w *Row) (sum Share) {
-	for i := range w.Entries {
-		sum += w.Entries[i].Claim
-	}
-	return sum
 }

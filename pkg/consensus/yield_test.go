@@ -31,27 +31,23 @@ func (g *greedy) Lease(l throttle.Lease) {
 
 func (g *greedy) grab() { g.inUse = max(g.inUse, g.share) }
 
-func (g *greedy) Demand(time.Duration) int64 {
+func (g *greedy) Report(window time.Duration) (r throttle.Report) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.rng.IntN(2) == 0 {
-		g.inUse = 0
+	if window > 0 {
+		if g.rng.IntN(2) == 0 {
+			g.inUse = 0
+		}
+		r.Demand = int64(g.rng.IntN(2)) * throttle.WholeShare
+		return r
 	}
-	return int64(g.rng.IntN(2)) * throttle.WholeShare
-}
-
-func (g *greedy) InUse() int64 {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	told := g.inUse
+	r.InUse = g.inUse
 	g.grab()
-	return told
+	return r
 }
 
-func (*greedy) Debt() time.Duration            { return 0 }
-func (*greedy) Limit() throttle.Limit          { return throttle.Limit{} }
-func (*greedy) Flow() throttle.Flow            { return throttle.Flow{} }
-func (*greedy) Spacing() (time.Duration, bool) { return 0, false }
+func (*greedy) Terms() throttle.Terms       { return throttle.Terms{} }
+func (*greedy) SetPauses([]throttle.Paused) {}
 
 // What is reported in use is never less than what is, though calls begin up to the last
 // moment: the lower share is in force before anybody looks.

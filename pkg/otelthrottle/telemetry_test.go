@@ -202,9 +202,10 @@ func TestMetricsOfAThrottle(t *testing.T) {
 func TestMetricsOfSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCollector(t)
-		f, err := throttle.NewInFlight(10, throttle.WithName("llm"), throttle.WithObserver(c))
+		share := &given{}
+		f, err := throttle.NewInFlight(10, throttle.WithName("llm"), throttle.WithObserver(c), throttle.WithSharer(share))
 		require.NoError(t, err)
-		f.Lease(throttle.Lease{Share: throttle.WholeShare / 2})
+		share.h.Lease(throttle.Lease{Share: throttle.WholeShare / 2})
 		c.watch(otelthrottle.Watched{InFlight: f})
 		held, ok := f.TryAcquire(3)
 		require.True(t, ok)

@@ -149,7 +149,7 @@ func (o *observer) Attach(h throttle.Holder) {
 func (o *observer) Poke() {}
 
 func (o *observer) demand() float64 {
-	return float64(o.h.Demand(2*time.Second)) / float64(throttle.WholeShare)
+	return float64(o.h.Report(2*time.Second).Demand) / float64(throttle.WholeShare)
 }
 
 // A periodic source gets a number of messages at the beginning of each second.

@@ -19,8 +19,8 @@ func TestAllTryAcquireTakesNoLock(t *testing.T) {
 	stock(a, 50)
 	stock(b, 50)
 	l := All(a, PerCall(b))
-	a.mu.Lock()
-	b.mu.Lock()
+	a.gate.Lock()
+	b.gate.Lock()
 	got := make(chan bool, 2)
 	go func() {
 		_, ok := l.TryAcquire(3)
@@ -36,8 +36,8 @@ func TestAllTryAcquireTakesNoLock(t *testing.T) {
 			t.Error("TryAcquire waits for a lock")
 		}
 	}
-	b.mu.Unlock()
-	a.mu.Unlock()
+	b.gate.Unlock()
+	a.gate.Unlock()
 	require.Equal(t, int64(3), a.Status().Granted)
 	require.Equal(t, int64(1), b.Status().Granted)
 	require.LessOrEqual(t, testing.AllocsPerRun(30, func() { l.TryAcquire(1) }), 1.0)

@@ -1,7 +1,6 @@
 package throttle
 
 import (
-	"math/rand/v2"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/limit"
@@ -20,36 +19,8 @@ type Clock interface {
 	AfterFunc(d time.Duration, f func()) Timer
 }
 
-// chance returns a number from 0 up to 1: of the clock, if that has the method Float64, so that a
-// simulation can be repeated.
-func (p *plumbing) chance() float64 {
-	if c, ok := p.clock.(interface{ Float64() float64 }); ok {
-		return c.Float64()
-	}
-	return rand.Float64()
-}
-
 // A Timer is what Clock.AfterFunc returns; *time.Timer is one.
 type Timer = limit.Timer
 
 // centuries is a time that no timer lives to see.
 const centuries = 1 << 62
-
-// begin makes the present moment the origin of the Throttle's times, and makes
-// its timer.
-func (t *Throttle) begin() {
-	if t.clock == nil {
-		t.base = time.Now()
-	} else {
-		t.base = t.clock.Now()
-	}
-	t.timer = t.afterFunc(centuries, t.onTimer)
-}
-
-// read returns the time since base.
-func (t *Throttle) read() int64 {
-	if t.clock == nil {
-		return int64(time.Since(t.base))
-	}
-	return int64(t.clock.Now().Sub(t.base))
-}

@@ -91,7 +91,7 @@ func TestWithClock(t *testing.T) {
 	c.advance(2 * time.Millisecond)
 	require.NoError(t, <-got, "the clock's timer wakes the one that waits")
 
-	th.Lease(Lease{Share: WholeShare, Until: c.Now().Add(time.Second)})
+	th.setLease(Lease{Share: WholeShare, Until: c.Now().Add(time.Second)})
 	c.advance(time.Second)
 	_, ok = th.TryAcquire(1)
 	require.False(t, ok, "the lease is over by this clock")

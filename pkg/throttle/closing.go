@@ -3,52 +3,14 @@ package throttle
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/limit"
 )
 
-// An audience is who wants to know at once that a limiter is closed, without standing in its queue: draws on several
-// limiters, which stand at the scarcest. All methods may be called from any goroutine.
-type audience struct {
-	mu     sync.Mutex
-	over   bool
-	listen map[*func()]struct{}
-}
-
-// tell calls ring once when the limiter is closed, at once when it is; stop ends that.
-func (a *audience) tell(ring func()) (stop func()) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.over {
-		ring()
-		return func() {}
-	}
-	if a.listen == nil {
-		a.listen = map[*func()]struct{}{}
-	}
-	a.listen[&ring] = struct{}{}
-	return func() {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		delete(a.listen, &ring)
-	}
-}
-
-// dismiss tells everybody that the limiter is closed.
-func (a *audience) dismiss() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.over = true
-	for ring := range a.listen {
-		(*ring)()
-	}
-	a.listen = nil
-}
-
-// onClosing is audience.tell, for the limiters of this package and what embeds one.
-func (p *plumbing) onClosing(ring func()) (stop func()) { return p.audience.tell(ring) }
+// onClosing calls ring once when the limiter is closed, also for what embeds it.
+func (t *Throttle) onClosing(ring func()) (stop func()) { return t.gate.OnClosing(ring) }
+func (f *InFlight) onClosing(ring func()) (stop func()) { return f.gate.OnClosing(ring) }
 
 // A closer is a limiter that tells when it is closed.
 type closer interface {

@@ -118,7 +118,7 @@ func TestAWaiterInAllLearnsThatOneOfThemWasClosed(t *testing.T) {
 					for _, l := range limiters { // nobody is left behind
 						if th, ok := l.(*Throttle); ok {
 							require.Zero(t, th.Status().Waiting)
-							require.Empty(t, th.audience.listen)
+							require.Zero(t, th.gate.Listeners())
 						}
 					}
 					_, err := all.Acquire(t.Context(), 1)

@@ -67,7 +67,7 @@ func contend(t *testing.T, goroutines, perSecond int, load func(context.Context,
 	}
 	windows(ctx, t, th)
 	wg.Wait()
-	elapsed := time.Since(th.base).Seconds()
+	elapsed := time.Since(th.gate.Base).Seconds()
 	earned := float64(perSecond) * elapsed
 	require.LessOrEqual(t, float64(got.Load()), earned, "it started empty, so that nothing comes on top")
 	require.Equal(t, got.Load(), th.Status().Granted)
@@ -84,9 +84,9 @@ func windows(ctx context.Context, t *testing.T, th *Throttle) {
 	}
 	var marks []mark
 	for ctx.Err() == nil {
-		m := mark{before: time.Since(th.base)}
+		m := mark{before: time.Since(th.gate.Base)}
 		m.granted = th.Status().Granted
-		m.after = time.Since(th.base)
+		m.after = time.Since(th.gate.Base)
 		marks = append(marks, m)
 		time.Sleep(5 * time.Millisecond)
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
 )
 
 // Errors to compare with errors.Is. Every error of a Throttle that is not the
@@ -14,7 +16,7 @@ var (
 	// to try again.
 	ErrThrottled = errors.New("throttled")
 	// ErrClosed: the limiter was closed; it grants nothing more.
-	ErrClosed = errors.New("limiter closed")
+	ErrClosed = limit.ErrClosed
 )
 
 // Error is the one error type of this package. errors.Is tells ErrClosed for

@@ -7,7 +7,7 @@ import (
 )
 
 // fits tells whether the present share can ever grant so many units at once. Only
-// a hard limit has draws that do not fit: others collect them. t.mu is held.
+// a hard limit has draws that do not fit: others collect them. The lock is held.
 func (t *Throttle) fits(units int64) bool { return t.fitsIn(t.bucket.Law(), units) }
 
 // fitsIn is fits for the share of s.
@@ -29,7 +29,7 @@ func (t *Throttle) lacks(n int) {
 
 // hardDemand raises a demand to the share that grants the largest draw that was
 // refused or waited since the processor was idle: below it nothing is granted, and
-// the policy gives nobody more than it demands. t.mu is held.
+// the policy gives nobody more than it demands. The lock is held.
 func (t *Throttle) hardDemand(demand int64) int64 {
 	t.usage.Need = max(t.usage.Need, t.lacked.Swap(0), 1)
 	if w := t.queue.First; w != nil {

@@ -129,7 +129,7 @@ func (p *hardPool) lease(pr *hardProcessor, share int64) {
 		pr.until = pr.clock.read() + time.Duration(p.r.ExpFloat64()*float64(p.limit.Per))
 		l.Until = skewedEpoch.Add(pr.until)
 	}
-	pr.th.Lease(l)
+	pr.th.setLease(l)
 	p.served(pr)
 }
 

@@ -138,7 +138,7 @@ func TestHardDemand(t *testing.T) {
 		require.InDelta(t, WholeShare/10, least, 200)
 		demand := func() int64 {
 			time.Sleep(500 * time.Millisecond)
-			return th.Demand(time.Second)
+			return rateHolder{th}.Report(time.Second).Demand
 		}
 		require.Zero(t, demand())
 		require.Zero(t, demand())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/numaproj-contrib/numathrottle/internal/gate"
 	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
 )
 
@@ -24,13 +25,13 @@ func HoldBack(ctx context.Context, l Limiter, tag string, n int) (over func(err 
 	}
 	w := Wait{Tag: tag, Reason: ReasonPause, Cost: cost}
 	h.describe(&w.Limit, &w.Tag)
-	h.counts().wait(ReasonPause)
+	h.waitLog().CountWait(ReasonPause)
 	v := h.follow(ctx, w)
 	h.outside(1)
 	return func(err error) {
 		h.outside(-1)
 		if _, counted := errors.AsType[*Error](err); err != nil && !counted && waitqueue.DeadlinePassed(ctx) {
-			h.counts().refusal(ReasonPause)
+			h.waitLog().CountRefusal(ReasonPause)
 		}
 		v.end(0, err)
 	}
@@ -49,7 +50,7 @@ func Refuse(l Limiter, e Error) *Error {
 	h.describe(&e.Limit, &e.Tag)
 	e.by, _ = h.(Limiter)
 	if e.Reason.Listed() {
-		h.counts().refusal(e.Reason)
+		h.waitLog().CountRefusal(e.Reason)
 	}
 	return &e
 }
@@ -58,7 +59,7 @@ func Refuse(l Limiter, e Error) *Error {
 // *InFlight, or what embeds one.
 type backholder interface {
 	describe(limit, tag *string)
-	counts() *heldLog
+	waitLog() *gate.WaitLog
 	follow(ctx context.Context, w Wait) vigil
 	// outside notes that so many more calls are held back before they draw; fewer when
 	// more is negative. No lock is held.
@@ -101,26 +102,15 @@ func (f *InFlight) holder(n int) (by backholder, cost int) {
 }
 
 // describe fills in the limit's name, and its tag unless there is one.
-func (p *plumbing) describe(limit, tag *string) {
-	*limit = p.name
+func (o *options) describe(limit, tag *string) {
+	*limit = o.name
 	if *tag == "" {
-		*tag = p.tag
+		*tag = o.common.Tag
 	}
 }
 
-func (t *Throttle) outside(more int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.held.outside += more
-	t.noteHeld()
-}
+func (t *Throttle) outside(more int) { t.gate.External(more, t.noteHeld) }
+func (f *InFlight) outside(more int) { f.gate.External(more, f.noteHeld) }
 
-func (f *InFlight) outside(more int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.held.outside += more
-	f.noteHeld()
-}
-
-func (t *Throttle) counts() *heldLog { return &t.held }
-func (f *InFlight) counts() *heldLog { return &f.held }
+func (t *Throttle) waitLog() *gate.WaitLog { return &t.gate.Waits }
+func (f *InFlight) waitLog() *gate.WaitLog { return &f.gate.Waits }

@@ -3,10 +3,9 @@ package throttle
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
-	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/gate"
 	"github.com/numaproj-contrib/numathrottle/internal/inflight"
 	"github.com/numaproj-contrib/numathrottle/internal/limit"
 	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
@@ -34,7 +33,7 @@ import (
 // A slot is granted only while the lease is good and fewer slots are in use than the
 // share allows. Calls under way are never stopped: when a share falls or a lease
 // ends they run on, and nothing is granted until enough have ended. What they use stays
-// claimed meanwhile (Holder.InUse), so that nobody else is granted it. So the slots in use
+// claimed meanwhile, so that nobody else is granted it. So the slots in use
 // are never more than max, as long as every processor with calls under way reaches the
 // store at least once in a removal time: 15 s by default. One that does not, because it is cut
 // off or stopped, loses its claim then, and others may be granted what its calls still
@@ -45,35 +44,26 @@ import (
 // A processor that leaves with calls under way keeps its claim until the pool removes
 // it, and the slots of one that died come back in the same way.
 type InFlight struct {
-	plumbing
+	options
 	max     int
 	rank    uint64                   // see native
 	alone   []waitqueue.Part[Permit] // for draws on this limiter alone
-	closed  atomic.Bool
-	refused atomic.Int64
-	held    heldLog
-	base    time.Time  // origin of the times in held and pauses; monotonic
-	pausing sync.Mutex // held while it is paused without a pool
+	gate    gate.Gate
+	stopped atomic.Int64 // until when a pause holds it, for who has no lock
 
-	mu      sync.Mutex
+	// Guarded by the lock.
 	queue   queue // of attempts, also for draws on this limiter alone
 	lease   Lease
 	inUse   int
 	granted int64
-	pauses  pauses
-	stopped atomic.Int64 // pauses.until, for who has no lock
-	waker   Timer        // for the end of a pause; nil: there is none
+	waker   Timer // for the end of a pause; nil: there is none
 	// What was wanted at most since the last report, and between the two before it.
 	peak, before int
 	// What was refused in all at the last report and the one before it.
 	refusals, refusalsBefore int64
 }
 
-var (
-	_ Limiter     = (*InFlight)(nil)
-	_ PauseHolder = (*InFlight)(nil)
-	_ Slotted     = (*InFlight)(nil)
-)
+var _ Limiter = (*InFlight)(nil)
 
 // NewInFlight returns an InFlight with so many slots for the whole pool: 0 to 1e9; the
 // error says so otherwise. 0 means no limit.
@@ -81,21 +71,15 @@ func NewInFlight(slots int, opts ...Option) (*InFlight, error) {
 	if slots < 0 || slots > maxTokens {
 		return nil, fmt.Errorf("throttle: slots in flight is %d, allowed: 0 (no limit) to 1000000000", slots)
 	}
-	f := &InFlight{plumbing: newPlumbing(opts), max: slots, rank: nextRank(), lease: Lease{Share: WholeShare}}
+	f := &InFlight{options: newOptions(opts), max: slots, rank: nextRank(), lease: Lease{Share: WholeShare}}
 	f.alone = []waitqueue.Part[Permit]{{Child: slotChild{f}}}
-	f.base = time.Now()
-	if f.clock != nil {
-		f.base = f.clock.Now()
-	}
+	f.gate.Begin(f.common, slots == 0, f.sharer, f.pausesChanged)
 	if f.sharer != nil && slots > 0 {
 		f.lease = Lease{Reason: ReasonNoShare}
-		f.sharer.Attach(f)
+		f.sharer.Attach(slotHolder{f})
 	}
 	return f, nil
 }
-
-// MaxSlots is how many slots the whole pool has, 0 to 1e9; 0: no limit. It never changes.
-func (f *InFlight) MaxSlots() int { return f.max }
 
 // Unlimited tells whether there is no limit at all.
 func (f *InFlight) Unlimited() bool { return f.max == 0 }
@@ -103,14 +87,14 @@ func (f *InFlight) Unlimited() bool { return f.max == 0 }
 // TryAcquire takes n slots if they are free and nobody waits. It never waits.
 func (f *InFlight) TryAcquire(n int) (Permit, bool) {
 	if n <= 0 || f.max == 0 {
-		return Permit{n: max(n, 0)}, !f.closed.Load()
+		return Permit{n: max(n, 0)}, !f.gate.Closed.Load()
 	}
 	p, ok := slotChild{f}.take(n)
 	if !ok {
 		if n <= f.max { // what can never be granted is no demand
 			slotChild{f}.NoteRefused(n)
 		}
-		f.held.refusal(slotChild{f}.why(n))
+		f.gate.Waits.CountRefusal(slotChild{f}.why(n))
 	}
 	return p, ok
 }
@@ -135,8 +119,8 @@ func (f *InFlight) acquire(ctx context.Context, n int, upTo bool) (Permit, error
 		return Permit{}, context.Cause(ctx)
 	}
 	if n <= 0 || f.max == 0 {
-		if f.closed.Load() {
-			f.held.refusal(ReasonClosed)
+		if f.gate.Closed.Load() {
+			f.gate.Waits.CountRefusal(ReasonClosed)
 			return Permit{}, f.errorOf(limit.Refusal{Reason: ReasonClosed, Cost: n})
 		}
 		return Permit{n: max(n, 0)}, nil
@@ -157,83 +141,15 @@ func (f *InFlight) acquire(ctx context.Context, n int, upTo bool) (Permit, error
 // OnClose added, for at most five seconds. Permits can still be settled. Calling it
 // again does nothing.
 func (f *InFlight) Close() error {
-	f.mu.Lock()
-	if f.closed.Swap(true) {
-		f.mu.Unlock()
-		return nil
-	}
-	for w := f.queue.First; w != nil; w = w.Next() {
-		w.Attempt.Wake()
-	}
-	if f.waker != nil {
-		f.waker.Stop()
-	}
-	f.mu.Unlock()
-	f.audience.dismiss()
-	return f.afterClose()
+	return f.gate.Close(func() {
+		for w := f.queue.First; w != nil; w = w.Next() {
+			w.Attempt.Wake()
+		}
+		if f.waker != nil {
+			f.waker.Stop()
+		}
+	})
 }
-
-// Lease puts a share in force in place of the one before. It is called by the
-// sharer; see Holder. When it returns no slot is granted by the old share any more.
-func (f *InFlight) Lease(l Lease) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	l.Share = min(max(l.Share, 0), WholeShare)
-	f.lease = l
-	f.noteHeld()
-	f.serve()
-}
-
-// Demand tells the sharer which part of the slots this processor would use if it
-// could; see Holder. It is what was in use and waited at most since the report before
-// the last, and the whole when TryAcquire was refused since then; so it is never below
-// what is in use.
-func (f *InFlight) Demand(time.Duration) int64 {
-	if f.max == 0 {
-		return 0
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	wanted := int64(min(max(f.peak, f.before), f.max))
-	refused := f.refused.Load()
-	short := refused > f.refusalsBefore
-	f.before, f.peak = f.peak, f.inUse+f.queue.Tokens
-	f.refusalsBefore, f.refusals = f.refusals, refused
-	if short {
-		return WholeShare
-	}
-	return (wanted*WholeShare + int64(f.max) - 1) / int64(f.max) // rounded up, to be enough
-}
-
-// Debt tells how long a processor that leaves has to keep its claim: for ever, while
-// calls are under way, for nobody knows when they end; see Holder.
-func (f *InFlight) Debt() time.Duration {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.inUse > 0 && f.max > 0 {
-		return never
-	}
-	return 0
-}
-
-// InUse tells which share the calls under way need; see Holder.
-func (f *InFlight) InUse() int64 {
-	if f.max == 0 {
-		return 0
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return inflight.Share(min(f.inUse, f.max), f.max)
-}
-
-// Limit is the zero Limit: slots are no rate; see Holder.
-func (f *InFlight) Limit() Limit { return Limit{} }
-
-// Flow is zero: slots do not ramp; see Holder.
-func (f *InFlight) Flow() Flow { return Flow{} }
-
-// Spacing is 0: slots in flight are not issued one by one; see Holder.
-func (f *InFlight) Spacing() (time.Duration, bool) { return 0, false }
 
 // An InFlightStatus is what an InFlight is doing at one moment.
 type InFlightStatus struct {
@@ -260,12 +176,12 @@ type InFlightStatus struct {
 
 // Status returns what the InFlight is doing.
 func (f *InFlight) Status() InFlightStatus {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.gate.Lock()
+	defer f.gate.Unlock()
 	st := InFlightStatus{
-		Name: f.name, Max: f.max, Lease: f.lease, Slots: f.allowed(), InUse: f.inUse, Waiting: f.queue.Len + f.held.outside,
-		Granted: f.granted, Refused: f.refused.Load(), Closed: f.closed.Load(),
-		Paused: f.pauses.status(f.now(), f.base), Pauses: f.pauses.count,
+		Name: f.name, Max: f.max, Lease: f.lease, Slots: f.allowed(), InUse: f.inUse, Waiting: f.queue.Len + f.gate.Waits.External,
+		Granted: f.granted, Refused: f.gate.Refused.Load(), Closed: f.gate.Closed.Load(),
+		Paused: f.gate.Pauses.Status(f.gate.Now(), f.gate.Base), Pauses: f.gate.Pauses.Count,
 	}
 	if !f.valid() {
 		st.Lease.Share = 0
@@ -275,18 +191,18 @@ func (f *InFlight) Status() InFlightStatus {
 
 // Throttled tells whether a draw of one slot would have to wait, and why.
 func (f *InFlight) Throttled() (Throttling, bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if !f.closed.Load() && (f.max == 0 || f.queue.Empty() && f.inUse < f.allowed() && !f.paused()) {
+	f.gate.Lock()
+	defer f.gate.Unlock()
+	if !f.gate.Closed.Load() && (f.max == 0 || f.queue.Empty() && f.inUse < f.allowed() && !f.gate.Paused(f.gate.Now())) {
 		return Throttling{}, false
 	}
-	th := Throttling{Reason: f.reason(), Limit: f.name, Tag: f.tag, Waiting: f.queue.Len}
-	th.Paused = f.pauses.status(f.now(), f.base)
+	th := Throttling{Reason: f.reason(), Limit: f.name, Tag: f.gate.Tag, Waiting: f.queue.Len}
+	th.Paused = f.gate.Pauses.Status(f.gate.Now(), f.gate.Base)
 	th.RetryAfter, th.Frozen = f.retryAfter(), f.thawing()
 	return th, true
 }
 
-// allowed returns how many slots the share in force is good for. f.mu is held.
+// allowed returns how many slots the share in force is good for. The lock is held.
 func (f *InFlight) allowed() int {
 	if !f.valid() {
 		return 0
@@ -294,24 +210,21 @@ func (f *InFlight) allowed() int {
 	return inflight.Slots(f.lease.Share, f.max)
 }
 
-// valid tells whether the share is in force. f.mu is held.
+// valid tells whether the share is in force. The lock is held.
 func (f *InFlight) valid() bool {
 	return f.lease.Share > 0 && (f.lease.Until.IsZero() || f.left(f.lease.Until) > 0)
 }
 
-// reason says what holds a draw back. f.mu is held.
+// reason says what holds a draw back. The lock is held.
 func (f *InFlight) reason() Reason {
-	if f.closed.Load() {
+	if f.gate.Closed.Load() {
 		return ReasonClosed
 	}
-	r, _ := f.outlook().at(f.now())
+	r, _ := f.outlook().At(f.gate.Now())
 	return r
 }
 
-// now is the time since the InFlight was made.
-func (f *InFlight) now() int64 { return -int64(f.left(f.base)) }
-
 // errorOf makes an error of a refusal.
 func (f *InFlight) errorOf(r limit.Refusal) *Error {
-	return &Error{Reason: r.Reason, Limit: f.name, Tag: f.tag, Cost: r.Cost, RetryAfter: r.RetryAfter, Frozen: r.Frozen, by: f}
+	return &Error{Reason: r.Reason, Limit: f.name, Tag: f.gate.Tag, Cost: r.Cost, RetryAfter: r.RetryAfter, Frozen: r.Frozen, by: f}
 }

@@ -154,8 +154,8 @@ func TestInFlightWithoutALimit(t *testing.T) {
 	require.NoError(t, err)
 	_, held := f.Throttled()
 	require.False(t, held)
-	require.Zero(t, f.Demand(time.Second))
-	require.Zero(t, f.Debt())
+	require.Zero(t, slotHolder{f}.Report(time.Second).Demand)
+	require.Zero(t, slotHolder{f}.Report(0).Debt)
 	for _, n := range []int{-1, maxTokens + 1} {
 		_, err := NewInFlight(n)
 		require.ErrorContains(t, err, "allowed: 0 (no limit) to 1000000000")
@@ -282,31 +282,31 @@ func TestInFlightDemandAndDebt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{first: Lease{Share: WholeShare}}
 		f := flight(t, 10, WithSharer(s))
-		require.Zero(t, f.Demand(time.Second))
-		require.Zero(t, f.Debt())
+		require.Zero(t, slotHolder{f}.Report(time.Second).Demand)
+		require.Zero(t, slotHolder{f}.Report(0).Debt)
 		p, q := must(f.TryAcquire(3)), must(f.TryAcquire(4))
-		require.EqualValues(t, never, f.Debt(), "nobody knows when the calls end")
+		require.EqualValues(t, never, slotHolder{f}.Report(0).Debt, "nobody knows when the calls end")
 		s.give(0.5)
-		require.Equal(t, WholeShare*7/10, f.Demand(time.Second), "what is in use, also above the share")
+		require.Equal(t, WholeShare*7/10, slotHolder{f}.Report(time.Second).Demand, "what is in use, also above the share")
 		c := beginWith(f.Acquire, 2, 0)
 		require.Positive(t, s.pokes.Load())
-		require.Equal(t, WholeShare*9/10, f.Demand(time.Second), "and what waits")
+		require.Equal(t, WholeShare*9/10, slotHolder{f}.Report(time.Second).Demand, "and what waits")
 		p.Cancel()
 		require.True(t, c.waits())
 		q.Cancel()
 		c.end(t).permit.Cancel()
-		require.Equal(t, WholeShare*9/10, f.Demand(time.Second), "at most, over two reports")
-		require.Equal(t, WholeShare*9/10, f.Demand(time.Second))
-		require.Zero(t, f.Demand(time.Second), "idle")
-		require.Zero(t, f.Debt())
+		require.Equal(t, WholeShare*9/10, slotHolder{f}.Report(time.Second).Demand, "at most, over two reports")
+		require.Equal(t, WholeShare*9/10, slotHolder{f}.Report(time.Second).Demand)
+		require.Zero(t, slotHolder{f}.Report(time.Second).Demand, "idle")
+		require.Zero(t, slotHolder{f}.Report(0).Debt)
 
 		pokes := s.pokes.Load()
 		_, ok := f.TryAcquire(6)
 		require.False(t, ok)
 		require.Greater(t, s.pokes.Load(), pokes)
-		require.Equal(t, WholeShare, f.Demand(time.Second))
-		require.Equal(t, WholeShare, f.Demand(time.Second))
-		require.Zero(t, f.Demand(time.Second))
+		require.Equal(t, WholeShare, slotHolder{f}.Report(time.Second).Demand)
+		require.Equal(t, WholeShare, slotHolder{f}.Report(time.Second).Demand)
+		require.Zero(t, slotHolder{f}.Report(time.Second).Demand)
 		require.Equal(t, int64(333_333_334), demandOf(t, 3, 1), "rounded up, to be enough")
 	})
 }
@@ -315,7 +315,7 @@ func demandOf(t *testing.T, slots, use int) int64 {
 	t.Helper()
 	f := flight(t, slots)
 	must(f.TryAcquire(use))
-	return f.Demand(time.Second)
+	return slotHolder{f}.Report(time.Second).Demand
 }
 
 // A model of three processors whose shares move: none grants a slot above its share,
@@ -428,19 +428,19 @@ func TestInFlightInUseIsWhatTheCallsNeed(t *testing.T) {
 		s := &script{first: Lease{Share: WholeShare}}
 		f, err := NewInFlight(slots, WithSharer(s))
 		require.NoError(t, err)
-		require.Zero(t, f.InUse())
+		require.Zero(t, slotHolder{f}.Report(0).InUse)
 		for _, n := range []int{1, slots/3 + 1, slots/2 + 1, slots} {
 			n = min(n, slots)
 			p, ok := f.TryAcquire(n)
 			require.True(t, ok)
-			share := f.InUse()
+			share := slotHolder{f}.Report(0).InUse
 			require.LessOrEqual(t, share, WholeShare)
 			s.h.Lease(Lease{Share: share})
 			require.GreaterOrEqual(t, f.Status().Slots, n, "%d of %d", n, slots)
 			s.h.Lease(Lease{Share: share - 1})
 			require.Less(t, f.Status().Slots, n, "%d of %d", n, slots)
 			s.h.Lease(Lease{Share: 0})
-			require.Equal(t, share, f.InUse(), "also above the share in force")
+			require.Equal(t, share, slotHolder{f}.Report(0).InUse, "also above the share in force")
 			p.Cancel()
 			s.h.Lease(Lease{Share: WholeShare})
 		}

@@ -7,12 +7,15 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/bucket"
 )
 
+// maxOrder is how many slots one order asks for at most.
+const maxOrder = 64
+
 // An issue is what a Throttle knows of the slots that are issued to it while the
 // pool's tokens are issued one by one; see Lease.Issuing. But for asked it is guarded by
 // the Throttle's lock.
 type issue struct {
 	bucket.Deposits
-	from    Issuer        // nil: tokens are never issued
+	from    Pool          // nil: tokens are never issued
 	spacing time.Duration // of the slots, as told last
 	part    int           // of what may be reserved ahead
 
@@ -29,26 +32,20 @@ type issue struct {
 	look atomic.Int64
 }
 
-// issuing tells whether tokens are issued at present. t.mu is held.
+// issuing tells whether tokens are issued at present. The lock is held.
 func (t *Throttle) issuing() bool { return t.bucket.Law().Lease.Issuing }
 
 // beginIssue finds out whether tokens of this limit can be issued.
 func (t *Throttle) beginIssue() {
-	if spacing, _ := t.Spacing(); spacing > 0 {
-		t.issue.from, _ = t.sharer.(Issuer)
+	if spacing := t.limit.spacing(); spacing > 0 {
+		t.issue.from, _ = t.sharer.(Pool)
 		t.issue.spacing = spacing
 	}
 	t.issue.look.Store(never)
 }
 
-// Spacing tells the sharer how far apart the tokens of the limit are when they are
-// issued one by one; see Holder.
-func (t *Throttle) Spacing() (d time.Duration, strict bool) {
-	return t.limit.spacing(), t.limit.Strict
-}
-
 // ripen brings the bucket up to what has been issued by now. Nothing is granted
-// meanwhile: a TryAcquire at that very moment looks again. t.mu is held.
+// meanwhile: a TryAcquire at that very moment looks again. The lock is held.
 func (t *Throttle) ripen(now int64) {
 	d := &t.issue
 	d.Spend(t.bucket.WholeTokens(now))
@@ -67,7 +64,7 @@ func (t *Throttle) ripen(now int64) {
 }
 
 // issuedLaw returns the segment by which draws without a lock go while nobody waits: there
-// is the token at hand, until it is void. t.mu is held.
+// is the token at hand, until it is void. The lock is held.
 func (t *Throttle) issuedLaw() *bucket.Segment {
 	s := &bucket.Segment{Behind: t.bucket.Law()}
 	if n := len(t.issue.Ripe); n > 0 {
@@ -83,12 +80,12 @@ func (t *Throttle) takeIssued(n int, now int64) (Permit, bool) {
 	if now < t.issue.look.Load() {
 		return Permit{}, false
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !t.issuing() || t.closed.Load() {
+	t.gate.Lock()
+	defer t.gate.Unlock()
+	if !t.issuing() || t.gate.Closed.Load() {
 		return Permit{}, false
 	}
-	now = t.now()
+	now = t.gate.Now()
 	t.ripen(now)
 	if pos, ok := t.bucket.Draw(t.bucket.Units(n), now); ok {
 		return Permit{n: n, pos: pos, by: t.cell(pos)}, true
@@ -104,12 +101,12 @@ func (t *Throttle) takeIssued(n int, now int64) (Permit, bool) {
 // reserved.
 func (t *Throttle) ask(n int) {
 	if n == 1 && t.issue.from != nil && !t.issue.asked.Swap(true) {
-		t.afterFunc(0, t.onTimer)
+		t.gate.AfterFunc(0, t.onTimer)
 	}
 }
 
 // lacking returns how many more slots are needed: for those who wait, for debt, and one
-// for those who do not wait. Below 0 it is how many there are too many. t.mu is held.
+// for those who do not wait. Below 0 it is how many there are too many. The lock is held.
 func (t *Throttle) lacking(now int64) int {
 	least := 0
 	if t.issue.asked.Load() {
@@ -120,10 +117,10 @@ func (t *Throttle) lacking(now int64) int {
 }
 
 // order asks for the slots that are lacking, or gives back one that nobody waits for any
-// more, unless an order is under way or it is not yet time. t.mu is held.
+// more, unless an order is under way or it is not yet time. The lock is held.
 func (t *Throttle) order(now int64) {
 	d := &t.issue
-	if !t.issuing() || d.ordered || t.closed.Load() || !t.bucket.Law().Valid(now) {
+	if !t.issuing() || d.ordered || t.gate.Closed.Load() || !t.bucket.Law().Valid(now) {
 		return
 	}
 	o := Order{Held: len(d.Pending), Spacing: t.limit.spacing(), Ahead: t.limit.MaxReserved}
@@ -145,14 +142,14 @@ func (t *Throttle) order(now int64) {
 
 // issued books what an order has brought that went out at sent.
 func (t *Throttle) issued(sent int64, o Order, s Slots, err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.gate.Lock()
+	defer t.gate.Unlock()
 	d := &t.issue
 	d.ordered = false
-	if !t.issuing() || t.closed.Load() {
+	if !t.issuing() || t.gate.Closed.Load() {
 		return
 	}
-	now := t.now()
+	now := t.gate.Now()
 	if s.Spacing > 0 {
 		d.spacing = s.Spacing
 	}
@@ -179,7 +176,7 @@ func (t *Throttle) issued(sent int64, o Order, s Slots, err error) {
 }
 
 // dueIssued is due for tokens that are issued. What is not reserved yet comes no
-// earlier than this, nor in a freeze, and later when other processors reserve before. t.mu is held.
+// earlier than this, nor in a freeze, and later when other processors reserve before. The lock is held.
 func (t *Throttle) dueIssued(now int64, n int) time.Duration {
 	d := &t.issue
 	missing := t.bucket.Units(min(n, bucket.MaxUnits>>t.bucket.Shift)) - t.bucket.Level(now) - t.queue.Collected
@@ -200,7 +197,7 @@ func (t *Throttle) dueIssued(now int64, n int) time.Duration {
 }
 
 // armIssue sets the timer for the next thing to do: a slot comes, the token at hand is
-// void while somebody waits, or it is time to order again. t.mu is held.
+// void while somebody waits, or it is time to order again. The lock is held.
 func (t *Throttle) armIssue(now int64) {
 	d := &t.issue
 	look := int64(never)
@@ -242,12 +239,12 @@ type Issued struct {
 	Reserved int
 }
 
-// issuedStatus returns what stands of tokens that are issued. t.mu is held.
+// issuedStatus returns what stands of tokens that are issued. The lock is held.
 func (t *Throttle) issuedStatus(now int64) Issued {
 	return Issued{Issuing: true, Spacing: t.issue.spacing, Next: t.dueIssued(now, 1), Reserved: len(t.issue.Pending)}
 }
 
-// issueReason says what holds draws back while tokens are issued. t.mu is held.
+// issueReason says what holds draws back while tokens are issued. The lock is held.
 func (t *Throttle) issueReason(now int64) Reason {
 	switch {
 	case t.thaw(now) > 0:

@@ -141,7 +141,7 @@ func TestStaleClockReadingDoesNotOutliveALease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th, s := scripted(t, Limit{Max: 1000, Burst: 100}, 1)
 		time.Sleep(time.Second)
-		stale := int64(time.Since(th.base))
+		stale := int64(time.Since(th.gate.Base))
 		time.Sleep(time.Second)
 		s.lend(1, time.Second)
 		time.Sleep(time.Second)
@@ -154,7 +154,7 @@ func TestStaleClockReadingDoesNotOutliveALease(t *testing.T) {
 func TestStaleClockReadingOnANewerLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th, s := scripted(t, Limit{Max: 1000, Burst: 100}, 0)
-		stale := int64(time.Since(th.base))
+		stale := int64(time.Since(th.gate.Base))
 		time.Sleep(time.Second)
 		s.give(1)
 		_, ok := th.bucket.Draw(th.bucket.Units(1), stale)

@@ -25,7 +25,7 @@ type localRamp struct {
 // fixed puts a share in force that does not end, and ramps if the limit does.
 func (t *Throttle) fixed(share int64) {
 	if !t.limit.Ramps() {
-		t.Lease(Lease{Share: share})
+		t.setLease(Lease{Share: share})
 		return
 	}
 	config := t.limit.CeilingConfig()
@@ -33,15 +33,15 @@ func (t *Throttle) fixed(share int64) {
 	r := &localRamp{t: t, law: ceiling.Law{Config: config}, share: share}
 	t.ramp = r
 	again := r.step()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	r.timer = t.afterFunc(rampEvery, r.onTimer)
+	t.gate.Lock()
+	defer t.gate.Unlock()
+	r.timer = t.gate.AfterFunc(rampEvery, r.onTimer)
 	if !again {
 		r.timer.Stop()
 	}
 }
 
-// stop ends the ramp. t.mu is held.
+// stop ends the ramp. The lock is held.
 func (r *localRamp) stop() {
 	if r != nil {
 		r.timer.Stop()
@@ -50,9 +50,9 @@ func (r *localRamp) stop() {
 
 func (r *localRamp) onTimer() {
 	again := r.step()
-	r.t.mu.Lock()
-	defer r.t.mu.Unlock()
-	if again && !r.t.closed.Load() {
+	r.t.gate.Lock()
+	defer r.t.gate.Unlock()
+	if again && !r.t.gate.Closed.Load() {
 		r.timer.Reset(rampEvery)
 	}
 }
@@ -60,12 +60,12 @@ func (r *localRamp) onTimer() {
 // step moves the ceiling on to the present. It returns false when it cannot move any
 // more. It is called by one goroutine at a time.
 func (r *localRamp) step() (again bool) {
-	now := time.Duration(r.t.read())
-	flow := r.t.Flow()
+	now := time.Duration(r.t.gate.Now())
+	flow := (rateHolder{r.t}).Report(0).Usage
 	used, offered := flow.Since(r.flow, now-r.at, r.t.limit.Max, r.t.limit.Per)
 	r.flow, r.at = flow, now
 	// A ceiling that falls is in force before it has fallen, one that rises after it has risen.
 	at := r.law.Alone(ramp.Step{Now: now.Microseconds(), Used: used, Offered: offered}, (now + 2*rampEvery).Microseconds())
-	r.t.Lease(Lease{Share: int64(float64(r.share) * at / float64(r.t.limit.Max)), Ceiling: at})
+	r.t.setLease(Lease{Share: int64(float64(r.share) * at / float64(r.t.limit.Max)), Ceiling: at})
 	return r.law.Moves()
 }

@@ -48,19 +48,19 @@ var _ native = rateChild{}
 func (t rateChild) position() uint64 { return t.rank }
 
 // Lock and Unlock are those of the Throttle.
-func (t rateChild) Lock()   { t.mu.Lock() }
-func (t rateChild) Unlock() { t.mu.Unlock() }
+func (t rateChild) Lock()   { t.gate.Lock() }
+func (t rateChild) Unlock() { t.gate.Unlock() }
 
 // peek tells whether a draw would succeed.
 func (t rateChild) peek(n int) bool {
-	return n <= t.bucket.Largest && t.bucket.Peek(t.bucket.Units(n), t.read())
+	return n <= t.bucket.Largest && t.bucket.Peek(t.bucket.Units(n), t.gate.Now())
 }
 
 func (t rateChild) take(n int) (Permit, bool) {
 	if n > t.bucket.Largest {
 		return Permit{}, false
 	}
-	pos, ok := t.bucket.Draw(t.bucket.Units(n), t.read())
+	pos, ok := t.bucket.Draw(t.bucket.Units(n), t.gate.Now())
 	if !ok {
 		return Permit{}, false
 	}
@@ -77,20 +77,20 @@ func (t rateChild) untake(p Permit) {
 	if t.bucket.Undraw(p.pos, units) {
 		return
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.gate.Lock()
+	defer t.gate.Unlock()
 	t.putBack(p.pos, units)
 }
 
 // Undo is untake for a permit that a bid drew.
 func (t rateChild) Undo(p Permit) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.gate.Lock()
+	defer t.gate.Unlock()
 	t.putBack(p.pos, t.bucket.Units(p.n))
 }
 
 func (t *Throttle) putBack(pos, units int64) {
-	now := t.now()
+	now := t.gate.Now()
 	if t.limit.Hard {
 		t.giveBack(pos+units, units)
 		return
@@ -105,14 +105,14 @@ func (t *Throttle) putBack(pos, units int64) {
 
 func (t rateChild) NoteRefused(n int) {
 	t.lacks(n)
-	t.short(n, t.read())
+	t.short(n, t.gate.Now())
 }
 
-func (t rateChild) why(n int) Reason { return t.reasonNow(n, t.read()) }
+func (t rateChild) why(n int) Reason { return t.reasonNow(n, t.gate.Now()) }
 
 func (t rateChild) Impossible(n int) (r Reason, never bool) {
 	switch {
-	case t.closed.Load():
+	case t.gate.Closed.Load():
 		return ReasonClosed, true
 	case n > t.limit.maxCost():
 		return ReasonTooLarge, true
@@ -121,8 +121,8 @@ func (t rateChild) Impossible(n int) (r Reason, never bool) {
 }
 
 func (t rateChild) AtHand(w *waiter) int {
-	now := t.now()
-	if !t.queue.IsNext(w) || !t.bucket.Law().Valid(now) || t.paused(now) {
+	now := t.gate.Now()
+	if !t.queue.IsNext(w) || !t.bucket.Law().Valid(now) || t.gate.Paused(now) {
 		return 0
 	}
 	if t.issuing() {
@@ -139,7 +139,7 @@ func (t rateChild) DueFor(w *waiter) (time.Duration, bool) {
 	if !t.fits(w.Units) {
 		return 0, false
 	}
-	return t.due(t.now(), t.queue.Before(w)+w.Least)
+	return t.due(t.gate.Now(), t.queue.Before(w)+w.Least)
 }
 
 func (t rateChild) Earns(n int) time.Duration {
@@ -158,22 +158,22 @@ func (t rateChild) Lead(n int) time.Duration {
 }
 
 func (t rateChild) Refusal(w *waiter) limit.Refusal {
-	now := t.now()
+	now := t.gate.Now()
 	thaw := t.thaw(now)
 	return limit.Refusal{Reason: t.reason(now, w.Units), Cost: w.N, RetryAfter: thaw, Frozen: thaw}
 }
 
-func (t rateChild) Thawing() time.Duration { return t.thaw(t.now()) }
+func (t rateChild) Thawing() time.Duration { return t.thaw(t.gate.Now()) }
 
 func (t rateChild) Left(then time.Time) time.Duration {
-	return then.Sub(t.base) - time.Duration(t.now())
+	return then.Sub(t.gate.Base) - time.Duration(t.gate.Now())
 }
 
 func (t rateChild) Seat(n, least int, deadline time.Time) waiter {
 	w := waiter{N: n, Least: least, Deadline: never}
 	w.Units = t.bucket.Units(min(least, t.limit.maxCost()))
 	if !deadline.IsZero() {
-		w.Deadline = int64(deadline.Sub(t.base))
+		w.Deadline = int64(deadline.Sub(t.gate.Base))
 	}
 	return w
 }
@@ -182,7 +182,7 @@ func (t rateChild) Stand(w *waiter) {
 	if w.Queued() {
 		return
 	}
-	now := t.now()
+	now := t.gate.Now()
 	t.queue.Insert(w)
 	if t.queue.First == w { // perhaps it asks for less than was collected
 		if over := t.queue.Collected - (w.Units - t.bucket.Units(1)); over > 0 {
@@ -203,15 +203,15 @@ func (t rateChild) Leave(w *waiter) {
 	if !w.Queued() {
 		return
 	}
-	now := t.now()
+	now := t.gate.Now()
 	t.uncollect(now, t.queue.Remove(w))
 	t.publish()
 	t.serve(now)
 }
 
 func (t rateChild) DrawFor(w *waiter, n int) (Permit, bool) {
-	now := t.now()
-	if !t.queue.IsNext(w) || !t.bucket.Law().Valid(now) || t.paused(now) {
+	now := t.gate.Now()
+	if !t.queue.IsNext(w) || !t.bucket.Law().Valid(now) || t.gate.Paused(now) {
 		return Permit{}, false
 	}
 	if t.issuing() {
@@ -238,7 +238,7 @@ func (t rateChild) UndrawFor(w *waiter, p Permit) {
 	case t.limit.Hard:
 		t.giveBack(p.pos+need, need)
 	default:
-		t.uncollect(t.now(), need)
+		t.uncollect(t.gate.Now(), need)
 	}
 }
 
@@ -248,16 +248,16 @@ func (t rateChild) Drawn(w *waiter) {
 		t.publish()
 	}
 	if !t.queue.Empty() {
-		now := t.now()
+		now := t.gate.Now()
 		t.retime(now) // w may have come between those who wait
 		t.serve(now)
 	}
 }
 
-func (t rateChild) CountWait(r Reason)    { t.held.wait(r) }
-func (t rateChild) CountRefusal(r Reason) { t.held.refusal(r) }
+func (t rateChild) CountWait(r Reason)    { t.gate.Waits.CountWait(r) }
+func (t rateChild) CountRefusal(r Reason) { t.gate.Waits.CountRefusal(r) }
 
-func (t rateChild) AfterFunc(d time.Duration, f func()) Timer { return t.afterFunc(d, f) }
+func (t rateChild) AfterFunc(d time.Duration, f func()) Timer { return t.gate.AfterFunc(d, f) }
 
 func (t rateChild) OnClosing(ring func()) (stop func()) { return t.onClosing(ring) }
 

@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"context"
 	"errors"
 	"math/rand/v2"
 	"slices"
@@ -77,6 +78,16 @@ func (c *clerk) Reserve(o Order, done func(Slots, error)) {
 		done(s, err)
 	}()
 }
+
+func (c *clerk) Pause(context.Context, time.Time, string, ...PauseOption) (PauseReceipts, error) {
+	return PauseReceipts{}, errDown
+}
+
+func (c *clerk) Resume(context.Context, ...PauseOption) error { return errDown }
+
+func (c *clerk) RetryAfter(time.Time, string) {}
+
+var _ Pool = (*clerk)(nil)
 
 func (c *clerk) issue() { c.h.Lease(Lease{Issuing: true}) }
 

@@ -276,8 +276,8 @@ func (m *model) settle() {
 // returned is how many tokens were given back, with the fraction that Status
 // leaves out.
 func (m *model) returned() float64 {
-	m.th.mu.Lock()
-	defer m.th.mu.Unlock()
+	m.th.gate.Lock()
+	defer m.th.gate.Unlock()
 	return m.th.bucket.Tokens(m.th.bucket.Credited())
 }
 

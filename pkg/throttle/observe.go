@@ -43,7 +43,7 @@ type Waited struct {
 
 // WithObserver adds an observer of the calls that wait.
 func WithObserver(o Observer) Option {
-	return func(p *plumbing) { p.observers = append(p.observers, o) }
+	return func(p *options) { p.observers = append(p.observers, o) }
 }
 
 // A vigil follows one wait, for the observers and for what Track tells.
@@ -54,20 +54,20 @@ type vigil struct {
 }
 
 // watch begins a vigil. No lock is held.
-func (p *plumbing) watch(ctx context.Context, r Reason, n int) vigil {
-	return p.follow(ctx, Wait{Limit: p.name, Tag: p.tag, Reason: r, Cost: n})
+func (o *options) watch(ctx context.Context, r Reason, n int) vigil {
+	return o.follow(ctx, Wait{Limit: o.name, Tag: o.common.Tag, Reason: r, Cost: n})
 }
 
 // follow begins a vigil over a wait. No lock is held.
-func (p *plumbing) follow(ctx context.Context, w Wait) vigil {
+func (o *options) follow(ctx context.Context, w Wait) vigil {
 	v := vigil{track: trackOf(ctx)}
-	if v.track == nil && len(p.observers) == 0 {
+	if v.track == nil && len(o.observers) == 0 {
 		return v
 	}
 	v.began = time.Now()
 	v.track.enter(v.began, Error{Reason: w.Reason, Limit: w.Limit, Tag: w.Tag, Cost: w.Cost})
-	for _, o := range p.observers {
-		if done := o.Waits(ctx, w); done != nil {
+	for _, observer := range o.observers {
+		if done := observer.Waits(ctx, w); done != nil {
 			v.done = append(v.done, done)
 		}
 	}

@@ -39,12 +39,12 @@ func (t *Throttle) Report(n int, granted time.Time, o Outcome) {
 	if t.slow == nil || n <= 0 {
 		return
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	now := t.now()
+	t.gate.Lock()
+	defer t.gate.Unlock()
+	now := t.gate.Now()
 	at := now
 	if !granted.IsZero() {
-		at = min(int64(granted.Sub(t.base)), now)
+		at = min(int64(granted.Sub(t.gate.Base)), now)
 	}
 	t.reported(now, n, o, func(l *lane) bool { return at >= l.since })
 }
@@ -54,9 +54,9 @@ func (p *page) report(pos int64, n int, o Outcome) {
 	if t.slow == nil {
 		return
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.reported(t.now(), n, o, func(l *lane) bool { return pos >= l.mark })
+	t.gate.Lock()
+	defer t.gate.Unlock()
+	t.reported(t.gate.Now(), n, o, func(l *lane) bool { return pos >= l.mark })
 }
 
 func (g *bundle) report(_ int64, _ int, o Outcome) {

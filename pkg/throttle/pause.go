@@ -2,33 +2,12 @@ package throttle
 
 import (
 	"context"
-	"errors"
 	"time"
 )
 
-// A Pauser is a Sharer that can pause all processors of its pool. *consensus.Member is one.
-type Pauser interface {
-	Sharer
-	// Pause and Resume are as those of Throttle.
-	Pause(ctx context.Context, until time.Time, reason string, opts ...PauseOption) (PauseReceipts, error)
-	Resume(ctx context.Context, opts ...PauseOption) error
-}
-
-// A PauseHolder is a Holder that can be paused. *Throttle and *InFlight are.
-type PauseHolder interface {
-	Holder
-	// SetPauses puts pauses in force in place of those before, at most one for each tag.
-	// When it returns, nothing is granted any more that is paused. It is called by the
-	// sharer, as Lease is.
-	SetPauses(pauses []Paused)
-}
-
-// errNoLimit is the error for pausing what never refuses anything.
-var errNoLimit = errors.New("throttle: there is no limit that could be paused")
-
 // Pause stops granting until a time, the zero Time being until Resume, for a reason of up to
 // 128 bytes: on all processors of the pool, or on this limiter alone when it has no pool
-// (no Sharer, or one that is no Pauser). Of two pauses the one that ends later counts. It
+// (no Sharer, or one that is no Pool). Of two pauses the one that ends later counts. It
 // outlives every processor and ends by itself.
 //
 // This limiter has stopped before anybody else is told. Pause then waits for the receipts
@@ -42,58 +21,22 @@ var errNoLimit = errors.New("throttle: there is no limit that could be paused")
 // then does not know the pause yet. This process has stopped even so, and so have those who
 // have answered; it tells the store again with its next syncs.
 func (t *Throttle) Pause(ctx context.Context, until time.Time, reason string, opts ...PauseOption) (PauseReceipts, error) {
-	if t.limit.Max == 0 {
-		return PauseReceipts{}, errNoLimit
-	}
-	if t.closed.Load() {
-		return PauseReceipts{}, ErrClosed
-	}
-	if s, ok := t.sharer.(Pauser); ok {
-		return s.Pause(ctx, until, reason, opts...)
-	}
-	return pauseAlone(t, Paused{Until: until, Reason: reason}, opts)
+	return t.gate.Pause(ctx, until, reason, opts...)
 }
 
 // Resume ends a pause before its time, on all processors of the pool or on this limiter, as
 // Pause does. The others go on at their next sync. Errors are those of Pause; that there is
 // no pause is none.
 func (t *Throttle) Resume(ctx context.Context, opts ...PauseOption) error {
-	if t.limit.Max == 0 {
-		return errNoLimit
-	}
-	if t.closed.Load() {
-		return ErrClosed
-	}
-	if s, ok := t.sharer.(Pauser); ok {
-		return s.Resume(ctx, opts...)
-	}
-	return resumeAlone(t, opts)
+	return t.gate.Resume(ctx, opts...)
 }
 
 // Pause stops granting; see Throttle.Pause. Calls under way go on.
 func (f *InFlight) Pause(ctx context.Context, until time.Time, reason string, opts ...PauseOption) (PauseReceipts, error) {
-	if f.max == 0 {
-		return PauseReceipts{}, errNoLimit
-	}
-	if f.closed.Load() {
-		return PauseReceipts{}, ErrClosed
-	}
-	if s, ok := f.sharer.(Pauser); ok {
-		return s.Pause(ctx, until, reason, opts...)
-	}
-	return pauseAlone(f, Paused{Until: until, Reason: reason}, opts)
+	return f.gate.Pause(ctx, until, reason, opts...)
 }
 
 // Resume ends a pause; see Throttle.Resume.
 func (f *InFlight) Resume(ctx context.Context, opts ...PauseOption) error {
-	if f.max == 0 {
-		return errNoLimit
-	}
-	if f.closed.Load() {
-		return ErrClosed
-	}
-	if s, ok := f.sharer.(Pauser); ok {
-		return s.Resume(ctx, opts...)
-	}
-	return resumeAlone(f, opts)
+	return f.gate.Resume(ctx, opts...)
 }

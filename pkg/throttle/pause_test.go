@@ -3,7 +3,6 @@ package throttle
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -115,7 +114,7 @@ func TestPauseAndLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th, s := scripted(t, ten, 1)
 		time.Sleep(5 * time.Second)
-		th.SetPauses([]Paused{{Until: time.Now().Add(time.Minute)}})
+		th.gate.SetPauses([]Paused{{Until: time.Now().Add(time.Minute)}})
 		s.lend(0.5, 10*time.Second)
 		require.Zero(t, drain(th))
 		c := begin(th, 1, 0)
@@ -127,7 +126,7 @@ func TestPauseAndLease(t *testing.T) {
 		require.True(t, c.waits())
 		time.Sleep(5 * time.Second)
 		require.NoError(t, c.end(t).err)
-		th.SetPauses(nil)
+		th.gate.SetPauses(nil)
 		require.LessOrEqual(t, drain(th), 5, "what was saved up meanwhile is bounded")
 	})
 }
@@ -284,45 +283,14 @@ func TestPausesThatAreRefused(t *testing.T) {
 	})
 }
 
-// Those who are told the same end do not all start at one instant, and none starts before it.
-func TestStartAfterAPauseIsStaggered(t *testing.T) {
-	for d, most := range map[time.Duration]time.Duration{time.Second: 100 * time.Millisecond, time.Hour: time.Second} {
-		seen := map[int64]bool{}
-		for range 200 {
-			var p pauses
-			p.put([]Paused{{Until: time.Unix(0, int64(d))}}, "", 0, func(at time.Time) int64 { return at.UnixNano() }, rand.Float64())
-			require.GreaterOrEqual(t, p.until, int64(d+min(d/20, 250*time.Millisecond)))
-			require.LessOrEqual(t, p.until, int64(d+most))
-			seen[p.until] = true
-		}
-		require.Greater(t, len(seen), 150)
-	}
-}
-
-// A pool's limiter is told of one pause again and again, a little more exactly each time.
-func TestStaggerStaysWhileTheEndMovesALittle(t *testing.T) {
-	var p pauses
-	at := func(end int64) {
-		p.put([]Paused{{Until: time.Unix(0, end)}}, "", 0, func(at time.Time) int64 { return at.UnixNano() }, 0.5)
-	}
-	at(int64(time.Minute))
-	first := p.until
-	at(int64(time.Minute - 300*time.Millisecond))
-	require.Equal(t, first-int64(300*time.Millisecond), p.until)
-	require.Equal(t, int64(1), p.count)
-	at(int64(2 * time.Minute))
-	require.GreaterOrEqual(t, p.until, int64(2*time.Minute))
-	require.Equal(t, int64(1), p.count)
-}
-
 func TestNoPokesWhilePaused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th, s := scripted(t, ten, 1)
 		s2 := &script{first: Lease{Share: WholeShare}}
 		f := flight(t, 1, WithSharer(s2))
 		until := []Paused{{Until: time.Now().Add(time.Minute)}}
-		th.SetPauses(until)
-		f.SetPauses(until)
+		th.gate.SetPauses(until)
+		f.gate.SetPauses(until)
 		for range 100 {
 			_, _ = th.TryAcquire(1)
 			_, _ = f.TryAcquire(1)
@@ -342,7 +310,7 @@ func TestPauseOfIssuedTokens(t *testing.T) {
 		time.Sleep(time.Second / 2)
 		require.NoError(t, first.end(t).err)
 		waits := []*call{begin(th, 1, 0), begin(th, 1, 0)}
-		th.SetPauses([]Paused{{Until: time.Now().Add(10 * time.Second)}})
+		th.gate.SetPauses([]Paused{{Until: time.Now().Add(10 * time.Second)}})
 		end := time.Now().Add(10 * time.Second)
 		time.Sleep(time.Second)
 		orders := m.asked()

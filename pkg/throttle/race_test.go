@@ -19,8 +19,8 @@ const hunt = 500 * time.Millisecond
 // stock puts tokens into the bucket that the rate would not earn in a test's time,
 // nor in years: the totals of tokens may wrap around, which the level survives.
 func stock(th *Throttle, tokens int) {
-	th.mu.Lock()
-	defer th.mu.Unlock()
+	th.gate.Lock()
+	defer th.gate.Unlock()
 	th.bucket.Deposit(th.bucket.Units(tokens))
 	th.bucket.Fence()
 }
@@ -126,7 +126,7 @@ func TestFence(t *testing.T) {
 			th, s := scripted(t, slow(100), 1)
 			stock(th, 50)
 			granted := th.bucket.Granted()
-			require.GreaterOrEqual(t, th.bucket.Level(th.now()), th.bucket.Units(1))
+			require.GreaterOrEqual(t, th.bucket.Level(th.gate.Now()), th.bucket.Units(1))
 			tc.do(t, th, s)
 			require.False(t, th.bucket.Undraw(granted, 0), "a draw that saw the total before would still swap")
 		})

@@ -182,16 +182,16 @@ func TestLocalRampKeepsEveryWindow(t *testing.T) {
 func TestFlowOfAThrottle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th, _ := scripted(t, Limit{Max: 100, Burst: 100}, 0.5)
-		at := th.Flow()
+		at := rateHolder{th}.Report(0).Usage
 		time.Sleep(time.Second)
 		p := take(t, th, 10)
 		p.Settle(4)
-		used, offered := th.Flow().Since(at, time.Second, th.Limit().Max, th.Limit().Per)
+		used, offered := rateHolder{th}.Report(0).Usage.Since(at, time.Second, th.Limit().Max, th.Limit().Per)
 		require.InDelta(t, WholeShare/25, used, 10)
 		require.InDelta(t, WholeShare/2, offered, 10)
-		at = th.Flow()
+		at = rateHolder{th}.Report(0).Usage
 		c := begin(th, 100, 0)
-		used, _ = th.Flow().Since(at, time.Second, th.Limit().Max, th.Limit().Per)
+		used, _ = rateHolder{th}.Report(0).Usage.Since(at, time.Second, th.Limit().Max, th.Limit().Per)
 		require.Equal(t, int64(1), used, "who waits is traffic")
 		c.cancel()
 		_ = c.end(t)

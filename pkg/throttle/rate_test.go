@@ -127,7 +127,7 @@ func testNoLimit(t *testing.T, l Limit) {
 		require.Equal(t, 5, p.N())
 		_, held := th.Throttled()
 		require.False(t, held)
-		require.Zero(t, th.Demand(time.Second))
+		require.Zero(t, rateHolder{th}.Report(time.Second).Demand)
 		th.Close()
 		_, err = th.Acquire(t.Context(), 5)
 		require.ErrorIs(t, err, ErrClosed)

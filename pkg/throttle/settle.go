@@ -2,7 +2,6 @@ package throttle
 
 import (
 	"sync/atomic"
-	"time"
 )
 
 // A page remembers which of a run of permits were settled, one bit for each token
@@ -63,21 +62,21 @@ func (p *page) settle(pos int64, n, used int) {
 
 // correct books the difference between what a permit drew and what was used.
 func (t *Throttle) correct(pos int64, n, used int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	now := t.now()
+	t.gate.Lock()
+	defer t.gate.Unlock()
+	now := t.gate.Now()
 	switch {
 	case used > n:
 		t.owe(now, used-n)
 	case t.issuing() || t.limit.Strict: // the slot is over
 	case t.limit.Hard:
 		t.giveBack(pos+t.bucket.Units(n), t.bucket.Units(n-used))
-	case !t.closed.Load() && t.bucket.Refund(now, pos, n, used):
+	case !t.gate.Closed.Load() && t.bucket.Refund(now, pos, n, used):
 		t.serve(now)
 	}
 }
 
-// owe books n tokens that were used above the cost of a permit. t.mu is held.
+// owe books n tokens that were used above the cost of a permit. The lock is held.
 func (t *Throttle) owe(now int64, n int) {
 	room := t.bucket.Law().Capacity
 	if !t.bucket.Law().Valid(now) {
@@ -94,34 +93,15 @@ func (t *Throttle) owe(now int64, n int) {
 }
 
 // giveBack is for a hard limit: it gives back n units that a permit drew, its draw ending
-// at position end. t.mu is held.
+// at position end. The lock is held.
 func (t *Throttle) giveBack(end, n int64) {
-	if t.bucket.Gone(end) || t.closed.Load() {
+	if t.bucket.Gone(end) || t.gate.Closed.Load() {
 		return
 	}
 	t.bucket.Shut(0)
 	t.bucket.Fence()
-	now := t.now()
+	now := t.gate.Now()
 	t.bucket.RefundHard(now, end, n)
 	t.publish()
 	t.serve(now)
-}
-
-// Debt tells how long the share in force takes to earn what is owed: 0 without
-// debt; see Holder.
-func (t *Throttle) Debt() time.Duration {
-	if t.limit.Max == 0 || skip(ruleDebtAtLeave) {
-		return 0
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.issuing() {
-		return 0
-	}
-	now := t.now()
-	wait, ok := t.bucket.Law().Wait(-t.bucket.Level(now))
-	if !ok || wait > 0 && !t.bucket.Law().Valid(now) {
-		return never
-	}
-	return wait
 }

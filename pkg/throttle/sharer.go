@@ -1,64 +1,77 @@
 package throttle
 
-import "time"
+import (
+	"context"
+	"time"
+)
+
+// The edge between a limiter and its pool is two interfaces: a Sharer gives shares, and a
+// Holder uses them.
 
 // A Sharer tells a Throttle, or an InFlight, which share of the limit it may use, and
 // learns from it what it would use. *consensus.Member is one. One Sharer serves one
-// limiter.
+// limiter. A Sharer that can do more is a Pool.
 type Sharer interface {
-	// Attach connects the Throttle. The sharer calls h.Lease with the share in
+	// Attach connects the limiter. The sharer calls h.Lease with the share in
 	// force before Attach returns, and again at each change or renewal; a call
-	// with a smaller share has taken effect when it returns. It calls h.Demand
+	// with a smaller share has taken effect when it returns. It calls h.Report
 	// when it is about to report. Calls do not overlap.
 	Attach(h Holder)
 
 	// Poke says that a caller waits or was refused for lack of share or tokens,
 	// so that the sharer can report it soon. It never blocks, never calls the
-	// Throttle, and may be called at any rate, from any goroutine.
+	// limiter, and may be called at any rate, from any goroutine.
 	Poke()
 }
 
-// Slotted is a Holder whose limit cannot be divided finer than in slots: a share of it should be a
-// whole number of them. *InFlight is one.
-type Slotted interface {
-	Holder
-	// MaxSlots is how many there are in the whole pool; 0: no limit. It never changes.
-	MaxSlots() int
+// A Pool is a Sharer with everything that the limiters of a pool can do together.
+// *consensus.Member is one. A strict limit needs one.
+type Pool interface {
+	Sharer
+
+	// Reserve asks for permit slots. The store keeps them at least Spacing apart for the whole
+	// pool. While a Lease says Issuing there are no shares, and every token is a slot that was
+	// reserved here. It never blocks and never calls the limiter; done is called once, later,
+	// from another goroutine. A limiter asks again only when it has been answered. An error
+	// means that slots may have been reserved in vain.
+	Reserve(o Order, done func(Slots, error))
+
+	// Pause and Resume are as those of Throttle, for all processors of the pool.
+	Pause(ctx context.Context, until time.Time, reason string, opts ...PauseOption) (PauseReceipts, error)
+	Resume(ctx context.Context, opts ...PauseOption) error
+
+	// RetryAfter is as that of Throttle: the pool judges what a called service says to one
+	// processor. It never blocks and never calls the limiter before it has returned.
+	RetryAfter(until time.Time, reason string)
 }
 
 // A Holder is what a Sharer sees of a Throttle or an InFlight.
 type Holder interface {
+	// Terms are what never changes.
+	Terms() Terms
+
+	// Report tells what the limiter does. The demand is worked out over the window, usually
+	// two sync intervals, and remembered for the next. With a window of 0 there is none.
+	Report(window time.Duration) Report
+
 	// Lease puts a share in force, in place of the one before.
 	Lease(l Lease)
 
-	// Demand tells which fraction of the limit in force (Lease.Ceiling), in 1e-9, this
-	// processor would use if it could: what was used, waits and was refused over the window, plus debt.
-	// It is WholeShare when callers lacked tokens in the last half of the window and
-	// most of what was earned in it was used, and 0 when nothing happened in it.
-	// With a hard limit it is at least the share that grants the largest draw that
-	// lacked one, unless it is 0. window is usually two sync intervals.
-	Demand(window time.Duration) int64
+	// SetPauses puts pauses in force in place of those before, at most one for each tag.
+	// When it returns, nothing is granted any more that is paused.
+	SetPauses(pauses []Paused)
+}
 
-	// Debt tells how long the share in force takes to earn what was used above
-	// estimates and is owed. 0: nothing is owed. A holder that leaves keeps its claim
-	// for so long, so that the others do not use what it has used already.
-	// Where tokens are issued it is 0: nobody can keep a claim, and what is owed is
-	// forgotten.
-	Debt() time.Duration
-
-	// InUse tells which share calls under way are using, in 1e-9, rounded up: the
-	// smallest share that would allow them all. It may be above the share in force,
-	// which has fallen since. 0 for what is used at once, as tokens are.
-	InUse() int64
-
+// Terms are what a limiter tells its Sharer of itself.
+type Terms struct {
 	// Limit is the configured limit with its defaults filled in; the zero Limit when
 	// there is none, or when it is not a rate.
-	Limit() Limit
-
-	// Flow returns running totals, of which a ramp sees whether the limit is used.
-	Flow() Flow
-
-	// Spacing tells how far apart the tokens of this limit are when they are issued
-	// one by one, which strict demands at any rate; 0 when they cannot be.
-	Spacing() (d time.Duration, strict bool)
+	Limit Limit
+	// Slots is how many calls the whole pool may have in flight, of which a share should be a
+	// whole number; 0 for a rate, and for no limit.
+	Slots int
+	// Spacing is how far apart the tokens of the limit are when they are issued one by one;
+	// 0 when they cannot be. Strict says that they must be, at any rate.
+	Spacing time.Duration
+	Strict  bool
 }

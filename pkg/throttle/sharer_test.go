@@ -121,8 +121,8 @@ func throttled(t testing.TB, err error) *Error {
 // sound checks the invariants that hold whenever nobody is inside a call.
 func sound(t testing.TB, th *Throttle) {
 	t.Helper()
-	th.mu.Lock()
-	defer th.mu.Unlock()
+	th.gate.Lock()
+	defer th.gate.Unlock()
 	n, tokens := 0, 0
 	for w := th.queue.First; w != nil; w = w.Next() {
 		require.True(t, w.Queued())
@@ -137,9 +137,9 @@ func sound(t testing.TB, th *Throttle) {
 		require.Zero(t, th.queue.Collected, "nobody waits, nothing is collected")
 	}
 	if th.issuing() {
-		require.LessOrEqual(t, th.bucket.WholeTokens(th.now()), len(th.issue.Ripe), "every token has a slot")
+		require.LessOrEqual(t, th.bucket.WholeTokens(th.gate.Now()), len(th.issue.Ripe), "every token has a slot")
 		return
 	}
-	open := th.queue.Empty() && !th.closed.Load()
+	open := th.queue.Empty() && !th.gate.Closed.Load()
 	require.Equal(t, open, th.bucket.Gate() == th.bucket.Law(), "the gate is open exactly when nobody waits")
 }

@@ -22,8 +22,8 @@ func (s *slots) settle(_ int64, n, _ int) {
 	if !s.done.CompareAndSwap(false, true) {
 		return
 	}
-	s.of.mu.Lock()
-	defer s.of.mu.Unlock()
+	s.of.gate.Lock()
+	defer s.of.gate.Unlock()
 	s.of.inUse -= n
 	s.of.serve()
 }
@@ -36,33 +36,33 @@ var _ native = slotChild{}
 func (f slotChild) position() uint64 { return f.rank }
 
 // Lock and Unlock are those of the InFlight.
-func (f slotChild) Lock()   { f.mu.Lock() }
-func (f slotChild) Unlock() { f.mu.Unlock() }
+func (f slotChild) Lock()   { f.gate.Lock() }
+func (f slotChild) Unlock() { f.gate.Unlock() }
 
 func (f slotChild) peek(n int) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.gate.Lock()
+	defer f.gate.Unlock()
 	return f.AtHand(&waiter{Age: waitqueue.Latest}) >= n
 }
 
 func (f slotChild) take(n int) (Permit, bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.gate.Lock()
+	defer f.gate.Unlock()
 	return f.DrawFor(&waiter{Age: waitqueue.Latest}, n)
 }
 
 func (f slotChild) untake(p Permit) { f.Undo(p) }
 
 func (f slotChild) Undo(p Permit) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.gate.Lock()
+	defer f.gate.Unlock()
 	f.UndrawFor(nil, p)
 	f.serve()
 }
 
 func (f slotChild) Impossible(n int) (r Reason, never bool) {
 	switch {
-	case f.closed.Load():
+	case f.gate.Closed.Load():
 		return ReasonClosed, true
 	case n > f.max:
 		return ReasonTooLarge, true
@@ -71,7 +71,7 @@ func (f slotChild) Impossible(n int) (r Reason, never bool) {
 }
 
 func (f slotChild) AtHand(w *waiter) int {
-	if !f.queue.IsNext(w) || f.closed.Load() || f.paused() {
+	if !f.queue.IsNext(w) || f.gate.Closed.Load() || f.gate.Paused(f.gate.Now()) {
 		return 0
 	}
 	return max(f.allowed()-f.inUse, 0)
@@ -79,8 +79,8 @@ func (f slotChild) AtHand(w *waiter) int {
 
 // DueFor knows only whether the share is ever enough, and when a pause is over.
 func (f slotChild) DueFor(w *waiter) (time.Duration, bool) {
-	over, known := f.pauses.left(f.now())
-	if skip(rulePause) {
+	over, known := f.gate.PauseLeft(f.gate.Now())
+	if !f.gate.Paused(f.gate.Now()) {
 		over, known = 0, true
 	}
 	return over, known && (over > 0 || w.Least <= f.allowed())
@@ -95,29 +95,25 @@ func (f slotChild) Refusal(w *waiter) limit.Refusal {
 }
 
 // retryAfter is how long there are no slots for sure: while a pause whose end is known goes on, or while the
-// pool is frozen and no share is in force. Otherwise 0. f.mu is held.
+// pool is frozen and no share is in force. Otherwise 0. The lock is held.
 func (f *InFlight) retryAfter() time.Duration {
-	over, known := f.pauses.left(f.now())
+	over, known := f.gate.PauseLeft(f.gate.Now())
 	if !known {
 		return 0
 	}
 	return max(over, f.thawing())
 }
 
-// thawing returns how long the pool is frozen yet, while no share is in force; else 0. f.mu is held.
+// thawing returns how long the pool is frozen yet, while no share is in force; else 0. The lock is held.
 func (f *InFlight) thawing() time.Duration {
-	if f.valid() || f.lease.Frozen.IsZero() {
+	if f.valid() {
 		return 0
 	}
-	return max(f.left(f.lease.Frozen), 0)
+	return f.gate.Thawing(f.lease, f.gate.Now())
 }
 
-func (f *InFlight) left(then time.Time) time.Duration {
-	if f.clock == nil {
-		return time.Until(then)
-	}
-	return then.Sub(f.clock.Now())
-}
+// left returns the time until then.
+func (f *InFlight) left(then time.Time) time.Duration { return then.Sub(f.gate.Present()) }
 
 func (f slotChild) Thawing() time.Duration { return f.thawing() }
 
@@ -165,39 +161,39 @@ func (f slotChild) Drawn(w *waiter) { f.Leave(w) }
 func (f slotChild) ask(int) {}
 
 func (f slotChild) NoteRefused(n int) {
-	f.refused.Add(int64(min(n, f.max)))
+	f.gate.Refused.Add(int64(min(n, f.max)))
 	f.poke()
 }
 
 func (f slotChild) why(n int) Reason {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+	f.gate.Lock()
+	defer f.gate.Unlock()
 	if r, never := f.Impossible(n); never {
 		return r
 	}
 	return f.reason()
 }
 
-// note keeps the largest number of slots that was wanted at once. f.mu is held.
+// note keeps the largest number of slots that was wanted at once. The lock is held.
 func (f *InFlight) note() { f.peak = max(f.peak, f.inUse+f.queue.Tokens) }
 
 func (f *InFlight) poke() {
-	if f.sharer != nil && f.now() >= f.stopped.Load() { // a larger share would not help
+	if f.sharer != nil && f.gate.Now() >= f.stopped.Load() { // a larger share would not help
 		f.sharer.Poke()
 	}
 }
 
-// serve wakes the first bid if there are slots for it. f.mu is held.
+// serve wakes the first bid if there are slots for it. The lock is held.
 func (f *InFlight) serve() {
 	if w := f.queue.First; w != nil && (slotChild{f}).AtHand(w) >= w.Least {
 		w.Attempt.Wake()
 	}
 }
 
-func (f slotChild) CountWait(r Reason)    { f.held.wait(r) }
-func (f slotChild) CountRefusal(r Reason) { f.held.refusal(r) }
+func (f slotChild) CountWait(r Reason)    { f.gate.Waits.CountWait(r) }
+func (f slotChild) CountRefusal(r Reason) { f.gate.Waits.CountRefusal(r) }
 
-func (f slotChild) AfterFunc(d time.Duration, g func()) Timer { return f.afterFunc(d, g) }
+func (f slotChild) AfterFunc(d time.Duration, g func()) Timer { return f.gate.AfterFunc(d, g) }
 
 func (f slotChild) OnClosing(ring func()) (stop func()) { return f.onClosing(ring) }
 

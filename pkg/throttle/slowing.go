@@ -87,14 +87,14 @@ func (t *Throttle) beginSlowing() {
 	_, static := t.sharer.(*Static)
 	s := &slowing{config: t.limit.CeilingConfig(), pooled: t.sharer != nil && !static}
 	t.slow = s
-	s.timer = t.afterFunc(centuries, t.onSlow)
+	s.timer = t.gate.AfterFunc(centuries, t.onSlow)
 }
 
 // reported books what became of a call. fresh tells whether it was granted since a lane
-// began to count. t.mu is held.
+// began to count. The lock is held.
 func (t *Throttle) reported(now int64, n int, o Outcome, fresh func(*lane) bool) {
 	s := t.slow
-	if t.closed.Load() {
+	if t.gate.Closed.Load() {
 		return
 	}
 	switch o {
@@ -115,7 +115,7 @@ func (t *Throttle) reported(now int64, n int, o Outcome, fresh func(*lane) bool)
 	}
 }
 
-// lower is what a lease comes to by the Throttle's own law. t.mu is held.
+// lower is what a lease comes to by the Throttle's own law. The lock is held.
 func (t *Throttle) lower(now int64, l Lease) Lease {
 	s := t.slow
 	if s == nil {
@@ -133,7 +133,7 @@ func (t *Throttle) lower(now int64, l Lease) Lease {
 	return t.lowered(now)
 }
 
-// lowered is the lease in force at now. t.mu is held.
+// lowered is the lease in force at now. The lock is held.
 func (t *Throttle) lowered(now int64) Lease {
 	s := t.slow
 	l := s.leased
@@ -165,14 +165,14 @@ func (t *Throttle) slowConfig() backoff.Config {
 	return t.slow.config.Part(of, least)
 }
 
-// slowStep makes a step of the Throttle's own law. t.mu is held.
+// slowStep makes a step of the Throttle's own law. The lock is held.
 func (t *Throttle) slowStep(now int64) {
 	s := t.slow
 	if s.own.settling && s.state.Counts(now/1000) {
 		s.own.begin(t, now, false)
 	}
 	if d := time.Duration(now - s.at); d >= slowLook {
-		flow := t.flowAt(now)
+		flow := t.usageAt(now)
 		s.used, s.offered = flow.Since(s.flow, d, t.limit.Max, t.limit.Per)
 		s.flow, s.at = flow, now
 	}
@@ -188,7 +188,7 @@ func (t *Throttle) slowStep(now int64) {
 	if s.state.Generation != before {
 		s.cuts++
 		s.own.begin(t, now, true)
-		s.flow, s.at, s.used, s.offered = t.flowAt(now), now, 1, 1 // until it is known
+		s.flow, s.at, s.used, s.offered = t.usageAt(now), now, 1, 1 // until it is known
 	}
 	t.put(now, t.lowered(now))
 	if !s.state.Free() && !s.stepped {
@@ -199,13 +199,13 @@ func (t *Throttle) slowStep(now int64) {
 
 // onSlow makes the next step, as long as the part is not the whole.
 func (t *Throttle) onSlow() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.gate.Lock()
+	defer t.gate.Unlock()
 	t.slow.stepped = false
-	if t.closed.Load() || t.slow.state.Free() {
+	if t.gate.Closed.Load() || t.slow.state.Free() {
 		return
 	}
-	t.slowStep(t.now())
+	t.slowStep(t.gate.Now())
 	if s := t.slow; !s.state.Free() && !s.stepped {
 		s.stepped = true
 		s.timer.Reset(slowEvery)
@@ -219,7 +219,7 @@ func (s *slowing) stop() {
 	}
 }
 
-// served returns what was told. t.mu is held.
+// served returns what was told. The lock is held.
 func (t *Throttle) served(now int64) Served {
 	s := t.slow
 	if s == nil {
@@ -247,7 +247,7 @@ type Adapting struct {
 	Accepted, Refused, Overloaded int64
 }
 
-// adapting returns how the Throttle stands with the service. t.mu is held.
+// adapting returns how the Throttle stands with the service. The lock is held.
 func (t *Throttle) adapting(now int64) Adapting {
 	s := t.slow
 	if s == nil {

@@ -184,14 +184,14 @@ func TestServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th, s := scripted(t, Limit{Max: 100, Burst: 100, Adaptive: true}, 0.5)
 		time.Sleep(5 * time.Second)
-		require.Zero(t, th.Flow().Served)
+		require.Zero(t, rateHolder{th}.Report(0).Usage.Served)
 		old := take(t, th, 2)
 		take(t, th, 10).Report(Accepted)
 		time.Sleep(time.Second / 2)
 		take(t, th, 3).Report(Refused)
 		time.Sleep(time.Second / 4)
 		take(t, th, 2).Report(Overloaded)
-		got := th.Flow().Served
+		got := rateHolder{th}.Report(0).Usage.Served
 		require.InDeltaSlice(t, []float64{10 / 0.75, 3 / 0.75, 2 / 0.75}, []float64{got.Accepted, got.Refused, got.Overloaded}, 1e-5)
 		require.True(t, got.Active)
 		require.Zero(t, got.Cuts)
@@ -206,18 +206,18 @@ func TestServed(t *testing.T) {
 		within := take(t, th, 1)
 		within.Report(Refused)
 		require.Less(t, th.Status().Adapting.Part, 1.0, "its own law knows no settling of others")
-		served := th.Flow().Served
+		served := rateHolder{th}.Report(0).Usage.Served
 		require.Equal(t, uint64(1), served.Cuts)
 		require.Zero(t, served.Refused+served.Overloaded)
 		require.Positive(t, served.Accepted)
 		s.h.Lease(Lease{Share: WholeShare / 4, Ceiling: 49, Cuts: 1, Adapted: true})
 		within.Report(Refused)
-		require.Zero(t, th.Flow().Served.Refused)
+		require.Zero(t, rateHolder{th}.Report(0).Usage.Served.Refused)
 		time.Sleep(time.Second)
 		take(t, th, 1).Report(Refused)
-		require.Positive(t, th.Flow().Served.Refused)
+		require.Positive(t, rateHolder{th}.Report(0).Usage.Served.Refused)
 		time.Sleep(11 * time.Second)
-		require.Equal(t, Served{Cuts: 1}, th.Flow().Served)
+		require.Equal(t, Served{Cuts: 1}, rateHolder{th}.Report(0).Usage.Served)
 	})
 }
 
@@ -332,7 +332,7 @@ func TestReportsAtOnce(t *testing.T) {
 				}
 				if k%100 == 0 {
 					_ = th.Status()
-					_ = th.Flow()
+					_ = rateHolder{th}.Report(0).Usage
 				}
 			}
 		}()

@@ -46,14 +46,14 @@ func (s *Status) Ceiling() float64 {
 
 // Status returns what the Throttle is doing.
 func (t *Throttle) Status() Status {
-	st := Status{Name: t.name, Limit: t.limit, Closed: t.closed.Load()}
+	st := Status{Name: t.name, Limit: t.limit, Closed: t.gate.Closed.Load()}
 	if t.limit.Max == 0 {
 		st.Lease.Share = WholeShare
 		return st
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	now := t.now()
+	t.gate.Lock()
+	defer t.gate.Unlock()
+	now := t.gate.Now()
 	st.Lease = t.bucket.Law().Lease
 	if t.issuing() {
 		t.ripen(now)
@@ -67,12 +67,12 @@ func (t *Throttle) Status() Status {
 		held = min(held, 0) // nothing is at hand; debt stays
 	}
 	st.Tokens = t.bucket.Tokens(held)
-	st.Waiting = t.queue.Len + t.held.outside
+	st.Waiting = t.queue.Len + t.gate.Waits.External
 	st.Granted = (t.bucket.Drawn() - t.queue.Collected) >> t.bucket.Shift
 	st.Returned = t.bucket.Credited() >> t.bucket.Shift
-	st.Refused = t.refused.Load()
+	st.Refused = t.gate.Refused.Load()
 	st.Adapting = t.adapting(now)
-	st.Paused, st.Pauses = t.pauses.status(now, t.base), t.pauses.count
+	st.Paused, st.Pauses = t.gate.Pauses.Status(now, t.gate.Base), t.gate.Pauses.Count
 	return st
 }
 
@@ -97,15 +97,15 @@ type Throttling struct {
 
 // Throttled tells whether a draw of one token would have to wait, and why.
 func (t *Throttle) Throttled() (Throttling, bool) {
-	if t.closed.Load() {
-		return Throttling{Reason: ReasonClosed, Limit: t.name, Tag: t.tag}, true
+	if t.gate.Closed.Load() {
+		return Throttling{Reason: ReasonClosed, Limit: t.name, Tag: t.gate.Tag}, true
 	}
 	if t.limit.Max == 0 {
 		return Throttling{}, false
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	now := t.now()
+	t.gate.Lock()
+	defer t.gate.Unlock()
+	now := t.gate.Now()
 	if t.issuing() {
 		t.ripen(now)
 	}
@@ -113,7 +113,7 @@ func (t *Throttle) Throttled() (Throttling, bool) {
 	if !t.queue.Empty() {
 		least = t.queue.First.Units // whatever holds that back holds back all behind it
 	}
-	th := Throttling{Reason: t.reason(now, least), Limit: t.name, Tag: t.tag, Waiting: t.queue.Len}
+	th := Throttling{Reason: t.reason(now, least), Limit: t.name, Tag: t.gate.Tag, Waiting: t.queue.Len}
 	if t.issuing() {
 		th.Issued = t.issuedStatus(now)
 	}
@@ -121,9 +121,9 @@ func (t *Throttle) Throttled() (Throttling, bool) {
 	if ok && wait == 0 && t.queue.Empty() {
 		return Throttling{}, false
 	}
-	th.Paused = t.pauses.status(now, t.base)
+	th.Paused = t.gate.Pauses.Status(now, t.gate.Base)
 	th.Frozen = t.thaw(now)
-	if _, known := t.pauses.left(now); !known {
+	if _, known := t.gate.PauseLeft(now); !known {
 		return th, true
 	}
 	th.RetryAfter = th.Frozen
@@ -134,19 +134,19 @@ func (t *Throttle) Throttled() (Throttling, bool) {
 }
 
 // thaw returns how long the pool is frozen yet, while no share is in force; else 0.
-// t.mu is held.
+// The lock is held.
 func (t *Throttle) thaw(now int64) time.Duration {
-	if t.bucket.Law().Valid(now) && !t.issuing() || t.bucket.Law().Lease.Frozen.IsZero() {
+	if t.bucket.Law().Valid(now) && !t.issuing() {
 		return 0
 	}
-	return max(t.bucket.Law().Lease.Frozen.Sub(t.base)-time.Duration(now), 0)
+	return t.gate.Thawing(t.bucket.Law().Lease, now)
 }
 
-// reason says what holds a draw of so many units back at now. t.mu is held.
+// reason says what holds a draw of so many units back at now. The lock is held.
 func (t *Throttle) reason(now, units int64) Reason {
-	if t.closed.Load() {
+	if t.gate.Closed.Load() {
 		return ReasonClosed
 	}
-	r, _ := t.prospect(now, units).at(now)
+	r, _ := t.prospect(now, units).At(now)
 	return r
 }

@@ -69,7 +69,7 @@ func storm(t *testing.T, l Limit) {
 	require.Positive(t, st.Returned)
 	require.Zero(t, st.Waiting)
 	// In real time the whole cannot be above what the whole share has earned.
-	most := float64(th.limit.Max)*time.Since(th.base).Seconds() + float64(st.Returned) + 1
+	most := float64(th.limit.Max)*time.Since(th.gate.Base).Seconds() + float64(st.Returned) + 1
 	require.LessOrEqual(t, float64(st.Granted), most)
 	require.NoError(t, th.Close())
 	for began := time.Now(); runtime.NumGoroutine() > goroutines; time.Sleep(time.Millisecond) {
@@ -121,7 +121,7 @@ func shake(s *script, th *Throttle, stop chan struct{}) {
 		}
 		th.Status()
 		th.Throttled()
-		th.Demand(time.Millisecond)
+		_ = rateHolder{th}.Report(time.Millisecond)
 		time.Sleep(time.Duration(r.IntN(300)) * time.Microsecond)
 	}
 }
@@ -171,7 +171,7 @@ func TestStormIsExactWhenEverythingIsCredited(t *testing.T) {
 	renewals.Wait()
 	st := th.Status()
 	require.Equal(t, held.Load(), st.Granted-st.Returned)
-	earned := 1e9 / maxPer.Seconds() * time.Since(th.base).Seconds()
+	earned := 1e9 / maxPer.Seconds() * time.Since(th.gate.Base).Seconds()
 	require.LessOrEqual(t, st.Tokens, before-float64(held.Load()+debt.Load())+earned)
 	require.GreaterOrEqual(t, st.Tokens, before-float64(held.Load()+debt.Load())-1)
 }

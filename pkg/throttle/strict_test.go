@@ -56,15 +56,12 @@ func TestSpacing(t *testing.T) {
 		{Limit{Max: 1_000_001}, 0},
 		{Limit{Max: 10, Hard: true}, 0},
 	} {
-		d, strict := whole(t, tc.l).Spacing()
-		require.Equal(t, tc.want, d, "%+v", tc.l)
-		require.False(t, strict)
+		terms := rateHolder{whole(t, tc.l)}.Terms()
+		require.Equal(t, tc.want, terms.Spacing, "%+v", tc.l)
+		require.False(t, terms.Strict)
 	}
-	_, strict := whole(t, Limit{Max: 1, Strict: true}).Spacing()
-	require.True(t, strict)
-	d, strict := flight(t, 5).Spacing()
-	require.Zero(t, d, "slots in flight are not issued")
-	require.False(t, strict)
+	require.True(t, rateHolder{whole(t, Limit{Max: 1, Strict: true})}.Terms().Strict)
+	require.Equal(t, Terms{Slots: 5}, slotHolder{flight(t, 5)}.Terms(), "slots in flight are not issued")
 }
 
 // What cannot issue tokens cannot hold a strict limit, and says so.

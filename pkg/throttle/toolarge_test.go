@@ -53,9 +53,9 @@ func TestADrawThatCanNeverBeGrantedIsNoDemand(t *testing.T) {
 				s := &script{first: Lease{Share: WholeShare}}
 				f := flight(t, 10, WithSharer(s))
 				for kind, l := range map[string]Limiter{"in flight": f, "in flight in All": All(f, full(t, 1e6))} {
-					f.Demand(time.Second)
+					_ = slotHolder{f}.Report(time.Second)
 					draw(t, l)
-					require.Zero(t, f.Demand(time.Second), kind)
+					require.Zero(t, slotHolder{f}.Report(time.Second).Demand, kind)
 					require.Zero(t, f.Status().Refused, kind)
 					require.Zero(t, s.pokes.Load(), kind)
 				}
@@ -68,15 +68,15 @@ func TestADrawThatCanNeverBeGrantedIsNoDemand(t *testing.T) {
 func requireIdle(t *testing.T, name string, th *Throttle, s *script, l Limiter, draw func(*testing.T, Limiter)) {
 	t.Helper()
 	time.Sleep(10 * time.Second)
-	th.Demand(2 * time.Second)
+	_ = rateHolder{th}.Report(2 * time.Second)
 	for range 5 {
 		time.Sleep(time.Second)
 		draw(t, l)
-		require.Zero(t, th.Demand(2*time.Second), name)
+		require.Zero(t, rateHolder{th}.Report(2*time.Second).Demand, name)
 	}
 	require.Zero(t, s.pokes.Load(), name)
 	require.Zero(t, th.Status().Refused, name)
-	require.Zero(t, th.Flow().Refused, name)
+	require.Zero(t, rateHolder{th}.Report(0).Usage.Refused, name)
 }
 
 // The largest draw there can be is demand as before.
@@ -84,17 +84,17 @@ func TestTheLargestDrawIsDemand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th, s := scripted(t, Limit{Max: 10, Burst: 3}, 0.1)
 		time.Sleep(10 * time.Second)
-		th.Demand(2 * time.Second)
+		_ = rateHolder{th}.Report(2 * time.Second)
 		time.Sleep(time.Second)
 		_, ok := th.TryAcquire(10)
 		require.False(t, ok)
-		require.Equal(t, WholeShare, th.Demand(2*time.Second))
+		require.Equal(t, WholeShare, rateHolder{th}.Report(2*time.Second).Demand)
 		require.EqualValues(t, 1, s.pokes.Load())
 
 		f := flight(t, 10, WithSharer(&script{}))
 		_, ok = f.TryAcquire(10)
 		require.False(t, ok)
-		require.Equal(t, WholeShare, f.Demand(time.Second))
+		require.Equal(t, WholeShare, slotHolder{f}.Report(time.Second).Demand)
 	})
 }
 

@@ -12,7 +12,9 @@ import (
 const interval = time.Second // between two reports in these tests
 
 // report asks for the demand as a sharer does, over two intervals.
-func report(th *Throttle) float64 { return float64(th.Demand(2*interval)) / float64(WholeShare) }
+func report(th *Throttle) float64 {
+	return float64(rateHolder{th}.Report(2*interval).Demand) / float64(WholeShare)
+}
 
 // reports runs load in every interval of ten, and returns the last demand.
 func reports(th *Throttle, load func(ms int)) (demand float64) {

@@ -24,7 +24,7 @@ func (t *Throttle) Acquire(ctx context.Context, n int) (Permit, error) {
 	// The usual case by itself, with a small frame: it often runs on the small stack of a new goroutine, for
 	// one message, and to make that larger takes many times as long as the draw.
 	if n > 0 && n <= t.bucket.Largest && t.limit.Max > 0 && ctx.Err() == nil {
-		if pos, ok := t.bucket.Draw(t.bucket.Units(n), t.read()); ok {
+		if pos, ok := t.bucket.Draw(t.bucket.Units(n), t.gate.Now()); ok {
 			return Permit{n: n, pos: pos, by: t.cell(pos)}, nil
 		}
 	}
@@ -42,7 +42,7 @@ func (t *Throttle) acquire(ctx context.Context, n int, upTo bool) (Permit, error
 		return Permit{}, context.Cause(ctx)
 	}
 	if n <= 0 || t.limit.Max == 0 {
-		if t.closed.Load() {
+		if t.gate.Closed.Load() {
 			return Permit{}, t.refuse(ReasonClosed, n, 0)
 		}
 		return Permit{n: max(n, 0)}, nil
@@ -57,7 +57,7 @@ func (t *Throttle) acquire(ctx context.Context, n int, upTo bool) (Permit, error
 	}
 	w.Units = t.bucket.Units(w.Least)
 	if d, ok := ctx.Deadline(); ok {
-		w.Deadline = int64(d.Sub(t.base))
+		w.Deadline = int64(d.Sub(t.gate.Base))
 	}
 	if err := t.enqueue(w); err != nil {
 		return Permit{}, err
@@ -84,12 +84,12 @@ func (t *Throttle) await(ctx context.Context, w *waiter) {
 // enqueue puts w into the queue, unless it is served at once or its deadline is
 // known to come too early.
 func (t *Throttle) enqueue(w *waiter) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.closed.Load() {
+	t.gate.Lock()
+	defer t.gate.Unlock()
+	if t.gate.Closed.Load() {
 		return t.refuse(ReasonClosed, w.N, 0)
 	}
-	now := t.now()
+	now := t.gate.Now()
 	if wait, ok := t.due(now, t.queue.Tokens+w.Least); ok && t.fits(w.Units) && w.Misses(now, wait) {
 		t.short(w.N, now)
 		return t.heldUp(now, w, wait)
@@ -100,7 +100,7 @@ func (t *Throttle) enqueue(w *waiter) error {
 	t.serve(now)
 	if w.Queued() {
 		w.Reason = t.reason(now, w.Units)
-		t.held.wait(w.Reason)
+		t.gate.Waits.CountWait(w.Reason)
 		t.noteShort(now)
 	}
 	return nil
@@ -109,12 +109,12 @@ func (t *Throttle) enqueue(w *waiter) error {
 // giveUp takes w out of the queue because its context has ended, unless it was
 // served meanwhile: then the caller has its permit.
 func (t *Throttle) giveUp(ctx context.Context, w *waiter) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.gate.Lock()
+	defer t.gate.Unlock()
 	if !w.Queued() {
 		return
 	}
-	now := t.now()
+	now := t.gate.Now()
 	t.uncollect(now, t.queue.Remove(w))
 	t.publish()
 	t.serve(now)
@@ -124,7 +124,7 @@ func (t *Throttle) giveUp(ctx context.Context, w *waiter) {
 	}
 	if w.Err = ended(ctx, e); waitqueue.DeadlinePassed(ctx) {
 		t.short(w.N, now)
-		t.held.refusal(e.Reason)
+		t.gate.Waits.CountRefusal(e.Reason)
 	}
 }
 
@@ -155,9 +155,9 @@ func (t *Throttle) uncollect(now, units int64) {
 }
 
 // due returns how long it takes until n tokens are there at the present share,
-// less what the bucket holds; ok is false while there is no share. t.mu is held.
+// less what the bucket holds; ok is false while there is no share. The lock is held.
 func (t *Throttle) due(now int64, n int) (wait time.Duration, ok bool) {
-	over, known := t.pauses.left(now)
+	over, known := t.gate.PauseLeft(now)
 	switch {
 	case !known:
 		return 0, false
@@ -172,12 +172,12 @@ func (t *Throttle) due(now int64, n int) (wait time.Duration, ok bool) {
 }
 
 // serve grants from the front of the queue what there is, opens the gate when
-// nobody waits any more, and sets the timer for the next. t.mu is held.
+// nobody waits any more, and sets the timer for the next. The lock is held.
 func (t *Throttle) serve(now int64) {
 	if t.issuing() {
 		t.ripen(now)
 	}
-	if t.paused(now) {
+	if t.gate.Paused(now) {
 		t.arm(now)
 		return
 	}
@@ -218,7 +218,7 @@ func (t *Throttle) serve(now int64) {
 }
 
 // room is how many units the bucket may hold; tokens that are issued are bounded when they
-// come. t.mu is held.
+// come. The lock is held.
 func (t *Throttle) room() int64 {
 	if t.issuing() {
 		return bucket.MaxUnits
@@ -236,15 +236,15 @@ func (t *Throttle) collect(units int64) {
 }
 
 // arm sets the timer for the moment at which the first waiter can be served, or
-// the bucket is full and must be collected from. t.mu is held.
+// the bucket is full and must be collected from. The lock is held.
 func (t *Throttle) arm(now int64) {
-	if t.closed.Load() { // a permit may be settled yet, and nothing comes of it
+	if t.gate.Closed.Load() { // a permit may be settled yet, and nothing comes of it
 		t.timer.Stop()
 		return
 	}
-	if t.paused(now) {
+	if t.gate.Paused(now) {
 		t.issue.look.Store(never)
-		if left, known := t.pauses.left(now); known {
+		if left, known := t.gate.PauseLeft(now); known {
 			t.timer.Reset(left)
 			return
 		}
@@ -278,16 +278,16 @@ func (t *Throttle) arm(now int64) {
 }
 
 func (t *Throttle) onTimer() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+	t.gate.Lock()
+	defer t.gate.Unlock()
 	if t.pauseOver() {
 		t.publish() // the gate opens though nobody waits
 	}
-	t.serve(t.now())
+	t.serve(t.gate.Now())
 }
 
 // retime fails the waiters that cannot be served before their deadlines at the
-// share that is in force now. t.mu is held.
+// share that is in force now. The lock is held.
 func (t *Throttle) retime(now int64) {
 	var late []*waiter
 	var ahead int
@@ -316,7 +316,7 @@ func (t *Throttle) retime(now int64) {
 	}
 }
 
-// heldUp is refuse for w, which cannot be served in time. t.mu is held.
+// heldUp is refuse for w, which cannot be served in time. The lock is held.
 func (t *Throttle) heldUp(now int64, w *waiter, retry time.Duration) *Error {
 	e := t.refuse(t.reason(now, w.Units), w.N, retry)
 	e.Frozen = t.thaw(now)
@@ -325,7 +325,7 @@ func (t *Throttle) heldUp(now int64, w *waiter, retry time.Duration) *Error {
 }
 
 func (t *Throttle) failAll() {
-	now := t.now()
+	now := t.gate.Now()
 	for w := t.queue.First; w != nil; w = t.queue.First {
 		t.uncollect(now, t.queue.Remove(w))
 		if w.Attempt != nil {

@@ -35,6 +35,9 @@ type (
 	// Flow is what a limiter has used since it was made.
 	Flow = limit.Usage
 
+	// A Report is what a limiter tells its pool at one moment.
+	Report = limit.Report
+
 	// Served is what the called service made of calls, as it was reported.
 	Served = limit.Served
 

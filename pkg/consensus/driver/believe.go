@@ -18,7 +18,7 @@ func (a *Answer) Check() error {
 		}
 		return nil
 	}
-	if len(a.Tags) == 0 || a.Tags[0].Share < 0 || a.Tags[0].Share > Whole {
+	if a.Share < 0 || a.Share > Whole {
 		return fmt.Errorf("%w: it holds no share from 0 to %d", ErrWrongAnswer, int64(Whole))
 	}
 	if a.Lease < time.Millisecond || a.Lease > MaxLease {
@@ -42,16 +42,10 @@ func (a *Answer) plausible() error {
 			return fmt.Errorf("%w: %w", ErrWrongAnswer, err)
 		}
 	}
-	for i := range a.Tags {
-		t := &a.Tags[i]
-		if t.Share < 0 || t.Share > Whole || t.Live < 0 || t.PoolSize < 0 || t.PoolSize > maxPoolSize {
-			return fmt.Errorf("%w: tag %.40q: share %d, %d live, pool size %d", ErrWrongAnswer, t.Tag, int64(t.Share), t.Live, t.PoolSize)
-		}
-		if err := checkRoster(t.Roster); err != nil {
-			return err
-		}
+	if a.Live < 0 || a.PoolSize < 0 || a.PoolSize > maxPoolSize {
+		return fmt.Errorf("%w: %d live, pool size %d", ErrWrongAnswer, a.Live, a.PoolSize)
 	}
-	return nil
+	return checkRoster(a.Roster)
 }
 
 // Check returns an error that wraps ErrWrongAnswer for an answer to a Reserve of count slots that no store gives, or nil.

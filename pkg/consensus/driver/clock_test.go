@@ -34,7 +34,7 @@ func TestClock(t *testing.T) {
 			var pool []time.Duration
 			for i, now := range c.store {
 				req := Request{
-					Pool: "pool", ID: "a", Incarnation: "1", Seq: uint64(i + 1), LastSeq: uint64(i), Lease: longest, Tags: []TagReport{{}},
+					Pool: "pool", ID: "a", Incarnation: "1", Seq: uint64(i + 1), LastSeq: uint64(i), Lease: longest, Report: Report{},
 				}
 				ans, _ := r.Sync(&req, after(now))
 				pool = append(pool, time.Duration(ans.Time-t0)*time.Microsecond)
@@ -57,21 +57,21 @@ func TestRemoval(t *testing.T) {
 		{name: "replaced, in time", row: closed(RowReplaced, holder("b", "1", half)), since: 15 * time.Second},
 		{name: "replaced, too late", row: closed(RowReplaced, holder("b", "1", half)), since: 16 * time.Second, gone: true},
 		{name: "cloned, too late", row: closed(RowCloned, holder("b", "1", half)), since: 16 * time.Second, gone: true},
-		{name: "tombstone, in time", row: closed(RowLeft, holder("b", "1")), since: 15 * time.Second},
-		{name: "tombstone, too late", row: closed(RowLeft, holder("b", "1")), since: 16 * time.Second, gone: true},
+		{name: "tombstone, in time", row: closed(RowLeft, holder("b", "1", 0)), since: 15 * time.Second},
+		{name: "tombstone, too late", row: closed(RowLeft, holder("b", "1", 0)), since: 16 * time.Second, gone: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.row.LastSeen = t0 + micros(time.Second-c.since)
 			r := standing(holder("a", "1", 0), c.row)
-			req := follow(TagReport{Wanted: Whole})
+			req := follow(Report{Wanted: Whole})
 			ans, _ := r.Sync(&req, after(time.Second))
 			_, found := r.find(c.row.RowKey)
 			require.Equal(t, c.gone, !found)
 			room := Whole
 			if !c.gone {
-				room -= c.row.claims()
+				room -= c.row.Claim
 			}
-			require.Equal(t, room, ans.Tags[0].Share)
+			require.Equal(t, room, ans.Share)
 		})
 	}
 }
@@ -95,13 +95,13 @@ func TestRowThatWasRemoved(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := standing(c.other...)
-			req := follow(TagReport{InUse: half, Wanted: Whole})
+			req := follow(Report{InUse: half, Wanted: Whole})
 			req.LastTime, req.Revision = t0+micros(time.Second-c.last), c.seen
 			ans, _ := r.Sync(&req, after(time.Second))
 			require.Equal(t, c.status, ans.Status)
 			require.Equal(t, c.freeze, ans.FrozenBy)
 			if c.status == Granted {
-				require.Equal(t, half, ans.Tags[0].Share, "what is in use may go on, but not grow")
+				require.Equal(t, half, ans.Share, "what is in use may go on, but not grow")
 			}
 		})
 	}
@@ -219,7 +219,7 @@ func TestFreeze(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r, at := c.record(), after(time.Second)
-			req := follow(TagReport{InUse: half, Wanted: Whole})
+			req := follow(Report{InUse: half, Wanted: Whole})
 			if c.change != nil {
 				c.change(r, &req, &at)
 			}
@@ -232,7 +232,7 @@ func TestFreeze(t *testing.T) {
 			if c.frozen > 0 {
 				want = half
 			}
-			require.Equal(t, want, ans.Tags[0].Share)
+			require.Equal(t, want, ans.Share)
 			require.Equal(t, at.Identity, r.Store)
 		})
 	}
@@ -241,7 +241,7 @@ func TestFreeze(t *testing.T) {
 func TestLeaseIsThatOfTheFirst(t *testing.T) {
 	r := &Record{}
 	sync := func(id string, seq uint64, lease time.Duration) Answer {
-		req := Request{Pool: "pool", ID: id, Incarnation: "1", Seq: seq, LastSeq: seq - 1, Lease: lease, Tags: []TagReport{{}}}
+		req := Request{Pool: "pool", ID: id, Incarnation: "1", Seq: seq, LastSeq: seq - 1, Lease: lease, Report: Report{}}
 		ans, _ := r.Sync(&req, after(0))
 		return ans
 	}
@@ -264,7 +264,7 @@ func TestDeferred(t *testing.T) {
 		}
 		req := Request{
 			Pool: "pool", ID: id, Incarnation: "1", Seq: seq[id], Nonce: seq[id], LastSeq: seq[id] - 1, LastNonce: seq[id] - 1, Lease: longest,
-			Tags: []TagReport{{Wanted: want}},
+			Report: Report{Wanted: want},
 		}
 		ans, _ := r.Sync(&req, at)
 		return ans
@@ -285,10 +285,10 @@ func TestDeferred(t *testing.T) {
 	require.Equal(t, t0+micros(time.Second), ans.Time)
 
 	for last := 2 * time.Second; last < 16*time.Second; last += time.Second {
-		require.Zero(t, sync("b", last, Whole).Tags[0].Share, "at %s", last)
+		require.Zero(t, sync("b", last, Whole).Share, "at %s", last)
 	}
-	require.Equal(t, Whole, sync("b", 16*time.Second, Whole).Tags[0].Share)
+	require.Equal(t, Whole, sync("b", 16*time.Second, Whole).Share)
 	require.Equal(t, 16*time.Second, seen("b"), "not before the step before it; the next one knows better")
-	require.Equal(t, 2, sync("b", 16*time.Second, Whole).Tags[0].Live)
-	require.Equal(t, 1, sync("b", 16*time.Second+time.Microsecond, Whole).Tags[0].Live, "a was heard of at 1 s")
+	require.Equal(t, 2, sync("b", 16*time.Second, Whole).Live)
+	require.Equal(t, 1, sync("b", 16*time.Second+time.Microsecond, Whole).Live, "a was heard of at 1 s")
 }

@@ -29,10 +29,9 @@ const MaxMicros = 1 << 60
 const (
 	maxIdentityBytes = 512
 	maxCauseBytes    = 64
-	// The shortest forms bound how many rows and entries the bytes left can hold,
-	// so that a forged count allocates nothing.
-	minRowBytes   = 16
-	minEntryBytes = 7
+	// The shortest form of a row bounds how many rows the bytes left can hold, so that
+	// a forged count allocates nothing.
+	minRowBytes = 21
 )
 
 // AppendBinary appends the record's binary form to b, in the manner of
@@ -109,17 +108,11 @@ func (r *Record) appendRow(b []byte, w *Row) []byte {
 	b = binary.AppendUvarint(b, w.Seq)
 	b = binary.BigEndian.AppendUint64(b, w.Nonce)
 	b = binary.AppendVarint(b, r.Clock-w.LastSeen)
-	b = binary.AppendUvarint(b, uint64(len(w.Entries)))
-	for i := range w.Entries {
-		e := &w.Entries[i]
-		b = appendString(b, e.Tag)
-		for _, s := range []Share{e.Claim, e.InUse, e.Answered, e.Demand} {
-			b = binary.AppendUvarint(b, uint64(s))
-		}
-		b = binary.AppendUvarint(b, uint64(e.PoolSize))
-		b = appendString(b, e.Note)
+	for _, s := range []Share{w.Claim, w.InUse, w.Answered, w.Demand} {
+		b = binary.AppendUvarint(b, uint64(s))
 	}
-	return b
+	b = binary.AppendUvarint(b, uint64(w.PoolSize))
+	return appendString(b, w.Note)
 }
 
 func appendString(b []byte, s string) []byte {
@@ -203,26 +196,11 @@ func (w *Row) check() error {
 	if w.LastSeen < 0 {
 		return outside("last-seen", fmt.Sprint(w.LastSeen, "us"), "0 or more")
 	}
-	if len(w.Entries) > maxTags {
-		return outside("the number of tags", fmt.Sprint(len(w.Entries)), fmt.Sprint("at most ", maxTags))
-	}
-	for i := range w.Entries {
-		e := &w.Entries[i]
-		if err := e.check(); err != nil {
-			return fmt.Errorf("tag %d: %w", i, err)
-		}
-		if i > 0 && w.Entries[i-1].Tag >= e.Tag {
-			return fmt.Errorf("tag %d: not above the tag before it", i)
-		}
-	}
-	return nil
+	return w.Holding.check()
 }
 
 // check returns no *RequestError: no request is to blame for what the store holds.
-func (e *Entry) check() error {
-	if len(e.Tag) > maxNameBytes || strings.ContainsRune(e.Tag, 0) {
-		return outside("the tag", fmt.Sprintf("%.40q", e.Tag), fmt.Sprint("at most ", maxNameBytes, " bytes without NUL"))
-	}
+func (e *Holding) check() error {
 	for _, s := range []struct {
 		name string
 		v    Share
@@ -325,23 +303,11 @@ func (d *decoder) row(clock int64) Row {
 	w.Seq = d.uvarint("the sequence number")
 	w.Nonce = d.uint64()
 	w.LastSeen = clock - d.varint("last-seen")
-	entries := d.count("tags", minEntryBytes)
-	if entries > maxTags {
-		d.failf("%d tags, allowed: at most %d", entries, maxTags)
-		return w
+	for _, s := range []*Share{&w.Claim, &w.InUse, &w.Answered, &w.Demand} {
+		*s = Share(d.uvarint("a share"))
 	}
-	if entries > 0 {
-		w.Entries = make([]Entry, 0, entries)
-	}
-	for i := 0; i < entries && d.err == nil; i++ {
-		e := Entry{Tag: d.string("the tag", maxNameBytes)}
-		for _, s := range []*Share{&e.Claim, &e.InUse, &e.Answered, &e.Demand} {
-			*s = Share(d.uvarint("a share"))
-		}
-		e.PoolSize = int(d.uvarint("the pool size"))
-		e.Note = d.string("the note", MaxNoteBytes)
-		w.Entries = append(w.Entries, e)
-	}
+	w.PoolSize = int(d.uvarint("the pool size"))
+	w.Note = d.string("the note", MaxNoteBytes)
 	return w
 }
 

@@ -29,7 +29,7 @@ func smallRecord() *Record {
 	return &Record{Revision: 1, Lease: DefaultLease}
 }
 
-// fullRecord has every field set, each state, and two tags.
+// fullRecord has every field set, and each state.
 func fullRecord() *Record {
 	return &Record{
 		Store: "2026-11-21T10:00:00Z node-1", Revision: 77,
@@ -52,14 +52,11 @@ func fullRecord() *Record {
 			{RowKey: RowKey{"a", "1"}, State: RowLeft, Seq: 9, LastSeen: 1_795_000_000_000_000},
 			{
 				RowKey: RowKey{"b", "1"}, State: RowReplaced, Seq: math.MaxUint64, Nonce: math.MaxUint64,
-				LastSeen: 1_795_000_001_000_000, Entries: []Entry{{Claim: Whole, InUse: Whole}},
+				LastSeen: 1_795_000_001_000_000, Holding: Holding{Claim: Whole, InUse: Whole},
 			},
 			{
 				RowKey: RowKey{"b", "2"}, Seq: 5, Nonce: 6, LastSeen: 1,
-				Entries: []Entry{
-					{Claim: 500, InUse: 400, Answered: 500, Demand: Whole, PoolSize: maxPoolSize, Note: "max=10 \xff"},
-					{Tag: "gpt \xff", Claim: 1, Answered: 1},
-				},
+				Holding: Holding{Claim: 500, InUse: 400, Answered: 500, Demand: Whole, PoolSize: maxPoolSize, Note: "max=10 \xff"},
 			},
 			{RowKey: RowKey{strings.Repeat("ü", 128), "1"}, State: RowCloned, Seq: 1},
 		},
@@ -71,7 +68,7 @@ func TestRecordRoundTrip(t *testing.T) {
 	for i, id := range []string{"pod-b", "pod-a", "pod-c"} {
 		req := Request{
 			Pool: "p", ID: id, Incarnation: "i", Seq: 1, Nonce: uint64(i), Lease: DefaultLease,
-			Tags: []TagReport{{Wanted: Whole / 3, Demand: Whole}, {Tag: "t", InUse: 7}},
+			Report: Report{InUse: 7, Wanted: Whole / 3, Demand: Whole},
 		}
 		_, changed := synced.Sync(&req, At{Now: int64(i) * 1_700_000_000_000_000, Identity: "s", Deferred: true})
 		require.True(t, changed)
@@ -121,7 +118,7 @@ func TestRecordStepsAreTheSameOverTheBinaryForm(t *testing.T) {
 		} else {
 			req := Request{
 				Pool: "p", ID: key.ID, Incarnation: key.Incarnation, Seq: seqs[key], Nonce: rng.Uint64(), Lease: MinLease,
-				Tags: []TagReport{{InUse: Share(rng.Int64N(int64(Whole) / 8)), Wanted: Whole, Demand: Whole, PoolSize: rng.IntN(9)}},
+				Report: Report{InUse: Share(rng.Int64N(int64(Whole) / 8)), Wanted: Whole, Demand: Whole, PoolSize: rng.IntN(9)},
 			}
 			ansKept, changedKept := kept.Sync(&req, at)
 			ansStored, changedStored := stored.Sync(&req, at)
@@ -145,7 +142,7 @@ func TestRecordIsCompact(t *testing.T) {
 		r.Rows = append(r.Rows, Row{
 			RowKey: RowKey{fmt.Sprintf("my-pipeline-my-vertex-%03d-abcde", i), fmt.Sprintf("%016x", i)},
 			Seq:    100_000, Nonce: 1, LastSeen: r.Clock - 500_000,
-			Entries: []Entry{{Claim: Whole / 100, InUse: Whole / 100, Answered: Whole / 100, Demand: Whole, PoolSize: 100}},
+			Holding: Holding{Claim: Whole / 100, InUse: Whole / 100, Answered: Whole / 100, Demand: Whole, PoolSize: 100},
 		})
 	}
 	names := 100 * len("my-pipeline-my-vertex-000-abcde"+"0123456789abcdef")
@@ -171,17 +168,15 @@ func TestAppendBinaryRefusesWhatCannotBeRead(t *testing.T) {
 		"an unknown state":     {func(r *Record) { r.Rows[0].State = 4 }, "row 0: the state is 4, allowed: 0 to 3"},
 		"no ID":                {func(r *Record) { r.Rows[0].ID = "" }, `row 0: the ID is ""`},
 		"NUL in a name":        {func(r *Record) { r.Rows[0].Incarnation = "\x00" }, `row 0: the incarnation is "\x00"`},
-		"a long tag":           {func(r *Record) { r.Rows[2].Entries[1].Tag = strings.Repeat("x", 257) }, "row 2: tag 1: the tag is"},
 		"rows out of order":    {func(r *Record) { slices.Reverse(r.Rows) }, "not above the row before it"},
 		"a row twice":          {func(r *Record) { r.Rows[1].RowKey = r.Rows[2].RowKey }, "row 2: not above the row before it"},
-		"a tag twice":          {func(r *Record) { r.Rows[2].Entries[1].Tag = "" }, "row 2: tag 1: not above the tag before it"},
-		"a claim below 0":      {func(r *Record) { r.Rows[2].Entries[0].Claim = -1 }, "row 2: tag 0: the claim is -1, allowed: 0 to 1000000000"},
-		"too much in use":      {func(r *Record) { r.Rows[2].Entries[0].InUse = Whole + 1 }, "the share in use is 1000000001"},
-		"too high a demand":    {func(r *Record) { r.Rows[2].Entries[0].Demand = math.MaxInt64 }, "the demand is"},
-		"a wrong answer":       {func(r *Record) { r.Rows[2].Entries[0].Answered = Whole + 1 }, "the share answered is"},
-		"a huge pool":          {func(r *Record) { r.Rows[2].Entries[0].PoolSize = maxPoolSize + 1 }, "the pool size is 1000001"},
-		"a long note":          {func(r *Record) { r.Rows[2].Entries[0].Note = strings.Repeat("x", 129) }, "row 2: tag 0: the note is"},
-		"NUL in a note":        {func(r *Record) { r.Rows[2].Entries[1].Note = "\x00" }, `the note is "\x00", allowed: at most 128 bytes without NUL`},
+		"a claim below 0":      {func(r *Record) { r.Rows[2].Claim = -1 }, "row 2: the claim is -1, allowed: 0 to 1000000000"},
+		"too much in use":      {func(r *Record) { r.Rows[2].InUse = Whole + 1 }, "the share in use is 1000000001"},
+		"too high a demand":    {func(r *Record) { r.Rows[2].Demand = math.MaxInt64 }, "the demand is"},
+		"a wrong answer":       {func(r *Record) { r.Rows[2].Answered = Whole + 1 }, "the share answered is"},
+		"a huge pool":          {func(r *Record) { r.Rows[2].PoolSize = maxPoolSize + 1 }, "the pool size is 1000001"},
+		"a long note":          {func(r *Record) { r.Rows[2].Note = strings.Repeat("x", 129) }, "row 2: the note is"},
+		"NUL in a note":        {func(r *Record) { r.Rows[2].Note = "\x00" }, `the note is "\x00", allowed: at most 128 bytes without NUL`},
 		"an early beginning":   {func(r *Record) { r.Began = -1 }, "the beginning is -1us, allowed: 0 or more"},
 		"a far beginning":      {func(r *Record) { r.Began = math.MaxInt64 }, "the beginning is 9223372036854775807us"},
 		"a silence below 0":    {func(r *Record) { r.Slept = -time.Microsecond }, "the silence before the beginning is -1µs"},
@@ -205,12 +200,6 @@ func TestAppendBinaryRefusesWhatCannotBeRead(t *testing.T) {
 		"a far reservation":    {func(r *Record) { r.Issuer.Serial = math.MaxUint64 }, "the newest reservation is"},
 		"a long memory":        {func(r *Record) { r.Issuer.Recent = make([]Slots, maxRecent+1) }, "the number of recent reservations is 17"},
 		"a negative wait":      {func(r *Record) { r.Issuer.Recent[1].Wait = -1 }, "recent reservation 1: the wait is -1ns"},
-		"too many tags": {func(r *Record) {
-			r.Rows[0].Entries = nil
-			for i := range maxTags + 1 {
-				r.Rows[0].Entries = append(r.Rows[0].Entries, Entry{Tag: fmt.Sprintf("%03d", i)})
-			}
-		}, "row 0: the number of tags is 65, allowed: at most 64"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := fullRecord()
@@ -275,10 +264,10 @@ func TestParseRecordRefuses(t *testing.T) {
 
 // No request is to blame for what the store holds, so the error is no *RequestError.
 func TestParseRecordBlamesNoRequest(t *testing.T) {
-	b := bytes.Replace(written(t, fullRecord()), []byte("\x05gpt \xff"), []byte("\x05gpt \x00"), 1)
+	b := bytes.Replace(written(t, fullRecord()), []byte("max=10 \xff"), []byte("max=10 \x00"), 1)
 	_, err := ParseRecord(b)
 	require.ErrorIs(t, err, ErrWrongAnswer)
-	require.ErrorContains(t, err, "the tag is")
+	require.ErrorContains(t, err, "the note is")
 	var request *RequestError
 	require.NotErrorAs(t, err, &request)
 }

@@ -36,7 +36,7 @@ func (st *step) bury(req *Request) {
 		case skip(ruleDeadRow):
 			r.Rows = slices.Delete(r.Rows, i, i+1)
 		default:
-			row.State, row.Entries = RowReplaced, nil
+			row.State, row.Holding = RowReplaced, Holding{}
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 
 func TestRequestsThatNameDeaths(t *testing.T) {
 	good := Request{
-		Pool: "pool", ID: "a", Incarnation: "1", Seq: 1, Lease: DefaultLease, Tags: []TagReport{{}},
+		Pool: "pool", ID: "a", Incarnation: "1", Seq: 1, Lease: DefaultLease, Report: Report{},
 		Dead: []Death{{Incarnation: "2", Last: Ticket{7, 7}, Unanswered: []Ticket{{8, 1}}}, {Incarnation: "3"}},
 	}
 	require.NoError(t, good.Validate())

@@ -30,7 +30,7 @@ const (
 	MaxDocumentBytes = 4096
 	// MaxDocuments is how many documents a pool may have.
 	MaxDocuments = 8
-	// MaxNoteBytes is the size of the largest note; see TagReport.
+	// MaxNoteBytes is the size of the largest note; see Report.
 	MaxNoteBytes = 128
 
 	// MaxVersion is the highest version of a document.
@@ -185,18 +185,17 @@ func (r *Record) Save(d *DocumentReport, at At) (current Version, changed bool, 
 	return d.Version, true, nil
 }
 
-// Load returns the documents by rising name and the roster of the empty tag, as the
-// last step left it; see Store.Load. The error is ErrNoPool.
+// Load returns the documents by rising name and the roster, as the last step
+// left it; see Store.Load. The error is ErrNoPool.
 func (r *Record) Load() ([]Document, []RosterRow, error) {
 	if r.Revision == 0 {
 		return nil, nil, ErrNoPool
 	}
-	var whole TagAnswer
-	r.consensus(&whole)
-	for i := range whole.Roster {
-		whole.Roster[i].Silent = r.silent(whole.Roster[i].ID)
+	roster := r.consensus().Roster
+	for i := range roster {
+		roster[i].Silent = r.silent(roster[i].ID)
 	}
-	return r.unreported(nil), whole.Roster, nil
+	return r.unreported(nil), roster, nil
 }
 
 // silent is how long the live row of a processor has had no request. One that has made the

@@ -78,7 +78,7 @@ func TestWhichBodiesAreTaken(t *testing.T) {
 			if c.recorded > 0 {
 				r.Documents = []Document{{"limit", c.recorded, []byte("old")}}
 			}
-			req := follow(TagReport{InUse: half})
+			req := follow(Report{InUse: half})
 			req.Documents = []DocumentReport{{"limit", c.version, c.base, []byte("new")}}
 			require.NoError(t, req.Validate())
 			ans, _ := r.Sync(&req, after(time.Second))
@@ -120,7 +120,7 @@ func TestWhatAnAnswerSaysOfDocuments(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := holding(c.recorded...)
-			req := follow(TagReport{InUse: half})
+			req := follow(Report{InUse: half})
 			req.Documents = c.reports
 			require.NoError(t, req.Validate())
 			ans, _ := r.Sync(&req, after(time.Second))
@@ -135,7 +135,7 @@ func TestWhatAnAnswerSaysOfDocuments(t *testing.T) {
 // A repeat changes nothing, and tells of the documents as they are now.
 func TestARepeatTellsOfTheDocumentsAsTheyAreNow(t *testing.T) {
 	r := holding(Document{"limit", 5, []byte("old")})
-	req := follow(TagReport{InUse: half})
+	req := follow(Report{InUse: half})
 	req.Documents = []DocumentReport{{"limit", 6, 5, []byte("mine")}}
 	ans, _ := r.Sync(&req, after(time.Second))
 	require.Empty(t, ans.Documents)
@@ -147,7 +147,7 @@ func TestARepeatTellsOfTheDocumentsAsTheyAreNow(t *testing.T) {
 	require.Equal(t, []Document{{"limit", 7, []byte("theirs")}}, again.Documents)
 
 	// What was not taken at first is not taken later.
-	next := follow(TagReport{InUse: half})
+	next := follow(Report{InUse: half})
 	next.Seq, next.LastSeq, next.LastNonce = 9, 8, 800
 	next.Documents = []DocumentReport{{"limit", 9, 8, []byte("of what is to come")}}
 	r.Sync(&next, after(2*time.Second))
@@ -168,13 +168,13 @@ func TestRefusalsAreAboutNoDocuments(t *testing.T) {
 	}{
 		{Late, []Row{holder("a", "1", half)}, func(r *Request) { r.Seq, r.LastSeq = 6, 5 }},
 		{Cloned, []Row{holder("a", "1", half)}, func(r *Request) { r.LastNonce = 1 }},
-		{Replaced, []Row{closed(RowReplaced, holder("a", "1", half)), holder("a", "2")}, func(*Request) {}},
-		{Removed, []Row{closed(RowLeft, holder("a", "1"))}, func(*Request) {}},
+		{Replaced, []Row{closed(RowReplaced, holder("a", "1", half)), holder("a", "2", 0)}, func(*Request) {}},
+		{Removed, []Row{closed(RowLeft, holder("a", "1", 0))}, func(*Request) {}},
 		{Behind, []Row{holder("a", "1", half)}, func(r *Request) { r.Seq, r.LastSeq = 12, 11 }},
 	} {
 		r := standing(c.rows...)
 		r.Documents = []Document{limit}
-		req := follow(TagReport{InUse: half})
+		req := follow(Report{InUse: half})
 		req.Documents = []DocumentReport{{"limit", 9, 9, []byte("new")}, {"ramp", 1, 0, []byte("new")}}
 		c.spoil(&req)
 		require.NoError(t, req.Validate())
@@ -190,7 +190,7 @@ func TestDocumentsOutliveAllRows(t *testing.T) {
 	r := holding(Document{"limit", 5, []byte("old")})
 	require.True(t, r.Leave(&Leave{Pool: "pool", ID: "a", Incarnation: "1", Seq: 8, LastSeq: 7, LastNonce: 700}, after(time.Second)))
 	for i := range 12 {
-		req := follow(TagReport{})
+		req := follow(Report{})
 		req.ID, req.Seq, req.LastSeq, req.LastNonce = "b", uint64(i+1), uint64(i), 800
 		req.LastTime = t0
 		ans, _ := r.Sync(&req, after(time.Duration(3+2*i)*time.Second))
@@ -202,7 +202,7 @@ func TestDocumentsOutliveAllRows(t *testing.T) {
 
 func TestAPoolHasSoManyDocumentsAndNoMore(t *testing.T) {
 	r := holding()
-	req := follow(TagReport{InUse: half})
+	req := follow(Report{InUse: half})
 	for i := range MaxDocuments {
 		req.Documents = append(req.Documents, DocumentReport{fmt.Sprint("d", 9-i), 1, 0, []byte("x")})
 	}
@@ -210,7 +210,7 @@ func TestAPoolHasSoManyDocumentsAndNoMore(t *testing.T) {
 	require.Len(t, r.Documents, MaxDocuments)
 	require.NoError(t, checkDocuments(r.Documents, false))
 
-	next := follow(TagReport{InUse: half})
+	next := follow(Report{InUse: half})
 	next.Seq, next.LastSeq, next.LastNonce = 9, 8, 800
 	next.Documents = []DocumentReport{{"d0", 1, 0, []byte("x")}, {"d9", 2, 1, []byte("y")}}
 	ans, _ := r.Sync(&next, after(2*time.Second))
@@ -228,7 +228,7 @@ func TestAPoolHasSoManyDocumentsAndNoMore(t *testing.T) {
 func TestDocumentsShareNoMemory(t *testing.T) {
 	r := holding()
 	body := []byte("mine")
-	req := follow(TagReport{InUse: half})
+	req := follow(Report{InUse: half})
 	req.Documents = []DocumentReport{{"limit", 1, 0, body}}
 	r.Sync(&req, after(time.Second))
 	body[0] = 'X'
@@ -299,12 +299,10 @@ func TestAPoolWithoutARecordHasNoDocuments(t *testing.T) {
 	require.Equal(t, Record{}, r)
 }
 
-func TestLoadShowsTheLiveRowsOfTheLimitItself(t *testing.T) {
-	other := holder("c", "1", 0, half)
-	other.Entries = other.Entries[1:]
+func TestLoadShowsTheLiveRows(t *testing.T) {
 	live := holder("a", "1", half)
-	live.Entries[0].Note = "max 10"
-	r := standing(live, closed(RowReplaced, holder("b", "1", half)), other)
+	live.Note = "max 10"
+	r := standing(live, closed(RowReplaced, holder("b", "1", half)))
 	r.Rows[0].LastSeen = r.Clock - 3_000_000
 	docs, roster, err := r.Load()
 	require.NoError(t, err)
@@ -318,14 +316,13 @@ func TestLoadShowsTheLiveRowsOfTheLimitItself(t *testing.T) {
 
 func TestANoteIsShownToAll(t *testing.T) {
 	r := standing(holder("a", "1", half))
-	req := follow(TagReport{InUse: half, Note: "max 10"}, TagReport{Tag: "x", Note: strings.Repeat("n", MaxNoteBytes)})
+	req := follow(Report{InUse: half, Note: "max 10"})
 	ans, _ := r.Sync(&req, after(time.Second))
-	require.Equal(t, "max 10", ans.Tags[0].Roster[0].Note)
-	require.Equal(t, req.Tags[1].Note, ans.Tags[1].Roster[0].Note)
-	next := follow(TagReport{InUse: half})
+	require.Equal(t, "max 10", ans.Roster[0].Note)
+	next := follow(Report{InUse: half})
 	next.Seq, next.LastSeq, next.LastNonce = 9, 8, 800
 	ans, _ = r.Sync(&next, after(2*time.Second))
-	require.Empty(t, ans.Tags[0].Roster[0].Note, "the newest report counts")
+	require.Empty(t, ans.Roster[0].Note, "the newest report counts")
 }
 
 func TestValidateDocuments(t *testing.T) {
@@ -350,7 +347,7 @@ func TestValidateDocuments(t *testing.T) {
 		{[]DocumentReport{{"a", 5, 6, nil}}, "Base is 6, allowed: 0 to Version"},
 		{[]DocumentReport{{"a", 5, 4, nil}}, "Base is 4, allowed: 0 to Version; without a body 0 or Version"},
 	} {
-		req := follow(TagReport{})
+		req := follow(Report{})
 		req.Documents = c.reports
 		err := req.Validate()
 		if c.want == "" {
@@ -366,7 +363,7 @@ func TestValidateDocuments(t *testing.T) {
 		strings.Repeat("n", MaxNoteBytes+1): "allowed: at most 128 bytes without NUL",
 		"a\x00":                             `Note is "a\x00"`,
 	} {
-		req := follow(TagReport{Note: note})
+		req := follow(Report{Note: note})
 		if err := req.Validate(); want != "" {
 			require.ErrorContains(t, err, want)
 		} else {
@@ -394,7 +391,7 @@ func TestValidateSave(t *testing.T) {
 
 // A processor takes no answer with documents that no store keeps.
 func TestAnswersWithWrongDocumentsAreRefused(t *testing.T) {
-	good := Answer{Lease: MinLease, Tags: []TagAnswer{{}}}
+	good := Answer{Lease: MinLease, Grant: Grant{}}
 	good.Documents = []Document{{Name: "a"}, {"b", MaxVersion, make([]byte, MaxDocumentBytes)}}
 	require.NoError(t, good.Check())
 	for name, docs := range map[string][]Document{

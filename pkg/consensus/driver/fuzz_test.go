@@ -52,8 +52,7 @@ func FuzzParseRecord(f *testing.F) {
 		require.True(t, slices.IsSortedFunc(r.Rows, func(a, b Row) int { return strings.Compare(a.ID+"\x00"+a.Incarnation, b.ID+"\x00"+b.Incarnation) }))
 		for i := range r.Rows {
 			require.NotEmpty(t, r.Rows[i].ID)
-			require.LessOrEqual(t, len(r.Rows[i].Entries), maxTags)
-			require.LessOrEqual(t, r.Rows[i].claims(), maxTags*Whole)
+			require.LessOrEqual(t, r.Rows[i].Claim, Whole)
 		}
 		if r.Unstamped != (RowKey{}) {
 			_, ok := r.find(r.Unstamped)
@@ -119,11 +118,8 @@ func (d *dice) record() *Record {
 		row := Row{
 			RowKey: RowKey{d.name(), d.name()}, State: RowState(d.byte() % 5 % 4), Seq: d.number(), Nonce: uint64(d.byte() % 4), LastSeen: d.micros(),
 		}
-		for tag := range d.byte() % 4 {
-			e := Entry{Tag: []string{"", "a", "b"}[tag], InUse: d.share(), Answered: d.share(), Demand: d.share(), PoolSize: int(d.byte())}
-			e.Claim, e.Note = max(e.InUse, e.Answered), d.note()
-			row.Entries = append(row.Entries, e)
-		}
+		row.Holding = Holding{InUse: d.share(), Answered: d.share(), Demand: d.share(), PoolSize: int(d.byte()), Note: d.note()}
+		row.Claim = max(row.InUse, row.Answered)
 		if i, found := r.find(row.RowKey); !found {
 			r.Rows = slices.Insert(r.Rows, i, row)
 		}
@@ -172,15 +168,11 @@ func (d *dice) request() Request {
 	if d.byte()%4 == 0 {
 		r.Recalled = Ticket{d.number(), uint64(d.byte() % 4)}
 	}
-	for tag := range 1 + d.byte()%3 {
-		r.Tags = append(r.Tags, TagReport{
-			Tag: []string{"b", "", "a"}[tag], InUse: d.share(), Wanted: d.share(), Demand: d.share(), PoolSize: int(d.byte()), Note: d.note(),
-		})
-	}
+	r.Report = Report{InUse: d.share(), Wanted: d.share(), Demand: d.share(), PoolSize: int(d.byte()), Note: d.note()}
 	r.Documents = d.documents()
 	// One field in many is spoilt.
 	long := strings.Repeat("x", 256+int(d.byte()%2))
-	switch t := &r.Tags[0]; d.byte() {
+	switch t := &r.Report; d.byte() {
 	case 200:
 		r.Pool = ""
 	case 201:
@@ -193,14 +185,6 @@ func (d *dice) request() Request {
 		r.LastTime = math.MaxInt64
 	case 205:
 		r.Lease = time.Duration(d.number())
-	case 206:
-		r.Tags = nil
-	case 207:
-		r.Tags = append(r.Tags, r.Tags[0])
-	case 208:
-		r.Tags = slices.Repeat(r.Tags, 40)
-	case 209:
-		t.Tag = long
 	case 210:
 		t.InUse = Whole + 1
 	case 211:
@@ -211,8 +195,6 @@ func (d *dice) request() Request {
 		t.PoolSize = -1
 	case 214:
 		t.PoolSize = maxPoolSize + 1
-	case 215:
-		t.Tag = "\x00"
 	case 216:
 		t.Note = long[:MaxNoteBytes+1]
 	case 217:
@@ -308,16 +290,9 @@ func fault(r *Request) string {
 	if r.Lease <= 0 || r.Lease > 10*time.Second || r.Lease != r.Lease.Truncate(time.Millisecond) {
 		return "lease"
 	}
-	tags := map[string]bool{}
-	for _, t := range r.Tags {
-		tags[t.Tag] = true
-		shares := t.InUse >= 0 && t.Wanted >= 0 && t.Demand >= 0 && max(t.InUse, t.Wanted, t.Demand) <= 1e9
-		if !shares || t.PoolSize < 0 || t.PoolSize > 1e6 || len(t.Tag) > 256 || strings.Contains(t.Tag+t.Note, "\x00") || len(t.Note) > 128 {
-			return "a tag"
-		}
-	}
-	if len(tags) != len(r.Tags) || len(tags) == 0 || len(tags) > 64 {
-		return "tags"
+	shares := r.InUse >= 0 && r.Wanted >= 0 && r.Demand >= 0 && max(r.InUse, r.Wanted, r.Demand) <= 1e9
+	if !shares || r.PoolSize < 0 || r.PoolSize > 1e6 || strings.Contains(r.Note, "\x00") || len(r.Note) > 128 {
+		return "the report"
 	}
 	return documentFault(r.Documents)
 }
@@ -343,7 +318,7 @@ func copyOf(t *testing.T, r *Record) *Record {
 func otherClaims(r *Record, key RowKey) Share {
 	sum := r.Claims()
 	if i, ok := r.find(key); ok {
-		sum -= r.Rows[i].claims()
+		sum -= r.Rows[i].Claim
 	}
 	return sum
 }
@@ -360,18 +335,14 @@ func requireStep(t *testing.T, before, after *Record, req *Request, at At, ans *
 	}
 	require.GreaterOrEqual(t, after.Clock, before.Clock, "time runs on")
 	key := RowKey{req.ID, req.Incarnation}
-	var inUse Share
-	for _, tag := range req.Tags {
-		inUse += tag.InUse
-	}
 	require.LessOrEqual(t, otherClaims(after, key), otherClaims(before, key), "a step lifts no claim of another")
 	if ans.Status != Granted {
-		require.Empty(t, ans.Tags)
+		require.Empty(t, ans.Grant)
 		require.Empty(t, ans.Documents)
 		require.Equal(t, before.Documents, after.Documents)
 		facts := Share(0)
 		if ans.Status == Behind {
-			facts = inUse // they count, whoever's row it is
+			facts = req.InUse // they count, whoever's row it is
 		}
 		require.LessOrEqual(t, after.Claims(), before.Claims()+facts, "%v", ans.Status)
 		return
@@ -379,23 +350,18 @@ func requireStep(t *testing.T, before, after *Record, req *Request, at At, ans *
 	// The next request reports what this answer said.
 	next := Request{
 		Pool: req.Pool, ID: req.ID, Incarnation: req.Incarnation, Seq: req.Seq + 1, LastSeq: req.Seq, LastNonce: req.Nonce, LastTime: ans.Time,
-		Revision: ans.Revision, Lease: req.Lease, Tags: slices.Clone(req.Tags),
+		Revision: ans.Revision, Lease: req.Lease, Report: req.Report,
 	}
-	require.Len(t, ans.Tags, len(req.Tags))
-	for i, tag := range ans.Tags {
-		require.Equal(t, req.Tags[i].Tag, tag.Tag)
-		next.Tags[i].InUse, next.Tags[i].PoolSize = tag.Share, tag.Live
-		require.Len(t, tag.Roster, tag.Live)
-		require.True(t, slices.IsSortedFunc(tag.Roster, func(a, b RosterRow) int { return strings.Compare(a.ID, b.ID) }))
-		if !changed {
-			continue // a repeat is answered as before
-		}
-		limit := req.Tags[i].Wanted
+	next.InUse, next.PoolSize = ans.Share, ans.Live
+	require.Len(t, ans.Roster, ans.Live)
+	require.True(t, slices.IsSortedFunc(ans.Roster, func(a, b RosterRow) int { return strings.Compare(a.ID, b.ID) }))
+	if changed { // else it is a repeat, which is answered as before
+		limit := req.Wanted
 		if ans.Frozen > 0 || after.FreezeUnstamped {
-			limit = req.Tags[i].InUse
+			limit = req.InUse
 		}
-		require.LessOrEqual(t, tag.Share, limit, "a frozen pool lets no share grow")
-		require.True(t, slices.ContainsFunc(tag.Roster, func(r RosterRow) bool { return r.ID == req.ID }))
+		require.LessOrEqual(t, ans.Share, limit, "a frozen pool lets no share grow")
+		require.True(t, slices.ContainsFunc(ans.Roster, func(r RosterRow) bool { return r.ID == req.ID }))
 	}
 	if req.Seq < math.MaxUint64 {
 		require.NoError(t, next.Validate(), "an answer can be reported back")
@@ -404,7 +370,7 @@ func requireStep(t *testing.T, before, after *Record, req *Request, at At, ans *
 	require.True(t, ans.Began >= 0 && ans.Slept >= 0)
 	requireDocuments(t, before, after, req, ans)
 	if changed {
-		require.LessOrEqual(t, after.Claims(), max(Whole, otherClaims(after, key)+inUse), "an answer never lifts the claims above the whole")
+		require.LessOrEqual(t, after.Claims(), max(Whole, otherClaims(after, key)+req.InUse), "an answer never lifts the claims above the whole")
 		if at.Identity != "" && before.Store != at.Identity {
 			require.Positive(t, ans.Frozen, "another server has forgotten everything")
 		}
@@ -498,7 +464,7 @@ func FuzzSync(f *testing.F) {
 			i, ok := r.find(RowKey{req.ID, req.Incarnation})
 			require.True(t, ok, "a tombstone is left")
 			require.Equal(t, RowLeft, r.Rows[i].State)
-			require.Zero(t, r.Rows[i].claims())
+			require.Zero(t, r.Rows[i].Claim)
 		}
 		copyOf(t, r)
 	})

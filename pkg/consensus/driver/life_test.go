@@ -25,7 +25,7 @@ func (l *lifetime) sync(after time.Duration, id string, change ...func(*Request)
 	l.t.Helper()
 	l.at.Now += micros(after)
 	l.seq[id]++
-	req := follow(TagReport{})
+	req := follow(Report{})
 	req.ID, req.Seq, req.Nonce, req.LastSeq, req.LastNonce, req.Revision = id, l.seq[id], l.seq[id], l.seq[id]-1, l.seq[id]-1, 0
 	if req.LastSeq == 0 {
 		req.LastTime = 0

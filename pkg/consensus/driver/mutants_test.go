@@ -19,7 +19,6 @@ var storeRules = map[rule]string{
 	ruleReplacedClaim: "replaced claim",
 	ruleTombstone:     "tombstone",
 	ruleRoom:          "room",
-	ruleOwnTags:       "own tags",
 	ruleClaimFalls:    "claim falls",
 }
 

@@ -152,7 +152,7 @@ func TestReserveHoldsOnADeferredStore(t *testing.T) {
 	require.Zero(t, res.Count)
 	require.Equal(t, FreezeIdentity, res.FrozenBy)
 	require.Equal(t, Removal(longest), res.Frozen)
-	sync := follow(TagReport{})
+	sync := follow(Report{})
 	sync.ID, sync.Seq, sync.LastSeq, sync.Spacing = "b", 1, 0, 100*time.Millisecond
 	r.Sync(&sync, at)
 	require.Equal(t, at.Now+micros(Removal(longest)), r.FrozenUntil)

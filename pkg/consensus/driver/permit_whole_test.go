@@ -35,9 +35,7 @@ func (m *mixture) logical() int64 {
 func (m *mixture) judge() {
 	var held Share
 	for _, a := range m.actors {
-		for _, s := range a.inForce() {
-			held += s
-		}
+		held += a.inForce()
 	}
 	permits, now := 0.0, nanos(m.logical())
 	left := m.slots[:0]

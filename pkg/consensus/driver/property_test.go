@@ -85,13 +85,7 @@ func (c *chaos) post(arrive func()) {
 
 // sync sends a request, whose answer comes if the network lets it.
 func (c *chaos) sync(a *actor) {
-	var tags []TagReport
-	for _, tag := range []string{"", "x", "y"} {
-		if tag == "" || c.rng.IntN(4) == 0 {
-			tags = append(tags, TagReport{Tag: tag, Wanted: c.want()})
-		}
-	}
-	p := a.ask(tags...)
+	p := a.ask(c.want())
 	if c.rng.IntN(8) == 0 && !c.sure[a] {
 		a.newest.req.Seq = 0 // the process gave up waiting
 	}
@@ -155,9 +149,7 @@ func (c *chaos) requireSound(before *Record, req *Request, ans Answer) {
 		require.True(c.t, after.FreezeUnstamped || after.FrozenUntil > after.Clock || c.at.Identity == "")
 		i, ok := after.find(RowKey{req.ID, req.Incarnation})
 		require.True(c.t, ok)
-		for _, t := range req.Tags {
-			require.GreaterOrEqual(c.t, after.Rows[i].entry(t.Tag).Claim, t.InUse, "facts count")
-		}
+		require.GreaterOrEqual(c.t, after.Rows[i].Claim, req.InUse, "facts count")
 		return
 	case Replaced:
 		require.GreaterOrEqual(c.t, after.Clock, before.Clock)
@@ -171,13 +163,11 @@ func (c *chaos) requireSound(before *Record, req *Request, ans Answer) {
 	require.GreaterOrEqual(c.t, after.Clock, before.Clock)
 	var facts Share
 	for _, row := range after.Rows {
-		for _, e := range row.Entries {
-			require.Equal(c.t, max(e.InUse, e.Answered), e.Claim)
-			if row.ID == req.ID && row.Incarnation == req.Incarnation {
-				facts += e.InUse
-			} else {
-				facts += e.Claim
-			}
+		require.Equal(c.t, max(row.InUse, row.Answered), row.Claim)
+		if row.ID == req.ID && row.Incarnation == req.Incarnation {
+			facts += row.InUse
+		} else {
+			facts += row.Claim
 		}
 	}
 	require.LessOrEqual(c.t, after.Claims(), max(Whole, facts), "an answer made claims add up to too much")
@@ -200,7 +190,7 @@ func (c *chaos) step() {
 		c.end(a) // crash
 	case n < 8 && len(c.live) > 2 && c.now >= c.pauses[a]:
 		c.end(a)
-		a.held = map[string]Share{}
+		a.held = 0
 		bye := a.farewell()
 		a.newest.req.Seq = 0
 		c.post(func() { c.leave(bye) })

@@ -14,7 +14,7 @@ const FormatVersion = 1
 // Sync, Leave and Save are the only ways to change it, and they do so without a
 // clock, I/O or randomness, so that every store does the same.
 //
-// Invariant: the sum of Claim over all rows and tags rises above Whole only by
+// Invariant: the sum of Claim over all rows rises above Whole only by
 // facts that the store did not know (shares in use that a processor reports
 // after the store forgot them), never by an answer.
 type Record struct {
@@ -74,13 +74,11 @@ type Row struct {
 	Seq, Nonce uint64
 	// LastSeen is the logical time of the newest request.
 	LastSeen int64
-	// Entries is sorted by tag.
-	Entries []Entry
+	Holding
 }
 
-// An Entry is what the store knows of one tag of one row.
-type Entry struct {
-	Tag string
+// A Holding is what a row says of its processor's share. The zero Holding claims nothing.
+type Holding struct {
 	// Claim = max(InUse, Answered): what the store counts against the whole.
 	Claim, InUse, Answered Share
 	Demand                 Share
@@ -116,30 +114,11 @@ func (r *Record) find(k RowKey) (int, bool) {
 	})
 }
 
-// entry returns the row's entry for tag, or nil.
-func (w *Row) entry(tag string) *Entry {
-	for i := range w.Entries {
-		if w.Entries[i].Tag == tag {
-			return &w.Entries[i]
-		}
-	}
-	return nil
-}
-
-// claims returns the sum of the row's claims.
-func (w *Row) claims() Share {
-	var sum Share
-	for i := range w.Entries {
-		sum += w.Entries[i].Claim
-	}
-	return sum
-}
-
 // Claims returns the sum of all claims on record.
 func (r *Record) Claims() Share {
 	var sum Share
 	for i := range r.Rows {
-		sum += r.Rows[i].claims()
+		sum += r.Rows[i].Claim
 	}
 	return sum
 }

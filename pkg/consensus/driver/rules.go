@@ -15,7 +15,6 @@ const (
 	ruleReplacedClaim             // keep the claim of a replaced incarnation until removal
 	ruleTombstone                 // keep the row of a processor that left
 	ruleRoom                      // cap the share in use by the room, too
-	ruleOwnTags                   // count the processor's own other tags
 	ruleClaimFalls                // lower a claim only when less is reported in use
 	ruleRemoval                   // remove rows that are silent for a removal time, with their claims
 	ruleRecall                    // a row older than its processor is its own only if it has sent the newest request

@@ -2,9 +2,9 @@
 
 package driver
 
-import "github.com/numaproj-contrib/numathrottle/internal/leftout"
+import "github.com/numaproj-contrib/numathrottle/internal/failpoints"
 
-var board = leftout.New("driver", map[string]leftout.Rule{
+var board = failpoints.New("driver", map[string]failpoints.Rule{
 	"freeze":         {Number: int(ruleFreeze), Says: "freeze when the store has forgotten something"},
 	"freeze-removal": {Number: int(ruleFreezeRemoval), Says: "freeze for a removal time of the longest lease, not for a lease"},
 	"clock-clamp":    {Number: int(ruleClockClamp), Says: "bound what one step adds to the logical clock"},
@@ -14,7 +14,6 @@ var board = leftout.New("driver", map[string]leftout.Rule{
 	"replaced-claim": {Number: int(ruleReplacedClaim), Says: "keep the claim of a replaced incarnation until removal"},
 	"tombstone":      {Number: int(ruleTombstone), Says: "keep the row of a processor that left"},
 	"room":           {Number: int(ruleRoom), Says: "cap the share in use by the room, too"},
-	"own-tags":       {Number: int(ruleOwnTags), Says: "count the processor's own other tags"},
 	"claim-falls":    {Number: int(ruleClaimFalls), Says: "lower a claim only when less is reported in use"},
 	"recall":         {Number: int(ruleRecall), Says: "a row that is older than its processor is its own only if it has sent the newest request"},
 	"removal":        {Number: int(ruleRemoval), Says: "remove rows that are silent for a removal time, with their claims"},

@@ -103,7 +103,7 @@ var schedules = []schedule{
 	}},
 	{ruleSequence, "a request from before the grant arrives after it", func(tr *trial) {
 		a, b := tr.actor("a"), tr.actor("b")
-		late := a.ask(TagReport{Wanted: 0})
+		late := a.ask(0)
 		a.sync(Whole)
 		a.take(late, tr.deliver(late))
 		b.sync(Whole)
@@ -142,7 +142,7 @@ var schedules = []schedule{
 	{ruleTombstone, "a packet of a processor that left arrives after the leave", func(tr *trial) {
 		a, b := tr.actor("a"), tr.actor("b")
 		a.sync(Whole)
-		late := a.ask(TagReport{Wanted: Whole})
+		late := a.ask(Whole)
 		a.leave()
 		b.sync(Whole)
 		tr.deliver(late)
@@ -159,15 +159,10 @@ var schedules = []schedule{
 		tr.forgive()
 		tr.keepBusy(20*time.Second, Whole, a, b)
 	}},
-	{ruleOwnTags, "one processor has several tags", func(tr *trial) {
-		a := tr.actor("a")
-		p := a.ask(TagReport{Tag: "x", Wanted: Whole}, TagReport{Tag: "y", Wanted: Whole})
-		a.take(p, tr.deliver(p))
-	}},
 	{ruleClaimFalls, "the answer with the lower share is lost", func(tr *trial) {
 		a, b := tr.actor("a"), tr.actor("b")
 		a.sync(Whole)
-		tr.deliver(a.askWithout(TagReport{Wanted: half}))
+		tr.deliver(a.askWithout(half))
 		b.sync(Whole)
 	}},
 }
@@ -175,7 +170,7 @@ var schedules = []schedule{
 // twin is a copy of the process, with all that it knows.
 func (tr *trial) twin(a *actor) *actor {
 	b := *a
-	b.held = map[string]Share{}
+	b.held = 0
 	tr.actors = append(tr.actors, &b)
 	return &b
 }

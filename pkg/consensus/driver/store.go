@@ -31,7 +31,7 @@ type Store interface {
 	Leave(ctx context.Context, req Leave) error
 
 	// Load returns what operators need to see of a pool: its documents by rising
-	// name, and the roster of the empty tag as the last step left it, with
+	// name, and the roster as the last step left it, with
 	// RosterRow.Silent: one that has died since is in it. It changes nothing.
 	// Errors: *RequestError for a name that no pool can have; one that wraps ErrNoPool
 	// when the pool has no record; anything else is the store's, and passing.
@@ -128,8 +128,7 @@ type Request struct {
 	// the store's consent: 0 with Stop, MaxOutlasts with Degrade, which is as much as there
 	// can be. A store that has begun to remember since takes no absent pool for a new one.
 	Outlasts time.Duration
-	// Tags reports on every tag held. A tag that is not named is in use 0.
-	Tags []TagReport
+	Report
 	// Dead names incarnations of ID whose processes are known to be dead: at most MaxDead,
 	// each once, and not the sender's own. Their claims end with this request. The store
 	// believes it: who names the death of a process that lives breaks the bound.
@@ -149,9 +148,8 @@ type Ticket struct {
 // has so many sends the newest of them again instead of another.
 const MaxUnanswered = 32
 
-// A TagReport is what a processor says of one tag. The empty tag is the limit itself.
-type TagReport struct {
-	Tag string
+// A Report is what a request says of its sender's share.
+type Report struct {
 	// InUse is the share in force at this moment, Wanted what the policy asks for.
 	InUse, Wanted Share
 	// Demand is what the processor would use if it could.
@@ -212,8 +210,7 @@ type Answer struct {
 	Seq, Nonce uint64
 	// Newest is the newest request on record. Only Behind sets it.
 	Newest Ticket
-	// Tags answers every tag reported, in the order of the request.
-	Tags []TagAnswer
+	Grant
 	// Time is the record's logical time in microseconds, Revision its revision.
 	Time     int64
 	Revision uint64
@@ -241,12 +238,11 @@ type Answer struct {
 	Issuing bool
 }
 
-// A TagAnswer is the answer for one tag.
-type TagAnswer struct {
-	Tag   string
+// A Grant is the share that an answer gives, and who is in the pool.
+type Grant struct {
 	Share Share
-	// Live counts the live processors that hold the tag, the asking one
-	// included. PoolSize is the largest pool size that one of them reports.
+	// Live counts the live processors, the asking one included. PoolSize is the
+	// largest pool size that one of them reports.
 	Live, PoolSize int
 	// Agreed is consensus: every live processor reports the same pool size and
 	// it equals Live.

@@ -1,7 +1,6 @@
 package driver
 
 import (
-	"cmp"
 	"slices"
 	"time"
 )
@@ -51,7 +50,7 @@ func (r *Record) Sync(req *Request, at At) (ans Answer, changed bool) {
 	row = st.row(req) // where it stands now
 	row.Seq, row.Nonce = req.Seq, req.Nonce
 	st.stamp(row)
-	row.report(req)
+	row.report(&req.Report)
 	st.issue(req)
 	st.answer(row, req)
 	r.takeDocuments(req.Documents)
@@ -67,16 +66,8 @@ func (st *step) behind(req *Request, key RowKey) {
 	st.commit(req, true)
 	i, _ := st.rec.find(key)
 	row := &st.rec.Rows[i]
-	for _, t := range req.Tags {
-		e := row.entry(t.Tag)
-		if e == nil {
-			k, _ := slices.BinarySearchFunc(row.Entries, t.Tag, func(e Entry, tag string) int { return cmp.Compare(e.Tag, tag) })
-			row.Entries = slices.Insert(row.Entries, k, Entry{Tag: t.Tag, Demand: t.Demand, PoolSize: t.PoolSize, Note: t.Note})
-			e = &row.Entries[k]
-		}
-		e.InUse = max(e.InUse, t.InUse)
-		e.Claim = max(e.Claim, e.InUse)
-	}
+	row.InUse = max(row.InUse, req.InUse)
+	row.Claim = max(row.Claim, row.InUse)
 	st.rec.Revision++
 }
 
@@ -114,7 +105,7 @@ func (r *Record) Leave(l *Leave, at At) (changed bool) {
 	st.commit(nil, false)
 	if i, ok = r.find(RowKey{l.ID, l.Incarnation}); ok {
 		row := &r.Rows[i]
-		row.State, row.Seq, row.Entries = RowLeft, l.Seq, nil
+		row.State, row.Seq, row.Holding = RowLeft, l.Seq, Holding{}
 		st.stamp(row)
 		if skip(ruleTombstone) {
 			r.Rows = slices.Delete(r.Rows, i, i+1)
@@ -236,7 +227,7 @@ func (st *step) row(req *Request) *Row {
 		}
 		r.Rows[j].State = RowReplaced
 		if skip(ruleReplacedClaim) {
-			r.Rows[j].Entries = nil
+			r.Rows[j].Holding = Holding{}
 		}
 	}
 	r.Rows = slices.Insert(r.Rows, i, Row{RowKey: RowKey{req.ID, req.Incarnation}})
@@ -244,54 +235,35 @@ func (st *step) row(req *Request) *Row {
 }
 
 // report records the facts first: what the processor says is in use is its
-// claim, even when the total is above Whole. A tag not named is in use 0.
-func (w *Row) report(req *Request) {
-	entries := w.Entries[:0]
-	for _, t := range req.Tags {
-		entries = append(entries, Entry{
-			Tag: t.Tag, Claim: t.InUse, InUse: t.InUse, Demand: t.Demand, PoolSize: t.PoolSize, Note: t.Note,
-		})
-	}
-	if len(entries) > 1 {
-		slices.SortFunc(entries, func(a, b Entry) int { return cmp.Compare(a.Tag, b.Tag) })
-	}
-	w.Entries = entries
+// claim, even when the total is above Whole.
+func (w *Row) report(r *Report) {
+	w.Holding = Holding{Claim: r.InUse, InUse: r.InUse, Demand: r.Demand, PoolSize: r.PoolSize, Note: r.Note}
 }
 
-// answer grants each tag what there is room for, in the order of the request.
-// A frozen pool lets no share grow, and one that issues permits grants none.
+// answer grants what there is room for. A frozen pool lets no share grow, and one
+// that issues permits grants none.
 func (st *step) answer(row *Row, req *Request) {
-	total := st.rec.Claims()
-	for _, t := range req.Tags {
-		e := row.entry(t.Tag)
-		others := total - e.Claim
-		if skip(ruleOwnTags) {
-			others = total - row.claims()
-		}
-		room := max(Whole-others, 0)
-		limit := t.Wanted
-		if st.frozen() {
-			limit = t.InUse
-		}
-		switch {
-		case st.rec.Issuer.Issuing:
-			limit = 0
-		case st.winding():
-			limit = min(limit, t.InUse)
-		}
-		e.Answered = min(limit, room)
-		if skip(ruleRoom) {
-			e.Answered = max(e.Answered, min(limit, t.InUse))
-		}
-		total -= e.Claim
-		e.Claim = max(e.InUse, e.Answered)
-		if skip(ruleClaimFalls) {
-			e.Claim = e.Answered
-		}
-		if skip(ruleFacts) {
-			e.Claim = min(e.Claim, room)
-		}
-		total += e.Claim
+	room := max(Whole-(st.rec.Claims()-row.Claim), 0)
+	limit := req.Wanted
+	if st.frozen() {
+		limit = req.InUse
+	}
+	switch {
+	case st.rec.Issuer.Issuing:
+		limit = 0
+	case st.winding():
+		limit = min(limit, req.InUse)
+	}
+	row.Answered = min(limit, room)
+	if skip(ruleRoom) {
+		row.Answered = max(row.Answered, min(limit, req.InUse))
+	}
+	row.Claim = max(row.InUse, row.Answered)
+	if skip(ruleClaimFalls) {
+		row.Claim = row.Answered
+	}
+	if skip(ruleFacts) {
+		row.Claim = min(row.Claim, room)
 	}
 }
 
@@ -308,30 +280,24 @@ func (st *step) fill(ans *Answer, req *Request, row *Row) {
 	}
 	ans.Documents = r.unreported(req.Documents)
 	ans.Issuing = r.Issuer.Issuing
-	ans.Tags = make([]TagAnswer, 0, len(req.Tags))
-	for _, t := range req.Tags {
-		ta := TagAnswer{Tag: t.Tag}
-		if e := row.entry(t.Tag); e != nil {
-			ta.Share = e.Answered
-		}
-		r.consensus(&ta)
-		ans.Tags = append(ans.Tags, ta)
-	}
+	ans.Grant = r.consensus()
+	ans.Share = row.Answered
 }
 
-// consensus fills in who is live for a tag and whether they agree on the pool size.
-func (r *Record) consensus(ta *TagAnswer) {
+// consensus tells who is live, and whether they agree on the pool size.
+func (r *Record) consensus() (g Grant) {
 	agreed := true
-	ta.Roster = make([]RosterRow, 0, len(r.Rows))
+	g.Roster = make([]RosterRow, 0, len(r.Rows))
 	for i := range r.Rows {
-		e := r.Rows[i].entry(ta.Tag)
-		if r.Rows[i].State != RowLive || e == nil {
+		row := &r.Rows[i]
+		if row.State != RowLive {
 			continue
 		}
-		ta.Live++
-		agreed = agreed && (ta.Live == 1 || e.PoolSize == ta.PoolSize)
-		ta.PoolSize = max(ta.PoolSize, e.PoolSize)
-		ta.Roster = append(ta.Roster, RosterRow{ID: r.Rows[i].ID, Claim: e.Claim, Demand: e.Demand, PoolSize: e.PoolSize, Note: e.Note})
+		g.Live++
+		agreed = agreed && (g.Live == 1 || row.PoolSize == g.PoolSize)
+		g.PoolSize = max(g.PoolSize, row.PoolSize)
+		g.Roster = append(g.Roster, RosterRow{ID: row.ID, Claim: row.Claim, Demand: row.Demand, PoolSize: row.PoolSize, Note: row.Note})
 	}
-	ta.Agreed = agreed && ta.PoolSize == ta.Live
+	g.Agreed = agreed && g.PoolSize == g.Live
+	return g
 }

@@ -29,12 +29,11 @@ func standing(rows ...Row) *Record {
 }
 
 // holder is a live row whose newest request is #7 with nonce 700.
-func holder(id, incarnation string, claims ...Share) Row {
-	row := Row{RowKey: RowKey{id, incarnation}, Seq: 7, Nonce: 700}
-	for i, c := range claims {
-		row.Entries = append(row.Entries, Entry{Tag: []string{"", "x", "y"}[i], Claim: c, InUse: c, Answered: c, Demand: c, PoolSize: 2})
+func holder(id, incarnation string, claim Share) Row {
+	return Row{
+		RowKey: RowKey{id, incarnation}, Seq: 7, Nonce: 700,
+		Holding: Holding{Claim: claim, InUse: claim, Answered: claim, Demand: claim, PoolSize: 2},
 	}
-	return row
 }
 
 // closed is a row in another state.
@@ -44,10 +43,10 @@ func closed(state RowState, row Row) Row {
 }
 
 // follow is a request of a/1 after the answer to #7.
-func follow(tags ...TagReport) Request {
+func follow(report Report) Request {
 	return Request{
 		Pool: "pool", ID: "a", Incarnation: "1", Seq: 8, Nonce: 800, LastSeq: 7, LastNonce: 700,
-		LastTime: t0, Revision: 50, Lease: longest, Tags: tags,
+		LastTime: t0, Revision: 50, Lease: longest, Report: report,
 	}
 }
 
@@ -65,7 +64,7 @@ func TestJudgement(t *testing.T) {
 		}
 		return tickets
 	}
-	live, second := holder("a", "1", half), holder("a", "2")
+	live, second := holder("a", "1", half), holder("a", "2", 0)
 	for _, c := range []struct {
 		name     string
 		rows     []Row
@@ -116,7 +115,7 @@ func TestJudgement(t *testing.T) {
 			request: request{8, 800, 7, 700, nil}, want: Removed,
 		},
 		{
-			name: "replaced by one that was replaced", rows: []Row{closed(RowReplaced, live), closed(RowReplaced, second), holder("a", "3")},
+			name: "replaced by one that was replaced", rows: []Row{closed(RowReplaced, live), closed(RowReplaced, second), holder("a", "3", 0)},
 			request: request{8, 800, 7, 700, nil}, want: Replaced,
 		},
 
@@ -128,7 +127,7 @@ func TestJudgement(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := standing(append(slices.Clone(c.rows), holder("b", "1", half))...)
 			before := copyRecord(r)
-			req := follow(TagReport{InUse: 0, Wanted: half})
+			req := follow(Report{InUse: 0, Wanted: half})
 			req.Seq, req.Nonce, req.LastSeq, req.LastNonce = c.request.seq, c.request.nonce, c.request.lastSeq, c.request.lastNonce
 			req.Unanswered, req.Recalled = c.request.unanswered, c.recalled
 			require.NoError(t, req.Validate())
@@ -158,7 +157,7 @@ func TestJudgement(t *testing.T) {
 
 func TestRepeatIsAnsweredAsBefore(t *testing.T) {
 	r := standing(holder("a", "1", half), holder("b", "1", half/2))
-	req := follow(TagReport{InUse: half / 2, Wanted: half})
+	req := follow(Report{InUse: half / 2, Wanted: half})
 	first, changed := r.Sync(&req, after(time.Second))
 	require.True(t, changed)
 	kept := copyRecord(r)
@@ -170,7 +169,7 @@ func TestRepeatIsAnsweredAsBefore(t *testing.T) {
 
 func TestOnlyTheFirstSignOfACloneChangesTheRecord(t *testing.T) {
 	r := standing(holder("a", "1", half))
-	req := follow(TagReport{})
+	req := follow(Report{})
 	req.LastNonce++
 	_, changed := r.Sync(&req, after(time.Second))
 	require.True(t, changed)
@@ -182,12 +181,12 @@ func TestOnlyTheFirstSignOfACloneChangesTheRecord(t *testing.T) {
 
 func TestNewIncarnationClosesTheOthersOfItsID(t *testing.T) {
 	r := standing(
-		closed(RowLeft, holder("a", "0")), holder("a", "00", half), closed(RowCloned, holder("a", "2", half/2)), holder("b", "1"),
+		closed(RowLeft, holder("a", "0", 0)), holder("a", "00", half), closed(RowCloned, holder("a", "2", half/2)), holder("b", "1", 0),
 	)
-	req := follow(TagReport{Wanted: Whole})
+	req := follow(Report{Wanted: Whole})
 	req.LastSeq, req.LastNonce = 0, 0
 	ans, _ := r.Sync(&req, after(time.Second))
-	require.Equal(t, half/2, ans.Tags[0].Share)
+	require.Equal(t, half/2, ans.Share)
 	states := map[RowKey]RowState{}
 	for _, row := range r.Rows {
 		states[row.RowKey] = row.State
@@ -195,82 +194,52 @@ func TestNewIncarnationClosesTheOthersOfItsID(t *testing.T) {
 	require.Equal(t, map[RowKey]RowState{
 		{"a", "0"}: RowLeft, {"a", "00"}: RowReplaced, {"a", "1"}: RowLive, {"a", "2"}: RowCloned, {"b", "1"}: RowLive,
 	}, states)
-	require.Equal(t, 1, ans.Tags[0].Live, "b holds no tag")
+	require.Equal(t, 2, ans.Live, "a and b")
 }
 
 // TestRoom is about answers and claims, in tenths of the limit: a/1 reports, b/1
-// has a claim on the empty tag.
+// has a claim.
 func TestRoom(t *testing.T) {
-	type ask struct {
-		tag           string
-		inUse, wanted Share
-	}
 	for _, c := range []struct {
-		name    string
-		had     []Share // claims of a/1 before, on the tags "", x and y
-		other   Share
-		frozen  bool
-		asks    []ask
-		answers []Share
-		claims  []Share
+		name          string
+		had, other    Share // claims of a/1 and b/1 before
+		frozen        bool
+		inUse, wanted Share
+		answer, claim Share
 	}{
-		{"what is wanted, if there is room", nil, 5, false, []ask{{"", 0, 1}}, []Share{1}, []Share{1}},
-		{"what there is room for", nil, 9, false, []ask{{"", 0, 5}}, []Share{1}, []Share{1}},
-		{"nothing where there is no room", nil, 10, false, []ask{{"", 0, 1}}, []Share{0}, []Share{0}},
-		{"room is never negative", nil, 20, false, []ask{{"", 0, 5}}, []Share{0}, []Share{0}},
-		{"one's own claim is no obstacle", []Share{5}, 5, false, []ask{{"", 5, 5}}, []Share{5}, []Share{5}},
-		{"what is in use is claimed, wanted or not", []Share{5}, 0, false, []ask{{"", 5, 0}}, []Share{0}, []Share{5}},
-		{"what is in use is claimed, answered before or not", nil, 1, false, []ask{{"", 5, 5}}, []Share{5}, []Share{5}},
-		{"what is in use is claimed, room or not", []Share{5}, 7, false, []ask{{"", 5, 5}}, []Share{3}, []Share{5}},
-		{"what was answered but is not in use is free again", []Share{10}, 0, false, []ask{{"", 1, 2}}, []Share{2}, []Share{2}},
+		{"what is wanted, if there is room", 0, 5, false, 0, 1, 1, 1},
+		{"what there is room for", 0, 9, false, 0, 5, 1, 1},
+		{"nothing where there is no room", 0, 10, false, 0, 1, 0, 0},
+		{"room is never negative", 0, 20, false, 0, 5, 0, 0},
+		{"one's own claim is no obstacle", 5, 5, false, 5, 5, 5, 5},
+		{"what is in use is claimed, wanted or not", 5, 0, false, 5, 0, 0, 5},
+		{"what is in use is claimed, answered before or not", 0, 1, false, 5, 5, 5, 5},
+		{"what is in use is claimed, room or not", 5, 7, false, 5, 5, 3, 5},
+		{"what was answered but is not in use is free again", 10, 0, false, 1, 2, 2, 2},
 
-		{"frozen: what is in use", []Share{5}, 0, true, []ask{{"", 1, 5}}, []Share{1}, []Share{1}},
-		{"frozen: as far as there is room", nil, 7, true, []ask{{"", 5, 5}}, []Share{3}, []Share{5}},
-
-		{"tags in the order of the request", nil, 0, false, []ask{{"y", 0, 7}, {"", 0, 7}}, []Share{7, 3}, []Share{3, 7}},
-		{"a tag in use counts before its turn", nil, 0, false, []ask{{"", 0, 10}, {"x", 7, 7}}, []Share{3, 7}, []Share{3, 7}},
-		{"a tag given up counts until it is not in use", []Share{0, 5}, 0, false, []ask{{"x", 5, 0}, {"", 0, 10}}, []Share{0, 5}, []Share{5, 5}},
-		{"a tag that is not named is not in use", []Share{0, 5}, 0, false, []ask{{"", 0, 10}}, []Share{10}, []Share{10}},
+		{"frozen: what is in use", 5, 0, true, 1, 5, 1, 1},
+		{"frozen: as far as there is room", 0, 7, true, 5, 5, 3, 5},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := standing(holder("a", "1", tenths(c.had)...), holder("b", "1", c.other*Whole/10))
+			const tenth = Whole / 10
+			r := standing(holder("a", "1", c.had*tenth), holder("b", "1", c.other*tenth))
 			if c.frozen {
 				r.FrozenUntil, r.FrozenBy = t0+micros(time.Minute), FreezeNewRecord
 			}
-			var reports []TagReport
-			for _, a := range c.asks {
-				reports = append(reports, TagReport{Tag: a.tag, InUse: a.inUse * Whole / 10, Wanted: a.wanted * Whole / 10})
-			}
-			req := follow(reports...)
+			req := follow(Report{InUse: c.inUse * tenth, Wanted: c.wanted * tenth})
 			ans, _ := r.Sync(&req, after(time.Second))
-			var answers, claims []Share
-			for _, tag := range ans.Tags {
-				answers = append(answers, tag.Share)
-			}
-			for _, e := range r.Rows[0].Entries {
-				claims = append(claims, e.Claim)
-			}
-			require.Equal(t, tenths(c.answers), answers)
-			require.Equal(t, tenths(c.claims), claims, "by rising tag")
+			require.Equal(t, c.answer*tenth, ans.Share)
+			require.Equal(t, c.claim*tenth, r.Rows[0].Claim)
 			require.Equal(t, c.frozen, ans.Frozen > 0)
 		})
 	}
 }
 
-// tenths turns tenths of the limit into shares.
-func tenths(in []Share) []Share {
-	var out []Share
-	for _, s := range in {
-		out = append(out, s*Whole/10)
-	}
-	return out
-}
-
 func TestSharesAddUpToTheLastBillionth(t *testing.T) {
-	r := standing(holder("a", "1"), holder("b", "1", Whole-1))
-	req := follow(TagReport{Wanted: Whole})
+	r := standing(holder("a", "1", 0), holder("b", "1", Whole-1))
+	req := follow(Report{Wanted: Whole})
 	ans, _ := r.Sync(&req, after(time.Second))
-	require.Equal(t, Share(1), ans.Tags[0].Share)
+	require.Equal(t, Share(1), ans.Share)
 	require.Equal(t, Whole, r.Claims())
 }
 
@@ -299,17 +268,17 @@ func TestConsensus(t *testing.T) {
 			ids := []string{"a", "b", "c"}
 			for i, size := range c.sizes {
 				rows = append(rows, holder(ids[i], "1", half/4))
-				rows[i].Entries[0].PoolSize = size
+				rows[i].PoolSize = size
 			}
 			for i, state := range c.closed {
 				row := closed(state, holder("d", string(rune('1'+i)), half/4))
-				row.Entries[0].PoolSize = 9
+				row.PoolSize = 9
 				rows = append(rows, row)
 			}
 			r := standing(rows...)
-			req := follow(TagReport{InUse: half / 4, Wanted: half / 4, Demand: 7, PoolSize: c.sizes[0]})
+			req := follow(Report{InUse: half / 4, Wanted: half / 4, Demand: 7, PoolSize: c.sizes[0]})
 			ans, _ := r.Sync(&req, after(time.Second))
-			got := ans.Tags[0]
+			got := ans.Grant
 			require.Equal(t, c.agreed, got.Agreed)
 			require.Equal(t, c.most, got.PoolSize)
 			require.Equal(t, len(c.sizes), got.Live)
@@ -328,12 +297,12 @@ func TestLeave(t *testing.T) {
 		left  bool
 		claim Share
 	}{
-		{name: "a live row", row: holder("a", "1", half, half/2), seq: 8, sent: []Ticket{{7, 700}}, left: true},
+		{name: "a live row", row: holder("a", "1", half), seq: 8, sent: []Ticket{{7, 700}}, left: true},
 		{name: "older than the newest request", row: holder("a", "1", half), seq: 6, claim: half},
 		{name: "under the number of the newest request", row: holder("a", "1", half), seq: 7, claim: half},
 		{name: "a replaced row", row: closed(RowReplaced, holder("a", "1", half)), seq: 8, claim: half},
 		{name: "a cloned row", row: closed(RowCloned, holder("a", "1", half)), seq: 8, claim: half},
-		{name: "a row that has left", row: closed(RowLeft, holder("a", "1")), seq: 8},
+		{name: "a row that has left", row: closed(RowLeft, holder("a", "1", 0)), seq: 8},
 		{name: "another incarnation", row: holder("a", "2", half), seq: 8, claim: half},
 		{name: "another ID", row: holder("b", "1", half), seq: 8, claim: half},
 	} {
@@ -393,8 +362,8 @@ func TestLeaveOfAClone(t *testing.T) {
 // A pool that everybody has left takes the lease of whoever comes next, although
 // the tombstones are still there.
 func TestLeaseOfAPoolThatEverybodyHasLeft(t *testing.T) {
-	r := standing(closed(RowLeft, holder("a", "1")))
-	req := follow(TagReport{Wanted: Whole})
+	r := standing(closed(RowLeft, holder("a", "1", 0)))
+	req := follow(Report{Wanted: Whole})
 	req.ID, req.LastSeq, req.LastNonce, req.LastTime, req.Lease = "b", 0, 0, 0, r.Lease-time.Second
 	ans, _ := r.Sync(&req, after(0))
 	require.Equal(t, Granted, ans.Status)
@@ -423,7 +392,7 @@ func TestValidateKeepsNumbersFromWrapping(t *testing.T) {
 		{"Unanswered", func(r *Request) { r.Seq, r.Unanswered = 100, sent33() }},
 		{"Recalled", func(r *Request) { r.LastSeq, r.Recalled = 5, Ticket{5, 1} }},
 	} {
-		req := follow(TagReport{})
+		req := follow(Report{})
 		require.NoError(t, req.Validate())
 		c.spoil(&req)
 		var bad *RequestError

@@ -45,7 +45,7 @@ type actor struct {
 	spacing    time.Duration // of the limit, if it can use permits
 	strict     bool
 	furthest   time.Duration // true time of the last slot that it tells of
-	held       map[string]Share
+	held       Share
 	until      time.Duration // true time at which the lease ends on the local clock
 	lapses     int
 	newest     parcel
@@ -83,9 +83,7 @@ func (tr *trial) wait(d time.Duration) {
 func (tr *trial) look() {
 	var inUse Share
 	for _, a := range tr.actors {
-		for _, s := range a.inForce() {
-			inUse += s
-		}
+		inUse += a.inForce()
 	}
 	tr.inUse = max(tr.inUse, inUse)
 	if !tr.forgot {
@@ -110,7 +108,6 @@ func (tr *trial) moment() At {
 func (tr *trial) actor(id string) *actor {
 	a := &actor{
 		trial: tr, id: id, incarnation: fmt.Sprint(len(tr.actors)), rate: 1, lease: longest,
-		held: map[string]Share{},
 	}
 	tr.actors = append(tr.actors, a)
 	return a
@@ -127,39 +124,29 @@ func (tr *trial) open() {
 }
 
 // inForce is what the actor may draw on at this moment.
-func (a *actor) inForce() map[string]Share {
-	if a.trial.now >= a.until && len(a.held) > 0 {
-		a.held = map[string]Share{}
+func (a *actor) inForce() Share {
+	if a.trial.now >= a.until && a.held > 0 {
+		a.held = 0
 		a.lapses++
 	}
 	return a.held
 }
 
 // ask makes the next request: less is in use at once, more when it is granted.
-func (a *actor) ask(wants ...TagReport) parcel {
-	held := map[string]Share{}
-	for _, w := range wants {
-		if s := min(a.inForce()[w.Tag], w.Wanted); s > 0 {
-			held[w.Tag] = s
-		}
-	}
-	a.held = held
-	return a.askWithout(wants...)
+func (a *actor) ask(want Share) parcel {
+	a.held = min(a.inForce(), want)
+	return a.askWithout(want)
 }
 
 // askWithout makes the next request without a change of what is in use.
-func (a *actor) askWithout(wants ...TagReport) parcel {
+func (a *actor) askWithout(want Share) parcel {
 	a.seq++
 	a.trial.nonce++
-	held := a.inForce()
 	req := Request{
-		Pool: "pool", ID: a.id, Incarnation: a.incarnation, Seq: a.seq, Nonce: a.trial.nonce,
+		Report: Report{InUse: a.inForce(), Wanted: want, Demand: want, PoolSize: 1},
+		Pool:   "pool", ID: a.id, Incarnation: a.incarnation, Seq: a.seq, Nonce: a.trial.nonce,
 		LastSeq: a.last.Seq, LastNonce: a.last.Nonce, LastTime: a.last.Time, Unanswered: a.unanswered, Recalled: a.recalled,
 		Revision: a.revision, Lease: a.lease, Spacing: a.spacing, Strict: a.strict, Reach: max(0, a.furthest-a.trial.now),
-	}
-	for _, w := range wants {
-		w.InUse, w.Demand, w.PoolSize = held[w.Tag], w.Wanted, 1
-		req.Tags = append(req.Tags, w)
 	}
 	a.unanswered = append(slices.Clone(a.unanswered), Ticket{req.Seq, req.Nonce})
 	a.newest = parcel{req: req, sent: a.trial.now, lapses: a.lapses}
@@ -190,30 +177,25 @@ func (a *actor) take(p parcel, ans Answer) {
 		return
 	}
 	if ans.Status != Granted {
-		a.held = map[string]Share{}
+		a.held = 0
 		return
 	}
 	a.inForce()
 	a.answered = append(slices.Clip(a.answered), Ticket{ans.Seq, ans.Nonce})
 	a.last, a.unanswered, a.recalled, a.revision = ans, nil, Ticket{}, max(a.revision, ans.Revision)
 	broken := p.lapses != a.lapses
-	a.held = map[string]Share{}
-	if broken {
+	if a.held = 0; broken {
 		return // what the request reported has lapsed
 	}
 	a.until = p.sent + time.Duration(float64(ans.Lease)/a.rate)
-	for _, t := range ans.Tags {
-		if t.Share > 0 {
-			a.held[t.Tag] = t.Share
-		}
-	}
+	a.held = ans.Share
 	a.inForce()
 	a.trial.look()
 }
 
 // sync asks for a share of the limit itself, and takes the answer.
 func (a *actor) sync(want Share) Answer {
-	p := a.ask(TagReport{Wanted: want})
+	p := a.ask(want)
 	ans := a.trial.deliver(p)
 	a.take(p, ans)
 	if a.recalled != (Ticket{}) {
@@ -224,7 +206,7 @@ func (a *actor) sync(want Share) Answer {
 
 // leave stops drawing, and says so.
 func (a *actor) leave() {
-	a.held = map[string]Share{}
+	a.held = 0
 	a.trial.leave(a.farewell())
 }
 
@@ -269,8 +251,5 @@ func (tr *trial) snapshot() func() {
 func copyRecord(r *Record) *Record {
 	c := *r
 	c.Rows = append([]Row(nil), r.Rows...)
-	for i := range c.Rows {
-		c.Rows[i].Entries = append([]Entry(nil), c.Rows[i].Entries...)
-	}
 	return &c
 }

@@ -9,7 +9,6 @@ import (
 
 const (
 	maxNameBytes = 256
-	maxTags      = 64
 	maxPoolSize  = 1_000_000
 	// Far above what any pool reaches, and far enough from where numbers wrap.
 	maxRevision = 1<<63 - 1
@@ -45,18 +44,8 @@ func (r *Request) Validate() error {
 	if r.Outlasts < 0 || r.Outlasts > MaxOutlasts {
 		return &RequestError{"Outlasts", r.Outlasts.String(), fmt.Sprint("0 to ", MaxOutlasts)}
 	}
-	if len(r.Tags) == 0 || len(r.Tags) > maxTags {
-		return &RequestError{"Tags", fmt.Sprint(len(r.Tags), " tags"), fmt.Sprint("1 to ", maxTags)}
-	}
-	for i, t := range r.Tags {
-		if err := t.validate(); err != nil {
-			return err
-		}
-		for _, u := range r.Tags[:i] {
-			if u.Tag == t.Tag {
-				return &RequestError{"Tag", fmt.Sprintf("%q twice", t.Tag), "each tag once"}
-			}
-		}
+	if err := r.Report.validate(); err != nil {
+		return err
 	}
 	return cmp.Or(r.validateDead(), validateDocuments(r.Documents))
 }
@@ -110,10 +99,7 @@ func validateTickets(tickets []Ticket, last, seq uint64) error {
 	return nil
 }
 
-func (t *TagReport) validate() error {
-	if len(t.Tag) > maxNameBytes || strings.ContainsRune(t.Tag, 0) {
-		return &RequestError{"Tag", fmt.Sprintf("%.40q", t.Tag), fmt.Sprint("at most ", maxNameBytes, " bytes without NUL")}
-	}
+func (t *Report) validate() error {
 	for _, s := range []struct {
 		name string
 		v    Share

@@ -1,6 +1,6 @@
 // Package memstore keeps pools in the memory of one process.
 //
-// It is the reference for every other store: one consensus.Record per pool, with
+// It is the reference for every other store: one driver.Record per pool, with
 // nothing around it but a lock. Use it for processors that live in one process,
 // and in tests.
 package memstore
@@ -10,10 +10,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// A Store is a consensus.Store in memory. Share one value between the members of
+// A Store is a driver.Store in memory. Share one value between the members of
 // one process: two values know nothing of each other, so that each would give
 // out the whole limit. All methods may be called from any goroutine. They wait
 // for nothing but each other.
@@ -25,12 +25,12 @@ type Store struct {
 
 	mu    sync.Mutex
 	start time.Time // when the first step was taken
-	pools map[string]*consensus.Record
+	pools map[string]*driver.Record
 
 	watchers map[string]map[*watcher]bool // by pool
 }
 
-var _ consensus.Store = (*Store)(nil)
+var _ driver.Store = (*Store)(nil)
 
 // An Option changes how a Store works.
 type Option func(*Store)
@@ -41,7 +41,7 @@ func WithClock(now func() time.Time) Option { return func(s *Store) { s.now = no
 
 // New returns an empty Store.
 func New(opts ...Option) *Store {
-	s := &Store{now: time.Now, pools: map[string]*consensus.Record{}}
+	s := &Store{now: time.Now, pools: map[string]*driver.Record{}}
 	for _, opt := range opts {
 		opt(s)
 	}
@@ -50,20 +50,20 @@ func New(opts ...Option) *Store {
 
 // Sync records what the request reports and answers it. The answer shares no
 // memory with the Store.
-// Errors: *consensus.RequestError for a malformed request, and the context's own
+// Errors: *driver.RequestError for a malformed request, and the context's own
 // if that has ended before the call.
-func (s *Store) Sync(ctx context.Context, req consensus.Request) (consensus.Answer, error) {
+func (s *Store) Sync(ctx context.Context, req driver.Request) (driver.Answer, error) {
 	if err := req.Validate(); err != nil {
-		return consensus.Answer{}, err
+		return driver.Answer{}, err
 	}
 	if err := ctx.Err(); err != nil {
-		return consensus.Answer{}, err
+		return driver.Answer{}, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	rec := s.pools[req.Pool]
 	if rec == nil {
-		rec = &consensus.Record{}
+		rec = &driver.Record{}
 		s.pools[req.Pool] = rec
 	}
 	ans, _ := rec.Sync(&req, s.at())
@@ -71,7 +71,7 @@ func (s *Store) Sync(ctx context.Context, req consensus.Request) (consensus.Answ
 }
 
 // Leave frees the claims of one incarnation. Errors are those of Sync.
-func (s *Store) Leave(ctx context.Context, req consensus.Leave) error {
+func (s *Store) Leave(ctx context.Context, req driver.Leave) error {
 	if err := req.Validate(); err != nil {
 		return err
 	}
@@ -87,10 +87,10 @@ func (s *Store) Leave(ctx context.Context, req consensus.Leave) error {
 }
 
 // Load returns the documents of a pool and its roster. They share no memory with
-// the Store. Errors: *consensus.RequestError for a name that no pool can have,
-// consensus.ErrNoPool, and the context's own if that has ended before the call.
-func (s *Store) Load(ctx context.Context, pool string) ([]consensus.Document, []consensus.RosterRow, error) {
-	if err := consensus.ValidatePool(pool); err != nil {
+// the Store. Errors: *driver.RequestError for a name that no pool can have,
+// driver.ErrNoPool, and the context's own if that has ended before the call.
+func (s *Store) Load(ctx context.Context, pool string) ([]driver.Document, []driver.RosterRow, error) {
+	if err := driver.ValidatePool(pool); err != nil {
 		return nil, nil, err
 	}
 	if err := ctx.Err(); err != nil {
@@ -101,11 +101,11 @@ func (s *Store) Load(ctx context.Context, pool string) ([]consensus.Document, []
 	return s.record(pool).Load()
 }
 
-// Save changes a document of a pool; see consensus.Store. Errors:
-// *consensus.RequestError for a malformed document, or one more than
-// consensus.MaxDocuments; *consensus.ConflictError; consensus.ErrNoPool; and the
+// Save changes a document of a pool; see driver.Store. Errors:
+// *driver.RequestError for a malformed document, or one more than
+// driver.MaxDocuments; *driver.ConflictError; driver.ErrNoPool; and the
 // context's own if that has ended before the call.
-func (s *Store) Save(ctx context.Context, pool string, d consensus.DocumentReport) (consensus.Version, error) {
+func (s *Store) Save(ctx context.Context, pool string, d driver.DocumentReport) (driver.Version, error) {
 	if err := d.ValidateSave(pool); err != nil {
 		return 0, err
 	}
@@ -114,32 +114,32 @@ func (s *Store) Save(ctx context.Context, pool string, d consensus.DocumentRepor
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	current, _, err := s.record(pool).Save(&d, consensus.At{})
+	current, _, err := s.record(pool).Save(&d, driver.At{})
 	return current, err
 }
 
 // record returns the record of a pool, or an empty one if it has none.
-func (s *Store) record(pool string) *consensus.Record {
+func (s *Store) record(pool string) *driver.Record {
 	if rec := s.pools[pool]; rec != nil {
 		return rec
 	}
-	return &consensus.Record{}
+	return &driver.Record{}
 }
 
 // Reserve reserves slots. A pool that nobody has joined grants none. Errors are
 // those of Sync.
-func (s *Store) Reserve(ctx context.Context, req consensus.Reserve) (consensus.Reserved, error) {
+func (s *Store) Reserve(ctx context.Context, req driver.Reserve) (driver.Reserved, error) {
 	if err := req.Validate(); err != nil {
-		return consensus.Reserved{}, err
+		return driver.Reserved{}, err
 	}
 	if err := ctx.Err(); err != nil {
-		return consensus.Reserved{}, err
+		return driver.Reserved{}, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	rec := s.pools[req.Pool]
 	if rec == nil {
-		rec = &consensus.Record{}
+		rec = &driver.Record{}
 	}
 	res, _ := rec.Reserve(&req, s.at())
 	return res, nil
@@ -152,10 +152,10 @@ func (s *Store) Close() error { return nil }
 // at is the moment of a step. s.mu is held, so that the time of one step is never
 // before that of the last. Measured from the first one, it follows the monotonic
 // clock: a step of the wall clock is none of a store's that has no server.
-func (s *Store) at() consensus.At {
+func (s *Store) at() driver.At {
 	now := s.now()
 	if s.start.IsZero() {
 		s.start = now
 	}
-	return consensus.At{Now: s.start.Add(now.Sub(s.start)).UnixMicro()}
+	return driver.At{Now: s.start.Add(now.Sub(s.start)).UnixMicro()}
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/storetest"
 )
@@ -17,17 +17,17 @@ func TestConformance(t *testing.T) {
 	store := memstore.New()
 	storetest.Run(t, storetest.Harness{
 		Permits: 100_000,
-		New:     func(testing.TB) consensus.Store { return store },
+		New:     func(testing.TB) driver.Store { return store },
 		Memory:  true,
 		Longest: 400 * time.Millisecond,
 	})
 }
 
 // request is the first request of a processor that wants the whole limit.
-func request(id string) consensus.Request {
-	return consensus.Request{
-		Pool: "pool", ID: id, Incarnation: "1", Seq: 1, Nonce: 1, Lease: consensus.DefaultLease,
-		Tags: []consensus.TagReport{{Wanted: consensus.Whole, Demand: consensus.Whole}},
+func request(id string) driver.Request {
+	return driver.Request{
+		Pool: "pool", ID: id, Incarnation: "1", Seq: 1, Nonce: 1, Lease: driver.DefaultLease,
+		Report: driver.Report{Wanted: driver.Whole, Demand: driver.Whole},
 	}
 }
 
@@ -45,20 +45,20 @@ func TestTimeIsThatOfTheClock(t *testing.T) {
 		ans, err := store.Sync(t.Context(), waiting)
 		require.NoError(t, err)
 		require.Equal(t, now.UnixMicro(), ans.Time)
-		if ans.Tags[0].Share > 0 {
+		if ans.Share > 0 {
 			break
 		}
 		waiting.LastSeq, waiting.LastNonce, waiting.LastTime = ans.Seq, ans.Nonce, ans.Time
 		waiting.Seq++
 	}
-	require.Equal(t, consensus.Removal(consensus.DefaultLease)+time.Second, now.Sub(start))
+	require.Equal(t, driver.Removal(driver.DefaultLease)+time.Second, now.Sub(start))
 }
 
 func TestStoresKnowNothingOfEachOther(t *testing.T) {
 	for range 2 {
 		ans, err := memstore.New().Sync(t.Context(), request("a"))
 		require.NoError(t, err)
-		require.Equal(t, consensus.Whole, ans.Tags[0].Share)
+		require.Equal(t, driver.Whole, ans.Share)
 	}
 }
 
@@ -66,15 +66,15 @@ func TestStoresKnowNothingOfEachOther(t *testing.T) {
 func ExampleNew() {
 	store := memstore.New()
 	for _, id := range []string{"first", "second"} {
-		ans, err := store.Sync(context.Background(), consensus.Request{
-			Pool: "llm", ID: id, Incarnation: "1", Seq: 1, Lease: consensus.DefaultLease,
-			Tags: []consensus.TagReport{{Wanted: consensus.Whole * 3 / 4}},
+		ans, err := store.Sync(context.Background(), driver.Request{
+			Pool: "llm", ID: id, Incarnation: "1", Seq: 1, Lease: driver.DefaultLease,
+			Report: driver.Report{Wanted: driver.Whole * 3 / 4},
 		})
 		if err != nil {
 			fmt.Println(err)
 			return
 		}
-		fmt.Println(id, ans.Tags[0].Share)
+		fmt.Println(id, ans.Share)
 	}
 	// Output:
 	// first 75%

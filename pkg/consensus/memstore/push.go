@@ -4,10 +4,10 @@ import (
 	"context"
 	"sync"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-var _ consensus.Pusher = (*Store)(nil)
+var _ driver.Pusher = (*Store)(nil)
 
 // backlog is how many news may wait for one watcher. What comes beyond is lost.
 const backlog = 256
@@ -19,10 +19,10 @@ type watcher struct {
 }
 
 // Push hands news to everybody who watches the pool. It waits for nobody. Errors:
-// *consensus.RequestError for a name that no pool can have or news of a wrong size, and the
+// *driver.RequestError for a name that no pool can have or news of a wrong size, and the
 // context's own if that has ended before the call.
 func (s *Store) Push(ctx context.Context, pool string, news []byte) error {
-	if err := consensus.ValidateNews(pool, news); err != nil {
+	if err := driver.ValidateNews(pool, news); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
@@ -41,7 +41,7 @@ func (s *Store) Push(ctx context.Context, pool string, news []byte) error {
 
 // Watch calls heard with all news of a pool until stop is called. Errors are those of Push.
 func (s *Store) Watch(ctx context.Context, pool string, heard func(news []byte)) (stop func(), err error) {
-	if err := consensus.ValidatePool(pool); err != nil {
+	if err := driver.ValidatePool(pool); err != nil {
 		return nil, err
 	}
 	if err := ctx.Err(); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // A silentDialer connects until it is told to be silent. Then it waits, and with it whoever needs the client's lock.
@@ -49,7 +49,7 @@ func TestCallsEndWithTheirContext(t *testing.T) {
 	calls := map[string]func(ctx context.Context) error{
 		"Sync": func(ctx context.Context) error { _, err := s.Sync(ctx, request("p", "a", 2)); return err },
 		"Leave": func(ctx context.Context) error {
-			return s.Leave(ctx, consensus.Leave{Pool: "p", ID: "a", Incarnation: "i", Seq: 3})
+			return s.Leave(ctx, driver.Leave{Pool: "p", ID: "a", Incarnation: "i", Seq: 3})
 		},
 		"Load": func(ctx context.Context) error { _, _, err := s.Load(ctx, "p"); return err },
 		"Push": func(ctx context.Context) error { return s.Push(ctx, "p", []byte("news")) },

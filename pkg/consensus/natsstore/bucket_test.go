@@ -9,20 +9,20 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // Whoever leaves a pool, looks at one or saves a document makes neither bucket nor pool.
 func TestWhereNothingIs(t *testing.T) {
 	on := current(t)
 	s := open(t, on)
-	leave := consensus.Leave{Pool: "p", ID: "a", Incarnation: "i", Seq: 1}
+	leave := driver.Leave{Pool: "p", ID: "a", Incarnation: "i", Seq: 1}
 	require.NoError(t, s.Leave(t.Context(), leave))
 	requireNoPool := func() {
 		_, _, err := s.Load(t.Context(), "p")
-		require.ErrorIs(t, err, consensus.ErrNoPool)
-		_, err = s.Save(t.Context(), "p", consensus.DocumentReport{Name: "limit", Version: 1, Body: []byte("x")})
-		require.ErrorIs(t, err, consensus.ErrNoPool)
+		require.ErrorIs(t, err, driver.ErrNoPool)
+		_, err = s.Save(t.Context(), "p", driver.DocumentReport{Name: "limit", Version: 1, Body: []byte("x")})
+		require.ErrorIs(t, err, driver.ErrNoPool)
 		require.ErrorContains(t, err, `pool "p"`)
 	}
 	requireNoPool()
@@ -36,7 +36,7 @@ func TestWhereNothingIs(t *testing.T) {
 	requireNoPool()
 	_, err = keyValue(t, on).Get(t.Context(), "p")
 	require.ErrorIs(t, err, jetstream.ErrKeyNotFound)
-	require.ErrorAs(t, s.Leave(t.Context(), consensus.Leave{}), new(*consensus.RequestError))
+	require.ErrorAs(t, s.Leave(t.Context(), driver.Leave{}), new(*driver.RequestError))
 }
 
 // What another program has put under the key is told, and stays.
@@ -55,15 +55,15 @@ func TestForeignValues(t *testing.T) {
 			seq, err := kv.Put(t.Context(), "p", []byte(tt.value))
 			require.NoError(t, err)
 			_, err = trySync(s, request("p", "a", 1))
-			require.ErrorIs(t, err, consensus.ErrWrongAnswer)
+			require.ErrorIs(t, err, driver.ErrWrongAnswer)
 			require.ErrorContains(t, err, tt.want)
 			require.ErrorContains(t, err, "$KV.numathrottle.p")
-			require.ErrorIs(t, s.Leave(t.Context(), consensus.Leave{Pool: "p", ID: "a", Incarnation: "i", Seq: 1}), consensus.ErrWrongAnswer)
+			require.ErrorIs(t, s.Leave(t.Context(), driver.Leave{Pool: "p", ID: "a", Incarnation: "i", Seq: 1}), driver.ErrWrongAnswer)
 			_, _, err = s.Load(t.Context(), "p")
-			require.ErrorIs(t, err, consensus.ErrWrongAnswer)
-			require.NotErrorIs(t, err, consensus.ErrNoPool)
-			_, err = s.Save(t.Context(), "p", consensus.DocumentReport{Name: "limit", Version: 1, Body: []byte("x")})
-			require.ErrorIs(t, err, consensus.ErrWrongAnswer)
+			require.ErrorIs(t, err, driver.ErrWrongAnswer)
+			require.NotErrorIs(t, err, driver.ErrNoPool)
+			_, err = s.Save(t.Context(), "p", driver.DocumentReport{Name: "limit", Version: 1, Body: []byte("x")})
+			require.ErrorIs(t, err, driver.ErrWrongAnswer)
 			entry, err := kv.Get(t.Context(), "p")
 			require.NoError(t, err)
 			require.Equal(t, seq, entry.Revision(), "the value was overwritten")
@@ -83,12 +83,12 @@ func testDeletedRecords(t *testing.T, on target) {
 		t.Run(name, func(t *testing.T) {
 			require.NoError(t, remove())
 			other := mustSync(t, s, request("p", "b"+name, 1))
-			require.Equal(t, consensus.FreezeNewRecord, other.FrozenBy)
-			require.Zero(t, other.Tags[0].Share)
+			require.Equal(t, driver.FreezeNewRecord, other.FrozenBy)
+			require.Zero(t, other.Share)
 			ans := mustSync(t, s, next)
-			require.Equal(t, consensus.Whole, ans.Tags[0].Share, "what is in use goes on")
+			require.Equal(t, driver.Whole, ans.Share, "what is in use goes on")
 			next = follow(next, ans)
-			next = syncUntil(t, s, next, func(ans consensus.Answer) bool { return ans.Frozen == 0 && ans.Tags[0].Live == 1 })
+			next = syncUntil(t, s, next, func(ans driver.Answer) bool { return ans.Frozen == 0 && ans.Live == 1 })
 		})
 	}
 }
@@ -99,12 +99,12 @@ func testBucketDeleted(t *testing.T, on target) {
 	next := syncUntil(t, s, request("p", "a", 1), isWhole)
 	deleteBucket(t, s)
 	other := mustSync(t, s, request("p", "b", 1))
-	require.Equal(t, consensus.FreezeNewRecord, other.FrozenBy)
-	require.Zero(t, other.Tags[0].Share)
+	require.Equal(t, driver.FreezeNewRecord, other.FrozenBy)
+	require.Zero(t, other.Share)
 	ans := mustSync(t, s, next)
-	require.Equal(t, consensus.Whole, ans.Tags[0].Share, "what is in use goes on")
-	require.Equal(t, consensus.FreezeRollback, ans.FrozenBy)
-	syncUntil(t, s, follow(next, ans), func(ans consensus.Answer) bool { return ans.Frozen == 0 })
+	require.Equal(t, driver.Whole, ans.Share, "what is in use goes on")
+	require.Equal(t, driver.FreezeRollback, ans.FrozenBy)
+	syncUntil(t, s, follow(next, ans), func(ans driver.Answer) bool { return ans.Frozen == 0 })
 }
 
 // A bucket that was made as other programs make theirs will do: no read takes

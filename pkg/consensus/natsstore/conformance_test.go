@@ -15,7 +15,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/proof"
 	"github.com/numaproj-contrib/numathrottle/internal/race"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/storetest"
 )
 
@@ -73,7 +73,7 @@ type harness struct {
 	conns []*nats.Conn
 }
 
-func (h *harness) open(t testing.TB) consensus.Store {
+func (h *harness) open(t testing.TB) driver.Store {
 	t.Helper()
 	s := open(t, h.target, WithLongestLease(longest))
 	h.mu.Lock()

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 const (
@@ -86,7 +86,7 @@ func syncAtPace(t *testing.T, s *Store, id string, log *syncLog) {
 	attempts := 0
 	s.tried = func(n int) { attempts = n }
 	joined, req := request("p", id, 1), slow(request("p", id, 2))
-	req.Unanswered = []consensus.Ticket{{Seq: joined.Seq, Nonce: joined.Nonce}}
+	req.Unanswered = []driver.Ticket{{Seq: joined.Seq, Nonce: joined.Nonce}}
 	next := time.Now().Add(time.Duration(rand.Int64N(int64(pace))))
 	for range 3 {
 		<-time.After(time.Until(next))
@@ -96,17 +96,17 @@ func syncAtPace(t *testing.T, s *Store, id string, log *syncLog) {
 			ans, err := trySync(s, req)
 			log.add(attempts-1, time.Since(begun), err)
 			if err == nil {
-				if !assert.Equal(t, consensus.Granted, ans.Status) {
+				if !assert.Equal(t, driver.Granted, ans.Status) {
 					return
 				}
 				req = follow(req, ans)
-				req.Tags[0].InUse = 0
+				req.InUse = 0
 				break
 			}
 			if !assert.Less(t, missed, misses, "%s: %v", id, err) {
 				return
 			}
-			req.Unanswered = append(slices.Clone(req.Unanswered), consensus.Ticket{Seq: req.Seq, Nonce: req.Nonce})
+			req.Unanswered = append(slices.Clone(req.Unanswered), driver.Ticket{Seq: req.Seq, Nonce: req.Nonce})
 			req.Seq++
 			req.Nonce++
 		}

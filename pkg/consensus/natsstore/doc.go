@@ -4,7 +4,7 @@
 //
 // # One sync
 //
-// The record of a pool is one value (see consensus.Record). A sync reads the
+// The record of a pool is one value (see driver.Record). A sync reads the
 // stream's information and then the pool's entry, both from the stream's leader,
 // never from a replica or a cache; applies Record.Sync; and writes the value back
 // on condition that nobody else has written since. If somebody has, it waits for
@@ -17,7 +17,7 @@
 // if the stream has one and takes writes: where one server led both, the pool waits for two elections.
 //
 // A write acknowledgement carries no time, so the server's time of a step is read
-// back with the entry by the next one (consensus.At.Deferred). The time of a saved
+// back with the entry by the next one (driver.At.Deferred). The time of a saved
 // document passes for that of the step before, so that a pool which nobody is in has
 // slept since then at most. A write that is
 // not acknowledged in time may have been done, or be done later: Sync returns an
@@ -57,7 +57,7 @@
 // # New pools
 //
 // A pool without a record freezes, unless the bucket is known to have forgotten nothing for as long as a
-// share of it could be in use: within consensus.Removal of the longest lease, and with
+// share of it could be in use: within driver.Removal of the longest lease, and with
 // consensus.Degrade within an hour and a quarter more. Two markers tell, the keys =marker-1 and
 // =marker-2, which no pool has. A marker holds the life of the bucket that it vouches for: the identity,
 // and with a single replica the ID that the server has from its start to its end. It counts

@@ -8,7 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // The headers of a write, and those that mark a deleted entry.
@@ -82,12 +82,12 @@ func (s line) get(ctx context.Context, subject string) (*entry, error) {
 	case err != nil:
 		return nil, err
 	case reply.Message == nil || reply.Message.Seq == 0:
-		return nil, fmt.Errorf("natsstore: %s: no message in the reply: %w", subject, consensus.ErrWrongAnswer)
+		return nil, fmt.Errorf("natsstore: %s: no message in the reply: %w", subject, driver.ErrWrongAnswer)
 	}
 	m := reply.Message
 	deleted, err := isMarker(m.Header)
 	if err != nil {
-		return nil, fmt.Errorf("natsstore: %s: %w: %w", subject, consensus.ErrWrongAnswer, err)
+		return nil, fmt.Errorf("natsstore: %s: %w: %w", subject, driver.ErrWrongAnswer, err)
 	}
 	if deleted {
 		return &entry{seq: m.Seq}, nil
@@ -129,7 +129,7 @@ func (s line) write(ctx context.Context, subject string, value []byte, seq uint6
 		return s.refused(err, len(value), &info.Config)
 	case reply.Stream != s.stream || reply.Seq == 0:
 		return fmt.Errorf("natsstore: %s: acknowledged by the stream %q as number %d, not by %s: %w",
-			subject, reply.Stream, reply.Seq, s.stream, consensus.ErrWrongAnswer)
+			subject, reply.Stream, reply.Seq, s.stream, driver.ErrWrongAnswer)
 	}
 	return nil
 }

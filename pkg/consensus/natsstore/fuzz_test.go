@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // The key of any pool is one that every bucket takes, and no other pool's.
@@ -90,15 +90,15 @@ func FuzzReplies(f *testing.F) {
 			return
 		}
 		e := entry{value: append([]byte{}, reply.Message.Data...), created: reply.Message.Time}
-		at := consensus.At{Now: e.micros(), Identity: "s", Deferred: true}
+		at := driver.At{Now: e.micros(), Identity: "s", Deferred: true}
 		require.GreaterOrEqual(t, at.Now, int64(0))
 		// A record is read, moved on and written at any time that a server can name.
-		record, err := consensus.ParseRecord(e.value)
+		record, err := driver.ParseRecord(e.value)
 		if err != nil {
-			record = &consensus.Record{}
+			record = &driver.Record{}
 		}
-		req := consensus.Request{
-			Pool: "p", ID: "a", Incarnation: "1", Seq: 1, Nonce: 1, Lease: consensus.MinLease, Tags: []consensus.TagReport{{Wanted: consensus.Whole}},
+		req := driver.Request{
+			Pool: "p", ID: "a", Incarnation: "1", Seq: 1, Nonce: 1, Lease: driver.MinLease, Report: driver.Report{Wanted: driver.Whole},
 		}
 		if record.Clock < 1<<59 && record.Revision < 1<<62 && record.FrozenUntil < 1<<59 {
 			record.Sync(&req, at)

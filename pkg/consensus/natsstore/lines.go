@@ -10,7 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // A line is a Store on one of its connections.
@@ -149,7 +149,7 @@ func (c *lines) outcome(l line, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
-	serves := err == nil || errors.Is(err, consensus.ErrWrongAnswer)
+	serves := err == nil || errors.Is(err, driver.ErrWrongAnswer)
 	switch {
 	case serves && l.nc == l.Store.nc:
 		if c.failing = (time.Time{}); c.served.IsZero() {

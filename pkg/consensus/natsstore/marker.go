@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 const (
@@ -54,7 +54,7 @@ func parseMarker(e *entry) (*marker, error) {
 	since, life, ok := strings.Cut(rest, " ")
 	at, err := strconv.ParseInt(since, 10, 64)
 	if format != markerFormat || !ok || life == "" || err != nil {
-		return nil, fmt.Errorf("%w: it is not a marker of format %s", consensus.ErrWrongAnswer, markerFormat)
+		return nil, fmt.Errorf("%w: it is not a marker of format %s", driver.ErrWrongAnswer, markerFormat)
 	}
 	m := &marker{life: life, since: time.UnixMicro(at), seq: e.seq}
 	if e.created.After(m.since) {
@@ -118,7 +118,7 @@ func (s line) remembers(ctx context.Context, info *streamInfo) (time.Duration, e
 	if subject != "" && (oldest < 0 || oldest > renewal) {
 		fresh := marker{life: life, since: *info.TimeStamp}
 		err := s.write(ctx, subject, fresh.value(), seq, info)
-		if err != nil && !errors.Is(err, consensus.ErrContention) {
+		if err != nil && !errors.Is(err, driver.ErrContention) {
 			return 0, err
 		}
 	}

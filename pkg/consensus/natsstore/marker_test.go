@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // newcomers makes pools that nobody has heard of.
@@ -21,7 +21,7 @@ func newcomers() func() string {
 }
 
 // fresh is why the first sync of a new pool is frozen. One that is not gets all it wants.
-func fresh(t testing.TB, s *Store, pool string) consensus.FreezeCause {
+func fresh(t testing.TB, s *Store, pool string) driver.FreezeCause {
 	t.Helper()
 	ans := mustSync(t, s, request(pool, "a", 1))
 	require.Equal(t, ans.Frozen == 0, isWhole(ans))
@@ -31,7 +31,7 @@ func fresh(t testing.TB, s *Store, pool string) consensus.FreezeCause {
 // awaitTrust waits until new pools are known as such.
 func awaitTrust(t testing.TB, s *Store, next func() string) {
 	t.Helper()
-	require.Eventually(t, func() bool { return fresh(t, s, next()) == consensus.FreezeNone }, patience, 20*time.Millisecond)
+	require.Eventually(t, func() bool { return fresh(t, s, next()) == driver.FreezeNone }, patience, 20*time.Millisecond)
 }
 
 // putMarker writes the marker as a user would.
@@ -56,42 +56,42 @@ func TestNewPools(t *testing.T) {
 	s := open(t, on, WithLongestLease(quick))
 	next := newcomers()
 	began := time.Now()
-	require.Equal(t, consensus.FreezeNewRecord, fresh(t, s, next()), "a bucket of which nothing is known")
+	require.Equal(t, driver.FreezeNewRecord, fresh(t, s, next()), "a bucket of which nothing is known")
 	awaitTrust(t, s, next)
-	require.GreaterOrEqual(t, time.Since(began), consensus.Removal(quick))
+	require.GreaterOrEqual(t, time.Since(began), driver.Removal(quick))
 
 	js, err := jetstream.New(connect(t, on.urls))
 	require.NoError(t, err)
 	for _, test := range []struct {
 		name   string
 		happen func(t *testing.T)
-		want   consensus.FreezeCause
+		want   driver.FreezeCause
 	}{
-		{"nothing", func(*testing.T) {}, consensus.FreezeNone},
-		{"the bucket deleted", func(t *testing.T) { deleteBucket(t, s) }, consensus.FreezeNewRecord},
+		{"nothing", func(*testing.T) {}, driver.FreezeNone},
+		{"the bucket deleted", func(t *testing.T) { deleteBucket(t, s) }, driver.FreezeNewRecord},
 		{"the bucket purged", func(t *testing.T) {
 			stream, err := js.Stream(t.Context(), "KV_"+on.bucket)
 			require.NoError(t, err)
 			require.NoError(t, stream.Purge(t.Context()))
-		}, consensus.FreezeNewRecord},
+		}, driver.FreezeNewRecord},
 		{"the server restarted under the same name, with all data", func(t *testing.T) {
 			awaitRestart(t, on, s)
-		}, consensus.FreezeNewRecord},
+		}, driver.FreezeNewRecord},
 		{"the marker deleted", func(t *testing.T) {
 			require.NoError(t, keyValue(t, on).Delete(t.Context(), markerKeys[0]))
-		}, consensus.FreezeNewRecord},
+		}, driver.FreezeNewRecord},
 		{"the marker of another life", func(t *testing.T) {
 			putMarker(t, on, "1 1 2026-11-21T10:08:27Z first")
-			time.Sleep(2 * consensus.Removal(quick)) // by the server's clock: it is old enough
-		}, consensus.FreezeNewRecord},
+			time.Sleep(2 * driver.Removal(quick)) // by the server's clock: it is old enough
+		}, driver.FreezeNewRecord},
 		{"a marker from the future", func(t *testing.T) {
 			m := readMarker(t, on)
 			putMarker(t, on, fmt.Sprintf("1 %d %s", time.Now().Add(time.Hour).UnixMicro(), m[2]))
-			time.Sleep(2 * consensus.Removal(quick))
-		}, consensus.FreezeNewRecord},
+			time.Sleep(2 * driver.Removal(quick))
+		}, driver.FreezeNewRecord},
 		{"a marker that says more than its stamp", func(t *testing.T) {
 			putMarker(t, on, "1 1 "+readMarker(t, on)[2])
-		}, consensus.FreezeNewRecord},
+		}, driver.FreezeNewRecord},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			awaitTrust(t, s, next)
@@ -102,8 +102,8 @@ func TestNewPools(t *testing.T) {
 	}
 
 	lasting := request(next(), "a", 1)
-	lasting.Outlasts = consensus.MaxOutlasts
-	require.Equal(t, consensus.FreezeNewRecord, mustSync(t, s, lasting).FrozenBy, "somebody may go on without the store")
+	lasting.Outlasts = driver.MaxOutlasts
+	require.Equal(t, driver.FreezeNewRecord, mustSync(t, s, lasting).FrozenBy, "somebody may go on without the store")
 }
 
 // awaitRestart restarts the server of a target, which keeps its name, and waits for the Store's connection.
@@ -125,7 +125,7 @@ func TestForeignMarker(t *testing.T) {
 	for _, value := range []string{"", "hello", "1", "1 2", "1 2 ", "1 x life", "2 1 life"} {
 		putMarker(t, on, value)
 		_, err := trySync(s, request("p", "a", 1))
-		require.ErrorIs(t, err, consensus.ErrWrongAnswer, value)
+		require.ErrorIs(t, err, driver.ErrWrongAnswer, value)
 		require.ErrorContains(t, err, "$KV.numathrottle.=marker-1")
 		require.ErrorContains(t, err, "not a marker of format 1")
 		mustSync(t, s, request("old", "b"+value, 1)) // a pool on record needs none
@@ -139,7 +139,7 @@ func TestNewPoolAfterAnElection(t *testing.T) {
 	next := newcomers()
 	awaitTrust(t, s, next)
 	on.moves(t, on.bucket)
-	require.Equal(t, consensus.FreezeNewRecord, fresh(t, s, next()))
+	require.Equal(t, driver.FreezeNewRecord, fresh(t, s, next()))
 	awaitTrust(t, s, next)
 }
 
@@ -159,9 +159,9 @@ func TestPoolsInUseKeepTheMarker(t *testing.T) {
 			happen(t, on)
 			s := open(t, on, WithLongestLease(quick))
 			used = follow(used, mustSync(t, s, used))
-			until := time.Now().Add(2 * consensus.Removal(quick))
-			syncUntil(t, s, used, func(consensus.Answer) bool { return time.Now().After(until) })
-			require.Equal(t, consensus.FreezeNone, fresh(t, s, next()))
+			until := time.Now().Add(2 * driver.Removal(quick))
+			syncUntil(t, s, used, func(driver.Answer) bool { return time.Now().After(until) })
+			require.Equal(t, driver.FreezeNone, fresh(t, s, next()))
 		})
 	}
 }
@@ -203,7 +203,7 @@ func TestNewPoolsOfAnOldServer(t *testing.T) {
 	next := newcomers()
 	pool := next()
 	syncUntil(t, s, request(pool, "a", 1), isWhole)
-	require.Equal(t, consensus.FreezeNewRecord, fresh(t, s, next()))
+	require.Equal(t, driver.FreezeNewRecord, fresh(t, s, next()))
 	_, err := keyValue(t, on).Get(t.Context(), markerKeys[0])
 	require.ErrorIs(t, err, jetstream.ErrKeyNotFound)
 }
@@ -217,7 +217,7 @@ func TestNewPoolsInMemory(t *testing.T) {
 	require.NoError(t, err)
 	s := open(t, on, WithLongestLease(quick))
 	syncUntil(t, s, request("p", "a", 1), isWhole)
-	require.Equal(t, consensus.FreezeNewRecord, fresh(t, s, "q"))
+	require.Equal(t, driver.FreezeNewRecord, fresh(t, s, "q"))
 }
 
 // Beyond the bucket's limit the oldest entries go first: the marker before any pool
@@ -238,7 +238,7 @@ func TestMarkerIsEvictedFirst(t *testing.T) {
 	require.ErrorIs(t, err, jetstream.ErrKeyNotFound)
 	_, err = kv.Get(t.Context(), "used")
 	require.NoError(t, err)
-	require.Equal(t, consensus.FreezeNewRecord, fresh(t, s, next()))
+	require.Equal(t, driver.FreezeNewRecord, fresh(t, s, next()))
 }
 
 // The first answer of a new pool is void when the write may have come to another bucket
@@ -250,7 +250,7 @@ func TestBucketMadeAnewWhileAPoolBegins(t *testing.T) {
 	awaitTrust(t, s, next)
 	l := line{s, s.nc}
 	req := request("late", "a", 1)
-	err := l.try(t.Context(), req.Pool, true, func(rec *consensus.Record, at consensus.At) bool {
+	err := l.try(t.Context(), req.Pool, true, func(rec *driver.Record, at driver.At) bool {
 		deleteBucket(t, s) // between what was read and the write
 		require.ErrorIs(t, l.create(t.Context()), errMade)
 		ans, changed := rec.Sync(&req, at)
@@ -259,11 +259,11 @@ func TestBucketMadeAnewWhileAPoolBegins(t *testing.T) {
 	})
 	require.ErrorContains(t, err, "its first answer is void")
 	require.NotErrorAs(t, err, new(passing))
-	req.Unanswered = []consensus.Ticket{{Seq: req.Seq, Nonce: req.Nonce}}
+	req.Unanswered = []driver.Ticket{{Seq: req.Seq, Nonce: req.Nonce}}
 	req.Seq, req.Nonce = 2, 2
 	ans := mustSync(t, s, req)
-	require.Equal(t, consensus.FreezeIdentity, ans.FrozenBy)
-	require.Zero(t, ans.Tags[0].Share)
+	require.Equal(t, driver.FreezeIdentity, ans.FrozenBy)
+	require.Zero(t, ans.Share)
 }
 
 // On one server of several only a client of that server can tell its life from the next one.
@@ -280,6 +280,6 @@ func TestMarkerOfOneServerOfSeveral(t *testing.T) {
 			continue
 		}
 		syncUntil(t, s, request(next(), "a", 1), isWhole)
-		require.Equal(t, consensus.FreezeNewRecord, fresh(t, s, next()))
+		require.Equal(t, driver.FreezeNewRecord, fresh(t, s, next()))
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // podName is as long a name as a pod can have in Kubernetes.
@@ -21,18 +21,18 @@ func podName(i int) string { return fmt.Sprintf("%s-%03d", strings.Repeat("p", 5
 // The least sizes that are asked for are those of the records there can be.
 func TestSizesOfRecords(t *testing.T) {
 	size := func(n int, documents bool) int {
-		rec := &consensus.Record{}
+		rec := &driver.Record{}
 		for i := range n {
 			req := slow(request("p", podName(i), 1))
-			req.Tags[0].Note = strings.Repeat("n", 60)
+			req.Note = strings.Repeat("n", 60)
 			if i == 0 && documents {
 				for k := range 4 { // more than any pool has of the largest
-					req.Documents = append(req.Documents, consensus.DocumentReport{
-						Name: fmt.Sprint("d", k), Version: 1, Body: []byte(strings.Repeat("x", consensus.MaxDocumentBytes)),
+					req.Documents = append(req.Documents, driver.DocumentReport{
+						Name: fmt.Sprint("d", k), Version: 1, Body: []byte(strings.Repeat("x", driver.MaxDocumentBytes)),
 					})
 				}
 			}
-			_, _ = rec.Sync(&req, consensus.At{Now: int64(1e15) + int64(i)*1000, Identity: "s"})
+			_, _ = rec.Sync(&req, driver.At{Now: int64(1e15) + int64(i)*1000, Identity: "s"})
 		}
 		_, roster, err := rec.Load()
 		require.NoError(t, err)
@@ -121,9 +121,9 @@ func TestBucketsOfOperators(t *testing.T) {
 				}
 				for i := 0; i < 60 && err == nil; i++ {
 					filler := request(fmt.Sprint("other", i/10), podName(i), 1)
-					filler.Tags[0].Note = strings.Repeat("n", consensus.MaxNoteBytes)
+					filler.Note = strings.Repeat("n", driver.MaxNoteBytes)
 					for k := range 2 {
-						filler.Documents = append(filler.Documents, consensus.DocumentReport{
+						filler.Documents = append(filler.Documents, driver.DocumentReport{
 							Name: fmt.Sprint("d", k), Version: 1, Body: []byte(strings.Repeat("x", 4000)),
 						})
 					}

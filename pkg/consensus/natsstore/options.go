@@ -7,7 +7,7 @@ import (
 	"regexp"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // Defaults of the options.
@@ -73,15 +73,15 @@ func WithMaxBytes(n int64) Option {
 }
 
 // WithLongestLease sets the longest lease that a processor of any pool in the
-// bucket uses: 1 ms to consensus.MaxLease. A pool of which the store may have forgotten something
+// bucket uses: 1 ms to driver.MaxLease. A pool of which the store may have forgotten something
 // freezes for one removal time of this lease, so a shorter one lets new pools
 // start sooner. It is right only if no processor of any pool in the bucket, of any
 // program, uses a longer one. Requests with a longer lease are refused with a
-// *consensus.RequestError. Defaults to consensus.MaxLease.
+// *driver.RequestError. Defaults to driver.MaxLease.
 func WithLongestLease(d time.Duration) Option {
 	return func(o *options) {
-		if d < time.Millisecond || d > consensus.MaxLease {
-			o.fault("longest lease", d.String(), "1ms to "+consensus.MaxLease.String())
+		if d < time.Millisecond || d > driver.MaxLease {
+			o.fault("longest lease", d.String(), "1ms to "+driver.MaxLease.String())
 		}
 		o.longest = d
 	}
@@ -103,7 +103,7 @@ func (o *options) fault(field, value, allowed string) {
 }
 
 func newOptions(opts []Option) (*options, error) {
-	o := &options{bucket: DefaultBucket, maxBytes: DefaultMaxBytes, longest: consensus.MaxLease, log: slog.Default()}
+	o := &options{bucket: DefaultBucket, maxBytes: DefaultMaxBytes, longest: driver.MaxLease, log: slog.Default()}
 	for _, opt := range opts {
 		opt(o)
 	}

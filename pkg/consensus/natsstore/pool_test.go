@@ -15,15 +15,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 func testPool(t *testing.T, on target) {
 	a, b := open(t, on, WithLongestLease(quick)), open(t, on, WithLongestLease(quick))
 	first := mustSync(t, a, request("ns/pipe.v2", "a", 1))
-	require.Zero(t, first.Tags[0].Share)
-	require.Equal(t, consensus.FreezeNewRecord, first.FrozenBy)
-	require.Equal(t, consensus.Removal(quick), first.Frozen)
+	require.Zero(t, first.Share)
+	require.Equal(t, driver.FreezeNewRecord, first.FrozenBy)
+	require.Equal(t, driver.Removal(quick), first.Frozen)
 
 	js, err := jetstream.New(connect(t, on.urls))
 	require.NoError(t, err)
@@ -41,17 +41,17 @@ func testPool(t *testing.T, on target) {
 	again := mustSync(t, b, next)
 	require.Equal(t, again, mustSync(t, a, next), "a repeat at another handle changes nothing")
 	seen := mustSync(t, b, request("ns/pipe.v2", "b", 1))
-	require.Zero(t, seen.Tags[0].Share)
-	require.Equal(t, 2, seen.Tags[0].Live)
+	require.Zero(t, seen.Share)
+	require.Equal(t, 2, seen.Live)
 
 	entry, err := keyValue(t, on).Get(t.Context(), "ns/pipe=2Ev2")
 	require.NoError(t, err)
-	rec, err := consensus.ParseRecord(entry.Value())
+	rec, err := driver.ParseRecord(entry.Value())
 	require.NoError(t, err)
 	require.Len(t, rec.Rows, 2)
 
 	next = follow(next, again)
-	require.NoError(t, a.Leave(t.Context(), consensus.Leave{
+	require.NoError(t, a.Leave(t.Context(), driver.Leave{
 		Pool: "ns/pipe.v2", ID: "a", Incarnation: "i", Seq: next.Seq, LastSeq: next.LastSeq, LastNonce: next.LastNonce,
 	}))
 	require.True(t, isWhole(mustSync(t, b, follow(request("ns/pipe.v2", "b", 1), seen))), "a leave frees the share at once")
@@ -61,16 +61,16 @@ func TestLongestLease(t *testing.T) {
 	on := current(t)
 	s := open(t, on, WithLongestLease(100*time.Millisecond))
 	_, err := trySync(s, request("p", "a", 1))
-	var refused *consensus.RequestError
+	var refused *driver.RequestError
 	require.ErrorAs(t, err, &refused)
-	require.Equal(t, consensus.RequestError{Field: "Lease", Value: "200ms", Allowed: "at most 100ms in this store"}, *refused)
+	require.Equal(t, driver.RequestError{Field: "Lease", Value: "200ms", Allowed: "at most 100ms in this store"}, *refused)
 
 	// A pool that has a longer lease all the same freezes for as long as it needs.
 	req := request("p", "b", 1)
 	ans := mustSync(t, open(t, on, WithLongestLease(time.Second)), req)
 	req = follow(req, ans)
 	req.Lease, req.Revision = 100*time.Millisecond, ans.Revision+1
-	require.Equal(t, consensus.Removal(quick), mustSync(t, s, req).Frozen)
+	require.Equal(t, driver.Removal(quick), mustSync(t, s, req).Frozen)
 }
 
 func TestAnotherServerFreezes(t *testing.T) {
@@ -80,8 +80,8 @@ func TestAnotherServerFreezes(t *testing.T) {
 			next := syncUntil(t, open(t, on, WithLongestLease(quick)), request("p", "a", 1), isWhole)
 			on.moves(t, on.bucket)
 			ans := mustSync(t, open(t, on, WithLongestLease(quick)), next)
-			require.Equal(t, consensus.FreezeIdentity, ans.FrozenBy)
-			require.Equal(t, consensus.Whole, ans.Tags[0].Share, "what is in use goes on")
+			require.Equal(t, driver.FreezeIdentity, ans.FrozenBy)
+			require.Equal(t, driver.Whole, ans.Share, "what is in use goes on")
 		})
 	}
 }
@@ -108,7 +108,7 @@ func TestUnacknowledgedWrite(t *testing.T) {
 		next.Seq++
 		next.Nonce++
 		ans, err := trySync(s, next)
-		return err == nil && ans.Status == consensus.Granted && isWhole(ans)
+		return err == nil && ans.Status == driver.Granted && isWhole(ans)
 	}, patience, 10*time.Millisecond)
 }
 
@@ -144,7 +144,7 @@ func TestMessagesPerSync(t *testing.T) {
 	require.Equal(t, 2*syncs+4, count(api))
 	require.Equal(t, syncs+1, count(writes))
 
-	_, err = s.Save(t.Context(), "p", consensus.DocumentReport{Name: "limit", Version: 1, Body: []byte("x")})
+	_, err = s.Save(t.Context(), "p", driver.DocumentReport{Name: "limit", Version: 1, Body: []byte("x")})
 	require.NoError(t, err)
 	_, _, err = s.Load(t.Context(), "p")
 	require.NoError(t, err)
@@ -158,8 +158,8 @@ func TestEndedContext(t *testing.T) {
 	cancel(errors.New("enough"))
 	_, err := s.Sync(ctx, request("p", "a", 1))
 	require.ErrorIs(t, err, context.Canceled)
-	_, err = s.Sync(t.Context(), consensus.Request{})
-	require.ErrorAs(t, err, new(*consensus.RequestError))
+	_, err = s.Sync(t.Context(), driver.Request{})
+	require.ErrorAs(t, err, new(*driver.RequestError))
 }
 
 // Two syncs that are recorded never have the same revision: the compare-and-set
@@ -191,10 +191,10 @@ func syncOften(t *testing.T, s *Store, id string, syncs int) []uint64 {
 		if err != nil {
 			// It may have been recorded, under a revision that nobody is told. Who does not
 			// name it then is taken for another process.
-			req.Unanswered = append(slices.Clone(req.Unanswered), consensus.Ticket{Seq: req.Seq, Nonce: req.Nonce})
+			req.Unanswered = append(slices.Clone(req.Unanswered), driver.Ticket{Seq: req.Seq, Nonce: req.Nonce})
 			continue
 		}
-		if !assert.Equal(t, consensus.Granted, ans.Status) {
+		if !assert.Equal(t, driver.Granted, ans.Status) {
 			break
 		}
 		req.LastSeq, req.LastNonce, req.LastTime, req.Revision = ans.Seq, ans.Nonce, ans.Time, ans.Revision

@@ -8,10 +8,10 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/numaproj-contrib/numathrottle/internal/bounded"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-var _ consensus.Pusher = (*Store)(nil)
+var _ driver.Pusher = (*Store)(nil)
 
 // newsBranch is the first token of the subjects of news, below that of the keys. The key of a
 // pool is one token, so no key is below it.
@@ -26,10 +26,10 @@ func (s *Store) newsSubject(pool string) string { return s.prefix + newsBranch +
 
 // Push publishes news with core NATS: whoever is connected hears it, and nobody keeps it. It
 // works while the bucket has no leader. It does not wait for the server. Errors:
-// *consensus.RequestError for a name that no pool can have or news of a wrong size; that of the
+// *driver.RequestError for a name that no pool can have or news of a wrong size; that of the
 // connection when there is none.
 func (s *Store) Push(ctx context.Context, pool string, news []byte) error {
-	if err := consensus.ValidateNews(pool, news); err != nil {
+	if err := driver.ValidateNews(pool, news); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
@@ -47,16 +47,16 @@ func (s *Store) Push(ctx context.Context, pool string, news []byte) error {
 // Watch subscribes to the news of a pool with core NATS: no consumer of the bucket, of which
 // there may be but a thousand. The connection subscribes anew when it was lost. A user who may not
 // subscribe hears nothing; the server tells the connection's error handler. Errors:
-// *consensus.RequestError for a name that no pool can have; that of a closed connection.
+// *driver.RequestError for a name that no pool can have; that of a closed connection.
 func (s *Store) Watch(ctx context.Context, pool string, heard func(news []byte)) (stop func(), err error) {
-	if err := consensus.ValidatePool(pool); err != nil {
+	if err := driver.ValidatePool(pool); err != nil {
 		return nil, err
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	sub, err := s.nc.Subscribe(s.newsSubject(pool), func(m *nats.Msg) {
-		if len(m.Data) > 0 && len(m.Data) <= consensus.MaxNewsBytes {
+		if len(m.Data) > 0 && len(m.Data) <= driver.MaxNewsBytes {
 			heard(m.Data)
 		}
 	})

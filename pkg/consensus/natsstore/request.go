@@ -12,7 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/numaproj-contrib/numathrottle/internal/bounded"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // callTimeout bounds one request to the server.
@@ -91,7 +91,7 @@ func (s line) send(ctx context.Context, timeout time.Duration, msg *nats.Msg, re
 		return fmt.Errorf("natsstore: %s: %w", msg.Subject, s.explain(msg.Subject, timeout, err))
 	}
 	if err := json.Unmarshal(got.Data, reply); err != nil {
-		return fmt.Errorf("natsstore: %s: %w: %w", msg.Subject, consensus.ErrWrongAnswer, err)
+		return fmt.Errorf("natsstore: %s: %w: %w", msg.Subject, driver.ErrWrongAnswer, err)
 	}
 	if api := reply.failed(); api != nil {
 		if api.ErrCode == codeNotEnabled || api.ErrCode == codeNotEnabledForAcc {

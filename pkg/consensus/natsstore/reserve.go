@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // Reserve reserves slots. The time of a write, and with it the slots, is known only
@@ -18,9 +18,9 @@ import (
 //
 // Other errors are those of Sync. After one, slots may be lost. One reservation is two
 // messages to the server, one after the other, when nobody interferes.
-func (s *Store) Reserve(ctx context.Context, req consensus.Reserve) (consensus.Reserved, error) {
+func (s *Store) Reserve(ctx context.Context, req driver.Reserve) (driver.Reserved, error) {
 	if err := s.checkReserve(&req); err != nil {
-		return consensus.Reserved{}, err
+		return driver.Reserved{}, err
 	}
 	subject := s.prefix + keyOf(req.Pool)
 	known := s.glances.take(subject)
@@ -46,12 +46,12 @@ func (s *Store) Reserve(ctx context.Context, req consensus.Reserve) (consensus.R
 		}
 		if attempt == maxAttempts || !pause(ctx, max(time.Since(start), again.least)) {
 			s.lines.outcome(l, err)
-			return consensus.Reserved{}, fmt.Errorf("natsstore: pool %q: no success in %d tries: %w", req.Pool, attempt, again.error)
+			return driver.Reserved{}, fmt.Errorf("natsstore: pool %q: no success in %d tries: %w", req.Pool, attempt, again.error)
 		}
 	}
 }
 
-func (s *Store) checkReserve(req *consensus.Reserve) error {
+func (s *Store) checkReserve(req *driver.Reserve) error {
 	if err := req.Validate(); err != nil {
 		return err
 	}
@@ -62,13 +62,13 @@ var errLeaderChanged = errors.New("the stream has another leader than when the s
 
 // reserve carries out one reservation on what was seen of the entry last, or on what is
 // there now. It returns what it has seen after it.
-func (s line) reserve(ctx context.Context, subject string, req *consensus.Reserve, known *glance) (consensus.Reserved, *glance, error) {
-	var none consensus.Reserved
+func (s line) reserve(ctx context.Context, subject string, req *driver.Reserve, known *glance) (driver.Reserved, *glance, error) {
+	var none driver.Reserved
 	if known == nil {
 		info, e, err := s.read(ctx, subject)
 		if is(err, codeStreamNotFound) {
-			rec := consensus.Record{}
-			none, _ = rec.Reserve(req, consensus.At{})
+			rec := driver.Record{}
+			none, _ = rec.Reserve(req, driver.At{})
 			return none, nil, nil
 		}
 		if err != nil {
@@ -95,12 +95,12 @@ func (s line) reserve(ctx context.Context, subject string, req *consensus.Reserv
 }
 
 // readBack learns what a reservation came to that was written under an identity.
-func (s line) readBack(ctx context.Context, subject string, req *consensus.Reserve, identity string, revision uint64,
-) (res consensus.Reserved, seen *glance, err error) {
+func (s line) readBack(ctx context.Context, subject string, req *driver.Reserve, identity string, revision uint64,
+) (res driver.Reserved, seen *glance, err error) {
 	for {
 		start := time.Now()
-		var rec *consensus.Record
-		var at consensus.At
+		var rec *driver.Record
+		var at driver.At
 		if seen, err = s.look(ctx, subject); err == nil {
 			rec, at, err = s.moment(seen, subject)
 		}
@@ -141,20 +141,20 @@ func (s line) look(ctx context.Context, subject string) (*glance, error) {
 }
 
 // moment reads the record from a glance, and what there is to know of the moment of a step on it.
-func (s *Store) moment(g *glance, subject string) (*consensus.Record, consensus.At, error) {
+func (s *Store) moment(g *glance, subject string) (*driver.Record, driver.At, error) {
 	identity, err := g.info.identity()
 	if err != nil {
-		return nil, consensus.At{}, err
+		return nil, driver.At{}, err
 	}
-	rec := &consensus.Record{}
+	rec := &driver.Record{}
 	if g.entry.value != nil {
-		if rec, err = consensus.ParseRecord(g.entry.value); err != nil {
-			return nil, consensus.At{}, fmt.Errorf("natsstore: the value at %s: %w", subject, err)
+		if rec, err = driver.ParseRecord(g.entry.value); err != nil {
+			return nil, driver.At{}, fmt.Errorf("natsstore: the value at %s: %w", subject, err)
 		}
 	}
 	// A pool may have a longer lease than this Store was told of. Then what is
 	// promised may last longer, too.
-	return rec, consensus.At{
+	return rec, driver.At{
 		Now: g.entry.micros(), Identity: identity, Deferred: true, Longest: max(s.opts.longest, rec.Lease),
 	}, nil
 }

@@ -5,16 +5,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // issuing returns a store and a pool in it that issues permits.
-func issuing(t *testing.T) (*Store, consensus.Reserve) {
+func issuing(t *testing.T) (*Store, driver.Reserve) {
 	t.Helper()
 	s := open(t, current(t), WithLongestLease(longest))
 	req := request("p", "a", 1)
-	req.Lease, req.Spacing, req.Strict = longest, consensus.MinSpacing, true
-	want := consensus.Reserve{Pool: "p", Count: 1, Ahead: 10, Spacing: consensus.MinSpacing, Lease: longest}
+	req.Lease, req.Spacing, req.Strict = longest, driver.MinSpacing, true
+	want := driver.Reserve{Pool: "p", Count: 1, Ahead: 10, Spacing: driver.MinSpacing, Lease: longest}
 	require.Eventually(t, func() bool {
 		ans := mustSync(t, s, req)
 		req = follow(req, ans)
@@ -38,7 +38,7 @@ func TestReserveOnWhatWasReadBack(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 1, res.Count)
 		at := res.Time*1000 + int64(res.Wait)
-		require.GreaterOrEqual(t, at-last, int64(consensus.MinSpacing))
+		require.GreaterOrEqual(t, at-last, int64(driver.MinSpacing))
 		last = at
 	}
 	reserve(s)

@@ -21,6 +21,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv/servers"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // patience bounds every wait in these tests.
@@ -222,49 +223,49 @@ func open(t testing.TB, on target, opts ...Option) *Store {
 const quick = 200 * time.Millisecond
 
 // request is a request as a processor sends it that has taken no answer yet.
-func request(pool, id string, seq uint64) consensus.Request {
-	return consensus.Request{
+func request(pool, id string, seq uint64) driver.Request {
+	return driver.Request{
 		Pool: pool, ID: id, Incarnation: "i", Seq: seq, Nonce: seq + 1000, Lease: quick,
-		Tags: []consensus.TagReport{{Wanted: consensus.Whole, Demand: consensus.Whole, PoolSize: 1}},
+		Report: driver.Report{Wanted: driver.Whole, Demand: driver.Whole, PoolSize: 1},
 	}
 }
 
 // slow gives the request the lease that processors usually have.
-func slow(req consensus.Request) consensus.Request {
-	req.Lease = consensus.DefaultLease
+func slow(req driver.Request) driver.Request {
+	req.Lease = driver.DefaultLease
 	return req
 }
 
 // follow returns the request after an answer.
-func follow(req consensus.Request, ans consensus.Answer) consensus.Request {
+func follow(req driver.Request, ans driver.Answer) driver.Request {
 	req.LastSeq, req.LastNonce, req.LastTime, req.Revision = ans.Seq, ans.Nonce, ans.Time, ans.Revision
 	req.Unanswered = nil
 	req.Seq++
 	req.Nonce++
-	inUse := ans.Tags[0].Share
-	req.Tags = []consensus.TagReport{{InUse: inUse, Wanted: consensus.Whole, Demand: consensus.Whole, PoolSize: 1}}
+	inUse := ans.Share
+	req.Report = driver.Report{InUse: inUse, Wanted: driver.Whole, Demand: driver.Whole, PoolSize: 1}
 	return req
 }
 
 // trySync syncs with the time that a Member would give it.
-func trySync(s *Store, req consensus.Request) (consensus.Answer, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), consensus.SyncTimeout(consensus.DefaultLease))
+func trySync(s *Store, req driver.Request) (driver.Answer, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), consensus.SyncTimeout(driver.DefaultLease))
 	defer cancel()
 	return s.Sync(ctx, req)
 }
 
-func mustSync(t testing.TB, s *Store, req consensus.Request) consensus.Answer {
+func mustSync(t testing.TB, s *Store, req driver.Request) driver.Answer {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
 	defer cancel()
 	ans, err := s.Sync(ctx, req)
 	require.NoError(t, err)
-	require.Equal(t, consensus.Granted, ans.Status)
+	require.Equal(t, driver.Granted, ans.Status)
 	return ans
 }
 
 // syncUntil goes on until the answer is as it should be, and returns the next request.
-func syncUntil(t testing.TB, s *Store, req consensus.Request, done func(consensus.Answer) bool) consensus.Request {
+func syncUntil(t testing.TB, s *Store, req driver.Request, done func(driver.Answer) bool) driver.Request {
 	t.Helper()
 	deadline := time.Now().Add(patience)
 	for {
@@ -277,7 +278,7 @@ func syncUntil(t testing.TB, s *Store, req consensus.Request, done func(consensu
 	}
 }
 
-func isWhole(ans consensus.Answer) bool { return ans.Tags[0].Share == consensus.Whole }
+func isWhole(ans driver.Answer) bool { return ans.Share == driver.Whole }
 
 // keyValue opens the bucket as any other program does.
 func keyValue(t testing.TB, on target) jetstream.KeyValue {

@@ -11,13 +11,13 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // The context ends most steps before they have been tried that often.
 const maxAttempts = 100
 
-// A Store is a consensus.Store in a NATS key-value bucket. All methods may be
+// A Store is a driver.Store in a NATS key-value bucket. All methods may be
 // called from any goroutine; they block for as long as the context allows, and
 // for no more than a second or two at a server that answers late. A Store has no
 // state that matters but its connection: any number of Stores on one bucket show the same pools.
@@ -36,7 +36,7 @@ type Store struct {
 	tried func(attempts int)
 }
 
-var _ consensus.Store = (*Store)(nil)
+var _ driver.Store = (*Store)(nil)
 
 // New returns a Store on a connection, which should be made with ConnectOptions.
 // It does no I/O: the bucket is made or checked by the first sync. The connection
@@ -57,51 +57,51 @@ func New(nc *nats.Conn, opts ...Option) (*Store, error) {
 // Sync records what the request reports and answers it. The bucket is made if
 // there is none.
 //
-// Errors: *consensus.RequestError for a malformed request or a lease above the
+// Errors: *driver.RequestError for a malformed request or a lease above the
 // longest one (see WithLongestLease); the context's own when it has ended; one
-// that wraps consensus.ErrWrongAnswer when the pool's key holds something else,
+// that wraps driver.ErrWrongAnswer when the pool's key holds something else,
 // which is left as it is; an error that names the setting when the bucket is not
 // fit for pools. Anything else is the server's or the network's: passing, and the
 // request may have been recorded. When the connected server has not served for a
 // second and the connection knows others, a second connection is opened to one of
 // them until the first one serves again.
-func (s *Store) Sync(ctx context.Context, req consensus.Request) (consensus.Answer, error) {
+func (s *Store) Sync(ctx context.Context, req driver.Request) (driver.Answer, error) {
 	if err := req.Validate(); err != nil {
-		return consensus.Answer{}, err
+		return driver.Answer{}, err
 	}
 	if err := s.checkLease(req.Lease); err != nil {
-		return consensus.Answer{}, err
+		return driver.Answer{}, err
 	}
-	var ans consensus.Answer
-	err := s.step(ctx, req.Pool, true, func(rec *consensus.Record, at consensus.At) (changed bool) {
+	var ans driver.Answer
+	err := s.step(ctx, req.Pool, true, func(rec *driver.Record, at driver.At) (changed bool) {
 		ans, changed = rec.Sync(&req, at)
 		return changed
 	})
 	if err != nil {
-		return consensus.Answer{}, err
+		return driver.Answer{}, err
 	}
 	return ans, nil
 }
 
 // Leave frees the claims of one incarnation. A pool or bucket that does not exist
 // is left as it is. Errors are those of Sync.
-func (s *Store) Leave(ctx context.Context, req consensus.Leave) error {
+func (s *Store) Leave(ctx context.Context, req driver.Leave) error {
 	if err := req.Validate(); err != nil {
 		return err
 	}
-	return s.step(ctx, req.Pool, false, func(rec *consensus.Record, at consensus.At) bool {
+	return s.step(ctx, req.Pool, false, func(rec *driver.Record, at driver.At) bool {
 		return rec.Leave(&req, at)
 	})
 }
 
 // Load returns the documents of a pool and its roster. A bucket that does not exist
-// holds no pool. Errors are those of Sync, and one that wraps consensus.ErrNoPool.
-func (s *Store) Load(ctx context.Context, pool string) (docs []consensus.Document, roster []consensus.RosterRow, err error) {
-	if err := consensus.ValidatePool(pool); err != nil {
+// holds no pool. Errors are those of Sync, and one that wraps driver.ErrNoPool.
+func (s *Store) Load(ctx context.Context, pool string) (docs []driver.Document, roster []driver.RosterRow, err error) {
+	if err := driver.ValidatePool(pool); err != nil {
 		return nil, nil, err
 	}
-	found := consensus.ErrNoPool // without a bucket nothing is applied
-	err = s.step(ctx, pool, false, func(rec *consensus.Record, _ consensus.At) bool {
+	found := driver.ErrNoPool // without a bucket nothing is applied
+	err = s.step(ctx, pool, false, func(rec *driver.Record, _ driver.At) bool {
 		docs, roster, found = rec.Load()
 		return false
 	})
@@ -111,14 +111,14 @@ func (s *Store) Load(ctx context.Context, pool string) (docs []consensus.Documen
 	return docs, roster, nil
 }
 
-// Save changes a document of a pool; see consensus.Store. Errors are those of Sync,
-// *consensus.ConflictError, and one that wraps consensus.ErrNoPool.
-func (s *Store) Save(ctx context.Context, pool string, d consensus.DocumentReport) (current consensus.Version, err error) {
+// Save changes a document of a pool; see driver.Store. Errors are those of Sync,
+// *driver.ConflictError, and one that wraps driver.ErrNoPool.
+func (s *Store) Save(ctx context.Context, pool string, d driver.DocumentReport) (current driver.Version, err error) {
 	if err := d.ValidateSave(pool); err != nil {
 		return 0, err
 	}
-	refused := consensus.ErrNoPool
-	err = s.step(ctx, pool, false, func(rec *consensus.Record, at consensus.At) (changed bool) {
+	refused := driver.ErrNoPool
+	err = s.step(ctx, pool, false, func(rec *driver.Record, at driver.At) (changed bool) {
 		current, changed, refused = rec.Save(&d, at)
 		return changed
 	})
@@ -133,7 +133,7 @@ func (s *Store) Save(ctx context.Context, pool string, d consensus.DocumentRepor
 
 func (s *Store) checkLease(lease time.Duration) error {
 	if lease > s.opts.longest {
-		return &consensus.RequestError{
+		return &driver.RequestError{
 			Field: "Lease", Value: lease.String(), Allowed: "at most " + s.opts.longest.String() + " in this store",
 		}
 	}
@@ -157,7 +157,7 @@ type passing struct {
 func (p passing) Unwrap() error { return p.error }
 
 var (
-	errConflict = passing{error: consensus.ErrContention}
+	errConflict = passing{error: driver.ErrContention}
 	errNoLeader = passing{errors.New("the bucket's servers have no leader at the moment"), electionPause}
 	errMade     = passing{error: errors.New("the bucket was just made")}
 	errGone     = passing{error: errors.New("the bucket was just deleted")}
@@ -168,7 +168,7 @@ const electionPause = 30 * time.Millisecond
 
 // A change applies a step to a record that was just read, and tells whether the
 // record is to be written back.
-type change func(rec *consensus.Record, at consensus.At) bool
+type change func(rec *driver.Record, at driver.At) bool
 
 // step carries out one step on a pool, and tries again while that may help.
 func (s *Store) step(ctx context.Context, pool string, mayCreate bool, apply change) error {

@@ -12,7 +12,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/proof"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv/servers"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/storetest"
 )
 
@@ -76,7 +76,7 @@ func TestConformanceSentinel(t *testing.T) {
 	newStore := h.New
 	var mu sync.Mutex
 	stores := map[*Store]bool{}
-	h.New = func(t testing.TB) consensus.Store {
+	h.New = func(t testing.TB) driver.Store {
 		t.Helper()
 		s, ok := newStore(t).(*Store)
 		require.True(t, ok)
@@ -143,7 +143,7 @@ func harness(t *testing.T, options func() *redis.UniversalOptions) storetest.Har
 	return storetest.Harness{
 		Longest:  longest,
 		KnowsNew: true,
-		New: func(t testing.TB) consensus.Store {
+		New: func(t testing.TB) driver.Store {
 			t.Helper()
 			return New(client(t, options()), WithLongestLease(longest))
 		},

@@ -12,7 +12,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/race"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // TestOneRequestPerSync counts at the server.
@@ -46,19 +46,19 @@ func TestOneRequestPerReservation(t *testing.T) {
 	server := testenv.Redis(t)
 	s := New(client(t, ClientOptions(server.Addr())), WithLongestLease(longest))
 	req := request("p", "a", 1, 1)
-	req.Spacing, req.Strict = consensus.MinSpacing, true
+	req.Spacing, req.Strict = driver.MinSpacing, true
 	waitFor(t, "permits are issued", func() bool {
 		granted(t, s, req)
 		req.Seq, req.LastSeq, req.LastNonce = req.Seq+1, req.Seq, req.Nonce
 		want := reservation("p")
-		want.Spacing = consensus.MinSpacing
+		want.Spacing = driver.MinSpacing
 		res, err := s.Reserve(t.Context(), want)
 		return err == nil && res.Count == 1
 	})
 	before, err := server.Commands(t.Context())
 	require.NoError(t, err)
 	for range reservations {
-		_, err := s.Reserve(t.Context(), consensus.Reserve{Pool: "p", Count: 1, Ahead: 100, Spacing: consensus.MinSpacing, Lease: longest})
+		_, err := s.Reserve(t.Context(), driver.Reserve{Pool: "p", Count: 1, Ahead: 100, Spacing: driver.MinSpacing, Lease: longest})
 		require.NoError(t, err)
 	}
 	after, err := server.Commands(t.Context())
@@ -85,13 +85,13 @@ func TestRetriesCountOnce(t *testing.T) {
 	retrying := redis.NewClient(opts.Simple())
 	defer retrying.Close()
 	s := New(retrying)
-	first := granted(t, s, request("p", "a", 1, consensus.Whole/2))
+	first := granted(t, s, request("p", "a", 1, driver.Whole/2))
 	openConnections(t, retrying, retries+1)
 
 	before, err := server.Commands(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, server.Stop(t.Context()))
-	lost := request("p", "a", 2, consensus.Whole/2)
+	lost := request("p", "a", 2, driver.Whole/2)
 	_, err = s.Sync(t.Context(), lost)
 	require.ErrorContains(t, err, "timeout")
 	require.NoError(t, server.Continue())
@@ -103,7 +103,7 @@ func TestRetriesCountOnce(t *testing.T) {
 	plain := New(client(t, ClientOptions(server.Addr())))
 	again := granted(t, plain, lost)
 	require.Equal(t, first.Revision+1, again.Revision, "applied once")
-	next := request("p", "a", 3, consensus.Whole/2)
+	next := request("p", "a", 3, driver.Whole/2)
 	require.Equal(t, first.Revision+2, granted(t, plain, next).Revision)
 }
 
@@ -154,17 +154,17 @@ func TestServerTime(t *testing.T) {
 
 // fill makes a pool of so many processors, and returns a function that returns the
 // next request of one after the other.
-func fill(t testing.TB, s *Store, pool string, rows int) func() consensus.Request {
+func fill(t testing.TB, s *Store, pool string, rows int) func() driver.Request {
 	t.Helper()
 	n := uint64(0)
-	taken := make([]consensus.Answer, rows)
-	next := func() consensus.Request {
+	taken := make([]driver.Answer, rows)
+	next := func() driver.Request {
 		i := int(n) % rows
 		n++
-		req := request(pool, fmt.Sprintf("simple-pipeline-cat-%d-x7kzq", i), n, consensus.Whole/consensus.Share(rows))
-		req.Incarnation, req.Lease = "3f1d5e60-9a9d-4f6e", consensus.DefaultLease
+		req := request(pool, fmt.Sprintf("simple-pipeline-cat-%d-x7kzq", i), n, driver.Whole/driver.Share(rows))
+		req.Incarnation, req.Lease = "3f1d5e60-9a9d-4f6e", driver.DefaultLease
 		req.LastSeq, req.LastNonce, req.LastTime = taken[i].Seq, taken[i].Nonce, taken[i].Time
-		taken[i] = consensus.Answer{Seq: req.Seq, Nonce: req.Nonce, Time: time.Now().UnixMicro()}
+		taken[i] = driver.Answer{Seq: req.Seq, Nonce: req.Nonce, Time: time.Now().UnixMicro()}
 		return req
 	}
 	for range rows {

@@ -27,7 +27,7 @@
 //
 // An absent pool is only then known to be new when this life of the server would
 // still have it, had it been there since a share of it may have been granted that is
-// still in use: within consensus.Removal of the longest lease, and with consensus.Degrade
+// still in use: within driver.Removal of the longest lease, and with consensus.Degrade
 // within an hour and a quarter more. The marker tells: it holds the run_id, the
 // number of keys evicted, and since when both have been true. The first sync of
 // any pool of the group on this life of the server writes it. An absent pool is

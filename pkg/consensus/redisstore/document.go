@@ -8,21 +8,21 @@ import (
 	"strings"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // documentField is what the names of the fields of documents begin with; see
 // lua/document.lua.
 const documentField = "\x00doc\x00"
 
-// Load implements consensus.Store. Errors are as of Sync, and one that wraps
-// consensus.ErrNoPool. It is one HGETALL, which a client that reads from replicas may
+// Load implements driver.Store. Errors are as of Sync, and one that wraps
+// driver.ErrNoPool. It is one HGETALL, which a client that reads from replicas may
 // send to one of them.
-func (s *Store) Load(ctx context.Context, pool string) ([]consensus.Document, []consensus.RosterRow, error) {
+func (s *Store) Load(ctx context.Context, pool string) ([]driver.Document, []driver.RosterRow, error) {
 	if s.fault != nil {
 		return nil, nil, s.fault
 	}
-	if err := consensus.ValidatePool(pool); err != nil {
+	if err := driver.ValidatePool(pool); err != nil {
 		return nil, nil, err
 	}
 	key, _ := s.keys(pool)
@@ -37,11 +37,11 @@ func (s *Store) Load(ctx context.Context, pool string) ([]consensus.Document, []
 	return docs, roster, nil
 }
 
-// parseLoad reads the fields of a pool. Every error wraps consensus.ErrWrongAnswer or
-// consensus.ErrNoPool.
-func parseLoad(fields map[string]string) ([]consensus.Document, []consensus.RosterRow, error) {
+// parseLoad reads the fields of a pool. Every error wraps driver.ErrWrongAnswer or
+// driver.ErrNoPool.
+func parseLoad(fields map[string]string) ([]driver.Document, []driver.RosterRow, error) {
 	if len(fields) == 0 {
-		return nil, nil, consensus.ErrNoPool
+		return nil, nil, driver.ErrNoPool
 	}
 	clock, ok := clockOf(fields)
 	if !ok {
@@ -60,7 +60,7 @@ func parseLoad(fields map[string]string) ([]consensus.Document, []consensus.Rost
 	if err != nil {
 		return nil, nil, err
 	}
-	roster := tagAnswer("", c.rows).Roster
+	roster := consensus(c.rows).Roster
 	for i := range roster {
 		at, _ := slices.BinarySearchFunc(c.rows, roster[i].ID, func(r row, id string) int { return strings.Compare(r.id, id) })
 		roster[i].Silent = time.Duration(max(0, clock-c.rows[at].lastSeen)) * time.Microsecond
@@ -86,9 +86,9 @@ func clockOf(fields map[string]string) (micros int64, ok bool) {
 // metaWords is how many words the field meta has.
 const metaWords = 15
 
-// Save implements consensus.Store. Errors are as of Sync, *consensus.ConflictError,
-// and one that wraps consensus.ErrNoPool.
-func (s *Store) Save(ctx context.Context, pool string, d consensus.DocumentReport) (consensus.Version, error) {
+// Save implements driver.Store. Errors are as of Sync, *driver.ConflictError,
+// and one that wraps driver.ErrNoPool.
+func (s *Store) Save(ctx context.Context, pool string, d driver.DocumentReport) (driver.Version, error) {
 	if s.fault != nil {
 		return 0, s.fault
 	}
@@ -108,7 +108,7 @@ func (s *Store) Save(ctx context.Context, pool string, d consensus.DocumentRepor
 }
 
 // parseSave reads the reply of the save script.
-func parseSave(reply any, d *consensus.DocumentReport) (consensus.Version, error) {
+func parseSave(reply any, d *driver.DocumentReport) (driver.Version, error) {
 	parts, _ := reply.([]any)
 	if len(parts) != 2 {
 		return 0, wrongAnswer("not a list of two")
@@ -123,20 +123,20 @@ func parseSave(reply any, d *consensus.DocumentReport) (consensus.Version, error
 	case "saved":
 		return d.Version, nil
 	case "conflict":
-		return consensus.Version(current), &consensus.ConflictError{Name: d.Name, Base: d.Base, Current: consensus.Version(current)}
+		return driver.Version(current), &driver.ConflictError{Name: d.Name, Base: d.Base, Current: driver.Version(current)}
 	case "no pool":
-		return 0, consensus.ErrNoPool
+		return 0, driver.ErrNoPool
 	case "too many":
-		return 0, &consensus.RequestError{
+		return 0, &driver.RequestError{
 			Field: "Name", Value: strconv.Quote(d.Name),
-			Allowed: fmt.Sprint("one of the ", consensus.MaxDocuments, " documents that the pool has already"),
+			Allowed: fmt.Sprint("one of the ", driver.MaxDocuments, " documents that the pool has already"),
 		}
 	}
 	return 0, wrongAnswer("unknown outcome %.40q", word)
 }
 
 // A document is one as it is on record, without the body if that is as reported.
-type document = consensus.Document
+type document = driver.Document
 
 // addDocument takes the field of a document.
 func (c *contents) addDocument(field, value string) error {
@@ -147,18 +147,18 @@ func (c *contents) addDocument(field, value string) error {
 	}
 	digits, body, whole := strings.Cut(value, " ")
 	version, err := strconv.ParseUint(digits, 10, 63)
-	if err != nil || version == 0 || whole && body == "" || len(body) > consensus.MaxDocumentBytes {
+	if err != nil || version == 0 || whole && body == "" || len(body) > driver.MaxDocumentBytes {
 		return wrongAnswer("the document %q is malformed", name)
 	}
-	c.docs = append(c.docs, document{Name: name, Version: consensus.Version(version), Body: []byte(body)})
+	c.docs = append(c.docs, document{Name: name, Version: driver.Version(version), Body: []byte(body)})
 	return nil
 }
 
 // unreported lists the documents that are not as the request reported them, those
 // included that it reported and the store has not.
-func (c *contents) unreported(reports []consensus.DocumentReport) (docs []document, err error) {
+func (c *contents) unreported(reports []driver.DocumentReport) (docs []document, err error) {
 	for _, d := range c.docs {
-		reported := func(r consensus.DocumentReport) bool { return r.Name == d.Name && r.Version == d.Version }
+		reported := func(r driver.DocumentReport) bool { return r.Name == d.Name && r.Version == d.Version }
 		switch {
 		case len(d.Body) > 0:
 			docs = append(docs, d)

@@ -15,11 +15,11 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/race"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv/servers"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // with returns the request with reports on documents.
-func with(req consensus.Request, reports ...consensus.DocumentReport) consensus.Request {
+func with(req driver.Request, reports ...driver.DocumentReport) driver.Request {
 	req.Documents = reports
 	return req
 }
@@ -28,11 +28,11 @@ func with(req consensus.Request, reports ...consensus.DocumentReport) consensus.
 func TestBodiesThatAreKnownAreNotSent(t *testing.T) {
 	c := client(t, ClientOptions(testenv.Redis(t).Addr()))
 	s := New(c)
-	body := []byte(strings.Repeat("b", consensus.MaxDocumentBytes))
-	granted(t, s, with(request("p", "a", 1, 1), consensus.DocumentReport{Name: "limit", Version: 65536, Body: body}))
+	body := []byte(strings.Repeat("b", driver.MaxDocumentBytes))
+	granted(t, s, with(request("p", "a", 1, 1), driver.DocumentReport{Name: "limit", Version: 65536, Body: body}))
 	key, marker := s.keys("p")
 	next := uint64(1)
-	valueFor := func(report consensus.DocumentReport) string {
+	valueFor := func(report driver.DocumentReport) string {
 		next++
 		req := with(request("p", "a", next, 1), report)
 		reply, err := syncScript.Run(t.Context(), c, []string{key, marker}, syncArgs(&req, s.longest, false, "")...).Slice()
@@ -46,14 +46,14 @@ func TestBodiesThatAreKnownAreNotSent(t *testing.T) {
 	}
 	whole := "65536 " + string(body)
 	for _, test := range []struct {
-		report consensus.DocumentReport
+		report driver.DocumentReport
 		want   string
 	}{
-		{consensus.DocumentReport{Name: "limit", Version: 65536}, "65536"},
-		{consensus.DocumentReport{Name: "limit", Version: 65536, Base: 65536, Body: body}, "65536"},
-		{consensus.DocumentReport{Name: "limit", Version: 65537}, whole},
-		{consensus.DocumentReport{Name: "other", Version: 65536}, whole},
-		{consensus.DocumentReport{Name: "limit", Version: 65536, Base: 1, Body: []byte("x")}, whole},
+		{driver.DocumentReport{Name: "limit", Version: 65536}, "65536"},
+		{driver.DocumentReport{Name: "limit", Version: 65536, Base: 65536, Body: body}, "65536"},
+		{driver.DocumentReport{Name: "limit", Version: 65537}, whole},
+		{driver.DocumentReport{Name: "other", Version: 65536}, whole},
+		{driver.DocumentReport{Name: "limit", Version: 65536, Base: 1, Body: []byte("x")}, whole},
 	} {
 		require.Equal(t, test.want, valueFor(test.report))
 	}
@@ -66,9 +66,9 @@ func TestDocumentsCostNoRequest(t *testing.T) {
 	server := testenv.Redis(t)
 	s := New(client(t, ClientOptions(server.Addr())))
 	granted(t, s, request("p", "a", 1, 1))
-	save := consensus.DocumentReport{Name: "limit", Version: 1, Body: []byte("x")}
+	save := driver.DocumentReport{Name: "limit", Version: 1, Body: []byte("x")}
 	_, err := s.Save(t.Context(), "other", save) // loads the script
-	require.ErrorIs(t, err, consensus.ErrNoPool)
+	require.ErrorIs(t, err, driver.ErrNoPool)
 	requireCalls := func(want map[string]int64, do func()) {
 		t.Helper()
 		before := commands(t, server)
@@ -83,13 +83,13 @@ func TestDocumentsCostNoRequest(t *testing.T) {
 	}
 	sync := map[string]int64{"evalsha": 1, "info": 2, "time": 1, "hmget": 1, "hgetall": 1, "hset": 1, "pexpire": 2}
 	requireCalls(sync, func() {
-		granted(t, s, with(request("p", "a", 2, 1), save, consensus.DocumentReport{Name: "ramp", Version: 1, Body: []byte("y")}))
+		granted(t, s, with(request("p", "a", 2, 1), save, driver.DocumentReport{Name: "ramp", Version: 1, Body: []byte("y")}))
 	})
 	requireCalls(sync, func() {
-		granted(t, s, with(request("p", "a", 3, 1), consensus.DocumentReport{Name: "limit", Version: 1}))
+		granted(t, s, with(request("p", "a", 3, 1), driver.DocumentReport{Name: "limit", Version: 1}))
 	})
 	requireCalls(map[string]int64{"evalsha": 1, "info": 1, "hmget": 1, "hset": 1, "pexpire": 1}, func() {
-		_, err := s.Save(t.Context(), "p", consensus.DocumentReport{Name: "limit", Version: 2, Base: 1, Body: []byte("x")})
+		_, err := s.Save(t.Context(), "p", driver.DocumentReport{Name: "limit", Version: 2, Base: 1, Body: []byte("x")})
 		require.NoError(t, err)
 	})
 	requireCalls(map[string]int64{"hgetall": 1, "info": 1}, func() {
@@ -119,7 +119,7 @@ func TestExpiryWithDocuments(t *testing.T) {
 	}
 	granted(t, s, request("p", "a", 1, 1))
 	requireTTL(24 * time.Hour)
-	_, err := s.Save(t.Context(), "p", consensus.DocumentReport{Name: "limit", Version: 1, Body: []byte("x")})
+	_, err := s.Save(t.Context(), "p", driver.DocumentReport{Name: "limit", Version: 1, Body: []byte("x")})
 	require.NoError(t, err)
 	requireTTL(week)
 	require.NoError(t, c.PExpire(t.Context(), pool, time.Hour).Err())
@@ -135,18 +135,18 @@ func TestMalformedDocument(t *testing.T) {
 	c := client(t, ClientOptions(testenv.Redis(t).Addr()))
 	s := New(c)
 	pool, _ := s.keys("p")
-	granted(t, s, with(request("p", "a", 1, 1), consensus.DocumentReport{Name: "limit", Version: 1, Body: []byte("x")}))
+	granted(t, s, with(request("p", "a", 1, 1), driver.DocumentReport{Name: "limit", Version: 1, Body: []byte("x")}))
 	require.NoError(t, c.HSet(t.Context(), pool, documentField+"limit", "one").Err())
-	change := consensus.DocumentReport{Name: "limit", Version: 9, Base: 1, Body: []byte("x")}
+	change := driver.DocumentReport{Name: "limit", Version: 9, Base: 1, Body: []byte("x")}
 	_, err := s.Save(t.Context(), "p", change)
-	require.ErrorIs(t, err, consensus.ErrWrongAnswer)
+	require.ErrorIs(t, err, driver.ErrWrongAnswer)
 	require.ErrorContains(t, err, `pool "p"`)
 	require.ErrorContains(t, err, "a document is not of format 1")
 	_, _, err = s.Load(t.Context(), "p")
-	require.ErrorIs(t, err, consensus.ErrWrongAnswer)
+	require.ErrorIs(t, err, driver.ErrWrongAnswer)
 	before := everything(t, c)
 	_, err = s.Sync(t.Context(), with(request("p", "a", 2, 1), change))
-	require.ErrorIs(t, err, consensus.ErrWrongAnswer)
+	require.ErrorIs(t, err, driver.ErrWrongAnswer)
 	require.ErrorContains(t, err, "a document is not of format 1")
 	require.Equal(t, before, everything(t, c), "nothing is written")
 }
@@ -162,12 +162,12 @@ func TestServerTimeWithDocuments(t *testing.T) {
 		for _, documents := range []bool{false, true} {
 			pool := fmt.Sprint("pool of ", rows, documents)
 			next := fill(t, s, pool, rows)
-			var known []consensus.DocumentReport
+			var known []driver.DocumentReport
 			if documents {
 				for _, name := range []string{"limit", "ramp"} {
-					_, err := s.Save(t.Context(), pool, consensus.DocumentReport{Name: name, Version: 65536, Body: body})
+					_, err := s.Save(t.Context(), pool, driver.DocumentReport{Name: name, Version: 65536, Body: body})
 					require.NoError(t, err)
-					known = append(known, consensus.DocumentReport{Name: name, Version: 65536})
+					known = append(known, driver.DocumentReport{Name: name, Version: 65536})
 				}
 			}
 			require.NoError(t, c.ConfigResetStat(t.Context()).Err())
@@ -180,15 +180,15 @@ func TestServerTimeWithDocuments(t *testing.T) {
 }
 
 func TestParseSave(t *testing.T) {
-	d := consensus.DocumentReport{Name: "limit", Version: 6, Base: 5, Body: []byte("x")}
+	d := driver.DocumentReport{Name: "limit", Version: 6, Base: 5, Body: []byte("x")}
 	current, err := parseSave([]any{"saved", "6"}, &d)
 	require.NoError(t, err)
-	require.Equal(t, consensus.Version(6), current)
+	require.Equal(t, driver.Version(6), current)
 	current, err = parseSave([]any{"conflict", "9223372036854775807"}, &d)
-	require.Equal(t, &consensus.ConflictError{Name: "limit", Base: 5, Current: 1<<63 - 1}, err)
-	require.Equal(t, consensus.Version(1<<63-1), current)
+	require.Equal(t, &driver.ConflictError{Name: "limit", Base: 5, Current: 1<<63 - 1}, err)
+	require.Equal(t, driver.Version(1<<63-1), current)
 	_, err = parseSave([]any{"no pool", "0"}, &d)
-	require.ErrorIs(t, err, consensus.ErrNoPool)
+	require.ErrorIs(t, err, driver.ErrNoPool)
 	_, err = parseSave([]any{"too many", "0"}, &d)
 	require.EqualError(t, err, `consensus: Name is "limit", allowed: one of the 8 documents that the pool has already`)
 }
@@ -202,12 +202,12 @@ func FuzzParseSave(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		d := consensus.DocumentReport{Name: "limit", Version: 6, Base: 5, Body: []byte("x")}
+		d := driver.DocumentReport{Name: "limit", Version: 6, Base: 5, Body: []byte("x")}
 		words := strings.Split(text, "|")
 		current, err := parseSave(replyOf(&words), &d)
 		require.LessOrEqual(t, uint64(current), uint64(1<<63-1))
-		var conflict *consensus.ConflictError
-		var full *consensus.RequestError
+		var conflict *driver.ConflictError
+		var full *driver.RequestError
 		switch {
 		case err == nil:
 			require.Equal(t, d.Version, current)
@@ -215,10 +215,10 @@ func FuzzParseSave(f *testing.F) {
 			require.Equal(t, conflict.Current, current)
 		default:
 			require.Zero(t, current)
-			require.True(t, errors.As(err, &full) || errors.Is(err, consensus.ErrNoPool) || errors.Is(err, consensus.ErrWrongAnswer), "%v", err)
+			require.True(t, errors.As(err, &full) || errors.Is(err, driver.ErrNoPool) || errors.Is(err, driver.ErrWrongAnswer), "%v", err)
 		}
 		_, err = parseSave(text, &d)
-		require.ErrorIs(t, err, consensus.ErrWrongAnswer)
+		require.ErrorIs(t, err, driver.ErrWrongAnswer)
 	})
 }
 
@@ -243,20 +243,20 @@ func FuzzParseLoad(f *testing.F) {
 		runtime.ReadMemStats(&after)
 		require.LessOrEqual(t, after.TotalAlloc-before.TotalAlloc, uint64(32<<10+64*len(text)))
 		if err != nil {
-			require.True(t, errors.Is(err, consensus.ErrWrongAnswer) || errors.Is(err, consensus.ErrNoPool), "%v", err)
+			require.True(t, errors.Is(err, driver.ErrWrongAnswer) || errors.Is(err, driver.ErrNoPool), "%v", err)
 			require.Empty(t, docs)
 			require.Empty(t, roster)
 			require.Less(t, len(err.Error()), 2000)
 			return
 		}
-		require.LessOrEqual(t, len(docs), consensus.MaxDocuments)
+		require.LessOrEqual(t, len(docs), driver.MaxDocuments)
 		for i, d := range docs {
 			require.True(t, i == 0 || docs[i-1].Name < d.Name)
 			// What is loaded can be changed.
-			change := consensus.DocumentReport{Name: d.Name, Version: d.Version, Base: d.Version - 1, Body: d.Body}
+			change := driver.DocumentReport{Name: d.Name, Version: d.Version, Base: d.Version - 1, Body: d.Body}
 			require.NoError(t, change.ValidateSave("p"), "%+v", d)
 			require.Equal(t, strconv.FormatUint(uint64(d.Version), 10)+" "+string(d.Body), fields[documentField+d.Name])
 		}
-		require.True(t, slices.IsSortedFunc(roster, func(a, b consensus.RosterRow) int { return strings.Compare(a.ID, b.ID) }))
+		require.True(t, slices.IsSortedFunc(roster, func(a, b driver.RosterRow) int { return strings.Compare(a.ID, b.ID) }))
 	})
 }

@@ -5,7 +5,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/redisstore"
 )
 
@@ -16,7 +16,7 @@ func ExampleNew() {
 	client := redis.NewUniversalClient(opts) // connects when it is used
 	defer client.Close()
 
-	var store consensus.Store = redisstore.New(client, redisstore.WithPrefix("team-a"))
+	var store driver.Store = redisstore.New(client, redisstore.WithPrefix("team-a"))
 	fmt.Println(opts.ReadTimeout, store.Close())
 	// Output: 500ms <nil>
 }

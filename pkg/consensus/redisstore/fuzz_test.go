@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // replyOf makes a list of words up to the closing bracket: of every kind of value
@@ -55,44 +55,40 @@ func replyOf(words *[]string) []any {
 }
 
 // requireAnswer fails unless a reply that was taken can be used, and reported back.
-func requireAnswer(t *testing.T, req *consensus.Request, answer *consensus.Answer) {
+func requireAnswer(t *testing.T, req *driver.Request, answer *driver.Answer) {
 	t.Helper()
 	require.Equal(t, req.Seq, answer.Seq)
 	require.Equal(t, req.Nonce, answer.Nonce)
-	if answer.Status != consensus.Granted {
-		require.Equal(t, consensus.Answer{Status: answer.Status, Seq: req.Seq, Nonce: req.Nonce}, *answer)
+	if answer.Status != driver.Granted {
+		require.Equal(t, driver.Answer{Status: answer.Status, Seq: req.Seq, Nonce: req.Nonce}, *answer)
 		return
 	}
-	require.True(t, answer.Lease > 0 && answer.Lease <= consensus.MaxLease)
+	require.True(t, answer.Lease > 0 && answer.Lease <= driver.MaxLease)
 	require.GreaterOrEqual(t, answer.Frozen, time.Duration(0))
 	require.False(t, answer.Frozen == 0 && answer.FrozenBy != "")
-	require.Len(t, answer.Tags, len(req.Tags))
-	next := consensus.Request{
+	next := driver.Request{
 		Pool: req.Pool, ID: req.ID, Incarnation: req.Incarnation, Seq: req.Seq + 1, LastSeq: req.Seq, LastNonce: req.Nonce,
 		LastTime: answer.Time, Revision: answer.Revision, Lease: req.Lease,
 	}
-	for i, tag := range answer.Tags {
-		require.Equal(t, req.Tags[i].Tag, tag.Tag)
-		require.Len(t, tag.Roster, tag.Live)
-		require.True(t, slices.IsSortedFunc(tag.Roster, func(a, b consensus.RosterRow) int { return strings.Compare(a.ID, b.ID) }))
-		agreed := true
-		for _, row := range tag.Roster {
-			require.NotEmpty(t, row.ID)
-			require.True(t, row.Claim >= 0 && row.Claim <= consensus.Whole && row.Demand >= 0 && row.Demand <= consensus.Whole)
-			require.LessOrEqual(t, row.PoolSize, tag.PoolSize)
-			agreed = agreed && row.PoolSize == tag.Live
-		}
-		require.Equal(t, agreed && tag.PoolSize == tag.Live, tag.Agreed)
-		// What cannot be reported as in use must not be put to use.
-		next.Tags = append(next.Tags, consensus.TagReport{Tag: tag.Tag, InUse: tag.Share, Wanted: tag.Share, PoolSize: tag.PoolSize})
+	require.Len(t, answer.Roster, answer.Live)
+	require.True(t, slices.IsSortedFunc(answer.Roster, func(a, b driver.RosterRow) int { return strings.Compare(a.ID, b.ID) }))
+	agreed := true
+	for _, row := range answer.Roster {
+		require.NotEmpty(t, row.ID)
+		require.True(t, row.Claim >= 0 && row.Claim <= driver.Whole && row.Demand >= 0 && row.Demand <= driver.Whole)
+		require.LessOrEqual(t, row.PoolSize, answer.PoolSize)
+		agreed = agreed && row.PoolSize == answer.Live
 	}
+	require.Equal(t, agreed && answer.PoolSize == answer.Live, answer.Agreed)
+	// What cannot be reported as in use must not be put to use.
+	next.Report = driver.Report{InUse: answer.Share, Wanted: answer.Share, PoolSize: answer.PoolSize}
 	require.True(t, answer.Began >= 0 && answer.Slept >= 0)
-	require.LessOrEqual(t, len(answer.Documents), consensus.MaxDocuments+len(req.Documents))
+	require.LessOrEqual(t, len(answer.Documents), driver.MaxDocuments+len(req.Documents))
 	for i, d := range answer.Documents {
 		require.True(t, i == 0 || answer.Documents[i-1].Name < d.Name)
 		require.Equal(t, d.Version == 0, len(d.Body) == 0)
 		if d.Version > 0 {
-			next.Documents = append(next.Documents, consensus.DocumentReport{Name: d.Name, Version: d.Version, Base: d.Version, Body: d.Body})
+			next.Documents = append(next.Documents, driver.DocumentReport{Name: d.Name, Version: d.Version, Base: d.Version, Body: d.Body})
 		}
 	}
 	require.NoError(t, next.Validate(), "an answer can be reported back")
@@ -102,13 +98,13 @@ func requireAnswer(t *testing.T, req *consensus.Request, answer *consensus.Answe
 func FuzzParseSync(f *testing.F) {
 	f.Add("granted|1763718400123456|7|10000|1500|lost_row||[|meta|x|b\x001|0 1 30 4 5 1 10 30 40 2 0  0 |" +
 		"a\x001|0 1 9 1 9223372036854775810 1 9 8 1000000000 2 0  0 |]|5|6")
-	f.Add("granted|1|1|1|0|-|allkeys-lru|[|a\x001|0 1 0 1 9223372036854775810 2 0 0 0 0 3 a b 0  0 0 0 0 0  0 |c\x001|nil|]|5|6")
-	f.Add("granted|9007199254740991|9223372036854775807|1|9007199254740991|x||[|a\x001|0 1 0 1 9223372036854775810 0 |]|0|0")
-	f.Add("granted|1|18446744073709551615|10000|0|-||[|a\x001|0 1 9 1 9223372036854775810 64 9 8 1 2 18446744073709551615 |]|0|0")
+	f.Add("granted|1|1|1|0|-|allkeys-lru|[|a\x001|0 1 0 1 9223372036854775810 0 0 0 0 a b |c\x001|nil|]|5|6")
+	f.Add("granted|9007199254740991|9223372036854775807|1|9007199254740991|x||[|a\x001|0 1 0 1 9223372036854775810 |]|0|0")
+	f.Add("granted|1|18446744073709551615|10000|0|-||[|a\x001|0 1 9 1 9223372036854775810 9 8 1 18446744073709551615 |]|0|0")
 	for _, beyond := range []string{"1000000001 8 9 2", "9 1000000001 9 2", "9 8 1000000001 2", "9 8 9 1000001", "-1 8 9 2"} {
-		f.Add("granted|1|7|10000|0|-||[|a\x001|0 1 9 1 9223372036854775810 1 " + beyond + " 0  0 |]|5|6")
+		f.Add("granted|1|7|10000|0|-||[|a\x001|0 1 9 1 9223372036854775810 " + beyond + " |]|5|6")
 	}
-	const row = "a\x001|0 1 9 1 9223372036854775810 2 9 8 1 2 0  3 max 9 8 1 2 3 a b 0 |"
+	const row = "a\x001|0 1 9 1 9223372036854775810 9 8 1 2 max |"
 	f.Add("granted|1|7|10000|0|-||[|" + row + "\x00doc\x00limit|65536 {}|\x00doc\x00ramp|7|]|1763718400000000|90000000")
 	f.Add("granted|1|7|10000|0|-||[|" + row + "\x00doc\x00limit|65536|\x00doc\x00limit|1 x|]|0|0")
 	f.Add("granted|1|7|10000|0|-||[|" + row + "\x00doc\x00LIMIT|1 x|\x00row\x00limit|0 x|]|9007199254740992|-1")
@@ -117,8 +113,7 @@ func FuzzParseSync(f *testing.F) {
 	f.Add("granted|[|]|[|[|]|]")
 	f.Fuzz(func(t *testing.T, text string) {
 		req := request("p", "a", 1, 1)
-		req.Tags = append(req.Tags, consensus.TagReport{Tag: "a b"})
-		req.Documents = []consensus.DocumentReport{{Name: "ramp", Version: 7}, {Name: "gone", Version: 9}, {Name: "none"}}
+		req.Documents = []driver.DocumentReport{{Name: "ramp", Version: 7}, {Name: "gone", Version: 9}, {Name: "none"}}
 		parts := strings.Split(text, "|")
 		reply := replyOf(&parts)
 		var before, after runtime.MemStats
@@ -127,7 +122,7 @@ func FuzzParseSync(f *testing.F) {
 		runtime.ReadMemStats(&after)
 		require.LessOrEqual(t, after.TotalAlloc-before.TotalAlloc, uint64(32<<10+64*len(text)))
 		if err != nil {
-			require.ErrorIs(t, err, consensus.ErrWrongAnswer)
+			require.ErrorIs(t, err, driver.ErrWrongAnswer)
 			require.Zero(t, answer)
 			require.Empty(t, policy)
 			require.Less(t, len(err.Error()), 2000)
@@ -137,7 +132,7 @@ func FuzzParseSync(f *testing.F) {
 
 		var whole any = text // no list at all
 		_, _, err = parseSync(whole, &req)
-		require.ErrorIs(t, err, consensus.ErrWrongAnswer)
+		require.ErrorIs(t, err, driver.ErrWrongAnswer)
 	})
 }
 
@@ -150,11 +145,11 @@ func FuzzParseReserve(f *testing.F) {
 	f.Add("int=1|int=-1|float=0|nil|int=1|bool=true|int=1")
 	f.Add("[|]")
 	f.Fuzz(func(t *testing.T, text string) {
-		req := consensus.Reserve{Pool: "p", Count: 3, Spacing: time.Second, Ahead: 5, Lease: consensus.MinLease}
+		req := driver.Reserve{Pool: "p", Count: 3, Spacing: time.Second, Ahead: 5, Lease: driver.MinLease}
 		parts := strings.Split(text, "|")
 		res, err := parseReserve(replyOf(&parts), &req)
 		if err != nil {
-			require.ErrorIs(t, err, consensus.ErrWrongAnswer)
+			require.ErrorIs(t, err, driver.ErrWrongAnswer)
 			require.Zero(t, res)
 			require.Less(t, len(err.Error()), 2000)
 			return
@@ -186,7 +181,7 @@ func FuzzExplain(f *testing.F) {
 			require.True(t, strings.HasPrefix(err.Error(), "redisstore: sync of pool "+strconv.Quote(pool)), err)
 			_, ofServer := errors.AsType[redis.Error](cause)
 			lasting := ofServer && (strings.HasPrefix(text, "NUMATHROTTLE_DATA ") || strings.Contains(text, "WRONGTYPE"))
-			require.Equal(t, lasting, errors.Is(err, consensus.ErrWrongAnswer))
+			require.Equal(t, lasting, errors.Is(err, driver.ErrWrongAnswer))
 		}
 	})
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv/servers"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // TestNewPools asks what the first sync of a new pool is told after something
@@ -24,9 +24,9 @@ func TestNewPools(t *testing.T) {
 	_, marker := s.keys(next())
 
 	began := time.Now()
-	require.Equal(t, consensus.FreezeNewRecord, fresh(t, s, next()), "a server of which nothing is known")
+	require.Equal(t, driver.FreezeNewRecord, fresh(t, s, next()), "a server of which nothing is known")
 	waitTrusted(t, s, next)
-	require.GreaterOrEqual(t, time.Since(began), consensus.Removal(longest))
+	require.GreaterOrEqual(t, time.Since(began), driver.Removal(longest))
 
 	set := func(t *testing.T, name, value string) {
 		require.NoError(t, c.ConfigSet(t.Context(), name, value).Err())
@@ -39,21 +39,21 @@ func TestNewPools(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		happen func(t *testing.T)
-		want   consensus.FreezeCause
+		want   driver.FreezeCause
 	}{
-		{"nothing", func(*testing.T) {}, consensus.FreezeNone},
-		{"FLUSHALL", func(t *testing.T) { require.NoError(t, c.FlushAll(t.Context()).Err()) }, consensus.FreezeNewRecord},
-		{"FLUSHDB", func(t *testing.T) { require.NoError(t, c.FlushDB(t.Context()).Err()) }, consensus.FreezeNewRecord},
-		{"restart with all data", func(t *testing.T) { restart(t, server, c) }, consensus.FreezeNewRecord},
-		{"marker lost", func(t *testing.T) { require.NoError(t, c.Del(t.Context(), marker).Err()) }, consensus.FreezeNewRecord},
-		{"marker of another life", func(t *testing.T) { write(t, 1, "1234567890abcdef") }, consensus.FreezeNewRecord},
-		{"clock set back", func(t *testing.T) { write(t, 3, "9000000000000000") }, consensus.FreezeNewRecord},
+		{"nothing", func(*testing.T) {}, driver.FreezeNone},
+		{"FLUSHALL", func(t *testing.T) { require.NoError(t, c.FlushAll(t.Context()).Err()) }, driver.FreezeNewRecord},
+		{"FLUSHDB", func(t *testing.T) { require.NoError(t, c.FlushDB(t.Context()).Err()) }, driver.FreezeNewRecord},
+		{"restart with all data", func(t *testing.T) { restart(t, server, c) }, driver.FreezeNewRecord},
+		{"marker lost", func(t *testing.T) { require.NoError(t, c.Del(t.Context(), marker).Err()) }, driver.FreezeNewRecord},
+		{"marker of another life", func(t *testing.T) { write(t, 1, "1234567890abcdef") }, driver.FreezeNewRecord},
+		{"clock set back", func(t *testing.T) { write(t, 3, "9000000000000000") }, driver.FreezeNewRecord},
 		{"server that could evict", func(t *testing.T) {
 			set(t, "maxmemory", "1gb")
 			set(t, "maxmemory-policy", "volatile-lru")
-		}, consensus.FreezeNewRecord},
-		{"full server would refuse", func(t *testing.T) { set(t, "maxmemory", "1gb") }, consensus.FreezeNone},
-		{"eviction without a limit", func(t *testing.T) { set(t, "maxmemory-policy", "allkeys-lru") }, consensus.FreezeNone},
+		}, driver.FreezeNewRecord},
+		{"full server would refuse", func(t *testing.T) { set(t, "maxmemory", "1gb") }, driver.FreezeNone},
+		{"eviction without a limit", func(t *testing.T) { set(t, "maxmemory-policy", "allkeys-lru") }, driver.FreezeNone},
 		{"keys evicted in between", func(t *testing.T) {
 			kept := c.Get(t.Context(), marker).Val()
 			set(t, "maxmemory-policy", "allkeys-random")
@@ -61,7 +61,7 @@ func TestNewPools(t *testing.T) {
 			set(t, "maxmemory", "0")
 			set(t, "maxmemory-policy", "noeviction")
 			require.NoError(t, c.Set(t.Context(), marker, kept, 0).Err())
-		}, consensus.FreezeNewRecord},
+		}, driver.FreezeNewRecord},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			set(t, "maxmemory", "0")
@@ -73,17 +73,17 @@ func TestNewPools(t *testing.T) {
 	}
 	waitTrusted(t, s, next)
 
-	lasting := func() consensus.FreezeCause {
+	lasting := func() driver.FreezeCause {
 		req := request(next(), "a", 1, 1)
-		req.Outlasts = consensus.MaxOutlasts
+		req.Outlasts = driver.MaxOutlasts
 		return granted(t, s, req).FrozenBy
 	}
-	require.Equal(t, consensus.FreezeNewRecord, lasting(), "somebody may go on without the store")
+	require.Equal(t, driver.FreezeNewRecord, lasting(), "somebody may go on without the store")
 	now := time.Now().Add(time.Minute) // the server's clock is this one's
-	write(t, 3, fmt.Sprint(now.Add(-consensus.MaxOutlasts).UnixMicro()))
-	require.Equal(t, consensus.FreezeNewRecord, lasting(), "almost long enough")
-	write(t, 3, fmt.Sprint(now.Add(-consensus.MaxOutlasts-2*time.Minute).UnixMicro()))
-	require.Equal(t, consensus.FreezeNone, lasting())
+	write(t, 3, fmt.Sprint(now.Add(-driver.MaxOutlasts).UnixMicro()))
+	require.Equal(t, driver.FreezeNewRecord, lasting(), "almost long enough")
+	write(t, 3, fmt.Sprint(now.Add(-driver.MaxOutlasts-2*time.Minute).UnixMicro()))
+	require.Equal(t, driver.FreezeNone, lasting())
 }
 
 // evict makes the server evict some of its keys.
@@ -117,8 +117,8 @@ func TestNewPoolAfterFailover(t *testing.T) {
 	require.ErrorContains(t, err, "READONLY")
 	require.NoError(t, c.Do(t.Context(), "REPLICAOF", "NO", "ONE").Err())
 
-	require.Equal(t, consensus.FreezeNewRecord, fresh(t, after, next()))
-	require.Equal(t, consensus.FreezeIdentity, granted(t, after, request(pool, "a", 2, 1)).FrozenBy)
+	require.Equal(t, driver.FreezeNewRecord, fresh(t, after, next()))
+	require.Equal(t, driver.FreezeIdentity, granted(t, after, request(pool, "a", 2, 1)).FrozenBy)
 	waitTrusted(t, after, next)
 }
 
@@ -155,14 +155,14 @@ func TestDurable(t *testing.T) {
 		name   string
 		opts   []Option
 		happen func(t testing.TB, server *servers.Redis, admin redis.UniversalClient)
-		want   consensus.FreezeCause
+		want   driver.FreezeCause
 	}{
-		{"restart", []Option{WithDurable()}, restart, consensus.FreezeNone},
-		{"restart of a server that is not said to be durable", nil, restart, consensus.FreezeIdentity},
+		{"restart", []Option{WithDurable()}, restart, driver.FreezeNone},
+		{"restart of a server that is not said to be durable", nil, restart, driver.FreezeIdentity},
 		{"FLUSHALL", []Option{WithDurable()}, func(t testing.TB, _ *servers.Redis, admin redis.UniversalClient) {
 			t.Helper()
 			require.NoError(t, admin.FlushAll(t.Context()).Err())
-		}, consensus.FreezeNewRecord},
+		}, driver.FreezeNewRecord},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -173,9 +173,9 @@ func TestDurable(t *testing.T) {
 			next := mates(s)
 			waitTrusted(t, s, next)
 			pool := next()
-			granted(t, s, request(pool, "a", 1, consensus.Whole))
+			granted(t, s, request(pool, "a", 1, driver.Whole))
 			c.happen(t, server, client)
-			ans := granted(t, another, request(pool, "b", 1, consensus.Whole))
+			ans := granted(t, another, request(pool, "b", 1, driver.Whole))
 			require.Equal(t, c.want, ans.FrozenBy)
 		})
 	}

@@ -8,11 +8,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // documents reports on some documents: mostly what is on record, and changes of it.
-func (m *model) documents() (reports []consensus.DocumentReport) {
+func (m *model) documents() (reports []driver.DocumentReport) {
 	for _, i := range m.rnd.Perm(9)[:pick(m, 0, 0, 1, 1, 2, 8)] {
 		reports = append(reports, m.document(fmt.Sprint("d_", i)))
 	}
@@ -20,26 +20,26 @@ func (m *model) documents() (reports []consensus.DocumentReport) {
 }
 
 // document is a report on one document.
-func (m *model) document(name string) consensus.DocumentReport {
-	d := consensus.DocumentReport{Name: name}
-	i := slices.IndexFunc(m.record.Documents, func(d consensus.Document) bool { return d.Name == name })
-	var recorded consensus.Document
+func (m *model) document(name string) driver.DocumentReport {
+	d := driver.DocumentReport{Name: name}
+	i := slices.IndexFunc(m.record.Documents, func(d driver.Document) bool { return d.Name == name })
+	var recorded driver.Document
 	if i >= 0 {
 		recorded = m.record.Documents[i]
 	}
-	bodies := [][]byte{{0}, []byte("1 "), []byte("12 \x00\xff"), bytes.Repeat([]byte("b"), consensus.MaxDocumentBytes), recorded.Body}
+	bodies := [][]byte{{0}, []byte("1 "), []byte("12 \x00\xff"), bytes.Repeat([]byte("b"), driver.MaxDocumentBytes), recorded.Body}
 	switch m.rnd.IntN(10) {
 	case 0: // knows nothing
 	case 1: // knows an older or a newer one
-		d.Version = max(recorded.Version, 4) - 4 + consensus.Version(m.rnd.IntN(9))
+		d.Version = max(recorded.Version, 4) - 4 + driver.Version(m.rnd.IntN(9))
 	case 2, 3: // gives back
-		d.Version = max(recorded.Version, 4) - 2 + consensus.Version(m.rnd.IntN(5))
+		d.Version = max(recorded.Version, 4) - 2 + driver.Version(m.rnd.IntN(5))
 		d.Base, d.Body = d.Version, pick(m, bodies...)
 	case 4, 5: // changes
 		d.Base, d.Body = recorded.Version, pick(m, bodies...)
-		d.Version = pick(m, consensus.NextVersion(d.Base, uint16(m.rnd.Uint32())), d.Base+1, d.Base+1, max(d.Base, 1<<53)+1)
+		d.Version = pick(m, driver.NextVersion(d.Base, uint16(m.rnd.Uint32())), d.Base+1, d.Base+1, max(d.Base, 1<<53)+1)
 	case 6: // changes another version, or does again what was done
-		d.Version, d.Body = recorded.Version+consensus.Version(m.rnd.IntN(2)), pick(m, bodies...)
+		d.Version, d.Body = recorded.Version+driver.Version(m.rnd.IntN(2)), pick(m, bodies...)
 		d.Base = max(d.Version, 3) - 3
 	default:
 		d.Version = recorded.Version
@@ -53,8 +53,8 @@ func (m *model) document(name string) consensus.DocumentReport {
 }
 
 // noteDocuments counts what became of the reports of a granted request.
-func (m *model) noteDocuments(before *consensus.Record, req *consensus.Request) {
-	version := func(r *consensus.Record, name string) consensus.Version {
+func (m *model) noteDocuments(before *driver.Record, req *driver.Request) {
+	version := func(r *driver.Record, name string) driver.Version {
 		for _, d := range r.Documents {
 			if d.Name == name {
 				return d.Version
@@ -83,7 +83,7 @@ func (m *model) noteDocuments(before *consensus.Record, req *consensus.Request) 
 }
 
 // saving is a document that an operator saves.
-func (m *model) saving() consensus.DocumentReport {
+func (m *model) saving() driver.DocumentReport {
 	for {
 		d := m.document(fmt.Sprint("d_", m.rnd.IntN(9)))
 		if d.ValidateSave(m.pool) == nil {
@@ -92,8 +92,8 @@ func (m *model) saving() consensus.DocumentReport {
 	}
 }
 
-func (m *model) save(d consensus.DocumentReport) {
-	want, _, wantErr := m.record.Save(&d, consensus.At{})
+func (m *model) save(d driver.DocumentReport) {
+	want, _, wantErr := m.record.Save(&d, driver.At{})
 	reply, err := scriptedSave.Run(m.t.Context(), m.client, []string{m.key}, saveArgs(&d)...).Result()
 	require.NoError(m.t, err)
 	got, err := parseSave(reply, &d)
@@ -107,8 +107,8 @@ func (m *model) save(d consensus.DocumentReport) {
 		require.Equal(m.t, wantDocs, docs)
 		require.Equal(m.t, wantRoster, roster)
 	}
-	var conflict *consensus.ConflictError
-	var bad *consensus.RequestError
+	var conflict *driver.ConflictError
+	var bad *driver.RequestError
 	switch {
 	case err == nil:
 		m.seen["saved"]++
@@ -116,7 +116,7 @@ func (m *model) save(d consensus.DocumentReport) {
 		m.seen["conflict"]++
 	case errors.As(err, &bad):
 		m.seen["too many"]++
-	case errors.Is(err, consensus.ErrNoPool):
+	case errors.Is(err, driver.ErrNoPool):
 		m.seen["no pool"]++
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // TestScriptsKnowWhenTheLastSlotIsVoid: when a pool that has issued slots issues none any more,
@@ -21,12 +21,12 @@ func TestScriptsKnowWhenTheLastSlotIsVoid(t *testing.T) {
 		m := newModel(t, c, 0)
 		require.NoError(t, c.Del(t.Context(), m.key).Err())
 		m.at.Remembers = math.MaxInt64
-		req := consensus.Request{ID: "a", Incarnation: "1", Seq: 1, Lease: 10 * time.Second, Tags: []consensus.TagReport{{Wanted: consensus.Whole}}}
+		req := driver.Request{ID: "a", Incarnation: "1", Seq: 1, Lease: 10 * time.Second, Report: driver.Report{Wanted: driver.Whole}}
 		strict := req
 		strict.Spacing, strict.Strict = spacing, true
 		m.sync(strict)
 		for range 2 {
-			m.reserve(consensus.Reserve{Pool: m.pool, Count: 1, Ahead: 1, Spacing: spacing, Lease: req.Lease, Revision: m.record.Revision})
+			m.reserve(driver.Reserve{Pool: m.pool, Count: 1, Ahead: 1, Spacing: spacing, Lease: req.Lease, Revision: m.record.Revision})
 		}
 		void := m.record.Issuer.Last + int64(lasts)
 		for m.record.Claims() == 0 {
@@ -42,20 +42,20 @@ func TestScriptsKnowWhenTheLastSlotIsVoid(t *testing.T) {
 // spacing is mostly that of the model's limit: none at all, high or low.
 func (m *model) spacing() time.Duration {
 	if m.rnd.IntN(30) == 0 {
-		return pick(m, 0, consensus.MinSpacing, consensus.MaxSpacing, 333_333_334)
+		return pick(m, 0, driver.MinSpacing, driver.MaxSpacing, 333_333_334)
 	}
-	of := []time.Duration{0, 100 * time.Millisecond, 333_333_334, time.Second, 400_000_001, 40 * time.Second, consensus.MaxSpacing}
+	of := []time.Duration{0, 100 * time.Millisecond, 333_333_334, time.Second, 400_000_001, 40 * time.Second, driver.MaxSpacing}
 	return of[m.kind%len(of)]
 }
 
 // reservation returns mostly what a processor would send.
-func (m *model) reservation() consensus.Reserve {
-	req := consensus.Reserve{
+func (m *model) reservation() driver.Reserve {
+	req := driver.Reserve{
 		Pool: m.pool, Count: pick(m, 0, 1, 1, 1, 2, 7, 64), Spacing: m.spacing(), Ahead: pick(m, 0, 0, 1, 5, 100, 1000),
 		Revision: m.record.Revision - min(m.record.Revision, pick[uint64](m, 0, 1, 5)), Lease: 10 * time.Second,
 	}
 	if req.Spacing == 0 {
-		req.Spacing = pick(m, consensus.MinSpacing, time.Millisecond, 1_234_567)
+		req.Spacing = pick(m, driver.MinSpacing, time.Millisecond, 1_234_567)
 	}
 	if m.rnd.IntN(60) == 0 {
 		req.Revision += pick[uint64](m, 1, 100)
@@ -67,7 +67,7 @@ func (m *model) reservation() consensus.Reserve {
 	return req
 }
 
-func (m *model) reserve(req consensus.Reserve) {
+func (m *model) reserve(req driver.Reserve) {
 	m.setEnvironment()
 	require.NoError(m.t, req.Validate())
 	before := m.record
@@ -88,7 +88,7 @@ func (m *model) reserve(req consensus.Reserve) {
 }
 
 // noteReserve counts what a reservation came to, and requires what holds for every one.
-func (m *model) noteReserve(req *consensus.Reserve, res *consensus.Reserved, before *consensus.Record) {
+func (m *model) noteReserve(req *driver.Reserve, res *driver.Reserved, before *driver.Record) {
 	is := &m.record.Issuer
 	switch {
 	case res.Count == 0 && req.Count > 0 && res.Issuing && res.Spacing > 0:

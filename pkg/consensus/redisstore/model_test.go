@@ -15,7 +15,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/race"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // scriptedLua stands in for server.lua: what the scripts learn of the server is
@@ -38,7 +38,7 @@ var (
 	).Replace(reserveLua))
 )
 
-// TestScriptsDoWhatRecordDoes makes random steps on a consensus.Record and with
+// TestScriptsDoWhatRecordDoes makes random steps on a driver.Record and with
 // the scripts, with the same times and identities, and compares every answer and
 // everything on record after each step.
 func TestScriptsDoWhatRecordDoes(t *testing.T) {
@@ -72,11 +72,11 @@ func TestScriptsDoWhatRecordDoes(t *testing.T) {
 // last moment before its removal and in the first one after it.
 func TestScriptsAtTheEndOfARemovalTime(t *testing.T) {
 	c := client(t, ClientOptions(testenv.Redis(t).Addr()))
-	whole := []consensus.TagReport{{Wanted: consensus.Whole, InUse: 5}}
-	first := consensus.Request{ID: "a", Incarnation: "1", Seq: 1, Nonce: 1, Lease: 4 * time.Second, Tags: whole}
+	whole := driver.Report{Wanted: driver.Whole, InUse: 5}
+	first := driver.Request{ID: "a", Incarnation: "1", Seq: 1, Nonce: 1, Lease: 4 * time.Second, Report: whole}
 	again := first
 	again.Nonce = 2
-	next := consensus.Request{ID: "a", Incarnation: "1", Seq: 2, Nonce: 2, LastSeq: 1, LastNonce: 1, Lease: 3 * time.Second, Tags: whole}
+	next := driver.Request{ID: "a", Incarnation: "1", Seq: 2, Nonce: 2, LastSeq: 1, LastNonce: 1, Lease: 3 * time.Second, Report: whole}
 	rival := next
 	rival.Incarnation = "2"
 	newer := again
@@ -88,11 +88,11 @@ func TestScriptsAtTheEndOfARemovalTime(t *testing.T) {
 		"next, forgotten": func(m *model, answered int64) { n := next; n.LastTime = answered + 1; m.sync(n) },
 		"rival":           func(m *model, answered int64) { n := rival; n.LastTime = answered; m.sync(n) },
 		"newer":           func(m *model, _ int64) { m.sync(newer) },
-		"leave":           func(m *model, _ int64) { m.leave(consensus.Leave{ID: "a", Incarnation: "1", Seq: 2}) },
+		"leave":           func(m *model, _ int64) { m.leave(driver.Leave{ID: "a", Incarnation: "1", Seq: 2}) },
 		"other":           func(m *model, _ int64) { o := first; o.ID = "c"; m.sync(o) },
 	} {
 		for _, past := range []int64{0, 1} {
-			for _, keeper := range []consensus.RowKey{{ID: "b", Incarnation: "1"}, {ID: "a", Incarnation: "3"}} {
+			for _, keeper := range []driver.RowKey{{ID: "b", Incarnation: "1"}, {ID: "a", Incarnation: "3"}} {
 				t.Run(fmt.Sprintf("%s, %d us past, while %s is there", name, past, keeper), func(t *testing.T) {
 					m := newModel(t, c, 0)
 					require.NoError(t, c.Del(t.Context(), m.key).Err())
@@ -101,8 +101,8 @@ func TestScriptsAtTheEndOfARemovalTime(t *testing.T) {
 					answered := m.record.Clock
 					for i := range uint64(6) { // the keeper keeps the clock running
 						m.at.Now += 1_000_000
-						m.sync(consensus.Request{
-							ID: keeper.ID, Incarnation: keeper.Incarnation, Seq: i + 1, LastSeq: i, Lease: first.Lease, Tags: whole,
+						m.sync(driver.Request{
+							ID: keeper.ID, Incarnation: keeper.Incarnation, Seq: i + 1, LastSeq: i, Lease: first.Lease, Report: whole,
 						})
 					}
 					m.at.Now += past
@@ -116,7 +116,7 @@ func TestScriptsAtTheEndOfARemovalTime(t *testing.T) {
 // TestScriptsTakeTheNextLease: who joins a pool in which nobody is live brings the lease.
 func TestScriptsTakeTheNextLease(t *testing.T) {
 	c := client(t, ClientOptions(testenv.Redis(t).Addr()))
-	idle := consensus.Request{ID: "a", Incarnation: "1", Seq: 1, Lease: 4 * time.Second, Tags: []consensus.TagReport{{}}}
+	idle := driver.Request{ID: "a", Incarnation: "1", Seq: 1, Lease: 4 * time.Second, Report: driver.Report{}}
 	for past, want := range []time.Duration{4 * time.Second, 3 * time.Second} {
 		m := newModel(t, c, uint64(past))
 		require.NoError(t, c.Del(t.Context(), m.key).Err())
@@ -129,7 +129,7 @@ func TestScriptsTakeTheNextLease(t *testing.T) {
 			m.sync(keeper)
 			keeper.Seq, keeper.LastSeq = keeper.Seq+1, keeper.Seq
 		}
-		m.leave(consensus.Leave{ID: "b", Incarnation: "1", Seq: keeper.Seq, LastSeq: keeper.LastSeq})
+		m.leave(driver.Leave{ID: "b", Incarnation: "1", Seq: keeper.Seq, LastSeq: keeper.LastSeq})
 		m.at.Now += int64(past) // then a is removed, too
 		next := idle
 		next.ID, next.Lease = "c", 3*time.Second
@@ -146,29 +146,29 @@ type model struct {
 	store  *Store
 	pool   string
 	key    string
-	record consensus.Record
-	at     consensus.At
+	record driver.Record
+	at     driver.At
 	base   uint64 // of sequence numbers and revisions: where 64 bits matter
-	last   []consensus.Request
-	taken  map[string]consensus.Answer
-	sent   map[string][]consensus.Ticket // all that was sent, by row
-	newest map[string]consensus.Ticket   // what a record that was behind named
-	old    *consensus.Record
+	last   []driver.Request
+	taken  map[string]driver.Answer
+	sent   map[string][]driver.Ticket // all that was sent, by row
+	newest map[string]driver.Ticket   // what a record that was behind named
+	old    *driver.Record
 	oldRaw map[string]string
 	seen   map[string]int
 	life   int
-	brink  consensus.RowKey // the row that is about to be removed
+	brink  driver.RowKey // the row that is about to be removed
 
-	kind     int                  // of spacing
-	reserved []consensus.Reserved // the newest last
+	kind     int               // of spacing
+	reserved []driver.Reserved // the newest last
 }
 
 func newModel(t testing.TB, c redis.UniversalClient, seed uint64) *model {
 	t.Helper()
 	m := &model{
 		t: t, rnd: rand.New(rand.NewPCG(seed, 1)), client: c, store: New(c), pool: fmt.Sprint("model ", seed),
-		at:    consensus.At{Now: 1_763_718_400_123_456, Identity: "life0", Longest: consensus.MaxLease},
-		taken: map[string]consensus.Answer{}, sent: map[string][]consensus.Ticket{}, newest: map[string]consensus.Ticket{}, seen: map[string]int{},
+		at:    driver.At{Now: 1_763_718_400_123_456, Identity: "life0", Longest: driver.MaxLease},
+		taken: map[string]driver.Answer{}, sent: map[string][]driver.Ticket{}, newest: map[string]driver.Ticket{}, seen: map[string]int{},
 	}
 	m.base = []uint64{0, 9_999_999_990, 1<<53 - 5, 8_999_999_999_999_999_990, 1<<63 - 1_000_000}[seed%5]
 	m.key, _ = m.store.keys(m.pool)
@@ -179,9 +179,9 @@ func newModel(t testing.TB, c redis.UniversalClient, seed uint64) *model {
 // remembers is how long a server must remember for a new pool to be known as such.
 func remembers(longest time.Duration) time.Duration {
 	if longest == 0 {
-		longest = consensus.MaxLease
+		longest = driver.MaxLease
 	}
-	return consensus.Removal(longest)
+	return driver.Removal(longest)
 }
 
 func pick[T any](m *model, of ...T) T { return of[m.rnd.IntN(len(of))] }
@@ -190,7 +190,7 @@ func pick[T any](m *model, of ...T) T { return of[m.rnd.IntN(len(of))] }
 func (m *model) step() {
 	m.at.Now += pick[int64](m, 0, 1, 1000, 100_000, 1_000_000, 1_000_000, 2_500_000, 2_500_001, 750_000)
 	enough := remembers(m.at.Longest)
-	m.at.Remembers = pick(m, 0, math.MaxInt64, enough, enough-time.Microsecond, enough+consensus.MaxOutlasts, enough+consensus.MaxOutlasts-time.Microsecond)
+	m.at.Remembers = pick(m, 0, math.MaxInt64, enough, enough-time.Microsecond, enough+driver.MaxOutlasts, enough+driver.MaxOutlasts-time.Microsecond)
 	ctx := m.t.Context()
 	switch m.rnd.IntN(200) {
 	case 0:
@@ -198,16 +198,16 @@ func (m *model) step() {
 	case 1:
 		m.at.Identity = pick(m, "life0", "life1", "life2")
 	case 2:
-		m.record = consensus.Record{}
+		m.record = driver.Record{}
 		require.NoError(m.t, m.client.Del(ctx, m.key).Err())
 	case 3:
 		m.keep()
 	case 4:
 		m.rollBack()
 	case 5:
-		m.at.Longest = pick(m, 5*time.Second, consensus.MaxLease)
+		m.at.Longest = pick(m, 5*time.Second, driver.MaxLease)
 	}
-	m.brink = consensus.RowKey{}
+	m.brink = driver.RowKey{}
 	if m.rnd.IntN(8) == 0 {
 		m.toTheBrink()
 	}
@@ -230,10 +230,10 @@ func (m *model) setEnvironment() {
 
 // toTheBrink sets the time to when a row is just about to be removed.
 func (m *model) toTheBrink() {
-	removal := consensus.Removal(m.record.Lease).Microseconds()
+	removal := driver.Removal(m.record.Lease).Microseconds()
 	for _, row := range m.record.Rows {
 		left := row.LastSeen + removal - m.record.Clock
-		if 0 <= left && left <= consensus.Clamp(m.record.Lease).Microseconds() {
+		if 0 <= left && left <= driver.Clamp(m.record.Lease).Microseconds() {
 			m.at.Now = m.record.Wall + left + pick[int64](m, 0, 1)
 			m.brink = row.RowKey
 			return
@@ -243,7 +243,7 @@ func (m *model) toTheBrink() {
 
 func (m *model) keep() {
 	old := m.record
-	old.Rows, old.Documents = cloneRows(old.Rows), slices.Clone(old.Documents)
+	old.Rows, old.Documents = slices.Clone(old.Rows), slices.Clone(old.Documents)
 	m.old, m.oldRaw = &old, m.client.HGetAll(m.t.Context(), m.key).Val()
 }
 
@@ -252,17 +252,17 @@ func (m *model) rollBack() {
 		return
 	}
 	m.record = *m.old
-	m.record.Rows, m.record.Documents = cloneRows(m.old.Rows), slices.Clone(m.old.Documents)
+	m.record.Rows, m.record.Documents = slices.Clone(m.old.Rows), slices.Clone(m.old.Documents)
 	require.NoError(m.t, m.client.Del(m.t.Context(), m.key).Err())
 	if len(m.oldRaw) > 0 {
 		require.NoError(m.t, m.client.HSet(m.t.Context(), m.key, m.oldRaw).Err())
 	}
 }
 
-func (m *model) sync(req consensus.Request) {
+func (m *model) sync(req driver.Request) {
 	m.setEnvironment()
 	before := m.record
-	before.Rows, before.Documents = cloneRows(before.Rows), slices.Clone(before.Documents)
+	before.Rows, before.Documents = slices.Clone(before.Rows), slices.Clone(before.Documents)
 	issuing := m.record.Issuer.Issuing
 	want, changed := m.record.Sync(&req, m.at)
 	reply, err := scriptedSync.Run(m.t.Context(), m.client, []string{m.key, "marker"}, syncArgs(&req, m.at.Longest, false, "")...).Result()
@@ -280,18 +280,18 @@ func (m *model) sync(req consensus.Request) {
 	}
 
 	key := req.ID + "\x00" + req.Incarnation
-	m.sent[key] = append(m.sent[key], consensus.Ticket{Seq: req.Seq, Nonce: req.Nonce})
+	m.sent[key] = append(m.sent[key], driver.Ticket{Seq: req.Seq, Nonce: req.Nonce})
 	m.last = append(m.last, req)
 	m.seen[want.Status.String()]++
 	m.newest[key] = want.Newest
-	if want.Status == consensus.Granted {
+	if want.Status == driver.Granted {
 		m.taken[key] = want
 		m.noteDocuments(&before, &req)
 		m.noteDeaths(before.Rows, &req)
 		if !changed {
 			m.seen["repeated"]++
 		}
-		if want.Frozen == 0 && want.Tags[0].Share > req.Tags[0].InUse {
+		if want.Frozen == 0 && want.Share > req.InUse {
 			m.seen["share raised"]++
 		}
 		if want.Frozen > 0 {
@@ -301,12 +301,12 @@ func (m *model) sync(req consensus.Request) {
 }
 
 // request returns mostly what a processor would send, and sometimes nonsense.
-func (m *model) request() consensus.Request {
+func (m *model) request() driver.Request {
 	if len(m.last) > 0 && m.rnd.IntN(10) == 0 {
 		back := min(len(m.last), pick(m, 1, 1, 2, 5))
 		return m.last[len(m.last)-back]
 	}
-	req := consensus.Request{
+	req := driver.Request{
 		Pool: m.pool, ID: pick(m, "a", "b", "c", "meta", "a b"), Incarnation: m.incarnation(),
 		Lease: pick(m, 10*time.Second, 10*time.Second, 3*time.Second, 3333*time.Millisecond),
 		Nonce: pick(m, m.rnd.Uint64(), 1<<63, 1<<63+1),
@@ -333,7 +333,7 @@ func (m *model) request() consensus.Request {
 	case 5:
 		req.LastTime -= 30_000_000
 	case 7, 8, 9:
-		req.LastTime = m.record.Clock - consensus.Removal(m.record.Lease).Microseconds()
+		req.LastTime = m.record.Clock - driver.Removal(m.record.Lease).Microseconds()
 	case 6:
 		req.LastSeq, req.Seq = req.LastSeq+2, req.LastSeq+4
 	}
@@ -344,27 +344,27 @@ func (m *model) request() consensus.Request {
 	if t := m.newest[req.ID+"\x00"+req.Incarnation]; t.Seq < req.LastSeq && m.rnd.IntN(4) > 0 {
 		req.Recalled = t
 	}
-	req.Tags, req.Documents, req.Dead = m.tags(), m.documents(), m.deaths(&req)
+	req.Report, req.Documents, req.Dead = m.report(), m.documents(), m.deaths(&req)
 	// Most pools keep to one spacing, or have none; and some processors can use no permits.
 	req.Spacing = m.spacing()
 	req.Strict = req.Spacing > 0 && m.rnd.IntN(40) == 0
-	req.Outlasts = pick[time.Duration](m, 0, consensus.MaxOutlasts)
-	req.Reach = pick(m, 0, 0, 0, time.Nanosecond, 1_234_567, 20*time.Second, consensus.MaxReach)
+	req.Outlasts = pick[time.Duration](m, 0, driver.MaxOutlasts)
+	req.Reach = pick(m, 0, 0, 0, time.Nanosecond, 1_234_567, 20*time.Second, driver.MaxReach)
 	return req
 }
 
 // deaths names, now and then, other incarnations of the sender's ID, with mostly what they have sent.
-func (m *model) deaths(req *consensus.Request) (dead []consensus.Death) {
+func (m *model) deaths(req *driver.Request) (dead []driver.Death) {
 	if m.rnd.IntN(12) > 0 {
 		return nil
 	}
-	for life := max(m.life-3, 0); life <= m.life && len(dead) < consensus.MaxDead; life++ {
-		d := consensus.Death{Incarnation: strconv.Itoa(life)}
+	for life := max(m.life-3, 0); life <= m.life && len(dead) < driver.MaxDead; life++ {
+		d := driver.Death{Incarnation: strconv.Itoa(life)}
 		if d.Incarnation == req.Incarnation || m.rnd.IntN(4) == 0 {
 			continue
 		}
 		if last, ok := m.taken[req.ID+"\x00"+d.Incarnation]; ok && m.rnd.IntN(8) > 0 {
-			d.Last = consensus.Ticket{Seq: last.Seq, Nonce: last.Nonce}
+			d.Last = driver.Ticket{Seq: last.Seq, Nonce: last.Nonce}
 		}
 		d.Unanswered = m.unanswered(req.ID, d.Incarnation, d.Last.Seq, 1<<63-1)
 		dead = append(dead, d)
@@ -373,25 +373,25 @@ func (m *model) deaths(req *consensus.Request) (dead []consensus.Death) {
 }
 
 // noteDeaths counts what became of the rows of the dead.
-func (m *model) noteDeaths(before []consensus.Row, req *consensus.Request) {
-	state := func(rows []consensus.Row, incarnation string) (consensus.RowState, bool, int) {
+func (m *model) noteDeaths(before []driver.Row, req *driver.Request) {
+	state := func(rows []driver.Row, incarnation string) (driver.RowState, bool, driver.Share) {
 		for _, row := range rows {
 			if row.ID == req.ID && row.Incarnation == incarnation {
-				return row.State, true, len(row.Entries)
+				return row.State, true, row.Claim
 			}
 		}
 		return 0, false, 0
 	}
 	for _, d := range req.Dead {
-		was, ok, entries := state(before, d.Incarnation)
+		was, ok, claim := state(before, d.Incarnation)
 		is, stays, _ := state(m.record.Rows, d.Incarnation)
 		switch {
 		case !ok || !stays:
-		case is == consensus.RowCloned && was != is:
+		case is == driver.RowCloned && was != is:
 			m.seen["death of a clone"]++
-		case is == consensus.RowReplaced && entries > 0:
+		case is == driver.RowReplaced && claim > 0:
 			m.seen["dead"]++
-		case is == consensus.RowReplaced:
+		case is == driver.RowReplaced:
 			m.seen["dead again"]++
 		}
 	}
@@ -399,13 +399,13 @@ func (m *model) noteDeaths(before []consensus.Row, req *consensus.Request) {
 
 // unanswered lists mostly what was sent between two numbers, the newest of it, and
 // sometimes less.
-func (m *model) unanswered(id, incarnation string, after, before uint64) (tickets []consensus.Ticket) {
+func (m *model) unanswered(id, incarnation string, after, before uint64) (tickets []driver.Ticket) {
 	for _, t := range m.sent[id+"\x00"+incarnation] {
 		if t.Seq <= after || t.Seq >= before || m.rnd.IntN(10) == 0 {
 			continue
 		}
 		after = t.Seq
-		if tickets = append(tickets, t); len(tickets) > consensus.MaxUnanswered {
+		if tickets = append(tickets, t); len(tickets) > driver.MaxUnanswered {
 			tickets = tickets[1:]
 		}
 	}
@@ -420,25 +420,19 @@ func (m *model) incarnation() string {
 	return strconv.Itoa(max(m.life-pick(m, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1), 0))
 }
 
-func (m *model) tags() []consensus.TagReport {
-	var tags []consensus.TagReport
-	names := []string{"", "x", "a 1 2", "é\n"}
-	m.rnd.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
-	for _, name := range names[:pick(m, 1, 1, 2, 4)] {
-		share := func() consensus.Share {
-			return consensus.Share(pick(m, 0, 1, 1e9, m.rnd.Int64N(1e9), m.rnd.Int64N(3e8)))
-		}
-		tags = append(tags, consensus.TagReport{
-			Tag: name, InUse: share() / 4, Wanted: share(), Demand: share(), PoolSize: pick(m, 0, 1, 2, 3, 3, 1_000_000),
-			Note: pick(m, "", "", "a", " 1 2 3 ", strings.Repeat("n ", 64), "%s\xff\n"),
-		})
+func (m *model) report() driver.Report {
+	share := func() driver.Share {
+		return driver.Share(pick(m, 0, 1, 1e9, m.rnd.Int64N(1e9), m.rnd.Int64N(3e8)))
 	}
-	return tags
+	return driver.Report{
+		InUse: share() / 4, Wanted: share(), Demand: share(), PoolSize: pick(m, 0, 1, 2, 3, 3, 1_000_000),
+		Note: pick(m, "", "", "a", " 1 2 3 ", strings.Repeat("n ", 64), "%s\xff\n"),
+	}
 }
 
 // leaving returns a leave of a processor that is there, or not.
-func (m *model) leaving() consensus.Leave {
-	l := consensus.Leave{Pool: m.pool, ID: pick(m, "a", "b", "c"), Incarnation: m.incarnation(), Seq: m.base + 1}
+func (m *model) leaving() driver.Leave {
+	l := driver.Leave{Pool: m.pool, ID: pick(m, "a", "b", "c"), Incarnation: m.incarnation(), Seq: m.base + 1}
 	if m.brink.ID != "" {
 		l.ID, l.Incarnation = m.brink.ID, m.brink.Incarnation
 	}
@@ -452,7 +446,7 @@ func (m *model) leaving() consensus.Leave {
 	return l
 }
 
-func (m *model) leave(l consensus.Leave) {
+func (m *model) leave(l driver.Leave) {
 	m.setEnvironment()
 	want := m.record.Leave(&l, m.at)
 	got, err := scriptedLeave.Run(m.t.Context(), m.client, []string{m.key}, leaveArgs(&l)...).Int64()

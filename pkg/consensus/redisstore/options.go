@@ -12,14 +12,14 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // DefaultPrefix is what the names of all keys begin with, inside the braces.
 const DefaultPrefix = "numathrottle"
 
 // An Option changes how a Store works. A faulty one makes every Sync and Leave
-// fail with a *consensus.RequestError that names it.
+// fail with a *driver.RequestError that names it.
 type Option func(*Store)
 
 // WithPrefix sets what the names of all keys begin with, inside the braces: 1 to
@@ -49,12 +49,12 @@ func WithLogger(logger *slog.Logger) Option {
 // pools may have, and with it the time for which a pool without a memory is frozen:
 // one and a half times the lease. Right only when no processor that uses the same
 // server and prefix has a longer one; requests with a longer lease are refused with
-// a *consensus.RequestError. Allowed are whole milliseconds from 1ms to
-// consensus.MaxLease, which is the default.
+// a *driver.RequestError. Allowed are whole milliseconds from 1ms to
+// driver.MaxLease, which is the default.
 func WithLongestLease(d time.Duration) Option {
 	return func(s *Store) {
-		if d < time.Millisecond || d > consensus.MaxLease || d%time.Millisecond != 0 {
-			s.refuse("WithLongestLease", d.String(), "whole milliseconds from 1ms to "+consensus.MaxLease.String())
+		if d < time.Millisecond || d > driver.MaxLease || d%time.Millisecond != 0 {
+			s.refuse("WithLongestLease", d.String(), "whole milliseconds from 1ms to "+driver.MaxLease.String())
 		}
 		s.longest = d
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 func TestFaultyOptions(t *testing.T) {
@@ -26,7 +26,7 @@ func TestFaultyOptions(t *testing.T) {
 		"no logger":              {New(c, WithLogger(nil)), "WithLogger"},
 		"no lease":               {New(c, WithLongestLease(0)), "WithLongestLease"},
 		"negative lease":         {New(c, WithLongestLease(-time.Second)), "WithLongestLease"},
-		"lease beyond all":       {New(c, WithLongestLease(consensus.MaxLease+time.Millisecond)), "WithLongestLease"},
+		"lease beyond all":       {New(c, WithLongestLease(driver.MaxLease+time.Millisecond)), "WithLongestLease"},
 		"lease of microseconds":  {New(c, WithLongestLease(time.Second+time.Microsecond)), "WithLongestLease"},
 		"the first of several":   {New(c, WithPrefix("{"), WithLogger(nil)), "WithPrefix"},
 	} {
@@ -36,7 +36,7 @@ func TestFaultyOptions(t *testing.T) {
 				err,
 				test.store.Leave(t.Context(), leaving("p", "a", 1)),
 			} {
-				var bad *consensus.RequestError
+				var bad *driver.RequestError
 				require.ErrorAs(t, err, &bad)
 				require.Equal(t, test.field, bad.Field)
 				require.NotEmpty(t, bad.Value)
@@ -51,7 +51,7 @@ func TestWithPrefix(t *testing.T) {
 	c := client(t, ClientOptions(testenv.Redis(t).Addr()))
 	s, other := New(c), New(c, WithPrefix("team a"))
 	granted(t, s, request("p", "a", 1, 1))
-	require.Equal(t, 1, granted(t, other, request("p", "b", 1, 1)).Tags[0].Live)
+	require.Equal(t, 1, granted(t, other, request("p", "b", 1, 1)).Live)
 	for key := range everything(t, c) {
 		require.Regexp(t, `^\{(numathrottle|team a):1\}:(pool:p|marker)$`, key)
 	}
@@ -62,19 +62,19 @@ func TestWithLongestLease(t *testing.T) {
 	c := client(t, ClientOptions(testenv.Redis(t).Addr()))
 	s := New(c, WithLongestLease(longest))
 	req := request("p", "a", 1, 1)
-	require.InDelta(t, consensus.Removal(longest), granted(t, s, req).Frozen, 0)
+	require.InDelta(t, driver.Removal(longest), granted(t, s, req).Frozen, 0)
 
 	req = request("p", "b", 1, 1)
 	req.Lease = longest + time.Millisecond
 	requireRefused := func() {
 		t.Helper()
 		_, err := s.Sync(t.Context(), req)
-		var bad *consensus.RequestError
+		var bad *driver.RequestError
 		require.ErrorAs(t, err, &bad)
 		require.Equal(t, "Lease", bad.Field)
 	}
 	requireRefused()
-	require.Equal(t, 2, granted(t, s, request("p", "c", 1, 1)).Tags[0].Live, "what is refused is not recorded")
+	require.Equal(t, 2, granted(t, s, request("p", "c", 1, 1)).Live, "what is refused is not recorded")
 
 	// Another store of the pool allows more.
 	req = request("q", "a", 1, 1)

@@ -8,16 +8,16 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // request returns the n-th request of a processor that takes every answer. The
 // nonces do not fit a double.
-func request(pool, id string, n uint64, wanted consensus.Share) consensus.Request {
+func request(pool, id string, n uint64, wanted driver.Share) driver.Request {
 	const nonce = 1<<63 + 1
-	req := consensus.Request{
+	req := driver.Request{
 		Pool: pool, ID: id, Incarnation: "1", Seq: n, Nonce: nonce + n, LastSeq: n - 1, Lease: longest,
-		Tags: []consensus.TagReport{{Wanted: wanted, Demand: wanted, PoolSize: 1}},
+		Report: driver.Report{Wanted: wanted, Demand: wanted, PoolSize: 1},
 	}
 	if n > 1 {
 		req.LastNonce, req.LastTime = req.Nonce-1, time.Now().UnixMicro()
@@ -26,19 +26,19 @@ func request(pool, id string, n uint64, wanted consensus.Share) consensus.Reques
 }
 
 // leaving returns the leave of the same processor, as its n-th request.
-func leaving(pool, id string, n uint64) consensus.Leave {
+func leaving(pool, id string, n uint64) driver.Leave {
 	last := request(pool, id, n, 0)
-	return consensus.Leave{
+	return driver.Leave{
 		Pool: pool, ID: id, Incarnation: last.Incarnation, Seq: n, LastSeq: last.LastSeq, LastNonce: last.LastNonce,
 	}
 }
 
 // granted makes a sync that must be granted.
-func granted(t testing.TB, s *Store, req consensus.Request) consensus.Answer {
+func granted(t testing.TB, s *Store, req driver.Request) driver.Answer {
 	t.Helper()
 	answer, err := s.Sync(t.Context(), req)
 	require.NoError(t, err)
-	require.Equal(t, consensus.Granted, answer.Status)
+	require.Equal(t, driver.Granted, answer.Status)
 	return answer
 }
 
@@ -58,7 +58,7 @@ func mates(s *Store) func() string {
 }
 
 // fresh tells why a new pool is frozen.
-func fresh(t testing.TB, s *Store, pool string) consensus.FreezeCause {
+func fresh(t testing.TB, s *Store, pool string) driver.FreezeCause {
 	t.Helper()
 	return granted(t, s, request(pool, "a", 1, 1)).FrozenBy
 }
@@ -66,7 +66,7 @@ func fresh(t testing.TB, s *Store, pool string) consensus.FreezeCause {
 // waitTrusted returns once a new pool of the group is not frozen.
 func waitTrusted(t testing.TB, s *Store, next func() string) {
 	t.Helper()
-	waitFor(t, "new pools are known as such", func() bool { return fresh(t, s, next()) == consensus.FreezeNone })
+	waitFor(t, "new pools are known as such", func() bool { return fresh(t, s, next()) == driver.FreezeNone })
 }
 
 // everything returns all that the server holds.

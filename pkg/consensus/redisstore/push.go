@@ -10,10 +10,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-var _ consensus.Pusher = (*Store)(nil)
+var _ driver.Pusher = (*Store)(nil)
 
 // channelOf returns the channel of a pool's news. In a Cluster it belongs to the node that has
 // the pool's key. Channels are those of the whole server: the database is a part of the name.
@@ -28,13 +28,13 @@ func (s *Store) channelOf(pool string) string {
 
 // Push publishes news. It is one request; where the client is that of a Cluster and its servers
 // have sharded channels (Redis 7), it stays at the nodes that have the pool. Errors:
-// *consensus.RequestError for a name that no pool can have, news of a wrong size, or a faulty option;
+// *driver.RequestError for a name that no pool can have, news of a wrong size, or a faulty option;
 // anything else is the client's or the server's, and passing.
 func (s *Store) Push(ctx context.Context, pool string, news []byte) error {
 	if s.fault != nil {
 		return s.fault
 	}
-	if err := consensus.ValidateNews(pool, news); err != nil {
+	if err := driver.ValidateNews(pool, news); err != nil {
 		return err
 	}
 	if s.sharded() {
@@ -69,13 +69,13 @@ func isUnknownCommand(err error) bool {
 // Watch subscribes to the news of a pool, on a connection of its own that is made anew when it is
 // lost: for one pool there is one, whoever watches it in this Store. It waits until the server has
 // answered, or ctx ends; a server that is away is looked for again and again. Errors:
-// *consensus.RequestError for a name that no pool can have or a faulty option; one that says
+// *driver.RequestError for a name that no pool can have or a faulty option; one that says
 // which permission the user lacks.
 func (s *Store) Watch(ctx context.Context, pool string, heard func(news []byte)) (stop func(), err error) {
 	if s.fault != nil {
 		return nil, s.fault
 	}
-	if err := consensus.ValidatePool(pool); err != nil {
+	if err := driver.ValidatePool(pool); err != nil {
 		return nil, err
 	}
 	l, err := s.listener(ctx, pool)
@@ -165,7 +165,7 @@ func (s *Store) subscribe(ctx context.Context, pool string) (*redis.PubSub, erro
 // comes is asked every three seconds whether it is still there.
 func (l *listener) run() {
 	for m := range l.sub.Channel(redis.WithChannelSize(backlog), redis.WithChannelHealthCheckInterval(3*time.Second)) {
-		if len(m.Payload) == 0 || len(m.Payload) > consensus.MaxNewsBytes {
+		if len(m.Payload) == 0 || len(m.Payload) > driver.MaxNewsBytes {
 			continue
 		}
 		l.mu.Lock()

@@ -8,31 +8,30 @@ import (
 	"strings"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // The layout of the hash that holds a pool; see lua/record.lua.
 const (
 	metaField    = "meta"
 	noCause      = "-"
-	maxTags      = 64
 	maxPoolSize  = 1_000_000
 	maxTime      = 1 << 53 // microseconds that the server's doubles hold exactly
 	grantedParts = 10
 )
 
-var statuses = map[string]consensus.Status{
-	"granted":  consensus.Granted,
-	"late":     consensus.Late,
-	"replaced": consensus.Replaced,
-	"cloned":   consensus.Cloned,
-	"removed":  consensus.Removed,
-	"behind":   consensus.Behind,
+var statuses = map[string]driver.Status{
+	"granted":  driver.Granted,
+	"late":     driver.Late,
+	"replaced": driver.Replaced,
+	"cloned":   driver.Cloned,
+	"removed":  driver.Removed,
+	"behind":   driver.Behind,
 }
 
 // parseSync reads the reply of the sync script. policy is the server's eviction
-// policy if it was asked for and told. Every error wraps consensus.ErrWrongAnswer.
-func parseSync(reply any, req *consensus.Request) (answer consensus.Answer, policy string, err error) {
+// policy if it was asked for and told. Every error wraps driver.ErrWrongAnswer.
+func parseSync(reply any, req *driver.Request) (answer driver.Answer, policy string, err error) {
 	parts, ok := reply.([]any)
 	if !ok || len(parts) == 0 {
 		return answer, "", wrongAnswer("not a list")
@@ -42,47 +41,40 @@ func parseSync(reply any, req *consensus.Request) (answer consensus.Answer, poli
 	if !ok {
 		return answer, "", wrongAnswer("unknown status %.40q", word)
 	}
-	answer = consensus.Answer{Status: status, Seq: req.Seq, Nonce: req.Nonce}
-	if status == consensus.Behind {
+	answer = driver.Answer{Status: status, Seq: req.Seq, Nonce: req.Nonce}
+	if status == driver.Behind {
 		answer.Newest, err = parseNewest(parts)
 		return answer, "", err
 	}
-	if status != consensus.Granted {
+	if status != driver.Granted {
 		return answer, "", nil
 	}
 	if len(parts) != grantedParts {
-		return consensus.Answer{}, "", wrongAnswer("%d parts, want %d", len(parts), grantedParts)
+		return driver.Answer{}, "", wrongAnswer("%d parts, want %d", len(parts), grantedParts)
 	}
 	if err := parseHead(parts, &answer); err != nil {
-		return consensus.Answer{}, "", err
+		return driver.Answer{}, "", err
 	}
 	policy, _ = parts[6].(string)
 	fields, ok := parts[7].([]any)
 	if !ok {
-		return consensus.Answer{}, "", wrongAnswer("the rows are not a list")
+		return driver.Answer{}, "", wrongAnswer("the rows are not a list")
 	}
 	c, own, err := parseFields(fields, req)
 	if err != nil {
-		return consensus.Answer{}, "", err
+		return driver.Answer{}, "", err
 	}
-	rows := c.rows
 	if answer.Documents, err = c.unreported(req.Documents); err != nil {
-		return consensus.Answer{}, "", err
+		return driver.Answer{}, "", err
 	}
 	answer.Issuing = issues(fields)
-	answer.Tags = make([]consensus.TagAnswer, 0, len(req.Tags))
-	for _, t := range req.Tags {
-		ta := tagAnswer(t.Tag, rows)
-		if e := rows[own].entry(t.Tag); e != nil {
-			ta.Share = e.answered
-		}
-		answer.Tags = append(answer.Tags, ta)
-	}
+	answer.Grant = consensus(c.rows)
+	answer.Share = c.rows[own].answered
 	return answer, policy, nil
 }
 
 // parseNewest reads which request a record that is behind knows as the newest.
-func parseNewest(parts []any) (newest consensus.Ticket, err error) {
+func parseNewest(parts []any) (newest driver.Ticket, err error) {
 	if len(parts) != 3 {
 		return newest, wrongAnswer("%d parts, want 3", len(parts))
 	}
@@ -92,13 +84,13 @@ func parseNewest(parts []any) (newest consensus.Ticket, err error) {
 	newest.Seq, err1 = strconv.ParseUint(seq, 10, 64)
 	newest.Nonce, err2 = strconv.ParseUint(nonce, 10, 64)
 	if cmp.Or(err1, err2) != nil {
-		return consensus.Ticket{}, wrongAnswer("the newest request is %.40q, %.40q", seq, nonce)
+		return driver.Ticket{}, wrongAnswer("the newest request is %.40q, %.40q", seq, nonce)
 	}
 	return newest, nil
 }
 
 // parseHead reads what a granted reply says of the pool as a whole.
-func parseHead(parts []any, answer *consensus.Answer) error {
+func parseHead(parts []any, answer *driver.Answer) error {
 	var text [7]string
 	for i, part := range []int{1, 2, 3, 4, 5, 8, 9} {
 		var ok bool
@@ -115,7 +107,7 @@ func parseHead(parts []any, answer *consensus.Answer) error {
 	if err := cmp.Or(err1, err2, err3, err4, err5, err6); err != nil {
 		return wrongAnswer("one of time, revision, lease, freeze, beginning and silence is no such number: %.40q", text)
 	}
-	if lease == 0 || lease > uint64(consensus.MaxLease/time.Millisecond) {
+	if lease == 0 || lease > uint64(driver.MaxLease/time.Millisecond) {
 		return wrongAnswer("the pool's lease is %d ms", lease)
 	}
 	answer.Time, answer.Revision = int64(at), revision
@@ -124,7 +116,7 @@ func parseHead(parts []any, answer *consensus.Answer) error {
 	if frozen > 0 {
 		answer.Frozen = time.Duration(frozen) * time.Microsecond
 		if text[4] != noCause {
-			answer.FrozenBy = consensus.FreezeCause(text[4])
+			answer.FrozenBy = driver.FreezeCause(text[4])
 		}
 	}
 	return nil
@@ -135,22 +127,10 @@ type row struct {
 	id         string
 	lastSeen   int64 // on the logical clock, in microseconds
 	seq, nonce uint64
-	entries    []entry
-}
 
-type entry struct {
-	tag, note               string
-	inUse, answered, demand consensus.Share
+	inUse, answered, demand driver.Share
 	poolSize                int
-}
-
-func (r *row) entry(tag string) *entry {
-	for i := range r.entries {
-		if r.entries[i].tag == tag {
-			return &r.entries[i]
-		}
-	}
-	return nil
+	note                    string
 }
 
 // contents are the fields of a pool: its live rows by rising ID, and its documents.
@@ -161,7 +141,7 @@ type contents struct {
 
 // parseFields returns what the fields of a pool hold, and the place of the row that
 // made the request, which must be there.
-func parseFields(fields []any, req *consensus.Request) (c contents, own int, err error) {
+func parseFields(fields []any, req *driver.Request) (c contents, own int, err error) {
 	if len(fields)%2 != 0 {
 		return c, 0, wrongAnswer("%d names and values", len(fields))
 	}
@@ -216,7 +196,7 @@ func (c *contents) sort() error {
 			return wrongAnswer("the document %q is there twice", c.docs[i].Name)
 		}
 	}
-	if len(c.docs) > consensus.MaxDocuments {
+	if len(c.docs) > driver.MaxDocuments {
 		return wrongAnswer("%d documents", len(c.docs))
 	}
 	return nil
@@ -225,43 +205,34 @@ func (c *contents) sort() error {
 // parseRow reads the value of a row. One that is not live is not looked into.
 func parseRow(value string) (r row, live bool, err error) {
 	f := fieldReader{rest: value}
-	if state := f.number(uint64(consensus.RowLeft)); f.ok() && consensus.RowState(state) != consensus.RowLive {
+	if state := f.number(uint64(driver.RowLeft)); f.ok() && driver.RowState(state) != driver.RowLive {
 		return row{}, false, nil
 	}
 	r.lastSeen = int64(f.number(maxTime))
-	f.number(maxTags * uint64(consensus.Whole)) // claims
+	f.share() // the claim, which is the larger of the next two
 	r.seq, r.nonce = f.number(1<<64-1), f.number(1<<64-1)
-	tags := f.number(maxTags)
-	for range tags {
-		e := entry{inUse: f.share(), answered: f.share(), demand: f.share(), poolSize: int(f.number(maxPoolSize))}
-		e.tag = f.text(f.number(uint64(len(value))))
-		e.note = f.text(f.number(consensus.MaxNoteBytes))
-		r.entries = append(r.entries, e)
-	}
-	if !f.ok() || f.rest != "" {
+	r.inUse, r.answered, r.demand, r.poolSize = f.share(), f.share(), f.share(), int(f.number(maxPoolSize))
+	r.note = f.rest
+	if !f.ok() || driver.ValidateNote(r.note) != nil {
 		return row{}, false, wrongAnswer("a row is malformed")
 	}
 	return r, true, nil
 }
 
-// tagAnswer tells who is live for the tag and whether they agree on the pool size.
-func tagAnswer(tag string, rows []row) consensus.TagAnswer {
-	ta := consensus.TagAnswer{Tag: tag, Roster: make([]consensus.RosterRow, 0, len(rows))}
+// consensus tells who is live, and whether they agree on the pool size.
+func consensus(rows []row) driver.Grant {
+	g := driver.Grant{Live: len(rows), Roster: make([]driver.RosterRow, 0, len(rows))}
 	agreed := true
 	for i := range rows {
-		e := rows[i].entry(tag)
-		if e == nil {
-			continue
-		}
-		ta.Live++
-		agreed = agreed && (ta.Live == 1 || e.poolSize == ta.PoolSize)
-		ta.PoolSize = max(ta.PoolSize, e.poolSize)
-		ta.Roster = append(ta.Roster, consensus.RosterRow{
-			ID: rows[i].id, Claim: max(e.inUse, e.answered), Demand: e.demand, PoolSize: e.poolSize, Note: e.note,
+		r := &rows[i]
+		agreed = agreed && (i == 0 || r.poolSize == g.PoolSize)
+		g.PoolSize = max(g.PoolSize, r.poolSize)
+		g.Roster = append(g.Roster, driver.RosterRow{
+			ID: r.id, Claim: max(r.inUse, r.answered), Demand: r.demand, PoolSize: r.poolSize, Note: r.note,
 		})
 	}
-	ta.Agreed = agreed && ta.PoolSize == ta.Live
-	return ta
+	g.Agreed = agreed && g.PoolSize == g.Live
+	return g
 }
 
 // fieldReader reads the parts of a value, which blanks separate. After the first
@@ -285,24 +256,10 @@ func (f *fieldReader) number(limit uint64) uint64 {
 	return n
 }
 
-func (f *fieldReader) share() consensus.Share {
-	return consensus.Share(f.number(uint64(consensus.Whole)))
-}
-
-// text reads n bytes of any kind, and the blank behind them unless they are the last.
-func (f *fieldReader) text(n uint64) string {
-	if n > uint64(len(f.rest)) {
-		f.faulty, f.rest = true, ""
-		return ""
-	}
-	text, rest := f.rest[:n], f.rest[n:]
-	if rest != "" && rest[0] != ' ' {
-		f.faulty = true
-	}
-	f.rest = strings.TrimPrefix(rest, " ")
-	return text
+func (f *fieldReader) share() driver.Share {
+	return driver.Share(f.number(uint64(driver.Whole)))
 }
 
 func wrongAnswer(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", consensus.ErrWrongAnswer, fmt.Sprintf(format, args...))
+	return fmt.Errorf("%w: %s", driver.ErrWrongAnswer, fmt.Sprintf(format, args...))
 }

@@ -7,28 +7,28 @@ import (
 	"math"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// Reserve implements consensus.Store. Errors are as of Sync, but a longer lease on
+// Reserve implements driver.Store. Errors are as of Sync, but a longer lease on
 // record is left to it.
-func (s *Store) Reserve(ctx context.Context, req consensus.Reserve) (consensus.Reserved, error) {
+func (s *Store) Reserve(ctx context.Context, req driver.Reserve) (driver.Reserved, error) {
 	if err := s.checkReserve(&req); err != nil {
-		return consensus.Reserved{}, err
+		return driver.Reserved{}, err
 	}
 	pool, marker := s.keys(req.Pool)
 	reply, err := reserveScript.Run(ctx, s.client, []string{pool, marker}, reserveArgs(&req, s.longest, s.life)...).Result()
 	if err != nil {
-		return consensus.Reserved{}, explain("reservation", req.Pool, s.prefix, err)
+		return driver.Reserved{}, explain("reservation", req.Pool, s.prefix, err)
 	}
 	res, err := parseReserve(reply, &req)
 	if err != nil {
-		return consensus.Reserved{}, fmt.Errorf("redisstore: reservation of pool %q: %w", req.Pool, err)
+		return driver.Reserved{}, fmt.Errorf("redisstore: reservation of pool %q: %w", req.Pool, err)
 	}
 	return res, nil
 }
 
-func (s *Store) checkReserve(req *consensus.Reserve) error {
+func (s *Store) checkReserve(req *driver.Reserve) error {
 	if s.fault != nil {
 		return s.fault
 	}
@@ -42,20 +42,20 @@ func (s *Store) checkReserve(req *consensus.Reserve) error {
 const (
 	grantedSlotsParts = 7
 	refusedSlotsParts = 10
-	maxStep           = 3 * int64(consensus.MaxSpacing)
-	maxWaitMicros     = (consensus.MaxAhead + 3) * int64(consensus.MaxSpacing/time.Microsecond)
+	maxStep           = 3 * int64(driver.MaxSpacing)
+	maxWaitMicros     = (driver.MaxAhead + 3) * int64(driver.MaxSpacing/time.Microsecond)
 	maxRevisionHigh   = int64(1<<63-1) / halfRevision
 )
 
 // parseReserve reads the reply of the script for reservations. Every error wraps
-// consensus.ErrWrongAnswer.
-func parseReserve(reply any, req *consensus.Reserve) (res consensus.Reserved, err error) {
+// driver.ErrWrongAnswer.
+func parseReserve(reply any, req *driver.Reserve) (res driver.Reserved, err error) {
 	parts, ok := reply.([]any)
 	if !ok {
 		return res, wrongAnswer("not a list")
 	}
 	if len(parts) == 0 {
-		return consensus.Reserved{Retry: consensus.Interval(req.Lease, 1)}, nil
+		return driver.Reserved{Retry: driver.Interval(req.Lease, 1)}, nil
 	}
 	r := partReader{parts: parts, faulty: noPart}
 	res.Count = int(r.number(0, int64(req.Count)))
@@ -75,17 +75,17 @@ func parseReserve(reply any, req *consensus.Reserve) (res consensus.Reserved, er
 		res.Issuing = r.number(7, 1) == 1
 		res.Frozen = time.Duration(r.number(8, maxTime)) * time.Microsecond
 		if cause, _ := r.part(9).(string); res.Frozen > 0 && cause != noCause {
-			res.FrozenBy = consensus.FreezeCause(cause)
+			res.FrozenBy = driver.FreezeCause(cause)
 		}
 	}
 	if res.Revision > 1<<63-1 {
 		r.faulty = min(r.faulty, 3)
 	}
 	if r.faulty != noPart {
-		return consensus.Reserved{}, wrongAnswer("part %d is %.40q", r.faulty, fmt.Sprint(r.part(r.faulty)))
+		return driver.Reserved{}, wrongAnswer("part %d is %.40q", r.faulty, fmt.Sprint(r.part(r.faulty)))
 	}
 	if len(parts) != want {
-		return consensus.Reserved{}, wrongAnswer("%d parts, want %d", len(parts), want)
+		return driver.Reserved{}, wrongAnswer("%d parts, want %d", len(parts), want)
 	}
 	return res, nil
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 //go:embed lua/server.lua
@@ -55,30 +55,27 @@ func newScript(source string) *redis.Script {
 
 // syncArgs returns the arguments of the sync script, in the order that sync.lua
 // gives. The client writes integers in decimal, which the script relies on.
-func syncArgs(req *consensus.Request, longest time.Duration, wantsPolicy bool, life string) []any {
-	remembered := ticketsArg(req.Unanswered, consensus.Ticket{Seq: req.LastSeq, Nonce: req.LastNonce}, req.Recalled)
-	args := make([]any, 0, 19+2*len(req.Dead)+4*len(req.Documents)+6*len(req.Tags))
+func syncArgs(req *driver.Request, longest time.Duration, wantsPolicy bool, life string) []any {
+	remembered := ticketsArg(req.Unanswered, driver.Ticket{Seq: req.LastSeq, Nonce: req.LastNonce}, req.Recalled)
+	args := make([]any, 0, 24+2*len(req.Dead)+4*len(req.Documents))
 	args = append(args, req.ID, req.Incarnation, req.Seq, req.Nonce, req.LastSeq, req.LastTime,
-		req.Revision, req.Lease.Milliseconds(), consensus.Removal(longest).Microseconds(), flagArg(wantsPolicy), remembered, life,
+		req.Revision, req.Lease.Milliseconds(), driver.Removal(longest).Microseconds(), flagArg(wantsPolicy), remembered, life,
 		int64(req.Spacing), req.SpacingBy, flagArg(req.Strict), micros(req.Reach),
-		(consensus.Removal(longest) + req.Outlasts).Microseconds(), len(req.Documents), len(req.Dead))
+		(driver.Removal(longest) + req.Outlasts).Microseconds(), len(req.Documents), len(req.Dead))
 	for _, d := range req.Dead {
 		args = append(args, d.Incarnation, ticketsArg(d.Unanswered, d.Last))
 	}
 	for i := range req.Documents {
 		args = append(args, saveArgs(&req.Documents[i])...)
 	}
-	for _, t := range req.Tags {
-		args = append(args, t.Tag, int64(t.InUse), int64(t.Wanted), int64(t.Demand), t.PoolSize, t.Note)
-	}
-	return args
+	return append(args, int64(req.InUse), int64(req.Wanted), int64(req.Demand), req.PoolSize, req.Note)
 }
 
 // micros rounds up.
 func micros(d time.Duration) int64 { return int64((d + time.Microsecond - 1) / time.Microsecond) }
 
 // saveArgs returns the arguments of the save script: those of one document.
-func saveArgs(d *consensus.DocumentReport) []any {
+func saveArgs(d *driver.DocumentReport) []any {
 	return []any{d.Name, uint64(d.Version), uint64(d.Base), d.Body}
 }
 
@@ -91,10 +88,10 @@ func flagArg(set bool) int {
 
 // reserveArgs returns the arguments of the script for reservations, in the order that
 // reserve.lua gives.
-func reserveArgs(req *consensus.Reserve, longest time.Duration, life string) []any {
+func reserveArgs(req *driver.Reserve, longest time.Duration, life string) []any {
 	args := []any{
 		req.Count, int64(req.Spacing), req.Ahead, req.Revision / halfRevision, req.Revision % halfRevision,
-		consensus.Removal(longest).Microseconds(), life,
+		driver.Removal(longest).Microseconds(), life,
 	}
 	if req.Return != 0 {
 		args = append(args, req.Return/halfRevision, req.Return%halfRevision, req.Unused)
@@ -107,16 +104,16 @@ func reserveArgs(req *consensus.Reserve, longest time.Duration, life string) []a
 const halfRevision = 10_000_000_000
 
 // leaveArgs returns the arguments of the leave script.
-func leaveArgs(l *consensus.Leave) []any {
-	remembered := ticketsArg(l.Unanswered, consensus.Ticket{Seq: l.LastSeq, Nonce: l.LastNonce})
+func leaveArgs(l *driver.Leave) []any {
+	remembered := ticketsArg(l.Unanswered, driver.Ticket{Seq: l.LastSeq, Nonce: l.LastNonce})
 	return []any{l.ID, l.Incarnation, l.Seq, remembered}
 }
 
 // ticketsArg lists requests in the form that sent_by of record.lua looks them up in.
-func ticketsArg(unanswered []consensus.Ticket, others ...consensus.Ticket) string {
+func ticketsArg(unanswered []driver.Ticket, others ...driver.Ticket) string {
 	b := make([]byte, 1, 32*(len(unanswered)+len(others))+1)
 	b[0] = ' '
-	for _, list := range [][]consensus.Ticket{unanswered, others} {
+	for _, list := range [][]driver.Ticket{unanswered, others} {
 		for _, t := range list {
 			b = strconv.AppendUint(b, t.Seq, 10)
 			b = append(b, ':')

@@ -14,7 +14,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv/servers"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 func TestScriptFlush(t *testing.T) {
@@ -58,34 +58,34 @@ func TestOtherData(t *testing.T) {
 			test.spoil(t)
 			before := everything(t, c)
 			_, err := s.Sync(t.Context(), request("p", "a", 2, 1))
-			require.ErrorIs(t, err, consensus.ErrWrongAnswer)
+			require.ErrorIs(t, err, driver.ErrWrongAnswer)
 			require.ErrorContains(t, err, `pool "p"`)
 			require.ErrorContains(t, err, test.want)
 			if test.leave && test.name != "own row" { // a reservation looks at no row and no marker
 				_, err = s.Reserve(t.Context(), reservation("p"))
-				require.ErrorIs(t, err, consensus.ErrWrongAnswer)
+				require.ErrorIs(t, err, driver.ErrWrongAnswer)
 				require.ErrorContains(t, err, test.want)
 			}
 			err = s.Leave(t.Context(), leaving("p", "a", 3))
 			if test.leave {
-				require.ErrorIs(t, err, consensus.ErrWrongAnswer)
+				require.ErrorIs(t, err, driver.ErrWrongAnswer)
 				require.ErrorContains(t, err, test.want)
 				if _, _, err = s.Load(t.Context(), "p"); !strings.HasPrefix(test.name, "permits") { // which Load does not look at
-					require.ErrorIs(t, err, consensus.ErrWrongAnswer)
+					require.ErrorIs(t, err, driver.ErrWrongAnswer)
 					require.ErrorContains(t, err, `load of pool "p"`)
 				}
 			} else {
 				require.NoError(t, err)
 			}
-			_, err = s.Save(t.Context(), "p", consensus.DocumentReport{Name: "limit", Version: 1, Body: []byte("x")})
+			_, err = s.Save(t.Context(), "p", driver.DocumentReport{Name: "limit", Version: 1, Body: []byte("x")})
 			switch {
 			case strings.HasPrefix(test.name, "own"):
 				return // which Save does not look at
 			case test.leave:
-				require.ErrorIs(t, err, consensus.ErrWrongAnswer)
+				require.ErrorIs(t, err, driver.ErrWrongAnswer)
 				require.ErrorContains(t, err, test.want)
 			default:
-				require.ErrorIs(t, err, consensus.ErrNoPool)
+				require.ErrorIs(t, err, driver.ErrNoPool)
 			}
 			require.Equal(t, before, everything(t, c))
 		})
@@ -103,15 +103,15 @@ func TestMalformedRow(t *testing.T) {
 	waitFor(t, "removal comes to the row", func() bool {
 		n++
 		_, err := s.Sync(t.Context(), request("p", "a", n, 1))
-		require.ErrorIs(t, err, consensus.ErrWrongAnswer)
+		require.ErrorIs(t, err, driver.ErrWrongAnswer)
 		return strings.Contains(err.Error(), "a row is not of format 1")
 	})
 	require.Equal(t, "0 -1 2 3", c.HGet(t.Context(), pool, "b\x001").Val())
 }
 
 // reservation asks for one slot.
-func reservation(pool string) consensus.Reserve {
-	return consensus.Reserve{Pool: pool, Count: 1, Spacing: time.Second, Lease: longest}
+func reservation(pool string) driver.Reserve {
+	return driver.Reserve{Pool: pool, Count: 1, Spacing: time.Second, Lease: longest}
 }
 
 func TestPermissions(t *testing.T) {
@@ -141,10 +141,10 @@ func TestPermissions(t *testing.T) {
 		n := uint64(1)
 		waitFor(t, "b is removed, which takes +hdel", func() bool {
 			n++
-			return granted(t, s, request("p", "a", n, 1)).Tags[0].Live == 1
+			return granted(t, s, request("p", "a", n, 1)).Live == 1
 		})
 		require.NoError(t, s.Leave(t.Context(), leaving("p", "a", n+1)))
-		_, err := s.Save(t.Context(), "p", consensus.DocumentReport{Name: "limit", Version: 1, Body: []byte("x")})
+		_, err := s.Save(t.Context(), "p", driver.DocumentReport{Name: "limit", Version: 1, Body: []byte("x")})
 		require.NoError(t, err)
 		_, _, err = s.Load(t.Context(), "p")
 		require.NoError(t, err)
@@ -175,7 +175,7 @@ func TestPermissions(t *testing.T) {
 		before := everything(t, admin)
 		_, err := s.Sync(t.Context(), request("q", "a", 1, 1))
 		require.ErrorContains(t, err, "+info")
-		require.NotErrorIs(t, err, consensus.ErrWrongAnswer)
+		require.NotErrorIs(t, err, driver.ErrWrongAnswer)
 		require.NotContains(t, err.Error(), password)
 		require.Equal(t, before, everything(t, admin), "nothing is written")
 	})
@@ -183,7 +183,7 @@ func TestPermissions(t *testing.T) {
 		s := as(t, documented("+hset")...)
 		_, err := s.Sync(t.Context(), request("q", "a", 1, 1))
 		require.ErrorContains(t, err, "ACL")
-		require.NotErrorIs(t, err, consensus.ErrWrongAnswer)
+		require.NotErrorIs(t, err, driver.ErrWrongAnswer)
 		require.NotContains(t, err.Error(), password)
 	})
 	t.Run("other keys", func(t *testing.T) {
@@ -215,7 +215,7 @@ func TestFullServer(t *testing.T) {
 	require.NoError(t, c.ConfigSet(t.Context(), "maxmemory", "1").Err())
 	_, err := s.Sync(t.Context(), request("p", "a", 4, 1))
 	require.ErrorContains(t, err, "OOM")
-	require.NotErrorIs(t, err, consensus.ErrWrongAnswer)
+	require.NotErrorIs(t, err, driver.ErrWrongAnswer)
 	require.NoError(t, c.ConfigSet(t.Context(), "maxmemory", "0").Err())
 	require.Equal(t, before, everything(t, c))
 	granted(t, s, request("p", "a", 4, 1))
@@ -257,16 +257,16 @@ func TestAbsentServer(t *testing.T) {
 		_, err := s.Sync(ctx, request("p", "a", 2, 1))
 		require.Error(t, err)
 		require.Less(t, time.Since(began), 10*time.Second)
-		var bad *consensus.RequestError
+		var bad *driver.RequestError
 		require.NotErrorAs(t, err, &bad)
-		require.NotErrorIs(t, err, consensus.ErrWrongAnswer)
+		require.NotErrorIs(t, err, driver.ErrWrongAnswer)
 		require.Error(t, s.Leave(ctx, leaving("p", "a", 3)))
 		_, _, err = s.Load(ctx, "p")
 		require.Error(t, err)
-		require.NotErrorIs(t, err, consensus.ErrNoPool)
-		_, err = s.Save(ctx, "p", consensus.DocumentReport{Name: "limit", Version: 1, Body: []byte("x")})
+		require.NotErrorIs(t, err, driver.ErrNoPool)
+		_, err = s.Save(ctx, "p", driver.DocumentReport{Name: "limit", Version: 1, Body: []byte("x")})
 		require.Error(t, err)
-		require.NotErrorIs(t, err, consensus.ErrNoPool)
+		require.NotErrorIs(t, err, driver.ErrNoPool)
 	}
 	require.NoError(t, server.Stop(t.Context()))
 	requireFails(New(patient), 100*time.Millisecond)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // groups is the number of hash tags that the pools are spread over. All processors
@@ -30,8 +30,8 @@ type Store struct {
 	prefix  string
 	logger  *slog.Logger
 	longest time.Duration
-	life    string                  // durable: what to name the data's life by if it has no name yet
-	fault   *consensus.RequestError // of the first faulty option
+	life    string               // durable: what to name the data's life by if it has no name yet
+	fault   *driver.RequestError // of the first faulty option
 	// policyTold is set when a server has told its eviction policy.
 	policyTold atomic.Bool
 	// unsharded is set when the servers of a Cluster know no sharded channels.
@@ -41,14 +41,14 @@ type Store struct {
 	listeners map[string]*listener // by pool
 }
 
-var _ consensus.Store = (*Store)(nil)
+var _ driver.Store = (*Store)(nil)
 
 // New returns a store that uses the client: a *redis.Client, also one made for
 // Sentinel, or a *redis.ClusterClient. It asks the server nothing. The client
 // stays the caller's, who closes it after the last use of the store;
 // ClientOptions has settings for it.
 func New(client redis.UniversalClient, opts ...Option) *Store {
-	s := &Store{client: client, prefix: DefaultPrefix, logger: slog.Default(), longest: consensus.MaxLease}
+	s := &Store{client: client, prefix: DefaultPrefix, logger: slog.Default(), longest: driver.MaxLease}
 	if client == nil {
 		s.refuse("client", "nil", "a Redis client")
 	}
@@ -60,31 +60,31 @@ func New(client redis.UniversalClient, opts ...Option) *Store {
 
 func (s *Store) refuse(field, value, allowed string) {
 	if s.fault == nil {
-		s.fault = &consensus.RequestError{Field: field, Value: value, Allowed: allowed}
+		s.fault = &driver.RequestError{Field: field, Value: value, Allowed: allowed}
 	}
 }
 
-// Sync implements consensus.Store. Errors: *consensus.RequestError for a malformed
+// Sync implements driver.Store. Errors: *driver.RequestError for a malformed
 // request, a lease above the longest (see WithLongestLease) in the request or on
-// record, or a faulty option; one that wraps consensus.ErrWrongAnswer when there is something else
+// record, or a faulty option; one that wraps driver.ErrWrongAnswer when there is something else
 // under the pool's key, which stays as it is; anything else is the client's or the
 // server's, and passing.
-func (s *Store) Sync(ctx context.Context, req consensus.Request) (consensus.Answer, error) {
+func (s *Store) Sync(ctx context.Context, req driver.Request) (driver.Answer, error) {
 	if err := s.checkSync(&req); err != nil {
-		return consensus.Answer{}, err
+		return driver.Answer{}, err
 	}
 	pool, marker := s.keys(req.Pool)
 	wantsPolicy := !s.policyTold.Load()
 	reply, err := syncScript.Run(ctx, s.client, []string{pool, marker}, syncArgs(&req, s.longest, wantsPolicy, s.life)...).Result()
 	if err != nil {
-		return consensus.Answer{}, explain("sync", req.Pool, s.prefix, err)
+		return driver.Answer{}, explain("sync", req.Pool, s.prefix, err)
 	}
 	answer, policy, err := parseSync(reply, &req)
 	if err != nil {
-		return consensus.Answer{}, fmt.Errorf("redisstore: sync of pool %q: %w", req.Pool, err)
+		return driver.Answer{}, fmt.Errorf("redisstore: sync of pool %q: %w", req.Pool, err)
 	}
 	if answer.Lease > s.longest {
-		return consensus.Answer{}, &consensus.RequestError{
+		return driver.Answer{}, &driver.RequestError{
 			Field: "Lease", Value: answer.Lease.String() + " in the pool", Allowed: "at most " + s.longest.String(),
 		}
 	}
@@ -94,8 +94,8 @@ func (s *Store) Sync(ctx context.Context, req consensus.Request) (consensus.Answ
 	return answer, nil
 }
 
-// Leave implements consensus.Store. Errors are as of Sync.
-func (s *Store) Leave(ctx context.Context, l consensus.Leave) error {
+// Leave implements driver.Store. Errors are as of Sync.
+func (s *Store) Leave(ctx context.Context, l driver.Leave) error {
 	if s.fault != nil {
 		return s.fault
 	}
@@ -108,16 +108,16 @@ func (s *Store) Leave(ctx context.Context, l consensus.Leave) error {
 		return explain("leave", l.Pool, s.prefix, err)
 	}
 	if n, ok := reply.(int64); !ok || n < 0 || n > 1 {
-		return fmt.Errorf("redisstore: leave of pool %q: %w: not 0 or 1", l.Pool, consensus.ErrWrongAnswer)
+		return fmt.Errorf("redisstore: leave of pool %q: %w: not 0 or 1", l.Pool, driver.ErrWrongAnswer)
 	}
 	return nil
 }
 
-// Close implements consensus.Store. It does nothing and returns nil: the store
+// Close implements driver.Store. It does nothing and returns nil: the store
 // holds only the client, and that is the caller's.
 func (s *Store) Close() error { return nil }
 
-func (s *Store) checkSync(req *consensus.Request) error {
+func (s *Store) checkSync(req *driver.Request) error {
 	if s.fault != nil {
 		return s.fault
 	}
@@ -129,7 +129,7 @@ func (s *Store) checkSync(req *consensus.Request) error {
 
 func (s *Store) checkLease(lease time.Duration) error {
 	if lease > s.longest {
-		return &consensus.RequestError{Field: "Lease", Value: lease.String(), Allowed: "at most " + s.longest.String()}
+		return &driver.RequestError{Field: "Lease", Value: lease.String(), Allowed: "at most " + s.longest.String()}
 	}
 	return nil
 }
@@ -156,10 +156,10 @@ func explain(operation, pool, prefix string, err error) error {
 	if reply, ok := errors.AsType[redis.Error](err); ok {
 		text := reply.Error()
 		if what, ok := strings.CutPrefix(text, "NUMATHROTTLE_DATA "); ok {
-			return fmt.Errorf("redisstore: %s of pool %q: %w: %s", operation, pool, consensus.ErrWrongAnswer, what)
+			return fmt.Errorf("redisstore: %s of pool %q: %w: %s", operation, pool, driver.ErrWrongAnswer, what)
 		}
 		if strings.Contains(text, "WRONGTYPE") {
-			return fmt.Errorf("redisstore: %s of pool %q: %w: a key of another type", operation, pool, consensus.ErrWrongAnswer)
+			return fmt.Errorf("redisstore: %s of pool %q: %w: a key of another type", operation, pool, driver.ErrWrongAnswer)
 		}
 		if what, ok := strings.CutPrefix(text, "NUMATHROTTLE_INFO "); ok {
 			return fmt.Errorf("redisstore: %s of pool %q: the server does not tell its run_id and state (an ACL user needs +info): %s",

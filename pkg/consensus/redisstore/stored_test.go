@@ -8,13 +8,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // stored reads the record back from the server.
-func (m *model) stored() consensus.Record {
+func (m *model) stored() driver.Record {
 	fields := m.client.HGetAll(m.t.Context(), m.key).Val()
-	var r consensus.Record
+	var r driver.Record
 	var rows, claims, oldest, documents int64 // what meta says of all
 	for name, value := range fields {
 		if name == permitsField {
@@ -27,7 +27,7 @@ func (m *model) stored() consensus.Record {
 			r.Clock, r.Wall = m.int(part[3]), m.int(part[4])
 			r.FrozenUntil, r.FrozenSince = m.int(part[5]), m.int(part[6])
 			if part[7] != noCause {
-				r.FrozenBy = consensus.FreezeCause(part[7])
+				r.FrozenBy = driver.FreezeCause(part[7])
 			}
 			r.Lease = time.Duration(m.int(part[8])) * time.Millisecond
 			rows, claims, oldest = m.int(part[9]), m.int(part[10]), m.int(part[11])
@@ -36,7 +36,7 @@ func (m *model) stored() consensus.Record {
 		}
 		if document, ok := strings.CutPrefix(name, documentField); ok {
 			version, body, _ := strings.Cut(value, " ")
-			r.Documents = append(r.Documents, consensus.Document{Name: document, Version: consensus.Version(m.uint(version)), Body: []byte(body)})
+			r.Documents = append(r.Documents, driver.Document{Name: document, Version: driver.Version(m.uint(version)), Body: []byte(body)})
 			continue
 		}
 		r.Rows = append(r.Rows, m.storedRow(name, value))
@@ -54,7 +54,7 @@ func (m *model) stored() consensus.Record {
 }
 
 // storedPermits reads the packed field, which counts where meta says something else.
-func (m *model) storedPermits(packed string, r *consensus.Record) {
+func (m *model) storedPermits(packed string, r *driver.Record) {
 	n := make([]int64, permitsNumbers)
 	for i := range n {
 		n[i] = int64(permitsNumber(packed, i))
@@ -67,37 +67,32 @@ func (m *model) storedPermits(packed string, r *consensus.Record) {
 	r.Lease = time.Duration(n[6]) * time.Millisecond
 	require.Len(m.t, r.Rows, int(n[7]))
 	require.Equal(m.t, int64(r.Claims()), n[8])
-	r.Issuer = consensus.Issuer{
+	r.Issuer = driver.Issuer{
 		Issuing: n[9] == 1, Spacing: time.Duration(n[10]), Held: n[11], Hold: n[12], Step: time.Duration(n[13]),
 		Count: int(n[14]), Serial: uint64(n[15])*halfRevision + uint64(n[16]), Last: n[17]*1000 + n[18],
 		SpacingUntil: n[19], StrictUntil: n[20], SharesUntil: n[21],
 	}
-	r.Store, r.FrozenBy = text[0], consensus.FreezeNone
+	r.Store, r.FrozenBy = text[0], driver.FreezeNone
 	if text[1] != noCause {
-		r.FrozenBy = consensus.FreezeCause(text[1])
+		r.FrozenBy = driver.FreezeCause(text[1])
 	}
 }
 
-func (m *model) storedRow(name, value string) consensus.Row {
+func (m *model) storedRow(name, value string) driver.Row {
 	id, incarnation, _ := strings.Cut(name, "\x00")
 	part := strings.SplitN(value, " ", 7)
-	w := consensus.Row{
-		RowKey: consensus.RowKey{ID: id, Incarnation: incarnation},
-		State:  consensus.RowState(m.int(part[0])), LastSeen: m.int(part[1]),
+	w := driver.Row{
+		RowKey: driver.RowKey{ID: id, Incarnation: incarnation},
+		State:  driver.RowState(m.int(part[0])), LastSeen: m.int(part[1]),
 		Seq: m.uint(part[3]), Nonce: m.uint(part[4]),
 	}
-	var claims consensus.Share
-	live := "0" + value[1:]
-	parsed, _, err := parseRow(live)
+	parsed, _, err := parseRow("0" + value[1:])
 	require.NoError(m.t, err)
-	for _, e := range parsed.entries {
-		w.Entries = append(w.Entries, consensus.Entry{
-			Tag: e.tag, Claim: max(e.inUse, e.answered), InUse: e.inUse, Answered: e.answered, Demand: e.demand, PoolSize: e.poolSize,
-			Note: e.note,
-		})
-		claims += max(e.inUse, e.answered)
+	w.Holding = driver.Holding{
+		Claim: max(parsed.inUse, parsed.answered), InUse: parsed.inUse, Answered: parsed.answered, Demand: parsed.demand,
+		PoolSize: parsed.poolSize, Note: parsed.note,
 	}
-	require.Equal(m.t, int64(claims), m.int(part[2]), "sum of claims")
+	require.Equal(m.t, int64(w.Claim), m.int(part[2]), "the claim")
 	return w
 }
 
@@ -113,24 +108,12 @@ func (m *model) uint(text string) uint64 {
 	return n
 }
 
-// sorted returns the record with rows and entries in order and no empty slices.
-func sorted(r consensus.Record) consensus.Record {
-	r.Rows, r.Documents = cloneRows(r.Rows), append([]consensus.Document(nil), r.Documents...)
-	slices.SortFunc(r.Documents, func(a, b consensus.Document) int { return strings.Compare(a.Name, b.Name) })
-	slices.SortFunc(r.Rows, func(a, b consensus.Row) int {
+// sorted returns the record with rows in order and no empty slices.
+func sorted(r driver.Record) driver.Record {
+	r.Rows, r.Documents = append([]driver.Row(nil), r.Rows...), append([]driver.Document(nil), r.Documents...)
+	slices.SortFunc(r.Documents, func(a, b driver.Document) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(r.Rows, func(a, b driver.Row) int {
 		return strings.Compare(a.ID+"\x00"+a.Incarnation, b.ID+"\x00"+b.Incarnation)
 	})
-	for i := range r.Rows {
-		slices.SortFunc(r.Rows[i].Entries, func(a, b consensus.Entry) int { return strings.Compare(a.Tag, b.Tag) })
-	}
 	return r
-}
-
-func cloneRows(rows []consensus.Row) []consensus.Row {
-	var copied []consensus.Row
-	for _, row := range rows {
-		row.Entries = append([]consensus.Entry(nil), row.Entries...)
-		copied = append(copied, row)
-	}
-	return copied
 }

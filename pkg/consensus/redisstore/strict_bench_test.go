@@ -11,6 +11,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/redisstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -79,7 +80,7 @@ func BenchmarkStrict(b *testing.B) {
 			p.Settle(1)
 		}
 		b.Run("reserve/"+name, func(b *testing.B) {
-			req := consensus.Reserve{Pool: name, Count: 1, Spacing: time.Microsecond, Lease: consensus.DefaultLease}
+			req := driver.Reserve{Pool: name, Count: 1, Spacing: time.Microsecond, Lease: driver.DefaultLease}
 			each(b, func(i int) error {
 				_, err := stores[i].Reserve(b.Context(), req)
 				return err

@@ -9,30 +9,30 @@ import (
 	"strings"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // documentFaults are about documents, notes and the beginning of a pool.
 var documentFaults = map[string]fault{
 	"a spacing by a document counts as any other": {
 		found: "a spacing by the newest version of a document counts at once", hidden: true,
-		request: func(r *consensus.Request) { r.SpacingBy = "" },
+		request: func(r *driver.Request) { r.SpacingBy = "" },
 	},
 	"a spacing by an outdated document counts at once": {
 		found: "a spacing by the newest version of a document counts at once", hidden: true,
-		request: func(r *consensus.Request) {
+		request: func(r *driver.Request) {
 			if r.SpacingBy != "" { // by one that nobody has a newer version of
 				r.SpacingBy = "\xff"
-				r.Documents = append(slices.Clip(r.Documents), consensus.DocumentReport{Name: r.SpacingBy, Version: 1})
+				r.Documents = append(slices.Clip(r.Documents), driver.DocumentReport{Name: r.SpacingBy, Version: 1})
 			}
 		},
-		answer: func(_ consensus.Request, ans *consensus.Answer) {
-			ans.Documents = slices.DeleteFunc(ans.Documents, func(d consensus.Document) bool { return d.Name == "\xff" })
+		answer: func(_ driver.Request, ans *driver.Answer) {
+			ans.Documents = slices.DeleteFunc(ans.Documents, func(d driver.Document) bool { return d.Name == "\xff" })
 		},
 	},
 	"a change of an older version is taken": {
 		found: "of two changes of one version the first is taken",
-		request: func(r *consensus.Request) {
+		request: func(r *driver.Request) {
 			for i := range r.Documents {
 				if len(r.Documents[i].Body) > 0 {
 					r.Documents[i].Base = r.Documents[i].Version
@@ -42,7 +42,7 @@ var documentFaults = map[string]fault{
 	},
 	"nothing is given back": {
 		found: "what the store has not is given back",
-		request: func(r *consensus.Request) {
+		request: func(r *driver.Request) {
 			for i := range r.Documents {
 				if d := &r.Documents[i]; d.Base == d.Version {
 					d.Body = nil
@@ -52,7 +52,7 @@ var documentFaults = map[string]fault{
 	},
 	"changes are not taken": {
 		found: "a document is told to whoever has it not",
-		request: func(r *consensus.Request) {
+		request: func(r *driver.Request) {
 			for i := range r.Documents {
 				if d := &r.Documents[i]; d.Base < d.Version && len(d.Body) > 0 {
 					d.Version, d.Body = d.Base, nil
@@ -62,15 +62,15 @@ var documentFaults = map[string]fault{
 	},
 	"a version that was lost is not told": {
 		found: "what the store has not is given back",
-		answer: func(_ consensus.Request, ans *consensus.Answer) {
-			ans.Documents = slices.DeleteFunc(ans.Documents, func(d consensus.Document) bool { return d.Version == 0 })
+		answer: func(_ driver.Request, ans *driver.Answer) {
+			ans.Documents = slices.DeleteFunc(ans.Documents, func(d driver.Document) bool { return d.Version == 0 })
 		},
 	},
 	"only newer versions are told": {
 		found: "a document is told to whoever has it not",
-		answer: func(req consensus.Request, ans *consensus.Answer) {
-			ans.Documents = slices.DeleteFunc(ans.Documents, func(d consensus.Document) bool {
-				return slices.ContainsFunc(req.Documents, func(r consensus.DocumentReport) bool {
+		answer: func(req driver.Request, ans *driver.Answer) {
+			ans.Documents = slices.DeleteFunc(ans.Documents, func(d driver.Document) bool {
+				return slices.ContainsFunc(req.Documents, func(r driver.DocumentReport) bool {
 					return r.Name == d.Name && r.Version > d.Version && d.Version > 0
 				})
 			})
@@ -78,9 +78,9 @@ var documentFaults = map[string]fault{
 	},
 	"versions are compared, and bodies are not": {
 		found: "of two changes of one version the first is taken",
-		answer: func(req consensus.Request, ans *consensus.Answer) {
-			ans.Documents = slices.DeleteFunc(ans.Documents, func(d consensus.Document) bool {
-				return slices.ContainsFunc(req.Documents, func(r consensus.DocumentReport) bool {
+		answer: func(req driver.Request, ans *driver.Answer) {
+			ans.Documents = slices.DeleteFunc(ans.Documents, func(d driver.Document) bool {
+				return slices.ContainsFunc(req.Documents, func(r driver.DocumentReport) bool {
 					return r.Name == d.Name && r.Version == d.Version
 				})
 			})
@@ -89,8 +89,8 @@ var documentFaults = map[string]fault{
 	"documents go with the last processor": {
 		found:  "documents outlive the processors",
 		hidden: true, // somebody is always there
-		record: func(r *consensus.Record, _ consensus.At) {
-			if !slices.ContainsFunc(r.Rows, func(w consensus.Row) bool { return w.State == consensus.RowLive }) {
+		record: func(r *driver.Record, _ driver.At) {
+			if !slices.ContainsFunc(r.Rows, func(w driver.Row) bool { return w.State == driver.RowLive }) {
 				r.Documents = nil
 			}
 		},
@@ -98,17 +98,17 @@ var documentFaults = map[string]fault{
 	"versions are floats": {
 		found:  "versions are kept exactly",
 		hidden: true, // they are small there
-		record: func(r *consensus.Record, _ consensus.At) {
+		record: func(r *driver.Record, _ driver.At) {
 			for i := range r.Documents {
 				if v := &r.Documents[i].Version; *v < 1<<62 {
-					*v = consensus.Version(float64(*v))
+					*v = driver.Version(float64(*v))
 				}
 			}
 		},
 	},
 	"bodies are text": {
 		found: "bodies are kept exactly, up to the largest",
-		answer: func(_ consensus.Request, ans *consensus.Answer) {
+		answer: func(_ driver.Request, ans *driver.Answer) {
 			for i := range ans.Documents {
 				ans.Documents[i].Body = bytes.ToValidUTF8(ans.Documents[i].Body, []byte("?"))
 			}
@@ -116,22 +116,22 @@ var documentFaults = map[string]fault{
 	},
 	"there is no limit to documents": {
 		found: "a pool has so many documents and no more",
-		request: func(r *consensus.Request) {
+		request: func(r *driver.Request) {
 			for i := range r.Documents {
 				if d := &r.Documents[i]; d.Name >= "b" && d.Name < "c" {
 					d.Body = nil // as if it were kept, and not told
 				}
 			}
 		},
-		answer: func(_ consensus.Request, ans *consensus.Answer) {
-			ans.Documents = slices.DeleteFunc(ans.Documents, func(d consensus.Document) bool { return d.Name == "b" })
+		answer: func(_ driver.Request, ans *driver.Answer) {
+			ans.Documents = slices.DeleteFunc(ans.Documents, func(d driver.Document) bool { return d.Name == "b" })
 		},
 	},
 	"a refused request takes documents": {
 		found: "a refused request takes and tells no document",
-		sync: func(ctx context.Context, s *server, req consensus.Request) (consensus.Answer, error) {
+		sync: func(ctx context.Context, s *server, req driver.Request) (driver.Answer, error) {
 			ans, err := s.Sync(ctx, req)
-			if err == nil && ans.Status != consensus.Granted {
+			if err == nil && ans.Status != driver.Granted {
 				for _, d := range req.Documents {
 					if d.Base < d.Version && len(d.Body) > 0 {
 						_, _ = s.Save(ctx, req.Pool, d)
@@ -144,7 +144,7 @@ var documentFaults = map[string]fault{
 	"a repeat takes documents": {
 		found:  "a repeat changes no document, and tells what is there now",
 		hidden: true, // a repeat that comes at once is decided as the first was
-		sync: func(ctx context.Context, s *server, req consensus.Request) (consensus.Answer, error) {
+		sync: func(ctx context.Context, s *server, req driver.Request) (driver.Answer, error) {
 			if req.Validate() == nil && ctx.Err() == nil {
 				s.mu.Lock()
 				rec := &s.entry(req.Pool).rec
@@ -153,7 +153,7 @@ var documentFaults = map[string]fault{
 						continue
 					}
 					for i := range req.Documents {
-						_, _, _ = rec.Save(&req.Documents[i], consensus.At{})
+						_, _, _ = rec.Save(&req.Documents[i], driver.At{})
 					}
 				}
 				s.mu.Unlock()
@@ -163,24 +163,20 @@ var documentFaults = map[string]fault{
 	},
 	"notes are lost": {
 		found: "a note is shown in the roster, exactly",
-		request: func(r *consensus.Request) {
-			for i := range r.Tags {
-				r.Tags[i].Note = ""
-			}
+		request: func(r *driver.Request) {
+			r.Note = ""
 		},
 	},
 	"notes are trimmed": {
 		found: "a note is shown in the roster, exactly",
-		request: func(r *consensus.Request) {
-			for i := range r.Tags {
-				r.Tags[i].Note = strings.TrimSpace(r.Tags[i].Note)
-			}
+		request: func(r *driver.Request) {
+			r.Note = strings.TrimSpace(r.Note)
 		},
 	},
 	"every sync is a beginning": {
 		found: "a pool begins when nobody is there, and tells how long it slept",
-		answer: func(_ consensus.Request, ans *consensus.Answer) {
-			if ans.Status == consensus.Granted {
+		answer: func(_ driver.Request, ans *driver.Answer) {
+			if ans.Status == driver.Granted {
 				ans.Began = ans.Time
 			}
 		},
@@ -188,21 +184,21 @@ var documentFaults = map[string]fault{
 	"a silence is time of the pool": {
 		found:  "a pool begins when nobody is there, and tells how long it slept",
 		hidden: true, // somebody is always there
-		answer: func(_ consensus.Request, ans *consensus.Answer) { ans.Slept = 0 },
+		answer: func(_ driver.Request, ans *driver.Answer) { ans.Slept = 0 },
 	},
 	"a pool never begins anew": {
 		found:  "a pool begins when nobody is there, and tells how long it slept",
 		hidden: true, // somebody is always there
-		record: func(r *consensus.Record, _ consensus.At) {
-			if r.Began > 0 && !slices.ContainsFunc(r.Rows, func(w consensus.Row) bool { return w.State == consensus.RowLive }) {
-				r.Rows = append(r.Rows, consensus.Row{RowKey: consensus.RowKey{ID: "~", Incarnation: "1"}, LastSeen: r.Clock})
+		record: func(r *driver.Record, _ driver.At) {
+			if r.Began > 0 && !slices.ContainsFunc(r.Rows, func(w driver.Row) bool { return w.State == driver.RowLive }) {
+				r.Rows = append(r.Rows, driver.Row{RowKey: driver.RowKey{ID: "~", Incarnation: "1"}, LastSeen: r.Clock})
 			}
 		},
 	},
 	"a beginning is known to who has forgotten it": {
 		found: "a store that has forgotten something does not know when the pool began",
-		answer: func(_ consensus.Request, ans *consensus.Answer) {
-			if ans.Status == consensus.Granted {
+		answer: func(_ driver.Request, ans *driver.Answer) {
+			if ans.Status == driver.Granted {
 				ans.Began = max(ans.Began, 1)
 			}
 		},
@@ -210,7 +206,7 @@ var documentFaults = map[string]fault{
 	"a silence is not shown": {
 		found:  "loading shows documents and live processors",
 		hidden: true, // the reference does not always know the clock
-		roster: func(rows []consensus.RosterRow) {
+		roster: func(rows []driver.RosterRow) {
 			for i := range rows {
 				rows[i].Silent = 0
 			}
@@ -219,7 +215,7 @@ var documentFaults = map[string]fault{
 	"who has just spoken is silent": {
 		found:  "loading shows documents and live processors",
 		hidden: true,
-		roster: func(rows []consensus.RosterRow) {
+		roster: func(rows []driver.RosterRow) {
 			for i := range rows {
 				rows[i].Silent += time.Second
 			}
@@ -227,9 +223,9 @@ var documentFaults = map[string]fault{
 	},
 	"a document is saved over another": {
 		found: "a document is saved if nobody has changed it",
-		save: func(ctx context.Context, s *server, pool string, d consensus.DocumentReport) (consensus.Version, error) {
+		save: func(ctx context.Context, s *server, pool string, d driver.DocumentReport) (driver.Version, error) {
 			current, err := s.Save(ctx, pool, d)
-			var conflict *consensus.ConflictError
+			var conflict *driver.ConflictError
 			if errors.As(err, &conflict) && current < d.Version {
 				d.Base = current
 				return s.Save(ctx, pool, d)
@@ -240,11 +236,11 @@ var documentFaults = map[string]fault{
 	"saving again is a conflict": {
 		found:  "a document is saved if nobody has changed it",
 		hidden: true, // nothing is saved again there
-		save: func(ctx context.Context, s *server, pool string, d consensus.DocumentReport) (consensus.Version, error) {
+		save: func(ctx context.Context, s *server, pool string, d driver.DocumentReport) (driver.Version, error) {
 			docs, _, err := s.Load(ctx, pool)
 			for _, doc := range docs {
 				if doc.Name == d.Name && doc.Version != d.Base {
-					return doc.Version, &consensus.ConflictError{Name: d.Name, Base: d.Base, Current: doc.Version}
+					return doc.Version, &driver.ConflictError{Name: d.Name, Base: d.Base, Current: doc.Version}
 				}
 			}
 			if err != nil {
@@ -256,9 +252,9 @@ var documentFaults = map[string]fault{
 	"saving makes a pool": {
 		found:  "a pool without a record has no documents, and saving makes none",
 		hidden: true, // there is one
-		save: func(ctx context.Context, s *server, pool string, d consensus.DocumentReport) (consensus.Version, error) {
+		save: func(ctx context.Context, s *server, pool string, d driver.DocumentReport) (driver.Version, error) {
 			current, err := s.Save(ctx, pool, d)
-			if errors.Is(err, consensus.ErrNoPool) {
+			if errors.Is(err, driver.ErrNoPool) {
 				return d.Version, nil
 			}
 			return current, err
@@ -267,24 +263,24 @@ var documentFaults = map[string]fault{
 	"saving is not atomic": {
 		found:  "of many changes at once none is lost",
 		hidden: true, // one at a time
-		save: func(ctx context.Context, s *server, pool string, d consensus.DocumentReport) (consensus.Version, error) {
+		save: func(ctx context.Context, s *server, pool string, d driver.DocumentReport) (driver.Version, error) {
 			docs, _, err := s.Load(ctx, pool)
 			if err != nil {
 				return 0, err
 			}
-			current := consensus.Version(0)
+			current := driver.Version(0)
 			for _, doc := range docs {
 				if doc.Name == d.Name {
 					current = doc.Version
 				}
 			}
 			if current != d.Base {
-				return current, &consensus.ConflictError{Name: d.Name, Base: d.Base, Current: current}
+				return current, &driver.ConflictError{Name: d.Name, Base: d.Base, Current: current}
 			}
 			runtime.Gosched() // where there is one core, too
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			s.pools[pool].rec.Documents = []consensus.Document{{Name: d.Name, Version: d.Version, Body: d.Body}}
+			s.pools[pool].rec.Documents = []driver.Document{{Name: d.Name, Version: d.Version, Body: d.Body}}
 			return d.Version, nil
 		},
 	},

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/short"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/storetest"
 )
 
@@ -27,17 +27,17 @@ type fault struct {
 	// hidden says that the random sequences cannot find it.
 	hidden bool
 
-	request func(*consensus.Request)
-	answer  func(consensus.Request, *consensus.Answer)
-	at      func(*consensus.At)
-	record  func(*consensus.Record, consensus.At)
-	leave   func(*consensus.Leave) bool
-	sync    func(ctx context.Context, s *server, req consensus.Request) (consensus.Answer, error)
-	save    func(ctx context.Context, s *server, pool string, d consensus.DocumentReport) (consensus.Version, error)
-	roster  func([]consensus.RosterRow) // what is shown to operators
+	request func(*driver.Request)
+	answer  func(driver.Request, *driver.Answer)
+	at      func(*driver.At)
+	record  func(*driver.Record, driver.At)
+	leave   func(*driver.Leave) bool
+	sync    func(ctx context.Context, s *server, req driver.Request) (driver.Answer, error)
+	save    func(ctx context.Context, s *server, pool string, d driver.DocumentReport) (driver.Version, error)
+	roster  func([]driver.RosterRow) // what is shown to operators
 
-	reservation func(*consensus.Reserve)
-	reserved    func(*consensus.Reserved)
+	reservation func(*driver.Reserve)
+	reserved    func(*driver.Reserved)
 }
 
 var faults = joined(stepFaults, documentFaults)
@@ -51,96 +51,90 @@ func joined(a, b map[string]fault) map[string]fault {
 var stepFaults = map[string]fault{
 	"facts are not believed": {
 		found: "a claim falls only once less is in use",
-		request: func(r *consensus.Request) {
-			for i := range r.Tags {
-				r.Tags[i].InUse = min(r.Tags[i].InUse, r.Tags[i].Wanted)
-			}
+		request: func(r *driver.Request) {
+			r.InUse = min(r.InUse, r.Wanted)
 		},
 	},
 	"a claim falls when less is wanted": {
 		found: "a claim falls only once less is in use",
-		record: func(r *consensus.Record, _ consensus.At) {
+		record: func(r *driver.Record, _ driver.At) {
 			for i := range r.Rows {
-				for j := range r.Rows[i].Entries {
-					r.Rows[i].Entries[j].Claim = r.Rows[i].Entries[j].Answered
-				}
+				r.Rows[i].Claim = r.Rows[i].Answered
 			}
 		},
 	},
 	"an answer is no claim": {
 		found: "an answered share is a claim before it is used",
-		record: func(r *consensus.Record, _ consensus.At) {
+		record: func(r *driver.Record, _ driver.At) {
 			for i := range r.Rows {
-				for j := range r.Rows[i].Entries {
-					r.Rows[i].Entries[j].Claim = r.Rows[i].Entries[j].InUse
-				}
+				r.Rows[i].Claim = r.Rows[i].InUse
 			}
 		},
 	},
 	"tombstones are missing": {
 		found: "a processor that left gets no answers, late packets included",
-		record: func(r *consensus.Record, _ consensus.At) {
-			r.Rows = slices.DeleteFunc(r.Rows, func(w consensus.Row) bool { return w.State == consensus.RowLeft })
+		record: func(r *driver.Record, _ driver.At) {
+			r.Rows = slices.DeleteFunc(r.Rows, func(w driver.Row) bool { return w.State == driver.RowLeft })
 		},
 	},
 	"replaced claims are dropped": {
 		found: "a newer incarnation replaces the older ones, whose claims stay",
-		record: func(r *consensus.Record, _ consensus.At) {
-			r.Rows = slices.DeleteFunc(r.Rows, func(w consensus.Row) bool { return w.State == consensus.RowReplaced })
+		record: func(r *driver.Record, _ driver.At) {
+			r.Rows = slices.DeleteFunc(r.Rows, func(w driver.Row) bool { return w.State == driver.RowReplaced })
 		},
 	},
 	"cloned claims are dropped": {
 		found: "another request under the same number is a clone's",
-		record: func(r *consensus.Record, _ consensus.At) {
+		record: func(r *driver.Record, _ driver.At) {
 			for i := range r.Rows {
-				if r.Rows[i].State == consensus.RowCloned {
-					r.Rows[i].Entries = nil
+				if r.Rows[i].State == driver.RowCloned {
+					r.Rows[i].Holding = driver.Holding{}
 				}
 			}
 		},
 	},
 	"any answer may be remembered": {
 		found: "a request that remembers another answer is a clone's",
-		request: func(r *consensus.Request) { // nonces count for nothing
+		request: func(r *driver.Request) { // nonces count for nothing
 			r.Nonce, r.LastNonce, r.Unanswered = 1, 1, nil
-			for seq := r.LastSeq + 1; seq < r.Seq && len(r.Unanswered) < consensus.MaxUnanswered; seq++ {
-				r.Unanswered = append(r.Unanswered, consensus.Ticket{Seq: seq, Nonce: 1})
+			for seq := r.LastSeq + 1; seq < r.Seq && len(r.Unanswered) < driver.MaxUnanswered; seq++ {
+				r.Unanswered = append(r.Unanswered, driver.Ticket{Seq: seq, Nonce: 1})
 			}
 		},
-		answer: func(req consensus.Request, ans *consensus.Answer) { ans.Nonce = req.Nonce },
+		answer: func(req driver.Request, ans *driver.Answer) { ans.Nonce = req.Nonce },
 	},
 	"revisions seen are ignored": {
 		found:   "a revision from the future freezes",
-		request: func(r *consensus.Request) { r.Revision = 0 },
+		request: func(r *driver.Request) { r.Revision = 0 },
 	},
 	"lost rows are ignored": {
 		found: "a lost row freezes",
-		record: func(r *consensus.Record, _ consensus.At) {
-			if r.FrozenBy == consensus.FreezeLostRow {
-				r.FrozenUntil, r.FrozenBy = 0, consensus.FreezeNone
+		record: func(r *driver.Record, _ driver.At) {
+			if r.FrozenBy == driver.FreezeLostRow {
+				r.FrozenUntil, r.FrozenBy = 0, driver.FreezeNone
 			}
 		},
 	},
 	"deaths are ignored": {
 		found:   "what the dead have held is free at once",
-		request: func(r *consensus.Request) { r.Dead = nil },
+		request: func(r *driver.Request) { r.Dead = nil },
 	},
 	"the dead leave no rows": {
 		found: "late packets of the dead change nothing",
-		record: func(r *consensus.Record, _ consensus.At) {
-			r.Rows = slices.DeleteFunc(r.Rows, func(w consensus.Row) bool { return w.State == consensus.RowReplaced && len(w.Entries) == 0 })
+		record: func(r *driver.Record, _ driver.At) {
+			r.Rows = slices.DeleteFunc(r.Rows, func(w driver.Row) bool { return w.State == driver.RowReplaced && w.Holding == driver.Holding{} })
 		},
 	},
 	"any death is believed": {
 		found: "the death of a clone frees nothing",
-		sync: func(ctx context.Context, s *server, req consensus.Request) (consensus.Answer, error) {
+		sync: func(ctx context.Context, s *server, req driver.Request) (driver.Answer, error) {
 			s.mu.Lock()
 			if e := s.pools[req.Pool]; e != nil {
 				for i, d := range req.Dead {
 					for _, row := range e.rec.Rows {
 						if row.ID == req.ID && row.Incarnation == d.Incarnation {
 							req.Dead = slices.Clone(req.Dead)
-							req.Dead[i].Last, req.Dead[i].Unanswered = consensus.Ticket{Seq: row.Seq, Nonce: row.Nonce}, nil
+							req.Dead[i].Last, req.Dead[i].Unanswered = driver.Ticket{Seq: row.Seq, Nonce: row.Nonce}, nil
 						}
 					}
 				}
@@ -151,111 +145,97 @@ var stepFaults = map[string]fault{
 	},
 	"no freeze at all": {
 		found: "a revision from the future freezes",
-		at:    func(at *consensus.At) { at.Identity = "" },
+		at:    func(at *driver.At) { at.Identity = "" },
 	},
 	"the freeze is one lease short": {
 		found: "a revision from the future freezes",
-		at:    func(at *consensus.At) { at.Longest /= 3 },
+		at:    func(at *driver.At) { at.Longest /= 3 },
 	},
 	"the clock is not clamped": {
 		found: "the clock follows the store's, and a leap counts as no time",
-		record: func(r *consensus.Record, at consensus.At) {
+		record: func(r *driver.Record, at driver.At) {
 			r.Clock, r.Wall = max(r.Clock, at.Now), at.Now
 		},
 	},
 	"rows go after one lease": {
 		found: "a silent row goes after the removal time, not before",
-		record: func(r *consensus.Record, _ consensus.At) {
-			r.Rows = slices.DeleteFunc(r.Rows, func(w consensus.Row) bool { return r.Clock-w.LastSeen > r.Lease.Microseconds() })
+		record: func(r *driver.Record, _ driver.At) {
+			r.Rows = slices.DeleteFunc(r.Rows, func(w driver.Row) bool { return r.Clock-w.LastSeen > r.Lease.Microseconds() })
 		},
 	},
 	"a leave is ignored": {
 		found: "a leave frees the claim at once",
-		leave: func(*consensus.Leave) bool { return false },
+		leave: func(*driver.Leave) bool { return false },
 	},
 	"a stale leave counts": {
 		found: "a leave older than the newest request is late",
-		leave: func(l *consensus.Leave) bool { l.Seq = 1 << 62; return true },
+		leave: func(l *driver.Leave) bool { l.Seq = 1 << 62; return true },
 	},
 	"the lease is everyone's own": {
 		found:  "the first lease is the pool's",
 		hidden: true, // all have the same
-		answer: func(req consensus.Request, ans *consensus.Answer) {
-			if ans.Status == consensus.Granted {
+		answer: func(req driver.Request, ans *driver.Answer) {
+			if ans.Status == driver.Granted {
 				ans.Lease = req.Lease
-			}
-		},
-	},
-	"tags are one": {
-		found: "a tag that is not named any more is in use no more",
-		request: func(r *consensus.Request) {
-			if len(r.Tags) == 1 {
-				r.Tags[0].Tag = ""
 			}
 		},
 	},
 	"the roster is in the wrong order": {
 		found: "the roster is sorted by the bytes of the ID",
-		answer: func(_ consensus.Request, ans *consensus.Answer) {
-			for _, t := range ans.Tags {
-				slices.SortFunc(t.Roster, func(a, b consensus.RosterRow) int {
-					return strings.Compare(strings.ToLower(a.ID), strings.ToLower(b.ID))
-				})
-			}
+		answer: func(_ driver.Request, ans *driver.Answer) {
+			slices.SortFunc(ans.Roster, func(a, b driver.RosterRow) int {
+				return strings.Compare(strings.ToLower(a.ID), strings.ToLower(b.ID))
+			})
 		},
 		hidden: true, // the names are plain there
 	},
 	"consensus is forgotten": {
 		found: "there is consensus when all report the number of live processors",
-		answer: func(_ consensus.Request, ans *consensus.Answer) {
-			for i := range ans.Tags {
-				ans.Tags[i].Agreed = false
-			}
+		answer: func(_ driver.Request, ans *driver.Answer) {
+			ans.Agreed = false
 		},
 	},
 	"shares are rounded": {
 		found: "the smallest share counts",
-		answer: func(_ consensus.Request, ans *consensus.Answer) {
-			for i := range ans.Tags {
-				ans.Tags[i].Share -= ans.Tags[i].Share % 1000
-			}
+		answer: func(_ driver.Request, ans *driver.Answer) {
+			ans.Share -= ans.Share % 1000
 		},
 	},
 	"numbers are floats": {
 		found:   "large numbers are kept exactly",
 		hidden:  true, // small sequence numbers, and nonces that differ in every bit
-		request: func(r *consensus.Request) { r.Nonce = uint64(float64(r.Nonce>>1)) << 1 },
-		answer:  func(r consensus.Request, ans *consensus.Answer) { ans.Nonce = r.Nonce },
+		request: func(r *driver.Request) { r.Nonce = uint64(float64(r.Nonce>>1)) << 1 },
+		answer:  func(r driver.Request, ans *driver.Answer) { ans.Nonce = r.Nonce },
 	},
 	"names are forced to UTF-8": {
 		found:   "long and unusual names are kept exactly",
 		hidden:  true, // the names are plain there
-		request: func(r *consensus.Request) { r.ID = strings.ToValidUTF8(r.ID, "\uFFFD") },
+		request: func(r *driver.Request) { r.ID = strings.ToValidUTF8(r.ID, "\uFFFD") },
 	},
 	"bad requests pass": {
 		found:  "a malformed request is a RequestError and changes nothing",
 		hidden: true, // there are none
-		sync: func(ctx context.Context, s *server, req consensus.Request) (consensus.Answer, error) {
-			req.Tags = req.Tags[:min(len(req.Tags), 64)]
+		sync: func(ctx context.Context, s *server, req driver.Request) (driver.Answer, error) {
+			req.PoolSize = min(req.PoolSize, 1_000_000)
 			return s.Sync(ctx, req)
 		},
 	},
 	"slots are a little too close": {
 		found: "slots are a spacing apart, whoever asks", hidden: true,
-		reservation: func(r *consensus.Reserve) { r.Spacing = max(r.Spacing-10*time.Microsecond, consensus.MinSpacing) },
-		request:     func(r *consensus.Request) { r.Spacing = min(r.Spacing, consensus.MinSpacing) },
+		reservation: func(r *driver.Reserve) { r.Spacing = max(r.Spacing-10*time.Microsecond, driver.MinSpacing) },
+		request:     func(r *driver.Request) { r.Spacing = min(r.Spacing, driver.MinSpacing) },
 	},
 	"the spacing of a request is its own": {
 		found: "the largest spacing that is named counts", hidden: true,
-		request: func(r *consensus.Request) { r.Spacing = min(r.Spacing, consensus.MinSpacing) },
+		request: func(r *driver.Request) { r.Spacing = min(r.Spacing, driver.MinSpacing) },
 	},
 	"slots that lie ahead are not heard of": {
 		found: "permits are held as far ahead as a processor says that its own lie", hidden: true,
-		request: func(r *consensus.Request) { r.Reach = 0 },
+		request: func(r *driver.Request) { r.Reach = 0 },
 	},
 	"slots are saved up": {
 		found: "nothing is saved up", hidden: true,
-		reserved: func(r *consensus.Reserved) {
+		reserved: func(r *driver.Reserved) {
 			if r.Count > 0 {
 				r.Wait, r.Time = r.Wait+time.Millisecond, r.Time-2000
 			}
@@ -263,38 +243,38 @@ var stepFaults = map[string]fault{
 	},
 	"what is given back is lost": {
 		found: "the newest slots can be given back, once", hidden: true,
-		reservation: func(r *consensus.Reserve) { r.Return = 0 },
+		reservation: func(r *driver.Reserve) { r.Return = 0 },
 	},
 	"slots can be given back twice": {
 		found: "the newest slots can be given back, once", hidden: true,
-		record: func(r *consensus.Record, _ consensus.At) {
+		record: func(r *driver.Record, _ driver.At) {
 			if r.Issuer.Serial > 0 {
-				r.Issuer.Serial, r.Issuer.Count = 1, consensus.MaxSlots
+				r.Issuer.Serial, r.Issuer.Count = 1, driver.MaxSlots
 			}
 		},
-		reservation: func(r *consensus.Reserve) { r.Return = min(r.Return, 1) },
+		reservation: func(r *driver.Reserve) { r.Return = min(r.Return, 1) },
 	},
 	"shares are granted beside permits": {
 		found: "while permits are issued nobody is granted a share", hidden: true,
-		answer: func(req consensus.Request, ans *consensus.Answer) {
-			for i := range ans.Tags {
-				ans.Tags[i].Share = max(ans.Tags[i].Share, req.Tags[i].InUse)
+		answer: func(req driver.Request, ans *driver.Answer) {
+			if ans.Status == driver.Granted {
+				ans.Share = max(ans.Share, req.InUse)
 			}
 		},
 	},
 	"claims do not count against permits": {
 		found: "permits are spaced by what the processors leave", hidden: true,
-		record: func(r *consensus.Record, _ consensus.At) {
+		record: func(r *driver.Record, _ driver.At) {
 			for i := range r.Rows {
 				if r.Issuer.Issuing {
-					r.Rows[i].Entries = nil
+					r.Rows[i].Holding = driver.Holding{}
 				}
 			}
 		},
 	},
 	"shares grow as soon as issuing ends": {
 		found: "no share grows before the last permit is void", hidden: true,
-		record: func(r *consensus.Record, _ consensus.At) {
+		record: func(r *driver.Record, _ driver.At) {
 			if !r.Issuer.Issuing {
 				r.Issuer.Last = 0
 			}
@@ -302,7 +282,7 @@ var stepFaults = map[string]fault{
 	},
 	"low limits are divided": {
 		found: "a limit too low to be divided is issued by itself", hidden: true,
-		request: func(r *consensus.Request) {
+		request: func(r *driver.Request) {
 			if !r.Strict {
 				r.Spacing = 0
 			}
@@ -310,24 +290,24 @@ var stepFaults = map[string]fault{
 	},
 	"those who need shares are passed over": {
 		found: "a processor that can use nothing but shares keeps them", hidden: true,
-		request: func(r *consensus.Request) { r.Spacing = time.Hour },
+		request: func(r *driver.Request) { r.Spacing = time.Hour },
 	},
 	"permits are not held after a freeze": {
 		found: "a revision from the future holds permits", hidden: true,
-		record: func(r *consensus.Record, _ consensus.At) { r.Issuer.Hold, r.Issuer.Held = 0, r.FrozenUntil },
+		record: func(r *driver.Record, _ driver.At) { r.Issuer.Hold, r.Issuer.Held = 0, r.FrozenUntil },
 	},
 	"revisions that a reservation has seen are ignored": {
 		found: "a revision from the future holds permits", hidden: true,
-		reservation: func(r *consensus.Reserve) { r.Revision = 0 },
+		reservation: func(r *driver.Reserve) { r.Revision = 0 },
 	},
 	"bad reservations pass": {
 		found: "a malformed reservation is a RequestError", hidden: true,
-		reservation: func(r *consensus.Reserve) { r.Ahead = min(max(r.Ahead, 0), consensus.MaxAhead) },
+		reservation: func(r *driver.Reserve) { r.Ahead = min(max(r.Ahead, 0), driver.MaxAhead) },
 	},
 	"contexts are ignored": {
 		found:  "an ended context ends the call",
 		hidden: true, // no context ends
-		sync: func(ctx context.Context, s *server, req consensus.Request) (consensus.Answer, error) {
+		sync: func(ctx context.Context, s *server, req driver.Request) (driver.Answer, error) {
 			return s.Sync(context.WithoutCancel(ctx), req)
 		},
 	},
@@ -339,12 +319,12 @@ var stepFaults = map[string]fault{
 }
 
 // syncInTwo reads the record, and writes it back with whatever happened between.
-func syncInTwo(ctx context.Context, s *server, req consensus.Request) (consensus.Answer, error) {
+func syncInTwo(ctx context.Context, s *server, req driver.Request) (driver.Answer, error) {
 	if err := req.Validate(); err != nil {
-		return consensus.Answer{}, err
+		return driver.Answer{}, err
 	}
 	if err := ctx.Err(); err != nil {
-		return consensus.Answer{}, err
+		return driver.Answer{}, err
 	}
 	s.mu.Lock()
 	e := &entry{}
@@ -369,7 +349,7 @@ type brokenStore struct {
 	mu sync.Mutex
 }
 
-func (b *brokenStore) Sync(ctx context.Context, req consensus.Request) (consensus.Answer, error) {
+func (b *brokenStore) Sync(ctx context.Context, req driver.Request) (driver.Answer, error) {
 	if b.sync != nil {
 		return b.sync(ctx, b.server, req)
 	}
@@ -377,7 +357,7 @@ func (b *brokenStore) Sync(ctx context.Context, req consensus.Request) (consensu
 	defer b.mu.Unlock()
 	sent := req
 	if b.request != nil && req.Validate() == nil {
-		req.Tags, req.Documents = slices.Clone(req.Tags), slices.Clone(req.Documents)
+		req.Documents = slices.Clone(req.Documents)
 		b.request(&req)
 	}
 	ans, err := b.server.Sync(ctx, req)
@@ -388,7 +368,7 @@ func (b *brokenStore) Sync(ctx context.Context, req consensus.Request) (consensu
 	return ans, err
 }
 
-func (b *brokenStore) Reserve(ctx context.Context, req consensus.Reserve) (consensus.Reserved, error) {
+func (b *brokenStore) Reserve(ctx context.Context, req driver.Reserve) (driver.Reserved, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.reservation != nil {
@@ -402,7 +382,7 @@ func (b *brokenStore) Reserve(ctx context.Context, req consensus.Reserve) (conse
 	return res, err
 }
 
-func (b *brokenStore) Leave(ctx context.Context, l consensus.Leave) error {
+func (b *brokenStore) Leave(ctx context.Context, l driver.Leave) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.leave != nil && l.Validate() == nil && !b.leave(&l) {
@@ -413,14 +393,14 @@ func (b *brokenStore) Leave(ctx context.Context, l consensus.Leave) error {
 	return err
 }
 
-func (b *brokenStore) Save(ctx context.Context, pool string, d consensus.DocumentReport) (consensus.Version, error) {
+func (b *brokenStore) Save(ctx context.Context, pool string, d driver.DocumentReport) (driver.Version, error) {
 	if b.save != nil && d.ValidateSave(pool) == nil {
 		return b.save(ctx, b.server, pool, d)
 	}
 	return b.server.Save(ctx, pool, d)
 }
 
-func (b *brokenStore) Load(ctx context.Context, pool string) ([]consensus.Document, []consensus.RosterRow, error) {
+func (b *brokenStore) Load(ctx context.Context, pool string) ([]driver.Document, []driver.RosterRow, error) {
 	docs, roster, err := b.server.Load(ctx, pool)
 	if b.roster != nil {
 		b.roster(roster)
@@ -448,7 +428,7 @@ func TestTheSuiteFindsFaults(t *testing.T) {
 		s := newServer()
 		s.knowsNew, s.fault = true, f.at // pools that are open at once save time
 		h := s.harness()
-		h.New = func(testing.TB) consensus.Store { return &brokenStore{server: s, fault: f} }
+		h.New = func(testing.TB) driver.Store { return &brokenStore{server: s, fault: f} }
 		storetest.Run(t, h)
 		return
 	}

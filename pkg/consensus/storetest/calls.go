@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // numberCases are about large numbers and long names, which some formats damage.
@@ -29,12 +29,12 @@ func numberCases() []testCase {
 			a.share(half, half)
 			late := a.request(one(half, whole))
 			a.share(half, half) // one more than late
-			require.Equal(p, consensus.Late, a.send(late).Status)
+			require.Equal(p, driver.Late, a.send(late).Status)
 			req = a.request(one(half, half))
 			req.Nonce = nonce()
 			a.take(a.send(req))
 			req.Nonce--
-			require.Equal(p, consensus.Cloned, a.send(req).Status)
+			require.Equal(p, driver.Cloned, a.send(req).Status)
 		}},
 		{name: "a nonce of nothing is as good as any", run: func(p *pool) {
 			p.open()
@@ -54,14 +54,13 @@ func numberCases() []testCase {
 				for i, id := range ids {
 					a := p.proc(id)
 					a.incarnation = ids[len(ids)-1-i]
-					name := ids[(i+3)%len(ids)]
-					ans := a.sync(tag(name, 0, whole/8))
-					require.Equal(p, whole/8, ans.Tags[0].Share, "ID %q", id)
-					require.Equal(p, []consensus.RosterRow{{ID: id, Claim: whole / 8, Demand: whole / 8, PoolSize: 1}}, ans.Tags[0].Roster)
-					a.sync(tag(name, whole/8, whole/8))
+					ans := a.sync(one(0, whole/8))
+					require.Equal(p, whole/8, ans.Share, "ID %q", id)
+					require.Contains(p, ans.Roster, driver.RosterRow{ID: id, Claim: whole / 8, Demand: whole / 8, PoolSize: 1})
+					a.sync(one(whole/8, whole/8))
 				}
 				left := p.proc("last").share(0, whole)
-				return began, func() { require.Equal(p, whole-consensus.Share(len(ids))*(whole/8), left) }
+				return began, func() { require.Equal(p, whole-driver.Share(len(ids))*(whole/8), left) }
 			})
 		}},
 	}
@@ -95,8 +94,8 @@ func callCases() []testCase {
 			b.store = p.New(p)
 			require.Equal(p, half, a.share(0, half))
 			ans := b.sync(one(0, whole))
-			require.Equal(p, half, ans.Tags[0].Share)
-			require.Equal(p, 2, ans.Tags[0].Live)
+			require.Equal(p, half, ans.Share)
+			require.Equal(p, 2, ans.Live)
 			require.NoError(p, b.store.Close())
 			require.Equal(p, half, a.share(half, half), "one handle's end is not the other's")
 		}},
@@ -105,12 +104,12 @@ func callCases() []testCase {
 			a := p.proc("a")
 			req := a.request(one(0, half))
 			ans := a.send(req)
-			ans.Tags[0].Roster[0] = consensus.RosterRow{ID: "forged", Claim: whole}
-			ans.Tags[0].Share = whole
-			req.Tags[0] = one(whole, whole)
+			ans.Roster[0] = driver.RosterRow{ID: "forged", Claim: whole}
+			ans.Share = whole
+			req.Report = one(whole, whole)
 			a.take(ans)
 			again := a.sync(one(half, half))
-			require.Equal(p, []consensus.RosterRow{{ID: "a", Claim: half, Demand: half, PoolSize: 1}}, again.Tags[0].Roster)
+			require.Equal(p, []driver.RosterRow{{ID: "a", Claim: half, Demand: half, PoolSize: 1}}, again.Roster)
 		}},
 		{name: "many processors at once never hold more than the whole", run: crowd},
 	}
@@ -120,39 +119,34 @@ func malformed(p *pool) {
 	long := strings.Repeat("n", 257)
 	cases := []struct {
 		field string
-		spoil func(*consensus.Request)
+		spoil func(*driver.Request)
 	}{
-		{"Pool", func(r *consensus.Request) { r.Pool = "" }},
-		{"Pool", func(r *consensus.Request) { r.Pool = long }},
-		{"Pool", func(r *consensus.Request) { r.Pool = "a\x00b" }},
-		{"ID", func(r *consensus.Request) { r.ID = "" }},
-		{"ID", func(r *consensus.Request) { r.ID = long }},
-		{"ID", func(r *consensus.Request) { r.ID = "a\x00b" }},
-		{"Incarnation", func(r *consensus.Request) { r.Incarnation = "" }},
-		{"Incarnation", func(r *consensus.Request) { r.Incarnation = long }},
-		{"Seq", func(r *consensus.Request) { r.Seq, r.LastSeq = 0, 0 }},
-		{"Seq", func(r *consensus.Request) { r.LastSeq = r.Seq }},
-		{"Lease", func(r *consensus.Request) { r.Lease = 0 }},
-		{"Lease", func(r *consensus.Request) { r.Lease = -time.Second }},
-		{"Lease", func(r *consensus.Request) { r.Lease = consensus.MaxLease + time.Millisecond }},
-		{"Lease", func(r *consensus.Request) { r.Lease += time.Microsecond }},
-		{"Outlasts", func(r *consensus.Request) { r.Outlasts = -1 }},
-		{"Outlasts", func(r *consensus.Request) { r.Outlasts = consensus.MaxOutlasts + 1 }},
-		{"Tags", func(r *consensus.Request) { r.Tags = nil }},
-		{"Tags", func(r *consensus.Request) { r.Tags = make([]consensus.TagReport, 65) }},
-		{"Tag", func(r *consensus.Request) { r.Tags = append(r.Tags, r.Tags[0]) }},
-		{"Tag", func(r *consensus.Request) { r.Tags[0].Tag = long }},
-		{"Tag", func(r *consensus.Request) { r.Tags[0].Tag = "\x00" }},
-		{"InUse", func(r *consensus.Request) { r.Tags[0].InUse = -1 }},
-		{"InUse", func(r *consensus.Request) { r.Tags[0].InUse = whole + 1 }},
-		{"Wanted", func(r *consensus.Request) { r.Tags[0].Wanted = -1 }},
-		{"Wanted", func(r *consensus.Request) { r.Tags[0].Wanted = whole + 1 }},
-		{"Demand", func(r *consensus.Request) { r.Tags[0].Demand = -1 }},
-		{"Demand", func(r *consensus.Request) { r.Tags[0].Demand = whole + 1 }},
-		{"PoolSize", func(r *consensus.Request) { r.Tags[0].PoolSize = -1 }},
-		{"PoolSize", func(r *consensus.Request) { r.Tags[0].PoolSize = 1_000_001 }},
-		{"Note", func(r *consensus.Request) { r.Tags[0].Note = strings.Repeat("n", 129) }},
-		{"Note", func(r *consensus.Request) { r.Tags[0].Note = "a\x00" }},
+		{"Pool", func(r *driver.Request) { r.Pool = "" }},
+		{"Pool", func(r *driver.Request) { r.Pool = long }},
+		{"Pool", func(r *driver.Request) { r.Pool = "a\x00b" }},
+		{"ID", func(r *driver.Request) { r.ID = "" }},
+		{"ID", func(r *driver.Request) { r.ID = long }},
+		{"ID", func(r *driver.Request) { r.ID = "a\x00b" }},
+		{"Incarnation", func(r *driver.Request) { r.Incarnation = "" }},
+		{"Incarnation", func(r *driver.Request) { r.Incarnation = long }},
+		{"Seq", func(r *driver.Request) { r.Seq, r.LastSeq = 0, 0 }},
+		{"Seq", func(r *driver.Request) { r.LastSeq = r.Seq }},
+		{"Lease", func(r *driver.Request) { r.Lease = 0 }},
+		{"Lease", func(r *driver.Request) { r.Lease = -time.Second }},
+		{"Lease", func(r *driver.Request) { r.Lease = driver.MaxLease + time.Millisecond }},
+		{"Lease", func(r *driver.Request) { r.Lease += time.Microsecond }},
+		{"Outlasts", func(r *driver.Request) { r.Outlasts = -1 }},
+		{"Outlasts", func(r *driver.Request) { r.Outlasts = driver.MaxOutlasts + 1 }},
+		{"InUse", func(r *driver.Request) { r.InUse = -1 }},
+		{"InUse", func(r *driver.Request) { r.InUse = whole + 1 }},
+		{"Wanted", func(r *driver.Request) { r.Wanted = -1 }},
+		{"Wanted", func(r *driver.Request) { r.Wanted = whole + 1 }},
+		{"Demand", func(r *driver.Request) { r.Demand = -1 }},
+		{"Demand", func(r *driver.Request) { r.Demand = whole + 1 }},
+		{"PoolSize", func(r *driver.Request) { r.PoolSize = -1 }},
+		{"PoolSize", func(r *driver.Request) { r.PoolSize = 1_000_001 }},
+		{"Note", func(r *driver.Request) { r.Note = strings.Repeat("n", 129) }},
+		{"Note", func(r *driver.Request) { r.Note = "a\x00" }},
 	}
 	p.open()
 	a := p.proc("a")
@@ -165,12 +159,12 @@ func malformed(p *pool) {
 	}
 	for _, bad := range []struct {
 		field string
-		leave consensus.Leave
+		leave driver.Leave
 	}{
-		{"Pool", consensus.Leave{ID: "a", Incarnation: a.incarnation, Seq: 9}},
-		{"ID", consensus.Leave{Pool: p.name, Incarnation: a.incarnation, Seq: 9}},
-		{"Incarnation", consensus.Leave{Pool: p.name, ID: "a", Seq: 9}},
-		{"Seq", consensus.Leave{Pool: p.name, ID: "a", Incarnation: a.incarnation}},
+		{"Pool", driver.Leave{ID: "a", Incarnation: a.incarnation, Seq: 9}},
+		{"ID", driver.Leave{Pool: p.name, Incarnation: a.incarnation, Seq: 9}},
+		{"Incarnation", driver.Leave{Pool: p.name, ID: "a", Seq: 9}},
+		{"Seq", driver.Leave{Pool: p.name, ID: "a", Incarnation: a.incarnation}},
 	} {
 		requireRequestError(p, p.store.Leave(p.Context(), bad.leave), bad.field, bad.leave)
 	}
@@ -187,7 +181,7 @@ func ended(p *pool) {
 	for want, ctx := range map[error]context.Context{context.Canceled: canceled, context.DeadlineExceeded: expired} {
 		_, err := p.store.Sync(ctx, a.request(one(0, whole)))
 		require.ErrorIs(p, err, want)
-		require.ErrorIs(p, p.store.Leave(ctx, consensus.Leave{Pool: p.name, ID: "a", Incarnation: "i", Seq: 1}), want)
+		require.ErrorIs(p, p.store.Leave(ctx, driver.Leave{Pool: p.name, ID: "a", Incarnation: "i", Seq: 1}), want)
 		_, err = p.store.Save(ctx, p.name, change("limit", 0, 1, "x"))
 		require.ErrorIs(p, err, want)
 		_, _, err = p.store.Load(ctx, p.name)
@@ -205,18 +199,18 @@ type ledger struct {
 
 // A holding is what a processor may draw on, until its lease ends.
 type holding struct {
-	share consensus.Share
+	share driver.Share
 	until time.Time
 }
 
 // set notes what a processor may draw on. It returns an error if all together
 // may draw on too much.
-func (l *ledger) set(id string, share consensus.Share, until time.Time) error {
+func (l *ledger) set(id string, share driver.Share, until time.Time) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.inUse[id] = holding{share, until}
 	now := time.Now()
-	var sum consensus.Share
+	var sum driver.Share
 	for _, h := range l.inUse {
 		if h.until.After(now) {
 			sum += h.share
@@ -233,7 +227,7 @@ func crowd(p *pool) {
 	const procs, syncs = 20, 25
 	p.open()
 	l := &ledger{inUse: map[string]holding{}}
-	var handles []consensus.Store
+	var handles []driver.Store
 	for range 5 {
 		handles = append(handles, p.New(p))
 	}
@@ -255,8 +249,8 @@ func crowd(p *pool) {
 
 // syncHonestly syncs a number of times with a want that changes, and goes on
 // until the answer is fair. A failed call is one that may have been recorded.
-func (a *proc) syncHonestly(ctx context.Context, l *ledger, syncs int, fair consensus.Share) error {
-	var held consensus.Share
+func (a *proc) syncHonestly(ctx context.Context, l *ledger, syncs int, fair driver.Share) error {
+	var held driver.Share
 	var until time.Time // end of the lease that held rests on
 	limit := time.Now().Add(patience)
 	for i := 0; i < syncs || held != fair; i++ {
@@ -268,7 +262,7 @@ func (a *proc) syncHonestly(ctx context.Context, l *ledger, syncs int, fair cons
 		}
 		want := fair
 		if i < syncs {
-			want = fair * consensus.Share((i*7+len(a.id))%4)
+			want = fair * driver.Share((i*7+len(a.id))%4)
 		}
 		held = min(held, want)
 		if err := l.set(a.id, held, until); err != nil { // less is in use before the store hears of it
@@ -278,17 +272,17 @@ func (a *proc) syncHonestly(ctx context.Context, l *ledger, syncs int, fair cons
 		call, cancel := context.WithTimeout(ctx, callTimeout)
 		ans, err := a.store.Sync(call, a.request(one(held, want)))
 		cancel()
-		var bad *consensus.RequestError
+		var bad *driver.RequestError
 		switch {
 		case errors.As(err, &bad):
 			return err
 		case err != nil:
 			continue
-		case ans.Status == consensus.Removed: // the machine stood still for too long
+		case ans.Status == driver.Removed: // the machine stood still for too long
 			*a = *a.reborn()
 			held = 0
 			continue
-		case ans.Status != consensus.Granted:
+		case ans.Status != driver.Granted:
 			return fmt.Errorf("%s was told %s", a.id, ans.Status)
 		case ans.Frozen > 0:
 			return fmt.Errorf("the store has lost a step, by its own account: %s", ans.FrozenBy)
@@ -299,7 +293,7 @@ func (a *proc) syncHonestly(ctx context.Context, l *ledger, syncs int, fair cons
 			continue
 		}
 		if until = sent.Add(ans.Lease); time.Now().Before(until) {
-			held = ans.Tags[0].Share
+			held = ans.Share
 			if err := l.set(a.id, held, until); err != nil {
 				return err
 			}

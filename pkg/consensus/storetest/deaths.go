@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // deathCases are about processes that are known to be dead, and what they held.
@@ -47,7 +47,7 @@ func deathCases() []testCase {
 				a.share(0, whole)
 				b := a.reborn()
 				before := b.share(0, whole)
-				b.dead = []consensus.Death{a.death()}
+				b.dead = []driver.Death{a.death()}
 				after := b.share(0, whole)
 				return began, func() {
 					require.Zero(p, before)
@@ -63,12 +63,12 @@ func deathCases() []testCase {
 			farewell := a.farewell(a.seq + 1)
 			b := a.heir(a)
 			require.Equal(p, whole, b.share(0, whole))
-			require.Equal(p, consensus.Replaced, a.send(late).Status)
+			require.Equal(p, driver.Replaced, a.send(late).Status)
 			require.NoError(p, a.store.Leave(p.Context(), farewell))
 			ans := b.sync(one(whole, whole))
-			require.Equal(p, whole, ans.Tags[0].Share)
+			require.Equal(p, whole, ans.Share)
 			require.Zero(p, ans.Frozen)
-			require.Equal(p, 1, ans.Tags[0].Live)
+			require.Equal(p, 1, ans.Live)
 		}},
 		{name: "the death of a clone frees nothing", run: func(p *pool) {
 			p.inTime(func(p *pool) (time.Time, func()) {
@@ -81,11 +81,11 @@ func deathCases() []testCase {
 				b := a.heir(dies)
 				got := b.share(0, whole)
 				again := b.share(half, whole) // closed as a clone's, with what its process has sent, too
-				b.dead = []consensus.Death{a.death()}
+				b.dead = []driver.Death{a.death()}
 				last := b.share(half, whole)
 				return began, func() {
-					require.Equal(p, []consensus.Share{half, half, half}, []consensus.Share{got, again, last})
-					a.refused(consensus.Cloned, half, half)
+					require.Equal(p, []driver.Share{half, half, half}, []driver.Share{got, again, last})
+					a.refused(driver.Cloned, half, half)
 				}
 			})
 		}},
@@ -95,7 +95,7 @@ func deathCases() []testCase {
 				a, b := p.proc("a"), p.proc("b")
 				began := time.Now()
 				a.share(0, half)
-				b.dead = []consensus.Death{{Incarnation: "nobody"}, a.death()} // under another ID
+				b.dead = []driver.Death{{Incarnation: "nobody"}, a.death()} // under another ID
 				got := b.share(0, whole)
 				return began, func() {
 					require.Equal(p, half, got)
@@ -105,12 +105,12 @@ func deathCases() []testCase {
 		}},
 		{name: "a malformed death is a RequestError", run: func(p *pool) {
 			a := p.proc("a")
-			for _, dead := range [][]consensus.Death{
+			for _, dead := range [][]driver.Death{
 				{{}},
 				{{Incarnation: a.incarnation}},
 				{{Incarnation: "b"}, {Incarnation: "b"}},
 				{{Incarnation: "a\x00b"}},
-				make([]consensus.Death, consensus.MaxDead+1),
+				make([]driver.Death, driver.MaxDead+1),
 			} {
 				req := a.clone().request(one(0, half))
 				req.Dead = dead
@@ -122,9 +122,9 @@ func deathCases() []testCase {
 }
 
 // death names the death of the process.
-func (a *proc) death() consensus.Death {
-	return consensus.Death{
-		Incarnation: a.incarnation, Last: consensus.Ticket{Seq: a.lastSeq, Nonce: a.lastNonce}, Unanswered: a.unanswered(a.lastSeq, a.seq+1),
+func (a *proc) death() driver.Death {
+	return driver.Death{
+		Incarnation: a.incarnation, Last: driver.Ticket{Seq: a.lastSeq, Nonce: a.lastNonce}, Unanswered: a.unanswered(a.lastSeq, a.seq+1),
 	}
 }
 
@@ -140,15 +140,15 @@ func (a *proc) heir(dead ...*proc) *proc {
 // inherits is a new process under the same ID which names the death of the one before; that may live.
 func (s *sequence) inherits(pl *player) {
 	heir := s.player(pl.id)
-	heir.dead = []consensus.Death{pl.death()}
+	heir.dead = []driver.Death{pl.death()}
 	if s.rng.IntN(3) == 0 { // then it was a clone that has died
 		s.do(pl, "goes on", s.request(pl), true)
 	}
 	if s.rng.IntN(4) == 0 {
-		heir.dead = append(heir.dead, consensus.Death{Incarnation: "nobody"})
+		heir.dead = append(heir.dead, driver.Death{Incarnation: "nobody"})
 	}
 	for i, g := range s.ghosts { // a ghost of its own ID, too
-		if g.id == pl.id && g.incarnation != pl.incarnation && i%2 == 0 && len(heir.dead) < consensus.MaxDead {
+		if g.id == pl.id && g.incarnation != pl.incarnation && i%2 == 0 && len(heir.dead) < driver.MaxDead {
 			heir.dead = append(heir.dead, g.death())
 			break
 		}

@@ -7,6 +7,6 @@ const half = whole / 2
 
 // directed returns the cases that need nothing but the store.
 func directed() []testCase {
-	return slices.Concat(joinCases(), roomCases(), sequenceCases(), silenceCases(), tagCases(), rosterCases(),
+	return slices.Concat(joinCases(), roomCases(), sequenceCases(), silenceCases(), rosterCases(),
 		numberCases(), callCases(), forgetCases(), documentCases(), operatorCases(), lifeCases(), deathCases(), permitCases(), pushCases())
 }

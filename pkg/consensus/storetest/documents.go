@@ -9,49 +9,49 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // exchange sends the next request, for the empty tag alone, with reports on
 // documents, takes the answer, which must be Granted, and returns it.
-func (a *proc) exchange(reports ...consensus.DocumentReport) consensus.Answer {
+func (a *proc) exchange(reports ...driver.DocumentReport) driver.Answer {
 	a.pool.Helper()
 	req := a.request(one(0, 0))
 	req.Documents = reports
 	ans := a.send(req)
-	require.Equal(a.pool, consensus.Granted, ans.Status)
+	require.Equal(a.pool, driver.Granted, ans.Status)
 	a.take(ans)
 	return ans
 }
 
 // loaded reports that a version is loaded.
-func loaded(name string, v consensus.Version) consensus.DocumentReport {
-	return consensus.DocumentReport{Name: name, Version: v}
+func loaded(name string, v driver.Version) driver.DocumentReport {
+	return driver.DocumentReport{Name: name, Version: v}
 }
 
 // change proposes a body.
-func change(name string, base, v consensus.Version, body string) consensus.DocumentReport {
-	return consensus.DocumentReport{Name: name, Version: v, Base: base, Body: []byte(body)}
+func change(name string, base, v driver.Version, body string) driver.DocumentReport {
+	return driver.DocumentReport{Name: name, Version: v, Base: base, Body: []byte(body)}
 }
 
 // giveBack gives back what was loaded.
-func giveBack(name string, v consensus.Version, body string) consensus.DocumentReport {
+func giveBack(name string, v driver.Version, body string) driver.DocumentReport {
 	return change(name, v, v, body)
 }
 
-func doc(name string, v consensus.Version, body string) consensus.Document {
-	return consensus.Document{Name: name, Version: v, Body: []byte(body)}
+func doc(name string, v driver.Version, body string) driver.Document {
+	return driver.Document{Name: name, Version: v, Body: []byte(body)}
 }
 
 // requireDocuments requires that the documents are these, by rising name.
-func (p *pool) requireDocuments(got []consensus.Document, want ...consensus.Document) {
+func (p *pool) requireDocuments(got []driver.Document, want ...driver.Document) {
 	p.Helper()
 	if !sameDocuments(got, want) {
 		require.Fail(p, "other documents", "got  %s\nwant %s", outline(got), outline(want))
 	}
 }
 
-func outline(docs []consensus.Document) string {
+func outline(docs []driver.Document) string {
 	var b strings.Builder
 	for _, d := range docs {
 		fmt.Fprintf(&b, "%q %d %.60q; ", d.Name, uint64(d.Version), d.Body)
@@ -59,7 +59,7 @@ func outline(docs []consensus.Document) string {
 	return b.String()
 }
 
-func sameDocuments(a, b []consensus.Document) bool {
+func sameDocuments(a, b []driver.Document) bool {
 	for i := range a {
 		if i >= len(b) || a[i].Name != b[i].Name || a[i].Version != b[i].Version || !bytes.Equal(a[i].Body, b[i].Body) {
 			return false
@@ -108,7 +108,7 @@ func firstChange(p *pool) {
 	b.exchange(loaded("limit", 5))
 	p.requireDocuments(a.exchange(change("limit", 5, 8, "mine")).Documents)
 	// Neither a higher nor a lower version changes that, nor the same one.
-	for _, v := range []consensus.Version{9, 7, 8} {
+	for _, v := range []driver.Version{9, 7, 8} {
 		p.requireDocuments(b.exchange(change("limit", 5, v, "theirs")).Documents, doc("limit", 8, "mine"))
 	}
 	p.requireDocuments(b.exchange(change("limit", 9, 10, "of what nobody has")).Documents, doc("limit", 8, "mine"))
@@ -138,11 +138,11 @@ func rolledBackDocument(p *pool) {
 	p.requireDocuments(a.exchange(change("limit", 5, 6, "new"), loaded("ramp", 5)).Documents)
 	restore()
 	p.requireDocuments(b.exchange().Documents, doc("limit", 5, "old"), doc("ramp", 5, "up"))
-	told := func(reports ...consensus.DocumentReport) []consensus.Document {
+	told := func(reports ...driver.DocumentReport) []driver.Document {
 		req := a.request(one(0, 0))
 		req.Documents = reports
 		ans := a.send(req)
-		if ans.Status == consensus.Behind {
+		if ans.Status == driver.Behind {
 			require.Empty(p, ans.Documents)
 			a.take(ans)
 			ans = a.exchange(reports...)
@@ -161,7 +161,7 @@ func repeatedDocument(p *pool) {
 	a.exchange(change("limit", 0, 5, "old"))
 	b.exchange(loaded("limit", 5))
 	req := a.request(one(0, 0))
-	req.Documents = []consensus.DocumentReport{change("limit", 5, 6, "mine")}
+	req.Documents = []driver.DocumentReport{change("limit", 5, 6, "mine")}
 	ans := a.send(req)
 	p.requireDocuments(ans.Documents)
 	p.requireDocuments(a.send(req).Documents)
@@ -173,7 +173,7 @@ func repeatedDocument(p *pool) {
 
 	// What was not taken at first is not taken later.
 	req = a.request(one(0, 0))
-	req.Documents = []consensus.DocumentReport{change("limit", 8, 9, "of what is to come")}
+	req.Documents = []driver.DocumentReport{change("limit", 8, 9, "of what is to come")}
 	p.requireDocuments(a.send(req).Documents, doc("limit", 7, "theirs"))
 	b.exchange(change("limit", 7, 8, "theirs"))
 	p.requireDocuments(a.send(req).Documents, doc("limit", 8, "theirs"))
@@ -183,25 +183,25 @@ func refusedDocument(p *pool) {
 	p.open()
 	a, b := p.proc("a"), p.proc("b")
 	b.exchange(change("limit", 0, 5, "there"))
-	refuse := func(status consensus.Status, by *proc) {
+	refuse := func(status driver.Status, by *proc) {
 		p.Helper()
 		req := by.request(one(0, 0))
-		req.Documents = []consensus.DocumentReport{change("limit", 5, 6, "no"), giveBack("ramp", 9, "no"), giveBack("other", 1, "no")}
+		req.Documents = []driver.DocumentReport{change("limit", 5, 6, "no"), giveBack("ramp", 9, "no"), giveBack("other", 1, "no")}
 		require.Equal(p, status, by.send(req).Status) // which requires that nothing else is set
 	}
 	a.exchange()
 	old := a.clone()
 	a.exchange()
 	a.exchange()
-	refuse(consensus.Late, old)
+	refuse(driver.Late, old)
 	a.leave()
-	refuse(consensus.Removed, a)
+	refuse(driver.Removed, a)
 	c := a.reborn()
 	c.exchange()
-	refuse(consensus.Replaced, a)
+	refuse(driver.Replaced, a)
 	clone := c.clone()
 	c.exchange()
-	refuse(consensus.Cloned, clone)
+	refuse(driver.Cloned, clone)
 	p.requireDocuments(b.exchange().Documents, doc("limit", 5, "there"))
 }
 
@@ -213,15 +213,15 @@ func documentsOutlive(p *pool) {
 	p.requireDocuments(b.exchange().Documents, doc("limit", 5, "kept"))
 	c := p.proc("c")
 	c.sync(one(0, 0))
-	p.eventually("the silent one is removed", func() bool { return c.sync(one(0, 0)).Tags[0].Live == 1 })
+	p.eventually("the silent one is removed", func() bool { return c.sync(one(0, 0)).Live == 1 })
 	p.requireDocuments(c.exchange().Documents, doc("limit", 5, "kept"))
 }
 
 func exactVersions(p *pool) {
 	p.open()
 	a, b := p.proc("a"), p.proc("b")
-	last := consensus.Version(0)
-	for _, v := range []consensus.Version{
+	last := driver.Version(0)
+	for _, v := range []driver.Version{
 		1, 9, 10, 1<<53 - 1, 1 << 53, 1<<53 + 1, 9_999_999_999_999_999, 10_000_000_000_000_000, 1<<62 + 1, math.MaxInt64 - 1, math.MaxInt64,
 	} {
 		body := fmt.Sprint("version ", v)
@@ -240,15 +240,15 @@ func exactBodies(p *pool) {
 	p.open()
 	a, b := p.proc("a"), p.proc("b")
 	var all []byte
-	for i := range consensus.MaxDocumentBytes {
+	for i := range driver.MaxDocumentBytes {
 		all = append(all, byte(i*7))
 	}
-	var reports []consensus.DocumentReport
-	bodies := []string{string(all), "\x00", " ", "12 ", "1 2 3 4 5 ", "\xff\xfe\r\n\x00\"%s%d", "null", strings.Repeat("\x00", consensus.MaxDocumentBytes)}
-	var want []consensus.Document
+	var reports []driver.DocumentReport
+	bodies := []string{string(all), "\x00", " ", "12 ", "1 2 3 4 5 ", "\xff\xfe\r\n\x00\"%s%d", "null", strings.Repeat("\x00", driver.MaxDocumentBytes)}
+	var want []driver.Document
 	for i, body := range bodies {
-		reports = append(reports, change(fmt.Sprint("d_", i), 0, consensus.Version(i+1), body))
-		want = append(want, doc(fmt.Sprint("d_", i), consensus.Version(i+1), body))
+		reports = append(reports, change(fmt.Sprint("d_", i), 0, driver.Version(i+1), body))
+		want = append(want, doc(fmt.Sprint("d_", i), driver.Version(i+1), body))
 	}
 	p.requireDocuments(a.exchange(reports...).Documents)
 	p.requireDocuments(b.exchange().Documents, want...)
@@ -260,9 +260,9 @@ func manyDocuments(p *pool) {
 	a := p.proc("a")
 	// Such names sort between one another as bytes do, and the longest is kept whole.
 	names := []string{"0", "9", "_", "a", "a0", "a_", "aa", strings.Repeat("z", 32)}
-	require.Len(p, names, consensus.MaxDocuments)
-	var want []consensus.Document
-	var known []consensus.DocumentReport
+	require.Len(p, names, driver.MaxDocuments)
+	var want []driver.Document
+	var known []driver.DocumentReport
 	for i := range names {
 		name := names[(i*5+2)%len(names)]
 		a.exchange(change(name, 0, 1, "x"))
@@ -279,26 +279,19 @@ func manyDocuments(p *pool) {
 	requireRequestError(p, err, "Name", "a ninth document")
 }
 
-func insert(docs []consensus.Document, i int, d consensus.Document) []consensus.Document {
-	return append(append(append([]consensus.Document(nil), docs[:i]...), d), docs[i:]...)
+func insert(docs []driver.Document, i int, d driver.Document) []driver.Document {
+	return append(append(append([]driver.Document(nil), docs[:i]...), d), docs[i:]...)
 }
 
 func notes(p *pool) {
 	p.open()
 	a, b := p.proc("a"), p.proc("b")
-	for _, note := range []string{"max 10", "", " ", "1 2 3 ", "\xff%s\r\n\"", strings.Repeat("n", consensus.MaxNoteBytes)} {
+	for _, note := range []string{"max 10", "", " ", "1 2 3 ", "\xff%s\r\n\"", strings.Repeat("n", driver.MaxNoteBytes)} {
 		report := one(0, 0)
 		report.Note = note
-		other := tag("x", 0, 0)
-		other.Note = note + "!"
-		if len(note) == consensus.MaxNoteBytes {
-			other.Note = ""
-		}
-		ans := a.sync(other, report)
-		require.Equal(p, note, ans.Tags[1].Roster[0].Note)
-		ans = b.sync(one(0, 0), tag("x", 0, 0))
-		require.Equal(p, []consensus.RosterRow{{ID: "a", PoolSize: 1, Note: note}, {ID: "b", PoolSize: 1}}, ans.Tags[0].Roster)
-		require.Equal(p, other.Note, ans.Tags[1].Roster[0].Note)
+		require.Equal(p, note, a.sync(report).Roster[0].Note)
+		ans := b.sync(one(0, 0))
+		require.Equal(p, []driver.RosterRow{{ID: "a", PoolSize: 1, Note: note}, {ID: "b", PoolSize: 1}}, ans.Roster)
 	}
 }
 
@@ -310,7 +303,7 @@ func wipedDocuments(p *pool) {
 	a.exchange(change("limit", 0, 900, "of old"))
 	p.Wipe(p)
 	_, _, err := p.load()
-	require.ErrorIs(p, err, consensus.ErrNoPool)
+	require.ErrorIs(p, err, driver.ErrNoPool)
 	b := p.proc("b")
 	p.requireDocuments(b.exchange(change("limit", 0, 3, "of a newcomer")).Documents)
 	ans := a.exchange(loaded("limit", 900))
@@ -326,13 +319,13 @@ func spacedByDocument(p *pool) {
 	const ms = time.Millisecond
 	a := p.issues(100 * ms)
 	inForce := func() time.Duration {
-		res, _ := p.reserve(p.store, consensus.Reserve{Count: 1, Spacing: ms, Ahead: 1000})
+		res, _ := p.reserve(p.store, driver.Reserve{Count: 1, Spacing: ms, Ahead: 1000})
 		return res.Spacing
 	}
-	names := func(by string, version consensus.Version, spacing time.Duration) time.Duration {
+	names := func(by string, version driver.Version, spacing time.Duration) time.Duration {
 		req := a.request(one(0, 0))
 		req.Spacing, req.SpacingBy = spacing, by
-		req.Documents = []consensus.DocumentReport{{Name: "other", Version: 99}, {Name: "limit", Version: version}}
+		req.Documents = []driver.DocumentReport{{Name: "other", Version: 99}, {Name: "limit", Version: version}}
 		a.take(a.send(req))
 		return inForce()
 	}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 func canWipe(h *Harness) bool     { return h.Wipe != nil && !h.Memory }
@@ -40,11 +40,11 @@ func wiped(p *pool) {
 
 	sent := time.Now()
 	ans := b.sync(one(0, whole))
-	p.requireFrozen(ans, consensus.FreezeNewRecord)
-	require.Zero(p, ans.Tags[0].Share, "a may still draw")
+	p.requireFrozen(ans, driver.FreezeNewRecord)
+	require.Zero(p, ans.Share, "a may still draw")
 	ans = a.sync(one(whole, whole))
-	p.requireFrozen(ans, consensus.FreezeRollback)
-	require.Equal(p, whole, ans.Tags[0].Share, "what is in use may go on")
+	p.requireFrozen(ans, driver.FreezeRollback)
+	require.Equal(p, whole, ans.Share, "what is in use may go on")
 	require.Greater(p, ans.Revision, held.Revision)
 	a.leave()
 	p.thaws(sent, b)
@@ -54,10 +54,10 @@ func wiped(p *pool) {
 	another.name += " 2"
 	c := another.proc("c")
 	req := c.request(one(0, whole))
-	req.Outlasts = consensus.MaxOutlasts
+	req.Outlasts = driver.MaxOutlasts
 	ans = c.send(req)
-	p.requireFrozen(ans, consensus.FreezeNewRecord)
-	require.Zero(p, ans.Tags[0].Share, "somebody may go on without the store")
+	p.requireFrozen(ans, driver.FreezeNewRecord)
+	require.Zero(p, ans.Share, "somebody may go on without the store")
 }
 
 // thaws waits until the pool is not frozen any more, and requires that this takes
@@ -67,11 +67,11 @@ func (p *pool) thaws(since time.Time, b *proc) {
 	p.eventually("the freeze ends", func() bool {
 		ans := b.sync(one(0, 0))
 		if ans.Frozen == 0 {
-			require.Equal(p, consensus.FreezeNone, ans.FrozenBy)
+			require.Equal(p, driver.FreezeNone, ans.FrozenBy)
 		}
 		return ans.Frozen == 0
 	})
-	require.GreaterOrEqual(p, time.Since(since), nearly(consensus.Removal(p.Longest)), "the freeze was too short")
+	require.GreaterOrEqual(p, time.Since(since), nearly(driver.Removal(p.Longest)), "the freeze was too short")
 }
 
 func restarted(p *pool) {
@@ -83,12 +83,12 @@ func restarted(p *pool) {
 
 	sent := time.Now()
 	ans := a.sync(one(half, half))
-	p.requireFrozen(ans, consensus.FreezeIdentity)
-	require.Equal(p, half, ans.Tags[0].Share)
+	p.requireFrozen(ans, driver.FreezeIdentity)
+	require.Equal(p, half, ans.Share)
 	b.leave()
 	ans = a.sync(one(half, whole))
-	p.requireFrozen(ans, consensus.FreezeIdentity)
-	require.Equal(p, half, ans.Tags[0].Share, "a share grew in a frozen pool")
+	p.requireFrozen(ans, driver.FreezeIdentity)
+	require.Equal(p, half, ans.Share, "a share grew in a frozen pool")
 	c := p.proc("c")
 	require.Zero(p, c.share(0, half))
 	a.share(half/2, 0)
@@ -112,11 +112,11 @@ func rolledBack(p *pool) {
 
 	sent := time.Now()
 	ans := b.sync(one(whole, whole))
-	p.requireFrozen(ans, consensus.FreezeRollback)
+	p.requireFrozen(ans, driver.FreezeRollback)
 	require.Greater(p, ans.Revision, held.Revision)
-	require.Equal(p, half, ans.Tags[0].Share, "the room that the record shows counts")
-	require.Equal(p, half, ans.Tags[0].Roster[0].Claim, "the older record")
-	require.Equal(p, whole, ans.Tags[0].Roster[1].Claim, "the fact")
+	require.Equal(p, half, ans.Share, "the room that the record shows counts")
+	require.Equal(p, half, ans.Roster[0].Claim, "the older record")
+	require.Equal(p, whole, ans.Roster[1].Claim, "the fact")
 	c := p.proc("c")
 	require.Zero(p, c.share(0, whole))
 	p.thaws(sent, c)
@@ -138,8 +138,8 @@ func lostRow(p *pool) {
 
 	sent := time.Now()
 	ans := b.sync(one(half, half))
-	p.requireFrozen(ans, consensus.FreezeLostRow)
-	require.Equal(p, half, ans.Tags[0].Share)
+	p.requireFrozen(ans, driver.FreezeLostRow)
+	require.Equal(p, half, ans.Share)
 	require.Equal(p, half, a.share(half, whole))
 	c := p.proc("c")
 	require.Zero(p, c.share(0, whole))
@@ -159,8 +159,8 @@ func olderRow(p *pool) {
 	}
 	sent := time.Now()
 	ans := b.sync(one(half, whole))
-	p.requireFrozen(ans, consensus.FreezeLostRow)
-	require.Equal(p, half, ans.Tags[0].Share)
+	p.requireFrozen(ans, driver.FreezeLostRow)
+	require.Equal(p, half, ans.Share)
 	p.thaws(sent, p.proc("c"))
 }
 
@@ -171,9 +171,9 @@ func future(p *pool) {
 	a.revision += 1000
 	sent := time.Now()
 	ans := a.sync(one(half, whole))
-	p.requireFrozen(ans, consensus.FreezeRollback)
+	p.requireFrozen(ans, driver.FreezeRollback)
 	require.Equal(p, seen.Revision+1001, ans.Revision)
-	require.Equal(p, half, ans.Tags[0].Share)
+	require.Equal(p, half, ans.Share)
 	// Another gap in memory does not shorten the freeze.
 	left := ans.Frozen
 	a.revision += 1000

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // lifeCases are about when a pool began.
@@ -29,14 +29,14 @@ func begins(p *pool) {
 	b.leave()
 
 	left := time.Now()
-	pause(consensus.Clamp(p.lease) * 2)
+	pause(driver.Clamp(p.lease) * 2)
 	c := p.proc("c")
 	slept := time.Since(left)
 	second := c.beginning()
 	require.Greater(p, second.Began, first.Began)
-	require.GreaterOrEqual(p, second.Began, second.Time-consensus.Clamp(p.lease).Microseconds())
+	require.GreaterOrEqual(p, second.Began, second.Time-driver.Clamp(p.lease).Microseconds())
 	require.GreaterOrEqual(p, second.Slept, nearly(slept), "beyond the clamp")
-	require.LessOrEqual(p, second.Slept, time.Since(left)*21/20+consensus.Clamp(p.lease))
+	require.LessOrEqual(p, second.Slept, time.Since(left)*21/20+driver.Clamp(p.lease))
 	for range 2 {
 		ans := c.sync(one(0, 0))
 		require.Equal(p, second.Began, ans.Began)
@@ -47,7 +47,7 @@ func begins(p *pool) {
 
 // beginning joins a pool in which nobody is, and returns the first answer that tells
 // when it began.
-func (a *proc) beginning() consensus.Answer {
+func (a *proc) beginning() driver.Answer {
 	a.pool.Helper()
 	ans := a.sync(one(0, 0))
 	if a.pool.Deferred {

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // operations are the things that happen in a random sequence. pl is one of the
@@ -42,13 +42,13 @@ func (s *sequence) honest(pl *player) {
 }
 
 // outcome does what a processor does when it is refused.
-func (s *sequence) outcome(pl *player, ans consensus.Answer) {
+func (s *sequence) outcome(pl *player, ans driver.Answer) {
 	i := slices.Index(s.players, pl)
-	if ans.Status == consensus.Granted || i < 0 || ans.Status == consensus.Behind && pl.recalled == ans.Newest {
+	if ans.Status == driver.Granted || i < 0 || ans.Status == driver.Behind && pl.recalled == ans.Newest {
 		return
 	}
 	s.ghosts = append(s.ghosts, pl)
-	if ans.Status == consensus.Replaced {
+	if ans.Status == driver.Replaced {
 		s.players[i] = s.join()
 	} else {
 		s.players[i] = s.player(pl.id)
@@ -56,43 +56,27 @@ func (s *sequence) outcome(pl *player, ans consensus.Answer) {
 }
 
 // reports draws reports on one to three tags: what is held is in use, unless less is wanted.
-func (s *sequence) reports(pl *player) []consensus.TagReport {
-	tags := []string{"", "t", "\u65e5"}
-	s.rng.Shuffle(len(tags), func(i, j int) { tags[i], tags[j] = tags[j], tags[i] })
-	n := 1
-	if s.rng.IntN(4) == 0 {
-		n += s.rng.IntN(3)
-	} else {
-		tags[0] = ""
+func (s *sequence) report(pl *player) driver.Report {
+	want := s.share()
+	inUse := min(pl.held, want)
+	if s.rng.IntN(3) == 0 {
+		inUse = pl.held // wants less, but still uses what it holds
 	}
-	var out []consensus.TagReport
-	held := map[string]consensus.Share{}
-	for _, t := range tags[:n] {
-		want := s.share()
-		inUse := min(pl.held[t], want)
-		if s.rng.IntN(3) == 0 {
-			inUse = pl.held[t] // wants less, but still uses what it holds
-		}
-		held[t] = inUse
-		out = append(out, consensus.TagReport{
-			Tag: t, InUse: inUse, Wanted: want, Demand: s.share(), PoolSize: s.poolSize, Note: s.body(3),
-		})
-	}
-	pl.held = held
-	return out
+	pl.held = inUse
+	return driver.Report{InUse: inUse, Wanted: want, Demand: s.share(), PoolSize: s.poolSize, Note: s.body(3)}
 }
 
 // share draws a share. Most are such that several processors hold one.
-func (s *sequence) share() consensus.Share {
+func (s *sequence) share() driver.Share {
 	switch s.rng.IntN(8) {
 	case 0:
 		return 0
 	case 1:
 		return whole
 	case 2:
-		return consensus.Share(s.rng.Int64N(int64(whole) + 1))
+		return driver.Share(s.rng.Int64N(int64(whole) + 1))
 	default:
-		return whole/5 + consensus.Share(s.rng.Int64N(3)) - 1
+		return whole/5 + driver.Share(s.rng.Int64N(3)) - 1
 	}
 }
 
@@ -100,7 +84,7 @@ func (s *sequence) answerLost(pl *player) {
 	s.outcome(pl, s.do(pl, "syncs without an answer", s.request(pl), false))
 }
 
-func (s *sequence) requestLost(pl *player) { pl.request(s.reports(pl)...) }
+func (s *sequence) requestLost(pl *player) { pl.request(s.report(pl)) }
 
 // repeat sends the newest request again.
 func (s *sequence) repeat(pl *player) {
@@ -119,16 +103,14 @@ func (s *sequence) late(pl *player) {
 // liar reports what the store cannot know, and what its memory cannot explain.
 func (s *sequence) liar(pl *player) {
 	req := s.request(pl)
-	for i := range req.Tags {
-		req.Tags[i].InUse = s.share()
-	}
+	req.InUse = s.share()
 	what := "lies"
 	if s.gaps > 0 && s.rng.IntN(3) == 0 {
 		s.gaps--
 		if what = "has seen a newer record"; s.rng.IntN(2) == 0 {
 			what, req.LastSeq, req.Seq = "has seen a newer row", req.Seq+1, req.Seq+3
 			pl.seq, pl.history[len(pl.history)-1].Seq = req.Seq, req.Seq
-			req.Unanswered, req.Recalled = nil, consensus.Ticket{}
+			req.Unanswered, req.Recalled = nil, driver.Ticket{}
 			if s.rng.IntN(2) == 0 {
 				req.Recalled = s.ref.newest(req)
 			}
@@ -168,7 +150,7 @@ func (s *sequence) staleLeave(pl *player) {
 
 // cloned copies a process with all that it knows. Both go on.
 func (s *sequence) cloned(pl *player) {
-	ghost := &player{proc: pl.clone(), held: maps.Clone(pl.held), docs: maps.Clone(pl.docs), sent: slices.Clone(pl.sent)}
+	ghost := &player{proc: pl.clone(), held: pl.held, docs: maps.Clone(pl.docs), sent: slices.Clone(pl.sent)}
 	s.ghosts = append(s.ghosts, ghost)
 	if s.rng.IntN(2) == 0 {
 		s.honest(ghost)
@@ -193,7 +175,7 @@ func (s *sequence) haunt(*player) {
 	pl := s.ghosts[i]
 	// The reference knows the time of a leave but roughly. Whether the tombstone
 	// is still there shows only in those who remember no answer.
-	removal := consensus.Removal(s.ref.rec.Lease) - 2*consensus.Clamp(s.ref.rec.Lease)
+	removal := driver.Removal(s.ref.rec.Lease) - 2*driver.Clamp(s.ref.rec.Lease)
 	what := s.rng.IntN(6)
 	if pl.left > 0 && s.ref.rec.Clock-pl.left > removal.Microseconds() {
 		if pl.lastSeq == 0 {
@@ -217,7 +199,7 @@ func (s *sequence) haunt(*player) {
 
 // gap is a pause beyond the clamp.
 func (s *sequence) gap(*player) {
-	pause(consensus.Clamp(s.lease) * 5 / 4)
+	pause(driver.Clamp(s.lease) * 5 / 4)
 }
 
 // silence lets a removal time pass, in which all but the watcher and some others
@@ -228,7 +210,7 @@ func (s *sequence) silence(pl *player) {
 	}
 	s.silences--
 	quiet := s.rng.IntN(2) == 0
-	until := s.ref.rec.Clock + consensus.Removal(s.lease).Microseconds()*11/10
+	until := s.ref.rec.Clock + driver.Removal(s.lease).Microseconds()*11/10
 	s.eventually("a removal time passes", func() bool {
 		if !quiet && slices.Contains(s.players, pl) && s.rng.IntN(8) == 0 {
 			s.honest(pl)
@@ -265,7 +247,7 @@ func (s *sequence) reserves(*player) {
 	if s.spacing == 0 || s.Deferred {
 		return
 	}
-	req := consensus.Reserve{
+	req := driver.Reserve{
 		Pool: s.name, Lease: s.lease, Count: s.rng.IntN(4), Ahead: s.rng.IntN(5),
 		Spacing: s.spacing + time.Duration(s.rng.IntN(3)), Revision: s.ref.rec.Revision,
 	}

@@ -11,11 +11,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // save calls Save. What the store decides is no failed call.
-func (p *pool) save(d consensus.DocumentReport) (current consensus.Version, err error) {
+func (p *pool) save(d driver.DocumentReport) (current driver.Version, err error) {
 	p.Helper()
 	err = p.call(func(ctx context.Context) (err error) {
 		current, err = p.store.Save(ctx, p.name, d)
@@ -24,7 +24,7 @@ func (p *pool) save(d consensus.DocumentReport) (current consensus.Version, err 
 	return current, err
 }
 
-func (p *pool) load() (docs []consensus.Document, roster []consensus.RosterRow, err error) {
+func (p *pool) load() (docs []driver.Document, roster []driver.RosterRow, err error) {
 	p.Helper()
 	err = p.call(func(ctx context.Context) (err error) {
 		docs, roster, err = p.store.Load(ctx, p.name)
@@ -48,31 +48,31 @@ func operatorCases() []testCase {
 func noPool(p *pool) {
 	for range 2 {
 		_, err := p.save(change("limit", 0, 1, "x"))
-		require.ErrorIs(p, err, consensus.ErrNoPool)
+		require.ErrorIs(p, err, driver.ErrNoPool)
 		_, _, err = p.load()
-		require.ErrorIs(p, err, consensus.ErrNoPool)
+		require.ErrorIs(p, err, driver.ErrNoPool)
 	}
 	ans := p.proc("a").sync(one(0, 0))
 	require.Empty(p, ans.Documents)
 	if !p.Memory && !p.KnowsNew {
-		p.requireFrozen(ans, consensus.FreezeNewRecord)
+		p.requireFrozen(ans, driver.FreezeNewRecord)
 	}
 }
 
 func saves(p *pool) {
 	p.open()
-	save := func(base, v consensus.Version, body string, want consensus.Version) {
+	save := func(base, v driver.Version, body string, want driver.Version) {
 		p.Helper()
 		current, err := p.save(change("limit", base, v, body))
 		require.NoError(p, err)
 		require.Equal(p, want, current)
 	}
-	conflict := func(base, v consensus.Version, body string, want consensus.Version) {
+	conflict := func(base, v driver.Version, body string, want driver.Version) {
 		p.Helper()
 		current, err := p.save(change("limit", base, v, body))
-		var other *consensus.ConflictError
+		var other *driver.ConflictError
 		require.ErrorAs(p, err, &other)
-		require.Equal(p, consensus.ConflictError{Name: "limit", Base: base, Current: want}, *other)
+		require.Equal(p, driver.ConflictError{Name: "limit", Base: base, Current: want}, *other)
 		require.Equal(p, want, current)
 	}
 	conflict(1, 2, "of what is not there", 0)
@@ -99,7 +99,7 @@ func savedIsTold(p *pool) {
 	ans := a.sync(one(half, half))
 	p.requireDocuments(ans.Documents, doc("limit", 5, "saved"))
 	require.Equal(p, before.Revision+2, ans.Revision, "it is a change of the record")
-	require.Equal(p, half, ans.Tags[0].Share)
+	require.Equal(p, half, ans.Share)
 	require.Equal(p, before.Began, ans.Began)
 	require.Zero(p, ans.Frozen)
 	p.requireDocuments(b.exchange().Documents, doc("limit", 5, "saved"))
@@ -115,17 +115,16 @@ func loads(p *pool) {
 	a, b := p.proc("a"), p.proc("b")
 	report := one(0, half)
 	report.Note = "max 10"
-	a.sync(tag("x", 0, half/2), report)
-	b.sync(tag("x", 0, half/2))
+	a.sync(report)
 	left := p.proc("c")
 	left.sync(one(0, 0))
 	left.leave()
-	before := a.sync(tag("x", half/2, half/2), report)
+	before := a.sync(report)
 	for range 2 {
 		docs, roster, err := p.load()
 		require.NoError(p, err)
 		require.Empty(p, docs)
-		require.Equal(p, []consensus.RosterRow{{ID: "a", Claim: half, Demand: half, PoolSize: 1, Note: "max 10"}}, roster, "it made the last step")
+		require.Equal(p, []driver.RosterRow{{ID: "a", Claim: half, Demand: half, PoolSize: 1, Note: "max 10"}}, roster, "it made the last step")
 	}
 	require.Equal(p, before.Revision+1, b.exchange(change("b", 0, 7, "two"), change("a", 0, 9, "one")).Revision, "loading changes nothing")
 	other := *p
@@ -136,7 +135,7 @@ func loads(p *pool) {
 	require.Len(p, roster, 2)
 	require.Zero(p, roster[1].Silent)
 	// In short steps: on a busy machine one may be longer than what counts as time.
-	silence := consensus.Clamp(p.lease) / 2
+	silence := driver.Clamp(p.lease) / 2
 	for range 100 {
 		pause(silence / 4)
 		b.exchange()
@@ -184,7 +183,7 @@ func (p *pool) count(rounds, own int) error {
 			if err != nil {
 				return err
 			}
-			var base consensus.Version
+			var base driver.Version
 			n := 0
 			if len(docs) > 0 {
 				base = docs[0].Version
@@ -193,11 +192,11 @@ func (p *pool) count(rounds, own int) error {
 					return err
 				}
 			}
-			_, err = p.save(change("count", base, consensus.NextVersion(base, uint16(nonce()>>8)), fmt.Sprint(n+1, " ", own)))
+			_, err = p.save(change("count", base, driver.NextVersion(base, uint16(nonce()>>8)), fmt.Sprint(n+1, " ", own)))
 			if err == nil {
 				break
 			}
-			if _, lost := errors.AsType[*consensus.ConflictError](err); !lost {
+			if _, lost := errors.AsType[*driver.ConflictError](err); !lost {
 				return err
 			}
 		}
@@ -209,10 +208,10 @@ func malformedDocuments(p *pool) {
 	p.open()
 	a := p.proc("a")
 	before := a.exchange(change("limit", 0, 5, "there"))
-	large := strings.Repeat("x", consensus.MaxDocumentBytes+1)
+	large := strings.Repeat("x", driver.MaxDocumentBytes+1)
 	for _, c := range []struct {
 		field string
-		d     consensus.DocumentReport
+		d     driver.DocumentReport
 	}{
 		{"Name", change("", 5, 6, "x")},
 		{"Name", change("Limit", 5, 6, "x")},
@@ -224,21 +223,21 @@ func malformedDocuments(p *pool) {
 		{"Base", change("limit", 7, 6, "x")},
 	} {
 		req := a.clone().request(one(0, 0))
-		req.Documents = []consensus.DocumentReport{c.d}
+		req.Documents = []driver.DocumentReport{c.d}
 		_, err := p.store.Sync(p.Context(), req)
 		requireRequestError(p, err, c.field, c.d)
 		_, err = p.store.Save(p.Context(), p.name, c.d)
 		requireRequestError(p, err, c.field, c.d)
 	}
-	for field, d := range map[string]consensus.DocumentReport{"Body": change("limit", 5, 6, ""), "Base": giveBack("limit", 6, "x")} {
+	for field, d := range map[string]driver.DocumentReport{"Body": change("limit", 5, 6, ""), "Base": giveBack("limit", 6, "x")} {
 		_, err := p.store.Save(p.Context(), p.name, d)
 		requireRequestError(p, err, field, d)
 	}
 	req := a.clone().request(one(0, 0))
-	req.Documents = []consensus.DocumentReport{loaded("limit", 5), loaded("limit", 5)}
+	req.Documents = []driver.DocumentReport{loaded("limit", 5), loaded("limit", 5)}
 	_, err := p.store.Sync(p.Context(), req)
 	requireRequestError(p, err, "Name", req)
-	req.Documents = make([]consensus.DocumentReport, consensus.MaxDocuments+1)
+	req.Documents = make([]driver.DocumentReport, driver.MaxDocuments+1)
 	_, err = p.store.Sync(p.Context(), req)
 	requireRequestError(p, err, "Documents", req)
 	for _, name := range []string{"", strings.Repeat("n", 257), "a\x00b"} {
@@ -254,7 +253,7 @@ func malformedDocuments(p *pool) {
 
 func requireRequestError(p *pool, err error, field string, what any) {
 	p.Helper()
-	var bad *consensus.RequestError
+	var bad *driver.RequestError
 	require.ErrorAs(p, err, &bad, "%+v", what)
 	require.Equal(p, field, bad.Field, "%v", err)
 	require.NotEmpty(p, bad.Allowed)

@@ -8,14 +8,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // A slot is a permit on the store's clock, in nanoseconds, with what was in force.
 type slot struct{ at, spacing, step int64 }
 
 // reserve sends a reservation, and returns the slots with the answer.
-func (p *pool) reserve(store consensus.Store, req consensus.Reserve) (consensus.Reserved, []slot) {
+func (p *pool) reserve(store driver.Store, req driver.Reserve) (driver.Reserved, []slot) {
 	p.Helper()
 	res, slots, err := p.tryReserve(store, req)
 	require.NoError(p, err)
@@ -23,7 +23,7 @@ func (p *pool) reserve(store consensus.Store, req consensus.Reserve) (consensus.
 }
 
 // tryReserve does the same from any goroutine: an answer that is no good is an error.
-func (p *pool) tryReserve(store consensus.Store, req consensus.Reserve) (res consensus.Reserved, slots []slot, err error) {
+func (p *pool) tryReserve(store driver.Store, req driver.Reserve) (res driver.Reserved, slots []slot, err error) {
 	req.Pool, req.Lease = p.name, p.lease
 	if err = p.call(func(ctx context.Context) (err error) {
 		res, err = store.Reserve(ctx, req)
@@ -69,14 +69,14 @@ func (p *pool) issues(spacing time.Duration) *proc {
 	a := p.proc("issues")
 	a.spacing, a.strict = spacing, true
 	p.eventually("the pool issues permits", func() bool {
-		res, _ := p.reserve(p.store, consensus.Reserve{Spacing: spacing})
+		res, _ := p.reserve(p.store, driver.Reserve{Spacing: spacing})
 		return a.sync(one(0, whole)).Issuing && res.Issuing && res.Retry <= time.Millisecond
 	})
 	return a
 }
 
 // slotOf reserves one slot, and syncs until there is one.
-func (p *pool) slotOf(a *proc, req consensus.Reserve) slot {
+func (p *pool) slotOf(a *proc, req driver.Reserve) slot {
 	p.Helper()
 	var slots []slot
 	p.eventually("there is a slot", func() bool {
@@ -93,7 +93,7 @@ func permitCases() []testCase {
 	return []testCase{
 		{name: "slots are a spacing apart, whoever asks", run: spaced},
 		{name: "a pool that issues no permits, or is not there, grants none", run: func(p *pool) {
-			want := consensus.Reserve{Count: 1, Spacing: ms}
+			want := driver.Reserve{Count: 1, Spacing: ms}
 			res, _ := p.reserve(p.store, want)
 			require.Zero(p, res.Count)
 			require.False(p, res.Issuing)
@@ -108,11 +108,11 @@ func permitCases() []testCase {
 		}},
 		{name: "nothing is saved up", run: func(p *pool) {
 			a := p.issues(20 * ms)
-			first := p.slotOf(a, consensus.Reserve{Count: 1, Spacing: 20 * ms})
+			first := p.slotOf(a, driver.Reserve{Count: 1, Spacing: 20 * ms})
 			p.eventually("ten spacings pass", func() bool {
 				return a.sync(one(0, 0)).Time*1000 > first.at+int64(200*ms)
 			})
-			res, slots := p.reserve(p.store, consensus.Reserve{Count: 64, Spacing: 20 * ms})
+			res, slots := p.reserve(p.store, driver.Reserve{Count: 64, Spacing: 20 * ms})
 			require.Equal(p, 1, res.Count)
 			require.Equal(p, slots[0].step, slots[0].at, "a slot does not lie before its step")
 		}},
@@ -120,7 +120,7 @@ func permitCases() []testCase {
 			a := p.issues(200 * ms)
 			var slots []slot
 			for _, ahead := range []int{3, 3, 0, 7} {
-				res, more := p.reserve(p.store, consensus.Reserve{Count: 64, Ahead: ahead, Spacing: 200 * ms})
+				res, more := p.reserve(p.store, driver.Reserve{Count: 64, Ahead: ahead, Spacing: 200 * ms})
 				slots = append(slots, more...)
 				limit := res.Time*1000 + int64(ahead)*int64(200*ms)
 				require.Greater(p, slots[len(slots)-1].at+int64(200*ms), limit, "there could have been one more")
@@ -137,10 +137,10 @@ func permitCases() []testCase {
 			a, b := p.issues(100*ms), p.proc("b")
 			b.spacing = 300*ms + 1
 			b.sync(one(0, 0))
-			res, _ := p.reserve(p.store, consensus.Reserve{Count: 3, Ahead: 10, Spacing: 100 * ms})
+			res, _ := p.reserve(p.store, driver.Reserve{Count: 3, Ahead: 10, Spacing: 100 * ms})
 			require.Equal(p, 300*ms+1, res.Spacing)
 			require.Equal(p, 3, res.Count)
-			res, _ = p.reserve(p.store, consensus.Reserve{Count: 1, Ahead: 100, Spacing: 500 * ms})
+			res, _ = p.reserve(p.store, driver.Reserve{Count: 1, Ahead: 100, Spacing: 500 * ms})
 			require.Equal(p, 500*ms, res.Spacing)
 			a.sync(one(0, 0))
 		}},
@@ -161,19 +161,19 @@ func permitCases() []testCase {
 		{name: "a malformed reservation is a RequestError", run: malformedReserve},
 		{name: "a revision from the future holds permits", needs: func(h *Harness) bool { return !h.Memory }, run: func(p *pool) {
 			a := p.issues(50 * ms)
-			last := p.slotOf(a, consensus.Reserve{Count: 1, Spacing: 50 * ms})
-			p.held(a, last, 50*ms, consensus.FreezeRollback, a.revision+1000)
+			last := p.slotOf(a, driver.Reserve{Count: 1, Spacing: 50 * ms})
+			p.held(a, last, 50*ms, driver.FreezeRollback, a.revision+1000)
 		}},
 		{name: "permits are held as far ahead as a processor says that its own lie", needs: func(h *Harness) bool { return !h.Memory }, run: func(p *pool) {
 			a := p.issues(50 * ms)
-			p.slotOf(a, consensus.Reserve{Count: 1, Spacing: 50 * ms})
-			p.reserve(p.store, consensus.Reserve{Count: 1, Spacing: 50 * ms, Revision: a.revision + 1000})
+			p.slotOf(a, driver.Reserve{Count: 1, Spacing: 50 * ms})
+			p.reserve(p.store, driver.Reserve{Count: 1, Spacing: 50 * ms, Revision: a.revision + 1000})
 			a.reach = 1200 * ms
 			frozen := a.sync(one(0, 0))
 			require.Positive(p, frozen.Frozen)
 			a.reach = 0
 			p.eventually("the freeze is over", func() bool { return a.sync(one(0, 0)).Frozen == 0 })
-			first := p.slotOf(a, consensus.Reserve{Count: 1, Spacing: 50 * ms})
+			first := p.slotOf(a, driver.Reserve{Count: 1, Spacing: 50 * ms})
 			require.GreaterOrEqual(p, first.at, frozen.Time*1000+int64(frozen.Frozen)+int64(1250*ms))
 		}},
 	}
@@ -186,29 +186,29 @@ func permitServerCases() []testCase {
 		{name: "many permits are spaced, whatever happens to the server", run: manyPermits},
 		{name: "another server holds permits", needs: canRestart, run: func(p *pool) {
 			a := p.issues(spacing)
-			last := p.slotOf(a, consensus.Reserve{Count: 1, Spacing: spacing})
+			last := p.slotOf(a, driver.Reserve{Count: 1, Spacing: spacing})
 			p.Restart(p)
-			p.held(a, last, spacing, consensus.FreezeIdentity, 0)
+			p.held(a, last, spacing, driver.FreezeIdentity, 0)
 		}},
 		{name: "a wiped store grants no permits until it is joined, and then holds them", needs: canWipe, run: func(p *pool) {
 			a := p.issues(spacing)
-			p.slotOf(a, consensus.Reserve{Count: 1, Spacing: spacing})
+			p.slotOf(a, driver.Reserve{Count: 1, Spacing: spacing})
 			p.Wipe(p)
-			res, _ := p.reserve(p.store, consensus.Reserve{Count: 1, Spacing: spacing})
+			res, _ := p.reserve(p.store, driver.Reserve{Count: 1, Spacing: spacing})
 			require.Zero(p, res.Count)
 			ans := a.sync(one(0, 0))
 			require.Positive(p, ans.Frozen)
-			first := p.slotOf(a, consensus.Reserve{Count: 1, Spacing: spacing, Ahead: 4})
+			first := p.slotOf(a, driver.Reserve{Count: 1, Spacing: spacing, Ahead: 4})
 			require.GreaterOrEqual(p, first.at, ans.Time*1000+int64(ans.Frozen)+int64(spacing))
 		}},
 		{name: "a wiped store holds permits though nobody wants one before its freeze is over", needs: canWipe, run: func(p *pool) {
 			a := p.issues(spacing)
-			p.slotOf(a, consensus.Reserve{Count: 1, Spacing: spacing})
+			p.slotOf(a, driver.Reserve{Count: 1, Spacing: spacing})
 			p.Wipe(p)
 			frozen := a.sync(one(0, 0))
 			require.Positive(p, frozen.Frozen)
 			p.eventually("the freeze is over", func() bool { return a.sync(one(0, 0)).Frozen == 0 })
-			first := p.slotOf(a, consensus.Reserve{Count: 1, Spacing: spacing})
+			first := p.slotOf(a, driver.Reserve{Count: 1, Spacing: spacing})
 			require.GreaterOrEqual(p, first.at, frozen.Time*1000+int64(frozen.Frozen)+int64(spacing))
 		}},
 	}
@@ -216,45 +216,45 @@ func permitServerCases() []testCase {
 
 // held requires that a reservation notices that the store has forgotten something, and that
 // none is granted within a spacing of the end of the freeze.
-func (p *pool) held(a *proc, last slot, spacing time.Duration, cause consensus.FreezeCause, seen uint64) {
+func (p *pool) held(a *proc, last slot, spacing time.Duration, cause driver.FreezeCause, seen uint64) {
 	p.Helper()
 	sent := time.Now()
-	res, _ := p.reserve(p.store, consensus.Reserve{Count: 1, Spacing: spacing, Ahead: 4, Revision: seen})
+	res, _ := p.reserve(p.store, driver.Reserve{Count: 1, Spacing: spacing, Ahead: 4, Revision: seen})
 	require.Zero(p, res.Count)
 	require.Equal(p, cause, res.FrozenBy)
 	require.Positive(p, res.Frozen)
 	require.Greater(p, res.Revision, seen)
 	end := res.Time*1000 + int64(res.Frozen)
-	first := p.slotOf(a, consensus.Reserve{Count: 1, Spacing: spacing})
+	first := p.slotOf(a, driver.Reserve{Count: 1, Spacing: spacing})
 	require.GreaterOrEqual(p, first.at, end+int64(spacing), "too early on the store's clock")
 	require.GreaterOrEqual(p, first.at-last.at, int64(spacing))
-	require.GreaterOrEqual(p, time.Since(sent), nearly(consensus.Removal(p.Longest)))
+	require.GreaterOrEqual(p, time.Since(sent), nearly(driver.Removal(p.Longest)))
 }
 
 func slotsGivenBack(p *pool) {
 	const spacing = 2 * time.Second // longer than all of this takes
 	a := p.issues(spacing)
-	want := consensus.Reserve{Count: 3, Ahead: 50, Spacing: spacing}
+	want := driver.Reserve{Count: 3, Ahead: 50, Spacing: spacing}
 	res, slots := p.reserve(p.store, want)
 	require.Equal(p, 3, res.Count)
 	require.NotZero(p, res.Last)
-	back := consensus.Reserve{Return: res.Last, Spacing: spacing}
+	back := driver.Reserve{Return: res.Last, Spacing: spacing}
 	left, _ := p.reserve(p.store, back)
 	require.NotZero(p, left.Last, "two are left")
-	next, taken := p.reserve(p.store, consensus.Reserve{Count: 1, Ahead: 50, Spacing: spacing})
+	next, taken := p.reserve(p.store, driver.Reserve{Count: 1, Ahead: 50, Spacing: spacing})
 	require.Equal(p, slots[2].at, taken[0].at, "the slot that was given back")
 	a.sync(one(0, 0)) // a slow store may take longer for each half than a silent processor is kept
 
 	// Now neither the same again nor the rest has an effect.
 	p.reserve(p.store, back)
-	p.reserve(p.store, consensus.Reserve{Return: left.Last, Spacing: spacing, Unused: 2})
-	_, last := p.reserve(p.store, consensus.Reserve{Count: 1, Ahead: 50, Spacing: spacing})
+	p.reserve(p.store, driver.Reserve{Return: left.Last, Spacing: spacing, Unused: 2})
+	_, last := p.reserve(p.store, driver.Reserve{Count: 1, Ahead: 50, Spacing: spacing})
 	require.Equal(p, taken[0].at+int64(spacing), last[0].at)
 	a.sync(one(0, 0))
 
 	// All of a reservation, and another one in the same step; more than there were is nonsense.
 	res, slots = p.reserve(p.store, want)
-	p.reserve(p.store, consensus.Reserve{Return: res.Last, Unused: 4, Spacing: spacing})
+	p.reserve(p.store, driver.Reserve{Return: res.Last, Unused: 4, Spacing: spacing})
 	want.Return, want.Unused = res.Last, 3
 	_, again := p.reserve(p.store, want)
 	require.Equal(p, at(slots), at(again))
@@ -275,8 +275,8 @@ func noShares(p *pool) {
 	require.Zero(p, a.share(0, whole))
 	ans := b.sync(one(half, whole))
 	require.True(p, ans.Issuing)
-	require.Zero(p, ans.Tags[0].Share, "what is in use is to be given up")
-	require.Equal(p, half, ans.Tags[0].Roster[0].Claim, "but counts")
+	require.Zero(p, ans.Share, "what is in use is to be given up")
+	require.Equal(p, half, ans.Roster[0].Claim, "but counts")
 }
 
 func leftOver(p *pool) {
@@ -287,7 +287,7 @@ func leftOver(p *pool) {
 	require.Equal(p, half, a.share(0, half))
 	b.spacing, b.strict = spacing, true
 	require.True(p, b.sync(one(0, 0)).Issuing)
-	want := consensus.Reserve{Count: 2, Ahead: 10, Spacing: spacing}
+	want := driver.Reserve{Count: 2, Ahead: 10, Spacing: spacing}
 	var halved []slot
 	p.eventually("a new pool holds no permits any more", func() bool {
 		b.sync(one(0, 0))
@@ -303,7 +303,7 @@ func leftOver(p *pool) {
 	require.Zero(p, res.Count, "less than a third is left")
 	require.Zero(p, a.share(half, whole))
 	require.Zero(p, a.share(0, whole))
-	_, all := p.reserve(p.store, consensus.Reserve{Count: 1, Ahead: 100, Spacing: spacing})
+	_, all := p.reserve(p.store, driver.Reserve{Count: 1, Ahead: 100, Spacing: spacing})
 	require.Equal(p, int64(spacing), all[0].spacing)
 	p.requireSpaced(append(halved, all...))
 }
@@ -311,46 +311,46 @@ func leftOver(p *pool) {
 func winds(p *pool) {
 	const spacing = 100 * time.Millisecond
 	a := p.issues(spacing)
-	_, slots := p.reserve(p.store, consensus.Reserve{Count: 64, Ahead: 5, Spacing: spacing})
+	_, slots := p.reserve(p.store, driver.Reserve{Count: 64, Ahead: 5, Spacing: spacing})
 	last := slots[len(slots)-1].at
 	a.spacing, a.strict = time.Millisecond, false
 	p.eventually("permits are issued no more", func() bool { return !a.sync(one(0, whole)).Issuing })
-	res, _ := p.reserve(p.store, consensus.Reserve{Count: 1, Spacing: spacing})
+	res, _ := p.reserve(p.store, driver.Reserve{Count: 1, Spacing: spacing})
 	require.Zero(p, res.Count)
 	// Another one, far ahead, when strict again for a moment.
 	a.strict = true
 	require.True(p, a.sync(one(0, whole)).Issuing)
 	p.eventually("the last slot is far enough ahead", func() bool {
 		a.sync(one(0, 0))
-		_, slots = p.reserve(p.store, consensus.Reserve{Count: 64, Ahead: 9, Spacing: spacing})
+		_, slots = p.reserve(p.store, driver.Reserve{Count: 64, Ahead: 9, Spacing: spacing})
 		return len(slots) > 0
 	})
 	last = max(last, slots[len(slots)-1].at)
 	a.strict = false
-	var ans consensus.Answer
+	var ans driver.Answer
 	p.eventually("the share grows", func() bool {
 		ans = a.sync(one(0, whole))
-		return ans.Tags[0].Share > 0
+		return ans.Share > 0
 	})
-	require.GreaterOrEqual(p, ans.Time*1000, last+int64(consensus.Validity(spacing)))
+	require.GreaterOrEqual(p, ans.Time*1000, last+int64(driver.Validity(spacing)))
 }
 
 func tooLow(p *pool) {
 	p.open()
 	a, b := p.proc("a"), p.proc("b")
-	interval := consensus.Interval(p.lease, 1)
+	interval := driver.Interval(p.lease, 1)
 	a.spacing = interval * 2 / 3
 	b.spacing = a.spacing
 	require.False(p, a.sync(one(0, half)).Issuing, "more than one token an interval")
 	require.True(p, b.sync(one(0, half)).Issuing, "less than one for each of two")
-	res, _ := p.reserve(p.store, consensus.Reserve{Count: 1, Spacing: a.spacing})
+	res, _ := p.reserve(p.store, driver.Reserve{Count: 1, Spacing: a.spacing})
 	require.True(p, res.Issuing)
 	b.leave()
 	// One token an interval and processor begins it no more, but only two end it.
 	p.eventually("b is removed", func() bool {
 		ans := a.sync(one(0, 0))
 		require.True(p, ans.Issuing)
-		return ans.Time-res.Time > 2*consensus.Removal(p.lease).Microseconds()
+		return ans.Time-res.Time > 2*driver.Removal(p.lease).Microseconds()
 	})
 	a.spacing = interval/2 - time.Millisecond
 	p.eventually("permits are issued no more", func() bool { return !a.sync(one(0, 0)).Issuing })
@@ -358,49 +358,49 @@ func tooLow(p *pool) {
 
 func malformedReserve(p *pool) {
 	p.open()
-	good := consensus.Reserve{Pool: p.name, Count: 1, Spacing: time.Second, Lease: p.lease}
+	good := driver.Reserve{Pool: p.name, Count: 1, Spacing: time.Second, Lease: p.lease}
 	for _, c := range []struct {
 		field string
-		spoil func(*consensus.Reserve)
+		spoil func(*driver.Reserve)
 	}{
-		{"Pool", func(r *consensus.Reserve) { r.Pool = "" }},
-		{"Count", func(r *consensus.Reserve) { r.Count = -1 }},
-		{"Count", func(r *consensus.Reserve) { r.Count = consensus.MaxSlots + 1 }},
-		{"Spacing", func(r *consensus.Reserve) { r.Spacing = 0 }},
-		{"Spacing", func(r *consensus.Reserve) { r.Spacing = consensus.MaxSpacing + 1 }},
-		{"Ahead", func(r *consensus.Reserve) { r.Ahead = -1 }},
-		{"Ahead", func(r *consensus.Reserve) { r.Ahead = consensus.MaxAhead + 1 }},
-		{"Revision", func(r *consensus.Reserve) { r.Revision = 1 << 63 }},
-		{"Lease", func(r *consensus.Reserve) { r.Lease = 0 }},
-		{"Return", func(r *consensus.Reserve) { r.Return = -1 }},
-		{"Unused", func(r *consensus.Reserve) { r.Unused = consensus.MaxSlots + 1 }},
+		{"Pool", func(r *driver.Reserve) { r.Pool = "" }},
+		{"Count", func(r *driver.Reserve) { r.Count = -1 }},
+		{"Count", func(r *driver.Reserve) { r.Count = driver.MaxSlots + 1 }},
+		{"Spacing", func(r *driver.Reserve) { r.Spacing = 0 }},
+		{"Spacing", func(r *driver.Reserve) { r.Spacing = driver.MaxSpacing + 1 }},
+		{"Ahead", func(r *driver.Reserve) { r.Ahead = -1 }},
+		{"Ahead", func(r *driver.Reserve) { r.Ahead = driver.MaxAhead + 1 }},
+		{"Revision", func(r *driver.Reserve) { r.Revision = 1 << 63 }},
+		{"Lease", func(r *driver.Reserve) { r.Lease = 0 }},
+		{"Return", func(r *driver.Reserve) { r.Return = -1 }},
+		{"Unused", func(r *driver.Reserve) { r.Unused = driver.MaxSlots + 1 }},
 	} {
 		req := good
 		c.spoil(&req)
 		_, err := p.store.Reserve(p.Context(), req)
-		var bad *consensus.RequestError
+		var bad *driver.RequestError
 		require.ErrorAs(p, err, &bad, "%+v", req)
 		require.Equal(p, c.field, bad.Field)
 	}
 	a := p.proc("a")
 	for _, c := range []struct {
 		field string
-		spoil func(*consensus.Request)
+		spoil func(*driver.Request)
 	}{
-		{"Spacing", func(r *consensus.Request) { r.Spacing = consensus.MaxSpacing + 1 }},
-		{"Strict", func(r *consensus.Request) { r.Strict = true }},
-		{"SpacingBy", func(r *consensus.Request) { r.Spacing, r.SpacingBy = consensus.MinSpacing, "limit" }},
-		{"SpacingBy", func(r *consensus.Request) { // it has none
-			r.Spacing, r.SpacingBy, r.Documents = consensus.MinSpacing, "limit", []consensus.DocumentReport{{Name: "limit"}}
+		{"Spacing", func(r *driver.Request) { r.Spacing = driver.MaxSpacing + 1 }},
+		{"Strict", func(r *driver.Request) { r.Strict = true }},
+		{"SpacingBy", func(r *driver.Request) { r.Spacing, r.SpacingBy = driver.MinSpacing, "limit" }},
+		{"SpacingBy", func(r *driver.Request) { // it has none
+			r.Spacing, r.SpacingBy, r.Documents = driver.MinSpacing, "limit", []driver.DocumentReport{{Name: "limit"}}
 		}},
-		{"SpacingBy", func(r *consensus.Request) {
-			r.SpacingBy, r.Documents = "limit", []consensus.DocumentReport{{Name: "limit", Version: 1}}
+		{"SpacingBy", func(r *driver.Request) {
+			r.SpacingBy, r.Documents = "limit", []driver.DocumentReport{{Name: "limit", Version: 1}}
 		}},
 	} {
 		req := a.clone().request(one(0, 0))
 		c.spoil(&req)
 		_, err := p.store.Sync(p.Context(), req)
-		var bad *consensus.RequestError
+		var bad *driver.RequestError
 		require.ErrorAs(p, err, &bad)
 		require.Equal(p, c.field, bad.Field)
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // A pool is the pool that one case works on.
@@ -22,7 +22,7 @@ type pool struct {
 	*suite
 
 	name  string
-	store consensus.Store
+	store driver.Store
 	lease time.Duration
 }
 
@@ -31,20 +31,20 @@ type pool struct {
 // plain value: a copy of it is a clone of its process.
 type proc struct {
 	pool            *pool
-	store           consensus.Store
+	store           driver.Store
 	id, incarnation string
 	lease           time.Duration
 	seq             uint64
 	lastSeq         uint64
 	lastNonce       uint64
 	lastTime        int64
-	history         []consensus.Ticket // every request
-	recalled        consensus.Ticket
+	history         []driver.Ticket // every request
+	recalled        driver.Ticket
 	revision        uint64
 	spacing         time.Duration // of the limit; 0: it can use no permits
 	strict          bool
 	reach           time.Duration // how far ahead it says its slots lie
-	dead            []consensus.Death
+	dead            []driver.Death
 }
 
 // proc returns a processor that has not joined yet.
@@ -66,102 +66,91 @@ func (a *proc) clone() *proc {
 	return &b
 }
 
-// one is the report on the limit itself: the empty tag.
-func one(inUse, wanted consensus.Share) consensus.TagReport {
-	return consensus.TagReport{InUse: inUse, Wanted: wanted, Demand: wanted, PoolSize: 1}
-}
-
-// tag is the report on a tag.
-func tag(name string, inUse, wanted consensus.Share) consensus.TagReport {
-	r := one(inUse, wanted)
-	r.Tag = name
-	return r
+// one is the report of a processor that could use what it wants, and knows of no other.
+func one(inUse, wanted driver.Share) driver.Report {
+	return driver.Report{InUse: inUse, Wanted: wanted, Demand: wanted, PoolSize: 1}
 }
 
 // request returns the next request.
-func (a *proc) request(tags ...consensus.TagReport) consensus.Request {
+func (a *proc) request(report driver.Report) driver.Request {
 	a.seq++
-	req := consensus.Request{
+	req := driver.Request{
 		Pool: a.pool.name, ID: a.id, Incarnation: a.incarnation,
 		Seq: a.seq, Nonce: rand.Uint64(),
 		LastSeq: a.lastSeq, LastNonce: a.lastNonce, LastTime: a.lastTime,
-		Revision: a.revision, Lease: a.lease, Spacing: a.spacing, Strict: a.strict, Reach: a.reach, Dead: a.dead, Tags: tags,
+		Revision: a.revision, Lease: a.lease, Spacing: a.spacing, Strict: a.strict, Reach: a.reach, Dead: a.dead, Report: report,
 	}
 	req.Unanswered = a.unanswered(a.lastSeq, a.seq)
 	if a.recalled.Seq < a.lastSeq {
 		req.Recalled = a.recalled
 	}
-	a.history = append(a.history, consensus.Ticket{Seq: req.Seq, Nonce: req.Nonce})
+	a.history = append(a.history, driver.Ticket{Seq: req.Seq, Nonce: req.Nonce})
 	return req
 }
 
 // unanswered lists the requests between two numbers, as many as may be named.
-func (a *proc) unanswered(last, seq uint64) (tickets []consensus.Ticket) {
+func (a *proc) unanswered(last, seq uint64) (tickets []driver.Ticket) {
 	for _, t := range a.history {
 		if t.Seq > last && t.Seq < seq {
 			tickets = append(tickets, t)
 		}
 	}
-	return tickets[max(0, len(tickets)-consensus.MaxUnanswered):]
+	return tickets[max(0, len(tickets)-driver.MaxUnanswered):]
 }
 
 // send sends a request, and takes no answer.
-func (a *proc) send(req consensus.Request) consensus.Answer {
+func (a *proc) send(req driver.Request) driver.Answer {
 	a.pool.Helper()
-	var ans consensus.Answer
+	var ans driver.Answer
 	require.NoError(a.pool, a.pool.call(func(ctx context.Context) (err error) {
 		ans, err = a.store.Sync(ctx, req)
 		return err
 	}))
 	require.Equal(a.pool, req.Seq, ans.Seq, "the answer's Seq is that of the request")
 	require.Equal(a.pool, req.Nonce, ans.Nonce, "the answer's Nonce is that of the request")
-	if ans.Status != consensus.Granted {
-		require.Equal(a.pool, consensus.Answer{Status: ans.Status, Seq: ans.Seq, Nonce: ans.Nonce, Newest: ans.Newest}, ans,
+	if ans.Status != driver.Granted {
+		require.Equal(a.pool, driver.Answer{Status: ans.Status, Seq: ans.Seq, Nonce: ans.Nonce, Newest: ans.Newest}, ans,
 			"nothing else is set in a refusal")
-		require.Equal(a.pool, ans.Status == consensus.Behind, ans.Newest != consensus.Ticket{})
+		require.Equal(a.pool, ans.Status == driver.Behind, ans.Newest != driver.Ticket{})
 		return ans
-	}
-	require.Len(a.pool, ans.Tags, len(req.Tags), "every tag is answered")
-	for i := range ans.Tags {
-		require.Equal(a.pool, req.Tags[i].Tag, ans.Tags[i].Tag, "in the order of the request")
 	}
 	return ans
 }
 
 // take takes an answer.
-func (a *proc) take(ans consensus.Answer) {
-	if ans.Status == consensus.Granted {
+func (a *proc) take(ans driver.Answer) {
+	if ans.Status == driver.Granted {
 		a.lastSeq, a.lastNonce, a.lastTime = ans.Seq, ans.Nonce, ans.Time
 		a.revision = max(a.revision, ans.Revision)
-		a.recalled, a.dead = consensus.Ticket{}, nil
+		a.recalled, a.dead = driver.Ticket{}, nil
 	}
-	if ans.Status == consensus.Behind && slices.Contains(a.history, ans.Newest) {
+	if ans.Status == driver.Behind && slices.Contains(a.history, ans.Newest) {
 		a.recalled = ans.Newest
 	}
 }
 
 // sync sends the next request and takes the answer, which must be Granted. A store
 // that is behind is told once what it asks.
-func (a *proc) sync(tags ...consensus.TagReport) consensus.Answer {
+func (a *proc) sync(report driver.Report) driver.Answer {
 	a.pool.Helper()
-	ans := a.send(a.request(tags...))
-	if ans.Status == consensus.Behind {
+	ans := a.send(a.request(report))
+	if ans.Status == driver.Behind {
 		a.take(ans)
-		ans = a.send(a.request(tags...))
+		ans = a.send(a.request(report))
 	}
-	require.Equal(a.pool, consensus.Granted, ans.Status)
+	require.Equal(a.pool, driver.Granted, ans.Status)
 	a.take(ans)
 	return ans
 }
 
 // share does the same for the empty tag alone, and returns its share.
-func (a *proc) share(inUse, wanted consensus.Share) consensus.Share {
+func (a *proc) share(inUse, wanted driver.Share) driver.Share {
 	a.pool.Helper()
-	return a.sync(one(inUse, wanted)).Tags[0].Share
+	return a.sync(one(inUse, wanted)).Share
 }
 
 // refused sends the next request, which must be refused with status.
-func (a *proc) refused(status consensus.Status, inUse, wanted consensus.Share) {
+func (a *proc) refused(status driver.Status, inUse, wanted driver.Share) {
 	a.pool.Helper()
 	require.Equal(a.pool, status, a.send(a.request(one(inUse, wanted))).Status)
 }
@@ -182,8 +171,8 @@ func (a *proc) sendLeave(seq uint64) {
 
 // farewell returns a leave with any number: what it remembers is what the process
 // did when it was to send that number.
-func (a *proc) farewell(seq uint64) consensus.Leave {
-	l := consensus.Leave{Pool: a.pool.name, ID: a.id, Incarnation: a.incarnation, Seq: seq}
+func (a *proc) farewell(seq uint64) driver.Leave {
+	l := driver.Leave{Pool: a.pool.name, ID: a.id, Incarnation: a.incarnation, Seq: seq}
 	if a.lastSeq < seq {
 		l.LastSeq, l.LastNonce = a.lastSeq, a.lastNonce
 	}
@@ -199,9 +188,9 @@ func (p *pool) call(do func(ctx context.Context) error) error {
 	defer cancel()
 	for {
 		err := do(ctx)
-		var bad *consensus.RequestError
-		var conflict *consensus.ConflictError
-		decided := errors.As(err, &bad) || errors.As(err, &conflict) || errors.Is(err, consensus.ErrNoPool)
+		var bad *driver.RequestError
+		var conflict *driver.ConflictError
+		decided := errors.As(err, &bad) || errors.As(err, &conflict) || errors.Is(err, driver.ErrNoPool)
 		if err == nil || decided || ctx.Err() != nil {
 			return err
 		}
@@ -232,7 +221,7 @@ func (p *pool) inTime(do func(p *pool) (began time.Time, check func())) {
 	for attempt, limit := 0, time.Now().Add(patience); time.Now().Before(limit); attempt++ {
 		q := q
 		q.name = fmt.Sprint(p.name, " ", attempt)
-		if began, check := do(&q); time.Since(began) < consensus.Removal(q.lease) {
+		if began, check := do(&q); time.Since(began) < driver.Removal(q.lease) {
 			check()
 			return
 		}
@@ -245,8 +234,8 @@ func (p *pool) inTime(do func(p *pool) (began time.Time, check func())) {
 // clock needs it to run: sync must reach the store.
 func (p *pool) eventually(what string, sync func() bool) {
 	p.Helper()
-	limit := time.Now().Add(patience + 2*consensus.Removal(p.Longest))
-	tick := time.NewTicker(consensus.Clamp(p.lease) / 5)
+	limit := time.Now().Add(patience + 2*driver.Removal(p.Longest))
+	tick := time.NewTicker(driver.Clamp(p.lease) / 5)
 	defer tick.Stop()
 	for !sync() {
 		require.True(p, time.Now().Before(limit), "%s: did not happen", what)

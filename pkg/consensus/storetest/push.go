@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // pushCases are about news, of stores that carry any.
@@ -36,9 +36,9 @@ func pushServerCases() []testCase {
 }
 
 // pusher returns a handle of its own that carries news, or skips the case.
-func (p *pool) pusher() consensus.Pusher {
+func (p *pool) pusher() driver.Pusher {
 	p.Helper()
-	s, ok := p.New(p).(consensus.Pusher)
+	s, ok := p.New(p).(driver.Pusher)
 	if !ok {
 		p.Skip("this store carries no news")
 	}
@@ -70,7 +70,7 @@ func (e *ears) count(news string) (n int) {
 }
 
 // watch listens to the news of a pool until the end of the case.
-func (p *pool) watch(s consensus.Pusher, name string) (*ears, func()) {
+func (p *pool) watch(s driver.Pusher, name string) (*ears, func()) {
 	p.Helper()
 	e := &ears{}
 	var stop func()
@@ -82,13 +82,13 @@ func (p *pool) watch(s consensus.Pusher, name string) (*ears, func()) {
 	return e, stop
 }
 
-func (p *pool) push(s consensus.Pusher, name, news string) {
+func (p *pool) push(s driver.Pusher, name, news string) {
 	p.Helper()
 	require.NoError(p, p.call(func(ctx context.Context) error { return s.Push(ctx, name, []byte(news)) }))
 }
 
 // reach pushes marks until all hear one: from then on what is pushed reaches them.
-func (p *pool) reach(s consensus.Pusher, name string, all ...*ears) {
+func (p *pool) reach(s driver.Pusher, name string, all ...*ears) {
 	p.Helper()
 	i := 0
 	p.eventually("everybody hears news", func() bool {
@@ -127,7 +127,7 @@ func newsReachThePool(p *pool) {
 	p.reach(a, p.name, ea, eb, eb2)
 	p.reach(c, p.name+"/other", other)
 	for i := range 50 {
-		from := []consensus.Pusher{a, b, c}[i%3]
+		from := []driver.Pusher{a, b, c}[i%3]
 		p.push(from, p.name, fmt.Sprint("news ", i))
 	}
 	p.eventually("all news are heard", func() bool {
@@ -155,7 +155,7 @@ func newsAreNotKept(p *pool) {
 	p.reach(s, p.name, early)
 	p.push(s, p.name, "before anybody was there")
 	_, _, err := p.load()
-	require.ErrorIs(p, err, consensus.ErrNoPool)
+	require.ErrorIs(p, err, driver.ErrNoPool)
 	p.open()
 	a := p.proc("a")
 	before := a.exchange(change("limit", 0, 5, "there"))
@@ -192,7 +192,7 @@ func newsAreExact(p *pool) {
 	s := p.pusher()
 	e, _ := p.watch(s, p.name)
 	p.reach(s, p.name, e)
-	all := make([]byte, consensus.MaxNewsBytes)
+	all := make([]byte, driver.MaxNewsBytes)
 	for i := range all {
 		all[i] = byte(i * 7)
 	}
@@ -214,7 +214,7 @@ func malformedNews(p *pool) {
 		{"Pool", "", []byte("x")},
 		{"Pool", "a\x00b", []byte("x")},
 		{"News", p.name, nil},
-		{"News", p.name, make([]byte, consensus.MaxNewsBytes+1)},
+		{"News", p.name, make([]byte, driver.MaxNewsBytes+1)},
 	} {
 		requireRequestError(p, s.Push(p.Context(), c.pool, c.news), c.field, c)
 	}

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 var (
@@ -47,10 +47,10 @@ type sequence struct {
 // A player is a processor with a memory of what it was answered and has sent.
 type player struct {
 	*proc
-	held map[string]consensus.Share
-	docs map[string]consensus.Document
-	sent []consensus.Request // the newest last
-	left int64               // logical time of its leave
+	held driver.Share
+	docs map[string]driver.Document
+	sent []driver.Request // the newest last
+	left int64            // logical time of its leave
 }
 
 // runRandom runs one sequence.
@@ -79,7 +79,7 @@ func (p *pool) runRandom(seed uint64, steps int) {
 
 func (s *sequence) player(id string) *player {
 	s.born++
-	pl := &player{proc: s.proc(id), held: map[string]consensus.Share{}, docs: map[string]consensus.Document{}}
+	pl := &player{proc: s.proc(id), docs: map[string]driver.Document{}}
 	pl.incarnation = fmt.Sprint(s.born, "-", crand.Text()[:4])
 	pl.spacing, pl.strict = s.spacing, s.spacing > 0 && s.rng.IntN(10) == 0
 	pl.reach = []time.Duration{0, 0, 3*time.Millisecond + 1, 40 * time.Millisecond}[s.rng.IntN(4)]
@@ -111,13 +111,13 @@ func (s *sequence) step() {
 }
 
 // do sends a request, takes the answer if take is set, and compares it.
-func (s *sequence) do(pl *player, what string, req consensus.Request, take bool) consensus.Answer {
+func (s *sequence) do(pl *player, what string, req driver.Request, take bool) driver.Answer {
 	s.Helper()
 	if s.ref.timeless(req) {
 		s.settle()
 		defer s.watch()
 	}
-	var ans consensus.Answer
+	var ans driver.Answer
 	if err := s.call(func(ctx context.Context) (err error) {
 		ans, err = pl.store.Sync(ctx, req)
 		return err
@@ -136,8 +136,8 @@ func (s *sequence) do(pl *player, what string, req consensus.Request, take bool)
 		return ans
 	}
 	pl.take(ans)
-	for _, t := range ans.Tags {
-		pl.held[t.Tag] = t.Share
+	if ans.Status == driver.Granted {
+		pl.held = ans.Share
 	}
 	s.load(pl, &req, &ans)
 	return ans
@@ -156,7 +156,7 @@ func (s *sequence) settle() {
 func (s *sequence) doLeave(pl *player, what string, seq uint64) {
 	s.Helper()
 	s.settle()
-	key := consensus.RowKey{ID: pl.id, Incarnation: pl.incarnation}
+	key := driver.RowKey{ID: pl.id, Incarnation: pl.incarnation}
 	for s.ref.expires(key) { // a row that may be gone by then may leave no tombstone
 		s.watch()
 	}
@@ -177,21 +177,15 @@ func (s *sequence) doLeave(pl *player, what string, seq uint64) {
 }
 
 // note adds one line to the trace and returns the whole.
-func (s *sequence) note(pl *player, what string, req consensus.Request, ans consensus.Answer) string {
+func (s *sequence) note(pl *player, what string, req driver.Request, ans driver.Answer) string {
 	w := &s.trace
 	fmt.Fprintf(w, "%8s %s/%s %s #%d after #%d rev %d:", time.Since(s.start).Round(time.Millisecond),
 		pl.id, pl.incarnation, what, req.Seq, req.LastSeq, req.Revision)
-	for _, t := range req.Tags {
-		fmt.Fprintf(w, " %q uses %d wants %d;", t.Tag, t.InUse, t.Wanted)
-	}
-	fmt.Fprintf(w, " %s", ans.Status)
-	for _, t := range ans.Tags {
-		fmt.Fprintf(w, " %q %d live %d;", t.Tag, t.Share, t.Live)
-	}
+	fmt.Fprintf(w, " uses %d wants %d; %s %d live %d;", req.InUse, req.Wanted, ans.Status, ans.Share, ans.Live)
 	for _, d := range req.Documents {
 		fmt.Fprintf(w, " %s is %d of %d %.20q;", d.Name, d.Version, d.Base, d.Body)
 	}
-	if ans.Status == consensus.Granted {
+	if ans.Status == driver.Granted {
 		fmt.Fprintf(w, " time %d rev %d", ans.Time, ans.Revision)
 	}
 	if len(ans.Documents) > 0 {
@@ -205,17 +199,17 @@ func (s *sequence) note(pl *player, what string, req consensus.Request, ans cons
 }
 
 // watch lets the watcher sync.
-func (s *sequence) watch() consensus.Answer {
+func (s *sequence) watch() driver.Answer {
 	s.Helper()
-	ask := func() consensus.Answer {
-		return s.do(s.watcher, "watches", s.watcher.request(consensus.TagReport{PoolSize: s.poolSize}), true)
+	ask := func() driver.Answer {
+		return s.do(s.watcher, "watches", s.watcher.request(driver.Report{PoolSize: s.poolSize}), true)
 	}
 	ans := ask()
-	if ans.Status == consensus.Removed { // on a slow machine a step can take a removal time
+	if ans.Status == driver.Removed { // on a slow machine a step can take a removal time
 		s.watcher = s.player("watcher")
 		ans = ask()
 	}
-	if ans.Status != consensus.Granted {
+	if ans.Status != driver.Granted {
 		s.Fatalf("the watcher was told %s\nafter\n%s", ans.Status, s.trace.String())
 	}
 	return ans

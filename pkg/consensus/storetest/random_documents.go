@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // documentNames are one more than a pool may have.
@@ -13,11 +13,11 @@ var documentNames = []string{"a", "b", "c", "d", "e", "f", "g", "h", "i"}
 
 // request is a player's next request: with reports on the documents that it knows, and
 // at times with changes of them.
-func (s *sequence) request(pl *player) consensus.Request {
-	req := pl.request(s.reports(pl)...)
-	for _, i := range s.rng.Perm(len(documentNames))[:s.rng.IntN(consensus.MaxDocuments+1)] {
+func (s *sequence) request(pl *player) driver.Request {
+	req := pl.request(s.report(pl))
+	for _, i := range s.rng.Perm(len(documentNames))[:s.rng.IntN(driver.MaxDocuments+1)] {
 		name := documentNames[i]
-		d := consensus.DocumentReport{Name: name, Version: pl.docs[name].Version}
+		d := driver.DocumentReport{Name: name, Version: pl.docs[name].Version}
 		switch s.rng.IntN(4) {
 		case 0: // a change of what it knows
 			d.Base, d.Version, d.Body = d.Version, s.version(d.Version), []byte(s.body(40)+"!")
@@ -36,11 +36,11 @@ func (s *sequence) request(pl *player) consensus.Request {
 }
 
 // version is the next one, and mostly not the only next one.
-func (s *sequence) version(base consensus.Version) consensus.Version {
+func (s *sequence) version(base driver.Version) driver.Version {
 	if s.rng.IntN(3) == 0 {
 		return base + 1
 	}
-	return consensus.NextVersion(base, uint16(s.rng.IntN(4)))
+	return driver.NextVersion(base, uint16(s.rng.IntN(4)))
 }
 
 // body is up to most bytes of any kind but NUL.
@@ -53,8 +53,8 @@ func (s *sequence) body(most int) string {
 }
 
 // load lets a player load the documents of an answer that it takes: the newer one stays.
-func (s *sequence) load(pl *player, req *consensus.Request, ans *consensus.Answer) {
-	if ans.Status != consensus.Granted {
+func (s *sequence) load(pl *player, req *driver.Request, ans *driver.Answer) {
+	if ans.Status != driver.Granted {
 		return
 	}
 	for _, d := range ans.Documents {
@@ -68,7 +68,7 @@ func (s *sequence) load(pl *player, req *consensus.Request, ans *consensus.Answe
 			told = told || d.Name == r.Name
 		}
 		if !told && len(r.Body) > 0 {
-			pl.docs[r.Name] = consensus.Document{Name: r.Name, Version: r.Version, Body: r.Body}
+			pl.docs[r.Name] = driver.Document{Name: r.Name, Version: r.Version, Body: r.Body}
 		}
 	}
 }
@@ -92,8 +92,8 @@ func (s *sequence) operator(pl *player) {
 	if mismatch != nil {
 		s.Fatalf("%v\nafter\n%s", mismatch, s.trace.String())
 	}
-	var docs []consensus.Document
-	var roster []consensus.RosterRow
+	var docs []driver.Document
+	var roster []driver.RosterRow
 	if err := s.call(func(ctx context.Context) (err error) {
 		docs, roster, err = s.store.Load(ctx, s.name)
 		return err

@@ -9,14 +9,14 @@ import (
 	"slices"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// A reference follows a store with a consensus.Record of its own. The package
+// A reference follows a store with a driver.Record of its own. The package
 // documentation says how it knows the time.
 type reference struct {
-	rec consensus.Record
-	at  consensus.At // all but Now
+	rec driver.Record
+	at  driver.At // all but Now
 	// knowsNew: the first answer tells whether the store knew the pool as new.
 	knowsNew bool
 	// leaves counts the steps since the last answer that told the time which took
@@ -27,13 +27,13 @@ type reference struct {
 	doubt bool
 	// left is the latest time at which an incarnation can have left. On record is the
 	// earliest: how long its tombstone stays is not known to the microsecond.
-	left map[consensus.RowKey]int64
+	left map[driver.RowKey]int64
 }
 
 func newReference(h *Harness) *reference {
 	r := &reference{
-		knowsNew: h.KnowsNew, at: consensus.At{Deferred: h.Deferred, Longest: h.Longest},
-		left: map[consensus.RowKey]int64{},
+		knowsNew: h.KnowsNew, at: driver.At{Deferred: h.Deferred, Longest: h.Longest},
+		left: map[driver.RowKey]int64{},
 	}
 	if !h.Memory {
 		r.at.Identity = "server" // which one makes no difference to answers
@@ -43,8 +43,8 @@ func newReference(h *Harness) *reference {
 
 // sync does the step that the store has answered with got. It returns an error
 // if no time at which the store can have done it leads to the same answer.
-func (r *reference) sync(req consensus.Request, got consensus.Answer) error {
-	if got.Status == consensus.Granted {
+func (r *reference) sync(req driver.Request, got driver.Answer) error {
+	if got.Status == driver.Granted {
 		r.settleDoubt(got.Time, got.Frozen)
 	}
 	times, err := r.times(&req, &got)
@@ -59,7 +59,7 @@ func (r *reference) sync(req consensus.Request, got consensus.Answer) error {
 	for _, now := range times {
 		trials = append(trials, r.tombstones(r.advance(now), now, now)...)
 	}
-	var first consensus.Answer
+	var first driver.Answer
 	for i, t := range trials {
 		rec := t.rec
 		at.Now = t.now - rec.Clock + rec.Wall
@@ -70,9 +70,9 @@ func (r *reference) sync(req consensus.Request, got consensus.Answer) error {
 		}
 		if same(want, got) {
 			r.rec = rec
-			if got.Status == consensus.Granted && got.Time == rec.Clock {
+			if got.Status == driver.Granted && got.Time == rec.Clock {
 				r.leaves = 0
-			} else if got.Status != consensus.Granted && changed {
+			} else if got.Status != driver.Granted && changed {
 				r.leaves++
 				r.doubt = true
 			}
@@ -102,13 +102,13 @@ func (r *reference) settleDoubt(now int64, frozen time.Duration) {
 
 // times returns the logical times at which the store can have done a step, the first
 // to try first.
-func (r *reference) times(req *consensus.Request, got *consensus.Answer) ([]int64, error) {
+func (r *reference) times(req *driver.Request, got *driver.Answer) ([]int64, error) {
 	from := r.rec.Clock
 	if r.rec.Wall == 0 {
 		return []int64{got.Time}, nil // the first time there is, or none yet
 	}
-	to := from + (1+r.leaves)*consensus.Clamp(r.rec.Lease).Microseconds()
-	if got.Status == consensus.Granted {
+	to := from + (1+r.leaves)*driver.Clamp(r.rec.Lease).Microseconds()
+	if got.Status == driver.Granted {
 		if got.Time > to {
 			return nil, fmt.Errorf("the pool's clock leapt by %d us, allowed are %d\n  store: %+v", got.Time-from, to-from, *got)
 		}
@@ -119,7 +119,7 @@ func (r *reference) times(req *consensus.Request, got *consensus.Answer) ([]int6
 	// that it is enough to look at the moments at which that changes. The first that
 	// fits is not after the step: a later one would leave the reference ahead of the store.
 	times := []int64{from, to}
-	removal := consensus.Removal(r.rec.Lease).Microseconds()
+	removal := driver.Removal(r.rec.Lease).Microseconds()
 	moments := []int64{req.LastTime}
 	for _, row := range r.rec.Rows {
 		moments = append(moments, row.LastSeen)
@@ -137,9 +137,9 @@ func (r *reference) times(req *consensus.Request, got *consensus.Answer) ([]int6
 
 // advance returns a copy of the record on which a step at logical time now is
 // within the clamp: what leaves have added to the clock is made up for.
-func (r *reference) advance(now int64) consensus.Record {
+func (r *reference) advance(now int64) driver.Record {
 	rec := clone(&r.rec)
-	if beyond := now - rec.Clock - consensus.Clamp(rec.Lease).Microseconds(); r.leaves > 0 && beyond > 0 {
+	if beyond := now - rec.Clock - driver.Clamp(rec.Lease).Microseconds(); r.leaves > 0 && beyond > 0 {
 		rec.Clock += beyond
 		rec.Wall += beyond
 	}
@@ -148,7 +148,7 @@ func (r *reference) advance(now int64) consensus.Record {
 
 // A trial is a record on which a step at a logical time is tried.
 type trial struct {
-	rec consensus.Record
+	rec driver.Record
 	now int64
 }
 
@@ -156,20 +156,20 @@ type trial struct {
 // of those that may be gone, the oldest are. None is there any more that must be gone at sure.
 // The first has all of them, for what is dropped once is not had again; one that was there at
 // now, as far as the answers tell, is in doubt still.
-func (r *reference) tombstones(rec consensus.Record, now, sure int64) []trial {
-	removal := consensus.Removal(rec.Lease).Microseconds()
-	var doubtful []consensus.Row
+func (r *reference) tombstones(rec driver.Record, now, sure int64) []trial {
+	removal := driver.Removal(rec.Lease).Microseconds()
+	var doubtful []driver.Row
 	for _, row := range rec.Rows {
-		if row.State == consensus.RowLeft && now-row.LastSeen >= removal && sure-r.left[row.RowKey] <= removal {
+		if row.State == driver.RowLeft && now-row.LastSeen >= removal && sure-r.left[row.RowKey] <= removal {
 			doubtful = append(doubtful, row)
 		}
 	}
-	slices.SortStableFunc(doubtful, func(a, b consensus.Row) int { return cmp.Compare(r.left[a.RowKey], r.left[b.RowKey]) })
+	slices.SortStableFunc(doubtful, func(a, b driver.Row) int { return cmp.Compare(r.left[a.RowKey], r.left[b.RowKey]) })
 	var trials []trial
 	for gone := range len(doubtful) + 1 {
 		t := clone(&rec)
 		for i, row := range doubtful {
-			k := slices.IndexFunc(t.Rows, func(w consensus.Row) bool { return w.RowKey == row.RowKey })
+			k := slices.IndexFunc(t.Rows, func(w driver.Row) bool { return w.RowKey == row.RowKey })
 			if t.Rows[k].LastSeen = now - removal; i < gone {
 				t.Rows = slices.Delete(t.Rows, k, k+1)
 			}
@@ -180,12 +180,12 @@ func (r *reference) tombstones(rec consensus.Record, now, sure int64) []trial {
 }
 
 // reserve does a reservation, whose answer tells its time.
-func (r *reference) reserve(req consensus.Reserve, got consensus.Reserved) error {
+func (r *reference) reserve(req driver.Reserve, got driver.Reserved) error {
 	r.settleDoubt(got.Time, got.Frozen)
-	if most := r.rec.Clock + (1+r.leaves)*consensus.Clamp(r.rec.Lease).Microseconds(); got.Time > most {
+	if most := r.rec.Clock + (1+r.leaves)*driver.Clamp(r.rec.Lease).Microseconds(); got.Time > most {
 		return fmt.Errorf("the pool's clock leapt to %d, allowed is %d: %+v", got.Time, most, got)
 	}
-	var first consensus.Reserved
+	var first driver.Reserved
 	// No reservation drops a tombstone; how many there are is told by when to ask again.
 	for i, t := range r.tombstones(r.advance(got.Time), got.Time, 0) {
 		rec, at := t.rec, r.at
@@ -206,7 +206,7 @@ func (r *reference) reserve(req consensus.Reserve, got consensus.Reserved) error
 
 // leave does a leave, which has no answer: as far as the reference knows, it
 // takes no time. It tells whether anything has changed.
-func (r *reference) leave(l consensus.Leave) (changed bool) {
+func (r *reference) leave(l driver.Leave) (changed bool) {
 	at := r.at
 	at.Now = r.rec.Wall
 	if changed = r.rec.Leave(&l, at); changed {
@@ -216,11 +216,11 @@ func (r *reference) leave(l consensus.Leave) (changed bool) {
 }
 
 // expires tells whether the row is live, and may be removed before the time of the next step.
-func (r *reference) expires(key consensus.RowKey) bool {
+func (r *reference) expires(key driver.RowKey) bool {
 	for _, row := range r.rec.Rows {
-		if row.RowKey == key && row.State == consensus.RowLive {
-			next := r.rec.Clock + (1+r.leaves)*consensus.Clamp(r.rec.Lease).Microseconds()
-			return next-row.LastSeen > consensus.Removal(r.rec.Lease).Microseconds()
+		if row.RowKey == key && row.State == driver.RowLive {
+			next := r.rec.Clock + (1+r.leaves)*driver.Clamp(r.rec.Lease).Microseconds()
+			return next-row.LastSeen > driver.Removal(r.rec.Lease).Microseconds()
 		}
 	}
 	return false
@@ -228,7 +228,7 @@ func (r *reference) expires(key consensus.RowKey) bool {
 
 // save compares what the store has made of a saved document with what the reference
 // makes of it.
-func (r *reference) save(d consensus.DocumentReport, got consensus.Version, gotErr error) error {
+func (r *reference) save(d driver.DocumentReport, got driver.Version, gotErr error) error {
 	at := r.at
 	at.Now = r.rec.Wall
 	want, changed, wantErr := r.rec.Save(&d, at)
@@ -236,7 +236,7 @@ func (r *reference) save(d consensus.DocumentReport, got consensus.Version, gotE
 		r.leaves++
 	}
 	same := want == got && (wantErr == nil) == (gotErr == nil)
-	var conflict, other *consensus.ConflictError
+	var conflict, other *driver.ConflictError
 	if errors.As(wantErr, &conflict) {
 		same = same && errors.As(gotErr, &other) && *conflict == *other
 	}
@@ -247,7 +247,7 @@ func (r *reference) save(d consensus.DocumentReport, got consensus.Version, gotE
 }
 
 // load compares what the store shows to operators.
-func (r *reference) load(docs []consensus.Document, roster []consensus.RosterRow) error {
+func (r *reference) load(docs []driver.Document, roster []driver.RosterRow) error {
 	wantDocs, wantRoster, err := r.rec.Load()
 	for i := range wantRoster {
 		wantRoster[i].Silent = 0 // the reference does not always know the clock
@@ -265,15 +265,15 @@ func (r *reference) load(docs []consensus.Document, roster []consensus.RosterRow
 
 // timeless tells whether the request may be refused, and yet take time, at a moment at which the next step can be: a row that
 // is about to go makes the difference.
-func (r *reference) timeless(req consensus.Request) bool {
-	times, err := r.times(&req, &consensus.Answer{Status: consensus.Late})
+func (r *reference) timeless(req driver.Request) bool {
+	times, err := r.times(&req, &driver.Answer{Status: driver.Late})
 	if err != nil {
 		return false // the step itself tells why
 	}
 	for _, now := range times {
 		rec, at := r.advance(now), r.at
 		at.Now = now - rec.Clock + rec.Wall
-		if ans, changed := rec.Sync(&req, at); ans.Status != consensus.Granted && changed {
+		if ans, changed := rec.Sync(&req, at); ans.Status != driver.Granted && changed {
 			return true
 		}
 	}
@@ -281,53 +281,37 @@ func (r *reference) timeless(req consensus.Request) bool {
 }
 
 // newest is the newest request on record of the incarnation.
-func (r *reference) newest(of consensus.Request) consensus.Ticket {
+func (r *reference) newest(of driver.Request) driver.Ticket {
 	for _, row := range r.rec.Rows {
 		if row.ID == of.ID && row.Incarnation == of.Incarnation {
-			return consensus.Ticket{Seq: row.Seq, Nonce: row.Nonce}
+			return driver.Ticket{Seq: row.Seq, Nonce: row.Nonce}
 		}
 	}
-	return consensus.Ticket{}
+	return driver.Ticket{}
 }
 
-// live returns the number of live processors that hold the empty tag.
+// live returns the number of live processors.
 func (r *reference) live() int {
 	n := 0
 	for _, row := range r.rec.Rows {
-		if row.State == consensus.RowLive && len(row.Entries) > 0 && row.Entries[0].Tag == "" {
+		if row.State == driver.RowLive {
 			n++
 		}
 	}
 	return n
 }
 
-func clone(r *consensus.Record) consensus.Record {
+func clone(r *driver.Record) driver.Record {
 	c := *r
 	c.Rows, c.Documents = slices.Clone(r.Rows), slices.Clone(r.Documents)
-	for i := range c.Rows {
-		c.Rows[i].Entries = slices.Clone(c.Rows[i].Entries)
-	}
 	return c
 }
 
 // same compares answers; an empty roster is as good as none.
-func same(a, b consensus.Answer) bool {
-	if len(a.Tags) != len(b.Tags) {
+func same(a, b driver.Answer) bool {
+	if !slices.Equal(a.Roster, b.Roster) || !sameDocuments(a.Documents, b.Documents) {
 		return false
 	}
-	for i := range a.Tags {
-		x, y := a.Tags[i], b.Tags[i]
-		if !slices.Equal(x.Roster, y.Roster) {
-			return false
-		}
-		x.Roster, y.Roster = nil, nil
-		if !reflect.DeepEqual(x, y) {
-			return false
-		}
-	}
-	if !sameDocuments(a.Documents, b.Documents) {
-		return false
-	}
-	a.Tags, b.Tags, a.Documents, b.Documents = nil, nil, nil, nil
+	a.Roster, b.Roster, a.Documents, b.Documents = nil, nil, nil, nil
 	return reflect.DeepEqual(a, b)
 }

@@ -5,11 +5,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // whole is the whole limit.
-const whole = consensus.Whole
+const whole = driver.Whole
 
 // joinCases are about the first sync of a pool.
 func joinCases() []testCase {
@@ -18,9 +18,9 @@ func joinCases() []testCase {
 			p.open()
 			a := p.proc("a")
 			ans := a.sync(one(0, whole))
-			require.Equal(p, whole, ans.Tags[0].Share)
+			require.Equal(p, whole, ans.Share)
 			require.Zero(p, ans.Frozen)
-			require.Equal(p, consensus.FreezeNone, ans.FrozenBy)
+			require.Equal(p, driver.FreezeNone, ans.FrozenBy)
 		}},
 		{name: "a new pool is frozen for the longest removal time", run: newPoolFreezes},
 		{name: "the first lease is the pool's", run: func(p *pool) {
@@ -40,28 +40,28 @@ func newPoolFreezes(p *pool) {
 	first := a.sync(one(0, whole))
 	if p.Memory || p.KnowsNew && first.Frozen == 0 {
 		require.Zero(p, first.Frozen)
-		require.Equal(p, consensus.FreezeNone, first.FrozenBy)
-		require.Equal(p, whole, first.Tags[0].Share)
+		require.Equal(p, driver.FreezeNone, first.FrozenBy)
+		require.Equal(p, whole, first.Share)
 		return
 	}
-	p.requireFrozen(first, consensus.FreezeNewRecord)
-	require.Zero(p, first.Tags[0].Share, "a share grew in a frozen pool")
+	p.requireFrozen(first, driver.FreezeNewRecord)
+	require.Zero(p, first.Share, "a share grew in a frozen pool")
 	b := p.proc("b")
 	p.eventually("the freeze ends", func() bool {
 		return a.share(0, half) == half
 	})
-	require.GreaterOrEqual(p, time.Since(sent), nearly(consensus.Removal(p.Longest)), "the freeze was too short")
+	require.GreaterOrEqual(p, time.Since(sent), nearly(driver.Removal(p.Longest)), "the freeze was too short")
 	ans := b.sync(one(0, whole))
-	require.Equal(p, half, ans.Tags[0].Share)
+	require.Equal(p, half, ans.Share)
 	require.Zero(p, ans.Frozen)
-	require.Equal(p, consensus.FreezeNone, ans.FrozenBy)
+	require.Equal(p, driver.FreezeNone, ans.FrozenBy)
 }
 
 // requireFrozen requires that the pool is frozen for no longer than it should be.
-func (p *pool) requireFrozen(ans consensus.Answer, cause consensus.FreezeCause) {
+func (p *pool) requireFrozen(ans driver.Answer, cause driver.FreezeCause) {
 	p.Helper()
 	require.Positive(p, ans.Frozen, "the pool is not frozen")
-	require.LessOrEqual(p, ans.Frozen, consensus.Removal(p.Longest))
+	require.LessOrEqual(p, ans.Frozen, driver.Removal(p.Longest))
 	require.Equal(p, cause, ans.FrozenBy)
 }
 
@@ -97,8 +97,8 @@ func roomCases() []testCase {
 			a, b := p.proc("a"), p.proc("b")
 			require.Equal(p, whole, a.share(0, whole))
 			ans := a.sync(one(whole, half))
-			require.Equal(p, half, ans.Tags[0].Share)
-			require.Equal(p, whole, ans.Tags[0].Roster[0].Claim, "the whole is still in use")
+			require.Equal(p, half, ans.Share)
+			require.Equal(p, whole, ans.Roster[0].Claim, "the whole is still in use")
 			require.Zero(p, b.share(0, whole))
 			require.Equal(p, half, a.share(half, half))
 			require.Equal(p, half, b.share(0, whole))
@@ -110,10 +110,10 @@ func roomCases() []testCase {
 			require.Equal(p, half, a.share(0, whole))
 			// a uses more than it was answered: the store does not argue with facts.
 			ans := a.sync(one(whole*3/4, whole))
-			require.Equal(p, half, ans.Tags[0].Share, "it is told to use less")
-			require.Equal(p, whole*3/4, ans.Tags[0].Roster[0].Claim, "but what is in use counts")
+			require.Equal(p, half, ans.Share, "it is told to use less")
+			require.Equal(p, whole*3/4, ans.Roster[0].Claim, "but what is in use counts")
 			require.Equal(p, whole/4, b.share(half, half), "also against those who do no wrong")
-			require.Equal(p, half, b.sync(one(half, half)).Tags[0].Roster[1].Claim)
+			require.Equal(p, half, b.sync(one(half, half)).Roster[1].Claim)
 		}},
 		{name: "room is never below nothing", run: func(p *pool) {
 			p.open()
@@ -122,13 +122,13 @@ func roomCases() []testCase {
 			b.share(whole, whole)
 			require.Zero(p, c.share(0, whole))
 			require.Zero(p, a.share(whole, whole))
-			require.Equal(p, whole, a.sync(one(whole, 0)).Tags[0].Roster[1].Claim)
+			require.Equal(p, whole, a.sync(one(whole, 0)).Roster[1].Claim)
 		}},
 		{name: "the smallest share counts", run: func(p *pool) {
 			p.open()
 			a, b, c := p.proc("a"), p.proc("b"), p.proc("c")
 			require.Equal(p, whole-1, a.share(0, whole-1))
-			require.Equal(p, consensus.Share(1), b.share(0, whole))
+			require.Equal(p, driver.Share(1), b.share(0, whole))
 			require.Zero(p, c.share(0, 1))
 		}},
 		{name: "a leave frees the claim at once", run: func(p *pool) {
@@ -138,9 +138,9 @@ func roomCases() []testCase {
 			require.Zero(p, b.share(0, whole))
 			a.leave()
 			ans := b.sync(one(0, whole))
-			require.Equal(p, whole, ans.Tags[0].Share)
-			require.Equal(p, 1, ans.Tags[0].Live)
-			require.Len(p, ans.Tags[0].Roster, 1)
+			require.Equal(p, whole, ans.Share)
+			require.Equal(p, 1, ans.Live)
+			require.Len(p, ans.Roster, 1)
 		}},
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // spaced lets several processes reserve at once.
@@ -25,7 +25,7 @@ func spaced(p *pool) {
 // kept syncs, which keeps the pool's clock running, as whoever goes on: the processor, or
 // a new one if so much happened before the answer that it was removed.
 func (a *proc) kept(spacing time.Duration) *proc {
-	if ans := a.send(a.request(one(0, 0))); ans.Status == consensus.Granted || ans.Status == consensus.Behind {
+	if ans := a.send(a.request(one(0, 0))); ans.Status == driver.Granted || ans.Status == driver.Behind {
 		a.take(ans)
 		return a
 	}
@@ -56,7 +56,7 @@ func (p *pool) rush(a *proc, spacing time.Duration, slots int) *rush {
 		seen := a.revision
 		running.Go(func() {
 			for more := true; more; {
-				res, slots, err := p.tryReserve(store, consensus.Reserve{
+				res, slots, err := p.tryReserve(store, driver.Reserve{
 					Count: 1 + rng.IntN(16), Ahead: rushAhead, Spacing: spacing - time.Duration(rng.IntN(1000)), Revision: seen,
 				})
 				seen = max(seen, res.Revision)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // sequenceCases are about requests that are late, repeated, cloned or replaced.
@@ -18,10 +18,10 @@ func sequenceCases() []testCase {
 			a.share(0, half)
 			late := a.request(one(0, whole))
 			newest := a.sync(one(half, half))
-			require.Equal(p, consensus.Late, a.send(late).Status)
+			require.Equal(p, driver.Late, a.send(late).Status)
 			ans := a.sync(one(half, half))
 			require.Equal(p, newest.Revision+1, ans.Revision)
-			require.Equal(p, half, ans.Tags[0].Roster[0].Claim)
+			require.Equal(p, half, ans.Roster[0].Claim)
 		}},
 		{name: "the same request again gets the same answer", run: repeats},
 		{name: "a repeat of a request that is not the newest is late", run: func(p *pool) {
@@ -30,7 +30,7 @@ func sequenceCases() []testCase {
 			old := a.request(one(0, half))
 			a.take(a.send(old))
 			a.share(half, half)
-			require.Equal(p, consensus.Late, a.send(old).Status)
+			require.Equal(p, driver.Late, a.send(old).Status)
 		}},
 		{name: "a lost answer is no clone", run: func(p *pool) {
 			p.open()
@@ -46,14 +46,14 @@ func sequenceCases() []testCase {
 			require.Equal(p, half, a.share(half, half))
 		}},
 		{name: "another request under the same number is a clone's", run: func(p *pool) {
-			clones(p, func(a, b *proc) consensus.Request {
+			clones(p, func(a, b *proc) driver.Request {
 				req := b.request(one(half, half))
 				a.sync(one(half, half))
 				return req
 			})
 		}},
 		{name: "a request that remembers another answer is a clone's", run: func(p *pool) {
-			clones(p, func(a, b *proc) consensus.Request {
+			clones(p, func(a, b *proc) driver.Request {
 				a.sync(one(half, half))
 				a.sync(one(half, half)) // the answer that b remembers can be nobody's any more
 				b.seq += 2
@@ -61,14 +61,14 @@ func sequenceCases() []testCase {
 			})
 		}},
 		{name: "a request that remembers another nonce is a clone's", run: func(p *pool) {
-			clones(p, func(a, b *proc) consensus.Request {
+			clones(p, func(a, b *proc) driver.Request {
 				a.sync(one(half, half))
 				b.seq, b.lastSeq, b.lastNonce = a.seq, a.lastSeq, a.lastNonce^1
 				return b.request(one(half, half))
 			})
 		}},
 		{name: "a request of one that has not sent the newest is a clone's", run: func(p *pool) {
-			clones(p, func(a, b *proc) consensus.Request {
+			clones(p, func(a, b *proc) driver.Request {
 				a.send(a.request(one(half, half))) // both remember the answer before it
 				b.request(one(half, half))         // lost
 				return b.request(one(half, half))
@@ -89,7 +89,7 @@ func sequenceCases() []testCase {
 			a := p.proc("a")
 			for range 2 { // before its first answer, and after
 				a.send(a.request(one(0, half)))
-				for range consensus.MaxUnanswered - 1 {
+				for range driver.MaxUnanswered - 1 {
 					a.request(one(0, half))
 				}
 				a.sync(one(0, half))
@@ -102,9 +102,9 @@ func sequenceCases() []testCase {
 			a.share(0, half)
 			b := a.reborn()
 			b.share(0, 0)
-			a.refused(consensus.Replaced, half, half)
+			a.refused(driver.Replaced, half, half)
 			b.leave()
-			a.refused(consensus.Removed, half, half)
+			a.refused(driver.Removed, half, half)
 			require.Equal(p, half, a.reborn().share(0, whole), "the claim of a stays")
 		}},
 		{name: "a processor that left gets no answers, late packets included", run: leaves},
@@ -138,7 +138,7 @@ func repeats(p *pool) {
 	a.share(0, half)
 	req := a.request(one(half, whole))
 	first := a.send(req)
-	require.Equal(p, whole, first.Tags[0].Share)
+	require.Equal(p, whole, first.Share)
 	again := a.send(req)
 	if p.Deferred {
 		again.Time = first.Time // the time of the step may have become known since
@@ -146,7 +146,7 @@ func repeats(p *pool) {
 	require.Equal(p, first, again)
 
 	before := b.sync(one(0, whole))
-	require.Zero(p, before.Tags[0].Share)
+	require.Zero(p, before.Share)
 	a.take(a.send(req))
 	after := b.sync(one(0, 0))
 	require.Equal(p, before.Revision+1, after.Revision, "a repeat changes nothing")
@@ -155,19 +155,19 @@ func repeats(p *pool) {
 
 // clones gives a processor half of the limit, copies its process, and lets forge
 // send what it likes from either before the copy sends what it returns.
-func clones(p *pool, forge func(a, b *proc) consensus.Request) {
+func clones(p *pool, forge func(a, b *proc) driver.Request) {
 	p.open()
 	a, other := p.proc("a"), p.proc("b")
 	a.share(0, half)
 	b := a.clone()
-	require.Equal(p, consensus.Cloned, b.send(forge(a, b)).Status)
-	a.refused(consensus.Cloned, half, half)
+	require.Equal(p, driver.Cloned, b.send(forge(a, b)).Status)
+	a.refused(driver.Cloned, half, half)
 	b.seq = a.seq + 10
-	b.refused(consensus.Cloned, half, half)
+	b.refused(driver.Cloned, half, half)
 	a.leave() // neither can speak for the other
 	ans := other.sync(one(0, whole))
-	require.Equal(p, half, ans.Tags[0].Share, "both may still draw on the claim")
-	require.Equal(p, 1, ans.Tags[0].Live)
+	require.Equal(p, half, ans.Share, "both may still draw on the claim")
+	require.Equal(p, 1, ans.Live)
 	require.Zero(p, a.reborn().share(0, whole), "a new incarnation is another matter")
 	p.eventually("the claim ends one removal time later", func() bool {
 		return other.share(half, whole) == whole
@@ -181,20 +181,20 @@ func replaces(p *pool) {
 	require.Equal(p, half, a.share(0, half))
 	b := a.reborn()
 	ans := b.sync(one(0, whole))
-	require.Equal(p, half, ans.Tags[0].Share, "the process of the first may still draw")
-	require.Equal(p, 1, ans.Tags[0].Live)
-	require.Equal(p, []consensus.RosterRow{{ID: "a", Claim: half, Demand: whole, PoolSize: 1}}, ans.Tags[0].Roster)
-	a.refused(consensus.Replaced, half, half)
+	require.Equal(p, half, ans.Share, "the process of the first may still draw")
+	require.Equal(p, 1, ans.Live)
+	require.Equal(p, []driver.RosterRow{{ID: "a", Claim: half, Demand: whole, PoolSize: 1}}, ans.Roster)
+	a.refused(driver.Replaced, half, half)
 	a.leave() // it has no say any more
 
 	c := b.reborn()
 	require.Zero(p, c.share(0, whole), "every earlier one counts")
-	b.refused(consensus.Replaced, half, half)
+	b.refused(driver.Replaced, half, half)
 	p.eventually("the claims end one removal time later", func() bool {
-		a.refused(consensus.Replaced, half, half) // asking does not keep the row
+		a.refused(driver.Replaced, half, half) // asking does not keep the row
 		return c.share(0, whole) == whole
 	})
-	require.GreaterOrEqual(p, time.Since(sent), nearly(consensus.Removal(p.lease)), "too early")
+	require.GreaterOrEqual(p, time.Since(sent), nearly(driver.Removal(p.lease)), "too early")
 }
 
 func leaves(p *pool) {
@@ -203,14 +203,14 @@ func leaves(p *pool) {
 	a.share(0, half)
 	late := a.request(one(half, whole))
 	a.leave()
-	require.Equal(p, consensus.Removed, a.send(late).Status)
-	a.refused(consensus.Removed, half, half)
+	require.Equal(p, driver.Removed, a.send(late).Status)
+	a.refused(driver.Removed, half, half)
 	require.Equal(p, whole, b.share(0, whole))
 	b.leave()
 
 	c := a.reborn()
 	require.Equal(p, half, c.share(0, half), "another incarnation may join at once")
-	require.Equal(p, consensus.Replaced, a.send(late).Status)
+	require.Equal(p, driver.Replaced, a.send(late).Status)
 	require.Equal(p, half, c.share(half, half))
 }
 
@@ -226,8 +226,8 @@ func silenceCases() []testCase {
 			p.eventually("two removal times pass", func() bool {
 				require.Equal(p, whole, a.share(whole, whole))
 				ans := b.sync(one(0, whole))
-				require.Zero(p, ans.Tags[0].Share)
-				return ans.Time-start > 2*consensus.Removal(p.lease).Microseconds()
+				require.Zero(p, ans.Share)
+				return ans.Time-start > 2*driver.Removal(p.lease).Microseconds()
 			})
 		}},
 		{name: "the clock follows the store's, and a leap counts as no time", run: clock},
@@ -242,30 +242,30 @@ func silent(p *pool) {
 	var now int64
 	p.eventually("the claim ends", func() bool {
 		ans := b.sync(one(0, whole))
-		if ans.Tags[0].Share == 0 {
-			require.Equal(p, 2, ans.Tags[0].Live)
+		if ans.Share == 0 {
+			require.Equal(p, 2, ans.Live)
 			now = ans.Time
 			return false
 		}
-		require.Equal(p, whole, ans.Tags[0].Share)
-		require.Equal(p, 1, ans.Tags[0].Live)
-		require.Greater(p, ans.Time-last.Time, consensus.Removal(p.lease).Microseconds(), "on the pool's clock")
+		require.Equal(p, whole, ans.Share)
+		require.Equal(p, 1, ans.Live)
+		require.Greater(p, ans.Time-last.Time, driver.Removal(p.lease).Microseconds(), "on the pool's clock")
 		return true
 	})
-	require.GreaterOrEqual(p, time.Since(sent), nearly(consensus.Removal(p.lease)), "in real time")
+	require.GreaterOrEqual(p, time.Since(sent), nearly(driver.Removal(p.lease)), "in real time")
 	slack := int64(0)
 	if p.Deferred {
-		slack = consensus.Clamp(p.lease).Microseconds() // stamped by the step after it
+		slack = driver.Clamp(p.lease).Microseconds() // stamped by the step after it
 	}
-	require.LessOrEqual(p, now-last.Time, consensus.Removal(p.lease).Microseconds()+slack, "it stayed too long")
-	a.refused(consensus.Removed, whole, whole)
+	require.LessOrEqual(p, now-last.Time, driver.Removal(p.lease).Microseconds()+slack, "it stayed too long")
+	a.refused(driver.Removed, whole, whole)
 	require.Zero(p, a.reborn().share(0, whole))
 }
 
 func clock(p *pool) {
 	p.open()
 	a := p.proc("a")
-	clamp := consensus.Clamp(p.lease).Microseconds()
+	clamp := driver.Clamp(p.lease).Microseconds()
 	a.sync(one(0, 0))
 	// Time passes, in small steps: as much as here, less what steps left out.
 	sent := time.Now()
@@ -276,13 +276,13 @@ func clock(p *pool) {
 		require.GreaterOrEqual(p, now, last, "the clock never runs backwards")
 		require.LessOrEqual(p, now-last, clamp, "it never leaps further than the clamp")
 		last = now
-		return last-start > consensus.Removal(p.lease).Microseconds()
+		return last-start > driver.Removal(p.lease).Microseconds()
 	})
 	require.LessOrEqual(p, time.Duration(last-start)*time.Microsecond, time.Since(sent)*21/20+time.Duration(clamp)*time.Microsecond)
 
 	// A gap beyond the clamp counts as no time at all.
 	leap := func() int64 {
-		pause(consensus.Clamp(p.lease) + consensus.Clamp(p.lease)/2)
+		pause(driver.Clamp(p.lease) + driver.Clamp(p.lease)/2)
 		now := a.sync(one(0, 0)).Time
 		delta := now - last
 		last = now

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/short"
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/storetest"
 )
 
@@ -20,7 +20,7 @@ const longest = 300 * time.Millisecond
 type server struct {
 	deferred bool
 	knowsNew bool
-	fault    func(*consensus.At) // what it gets wrong about the moment
+	fault    func(*driver.At) // what it gets wrong about the moment
 
 	mu       sync.Mutex
 	identity string
@@ -29,7 +29,7 @@ type server struct {
 
 // An entry is one record and the time at which it was written.
 type entry struct {
-	rec     consensus.Record
+	rec     driver.Record
 	written int64
 }
 
@@ -55,7 +55,7 @@ func (s *server) step(ctx context.Context, fault error, pool string, makes bool,
 	return nil
 }
 
-func (s *server) Sync(ctx context.Context, req consensus.Request) (ans consensus.Answer, err error) {
+func (s *server) Sync(ctx context.Context, req driver.Request) (ans driver.Answer, err error) {
 	err = s.step(ctx, req.Validate(), req.Pool, true, func(e *entry) (changed bool) {
 		ans, changed = e.rec.Sync(&req, s.at(e))
 		return changed
@@ -63,20 +63,20 @@ func (s *server) Sync(ctx context.Context, req consensus.Request) (ans consensus
 	return ans, err
 }
 
-func (s *server) Leave(ctx context.Context, l consensus.Leave) error {
+func (s *server) Leave(ctx context.Context, l driver.Leave) error {
 	return s.step(ctx, l.Validate(), l.Pool, false, func(e *entry) bool { return e.rec.Leave(&l, s.at(e)) })
 }
 
-func (s *server) Load(ctx context.Context, pool string) (docs []consensus.Document, roster []consensus.RosterRow, err error) {
+func (s *server) Load(ctx context.Context, pool string) (docs []driver.Document, roster []driver.RosterRow, err error) {
 	var found error
-	err = s.step(ctx, consensus.ValidatePool(pool), pool, false, func(e *entry) bool {
+	err = s.step(ctx, driver.ValidatePool(pool), pool, false, func(e *entry) bool {
 		docs, roster, found = e.rec.Load()
 		return false
 	})
 	return docs, roster, cmp.Or(err, found)
 }
 
-func (s *server) Save(ctx context.Context, pool string, d consensus.DocumentReport) (current consensus.Version, err error) {
+func (s *server) Save(ctx context.Context, pool string, d driver.DocumentReport) (current driver.Version, err error) {
 	var refused error
 	err = s.step(ctx, d.ValidateSave(pool), pool, false, func(e *entry) (changed bool) {
 		current, changed, refused = e.rec.Save(&d, s.at(e))
@@ -85,7 +85,7 @@ func (s *server) Save(ctx context.Context, pool string, d consensus.DocumentRepo
 	return current, cmp.Or(err, refused)
 }
 
-func (s *server) Reserve(ctx context.Context, req consensus.Reserve) (res consensus.Reserved, err error) {
+func (s *server) Reserve(ctx context.Context, req driver.Reserve) (res driver.Reserved, err error) {
 	err = s.step(ctx, req.Validate(), req.Pool, false, func(e *entry) (changed bool) {
 		if res, changed = e.rec.Reserve(&req, s.at(e)); changed && s.deferred {
 			e.written = time.Now().UnixMicro() // the slots are told by it
@@ -107,8 +107,8 @@ func (s *server) entry(pool string) *entry {
 	return &entry{}
 }
 
-func (s *server) at(e *entry) consensus.At {
-	at := consensus.At{
+func (s *server) at(e *entry) driver.At {
+	at := driver.At{
 		Now: time.Now().UnixMicro(), Identity: s.identity,
 		Deferred: s.deferred, Longest: longest,
 	}
@@ -153,17 +153,14 @@ func (s *server) snapshot(_ testing.TB, pool string) func() {
 
 func (e *entry) clone() *entry {
 	c := *e
-	c.rec.Rows = append([]consensus.Row(nil), e.rec.Rows...)
-	for i := range c.rec.Rows {
-		c.rec.Rows[i].Entries = append([]consensus.Entry(nil), c.rec.Rows[i].Entries...)
-	}
-	c.rec.Documents = append([]consensus.Document(nil), e.rec.Documents...)
+	c.rec.Rows = append([]driver.Row(nil), e.rec.Rows...)
+	c.rec.Documents = append([]driver.Document(nil), e.rec.Documents...)
 	return &c
 }
 
 func (s *server) harness() storetest.Harness {
 	return storetest.Harness{
-		New:      func(testing.TB) consensus.Store { return s },
+		New:      func(testing.TB) driver.Store { return s },
 		Deferred: s.deferred,
 		KnowsNew: s.knowsNew,
 		Longest:  longest,

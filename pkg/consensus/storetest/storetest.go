@@ -1,5 +1,5 @@
 // Package storetest is the conformance suite for implementations of
-// consensus.Store, those of other modules included.
+// driver.Store, those of other modules included.
 //
 // A store's own test file is a short harness:
 //
@@ -7,7 +7,7 @@
 //		server := startServer(t)
 //		storetest.Run(t, storetest.Harness{
 //			Longest: 500 * time.Millisecond,
-//			New: func(t testing.TB) consensus.Store {
+//			New: func(t testing.TB) driver.Store {
 //				return mystore.New(server.Dial(t), mystore.WithLongestLease(500*time.Millisecond))
 //			},
 //		})
@@ -16,7 +16,7 @@
 // The suite has two parts. The directed cases take the rules of the package
 // documentation of consensus one by one. The random sequences do whatever
 // processors, right or wrong, may do, and compare every answer with that of a
-// consensus.Record, the reference.
+// driver.Record, the reference.
 //
 // The suite needs no control of the store's clock, and waits for real time only
 // where a rule is about time. It asks for leases of tenths of a second, which
@@ -59,7 +59,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // A Harness says how to reach a server under test, and what kind of store it is.
@@ -69,7 +69,7 @@ type Harness struct {
 	// on the same server; stores that live in one process return the same value.
 	// The harness closes the handle, in t.Cleanup. New may be called from several
 	// goroutines.
-	New func(t testing.TB) consensus.Store
+	New func(t testing.TB) driver.Store
 
 	// Memory says that the store never freezes a pool, because it cannot forget
 	// one that its processors remember (At.Identity is empty).
@@ -86,7 +86,7 @@ type Harness struct {
 
 	// Longest is the longest lease that the store was built for: a store that
 	// forgot something freezes for Removal(Longest). Defaults to
-	// consensus.MaxLease, with which the suite takes minutes; 500ms is a good value.
+	// driver.MaxLease, with which the suite takes minutes; 500ms is a good value.
 	Longest time.Duration
 
 	// Permits is how many permits the case with many of them issues. Defaults to 2,000.
@@ -117,7 +117,7 @@ func Run(t *testing.T, h Harness) {
 	t.Helper()
 	require.NotNil(t, h.New, "storetest: Harness.New is nil")
 	if h.Longest == 0 {
-		h.Longest = consensus.MaxLease
+		h.Longest = driver.MaxLease
 	}
 	s := &suite{Harness: h}
 	t.Run("rules", func(t *testing.T) { s.runAll(t, directed(), parallel) })
@@ -171,7 +171,7 @@ const callTimeout = 10 * time.Second
 // patience bounds a wait for something that follows from time alone.
 const patience = time.Minute
 
-func (s *suite) pool(t *testing.T, store consensus.Store, name string) *pool {
+func (s *suite) pool(t *testing.T, store driver.Store, name string) *pool {
 	t.Helper()
 	// The lease counts time in a few hundred milliseconds, but not so few that a
 	// slow machine skips over a clamp in one step.

@@ -18,9 +18,8 @@ local silent, problem = advance(rec, st)
 if not silent then return problem end
 local changed = {}
 if rec.row then
-  rec.claims = rec.claims - row.claims
-  local tombstone = { LEFT, number(st.clock), '0', seq, row.nonce, '0' }
-  changed = { own, table.concat(tombstone, ' ') }
+  rec.claims = rec.claims - row.claim
+  changed = { own, empty_row(LEFT, number(st.clock), seq, row.nonce) }
 end
 save_record(rec, changed, silent)
 return 1

@@ -4,11 +4,11 @@
 -- document.lua. Values are decimal numbers and names separated by blanks:
 --   meta: 1 store revision clock wall frozen_until frozen_since cause lease
 --         rows claims oldest began slept documents
---   row:  state last_seen claims seq nonce tags, and for each tag: in_use
---         answered demand pool_size length tag length note
--- A row's claims are the sum over its tags of the larger of in_use and answered.
--- Those of meta are the sum over all rows, and no row was seen before oldest: most
--- steps need to look at no row but their own.
+--   row:  state last_seen claim seq nonce in_use answered demand pool_size note
+-- A row's claim is the larger of in_use and answered, and 0 with nothing but zeros and
+-- an empty note behind it once nothing can be in use. The claims of meta are the sum over
+-- all rows, and no row was seen before oldest: most steps need to look at no row but
+-- their own.
 --
 -- Times are in microseconds, the lease in milliseconds, shares in 1e-9; all of
 -- them are exact in Lua's doubles. Revisions, sequence numbers and nonces have 64
@@ -76,28 +76,23 @@ local function load_record(own, asked)
   if got[3] and not load_permits(rec, got[3]) then return nil, wrong('the permits are not of format 1') end
   if value then
     local row = {}
-    row.state, row.seen, row.claims, row.seq, row.nonce = string.match(value, '^(%d) (%d+) (%d+) (%d+) (%d+) ')
+    row.state, row.seen, row.claim, row.seq, row.nonce = string.match(value, '^(%d) (%d+) (%d+) (%d+) (%d+) ')
     if not row.state then return nil, wrong('a row is not of format 1') end
     rec.row = row
   end
   return rec, got
 end
 
--- The entries of a row by tag, or nil if they are malformed.
-local function entries_of(value)
-  local entries, _, pos = {}, string.find(value, '^%d %d+ %d+ %d+ %d+ %d+ ')
-  while pos and pos < #value do
-    local _, last, in_use, answered, demand, pool_size, length =
-      string.find(value, '^(%d+) (%d+) (%d+) (%d+) (%d+) ', pos + 1)
-    if not last then return nil end
-    local e = { in_use = tonumber(in_use), answered = tonumber(answered), demand = demand, pool_size = pool_size }
-    entries[string.sub(value, last + 1, last + length)] = e
-    _, last, length = string.find(value, '^ (%d+) ', last + length + 1)
-    if not last then return nil end
-    e.note = string.sub(value, last + 1, last + length)
-    pos = last + length + 1
-  end
-  return entries
+-- The value of a row. in_use and answered are numbers, all else is text.
+local function row_text(state, seen, seq, nonce, in_use, answered, demand, pool_size, note)
+  local claim = math.max(in_use, answered)
+  local head = string.format('%s %s %.0f %s %s %.0f %.0f %s %s ', state, seen, claim, seq, nonce, in_use, answered, demand, pool_size)
+  return head .. note, claim
+end
+
+-- The value of a row of whose share nothing can be in use.
+local function empty_row(state, seen, seq, nonce)
+  return (row_text(state, seen, seq, nonce, 0, 0, '0', '0', ''))
 end
 
 -- Works out the logical time of a step; see Record.begin in package consensus.

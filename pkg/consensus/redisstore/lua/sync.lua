@@ -6,8 +6,8 @@
 -- is durable, else empty, spacing of the limit in nanoseconds, the document that it is by or
 -- empty, 1 if strict, how far ahead slots are reserved in microseconds, how long ago a
 -- share may have been granted that is still in use in microseconds, the number of documents, the number of incarnations that are dead, for each of these: its name, and the
--- requests that it had sent; for each document: name, version, base, body; and for each tag: tag, in_use, wanted,
--- demand, pool_size, note.
+-- requests that it had sent; for each document: name, version, base, body; and at last: in_use, wanted, demand,
+-- pool_size, note.
 -- Reply: what became of the request, and if it was granted: time, revision, lease,
 -- rest of the freeze, its cause, policy, names and values of all fields in turn, of a
 -- document that is as reported without the body, when the pool began, and how long it
@@ -20,7 +20,9 @@ local wants_policy, remembered, life = ARGV[10] == '1', ARGV[11], ARGV[12]
 local spacing, spacing_by, strict = tonumber(ARGV[13]), ARGV[14], ARGV[15] == '1'
 local reach, lasting, documents, first_dead = tonumber(ARGV[16]), tonumber(ARGV[17]), tonumber(ARGV[18]), 20
 local first_document = first_dead + 2 * tonumber(ARGV[19])
-local first_tag = first_document + 4 * documents
+local report = first_document + 4 * documents
+local in_use, wanted = tonumber(ARGV[report]), tonumber(ARGV[report + 1])
+local demand, pool_size, note = ARGV[report + 2], ARGV[report + 3], ARGV[report + 4]
 local WHOLE = 1000000000
 
 local rec, got = load_record(own, document_fields(first_document, documents))
@@ -125,25 +127,14 @@ end
 if verdict == 'behind' then
   -- The sender may use what the store has forgotten: nobody else may grow, and the
   -- facts count. What the row claims counts as well: it may be that of a clone.
-  local row, entries = rec.row, entries_of(rec.own_value)
-  if not entries then return wrong('a row is not of format 1') end
-  for i = first_tag, #ARGV, 6 do
-    local e = entries[ARGV[i]]
-    if not e then
-      e = { in_use = 0, answered = 0, demand = ARGV[i + 3], pool_size = ARGV[i + 4], note = ARGV[i + 5] }
-      entries[ARGV[i]] = e
-    end
-    e.in_use = math.max(e.in_use, tonumber(ARGV[i + 1]))
-  end
-  local claims, n, parts = 0, 0, {}
-  for tag, e in pairs(entries) do
-    claims, n = claims + math.max(e.in_use, e.answered), n + 1
-    parts[n] = string.format('%.0f %.0f %s %s %d %s %d %s', e.in_use, e.answered, e.demand, e.pool_size, #tag, tag,
-      #e.note, e.note)
-  end
-  rec.claims = rec.claims - row.claims + claims
-  local head = table.concat({ LIVE, row.seen, number(claims), row.seq, row.nonce, number(n) }, ' ')
-  save({ own, head .. ' ' .. table.concat(parts, ' ') })
+  local row = rec.row
+  local used, answered, its_demand, its_size, its_note =
+    string.match(rec.own_value, '^%d %d+ %d+ %d+ %d+ (%d+) (%d+) (%d+) (%d+) (.*)$')
+  if not used then return wrong('a row is not of format 1') end
+  local more = math.max(tonumber(used), in_use)
+  local text, claim = row_text(LIVE, row.seen, row.seq, row.nonce, more, tonumber(answered), its_demand, its_size, its_note)
+  rec.claims = rec.claims - row.claim + claim
+  save({ own, text })
   return { 'behind', rec.row.seq, rec.row.nonce }
 end
 if verdict == 'clone' then
@@ -168,7 +159,7 @@ if not rec.row then
   for i = 2, #changed, 2 do changed[i] = REPLACED .. string.sub(changed[i], 2) end
   rec.rows = rec.rows + 1
 else
-  rec.claims = rec.claims - rec.row.claims
+  rec.claims = rec.claims - rec.row.claim
 end
 
 -- What a dead incarnation claims is free at once, and its row stays; that of a clone is
@@ -178,13 +169,13 @@ for i = first_dead, first_document - 1, 2 do
   local value = redis.call('HMGET', KEYS[1], field)[1]
   if value then
     local dead = {}
-    dead.state, dead.seen, dead.claims, dead.seq, dead.nonce = string.match(value, '^(%d) (%d+) (%d+) (%d+) (%d+) ')
+    dead.state, dead.seen, dead.claim, dead.seq, dead.nonce = string.match(value, '^(%d) (%d+) (%d+) (%d+) (%d+) ')
     if not dead.state then return wrong('a row is not of format 1') end
     if (dead.state == LIVE or dead.state == REPLACED) and not gone(st, dead.seen) then
       changed[#changed + 1] = field -- after what closed it above: the last of both counts
       if sent_by(dead, ARGV[i + 1]) then
-        rec.claims = rec.claims - dead.claims
-        changed[#changed + 1] = table.concat({ REPLACED, dead.seen, '0', dead.seq, dead.nonce, '0' }, ' ')
+        rec.claims = rec.claims - dead.claim
+        changed[#changed + 1] = empty_row(REPLACED, dead.seen, dead.seq, dead.nonce)
       else
         changed[#changed + 1] = CLONED .. string.sub(value, 2)
       end
@@ -193,30 +184,22 @@ for i = first_dead, first_document - 1, 2 do
 end
 
 -- Facts first: what is reported in use is the claim, even beyond the whole. Then
--- each tag is answered what there is room for. A frozen pool lets no share grow.
+-- the answer is what there is room for. A frozen pool lets no share grow.
 local issuing, winding = issue(rec, st, spacing, spacing_by_newest(), strict, reach, id)
 if issuing == nil then return wrong('the permits are not of format 1') end
-local own_claims, row = 0, {}
-for i = first_tag, #ARGV, 6 do own_claims = own_claims + ARGV[i + 1] end
-for i = first_tag, #ARGV, 6 do
-  local in_use, limit = tonumber(ARGV[i + 1]), tonumber(ARGV[i + 2])
-  local room = math.max(WHOLE - (rec.claims + own_claims - in_use), 0)
-  if frozen() then limit = in_use end
-  if issuing then
-    limit = 0
-  elseif winding then
-    limit = math.min(limit, in_use)
-  end
-  local answered = math.min(limit, room)
-  own_claims = own_claims - in_use + math.max(in_use, answered)
-  row[#row + 1] = string.format('%s %.0f %s %s %d %s %d %s', ARGV[i + 1], answered, ARGV[i + 3], ARGV[i + 4],
-    #ARGV[i], ARGV[i], #ARGV[i + 5], ARGV[i + 5])
+local limit = wanted
+if frozen() then limit = in_use end
+if issuing then
+  limit = 0
+elseif winding then
+  limit = math.min(limit, in_use)
 end
+local answered = math.min(limit, math.max(WHOLE - rec.claims, 0))
 local seen = number(st.clock)
-local head = table.concat({ LIVE, seen, number(own_claims), seq, nonce, number(#row) }, ' ')
+local text, claim = row_text(LIVE, seen, seq, nonce, in_use, answered, demand, pool_size, note)
 changed[#changed + 1] = own
-changed[#changed + 1] = head .. ' ' .. table.concat(row, ' ')
-rec.claims = rec.claims + own_claims
+changed[#changed + 1] = text
+rec.claims = rec.claims + claim
 
 for i = 1, documents do
   local at = first_document + 4 * (i - 1)

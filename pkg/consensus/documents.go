@@ -1,0 +1,39 @@
+package consensus
+
+import (
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling/ramp"
+	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
+)
+
+// The names of the documents of a pool.
+const (
+	limitDocument   = "limit"
+	rampDocument    = "ramp"
+	backoffDocument = "backoff"
+	pauseDocument   = "pause"
+)
+
+// The documents of a pool: the override of the limit, where its ramp and its backoff stand,
+// and what is paused.
+var (
+	limitDoc   = pooldoc.Doc[Override]{Name: limitDocument, Body: Override.body, Parse: parseOverride, Late: true}
+	rampDoc    = sharedDoc(rampDocument, ramp.ParseState)
+	backoffDoc = sharedDoc(backoffDocument, backoff.ParseState)
+	pauseDoc   = pooldoc.Doc[pauseList]{Name: pauseDocument, Body: pauseList.body, Parse: parsePauseList, Merges: true}
+)
+
+// sharedDoc is the document of a state that the pool shares. One of another release is an
+// unreadable state.
+func sharedDoc[S ceiling.Moving[S]](name string, parse func(string) (S, error)) pooldoc.Doc[ceiling.Shared[S]] {
+	return pooldoc.Doc[ceiling.Shared[S]]{
+		Name: name,
+		Body: func(s ceiling.Shared[S]) ([]byte, error) { return s.AppendText(nil) },
+		Parse: func(body []byte) (ceiling.Shared[S], error) {
+			s, err := ceiling.Parse(string(body), parse)
+			s.Unreadable = err != nil
+			return s, err
+		},
+	}
+}

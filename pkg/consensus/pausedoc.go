@@ -1,0 +1,128 @@
+package consensus
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// A pauseList is the document "pause": what was paused when, and for how long.
+//
+// The end of a pause is on the pool's logical clock: at is the logical time of writing, and
+// left is how long the pause was then. That clock follows the store's. So no processor's wall
+// clock can shorten a pause, and it outlives all processors. The clock does not count the
+// time in which the pool was empty: Answer.Slept is taken off for that.
+//
+// A processor writes the document anew where the clock has lost time: after the store was
+// away for longer than a clamp, or has lost the record, whose next one has another clock.
+type pauseList struct {
+	entries []entry
+	// resumed is the version of the document by which somebody resumed last; 0: nobody has.
+	resumed Version
+}
+
+// An entry is one pause.
+type entry struct {
+	tag, reason string
+	// at is the logical time of writing, in microseconds. 0: whoever wrote it knew no logical
+	// time, and the pause counts from when a processor reads it.
+	at int64
+	// left is how long it goes on; 0: until somebody resumes.
+	left time.Duration
+	// until is the end by the wall clock of whoever paused, for people only; zero: no end.
+	until time.Time
+}
+
+// The form of the document.
+type pauseListJSON struct {
+	Pauses  []entryJSON `json:"pauses"`
+	Resumed uint64      `json:"resumed,omitempty"`
+}
+
+//nolint:tagliatelle // the unit belongs to the name
+type entryJSON struct {
+	Tag    string `json:"tag,omitempty"`
+	At     int64  `json:"at_us,omitempty"`
+	Left   int64  `json:"left_us,omitempty"`
+	Until  string `json:"until,omitempty"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// body returns the document's body. The error is a *throttle.PauseError if it is too large.
+func (n pauseList) body() ([]byte, error) {
+	j := pauseListJSON{Pauses: make([]entryJSON, 0, len(n.entries)), Resumed: uint64(n.resumed)}
+	for _, e := range n.entries {
+		o := entryJSON{Tag: e.tag, At: e.at, Left: e.left.Microseconds(), Reason: e.reason}
+		if !e.until.IsZero() {
+			o.Until = e.until.UTC().Format(time.RFC3339)
+		}
+		j.Pauses = append(j.Pauses, o)
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(j); err != nil {
+		return nil, fmt.Errorf("consensus: the document %q: %w", pauseDocument, err)
+	}
+	body := bytes.TrimSpace(b.Bytes())
+	if len(n.entries) > throttle.MaxPausedTags || len(body) > MaxDocumentBytes {
+		return nil, &throttle.PauseError{
+			Field: "number", Value: fmt.Sprint(len(n.entries)),
+			Allowed: fmt.Sprint("at most ", throttle.MaxPausedTags, " tags at a time, in ", MaxDocumentBytes, " bytes with their reasons"),
+		}
+	}
+	return body, nil
+}
+
+// parsePauseList reads a document's body. An unknown field is an error: it may be a pause of
+// a kind that this release does not know.
+func parsePauseList(body []byte) (n pauseList, err error) {
+	if len(body) > MaxDocumentBytes {
+		return n, fmt.Errorf("the size of the document %s is %d, allowed: at most %d", pauseDocument, len(body), MaxDocumentBytes)
+	}
+	var j pauseListJSON
+	if err := decodeStrictly(body, &j); err != nil {
+		return n, fmt.Errorf("consensus: the document %q holds no pauses: %.200s", pauseDocument, err.Error())
+	}
+	if j.Pauses == nil || len(j.Pauses) > throttle.MaxPausedTags || j.Resumed > MaxVersion {
+		return n, fmt.Errorf(`consensus: the document %q holds no pauses, allowed: {"pauses":[...]} with at most %d`, pauseDocument, throttle.MaxPausedTags)
+	}
+	n.resumed = Version(j.Resumed)
+	for _, o := range j.Pauses {
+		e, err := o.entry()
+		if err != nil {
+			return pauseList{}, err
+		}
+		for _, other := range n.entries {
+			if other.tag == e.tag {
+				return pauseList{}, fmt.Errorf("consensus: the document %q pauses the tag %q twice", pauseDocument, e.tag)
+			}
+		}
+		n.entries = append(n.entries, e)
+	}
+	return n, nil
+}
+
+func (o *entryJSON) entry() (e entry, err error) {
+	if o.At < 0 || o.At > MaxMicros || o.Left < 0 || o.Left > throttle.MaxPause.Microseconds() {
+		return e, errors.New("consensus: a pause in the document " + pauseDocument + " has a time out of bounds")
+	}
+	e = entry{tag: o.Tag, reason: o.Reason, at: o.At, left: time.Duration(o.Left) * time.Microsecond}
+	if o.Until != "" {
+		if e.until, err = time.Parse(time.RFC3339, o.Until); err != nil {
+			return entry{}, fmt.Errorf("consensus: a pause in the document %q: until is %.40q, allowed: a time as of RFC 3339", pauseDocument, o.Until)
+		}
+	}
+	p := throttle.Paused{Tag: e.tag, Reason: e.reason}
+	return e, p.Check(time.Time{})
+}
+
+// drop takes the pause of a tag out.
+func (n *pauseList) drop(tag string) {
+	n.entries = slices.DeleteFunc(slices.Clone(n.entries), func(e entry) bool { return e.tag == tag })
+}

@@ -1,0 +1,180 @@
+package consensus
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+func TestNotice(t *testing.T) {
+	until := time.Date(2026, 11, 22, 15, 4, 5, 0, time.UTC)
+	n := pauseList{resumed: 7, entries: []entry{
+		{reason: `429 from "the" service <a>`, at: 1_700_000_000_000_000, left: time.Minute, until: until},
+		{tag: "gpt-4", at: 12, left: 0},
+		{tag: "x", left: time.Microsecond},
+	}}
+	body, err := n.body()
+	require.NoError(t, err)
+	//nolint:testifylint // the bytes count: what is saved is compared byte by byte
+	require.Equal(t, `{"pauses":[{"at_us":1700000000000000,"left_us":60000000,"until":"2026-11-22T15:04:05Z","reason":"429 from \"the\" service <a>"},`+
+		`{"tag":"gpt-4","at_us":12},{"tag":"x","left_us":1}],"resumed":7}`, string(body))
+	back, err := parsePauseList(body)
+	require.NoError(t, err)
+	require.Equal(t, n, back)
+	for _, body := range []string{
+		"", "x", "[]", "{}", `{"pauses":null}`, `{"pauses":[]}x`, `{"pauses":[],"more":1}`, `{"pauses":[{"more":1}]}`,
+		`{"pauses":[{},{}]}`, `{"pauses":[{"tag":"a"},{"tag":"a"}]}`, `{"pauses":[{"left_us":-1}]}`, `{"pauses":[{"at_us":-1}]}`,
+		fmt.Sprintf(`{"pauses":[{"left_us":%d}]}`, throttle.MaxPause.Microseconds()+1), `{"pauses":[{"until":"yesterday"}]}`,
+		`{"pauses":[{"tag":"` + strings.Repeat("x", 65) + `"}]}`, `{"pauses":[{"reason":"a\nb"}]}`, `{"pauses":[],"resumed":9223372036854775808}`,
+		`{"pauses":[` + strings.Repeat(`{},`, throttle.MaxPausedTags) + `{}]}`, strings.Repeat(" ", MaxDocumentBytes+1),
+	} {
+		_, err := parsePauseList([]byte(body))
+		require.Error(t, err, "%.60s", body)
+		require.LessOrEqual(t, len(err.Error()), 400)
+	}
+}
+
+// The longest texts for as many tags as there may be do not fit; that is an error, and no more.
+func TestNoticeIsBounded(t *testing.T) {
+	var n pauseList
+	for i := range throttle.MaxPausedTags {
+		n.entries = append(n.entries, entry{tag: fmt.Sprint(i), reason: strings.Repeat("r", 100), at: MaxMicros, left: throttle.MaxPause, until: time.Now()})
+	}
+	body, err := n.body()
+	require.NoError(t, err)
+	require.LessOrEqual(t, len(body), MaxDocumentBytes)
+	for i := range n.entries {
+		n.entries[i].reason = strings.Repeat(`"`, 128)
+	}
+	_, err = n.body()
+	require.ErrorContains(t, err, "at most 16 tags")
+	n.entries = append(n.entries[:0:0], make([]entry, throttle.MaxPausedTags+1)...)
+	_, err = n.body()
+	require.ErrorContains(t, err, "number of the pause is 17")
+	news := notification{from: "x", version: 1, pauses: &pauseList{}}
+	text, err := news.encode()
+	require.NoError(t, err)
+	require.Less(t, len(text)+MaxDocumentBytes, MaxNewsBytes)
+}
+
+func FuzzParsePauseList(f *testing.F) {
+	f.Add(`{"pauses":[{"tag":"gpt","at_us":1,"left_us":60000000,"until":"2026-11-22T15:04:05Z","reason":"429"}],"resumed":7}`)
+	f.Add(`{"pauses":[]}`)
+	f.Add(`{"pauses":[{"left_us":31622400000000}]}`)
+	f.Add("")
+	f.Fuzz(func(t *testing.T, body string) {
+		n, err := parsePauseList([]byte(body))
+		if err != nil {
+			require.Zero(t, n)
+			return
+		}
+		again, err := n.body()
+		if err != nil {
+			return // escapes make it larger
+		}
+		back, err := parsePauseList(again)
+		require.NoError(t, err)
+		require.Len(t, back.entries, len(n.entries))
+		for _, m := range []moment{
+			{},
+			{now: time.Hour, logical: 1, clamp: time.Second},
+			{now: time.Hour, logical: MaxMicros, began: MaxMicros, slept: maxSlept, clamp: time.Second},
+		} {
+			for i := range n.entries {
+				e := n.entries[i]
+				require.Equal(t, e.left, back.entries[i].left)
+				end := e.ends(m)
+				require.GreaterOrEqual(t, end, m.now)
+				require.True(t, end == forever || end <= m.now+throttle.MaxPause)
+			}
+		}
+	})
+}
+
+func FuzzParseNotification(f *testing.F) {
+	f.Add(`{"form":1,"from":"a","version":65537,"pause":{"pauses":[{"left_us":1}]}}`)
+	f.Add(`{"form":1,"from":"a","version":65537,"receipt":"cG9kLTE="}`)
+	f.Add(`{"form":1,"from":"a","version":0}`)
+	f.Add("")
+	f.Fuzz(func(t *testing.T, text string) {
+		n, err := parseNotification([]byte(text))
+		if err != nil {
+			return
+		}
+		require.NotZero(t, n.version)
+		require.NotEqual(t, n.pauses == nil, n.id == "")
+		again, err := n.encode()
+		if err != nil {
+			return // escapes make it larger
+		}
+		back, err := parseNotification(again)
+		require.NoError(t, err, "%s", again)
+		require.Equal(t, n.version, back.version)
+		require.Equal(t, n.id, back.id)
+	})
+}
+
+// The receipt of a processor stands behind what its note tells of its limit, or alone; words that
+// a release does not know are no reason to ignore the others.
+func TestReceiptInNote(t *testing.T) {
+	n := note{paused: 5}
+	require.Equal(t, "1 p:5", n.String())
+	require.Empty(t, note{}.String())
+	n = noteOf(throttle.Limit{Max: 600, Per: time.Minute}, 7, 8)
+	n.paused = 65537
+	require.Equal(t, "1 0 600 60000000 7 8 p:65537", n.String())
+	for text, want := range map[string]Version{
+		"1 0 600 60000000 7 8": 0, "1 0 600 60000000 7 8 p:65537": 65537, "1 0 600 60000000 7 8 c:12 p:3 x:y": 3, "1 p:9": 9,
+		"1 p:0": 0, "1 p:05": 0, "1 p:9223372036854775808": 0, "2 p:9": 0, "1 0 p:9": 0, "1 P:9": 0, "1 p:1 p:2": 0, "1 p:": 0, "": 0, "1": 0,
+		"1 0 600 60000000 7 8 p:1 9": 0, "1 0 600 60000000 7 8  p:1": 0,
+	} {
+		require.Equal(t, want, receiptOf(text), "%q", text)
+	}
+	for text, ok := range map[string]bool{
+		"1 0 600 60000000 7 8 p:65537": true, "1 0 600 60000000 7 8 c:12 p:3": true, "1 0 600 60000000 7 8 new:word": true,
+		"1 p:9": false, "1 0 600 60000000 7 8 p:x": false, "1 0 600 60000000 7 8 9": false,
+		"1 0 600 60000000 7 8 a:1 a:2": false, "1 0 600 60000000 7 8 :": false,
+	} {
+		_, told := parseNote(text)
+		require.Equal(t, ok, told, "%q", text)
+	}
+}
+
+// written must not be early: the end that is read is never before the one that was meant, but for
+// what the clocks are off.
+func TestPauseIsReadAsItWasWritten(t *testing.T) {
+	const clamp = 2500 * time.Millisecond
+	at := moment{now: time.Hour, logical: 1_700_000_000_000_000, clamp: clamp}
+	s := stop{tag: "a", end: at.now + time.Minute}
+	e := s.entry(at)
+	require.Equal(t, entry{tag: "a", at: at.logical, left: time.Minute}, e)
+	for name, c := range map[string]struct {
+		m    moment
+		left time.Duration
+	}{
+		"at once":                      {moment{logical: at.logical}, time.Minute},
+		"half a minute later":          {moment{logical: at.logical + 30_000_000}, 30 * time.Second},
+		"when it is over":              {moment{logical: at.logical + 90_000_000}, 0},
+		"before it was written":        {moment{logical: at.logical - 90_000_000}, time.Minute},
+		"without a clock":              {moment{}, time.Minute},
+		"after a sleep":                {moment{logical: at.logical + 2, began: at.logical + 1, slept: 40 * time.Second}, 20*time.Second - 2*time.Microsecond},
+		"after a sleep that counted":   {moment{logical: at.logical + 2, began: at.logical + 1, slept: 2 * time.Second}, time.Minute - 2*time.Microsecond},
+		"written after the sleep":      {moment{logical: at.logical + 2, began: at.logical - 1, slept: 40 * time.Second}, time.Minute - 2*time.Microsecond},
+		"after the longest sleep ever": {moment{logical: at.logical + 2, began: at.logical + 1, slept: maxSlept}, 0},
+	} {
+		c.m.now, c.m.clamp = 5*time.Second, clamp
+		require.Equal(t, c.m.now+c.left, e.ends(c.m), name)
+	}
+	forever := stop{end: forever}
+	require.Equal(t, forever.end, new(entry).ends(at))
+	fe := forever.entry(at)
+	require.Equal(t, forever.end, fe.ends(at))
+	short := stop{end: at.now + 1}
+	e = short.entry(at)
+	require.Equal(t, at.now+time.Microsecond, e.ends(at), "never for ever")
+}

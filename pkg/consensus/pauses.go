@@ -1,0 +1,360 @@
+package consensus
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
+)
+
+// A pausing is what a processor knows of the pauses of its pool. It has no clock and no
+// I/O; it is a part of poolCeiling.
+type pausing struct {
+	version    Version   // of the pauseList
+	recorded   pauseList // as on record
+	stops      []stop    // the same on the local clock, in the same order
+	unreadable error     // why the document cannot be read; nil: it can
+	// stale: what is on record says less than this processor knows, and is to be written anew.
+	stale bool
+	// notified came in a notification and is not on record as far as is known. It can stop
+	// only, and is forgotten when an answer shows what is on record.
+	notified struct {
+		version Version
+		stops   []stop
+		at      time.Duration
+	}
+	// resumed lists the versions by which somebody had resumed last, as recent notifications
+	// say. They may be of different records, whose versions cannot be compared.
+	resumed []Version
+	// wishes are own pauses that go on. They are proposed until they are on record, and again
+	// when they have vanished because somebody gave back what a wiped store knew before.
+	wishes []wish
+}
+
+// A wish is a pause that was asked for at this processor.
+type wish struct {
+	stop
+
+	base     Version       // of what was on record, as far as was known, when it was asked for
+	resumed  []Version     // by which somebody had resumed before, as notifications said
+	quiet    time.Duration // it is not proposed before: it is being saved
+	proposed bool          // or saved
+}
+
+// notifiedFor is how long a notification counts although answers show nothing of it. Whoever
+// pushed it is saving it at the same time, or has just done so.
+func notifiedFor(lease time.Duration) time.Duration { return SyncTimeout(lease) }
+
+// take takes what an answer shows of the document, which is held now. asked is when the
+// request was sent.
+func (p *pausing) take(m moment, asked time.Duration, held pooldoc.Held) {
+	switch {
+	case held.Version != p.version:
+		p.load(m, held)
+	case !held.Lost && p.unreadable == nil:
+		p.follow(m)
+	}
+	if held.Lost && held.Seen.Version > 0 && p.unreadable == nil && !skip(rulePauseSeen) {
+		p.heed(m, &held.Seen)
+	}
+	if h := &p.notified; h.version > 0 && (p.version >= h.version || asked >= h.at+notifiedFor(4*m.clamp)) {
+		p.forgetNotified()
+	}
+	p.fulfil(m)
+}
+
+// fulfil ends the wishes that are over, or that somebody has ended.
+func (p *pausing) fulfil(m moment) {
+	p.wishes = slices.DeleteFunc(slices.Clone(p.wishes), func(w wish) bool { // a copy of the processor keeps its own
+		return p.resumes(&w) || m.now >= w.end
+	})
+}
+
+// forgetNotified forgets the notification: its pause is on record, or will not be.
+func (p *pausing) forgetNotified() { p.notified.version, p.notified.stops = 0, nil }
+
+// maxResumed is how many resumptions of notifications are remembered.
+const maxResumed = 8
+
+// remember adds resumptions to a list, which others may hold.
+func remember(list []Version, more ...Version) []Version {
+	list = slices.Clone(list)
+	for _, r := range more {
+		if r > 0 && !slices.Contains(list, r) {
+			list = append(list, r)
+		}
+	}
+	return list[max(0, len(list)-maxResumed):]
+}
+
+// resumes tells whether somebody has resumed since a pause was asked for, as the record shows.
+// Resumptions that were known then do not count, nor do earlier ones while a notification
+// counts. The record has the last word: a notification may be of a record that the store has
+// lost, whose versions are higher than all to come for a long time.
+func (p *pausing) resumes(w *wish) bool {
+	r := p.recorded.resumed
+	if r <= w.base || slices.Contains(w.resumed, r) {
+		return false
+	}
+	earlier := slices.ContainsFunc(w.resumed, func(h Version) bool { return r < h })
+	return !earlier || p.notified.version == 0
+}
+
+// load puts in force what is on record.
+func (p *pausing) load(m moment, held pooldoc.Held) {
+	n, err := pauseDoc.Read(held.Document)
+	known := p.version
+	p.version, p.unreadable, p.stale = held.Version, err, false
+	if err != nil {
+		return // nothing is renewed; what was known before goes on
+	}
+	before := p.known(m)
+	p.recorded, p.stops = n, nil
+	for i := range n.entries {
+		e := &n.entries[i]
+		p.stops = append(p.stops, stop{e.tag, e.reason, e.ends(m), e.until})
+		p.stale = p.stale || e.left > 0 && (e.at == 0 && m.logical > 0 || e.sleptThrough(m))
+	}
+	if n.resumed <= known && !skip(rulePauseKept) {
+		p.keep(m, before)
+	}
+}
+
+// known lists what was on record before. The ends on the processor's own clock count, because
+// by the clock of a store that has begun anew all earlier pauses look as if they were over.
+// Only how long the pool had slept may have become known since.
+func (p *pausing) known(m moment) []stop {
+	list := slices.Clone(p.stops)
+	for i := range p.recorded.entries {
+		if e := &p.recorded.entries[i]; e.sleptThrough(m) {
+			list[i].end = min(list[i].end, e.ends(m))
+		}
+	}
+	return list
+}
+
+// keep asks for pauses that were on record before and are missing now, although nobody has
+// resumed since. The store has fallen back, and somebody has given back an older document. A
+// pause that ends within a clamp may be over for those who wrote it.
+func (p *pausing) keep(m moment, before []stop) {
+	for _, s := range before {
+		replaced := skip(rulePauseLater) && slices.ContainsFunc(p.stops, func(o stop) bool { return o.tag == s.tag })
+		if s.end-m.clamp > m.now && !p.covered(m.now, s) && !replaced {
+			p.wish(wish{stop: s, base: p.version})
+		}
+	}
+}
+
+// heed merges the pauses on record into the document that is about to replace it, because
+// whoever wrote them may be gone. So it takes the version of the last resumption, and the
+// pauses that nobody has ended since. A pause that somebody has ended takes no wish's place:
+// the wish would end with it.
+func (p *pausing) heed(m moment, instead *Document) {
+	n, err := pauseDoc.Read(*instead)
+	if err != nil {
+		return
+	}
+	p.recorded.resumed = max(p.recorded.resumed, n.resumed)
+	p.fulfil(m)
+	for i := range n.entries {
+		e := &n.entries[i]
+		s := stop{e.tag, e.reason, e.ends(m), e.until}
+		w := wish{stop: s, base: instead.Version}
+		wished := slices.ContainsFunc(p.wishes, func(w wish) bool { return w.tag == s.tag && s.end <= w.end })
+		if s.end > m.now && !p.covered(m.now, s) && !wished && !p.resumes(&w) {
+			p.wish(w)
+		}
+	}
+}
+
+// follow goes by the logical clock. If that has lost time, this processor knows better how
+// long a pause goes on, and has it written anew.
+func (p *pausing) follow(m moment) {
+	p.stops = slices.Clone(p.stops)
+	for i := range p.recorded.entries {
+		e, s := &p.recorded.entries[i], &p.stops[i]
+		if e.left == 0 {
+			continue
+		}
+		if e.at == 0 {
+			p.stale = p.stale || s.end > m.now
+			continue
+		}
+		end := e.ends(m)
+		if end-s.end > m.clamp {
+			p.stale = p.stale || s.end > m.now
+			continue
+		}
+		s.end = end
+		p.stale = p.stale || e.sleptThrough(m) && end > m.now
+	}
+}
+
+// notify takes a notification.
+func (p *pausing) notify(m moment, version Version, n *pauseList) {
+	if version <= p.version && !skip(rulePauseNews) || version <= p.notified.version {
+		return // late, or known already
+	}
+	stops := slices.Clone(p.notified.stops)
+	for i := range n.entries {
+		e := &n.entries[i]
+		stops = later(stops, stop{e.tag, e.reason, e.endsFromNow(m), e.until})
+	}
+	p.notified.version, p.notified.stops, p.notified.at = version, stops, m.now
+	p.resumed = remember(p.resumed, n.resumed)
+}
+
+// inForce lists what is paused at now, each tag once.
+func (p *pausing) inForce(now time.Duration) (list []stop) {
+	add := func(s stop) {
+		if s.end > now {
+			list = later(list, s)
+		}
+	}
+	for _, s := range p.stops {
+		add(s)
+	}
+	for _, s := range p.notified.stops {
+		add(s)
+	}
+	for _, w := range p.wishes {
+		add(w.stop)
+	}
+	return list
+}
+
+// receipt is the version that this processor has stopped for; 0: it knows of none.
+func (p *pausing) receipt() Version {
+	if p.unreadable != nil {
+		return 0
+	}
+	return max(p.version, p.notified.version)
+}
+
+// covered tells whether a pause on record makes another one needless. Extensions below 5 %, and
+// at most 0.25 s, are not broadcast. Otherwise a hundred processors that are refused at the
+// same time would tell each other a hundred ends.
+func (p *pausing) covered(now time.Duration, s stop) bool {
+	for _, o := range p.stops {
+		if o.tag == s.tag && o.end > now && !skip(rulePauseLater) && (o.end == forever || s.end != forever && s.end-o.end <= slack(s.end-now)) {
+			return true
+		}
+	}
+	return false
+}
+
+// slack is the largest extension that is not broadcast. It is half of what is promised: a pause
+// that is covered by a notification may be covered twice, when that is not recorded because
+// a third pause covers it.
+func slack(left time.Duration) time.Duration { return min(left/40, 125*time.Millisecond) }
+
+// ask asks for a pause now. It is not proposed before quiet.
+func (p *pausing) ask(s stop, quiet time.Duration) {
+	p.wish(wish{stop: s, base: p.version, resumed: p.resumed, quiet: quiet})
+}
+
+// wish asks for a pause, which counts at once. Its place is taken by a later one of the same tag.
+func (p *pausing) wish(w wish) {
+	for i, o := range p.wishes {
+		if o.tag == w.tag {
+			p.wishes = slices.Clone(p.wishes)
+			w.resumed = remember(o.resumed, w.resumed...)
+			if o.end > w.end {
+				w.stop = o.stop
+			}
+			p.wishes[i] = w
+			return
+		}
+	}
+	p.wishes = append(slices.Clip(p.wishes), w)
+}
+
+// release lets the wish for a tag be proposed, if it is not on record.
+func (p *pausing) release(tag string, saved bool) {
+	p.wishes = slices.Clone(p.wishes)
+	for i := range p.wishes {
+		if w := &p.wishes[i]; w.tag == tag {
+			w.quiet, w.proposed = 0, w.proposed || saved
+		}
+	}
+}
+
+// forget ends the wish for a tag.
+func (p *pausing) forget(tag string) {
+	p.wishes = slices.DeleteFunc(slices.Clone(p.wishes), func(w wish) bool { return w.tag == tag })
+}
+
+// lacks tells whether a wish is not on record. Others may read what was proposed with an end
+// that is up to a clamp earlier.
+func (p *pausing) lacks(m moment, w *wish) bool {
+	s := w.stop
+	if w.proposed && s.end != forever {
+		s.end -= m.clamp
+	}
+	return !p.covered(m.now, s) && m.now < s.end
+}
+
+// written returns what should be on record at a moment: what is there and is not over, and the
+// wishes. anew: it is of another clock, and is written anew, as it is if it is stale.
+func (p *pausing) written(m moment, anew bool) pauseList {
+	n := pauseList{resumed: p.recorded.resumed}
+	for i, s := range p.stops {
+		switch {
+		case s.end <= m.now:
+		case anew || p.stale:
+			n.entries = append(n.entries, s.entry(m))
+		default:
+			n.entries = append(n.entries, p.recorded.entries[i])
+		}
+	}
+	for i := range p.wishes {
+		w := &p.wishes[i]
+		if !p.lacks(m, w) {
+			continue
+		}
+		n.entries = slices.DeleteFunc(n.entries, func(e entry) bool { return e.tag == w.tag })
+		n.entries = append(n.entries, w.entry(m))
+	}
+	return n
+}
+
+// propose returns what a request says of the document beyond the version that is held, if
+// there is anything. random is drawn for this request.
+func (p *pausing) propose(m moment, held pooldoc.Held, random uint16) (d DocumentReport, ok bool) {
+	wished := slices.ContainsFunc(p.wishes, func(w wish) bool { return m.now >= w.quiet && p.lacks(m, &w) })
+	if p.unreadable != nil || !p.stale && !held.Lost && !wished {
+		return d, false
+	}
+	d, ok = pauseDoc.Propose(held, p.written(m, held.Lost && !skip(rulePauseClock)), random)
+	if !ok {
+		return d, false // there are too many
+	}
+	p.wishes = slices.Clone(p.wishes) // a copy of the processor keeps its own
+	for i := range p.wishes {
+		p.wishes[i].proposed = true
+	}
+	return d, true
+}
+
+// withdraw takes the proposal out of the reports of a request that is sent once more. How long
+// a pause goes on was true when it was sent first.
+func (p *pausing) withdraw(reports []DocumentReport, held pooldoc.Held) []DocumentReport {
+	i := slices.IndexFunc(reports, func(d DocumentReport) bool { return d.Name == pauseDocument && len(d.Body) > 0 })
+	if i < 0 {
+		return reports
+	}
+	if reports = slices.Clone(reports); held.Version == 0 {
+		return slices.Delete(reports, i, i+1)
+	}
+	reports[i] = DocumentReport{Name: pauseDocument, Version: held.Version}
+	return reports
+}
+
+// readable tells whether the document is understood.
+func (p *pausing) readable() error {
+	if p.unreadable != nil {
+		return fmt.Errorf("consensus: what is paused cannot be read: %w", p.unreadable)
+	}
+	return nil
+}

@@ -1,0 +1,102 @@
+package throttle
+
+import (
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/bucket"
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
+)
+
+// A rateHolder is a Throttle as its sharer sees it.
+type rateHolder struct{ *Throttle }
+
+var _ Holder = rateHolder{}
+
+// Terms implements Holder.
+func (t rateHolder) Terms() Terms {
+	return Terms{Limit: t.limit, Spacing: t.limit.spacing(), Strict: t.limit.Strict}
+}
+
+// Report implements Holder.
+func (t rateHolder) Report(window time.Duration) (r limit.Report) {
+	if t.limit.Max == 0 {
+		return r
+	}
+	t.gate.Lock()
+	defer t.gate.Unlock()
+	now := t.gate.Now()
+	r.Usage = t.usageAt(now)
+	r.Usage.Served = t.served(now)
+	r.Debt = t.debt(now)
+	if window > 0 {
+		r.Demand = t.demand(now, window)
+	}
+	return r
+}
+
+// Lease implements Holder.
+func (t rateHolder) Lease(l Lease) { t.setLease(l) }
+
+// SetPauses implements Holder.
+func (t rateHolder) SetPauses(list []Paused) { t.gate.SetPauses(list) }
+
+// setLease puts a share in force in place of the one before. When it returns no draw uses
+// the old share any more.
+func (t *Throttle) setLease(l Lease) {
+	t.gate.Lock()
+	defer t.gate.Unlock()
+	if t.gate.Closed.Load() || t.limit.Max == 0 {
+		return
+	}
+	now := t.gate.Now()
+	t.put(now, t.lower(now, l))
+}
+
+// demand is what this processor would use if it could; see limit.Report. The lock is held.
+func (t *Throttle) demand(now int64, window time.Duration) int64 {
+	demand := t.usage.Report(bucket.Totals{
+		At:      now,
+		Used:    float64(t.bucket.Drawn() - t.bucket.Credited() - t.queue.Collected),
+		Refused: float64(t.gate.Refused.Load()) * float64(t.bucket.Units(1)),
+		Earned:  float64(t.bucket.Law().By(now)),
+	}, bucket.Backlog{
+		Waiting: float64(t.queue.Tokens) * float64(t.bucket.Units(1)),
+		Debt:    float64(max(0, -t.bucket.Level(now))),
+		ShortAt: t.shortAt.Load(),
+	}, window, t.bucket.Whole*t.raised())
+	if t.limit.Hard {
+		return t.hardDemand(demand)
+	}
+	return demand
+}
+
+// usageAt returns the totals without what was reported. The lock is held.
+func (t *Throttle) usageAt(now int64) limit.Usage {
+	drawn := t.bucket.Drawn() - t.queue.Collected
+	return limit.Usage{
+		Used: t.bucket.Tokens(drawn - t.bucket.Credited()), Offered: t.bucket.Tokens(t.bucket.Law().By(now)),
+		Granted: drawn >> t.bucket.Shift, Refused: t.gate.Refused.Load(),
+		// Who waits for the end of a pause says nothing of whether the limit is used.
+		Waiting: !t.queue.Empty() && !t.gate.Paused(now), Empty: t.bucket.Level(now) < t.bucket.Units(1) && !t.gate.Paused(now),
+	}
+}
+
+// raised is by how much the limit in force differs from the configured one. The lock is held.
+func (t *Throttle) raised() float64 {
+	if t.bucket.Law().Lease.Ceiling <= 0 {
+		return 1
+	}
+	return t.bucket.Law().Lease.Ceiling / float64(t.limit.Max)
+}
+
+// debt is how long the share in force takes to earn what is owed. The lock is held.
+func (t *Throttle) debt(now int64) time.Duration {
+	if skip(ruleDebtAtLeave) || t.issuing() {
+		return 0
+	}
+	wait, ok := t.bucket.Law().Wait(-t.bucket.Level(now))
+	if !ok || wait > 0 && !t.bucket.Law().Valid(now) {
+		return never
+	}
+	return wait
+}

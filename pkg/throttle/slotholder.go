@@ -1,0 +1,61 @@
+package throttle
+
+import (
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/inflight"
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
+)
+
+// A slotHolder is an InFlight as its sharer sees it.
+type slotHolder struct{ *InFlight }
+
+var _ Holder = slotHolder{}
+
+// Terms implements Holder.
+func (f slotHolder) Terms() Terms { return Terms{Slots: f.max} }
+
+// Report implements Holder. Slots do not ramp, so that there is no usage.
+func (f slotHolder) Report(window time.Duration) (r limit.Report) {
+	if f.max == 0 {
+		return r
+	}
+	f.gate.Lock()
+	defer f.gate.Unlock()
+	r.InUse = inflight.Share(min(f.inUse, f.max), f.max)
+	if f.inUse > 0 {
+		r.Debt = never // nobody knows when calls end: a claim is kept for ever
+	}
+	if window > 0 {
+		r.Demand = f.demand()
+	}
+	return r
+}
+
+// Lease implements Holder. When it returns no slot is granted by the old share any more.
+func (f slotHolder) Lease(l Lease) {
+	f.gate.Lock()
+	defer f.gate.Unlock()
+	l.Share = min(max(l.Share, 0), WholeShare)
+	f.lease = l
+	f.noteHeld()
+	f.serve()
+}
+
+// SetPauses implements Holder. Calls under way go on.
+func (f slotHolder) SetPauses(list []Paused) { f.gate.SetPauses(list) }
+
+// demand is the part of the slots that this processor would use if it could: what was in use
+// and waited at most since the report before the last, and the whole when TryAcquire was
+// refused since then. So it is never below what is in use. The lock is held.
+func (f *InFlight) demand() int64 {
+	wanted := int64(min(max(f.peak, f.before), f.max))
+	refused := f.gate.Refused.Load()
+	short := refused > f.refusalsBefore
+	f.before, f.peak = f.peak, f.inUse+f.queue.Tokens
+	f.refusalsBefore, f.refusals = f.refusals, refused
+	if short {
+		return WholeShare
+	}
+	return (wanted*WholeShare + int64(f.max) - 1) / int64(f.max) // rounded up, to be enough
+}
