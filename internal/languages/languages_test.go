@@ -17,6 +17,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/cli"
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
+	"github.com/numaproj-contrib/numathrottle/internal/short"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 )
 
@@ -192,6 +193,7 @@ func dialMap(t testing.TB, p *pod) *dataplane.Map {
 // python is the interpreter that scripts/test-deps.sh has made, with pynumaflow.
 func python(t testing.TB) language {
 	t.Helper()
+	short.Skip(t, "it starts processes")
 	root, err := filepath.Abs("../..")
 	require.NoError(t, err)
 	interpreter := filepath.Join(root, ".bin", "pynumaflow", "bin", "python")

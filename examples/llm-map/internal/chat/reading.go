@@ -14,6 +14,7 @@ type reading struct {
 	choice   bool // there was one
 	filters  []string
 	problem  *Fault
+	aside    *Fault // a text in the place of an event that sounds like an error
 	object   object // the last without a choice
 	streamed bool
 	lost     bool // a part of it could not be read
@@ -237,8 +238,11 @@ func (r *reading) answer() (Answer, error) {
 	fault := func(kind Kind, words string) (Answer, error) {
 		return Answer{}, &Fault{Kind: kind, Words: words, Answer: r.known}
 	}
-	if !r.choice && r.problem == nil && r.object != nil {
-		r.problem = problemOf(r.object)
+	if (!r.choice || r.streamed && a.FinishReason == "") && r.object != nil {
+		r.fail(problemOf(r.object))
+	}
+	if a.FinishReason == "" {
+		r.fail(r.aside)
 	}
 	if r.problem != nil {
 		r.problem.Answer = r.known
