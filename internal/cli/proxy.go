@@ -38,6 +38,8 @@ func (c *CLI) handlerProxyCommand() *ucli.Command {
 		validate: handlerproxy.Config.Validate,
 		run: func(ctx context.Context, conf handlerproxy.Config, log *slog.Logger) error {
 			conf.Logger = log
+			ctx, stop := numathrottle.StopContext(ctx) // the pod's stop, which no signal tells
+			defer stop()
 			return handlerproxy.Run(ctx, conf)
 		},
 	}

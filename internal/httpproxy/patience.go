@@ -54,11 +54,16 @@ func (p *patient) AcquireUpTo(ctx context.Context, n int) (throttle.Permit, erro
 // Unwrap shows the limiter to package throttle.
 func (p *patient) Unwrap() throttle.Limiter { return p.Limiter }
 
+// A teller takes it that a service wants to be left alone.
+type teller interface {
+	Told(until time.Time, reason string)
+}
+
+var _ teller = (*throttle.Throttle)(nil)
+
 // Told hands on that the service wants to be left alone.
 func (p *patient) Told(until time.Time, reason string) {
-	if l, ok := p.Limiter.(interface {
-		Told(until time.Time, reason string)
-	}); ok {
+	if l, ok := p.Limiter.(teller); ok {
 		l.Told(until, reason)
 	}
 }

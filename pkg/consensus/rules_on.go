@@ -2,9 +2,9 @@
 
 package consensus
 
-import "github.com/numaproj-contrib/numathrottle/internal/leftout"
+import "github.com/numaproj-contrib/numathrottle/internal/failpoints"
 
-var board = leftout.New("consensus", map[string]leftout.Rule{
+var board = failpoints.New("consensus", map[string]failpoints.Rule{
 	"late-answer":     {Number: int(ruleLateAnswer), Says: "take only the answer to the newest request"},
 	"broken-lease":    {Number: int(ruleBrokenLease), Says: "a share that lapsed since it was reported is not renewed"},
 	"lease-from-send": {Number: int(ruleLeaseFromSend), Says: "the lease runs from the send, not from the receipt"},

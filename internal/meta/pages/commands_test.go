@@ -158,7 +158,7 @@ func (j *judge) numathrottle(t *testing.T, environ, args []string) error {
 		return err
 	}
 	here := slices.DeleteFunc(slices.Clone(environ), func(entry string) bool { return strings.HasPrefix(entry, "NUMATHROTTLE_STORE") })
-	if slices.Contains(args, "--watch") || args[0] == "stop-notice" {
+	if slices.Contains(args, "--watch") || args[0] == "stop-notice" || args[0] == "proxy" {
 		args = append(slices.Clone(args), "--help") // it would go on
 	}
 	err := j.start(t, append(here, "NUMATHROTTLE_STORE="+j.store), "numathrottle", args...)

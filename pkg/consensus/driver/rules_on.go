@@ -2,9 +2,9 @@
 
 package driver
 
-import "github.com/numaproj-contrib/numathrottle/internal/leftout"
+import "github.com/numaproj-contrib/numathrottle/internal/failpoints"
 
-var board = leftout.New("driver", map[string]leftout.Rule{
+var board = failpoints.New("driver", map[string]failpoints.Rule{
 	"freeze":         {Number: int(ruleFreeze), Says: "freeze when the store has forgotten something"},
 	"freeze-removal": {Number: int(ruleFreezeRemoval), Says: "freeze for a removal time of the longest lease, not for a lease"},
 	"clock-clamp":    {Number: int(ruleClockClamp), Says: "bound what one step adds to the logical clock"},

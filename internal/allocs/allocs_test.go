@@ -1,4 +1,4 @@
-package garbage
+package allocs
 
 import (
 	"testing"
@@ -8,12 +8,12 @@ import (
 
 var sink []byte
 
-func TestOf(t *testing.T) {
-	require.InDelta(t, 1024, Of(10_000, func() { sink = make([]byte, 1024) }), 16)
-	require.InDelta(t, 0, Of(10_000, func() {}), 16)
+func TestBytes(t *testing.T) {
+	require.InDelta(t, 1024, Bytes(10_000, func() { sink = make([]byte, 1024) }), 16)
+	require.InDelta(t, 0, Bytes(10_000, func() {}), 16)
 
 	calls := 0
-	require.InDelta(t, 0, Of(10_000, func() {
+	require.InDelta(t, 0, Bytes(10_000, func() {
 		if calls++; calls == 1 {
 			sink = make([]byte, 100<<20)
 		}

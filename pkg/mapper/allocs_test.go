@@ -11,7 +11,7 @@ import (
 	batchmapsdk "github.com/numaproj/numaflow-go/pkg/batchmapper"
 	mapstreamsdk "github.com/numaproj/numaflow-go/pkg/mapstreamer"
 
-	"github.com/numaproj-contrib/numathrottle/internal/garbage"
+	"github.com/numaproj-contrib/numathrottle/internal/allocs"
 	"github.com/numaproj-contrib/numathrottle/internal/race"
 	"github.com/numaproj-contrib/numathrottle/pkg/mapper"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -36,7 +36,7 @@ func TestAStreamedMessageMakesLittleGarbage(t *testing.T) {
 	})
 	d := mapstreamsdk.NewHandlerDatum(nil, time.Time{}, time.Time{}, nil)
 	of := func(h mapstreamsdk.MapStreamer) float64 {
-		return garbage.Of(10_000, func() {
+		return allocs.Bytes(10_000, func() {
 			to := make(chan mapstreamsdk.Message, 1)
 			h.MapStream(t.Context(), nil, d, to)
 			runtime.Gosched() // the wrapper's goroutine ends, as it does beside a real server
@@ -59,7 +59,7 @@ func TestAMessageOfABatchMakesLittleGarbage(t *testing.T) {
 	})
 	d := batchmapsdk.NewHandlerDatum(nil, time.Time{}, time.Time{}, nil, "id", nil)
 	of := func(h batchmapsdk.BatchMapper) float64 {
-		return garbage.Of(200, func() {
+		return allocs.Bytes(200, func() {
 			in := make(chan batchmapsdk.Datum, size)
 			for range size {
 				in <- d

@@ -1,7 +1,7 @@
-// Package numbers writes and reads states that pools keep in documents: a fixed list of whole
+// Package statecodec writes and reads states that pools keep in documents: a fixed list of whole
 // numbers, in decimal, with a blank between two of them. There is one text for a state and no other
 // is read, so that equal states are equal documents. Its functions are pure.
-package numbers
+package statecodec
 
 import (
 	"errors"

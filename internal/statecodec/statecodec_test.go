@@ -1,4 +1,4 @@
-package numbers_test
+package statecodec_test
 
 import (
 	"math"
@@ -7,15 +7,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/numbers"
+	"github.com/numaproj-contrib/numathrottle/internal/statecodec"
 )
 
 func TestAppendAndParse(t *testing.T) {
 	a, b, c := int64(0), int64(math.MinInt64), int64(math.MaxInt64)
-	text := string(numbers.Append([]byte("x"), []*int64{&a, &b, &c}))
+	text := string(statecodec.Append([]byte("x"), []*int64{&a, &b, &c}))
 	require.Equal(t, "x0 -9223372036854775808 9223372036854775807", text)
 	var d, e, f int64
-	require.NoError(t, numbers.Parse("p", text[1:], 100, []*int64{&d, &e, &f}))
+	require.NoError(t, statecodec.Parse("p", text[1:], 100, []*int64{&d, &e, &f}))
 	require.Equal(t, [3]int64{a, b, c}, [3]int64{d, e, f})
 }
 
@@ -32,12 +32,12 @@ func TestParseTakesNothingElse(t *testing.T) {
 		strings.Repeat("1", 1000): "p: a state of 1000 bytes, allowed: at most 100",
 	} {
 		var a, b int64
-		require.EqualError(t, numbers.Parse("p", text, 100, []*int64{&a, &b}), want, text)
+		require.EqualError(t, statecodec.Parse("p", text, 100, []*int64{&a, &b}), want, text)
 	}
 }
 
 func TestCheck(t *testing.T) {
-	c := numbers.Check{Owner: "p"}
+	c := statecodec.Check{Owner: "p"}
 	c.Within("low", 1, 1, 2)
 	c.Within("high", 2, 1, 2)
 	require.NoError(t, c.Err())

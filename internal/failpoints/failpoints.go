@@ -1,6 +1,6 @@
-// Package leftout keeps the switches of rules that a test build can leave out, to
+// Package failpoints keeps the switches of rules that a test build can leave out, to
 // show that its tests notice. Only builds with the tag numathrottle_mutants import it.
-package leftout
+package failpoints
 
 import (
 	"fmt"

@@ -7,7 +7,7 @@ import (
 
 	sinksdk "github.com/numaproj/numaflow-go/pkg/sinker"
 
-	"github.com/numaproj-contrib/numathrottle/internal/garbage"
+	"github.com/numaproj-contrib/numathrottle/internal/allocs"
 	"github.com/numaproj-contrib/numathrottle/internal/race"
 	"github.com/numaproj-contrib/numathrottle/pkg/sinker"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -22,7 +22,7 @@ func TestAMessageMakesLittleGarbage(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, l.Close()) })
 	bare := sinksdk.SinkerFunc(post)
 	of := func(s sinksdk.Sinker) float64 {
-		return garbage.Of(200, func() {
+		return allocs.Bytes(200, func() {
 			in := make(chan sinksdk.Datum, size)
 			for range size {
 				in <- datum{"1"}

@@ -1,15 +1,15 @@
-package leftout_test
+package failpoints_test
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle/internal/leftout"
+	"github.com/numaproj-contrib/numathrottle/internal/failpoints"
 )
 
 func TestARuleIsLeftOutUntilItIsRestored(t *testing.T) {
-	b := leftout.New("engine", map[string]leftout.Rule{"second": {Number: 1, Says: "says two"}, "first": {Number: 0, Says: "says one"}})
+	b := failpoints.New("engine", map[string]failpoints.Rule{"second": {Number: 1, Says: "says two"}, "first": {Number: 0, Says: "says one"}})
 	require.Equal(t, []string{"first", "second"}, b.Names())
 	require.Equal(t, "says two", b.Says("second"))
 	require.Empty(t, b.Says("third"))
