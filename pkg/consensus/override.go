@@ -75,7 +75,9 @@ func parseOverride(body []byte) (Override, error) {
 	if j.Per != "" {
 		per, err := time.ParseDuration(j.Per)
 		if err != nil || per == 0 {
-			return Override{}, &RequestError{Field: "per of the document " + limitDocument, Value: fmt.Sprintf("%.40q", j.Per), Allowed: "a duration such as 1m"}
+			return Override{}, &RequestError{
+				Field: "per of the document " + limitDocument, Value: fmt.Sprintf("%.40q", j.Per), Allowed: "a duration such as 1m",
+			}
 		}
 		o.Per = per
 	}
