@@ -185,7 +185,7 @@ var fields = config.WithPrefix(prefix,
 	config.ChoiceField("onDenied", "What becomes of a message whose next call would wait for longer: it waits, or it is given back and delivered again "+
 		"after the delay, which **loses it** with some sources: see below",
 		func(s *settings) *deniedAction { return &s.OnDenied }, waitOnDenied, nackOnDenied),
-	config.DurationField("maxPause", 10*time.Millisecond, throttle.DefaultMaxTold, "`5m`",
+	config.DurationField("maxPause", 10*time.Millisecond, throttle.DefaultMaxRetryAfter, "`5m`",
 		"How long one refusal of the provider holds back the other calls, of this process and of the pool; what it asks for beyond that is logged",
 		func(s *settings) *time.Duration { return &s.MaxPause }),
 	config.PathField("socket", "numaflow-go's", "The unix socket to listen on, outside Numaflow", func(s *settings) *string { return &s.Socket }),

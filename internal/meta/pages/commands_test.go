@@ -158,8 +158,11 @@ func (j *judge) numathrottle(t *testing.T, environ, args []string) error {
 		return err
 	}
 	here := slices.DeleteFunc(slices.Clone(environ), func(entry string) bool { return strings.HasPrefix(entry, "NUMATHROTTLE_STORE") })
-	if slices.Contains(args, "--watch") || args[0] == "stop-notice" || args[0] == "proxy" {
-		args = append(slices.Clone(args), "--help") // it would go on
+	switch proxy := slices.Index(args, "proxy"); { // what would go on is not begun
+	case slices.Contains(args, "--watch"), args[0] == "stop-notice", proxy >= 0 && len(args) <= proxy+2, slices.Contains(args, "--check"):
+		args = append(slices.Clone(args), "--help")
+	case proxy >= 0:
+		args = append(slices.Clone(args), "--check")
 	}
 	err := j.start(t, append(here, "NUMATHROTTLE_STORE="+j.store), "numathrottle", args...)
 	if err != nil && strings.Contains(err.Error(), consensus.ErrNoPool.Error()) {

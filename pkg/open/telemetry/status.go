@@ -42,7 +42,7 @@ func tokensOf(th *throttle.Throttle) health.Limit {
 	addLease(&l, &st.Lease, st.Closed)
 	addPause(&l, st.Paused)
 	if st.Limit.Adapts() {
-		a := st.Adapting
+		a := st.Backoff
 		l.Service = &health.Service{
 			Lowered: st.Lease.Adapted, Cuts: st.Lease.Cuts, Part: a.Part, Accepted: a.Accepted, Refused: a.Refused, Overloaded: a.Overloaded,
 		}
@@ -80,12 +80,12 @@ func addPause(l *health.Limit, p *throttle.Paused) {
 
 // addHeld adds what callers are and were held back for.
 func addHeld(l *health.Limit, of interface {
-	HeldBack() []throttle.HeldBack
+	WaitStats() []throttle.WaitStats
 	Throttled() (throttle.Throttling, bool)
 },
 ) {
 	l.HeldBack = []health.HeldBack{}
-	for _, h := range of.HeldBack() {
+	for _, h := range of.WaitStats() {
 		l.HeldBack = append(l.HeldBack, health.HeldBack{Reason: string(h.Reason), Waits: h.Waits, Refusals: h.Refusals, Time: health.Duration(h.Time)})
 	}
 	t, ok := of.Throttled()

@@ -78,7 +78,7 @@ type transport struct {
 // A listener is a limiter that judges whether all should wait because one was told to:
 // *throttle.Throttle, *throttle.InFlight, and an All with one of them.
 type listener interface {
-	Told(until time.Time, reason string)
+	RetryAfter(until time.Time, reason string)
 }
 
 // listenerOf returns who is told of a refusal of a call with a tag: the limiter, or that of the tag; nil for
