@@ -153,7 +153,7 @@ func (l *limits) joinFor(name string) (own, slots throttle.Limiter, err error) {
 
 // A listener judges whether all pods should wait because one was told to.
 type listener interface {
-	Told(until time.Time, reason string)
+	RetryAfter(until time.Time, reason string)
 }
 
 // destined is the limits of a destination. What it says when it refuses a call, one of them is told.
@@ -163,14 +163,14 @@ type destined struct {
 	told listener // nil: no limit is of this destination alone
 }
 
-// Told implements listener.
-func (d destined) Told(until time.Time, reason string) {
+// RetryAfter implements listener.
+func (d destined) RetryAfter(until time.Time, reason string) {
 	if d.told != nil {
-		d.told.Told(until, reason)
+		d.told.RetryAfter(until, reason)
 	}
 }
 
-// Unwrap shows what the waits are for; see throttle.HoldBack.
+// Unwrap shows what the waits are for; see throttle.ExternalWait.
 func (d destined) Unwrap() throttle.Limiter { return d.Limiter }
 
 // poolName is a destination's part of the name of its pools.

@@ -13,6 +13,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/verdict"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/internal/program"
+	"github.com/numaproj-contrib/numathrottle/pkg/open"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -99,7 +100,7 @@ var rateFields = libraryLimit(map[string]string{
 
 // libraryLimit returns the fields of the limit, with docs in place of what the library says of them.
 func libraryLimit(docs map[string]string) []field {
-	limit := numathrottle.LimitFields(poolOf)
+	limit := open.LimitFields(poolOf)
 	for i := range limit {
 		f := &limit[i]
 		f.Doc = strings.ReplaceAll(cmp.Or(docs[f.Key], f.Doc), "](", "](../../docs/")
@@ -132,7 +133,7 @@ var retryFields = []field{
 		func(s *settings) *time.Duration { return &s.MaxWait }),
 	config.DurationField("maxElapsed", time.Millisecond, 24*time.Hour, "2m", "How long after its first attempt a request is sent again",
 		func(s *settings) *time.Duration { return &s.MaxElapsed }),
-	config.DurationField("maxPause", time.Millisecond, throttle.DefaultMaxTold, "5m",
+	config.DurationField("maxPause", time.Millisecond, throttle.DefaultMaxRetryAfter, "5m",
 		"How long one refusal of the service holds back the other requests, of this process and of the pool; what it asks for beyond that is logged",
 		func(s *settings) *time.Duration { return &s.MaxPause }),
 	config.NumberField("breakerFailures", 0, 10_000, "0: no breaker", "After so many failed attempts in a row a destination is not called for `breakerOpen`",

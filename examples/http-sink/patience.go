@@ -59,7 +59,7 @@ type patient struct {
 	wait time.Duration
 }
 
-// Unwrap shows what the waits are for; see throttle.HoldBack.
+// Unwrap shows what the waits are for; see throttle.ExternalWait.
 func (p patient) Unwrap() throttle.Limiter { return p.Limiter }
 
 // Acquire implements throttle.Limiter. When the batch has waited for as long as it may, it takes what is at hand.

@@ -140,7 +140,7 @@ func TestErrorsWithAGoodStatus(t *testing.T) {
 		},
 		{"a problem", selfHosted, `{"type":"about:blank","title":"Too Many","status":429,"detail":"slow down"}`, overload, "rate_limited", "slow down"},
 		{"loading, a text", selfHosted, `{"error":"Model x is currently loading"}`, overload, "overloaded", "loading"},
-		{"a framework of Node", selfHosted, `{"statusCode":429,"error":"Too Many Requests","message":"slow down"}`, overload, "rate_limited", "Requests: slow down"},
+		{"a framework of Node", selfHosted, `{"statusCode":429,"error":"Too Many","message":"slow down"}`, overload, "rate_limited", "Too Many: slow down"},
 		{"codes of other names", selfHosted, `{"errorCode":429,"errorMessage":"slow down"}`, overload, "rate_limited", "slow down"},
 		{"limit of Baidu", selfHosted, `{"error_code":18,"error_msg":"Open api qps request limit reached"}`, overload, "rate_limited", "qps"},
 		{"error true", selfHosted, `{"error":true,"message":"Too many requests"}`, overload, "rate_limited", "Too many"},

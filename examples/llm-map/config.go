@@ -10,6 +10,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/internal/program"
+	"github.com/numaproj-contrib/numathrottle/pkg/open"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
@@ -184,7 +185,7 @@ var fields = config.WithPrefix(prefix,
 	config.ChoiceField("onDenied", "What becomes of a message whose next call would wait for longer: it waits, or it is given back and delivered again "+
 		"after the delay, which **loses it** with some sources: see below",
 		func(s *settings) *deniedAction { return &s.OnDenied }, waitOnDenied, nackOnDenied),
-	config.DurationField("maxPause", 10*time.Millisecond, throttle.DefaultMaxTold, "`5m`",
+	config.DurationField("maxPause", 10*time.Millisecond, throttle.DefaultMaxRetryAfter, "`5m`",
 		"How long one refusal of the provider holds back the other calls, of this process and of the pool; what it asks for beyond that is logged",
 		func(s *settings) *time.Duration { return &s.MaxPause }),
 	config.PathField("socket", "numaflow-go's", "The unix socket to listen on, outside Numaflow", func(s *settings) *string { return &s.Socket }),
@@ -213,7 +214,7 @@ func (s *settings) temperature() (*float64, bool) {
 // the defaults. The error has a line for every fault, those of the files that are named too.
 func loadSettings() (settings, error) {
 	var s settings
-	faults := numathrottle.LoadWith(fields, poolOf, &s)
+	faults := open.LoadWith(fields, poolOf, &s)
 	bad := func(field, problem, allowed string) {
 		faults = append(faults, &config.FieldError{Field: field, Problem: problem, Allowed: allowed})
 	}

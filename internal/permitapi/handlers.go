@@ -141,7 +141,7 @@ func notKnown() error {
 
 // A told limiter judges whether all should wait because one was told to.
 type told interface {
-	Told(until time.Time, reason string)
+	RetryAfter(until time.Time, reason string)
 }
 
 var _ told = (*throttle.Throttle)(nil)
@@ -156,7 +156,7 @@ func (d *desk) postReport(_ context.Context, r *reportRequest) (any, error) {
 	}
 	if wait := duration(r.RetryAfter, 0); wait > 0 && !already {
 		if l, ok := d.limiterFor(r.Tag).(told); ok {
-			l.Told(time.Now().Add(wait), r.Reason)
+			l.RetryAfter(time.Now().Add(wait), r.Reason)
 		}
 	}
 	return reportResponse{Already: already}, nil

@@ -224,7 +224,7 @@ func (r *recorder) TryAcquire(n int) (throttle.Permit, bool) {
 	return p, true
 }
 
-func (r *recorder) Told(until time.Time, reason string) {
+func (r *recorder) RetryAfter(until time.Time, reason string) {
 	r.told <- time.Until(until).Round(time.Second).String() + " " + reason
 }
 
@@ -295,7 +295,7 @@ func TestReports(t *testing.T) {
 		require.Equal(t, map[string]any{"already": true}, a.ok("/v1/report", `{"permit":"`+id+`","outcome":"`+outcome+`"}`))
 		a.ok("/v1/settle", `{"permit":"`+id+`","outcome":"`+outcome+`"}`)
 	}
-	s := th.Status().Adapting
+	s := th.Status().Backoff
 	require.Equal(t, [3]int64{1, 1, 1}, [3]int64{s.Accepted, s.Refused, s.Overloaded}, "each once")
 }
 

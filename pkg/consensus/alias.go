@@ -12,9 +12,9 @@ type (
 	Grant          = driver.Grant
 	Holding        = driver.Holding
 	FreezeCause    = driver.FreezeCause
-	Issuer         = driver.Issuer
+	Issuer         = driver.Permits
 	Leave          = driver.Leave
-	Pending        = driver.Pending
+	Pending        = driver.PendingReservation
 	Pusher         = driver.Pusher
 	Record         = driver.Record
 	Request        = driver.Request
@@ -26,7 +26,7 @@ type (
 	RowKey         = driver.RowKey
 	RowState       = driver.RowState
 	Share          = driver.Share
-	Slots          = driver.Slots
+	Slots          = driver.Reservation
 	Status         = driver.Status
 	Store          = driver.Store
 	Report         = driver.Report

@@ -19,12 +19,12 @@ func TestTwoMustBeTold(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *server) {
 		nodes := busy(t, s, 4, thousand)
 		now := time.Now()
-		nodes[0].th.Told(now.Add(20*time.Second), "status 429")
+		nodes[0].th.RetryAfter(now.Add(20*time.Second), "status 429")
 		time.Sleep(5 * time.Second)
 		for _, n := range nodes {
 			require.Nil(t, n.th.Status().Paused, "one bad processor alone")
 		}
-		nodes[1].th.Told(now.Add(time.Hour), "status 429")
+		nodes[1].th.RetryAfter(now.Add(time.Hour), "status 429")
 		within(t, interval, "a pause of all", func() bool {
 			for _, n := range nodes {
 				if n.th.Status().Paused == nil {
@@ -40,11 +40,11 @@ func TestTwoMustBeTold(t *testing.T) {
 		for _, n := range nodes {
 			require.Nil(t, n.th.Status().Paused, "it ends by itself")
 		}
-		nodes[2].th.Told(time.Now().Add(10*time.Second), "status 429")
+		nodes[2].th.RetryAfter(time.Now().Add(10*time.Second), "status 429")
 		within(t, interval, "a pause, for one has been told of an hour", func() bool { return nodes[3].th.Status().Paused != nil })
 		time.Sleep(12 * time.Second)
 		require.Nil(t, nodes[3].th.Status().Paused)
-		nodes[1].th.Told(time.Now().Add(2*time.Hour), "status 429")
+		nodes[1].th.RetryAfter(time.Now().Add(2*time.Hour), "status 429")
 		time.Sleep(5 * time.Second)
 		require.Nil(t, nodes[0].th.Status().Paused, "what others were told is over")
 	})
@@ -54,7 +54,7 @@ func TestTwoMustBeTold(t *testing.T) {
 func TestOneOfTwoIsBelieved(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *server) {
 		nodes := busy(t, s, 2, thousand)
-		nodes[0].th.Told(time.Now().Add(20*time.Second), "status 429")
+		nodes[0].th.RetryAfter(time.Now().Add(20*time.Second), "status 429")
 		within(t, interval, "a pause of both", func() bool {
 			return nodes[0].th.Status().Paused != nil && nodes[1].th.Status().Paused != nil
 		})
@@ -75,10 +75,10 @@ func TestToldToSlots(t *testing.T) {
 			slots = append(slots, f)
 		}
 		time.Sleep(5 * time.Second)
-		slots[0].Told(time.Now().Add(time.Minute), "status 429")
+		slots[0].RetryAfter(time.Now().Add(time.Minute), "status 429")
 		time.Sleep(3 * time.Second)
 		require.Nil(t, slots[0].Status().Paused)
-		slots[2].Told(time.Now().Add(time.Minute), "status 429")
+		slots[2].RetryAfter(time.Now().Add(time.Minute), "status 429")
 		time.Sleep(2 * time.Second)
 		for _, f := range slots {
 			require.NotNil(t, f.Status().Paused)
@@ -94,7 +94,7 @@ func TestToldWhenLeaving(t *testing.T) {
 		nodes[0].stop()
 		require.NoError(t, nodes[0].th.Close())
 		nodes[0].m.RetryAfter(time.Now().Add(time.Hour), "status 429")
-		nodes[0].th.Told(time.Now().Add(time.Hour), "status 429")
+		nodes[0].th.RetryAfter(time.Now().Add(time.Hour), "status 429")
 		time.Sleep(62 * time.Second)
 		require.Nil(t, nodes[1].th.Status().Paused)
 	})

@@ -11,7 +11,7 @@ var board = failpoints.New("consensus", map[string]failpoints.Rule{
 	"draw-check":      {Number: int(ruleDrawCheck), Says: "void the share when its lease is over"},
 	"watchdog":        {Number: int(ruleWatchdog), Says: "void the share of a machine that was suspended"},
 	"asked-on-time":   {Number: int(ruleAskedOnTime), Says: "only who has asked on time goes on without the store"},
-	"lonely":          {Number: int(ruleLonely), Says: "a share without the store's consent ends soon after the last request"},
+	"degraded-grace":  {Number: int(ruleGrace), Says: "a share without the store's consent ends soon after the last request"},
 	"pause-later":     {Number: int(rulePauseLater), Says: "of two pauses the one that ends later counts"},
 	"pause-news":      {Number: int(rulePauseNews), Says: "news that are older than what is on record change nothing"},
 	"pause-clock":     {Number: int(rulePauseClock), Says: "a pause that the store has lost is given back on the clock of the new record"},

@@ -49,7 +49,7 @@ func Instruments() []Instrument {
 type snapshot struct {
 	throttle *throttle.Status         // nil for a limit on calls in flight
 	inFlight *throttle.InFlightStatus // nil for a rate
-	held     []throttle.HeldBack
+	held     []throttle.WaitStats
 	lease    throttle.Lease
 	waiting  int
 	view     *consensus.View // nil without a pool
@@ -84,17 +84,17 @@ var observed = []Instrument{
 	{
 		Name: "numathrottle.throttled.waits", Kind: Counter, Unit: "{call}", Labels: byReason,
 		Doc:  "Calls that had to wait, by the reason when they began to",
-		read: byHeld(func(h throttle.HeldBack) float64 { return float64(h.Waits) }),
+		read: byHeld(func(h throttle.WaitStats) float64 { return float64(h.Waits) }),
 	},
 	{
 		Name: "numathrottle.throttled.refusals", Kind: Counter, Unit: "{call}", Labels: byReason,
 		Doc:  "Calls that were refused, at once or after a wait",
-		read: byHeld(func(h throttle.HeldBack) float64 { return float64(h.Refusals) }),
+		read: byHeld(func(h throttle.WaitStats) float64 { return float64(h.Refusals) }),
 	},
 	{
 		Name: "numathrottle.throttled.time", Kind: Counter, Unit: "s", Labels: byReason,
 		Doc:  "Time during which at least one call waited",
-		read: byHeld(func(h throttle.HeldBack) float64 { return h.Time.Seconds() }),
+		read: byHeld(func(h throttle.WaitStats) float64 { return h.Time.Seconds() }),
 	},
 	{
 		Name: "numathrottle.waiting", Kind: Gauge, Unit: "{call}", Labels: byLimit,
@@ -119,22 +119,22 @@ var observed = []Instrument{
 	{
 		Name: "numathrottle.adaptive.part", Kind: Gauge, Unit: "1", Labels: byLimit,
 		Doc:  "Part of its share that this processor uses, from 0 to 1: less than 1 after refusals that the pool does not hold against all",
-		read: adaptive(func(s *throttle.Status) float64 { return s.Adapting.Part }),
+		read: adaptive(func(s *throttle.Status) float64 { return s.Backoff.Part }),
 	},
 	{
 		Name: "numathrottle.service.accepted", Kind: Counter, Unit: "{token}", Labels: byLimit,
 		Doc:  "Tokens of calls that the called service accepted, as reported to an adaptive limit",
-		read: adaptive(func(s *throttle.Status) float64 { return float64(s.Adapting.Accepted) }),
+		read: adaptive(func(s *throttle.Status) float64 { return float64(s.Backoff.Accepted) }),
 	},
 	{
 		Name: "numathrottle.service.refused", Kind: Counter, Unit: "{token}", Labels: byLimit,
 		Doc:  "Tokens of calls that it refused because there were too many",
-		read: adaptive(func(s *throttle.Status) float64 { return float64(s.Adapting.Refused) }),
+		read: adaptive(func(s *throttle.Status) float64 { return float64(s.Backoff.Refused) }),
 	},
 	{
 		Name: "numathrottle.service.overloaded", Kind: Counter, Unit: "{token}", Labels: byLimit,
 		Doc:  "Tokens of calls that it refused because it was overloaded",
-		read: adaptive(func(s *throttle.Status) float64 { return float64(s.Adapting.Overloaded) }),
+		read: adaptive(func(s *throttle.Status) float64 { return float64(s.Backoff.Overloaded) }),
 	},
 	{
 		Name: "numathrottle.tokens.available", Kind: Gauge, Unit: "{token}", Labels: byLimit,
@@ -256,12 +256,12 @@ func adaptive(of func(*throttle.Status) float64) func(*snapshot, func(float64, t
 	}
 }
 
-func byHeld(of func(throttle.HeldBack) float64) func(*snapshot, func(float64, throttle.Reason)) {
+func byHeld(of func(throttle.WaitStats) float64) func(*snapshot, func(float64, throttle.Reason)) {
 	return func(s *snapshot, emit func(float64, throttle.Reason)) {
 		// All from the beginning: what happens for the first time must not be lost
 		// because there was nothing to compare it with.
 		for _, r := range throttle.Reasons() {
-			i := slices.IndexFunc(s.held, func(h throttle.HeldBack) bool { return h.Reason == r })
+			i := slices.IndexFunc(s.held, func(h throttle.WaitStats) bool { return h.Reason == r })
 			if i < 0 {
 				emit(0, r)
 				continue

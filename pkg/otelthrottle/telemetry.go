@@ -149,10 +149,10 @@ func (w Watched) name() string {
 func (w Watched) snapshot() (s snapshot) {
 	if w.Throttle != nil {
 		st := w.Throttle.Status()
-		s.throttle, s.held, s.lease, s.waiting = &st, w.Throttle.HeldBack(), st.Lease, st.Waiting
+		s.throttle, s.held, s.lease, s.waiting = &st, w.Throttle.WaitStats(), st.Lease, st.Waiting
 	} else {
 		st := w.InFlight.Status()
-		s.inFlight, s.held, s.lease, s.waiting = &st, w.InFlight.HeldBack(), st.Lease, st.Waiting
+		s.inFlight, s.held, s.lease, s.waiting = &st, w.InFlight.WaitStats(), st.Lease, st.Waiting
 	}
 	if w.Member != nil {
 		v := w.Member.View()

@@ -23,8 +23,8 @@ func Adaptive(l Limiter) bool {
 
 func (t *Throttle) adapts() bool { return t.limit.Adapts() }
 
-func (j *joint) adapts() bool {
-	return slices.ContainsFunc(j.parts, func(p part) bool { return Adaptive(p.limiter) })
+func (j *multi) adapts() bool {
+	return slices.ContainsFunc(j.children, func(p child) bool { return Adaptive(p.limiter) })
 }
 
 // CeilingConfig is the limit as package internal/ceiling takes it, for the Sharer that works

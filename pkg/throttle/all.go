@@ -39,11 +39,11 @@ import (
 // one of limiters is closed, and a caller that waits does so at once; for a Limiter that is
 // not of this package and shows none (by embedding it, or by a method `Unwrap() Limiter`), within a second.
 func All(limiters ...Limiter) Limiter {
-	var parts []part
+	var children []child
 	for _, l := range limiters {
-		parts = flatten(parts, l, nil)
+		children = flatten(children, l, nil)
 	}
-	return join(parts)
+	return join(children)
 }
 
 // Weigh returns a Limiter that takes cost(n) tokens of l for a draw of n, and settles
@@ -66,15 +66,15 @@ func PerCall(l Limiter) Limiter {
 	return Weigh(l, func(n int) int { return min(n, 1) })
 }
 
-// A part is one limiter of an All.
-type part struct {
+// A child is one limiter of an All.
+type child struct {
 	limiter Limiter
 	native  native // the same, when it is of this package
 	costs   []func(int) int
 }
 
 // price is what n tokens cost here.
-func (p part) price(n int) int {
+func (p child) price(n int) int {
 	if len(p.costs) == 0 {
 		return n
 	}
@@ -89,8 +89,8 @@ func (p part) price(n int) int {
 	return sum
 }
 
-// within returns the part as it is within a Weigh.
-func (p part) within(outer func(int) int) part {
+// within returns the child as it is within a Weigh.
+func (p child) within(outer func(int) int) child {
 	if outer == nil {
 		return p
 	}
@@ -99,50 +99,50 @@ func (p part) within(outer func(int) int) part {
 	return p
 }
 
-// flatten adds the parts of l, of which a draw of n takes what cost says.
-func flatten(parts []part, l Limiter, cost func(int) int) []part {
+// flatten adds the children of l, of which a draw of n takes what cost says.
+func flatten(children []child, l Limiter, cost func(int) int) []child {
 	if Unlimited(l) {
-		return parts
+		return children
 	}
-	var of []part
+	var of []child
 	switch l := l.(type) {
-	case *joint:
-		of = l.parts
+	case *multi:
+		of = l.children
 	case *tagged:
-		of = l.parts
+		of = l.children
 	case *Throttle: // a type that embeds one may have methods of its own
-		of = []part{{limiter: l, native: rateChild{l}}}
+		of = []child{{limiter: l, native: rateChild{l}}}
 	case *InFlight:
-		of = []part{{limiter: l, native: slotChild{l}}}
+		of = []child{{limiter: l, native: slotChild{l}}}
 	default:
-		of = []part{{limiter: l}}
+		of = []child{{limiter: l}}
 	}
 	for _, p := range of {
-		parts = add(parts, p.within(cost))
+		children = add(children, p.within(cost))
 	}
-	return parts
+	return children
 }
 
-// add adds a part. A member that is there already is drawn from once, for both.
-func add(parts []part, p part) []part {
-	for i := range parts {
-		if q := &parts[i]; p.native != nil && q.native == p.native {
+// add adds a child. A limiter of this package that is there already is drawn from once, for both.
+func add(children []child, p child) []child {
+	for i := range children {
+		if q := &children[i]; p.native != nil && q.native == p.native {
 			q.costs = []func(int) int{q.within(nil).price, p.price}
-			return parts
+			return children
 		}
 	}
-	return append(parts, p)
+	return append(children, p)
 }
 
-// join returns the Limiter for parts.
-func join(parts []part) Limiter {
+// join returns the Limiter for children.
+func join(children []child) Limiter {
 	switch {
-	case len(parts) == 0:
+	case len(children) == 0:
 		return unlimited{}
-	case len(parts) == 1 && len(parts[0].costs) == 0:
-		return parts[0].limiter
+	case len(children) == 1 && len(children[0].costs) == 0:
+		return children[0].limiter
 	}
-	slices.SortStableFunc(parts, func(p, q part) int { // the order of locks, then the others
+	slices.SortStableFunc(children, func(p, q child) int { // the order of locks, then the others
 		switch {
 		case p.native != nil && q.native != nil && p.native.position() < q.native.position(), p.native != nil && q.native == nil:
 			return -1
@@ -151,16 +151,16 @@ func join(parts []part) Limiter {
 		}
 		return 1
 	})
-	j := &joint{parts: parts}
-	for j.natives() < len(parts) && parts[j.natives()].native != nil {
-		p := parts[j.natives()]
+	j := &multi{children: children}
+	for len(j.natives) < len(children) && children[len(j.natives)].native != nil {
+		p := children[len(j.natives)]
 		child := waitqueue.Part[Permit]{Child: p.native}
 		if len(p.costs) > 0 {
 			child.Price = p.price
 		}
-		j.children = append(j.children, child)
+		j.natives = append(j.natives, child)
 	}
-	for _, p := range parts {
+	for _, p := range children {
 		if _, ok := p.limiter.(Tagger); ok {
 			return &tagged{j}
 		}
@@ -168,14 +168,13 @@ func join(parts []part) Limiter {
 	return j
 }
 
-// A joint draws from several limiters at once; see All.
-type joint struct {
-	parts    []part                   // those of this package first, in the order of locks
-	children []waitqueue.Part[Permit] // these
+// A multi draws from several limiters at once; see All.
+type multi struct {
+	children []child                  // those of this package first, in the order of locks
+	natives  []waitqueue.Part[Permit] // these
 }
 
-// natives is how many of the parts are of this package.
-func (j *joint) natives() int { return len(j.children) }
+// natives is how many of the children are of this package.
 
 // neverGrants tells whether a draw of n tokens is refused for good.
 func neverGrants(l native, n int) bool {
@@ -183,18 +182,18 @@ func neverGrants(l native, n int) bool {
 	return never
 }
 
-// A tagged is a joint with a limiter that tells tags apart.
-type tagged struct{ *joint }
+// A tagged is a multi with a limiter that tells tags apart.
+type tagged struct{ *multi }
 
 var (
-	_ Limiter = (*joint)(nil)
+	_ Limiter = (*multi)(nil)
 	_ Tagger  = (*tagged)(nil)
 )
 
 // ForTag returns the same limits for what has this tag.
 func (t *tagged) ForTag(tag string) Limiter {
-	var parts []part
-	for _, p := range t.parts {
+	var children []child
+	for _, p := range t.children {
 		l := p.limiter
 		if tags, ok := l.(Tagger); ok {
 			l = tags.ForTag(tag)
@@ -203,16 +202,16 @@ func (t *tagged) ForTag(tag string) Limiter {
 		if len(p.costs) > 0 {
 			cost = p.price
 		}
-		parts = flatten(parts, l, cost)
+		children = flatten(children, l, cost)
 	}
-	return join(parts)
+	return join(children)
 }
 
 // TryAcquire takes n tokens from each limiter if all have them. With a *Throttle for
 // each it takes no lock, and one allocation.
-func (j *joint) TryAcquire(n int) (Permit, bool) {
+func (j *multi) TryAcquire(n int) (Permit, bool) {
 	if n <= 0 { // refused only when one is closed
-		for _, p := range j.parts {
+		for _, p := range j.children {
 			if _, ok := p.limiter.TryAcquire(min(n, 0)); !ok {
 				return Permit{}, false
 			}
@@ -235,10 +234,10 @@ func (j *joint) TryAcquire(n int) (Permit, bool) {
 	return Permit{}, false
 }
 
-// never returns the first member that will never grant what n tokens cost there; nil: each may.
-func (j *joint) never(n int) *part {
-	for i := range j.children {
-		if p := &j.parts[i]; neverGrants(p.native, p.price(n)) {
+// never returns the first child that will never grant what n tokens cost there; nil: each may.
+func (j *multi) never(n int) *child {
+	for i := range j.natives {
+		if p := &j.children[i]; neverGrants(p.native, p.price(n)) {
 			return p
 		}
 	}
@@ -246,16 +245,16 @@ func (j *joint) never(n int) *part {
 }
 
 // try takes n tokens from each limiter, or returns the one that refused.
-func (j *joint) try(n int) (Permit, *part) {
-	for i := range j.children {
-		p := &j.parts[i]
+func (j *multi) try(n int) (Permit, *child) {
+	for i := range j.natives {
+		p := &j.children[i]
 		if price := p.price(n); price > 0 && !p.native.peek(price) || neverGrants(p.native, 0) {
 			return Permit{}, p
 		}
 	}
-	g := newBundle(j.parts)
-	for i := range j.parts {
-		p := &j.parts[i]
+	g := newBundle(j.children)
+	for i := range j.children {
+		p := &j.children[i]
 		price := p.price(n)
 		if price <= 0 {
 			g.permits = append(g.permits, Permit{})
@@ -278,20 +277,20 @@ func (j *joint) try(n int) (Permit, *part) {
 }
 
 // Acquire waits until n tokens of each limiter are granted; see Limiter and All.
-func (j *joint) Acquire(ctx context.Context, n int) (Permit, error) { return j.acquire(ctx, n, false) }
+func (j *multi) Acquire(ctx context.Context, n int) (Permit, error) { return j.acquire(ctx, n, false) }
 
 // AcquireUpTo waits until one token of each limiter is granted, and takes as many
 // as all have, at most n; see Limiter and All.
-func (j *joint) AcquireUpTo(ctx context.Context, n int) (Permit, error) {
+func (j *multi) AcquireUpTo(ctx context.Context, n int) (Permit, error) {
 	return j.acquire(ctx, n, true)
 }
 
-func (j *joint) acquire(ctx context.Context, n int, upTo bool) (Permit, error) {
+func (j *multi) acquire(ctx context.Context, n int, upTo bool) (Permit, error) {
 	if ctx.Err() != nil {
 		return Permit{}, context.Cause(ctx)
 	}
 	if n <= 0 { // refused only when one is closed
-		for _, p := range j.parts {
+		for _, p := range j.children {
 			if _, err := p.limiter.Acquire(ctx, min(n, 0)); err != nil {
 				return Permit{}, err
 			}
@@ -308,10 +307,10 @@ func (j *joint) acquire(ctx context.Context, n int, upTo bool) (Permit, error) {
 
 // Throttled tells whether a limiter holds callers back, as far as it can tell, and
 // which one does so for longest. One that cannot say how long comes first.
-func (j *joint) Throttled() (Throttling, bool) { return worstOf(j.parts) }
+func (j *multi) Throttled() (Throttling, bool) { return worstOf(j.children) }
 
 // worstOf returns what holds callers back for longest.
-func worstOf(parts []part) (worst Throttling, held bool) {
+func worstOf(children []child) (worst Throttling, held bool) {
 	weight := func(t Throttling) time.Duration {
 		switch {
 		case t.Reason == ReasonClosed:
@@ -321,7 +320,7 @@ func worstOf(parts []part) (worst Throttling, held bool) {
 		}
 		return t.RetryAfter
 	}
-	for _, p := range parts {
+	for _, p := range children {
 		l, ok := look[interface{ Throttled() (Throttling, bool) }](p.limiter)
 		if !ok {
 			continue
@@ -335,14 +334,14 @@ func worstOf(parts []part) (worst Throttling, held bool) {
 
 // A bundle is what one draw took from each limiter.
 type bundle struct {
-	done    atomic.Bool
-	parts   []part
-	permits []Permit
-	room    [4]Permit // for most, without an allocation of its own
+	done     atomic.Bool
+	children []child
+	permits  []Permit
+	room     [4]Permit // for most, without an allocation of its own
 }
 
-func newBundle(parts []part) *bundle {
-	g := &bundle{parts: parts}
+func newBundle(children []child) *bundle {
+	g := &bundle{children: children}
 	g.permits = g.room[:0]
 	return g
 }
@@ -359,7 +358,7 @@ func (g *bundle) settle(_ int64, n, used int) {
 		case n:
 			p.Settle(p.n)
 		default:
-			p.Settle(g.parts[i].price(used))
+			p.Settle(g.children[i].price(used))
 		}
 	}
 }
@@ -367,7 +366,7 @@ func (g *bundle) settle(_ int64, n, used int) {
 // untake gives back what try has taken so far.
 func (g *bundle) untake() {
 	for i, permit := range g.permits {
-		switch p := &g.parts[i]; {
+		switch p := &g.children[i]; {
 		case p.native == nil:
 			permit.Cancel()
 		case permit.n > 0:

@@ -178,7 +178,7 @@ func TestAllOfNothingOneAndNested(t *testing.T) {
 		nested := All(All(a, nil), All(c, All(b)))
 		p, ok := nested.TryAcquire(4)
 		require.True(t, ok)
-		require.Len(t, as[*joint](t, nested).parts, 3)
+		require.Len(t, as[*multi](t, nested).children, 3)
 		require.Equal(t, 6, c.left())
 		p.Cancel()
 		require.Equal(t, 10, c.left())
@@ -234,7 +234,7 @@ func TestAllLocksInOneOrder(t *testing.T) {
 	f := newForeign(1)
 	for _, l := range []Limiter{All(a, b, c, f), All(f, c, b, a), All(b, f, a, c), All(All(c, b), f, PerCall(All(b, a)))} {
 		var order []Limiter
-		for _, p := range as[*joint](t, l).parts {
+		for _, p := range as[*multi](t, l).children {
 			order = append(order, p.limiter)
 		}
 		require.Equal(t, []Limiter{a, b, c, f}, order)
@@ -277,7 +277,7 @@ func TestAllWithAClosedMember(t *testing.T) {
 		require.False(t, ok)
 		_, ok = l.TryAcquire(1)
 		require.False(t, ok)
-		th, held := as[*joint](t, l).Throttled()
+		th, held := as[*multi](t, l).Throttled()
 		require.True(t, held)
 		require.Equal(t, ReasonClosed, th.Reason)
 		time.Sleep(time.Second)
@@ -299,7 +299,7 @@ func TestAllThrottled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := full(t, 10, WithName("a")), full(t, 10, WithName("b"))
 		slots := flight(t, 1, WithName("slots"))
-		all := as[*joint](t, All(a, b, slots, newForeign(0)))
+		all := as[*multi](t, All(a, b, slots, newForeign(0)))
 		_, held := all.Throttled()
 		require.False(t, held)
 		drain(a)

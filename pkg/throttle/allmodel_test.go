@@ -219,21 +219,21 @@ func (m *allModel) check() {
 	for i, l := range m.members {
 		switch of := l.limiter.(type) {
 		case *Throttle:
-			require.Equal(m.t, l.granted, of.Status().Granted, "member %d, a Throttle", i)
+			require.Equal(m.t, l.granted, of.Status().Granted, "child %d, a Throttle", i)
 			sound(m.t, of)
 		case *InFlight:
-			require.Equal(m.t, l.granted, of.Status().Granted, "member %d, an InFlight", i)
-			require.Equal(m.t, l.held, of.Status().InUse, "member %d, an InFlight", i)
+			require.Equal(m.t, l.granted, of.Status().Granted, "child %d, an InFlight", i)
+			require.Equal(m.t, l.held, of.Status().InUse, "child %d, an InFlight", i)
 		case *foreign:
 			of.mu.Lock()
 			taken := of.granted - of.returned
 			of.mu.Unlock()
-			require.Equal(m.t, l.held+l.used, taken, "member %d, a foreign limiter", i)
+			require.Equal(m.t, l.held+l.used, taken, "child %d, a foreign limiter", i)
 		}
 	}
 }
 
-// finish gives every member its share: everyone who waits is served, and nothing is
+// finish gives every child its share: everyone who waits is served, and nothing is
 // left behind.
 func (m *allModel) finish() {
 	for _, s := range m.sharers {

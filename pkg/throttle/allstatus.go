@@ -3,9 +3,9 @@ package throttle
 // Statuses returns what each limiter of the All is doing, if all of them are a *Throttle
 // and a draw of n takes n tokens from each; otherwise nil: of slots, of weighed costs and of
 // limiters of other packages a Status does not tell what a draw would get.
-func (j *joint) Statuses() []Status {
-	all := make([]Status, 0, len(j.parts))
-	for _, p := range j.parts {
+func (j *multi) Statuses() []Status {
+	all := make([]Status, 0, len(j.children))
+	for _, p := range j.children {
 		t, ok := p.limiter.(*Throttle)
 		if !ok || len(p.costs) > 0 {
 			return nil

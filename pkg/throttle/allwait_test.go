@@ -62,7 +62,7 @@ func TestAllDoesNotHoldUpTheOthers(t *testing.T) {
 	})
 }
 
-// A member that has lost its share holds up nobody at the others, also when a caller
+// A child that has lost its share holds up nobody at the others, also when a caller
 // was next there already.
 func TestAllWithAMemberThatLosesItsShare(t *testing.T) {
 	for _, end := range []func(s *script){

@@ -23,11 +23,11 @@ const askEvery = time.Second
 // guard returns a context that ends with ErrClosed as its cause when one of the limiters is closed. Those of this
 // package tell it, and so does what shows one by embedding it or by Unwrap; the others are asked once a second, by a draw
 // of nothing.
-func (j *joint) guard(ctx context.Context) (_ context.Context, stop func()) {
+func (j *multi) guard(ctx context.Context) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	turn := make(chan struct{}, 1)
 	var stops []func()
-	for _, p := range j.parts {
+	for _, p := range j.children {
 		if c, ok := look[closer](p.limiter); ok {
 			stops = append(stops, c.onClosing(func() {
 				select {
@@ -62,9 +62,9 @@ func (j *joint) guard(ctx context.Context) (_ context.Context, stop func()) {
 }
 
 // closedPart returns the error of a limiter that is closed; nil when none is.
-func (j *joint) closedPart(ctx context.Context) error {
-	for i := range j.parts {
-		p := &j.parts[i]
+func (j *multi) closedPart(ctx context.Context) error {
+	for i := range j.children {
+		p := &j.children[i]
 		if p.native != nil {
 			if r, never := p.native.Impossible(0); never {
 				return p.native.Refuse(limit.Refusal{Reason: r})

@@ -163,17 +163,17 @@ func TestWhatALimiterShows(t *testing.T) {
 			if c.held == nil {
 				continue
 			}
-			over := HoldBack(t.Context(), c.l, "", 1)
+			over := ExternalWait(t.Context(), c.l, "", 1)
 			require.Equal(t, 1, c.held.Status().Waiting, name)
 			over(nil)
 			require.Zero(t, c.held.Status().Waiting, name)
 			require.Equal(t, c.held.name, Refuse(c.l, Error{Reason: ReasonPause, Cost: 1}).Limit, name)
 		}
-		all := as[*joint](t, All(shown{plain}, hidden{plain}))
+		all := as[*multi](t, All(shown{plain}, hidden{plain}))
 		th, held := all.Throttled()
 		require.True(t, held)
 		require.Equal(t, "plain", th.Limit)
-		all.Told(time.Now().Add(time.Second), "enough")
+		all.RetryAfter(time.Now().Add(time.Second), "enough")
 		_, paused := plain.Paused("")
 		require.True(t, paused)
 	})

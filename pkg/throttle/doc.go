@@ -53,7 +53,7 @@
 // # Tokens that are issued
 //
 // With Limit.Strict, and while a pool's limit is too low to be divided, there are no shares:
-// the sharer is an Issuer, and reserves slots that the store keeps apart. The bucket
+// the sharer is a Pool, and reserves slots that the store keeps apart. The bucket
 // earns nothing; each slot brings one token at its time, which is void a tenth of the
 // spacing after it, at least 250 ms and at most 2.5 s. Slots are ordered for those who wait, and one for a
 // TryAcquire that was refused. See docs/strict.md for what is guaranteed.
@@ -61,14 +61,14 @@
 // # Pauses
 //
 // Pause stops granting until a time, or until Resume: on all processors of the pool, if the
-// Sharer is a Pauser, as *consensus.Member is. The gate through which draws go is shut, so that a
+// Sharer is a Pool, as *consensus.Member is. The gate through which draws go is shut, so that a
 // draw costs the same. What is earned meanwhile is bounded as always, and each processor starts a little after the
 // end, by chance, so that not all come back at one instant. See docs/pause.md.
 //
 // # What holds callers back
 //
 // Every error and Throttled carry the reason, the limit, the tag and, as far as it is known, the
-// time to retry. HeldBack counts waits, refusals and time by reason. WithObserver
+// time to retry. WaitStats counts waits, refusals and time by reason. WithObserver
 // adds an Observer, which is told of each call that waits and of no other; package
 // otelthrottle makes metrics and spans of it. Track and Blame tell a deadline that was
 // missed by waiting from one that the service missed.

@@ -162,7 +162,7 @@ type InFlightStatus struct {
 	// InUse counts the slots that were granted and have not come back. It is above
 	// Slots after the share fell, until enough calls have ended.
 	InUse int
-	// Waiting counts the callers in the queue, and those held back before they draw (HoldBack).
+	// Waiting counts the callers in the queue, and those held back before they draw (ExternalWait).
 	Waiting int
 	// Granted and Refused count slots since the InFlight was made.
 	Granted, Refused int64

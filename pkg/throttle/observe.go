@@ -35,7 +35,7 @@ type Waited struct {
 	// For is how long it took.
 	For time.Duration
 	// N is the number of tokens granted; 0 when none were, or when the call goes on:
-	// to wait at another limiter of an All, or to draw after a wait of HoldBack.
+	// to wait at another limiter of an All, or to draw after a wait of ExternalWait.
 	N int
 	// Err is what the call fails with; nil when it does not.
 	Err error
@@ -46,21 +46,21 @@ func WithObserver(o Observer) Option {
 	return func(p *options) { p.observers = append(p.observers, o) }
 }
 
-// A vigil follows one wait, for the observers and for what Track tells.
-type vigil struct {
+// A waitSpan follows one wait, for the observers and for what Track tells.
+type waitSpan struct {
 	began time.Time
 	track *track
 	done  []func(Waited)
 }
 
-// watch begins a vigil. No lock is held.
-func (o *options) watch(ctx context.Context, r Reason, n int) vigil {
+// watch begins a waitSpan. No lock is held.
+func (o *options) watch(ctx context.Context, r Reason, n int) waitSpan {
 	return o.follow(ctx, Wait{Limit: o.name, Tag: o.common.Tag, Reason: r, Cost: n})
 }
 
-// follow begins a vigil over a wait. No lock is held.
-func (o *options) follow(ctx context.Context, w Wait) vigil {
-	v := vigil{track: trackOf(ctx)}
+// follow begins a waitSpan over a wait. No lock is held.
+func (o *options) follow(ctx context.Context, w Wait) waitSpan {
+	v := waitSpan{track: trackOf(ctx)}
 	if v.track == nil && len(o.observers) == 0 {
 		return v
 	}
@@ -74,8 +74,8 @@ func (o *options) follow(ctx context.Context, w Wait) vigil {
 	return v
 }
 
-// end ends the vigil.
-func (v *vigil) end(n int, err error) {
+// end ends the waitSpan.
+func (v *waitSpan) end(n int, err error) {
 	if v.began.IsZero() {
 		return
 	}
@@ -84,5 +84,5 @@ func (v *vigil) end(n int, err error) {
 	for _, done := range slices.Backward(v.done) {
 		done(Waited{For: now.Sub(v.began), N: n, Err: err})
 	}
-	*v = vigil{}
+	*v = waitSpan{}
 }

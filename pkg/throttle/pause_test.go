@@ -160,8 +160,8 @@ func TestPauseIsTold(t *testing.T) {
 		require.False(t, ok)
 		time.Sleep(2 * time.Minute)
 		require.NoError(t, w.end(t).err)
-		var b HeldBack
-		for _, h := range th.HeldBack() {
+		var b WaitStats
+		for _, h := range th.WaitStats() {
 			if h.Reason == ReasonPause {
 				b = h
 			}

@@ -65,7 +65,7 @@ func TestSpacing(t *testing.T) {
 }
 
 // What cannot issue tokens cannot hold a strict limit, and says so.
-func TestStrictNeedsAnIssuer(t *testing.T) {
+func TestStrictNeedsAPool(t *testing.T) {
 	half, err := Replicas(2)
 	require.NoError(t, err)
 	_, err = New(Limit{Max: 1, Strict: true}, WithSharer(half))

@@ -101,11 +101,11 @@ func TestTheLargestDrawIsDemand(t *testing.T) {
 // Up to more than there can be is a demand for what there can be.
 func TestUpToMoreThanTheLargestIsDemand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for _, joint := range []bool{false, true} {
+		for _, multi := range []bool{false, true} {
 			other := full(t, 1000)
 			th, _ := scripted(t, Limit{Max: 10, Burst: 10}, 0.1)
 			var l Limiter = th
-			if joint {
+			if multi {
 				l = All(th, other)
 			}
 			_, err := l.AcquireUpTo(timeout(t, time.Millisecond), 1_000_000)

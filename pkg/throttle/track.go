@@ -15,7 +15,7 @@ const mostly = 0.8
 
 // Track returns a context for one call: from now on it is known how much of the
 // call's time is spent on waiting for tokens, in any Acquire with this context or
-// with one made from it, and on waits that HoldBack was told of. What that is good for:
+// with one made from it, and on waits that ExternalWait was told of. What that is good for:
 //
 //   - An Acquire that the deadline ends fails with an error that is ErrThrottled, and
 //     context.DeadlineExceeded too, only when more than 80 % of the time since Track

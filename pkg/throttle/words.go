@@ -96,7 +96,7 @@ const (
 	ReasonClosed = limit.ReasonClosed
 )
 
-// Reasons returns the reasons that HeldBack tells apart, in a fixed order.
+// Reasons returns the reasons that WaitStats tells apart, in a fixed order.
 func Reasons() []Reason { return limit.Reasons() }
 
 // DefaultReceiptWait is how long Pause waits for receipts unless it is told otherwise.

@@ -15,10 +15,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/internal/short"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/open"
 )
 
 // Every command of the pages is one that there is, with flags, targets, variables and paths that there are; what can be run
@@ -147,7 +147,7 @@ func (j *judge) settings(environ []string) error {
 		name, _, _ := strings.Cut(entry, "=")
 		return !strings.HasPrefix(name, "NUMATHROTTLE_") || strings.Contains(j.makefile, name)
 	})
-	_, err := numathrottle.LoadFlags(environ, nil)
+	_, err := open.LoadFlags(environ, nil)
 	return err
 }
 

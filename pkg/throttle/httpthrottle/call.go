@@ -49,9 +49,6 @@ func (t *transport) begin(req *http.Request) (*call, error) {
 			c.body.close()
 		}
 	}()
-	if t.fault != nil {
-		return nil, t.fault
-	}
 	if t.cost != nil {
 		c.cost = t.cost(req)
 	}
@@ -140,7 +137,7 @@ func (c *call) answered(g *guard, res *http.Response) outcome {
 		}
 		if r.Class == Wait && r.RetryAfter > c.briefly {
 			if l := c.listenerOf(r.Tag); l != nil {
-				l.Told(r.At.Add(min(r.RetryAfter, c.maxPause)), r.reason())
+				l.RetryAfter(r.At.Add(min(r.RetryAfter, c.maxPause)), r.reason())
 			}
 		}
 		return c.refused(res, r)

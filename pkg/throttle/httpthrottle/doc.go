@@ -40,8 +40,8 @@
 // that cannot be told, the request counts as sent.
 //
 // Waits of step 1, and those for the next attempt after a refusal, show at the limiter as
-// its own do, with throttle.ReasonPause: in HeldBack and Status, for its observers, in metrics and
-// traces; see throttle.HoldBack. Throttled knows nothing of them, for the limiter itself has tokens.
+// its own do, with throttle.ReasonPause: in WaitStats and Status, for its observers, in metrics and
+// traces; see throttle.ExternalWait. Throttled knows nothing of them, for the limiter itself has tokens.
 //
 // # Refusals
 //
@@ -70,7 +70,7 @@
 //
 // Otherwise the response is returned, as it came, or an error; see RefusalsAsErrors. What
 // the others learn of a refusal is up to the Feedback. Without one of the user's own the limiter is told
-// of a Wait that says for how long (throttle.Throttle.Told), which pauses the pool if
+// of a Wait that says for how long (throttle.Throttle.RetryAfter), which pauses the pool if
 // two of its processors are. It is not told of an Overload, which may be the trouble of one server of many. Calls that meet a pause which is
 // longer than they may wait fail at once, with the time to retry: a *throttle.Error with
 // throttle.ReasonPause. So a message can be given back to its source for that time.

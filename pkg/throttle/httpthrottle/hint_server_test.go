@@ -201,7 +201,7 @@ func TestNoRefusalStopsAPoolForLongerThanIsAllowed(t *testing.T) {
 // A longer bound is for those who ask for it, at the transport and at the limiter.
 func TestLongerPausesAreForThoseWhoAllowThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		th, err := throttle.New(throttle.Limit{Max: 1000}, throttle.WithMaxTold(2*time.Hour))
+		th, err := throttle.New(throttle.Limit{Max: 1000}, throttle.WithMaxRetryAfter(2*time.Hour))
 		require.NoError(t, err)
 		defer func() { require.NoError(t, th.Close()) }()
 		var log journal

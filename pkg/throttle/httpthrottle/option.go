@@ -111,7 +111,7 @@ func WithMaxElapsed(d time.Duration) Option {
 }
 
 // WithMaxPause sets how long one refusal may hold back other calls: those of this process, by the transport's own
-// Pause, and those of the pool, which goes by its own bound too (throttle.WithMaxTold). A service may ask for more, or
+// Pause, and those of the pool, which goes by its own bound too (throttle.WithMaxRetryAfter). A service may ask for more, or
 // seem to: then the others wait for no longer than d, and a line in the log shows what it said. The refused
 // call itself is not cut short: it ends with the whole of Refusal.RetryAfter, unless WithMaxWait allows for it. It must be above 0.
 // Defaults to DefaultMaxPause. A Feedback of the user's own has bounds of its own.
@@ -198,8 +198,7 @@ func (s *settings) check(option string, value any, ok bool, allowed string) {
 
 func (s *settings) faults() error { return errors.Join(s.faultsFound...) }
 
-// Check returns everything that is wrong with the options, in one error, with which
-// every request through a transport that has them would fail; nil for nothing.
+// Check returns everything that is wrong with the options, in one error, with which NewTransport would panic; nil for nothing.
 func Check(opts ...Option) error {
 	s := newSettings(opts)
 	return s.faults()

@@ -146,7 +146,7 @@ func TestPauseThatLastsTooLongIsToldAtOnce(t *testing.T) {
 		require.NotNil(t, te)
 		require.Equal(t, 299*time.Second, te.RetryAfter, "no refusal holds others back for more than 5 minutes")
 		require.Equal(t, int64(2), l.Status().Granted, "drew in the pause")
-		require.Equal(t, int64(2), l.HeldBack()[0].Refusals)
+		require.Equal(t, int64(2), l.WaitStats()[0].Refusals)
 	})
 }
 

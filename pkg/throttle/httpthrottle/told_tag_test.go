@@ -20,7 +20,7 @@ type told struct {
 	tags  map[string]*told
 }
 
-func (o *told) Told(time.Time, string) { o.times++ }
+func (o *told) RetryAfter(time.Time, string) { o.times++ }
 
 func (o *told) ForTag(tag string) throttle.Limiter { return o.tags[tag] }
 

@@ -77,7 +77,7 @@ func (c *call) awaitPause(ctx context.Context) (err error) {
 	for {
 		if judged := c.judging.of(c.tag); judged != nil {
 			if over == nil {
-				over = throttle.HoldBack(ctx, c.source(), c.tag, c.cost)
+				over = throttle.ExternalWait(ctx, c.source(), c.tag, c.cost)
 			}
 			if err := await(ctx, judged); err != nil {
 				return err
@@ -93,7 +93,7 @@ func (c *call) awaitPause(ctx context.Context) (err error) {
 			return throttle.Refuse(c.source(), throttle.Error{Reason: throttle.ReasonPause, Tag: c.tag, Cost: c.cost, RetryAfter: d})
 		}
 		if over == nil {
-			over = throttle.HoldBack(ctx, c.source(), c.tag, c.cost)
+			over = throttle.ExternalWait(ctx, c.source(), c.tag, c.cost)
 		}
 		if err := sleep(ctx, wait); err != nil {
 			return err
@@ -106,7 +106,7 @@ func (c *call) awaitPause(ctx context.Context) (err error) {
 func (c *call) rest(o outcome) error {
 	over := func(error) {}
 	if o.refused {
-		over = throttle.HoldBack(c.ctx, c.source(), c.tag, c.cost)
+		over = throttle.ExternalWait(c.ctx, c.source(), c.tag, c.cost)
 	}
 	err := sleep(c.ctx, o.wait)
 	over(err)

@@ -71,9 +71,9 @@ func TestPauseShowsAtTheLimiter(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, 3, th.Status().Waiting)
 		wg.Wait()
-		require.Len(t, th.HeldBack(), 1)
-		held := th.HeldBack()[0]
-		require.Equal(t, throttle.HeldBack{Reason: throttle.ReasonPause, Waits: 3, Time: held.Time}, held)
+		require.Len(t, th.WaitStats(), 1)
+		held := th.WaitStats()[0]
+		require.Equal(t, throttle.WaitStats{Reason: throttle.ReasonPause, Waits: 3, Time: held.Time}, held)
 		within(t, 23*time.Second, 25*time.Second, held.Time)
 		wait := throttle.Wait{Limit: "llm", Tag: "service.test", Reason: throttle.ReasonPause, Cost: 1}
 		require.Equal(t, []throttle.Wait{wait, wait, wait}, w.waits)
@@ -101,10 +101,10 @@ func TestWaitForTheNextAttemptShows(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, "fine", read(t, res))
 				if !tc.shows {
-					require.Empty(t, th.HeldBack())
+					require.Empty(t, th.WaitStats())
 					return
 				}
-				require.Equal(t, []throttle.HeldBack{{Reason: throttle.ReasonPause, Waits: 1, Time: s.times()[1]}}, th.HeldBack())
+				require.Equal(t, []throttle.WaitStats{{Reason: throttle.ReasonPause, Waits: 1, Time: s.times()[1]}}, th.WaitStats())
 			})
 		})
 	}
@@ -122,7 +122,7 @@ func TestRefusalNamesItsLimit(t *testing.T) {
 		want := throttle.Error{Reason: httpthrottle.ReasonRefused, Limit: "llm", Cost: 5, RetryAfter: 10 * time.Minute, Cause: e.Cause}
 		require.EqualError(t, e, want.Error())
 		require.Same(t, th, e.By())
-		require.Empty(t, th.HeldBack())
+		require.Empty(t, th.WaitStats())
 	})
 }
 

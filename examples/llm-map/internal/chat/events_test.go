@@ -113,7 +113,7 @@ func TestBrokenStreams(t *testing.T) {
 		"an error, a text":         {events(chunk("h", "")) + "event: error\ndata: overloaded\n\n" + events("[DONE]"), Provider, "overloaded"},
 		"an error, a JSON text":    {events(chunk("h", "")) + "event: error\ndata: \"overloaded\"\n\ndata: [DONE]\n\n", Provider, "overloaded"},
 		"an error, two lines":      {events(chunk("h", "")) + "event: error\ndata: overloaded\ndata: come back\n\ndata: [DONE]\n\n", Provider, "overloaded"},
-		"an error without data":    {events(chunk("h", "")) + "event: error\ndata:\n\ndata: [DONE]\n\n", Provider, ""},
+		"an error without data":    {events(chunk("h", "")) + "event: error\ndata:\n\n" + events("[DONE]"), Provider, ""},
 		"an error alone":           {events(chunk("h", "")) + "event: error\n\ndata: [DONE]\n\n", Provider, ""},
 		"a text before the end":    {events(chunk("h", ""), "Rate limit exceeded", "[DONE]"), Provider, "Rate limit"},
 		"an object before the end": {events(chunk("h", ""), `{"message":"gone"}`, "[DONE]"), Provider, "gone"},

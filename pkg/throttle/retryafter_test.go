@@ -1,0 +1,38 @@
+package throttle
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Without a pool, a limiter that is told to wait is paused; no longer than an hour.
+func TestToldAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := Replicas(4)
+		require.NoError(t, err)
+		for _, th := range []*Throttle{whole(t, ten), whole(t, ten, WithSharer(s))} {
+			f := flight(t, 2)
+			th.RetryAfter(time.Now().Add(-time.Second), "late")
+			require.Nil(t, th.Status().Paused)
+			th.RetryAfter(time.Now().Add(10*time.Second), strings.Repeat("ü", 100))
+			f.RetryAfter(time.Now().Add(1000*time.Hour), "status 429")
+			require.Equal(t, time.Now().Add(10*time.Second), th.Status().Paused.Until.Truncate(time.Second))
+			require.Equal(t, strings.Repeat("ü", 64), th.Status().Paused.Reason)
+			require.LessOrEqual(t, time.Until(f.Status().Paused.Until), time.Hour+time.Minute)
+		}
+		first := whole(t, ten)
+		all, ok := All(first, PerCall(flight(t, 2))).(*multi)
+		require.True(t, ok)
+		all.RetryAfter(time.Now().Add(time.Second), "")
+		require.NotNil(t, first.Status().Paused)
+		whole(t, Limit{}).RetryAfter(time.Now().Add(time.Hour), "no limit")
+		closed := whole(t, ten)
+		require.NoError(t, closed.Close())
+		closed.RetryAfter(time.Now().Add(time.Hour), "closed")
+		require.Nil(t, closed.Status().Paused)
+	})
+}

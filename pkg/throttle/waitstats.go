@@ -1,0 +1,102 @@
+package throttle
+
+import (
+	"github.com/numaproj-contrib/numathrottle/internal/bucket"
+	"github.com/numaproj-contrib/numathrottle/internal/gate"
+)
+
+// WaitStats is how much a limiter has held callers back for one reason, in all since it was
+// made: Waits and Refusals count calls, and Time is how long at least one caller waited.
+type WaitStats = gate.WaitStats
+
+// WaitStats returns how much callers were held back for each reason, in an order that does
+// not change; reasons that never did so are left out.
+func (t *Throttle) WaitStats() []WaitStats { return t.gate.WaitStats() }
+
+// noteHeld notes what the first waiter waits for, if anybody waits. The lock is held.
+func (t *Throttle) noteHeld() {
+	if t.queue.Empty() {
+		t.gate.Waits.Idle(t.gate.Now())
+		return
+	}
+	now := t.gate.Now()
+	t.gate.Waits.Turn(now, true, t.prospect(now, t.queue.First.Units))
+}
+
+// prospect returns why a draw of so many units is held back under the present law. The lock
+// is held.
+func (t *Throttle) prospect(now, units int64) gate.Outlook {
+	o := t.outlook(t.bucket.Law(), units)
+	o.Paused = t.gate.Pauses.Until
+	if t.bucket.Law().Valid(now) && t.issuing() && t.fits(units) {
+		o.During = t.issueReason(now)
+	}
+	return o
+}
+
+// outlook returns why a draw of so many units is held back under the law of s.
+func (t *Throttle) outlook(s *bucket.Segment, units int64) gate.Outlook {
+	during := ReasonLimit
+	switch {
+	case !t.fitsIn(s, units):
+		during = ReasonShareTooSmall
+	case s.Lease.Adapted:
+		during = ReasonAdaptive
+	}
+	return gate.OutlookOf(s.Lease, t.gate.Base, during, s.Until)
+}
+
+// reasonNow says, mostly without a lock, why a draw of n tokens was refused at now.
+func (t *Throttle) reasonNow(n int, now int64) Reason {
+	switch {
+	case t.gate.Closed.Load():
+		return ReasonClosed
+	case n > t.limit.maxCost():
+		return ReasonTooLarge
+	}
+	s := t.bucket.Gate()
+	if now < s.Paused {
+		return ReasonPause
+	}
+	if s.Behind != nil {
+		s = s.Behind
+	}
+	if s.Lease.Issuing { // what is known of slots is guarded
+		t.gate.Lock()
+		defer t.gate.Unlock()
+		return t.reason(now, t.bucket.Units(n))
+	}
+	r, _ := t.outlook(s, t.bucket.Units(n)).At(now)
+	return r
+}
+
+// WaitStats returns how much callers were held back for each reason, in an order that does
+// not change; reasons that never did so are left out.
+func (f *InFlight) WaitStats() []WaitStats { return f.gate.WaitStats() }
+
+// noteHeld notes what is waited for, if anybody waits. The lock is held.
+func (f *InFlight) noteHeld() {
+	if f.queue.Empty() {
+		f.gate.Waits.Idle(f.gate.Now())
+		return
+	}
+	f.gate.Waits.Turn(f.gate.Now(), true, f.outlook())
+}
+
+// outlook returns why a draw is held back. The lock is held.
+func (f *InFlight) outlook() gate.Outlook {
+	during, until := ReasonInFlight, int64(0)
+	switch {
+	case f.lease.Share == 0:
+	case f.lease.Until.IsZero():
+		until = never
+	default:
+		until = f.gate.At(f.lease.Until)
+	}
+	if f.allowed() == 0 { // the share is too small for one
+		during = ReasonNoShare
+	}
+	o := gate.OutlookOf(f.lease, f.gate.Base, during, until)
+	o.Paused = f.gate.Pauses.Until
+	return o
+}
