@@ -20,7 +20,7 @@ func TestHardCapacity(t *testing.T) {
 		}
 		b := made(l)
 		for _, n := range []int64{1, 2, 3, 7, 97, 1000} {
-			each := b.hardCapacity(limit.WholeShare/n)
+			each := b.hardCapacity(limit.WholeShare / n)
 			require.LessOrEqual(t, n*each, b.HardUnits())
 			require.LessOrEqual(t, b.Tokens(b.HardUnits()), float64(l.Burst)+l.hardSlack()+1e-9)
 			if n <= int64(l.Burst) {
