@@ -49,6 +49,6 @@ ENTRYPOINT ["/http-sink"]
 
 FROM base AS numathrottle
 LABEL org.opencontainers.image.title=numathrottle \
-      org.opencontainers.image.description="Shows the pools of numathrottle, and changes their limits"
+      org.opencontainers.image.description="Shows the pools of numathrottle, changes their limits, and puts a limit in front of other programs"
 COPY --from=build /out/numathrottle /numathrottle
 ENTRYPOINT ["/numathrottle"]

@@ -86,6 +86,11 @@ else
 	@$(MAKE) suite
 endif
 
+# Without the race detector, and with the results of before.
+.PHONY: short
+short: ## Run what needs no server and no process and is not slow
+	$(GO) test -short -vet=off $(TEST_FLAGS) $(PKG)
+
 # A result that is remembered from another checkout has met no server: every test is run. Vet is lint's business.
 MODULE_FLAGS := -vet=off -count 1 -timeout $(TEST_TIMEOUT) ./...
 .PHONY: modules
@@ -137,6 +142,11 @@ norace: ## Run whole, without the race detector, the packages of which make test
 .PHONY: shell
 shell: ## Run 100 pools of twenty real Members in virtual time with the race detector
 	CGO_ENABLED=1 NUMATHROTTLE_SHELL_RUNS=100 $(GO) test -race -vet=off -count 1 -run TestShell -timeout 30m -v ./internal/shell
+
+# An import that points upwards fails.
+.PHONY: map
+map: ## Write the map of packages in docs/architecture.md, and check that imports run downwards
+	@$(GO) run ./internal/meta/layers -page docs/architecture.md
 
 # The rules' switches exist only under this build tag, so that they cost nothing elsewhere.
 .PHONY: mutants

@@ -11,7 +11,6 @@
 // Config.OnStoreLoss is onStoreLoss in the file and NUMATHROTTLE_ON_STORE_LOSS in
 // the environment. docs/configuration.md lists all of them.
 //
-// This package imports the drivers of all stores. A program that shall carry one
-// driver only puts the parts together by itself: a store from below
-// pkg/consensus, consensus.Join, throttle.New.
+// This package is pkg/open with everything that it can open: the drivers of all stores, exporters and the health server.
+// A program that needs one store imports pkg/open and that store's package instead, and is half as large.
 package numathrottle

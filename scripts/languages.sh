@@ -32,6 +32,21 @@ python() {
 	cp "$pins" "$env/requirements.txt"
 }
 
+# rust compiles the handler with the pinned numaflow crate.
+rust() {
+	need cargo "Rust 1.85 or later with cargo"
+	say "numaflow-rs"
+	CARGO_TARGET_DIR="$BIN/rust" cargo build --quiet --release --locked --manifest-path "$SOURCES/rust/Cargo.toml"
+}
+
+# java compiles the handler with the pinned numaflow-java, and puts what it needs beside it.
+java() {
+	need javac "a JDK 17 or later"
+	need mvn "Maven 3"
+	say "numaflow-java"
+	mvn -q -B -f "$SOURCES/java/pom.xml" package dependency:copy-dependencies
+}
+
 for language in "$@"; do
 	case "$language" in
 	python | rust | java) "$language" ;;

@@ -13,6 +13,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/verdict"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/internal/program"
+	"github.com/numaproj-contrib/numathrottle/pkg/open"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -99,7 +100,7 @@ var rateFields = libraryLimit(map[string]string{
 
 // libraryLimit returns the fields of the limit, with docs in place of what the library says of them.
 func libraryLimit(docs map[string]string) []field {
-	limit := numathrottle.LimitFields(poolOf)
+	limit := open.LimitFields(poolOf)
 	for i := range limit {
 		f := &limit[i]
 		f.Doc = strings.ReplaceAll(cmp.Or(docs[f.Key], f.Doc), "](", "](../../docs/")

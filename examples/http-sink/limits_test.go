@@ -199,7 +199,7 @@ func TestAnAdaptiveLimitIsTold(t *testing.T) {
 			require.True(t, throttle.Adaptive(r.limits))
 			results := r.do(numbered(20)...)
 			require.Len(t, results, 20)
-			at := r.limits.rates[0].Status().Adapting
+			at := r.limits.rates[0].Status().Backoff
 			require.EqualValues(t, 1, at.Refused)
 			require.EqualValues(t, 19, at.Accepted)
 		})

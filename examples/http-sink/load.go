@@ -15,6 +15,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/render"
 	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/verdict"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/pkg/open"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
 
@@ -28,7 +29,7 @@ type complaint func(field, problem, allowed string)
 // the defaults. The error has a line for every fault, those of the files that are named too.
 func loadSettings() (settings, error) {
 	var s settings
-	faults := numathrottle.LoadWith(fields, poolOf, &s)
+	faults := open.LoadWith(fields, poolOf, &s)
 	bad := func(field, problem, allowed string) {
 		faults = append(faults, &config.FieldError{Field: field, Problem: problem, Allowed: allowed})
 	}

@@ -121,6 +121,12 @@ func TestErrorsWithAGoodStatus(t *testing.T) {
 		{"no success, key", selfHosted, `{"success":false,"message":"Invalid API key"}`, stop, "401", "Invalid API key"},
 		{"no success, nothing else", selfHosted, `{"success":false,"result":null}`, failed, "provider_error", ""},
 		{"balance, a text", selfHosted, `{"error":"Insufficient balance"}`, stop, "insufficient_balance", "Insufficient balance"},
+		{
+			"credit of Anthropic", anthropic,
+			`{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the Anthropic API."}}`,
+			stop, "insufficient_credits", "too low",
+		},
+		{"arrears of Zhipu", selfHosted, `{"error":{"code":"1113","message":"x"}}`, stop, "1113", ""},
 		{"key, a text", selfHosted, `{"error":"Incorrect API key provided"}`, stop, "401", "provided"},
 		{"no login, unwrapped", selfHosted, `{"object":"error","message":"Unauthorized","code":401}`, stop, "401", "Unauthorized"},
 		{"model, a text", selfHosted, `{"error":"model 'x' not found, try pulling it first"}`, stop, "404", "pulling"},
@@ -134,6 +140,9 @@ func TestErrorsWithAGoodStatus(t *testing.T) {
 		},
 		{"a problem", selfHosted, `{"type":"about:blank","title":"Too Many","status":429,"detail":"slow down"}`, overload, "rate_limited", "slow down"},
 		{"loading, a text", selfHosted, `{"error":"Model x is currently loading"}`, overload, "overloaded", "loading"},
+		{"a framework of Node", selfHosted, `{"statusCode":429,"error":"Too Many","message":"slow down"}`, overload, "rate_limited", "Too Many: slow down"},
+		{"codes of other names", selfHosted, `{"errorCode":429,"errorMessage":"slow down"}`, overload, "rate_limited", "slow down"},
+		{"limit of Baidu", selfHosted, `{"error_code":18,"error_msg":"Open api qps request limit reached"}`, overload, "rate_limited", "qps"},
 		{"error true", selfHosted, `{"error":true,"message":"Too many requests"}`, overload, "rate_limited", "Too many"},
 		{"an event, a text", selfHosted, "event: error\ndata: overloaded\n\ndata: [DONE]\n\n", overload, "overloaded", "overloaded"},
 		{

@@ -10,6 +10,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/internal/program"
+	"github.com/numaproj-contrib/numathrottle/pkg/open"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
@@ -213,7 +214,7 @@ func (s *settings) temperature() (*float64, bool) {
 // the defaults. The error has a line for every fault, those of the files that are named too.
 func loadSettings() (settings, error) {
 	var s settings
-	faults := numathrottle.LoadWith(fields, poolOf, &s)
+	faults := open.LoadWith(fields, poolOf, &s)
 	bad := func(field, problem, allowed string) {
 		faults = append(faults, &config.FieldError{Field: field, Problem: problem, Allowed: allowed})
 	}

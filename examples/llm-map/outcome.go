@@ -1,12 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/examples/llm-map/internal/chat"
@@ -131,10 +134,39 @@ func judgeStatus(status int, f *chat.Fault, err error) outcome {
 	} else {
 		o.text += ", code " + f.Code
 	}
+	o = o.orSpent(f)
 	if f.Param == "max_tokens" || f.Param == "max_completion_tokens" {
 		o.text += " (see the setting maxTokensField)"
 	}
 	return o
+}
+
+// orSpent returns an outcome as that of a spent budget, if the error says so, else as it is.
+func (o outcome) orSpent(f *chat.Fault) outcome {
+	if o.verdict != invalid && (o.verdict != failed || f.Status != 0) {
+		return o
+	}
+	if code, spent := spentIn(f); spent {
+		o.verdict, o.code = stop, code
+		o.text += ": a budget is spent (" + code + ")"
+	}
+	return o
+}
+
+// spentIn tells whether an error says that a budget is spent, which some providers say with a status for faults of a
+// message, and with what code. Of its words those count that come before anything that is quoted, for that may be the prompt's.
+func spentIn(f *chat.Fault) (code string, spent bool) {
+	const longest = 200
+	words := f.Words[:min(len(f.Words), longest)]
+	if at := strings.IndexAny(words, "\"'`“:{["); at >= 0 {
+		words = words[:at]
+	}
+	body, err := json.Marshal(map[string]any{"error": map[string]string{"code": f.Code, "message": words}})
+	if err != nil {
+		return "", false
+	}
+	r, _ := httpthrottle.OpenAI(httpthrottle.Answer{Status: http.StatusTooManyRequests, Body: body, At: time.Now()})
+	return cmp.Or(r.Code, "quota_spent"), r.Class == httpthrottle.Stop
 }
 
 // verdictOf says what a status means that is no refusal.
@@ -188,6 +220,9 @@ func judgeFault(f *chat.Fault) outcome {
 	if f.Code != "" {
 		o.code = f.Code
 		o.text += ", code " + f.Code
+	}
+	if f.Kind == chat.Provider {
+		o = o.orSpent(f)
 	}
 	return o
 }

@@ -46,6 +46,22 @@ func TestJudge(t *testing.T) {
 			refuses(400, "", `{"error":{"message":"context","type":"invalid_request_error","code":"context_length_exceeded"}}`),
 			invalid, "context_length_exceeded",
 		},
+		{
+			"credit told by 400", anthropic,
+			refuses(400, "", `{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the API."}}`),
+			stop, "insufficient_credits",
+		},
+		{
+			"spent, told by 412", selfHosted,
+			refuses(412, "", `{"error":{"message":"Account x is suspended, possibly due to reaching the monthly spending limit","code":"FAILED"}}`),
+			stop, "spend_limit_reached",
+		},
+		{"a code told by 400", openAI, refuses(400, "", `{"error":{"message":"x","code":"billing_hard_limit_reached"}}`), stop, "billing_hard_limit_reached"},
+		{
+			"a prompt that speaks of credit", openAI,
+			refuses(400, "", `{"error":{"message":"Invalid value: 'insufficient_quota, credit balance is too low'","type":"invalid_request_error"}}`),
+			invalid, "invalid_request_error",
+		},
 		{"content filter", azure, refuses(400, "", `{"error":{"message":"filtered","code":"content_filter"}}`), invalid, "content_filter"},
 		{"request too long", selfHosted, refuses(413, "", "<html>413</html>"), invalid, "413"},
 		{"a number as code", selfHosted, refuses(422, "", `{"error":{"message":"x","code":7}}`), invalid, "422"},

@@ -96,6 +96,7 @@ func denial(d *throttle.Error) *Error {
 		e.Status = http.StatusServiceUnavailable
 	case throttle.ReasonTooLarge:
 		e.Status = http.StatusUnprocessableEntity // no wait helps
+	default:
 	}
 	return e
 }
@@ -109,9 +110,9 @@ func (e *Error) Write(w http.ResponseWriter) {
 		h.Set("Retry-After", RetryAfter(time.Duration(e.RetryAfterSeconds*float64(time.Second))))
 	}
 	w.WriteHeader(e.Status)
-	_ = json.NewEncoder(w).Encode(struct {
+	_ = json.NewEncoder(w).Encode(struct { //nolint:errchkjson // the wait is a finite number, and whoever is gone cannot be told
 		Error *Error `json:"error"`
-	}{e}) // whoever is gone cannot be told
+	}{e})
 }
 
 // RetryAfter returns a duration as the header has it: whole seconds, rounded up.

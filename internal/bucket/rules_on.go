@@ -2,10 +2,10 @@
 
 package bucket
 
-import "github.com/numaproj-contrib/numathrottle/internal/leftout"
+import "github.com/numaproj-contrib/numathrottle/internal/failpoints"
 
 // Rules is the switches of the bucket's rules; package throttle hands them on.
-var Rules = leftout.New("bucket", map[string]leftout.Rule{
+var Rules = failpoints.New("bucket", map[string]failpoints.Rule{
 	"lease-at-draw": {Number: int(ruleLeaseAtDraw), Says: "compare clock and lease at each draw"},
 	"starts-empty":  {Number: int(ruleStartsEmpty), Says: "a processor that had no share starts with an empty bucket"},
 	"fall-clamps":   {Number: int(ruleFallClamps), Says: "a share that falls takes its part of the bucket along"},

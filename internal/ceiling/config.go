@@ -5,11 +5,12 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/ramp"
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
 )
 
 const (
 	// MaxRaise is how many times the configured limit an override may be.
-	MaxRaise = 64
+	MaxRaise = limit.MaxShare / limit.WholeShare
 	// maxTokens is the largest Max of a ramp.
 	maxTokens = 1_000_000_000
 	// margin keeps a bucket that holds just one token from losing it to rounding.

@@ -2,9 +2,9 @@
 
 package ceiling
 
-import "github.com/numaproj-contrib/numathrottle/internal/leftout"
+import "github.com/numaproj-contrib/numathrottle/internal/failpoints"
 
-var board = leftout.New("ceiling", map[string]leftout.Rule{
+var board = failpoints.New("ceiling", map[string]failpoints.Rule{
 	"lowest-limit":  {Number: int(ruleLowest), Says: "of several configured limits the lowest is in force"},
 	"hard-override": {Number: int(ruleHard), Says: "no override raises a hard limit"},
 	"ramp-resume":   {Number: int(ruleResume), Says: "a ramp of another clock goes on from where it stood"},

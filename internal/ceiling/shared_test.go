@@ -43,6 +43,7 @@ func FuzzParseBackoff(f *testing.F) {
 }
 
 func fuzzParse[S Moving[S]](f *testing.F, s Shared[S], parse func(string) (S, error), zero string) {
+	f.Helper()
 	text, err := s.AppendText(nil)
 	require.NoError(f, err)
 	for _, seed := range []string{string(text), zero, "2 0", "1", ""} {

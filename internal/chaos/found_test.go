@@ -45,7 +45,7 @@ func TestFound(t *testing.T) {
 		{
 			Found: "Slots came too close (seed 132 of the permits): when nobody reserved before the freeze of a wiped store was over, slots were held for " +
 				"one spacing, however far ahead they are reserved. Only a reservation ends the hold.",
-			Replay: "NUMATHROTTLE_PERMIT_SEED=132 NUMATHROTTLE_PERMITS=1 go test -run TestPermitsAreSpaced ./pkg/consensus",
+			Replay: "NUMATHROTTLE_PERMIT_SEED=132 NUMATHROTTLE_PERMITS=1 go test -run TestPermitsAreSpaced ./pkg/consensus/driver",
 		},
 		{
 			Found: "Windows above the bound while the limit was changed (eleven in one run of eight rounds): a fault of the check. It judged calls of the " +
@@ -56,7 +56,7 @@ func TestFound(t *testing.T) {
 		{
 			Found: "A processor that may go on without its store (`degrade`) stopped when packets to NATS were dropped: the client, which looks for a server, " +
 				"kept a sync of 0.8 s for 2.6 s, and who asks too late may not go on. A call of the store ends with its context.",
-			Replay: "go test -run TestAShareLastsWhileTheStoreIsLost .",
+			Replay: "go test -run TestAShareLastsWhileTheStoreIsLost ./pkg/open",
 		},
 	})
 }

@@ -7,8 +7,8 @@ import (
 
 	ucli "github.com/urfave/cli/v3"
 
-	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/pkg/open"
 )
 
 func (c *CLI) checkCommand() *ucli.Command {
@@ -23,7 +23,7 @@ func (c *CLI) checkCommand() *ucli.Command {
 			if effective.Limit.Max == 0 {
 				_, _ = fmt.Fprintln(c.Out, "max: none (no limit)")
 			}
-			for _, s := range config.Show(numathrottle.Fields(), &effective) {
+			for _, s := range config.Show(open.Fields(), &effective) {
 				value := s.Value
 				if value != config.Redacted {
 					value = strconv.Quote(value)

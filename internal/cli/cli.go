@@ -17,6 +17,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/internal/version"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/open"
 )
 
 const name = "numathrottle"
@@ -93,7 +94,7 @@ func isStoreSetting(key string) bool { return key == "pool" || strings.HasPrefix
 // storeFlags are the flags of the settings that say where a pool is.
 func storeFlags() []ucli.Flag {
 	var flags []ucli.Flag
-	fields := numathrottle.Fields()
+	fields := open.Fields()
 	for i := range fields {
 		f := &fields[i]
 		if flag, ok := f.Flag(); ok && isStoreSetting(f.Key) {
@@ -108,7 +109,7 @@ func storeFlags() []ucli.Flag {
 // given returns the flags of the settings that were given, by the keys of their settings.
 func given(cmd *ucli.Command) map[string]string {
 	flags := map[string]string{}
-	fields := numathrottle.Fields()
+	fields := open.Fields()
 	for i := range fields {
 		f := &fields[i]
 		if flag, ok := f.Flag(); ok && isStoreSetting(f.Key) && cmd.IsSet(flag) {
@@ -124,7 +125,7 @@ func (c *CLI) load(cmd *ucli.Command) (numathrottle.Config, error) {
 	if cmd.IsSet(configName) {
 		environ = append(slices.Clip(environ), config.FileVariable+"="+cmd.String(configName))
 	}
-	conf, err := numathrottle.LoadFlags(environ, given(cmd))
+	conf, err := open.LoadFlags(environ, given(cmd))
 	conf.Logger = slog.New(slog.NewTextHandler(c.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	return conf, err
 }
@@ -187,7 +188,7 @@ func wrongUsage(_ context.Context, cmd *ucli.Command, err error, _ bool) error {
 	text := err.Error()
 	if flag, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {
 		flag = strings.TrimLeft(flag, "-")
-		fields := numathrottle.Fields()
+		fields := open.Fields()
 		for i := range fields {
 			f := &fields[i]
 			if _, isFlag := f.Flag(); !isFlag && strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(f.Variable(), config.Prefix)), "_", "-") == flag {

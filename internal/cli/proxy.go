@@ -13,6 +13,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/internal/handlerproxy"
+	"github.com/numaproj-contrib/numathrottle/pkg/open"
 )
 
 // checkName is the flag of a proxy that only looks at its settings.
@@ -38,6 +39,8 @@ func (c *CLI) handlerProxyCommand() *ucli.Command {
 		validate: handlerproxy.Config.Validate,
 		run: func(ctx context.Context, conf handlerproxy.Config, log *slog.Logger) error {
 			conf.Logger = log
+			ctx, stop := numathrottle.StopContext(ctx) // the pod's stop, which no signal tells
+			defer stop()
 			return handlerproxy.Run(ctx, conf)
 		},
 	}
@@ -77,7 +80,7 @@ func (p *proxyPart[C]) command(c *CLI) *ucli.Command {
 
 // all is every setting: its own, and those of the pool.
 func (p *proxyPart[C]) all() []config.Field[C] {
-	return slices.Concat(p.fields, config.Lift(numathrottle.Fields(), p.pool))
+	return slices.Concat(p.fields, config.Lift(open.Fields(), p.pool))
 }
 
 // flags are the settings, but for those that every command has.

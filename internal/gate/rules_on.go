@@ -2,10 +2,10 @@
 
 package gate
 
-import "github.com/numaproj-contrib/numathrottle/internal/leftout"
+import "github.com/numaproj-contrib/numathrottle/internal/failpoints"
 
 // Rules is the switches of the gate's rules; package throttle hands them on.
-var Rules = leftout.New("gate", map[string]leftout.Rule{
+var Rules = failpoints.New("gate", map[string]failpoints.Rule{
 	"pause": {Number: int(rulePause), Says: "grant nothing while a pause holds"},
 })
 

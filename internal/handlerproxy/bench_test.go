@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -51,6 +52,8 @@ func mapAll(b *testing.B, socket string) {
 	}
 	close(todo)
 	msg := dataplane.Message{Keys: []string{"k"}, Value: make([]byte, 1024), Headers: map[string]string{"tokens": "7"}}
+	var before, after syscall.Rusage
+	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &before))
 	b.ResetTimer()
 	var all sync.WaitGroup
 	for range 500 {
@@ -65,6 +68,13 @@ func mapAll(b *testing.B, socket string) {
 	}
 	all.Wait()
 	b.StopTimer()
+	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &after))
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "messages/s")
+	b.ReportMetric((processor(&after)-processor(&before))*1e6/float64(b.N), "cpu-us/message")
 	require.NoError(b, m.Close())
+}
+
+// processor is the time of the processor that was used, in seconds.
+func processor(r *syscall.Rusage) float64 {
+	return float64(r.Utime.Sec+r.Stime.Sec) + float64(r.Utime.Usec+r.Stime.Usec)/1e6
 }

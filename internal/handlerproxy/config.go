@@ -65,8 +65,11 @@ func placeFields() []setting {
 	path := func(key, dir, doc string, at func(*Config) *string) setting {
 		return config.PathField(key, "the kind's own below `"+dir+"`", doc, at)
 	}
+	kind := config.ChoiceField("kind", "The kind of handler behind the proxy, by the name of its socket",
+		func(c *Config) *Kind { return &c.Kind }, Kinds()...)
+	kind.Default = "none: it must be set"
 	return []setting{
-		config.ChoiceField("kind", "The kind of handler behind the proxy, by the name of its socket", func(c *Config) *Kind { return &c.Kind }, Kinds()...),
+		kind,
 		path("socket", platformDir, "The socket that the platform calls", func(c *Config) *string { return &c.Socket }),
 		path("serverInfo", platformDir, "The server-info file that the platform reads", func(c *Config) *string { return &c.ServerInfo }),
 		path("handlerSocket", handlerDir, "The socket on which the handler listens", func(c *Config) *string { return &c.HandlerSocket }),

@@ -30,7 +30,9 @@ type exchange struct {
 	pending map[string]*message // asked of the handler, by ID
 	closing bool                // no further worker may begin
 	workers sync.WaitGroup
-	leaving bool // the handler's stream is to end: its end is no fault
+	busy    sync.WaitGroup    // work that is not done; only the reader adds to it
+	idle    chan func() error // to a worker that waits for work
+	leaving bool              // the handler's stream is to end: its end is no fault
 }
 
 var (
@@ -43,7 +45,7 @@ var (
 // join opens the stream to the handler for one of the platform, and passes the handshakes.
 func (p *proxy) join(platform grpc.ServerStream, method string) (*exchange, error) {
 	ctx, cancel := context.WithCancelCause(withMetadata(platform.Context()))
-	x := &exchange{proxy: p, ctx: ctx, cancel: cancel, platform: platform, pending: map[string]*message{}}
+	x := &exchange{proxy: p, ctx: ctx, cancel: cancel, platform: platform, pending: map[string]*message{}, idle: make(chan func() error)}
 	handler, err := p.conn.NewStream(ctx, bothWays, method)
 	if err != nil {
 		cancel(err)
@@ -151,7 +153,7 @@ func (x *exchange) run(read, heard func(raw []byte) error) error {
 			return x.verdict()
 		}
 	}
-	x.workers.Wait() // everything read is answered, or the exchange has failed
+	x.busy.Wait() // everything read is answered, or the exchange has failed
 	x.leave()
 	select {
 	case <-x.ctx.Done():
@@ -228,31 +230,52 @@ func (x *exchange) verdict() error {
 	return status.Error(codes.Unavailable, err.Error())
 }
 
-// do runs a worker. What ends it in panic fails the exchange, so that its message is delivered again; a worker may also
-// end by runtime.Goexit, once the exchange is over.
+// do has a worker do some work: an idle one, whose stack has grown already, or another one.
 func (x *exchange) do(work func() error) error {
+	x.busy.Add(1)
+	select {
+	case x.idle <- work:
+		return nil
+	default:
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.closing {
+		x.busy.Done()
 		return context.Cause(x.ctx)
 	}
 	x.workers.Go(func() {
-		done := false
-		defer func() {
-			r := recover()
-			switch {
-			case r != nil:
-				x.fail(status.Errorf(codes.Internal, "numathrottle: %v", r))
-			case !done: // by Goexit, which is right only when the exchange is over
-				x.fail(status.Error(codes.Unavailable, "numathrottle: a message is not handled"))
+		x.perform(work)
+		for {
+			select {
+			case work := <-x.idle:
+				x.perform(work)
+			case <-x.ctx.Done():
+				return
 			}
-		}()
-		if err := work(); err != nil {
-			x.fail(err)
 		}
-		done = true
 	})
 	return nil
+}
+
+// perform does some work. What ends it in panic fails the exchange, so that its message is delivered again. It may also end
+// the worker by runtime.Goexit, once the exchange is over.
+func (x *exchange) perform(work func() error) {
+	done := false
+	defer func() {
+		r := recover()
+		switch {
+		case r != nil:
+			x.fail(status.Errorf(codes.Internal, "numathrottle: %v", r))
+		case !done: // by Goexit, which is right only when the exchange is over
+			x.fail(status.Error(codes.Unavailable, "numathrottle: a message is not handled"))
+		}
+		x.busy.Done()
+	}()
+	if err := work(); err != nil {
+		x.fail(err)
+	}
+	done = true
 }
 
 // newMessage reads a request of the platform.

@@ -41,7 +41,7 @@ func TestCosts(t *testing.T) {
 	} {
 		rule, ok := parseCost(c.rule)
 		require.True(t, ok, c.rule)
-		req, err := http.NewRequest("POST", "http://h", nil)
+		req, err := http.NewRequest(http.MethodPost, "http://h", nil)
 		require.NoError(t, err)
 		req.Header.Set("X-Cost", "12")
 		req.ContentLength = int64(len(c.body))
@@ -49,12 +49,14 @@ func TestCosts(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, c.want, got, "%s of %s", c.rule, c.body)
 	}
-	for _, text := range []string{"x", "-1", "1000000001", "bytes/0", "bytes/", "bytes/x", "header", "header a b", "header A:", "json", "json .a", "json a..b"} {
+	for _, text := range []string{
+		"x", "-1", "1000000001", "bytes/0", "bytes/", "bytes/x", "header", "header a b", "header A:", "json", "json .a", "json a..b",
+	} {
 		_, ok := parseCost(text)
 		require.False(t, ok, text)
 	}
 	rule, _ := parseCost("header X-Cost")
-	req, err := http.NewRequest("POST", "http://h", nil)
+	req, err := http.NewRequest(http.MethodPost, "http://h", nil)
 	require.NoError(t, err)
 	req.Header.Set("X-Cost", "many")
 	_, err = rule(&message{req: req})
@@ -97,8 +99,12 @@ func TestValidate(t *testing.T) {
 		`tag is "me"`: {Upstream: "http://h", Tag: "me"},
 		`provider is "x", allowed: ` + "`generic`, `openai`, `azure`, `anthropic` or `gemini`": {Upstream: "http://h", Provider: "x"},
 		`listen is "h", allowed: one or more of ` + "`unix:/PATH`":                             {Upstream: "http://h", Serving: proxyconf.Serving{Listen: "h"}},
-		"listen has 0.0.0.0:80, which can be reached from elsewhere, and there is no token":    {Upstream: "http://h", Serving: proxyconf.Serving{Listen: "127.0.0.1:80,0.0.0.0:80"}},
-		"tokenFile is set, and so is token, allowed: one of them":                              {Upstream: "http://h", Serving: proxyconf.Serving{Token: numathrottle.NewSecret(canary), TokenFile: "/x"}},
+		"listen has 0.0.0.0:80, which can be reached from elsewhere, and there is no token": {
+			Upstream: "http://h", Serving: proxyconf.Serving{Listen: "127.0.0.1:80,0.0.0.0:80"},
+		},
+		"tokenFile is set, and so is token, allowed: one of them": {
+			Upstream: "http://h", Serving: proxyconf.Serving{Token: numathrottle.NewSecret(canary), TokenFile: "/x"},
+		},
 	} {
 		err := c.Validate()
 		require.ErrorContains(t, err, want)

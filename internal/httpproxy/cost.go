@@ -84,7 +84,7 @@ func jsonCost(path string) costRule {
 			return 1, nil
 		}
 		n, err := strconv.ParseFloat(strings.Trim(string(raw), `"`), 64)
-		if err != nil || math.IsNaN(n) {
+		if isNumber := err == nil && !math.IsNaN(n); !isNumber {
 			return 1, nil
 		}
 		return int(min(max(math.Ceil(n), 0), maxCost)), nil

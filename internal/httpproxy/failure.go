@@ -39,13 +39,15 @@ func answerFor(err error) *apierror.Error {
 	)
 	switch {
 	case errors.As(err, &tooLong):
-		return apierror.New(http.StatusRequestEntityTooLarge, apierror.TooLong, fmt.Sprintf("the body is longer than %d bytes, which is the most (maxBody)", tooLong.Limit))
+		return apierror.New(http.StatusRequestEntityTooLarge, apierror.TooLong,
+			fmt.Sprintf("the body is longer than %d bytes, which is the most (maxBody)", tooLong.Limit))
 	case errors.As(err, &own):
 		return own
 	case errors.As(err, &denied), errors.Is(err, throttle.ErrClosed):
 		return apierror.Of(err)
 	case errors.Is(err, httpthrottle.ErrUnanswered):
-		return apierror.New(http.StatusBadGateway, apierror.Upstream, "the request was sent, and its connection ended before an answer; the service may have acted on it")
+		return apierror.New(http.StatusBadGateway, apierror.Upstream,
+			"the request was sent, and its connection ended before an answer; the service may have acted on it")
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
 		return apierror.New(http.StatusGatewayTimeout, apierror.Upstream, "the service did not answer in time; it may have acted on the request")
 	}

@@ -54,11 +54,16 @@ func (p *patient) AcquireUpTo(ctx context.Context, n int) (throttle.Permit, erro
 // Unwrap shows the limiter to package throttle.
 func (p *patient) Unwrap() throttle.Limiter { return p.Limiter }
 
+// A listener takes it that a service wants to be left alone.
+type listener interface {
+	RetryAfter(until time.Time, reason string)
+}
+
+var _ listener = (*throttle.Throttle)(nil)
+
 // RetryAfter hands on that the service wants to be left alone.
 func (p *patient) RetryAfter(until time.Time, reason string) {
-	if l, ok := p.Limiter.(interface {
-		RetryAfter(until time.Time, reason string)
-	}); ok {
+	if l, ok := p.Limiter.(listener); ok {
 		l.RetryAfter(until, reason)
 	}
 }

@@ -32,7 +32,7 @@ type proxy struct {
 	places   chan struct{} // one for each request that may be under way
 	reverse  *httputil.ReverseProxy
 
-	ended context.Context // ends the tunnels
+	ended context.Context //nolint:containedctx // that of all requests and tunnels, which close ends
 	end   context.CancelFunc
 	open  sync.WaitGroup // tunnels
 }
@@ -81,7 +81,7 @@ func (p *proxy) transport() http.RoundTripper {
 		opts = append(opts, httpthrottle.WithTag(func(r *http.Request) string { return callOf(r.Context()).tag }))
 	}
 	if p.meter != nil {
-		opts = append(opts, httpthrottle.WithMeter(p.meter)) //nolint:bodyclose // it is handed a response, and makes none
+		opts = append(opts, httpthrottle.WithMeter(p.meter))
 	}
 	if p.RetryFailures {
 		opts = append(opts, httpthrottle.RetryFailures())

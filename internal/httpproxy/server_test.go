@@ -134,6 +134,20 @@ func send(t *testing.T, method, url, body string, header ...string) (*http.Respo
 	return res, string(text)
 }
 
+// get returns the body of an answer, or the error.
+func get(url string) string {
+	res, err := http.Get(url)
+	if err != nil {
+		return err.Error()
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
 // reason is that of an answer of the proxy's own.
 func reason(t *testing.T, body string) string {
 	t.Helper()
@@ -225,13 +239,13 @@ func TestEventsArePassedOnAsTheyCome(t *testing.T) {
 			`{"choices":[{"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":4,"total_tokens":7}}`, `[DONE]`,
 		} {
 			_, _ = fmt.Fprintf(w, "data: %s\n\n", event)
-			w.(http.Flusher).Flush()
+			_ = http.NewResponseController(w).Flush()
 			<-next
 		}
 	})
 	l := throttletest.New()
 	p := start(t, Config{Upstream: u.URL, Limiter: l, Cost: "llm"})
-	req, err := http.NewRequest("POST", p.url, strings.NewReader(`{"max_tokens":100,"n":2,"stream":true}`))
+	req, err := http.NewRequest(http.MethodPost, p.url, strings.NewReader(`{"max_tokens":100,"n":2,"stream":true}`))
 	require.NoError(t, err)
 	req.Header.Set("Accept-Encoding", "gzip")
 	res, err := http.DefaultClient.Do(req)
@@ -273,7 +287,7 @@ func TestAClientThatLeavesGivesItsSlotBack(t *testing.T) {
 	cancelled := make(chan struct{})
 	u := serve(t, func(w http.ResponseWriter, r *http.Request, _ int) {
 		_, _ = io.WriteString(w, "begun\n")
-		w.(http.Flusher).Flush()
+		_ = http.NewResponseController(w).Flush()
 		<-r.Context().Done()
 		close(cancelled)
 	})
@@ -281,7 +295,7 @@ func TestAClientThatLeavesGivesItsSlotBack(t *testing.T) {
 	require.NoError(t, err)
 	p := start(t, Config{Upstream: u.URL, Limiter: slots})
 	ctx, cancel := context.WithCancel(t.Context())
-	req, err := http.NewRequestWithContext(ctx, "GET", p.url, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url, nil)
 	require.NoError(t, err)
 	res, err := http.DefaultClient.Do(req)
 	require.NoError(t, err)
@@ -326,7 +340,7 @@ func TestUpstreamThatIsSilent(t *testing.T) {
 	u := serve(t, func(w http.ResponseWriter, r *http.Request, _ int) {
 		if r.URL.Path == "/half" {
 			_, _ = io.WriteString(w, "half")
-			w.(http.Flusher).Flush()
+			_ = http.NewResponseController(w).Flush()
 		}
 		select {
 		case <-end:
@@ -424,7 +438,10 @@ func (l *tagged) ForTag(tag string) throttle.Limiter {
 
 func TestToken(t *testing.T) {
 	u := serve(t, hello)
-	p := start(t, Config{Upstream: u.URL, Forward: "127.0.0.1:" + u.URL[strings.LastIndex(u.URL, ":")+1:], Limiter: throttletest.New(), Serving: proxyconf.Serving{Token: numathrottle.NewSecret(canary)}})
+	p := start(t, Config{
+		Upstream: u.URL, Forward: strings.TrimPrefix(u.URL, "http://"), Limiter: throttletest.New(),
+		Serving: proxyconf.Serving{Token: numathrottle.NewSecret(canary)},
+	})
 	res, body := send(t, "GET", p.url, "")
 	require.Equal(t, 401, res.StatusCode)
 	require.Equal(t, "unauthorized", reason(t, body))
@@ -561,15 +578,12 @@ func TestTheEndWaitsForAnswers(t *testing.T) {
 	})
 	p := start(t, Config{Upstream: u.URL, Limiter: throttletest.New()})
 	answer := make(chan string)
-	go func() {
-		_, body := send(t, "GET", p.url, "")
-		answer <- body
-	}()
+	go func() { answer <- get(p.url) }()
 	<-begun
 	p.stop()
 	select {
-	case <-p.ended:
-		t.Fatal("it ended while a request was under way")
+	case err := <-p.ended:
+		t.Fatal("it ended while a request was under way", err)
 	case <-time.After(100 * time.Millisecond):
 	}
 	close(leave)
@@ -584,16 +598,13 @@ func TestSoManyRequestsAtMost(t *testing.T) {
 		hello(w, r, n)
 	})
 	p := start(t, Config{Upstream: u.URL, Limiter: throttletest.New(), MaxRequests: 1})
-	first := make(chan int)
-	go func() {
-		res, _ := send(t, "GET", p.url, "")
-		first <- res.StatusCode
-	}()
+	first := make(chan string)
+	go func() { first <- get(p.url) }()
 	require.Eventually(t, func() bool { return len(u.requests()) == 1 }, 5*time.Second, time.Millisecond)
 	res, body := send(t, "GET", p.url, "")
 	require.Equal(t, 503, res.StatusCode)
 	require.Equal(t, "1", res.Header.Get("Retry-After"))
 	require.Equal(t, "too_many", reason(t, body))
 	close(leave)
-	require.Equal(t, 200, <-first)
+	require.Equal(t, "hello", <-first)
 }

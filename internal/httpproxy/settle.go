@@ -19,7 +19,7 @@ func parseSettle(text string) (rule meterRule, ok bool) {
 	case text == "", text == "drawn":
 		return nil, true
 	case text == "usage":
-		return httpthrottle.UsageMeter(nil), true
+		return httpthrottle.UsageMeter(nil), true //nolint:bodyclose // it is handed a response, and makes none
 	case word == "header" && isHeaderName(argument):
 		return func(res *http.Response) httpthrottle.Meter {
 			n, err := strconv.Atoi(res.Header.Get(argument))

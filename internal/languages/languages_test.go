@@ -7,7 +7,9 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -17,6 +19,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/cli"
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
+	"github.com/numaproj-contrib/numathrottle/internal/short"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 )
 
@@ -69,7 +72,7 @@ func (p *pod) socket() string          { return p.path("p.sock") }
 func (p *pod) startHandler(t testing.TB) *process {
 	t.Helper()
 	args := append(append([]string{}, p.command[1:]...), p.kind, p.path("h.sock"), p.path("h-info"))
-	return startProcess(t, exec.Command(p.command[0], args...)) //nolint:noctx // it outlives no test
+	return startProcess(t, exec.Command(p.command[0], args...))
 }
 
 func (p *pod) startProxy(t testing.TB) *process {
@@ -80,14 +83,23 @@ func (p *pod) startProxy(t testing.TB) *process {
 	}, p.limit...)
 	self, err := os.Executable()
 	require.NoError(t, err)
-	cmd := exec.Command(self, args...) //nolint:noctx // it outlives no test
-	cmd.Env = append(os.Environ(), asProxy+"=1")
+	cmd := exec.Command(self, args...)
+	// It refuses variables that are no settings, such as those of these tests.
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(entry string) bool { return strings.HasPrefix(entry, "NUMATHROTTLE_") })
+	cmd.Env = append(cmd.Env, asProxy+"=1")
 	proxy := startProcess(t, cmd)
-	require.Eventually(t, func() bool {
-		_, err := os.Stat(p.path("p-info"))
-		return err == nil
-	}, time.Minute, 10*time.Millisecond, "the proxy is not up")
-	return proxy
+	for up := within(t); ; {
+		if _, err := os.Stat(p.path("p-info")); err == nil {
+			return proxy
+		}
+		select {
+		case <-proxy.done:
+			require.FailNow(t, "the proxy has ended")
+		case <-up.Done():
+			require.FailNow(t, "the proxy is not up")
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
 }
 
 // A process is one that has been started.
@@ -133,6 +145,10 @@ func message(value string) dataplane.Message {
 type language struct {
 	command []string
 	says    string
+	// batches is how many batches a stream is for, at most 3. onlyBatches says that its stream map does not name the
+	// messages that it answers, which the platform needs.
+	batches     int
+	onlyBatches bool
 }
 
 // everyKind has each kind of handler do its work behind the proxy.
@@ -148,15 +164,18 @@ func (l language) everyKind(t *testing.T) {
 		p := newPod(t, l.command, "batchmap", "--max=1000")
 		m, err := dataplane.DialBatchMap(within(t), p.socket())
 		require.NoError(t, err)
-		for range 3 {
+		for range l.batches {
 			results, err := m.Do(within(t), []dataplane.Message{message("a"), message("b")})
 			require.NoError(t, err)
 			require.Equal(t, l.says+"a", string(results[0][0].Value))
 			require.Equal(t, l.says+"b", string(results[1][0].Value))
 		}
-		require.NoError(t, m.Close())
+		m.Abort()
 	})
 	t.Run("stream map", func(t *testing.T) {
+		if l.onlyBatches {
+			t.Skip("the SDK's answers have no IDs")
+		}
 		p := newPod(t, l.command, "mapstream", "--max=1000")
 		m, err := dataplane.DialMapStream(within(t), p.socket())
 		require.NoError(t, err)
@@ -192,6 +211,7 @@ func dialMap(t testing.TB, p *pod) *dataplane.Map {
 // python is the interpreter that scripts/test-deps.sh has made, with pynumaflow.
 func python(t testing.TB) language {
 	t.Helper()
+	short.Skip(t, "it starts processes")
 	root, err := filepath.Abs("../..")
 	require.NoError(t, err)
 	interpreter := filepath.Join(root, ".bin", "pynumaflow", "bin", "python")
@@ -202,7 +222,7 @@ func python(t testing.TB) language {
 		}
 		t.Skip(missing)
 	}
-	return language{command: []string{interpreter, filepath.Join(root, "internal", "languages", "python", "handler.py")}, says: "python "}
+	return language{command: []string{interpreter, filepath.Join(root, "internal", "languages", "python", "handler.py")}, says: "python ", batches: 3}
 }
 
 func TestPython(t *testing.T) {
@@ -217,6 +237,30 @@ func TestPython(t *testing.T) {
 		require.Equal(t, "python a", string(results[0].Value))
 		require.NoError(t, m.Close())
 	})
+}
+
+// optional skips a test that make languages runs: what it needs takes minutes to fetch and compile.
+func optional(t *testing.T) (bin string) {
+	t.Helper()
+	short.Skip(t, "it starts processes")
+	if os.Getenv("NUMATHROTTLE_LANGUAGES") == "" {
+		t.Skip("make languages runs it")
+	}
+	bin, err := filepath.Abs("../../.bin")
+	require.NoError(t, err)
+	return bin
+}
+
+func TestRust(t *testing.T) {
+	bin := optional(t)
+	language{command: []string{filepath.Join(bin, "rust", "release", "handler")}, says: "rust ", batches: 3}.everyKind(t)
+}
+
+func TestJava(t *testing.T) {
+	bin := filepath.Join(optional(t), "java")
+	classes := filepath.Join(bin, "classes") + string(os.PathListSeparator) + filepath.Join(bin, "dependency", "*")
+	// numaflow-java 0.9.2 ends a stream of batches after the first, with or without the proxy.
+	language{command: []string{"java", "-cp", classes, "Handler"}, says: "java ", batches: 1, onlyBatches: true}.everyKind(t)
 }
 
 // The handler sees no more than the limit, however many messages are offered.

@@ -93,7 +93,9 @@ func TestSockets(t *testing.T) {
 
 	stale, err := net.Listen("unix", path)
 	require.NoError(t, err)
-	stale.(*net.UnixListener).SetUnlinkOnClose(false)
+	unix, ok := stale.(*net.UnixListener)
+	require.True(t, ok)
+	unix.SetUnlinkOnClose(false)
 	require.NoError(t, stale.Close())
 	set, err = open()
 	require.NoError(t, err, "what a killed process left behind is replaced")

@@ -29,13 +29,13 @@ type entry struct {
 
 // A book keeps the permits of clients. It has no lock and no clock: callers bring both.
 //
-// Invariant: reserved plus the entries that are open are at most most.
+// Invariant: reserved and open together are no more than most.
 type book struct {
 	most     int
 	reserved int
 	open     int
 	entries  map[string]*entry
-	// ended are the permits that have ended, oldest first; at most most of them are remembered.
+	// ended are the permits that have ended, oldest first: no more of them than most.
 	ended []string
 }
 

@@ -144,6 +144,8 @@ type told interface {
 	RetryAfter(until time.Time, reason string)
 }
 
+var _ told = (*throttle.Throttle)(nil)
+
 func (d *desk) postReport(_ context.Context, r *reportRequest) (any, error) {
 	already := false
 	if r.Permit != "" {

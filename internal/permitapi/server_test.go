@@ -112,7 +112,23 @@ func (a *api) fails(status int, path, body string) map[string]any {
 	a.t.Helper()
 	got, _, out := a.post(path, body)
 	require.Equal(a.t, status, got, out)
-	return out["error"].(map[string]any)
+	return object(a.t, out["error"])
+}
+
+// text is a value that has to be a text.
+func text(t *testing.T, v any) string {
+	t.Helper()
+	require.IsType(t, "", v)
+	s, _ := v.(string)
+	return s
+}
+
+// object is a value that has to be an object.
+func object(t *testing.T, v any) map[string]any {
+	t.Helper()
+	require.IsType(t, map[string]any{}, v)
+	m, _ := v.(map[string]any)
+	return m
 }
 
 func newThrottle(t *testing.T, l throttle.Limit) *throttle.Throttle {
@@ -137,7 +153,7 @@ func TestAPermitIsUsedAndGivenBack(t *testing.T) {
 	p := a.ok("/v1/acquire", `{"tokens":3,"tag":"a"}`)
 	require.EqualValues(t, 3, p["tokens"])
 	require.EqualValues(t, 60, p["lease_seconds"])
-	require.EqualValues(t, 3, slots.Status().InUse)
+	require.Equal(t, 3, slots.Status().InUse)
 
 	e := a.fails(429, "/v1/acquire", `{"tokens":3,"tag":"a","timeout_seconds":0}`)
 	require.Equal(t, "in_flight", e["reason"])
@@ -148,14 +164,14 @@ func TestAPermitIsUsedAndGivenBack(t *testing.T) {
 	up := a.ok("/v1/acquire", `{"tokens":100,"up_to":true}`)
 	require.EqualValues(t, 2, up["tokens"], "as many as there are")
 
-	id := `{"permit":"` + p["permit"].(string) + `"}`
+	id := `{"permit":"` + text(t, p["permit"]) + `"}`
 	require.Equal(t, map[string]any{"state": "settled", "already": false}, a.ok("/v1/settle", id))
-	require.EqualValues(t, 2, slots.Status().InUse)
+	require.Equal(t, 2, slots.Status().InUse)
 	require.Equal(t, map[string]any{"state": "settled", "already": true}, a.ok("/v1/settle", id), "a repeated call changes nothing")
-	require.EqualValues(t, 2, slots.Status().InUse)
+	require.Equal(t, 2, slots.Status().InUse)
 	require.Equal(t, "the permit is settled already", a.fails(409, "/v1/cancel", id)["message"])
 
-	id = `{"permit":"` + up["permit"].(string) + `"}`
+	id = `{"permit":"` + text(t, up["permit"]) + `"}`
 	require.Equal(t, map[string]any{"state": "cancelled", "already": false}, a.ok("/v1/cancel", id))
 	require.Zero(t, slots.Status().InUse)
 }
@@ -184,7 +200,7 @@ func TestWhatIsSettledReachesTheLimiter(t *testing.T) {
 		l := &recorder{used: make(chan int, 1)}
 		a := start(t, Config{Limiter: l})
 		p := a.ok("/v1/acquire", `{"tokens":3}`)
-		a.ok(c.path, `{"permit":"`+p["permit"].(string)+`"`+c.rest+`}`)
+		a.ok(c.path, `{"permit":"`+text(t, p["permit"])+`"`+c.rest+`}`)
 		require.Equal(t, c.want, <-l.used)
 	}
 }
@@ -241,10 +257,10 @@ func TestAClientThatNeverSettles(t *testing.T) {
 	a.ok("/v1/acquire", `{"tokens":2,"timeout_seconds":20}`)
 	require.Greater(t, time.Since(begun), 500*time.Millisecond)
 	require.Contains(t, a.log.String(), "they count as drawn")
-	id := `{"permit":"` + p["permit"].(string) + `"}`
+	id := `{"permit":"` + text(t, p["permit"]) + `"}`
 	require.Equal(t, "not_open", a.fails(410, "/v1/settle", id)["reason"])
 	require.Equal(t, "not_open", a.fails(410, "/v1/cancel", id)["reason"])
-	require.EqualValues(t, 2, slots.Status().InUse, "the second one has them")
+	require.Equal(t, 2, slots.Status().InUse, "the second one has them")
 }
 
 func TestAClientThatGoesAwayDrawsNothing(t *testing.T) {
@@ -265,7 +281,7 @@ func TestAClientThatGoesAwayDrawsNothing(t *testing.T) {
 	cancel()
 	require.ErrorIs(t, <-gone, context.Canceled)
 	require.Eventually(t, func() bool { return !waits() }, 5*time.Second, time.Millisecond)
-	a.ok("/v1/settle", `{"permit":"`+held["permit"].(string)+`"}`)
+	a.ok("/v1/settle", `{"permit":"`+text(t, held["permit"])+`"}`)
 	require.Zero(t, slots.Status().InUse)
 }
 
@@ -274,12 +290,12 @@ func TestReports(t *testing.T) {
 	a := start(t, Config{Limiter: th})
 	for _, outcome := range []string{"accepted", "refused", "overloaded"} {
 		p := a.ok("/v1/acquire", `{}`)
-		id := p["permit"].(string)
+		id := text(t, p["permit"])
 		require.Equal(t, map[string]any{"already": false}, a.ok("/v1/report", `{"permit":"`+id+`","outcome":"`+outcome+`"}`))
 		require.Equal(t, map[string]any{"already": true}, a.ok("/v1/report", `{"permit":"`+id+`","outcome":"`+outcome+`"}`))
 		a.ok("/v1/settle", `{"permit":"`+id+`","outcome":"`+outcome+`"}`)
 	}
-	s := th.Status().Adapting
+	s := th.Status().Backoff
 	require.Equal(t, [3]int64{1, 1, 1}, [3]int64{s.Accepted, s.Refused, s.Overloaded}, "each once")
 }
 
@@ -287,11 +303,11 @@ func TestPauses(t *testing.T) {
 	th := newThrottle(t, throttle.Limit{Max: 1000})
 	a := start(t, Config{Limiter: th})
 	out := a.ok("/v1/pause", `{"seconds":60,"reason":"night"}`)
-	until, err := time.Parse(time.RFC3339Nano, out["until"].(string))
+	until, err := time.Parse(time.RFC3339Nano, text(t, out["until"]))
 	require.NoError(t, err)
 	require.WithinDuration(t, time.Now().Add(time.Minute), until, 10*time.Second)
 	_, header, body := a.post("/v1/acquire", `{"timeout_seconds":1}`)
-	require.Equal(t, "pause", body["error"].(map[string]any)["reason"])
+	require.Equal(t, "pause", object(t, body["error"])["reason"])
 	require.Regexp(t, `^(59|6\d)$`, header.Get("Retry-After"))
 	a.ok("/v1/pause", `{"resume":true}`)
 	a.ok("/v1/acquire", `{}`)
@@ -307,7 +323,10 @@ func TestBadRequests(t *testing.T) {
 	for _, c := range []struct{ path, body, field, message string }{
 		{"/v1/acquire", `{"tokens":-1}`, "tokens", "tokens is -1, allowed: a whole number, 0 to 1000000000"},
 		{"/v1/acquire", `{"tokens":1.5}`, "tokens", "tokens is a number 1.5, allowed: a int"},
-		{"/v1/acquire", `{"tokens":-1,"lease_seconds":0}`, "tokens", "tokens is -1, allowed: a whole number, 0 to 1000000000; lease_seconds is 0, allowed: 1 to 3600"},
+		{
+			"/v1/acquire", `{"tokens":-1,"lease_seconds":0}`, "tokens",
+			"tokens is -1, allowed: a whole number, 0 to 1000000000; lease_seconds is 0, allowed: 1 to 3600",
+		},
 		{"/v1/acquire", `{"timeout_seconds":4000}`, "timeout_seconds", "timeout_seconds is 4000, allowed: 0 to 3600"},
 		{"/v1/acquire", `{"tag":"a\u0000"}`, "tag", `tag is "a\x00", allowed: up to 256 bytes of text without control characters`},
 		{"/v1/acquire", `{"token":1}`, "", `"token" is no field of this call; see /v1/openapi.yaml`},
@@ -359,8 +378,8 @@ func TestSoManyPermitsAtMost(t *testing.T) {
 	status, header, body := a.post("/v1/acquire", `{}`)
 	require.Equal(t, 503, status)
 	require.Equal(t, "1", header.Get("Retry-After"))
-	require.Equal(t, "too_many", body["error"].(map[string]any)["reason"])
-	a.ok("/v1/cancel", `{"permit":"`+first["permit"].(string)+`"}`)
+	require.Equal(t, "too_many", object(t, body["error"])["reason"])
+	a.ok("/v1/cancel", `{"permit":"`+text(t, first["permit"])+`"}`)
 	a.ok("/v1/acquire", `{}`)
 }
 
@@ -370,13 +389,13 @@ func TestTheEndWaitsForThosePermitsThatAreOpen(t *testing.T) {
 	p := a.ok("/v1/acquire", `{}`)
 	a.stop()
 	q := a.ok("/v1/acquire", `{}`)
-	a.ok("/v1/settle", `{"permit":"`+p["permit"].(string)+`"}`)
+	a.ok("/v1/settle", `{"permit":"`+text(t, p["permit"])+`"}`)
 	select {
-	case <-a.ended:
-		t.Fatal("it ended while a permit was open")
+	case err := <-a.ended:
+		t.Fatal("it ended while a permit was open", err)
 	case <-time.After(100 * time.Millisecond):
 	}
-	a.ok("/v1/settle", `{"permit":"`+q["permit"].(string)+`"}`)
+	a.ok("/v1/settle", `{"permit":"`+text(t, q["permit"])+`"}`)
 	require.NoError(t, <-a.ended)
 	require.Zero(t, slots.Status().InUse)
 }
@@ -405,7 +424,7 @@ func TestWithoutALimit(t *testing.T) {
 	a := start(t, Config{Limiter: newThrottle(t, throttle.Limit{})})
 	p := a.ok("/v1/acquire", `{"tokens":7}`)
 	require.EqualValues(t, 7, p["tokens"])
-	a.ok("/v1/settle", `{"permit":"`+p["permit"].(string)+`","used":9}`)
+	a.ok("/v1/settle", `{"permit":"`+text(t, p["permit"])+`","used":9}`)
 }
 
 func TestAnAddressMustBeGiven(t *testing.T) {

@@ -96,11 +96,15 @@ func TestValidate(t *testing.T) {
 	for want, c := range map[string]permitserver.Config{
 		"listen has :80, which can be reached from elsewhere, and there is no token":    {Serving: proxyconf.Serving{Listen: ":80"}},
 		"rlsListen has :81, which can be reached from elsewhere, and there is no token": {RLSListen: ":81"},
-		"tokenFile is set, and so is token":                                             {Serving: proxyconf.Serving{Token: numathrottle.NewSecret(canary), TokenFile: "/x"}},
-		"tokenFile is \"/no/such\"":                                                     {Serving: proxyconf.Serving{TokenFile: "/no/such"}},
-		`maxWait is "2h0m0s"`:                                                           {MaxWait: 2 * time.Hour},
-		`inFlight is "-1"`:                                                              {Limits: proxyconf.LimitConfig{InFlight: -1}},
-		"store":                                                                         {Limits: proxyconf.LimitConfig{Pool: numathrottle.Config{Limit: throttle.Limit{Max: 1}, Store: "ftp://" + canary + "@x"}}},
+		"tokenFile is set, and so is token": {
+			Serving: proxyconf.Serving{Token: numathrottle.NewSecret(canary), TokenFile: "/x"},
+		},
+		"tokenFile is \"/no/such\"": {Serving: proxyconf.Serving{TokenFile: "/no/such"}},
+		`maxWait is "2h0m0s"`:       {MaxWait: 2 * time.Hour},
+		`inFlight is "-1"`:          {Limits: proxyconf.LimitConfig{InFlight: -1}},
+		"store": {
+			Limits: proxyconf.LimitConfig{Pool: numathrottle.Config{Limit: throttle.Limit{Max: 1}, Store: "ftp://" + canary + "@x"}},
+		},
 	} {
 		err := permitserver.Run(t.Context(), c)
 		require.ErrorContains(t, err, want)

@@ -2,9 +2,9 @@
 
 package pooldoc
 
-import "github.com/numaproj-contrib/numathrottle/internal/leftout"
+import "github.com/numaproj-contrib/numathrottle/internal/failpoints"
 
-var board = leftout.New("pooldoc", map[string]leftout.Rule{
+var board = failpoints.New("pooldoc", map[string]failpoints.Rule{
 	"document-return": {Number: int(ruleReturn), Says: "give back the documents that the store has lost"},
 	"return-seen":     {Number: int(ruleReturnSeen), Says: "pauses are given back only in the place of what was seen there"},
 })

@@ -12,6 +12,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/internal/program"
+	"github.com/numaproj-contrib/numathrottle/pkg/open"
 )
 
 const canary = "hunter2-canary"
@@ -36,7 +37,7 @@ func greeter() *program.Program[settings] {
 	return &program.Program[settings]{
 		Name: "greeter", Prefix: "GREETER_", Fields: fields, Pool: pool,
 		Load: func() (s settings, err error) {
-			return s, config.Join(numathrottle.LoadWith(fields, pool, &s))
+			return s, config.Join(open.LoadWith(fields, pool, &s))
 		},
 		Serve: func(_ context.Context, s *settings, log *slog.Logger) error {
 			log.Info("serving", "greeting", s.greeting)

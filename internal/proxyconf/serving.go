@@ -34,9 +34,11 @@ func ServingFields[C any](byDefault string, at func(*C) *Serving) []config.Field
 	return config.WithPrefix(
 		Prefix,
 		Parsed("listen", listen.Allowed, "`"+byDefault+"`", "Where the proxy listens", func(c *C) *string { return &at(c).Listen }, listen.Parse),
-		program.SecretField("token", "What callers have to send; needed at an address that is not local", func(c *C) *numathrottle.Secret { return &at(c).Token }),
+		program.SecretField("token", "What callers have to send; needed at an address that is not local",
+			func(c *C) *numathrottle.Secret { return &at(c).Token }),
 		config.PathField("tokenFile", "none", "The token in a file, such as a mounted Secret", func(c *C) *string { return &at(c).TokenFile }),
-		config.DurationField("grace", time.Millisecond, 10*time.Minute, "`25s`", "How long the proxy goes on at most after it was told to stop, while somebody uses it",
+		config.DurationField("grace", time.Millisecond, 10*time.Minute, "`25s`",
+			"How long the proxy goes on at most after it was told to stop, while somebody uses it",
 			func(c *C) *time.Duration { return &at(c).Grace }),
 	)
 }
@@ -73,10 +75,11 @@ func (s *Serving) CheckAddress(field, addresses string) []error {
 }
 
 // WithDefaults fills in the defaults.
-func (s Serving) WithDefaults(byDefault string) Serving {
-	s.Listen = cmp.Or(s.Listen, byDefault)
-	s.Grace = cmp.Or(s.Grace, DefaultGrace)
-	return s
+func (s *Serving) WithDefaults(byDefault string) Serving {
+	d := *s
+	d.Listen = cmp.Or(s.Listen, byDefault)
+	d.Grace = cmp.Or(s.Grace, DefaultGrace)
+	return d
 }
 
 // Secret returns the token; empty for none. An error shows no secret.

@@ -152,7 +152,7 @@ func (s *server) reserve(req *consensus.Reserve) reply {
 			s.written = s.wall()
 		}
 		if at.Deferred && changed {
-			res = s.rec.Issued(req, res.Revision, s.at())
+			res = s.rec.ReadReservation(req, res.Revision, s.at())
 		}
 	}
 	s.slots += uint64(res.Count)

@@ -65,7 +65,7 @@ var schedules = slices.Concat(pauseSchedules, permitSchedules, drawSchedules, wi
 	},
 	{
 		// Both go on without the store. Then one is stopped, the store comes back, and the other is given what it had.
-		name: "a process that is stopped while the store is down does not go on", rule: "lonely",
+		name: "a process that is stopped while the store is down does not go on", rule: "degraded-grace",
 		found: "Shares overlapped (found by reading the code, told by a schedule): a process that went on without the store, was stopped, and was " +
 			"removed by a store that had come back, drew until its next answer. A share without consent ends 0.6 leases after the last request.",
 		plan: func(p *plan) { p.loss, p.together = consensus.Degrade, true },

@@ -121,7 +121,7 @@ func (w *world) prepare(p *process) {
 	}
 	p.proc.SetLimit(p.holder.Terms().Limit)
 	if terms := p.holder.Terms(); w.plan.permits {
-		p.proc.Issue(terms.Spacing, terms.Strict)
+		p.proc.SetSpacing(terms.Spacing, terms.Strict)
 	}
 }
 

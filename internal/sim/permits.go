@@ -145,7 +145,7 @@ func (s *store) serveReserve(w *world, m *message) {
 	}
 	w.checkStep(nil, before)
 	m.kind, m.life = messageReserved, w.permits.life
-	m.whole = max(m.reserve.Spacing, s.rec.Issuer.Spacing)
+	m.whole = max(m.reserve.Spacing, s.rec.Permits.Spacing)
 	if !at.Deferred || !changed {
 		s.granted(w, m, res)
 		return
@@ -156,7 +156,7 @@ func (s *store) serveReserve(w *world, m *message) {
 			w.release(m) // nobody knows what came of it
 			return
 		}
-		s.granted(w, m, s.rec.Issued(&m.reserve, res.Revision, s.moment(w)))
+		s.granted(w, m, s.rec.ReadReservation(&m.reserve, res.Revision, s.moment(w)))
 	})
 }
 

@@ -15,7 +15,7 @@ import (
 var permitSchedules = []directed{
 	{
 		// The slots of a lie further ahead than a freeze is long when the store forgets them.
-		name: "a store forgets slots that lie far ahead", rule: "issuer-reach",
+		name: "a store forgets slots that lie far ahead", rule: "permit-reach",
 		plan: func(p *plan) {
 			p.noted, p.permits = true, true
 			p.limit = throttle.Limit{Max: 1, Per: 10 * time.Second, Strict: true, MaxReserved: 4}
@@ -30,7 +30,7 @@ var permitSchedules = []directed{
 	},
 	{
 		// The slot of a comes later than the freeze ends.
-		name: "a store forgets a slot that comes after its freeze", rule: "issuer-hold",
+		name: "a store forgets a slot that comes after its freeze", rule: "permit-hold",
 		plan: func(p *plan) {
 			p.noted, p.permits = true, true
 			p.limit = throttle.Limit{Max: 1, Per: 20 * time.Second, Strict: true, MaxReserved: 2}
@@ -54,7 +54,7 @@ var permitSchedules = []directed{
 			a := w.join("a")
 			w.join("b")
 			spaced := func(by time.Duration) func() bool {
-				return func() bool { return w.store.rec.Issuer.Issuing && w.store.rec.Issuer.Spacing == by }
+				return func() bool { return w.store.rec.Permits.Issuing && w.store.rec.Permits.Spacing == by }
 			}
 			w.until(t, spaced(10*time.Second))
 			w.override(consensus.Override{Max: 1, Per: time.Second})
@@ -67,7 +67,7 @@ var permitSchedules = []directed{
 			end := w.now + 5*time.Second
 			w.until(t, func() bool { return !spaced(20*time.Second)() || w.now > end })
 			if w.violation == nil && !spaced(20*time.Second)() {
-				w.violatef(CheckPermit, "the spacing is %v again, the override says %v", w.store.rec.Issuer.Spacing, 20*time.Second)
+				w.violatef(CheckPermit, "the spacing is %v again, the override says %v", w.store.rec.Permits.Spacing, 20*time.Second)
 			}
 		},
 	},

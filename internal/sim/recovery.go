@@ -100,7 +100,7 @@ func (w *world) unsettled(newest driver.Version) string {
 
 // awaitPermits checks that permits flow, if the pool issues them.
 func (w *world) awaitPermits() {
-	is := &w.store.rec.Issuer
+	is := &w.store.rec.Permits
 	if !is.Issuing {
 		return
 	}
@@ -182,7 +182,7 @@ func (w *world) unhealthy() string {
 	issuing := 0
 	for _, p := range w.procs {
 		v := p.proc.View(p.clock.read(w.now))
-		if v.State == consensus.StateHolding && v.Issuing && v.Frozen == 0 && w.store.rec.Issuer.Issuing {
+		if v.State == consensus.StateHolding && v.Issuing && v.Frozen == 0 && w.store.rec.Permits.Issuing {
 			issuing++
 			continue
 		}

@@ -74,7 +74,7 @@ func steps(l lengths) []step {
 		{name: "limits", figures: []string{"limits"}, args: faults("TestLimitFaults"), env: rounds},
 		{
 			name: "permits", figures: []string{"permits"},
-			args: test(nice, "-run=TestPermitsAreSpaced", "./pkg/consensus"),
+			args: test(nice, "-run=TestPermitsAreSpaced", "./pkg/consensus/driver"),
 			env:  []string{fmt.Sprint("NUMATHROTTLE_PERMITS=", l.permits)}, beside: true,
 		},
 		{

@@ -32,6 +32,9 @@ func nameFaults(t *testing.T, b bundle) []string {
 	return r.faults
 }
 
+// sockets is the volume that Numaflow gives every pod of its own.
+const sockets = "var-run-numaflow"
+
 // references follows names to what they name.
 type references struct {
 	configMaps map[string]map[string]string
@@ -73,6 +76,9 @@ func (r *references) ofPod(p *pod) {
 		r.ofVariables(where, c)
 		for _, m := range c.VolumeMounts {
 			mounted[m.Name] = true
+			if m.Name == sockets && p.numaflow {
+				continue
+			}
 			if !slices.ContainsFunc(p.volumes, func(v corev1.Volume) bool { return v.Name == m.Name }) {
 				r.faultf(where, "there is no volume %s", m.Name)
 			}

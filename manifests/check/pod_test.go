@@ -102,6 +102,13 @@ func vertexPod(t *testing.T, d *document, name string, v *yaml.RNode) *pod {
 		c.Name = place.role
 		p.containers = append(p.containers, c)
 	}
+	for _, beside := range []string{"initContainers", "sidecars"} {
+		var more []corev1.Container
+		part(&more, beside)
+		for i := range more {
+			p.containers = append(p.containers, container{Container: more[i]})
+		}
+	}
 	// As Numaflow's controllers label them.
 	p.labels = map[string]string{"app.kubernetes.io/part-of": "numaflow"}
 	if name != "" {
@@ -137,6 +144,9 @@ func templatePod(t *testing.T, d *document) *pod {
 // program is the name of the binary in an image of this project; empty for others.
 func (c *container) program() string {
 	name, _ := splitImage(c.Image)
+	if name == command {
+		return "numathrottle"
+	}
 	program, _ := strings.CutPrefix(name, repository)
 	if program == name {
 		return ""
@@ -144,8 +154,11 @@ func (c *container) program() string {
 	return program
 }
 
-// repository is what the names of the project's images begin with.
-const repository = "quay.io/numaproj-contrib/numathrottle-"
+// repository is what the names of the project's images begin with, command that of the command itself.
+const (
+	repository = "quay.io/numaproj-contrib/numathrottle-"
+	command    = "quay.io/numaproj-contrib/numathrottle"
+)
 
 func splitImage(image string) (name, tag string) {
 	if i := strings.LastIndexByte(image, ':'); i > strings.LastIndexByte(image, '/') {

@@ -2,43 +2,67 @@ package consensus
 
 import "github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 
+// The words of package driver that the users of a pool meet, and the processor's side of the protocol uses.
 type (
-	Answer         = driver.Answer
-	At             = driver.At
-	ConflictError  = driver.ConflictError
-	Death          = driver.Death
-	Document       = driver.Document
+	// Answer is driver.Answer.
+	Answer = driver.Answer
+	// At is driver.At.
+	At = driver.At
+	// ConflictError is driver.ConflictError.
+	ConflictError = driver.ConflictError
+	// Death is driver.Death.
+	Death = driver.Death
+	// Document is driver.Document.
+	Document = driver.Document
+	// DocumentReport is driver.DocumentReport.
 	DocumentReport = driver.DocumentReport
-	Grant          = driver.Grant
-	Holding        = driver.Holding
-	FreezeCause    = driver.FreezeCause
-	Issuer         = driver.Issuer
-	Leave          = driver.Leave
-	Pending        = driver.Pending
-	Pusher         = driver.Pusher
-	Record         = driver.Record
-	Request        = driver.Request
-	RequestError   = driver.RequestError
-	Reserve        = driver.Reserve
-	Reserved       = driver.Reserved
-	RosterRow      = driver.RosterRow
-	Row            = driver.Row
-	RowKey         = driver.RowKey
-	RowState       = driver.RowState
-	Share          = driver.Share
-	Slots          = driver.Slots
-	Status         = driver.Status
-	Store          = driver.Store
-	Report         = driver.Report
-	Ticket         = driver.Ticket
-	Version        = driver.Version
+	// FreezeCause is driver.FreezeCause.
+	FreezeCause = driver.FreezeCause
+	// Grant is driver.Grant.
+	Grant = driver.Grant
+	// Holding is driver.Holding.
+	Holding = driver.Holding
+	// Leave is driver.Leave.
+	Leave = driver.Leave
+	// Pusher is driver.Pusher.
+	Pusher = driver.Pusher
+	// Record is driver.Record.
+	Record = driver.Record
+	// Report is driver.Report.
+	Report = driver.Report
+	// Request is driver.Request.
+	Request = driver.Request
+	// RequestError is driver.RequestError.
+	RequestError = driver.RequestError
+	// Reserve is driver.Reserve.
+	Reserve = driver.Reserve
+	// Reserved is driver.Reserved.
+	Reserved = driver.Reserved
+	// RosterRow is driver.RosterRow.
+	RosterRow = driver.RosterRow
+	// Row is driver.Row.
+	Row = driver.Row
+	// RowKey is driver.RowKey.
+	RowKey = driver.RowKey
+	// RowState is driver.RowState.
+	RowState = driver.RowState
+	// Share is driver.Share.
+	Share = driver.Share
+	// Status is driver.Status.
+	Status = driver.Status
+	// Store is driver.Store.
+	Store = driver.Store
+	// Ticket is driver.Ticket.
+	Ticket = driver.Ticket
+	// Version is driver.Version.
+	Version = driver.Version
 )
 
+// The bounds and constants of package driver.
 const (
 	Behind           = driver.Behind
 	Cloned           = driver.Cloned
 	DefaultLease     = driver.DefaultLease
-	FormatVersion    = driver.FormatVersion
 	FreezeIdentity   = driver.FreezeIdentity
 	FreezeLostRow    = driver.FreezeLostRow
 	FreezeNewRecord  = driver.FreezeNewRecord
@@ -56,23 +80,20 @@ const (
 	MaxNoteBytes     = driver.MaxNoteBytes
 	MaxOutlasts      = driver.MaxOutlasts
 	MaxReach         = driver.MaxReach
-	MaxSlots         = driver.MaxSlots
 	MaxSpacing       = driver.MaxSpacing
 	MaxUnanswered    = driver.MaxUnanswered
 	MaxVersion       = driver.MaxVersion
 	MinLease         = driver.MinLease
 	MinSpacing       = driver.MinSpacing
-	Removed          = driver.Removed
 	Replaced         = driver.Replaced
 	RowCloned        = driver.RowCloned
-	RowLeft          = driver.RowLeft
 	RowLive          = driver.RowLive
 	RowReplaced      = driver.RowReplaced
 	Whole            = driver.Whole
 )
 
+// The errors and functions of package driver.
 var (
-	CheckLoaded    = driver.CheckLoaded
 	Clamp          = driver.Clamp
 	ErrContention  = driver.ErrContention
 	ErrNoPool      = driver.ErrNoPool
@@ -85,8 +106,6 @@ var (
 	ParseRecord    = driver.ParseRecord
 	Removal        = driver.Removal
 	ValidateNames  = driver.ValidateNames
-	ValidateNews   = driver.ValidateNews
 	ValidateNote   = driver.ValidateNote
-	ValidatePool   = driver.ValidatePool
 	Validity       = driver.Validity
 )

@@ -139,8 +139,8 @@ func TestPoolFollowsAnOverloadedService(t *testing.T) {
 		p.set(50)
 		time.Sleep(30 * time.Second)
 		for _, n := range nodes {
-			require.Positive(t, n.th.Status().Adapting.Overloaded)
-			require.Zero(t, n.th.Status().Adapting.Refused)
+			require.Positive(t, n.th.Status().Backoff.Overloaded)
+			require.Zero(t, n.th.Status().Backoff.Refused)
 		}
 		for _, n := range append(nodes, idle) {
 			require.Positive(t, n.m.View().Cuts)
@@ -173,9 +173,9 @@ func TestOneBadProcessorCannotCutThePool(t *testing.T) {
 		for _, n := range nodes {
 			require.Zero(t, n.m.View().Cuts)
 			require.InDelta(t, 200, n.ceiling(), 0)
-			require.InDelta(t, 1, n.th.Status().Adapting.Part, 0)
+			require.InDelta(t, 1, n.th.Status().Backoff.Part, 0)
 		}
-		require.Less(t, bad.th.Status().Adapting.Part, 0.5)
+		require.Less(t, bad.th.Status().Backoff.Part, 0.5)
 		require.InDelta(t, 200, bad.ceiling(), 0)
 		for _, n := range nodes {
 			n.stop()
@@ -288,7 +288,7 @@ func TestLawHoldsWithoutTheStore(t *testing.T) {
 		require.Less(t, refused, accepted/8)
 		for _, n := range nodes {
 			require.Zero(t, n.m.View().Cuts)
-			require.Less(t, n.th.Status().Adapting.Part, 0.8)
+			require.Less(t, n.th.Status().Backoff.Part, 0.8)
 		}
 		time.Sleep(15 * time.Second)
 		p.set(200)

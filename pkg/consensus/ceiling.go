@@ -75,7 +75,7 @@ func (c *poolCeiling) take(now time.Duration, sent []DocumentReport, a *Answer) 
 	if c.floor = c.logical(now); c.answers == 1 || time.Duration(c.floor-a.Time)*time.Microsecond > c.clamp {
 		c.floor = 0 // another clock, or a clock that stood still
 	}
-	c.time, c.at, c.began, c.slept, c.clamp, c.issuing = a.Time, now, a.Began, a.Slept, Clamp(a.Lease), a.Issuing
+	c.time, c.at, c.began, c.slept, c.clamp, c.issuing = a.Time, now, a.Epoch, a.Silence, Clamp(a.Lease), a.Issuing
 	c.takeNotes(a.Roster)
 	for _, name := range c.docs.Take(sent, a.Documents) {
 		doc := c.docs.Find(name).Document
@@ -91,9 +91,9 @@ func (c *poolCeiling) take(now time.Duration, sent []DocumentReport, a *Answer) 
 	}
 	c.pauses.take(c.moment(now), c.asked, c.docs.Find(pauseDocument))
 	live := len(a.Roster)
-	c.law.Unsure = c.answers == 1 && a.Began == 0 && live <= 1
+	c.law.Unsure = c.answers == 1 && a.Epoch == 0 && live <= 1
 	c.calls.lag, c.retry.live = ceiling.Lag(Interval(a.Lease, live)), live
-	c.law.Settle(ceiling.Present{Now: a.Time, Epoch: a.Began, Silence: a.Slept.Microseconds(), Clamp: c.clamp})
+	c.law.Settle(ceiling.Present{Now: a.Time, Epoch: a.Epoch, Silence: a.Silence.Microseconds(), Clamp: c.clamp})
 }
 
 // takeNotes reads the notes of the others.

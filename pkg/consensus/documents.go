@@ -21,8 +21,10 @@ var (
 	limitDoc   = pooldoc.Doc[Override]{Name: limitDocument, Body: Override.body, Parse: parseOverride, Late: true}
 	rampDoc    = sharedDoc(rampDocument, ramp.ParseState)
 	backoffDoc = sharedDoc(backoffDocument, backoff.ParseState)
-	pauseDoc   = pooldoc.Doc[pauseList]{Name: pauseDocument, Body: pauseList.body, Parse: parsePauseList, Merges: true}
+	pauseDoc   = pooldoc.Doc[pauseList]{Name: pauseDocument, Body: pauseBody, Parse: parsePauseList, Merges: true}
 )
+
+func pauseBody(n pauseList) ([]byte, error) { return n.body() }
 
 // sharedDoc is the document of a state that the pool shares. One of another release is an
 // unreadable state.

@@ -75,7 +75,7 @@ func TestReservesAhead(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			p := NewProcessor(ProcessorConfig{Pool: "p", ID: "a"}, "1")
-			p.Issue(tc.spacing, tc.strict)
+			p.SetSpacing(tc.spacing, tc.strict)
 			for i := range tc.contenders + 3 {
 				row := RosterRow{ID: string(rune('a' + i))}
 				if i < tc.contenders {

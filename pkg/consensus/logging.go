@@ -152,11 +152,8 @@ func (m *Member) report(err error) {
 	if errors.Is(err, context.Canceled) {
 		return
 	}
-	now := m.now()
-	for _, l := range m.logbook.observe(time.Now(), &situation{
-		err: err, state: m.p.state, share: m.p.held, left: m.p.until - now, degraded: m.p.degraded,
-		issuing: m.p.Issuing(now), onLoss: m.p.cfg.OnStoreLoss, frozen: m.p.frozen - now, frozenBy: m.p.frozenBy,
-	}) {
+	now := m.p.situation(m.now(), err)
+	for _, l := range m.logbook.observe(time.Now(), &now) {
 		m.log.Log(context.Background(), l.level, l.message, l.args...) //nolint:sloglint // the logbook picks from constants
 	}
 }

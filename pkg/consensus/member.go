@@ -78,7 +78,7 @@ func Join(ctx context.Context, s Store, pool string, opts ...Option) (*Member, e
 		p: NewProcessor(o.cfg, rand.Text()), slots: newReserver(), onSync: o.onSync, heir: heir{witness: o.witness},
 	}
 	m.offset = m.wallOffset()
-	m.p.Issue(MinSpacing, false) // until a limiter is attached: nothing for or against
+	m.p.SetSpacing(MinSpacing, false) // until a limiter is attached: nothing for or against
 	if o.failFast {
 		if err := m.sync(ctx); err != nil {
 			return nil, fmt.Errorf("consensus: first sync of pool %q: %w", pool, err)
@@ -112,7 +112,7 @@ func (m *Member) Attach(h throttle.Holder) {
 	m.terms = h.Terms()
 	m.p.SetLimit(m.terms.Limit)
 	m.p.SetSlots(m.terms.Slots)
-	if m.p.Issue(m.terms.Spacing, m.terms.Strict); m.terms.Spacing > 0 {
+	if m.p.SetSpacing(m.terms.Spacing, m.terms.Strict); m.terms.Spacing > 0 {
 		m.beginReserving()
 	}
 	m.pushPauses()
@@ -143,7 +143,7 @@ func (m *Member) Leave(ctx context.Context) error {
 		<-m.heard
 		free := m.payDebt(ctx)
 		m.mu.Lock()
-		unheard := m.p.last.Seq == 0 && m.p.failures > 0
+		unheard := m.p.NeverAnswered()
 		req := m.p.Leave(m.now())
 		m.push()
 		m.mu.Unlock()
@@ -260,7 +260,7 @@ func (m *Member) turn(spread float64, syncing bool) time.Duration {
 	now := m.now()
 	// The wall clock runs on while a machine is suspended, the monotonic one does
 	// not: the lease is older than it looks.
-	if drift := m.wallOffset() - m.offset; drift > m.p.lease/20 {
+	if drift := m.wallOffset() - m.offset; m.p.Suspended(drift) {
 		m.p.Void(now)
 		m.offset += drift
 	}
@@ -324,7 +324,7 @@ func (m *Member) request() (Request, time.Duration) {
 	m.sentOffset = m.wallOffset()
 	now, demand := m.now(), Whole
 	if h := m.holder; h != nil {
-		demand = Share(h.Report(2 * m.p.interval()).Demand)
+		demand = Share(h.Report(m.p.DemandSpan()).Demand)
 		m.p.Yield(now, demand)
 		m.push()         // a lower share is in force before the store hears of it
 		r := h.Report(0) // after that: no call begins any more by the old share
@@ -335,7 +335,7 @@ func (m *Member) request() (Request, time.Duration) {
 		m.p.Observe(o)
 	}
 	req := m.p.Request(now, binary.NativeEndian.Uint64(nonce[:]), demand)
-	return req, SyncTimeout(m.p.lease)
+	return req, m.p.Timeout()
 }
 
 // push gives the holder the pauses and the lease in force if they differ from the last.
@@ -354,36 +354,7 @@ func (m *Member) push() {
 
 // lease is the processor's share as the holder sees it. m.mu is held.
 func (m *Member) lease(now time.Duration) throttle.Lease {
-	l := throttle.Lease{Degraded: m.p.degraded, Reason: throttle.ReasonStoreLost}
-	l.Share, l.Ceiling = m.p.Apply(now, 2*watchEvery) // twice: the loop may wake late
-	l.Adapted, l.Cuts, l.Settling = m.p.Adapted(now)
-	l.Issuing = m.p.Issuing(now)
-	if l.Share > 0 || l.Issuing {
-		l.Until = m.base.Add(m.p.Until())
-	}
-	if m.p.frozen > now {
-		l.Frozen = m.base.Add(m.p.frozen)
-	}
-	switch m.p.state {
-	case StateJoining:
-		l.Reason = throttle.ReasonNoShare
-	case StateHolding:
-		if l.Share == 0 {
-			l.Reason = throttle.ReasonNoShare
-		}
-		if m.p.slotless(now) {
-			l.Reason = throttle.ReasonInFlight // others have them all
-		}
-	case StateReplaced:
-		l.Reason = throttle.ReasonReplaced
-	case StateLeft:
-		l.Reason = throttle.ReasonClosed
-	case StateLost:
-	}
-	if (l.Share == 0 || l.Reason == throttle.ReasonStoreLost) && m.p.Unreadable() != nil {
-		l.Reason = throttle.ReasonUnreadable
-	}
-	return l
+	return m.p.Lease(now, 2*watchEvery, m.base) // twice: the loop may wake late
 }
 
 // now is the local monotonic time.

@@ -82,9 +82,13 @@ func TestWhoResumesEndsAPause(t *testing.T) {
 		"resumed again, after the news":       {heard: []news{present}, shown: []pooldoc.Held{recorded(15, 15)}},
 		"news of a record that is lost":       {heard: []news{old}, shown: []pooldoc.Held{recorded(10, 5), recorded(11, 5), recorded(12, 12)}},
 		"news of it that nobody has resumed":  {heard: []news{{9000, 5}}, shown: []pooldoc.Held{recorded(11, 11)}},
-		"the lost record is back":             {heard: []news{old}, shown: []pooldoc.Held{recorded(10, 5), recorded(11, 5), recorded(9000, 8000)}, paused: true},
-		"news of both records":                {heard: []news{present, old}, shown: []pooldoc.Held{recorded(10, 5), recorded(14, 12)}, paused: true},
-		"news of both, one after the other":   {before: []news{old}, heard: []news{present}, shown: []pooldoc.Held{recorded(10, 5), recorded(14, 12)}, paused: true},
+		"the lost record is back": {
+			heard: []news{old}, shown: []pooldoc.Held{recorded(10, 5), recorded(11, 5), recorded(9000, 8000)}, paused: true,
+		},
+		"news of both records": {heard: []news{present, old}, shown: []pooldoc.Held{recorded(10, 5), recorded(14, 12)}, paused: true},
+		"news of both, one after the other": {
+			before: []news{old}, heard: []news{present}, paused: true, shown: []pooldoc.Held{recorded(10, 5), recorded(14, 12)},
+		},
 		"news of both, and resumed afterwards": {
 			before: []news{old}, heard: []news{present}, shown: []pooldoc.Held{recorded(10, 5), recorded(15, 15), recorded(15, 15)},
 		},

@@ -86,7 +86,7 @@ func (s *server) Reserve(ctx context.Context, req consensus.Reserve) (consensus.
 	defer s.mu.Unlock()
 	res, changed := s.rec.Reserve(&req, s.at())
 	if changed && s.deferred {
-		res = s.rec.Issued(&req, res.Revision, s.at())
+		res = s.rec.ReadReservation(&req, res.Revision, s.at())
 	}
 	return res, ctx.Err()
 }

@@ -75,7 +75,9 @@ func parseOverride(body []byte) (Override, error) {
 	if j.Per != "" {
 		per, err := time.ParseDuration(j.Per)
 		if err != nil || per == 0 {
-			return Override{}, &RequestError{Field: "per of the document " + limitDocument, Value: fmt.Sprintf("%.40q", j.Per), Allowed: "a duration such as 1m"}
+			return Override{}, &RequestError{
+				Field: "per of the document " + limitDocument, Value: fmt.Sprintf("%.40q", j.Per), Allowed: "a duration such as 1m",
+			}
 		}
 		o.Per = per
 	}
@@ -98,7 +100,7 @@ func (o Override) fits(roster []RosterRow) error {
 			continue
 		}
 		heeded = true
-		raise, why := int64(MaxRaise), fmt.Sprint("at most ", MaxRaise, " times ")
+		raise, why := MaxRaise, fmt.Sprint("at most ", MaxRaise, " times ")
 		if n.hard {
 			raise, why = 1, "at most the hard limit "
 		}

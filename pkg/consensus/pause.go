@@ -66,8 +66,8 @@ func (m *Member) Resume(ctx context.Context, opts ...throttle.PauseOption) error
 	}
 	c := &pauseCall{stop: stop{tag: s.Tag}, resume: true}
 	m.mu.Lock()
-	left := m.p.state == StateLeft
-	m.p.ceiling.pauses.forget(s.Tag)
+	left := m.p.Left()
+	m.p.forgetPause(s.Tag)
 	m.mu.Unlock()
 	if left {
 		return throttle.ErrClosed
@@ -83,34 +83,17 @@ func (m *Member) beginPause(c *pauseCall, until time.Time) (done bool, err error
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.now()
-	if m.p.state == StateLeft {
+	if m.p.Left() {
 		return true, throttle.ErrClosed
 	}
 	if !until.IsZero() {
 		c.stop.end = now + time.Until(until)
 	}
-	k := &m.p.ceiling.pauses
-	if c.isLate(k) {
-		return true, nil
+	if done, err = m.p.beginPause(now, c); err == nil && !done {
+		m.push()
 	}
-	if k.covered(now, c.stop) {
-		c.recorded = k.version
-		c.made = append(c.made, k.version)
-		return false, nil
-	}
-	if len(k.inForce(now)) >= throttle.MaxPausedTags && !k.has(now, c.stop.tag) {
-		return true, &throttle.PauseError{
-			Field: "tag", Value: fmt.Sprintf("%.40q", c.stop.tag),
-			Allowed: fmt.Sprint("one that is paused already, for ", throttle.MaxPausedTags, " tags are"),
-		}
-	}
-	k.ask(c.stop, forever)
-	m.push()
-	return false, nil
+	return done, err
 }
-
-// isLate tells whether the call comes too late by what is on record.
-func (c *pauseCall) isLate(k *pausing) bool { return c.since > 0 && k.recorded.resumed > c.since }
 
 // notifyPatience is how long the notification of a pause with PauseSince waits for the store,
 // which knows whether somebody has resumed since. A store that takes longer may not answer
@@ -131,7 +114,7 @@ func (m *Member) record(ctx context.Context, c *pauseCall) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.p.ceiling.pauses.release(c.stop.tag, err == nil)
+	m.p.releasePause(c.stop.tag, err == nil)
 	m.push()
 	return err
 }
@@ -140,7 +123,7 @@ func (m *Member) record(ctx context.Context, c *pauseCall) error {
 func (m *Member) recordOnce(ctx context.Context, telling *sync.WaitGroup, c *pauseCall) (asked bool, err error) {
 	m.mu.Lock()
 	doc, news, err := m.p.pauseChange(m.now(), c, m.self, uint16(rand.Uint32()))
-	pool, timeout := m.p.cfg.Pool, SyncTimeout(m.p.lease)
+	pool, timeout := m.pool, m.p.Timeout()
 	m.mu.Unlock()
 	if err != nil {
 		return false, err
@@ -212,47 +195,10 @@ func (m *Member) save(ctx context.Context, pool string, c *pauseCall, doc Docume
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	k := &m.p.ceiling.pauses
-	m.p.recorded(m.now(), found)
-	if c.late = c.isLate(k); c.late { // which was not known when it began
-		k.forget(c.stop.tag)
-		c.made = nil
-	}
+	settled := m.p.refused(m.now(), c, found, conflict != nil)
 	m.push()
-	if c.late {
+	if settled {
 		return nil
-	}
-	if conflict != nil && !c.resume && k.covered(m.now(), c.stop) {
-		c.recorded, c.made = k.version, append(c.made, k.version)
-		return nil // somebody else has said the same
-	}
-	return err
-}
-
-// Pause pauses the pool, or one tag of it, for d on the local clock; 0: until somebody resumes.
-// It counts here at once, and is proposed with the next request, which is due at once.
-// Member.Pause saves it beside the syncs, and proposes it only when that has failed.
-func (p *Processor) Pause(now, d time.Duration, tag, reason string) {
-	s := stop{tag: tag, reason: reason, end: forever}
-	if d > 0 {
-		s.end = now + d
-	}
-	if !p.ceiling.pauses.covered(now, s) {
-		p.ceiling.pauses.ask(s, 0)
-		p.urgency = urgencyNow
-	}
-}
-
-// Paused lists what is paused at now, each tag once. base is the origin of local time.
-func (p *Processor) Paused(now time.Duration, base time.Time) []throttle.Paused {
-	return paused(p.ceiling.pauses.inForce(now), base)
-}
-
-// Notify takes a notification. The error is one for bytes that are none of this release.
-func (p *Processor) Notify(now time.Duration, news []byte) error {
-	n, err := parseNotification(news)
-	if err == nil && n.pauses != nil {
-		p.ceiling.pauses.notify(p.ceiling.moment(now), n.version, n.pauses)
 	}
 	return err
 }
@@ -277,45 +223,4 @@ func (p *pausing) has(now time.Duration, tag string) bool {
 		}
 	}
 	return false
-}
-
-// pauseChange returns the document by which a call is recorded, and the notification of it.
-// random is drawn for this change alone.
-func (p *Processor) pauseChange(now time.Duration, c *pauseCall, from string, random uint16) (d DocumentReport, news []byte, err error) {
-	k, m, held := &p.ceiling.pauses, p.ceiling.moment(now), p.ceiling.docs.Find(pauseDocument)
-	if k.unreadable != nil {
-		return d, nil, k.readable()
-	}
-	n, version := k.recorded, k.version
-	if c.recorded == 0 {
-		n, version = k.written(m, false), NextVersion(held.Version, random)
-		if c.resume {
-			n.resumed = version
-			n.drop(c.stop.tag)
-		}
-	}
-	body, err := n.body()
-	if err != nil {
-		return d, nil, err
-	}
-	c.made = append(c.made, version)
-	if c.recorded == 0 {
-		d = DocumentReport{Name: pauseDocument, Version: version, Base: held.Version, Body: body}
-	}
-	flash := notification{from: from, version: version, pauses: &n}
-	news, err = flash.encode()
-	return d, news, err
-}
-
-// recorded takes a document that is on record as far as is known, from a call of Save or Load.
-func (p *Processor) recorded(now time.Duration, d Document) {
-	c := &p.ceiling
-	if d.Version <= c.docs.Find(d.Name).Version {
-		return
-	}
-	c.docs.Put(d)
-	c.pauses.load(c.moment(now), c.docs.Find(d.Name))
-	if c.pauses.version >= c.pauses.notified.version {
-		c.pauses.forgetNotified()
-	}
 }

@@ -16,7 +16,7 @@ import (
 // The end of a pause is on the pool's logical clock: at is the logical time of writing, and
 // left is how long the pause was then. That clock follows the store's. So no processor's wall
 // clock can shorten a pause, and it outlives all processors. The clock does not count the
-// time in which the pool was empty: Answer.Slept is taken off for that.
+// time in which the pool was empty: Answer.Silence is taken off for that.
 //
 // A processor writes the document anew where the clock has lost time: after the store was
 // away for longer than a clamp, or has lost the record, whose next one has another clock.
@@ -54,7 +54,7 @@ type entryJSON struct {
 }
 
 // body returns the document's body. The error is a *throttle.PauseError if it is too large.
-func (n pauseList) body() ([]byte, error) {
+func (n *pauseList) body() ([]byte, error) {
 	j := pauseListJSON{Pauses: make([]entryJSON, 0, len(n.entries)), Resumed: uint64(n.resumed)}
 	for _, e := range n.entries {
 		o := entryJSON{Tag: e.tag, At: e.at, Left: e.left.Microseconds(), Reason: e.reason}

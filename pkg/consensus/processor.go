@@ -28,21 +28,21 @@ type Processor struct {
 	revision   uint64
 	lease      time.Duration
 
-	held     Share
-	until    time.Duration // end of the lease, or of a share without consent
-	lapses   int           // counts the times that a held share lapsed
-	degraded bool
-	alone    time.Duration // end of the degraded hour
-	want     Share
-	demand   Share // as reported last
-	answer   Grant
-	split    struct { // the policy's result for the answer and a demand
+	held        Share
+	until       time.Duration // end of the lease, or of a share without consent
+	lapses      int           // counts the times that a held share lapsed
+	degraded    bool
+	degradedEnd time.Duration // end of the degraded hour
+	want        Share
+	demand      Share // as reported last
+	answer      Grant
+	split       struct { // the policy's result for the answer and a demand
 		wants  []Share
 		self   int
 		demand Share
 	}
 	slots   int           // that the limit is divided in; see SetSlots
-	spacing time.Duration // of the limit; see Issue
+	spacing time.Duration // of the limit; see SetSpacing
 	strict  bool
 	issuing bool // the pool issues tokens, as answered
 	winding bool // it does so no more, but has no room for shares yet
@@ -146,13 +146,13 @@ func (p *Processor) Tick(now time.Duration) {
 	}
 	// Only a store that was asked on time and failed is lost. A process that was
 	// stalled may have been removed long ago.
-	patience := min(p.patience(), p.lonely())
+	patience := min(p.patience(), p.grace())
 	asked := p.failures > 0 && p.onTime && now-p.attempt <= patience && now-p.until <= patience
 	if !asked && !skip(ruleAskedOnTime) {
 		return
 	}
 	p.held = min(last, Whole/Share(max(p.answer.Live, 1)))
-	p.degraded, p.alone = true, now+degradeFor
+	p.degraded, p.degradedEnd = true, now+degradeFor
 	p.rest()
 }
 
@@ -299,7 +299,7 @@ func (p *Processor) granted(now time.Duration, a Answer) {
 		return
 	}
 	before := p.held
-	p.issue(a.Issuing, a.Share)
+	p.takeIssuing(a.Issuing, a.Share)
 	p.state, p.degraded = StateHolding, false
 	p.held, p.until = share, until
 	p.choose(now)

@@ -15,7 +15,7 @@ import (
 func TestRequestTellsHowFarSlotsLie(t *testing.T) {
 	const ms = time.Millisecond
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
-	p.Issue(100*ms, true)
+	p.SetSpacing(100*ms, true)
 	require.Zero(t, p.Request(0, 1, Whole).Reach)
 
 	_, o := p.Reserve(time.Second, throttle.Order{Count: 3, Spacing: 100 * ms, Ahead: 10})

@@ -72,7 +72,7 @@ func (m *Member) hear(news []byte) {
 		return // somebody else's, or of a later release
 	}
 	m.mu.Lock()
-	if m.p.state == StateLeft {
+	if m.p.Left() {
 		m.mu.Unlock()
 		return
 	}
@@ -81,11 +81,9 @@ func (m *Member) hear(news []byte) {
 		m.mu.Unlock()
 		return
 	}
-	k := &m.p.ceiling.pauses
-	k.notify(m.p.ceiling.moment(m.now()), n.version, n.pauses)
+	reply := notification{from: m.self, version: m.p.notified(m.now(), n), id: m.p.ID()}
 	m.push()
-	reply := notification{from: m.self, version: k.receipt(), id: m.p.cfg.ID}
-	many := m.p.answer.Live > mostPushers
+	many := m.p.Live() > mostPushers
 	m.mu.Unlock()
 	if text, err := reply.encode(); err == nil && reply.version > 0 && !many {
 		m.tell(context.Background(), text)
@@ -163,9 +161,9 @@ func (m *Member) answered(c *pauseCall) (answered, missing []string) {
 		return v > 0 && (c.recorded > 0 && v >= c.recorded || slices.Contains(c.made, v))
 	}
 	self := false
-	for _, row := range m.p.answer.Roster {
+	for _, row := range m.p.Roster() {
 		switch {
-		case row.ID == m.p.cfg.ID:
+		case row.ID == m.p.ID():
 			self = true
 			answered = append(answered, row.ID)
 		case holds(receiptOf(row.Note)) || holds(m.receipt.pushed[row.ID]):
@@ -175,7 +173,7 @@ func (m *Member) answered(c *pauseCall) (answered, missing []string) {
 		}
 	}
 	if !self {
-		answered = append(answered, m.p.cfg.ID)
+		answered = append(answered, m.p.ID())
 		slices.Sort(answered)
 	}
 	return answered, missing
@@ -185,14 +183,12 @@ func (m *Member) answered(c *pauseCall) (answered, missing []string) {
 func (m *Member) receipts(c *pauseCall) (r throttle.PauseReceipts) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	r.Generation = uint64(m.p.ceiling.pauses.version)
+	r.Generation = uint64(m.p.pauseVersion())
 	if len(c.made) > 0 {
 		r.Answered, r.Missing = m.answered(c)
 	}
-	for _, s := range m.p.ceiling.pauses.inForce(m.now()) {
-		if s.tag == c.stop.tag && s.end != forever {
-			r.Until = m.base.Add(s.end)
-		}
+	if end, ok := m.p.pauseEnd(m.now(), c.stop.tag); ok {
+		r.Until = m.base.Add(end)
 	}
 	return r
 }

@@ -27,8 +27,3 @@ func after(d time.Duration) At {
 func recorded(r *Record, name string) Document {
 	return (&pooldoc.Doc[string]{Name: name}).In(r.Documents)
 }
-
-// sent is a request with these reports.
-func sent(reports []DocumentReport) *Request {
-	return &Request{Pool: "pool", ID: "a", Incarnation: "1", Seq: 1, Lease: DefaultLease, Report: Report{}, Documents: reports}
-}

@@ -1,10 +1,7 @@
 package consensus
 
 import (
-	"context"
-	"errors"
 	"math"
-	mathrand "math/rand/v2"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -25,14 +22,6 @@ const (
 	calmAfter = 4
 )
 
-// A reserver is what a Member keeps of its requests for slots.
-type reserver struct {
-	orders chan order    // for the goroutine that sends them; one at a time
-	done   chan struct{} // closed when that has ended
-
-	begun bool // guarded by Member.mu
-}
-
 // A run of requests for slots, as a Processor counts them.
 type reservations struct {
 	asked    time.Duration // when the last request was made
@@ -40,77 +29,6 @@ type reservations struct {
 	calm     int           // requests in a row that brought something
 	missed   int           // requests in a row that brought nothing
 	failures int           // in a row
-}
-
-var errLeft = errors.New("consensus: the processor has left its pool")
-
-type order struct {
-	throttle.Order
-	done func(throttle.Slots, error)
-}
-
-func newReserver() reserver {
-	return reserver{orders: make(chan order, 1), done: make(chan struct{})}
-}
-
-// Reserve asks the store for slots in the background; see throttle.Pool.
-func (m *Member) Reserve(o throttle.Order, done func(throttle.Slots, error)) {
-	m.slots.orders <- order{o, done} // has room: there is one order at a time
-}
-
-// beginReserving starts the goroutine that sends orders, once. A goroutine for each would
-// have to grow its stack anew each time, which takes longer than the rest. m.mu is held.
-func (m *Member) beginReserving() {
-	if m.slots.begun {
-		return
-	}
-	m.slots.begun = true
-	go func() {
-		defer close(m.slots.done)
-		ctx, cancel := context.WithCancel(context.Background())
-		defer cancel()
-		go func() {
-			<-m.quit
-			cancel()
-		}()
-		for {
-			select {
-			case o := <-m.slots.orders:
-				o.done(m.reserve(ctx, o.Order))
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-}
-
-func (m *Member) reserve(ctx context.Context, o throttle.Order) (throttle.Slots, error) {
-	m.mu.Lock()
-	if m.p.state == StateLeft {
-		m.mu.Unlock()
-		return throttle.Slots{}, errLeft
-	}
-	ctx, cancel := context.WithTimeout(ctx, SyncTimeout(m.p.lease))
-	defer cancel()
-	sent := m.now()
-	req, o := m.p.Reserve(sent, o)
-	m.mu.Unlock()
-
-	res, err := m.store.Reserve(ctx, req)
-
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.p.Reserved(o, res, m.now()-sent, mathrand.Float64(), err)
-}
-
-// stopReserving waits for the request under way, which ends with the Member.
-func (m *Member) stopReserving() {
-	m.mu.Lock()
-	begun := m.slots.begun
-	m.mu.Unlock()
-	if begun {
-		<-m.slots.done
-	}
 }
 
 // ahead is how many slots may be reserved ahead for an order. Where tokens are issued
@@ -219,10 +137,10 @@ func (p *Processor) contenders() int {
 	return n
 }
 
-// Issue sets how far apart the tokens of the limit are when they are issued one by one,
+// SetSpacing sets how far apart the tokens of the limit are when they are issued one by one,
 // 0 when they cannot be, and whether nothing else will do. With MinSpacing it neither
 // asks for that nor stands in its way.
-func (p *Processor) Issue(spacing time.Duration, strict bool) {
+func (p *Processor) SetSpacing(spacing time.Duration, strict bool) {
 	p.spacing, p.strict = spacing, strict
 	// A pool that is to issue tokens must learn it before it gives out shares.
 	if spacing > 0 && p.seq > 0 && (strict || spacing > p.interval()/100) {
@@ -265,8 +183,8 @@ func (p *Processor) Issuing(now time.Duration) bool {
 	return p.state == StateHolding && (p.issuing || p.winding)
 }
 
-// issue takes over what an answer says of it.
-func (p *Processor) issue(issuing bool, share Share) {
+// takeIssuing takes over what an answer says of it.
+func (p *Processor) takeIssuing(issuing bool, share Share) {
 	p.winding = !issuing && share == 0 && (p.issuing || p.winding)
 	p.issuing = issuing
 }

@@ -1,11 +1,8 @@
 package consensus
 
 import (
-	"context"
 	"strings"
 	"time"
-
-	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 // A retryAfter is what the called service has asked of this processor, and of others: to make
@@ -84,41 +81,4 @@ func (p *Processor) RetryQuorum(now time.Duration) (end time.Duration, reason st
 		end = min(end, now+time.Duration(t.others-c.logical(now))*time.Microsecond)
 	}
 	return end, t.reason, true
-}
-
-// RetryAfter implements throttle.Pool.
-func (m *Member) RetryAfter(until time.Time, reason string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.p.state == StateLeft {
-		return
-	}
-	now := m.now()
-	m.p.RetryAfter(now, now+time.Until(until), reason)
-	m.judge()
-	m.Poke() // the others should know soon
-}
-
-// judge pauses the pool if there is a quorum for it. m.mu is held.
-func (m *Member) judge() {
-	now := m.now()
-	end, reason, due := m.p.RetryQuorum(now)
-	if !due || m.p.state == StateLeft {
-		return
-	}
-	until := m.base.Add(end)
-	m.judging.Go(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 2*SyncTimeout(MinLease))
-		defer cancel()
-		go func() {
-			select {
-			case <-m.quit:
-				cancel()
-			case <-ctx.Done():
-			}
-		}()
-		if _, err := m.Pause(ctx, until, reason, throttle.WaitForReceipts(0)); err != nil && ctx.Err() == nil {
-			m.log.Warn("the pause that the called service asked for is not on record yet", "error", err, "until", until)
-		}
-	})
 }

@@ -18,6 +18,6 @@ const (
 	rulePauseSeen                 // what is given back holds the pauses that were seen in its place
 	ruleWatchdog                  // void the share of a machine that was suspended
 	ruleAskedOnTime               // only who has asked on time goes on without the store
-	ruleLonely                    // a share without the store's consent ends when nobody asks for it
+	ruleGrace                     // a share without the store's consent ends when nobody asks for it
 	ruleProof                     // only who holds what a process held until it died names its death
 )

@@ -2,16 +2,16 @@
 
 package consensus
 
-import "github.com/numaproj-contrib/numathrottle/internal/leftout"
+import "github.com/numaproj-contrib/numathrottle/internal/failpoints"
 
-var board = leftout.New("consensus", map[string]leftout.Rule{
+var board = failpoints.New("consensus", map[string]failpoints.Rule{
 	"late-answer":     {Number: int(ruleLateAnswer), Says: "take only the answer to the newest request"},
 	"broken-lease":    {Number: int(ruleBrokenLease), Says: "a share that lapsed since it was reported is not renewed"},
 	"lease-from-send": {Number: int(ruleLeaseFromSend), Says: "the lease runs from the send, not from the receipt"},
 	"draw-check":      {Number: int(ruleDrawCheck), Says: "void the share when its lease is over"},
 	"watchdog":        {Number: int(ruleWatchdog), Says: "void the share of a machine that was suspended"},
 	"asked-on-time":   {Number: int(ruleAskedOnTime), Says: "only who has asked on time goes on without the store"},
-	"lonely":          {Number: int(ruleLonely), Says: "a share without the store's consent ends soon after the last request"},
+	"degraded-grace":  {Number: int(ruleGrace), Says: "a share without the store's consent ends soon after the last request"},
 	"pause-later":     {Number: int(rulePauseLater), Says: "of two pauses the one that ends later counts"},
 	"pause-news":      {Number: int(rulePauseNews), Says: "news that are older than what is on record change nothing"},
 	"pause-clock":     {Number: int(rulePauseClock), Says: "a pause that the store has lost is given back on the clock of the new record"},

@@ -11,7 +11,7 @@ import (
 // does not tell that the slot has gone by.
 func TestVoidEndsIssuing(t *testing.T) {
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a", OnStoreLoss: Stop}, "1")
-	p.Issue(time.Second, true)
+	p.SetSpacing(time.Second, true)
 	var rec Record
 	sync := func(now time.Duration) {
 		req := p.Request(now, uint64(now)+1, Whole)

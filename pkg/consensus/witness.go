@@ -45,7 +45,7 @@ func (m *Member) inherit() {
 	m.mu.Lock()
 	m.p.Inherit(m.now(), wills)
 	h.settled = m.p.Settled()
-	tookOver := m.p.tookOver
+	tookOver := m.p.TookOver()
 	m.mu.Unlock()
 	if !h.settled {
 		return

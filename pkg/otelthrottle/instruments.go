@@ -119,22 +119,22 @@ var observed = []Instrument{
 	{
 		Name: "numathrottle.adaptive.part", Kind: Gauge, Unit: "1", Labels: byLimit,
 		Doc:  "Part of its share that this processor uses, from 0 to 1: less than 1 after refusals that the pool does not hold against all",
-		read: adaptive(func(s *throttle.Status) float64 { return s.Adapting.Part }),
+		read: adaptive(func(s *throttle.Status) float64 { return s.Backoff.Part }),
 	},
 	{
 		Name: "numathrottle.service.accepted", Kind: Counter, Unit: "{token}", Labels: byLimit,
 		Doc:  "Tokens of calls that the called service accepted, as reported to an adaptive limit",
-		read: adaptive(func(s *throttle.Status) float64 { return float64(s.Adapting.Accepted) }),
+		read: adaptive(func(s *throttle.Status) float64 { return float64(s.Backoff.Accepted) }),
 	},
 	{
 		Name: "numathrottle.service.refused", Kind: Counter, Unit: "{token}", Labels: byLimit,
 		Doc:  "Tokens of calls that it refused because there were too many",
-		read: adaptive(func(s *throttle.Status) float64 { return float64(s.Adapting.Refused) }),
+		read: adaptive(func(s *throttle.Status) float64 { return float64(s.Backoff.Refused) }),
 	},
 	{
 		Name: "numathrottle.service.overloaded", Kind: Counter, Unit: "{token}", Labels: byLimit,
 		Doc:  "Tokens of calls that it refused because it was overloaded",
-		read: adaptive(func(s *throttle.Status) float64 { return float64(s.Adapting.Overloaded) }),
+		read: adaptive(func(s *throttle.Status) float64 { return float64(s.Backoff.Overloaded) }),
 	},
 	{
 		Name: "numathrottle.tokens.available", Kind: Gauge, Unit: "{token}", Labels: byLimit,

@@ -250,7 +250,7 @@ func TestMetricsOfAnAdaptiveLimit(t *testing.T) {
 		th.Report(30, time.Time{}, throttle.Accepted)
 		th.Report(20, time.Time{}, throttle.Refused)
 		th.Report(5, time.Time{}, throttle.Overloaded)
-		part := th.Status().Adapting.Part
+		part := th.Status().Backoff.Part
 		require.Positive(t, part)
 		require.Less(t, part, 1.0)
 		c.requireValues(map[string]float64{

@@ -36,7 +36,7 @@ func (p Permit) Report(o Outcome) {
 // behind a wrapper: n tokens that were granted at a time; the zero Time is now. Who reports a permit must
 // not report the same call here.
 func (t *Throttle) Report(n int, granted time.Time, o Outcome) {
-	if t.slow == nil || n <= 0 {
+	if t.backoff == nil || n <= 0 {
 		return
 	}
 	t.gate.Lock()
@@ -46,17 +46,17 @@ func (t *Throttle) Report(n int, granted time.Time, o Outcome) {
 	if !granted.IsZero() {
 		at = min(int64(granted.Sub(t.gate.Base)), now)
 	}
-	t.reported(now, n, o, func(l *lane) bool { return at >= l.since })
+	t.reported(now, n, o, func(s start) bool { return at >= s.time })
 }
 
 func (p *page) report(pos int64, n int, o Outcome) {
 	t := p.t
-	if t.slow == nil {
+	if t.backoff == nil {
 		return
 	}
 	t.gate.Lock()
 	defer t.gate.Unlock()
-	t.reported(t.gate.Now(), n, o, func(l *lane) bool { return pos >= l.mark })
+	t.reported(t.gate.Now(), n, o, func(s start) bool { return pos >= s.position })
 }
 
 func (g *bundle) report(_ int64, _ int, o Outcome) {

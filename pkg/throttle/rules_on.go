@@ -7,11 +7,11 @@ import (
 	"slices"
 
 	"github.com/numaproj-contrib/numathrottle/internal/bucket"
+	"github.com/numaproj-contrib/numathrottle/internal/failpoints"
 	"github.com/numaproj-contrib/numathrottle/internal/gate"
-	"github.com/numaproj-contrib/numathrottle/internal/leftout"
 )
 
-var board = leftout.New("throttle", map[string]leftout.Rule{
+var board = failpoints.New("throttle", map[string]failpoints.Rule{
 	"debt-at-leave": {Number: int(ruleDebtAtLeave), Says: "debt is paid before the share is left to others"},
 })
 
@@ -19,7 +19,7 @@ var board = leftout.New("throttle", map[string]leftout.Rule{
 func skip(r rule) bool { return board.Skip(int(r)) }
 
 // boards are the switches of all rules of the engine.
-var boards = []*leftout.Board{board, bucket.Rules, gate.Rules}
+var boards = []*failpoints.Board{board, bucket.Rules, gate.Rules}
 
 // RuleNames lists the rules that LeaveOut knows, in the order of their names.
 func RuleNames() (names []string) {

@@ -25,8 +25,8 @@ type Status struct {
 	// Granted, Returned and Refused count tokens since the Throttle was made. A draw that can never be granted
 	// is not among what was refused: it is no demand.
 	Granted, Returned, Refused int64
-	// Adapting is how an adaptive limit stands with the called service.
-	Adapting Adapting
+	// Backoff is how an adaptive limit stands with the called service.
+	Backoff Backoff
 	// Paused is the pause that holds it back, with when it goes on here; nil: none does.
 	// Pauses counts those that have.
 	Paused *Paused
@@ -71,7 +71,7 @@ func (t *Throttle) Status() Status {
 	st.Granted = (t.bucket.Drawn() - t.queue.Collected) >> t.bucket.Shift
 	st.Returned = t.bucket.Credited() >> t.bucket.Shift
 	st.Refused = t.gate.Refused.Load()
-	st.Adapting = t.adapting(now)
+	st.Backoff = t.backoffStatus(now)
 	st.Paused, st.Pauses = t.gate.Pauses.Status(now, t.gate.Base), t.gate.Pauses.Count
 	return st
 }

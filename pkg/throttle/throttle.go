@@ -24,12 +24,12 @@ type Throttle struct {
 	lacked  atomic.Int64 // the largest draw refused since the last Demand, with a hard limit
 
 	// Guarded by the lock.
-	queue queue
-	timer Timer
-	usage bucket.Demand
-	ramp  *localRamp // nil: there is none, or the pool's moves the share
-	slow  *slowing   // nil: the limit is not adaptive
-	issue issue
+	queue   queue
+	timer   Timer
+	usage   bucket.Demand
+	ramp    *localRamp    // nil: there is none, or the pool's moves the share
+	backoff *localBackoff // nil: the limit is not adaptive
+	issue   issue
 }
 
 var _ Limiter = (*Throttle)(nil)
@@ -47,7 +47,7 @@ func New(limit Limit, opts ...Option) (*Throttle, error) {
 	}
 	t.timer = t.gate.AfterFunc(centuries, t.onTimer)
 	t.beginIssue()
-	t.beginSlowing()
+	t.beginBackoff()
 	if t.limit.Strict && t.sharer != nil && t.issue.from == nil {
 		return nil, fmt.Errorf("throttle: strict is true, allowed: false with a sharer that cannot issue tokens (%T)", t.sharer)
 	}
@@ -190,7 +190,7 @@ func (t *Throttle) Close() error {
 		t.bucket.Fence()
 		t.timer.Stop()
 		t.ramp.stop()
-		t.slow.stop()
+		t.backoff.stop()
 		t.failAll()
 	})
 }

@@ -2,9 +2,9 @@
 
 package backoff
 
-import "github.com/numaproj-contrib/numathrottle/internal/leftout"
+import "github.com/numaproj-contrib/numathrottle/internal/failpoints"
 
-var board = leftout.New("backoff", map[string]leftout.Rule{
+var board = failpoints.New("backoff", map[string]failpoints.Rule{
 	"lag":        {Number: int(ruleLag), Says: "one cut per lag, and for calls that were granted after it"},
 	"binding":    {Number: int(ruleBinding), Says: "the ceiling rises only while it is what holds callers back"},
 	"worst":      {Number: int(ruleWorst), Says: "the worst processor is left out of the judgement"},

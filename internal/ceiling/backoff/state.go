@@ -1,6 +1,6 @@
 package backoff
 
-import "github.com/numaproj-contrib/numathrottle/internal/numbers"
+import "github.com/numaproj-contrib/numathrottle/internal/statecodec"
 
 // A State is all that a pool keeps. The zero State says that nothing was ever refused.
 type State struct {
@@ -74,13 +74,13 @@ func (s State) AppendText(b []byte) ([]byte, error) {
 	if err := s.check(); err != nil {
 		return b, err
 	}
-	return numbers.Append(b, fieldsOf(&s)), nil
+	return statecodec.Append(b, fieldsOf(&s)), nil
 }
 
 // ParseState reads what AppendText writes, and nothing else.
 func ParseState(text string) (State, error) {
 	var s State
-	if err := numbers.Parse("backoff", text, maxText, fieldsOf(&s)); err != nil {
+	if err := statecodec.Parse("backoff", text, maxText, fieldsOf(&s)); err != nil {
 		return State{}, err
 	}
 	if err := s.check(); err != nil {
@@ -94,7 +94,7 @@ func (s State) check() error {
 	if s == (State{}) {
 		return nil
 	}
-	c := numbers.Check{Owner: "backoff"}
+	c := statecodec.Check{Owner: "backoff"}
 	c.Within("max", s.Max, 1, maxTokens)
 	c.Within("per", s.Per, minPer.Microseconds(), maxPer.Microseconds())
 	c.Within("at", s.At, 0, maxMicros)

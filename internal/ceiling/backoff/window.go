@@ -9,6 +9,11 @@ func (t Totals) minus(o Totals) Totals {
 	return Totals{t.Accepted - o.Accepted, t.Refused - o.Refused, t.Overloaded - o.Overloaded}
 }
 
+// Plus returns the sum of both.
+func (t Totals) Plus(o Totals) Totals {
+	return Totals{t.Accepted + o.Accepted, t.Refused + o.Refused, t.Overloaded + o.Overloaded}
+}
+
 const (
 	// span is what a Report looks back on: a second, or as long as a few calls take, but
 	// no further than longest. Nor is it over less than shortest: else one call would be a high rate.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
 )
 
@@ -13,7 +14,6 @@ const (
 	fast     = 100      // between two urgent ones
 	spread   = 3 * fast // the lag of a cut of the pool
 	tick     = 100      // between two steps of a processor's own law
-	settle   = 2 * tick // the lag of a cut of its own
 	urgent   = 5        // so many syncs are brought forward in one generation
 )
 
@@ -24,8 +24,9 @@ type processor struct {
 	id     int
 	tokens float64
 
-	pool    side // by the pool's law, as it knows it
-	own     side // by its own, as a part of that
+	pool    side         // by the pool's law, as it knows it
+	own     ceiling.Part // by its own, as a part of that
+	begun   int          // counts the times that own began to count
 	version int
 	others  []note
 
@@ -34,12 +35,12 @@ type processor struct {
 	urged              int
 }
 
-// A side is one of the two laws, and what is counted for it.
+// A side is the pool's law as one processor knows it, and what is counted for it.
 type side struct {
-	state    backoff.State
-	window   backoff.Window
-	totals   backoff.Totals
-	counting int64 // the generation whose refusals are counted; -1: none, the lag is not over
+	state backoff.State
+	tally backoff.Tally
+	// counting is the generation whose refusals are counted; -1: none, the lag is not over.
+	counting int64
 }
 
 // A note is what a processor tells the others.
@@ -68,12 +69,14 @@ func (p *processor) leased() float64 {
 }
 
 func (p *processor) rate() float64 {
-	return p.leased() * one.Ceiling(p.own.state, p.micros()) / backoff.Whole
+	return p.leased() * p.own.Of(one, p.micros())
 }
 
 func (p *processor) tick() {
 	now := p.micros()
-	p.own.count(now)
+	if p.own.Settle(now) {
+		p.begun++
+	}
 	if p.pool.count(now) {
 		p.urged = 0
 	}
@@ -92,15 +95,15 @@ func (p *processor) tick() {
 
 // draw makes one call.
 func (p *processor) draw() {
-	pool, own := p.pool.counting, p.own.counting
+	pool, own := p.pool.counting, p.begun
 	var answered func(ok bool)
 	answered = func(ok bool) {
 		if !ok && p.Way == Fixed {
 			p.in(1000, func() { p.call(answered) })
 			return
 		}
-		p.own.note(p.micros(), own, ok)
-		if p.pool.note(p.micros(), pool, ok) && p.urged < urgent {
+		p.own.Tally.Count(p.micros(), calls(ok), own == p.begun)
+		if p.pool.tally.Count(p.micros(), calls(ok), pool == p.pool.counting && pool >= 0) && p.urged < urgent {
 			p.urged++
 			p.hurry()
 		}
@@ -115,29 +118,18 @@ func (s *side) count(now int64) (begun bool) {
 		s.counting = -1
 	case s.counting != s.state.Generation:
 		s.counting = s.state.Generation
-		s.window.Start(now, s.totals)
+		s.tally.Begin(now, false)
 		return true
 	}
 	return false
 }
 
-// note counts the answer to a call that was made in a generation. It tells whether it is a
-// refusal that counts.
-func (s *side) note(now, generation int64, ok bool) (refused bool) {
-	switch {
-	case ok:
-		s.totals.Accepted++
-	case generation == s.counting && generation >= 0:
-		s.totals.Refused++
-		refused = true
+// calls is one call by what became of it.
+func calls(ok bool) backoff.Totals {
+	if ok {
+		return backoff.Totals{Accepted: 1}
 	}
-	s.window.Add(now, s.totals)
-	return refused
-}
-
-// report is what was counted.
-func (s *side) report(of float64, now int64) backoff.Report {
-	return s.window.Report(of, s.counting, now)
+	return backoff.Totals{Refused: 1}
 }
 
 // hurry brings the next sync forward.
@@ -145,15 +137,15 @@ func (p *processor) hurry() { p.nextSync = min(p.nextSync, max(p.now+1, p.lastSy
 
 // step makes a step of the processor's own law.
 func (p *processor) step() {
-	now := p.micros()
-	r := p.own.report(p.leased(), now)
-	p.own.state = one.Next(p.own.state, backoff.Step{Now: now, Lag: settle * 1000, Reports: []backoff.Report{r}, Used: 1, Offered: 1})
+	if p.own.Step(one, p.micros(), p.leased(), 1, 1) {
+		p.begun++
+	}
 }
 
 // note is what the processor tells the others.
 func (p *processor) note() note {
-	r := p.pool.report(float64(p.Limit), p.micros())
-	return note{r, p.pool.window.Active(p.micros())}
+	now := p.micros()
+	return note{p.pool.tally.Report(float64(p.Limit), p.pool.counting, now), p.pool.tally.Active(now)}
 }
 
 // reports are those of all processors that make calls, the newest of its own among them.
@@ -194,7 +186,8 @@ func (p *processor) sync() {
 func (p *processor) take(state backoff.State, version int, notes []note) {
 	p.syncing = false
 	if state.Generation != p.pool.state.Generation {
-		p.own.state = backoff.State{} // the pool knows now
+		p.own.Restart(p.micros()) // the pool knows now
+		p.begun++
 	}
 	p.pool.state, p.version, p.others = state, version, notes
 	if state.Due(p.micros(), p.reports(p.note()), p.Processors) {

@@ -3,7 +3,7 @@ package ramp
 import (
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/numbers"
+	"github.com/numaproj-contrib/numathrottle/internal/statecodec"
 )
 
 // A State is all that a pool's record keeps of its ramp. The zero State says that
@@ -98,13 +98,13 @@ func (s State) AppendText(b []byte) ([]byte, error) {
 	if err := s.check(); err != nil {
 		return b, err
 	}
-	return numbers.Append(b, fieldsOf(&s)), nil
+	return statecodec.Append(b, fieldsOf(&s)), nil
 }
 
 // ParseState reads what AppendText writes, and nothing else.
 func ParseState(text string) (State, error) {
 	var s State
-	if err := numbers.Parse("ramp", text, maxText, fieldsOf(&s)); err != nil {
+	if err := statecodec.Parse("ramp", text, maxText, fieldsOf(&s)); err != nil {
 		return State{}, err
 	}
 	if err := s.check(); err != nil {
@@ -118,7 +118,7 @@ func (s State) check() error {
 	if s == (State{}) {
 		return nil
 	}
-	c := numbers.Check{Owner: "ramp"}
+	c := statecodec.Check{Owner: "ramp"}
 	c.Within("max", s.Max, 1, maxTokens)
 	c.Within("min", s.Min, 1, s.Max)
 	c.Within("per", s.Per, minPer.Microseconds(), maxPer.Microseconds())

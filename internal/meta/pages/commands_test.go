@@ -15,10 +15,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/internal/short"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/open"
 )
 
 // Every command of the pages is one that there is, with flags, targets, variables and paths that there are; what can be run
@@ -147,7 +147,7 @@ func (j *judge) settings(environ []string) error {
 		name, _, _ := strings.Cut(entry, "=")
 		return !strings.HasPrefix(name, "NUMATHROTTLE_") || strings.Contains(j.makefile, name)
 	})
-	_, err := numathrottle.LoadFlags(environ, nil)
+	_, err := open.LoadFlags(environ, nil)
 	return err
 }
 
@@ -158,8 +158,11 @@ func (j *judge) numathrottle(t *testing.T, environ, args []string) error {
 		return err
 	}
 	here := slices.DeleteFunc(slices.Clone(environ), func(entry string) bool { return strings.HasPrefix(entry, "NUMATHROTTLE_STORE") })
-	if slices.Contains(args, "--watch") || args[0] == "stop-notice" {
-		args = append(slices.Clone(args), "--help") // it would go on
+	switch proxy := slices.Index(args, "proxy"); { // what would go on is not begun
+	case slices.Contains(args, "--watch"), args[0] == "stop-notice", proxy >= 0 && len(args) <= proxy+2, slices.Contains(args, "--check"):
+		args = append(slices.Clone(args), "--help")
+	case proxy >= 0:
+		args = append(slices.Clone(args), "--check")
 	}
 	err := j.start(t, append(here, "NUMATHROTTLE_STORE="+j.store), "numathrottle", args...)
 	if err != nil && strings.Contains(err.Error(), consensus.ErrNoPool.Error()) {

@@ -55,6 +55,7 @@ var imports = map[string]string{
 	"mapper":       "github.com/numaproj-contrib/numathrottle/pkg/mapper",
 	"mapsdk":       "github.com/numaproj/numaflow-go/pkg/mapper",
 	"numathrottle": "github.com/numaproj-contrib/numathrottle",
+	"open":         "github.com/numaproj-contrib/numathrottle/pkg/open",
 	"rate":         "golang.org/x/time/rate",
 	"sinker":       "github.com/numaproj-contrib/numathrottle/pkg/sinker",
 	"throttle":     "github.com/numaproj-contrib/numathrottle/pkg/throttle",

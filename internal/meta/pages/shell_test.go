@@ -123,7 +123,7 @@ func snippets(t *testing.T, names []string) (found []snippet, unnamed []string) 
 				for _, typed := range regexp.MustCompile(`(?m)^\$ (.*)$`).FindAllStringSubmatch(text, -1) {
 					found = append(found, snippet{page, typed[1]})
 				}
-			case "go", "yaml", "json", "promql": // checked elsewhere, but for answers of services
+			case "go", "python", "yaml", "json", "promql": // checked elsewhere, but for answers of services
 			default:
 				if language != "" && language != "text" || line.MatchString(text) {
 					unnamed = append(unnamed, page+": "+text)

@@ -89,14 +89,14 @@ func (st *step) stampLast() {
 	if r.FreezeUnstamped {
 		r.FreezeUnstamped = false
 		until := max(r.FrozenUntil, st.clock+st.freezeTime())
-		if is := &r.Issuer; is.Held == r.FrozenUntil {
+		if is := &r.Permits; is.Held == r.FrozenUntil {
 			is.Hold += until - r.FrozenUntil // held for the freeze as it looked then
 			is.Held = until
 		}
 		r.FrozenUntil = until
 	}
-	if r.BeganUnstamped {
-		st.begun(st.silence())
+	if r.EpochUnstamped {
+		st.beginEpoch(st.silence())
 	}
 	st.settle()
 }

@@ -12,14 +12,14 @@ import (
 // The binary form of a record is a header of recordMagic and one byte
 // FormatVersion, then the fields in the order of appendHead and appendRow:
 // numbers as varints, strings with their length before them, nonces as eight
-// bytes. The rows are followed by the Issuer if flags say so. Every record has exactly one form, and what cannot be read again is not
+// bytes. The rows are followed by the Permits if flags say so. Every record has exactly one form, and what cannot be read again is not
 // written.
 const recordMagic = "NT"
 
 // The flags of the head.
 const (
 	flagFreezeUnstamped = 1 << 0
-	flagIssuer          = 1 << 1
+	flagPermits         = 1 << 1
 )
 
 // MaxMicros is the latest logical time, in microseconds: that of the year 38,000. Later times are refused, so that
@@ -46,8 +46,8 @@ func (r *Record) AppendBinary(b []byte) ([]byte, error) {
 	for i := range r.Rows {
 		b = r.appendRow(b, &r.Rows[i])
 	}
-	if !r.Issuer.isZero() {
-		b = r.Issuer.appendTo(b)
+	if !r.Permits.isZero() {
+		b = r.Permits.appendTo(b)
 	}
 	return b, nil
 }
@@ -92,11 +92,11 @@ func (r *Record) appendHead(b []byte) []byte {
 	if r.FreezeUnstamped {
 		flags |= flagFreezeUnstamped
 	}
-	if !r.Issuer.isZero() {
-		flags |= flagIssuer
+	if !r.Permits.isZero() {
+		flags |= flagPermits
 	}
 	b = append(b, flags)
-	b = r.appendLife(b)
+	b = r.appendEpoch(b)
 	b = r.appendDocuments(b)
 	return binary.AppendUvarint(b, uint64(len(r.Rows)))
 }
@@ -159,7 +159,7 @@ func (r *Record) check() error {
 	if r.Lease < time.Millisecond || r.Lease > MaxLease {
 		return outside("the lease", r.Lease.String(), "1ms to "+MaxLease.String())
 	}
-	if err := r.checkLife(); err != nil {
+	if err := r.checkEpoch(); err != nil {
 		return err
 	}
 	if err := checkDocuments(r.Documents, false); err != nil {
@@ -173,7 +173,7 @@ func (r *Record) check() error {
 			return fmt.Errorf("row %d: not above the row before it", i)
 		}
 	}
-	return r.Issuer.check()
+	return r.Permits.check()
 }
 
 // below tells whether k stands before o in a record.
@@ -253,11 +253,11 @@ func (d *decoder) record() *Record {
 	r.Lease = time.Duration(d.uvarint("the lease"))
 	unstamped := d.uvarint("the unstamped row")
 	flags := d.byte()
-	if flags&^(flagFreezeUnstamped|flagIssuer) != 0 {
+	if flags&^(flagFreezeUnstamped|flagPermits) != 0 {
 		d.failf("the flags are %d, allowed: 0 to 3", flags)
 	}
 	r.FreezeUnstamped = flags&flagFreezeUnstamped != 0
-	d.life(r)
+	d.epoch(r)
 	d.documents(r)
 	rows := d.count("rows", minRowBytes)
 	if rows > 0 {
@@ -273,8 +273,8 @@ func (d *decoder) record() *Record {
 	default:
 		r.Unstamped = r.Rows[unstamped-1].RowKey
 	}
-	if flags&flagIssuer != 0 {
-		d.issuer(&r.Issuer)
+	if flags&flagPermits != 0 {
+		d.permits(&r.Permits)
 	}
 	return r
 }

@@ -10,34 +10,34 @@ import (
 // The shortest form of a document: a name and a body of one byte each.
 const minDocumentBytes = 5
 
-// appendLife writes when the pool began. The time is told from the clock, so that it
+// appendEpoch writes when the pool began. The time is told from the clock, so that it
 // is short.
-func (r *Record) appendLife(b []byte) []byte {
-	b = binary.AppendVarint(b, r.Clock-r.Began)
-	b = binary.AppendUvarint(b, uint64(r.Slept.Microseconds()))
-	return append(b, boolByte(r.BeganUnstamped))
+func (r *Record) appendEpoch(b []byte) []byte {
+	b = binary.AppendVarint(b, r.Clock-r.Epoch)
+	b = binary.AppendUvarint(b, uint64(r.Silence.Microseconds()))
+	return append(b, boolByte(r.EpochUnstamped))
 }
 
-func (d *decoder) life(r *Record) {
-	r.Began = r.Clock - d.varint("the beginning")
+func (d *decoder) epoch(r *Record) {
+	r.Epoch = r.Clock - d.varint("the beginning")
 	slept := d.uvarint("the silence before the beginning")
-	if slept > uint64(maxSlept.Microseconds()) {
-		d.failf("the silence before the beginning is %dus, allowed: at most %d", slept, maxSlept.Microseconds())
+	if slept > uint64(maxSilence.Microseconds()) {
+		d.failf("the silence before the beginning is %dus, allowed: at most %d", slept, maxSilence.Microseconds())
 		return
 	}
-	r.Slept = time.Duration(slept) * time.Microsecond
-	r.BeganUnstamped = d.bool("the flag of the beginning")
+	r.Silence = time.Duration(slept) * time.Microsecond
+	r.EpochUnstamped = d.bool("the flag of the beginning")
 }
 
-func (r *Record) checkLife() error {
-	if err := checkMicros("the beginning", r.Began); err != nil {
+func (r *Record) checkEpoch() error {
+	if err := checkMicros("the beginning", r.Epoch); err != nil {
 		return err
 	}
-	if r.Began < 0 {
-		return outside("the beginning", fmt.Sprint(r.Began, "us"), "0 or more")
+	if r.Epoch < 0 {
+		return outside("the beginning", fmt.Sprint(r.Epoch, "us"), "0 or more")
 	}
-	if r.Slept < 0 || r.Slept > maxSlept || r.Slept%time.Microsecond != 0 {
-		return outside("the silence before the beginning", r.Slept.String(), "whole microseconds from 0 to "+maxSlept.String())
+	if r.Silence < 0 || r.Silence > maxSilence || r.Silence%time.Microsecond != 0 {
+		return outside("the silence before the beginning", r.Silence.String(), "whole microseconds from 0 to "+maxSilence.String())
 	}
 	return nil
 }

@@ -92,7 +92,7 @@
 // Record.Reserve reserves slots for permits; the package documentation of consensus says when
 // a pool issues them. The largest spacing that any request named within a removal time
 // counts. A spacing by a document of the pool counts at once if its sender has loaded the
-// newest version. The spacing in force is that of the whole limit, divided by the issuer's
+// newest version. The spacing in force is that of the whole limit, divided by the permits'
 // claim. A clock step below the clamp is taken for time: it brings two permits that much
 // closer.
 //

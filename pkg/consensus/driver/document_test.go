@@ -182,7 +182,7 @@ func TestRefusalsAreAboutNoDocuments(t *testing.T) {
 		require.Equal(t, c.want, ans.Status)
 		require.Equal(t, []Document{limit}, r.Documents, c.want)
 		require.Empty(t, ans.Documents, c.want)
-		require.Zero(t, ans.Began, c.want)
+		require.Zero(t, ans.Epoch, c.want)
 	}
 }
 

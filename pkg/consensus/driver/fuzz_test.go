@@ -124,7 +124,7 @@ func (d *dice) record() *Record {
 			r.Rows = slices.Insert(r.Rows, i, row)
 		}
 	}
-	r.Began, r.Slept, r.BeganUnstamped = d.micros(), time.Duration(d.byte())*time.Second, d.byte()%8 == 1
+	r.Epoch, r.Silence, r.EpochUnstamped = d.micros(), time.Duration(d.byte())*time.Second, d.byte()%8 == 1
 	for _, report := range d.documents() {
 		if report.Version = min(max(report.Version, 1), MaxVersion); len(report.Body) > 0 && len(report.Body) <= MaxDocumentBytes {
 			r.putDocument(&report)
@@ -367,7 +367,7 @@ func requireStep(t *testing.T, before, after *Record, req *Request, at At, ans *
 		require.NoError(t, next.Validate(), "an answer can be reported back")
 	}
 	require.NoError(t, ans.Check())
-	require.True(t, ans.Began >= 0 && ans.Slept >= 0)
+	require.True(t, ans.Epoch >= 0 && ans.Silence >= 0)
 	requireDocuments(t, before, after, req, ans)
 	if changed {
 		require.LessOrEqual(t, after.Claims(), max(Whole, otherClaims(after, key)+req.InUse), "an answer never lifts the claims above the whole")

@@ -36,15 +36,15 @@ type Record struct {
 	// one (see At.Deferred). Both are empty on stores that know the time.
 	Unstamped       RowKey
 	FreezeUnstamped bool
-	// Began is the logical time at which the pool began, and Slept for how long no
+	// Epoch is the logical time at which the pool began, and Silence for how long no
 	// step had been recorded before; see Answer. 0 when that is not known.
-	// BeganUnstamped says that it began in the last step that was one in its life, of
-	// which a Deferred store does not know the time yet; they tell of the life before.
-	Began          int64
-	Slept          time.Duration
-	BeganUnstamped bool
-	// Issuer is what there is to know of permits.
-	Issuer Issuer
+	// EpochUnstamped says that it began in the last step that was one of the pool, of
+	// which a Deferred store does not know the time yet; they tell of the epoch before.
+	Epoch          int64
+	Silence        time.Duration
+	EpochUnstamped bool
+	// Permits is what there is to know of permits.
+	Permits Permits
 	// Rows is sorted by ID, then incarnation.
 	Rows []Row
 	// Documents is sorted by name. They outlive all rows.

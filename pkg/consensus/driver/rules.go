@@ -18,13 +18,13 @@ const (
 	ruleClaimFalls                // lower a claim only when less is reported in use
 	ruleRemoval                   // remove rows that are silent for a removal time, with their claims
 	ruleRecall                    // a row older than its processor is its own only if it has sent the newest request
-	ruleIssuerClaim               // space permits by what the processors leave of the limit
-	ruleIssuerEnd                 // let no share grow before the last permit is void
-	ruleIssuerReach               // after a freeze, hold permits for as long as processors say that theirs lie ahead
-	ruleIssuerHold                // after a freeze, hold permits for a spacing at least
-	ruleIssuerSpacing             // reserve no slot within a spacing of the newest
+	rulePermitClaim               // space permits by what the processors leave of the limit
+	rulePermitEnd                 // let no share grow before the last permit is void
+	rulePermitReach               // after a freeze, hold permits for as long as processors say that theirs lie ahead
+	rulePermitHold                // after a freeze, hold permits for a spacing at least
+	rulePermitSpacing             // reserve no slot within a spacing of the newest
 	ruleSpacingBy                 // lower the spacing at once only by the newest version of a document
-	ruleIssuerReturn              // take slots back only from the newest reservation, by its name
+	rulePermitReturn              // take slots back only from the newest reservation, by its name
 	ruleBase                      // take a change of a document only if it was made from the version on record
 	ruleFacts                     // what is reported in use is the claim, also where there is no room for it
 	ruleRepeat                    // a repeated request gets what it got, and changes nothing

@@ -2,9 +2,9 @@
 
 package driver
 
-import "github.com/numaproj-contrib/numathrottle/internal/leftout"
+import "github.com/numaproj-contrib/numathrottle/internal/failpoints"
 
-var board = leftout.New("driver", map[string]leftout.Rule{
+var board = failpoints.New("driver", map[string]failpoints.Rule{
 	"freeze":         {Number: int(ruleFreeze), Says: "freeze when the store has forgotten something"},
 	"freeze-removal": {Number: int(ruleFreezeRemoval), Says: "freeze for a removal time of the longest lease, not for a lease"},
 	"clock-clamp":    {Number: int(ruleClockClamp), Says: "bound what one step adds to the logical clock"},
@@ -20,13 +20,13 @@ var board = leftout.New("driver", map[string]leftout.Rule{
 	"facts-first":    {Number: int(ruleFacts), Says: "what is reported in use is the claim, also where there is no room for it"},
 	"repeat":         {Number: int(ruleRepeat), Says: "a repeated request gets what it got, and changes nothing"},
 	"outlasts":       {Number: int(ruleOutlasts), Says: "a pool is new only when no share without the store's consent can be left of it"},
-	"issuer-claim":   {Number: int(ruleIssuerClaim), Says: "space permits by what the processors leave of the limit"},
-	"issuer-end":     {Number: int(ruleIssuerEnd), Says: "let no share grow before the last permit is void"},
-	"issuer-reach":   {Number: int(ruleIssuerReach), Says: "after a freeze, hold permits for as long as processors say that theirs lie ahead"},
-	"issuer-hold":    {Number: int(ruleIssuerHold), Says: "after a freeze, hold permits for a spacing at least"},
-	"issuer-spacing": {Number: int(ruleIssuerSpacing), Says: "reserve no slot within a spacing of the newest"},
+	"permit-claim":   {Number: int(rulePermitClaim), Says: "space permits by what the processors leave of the limit"},
+	"permit-end":     {Number: int(rulePermitEnd), Says: "let no share grow before the last permit is void"},
+	"permit-reach":   {Number: int(rulePermitReach), Says: "after a freeze, hold permits for as long as processors say that theirs lie ahead"},
+	"permit-hold":    {Number: int(rulePermitHold), Says: "after a freeze, hold permits for a spacing at least"},
+	"permit-spacing": {Number: int(rulePermitSpacing), Says: "reserve no slot within a spacing of the newest"},
 	"spacing-by":     {Number: int(ruleSpacingBy), Says: "lower the spacing at once only by the newest version of a document"},
-	"issuer-return":  {Number: int(ruleIssuerReturn), Says: "take slots back only from the newest reservation, by its name"},
+	"permit-return":  {Number: int(rulePermitReturn), Says: "take slots back only from the newest reservation, by its name"},
 	"document-base":  {Number: int(ruleBase), Says: "take a change of a document only if it was made from the version on record"},
 	"death-row":      {Number: int(ruleDeadRow), Says: "keep the row of a process that is known to be dead"},
 	"death-clone":    {Number: int(ruleDeadClone), Says: "the death of one of two processes that use an incarnation frees nothing"},

@@ -225,15 +225,15 @@ type Answer struct {
 	// same body. Version 0, without a body: the store has not the document reported.
 	// So a sender whose document is not listed knows that its version is on record.
 	Documents []Document
-	// Began is the logical time at which the pool began: a processor joined when no
+	// Epoch is the logical time at which the pool began: a processor joined when no
 	// other was live. It is the same until no processor is live any more, and differs from every
-	// one before. Slept is how long, on the store's own clock, no step had been recorded
+	// one before. Silence is how long, on the store's own clock, no step had been recorded
 	// before that, at least 0; 0 as well if there was no record. Both are 0 while
 	// that is not known: the store has forgotten something that a processor
 	// remembers, or learns the time of the first step only with the second one
 	// (see At.Deferred). Then nothing follows from them: no pool has begun anew.
-	Began int64
-	Slept time.Duration
+	Epoch   int64
+	Silence time.Duration
 	// Issuing says that the pool issues permits instead of shares: see Reserve.
 	Issuing bool
 }

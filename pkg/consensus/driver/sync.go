@@ -43,7 +43,7 @@ func (r *Record) Sync(req *Request, at At) (ans Answer, changed bool) {
 	forgot, silence := verdict == verdictLostRow || r.Revision < req.Revision, st.silence()
 	st.commit(req, verdict == verdictLostRow)
 	if _, known := r.find(RowKey{req.ID, req.Incarnation}); forgot || !known {
-		st.enter(forgot, silence)
+		st.enterEpoch(forgot, silence)
 	}
 	st.row(req)
 	st.bury(req)
@@ -51,7 +51,7 @@ func (r *Record) Sync(req *Request, at At) (ans Answer, changed bool) {
 	row.Seq, row.Nonce = req.Seq, req.Nonce
 	st.stamp(row)
 	row.report(&req.Report)
-	st.issue(req)
+	st.notePermits(req)
 	st.answer(row, req)
 	r.takeDocuments(req.Documents)
 	r.Revision++
@@ -249,7 +249,7 @@ func (st *step) answer(row *Row, req *Request) {
 		limit = req.InUse
 	}
 	switch {
-	case st.rec.Issuer.Issuing:
+	case st.rec.Permits.Issuing:
 		limit = 0
 	case st.winding():
 		limit = min(limit, req.InUse)
@@ -275,11 +275,11 @@ func (st *step) fill(ans *Answer, req *Request, row *Row) {
 	if left := r.FrozenUntil - r.Clock; left > 0 {
 		ans.Frozen, ans.FrozenBy = time.Duration(left)*time.Microsecond, r.FrozenBy
 	}
-	if !r.BeganUnstamped {
-		ans.Began, ans.Slept = r.Began, r.Slept
+	if !r.EpochUnstamped {
+		ans.Epoch, ans.Silence = r.Epoch, r.Silence
 	}
 	ans.Documents = r.unreported(req.Documents)
-	ans.Issuing = r.Issuer.Issuing
+	ans.Issuing = r.Permits.Issuing
 	ans.Grant = r.consensus()
 	ans.Share = row.Answered
 }

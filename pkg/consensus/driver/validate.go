@@ -44,7 +44,7 @@ func (r *Request) Validate() error {
 	if r.Outlasts < 0 || r.Outlasts > MaxOutlasts {
 		return &RequestError{"Outlasts", r.Outlasts.String(), fmt.Sprint("0 to ", MaxOutlasts)}
 	}
-	if err := r.Report.validate(); err != nil {
+	if err := r.validateReport(); err != nil {
 		return err
 	}
 	return cmp.Or(r.validateDead(), validateDocuments(r.Documents))
@@ -99,7 +99,7 @@ func validateTickets(tickets []Ticket, last, seq uint64) error {
 	return nil
 }
 
-func (t *Report) validate() error {
+func (t *Report) validateReport() error {
 	for _, s := range []struct {
 		name string
 		v    Share

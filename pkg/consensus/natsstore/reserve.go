@@ -109,7 +109,7 @@ func (s line) readBack(ctx context.Context, subject string, req *driver.Reserve,
 		case err == nil && at.Identity != identity:
 			return res, nil, fmt.Errorf("natsstore: pool %q: %w", req.Pool, errLeaderChanged)
 		case err == nil:
-			return rec.Issued(req, revision, at), seen, nil
+			return rec.ReadReservation(req, revision, at), seen, nil
 		case !errors.As(err, &again):
 			return res, nil, err
 		case !pause(ctx, max(time.Since(start), again.least)):

@@ -82,7 +82,7 @@ func requireAnswer(t *testing.T, req *driver.Request, answer *driver.Answer) {
 	require.Equal(t, agreed && answer.PoolSize == answer.Live, answer.Agreed)
 	// What cannot be reported as in use must not be put to use.
 	next.Report = driver.Report{InUse: answer.Share, Wanted: answer.Share, PoolSize: answer.PoolSize}
-	require.True(t, answer.Began >= 0 && answer.Slept >= 0)
+	require.True(t, answer.Epoch >= 0 && answer.Silence >= 0)
 	require.LessOrEqual(t, len(answer.Documents), driver.MaxDocuments+len(req.Documents))
 	for i, d := range answer.Documents {
 		require.True(t, i == 0 || answer.Documents[i-1].Name < d.Name)

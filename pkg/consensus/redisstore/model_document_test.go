@@ -74,10 +74,10 @@ func (m *model) noteDocuments(before *driver.Record, req *driver.Request) {
 		}
 	}
 	switch {
-	case m.record.Began == before.Began:
-	case m.record.Began == 0:
+	case m.record.Epoch == before.Epoch:
+	case m.record.Epoch == 0:
 		m.seen["beginning forgotten"]++
-	case m.record.Slept > 0:
+	case m.record.Silence > 0:
 		m.seen["began anew"]++
 	}
 }

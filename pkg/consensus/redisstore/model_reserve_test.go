@@ -28,14 +28,14 @@ func TestScriptsKnowWhenTheLastSlotIsVoid(t *testing.T) {
 		for range 2 {
 			m.reserve(driver.Reserve{Pool: m.pool, Count: 1, Ahead: 1, Spacing: spacing, Lease: req.Lease, Revision: m.record.Revision})
 		}
-		void := m.record.Issuer.Last + int64(lasts)
+		void := m.record.Permits.Last + int64(lasts)
 		for m.record.Claims() == 0 {
 			m.at.Now += 100_000
 			req.Seq, req.LastSeq = req.Seq+1, req.Seq
 			m.sync(req)
 		}
 		// Whoever is strict is believed for a removal time.
-		require.Equal(t, max(void, 1000*m.record.Issuer.StrictUntil), 1000*m.record.Clock, spacing)
+		require.Equal(t, max(void, 1000*m.record.Permits.StrictUntil), 1000*m.record.Clock, spacing)
 	}
 }
 
@@ -89,7 +89,7 @@ func (m *model) reserve(req driver.Reserve) {
 
 // noteReserve counts what a reservation came to, and requires what holds for every one.
 func (m *model) noteReserve(req *driver.Reserve, res *driver.Reserved, before *driver.Record) {
-	is := &m.record.Issuer
+	is := &m.record.Permits
 	switch {
 	case res.Count == 0 && req.Count > 0 && res.Issuing && res.Spacing > 0:
 		m.seen["no slots"]++
@@ -98,22 +98,22 @@ func (m *model) noteReserve(req *driver.Reserve, res *driver.Reserved, before *d
 	case res.Count > 0:
 		m.seen["fewer slots"]++
 	}
-	if is.Hold > before.Issuer.Hold {
+	if is.Hold > before.Permits.Hold {
 		m.seen["held"]++
 	}
-	if req.Return != 0 && req.Return == int64(before.Issuer.Serial) && max(req.Unused, 1) <= before.Issuer.Count {
+	if req.Return != 0 && req.Return == int64(before.Permits.Serial) && max(req.Unused, 1) <= before.Permits.Count {
 		m.seen["given back"]++
 	}
 	if res.Count == 0 {
 		return
 	}
-	require.True(m.t, before.Issuer.Issuing)
+	require.True(m.t, before.Permits.Issuing)
 	if m.record.Claims() > 0 {
 		m.seen["shares and slots"]++
 		require.Greater(m.t, res.Spacing, req.Spacing)
 	}
 	first := res.Time*1000 + int64(res.Wait)
-	if last := before.Issuer.Last; last > 0 && req.Return == 0 {
+	if last := before.Permits.Last; last > 0 && req.Return == 0 {
 		require.GreaterOrEqual(m.t, first-last, int64(res.Spacing))
 	}
 	require.Equal(m.t, first+int64(res.Count-1)*int64(res.Spacing), is.Last)

@@ -263,7 +263,7 @@ func (m *model) sync(req driver.Request) {
 	m.setEnvironment()
 	before := m.record
 	before.Rows, before.Documents = slices.Clone(before.Rows), slices.Clone(before.Documents)
-	issuing := m.record.Issuer.Issuing
+	issuing := m.record.Permits.Issuing
 	want, changed := m.record.Sync(&req, m.at)
 	reply, err := scriptedSync.Run(m.t.Context(), m.client, []string{m.key, "marker"}, syncArgs(&req, m.at.Longest, false, "")...).Result()
 	require.NoError(m.t, err)

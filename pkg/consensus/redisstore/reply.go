@@ -111,7 +111,7 @@ func parseHead(parts []any, answer *driver.Answer) error {
 		return wrongAnswer("the pool's lease is %d ms", lease)
 	}
 	answer.Time, answer.Revision = int64(at), revision
-	answer.Began, answer.Slept = int64(began), time.Duration(slept)*time.Microsecond
+	answer.Epoch, answer.Silence = int64(began), time.Duration(slept)*time.Microsecond
 	answer.Lease = time.Duration(lease) * time.Millisecond
 	if frozen > 0 {
 		answer.Frozen = time.Duration(frozen) * time.Microsecond

@@ -39,7 +39,7 @@ func TestParseSync(t *testing.T) {
 			},
 		},
 		Documents: []driver.Document{{Name: "limit", Version: 65536, Body: []byte("{\"max\": 7}\x00")}, {Name: "lost"}},
-		Began:     1763718400000000, Slept: 90 * time.Second,
+		Epoch:     1763718400000000, Silence: 90 * time.Second,
 	}, answer)
 }
 

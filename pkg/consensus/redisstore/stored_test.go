@@ -31,7 +31,7 @@ func (m *model) stored() driver.Record {
 			}
 			r.Lease = time.Duration(m.int(part[8])) * time.Millisecond
 			rows, claims, oldest = m.int(part[9]), m.int(part[10]), m.int(part[11])
-			r.Began, r.Slept, documents = m.int(part[12]), time.Duration(m.int(part[13]))*time.Microsecond, m.int(part[14])
+			r.Epoch, r.Silence, documents = m.int(part[12]), time.Duration(m.int(part[13]))*time.Microsecond, m.int(part[14])
 			continue
 		}
 		if document, ok := strings.CutPrefix(name, documentField); ok {
@@ -67,7 +67,7 @@ func (m *model) storedPermits(packed string, r *driver.Record) {
 	r.Lease = time.Duration(n[6]) * time.Millisecond
 	require.Len(m.t, r.Rows, int(n[7]))
 	require.Equal(m.t, int64(r.Claims()), n[8])
-	r.Issuer = driver.Issuer{
+	r.Permits = driver.Permits{
 		Issuing: n[9] == 1, Spacing: time.Duration(n[10]), Held: n[11], Hold: n[12], Step: time.Duration(n[13]),
 		Count: int(n[14]), Serial: uint64(n[15])*halfRevision + uint64(n[16]), Last: n[17]*1000 + n[18],
 		SpacingUntil: n[19], StrictUntil: n[20], SharesUntil: n[21],

@@ -177,20 +177,20 @@ var documentFaults = map[string]fault{
 		found: "a pool begins when nobody is there, and tells how long it slept",
 		answer: func(_ driver.Request, ans *driver.Answer) {
 			if ans.Status == driver.Granted {
-				ans.Began = ans.Time
+				ans.Epoch = ans.Time
 			}
 		},
 	},
 	"a silence is time of the pool": {
 		found:  "a pool begins when nobody is there, and tells how long it slept",
 		hidden: true, // somebody is always there
-		answer: func(_ driver.Request, ans *driver.Answer) { ans.Slept = 0 },
+		answer: func(_ driver.Request, ans *driver.Answer) { ans.Silence = 0 },
 	},
 	"a pool never begins anew": {
 		found:  "a pool begins when nobody is there, and tells how long it slept",
 		hidden: true, // somebody is always there
 		record: func(r *driver.Record, _ driver.At) {
-			if r.Began > 0 && !slices.ContainsFunc(r.Rows, func(w driver.Row) bool { return w.State == driver.RowLive }) {
+			if r.Epoch > 0 && !slices.ContainsFunc(r.Rows, func(w driver.Row) bool { return w.State == driver.RowLive }) {
 				r.Rows = append(r.Rows, driver.Row{RowKey: driver.RowKey{ID: "~", Incarnation: "1"}, LastSeen: r.Clock})
 			}
 		},
@@ -199,7 +199,7 @@ var documentFaults = map[string]fault{
 		found: "a store that has forgotten something does not know when the pool began",
 		answer: func(_ driver.Request, ans *driver.Answer) {
 			if ans.Status == driver.Granted {
-				ans.Began = max(ans.Began, 1)
+				ans.Epoch = max(ans.Epoch, 1)
 			}
 		},
 	},

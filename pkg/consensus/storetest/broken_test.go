@@ -248,8 +248,8 @@ var stepFaults = map[string]fault{
 	"slots can be given back twice": {
 		found: "the newest slots can be given back, once", hidden: true,
 		record: func(r *driver.Record, _ driver.At) {
-			if r.Issuer.Serial > 0 {
-				r.Issuer.Serial, r.Issuer.Count = 1, driver.MaxSlots
+			if r.Permits.Serial > 0 {
+				r.Permits.Serial, r.Permits.Count = 1, driver.MaxSlots
 			}
 		},
 		reservation: func(r *driver.Reserve) { r.Return = min(r.Return, 1) },
@@ -266,7 +266,7 @@ var stepFaults = map[string]fault{
 		found: "permits are spaced by what the processors leave", hidden: true,
 		record: func(r *driver.Record, _ driver.At) {
 			for i := range r.Rows {
-				if r.Issuer.Issuing {
+				if r.Permits.Issuing {
 					r.Rows[i].Holding = driver.Holding{}
 				}
 			}
@@ -275,8 +275,8 @@ var stepFaults = map[string]fault{
 	"shares grow as soon as issuing ends": {
 		found: "no share grows before the last permit is void", hidden: true,
 		record: func(r *driver.Record, _ driver.At) {
-			if !r.Issuer.Issuing {
-				r.Issuer.Last = 0
+			if !r.Permits.Issuing {
+				r.Permits.Last = 0
 			}
 		},
 	},
@@ -294,7 +294,7 @@ var stepFaults = map[string]fault{
 	},
 	"permits are not held after a freeze": {
 		found: "a revision from the future holds permits", hidden: true,
-		record: func(r *driver.Record, _ driver.At) { r.Issuer.Hold, r.Issuer.Held = 0, r.FrozenUntil },
+		record: func(r *driver.Record, _ driver.At) { r.Permits.Hold, r.Permits.Held = 0, r.FrozenUntil },
 	},
 	"revisions that a reservation has seen are ignored": {
 		found: "a revision from the future holds permits", hidden: true,

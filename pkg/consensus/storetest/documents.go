@@ -308,11 +308,11 @@ func wipedDocuments(p *pool) {
 	p.requireDocuments(b.exchange(change("limit", 0, 3, "of a newcomer")).Documents)
 	ans := a.exchange(loaded("limit", 900))
 	p.requireDocuments(ans.Documents, doc("limit", 3, "of a newcomer"))
-	require.Zero(p, ans.Began, "the pool is older than the record")
+	require.Zero(p, ans.Epoch, "the pool is older than the record")
 	p.requireDocuments(a.exchange(giveBack("limit", 900, "of old")).Documents)
 	ans = b.exchange(loaded("limit", 3))
 	p.requireDocuments(ans.Documents, doc("limit", 900, "of old"))
-	require.Zero(p, ans.Began)
+	require.Zero(p, ans.Epoch)
 }
 
 func spacedByDocument(p *pool) {

@@ -100,7 +100,7 @@ func savedIsTold(p *pool) {
 	p.requireDocuments(ans.Documents, doc("limit", 5, "saved"))
 	require.Equal(p, before.Revision+2, ans.Revision, "it is a change of the record")
 	require.Equal(p, half, ans.Share)
-	require.Equal(p, before.Began, ans.Began)
+	require.Equal(p, before.Epoch, ans.Epoch)
 	require.Zero(p, ans.Frozen)
 	p.requireDocuments(b.exchange().Documents, doc("limit", 5, "saved"))
 	a.leave()

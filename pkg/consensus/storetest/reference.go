@@ -64,9 +64,9 @@ func (r *reference) sync(req driver.Request, got driver.Answer) error {
 		rec := t.rec
 		at.Now = t.now - rec.Clock + rec.Wall
 		want, changed := rec.Sync(&req, at)
-		if want.Began != 0 && rec.Began != r.rec.Began {
+		if want.Epoch != 0 && rec.Epoch != r.rec.Epoch {
 			// The reference's time has no gaps: it takes the store's word for how long they were.
-			rec.Slept, want.Slept = got.Slept, got.Slept
+			rec.Silence, want.Silence = got.Silence, got.Silence
 		}
 		if same(want, got) {
 			r.rec = rec

@@ -89,7 +89,7 @@ func (s *server) Reserve(ctx context.Context, req driver.Reserve) (res driver.Re
 	err = s.step(ctx, req.Validate(), req.Pool, false, func(e *entry) (changed bool) {
 		if res, changed = e.rec.Reserve(&req, s.at(e)); changed && s.deferred {
 			e.written = time.Now().UnixMicro() // the slots are told by it
-			res = e.rec.Issued(&req, res.Revision, s.at(e))
+			res = e.rec.ReadReservation(&req, res.Revision, s.at(e))
 			return false
 		}
 		return changed

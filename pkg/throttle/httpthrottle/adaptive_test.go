@@ -19,21 +19,21 @@ func TestAttemptsAreReported(t *testing.T) {
 	for name, tc := range map[string]struct {
 		script []answer
 		opts   []httpthrottle.Option
-		want   throttle.Adapting
+		want   throttle.Backoff
 	}{
-		"accepted":     {[]answer{ok}, nil, throttle.Adapting{Accepted: 1}},
-		"not found":    {[]answer{refuse(404)}, nil, throttle.Adapting{Accepted: 1}},
-		"refused once": {[]answer{refuse(429), ok}, nil, throttle.Adapting{Accepted: 1, Refused: 1}},
-		"told to wait": {[]answer{refuse(429, "Retry-After", "2"), ok}, nil, throttle.Adapting{Accepted: 1, Refused: 1}},
-		"overloaded":   {[]answer{refuse(529), refuse(503, "Retry-After", "1"), ok}, nil, throttle.Adapting{Accepted: 1, Overloaded: 2}},
+		"accepted":     {[]answer{ok}, nil, throttle.Backoff{Accepted: 1}},
+		"not found":    {[]answer{refuse(404)}, nil, throttle.Backoff{Accepted: 1}},
+		"refused once": {[]answer{refuse(429), ok}, nil, throttle.Backoff{Accepted: 1, Refused: 1}},
+		"told to wait": {[]answer{refuse(429, "Retry-After", "2"), ok}, nil, throttle.Backoff{Accepted: 1, Refused: 1}},
+		"overloaded":   {[]answer{refuse(529), refuse(503, "Retry-After", "1"), ok}, nil, throttle.Backoff{Accepted: 1, Overloaded: 2}},
 		"stopped": {
 			[]answer{{status: 429, body: `{"error":{"code":"insufficient_quota"}}`}},
 			[]httpthrottle.Option{httpthrottle.WithClassifier(httpthrottle.OpenAI)},
-			throttle.Adapting{},
+			throttle.Backoff{},
 		},
-		"failed":         {[]answer{refuse(500)}, nil, throttle.Adapting{}},
-		"not reachable":  {[]answer{{err: http.ErrServerClosed}}, nil, throttle.Adapting{}},
-		"refused thrice": {[]answer{refuse(429)}, []httpthrottle.Option{httpthrottle.WithMaxAttempts(3)}, throttle.Adapting{Refused: 3}},
+		"failed":         {[]answer{refuse(500)}, nil, throttle.Backoff{}},
+		"not reachable":  {[]answer{{err: http.ErrServerClosed}}, nil, throttle.Backoff{}},
+		"refused thrice": {[]answer{refuse(429)}, []httpthrottle.Option{httpthrottle.WithMaxAttempts(3)}, throttle.Backoff{Refused: 3}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -47,7 +47,7 @@ func TestAttemptsAreReported(t *testing.T) {
 				if res, err := tr.RoundTrip(request(t, http.MethodGet, "")); err == nil {
 					require.NoError(t, res.Body.Close())
 				}
-				got := th.Status().Adapting
+				got := th.Status().Backoff
 				got.Part, got.Cuts = 0, 0
 				require.Equal(t, tc.want, got)
 			})

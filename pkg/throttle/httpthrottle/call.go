@@ -49,9 +49,6 @@ func (t *transport) begin(req *http.Request) (*call, error) {
 			c.body.close()
 		}
 	}()
-	if t.fault != nil {
-		return nil, t.fault
-	}
 	if t.cost != nil {
 		c.cost = t.cost(req)
 	}

@@ -244,7 +244,7 @@ func (c clock) list(s string, unit time.Duration) (latest time.Duration, ok bool
 
 // advice finds, in a text for people, where it says when to come back.
 var advice = regexp.MustCompile(`(?i)\b(?:(?:try(?: your request)? again|retry(?: again| your request)?) (?:in|after)|` +
-	`please wait(?: for)?)[: ] ?(?:about |approximately )?`)
+	`please wait(?: for)?|expected available in|(?:rate )?limits? (?:will )?resets? in)[: ] ?(?:about |approximately |~ ?)?`)
 
 const (
 	// longestText is how much of a text for people is looked at, in bytes.

@@ -198,8 +198,7 @@ func (s *settings) check(option string, value any, ok bool, allowed string) {
 
 func (s *settings) faults() error { return errors.Join(s.faultsFound...) }
 
-// Check returns everything that is wrong with the options, in one error, with which
-// every request through a transport that has them would fail; nil for nothing.
+// Check returns everything that is wrong with the options, in one error, with which NewTransport would panic; nil for nothing.
 func Check(opts ...Option) error {
 	s := newSettings(opts)
 	return s.faults()

@@ -192,7 +192,7 @@ var (
 	}
 	texts = map[string]bool{
 		"message": true, "msg": true, "error": true, "errors": true, "detail": true, "details": true, "title": true, "description": true,
-		"errordescription": true, "errormessage": true, "errormsg": true, "reason": true,
+		"errordescription": true, "errormessage": true, "errormsg": true, "reason": true, "raw": true, // of OpenRouter: the answer of the service behind it
 	}
 )
 

@@ -30,24 +30,39 @@ type usageScanner struct {
 
 // A status is what is known of an answer so far.
 type status struct {
-	texts    int  // JSON texts that are complete
-	stream   bool // more is to be expected after a JSON text
-	finished bool // a choice or candidate says why it ended
-	counted  bool // a usage came with or after that
-	ended    bool // the API's last event has come
-	failed   bool // an event is an error
-	doubtful bool // something was broken, and no usage has come since
+	texts    int       // JSON texts that are complete
+	stream   bool      // more is to be expected after a JSON text
+	begun    choiceSet // choices and candidates that have come
+	finished choiceSet // those that said why they ended
+	message  bool      // the message said so, where an API has one and no choices
+	counted  bool      // a usage came with or after the last that said so
+	ended    bool      // the stream says that it is over
+	final    bool      // the API's last event has come, which it sends for a whole answer only
+	failed   bool      // an event is an error
+	doubtful bool      // something was broken, and no usage has come since
 }
 
-// whole tells whether the last usage is that of the whole answer. complete tells that the body was read to its end.
-func (s *status) whole(complete, open bool) bool {
+// A choiceSet is a set of choices, by their index. Those from manyChoices on are one, which never finishes.
+type choiceSet uint64
+
+const manyChoices = 63
+
+func (c *choiceSet) add(index int) { *c |= 1 << min(index, manyChoices) }
+
+// complete tells whether all that began said why they ended.
+func (s *status) complete() bool {
+	return s.begun&^s.finished == 0 && (s.finished != 0 || s.message)
+}
+
+// whole tells whether the last usage is that of the whole answer. read tells that the body was read to its end.
+func (s *status) whole(read, open bool) bool {
 	switch {
 	case s.failed || s.doubtful:
 		return false
-	case s.ended:
+	case s.final:
 		return true
 	case s.stream || s.texts > 1:
-		return complete && !open && s.finished && s.counted
+		return (read && !open || s.ended) && s.complete() && s.counted
 	}
 	return s.texts == 1 && !open
 }

@@ -1,6 +1,11 @@
 package httpthrottle
 
-import "slices"
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
 
 // A place is where an object or array stands in an answer, as far as it matters.
 type place uint8
@@ -59,7 +64,19 @@ type jsonScanner struct {
 	key               []byte // of the value that comes
 	keyed             bool   // key and a colon came last
 
-	usage, finish, failure, last bool // what the text under way has
+	said remark // in the text under way
+	here struct {
+		index    int // of the choice under way
+		finished bool
+	}
+}
+
+// A remark is what a text says of the answer.
+type remark struct {
+	usage, failure bool
+	last, final    bool      // it is the API's last event
+	message        bool      // it says why the message ended
+	begun, finish  choiceSet // choices that are in it, and those of which it says why they ended
 }
 
 const (
@@ -147,11 +164,8 @@ func (s *jsonScanner) open(array bool) {
 	case s.base && s.depth == 1:
 	default:
 		at = s.at()
-		if s.keyed && !array && s.capture == nil && at.counts() && (string(s.key) == "usage" || string(s.key) == "usageMetadata") {
-			s.capture, s.outside = append(make([]byte, 0, 256), '{'), s.depth
-		}
-		if s.keyed && at == top && string(s.key) == "error" && !array {
-			s.failure = true
+		if s.keyed {
+			s.opens(at, array)
 		}
 		key := s.key
 		if !s.keyed {
@@ -162,9 +176,24 @@ func (s *jsonScanner) open(array bool) {
 	if s.depth < deepestUsage {
 		s.places[s.depth], s.arrays[s.depth] = at, array
 	}
+	if at == choice || at == candidate {
+		s.here.index, s.here.finished = 0, false
+	}
 	s.depth++
 	s.keyed = false
 	s.clear()
+}
+
+// opens takes the key of an object or array that begins within one at a place.
+func (s *jsonScanner) opens(at place, array bool) {
+	switch key := string(s.key); {
+	case !array && s.capture == nil && at.counts() && (key == "usage" || key == "usageMetadata"):
+		s.capture, s.outside = append(make([]byte, 0, 256), '{'), s.depth
+	case !array && at == top && key == "error":
+		s.said.failure = true
+	case at == choice && key == "delta":
+		s.status.stream = true // a chunk, whatever comes behind it
+	}
 }
 
 // close takes the end of an object or array.
@@ -182,9 +211,15 @@ func (s *jsonScanner) close(array bool) {
 		if s.broken || !s.take(s.capture) {
 			s.status.doubtful = true
 		} else {
-			s.usage = true
+			s.said.usage = true
 		}
 		s.capture = nil
+	}
+	if s.depth < deepestUsage && (s.places[s.depth] == choice || s.places[s.depth] == candidate) {
+		s.said.begun.add(s.here.index)
+		if s.here.finished && s.here.index < manyChoices {
+			s.said.finish.add(s.here.index)
+		}
 	}
 	switch {
 	case s.depth == 0 && s.base:
@@ -197,8 +232,17 @@ func (s *jsonScanner) close(array bool) {
 	}
 }
 
-// lasts are the types of events that are the last with a usage: of Anthropic, OpenAI's responses and Cohere.
-var lasts = []string{"message_stop", "response.completed", "response.incomplete", "response.failed", "message-end"}
+// lasts are the types of the last event of a stream: of Anthropic and Cohere.
+var lasts = []string{"message_stop", "message-end"}
+
+// finals are those that only a whole answer has: of OpenAI's responses.
+var finals = []string{"response.completed", "response.incomplete", "response.failed"}
+
+// failures are reasons for an end that is none of the model's, as far as a word is kept.
+var failures = []string{
+	"error", "failed", "abort", "aborted", "cancelled", "canceled", "timeout", "network_error", "server_error", "internal_error",
+	"insufficient_system_resource"[:longestWord],
+}
 
 // value takes the value of a key that is no object and no array, once it has ended.
 func (s *jsonScanner) value() {
@@ -213,32 +257,62 @@ func (s *jsonScanner) value() {
 	case top:
 		switch string(s.key) {
 		case "type":
-			s.last = s.last || slices.Contains(lasts, string(s.word))
+			s.said.last = s.said.last || slices.Contains(lasts, string(s.word))
+			s.said.final = s.said.final || slices.Contains(finals, string(s.word))
 		case "error":
-			s.failure = true
+			s.said.failure = true
 		}
-	case choice:
-		s.finish = s.finish || string(s.key) == "finish_reason"
-	case candidate:
-		s.finish = s.finish || string(s.key) == "finishReason"
+	case second: // of the event in which a message of Anthropic or Cohere ends
+		if key := string(s.key); key == "stop_reason" || key == "finish_reason" {
+			s.said.message = true
+			s.reason()
+		}
+	case choice, candidate:
+		switch string(s.key) {
+		case "finish_reason", "finishReason":
+			s.here.finished = true
+			s.reason()
+		case "index":
+			s.here.index = indexOf(string(s.word))
+		}
 	default:
 	}
 }
 
+// reason takes the reason why a choice or a message ended.
+func (s *jsonScanner) reason() {
+	if slices.Contains(failures, strings.ToLower(string(s.word[:min(len(s.word), longestWord)]))) {
+		s.said.failure = true
+	}
+}
+
+// indexOf returns the index of a choice; that of others for what is none.
+func indexOf(word string) int {
+	n, err := strconv.ParseUint(word, 10, 31)
+	if err != nil {
+		return math.MaxInt
+	}
+	return int(n)
+}
+
 // complete takes the end of a text, or of an item of the array that it is.
 func (s *jsonScanner) complete() {
-	st := s.status
+	st, said := s.status, s.said
 	if s.broken {
 		st.doubtful = true
 	}
-	if s.usage && !s.broken {
+	if said.usage && !s.broken {
 		st.doubtful = false
 	}
-	st.failed = st.failed || s.failure && (st.stream || s.base)
-	st.finished = st.finished || s.finish
-	st.counted = st.counted && !s.finish || s.usage && st.finished
-	st.ended = st.ended || s.last
-	s.usage, s.finish, s.failure, s.last = false, false, false, false
+	st.failed = st.failed || said.failure && (st.stream || s.base)
+	st.begun |= said.begun
+	st.finished |= said.finish
+	st.message = st.message || said.message
+	ends := said.finish != 0 || said.message
+	st.counted = st.counted && !ends || said.usage && st.complete()
+	st.ended = st.ended || said.last
+	st.final = st.final || said.final
+	s.said = remark{}
 	if s.depth == 0 {
 		s.broken = false
 	}
@@ -276,5 +350,5 @@ func (s *jsonScanner) restart() {
 func (s *jsonScanner) forget() {
 	s.broken, s.inString, s.escaped, s.keyed, s.capture = false, false, false, false, nil
 	s.clear()
-	s.usage, s.finish, s.failure, s.last = false, false, false, false
+	s.said = remark{}
 }

@@ -98,7 +98,9 @@ func TestStream(t *testing.T) {
 	next := make(chan struct{})
 	server, _ := serveHTTP(t, func(_ int, w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
-		for _, event := range []string{`{"choices":[{"delta":{"content":"a"}}]}`, `{"choices":[],"usage":{"total_tokens":42}}`, `[DONE]`} {
+		for _, event := range []string{
+			`{"choices":[{"delta":{"content":"a"}}]}`, `{"choices":[{"delta":{},"finish_reason":"stop"}],"usage":{"total_tokens":42}}`, `[DONE]`,
+		} {
 			_, _ = fmt.Fprintf(w, "data: %s\n\n", event)
 			_ = http.NewResponseController(w).Flush()
 			<-next

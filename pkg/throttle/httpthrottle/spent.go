@@ -8,26 +8,32 @@ import (
 // spentCodes are the codes and types of refusals that no wait cures, without what joins their words, with whose
 // they are. A code counts wherever it stands in the body: in other spellings, in an object in another, in a text.
 var spentCodes = map[string]string{ //nolint:gosec // G101: words of services, no credentials
-	"insufficientquota":          "OpenAI, Perplexity, LiteLLM",
-	"creditbalanceexhausted":     "OpenAI",
-	"billinghardlimitreached":    "OpenAI",
-	"billingnotactive":           "OpenAI",
-	"accessterminated":           "OpenAI",
-	"exceededcurrentquotaerror":  "Moonshot",
-	"budgetexceeded":             "LiteLLM",
-	"1113":                       "Zhipu: the account is in arrears",
-	"insufficientuserquota":      "One API, New API",
-	"preconsumetokenquotafailed": "One API, New API",
-	"insufficientbalance":        "DeepSeek and others",
-	"insufficientcredits":        "OpenRouter and others",
-	"insufficientfunds":          "gateways",
-	"creditsexhausted":           "gateways",
-	"outofcredits":               "gateways",
-	"paymentrequired":            "gateways",
-	"arrearage":                  "Alibaba Model Studio",
-	"accountoverdueerror":        "Volcengine Ark",
-	"spendlimitreached":          "Anthropic, Groq",
-	"enforcedspendlimitreached":  "Anthropic",
+	"insufficientquota":             "OpenAI, Perplexity, LiteLLM",
+	"creditbalanceexhausted":        "OpenAI",
+	"billinghardlimitreached":       "OpenAI",
+	"billingnotactive":              "OpenAI",
+	"accessterminated":              "OpenAI",
+	"exceededcurrentquotaerror":     "Moonshot",
+	"budgetexceeded":                "LiteLLM",
+	"1113":                          "Zhipu: the account is in arrears",
+	"1309":                          "Zhipu: the plan has ended",
+	"insufficientuserquota":         "One API, New API",
+	"preconsumetokenquotafailed":    "One API, New API",
+	"insufficientbalance":           "DeepSeek and others",
+	"insufficientcredits":           "OpenRouter and others",
+	"insufficientfunds":             "gateways",
+	"creditsexhausted":              "gateways",
+	"outofcredits":                  "gateways",
+	"paymentrequired":               "gateways",
+	"arrearage":                     "Alibaba Model Studio",
+	"prepaidbilloverdue":            "Alibaba Model Studio",
+	"postpaidbilloverdue":           "Alibaba Model Studio",
+	"commoditynotpurchased":         "Alibaba Model Studio",
+	"allocationquota.freetieronly":  "Alibaba Model Studio",
+	"accountoverdueerror":           "Volcengine Ark",
+	"spendlimitreached":             "Anthropic, Groq",
+	"enforcedspendlimitreached":     "Anthropic",
+	"publicapibillinglimitexceeded": "Airtable: the calls of a month",
 }
 
 // spentWords finds codes in a text, where gateways put the answer of the service behind them. They have
@@ -46,14 +52,18 @@ var spentPhrases = [...]struct{ phrase, code string }{
 	{"exceeded your monthly included credits", "insufficient_credits"},         // Hugging Face
 	{"budget has been exceeded", "budget_exceeded"},                            // LiteLLM
 	{"reached its monthly spending limit", "spend_limit_reached"},              // xAI
+	{"reaching the monthly spending limit", "spend_limit_reached"},             // Fireworks
 	{"reached your specified api usage limits", "spend_limit_reached"},         // Anthropic
 	{"billing hard limit has been reached", "billing_hard_limit_reached"},      // OpenAI
 	{"account is not active, please check your billing", "billing_not_active"}, // OpenAI
 	{"too many tokens per day", "tokens_per_day"},                              // Amazon Bedrock
+	{"api calls / month", "calls_per_month"},                                   // Cohere's trial keys
+	{"free allocated quota exceeded", "free_quota_exceeded"},                   // Alibaba Model Studio
+	{"free tier of the model has been exhausted", "free_quota_exceeded"},       // Alibaba Model Studio
 }
 
 // soon finds that a text speaks of a limit for a time short enough to wait for.
-var soon = regexp.MustCompile(`(?i)\b(?:per|a|each|/)[ -]?(?:second|minute|hour)\b`)
+var soon = regexp.MustCompile(`(?i)(?:\b(?:per|a|each)|/)[ -]?(?:second|minute|hour)\b`)
 
 // spent tells whether the body says that a quota or budget is spent, and with what code.
 func (r *remarks) spent() (code string, ok bool) {

@@ -21,7 +21,7 @@ import (
 // Errors: what l returns, *throttle.Error or the cause of the context; a *throttle.Error
 // with throttle.ReasonPause when a pause lasts longer than the context or WithMaxWait
 // allows; those of RefusalsAsErrors; what base returns, and what the request's body or
-// GetBody returns; that of Check, for every request, when an option is wrong. Every *throttle.Error
+// GetBody returns. Every *throttle.Error
 // names the limit of l. A context.DeadlineExceeded of base, too, becomes one when the call
 // spent more than 80 % of its time waiting: for tokens, in a pause, or for its next attempt after
 // a refusal; see throttle.Blame. http.Client wraps them in a *url.Error. None that is made here
@@ -37,6 +37,8 @@ import (
 //
 // The body of every response must be read to its end or closed, as net/http asks
 // for: the permit is settled then, and with it the slot of a throttle.InFlight comes back.
+//
+// NewTransport panics when an option is wrong. A program whose options come from a configuration asks Check first.
 func NewTransport(base http.RoundTripper, l throttle.Limiter, opts ...Option) http.RoundTripper {
 	if base == nil {
 		base = http.DefaultTransport
@@ -53,7 +55,9 @@ func NewTransport(base http.RoundTripper, l throttle.Limiter, opts ...Option) ht
 			t.briefly = brief
 		}
 	}
-	t.fault = t.faults()
+	if err := t.faults(); err != nil {
+		panic(err) //nolint:forbidigo // a mistake in the program, told when it starts
+	}
 	t.pauser, _ = t.feedback.(Pauser)
 	return t
 }
@@ -67,7 +71,6 @@ type transport struct {
 	pauser  Pauser           // nil when the feedback holds nobody back
 	tells   bool             // the limiter is told when the service wants to be left alone
 	briefly time.Duration    // but not for so long or less
-	fault   error            // of the options
 	judging judging
 	warned  atomic.Int64 // when it was last logged that a service asks for too long a pause; nanoseconds since 1970
 }

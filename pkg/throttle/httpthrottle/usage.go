@@ -45,10 +45,14 @@ func (u Usage) Tokens() int {
 // what was drawn; so does one in a compression that net/http has not undone.
 //
 // Only the usage of a whole answer settles for less than what was drawn. An answer that breaks off costs what was drawn, or
-// what its last usage says if that is more. JSON is whole at its end. A stream is whole after its
-// API's last event ([DONE], message_stop, response.completed and the like), also for a caller that reads no further; or at its end (io.EOF) if
-// a usage came with or after the reason why the model stopped. It is not if one of its events is an error, nor
-// if one was broken and no usage came afterwards.
+// what its last usage says if that is more. JSON is whole at its end, unless it is a chunk of a stream (choices[].delta).
+//
+// A stream is whole if each choice that began has said why it ended (finish_reason, stop_reason), a usage came with or after the last of
+// these, and the stream is over: at its end (io.EOF), or, also for a caller that reads no further, with its API's last event ([DONE], message_stop,
+// message-end). That event alone does not do: gateways send [DONE] after whatever they had, with the usage up to there. Of the
+// responses API response.completed, response.incomplete and response.failed are whole by themselves. A stream is not whole if one of its
+// events is an error, or a choice ended by one (finish_reason: error, abort and the like), nor
+// if an event was broken and no usage came afterwards.
 //
 // A service may charge otherwise than by usage. OpenAI charges the larger of the estimate
 // and what may be answered at most, when the call comes in, and corrects nothing: who

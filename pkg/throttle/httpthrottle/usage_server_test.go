@@ -59,6 +59,8 @@ func TestOnlyAFinalUsageLowersTheCost(t *testing.T) {
 		{"cut off above what was drawn", more, true, false, toItsEnd, 900},
 		{"cut off by something that ends it well", interim, false, false, toItsEnd, 600},
 		{"cut off between usage and the last event", withoutDone, true, false, toItsEnd, 600},
+		{"cut off by a gateway that sends its own end", interim + "data: [DONE]\n\n", false, false, toItsEnd, 600},
+		{"the same above what was drawn", more + "data: [DONE]\n\n", false, false, untilDone, 900},
 		{"closed before its end", interim, false, true, andCloses, 600},
 		{"given up", interim, false, true, andCancels, 600},
 		{"Anthropic", anthropicStream, false, false, toItsEnd, 40},

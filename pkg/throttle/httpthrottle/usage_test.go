@@ -19,6 +19,8 @@ const (
 		`"prompt_tokens_details":{"cached_tokens":0}}}`
 	openAIStream = `data: {"id":"1","choices":[{"delta":{"content":"\"usage\": {"}}],"usage":null}
 
+data: {"id":"1","choices":[{"delta":{},"finish_reason":"stop"}],"usage":null}
+
 data: {"id":"1","choices":[],"usage":{"prompt_tokens":19,"completion_tokens":10,"total_tokens":29}}
 
 data: [DONE]
@@ -107,12 +109,36 @@ var answersOfLLMs = []struct {
 	{"a broken event before", `data: {"choices":[{"delta":{"content":"so` + "\n\n" + openAIStream, 29},
 	{"a broken event that is not told apart", `data: {"choices":[{"delta":{"a":` + "\n" + openAIStream, 29},
 	{"a broken event behind", strings.Replace(openAIStream, "data: [DONE]", `data: {"choices":[{`+"\n\ndata: [DONE]", 1), 0},
-	{"an event in several lines", "data: {\ndata:   \"usage\": {\ndata:     \"total_tokens\": 3\ndata:   }\ndata: }\n\ndata: [DONE]\n\n", 3},
+	{"an event in several lines", "data: {\"choices\":\ndata: [{\"finish_reason\":\ndata: \"stop\"}],\ndata:   \"usage\": {\ndata:     \"total_tokens\": 3\n" +
+		"data:   }\ndata: }\n\ndata: [DONE]\n\n", 3},
 	{"comments", ": hold on\n\n" + openAIStream, 29},
 	{"an error in the middle", `data: {"choices":[],"usage":{"total_tokens":29}}` + "\n\n" + `data: {"error":{"message":"lost"}}` +
 		"\n\ndata: [DONE]\n\n", 0},
 	{"Gemini's events", geminiEvents, 128},
-	{"a stream without its end", strings.Replace(openAIStream, "data: [DONE]\n\n", "", 1), 0},
+	{"a stream without its end", stream(piece, counted), 0},
+	{"the end of a stream that nobody finished", stream(piece, counted, "[DONE]"), 0},
+	{"the end of a stream that says nothing of why", stream(piece, `{"choices":[{"delta":{},"finish_reason":"null"}]}`, counted, "[DONE]"), 0},
+	{"a stream that was finished", stream(piece, finished, counted), 29},
+	{"finished, then the end", stream(piece, finished, counted, "[DONE]"), 29},
+	{"finished, and counted before", stream(piece, counted, finished, "[DONE]"), 0},
+	{"finished and counted at once", stream(piece, strings.Replace(finished, "{", `{"usage":{"total_tokens":29},`, 1), "[DONE]"), 29},
+	{"ended by an error", stream(piece, strings.Replace(finished, "stop", "Error", 1), counted, "[DONE]"), 0},
+	{"ended by a lack of means", stream(piece, strings.Replace(finished, "stop", "insufficient_system_resource", 1), counted, "[DONE]"), 0},
+	{"used up", stream(piece, strings.Replace(finished, "stop", "MAX_TOKENS", 1), counted, "[DONE]"), 29},
+	{"two choices, one finished", stream(piece, second, finished, counted, "[DONE]"), 0},
+	{"two choices, both finished", stream(piece, second, finished, strings.Replace(finished, "{}", `{},"index":1`, 1), counted, "[DONE]"), 29},
+	{"two choices in one chunk", stream(`{"choices":[{"index":0,"delta":{}},{"index":1,"delta":{}}]}`,
+		`{"choices":[{"index":1,"finish_reason":"stop"},{"finish_reason":"stop","index":0}]}`, counted, "[DONE]"), 29},
+	{"too many choices", stream(strings.Replace(second, "1", "99", 1), strings.Replace(finished, "{}", `{},"index":99`, 1), counted, "[DONE]"), 0},
+	{"a choice of no number", stream(strings.Replace(second, "1", "-1", 1), finished, counted, "[DONE]"), 0},
+	{"a chunk alone", strings.Replace(piece, "{", `{"usage":{"total_tokens":29},`, 1), 0},
+	{"a chunk alone, finished", strings.Replace(finished, "{", `{"usage":{"total_tokens":29},`, 1), 29},
+	{"chunks in lines", piece + "\n" + finished + "\n" + counted + "\n", 29},
+	{"chunks in lines, cut off", piece + "\n" + counted + "\n", 0},
+	{"a message of Anthropic without a reason", strings.Replace(anthropicStream, `"end_turn"`, "null", 1), 0},
+	{"a message of Anthropic, counted before", strings.Replace(anthropicStream, `},"usage":{"output_tokens":15}`, "}", 1), 0},
+	{"a stream of Cohere", stream(`{"type":"message-start"}`, `{"type":"message-end","delta":{"finish_reason":"COMPLETE","usage":{"tokens":{"input_tokens":71,`+
+		`"output_tokens":8}}}}`), 79},
 	{"a stream that says why it ended", `data: {"choices":[{"finish_reason":"stop"}]}` +
 		"\n\n" + `data: {"choices":[],"usage":{"total_tokens":29}}` + "\n\n", 29},
 	{"a usage before that", `data: {"choices":[],"usage":{"total_tokens":29}}` + "\n\n" + `data: {"choices":[{"finish_reason":"stop"}]}` + "\n\n", 0},
@@ -127,6 +153,17 @@ var answersOfLLMs = []struct {
 	{"no JSON", "<html>usage: {", 0},
 	{"nothing", "", 0},
 }
+
+// Chunks of a stream.
+const (
+	piece    = `{"choices":[{"delta":{"content":"a"},"finish_reason":null}]}`
+	second   = `{"choices":[{"index":1,"delta":{"content":"b"},"finish_reason":null}]}`
+	finished = `{"choices":[{"delta":{},"finish_reason":"stop"}]}`
+	counted  = `{"choices":[],"usage":{"total_tokens":29}}`
+)
+
+// stream is a stream with an event of each text.
+func stream(data ...string) string { return "data: " + strings.Join(data, "\n\ndata: ") + "\n\n" }
 
 // before returns what comes before a part of a text.
 func before(text, part string) string {

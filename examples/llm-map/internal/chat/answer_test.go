@@ -198,6 +198,9 @@ func FuzzRead(f *testing.F) {
 		good(`{"content":[{"type":"text","text":"h"}]}`), `{"error":{"error":[{"code":1}]}}`, "data: {}\n\n:", zipped("{}"),
 		`{"choices":[{"delta":{"tool_calls":[{"index":9}]}}]}`,
 		`data: {"choices":[{"delta":{"tool_calls":[{"index":9,"function":{"arguments":7}}]}}]}`, "\xef\xbb\xbf[[]]", `{"base_resp":{"status_code":"1"}}`,
+		events(both("h", "h", ""), message("hi", "stop"), "[DONE]"), ndjson(chunk("h", ""), chunk("i", "MAX_TOKENS")), "event: error\rdata: overloaded\r\r",
+		"data: {\ndata: \"choices\":[NaN,-Infinity]\ndata: }\n\n", "[" + chunk("h", "") + ",{}]{\"error\":true}", "{\"a\n\":Infinity}\n{\"success\":false}",
+		`{"fault":{"faultstring":"x","detail":{"errorcode":"y"}}}`, `{"__type":"a#b","Message":"m"}`, `{"message":{"role":"a","content":"b"},"done":false}`,
 	} {
 		f.Add([]byte(body))
 	}

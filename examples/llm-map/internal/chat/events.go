@@ -89,6 +89,8 @@ func (r *reading) event(e event) {
 		return
 	}
 	switch {
+	case len(data) == 0 && e.name == "error":
+		r.fail(fault(nil))
 	case len(data) == 0:
 	case isDone(data):
 		r.ended = true
@@ -99,8 +101,10 @@ func (r *reading) event(e event) {
 		}
 	case e.name == "error" || bytes.HasPrefix(bytes.ToUpper(data[:min(len(data), 7)]), []byte("[ERROR]")):
 		r.fail(textFault(string(data)))
-	case data[0] == '{' && (e.name == "" || e.name == "message"):
-		r.lost = true
+	case data[0] == '{':
+		r.lost = r.lost || e.name == "" || e.name == "message" || bytes.Contains(data, []byte(`"choices"`))
+	case statusOfWords(string(data)) != 0:
+		r.aside = textFault(string(data))
 	}
 }
 

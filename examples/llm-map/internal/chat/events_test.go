@@ -79,6 +79,9 @@ func TestStreams(t *testing.T) {
 		"no numbers":                      events(strings.Replace(chunk("h", ""), "[{", `[{"logprob":-Infinity,"x":[NaN,Infinity],`, 1), chunk("i", "stop")),
 		"an event that is no JSON":        events("ping", chunk("h", ""), chunk("i", "stop")),
 		"an event of another name":        "event: trace\ndata: {\"broken\n\n" + stream,
+		"a text behind the end":           events(chunk("h", ""), chunk("i", "stop"), "Rate limit exceeded", "[DONE]"),
+		"a text at the beginning":         events("the model is loading", chunk("h", ""), chunk("i", "stop")),
+		"a usage before the end":          events(chunk("h", ""), chunk("i", ""), `{"id":"x","choices":[],"usage":{"total_tokens":3}}`, "[DONE]"),
 		"null as an end":                  events(chunk("h", "null"), chunk("i", "stop")),
 		"an end in capitals":              events(chunk("h", ""), chunk("i", "STOP")),
 		"an end of Anthropic":             events(chunk("h", ""), chunk("i", "end_turn")),
@@ -110,6 +113,11 @@ func TestBrokenStreams(t *testing.T) {
 		"an error, a text":         {events(chunk("h", "")) + "event: error\ndata: overloaded\n\n" + events("[DONE]"), Provider, "overloaded"},
 		"an error, a JSON text":    {events(chunk("h", "")) + "event: error\ndata: \"overloaded\"\n\ndata: [DONE]\n\n", Provider, "overloaded"},
 		"an error, two lines":      {events(chunk("h", "")) + "event: error\ndata: overloaded\ndata: come back\n\ndata: [DONE]\n\n", Provider, "overloaded"},
+		"an error without data":    {events(chunk("h", "")) + "event: error\ndata:\n\n" + events("[DONE]"), Provider, ""},
+		"an error alone":           {events(chunk("h", "")) + "event: error\n\ndata: [DONE]\n\n", Provider, ""},
+		"a text before the end":    {events(chunk("h", ""), "Rate limit exceeded", "[DONE]"), Provider, "Rate limit"},
+		"an object before the end": {events(chunk("h", ""), `{"message":"gone"}`, "[DONE]"), Provider, "gone"},
+		"a chunk with a name":      {"event: chunk\ndata: " + chunk("x", "")[:80] + "\n\n" + events(chunk("i", "stop")), Broken, "could not be read"},
 		"an error, unwrapped":      {events(chunk("h", "")) + "event: error\ndata: {\"msg\":\"gone\"}\n\ndata: [DONE]\n\n", Provider, "gone"},
 		"an error, of nothing":     {events(chunk("h", "")) + "event: error\ndata: {}\n\ndata: [DONE]\n\n", Provider, ""},
 		"an error without a name":  {events(chunk("h", ""), "[ERROR] gone", "[DONE]"), Provider, "gone"},
@@ -152,6 +160,15 @@ func TestNearlyJSON(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// A code of MiniMax that says that all is well is no error, whatever its type.
+func TestNoErrorOfMiniMax(t *testing.T) {
+	for _, code := range []string{"0", `"0"`, "null", `""`} {
+		a, err := Read([]byte(strings.Replace(good(`{"content":"hi"}`), "{", `{"base_resp":{"status_code":`+code+`,"status_msg":""},`, 1)), "")
+		require.NoError(t, err, code)
+		require.Equal(t, "hi", a.Text)
+	}
+}
+
 // Calls of tools that come in pieces and in the message as well are there once.
 func TestToolCallsOfMessages(t *testing.T) {
 	const call = `{"id":"c","type":"function","function":{"name":"f","arguments":"{\"a\":1}"}}`
@@ -174,7 +191,7 @@ func TestLongBodies(t *testing.T) {
 		"strings":     "data: {\"\n",
 		"no numbers":  "{\"a\":NaN}\n",
 	} {
-		_, err := Read([]byte(strings.Repeat(part, MaxBody/4/len(part))), "")
+		_, err := Read([]byte(strings.Repeat(part, MaxBody/8/len(part))), "")
 		require.Error(t, err, name)
 	}
 }

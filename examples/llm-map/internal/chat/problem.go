@@ -34,7 +34,7 @@ func ReadError(body []byte) *Fault {
 func errorIn(o object, besideChoice bool) *Fault {
 	if !isNothing(o["error"]) {
 		if f := inError(o["error"], 0); f != nil {
-			return withRest(f, o)
+			return withRest(f, lowered(o))
 		}
 	}
 	if f := inBase(o); f != nil {
@@ -57,7 +57,7 @@ func saysError(o object) bool {
 }
 
 // words are the fields in which an error that is not wrapped speaks to people, and those of one that is.
-var words = []string{"message", "faultstring", "detail", "errors", "error_msg", "msg", "error_message", "title", "reason"}
+var words = []string{"message", "faultstring", "detail", "errors", "error_msg", "msg", "error_message", "errormessage", "errmsg", "title", "reason"}
 
 // problemOf returns the error that an object without an answer holds, wrapped in "error" or not; nil for none.
 func problemOf(o object) *Fault {
@@ -98,7 +98,7 @@ func lowered(o object) object {
 // inBase returns the error of MiniMax, which stands beside an answer, or beside none; nil if all is well.
 func inBase(o object) *Fault {
 	base := objectOf(o["base_resp"])
-	if isNothing(first(base, "status_code")) {
+	if code := textOf(base["status_code"]); code == "" || code == "0" {
 		return nil
 	}
 	f := fault(object{"code": base["status_code"], "message": base["status_msg"]})
@@ -115,6 +115,9 @@ func withRest(f *Fault, o object) *Fault {
 		delete(rest, "error")
 		f = fault(rest)
 	} else if f.Code == "" {
+		if more := messageIn(o); objectOf(o["error"]) == nil && more != "" && more != f.Words { // as {"error":"Too Many Requests","message":"..."}
+			f.Words += ": " + more
+		}
 		f.Code = codeIn(object{"code": o["code"], "error_type": o["error_type"]})
 	}
 	if f.Status == 0 || f.guessed {
@@ -229,7 +232,7 @@ func messageIn(o object) string {
 
 // statusIn returns the HTTP status that an error object names; 0 for none.
 func statusIn(o object) int {
-	for _, key := range []string{"code", "status", "status_code", "statuscode", "http_code", "error_code", "http_status"} {
+	for _, key := range []string{"code", "status", "status_code", "statuscode", "http_code", "error_code", "errorcode", "errcode", "http_status"} {
 		if n := whole(o[key]); n >= http.StatusBadRequest && n <= 599 {
 			return n
 		}

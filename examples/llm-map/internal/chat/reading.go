@@ -14,6 +14,7 @@ type reading struct {
 	choice   bool // there was one
 	filters  []string
 	problem  *Fault
+	aside    *Fault // a text in the place of an event that sounds like an error
 	object   object // the last without a choice
 	streamed bool
 	lost     bool // a part of it could not be read
@@ -231,15 +232,24 @@ func (r *reading) filtered(raw json.RawMessage) {
 	r.filters = slices.Compact(r.filters)
 }
 
+// unfinished looks for a problem in what stands in the place of an answer, or of its end.
+func (r *reading) unfinished() {
+	if r.known.FinishReason != "" && r.choice {
+		return
+	}
+	if (!r.choice || r.streamed) && r.object != nil {
+		r.fail(problemOf(r.object))
+	}
+	r.fail(r.aside)
+}
+
 // answer returns what was read, or what it was instead.
 func (r *reading) answer() (Answer, error) {
 	a := r.known
 	fault := func(kind Kind, words string) (Answer, error) {
 		return Answer{}, &Fault{Kind: kind, Words: words, Answer: r.known}
 	}
-	if !r.choice && r.problem == nil && r.object != nil {
-		r.problem = problemOf(r.object)
-	}
+	r.unfinished()
 	if r.problem != nil {
 		r.problem.Answer = r.known
 		return Answer{}, r.problem

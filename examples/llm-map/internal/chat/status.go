@@ -76,7 +76,8 @@ var phrases = []struct {
 		`insufficient (?:account )?(?:balance|credits?|funds?)`, `balance is insufficient`, `out of credits`, `payment required`, `in arrears`,
 	}},
 	{http.StatusTooManyRequests, []string{
-		`rate.?limit`, `too many (?:requests|tokens)`, `throttl`, `quota`, `(?:requests|tokens|calls) per (?:second|minute|hour|day)`, `slow down`,
+		`rate.?limit`, `too many (?:requests|tokens)`, `throttl`, `quota`, `(?:requests?|calls?|qps|rpm|tpm) limit`,
+		`(?:requests|tokens|calls) per (?:second|minute|hour|day)`, `slow down`,
 	}},
 	{http.StatusServiceUnavailable, []string{
 		`over.?load`, `(?:at|over|exceeded) capacity`, `unavailable`, `(?:is|currently|still) loading`,

@@ -27,7 +27,7 @@ local function keep(st, until_then)
 end
 
 -- Notes what a sync says of permits, and decides whether the pool issues them; see
--- step.issue in package consensus. by_newest says that the spacing is by the newest version
+-- step.issue in package driver. by_newest says that the spacing is by the newest version
 -- of a document. Tells whether the pool does, and if not, whether shares must not grow
 -- because permits are still good.
 local function issue(rec, st, spacing, by_newest, strict, reach, id)

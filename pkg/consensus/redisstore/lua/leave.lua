@@ -1,4 +1,4 @@
--- One leave, as Record.Leave of package consensus does it.
+-- One leave, as Record.Leave of package driver does it.
 -- KEYS: the pool. ARGV: id, incarnation, seq, the requests remembered; see sent_by.
 -- Reply: 1 when the record changed.
 

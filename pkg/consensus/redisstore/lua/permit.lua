@@ -1,4 +1,4 @@
--- What the record says of permits, as the Issuer of package consensus: the field
+-- What the record says of permits, as the Permits of package driver: the field
 -- 'permits', which is packed, because reserve.lua reads and writes it for every
 -- permit, and meta not at all. What both hold counts as permits has it:
 --   numbers (doubles): revision (two), clock, wall, frozen_until, frozen_since, lease, rows,

@@ -95,7 +95,7 @@ local function empty_row(state, seen, seq, nonce)
   return (row_text(state, seen, seq, nonce, 0, 0, '0', '0', ''))
 end
 
--- Works out the logical time of a step; see Record.begin in package consensus.
+-- Works out the logical time of a step; see Record.begin in package driver.
 local function begin(rec, lease)
   local now = server_time()
   if rec.rows > 0 then lease = rec.lease end

@@ -1,4 +1,4 @@
--- One reservation, as Record.Reserve of package consensus does it, for every single
+-- One reservation, as Record.Reserve of package driver does it, for every single
 -- permit: it looks at no row, and uses none of the functions of the other scripts,
 -- whose making alone would cost as much as a step. Names are those of permit.lua.
 -- KEYS: the pool, the marker of its group.
@@ -98,7 +98,7 @@ if back_high and not forgot then -- else another reservation may have the name b
   end
 end
 
--- The issuer's claim, and the spacing in force.
+-- The permits' claim, and the spacing in force.
 local force = 0
 if issuing == 1 and frozen_until <= clock then
   local claim = 1000000000 - claims

@@ -1,4 +1,4 @@
--- One change of a document, as Record.Save of package consensus does it.
+-- One change of a document, as Record.Save of package driver does it.
 -- KEYS: the pool. ARGV: name, version, base, body.
 -- Reply: what became of it, and the version on record after that.
 

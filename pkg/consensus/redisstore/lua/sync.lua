@@ -1,4 +1,4 @@
--- One sync, as Record.Sync of package consensus does it.
+-- One sync, as Record.Sync of package driver does it.
 -- KEYS: the pool, the marker of its group.
 -- ARGV: id, incarnation, seq, nonce, last_seq, last_time, revision, lease in
 -- milliseconds, freeze time in microseconds, 1 to be told the eviction policy, the
@@ -163,7 +163,7 @@ else
 end
 
 -- What a dead incarnation claims is free at once, and its row stays; that of a clone is
--- closed with its claim. See step.bury in package consensus.
+-- closed with its claim. See step.bury in package driver.
 for i = first_dead, first_document - 1, 2 do
   local field = id .. '\0' .. ARGV[i]
   local value = redis.call('HMGET', KEYS[1], field)[1]

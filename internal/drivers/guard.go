@@ -1,0 +1,132 @@
+package drivers
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+// Secrets is every secret that a connection was ever given.
+type Secrets struct {
+	mu    sync.Mutex
+	words []string
+}
+
+// Add remembers a secret.
+func (s *Secrets) Add(word string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if word == "" || slices.Contains(s.words, word) {
+		return
+	}
+	s.words = append(s.words, word)
+	// As it looks in a message that quotes it.
+	if quoted := strings.Trim(strconv.Quote(word), `"`); quoted != word {
+		s.words = append(s.words, quoted)
+	}
+	// A secret that is a part of another is taken out after it.
+	slices.SortFunc(s.words, func(a, b string) int { return len(b) - len(a) })
+}
+
+// Clean returns an error whose text shows no secret: a server that does not know
+// a command repeats its arguments, and the arguments of AUTH are secret.
+// errors.Is and errors.As find in it what they find in err.
+func (s *Secrets) Clean(err error) error {
+	if err == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text := err.Error()
+	shown := text
+	for _, word := range s.words {
+		shown = strings.ReplaceAll(shown, word, config.Redacted)
+	}
+	if shown == text {
+		return err
+	}
+	return &cleaned{text: shown, err: err}
+}
+
+// A cleaned error is another one whose text holds a secret.
+type cleaned struct {
+	text string
+	err  error
+}
+
+// Error returns the text without the secret.
+func (e *cleaned) Error() string { return e.text }
+
+// Is and As look into the error with the secret. There is no Unwrap: who prints
+// all that an error wraps, as services that collect errors do, would print the secret.
+
+// Is implements the method that errors.Is looks for.
+func (e *cleaned) Is(target error) bool { return errors.Is(e.err, target) }
+
+// As implements the method that errors.As looks for.
+func (e *cleaned) As(target any) bool { return errors.As(e.err, target) }
+
+// A Guarded store is another one whose errors show no secret.
+type Guarded struct {
+	Store   consensus.Store
+	Secrets *Secrets
+}
+
+var _ consensus.Pusher = (*Guarded)(nil)
+
+// Sync implements consensus.Store.
+func (g *Guarded) Sync(ctx context.Context, req consensus.Request) (consensus.Answer, error) {
+	answer, err := g.Store.Sync(ctx, req)
+	return answer, g.Secrets.Clean(err)
+}
+
+// Leave implements consensus.Store.
+func (g *Guarded) Leave(ctx context.Context, req consensus.Leave) error {
+	return g.Secrets.Clean(g.Store.Leave(ctx, req))
+}
+
+// Load implements consensus.Store.
+func (g *Guarded) Load(ctx context.Context, pool string) ([]consensus.Document, []consensus.RosterRow, error) {
+	docs, roster, err := g.Store.Load(ctx, pool)
+	return docs, roster, g.Secrets.Clean(err)
+}
+
+// Save implements consensus.Store.
+func (g *Guarded) Save(ctx context.Context, pool string, d consensus.DocumentReport) (consensus.Version, error) {
+	current, err := g.Store.Save(ctx, pool, d)
+	return current, g.Secrets.Clean(err)
+}
+
+// Reserve implements consensus.Store.
+func (g *Guarded) Reserve(ctx context.Context, req consensus.Reserve) (consensus.Reserved, error) {
+	res, err := g.Store.Reserve(ctx, req)
+	return res, g.Secrets.Clean(err)
+}
+
+// Push implements consensus.Pusher.
+func (g *Guarded) Push(ctx context.Context, pool string, news []byte) error {
+	store, ok := g.Store.(consensus.Pusher)
+	if !ok {
+		return consensus.ErrNoPush
+	}
+	return g.Secrets.Clean(store.Push(ctx, pool, news))
+}
+
+// Watch implements consensus.Pusher.
+func (g *Guarded) Watch(ctx context.Context, pool string, heard func(news []byte)) (stop func(), err error) {
+	store, ok := g.Store.(consensus.Pusher)
+	if !ok {
+		return nil, consensus.ErrNoPush
+	}
+	stop, err = store.Watch(ctx, pool, heard)
+	return stop, g.Secrets.Clean(err)
+}
+
+// Close implements consensus.Store.
+func (g *Guarded) Close() error { return g.Secrets.Clean(g.Store.Close()) }

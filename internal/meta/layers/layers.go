@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+)
+
+// module is the path of the root package.
+const module = "github.com/numaproj-contrib/numathrottle"
+
+// A layer is a floor of the house. A package imports packages of its own floor and of those below, never of one above.
+type layer struct {
+	name string
+	// folders are the packages of the layer, with those in folders below them that no other layer names. "." is the root
+	// package alone.
+	folders []string
+}
+
+// layers lists the floors from the ground up.
+var layers = []layer{
+	{"words and tools", []string{
+		"internal/allocs", "internal/bounded", "internal/config", "internal/export", "internal/failpoints", "internal/inflight",
+		"internal/limit", "internal/listen", "internal/proof", "internal/race", "internal/short",
+		"internal/statecodec", "internal/stopnotice", "internal/version",
+	}},
+	{"pure parts", []string{
+		"internal/bucket", "internal/ceiling", "internal/health", "internal/pooldoc", "internal/waitqueue", "pkg/consensus/driver",
+	}},
+	{"sides", []string{"internal/gate", "internal/pool"}},
+	{"limiters and pools", []string{"pkg/throttle", "pkg/consensus"}},
+	{"stores, wrappers, telemetry", []string{
+		"internal/admission", "internal/apierror", "internal/incarnation", "pkg/consensus/memstore", "pkg/consensus/natsstore",
+		"pkg/consensus/redisstore", "pkg/consensus/storetest", "pkg/mapper", "pkg/otelthrottle", "pkg/sinker", "pkg/sourcer",
+		"pkg/throttle/httpthrottle", "pkg/throttle/throttletest",
+	}},
+	{"opening from a configuration", []string{".", "internal/drivers", "pkg/open"}},
+	{"programs", []string{
+		"cmd", "examples", "internal/cli", "internal/envoyrls", "internal/handlerproxy", "internal/httpproxy", "internal/permitapi",
+		"internal/permitserver", "internal/program", "internal/proxyconf",
+	}},
+	{"test machinery", []string{
+		"examples/llm-map/demo", "examples/llm-map/fakellm", "internal/chaos", "internal/dataplane", "internal/demo", "internal/languages", "internal/meta",
+		"internal/noloss", "internal/redelivery", "internal/shell", "internal/sim", "internal/soak", "internal/testenv",
+	}},
+}
+
+// apart are packages that must not meet: the first does not import the second, not even through others.
+var apart = [][2]string{
+	{"pkg/throttle", "pkg/consensus"},
+	{"pkg/throttle", "pkg/consensus/driver"},
+	{"pkg/consensus/redisstore", "pkg/consensus/natsstore"},
+	{"pkg/open", "pkg/consensus/redisstore"},
+	{"pkg/open", "pkg/consensus/natsstore"},
+	{"pkg/open", "internal/export"},
+	{"pkg/consensus/driver", "internal/bucket"},
+}
+
+// A pkg is a package of this module, with its path below it.
+type pkg struct {
+	path, doc string
+	imports   []string // those of this module
+	layer     int      // its index in layers; -1: no layer names it
+}
+
+// load asks the go command for the packages in dir and below.
+func load(ctx context.Context, dir string) ([]pkg, error) {
+	cmd := exec.CommandContext(ctx, "go", "list", "-json=ImportPath,Doc,Imports", "./...")
+	cmd.Dir = dir
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list: %w", err)
+	}
+	var all []pkg
+	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var listed struct {
+			ImportPath, Doc string
+			Imports         []string
+		}
+		switch err := d.Decode(&listed); {
+		case errors.Is(err, io.EOF):
+			return all, nil
+		case err != nil:
+			return nil, fmt.Errorf("go list: %w", err)
+		}
+		p := pkg{path: below(listed.ImportPath), doc: listed.Doc}
+		p.layer = layerOf(p.path)
+		for _, path := range listed.Imports {
+			if ours := below(path); ours != "" {
+				p.imports = append(p.imports, ours)
+			}
+		}
+		all = append(all, p)
+	}
+}
+
+// below returns a path without that of the module: "." for the module itself, empty for a package of another one.
+func below(path string) string {
+	if path == module {
+		return "."
+	}
+	rest, ours := strings.CutPrefix(path, module+"/")
+	if !ours {
+		return ""
+	}
+	return rest
+}
+
+// layerOf returns the index of the layer with the longest folder that holds path, or -1.
+func layerOf(path string) int {
+	found, longest := -1, 0
+	for i, l := range layers {
+		for _, folder := range l.folders {
+			holds := path == folder || folder != "." && strings.HasPrefix(path, folder+"/")
+			if holds && len(folder) > longest {
+				found, longest = i, len(folder)
+			}
+		}
+	}
+	return found
+}
+
+// check returns a line for each import that points upwards, each package that no layer names, and each pair that meets.
+func check(all []pkg) (faults []string) {
+	known := map[string]pkg{}
+	for _, p := range all {
+		known[p.path] = p
+	}
+	for _, p := range all {
+		if p.layer < 0 {
+			faults = append(faults, fmt.Sprintf("%s is in no layer; name it in internal/meta/layers", p.path))
+			continue
+		}
+		for _, path := range p.imports {
+			if to := known[path].layer; to > p.layer {
+				faults = append(faults, fmt.Sprintf("%s (%s) imports %s (%s), which is above it", p.path, layers[p.layer].name, path, layers[to].name))
+			}
+		}
+	}
+	for _, pair := range apart {
+		if way := wayTo(known, pair[0], pair[1], map[string]bool{}); way != nil {
+			faults = append(faults, fmt.Sprintf("%s must not import %s: %s", pair[0], pair[1], strings.Join(way, " imports ")))
+		}
+	}
+	return faults
+}
+
+// wayTo returns the imports that lead from one package to another; nil if none do.
+func wayTo(known map[string]pkg, from, to string, seen map[string]bool) []string {
+	if from == to {
+		return []string{to}
+	}
+	if seen[from] {
+		return nil
+	}
+	seen[from] = true
+	for _, path := range known[from].imports {
+		if way := wayTo(known, path, to, seen); way != nil {
+			return append([]string{from}, way...)
+		}
+	}
+	return nil
+}
+
+// write prints the map as Markdown, the highest layer first.
+func write(w io.Writer, all []pkg) error {
+	var b strings.Builder
+	for i, l := range slices.Backward(layers) {
+		fmt.Fprintf(&b, "\n**%d. %s**\n\n| package | imports | what it is |\n| --- | --- | --- |\n", i+1, l.name)
+		for _, p := range all {
+			if p.layer != i {
+				continue
+			}
+			name, imports := p.path, strings.Join(p.imports, ", ")
+			if name == "." {
+				name = "numathrottle (root)"
+			}
+			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", name, imports, strings.ReplaceAll(p.doc, "|", `\|`))
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

@@ -1,0 +1,60 @@
+package numathrottle
+
+import (
+	"context"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/open"
+	_ "github.com/numaproj-contrib/numathrottle/pkg/open/nats"
+	_ "github.com/numaproj-contrib/numathrottle/pkg/open/redis"
+	_ "github.com/numaproj-contrib/numathrottle/pkg/open/telemetry"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+type (
+	// A Config says what Open opens. The zero value of every field means its default. Its fields are described at open.Config.
+	Config = open.Config
+	// A Policy is a way to divide the limit among the live processors of a pool.
+	Policy = open.Policy
+	// A StoreLoss is what a processor does without the store, once its lease is over.
+	StoreLoss = open.StoreLoss
+	// A Secret is a text that no print, log or marshaller shows.
+	Secret = open.Secret
+)
+
+const (
+	// PolicyFair divides by demand: nobody gets more than it uses while somebody else lacks.
+	PolicyFair = open.PolicyFair
+	// PolicyEven gives every processor the same share, as Numaflow does.
+	PolicyEven = open.PolicyEven
+	// StoreLossDegrade goes on with the last share, but no more than an even one, for at most an hour.
+	StoreLossDegrade = open.StoreLossDegrade
+	// StoreLossStop grants nothing until the store answers.
+	StoreLossStop = open.StoreLossStop
+)
+
+// FromEnv opens what NUMATHROTTLE_CONFIG and the variables NUMATHROTTLE_* say; see open.FromEnv.
+func FromEnv(ctx context.Context) (*throttle.Throttle, error) { return open.FromEnv(ctx) }
+
+// Load returns the configuration that FromEnv opens; see open.Load.
+func Load() (Config, error) { return open.Load() }
+
+// Open joins the pool and returns the Throttle that draws on this processor's share. It does not wait for the store, except
+// with Config.FailFast. Close the Throttle to leave the pool; see open.Open.
+func Open(ctx context.Context, c Config) (*throttle.Throttle, error) { return open.Open(ctx, c) }
+
+// OpenInFlight is Open for a limit on calls in flight at once, 0 to 1e9; see open.OpenInFlight.
+func OpenInFlight(ctx context.Context, slots int, c Config) (*throttle.InFlight, error) {
+	return open.OpenInFlight(ctx, slots, c)
+}
+
+// OpenStore returns the store of c without joining a pool; see open.OpenStore.
+func OpenStore(ctx context.Context, c Config) (consensus.Store, error) { return open.OpenStore(ctx, c) }
+
+// NewSecret returns a Secret of text; see open.NewSecret.
+func NewSecret(text string) Secret { return open.NewSecret(text) }
+
+// StopContext returns a copy of parent that ends when this process is to stop; see open.StopContext.
+func StopContext(parent context.Context) (context.Context, context.CancelFunc) {
+	return open.StopContext(parent)
+}

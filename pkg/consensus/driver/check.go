@@ -1,0 +1,109 @@
+package driver
+
+import (
+	"fmt"
+	"time"
+)
+
+// Nothing of an answer is believed before all of it is known to be one that a store gives: a revision or a time
+// that is wrong would go out with the next request, and freeze the pool, and one that no request may hold would be
+// refused from then on.
+
+// Check returns an error that wraps ErrWrongAnswer for an answer to a Sync that no store following the protocol gives,
+// or nil. A processor believes nothing of an answer before this.
+func (a *Answer) Check() error {
+	if a.Status != Granted {
+		if a.Status < Granted || a.Status > Behind {
+			return fmt.Errorf("%w: status %d", ErrWrongAnswer, int(a.Status))
+		}
+		return nil
+	}
+	if a.Share < 0 || a.Share > Whole {
+		return fmt.Errorf("%w: it holds no share from 0 to %d", ErrWrongAnswer, int64(Whole))
+	}
+	if a.Lease < time.Millisecond || a.Lease > MaxLease {
+		return fmt.Errorf("%w: the pool's lease is %s, this release knows leases up to %s", ErrWrongAnswer, a.Lease, MaxLease)
+	}
+	if err := checkDocuments(a.Documents, true); err != nil {
+		return fmt.Errorf("%w: %w", ErrWrongAnswer, err)
+	}
+	return a.plausible()
+}
+
+// plausible refuses an answer to a Sync of which a number is one that no store gives.
+func (a *Answer) plausible() error {
+	if err := checkStep(a.Time, a.Revision); err != nil {
+		return err
+	}
+	for _, err := range []error{
+		checkSpan("the freeze", a.Frozen, MaxReach), checkSince("the beginning of the pool", a.Epoch), checkSpan("the silence before it", a.Silence, MaxReach),
+	} {
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrWrongAnswer, err)
+		}
+	}
+	if a.Live < 0 || a.PoolSize < 0 || a.PoolSize > maxPoolSize {
+		return fmt.Errorf("%w: %d live, pool size %d", ErrWrongAnswer, a.Live, a.PoolSize)
+	}
+	return checkRoster(a.Roster)
+}
+
+// Check returns an error that wraps ErrWrongAnswer for an answer to a Reserve of count slots that no store gives, or nil.
+func (r *Reserved) Check(count int) error {
+	if err := checkStep(r.Time, r.Revision); err != nil {
+		return err
+	}
+	if r.Count < 0 || r.Count > count {
+		return fmt.Errorf("%w: %w", ErrWrongAnswer, outside("the number of slots", fmt.Sprint(r.Count), fmt.Sprint("0 to ", count)))
+	}
+	for _, err := range []error{
+		checkSpan("the wait for a slot", r.Wait, MaxReach), checkSpan("the spacing", r.Spacing, maxStep),
+		checkSpan("the time until the next request", r.Retry, MaxReach), checkSpan("the freeze", r.Frozen, MaxReach),
+	} {
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrWrongAnswer, err)
+		}
+	}
+	if r.Last < 0 {
+		return fmt.Errorf("%w: %w", ErrWrongAnswer, outside("the name of a reservation", fmt.Sprint(r.Last), "0 or more"))
+	}
+	return nil
+}
+
+// checkStep refuses a time and a revision that no record has, and no request may report.
+func checkStep(micros int64, revision uint64) error {
+	if err := checkSince("the time", micros); err != nil {
+		return fmt.Errorf("%w: %w", ErrWrongAnswer, err)
+	}
+	if revision > maxRevision {
+		return fmt.Errorf("%w: %w", ErrWrongAnswer, outside("the revision", fmt.Sprint(revision), fmt.Sprint("0 to ", int64(maxRevision))))
+	}
+	return nil
+}
+
+func checkSince(name string, micros int64) error {
+	if micros < 0 || micros > MaxMicros {
+		return outside(name, fmt.Sprint(micros), fmt.Sprint("0 to ", int64(MaxMicros)))
+	}
+	return nil
+}
+
+// checkRoster refuses rows that no processor has.
+func checkRoster(rows []RosterRow) error {
+	for i := range rows {
+		r := &rows[i]
+		if !IsName(r.ID) || r.Claim < 0 || r.Claim > Whole || r.Demand < 0 || r.Demand > Whole || r.PoolSize < 0 || r.PoolSize > maxPoolSize {
+			return fmt.Errorf("%w: processor %.40q: claim %d, demand %d, pool size %d",
+				ErrWrongAnswer, r.ID, int64(r.Claim), int64(r.Demand), r.PoolSize)
+		}
+	}
+	return nil
+}
+
+// CheckLoaded returns an error that wraps ErrWrongAnswer for what no Store.Load returns, or nil.
+func CheckLoaded(docs []Document, roster []RosterRow) error {
+	if err := checkDocuments(docs, false); err != nil {
+		return fmt.Errorf("%w: %w", ErrWrongAnswer, err)
+	}
+	return checkRoster(roster)
+}

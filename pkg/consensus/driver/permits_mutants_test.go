@@ -1,0 +1,38 @@
+//go:build numathrottle_mutants
+
+package driver
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Without any one of the rules of permits, slots come too close, or shares and permits
+// together to more than the whole.
+func TestMutantsOfPermits(t *testing.T) {
+	for name, r := range map[string]rule{
+		"hold": rulePermitHold, "reach": rulePermitReach, "freeze": ruleFreeze, "freeze removal": ruleFreezeRemoval,
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer board.Leave(int(r))()
+			found := 0
+			for seed := uint64(0); seed < 400 && found == 0; seed++ {
+				is := newIssue(t, seed)
+				is.run(2_500)
+				found += is.violations()
+			}
+			require.Positive(t, found)
+		})
+	}
+	for name, r := range map[string]rule{"claim": rulePermitClaim, "end": rulePermitEnd} {
+		t.Run(name, func(t *testing.T) {
+			defer board.Leave(int(r))()
+			most := 0.0
+			for seed := uint64(0); seed < 60 && most <= 1.01; seed++ {
+				most = max(most, playMixture(t, seed).most)
+			}
+			require.Greater(t, most, 1.01)
+		})
+	}
+}

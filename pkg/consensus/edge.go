@@ -1,0 +1,77 @@
+package consensus
+
+import (
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// ID names the processor in its pool.
+func (p *Processor) ID() string { return p.cfg.ID }
+
+// Left tells whether the processor has left its pool.
+func (p *Processor) Left() bool { return p.state == StateLeft }
+
+// NeverAnswered tells whether the store has failed, and has not answered any request yet.
+func (p *Processor) NeverAnswered() bool { return p.last.Seq == 0 && p.failures > 0 }
+
+// TookOver tells whether the store knows of the death of a process before this one.
+func (p *Processor) TookOver() bool { return p.tookOver }
+
+// Live counts the live processors, as of the last answer.
+func (p *Processor) Live() int { return p.answer.Live }
+
+// Roster lists the live processors by rising ID, as of the last answer. It must not be changed.
+func (p *Processor) Roster() []RosterRow { return p.answer.Roster }
+
+// Timeout is how long one call of the store may take.
+func (p *Processor) Timeout() time.Duration { return SyncTimeout(p.lease) }
+
+// DemandSpan is the time that a demand covers: two intervals, so that the next answer comes within it.
+func (p *Processor) DemandSpan() time.Duration { return 2 * p.interval() }
+
+// Suspended tells whether a wall clock that has run ahead so much means that the machine was suspended.
+func (p *Processor) Suspended(ahead time.Duration) bool { return ahead > p.lease/20 }
+
+// Lease is what a limiter may use from now on; base is the origin of local time. It holds until
+// ahead from now at least; see Apply.
+func (p *Processor) Lease(now, ahead time.Duration, base time.Time) throttle.Lease {
+	l := throttle.Lease{Degraded: p.degraded, Reason: throttle.ReasonStoreLost}
+	l.Share, l.Ceiling = p.Apply(now, ahead)
+	l.Adapted, l.Cuts, l.Settling = p.Adapted(now)
+	l.Issuing = p.Issuing(now)
+	if l.Share > 0 || l.Issuing {
+		l.Until = base.Add(p.Until())
+	}
+	if p.frozen > now {
+		l.Frozen = base.Add(p.frozen)
+	}
+	switch p.state {
+	case StateJoining:
+		l.Reason = throttle.ReasonNoShare
+	case StateHolding:
+		if l.Share == 0 {
+			l.Reason = throttle.ReasonNoShare
+		}
+		if p.slotless(now) {
+			l.Reason = throttle.ReasonInFlight // others have them all
+		}
+	case StateReplaced:
+		l.Reason = throttle.ReasonReplaced
+	case StateLeft:
+		l.Reason = throttle.ReasonClosed
+	case StateLost:
+	}
+	if (l.Share == 0 || l.Reason == throttle.ReasonStoreLost) && p.Unreadable() != nil {
+		l.Reason = throttle.ReasonUnreadable
+	}
+	return l
+}
+
+// situation is what a logbook looks at after a sync that has ended with err.
+func (p *Processor) situation(now time.Duration, err error) situation {
+	return situation{
+		err: err, state: p.state, share: p.held, left: p.until - now, degraded: p.degraded,
+		issuing: p.Issuing(now), onLoss: p.cfg.OnStoreLoss, frozen: p.frozen - now, frozenBy: p.frozenBy,
+	}
+}

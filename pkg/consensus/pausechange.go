@@ -1,0 +1,144 @@
+package consensus
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// Pause pauses the pool, or one tag of it, for d on the local clock; 0: until somebody resumes.
+// It counts here at once, and is proposed with the next request, which is due at once.
+// Member.Pause saves it beside the syncs, and proposes it only when that has failed.
+func (p *Processor) Pause(now, d time.Duration, tag, reason string) {
+	s := stop{tag: tag, reason: reason, end: forever}
+	if d > 0 {
+		s.end = now + d
+	}
+	if !p.ceiling.pauses.covered(now, s) {
+		p.ceiling.pauses.ask(s, 0)
+		p.urgency = urgencyNow
+	}
+}
+
+// Paused lists what is paused at now, each tag once. base is the origin of local time.
+func (p *Processor) Paused(now time.Duration, base time.Time) []throttle.Paused {
+	return paused(p.ceiling.pauses.inForce(now), base)
+}
+
+// Notify takes a notification. The error is one for bytes that are none of this release.
+func (p *Processor) Notify(now time.Duration, news []byte) error {
+	n, err := parseNotification(news)
+	if err == nil && n.pauses != nil {
+		p.ceiling.pauses.notify(p.ceiling.moment(now), n.version, n.pauses)
+	}
+	return err
+}
+
+// pauseChange returns the document by which a call is recorded, and the notification of it.
+// random is drawn for this change alone.
+func (p *Processor) pauseChange(now time.Duration, c *pauseCall, from string, random uint16) (d DocumentReport, news []byte, err error) {
+	k, m, held := &p.ceiling.pauses, p.ceiling.moment(now), p.ceiling.docs.Find(pauseDocument)
+	if k.unreadable != nil {
+		return d, nil, k.readable()
+	}
+	n, version := k.recorded, k.version
+	if c.recorded == 0 {
+		n, version = k.written(m, false), NextVersion(held.Version, random)
+		if c.resume {
+			n.resumed = version
+			n.drop(c.stop.tag)
+		}
+	}
+	body, err := n.body()
+	if err != nil {
+		return d, nil, err
+	}
+	c.made = append(c.made, version)
+	if c.recorded == 0 {
+		d = DocumentReport{Name: pauseDocument, Version: version, Base: held.Version, Body: body}
+	}
+	flash := notification{from: from, version: version, pauses: &n}
+	news, err = flash.encode()
+	return d, news, err
+}
+
+// recorded takes a document that is on record as far as is known, from a call of Save or Load.
+func (p *Processor) recorded(now time.Duration, d Document) {
+	c := &p.ceiling
+	if d.Version <= c.docs.Find(d.Name).Version {
+		return
+	}
+	c.docs.Put(d)
+	c.pauses.load(c.moment(now), c.docs.Find(d.Name))
+	if c.pauses.version >= c.pauses.notified.version {
+		c.pauses.forgetNotified()
+	}
+}
+
+// beginPause puts the pause of a call in force here. done: there is nothing to tell anybody.
+func (p *Processor) beginPause(now time.Duration, c *pauseCall) (done bool, err error) {
+	k := &p.ceiling.pauses
+	if c.isLate(k) {
+		return true, nil
+	}
+	if k.covered(now, c.stop) {
+		c.recorded = k.version
+		c.made = append(c.made, k.version)
+		return false, nil
+	}
+	if len(k.inForce(now)) >= throttle.MaxPausedTags && !k.has(now, c.stop.tag) {
+		return true, &throttle.PauseError{
+			Field: "tag", Value: fmt.Sprintf("%.40q", c.stop.tag),
+			Allowed: fmt.Sprint("one that is paused already, for ", throttle.MaxPausedTags, " tags are"),
+		}
+	}
+	k.ask(c.stop, forever)
+	return false, nil
+}
+
+// isLate tells whether the call comes too late by what is on record.
+func (c *pauseCall) isLate(k *pausing) bool { return c.since > 0 && k.recorded.resumed > c.since }
+
+// refused takes what was found on record when the store did not save a call's change. settled: the
+// call has nothing left to do, because it came too late, or because somebody else has said the same.
+func (p *Processor) refused(now time.Duration, c *pauseCall, found Document, conflict bool) (settled bool) {
+	k := &p.ceiling.pauses
+	p.recorded(now, found)
+	if c.late = c.isLate(k); c.late { // which was not known when it began
+		k.forget(c.stop.tag)
+		c.made = nil
+		return true
+	}
+	if conflict && !c.resume && k.covered(now, c.stop) {
+		c.recorded, c.made = k.version, append(c.made, k.version)
+		return true
+	}
+	return false
+}
+
+// forgetPause forgets what this processor has asked for a tag itself.
+func (p *Processor) forgetPause(tag string) { p.ceiling.pauses.forget(tag) }
+
+// releasePause ends a call about a tag, which is on record or not.
+func (p *Processor) releasePause(tag string, recorded bool) { p.ceiling.pauses.release(tag, recorded) }
+
+// notified takes pauses that somebody has pushed, and returns the version to confirm; 0: none.
+func (p *Processor) notified(now time.Duration, n notification) Version {
+	k := &p.ceiling.pauses
+	k.notify(p.ceiling.moment(now), n.version, n.pauses)
+	return k.receipt()
+}
+
+// pauseVersion is the version of the pauses in force; 0: there were none yet.
+func (p *Processor) pauseVersion() Version { return p.ceiling.pauses.version }
+
+// pauseEnd tells when the pause of a tag ends by itself; false: it does not, or there is none.
+func (p *Processor) pauseEnd(now time.Duration, tag string) (end time.Duration, ok bool) {
+	for _, s := range p.ceiling.pauses.inForce(now) {
+		if s.tag == tag && s.end != forever {
+			return s.end, true
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,57 @@
+package open
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// announce says once what a limiter that has just been opened does: a limit is what nobody sees until it is missing.
+func (c Config) announce(log *slog.Logger, limit string) {
+	effective := c.Effective()
+	log.LogAttrs(context.Background(), slog.LevelInfo, "limiter started",
+		slog.String("limit", limit), slog.String("pool", c.Pool), slog.String("store", config.ShowStore(effective.Store)),
+		slog.String("processor", c.ID), slog.Duration("lease", effective.Lease))
+}
+
+// Warnings returns what is allowed and was hardly meant, a sentence each: no limit although a store is set or the
+// process is in a pod of Numaflow's; a store in memory in such a pod. Open logs the same. It reads variables of
+// Numaflow's and nothing else.
+func (c Config) Warnings() []string {
+	var all []string
+	switch {
+	case c.Limit.Max != 0:
+	case c.Store != "":
+		all = append(all, "a store is set, but there is no limit: everything passes at once; set "+config.Variable("max"))
+	case inNumaflow():
+		all = append(all, "this is a pod of Numaflow's, but there is no limit: everything passes at once; set "+config.Variable("max"))
+	}
+	if store, faults := config.ParseStore(c.Store); len(faults) == 0 && store.Kind == config.Memory && c.Limit.Max != 0 && inNumaflow() {
+		all = append(all, "memory:// is not shared between pods: every pod uses the whole limit; set "+config.Variable("store")+
+			" to redis:// or nats://, or to static:// for a fixed number of pods")
+	}
+	return all
+}
+
+// describe names a limit in one line.
+func describe(l throttle.Limit) string {
+	words := []string{fmt.Sprintf("%d per %v", l.Max, l.Per), fmt.Sprintf("burst %d", l.Burst)}
+	for _, word := range []struct {
+		text string
+		is   bool
+	}{
+		{"hard", l.Hard},
+		{"strict", l.Strict},
+		{"adaptive", l.Adaptive},
+		{fmt.Sprintf("from %d on over %v", l.Min, l.RampUpDuration), l.RampUpDuration > 0},
+	} {
+		if word.is {
+			words = append(words, word.text)
+		}
+	}
+	return strings.Join(words, ", ")
+}

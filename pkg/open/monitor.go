@@ -1,0 +1,173 @@
+package open
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"reflect"
+	"strconv"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+	tracenoop "go.opentelemetry.io/otel/trace/noop"
+
+	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/internal/drivers"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/otelthrottle"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// A monitor is what watches one limiter: OpenTelemetry, and the health server.
+type monitor struct {
+	c         Config
+	storeKind config.Kind
+	limited   bool // there is something to watch
+	telemetry []*otelthrottle.Telemetry
+	server    drivers.Server                // nil when it is off
+	ends      []func(context.Context) error // what close does, in this order
+}
+
+// monitorTimeout bounds what is done for the last figures when a Throttle is closed.
+const monitorTimeout = time.Second
+
+// newMonitor sets up what c asks for.
+func (c Config) newMonitor(ctx context.Context, store *config.StoreURL, limited bool) (*monitor, error) {
+	m := &monitor{c: c, storeKind: store.Kind, limited: limited}
+	if limited {
+		if err := m.addTelemetry(ctx); err != nil {
+			m.close(ctx)
+			return nil, err
+		}
+	}
+	if c.HealthAddr != "" {
+		if err := m.addServer(ctx); err != nil {
+			m.close(ctx)
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// addTelemetry makes what records metrics and spans.
+func (m *monitor) addTelemetry(ctx context.Context) error {
+	meters, tracers := m.c.MeterProvider, m.c.TracerProvider
+	// A program with an SDK of its own exports itself, by the same variables perhaps: nothing
+	// must be exported twice, nor a port be taken from it.
+	own := meters != nil || tracers != nil ||
+		reflect.TypeOf(otel.GetMeterProvider()) != noMeters || reflect.TypeOf(otel.GetTracerProvider()) != noTracers
+	if fromEnv := drivers.Monitor().FromEnv; !own && fromEnv != nil {
+		var release func(context.Context) error
+		var err error
+		if meters, tracers, release, err = fromEnv(ctx, m.c.ID); err != nil {
+			return fmt.Errorf("numathrottle: %w", err)
+		}
+		if release != nil {
+			m.ends = append(m.ends, release)
+		}
+	}
+	if meters == nil {
+		meters = otel.GetMeterProvider()
+	}
+	if tracers == nil {
+		tracers = otel.GetTracerProvider()
+	}
+	return m.record(meters, tracers)
+}
+
+func (m *monitor) record(meters metric.MeterProvider, tracers trace.TracerProvider) error {
+	t, err := otelthrottle.New(otelthrottle.WithMeterProvider(meters), otelthrottle.WithTracerProvider(tracers))
+	if err != nil {
+		return fmt.Errorf("numathrottle: %w", err)
+	}
+	m.telemetry = append(m.telemetry, t)
+	return nil
+}
+
+// What the OpenTelemetry API has before a program sets a provider of its own.
+var (
+	noMeters  = reflect.TypeOf(otel.GetMeterProvider())
+	noTracers = reflect.TypeOf(otel.GetTracerProvider())
+)
+
+// addServer starts the health server, or finds the one that this process has at that
+// address.
+func (m *monitor) addServer(ctx context.Context) error {
+	serve := drivers.Monitor().Serve
+	if serve == nil {
+		return &config.FieldError{
+			Field: "healthAddr", Problem: fmt.Sprintf("is %q, but this program does not import the health server", m.c.HealthAddr),
+			Allowed: `with import _ "github.com/numaproj-contrib/numathrottle/pkg/open/telemetry"`,
+		}
+	}
+	server, err := serve(ctx, m.c.HealthAddr, m.c.Logger)
+	if err != nil {
+		return fmt.Errorf("numathrottle: healthAddr is %q: %w", m.c.HealthAddr, err)
+	}
+	m.server, m.ends = server, append(m.ends, server.Close)
+	if !m.limited {
+		return nil
+	}
+	return m.record(server.Meters(), tracenoop.NewTracerProvider())
+}
+
+// observe returns what tells the monitor of waits.
+func (m *monitor) observe() []throttle.Option {
+	var opts []throttle.Option
+	for _, t := range m.telemetry {
+		opts = append(opts, throttle.WithObserver(t))
+	}
+	return opts
+}
+
+// syncs returns what tells the monitor of syncs.
+func (m *monitor) syncs() []consensus.Option {
+	var opts []consensus.Option
+	for _, t := range m.telemetry {
+		opts = append(opts, consensus.WithOnSync(t.OnSync(m.c.Pool, string(m.storeKind))))
+	}
+	return opts
+}
+
+// watch reads a limiter, and its member if it has one, from now on.
+func (m *monitor) watch(w otelthrottle.Watched) error {
+	for _, t := range m.telemetry {
+		stop, err := t.Watch(w)
+		if err != nil {
+			return fmt.Errorf("numathrottle: %w", err)
+		}
+		// After the exporters, which read the last figures when they are flushed.
+		m.ends = append(m.ends, func(context.Context) error { return stop() })
+	}
+	if m.server != nil {
+		remove := m.server.Add(w, config.ShowStore(m.c.Store))
+		m.ends = append(m.ends, func(context.Context) error { remove(); return nil })
+	}
+	return nil
+}
+
+// close ends what the monitor has begun. What goes wrong is logged: it is no reason to
+// call the end of a limiter a failure. It has a time of its own, for the store may
+// have used up ctx.
+func (m *monitor) close(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), monitorTimeout)
+	defer cancel()
+	for _, end := range m.ends {
+		if err := end(ctx); err != nil {
+			m.c.Logger.Warn("telemetry was not ended as it should be", "error", err)
+		}
+	}
+	m.ends = nil
+}
+
+// isListenAddr tells whether addr has the form HOST:PORT, the host left out perhaps.
+func isListenAddr(addr string) bool {
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return false
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	return err == nil && strconv.FormatUint(n, 10) == port
+}

@@ -1,0 +1,176 @@
+package open
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/internal/drivers"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/otelthrottle"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// Open joins the pool and returns the Throttle that draws on this processor's
+// share. It does not wait for the store: until the store has answered, the
+// Throttle grants nothing, Throttled says why, and the logger is told when that begins, once a
+// minute, and when it ends. With FailFast the first answer is waited for, for about a second,
+// and without it Open fails. ctx bounds Open and nothing else. Open may be called
+// from any goroutine.
+//
+// Close the Throttle after everything that draws has stopped: it leaves the pool,
+// so that the others have its share at once, closes the connection, and sends the last
+// metrics. It takes no longer than about six seconds.
+//
+// Errors: one with a line for every fault of the configuration and its files, as
+// Validate; with FailFast, what kept the store from answering; a HealthAddr that cannot
+// be had; an exporter in OTEL_* that is not known. None shows a
+// secret.
+func Open(ctx context.Context, c Config) (*throttle.Throttle, error) {
+	return open(ctx, c.withEnvironment(), nil)
+}
+
+// open is Open for a complete configuration of which faults are known already.
+func open(ctx context.Context, c Config, faults []error) (*throttle.Throttle, error) {
+	j, err := c.connect(ctx, faults, c.Limit.Max != 0)
+	if err != nil {
+		return nil, err
+	}
+	th, err := throttle.New(c.Limit, j.opts...)
+	if err != nil {
+		abandon(j.undo...)
+		return nil, fmt.Errorf("numathrottle: %w", err)
+	}
+	if err := j.monitor.watch(otelthrottle.Watched{Throttle: th, Member: j.member}); err != nil {
+		_ = th.Close() // which undoes all
+		return nil, err
+	}
+	if limit := th.Limit(); limit.Max != 0 {
+		c.announce(j.logger, describe(limit))
+	}
+	for _, warning := range c.Warnings() {
+		j.logger.Warn(warning, "pool", c.Pool, "processor", c.ID) //nolint:sloglint // each is a constant sentence
+	}
+	return th, nil
+}
+
+// A connection is what joins a limiter to a pool.
+type connection struct {
+	opts    []throttle.Option
+	member  *consensus.Member // nil without a pool
+	monitor *monitor
+	logger  *slog.Logger
+	undo    []func(context.Context) error // what closing the limiter does, too
+}
+
+// connect checks c, joins the pool if there is a limit, and returns what connects a
+// limiter to it.
+func (c Config) connect(ctx context.Context, faults []error, limited bool) (j connection, err error) {
+	store, wrong := c.check()
+	faults = append(faults, wrong...)
+	var creds *drivers.Credentials
+	if limited {
+		creds, wrong = c.loadCredentials(&store)
+		faults = append(faults, wrong...)
+	}
+	if err := config.Join(faults); err != nil {
+		return j, err
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	m, err := c.newMonitor(ctx, &store, limited)
+	if err != nil {
+		return j, err
+	}
+	j.logger, j.monitor, j.opts = c.Logger, m, append(m.observe(), throttle.WithName(c.Pool))
+	switch {
+	case !limited:
+	case store.Kind == config.Static:
+		share, err := throttle.Replicas(store.Replicas)
+		if err != nil {
+			m.close(ctx)
+			return j, fmt.Errorf("numathrottle: store: %w", err)
+		}
+		j.opts = append(j.opts, throttle.WithSharer(share))
+	default:
+		b, err := c.backend(&store, creds)
+		if err != nil {
+			m.close(ctx)
+			return j, err
+		}
+		opts := m.syncs()
+		if w := c.witness(store.Kind); w != nil {
+			opts = append(opts, consensus.WithWitness(w))
+		}
+		if j.member, err = c.join(ctx, b, opts); err != nil {
+			m.close(ctx)
+			return j, err
+		}
+		j.opts = append(j.opts, throttle.WithSharer(j.member))
+		j.undo = append(j.undo, j.member.Leave, b.Close)
+	}
+	j.undo = append(j.undo, func(ctx context.Context) error { m.close(ctx); return nil })
+	for _, undo := range j.undo {
+		j.opts = append(j.opts, throttle.OnClose(undo))
+	}
+	return j, nil
+}
+
+// backend returns the store that the URL names. It does not wait for a server.
+func (c Config) backend(store *config.StoreURL, creds *drivers.Credentials) (drivers.Backend, error) {
+	if store.Kind == config.Memory {
+		return openMemory(store.Name), nil
+	}
+	return drivers.Open(&drivers.Request{URL: store, Credentials: creds, ID: c.ID, Logger: c.Logger, LongestLease: c.longestLease})
+}
+
+// loadCredentials reads the files that the store's client needs.
+func (c Config) loadCredentials(store *config.StoreURL) (*drivers.Credentials, []error) {
+	return drivers.Load(&drivers.Settings{
+		Username: c.StoreUsername, Password: drivers.Source{Text: c.StorePassword.Reveal(), Path: c.StorePasswordFile},
+		SentinelUsername: c.StoreSentinelUsername,
+		SentinelPassword: drivers.Source{Text: c.StoreSentinelPassword.Reveal(), Path: c.StoreSentinelPasswordFile},
+		Token:            drivers.Source{Text: c.StoreToken.Reveal(), Path: c.StoreTokenFile},
+		CredsFile:        c.StoreCredsFile, NkeyFile: c.StoreNkeyFile,
+		CAFile: c.StoreCAFile, CertFile: c.StoreCertFile, KeyFile: c.StoreKeyFile,
+	}, store)
+}
+
+// join makes this process a processor of the pool.
+func (c Config) join(ctx context.Context, b drivers.Backend, opts []consensus.Option) (*consensus.Member, error) {
+	opts = append(opts, consensus.WithID(c.ID), consensus.WithLogger(c.Logger.With("store", config.ShowStore(c.Store))))
+	if c.Lease > 0 {
+		opts = append(opts, consensus.WithLease(c.Lease))
+	}
+	if c.Policy == PolicyEven {
+		opts = append(opts, consensus.WithPolicy(consensus.Even))
+	}
+	if c.onStoreLoss() == StoreLossStop {
+		opts = append(opts, consensus.WithOnStoreLoss(consensus.Stop))
+	}
+	if c.FailFast {
+		opts = append(opts, consensus.WithFailFast())
+	}
+	member, err := consensus.Join(ctx, b.Store, c.Pool, opts...)
+	if err != nil {
+		abandon(b.Close)
+		return nil, fmt.Errorf("numathrottle: store %s: %w", config.ShowStore(c.Store), err)
+	}
+	return member, nil
+}
+
+// connectTimeout bounds what is done for a connection that nobody needs any more.
+const connectTimeout = time.Second
+
+// abandon undoes what a failed Open has begun. Nothing was granted yet, so nobody
+// has to be told in time; what fails here hides the error that counts.
+func abandon(undo ...func(context.Context) error) {
+	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
+	defer cancel()
+	for _, f := range undo {
+		_ = f(ctx)
+	}
+}

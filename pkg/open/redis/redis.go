@@ -1,0 +1,72 @@
+// Package redis lets pkg/open open stores on Redis: on a server, behind Sentinel, or in a Cluster. Import it for this effect:
+//
+//	import _ "github.com/numaproj-contrib/numathrottle/pkg/open/redis"
+package redis
+
+import (
+	"context"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/internal/drivers"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/redisstore"
+)
+
+func init() { //nolint:gochecknoinits // as the drivers of database/sql do
+	drivers.Register(drivers.Driver{Open: open}, config.Redis, config.RedisSentinel, config.RedisCluster)
+}
+
+// open returns a store on a server, behind Sentinel or in a Cluster. The client connects when it is used.
+func open(r *drivers.Request) drivers.Backend {
+	store, creds := r.URL, r.Credentials
+	o := redisstore.ClientOptions(store.Hosts...)
+	o.DB = store.DB
+	o.TLSConfig = creds.TLS
+	if creds.HasLogin() {
+		o.CredentialsProviderContext = func(context.Context) (username, password string, err error) {
+			return creds.Login()
+		}
+	} else {
+		o.OnConnect = wantsNoLogin
+	}
+
+	var client redis.UniversalClient
+	switch store.Kind {
+	case config.RedisSentinel:
+		o.MasterName = store.Master
+		o.SentinelUsername, o.SentinelPassword = creds.SentinelUsername, creds.SentinelPassword
+		client = redis.NewFailoverClient(o.Failover())
+	case config.RedisCluster:
+		cluster := o.Cluster()
+		cluster.DisableRoutingPolicies = true // else it asks for COMMAND, which no request here needs
+		client = redis.NewClusterClient(cluster)
+	default:
+		client = redis.NewClient(o.Simple())
+	}
+
+	opts := []redisstore.Option{redisstore.WithLogger(r.Logger)}
+	if store.Prefix != "" {
+		opts = append(opts, redisstore.WithPrefix(store.Prefix))
+	}
+	if store.Durable {
+		opts = append(opts, redisstore.WithDurable())
+	}
+	if r.LongestLease > 0 {
+		opts = append(opts, redisstore.WithLongestLease(r.LongestLease))
+	}
+	return drivers.Backend{
+		Store: &drivers.Guarded{Store: redisstore.New(client, opts...), Secrets: &creds.Seen},
+		Close: func(context.Context) error { return client.Close() },
+	}
+}
+
+// wantsNoLogin fails if the server wants a password. What it answers to a long
+// command before the login does not say so.
+func wantsNoLogin(ctx context.Context, conn *redis.Conn) error {
+	if err := conn.Ping(ctx).Err(); err != nil && strings.HasPrefix(err.Error(), "NOAUTH") {
+		return err
+	}
+	return nil // other commands show what else is wrong
+}

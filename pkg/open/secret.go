@@ -1,0 +1,96 @@
+package open
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"strconv"
+	"strings"
+
+	"github.com/numaproj-contrib/numathrottle/internal/config"
+)
+
+// A Secret is a text that no print, log or marshaller shows, not even as a part
+// of a struct that is printed with %#v. The zero Secret is not set.
+type Secret struct {
+	// Behind a pointer, for package fmt prints the unexported fields of a struct
+	// without asking their methods.
+	text *string
+}
+
+// NewSecret returns a Secret of text, without one line end (\n or \r\n) behind it, which is no part of a secret wherever that comes
+// from. That of the empty text is not set. Other control characters are a fault of the configuration.
+func NewSecret(text string) Secret {
+	text = config.TrimLineEnd(text)
+	if text == "" {
+		return Secret{}
+	}
+	return Secret{text: &text}
+}
+
+// IsSet tells whether there is a text.
+func (s Secret) IsSet() bool { return s.text != nil }
+
+// Reveal returns the text; empty when the secret is not set. It is the only way to get
+// at it: what it returns must not be printed.
+func (s Secret) Reveal() string {
+	if s.text == nil {
+		return ""
+	}
+	return *s.text
+}
+
+// String tells whether the secret is set, and no more.
+func (s Secret) String() string {
+	if !s.IsSet() {
+		return "(not set)"
+	}
+	return config.Redacted
+}
+
+// Format prints String for every verb.
+func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
+
+// LogValue is String for package slog.
+func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
+
+// MarshalText is String for JSON, YAML and their like.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// String prints the settings that differ from their defaults, without secrets.
+func (c Config) String() string {
+	var parts []string
+	for _, s := range config.Show(fields, &c) {
+		value := s.Value
+		if strings.ContainsAny(value, " ,\"") && value != config.Redacted {
+			value = strconv.Quote(value)
+		}
+		parts = append(parts, s.Key+": "+value)
+	}
+	return "{" + strings.Join(parts, ", ") + "}"
+}
+
+// GoString is String with the name of the type.
+func (c Config) GoString() string { return "numathrottle.Config" + c.String() }
+
+// Format prints GoString for %#v and String for every other verb.
+func (c Config) Format(f fmt.State, verb rune) {
+	text := c.String()
+	if verb == 'v' && f.Flag('#') {
+		text = c.GoString()
+	}
+	_, _ = io.WriteString(f, text)
+}
+
+// LogValue is a group of what String prints.
+func (c Config) LogValue() slog.Value {
+	var attrs []slog.Attr
+	for _, s := range config.Show(fields, &c) {
+		attrs = append(attrs, slog.String(s.Key, s.Value))
+	}
+	return slog.GroupValue(attrs...)
+}
+
+// MarshalText is String for JSON and its like, so that nothing prints the URL of
+// the store as it is.
+func (c Config) MarshalText() ([]byte, error) { return []byte(c.String()), nil }

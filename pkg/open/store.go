@@ -1,0 +1,66 @@
+package open
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/internal/drivers"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+// OpenStore returns the store of c without joining a pool, for who looks at pools from
+// outside or changes them: consensus.LoadOverview, consensus.SaveOverride. It needs a store that processes
+// share, Redis or NATS, and uses nothing of c but that, its credentials and Logger. It does not wait for
+// the server: the first call does. Errors of the store's methods show no secret. Close the store when
+// it is not used any more. It may be used from any goroutine.
+//
+// Errors: one with a line for every fault of the configuration and its files, as Validate.
+func OpenStore(_ context.Context, c Config) (consensus.Store, error) {
+	c = c.withEnvironment()
+	c.Store = cmp.Or(c.Store, config.DefaultStore)
+	store, faults := c.check()
+	if kind := store.Kind; len(faults) == 0 && !kind.IsRedis() && kind != config.NATS {
+		faults = append(faults, &config.FieldError{
+			Field: "store", Problem: fmt.Sprintf("is %s, which nothing outside of a process can see", config.ShowStore(c.Store)),
+			Allowed: strings.Join([]string{"redis://", "rediss://", "redis+sentinel://", "redis+cluster://", "nats://", "tls://"}, ", "),
+		})
+	}
+	creds := &drivers.Credentials{}
+	if len(faults) == 0 {
+		creds, faults = c.loadCredentials(&store)
+	}
+	if err := config.Join(faults); err != nil {
+		return nil, err
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	b, err := c.backend(&store, creds)
+	if err != nil {
+		return nil, err
+	}
+	guard, ok := b.Store.(*drivers.Guarded)
+	if !ok {
+		abandon(b.Close)
+		return nil, fmt.Errorf("numathrottle: store %s is not one of a server", config.ShowStore(c.Store))
+	}
+	return &openedStore{Guarded: guard, end: b.Close}, nil
+}
+
+// An openedStore has a connection of its own.
+type openedStore struct {
+	*drivers.Guarded
+
+	end func(context.Context) error
+}
+
+// Close implements consensus.Store: it ends the connection.
+func (s *openedStore) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
+	defer cancel()
+	return s.Secrets.Clean(s.end(ctx))
+}

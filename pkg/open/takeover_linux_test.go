@@ -1,0 +1,89 @@
+package open
+
+import (
+	"bytes"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/testenv"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// safeBuffer is a log that a background writes to.
+type safeBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *safeBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *safeBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+func TestTheStateDirHasAFileForEachLimitOnARate(t *testing.T) {
+	dir := t.TempDir()
+	files := func() []string {
+		found, err := filepath.Glob(filepath.Join(dir, "*"))
+		require.NoError(t, err)
+		return found
+	}
+	for _, c := range []Config{
+		{StateDir: "none", Store: "redis://" + testenv.Redis(t).Addr()},
+		{StateDir: dir, Store: "memory://takeover"},
+	} {
+		c.Limit, c.FailFast = throttle.Limit{Max: 5}, c.StateDir == "none"
+		th, err := Open(t.Context(), c)
+		require.NoError(t, err)
+		require.NoError(t, th.Close())
+		require.Empty(t, files())
+	}
+	c := Config{StateDir: dir, Store: "redis://" + testenv.Redis(t).Addr(), FailFast: true, ID: "p"}
+	slots, err := OpenInFlight(t.Context(), 5, c)
+	require.NoError(t, err)
+	require.NoError(t, slots.Close())
+	require.Empty(t, files(), "calls in flight of a dead process may go on")
+
+	c.Limit = throttle.Limit{Max: 5}
+	th, err := Open(t.Context(), c)
+	require.NoError(t, err)
+	require.Len(t, files(), 1)
+	content, err := os.ReadFile(files()[0])
+	require.NoError(t, err)
+	require.Contains(t, string(content), `"id":"p"`)
+	require.NoError(t, th.Close())
+	content, err = os.ReadFile(files()[0])
+	require.NoError(t, err)
+	require.Empty(t, content, "it has left: nobody has to prove anything")
+}
+
+func TestAStateDirThatCannotBeUsedIsNoError(t *testing.T) {
+	var log safeBuffer
+	th, err := Open(t.Context(), Config{
+		Limit: throttle.Limit{Max: 5}, StateDir: filepath.Join(t.TempDir(), "none"), Store: "redis://" + testenv.Redis(t).Addr(), FailFast: true,
+		Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	require.NoError(t, err)
+	require.NoError(t, th.Close())
+	require.Equal(t, 1, strings.Count(log.String(), "no lock in the state folder"), log.String())
+}
+
+func TestStateDirIsAnAbsolutePathOrNone(t *testing.T) {
+	for dir, good := range map[string]bool{"": true, "none": true, "/x": true, "x": false, "./x": false, "off": false} {
+		err := Config{StateDir: dir}.Validate()
+		require.Equal(t, good, err == nil, "%q: %v", dir, err)
+	}
+	require.Equal(t, "none", Config{}.Effective().StateDir)
+}

@@ -1,0 +1,120 @@
+package telemetry
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/health"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/otelthrottle"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// limitOf is what the health server shows of a limiter. store is its URL without secrets.
+func limitOf(w otelthrottle.Watched, store string) (l health.Limit) {
+	if w.InFlight != nil {
+		l = slotsOf(w.InFlight)
+		addHeld(&l, w.InFlight)
+	} else {
+		l = tokensOf(w.Throttle)
+		addHeld(&l, w.Throttle)
+	}
+	l.Store = health.Store{URL: store}
+	if w.Member != nil {
+		v := w.Member.View()
+		l.Pool = poolOf(&v)
+		l.Store.Failures = v.Failures
+		if v.LastError != nil {
+			l.Store.LastError = v.LastError.Error()
+		}
+	}
+	return l
+}
+
+// tokensOf is what is shown of a limit on a rate alone.
+func tokensOf(th *throttle.Throttle) health.Limit {
+	st := th.Status()
+	l := health.Limit{
+		Name: st.Name, Max: st.Limit.Max, Per: health.Duration(st.Limit.Per), Burst: st.Limit.Burst, Hard: st.Limit.Hard,
+		Ceiling: st.Ceiling(), Rate: st.Rate, Tokens: st.Tokens,
+		Waiting: st.Waiting, Granted: st.Granted, Returned: st.Returned, Refused: st.Refused,
+	}
+	addLease(&l, &st.Lease, st.Closed)
+	addPause(&l, st.Paused)
+	if st.Limit.Adapts() {
+		a := st.Backoff
+		l.Service = &health.Service{
+			Lowered: st.Lease.Adapted, Cuts: st.Lease.Cuts, Part: a.Part, Accepted: a.Accepted, Refused: a.Refused, Overloaded: a.Overloaded,
+		}
+	}
+	return l
+}
+
+// slotsOf is what is shown of a limit on calls in flight alone.
+func slotsOf(f *throttle.InFlight) health.Limit {
+	st := f.Status()
+	l := health.Limit{
+		Name: st.Name, InFlight: &health.InFlight{Max: st.Max, Slots: st.Slots, InUse: st.InUse},
+		Waiting: st.Waiting, Granted: st.Granted, Refused: st.Refused,
+	}
+	addLease(&l, &st.Lease, st.Closed)
+	addPause(&l, st.Paused)
+	return l
+}
+
+func addLease(l *health.Limit, lease *throttle.Lease, closed bool) {
+	l.Share, l.Degraded = float64(lease.Share)/float64(throttle.WholeShare), lease.Degraded
+	// A pod that waits for its turn of a slot is as it should be.
+	l.Ready = !closed && (lease.Share > 0 || lease.Reason == throttle.ReasonInFlight)
+}
+
+func addPause(l *health.Limit, p *throttle.Paused) {
+	if p == nil {
+		return
+	}
+	l.Paused = &health.Paused{Tag: p.Tag, Reason: p.Reason}
+	if !p.Until.IsZero() {
+		l.Paused.For = health.Duration(time.Until(p.Until)).String()
+	}
+}
+
+// addHeld adds what callers are and were held back for.
+func addHeld(l *health.Limit, of interface {
+	WaitStats() []throttle.WaitStats
+	Throttled() (throttle.Throttling, bool)
+},
+) {
+	l.HeldBack = []health.HeldBack{}
+	for _, h := range of.WaitStats() {
+		l.HeldBack = append(l.HeldBack, health.HeldBack{Reason: string(h.Reason), Waits: h.Waits, Refusals: h.Refusals, Time: health.Duration(h.Time)})
+	}
+	t, ok := of.Throttled()
+	if !ok {
+		return
+	}
+	l.Throttled = &health.Throttled{Reason: string(t.Reason)}
+	if t.RetryAfter > 0 {
+		l.Throttled.RetryAfter = health.Duration(t.RetryAfter).String()
+	}
+	if !l.Ready { // else it is held back as limits do
+		l.NotReady = string(t.Reason)
+	}
+}
+
+func poolOf(v *consensus.View) *health.Pool {
+	p := &health.Pool{
+		Name: v.Pool, ID: v.ID, State: string(v.State), Processors: v.Live, PoolSize: v.PoolSize, Agreed: v.Agreed,
+		Wanted: v.Want.Fraction(), Demand: v.Demand.Fraction(), Lease: health.Duration(v.Lease),
+		LeaseLeft: health.Duration(v.LeaseLeft), Interval: health.Duration(v.Interval),
+		Frozen: health.Duration(v.Frozen), PauseMissing: v.PauseMissing, TookOver: v.TookOver, Roster: make([]health.Processor, 0, len(v.Roster)),
+	}
+	if v.Frozen > 0 {
+		p.FrozenBy = fmt.Sprint(v.FrozenBy)
+	}
+	for _, row := range v.Roster {
+		p.Roster = append(p.Roster, health.Processor{
+			ID: row.ID, Claim: row.Claim.Fraction(), Demand: row.Demand.Fraction(), PoolSize: row.PoolSize,
+		})
+	}
+	return p
+}

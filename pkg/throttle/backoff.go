@@ -1,0 +1,236 @@
+package throttle
+
+import (
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
+)
+
+// This file is what a Throttle with an adaptive limit does about refusals. It reports them to
+// its sharer, which lowers the ceiling of the whole pool (Flow.Served). That takes a moment,
+// and one processor alone lowers nothing where there are others. So a Throttle also uses a part
+// of its share at once, by the same law (ceiling.Part). Without a pool, and while the store is
+// lost, that is all there is. When the pool has made a cut, it knows better, and the Throttle
+// begins anew (Lease.Cuts).
+//
+// While tokens are issued one by one only the pool's law holds.
+
+// A localBackoff is what an adaptive Throttle knows of refusals. The Throttle's lock guards it.
+type localBackoff struct {
+	config ceiling.Config
+	leased Lease // as the sharer has leased it
+	pooled bool  // by a sharer that moves the pool's ceiling
+
+	pool     backoff.Tally // what the pool is told
+	poolFrom start
+	part     ceiling.Part // what the Throttle uses of its share
+	partFrom start
+	reported backoff.Totals
+
+	// Whether the share is used: from a usage at a time on, used of offered.
+	flow          Flow
+	at            int64
+	used, offered int64
+
+	timer   Timer
+	stepped bool // the timer is set
+}
+
+// A start is when a tally began. Refusals count of calls that were granted from then on.
+type start struct {
+	position int64 // in all that was granted
+	time     int64
+}
+
+// startAt is the start of a tally that begins now.
+func (t *Throttle) startAt(now int64) start { return start{t.bucket.Granted(), now} }
+
+// Times of a Throttle's own steps.
+const (
+	// backoffEvery is the time between two steps while the part is not the whole.
+	backoffEvery = 100 * time.Millisecond
+	// usedEvery is how often a step looks whether the share is used.
+	usedEvery = 500 * time.Millisecond
+)
+
+// beginBackoff prepares an adaptive limit.
+func (t *Throttle) beginBackoff() {
+	if !t.limit.Adapts() {
+		return
+	}
+	_, static := t.sharer.(*Static)
+	b := &localBackoff{config: t.limit.CeilingConfig(), pooled: t.sharer != nil && !static}
+	t.backoff = b
+	b.timer = t.gate.AfterFunc(centuries, t.onBackoff)
+}
+
+// totals is n tokens by what became of their call; zero for an outcome of a later release.
+func (o Outcome) totals(n int) (calls backoff.Totals) {
+	switch o {
+	case Accepted:
+		calls.Accepted = int64(n)
+	case Refused:
+		calls.Refused = int64(n)
+	case Overloaded:
+		calls.Overloaded = int64(n)
+	}
+	return calls
+}
+
+// reported books what became of a call. fresh tells whether it was granted since a tally
+// began. The lock is held.
+func (t *Throttle) reported(now int64, n int, o Outcome, fresh func(start) bool) {
+	b, calls := t.backoff, o.totals(n)
+	if t.gate.Closed.Load() || calls == (backoff.Totals{}) {
+		return
+	}
+	b.reported = b.reported.Plus(calls)
+	if b.pool.Count(now/1000, calls, fresh(b.poolFrom)) && t.sharer != nil {
+		t.sharer.Poke()
+	}
+	if b.part.Tally.Count(now/1000, calls, fresh(b.partFrom)) && !t.issuing() {
+		t.stepBackoff(now)
+	}
+}
+
+// lower is what a lease comes to after the Throttle's own backoff. The lock is held.
+func (t *Throttle) lower(now int64, l Lease) Lease {
+	b := t.backoff
+	if b == nil {
+		return l
+	}
+	cut, settled := l.Cuts != b.leased.Cuts, b.pool.Settling() && !l.Settling
+	b.leased = l
+	if cut { // the pool has, and knows better
+		b.part.Restart(now / 1000)
+		b.partFrom = t.startAt(now)
+	}
+	if cut || settled {
+		b.pool.Begin(now/1000, l.Settling)
+		b.poolFrom = t.startAt(now)
+	}
+	return t.lowered(now)
+}
+
+// lowered is the lease in force at now. The lock is held.
+func (t *Throttle) lowered(now int64) Lease {
+	b := t.backoff
+	l := b.leased
+	if b.part.State.Free() || l.Issuing {
+		return l
+	}
+	part := b.part.Of(t.partConfig(), now/1000)
+	l.Share = int64(float64(l.Share) * part)
+	l.Adapted = l.Adapted || part < 1
+	if !b.pooled {
+		if l.Ceiling == 0 {
+			l.Ceiling = float64(t.limit.Max)
+		}
+		l.Ceiling *= part
+	}
+	return l
+}
+
+// partConfig is the law of the Throttle's own share, whatever that is. What is reserved is a
+// part of the pool's ceiling, and of a hard limit a bucket that holds a token.
+func (t *Throttle) partConfig() backoff.Config {
+	of, least := t.backoff.leased.Ceiling, 0.0
+	if of <= 0 {
+		of = float64(t.limit.Max)
+	}
+	if t.limit.Hard {
+		least = float64(t.bucket.Units(1)) / float64(t.bucket.HardUnits()) / (float64(t.backoff.leased.Share) / float64(WholeShare))
+	}
+	return t.backoff.config.Part(of, least)
+}
+
+// stepBackoff makes a step of the Throttle's own backoff. The lock is held.
+func (t *Throttle) stepBackoff(now int64) {
+	b := t.backoff
+	if b.part.Settle(now / 1000) {
+		b.partFrom = t.startAt(now)
+	}
+	if d := time.Duration(now - b.at); d >= usedEvery {
+		flow := t.usageAt(now)
+		b.used, b.offered = flow.Since(b.flow, d, t.limit.Max, t.limit.Per)
+		b.flow, b.at = flow, now
+	}
+	rate := t.limit.Rate() * float64(b.leased.Share) / float64(WholeShare)
+	if rate <= 0 {
+		return
+	}
+	if b.part.Step(t.partConfig(), now/1000, rate, b.used, b.offered) {
+		b.partFrom = t.startAt(now)
+		b.flow, b.at, b.used, b.offered = t.usageAt(now), now, 1, 1 // until it is known
+	}
+	t.put(now, t.lowered(now))
+	if !b.part.State.Free() && !b.stepped {
+		b.stepped = true
+		b.timer.Reset(backoffEvery)
+	}
+}
+
+// onBackoff makes the next step, as long as the part is not the whole.
+func (t *Throttle) onBackoff() {
+	t.gate.Lock()
+	defer t.gate.Unlock()
+	b := t.backoff
+	b.stepped = false
+	if t.gate.Closed.Load() || b.part.State.Free() {
+		return
+	}
+	t.stepBackoff(t.gate.Now())
+	if !b.part.State.Free() && !b.stepped {
+		b.stepped = true
+		b.timer.Reset(backoffEvery)
+	}
+}
+
+// stop ends the steps.
+func (b *localBackoff) stop() {
+	if b != nil {
+		b.timer.Stop()
+	}
+}
+
+// served returns what was reported, for the pool's law. The lock is held.
+func (t *Throttle) served(now int64) Served {
+	b := t.backoff
+	if b == nil {
+		return Served{}
+	}
+	if !b.pool.Active(now / 1000) {
+		return Served{Cuts: b.leased.Cuts}
+	}
+	const unit = backoff.Whole / 1e6 // a Report's numbers are then millionths of a token per second
+	r := b.pool.Report(unit, 0, now/1000)
+	rate := func(n int64) float64 { return float64(n) * unit / backoff.Whole }
+	return Served{Cuts: b.leased.Cuts, Accepted: rate(r.Accepted), Refused: rate(r.Refused), Overloaded: rate(r.Overloaded), Active: true}
+}
+
+// A Backoff is how a Throttle with an adaptive limit stands with the called service; the zero
+// value for another limit.
+type Backoff struct {
+	// Part is what the Throttle uses of its share, 0 to 1: less than 1 after refusals that
+	// the pool does not know of yet, or does not hold against all. Lease.Share has it in it.
+	Part float64
+	// Cuts counts how often the Throttle has lowered it by itself, and Lease.Cuts how often
+	// the pool has lowered its ceiling.
+	Cuts int64
+	// Accepted, Refused and Overloaded count the tokens of the calls that were reported.
+	Accepted, Refused, Overloaded int64
+}
+
+// backoffStatus returns how the Throttle stands with the service. The lock is held.
+func (t *Throttle) backoffStatus(now int64) Backoff {
+	b := t.backoff
+	if b == nil {
+		return Backoff{}
+	}
+	s := Backoff{Part: 1, Cuts: b.part.Cuts, Accepted: b.reported.Accepted, Refused: b.reported.Refused, Overloaded: b.reported.Overloaded}
+	if !b.part.State.Free() && !b.leased.Issuing {
+		s.Part = b.part.Of(t.partConfig(), now/1000)
+	}
+	return s
+}
