@@ -141,7 +141,11 @@ func checkLaw(t testing.TB, c Config, share, d, u int64) {
 
 func TestSegmentMatchesTwinOnRandomInput(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	for range race.Fewer(100_000) {
+	n := race.Fewer(100_000)
+	if testing.Short() {
+		n = 2000
+	}
+	for range n {
 		c, share := randomLimit(r), randomShare(r)
 		d := int64(math.Exp(r.Float64() * math.Log(float64(4*365*24*time.Hour))))
 		_, sc := law(c, share)

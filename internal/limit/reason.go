@@ -30,10 +30,20 @@ type reasonEntry struct {
 
 // reasons is the one table of reasons. Their order is the order in which they are told.
 var reasons = [...]reasonEntry{
-	{reason: ReasonLimit}, {reason: ReasonNoShare}, {reason: ReasonFrozen}, {reason: ReasonShareTooSmall},
-	{reason: ReasonStoreLost}, {reason: ReasonReplaced}, {reason: ReasonTooLarge, final: true}, {reason: ReasonInFlight},
-	{reason: ReasonReserved}, {reason: ReasonUnreadable}, {reason: ReasonAdaptive}, {reason: ReasonPause},
-	{reason: ReasonClosed, final: true}, {reason: ReasonOther},
+	{reason: ReasonLimit},
+	{reason: ReasonNoShare},
+	{reason: ReasonFrozen},
+	{reason: ReasonShareTooSmall},
+	{reason: ReasonStoreLost},
+	{reason: ReasonReplaced},
+	{reason: ReasonTooLarge, final: true},
+	{reason: ReasonInFlight},
+	{reason: ReasonReserved},
+	{reason: ReasonUnreadable},
+	{reason: ReasonAdaptive},
+	{reason: ReasonPause},
+	{reason: ReasonClosed, final: true},
+	{reason: ReasonOther},
 }
 
 // ReasonCount is how many reasons are counted by themselves.

@@ -66,5 +66,5 @@ type Timer interface {
 	Stop() bool
 }
 
-// ErrClosed: the limiter was closed; it grants nothing more.
+// ErrClosed says that the limiter was closed: it grants nothing more.
 var ErrClosed = errors.New("limiter closed")

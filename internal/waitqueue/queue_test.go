@@ -28,7 +28,7 @@ func TestQueueKeepsTheOrderOfArrival(t *testing.T) {
 	require.Zero(t, q.Before(older))
 	q.Insert(older)
 	q.Push(last)
-	require.Greater(t, last.Age, uint64(0))
+	require.Positive(t, last.Age)
 	last.Age = Latest
 	require.Equal(t, []uint64{1, 2, Latest}, order(&q))
 	require.Equal(t, []int{3, 15}, []int{q.Len, q.Tokens})

@@ -178,6 +178,7 @@ func TestAllIsFirstInFirstOut(t *testing.T) {
 // A large draw on several limiters gets its tokens although streams of small draws
 // would take them all, from each limiter for itself and from all together.
 func TestAllDoesNotStarve(t *testing.T) {
+	long(t)
 	for _, tc := range []struct {
 		name string
 		n    int

@@ -16,6 +16,7 @@ import (
 // Many goroutines at once are granted at most what the limit earns. How much of
 // it they get depends on the machine, and is only logged.
 func TestContention(t *testing.T) {
+	long(t)
 	poll(t, 64)
 	for _, perSecond := range []int{1000, 10_000, 100_000, 1_000_000} {
 		t.Run(fmt.Sprintf("Acquire by 64 at %d per second", perSecond), func(t *testing.T) {
@@ -35,6 +36,7 @@ func TestContention(t *testing.T) {
 // TestContentionOfMany has four times as many, which end one after the other: with the race detector
 // that takes longer than all that they do.
 func TestContentionOfMany(t *testing.T) {
+	long(t)
 	race.Skip(t, "TestContention runs with it")
 	poll(t, 256)
 }

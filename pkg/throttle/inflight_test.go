@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/race"
 )
 
 func TestInFlightHoldsSlotsUntilSettled(t *testing.T) {
@@ -321,7 +323,7 @@ func demandOf(t *testing.T, slots, use int) int64 {
 // A model of three processors whose shares move: none grants a slot above its share,
 // and without calls that outlive a fall the pool never has more than max in use.
 func TestInFlightRandomShares(t *testing.T) {
-	for seed := range uint64(30) {
+	for seed := range uint64(race.Fewer(30)) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 5))
 			const slots = 12

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/race"
 )
 
 // Many callers give back, settle above their cost, wait, cancel and close while
@@ -56,7 +58,7 @@ func storm(t *testing.T, l Limit) {
 		})
 	}
 	others.Go(func() { shake(s, th, stop) })
-	time.Sleep(time.Second)
+	time.Sleep(lasts(time.Second))
 	close(stop)
 	s.give(1)
 	callers.Wait()
@@ -179,7 +181,7 @@ func TestStormIsExactWhenEverythingIsCredited(t *testing.T) {
 // Close while callers draw and wait: after it nothing is granted, and everyone
 // who waited is told.
 func TestCloseUnderLoad(t *testing.T) {
-	for range 50 {
+	for range race.Fewer(50) {
 		th := whole(t, Limit{Max: 1_000_000, Burst: 1000})
 		var wg sync.WaitGroup
 		for id := range 8 {
