@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	}
 	flag.Parse()
 	if testing.Short() {
-		fmt.Println("-short: every test here starts servers") //nolint:forbidigo // as the testing package prints
+		fmt.Println("-short: every test here starts servers")
 		return
 	}
 	m.Run()

@@ -95,7 +95,8 @@
 // The platform acknowledges nothing of a batch before all of it is answered, and does
 // not interrupt it when the pod is to stop. It even fetches one whole batch more. Nothing
 // tells the handler: on Kubernetes 1.29 and later its container gets SIGTERM only after
-// Numaflow's own has ended (numathrottle.StopContext says how it can be told; then it is 15 s). After the pod's grace of 30 s all is killed, and the batches are
+// Numaflow's own has ended (numathrottle.StopContext says how it can be told; then it is 15 s).
+// After the pod's grace of 30 s all is killed, and the batches are
 // delivered again, with what the handler had done of them. A batch of 500 at 10 messages
 // a second takes 50 s. Older kubelets signal all containers at once; then it is 17 s.
 //

@@ -179,7 +179,7 @@ func write(w io.Writer, all []pkg) error {
 			}
 			name, imports := p.path, strings.Join(p.imports, ", ")
 			if name == "." {
-				name = "numathrottle (root)"
+				name = "numathrottle"
 			}
 			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", name, imports, strings.ReplaceAll(p.doc, "|", `\|`))
 		}

@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 	BeNATSNode()
 	flag.Parse()
 	if testing.Short() {
-		fmt.Println("-short: the tests here start processes") //nolint:forbidigo // as the testing package prints
+		fmt.Println("-short: the tests here start processes")
 		return
 	}
 	os.Exit(m.Run())
