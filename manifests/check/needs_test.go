@@ -119,7 +119,8 @@ func called(t *testing.T, b bundle, p *pod) []string {
 				settings += "\n" + b.configMaps(t)[v.ConfigMap.Name]["config.yaml"]
 			}
 		}
-		for _, m := range regexp.MustCompile(`(?m)^(?:NUMATHROTTLE_STORE=|NUMATHROTTLE_PROXY_UPSTREAM=|HTTP_SINK_URL=|url: |store: )(\S+)`).FindAllStringSubmatch(settings, -1) {
+		const keys = "NUMATHROTTLE_STORE=|NUMATHROTTLE_PROXY_UPSTREAM=|HTTP_SINK_URL=|url: |store: "
+		for _, m := range regexp.MustCompile(`(?m)^(?:`+keys+`)(\S+)`).FindAllStringSubmatch(settings, -1) {
 			all = append(all, m[1])
 			if strings.HasPrefix(m[1], "redis+sentinel:") {
 				all = append(all, "redis://redis:6379") // the master that they name

@@ -12,8 +12,16 @@
 //   - A claim is the share of a processor that the store has on record.
 //   - A lease is how long a share is good for without another sync, 10 s by default.
 //   - A sync is one request to the store and its answer.
+//   - The demand of a processor is the share that it could use. The policy turns the demands
+//     of all into what each one wants.
 //   - The pool size is the number of processors that a processor divides by. The pool
 //     agrees when all live processors report the same size and it equals their number.
+//     View.Agreed tells operators so; no rule rests on it.
+//   - The logical clock of a pool is the store's clock, without its jumps.
+//   - A frozen pool lets no share grow, until every share that the store may have
+//     forgotten is over.
+//   - A clone is a copy of a running process, as of a virtual machine that was copied.
+//   - Debt is what calls used above the tokens that they drew.
 //
 // # The idea
 //
@@ -57,7 +65,8 @@
 //
 // Read it like this:
 //
-//   - 0 s: A finds an empty pool and gets the whole.
+//   - 0 s: A finds an empty pool and gets the whole. The store knows the pool to be new;
+//     otherwise it would be frozen first, see below.
 //   - 1 s: B asks for the whole, and there is no room. From the answer it knows that half
 //     is its share. It asks again each 0.1 s; these syncs change nothing and are not shown.
 //   - 2 s: A learns of B with its next regular sync. It uses 50 % at once. Its second sync

@@ -91,5 +91,5 @@
 // A window of a period may see the burst, a token for each processor and what was
 // given back on top of Max. With Limit.Hard it never sees more than Max: the rate is
 // lowered by the burst and by what clocks may be fast, no bucket is rounded up to a
-// token, and less is given back. hard.go holds the rules and the proof.
+// token, and less is given back. internal/bucket/hard.go holds the rules and the proof.
 package throttle

@@ -62,7 +62,7 @@
 // has passed makes the next step and proposes what comes of it; of two proposals the store
 // takes the first, and the other gets that with its answer. A step is a function of the
 // state, the time and what the pool uses, so it does not matter who makes it. Package
-// consensus does this (ceiling.go there); a limiter without a pool makes its own steps.
+// consensus does this (pkg/consensus/ceiling.go); a limiter without a pool makes its own steps.
 //
 // # What a processor reports
 //

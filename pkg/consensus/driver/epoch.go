@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// maxSlept bounds what is kept of a silence, so that no arithmetic on it overflows.
+// maxSilence bounds what is kept of a silence, so that no arithmetic on it overflows.
 const maxSilence = time.Microsecond << 52
 
 // silence is how long no step was recorded before this one, on the store's own
