@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 var oneSync = section{
@@ -32,11 +33,11 @@ type caller struct {
 // processors in the answer.
 func (c *caller) sync(ctx context.Context, s consensus.Store, n int) (live int, err error) {
 	c.seq++
-	req := consensus.Request{
+	req := driver.Request{
 		Pool: fmt.Sprint("pool-", n), ID: c.id, Incarnation: c.incarnation,
 		Seq: c.seq, Nonce: mathrand.Uint64(), LastSeq: c.lastSeq, LastNonce: c.lastNon, LastTime: c.lastTime,
 		Revision: c.revision, Lease: consensus.DefaultLease,
-		Report: consensus.Report{
+		Report: driver.Report{
 			InUse: c.share, Wanted: consensus.Whole / consensus.Share(n), Demand: consensus.Whole, PoolSize: n,
 		},
 	}
@@ -44,7 +45,7 @@ func (c *caller) sync(ctx context.Context, s consensus.Store, n int) (live int, 
 	if err != nil {
 		return 0, err
 	}
-	if answer.Status != consensus.Granted {
+	if answer.Status != driver.Granted {
 		return 0, fmt.Errorf("sync of %s in %s: %s", c.id, req.Pool, answer.Status)
 	}
 	c.lastSeq, c.lastNon, c.lastTime = req.Seq, req.Nonce, answer.Time

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -56,7 +57,7 @@ type permitRun struct {
 }
 
 func (r *permitRun) run(ctx context.Context, clients int, b *bench) (_ row, err error) {
-	limit := throttle.Limit{Max: int(time.Second / consensus.MinSpacing), Strict: true, MaxReserved: consensus.MaxAhead}
+	limit := throttle.Limit{Max: int(time.Second / driver.MinSpacing), Strict: true, MaxReserved: driver.MaxAhead}
 	r.pool = newPool(fmt.Sprint("permits-", clients), r.backend, limit, consensus.MinLease)
 	defer func() {
 		for _, c := range r.closers {
@@ -120,8 +121,8 @@ func (r *permitRun) beside() (step, least permitClient, err error) {
 	r.closers = append(r.closers, closeLeast)
 	var seen uint64
 	return func(ctx context.Context) (int, error) {
-		res, err := store.Reserve(ctx, consensus.Reserve{
-			Pool: r.pool.name, Count: 1, Spacing: consensus.MinSpacing, Ahead: consensus.MaxAhead, Revision: seen, Lease: consensus.MinLease,
+		res, err := store.Reserve(ctx, driver.Reserve{
+			Pool: r.pool.name, Count: 1, Spacing: driver.MinSpacing, Ahead: driver.MaxAhead, Revision: seen, Lease: consensus.MinLease,
 		})
 		seen = max(seen, res.Revision)
 		return res.Count, err

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -34,7 +35,7 @@ func newPool(name string, be *backend, limit throttle.Limit, lease time.Duration
 }
 
 // interval is the time between two syncs of a processor in a small pool.
-func (p *pool) interval() time.Duration { return consensus.Interval(p.lease, 1) }
+func (p *pool) interval() time.Duration { return driver.Interval(p.lease, 1) }
 
 // now is the time on the pool's clock, which is that of its grants too.
 func (p *pool) now() time.Duration { return time.Since(p.began) }
@@ -138,25 +139,25 @@ type mortal struct {
 
 var errDead = errors.New("the processor is dead")
 
-func (m *mortal) Sync(ctx context.Context, req consensus.Request) (consensus.Answer, error) {
+func (m *mortal) Sync(ctx context.Context, req driver.Request) (driver.Answer, error) {
 	if m.dead.Load() {
-		return consensus.Answer{}, errDead
+		return driver.Answer{}, errDead
 	}
 	return m.Store.Sync(ctx, req)
 }
 
-// Push implements consensus.Pusher: the dead are silent.
+// Push implements driver.Pusher: the dead are silent.
 func (m *mortal) Push(ctx context.Context, pool string, news []byte) error {
-	store, ok := m.Store.(consensus.Pusher)
+	store, ok := m.Store.(driver.Pusher)
 	if !ok || m.dead.Load() {
 		return consensus.ErrNoPush
 	}
 	return store.Push(ctx, pool, news)
 }
 
-// Watch implements consensus.Pusher.
+// Watch implements driver.Pusher.
 func (m *mortal) Watch(ctx context.Context, pool string, heard func([]byte)) (stop func(), err error) {
-	store, ok := m.Store.(consensus.Pusher)
+	store, ok := m.Store.(driver.Pusher)
 	if !ok {
 		return nil, consensus.ErrNoPush
 	}
@@ -168,7 +169,7 @@ func (m *mortal) Watch(ctx context.Context, pool string, heard func([]byte)) (st
 }
 
 // Leave of a dead processor tells nobody, and does not try again.
-func (m *mortal) Leave(ctx context.Context, l consensus.Leave) error {
+func (m *mortal) Leave(ctx context.Context, l driver.Leave) error {
 	if m.dead.Load() {
 		return nil
 	}

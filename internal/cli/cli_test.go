@@ -15,6 +15,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 )
 
@@ -229,7 +230,7 @@ func TestStoreThatCannotBeReached(t *testing.T) {
 // failing is a store whose every answer is an error.
 type failing struct{ consensus.Store }
 
-func (failing) Load(context.Context, string) ([]consensus.Document, []consensus.RosterRow, error) {
+func (failing) Load(context.Context, string) ([]driver.Document, []consensus.RosterRow, error) {
 	return nil, nil, errors.New("no such day")
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv/servers"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -43,7 +44,7 @@ func TestLimit(t *testing.T) {
 	}
 	_, err := tm.run(t, "limit", "set", "--pool=p", "--max=38401")
 	require.ErrorContains(t, err, `consensus: Max per 1m0s is 38401, allowed: at most 64 times 600 per 1m0s, which processor "a" is configured with`)
-	later := consensus.DocumentReport{Name: "limit", Version: 1 << 60, Base: versionOf(t, store), Body: []byte("of a later version")}
+	later := driver.DocumentReport{Name: "limit", Version: 1 << 60, Base: versionOf(t, store), Body: []byte("of a later version")}
 	_, err = store.Save(t.Context(), "p", later)
 	require.NoError(t, err)
 	_, err = tm.run(t, "limit", "show", "--pool=p")

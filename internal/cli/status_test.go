@@ -15,6 +15,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 )
 
@@ -22,23 +23,23 @@ import (
 type member struct {
 	store consensus.Store
 	pool  string
-	req   consensus.Request
+	req   driver.Request
 }
 
 func join(store consensus.Store, pool, id, note string, share consensus.Share, poolSize int) *member {
-	return &member{store, pool, consensus.Request{
+	return &member{store, pool, driver.Request{
 		Pool: pool, ID: id, Incarnation: "1", Nonce: 1, Lease: consensus.DefaultLease,
-		Report: consensus.Report{Wanted: share, Demand: share, PoolSize: poolSize, Note: note},
+		Report: driver.Report{Wanted: share, Demand: share, PoolSize: poolSize, Note: note},
 	}}
 }
 
-func (m *member) sync(t *testing.T, docs ...consensus.DocumentReport) {
+func (m *member) sync(t *testing.T, docs ...driver.DocumentReport) {
 	t.Helper()
 	m.req.Seq++
 	m.req.Documents = docs
 	ans, err := m.store.Sync(t.Context(), m.req)
 	require.NoError(t, err)
-	require.Equal(t, consensus.Granted, ans.Status)
+	require.Equal(t, driver.Granted, ans.Status)
 	m.req.LastSeq, m.req.LastNonce, m.req.LastTime, m.req.Revision = ans.Seq, ans.Nonce, ans.Time, ans.Revision
 	m.req.InUse = ans.Share
 }
@@ -69,9 +70,9 @@ func busy(t *testing.T) func(store consensus.Store, pool string) {
 			m.sync(t)
 		}
 		a.sync(t,
-			consensus.DocumentReport{Name: "limit", Version: 1 << 16, Body: []byte(`{"max":300,"per":"1m0s"}`)},
-			consensus.DocumentReport{Name: "ramp", Version: 1 << 16, Body: []byte("1 7 2000000 2000000 3000000 3000000 3000000 0 0 0 10 20 1000000 60000000")},
-			consensus.DocumentReport{Name: "other", Version: 5, Body: []byte("x")},
+			driver.DocumentReport{Name: "limit", Version: 1 << 16, Body: []byte(`{"max":300,"per":"1m0s"}`)},
+			driver.DocumentReport{Name: "ramp", Version: 1 << 16, Body: []byte("1 7 2000000 2000000 3000000 3000000 3000000 0 0 0 10 20 1000000 60000000")},
+			driver.DocumentReport{Name: "other", Version: 5, Body: []byte("x")},
 		)
 		time.Sleep(1250 * time.Millisecond)
 		b.sync(t)
@@ -110,7 +111,7 @@ func TestStatusOfSeveralPools(t *testing.T) {
 		join(store, pool+"/in-flight", "a", "", consensus.Whole, 1).sync(t)
 		gone := join(store, pool+"/gone", "a", "1 0 600 60000000 0 0", consensus.Whole, 1)
 		gone.sync(t)
-		require.NoError(t, store.Leave(t.Context(), consensus.Leave{
+		require.NoError(t, store.Leave(t.Context(), driver.Leave{
 			Pool: gone.pool, ID: "a", Incarnation: "1", Seq: 2, LastSeq: 1, LastNonce: 1,
 		}))
 	}, "status", "orders/pipeline/enrich/in-flight", "orders/pipeline/enrich/gone")
@@ -165,7 +166,7 @@ type outage struct {
 	down atomic.Bool
 }
 
-func (s *outage) Load(ctx context.Context, pool string) ([]consensus.Document, []consensus.RosterRow, error) {
+func (s *outage) Load(ctx context.Context, pool string) ([]driver.Document, []consensus.RosterRow, error) {
 	if s.down.Load() {
 		return nil, nil, errors.New("store is down")
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // Secrets is every secret that a connection was ever given.
@@ -78,40 +79,40 @@ type Guarded struct {
 	Secrets *Secrets
 }
 
-var _ consensus.Pusher = (*Guarded)(nil)
+var _ driver.Pusher = (*Guarded)(nil)
 
 // Sync implements consensus.Store.
-func (g *Guarded) Sync(ctx context.Context, req consensus.Request) (consensus.Answer, error) {
+func (g *Guarded) Sync(ctx context.Context, req driver.Request) (driver.Answer, error) {
 	answer, err := g.Store.Sync(ctx, req)
 	return answer, g.Secrets.Clean(err)
 }
 
 // Leave implements consensus.Store.
-func (g *Guarded) Leave(ctx context.Context, req consensus.Leave) error {
+func (g *Guarded) Leave(ctx context.Context, req driver.Leave) error {
 	return g.Secrets.Clean(g.Store.Leave(ctx, req))
 }
 
 // Load implements consensus.Store.
-func (g *Guarded) Load(ctx context.Context, pool string) ([]consensus.Document, []consensus.RosterRow, error) {
+func (g *Guarded) Load(ctx context.Context, pool string) ([]driver.Document, []consensus.RosterRow, error) {
 	docs, roster, err := g.Store.Load(ctx, pool)
 	return docs, roster, g.Secrets.Clean(err)
 }
 
 // Save implements consensus.Store.
-func (g *Guarded) Save(ctx context.Context, pool string, d consensus.DocumentReport) (consensus.Version, error) {
+func (g *Guarded) Save(ctx context.Context, pool string, d driver.DocumentReport) (consensus.Version, error) {
 	current, err := g.Store.Save(ctx, pool, d)
 	return current, g.Secrets.Clean(err)
 }
 
 // Reserve implements consensus.Store.
-func (g *Guarded) Reserve(ctx context.Context, req consensus.Reserve) (consensus.Reserved, error) {
+func (g *Guarded) Reserve(ctx context.Context, req driver.Reserve) (driver.Reserved, error) {
 	res, err := g.Store.Reserve(ctx, req)
 	return res, g.Secrets.Clean(err)
 }
 
 // Push implements consensus.Pusher.
 func (g *Guarded) Push(ctx context.Context, pool string, news []byte) error {
-	store, ok := g.Store.(consensus.Pusher)
+	store, ok := g.Store.(driver.Pusher)
 	if !ok {
 		return consensus.ErrNoPush
 	}
@@ -120,7 +121,7 @@ func (g *Guarded) Push(ctx context.Context, pool string, news []byte) error {
 
 // Watch implements consensus.Pusher.
 func (g *Guarded) Watch(ctx context.Context, pool string, heard func(news []byte)) (stop func(), err error) {
-	store, ok := g.Store.(consensus.Pusher)
+	store, ok := g.Store.(driver.Pusher)
 	if !ok {
 		return nil, consensus.ErrNoPush
 	}

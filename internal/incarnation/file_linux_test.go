@@ -17,6 +17,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/short"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // holdVariable makes this test binary a process that holds the file of a folder until it is killed.
@@ -50,7 +51,7 @@ func hold(folder string) {
 
 func will(incarnation string) consensus.Will {
 	return consensus.Will{
-		Death: consensus.Death{Incarnation: incarnation, Last: consensus.Ticket{Seq: 7, Nonce: 1<<64 - 1}, Unanswered: []consensus.Ticket{{Seq: 8, Nonce: 1}}},
+		Death: driver.Death{Incarnation: incarnation, Last: driver.Ticket{Seq: 7, Nonce: 1<<64 - 1}, Unanswered: []driver.Ticket{{Seq: 8, Nonce: 1}}},
 		Owes:  time.Second,
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/race"
 	"github.com/numaproj-contrib/numathrottle/internal/short"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -22,15 +23,15 @@ type brokenStore struct {
 	silent bool // says nothing of those who leave
 }
 
-func (s brokenStore) Sync(ctx context.Context, req consensus.Request) (consensus.Answer, error) {
+func (s brokenStore) Sync(ctx context.Context, req driver.Request) (driver.Answer, error) {
 	ans, err := s.Store.Sync(ctx, req)
-	if err == nil && ans.Status == consensus.Granted && s.share != nil {
+	if err == nil && ans.Status == driver.Granted && s.share != nil {
 		ans.Share = s.share(ans.Share)
 	}
 	return ans, err
 }
 
-func (s brokenStore) Leave(ctx context.Context, req consensus.Leave) error {
+func (s brokenStore) Leave(ctx context.Context, req driver.Leave) error {
 	if s.silent {
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // drawMode draws what a process's callers are up to.
@@ -179,7 +180,7 @@ func (w *world) injectStore(s *server, f fault) (done bool) {
 		w.unlessCalm(w.leases(3), func() { s.resume(w.r) })
 	case faultWipe, faultFlush:
 		b := s.backup()
-		b.rec, b.written = consensus.Record{}, 0
+		b.rec, b.written = driver.Record{}, 0
 		return s.restore(b, f == faultFlush, false)
 	default:
 		// The replica stops following at this moment and takes over later.
@@ -226,12 +227,12 @@ func (w *world) stepClock() (done bool) {
 	case 0:
 		d = logUniform(w.r, time.Second, time.Minute)
 	case 1:
-		d = time.Duration(w.r.Int64N(int64(consensus.Clamp(w.plan.leases[0]))))
+		d = time.Duration(w.r.Int64N(int64(driver.Clamp(w.plan.leases[0]))))
 	}
 	if w.r.IntN(2) == 0 {
 		d = -d
 	}
-	if d > 0 && d <= consensus.Clamp(slices.Max(w.plan.leases)) {
+	if d > 0 && d <= driver.Clamp(slices.Max(w.plan.leases)) {
 		if w.now()-w.lastStep < 2*consensus.Removal(consensus.MaxLease) {
 			return false
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // A flight is all calls in flight of a run with slots, counted at each grant.
@@ -65,7 +66,7 @@ func newFlight(w *world) *flight {
 	}
 	keeps := consensus.Removal(lease)
 	if w.plan.faults[faultStep] || w.plan.faults[faultFailover] { // a step of less than a clamp is taken for time
-		keeps -= consensus.Clamp(lease)
+		keeps -= driver.Clamp(lease)
 	}
 	if w.plan.storeRate > 1 {
 		keeps = time.Duration(float64(keeps) / w.plan.storeRate)
@@ -82,11 +83,11 @@ func (f *flight) join(p *process) {
 }
 
 // hear takes note that the store has recorded what a process has in use. A repeat is not recorded.
-func (f *flight) hear(p *process, req *consensus.Request, ans *consensus.Answer) {
+func (f *flight) hear(p *process, req *driver.Request, ans *driver.Answer) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	q := f.by[p]
-	if q == nil || ans.Status != consensus.Granted || req.Incarnation == q.incarnation && req.Seq <= q.seq {
+	if q == nil || ans.Status != driver.Granted || req.Incarnation == q.incarnation && req.Seq <= q.seq {
 		return
 	}
 	f.lapse(q)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // A link is one process's way to the store: the consensus.Store that its Member
@@ -25,7 +26,7 @@ type link struct {
 	overrun   float64
 	lostCalls uint64
 	// heard, when set, is told of each sync that the server has answered, with the server's lock held.
-	heard func(*consensus.Request, *consensus.Answer)
+	heard func(*driver.Request, *driver.Answer)
 }
 
 var _ consensus.Store = (*link)(nil)
@@ -57,13 +58,13 @@ func (l *link) setCut(up, down bool) {
 }
 
 // Sync sends a request and waits for its answer.
-func (l *link) Sync(ctx context.Context, req consensus.Request) (consensus.Answer, error) {
+func (l *link) Sync(ctx context.Context, req driver.Request) (driver.Answer, error) {
 	r := l.call(ctx, arrival{sync: &req})
 	return r.ans, r.err
 }
 
 // Leave sends a leave and waits until it is acknowledged.
-func (l *link) Leave(ctx context.Context, req consensus.Leave) error {
+func (l *link) Leave(ctx context.Context, req driver.Leave) error {
 	select {
 	case <-l.dead:
 		return nil // the process is gone; what is left of it here ends
@@ -73,12 +74,12 @@ func (l *link) Leave(ctx context.Context, req consensus.Leave) error {
 }
 
 // Load and Save are an operator's: they go past the network.
-func (l *link) Load(context.Context, string) (docs []consensus.Document, roster []consensus.RosterRow, err error) {
+func (l *link) Load(context.Context, string) (docs []driver.Document, roster []consensus.RosterRow, err error) {
 	l.server.set(func() { docs, roster, err = l.server.rec.Load() })
 	return docs, roster, err
 }
 
-func (l *link) Save(_ context.Context, _ string, d consensus.DocumentReport) (current consensus.Version, err error) {
+func (l *link) Save(_ context.Context, _ string, d driver.DocumentReport) (current consensus.Version, err error) {
 	l.server.set(func() {
 		var changed bool
 		if current, changed, err = l.server.rec.Save(&d, l.server.at()); changed {
@@ -89,7 +90,7 @@ func (l *link) Save(_ context.Context, _ string, d consensus.DocumentReport) (cu
 }
 
 // Reserve asks for slots and waits for them.
-func (l *link) Reserve(ctx context.Context, req consensus.Reserve) (consensus.Reserved, error) {
+func (l *link) Reserve(ctx context.Context, req driver.Reserve) (driver.Reserved, error) {
 	r := l.call(ctx, arrival{reserve: &req})
 	return r.res, r.err
 }

@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // heal ends every fault, makes all busy, and waits for the pool to be whole again.
 func (w *world) heal(res *result) {
 	w.calmDown()
 	lease := slices.Max(w.plan.leases)
-	interval := consensus.Interval(lease, w.plan.processors)
+	interval := driver.Interval(lease, w.plan.processors)
 	limit := 2*consensus.Removal(w.plan.longest) + 3*interval
 	if w.plan.storeRate < 1 { // its removal time is longer for all others
 		limit = time.Duration(float64(limit) / w.plan.storeRate)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 )
 
@@ -22,7 +23,7 @@ type server struct {
 
 	mu       sync.Mutex
 	memory   *memstore.Store // takes the steps of a storeMemory
-	rec      consensus.Record
+	rec      driver.Record
 	identity string
 	lives    int           // identities used up
 	stepped  time.Duration // by how much the clock was set
@@ -39,16 +40,16 @@ type server struct {
 
 	syncs, leaves uint64
 	slots         uint64
-	answers       [consensus.Behind + 1]uint64
+	answers       [driver.Behind + 1]uint64
 	freezes       map[consensus.FreezeCause]uint64
 }
 
 // An arrival is a message that has reached the server: a sync, a leave, or a request for slots.
 type arrival struct {
 	sent    time.Time
-	sync    *consensus.Request
-	leave   *consensus.Leave
-	reserve *consensus.Reserve
+	sync    *driver.Request
+	leave   *driver.Leave
+	reserve *driver.Reserve
 	// reply takes the answer. It is called with the server's lock held, and must
 	// not wait.
 	reply func(reply)
@@ -56,8 +57,8 @@ type arrival struct {
 
 // A reply is what a call to the store comes to.
 type reply struct {
-	ans consensus.Answer
-	res consensus.Reserved
+	ans driver.Answer
+	res driver.Reserved
 	err error
 }
 
@@ -85,8 +86,8 @@ func (s *server) wall() int64 {
 }
 
 // at is what the server tells a step of the moment.
-func (s *server) at() consensus.At {
-	at := consensus.At{
+func (s *server) at() driver.At {
+	at := driver.At{
 		Now: s.wall(), Identity: s.identity, Deferred: s.plan.store == storeDeferred, Longest: s.plan.longest,
 	}
 	if at.Deferred {
@@ -140,8 +141,8 @@ func (s *server) take(a arrival) {
 
 // reserve is one reservation. A deferred store reads its own write back to learn what it
 // came to.
-func (s *server) reserve(req *consensus.Reserve) reply {
-	var res consensus.Reserved
+func (s *server) reserve(req *driver.Reserve) reply {
+	var res driver.Reserved
 	var err error
 	if s.memory != nil {
 		res, err = s.memory.Reserve(context.Background(), *req)
@@ -160,7 +161,7 @@ func (s *server) reserve(req *consensus.Reserve) reply {
 }
 
 // sync is one step of the record.
-func (s *server) sync(req *consensus.Request) reply {
+func (s *server) sync(req *driver.Request) reply {
 	if s.memory != nil {
 		ans, err := s.memory.Sync(context.Background(), *req)
 		if err == nil {
@@ -176,7 +177,7 @@ func (s *server) sync(req *consensus.Request) reply {
 	if changed {
 		s.written = s.wall()
 	}
-	if s.deaf && changed && (ans.Status == consensus.Granted || ans.Status == consensus.Behind) {
+	if s.deaf && changed && (ans.Status == driver.Granted || ans.Status == driver.Behind) {
 		s.deaf, s.back = false, time.Now()
 	}
 	s.answers[ans.Status]++
@@ -211,7 +212,7 @@ func (s *server) resume(r *rand.Rand) {
 
 // A backup is the record at an earlier time, on a replica.
 type backup struct {
-	rec     consensus.Record
+	rec     driver.Record
 	written int64
 	lives   int
 }

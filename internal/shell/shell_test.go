@@ -16,6 +16,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/proof"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 func TestMain(m *testing.M) {
@@ -115,7 +116,7 @@ type summary struct {
 	issuing    uint64 // runs
 	faults     [numFaults]uint64
 	outcomes   [numOutcomes]uint64
-	answers    [consensus.Behind + 1]uint64
+	answers    [driver.Behind + 1]uint64
 	freezes    map[consensus.FreezeCause]uint64
 }
 
@@ -223,7 +224,7 @@ func (s *summary) String() string {
 		fmt.Fprintf(&b, "%s: %s\n", n.What, n.Figure)
 	}
 	for i, n := range s.answers {
-		fmt.Fprintf(&b, "answers %s: %d\n", consensus.Status(i), n)
+		fmt.Fprintf(&b, "answers %s: %d\n", driver.Status(i), n)
 	}
 	for c, n := range s.freezes {
 		fmt.Fprintf(&b, "freezes by %s: %d\n", c, n)
@@ -241,8 +242,8 @@ func (s *summary) requireNotVacuous(t *testing.T) {
 		require.NotZero(t, n, "no call was %s", outcome(o))
 	}
 	for a, n := range s.answers {
-		if consensus.Status(a) != consensus.Cloned { // nobody is cloned here
-			require.NotZero(t, n, "no answer was %s", consensus.Status(a))
+		if driver.Status(a) != driver.Cloned { // nobody is cloned here
+			require.NotZero(t, n, "no answer was %s", driver.Status(a))
 		}
 	}
 	require.NotZero(t, s.probes)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -67,7 +68,7 @@ func (p *process) setCut(up, down bool) {
 func (w *world) joinSlots(p *process, opts []consensus.Option) {
 	r := rand.New(rand.NewPCG(w.plan.seed, uint64(2_000_000+p.index)))
 	f := &flying{link: newLink(w.flight.server, &w.plan, r)}
-	f.link.heard = func(req *consensus.Request, ans *consensus.Answer) { w.flight.hear(p, req, ans) }
+	f.link.heard = func(req *driver.Request, ans *driver.Answer) { w.flight.hear(p, req, ans) }
 	if w.calm {
 		f.link.calm()
 	}
@@ -161,7 +162,7 @@ func (w *world) lackingSlots() string {
 	held := ""
 	w.flight.server.set(func() {
 		for _, row := range w.flight.server.rec.Rows {
-			gone := !live[row.ID] || row.State != consensus.RowLive
+			gone := !live[row.ID] || row.State != driver.RowLive
 			if gone && row.Claim > 0 {
 				held = fmt.Sprintf("%s, which is gone, holds slots", row.ID)
 			}

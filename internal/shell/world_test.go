@@ -13,6 +13,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/proof"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -69,7 +70,7 @@ type result struct {
 	alone                uint64
 	faults               [numFaults]uint64
 	outcomes             [numOutcomes]uint64
-	answers              [consensus.Behind + 1]uint64
+	answers              [driver.Behind + 1]uint64
 	freezes              map[consensus.FreezeCause]uint64
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -385,7 +386,7 @@ type counting struct {
 	n atomic.Int64
 }
 
-func (c *counting) Sync(ctx context.Context, r consensus.Request) (consensus.Answer, error) {
+func (c *counting) Sync(ctx context.Context, r driver.Request) (driver.Answer, error) {
 	c.n.Add(1)
 	return c.Store.Sync(ctx, r)
 }

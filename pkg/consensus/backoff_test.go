@@ -9,6 +9,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // A note tells what the service made of the calls in a word of its own.
@@ -40,11 +42,11 @@ func TestServedWord(t *testing.T) {
 // A processor that cannot read the ceiling of a newer release goes by the limit, and leaves the
 // document alone.
 func TestForeignCeilingIsLeftAlone(t *testing.T) {
-	r := &Record{}
+	r := &driver.Record{}
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
 	p.SetLimit(limitOf(t, throttle.Limit{Max: 20, Adaptive: true}))
 	p.ceiling.ask(t, r, p, 0)
-	_, _, err := r.Save(&DocumentReport{Name: backoffDocument, Version: NextVersion(0, 1), Base: 0, Body: []byte("9 of another time")}, At{})
+	_, _, err := r.Save(&driver.DocumentReport{Name: backoffDocument, Version: driver.NextVersion(0, 1), Base: 0, Body: []byte("9 of another time")}, driver.At{})
 	require.NoError(t, err)
 	for i := range 20 {
 		p.Observe(Observation{Served: throttle.Served{Refused: 20, Active: true}})
@@ -59,7 +61,7 @@ func TestForeignCeilingIsLeftAlone(t *testing.T) {
 // Refusals of one generation cut once, and those of a generation before, or reported
 // within the lag, do not cut again, whoever reports them.
 func TestOneCutForAllReports(t *testing.T) {
-	r := &Record{}
+	r := &driver.Record{}
 	var procs []*Processor
 	for _, id := range []string{"a", "b", "c"} {
 		p := NewProcessor(ProcessorConfig{Pool: "pool", ID: id}, id)
@@ -87,7 +89,7 @@ func TestOneCutForAllReports(t *testing.T) {
 	}
 	_, tokens := procs[0].Apply(now, 0)
 	require.InDelta(t, 300*0.49, tokens, 1e-3)
-	now += ceiling.Lag(Interval(DefaultLease, 3))
+	now += ceiling.Lag(driver.Interval(DefaultLease, 3))
 	for range 8 {
 		round(old)
 	}
@@ -104,7 +106,7 @@ func TestOneCutForAllReports(t *testing.T) {
 
 // Refusals bring the next request forward, a few times in a generation.
 func TestHeedIsBounded(t *testing.T) {
-	r := &Record{}
+	r := &driver.Record{}
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
 	p.SetLimit(limitOf(t, throttle.Limit{Max: 20, Adaptive: true}))
 	p.ceiling.ask(t, r, p, 0)

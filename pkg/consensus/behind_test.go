@@ -5,13 +5,15 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // granted is the answer that gives the whole to the only processor of a pool.
-func granted(req *Request) Answer {
-	return Answer{
+func granted(req *driver.Request) driver.Answer {
+	return driver.Answer{
 		Seq: req.Seq, Nonce: req.Nonce, Lease: DefaultLease, Revision: 1,
-		Grant: Grant{Share: Whole, Live: 1, PoolSize: 1, Agreed: true, Roster: []RosterRow{{ID: "a", Claim: Whole, Demand: Whole, PoolSize: 1}}},
+		Grant: driver.Grant{Share: Whole, Live: 1, PoolSize: 1, Agreed: true, Roster: []RosterRow{{ID: "a", Claim: Whole, Demand: Whole, PoolSize: 1}}},
 	}
 }
 
@@ -32,15 +34,15 @@ func TestProcessorTellsAStoreThatIsBehindWhatItHasSent(t *testing.T) {
 	now := 50 * time.Second
 	req := p.Request(now, 1, Whole)
 	require.Zero(t, req.Recalled)
-	require.NoError(t, p.Take(now, Answer{Status: Behind, Seq: req.Seq, Nonce: req.Nonce, Newest: Ticket{Seq: 40, Nonce: 4000}}, "2"))
+	require.NoError(t, p.Take(now, driver.Answer{Status: driver.Behind, Seq: req.Seq, Nonce: req.Nonce, Newest: driver.Ticket{Seq: 40, Nonce: 4000}}, "2"))
 	require.Equal(t, Whole, p.Held(now), "the share goes on")
 	require.Equal(t, now, p.Next(now, 1), "asks at once")
 
 	next := p.Request(now, 2, Whole)
 	require.NoError(t, next.Validate())
-	require.Equal(t, Ticket{Seq: 40, Nonce: 4000}, next.Recalled)
+	require.Equal(t, driver.Ticket{Seq: 40, Nonce: 4000}, next.Recalled)
 	require.Equal(t, "1", next.Incarnation)
-	require.Equal(t, []Ticket{{Seq: req.Seq, Nonce: req.Nonce}}, next.Unanswered)
+	require.Equal(t, []driver.Ticket{{Seq: req.Seq, Nonce: req.Nonce}}, next.Unanswered)
 	require.NoError(t, p.Take(now, granted(&next), "2"))
 	last := p.Request(now, 3, Whole)
 	require.Zero(t, last.Recalled, "once")
@@ -52,21 +54,21 @@ func TestProcessorStartsAnewBehindARequestThatItDoesNotRemember(t *testing.T) {
 	const reach = uint64(len(history{}.tickets))
 	for name, c := range map[string]struct {
 		answered uint64
-		newest   Ticket
+		newest   driver.Ticket
 		stays    bool
 	}{
-		"another nonce":                  {50, Ticket{Seq: 40, Nonce: 4001}, false},
-		"no request":                     {50, Ticket{}, false},
-		"one that was not answered":      {50, Ticket{Seq: 51, Nonce: 1}, false},
-		"the first":                      {50, Ticket{Seq: 1, Nonce: 100}, true},
-		"the oldest that it remembers":   {reach + 9, Ticket{Seq: 10, Nonce: 1000}, true},
-		"an older one than it remembers": {reach + 9, Ticket{Seq: 9, Nonce: 900}, false},
+		"another nonce":                  {50, driver.Ticket{Seq: 40, Nonce: 4001}, false},
+		"no request":                     {50, driver.Ticket{}, false},
+		"one that was not answered":      {50, driver.Ticket{Seq: 51, Nonce: 1}, false},
+		"the first":                      {50, driver.Ticket{Seq: 1, Nonce: 100}, true},
+		"the oldest that it remembers":   {reach + 9, driver.Ticket{Seq: 10, Nonce: 1000}, true},
+		"an older one than it remembers": {reach + 9, driver.Ticket{Seq: 9, Nonce: 900}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := steady(t, c.answered)
 			now := time.Duration(c.answered) * time.Second
 			req := p.Request(now, 1, Whole)
-			require.NoError(t, p.Take(now, Answer{Status: Behind, Seq: req.Seq, Nonce: req.Nonce, Newest: c.newest}, "2"))
+			require.NoError(t, p.Take(now, driver.Answer{Status: driver.Behind, Seq: req.Seq, Nonce: req.Nonce, Newest: c.newest}, "2"))
 			next := p.Request(now, 2, Whole)
 			if c.stays {
 				require.Equal(t, "1", next.Incarnation)
@@ -75,9 +77,9 @@ func TestProcessorStartsAnewBehindARequestThatItDoesNotRemember(t *testing.T) {
 			}
 			require.Equal(t, "2", next.Incarnation)
 			require.Zero(t, p.Held(now))
-			require.Equal(t, Request{
+			require.Equal(t, driver.Request{
 				Pool: "p", ID: "a", Incarnation: "2", Seq: 1, Nonce: 2, Revision: 1, Lease: DefaultLease,
-				Report: Report{Wanted: Whole, Demand: Whole},
+				Report: driver.Report{Wanted: Whole, Demand: Whole},
 			}, next, "nothing of the old life")
 		})
 	}
@@ -88,15 +90,15 @@ func TestProcessorStartsAnewBehindARequestThatItDoesNotRemember(t *testing.T) {
 func TestRepeatTellsAStoreThatIsBehind(t *testing.T) {
 	p := steady(t, 5)
 	now := 5 * time.Second
-	var req Request
-	for range MaxUnanswered + 3 {
+	var req driver.Request
+	for range driver.MaxUnanswered + 3 {
 		req = p.Request(now, 7, Whole)
 		p.Failed(now, req.Seq)
 	}
-	require.Equal(t, uint64(5+MaxUnanswered), req.Seq)
-	require.NoError(t, p.Take(now, Answer{Status: Behind, Seq: req.Seq, Nonce: req.Nonce, Newest: Ticket{Seq: 3, Nonce: 300}}, "2"))
+	require.Equal(t, uint64(5+driver.MaxUnanswered), req.Seq)
+	require.NoError(t, p.Take(now, driver.Answer{Status: driver.Behind, Seq: req.Seq, Nonce: req.Nonce, Newest: driver.Ticket{Seq: 3, Nonce: 300}}, "2"))
 	again := p.Request(now, 8, Whole)
-	req.Recalled = Ticket{Seq: 3, Nonce: 300}
+	req.Recalled = driver.Ticket{Seq: 3, Nonce: 300}
 	require.Equal(t, req, again)
 	require.NoError(t, p.Take(now, granted(&again), "2"))
 	require.Equal(t, Whole, p.Held(now))

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -21,9 +22,9 @@ type liar struct {
 	consensus.Store
 
 	mu       sync.Mutex
-	sync     func(*consensus.Answer)
-	reserve  func(*consensus.Reserved)
-	load     func(docs *[]consensus.Document, roster *[]consensus.RosterRow)
+	sync     func(*driver.Answer)
+	reserve  func(*driver.Reserved)
+	load     func(docs *[]driver.Document, roster *[]consensus.RosterRow)
 	reserves int
 	refused  []error // requests that no store accepts
 	newest   uint64  // the highest revision that a request has reported
@@ -42,7 +43,7 @@ func (l *liar) note(revision uint64, err error) {
 	}
 }
 
-func (l *liar) Sync(ctx context.Context, r consensus.Request) (consensus.Answer, error) {
+func (l *liar) Sync(ctx context.Context, r driver.Request) (driver.Answer, error) {
 	a, err := l.Store.Sync(ctx, r)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -53,7 +54,7 @@ func (l *liar) Sync(ctx context.Context, r consensus.Request) (consensus.Answer,
 	return a, err
 }
 
-func (l *liar) Reserve(ctx context.Context, r consensus.Reserve) (consensus.Reserved, error) {
+func (l *liar) Reserve(ctx context.Context, r driver.Reserve) (driver.Reserved, error) {
 	res, err := l.Store.Reserve(ctx, r)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -65,7 +66,7 @@ func (l *liar) Reserve(ctx context.Context, r consensus.Reserve) (consensus.Rese
 	return res, err
 }
 
-func (l *liar) Load(ctx context.Context, pool string) ([]consensus.Document, []consensus.RosterRow, error) {
+func (l *liar) Load(ctx context.Context, pool string) ([]driver.Document, []consensus.RosterRow, error) {
 	docs, roster, err := l.Store.Load(ctx, pool)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -77,21 +78,21 @@ func (l *liar) Load(ctx context.Context, pool string) ([]consensus.Document, []c
 
 // Of an answer for slots that no store gives nothing is believed: not the revision either, which would freeze the pool.
 func TestNothingOfAWrongAnswerForSlotsIsBelieved(t *testing.T) {
-	for name, lie := range map[string]func(*consensus.Reserved){
-		"too many":             func(r *consensus.Reserved) { r.Count = 65 },
-		"fewer than none":      func(r *consensus.Reserved) { r.Count = -1 },
-		"a wait below 0":       func(r *consensus.Reserved) { r.Wait = -1 },
-		"an endless wait":      func(r *consensus.Reserved) { r.Count, r.Wait = 1, math.MaxInt64 },
-		"a spacing below 0":    func(r *consensus.Reserved) { r.Spacing = -1 },
-		"an endless spacing":   func(r *consensus.Reserved) { r.Count, r.Spacing = 1, math.MaxInt64 },
-		"a retry below 0":      func(r *consensus.Reserved) { r.Count, r.Retry = 0, -1 },
-		"an endless retry":     func(r *consensus.Reserved) { r.Count, r.Retry = 0, math.MaxInt64 },
-		"a name below 0":       func(r *consensus.Reserved) { r.Last = -1 },
-		"a time below 0":       func(r *consensus.Reserved) { r.Time = -1 },
-		"a far time":           func(r *consensus.Reserved) { r.Time = math.MaxInt64 },
-		"too far a revision":   func(r *consensus.Reserved) { r.Revision = math.MaxUint64 },
-		"a freeze below 0":     func(r *consensus.Reserved) { r.Frozen = -1 },
-		"more than was wanted": func(r *consensus.Reserved) { r.Count = 2 },
+	for name, lie := range map[string]func(*driver.Reserved){
+		"too many":             func(r *driver.Reserved) { r.Count = 65 },
+		"fewer than none":      func(r *driver.Reserved) { r.Count = -1 },
+		"a wait below 0":       func(r *driver.Reserved) { r.Wait = -1 },
+		"an endless wait":      func(r *driver.Reserved) { r.Count, r.Wait = 1, math.MaxInt64 },
+		"a spacing below 0":    func(r *driver.Reserved) { r.Spacing = -1 },
+		"an endless spacing":   func(r *driver.Reserved) { r.Count, r.Spacing = 1, math.MaxInt64 },
+		"a retry below 0":      func(r *driver.Reserved) { r.Count, r.Retry = 0, -1 },
+		"an endless retry":     func(r *driver.Reserved) { r.Count, r.Retry = 0, math.MaxInt64 },
+		"a name below 0":       func(r *driver.Reserved) { r.Last = -1 },
+		"a time below 0":       func(r *driver.Reserved) { r.Time = -1 },
+		"a far time":           func(r *driver.Reserved) { r.Time = math.MaxInt64 },
+		"too far a revision":   func(r *driver.Reserved) { r.Revision = math.MaxUint64 },
+		"a freeze below 0":     func(r *driver.Reserved) { r.Frozen = -1 },
+		"more than was wanted": func(r *driver.Reserved) { r.Count = 2 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -100,7 +101,7 @@ func TestNothingOfAWrongAnswerForSlotsIsBelieved(t *testing.T) {
 				defer func() { _ = m.Leave(context.Background()) }()
 				time.Sleep(3 * time.Second)
 				s.lie(func() {
-					s.reserve = func(r *consensus.Reserved) { r.Revision = 1 << 40; lie(r) }
+					s.reserve = func(r *driver.Reserved) { r.Revision = 1 << 40; lie(r) }
 				})
 				ctx, cancel := context.WithTimeout(t.Context(), 12*time.Second)
 				defer cancel()
@@ -125,27 +126,27 @@ func TestNothingOfAWrongAnswerForSlotsIsBelieved(t *testing.T) {
 
 // So it is with the answer to a sync.
 func TestNothingOfAWrongAnswerIsBelieved(t *testing.T) {
-	for name, lie := range map[string]func(*consensus.Answer){
-		"a share below 0":     func(a *consensus.Answer) { a.Share = -1 },
-		"too large a share":   func(a *consensus.Answer) { a.Share = consensus.Whole + 1 },
-		"status below":        func(a *consensus.Answer) { a.Status = -1 },
-		"a far status":        func(a *consensus.Answer) { a.Status = 99 },
-		"no lease":            func(a *consensus.Answer) { a.Lease = 0 },
-		"an endless lease":    func(a *consensus.Answer) { a.Lease = math.MaxInt64 },
-		"a time below 0":      func(a *consensus.Answer) { a.Time = -1 },
-		"a far time":          func(a *consensus.Answer) { a.Time = math.MaxInt64 },
-		"too far a revision":  func(a *consensus.Answer) { a.Revision = math.MaxUint64 },
-		"a freeze below 0":    func(a *consensus.Answer) { a.Frozen = -1 },
-		"an endless freeze":   func(a *consensus.Answer) { a.Frozen = math.MaxInt64 },
-		"a beginning below 0": func(a *consensus.Answer) { a.Epoch = -1 },
-		"a silence below 0":   func(a *consensus.Answer) { a.Silence = -1 },
-		"fewer than none":     func(a *consensus.Answer) { a.Live = -1 },
-		"a pool size below 0": func(a *consensus.Answer) { a.PoolSize = -1 },
-		"a claim below 0":     func(a *consensus.Answer) { a.Roster[0].Claim = -1 },
-		"too large a demand":  func(a *consensus.Answer) { a.Roster[0].Demand = consensus.Whole + 1 },
-		"a row of nobody":     func(a *consensus.Answer) { a.Roster[0].ID = "" },
-		"an odd document": func(a *consensus.Answer) {
-			a.Documents = []consensus.Document{{Name: "A", Version: 1, Body: []byte("x")}}
+	for name, lie := range map[string]func(*driver.Answer){
+		"a share below 0":     func(a *driver.Answer) { a.Share = -1 },
+		"too large a share":   func(a *driver.Answer) { a.Share = consensus.Whole + 1 },
+		"status below":        func(a *driver.Answer) { a.Status = -1 },
+		"a far status":        func(a *driver.Answer) { a.Status = 99 },
+		"no lease":            func(a *driver.Answer) { a.Lease = 0 },
+		"an endless lease":    func(a *driver.Answer) { a.Lease = math.MaxInt64 },
+		"a time below 0":      func(a *driver.Answer) { a.Time = -1 },
+		"a far time":          func(a *driver.Answer) { a.Time = math.MaxInt64 },
+		"too far a revision":  func(a *driver.Answer) { a.Revision = math.MaxUint64 },
+		"a freeze below 0":    func(a *driver.Answer) { a.Frozen = -1 },
+		"an endless freeze":   func(a *driver.Answer) { a.Frozen = math.MaxInt64 },
+		"a beginning below 0": func(a *driver.Answer) { a.Epoch = -1 },
+		"a silence below 0":   func(a *driver.Answer) { a.Silence = -1 },
+		"fewer than none":     func(a *driver.Answer) { a.Live = -1 },
+		"a pool size below 0": func(a *driver.Answer) { a.PoolSize = -1 },
+		"a claim below 0":     func(a *driver.Answer) { a.Roster[0].Claim = -1 },
+		"too large a demand":  func(a *driver.Answer) { a.Roster[0].Demand = consensus.Whole + 1 },
+		"a row of nobody":     func(a *driver.Answer) { a.Roster[0].ID = "" },
+		"an odd document": func(a *driver.Answer) {
+			a.Documents = []driver.Document{{Name: "A", Version: 1, Body: []byte("x")}}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -155,15 +156,15 @@ func TestNothingOfAWrongAnswerIsBelieved(t *testing.T) {
 				defer func() { _ = m.Leave(context.Background()) }()
 				time.Sleep(3 * time.Second)
 				s.lie(func() {
-					s.sync = func(a *consensus.Answer) {
-						if a.Status == consensus.Granted {
+					s.sync = func(a *driver.Answer) {
+						if a.Status == driver.Granted {
 							a.Revision, a.Time = 1<<40, a.Time+1<<40
 							lie(a)
 						}
 					}
 				})
 				time.Sleep(3 * time.Second)
-				require.ErrorIs(t, m.View().LastError, consensus.ErrWrongAnswer)
+				require.ErrorIs(t, m.View().LastError, driver.ErrWrongAnswer)
 				_, ok := th.TryAcquire(1)
 				require.True(t, ok, "it goes on with what it had")
 				s.lie(func() { s.sync = nil })
@@ -185,27 +186,27 @@ func TestNothingOfAWrongRecordIsShown(t *testing.T) {
 	m, err := consensus.Join(t.Context(), s, "p", consensus.WithFailFast())
 	require.NoError(t, err)
 	defer func() { _ = m.Leave(t.Context()) }()
-	for name, lie := range map[string]func(*[]consensus.Document, *[]consensus.RosterRow){
-		"a far version": func(d *[]consensus.Document, _ *[]consensus.RosterRow) {
-			*d = []consensus.Document{{Name: "limit", Version: math.MaxUint64, Body: []byte("x")}}
+	for name, lie := range map[string]func(*[]driver.Document, *[]consensus.RosterRow){
+		"a far version": func(d *[]driver.Document, _ *[]consensus.RosterRow) {
+			*d = []driver.Document{{Name: "limit", Version: math.MaxUint64, Body: []byte("x")}}
 		},
-		"an odd name": func(d *[]consensus.Document, _ *[]consensus.RosterRow) {
-			*d = []consensus.Document{{Name: "Ä", Version: 1, Body: []byte("x")}}
+		"an odd name": func(d *[]driver.Document, _ *[]consensus.RosterRow) {
+			*d = []driver.Document{{Name: "Ä", Version: 1, Body: []byte("x")}}
 		},
-		"no body": func(d *[]consensus.Document, _ *[]consensus.RosterRow) {
-			*d = []consensus.Document{{Name: "limit", Version: 1, Body: nil}}
+		"no body": func(d *[]driver.Document, _ *[]consensus.RosterRow) {
+			*d = []driver.Document{{Name: "limit", Version: 1, Body: nil}}
 		},
-		"a claim below 0": func(_ *[]consensus.Document, r *[]consensus.RosterRow) { (*r)[0].Claim = -1 },
-		"a far pool size": func(_ *[]consensus.Document, r *[]consensus.RosterRow) { (*r)[0].PoolSize = math.MaxInt },
+		"a claim below 0": func(_ *[]driver.Document, r *[]consensus.RosterRow) { (*r)[0].Claim = -1 },
+		"a far pool size": func(_ *[]driver.Document, r *[]consensus.RosterRow) { (*r)[0].PoolSize = math.MaxInt },
 	} {
 		s.lie(func() { s.load = lie })
 		_, err := consensus.LoadOverview(t.Context(), s, "p")
-		require.ErrorIs(t, err, consensus.ErrWrongAnswer, name)
+		require.ErrorIs(t, err, driver.ErrWrongAnswer, name)
 		_, err = consensus.LoadOverride(t.Context(), s, "p")
-		require.ErrorIs(t, err, consensus.ErrWrongAnswer, name)
-		require.ErrorIs(t, consensus.SaveOverride(t.Context(), s, "p", consensus.Override{Max: 5, Per: time.Second}), consensus.ErrWrongAnswer, name)
+		require.ErrorIs(t, err, driver.ErrWrongAnswer, name)
+		require.ErrorIs(t, consensus.SaveOverride(t.Context(), s, "p", consensus.Override{Max: 5, Per: time.Second}), driver.ErrWrongAnswer, name)
 		_, err = consensus.LoadPauses(t.Context(), s, "p")
-		require.ErrorIs(t, err, consensus.ErrWrongAnswer, name)
+		require.ErrorIs(t, err, driver.ErrWrongAnswer, name)
 	}
 }
 

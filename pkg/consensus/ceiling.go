@@ -8,6 +8,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/ramp"
 	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // A poolCeiling is what a processor knows of the limit in force in its pool. It feeds the
@@ -68,14 +70,14 @@ func (c *poolCeiling) know(others []note) {
 }
 
 // take takes what an answer says of the limit; sent are the reports of its request.
-func (c *poolCeiling) take(now time.Duration, sent []DocumentReport, a *Answer) {
+func (c *poolCeiling) take(now time.Duration, sent []driver.DocumentReport, a *driver.Answer) {
 	before := c.lacking()
 	defer func() { c.urgent = c.lacking() && !before }()
 	c.answers++
 	if c.floor = c.logical(now); c.answers == 1 || time.Duration(c.floor-a.Time)*time.Microsecond > c.clamp {
 		c.floor = 0 // another clock, or a clock that stood still
 	}
-	c.time, c.at, c.began, c.slept, c.clamp, c.issuing = a.Time, now, a.Epoch, a.Silence, Clamp(a.Lease), a.Issuing
+	c.time, c.at, c.began, c.slept, c.clamp, c.issuing = a.Time, now, a.Epoch, a.Silence, driver.Clamp(a.Lease), a.Issuing
 	c.takeNotes(a.Roster)
 	for _, name := range c.docs.Take(sent, a.Documents) {
 		doc := c.docs.Find(name).Document
@@ -92,7 +94,7 @@ func (c *poolCeiling) take(now time.Duration, sent []DocumentReport, a *Answer) 
 	c.pauses.take(c.moment(now), c.asked, c.docs.Find(pauseDocument))
 	live := len(a.Roster)
 	c.law.Unsure = c.answers == 1 && a.Epoch == 0 && live <= 1
-	c.calls.lag, c.retry.live = ceiling.Lag(Interval(a.Lease, live)), live
+	c.calls.lag, c.retry.live = ceiling.Lag(driver.Interval(a.Lease, live)), live
 	c.law.Settle(ceiling.Present{Now: a.Time, Epoch: a.Epoch, Silence: a.Silence.Microseconds(), Clamp: c.clamp})
 }
 
@@ -119,7 +121,7 @@ func (c *poolCeiling) takeNotes(roster []RosterRow) {
 func (c *poolCeiling) lacking() bool { return c.docs.Lost() || c.law.Changed() }
 
 // reports returns what a request says of the documents. random is drawn for this request.
-func (c *poolCeiling) reports(now time.Duration, random uint16) []DocumentReport {
+func (c *poolCeiling) reports(now time.Duration, random uint16) []driver.DocumentReport {
 	out := c.docs.Reports()
 	if d, ok := c.pauses.propose(c.moment(now), c.docs.Find(pauseDocument), random); ok {
 		out = pooldoc.Report(out, d)
@@ -134,7 +136,7 @@ func (c *poolCeiling) reports(now time.Duration, random uint16) []DocumentReport
 }
 
 // propose adds the next version of a document to the reports of a request.
-func propose[T any](list []DocumentReport, doc *pooldoc.Doc[T], docs *pooldoc.Cache, value T, random uint16) []DocumentReport {
+func propose[T any](list []driver.DocumentReport, doc *pooldoc.Doc[T], docs *pooldoc.Cache, value T, random uint16) []driver.DocumentReport {
 	if d, ok := doc.Propose(docs.Find(doc.Name), value, random); ok {
 		list = pooldoc.Report(list, d)
 	}
@@ -145,7 +147,7 @@ func propose[T any](list []DocumentReport, doc *pooldoc.Doc[T], docs *pooldoc.Ca
 func (c *poolCeiling) moment(now time.Duration) moment {
 	m := moment{now: now, clamp: c.clamp}
 	if m.clamp == 0 {
-		m.clamp = Clamp(DefaultLease)
+		m.clamp = driver.Clamp(DefaultLease)
 	}
 	// The clock of a new record may not be known before its second step (0), and it may
 	// have stood still for a processor that was not answered for long.
@@ -159,7 +161,7 @@ func (c *poolCeiling) moment(now time.Duration) moment {
 func (c *poolCeiling) lost(now time.Duration) bool {
 	clamp := c.clamp
 	if clamp == 0 {
-		clamp = Clamp(DefaultLease)
+		clamp = driver.Clamp(DefaultLease)
 	}
 	return now-c.at > clamp
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/ramp"
 	"github.com/numaproj-contrib/numathrottle/internal/race"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 func limitOf(t testing.TB, l throttle.Limit) throttle.Limit {
@@ -34,7 +36,7 @@ func TestNote(t *testing.T) {
 	require.Equal(t, n, back)
 	largest := note{
 		limit: ceiling.Rate{Max: maxNoteTokens, Per: time.Duration(maxNotePer) * time.Microsecond}, used: maxNoteFlow, offered: maxNoteFlow,
-		paused: MaxVersion, retryAt: MaxMicros,
+		paused: driver.MaxVersion, retryAt: driver.MaxMicros,
 		reports: true, served: backoff.Report{Generation: maxNoteCuts, Accepted: maxNoteFlow, Refused: maxNoteFlow, Overloaded: maxNoteFlow},
 	}
 	require.LessOrEqual(t, len(largest.String()), MaxNoteBytes)
@@ -71,7 +73,7 @@ func FuzzParseNote(f *testing.F) {
 		require.Equal(t, n.paused, receiptOf(text))
 		require.False(t, n.limit.Below(n.limit))
 		require.Positive(t, n.limit.Tokens(time.Hour))
-		require.NoError(t, ValidateNote(text))
+		require.NoError(t, driver.ValidateNote(text))
 	})
 }
 
@@ -96,7 +98,7 @@ func FuzzParseOverride(f *testing.F) {
 		again, err := parseOverride(bodyOf(t, o))
 		require.NoError(t, err)
 		require.Equal(t, o, again)
-		require.LessOrEqual(t, len(bodyOf(t, o)), MaxDocumentBytes)
+		require.LessOrEqual(t, len(bodyOf(t, o)), driver.MaxDocumentBytes)
 	})
 }
 
@@ -195,10 +197,10 @@ func TestEffectiveSharesAddUp(t *testing.T) {
 }
 
 // ask plays one request and its answer, of a store that never freezes.
-func (c *poolCeiling) ask(t *testing.T, r *Record, p *Processor, now time.Duration) Request {
+func (c *poolCeiling) ask(t *testing.T, r *driver.Record, p *Processor, now time.Duration) driver.Request {
 	t.Helper()
 	req := p.Request(now, uint64(now)+1, Whole)
-	ans, _ := r.Sync(&req, At{Now: after(now).Now})
+	ans, _ := r.Sync(&req, driver.At{Now: after(now).Now})
 	require.NoError(t, p.Take(now, ans, "fresh"))
 	return req
 }
@@ -206,7 +208,7 @@ func (c *poolCeiling) ask(t *testing.T, r *Record, p *Processor, now time.Durati
 // A processor that cannot read the ramp of a newer release stays at Min and leaves the
 // document alone.
 func TestForeignRampIsLeftAlone(t *testing.T) {
-	r := &Record{}
+	r := &driver.Record{}
 	l := limitOf(t, throttle.Limit{Max: 20, Min: 10, RampUpDuration: time.Minute, Mode: throttle.Scheduled{}})
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
 	p.SetLimit(l)
@@ -215,7 +217,7 @@ func TestForeignRampIsLeftAlone(t *testing.T) {
 	p.ceiling.ask(t, r, p, 100*time.Millisecond)
 	require.False(t, p.ceiling.urgent)
 	held := recorded(r, rampDocument)
-	_, _, err := r.Save(&DocumentReport{Name: rampDocument, Version: NextVersion(held.Version, 1), Base: held.Version, Body: []byte("9 of another time")}, At{})
+	_, _, err := r.Save(&driver.DocumentReport{Name: rampDocument, Version: driver.NextVersion(held.Version, 1), Base: held.Version, Body: []byte("9 of another time")}, driver.At{})
 	require.NoError(t, err)
 	for i := range 20 {
 		p.ceiling.ask(t, r, p, time.Duration(i+1)*time.Second)
@@ -228,7 +230,7 @@ func TestForeignRampIsLeftAlone(t *testing.T) {
 
 // One step a second, however many processors there are and however often they ask.
 func TestRampMovesOnceASecond(t *testing.T) {
-	r := &Record{}
+	r := &driver.Record{}
 	l := limitOf(t, throttle.Limit{Max: 1000, Min: 10, RampUpDuration: time.Hour})
 	var ps []*Processor
 	for i := range 5 {
@@ -250,7 +252,7 @@ func TestRampMovesOnceASecond(t *testing.T) {
 
 // At the top there is nothing to do, unless the limit changes.
 func TestRampAtTheTopWritesNothing(t *testing.T) {
-	r := &Record{}
+	r := &driver.Record{}
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
 	p.SetLimit(limitOf(t, throttle.Limit{Max: 20, Min: 10, RampUpDuration: 5 * time.Second, Mode: throttle.Scheduled{}}))
 	now := time.Duration(0)
@@ -267,7 +269,7 @@ func TestRampAtTheTopWritesNothing(t *testing.T) {
 	_, tokens := p.Apply(now, 0)
 	require.Zero(t, tokens, "the configured limit")
 
-	_, _, err := r.Save(&DocumentReport{Name: limitDocument, Version: 7, Base: 0, Body: bodyOf(t, Override{Max: 40, Per: time.Second})}, At{})
+	_, _, err := r.Save(&driver.DocumentReport{Name: limitDocument, Version: 7, Base: 0, Body: bodyOf(t, Override{Max: 40, Per: time.Second})}, driver.At{})
 	require.NoError(t, err)
 	ask(1)
 	_, tokens = p.Apply(now, 0)
@@ -283,8 +285,8 @@ func TestRampAtTheTopWritesNothing(t *testing.T) {
 // What a frozen store answers of calls under way is no share to begin more with.
 func TestCallsUnderWayAreNoShareInAFrozenPool(t *testing.T) {
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a", Policy: Even}, "1")
-	r := &Record{}
-	sync := func(now time.Duration, identity string) Request {
+	r := &driver.Record{}
+	sync := func(now time.Duration, identity string) driver.Request {
 		req := p.Request(now, uint64(now)+1, Whole)
 		at := after(now)
 		at.Identity, at.Remembers = identity, map[string]time.Duration{"one": remembers}[identity]
@@ -307,7 +309,7 @@ func TestCallsUnderWayAreNoShareInAFrozenPool(t *testing.T) {
 	require.Equal(t, Whole/2, p.Held(4*time.Second))
 	require.LessOrEqual(t, other.Held(4*time.Second), Whole*2/10, "what is in use stays claimed")
 
-	*r = Record{} // by a server that remembers nothing
+	*r = driver.Record{} // by a server that remembers nothing
 	for now := 4 * time.Second; now < 8*time.Second; now += time.Second {
 		req := sync(now, "two")
 		require.Equal(t, Whole*8/10, req.InUse)
@@ -357,11 +359,11 @@ func TestCeilingIsNotAnticipatedWithoutTheStore(t *testing.T) {
 
 // What the store has lost it gets back at once, not an interval later.
 func TestLostDocumentIsGivenBackAtOnce(t *testing.T) {
-	r := &Record{}
+	r := &driver.Record{}
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
 	p.SetLimit(limitOf(t, throttle.Limit{Max: 20}))
 	p.ceiling.ask(t, r, p, 0)
-	_, _, err := r.Save(&DocumentReport{Name: limitDocument, Version: 7, Base: 0, Body: bodyOf(t, Override{Max: 5})}, At{})
+	_, _, err := r.Save(&driver.DocumentReport{Name: limitDocument, Version: 7, Base: 0, Body: bodyOf(t, Override{Max: 5})}, driver.At{})
 	require.NoError(t, err)
 	p.ceiling.ask(t, r, p, time.Second)
 	require.InDelta(t, p.interval(), p.Next(time.Second, 1)-time.Second, float64(time.Millisecond), "nothing to say")
@@ -376,12 +378,12 @@ func TestLostDocumentIsGivenBackAtOnce(t *testing.T) {
 // A processor that cannot read the limit leaves its share to those who can, and does not
 // ask more often for what it would not take.
 func TestUnreadableLimitWantsNothing(t *testing.T) {
-	r := &Record{}
+	r := &driver.Record{}
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
 	p.SetLimit(limitOf(t, throttle.Limit{Max: 20}))
 	p.ceiling.ask(t, r, p, 0)
 	require.Equal(t, Whole, p.Held(0))
-	_, _, err := r.Save(&DocumentReport{Name: limitDocument, Version: 7, Base: 0, Body: []byte("?")}, At{})
+	_, _, err := r.Save(&driver.DocumentReport{Name: limitDocument, Version: 7, Base: 0, Body: []byte("?")}, driver.At{})
 	require.NoError(t, err)
 	now := time.Second
 	for ; now < DefaultLease+2*time.Second; now += time.Second {
@@ -398,12 +400,12 @@ func TestUnreadableLimitWantsNothing(t *testing.T) {
 // A store that learns its time late cannot tell with the first answer whether the pool has
 // just begun. Until it can, the ramp of the pool before it counts for nothing.
 func TestFirstAnswerOfAPoolThatMayHaveBegun(t *testing.T) {
-	r := &Record{}
+	r := &driver.Record{}
 	l := limitOf(t, throttle.Limit{Max: 20, Min: 10, RampUpDuration: 10 * time.Second, Mode: throttle.Scheduled{}})
 	deferred, written := true, int64(0)
 	ask := func(p *Processor, now time.Duration) {
 		req := p.Request(now, uint64(now)+1, Whole)
-		at := At{Now: written, Deferred: deferred}
+		at := driver.At{Now: written, Deferred: deferred}
 		written = after(now).Now
 		ans, _ := r.Sync(&req, at)
 		require.NoError(t, p.Take(now, ans, "fresh"))
@@ -416,7 +418,7 @@ func TestFirstAnswerOfAPoolThatMayHaveBegun(t *testing.T) {
 	_, tokens := a.Apply(20*time.Second, 0)
 	require.Zero(t, tokens, "at the top")
 	leave := a.Leave(20 * time.Second)
-	r.Leave(&leave, At{Now: written, Deferred: true})
+	r.Leave(&leave, driver.At{Now: written, Deferred: true})
 
 	b := NewProcessor(ProcessorConfig{Pool: "pool", ID: "b"}, "2")
 	b.SetLimit(l)
@@ -431,7 +433,7 @@ func TestFirstAnswerOfAPoolThatMayHaveBegun(t *testing.T) {
 // A ramp that had arrived wrote nothing for long. When the limit rises, it goes up from
 // there, and the time at the top counts for nothing.
 func TestLimitRisesAfterLongAtTheTop(t *testing.T) {
-	r := &Record{}
+	r := &driver.Record{}
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
 	p.SetLimit(limitOf(t, throttle.Limit{Max: 20, Min: 10, RampUpDuration: time.Minute, Mode: throttle.Scheduled{}}))
 	other := NewProcessor(ProcessorConfig{Pool: "pool", ID: "b"}, "2")
@@ -444,7 +446,7 @@ func TestLimitRisesAfterLongAtTheTop(t *testing.T) {
 	_, tokens := p.Apply(now, 0)
 	require.InDelta(t, 10, tokens, 0, "the lowest limit is that of b")
 	leave := other.Leave(now)
-	r.Leave(&leave, At{Now: after(now).Now})
+	r.Leave(&leave, driver.At{Now: after(now).Now})
 	for range 12 {
 		now += time.Second
 		p.ceiling.ask(t, r, p, now)
@@ -455,12 +457,12 @@ func TestLimitRisesAfterLongAtTheTop(t *testing.T) {
 
 // A store that does not take what it lacks is not asked for ever more often.
 func TestStoreThatTakesNothingIsNotPressed(t *testing.T) {
-	r := &Record{}
+	r := &driver.Record{}
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
 	p.SetLimit(limitOf(t, throttle.Limit{Max: 20, Min: 10}))
 	p.ceiling.ask(t, r, p, 0)
-	for i := range MaxDocuments {
-		_, _, err := r.Save(&DocumentReport{Name: fmt.Sprint("full", i), Version: 7, Base: 0, Body: []byte("x")}, At{})
+	for i := range driver.MaxDocuments {
+		_, _, err := r.Save(&driver.DocumentReport{Name: fmt.Sprint("full", i), Version: 7, Base: 0, Body: []byte("x")}, driver.At{})
 		require.NoError(t, err)
 	}
 	asked := 0

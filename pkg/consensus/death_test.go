@@ -5,10 +5,12 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // joined is a processor that has asked once, and holds what it was given.
-func joined(t *testing.T, r *Record, now *time.Duration, id, incarnation string, wills ...Will) *Processor {
+func joined(t *testing.T, r *driver.Record, now *time.Duration, id, incarnation string, wills ...Will) *Processor {
 	t.Helper()
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: id, OnStoreLoss: Stop}, incarnation)
 	p.Inherit(*now, wills)
@@ -16,18 +18,18 @@ func joined(t *testing.T, r *Record, now *time.Duration, id, incarnation string,
 	return p
 }
 
-func syncOnce(t *testing.T, r *Record, now *time.Duration, p *Processor) Answer {
+func syncOnce(t *testing.T, r *driver.Record, now *time.Duration, p *Processor) driver.Answer {
 	t.Helper()
 	*now += 100 * time.Millisecond
 	req := p.Request(*now, uint64(*now), Whole)
 	require.NoError(t, req.Validate())
-	ans, _ := r.Sync(&req, At{Now: 1_000_000_000 + now.Microseconds(), Identity: "store", Remembers: time.Hour})
+	ans, _ := r.Sync(&req, driver.At{Now: 1_000_000_000 + now.Microseconds(), Identity: "store", Remembers: time.Hour})
 	require.NoError(t, p.Take(*now, ans, p.incarnation+"'"))
 	return ans
 }
 
 func TestAProcessorTakesOverFromADeadOne(t *testing.T) {
-	var r Record
+	var r driver.Record
 	now := time.Minute
 	dead := joined(t, &r, &now, "a", "1")
 	require.Equal(t, Whole, dead.Held(now))
@@ -45,12 +47,12 @@ func TestAProcessorTakesOverFromADeadOne(t *testing.T) {
 	require.Len(t, r.Rows, 3, "their rows stay")
 
 	// Late packets of the dead are refused, and change nothing.
-	require.Equal(t, Replaced, syncOnce(t, &r, &now, dead).Status)
+	require.Equal(t, driver.Replaced, syncOnce(t, &r, &now, dead).Status)
 	require.Equal(t, Whole, r.Claims())
 }
 
 func TestADeathIsNamedUntilTheStoreHasAnswered(t *testing.T) {
-	var r Record
+	var r driver.Record
 	now := time.Minute
 	dead := joined(t, &r, &now, "a", "1")
 	heir := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "2")
@@ -60,11 +62,11 @@ func TestADeathIsNamedUntilTheStoreHasAnswered(t *testing.T) {
 		require.False(t, heir.Settled())
 	}
 	at := 1_000_000_000 + now.Microseconds()
-	closed := Record{
+	closed := driver.Record{
 		Store: "store", Revision: 1, Clock: at, Wall: at, Lease: DefaultLease,
-		Rows: []Row{{RowKey: RowKey{ID: "a", Incarnation: "2"}, State: RowCloned, LastSeen: at}},
+		Rows: []driver.Row{{RowKey: driver.RowKey{ID: "a", Incarnation: "2"}, State: driver.RowCloned, LastSeen: at}},
 	}
-	require.Equal(t, Cloned, syncOnce(t, &closed, &now, heir).Status)
+	require.Equal(t, driver.Cloned, syncOnce(t, &closed, &now, heir).Status)
 	require.False(t, heir.Settled(), "a refusal settles nothing, under whatever incarnation it goes on")
 	syncOnce(t, &r, &now, heir)
 	require.True(t, heir.Settled())
@@ -72,7 +74,7 @@ func TestADeathIsNamedUntilTheStoreHasAnswered(t *testing.T) {
 }
 
 func TestDebtOfTheDeadIsEarnedFirst(t *testing.T) {
-	var r Record
+	var r driver.Record
 	now := time.Minute
 	dead := joined(t, &r, &now, "a", "1")
 	heir := joined(t, &r, &now, "a", "2", dead.Will(2*time.Second))
@@ -90,20 +92,20 @@ func TestDebtOfTheDeadIsEarnedFirst(t *testing.T) {
 func TestTheDeathOfACloneFreesNothing(t *testing.T) {
 	for name, closed := range map[string]bool{"closed as a clone's": true, "not known to be one": false} {
 		t.Run(name, func(t *testing.T) {
-			var r Record
+			var r driver.Record
 			now := time.Minute
 			p := joined(t, &r, &now, "a", "1")
 			clone := *p
 			will := clone.Will(0)    // the clone dies before it has spoken
 			syncOnce(t, &r, &now, p) // the other goes on
 			if closed {
-				require.Equal(t, Cloned, syncOnce(t, &r, &now, &clone).Status)
-				will = Will{Death: Death{Incarnation: "1", Last: Ticket{Seq: r.Rows[0].Seq, Nonce: r.Rows[0].Nonce}}}
+				require.Equal(t, driver.Cloned, syncOnce(t, &r, &now, &clone).Status)
+				will = Will{Death: driver.Death{Incarnation: "1", Last: driver.Ticket{Seq: r.Rows[0].Seq, Nonce: r.Rows[0].Nonce}}}
 			}
 			heir := joined(t, &r, &now, "a", "3", will)
 			require.Zero(t, heir.Held(now))
 			require.Equal(t, Whole, p.Held(now))
-			require.Equal(t, RowCloned, r.Rows[0].State)
+			require.Equal(t, driver.RowCloned, r.Rows[0].State)
 		})
 	}
 }
@@ -111,7 +113,7 @@ func TestTheDeathOfACloneFreesNothing(t *testing.T) {
 func TestATestamentIsForWhoHoldsIt(t *testing.T) {
 	var tm Testament
 	require.Empty(t, tm.Inherit(true))
-	will := func(s string) Will { return Will{Death: Death{Incarnation: s}} }
+	will := func(s string) Will { return Will{Death: driver.Death{Incarnation: s}} }
 	tm.Write(nil, will("1"))
 	require.Nil(t, tm.Inherit(false))
 	var inherited []Will

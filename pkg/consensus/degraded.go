@@ -1,5 +1,7 @@
 package consensus
 
+import "github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+
 import "time"
 
 // StoreLoss says what a processor does when its lease runs out because the store
@@ -18,12 +20,12 @@ const (
 )
 
 // degradeFor is the longest time that a share is used without the store.
-const degradeFor = MaxOutlasts * 4 / 5
+const degradeFor = driver.MaxOutlasts * 4 / 5
 
 // outlasts is Request.Outlasts.
 func (p *Processor) outlasts() time.Duration {
 	if p.cfg.OnStoreLoss == Degrade {
-		return MaxOutlasts
+		return driver.MaxOutlasts
 	}
 	return 0
 }

@@ -7,15 +7,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // answerIssuing takes the store's answer to the next request of p.
 func answerIssuing(t *testing.T, p *Processor, now time.Duration, issuing bool, share Share) {
 	t.Helper()
 	req := p.Request(now, uint64(now)+1, Whole)
-	err := p.Take(now, Answer{
+	err := p.Take(now, driver.Answer{
 		Seq: req.Seq, Nonce: req.Nonce, Lease: DefaultLease, Time: now.Microseconds(), Revision: req.Seq, Issuing: issuing,
-		Grant: Grant{Share: share, Live: 1, Roster: []RosterRow{{ID: "a", Demand: Whole}}},
+		Grant: driver.Grant{Share: share, Live: 1, Roster: []RosterRow{{ID: "a", Demand: Whole}}},
 	}, "2")
 	require.NoError(t, err)
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // remindEvery is how often a loss of the store that goes on is logged again.
@@ -124,7 +126,7 @@ func frozenLine(s *situation, first bool) logLine {
 	line := logLine{slog.LevelWarn, "the pool is frozen: no share grows", []any{
 		"for", s.frozen.Round(time.Millisecond), "because", explain(s.frozenBy), "share", s.share,
 	}}
-	if s.frozenBy == FreezeNewRecord && first && s.share == 0 {
+	if s.frozenBy == driver.FreezeNewRecord && first && s.share == 0 {
 		line.level, line.message = slog.LevelInfo, "the pool is new to the store: nothing is granted yet"
 	}
 	return line
@@ -133,15 +135,15 @@ func frozenLine(s *situation, first bool) logLine {
 // explain says in words why a pool is frozen.
 func explain(c FreezeCause) string {
 	switch c {
-	case FreezeNewRecord:
+	case driver.FreezeNewRecord:
 		return "the store has no record of the pool, and a lease that it knows nothing of may still be in use"
-	case FreezeIdentity:
+	case driver.FreezeIdentity:
 		return "the store was started again or failed over, and may have lost what it promised"
-	case FreezeRollback:
+	case driver.FreezeRollback:
 		return "the store's record is older than what this pool has seen"
-	case FreezeLostRow:
+	case driver.FreezeLostRow:
 		return "the store has lost what it promised to a processor"
-	case FreezeNone:
+	case driver.FreezeNone:
 	}
 	return string(c)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 )
 
@@ -32,15 +33,15 @@ func (s *moody) set(frozen bool, err error) {
 	s.frozen, s.err = frozen, err
 }
 
-func (s *moody) Sync(ctx context.Context, req consensus.Request) (consensus.Answer, error) {
+func (s *moody) Sync(ctx context.Context, req driver.Request) (driver.Answer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.err != nil {
-		return consensus.Answer{}, s.err
+		return driver.Answer{}, s.err
 	}
 	ans, err := s.Store.Sync(ctx, req)
 	if s.frozen && err == nil {
-		ans.Frozen, ans.FrozenBy, ans.Share = 15*time.Second, consensus.FreezeNewRecord, 0
+		ans.Frozen, ans.FrozenBy, ans.Share = 15*time.Second, driver.FreezeNewRecord, 0
 	}
 	return ans, err
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // said feeds a logbook one situation every interval and returns what it logs, a line each, with the second in front.
@@ -98,19 +100,19 @@ func TestAFreezeIsSaidWhenItBeginsAndEnds(t *testing.T) {
 	}
 	var b logbook
 	require.Equal(t, []string{
-		"0s INFO the pool is new to the store: nothing is granted yet: " + explain(FreezeNewRecord),
+		"0s INFO the pool is new to the store: nothing is granted yet: " + explain(driver.FreezeNewRecord),
 		"2s INFO the pool is no longer frozen",
 		"3s WARN the pool is frozen: no share grows: the store was started again or failed over, and may have lost what it promised",
 		"5s INFO the pool is no longer frozen",
 	}, said(&b, time.Second,
-		frozen(15*time.Second, FreezeNewRecord), frozen(14*time.Second, FreezeNewRecord), situation{state: StateHolding, share: Whole},
-		frozen(15*time.Second, FreezeIdentity), frozen(14*time.Second, FreezeIdentity), situation{state: StateHolding, share: Whole}))
-	held := frozen(15*time.Second, FreezeNewRecord)
+		frozen(15*time.Second, driver.FreezeNewRecord), frozen(14*time.Second, driver.FreezeNewRecord), situation{state: StateHolding, share: Whole},
+		frozen(15*time.Second, driver.FreezeIdentity), frozen(14*time.Second, driver.FreezeIdentity), situation{state: StateHolding, share: Whole}))
+	held := frozen(15*time.Second, driver.FreezeNewRecord)
 	held.share = Whole
 	require.Equal(t, []string{
-		"1s WARN the pool is frozen: no share grows: " + explain(FreezeNewRecord),
+		"1s WARN the pool is frozen: no share grows: " + explain(driver.FreezeNewRecord),
 	}, said(&logbook{}, time.Second, situation{state: StateHolding, share: Whole}, held), "a store that was emptied, to who was in the pool")
-	for _, cause := range []FreezeCause{FreezeNewRecord, FreezeIdentity, FreezeRollback, FreezeLostRow} {
+	for _, cause := range []FreezeCause{driver.FreezeNewRecord, driver.FreezeIdentity, driver.FreezeRollback, driver.FreezeLostRow} {
 		require.NotEqual(t, string(cause), explain(cause), "every cause has words")
 	}
 }

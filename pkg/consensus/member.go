@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // A Member is a processor in a pool: the loop that syncs with the store in the
@@ -78,14 +80,14 @@ func Join(ctx context.Context, s Store, pool string, opts ...Option) (*Member, e
 		p: NewProcessor(o.cfg, rand.Text()), slots: newReserver(), onSync: o.onSync, heir: heir{witness: o.witness},
 	}
 	m.offset = m.wallOffset()
-	m.p.SetSpacing(MinSpacing, false) // until a limiter is attached: nothing for or against
+	m.p.SetSpacing(driver.MinSpacing, false) // until a limiter is attached: nothing for or against
 	if o.failFast {
 		if err := m.sync(ctx); err != nil {
 			return nil, fmt.Errorf("consensus: first sync of pool %q: %w", pool, err)
 		}
 	}
 	go m.run() //nolint:gosec // the loop outlives the call, and ends with Leave
-	if store, ok := s.(Pusher); ok {
+	if store, ok := s.(driver.Pusher); ok {
 		go m.listen(store, pool) //nolint:gosec // as the loop
 	} else {
 		close(m.heard)
@@ -188,7 +190,7 @@ func (m *Member) payDebt(ctx context.Context) bool {
 }
 
 // tellLeave tells the store until it answers; just once if it has never answered.
-func (m *Member) tellLeave(ctx context.Context, req Leave, once bool) error {
+func (m *Member) tellLeave(ctx context.Context, req driver.Leave, once bool) error {
 	for {
 		attempt, cancel := context.WithTimeout(ctx, SyncTimeout(MinLease))
 		err := m.store.Leave(attempt, req)
@@ -296,7 +298,7 @@ func (m *Member) sync(ctx context.Context) error {
 }
 
 // take takes what a sync has come to.
-func (m *Member) take(req Request, ans Answer, err error) error {
+func (m *Member) take(req driver.Request, ans driver.Answer, err error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err != nil {
@@ -315,7 +317,7 @@ func (m *Member) take(req Request, ans Answer, err error) error {
 }
 
 // request asks the holder for what it does and the processor for the next request.
-func (m *Member) request() (Request, time.Duration) {
+func (m *Member) request() (driver.Request, time.Duration) {
 	var nonce [8]byte
 	_, _ = rand.Read(nonce[:]) // never fails
 

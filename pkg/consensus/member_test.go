@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -28,19 +29,19 @@ type flaky struct {
 
 var errCut = errors.New("connection refused")
 
-func (f *flaky) Sync(ctx context.Context, r consensus.Request) (consensus.Answer, error) {
+func (f *flaky) Sync(ctx context.Context, r driver.Request) (driver.Answer, error) {
 	f.syncs.Add(1)
 	if f.hang.Load() {
 		<-ctx.Done()
-		return consensus.Answer{}, ctx.Err()
+		return driver.Answer{}, ctx.Err()
 	}
 	if f.cut.Load() {
-		return consensus.Answer{}, errCut
+		return driver.Answer{}, errCut
 	}
 	return f.Store.Sync(ctx, r)
 }
 
-func (f *flaky) Leave(ctx context.Context, l consensus.Leave) error {
+func (f *flaky) Leave(ctx context.Context, l driver.Leave) error {
 	if f.cut.Load() || f.hang.Load() {
 		return errCut
 	}

@@ -10,6 +10,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // A note is what a processor tells the others, in the note of its row: the limit that it is
@@ -151,7 +153,7 @@ type noteWords [12]string
 
 // split parts a note into the words of its form and those with more.
 func (room *noteWords) split(text string) (words, more []string, ok bool) {
-	if ValidateNote(text) != nil {
+	if driver.ValidateNote(text) != nil {
 		return nil, nil, false
 	}
 	words = room[:0]

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // A server keeps one record in memory as a remote store does: it can lose it, and go
@@ -16,19 +17,19 @@ type server struct {
 	deferred bool
 
 	mu      sync.Mutex
-	rec     *consensus.Record
+	rec     *driver.Record
 	lives   int
 	written int64
 	skew    time.Duration // of its clock
 }
 
-func newServer() *server { return &server{rec: &consensus.Record{}} }
+func newServer() *server { return &server{rec: &driver.Record{}} }
 
 var _ consensus.Store = (*server)(nil)
 
-func (s *server) at() consensus.At {
+func (s *server) at() driver.At {
 	now := time.Now().Add(s.skew).UnixMicro()
-	at := consensus.At{Now: now, Identity: fmt.Sprint("server ", s.lives), Deferred: s.deferred}
+	at := driver.At{Now: now, Identity: fmt.Sprint("server ", s.lives), Deferred: s.deferred}
 	if s.lives == 0 {
 		at.Remembers = math.MaxInt64
 	}
@@ -38,9 +39,9 @@ func (s *server) at() consensus.At {
 	return at
 }
 
-func (s *server) Sync(ctx context.Context, req consensus.Request) (consensus.Answer, error) {
+func (s *server) Sync(ctx context.Context, req driver.Request) (driver.Answer, error) {
 	if err := req.Validate(); err != nil {
-		return consensus.Answer{}, err
+		return driver.Answer{}, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,14 +49,14 @@ func (s *server) Sync(ctx context.Context, req consensus.Request) (consensus.Ans
 	return ans, ctx.Err()
 }
 
-func (s *server) Leave(ctx context.Context, l consensus.Leave) error {
+func (s *server) Leave(ctx context.Context, l driver.Leave) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.rec.Leave(&l, s.at())
 	return ctx.Err()
 }
 
-func (s *server) Load(ctx context.Context, _ string) ([]consensus.Document, []consensus.RosterRow, error) {
+func (s *server) Load(ctx context.Context, _ string) ([]driver.Document, []consensus.RosterRow, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	docs, rows, err := s.rec.Load()
@@ -65,7 +66,7 @@ func (s *server) Load(ctx context.Context, _ string) ([]consensus.Document, []co
 	return docs, rows, err
 }
 
-func (s *server) Save(ctx context.Context, pool string, d consensus.DocumentReport) (consensus.Version, error) {
+func (s *server) Save(ctx context.Context, pool string, d driver.DocumentReport) (consensus.Version, error) {
 	if err := d.ValidateSave(pool); err != nil {
 		return 0, err
 	}
@@ -78,9 +79,9 @@ func (s *server) Save(ctx context.Context, pool string, d consensus.DocumentRepo
 	return v, err
 }
 
-func (s *server) Reserve(ctx context.Context, req consensus.Reserve) (consensus.Reserved, error) {
+func (s *server) Reserve(ctx context.Context, req driver.Reserve) (driver.Reserved, error) {
 	if err := req.Validate(); err != nil {
-		return consensus.Reserved{}, err
+		return driver.Reserved{}, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,7 +98,7 @@ func (s *server) Close() error { return nil }
 func (s *server) wipe() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.rec, s.written = &consensus.Record{}, 0
+	s.rec, s.written = &driver.Record{}, 0
 	s.lives++
 }
 
@@ -112,7 +113,7 @@ func (s *server) snapshot() (failOver func()) {
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		rec, err := consensus.ParseRecord(text)
+		rec, err := driver.ParseRecord(text)
 		if err != nil {
 			return
 		}

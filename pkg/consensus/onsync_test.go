@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 )
 
@@ -31,17 +32,17 @@ func (s *slow) set(takes time.Duration, err error) {
 	s.takes, s.err = takes, err
 }
 
-func (s *slow) Sync(ctx context.Context, req consensus.Request) (consensus.Answer, error) {
+func (s *slow) Sync(ctx context.Context, req driver.Request) (driver.Answer, error) {
 	s.mu.Lock()
 	takes, err := s.takes, s.err
 	s.mu.Unlock()
 	select {
 	case <-ctx.Done():
-		return consensus.Answer{}, ctx.Err()
+		return driver.Answer{}, ctx.Err()
 	case <-time.After(takes):
 	}
 	if err != nil {
-		return consensus.Answer{}, err
+		return driver.Answer{}, err
 	}
 	return s.Store.Sync(ctx, req)
 }

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"os"
 	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // An Option sets one thing of a Member.
@@ -76,7 +78,7 @@ func newOptions(pool string, opts []Option) (*options, error) {
 	if l := o.cfg.Lease; l < MinLease || l > MaxLease || l%time.Millisecond != 0 {
 		return nil, &RequestError{Field: "Lease", Value: l.String(), Allowed: fmt.Sprintf("%s to %s in whole milliseconds", MinLease, MaxLease)}
 	}
-	if err := ValidateNames(pool, o.cfg.ID, "incarnation"); err != nil {
+	if err := driver.ValidateNames(pool, o.cfg.ID, "incarnation"); err != nil {
 		return nil, err
 	}
 	return o, nil

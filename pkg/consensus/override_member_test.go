@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -220,8 +221,8 @@ func TestUnreadableOverrideRenewsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer()
 		nodes := busy(t, s, 2, thousand)
-		v, err := s.Save(t.Context(), "pool", consensus.DocumentReport{
-			Name: "limit", Version: consensus.NextVersion(0, 7), Body: []byte(`{"max":5,"shape":"round"}`),
+		v, err := s.Save(t.Context(), "pool", driver.DocumentReport{
+			Name: "limit", Version: driver.NextVersion(0, 7), Body: []byte(`{"max":5,"shape":"round"}`),
 		})
 		require.NoError(t, err)
 		time.Sleep(consensus.DefaultLease / 2)
@@ -241,8 +242,8 @@ func TestUnreadableOverrideRenewsNothing(t *testing.T) {
 		time.Sleep(5 * interval)
 		require.Zero(t, n.share())
 
-		_, err = s.Save(t.Context(), "pool", consensus.DocumentReport{
-			Name: "limit", Version: consensus.NextVersion(v, 7), Base: v, Body: []byte(`{"max":5}`),
+		_, err = s.Save(t.Context(), "pool", driver.DocumentReport{
+			Name: "limit", Version: driver.NextVersion(v, 7), Base: v, Body: []byte(`{"max":5}`),
 		})
 		require.NoError(t, err)
 		within(t, 3*interval, "shares again", func() bool { return sum(append(nodes, n)) > 0.99 })

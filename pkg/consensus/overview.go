@@ -7,6 +7,8 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
 	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // An Overview is what the record of a pool shows to operators. It is as the last step left it:
@@ -32,7 +34,7 @@ type Overview struct {
 	// those of a later version.
 	Unreadable []string
 	// Documents is all that the record has, by rising name.
-	Documents []Document
+	Documents []driver.Document
 }
 
 // An OverviewRow is one processor as its last request has it.

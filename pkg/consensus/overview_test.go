@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -76,7 +77,7 @@ func TestOverviewNamesWhatItCannotRead(t *testing.T) {
 		limited(t, s, "a", throttle.Limit{Max: 10}, 0)
 		time.Sleep(time.Second)
 		for _, name := range []string{"limit", "ramp", "other"} {
-			_, err := s.Save(t.Context(), "pool", consensus.DocumentReport{Name: name, Version: 1 << 20, Body: []byte("2 of a later version")})
+			_, err := s.Save(t.Context(), "pool", driver.DocumentReport{Name: name, Version: 1 << 20, Body: []byte("2 of a later version")})
 			require.NoError(t, err)
 		}
 		o := overview(t, s)

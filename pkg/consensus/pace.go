@@ -1,5 +1,7 @@
 package consensus
 
+import "github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+
 import "time"
 
 // urgency says how soon the next request goes out.
@@ -22,9 +24,9 @@ func SyncTimeout(lease time.Duration) time.Duration {
 // lease counts as no time: the one that replaced it would never be removed.
 func (p *Processor) interval() time.Duration {
 	if p.state == StateReplaced {
-		return min(Interval(p.lease, p.answer.Live), Interval(MinLease, 0))
+		return min(driver.Interval(p.lease, p.answer.Live), driver.Interval(MinLease, 0))
 	}
-	return Interval(p.lease, p.answer.Live)
+	return driver.Interval(p.lease, p.answer.Live)
 }
 func (p *Processor) fast() time.Duration { return p.interval() / 10 }
 

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // content returns a processor that holds a little less than it wants, in a pool
@@ -14,9 +16,9 @@ func content(t *testing.T, frozen time.Duration) *Processor {
 	p := NewProcessor(ProcessorConfig{Pool: "p", ID: "a", Policy: Even}, "1")
 	for i := range uint64(2) {
 		req := p.Request(time.Duration(i)*time.Second, i, Whole)
-		require.NoError(t, p.Take(time.Duration(i)*time.Second, Answer{
+		require.NoError(t, p.Take(time.Duration(i)*time.Second, driver.Answer{
 			Seq: req.Seq, Nonce: i, Lease: DefaultLease, Frozen: frozen, Revision: 1,
-			Grant: Grant{Share: 490_000_000, Live: 2, PoolSize: 2, Agreed: true, Roster: []RosterRow{
+			Grant: driver.Grant{Share: 490_000_000, Live: 2, PoolSize: 2, Agreed: true, Roster: []RosterRow{
 				{ID: "a", Claim: 490_000_000, Demand: Whole, PoolSize: 2},
 				{ID: "b", Claim: 510_000_000, Demand: Whole, PoolSize: 2},
 			}},
@@ -41,7 +43,7 @@ func TestNextIsTheEndOfAFreeze(t *testing.T) {
 // whose answer is too old to rest on but lets it go on.
 func TestAllUnansweredRequestsAreNamed(t *testing.T) {
 	p := content(t, 0)
-	var newest Request
+	var newest driver.Request
 	now := time.Second
 	for now < 5*DefaultLease { // a store that refuses at once is asked most often
 		p.Poke(now)
@@ -50,20 +52,20 @@ func TestAllUnansweredRequestsAreNamed(t *testing.T) {
 		p.Failed(now, newest.Seq)
 		require.Len(t, newest.Unanswered, int(newest.Seq-newest.LastSeq-1), "all are named")
 	}
-	require.Len(t, newest.Unanswered, MaxUnanswered-1)
+	require.Len(t, newest.Unanswered, driver.MaxUnanswered-1)
 	require.Equal(t, newest, p.Request(now+1, 7, 0), "once more, whatever is in use by now")
 	require.Equal(t, Share(490_000_000), p.Held(now), "degraded")
 
-	answer := Answer{
+	answer := driver.Answer{
 		Seq: newest.Seq, Nonce: newest.Nonce, Lease: DefaultLease, Revision: 2,
-		Grant: Grant{Share: 490_000_000, Live: 1, PoolSize: 1, Roster: []RosterRow{{ID: "a", Claim: 490_000_000, Demand: Whole, PoolSize: 1}}},
+		Grant: driver.Grant{Share: 490_000_000, Live: 1, PoolSize: 1, Roster: []RosterRow{{ID: "a", Claim: 490_000_000, Demand: Whole, PoolSize: 1}}},
 	}
 	require.NoError(t, p.Take(now+2, answer, ""))
 	require.Equal(t, Share(490_000_000), p.Held(now+2), "the answer came too late to grant anything")
 	require.LessOrEqual(t, p.Next(now+2, 1), max(now+2, p.urgentAt+p.fast()), "asks at once")
 	next := p.Request(now+3, 8, Whole)
 	require.Equal(t, newest.Seq+1, next.Seq)
-	require.Equal(t, Ticket{Seq: newest.Seq, Nonce: newest.Nonce}, Ticket{Seq: next.LastSeq, Nonce: next.LastNonce})
+	require.Equal(t, driver.Ticket{Seq: newest.Seq, Nonce: newest.Nonce}, driver.Ticket{Seq: next.LastSeq, Nonce: next.LastNonce})
 	require.Empty(t, next.Unanswered)
 }
 
@@ -83,18 +85,18 @@ func TestNothingIsGivenUpInAFrozenPool(t *testing.T) {
 // The one that replaced a processor has died, in a pool that has become one of short
 // leases meanwhile. The processor is the only one left to move the pool's clock.
 func TestReplacedProcessorOutlivesTheOneThatReplacedIt(t *testing.T) {
-	row := func(incarnation string, state RowState, claim Share) Row {
-		holding := Holding{Claim: claim, InUse: claim, Answered: claim, Demand: claim, PoolSize: 2}
-		return Row{RowKey: RowKey{ID: "a", Incarnation: incarnation}, State: state, Seq: 7, Nonce: 700, LastSeen: t0, Holding: holding}
+	row := func(incarnation string, state driver.RowState, claim Share) driver.Row {
+		holding := driver.Holding{Claim: claim, InUse: claim, Answered: claim, Demand: claim, PoolSize: 2}
+		return driver.Row{RowKey: driver.RowKey{ID: "a", Incarnation: incarnation}, State: state, Seq: 7, Nonce: 700, LastSeen: t0, Holding: holding}
 	}
-	r := &Record{Store: "server", Revision: 50, Clock: t0, Wall: t0, Lease: MinLease, Rows: []Row{row("1", RowReplaced, 0), row("2", RowLive, half)}}
+	r := &driver.Record{Store: "server", Revision: 50, Clock: t0, Wall: t0, Lease: MinLease, Rows: []driver.Row{row("1", driver.RowReplaced, 0), row("2", driver.RowLive, half)}}
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a", Lease: MaxLease}, "1")
 	for now := time.Duration(0); ; {
 		req := p.Request(now, uint64(now), Whole)
 		req.LastSeq, req.LastNonce, req.LastTime = 0, 0, 0
 		ans, _ := r.Sync(&req, after(now))
 		require.NoError(t, p.Take(now, ans, "3"))
-		if ans.Status != Replaced {
+		if ans.Status != driver.Replaced {
 			require.LessOrEqual(t, now, Removal(MinLease)+2*time.Second)
 			return
 		}
@@ -122,7 +124,7 @@ func TestIntervalStretchesWithThePool(t *testing.T) {
 		{2 * time.Second, 1, 200 * time.Millisecond},
 		{2 * time.Second, 200, 500 * time.Millisecond},
 	} {
-		require.Equal(t, tc.want, Interval(tc.lease, tc.live), "%d processors, a lease of %v", tc.live, tc.lease)
+		require.Equal(t, tc.want, driver.Interval(tc.lease, tc.live), "%d processors, a lease of %v", tc.live, tc.lease)
 		if tc.lease == DefaultLease && tc.live > 0 {
 			p := content(t, 0)
 			p.answer.Live = tc.live

@@ -10,6 +10,8 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // A pauseCall is one call of Pause or Resume under way.
@@ -174,18 +176,18 @@ func (m *Member) spread(ctx context.Context, telling *sync.WaitGroup, c *pauseCa
 }
 
 // save saves a change, and loads what is on record instead where there is something else.
-func (m *Member) save(ctx context.Context, pool string, c *pauseCall, doc DocumentReport) error {
+func (m *Member) save(ctx context.Context, pool string, c *pauseCall, doc driver.DocumentReport) error {
 	_, err := m.store.Save(ctx, pool, doc)
 	if err == nil {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.p.recorded(m.now(), Document{Name: doc.Name, Version: doc.Version, Body: doc.Body})
+		m.p.recorded(m.now(), driver.Document{Name: doc.Name, Version: doc.Version, Body: doc.Body})
 		c.recorded = doc.Version
 		m.push()
 		return nil
 	}
 	conflict := (*ConflictError)(nil)
-	var found Document
+	var found driver.Document
 	if errors.As(err, &conflict) {
 		docs, _, lost := pooldoc.Load(ctx, m.store, pool)
 		if lost != nil {
@@ -206,7 +208,7 @@ func (m *Member) save(ctx context.Context, pool string, c *pauseCall, doc Docume
 // PauseNotification returns the notification of a change of the document "pause", for
 // Pusher.Push. from tells processes apart. It fails for a document that this release cannot
 // read.
-func PauseNotification(from string, d *DocumentReport) ([]byte, error) {
+func PauseNotification(from string, d *driver.DocumentReport) ([]byte, error) {
 	n, err := parsePauseList(d.Body)
 	if err != nil {
 		return nil, err

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -153,11 +154,11 @@ func pauseChanges(t *testing.T, s consensus.Store) int {
 	return int(pauseDocument(t, s).Version >> 16)
 }
 
-func pauseDocument(t *testing.T, s consensus.Store) consensus.Document {
+func pauseDocument(t *testing.T, s consensus.Store) driver.Document {
 	t.Helper()
 	docs, _, err := s.Load(t.Context(), "pool")
 	require.NoError(t, err)
-	i := slices.IndexFunc(docs, func(d consensus.Document) bool { return d.Name == "pause" })
+	i := slices.IndexFunc(docs, func(d driver.Document) bool { return d.Name == "pause" })
 	require.GreaterOrEqual(t, i, 0, "no pause is on record")
 	return docs[i]
 }
@@ -271,7 +272,7 @@ func TestNewsCanOnlyStop(t *testing.T) {
 		require.False(t, all[0].paused(), "late")
 		for _, junk := range []string{
 			`{}`, "x", `{"form":2,"from":"s","version":4294967296,"pause":{"pauses":[{}]}}`, `{"form":1,"from":"s","version":4294967296}`,
-			`{"form":1,"from":"s","version":4294967296,"pause":{"pauses":[{}],"other":1}}`, strings.Repeat("[", consensus.MaxNewsBytes),
+			`{"form":1,"from":"s","version":4294967296,"pause":{"pauses":[{}],"other":1}}`, strings.Repeat("[", driver.MaxNewsBytes),
 		} {
 			push(junk)
 			require.False(t, all[0].paused(), junk)

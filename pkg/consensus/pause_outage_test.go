@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -181,7 +182,7 @@ func TestUnreadablePauseRenewsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memstore.New()
 		all := newPods(s).start(t, 2)
-		_, err := s.Save(t.Context(), "pool", consensus.DocumentReport{Name: "pause", Version: 1 << 16, Body: []byte(`{"pauses":[],"of":"later"}`)})
+		_, err := s.Save(t.Context(), "pool", driver.DocumentReport{Name: "pause", Version: 1 << 16, Body: []byte(`{"pauses":[],"of":"later"}`)})
 		require.NoError(t, err)
 		time.Sleep(consensus.DefaultLease + 2*interval)
 		requireStill(t, time.Minute, all...)
@@ -191,7 +192,7 @@ func TestUnreadablePauseRenewsNothing(t *testing.T) {
 		require.ErrorContains(t, err, "what is paused cannot be read")
 		_, err = consensus.LoadPauses(t.Context(), s, "pool")
 		require.ErrorContains(t, err, "holds no pauses")
-		_, err = s.Save(t.Context(), "pool", consensus.DocumentReport{Name: "pause", Version: 2 << 16, Base: 1 << 16, Body: []byte(`{"pauses":[]}`)})
+		_, err = s.Save(t.Context(), "pool", driver.DocumentReport{Name: "pause", Version: 2 << 16, Base: 1 << 16, Body: []byte(`{"pauses":[]}`)})
 		require.NoError(t, err)
 		time.Sleep(2 * interval)
 		require.NotZero(t, granted(time.Second, all...))

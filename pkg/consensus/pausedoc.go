@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // A pauseList is the document "pause": what was paused when, and for how long.
@@ -70,10 +72,10 @@ func (n *pauseList) body() ([]byte, error) {
 		return nil, fmt.Errorf("consensus: the document %q: %w", pauseDocument, err)
 	}
 	body := bytes.TrimSpace(b.Bytes())
-	if len(n.entries) > throttle.MaxPausedTags || len(body) > MaxDocumentBytes {
+	if len(n.entries) > throttle.MaxPausedTags || len(body) > driver.MaxDocumentBytes {
 		return nil, &throttle.PauseError{
 			Field: "number", Value: fmt.Sprint(len(n.entries)),
-			Allowed: fmt.Sprint("at most ", throttle.MaxPausedTags, " tags at a time, in ", MaxDocumentBytes, " bytes with their reasons"),
+			Allowed: fmt.Sprint("at most ", throttle.MaxPausedTags, " tags at a time, in ", driver.MaxDocumentBytes, " bytes with their reasons"),
 		}
 	}
 	return body, nil
@@ -82,14 +84,14 @@ func (n *pauseList) body() ([]byte, error) {
 // parsePauseList reads a document's body. An unknown field is an error: it may be a pause of
 // a kind that this release does not know.
 func parsePauseList(body []byte) (n pauseList, err error) {
-	if len(body) > MaxDocumentBytes {
-		return n, fmt.Errorf("the size of the document %s is %d, allowed: at most %d", pauseDocument, len(body), MaxDocumentBytes)
+	if len(body) > driver.MaxDocumentBytes {
+		return n, fmt.Errorf("the size of the document %s is %d, allowed: at most %d", pauseDocument, len(body), driver.MaxDocumentBytes)
 	}
 	var j pauseListJSON
 	if err := decodeStrictly(body, &j); err != nil {
 		return n, fmt.Errorf("consensus: the document %q holds no pauses: %.200s", pauseDocument, err.Error())
 	}
-	if j.Pauses == nil || len(j.Pauses) > throttle.MaxPausedTags || j.Resumed > MaxVersion {
+	if j.Pauses == nil || len(j.Pauses) > throttle.MaxPausedTags || j.Resumed > driver.MaxVersion {
 		return n, fmt.Errorf(`consensus: the document %q holds no pauses, allowed: {"pauses":[...]} with at most %d`, pauseDocument, throttle.MaxPausedTags)
 	}
 	n.resumed = Version(j.Resumed)
@@ -109,7 +111,7 @@ func parsePauseList(body []byte) (n pauseList, err error) {
 }
 
 func (o *entryJSON) entry() (e entry, err error) {
-	if o.At < 0 || o.At > MaxMicros || o.Left < 0 || o.Left > throttle.MaxPause.Microseconds() {
+	if o.At < 0 || o.At > driver.MaxMicros || o.Left < 0 || o.Left > throttle.MaxPause.Microseconds() {
 		return e, errors.New("consensus: a pause in the document " + pauseDocument + " has a time out of bounds")
 	}
 	e = entry{tag: o.Tag, reason: o.Reason, at: o.At, left: time.Duration(o.Left) * time.Microsecond}

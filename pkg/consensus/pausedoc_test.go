@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 func TestNotice(t *testing.T) {
@@ -31,7 +33,7 @@ func TestNotice(t *testing.T) {
 		`{"pauses":[{},{}]}`, `{"pauses":[{"tag":"a"},{"tag":"a"}]}`, `{"pauses":[{"left_us":-1}]}`, `{"pauses":[{"at_us":-1}]}`,
 		fmt.Sprintf(`{"pauses":[{"left_us":%d}]}`, throttle.MaxPause.Microseconds()+1), `{"pauses":[{"until":"yesterday"}]}`,
 		`{"pauses":[{"tag":"` + strings.Repeat("x", 65) + `"}]}`, `{"pauses":[{"reason":"a\nb"}]}`, `{"pauses":[],"resumed":9223372036854775808}`,
-		`{"pauses":[` + strings.Repeat(`{},`, throttle.MaxPausedTags) + `{}]}`, strings.Repeat(" ", MaxDocumentBytes+1),
+		`{"pauses":[` + strings.Repeat(`{},`, throttle.MaxPausedTags) + `{}]}`, strings.Repeat(" ", driver.MaxDocumentBytes+1),
 	} {
 		_, err := parsePauseList([]byte(body))
 		require.Error(t, err, "%.60s", body)
@@ -43,11 +45,11 @@ func TestNotice(t *testing.T) {
 func TestNoticeIsBounded(t *testing.T) {
 	var n pauseList
 	for i := range throttle.MaxPausedTags {
-		n.entries = append(n.entries, entry{tag: fmt.Sprint(i), reason: strings.Repeat("r", 100), at: MaxMicros, left: throttle.MaxPause, until: time.Now()})
+		n.entries = append(n.entries, entry{tag: fmt.Sprint(i), reason: strings.Repeat("r", 100), at: driver.MaxMicros, left: throttle.MaxPause, until: time.Now()})
 	}
 	body, err := n.body()
 	require.NoError(t, err)
-	require.LessOrEqual(t, len(body), MaxDocumentBytes)
+	require.LessOrEqual(t, len(body), driver.MaxDocumentBytes)
 	for i := range n.entries {
 		n.entries[i].reason = strings.Repeat(`"`, 128)
 	}
@@ -59,7 +61,7 @@ func TestNoticeIsBounded(t *testing.T) {
 	news := notification{from: "x", version: 1, pauses: &pauseList{}}
 	text, err := news.encode()
 	require.NoError(t, err)
-	require.Less(t, len(text)+MaxDocumentBytes, MaxNewsBytes)
+	require.Less(t, len(text)+driver.MaxDocumentBytes, driver.MaxNewsBytes)
 }
 
 func FuzzParsePauseList(f *testing.F) {
@@ -83,7 +85,7 @@ func FuzzParsePauseList(f *testing.F) {
 		for _, m := range []moment{
 			{},
 			{now: time.Hour, logical: 1, clamp: time.Second},
-			{now: time.Hour, logical: MaxMicros, began: MaxMicros, slept: maxSlept, clamp: time.Second},
+			{now: time.Hour, logical: driver.MaxMicros, began: driver.MaxMicros, slept: maxSlept, clamp: time.Second},
 		} {
 			for i := range n.entries {
 				e := n.entries[i]

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // A pausing is what a processor knows of the pauses of its pool. It has no clock and no
@@ -150,7 +152,7 @@ func (p *pausing) keep(m moment, before []stop) {
 // whoever wrote them may be gone. So it takes the version of the last resumption, and the
 // pauses that nobody has ended since. A pause that somebody has ended takes no wish's place:
 // the wish would end with it.
-func (p *pausing) heed(m moment, instead *Document) {
+func (p *pausing) heed(m moment, instead *driver.Document) {
 	n, err := pauseDoc.Read(*instead)
 	if err != nil {
 		return
@@ -321,7 +323,7 @@ func (p *pausing) written(m moment, anew bool) pauseList {
 
 // propose returns what a request says of the document beyond the version that is held, if
 // there is anything. random is drawn for this request.
-func (p *pausing) propose(m moment, held pooldoc.Held, random uint16) (d DocumentReport, ok bool) {
+func (p *pausing) propose(m moment, held pooldoc.Held, random uint16) (d driver.DocumentReport, ok bool) {
 	wished := slices.ContainsFunc(p.wishes, func(w wish) bool { return m.now >= w.quiet && p.lacks(m, &w) })
 	if p.unreadable != nil || !p.stale && !held.Lost && !wished {
 		return d, false
@@ -339,15 +341,15 @@ func (p *pausing) propose(m moment, held pooldoc.Held, random uint16) (d Documen
 
 // withdraw takes the proposal out of the reports of a request that is sent once more. How long
 // a pause goes on was true when it was sent first.
-func (p *pausing) withdraw(reports []DocumentReport, held pooldoc.Held) []DocumentReport {
-	i := slices.IndexFunc(reports, func(d DocumentReport) bool { return d.Name == pauseDocument && len(d.Body) > 0 })
+func (p *pausing) withdraw(reports []driver.DocumentReport, held pooldoc.Held) []driver.DocumentReport {
+	i := slices.IndexFunc(reports, func(d driver.DocumentReport) bool { return d.Name == pauseDocument && len(d.Body) > 0 })
 	if i < 0 {
 		return reports
 	}
 	if reports = slices.Clone(reports); held.Version == 0 {
 		return slices.Delete(reports, i, i+1)
 	}
-	reports[i] = DocumentReport{Name: pauseDocument, Version: held.Version}
+	reports[i] = driver.DocumentReport{Name: pauseDocument, Version: held.Version}
 	return reports
 }
 

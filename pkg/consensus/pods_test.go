@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -41,7 +42,7 @@ func (l *line) Watch(ctx context.Context, pool string, heard func([]byte)) (func
 	})
 }
 
-func (l *line) Save(ctx context.Context, pool string, d consensus.DocumentReport) (consensus.Version, error) {
+func (l *line) Save(ctx context.Context, pool string, d driver.DocumentReport) (consensus.Version, error) {
 	if l.cut.Load() {
 		return 0, errCut
 	}
@@ -55,7 +56,7 @@ func (l *line) Save(ctx context.Context, pool string, d consensus.DocumentReport
 	return l.flaky.Save(ctx, pool, d)
 }
 
-func (l *line) Load(ctx context.Context, pool string) ([]consensus.Document, []consensus.RosterRow, error) {
+func (l *line) Load(ctx context.Context, pool string) ([]driver.Document, []consensus.RosterRow, error) {
 	if l.cut.Load() {
 		return nil, nil, errCut
 	}

@@ -3,6 +3,8 @@ package consensus
 import (
 	"slices"
 	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // A Processor is the processor's side of the protocol without a clock, I/O or
@@ -20,10 +22,10 @@ type Processor struct {
 	state       State
 
 	seq        uint64
-	last       Ticket // of the answer taken last
+	last       driver.Ticket // of the answer taken last
 	lastTime   int64
-	unanswered []Ticket // sent since, the newest request included, at most MaxUnanswered
-	recalled   Ticket   // what the store named when it was behind
+	unanswered []driver.Ticket // sent since, the newest request included, at most MaxUnanswered
+	recalled   driver.Ticket   // what the store named when it was behind
 	history    history
 	revision   uint64
 	lease      time.Duration
@@ -35,7 +37,7 @@ type Processor struct {
 	degradedEnd time.Duration // end of the degraded hour
 	want        Share
 	demand      Share // as reported last
-	answer      Grant
+	answer      driver.Grant
 	split       struct { // the policy's result for the answer and a demand
 		wants  []Share
 		self   int
@@ -67,7 +69,7 @@ type Processor struct {
 
 // A sentRequest is the newest request, whose answer alone is taken.
 type sentRequest struct {
-	Request
+	driver.Request
 	at            time.Duration // when it was sent first
 	inUse, wanted Share         // inUse: the share in force, whatever calls under way use
 	lapses        int
@@ -115,9 +117,9 @@ func NewProcessor(cfg ProcessorConfig, incarnation string) *Processor {
 func (p *Processor) restart(incarnation string) {
 	p.lapse()
 	p.incarnation, p.state = incarnation, StateJoining
-	p.seq, p.last, p.lastTime, p.unanswered = 0, Ticket{}, 0, nil
-	p.recalled, p.history = Ticket{}, history{}
-	p.answer, p.split.wants, p.want = Grant{}, nil, Whole
+	p.seq, p.last, p.lastTime, p.unanswered = 0, driver.Ticket{}, 0, nil
+	p.recalled, p.history = driver.Ticket{}, history{}
+	p.answer, p.split.wants, p.want = driver.Grant{}, nil, Whole
 	p.sent = sentRequest{}
 	p.ceiling.restart()
 	p.issuing, p.winding = false, false
@@ -181,7 +183,7 @@ func (p *Processor) Void(now time.Duration) {
 // random for this request alone. With MaxUnanswered unanswered ones it is the newest
 // of them once more: a processor that cannot name all that it has sent could not be
 // told from its clone.
-func (p *Processor) Request(now time.Duration, nonce uint64, demand Share) Request {
+func (p *Processor) Request(now time.Duration, nonce uint64, demand Share) driver.Request {
 	p.Tick(now)
 	p.onTime = p.onTime && now-p.attempt <= p.patience()
 	p.demand = min(max(demand, 0), Whole)
@@ -192,27 +194,27 @@ func (p *Processor) Request(now time.Duration, nonce uint64, demand Share) Reque
 	if p.degraded {
 		p.rest()
 	}
-	if len(p.unanswered) == MaxUnanswered {
+	if len(p.unanswered) == driver.MaxUnanswered {
 		p.sent.open, p.sent.Recalled = true, p.recalled
 		p.sent.Documents = p.ceiling.pauses.withdraw(p.sent.Documents, p.ceiling.docs.Find(pauseDocument))
 		return p.sent.Request
 	}
 	p.choose(now)
 	p.seq++
-	req := Request{
+	req := driver.Request{
 		Pool: p.cfg.Pool, ID: p.cfg.ID, Incarnation: p.incarnation,
 		Seq: p.seq, Nonce: nonce,
 		LastSeq: p.last.Seq, LastNonce: p.last.Nonce, LastTime: p.lastTime,
 		Unanswered: p.unanswered, Recalled: p.recalled,
 		Revision: p.revision, Lease: p.cfg.Lease, Reach: p.reach(now), Outlasts: p.outlasts(),
 		Spacing: p.ceiling.paced(p.spacing), SpacingBy: p.ceiling.pacedFor(p.spacing), Strict: p.strict,
-		Report: Report{
+		Report: driver.Report{
 			InUse: max(p.held, p.inUse), Wanted: p.want, Demand: p.demand, PoolSize: p.answer.Live, Note: p.ceiling.note(now),
 		},
 		Dead:      p.deaths(now),
 		Documents: p.ceiling.reports(now, uint16(nonce)),
 	}
-	p.unanswered = append(slices.Clip(p.unanswered), Ticket{Seq: p.seq, Nonce: nonce}) // a copy: requests keep theirs
+	p.unanswered = append(slices.Clip(p.unanswered), driver.Ticket{Seq: p.seq, Nonce: nonce}) // a copy: requests keep theirs
 	p.sent = sentRequest{Request: req, at: now, inUse: p.held, wanted: p.want, lapses: p.lapses, open: true}
 	return req
 }
@@ -228,7 +230,7 @@ func (p *Processor) Failed(now time.Duration, seq uint64) {
 // Take takes the store's answer, unless a newer request was sent since. fresh is
 // the incarnation to go on with if this one is closed. The error wraps
 // ErrWrongAnswer; the request then counts as failed.
-func (p *Processor) Take(now time.Duration, a Answer, fresh string) error {
+func (p *Processor) Take(now time.Duration, a driver.Answer, fresh string) error {
 	p.Tick(now)
 	if (a.Seq != p.sent.Seq || a.Nonce != p.sent.Nonce || !p.sent.open) && !skip(ruleLateAnswer) {
 		return nil
@@ -239,12 +241,12 @@ func (p *Processor) Take(now time.Duration, a Answer, fresh string) error {
 	}
 	p.sent.open = false
 	switch a.Status {
-	case Granted:
+	case driver.Granted:
 		p.granted(now, a)
-	case Replaced:
+	case driver.Replaced:
 		p.lapse()
 		p.state, p.failures = StateReplaced, 0
-	case Behind:
+	case driver.Behind:
 		if !p.history.holds(a.Newest) {
 			p.restart(fresh) // another process has sent it
 			return nil
@@ -259,8 +261,8 @@ func (p *Processor) Take(now time.Duration, a Answer, fresh string) error {
 }
 
 // granted puts the share of an answer in force.
-func (p *Processor) granted(now time.Duration, a Answer) {
-	p.last, p.lastTime, p.unanswered, p.recalled = Ticket{Seq: p.sent.Seq, Nonce: p.sent.Nonce}, a.Time, nil, Ticket{}
+func (p *Processor) granted(now time.Duration, a driver.Answer) {
+	p.last, p.lastTime, p.unanswered, p.recalled = driver.Ticket{Seq: p.sent.Seq, Nonce: p.sent.Nonce}, a.Time, nil, driver.Ticket{}
 	p.history.add(p.last)
 	p.bequeathed()
 	p.revision = max(p.revision, a.Revision)
@@ -328,13 +330,13 @@ func (p *Processor) hurry(now time.Duration, before Share) {
 
 // Leave ends the incarnation: the share is 0 from this moment on. The request it
 // returns is sent after everything that draws has stopped.
-func (p *Processor) Leave(now time.Duration) Leave {
+func (p *Processor) Leave(now time.Duration) driver.Leave {
 	p.Tick(now)
 	p.lapse()
 	p.state = StateLeft
 	p.sent.open = false
 	p.seq++
-	return Leave{
+	return driver.Leave{
 		Pool: p.cfg.Pool, ID: p.cfg.ID, Incarnation: p.incarnation, Seq: p.seq,
 		LastSeq: p.last.Seq, LastNonce: p.last.Nonce, Unanswered: p.unanswered,
 	}

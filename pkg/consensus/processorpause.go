@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // Pause pauses the pool, or one tag of it, for d on the local clock; 0: until somebody resumes.
@@ -37,14 +39,14 @@ func (p *Processor) Notify(now time.Duration, news []byte) error {
 
 // pauseChange returns the document by which a call is recorded, and the notification of it.
 // random is drawn for this change alone.
-func (p *Processor) pauseChange(now time.Duration, c *pauseCall, from string, random uint16) (d DocumentReport, news []byte, err error) {
+func (p *Processor) pauseChange(now time.Duration, c *pauseCall, from string, random uint16) (d driver.DocumentReport, news []byte, err error) {
 	k, m, held := &p.ceiling.pauses, p.ceiling.moment(now), p.ceiling.docs.Find(pauseDocument)
 	if k.unreadable != nil {
 		return d, nil, k.readable()
 	}
 	n, version := k.recorded, k.version
 	if c.recorded == 0 {
-		n, version = k.written(m, false), NextVersion(held.Version, random)
+		n, version = k.written(m, false), driver.NextVersion(held.Version, random)
 		if c.resume {
 			n.resumed = version
 			n.drop(c.stop.tag)
@@ -56,7 +58,7 @@ func (p *Processor) pauseChange(now time.Duration, c *pauseCall, from string, ra
 	}
 	c.made = append(c.made, version)
 	if c.recorded == 0 {
-		d = DocumentReport{Name: pauseDocument, Version: version, Base: held.Version, Body: body}
+		d = driver.DocumentReport{Name: pauseDocument, Version: version, Base: held.Version, Body: body}
 	}
 	flash := notification{from: from, version: version, pauses: &n}
 	news, err = flash.encode()
@@ -64,7 +66,7 @@ func (p *Processor) pauseChange(now time.Duration, c *pauseCall, from string, ra
 }
 
 // recorded takes a document that is on record as far as is known, from a call of Save or Load.
-func (p *Processor) recorded(now time.Duration, d Document) {
+func (p *Processor) recorded(now time.Duration, d driver.Document) {
 	c := &p.ceiling
 	if d.Version <= c.docs.Find(d.Name).Version {
 		return
@@ -102,7 +104,7 @@ func (c *pauseCall) isLate(k *pausing) bool { return c.since > 0 && k.recorded.r
 
 // refused takes what was found on record when the store did not save a call's change. settled: the
 // call has nothing left to do, because it came too late, or because somebody else has said the same.
-func (p *Processor) refused(now time.Duration, c *pauseCall, found Document, conflict bool) (settled bool) {
+func (p *Processor) refused(now time.Duration, c *pauseCall, found driver.Document, conflict bool) (settled bool) {
 	k := &p.ceiling.pauses
 	p.recorded(now, found)
 	if c.late = c.isLate(k); c.late { // which was not known when it began

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // A notification is what processors push to each other (see Pusher): the pauses as they are
@@ -46,8 +48,8 @@ func (n *notification) encode() ([]byte, error) {
 
 // parseNotification reads what encode returns. Anything else is of another release.
 func parseNotification(news []byte) (n notification, err error) {
-	if len(news) > MaxNewsBytes {
-		return n, fmt.Errorf("the size of news is %d, allowed: at most %d", len(news), MaxNewsBytes)
+	if len(news) > driver.MaxNewsBytes {
+		return n, fmt.Errorf("the size of news is %d, allowed: at most %d", len(news), driver.MaxNewsBytes)
 	}
 	var j notificationJSON
 	if err := decodeStrictly(news, &j); err != nil {
@@ -55,13 +57,13 @@ func parseNotification(news []byte) (n notification, err error) {
 	}
 	n = notification{from: j.From, version: Version(j.Version), id: string(j.Receipt)}
 	switch {
-	case j.Form != notificationForm || n.version == 0 || n.version > MaxVersion || !IsName(j.From):
+	case j.Form != notificationForm || n.version == 0 || n.version > driver.MaxVersion || !driver.IsName(j.From):
 		return n, errors.New("consensus: not news of this release")
 	case len(j.Pause) > 0 && n.id == "":
 		body, err := parsePauseList(j.Pause)
 		n.pauses = &body
 		return n, err
-	case len(j.Pause) == 0 && IsName(n.id):
+	case len(j.Pause) == 0 && driver.IsName(n.id):
 		return n, nil
 	}
 	return n, errors.New("consensus: news are neither a pause nor a receipt")

@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // News of a pause may be written by the clock of a store that has begun anew, of which the processor has heard nothing
@@ -34,7 +36,7 @@ func TestNewsByAnotherClock(t *testing.T) {
 func TestAPauseOutlastsTheStoresClock(t *testing.T) {
 	const at = int64(5_000_000_000)
 	recorded := func(v Version, pauses string) pooldoc.Held {
-		return pooldoc.Held{Document: Document{Name: pauseDocument, Version: v, Body: []byte(`{"pauses":[` + pauses + `],"resumed":1}`)}}
+		return pooldoc.Held{Document: driver.Document{Name: pauseDocument, Version: v, Body: []byte(`{"pauses":[` + pauses + `],"resumed":1}`)}}
 	}
 	for name, c := range map[string]struct {
 		logical, began int64
@@ -64,7 +66,7 @@ func TestAPauseOutlastsTheStoresClock(t *testing.T) {
 func TestWhoResumesEndsAPause(t *testing.T) {
 	const second = time.Second
 	recorded := func(v, resumed Version) pooldoc.Held {
-		return pooldoc.Held{Document: Document{Name: pauseDocument, Version: v, Body: fmt.Appendf(nil, `{"pauses":[],"resumed":%d}`, resumed)}}
+		return pooldoc.Held{Document: driver.Document{Name: pauseDocument, Version: v, Body: fmt.Appendf(nil, `{"pauses":[],"resumed":%d}`, resumed)}}
 	}
 	type news struct{ version, resumed Version }
 	old, present := news{9000, 8000}, news{14, 12}
@@ -137,7 +139,7 @@ func TestResumptionsRemembered(t *testing.T) {
 // or told of that, for it was paused before.
 func TestWhoResumesEndsAPauseThatWasLost(t *testing.T) {
 	recorded := func(v Version, pauses string, resumed Version) pooldoc.Held {
-		return pooldoc.Held{Document: Document{Name: pauseDocument, Version: v, Body: fmt.Appendf(nil, `{"pauses":[%s],"resumed":%d}`, pauses, resumed)}}
+		return pooldoc.Held{Document: driver.Document{Name: pauseDocument, Version: v, Body: fmt.Appendf(nil, `{"pauses":[%s],"resumed":%d}`, pauses, resumed)}}
 	}
 	m := moment{now: 10 * time.Second, logical: 5_000_000_000, clamp: time.Second}
 	told := recorded(7, `{"reason":"told"}`, 0)

@@ -3,6 +3,8 @@ package consensus
 import (
 	"strings"
 	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // A retryAfter is what the called service has asked of this processor, and of others: to make
@@ -22,7 +24,7 @@ func (t *retryAfter) until(logical int64, now time.Duration) int64 {
 	if t.end <= now {
 		return 0
 	}
-	return min(logical+(t.end-now).Microseconds(), MaxMicros)
+	return min(logical+(t.end-now).Microseconds(), driver.MaxMicros)
 }
 
 // retryWord begins the word of a note with note.retryAt, a logical time to base 36.
@@ -32,7 +34,7 @@ const retryWord = "t:"
 func retryIn(more []string) (int64, bool) {
 	for _, w := range more {
 		if value, found := strings.CutPrefix(w, retryWord); found {
-			n, ok := numeral(value, 36, MaxMicros)
+			n, ok := numeral(value, 36, driver.MaxMicros)
 			return n, ok && n > 0
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // A processor tells in each sync how far ahead the last of its slots lies, from when the answer
@@ -19,15 +21,15 @@ func TestRequestTellsHowFarSlotsLie(t *testing.T) {
 	require.Zero(t, p.Request(0, 1, Whole).Reach)
 
 	_, o := p.Reserve(time.Second, throttle.Order{Count: 3, Spacing: 100 * ms, Ahead: 10})
-	_, err := p.Reserved(o, Reserved{Count: 3, Wait: 700 * ms, Spacing: 100 * ms, Issuing: true}, 50*ms, 0, nil)
+	_, err := p.Reserved(o, driver.Reserved{Count: 3, Wait: 700 * ms, Spacing: 100 * ms, Issuing: true}, 50*ms, 0, nil)
 	require.NoError(t, err)
 	require.Equal(t, 950*ms, p.Request(time.Second, 2, Whole).Reach, "50 for the way, 700, and two spacings")
 	require.Equal(t, 450*ms, p.Request(1500*ms, 3, Whole).Reach)
 
 	_, o = p.Reserve(1500*ms, throttle.Order{Count: 1, Spacing: 100 * ms, Ahead: 10})
-	_, err = p.Reserved(o, Reserved{Spacing: 100 * ms, Retry: time.Hour, Issuing: true}, 10*ms, 0, nil)
+	_, err = p.Reserved(o, driver.Reserved{Spacing: 100 * ms, Retry: time.Hour, Issuing: true}, 10*ms, 0, nil)
 	require.NoError(t, err)
-	_, err = p.Reserved(o, Reserved{}, 10*ms, 0, errors.New("lost"))
+	_, err = p.Reserved(o, driver.Reserved{}, 10*ms, 0, errors.New("lost"))
 	require.Error(t, err)
 	require.Equal(t, 450*ms, p.Request(1500*ms, 4, Whole).Reach, "what brought nothing changes nothing")
 	require.Zero(t, p.Request(1950*ms, 5, Whole).Reach, "they are past")

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 const (
@@ -28,7 +30,7 @@ type receiptBook struct {
 }
 
 // listen watches the store's channel for news until the Member leaves.
-func (m *Member) listen(store Pusher, pool string) {
+func (m *Member) listen(store driver.Pusher, pool string) {
 	defer close(m.heard)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -93,7 +95,7 @@ func (m *Member) hear(news []byte) {
 // tell pushes a notification, if the store has a channel for them. Who misses it sees the pause
 // with the next sync.
 func (m *Member) tell(ctx context.Context, news []byte) {
-	store, ok := m.store.(Pusher)
+	store, ok := m.store.(driver.Pusher)
 	if !ok {
 		return
 	}

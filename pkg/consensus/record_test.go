@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // The records of these tests: they stand at t0, on both clocks of a server that has kept its identity.
@@ -19,11 +21,11 @@ const (
 )
 
 // after is a moment of the server.
-func after(d time.Duration) At {
-	return At{Now: t0 + d.Microseconds(), Identity: "server", Longest: MaxLease}
+func after(d time.Duration) driver.At {
+	return driver.At{Now: t0 + d.Microseconds(), Identity: "server", Longest: MaxLease}
 }
 
 // recorded is the document of that name on record, with version 0 if there is none.
-func recorded(r *Record, name string) Document {
+func recorded(r *driver.Record, name string) driver.Document {
 	return (&pooldoc.Doc[string]{Name: name}).In(r.Documents)
 }

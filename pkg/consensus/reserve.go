@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // Processors that wait for the same slots spread their next requests over a time: long
@@ -39,16 +41,16 @@ func (p *Processor) ahead(o throttle.Order) int {
 	if p.strict || o.Spacing <= 0 {
 		return o.Ahead
 	}
-	return max(o.Ahead, min(p.contenders(), int(Clamp(p.lease)/o.Spacing), MaxAhead))
+	return max(o.Ahead, min(p.contenders(), int(driver.Clamp(p.lease)/o.Spacing), driver.MaxAhead))
 }
 
 // Reserve returns the request for an order at now, and the order as it goes out: spaced by
 // the limit in force, and with as many slots ahead as the pool needs.
-func (p *Processor) Reserve(now time.Duration, o throttle.Order) (Reserve, throttle.Order) {
+func (p *Processor) Reserve(now time.Duration, o throttle.Order) (driver.Reserve, throttle.Order) {
 	o.Spacing = p.ceiling.pacedAt(now, o.Spacing)
 	o.Ahead = p.ahead(o)
 	p.asked = now
-	return Reserve{
+	return driver.Reserve{
 		Pool: p.cfg.Pool, Count: o.Count, Spacing: o.Spacing, Ahead: o.Ahead,
 		Revision: p.revision, Lease: p.cfg.Lease, Return: o.Return, Unused: o.Unused,
 	}, o
@@ -57,7 +59,7 @@ func (p *Processor) Reserve(now time.Duration, o throttle.Order) (Reserve, throt
 // Reserved turns the store's answer to an order, as it went out and took so long, or the
 // error in its place, into what a Throttle goes by. chance is a random number from 0 to 1.
 // The error wraps err, or ErrWrongAnswer for an answer that no store gives.
-func (p *Processor) Reserved(o throttle.Order, res Reserved, took time.Duration, chance float64, err error) (throttle.Slots, error) {
+func (p *Processor) Reserved(o throttle.Order, res driver.Reserved, took time.Duration, chance float64, err error) (throttle.Slots, error) {
 	contenders := p.contenders()
 	s := &p.reservations
 	if err == nil {
@@ -123,7 +125,7 @@ func again(s *throttle.Slots, retry time.Duration, o throttle.Order, took time.D
 // reach is how far ahead the last slot lies that the processor may use; see Request.Reach.
 // What it has given back counts too.
 func (p *Processor) reach(now time.Duration) time.Duration {
-	return min(max(p.furthest-now, 0), MaxReach)
+	return min(max(p.furthest-now, 0), driver.MaxReach)
 }
 
 // contenders counts the processors that use the limit, this one included.
@@ -173,7 +175,7 @@ func (c *poolCeiling) pacedBy(tokens float64, spacing time.Duration) time.Durati
 		return spacing
 	}
 	wide := math.Ceil(float64(spacing) * float64(c.limit.Max) / tokens)
-	return time.Duration(max(float64(MinSpacing), min(wide, float64(MaxSpacing))))
+	return time.Duration(max(float64(driver.MinSpacing), min(wide, float64(driver.MaxSpacing))))
 }
 
 // Issuing tells whether tokens are issued at now, and no shares: because the store says

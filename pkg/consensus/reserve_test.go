@@ -14,6 +14,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/race"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -50,10 +51,10 @@ func (s *tap) sever(cut bool) {
 	s.cut = cut
 }
 
-func (s *tap) Sync(ctx context.Context, r consensus.Request) (consensus.Answer, error) {
+func (s *tap) Sync(ctx context.Context, r driver.Request) (driver.Answer, error) {
 	time.Sleep(s.away)
 	if s.broken() {
-		return consensus.Answer{}, errCut
+		return driver.Answer{}, errCut
 	}
 	a, err := s.Store.Sync(ctx, r)
 	s.mu.Lock()
@@ -63,10 +64,10 @@ func (s *tap) Sync(ctx context.Context, r consensus.Request) (consensus.Answer, 
 	return a, err
 }
 
-func (s *tap) Reserve(ctx context.Context, r consensus.Reserve) (consensus.Reserved, error) {
+func (s *tap) Reserve(ctx context.Context, r driver.Reserve) (driver.Reserved, error) {
 	time.Sleep(s.away)
 	if s.broken() {
-		return consensus.Reserved{}, errCut
+		return driver.Reserved{}, errCut
 	}
 	res, err := s.Store.Reserve(ctx, r)
 	s.mu.Lock()
@@ -79,7 +80,7 @@ func (s *tap) Reserve(ctx context.Context, r consensus.Reserve) (consensus.Reser
 	return res, err
 }
 
-func (s *tap) Leave(ctx context.Context, l consensus.Leave) error {
+func (s *tap) Leave(ctx context.Context, l driver.Leave) error {
 	if s.broken() {
 		return errCut
 	}
@@ -345,7 +346,7 @@ func TestLowLimitStarvesNobody(t *testing.T) {
 					require.GreaterOrEqual(t, least, len(calls)/40)
 				}
 				apart(t, slotsOf(ws), tc.per, "slot")
-				apart(t, calls, tc.per-consensus.Validity(tc.per), "call")
+				apart(t, calls, tc.per-driver.Validity(tc.per), "call")
 			})
 		})
 	}

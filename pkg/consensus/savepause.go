@@ -8,6 +8,8 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // SavePause pauses a pool, or one tag of it, from outside. p.Until counts by the local clock;
@@ -100,7 +102,7 @@ func changePauses(ctx context.Context, s Store, pool string, change func(*pauseL
 // notifyPauses pushes a notification if the store can. Who misses it sees the pause with the
 // next sync.
 func notifyPauses(ctx context.Context, s Store, pool string, n notification) {
-	store, ok := s.(Pusher)
+	store, ok := s.(driver.Pusher)
 	if !ok {
 		return
 	}

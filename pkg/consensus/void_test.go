@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // A machine that was suspended uses no permit that it had reserved: its monotonic clock
@@ -12,10 +14,10 @@ import (
 func TestVoidEndsIssuing(t *testing.T) {
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a", OnStoreLoss: Stop}, "1")
 	p.SetSpacing(time.Second, true)
-	var rec Record
+	var rec driver.Record
 	sync := func(now time.Duration) {
 		req := p.Request(now, uint64(now)+1, Whole)
-		ans, _ := rec.Sync(&req, At{Now: 1_700_000_000_000_000 + now.Microseconds()})
+		ans, _ := rec.Sync(&req, driver.At{Now: 1_700_000_000_000_000 + now.Microseconds()})
 		require.NoError(t, p.Take(now, ans, "2"))
 	}
 	sync(0)

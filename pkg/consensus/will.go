@@ -3,12 +3,14 @@ package consensus
 import (
 	"slices"
 	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // A Will is what a process leaves behind for the next one under its ID: how to name
 // its death, and how long its share took to earn what it owed.
 type Will struct {
-	Death
+	driver.Death
 	Owes time.Duration `json:"owes"`
 }
 
@@ -33,12 +35,12 @@ func (t *Testament) Inherit(holds bool) []Will {
 // not settled. Of too many the oldest are left out.
 func (t *Testament) Write(inherited []Will, own Will) {
 	wills := append(slices.Clone(inherited), own)
-	t.Wills = wills[max(0, len(wills)-MaxDead):]
+	t.Wills = wills[max(0, len(wills)-driver.MaxDead):]
 }
 
 // A legacy is a Will that a Processor has inherited: its death is named from then on.
 type legacy struct {
-	Death
+	driver.Death
 	due time.Duration
 }
 
@@ -54,11 +56,11 @@ func (p *Processor) Inherit(now time.Duration, wills []Will) {
 		}
 		p.legacies = append(p.legacies, legacy{w.Death, now + w.Owes})
 	}
-	p.legacies = p.legacies[max(0, len(p.legacies)-MaxDead):]
+	p.legacies = p.legacies[max(0, len(p.legacies)-driver.MaxDead):]
 }
 
 // deaths are those that are to be named at now.
-func (p *Processor) deaths(now time.Duration) (dead []Death) {
+func (p *Processor) deaths(now time.Duration) (dead []driver.Death) {
 	for _, l := range p.legacies {
 		if l.due <= now {
 			dead = append(dead, l.Death)
@@ -82,5 +84,5 @@ func (p *Processor) Settled() bool { return len(p.legacies) == 0 }
 // Will is what this processor leaves behind if it dies from now on, owing so much. It
 // is to be put down before the request goes out that was made last.
 func (p *Processor) Will(owes time.Duration) Will {
-	return Will{Death{Incarnation: p.incarnation, Last: p.last, Unanswered: slices.Clone(p.unanswered)}, max(owes, 0)}
+	return Will{driver.Death{Incarnation: p.incarnation, Last: p.last, Unanswered: slices.Clone(p.unanswered)}, max(owes, 0)}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -79,14 +80,14 @@ type silenced struct {
 
 var errSilent = errors.New("nobody answers")
 
-func (s *silenced) Sync(ctx context.Context, r consensus.Request) (consensus.Answer, error) {
+func (s *silenced) Sync(ctx context.Context, r driver.Request) (driver.Answer, error) {
 	if s.off {
-		return consensus.Answer{}, errSilent
+		return driver.Answer{}, errSilent
 	}
 	return s.Store.Sync(ctx, r)
 }
 
-func (s *silenced) Leave(ctx context.Context, l consensus.Leave) error {
+func (s *silenced) Leave(ctx context.Context, l driver.Leave) error {
 	if s.off {
 		return errSilent
 	}

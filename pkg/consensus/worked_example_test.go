@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // workedExample plays the pool of the package documentation: A joins at 0 s, B at 1 s, C and D at
@@ -27,8 +29,8 @@ func workedExample(t *testing.T) []string {
 		id := string(rune('A' + i))
 		pool = append(pool, &player{NewProcessor(ProcessorConfig{Pool: "pool", ID: id}, "1"), id, at[0], at[1]})
 	}
-	var r Record
-	at := func(now time.Duration) At { return At{Now: t0 + now.Microseconds()} }
+	var r driver.Record
+	at := func(now time.Duration) driver.At { return driver.At{Now: t0 + now.Microseconds()} }
 	lines, last := []string{"time   sync  in use  wants  answer    shares:  A    B    C    D    claims:  A    B    C    D"}, ""
 	note := func(now time.Duration, what string) {
 		state := "           "

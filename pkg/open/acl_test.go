@@ -15,6 +15,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv/servers"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -235,7 +236,7 @@ func requireNamed(t *testing.T, c Config, lacks string) {
 			store, err := Store(ctx, c)
 			require.NoError(t, err)
 			defer store.Close()
-			if p, ok := store.(consensus.Pusher); ok {
+			if p, ok := store.(driver.Pusher); ok {
 				if err := p.Push(ctx, c.Pool, []byte("news")); err != nil {
 					logs.logger().Info("pushed in vain", "error", err)
 				}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // canaryVariable names the file with what the canary's process is to do. It has
@@ -113,7 +114,7 @@ func canaryMember(ctx context.Context, name string, c Config) {
 	defer cancel()
 	docs, roster, err := b.Store.Load(short, c.Pool)
 	tell(os.Stdout, name+" load", docs, roster, err)
-	version, err := b.Store.Save(short, c.Pool, consensus.DocumentReport{Name: "limit", Version: 1, Body: []byte("x")})
+	version, err := b.Store.Save(short, c.Pool, driver.DocumentReport{Name: "limit", Version: 1, Body: []byte("x")})
 	tell(os.Stdout, name+" save", version, err)
 	tell(os.Stdout, name+" leave", member.Leave(ctx), b.Store.Close(), b.Close(ctx))
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/natsstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/redisstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -67,9 +68,9 @@ func FuzzLoad(f *testing.F) {
 		limiter, err := throttle.New(c.Limit)
 		require.NoError(t, err)
 		require.NoError(t, limiter.Close())
-		req := consensus.Request{
+		req := driver.Request{
 			Pool: cmp.Or(c.Pool, "p"), ID: cmp.Or(c.ID, "i"), Incarnation: "1", Seq: 1, Lease: max(c.Lease, consensus.MinLease),
-			Report: consensus.Report{},
+			Report: driver.Report{},
 		}
 		require.NoError(t, req.Validate(), "a pool and an ID that every store takes")
 		switch {
@@ -77,7 +78,7 @@ func FuzzLoad(f *testing.F) {
 			_, err = natsstore.New(&nats.Conn{}, natsstore.WithBucket(store.Bucket))
 			require.NoError(t, err)
 		case store.Kind.IsRedis() && store.Prefix != "":
-			_, err = redisstore.New(client, redisstore.WithPrefix(store.Prefix)).Sync(t.Context(), consensus.Request{})
+			_, err = redisstore.New(client, redisstore.WithPrefix(store.Prefix)).Sync(t.Context(), driver.Request{})
 			require.ErrorContains(t, err, "Pool is", "the prefix is taken")
 		}
 	})

@@ -21,6 +21,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/otelthrottle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -266,9 +267,9 @@ type brokenStore struct {
 	err atomic.Pointer[error]
 }
 
-func (s *brokenStore) Sync(ctx context.Context, r consensus.Request) (consensus.Answer, error) {
+func (s *brokenStore) Sync(ctx context.Context, r driver.Request) (driver.Answer, error) {
 	if err := s.err.Load(); err != nil {
-		return consensus.Answer{}, *err
+		return driver.Answer{}, *err
 	}
 	return s.Store.Sync(ctx, r)
 }

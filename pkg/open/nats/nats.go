@@ -18,6 +18,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/internal/drivers"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/natsstore"
 )
 
@@ -86,16 +87,16 @@ func (l *natsLink) connect(servers string, connect []nats.Option, opts []natssto
 }
 
 // Sync implements consensus.Store.
-func (l *natsLink) Sync(ctx context.Context, req consensus.Request) (consensus.Answer, error) {
+func (l *natsLink) Sync(ctx context.Context, req driver.Request) (driver.Answer, error) {
 	if err := l.wait(ctx); err != nil {
-		return consensus.Answer{}, err
+		return driver.Answer{}, err
 	}
 	answer, err := l.store.Sync(ctx, req)
 	return answer, l.explain(ctx, err)
 }
 
 // Leave implements consensus.Store.
-func (l *natsLink) Leave(ctx context.Context, req consensus.Leave) error {
+func (l *natsLink) Leave(ctx context.Context, req driver.Leave) error {
 	if err := l.wait(ctx); err != nil {
 		return err
 	}
@@ -103,7 +104,7 @@ func (l *natsLink) Leave(ctx context.Context, req consensus.Leave) error {
 }
 
 // Load implements consensus.Store.
-func (l *natsLink) Load(ctx context.Context, pool string) ([]consensus.Document, []consensus.RosterRow, error) {
+func (l *natsLink) Load(ctx context.Context, pool string) ([]driver.Document, []consensus.RosterRow, error) {
 	if err := l.wait(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -112,7 +113,7 @@ func (l *natsLink) Load(ctx context.Context, pool string) ([]consensus.Document,
 }
 
 // Save implements consensus.Store.
-func (l *natsLink) Save(ctx context.Context, pool string, d consensus.DocumentReport) (consensus.Version, error) {
+func (l *natsLink) Save(ctx context.Context, pool string, d driver.DocumentReport) (consensus.Version, error) {
 	if err := l.wait(ctx); err != nil {
 		return 0, err
 	}
@@ -121,9 +122,9 @@ func (l *natsLink) Save(ctx context.Context, pool string, d consensus.DocumentRe
 }
 
 // Reserve implements consensus.Store.
-func (l *natsLink) Reserve(ctx context.Context, req consensus.Reserve) (consensus.Reserved, error) {
+func (l *natsLink) Reserve(ctx context.Context, req driver.Reserve) (driver.Reserved, error) {
 	if err := l.wait(ctx); err != nil {
-		return consensus.Reserved{}, err
+		return driver.Reserved{}, err
 	}
 	res, err := l.store.Reserve(ctx, req)
 	return res, l.explain(ctx, err)

@@ -67,7 +67,8 @@ func (s *llm) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	const usage = `"usage":{"prompt_tokens":19,"completion_tokens":10,"total_tokens":29}`
 	if body.Stream {
 		w.Header().Set("Content-Type", "text/event-stream")
-		_, _ = io.WriteString(w, `data: {"id":"1","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"hi"},"finish_reason":"stop"}],"usage":null}`+"\n\n")
+		_, _ = io.WriteString(w, `data: {"id":"1","object":"chat.completion.chunk","usage":null,`+
+			`"choices":[{"index":0,"delta":{"content":"hi"},"finish_reason":"stop"}]}`+"\n\n")
 		_, _ = io.WriteString(w, `data: {"id":"1","object":"chat.completion.chunk","choices":[],`+usage+"}\n\ndata: [DONE]\n\n")
 		return
 	}
