@@ -99,8 +99,8 @@ func (o Outlook) At(now int64) (r limit.Reason, until int64) {
 }
 
 // OutlookOf is the outlook under a lease, in nanoseconds since base: during is the reason
-// until the lease ends.
-func OutlookOf(l limit.Lease, base time.Time, during limit.Reason, until int64) Outlook {
+// until the lease ends. The lease comes by its address, for a copy would deepen the stack of every caller that waits.
+func OutlookOf(l *limit.Lease, base time.Time, during limit.Reason, until int64) Outlook {
 	o := Outlook{During: during, Until: until, After: l.Reason}
 	if !l.Frozen.IsZero() {
 		o.Thaw = int64(l.Frozen.Sub(base))

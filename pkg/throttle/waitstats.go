@@ -43,7 +43,7 @@ func (t *Throttle) outlook(s *bucket.Segment, units int64) gate.Outlook {
 	case s.Lease.Adapted:
 		during = ReasonAdaptive
 	}
-	return gate.OutlookOf(s.Lease, t.gate.Base, during, s.Until)
+	return gate.OutlookOf(&s.Lease, t.gate.Base, during, s.Until)
 }
 
 // reasonNow says, mostly without a lock, why a draw of n tokens was refused at now.
@@ -96,7 +96,7 @@ func (f *InFlight) outlook() gate.Outlook {
 	if f.allowed() == 0 { // the share is too small for one
 		during = ReasonNoShare
 	}
-	o := gate.OutlookOf(f.lease, f.gate.Base, during, until)
+	o := gate.OutlookOf(&f.lease, f.gate.Base, during, until)
 	o.Paused = f.gate.Pauses.Until
 	return o
 }
