@@ -46,7 +46,8 @@ func TestForeignCeilingIsLeftAlone(t *testing.T) {
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
 	p.SetLimit(limitOf(t, throttle.Limit{Max: 20, Adaptive: true}))
 	p.ceiling.ask(t, r, p, 0)
-	_, _, err := r.Save(&driver.DocumentReport{Name: backoffDocument, Version: driver.NextVersion(0, 1), Base: 0, Body: []byte("9 of another time")}, driver.At{})
+	strange := driver.DocumentReport{Name: backoffDocument, Version: driver.NextVersion(0, 1), Base: 0, Body: []byte("9 of another time")}
+	_, _, err := r.Save(&strange, driver.At{})
 	require.NoError(t, err)
 	for i := range 20 {
 		p.Observe(Observation{Served: throttle.Served{Refused: 20, Active: true}})

@@ -217,7 +217,9 @@ func TestForeignRampIsLeftAlone(t *testing.T) {
 	p.ceiling.ask(t, r, p, 100*time.Millisecond)
 	require.False(t, p.ceiling.urgent)
 	held := recorded(r, rampDocument)
-	_, _, err := r.Save(&driver.DocumentReport{Name: rampDocument, Version: driver.NextVersion(held.Version, 1), Base: held.Version, Body: []byte("9 of another time")}, driver.At{})
+	next := driver.NextVersion(held.Version, 1)
+	strange := driver.DocumentReport{Name: rampDocument, Version: next, Base: held.Version, Body: []byte("9 of another time")}
+	_, _, err := r.Save(&strange, driver.At{})
 	require.NoError(t, err)
 	for i := range 20 {
 		p.ceiling.ask(t, r, p, time.Duration(i+1)*time.Second)

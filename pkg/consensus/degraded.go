@@ -1,8 +1,10 @@
 package consensus
 
-import "github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+import (
+	"time"
 
-import "time"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+)
 
 // StoreLoss says what a processor does when its lease runs out because the store
 // does not answer.

@@ -1,8 +1,10 @@
 package consensus
 
-import "github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+import (
+	"time"
 
-import "time"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+)
 
 // urgency says how soon the next request goes out.
 type urgency int

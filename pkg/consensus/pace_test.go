@@ -89,7 +89,8 @@ func TestReplacedProcessorOutlivesTheOneThatReplacedIt(t *testing.T) {
 		holding := driver.Holding{Claim: claim, InUse: claim, Answered: claim, Demand: claim, PoolSize: 2}
 		return driver.Row{RowKey: driver.RowKey{ID: "a", Incarnation: incarnation}, State: state, Seq: 7, Nonce: 700, LastSeen: t0, Holding: holding}
 	}
-	r := &driver.Record{Store: "server", Revision: 50, Clock: t0, Wall: t0, Lease: MinLease, Rows: []driver.Row{row("1", driver.RowReplaced, 0), row("2", driver.RowLive, half)}}
+	rows := []driver.Row{row("1", driver.RowReplaced, 0), row("2", driver.RowLive, half)}
+	r := &driver.Record{Store: "server", Revision: 50, Clock: t0, Wall: t0, Lease: MinLease, Rows: rows}
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a", Lease: MaxLease}, "1")
 	for now := time.Duration(0); ; {
 		req := p.Request(now, uint64(now), Whole)

@@ -45,7 +45,9 @@ func TestNotice(t *testing.T) {
 func TestNoticeIsBounded(t *testing.T) {
 	var n pauseList
 	for i := range throttle.MaxPausedTags {
-		n.entries = append(n.entries, entry{tag: fmt.Sprint(i), reason: strings.Repeat("r", 100), at: driver.MaxMicros, left: throttle.MaxPause, until: time.Now()})
+		n.entries = append(n.entries, entry{
+			tag: fmt.Sprint(i), reason: strings.Repeat("r", 100), at: driver.MaxMicros, left: throttle.MaxPause, until: time.Now(),
+		})
 	}
 	body, err := n.body()
 	require.NoError(t, err)
