@@ -197,9 +197,13 @@ func TestTokenAndHealth(t *testing.T) {
 	_, err := ask(t, conn, 1, describe("k", "v"))
 	require.Equal(t, codes.Unauthenticated, status.Code(err))
 	require.NotContains(t, err.Error(), canary)
+	request := &ratelimit.RateLimitRequest{Descriptors: []*descriptor.RateLimitDescriptor{describe("k", "v")}}
+	wrong := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+canary+"!")
+	_, err = ratelimit.NewRateLimitServiceClient(conn).ShouldRateLimit(wrong, request)
+	require.Equal(t, codes.Unauthenticated, status.Code(err))
+	require.NotContains(t, err.Error(), canary)
 	ctx := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+canary)
-	_, err = ratelimit.NewRateLimitServiceClient(conn).ShouldRateLimit(ctx,
-		&ratelimit.RateLimitRequest{Descriptors: []*descriptor.RateLimitDescriptor{describe("k", "v")}})
+	_, err = ratelimit.NewRateLimitServiceClient(conn).ShouldRateLimit(ctx, request)
 	require.NoError(t, err)
 	alive, err := healthgrpc.NewHealthClient(conn).Check(ctx, &healthgrpc.HealthCheckRequest{})
 	require.NoError(t, err)
