@@ -18,6 +18,9 @@ const (
 	ReasonAdaptive      Reason = "adaptive"
 	ReasonOther         Reason = "other"
 	ReasonPause         Reason = "pause"
+	ReasonQuota         Reason = "quota"
+	ReasonBudget        Reason = "budget"
+	ReasonClass         Reason = "class"
 	ReasonClosed        Reason = "closed"
 )
 
@@ -42,6 +45,9 @@ var reasons = [...]reasonEntry{
 	{reason: ReasonUnreadable},
 	{reason: ReasonAdaptive},
 	{reason: ReasonPause},
+	{reason: ReasonQuota},
+	{reason: ReasonBudget},
+	{reason: ReasonClass},
 	{reason: ReasonClosed, final: true},
 	{reason: ReasonOther},
 }

@@ -46,8 +46,10 @@ func (g *greedy) Report(window time.Duration) (r throttle.Report) {
 	return r
 }
 
-func (*greedy) Terms() throttle.Terms       { return throttle.Terms{} }
-func (*greedy) SetPauses([]throttle.Paused) {}
+func (*greedy) Terms() throttle.Terms                         { return throttle.Terms{} }
+func (*greedy) SetPauses([]throttle.Paused)                   {}
+func (*greedy) ReportTags(time.Duration) []throttle.TagReport { return nil }
+func (*greedy) GrantTags([]throttle.TagGrant)                 {}
 
 // What is reported in use is never less than what is, though calls begin up to the last
 // moment: the lower share is in force before anybody looks.

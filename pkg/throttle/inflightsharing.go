@@ -43,6 +43,13 @@ func (f slotHolder) Lease(l Lease) {
 }
 
 // SetPauses implements Holder. Calls under way go on.
+// ReportTags implements Holder: calls in flight have no quotas.
+func (slotHolder) ReportTags(time.Duration) []TagReport { return nil }
+
+// GrantTags implements Holder.
+func (slotHolder) GrantTags([]TagGrant) {}
+
+// SetPauses implements Holder.
 func (f slotHolder) SetPauses(list []Paused) { f.gate.SetPauses(list) }
 
 // demand is the part of the slots that this processor would use if it could: what was in use

@@ -12,6 +12,7 @@ type options struct {
 	sharer    Sharer
 	observers []Observer
 	common    gate.Options
+	quotas    *Quotas
 }
 
 // An Option sets one thing of a Throttle or an InFlight.

@@ -57,6 +57,16 @@ type Holder interface {
 	// Lease puts a share in force, in place of the one before.
 	Lease(l Lease)
 
+	// ReportTags tells what the limiter does, tag by tag: every tag that has drawn, waited or
+	// been refused since the last call, or has something in hand. It gives up what is in hand of earlier
+	// grants and ends within keep, so that the pool can have it back. A limiter without
+	// quotas returns none.
+	ReportTags(keep time.Duration) []TagReport
+
+	// GrantTags puts what the pool gives to tags in force. Of a tag that is not named nothing changes but
+	// its Rate, which is 0 then.
+	GrantTags(grants []TagGrant)
+
 	// SetPauses puts pauses in force in place of those before, at most one for each tag.
 	// When it returns, nothing is granted any more that is paused.
 	SetPauses(pauses []Paused)
@@ -74,4 +84,7 @@ type Terms struct {
 	// 0 when they cannot be. Strict says that they must be, at any rate.
 	Spacing time.Duration
 	Strict  bool
+	// Quotas are those that the limiter is configured with; nil: it has none, and tags only name
+	// things. They are valid and have their defaults filled in.
+	Quotas *Quotas
 }

@@ -92,6 +92,12 @@ const (
 	// ReasonPause: everybody is held back until a time, or until somebody resumes, because
 	// the called service wants to be left alone; see Throttle.Pause.
 	ReasonPause = limit.ReasonPause
+	// ReasonQuota: the total of the tag is used; the tokens accrue at a known rate.
+	ReasonQuota = limit.ReasonQuota
+	// ReasonBudget: a budget of the tag is spent until its window ends.
+	ReasonBudget = limit.ReasonBudget
+	// ReasonClass: tags of a higher class use the limit.
+	ReasonClass = limit.ReasonClass
 	// ReasonClosed: the limiter was closed.
 	ReasonClosed = limit.ReasonClosed
 )

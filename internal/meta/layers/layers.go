@@ -26,11 +26,11 @@ type layer struct {
 var layers = []layer{
 	{"words and tools", []string{
 		"internal/allocs", "internal/bounded", "internal/config", "internal/export", "internal/failpoints", "internal/inflight",
-		"internal/limit", "internal/listen", "internal/proof", "internal/race", "internal/short",
+		"internal/limit", "internal/listen", "internal/proof", "internal/quota", "internal/race", "internal/short",
 		"internal/statecodec", "internal/stopnotice", "internal/version",
 	}},
 	{"pure parts", []string{
-		"internal/bucket", "internal/ceiling", "internal/health", "internal/pooldoc", "internal/waitqueue", "pkg/consensus/driver",
+		"internal/bucket", "internal/ceiling", "internal/fairtags", "internal/health", "internal/lanes", "internal/pooldoc", "internal/stock", "internal/waitqueue", "pkg/consensus/driver",
 	}},
 	{"sides", []string{"internal/gate", "internal/pool"}},
 	{"limiters and pools", []string{"pkg/throttle", "pkg/consensus"}},

@@ -136,6 +136,8 @@ type Request struct {
 	// Documents reports on documents of the pool: what the sender has loaded, and
 	// what it proposes or gives back. At most MaxDocuments, each name once.
 	Documents []DocumentReport
+	// Draws ask the tills of tags for tokens: at most MaxDraws, each key once.
+	Draws []Draw
 }
 
 // A Ticket names one request: its number, and the nonce that was drawn for it.
@@ -159,6 +161,9 @@ type Report struct {
 	// Note is shown to all others in the roster: at most MaxNoteBytes, any but NUL.
 	// Stores do not look into it.
 	Note string
+	// Busy is what the sender tells the others of its busiest tags, in the roster: at most MaxBusyBytes of
+	// any bytes. Stores do not look into it.
+	Busy string
 }
 
 // Status says what became of a request.
@@ -236,6 +241,12 @@ type Answer struct {
 	Silence time.Duration
 	// Issuing says that the pool issues permits instead of shares: see Reserve.
 	Issuing bool
+	// Draws are what the tills have given, in the order of the request. Empty when the answer is that of a
+	// repeated request, which draws nothing: what it drew the first time is lost.
+	Draws []Drawn
+	// Wall is the store's own clock at the step, in microseconds of Unix time, or that of the step before
+	// where it is not known (see At.Deferred): budget windows are those of this clock.
+	Wall int64
 }
 
 // A Grant is the share that an answer gives, and who is in the pool.
@@ -258,6 +269,7 @@ type RosterRow struct {
 	Demand   Share
 	PoolSize int
 	Note     string
+	Busy     string
 	// Silent is how long before the last step of the pool its newest request came, on the
 	// pool's logical clock. Only Store.Load tells; 0 elsewhere.
 	Silent time.Duration

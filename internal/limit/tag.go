@@ -1,0 +1,51 @@
+package limit
+
+import "time"
+
+// A TagReport is what a limiter tells its pool of one tag. Tags that have no quota of their own, and
+// draws without a tag, are the tag "" together.
+type TagReport struct {
+	Tag string
+	// Used and Refused count the tokens of the tag that were granted and refused since the limiter was
+	// made. What is waiting is not among them. Waiting is how many tokens are waited for.
+	Used, Refused, Waiting int64
+	// InHand is how many tokens of earlier TagGrants can be used yet. Back is how many of them were
+	// given up by this report: they are not in hand any more. BackSpent is how many of these were
+	// granted in the budget windows that are the newest that the limiter knows.
+	InHand, Back, BackSpent int64
+	// Owed is what was used above what was drawn, since the last report.
+	Owed int64
+}
+
+// A TagGrant is what a pool gives to one tag at a limiter.
+type TagGrant struct {
+	Tag string
+	// Rate is what the tag should get at this limiter while others lack tokens, in tokens per
+	// second. It is a weight and no bound.
+	Rate float64
+	// Target is what the tag may use over the whole pool at present, in tokens per second, and By
+	// names what holds it there: "reserved", "total", "limit", "class", "demand" or "budget".
+	Target float64
+	By     string
+	// Lot adds tokens to what is in hand. Whether a draw of the tag needs them is said by Needed: a tag
+	// without a total and without budgets draws from the limit alone.
+	Lot    Lot
+	Needed bool
+	// Lowered says that a budget is spent, so that the tag goes on in the lower class.
+	Lowered bool
+	// Lacks is why there are no more tokens, ReasonQuota or ReasonBudget, and Again the local time at which
+	// more can come. Empty and the zero Time while there are as many as were asked for.
+	Lacks Reason
+	Again time.Time
+	// Spent and Budget are what is used and what is allowed in the budget window that is nearest its
+	// end; 0 without budgets.
+	Spent, Budget int64
+}
+
+// A Lot is a number of tokens that can be used from a local time until another.
+type Lot struct {
+	Tokens      int64
+	From, Until time.Time
+	// Window tells the budget windows in which it was granted from others: it rises.
+	Window int64
+}

@@ -1,0 +1,96 @@
+package quota
+
+import "time"
+
+// A Quota is what one tag may use of a limit. The zero Quota reserves nothing, has no total of its
+// own, and weight 1.
+type Quota struct {
+	// Reserved is what the tag gets whenever it asks for it, whatever the others do, in tokens per
+	// Per: 0 (nothing) to the limit. What it does not ask for goes to the others.
+	Reserved int
+	// Total is the most that the tag may use over the whole pool, in tokens per Per: 0 (no total) or
+	// Reserved to 1e9.
+	Total int
+	// Burst is how many tokens of Total can be saved up: 0 to 1e9. Defaults to what Total earns in
+	// 100 ms, at least 1. Only with Total.
+	Burst int
+	// Per is the period of Reserved and Total: 1 ms to 31 days. Defaults to the limit's Per.
+	Per time.Duration
+	// Weight is the part of what is not reserved, against the other tags of its class: 1 to 1000.
+	// Defaults to 1.
+	Weight int
+	// Class says who comes first where there is not enough. Defaults to Interactive.
+	Class Class
+	// Budgets are amounts for a calendar hour, day or month: at most one of each.
+	Budgets []Budget
+	// Hard promises at most Total tokens in any window of length Per, by granting a little less
+	// in the long run. Only with Total, and Per of 10 s or more.
+	Hard bool
+	// Shadow counts and shows what the quota would refuse, and refuses nothing by Total or Budgets. What
+	// is reserved counts all the same.
+	Shadow bool
+}
+
+// Class says who comes first where the limit is not enough for all.
+type Class string
+
+// The classes, the first one first. Each lower one that asks for tokens keeps a twentieth of the
+// limit, beside what its tags have reserved.
+const (
+	Interactive Class = "interactive"
+	Batch       Class = "batch"
+)
+
+// A Budget is an amount of tokens for each calendar window, exact over the whole pool.
+type Budget struct {
+	// Amount is the number of tokens in one window: 1 to 1e15.
+	Amount int64
+	// Per is the calendar window: Hour, Day or Month.
+	Per Period
+	// Zone is the time zone in which days and months begin, by its IANA name. Defaults to UTC.
+	Zone string
+	// Then is what happens when it is spent. Defaults to Refuse.
+	Then Then
+}
+
+// Period is a calendar window.
+type Period string
+
+// The calendar windows.
+const (
+	Hour  Period = "hour"
+	Day   Period = "day"
+	Month Period = "month"
+)
+
+// Then is what happens at the end of a budget.
+type Then string
+
+// What happens at the end of a budget.
+const (
+	// Refuse: draws fail with ReasonBudget, and RetryAfter is the end of the window.
+	Refuse Then = "refuse"
+	// Fallback: as Refuse, and a sink hands the messages to its fallback sink.
+	Fallback Then = "fallback"
+	// Lower: the tag goes on in class Batch until the window ends.
+	Lower Then = "batch"
+)
+
+// A Pattern gives a quota to each tag of which the name matches: each tag has its own.
+type Pattern struct {
+	// Tag is the pattern in the form of path.Match, such as free/*.
+	Tag string
+	Quota
+}
+
+// Quotas are those of a whole limit. The zero Quotas are none.
+type Quotas struct {
+	// Tags are the quotas by name: 1 to 64 bytes of text. At most 1000.
+	Tags map[string]Quota
+	// Match are patterns for the names that Tags does not have; the first that matches counts. At
+	// most 100.
+	Match []Pattern
+	// Other is the quota of all other tags together, and of what has no tag. It reserves nothing
+	// unless it says so.
+	Other Quota
+}
