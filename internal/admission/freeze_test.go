@@ -12,6 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/admission"
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
 )
@@ -48,23 +50,23 @@ func (*office) Resume(context.Context, ...throttle.PauseOption) error { return n
 
 func (*office) RetryAfter(time.Time, string) {}
 
-var _ throttle.Pool = (*office)(nil)
+var _ sharing.Pool = (*office)(nil)
 
-// Reserve implements throttle.Pool.
-func (o *office) Reserve(order throttle.Order, done func(throttle.Slots, error)) {
+// Reserve implements sharing.Pool.
+func (o *office) Reserve(order limit.Order, done func(limit.Slots, error)) {
 	go func() { done(o.reserve(order)) }()
 }
 
-func (o *office) reserve(order throttle.Order) (throttle.Slots, error) {
+func (o *office) reserve(order limit.Order) (limit.Slots, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	now := time.Now()
-	s := throttle.Slots{Spacing: order.Spacing, Part: order.Ahead + 1}
+	s := limit.Slots{Spacing: order.Spacing, Part: order.Ahead + 1}
 	thaw := max(o.lease.Frozen.Sub(now), 0)
 	next := max(o.next.Sub(now), thaw, 0)
 	switch {
 	case o.broken != nil:
-		return throttle.Slots{Again: time.Second}, o.broken
+		return limit.Slots{Again: time.Second}, o.broken
 	case o.empty, thaw > 0, next > time.Duration(order.Ahead)*order.Spacing:
 		s.Next, s.Again = next, max(next-time.Duration(order.Ahead)*order.Spacing, time.Second/10)
 	case order.Count > 0:
@@ -271,6 +273,15 @@ func reasons() []held {
 		}, ends: -1},
 		{name: "a limiter that knows no end of a freeze", reason: throttle.ReasonFrozen, make: func(*testing.T) throttle.Limiter {
 			return throttletest.New(throttletest.Deny(&throttle.Error{Reason: throttle.ReasonFrozen, RetryAfter: frozen}))
+		}, ends: -1},
+		{name: "a quota that comes too late", reason: throttle.ReasonQuota, make: func(*testing.T) throttle.Limiter {
+			return throttletest.New(throttletest.Deny(&throttle.Error{Reason: throttle.ReasonQuota, RetryAfter: time.Hour}))
+		}, ends: -1},
+		{name: "a budget that is spent", reason: throttle.ReasonBudget, make: func(*testing.T) throttle.Limiter {
+			return throttletest.New(throttletest.Deny(&throttle.Error{Reason: throttle.ReasonBudget, RetryAfter: time.Hour}))
+		}, ends: -1},
+		{name: "a class that comes later", reason: throttle.ReasonClass, make: func(*testing.T) throttle.Limiter {
+			return throttletest.New(throttletest.Deny(&throttle.Error{Reason: throttle.ReasonClass, RetryAfter: time.Hour}))
 		}, ends: -1},
 	}
 }

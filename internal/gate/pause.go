@@ -16,7 +16,7 @@ var errNoLimit = errors.New("throttle: there is no limit that could be paused")
 // DefaultMaxRetryAfter is the longest time that RetryAfter believes unless Options say otherwise.
 const DefaultMaxRetryAfter = 5 * time.Minute
 
-// A Pool is what a limiter asks its pool for beside shares; see throttle.Pool.
+// A Pool is what a limiter asks its pool for beside shares; see sharing.Pool.
 type Pool interface {
 	Pause(ctx context.Context, until time.Time, reason string, opts ...limit.PauseOption) (limit.PauseReceipts, error)
 	Resume(ctx context.Context, opts ...limit.PauseOption) error

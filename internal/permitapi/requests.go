@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/numaproj-contrib/numathrottle/internal/apierror"
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -129,14 +130,14 @@ func (r *reportRequest) check() error {
 	} else if r.Outcome != "" {
 		return apierror.Field("permit", "missing", "with an outcome, the permit of the call")
 	}
-	return errors.Join(isTag(r.Tag), within("retry_after_seconds", r.RetryAfter, 0, throttle.MaxPause), isText("reason", r.Reason))
+	return errors.Join(isTag(r.Tag), within("retry_after_seconds", r.RetryAfter, 0, limit.MaxPause), isText("reason", r.Reason))
 }
 
 func (r *pauseRequest) check() error {
 	if r.Resume && r.Seconds != nil {
 		return apierror.Field("seconds", strconv.FormatFloat(*r.Seconds, 'g', -1, 64), "none with resume")
 	}
-	return errors.Join(within("seconds", r.Seconds, time.Millisecond, throttle.MaxPause), isText("reason", r.Reason), isTag(r.Tag))
+	return errors.Join(within("seconds", r.Seconds, time.Millisecond, limit.MaxPause), isText("reason", r.Reason), isTag(r.Tag))
 }
 
 func inRange(field string, n *int, least, most int) error {

@@ -119,7 +119,7 @@ func (w *world) prepare(p *process) {
 	if least := float64(p.limit.Min) / period(p.limit).Seconds(); w.limits.lowest == 0 || least < w.limits.lowest {
 		w.limits.lowest = least
 	}
-	p.proc.SetLimit(p.holder.Terms().Limit)
+	p.proc.SetLimit(p.holder.Terms().Ceiling)
 	if terms := p.holder.Terms(); w.plan.permits {
 		p.proc.SetSpacing(terms.Spacing, terms.Strict)
 	}

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
-	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 // faultsOf has faults of the kinds from first up to last, those of them that are on,
@@ -168,7 +168,7 @@ func (w *world) clone(p *process) *process {
 	machine := *p.proc
 	q.proc = &machine
 	q.inbox, q.mirror = nil, nil
-	q.ask, q.due, q.flow = nil, nil, throttle.Flow{}
+	q.ask, q.due, q.flow = nil, nil, limit.Usage{}
 	q.waking, q.gen = false, 0
 	lease := max(p.lease, w.store.rec.Lease) // which the answer on its way may bring
 	p.cloned, p.clonedAs, p.promised = w.now+slowest(lease), p.incarnation, driver.Whole

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -43,7 +44,7 @@ type reservation struct {
 	name int64
 }
 
-// An issuer is a throttle.Pool whose orders go to the world's store.
+// An issuer is a sharing.Pool whose orders go to the world's store.
 type issuer struct {
 	ration
 
@@ -64,21 +65,21 @@ func (issuer) Resume(context.Context, ...throttle.PauseOption) error { return er
 // RetryAfter is as Pause.
 func (issuer) RetryAfter(time.Time, string) {}
 
-// Reserve implements throttle.Pool.
-func (i issuer) Reserve(o throttle.Order, done func(throttle.Slots, error)) {
+// Reserve implements sharing.Pool.
+func (i issuer) Reserve(o limit.Order, done func(limit.Slots, error)) {
 	i.w.reserve(i.p, o, done)
 }
 
 // An ask is an order under way.
 type ask struct {
-	order throttle.Order
+	order limit.Order
 	req   driver.Reserve
 	sent  time.Duration // local
-	done  func(throttle.Slots, error)
+	done  func(limit.Slots, error)
 }
 
 // reserve sends an order to the store. What is given back with it is used no more.
-func (w *world) reserve(p *process, o throttle.Order, done func(throttle.Slots, error)) {
+func (w *world) reserve(p *process, o limit.Order, done func(limit.Slots, error)) {
 	if p.gone || p.left || p.ask != nil {
 		return
 	}
@@ -332,7 +333,7 @@ func (w *world) lastWill(p *process) {
 	n := 1 + w.rng.more.IntN(min(coming, len(s.held[reservation{p, s.life, name}])))
 	m := w.message(p, messageReserve)
 	m.ask = nil
-	m.reserve, _ = p.proc.Reserve(p.clock.read(w.now), throttle.Order{
+	m.reserve, _ = p.proc.Reserve(p.clock.read(w.now), limit.Order{
 		Spacing: spacing(p.limit), Ahead: p.limit.MaxReserved, Return: name, Unused: n,
 	})
 	w.giveBack(p, name, n)

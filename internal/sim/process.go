@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -55,8 +56,8 @@ type process struct {
 
 	limit          throttle.Limit // as configured
 	ceiling        float64        // that it goes by, in tokens per period
-	flow           throttle.Flow  // at the request answered last, which was sent at flowAt
-	sentFlow       throttle.Flow
+	flow           limit.Usage    // at the request answered last, which was sent at flowAt
+	sentFlow       limit.Usage
 	flowAt, sentAt time.Duration
 	ask            *ask           // the order for slots under way
 	term           int            // rises when the slots that it was told of are lost

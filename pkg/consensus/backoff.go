@@ -8,14 +8,14 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
-	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
 )
 
 // ownCalls is what a processor with an adaptive limit reports of its own calls. It is a part
 // of poolCeiling.
 type ownCalls struct {
 	lag    time.Duration // of a cut that is made now
-	served throttle.Served
+	served limit.Served
 	haste  haste
 }
 
@@ -77,7 +77,7 @@ func (c *poolCeiling) reported() (out []backoff.Report) {
 }
 
 // reportOf is what was served in parts of a rate in tokens per second.
-func reportOf(s throttle.Served, of float64) backoff.Report {
+func reportOf(s limit.Served, of float64) backoff.Report {
 	part := func(rate float64) int64 { return int64(max(0, min(rate/of*float64(Whole), float64(maxNoteFlow)))) }
 	return backoff.Report{
 		Generation: int64(min(s.Cuts, maxNoteCuts)), Accepted: part(s.Accepted), Refused: part(s.Refused), Overloaded: part(s.Overloaded),
@@ -93,7 +93,7 @@ func (c *poolCeiling) tell(n *note) {
 
 // Heed takes what the called service makes of this processor's calls, between two requests.
 // Refusals bring the next request forward, so that the others know of them soon.
-func (p *Processor) Heed(now time.Duration, s throttle.Served) {
+func (p *Processor) Heed(now time.Duration, s limit.Served) {
 	p.Tick(now)
 	c := &p.ceiling
 	c.calls.served = s

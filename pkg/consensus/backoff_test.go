@@ -8,6 +8,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
@@ -15,7 +16,7 @@ import (
 
 // A note tells what the service made of the calls in a word of its own.
 func TestServedWord(t *testing.T) {
-	n := noteOf(throttle.Limit{Max: 600, Per: time.Minute}, 7, 8)
+	n := noteOf(throttle.Limit{Max: 600, Per: time.Minute}.CeilingConfig(), 7, 8)
 	n.reports, n.served = true, backoff.Report{Generation: 40, Accepted: 500_000_000, Refused: 36, Overloaded: 0}
 	n.paused = 9
 	require.Equal(t, "1 0 600 60000000 7 8 r:14.89oqgw.10.0 p:9", n.String())
@@ -44,13 +45,13 @@ func TestServedWord(t *testing.T) {
 func TestForeignCeilingIsLeftAlone(t *testing.T) {
 	r := &driver.Record{}
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
-	p.SetLimit(limitOf(t, throttle.Limit{Max: 20, Adaptive: true}))
+	p.SetLimit(limitOf(t, throttle.Limit{Max: 20, Adaptive: true}).CeilingConfig())
 	p.ceiling.ask(t, r, p, 0)
 	strange := driver.DocumentReport{Name: backoffDocument, Version: driver.NextVersion(0, 1), Base: 0, Body: []byte("9 of another time")}
 	_, _, err := r.Save(&strange, driver.At{})
 	require.NoError(t, err)
 	for i := range 20 {
-		p.Observe(Observation{Served: throttle.Served{Refused: 20, Active: true}})
+		p.Observe(Observation{Served: limit.Served{Refused: 20, Active: true}})
 		p.ceiling.ask(t, r, p, time.Duration(i+1)*time.Second)
 	}
 	require.Equal(t, "9 of another time", string(recorded(r, backoffDocument).Body))
@@ -66,19 +67,19 @@ func TestOneCutForAllReports(t *testing.T) {
 	var procs []*Processor
 	for _, id := range []string{"a", "b", "c"} {
 		p := NewProcessor(ProcessorConfig{Pool: "pool", ID: id}, id)
-		p.SetLimit(limitOf(t, throttle.Limit{Max: 300, Adaptive: true}))
+		p.SetLimit(limitOf(t, throttle.Limit{Max: 300, Adaptive: true}).CeilingConfig())
 		procs = append(procs, p)
 		p.ceiling.ask(t, r, p, 0)
 	}
 	now := time.Second
-	round := func(s throttle.Served) {
+	round := func(s limit.Served) {
 		for _, p := range procs {
 			p.Observe(Observation{Used: 1, Offered: 1, Served: s})
 			p.ceiling.ask(t, r, p, now)
 			now += 5 * time.Millisecond
 		}
 	}
-	old := throttle.Served{Accepted: 50, Refused: 50, Active: true}
+	old := limit.Served{Accepted: 50, Refused: 50, Active: true}
 	for range 8 {
 		round(old)
 	}
@@ -109,11 +110,11 @@ func TestOneCutForAllReports(t *testing.T) {
 func TestHeedIsBounded(t *testing.T) {
 	r := &driver.Record{}
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
-	p.SetLimit(limitOf(t, throttle.Limit{Max: 20, Adaptive: true}))
+	p.SetLimit(limitOf(t, throttle.Limit{Max: 20, Adaptive: true}).CeilingConfig())
 	p.ceiling.ask(t, r, p, 0)
 	now := time.Second
 	brought := 0
-	hear := func(s throttle.Served) {
+	hear := func(s limit.Served) {
 		p.urgency = urgencyNone
 		if p.Heed(now, s); p.urgency == urgencyNow {
 			brought++
@@ -121,14 +122,14 @@ func TestHeedIsBounded(t *testing.T) {
 		now += 100 * time.Millisecond
 	}
 	for range 20 {
-		hear(throttle.Served{Refused: 1, Active: true})
+		hear(limit.Served{Refused: 1, Active: true})
 	}
 	require.Equal(t, mostHaste, brought)
-	hear(throttle.Served{Accepted: 1, Active: true})
-	hear(throttle.Served{Cuts: 7, Refused: 1, Active: true})
+	hear(limit.Served{Accepted: 1, Active: true})
+	hear(limit.Served{Cuts: 7, Refused: 1, Active: true})
 	require.Equal(t, mostHaste, brought, "nothing was refused, or of calls under another ceiling")
 	now += calmHaste
-	hear(throttle.Served{Overloaded: 1, Active: true})
+	hear(limit.Served{Overloaded: 1, Active: true})
 	require.Equal(t, mostHaste+1, brought, "after a while")
 }
 

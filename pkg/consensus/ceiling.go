@@ -6,8 +6,8 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/ramp"
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
 	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
-	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
@@ -20,7 +20,7 @@ import (
 // is. It has no clock and no I/O; it is a part of Processor.
 type poolCeiling struct {
 	id    string
-	limit throttle.Limit // as configured; the zero Limit: there is nothing to move
+	limit ceiling.Rate // as configured; the zero Rate: there is nothing to move
 	law   ceiling.Law
 	docs  pooldoc.Cache
 
@@ -50,7 +50,7 @@ type poolCeiling struct {
 }
 
 // configure sets the limit of this processor.
-func (c *poolCeiling) configure(l throttle.Limit) { c.limit, c.law.Config = l, l.CeilingConfig() }
+func (c *poolCeiling) configure(l ceiling.Config) { c.limit, c.law.Config = l.Limit, l }
 
 // restart forgets what an incarnation has seen, and keeps the documents.
 func (c *poolCeiling) restart() {
@@ -226,7 +226,7 @@ func (c *poolCeiling) apply(held Share, now, ahead time.Duration) (share int64, 
 	}
 	// Less by more than floating-point numbers are rounded.
 	share = int64(float64(held) * tokens / float64(c.limit.Max) * (1 - 0x1p-50))
-	return max(0, min(share, throttle.MaxShare)), tokens
+	return max(0, min(share, limit.MaxShare)), tokens
 }
 
 // note is what the processor tells the others. Without a ramp, and with a limit that is not
@@ -236,9 +236,9 @@ func (c *poolCeiling) note(now time.Duration) string {
 	switch {
 	case c.limit.Max == 0:
 	case !c.law.Ramps && !c.law.Adapts:
-		n = noteOf(c.limit, 0, 0)
+		n = noteOf(c.law.Config, 0, 0)
 	default:
-		n = noteOf(c.limit, c.used, c.offers)
+		n = noteOf(c.law.Config, c.used, c.offers)
 		c.tell(&n)
 	}
 	n.paused, n.retryAt = c.pauses.receipt(), c.retry.until(c.logical(now), now)

@@ -14,6 +14,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/ramp"
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
 	"github.com/numaproj-contrib/numathrottle/internal/race"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 
@@ -29,7 +30,7 @@ func limitOf(t testing.TB, l throttle.Limit) throttle.Limit {
 }
 
 func TestNote(t *testing.T) {
-	n := noteOf(limitOf(t, throttle.Limit{Max: 600, Per: time.Minute, Hard: true}), 7, 8)
+	n := noteOf(limitOf(t, throttle.Limit{Max: 600, Per: time.Minute, Hard: true}).CeilingConfig(), 7, 8)
 	require.Equal(t, "1 1 600 60000000 7 8", n.String())
 	back, ok := parseNote(n.String())
 	require.True(t, ok)
@@ -40,7 +41,7 @@ func TestNote(t *testing.T) {
 		reports: true, served: backoff.Report{Generation: maxNoteCuts, Accepted: maxNoteFlow, Refused: maxNoteFlow, Overloaded: maxNoteFlow},
 	}
 	require.LessOrEqual(t, len(largest.String()), MaxNoteBytes)
-	broken := noteOf(throttle.Limit{Max: 1, Per: time.Second + 1}, 0, 0)
+	broken := noteOf(throttle.Limit{Max: 1, Per: time.Second + 1}.CeilingConfig(), 0, 0)
 	require.Equal(t, time.Second+time.Microsecond, broken.limit.Per, "never above the real limit")
 	for _, text := range []string{
 		"", "1", "1 0 0 60000000 0 0", "1 0 1 0 0 0", "1 0 1 999 0 0", "1 2 600 60000000 7 8", "2 0 600 60000000 7 8",
@@ -129,7 +130,7 @@ func bodyOf(t *testing.T, o Override) []byte {
 // ceilingOf is what a processor with a limit knows of its pool that has heard of an override alone.
 func ceilingOf(l throttle.Limit, o Override) poolCeiling {
 	c := poolCeiling{override: o}
-	c.configure(l)
+	c.configure(l.CeilingConfig())
 	c.law.Override = o.rate()
 	return c
 }
@@ -180,7 +181,7 @@ func TestEffectiveSharesAddUp(t *testing.T) {
 			}
 			left -= held
 			share, tokens := c.apply(held, 0, 0)
-			require.LessOrEqual(t, share, throttle.MaxShare)
+			require.LessOrEqual(t, share, limit.MaxShare)
 			require.GreaterOrEqual(t, share, int64(0))
 			perSecond := float64(l.Max) / l.Per.Seconds()
 			if tokens == 0 {
@@ -211,7 +212,7 @@ func TestForeignRampIsLeftAlone(t *testing.T) {
 	r := &driver.Record{}
 	l := limitOf(t, throttle.Limit{Max: 20, Min: 10, RampUpDuration: time.Minute, Mode: throttle.Scheduled{}})
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
-	p.SetLimit(l)
+	p.SetLimit(l.CeilingConfig())
 	p.ceiling.ask(t, r, p, 0)
 	require.True(t, p.ceiling.urgent, "the ramp is not on record yet")
 	p.ceiling.ask(t, r, p, 100*time.Millisecond)
@@ -237,7 +238,7 @@ func TestRampMovesOnceASecond(t *testing.T) {
 	var ps []*Processor
 	for i := range 5 {
 		p := NewProcessor(ProcessorConfig{Pool: "pool", ID: fmt.Sprint(i)}, fmt.Sprint("i", i))
-		p.SetLimit(l)
+		p.SetLimit(l.CeilingConfig())
 		ps = append(ps, p)
 	}
 	changes, last := 0, Version(0)
@@ -256,7 +257,7 @@ func TestRampMovesOnceASecond(t *testing.T) {
 func TestRampAtTheTopWritesNothing(t *testing.T) {
 	r := &driver.Record{}
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
-	p.SetLimit(limitOf(t, throttle.Limit{Max: 20, Min: 10, RampUpDuration: 5 * time.Second, Mode: throttle.Scheduled{}}))
+	p.SetLimit(limitOf(t, throttle.Limit{Max: 20, Min: 10, RampUpDuration: 5 * time.Second, Mode: throttle.Scheduled{}}).CeilingConfig())
 	now := time.Duration(0)
 	ask := func(n int) {
 		for range n {
@@ -363,7 +364,7 @@ func TestCeilingIsNotAnticipatedWithoutTheStore(t *testing.T) {
 func TestLostDocumentIsGivenBackAtOnce(t *testing.T) {
 	r := &driver.Record{}
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
-	p.SetLimit(limitOf(t, throttle.Limit{Max: 20}))
+	p.SetLimit(limitOf(t, throttle.Limit{Max: 20}).CeilingConfig())
 	p.ceiling.ask(t, r, p, 0)
 	_, _, err := r.Save(&driver.DocumentReport{Name: limitDocument, Version: 7, Base: 0, Body: bodyOf(t, Override{Max: 5})}, driver.At{})
 	require.NoError(t, err)
@@ -382,7 +383,7 @@ func TestLostDocumentIsGivenBackAtOnce(t *testing.T) {
 func TestUnreadableLimitWantsNothing(t *testing.T) {
 	r := &driver.Record{}
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
-	p.SetLimit(limitOf(t, throttle.Limit{Max: 20}))
+	p.SetLimit(limitOf(t, throttle.Limit{Max: 20}).CeilingConfig())
 	p.ceiling.ask(t, r, p, 0)
 	require.Equal(t, Whole, p.Held(0))
 	_, _, err := r.Save(&driver.DocumentReport{Name: limitDocument, Version: 7, Base: 0, Body: []byte("?")}, driver.At{})
@@ -413,7 +414,7 @@ func TestFirstAnswerOfAPoolThatMayHaveBegun(t *testing.T) {
 		require.NoError(t, p.Take(now, ans, "fresh"))
 	}
 	a := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
-	a.SetLimit(l)
+	a.SetLimit(l.CeilingConfig())
 	for now := time.Duration(0); now < 20*time.Second; now += time.Second {
 		ask(a, now)
 	}
@@ -423,7 +424,7 @@ func TestFirstAnswerOfAPoolThatMayHaveBegun(t *testing.T) {
 	r.Leave(&leave, driver.At{Now: written, Deferred: true})
 
 	b := NewProcessor(ProcessorConfig{Pool: "pool", ID: "b"}, "2")
-	b.SetLimit(l)
+	b.SetLimit(l.CeilingConfig())
 	for i := range 5 {
 		now := 60*time.Second + time.Duration(i)*100*time.Millisecond
 		ask(b, now)
@@ -437,9 +438,9 @@ func TestFirstAnswerOfAPoolThatMayHaveBegun(t *testing.T) {
 func TestLimitRisesAfterLongAtTheTop(t *testing.T) {
 	r := &driver.Record{}
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
-	p.SetLimit(limitOf(t, throttle.Limit{Max: 20, Min: 10, RampUpDuration: time.Minute, Mode: throttle.Scheduled{}}))
+	p.SetLimit(limitOf(t, throttle.Limit{Max: 20, Min: 10, RampUpDuration: time.Minute, Mode: throttle.Scheduled{}}).CeilingConfig())
 	other := NewProcessor(ProcessorConfig{Pool: "pool", ID: "b"}, "2")
-	other.SetLimit(limitOf(t, throttle.Limit{Max: 10}))
+	other.SetLimit(limitOf(t, throttle.Limit{Max: 10}).CeilingConfig())
 	now := time.Duration(0)
 	for ; now < 10*time.Minute; now += time.Second {
 		p.ceiling.ask(t, r, p, now)
@@ -461,7 +462,7 @@ func TestLimitRisesAfterLongAtTheTop(t *testing.T) {
 func TestStoreThatTakesNothingIsNotPressed(t *testing.T) {
 	r := &driver.Record{}
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
-	p.SetLimit(limitOf(t, throttle.Limit{Max: 20, Min: 10}))
+	p.SetLimit(limitOf(t, throttle.Limit{Max: 20, Min: 10}).CeilingConfig())
 	p.ceiling.ask(t, r, p, 0)
 	for i := range driver.MaxDocuments {
 		_, _, err := r.Save(&driver.DocumentReport{Name: fmt.Sprint("full", i), Version: 7, Base: 0, Body: []byte("x")}, driver.At{})

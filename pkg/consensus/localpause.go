@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
 )
 
 // forever is a local time that never comes.
@@ -79,9 +79,9 @@ func later(list []stop, s stop) []stop {
 }
 
 // paused turns stops into what a limiter goes by. base is the origin of local time.
-func paused(stops []stop, base time.Time) (list []throttle.Paused) {
+func paused(stops []stop, base time.Time) (list []limit.Paused) {
 	for _, s := range stops {
-		o := throttle.Paused{Tag: s.tag, Reason: s.reason}
+		o := limit.Paused{Tag: s.tag, Reason: s.reason}
 		if s.end != forever {
 			o.Until = base.Add(s.end)
 		}

@@ -12,13 +12,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // A Member is a processor in a pool: the loop that syncs with the store in the
-// background. It is a throttle.Pool. All methods may be called from any
+// background. It is a sharing.Pool. All methods may be called from any
 // goroutine.
 type Member struct {
 	store Store
@@ -38,10 +39,10 @@ type Member struct {
 
 	mu      sync.Mutex
 	p       *Processor
-	holder  throttle.Holder
-	terms   throttle.Terms
-	pushed  throttle.Lease    // the lease that the holder was given last
-	paused  []throttle.Paused // and the pauses
+	holder  sharing.Holder
+	terms   sharing.Terms
+	pushed  limit.Lease    // the lease that the holder was given last
+	paused  []limit.Paused // and the pauses
 	receipt receiptBook
 	slots   reserver
 	heir    heir
@@ -57,11 +58,11 @@ type Member struct {
 
 // A flowAt is what a holder had done at a local time.
 type flowAt struct {
-	throttle.Flow
+	limit.Usage
 	at time.Duration
 }
 
-var _ throttle.Pool = (*Member)(nil)
+var _ sharing.Pool = (*Member)(nil)
 
 // Join makes this process a processor of a pool and returns at once: the share
 // is 0 until the store has answered, and while the store is away. ctx bounds Join
@@ -107,12 +108,12 @@ func (m *Member) View() View {
 }
 
 // Attach connects the Throttle that uses the share. Call it once.
-func (m *Member) Attach(h throttle.Holder) {
+func (m *Member) Attach(h sharing.Holder) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.holder = h
 	m.terms = h.Terms()
-	m.p.SetLimit(m.terms.Limit)
+	m.p.SetLimit(m.terms.Ceiling)
 	m.p.SetSlots(m.terms.Slots)
 	if m.p.SetSpacing(m.terms.Spacing, m.terms.Strict); m.terms.Spacing > 0 {
 		m.beginReserving()
@@ -134,7 +135,7 @@ func (m *Member) Poke() {
 // it. Call it after everything that draws has stopped: numaflow-go goes on
 // handling messages for up to 15 s after SIGTERM. The store is told until ctx
 // ends, and that error returned; the claim then falls to the others one removal
-// time later. It does so, too, when more is owed (see throttle.Holder) than the
+// time later. It does so, too, when more is owed (see sharing.Holder) than the
 // share earns until ctx ends; else it is earned first. Calling Leave again returns
 // nil at once.
 func (m *Member) Leave(ctx context.Context) error {
@@ -333,7 +334,7 @@ func (m *Member) request() (driver.Request, time.Duration) {
 		m.sentFlow = flowAt{r.Usage, now}
 		o := Observation{InUse: Share(r.InUse)}
 		o.Served = m.sentFlow.Served
-		o.Used, o.Offered = m.sentFlow.Since(m.flow.Flow, now-m.flow.at, m.terms.Limit.Max, m.terms.Limit.Per)
+		o.Used, o.Offered = m.sentFlow.Since(m.flow.Usage, now-m.flow.at, int(m.terms.Ceiling.Limit.Max), m.terms.Ceiling.Limit.Per)
 		m.p.Observe(o)
 	}
 	req := m.p.Request(now, binary.NativeEndian.Uint64(nonce[:]), demand)
@@ -355,7 +356,7 @@ func (m *Member) push() {
 }
 
 // lease is the processor's share as the holder sees it. m.mu is held.
-func (m *Member) lease(now time.Duration) throttle.Lease {
+func (m *Member) lease(now time.Duration) limit.Lease {
 	return m.p.Lease(now, 2*watchEvery, m.base) // twice: the loop may wake late
 }
 

@@ -4,10 +4,10 @@ import (
 	"context"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
 )
 
-// RetryAfter implements throttle.Pool.
+// RetryAfter implements sharing.Pool.
 func (m *Member) RetryAfter(until time.Time, reason string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -38,7 +38,7 @@ func (m *Member) judge() {
 			case <-ctx.Done():
 			}
 		}()
-		if _, err := m.Pause(ctx, until, reason, throttle.WaitForReceipts(0)); err != nil && ctx.Err() == nil {
+		if _, err := m.Pause(ctx, until, reason, limit.WaitForReceipts(0)); err != nil && ctx.Err() == nil {
 			m.log.Warn("the pause that the called service asked for is not on record yet", "error", err, "until", until)
 		}
 	})

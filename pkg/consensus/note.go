@@ -9,7 +9,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
-	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
@@ -20,13 +20,13 @@ type note struct {
 	limit ceiling.Rate
 	// hard: the limit must not be raised.
 	hard bool
-	// used and offered are rates in 1e-9 of the limit; see throttle.Flow.
+	// used and offered are rates in 1e-9 of the limit; see limit.Usage.
 	used, offered int64
 	// paused is the version of the document "pause" that the processor has in force: its
 	// receipt. 0: it has none.
 	paused Version
 	// reports says that the processor makes calls. served is then what the called service
-	// makes of them, in 1e-9 of the limit; see throttle.Served.
+	// makes of them, in 1e-9 of the limit; see limit.Served.
 	reports bool
 	served  backoff.Report
 	// retryAt is the logical time before which the called service wants no other call of
@@ -42,14 +42,14 @@ const (
 	maxNoteTokens = 1_000_000_000
 	minNotePer    = int64(time.Millisecond / time.Microsecond)
 	maxNotePer    = int64(31 * 24 * time.Hour / time.Microsecond)
-	maxNoteFlow   = throttle.MaxShare
+	maxNoteFlow   = limit.MaxShare
 )
 
 // noteOf returns the note of a processor that is configured with l. A period with a fraction
 // of a microsecond is rounded up, so that the limit in the note is never above the real one.
-func noteOf(l throttle.Limit, used, offered int64) note {
-	per := (l.Per + time.Microsecond - 1).Truncate(time.Microsecond)
-	return note{limit: ceiling.Rate{Max: int64(l.Max), Per: per}, hard: l.Hard, used: used, offered: offered}
+func noteOf(l ceiling.Config, used, offered int64) note {
+	per := (l.Limit.Per + time.Microsecond - 1).Truncate(time.Microsecond)
+	return note{limit: ceiling.Rate{Max: l.Limit.Max, Per: per}, hard: l.Hard, used: used, offered: offered}
 }
 
 // pausedWord begins the word of a note that holds the receipt.

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
 	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
-	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
@@ -31,14 +31,14 @@ type pauseCall struct {
 // Errors: *throttle.PauseError; throttle.ErrClosed after Leave; those of the store. With one of
 // the store the receipts tell who has stopped all the same, and the next requests propose the
 // pause until it is on record.
-func (m *Member) Pause(ctx context.Context, until time.Time, reason string, opts ...throttle.PauseOption) (throttle.PauseReceipts, error) {
-	s := throttle.NewPauseSettings(opts...)
+func (m *Member) Pause(ctx context.Context, until time.Time, reason string, opts ...limit.PauseOption) (limit.PauseReceipts, error) {
+	s := limit.NewPauseSettings(opts...)
 	if err := s.Check(); err != nil {
-		return throttle.PauseReceipts{}, err
+		return limit.PauseReceipts{}, err
 	}
-	p := throttle.Paused{Tag: s.Tag, Until: until, Reason: reason}
+	p := limit.Paused{Tag: s.Tag, Until: until, Reason: reason}
 	if err := p.Check(time.Now()); err != nil {
-		return throttle.PauseReceipts{}, err
+		return limit.PauseReceipts{}, err
 	}
 	c := &pauseCall{stop: stop{tag: s.Tag, reason: reason, end: forever}, since: Version(s.Since)}
 	if !until.IsZero() {
@@ -61,8 +61,8 @@ func (m *Member) Pause(ctx context.Context, until time.Time, reason string, opts
 
 // Resume ends a pause of the whole pool, or that of one tag; see throttle.Throttle.Resume.
 // Errors are those of Pause; with one of the store, nothing is resumed.
-func (m *Member) Resume(ctx context.Context, opts ...throttle.PauseOption) error {
-	s := throttle.NewPauseSettings(opts...)
+func (m *Member) Resume(ctx context.Context, opts ...limit.PauseOption) error {
+	s := limit.NewPauseSettings(opts...)
 	if err := s.Check(); err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (m *Member) Resume(ctx context.Context, opts ...throttle.PauseOption) error
 	m.p.forgetPause(s.Tag)
 	m.mu.Unlock()
 	if left {
-		return throttle.ErrClosed
+		return limit.ErrClosed
 	}
 	if err := m.record(ctx, c); err != nil {
 		return fmt.Errorf("consensus: resuming: %w", err)
@@ -86,7 +86,7 @@ func (m *Member) beginPause(c *pauseCall, until time.Time) (done bool, err error
 	defer m.mu.Unlock()
 	now := m.now()
 	if m.p.Left() {
-		return true, throttle.ErrClosed
+		return true, limit.ErrClosed
 	}
 	if !until.IsZero() {
 		c.stop.end = now + time.Until(until)

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
@@ -72,10 +72,10 @@ func (n *pauseList) body() ([]byte, error) {
 		return nil, fmt.Errorf("consensus: the document %q: %w", pauseDocument, err)
 	}
 	body := bytes.TrimSpace(b.Bytes())
-	if len(n.entries) > throttle.MaxPausedTags || len(body) > driver.MaxDocumentBytes {
-		return nil, &throttle.PauseError{
+	if len(n.entries) > limit.MaxPausedTags || len(body) > driver.MaxDocumentBytes {
+		return nil, &limit.PauseError{
 			Field: "number", Value: fmt.Sprint(len(n.entries)),
-			Allowed: fmt.Sprint("at most ", throttle.MaxPausedTags, " tags at a time, in ", driver.MaxDocumentBytes, " bytes with their reasons"),
+			Allowed: fmt.Sprint("at most ", limit.MaxPausedTags, " tags at a time, in ", driver.MaxDocumentBytes, " bytes with their reasons"),
 		}
 	}
 	return body, nil
@@ -91,8 +91,8 @@ func parsePauseList(body []byte) (n pauseList, err error) {
 	if err := decodeStrictly(body, &j); err != nil {
 		return n, fmt.Errorf("consensus: the document %q holds no pauses: %.200s", pauseDocument, err.Error())
 	}
-	if j.Pauses == nil || len(j.Pauses) > throttle.MaxPausedTags || j.Resumed > driver.MaxVersion {
-		return n, fmt.Errorf(`consensus: the document %q holds no pauses, allowed: {"pauses":[...]} with at most %d`, pauseDocument, throttle.MaxPausedTags)
+	if j.Pauses == nil || len(j.Pauses) > limit.MaxPausedTags || j.Resumed > driver.MaxVersion {
+		return n, fmt.Errorf(`consensus: the document %q holds no pauses, allowed: {"pauses":[...]} with at most %d`, pauseDocument, limit.MaxPausedTags)
 	}
 	n.resumed = Version(j.Resumed)
 	for _, o := range j.Pauses {
@@ -111,7 +111,7 @@ func parsePauseList(body []byte) (n pauseList, err error) {
 }
 
 func (o *entryJSON) entry() (e entry, err error) {
-	if o.At < 0 || o.At > driver.MaxMicros || o.Left < 0 || o.Left > throttle.MaxPause.Microseconds() {
+	if o.At < 0 || o.At > driver.MaxMicros || o.Left < 0 || o.Left > limit.MaxPause.Microseconds() {
 		return e, errors.New("consensus: a pause in the document " + pauseDocument + " has a time out of bounds")
 	}
 	e = entry{tag: o.Tag, reason: o.Reason, at: o.At, left: time.Duration(o.Left) * time.Microsecond}
@@ -120,7 +120,7 @@ func (o *entryJSON) entry() (e entry, err error) {
 			return entry{}, fmt.Errorf("consensus: a pause in the document %q: until is %.40q, allowed: a time as of RFC 3339", pauseDocument, o.Until)
 		}
 	}
-	p := throttle.Paused{Tag: e.tag, Reason: e.reason}
+	p := limit.Paused{Tag: e.tag, Reason: e.reason}
 	return e, p.Check(time.Time{})
 }
 

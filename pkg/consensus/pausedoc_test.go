@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
@@ -31,9 +32,9 @@ func TestNotice(t *testing.T) {
 	for _, body := range []string{
 		"", "x", "[]", "{}", `{"pauses":null}`, `{"pauses":[]}x`, `{"pauses":[],"more":1}`, `{"pauses":[{"more":1}]}`,
 		`{"pauses":[{},{}]}`, `{"pauses":[{"tag":"a"},{"tag":"a"}]}`, `{"pauses":[{"left_us":-1}]}`, `{"pauses":[{"at_us":-1}]}`,
-		fmt.Sprintf(`{"pauses":[{"left_us":%d}]}`, throttle.MaxPause.Microseconds()+1), `{"pauses":[{"until":"yesterday"}]}`,
+		fmt.Sprintf(`{"pauses":[{"left_us":%d}]}`, limit.MaxPause.Microseconds()+1), `{"pauses":[{"until":"yesterday"}]}`,
 		`{"pauses":[{"tag":"` + strings.Repeat("x", 65) + `"}]}`, `{"pauses":[{"reason":"a\nb"}]}`, `{"pauses":[],"resumed":9223372036854775808}`,
-		`{"pauses":[` + strings.Repeat(`{},`, throttle.MaxPausedTags) + `{}]}`, strings.Repeat(" ", driver.MaxDocumentBytes+1),
+		`{"pauses":[` + strings.Repeat(`{},`, limit.MaxPausedTags) + `{}]}`, strings.Repeat(" ", driver.MaxDocumentBytes+1),
 	} {
 		_, err := parsePauseList([]byte(body))
 		require.Error(t, err, "%.60s", body)
@@ -44,9 +45,9 @@ func TestNotice(t *testing.T) {
 // The longest texts for as many tags as there may be do not fit; that is an error, and no more.
 func TestNoticeIsBounded(t *testing.T) {
 	var n pauseList
-	for i := range throttle.MaxPausedTags {
+	for i := range limit.MaxPausedTags {
 		n.entries = append(n.entries, entry{
-			tag: fmt.Sprint(i), reason: strings.Repeat("r", 100), at: driver.MaxMicros, left: throttle.MaxPause, until: time.Now(),
+			tag: fmt.Sprint(i), reason: strings.Repeat("r", 100), at: driver.MaxMicros, left: limit.MaxPause, until: time.Now(),
 		})
 	}
 	body, err := n.body()
@@ -57,7 +58,7 @@ func TestNoticeIsBounded(t *testing.T) {
 	}
 	_, err = n.body()
 	require.ErrorContains(t, err, "at most 16 tags")
-	n.entries = append(n.entries[:0:0], make([]entry, throttle.MaxPausedTags+1)...)
+	n.entries = append(n.entries[:0:0], make([]entry, limit.MaxPausedTags+1)...)
 	_, err = n.body()
 	require.ErrorContains(t, err, "number of the pause is 17")
 	news := notification{from: "x", version: 1, pauses: &pauseList{}}
@@ -94,7 +95,7 @@ func FuzzParsePauseList(f *testing.F) {
 				require.Equal(t, e.left, back.entries[i].left)
 				end := e.ends(m)
 				require.GreaterOrEqual(t, end, m.now)
-				require.True(t, end == forever || end <= m.now+throttle.MaxPause)
+				require.True(t, end == forever || end <= m.now+limit.MaxPause)
 			}
 		}
 	})
@@ -129,7 +130,7 @@ func TestReceiptInNote(t *testing.T) {
 	n := note{paused: 5}
 	require.Equal(t, "1 p:5", n.String())
 	require.Empty(t, note{}.String())
-	n = noteOf(throttle.Limit{Max: 600, Per: time.Minute}, 7, 8)
+	n = noteOf(throttle.Limit{Max: 600, Per: time.Minute}.CeilingConfig(), 7, 8)
 	n.paused = 65537
 	require.Equal(t, "1 0 600 60000000 7 8 p:65537", n.String())
 	for text, want := range map[string]Version{

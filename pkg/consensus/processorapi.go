@@ -3,7 +3,7 @@ package consensus
 import (
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
 )
 
 // ID names the processor in its pool.
@@ -35,8 +35,8 @@ func (p *Processor) Suspended(ahead time.Duration) bool { return ahead > p.lease
 
 // Lease is what a limiter may use from now on; base is the origin of local time. It holds until
 // ahead from now at least; see Apply.
-func (p *Processor) Lease(now, ahead time.Duration, base time.Time) throttle.Lease {
-	l := throttle.Lease{Degraded: p.degraded, Reason: throttle.ReasonStoreLost}
+func (p *Processor) Lease(now, ahead time.Duration, base time.Time) limit.Lease {
+	l := limit.Lease{Degraded: p.degraded, Reason: limit.ReasonStoreLost}
 	l.Share, l.Ceiling = p.Apply(now, ahead)
 	l.Adapted, l.Cuts, l.Settling = p.Adapted(now)
 	l.Issuing = p.Issuing(now)
@@ -48,22 +48,22 @@ func (p *Processor) Lease(now, ahead time.Duration, base time.Time) throttle.Lea
 	}
 	switch p.state {
 	case StateJoining:
-		l.Reason = throttle.ReasonNoShare
+		l.Reason = limit.ReasonNoShare
 	case StateHolding:
 		if l.Share == 0 {
-			l.Reason = throttle.ReasonNoShare
+			l.Reason = limit.ReasonNoShare
 		}
 		if p.slotless(now) {
-			l.Reason = throttle.ReasonInFlight // others have them all
+			l.Reason = limit.ReasonInFlight // others have them all
 		}
 	case StateReplaced:
-		l.Reason = throttle.ReasonReplaced
+		l.Reason = limit.ReasonReplaced
 	case StateLeft:
-		l.Reason = throttle.ReasonClosed
+		l.Reason = limit.ReasonClosed
 	case StateLost:
 	}
-	if (l.Share == 0 || l.Reason == throttle.ReasonStoreLost) && p.Unreadable() != nil {
-		l.Reason = throttle.ReasonUnreadable
+	if (l.Share == 0 || l.Reason == limit.ReasonStoreLost) && p.Unreadable() != nil {
+		l.Reason = limit.ReasonUnreadable
 	}
 	return l
 }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
@@ -24,7 +24,7 @@ func (p *Processor) Pause(now, d time.Duration, tag, reason string) {
 }
 
 // Paused lists what is paused at now, each tag once. base is the origin of local time.
-func (p *Processor) Paused(now time.Duration, base time.Time) []throttle.Paused {
+func (p *Processor) Paused(now time.Duration, base time.Time) []limit.Paused {
 	return paused(p.ceiling.pauses.inForce(now), base)
 }
 
@@ -89,10 +89,10 @@ func (p *Processor) beginPause(now time.Duration, c *pauseCall) (done bool, err 
 		c.made = append(c.made, k.version)
 		return false, nil
 	}
-	if len(k.inForce(now)) >= throttle.MaxPausedTags && !k.has(now, c.stop.tag) {
-		return true, &throttle.PauseError{
+	if len(k.inForce(now)) >= limit.MaxPausedTags && !k.has(now, c.stop.tag) {
+		return true, &limit.PauseError{
 			Field: "tag", Value: fmt.Sprintf("%.40q", c.stop.tag),
-			Allowed: fmt.Sprint("one that is paused already, for ", throttle.MaxPausedTags, " tags are"),
+			Allowed: fmt.Sprint("one that is paused already, for ", limit.MaxPausedTags, " tags are"),
 		}
 	}
 	k.ask(c.stop, forever)

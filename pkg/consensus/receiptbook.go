@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
@@ -182,7 +182,7 @@ func (m *Member) answered(c *pauseCall) (answered, missing []string) {
 }
 
 // receipts returns what a call has come to.
-func (m *Member) receipts(c *pauseCall) (r throttle.PauseReceipts) {
+func (m *Member) receipts(c *pauseCall) (r limit.PauseReceipts) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	r.Generation = uint64(m.p.pauseVersion())

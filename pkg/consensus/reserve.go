@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
@@ -37,7 +37,7 @@ type reservations struct {
 // only because the limit is low, it is at least one for each contender, so that nobody has to
 // ask in vain: but none further away than what counts as time between two syncs,
 // because what a processor has reserved dies with it, and a freeze lasts longer by it.
-func (p *Processor) ahead(o throttle.Order) int {
+func (p *Processor) ahead(o limit.Order) int {
 	if p.strict || o.Spacing <= 0 {
 		return o.Ahead
 	}
@@ -46,7 +46,7 @@ func (p *Processor) ahead(o throttle.Order) int {
 
 // Reserve returns the request for an order at now, and the order as it goes out: spaced by
 // the limit in force, and with as many slots ahead as the pool needs.
-func (p *Processor) Reserve(now time.Duration, o throttle.Order) (driver.Reserve, throttle.Order) {
+func (p *Processor) Reserve(now time.Duration, o limit.Order) (driver.Reserve, limit.Order) {
 	o.Spacing = p.ceiling.pacedAt(now, o.Spacing)
 	o.Ahead = p.ahead(o)
 	p.asked = now
@@ -59,7 +59,7 @@ func (p *Processor) Reserve(now time.Duration, o throttle.Order) (driver.Reserve
 // Reserved turns the store's answer to an order, as it went out and took so long, or the
 // error in its place, into what a Throttle goes by. chance is a random number from 0 to 1.
 // The error wraps err, or ErrWrongAnswer for an answer that no store gives.
-func (p *Processor) Reserved(o throttle.Order, res driver.Reserved, took time.Duration, chance float64, err error) (throttle.Slots, error) {
+func (p *Processor) Reserved(o limit.Order, res driver.Reserved, took time.Duration, chance float64, err error) (limit.Slots, error) {
 	contenders := p.contenders()
 	s := &p.reservations
 	if err == nil {
@@ -68,13 +68,13 @@ func (p *Processor) Reserved(o throttle.Order, res driver.Reserved, took time.Du
 	if err != nil { // nothing of the answer is believed
 		s.failures++
 		wait := p.fast() << min(s.failures-1, 3)
-		return throttle.Slots{Again: wait/2 + time.Duration(chance*float64(wait/2))}, err
+		return limit.Slots{Again: wait/2 + time.Duration(chance*float64(wait/2))}, err
 	}
 	s.failures = 0
 	if p.state != StateLeft {
 		p.revision = max(p.revision, res.Revision)
 	}
-	slots := throttle.Slots{
+	slots := limit.Slots{
 		Count: res.Count, Wait: res.Wait, Spacing: max(res.Spacing, o.Spacing), Last: res.Last,
 		Next: res.Wait + time.Duration(res.Count)*max(res.Spacing, o.Spacing), Part: max(1, (o.Ahead+1)/contenders),
 	}
@@ -96,7 +96,7 @@ func (p *Processor) Reserved(o throttle.Order, res driver.Reserved, took time.Du
 
 // again is how long after a request that took so long the next one should go out, of which
 // nothing can be had before retry. chance is a random number from 0 to 1.
-func again(s *throttle.Slots, retry time.Duration, o throttle.Order, took time.Duration, contenders, calm int, chance float64) time.Duration {
+func again(s *limit.Slots, retry time.Duration, o limit.Order, took time.Duration, contenders, calm int, chance float64) time.Duration {
 	scarce := contenders > o.Ahead+1 // there is not one for each
 	if !scarce && s.Count > 0 {
 		return retry

@@ -5,7 +5,7 @@ import (
 	"errors"
 	mathrand "math/rand/v2"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
 )
 
 // A reserver is what a Member keeps of its requests for slots.
@@ -19,16 +19,16 @@ type reserver struct {
 var errLeft = errors.New("consensus: the processor has left its pool")
 
 type order struct {
-	throttle.Order
-	done func(throttle.Slots, error)
+	limit.Order
+	done func(limit.Slots, error)
 }
 
 func newReserver() reserver {
 	return reserver{orders: make(chan order, 1), done: make(chan struct{})}
 }
 
-// Reserve asks the store for slots in the background; see throttle.Pool.
-func (m *Member) Reserve(o throttle.Order, done func(throttle.Slots, error)) {
+// Reserve asks the store for slots in the background; see sharing.Pool.
+func (m *Member) Reserve(o limit.Order, done func(limit.Slots, error)) {
 	m.slots.orders <- order{o, done} // has room: there is one order at a time
 }
 
@@ -58,11 +58,11 @@ func (m *Member) beginReserving() {
 	}()
 }
 
-func (m *Member) reserve(ctx context.Context, o throttle.Order) (throttle.Slots, error) {
+func (m *Member) reserve(ctx context.Context, o limit.Order) (limit.Slots, error) {
 	m.mu.Lock()
 	if m.p.Left() {
 		m.mu.Unlock()
-		return throttle.Slots{}, errLeft
+		return limit.Slots{}, errLeft
 	}
 	ctx, cancel := context.WithTimeout(ctx, m.p.Timeout())
 	defer cancel()

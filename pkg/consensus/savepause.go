@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
 	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
-	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
@@ -20,7 +20,7 @@ import (
 //
 // Errors: *throttle.PauseError when p is invalid, or too many tags are paused; one that wraps
 // ErrNoPool; *ConflictError when others keep changing it at the same time; those of the store.
-func SavePause(ctx context.Context, s Store, pool string, p throttle.Paused) error {
+func SavePause(ctx context.Context, s Store, pool string, p limit.Paused) error {
 	if err := p.Check(time.Now()); err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func SavePause(ctx context.Context, s Store, pool string, p throttle.Paused) err
 // ClearPause ends the pause of a pool, with an empty tag, or that of one tag, if there is one.
 // Processors go on at their next sync. Errors are those of SavePause.
 func ClearPause(ctx context.Context, s Store, pool, tag string) error {
-	if err := (&throttle.Paused{Tag: tag}).Check(time.Now()); err != nil {
+	if err := (&limit.Paused{Tag: tag}).Check(time.Now()); err != nil {
 		return err
 	}
 	err := changePauses(ctx, s, pool, func(n *pauseList, version Version) (changed bool) {
@@ -66,7 +66,7 @@ func ClearPause(ctx context.Context, s Store, pool, tag string) error {
 // LoadPauses returns the pauses of a pool that are on record. Until is what the wall clock of
 // whoever paused said; one whose Until is past may be over. Errors: one that wraps ErrNoPool, those of
 // the store, and one for a document that this release cannot read.
-func LoadPauses(ctx context.Context, s Store, pool string) ([]throttle.Paused, error) {
+func LoadPauses(ctx context.Context, s Store, pool string) ([]limit.Paused, error) {
 	docs, _, err := pooldoc.Load(ctx, s, pool)
 	if err != nil {
 		return nil, fmt.Errorf("consensus: loading pool %q: %w", pool, err)
@@ -75,9 +75,9 @@ func LoadPauses(ctx context.Context, s Store, pool string) ([]throttle.Paused, e
 	if err != nil {
 		return nil, err
 	}
-	var list []throttle.Paused
+	var list []limit.Paused
 	for _, e := range n.entries {
-		list = append(list, throttle.Paused{Tag: e.tag, Until: e.until, Reason: e.reason})
+		list = append(list, limit.Paused{Tag: e.tag, Until: e.until, Reason: e.reason})
 	}
 	return list, nil
 }

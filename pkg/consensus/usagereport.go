@@ -3,7 +3,8 @@ package consensus
 import (
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
 )
 
 // An Observation is what a holder does, as the next requests report it beside its
@@ -13,10 +14,10 @@ type Observation struct {
 	// what is still in use is not free for others.
 	InUse Share
 	// Used and Offered are what was used, and could have been, since the request that
-	// was answered last, in 1e-9 of the limit; see throttle.Flow.
+	// was answered last, in 1e-9 of the limit; see limit.Usage.
 	Used, Offered int64
-	// Served is what the called service makes of the calls; see throttle.Served.
-	Served throttle.Served
+	// Served is what the called service makes of the calls; see limit.Served.
+	Served limit.Served
 }
 
 // Observe sets what the next requests report. The share in force must not have risen
@@ -37,19 +38,19 @@ func (p *Processor) Yield(now time.Duration, demand Share) {
 	p.choose(now)
 }
 
-// SetLimit sets the limit that the processor is configured with, which must be valid and
-// have its defaults filled in. The zero Limit, as before the first call, is none: no
+// SetLimit sets the limit that the processor is configured with, which must be valid.
+// The zero Config, as before the first call, is none: no
 // override and no ramp changes what a share is worth. The others are told with the next
 // request, which is due at once if one was sent already.
-func (p *Processor) SetLimit(l throttle.Limit) {
+func (p *Processor) SetLimit(l ceiling.Config) {
 	p.ceiling.configure(l)
-	if l.Max > 0 && p.seq > 0 {
+	if l.Limit.Max > 0 && p.seq > 0 {
 		p.urgency = urgencyNow
 	}
 }
 
 // Apply returns what the share in force at now is worth of the configured limit, in 1e-9
-// and at most throttle.MaxShare, and the ceiling of the pool in tokens per Per if that
+// and at most limit.MaxShare, and the ceiling of the pool in tokens per Per if that
 // is not the configured limit, else 0. It holds until ahead from now at least: a ceiling
 // that falls counts before it has fallen, one that rises when it has risen.
 func (p *Processor) Apply(now, ahead time.Duration) (share int64, tokens float64) {

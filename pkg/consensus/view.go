@@ -3,7 +3,7 @@ package consensus
 import (
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
 )
 
 // A View is how a processor sees its pool at one moment.
@@ -49,7 +49,7 @@ type View struct {
 	// Paused lists what is paused, each tag once; Generation counts the changes of it (0: there were
 	// none), and PauseMissing are the live processors whose report does not say yet that they
 	// have the same in force.
-	Paused       []throttle.Paused
+	Paused       []limit.Paused
 	Generation   uint64
 	PauseMissing []string
 	// Revision is the newest revision of the record seen.

@@ -5,10 +5,11 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
 )
 
 // This file is what a Throttle with an adaptive limit does about refusals. It reports them to
-// its sharer, which lowers the ceiling of the whole pool (Flow.Served). That takes a moment,
+// its sharer, which lowers the ceiling of the whole pool (limit.Served). That takes a moment,
 // and one processor alone lowers nothing where there are others. So a Throttle also uses a part
 // of its share at once, by the same law (ceiling.Part). Without a pool, and while the store is
 // lost, that is all there is. When the pool has made a cut, it knows better, and the Throttle
@@ -29,7 +30,7 @@ type localBackoff struct {
 	reported backoff.Totals
 
 	// Whether the share is used: from a usage at a time on, used of offered.
-	flow          Flow
+	flow          limit.Usage
 	at            int64
 	used, offered int64
 
@@ -195,18 +196,18 @@ func (b *localBackoff) stop() {
 }
 
 // served returns what was reported, for the pool's law. The lock is held.
-func (t *Throttle) served(now int64) Served {
+func (t *Throttle) served(now int64) limit.Served {
 	b := t.backoff
 	if b == nil {
-		return Served{}
+		return limit.Served{}
 	}
 	if !b.pool.Active(now / 1000) {
-		return Served{Cuts: b.leased.Cuts}
+		return limit.Served{Cuts: b.leased.Cuts}
 	}
 	const unit = backoff.Whole / 1e6 // a Report's numbers are then millionths of a token per second
 	r := b.pool.Report(unit, 0, now/1000)
 	rate := func(n int64) float64 { return float64(n) * unit / backoff.Whole }
-	return Served{Cuts: b.leased.Cuts, Accepted: rate(r.Accepted), Refused: rate(r.Refused), Overloaded: rate(r.Overloaded), Active: true}
+	return limit.Served{Cuts: b.leased.Cuts, Accepted: rate(r.Accepted), Refused: rate(r.Refused), Overloaded: rate(r.Overloaded), Active: true}
 }
 
 // A Backoff is how a Throttle with an adaptive limit stands with the called service; the zero

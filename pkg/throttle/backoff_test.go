@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
 )
 
 // A service accepts so many calls per second, with a burst of a tenth of a second.
@@ -217,7 +218,7 @@ func TestServed(t *testing.T) {
 		take(t, th, 1).Report(Refused)
 		require.Positive(t, rateHolder{th}.Report(0).Usage.Served.Refused)
 		time.Sleep(11 * time.Second)
-		require.Equal(t, Served{Cuts: 1}, rateHolder{th}.Report(0).Usage.Served)
+		require.Equal(t, limit.Served{Cuts: 1}, rateHolder{th}.Report(0).Usage.Served)
 	})
 }
 

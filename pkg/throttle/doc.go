@@ -53,7 +53,7 @@
 // # Tokens that are issued
 //
 // With Limit.Strict, and while a pool's limit is too low to be divided, there are no shares:
-// the sharer is a Pool, and reserves slots that the store keeps apart. The bucket
+// the sharer is a *consensus.Member, and reserves slots that the store keeps apart. The bucket
 // earns nothing; each slot brings one token at its time, which is void a tenth of the
 // spacing after it, at least 250 ms and at most 2.5 s. Slots are ordered for those who wait, and one for a
 // TryAcquire that was refused. See docs/strict.md for what is guaranteed.
@@ -61,7 +61,7 @@
 // # Pauses
 //
 // Pause stops granting until a time, or until Resume: on all processors of the pool, if the
-// Sharer is a Pool, as *consensus.Member is. The gate through which draws go is shut, so that a
+// Sharer is a *consensus.Member. The gate through which draws go is shut, so that a
 // draw costs the same. What is earned meanwhile is bounded as always, and each processor starts a little after the
 // end, by chance, so that not all come back at one instant. See docs/pause.md.
 //

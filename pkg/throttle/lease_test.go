@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
 )
 
 func TestShareFallsClampsTheBucket(t *testing.T) {
@@ -180,7 +182,7 @@ func TestShareOfZeroEmptiesTheBucket(t *testing.T) {
 func TestShareOutOfRangeIsTakenAsTheNearest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th, s := scripted(t, Limit{Max: 1000}, 0)
-		s.h.Lease(Lease{Share: 5 * MaxShare})
+		s.h.Lease(Lease{Share: 5 * limit.MaxShare})
 		require.InDelta(t, 64_000, th.Status().Rate, 1e-3)
 		s.h.Lease(Lease{Share: -1})
 		require.Zero(t, th.Status().Rate)

@@ -69,7 +69,7 @@ type Limit struct {
 	// not used within a tenth of Per / Max, at least 250 ms and at most 2.5 s, is void, and so is
 	// one that was drawn and not used. Without the store nothing is granted.
 	//
-	// It needs a Sharer that is a Pool; without any Sharer it holds within the
+	// It needs a Sharer that is a *consensus.Member; without any Sharer it holds within the
 	// process. It allows no Hard, no ramp, no Burst above 1, and at most 1,000,000 tokens per
 	// second. A limit too low to be divided is issued in the same way by itself.
 	Strict bool

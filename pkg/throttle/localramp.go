@@ -5,6 +5,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/ramp"
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
 )
 
 // rampEvery is how often a ceiling that moves is looked at.
@@ -17,7 +18,7 @@ type localRamp struct {
 	t     *Throttle
 	law   ceiling.Law
 	share int64
-	flow  Flow
+	flow  limit.Usage
 	at    time.Duration
 	timer Timer
 }

@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 )
 
 // A mint issues the slots of one pool, as a store does, on the virtual clock.
@@ -26,12 +29,12 @@ type mint struct {
 var errDown = errors.New("down")
 
 // reserve is one step of the store.
-func (m *mint) reserve(o Order) (Slots, error) {
+func (m *mint) reserve(o limit.Order) (limit.Slots, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.orders++
 	if m.down {
-		return Slots{}, errDown
+		return limit.Slots{}, errDown
 	}
 	now := time.Now()
 	var rest int64
@@ -41,7 +44,7 @@ func (m *mint) reserve(o Order) (Slots, error) {
 		m.returns += o.Unused
 		rest = m.next.UnixNano()
 	}
-	s := Slots{Last: rest, Spacing: o.Spacing, Part: max(1, (o.Ahead+1)/m.live)}
+	s := limit.Slots{Last: rest, Spacing: o.Spacing, Part: max(1, (o.Ahead+1)/m.live)}
 	first := m.next
 	if first.Before(now) {
 		first = now
@@ -70,7 +73,7 @@ type clerk struct {
 	up, back time.Duration
 }
 
-func (c *clerk) Reserve(o Order, done func(Slots, error)) {
+func (c *clerk) Reserve(o limit.Order, done func(limit.Slots, error)) {
 	go func() {
 		time.Sleep(c.up)
 		s, err := c.mint.reserve(o)
@@ -87,7 +90,7 @@ func (c *clerk) Resume(context.Context, ...PauseOption) error { return errDown }
 
 func (c *clerk) RetryAfter(time.Time, string) {}
 
-var _ Pool = (*clerk)(nil)
+var _ sharing.Pool = (*clerk)(nil)
 
 func (c *clerk) issue() { c.h.Lease(Lease{Issuing: true}) }
 

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
 )
 
 // ten is a limit of which a token comes every hundred milliseconds.
@@ -242,7 +244,7 @@ func TestPauseOfATag(t *testing.T) {
 		require.True(t, ok)
 		_, ok = th.Paused("b")
 		require.True(t, ok)
-		for i := range MaxPausedTags - 1 {
+		for i := range limit.MaxPausedTags - 1 {
 			pauseFor(t, th, time.Minute, PauseTag(fmt.Sprint(i)))
 		}
 		_, err := th.Pause(t.Context(), time.Time{}, "", PauseTag("one more"))
@@ -257,7 +259,7 @@ func TestPausesThatAreRefused(t *testing.T) {
 		for want, pause := range map[string]func() error{
 			"end of the pause is in 0s": func() error { _, err := th.Pause(t.Context(), time.Now(), ""); return err },
 			"end of the pause is in -1": func() error { _, err := th.Pause(t.Context(), time.Now().Add(-1), ""); return err },
-			"end of the pause is in 87": func() error { _, err := th.Pause(t.Context(), time.Now().Add(MaxPause+1), ""); return err },
+			"end of the pause is in 87": func() error { _, err := th.Pause(t.Context(), time.Now().Add(limit.MaxPause+1), ""); return err },
 			"reason of the pause is":    func() error { _, err := th.Pause(t.Context(), time.Time{}, strings.Repeat("x", 129)); return err },
 			`reason of the pause is "a`: func() error { _, err := th.Pause(t.Context(), time.Time{}, "a\nb"); return err },
 			"tag of the pause is":       func() error { _, err := th.Pause(t.Context(), time.Time{}, "", PauseTag("\xff")); return err },

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling/ramp"
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
 )
 
 func TestRampValidate(t *testing.T) {
@@ -205,7 +206,7 @@ func TestShareAboveTheWhole(t *testing.T) {
 		for _, l := range []Limit{{Max: 100, Burst: 10}, {Max: maxTokens}, {Max: maxTokens, Burst: maxTokens}, {Max: 1, Per: maxPer, Burst: maxTokens}} {
 			th, s := scripted(t, l, 1)
 			rate := th.Status().Rate
-			s.h.Lease(Lease{Share: MaxShare, Ceiling: 64 * float64(l.Max)})
+			s.h.Lease(Lease{Share: limit.MaxShare, Ceiling: 64 * float64(l.Max)})
 			require.InEpsilon(t, 64*rate, th.Status().Rate, 1e-3)
 			time.Sleep(24 * 365 * time.Hour)
 			if l.Per == maxPer {

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/bucket"
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 )
 
 // maxOrder is how many slots one order asks for at most.
@@ -15,7 +17,7 @@ const maxOrder = 64
 // the Throttle's lock.
 type issue struct {
 	bucket.Deposits
-	from    Pool          // nil: tokens are never issued
+	from    sharing.Pool  // nil: tokens are never issued
 	spacing time.Duration // of the slots, as told last
 	part    int           // of what may be reserved ahead
 
@@ -38,7 +40,7 @@ func (t *Throttle) issuing() bool { return t.bucket.Law().Lease.Issuing }
 // beginIssue finds out whether tokens of this limit can be issued.
 func (t *Throttle) beginIssue() {
 	if spacing := t.limit.spacing(); spacing > 0 {
-		t.issue.from, _ = t.sharer.(Pool)
+		t.issue.from, _ = t.sharer.(sharing.Pool)
 		t.issue.spacing = spacing
 	}
 	t.issue.look.Store(never)
@@ -123,7 +125,7 @@ func (t *Throttle) order(now int64) {
 	if !t.issuing() || d.ordered || t.gate.Closed.Load() || !t.bucket.Law().Valid(now) {
 		return
 	}
-	o := Order{Held: len(d.Pending), Spacing: t.limit.spacing(), Ahead: t.limit.MaxReserved}
+	o := limit.Order{Held: len(d.Pending), Spacing: t.limit.spacing(), Ahead: t.limit.MaxReserved}
 	switch n := t.lacking(now); {
 	case n > 0 && now >= d.again:
 		if o.Count = min(n, maxOrder, max(d.part, 1)-len(d.Pending)); o.Count <= 0 {
@@ -137,11 +139,11 @@ func (t *Throttle) order(now int64) {
 		return
 	}
 	d.ordered = true
-	d.from.Reserve(o, func(s Slots, err error) { t.issued(now, o, s, err) })
+	d.from.Reserve(o, func(s limit.Slots, err error) { t.issued(now, o, s, err) })
 }
 
 // issued books what an order has brought that went out at sent.
-func (t *Throttle) issued(sent int64, o Order, s Slots, err error) {
+func (t *Throttle) issued(sent int64, o limit.Order, s limit.Slots, err error) {
 	t.gate.Lock()
 	defer t.gate.Unlock()
 	d := &t.issue

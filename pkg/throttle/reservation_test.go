@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/bucket"
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
 	"github.com/numaproj-contrib/numathrottle/internal/race"
 )
 
@@ -199,7 +200,7 @@ func TestIssuedDeadlines(t *testing.T) {
 		require.Zero(t, time.Since(began))
 		require.Equal(t, time.Second, throttled(t, err).RetryAfter)
 
-		_, _ = c.mint.reserve(Order{}) // another processor takes the slots to come
+		_, _ = c.mint.reserve(limit.Order{}) // another processor takes the slots to come
 		c.mint.set(func(m *mint) { m.next = m.next.Add(10 * time.Second) })
 		short := begin(th, 1, 3*time.Second)
 		time.Sleep(1100 * time.Millisecond)

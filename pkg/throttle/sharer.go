@@ -1,90 +1,18 @@
 package throttle
 
-import (
-	"context"
-	"time"
+import "github.com/numaproj-contrib/numathrottle/internal/sharing"
+
+// The edge between a limiter and its pool stands in internal/sharing. These are its names for those who write
+// a Sharer of their own.
+type (
+	// A Sharer tells a Throttle, or an InFlight, which share of the limit it may use, and learns from it what it
+	// would use. *consensus.Member is one, which can do more: reserve slots for a strict limit, and pause the whole pool.
+	// One Sharer serves one limiter.
+	Sharer = sharing.Sharer
+
+	// A Holder is what a Sharer sees of a Throttle or an InFlight.
+	Holder = sharing.Holder
+
+	// Terms are what a limiter tells its Sharer of itself.
+	Terms = sharing.Terms
 )
-
-// The edge between a limiter and its pool is two interfaces: a Sharer gives shares, and a
-// Holder uses them.
-
-// A Sharer tells a Throttle, or an InFlight, which share of the limit it may use, and
-// learns from it what it would use. *consensus.Member is one. One Sharer serves one
-// limiter. A Sharer that can do more is a Pool.
-type Sharer interface {
-	// Attach connects the limiter. The sharer calls h.Lease with the share in
-	// force before Attach returns, and again at each change or renewal; a call
-	// with a smaller share has taken effect when it returns. It calls h.Report
-	// when it is about to report. Calls do not overlap.
-	Attach(h Holder)
-
-	// Poke says that a caller waits or was refused for lack of share or tokens,
-	// so that the sharer can report it soon. It never blocks, never calls the
-	// limiter, and may be called at any rate, from any goroutine.
-	Poke()
-}
-
-// A Pool is a Sharer with everything that the limiters of a pool can do together.
-// *consensus.Member is one. A strict limit needs one.
-type Pool interface {
-	Sharer
-
-	// Reserve asks for permit slots. The store keeps them at least Spacing apart for the whole
-	// pool. While a Lease says Issuing there are no shares, and every token is a slot that was
-	// reserved here. It never blocks and never calls the limiter; done is called once, later,
-	// from another goroutine. A limiter asks again only when it has been answered. An error
-	// means that slots may have been reserved in vain.
-	Reserve(o Order, done func(Slots, error))
-
-	// Pause and Resume are as those of Throttle, for all processors of the pool.
-	Pause(ctx context.Context, until time.Time, reason string, opts ...PauseOption) (PauseReceipts, error)
-	Resume(ctx context.Context, opts ...PauseOption) error
-
-	// RetryAfter is as that of Throttle: the pool judges what a called service says to one
-	// processor. It never blocks and never calls the limiter before it has returned.
-	RetryAfter(until time.Time, reason string)
-}
-
-// A Holder is what a Sharer sees of a Throttle or an InFlight.
-type Holder interface {
-	// Terms are what never changes.
-	Terms() Terms
-
-	// Report tells what the limiter does. The demand is worked out over the window, usually
-	// two sync intervals, and remembered for the next. With a window of 0 there is none.
-	Report(window time.Duration) Report
-
-	// Lease puts a share in force, in place of the one before.
-	Lease(l Lease)
-
-	// ReportTags tells what the limiter does, tag by tag: every tag that has drawn, waited or
-	// been refused since the last call, or has something in hand. It gives up what is in hand of earlier
-	// grants and ends within keep, so that the pool can have it back. A limiter without
-	// quotas returns none.
-	ReportTags(keep time.Duration) []TagReport
-
-	// GrantTags puts what the pool gives to tags in force. Of a tag that is not named nothing changes but
-	// its Rate, which is 0 then.
-	GrantTags(grants []TagGrant)
-
-	// SetPauses puts pauses in force in place of those before, at most one for each tag.
-	// When it returns, nothing is granted any more that is paused.
-	SetPauses(pauses []Paused)
-}
-
-// Terms are what a limiter tells its Sharer of itself.
-type Terms struct {
-	// Limit is the configured limit with its defaults filled in; the zero Limit when
-	// there is none, or when it is not a rate.
-	Limit Limit
-	// Slots is how many calls the whole pool may have in flight, of which a share should be a
-	// whole number; 0 for a rate, and for no limit.
-	Slots int
-	// Spacing is how far apart the tokens of the limit are when they are issued one by one;
-	// 0 when they cannot be. Strict says that they must be, at any rate.
-	Spacing time.Duration
-	Strict  bool
-	// Quotas are those that the limiter is configured with; nil: it has none, and tags only name
-	// things. They are valid and have their defaults filled in.
-	Quotas *Quotas
-}

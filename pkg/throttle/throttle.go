@@ -151,7 +151,7 @@ func (t *Throttle) put(now int64, l Lease) {
 
 // inForce is what of a lease concerns this limit.
 func (t *Throttle) inForce(l Lease) Lease {
-	l.Share = min(max(l.Share, 0), MaxShare)
+	l.Share = min(max(l.Share, 0), limit.MaxShare)
 	if t.limit.Hard {
 		l.Share = min(l.Share, WholeShare)
 	}

@@ -14,7 +14,7 @@ var _ Holder = rateHolder{}
 
 // Terms implements Holder.
 func (t rateHolder) Terms() Terms {
-	return Terms{Limit: t.limit, Spacing: t.limit.spacing(), Strict: t.limit.Strict}
+	return Terms{Ceiling: t.limit.CeilingConfig(), Spacing: t.limit.spacing(), Strict: t.limit.Strict}
 }
 
 // Report implements Holder.

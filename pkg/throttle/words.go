@@ -12,10 +12,6 @@ import (
 // WholeShare is the share that stands for the whole limit. Shares are integers of 1e-9.
 const WholeShare = limit.WholeShare
 
-// MaxShare is the largest share there is: an override may raise a limit to so many times
-// what this processor is configured with.
-const MaxShare = limit.MaxShare
-
 // never is a time that no clock reaches.
 const never = limit.Never
 
@@ -26,29 +22,14 @@ type (
 	// A Reason says why a draw was refused or has to wait.
 	Reason = limit.Reason
 
-	// An Order asks for slots.
-	Order = limit.Order
-
-	// Slots are what was reserved.
-	Slots = limit.Slots
-
-	// Flow is what a limiter has used since it was made.
-	Flow = limit.Usage
-
 	// A Report is what a limiter tells its pool at one moment.
 	Report = limit.Report
-
-	// Served is what the called service made of calls, as it was reported.
-	Served = limit.Served
 
 	// A Paused is a pause: an order to grant nothing, with its tag, end and reason.
 	Paused = limit.Paused
 
 	// PauseReceipts is what has become of a pause.
 	PauseReceipts = limit.PauseReceipts
-
-	// PauseSettings is what PauseOptions come to.
-	PauseSettings = limit.PauseSettings
 
 	// A PauseOption sets one thing of a call of Pause or Resume.
 	PauseOption = limit.PauseOption
@@ -105,15 +86,6 @@ const (
 // Reasons returns the reasons that WaitStats tells apart, in a fixed order.
 func Reasons() []Reason { return limit.Reasons() }
 
-// DefaultReceiptWait is how long Pause waits for receipts unless it is told otherwise.
-const DefaultReceiptWait = limit.DefaultReceiptWait
-
-// MaxPause is the longest pause with an end that is known.
-const MaxPause = limit.MaxPause
-
-// MaxPausedTags is how many tags a pool can have paused at a time, the empty one included.
-const MaxPausedTags = limit.MaxPausedTags
-
 // PauseTag restricts a call to one tag, of up to 64 bytes. Without it, Pause stops
 // everything, and Resume ends a pause of everything: pauses of single tags go on.
 func PauseTag(tag string) PauseOption { return limit.PauseTag(tag) }
@@ -126,6 +98,3 @@ func WaitForReceipts(d time.Duration) PauseOption { return limit.WaitForReceipts
 // the one in force when a call was sent that was refused. Pause changes nothing if
 // somebody has resumed since.
 func PauseSince(generation uint64) PauseOption { return limit.PauseSince(generation) }
-
-// NewPauseSettings returns what options come to.
-func NewPauseSettings(opts ...PauseOption) PauseSettings { return limit.NewPauseSettings(opts...) }

@@ -32,7 +32,7 @@ var layers = []layer{
 	{"pure parts", []string{
 		"internal/bucket", "internal/ceiling", "internal/fairtags", "internal/health", "internal/lanes", "internal/pooldoc", "internal/stock", "internal/waitqueue", "pkg/consensus/driver",
 	}},
-	{"sides", []string{"internal/gate", "internal/pool"}},
+	{"sides", []string{"internal/gate", "internal/sharing"}},
 	{"limiters and pools", []string{"pkg/throttle", "pkg/consensus"}},
 	{"stores, wrappers, telemetry", []string{
 		"internal/admission", "internal/apierror", "internal/incarnation", "pkg/consensus/memstore", "pkg/consensus/natsstore",
@@ -54,6 +54,7 @@ var layers = []layer{
 var apart = [][2]string{
 	{"pkg/throttle", "pkg/consensus"},
 	{"pkg/throttle", "pkg/consensus/driver"},
+	{"pkg/consensus", "pkg/throttle"},
 	{"pkg/consensus/redisstore", "pkg/consensus/natsstore"},
 	{"pkg/open", "pkg/consensus/redisstore"},
 	{"pkg/open", "pkg/consensus/natsstore"},
