@@ -31,6 +31,8 @@ type Waiter[P any] struct {
 	Many bool
 	// Over says that the attempt leaves for good.
 	Over bool
+	// Taken is how many tokens an attempt has drawn for it.
+	Taken int
 
 	// Lane is the waiter's lane in a fair queue; nil: it has none. Start is its place in the lane, which it keeps while it
 	// stands elsewhere.
