@@ -15,13 +15,14 @@ import (
 //	1  a number that differs from that of the request before: a row whose number stands still is silent
 //	2  the demand of the tags that are not named, and
 //	2  how much of it is reserved
-//	4  a hash of the quotas that it goes by
+//	4  a hash of the quotas that it is configured with
+//	2  what the quotas in force reserve together
 //	7  for each tag that is named: the first 5 bytes of its key, and 2 for its demand
 //
 // Rates are in tokens per second; see packRate.
 const (
 	busyForm  = 1
-	busyHead  = 10
+	busyHead  = 12
 	busyEntry = 7
 	// maxBusyTags is how many tags are named.
 	maxBusyTags = 48
@@ -41,6 +42,8 @@ type busyTag struct {
 type busyReport struct {
 	turn byte
 	hash uint32
+	// promised is what the quotas in force reserve together.
+	promised float64
 	// The keys are those of busyKey.
 	tags               []fairtags.Busy
 	rest, restReserved float64
@@ -56,7 +59,7 @@ func busyKey(key uint64) uint64 {
 
 // packBusy returns the text of Report.Busy. Reserved tags come first, then limited ones, each
 // by falling demand; what has no room is told as a sum.
-func packBusy(turn byte, hash uint32, tags []busyTag) string {
+func packBusy(turn byte, hash uint32, promised float64, tags []busyTag) string {
 	order := slices.Clone(tags)
 	rank := func(t busyTag) int {
 		switch {
@@ -79,6 +82,7 @@ func packBusy(turn byte, hash uint32, tags []busyTag) string {
 	b = binary.BigEndian.AppendUint16(b, packRate(rest))
 	b = binary.BigEndian.AppendUint16(b, packRate(restReserved))
 	b = binary.BigEndian.AppendUint32(b, hash)
+	b = binary.BigEndian.AppendUint16(b, packRate(promised))
 	for _, t := range named {
 		var key [8]byte
 		binary.BigEndian.PutUint64(key[:], busyKey(t.key))
@@ -98,6 +102,7 @@ func unpackBusy(text string) (r busyReport, ok bool) {
 	r.turn, r.hash = b[1], binary.BigEndian.Uint32(b[6:])
 	r.rest = unpackRate(binary.BigEndian.Uint16(b[2:]))
 	r.restReserved = min(unpackRate(binary.BigEndian.Uint16(b[4:])), r.rest)
+	r.promised = unpackRate(binary.BigEndian.Uint16(b[10:]))
 	for b = b[busyHead:]; len(b) > 0; b = b[busyEntry:] {
 		var key [8]byte
 		copy(key[8-busyKeyBits/8:], b)

@@ -39,13 +39,14 @@ func TestBusyNamesReservedTagsFirst(t *testing.T) {
 			busyTag{key: (1000 + i) << 24, rate: float64(1 + i), reserved: 1},
 		)
 	}
-	text := packBusy(7, 0xabcd1234, tags)
-	require.Len(t, text, 10+48*7)
+	text := packBusy(7, 0xabcd1234, 300, tags)
+	require.Len(t, text, 12+48*7)
 	require.LessOrEqual(t, len(text), driver.MaxBusyBytes)
 	r, ok := unpackBusy(text)
 	require.True(t, ok)
 	require.Equal(t, byte(7), r.turn)
 	require.Equal(t, uint32(0xabcd1234), r.hash)
+	require.InDelta(t, 300, r.promised, 0.3)
 	require.Len(t, r.tags, 48)
 	for i, b := range r.tags {
 		if i < 40 {
@@ -63,7 +64,7 @@ func TestBusySumsWhatHasNoRoom(t *testing.T) {
 	for i := range uint64(60) {
 		tags = append(tags, busyTag{key: (1000 + i) << 24, rate: 4, reserved: 3})
 	}
-	r, ok := unpackBusy(packBusy(0, 0, tags))
+	r, ok := unpackBusy(packBusy(0, 0, 0, tags))
 	require.True(t, ok)
 	require.InDelta(t, 48, r.rest, 0.1)
 	require.InDelta(t, 36, r.restReserved, 0.1)
@@ -77,8 +78,8 @@ func TestBusyKeyOfOtherTagsIsItsOwn(t *testing.T) {
 
 // Whatever stands in the roster, nothing bad comes out of it.
 func TestHostileBusyIsNothing(t *testing.T) {
-	good := packBusy(1, 2, []busyTag{{key: 1 << 60, rate: 3}})
-	for _, text := range []string{"", "x", good[:len(good)-1], good + "x", "\x02" + good[1:], string(make([]byte, 10)), good + string(make([]byte, 7*48))} {
+	good := packBusy(1, 2, 3, []busyTag{{key: 1 << 60, rate: 3}})
+	for _, text := range []string{"", "x", good[:len(good)-1], good + "x", "\x02" + good[1:], string(make([]byte, 12)), good + string(make([]byte, 7*48))} {
 		_, ok := unpackBusy(text)
 		require.False(t, ok, "%q", text)
 	}
