@@ -291,6 +291,15 @@ func TestAProcessorDividesWhatItHas(t *testing.T) {
 	}
 }
 
+// What a processor draws ahead of a total is its part of that, however much of the limit it has.
+func TestATotalIsDividedAmongProcessors(t *testing.T) {
+	rows := []fairtags.Row{asks(50, 1, 5), asks(50, 1, 25)}
+	for self, own := range []float64{5, 15} {
+		p := fairtags.Divide(100, []fairtags.Terms{terms(1, 0, 20)}, rows, self)
+		require.InDeltaSlice(t, []float64{own}, p.Own, 1e-9)
+	}
+}
+
 // Tags that the terms do not name take their part of a row as well.
 func TestOtherTagsTakeTheirPartOfAProcessor(t *testing.T) {
 	row := asks(30, 1, 500, 77, 500)
