@@ -182,12 +182,18 @@ func (a *tagAccount) ask(now, interval time.Duration, live int) (tokens int64, a
 	}
 	total, per, burst := a.quota.Enforced()
 	earns := perSecond(total, per)
-	if enough := earns*interval.Seconds() + float64(burst); total > 0 && float64(a.Head) > enough {
+	if most := a.quota.Largest(); most > 0 {
+		defer func() { tokens = min(tokens, most) }() // the promise of a hard quota counts one draw
+	}
+	if enough := earns*interval.Seconds() + float64(burst); total > 0 && !a.quota.Hard && float64(a.Head) > enough {
 		wait := (float64(a.Head)-float64(burst))/earns*2 + interval.Seconds() // others may be before it
 		return min(a.Head, maxAsk), time.Duration(min(wait, driver.MaxReach.Seconds()) * float64(time.Second))
 	}
 	span := interval.Seconds() * 5 / 4
 	need := a.demand*span + float64(a.Waiting)
+	if total > 0 {
+		need = min(need, earns*span+float64(burst)) // more cannot be used until then
+	}
 	if a.scarce {
 		need = min(need, a.rate*span)
 	}

@@ -215,9 +215,10 @@ func (b *tagBook) draw(a *tagAccount, now, interval time.Duration, live int) (d 
 	d = tagDraw{tag: a.Tag, window: a.window, backSpent: a.BackSpent}
 	d.Key, d.Version, d.Back, d.Owed = a.key, b.version, a.Back, a.Owed
 	d.Total, d.Per, d.Burst = a.quota.Enforced()
+	d.Per = (d.Per + time.Microsecond - 1).Truncate(time.Microsecond) // the rate is never above the real one
 	d.Ask, d.Ahead = a.ask(now, interval, live)
 	if a.granted == a.window {
-		d.BackSpent = a.BackSpent
+		d.BackSpent = min(a.BackSpent, a.Back)
 	}
 	for i := range min(len(a.quota.Budgets), len(a.budgets)) {
 		w := &a.budgets[i]

@@ -32,7 +32,7 @@ const (
 
 // A busyTag is what a processor knows of one of its own tags.
 type busyTag struct {
-	key uint64
+	key uint64 // of busyKey
 	// rate is the demand, and reserved how much of it is within what is reserved for the tag.
 	rate, reserved float64
 	limited        bool
@@ -85,7 +85,7 @@ func packBusy(turn byte, hash uint32, promised float64, tags []busyTag) string {
 	b = binary.BigEndian.AppendUint16(b, packRate(promised))
 	for _, t := range named {
 		var key [8]byte
-		binary.BigEndian.PutUint64(key[:], busyKey(t.key))
+		binary.BigEndian.PutUint64(key[:], t.key)
 		b = append(b, key[8-busyKeyBits/8:]...)
 		b = binary.BigEndian.AppendUint16(b, packRate(t.rate))
 	}

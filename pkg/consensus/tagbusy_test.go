@@ -34,9 +34,9 @@ func TestBusyNamesReservedTagsFirst(t *testing.T) {
 	var tags []busyTag
 	for i := range uint64(40) {
 		tags = append(tags,
-			busyTag{key: (3000 + i) << 24, rate: 1000},
-			busyTag{key: (2000 + i) << 24, rate: 10, limited: true},
-			busyTag{key: (1000 + i) << 24, rate: float64(1 + i), reserved: 1},
+			busyTag{key: 3000 + i, rate: 1000},
+			busyTag{key: 2000 + i, rate: 10, limited: true},
+			busyTag{key: 1000 + i, rate: float64(1 + i), reserved: 1},
 		)
 	}
 	text := packBusy(7, 0xabcd1234, 300, tags)
@@ -62,7 +62,7 @@ func TestBusyNamesReservedTagsFirst(t *testing.T) {
 func TestBusySumsWhatHasNoRoom(t *testing.T) {
 	var tags []busyTag
 	for i := range uint64(60) {
-		tags = append(tags, busyTag{key: (1000 + i) << 24, rate: 4, reserved: 3})
+		tags = append(tags, busyTag{key: 1000 + i, rate: 4, reserved: 3})
 	}
 	r, ok := unpackBusy(packBusy(0, 0, 0, tags))
 	require.True(t, ok)
@@ -78,7 +78,7 @@ func TestBusyKeyOfOtherTagsIsItsOwn(t *testing.T) {
 
 // Whatever stands in the roster, nothing bad comes out of it.
 func TestHostileBusyIsNothing(t *testing.T) {
-	good := packBusy(1, 2, 3, []busyTag{{key: 1 << 60, rate: 3}})
+	good := packBusy(1, 2, 3, []busyTag{{key: 1 << 30, rate: 3}})
 	for _, text := range []string{"", "x", good[:len(good)-1], good + "x", "\x02" + good[1:], string(make([]byte, 12)), good + string(make([]byte, 7*48))} {
 		_, ok := unpackBusy(text)
 		require.False(t, ok, "%q", text)
