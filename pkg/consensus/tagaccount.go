@@ -203,7 +203,7 @@ func (a *tagAccount) ask(now, interval time.Duration, live int) (tokens int64, a
 	if need < 1 && a.InHand == 0 && (a.Waiting > 0 || warm && a.active > 0) {
 		need = 1
 	}
-	return int64(math.Ceil(min(max(need, 0), maxAsk))), 0
+	return int64(math.Ceil(min(max(need-0.1, 0), maxAsk))), 0 // a trace of a token is none
 }
 
 // earn adds what a part of the tag's total earns without the store, and returns what can be had of want tokens.
