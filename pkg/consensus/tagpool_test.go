@@ -333,3 +333,5 @@ func TestReservedComesWithinFourIntervals(t *testing.T) {
 		})
 	}
 }
+
+func thousandOf(n int) throttle.Limit { return throttle.Limit{Max: n, Per: time.Second} }
