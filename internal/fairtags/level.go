@@ -40,7 +40,7 @@ func (s span) at(level float64) float64 {
 // level returns the level at which the spans get sum together: 0 when that is not more than what they get at least, and +Inf when
 // it is enough for all that they can use.
 func level(spans []span, sum float64) float64 {
-	type bend struct{ level, slope, step float64 }
+	type bend struct{ level, slope float64 }
 	bends := make([]bend, 0, 2*len(spans))
 	got, all := 0.0, 0.0
 	for _, s := range spans {
@@ -57,11 +57,11 @@ func level(spans []span, sum float64) float64 {
 	at, slope := 0.0, 0.0
 	for _, b := range bends {
 		if slope > 0 {
-			if more := (b.level - at) * slope; got+more >= sum {
+			more := (b.level - at) * slope
+			if got+more >= sum {
 				break
-			} else {
-				got += more
 			}
+			got += more
 		}
 		at = b.level
 		slope += b.slope

@@ -2,7 +2,8 @@ package fairtags
 
 // own divides what one row has among its tags: first the guarantees that it held before, then the new ones, then the rest of
 // what its tags should get, then what is left by weight. So a tag that comes takes no guarantee from one that is there, while
-// the row has yet to get more.
+// the row has yet to get more. A tag that is held by its total gets no more than its part of that: what a row draws ahead
+// of it, others lack.
 //
 // A row that has nothing yet divides what it should ask for: the proportions are what counts.
 func (d *division) own(plan *Plan, self int) {
@@ -23,7 +24,9 @@ func (d *division) own(plan *Plan, self int) {
 		kept[i] = min(guaranteed, held[i])
 		fresh[i] = guaranteed - kept[i]
 		others[i] = max(gets-guaranteed, 0)
-		spare[i] = span{hi: max(min(asked, t.Total, t.Limiting)-gets, 0), weight: t.Weight}
+		if most := min(t.Total, t.Limiting); t.x < most { // others hold it, and not what its quota says
+			spare[i] = span{hi: max(min(asked, most)-gets, 0), weight: t.Weight}
+		}
 	}
 	left -= give(own, kept, left)
 	left -= give(own, fresh, left)
