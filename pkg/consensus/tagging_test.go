@@ -127,7 +127,7 @@ func TestReservedComesFirstWhileAClaimIsDead(t *testing.T) {
 // A pool without quotas sends what it always sent.
 func TestAProcessorWithoutQuotasSaysNothingOfTags(t *testing.T) {
 	p := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
-	p.SetLimit(limitOf(t, thousandOf(1000)))
+	p.SetLimit(limitOf(t, thousandOf(1000)).CeilingConfig())
 	p.SetQuotas(nil)
 	p.ReportTags(0, nil)
 	req := p.Request(0, 1, Whole)

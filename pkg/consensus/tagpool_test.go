@@ -73,7 +73,7 @@ func (p *tagPool) join(opts ...func(*ProcessorConfig)) *tagMember {
 		o(&cfg)
 	}
 	m := &tagMember{p: NewProcessor(cfg, "1"), asks: map[string]float64{}, stocks: map[string]*tagStock{}, spread: math.Mod(0.37*float64(len(p.members)), 1)}
-	m.p.SetLimit(limitOf(p.t, p.limit))
+	m.p.SetLimit(limitOf(p.t, p.limit).CeilingConfig())
 	m.p.SetQuotas(&p.quotas)
 	p.members = append(p.members, m)
 	return m
