@@ -134,13 +134,13 @@ func TestALargeDrawIsAskedForAhead(t *testing.T) {
 func TestWhatIsGivenBackIsToldUntilItIsAnswered(t *testing.T) {
 	k := keep(t, one(1000))
 	d := k.asks(10*sec, limit.TagReport{Tag: "a", Waiting: 1, Back: 7, Owed: 3})
-	require.EqualValues(t, []int64{7, 3}, []int64{d.Back, d.Owed})
+	require.Equal(t, []int64{7, 3}, []int64{d.Back, d.Owed})
 	d = k.asks(11*sec, limit.TagReport{Tag: "a", Waiting: 1, Back: 2, Owed: 1})
-	require.EqualValues(t, []int64{9, 4}, []int64{d.Back, d.Owed}, "the one before got no answer")
+	require.Equal(t, []int64{9, 4}, []int64{d.Back, d.Owed}, "the one before got no answer")
 	g := k.gives(11*sec, 11*sec, driver.Drawn{Key: quota.Key("a"), Tokens: 1})
 	require.EqualValues(t, 1, g.Lot.Tokens, "nothing of what was given back")
 	d = k.asks(12*sec, limit.TagReport{Tag: "a", Waiting: 1, Back: 5})
-	require.EqualValues(t, []int64{5, 0}, []int64{d.Back, d.Owed})
+	require.Equal(t, []int64{5, 0}, []int64{d.Back, d.Owed})
 	k.gives(12*sec, 12*sec)
 	d = k.asks(13*sec, limit.TagReport{Tag: "a", Waiting: 1})
 	require.Zero(t, d.Back, "also a repeated answer settles it, which gives nothing")
@@ -250,10 +250,29 @@ func TestABookSurvivesHostileReports(t *testing.T) {
 	k := keep(t, quota.Quotas{Tags: map[string]quota.Quota{"a": {Total: 10, Budgets: []quota.Budget{{Amount: 5, Per: quota.Day}}}}})
 	for i, r := range []limit.TagReport{
 		{Tag: "a", Used: -1, Refused: -5, Waiting: -9, InHand: -3, Back: -2, BackSpent: -1, Owed: -7, Head: -1},
-		{Tag: "a", Used: math.MaxInt64, Refused: math.MaxInt64, Waiting: math.MaxInt64, InHand: math.MaxInt64, Back: math.MaxInt64, BackSpent: math.MaxInt64, Owed: math.MaxInt64, Head: math.MaxInt64},
+		{
+			Tag: "a", Used: math.MaxInt64, Refused: math.MaxInt64, Waiting: math.MaxInt64, InHand: math.MaxInt64,
+			Back: math.MaxInt64, BackSpent: math.MaxInt64, Owed: math.MaxInt64, Head: math.MaxInt64,
+		},
 		{Tag: "a", Waiting: math.MaxInt64, Back: 1, BackSpent: 9, Head: math.MaxInt64},
 	} {
 		k.report(time.Duration(10+i)*sec, sec, false, []limit.TagReport{r})
 		require.NoError(t, valid(k.draws(time.Duration(10+i)*sec, sec, 1, true)))
 	}
+}
+
+// Callers that wait for each token do not show what they could use: a tag whose callers go on waiting asks for what is
+// reserved, or for twice as much as it uses.
+func TestATagThatGoesOnWaitingAsksForMore(t *testing.T) {
+	k := keep(t, quota.Quotas{Tags: map[string]quota.Quota{"a": {Reserved: 300, Total: 500}}})
+	at := func(i, used, waiting int64) float64 {
+		k.report(time.Duration(10+i)*sec, sec, false, []limit.TagReport{{Tag: "a", Used: used, Waiting: waiting}})
+		return k.accounts[0].demand
+	}
+	require.InDelta(t, 4.0, at(0, 0, 4), 4)
+	require.InDelta(t, 300, at(1, 50, 4), 0.1)
+	require.InDelta(t, 400, at(2, 250, 4), 0.1)
+	require.InDelta(t, 500, at(3, 650, 4), 0.1, "at most the total")
+	require.InDelta(t, 400, at(4, 1050, 0), 0.1)
+	require.InDelta(t, 400, at(5, 1300, 1), 80, "one who waits at one moment says nothing")
 }

@@ -62,7 +62,10 @@ func (p *Processor) SetQuotas(q *throttle.Quotas) {
 		return
 	}
 	t.configured, t.per = *q, p.ceiling.limit.Per
-	text, _ := json.Marshal(t.configured) // quotas that are valid can be written
+	text, err := json.Marshal(t.configured)
+	if err != nil {
+		text = []byte(err.Error()) // quotas can be written
+	}
 	h := fnv.New32a()
 	_, _ = h.Write(text) // never fails
 	t.hash = h.Sum32()
