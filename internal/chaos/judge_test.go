@@ -19,6 +19,8 @@ type bound struct {
 	Max, Burst, Processors int
 	// Strict: calls have slots, and are late by a validity at most.
 	Strict bool
+	// Interval is the time between two syncs where Max is the total of a tag, which is drawn ahead. 0: it is not.
+	Interval time.Duration
 	// Hard: any second holds Max at most.
 	Hard bool
 }
@@ -30,6 +32,9 @@ func (b bound) allowed(window time.Duration) float64 {
 	}
 	if b.Hard {
 		return float64(b.Max) * math.Ceil(window.Seconds())
+	}
+	if b.Interval > 0 { // what one sync has drawn is good for two intervals, by clocks that may run apart
+		return float64(b.Max)*(window.Seconds()+b.Interval.Seconds()*(2*1.0833+1)) + float64(b.Burst) + 1
 	}
 	return float64(b.Max)*window.Seconds() + float64(b.Burst) + float64(b.Processors)
 }

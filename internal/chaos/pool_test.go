@@ -19,6 +19,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/proof"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // poolName is what every pool is called, each in a store of its own.
@@ -42,6 +43,10 @@ type poolConfig struct {
 	Min    int
 	// Slots makes the limit one of so many calls in flight, each of which takes slotCall.
 	Slots int
+	// Total makes Max the total of the tag that all workers draw for, within a larger limit. Budget is what they may spend of
+	// it in a month; 0: there is none.
+	Total  bool
+	Budget int64
 	// Told is the limit that the workers are told: Max, unless the judge is to fail.
 	Told int
 	// Lease is consensus.MinLease, and so is Longest, the longest lease of the
@@ -112,6 +117,9 @@ func startPool(t testing.TB, c poolConfig) *pool {
 		poolConfig: c, service: startService(t), began: clock(),
 		bound: bound{Max: c.Max, Burst: c.Burst, Processors: len(c.Stores), Strict: c.Strict, Hard: c.Hard},
 	}
+	if c.Total {
+		p.bound.Interval = driver.Interval(c.Lease, len(c.Stores))
+	}
 	dir := t.ArtifactDir()
 	for i, store := range c.Stores {
 		j := job{
@@ -119,6 +127,9 @@ func startPool(t testing.TB, c poolConfig) *pool {
 			Strict: c.Strict, MaxReserved: c.MaxReserved, Hard: c.Hard, RampUp: c.RampUp, Min: c.Min, Slots: c.Slots, Soft: c.Soft,
 			Lease: c.Lease, Longest: c.Longest, Goroutines: c.Goroutines,
 			Hold: c.Hold, Overdraw: c.Overdraw, StateDir: c.StateDir,
+		}
+		if c.Total {
+			j.Max, j.Quota = limitAboveTotal*c.Told, &tenantQuota{Total: c.Told, Budget: c.Budget}
 		}
 		if c.Defaults {
 			j.Longest = 0

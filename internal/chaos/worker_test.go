@@ -58,6 +58,8 @@ type job struct {
 	Overdraw   bool          `json:"overdraw"`
 	// StateDir is that of numathrottle.Open; empty: none.
 	StateDir string `json:"stateDir"`
+	// Quota is that of the tag that the worker draws for; nil: it draws for none.
+	Quota *tenantQuota `json:"quota"`
 }
 
 func TestMain(m *testing.M) {
@@ -171,8 +173,16 @@ func (j *job) open(ctx context.Context) (throttle.Limiter, *leaseWatch, error) {
 		return limiter, nil, err
 	}
 	lease := &leaseWatch{Member: member, overdraw: j.Overdraw}
-	limiter, err := throttle.New(limit, append(closing, throttle.WithSharer(lease))...)
-	return limiter, lease, err
+	closing = append(closing, throttle.WithSharer(lease))
+	if j.Quota == nil {
+		limiter, err := throttle.New(limit, closing...)
+		return limiter, lease, err
+	}
+	limiter, err := throttle.New(limit, append(closing, j.Quota.option(j.Burst))...)
+	if err != nil {
+		return nil, nil, err
+	}
+	return limiter.ForTag(tenantName), lease, nil
 }
 
 // logView writes down what the worker thinks of its pool, each time that it
