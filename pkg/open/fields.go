@@ -98,6 +98,12 @@ var fields = append([]field{
 		Range: func(c *Config) bool { return limitOK(throttle.Limit{MaxReserved: c.Limit.MaxReserved}) },
 	},
 	{
+		Key: "quotas", Allowed: "a mapping with `tags`, `match` and `other`, in the variable too; with `max`, and not with `policy: even` or `static://`",
+		Default: "none",
+		Doc:     "What tags may use of the limit: tenants, models, keys; see [below](#quotas)",
+		Value:   config.Block(setQuotas, showQuotas),
+	},
+	{
 		Key: "store", Allowed: "a store URL, see below", Default: "`memory://`",
 		Doc:   "Where the pool is kept",
 		Value: config.Store(func(c *Config) *string { return &c.Store }),
@@ -157,7 +163,7 @@ var fields = append([]field{
 // limitKeys are the settings of the limit itself.
 var limitKeys = []string{
 	"max", "per", "burst", "hard", "min", "rampUpDuration", "modes", "resumedRampUp", "ttl", "adaptive", "adaptiveMin",
-	"strict", "maxReserved",
+	"strict", "maxReserved", "quotas",
 }
 
 // maxName is the length of a pool's name and of an ID that every store takes.
