@@ -15,7 +15,7 @@ func (c Config) check() (config.StoreURL, []error) {
 		for _, err := range config.Split(c.Limit.Validate()) {
 			faults = append(faults, fmt.Errorf("numathrottle: %w", err))
 		}
-		faults = append(faults, c.checkQuotas()...)
+		faults = append(faults, CheckQuotas(&c)...)
 	}
 	if c.Limit.Hard && c.OnStoreLoss == StoreLossDegrade {
 		faults = append(faults, &config.FieldError{
@@ -34,11 +34,6 @@ func (c Config) check() (config.StoreURL, []error) {
 	if c.Limit.Strict && c.Limit.Max > 0 && store.Kind == config.Static {
 		faults = append(faults, &config.FieldError{
 			Field: "strict", Problem: "is true, but the store is static", Allowed: "false with static://, which issues nothing",
-		})
-	}
-	if !c.Quotas.None() && store.Kind == config.Static {
-		faults = append(faults, &config.FieldError{
-			Field: "quotas", Problem: "are set, but the store is static", Allowed: "none with static://, whose replicas do not know of each other",
 		})
 	}
 	return store, append(faults, c.checkCredentials(&store)...)

@@ -97,12 +97,8 @@ var fields = append([]field{
 		Value: config.Int(func(c *Config) *int { return &c.Limit.MaxReserved }),
 		Range: func(c *Config) bool { return limitOK(throttle.Limit{MaxReserved: c.Limit.MaxReserved}) },
 	},
-	{
-		Key: "quotas", Allowed: "a mapping with `tags`, `match` and `other`, in the variable too; with `max`, and not with `policy: even` or `static://`",
-		Default: "none",
-		Doc:     "What tags may use of the limit: tenants, models, keys; see [below](#quotas)",
-		Value:   config.Block(setQuotas, showQuotas),
-	},
+	QuotasField("with `max`, and not with `policy: even` or `static://`", "What tags may use of the limit: tenants, models, keys; see [quotas.md](quotas.md)",
+		func(c *Config) *throttle.Quotas { return &c.Quotas }),
 	{
 		Key: "store", Allowed: "a store URL, see below", Default: "`memory://`",
 		Doc:   "Where the pool is kept",

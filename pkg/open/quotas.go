@@ -8,32 +8,42 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/internal/quota/quotafile"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// setQuotas reads the setting quotas.
-func setQuotas(c *Config, n *yaml.Node) (faults []config.BlockFault) {
-	q, wrong := quotafile.Decode(n)
-	for _, f := range wrong {
-		faults = append(faults, config.BlockFault{Field: f.Field, Problem: f.Problem, Allowed: f.Allowed, Line: f.Line})
+// QuotasField is a setting that holds quotas, for a program of this module whose limit has another name. It checks
+// their form alone; allowed says more of what is allowed.
+func QuotasField[C any](allowed, doc string, at func(*C) *throttle.Quotas) config.Field[C] {
+	return config.Field[C]{
+		Key: "quotas", Allowed: "a mapping with `tags`, `match` and `other`, in the variable too; " + allowed, Default: "none", Doc: doc,
+		Value: config.Block(
+			func(c *C, n *yaml.Node) (faults []config.BlockFault) {
+				q, wrong := quotafile.Decode(n)
+				for _, f := range wrong {
+					faults = append(faults, config.BlockFault{Field: f.Field, Problem: f.Problem, Allowed: f.Allowed, Line: f.Line})
+				}
+				*at(c) = q
+				return faults
+			},
+			func(c *C) string { return showQuotas(*at(c)) }),
 	}
-	c.Quotas = q
-	return faults
 }
 
-// showQuotas is the setting in one line, as setQuotas takes it; empty for none.
-func showQuotas(c *Config) string {
-	if c.Quotas.None() {
+// showQuotas is the setting in one line; empty for none.
+func showQuotas(q throttle.Quotas) string {
+	if q.None() {
 		return ""
 	}
-	text, err := json.Marshal(c.Quotas)
-	if err != nil { // for a name that is no text, which is a fault by itself
-		return "(not shown)"
+	text, err := json.Marshal(q)
+	if err != nil { // nothing in it can fail
+		return config.Redacted
 	}
 	return string(text)
 }
 
-// checkQuotas returns what is wrong with the quotas for the limit. The limit is valid by itself.
-func (c Config) checkQuotas() []error {
+// CheckQuotas returns what is wrong with the quotas of c for its limit, policy and store, for a program of this module whose
+// limit has another name. What is wrong with these by themselves is not its business.
+func CheckQuotas(c *Config) []error {
 	if c.Quotas.None() {
 		return nil
 	}
@@ -44,6 +54,11 @@ func (c Config) checkQuotas() []error {
 	if c.Policy == PolicyEven {
 		faults = append(faults, &config.FieldError{
 			Field: "policy", Problem: "is even, but quotas divide the limit by what tags ask for", Allowed: "`fair` with quotas",
+		})
+	}
+	if store, _ := config.ParseStore(c.Store); store.Kind == config.Static {
+		faults = append(faults, &config.FieldError{
+			Field: "quotas", Problem: "are set, but the store is static", Allowed: "none with static://, whose replicas do not know of each other",
 		})
 	}
 	return faults
