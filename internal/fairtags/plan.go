@@ -19,9 +19,12 @@ type Row struct {
 	Claim  float64
 	Silent bool
 	// Busy are its busiest tags. Rest is the demand of all others, of which RestReserved is within
-	// what is reserved for them.
+	// what is reserved for them. The processor that asks names all its tags.
 	Busy               []Busy
 	Rest, RestReserved float64
+	// Held are the guarantees of its last plan (Plan.Held). It counts for the processor that asks alone, and
+	// without it all guarantees are new ones.
+	Held []Busy
 }
 
 // Busy is what one tag asks for at one processor.
@@ -34,18 +37,33 @@ type Busy struct {
 type Target struct {
 	// Demand is what it asks for, Rate what it should get.
 	Demand, Rate float64
-	// By is what holds it there: "demand", "reserved", "total", "limiting", "class" or "limit".
+	// Bound is what it could get if it asked for more and nobody else asked for anything: the larger of what is
+	// reserved and the smaller of Total and Limiting, and at most the limit.
+	Bound float64
+	// By is what holds Rate there: "demand", "reserved", "total", "limiting", "class" or "limit".
 	By string
 }
 
+// What holds a tag at its target.
+const (
+	ByDemand   = "demand"   // it gets all that it asks for
+	ByReserved = "reserved" // it asks for more than what is reserved, and there is no more
+	ByTotal    = "total"
+	ByLimiting = "limiting"
+	ByClass    = "class" // a class that comes first takes the rest
+	ByLimit    = "limit"
+)
+
 // A Plan is a division of the limit.
 type Plan struct {
-	// Wants is what each row should ask for, in the order of the rows.
+	// Wants is what each row should ask for, in the order of the rows. That of a silent one is its claim.
 	Wants []float64
 	// Targets are those of the tags, and Own is what of each the processor that asks should get, in the order of
 	// the terms.
 	Targets []Target
 	Own     []float64
+	// Held is what of Own is guaranteed: the next plan keeps it, given as Row.Held.
+	Held []Busy
 	// Scale is 1, or by how much everything reserved is scaled down because the limit in force is below it.
 	Scale float64
 }

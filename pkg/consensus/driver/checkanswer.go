@@ -37,6 +37,7 @@ func (a *Answer) plausible() error {
 	}
 	for _, err := range []error{
 		checkSpan("the freeze", a.Frozen, MaxReach), checkSince("the beginning of the pool", a.Epoch), checkSpan("the silence before it", a.Silence, MaxReach),
+		checkSince("the store's clock", a.Wall), checkDrawn(a.Draws),
 	} {
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrWrongAnswer, err)
@@ -92,7 +93,7 @@ func checkSince(name string, micros int64) error {
 func checkRoster(rows []RosterRow) error {
 	for i := range rows {
 		r := &rows[i]
-		if !IsName(r.ID) || r.Claim < 0 || r.Claim > Whole || r.Demand < 0 || r.Demand > Whole || r.PoolSize < 0 || r.PoolSize > maxPoolSize {
+		if !IsName(r.ID) || r.Claim < 0 || r.Claim > Whole || r.Demand < 0 || r.Demand > Whole || r.PoolSize < 0 || r.PoolSize > maxPoolSize || len(r.Busy) > MaxBusyBytes {
 			return fmt.Errorf("%w: processor %.40q: claim %d, demand %d, pool size %d",
 				ErrWrongAnswer, r.ID, int64(r.Claim), int64(r.Demand), r.PoolSize)
 		}

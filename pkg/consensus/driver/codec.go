@@ -11,8 +11,8 @@ import (
 
 // The binary form of a record is a header of recordMagic and one byte
 // FormatVersion, then the fields in the order of appendHead and appendRow:
-// numbers as varints, strings with their length before them, nonces as eight
-// bytes. The rows are followed by the Permits if flags say so. Every record has exactly one form, and what cannot be read again is not
+// numbers as varints, strings with their length before them, nonces and keys as eight
+// bytes. The rows are followed by the Permits, the tills and the Busy of each row, if flags say so. Every record has exactly one form, and what cannot be read again is not
 // written.
 const recordMagic = "NT"
 
@@ -20,6 +20,8 @@ const recordMagic = "NT"
 const (
 	flagFreezeUnstamped = 1 << 0
 	flagPermits         = 1 << 1
+	flagTills           = 1 << 2
+	flagBusy            = 1 << 3
 )
 
 // MaxMicros is the latest logical time, in microseconds: that of the year 38,000. Later times are refused, so that
@@ -48,6 +50,12 @@ func (r *Record) AppendBinary(b []byte) ([]byte, error) {
 	}
 	if !r.Permits.isZero() {
 		b = r.Permits.appendTo(b)
+	}
+	b = r.appendTills(b)
+	if r.anyBusy() {
+		for i := range r.Rows {
+			b = appendString(b, r.Rows[i].Busy)
+		}
 	}
 	return b, nil
 }
@@ -94,6 +102,12 @@ func (r *Record) appendHead(b []byte) []byte {
 	}
 	if !r.Permits.isZero() {
 		flags |= flagPermits
+	}
+	if len(r.Tills) > 0 {
+		flags |= flagTills
+	}
+	if r.anyBusy() {
+		flags |= flagBusy
 	}
 	b = append(b, flags)
 	b = r.appendEpoch(b)
@@ -173,7 +187,7 @@ func (r *Record) check() error {
 			return fmt.Errorf("row %d: not above the row before it", i)
 		}
 	}
-	return r.Permits.check()
+	return cmp.Or(r.Permits.check(), checkTills(r.Tills))
 }
 
 // below tells whether k stands before o in a record.
@@ -215,6 +229,9 @@ func (e *Holding) check() error {
 	if len(e.Note) > MaxNoteBytes || strings.ContainsRune(e.Note, 0) {
 		return outside("the note", fmt.Sprintf("%.40q", e.Note), fmt.Sprint("at most ", MaxNoteBytes, " bytes without NUL"))
 	}
+	if len(e.Busy) > MaxBusyBytes {
+		return outside("what is busy", fmt.Sprint(len(e.Busy), " bytes"), fmt.Sprint("at most ", MaxBusyBytes))
+	}
 	return nil
 }
 
@@ -253,8 +270,8 @@ func (d *decoder) record() *Record {
 	r.Lease = time.Duration(d.uvarint("the lease"))
 	unstamped := d.uvarint("the unstamped row")
 	flags := d.byte()
-	if flags&^(flagFreezeUnstamped|flagPermits) != 0 {
-		d.failf("the flags are %d, allowed: 0 to 3", flags)
+	if flags&^(flagFreezeUnstamped|flagPermits|flagTills|flagBusy) != 0 {
+		d.failf("the flags are %d, allowed: 0 to 15", flags)
 	}
 	r.FreezeUnstamped = flags&flagFreezeUnstamped != 0
 	d.epoch(r)
@@ -275,6 +292,12 @@ func (d *decoder) record() *Record {
 	}
 	if flags&flagPermits != 0 {
 		d.permits(&r.Permits)
+	}
+	if flags&flagTills != 0 {
+		d.tills(r)
+	}
+	if flags&flagBusy != 0 {
+		d.busy(r)
 	}
 	return r
 }

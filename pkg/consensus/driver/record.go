@@ -45,6 +45,8 @@ type Record struct {
 	EpochUnstamped bool
 	// Permits is what there is to know of permits.
 	Permits Permits
+	// Tills is sorted by key: at most MaxTills.
+	Tills []Till
 	// Rows is sorted by ID, then incarnation.
 	Rows []Row
 	// Documents is sorted by name. They outlive all rows.
@@ -83,7 +85,7 @@ type Holding struct {
 	Claim, InUse, Answered Share
 	Demand                 Share
 	PoolSize               int
-	Note                   string
+	Note, Busy             string
 }
 
 // At is what a store knows of the moment of a step.

@@ -18,9 +18,15 @@ func (r *Record) Sync(req *Request, at At) (ans Answer, changed bool) {
 	verdict, row := st.judge(req)
 	switch verdict {
 	case verdictRepeat:
+		if skip(ruleTillLate) {
+			st.teller(req, true, false).serve()
+		}
 		st.fill(&ans, req, row)
 		return ans, false
 	case verdictLate, verdictRemoved:
+		if skip(ruleTillLate) {
+			st.teller(req, true, false).serve()
+		}
 		ans.Status = verdict.status()
 		return ans, false
 	case verdictReplaced:
@@ -40,6 +46,7 @@ func (r *Record) Sync(req *Request, at At) (ans Answer, changed bool) {
 	case verdictAccept, verdictLostRow:
 	}
 
+	newest := row != nil && Ticket{row.Seq, row.Nonce} == Ticket{req.LastSeq, req.LastNonce}
 	forgot, silence := verdict == verdictLostRow || r.Revision < req.Revision, st.silence()
 	st.commit(req, verdict == verdictLostRow)
 	if _, known := r.find(RowKey{req.ID, req.Incarnation}); forgot || !known {
@@ -53,6 +60,7 @@ func (r *Record) Sync(req *Request, at At) (ans Answer, changed bool) {
 	row.report(&req.Report)
 	st.notePermits(req)
 	st.answer(row, req)
+	ans.Draws = st.teller(req, newest, forgot).serve()
 	r.takeDocuments(req.Documents)
 	r.Revision++
 	st.fill(&ans, req, row)
@@ -237,7 +245,7 @@ func (st *step) row(req *Request) *Row {
 // report records the facts first: what the processor says is in use is its
 // claim, even when the total is above Whole.
 func (w *Row) report(r *Report) {
-	w.Holding = Holding{Claim: r.InUse, InUse: r.InUse, Demand: r.Demand, PoolSize: r.PoolSize, Note: r.Note}
+	w.Holding = Holding{Claim: r.InUse, InUse: r.InUse, Demand: r.Demand, PoolSize: r.PoolSize, Note: r.Note, Busy: r.Busy}
 }
 
 // answer grants what there is room for. A frozen pool lets no share grow, and one
@@ -271,7 +279,7 @@ func (st *step) answer(row *Row, req *Request) {
 func (st *step) fill(ans *Answer, req *Request, row *Row) {
 	r := st.rec
 	ans.Status = Granted
-	ans.Time, ans.Revision, ans.Lease = row.LastSeen, r.Revision, r.Lease
+	ans.Time, ans.Revision, ans.Lease, ans.Wall = row.LastSeen, r.Revision, r.Lease, r.Wall
 	if left := r.FrozenUntil - r.Clock; left > 0 {
 		ans.Frozen, ans.FrozenBy = time.Duration(left)*time.Microsecond, r.FrozenBy
 	}
@@ -296,7 +304,7 @@ func (r *Record) consensus() (g Grant) {
 		g.Live++
 		agreed = agreed && (g.Live == 1 || row.PoolSize == g.PoolSize)
 		g.PoolSize = max(g.PoolSize, row.PoolSize)
-		g.Roster = append(g.Roster, RosterRow{ID: row.ID, Claim: row.Claim, Demand: row.Demand, PoolSize: row.PoolSize, Note: row.Note})
+		g.Roster = append(g.Roster, RosterRow{ID: row.ID, Claim: row.Claim, Demand: row.Demand, PoolSize: row.PoolSize, Note: row.Note, Busy: row.Busy})
 	}
 	g.Agreed = agreed && g.PoolSize == g.Live
 	return g

@@ -9,7 +9,8 @@ type Draw struct {
 	// Version is that of the quota document by which the sender draws; 0: there is none.
 	Version Version
 	// Total tokens per Per are what the tag may use: 0 to 1e9, 0 for a till that has budgets
-	// alone. Burst is how many of them can be saved up.
+	// alone. Per is whole microseconds from MinPer to MaxSpacing; it counts only with a Total. Burst is how
+	// many of them can be saved up: 0 to 1e9.
 	Total int64
 	Per   time.Duration
 	Burst int64
@@ -18,7 +19,9 @@ type Draw struct {
 	Ask   int64
 	Ahead time.Duration
 	// Back is how many tokens of earlier draws the sender has given up, of which BackSpent were of the
-	// budget windows named here. Owed is what it used above what it had drawn.
+	// budget windows named here. Owed is what it used above what it had drawn. Each is 0 to 1e9, and
+	// BackSpent is at most Back. What the sender drew before an answer that says Frozen is lost: it is
+	// neither used nor given back.
 	Back, BackSpent, Owed int64
 	// Budgets are the amounts of calendar windows: at most MaxBudgets.
 	Budgets []BudgetDraw
@@ -28,10 +31,10 @@ type Draw struct {
 // calendar.
 type BudgetDraw struct {
 	// Amount is what may be used from Start until End, on the store's own clock in microseconds of
-	// Unix time.
+	// Unix time: 0 to 1e15 tokens.
 	Amount     int64
 	Start, End int64
-	// Seen is the most that the sender knows to be spent in this window.
+	// Seen is the newest that the sender knows to be spent in this window: 0 to 4e15.
 	Seen int64
 }
 
@@ -70,19 +73,39 @@ const (
 	MaxTills     = 1024
 	MaxBudgets   = 3
 	MaxBusyBytes = 384
+	// MaxTokens bounds each number of tokens in a draw but those of budgets.
+	MaxTokens = 1_000_000_000
+	// MaxAmount is the largest amount of a budget.
+	MaxAmount = 1_000_000_000_000_000
+	// MinPer is the shortest period of a total.
+	MinPer = time.Millisecond
 )
 
 // A Till is the number that a record keeps for one tag.
 type Till struct {
 	Key     uint64
 	Version Version
-	// Paid is the logical time, in microseconds, up to which the tokens of the tag are given out.
-	Paid int64
-	// Spent is what is used of budget windows, by where they begin.
+	// Paid is the logical time, in microseconds, up to which the tokens of the tag are given out. Full is
+	// when all that can be saved up will be there if nobody draws: what a full till holds, a new one need not.
+	Paid, Full int64
+	// Spent is what is used of budget windows, by rising Start.
 	Spent []Spent
 }
 
-// Spent is what is used of one budget window.
+// Spent is what is used of one budget window, or of several that begin at the same time.
 type Spent struct {
-	Start, Tokens int64
+	// Start is when the window began, End when the last one ends, on the store's own clock in microseconds.
+	Start, End int64
+	// Tokens is what is used since Start: 0 to 4e15.
+	Tokens int64
 }
+
+const (
+	// maxSpent is where counting ends: what doubles hold exactly, with sums.
+	maxSpent = 4 * MaxAmount
+	// maxWindows is how many windows a till knows: those of all budgets, and the ones before.
+	maxWindows = 2 * MaxBudgets
+	// keepWindow is for how long a till knows a window that has ended, in microseconds: the store's clock may
+	// be set back.
+	keepWindow = 600_000_000
+)

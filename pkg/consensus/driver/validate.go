@@ -47,7 +47,7 @@ func (r *Request) Validate() error {
 	if err := r.validateReport(); err != nil {
 		return err
 	}
-	return cmp.Or(r.validateDead(), validateDocuments(r.Documents))
+	return cmp.Or(r.validateDead(), validateDocuments(r.Documents), r.validateDraws())
 }
 
 func (r *Request) validatePermits() error {
@@ -110,6 +110,9 @@ func (t *Report) validateReport() error {
 	}
 	if t.PoolSize < 0 || t.PoolSize > maxPoolSize {
 		return &RequestError{"PoolSize", fmt.Sprint(t.PoolSize), fmt.Sprint("0 to ", maxPoolSize)}
+	}
+	if len(t.Busy) > MaxBusyBytes {
+		return &RequestError{"Busy", fmt.Sprint(len(t.Busy), " bytes"), fmt.Sprint("at most ", MaxBusyBytes)}
 	}
 	return ValidateNote(t.Note)
 }

@@ -63,7 +63,7 @@ func (s *sequence) report(pl *player) driver.Report {
 		inUse = pl.held // wants less, but still uses what it holds
 	}
 	pl.held = inUse
-	return driver.Report{InUse: inUse, Wanted: want, Demand: s.share(), PoolSize: s.poolSize, Note: s.body(3)}
+	return driver.Report{InUse: inUse, Wanted: want, Demand: s.share(), PoolSize: s.poolSize, Note: s.body(3), Busy: s.busy()}
 }
 
 // share draws a share. Most are such that several processors hold one.

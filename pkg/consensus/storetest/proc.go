@@ -45,6 +45,7 @@ type proc struct {
 	strict          bool
 	reach           time.Duration // how far ahead it says its slots lie
 	dead            []driver.Death
+	draws           []driver.Draw // of the next request
 }
 
 // proc returns a processor that has not joined yet.
@@ -79,7 +80,9 @@ func (a *proc) request(report driver.Report) driver.Request {
 		Seq: a.seq, Nonce: rand.Uint64(),
 		LastSeq: a.lastSeq, LastNonce: a.lastNonce, LastTime: a.lastTime,
 		Revision: a.revision, Lease: a.lease, Spacing: a.spacing, Strict: a.strict, Reach: a.reach, Dead: a.dead, Report: report,
+		Draws: a.draws,
 	}
+	a.draws = nil
 	req.Unanswered = a.unanswered(a.lastSeq, a.seq)
 	if a.recalled.Seq < a.lastSeq {
 		req.Recalled = a.recalled

@@ -118,12 +118,15 @@ func (s *sequence) do(pl *player, what string, req driver.Request, take bool) dr
 		defer s.watch()
 	}
 	var ans driver.Answer
+	attempts := 0
 	if err := s.call(func(ctx context.Context) (err error) {
+		attempts++
 		ans, err = pl.store.Sync(ctx, req)
 		return err
 	}); err != nil {
 		s.Fatalf("a call failed: %v\n%s", err, s.note(pl, what, req, ans))
 	}
+	s.ref.retried = attempts > 1
 	mismatch := s.ref.sync(req, ans)
 	s.note(pl, what, req, ans)
 	if mismatch != nil {

@@ -32,6 +32,7 @@ func (s *sequence) request(pl *player) driver.Request {
 			req.SpacingBy, req.Spacing = d.Name, s.spacing+time.Duration(s.rng.IntN(3))*time.Millisecond
 		}
 	}
+	req.Draws = s.draws()
 	return req
 }
 

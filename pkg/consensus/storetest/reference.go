@@ -25,6 +25,8 @@ type reference struct {
 	// doubt says that the last refusal may have begun a freeze, later than on
 	// record by as much as the next answer is later than the last.
 	doubt bool
+	// retried says that the request was sent more than once: what the answer to the first would have given is lost.
+	retried bool
 	// left is the latest time at which an incarnation can have left. On record is the
 	// earliest: how long its tombstone stays is not known to the microsecond.
 	left map[driver.RowKey]int64
@@ -67,6 +69,9 @@ func (r *reference) sync(req driver.Request, got driver.Answer) error {
 		if want.Epoch != 0 && rec.Epoch != r.rec.Epoch {
 			// The reference's time has no gaps: it takes the store's word for how long they were.
 			rec.Silence, want.Silence = got.Silence, got.Silence
+		}
+		if r.retried && got.Draws == nil {
+			want.Draws = nil
 		}
 		if same(want, got) {
 			r.rec = rec
@@ -303,12 +308,13 @@ func (r *reference) live() int {
 
 func clone(r *driver.Record) driver.Record {
 	c := *r
-	c.Rows, c.Documents = slices.Clone(r.Rows), slices.Clone(r.Documents)
+	c.Rows, c.Documents, c.Tills = slices.Clone(r.Rows), slices.Clone(r.Documents), slices.Clone(r.Tills)
 	return c
 }
 
 // same compares answers; an empty roster is as good as none.
 func same(a, b driver.Answer) bool {
+	a.Wall, b.Wall = 0, 0 // the reference has no clock
 	if !slices.Equal(a.Roster, b.Roster) || !sameDocuments(a.Documents, b.Documents) {
 		return false
 	}

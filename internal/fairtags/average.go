@@ -1,0 +1,49 @@
+package fairtags
+
+import (
+	"math"
+	"time"
+)
+
+// folding is the time in which an Average forgets all but 1/e of what was.
+const folding = 10 * time.Second
+
+// leastCalls is how many calls per second an average cost needs.
+const leastCalls = 1
+
+// An Average is what a tag's calls cost on average, for people to look at: quotas are drawn in tokens, so that nothing else
+// needs it. The zero Average knows of no calls. It is a value: Next returns another one.
+type Average struct {
+	cost, calls holt
+}
+
+// Next returns the average after some more time, in which so many calls cost so many tokens together. No time
+// changes nothing.
+func (a Average) Next(elapsed time.Duration, cost, calls float64) Average {
+	if elapsed <= 0 {
+		return a
+	}
+	dt := elapsed.Seconds()
+	return Average{cost: a.cost.next(dt, rate(cost)/dt), calls: a.calls.next(dt, rate(calls)/dt)}
+}
+
+// Calls returns how many calls there are per second.
+func (a Average) Calls() float64 { return max(a.calls.level, 0) }
+
+// Cost returns the tokens per call. ok is false when there is less than one call per second, which is too little to tell.
+func (a Average) Cost() (cost float64, ok bool) {
+	if a.Calls() < leastCalls {
+		return 0, false
+	}
+	return max(a.cost.level, 0) / a.calls.level, true
+}
+
+// A holt smooths a rate exponentially, and its trend too, so that it does not lag behind a rate that rises or falls
+// steadily (C. C. Holt, 1957).
+type holt struct{ level, trend float64 }
+
+func (h holt) next(dt, rate float64) holt {
+	forget := -math.Expm1(-dt / folding.Seconds())
+	level := forget*rate + (1-forget)*(h.level+h.trend*dt)
+	return holt{level: level, trend: forget*(level-h.level)/dt + (1-forget)*h.trend}
+}

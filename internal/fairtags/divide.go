@@ -1,0 +1,312 @@
+package fairtags
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// classMinimum is the part of the limit that each lower class keeps while it asks for tokens, beside what its
+// tags have reserved.
+const classMinimum = 0.05
+
+// Divide divides limit, in tokens per second, among tags first and the processors of rows then. self is the index
+// of the processor that asks: Plan.Own is for it. A self that is no index of rows has no Own.
+//
+// What cannot be a rate, such as NaN, counts as 0, and a weight that is not above 0 as 1. A key that tags does not have
+// counts as 0, that of all other tags; when tags does not have 0 either, those have weight 1, class 0 and nothing reserved.
+//
+// The plan is the same whatever the order of Busy and of tags, but for rounding. It never gives out more than limit, be it by
+// Wants or by Targets. Divide keeps and changes nothing that it is given, so it may be called from several
+// goroutines at once.
+func Divide(limit float64, tags []Terms, rows []Row, self int) Plan {
+	d := newDivision(limit, tags, rows)
+	d.demands()
+	d.guarantee()
+	d.share()
+	plan := Plan{Wants: d.wants(), Targets: d.targets(len(tags)), Own: make([]float64, len(tags)), Scale: d.scale}
+	if self >= 0 && self < len(rows) {
+		d.own(&plan, self)
+	}
+	return plan
+}
+
+// A division is one call of Divide. The tags are those of the caller, then all other tags together if it does not name
+// them, then what is reserved for tags that did not fit into Busy.
+type division struct {
+	limit, room float64 // room is the limit without what silent rows have claimed
+	scale       float64
+	rows        []Row
+	tags        []tag
+	index       map[uint64]int
+	other, rest int
+}
+
+// A tag is what a division works out of one tag.
+type tag struct {
+	Terms
+	demand float64 // of all live rows
+	parts  []part  // the same by row
+	// lo is guaranteed, hi the most that it can use, x what it gets: lo <= x <= hi.
+	lo, hi, x float64
+}
+
+// A part is what one row asks for.
+type part struct {
+	row  int
+	rate float64
+}
+
+func newDivision(limit float64, terms []Terms, rows []Row) *division {
+	d := &division{limit: rate(limit), rows: rows, index: make(map[uint64]int, len(terms)+1)}
+	d.tags = make([]tag, len(terms), len(terms)+2)
+	for i, t := range terms {
+		d.tags[i].Terms = clean(t)
+		if _, twice := d.index[t.Key]; !twice {
+			d.index[t.Key] = i
+		}
+	}
+	other, named := d.index[0]
+	if !named {
+		other = d.add(Terms{Total: math.Inf(1), Limiting: math.Inf(1), Weight: 1})
+		d.index[0] = other
+	}
+	d.other = other
+	d.rest = d.add(Terms{Reserved: most, Total: most, Limiting: most, Weight: 1})
+	d.room = d.limit
+	for _, r := range rows {
+		if r.Silent {
+			d.room -= rate(r.Claim)
+		}
+	}
+	d.room = max(d.room, 0)
+	return d
+}
+
+func (d *division) add(t Terms) int {
+	d.tags = append(d.tags, tag{Terms: t})
+	return len(d.tags) - 1
+}
+
+// find returns the index of a key, which is that of all other tags when it is not known.
+func (d *division) find(key uint64) int {
+	i, known := d.index[key]
+	if known {
+		return i
+	}
+	if skip(ruleOther) {
+		i = d.add(Terms{Key: key, Total: most, Limiting: most, Weight: 1})
+		d.index[key] = i
+		return i
+	}
+	return d.other
+}
+
+// demands adds up what the live rows ask for.
+func (d *division) demands() {
+	for r, row := range d.rows {
+		if row.Silent && !skip(ruleSilent) {
+			continue
+		}
+		for _, b := range row.Busy {
+			d.ask(d.find(b.Key), r, rate(b.Rate))
+		}
+		reserved := min(rate(row.RestReserved), rate(row.Rest))
+		d.ask(d.rest, r, reserved)
+		d.ask(d.other, r, rate(row.Rest)-reserved)
+	}
+}
+
+// ask adds to the demand of a tag at a row. Rows come one after the other.
+func (d *division) ask(i, row int, more float64) {
+	if more == 0 {
+		return
+	}
+	t := &d.tags[i]
+	t.demand += more
+	if last := len(t.parts) - 1; last >= 0 && t.parts[last].row == row {
+		t.parts[last].rate += more
+		return
+	}
+	t.parts = append(t.parts, part{row, more})
+}
+
+// guarantee works out what each tag gets before all others, and the most that it can use. What is reserved beats what the
+// called service can take of the tag, but not the limit: then everything is scaled down alike.
+func (d *division) guarantee() {
+	sum := 0.0
+	for i := range d.tags {
+		t := &d.tags[i]
+		t.lo = min(t.demand, t.Reserved, t.Total)
+		t.hi = max(t.lo, min(t.demand, t.Total, t.Limiting))
+		sum += t.lo
+	}
+	d.scale = 1
+	if sum <= d.room {
+		return
+	}
+	if skip(ruleAlike) {
+		left := d.room
+		for i := range d.tags {
+			d.tags[i].lo = min(d.tags[i].lo, left)
+			left -= d.tags[i].lo
+		}
+		return
+	}
+	d.scale = d.room / sum
+	for i := range d.tags {
+		d.tags[i].lo *= d.scale
+	}
+}
+
+// share gives the room to the classes, the first one first. Each lower one keeps a twentieth of the room for demand
+// that is not guaranteed; all lower ones together at most half of what is not guaranteed, so that they never starve the first.
+func (d *division) share() {
+	classes := d.byClass()
+	left := d.room
+	for _, t := range d.tags {
+		left -= t.lo
+	}
+	left = max(left, 0)
+	keep, kept := make([]float64, len(classes)), 0.0
+	for c, members := range classes {
+		if c == 0 || skip(ruleClass) {
+			continue
+		}
+		for _, i := range members {
+			keep[c] += d.tags[i].hi - d.tags[i].lo
+		}
+		keep[c] = min(keep[c], classMinimum*d.room)
+		kept += keep[c]
+	}
+	if kept > left/2 {
+		for c := range keep {
+			keep[c] *= left / 2 / kept
+		}
+		kept = left / 2
+	}
+	for c, members := range classes {
+		kept -= keep[c]
+		left -= d.fill(members, max(left-kept, 0))
+	}
+}
+
+// byClass returns the indices of the tags of each class that asks for something, the first class first.
+func (d *division) byClass() [][]int {
+	var order []int
+	for i := range d.tags {
+		if d.tags[i].demand > 0 {
+			order = append(order, i)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(d.tags[a].Class, d.tags[b].Class) })
+	var classes [][]int
+	for from, i := range order {
+		if from == 0 || d.tags[i].Class != d.tags[order[from-1]].Class {
+			classes = append(classes, nil)
+		}
+		classes[len(classes)-1] = append(classes[len(classes)-1], i)
+	}
+	return classes
+}
+
+// fill divides what is guaranteed for the members, and extra beside it, by weighted max-min, and returns how much of extra it
+// gave out.
+func (d *division) fill(members []int, extra float64) float64 {
+	spans := make([]span, len(members))
+	for j, i := range members {
+		spans[j] = span{lo: d.tags[i].lo, hi: d.tags[i].hi, weight: d.tags[i].Weight}
+		extra += spans[j].lo
+	}
+	at := level(spans, extra)
+	given := 0.0
+	for j, i := range members {
+		d.tags[i].x = spans[j].at(at)
+		given += d.tags[i].x - d.tags[i].lo
+	}
+	return given
+}
+
+// wants adds up for each row its parts of all tags, and an equal part of what nobody wants.
+func (d *division) wants() []float64 {
+	wants := make([]float64, len(d.rows))
+	spare := d.room
+	for i := range d.tags {
+		t := &d.tags[i]
+		spare -= t.x
+		at := t.level(t.x)
+		for _, p := range t.parts {
+			wants[p.row] += min(p.rate, at)
+		}
+	}
+	live, claimed := 0, 0.0
+	for _, r := range d.rows {
+		if r.Silent {
+			claimed += rate(r.Claim)
+		} else {
+			live++
+		}
+	}
+	for i, r := range d.rows {
+		switch {
+		case !r.Silent:
+			wants[i] += max(spare, 0) / float64(live)
+		case claimed > d.limit:
+			wants[i] = rate(r.Claim) * (d.limit / claimed)
+		default:
+			wants[i] = rate(r.Claim)
+		}
+	}
+	return wants
+}
+
+// level is the most that each row gets of the tag when it gets sum in all.
+func (t *tag) level(sum float64) float64 {
+	if sum >= t.demand {
+		return math.Inf(1)
+	}
+	if len(t.parts) == 1 {
+		return sum
+	}
+	spans := make([]span, len(t.parts))
+	for i, p := range t.parts {
+		spans[i] = span{hi: p.rate, weight: 1}
+	}
+	return level(spans, sum)
+}
+
+// targets tells of the first n tags what they get, and why not more.
+func (d *division) targets(n int) []Target {
+	first := 0 // the class that comes first of those that get more than what is guaranteed
+	for i, t := range d.tags {
+		if t.x > t.lo && (first == 0 || d.tags[first-1].Class > t.Class) {
+			first = i + 1
+		}
+	}
+	targets := make([]Target, n)
+	for i := range targets {
+		t := &d.tags[i]
+		targets[i] = Target{Demand: t.demand, Rate: t.x, By: d.by(t, first != 0 && d.tags[first-1].Class < t.Class)}
+		targets[i].Bound = min(max(min(t.Reserved, t.Total), min(t.Total, t.Limiting)), d.limit)
+	}
+	return targets
+}
+
+// by names what holds a tag where it is. after says that a class before its own gets more than what is guaranteed.
+func (d *division) by(t *tag, after bool) string {
+	const near = 1 - 1e-9
+	switch {
+	case t.x >= t.demand*near:
+		return ByDemand
+	case t.x >= t.Total*near:
+		return ByTotal
+	case t.Reserved <= t.Limiting && t.x >= t.Limiting*near:
+		return ByLimiting
+	case d.scale == 1 && t.Reserved > 0 && t.x <= t.lo:
+		return ByReserved
+	case after:
+		return ByClass
+	default:
+		return ByLimit
+	}
+}

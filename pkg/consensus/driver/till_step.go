@@ -1,0 +1,321 @@
+package driver
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// A teller serves the draws of one request.
+type teller struct {
+	*step
+	req *Request
+	// lead is how far ahead of the logical clock tokens are given out, in microseconds: a sync interval.
+	lead int64
+	// held says that nothing is given; until hold, on the logical clock, nothing had been earned.
+	held bool
+	hold int64
+	// back says that what the sender gives back counts.
+	back bool
+}
+
+// teller says how the draws of a request are to be served. newest tells whether the newest request on record
+// before this one is the one of which the sender took the answer last, forgot whether the store has forgotten
+// something.
+//
+// The lead is the same on a Deferred store, though its clock is that of the step before. What such a step does not
+// know of the time, the next one makes up for: the clock lags and so does Paid, so tokens come later
+// than they could, by one step, and at the same rate. A longer lead would only let more of them pile up.
+func (st *step) teller(req *Request, newest, forgot bool) *teller {
+	r := st.rec
+	t := &teller{step: st, req: req, lead: micros(Interval(r.Lease, len(r.Rows)))}
+	if !skip(ruleTillHold) && r.FrozenUntil > 0 {
+		t.hold = r.FrozenUntil - st.freezeTime() + st.holdTime()
+	}
+	t.held = st.rec.FreezeUnstamped && !skip(ruleTillHold) || t.hold > st.clock
+	remembered := !forgot && !t.held && req.LastTime >= t.hold || skip(ruleTillBackAfterWipe)
+	t.back = (newest || skip(ruleTillBack)) && remembered
+	return t
+}
+
+// holdTime is for how long after a freeze began nothing is given: 1.19 times as long as a draw is good, in
+// microseconds, for clocks may run apart by 8.33 % either way. By then whatever was drawn before is void. The interval is
+// the longest there can be if nothing is known of the pool before, and else that of twice as many
+// processors as are on record, for some of them may have been forgotten.
+func (st *step) holdTime() int64 {
+	n := 2 * len(st.rec.Rows)
+	if by := st.rec.FrozenBy; by == FreezeNewRecord || by == FreezeRollback {
+		n = manyRows
+	}
+	if skip(ruleTillHoldShort) {
+		return micros(Interval(st.longest, 1)) / 2
+	}
+	return 2 * micros(Interval(st.longest, n)) * 119 / 100
+}
+
+// manyRows is so many processors that the interval is as long as it can be.
+const manyRows = 1_000_000
+
+// serve serves all draws of the request.
+func (t *teller) serve() []Drawn {
+	if len(t.req.Draws) == 0 {
+		return nil
+	}
+	t.rec.Tills = slices.Clone(t.rec.Tills) // copies of the record share them
+	drawn := make([]Drawn, len(t.req.Draws))
+	for i := range drawn {
+		drawn[i] = t.draw(&t.req.Draws[i])
+	}
+	return drawn
+}
+
+// draw is one draw. What was owed counts in any case, what is given back only if it is known to be no repetition.
+func (t *teller) draw(d *Draw) Drawn {
+	out := Drawn{Key: d.Key}
+	if len(d.Budgets) > 0 {
+		out.Spent = make([]int64, len(d.Budgets))
+	}
+	till := t.till(d.Key)
+	if till == nil {
+		out.Lack = LackFull
+		return out
+	}
+	older := d.Version < till.Version && !skip(ruleTillVersion)
+	t.settleTill(till, d, older)
+	open := t.windows(till, d)
+	switch {
+	case t.held:
+		out.Lack, out.Again = LackFrozen, again(float64(max(t.hold-t.clock, 1)))
+	case older:
+		out.Lack = LackVersion
+	case !open:
+		out.Lack = LackWindow
+	default:
+		t.give(till, d, &out)
+	}
+	if till.Full = max(till.Full, till.Paid); !older {
+		till.Full = min(till.Paid+span(d.cost(d.Burst)), MaxMicros)
+	}
+	for i := range d.Budgets {
+		if w, ok := till.window(d.Budgets[i].Start); ok {
+			out.Spent[i] = till.Spent[w].Tokens
+		}
+	}
+	return out
+}
+
+// till returns the till of a key, made if need be. A full table drops the one that has been full for longest and
+// knows no budget: nil if there is none.
+func (t *teller) till(key uint64) *Till {
+	r := t.rec
+	i, ok := r.findTill(key)
+	if ok {
+		return &r.Tills[i]
+	}
+	if len(r.Tills) >= MaxTills {
+		old := t.dispensable()
+		if old < 0 {
+			return nil
+		}
+		r.Tills = slices.Delete(r.Tills, old, old+1)
+		if old < i {
+			i--
+		}
+	}
+	r.Tills = slices.Insert(r.Tills, i, Till{Key: key, Paid: t.clock, Full: t.clock})
+	return &r.Tills[i]
+}
+
+// dispensable is the place of the till that is worth least, -1 for none. A new one under the same key would give out
+// no more than it, and its budget windows, if it has any, are over. None that the request draws from is.
+func (t *teller) dispensable() int {
+	best := -1
+	for i := range t.rec.Tills {
+		till := &t.rec.Tills[i]
+		if till.Full > t.clock || best >= 0 && till.Full >= t.rec.Tills[best].Full ||
+			slices.ContainsFunc(till.Spent, func(s Spent) bool { return s.End > t.at.Now }) ||
+			slices.ContainsFunc(t.req.Draws, func(d Draw) bool { return d.Key == till.Key }) {
+			continue
+		}
+		best = i
+	}
+	return best
+}
+
+// settleTill brings a till up to date before it gives anything.
+func (t *teller) settleTill(till *Till, d *Draw, older bool) {
+	paid := till.Paid + span(d.cost(d.Owed))
+	if t.back {
+		paid -= span(d.worth(d.Back))
+	}
+	paid = max(paid, t.hold)
+	if !older {
+		till.Version = d.Version
+		paid = max(paid, t.clock-span(d.cost(d.Burst)))
+	}
+	till.Paid = max(0, min(paid, t.clock+maxLead, MaxMicros))
+}
+
+// give gives what the total and the budgets allow, or reserves all of a draw that is larger than what one interval
+// earns.
+func (t *teller) give(till *Till, d *Draw, out *Drawn) {
+	rest, end := till.rest(d)
+	n := d.earned(t.clock + t.lead - till.Paid)
+	asked := d.cost(d.Ask)
+	whole := n < d.Ask && d.Ahead > 0 && asked > float64(t.lead)
+	if whole {
+		from := float64(till.Paid-t.clock) + asked
+		if late := from - float64(micros(d.Ahead)); late > 0 {
+			out.Lack, out.Again = LackTotal, again(late)
+			return
+		}
+		n, out.From = d.Ask, time.Duration(from)*time.Microsecond
+	}
+	out.Tokens = min(n, max(rest, 0))
+	if whole && out.Tokens < d.Ask {
+		out.Tokens, out.From = 0, 0
+	}
+	till.Paid = min(till.Paid+span(d.cost(out.Tokens)), MaxMicros)
+	till.spend(d, out.Tokens)
+	switch {
+	case out.Tokens == d.Ask:
+	case rest <= n:
+		out.Lack, out.Again = LackBudget, again(float64(end-t.at.Now))
+	default:
+		out.Lack, out.Again = LackTotal, again(float64(till.Paid-t.clock-t.lead)+d.cost(1))
+	}
+}
+
+// again is a time in microseconds as a Duration, at least one.
+func again(us float64) time.Duration {
+	return time.Duration(max(span(us), 1)) * time.Microsecond
+}
+
+// windows finds the budget windows of a draw on record, and makes those that have begun. It tells whether the
+// store's clock is in all of them. What processors have seen counts while the store may have forgotten what
+// it told them, and for windows that it does not know.
+func (t *teller) windows(till *Till, d *Draw) (open bool) {
+	open = true
+	spent := slices.Clone(till.Spent)
+	till.Spent = slices.DeleteFunc(spent, func(s Spent) bool { return s.End+keepWindow <= t.at.Now && !d.names(s.Start) })
+	for i := range d.Budgets {
+		b := &d.Budgets[i]
+		now := t.at.Now >= b.Start && t.at.Now < b.End
+		open = open && now
+		w, ok := till.window(b.Start)
+		switch {
+		case ok:
+			s := &till.Spent[w]
+			s.End = max(s.End, b.End)
+			switch {
+			case t.held && skip(ruleTillSeenSum):
+				s.Tokens = min(s.Tokens+b.Seen, maxSpent)
+			case t.held:
+				s.Tokens = max(s.Tokens, b.Seen)
+			}
+		case now:
+			till.Spent = slices.Insert(till.Spent, w, Spent{b.Start, b.End, b.Seen})
+		}
+	}
+	for i := 0; len(till.Spent) > maxWindows; {
+		if d.names(till.Spent[i].Start) {
+			i++
+			continue
+		}
+		till.Spent = slices.Delete(till.Spent, i, i+1)
+	}
+	used := d.Owed
+	if t.back {
+		used -= d.BackSpent
+	}
+	till.spend(d, used)
+	if len(till.Spent) == 0 {
+		till.Spent = nil
+	}
+	return open
+}
+
+// spend adds tokens to the windows that a draw names, to each once.
+func (till *Till) spend(d *Draw, n int64) {
+	for i := range till.Spent {
+		if s := &till.Spent[i]; d.names(s.Start) {
+			s.Tokens = max(0, min(s.Tokens+n, maxSpent))
+		}
+	}
+}
+
+// rest is what is left of the budgets of a draw, and when the window of the one ends that has least.
+func (till *Till) rest(d *Draw) (rest, end int64) {
+	rest = math.MaxInt64
+	for i := range d.Budgets {
+		b := &d.Budgets[i]
+		w, _ := till.window(b.Start)
+		if left := b.Amount - till.Spent[w].Tokens; left < rest {
+			rest, end = left, b.End
+		}
+	}
+	return rest, end
+}
+
+// window is the place of the window that begins at start, or where it belongs.
+func (till *Till) window(start int64) (int, bool) {
+	for i := range till.Spent {
+		if s := till.Spent[i].Start; s >= start {
+			return i, s == start
+		}
+	}
+	return len(till.Spent), false
+}
+
+// names tells whether a draw names a window that begins at start.
+func (d *Draw) names(start int64) bool {
+	return slices.ContainsFunc(d.Budgets, func(b BudgetDraw) bool { return b.Start == start })
+}
+
+// time is in how many microseconds n tokens are earned, 0 without a total: in doubles, in this order, because a store
+// may count in doubles.
+func (d *Draw) time(n int64) float64 {
+	if d.Total == 0 {
+		return 0
+	}
+	return float64(float64(n)*float64(micros(d.Per))) / float64(d.Total)
+}
+
+// cost is what n tokens cost, worth what is credited for them.
+func (d *Draw) cost(n int64) float64  { return math.Ceil(d.time(n)) }
+func (d *Draw) worth(n int64) float64 { return math.Floor(d.time(n)) }
+
+// earned is how many tokens of those that are asked for cost at most so many microseconds.
+func (d *Draw) earned(room int64) int64 {
+	if d.Total == 0 {
+		return d.Ask
+	}
+	if room <= 0 {
+		return 0
+	}
+	most := math.Floor(float64(float64(room)*float64(d.Total)) / float64(micros(d.Per)))
+	n := int64(min(most, float64(d.Ask)))
+	for n > 0 && d.cost(n) > float64(room) {
+		n-- // once at the most
+	}
+	return n
+}
+
+// maxLead is further ahead than anything can be given out, in microseconds: it keeps sums in bounds.
+const maxLead = int64(MaxReach / time.Microsecond)
+
+// span is a time in microseconds as a number that can be added to others.
+func span(us float64) int64 { return int64(min(us, float64(maxLead))) }
+
+// findTill returns the index of the till with a key, or where it belongs.
+func (r *Record) findTill(key uint64) (int, bool) {
+	return slices.BinarySearchFunc(r.Tills, key, func(t Till, key uint64) int {
+		switch {
+		case t.Key < key:
+			return -1
+		case t.Key > key:
+			return 1
+		}
+		return 0
+	})
+}

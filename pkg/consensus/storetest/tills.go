@@ -1,0 +1,437 @@
+package storetest
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+)
+
+// A tag draws from a till of which a thousand tokens a second are earned, each in a millisecond: so many that what a
+// till gives can be told from the logical time alone.
+const (
+	perSecond = 1000
+	plenty    = 100_000
+)
+
+// draw is a draw of that kind.
+func draw(key uint64, ask int64) driver.Draw {
+	return driver.Draw{Key: key, Total: perSecond, Per: time.Second, Burst: plenty, Ask: ask}
+}
+
+// pull sends a request with draws and takes the answer, which must be granted.
+func (a *proc) pull(draws ...driver.Draw) driver.Answer {
+	a.pool.Helper()
+	a.draws = draws
+	ans := a.drawn(a.request(one(0, 0)))
+	require.Equal(a.pool, driver.Granted, ans.Status)
+	a.take(ans)
+	return ans
+}
+
+// drawn sends a request with draws. A store that had to be asked twice has given them to nobody: then the case is over.
+func (a *proc) drawn(req driver.Request) (ans driver.Answer) {
+	a.pool.Helper()
+	attempts := 0
+	require.NoError(a.pool, a.pool.call(func(ctx context.Context) (err error) {
+		attempts++
+		ans, err = a.store.Sync(ctx, req)
+		return err
+	}))
+	if ans.Status == driver.Granted && attempts > 1 && len(ans.Draws) == 0 {
+		a.pool.Skip("the store was too slow: a draw was repeated")
+	}
+	if ans.Status == driver.Granted {
+		require.Len(a.pool, ans.Draws, len(req.Draws))
+		for i := range req.Draws {
+			require.Equal(a.pool, req.Draws[i].Key, ans.Draws[i].Key, "draws are answered in their order")
+			require.GreaterOrEqual(a.pool, ans.Draws[i].Tokens, int64(0))
+			require.LessOrEqual(a.pool, ans.Draws[i].Tokens, req.Draws[i].Ask)
+		}
+		require.NoError(a.pool, ans.Check())
+	}
+	return ans
+}
+
+// lead is how far ahead tokens are given out while there are few rows.
+func (p *pool) lead() time.Duration { return driver.Interval(p.lease, 1) }
+
+// A till is what a case expects of one: when it was made, and what it has given out since.
+type till struct {
+	*pool
+	since int64 // logical microseconds
+	given int64
+}
+
+// give requires that an answer gives all there is, and no more.
+func (c *till) give(ans driver.Answer) {
+	c.Helper()
+	earned := (ans.Time - c.since + c.lead().Microseconds()) / 1000
+	require.Equal(c, earned-c.given, ans.Draws[0].Tokens, "%d us after it was made, with %d given out: %+v", ans.Time-c.since, c.given, ans.Draws[0])
+	c.given = earned
+}
+
+// makes makes a till, which gives what one interval earns.
+func (p *pool) makes(a *proc, key uint64) *till {
+	p.Helper()
+	ans := a.pull(draw(key, plenty))
+	c := &till{pool: p, since: ans.Time}
+	c.give(ans)
+	require.Equal(p, p.lead().Milliseconds(), ans.Draws[0].Tokens, "a new till starts empty")
+	return c
+}
+
+// ages syncs until some logical time is over since an answer.
+func (a *proc) ages(since int64, d time.Duration) driver.Answer {
+	a.pool.Helper()
+	var ans driver.Answer
+	a.pool.eventually("time passes", func() bool {
+		ans = a.sync(one(0, 0))
+		return ans.Time-since >= d.Microseconds()
+	})
+	return ans
+}
+
+// tillCases are about tills.
+func tillCases() []testCase {
+	freezes := func(h *Harness) bool { return !h.Memory }
+	return []testCase{
+		{name: "a till gives what its total earns, whoever draws", run: func(p *pool) {
+			p.open()
+			a, b := p.proc("a"), p.proc("b")
+			c := p.makes(a, 7)
+			for range 5 {
+				ans := b.pull(draw(7, plenty))
+				c.give(ans)
+				require.Equal(p, driver.LackTotal, ans.Draws[0].Lack)
+				require.InDelta(p, 1000, ans.Draws[0].Again.Microseconds(), 1000, "until there is one more")
+				c.give(a.pull(draw(7, plenty), draw(8, 1)))
+				a.ages(ans.Time, 5*time.Millisecond)
+			}
+			ans := a.pull(draw(9, 1))
+			require.Equal(p, driver.Drawn{Key: 9, Tokens: 1}, ans.Draws[0])
+		}},
+		{name: "no more is saved up than the burst", run: func(p *pool) {
+			p.open()
+			a := p.proc("a")
+			c := p.makes(a, 7)
+			a.ages(c.since, p.lead()+50*time.Millisecond)
+			d := draw(7, plenty)
+			d.Burst = 10
+			require.Equal(p, 10+p.lead().Milliseconds(), a.pull(d).Draws[0].Tokens)
+		}},
+		{name: "what is larger than an interval earns is reserved", run: reserved},
+		{name: "what is given back can be drawn again", run: backDrawn},
+		{name: "what is given back counts only once", run: backTwice},
+		{name: "what is owed counts", run: func(p *pool) {
+			p.open()
+			a := p.proc("a")
+			c := p.makes(a, 7)
+			d := draw(7, plenty)
+			d.Owed = 200
+			require.Zero(p, a.pull(d).Draws[0].Tokens)
+			c.given += 200
+			a.ages(c.since, 400*time.Millisecond)
+			c.give(a.pull(draw(7, plenty)))
+		}},
+		{name: "requests that are late, repeated or replaced draw nothing", run: func(p *pool) {
+			p.open()
+			a := p.proc("a")
+			c := p.makes(a, 7)
+			a.draws = []driver.Draw{draw(7, plenty)}
+			first := a.request(one(0, 0))
+			c.give(a.drawn(first))
+			a.ages(a.sync(one(0, 0)).Time, 20*time.Millisecond)
+			require.Equal(p, driver.Late, a.send(first).Status)
+			a.draws = []driver.Draw{draw(7, plenty)}
+			again := a.request(one(0, 0))
+			c.give(a.drawn(again))
+			ans := a.send(again)
+			require.Empty(p, ans.Draws, "a repeat brings none")
+			a.take(ans)
+			b := a.reborn()
+			b.sync(one(0, 0))
+			a.draws = []driver.Draw{draw(7, plenty)}
+			a.refused(driver.Replaced, 0, 0)
+			b.ages(ans.Time, 20*time.Millisecond)
+			c.give(b.pull(draw(7, plenty)))
+		}},
+		{name: "who has an older version of the quotas draws nothing", run: func(p *pool) {
+			p.open()
+			a := p.proc("a")
+			newer, older := draw(7, 1), draw(7, 1)
+			older.Version, newer.Version = driver.MaxVersion-1, driver.MaxVersion
+			require.EqualValues(p, 1, a.pull(older).Draws[0].Tokens)
+			require.EqualValues(p, 1, a.pull(newer).Draws[0].Tokens)
+			require.Equal(p, driver.Drawn{Key: 7, Lack: driver.LackVersion}, a.pull(older).Draws[0])
+			require.EqualValues(p, 1, a.pull(newer).Draws[0].Tokens)
+		}},
+		{name: "a full table drops tills that are full", run: fullTable},
+		{name: "a budget is for all together", run: budget},
+		{name: "budgets that begin at once count the same", run: func(p *pool) {
+			p.open()
+			a := p.proc("a")
+			d := p.budgets(a, 100, time.Hour)
+			d.Budgets = append(d.Budgets, d.Budgets[0])
+			d.Budgets[1].Amount, d.Budgets[1].End, d.Ask = 1000, d.Budgets[1].End+1e9, 30
+			require.Equal(p, []int64{30, 30}, a.pull(d).Draws[0].Spent)
+			require.Equal(p, []int64{60, 60}, a.pull(d).Draws[0].Spent)
+		}},
+		{name: "a store that has forgotten gives nothing until what it gave is void", needs: freezes, run: tillsHeld},
+		{name: "what processors have seen spent counts once after a freeze", needs: freezes, run: seenSpent},
+		{name: "what is busy is shown to all", run: func(p *pool) {
+			p.open()
+			a, b := p.proc("a"), p.proc("b")
+			for _, busy := range []string{"x", "\x00\x01 \xff\r\n", strings.Repeat("\x00", driver.MaxBusyBytes), ""} {
+				report := one(0, half)
+				report.Busy, report.Note = busy, "a note"
+				want := driver.RosterRow{ID: "a", Claim: half, Demand: half, PoolSize: 1, Note: "a note", Busy: busy}
+				require.Contains(p, a.sync(report).Roster, want)
+				require.Contains(p, b.sync(one(0, 0)).Roster, want)
+			}
+		}},
+		{name: "a malformed draw is a RequestError and changes nothing", run: malformedDraws},
+		{name: "the store tells its own clock", run: func(p *pool) {
+			p.open()
+			a := p.proc("a")
+			before := time.Now()
+			first := a.sync(one(0, 0)).Wall
+			require.WithinDuration(p, before, time.UnixMicro(first), time.Hour, "it is the clock of this machine")
+			ans := a.ages(a.lastTime, 50*time.Millisecond)
+			require.GreaterOrEqual(p, ans.Wall-first, int64(10_000))
+		}},
+	}
+}
+
+func reserved(p *pool) {
+	p.open()
+	a, b := p.proc("a"), p.proc("b")
+	d := draw(7, 100)
+	d.Ahead = 10 * time.Second
+	ans := a.pull(d)
+	since := ans.Time
+	require.Equal(p, driver.Drawn{Key: 7, Tokens: 100, From: 100 * time.Millisecond}, ans.Draws[0], "never on credit")
+	ans = b.pull(d)
+	from := time.Duration(since+200_000-ans.Time) * time.Microsecond
+	require.Equal(p, driver.Drawn{Key: 7, Tokens: 100, From: from}, ans.Draws[0], "after the first")
+	d.Ahead = time.Millisecond
+	ans = a.pull(d)
+	require.Zero(p, ans.Draws[0].Tokens, "too far ahead")
+	require.Equal(p, driver.LackTotal, ans.Draws[0].Lack)
+	require.Equal(p, time.Duration(since+300_000-1000-ans.Time)*time.Microsecond, ans.Draws[0].Again)
+	require.Zero(p, b.pull(draw(7, 1)).Draws[0].Tokens, "all that is earned is reserved")
+}
+
+func backDrawn(p *pool) {
+	p.open()
+	a := p.proc("a")
+	c := p.makes(a, 7)
+	d := draw(7, plenty)
+	d.Back = 30
+	ans := a.pull(d)
+	c.given -= 30
+	c.give(ans)
+	d.Back = p.lead().Milliseconds() + 1000
+	ans = a.pull(d) // more than was given out in all: what it could have earned since is not known any more
+	require.GreaterOrEqual(p, ans.Draws[0].Tokens, d.Back)
+}
+
+// backTwice: what is given back by a request of which the store cannot tell whether it has counted before is lost.
+func backTwice(p *pool) {
+	p.open()
+	a := p.proc("a")
+	c := p.makes(a, 7)
+	d := draw(7, plenty)
+	d.Back = 30
+	a.draws = []driver.Draw{d}
+	ans := a.drawn(a.request(one(0, 0))) // the answer is lost
+	c.given -= 30
+	c.give(ans)
+	for range 2 {
+		a.draws = []driver.Draw{d}
+		c.give(a.drawn(a.request(one(0, 0))))
+	}
+	clone := a.clone()
+	a.sync(one(0, 0))
+	clone.draws = []driver.Draw{d}
+	require.Equal(p, driver.Cloned, clone.drawn(clone.request(one(0, 0))).Status)
+	c.give(p.proc("b").pull(draw(7, plenty)))
+}
+
+// fullTable fills the table with tills that have budgets, and one that is full and has none.
+func fullTable(p *pool) {
+	p.open()
+	a := p.proc("a")
+	small := draw(1, 1)
+	small.Burst = 0
+	since := a.pull(small).Time
+	with := p.budgets(a, 10, time.Hour)
+	var draws []driver.Draw
+	for key := range uint64(driver.MaxTills - 1) {
+		with.Key = 1000 + key
+		if draws = append(draws, with); len(draws) == driver.MaxDraws || key == driver.MaxTills-2 {
+			for _, d := range a.pull(draws...).Draws {
+				require.Equal(p, driver.LackNothing, d.Lack)
+			}
+			draws = nil
+		}
+	}
+	a.ages(since, 100*time.Millisecond)
+	other := draw(2, 1)
+	other.Burst = plenty
+	require.EqualValues(p, 1, a.pull(other).Draws[0].Tokens, "the first one was full")
+	require.Equal(p, driver.Drawn{Key: 1, Lack: driver.LackFull}, a.pull(small).Draws[0], "all others hold something")
+	with.Key = 1000
+	require.Equal(p, []int64{2}, a.pull(with).Draws[0].Spent, "and are kept")
+}
+
+// budgets is a draw of one token from a till without a total and with a budget that began half a window ago.
+func (p *pool) budgets(a *proc, amount int64, window time.Duration) driver.Draw {
+	p.Helper()
+	wall := a.ages(a.sync(one(0, 0)).Time, time.Millisecond).Wall
+	b := driver.BudgetDraw{Amount: amount, Start: wall - window.Microseconds()/2, End: wall + window.Microseconds()/2}
+	return driver.Draw{Key: 7, Ask: 1, Budgets: []driver.BudgetDraw{b}}
+}
+
+func budget(p *pool) {
+	p.open()
+	a, b := p.proc("a"), p.proc("b")
+	d := p.budgets(a, 100, time.Hour)
+	window := d.Budgets[0]
+	named := func(start, end, seen int64) driver.Draw {
+		d := d
+		d.Budgets = []driver.BudgetDraw{{Amount: 100, Start: start, End: end, Seen: seen}}
+		return d
+	}
+	d.Ask = 60
+	require.Equal(p, driver.Drawn{Key: 7, Tokens: 60, Spent: []int64{60}}, a.pull(d).Draws[0])
+	got := b.pull(d).Draws[0]
+	require.Equal(p, driver.Drawn{Key: 7, Tokens: 40, Spent: []int64{100}, Lack: driver.LackBudget, Again: got.Again}, got)
+	require.InDelta(p, 30*time.Minute, got.Again, float64(time.Minute), "until the window ends")
+
+	back := named(window.Start, window.End, 90)
+	back.Back, back.BackSpent, back.Owed = 50, 30, 5
+	require.Equal(p, []int64{100}, b.pull(back).Draws[0].Spent, "75, and 25 more")
+
+	ended, ahead := named(window.Start-5e9, window.Start, 0), named(window.End, window.End+5e9, 0)
+	for _, d := range []driver.Draw{ended, ahead} {
+		got := a.pull(d).Draws[0]
+		require.Zero(p, got.Tokens)
+		require.Equal(p, driver.LackWindow, got.Lack)
+		require.Equal(p, []int64{0}, got.Spent)
+	}
+	next := named(window.Start+1, window.End+1, 30)
+	require.Equal(p, []int64{90}, a.pull(next).Draws[0].Spent, "30 were seen")
+	next.Budgets[0].Seen = 1000
+	require.Equal(p, []int64{100}, b.pull(next).Draws[0].Spent, "what is seen counts only when the store may have forgotten")
+
+	next.Total, next.Per, next.Ask, next.Ahead = perSecond, time.Second, 90, time.Minute
+	next.Budgets[0].Amount = 150
+	got = b.pull(next).Draws[0]
+	require.Zero(p, got.Tokens, "a reservation is for all or nothing")
+	require.Equal(p, driver.LackBudget, got.Lack)
+}
+
+// hold is when a store gives tokens again after a freeze because of a revision from the future, by an answer of the time of the freeze.
+func (p *pool) hold(ans driver.Answer) int64 {
+	p.Helper()
+	require.Positive(p, ans.Frozen)
+	held := 2 * (p.Longest / 4).Microseconds() * 119 / 100
+	return ans.Time + ans.Frozen.Microseconds() - driver.Removal(p.Longest).Microseconds() + held
+}
+
+func tillsHeld(p *pool) {
+	p.open()
+	a := p.proc("a")
+	c := p.makes(a, 7)
+	a.revision += 1000
+	back := draw(7, plenty)
+	back.Back = 20
+	for _, d := range a.pull(back, draw(8, 1)).Draws {
+		require.Zero(p, d.Tokens)
+		require.Equal(p, driver.LackFrozen, d.Lack)
+		require.Positive(p, d.Again)
+	}
+	c.since, c.given = p.hold(a.sync(one(0, 0))), 0
+	b := p.proc("b")
+	p.eventually("the hold ends", func() bool {
+		ans := a.pull(back)
+		require.True(p, ans.Time >= c.since || ans.Draws[0].Lack == driver.LackFrozen)
+		if ans.Draws[0].Lack != driver.LackFrozen {
+			c.give(ans) // what was drawn before is not given back
+			return true
+		}
+		return false
+	})
+	ans := b.pull(draw(9, plenty))
+	require.Equal(p, p.lead().Milliseconds(), ans.Draws[0].Tokens)
+	ans = a.pull(back)
+	c.given -= 20
+	c.give(ans)
+}
+
+func seenSpent(p *pool) {
+	p.open()
+	a, b := p.proc("a"), p.proc("b")
+	d := p.budgets(a, 100, time.Hour)
+	require.Equal(p, []int64{1}, a.pull(d).Draws[0].Spent)
+	a.revision += 1000
+	d.Budgets[0].Seen = 40
+	require.Equal(p, []int64{40}, a.pull(d).Draws[0].Spent)
+	require.Equal(p, []int64{40}, b.pull(d).Draws[0].Spent)
+	d.Budgets[0].Seen = 30
+	require.Equal(p, []int64{40}, a.pull(d).Draws[0].Spent)
+}
+
+func malformedDraws(p *pool) {
+	p.open()
+	a := p.proc("a")
+	before := a.sync(one(0, half))
+	window := func(b driver.BudgetDraw) func(*driver.Draw) {
+		return func(d *driver.Draw) { d.Budgets = []driver.BudgetDraw{b} }
+	}
+	for _, c := range []struct {
+		field string
+		spoil func(*driver.Draw)
+	}{
+		{"Draws.Version", func(d *driver.Draw) { d.Version = driver.MaxVersion + 1 }},
+		{"Draws.Total", func(d *driver.Draw) { d.Total = -1 }},
+		{"Draws.Total", func(d *driver.Draw) { d.Total = driver.MaxTokens + 1 }},
+		{"Draws.Per", func(d *driver.Draw) { d.Per = driver.MinPer - 1 }},
+		{"Draws.Per", func(d *driver.Draw) { d.Per += time.Nanosecond }},
+		{"Draws.Per", func(d *driver.Draw) { d.Per = driver.MaxSpacing + time.Second }},
+		{"Draws.Burst", func(d *driver.Draw) { d.Burst = -1 }},
+		{"Draws.Ask", func(d *driver.Draw) { d.Ask = driver.MaxTokens + 1 }},
+		{"Draws.Ahead", func(d *driver.Draw) { d.Ahead = -1 }},
+		{"Draws.Ahead", func(d *driver.Draw) { d.Ahead = driver.MaxReach + 1 }},
+		{"Draws.Back", func(d *driver.Draw) { d.Back = -1 }},
+		{"Draws.BackSpent", func(d *driver.Draw) { d.Back, d.BackSpent = 3, 4 }},
+		{"Draws.Owed", func(d *driver.Draw) { d.Owed = -1 }},
+		{"Draws.Budgets", func(d *driver.Draw) { d.Budgets = make([]driver.BudgetDraw, driver.MaxBudgets+1) }},
+		{"Draws.Budgets.Amount", window(driver.BudgetDraw{Amount: -1, End: 1})},
+		{"Draws.Budgets.Start", window(driver.BudgetDraw{Start: 5, End: 5})},
+		{"Draws.Budgets.Seen", window(driver.BudgetDraw{End: 5, Seen: -1})},
+	} {
+		d := draw(7, 1)
+		c.spoil(&d)
+		req := a.clone().request(one(half, whole))
+		req.Draws = []driver.Draw{d}
+		_, err := p.store.Sync(p.Context(), req)
+		requireRequestError(p, err, c.field, req)
+	}
+	for _, many := range [][]driver.Draw{make([]driver.Draw, driver.MaxDraws+1), {draw(7, 1), draw(7, 1)}} {
+		req := a.clone().request(one(half, whole))
+		req.Draws = many
+		_, err := p.store.Sync(p.Context(), req)
+		requireRequestError(p, err, "Draws", req)
+	}
+	report := one(half, whole)
+	report.Busy = strings.Repeat("b", driver.MaxBusyBytes+1)
+	req := a.clone().request(report)
+	_, err := p.store.Sync(p.Context(), req)
+	requireRequestError(p, err, "Busy", req)
+	require.Equal(p, before.Revision+1, a.sync(one(half, half)).Revision)
+}
