@@ -77,6 +77,16 @@ func (p *Pauses) Put(list []limit.Paused, tag string, now int64, since func(time
 	p.end = end
 }
 
+// Tags returns the pauses of tags other than the limiter's own.
+func (p *Pauses) Tags(own string) (list []limit.Paused) {
+	for _, e := range p.list {
+		if e.Tag != "" && e.Tag != own {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
 // add returns the list with one more pause: of two of the same tag the later end counts.
 func (p *Pauses) add(e limit.Paused, now time.Time) (list []limit.Paused, inForce limit.Paused) {
 	inForce = e

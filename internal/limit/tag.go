@@ -15,6 +15,8 @@ type TagReport struct {
 	InHand, Back, BackSpent int64
 	// Owed is what was used above what was drawn, since the last report.
 	Owed int64
+	// Head is how many tokens the first of those wants that wait for the tag's own tokens; 0: nobody waits for these.
+	Head int64
 }
 
 // A TagGrant is what a pool gives to one tag at a limiter.
@@ -31,6 +33,8 @@ type TagGrant struct {
 	// without a total and without budgets draws from the limit alone.
 	Lot    Lot
 	Needed bool
+	// Void says that nothing of earlier grants can be used any more, nor be given back: Lot is all there is.
+	Void bool
 	// Lowered says that a budget is spent, so that the tag goes on in the lower class.
 	Lowered bool
 	// Lacks is why there are no more tokens, ReasonQuota or ReasonBudget, and Again the local time at which

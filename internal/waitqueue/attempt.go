@@ -22,6 +22,8 @@ import (
 //   - Its place in every queue is by its age, the moment at which it came. The oldest
 //     of all attempts therefore comes first wherever it stands, whatever the order of
 //     children, and is served: no two attempts wait for each other, and none starves.
+//     In a fair queue it is by its lane while it stands there alone; see Queue for why
+//     that holds all the same.
 //
 // A child without a share is the scarcest, for nobody knows how long, and while there is
 // one the attempt has no other place. Slots in use are waited for last, when there is
@@ -32,8 +34,9 @@ import (
 type Attempt[P any] struct {
 	parts   []Part[P] // in the order of locks
 	places  []Waiter[P]
-	permits []P   // what was drawn, after a win
-	sizes   []int // how many tokens each of these holds; 0: there is none
+	stands  []bool // which of the places it is to take
+	permits []P    // what was drawn, after a win
+	sizes   []int  // how many tokens each of these holds; 0: there is none
 
 	age      uint64
 	deadline time.Time // when bounded
@@ -53,7 +56,7 @@ type Attempt[P any] struct {
 // order of their locks.
 func NewAttempt[P any](ctx context.Context, parts []Part[P]) *Attempt[P] {
 	a := &Attempt[P]{
-		parts: parts, places: make([]Waiter[P], len(parts)), permits: make([]P, len(parts)), sizes: make([]int, len(parts)),
+		parts: parts, places: make([]Waiter[P], len(parts)), stands: make([]bool, len(parts)), permits: make([]P, len(parts)), sizes: make([]int, len(parts)),
 		age: arrivals.Add(1), turn: make(chan struct{}, 1),
 	}
 	a.deadline, a.bounded = ctx.Deadline()
@@ -287,6 +290,9 @@ func (a *Attempt[P]) survey() (wait time.Duration, known bool) {
 func (a *Attempt[P]) keep(wait time.Duration, known bool) {
 	a.stop()
 	standing, next := 0, time.Duration(limit.Never)
+	for i := range a.stands {
+		a.stands[i] = false
+	}
 	for i, p := range a.parts {
 		m, w := p.Child, &a.places[i]
 		lead := m.Lead(w.Least)
@@ -296,16 +302,16 @@ func (a *Attempt[P]) keep(wait time.Duration, known bool) {
 		switch {
 		case w.Least == 0:
 		case i == a.scarcest || known && wait <= lead, a.slots && a.passed && m.Earns(1) == 0:
-			m.Stand(w)
+			a.stands[i] = true
 			standing++
 		default:
 			a.passed = a.passed || !known && w.queued && m.AtHand(w) >= w.Least
-			m.Leave(w)
 			if known && lead > 0 {
 				next = min(next, wait-lead)
 			}
 		}
 	}
+	a.place(standing > 1)
 	if standing > 1 && wait < limit.Never/2 { // should the wait turn out longer, it must not hold up the others
 		next = min(next, wait+wait/8+10*time.Millisecond)
 	}
@@ -314,10 +320,26 @@ func (a *Attempt[P]) keep(wait time.Duration, known bool) {
 	}
 }
 
-// leave gives up all places.
+// place takes the places that were chosen and leaves the others. many says that there are several.
+func (a *Attempt[P]) place(many bool) {
+	for i, p := range a.parts {
+		w := &a.places[i]
+		w.Many = many && a.stands[i]
+		switch {
+		case a.stands[i]:
+			p.Child.Stand(w)
+		case w.Least > 0:
+			p.Child.Leave(w)
+		}
+	}
+}
+
+// leave gives up all places for good.
 func (a *Attempt[P]) leave() {
 	for i, p := range a.parts {
-		p.Child.Leave(&a.places[i])
+		w := &a.places[i]
+		w.Many, w.Over = false, true
+		p.Child.Leave(w)
 	}
 }
 

@@ -69,9 +69,9 @@ type Keeper[P any] interface {
 	// Seat prepares a place for a draw that asks for n tokens, can go on with least, and has
 	// until the deadline; the zero Time: it has no deadline.
 	Seat(n, least int, deadline time.Time) Waiter[P]
-	// Stand gives w its place in the queue, by its age.
+	// Stand gives w its place in the queue, or moves it to where it belongs by now.
 	Stand(w *Waiter[P])
-	// Leave gives up the place of w, if it has one.
+	// Leave gives up the place of w, if it has one; for good if it is Over.
 	Leave(w *Waiter[P])
 	// DrawFor takes n tokens that are at hand for w, which keeps its place.
 	DrawFor(w *Waiter[P], n int) (P, bool)

@@ -25,8 +25,10 @@ const (
 	DefaultLease = driver.DefaultLease
 	MaxLease     = driver.MaxLease
 	MaxNoteBytes = driver.MaxNoteBytes
-	MinLease     = driver.MinLease
-	Whole        = driver.Whole
+
+	maxDocumentBytes = driver.MaxDocumentBytes
+	MinLease         = driver.MinLease
+	Whole            = driver.Whole
 )
 
 // The errors and functions of package driver.

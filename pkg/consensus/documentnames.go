@@ -13,14 +13,16 @@ const (
 	rampDocument    = "ramp"
 	backoffDocument = "backoff"
 	pauseDocument   = "pause"
+	quotaDocument   = "quota"
 )
 
 // The documents of a pool: the override of the limit, where its ramp and its backoff stand,
-// and what is paused.
+// and what is paused, and what is changed of the quotas.
 var (
 	limitDoc   = pooldoc.Doc[Override]{Name: limitDocument, Body: Override.body, Parse: parseOverride, Late: true}
 	rampDoc    = sharedDoc(rampDocument, ramp.ParseState)
 	backoffDoc = sharedDoc(backoffDocument, backoff.ParseState)
+	quotaDoc   = pooldoc.Doc[quotaChanges]{Name: quotaDocument, Body: quotaChanges.body, Parse: parseQuotaChanges, Late: true}
 	pauseDoc   = pooldoc.Doc[pauseList]{Name: pauseDocument, Body: pauseBody, Parse: parsePauseList, Merges: true}
 )
 

@@ -22,6 +22,7 @@ type logbook struct {
 	remind    time.Time // when the loss is logged next
 	frozen    bool      // a freeze was logged
 	replaced  bool
+	quotas    bool // a document of quotas that cannot be read was logged
 	hasJoined bool // the store has answered before
 }
 
@@ -36,6 +37,7 @@ type situation struct {
 	onLoss   StoreLoss
 	frozen   time.Duration // how long no share can grow yet
 	frozenBy FreezeCause
+	quotas   error // why a document of quotas cannot be read
 }
 
 // A logLine is one line to log.
@@ -71,6 +73,12 @@ func (b *logbook) observe(now time.Time, s *situation) []logLine {
 		b.frozen = false
 		lines = append(lines, logLine{slog.LevelInfo, "the pool is no longer frozen", []any{"share", s.share}})
 	}
+	if s.quotas != nil && !b.quotas {
+		lines = append(lines, logLine{
+			slog.LevelWarn, "the pool's changes of quotas cannot be read: what was known before goes on", []any{"error", s.quotas},
+		})
+	}
+	b.quotas = s.quotas != nil
 	b.replaced = s.state == StateReplaced
 	return lines
 }

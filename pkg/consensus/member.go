@@ -114,6 +114,7 @@ func (m *Member) Attach(h throttle.Holder) {
 	m.terms = h.Terms()
 	m.p.SetLimit(m.terms.Limit)
 	m.p.SetSlots(m.terms.Slots)
+	m.p.SetQuotas(m.terms.Quotas)
 	if m.p.SetSpacing(m.terms.Spacing, m.terms.Strict); m.terms.Spacing > 0 {
 		m.beginReserving()
 	}
@@ -326,6 +327,7 @@ func (m *Member) request() (driver.Request, time.Duration) {
 	m.sentOffset = m.wallOffset()
 	now, demand := m.now(), Whole
 	if h := m.holder; h != nil {
+		m.p.ReportTags(now, h.ReportTags(m.p.TagKeep()))
 		demand = Share(h.Report(m.p.DemandSpan()).Demand)
 		m.p.Yield(now, demand)
 		m.push()         // a lower share is in force before the store hears of it
@@ -337,6 +339,7 @@ func (m *Member) request() (driver.Request, time.Duration) {
 		m.p.Observe(o)
 	}
 	req := m.p.Request(now, binary.NativeEndian.Uint64(nonce[:]), demand)
+	m.pushTags()
 	return req, m.p.Timeout()
 }
 
@@ -344,6 +347,7 @@ func (m *Member) request() (driver.Request, time.Duration) {
 // m.mu is held.
 func (m *Member) push() {
 	m.pushPauses() // before a lease that is good again
+	m.pushTags()
 	l := m.lease(m.now())
 	if l == m.pushed {
 		return

@@ -67,6 +67,12 @@ func (p *Processor) Poke(now time.Duration) {
 	if p.state == StateReplaced || p.state == StateLeft || p.urgency == urgencyNow || p.ceiling.readable() != nil {
 		return
 	}
+	if p.tags.tills && p.held > 0 {
+		if p.tags.extra.take(now, p.interval()) {
+			p.urgency = max(p.urgency, urgencyFast)
+		}
+		return
+	}
 	if p.demand < Whole || p.held == 0 && p.frozen <= now && !p.issuing {
 		p.urgency = urgencyFast
 	}
@@ -83,7 +89,7 @@ func (p *Processor) choose(now time.Duration) {
 	if p.state == StateJoining || len(p.answer.Roster) == 0 {
 		return // nothing is known: ask for all there is room for
 	}
-	wants, self := p.wants()
+	wants, self := p.wants(now)
 	if self < 0 {
 		return
 	}
@@ -105,7 +111,7 @@ func (p *Processor) choose(now time.Duration) {
 
 // wants applies the policy to the roster with this processor's own newest figures.
 // The result stays good until the roster or the demand changes.
-func (p *Processor) wants() (wants []Share, self int) {
+func (p *Processor) wants(now time.Duration) (wants []Share, self int) {
 	if p.split.wants != nil && p.split.demand == p.demand {
 		return p.split.wants, p.split.self
 	}
@@ -118,7 +124,11 @@ func (p *Processor) wants() (wants []Share, self int) {
 			rows[i].Demand = p.demand
 		}
 	}
-	p.split.wants, p.split.self, p.split.demand = p.cfg.Policy(rows), self, p.demand
+	byTags, ok := p.tagWants(now, rows, self)
+	if !ok {
+		byTags = p.cfg.Policy(rows)
+	}
+	p.split.wants, p.split.self, p.split.demand = byTags, self, p.demand
 	if p.slots > 0 {
 		p.split.wants = wholeSlots(p.split.wants, rows, p.slots, p.turn())
 	}
@@ -144,7 +154,7 @@ func (p *Processor) hope(now time.Duration) bool {
 	if p.held == 0 && p.demand > 0 {
 		return true
 	}
-	wants, self := p.wants()
+	wants, self := p.wants(now)
 	for i, row := range p.answer.Roster {
 		if i != self && row.Claim > wants[i]+wants[i]/20 {
 			return true
@@ -160,7 +170,7 @@ func (p *Processor) unasked(now time.Duration) bool {
 	if p.frozen > now || p.sent.wanted >= p.want {
 		return false
 	}
-	_, self := p.wants()
+	_, self := p.wants(now)
 	free := Whole
 	for i, row := range p.answer.Roster {
 		if i != self {

@@ -65,6 +65,7 @@ type Processor struct {
 
 	ceiling poolCeiling // of the limit in force
 	inUse   Share       // what calls under way use, as observed last
+	tags    tagging
 }
 
 // A sentRequest is the newest request, whose answer alone is taken.
@@ -123,6 +124,7 @@ func (p *Processor) restart(incarnation string) {
 	p.sent = sentRequest{}
 	p.ceiling.restart()
 	p.issuing, p.winding = false, false
+	p.tags.book.forget() // a clone may have the same in hand
 	p.urgency = urgencyNow
 }
 
@@ -171,6 +173,9 @@ func (p *Processor) lapse() {
 // reserved is older than it looks. The next request follows at once.
 func (p *Processor) Void(now time.Duration) {
 	p.Tick(now)
+	if !skip(ruleWatchdog) {
+		p.tags.book.distrust()
+	}
 	if (p.held > 0 || p.Issuing(now)) && !skip(ruleWatchdog) {
 		p.lapse()
 		p.issuing, p.winding = false, false // what was reserved may be long over
@@ -214,6 +219,7 @@ func (p *Processor) Request(now time.Duration, nonce uint64, demand Share) drive
 		Dead:      p.deaths(now),
 		Documents: p.ceiling.reports(now, uint16(nonce)),
 	}
+	p.tellTags(now, &req)
 	p.unanswered = append(slices.Clip(p.unanswered), driver.Ticket{Seq: p.seq, Nonce: nonce}) // a copy: requests keep theirs
 	p.sent = sentRequest{Request: req, at: now, inUse: p.held, wanted: p.want, lapses: p.lapses, open: true}
 	return req
@@ -277,6 +283,7 @@ func (p *Processor) granted(now time.Duration, a driver.Answer) {
 	}
 	p.ceiling.asked = p.sent.at
 	p.ceiling.take(now, p.sent.Documents, &a)
+	p.takeTags(now, &a)
 
 	// The share that the request reported is what the store has on record as in
 	// use. If it lapsed since, the record says more than is true of this time,

@@ -52,6 +52,11 @@ type View struct {
 	Paused       []throttle.Paused
 	Generation   uint64
 	PauseMissing []string
+	// Tags are this processor's own tags by name; nil without quotas. QuotaVersion is the version of the pool's document that
+	// changes them, 0 if none does, and QuotaError why a newer one cannot be read; what was known before goes on.
+	Tags         []TagView
+	QuotaVersion Version
+	QuotaError   error
 	// Revision is the newest revision of the record seen.
 	Revision uint64
 }
@@ -68,6 +73,7 @@ func (p *Processor) View(now time.Duration) View {
 		Frozen: max(p.frozen-now, 0), FrozenBy: p.frozenBy,
 		Failures: p.failures, Revision: p.revision,
 		Ceiling: p.ceiling.tokens(now, 0), Override: p.ceiling.override,
+		Tags: p.tagViews(), QuotaVersion: p.tags.changesVersion(), QuotaError: p.tags.unreadable,
 	}
 	v.Adapted, v.Cuts, _ = p.Adapted(now)
 	if p.held > 0 {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 	"slices"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -71,6 +73,8 @@ type child struct {
 	limiter Limiter
 	native  native // the same, when it is of this package
 	costs   []func(int) int
+	// attached: it comes with a child before it, of the same limiter.
+	attached bool
 }
 
 // price is what n tokens cost here.
@@ -112,6 +116,14 @@ func flatten(children []child, l Limiter, cost func(int) int) []child {
 		of = l.children
 	case *Throttle: // a type that embeds one may have methods of its own
 		of = []child{{limiter: l, native: rateChild{l}}}
+		if l.tags != nil {
+			of = l.tags.other.parts()
+			for i := range of {
+				of[i].limiter = l
+			}
+		}
+	case *tagView:
+		of = l.parts()
 	case *InFlight:
 		of = []child{{limiter: l, native: slotChild{l}}}
 	default:
@@ -126,7 +138,7 @@ func flatten(children []child, l Limiter, cost func(int) int) []child {
 // add adds a child. A limiter of this package that is there already is drawn from once, for both.
 func add(children []child, p child) []child {
 	for i := range children {
-		if q := &children[i]; p.native != nil && q.native == p.native {
+		if q := &children[i]; p.native != nil && q.native != nil && q.native.position() == p.native.position() {
 			q.costs = []func(int) int{q.within(nil).price, p.price}
 			return children
 		}
@@ -139,9 +151,39 @@ func join(children []child) Limiter {
 	switch {
 	case len(children) == 0:
 		return unlimited{}
-	case len(children) == 1 && len(children[0].costs) == 0:
+	case single(children):
 		return children[0].limiter
 	}
+	j := multiOf(children)
+	for _, p := range children {
+		if tellsTags(p.limiter) {
+			return &tagged{multi: j}
+		}
+	}
+	return j
+}
+
+// tellsTags tells whether l draws differently for tags.
+func tellsTags(l Limiter) bool {
+	if t, ok := l.(*Throttle); ok {
+		return t.tags != nil
+	}
+	_, ok := l.(Tagger)
+	return ok
+}
+
+// single tells whether the children are one limiter as it is.
+func single(children []child) bool {
+	for i, p := range children {
+		if len(p.costs) > 0 || p.attached != (i > 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// multiOf returns the multi that draws from children.
+func multiOf(children []child) *multi {
 	slices.SortStableFunc(children, func(p, q child) int { // the order of locks, then the others
 		switch {
 		case p.native != nil && q.native != nil && p.native.position() < q.native.position(), p.native != nil && q.native == nil:
@@ -159,11 +201,6 @@ func join(children []child) Limiter {
 			child.Price = p.price
 		}
 		j.natives = append(j.natives, child)
-	}
-	for _, p := range children {
-		if _, ok := p.limiter.(Tagger); ok {
-			return &tagged{j}
-		}
 	}
 	return j
 }
@@ -183,7 +220,11 @@ func neverGrants(l native, n int) bool {
 }
 
 // A tagged is a multi with a limiter that tells tags apart.
-type tagged struct{ *multi }
+type tagged struct {
+	*multi
+	known sync.Map // of Limiter by tag, where it does not change
+	count atomic.Int64
+}
 
 var (
 	_ Limiter = (*multi)(nil)
@@ -192,11 +233,21 @@ var (
 
 // ForTag returns the same limits for what has this tag.
 func (t *tagged) ForTag(tag string) Limiter {
+	if l, ok := t.known.Load(tag); ok {
+		return l.(Limiter) //nolint:forcetypeassert,errcheck // nothing else is in it
+	}
+	fixed := true
 	var children []child
 	for _, p := range t.children {
+		if p.attached {
+			continue // comes with the tag's own
+		}
 		l := p.limiter
 		if tags, ok := l.(Tagger); ok {
 			l = tags.ForTag(tag)
+			own, ok := l.(*tagView)
+			_, plain := l.(*Throttle)
+			fixed = fixed && (plain || ok && own.name == tag)
 		}
 		var cost func(int) int
 		if len(p.costs) > 0 {
@@ -204,7 +255,12 @@ func (t *tagged) ForTag(tag string) Limiter {
 		}
 		children = flatten(children, l, cost)
 	}
-	return join(children)
+	l := join(children)
+	if fixed && t.count.Load() < maxNames {
+		t.count.Add(1)
+		t.known.Store(strings.Clone(tag), l)
+	}
+	return l
 }
 
 // TryAcquire takes n tokens from each limiter if all have them. With a *Throttle for

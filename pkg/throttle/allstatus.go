@@ -6,7 +6,13 @@ package throttle
 func (j *multi) Statuses() []Status {
 	all := make([]Status, 0, len(j.children))
 	for _, p := range j.children {
+		if p.attached {
+			continue
+		}
 		t, ok := p.limiter.(*Throttle)
+		if l, tagged := p.limiter.(*tagView); tagged {
+			t, ok = l.t, true
+		}
 		if !ok || len(p.costs) > 0 {
 			return nil
 		}

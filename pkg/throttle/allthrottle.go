@@ -129,7 +129,7 @@ func (t rateChild) AtHand(w *waiter) int {
 		t.ripen(now)
 	}
 	level := min(t.bucket.Level(now), t.room())
-	if w.Queued() {
+	if w.Queued() && level >= t.bucket.Units(1) {
 		level += t.queue.Collected
 	}
 	return int(max(level, 0) >> t.bucket.Shift)
@@ -179,12 +179,14 @@ func (t rateChild) Seat(n, least int, deadline time.Time) waiter {
 }
 
 func (t rateChild) Stand(w *waiter) {
-	if w.Queued() {
+	now := t.gate.Now()
+	switch {
+	case !w.Queued():
+		t.queue.Insert(w)
+	case !t.queue.Move(w):
 		return
 	}
-	now := t.gate.Now()
-	t.queue.Insert(w)
-	if t.queue.First == w { // perhaps it asks for less than was collected
+	if t.queue.First == w && t.queue.Clock == nil { // perhaps it asks for less than was collected
 		if over := t.queue.Collected - (w.Units - t.bucket.Units(1)); over > 0 {
 			t.queue.Collected -= over
 			t.uncollect(now, over)
@@ -200,11 +202,14 @@ func (t rateChild) Stand(w *waiter) {
 }
 
 func (t rateChild) Leave(w *waiter) {
+	if w.Over {
+		defer t.queue.Forget(w)
+	}
 	if !w.Queued() {
 		return
 	}
 	now := t.gate.Now()
-	t.uncollect(now, t.queue.Remove(w))
+	t.leaveQueue(now, w)
 	t.publish()
 	t.serve(now)
 }
@@ -219,20 +224,22 @@ func (t rateChild) DrawFor(w *waiter, n int) (Permit, bool) {
 	}
 	need := t.bucket.Units(n)
 	if w.Queued() {
-		need -= t.queue.Collected
+		need -= t.collectedFor(need)
 	}
 	pos, ok := t.bucket.TakeFrom(now, need, t.room())
 	if !ok {
 		return Permit{}, false
 	}
+	w.Taken = n
 	return Permit{n: n, pos: pos, by: t.cell(pos)}, true
 }
 
 func (t rateChild) UndrawFor(w *waiter, p Permit) {
 	need := t.bucket.Units(p.n)
 	if w.Queued() {
-		need -= t.queue.Collected
+		need -= t.collectedFor(need)
 	}
+	w.Taken = 0
 	switch {
 	case t.bucket.Undraw(p.pos, need):
 	case t.limit.Hard:
@@ -244,9 +251,10 @@ func (t rateChild) UndrawFor(w *waiter, p Permit) {
 
 func (t rateChild) Drawn(w *waiter) {
 	if w.Queued() {
-		t.queue.Remove(w) // what it had collected is part of its permit
+		t.dequeue(t.gate.Now(), w, t.collectedFor(t.bucket.Units(w.Taken))) // what it had collected is part of its permit
 		t.publish()
 	}
+	t.queue.Served(w, w.Taken)
 	if !t.queue.Empty() {
 		now := t.gate.Now()
 		t.retime(now) // w may have come between those who wait

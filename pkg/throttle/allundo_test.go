@@ -16,8 +16,8 @@ import (
 func TestAllTryAcquireTakesNoLock(t *testing.T) {
 	a := whole(t, slow(100))
 	b := whole(t, slow(100))
-	stock(a, 50)
-	stock(b, 50)
+	brimming(a, 50)
+	brimming(b, 50)
 	l := All(a, PerCall(b))
 	a.gate.Lock()
 	b.gate.Lock()
@@ -47,8 +47,8 @@ func TestAllTryAcquireTakesNoLock(t *testing.T) {
 // while others draw, wait and settle.
 func TestAllGivesBackExactly(t *testing.T) {
 	a, b := whole(t, slow(100_000)), whole(t, slow(100_000))
-	stock(a, 50_000)
-	stock(b, 50_000)
+	brimming(a, 50_000)
+	brimming(b, 50_000)
 	var wg sync.WaitGroup
 	var granted [2]atomic.Int64
 	refuses := newForeign(0)

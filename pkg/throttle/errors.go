@@ -39,6 +39,8 @@ type Error struct {
 	// 0 when there is none, or while a share is in force in spite of it. RetryAfter, where it is known, counts
 	// from now and not from the end of the freeze: it is the wait for a place in the queue, with the freeze in it.
 	Frozen time.Duration
+	// Fallback says that a budget of the tag is spent whose messages go to the fallback sink then; see Budget.Then.
+	Fallback bool
 	// Cause is the underlying error; nil for none.
 	Cause error
 

@@ -10,6 +10,7 @@ func (f *InFlight) Paused(tag string) (Paused, bool) { return f.gate.PausedFor(t
 
 // pausesChanged goes on under the pauses that are in force at now. The lock is held.
 func (t *Throttle) pausesChanged(now int64) {
+	t.tags.pausesChanged()
 	t.publish()
 	t.bucket.Fence() // no draw goes by what it has read before
 	t.retime(now)

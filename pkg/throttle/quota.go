@@ -1,7 +1,7 @@
 package throttle
 
 import (
-	"time"
+	"fmt"
 
 	"github.com/numaproj-contrib/numathrottle/internal/limit"
 	"github.com/numaproj-contrib/numathrottle/internal/quota"
@@ -34,12 +34,25 @@ const (
 	Batch       = quota.Batch
 )
 
-// WithQuotas gives tags quotas inside the limit. Without it tags only name things, and all share the limit as
-// they come. New returns an error that names every field of q that is out of bounds.
+// WithQuotas gives tags quotas inside the limit: see Throttle.ForTag. Without it tags only name things, and all share the limit as
+// they come. New returns an error that names every field of q that is out of bounds, and one for
+// a limit with Max 0, which has nothing to divide.
+//
+// With quotas the draws of the Throttle itself are those of no tag: they count for Quotas.Other.
 func WithQuotas(q Quotas) Option { return func(o *options) { o.quotas = &q } }
 
-// ReportTags implements Holder.
-func (rateHolder) ReportTags(time.Duration) []TagReport { return nil }
-
-// GrantTags implements Holder.
-func (rateHolder) GrantTags([]TagGrant) {}
+// checkQuotas fills in the defaults of the quotas.
+func (t *Throttle) checkQuotas() error {
+	if t.quotas == nil {
+		return nil
+	}
+	if t.limit.Max == 0 {
+		return fmt.Errorf("throttle: quotas are given with max 0, allowed: with a limit")
+	}
+	if err := t.quotas.Validate(t.limit.Max, t.limit.Per); err != nil {
+		return err
+	}
+	q := t.quotas.WithDefaults(t.limit.Per)
+	t.quotas = &q
+	return nil
+}

@@ -18,7 +18,7 @@ const hunt = 500 * time.Millisecond
 
 // stock puts tokens into the bucket that the rate would not earn in a test's time,
 // nor in years: the totals of tokens may wrap around, which the level survives.
-func stock(th *Throttle, tokens int) {
+func brimming(th *Throttle, tokens int) {
 	th.gate.Lock()
 	defer th.gate.Unlock()
 	th.bucket.Deposit(th.bucket.Units(tokens))
@@ -124,7 +124,7 @@ func TestFence(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			th, s := scripted(t, slow(100), 1)
-			stock(th, 50)
+			brimming(th, 50)
 			granted := th.bucket.Granted()
 			require.GreaterOrEqual(t, th.bucket.Level(th.gate.Now()), th.bucket.Units(1))
 			tc.do(t, th, s)
@@ -140,7 +140,7 @@ func TestLateRenewalStartsEmptyForConcurrentDraws(t *testing.T) {
 	s.lend(1, -1)
 	meanwhile(func() { th.TryAcquire(1) }, func() {
 		for began := time.Now(); time.Since(began) < lasts(hunt); {
-			stock(th, 50)
+			brimming(th, 50)
 			s.give(1)
 			s.lend(1, -1)
 		}
@@ -153,7 +153,7 @@ func TestShareRisesAddsNothingForConcurrentDraws(t *testing.T) {
 	th, s := scripted(t, slow(1000), 0.001)
 	meanwhile(func() { th.TryAcquire(2) }, func() {
 		for began := time.Now(); time.Since(began) < lasts(hunt); {
-			stock(th, 50) // of which one fits into the bucket
+			brimming(th, 50) // of which one fits into the bucket
 			s.give(1)
 			s.give(0.001)
 		}
@@ -167,12 +167,12 @@ func TestNoGrantOfWhatDebtTook(t *testing.T) {
 	th := whole(t, slow(1000))
 	meanwhile(func() { th.TryAcquire(1) }, func() {
 		for began := time.Now(); time.Since(began) < lasts(hunt); {
-			stock(th, 2)
+			brimming(th, 2)
 			th.correct(th.bucket.Granted(), 0, 100)
 			drawn := th.bucket.Granted()
 			spin(rand.IntN(20))
 			require.Equal(t, drawn, th.bucket.Granted())
-			stock(th, int(-th.Status().Tokens))
+			brimming(th, int(-th.Status().Tokens))
 		}
 	})
 }
@@ -181,7 +181,7 @@ func TestNoGrantOfWhatDebtTook(t *testing.T) {
 func TestConcurrentDrawsOfAFullBucketLoseNothing(t *testing.T) {
 	th := whole(t, slow(100))
 	for began := time.Now(); time.Since(began) < lasts(hunt); {
-		stock(th, 1000)
+		brimming(th, 1000)
 		var got atomic.Int64
 		var wg sync.WaitGroup
 		for range 4 {
@@ -205,7 +205,7 @@ func TestQueueAndDrawsDoNotShareATokens(t *testing.T) {
 			th := whole(t, slow(1000))
 			stocked, granted := 0, atomic.Int64{}
 			for began := time.Now(); time.Since(began) < lasts(hunt); {
-				stock(th, 1)
+				brimming(th, 1)
 				stocked++
 				ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 				meanwhile(func() {

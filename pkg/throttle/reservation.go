@@ -97,6 +97,24 @@ func (t *Throttle) takeIssued(n int, now int64) (Permit, bool) {
 	return Permit{}, false
 }
 
+// issueOne is takeIssued without a draw: it brings the bucket up to what has come, or asks for a slot.
+func (t *Throttle) issueOne(n int, now int64) {
+	if now < t.issue.look.Load() {
+		return
+	}
+	t.gate.Lock()
+	defer t.gate.Unlock()
+	if !t.issuing() || t.gate.Closed.Load() {
+		return
+	}
+	now = t.gate.Now()
+	t.ripen(now)
+	if n == 1 && t.bucket.Level(now) < t.bucket.Units(1) {
+		t.issue.asked.Store(true)
+		t.arm(now)
+	}
+}
+
 // ask says that a draw of n tokens was refused that did not wait, so that one slot is
 // reserved.
 func (t *Throttle) ask(n int) {

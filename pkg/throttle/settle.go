@@ -47,17 +47,19 @@ func (t *Throttle) turnPage(old *page, pos int64) *page {
 
 // settle is called by Permit.Settle.
 func (p *page) settle(pos int64, n, used int) {
-	i, ok := p.index(pos)
-	if !ok {
-		return
-	}
-	mask := uint64(1) << (i % 64)
-	if p.bits[i/64].Or(mask)&mask != 0 {
-		return // settled before
-	}
-	if used != n {
+	if p.once(pos) && used != n {
 		p.t.correct(pos, n, min(used, maxTokens))
 	}
+}
+
+// once tells whether the permit at a position is settled now for the first time.
+func (p *page) once(pos int64) bool {
+	i, ok := p.index(pos)
+	if !ok {
+		return false
+	}
+	mask := uint64(1) << (i % 64)
+	return p.bits[i/64].Or(mask)&mask == 0
 }
 
 // correct books the difference between what a permit drew and what was used.

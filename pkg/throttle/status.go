@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/bucket"
+	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
 )
 
 // A Status is what a Throttle is doing at one moment.
@@ -31,6 +32,9 @@ type Status struct {
 	// Pauses counts those that have.
 	Paused *Paused
 	Pauses int64
+	// Tags are the tags that have been in use, with quotas: "" first, then by name. nil without quotas. There are at most
+	// 1,088.
+	Tags []TagStatus
 	// Closed tells that nothing is granted any more.
 	Closed bool
 }
@@ -51,6 +55,7 @@ func (t *Throttle) Status() Status {
 		st.Lease.Share = WholeShare
 		return st
 	}
+	st.Tags = t.tags.status()
 	t.gate.Lock()
 	defer t.gate.Unlock()
 	now := t.gate.Now()
@@ -97,6 +102,11 @@ type Throttling struct {
 
 // Throttled tells whether a draw of one token would have to wait, and why.
 func (t *Throttle) Throttled() (Throttling, bool) {
+	return t.throttled(&waiter{Age: waitqueue.Latest})
+}
+
+// throttled is Throttled for w, which comes now.
+func (t *Throttle) throttled(w *waiter) (Throttling, bool) {
 	if t.gate.Closed.Load() {
 		return Throttling{Reason: ReasonClosed, Limit: t.name, Tag: t.gate.Tag}, true
 	}
@@ -110,15 +120,15 @@ func (t *Throttle) Throttled() (Throttling, bool) {
 		t.ripen(now)
 	}
 	least := t.bucket.Units(1)
-	if !t.queue.Empty() {
+	if !t.queue.IsNext(w) {
 		least = t.queue.First.Units // whatever holds that back holds back all behind it
 	}
 	th := Throttling{Reason: t.reason(now, least), Limit: t.name, Tag: t.gate.Tag, Waiting: t.queue.Len}
 	if t.issuing() {
 		th.Issued = t.issuedStatus(now)
 	}
-	wait, ok := t.due(now, t.queue.Tokens+1)
-	if ok && wait == 0 && t.queue.Empty() {
+	wait, ok := t.due(now, t.queue.Before(w)+1)
+	if ok && wait == 0 && t.queue.IsNext(w) {
 		return Throttling{}, false
 	}
 	th.Paused = t.gate.Pauses.Status(now, t.gate.Base)

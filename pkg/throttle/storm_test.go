@@ -133,7 +133,7 @@ func shake(s *script, th *Throttle, stop chan struct{}) {
 func TestStormIsExactWhenEverythingIsCredited(t *testing.T) {
 	const tokens = 500_000_000
 	th, s := scripted(t, Limit{Max: 1_000_000_000, Per: maxPer, Burst: 1_000_000_000}, 1)
-	stock(th, tokens)
+	brimming(th, tokens)
 	before := th.Status().Tokens
 	var held, debt atomic.Int64
 	var callers, renewals sync.WaitGroup

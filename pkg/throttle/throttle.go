@@ -30,6 +30,8 @@ type Throttle struct {
 	ramp    *localRamp    // nil: there is none, or the pool's moves the share
 	backoff *localBackoff // nil: the limit is not adaptive
 	issue   issue
+
+	tags *tagSet // nil: there are no quotas
 }
 
 var _ Limiter = (*Throttle)(nil)
@@ -41,6 +43,9 @@ func New(limit Limit, opts ...Option) (*Throttle, error) {
 		return nil, err
 	}
 	t := &Throttle{options: newOptions(opts), limit: limit.withDefaults(), rank: nextRank()}
+	if err := t.checkQuotas(); err != nil {
+		return nil, err
+	}
 	t.gate.Begin(t.common, limit.Max == 0, t.sharer, t.pausesChanged)
 	if limit.Max == 0 {
 		return t, nil
@@ -54,6 +59,7 @@ func New(limit Limit, opts ...Option) (*Throttle, error) {
 	t.bucket.Begin(t.limit.bucket(), t.gate.Now)
 	t.shortAt.Store(-never)
 	t.page.Store(newPage(t, 0))
+	t.beginTags()
 	switch s := t.sharer.(type) {
 	case nil:
 		t.fixed(WholeShare)
@@ -75,6 +81,9 @@ func (t *Throttle) Unlimited() bool { return t.limit.Max == 0 }
 // when it succeeds it takes no lock, and allocates nothing but a page of half a
 // kilobyte for every 4,096 tokens.
 func (t *Throttle) TryAcquire(n int) (Permit, bool) {
+	if t.tags != nil {
+		return t.tags.other.TryAcquire(n)
+	}
 	if n <= 0 || t.limit.Max == 0 {
 		return Permit{n: max(n, 0)}, !t.gate.Closed.Load()
 	}
@@ -191,6 +200,7 @@ func (t *Throttle) Close() error {
 		t.timer.Stop()
 		t.ramp.stop()
 		t.backoff.stop()
+		t.tags.stop()
 		t.failAll()
 	})
 }

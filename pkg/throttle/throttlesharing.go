@@ -14,7 +14,7 @@ var _ Holder = rateHolder{}
 
 // Terms implements Holder.
 func (t rateHolder) Terms() Terms {
-	return Terms{Limit: t.limit, Spacing: t.limit.spacing(), Strict: t.limit.Strict}
+	return Terms{Limit: t.limit, Spacing: t.limit.spacing(), Strict: t.limit.Strict, Quotas: t.quotas}
 }
 
 // Report implements Holder.

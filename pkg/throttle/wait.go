@@ -23,21 +23,28 @@ import (
 func (t *Throttle) Acquire(ctx context.Context, n int) (Permit, error) {
 	// The usual case by itself, with a small frame: it often runs on the small stack of a new goroutine, for
 	// one message, and to make that larger takes many times as long as the draw.
+	if t.tags != nil {
+		return t.tags.other.Acquire(ctx, n)
+	}
 	if n > 0 && n <= t.bucket.Largest && t.limit.Max > 0 && ctx.Err() == nil {
 		if pos, ok := t.bucket.Draw(t.bucket.Units(n), t.gate.Now()); ok {
 			return Permit{n: n, pos: pos, by: t.cell(pos)}, nil
 		}
 	}
-	return t.acquire(ctx, n, false)
+	return t.acquire(ctx, n, false, nil)
 }
 
 // AcquireUpTo waits until at least one token is granted and takes as many as are
 // at hand, at most n; see Limiter. Errors as Acquire.
 func (t *Throttle) AcquireUpTo(ctx context.Context, n int) (Permit, error) {
-	return t.acquire(ctx, n, true)
+	if t.tags != nil {
+		return t.tags.other.AcquireUpTo(ctx, n)
+	}
+	return t.acquire(ctx, n, true, nil)
 }
 
-func (t *Throttle) acquire(ctx context.Context, n int, upTo bool) (Permit, error) {
+// acquire waits in the queue: in the lane of l, unless that is nil.
+func (t *Throttle) acquire(ctx context.Context, n int, upTo bool, l *tagView) (Permit, error) {
 	if ctx.Err() != nil {
 		return Permit{}, context.Cause(ctx)
 	}
@@ -59,25 +66,30 @@ func (t *Throttle) acquire(ctx context.Context, n int, upTo bool) (Permit, error
 	if d, ok := ctx.Deadline(); ok {
 		w.Deadline = int64(d.Sub(t.gate.Base))
 	}
+	if l != nil {
+		w.Lane = &l.first().lane
+	}
 	if err := t.enqueue(w); err != nil {
 		return Permit{}, err
 	}
 	select {
 	case <-w.Ready:
 	default:
-		t.await(ctx, w)
+		t.await(ctx, w, l)
 	}
 	return w.Permit, w.Err
 }
 
 // await waits until w has been served, or has failed.
-func (t *Throttle) await(ctx context.Context, w *waiter) {
-	v := t.watch(ctx, w.Reason, w.N)
+func (t *Throttle) await(ctx context.Context, w *waiter, l *tagView) {
+	v := t.follow(ctx, t.waitFor(l, w.Reason, w.N))
+	l.waits(w.N)
 	select {
 	case <-w.Ready:
 	case <-ctx.Done():
 		t.giveUp(ctx, w)
 	}
+	l.waits(-w.N)
 	v.end(w.Permit.n, w.Err)
 }
 
@@ -90,11 +102,14 @@ func (t *Throttle) enqueue(w *waiter) error {
 		return t.refuse(ReasonClosed, w.N, 0)
 	}
 	now := t.gate.Now()
-	if wait, ok := t.due(now, t.queue.Tokens+w.Least); ok && t.fits(w.Units) && w.Misses(now, wait) {
+	if wait, ok := t.due(now, t.ahead(w)+w.Least); ok && t.fits(w.Units) && w.Misses(now, wait) {
 		t.short(w.N, now)
 		return t.heldUp(now, w, wait)
 	}
 	t.queue.Push(w)
+	if w.Next() != nil {
+		t.retime(now) // for those whom it came before
+	}
 	t.publish()
 	t.bucket.Fence() // nothing overtakes w from here on, nor draws while serve looks
 	t.serve(now)
@@ -115,11 +130,11 @@ func (t *Throttle) giveUp(ctx context.Context, w *waiter) {
 		return
 	}
 	now := t.gate.Now()
-	t.uncollect(now, t.queue.Remove(w))
+	t.withdraw(now, w)
 	t.publish()
 	t.serve(now)
 	e := t.errorOf(rateChild{t}.Refusal(w))
-	if wait, _ := t.due(now, t.queue.Tokens+w.Least); t.fits(w.Units) {
+	if wait, _ := t.due(now, t.ahead(w)+w.Least); t.fits(w.Units) {
 		e.RetryAfter = max(e.RetryAfter, wait)
 	}
 	if w.Err = ended(ctx, e); waitqueue.DeadlinePassed(ctx) {
@@ -190,10 +205,11 @@ func (t *Throttle) serve(now int64) {
 	for w := t.queue.First; w != nil && t.bucket.Law().Valid(now); w = t.queue.First {
 		t.bucket.Trim(now, t.room())
 		level := t.bucket.Level(now)
-		need := w.Units - t.queue.Collected
+		used := t.collectedFor(w.Units)
+		need := w.Units - used
 		if level < need {
 			if w.Units > t.bucket.Law().Capacity && t.fits(w.Units) {
-				t.collect(min(level, need-t.bucket.Units(1)))
+				t.collect(min(level, w.Units-t.queue.Collected-t.bucket.Units(1)))
 			}
 			break
 		}
@@ -204,13 +220,14 @@ func (t *Throttle) serve(now int64) {
 		n := w.N
 		if w.UpTo {
 			n = min(n, int(level>>t.bucket.Shift))
-			need = t.bucket.Units(n)
+			used, need = 0, t.bucket.Units(n)
 			if n < w.N {
 				t.short(w.N-n, now)
 			}
 		}
 		pos := t.bucket.Take(need)
-		t.queue.Remove(w)
+		t.dequeue(now, w, used)
+		t.queue.Served(w, n)
 		w.Serve(Permit{n: n, pos: pos, by: t.cell(pos)})
 	}
 	t.publish()
@@ -263,12 +280,12 @@ func (t *Throttle) arm(now int64) {
 	if !t.bucket.Law().Valid(now) || !t.fits(t.queue.First.Units) {
 		return // the next lease serves the queue
 	}
-	need := t.queue.First.Units - t.queue.Collected
+	need := t.queue.First.Units - t.collectedFor(t.queue.First.Units)
 	if t.queue.First.Units > t.bucket.Law().Capacity {
 		need = min(need, max(t.bucket.Law().Capacity/2, t.bucket.Units(1)))
 	}
 	level := t.bucket.Level(now)
-	if t.queue.First.Attempt != nil && level >= t.queue.First.Units-t.queue.Collected {
+	if t.queue.First.Attempt != nil && level >= t.queue.First.Units-t.collectedFor(t.queue.First.Units) {
 		t.timer.Stop() // it was woken
 		return
 	}
@@ -296,7 +313,7 @@ func (t *Throttle) retime(now int64) {
 		wait, ok := t.due(now, ahead+w.Least)
 		switch missed := ok && t.fits(w.Units) && w.Misses(now, wait); {
 		case missed && w.Attempt == nil:
-			t.uncollect(now, t.queue.Remove(w))
+			t.withdraw(now, w)
 			late = append(late, w)
 		case missed:
 			w.Attempt.Wake() // and finds out itself
@@ -327,7 +344,7 @@ func (t *Throttle) heldUp(now int64, w *waiter, retry time.Duration) *Error {
 func (t *Throttle) failAll() {
 	now := t.gate.Now()
 	for w := t.queue.First; w != nil; w = t.queue.First {
-		t.uncollect(now, t.queue.Remove(w))
+		t.withdraw(now, w)
 		if w.Attempt != nil {
 			w.Attempt.Wake()
 			continue

@@ -1,0 +1,45 @@
+package quota
+
+import (
+	"math/big"
+	"time"
+)
+
+// slack is by how much the windows of a draw are longer than they look: a draw is good for two intervals, by a clock
+// that may be a twelfth faster than the store's, and one interval ahead. An interval is at most 2.5 s, a quarter of the longest
+// lease: 2 x 2.5 s x 13/12 + 2.5 s is less than 8 s.
+const slack = 8 * time.Second
+
+// Enforced is what a till holds a tag to: total tokens per per, with at most burst saved up. total is 0 for a quota
+// without a Total. q must be valid; defaults are filled in as for a limit per second.
+//
+// It is Total, Per and Burst as they are, but for Hard. A till that gives out total' tokens per per', with burst saved up
+// and no draw above m, lets at most total' x (W + slack) / per' + burst + m through in any window W. So with Hard the burst is at
+// most a tenth of Total, a draw takes at most as much as the burst (see Largest), and what is left of Total is given
+// out over Per and the slack: (Total - 2 x burst) per (Per + 8 s). A Per so long that this would be
+// above 31 days keeps 31 days, and gives out less in them.
+func (q Quota) Enforced() (total int64, per time.Duration, burst int64) {
+	q = q.WithDefaults(0)
+	total, per, burst = int64(q.Total), q.Per, int64(q.Burst)
+	if q.Total == 0 || !q.Hard {
+		return total, per, burst
+	}
+	burst = min(burst, max(1, total/10))
+	total, per = max(0, total-2*burst), per+slack
+	if per > maxPer {
+		// Up to 1e9 tokens times 2.7e15 ns: too much for 64 bits.
+		n := new(big.Int).Mul(big.NewInt(total), big.NewInt(int64(maxPer)))
+		total, per = n.Div(n, big.NewInt(int64(per))).Int64(), maxPer
+	}
+	return total, per, burst
+}
+
+// Largest is the most tokens that one draw may take: 0 for any number. What is Hard would break its promise by a
+// larger one.
+func (q Quota) Largest() int64 {
+	if !q.Hard || q.Total == 0 {
+		return 0
+	}
+	_, _, burst := q.Enforced()
+	return burst
+}

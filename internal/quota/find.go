@@ -1,0 +1,92 @@
+package quota
+
+import (
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// MaxName is the length of the longest name of a tag that can have a quota of its own, in bytes.
+const MaxName = 64
+
+// Find returns the quota that counts for a tag, and the name under which it counts: the tag's own quota, else a copy
+// of that of the first pattern that matches, under the tag's name. For all others, for no tag, and for a name
+// that no quota can have (see ValidName), it returns Other under the name "".
+func (q Quotas) Find(tag string) (name string, quota Quota) {
+	if own, ok := q.Tags[tag]; ok && tag != "" {
+		return tag, own
+	}
+	if ValidName(tag) {
+		for _, p := range q.Match {
+			if ok, err := path.Match(p.Tag, tag); ok && err == nil {
+				return tag, p.Quota
+			}
+		}
+	}
+	return "", q.Other
+}
+
+// None tells whether q are no quotas at all: nothing is counted by tags then.
+func (q Quotas) None() bool { return len(q.Tags) == 0 && len(q.Match) == 0 && q.Other.isZero() }
+
+func (q Quota) isZero() bool {
+	return q.Reserved == 0 && q.Total == 0 && q.Burst == 0 && q.Per == 0 && q.Weight == 0 && q.Class == "" &&
+		len(q.Budgets) == 0 && !q.Hard && !q.Shadow
+}
+
+// ValidName tells whether a tag can have a quota of its own: 1 to MaxName bytes of UTF-8 without control characters.
+func ValidName(tag string) bool {
+	return tag != "" && len(tag) <= MaxName && utf8.ValidString(tag) && !strings.ContainsFunc(tag, unicode.IsControl)
+}
+
+// defaultPer is the period of a limit that says none.
+const defaultPer = time.Second
+
+// WithDefaults returns q with the defaults of every quota filled in; per is the period of the limit, 0 for a second.
+// q stays as it is, and so do fields that are out of bounds.
+func (q Quotas) WithDefaults(per time.Duration) Quotas {
+	q.Tags, q.Match = maps.Clone(q.Tags), slices.Clone(q.Match)
+	for name, quota := range q.Tags {
+		q.Tags[name] = quota.WithDefaults(per)
+	}
+	for i := range q.Match {
+		q.Match[i].Quota = q.Match[i].WithDefaults(per)
+	}
+	q.Other = q.Other.WithDefaults(per)
+	return q
+}
+
+// WithDefaults returns q with its defaults filled in; per is the period of the limit, 0 for a second.
+func (q Quota) WithDefaults(per time.Duration) Quota {
+	if q.Per == 0 {
+		q.Per = per
+	}
+	if q.Per == 0 {
+		q.Per = defaultPer
+	}
+	if q.Weight == 0 {
+		q.Weight = 1
+	}
+	if q.Class == "" {
+		q.Class = Interactive
+	}
+	if q.Burst == 0 && q.Total > 0 && q.Total <= maxTokens && q.Per > 0 {
+		// Both are at most 1e9 and 1e8, so that the product fits.
+		q.Burst = max(1, int(int64(q.Total)*int64(100*time.Millisecond)/int64(q.Per)))
+	}
+	q.Budgets = slices.Clone(q.Budgets)
+	for i := range q.Budgets {
+		b := &q.Budgets[i]
+		if b.Zone == "" {
+			b.Zone = "UTC"
+		}
+		if b.Then == "" {
+			b.Then = Refuse
+		}
+	}
+	return q
+}

@@ -1,0 +1,94 @@
+package quotafile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/numaproj-contrib/numathrottle/internal/quota"
+)
+
+// MaxText is the longest text that Parse reads, in bytes.
+const MaxText = 1 << 20
+
+// maxFaults is how many faults are told: a text that is something else altogether has one in every line.
+const maxFaults = 100
+
+// A FaultError is one thing wrong in a text, with the line in which it stands: 0 for the whole text.
+type FaultError struct {
+	quota.FieldError
+
+	Line int
+}
+
+// Error says line, field, problem and what is allowed.
+func (f *FaultError) Error() string {
+	if f.Line == 0 {
+		return f.FieldError.Error()
+	}
+	return fmt.Sprintf("line %d: %s", f.Line, f.FieldError.Error())
+}
+
+// Parse reads quotas from YAML, which JSON is a part of. An empty text is no quotas. It looks at the form alone: whether
+// values are in range is up to Quotas.Validate, which knows the limit. The error joins a *FaultError for everything that is wrong.
+func Parse(text []byte) (quota.Quotas, error) {
+	fault := func(line int, problem, allowed string) (quota.Quotas, error) {
+		return quota.Quotas{}, &FaultError{quota.FieldError{Field: root, Problem: problem, Allowed: allowed}, line}
+	}
+	if len(text) > MaxText {
+		return fault(0, fmt.Sprintf("is longer than %d bytes", MaxText), "")
+	}
+	decoder := yaml.NewDecoder(strings.NewReader(string(text)))
+	var document, second yaml.Node
+	if err := decoder.Decode(&document); errors.Is(err, io.EOF) {
+		return quota.Quotas{}, nil
+	} else if err != nil {
+		return fault(0, "is not valid YAML: "+yamlProblem(err), "")
+	}
+	if err := decoder.Decode(&second); err == nil {
+		return fault(second.Line, "holds a second document", "one")
+	} else if !errors.Is(err, io.EOF) {
+		return fault(0, "is not valid YAML: "+yamlProblem(err), "")
+	}
+	q, faults := Decode(document.Content[0])
+	if len(faults) > 0 {
+		errs := make([]error, len(faults))
+		for i, f := range faults {
+			errs[i] = f
+		}
+		return quota.Quotas{}, errors.Join(errs...)
+	}
+	return q, nil
+}
+
+// Decode is Parse for a node of a larger text, whose lines the faults have.
+func Decode(n *yaml.Node) (quota.Quotas, []*FaultError) {
+	var r reader
+	q := r.quotas(n)
+	if len(r.faults) > maxFaults {
+		more := &FaultError{quota.FieldError{Field: root, Problem: "has more faults"}, r.faults[maxFaults].Line}
+		r.faults = append(r.faults[:maxFaults:maxFaults], more)
+	}
+	if len(r.faults) > 0 {
+		return quota.Quotas{}, r.faults
+	}
+	return q, nil
+}
+
+// root is what the fields of faults begin with.
+const root = "quotas"
+
+// yamlProblem returns a parser's message in one line of a length that can be read.
+func yamlProblem(err error) string {
+	text := strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "yaml: ")), " ")
+	if len(text) > 200 || unprintable.MatchString(text) {
+		return "it cannot be read"
+	}
+	return text
+}
+
+var unprintable = regexp.MustCompile(`[^\x20-\x7e]`)

@@ -1,0 +1,241 @@
+package quota
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Bounds of the fields of quotas.
+const (
+	maxTags     = 1000
+	maxPatterns = 100
+	maxTokens   = 1_000_000_000
+	maxAmount   = 1_000_000_000_000_000
+	maxWeight   = 1000
+	minPer      = time.Millisecond
+	maxPer      = 31 * 24 * time.Hour
+	// minHardPer is the shortest Per that a hard quota can have: what it gives up for its promise would be most of it.
+	minHardPer = 10 * time.Second
+	// minHardTotal leaves one token when the burst and the largest draw are taken away.
+	minHardTotal = 3
+)
+
+// A FieldError is one thing wrong with quotas.
+type FieldError struct {
+	// Field is where it is, such as quotas.tags.acme.reserved.
+	Field string
+	// Problem says what is wrong: is -1.
+	Problem string
+	// Allowed says what could stand there. Empty when the problem says it all.
+	Allowed string
+}
+
+// Error says field, problem and what is allowed in one line.
+func (e *FieldError) Error() string {
+	text := e.Field + " " + e.Problem
+	if e.Allowed != "" {
+		text += ", allowed: " + e.Allowed
+	}
+	return text
+}
+
+// A ReservedError says that more is reserved than the limit has. Rates are in tokens per second.
+type ReservedError struct{ Reserved, Limit float64 }
+
+// Error says both in one line.
+func (e *ReservedError) Error() string {
+	return fmt.Sprintf("quotas reserve %s tokens per second together, allowed: at most the limit, which is %s", rateText(e.Reserved), rateText(e.Limit))
+}
+
+func rateText(rate float64) string { return strconv.FormatFloat(rate, 'g', 6, 64) }
+
+// Validate returns an error that names every field that is out of bounds, or nil. most and per are those of the limit:
+// most tokens per per, 0 for a second. All that is reserved together is at most the limit; what is wrong with that alone
+// is a *ReservedError, everything else a *FieldError, several joined by errors.Join.
+func (q Quotas) Validate(most int, per time.Duration) error {
+	if q.None() {
+		return nil
+	}
+	if per == 0 {
+		per = defaultPer
+	}
+	c := checker{per: per}
+	if most <= 0 || per < 0 {
+		c.bad("quotas", "are set, but there is no limit", "a limit with quotas: max of 1 or more")
+		return errors.Join(c.faults...)
+	}
+	c.quotas(q)
+	// A millionth of a millionth: rates such as a third are no fractions of a float64.
+	if reserved, limit := q.ReservedRate(per), rate(most, per); len(c.faults) == 0 && reserved > limit*(1+1e-12) {
+		c.faults = append(c.faults, &ReservedError{reserved, limit})
+	}
+	return errors.Join(c.faults...)
+}
+
+// ReservedRate is what Tags and Other have reserved together, in tokens per second. per is the period of the limit, 0 for
+// a second.
+func (q Quotas) ReservedRate(per time.Duration) float64 {
+	sum := rate(q.Other.Reserved, q.Other.WithDefaults(per).Per)
+	for _, name := range slices.Sorted(maps.Keys(q.Tags)) { // always the same sum
+		quota := q.Tags[name]
+		sum += rate(quota.Reserved, quota.WithDefaults(per).Per)
+	}
+	return sum
+}
+
+func rate(tokens int, per time.Duration) float64 { return float64(tokens) / per.Seconds() }
+
+// A checker notes what is wrong. per is the period of the limit.
+type checker struct {
+	per    time.Duration
+	faults []error
+}
+
+func (c *checker) bad(field, problem, allowed string) {
+	c.faults = append(c.faults, &FieldError{Field: field, Problem: problem, Allowed: allowed})
+}
+
+func (c *checker) is(field string, value any, allowed string) {
+	c.bad(field, fmt.Sprintf("is %v", value), allowed)
+}
+
+func (c *checker) quotas(q Quotas) {
+	if len(q.Tags) > maxTags {
+		c.bad("quotas.tags", fmt.Sprintf("has %d tags", len(q.Tags)), fmt.Sprintf("at most %d; patterns in match take any number", maxTags))
+	}
+	if len(q.Match) > maxPatterns {
+		c.bad("quotas.match", fmt.Sprintf("has %d patterns", len(q.Match)), fmt.Sprintf("at most %d", maxPatterns))
+	}
+	for _, name := range slices.Sorted(maps.Keys(q.Tags)) {
+		c.name("quotas.tags", name)
+		c.quota("quotas.tags."+shown(name), q.Tags[name])
+	}
+	seen := map[string]int{}
+	for i, p := range q.Match {
+		field := fmt.Sprintf("quotas.match[%d]", i)
+		c.name(field+".tag", p.Tag)
+		if _, err := path.Match(p.Tag, ""); err != nil {
+			c.is(field+".tag", shortQuote(p.Tag), "a pattern such as free/*, as path.Match takes it")
+		}
+		if first, twice := seen[p.Tag]; twice {
+			c.bad(field+".tag", fmt.Sprintf("is %s, as that of quotas.match[%d] is, which counts", shortQuote(p.Tag), first), "each pattern once")
+		} else {
+			seen[p.Tag] = i
+		}
+		if p.Reserved != 0 {
+			c.is(field+".reserved", p.Reserved, "0, for any number of tags may match")
+			p.Reserved = 0
+		}
+		c.quota(field, p.Quota)
+	}
+	c.quota("quotas.other", q.Other)
+}
+
+// name checks the name of a tag, or a pattern.
+func (c *checker) name(field, name string) {
+	if !ValidName(name) {
+		c.bad(field, "has the name "+shortQuote(name), fmt.Sprintf("1 to %d bytes of UTF-8 without control characters", MaxName))
+	}
+}
+
+// shown prints a name as a part of a field: as it is if it looks like a word.
+func shown(name string) string {
+	plain := name != "" && len(name) <= MaxName && !strings.ContainsFunc(name, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' && r != '/'
+	})
+	if plain {
+		return name
+	}
+	return shortQuote(name)
+}
+
+// shortQuote quotes a text, cut to a length that fits a line.
+func shortQuote(text string) string {
+	if len(text) <= MaxName {
+		return strconv.Quote(text)
+	}
+	cut := MaxName
+	for cut > MaxName-utf8.UTFMax && !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return strconv.Quote(text[:cut]) + "..."
+}
+
+func (c *checker) quota(field string, q Quota) {
+	good := len(c.faults)
+	upTo := func(name string, value, most int, allowed string) {
+		if value < 0 || value > most {
+			c.is(field+name, value, allowed)
+		}
+	}
+	if q.Per != 0 && (q.Per < minPer || q.Per > maxPer || q.Per%time.Microsecond != 0) {
+		c.is(field+".per", q.Per, "1ms to 744h in whole microseconds")
+	}
+	upTo(".reserved", q.Reserved, maxTokens, "0 to the limit")
+	upTo(".total", q.Total, maxTokens, "0 (none) to 1000000000")
+	upTo(".burst", q.Burst, maxTokens, "0 (100 ms worth of total) to 1000000000")
+	upTo(".weight", q.Weight, maxWeight, "1 to 1000, or 0 for 1")
+	if q.Class != "" && q.Class != Interactive && q.Class != Batch {
+		c.is(field+".class", shortQuote(string(q.Class)), "interactive or batch")
+	}
+	c.budgets(field+".budgets", q.Budgets)
+	if len(c.faults) > good {
+		return
+	}
+	c.together(field, q.WithDefaults(c.per), q.Burst > 0)
+}
+
+// together checks fields that are good each by itself.
+func (c *checker) together(field string, q Quota, burstGiven bool) {
+	if q.Total > int(q.Per) {
+		c.is(field+".total per "+q.Per.String(), q.Total, "at most 1000000000 tokens per second")
+	}
+	if q.Total > 0 && q.Reserved > q.Total {
+		c.is(field+".reserved", q.Reserved, fmt.Sprintf("at most total, which is %d", q.Total))
+	}
+	if q.Total == 0 && burstGiven {
+		c.is(field+".burst", q.Burst, "0 without total")
+	}
+	switch {
+	case !q.Hard:
+	case q.Total == 0:
+		c.is(field+".hard", true, "false without total")
+	case q.Per < minHardPer:
+		c.is(field+".per", q.Per, "10s or more with hard")
+	case q.Total < minHardTotal:
+		c.is(field+".total", q.Total, fmt.Sprintf("%d or more with hard", minHardTotal))
+	}
+}
+
+// allowedZone: without zones on its machine, a program knows those of the package that it is told of here.
+const allowedZone = "the IANA name of a time zone, such as Europe/Berlin; import time/tzdata where the machine has none"
+
+func (c *checker) budgets(field string, budgets []Budget) {
+	seen := map[Period]bool{}
+	for i, b := range budgets {
+		at := fmt.Sprintf("%s[%d]", field, i)
+		if b.Amount < 1 || b.Amount > maxAmount {
+			c.is(at+".amount", b.Amount, "1 to 1000000000000000")
+		}
+		switch {
+		case b.Per != Hour && b.Per != Day && b.Per != Month:
+			c.is(at+".per", shortQuote(string(b.Per)), "hour, day or month")
+		case seen[b.Per]:
+			c.bad(at+".per", "is "+string(b.Per)+" once more", "at most one budget for each of hour, day and month")
+		}
+		seen[b.Per] = true
+		if _, err := zone(b.Zone); err != nil || b.Zone == "Local" { // Local is another one on every machine
+			c.is(at+".zone", shortQuote(b.Zone), allowedZone)
+		}
+		if b.Then != "" && b.Then != Refuse && b.Then != Fallback && b.Then != Lower {
+			c.is(at+".then", shortQuote(string(b.Then)), "refuse, fallback or batch")
+		}
+	}
+}

@@ -1,0 +1,324 @@
+package stock
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/quota"
+)
+
+// Terms are what a Stock is made for.
+type Terms struct {
+	// Quota has its defaults filled in.
+	Quota quota.Quota
+	// Pooled says that the tokens come in lots.
+	Pooled bool
+	// Part is the part of the quota that is this process's own, without a pool: above 0 to 1.
+	Part float64
+	// Wall is the wall clock at time 0.
+	Wall time.Time
+}
+
+// Endless is what is in hand of a tag that needs no stock.
+const Endless = math.MaxInt64
+
+// A Stock is what one tag has in hand. It is not safe for use by several goroutines at once.
+type Stock struct {
+	terms  Terms
+	needed bool // a draw needs tokens of it
+	till   till
+	purses []purse
+	// epoch counts the budget windows that have begun; see purse.
+	epoch, rollAt int64
+	anchor        time.Time // the wall clock at anchorAt
+	anchorAt      int64
+
+	lots   []lot // in the order of their ends
+	lotID  int64
+	window int64 // the newest that is known
+	grant  limit.TagGrant
+	again  int64 // more can come then; 0: not known
+
+	back, backSpent, owed int64
+	shadowed              int64
+	last                  *Draw
+}
+
+// A lot is a limit.Lot in nanoseconds.
+type lot struct {
+	id, tokens, from, until, window int64
+}
+
+// A Draw tells where tokens came from that were taken. Draws of the same origin are one pointer. The zero Draw
+// stands for tokens that no stock was needed for.
+type Draw struct {
+	lot, window, epoch int64
+	counted            bool
+}
+
+// New returns an empty stock.
+func New(t Terms) *Stock {
+	s := &Stock{terms: t, anchor: t.Wall, last: &Draw{}}
+	q := t.Quota
+	s.needed = q.Total > 0 || len(q.Budgets) > 0
+	if t.Pooled {
+		return s
+	}
+	part := func(n int64) int64 { return max(1, int64(float64(n)*t.Part)) }
+	if q.Total > 0 {
+		total, per, burst := q.Enforced()
+		s.till = till{total: part(total), per: per, burst: part(burst)}
+	}
+	for _, b := range q.Budgets {
+		b.Amount = part(b.Amount)
+		s.purses = append(s.purses, purse{Budget: b})
+	}
+	return s
+}
+
+// Needed tells whether draws of the tag need the stock.
+func (s *Stock) Needed() bool { return s.needed }
+
+// Holds tells whether a lack of tokens holds draws back.
+func (s *Stock) Holds() bool { return s.needed && !s.terms.Quota.Shadow }
+
+// Largest is the most tokens that one draw can ever take.
+func (s *Stock) Largest() int64 {
+	q := s.terms.Quota
+	if !s.needed || q.Shadow {
+		return Endless
+	}
+	most := int64(Endless)
+	if q.Total > 0 {
+		most = int64(max(q.Total, q.Burst))
+	}
+	if n := q.Largest(); n > 0 {
+		most = min(most, n)
+	}
+	for _, b := range q.Budgets {
+		if b.Then != quota.Lower {
+			most = min(most, b.Amount)
+		}
+	}
+	return most
+}
+
+// Anchor tells the stock what the wall clock shows now.
+func (s *Stock) Anchor(now int64, wall time.Time) {
+	if d := wall.Sub(s.wall(now)); d > time.Second || d < -time.Second {
+		s.rollAt = now
+	}
+	s.anchor, s.anchorAt = wall, now
+}
+
+// AtHand is how many tokens can be taken now.
+func (s *Stock) AtHand(now int64) int64 {
+	if !s.Holds() {
+		return Endless
+	}
+	return s.level(now)
+}
+
+// level is AtHand as if the tag were not in shadow.
+func (s *Stock) level(now int64) int64 {
+	if s.terms.Pooled {
+		return s.usable(now)
+	}
+	s.roll(now)
+	left, _ := s.budget()
+	return min(left, s.till.level(now))
+}
+
+// usable is the sum of the lots that are good now.
+func (s *Stock) usable(now int64) (sum int64) {
+	for i := range s.lots {
+		if l := &s.lots[i]; l.from <= now && now < l.until {
+			sum += l.tokens
+		}
+	}
+	return sum
+}
+
+// Take takes n tokens, if they are in hand. d stays good for Undo and Settle.
+func (s *Stock) Take(now, n int64) (d *Draw, ok bool) {
+	if !s.needed {
+		return s.origin(Draw{}), true
+	}
+	if s.level(now) < n {
+		if !s.terms.Quota.Shadow {
+			return nil, false
+		}
+		s.shadowed += n
+		return s.origin(Draw{}), true
+	}
+	if !s.terms.Pooled {
+		s.till.take(now, n)
+		s.spend(n, s.epoch)
+		return s.origin(Draw{epoch: s.epoch, counted: true}), true
+	}
+	from := Draw{counted: true}
+	for i := range s.lots {
+		l := &s.lots[i]
+		if l.from > now || now >= l.until || l.tokens == 0 {
+			continue
+		}
+		if from.lot == 0 {
+			from.lot, from.window = l.id, l.window
+		}
+		from.window = min(from.window, l.window)
+		k := min(n, l.tokens)
+		l.tokens -= k
+		if n -= k; n == 0 {
+			break
+		}
+	}
+	return s.origin(from), true
+}
+
+// origin returns a pointer to d, the same as long as d is the same.
+func (s *Stock) origin(d Draw) *Draw {
+	if *s.last != d {
+		s.last = &d
+	}
+	return s.last
+}
+
+// Return gives n tokens back that were taken. They can be taken again at once, or when their lot is over they go back to the pool.
+func (s *Stock) Return(now int64, d *Draw, n int64) {
+	if !d.counted || n <= 0 {
+		return
+	}
+	if !s.terms.Pooled {
+		s.roll(now)
+		s.till.take(now, -n)
+		s.spend(-n, d.epoch)
+		return
+	}
+	for i := range s.lots {
+		if l := &s.lots[i]; l.id == d.lot && now < l.until {
+			l.tokens += n
+			return
+		}
+	}
+	if !s.terms.Quota.Hard { // others would use it in a window that it was not in
+		s.giveUp(n, d.window)
+	}
+}
+
+// Owe books n tokens that were used above what was taken.
+func (s *Stock) Owe(now, n int64) {
+	if !s.needed || n <= 0 {
+		return
+	}
+	if s.terms.Pooled {
+		s.owed += n
+		return
+	}
+	s.roll(now)
+	s.till.take(now, n)
+	s.spend(n, s.epoch)
+}
+
+// Reach lets a till save up n tokens, for a draw that needs them; 0: no more than its burst.
+func (s *Stock) Reach(now, n int64) {
+	if s.till.total > 0 && s.till.room != n {
+		s.till.settle(now)
+		s.till.room = n
+	}
+}
+
+// Due is how long it takes until n tokens can be taken, and why it does; known is false when nobody can tell how long.
+func (s *Stock) Due(now, n int64) (d time.Duration, why limit.Reason, known bool) {
+	if !s.Holds() {
+		return 0, "", true
+	}
+	if s.terms.Pooled {
+		return s.dueLots(now, n)
+	}
+	s.roll(now)
+	d, why = s.till.due(now, n), limit.ReasonQuota
+	if left, by := s.budget(); by != nil && left < n {
+		if wait := by.end.Sub(s.wall(now)); wait > d {
+			d, why = wait, limit.ReasonBudget
+		}
+	}
+	return d, why, true
+}
+
+// dueLots is Due where the tokens come in lots.
+func (s *Stock) dueLots(now, n int64) (d time.Duration, why limit.Reason, known bool) {
+	have := s.usable(now)
+	if have >= n {
+		return 0, "", true
+	}
+	why = limit.ReasonQuota
+	if s.grant.Lacks != "" {
+		why = s.grant.Lacks
+	}
+	var coming []lot
+	for _, l := range s.lots {
+		if l.from > now {
+			coming = append(coming, l)
+		}
+	}
+	slices.SortFunc(coming, func(a, b lot) int { return int(min(max(a.from-b.from, -1), 1)) })
+	for _, l := range coming {
+		if have += l.tokens; have >= n {
+			return time.Duration(l.from - now), why, true
+		}
+	}
+	if s.again > now {
+		return time.Duration(s.again - now), why, true
+	}
+	return 0, why, false
+}
+
+// Earns is how long it takes to earn n tokens: at least a nanosecond.
+func (s *Stock) Earns(n int64) time.Duration {
+	q := s.terms.Quota
+	if q.Total <= 0 {
+		return 1
+	}
+	d := float64(n) * float64(q.Per) / float64(q.Total)
+	return time.Duration(min(max(d, 1), limit.Never/2))
+}
+
+// FallsBack tells whether what the budgets refuse goes to a fallback.
+func (s *Stock) FallsBack() bool {
+	if _, by := s.budget(); by != nil {
+		return by.Then == quota.Fallback
+	}
+	return slices.ContainsFunc(s.terms.Quota.Budgets, func(b quota.Budget) bool { return b.Then == quota.Fallback })
+}
+
+// Lowered tells whether the tag is in the lower class because a budget is spent.
+func (s *Stock) Lowered(now int64) bool {
+	if s.terms.Pooled {
+		return s.grant.Lowered
+	}
+	s.roll(now)
+	return slices.ContainsFunc(s.purses, func(p purse) bool { return p.Then == quota.Lower && p.left() == 0 })
+}
+
+// Spent is what is used and what is allowed in the budget window that ends first; 0 without budgets.
+func (s *Stock) Spent(now int64) (spent, amount int64) {
+	if s.terms.Pooled {
+		return s.grant.Spent, s.grant.Budget
+	}
+	s.roll(now)
+	var first *purse
+	for i := range s.purses {
+		if p := &s.purses[i]; first == nil || p.end.Before(first.end) {
+			first = p
+		}
+	}
+	if first == nil {
+		return 0, 0
+	}
+	return first.spent, first.Amount
+}
+
+// Shadowed is how many tokens were granted that the quota would have refused if it were not in shadow.
+func (s *Stock) Shadowed() int64 { return s.shadowed }

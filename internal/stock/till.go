@@ -1,0 +1,61 @@
+package stock
+
+import (
+	"math"
+	"time"
+)
+
+// A till gives out total tokens per per, with burst saved up. A till without a total gives out any number.
+type till struct {
+	total, burst int64
+	per          time.Duration
+	paid         int64 // up to when everything is paid for
+	room         int64 // tokens that can be saved up beyond burst, for a draw that needs more
+}
+
+// cost is how long n tokens take to earn.
+func (t *till) cost(n int64) int64 {
+	c := math.Ceil(float64(n) * float64(t.per) / float64(t.total))
+	return int64(min(c, math.MaxInt64/4))
+}
+
+// settle forgets what is above the burst.
+func (t *till) settle(now int64) { t.paid = max(t.paid, now-t.cost(max(t.burst, t.room))) }
+
+// level is how many tokens there are.
+func (t *till) level(now int64) int64 {
+	if t.total == 0 {
+		return math.MaxInt64
+	}
+	t.settle(now)
+	if now < t.paid {
+		return 0
+	}
+	n := int64(float64(now-t.paid) * float64(t.total) / float64(t.per))
+	for n > 0 && t.paid+t.cost(n) > now { // rounding
+		n--
+	}
+	return n
+}
+
+// take takes n tokens, which may make debt; below 0 gives back.
+func (t *till) take(now, n int64) {
+	if t.total == 0 {
+		return
+	}
+	t.settle(now)
+	if n < 0 {
+		t.paid -= t.cost(-n)
+		return
+	}
+	t.paid = min(t.paid, math.MaxInt64/4) + t.cost(n)
+}
+
+// due is how long it takes until n tokens are there.
+func (t *till) due(now, n int64) time.Duration {
+	if t.total == 0 {
+		return 0
+	}
+	t.settle(now)
+	return time.Duration(max(t.paid+t.cost(n)-now, 0))
+}

@@ -1,0 +1,110 @@
+package consensus
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
+	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// QuotaChanges are what is changed of the quotas that the processors of a pool are configured with.
+type QuotaChanges struct {
+	// Tags are the changed ones by name, and Other that of all other tags; nil: it is as configured.
+	Tags  map[string]throttle.Quota
+	Other *throttle.Quota
+	// Version counts the changes; 0: there were none.
+	Version Version
+}
+
+// SaveQuota makes q the quota of one tag of a pool, in place of the one that processors are configured with; nil: what is
+// configured counts again. The tag "" is all other tags together. Every processor goes by it from its next sync on, and
+// needs no restart. The pool must have a record: a processor has been in it. SaveQuota blocks until the store has
+// answered; ctx bounds it.
+//
+// What all tags reserve together must not be above the limit of a live processor unless force says so; then everything
+// reserved is scaled down. A tag that is configured and was never changed counts twice, for processors tell only the sum.
+//
+// Errors: *RequestError for a quota or a name that is invalid, for more reserved than there is, for more changes than a
+// document holds, and when no live processor has quotas; one that wraps ErrNoPool; *ConflictError when others keep changing
+// them at the same time; those of the store; and one for a document that this release cannot read.
+func SaveQuota(ctx context.Context, s Store, pool, tag string, q *throttle.Quota, force bool) error {
+	if tag != "" && !quota.ValidName(tag) {
+		return &RequestError{Field: "Tag", Value: fmt.Sprintf("%.40q", tag), Allowed: fmt.Sprint("1 to ", quota.MaxName, " bytes of text; empty for all other tags")}
+	}
+	_, err := quotaDoc.Change(ctx, s, pool, func(r pooldoc.Recorded[quotaChanges]) (quotaChanges, bool, error) {
+		if r.Err != nil {
+			return r.Value, false, r.Err // it may change what this release knows nothing of
+		}
+		next := r.Value.with(tag, q)
+		if q == nil {
+			return next, len(next.tags) < len(r.Value.tags) || next.other != r.Value.other, nil
+		}
+		if err := next.validate(quota.Quotas{}, 0, 0); err != nil {
+			return next, false, &RequestError{Field: "Quota", Value: err.Error(), Allowed: "a quota within its bounds"}
+		}
+		return next, true, fitsQuota(r.Roster, &r.Value, tag, q, force)
+	})
+	return saving(err, "consensus: saving a quota of pool %q: %w", pool)
+}
+
+// fitsQuota refuses a quota that no live processor would use, and one by which more is reserved than there is.
+func fitsQuota(roster []RosterRow, before *quotaChanges, tag string, q *quota.Quota, force bool) error {
+	heeded := len(roster) == 0
+	for i := range roster {
+		told, ok := unpackBusy(roster[i].Busy)
+		if !ok {
+			continue
+		}
+		heeded = true
+		n, ok := parseNote(roster[i].Note)
+		if !ok || force {
+			continue
+		}
+		most, per := perSecond(n.limit.Max, n.limit.Per), n.limit.Per
+		reserved := told.promised - before.reserves(tag, per) + reservedRate(q, per)
+		if reserved > most*(1+0x1p-10) { // as exact as it was told
+			return &RequestError{
+				Field: "Reserved", Value: fmt.Sprintf("%.6g tokens per second by all tags together", reserved),
+				Allowed: fmt.Sprintf("at most %.6g, the limit of processor %q, unless it is forced", most, roster[i].ID),
+			}
+		}
+	}
+	if !heeded {
+		return &RequestError{Field: "Quota", Value: fmt.Sprintf("for tag %q", tag), Allowed: "none, for no live processor of the pool has quotas"}
+	}
+	return nil
+}
+
+// reserves is what the changes reserve for a tag, in tokens per second.
+func (c *quotaChanges) reserves(tag string, per time.Duration) float64 {
+	if tag == "" {
+		if c.other == nil {
+			return 0
+		}
+		return reservedRate(c.other, per)
+	}
+	q := c.tags[tag]
+	return reservedRate(&q, per)
+}
+
+func reservedRate(q *quota.Quota, per time.Duration) float64 {
+	return perSecond(int64(q.Reserved), q.WithDefaults(per).Per)
+}
+
+// LoadQuotas returns what is changed of the quotas of a pool. Errors: one that wraps ErrNoPool, those of the store, and one
+// for a document that this release cannot read.
+func LoadQuotas(ctx context.Context, s Store, pool string) (QuotaChanges, error) {
+	docs, _, err := pooldoc.Load(ctx, s, pool)
+	if err != nil {
+		return QuotaChanges{}, fmt.Errorf("consensus: loading pool %q: %w", pool, err)
+	}
+	doc := quotaDoc.In(docs)
+	c, err := quotaDoc.Read(doc)
+	if err != nil {
+		return QuotaChanges{}, err
+	}
+	return QuotaChanges{Tags: c.tags, Other: c.other, Version: doc.Version}, nil
+}

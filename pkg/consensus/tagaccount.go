@@ -1,0 +1,246 @@
+package consensus
+
+import (
+	"math"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/quota"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+)
+
+// A tagAccount is what a processor knows of one of its own tags. It is a value: a copy of it shares nothing.
+type tagAccount struct {
+	// TagReport is what the limiter said last; but Back, BackSpent and Owed are what no answered request has
+	// told the store yet.
+	limit.TagReport
+
+	key     uint64
+	quota   quota.Quota
+	pattern int // of the quotas by which it goes, from 1; 0: it has its own, or is "" for all other tags
+
+	marks  [3]tagMark // the newest first, one interval apart
+	demand float64    // tokens per second
+	uses   float64    // tokens per second
+	active time.Duration
+
+	budgets [driver.MaxBudgets]tagBudget
+	window  int64 // counts the changes of budget windows
+	granted int64 // the window in which the newest lot was granted
+
+	// What the pool gives.
+	lot      tagLot
+	reserved time.Duration // the store has tokens set aside from then on: it is asked for none before
+	lack     driver.Lack
+	again    time.Duration // local time; 0: not known
+	rate     float64       // what the tag should get here, in tokens per second
+	scarce   bool          // the pool asks for more than the tag's total
+	target   float64
+	by       string
+	credit   float64 // tokens earned without the store
+	earned   time.Duration
+}
+
+// A tagMark is how many tokens had been used and refused at a time.
+type tagMark struct {
+	at            time.Duration
+	used, refused int64
+}
+
+// A tagLot is a limit.Lot in local time.
+type tagLot struct {
+	tokens      int64
+	from, until time.Duration
+}
+
+// A tagBudget is one budget of a tag in its present window.
+type tagBudget struct {
+	per quota.Period
+	// start and end are those of the window, on the store's clock in microseconds of Unix time.
+	start, end int64
+	amount     int64
+	// seen is the most that a store has told to be spent, and own what was granted here without
+	// asking it.
+	seen, own int64
+}
+
+// spent is the least that is known to be spent.
+func (b *tagBudget) spent() int64 { return min(b.seen+b.own, math.MaxInt64/2) }
+
+// hasTill tells whether the draws of a tag need tokens of its own.
+func hasTill(q *quota.Quota) bool { return q.Total > 0 || len(q.Budgets) > 0 }
+
+// perSecond is a number of tokens per period as a rate; 0 without a period.
+func perSecond(tokens int64, per time.Duration) float64 {
+	if per <= 0 {
+		return 0
+	}
+	return float64(tokens) / per.Seconds()
+}
+
+// take takes what the limiter says of the tag. What is given back is not among it.
+func (a *tagAccount) take(r *limit.TagReport) {
+	a.Used, a.Refused = max(a.Used, r.Used), max(a.Refused, r.Refused)
+	a.Waiting, a.InHand, a.Head = max(r.Waiting, 0), max(r.InHand, 0), max(r.Head, 0)
+	a.Owed = min(a.Owed+max(r.Owed, 0), maxAsk)
+}
+
+// gives takes what the limiter has given up.
+func (a *tagAccount) gives(back, spent int64) {
+	a.Back, a.BackSpent = min(a.Back+back, maxAsk), min(a.BackSpent+spent, maxAsk)
+}
+
+// measure works out the demand: the larger of the last interval's and of the last two intervals'. A
+// smoother that forgets slowly would miss every jump. interval is the present time between syncs.
+func (a *tagAccount) measure(now, interval time.Duration) {
+	if a.Used > a.marks[0].used || a.Refused > a.marks[0].refused || a.Waiting > 0 {
+		a.active = now
+	}
+	least := interval * 9 / 10 // requests come a little early
+	last := 0
+	if now-a.marks[0].at < least {
+		last = 1
+	}
+	a.demand, a.uses = 0, 0
+	for i := last; i < min(last+2, len(a.marks)); i++ {
+		m := &a.marks[i]
+		over := max(now-m.at, least).Seconds()
+		used := float64(a.Used - m.used)
+		a.demand = max(a.demand, (used+float64(a.Refused-m.refused)+float64(a.Waiting))/over)
+		a.uses = max(a.uses, used/over)
+	}
+	if a.quota.Total > 0 && !a.quota.Shadow {
+		a.demand = min(a.demand, perSecond(int64(a.quota.Total), a.quota.Per))
+	}
+	if last == 0 {
+		a.marks[2], a.marks[1] = a.marks[1], a.marks[0]
+		a.marks[0] = tagMark{now, a.Used, a.Refused}
+	}
+}
+
+// exhausted tells whether a budget is spent at whose end the tag stops.
+func (a *tagAccount) exhausted() bool { return a.lack == driver.LackBudget && !a.quota.Shadow }
+
+// lowered tells whether a budget is spent at whose end the tag goes on in the lower class.
+func (a *tagAccount) lowered() bool {
+	for i, b := range a.quota.Budgets {
+		if i < len(a.budgets) && b.Then == quota.Lower && a.budgets[i].spentAll() {
+			return true
+		}
+	}
+	return false
+}
+
+// spentAll tells whether nothing is left of a window that is known.
+func (b *tagBudget) spentAll() bool { return b.start > 0 && b.spent() >= b.amount }
+
+// nearest returns what is spent and allowed in the budget window that is nearest its end.
+func (a *tagAccount) nearest() (spent, amount int64) {
+	end := int64(math.MaxInt64)
+	for i := range a.quota.Budgets {
+		if i < len(a.budgets) && a.budgets[i].start > 0 && a.budgets[i].end < end {
+			b := &a.budgets[i]
+			end, spent, amount = b.end, b.spent(), b.amount
+		}
+	}
+	return spent, amount
+}
+
+// roll brings the budget windows up to a time of the store's clock, in microseconds of Unix time.
+func (a *tagAccount) roll(wall int64) {
+	at, rolled := time.UnixMicro(wall), false
+	for i := range a.budgets {
+		if i >= len(a.quota.Budgets) {
+			rolled = rolled || a.budgets[i].start > 0
+			a.budgets[i] = tagBudget{}
+			continue
+		}
+		q, b := &a.quota.Budgets[i], &a.budgets[i]
+		start, end := q.Window(at)
+		if next := start.UnixMicro(); b.per != q.Per || next != b.start {
+			*b, rolled = tagBudget{per: q.Per, start: next}, true
+		}
+		b.end, b.amount = end.UnixMicro(), q.Amount
+	}
+	if rolled {
+		a.window++
+		a.BackSpent = 0 // that was of another window
+	}
+}
+
+// maxAsk is the largest draw.
+const maxAsk = 1_000_000_000
+
+// warmFor is how many intervals after its last use a tag has a token in hand, where there are enough.
+const warmFor = 10
+
+// ask is what the tag will use until a bit after the next answer, and how far ahead it waits for it.
+func (a *tagAccount) ask(now, interval time.Duration, live int) (tokens int64, ahead time.Duration) {
+	if now < a.reserved {
+		return 0, 0
+	}
+	total, per, burst := a.quota.Enforced()
+	earns := perSecond(total, per)
+	if most := a.quota.Largest(); most > 0 {
+		defer func() { tokens = min(tokens, most) }() // the promise of a hard quota counts one draw
+	}
+	if enough := earns*interval.Seconds() + float64(burst); total > 0 && !a.quota.Hard && float64(a.Head) > enough {
+		wait := (float64(a.Head)-float64(burst))/earns*2 + interval.Seconds() // others may be before it
+		return min(a.Head, maxAsk), time.Duration(min(wait, driver.MaxReach.Seconds()) * float64(time.Second))
+	}
+	span := interval.Seconds() * 5 / 4
+	need := a.demand*span + float64(a.Waiting)
+	if total > 0 {
+		need = min(need, earns*span+float64(burst)) // more cannot be used until then
+	}
+	if a.scarce {
+		need = min(need, a.rate*span)
+	}
+	need -= float64(a.InHand)
+	idle := now - a.active
+	warm := idle < warmFor*interval && (total == 0 || earns*interval.Seconds() >= float64(2*live))
+	if need < 1 && a.InHand == 0 && (a.Waiting > 0 || warm && a.active > 0) {
+		need = 1
+	}
+	return int64(math.Ceil(min(max(need-0.1, 0), maxAsk))), 0 // a trace of a token is none
+}
+
+// earn adds what a part of the tag's total earns without the store, and returns what can be had of want tokens.
+func (a *tagAccount) earn(now, interval time.Duration, share float64, want int64) int64 {
+	total, per, burst := a.quota.Enforced()
+	got := float64(want)
+	if total > 0 {
+		rate := perSecond(total, per) * share
+		span := min(now-a.earned, interval+interval/4).Seconds()
+		a.credit = min(a.credit+rate*span, max(rate*interval.Seconds(), float64(burst)*share, 1))
+		got = min(got, math.Floor(a.credit))
+	}
+	a.earned = now
+	for i := range a.quota.Budgets {
+		b := &a.budgets[min(i, len(a.budgets)-1)]
+		if b.start == 0 {
+			return 0 // nobody has told the time
+		}
+		if a.quota.Budgets[i].Then == quota.Lower && b.spentAll() {
+			continue
+		}
+		got = min(got, math.Floor(float64(b.amount-b.seen)*share)-float64(b.own))
+	}
+	tokens := int64(max(got, 0))
+	if total > 0 {
+		a.credit -= float64(tokens)
+	}
+	for i := range a.budgets {
+		a.budgets[i].own += tokens
+	}
+	return tokens
+}
+
+// unearn takes back what was earned without the store and given up.
+func (a *tagAccount) unearn(tokens, spent int64) {
+	a.credit += float64(tokens)
+	for i := range a.budgets {
+		a.budgets[i].own = max(0, a.budgets[i].own-spent)
+	}
+}

@@ -1,0 +1,259 @@
+package consensus
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+)
+
+const sec = time.Second
+
+// wallZero is the store's clock at local time 0: ten seconds before a full hour.
+var wallZero = time.Date(2026, 3, 4, 9, 59, 50, 0, time.UTC).UnixMicro()
+
+// A bookkeeper drives a tagBook with an interval of one second.
+type bookkeeper struct {
+	t *testing.T
+	tagBook
+}
+
+func keep(t *testing.T, q quota.Quotas) *bookkeeper {
+	t.Helper()
+	k := &bookkeeper{t: t}
+	k.setQuotas(q.WithDefaults(sec), 0)
+	k.take(0, 0, sec, &driver.Answer{Wall: wallZero})
+	return k
+}
+
+// asks reports one tag and returns its draw.
+func (k *bookkeeper) asks(now time.Duration, r limit.TagReport) driver.Draw {
+	k.t.Helper()
+	k.report(now, sec, false, []limit.TagReport{r})
+	list := k.draws(now, sec, 1, false)
+	if len(list) == 0 {
+		return driver.Draw{}
+	}
+	require.Len(k.t, list, 1)
+	require.NoError(k.t, valid(list))
+	return list[0]
+}
+
+func valid(draws []driver.Draw) error {
+	req := driver.Request{Pool: "pool", ID: "a", Incarnation: "1", Seq: 1, Lease: DefaultLease, Draws: draws}
+	return req.Validate()
+}
+
+// gives takes an answer to a request that was sent at a time, and returns what the limiter gets.
+func (k *bookkeeper) gives(now, sent time.Duration, drawn ...driver.Drawn) limit.TagGrant {
+	k.t.Helper()
+	k.take(now, sent, sec, &driver.Answer{Wall: wallZero + now.Microseconds(), Draws: drawn})
+	list := k.grants(tagBase)
+	require.Len(k.t, list, 1)
+	return list[0]
+}
+
+func one(total int) quota.Quotas {
+	return quota.Quotas{Tags: map[string]quota.Quota{"a": {Total: total}}}
+}
+
+func TestABookAsksForWhatATagWillUse(t *testing.T) {
+	k := keep(t, one(1000))
+	d := k.asks(10*sec, limit.TagReport{Tag: "a", Used: 40, Waiting: 8})
+	require.Equal(t, driver.Draw{Key: quota.Key("a"), Total: 1000, Per: sec, Burst: 100, Ask: 14}, d, "48 in ten seconds, a quarter more, and who waits")
+	k.gives(10*sec, 10*sec)
+	d = k.asks(11*sec, limit.TagReport{Tag: "a", Used: 140, Refused: 20, InHand: 30})
+	require.EqualValues(t, 120, d.Ask, "120 in the last second, less what is in hand")
+	k.gives(11*sec, 11*sec)
+	require.EqualValues(t, 75, k.asks(12*sec, limit.TagReport{Tag: "a", Used: 140, Refused: 20}).Ask, "over two intervals it is 60 a second still")
+	k.gives(12*sec, 12*sec)
+	require.EqualValues(t, 1, k.asks(13*sec, limit.TagReport{Tag: "a", Used: 140, Refused: 20}).Ask, "one for who comes next")
+	k.gives(13*sec, 13*sec)
+	require.Zero(t, k.asks(30*sec, limit.TagReport{Tag: "a", Used: 140, Refused: 20}), "it is not used any more")
+	k.gives(30*sec, 30*sec)
+	require.EqualValues(t, 1350, k.asks(31*sec, limit.TagReport{Tag: "a", Used: 140, Waiting: 1e9}).Ask, "more than the total can earn is not asked for")
+}
+
+func TestABookAsksForOneTokenAtLeastIfSomebodyWaits(t *testing.T) {
+	k := keep(t, quota.Quotas{Tags: map[string]quota.Quota{"a": {Total: 1, Per: time.Hour, Burst: 1}}})
+	require.EqualValues(t, 1, k.asks(100*sec, limit.TagReport{Tag: "a", Waiting: 1}).Ask)
+	k.gives(100*sec, 100*sec)
+	require.Zero(t, k.asks(103*sec, limit.TagReport{Tag: "a", Used: 1}), "too little for a token in each hand")
+}
+
+// Urgent requests follow each other in tenths of an interval. Demand is still measured over whole ones.
+func TestDemandIsMeasuredOverWholeIntervals(t *testing.T) {
+	k := keep(t, one(10_000))
+	for i := range 40 {
+		now := 10*sec + time.Duration(i)*sec/10
+		k.report(now, sec, false, []limit.TagReport{{Tag: "a", Used: int64(10 * i)}})
+	}
+	require.InDelta(t, 100, k.accounts[0].demand, 12)
+	require.InDelta(t, 100, k.accounts[0].uses, 12)
+}
+
+// T3: what was drawn is void two intervals after its request was sent, however late the answer comes.
+func TestALotIsVoidTwoIntervalsAfterItsRequest(t *testing.T) {
+	k := keep(t, one(100))
+	k.asks(10*sec, limit.TagReport{Tag: "a", Waiting: 50})
+	g := k.gives(11*sec, 10*sec, driver.Drawn{Key: quota.Key("a"), Tokens: 30, Lack: driver.LackTotal, Again: sec / 2})
+	require.Equal(t, limit.Lot{Tokens: 30, From: tagBase.Add(10 * sec), Until: tagBase.Add(12 * sec)}, g.Lot)
+	require.Equal(t, limit.ReasonQuota, g.Lacks)
+	require.Equal(t, tagBase.Add(11*sec+sec/2), g.Again)
+	require.True(t, g.Needed)
+	require.Nil(t, k.grants(tagBase), "once")
+
+	k.asks(20*sec, limit.TagReport{Tag: "a", Waiting: 50})
+	g = k.gives(22*sec, 20*sec, driver.Drawn{Key: quota.Key("a"), Tokens: 30})
+	require.Zero(t, g.Lot, "it is over")
+	k.asks(30*sec, limit.TagReport{Tag: "a", Waiting: 5})
+	g = k.gives(30*sec, 30*sec, driver.Drawn{Key: quota.Key("a"), Tokens: 1000})
+	require.LessOrEqual(t, g.Lot.Tokens, int64(135), "a store that gives more than it was asked for is not believed")
+}
+
+// T2: what is larger than what an interval earns is reserved, and nothing else is asked for until it is there.
+func TestALargeDrawIsAskedForAhead(t *testing.T) {
+	k := keep(t, one(10))
+	d := k.asks(10*sec, limit.TagReport{Tag: "a", Waiting: 45, Head: 40})
+	require.EqualValues(t, 40, d.Ask)
+	require.Equal(t, 8800*time.Millisecond, d.Ahead, "twice the time that it takes, and an interval")
+	g := k.gives(10*sec+sec/10, 10*sec, driver.Drawn{Key: quota.Key("a"), Tokens: 40, From: 4 * sec})
+	require.Equal(t, tagBase.Add(14*sec+sec/10), g.Lot.From, "not before the store's time")
+	require.Equal(t, tagBase.Add(16*sec), g.Lot.Until)
+	require.Zero(t, k.asks(12*sec, limit.TagReport{Tag: "a", Waiting: 45, Head: 40, InHand: 40}))
+	require.NotZero(t, k.asks(15*sec, limit.TagReport{Tag: "a", Waiting: 5, Head: 5}))
+}
+
+// T4: what is given back, and what is owed, is told until a request that says it is answered.
+func TestWhatIsGivenBackIsToldUntilItIsAnswered(t *testing.T) {
+	k := keep(t, one(1000))
+	d := k.asks(10*sec, limit.TagReport{Tag: "a", Waiting: 1, Back: 7, Owed: 3})
+	require.EqualValues(t, []int64{7, 3}, []int64{d.Back, d.Owed})
+	d = k.asks(11*sec, limit.TagReport{Tag: "a", Waiting: 1, Back: 2, Owed: 1})
+	require.EqualValues(t, []int64{9, 4}, []int64{d.Back, d.Owed}, "the one before got no answer")
+	g := k.gives(11*sec, 11*sec, driver.Drawn{Key: quota.Key("a"), Tokens: 1})
+	require.EqualValues(t, 1, g.Lot.Tokens, "nothing of what was given back")
+	d = k.asks(12*sec, limit.TagReport{Tag: "a", Waiting: 1, Back: 5})
+	require.EqualValues(t, []int64{5, 0}, []int64{d.Back, d.Owed})
+	k.gives(12*sec, 12*sec)
+	d = k.asks(13*sec, limit.TagReport{Tag: "a", Waiting: 1})
+	require.Zero(t, d.Back, "also a repeated answer settles it, which gives nothing")
+}
+
+// What a store has forgotten, or a clone may hold as well, is not given back: it would make room for others twice.
+func TestWhatTheStoreHasForgottenIsNotGivenBack(t *testing.T) {
+	for name, forget := range map[string]func(*bookkeeper){
+		"frozen": func(k *bookkeeper) {
+			k.take(11*sec, 11*sec, sec, &driver.Answer{Frozen: sec, Wall: wallZero})
+		},
+		"a new incarnation": func(k *bookkeeper) { k.forget() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := keep(t, one(1000))
+			k.asks(10*sec, limit.TagReport{Tag: "a", Waiting: 50})
+			k.gives(10*sec, 10*sec, driver.Drawn{Key: quota.Key("a"), Tokens: 50})
+			k.report(11*sec, sec, false, []limit.TagReport{{Tag: "a", Waiting: 1, Back: 4, Owed: 2}})
+			forget(k)
+			d := k.asks(11*sec+sec/2, limit.TagReport{Tag: "a", Waiting: 1, Back: 3})
+			require.Zero(t, d.Back)
+			require.EqualValues(t, 2, d.Owed, "what is owed counts")
+			k.gives(12*sec, 12*sec)
+			require.EqualValues(t, 5, k.asks(12*sec, limit.TagReport{Tag: "a", Waiting: 1, Back: 5}).Back, "that cannot be of before")
+		})
+	}
+}
+
+// A machine that was suspended voids what is in hand, and what an answer under way brings.
+func TestDistrustVoidsWhatIsInHand(t *testing.T) {
+	k := keep(t, one(1000))
+	k.asks(10*sec, limit.TagReport{Tag: "a", Waiting: 50})
+	k.distrust()
+	g := k.gives(10*sec, 10*sec, driver.Drawn{Key: quota.Key("a"), Tokens: 50})
+	require.True(t, g.Void)
+	require.Zero(t, g.Lot)
+	k.asks(11*sec, limit.TagReport{Tag: "a", Waiting: 50})
+	g = k.gives(11*sec, 11*sec, driver.Drawn{Key: quota.Key("a"), Tokens: 50})
+	require.False(t, g.Void)
+	require.EqualValues(t, 50, g.Lot.Tokens)
+}
+
+// Tags that wait come first, and those that found no room come first the next time: none starves.
+func TestTagsTakeTurnsInRequests(t *testing.T) {
+	const tags = 300
+	k := keep(t, quota.Quotas{Match: []quota.Pattern{{Tag: "t*", Quota: quota.Quota{Total: 1000}}}})
+	tag := func(i int) string { return fmt.Sprintf("t%03d", i) }
+	seen := map[uint64]int{}
+	for turn := range 10 {
+		now := time.Duration(10+turn) * sec
+		var reports []limit.TagReport
+		for i := range tags {
+			reports = append(reports, limit.TagReport{Tag: tag(i), Used: int64(10 * (turn + 1)), Waiting: int64(1 - min(i%100, 1))})
+		}
+		k.report(now, sec, false, reports)
+		draws := k.draws(now, sec, 1, false)
+		require.Len(t, draws, usualDraws)
+		require.NoError(t, valid(draws))
+		for i := range 3 {
+			require.Contains(t, []uint64{quota.Key("t000"), quota.Key("t100"), quota.Key("t200")}, draws[i].Key)
+		}
+		for _, d := range draws {
+			seen[d.Key]++
+		}
+		k.take(now, now, sec, &driver.Answer{})
+	}
+	require.Len(t, seen, tags)
+
+	var all []limit.TagReport
+	for i := range tags {
+		all = append(all, limit.TagReport{Tag: tag(i), Waiting: 1})
+	}
+	seen = map[uint64]int{}
+	for turn := range 2 {
+		now := time.Duration(30+turn) * sec
+		k.report(now, sec, false, all)
+		draws := k.draws(now, sec, 1, false)
+		require.Len(t, draws, driver.MaxDraws)
+		for _, d := range draws {
+			seen[d.Key]++
+		}
+		k.take(now, now, sec, &driver.Answer{})
+	}
+	require.Len(t, seen, tags)
+}
+
+// However many names come, memory is bounded, and no account that owes is dropped.
+func TestABookIsBounded(t *testing.T) {
+	k := keep(t, quota.Quotas{Match: []quota.Pattern{{Tag: "*", Quota: quota.Quota{Total: 10}}}})
+	k.report(0, sec, false, []limit.TagReport{{Tag: "debtor", Owed: 5}})
+	for i := range 3 * maxAccounts {
+		k.report(time.Duration(i)*sec/100, sec, false, []limit.TagReport{{Tag: fmt.Sprint("n", i), Used: 1}})
+	}
+	require.Len(t, k.accounts, maxAccounts)
+	require.EqualValues(t, 5, k.account("debtor", 0).Owed)
+	// Names that all wait fill the book, and the next one has no room.
+	var waiting []limit.TagReport
+	for i := range maxAccounts + 10 {
+		waiting = append(waiting, limit.TagReport{Tag: fmt.Sprint("w", i), Waiting: 1})
+	}
+	k.report(100*sec, sec, false, waiting)
+	require.Len(t, k.accounts, maxAccounts)
+}
+
+// A limiter may report anything.
+func TestABookSurvivesHostileReports(t *testing.T) {
+	k := keep(t, quota.Quotas{Tags: map[string]quota.Quota{"a": {Total: 10, Budgets: []quota.Budget{{Amount: 5, Per: quota.Day}}}}})
+	for i, r := range []limit.TagReport{
+		{Tag: "a", Used: -1, Refused: -5, Waiting: -9, InHand: -3, Back: -2, BackSpent: -1, Owed: -7, Head: -1},
+		{Tag: "a", Used: math.MaxInt64, Refused: math.MaxInt64, Waiting: math.MaxInt64, InHand: math.MaxInt64, Back: math.MaxInt64, BackSpent: math.MaxInt64, Owed: math.MaxInt64, Head: math.MaxInt64},
+		{Tag: "a", Waiting: math.MaxInt64, Back: 1, BackSpent: 9, Head: math.MaxInt64},
+	} {
+		k.report(time.Duration(10+i)*sec, sec, false, []limit.TagReport{r})
+		require.NoError(t, valid(k.draws(time.Duration(10+i)*sec, sec, 1, true)))
+	}
+}

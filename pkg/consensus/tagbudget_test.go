@@ -1,0 +1,118 @@
+package consensus
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+)
+
+func budgeted(then quota.Then) quota.Quotas {
+	return quota.Quotas{Tags: map[string]quota.Quota{"a": {Budgets: []quota.Budget{
+		{Amount: 100, Per: quota.Hour, Then: then}, {Amount: 1000, Per: quota.Day},
+	}}}}
+}
+
+// Budget windows are those of the store's clock, which runs on between answers. What is spent is told by maximum, and
+// begins anew with the window.
+func TestBudgetWindowsAreThoseOfTheStoresClock(t *testing.T) {
+	k := keep(t, budgeted(quota.Refuse))
+	hour := wallZero + (10 * sec).Microseconds() // the next one
+	day := time.Date(2026, 3, 4, 0, 0, 0, 0, time.UTC).UnixMicro()
+	d := k.asks(5*sec, limit.TagReport{Tag: "a", Waiting: 2})
+	require.Equal(t, []driver.BudgetDraw{
+		{Amount: 100, Start: hour - time.Hour.Microseconds(), End: hour},
+		{Amount: 1000, Start: day, End: day + (24 * time.Hour).Microseconds()},
+	}, d.Budgets)
+	g := k.gives(5*sec, 5*sec, driver.Drawn{Key: d.Key, Tokens: 2, Spent: []int64{98, 500}})
+	require.EqualValues(t, []int64{98, 100}, []int64{g.Spent, g.Budget}, "of the window that ends first")
+	before := g.Lot.Window
+	d = k.asks(6*sec, limit.TagReport{Tag: "a", Waiting: 2, Back: 2, BackSpent: 2})
+	require.EqualValues(t, 98, d.Budgets[0].Seen)
+	require.EqualValues(t, 2, d.BackSpent)
+	g = k.gives(6*sec, 6*sec, driver.Drawn{Key: d.Key, Tokens: 2, Spent: []int64{97, 499}})
+	require.EqualValues(t, 98, g.Spent, "never less than was told")
+
+	// A new hour: what was granted before is of another window.
+	d = k.asks(10*sec, limit.TagReport{Tag: "a", Waiting: 2, Back: 2, BackSpent: 2})
+	require.Equal(t, hour, d.Budgets[0].Start)
+	require.Zero(t, d.Budgets[0].Seen)
+	require.EqualValues(t, 500, d.Budgets[1].Seen)
+	require.EqualValues(t, []int64{2, 0}, []int64{d.Back, d.BackSpent})
+	g = k.gives(10*sec, 10*sec, driver.Drawn{Key: d.Key, Tokens: 2, Spent: []int64{2, 501}})
+	require.Greater(t, g.Lot.Window, before)
+}
+
+func TestABudgetIsNotDrawnBeforeTheTimeIsKnown(t *testing.T) {
+	k := &bookkeeper{t: t}
+	k.setQuotas(budgeted(quota.Refuse).WithDefaults(sec), 0)
+	require.Zero(t, k.asks(5*sec, limit.TagReport{Tag: "a", Waiting: 2}))
+}
+
+// A spent budget says so, with the end of its window; the tag counts as one that wants nothing.
+func TestASpentBudgetIsToldWithItsEnd(t *testing.T) {
+	k := keep(t, budgeted(quota.Refuse))
+	d := k.asks(5*sec, limit.TagReport{Tag: "a", Waiting: 2})
+	g := k.gives(5*sec, 5*sec, driver.Drawn{Key: d.Key, Spent: []int64{100, 500}, Lack: driver.LackBudget, Again: 5 * sec})
+	require.Equal(t, limit.ReasonBudget, g.Lacks)
+	require.Equal(t, "budget", g.By)
+	require.False(t, g.Lowered)
+	require.Equal(t, tagBase.Add(10*sec), g.Again)
+	var p tagPolicy
+	p.set(&k.quotas)
+	require.Empty(t, p.busy(&k.tagBook))
+	k.report(10*sec, sec, false, []limit.TagReport{{Tag: "a", Waiting: 2}})
+	require.Len(t, p.busy(&k.tagBook), 1, "it can come again")
+}
+
+// At the end of a budget of class batch the tag goes on in the lower class, and without that budget.
+func TestALoweredTagGoesOn(t *testing.T) {
+	k := keep(t, budgeted(quota.Lower))
+	d := k.asks(5*sec, limit.TagReport{Tag: "a", Waiting: 2})
+	g := k.gives(5*sec, 5*sec, driver.Drawn{Key: d.Key, Spent: []int64{100, 500}, Lack: driver.LackBudget, Again: 5 * sec})
+	require.True(t, g.Lowered)
+	d = k.asks(6*sec, limit.TagReport{Tag: "a", Waiting: 2})
+	require.Len(t, d.Budgets, 1)
+	require.EqualValues(t, 1000, d.Budgets[0].Amount)
+	g = k.gives(6*sec, 6*sec, driver.Drawn{Key: d.Key, Tokens: 2, Spent: []int64{502}})
+	require.EqualValues(t, 2, g.Lot.Tokens)
+	require.True(t, g.Lowered)
+	k.report(10*sec, sec, false, []limit.TagReport{{Tag: "a", Waiting: 2}})
+	require.False(t, k.accounts[0].lowered(), "the next window")
+}
+
+// While the store forgets, all that is known to be spent is told, also of tags that need nothing.
+func TestWhatIsSpentIsToldToAStoreThatHasForgotten(t *testing.T) {
+	k := keep(t, budgeted(quota.Refuse))
+	d := k.asks(5*sec, limit.TagReport{Tag: "a", Waiting: 2})
+	k.gives(5*sec, 5*sec, driver.Drawn{Key: d.Key, Tokens: 2, Spent: []int64{60, 500}})
+	k.report(25*60*sec, sec, false, nil)
+	require.Empty(t, k.draws(25*60*sec, sec, 1, false))
+	draws := k.draws(25*60*sec, sec, 1, true)
+	require.Len(t, draws, 1)
+	require.Zero(t, draws[0].Ask)
+	require.EqualValues(t, 500, draws[0].Budgets[1].Seen)
+}
+
+// Without the store a processor spends its part of what is left, and tells what it spent.
+func TestABudgetWithoutTheStore(t *testing.T) {
+	k := keep(t, budgeted(quota.Refuse))
+	d := k.asks(5*sec, limit.TagReport{Tag: "a", Waiting: 2})
+	k.gives(5*sec, 5*sec, driver.Drawn{Key: d.Key, Tokens: 2, Spent: []int64{60, 500}})
+	got := int64(0)
+	for i := range 5 {
+		now := 6*sec + time.Duration(i)*sec/2
+		k.report(now, sec, true, []limit.TagReport{{Tag: "a", Used: got, Waiting: 6}})
+		k.grantLocally(now, sec, time.Hour, 4, 0.25, func(*tagAccount) bool { return true })
+		got += k.grants(tagBase)[0].Lot.Tokens
+	}
+	require.EqualValues(t, 10, got, "a quarter of the 40 that are left")
+	d = k.asks(9*sec, limit.TagReport{Tag: "a", Used: got, Waiting: 2})
+	require.EqualValues(t, 70, d.Budgets[0].Seen)
+	k.gives(9*sec, 9*sec, driver.Drawn{Key: d.Key, Spent: []int64{75, 510}})
+	require.EqualValues(t, 75, k.accounts[0].budgets[0].spent())
+}

@@ -1,0 +1,140 @@
+package consensus
+
+import (
+	"cmp"
+	"encoding/binary"
+	"math"
+	"slices"
+
+	"github.com/numaproj-contrib/numathrottle/internal/fairtags"
+)
+
+// What a processor tells the others of its tags (RosterRow.Busy) is a few bytes. Who tells nothing knows no quotas.
+//
+//	1  the form, busyForm
+//	1  a number that differs from that of the request before: a row whose number stands still is silent
+//	2  the demand of the tags that are not named, and
+//	2  how much of it is reserved
+//	4  a hash of the quotas that it is configured with
+//	2  what the quotas in force reserve together
+//	7  for each tag that is named: the first 5 bytes of its key, and 2 for its demand
+//
+// Rates are in tokens per second; see packRate.
+const (
+	busyForm  = 1
+	busyHead  = 12
+	busyEntry = 7
+	// maxBusyTags is how many tags are named.
+	maxBusyTags = 48
+	// busyKeyBits is how much of a key is told.
+	busyKeyBits = 40
+)
+
+// A busyTag is what a processor knows of one of its own tags.
+type busyTag struct {
+	key uint64 // of busyKey
+	// rate is the demand, and reserved how much of it is within what is reserved for the tag.
+	rate, reserved float64
+	limited        bool
+}
+
+// A busyReport is the decoded form of RosterRow.Busy.
+type busyReport struct {
+	turn byte
+	hash uint32
+	// promised is what the quotas in force reserve together.
+	promised float64
+	// The keys are those of busyKey.
+	tags               []fairtags.Busy
+	rest, restReserved float64
+}
+
+// busyKey is what is told of a key. No key but 0, which is all other tags, is told as 0.
+func busyKey(key uint64) uint64 {
+	if short := key >> (64 - busyKeyBits); short > 0 || key == 0 {
+		return short
+	}
+	return 1
+}
+
+// packBusy returns the text of Report.Busy. Reserved tags come first, then limited ones, each
+// by falling demand; what has no room is told as a sum.
+func packBusy(turn byte, hash uint32, promised float64, tags []busyTag) string {
+	order := slices.Clone(tags)
+	rank := func(t busyTag) int {
+		switch {
+		case t.reserved > 0:
+			return 0
+		case t.limited:
+			return 1
+		}
+		return 2
+	}
+	slices.SortFunc(order, func(a, b busyTag) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(b.rate, a.rate), cmp.Compare(a.key, b.key))
+	})
+	named := order[:min(len(order), maxBusyTags)]
+	var rest, restReserved float64
+	for _, t := range order[len(named):] {
+		rest, restReserved = rest+t.rate, restReserved+t.reserved
+	}
+	b := append(make([]byte, 0, busyHead+len(named)*busyEntry), busyForm, turn)
+	b = binary.BigEndian.AppendUint16(b, packRate(rest))
+	b = binary.BigEndian.AppendUint16(b, packRate(restReserved))
+	b = binary.BigEndian.AppendUint32(b, hash)
+	b = binary.BigEndian.AppendUint16(b, packRate(promised))
+	for _, t := range named {
+		var key [8]byte
+		binary.BigEndian.PutUint64(key[:], t.key)
+		b = append(b, key[8-busyKeyBits/8:]...)
+		b = binary.BigEndian.AppendUint16(b, packRate(t.rate))
+	}
+	return string(b)
+}
+
+// unpackBusy reads what packBusy writes; ok is false for anything else. No text makes it return
+// more than maxBusyTags, or a rate that is no number.
+func unpackBusy(text string) (r busyReport, ok bool) {
+	b := []byte(text)
+	if len(b) < busyHead || b[0] != busyForm || (len(b)-busyHead)%busyEntry != 0 || (len(b)-busyHead)/busyEntry > maxBusyTags {
+		return busyReport{}, false
+	}
+	r.turn, r.hash = b[1], binary.BigEndian.Uint32(b[6:])
+	r.rest = unpackRate(binary.BigEndian.Uint16(b[2:]))
+	r.restReserved = min(unpackRate(binary.BigEndian.Uint16(b[4:])), r.rest)
+	r.promised = unpackRate(binary.BigEndian.Uint16(b[10:]))
+	for b = b[busyHead:]; len(b) > 0; b = b[busyEntry:] {
+		var key [8]byte
+		copy(key[8-busyKeyBits/8:], b)
+		r.tags = append(r.tags, fairtags.Busy{Key: binary.BigEndian.Uint64(key[:]), Rate: unpackRate(binary.BigEndian.Uint16(b[busyKeyBits/8:]))})
+	}
+	return r, true
+}
+
+// A packed rate has 6 bits of exponent and 10 of fraction: 0, or 6e-8 to 1e12 tokens per
+// second, with an error below 0.1 %.
+const (
+	rateFraction = 10 // bits
+	rateLowest   = -24
+	rateHighest  = 39
+)
+
+// packRate packs a rate in tokens per second. One above the highest is told as the highest.
+func packRate(rate float64) uint16 {
+	if !(rate > 0) { // not a number as well
+		return 0
+	}
+	fraction, exponent := math.Frexp(min(rate, math.Ldexp(1, rateHighest))) // 0.5 to 1
+	steps := int(math.Round((2*fraction - 1) * (1 << rateFraction)))
+	code := (exponent-1-rateLowest)<<rateFraction + steps // a full fraction carries over
+	return uint16(max(0, min(code, math.MaxUint16)))      //nolint:gosec // within bounds
+}
+
+// unpackRate is the inverse of packRate.
+func unpackRate(code uint16) float64 {
+	if code == 0 {
+		return 0
+	}
+	fraction := 1 + float64(code&(1<<rateFraction-1))/(1<<rateFraction)
+	return math.Ldexp(fraction, int(code>>rateFraction)+rateLowest)
+}

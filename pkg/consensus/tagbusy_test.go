@@ -1,0 +1,106 @@
+package consensus
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/fairtags"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+)
+
+func TestPackedRates(t *testing.T) {
+	for _, rate := range []float64{0, 1e-6, 1.0 / 60, 0.5, 1, 3, 100, 12345.678, 1e9, 5e11} {
+		got := unpackRate(packRate(rate))
+		require.InDelta(t, rate, got, rate/1000, rate)
+		require.Equal(t, packRate(rate), packRate(got), "packed again it is the same")
+	}
+	require.Zero(t, packRate(math.NaN()))
+	require.Zero(t, packRate(-1))
+	require.InDelta(t, 5.5e11, unpackRate(packRate(math.Inf(1))), 1e10, "the highest")
+	require.Zero(t, packRate(1e-12), "next to nothing")
+	last := 0.0
+	for code := range math.MaxUint16 {
+		rate := unpackRate(uint16(code))
+		require.GreaterOrEqual(t, rate, last)
+		last = rate
+	}
+}
+
+// Reserved tags are named before limited ones, and those before the rest, whatever they ask for.
+func TestBusyNamesReservedTagsFirst(t *testing.T) {
+	var tags []busyTag
+	for i := range uint64(40) {
+		tags = append(tags,
+			busyTag{key: 3000 + i, rate: 1000},
+			busyTag{key: 2000 + i, rate: 10, limited: true},
+			busyTag{key: 1000 + i, rate: float64(1 + i), reserved: 1},
+		)
+	}
+	text := packBusy(7, 0xabcd1234, 300, tags)
+	require.Len(t, text, 12+48*7)
+	require.LessOrEqual(t, len(text), driver.MaxBusyBytes)
+	r, ok := unpackBusy(text)
+	require.True(t, ok)
+	require.Equal(t, byte(7), r.turn)
+	require.Equal(t, uint32(0xabcd1234), r.hash)
+	require.InDelta(t, 300, r.promised, 0.3)
+	require.Len(t, r.tags, 48)
+	for i, b := range r.tags {
+		if i < 40 {
+			require.Equal(t, fairtags.Busy{Key: uint64(1039 - i), Rate: float64(40 - i)}, b)
+		} else {
+			require.Equal(t, fairtags.Busy{Key: uint64(2000 + i - 40), Rate: 10}, b)
+		}
+	}
+	require.InDelta(t, 32*10+40*1000, r.rest, 50)
+	require.Zero(t, r.restReserved)
+}
+
+func TestBusySumsWhatHasNoRoom(t *testing.T) {
+	var tags []busyTag
+	for i := range uint64(60) {
+		tags = append(tags, busyTag{key: 1000 + i, rate: 4, reserved: 3})
+	}
+	r, ok := unpackBusy(packBusy(0, 0, 0, tags))
+	require.True(t, ok)
+	require.InDelta(t, 48, r.rest, 0.1)
+	require.InDelta(t, 36, r.restReserved, 0.1)
+}
+
+func TestBusyKeyOfOtherTagsIsItsOwn(t *testing.T) {
+	require.Zero(t, busyKey(0))
+	require.Equal(t, uint64(1), busyKey(5), "no other key is told as 0")
+	require.Equal(t, uint64(0xabcdef0123), busyKey(0xabcdef0123456789))
+}
+
+// Whatever stands in the roster, nothing bad comes out of it.
+func TestHostileBusyIsNothing(t *testing.T) {
+	good := packBusy(1, 2, 3, []busyTag{{key: 1 << 30, rate: 3}})
+	for _, text := range []string{"", "x", good[:len(good)-1], good + "x", "\x02" + good[1:], string(make([]byte, 12)), good + string(make([]byte, 7*48))} {
+		_, ok := unpackBusy(text)
+		require.False(t, ok, "%q", text)
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 20_000 {
+		b := make([]byte, rng.IntN(driver.MaxBusyBytes+20))
+		for i := range b {
+			b[i] = byte(rng.Uint32())
+		}
+		if len(b) > 0 {
+			b[0] = busyForm
+		}
+		r, ok := unpackBusy(string(b))
+		if !ok {
+			require.Empty(t, r.tags)
+			continue
+		}
+		require.LessOrEqual(t, len(r.tags), maxBusyTags)
+		require.LessOrEqual(t, r.restReserved, r.rest)
+		for _, busy := range r.tags {
+			require.False(t, math.IsNaN(busy.Rate) || math.IsInf(busy.Rate, 0) || busy.Rate < 0)
+		}
+	}
+}

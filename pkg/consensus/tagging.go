@@ -1,0 +1,233 @@
+package consensus
+
+import (
+	"encoding/json"
+	"hash/fnv"
+	"slices"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
+	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+)
+
+// A tagging is all that a processor does with tags. It is a part of Processor.
+type tagging struct {
+	on         bool         // the limiter has quotas
+	tills      bool         // a tag may be short of tokens of its own
+	configured quota.Quotas // with their defaults
+	per        time.Duration
+	hash       uint32 // of what is configured
+
+	book   tagBook
+	extra  extraSyncs
+	policy tagPolicy
+	own    []busyTag // what this processor's tags ask for
+	most   float64   // the limit in force, in tokens per second
+
+	version    Version // of the document that was read last
+	changes    quotaChanges
+	unreadable error   // why the document cannot be read; what was known before goes on
+	promised   float64 // what the quotas in force reserve together, in tokens per second
+	fresh      bool    // the quotas in force have changed since they were asked for
+}
+
+// extraSyncs are how many requests can come sooner because a tag is short of tokens: one for each interval, and a
+// few saved up, so that quiet tags do not wait. A tag that is always short does not double the store's work tenfold.
+type extraSyncs struct {
+	from time.Duration // since when they are saved up
+}
+
+// maxExtraSyncs is how many can be saved up.
+const maxExtraSyncs = 5
+
+// take takes one, if there is one.
+func (e *extraSyncs) take(now, interval time.Duration) bool {
+	e.from = max(e.from, now-maxExtraSyncs*interval)
+	if now-e.from < interval {
+		return false
+	}
+	e.from += interval
+	return true
+}
+
+// SetQuotas sets the quotas that the limiter is configured with, which must be valid and have their defaults filled in.
+// nil, as before the first call: tags have none. Call it after SetLimit.
+func (p *Processor) SetQuotas(q *throttle.Quotas) {
+	t := &p.tags
+	t.on = q != nil && p.ceiling.limit.Max > 0
+	if !t.on {
+		return
+	}
+	t.configured, t.per = *q, p.ceiling.limit.Per
+	text, _ := json.Marshal(t.configured) // quotas that are valid can be written
+	h := fnv.New32a()
+	_, _ = h.Write(text) // never fails
+	t.hash = h.Sum32()
+	t.load(p.ceiling.docs.Find(quotaDocument))
+	t.apply()
+	t.most = p.rateInForce(0)
+	p.split.wants = nil
+	if p.seq > 0 {
+		p.urgency = urgencyNow
+	}
+}
+
+// apply puts what is configured in force, with the changes of the pool's document.
+func (t *tagging) apply() {
+	if !t.on {
+		return
+	}
+	q := t.changes.over(t.configured, t.per)
+	t.book.setQuotas(q, t.changesVersion())
+	t.policy.set(&q)
+	t.tills = hasTill(&q.Other) || slices.ContainsFunc(q.Match, func(p quota.Pattern) bool { return hasTill(&p.Quota) })
+	for _, own := range q.Tags {
+		t.tills = t.tills || hasTill(&own)
+	}
+	t.promised, t.fresh = q.ReservedRate(t.per), true
+}
+
+// changesVersion is the version of the changes in force; 0: there are none.
+func (t *tagging) changesVersion() Version { return t.changes.version }
+
+// load reads the pool's document if it is another than before, and tells whether the quotas have changed.
+func (t *tagging) load(held pooldoc.Held) bool {
+	if held.Version == t.version {
+		return false
+	}
+	t.version = held.Version
+	next, err := quotaDoc.Read(held.Document)
+	if t.unreadable = err; err != nil {
+		return false
+	}
+	next.version = held.Version
+	t.changes = next
+	return true
+}
+
+// rateInForce is the limit in force at now, in tokens per second.
+func (p *Processor) rateInForce(now time.Duration) float64 {
+	if per := p.ceiling.limit.Per; per > 0 {
+		return p.ceiling.tokens(now, 0) / per.Seconds()
+	}
+	return 0
+}
+
+// ReportTags takes what the limiter says of its tags, before the next Request. What is given back must have left its
+// hands.
+func (p *Processor) ReportTags(now time.Duration, reports []throttle.TagReport) {
+	t := &p.tags
+	if !t.on {
+		return
+	}
+	t.book.report(now, p.interval(), p.ownTills(), reports)
+	t.own, t.most = t.policy.busy(&t.book), p.rateInForce(now)
+	p.split.wants = nil
+}
+
+// ownTills tells whether this processor gives its tags tokens without asking the store.
+func (p *Processor) ownTills() bool {
+	return p.degraded || p.state == StateHolding && !p.tags.policy.capable
+}
+
+// tagShare is the part of the pool that this processor is.
+func (p *Processor) tagShare(now time.Duration) float64 {
+	if p.Issuing(now) {
+		return 1 / float64(max(p.answer.Live, 1))
+	}
+	return p.held.Fraction()
+}
+
+// tellTags puts what the next request says of tags into it.
+func (p *Processor) tellTags(now time.Duration, req *driver.Request) {
+	t := &p.tags
+	if !t.on {
+		return
+	}
+	req.Busy = packBusy(byte(p.seq), t.hash, t.promised, t.own)
+	if len(t.policy.plan.Own) > 0 {
+		t.policy.tell(&t.book) // the plan is as new as the demand
+	}
+	interval, live := p.interval(), p.answer.Live
+	if p.ownTills() {
+		t.book.grantLocally(now, interval, p.until, live, p.tagShare(now), func(*tagAccount) bool { return true })
+		return
+	}
+	if !t.policy.capable || p.state == StateReplaced {
+		return
+	}
+	if p.state == StateHolding {
+		full := func(a *tagAccount) bool { return a.lack == driver.LackFull }
+		t.book.grantLocally(now, interval, p.until, live, p.tagShare(now), full)
+	}
+	req.Draws = t.book.draws(now, interval, live, p.frozen > now)
+}
+
+// takeTags takes what an answer says of tags.
+func (p *Processor) takeTags(now time.Duration, a *driver.Answer) {
+	t := &p.tags
+	held := p.ceiling.docs.Find(quotaDocument)
+	if t.load(held) {
+		t.apply()
+	}
+	if !t.on {
+		return
+	}
+	knew := t.policy.capable
+	t.policy.hear(now, p.cfg.ID, a.Roster)
+	t.book.take(now, p.sent.at, driver.Interval(a.Lease, a.Live), a)
+	t.most = p.rateInForce(now)
+	if !knew && t.policy.capable && len(t.own) > 0 && p.urgency == urgencyNone {
+		p.urgency = urgencyFast // the tills can be asked only now
+	}
+}
+
+// tagWants is what the processors of the roster want by what their tags ask for; ok is false when tags have no say.
+func (p *Processor) tagWants(now time.Duration, rows []RosterRow, self int) (wants []Share, ok bool) {
+	t := &p.tags
+	if !t.on || t.most <= 0 || self < 0 {
+		return nil, false
+	}
+	wants = t.policy.divide(now, p.interval(), t.most, rows, self, t.own)
+	t.policy.tell(&t.book)
+	return wants, true
+}
+
+// TagGrants returns what the limiter is to be given of its tags, nil for nothing new. base is the origin of local time.
+func (p *Processor) TagGrants(base time.Time) []throttle.TagGrant {
+	if !p.tags.on {
+		return nil
+	}
+	return p.tags.book.grants(base)
+}
+
+// Quotas returns the quotas in force. fresh says that they differ from those that the last call returned.
+func (p *Processor) Quotas() (q throttle.Quotas, fresh bool) {
+	fresh, p.tags.fresh = p.tags.fresh, false
+	return p.tags.book.quotas, fresh
+}
+
+// TagKeep is how long tokens of a tag must be good for still if the limiter is to keep them at a report.
+func (p *Processor) TagKeep() time.Duration { return p.interval() / 4 }
+
+// A quotaHolder is a throttle.Holder that can go by other quotas than those that it was configured with. It gets all that are in
+// force, with their defaults filled in, before the first grants by them.
+type quotaHolder interface{ SetQuotas(q throttle.Quotas) }
+
+// pushTags gives the holder the quotas and the grants that it does not have yet. m.mu is held.
+func (m *Member) pushTags() {
+	if m.holder == nil {
+		return
+	}
+	if q, fresh := m.p.Quotas(); fresh {
+		if h, ok := m.holder.(quotaHolder); ok {
+			h.SetQuotas(q)
+		}
+	}
+	if grants := m.p.TagGrants(m.base); grants != nil {
+		m.holder.GrantTags(grants)
+	}
+}

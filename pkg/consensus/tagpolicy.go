@@ -1,0 +1,222 @@
+package consensus
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/fairtags"
+	"github.com/numaproj-contrib/numathrottle/internal/quota"
+)
+
+// A tagPolicy divides the limit by tags first and processors then (package fairtags). Every processor works it out
+// from the same roster. The tags of a pattern are one of its tags: their number has no bound, and the others do
+// not know their names. It is a part of Processor, and keeps nothing that a copy could change.
+type tagPolicy struct {
+	terms []fairtags.Terms // by rising key
+	index map[uint64]int   // of the keys in terms; never changed once it is made
+	rows  []heardRow
+	held  []fairtags.Busy // what the last plan guarantees this processor
+	plan  fairtags.Plan
+	// capable: every live processor knows quotas. Until then tills do not serve, for who does not know
+	// them may write a record without them.
+	capable bool
+}
+
+// A heardRow is when something new was heard of a processor.
+type heardRow struct {
+	id    string
+	turn  byte
+	since time.Duration
+}
+
+// patternKey is what the tags of a pattern are told as.
+func patternKey(p *quota.Pattern) uint64 { return busyKey(quota.Key("\x00match\x00" + p.Tag)) } // no name has control characters
+
+// termKey is what a tag is in the terms and in what is told.
+func termKey(a *tagAccount, q *quota.Quotas) uint64 {
+	switch {
+	case a.pattern > 0 && a.pattern <= len(q.Match):
+		return patternKey(&q.Match[a.pattern-1])
+	case a.Tag == "":
+		return 0
+	}
+	return busyKey(a.key)
+}
+
+// set makes the terms of quotas.
+func (p *tagPolicy) set(q *quota.Quotas) {
+	p.terms, p.index, p.held = []fairtags.Terms{termsOf(0, &q.Other)}, map[uint64]int{}, nil
+	for name, own := range q.Tags {
+		p.terms = append(p.terms, termsOf(busyKey(quota.Key(name)), &own))
+	}
+	for i := range q.Match {
+		t := termsOf(patternKey(&q.Match[i]), &q.Match[i].Quota)
+		t.Reserved, t.Total = 0, math.Inf(1) // each tag has its own, which bounds its demand
+		p.terms = append(p.terms, t)
+	}
+	slices.SortFunc(p.terms, func(a, b fairtags.Terms) int {
+		if a.Key < b.Key {
+			return -1
+		}
+		return 1
+	})
+	p.terms = slices.CompactFunc(p.terms, func(a, b fairtags.Terms) bool { return a.Key == b.Key }) // as good as never
+	for i := range p.terms {
+		p.index[p.terms[i].Key] = i
+	}
+}
+
+func termsOf(key uint64, q *quota.Quota) fairtags.Terms {
+	t := fairtags.Terms{
+		Key: key, Reserved: perSecond(int64(q.Reserved), q.Per), Total: math.Inf(1), Limiting: math.Inf(1), Weight: float64(max(q.Weight, 1)),
+	}
+	if q.Total > 0 && !q.Shadow {
+		t.Total = perSecond(int64(q.Total), q.Per)
+	}
+	if q.Class == quota.Batch {
+		t.Class = 1
+	}
+	return t
+}
+
+// busy returns what this processor's tags ask for, by rising key of the terms.
+func (p *tagPolicy) busy(b *tagBook) []busyTag {
+	rates := make([]busyTag, len(p.terms))
+	for i := range b.accounts {
+		a := &b.accounts[i]
+		if a.demand == 0 || a.exhausted() {
+			continue // whatever it asks for, it uses nothing
+		}
+		t := &rates[p.index[termKey(a, &b.quotas)]]
+		t.rate += a.demand
+		t.limited = t.limited || hasTill(&a.quota)
+	}
+	out := rates[:0]
+	for i, t := range rates {
+		if t.rate > 0 {
+			t.key, t.reserved = p.terms[i].Key, min(t.rate, p.terms[i].Reserved)
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// hear takes note of whose number has changed in the roster, and of who knows quotas.
+func (p *tagPolicy) hear(now time.Duration, self string, roster []RosterRow) {
+	p.capable = len(roster) > 0
+	rows := make([]heardRow, 0, len(roster))
+	for i := range roster {
+		row := &roster[i]
+		if row.ID == self {
+			continue
+		}
+		r, ok := unpackBusy(row.Busy)
+		p.capable = p.capable && ok
+		h := heardRow{row.ID, r.turn, now}
+		if k, found := slices.BinarySearchFunc(p.rows, row.ID, byID); found && p.rows[k].turn == r.turn && ok {
+			h.since = p.rows[k].since
+		}
+		rows = append(rows, h) // the roster is by rising ID
+	}
+	p.rows = rows
+}
+
+func byID(h heardRow, id string) int {
+	switch {
+	case h.id < id:
+		return -1
+	case h.id > id:
+		return 1
+	}
+	return 0
+}
+
+// silentAfter is how long nothing new is heard of a processor until its demand counts no more.
+func silentAfter(interval time.Duration) time.Duration { return interval * 5 / 2 }
+
+// divide works out the plan for a limit of most tokens per second, and returns what each processor of the roster wants of
+// it as a share.
+func (p *tagPolicy) divide(now, interval time.Duration, most float64, roster []RosterRow, self int, own []busyTag) []Share {
+	rows := make([]fairtags.Row, len(roster))
+	for i := range roster {
+		row := &rows[i]
+		row.Claim = roster[i].Claim.Fraction() * most
+		if i == self {
+			row.Held = p.held
+			for _, t := range own {
+				row.Busy = append(row.Busy, fairtags.Busy{Key: t.key, Rate: t.rate})
+			}
+			continue
+		}
+		r, ok := unpackBusy(roster[i].Busy)
+		if !ok {
+			row.Rest = roster[i].Demand.Fraction() * most // who knows no quotas
+			continue
+		}
+		row.Busy, row.Rest, row.RestReserved = r.tags, r.rest, r.restReserved
+		k, found := slices.BinarySearchFunc(p.rows, roster[i].ID, byID)
+		row.Silent = found && now-p.rows[k].since > silentAfter(interval)
+	}
+	p.plan = fairtags.Divide(most, p.terms, rows, self)
+	if self >= 0 {
+		p.held = p.plan.Held
+	}
+	wants := make([]Share, len(rows))
+	for i, w := range p.plan.Wants {
+		wants[i] = shareOf(w, most)
+	}
+	return wants
+}
+
+// shareOf is a rate as a part of another, rounded down by more than floating-point numbers are.
+func shareOf(rate, most float64) Share {
+	if most <= 0 {
+		return 0
+	}
+	return min(Share(math.Floor(max(rate/most, 0)*(1-0x1p-40)*float64(Whole))), Whole)
+}
+
+// tell writes what the plan says into the accounts.
+func (p *tagPolicy) tell(b *tagBook) {
+	if len(p.plan.Own) != len(p.terms) || len(p.plan.Targets) != len(p.terms) {
+		return
+	}
+	b.detach()
+	members := make([][]*tagAccount, len(p.terms))
+	for i := range b.accounts {
+		a := &b.accounts[i]
+		k := p.index[termKey(a, &b.quotas)]
+		members[k] = append(members[k], a)
+	}
+	for k, list := range members {
+		t := &p.plan.Targets[k]
+		level(list, p.plan.Own[k])
+		for _, a := range list {
+			a.target, a.by, a.scarce = t.Rate, t.By, t.By == fairtags.ByTotal
+			if t.By == fairtags.ByDemand {
+				a.target = t.Bound // it could have so much
+			}
+		}
+	}
+	b.news = true
+}
+
+// level divides a rate among tags: none gets more than it asks for while another gets less than it does.
+func level(list []*tagAccount, rate float64) {
+	if len(list) == 1 {
+		list[0].rate = rate
+		return
+	}
+	order := slices.Clone(list)
+	slices.SortFunc(order, func(a, b *tagAccount) int {
+		if a.demand < b.demand {
+			return -1
+		}
+		return 1
+	})
+	for i, a := range order {
+		a.rate = min(a.demand, rate/float64(len(order)-i))
+		rate -= a.rate
+	}
+}

@@ -1,0 +1,248 @@
+package throttle
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
+)
+
+// A stockChild is the stock of a tag as a child of an All: callers that lack tokens of the tag stand in its queue, first come first
+// served, and nowhere else.
+type stockChild struct{ *tag }
+
+var _ native = stockChild{}
+
+func (g stockChild) position() uint64 { return g.rank }
+
+// Lock and Unlock are those of the tag.
+func (g stockChild) Lock()   { g.mu.Lock() }
+func (g stockChild) Unlock() { g.mu.Unlock() }
+
+func (g stockChild) peek(n int) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.AtHand(&waiter{Age: waitqueue.Latest}) >= n
+}
+
+func (g stockChild) take(n int) (Permit, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.DrawFor(&waiter{Age: waitqueue.Latest}, n)
+}
+
+func (g stockChild) untake(p Permit) { g.Undo(p) }
+
+func (g stockChild) Undo(p Permit) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.UndrawFor(nil, p)
+	g.changed(g.t.gate.Now())
+}
+
+func (g stockChild) Impossible(n int) (r Reason, never bool) {
+	switch {
+	case g.t.gate.Closed.Load():
+		return ReasonClosed, true
+	case int64(n) > g.stock.Largest():
+		return ReasonTooLarge, true
+	}
+	return "", false
+}
+
+func (g stockChild) AtHand(w *waiter) int {
+	if !g.stock.Holds() {
+		return math.MaxInt
+	}
+	if !g.queue.IsNext(w) || g.t.gate.Closed.Load() {
+		return 0
+	}
+	return int(min(g.stock.AtHand(g.t.gate.Now()), math.MaxInt))
+}
+
+func (g stockChild) DueFor(w *waiter) (time.Duration, bool) {
+	d, _, known := g.stock.Due(g.t.gate.Now(), int64(g.queue.Before(w)+w.Least))
+	return d, known
+}
+
+func (g stockChild) Earns(n int) time.Duration { return g.stock.Earns(int64(n)) }
+
+// Lead is 0 for a tag that cannot lack tokens.
+func (g stockChild) Lead(n int) time.Duration {
+	if !g.stock.Holds() {
+		return 0
+	}
+	return g.stock.Earns(int64(n))
+}
+
+func (g stockChild) Refusal(w *waiter) limit.Refusal {
+	d, why, known := g.stock.Due(g.t.gate.Now(), int64(g.queue.Before(w)+w.Least))
+	r := limit.Refusal{Reason: ReasonQuota, Cost: w.N}
+	if why != "" {
+		r.Reason = why
+	}
+	if known {
+		r.RetryAfter = d
+	}
+	return r
+}
+
+func (g stockChild) Thawing() time.Duration { return 0 }
+
+func (g stockChild) Left(then time.Time) time.Duration { return rateChild{g.t}.Left(then) }
+
+func (g stockChild) AfterFunc(d time.Duration, f func()) Timer { return g.t.gate.AfterFunc(d, f) }
+
+func (g stockChild) Seat(n, least int, _ time.Time) waiter { return waiter{N: n, Least: least} }
+
+func (g stockChild) Stand(w *waiter) {
+	if w.Queued() {
+		return
+	}
+	g.queue.Insert(w)
+	now := g.t.gate.Now()
+	g.serve(now)
+	if g.queue.First == w || g.queue.Len == 1 {
+		g.poke(now)
+	}
+}
+
+func (g stockChild) Leave(w *waiter) {
+	if !w.Queued() {
+		return
+	}
+	g.queue.Remove(w)
+	g.serve(g.t.gate.Now())
+}
+
+func (g stockChild) DrawFor(w *waiter, n int) (Permit, bool) {
+	if g.AtHand(w) < n {
+		return Permit{}, false
+	}
+	now := g.t.gate.Now()
+	d, ok := g.stock.Take(now, int64(n))
+	if !ok {
+		return Permit{}, false
+	}
+	g.used.Add(int64(n))
+	return Permit{n: n, by: &stockDraw{tag: g.tag, draw: d}}, true
+}
+
+func (g stockChild) UndrawFor(_ *waiter, p Permit) {
+	if s, ok := p.by.(*stockDraw); ok {
+		g.stock.Return(g.t.gate.Now(), s.draw, int64(p.n))
+		g.used.Add(-int64(p.n))
+	}
+}
+
+func (g stockChild) Drawn(w *waiter) {
+	if w.Queued() {
+		g.queue.Remove(w)
+	}
+	g.serve(g.t.gate.Now())
+}
+
+// serve wakes the first caller in the queue if there are tokens for it, or else sees to it that this is done when there
+// are. The lock is held.
+func (g *tag) serve(now int64) {
+	w := g.queue.First
+	if w == nil {
+		g.stock.Reach(now, 0)
+		if g.timer != nil {
+			g.timer.Stop()
+		}
+		return
+	}
+	g.stock.Reach(now, int64(w.Least))
+	if g.stock.AtHand(now) >= int64(w.Least) || g.t.gate.Closed.Load() {
+		w.Attempt.Wake()
+		return
+	}
+	d, _, known := g.stock.Due(now, int64(w.Least))
+	if !known || d >= limit.Never {
+		return // the pool's next grant serves the queue
+	}
+	if g.timer == nil {
+		g.timer = g.t.gate.AfterFunc(max(d, 1), g.onTimer)
+		return
+	}
+	g.timer.Reset(max(d, 1))
+}
+
+func (g *tag) onTimer() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.t.gate.Now()
+	if w := g.queue.First; w != nil && g.stock.AtHand(now) < int64(w.Least) {
+		w.Attempt.Wake() // it may have to learn of it that nobody knows any more when tokens come
+		if _, _, known := g.stock.Due(now, int64(w.Least)); !known {
+			g.poke(now)
+		}
+	}
+	g.serve(now)
+}
+
+// poke tells the pool that the tag lacks tokens.
+func (g *tag) poke(now int64) { g.t.noteShort(now) }
+
+func (g stockChild) ask(int) {}
+
+func (g stockChild) NoteRefused(n int) {
+	g.refused.Add(int64(n))
+	g.poke(g.t.gate.Now())
+}
+
+func (g stockChild) why(n int) Reason {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if r, never := g.Impossible(n); never {
+		return r
+	}
+	return g.Refusal(&waiter{N: n, Least: n, Age: waitqueue.Latest}).Reason
+}
+
+func (g stockChild) CountWait(r Reason)    { g.t.gate.Waits.CountWait(r) }
+func (g stockChild) CountRefusal(r Reason) { g.t.gate.Waits.CountRefusal(r) }
+
+func (g stockChild) OnClosing(ring func()) (stop func()) { return g.t.onClosing(ring) }
+
+func (g stockChild) Watch(ctx context.Context, r Reason, n int) (over func(n int, err error)) {
+	v := g.t.follow(ctx, Wait{Limit: g.t.name, Tag: g.label(), Reason: r, Cost: n})
+	g.waiting.Add(int64(n))
+	return func(got int, err error) {
+		g.waiting.Add(-int64(n))
+		v.end(got, err)
+	}
+}
+
+// label is the tag in errors.
+func (g *tag) label() string {
+	if g.name == "" {
+		return g.t.gate.Tag
+	}
+	return g.name
+}
+
+func (g stockChild) Refuse(r limit.Refusal) error { return g.errorOf(r) }
+
+func (g stockChild) Ended(ctx context.Context, r limit.Refusal) error {
+	return ended(ctx, g.errorOf(r))
+}
+
+// errorOf makes an error of a refusal by the tag's quota.
+func (g *tag) errorOf(r limit.Refusal) *Error {
+	e := g.t.errorOf(r)
+	e.Tag = g.label()
+	e.Fallback = r.Reason == ReasonBudget && g.fallback.Load()
+	return e
+}
+
+// A stockDraw settles what an attempt took from a stock. It is settled at most once.
+type stockDraw struct {
+	tag  *tag
+	draw stockOrigin
+}
+
+func (d *stockDraw) settle(_ int64, n, used int) { d.tag.settled(d.draw, n, used) }

@@ -1,0 +1,183 @@
+package throttle
+
+import (
+	"context"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
+)
+
+// A pauseChild is what pauses of single tags mean for a tagView, as a child of an All. It has nothing to draw and
+// keeps nobody in order: who waits for the end of a pause is woken when pauses change. So it needs no lock.
+type pauseChild struct{ *tagView }
+
+var _ native = pauseChild{}
+
+// A pausedQueue is who waits for the end of a pause of a tag. Its lock is held alone.
+type pausedQueue struct {
+	mu     sync.Mutex
+	queue  queue
+	timers []Timer
+}
+
+// wake lets all look again.
+func (q *pausedQueue) wake() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for w := q.queue.First; w != nil; w = w.Next() {
+		w.Attempt.Wake()
+	}
+}
+
+// pausesChanged puts the pauses of tags in force that the gate knows. The Throttle's lock is held. The nil tagSet has none.
+func (s *tagSet) pausesChanged() {
+	if s == nil {
+		return
+	}
+	gate := &s.t.gate
+	list := gate.Pauses.Tags(gate.Tag)
+	if len(list) == 0 {
+		s.pauses.Store(nil)
+	} else {
+		s.pauses.Store(&list)
+	}
+	s.held.mu.Lock()
+	for _, timer := range s.held.timers {
+		timer.Stop()
+	}
+	s.held.timers = nil
+	for _, p := range list {
+		if d := p.Until.Sub(gate.Present()); !p.Until.IsZero() && d > 0 {
+			s.held.timers = append(s.held.timers, gate.AfterFunc(d+1, s.held.wake))
+		}
+	}
+	s.held.mu.Unlock()
+	s.held.wake()
+}
+
+// paused returns the pause of one of the limiter's tags that goes on; of several the one that ends last.
+func (l *tagView) paused() (worst Paused, held bool) {
+	list := l.t.tags.pauses.Load()
+	if list == nil {
+		return worst, false
+	}
+	now := l.t.gate.Present()
+	for _, p := range *list {
+		if !slices.Contains(l.names, p.Tag) || !p.Until.IsZero() && !p.Until.After(now) {
+			continue
+		}
+		if !held || p.Until.IsZero() || !worst.Until.IsZero() && p.Until.After(worst.Until) {
+			worst, held = p, true
+		}
+	}
+	return worst, held
+}
+
+// pauseLeft is how long the limiter's tags are paused yet; known is false when that is until somebody resumes.
+func (l *tagView) pauseLeft() (d time.Duration, known bool) {
+	p, held := l.paused()
+	switch {
+	case !held:
+		return 0, true
+	case p.Until.IsZero():
+		return 0, false
+	}
+	return max(p.Until.Sub(l.t.gate.Present()), 1), true
+}
+
+func (l pauseChild) position() uint64 { return l.rank }
+
+// Lock and Unlock do nothing.
+func (l pauseChild) Lock()   {}
+func (l pauseChild) Unlock() {}
+
+func (l pauseChild) peek(int) bool {
+	_, held := l.paused()
+	return !held
+}
+
+func (l pauseChild) take(n int) (Permit, bool) { return Permit{n: n}, l.peek(n) }
+
+func (l pauseChild) untake(Permit) {}
+func (l pauseChild) Undo(Permit)   {}
+func (l pauseChild) ask(int)       {}
+
+func (l pauseChild) why(int) Reason { return ReasonPause }
+
+func (l pauseChild) Impossible(int) (r Reason, never bool) {
+	return ReasonClosed, l.t.gate.Closed.Load()
+}
+
+func (l pauseChild) AtHand(*waiter) int {
+	if !l.peek(0) {
+		return 0
+	}
+	return math.MaxInt
+}
+
+func (l pauseChild) DueFor(*waiter) (time.Duration, bool) { return l.pauseLeft() }
+
+// Earns is not 0, for a pause is nothing that calls give back.
+func (l pauseChild) Earns(int) time.Duration { return 1 }
+
+func (l pauseChild) Lead(int) time.Duration { return 0 }
+
+func (l pauseChild) Refusal(w *waiter) limit.Refusal {
+	d, _ := l.pauseLeft()
+	return limit.Refusal{Reason: ReasonPause, Cost: w.N, RetryAfter: d}
+}
+
+func (l pauseChild) Thawing() time.Duration { return 0 }
+
+func (l pauseChild) Left(then time.Time) time.Duration { return rateChild{l.t}.Left(then) }
+
+func (l pauseChild) AfterFunc(d time.Duration, f func()) Timer { return l.t.gate.AfterFunc(d, f) }
+
+func (l pauseChild) Seat(n, least int, _ time.Time) waiter { return waiter{N: n, Least: least} }
+
+func (l pauseChild) Stand(w *waiter) {
+	held := &l.t.tags.held
+	held.mu.Lock()
+	if !w.Queued() {
+		held.queue.Insert(w)
+	}
+	held.mu.Unlock()
+	if l.peek(0) {
+		w.Attempt.Wake() // it ended meanwhile
+	}
+}
+
+func (l pauseChild) Leave(w *waiter) {
+	held := &l.t.tags.held
+	held.mu.Lock()
+	defer held.mu.Unlock()
+	if w.Queued() {
+		held.queue.Remove(w)
+	}
+}
+
+func (l pauseChild) DrawFor(_ *waiter, n int) (Permit, bool) { return l.take(n) }
+
+func (l pauseChild) UndrawFor(*waiter, Permit) {}
+
+func (l pauseChild) Drawn(w *waiter) { l.Leave(w) }
+
+func (l pauseChild) NoteRefused(n int) { l.noteRefused(n) }
+
+func (l pauseChild) CountWait(r Reason)    { l.t.gate.Waits.CountWait(r) }
+func (l pauseChild) CountRefusal(r Reason) { l.t.gate.Waits.CountRefusal(r) }
+
+func (l pauseChild) OnClosing(ring func()) (stop func()) { return l.t.onClosing(ring) }
+
+func (l pauseChild) Watch(ctx context.Context, r Reason, n int) (over func(n int, err error)) {
+	return l.watch(ctx, r, n)
+}
+
+func (l pauseChild) Refuse(r limit.Refusal) error { return l.errorOf(r) }
+
+func (l pauseChild) Ended(ctx context.Context, r limit.Refusal) error {
+	return ended(ctx, l.errorOf(r))
+}

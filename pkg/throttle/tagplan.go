@@ -1,0 +1,225 @@
+package throttle
+
+import (
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/bucket"
+	"github.com/numaproj-contrib/numathrottle/internal/fairtags"
+)
+
+// planEvery is how often the limit is divided among the tags while it is in use, and how long the demand of a tag is
+// looked back at twice.
+const planEvery = time.Second
+
+// A tagPlan divides the limit of a Throttle without a pool among its tags, about once a second while they are in use. With a pool the
+// pool does that; then it only keeps the wall clock.
+type tagPlan struct {
+	on      atomic.Bool // the timer runs
+	set     *tagSet
+	stopped atomic.Bool
+
+	mu    sync.Mutex // taken before the locks of the Throttle and the tags
+	timer Timer
+	held  []fairtags.Busy // of the last plan
+}
+
+// A sample is what a tag had done when it was looked at last.
+type sample struct {
+	at            int64
+	used, refused int64
+	rate, before  float64 // of demand since the last look, and since the look before that
+	idle          int     // looks since it did anything
+}
+
+// tick sees to it that there is a plan while draws come.
+func (p *tagPlan) tick() {
+	if !p.on.Load() && !p.on.Swap(true) {
+		p.begin()
+	}
+}
+
+func (p *tagPlan) begin() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.stopped.Load() {
+		p.timer = p.set.t.gate.AfterFunc(planEvery, p.turn)
+	}
+}
+
+// stop ends the plan.
+func (p *tagPlan) stop() {
+	p.stopped.Store(true)
+	p.on.Store(true)
+}
+
+// turn makes a plan, and goes on while there is something to plan for.
+func (p *tagPlan) turn() {
+	if p.stopped.Load() {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.set
+	now := s.t.gate.Now()
+	tags := s.all()
+	active := p.look(now, tags)
+	if !s.pooled {
+		p.divide(now, tags)
+	}
+	if active {
+		p.timer = s.t.gate.AfterFunc(planEvery, p.turn)
+		return
+	}
+	p.on.Store(false)
+}
+
+// look samples the tags, and tells whether one of them is in use.
+func (p *tagPlan) look(now int64, tags []*tag) (active bool) {
+	wall := p.set.t.gate.Present()
+	for _, g := range tags {
+		g.mu.Lock()
+		g.stock.Anchor(now, wall)
+		g.mu.Unlock()
+		last := &g.sampled
+		used, refused, waiting := g.used.Load(), g.refused.Load(), g.waiting.Load()
+		last.idle++
+		if used != last.used || refused != last.refused || waiting > 0 {
+			last.idle = 0
+		}
+		active = active || last.idle < 3
+		last.turn(now, used, refused)
+	}
+	return active
+}
+
+// turn goes on to what is true now.
+func (s *sample) turn(now, used, refused int64) {
+	if d := time.Duration(now - s.at).Seconds(); d > 0 {
+		s.before = s.rate
+		s.rate = float64(max(used-s.used, 0)+max(refused-s.refused, 0)) / d
+	}
+	s.at, s.used, s.refused = now, used, refused
+}
+
+// divide puts a new plan in force.
+func (p *tagPlan) divide(now int64, tags []*tag) {
+	s := p.set
+	limit := s.rate(now)
+	terms, row := make([]fairtags.Terms, len(tags)), fairtags.Row{Claim: limit, Held: p.held}
+	demands := make([]float64, len(tags))
+	for i, g := range tags {
+		g.mu.Lock()
+		batch := g.batch(now)
+		g.mu.Unlock()
+		terms[i] = s.terms(g, batch)
+		demands[i] = max(g.sampled.rate, g.sampled.before) + float64(g.waiting.Load())/planEvery.Seconds()
+		row.Busy = append(row.Busy, fairtags.Busy{Key: terms[i].Key, Rate: demands[i]})
+	}
+	plan := fairtags.Divide(limit, terms, []fairtags.Row{row}, 0)
+	p.held = plan.Held
+	grants := make([]TagGrant, len(tags))
+	for i, g := range tags {
+		grants[i] = TagGrant{Tag: g.name, Rate: plan.Own[i], Target: plan.Targets[i].Rate, By: plan.Targets[i].By}
+	}
+	s.putRates(now, limit, tags, grants)
+}
+
+// terms are what the quota of a tag says to the policy: of this processor's part.
+func (s *tagSet) terms(g *tag, batch bool) fairtags.Terms {
+	q, per := g.quota, g.quota.Per.Seconds()
+	t := fairtags.Terms{Key: g.key, Reserved: float64(q.Reserved) / per * s.part, Total: math.Inf(1), Limiting: math.Inf(1), Weight: float64(q.Weight)}
+	if g.name == "" {
+		t.Key = 0
+	}
+	if q.Total > 0 && !q.Shadow {
+		total, per, _ := q.Enforced()
+		t.Total = float64(total) / per.Seconds() * s.part
+	}
+	if batch {
+		t.Class = 1
+	}
+	return t
+}
+
+// rate is what the share in force earns, in tokens per second. Where tokens are issued, and while there is no share, it is that of the limit.
+func (s *tagSet) rate(now int64) float64 {
+	t := s.t
+	t.gate.Lock()
+	defer t.gate.Unlock()
+	if !t.bucket.Law().Valid(now) || t.issuing() {
+		return t.limit.Rate()
+	}
+	return float64(t.bucket.Law().Rate) / (1 << bucket.RateBits) / float64(int64(1)<<t.bucket.Shift) * 1e9
+}
+
+// fairPart is the weight of a tag that no plan has seen: what is reserved for it, and its part of the limit by weight among those that
+// are known. s.mu is held, or nobody else knows of s yet.
+func (s *tagSet) fairPart(q Quota) float64 {
+	sum := float64(q.Weight)
+	for _, g := range s.tags {
+		sum += float64(g.quota.Weight)
+	}
+	w := s.t.limit.Rate() * s.part * float64(q.Weight) / sum
+	if q.Class == Batch {
+		w *= 0.05
+	}
+	return max(w, float64(q.Reserved)/q.Per.Seconds()*s.part)
+}
+
+// putRates puts rates in force, as weights of the lanes and as paces. here is the rate of the limit here. Of a tag that is not named in grants nothing
+// changes but its rate.
+//
+// A tag that gets all that it asks for is known to want little, and may want more in a moment. So it counts for
+// no less than its part by weight; as long as it wants little this takes nothing from the others.
+func (s *tagSet) putRates(now int64, here float64, tags []*tag, grants []TagGrant) {
+	sum := 0.0
+	for _, g := range tags {
+		if g.sampled.idle < 10 {
+			sum += float64(g.quota.Weight)
+		}
+	}
+	weights := make([]float64, len(tags))
+	for i, g := range tags {
+		grant := grants[i]
+		weights[i] = grant.Rate
+		if grant.Rate <= 0 || grant.By == fairtags.ByDemand {
+			fair := here * float64(g.quota.Weight) / max(sum, float64(g.quota.Weight))
+			if g.quota.Class == Batch || grant.Lowered {
+				fair *= 0.05
+			}
+			weights[i] = max(weights[i], fair)
+		}
+		g.outranked.Store(grant.By == fairtags.ByClass)
+		g.mu.Lock()
+		lot := g.grant.Lot
+		g.grant = grant
+		g.grant.Lot = lot
+		g.pace.turn(now)
+		g.pace.rate = weights[i]
+		g.mu.Unlock()
+	}
+	s.weigh(now, tags, weights)
+}
+
+// weigh puts weights of the lanes in force. Where they change by more than a tenth, those who wait get new places.
+func (s *tagSet) weigh(now int64, tags []*tag, weights []float64) {
+	t := s.t
+	t.gate.Lock()
+	defer t.gate.Unlock()
+	moved := false
+	for i, g := range tags {
+		was := g.lane.Weight()
+		g.lane.SetWeight(weights[i])
+		if is := g.lane.Weight(); g.lane.Waiting() > 1 && math.Abs(is-was) > 0.1*was {
+			moved = true
+		}
+	}
+	if moved && !t.gate.Closed.Load() {
+		t.queue.Restart()
+		t.retime(now)
+		t.serve(now)
+	}
+}

@@ -1,0 +1,258 @@
+package throttle
+
+import (
+	"hash/maphash"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/numaproj-contrib/numathrottle/internal/lanes"
+	"github.com/numaproj-contrib/numathrottle/internal/quota"
+)
+
+// Bounds of what a Throttle remembers of tags.
+const (
+	// maxTags is how many tags have quotas of their own here. Those that come after them share sharedTags of them, by
+	// the hash of their names, unless a tag that was idle can go.
+	maxTags    = 1024
+	sharedTags = 64
+	// maxNames is how many names of other tags are known, and how many combinations of tags.
+	maxNames = 1024
+	// maxTagsOfDraw is how many tags of one draw are found without an allocation.
+	maxTagsOfDraw = 4
+)
+
+// A tagSet is what a Throttle knows of tags. It has no lock of its own that is held together with another but mu and held,
+// under which no other lock is taken.
+type tagSet struct {
+	t      *Throttle
+	quotas *Quotas
+	pooled bool    // tokens come in lots from a pool
+	part   float64 // of the quotas, without a pool
+	seed   maphash.Seed
+
+	other  *tagView
+	pauses atomic.Pointer[[]Paused] // of tags; nil: there are none
+	short  [2]shortage
+	plan   tagPlan
+
+	mu       sync.RWMutex
+	tags     map[string]*tag
+	shared   [sharedTags]*tag
+	limiters map[string]*tagView
+	unknown  int // of these, names without a quota of their own
+	joint    map[[maxTagsOfDraw]string]*tagView
+
+	held pausedQueue
+}
+
+// beginTags makes the tagSet of a Throttle with quotas.
+func (t *Throttle) beginTags() {
+	if t.quotas == nil {
+		return
+	}
+	s := &tagSet{
+		t: t, quotas: t.quotas, part: 1, seed: maphash.MakeSeed(), tags: map[string]*tag{},
+		limiters: map[string]*tagView{}, joint: map[[maxTagsOfDraw]string]*tagView{},
+	}
+	switch by := t.sharer.(type) {
+	case nil:
+	case *Static:
+		s.part = float64(by.share) / float64(WholeShare)
+	default:
+		s.pooled = true
+	}
+	s.plan.set = s
+	t.queue.Clock = &lanes.Clock{}
+	s.other = newTagView(t, "", []*tag{s.tagOf("", t.quotas.Other)})
+	t.tags = s
+}
+
+// ForTag returns the Limiter for what has this tag: a tenant, a model, a key. With WithQuotas a draw of n takes n tokens of the tag's
+// quota and n of the limit, in one step: both or neither. A caller whose tag has no tokens waits for these alone, and
+// holds up nobody of another tag; where the limit is not enough for all, the tags are served by their quotas. A pause of the tag
+// holds these draws. Tags without a quota of their own, names above 64 bytes and what is no text count together, for
+// Quotas.Other.
+//
+// Without quotas it is the Throttle itself. It is cheap enough to be asked for each message: a tag that is known takes no allocation.
+// How much is remembered of tags is bounded, however many names there are.
+func (t *Throttle) ForTag(tag string) Limiter {
+	if t.tags == nil {
+		return t
+	}
+	return t.tags.forTag(tag)
+}
+
+// ForTags is ForTag for draws with several tags, such as a tenant and a model: a draw of n takes n tokens of the quota of each, and n of the
+// limit once: all or nothing. The first one says whose turn it is where the limit is not enough for all, and
+// stands in errors unless another has held the draw back. Without tags it is the Throttle itself.
+func (t *Throttle) ForTags(tags ...string) Limiter {
+	switch {
+	case t.tags == nil || len(tags) == 0:
+		return t
+	case len(tags) == 1:
+		return t.tags.forTag(tags[0])
+	}
+	return t.tags.forTags(tags)
+}
+
+func (s *tagSet) forTag(name string) *tagView {
+	s.mu.RLock()
+	l := s.limiters[name]
+	s.mu.RUnlock()
+	if l != nil {
+		return l
+	}
+	return s.find(name)
+}
+
+// find is forTag for a name that is not known yet.
+func (s *tagSet) find(name string) *tagView {
+	name, own := bounded(name)
+	if !own {
+		return s.other
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l := s.limiters[name]; l != nil {
+		return l
+	}
+	g := s.resolve(name)
+	l := newTagView(s.t, name, []*tag{g})
+	switch {
+	case g.name == name:
+		s.limiters[name] = l
+	case s.unknown < maxNames:
+		s.unknown++
+		s.limiters[name] = l
+	case !s.pausedName(name):
+		return s.asOther(g)
+	}
+	return l
+}
+
+// bounded tells whether a name can be that of a tag. It returns a copy of its own, for the name may be part of a
+// message.
+func bounded(name string) (string, bool) {
+	if !quota.ValidName(name) {
+		return "", false
+	}
+	return string([]byte(name)), true
+}
+
+// asOther returns the limiter of a tag that has many names.
+func (s *tagSet) asOther(g *tag) *tagView {
+	if l := s.limiters[g.name]; l != nil {
+		return l
+	}
+	return s.other
+}
+
+// pausedName tells whether a pause of this name is known.
+func (s *tagSet) pausedName(name string) bool {
+	list := s.pauses.Load()
+	return list != nil && slices.ContainsFunc(*list, func(p Paused) bool { return p.Tag == name })
+}
+
+// resolve returns the tag for which draws of a name count. The lock mu is held.
+func (s *tagSet) resolve(name string) *tag {
+	own, q := s.quotas.Find(name)
+	if own == "" {
+		return s.other.first()
+	}
+	if g := s.tags[own]; g != nil {
+		return g
+	}
+	if _, configured := s.quotas.Tags[own]; configured || len(s.tags) < maxTags {
+		return s.tagOf(own, q)
+	}
+	i := maphash.String(s.seed, own) % sharedTags
+	if s.shared[i] == nil {
+		s.shared[i] = newTag(s, own, q)
+	}
+	return s.shared[i]
+}
+
+// tagOf makes a tag.
+func (s *tagSet) tagOf(name string, q Quota) *tag {
+	g := newTag(s, name, q)
+	s.tags[name] = g
+	return g
+}
+
+func (s *tagSet) forTags(names []string) *tagView {
+	var key [maxTagsOfDraw]string
+	if len(names) <= maxTagsOfDraw {
+		copy(key[:], names)
+		s.mu.RLock()
+		l := s.joint[key]
+		s.mu.RUnlock()
+		if l != nil {
+			return l
+		}
+	}
+	clean := [maxTagsOfDraw]string{}
+	var tags []*tag
+	for i, name := range names {
+		l := s.forTag(name)
+		if i < maxTagsOfDraw {
+			clean[i] = l.name
+		}
+		for _, g := range l.tags {
+			if !slices.Contains(tags, g) {
+				tags = append(tags, g)
+			}
+		}
+	}
+	l := newTagView(s.t, clean[0], tags)
+	for _, name := range names {
+		if name, ok := bounded(name); ok && !slices.Contains(l.names, name) {
+			l.names = append(l.names, name)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(names) <= maxTagsOfDraw && len(s.joint) < maxNames && slices.Equal(clean[:], key[:]) {
+		s.joint[clean] = l
+	}
+	return l
+}
+
+// all returns the tags that are known, "" first, then by name.
+func (s *tagSet) all() []*tag {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	list := make([]*tag, 0, len(s.tags)+sharedTags)
+	for _, name := range slices.Sorted(maps.Keys(s.tags)) {
+		list = append(list, s.tags[name])
+	}
+	for _, g := range s.shared {
+		if g != nil {
+			list = append(list, g)
+		}
+	}
+	return list
+}
+
+// byName returns a tag that is known; nil: it is not.
+func (s *tagSet) byName(name string) *tag {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if g := s.tags[name]; g != nil {
+		return g
+	}
+	for _, g := range s.shared {
+		if g != nil && g.name == name {
+			return g
+		}
+	}
+	return nil
+}
+
+// stop ends what goes on by itself. The nil tagSet has nothing.
+func (s *tagSet) stop() {
+	if s != nil {
+		s.plan.stop()
+	}
+}

@@ -1,0 +1,130 @@
+package throttle
+
+import (
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/stock"
+)
+
+// ReportTags implements Holder.
+func (t rateHolder) ReportTags(keep time.Duration) []TagReport {
+	if t.tags == nil {
+		return nil
+	}
+	now := t.gate.Now()
+	var list []TagReport
+	for _, g := range t.tags.all() {
+		if r, told := g.report(now, keep); told {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// report tells what the tag does; told is false when it does nothing, and has nothing in hand.
+func (g *tag) report(now int64, keep time.Duration) (r TagReport, told bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	r = TagReport{Tag: g.name, Used: g.used.Load(), Refused: g.refused.Load(), Waiting: g.waiting.Load()}
+	g.stock.Report(now, int64(keep), &r)
+	told = r.Used != g.told.Used || r.Refused != g.told.Refused || r.Waiting > 0 || r.Back > 0 || r.BackSpent > 0 || r.Owed > 0 || r.InHand > 0
+	g.told = r
+	return r, told
+}
+
+// GrantTags implements Holder.
+func (t rateHolder) GrantTags(grants []TagGrant) {
+	if t.tags == nil || t.gate.Closed.Load() {
+		return
+	}
+	s, now := t.tags, t.gate.Now()
+	s.plan.mu.Lock()
+	defer s.plan.mu.Unlock()
+	named := make(map[string]TagGrant, len(grants))
+	for _, e := range grants {
+		named[e.Tag] = e
+	}
+	tags := s.all()
+	all := make([]TagGrant, len(tags))
+	for i, g := range tags {
+		e, ok := named[g.name]
+		if ok {
+			g.put(now, e)
+		} else {
+			g.mu.Lock()
+			e = g.grant
+			g.mu.Unlock()
+			e.Rate = 0
+		}
+		all[i] = e
+	}
+	s.putRates(now, s.rate(now), tags, all)
+}
+
+// put takes what the pool gives.
+func (g *tag) put(now int64, e TagGrant) {
+	at := func(t time.Time, never int64) int64 {
+		if t.IsZero() {
+			return never
+		}
+		return g.t.gate.At(t)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.stock.Grant(e, at(e.Lot.From, 0), at(e.Lot.Until, never), at(e.Again, 0))
+	if w := g.queue.First; w != nil && g.stock.AtHand(now) < int64(w.Least) {
+		w.Attempt.Wake() // it may learn when more comes
+	}
+	g.changed(now)
+}
+
+// A TagStatus is what a Throttle is doing for one tag.
+type TagStatus struct {
+	// Tag is the tag; empty for all tags without a quota of their own, and what has none.
+	Tag string
+	// Used and Refused count tokens since the Throttle was made: granted less given back, and refused. Waiting is how many are
+	// waited for at present.
+	Used, Refused, Waiting int64
+	// InHand is how many tokens of its quota can be drawn now; -1: any number.
+	InHand int64
+	// Rate is what the tag should get here while others lack tokens, and Target what it may use over the whole pool, both in tokens per
+	// second. 0: not known yet. By names what holds Target there: "demand", "reserved", "total", "limiting", "class", "limit" or "budget".
+	Rate, Target float64
+	By           string
+	// Spent and Budget are what is used and what is allowed in the budget window that ends first; 0 without budgets.
+	Spent, Budget int64
+	// Shadowed counts tokens that were granted although the quota would have refused them; see Quota.Shadow.
+	Shadowed int64
+}
+
+// status returns what the tags are doing that were in use: at most as many as are known. The nil tagSet has none.
+func (s *tagSet) status() []TagStatus {
+	if s == nil {
+		return nil
+	}
+	var list []TagStatus
+	for _, g := range s.all() {
+		if st := g.status(); st.Used != 0 || st.Refused > 0 || st.Waiting > 0 || st.Spent > 0 {
+			list = append(list, st)
+		}
+	}
+	return list
+}
+
+func (g *tag) status() TagStatus {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.t.gate.Now()
+	st := TagStatus{
+		Tag: g.name, Used: g.used.Load(), Refused: g.refused.Load(), Waiting: g.waiting.Load(),
+		InHand: g.stock.AtHand(now), Rate: g.grant.Rate, Target: g.grant.Target, By: g.grant.By, Shadowed: g.stock.Shadowed(),
+	}
+	if st.InHand == stock.Endless {
+		st.InHand = -1
+	}
+	st.Spent, st.Budget = g.stock.Spent(now)
+	if _, why, _ := g.stock.Due(now, 1); why == ReasonBudget {
+		st.By = "budget"
+	}
+	return st
+}

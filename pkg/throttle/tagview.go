@@ -1,0 +1,378 @@
+package throttle
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/stock"
+	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
+)
+
+// A tagView is what ForTag and ForTags return: draws of some tags within the limit of a Throttle.
+type tagView struct {
+	t     *Throttle
+	name  string   // in errors
+	names []string // as they were asked for, of which a pause may be one
+	rank  uint64   // of its pauseChild
+	tags  []*tag   // the first one is the lane
+	order []*tag   // the same in the order of their locks
+	page  atomic.Pointer[tagPage]
+
+	once  sync.Once
+	multi *multi // for draws that wait for a quota
+}
+
+var _ Limiter = (*tagView)(nil)
+
+func newTagView(t *Throttle, name string, tags []*tag) *tagView {
+	l := &tagView{t: t, name: name, rank: nextRank(), tags: tags, order: slices.Clone(tags)}
+	if name != "" {
+		l.names = []string{name}
+	}
+	slices.SortFunc(l.order, func(a, b *tag) int { return cmp.Compare(a.rank, b.rank) })
+	return l
+}
+
+// first is the tag whose lane it is.
+func (l *tagView) first() *tag { return l.tags[0] }
+
+// Unwrap returns the Throttle, for what is asked beside draws.
+func (l *tagView) Unwrap() Limiter { return l.t }
+
+// Limit returns the limit with its defaults filled in.
+func (l *tagView) Limit() Limit { return l.t.limit }
+
+// Paused is as that of Throttle, for the tags of this limiter too.
+func (l *tagView) Paused(tag string) (Paused, bool) {
+	if p, held := l.paused(); held {
+		return p, true
+	}
+	return l.t.Paused(tag)
+}
+
+// parts are the limiter's children in an All.
+func (l *tagView) parts() []child {
+	children := []child{{limiter: l, native: laneChild{rateChild{l.t}, l}}, {limiter: l, native: pauseChild{l}, attached: true}}
+	for _, g := range l.tags {
+		children = append(children, child{limiter: l, native: stockChild{g}, attached: true})
+	}
+	return children
+}
+
+// all returns the multi that waits for all parts.
+func (l *tagView) all() *multi {
+	l.once.Do(func() { l.multi = multiOf(l.parts()) })
+	return l.multi
+}
+
+// TryAcquire takes n tokens of the tags and of the limit if they are at hand, and nobody waits for them before.
+func (l *tagView) TryAcquire(n int) (Permit, bool) {
+	t := l.t
+	if n <= 0 {
+		return Permit{n: max(n, 0)}, !t.gate.Closed.Load()
+	}
+	t.tags.plan.tick()
+	now := t.gate.Now()
+	p, why := l.draw(n, now)
+	if why == "" {
+		return p, true
+	}
+	if why == ReasonLimit {
+		if p, ok := l.drawBefore(n, now); ok {
+			return p, true
+		}
+	}
+	l.refused(n, now, why)
+	return Permit{}, false
+}
+
+// draw takes n tokens at once, or says why it cannot.
+func (l *tagView) draw(n int, now int64) (Permit, Reason) {
+	t := l.t
+	if t.tags.pauses.Load() != nil {
+		if _, held := l.paused(); held {
+			return Permit{}, ReasonPause
+		}
+	}
+	var room [maxTagsOfDraw]stockOrigin
+	draws := room[:0]
+	for _, g := range l.order {
+		g.mu.Lock()
+	}
+	why := l.lack(n, now)
+	var p Permit
+	if why == "" {
+		if pos, ok := t.drawTokens(n, now); ok {
+			for _, g := range l.tags {
+				d, _ := g.stock.Take(now, int64(n))
+				draws = append(draws, d)
+				g.used.Add(int64(n))
+			}
+			l.first().pace.spend(now, n)
+			p = Permit{n: n, pos: pos, by: l.cell(t.cell(pos), draws)}
+		} else {
+			why = ReasonLimit
+			if lane := l.first(); lane.pace.within(now, n) && lane.pace.rate > 0 {
+				t.tags.lacks(lane, now)
+			}
+		}
+	}
+	for _, g := range l.order {
+		g.mu.Unlock()
+	}
+	return p, why
+}
+
+// lack says what of the tags refuses a draw of n tokens that does not wait; empty: nothing does. Their locks are held.
+func (l *tagView) lack(n int, now int64) Reason {
+	for _, g := range l.tags {
+		if !g.stock.Holds() {
+			continue
+		}
+		if !g.queue.Empty() || g.stock.AtHand(now) < int64(n) {
+			_, why, _ := g.stock.Due(now, int64(n))
+			return cmp.Or(why, ReasonQuota)
+		}
+	}
+	lane := l.first()
+	if other := l.t.tags.shortOther(lane, now); other != nil && !lane.pace.within(now, n) {
+		if lane.quota.Class == Batch && other.quota.Class != Batch {
+			return ReasonClass
+		}
+		return reasonStandBack
+	}
+	return ""
+}
+
+// reasonStandBack is ReasonLimit for who is above its rate while others lack tokens.
+const reasonStandBack Reason = "stand_back"
+
+// drawTokens takes n tokens of the limit alone.
+func (t *Throttle) drawTokens(n int, now int64) (pos int64, ok bool) {
+	if n > t.bucket.Largest { // more would not fit into the units
+		return 0, false
+	}
+	return t.bucket.Draw(int64(n)<<(t.bucket.Shift&63), now)
+}
+
+// cell returns what settles a permit of this page and origin.
+func (l *tagView) cell(at *page, draws []stockOrigin) *tagPage {
+	p := l.page.Load()
+	if p.same(at, draws) {
+		return p
+	}
+	p = &tagPage{page: at, tags: l.tags}
+	p.draws = append(p.room[:0], draws...)
+	l.page.Store(p)
+	return p
+}
+
+// drawBefore is draw where others wait for the limit: it succeeds if there are tokens, and the lane's turn is before theirs. Where tokens
+// are issued it looks for one that has come.
+func (l *tagView) drawBefore(n int, now int64) (Permit, bool) {
+	t := l.t
+	switch s := t.bucket.Gate(); {
+	case s.Behind == nil && t.issue.from == nil, n > t.bucket.Largest, now < s.Paused, t.gate.Closed.Load():
+		return Permit{}, false
+	}
+	if t.issue.from != nil {
+		t.issueOne(n, now)
+	}
+	a := waitqueue.NewAttempt(context.Background(), l.all().natives)
+	if !a.WinNow(n) {
+		return Permit{}, false
+	}
+	l.spent(n)
+	g := newBundle(l.all().children)
+	g.permits = append(g.permits, a.Permits()...)
+	return Permit{n: n, by: g}, true
+}
+
+// spent counts n tokens for the lane's pace.
+func (l *tagView) spent(n int) {
+	g := l.first()
+	g.mu.Lock()
+	g.pace.spend(l.t.gate.Now(), n)
+	g.mu.Unlock()
+}
+
+// refused notes that a draw which does not wait was refused.
+func (l *tagView) refused(n int, now int64, why Reason) {
+	t := l.t
+	final, never := l.never(n)
+	if never {
+		why = final
+	}
+	switch {
+	case never: // what can never be granted is no demand
+	case why == ReasonQuota || why == ReasonBudget:
+		l.noteRefused(n)
+		t.noteShort(now)
+	case why == ReasonPause:
+		l.noteRefused(n)
+	default:
+		l.noteRefused(n)
+		t.lacks(n)
+		t.short(n, now)
+		if r := t.reasonNow(n, now); why != ReasonClass {
+			why = r
+		}
+	}
+	t.gate.Waits.CountRefusal(why)
+}
+
+// never tells whether a draw of n tokens is refused for good, and why.
+func (l *tagView) never(n int) (Reason, bool) {
+	if r, never := (rateChild{l.t}).Impossible(n); never {
+		return r, true
+	}
+	for _, g := range l.tags {
+		g.mu.Lock()
+		largest := g.stock.Largest()
+		g.mu.Unlock()
+		if int64(n) > largest {
+			return ReasonTooLarge, true
+		}
+	}
+	return "", false
+}
+
+// noteRefused counts n tokens as refused to each tag.
+func (l *tagView) noteRefused(n int) {
+	for _, g := range l.tags {
+		g.refused.Add(int64(n))
+	}
+}
+
+// waits notes that n more tokens are waited for. The nil limiter counts nothing.
+func (l *tagView) waits(n int) {
+	if l != nil {
+		for _, g := range l.tags {
+			g.waiting.Add(int64(n))
+		}
+	}
+}
+
+// Acquire waits until n tokens of the tags and of the limit are granted; see Limiter and Throttle.Acquire.
+//
+// Errors are those of Throttle.Acquire, with ReasonQuota, ReasonBudget, ReasonClass, and ReasonPause for a pause of the tag.
+func (l *tagView) Acquire(ctx context.Context, n int) (Permit, error) {
+	if n > 0 && ctx.Err() == nil {
+		l.t.tags.plan.tick()
+		if p, why := l.draw(n, l.t.gate.Now()); why == "" {
+			return p, nil
+		}
+	}
+	return l.wait(ctx, n, false)
+}
+
+// AcquireUpTo waits until at least one token is granted; see Limiter and Throttle.AcquireUpTo.
+func (l *tagView) AcquireUpTo(ctx context.Context, n int) (Permit, error) {
+	l.t.tags.plan.tick()
+	return l.wait(ctx, n, true)
+}
+
+func (l *tagView) wait(ctx context.Context, n int, upTo bool) (Permit, error) {
+	if n <= 0 || ctx.Err() != nil || !l.held() {
+		p, err := l.t.acquire(ctx, n, upTo, l)
+		if err != nil {
+			return Permit{}, l.own(n, err)
+		}
+		return l.take(p), nil
+	}
+	p, err := l.all().wait(ctx, n, upTo)
+	if err == nil {
+		l.spent(p.n)
+	}
+	return p, err
+}
+
+// held tells whether something else than the limit may hold draws back.
+func (l *tagView) held() bool {
+	if l.t.tags.pauses.Load() != nil {
+		return true
+	}
+	return slices.ContainsFunc(l.tags, func(g *tag) bool { return g.holds.Load() })
+}
+
+// take makes a permit that was drawn from the limit alone one of the tags.
+func (l *tagView) take(p Permit) Permit {
+	at, ok := p.by.(*page)
+	if !ok {
+		return p
+	}
+	var room [maxTagsOfDraw]stockOrigin
+	draws := room[:0]
+	now := l.t.gate.Now()
+	for _, g := range l.tags {
+		g.mu.Lock()
+		d, ok := g.stock.Take(now, int64(p.n))
+		if !ok { // it has got a quota meanwhile
+			g.stock.Owe(now, int64(p.n))
+			d = &stock.Draw{}
+		}
+		g.used.Add(int64(p.n))
+		if g == l.first() {
+			g.pace.spend(now, p.n)
+		}
+		g.mu.Unlock()
+		draws = append(draws, d)
+	}
+	p.by = l.cell(at, draws)
+	return p
+}
+
+// own makes an error of the Throttle one of the limiter, for a draw of n tokens.
+func (l *tagView) own(n int, err error) error {
+	e, ok := err.(*Error) //nolint:errorlint // the Throttle's own
+	if !ok {
+		return err
+	}
+	if e.Reason != ReasonClosed && e.Reason != ReasonTooLarge {
+		l.noteRefused(n)
+	}
+	e.Tag, e.Reason = l.label(), l.reason(e.Reason)
+	return e
+}
+
+// label is the tag in errors.
+func (l *tagView) label() string { return cmp.Or(l.name, l.t.gate.Tag) }
+
+// reason is why the limit holds the limiter's draws back, given why it does so at all.
+func (l *tagView) reason(r Reason) Reason {
+	if r == ReasonLimit && l.first().outranked.Load() {
+		return ReasonClass
+	}
+	return r
+}
+
+// errorOf makes an error of a refusal.
+func (l *tagView) errorOf(r limit.Refusal) *Error {
+	r.Reason = l.reason(r.Reason)
+	e := l.t.errorOf(r)
+	e.Tag = l.label()
+	return e
+}
+
+// waitFor describes a wait at the limit, for observers. l may be nil.
+func (t *Throttle) waitFor(l *tagView, r Reason, n int) Wait {
+	w := Wait{Limit: t.name, Tag: t.gate.Tag, Reason: r, Cost: n}
+	if l != nil {
+		w.Tag, w.Reason = l.label(), l.reason(r)
+	}
+	return w
+}
+
+// watch begins to watch a wait that is not for a quota.
+func (l *tagView) watch(ctx context.Context, r Reason, n int) (over func(n int, err error)) {
+	v := l.t.follow(ctx, l.t.waitFor(l, r, n))
+	l.waits(n)
+	return func(got int, err error) {
+		l.waits(-n)
+		v.end(got, err)
+	}
+}
