@@ -132,7 +132,7 @@ func TestTheAverageDoesNotSwing(t *testing.T) {
 			rate = 10. / 6
 		}
 		a = a.Next(time.Second, 6*rate, rate)
-		require.Greater(t, a.Calls(), min(1.5, float64(second)))
+		require.Greater(t, a.Calls(), min(1.4, float64(second)))
 		require.Less(t, a.Calls(), 5.5)
 	}
 }
