@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// The times in which an Average forgets all but 1/e of what was: FoundationDB's. The trend takes more than four times as long as
-// the level, or the level would swing beyond what it follows.
+// The times in which an Average forgets all but 1/e of what was: FoundationDB's. The trend takes several times as long as
+// the level, or the level would swing far beyond what it follows: it does so by less than a fifth.
 const (
 	levelFolding = 2 * time.Second
 	trendFolding = 10 * time.Second

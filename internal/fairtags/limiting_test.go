@@ -123,7 +123,7 @@ func TestFewCallsHaveNoAverageCost(t *testing.T) {
 }
 
 // A level that follows its trend too closely swings: FoundationDB's IgnoreWorstZone ends at 1.67 calls a second, which is little enough to
-// be taken for none.
+// be taken for none if it swung by half.
 func TestTheAverageDoesNotSwing(t *testing.T) {
 	var a fairtags.Average
 	for second := range 120 {
@@ -132,7 +132,7 @@ func TestTheAverageDoesNotSwing(t *testing.T) {
 			rate = 10. / 6
 		}
 		a = a.Next(time.Second, 6*rate, rate)
-		require.Greater(t, a.Calls(), min(1.4, float64(second)))
+		require.Greater(t, a.Calls(), min(1.25, float64(second)))
 		require.Less(t, a.Calls(), 5.5)
 	}
 }
