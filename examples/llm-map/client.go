@@ -84,7 +84,7 @@ func (c *client) complete(ctx context.Context, tokens int, messages []chat.Messa
 	if err != nil {
 		return chat.Answer{}, &unsentError{err}
 	}
-	d := &draw{tokens: tokens, tag: tagOf(ctx)}
+	d := &draw{tokens: tokens}
 	req, err := http.NewRequestWithContext(context.WithValue(ctx, drawKey{}, d), http.MethodPost, c.url, bytes.NewReader(body))
 	if err != nil {
 		return chat.Answer{}, &unsentError{err}

@@ -43,11 +43,14 @@ func newHandler(s settings, l throttle.Limiter, base http.RoundTripper, log *slo
 	if err != nil {
 		return nil, err
 	}
+	tag, _ := admission.ParseTag(s.Tag)
+	if tag != nil {
+		l = forTags(l)
+	}
 	c, err := newClient(&s, l, base, log)
 	if err != nil {
 		return nil, err
 	}
-	tag, _ := admission.ParseTag(s.Tag)
 	return &handler{
 		settings: s, client: c, prompt: p, tag: tag, outputs: outputs,
 		abandoner: admission.Abandoner{Log: log}, turns: &admission.Gate{Limiter: l, MaxWait: s.MaxWait, Log: log}, log: log,

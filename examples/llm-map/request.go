@@ -147,7 +147,7 @@ func (s *settings) checkQuotas(bad func(field, problem, allowed string)) {
 	if s.TokensPerMinute > 0 {
 		c.Limit = s.tokenLimit()
 	}
-	if !c.Quotas.None() && c.Limit.Max == 0 {
+	if c.Quotas.Given() && c.Limit.Max == 0 {
 		bad("quotas", "are set, but there is no limit that they are parts of", "with tokensPerMinute or requestsPerMinute")
 		return
 	}

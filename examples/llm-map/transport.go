@@ -22,7 +22,6 @@ func newTransport(s *settings, l throttle.Limiter, base http.RoundTripper, log *
 	p := providers[s.Provider]
 	opts := []httpthrottle.Option{
 		httpthrottle.WithCost(costOf),
-		httpthrottle.WithTag(func(r *http.Request) string { return drawOf(r.Context()).tag }),
 		httpthrottle.WithClassifier(p.classify),
 		httpthrottle.WithMaxAttempts(1),
 		httpthrottle.WithMaxWait(longestPause),
@@ -69,28 +68,11 @@ var errRedirected = errors.New("the endpoint redirects, which is not followed; s
 // A draw is what one call draws, and what became of it. It is used by one goroutine.
 type draw struct {
 	tokens int
-	tag    string // it draws for
 	tried  bool   // it was handed to the network
 	key    string // that it was sent with
 }
 
-type (
-	drawKey struct{}
-	tagKey  struct{}
-)
-
-// withTag returns a context whose calls draw for a tag.
-func withTag(ctx context.Context, tag string) context.Context {
-	if tag == "" {
-		return ctx
-	}
-	return context.WithValue(ctx, tagKey{}, tag)
-}
-
-func tagOf(ctx context.Context) string {
-	tag, _ := ctx.Value(tagKey{}).(string)
-	return tag
-}
+type drawKey struct{}
 
 // drawOf returns the draw of a call; one of nothing when it has none.
 func drawOf(ctx context.Context) *draw {

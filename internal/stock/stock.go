@@ -180,7 +180,7 @@ func (s *Stock) Take(now, n int64) (d *Draw, ok bool) {
 // origin returns a pointer to d, the same as long as d is the same.
 func (s *Stock) origin(d Draw) *Draw {
 	if *s.last != d {
-		s.last = &d
+		s.last = &Draw{lot: d.lot, window: d.window, epoch: d.epoch, counted: d.counted} // not &d, which would be made each time
 	}
 	return s.last
 }

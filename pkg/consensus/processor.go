@@ -200,6 +200,7 @@ func (p *Processor) Request(now time.Duration, nonce uint64, demand Share) drive
 		p.rest()
 	}
 	if len(p.unanswered) == driver.MaxUnanswered {
+		p.grantTags(now)
 		p.sent.open, p.sent.Recalled = true, p.recalled
 		p.sent.Documents = p.ceiling.pauses.withdraw(p.sent.Documents, p.ceiling.docs.Find(pauseDocument))
 		return p.sent.Request

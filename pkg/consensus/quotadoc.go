@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"slices"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/quota"
@@ -25,7 +24,7 @@ type quotaChanges struct {
 }
 
 // over returns quotas with the changes. per is the period of the limit.
-func (c *quotaChanges) over(q quota.Quotas, per time.Duration) quota.Quotas {
+func (c quotaChanges) over(q quota.Quotas, per time.Duration) quota.Quotas {
 	if len(c.tags) > 0 {
 		if q.Tags = maps.Clone(q.Tags); q.Tags == nil {
 			q.Tags = map[string]quota.Quota{}
@@ -39,7 +38,7 @@ func (c *quotaChanges) over(q quota.Quotas, per time.Duration) quota.Quotas {
 }
 
 // with returns the changes with another one; q nil: as configured. The tag "" is all other tags.
-func (c *quotaChanges) with(tag string, q *quota.Quota) quotaChanges {
+func (c quotaChanges) with(tag string, q *quota.Quota) quotaChanges {
 	next := quotaChanges{tags: maps.Clone(c.tags), other: c.other}
 	switch {
 	case tag == "":
@@ -68,11 +67,17 @@ func (c quotaChanges) body() ([]byte, error) {
 		j.Tags[name] = &q
 	}
 	if len(c.tags) > maxChangedTags {
-		return nil, &RequestError{Field: "Tag", Value: fmt.Sprint(len(c.tags), " changed tags"), Allowed: fmt.Sprint("at most ", maxChangedTags, "; put the others into the configuration")}
+		return nil, &RequestError{
+			Field: "Tag", Value: fmt.Sprint(len(c.tags), " changed tags"),
+			Allowed: fmt.Sprint("at most ", maxChangedTags, "; put the others into the configuration"),
+		}
 	}
 	body, err := json.Marshal(j)
 	if err == nil && len(body) > maxDocumentBytes {
-		err = &RequestError{Field: "Tag", Value: fmt.Sprint(len(body), " bytes of changes"), Allowed: fmt.Sprint("at most ", maxDocumentBytes, " bytes; put some into the configuration")}
+		err = &RequestError{
+			Field: "Tag", Value: fmt.Sprint(len(body), " bytes of changes"),
+			Allowed: fmt.Sprint("at most ", maxDocumentBytes, " bytes; put some into the configuration"),
+		}
 	}
 	return body, err
 }
@@ -87,7 +92,9 @@ func parseQuotaChanges(body []byte) (quotaChanges, error) {
 		return quotaChanges{}, fmt.Errorf("consensus: the document %q has no changes of quotas: %.200s", quotaDocument, err.Error())
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) || len(j.Tags) > maxChangedTags {
-		return quotaChanges{}, fmt.Errorf(`consensus: the document %q has no changes of quotas, allowed: {"tags":{"acme":{"total":400}}} with at most %d tags`, quotaDocument, maxChangedTags)
+		const allowed = `{"tags":{"acme":{"total":400}}}`
+		return quotaChanges{}, fmt.Errorf(
+			"consensus: the document %q has no changes of quotas, allowed: %s with at most %d tags", quotaDocument, allowed, maxChangedTags)
 	}
 	c := quotaChanges{other: j.Other, tags: map[string]quota.Quota{}}
 	for name, q := range j.Tags {
@@ -100,7 +107,7 @@ func parseQuotaChanges(body []byte) (quotaChanges, error) {
 
 // validate checks the changes alone, or over what is configured for a limit of most per per, if most is above 0. An error says
 // which field of which tag is out of bounds; it is a *quota.ReservedError if nothing is wrong but the sum of what is reserved.
-func (c *quotaChanges) validate(configured quota.Quotas, most int, per time.Duration) error {
+func (c quotaChanges) validate(configured quota.Quotas, most int, per time.Duration) error {
 	if most > 0 {
 		return c.over(configured, per).Validate(most, per)
 	}
@@ -116,6 +123,3 @@ func (c *quotaChanges) validate(configured quota.Quotas, most int, per time.Dura
 	}
 	return err
 }
-
-// names lists the changed tags by name.
-func (c *quotaChanges) names() []string { return slices.Sorted(maps.Keys(c.tags)) }

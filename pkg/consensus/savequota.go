@@ -32,7 +32,9 @@ type QuotaChanges struct {
 // them at the same time; those of the store; and one for a document that this release cannot read.
 func SaveQuota(ctx context.Context, s Store, pool, tag string, q *throttle.Quota, force bool) error {
 	if tag != "" && !quota.ValidName(tag) {
-		return &RequestError{Field: "Tag", Value: fmt.Sprintf("%.40q", tag), Allowed: fmt.Sprint("1 to ", quota.MaxName, " bytes of text; empty for all other tags")}
+		return &RequestError{
+			Field: "Tag", Value: fmt.Sprintf("%.40q", tag), Allowed: fmt.Sprint("1 to ", quota.MaxName, " bytes of text; empty for all other tags"),
+		}
 	}
 	_, err := quotaDoc.Change(ctx, s, pool, func(r pooldoc.Recorded[quotaChanges]) (quotaChanges, bool, error) {
 		if r.Err != nil {
@@ -79,7 +81,7 @@ func fitsQuota(roster []RosterRow, before *quotaChanges, tag string, q *quota.Qu
 }
 
 // reserves is what the changes reserve for a tag, in tokens per second.
-func (c *quotaChanges) reserves(tag string, per time.Duration) float64 {
+func (c quotaChanges) reserves(tag string, per time.Duration) float64 {
 	if tag == "" {
 		if c.other == nil {
 			return 0

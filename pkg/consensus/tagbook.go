@@ -180,7 +180,7 @@ func (b *tagBook) draws(now, interval time.Duration, live int, seen bool) []driv
 		a := &b.accounts[(begin+i)%len(b.accounts)]
 		d, ok := b.draw(a, now, interval, live)
 		switch {
-		case !ok || !d.asks() && !(seen && d.known):
+		case !ok || !d.asks() && (!seen || !d.known):
 		case a.Waiting > 0:
 			waiting = append(waiting, d)
 		default:

@@ -134,13 +134,13 @@ func TestALargeDrawIsAskedForAhead(t *testing.T) {
 func TestWhatIsGivenBackIsToldUntilItIsAnswered(t *testing.T) {
 	k := keep(t, one(1000))
 	d := k.asks(10*sec, limit.TagReport{Tag: "a", Waiting: 1, Back: 7, Owed: 3})
-	require.EqualValues(t, []int64{7, 3}, []int64{d.Back, d.Owed})
+	require.Equal(t, []int64{7, 3}, []int64{d.Back, d.Owed})
 	d = k.asks(11*sec, limit.TagReport{Tag: "a", Waiting: 1, Back: 2, Owed: 1})
-	require.EqualValues(t, []int64{9, 4}, []int64{d.Back, d.Owed}, "the one before got no answer")
+	require.Equal(t, []int64{9, 4}, []int64{d.Back, d.Owed}, "the one before got no answer")
 	g := k.gives(11*sec, 11*sec, driver.Drawn{Key: quota.Key("a"), Tokens: 1})
 	require.EqualValues(t, 1, g.Lot.Tokens, "nothing of what was given back")
 	d = k.asks(12*sec, limit.TagReport{Tag: "a", Waiting: 1, Back: 5})
-	require.EqualValues(t, []int64{5, 0}, []int64{d.Back, d.Owed})
+	require.Equal(t, []int64{5, 0}, []int64{d.Back, d.Owed})
 	k.gives(12*sec, 12*sec)
 	d = k.asks(13*sec, limit.TagReport{Tag: "a", Waiting: 1})
 	require.Zero(t, d.Back, "also a repeated answer settles it, which gives nothing")
@@ -250,7 +250,10 @@ func TestABookSurvivesHostileReports(t *testing.T) {
 	k := keep(t, quota.Quotas{Tags: map[string]quota.Quota{"a": {Total: 10, Budgets: []quota.Budget{{Amount: 5, Per: quota.Day}}}}})
 	for i, r := range []limit.TagReport{
 		{Tag: "a", Used: -1, Refused: -5, Waiting: -9, InHand: -3, Back: -2, BackSpent: -1, Owed: -7, Head: -1},
-		{Tag: "a", Used: math.MaxInt64, Refused: math.MaxInt64, Waiting: math.MaxInt64, InHand: math.MaxInt64, Back: math.MaxInt64, BackSpent: math.MaxInt64, Owed: math.MaxInt64, Head: math.MaxInt64},
+		{
+			Tag: "a", Used: math.MaxInt64, Refused: math.MaxInt64, Waiting: math.MaxInt64, InHand: math.MaxInt64,
+			Back: math.MaxInt64, BackSpent: math.MaxInt64, Owed: math.MaxInt64, Head: math.MaxInt64,
+		},
 		{Tag: "a", Waiting: math.MaxInt64, Back: 1, BackSpent: 9, Head: math.MaxInt64},
 	} {
 		k.report(time.Duration(10+i)*sec, sec, false, []limit.TagReport{r})

@@ -29,7 +29,7 @@ func TestBudgetWindowsAreThoseOfTheStoresClock(t *testing.T) {
 		{Amount: 1000, Start: day, End: day + (24 * time.Hour).Microseconds()},
 	}, d.Budgets)
 	g := k.gives(5*sec, 5*sec, driver.Drawn{Key: d.Key, Tokens: 2, Spent: []int64{98, 500}})
-	require.EqualValues(t, []int64{98, 100}, []int64{g.Spent, g.Budget}, "of the window that ends first")
+	require.Equal(t, []int64{98, 100}, []int64{g.Spent, g.Budget}, "of the window that ends first")
 	before := g.Lot.Window
 	d = k.asks(6*sec, limit.TagReport{Tag: "a", Waiting: 2, Back: 2, BackSpent: 2})
 	require.EqualValues(t, 98, d.Budgets[0].Seen)
@@ -42,7 +42,7 @@ func TestBudgetWindowsAreThoseOfTheStoresClock(t *testing.T) {
 	require.Equal(t, hour, d.Budgets[0].Start)
 	require.Zero(t, d.Budgets[0].Seen)
 	require.EqualValues(t, 500, d.Budgets[1].Seen)
-	require.EqualValues(t, []int64{2, 0}, []int64{d.Back, d.BackSpent})
+	require.Equal(t, []int64{2, 0}, []int64{d.Back, d.BackSpent})
 	g = k.gives(10*sec, 10*sec, driver.Drawn{Key: d.Key, Tokens: 2, Spent: []int64{2, 501}})
 	require.Greater(t, g.Lot.Window, before)
 }

@@ -127,7 +127,7 @@ func packRate(rate float64) uint16 {
 	fraction, exponent := math.Frexp(min(rate, math.Ldexp(1, rateHighest))) // 0.5 to 1
 	steps := int(math.Round((2*fraction - 1) * (1 << rateFraction)))
 	code := (exponent-1-rateLowest)<<rateFraction + steps // a full fraction carries over
-	return uint16(max(0, min(code, math.MaxUint16)))      //nolint:gosec // within bounds
+	return uint16(max(0, min(code, math.MaxUint16)))
 }
 
 // unpackRate is the inverse of packRate.

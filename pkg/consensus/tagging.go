@@ -62,7 +62,10 @@ func (p *Processor) SetQuotas(q *throttle.Quotas) {
 		return
 	}
 	t.configured, t.per = *q, p.ceiling.limit.Per
-	text, _ := json.Marshal(t.configured) // quotas that are valid can be written
+	text, err := json.Marshal(t.configured)
+	if err != nil {
+		text = []byte(err.Error()) // quotas can be written
+	}
 	h := fnv.New32a()
 	_, _ = h.Write(text) // never fails
 	t.hash = h.Sum32()
@@ -151,19 +154,21 @@ func (p *Processor) tellTags(now time.Duration, req *driver.Request) {
 	if len(t.policy.plan.Own) > 0 {
 		t.policy.tell(&t.book) // the plan is as new as the demand
 	}
-	interval, live := p.interval(), p.answer.Live
-	if p.ownTills() {
-		t.book.grantLocally(now, interval, p.until, live, p.tagShare(now), func(*tagAccount) bool { return true })
+	p.grantTags(now)
+	if !p.ownTills() && t.policy.capable && p.state != StateReplaced {
+		req.Draws = t.book.draws(now, p.interval(), p.answer.Live, p.frozen > now)
+	}
+}
+
+// grantTags gives tags what they may use without asking the store, if that does not answer or has no till for them.
+func (p *Processor) grantTags(now time.Duration) {
+	t := &p.tags
+	alone := p.ownTills()
+	if !t.on || !alone && p.state != StateHolding {
 		return
 	}
-	if !t.policy.capable || p.state == StateReplaced {
-		return
-	}
-	if p.state == StateHolding {
-		full := func(a *tagAccount) bool { return a.lack == driver.LackFull }
-		t.book.grantLocally(now, interval, p.until, live, p.tagShare(now), full)
-	}
-	req.Draws = t.book.draws(now, interval, live, p.frozen > now)
+	which := func(a *tagAccount) bool { return alone || a.lack == driver.LackFull }
+	t.book.grantLocally(now, p.interval(), p.until, p.answer.Live, p.tagShare(now), which)
 }
 
 // takeTags takes what an answer says of tags.
@@ -210,8 +215,10 @@ func (p *Processor) Quotas() (q throttle.Quotas, fresh bool) {
 	return p.tags.book.quotas, fresh
 }
 
-// TagKeep is how long tokens of a tag must be good for still if the limiter is to keep them at a report.
-func (p *Processor) TagKeep() time.Duration { return p.interval() / 4 }
+// TagKeep is how long tokens of a tag must be good for still if the limiter is to keep them at a report: what would be over
+// before the next request is lost to everybody, if it is not given back. What was drawn by the last regular request is
+// kept, so that the hand is not empty until the answer.
+func (p *Processor) TagKeep() time.Duration { return p.interval() * 19 / 20 }
 
 // A quotaHolder is a throttle.Holder that can go by other quotas than those that it was configured with. It gets all that are in
 // force, with their defaults filled in, before the first grants by them.

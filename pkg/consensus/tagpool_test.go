@@ -1,7 +1,9 @@
 package consensus
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"testing"
@@ -28,7 +30,6 @@ type tagPool struct {
 	now     time.Duration
 	nonce   uint64
 	members []*tagMember
-	docs    []driver.DocumentReport
 	// used lists what each tag has drawn over the whole pool, step by step.
 	used map[string][]float64
 }
@@ -112,7 +113,7 @@ func (p *tagPool) sync(m *tagMember) {
 	p.nonce++
 	var reports []throttle.TagReport
 	demand := 0.0
-	for _, s := range m.stocks {
+	for _, s := range m.inOrder() {
 		reports = append(reports, s.report(p.now, m.p.TagKeep()))
 		demand += float64(s.Waiting)
 	}
@@ -164,6 +165,14 @@ func (m *tagMember) stock(tag string) *tagStock {
 	return s
 }
 
+// inOrder lists the stocks by tag, so that every run is the same.
+func (m *tagMember) inOrder() (list []*tagStock) {
+	for _, tag := range slices.Sorted(maps.Keys(m.stocks)) {
+		list = append(list, m.stocks[tag])
+	}
+	return list
+}
+
 func (s *tagStock) trim(now time.Duration) {
 	s.lots = slices.DeleteFunc(s.lots, func(l limit.Lot) bool { return !tagBase.Add(now).Before(l.Until) || l.Tokens == 0 })
 }
@@ -190,7 +199,6 @@ func (s *tagStock) report(now, keep time.Duration) throttle.TagReport {
 		l.Tokens = 0
 	}
 	s.trim(now)
-	r.Waiting = int64(s.Waiting)
 	return r
 }
 
@@ -212,8 +220,8 @@ func (m *tagMember) serve(p *tagPool) {
 	}
 	for m.credit >= 1 {
 		var next *tagStock
-		for _, s := range m.stocks {
-			if s.Waiting > 0 && s.has(p.now) && (next == nil || max(s.finish, m.virtual) < max(next.finish, m.virtual) || s.finish == next.finish && s.Tag < next.Tag) {
+		for _, s := range m.inOrder() {
+			if s.Waiting > 0 && s.has(p.now) && (next == nil || m.before(s, next)) {
 				next = s
 			}
 		}
@@ -228,6 +236,10 @@ func (m *tagMember) serve(p *tagPool) {
 		next.used++
 		m.credit--
 	}
+}
+
+func (m *tagMember) before(a, b *tagStock) bool {
+	return cmp.Or(cmp.Compare(max(a.finish, m.virtual), max(b.finish, m.virtual)), cmp.Compare(a.Tag, b.Tag)) < 0
 }
 
 // usable is the place of the lot that is drawn from next, -1 for none.
@@ -333,3 +345,5 @@ func TestReservedComesWithinFourIntervals(t *testing.T) {
 		})
 	}
 }
+
+func thousandOf(n int) throttle.Limit { return throttle.Limit{Max: n, Per: time.Second} }

@@ -30,7 +30,7 @@ func InFlight(ctx context.Context, slots int, c Config) (*throttle.InFlight, err
 			Field: "max, per and other settings of a rate", Problem: "are set with a limit on calls in flight", Allowed: "a zero Limit",
 		})
 	}
-	if !c.Quotas.None() {
+	if c.Quotas.Given() {
 		faults = append(faults, &config.FieldError{
 			Field: "quotas", Problem: "are set with a limit on calls in flight", Allowed: "none; quotas are parts of a limit on a rate",
 		})

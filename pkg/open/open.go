@@ -38,7 +38,7 @@ func open(ctx context.Context, c Config, faults []error) (*throttle.Throttle, er
 	if err != nil {
 		return nil, err
 	}
-	if !c.Quotas.None() {
+	if c.Quotas.Given() {
 		j.opts = append(j.opts, throttle.WithQuotas(c.Quotas))
 	}
 	th, err := throttle.New(c.Limit, j.opts...)

@@ -31,7 +31,7 @@ func QuotasField[C any](allowed, doc string, at func(*C) *throttle.Quotas) confi
 
 // showQuotas is the setting in one line; empty for none.
 func showQuotas(q throttle.Quotas) string {
-	if q.None() {
+	if !q.Given() {
 		return ""
 	}
 	text, err := json.Marshal(q)
@@ -44,7 +44,7 @@ func showQuotas(q throttle.Quotas) string {
 // CheckQuotas returns what is wrong with the quotas of c for its limit, policy and store, for a program of this module whose
 // limit has another name. What is wrong with these by themselves is not its business.
 func CheckQuotas(c *Config) []error {
-	if c.Quotas.None() {
+	if !c.Quotas.Given() {
 		return nil
 	}
 	var faults []error

@@ -118,7 +118,7 @@ func (d *dice) record() *Record {
 		row := Row{
 			RowKey: RowKey{d.name(), d.name()}, State: RowState(d.byte() % 5 % 4), Seq: d.number(), Nonce: uint64(d.byte() % 4), LastSeen: d.micros(),
 		}
-		row.Holding = Holding{InUse: d.share(), Answered: d.share(), Demand: d.share(), PoolSize: int(d.byte()), Note: d.note()}
+		row.Holding = Holding{InUse: d.share(), Answered: d.share(), Demand: d.share(), PoolSize: int(d.byte()), Note: d.note(), Busy: d.note()}
 		row.Claim = max(row.InUse, row.Answered)
 		if i, found := r.find(row.RowKey); !found {
 			r.Rows = slices.Insert(r.Rows, i, row)
@@ -128,6 +128,16 @@ func (d *dice) record() *Record {
 	for _, report := range d.documents() {
 		if report.Version = min(max(report.Version, 1), MaxVersion); len(report.Body) > 0 && len(report.Body) <= MaxDocumentBytes {
 			r.putDocument(&report)
+		}
+	}
+	for range d.byte() % 4 {
+		till := Till{Key: uint64(d.byte()%4) << 62, Version: Version(d.byte() % 2), Paid: d.micros()}
+		till.Full = till.Paid + int64(d.byte())*1000
+		if d.byte()%2 == 1 {
+			till.Spent = []Spent{{fuzzNow - 1000, fuzzNow + int64(d.byte()), int64(d.byte())}}
+		}
+		if i, found := r.findTill(till.Key); !found {
+			r.Tills = slices.Insert(r.Tills, i, till)
 		}
 	}
 	if n := len(r.Rows); n > 0 && d.byte()%2 == 1 {
@@ -168,8 +178,8 @@ func (d *dice) request() Request {
 	if d.byte()%4 == 0 {
 		r.Recalled = Ticket{d.number(), uint64(d.byte() % 4)}
 	}
-	r.Report = Report{InUse: d.share(), Wanted: d.share(), Demand: d.share(), PoolSize: int(d.byte()), Note: d.note()}
-	r.Documents = d.documents()
+	r.Report = Report{InUse: d.share(), Wanted: d.share(), Demand: d.share(), PoolSize: int(d.byte()), Note: d.note(), Busy: d.note()}
+	r.Documents, r.Draws = d.documents(), d.draws()
 	// One field in many is spoilt.
 	long := strings.Repeat("x", 256+int(d.byte()%2))
 	switch t := &r.Report; d.byte() {
@@ -217,11 +227,53 @@ func (d *dice) request() Request {
 		r.Outlasts = -1
 	case 225:
 		r.Outlasts = MaxOutlasts + 1
+	case 226:
+		r.Draws = make([]Draw, 2)
+	case 227:
+		r.Draws = append(r.Draws, Draw{Key: 1, Ask: -1})
+	case 228:
+		r.Draws = append(r.Draws, Draw{Key: 1, Total: 1})
+	case 229:
+		r.Draws = append(r.Draws, Draw{Key: 1, Budgets: make([]BudgetDraw, 1)})
+	case 230:
+		r.Busy = strings.Repeat("b", MaxBusyBytes+1)
 	}
 	if d.byte()%2 == 1 {
 		r.Outlasts = max(r.Outlasts, MaxOutlasts)
 	}
 	return r
+}
+
+// draws are some draws that Validate takes.
+func (d *dice) draws() (draws []Draw) {
+	for key := range uint64(d.byte() % 4) {
+		draw := Draw{
+			Key: key << 62, Version: Version(d.byte() % 3), Total: int64(d.number() % (MaxTokens + 1)), Per: time.Duration(1+d.byte()) * MinPer,
+			Burst: int64(d.number() % (MaxTokens + 1)), Ask: int64(d.number() % (MaxTokens + 1)), Owed: int64(d.byte()) << (d.byte() % 23),
+			Back: int64(d.byte()) << (d.byte() % 23), Ahead: time.Duration(d.number() % uint64(MaxReach)),
+		}
+		for range d.byte() % 3 {
+			draw.BackSpent = draw.Back
+			draw.Budgets = append(draw.Budgets, BudgetDraw{
+				Amount: int64(d.number() % (MaxAmount + 1)), Start: fuzzNow - int64(d.byte())*10_000, End: fuzzNow + 1 + int64(d.byte())*10_000, Seen: int64(d.byte()),
+			})
+		}
+		draws = append(draws, draw)
+	}
+	return draws
+}
+
+// drawFault says what of the draws no store can work with.
+func drawFault(draws []Draw) string {
+	for i, d := range draws {
+		switch {
+		case slices.ContainsFunc(draws[:i], func(e Draw) bool { return e.Key == d.Key }):
+			return "a key twice"
+		case d.Ask < 0 || d.Total > 0 && d.Per == 0 || len(d.Budgets) > 0 && d.Budgets[0].End <= d.Budgets[0].Start:
+			return "a draw"
+		}
+	}
+	return ""
 }
 
 func (d *dice) note() string { return strings.Repeat("n", int(d.byte()%4)) }
@@ -291,10 +343,10 @@ func fault(r *Request) string {
 		return "lease"
 	}
 	shares := r.InUse >= 0 && r.Wanted >= 0 && r.Demand >= 0 && max(r.InUse, r.Wanted, r.Demand) <= 1e9
-	if !shares || r.PoolSize < 0 || r.PoolSize > 1e6 || strings.Contains(r.Note, "\x00") || len(r.Note) > 128 {
+	if !shares || r.PoolSize < 0 || r.PoolSize > 1e6 || strings.Contains(r.Note, "\x00") || len(r.Note) > 128 || len(r.Busy) > 384 {
 		return "the report"
 	}
-	return documentFault(r.Documents)
+	return documentFault(r.Documents) + drawFault(r.Draws)
 }
 
 // at is the moment of a step.
@@ -368,11 +420,37 @@ func requireStep(t *testing.T, before, after *Record, req *Request, at At, ans *
 	}
 	require.NoError(t, ans.Check())
 	require.True(t, ans.Epoch >= 0 && ans.Silence >= 0)
+	if changed {
+		requireDraws(t, after, req, ans)
+	}
 	requireDocuments(t, before, after, req, ans)
 	if changed {
 		require.LessOrEqual(t, after.Claims(), max(Whole, otherClaims(after, key)+req.InUse), "an answer never lifts the claims above the whole")
 		if at.Identity != "" && before.Store != at.Identity {
 			require.Positive(t, ans.Frozen, "another server has forgotten everything")
+		}
+	}
+}
+
+// requireDraws fails unless tills give what was asked for at the most, and only what is earned and in no budget too much.
+func requireDraws(t *testing.T, after *Record, req *Request, ans *Answer) {
+	t.Helper()
+	require.Len(t, ans.Draws, len(req.Draws))
+	lead := Interval(after.Lease, len(after.Rows)).Microseconds()
+	for i, d := range req.Draws {
+		got := ans.Draws[i]
+		require.Equal(t, d.Key, got.Key)
+		require.LessOrEqual(t, got.Tokens, d.Ask)
+		require.Equal(t, got.Tokens < d.Ask, got.Lack != LackNothing && d.Ask > 0)
+		require.Equal(t, got.Tokens > 0 && got.Lack > LackBudget, false)
+		k, ok := after.findTill(d.Key)
+		require.True(t, ok)
+		if got.Tokens > 0 && d.Total > 0 {
+			require.LessOrEqual(t, after.Tills[k].Paid, after.Clock+max(lead, got.From.Microseconds()))
+		}
+		require.LessOrEqual(t, got.From, d.Ahead)
+		for j, b := range d.Budgets {
+			require.True(t, got.Tokens == 0 || got.Spent[j] <= b.Amount)
 		}
 	}
 }
@@ -446,6 +524,7 @@ func FuzzSync(f *testing.F) {
 			stepped := copyOf(t, r)
 			again, changed := r.Sync(&req, at)
 			require.False(t, changed, "a repeat changes nothing")
+			ans.Draws = nil // what a repeat brings none of
 			require.Equal(t, ans, again)
 			require.Equal(t, stepped, copyOf(t, r))
 		}

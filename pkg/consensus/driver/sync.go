@@ -279,7 +279,7 @@ func (st *step) answer(row *Row, req *Request) {
 func (st *step) fill(ans *Answer, req *Request, row *Row) {
 	r := st.rec
 	ans.Status = Granted
-	ans.Time, ans.Revision, ans.Lease, ans.Wall = row.LastSeen, r.Revision, r.Lease, r.Wall
+	ans.Time, ans.Revision, ans.Lease, ans.Wall = row.LastSeen, r.Revision, r.Lease, max(r.Wall, 0)
 	if left := r.FrozenUntil - r.Clock; left > 0 {
 		ans.Frozen, ans.FrozenBy = time.Duration(left)*time.Microsecond, r.FrozenBy
 	}

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -156,7 +157,17 @@ func harness(t *testing.T, options func() *redis.UniversalOptions) storetest.Har
 			key, _ := New(admin).keys(pool)
 			dump, err := admin.Dump(t.Context(), key).Result()
 			require.NoError(t, err)
-			return func() { require.NoError(t, admin.RestoreReplace(t.Context(), key, time.Hour, dump).Err()) }
+			tills, err := admin.Dump(t.Context(), tillsKey(key)).Result()
+			if !errors.Is(err, redis.Nil) {
+				require.NoError(t, err)
+			}
+			return func() {
+				require.NoError(t, admin.RestoreReplace(t.Context(), key, time.Hour, dump).Err())
+				require.NoError(t, admin.Del(t.Context(), tillsKey(key)).Err())
+				if tills != "" {
+					require.NoError(t, admin.RestoreReplace(t.Context(), tillsKey(key), time.Hour, tills).Err())
+				}
+			}
 		},
 	}
 }

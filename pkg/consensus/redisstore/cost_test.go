@@ -40,6 +40,89 @@ func TestOneRequestPerSync(t *testing.T) {
 	}, calls, "the scripts' own calls included")
 }
 
+// TestDrawsTakeNoOtherRequest: the tills are read and written by the script of the sync, and only while there are any.
+func TestDrawsTakeNoOtherRequest(t *testing.T) {
+	const syncs = 50
+	server := testenv.Redis(t)
+	s := New(client(t, ClientOptions(server.Addr())))
+	req := request("p", "a", 1, 1)
+	req.Draws = []driver.Draw{{Key: 1, Total: 1000, Per: time.Second, Ask: 1}, {Key: 2, Ask: 1}}
+	granted(t, s, req)
+	before, err := server.Commands(t.Context())
+	require.NoError(t, err)
+	for n := range uint64(syncs) {
+		req := request("p", "a", n+2, 1)
+		if n%2 == 0 {
+			req.Draws = []driver.Draw{{Key: 1, Total: 1000, Per: time.Second, Ask: 1}, {Key: 2, Ask: 1}}
+		}
+		granted(t, s, req)
+	}
+	after, err := server.Commands(t.Context())
+	require.NoError(t, err)
+	calls := map[string]int64{}
+	for command, n := range after {
+		if n -= before[command]; n > 0 {
+			calls[command] = n
+		}
+	}
+	require.Equal(t, map[string]int64{
+		"evalsha": syncs, "info": syncs + 1, "time": syncs, "hgetall": syncs,
+		"hmget": syncs + syncs/2, "hset": syncs + syncs/2, "pexpire": 3 * syncs,
+	}, calls)
+}
+
+// TestLostTillsFreeze: a server that evicts the tills and keeps the pool has forgotten something.
+func TestLostTillsFreeze(t *testing.T) {
+	c := client(t, ClientOptions(testenv.Redis(t).Addr()))
+	s := New(c, WithLongestLease(longest))
+	next := request("p", "a", 1, 1)
+	next.Lease = longest
+	sync := func() driver.Answer {
+		next.Draws = []driver.Draw{{Key: 1, Total: 1000, Per: time.Second, Ask: 1}}
+		ans, err := s.Sync(t.Context(), next)
+		require.NoError(t, err)
+		require.Equal(t, driver.Granted, ans.Status)
+		next.Seq, next.LastSeq, next.LastNonce, next.LastTime, next.Revision = next.Seq+1, next.Seq, next.Nonce, ans.Time, ans.Revision
+		return ans
+	}
+	waitFor(t, "the freeze of a new pool ends", func() bool { return sync().Frozen == 0 })
+	require.EqualValues(t, 1, sync().Draws[0].Tokens)
+	pool, _ := s.keys("p")
+	require.NoError(t, c.Del(t.Context(), tillsKey(pool)).Err())
+	ans := sync()
+	require.Equal(t, driver.Removal(longest), ans.Frozen)
+	require.Equal(t, driver.LackFrozen, ans.Draws[0].Lack)
+
+	// Others' data under the key is refused and stays.
+	require.NoError(t, c.Set(t.Context(), tillsKey(pool), "x", 0).Err())
+	_, err := s.Sync(t.Context(), next)
+	require.ErrorIs(t, err, driver.ErrWrongAnswer)
+	require.Equal(t, "x", c.Get(t.Context(), tillsKey(pool)).Val())
+	require.NoError(t, c.Del(t.Context(), tillsKey(pool)).Err())
+	require.NoError(t, c.HSet(t.Context(), tillsKey(pool), "\x00\x00\x00\x00\x00\x00\x00\x01", "short").Err())
+	_, err = s.Sync(t.Context(), next)
+	require.ErrorIs(t, err, driver.ErrWrongAnswer)
+	require.ErrorContains(t, err, "a till is not of format 1")
+}
+
+// TestTillsExpireWithThePool: also when nothing is drawn.
+func TestTillsExpireWithThePool(t *testing.T) {
+	c := client(t, ClientOptions(testenv.Redis(t).Addr()))
+	s := New(c)
+	pool, _ := s.keys("p")
+	req := request("p", "a", 1, 1)
+	req.Draws = []driver.Draw{{Key: 1, Ask: 1}}
+	granted(t, s, req)
+	for n := range uint64(3) {
+		for _, key := range []string{pool, tillsKey(pool)} {
+			left := c.PTTL(t.Context(), key).Val()
+			require.Greater(t, left, 23*time.Hour, "%s after %d syncs", key, n)
+			require.NoError(t, c.PExpire(t.Context(), key, time.Hour).Err())
+		}
+		granted(t, s, request("p", "a", n+2, 1))
+	}
+}
+
 // TestOneRequestPerReservation counts at the server, too.
 func TestOneRequestPerReservation(t *testing.T) {
 	const reservations = 50

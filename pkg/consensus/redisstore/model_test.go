@@ -29,7 +29,7 @@ local function known_new(_, _, lasting) return tonumber(redis.call('HGET', 'env'
 `
 
 var (
-	scriptedSync    = redis.NewScript(scriptedLua + permitLua + recordLua + issueLua + documentLua + syncLua)
+	scriptedSync    = redis.NewScript(scriptedLua + permitLua + recordLua + issueLua + documentLua + tillsLua + syncLua)
 	scriptedLeave   = redis.NewScript(scriptedLua + permitLua + recordLua + leaveLua)
 	scriptedSave    = redis.NewScript(scriptedLua + permitLua + recordLua + documentLua + saveLua)
 	scriptedReserve = redis.NewScript(strings.NewReplacer(
@@ -63,6 +63,7 @@ func TestScriptsDoWhatRecordDoes(t *testing.T) {
 		"dead", "death of a clone", "dead again", "frozen new_record", "frozen store_identity", "frozen older_record", "frozen lost_row",
 		"changed", "given back", "not taken", "began anew", "beginning forgotten", "saved", "conflict", "too many", "no pool",
 		"issuing", "issuing ended", "slots", "fewer slots", "no slots", "held", "given back", "shares and slots",
+		"drawn", "reserved", "lack 1", "lack 2", "lack 3", "lack 4", "lack 5", "window began", "back",
 	} {
 		require.Positive(t, seen[outcome], "no step ended %s", outcome)
 	}
@@ -155,9 +156,11 @@ type model struct {
 	newest map[string]driver.Ticket   // what a record that was behind named
 	old    *driver.Record
 	oldRaw map[string]string
-	seen   map[string]int
-	life   int
-	brink  driver.RowKey // the row that is about to be removed
+
+	oldTills map[string]string
+	seen     map[string]int
+	life     int
+	brink    driver.RowKey // the row that is about to be removed
 
 	kind     int               // of spacing
 	reserved []driver.Reserved // the newest last
@@ -199,7 +202,7 @@ func (m *model) step() {
 		m.at.Identity = pick(m, "life0", "life1", "life2")
 	case 2:
 		m.record = driver.Record{}
-		require.NoError(m.t, m.client.Del(ctx, m.key).Err())
+		require.NoError(m.t, m.client.Del(ctx, m.key).Err()) // and not the tills
 	case 3:
 		m.keep()
 	case 4:
@@ -245,6 +248,7 @@ func (m *model) keep() {
 	old := m.record
 	old.Rows, old.Documents = slices.Clone(old.Rows), slices.Clone(old.Documents)
 	m.old, m.oldRaw = &old, m.client.HGetAll(m.t.Context(), m.key).Val()
+	m.oldTills = m.client.HGetAll(m.t.Context(), tillsKey(m.key)).Val()
 }
 
 func (m *model) rollBack() {
@@ -253,7 +257,10 @@ func (m *model) rollBack() {
 	}
 	m.record = *m.old
 	m.record.Rows, m.record.Documents = slices.Clone(m.old.Rows), slices.Clone(m.old.Documents)
-	require.NoError(m.t, m.client.Del(m.t.Context(), m.key).Err())
+	require.NoError(m.t, m.client.Del(m.t.Context(), m.key, tillsKey(m.key)).Err())
+	if len(m.oldTills) > 0 {
+		require.NoError(m.t, m.client.HSet(m.t.Context(), tillsKey(m.key), m.oldTills).Err())
+	}
 	if len(m.oldRaw) > 0 {
 		require.NoError(m.t, m.client.HSet(m.t.Context(), m.key, m.oldRaw).Err())
 	}
@@ -265,7 +272,7 @@ func (m *model) sync(req driver.Request) {
 	before.Rows, before.Documents = slices.Clone(before.Rows), slices.Clone(before.Documents)
 	issuing := m.record.Permits.Issuing
 	want, changed := m.record.Sync(&req, m.at)
-	reply, err := scriptedSync.Run(m.t.Context(), m.client, []string{m.key, "marker"}, syncArgs(&req, m.at.Longest, false, "")...).Result()
+	reply, err := scriptedSync.Run(m.t.Context(), m.client, []string{m.key, "marker", tillsKey(m.key)}, syncArgs(&req, m.at.Longest, false, "")...).Result()
 	require.NoError(m.t, err)
 	got, _, err := parseSync(reply, &req)
 	require.NoError(m.t, err)
@@ -287,6 +294,7 @@ func (m *model) sync(req driver.Request) {
 	if want.Status == driver.Granted {
 		m.taken[key] = want
 		m.noteDocuments(&before, &req)
+		m.noteDraws(&before, &req, want.Draws)
 		m.noteDeaths(before.Rows, &req)
 		if !changed {
 			m.seen["repeated"]++
@@ -345,6 +353,7 @@ func (m *model) request() driver.Request {
 		req.Recalled = t
 	}
 	req.Report, req.Documents, req.Dead = m.report(), m.documents(), m.deaths(&req)
+	req.Draws = m.draws()
 	// Most pools keep to one spacing, or have none; and some processors can use no permits.
 	req.Spacing = m.spacing()
 	req.Strict = req.Spacing > 0 && m.rnd.IntN(40) == 0
@@ -427,6 +436,7 @@ func (m *model) report() driver.Report {
 	return driver.Report{
 		InUse: share() / 4, Wanted: share(), Demand: share(), PoolSize: pick(m, 0, 1, 2, 3, 3, 1_000_000),
 		Note: pick(m, "", "", "a", " 1 2 3 ", strings.Repeat("n ", 64), "%s\xff\n"),
+		Busy: pick(m, "", "", "b", "\x00 \xff", strings.Repeat("\x00b", driver.MaxBusyBytes/2)),
 	}
 }
 

@@ -17,7 +17,7 @@ const (
 	noCause      = "-"
 	maxPoolSize  = 1_000_000
 	maxTime      = 1 << 53 // microseconds that the server's doubles hold exactly
-	grantedParts = 10
+	grantedParts = 12
 )
 
 var statuses = map[string]driver.Status{
@@ -67,6 +67,9 @@ func parseSync(reply any, req *driver.Request) (answer driver.Answer, policy str
 	if answer.Documents, err = c.unreported(req.Documents); err != nil {
 		return driver.Answer{}, "", err
 	}
+	if answer.Draws, err = parseDraws(parts[10], req); err != nil {
+		return driver.Answer{}, "", err
+	}
 	answer.Issuing = issues(fields)
 	answer.Grant = consensus(c.rows)
 	answer.Share = c.rows[own].answered
@@ -91,8 +94,8 @@ func parseNewest(parts []any) (newest driver.Ticket, err error) {
 
 // parseHead reads what a granted reply says of the pool as a whole.
 func parseHead(parts []any, answer *driver.Answer) error {
-	var text [7]string
-	for i, part := range []int{1, 2, 3, 4, 5, 8, 9} {
+	var text [8]string
+	for i, part := range []int{1, 2, 3, 4, 5, 8, 9, 11} {
 		var ok bool
 		if text[i], ok = parts[part].(string); !ok {
 			return wrongAnswer("part %d is not a string", part)
@@ -104,13 +107,14 @@ func parseHead(parts []any, answer *driver.Answer) error {
 	frozen, err4 := strconv.ParseUint(text[3], 10, 53)
 	began, err5 := strconv.ParseUint(text[5], 10, 53)
 	slept, err6 := strconv.ParseUint(text[6], 10, 53)
-	if err := cmp.Or(err1, err2, err3, err4, err5, err6); err != nil {
-		return wrongAnswer("one of time, revision, lease, freeze, beginning and silence is no such number: %.40q", text)
+	wall, err7 := strconv.ParseUint(text[7], 10, 53)
+	if err := cmp.Or(err1, err2, err3, err4, err5, err6, err7); err != nil {
+		return wrongAnswer("one of time, revision, lease, freeze, beginning, silence and the server's time is no such number: %.40q", text)
 	}
 	if lease == 0 || lease > uint64(driver.MaxLease/time.Millisecond) {
 		return wrongAnswer("the pool's lease is %d ms", lease)
 	}
-	answer.Time, answer.Revision = int64(at), revision
+	answer.Time, answer.Revision, answer.Wall = int64(at), revision, int64(wall)
 	answer.Epoch, answer.Silence = int64(began), time.Duration(slept)*time.Microsecond
 	answer.Lease = time.Duration(lease) * time.Millisecond
 	if frozen > 0 {
@@ -130,7 +134,7 @@ type row struct {
 
 	inUse, answered, demand driver.Share
 	poolSize                int
-	note                    string
+	note, busy              string
 }
 
 // contents are the fields of a pool: its live rows by rising ID, and its documents.
@@ -168,7 +172,7 @@ func parseFields(fields []any, req *driver.Request) (c contents, own int, err er
 
 // add takes one field.
 func (c *contents) add(name, value string) error {
-	if name == metaField || name == permitsField {
+	if name == metaField || name == permitsField || name == tillsField {
 		return nil
 	}
 	id, incarnation, ok := strings.Cut(name, "\x00")
@@ -212,8 +216,9 @@ func parseRow(value string) (r row, live bool, err error) {
 	f.share() // the claim, which is the larger of the next two
 	r.seq, r.nonce = f.number(1<<64-1), f.number(1<<64-1)
 	r.inUse, r.answered, r.demand, r.poolSize = f.share(), f.share(), f.share(), int(f.number(maxPoolSize))
-	r.note = f.rest
-	if !f.ok() || driver.ValidateNote(r.note) != nil {
+	var more bool
+	r.note, r.busy, more = strings.Cut(f.rest, "\x00")
+	if !f.ok() || more && r.busy == "" || len(r.busy) > driver.MaxBusyBytes || driver.ValidateNote(r.note) != nil {
 		return row{}, false, wrongAnswer("a row is malformed")
 	}
 	return r, true, nil
@@ -228,7 +233,7 @@ func consensus(rows []row) driver.Grant {
 		agreed = agreed && (i == 0 || r.poolSize == g.PoolSize)
 		g.PoolSize = max(g.PoolSize, r.poolSize)
 		g.Roster = append(g.Roster, driver.RosterRow{
-			ID: r.id, Claim: max(r.inUse, r.answered), Demand: r.demand, PoolSize: r.poolSize, Note: r.note,
+			ID: r.id, Claim: max(r.inUse, r.answered), Demand: r.demand, PoolSize: r.poolSize, Note: r.note, Busy: r.busy,
 		})
 	}
 	g.Agreed = agreed && g.PoolSize == g.Live

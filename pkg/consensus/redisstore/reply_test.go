@@ -15,12 +15,13 @@ import (
 func goodReply() []any {
 	return []any{"granted", "1763718400123456", "7", "10000", "1500", "lost_row", "", []any{
 		"meta", "whatever",
-		"b\x001", "0 1763718400123000 30 4 5 10 30 40 2 a 1 ",
+		"b\x001", "0 1763718400123000 30 4 5 10 30 40 2 a 1 \x00busy\x00",
 		"a\x001", "0 1763718400123456 9 1 9223372036854775810 9 8 1000000000 2 ",
 		"c\x001", "3 1 0 9 9 0 0 0 0 ",
 		"\x00doc\x00limit", "65536 {\"max\": 7}\x00",
 		"\x00doc\x00known", "9223372036854775807",
-	}, "1763718400000000", "90000000"}
+		"\x00tills", "1",
+	}, "1763718400000000", "90000000", string(appendNumbers(nil, 5, 0, 1, 1500, 0, 0, 2, 0, 7)), "1763718400999999"}
 }
 
 func TestParseSync(t *testing.T) {
@@ -35,11 +36,16 @@ func TestParseSync(t *testing.T) {
 			Share: 8, Live: 2, PoolSize: 2, Agreed: true,
 			Roster: []driver.RosterRow{
 				{ID: "a", Claim: 9, Demand: driver.Whole, PoolSize: 2},
-				{ID: "b", Claim: 30, Demand: 40, PoolSize: 2, Note: "a 1 "},
+				{ID: "b", Claim: 30, Demand: 40, PoolSize: 2, Note: "a 1 ", Busy: "busy\x00"},
 			},
 		},
 		Documents: []driver.Document{{Name: "limit", Version: 65536, Body: []byte("{\"max\": 7}\x00")}, {Name: "lost"}},
 		Epoch:     1763718400000000, Silence: 90 * time.Second,
+		Draws: []driver.Drawn{
+			{Key: 8, Tokens: 5, Lack: driver.LackTotal, Again: 1500 * time.Microsecond},
+			{Key: 9, Lack: driver.LackBudget, Spent: []int64{7}},
+		},
+		Wall: 1763718400999999,
 	}, answer)
 }
 
@@ -47,6 +53,7 @@ func TestParseSync(t *testing.T) {
 func goodRequest() driver.Request {
 	req := request("p", "a", 1, 1)
 	req.Documents = []driver.DocumentReport{{Name: "lost", Version: 5}, {Name: "known", Version: 1<<63 - 1}, {Name: "other"}}
+	req.Draws = []driver.Draw{{Key: 8}, {Key: 9, Budgets: make([]driver.BudgetDraw, 1)}}
 	return req
 }
 
@@ -68,7 +75,7 @@ func TestParseSyncWrongShapes(t *testing.T) {
 		"an empty list":         func([]any) any { return []any{} },
 		"a number for a status": part(0, int64(0)),
 		"unknown status":        part(0, "perhaps"),
-		"too short":             func(reply []any) any { return reply[:9] },
+		"too short":             func(reply []any) any { return reply[:11] },
 		"too long":              func(reply []any) any { return append(reply, "") },
 		"time is a number":      part(1, int64(1)),
 		"time is negative":      part(1, "-1"),
@@ -104,7 +111,15 @@ func TestParseSyncWrongShapes(t *testing.T) {
 		"silence is negative":   part(9, "-1"),
 		"silence is too large":  part(9, "9007199254740992"),
 		"note beyond all":       own("0 1763718400123456 9 1 9223372036854775810 9 8 1000000000 2 " + strings.Repeat("n", 129)),
-		"NUL in a note":         own("0 1763718400123456 9 1 9223372036854775810 9 8 1000000000 2 \x00"),
+		"nothing busy":          own("0 1763718400123456 9 1 9223372036854775810 9 8 1000000000 2 \x00"),
+		"too much busy":         own("0 1763718400123456 9 1 9223372036854775810 9 8 1000000000 2 \x00" + strings.Repeat("b", 385)),
+		"draws are nil":         part(10, nil),
+		"draws are cut":         part(10, string(appendNumbers(nil, 5, 0, 1, 1500, 0, 0, 2, 0))),
+		"draws are too many":    part(10, string(appendNumbers(nil, 5, 0, 1, 1500, 0, 0, 2, 0, 7, 0))),
+		"a negative draw":       part(10, string(appendNumbers(nil, -5, 0, 1, 1500, 0, 0, 2, 0, 7))),
+		"a draw of no number":   part(10, strings.Repeat("\xff", 72)),
+		"the clock is nil":      part(11, nil),
+		"the clock is negative": part(11, "-1"),
 		"claim beyond all":      own("0 1763718400123456 1000000001 1 9223372036854775810 9 8 1000000000 2 "),
 		"field of no document":  field(8, "\x00row\x00limit"),
 		"document without name": field(8, "\x00doc\x00"),

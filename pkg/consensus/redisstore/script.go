@@ -25,6 +25,9 @@ var permitLua string
 //go:embed lua/issue.lua
 var issueLua string
 
+//go:embed lua/tills.lua
+var tillsLua string
+
 //go:embed lua/reserve.lua
 var reserveLua string
 
@@ -38,7 +41,7 @@ var leaveLua string
 var saveLua string
 
 var (
-	syncScript    = newScript(serverLua + permitLua + recordLua + issueLua + documentLua + syncLua)
+	syncScript    = newScript(serverLua + permitLua + recordLua + issueLua + documentLua + tillsLua + syncLua)
 	leaveScript   = newScript(serverLua + permitLua + recordLua + leaveLua)
 	saveScript    = newScript(serverLua + permitLua + recordLua + documentLua + saveLua)
 	reserveScript = newScript(reserveLua)
@@ -57,7 +60,7 @@ func newScript(source string) *redis.Script {
 // gives. The client writes integers in decimal, which the script relies on.
 func syncArgs(req *driver.Request, longest time.Duration, wantsPolicy bool, life string) []any {
 	remembered := ticketsArg(req.Unanswered, driver.Ticket{Seq: req.LastSeq, Nonce: req.LastNonce}, req.Recalled)
-	args := make([]any, 0, 24+2*len(req.Dead)+4*len(req.Documents))
+	args := make([]any, 0, 25+2*len(req.Dead)+4*len(req.Documents)+len(req.Draws))
 	args = append(args, req.ID, req.Incarnation, req.Seq, req.Nonce, req.LastSeq, req.LastTime,
 		req.Revision, req.Lease.Milliseconds(), driver.Removal(longest).Microseconds(), flagArg(wantsPolicy), remembered, life,
 		int64(req.Spacing), req.SpacingBy, flagArg(req.Strict), micros(req.Reach),
@@ -68,7 +71,12 @@ func syncArgs(req *driver.Request, longest time.Duration, wantsPolicy bool, life
 	for i := range req.Documents {
 		args = append(args, saveArgs(&req.Documents[i])...)
 	}
-	return append(args, int64(req.InUse), int64(req.Wanted), int64(req.Demand), req.PoolSize, req.Note)
+	note := req.Note
+	if req.Busy != "" {
+		note += "\x00" + req.Busy
+	}
+	args = append(args, int64(req.InUse), int64(req.Wanted), int64(req.Demand), req.PoolSize, note)
+	return appendDraws(args, req.Draws)
 }
 
 // micros rounds up.

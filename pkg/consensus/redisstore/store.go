@@ -75,7 +75,7 @@ func (s *Store) Sync(ctx context.Context, req driver.Request) (driver.Answer, er
 	}
 	pool, marker := s.keys(req.Pool)
 	wantsPolicy := !s.policyTold.Load()
-	reply, err := syncScript.Run(ctx, s.client, []string{pool, marker}, syncArgs(&req, s.longest, wantsPolicy, s.life)...).Result()
+	reply, err := syncScript.Run(ctx, s.client, []string{pool, marker, tillsKey(pool)}, syncArgs(&req, s.longest, wantsPolicy, s.life)...).Result()
 	if err != nil {
 		return driver.Answer{}, explain("sync", req.Pool, s.prefix, err)
 	}
@@ -140,6 +140,9 @@ func (s *Store) keys(pool string) (poolKey, markerKey string) {
 	tag := "{" + s.prefix + ":" + strconv.Itoa(int(group)) + "}:"
 	return tag + "pool:" + pool, tag + "marker"
 }
+
+// tillsKey returns the name of the key of a pool's tills, by that of the pool's.
+func tillsKey(pool string) string { return strings.Replace(pool, "}:pool:", "}:tills:", 1) }
 
 // checkPolicy warns, once in the life of the store, about a server that evicts keys.
 func (s *Store) checkPolicy(ctx context.Context, policy string) {

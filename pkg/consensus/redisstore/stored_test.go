@@ -20,6 +20,11 @@ func (m *model) stored() driver.Record {
 		if name == permitsField {
 			continue
 		}
+		if name == tillsField {
+			require.Equal(m.t, "1", value)
+			r.Tills = m.storedTills()
+			continue
+		}
 		part := strings.Split(value, " ")
 		if name == metaField {
 			require.Len(m.t, part, 15)
@@ -90,7 +95,7 @@ func (m *model) storedRow(name, value string) driver.Row {
 	require.NoError(m.t, err)
 	w.Holding = driver.Holding{
 		Claim: max(parsed.inUse, parsed.answered), InUse: parsed.inUse, Answered: parsed.answered, Demand: parsed.demand,
-		PoolSize: parsed.poolSize, Note: parsed.note,
+		PoolSize: parsed.poolSize, Note: parsed.note, Busy: parsed.busy,
 	}
 	require.Equal(m.t, int64(w.Claim), m.int(part[2]), "the claim")
 	return w
@@ -111,6 +116,7 @@ func (m *model) uint(text string) uint64 {
 // sorted returns the record with rows in order and no empty slices.
 func sorted(r driver.Record) driver.Record {
 	r.Rows, r.Documents = append([]driver.Row(nil), r.Rows...), append([]driver.Document(nil), r.Documents...)
+	r.Tills = append([]driver.Till(nil), r.Tills...)
 	slices.SortFunc(r.Documents, func(a, b driver.Document) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(r.Rows, func(a, b driver.Row) int {
 		return strings.Compare(a.ID+"\x00"+a.Incarnation, b.ID+"\x00"+b.Incarnation)

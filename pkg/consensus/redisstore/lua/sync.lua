@@ -1,5 +1,5 @@
 -- One sync, as Record.Sync of package driver does it.
--- KEYS: the pool, the marker of its group.
+-- KEYS: the pool, the marker of its group, the tills of the pool.
 -- ARGV: id, incarnation, seq, nonce, last_seq, last_time, revision, lease in
 -- milliseconds, freeze time in microseconds, 1 to be told the eviction policy, the
 -- requests remembered (see sent_by), the name to give the data's life if the server
@@ -7,11 +7,12 @@
 -- empty, 1 if strict, how far ahead slots are reserved in microseconds, how long ago a
 -- share may have been granted that is still in use in microseconds, the number of documents, the number of incarnations that are dead, for each of these: its name, and the
 -- requests that it had sent; for each document: name, version, base, body; and at last: in_use, wanted, demand,
--- pool_size, note.
+-- pool_size, note (with what is busy behind a zero byte, if anything is), what is drawn (see
+-- serve_draws), and the keys of the tills that it is drawn from, in eight bytes.
 -- Reply: what became of the request, and if it was granted: time, revision, lease,
 -- rest of the freeze, its cause, policy, names and values of all fields in turn, of a
 -- document that is as reported without the body, when the pool began, and how long it
--- had slept; if the record is behind: number and nonce of the newest request.
+-- had slept, what is drawn (see serve_draws), and the server's time; if the record is behind: number and nonce of the newest request.
 
 local id, own = ARGV[1], ARGV[1] .. '\0' .. ARGV[2]
 local seq, nonce, last_seq, last_time = ARGV[3], ARGV[4], ARGV[5], tonumber(ARGV[6])
@@ -23,18 +24,21 @@ local first_document = first_dead + 2 * tonumber(ARGV[19])
 local report = first_document + 4 * documents
 local in_use, wanted = tonumber(ARGV[report]), tonumber(ARGV[report + 1])
 local demand, pool_size, note = ARGV[report + 2], ARGV[report + 3], ARGV[report + 4]
+local blob, first_draw, draws = ARGV[report + 5], report + 6, #ARGV - report - 5
 local WHOLE = 1000000000
 
-local rec, got = load_record(own, document_fields(first_document, documents))
+local asked = document_fields(first_document, documents)
+asked[#asked + 1] = TILLS
+local rec, got = load_record(own, asked)
 if not rec then return got end
 local st = begin(rec, lease)
 
-local function granted(seen)
+local function granted(seen, drawn)
   local policy = wants_policy and eviction_policy(server_info('memory') or '') or ''
   local fields = redis.call('HGETALL', KEYS[1])
   if rec.documents > 0 then shorten_documents(fields, first_document, documents) end
   return { 'granted', seen, rec.revision, number(rec.lease), number(math.max(rec.frozen_until - rec.clock, 0)), rec.cause,
-    policy, fields, rec.began, rec.slept }
+    policy, fields, rec.began, rec.slept, drawn, number(rec.wall) }
 end
 
 -- Decides on a request of an incarnation that gets no answers any more.
@@ -79,7 +83,7 @@ local function freeze(cause)
 end
 
 local verdict = judge()
-if verdict == 'repeat' then return granted(rec.row.seen) end
+if verdict == 'repeat' then return granted(rec.row.seen, '') end
 if verdict == 'replaced' then
   -- Time goes on, or a replaced processor alone in its pool would wait for ever.
   local silent, problem = advance(rec, st)
@@ -96,6 +100,12 @@ if rec.revision == '0' or rec.store ~= identity then
   if failure then return failure end
 end
 
+local newest = verdict == 'accept' and rec.row and rec.row.seq == last_seq
+local tills, lost_tills = {}, false
+if verdict == 'accept' or verdict == 'lost_row' then
+  tills, lost_tills = load_tills(got[documents + 4], first_draw, draws)
+  if not tills then return lost_tills end
+end
 local older = less(rec.revision, seen_revision)
 local forgot = older or verdict == 'lost_row'
 local silence = rec.wall > 0 and math.max(st.now - rec.wall, 0) or 0
@@ -112,6 +122,7 @@ elseif verdict == 'lost_row' or verdict == 'behind' then
 elseif not frozen() then
   rec.cause = NONE
 end
+if lost_tills then freeze('new_record') end
 rec.store = identity
 if older then rec.revision = seen_revision end
 
@@ -207,5 +218,14 @@ for i = 1, documents do
   if taken == nil then return failed end
 end
 
+local drawn, written, dropped = '', {}, {}
+if draws > 0 then
+  drawn, written, dropped = serve_draws(rec, st, tills, blob, first_draw, draws, freeze_time, newest and not forgot, last_time)
+  if not tills.exist then
+    changed[#changed + 1] = TILLS
+    changed[#changed + 1] = '1'
+  end
+end
 save(changed)
-return granted(seen)
+save_tills(rec, tills, written, dropped)
+return granted(seen, drawn)

@@ -1,0 +1,144 @@
+package redisstore
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/race"
+	"github.com/numaproj-contrib/numathrottle/internal/testenv"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+)
+
+// draws are some draws from few tills.
+func (m *model) draws() (draws []driver.Draw) {
+	keys := []uint64{0, 1, 1 << 63, 1<<64 - 1}
+	if m.rnd.IntN(3) == 0 {
+		return nil
+	}
+	for _, key := range keys {
+		if m.rnd.IntN(3) > 0 {
+			draws = append(draws, m.draw(key))
+		}
+	}
+	m.rnd.Shuffle(len(draws), func(i, j int) { draws[i], draws[j] = draws[j], draws[i] })
+	return draws
+}
+
+func (m *model) draw(key uint64) driver.Draw {
+	amount := func() int64 {
+		return pick(m, 0, 0, 1, m.rnd.Int64N(20), m.rnd.Int64N(20), m.rnd.Int64N(2000), m.rnd.Int64N(driver.MaxTokens+1), driver.MaxTokens)
+	}
+	d := driver.Draw{
+		Key: key, Version: driver.Version(pick[uint64](m, 0, 1<<62, 1<<62, 1<<62, 1<<62+1, 1<<53+1, driver.MaxVersion)),
+		Total: pick(m, 0, 1, 7, 333, 1000, m.rnd.Int64N(driver.MaxTokens+1), driver.MaxTokens), Burst: amount(), Ask: amount(),
+		Per: pick(m, time.Second, 1234*time.Microsecond, time.Minute, driver.MaxSpacing, driver.MinPer),
+	}
+	if m.rnd.IntN(20) > 0 { // or no version but the highest could draw soon
+		d.Version = min(d.Version, 1<<62)
+	}
+	if m.rnd.IntN(4) == 0 {
+		d.Ahead = pick(m, time.Microsecond, 3*time.Second, time.Hour, driver.MaxReach)
+	}
+	if m.rnd.IntN(4) == 0 {
+		d.Back = amount()
+		d.BackSpent = m.rnd.Int64N(d.Back + 1)
+	}
+	if m.rnd.IntN(6) == 0 {
+		d.Owed = amount()
+	}
+	const hour = 3_600_000_000
+	now := m.at.Now
+	for range m.rnd.IntN(driver.MaxBudgets + 1) {
+		start := now - now%pick[int64](m, hour, 24*hour, 60_000_000, 5_000_000)
+		start += pick[int64](m, 0, 0, 0, 0, 0, -5_000_000, hour)
+		d.Budgets = append(d.Budgets, driver.BudgetDraw{
+			Amount: pick(m, 1000, 1_000_000, amount(), driver.MaxAmount), Start: start, End: start + pick[int64](m, hour, hour, 24*hour, 1, 5_000_000),
+			Seen: pick(m, 0, 0, amount(), 4*driver.MaxAmount),
+		})
+	}
+	return d
+}
+
+// noteDraws counts what became of draws.
+func (m *model) noteDraws(before *driver.Record, req *driver.Request, drawn []driver.Drawn) {
+	for i, d := range drawn {
+		m.seen[fmt.Sprint("lack ", d.Lack)]++
+		if d.Tokens > 0 {
+			m.seen["drawn"]++
+		}
+		if d.From > 0 {
+			m.seen["reserved"]++
+		}
+		if j, ok := slices.BinarySearchFunc(before.Tills, d.Key, tillOrder); ok {
+			now, _ := slices.BinarySearchFunc(m.record.Tills, d.Key, tillOrder)
+			if m.record.Tills[now].Paid < before.Tills[j].Paid && req.Draws[i].Back > 0 {
+				m.seen["back"]++
+			}
+			if len(m.record.Tills[now].Spent) > len(before.Tills[j].Spent) {
+				m.seen["window began"]++
+			}
+		}
+	}
+	for _, t := range before.Tills {
+		if _, ok := slices.BinarySearchFunc(m.record.Tills, t.Key, tillOrder); !ok {
+			m.seen["made way"]++
+		}
+	}
+}
+
+// TestScriptsDropTheSameTills lets the table get full, of tills of which some can make way.
+func TestScriptsDropTheSameTills(t *testing.T) {
+	c := client(t, ClientOptions(testenv.Redis(t).Addr()))
+	for seed := range uint64(race.Fewer(4)) {
+		m := newModel(t, c, seed)
+		m.at.Remembers = math.MaxInt64
+		req := driver.Request{ID: "a", Incarnation: "1", Lease: driver.DefaultLease}
+		for step := range 60 {
+			m.at.Now += pick[int64](m, 10_000, 100_000, 1_000_000)
+			req.LastSeq, req.Seq, req.Draws = req.Seq, req.Seq+1, nil
+			keys := make([]uint64, driver.MaxDraws)
+			for i := range keys {
+				keys[i] = m.rnd.Uint64N(driver.MaxTills/2*(seed+3)) * 0x123456789abcdef
+			}
+			slices.Sort(keys)
+			for _, key := range slices.Compact(keys) {
+				d := driver.Draw{Key: key, Total: 1000, Per: time.Second, Burst: pick[int64](m, 0, 0, 1, 1000), Ask: pick[int64](m, 1, 1, 2000)}
+				if m.rnd.IntN(4) <= step/20 { // later most of them have budgets
+					d.Budgets = []driver.BudgetDraw{{Amount: 10, Start: m.at.Now - 1, End: m.at.Now + pick[int64](m, 1, 1_000_000, 3_600_000_000)}}
+				}
+				req.Draws = append(req.Draws, d)
+			}
+			m.sync(req)
+		}
+		require.Positive(t, m.seen["made way"])
+		require.Positive(t, m.seen["lack 6"])
+		require.Len(t, m.record.Tills, driver.MaxTills)
+	}
+}
+
+func tillOrder(t driver.Till, key uint64) int { return cmp.Compare(t.Key, key) }
+
+// storedTills reads the tills on record.
+func (m *model) storedTills() (tills []driver.Till) {
+	for key, value := range m.client.HGetAll(m.t.Context(), tillsKey(m.key)).Val() {
+		require.Len(m.t, key, 8)
+		t := driver.Till{Key: binary.BigEndian.Uint64([]byte(key)), Version: driver.Version(binary.BigEndian.Uint64([]byte(value)))}
+		r := numberReader{packed: value[8:]}
+		t.Paid, t.Full = r.number(), r.number()
+		for r.packed != "" && !r.faulty {
+			t.Spent = append(t.Spent, driver.Spent{Start: r.number(), End: r.number(), Tokens: r.number()})
+		}
+		require.False(m.t, r.faulty, "till %s: %q", strconv.FormatUint(t.Key, 16), value)
+		tills = append(tills, t)
+	}
+	slices.SortFunc(tills, func(a, b driver.Till) int { return cmp.Compare(a.Key, b.Key) })
+	return tills
+}

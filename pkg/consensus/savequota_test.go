@@ -1,0 +1,243 @@
+package consensus_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// A tagHolder is a limiter with quotas that only notes what its pool says, and reports what it is told to.
+type tagHolder struct {
+	mu      sync.Mutex
+	limit   throttle.Limit
+	quotas  throttle.Quotas
+	reports []throttle.TagReport
+	keep    time.Duration
+	inForce throttle.Quotas
+	grants  map[string]throttle.TagGrant
+	tokens  map[string]int64
+}
+
+func (h *tagHolder) Terms() throttle.Terms { return throttle.Terms{Limit: h.limit, Quotas: &h.quotas} }
+func (*tagHolder) Lease(throttle.Lease)    {}
+func (*tagHolder) Report(time.Duration) throttle.Report {
+	return throttle.Report{Demand: throttle.WholeShare / 2}
+}
+func (*tagHolder) SetPauses([]throttle.Paused) {}
+
+func (h *tagHolder) ReportTags(keep time.Duration) []throttle.TagReport {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.keep = keep
+	return h.reports
+}
+
+func (h *tagHolder) GrantTags(grants []throttle.TagGrant) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, g := range grants {
+		h.grants[g.Tag] = g
+		h.tokens[g.Tag] += g.Lot.Tokens
+	}
+}
+
+func (h *tagHolder) SetQuotas(q throttle.Quotas) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.inForce = q
+}
+
+func (h *tagHolder) granted(tag string) (throttle.TagGrant, int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.grants[tag], h.tokens[tag]
+}
+
+func (h *tagHolder) quota(tag string) throttle.Quota {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	_, q := h.inForce.Find(tag)
+	return q
+}
+
+// tagged joins a processor with quotas to a pool of 1000 tokens per second.
+func tagged(t *testing.T, store consensus.Store, id string, q throttle.Quotas) (*consensus.Member, *tagHolder) {
+	t.Helper()
+	m, err := consensus.Join(t.Context(), store, "pool", consensus.WithID(id), consensus.WithLogger(quiet), consensus.WithOnStoreLoss(consensus.Stop))
+	require.NoError(t, err)
+	h := &tagHolder{
+		limit: throttle.Limit{Max: 1000, Per: time.Second}, quotas: q.WithDefaults(time.Second),
+		reports: []throttle.TagReport{{Tag: "acme", Waiting: 5}, {Tag: "", Waiting: 1}},
+		grants:  map[string]throttle.TagGrant{}, tokens: map[string]int64{},
+	}
+	m.Attach(h)
+	t.Cleanup(func() { _ = m.Leave(context.Background()) })
+	return m, h
+}
+
+var acmeQuotas = throttle.Quotas{Tags: map[string]throttle.Quota{"acme": {Reserved: 300, Total: 400}, "zeta": {Reserved: 500}}}
+
+// A member asks its limiter for its tags at each request, and gives it what the store's tills give.
+func TestMemberCarriesTags(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		m, h := tagged(t, store, "a", acmeQuotas)
+		_, _ = tagged(t, store, "b", acmeQuotas)
+		time.Sleep(10 * time.Second)
+		g, tokens := h.granted("acme")
+		require.True(t, g.Needed)
+		require.Positive(t, tokens)
+		require.Equal(t, "demand", g.By)
+		require.InDelta(t, 400, g.Target, 1)
+		require.Positive(t, g.Rate)
+		require.Equal(t, 2*interval, g.Lot.Until.Sub(g.Lot.From))
+		require.Less(t, time.Since(g.Lot.From), 2*interval)
+		require.Equal(t, 19*interval/20, h.keep)
+		other, _ := h.granted("")
+		require.False(t, other.Needed)
+		v := m.View()
+		require.Len(t, v.Tags, 2)
+		require.Equal(t, "acme", v.Tags[1].Tag)
+		require.Zero(t, v.QuotaVersion)
+		require.Len(t, consensus.BusiestTags(v.Roster, []string{"acme"}), 2)
+		require.Equal(t, consensus.QuotaHash(v.Roster[0]), consensus.QuotaHash(v.Roster[1]))
+		require.NotEmpty(t, consensus.QuotaHash(v.Roster[0]))
+	})
+}
+
+// An operator's change is in force at all processors after a sync, and over when it is cleared.
+func TestQuotasChangeWhileTheyAreInUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, ctx := memstore.New(), t.Context()
+		m, h := tagged(t, store, "a", acmeQuotas)
+		_, far := tagged(t, store, "b", acmeQuotas)
+		time.Sleep(5 * time.Second)
+		require.Equal(t, 400, h.quota("acme").Total)
+		changes, err := consensus.LoadQuotas(ctx, store, "pool")
+		require.NoError(t, err)
+		require.Zero(t, changes)
+
+		require.NoError(t, consensus.SaveQuota(ctx, store, "pool", "acme", nil, false), "nothing to clear")
+		half := throttle.Quota{Total: 200, Budgets: []throttle.Budget{{Amount: 5e6, Per: "day"}}}
+		require.NoError(t, consensus.SaveQuota(ctx, store, "pool", "acme", &half, false))
+		require.NoError(t, consensus.SaveQuota(ctx, store, "pool", "newcomer", &throttle.Quota{Total: 10, Per: time.Minute}, false))
+		require.NoError(t, consensus.SaveQuota(ctx, store, "pool", "", &throttle.Quota{Total: 50}, false))
+		changes, err = consensus.LoadQuotas(ctx, store, "pool")
+		require.NoError(t, err)
+		require.Equal(t, map[string]throttle.Quota{"acme": half, "newcomer": {Total: 10, Per: time.Minute}}, changes.Tags)
+		require.Equal(t, &throttle.Quota{Total: 50}, changes.Other)
+		time.Sleep(2 * interval)
+		require.Equal(t, changes.Version, m.View().QuotaVersion)
+		for _, h := range []*tagHolder{h, far} {
+			require.Equal(t, 200, h.quota("acme").Total)
+			require.Equal(t, time.Second, h.quota("acme").Per, "the defaults are filled in")
+			require.Equal(t, 10, h.quota("newcomer").Total)
+			require.Equal(t, 500, h.quota("zeta").Reserved, "another tag is as it was")
+			require.Equal(t, 50, h.quota("unknown").Total)
+			g, _ := h.granted("acme")
+			require.EqualValues(t, 5_000_000, g.Budget)
+			other, _ := h.granted("")
+			require.True(t, other.Needed)
+		}
+
+		for _, tag := range []string{"acme", "newcomer", ""} {
+			require.NoError(t, consensus.SaveQuota(ctx, store, "pool", tag, nil, false))
+		}
+		time.Sleep(2 * interval)
+		require.Equal(t, 400, h.quota("acme").Total)
+		require.Zero(t, h.quota("newcomer").Total)
+		changes, err = consensus.LoadQuotas(ctx, store, "pool")
+		require.NoError(t, err)
+		require.Empty(t, changes.Tags)
+		require.Nil(t, changes.Other)
+	})
+}
+
+func TestSaveQuotaRefusesWhatDoesNotFit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, ctx := memstore.New(), t.Context()
+		require.ErrorIs(t, consensus.SaveQuota(ctx, store, "pool", "x", &throttle.Quota{Total: 1}, false), consensus.ErrNoPool)
+		_, err := consensus.LoadQuotas(ctx, store, "pool")
+		require.ErrorIs(t, err, consensus.ErrNoPool)
+		_, _ = tagged(t, store, "a", acmeQuotas)
+		time.Sleep(5 * time.Second)
+		refused := func(tag string, q throttle.Quota, field string) {
+			t.Helper()
+			err := consensus.SaveQuota(ctx, store, "pool", tag, &q, false)
+			bad := (*consensus.RequestError)(nil)
+			require.ErrorAs(t, err, &bad)
+			require.Equal(t, field, bad.Field, err)
+		}
+		refused("x", throttle.Quota{Reserved: -1}, "Quota")
+		refused("x", throttle.Quota{Total: 5, Reserved: 6}, "Quota")
+		refused("x\x00", throttle.Quota{Total: 5}, "Tag")
+		refused("x", throttle.Quota{Reserved: 201}, "Reserved")
+		require.NoError(t, consensus.SaveQuota(ctx, store, "pool", "x", &throttle.Quota{Reserved: 200}, false))
+		time.Sleep(2 * interval)
+		refused("y", throttle.Quota{Reserved: 1, Per: 100 * time.Millisecond}, "Reserved")
+		require.NoError(t, consensus.SaveQuota(ctx, store, "pool", "x", &throttle.Quota{Reserved: 150}, false), "less than before")
+		require.NoError(t, consensus.SaveQuota(ctx, store, "pool", "y", &throttle.Quota{Reserved: 900}, true), "forced")
+
+		big := throttle.Quota{Reserved: 1, Total: 100_000_000, Burst: 1_000_000, Per: time.Hour, Weight: 7, Class: throttle.Batch, Hard: true}
+		for i := range 101 {
+			if err = consensus.SaveQuota(ctx, store, "pool", fmt.Sprint("tag", i), &big, true); err != nil {
+				break
+			}
+		}
+		bad := (*consensus.RequestError)(nil)
+		require.ErrorAs(t, err, &bad, "a document has room for some only")
+		require.Equal(t, "Tag", bad.Field)
+	})
+}
+
+func TestAQuotaThatNobodyWouldUseIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		start(t, store, "a", 1)
+		time.Sleep(5 * time.Second)
+		bad := (*consensus.RequestError)(nil)
+		require.ErrorAs(t, consensus.SaveQuota(t.Context(), store, "pool", "x", &throttle.Quota{Total: 1}, false), &bad)
+	})
+}
+
+// What a later release wrote changes nothing, and is not taken for nothing.
+func TestAnUnreadableDocumentOfQuotasChangesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, ctx := memstore.New(), t.Context()
+		m, h := tagged(t, store, "a", acmeQuotas)
+		time.Sleep(5 * time.Second)
+		require.NoError(t, consensus.SaveQuota(ctx, store, "pool", "acme", &throttle.Quota{Total: 150}, false))
+		time.Sleep(2 * interval)
+		known := m.View().QuotaVersion
+		for _, body := range []string{
+			`{"tags":{"acme":{"total":5,"colour":"red"}}}`, `{"tags":{"acme":{"total":-5}}}`, `{"x":1}`, `{}{}`, `[]`, `{"tags":{"":{"total":5}}}`,
+		} {
+			changes, err := consensus.LoadQuotas(ctx, store, "pool")
+			version := changes.Version
+			if err != nil {
+				docs, _, err := store.Load(ctx, "pool")
+				require.NoError(t, err)
+				version = docs[0].Version
+			}
+			_, err = store.Save(ctx, "pool", driver.DocumentReport{Name: "quota", Version: driver.NextVersion(version, 1), Base: version, Body: []byte(body)})
+			require.NoError(t, err)
+			time.Sleep(2 * interval)
+			require.Error(t, m.View().QuotaError, body)
+			require.Equal(t, known, m.View().QuotaVersion)
+			require.Equal(t, 150, h.quota("acme").Total)
+			_, err = consensus.LoadQuotas(ctx, store, "pool")
+			require.Error(t, err)
+			require.Error(t, consensus.SaveQuota(ctx, store, "pool", "acme", &throttle.Quota{Total: 1}, false))
+		}
+	})
+}

@@ -1,0 +1,147 @@
+package consensus
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/quota"
+)
+
+func policyOf(q quota.Quotas) *tagPolicy {
+	q = q.WithDefaults(sec)
+	var p tagPolicy
+	p.set(&q)
+	return &p
+}
+
+func acme(reserved, total int) quota.Quotas {
+	return quota.Quotas{Tags: map[string]quota.Quota{"acme": {Reserved: reserved, Total: total}}}
+}
+
+func acmeKey() uint64 { return busyKey(quota.Key("acme")) }
+
+// row is a live processor that tells of two tags.
+func row(id string, claim float64, turn byte, acme, other float64) RosterRow {
+	return RosterRow{ID: id, Claim: Share(claim * float64(Whole)), Busy: packBusy(turn, 1, 0, []busyTag{{key: acmeKey(), rate: acme}, {rate: other}})}
+}
+
+// All processors work out the same plan, whoever asks, but for the rounding of what is told.
+func TestAllProcessorsWantTheSame(t *testing.T) {
+	roster := []RosterRow{row("a", 0.5, 1, 300, 50), row("b", 0.5, 1, 0, 900)}
+	var plans [2][]Share
+	for self, own := range [][]busyTag{{{rate: 50}, {key: acmeKey(), rate: 300}}, {{rate: 900}}} {
+		p := policyOf(acme(200, 400))
+		plans[self] = p.divide(0, sec, 1000, roster, self, own)
+		require.LessOrEqual(t, plans[self][0]+plans[self][1], Whole)
+	}
+	require.InDelta(t, plans[0][0].Fraction(), plans[1][0].Fraction(), 0.002)
+	require.InDelta(t, 0.35, plans[0][0].Fraction(), 0.01)
+}
+
+// A processor whose number stands still for two and a half intervals keeps its claim, and its demand counts no more.
+func TestASilentProcessorHasNoDemand(t *testing.T) {
+	p := policyOf(acme(600, 0))
+	roster := func(turn byte) []RosterRow {
+		return []RosterRow{row("a", 0.5, 0, 450, 500), row("b", 0.5, turn, 600, 400)}
+	}
+	own := []busyTag{{rate: 500}, {key: acmeKey(), rate: 450}}
+	for i := range byte(5) { // b is heard of
+		now := time.Duration(i) * sec
+		p.hear(now, "a", roster(i))
+		wants := p.divide(now, sec, 1000, roster(i), 0, own)
+		require.InDelta(t, 0.5, wants[0].Fraction(), 0.2)
+		require.Less(t, p.plan.Own[p.index[acmeKey()]], 310.0, "shared with b")
+	}
+	for i := range 3 {
+		now := time.Duration(5+i) * sec
+		p.hear(now, "a", roster(4))
+		p.divide(now, sec, 1000, roster(4), 0, own)
+	}
+	require.InDelta(t, 450, p.plan.Own[p.index[acmeKey()]], 1, "all of it")
+	p.hear(9*sec, "a", roster(5))
+	p.divide(9*sec, sec, 1000, roster(5), 0, own)
+	require.Less(t, p.plan.Own[p.index[acmeKey()]], 310.0)
+	p.hear(10*sec, "a", roster(6))
+	require.Equal(t, 10*sec, p.rows[0].since, "heard of again")
+}
+
+// Tills serve once every live processor knows quotas.
+func TestEveryProcessorMustKnowQuotas(t *testing.T) {
+	p := policyOf(acme(0, 400))
+	require.False(t, p.capable, "nobody is known")
+	p.hear(0, "a", []RosterRow{{ID: "a"}, row("b", 0, 1, 0, 0)})
+	require.True(t, p.capable)
+	p.hear(0, "a", []RosterRow{{ID: "a"}, row("b", 0, 1, 0, 0), {ID: "c", Busy: "?"}})
+	require.False(t, p.capable)
+}
+
+// The tags of a pattern are told as one, and what they get together is divided among them by what they ask for.
+func TestThePatternOfTagsIsToldAsOne(t *testing.T) {
+	q := quota.Quotas{Match: []quota.Pattern{{Tag: "free/*", Quota: quota.Quota{Total: 100, Class: quota.Batch}}}}
+	k := keep(t, q)
+	p := policyOf(q)
+	k.report(10*sec, sec, false, []limit.TagReport{{Tag: "free/x", Used: 100}, {Tag: "free/y", Used: 900}, {Tag: "", Used: 50}})
+	own := p.busy(&k.tagBook)
+	require.Equal(t, []busyTag{{rate: 5}, {key: patternKey(&q.Match[0]), rate: 100, limited: true}}, own)
+	p.divide(0, sec, 65, []RosterRow{{ID: "a", Claim: Whole}}, 0, own)
+	p.tell(&k.tagBook)
+	require.InDelta(t, 5, k.account("", 0).rate, 0.01)
+	require.InDelta(t, 10, k.account("free/x", 0).rate, 0.01)
+	require.InDelta(t, 50, k.account("free/y", 0).rate, 0.01)
+	require.Equal(t, "class", k.account("free/y", 0).by)
+}
+
+// A shadow quota reserves, but its total holds nobody back in the plan.
+func TestAShadowQuotaHasNoTotalInThePlan(t *testing.T) {
+	p := policyOf(quota.Quotas{Tags: map[string]quota.Quota{"acme": {Reserved: 10, Total: 20, Shadow: true}}})
+	p.divide(0, sec, 1000, []RosterRow{{ID: "a"}}, 0, []busyTag{{key: acmeKey(), rate: 500}})
+	require.InDelta(t, 500, p.plan.Own[p.index[acmeKey()]], 0.01)
+}
+
+// What a roster tells of tags, whoever looks at it.
+func TestBusiestTags(t *testing.T) {
+	roster := []RosterRow{row("a", 0.5, 1, 300, 50), row("b", 0.5, 1, 100, 900), {ID: "c", Busy: "nonsense"}}
+	many := make([]busyTag, maxBusyTags+2)
+	for i := range many {
+		many[i] = busyTag{key: uint64(i + 10), rate: 1}
+	}
+	roster = append(roster, RosterRow{ID: "d", Busy: packBusy(0, 0xbeef, 0, many)})
+	uses := BusiestTags(roster, []string{"acme", "nobody", ""})
+	require.Len(t, uses, 2+maxBusyTags+1)
+	require.Zero(t, uses[0].Key)
+	require.InDelta(t, 950, uses[0].Demand, 1)
+	require.Equal(t, "acme", uses[1].Tag)
+	require.Equal(t, 2, uses[1].Processors)
+	require.InDelta(t, 400, uses[1].Demand, 1)
+	require.Equal(t, TagUse{Unnamed: true, Demand: 2, Processors: 1}, uses[2])
+	require.Equal(t, "0000beef", QuotaHash(roster[3]))
+	require.Empty(t, QuotaHash(roster[2]))
+
+	planned := PlanTags(roster[:2], acme(0, 350), 1000)
+	require.Equal(t, "acme", planned[1].Tag)
+	require.Equal(t, "total", planned[1].By)
+	require.InDelta(t, 350, planned[1].Target, 1)
+	require.Equal(t, "limit", planned[0].By)
+}
+
+// Requests do not go out more often because callers of tags wait: one more for each interval, and a few saved up.
+func TestWaitingTagsAskTheStoreALittleMoreOften(t *testing.T) {
+	var e extraSyncs
+	taken := 0
+	for now := 10 * sec; now < 20*sec; now += sec / 100 {
+		if e.take(now, sec) {
+			taken++
+		}
+	}
+	require.Equal(t, 5+9, taken)
+}
+
+// Whoever does not know quotas counts with all that it asks for.
+func TestARowWithoutTagsCountsByItsDemand(t *testing.T) {
+	p := policyOf(acme(0, 400))
+	wants := p.divide(0, sec, 1000, []RosterRow{{ID: "a"}, {ID: "b", Demand: Whole}}, 0, []busyTag{{rate: 100}})
+	require.InDelta(t, 0.9, wants[1].Fraction(), 0.01)
+}

@@ -1,0 +1,362 @@
+package throttle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// quotaed returns a Throttle with quotas.
+func quotaed(t testing.TB, limit Limit, q Quotas, opts ...Option) *Throttle {
+	t.Helper()
+	th, err := New(limit, append(opts, WithQuotas(q))...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, th.Close()) })
+	return th
+}
+
+func tagsOf(quotas map[string]Quota) Quotas { return Quotas{Tags: quotas} }
+
+// inHand is how many tokens of a tag's quota are at hand.
+func inHand(th *Throttle, tag string) int64 {
+	return th.ForTag(tag).(*tagView).first().status().InHand
+}
+
+func statusOf(th *Throttle, tag string) TagStatus {
+	for _, s := range th.Status().Tags {
+		if s.Tag == tag {
+			return s
+		}
+	}
+	return TagStatus{}
+}
+
+func TestForTagWithoutQuotasIsTheThrottle(t *testing.T) {
+	th, err := New(Limit{Max: 10})
+	require.NoError(t, err)
+	require.Same(t, th, th.ForTag("a").(*Throttle))
+	require.Same(t, th, th.ForTags("a", "b").(*Throttle))
+	require.Nil(t, th.Status().Tags)
+	_, ok := All(th, th.ForTag("a")).(Tagger)
+	require.False(t, ok, "it does not tell tags apart")
+}
+
+func TestQuotasAreChecked(t *testing.T) {
+	_, err := New(Limit{}, WithQuotas(Quotas{Other: Quota{Total: 1}}))
+	require.ErrorContains(t, err, "max 0")
+	_, err = New(Limit{Max: 10}, WithQuotas(tagsOf(map[string]Quota{"a": {Reserved: 11}})))
+	require.ErrorContains(t, err, "reserve 11")
+}
+
+// A tag gets its total and no more, whatever the limit has.
+func TestTotalHoldsOneTag(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th := quotaed(t, Limit{Max: 1000, Burst: 1000}, tagsOf(map[string]Quota{"a": {Total: 10, Burst: 5}}))
+		time.Sleep(10 * time.Second)
+		a := th.ForTag("a")
+		n := 0
+		for {
+			if _, ok := a.TryAcquire(1); !ok {
+				break
+			}
+			n++
+		}
+		require.Equal(t, 5, n, "what was saved up")
+		began := time.Now()
+		for range 20 {
+			_, err := a.Acquire(context.Background(), 1)
+			require.NoError(t, err)
+		}
+		require.Equal(t, 2*time.Second, time.Since(began))
+		_, ok := th.TryAcquire(500)
+		require.True(t, ok, "others have the rest")
+		require.Equal(t, int64(25), statusOf(th, "a").Used)
+		require.Equal(t, int64(1), statusOf(th, "a").Refused)
+		require.Equal(t, int64(500), statusOf(th, "").Used)
+	})
+}
+
+// What one draw needs above the burst is saved up for it while it waits.
+func TestDrawAboveTheBurstOfATag(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th := quotaed(t, Limit{Max: 1000, Burst: 1000}, tagsOf(map[string]Quota{"a": {Total: 10, Burst: 2}}))
+		time.Sleep(time.Second)
+		a := th.ForTag("a")
+		began := time.Now()
+		_, err := a.Acquire(context.Background(), 8)
+		require.NoError(t, err)
+		require.Equal(t, 600*time.Millisecond, time.Since(began), "two were there")
+		_, err = a.Acquire(context.Background(), 11)
+		require.Equal(t, ReasonTooLarge, reasonOf(err))
+	})
+}
+
+func reasonOf(err error) Reason {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Reason
+	}
+	return ""
+}
+
+func TestErrorsNameTagReasonAndTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th := quotaed(t, Limit{Max: 1000, Burst: 1000}, tagsOf(map[string]Quota{
+			"a": {Total: 10, Burst: 1}, "b": {Budgets: []Budget{{Amount: 3, Per: "hour"}}},
+			"c": {Budgets: []Budget{{Amount: 3, Per: "day", Then: "fallback"}}},
+		}), WithName("llm"))
+		time.Sleep(time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+		defer cancel()
+		_, err := th.ForTag("a").Acquire(ctx, 5)
+		e, ok := errors.AsType[*Error](err)
+		require.True(t, ok, err)
+		require.Equal(t, Error{Reason: ReasonQuota, Limit: "llm", Tag: "a", Cost: 5, RetryAfter: 400 * time.Millisecond, by: th}, *e)
+
+		for tag, fallback := range map[string]bool{"b": false, "c": true} {
+			_, ok = th.ForTag(tag).TryAcquire(2)
+			require.True(t, ok)
+			_, err = th.ForTag(tag).Acquire(ctx, 2)
+			e, ok = errors.AsType[*Error](err)
+			require.True(t, ok, err)
+			require.Equal(t, ReasonBudget, e.Reason)
+			require.Equal(t, fallback, e.Fallback)
+			_, end := Budget{Per: map[string]Budget{"b": {Per: "hour"}, "c": {Per: "day"}}[tag].Per}.Window(time.Now())
+			require.Equal(t, time.Until(end), e.RetryAfter, "the window's end")
+			held, throttled := th.ForTag(tag).(*tagView).Throttled()
+			require.False(t, throttled, held) // one token is left
+			_, ok = th.ForTag(tag).TryAcquire(1)
+			require.True(t, ok)
+			held, throttled = th.ForTag(tag).(*tagView).Throttled()
+			require.True(t, throttled)
+			require.Equal(t, ReasonBudget, held.Reason)
+			require.Equal(t, tag, held.Tag)
+		}
+		st := statusOf(th, "b")
+		require.Equal(t, []any{int64(3), int64(3), "budget"}, []any{st.Spent, st.Budget, st.By})
+		time.Sleep(time.Hour)
+		_, ok = th.ForTag("b").TryAcquire(3)
+		require.True(t, ok, "a new window has begun")
+	})
+}
+
+// What is settled goes to the quota as it goes to the limit.
+func TestSettlementOfATag(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th := quotaed(t, Limit{Max: 100, Per: time.Hour, Burst: 100}, tagsOf(map[string]Quota{
+			"a": {Total: 60, Burst: 60}, "b": {Budgets: []Budget{{Amount: 50, Per: "month"}}},
+		}))
+		time.Sleep(time.Hour)
+		take := func(l Limiter, n int) Permit {
+			p, ok := l.TryAcquire(n)
+			require.True(t, ok)
+			return p
+		}
+		p := take(th.ForTag("a"), 40)
+		require.EqualValues(t, 20, statusOf(th, "a").InHand)
+		p.Settle(10)
+		p.Cancel() // counts no more
+		require.EqualValues(t, 50, statusOf(th, "a").InHand)
+		require.EqualValues(t, 10, statusOf(th, "a").Used)
+		take(th.ForTag("a"), 10).Settle(35)
+		require.EqualValues(t, 15, statusOf(th, "a").InHand)
+		require.InDelta(t, 55, th.Status().Tokens, 0.01, "the limit has it too")
+		q := take(th.ForTags("b", "a"), 10)
+		require.EqualValues(t, 5, statusOf(th, "a").InHand)
+		require.EqualValues(t, 10, statusOf(th, "b").Spent)
+		q.Cancel()
+		require.EqualValues(t, 15, statusOf(th, "a").InHand)
+		require.EqualValues(t, 0, statusOf(th, "b").Spent)
+		take(th.ForTag("b"), 10).Settle(20)
+		require.EqualValues(t, 20, statusOf(th, "b").Spent)
+
+		// The same for permits that were waited for.
+		time.Sleep(time.Hour)
+		take(th.ForTag("a"), 60)
+		time.Sleep(time.Hour)
+		require.EqualValues(t, 60, statusOf(th, "a").InHand)
+		take(th.ForTag("a"), 60)
+		w, err := th.ForTag("a").Acquire(context.Background(), 20)
+		require.NoError(t, err)
+		require.EqualValues(t, 0, statusOf(th, "a").InHand)
+		w.Settle(5)
+		require.EqualValues(t, 15, statusOf(th, "a").InHand)
+		w.Settle(0)
+		require.EqualValues(t, 15, statusOf(th, "a").InHand)
+	})
+}
+
+// ForTags draws from all or from none.
+func TestForTagsIsAllOrNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th := quotaed(t, Limit{Max: 1000, Burst: 1000}, tagsOf(map[string]Quota{
+			"tenant": {Total: 100, Burst: 100}, "model": {Total: 10, Burst: 10},
+		}))
+		time.Sleep(10 * time.Second)
+		both := th.ForTags("tenant", "model")
+		require.Same(t, both, th.ForTags("tenant", "model"), "it is remembered")
+		_, ok := both.TryAcquire(20)
+		require.False(t, ok)
+		require.EqualValues(t, 100, inHand(th, "tenant"))
+		require.InDelta(t, 1000, th.Status().Tokens, 0.01)
+		_, ok = both.TryAcquire(10)
+		require.True(t, ok)
+		require.EqualValues(t, 90, inHand(th, "tenant"))
+		require.InDelta(t, 990, th.Status().Tokens, 0.01, "the limit is drawn from once")
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second/2)
+		defer cancel()
+		_, err := both.Acquire(ctx, 8)
+		e, ok := errors.AsType[*Error](err)
+		require.True(t, ok, err)
+		require.Equal(t, "model", e.Tag)
+		_, err = both.Acquire(ctx, 4)
+		require.NoError(t, err)
+		require.EqualValues(t, 0, statusOf(th, "model").InHand)
+		_, ok = th.ForTags("tenant", "tenant").TryAcquire(1)
+		require.True(t, ok)
+		require.EqualValues(t, 95, inHand(th, "tenant"), "a tag twice is one")
+	})
+}
+
+// A tag without tokens holds up nobody, and neither do its callers that wait.
+func TestExhaustedTagDelaysNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th := quotaed(t, Limit{Max: 1000, Burst: 100}, tagsOf(map[string]Quota{
+			"spent": {Total: 1, Burst: 1}, "broke": {Budgets: []Budget{{Amount: 1, Per: "month"}}},
+		}))
+		time.Sleep(2 * time.Second)
+		ctx, cancel := context.WithCancel(context.Background())
+		for range 200 {
+			go func() { _, _ = th.ForTag("spent").Acquire(ctx, 1) }()
+			go func() { _, _ = th.ForTag("broke").Acquire(ctx, 1) }()
+		}
+		synctest.Wait()
+		for range 50 {
+			began := time.Now()
+			_, err := th.ForTag("other").Acquire(context.Background(), 10)
+			require.NoError(t, err)
+			require.LessOrEqual(t, time.Since(began), 11*time.Millisecond)
+		}
+		require.EqualValues(t, 199, statusOf(th, "spent").Waiting)
+		require.EqualValues(t, 199, statusOf(th, "broke").Waiting)
+		cancel()
+		synctest.Wait()
+		require.EqualValues(t, 0, statusOf(th, "spent").Waiting)
+	})
+}
+
+// A pause of a tag holds this tag alone, known or not.
+func TestPauseHoldsItsTagAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th := quotaed(t, Limit{Max: 1000, Burst: 1000}, tagsOf(map[string]Quota{"a": {Total: 100}, "b": {}}))
+		time.Sleep(time.Second)
+		for _, tag := range []string{"a", "b", "unknown"} {
+			_, err := th.Pause(context.Background(), time.Now().Add(time.Minute), "maintenance", PauseTag(tag))
+			require.NoError(t, err)
+			_, ok := th.ForTag(tag).TryAcquire(1)
+			require.False(t, ok)
+			held, throttled := th.ForTag(tag).(*tagView).Throttled()
+			require.True(t, throttled)
+			require.Equal(t, []any{ReasonPause, tag, time.Minute}, []any{held.Reason, held.Tag, held.RetryAfter})
+			_, ok = th.ForTags("c", tag).TryAcquire(1)
+			require.False(t, ok)
+			for _, l := range []Limiter{th, th.ForTag("c"), th.ForTag("d")} {
+				_, ok = l.TryAcquire(1)
+				require.True(t, ok)
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			_, err = th.ForTag(tag).Acquire(ctx, 1)
+			cancel()
+			require.Equal(t, ReasonPause, reasonOf(err))
+			began := time.Now()
+			_, err = th.ForTag(tag).Acquire(context.Background(), 1)
+			require.NoError(t, err)
+			require.InDelta(t, time.Minute, time.Since(began), float64(time.Second))
+
+			_, err = th.Pause(context.Background(), time.Time{}, "for good", PauseTag(tag))
+			require.NoError(t, err)
+			go func() {
+				time.Sleep(time.Hour)
+				require.NoError(t, th.Resume(context.Background(), PauseTag(tag)))
+			}()
+			began = time.Now()
+			_, err = th.ForTag(tag).Acquire(context.Background(), 1)
+			require.NoError(t, err)
+			require.Equal(t, time.Hour, time.Since(began))
+		}
+	})
+}
+
+// A quota in shadow refuses nothing, and counts what it would have refused.
+func TestShadowRefusesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th := quotaed(t, Limit{Max: 1000, Burst: 1000}, tagsOf(map[string]Quota{"a": {Total: 10, Burst: 10, Shadow: true}}))
+		time.Sleep(2 * time.Second)
+		for range 30 {
+			_, ok := th.ForTag("a").TryAcquire(1)
+			require.True(t, ok)
+		}
+		require.EqualValues(t, 20, statusOf(th, "a").Shadowed)
+		require.EqualValues(t, 30, statusOf(th, "a").Used)
+	})
+}
+
+// Tags of a pattern have quotas of their own; all others share one.
+func TestPatternsAndOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th := quotaed(t, Limit{Max: 1000, Burst: 1000}, Quotas{
+			Match: []QuotaPattern{{Tag: "free/*", Quota: Quota{Total: 10, Burst: 5}}}, Other: Quota{Total: 20, Burst: 7},
+		})
+		time.Sleep(2 * time.Second)
+		for _, tag := range []string{"free/a", "free/b"} {
+			_, ok := th.ForTag(tag).TryAcquire(5)
+			require.True(t, ok, tag)
+			_, ok = th.ForTag(tag).TryAcquire(1)
+			require.False(t, ok, tag)
+		}
+		for i, l := range []Limiter{th, th.ForTag("x"), th.ForTag("y"), th.ForTag(""), th.ForTag("bad\xff"), th.ForTag(fmt.Sprintf("%065d", 0)), All(th, th.ForTag("z"))} {
+			_, ok := l.TryAcquire(1)
+			require.Equal(t, i < 6, ok, i)
+		}
+		require.EqualValues(t, 1, statusOf(th, "").InHand, "All draws twice, or not at all")
+	})
+}
+
+// However many names come, what is remembered of them is bounded.
+func TestHostileNamesAreBounded(t *testing.T) {
+	th := quotaed(t, Limit{Max: 1_000_000}, Quotas{
+		Tags: map[string]Quota{"known": {Total: 5}}, Match: []QuotaPattern{{Tag: "free/*", Quota: Quota{Total: 10}}},
+	})
+	names := 1_000_000
+	if testing.Short() {
+		names = 50_000
+	}
+	for i := range names {
+		th.ForTag(fmt.Sprint("n", i)).TryAcquire(1)
+		if i%4 == 0 {
+			th.ForTag(fmt.Sprint("free/", i)).TryAcquire(1)
+			th.ForTags(fmt.Sprint("n", i), fmt.Sprint("free/", i)).TryAcquire(1)
+		}
+	}
+	s := th.tags
+	require.LessOrEqual(t, len(s.tags), maxTags)
+	require.LessOrEqual(t, len(s.limiters), maxTags+sharedTags+maxNames+1)
+	require.LessOrEqual(t, len(s.joint), maxNames)
+	require.LessOrEqual(t, len(th.Status().Tags), maxTags+sharedTags)
+	require.Equal(t, "known", th.ForTag("known").(*tagView).name)
+	require.Same(t, th.ForTag("free/999999999").(*tagView).first(), th.ForTag("free/999999999").(*tagView).first())
+}
+
+func TestKnownTagTakesNoAllocation(t *testing.T) {
+	th := quotaed(t, Limit{Max: 1_000_000_000, Burst: 1_000_000}, tagsOf(map[string]Quota{"a": {Total: 500_000_000}, "b": {}}))
+	th.ForTags("a", "b")
+	require.Zero(t, testing.AllocsPerRun(1000, func() {
+		th.ForTag("a").TryAcquire(1)
+		th.ForTag("nobody").TryAcquire(1)
+		th.ForTags("a", "b").TryAcquire(1)
+	}))
+}
