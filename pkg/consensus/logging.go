@@ -22,7 +22,8 @@ type logbook struct {
 	remind    time.Time // when the loss is logged next
 	frozen    bool      // a freeze was logged
 	replaced  bool
-	hasJoined bool // the store has answered before
+	hasJoined bool   // the store has answered before
+	settings  string // that disagreed when it was logged last
 }
 
 // A situation is a Processor after a sync, as far as it is logged.
@@ -36,6 +37,7 @@ type situation struct {
 	onLoss   StoreLoss
 	frozen   time.Duration // how long no share can grow yet
 	frozenBy FreezeCause
+	settings string // of processors whose settings disagree; empty: they agree
 }
 
 // A logLine is one line to log.
@@ -72,7 +74,19 @@ func (b *logbook) observe(now time.Time, s *situation) []logLine {
 		lines = append(lines, logLine{slog.LevelInfo, "the pool is no longer frozen", []any{"share", s.share}})
 	}
 	b.replaced = s.state == StateReplaced
-	return lines
+	return append(lines, b.disagreed(s.settings)...)
+}
+
+// disagreed logs each change of settings that disagree once. A new version that is rolled out is such a change, and its end another.
+func (b *logbook) disagreed(settings string) []logLine {
+	if settings == b.settings {
+		return nil
+	}
+	b.settings = settings
+	if settings == "" {
+		return []logLine{{slog.LevelInfo, "all processors of the pool have the same settings again", nil}}
+	}
+	return []logLine{{slog.LevelWarn, "processors of the pool have settings that disagree", []any{"settings", settings}}}
 }
 
 // failed takes note of a failed sync. A single one that was lost on the way is not worth a line: the next one

@@ -326,12 +326,13 @@ func (m *Member) request() (driver.Request, time.Duration) {
 	m.sentOffset = m.wallOffset()
 	now, demand := m.now(), Whole
 	if h := m.holder; h != nil {
-		demand = Share(h.Report(m.p.DemandSpan()).Demand)
+		asked := h.Report(m.p.DemandSpan())
+		demand = Share(asked.Demand)
 		m.p.Yield(now, demand)
 		m.push()         // a lower share is in force before the store hears of it
 		r := h.Report(0) // after that: no call begins any more by the old share
 		m.sentFlow = flowAt{r.Usage, now}
-		o := Observation{InUse: Share(r.InUse)}
+		o := Observation{InUse: Share(r.InUse), Waiting: asked.Waiting, Throttled: asked.Throttled}
 		o.Served = m.sentFlow.Served
 		o.Used, o.Offered = m.sentFlow.Since(m.flow.Flow, now-m.flow.at, m.terms.Limit.Max, m.terms.Limit.Per)
 		m.p.Observe(o)

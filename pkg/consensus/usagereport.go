@@ -17,6 +17,9 @@ type Observation struct {
 	Used, Offered int64
 	// Served is what the called service makes of the calls; see throttle.Served.
 	Served throttle.Served
+	// Waiting and Throttled are for operators; see throttle.Report.
+	Waiting   int
+	Throttled throttle.Reason
 }
 
 // Observe sets what the next requests report. The share in force must not have risen
@@ -26,6 +29,7 @@ func (p *Processor) Observe(o Observation) {
 	p.ceiling.used = min(max(o.Used, 0), maxNoteFlow)
 	p.ceiling.offers = min(max(o.Offered, 0), maxNoteFlow)
 	p.ceiling.calls.served = o.Served
+	p.told.Waiting, p.told.Throttled = max(o.Waiting, 0), o.Throttled
 }
 
 // Yield lowers the share in force as the next Request with this demand would. Whoever

@@ -28,6 +28,7 @@ func (f slotHolder) Report(window time.Duration) (r limit.Report) {
 	}
 	if window > 0 {
 		r.Demand = f.demand()
+		r.Waiting, r.Throttled = f.queue.Len, f.heldBack()
 	}
 	return r
 }
