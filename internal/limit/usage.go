@@ -78,7 +78,7 @@ type Report struct {
 	// Usage is running totals, of which a ramp sees whether the limit is used.
 	Usage Usage
 	// Waiting counts the callers that wait, and Throttled says why a draw of one token would have to
-	// wait; empty: it would not. Operators are told. With a window of 0 there is neither.
+	// wait; empty: it would not, or there is no demand. Operators are told. With a window of 0 there is neither.
 	Waiting   int
 	Throttled Reason
 }

@@ -99,7 +99,7 @@ func TestOverviewOfAFreeze(t *testing.T) {
 		require.NotEmpty(t, o.FrozenBy)
 		require.InDelta(t, consensus.Removal(consensus.MinLease).Seconds()-2, o.Frozen.Seconds(), 15)
 		require.Positive(t, o.Frozen)
-		time.Sleep(consensus.Removal(consensus.MaxLease))
+		time.Sleep(consensus.Removal(consensus.MaxLease) + 5*time.Second)
 		require.Zero(t, overview(t, s).Frozen)
 	})
 }
