@@ -70,7 +70,7 @@ func (c *CLI) Run(ctx context.Context, args []string) error {
 		Flags: append([]ucli.Flag{configFlag(), timeoutFlag()}, storeFlags()...),
 		Commands: []*ucli.Command{
 			c.poolsCommand(), c.statusCommand(), c.limitCommand(), c.pauseCommand(), c.resumeCommand(),
-			c.checkCommand(), c.proxyCommand(), c.stopNoticeCommand(),
+			c.consoleCommand(), c.checkCommand(), c.proxyCommand(), c.stopNoticeCommand(),
 			{Name: helpName, Usage: "show the help of a command", ArgsUsage: "[COMMAND ...]"},
 		},
 		ArgValidator:   noArguments,
@@ -154,7 +154,7 @@ func given(cmd *ucli.Command) map[string]string {
 
 // load returns the configuration in force. With an error it returns what could be read.
 func (c *CLI) load(cmd *ucli.Command) (numathrottle.Config, error) {
-	environ := c.Environ
+	environ := withoutConsole(c.Environ)
 	if cmd.IsSet(configName) {
 		environ = append(slices.Clip(environ), config.FileVariable+"="+cmd.String(configName))
 	}

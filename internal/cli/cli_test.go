@@ -218,7 +218,7 @@ func TestWrongUsage(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"stauts"}, `numathrottle: "stauts" is no command or argument, allowed: pools, status, limit, pause, resume, check, proxy, stop-notice, completion`},
+		{[]string{"stauts"}, `numathrottle: "stauts" is no command or argument, allowed: pools, status, limit, pause, resume, console, check, proxy, stop-notice, completion`},
 		{[]string{"check", "it"}, `numathrottle check: "it" is no command or argument, allowed: none`},
 		{[]string{"limit", "sett"}, `numathrottle limit: "sett" is no command or argument, allowed: show, set, clear`},
 		{[]string{"limit", "set", "100"}, `numathrottle limit set: "100" is no command or argument, allowed: none`},
@@ -240,6 +240,10 @@ func TestWrongUsage(t *testing.T) {
 		{[]string{"status", "-o", "xml", redis}, `numathrottle status: --output is "xml", allowed: text, json`},
 		{[]string{"status", "--json", "-o=text", redis}, "--output is text, but --json is given"},
 		{[]string{"limit", "set", "--max=5", "--for=soon"}, `for is "soon" (--for)`},
+		{[]string{"console", "--listen=0.0.0.0:0", redis}, `console: listen is "0.0.0.0:0", which others can reach, and there is no token`},
+		{[]string{"console", "--listen=8090", redis}, `console: listen is "8090", allowed: HOST:PORT`},
+		{[]string{"console", "--token-file=/nowhere", redis}, "the file with the token"},
+		{[]string{"console", "--token=" + canary, redis}, "numathrottle console: --token is no flag"},
 		{[]string{"status", "--every=0s", redis}, "every is \"0s\" (--every), allowed: a duration, `200ms` to `1h0m0s`"},
 		{[]string{"status", "--store="}, "store is empty (--store), allowed: a store URL"},
 		{[]string{"status", "--store=redis://u:" + canary + "@"}, "store has no host (host 1)"},

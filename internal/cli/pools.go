@@ -146,7 +146,7 @@ func (c *CLI) completePools(ctx context.Context, args []string) bool {
 	if !isPool && !takesPools {
 		return false
 	}
-	environ, flags := c.Environ, map[string]string{}
+	environ, flags := withoutConsole(c.Environ), map[string]string{}
 	fields := open.Fields()
 	for i := range fields {
 		f := &fields[i]

@@ -53,6 +53,7 @@ type Member struct {
 	// What the holder had done when the newest request was sent, and when the one was
 	// sent that was answered last.
 	sentFlow, flow flowAt
+	recent         recentUse
 }
 
 // A flowAt is what a holder had done at a local time.
@@ -335,6 +336,7 @@ func (m *Member) request() (driver.Request, time.Duration) {
 		o := Observation{InUse: Share(r.InUse), Waiting: asked.Waiting, Throttled: asked.Throttled}
 		o.Served = m.sentFlow.Served
 		o.Used, o.Offered = m.sentFlow.Since(m.flow.Flow, now-m.flow.at, m.terms.Limit.Max, m.terms.Limit.Per)
+		o.Lately = m.recent.of(m.sentFlow, m.terms.Limit.Max, m.terms.Limit.Per)
 		m.p.Observe(o)
 	}
 	req := m.p.Request(now, binary.NativeEndian.Uint64(nonce[:]), demand)

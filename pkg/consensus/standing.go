@@ -14,7 +14,7 @@ type Standing struct {
 	// Slots is how many calls the whole pool may have in flight at once, as the processor is configured; 0: its
 	// limit is another one.
 	Slots int
-	// Used is what it used lately: the part of the limit that it is configured with, or of Slots.
+	// Used is what it used in the last seconds: the part of the limit that it is configured with, or of Slots.
 	Used float64
 	// Waiting counts its callers that wait, and Throttled says why a draw would have to wait; empty: it would not.
 	Waiting   int
@@ -100,13 +100,31 @@ func isWord(text string) bool {
 // standing is what the processor tells operators with its next request.
 func (p *Processor) standing(now time.Duration) Standing {
 	s := p.told
-	if p.ceiling.limit.Max > 0 {
-		s.Used = float64(p.ceiling.used) / float64(Whole)
-	} else if s.Slots > 0 {
+	if s.Slots > 0 {
 		s.Used = p.inUse.Fraction()
 	}
 	if s.Frozen = max(p.frozen-now, 0); s.Frozen > 0 {
 		s.FrozenBy = p.frozenBy
 	}
 	return s
+}
+
+// useSpan is over how long what a processor used lately is taken, at least; it may be twice as long. Syncs may follow each
+// other at once, and a burst between two of them would look as if it went on.
+const useSpan = time.Second
+
+// A recentUse is what a holder had done at two moments before, at least useSpan apart.
+type recentUse struct{ before, since flowAt }
+
+// of returns which part of a limit was used lately, when now is what was done until now. Flow.Since would count what was
+// offered where callers lack tokens.
+func (r *recentUse) of(now flowAt, tokens int, per time.Duration) float64 {
+	if now.at-r.since.at >= useSpan {
+		r.before, r.since = r.since, now
+	}
+	earned := float64(tokens) * float64(now.at-r.before.at) / float64(per)
+	if earned <= 0 || per <= 0 {
+		return 0
+	}
+	return max(0, now.Used-r.before.Used) / earned
 }

@@ -17,7 +17,9 @@ type Observation struct {
 	Used, Offered int64
 	// Served is what the called service makes of the calls; see throttle.Served.
 	Served throttle.Served
-	// Waiting and Throttled are for operators; see throttle.Report.
+	// Lately is which part of the limit was used in the last seconds. It, Waiting and Throttled are for operators;
+	// see throttle.Report.
+	Lately    float64
 	Waiting   int
 	Throttled throttle.Reason
 }
@@ -29,6 +31,7 @@ func (p *Processor) Observe(o Observation) {
 	p.ceiling.used = min(max(o.Used, 0), maxNoteFlow)
 	p.ceiling.offers = min(max(o.Offered, 0), maxNoteFlow)
 	p.ceiling.calls.served = o.Served
+	p.told.Used = max(o.Lately, 0)
 	p.told.Waiting, p.told.Throttled = max(o.Waiting, 0), o.Throttled
 }
 
