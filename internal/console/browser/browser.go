@@ -75,7 +75,7 @@ func (p *Page) begin(url string, size Size) error {
 		return err
 	}
 	p.session = attached.SessionID
-	if err := p.Resize(size); err != nil {
+	if err := errors.Join(p.Resize(size), p.call("Emulation.setFocusEmulationEnabled", map[string]any{"enabled": true}, nil)); err != nil {
 		return err
 	}
 	return p.call("Page.navigate", map[string]any{"url": url}, nil)
