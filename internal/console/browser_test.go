@@ -72,7 +72,7 @@ func TestConsoleInABrowser(t *testing.T) {
 	a := join(t, store, "orders/in", "pod-0", "1 0 600 60000000 0 0 w:3 u:500 why:limit", consensus.Whole/2)
 	join(t, store, "orders/in", evil, "1 0 900 60000000 0 0", consensus.Whole/4)
 	join(t, store, evil+"#?&%", "pod-0", "1 n:30 w:2 u:1000 why:in_flight", consensus.Whole)
-	_, c := serve(t, store, token)
+	_, c := serveEvery(t, store, token, 100*time.Millisecond)
 	p := chromium(t, c.url, browser.Size{Width: 1000, Height: 900})
 
 	p.until(t, `!document.getElementById("locked").hidden`)
@@ -151,7 +151,7 @@ func TestConsoleInABrowser(t *testing.T) {
 func TestConsoleOnAPhone(t *testing.T) {
 	store := newCounted()
 	join(t, store, "orders/pipeline/"+strings.Repeat("enrich", 10), "pod-"+strings.Repeat("0", 60), "1 0 600 60000000 0 0 w:3 u:500", consensus.Whole/2)
-	_, c := serve(t, store, "")
+	_, c := serveEvery(t, store, "", 100*time.Millisecond)
 	p := chromium(t, c.url, browser.Size{Width: 390, Height: 800, Dark: true})
 	p.text(t, "count", "1 pool")
 	dark := p.eval(t, `getComputedStyle(document.body).backgroundColor`)

@@ -97,8 +97,13 @@ type client struct {
 // serve serves a console of a store, and returns one who looks at it.
 func serve(t *testing.T, store consensus.Store, token string) (*Console, *client) {
 	t.Helper()
+	return serveEvery(t, store, token, 5*time.Millisecond)
+}
+
+func serveEvery(t *testing.T, store consensus.Store, token string, every time.Duration) (*Console, *client) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	k, err := New(ctx, Config{Store: store, StoreURL: "redis://h", Token: token, Every: 5 * time.Millisecond, Logger: quiet})
+	k, err := New(ctx, Config{Store: store, StoreURL: "redis://h", Token: token, Every: every, Logger: quiet})
 	require.NoError(t, err)
 	server := httptest.NewServer(k)
 	t.Cleanup(func() { cancel(); server.CloseClientConnections(); server.Close() })
