@@ -56,11 +56,16 @@ LARGE := ./manifests/check ./pkg/throttle/httpthrottle/clienttest
 
 .PHONY: help
 help: ## List the targets
-	@awk 'BEGIN { FS = ":.*## " } /^[a-z][a-z-]*:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z][a-z-]*:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: demo
 demo: ## Run the main job: processes that share one limit, with faults and a verdict
 	@$(GO) run ./internal/demo
+
+# Needs chromium, which scripts/test-deps.sh installs.
+.PHONY: console-picture
+console-picture: ## Take the picture of the console that docs/console.md shows
+	@$(GO) run ./internal/console/picture -o docs/console.png
 
 .PHONY: llm-demo
 llm-demo: ## Run llm-map: four processes, 2,000 prompts, and a fake LLM provider that enforces its limits; with a verdict

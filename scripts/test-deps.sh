@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes sure that the programs the tests start are installed: real Redis, NATS and nginx servers, Python with pynumaflow, and
+# Makes sure that the programs the tests start are installed: real Redis, NATS and nginx servers, Python with pynumaflow, Chromium, and
 # a C compiler for the race detector. As root on a Debian-like system it installs what is missing; otherwise it says what to install and
 # fails. No service is started, and none is left running.
 set -euo pipefail
@@ -11,6 +11,7 @@ readonly NEEDS=(
 	"nginx:nginx"
 	"gcc:gcc libc6-dev"
 	"python3:python3 python3-venv"
+	"chromium:chromium"
 )
 readonly POLICY=/usr/sbin/policy-rc.d
 

@@ -29,34 +29,51 @@ type CLI struct {
 	Out, Err io.Writer
 	// Environ holds the variables, in the form of os.Environ.
 	Environ []string
+	// terminal says that Out is a terminal, which can be redrawn.
+	terminal bool
 	// open returns the store of a configuration; numathrottle.OpenStore but in tests.
 	open func(context.Context, numathrottle.Config) (consensus.Store, error)
 }
 
 // New returns the command as it runs in a terminal.
 func New() *CLI {
-	return &CLI{Out: os.Stdout, Err: os.Stderr, Environ: os.Environ(), open: numathrottle.OpenStore}
+	info, err := os.Stdout.Stat()
+	return &CLI{
+		Out: os.Stdout, Err: os.Stderr, Environ: os.Environ(), open: numathrottle.OpenStore,
+		terminal: err == nil && info.Mode()&os.ModeCharDevice != 0,
+	}
 }
 
 // Run runs the command that args name, without the program's own name, until it is done or ctx
 // ends. Errors: usage that is wrong, with the flag, its value and what is allowed; a fault of the
-// configuration; those of the store. None shows a secret.
+// configuration; those of the store. None shows a secret. ExitCode tells them apart.
 func (c *CLI) Run(ctx context.Context, args []string) error {
+	if c.completePools(ctx, args) {
+		return nil
+	}
+	if len(args) > 0 && args[0] == helpName && !slices.Contains(args, completionFlag) {
+		args = append(slices.Clone(args[1:]), "--help")
+	}
 	root := &ucli.Command{
 		Name:  name,
 		Usage: "look at the pools of numathrottle, change their limits, quotas and pauses, and put a limit in front of other programs",
 		Description: "Settings come from flags, else from variables " + config.Prefix + "*, else from the YAML file that " +
-			config.FileVariable + " or --config names. Passwords and tokens are no flags.",
+			config.FileVariable + " or --config names. Passwords and tokens are no flags.\n\n" +
+			"Exit codes: 1 failed, 2 wrong usage or settings, 3 no such pool, 4 refused by the pool, 5 the store cannot be reached.",
 		Version:               version.Read().String(),
 		Writer:                c.Out,
 		ErrWriter:             c.Err,
 		EnableShellCompletion: true,
 		HideHelpCommand:       true,
 		ConfigureShellCompletionCommand: func(cmd *ucli.Command) {
-			cmd.Hidden, cmd.Usage = false, "print a script that completes commands and flags: bash, zsh, fish or pwsh"
+			cmd.Hidden, cmd.Usage = false, "print a script that completes commands, flags and pools: bash, zsh, fish or pwsh"
 		},
-		Flags:          append([]ucli.Flag{configFlag(), timeoutFlag()}, storeFlags()...),
-		Commands:       []*ucli.Command{c.statusCommand(), c.limitCommand(), c.pauseCommand(), c.quotaCommand(), c.topCommand(), c.checkCommand(), c.proxyCommand(), c.stopNoticeCommand()},
+		Flags: append([]ucli.Flag{configFlag(), timeoutFlag()}, storeFlags()...),
+		Commands: []*ucli.Command{
+			c.poolsCommand(), c.statusCommand(), c.limitCommand(), c.pauseCommand(), c.resumeCommand(),
+			c.quotaCommand(), c.topCommand(), c.consoleCommand(), c.checkCommand(), c.proxyCommand(), c.stopNoticeCommand(),
+			{Name: helpName, Usage: "show the help of a command", ArgsUsage: "[COMMAND ...]"},
+		},
 		ArgValidator:   noArguments,
 		OnUsageError:   wrongUsage,
 		ExitErrHandler: func(context.Context, *ucli.Command, error) {}, // the caller's business
@@ -73,9 +90,25 @@ func inherit(cmd *ucli.Command) {
 	}
 }
 
+// The flags that all commands have stand in the help of the root alone.
+func init() { //nolint:gochecknoinits // the library has its templates in variables
+	ucli.CommandHelpTemplate = withoutCommon(ucli.CommandHelpTemplate)
+	ucli.SubcommandHelpTemplate = withoutCommon(ucli.SubcommandHelpTemplate)
+}
+
+// withoutCommon leaves the common flags out of a template.
+func withoutCommon(template string) string {
+	begin := strings.Index(template, "{{if .VisiblePersistentFlags}}")
+	if begin < 0 {
+		return template
+	}
+	return template[:begin] + "\n\nThe flags that say which store and pool stand in: " + name + " --help\n"
+}
+
 // The flags of every command that are none of the settings.
 const (
 	configName  = "config"
+	helpName    = "help"
 	timeoutName = "timeout"
 )
 
@@ -122,7 +155,7 @@ func given(cmd *ucli.Command) map[string]string {
 
 // load returns the configuration in force. With an error it returns what could be read.
 func (c *CLI) load(cmd *ucli.Command) (numathrottle.Config, error) {
-	environ := c.Environ
+	environ := withoutConsole(c.Environ)
 	if cmd.IsSet(configName) {
 		environ = append(slices.Clip(environ), config.FileVariable+"="+cmd.String(configName))
 	}
@@ -135,6 +168,7 @@ func (c *CLI) load(cmd *ucli.Command) (numathrottle.Config, error) {
 type access struct {
 	store   consensus.Store
 	pool    string
+	named   bool // somebody has named the pool
 	timeout time.Duration
 	quotas  throttle.Quotas // that are configured where the command runs
 }
@@ -150,9 +184,13 @@ func (c *CLI) connect(ctx context.Context, cmd *ucli.Command) (*access, error) {
 		return nil, err
 	}
 	s.pool, s.quotas = conf.Pool, conf.Quotas
+	s.named = cmd.IsSet("pool") || conf.Pool != unnamedPool
 	s.store, err = c.open(ctx, conf)
 	return s, err
 }
+
+// unnamedPool is the pool of a process for which nobody has named one.
+const unnamedPool = "default"
 
 func (s *access) setTimeout(cmd *ucli.Command) error {
 	if !cmd.IsSet(timeoutName) {
@@ -162,11 +200,20 @@ func (s *access) setTimeout(cmd *ucli.Command) error {
 	return config.Join(config.LoadFlags([]config.Field[access]{field}, map[string]string{timeoutName: cmd.String(timeoutName)}, s))
 }
 
+// overview loads what the record of a pool shows.
+func (s *access) overview(ctx context.Context, pool string) (o consensus.Overview, err error) {
+	err = s.call(ctx, func(ctx context.Context) error {
+		o, err = consensus.LoadOverview(ctx, s.store, pool)
+		return err
+	})
+	return o, err
+}
+
 // call runs one call of the store.
 func (s *access) call(ctx context.Context, f func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	return f(ctx)
+	return ofStore(f(ctx))
 }
 
 // noArguments refuses arguments that no command is.
@@ -182,11 +229,15 @@ func noArguments(_ context.Context, cmd *ucli.Command) error {
 	if len(names) > 0 {
 		allowed = strings.Join(names, ", ")
 	}
-	return fmt.Errorf("%s: %.60q is no command or argument, allowed: %s", cmd.FullName(), cmd.Args().First(), allowed)
+	return &kindError{fmt.Errorf("%s: %.60q is no command or argument, allowed: %s", cmd.FullName(), cmd.Args().First(), allowed), errUsage}
 }
 
 // wrongUsage says what is wrong with a flag.
 func wrongUsage(_ context.Context, cmd *ucli.Command, err error, _ bool) error {
+	return &kindError{usageText(cmd, err), errUsage}
+}
+
+func usageText(cmd *ucli.Command, err error) error {
 	text := err.Error()
 	if flag, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {
 		flag = strings.TrimLeft(flag, "-")

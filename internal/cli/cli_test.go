@@ -93,7 +93,7 @@ func requireGolden(t *testing.T, file, got string) {
 
 func TestHelp(t *testing.T) {
 	for file, args := range map[string][]string{
-		"help.golden": {"--help"}, "help-status.golden": {"status", "--help"}, "help-limit-set.golden": {"limit", "set", "--help"},
+		"help.golden": {"--help"}, "help-status.golden": {"status", "--help"}, "help-limit-set.golden": {"limit", "set", "--help"}, "help-limit.golden": {"help", "limit"},
 	} {
 		tm := newTerminal(nil)
 		out, err := tm.run(t, args...)
@@ -118,9 +118,44 @@ func TestCompletion(t *testing.T) {
 		require.NoError(t, err)
 		require.NotEmpty(t, out, shell)
 	}
-	out, err := newTerminal(nil).run(t, "limit", "--generate-shell-completion")
-	require.NoError(t, err)
-	require.Contains(t, out, "set")
+	store := memstore.New()
+	for _, pool := range []string{"orders/in/a", "orders/in/b", "bad\x1bname"} {
+		join(store, pool, "a", "", consensus.Whole, 1).sync(t)
+	}
+	const pools = "orders/in/a\norders/in/b\n"
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"limit"}, "set:"},
+		{[]string{"limit", "set", "-"}, "--reason:"},
+		{[]string{"--store", "redis://h", "status"}, pools},
+		{[]string{"status", "--json", "orders/in/a"}, pools},
+		{[]string{"limit", "set", "--pool"}, pools},
+		{[]string{"--pool"}, pools},
+		{[]string{"pause", "--config=/nowhere", "--pool"}, ""},
+		{[]string{"status", "--every"}, ""},
+	} {
+		out, err := newTerminal(store).run(t, append(c.args, completionFlag)...)
+		require.NoError(t, err)
+		if c.want == pools || c.want == "" {
+			require.Equal(t, c.want, out, c.args)
+		}
+		require.Contains(t, out, c.want, c.args)
+	}
+}
+
+// Where pools stand for nothing they are not asked for.
+func TestCompletionAsksNoStoreForCommands(t *testing.T) {
+	tm := newTerminal(nil)
+	tm.open = func(context.Context, numathrottle.Config) (consensus.Store, error) {
+		require.Fail(t, "the store was opened")
+		return nil, errors.New("no")
+	}
+	for _, args := range [][]string{{}, {"limit"}, {"limit", "set"}, {"status", "--store"}} {
+		_, err := tm.run(t, append(args, completionFlag)...)
+		require.NoError(t, err)
+	}
 }
 
 func TestCheck(t *testing.T) {
@@ -183,7 +218,7 @@ func TestWrongUsage(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"stauts"}, `numathrottle: "stauts" is no command or argument, allowed: status, limit, pause, quota, top, check, proxy, stop-notice, completion`},
+		{[]string{"stauts"}, `numathrottle: "stauts" is no command or argument, allowed: pools, status, limit, pause, resume, quota, top, console, check, proxy, stop-notice, completion`},
 		{[]string{"check", "it"}, `numathrottle check: "it" is no command or argument, allowed: none`},
 		{[]string{"limit", "sett"}, `numathrottle limit: "sett" is no command or argument, allowed: show, set, clear`},
 		{[]string{"limit", "set", "100"}, `numathrottle limit set: "100" is no command or argument, allowed: none`},
@@ -202,6 +237,13 @@ func TestWrongUsage(t *testing.T) {
 		{[]string{"limit", "set", "--max=5", "--per=1"}, "per is \"1\" (--per), allowed: a duration, `1ms` to `744h0m0s`"},
 		{[]string{"limit", "set", "--max=5", "--per=1us"}, `per is "1us" (--per)`},
 		{[]string{"status", "--timeout=1h", redis}, "timeout is \"1h\" (--timeout), allowed: a duration, `100ms` to `10m0s`"},
+		{[]string{"status", "-o", "xml", redis}, `numathrottle status: --output is "xml", allowed: text, json`},
+		{[]string{"status", "--json", "-o=text", redis}, "--output is text, but --json is given"},
+		{[]string{"limit", "set", "--max=5", "--for=soon"}, `for is "soon" (--for)`},
+		{[]string{"console", "--listen=0.0.0.0:0", redis}, `console: listen is "0.0.0.0:0", which others can reach, and there is no token`},
+		{[]string{"console", "--listen=8090", redis}, `console: listen is "8090", allowed: HOST:PORT`},
+		{[]string{"console", "--token-file=/nowhere", redis}, "the file with the token"},
+		{[]string{"console", "--token=" + canary, redis}, "numathrottle console: --token is no flag"},
 		{[]string{"status", "--every=0s", redis}, "every is \"0s\" (--every), allowed: a duration, `200ms` to `1h0m0s`"},
 		{[]string{"status", "--store="}, "store is empty (--store), allowed: a store URL"},
 		{[]string{"status", "--store=redis://u:" + canary + "@"}, "store has no host (host 1)"},
@@ -212,6 +254,7 @@ func TestWrongUsage(t *testing.T) {
 	} {
 		out, err := newTerminal(nil).run(t, c.args...)
 		require.ErrorContains(t, err, c.want, "%q", c.args)
+		require.Equal(t, ExitUsage, ExitCode(err), "%q", c.args)
 		require.Empty(t, out, "%q", c.args)
 	}
 }
@@ -224,6 +267,7 @@ func TestStoreThatCannotBeReached(t *testing.T) {
 	} {
 		_, err := newTerminal(nil).run(t, "status", "--timeout=300ms", "--store", store)
 		require.ErrorContains(t, err, want)
+		require.Equal(t, ExitStore, ExitCode(err))
 	}
 }
 
@@ -235,11 +279,14 @@ func (failing) Load(context.Context, string) ([]driver.Document, []consensus.Ros
 }
 
 func TestErrorsOfTheStore(t *testing.T) {
-	for _, args := range [][]string{{"status"}, {"limit", "show"}, {"limit", "set", "--max=1"}, {"limit", "clear"}} {
-		_, err := newTerminal(failing{memstore.New()}).run(t, args...)
+	for _, args := range [][]string{{"status"}, {"pause", "show"}, {"pause", "set"}, {"resume"}, {"limit", "show"}, {"limit", "set", "--max=1"}, {"limit", "clear"}} {
+		_, err := newTerminal(failing{memstore.New()}, "NUMATHROTTLE_POOL=p").run(t, args...)
 		require.ErrorContains(t, err, "no such day", args)
+		require.Equal(t, ExitStore, ExitCode(err))
 		_, err = newTerminal(memstore.New(), "NUMATHROTTLE_POOL=empty").run(t, args...)
 		require.ErrorIs(t, err, consensus.ErrNoPool, args)
 		require.ErrorContains(t, err, `pool "empty"`, args)
+		require.ErrorContains(t, err, "the store has no pool at all", args)
+		require.Equal(t, ExitNotFound, ExitCode(err))
 	}
 }

@@ -2,6 +2,8 @@
 // change. It looks from outside, without being a processor.
 //
 //	status   the processors of a pool, their shares, and the limit in force
+//	pools    the pools of the store
+//	console  the same in a browser
 //	limit    the override of a pool's limit: show, set, clear
 //	check    the configuration in force, and what is wrong with it
 //	proxy    the limit in front of programs in any language; these are processors

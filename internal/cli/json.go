@@ -4,15 +4,22 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 // A status is what --json prints of a pool. Shares and demand are fractions of the limit, times
 // are as Go writes durations.
 type status struct {
-	Pool       string      `json:"pool"`
-	Limit      *rate       `json:"limit"`    // in force; null: nobody tells one
-	Override   *rate       `json:"override"` // null: none
-	Ramp       *standing   `json:"ramp"`     // null: none
+	Pool     string        `json:"pool"`
+	Limit    *rate         `json:"limit"`    // in force; null: nobody tells one
+	Override *overrideRate `json:"override"` // null: none
+	Ramp     *standing     `json:"ramp"`     // null: none
+	// Use is the part of the limit in force that is used, and Waiting counts the callers that wait.
+	Use        float64     `json:"use"`
+	Waiting    int         `json:"waiting"`
+	Paused     []pause     `json:"paused"`
+	Frozen     *freeze     `json:"frozen"`   // null: it is not
+	Settings   []setting   `json:"settings"` // more than one: they disagree
 	Agreed     bool        `json:"agreed"`
 	PoolSize   int         `json:"poolSize"`
 	Processors []processor `json:"processors"`
@@ -20,10 +27,37 @@ type status struct {
 	Unreadable []string    `json:"unreadable"` // documents of a later version
 }
 
+// A rate is a limit: Max per Per, or Max calls in flight at once.
 type rate struct {
-	Max  int    `json:"max"`
-	Per  string `json:"per,omitempty"`
-	Hard bool   `json:"hard,omitempty"`
+	Max      int    `json:"max"`
+	Per      string `json:"per,omitempty"`
+	Hard     bool   `json:"hard,omitempty"`
+	InFlight bool   `json:"inFlight,omitempty"`
+}
+
+type overrideRate struct {
+	rate
+	Until  string `json:"until,omitempty"`
+	By     string `json:"by,omitempty"`
+	Reason string `json:"reason,omitempty"`
+}
+
+type pause struct {
+	Tag    string `json:"tag,omitempty"`
+	Until  string `json:"until,omitempty"` // without: until it is cleared
+	By     string `json:"by,omitempty"`
+	Reason string `json:"reason,omitempty"`
+}
+
+type freeze struct {
+	For string `json:"for"`
+	By  string `json:"by"`
+}
+
+type setting struct {
+	rate
+	Counts     bool     `json:"counts"`
+	Processors []string `json:"processors"`
 }
 
 // A standing is where a ramp stands.
@@ -37,9 +71,13 @@ type processor struct {
 	Share    float64 `json:"share"`
 	Demand   float64 `json:"demand"`
 	PoolSize int     `json:"poolSize"`
-	Limit    *rate   `json:"limit"` // as configured; null: it tells none
-	Note     string  `json:"note"`
-	Silent   string  `json:"silent"`
+	// Use is the part of the limit in force that it uses, and Throttled why its callers have to wait.
+	Use       float64 `json:"use"`
+	Waiting   int     `json:"waiting"`
+	Throttled string  `json:"throttled,omitempty"`
+	Limit     *rate   `json:"limit"` // as configured; null: it tells none
+	Note      string  `json:"note"`
+	Silent    string  `json:"silent"`
 }
 
 type document struct {
@@ -49,18 +87,27 @@ type document struct {
 
 func newStatus(o *consensus.Overview) status {
 	s := status{
-		Pool: o.Pool, Limit: rateOf(o.Max, o.Per, false), Override: rateOf(o.Override.Max, o.Override.Per, false),
+		Pool: o.Pool, Limit: limitRate(o), Override: overrideOf(&o.Override), Paused: pausesOf(pausesNow(o.Pauses, time.Now())), Settings: []setting{},
 		Agreed: o.Agreed, PoolSize: o.PoolSize,
 		Processors: []processor{}, Documents: []document{}, Unreadable: append([]string{}, o.Unreadable...),
 	}
 	if o.Ramp > 0 {
 		s.Ramp = &standing{o.Ramp, o.RampPer.String()}
 	}
+	s.Use, s.Waiting = useOf(o)
+	if o.Frozen > 0 {
+		s.Frozen = &freeze{o.Frozen.String(), string(o.FrozenBy)}
+	}
+	for i := range o.Settings {
+		set := &o.Settings[i]
+		s.Settings = append(s.Settings, setting{*rateOf(set.Max, set.Per, set.Hard, set.Slots), set.Counts, set.IDs})
+	}
 	for i := range o.Processors {
 		p := &o.Processors[i]
 		s.Processors = append(s.Processors, processor{
 			ID: p.ID, Share: p.Claim.Fraction(), Demand: p.Demand.Fraction(), PoolSize: p.PoolSize,
-			Limit: rateOf(p.Max, p.Per, p.Hard), Note: p.Note, Silent: p.Silent.String(),
+			Use: partOf(o, p), Waiting: p.Waiting, Throttled: string(p.Throttled),
+			Limit: rateOf(p.Max, p.Per, p.Hard, p.Slots), Note: p.Note, Silent: p.Silent.String(),
 		})
 	}
 	for _, d := range o.Documents {
@@ -69,13 +116,42 @@ func newStatus(o *consensus.Overview) status {
 	return s
 }
 
-func rateOf(tokens int, per time.Duration, hard bool) *rate {
-	if tokens == 0 {
+// rateOf returns a limit; nil: there is none.
+func rateOf(tokens int, per time.Duration, hard bool, slots int) *rate {
+	switch {
+	case tokens > 0 && per > 0:
+		return &rate{Max: tokens, Per: per.String(), Hard: hard}
+	case tokens > 0:
+		return &rate{Max: tokens, Hard: hard}
+	case slots > 0:
+		return &rate{Max: slots, InFlight: true}
+	}
+	return nil
+}
+
+// limitRate is the limit in force.
+func limitRate(o *consensus.Overview) *rate { return rateOf(o.Max, o.Per, false, o.Slots) }
+
+func overrideOf(o *consensus.Override) *overrideRate {
+	r := rateOf(o.Max, o.Per, false, 0)
+	if r == nil {
 		return nil
 	}
-	r := &rate{Max: tokens, Hard: hard}
-	if per > 0 {
-		r.Per = per.String()
+	return &overrideRate{*r, timeText(o.Until), o.By, o.Reason}
+}
+
+func pausesOf(list []throttle.Paused) []pause {
+	out := []pause{}
+	for _, p := range list {
+		out = append(out, pause{p.Tag, timeText(p.Until), p.By, p.Reason})
 	}
-	return r
+	return out
+}
+
+// timeText is a time as of RFC 3339; empty for none.
+func timeText(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
 }

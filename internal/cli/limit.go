@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 // The flags of limit set.
@@ -26,15 +28,17 @@ func (c *CLI) limitCommand() *ucli.Command {
 			"The pool is that of the settings, or --pool.",
 		Commands: []*ucli.Command{
 			{
-				Name: "show", Usage: "print the override and the limit in force",
-				Flags:  []ucli.Flag{&ucli.BoolFlag{Name: jsonName, Usage: "print a line of JSON"}},
+				Name: "show", Aliases: []string{"get"}, Usage: "print the override and the limit in force",
+				Flags:  outputFlags("a line of JSON"),
 				Action: c.limitShow,
 			},
 			{
-				Name: "set", Usage: "override the limit",
+				Name: "set", Usage: "override the limit of a pool that is named and that somebody is in",
 				Flags: []ucli.Flag{
 					&ucli.StringFlag{Name: maxName, Usage: "tokens per --per over the whole pool, 1 to 1000000000; required"},
 					&ucli.StringFlag{Name: perName, Usage: "the period, 1ms to 744h", DefaultText: "the one that is configured"},
+					&ucli.StringFlag{Name: forName, Usage: "how long, 1ms to 744h", DefaultText: "until it is cleared"},
+					reasonFlag("why: whoever looks at the pool is told"), byFlag(),
 				},
 				Action: c.limitSet,
 			},
@@ -50,10 +54,15 @@ func (c *CLI) onPool(ctx context.Context, cmd *ucli.Command, f func(ctx context.
 		return err
 	}
 	defer func() { _ = s.store.Close() }() // what was changed is on record
-	return s.call(ctx, func(ctx context.Context) error { return f(ctx, s) })
+	err = s.call(ctx, func(ctx context.Context) error { return f(ctx, s) })
+	return s.suggest(ctx, s.pool, err)
 }
 
 func (c *CLI) limitShow(ctx context.Context, cmd *ucli.Command) error {
+	asJSON, err := wantsJSON(cmd)
+	if err != nil {
+		return err
+	}
 	return c.onPool(ctx, cmd, func(ctx context.Context, s *access) error {
 		// By itself, because one that cannot be read is an error here, and none of an overview.
 		override, err := consensus.LoadOverride(ctx, s.store, s.pool)
@@ -64,16 +73,45 @@ func (c *CLI) limitShow(ctx context.Context, cmd *ucli.Command) error {
 		if err != nil {
 			return err
 		}
-		if cmd.Bool(jsonName) {
+		if asJSON {
 			return writeJSON(c.Out, struct {
-				Pool     string `json:"pool"`
-				Limit    *rate  `json:"limit"`
-				Override *rate  `json:"override"`
-			}{s.pool, rateOf(o.Max, o.Per, false), rateOf(override.Max, override.Per, false)})
+				Pool     string        `json:"pool"`
+				Limit    *rate         `json:"limit"`
+				Override *overrideRate `json:"override"`
+			}{s.pool, limitRate(&o), overrideOf(&override)})
 		}
 		_, err = fmt.Fprintf(c.Out, "%s: %s\n", printable(s.pool), limitText(&o))
 		return err
 	})
+}
+
+// reasonFlag and byFlag are those of what is changed.
+func reasonFlag(usage string) ucli.Flag { return &ucli.StringFlag{Name: reasonName, Usage: usage} }
+
+func byFlag() ucli.Flag {
+	return &ucli.StringFlag{Name: byName, Usage: "who wants it", DefaultText: "this user at this machine"}
+}
+
+// author returns who makes a change: --by, or the user at this machine as far as it can be told.
+func (c *CLI) author(cmd *ucli.Command) string {
+	if cmd.IsSet(byName) {
+		return cmd.String(byName)
+	}
+	for _, name := range []string{"USER=", "LOGNAME="} {
+		for _, v := range c.Environ {
+			user, ok := strings.CutPrefix(v, name)
+			if !ok || user == "" {
+				continue
+			}
+			if host, err := os.Hostname(); err == nil {
+				user += "@" + host
+			}
+			if (&throttle.Paused{By: user}).Check(time.Time{}) == nil {
+				return user
+			}
+		}
+	}
+	return ""
 }
 
 // overrideFields are the flags of limit set as settings are read.
@@ -94,10 +132,18 @@ func (c *CLI) limitSet(ctx context.Context, cmd *ucli.Command) error {
 		return err
 	}
 	if o.Max == 0 {
-		return fmt.Errorf("%s: --%s is %s, allowed: 1 to 1000000000; numathrottle limit clear ends an override",
-			cmd.FullName(), maxName, map[bool]string{true: "0", false: "missing"}[cmd.IsSet(maxName)])
+		return &kindError{fmt.Errorf("%s: --%s is %s, allowed: 1 to 1000000000; numathrottle limit clear ends an override",
+			cmd.FullName(), maxName, map[bool]string{true: "0", false: "missing"}[cmd.IsSet(maxName)]), errUsage}
 	}
+	var err error
+	if o.Until, err = endOf(cmd); err != nil {
+		return err
+	}
+	o.Reason, o.By = cmd.String(reasonName), c.author(cmd)
 	return c.onPool(ctx, cmd, func(ctx context.Context, s *access) error {
+		if err := s.changeable(ctx, cmd); err != nil {
+			return err
+		}
 		if err := consensus.SaveOverride(ctx, s.store, s.pool, o); err != nil {
 			return err
 		}
@@ -109,10 +155,24 @@ func (c *CLI) limitSet(ctx context.Context, cmd *ucli.Command) error {
 		if saved.Per > 0 {
 			per = saved.Per.String()
 		}
-		_, err = fmt.Fprintf(c.Out, "%s: %d per %s, from the next sync of each processor on; a higher rate of a strict limit within 15 s\n",
-			printable(s.pool), saved.Max, per)
+		_, err = fmt.Fprintf(c.Out, "%s: %d per %s%s, from the next sync of each processor on; a higher rate of a strict limit within 15 s\n",
+			printable(s.pool), saved.Max, per, endText(saved.Until, "", ""))
 		return err
 	})
+}
+
+// changeable refuses a pool that nobody has named, and one that nobody is in: a limit that is set there would do nothing
+// now, and surprise whoever comes later.
+func (s *access) changeable(ctx context.Context, cmd *ucli.Command) error {
+	if !s.named {
+		names, _ := s.pools(ctx)
+		return &kindError{fmt.Errorf("%s: no pool is named: --pool is missing; %s", cmd.FullName(), poolsText("", names)), errUsage}
+	}
+	o, err := consensus.LoadOverview(ctx, s.store, s.pool)
+	if err == nil && len(o.Processors) == 0 {
+		err = &kindError{fmt.Errorf("%s: nobody is in the pool %q: there is no limit to change", cmd.FullName(), s.pool), errRefused}
+	}
+	return err
 }
 
 func (c *CLI) limitClear(ctx context.Context, cmd *ucli.Command) error {

@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -19,7 +21,9 @@ import (
 // fromThenOn is when what was saved is in force.
 const fromThenOn = ", from the next sync of each processor on; a higher rate of a strict limit within 15 s\n"
 
-func TestLimit(t *testing.T) {
+func TestLimit(t *testing.T) { synctest.Test(t, testLimit) }
+
+func testLimit(t *testing.T) {
 	store := memstore.New()
 	join(store, "p", "a", "1 0 600 60000000 0 0", consensus.Whole, 1).sync(t)
 	tm := newTerminal(store, "NUMATHROTTLE_POOL=other")
@@ -35,6 +39,15 @@ func TestLimit(t *testing.T) {
 			[]string{"limit", "show", "--json", "--pool=p"},
 		},
 		{"p: 5 per 1s" + fromThenOn, []string{"--pool=p", "limit", "set", "--max", "5", "--per", "1s"}},
+		{
+			"p: 7 per 1s until 2000-01-01T02:00:00Z" + fromThenOn,
+			[]string{"limit", "set", "--pool=p", "--max=7", "--per=1s", "--for=2h", "--reason=a sale", "--by=ann"},
+		},
+		{"p: 7 per 1s, an override until 2000-01-01T02:00:00Z by ann: a sale\n", []string{"limit", "get", "--pool=p"}},
+		{
+			`{"pool":"p","limit":{"max":7,"per":"1s"},"override":{"max":7,"per":"1s","until":"2000-01-01T02:00:00Z","by":"ann","reason":"a sale"}}` + "\n",
+			[]string{"limit", "show", "-o", "json", "--pool=p"},
+		},
 		{"p: no override; 600 per 1m0s, the lowest that is configured\n", []string{"limit", "clear", "--pool=p"}},
 		{`{"pool":"p","limit":{"max":600,"per":"1m0s"},"override":null}` + "\n", []string{"limit", "show", "--json", "--pool=p"}},
 	} {
@@ -44,11 +57,70 @@ func TestLimit(t *testing.T) {
 	}
 	_, err := tm.run(t, "limit", "set", "--pool=p", "--max=38401")
 	require.ErrorContains(t, err, `consensus: Max per 1m0s is 38401, allowed: at most 64 times 600 per 1m0s, which processor "a" is configured with`)
+	require.Equal(t, ExitRefused, ExitCode(err))
 	later := driver.DocumentReport{Name: "limit", Version: 1 << 60, Base: versionOf(t, store), Body: []byte("of a later version")}
 	_, err = store.Save(t.Context(), "p", later)
 	require.NoError(t, err)
 	_, err = tm.run(t, "limit", "show", "--pool=p")
 	require.ErrorContains(t, err, "is not an override")
+}
+
+// A limit is set where somebody named the pool, and where somebody is in it.
+func TestLimitIsSetWhereItIsMeant(t *testing.T) {
+	store := memstore.New()
+	join(store, "orders/in", "a", "1 0 600 60000000 0 0", consensus.Whole, 1).sync(t)
+	gone := join(store, "gone", "a", "1 0 600 60000000 0 0", consensus.Whole, 1)
+	gone.sync(t)
+	require.NoError(t, store.Leave(t.Context(), driver.Leave{Pool: "gone", ID: "a", Incarnation: "1", Seq: 2, LastSeq: 1, LastNonce: 1}))
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{nil, ExitUsage, "no pool is named: --pool is missing; the store has gone, orders/in"},
+		{[]string{"--pool=order"}, ExitNotFound, "the store has orders/in, gone"},
+		{[]string{"--pool=gone"}, ExitRefused, `nobody is in the pool "gone"`},
+		{[]string{"--pool=orders/in", "--reason=a\nb"}, ExitRefused, "reason of the override"},
+		{[]string{"--pool=orders/in"}, 0, ""},
+	} {
+		_, err := newTerminal(store).run(t, append([]string{"limit", "set", "--max=5"}, c.args...)...)
+		require.Equal(t, c.code, ExitCode(err), c.args)
+		if c.code > 0 {
+			require.ErrorContains(t, err, c.want)
+		}
+	}
+	override, err := consensus.LoadOverride(t.Context(), store, "gone")
+	require.NoError(t, err)
+	require.Zero(t, override)
+}
+
+// Without --by it is the user at this machine.
+func TestAuthor(t *testing.T) {
+	store := memstore.New()
+	join(store, "p", "a", "1 0 600 60000000 0 0", consensus.Whole, 1).sync(t)
+	host, err := os.Hostname()
+	require.NoError(t, err)
+	for user, want := range map[string]string{"": "", "USER=ann": "ann@" + host, "LOGNAME=bob": "bob@" + host, "USER=a\nb": ""} {
+		_, err := newTerminal(store, "NUMATHROTTLE_POOL=p", user).run(t, "limit", "set", "--max=5")
+		require.NoError(t, err)
+		o, err := consensus.LoadOverride(t.Context(), store, "p")
+		require.NoError(t, err)
+		require.Equal(t, want, o.By, user)
+	}
+}
+
+// An override that nobody is there to complete has no period.
+func TestLimitWithoutAPeriod(t *testing.T) {
+	store := memstore.New()
+	join(store, "p", "a", "1 0 600 60000000 0 0", consensus.Whole, 1).sync(t)
+	_, err := store.Save(t.Context(), "p", driver.DocumentReport{Name: "limit", Version: 1, Body: []byte(`{"max":20}`)})
+	require.NoError(t, err)
+	require.NoError(t, store.Leave(t.Context(), driver.Leave{Pool: "p", ID: "a", Incarnation: "1", Seq: 2, LastSeq: 1, LastNonce: 1}))
+	for _, args := range [][]string{{"limit", "show"}, {"status"}, {"pools"}} {
+		out, err := newTerminal(store, "NUMATHROTTLE_POOL=p").run(t, args...)
+		require.NoError(t, err)
+		require.Contains(t, out, "20 per configured period")
+	}
 }
 
 func versionOf(t *testing.T, store consensus.Store) consensus.Version {

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	ucli "github.com/urfave/cli/v3"
@@ -18,6 +17,7 @@ const (
 	forName    = "for"
 	reasonName = "reason"
 	tagName    = "tag"
+	byName     = "by"
 )
 
 // longestPause is the longest that can be typed. One without an end lasts until resume.
@@ -29,13 +29,15 @@ func (c *CLI) pauseCommand() *ucli.Command {
 		Usage:       "stop all processors of a pool, or show what is paused",
 		Description: "Nobody in the pool is granted a token until the time is over or somebody resumes. Of two pauses the one that ends later counts.",
 		Commands: []*ucli.Command{
-			{Name: "show", Usage: "print the pauses on record", Action: c.pauseShow},
+			{
+				Name: "show", Aliases: []string{"get"}, Usage: "print the pauses on record",
+				Flags: outputFlags("a line of JSON"), Action: c.pauseShow,
+			},
 			{
 				Name: "set", Usage: "pause the pool, or one tag",
 				Flags: []ucli.Flag{
 					&ucli.StringFlag{Name: forName, Usage: "how long, 1ms to 744h", DefaultText: "until it is cleared"},
-					&ucli.StringFlag{Name: reasonName, Usage: "why: callers that are held back are told"},
-					tagFlag(),
+					reasonFlag("why: callers that are held back are told"), byFlag(), tagFlag(),
 				},
 				Action: c.pauseSet,
 			},
@@ -54,13 +56,10 @@ var pauseFields = []config.Field[time.Duration]{
 }
 
 func (c *CLI) pauseSet(ctx context.Context, cmd *ucli.Command) error {
-	p := throttle.Paused{Tag: cmd.String(tagName), Reason: cmd.String(reasonName)}
-	if cmd.IsSet(forName) {
-		var d time.Duration
-		if err := config.Join(config.LoadFlags(pauseFields, map[string]string{forName: cmd.String(forName)}, &d)); err != nil {
-			return err
-		}
-		p.Until = time.Now().Add(d)
+	p := throttle.Paused{Tag: cmd.String(tagName), Reason: cmd.String(reasonName), By: c.author(cmd)}
+	var err error
+	if p.Until, err = endOf(cmd); err != nil {
+		return err
 	}
 	return c.onPool(ctx, cmd, func(ctx context.Context, s *access) error {
 		if err := consensus.SavePause(ctx, s.store, s.pool, p); err != nil {
@@ -68,6 +67,26 @@ func (c *CLI) pauseSet(ctx context.Context, cmd *ucli.Command) error {
 		}
 		return c.printPauses(ctx, s)
 	})
+}
+
+// endOf returns when what --for says is over; the zero Time without it.
+func endOf(cmd *ucli.Command) (time.Time, error) {
+	if !cmd.IsSet(forName) {
+		return time.Time{}, nil
+	}
+	var d time.Duration
+	if err := config.Join(config.LoadFlags(pauseFields, map[string]string{forName: cmd.String(forName)}, &d)); err != nil {
+		return time.Time{}, err
+	}
+	return time.Now().Add(d), nil
+}
+
+// resumeCommand is pause clear by the name that many look for.
+func (c *CLI) resumeCommand() *ucli.Command {
+	return &ucli.Command{
+		Name: "resume", Usage: "let a paused pool, or one tag, go on: pause clear",
+		Flags: []ucli.Flag{tagFlag()}, Action: c.pauseClear,
+	}
 }
 
 func (c *CLI) pauseClear(ctx context.Context, cmd *ucli.Command) error {
@@ -80,7 +99,23 @@ func (c *CLI) pauseClear(ctx context.Context, cmd *ucli.Command) error {
 }
 
 func (c *CLI) pauseShow(ctx context.Context, cmd *ucli.Command) error {
-	return c.onPool(ctx, cmd, c.printPauses)
+	asJSON, err := wantsJSON(cmd)
+	if err != nil {
+		return err
+	}
+	if !asJSON {
+		return c.onPool(ctx, cmd, c.printPauses)
+	}
+	return c.onPool(ctx, cmd, func(ctx context.Context, s *access) error {
+		pauses, err := consensus.LoadPauses(ctx, s.store, s.pool)
+		if err != nil {
+			return err
+		}
+		return writeJSON(c.Out, struct {
+			Pool   string  `json:"pool"`
+			Paused []pause `json:"paused"`
+		}{s.pool, pausesOf(pausesNow(pauses, time.Now()))})
+	})
 }
 
 // printPauses prints a line for each pause on record.
@@ -89,23 +124,20 @@ func (c *CLI) printPauses(ctx context.Context, s *access) error {
 	if err != nil {
 		return err
 	}
-	pauses = slices.DeleteFunc(pauses, func(p throttle.Paused) bool { return !p.Until.IsZero() && p.Until.Before(time.Now()) })
+	pauses = pausesNow(pauses, time.Now())
 	if len(pauses) == 0 {
 		_, err = fmt.Fprintf(c.Out, "%s: not paused\n", printable(s.pool))
 		return err
 	}
 	for _, p := range pauses {
-		what, until, why := "paused", "until it is cleared", ""
+		what, until := "paused", ""
 		if p.Tag != "" {
 			what = "tag " + printable(p.Tag) + " paused"
 		}
-		if !p.Until.IsZero() {
-			until = "until " + p.Until.UTC().Format(time.RFC3339)
+		if p.Until.IsZero() {
+			until = " until it is cleared"
 		}
-		if p.Reason != "" {
-			why = ": " + printable(p.Reason)
-		}
-		if _, err := fmt.Fprintf(c.Out, "%s: %s %s%s\n", printable(s.pool), what, until, why); err != nil {
+		if _, err := fmt.Fprintf(c.Out, "%s: %s%s%s\n", printable(s.pool), what, until, endText(p.Until, p.By, p.Reason)); err != nil {
 			return err
 		}
 	}

@@ -21,7 +21,15 @@ func TestPause(t *testing.T) {
 		{`^p: paused until it is cleared: at night\n$`, []string{"pause", "set", "--reason=at night"}},
 		{`^p: paused until it is cleared: at night\n$`, []string{"pause", "set", "--for=1m"}}, // the later end counts
 		{`^p: paused until it is cleared: at night\np: tag gpt-4 paused until \S+Z\n$`, []string{"pause", "set", "--for=10m", "--tag=gpt-4"}},
-		{`^p: tag gpt-4 paused until \S+Z\n$`, []string{"pause", "clear"}},
+		{
+			`^p: paused until it is cleared: at night\np: tag gpt-4 paused until \S+Z by ann: tests\n$`,
+			[]string{"pause", "set", "--for=20m", "--tag=gpt-4", "--by=ann", "--reason=tests"},
+		},
+		{
+			`^{"pool":"p","paused":\[{"reason":"at night"},{"tag":"gpt-4","until":"\S+Z","by":"ann","reason":"tests"}\]}\n$`,
+			[]string{"pause", "get", "-o", "json"},
+		},
+		{`^p: tag gpt-4 paused until \S+Z by ann: tests\n$`, []string{"resume"}},
 		{`^p: not paused\n$`, []string{"pause", "clear", "--tag", "gpt-4"}},
 	} {
 		out, err := tm.run(t, c.args...)

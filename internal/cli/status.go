@@ -3,13 +3,10 @@ package cli
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"reflect"
-	"strings"
-	"text/tabwriter"
 	"time"
 
 	ucli "github.com/urfave/cli/v3"
@@ -20,7 +17,6 @@ import (
 
 // The flags of status.
 const (
-	jsonName  = "json"
 	watchName = "watch"
 	everyName = "every"
 )
@@ -33,13 +29,12 @@ func (c *CLI) statusCommand() *ucli.Command {
 		Usage:     "show the processors of pools, their shares, and the limit in force",
 		ArgsUsage: "[POOL ...]",
 		Description: "Without a POOL it is that of the settings. llm-map and http-sink have a pool for each of their limits, below that of " +
-			"the vertex, such as NAMESPACE/PIPELINE/VERTEX/requests.\n\nShares, and when a processor was seen, are as of the pool's newest sync: " +
+			"the vertex, such as NAMESPACE/PIPELINE/VERTEX/requests.\n\nAll is as of the pool's newest sync: " +
 			"a pool that nobody is in any more stays as it was. --watch tells when nothing moves.",
-		Flags: []ucli.Flag{
-			&ucli.BoolFlag{Name: jsonName, Usage: "print a line of JSON for each pool"},
+		Flags: append(outputFlags("a line of JSON for each pool"),
 			&ucli.BoolFlag{Name: watchName, Usage: "go on until interrupted"},
 			&ucli.StringFlag{Name: everyName, Usage: "how often with --watch, 200ms to 1h", DefaultText: defaultEvery.String()},
-		},
+		),
 		ArgValidator: func(context.Context, *ucli.Command) error { return nil }, // pools
 		Action:       c.status,
 	}
@@ -54,6 +49,8 @@ type watch struct {
 	json  bool
 	every time.Duration
 	seen  map[string]sight
+	// clock says to print the time above the pools, and redraw to clear a terminal before.
+	clock, redraw bool
 }
 
 // A sight is what a pool looked like, and since when.
@@ -64,14 +61,19 @@ type sight struct {
 }
 
 func (c *CLI) status(ctx context.Context, cmd *ucli.Command) error {
-	w := &watch{out: c.Out, pools: cmd.Args().Slice(), json: cmd.Bool(jsonName), every: defaultEvery, seen: map[string]sight{}}
+	w := &watch{out: c.Out, pools: cmd.Args().Slice(), every: defaultEvery, seen: map[string]sight{}}
+	var err error
+	if w.json, err = wantsJSON(cmd); err != nil {
+		return err
+	}
+	w.clock = cmd.Bool(watchName) && !w.json
+	w.redraw = w.clock && c.terminal
 	if cmd.IsSet(everyName) {
 		field := config.DurationField(everyName, 200*time.Millisecond, time.Hour, "", "", func(w *watch) *time.Duration { return &w.every })
 		if err := config.Join(config.LoadFlags([]config.Field[watch]{field}, map[string]string{everyName: cmd.String(everyName)}, w)); err != nil {
 			return err
 		}
 	}
-	var err error
 	if w.access, err = c.connect(ctx, cmd); err != nil {
 		return err
 	}
@@ -104,133 +106,55 @@ func (w *watch) goOn(ctx context.Context, errOut io.Writer) error {
 // show prints all pools once.
 func (w *watch) show(ctx context.Context) error {
 	var errs []error
+	var page bytes.Buffer
+	again := len(w.seen) > 0
 	for i, pool := range w.pools {
-		var o consensus.Overview
-		err := w.call(ctx, func(ctx context.Context) (err error) {
-			o, err = consensus.LoadOverview(ctx, w.store, pool)
-			return err
-		})
+		o, err := w.overview(ctx, pool)
 		if err != nil {
-			errs = append(errs, err)
+			errs = append(errs, w.suggest(ctx, pool, err))
 			continue
 		}
-		last, known := w.seen[pool]
-		still := time.Duration(0)
-		if known && reflect.DeepEqual(last.Overview, o) {
-			still = time.Since(last.since)
-		} else {
-			w.seen[pool] = sight{o, time.Now()}
+		still := w.look(pool, &o)
+		if w.json {
+			errs = append(errs, writeJSON(&page, newStatus(&o)))
+			continue
 		}
-		var page bytes.Buffer
-		switch {
-		case w.json:
-			err = writeJSON(&page, newStatus(&o))
-		default:
-			if i > 0 || known {
-				page.WriteByte('\n')
-			}
-			writeTable(&page, &o, still)
+		if i > 0 || again && !w.clock {
+			page.WriteByte('\n')
 		}
-		if err == nil {
-			_, err = page.WriteTo(w.out)
-		}
-		errs = append(errs, err)
+		writeTable(&page, &o, time.Now(), still)
 	}
-	return errors.Join(errs...)
+	if page.Len() == 0 {
+		return errors.Join(errs...)
+	}
+	_, err := io.WriteString(w.out, w.heading(again)+page.String())
+	return errors.Join(append(errs, err)...)
 }
 
-func writeJSON(out io.Writer, v any) error {
-	enc := json.NewEncoder(out)
-	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
-}
+// clearScreen moves the cursor of a terminal to the upper left, and clears all.
+const clearScreen = "\x1b[H\x1b[2J"
 
-// writeTable prints one pool. still is how long nothing has changed that should.
-func writeTable(out io.Writer, o *consensus.Overview, still time.Duration) {
-	head := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	line := func(what, format string, args ...any) {
-		_, _ = fmt.Fprintf(head, "%s\t%s\n", what, fmt.Sprintf(format, args...))
+// heading is what stands above the pools of a watch: the time, on a terminal in the place of what was there.
+func (w *watch) heading(again bool) string {
+	if !w.clock {
+		return ""
 	}
-	line("pool", "%s", printable(o.Pool))
-	line("limit", "%s", limitText(o))
-	if o.Ramp > 0 {
-		line("ramp", "at %.4g per %s", o.Ramp, o.RampPer)
-	}
-	line("processors", "%s", processorsText(o))
-	if len(o.Documents) > 0 {
-		var names []string
-		for _, d := range o.Documents {
-			names = append(names, d.Name)
-		}
-		line("documents", "%s", strings.Join(names, ", "))
-	}
-	if len(o.Unreadable) > 0 {
-		line("not readable", "%s: from a later version than this command", strings.Join(o.Unreadable, ", "))
-	}
-	if still > 0 {
-		line("still", "nothing has changed for %s: nobody syncs", still.Round(100*time.Millisecond))
-	}
-	_ = head.Flush()
-	if len(o.Processors) == 0 {
-		return
-	}
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "\nPROCESSOR\tSHARE\tDEMAND\tPOOL SIZE\tCONFIGURED\tSEEN")
-	for i := range o.Processors {
-		p := &o.Processors[i]
-		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%d\t%s\t%s ago\n", printable(p.ID), percent(p.Claim), percent(p.Demand), p.PoolSize,
-			configured(p), p.Silent.Round(100*time.Millisecond))
-	}
-	_ = table.Flush()
-}
-
-// processorsText is how many there are, and how they divide the limit.
-func processorsText(o *consensus.Overview) string {
-	if len(o.Processors) == 0 {
-		return "none"
-	}
-	agreement := "AGREE"
-	if !o.Agreed {
-		agreement = "DISAGREE"
-	}
-	var claimed consensus.Share
-	for i := range o.Processors {
-		claimed += o.Processors[i].Claim
-	}
-	return fmt.Sprintf("%d, pool size %d %s, %s of the limit claimed", len(o.Processors), o.PoolSize, agreement, percent(claimed))
-}
-
-// limitText is the limit in force and where it comes from.
-func limitText(o *consensus.Overview) string {
+	line := fmt.Sprintf("%s, every %s\n\n", time.Now().UTC().Format(time.RFC3339), w.every)
 	switch {
-	case o.Max == 0:
-		return "none that a processor tells"
-	case o.Override.Max > 0:
-		return fmt.Sprintf("%d per %s, an override", o.Max, o.Per)
+	case w.redraw:
+		return clearScreen + line
+	case again:
+		return "\n" + line
 	}
-	return fmt.Sprintf("%d per %s, the lowest that is configured", o.Max, o.Per)
+	return line
 }
 
-// configured is what a processor's note says.
-func configured(p *consensus.OverviewRow) string {
-	switch {
-	case p.Note == "":
-		return "-"
-	case p.Max == 0:
-		return "unknown"
-	case p.Hard:
-		return fmt.Sprintf("%d per %s, hard", p.Max, p.Per)
+// look returns for how long a pool has looked the same.
+func (w *watch) look(pool string, o *consensus.Overview) time.Duration {
+	last, known := w.seen[pool]
+	if known && reflect.DeepEqual(last.Overview, *o) {
+		return time.Since(last.since)
 	}
-	return fmt.Sprintf("%d per %s", p.Max, p.Per)
-}
-
-func percent(s consensus.Share) string { return fmt.Sprintf("%.1f %%", 100*s.Fraction()) }
-
-// printable is a name that others have made, as it cannot disturb a terminal.
-func printable(name string) string {
-	quoted := fmt.Sprintf("%q", name)
-	if quoted == `"`+name+`"` {
-		return name
-	}
-	return quoted
+	w.seen[pool] = sight{*o, time.Now()}
+	return 0
 }

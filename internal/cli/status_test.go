@@ -63,8 +63,8 @@ func show(t *testing.T, fill func(store consensus.Store, pool string), args ...s
 func busy(t *testing.T) func(store consensus.Store, pool string) {
 	t.Helper()
 	return func(store consensus.Store, pool string) {
-		a := join(store, pool, "enrich-0-abcde", "1 0 600 60000000 0 0", consensus.Whole/2, 3)
-		b := join(store, pool, "enrich-1-fghij", "1 1 900 60000000 0 0", consensus.Whole/4, 3)
+		a := join(store, pool, "enrich-0-abcde", "1 0 600 60000000 0 0 w:12 u:250 why:limit", consensus.Whole/2, 3)
+		b := join(store, pool, "enrich-1-fghij", "1 1 900 60000000 0 0 u:83 f:lost_row.9000", consensus.Whole/4, 3)
 		c := join(store, pool, "enrich-2\x1b[2J", "2 of a later version", consensus.Whole/5, 2)
 		for _, m := range []*member{a, b, c} {
 			m.sync(t)
@@ -73,6 +73,8 @@ func busy(t *testing.T) func(store consensus.Store, pool string) {
 			driver.DocumentReport{Name: "limit", Version: 1 << 16, Body: []byte(`{"max":300,"per":"1m0s"}`)},
 			driver.DocumentReport{Name: "ramp", Version: 1 << 16, Body: []byte("1 7 2000000 2000000 3000000 3000000 3000000 0 0 0 10 20 1000000 60000000")},
 			driver.DocumentReport{Name: "other", Version: 5, Body: []byte("x")},
+			driver.DocumentReport{Name: "pause", Version: 1 << 16, Body: []byte(`{"pauses":[{"tag":"gpt-4","left_us":600000000,` +
+				`"until":"2000-01-01T00:10:00Z","reason":"maintenance","by":"ann@desk"}]}`)},
 		)
 		time.Sleep(1250 * time.Millisecond)
 		b.sync(t)
@@ -108,13 +110,14 @@ func TestStatusJSON(t *testing.T) {
 // that all have left.
 func TestStatusOfSeveralPools(t *testing.T) {
 	out := show(t, func(store consensus.Store, pool string) {
-		join(store, pool+"/in-flight", "a", "", consensus.Whole, 1).sync(t)
+		join(store, pool+"/in-flight", "a", "1 n:30 w:2 u:1000 why:in_flight", consensus.Whole, 1).sync(t)
+		join(store, pool+"/silent", "a", "", consensus.Whole, 1).sync(t)
 		gone := join(store, pool+"/gone", "a", "1 0 600 60000000 0 0", consensus.Whole, 1)
 		gone.sync(t)
 		require.NoError(t, store.Leave(t.Context(), driver.Leave{
 			Pool: gone.pool, ID: "a", Incarnation: "1", Seq: 2, LastSeq: 1, LastNonce: 1,
 		}))
-	}, "status", "orders/pipeline/enrich/in-flight", "orders/pipeline/enrich/gone")
+	}, "status", "orders/pipeline/enrich/in-flight", "orders/pipeline/enrich/silent", "orders/pipeline/enrich/gone")
 	requireGolden(t, "status-pools.golden", out)
 }
 
@@ -124,6 +127,8 @@ func TestStatusShowsWhatItCan(t *testing.T) {
 	join(store, "good", "a", "", consensus.Whole, 1).sync(t)
 	out, err := newTerminal(store).run(t, "status", "missing", "good")
 	require.ErrorIs(t, err, consensus.ErrNoPool)
+	require.ErrorContains(t, err, "the store has good")
+	require.Equal(t, ExitNotFound, ExitCode(err))
 	require.Contains(t, out, "good")
 }
 
@@ -171,4 +176,29 @@ func (s *outage) Load(ctx context.Context, pool string) ([]driver.Document, []co
 		return nil, nil, errors.New("store is down")
 	}
 	return s.Store.Load(ctx, pool)
+}
+
+// On a terminal a watch draws in the place of what was there, below a clock.
+func TestWatchRedraws(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		join(store, "p", "a", "1 0 600 60000000 0 0", consensus.Whole, 1).sync(t)
+		for terminal, want := range map[bool]int{true: 3, false: 0} {
+			tm := newTerminal(store, "NUMATHROTTLE_POOL=p")
+			tm.terminal = terminal
+			ctx, interrupt := context.WithTimeout(t.Context(), 2500*time.Millisecond)
+			require.NoError(t, tm.Run(ctx, []string{"status", "--watch", "--every=1s"}))
+			interrupt()
+			out := tm.out.String()
+			require.Equal(t, want, strings.Count(out, clearScreen+"2000-01-01T00:00:0"))
+			require.Equal(t, want, strings.Count(out, "\x1b[2J"))
+			require.Equal(t, 3, strings.Count(out, ", every 1s\n\n"))
+		}
+		tm := newTerminal(store, "NUMATHROTTLE_POOL=p")
+		tm.terminal = true
+		out, err := tm.run(t, "status")
+		require.NoError(t, err)
+		require.NotContains(t, out, "every")
+		require.NotContains(t, out, "\x1b")
+	})
 }

@@ -4,7 +4,8 @@
 // own clock and refuses what is above the bound. The lines of a text come in over
 // the mappers' real gRPC sockets.
 //
-// While it runs it prints a line every second. It adds a processor, kills one,
+// While it runs it prints a line every second, and serves a console (package console) at the address that
+// it prints. It adds a processor, kills one,
 // stops one past its lease and continues it, and gives all the input to one; it
 // ends with a verdict within 90 s and exits with 1 when a promise was broken.
 //

@@ -64,6 +64,12 @@ func run(ctx context.Context, dir string, out io.Writer) (bool, error) {
 	}
 	_, _ = fmt.Fprintf(out, "numathrottle demo: %d mapper processes share %d calls per second (burst %d) through %s\n",
 		processors, limit.Max, limit.Burst, store.Name)
+	address, endConsole, err := serveConsole(ctx, store.URL, d.job.Pool)
+	if err != nil {
+		return false, fmt.Errorf("console: %w", err)
+	}
+	defer endConsole()
+	_, _ = fmt.Fprintf(out, "console, while the demo runs: %s\n", address)
 	_, _ = fmt.Fprintf(out, "input: the lines of %s; lease %s, removal time %s; the service refuses call %d in any second\n\n",
 		text, lease, consensus.Removal(lease), svc.bound+1)
 	defer d.killAll()

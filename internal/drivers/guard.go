@@ -79,7 +79,10 @@ type Guarded struct {
 	Secrets *Secrets
 }
 
-var _ driver.Pusher = (*Guarded)(nil)
+var (
+	_ driver.Pusher = (*Guarded)(nil)
+	_ driver.Lister = (*Guarded)(nil)
+)
 
 // Sync implements consensus.Store.
 func (g *Guarded) Sync(ctx context.Context, req driver.Request) (driver.Answer, error) {
@@ -127,6 +130,16 @@ func (g *Guarded) Watch(ctx context.Context, pool string, heard func(news []byte
 	}
 	stop, err = store.Watch(ctx, pool, heard)
 	return stop, g.Secrets.Clean(err)
+}
+
+// Pools implements driver.Lister.
+func (g *Guarded) Pools(ctx context.Context) ([]string, error) {
+	store, ok := g.Store.(driver.Lister)
+	if !ok {
+		return nil, driver.ErrNoList
+	}
+	pools, err := store.Pools(ctx)
+	return pools, g.Secrets.Clean(err)
 }
 
 // Close implements consensus.Store.

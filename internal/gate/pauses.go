@@ -13,12 +13,12 @@ type Pauses struct {
 	// end is when the pause is over that holds the limiter, Until the same with a stagger,
 	// so that the processors of a pool do not all start at one instant. limit.Never: unknown.
 	// Invariant: Until >= end. Both are in the past when nothing holds it.
-	end    int64
-	Until  int64
-	from   int64 // when it began
-	tag    string
-	reason string
-	Count  int64 // pauses that have held the limiter
+	end            int64
+	Until          int64
+	from           int64 // when it began
+	tag            string
+	reason, author string
+	Count          int64 // pauses that have held the limiter
 }
 
 // stagger returns the time by which a start after d of pause is put off: a twentieth to a tenth of
@@ -61,7 +61,7 @@ func (p *Pauses) Put(list []limit.Paused, tag string, now int64, since func(time
 		}
 		return
 	}
-	p.tag, p.reason = by.Tag, by.Reason
+	p.tag, p.reason, p.author = by.Tag, by.Reason, by.By
 	if !held || p.end <= now {
 		p.from = now
 		p.Count++
@@ -133,7 +133,7 @@ func (p *Pauses) Status(now int64, base time.Time) *limit.Paused {
 	if !p.Holds(now) {
 		return nil
 	}
-	s := &limit.Paused{Tag: p.tag, Reason: p.reason}
+	s := &limit.Paused{Tag: p.tag, Reason: p.reason, By: p.author}
 	if p.Until != limit.Never {
 		s.Until = base.Add(time.Duration(p.Until))
 	}

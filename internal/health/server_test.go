@@ -95,13 +95,14 @@ func full() Limit {
 		Name: "llm<script>", NotReady: "store_lost", Max: 600, Per: Duration(time.Minute), Burst: 60, Hard: true, Ceiling: 9.25,
 		Share: 0.125, Degraded: true, Rate: 1.25, Tokens: -3.5, Throttled: &Throttled{Reason: "limit", RetryAfter: "2.5s"},
 		Service: &Service{Lowered: true, Cuts: 21, Part: 0.7, Accepted: 3001, Refused: 3002, Overloaded: 3003},
-		Paused:  &Paused{Tag: "gpt<", Reason: "maintenance", For: "4m0s"},
+		Paused:  &Paused{Tag: "gpt<", Reason: "maintenance", For: "4m0s", By: "ann<"},
 		Waiting: 17, Granted: 1001, Returned: 1002, Refused: 1003,
 		HeldBack: []HeldBack{{Reason: "frozen", Waits: 2001, Refusals: 2002, Time: Duration(90 * time.Second)}},
 		Pool: &Pool{
 			Name: "ns/pipe/vertex", ID: "pod-3", State: "holding", Processors: 3, PoolSize: 4, Wanted: 0.375, Demand: 0.625,
 			Lease: Duration(10 * time.Second), LeaseLeft: Duration(9100 * time.Millisecond), Interval: Duration(time.Second),
 			Frozen: Duration(7 * time.Second), FrozenBy: "new record", PauseMissing: []string{"pod-7", "pod-8"},
+			Disagree: "600 per 1m0s (pod-3) counts; 900 per 1m0s (pod-9<)",
 			Roster: []Processor{{ID: "pod-9", Claim: 0.875, Demand: 0.75, PoolSize: 5}},
 		},
 		Store: Store{URL: "redis://h:6379", Failures: 6, LastError: "dial tcp: refused"},
@@ -124,7 +125,7 @@ func TestStatusPage(t *testing.T) {
 			"dial tcp: refused", "ns/pipe/vertex: 3 processors, pool size 4 not agreed", "pod-3: holding; wants 37.50 %, demand 62.50 %",
 			"9.1s left of 10s; a sync every 1s", "for 7s: new record", "frozen",
 			"3001 accepted, 3002 refused, 3003 overloaded; ceiling cut 21 times", "lowered at present", "uses 70.00 % of its share",
-			"for 4m0s, tag gpt&lt;: maintenance", "pod-7, pod-8",
+			"for 4m0s, tag gpt&lt; by ann&lt;: maintenance", "pod-7, pod-8", "600 per 1m0s (pod-3) counts; 900 per 1m0s (pod-9&lt;)",
 			"2001", "2002", "1m30s", "pod-9", "87.50 %", "75.00 %",
 		} {
 			require.Contains(t, body, part)

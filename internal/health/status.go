@@ -123,6 +123,7 @@ type Service struct {
 type Paused struct {
 	Tag    string `json:"tag,omitempty"`
 	Reason string `json:"reason,omitempty"`
+	By     string `json:"by,omitempty"`
 	// For is how long it goes on here; empty: until somebody resumes.
 	For string `json:"for,omitempty"`
 }
@@ -153,6 +154,8 @@ type Pool struct {
 	FrozenBy string   `json:"frozenBy,omitempty"`
 	// PauseMissing are the processors that have not said yet that they go by the newest pause.
 	PauseMissing []string `json:"pauseMissing,omitempty"`
+	// Disagree says which settings of processors differ, who has them and which count; empty: none do.
+	Disagree string `json:"disagree,omitempty"`
 	// TookOver says that the process before this one, under the same ID, has died, and that this one has its share.
 	TookOver bool        `json:"tookOver,omitempty"`
 	Roster   []Processor `json:"roster"`

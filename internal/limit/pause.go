@@ -18,6 +18,8 @@ type Paused struct {
 	Until time.Time
 	// Reason is what whoever paused gave as the reason.
 	Reason string
+	// By says who paused: a person, or the ID of a processor; empty: that is not known.
+	By string
 }
 
 // PauseReceipts is what has become of a pause.
@@ -75,6 +77,7 @@ func NewPauseSettings(opts ...PauseOption) PauseSettings {
 const (
 	MaxPauseTag    = 64
 	MaxPauseReason = 128
+	MaxPauseBy     = 64
 	// MaxPause is the longest pause with an end that is known.
 	MaxPause = 366 * 24 * time.Hour
 	// MaxPausedTags is how many tags a pool can have paused at a time, the empty one
@@ -109,6 +112,9 @@ func (p *Paused) Check(now time.Time) error {
 	}
 	if !pauseText(p.Reason, MaxPauseReason) {
 		return &PauseError{"reason", fmt.Sprintf("%.40q", p.Reason), fmt.Sprint("up to ", MaxPauseReason, " bytes of text without control characters")}
+	}
+	if !pauseText(p.By, MaxPauseBy) {
+		return &PauseError{"author", fmt.Sprintf("%.40q", p.By), fmt.Sprint("up to ", MaxPauseBy, " bytes of text without control characters")}
 	}
 	if left := p.Until.Sub(now); !p.Until.IsZero() && (left <= 0 || left > MaxPause) {
 		return &PauseError{"end", "in " + left.String(), "the zero Time (until Resume), or within " + MaxPause.String() + " from now"}

@@ -77,4 +77,8 @@ type Report struct {
 	InUse int64
 	// Usage is running totals, of which a ramp sees whether the limit is used.
 	Usage Usage
+	// Waiting counts the callers that wait, and Throttled says why a draw of one token would have to
+	// wait; empty: it would not, or there is no demand. Operators are told. With a window of 0 there is neither.
+	Waiting   int
+	Throttled Reason
 }

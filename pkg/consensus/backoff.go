@@ -40,7 +40,7 @@ func (c *poolCeiling) stepBackoff(now time.Duration) (next ceiling.Shared[backof
 		return next, false
 	}
 	t := c.logical(now)
-	if c.lost(now) { // each processor makes steps for itself alone; see throttle.Backoff
+	if c.lost(now) { // each processor makes steps for itself alone; see limit.Backoff
 		c.law.Drift(backoff.Step{Now: t, Used: c.used, Offered: c.offers})
 		return next, false
 	}

@@ -28,6 +28,7 @@ type poolCeiling struct {
 	asked  time.Duration // local time at which the request was sent that is answered next
 
 	override   Override
+	ending     ending
 	unreadable error // why the override cannot be read; nil: it can
 
 	// urgent: the store lacks a document since the last answer, and should get it at once.
@@ -83,8 +84,7 @@ func (c *poolCeiling) take(now time.Duration, sent []driver.DocumentReport, a *d
 		doc := c.docs.Find(name).Document
 		switch name {
 		case limitDocument:
-			c.override, c.unreadable = limitDoc.Read(doc)
-			c.law.Override = c.override.rate()
+			c.takeOverride(now, doc)
 		case rampDocument:
 			c.law.Ramp, _ = rampDoc.Read(doc) // else it is Unreadable
 		case backoffDocument:
@@ -125,6 +125,9 @@ func (c *poolCeiling) reports(now time.Duration, random uint16) []driver.Documen
 	out := c.docs.Reports()
 	if d, ok := c.pauses.propose(c.moment(now), c.docs.Find(pauseDocument), random); ok {
 		out = pooldoc.Report(out, d)
+	}
+	if next, due := c.stepOverride(now); due {
+		out = propose(out, &limitDoc, &c.docs, next, random)
 	}
 	if next, due := c.stepRamp(now); due {
 		out = propose(out, &rampDoc, &c.docs, next, random)
@@ -229,9 +232,16 @@ func (c *poolCeiling) apply(held Share, now, ahead time.Duration) (share int64, 
 	return max(0, min(share, limit.MaxShare)), tokens
 }
 
-// note is what the processor tells the others. Without a ramp, and with a limit that is not
-// adaptive, nobody needs to know what it uses, and the note is always the same.
-func (c *poolCeiling) note(now time.Duration) string {
+// note is what the processor tells the others, and operators.
+func (p *Processor) note(now time.Duration) string {
+	n := p.ceiling.note(now)
+	n.standing = p.standing(now)
+	return n.String()
+}
+
+// note is what the others need to know. Without a ramp, and with a limit that is not
+// adaptive, nobody needs to know what the processor uses.
+func (c *poolCeiling) note(now time.Duration) note {
 	var n note
 	switch {
 	case c.limit.Max == 0:
@@ -242,7 +252,7 @@ func (c *poolCeiling) note(now time.Duration) string {
 		c.tell(&n)
 	}
 	n.paused, n.retryAt = c.pauses.receipt(), c.retry.until(c.logical(now), now)
-	return n.String()
+	return n
 }
 
 // readable tells whether everything is understood that limits this processor.

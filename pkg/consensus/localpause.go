@@ -12,9 +12,9 @@ const forever = time.Duration(math.MaxInt64)
 
 // A stop is one pause on the processor's own clock.
 type stop struct {
-	tag, reason string
-	end         time.Duration // local time; forever: until somebody resumes
-	until       time.Time     // see entry
+	tag, reason, by string
+	end             time.Duration // local time; forever: until somebody resumes
+	until           time.Time     // see entry
 }
 
 // A moment is the present as a processor knows it: on its own clock, and on the pool's.
@@ -58,7 +58,7 @@ func (e *entry) sleptThrough(m moment) bool { return e.at > 0 && e.at < m.began 
 
 // entry returns the stop as it is written at a moment.
 func (s *stop) entry(m moment) entry {
-	e := entry{tag: s.tag, reason: s.reason, at: m.logical, until: s.until}
+	e := entry{tag: s.tag, reason: s.reason, by: s.by, at: m.logical, until: s.until}
 	if s.end != forever {
 		e.left = max(s.end-m.now, time.Microsecond)
 	}
@@ -81,7 +81,7 @@ func later(list []stop, s stop) []stop {
 // paused turns stops into what a limiter goes by. base is the origin of local time.
 func paused(stops []stop, base time.Time) (list []limit.Paused) {
 	for _, s := range stops {
-		o := limit.Paused{Tag: s.tag, Reason: s.reason}
+		o := limit.Paused{Tag: s.tag, Reason: s.reason, By: s.by}
 		if s.end != forever {
 			o.Until = base.Add(s.end)
 		}

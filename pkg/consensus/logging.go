@@ -22,8 +22,9 @@ type logbook struct {
 	remind    time.Time // when the loss is logged next
 	frozen    bool      // a freeze was logged
 	replaced  bool
-	quotas    bool // a document of quotas that cannot be read was logged
-	hasJoined bool // the store has answered before
+	quotas    bool   // a document of quotas that cannot be read was logged
+	hasJoined bool   // the store has answered before
+	settings  string // that disagreed when it was logged last
 }
 
 // A situation is a Processor after a sync, as far as it is logged.
@@ -37,7 +38,8 @@ type situation struct {
 	onLoss   StoreLoss
 	frozen   time.Duration // how long no share can grow yet
 	frozenBy FreezeCause
-	quotas   error // why a document of quotas cannot be read
+	quotas   error  // why a document of quotas cannot be read
+	settings string // of processors whose settings disagree; empty: they agree
 }
 
 // A logLine is one line to log.
@@ -80,7 +82,19 @@ func (b *logbook) observe(now time.Time, s *situation) []logLine {
 	}
 	b.quotas = s.quotas != nil
 	b.replaced = s.state == StateReplaced
-	return lines
+	return append(lines, b.disagreed(s.settings)...)
+}
+
+// disagreed logs each change of settings that disagree once. A new version that is rolled out is such a change, and its end another.
+func (b *logbook) disagreed(settings string) []logLine {
+	if settings == b.settings {
+		return nil
+	}
+	b.settings = settings
+	if settings == "" {
+		return []logLine{{slog.LevelInfo, "all processors of the pool have the same settings again", nil}}
+	}
+	return []logLine{{slog.LevelWarn, "processors of the pool have settings that disagree", []any{"settings", settings}}}
 }
 
 // failed takes note of a failed sync. A single one that was lost on the way is not worth a line: the next one

@@ -54,6 +54,7 @@ type Member struct {
 	// What the holder had done when the newest request was sent, and when the one was
 	// sent that was answered last.
 	sentFlow, flow flowAt
+	recent         recentUse
 }
 
 // A flowAt is what a holder had done at a local time.
@@ -329,14 +330,16 @@ func (m *Member) request() (driver.Request, time.Duration) {
 	now, demand := m.now(), Whole
 	if h := m.holder; h != nil {
 		m.p.ReportTags(now, h.ReportTags(m.p.TagKeep()))
-		demand = Share(h.Report(m.p.DemandSpan()).Demand)
+		asked := h.Report(m.p.DemandSpan())
+		demand = Share(asked.Demand)
 		m.p.Yield(now, demand)
 		m.push()         // a lower share is in force before the store hears of it
 		r := h.Report(0) // after that: no call begins any more by the old share
 		m.sentFlow = flowAt{r.Usage, now}
-		o := Observation{InUse: Share(r.InUse)}
+		o := Observation{InUse: Share(r.InUse), Waiting: asked.Waiting, Throttled: asked.Throttled}
 		o.Served = m.sentFlow.Served
 		o.Used, o.Offered = m.sentFlow.Since(m.flow.Usage, now-m.flow.at, int(m.terms.Ceiling.Limit.Max), m.terms.Ceiling.Limit.Per)
+		o.Lately = m.recent.of(m.sentFlow, int(m.terms.Ceiling.Limit.Max), m.terms.Ceiling.Limit.Per)
 		m.p.Observe(o)
 	}
 	req := m.p.Request(now, binary.NativeEndian.Uint64(nonce[:]), demand)

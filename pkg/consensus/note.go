@@ -32,6 +32,8 @@ type note struct {
 	// retryAt is the logical time before which the called service wants no other call of
 	// this processor; 0: it has not said so.
 	retryAt int64
+	// standing is what operators are told. It is written, and read by standingOf alone.
+	standing Standing
 }
 
 // noteForm is the first word of every note that this release writes and reads.
@@ -60,19 +62,19 @@ const pausedWord = "p:"
 // has the form and words alone. An empty note says nothing.
 func (n note) String() string {
 	b := make([]byte, 0, MaxNoteBytes)
-	switch {
-	case n.limit.Max > 0:
-		if b = n.appendLimit(b); n.reports {
-			b = appendServed(b, n.served)
-		}
-	case n.paused > 0 || n.retryAt > 0:
+	if n.limit.Max == 0 {
 		b = append(b, noteForm...)
+	} else if b = n.appendLimit(b); n.reports {
+		b = appendServed(b, n.served)
 	}
 	if n.retryAt > 0 {
 		b = strconv.AppendInt(append(b, " "+retryWord...), n.retryAt, 36)
 	}
 	if n.paused > 0 {
 		b = strconv.AppendUint(append(b, " "+pausedWord...), uint64(n.paused), 10)
+	}
+	if b = n.standing.appendTo(b); len(b) == len(noteForm) {
+		return "" // it says nothing
 	}
 	return string(b)
 }

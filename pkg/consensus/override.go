@@ -10,7 +10,10 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
 	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // MaxRaise is how many times the configured limit an override may be.
@@ -25,6 +28,13 @@ type Override struct {
 	// Per is the period: 1 ms to 31 days, in whole microseconds. 0: the period
 	// that is configured; SaveOverride fills it in when a processor is live.
 	Per time.Duration
+	// Until is when it ends, by the wall clock of whoever saved it; the zero Time: when it is cleared. The end in
+	// force is on the pool's clock, as that of a pause.
+	Until time.Time
+	// Reason says why, in up to 128 bytes of text, and By who, in up to 64.
+	Reason, By string
+
+	ending overrideEnd
 }
 
 // Validate returns a *RequestError for the first field out of bounds, or nil.
@@ -37,21 +47,52 @@ func (o Override) Validate() error {
 	case o.Per != 0 && o.Max > int(o.Per):
 		return &RequestError{Field: "Max per " + o.Per.String(), Value: fmt.Sprint(o.Max), Allowed: "at most 1000000000 tokens per second"}
 	}
+	if p := (&limit.Paused{Reason: o.Reason, By: o.By}).Check(time.Time{}); p != nil {
+		bad := (*limit.PauseError)(nil)
+		errors.As(p, &bad)
+		return &RequestError{Field: bad.Field + " of the override", Value: bad.Value, Allowed: bad.Allowed}
+	}
 	return nil
+}
+
+// lasting returns the override as it is saved at now: with how long it goes on. The error is a *RequestError.
+func (o Override) lasting(now time.Time) (Override, error) {
+	if o.ending = (overrideEnd{}); o.Until.IsZero() || o.Max == 0 {
+		o.Until = time.Time{}
+		return o, nil
+	}
+	left := o.Until.Sub(now)
+	if left <= 0 || left > limit.MaxPause {
+		return o, &RequestError{
+			Field: "Until of the override", Value: "in " + left.String(), Allowed: "the zero Time (until it is cleared), or within " + limit.MaxPause.String() + " from now",
+		}
+	}
+	o.ending.left, o.Until = max(left.Truncate(time.Microsecond), time.Microsecond), o.Until.UTC().Truncate(time.Second)
+	return o, nil
 }
 
 // rate is the override as the law takes it.
 func (o Override) rate() ceiling.Rate { return ceiling.Rate{Max: int64(o.Max), Per: o.Per} }
 
-// overrideJSON is the body of the document: {"max":600,"per":"1m0s"}.
+// overrideJSON is the body of the document: {"max":600,"per":"1m0s"}, and more of one with an end, a reason or an author.
+//
+//nolint:tagliatelle // the unit belongs to the name
 type overrideJSON struct {
-	Max *int   `json:"max"`
-	Per string `json:"per,omitempty"`
+	Max    *int   `json:"max"`
+	Per    string `json:"per,omitempty"`
+	At     int64  `json:"at_us,omitempty"`
+	Left   int64  `json:"left_us,omitempty"`
+	Until  string `json:"until,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	By     string `json:"by,omitempty"`
 }
 
 // body returns the document's body.
 func (o Override) body() ([]byte, error) {
-	j := overrideJSON{Max: &o.Max}
+	j := overrideJSON{Max: &o.Max, At: o.ending.at, Left: o.ending.left.Microseconds(), Reason: o.Reason, By: o.By}
+	if !o.Until.IsZero() {
+		j.Until = o.Until.UTC().Format(time.RFC3339)
+	}
 	if o.Per != 0 {
 		j.Per = o.Per.String()
 	}
@@ -71,7 +112,7 @@ func parseOverride(body []byte) (Override, error) {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) || j.Max == nil {
 		return Override{}, fmt.Errorf(`consensus: the document %q is not an override, allowed: {"max":600,"per":"1m"}`, limitDocument)
 	}
-	o := Override{Max: *j.Max}
+	o := Override{Max: *j.Max, Reason: j.Reason, By: j.By}
 	if j.Per != "" {
 		per, err := time.ParseDuration(j.Per)
 		if err != nil || per == 0 {
@@ -81,10 +122,28 @@ func parseOverride(body []byte) (Override, error) {
 		}
 		o.Per = per
 	}
+	if err := j.readEnd(&o); err != nil {
+		return Override{}, err
+	}
 	if err := o.Validate(); err != nil {
 		return Override{}, err
 	}
 	return o, nil
+}
+
+// readEnd reads when the override ends.
+func (j *overrideJSON) readEnd(o *Override) (err error) {
+	if j.At < 0 || j.At > driver.MaxMicros || j.Left < 0 || j.Left > limit.MaxPause.Microseconds() || j.Left == 0 && (j.At > 0 || j.Until != "") {
+		return errors.New("consensus: the override in the document " + limitDocument + " has a time out of bounds")
+	}
+	o.ending = overrideEnd{at: j.At, left: time.Duration(j.Left) * time.Microsecond}
+	if j.Until != "" {
+		if o.Until, err = time.Parse(time.RFC3339, j.Until); err != nil {
+			return fmt.Errorf("consensus: the override in the document %q: until is %.40q, allowed: a time as of RFC 3339", limitDocument, j.Until)
+		}
+		o.Until = o.Until.UTC()
+	}
+	return nil
 }
 
 // fits refuses an override that is too high for what a live processor is configured with,
@@ -131,8 +190,8 @@ func configured(roster []RosterRow) time.Duration {
 }
 
 // SaveOverride makes o the limit of a pool, in place of any other override. Every processor
-// uses it from its next sync on; slots that the store has issued already stay. An earlier
-// override that the store has lost does not come back. The pool must have a record: a
+// uses it from its next sync on; slots that the store has issued already stay. When its end has come, the
+// next sync of a processor clears it. An earlier override that the store has lost does not come back. The pool must have a record: a
 // processor has been in it. SaveOverride blocks until the store has answered; ctx bounds it.
 //
 // Errors: *RequestError when o is invalid, above MaxRaise times the limit that a live
@@ -143,7 +202,11 @@ func SaveOverride(ctx context.Context, s Store, pool string, o Override) error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
-	_, err := limitDoc.Change(ctx, s, pool, func(r pooldoc.Recorded[Override]) (Override, bool, error) {
+	o, err := o.lasting(time.Now())
+	if err != nil {
+		return err
+	}
+	_, err = limitDoc.Change(ctx, s, pool, func(r pooldoc.Recorded[Override]) (Override, bool, error) {
 		next := o // whatever is on record, also what this release cannot read
 		if next.Max > 0 && next.Per == 0 {
 			next.Per = configured(r.Roster)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
 	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
@@ -30,6 +31,15 @@ type Overview struct {
 	// Ramp is where the pool's ramp stands, in tokens per RampPer; 0: it has none.
 	Ramp    float64
 	RampPer time.Duration
+	// Pauses are what is paused, as LoadPauses returns it.
+	Pauses []limit.Paused
+	// Frozen is how long no share can grow yet, as far as a processor has told, and FrozenBy why.
+	Frozen   time.Duration
+	FrozenBy FreezeCause
+	// Slots is how many calls may be in flight, where that is the pool's limit: the fewest that a processor is configured with.
+	Slots int
+	// Settings are what the processors are configured with; more than one: they disagree. See Disagreement.
+	Settings []Setting
 	// Unreadable names the documents of the pool that should be known, but are not: they are
 	// those of a later version.
 	Unreadable []string
@@ -40,6 +50,7 @@ type Overview struct {
 // An OverviewRow is one processor as its last request has it.
 type OverviewRow struct {
 	RosterRow
+	Standing
 
 	// Max per Per is the limit that it is configured with, and Hard says that this must not be raised. Max
 	// is 0 when it tells no limit of tokens.
@@ -59,7 +70,13 @@ func LoadOverview(ctx context.Context, s Store, pool string) (Overview, error) {
 	o := Overview{Pool: pool, Documents: docs, Agreed: len(roster) > 0}
 	var lowest ceiling.Rate
 	for _, row := range roster {
-		r := OverviewRow{RosterRow: row}
+		r := OverviewRow{RosterRow: row, Standing: standingOf(row.Note)}
+		if left := r.Frozen - row.Silent; left > o.Frozen {
+			o.Frozen, o.FrozenBy = left, r.FrozenBy
+		}
+		if r.Slots > 0 && (o.Slots == 0 || r.Slots < o.Slots) {
+			o.Slots = r.Slots
+		}
 		if n, ok := parseNote(row.Note); ok {
 			r.Max, r.Per, r.Hard = int(n.limit.Max), n.limit.Per, n.hard
 			if lowest.Max == 0 || n.limit.Below(lowest) {
@@ -72,7 +89,7 @@ func LoadOverview(ctx context.Context, s Store, pool string) (Overview, error) {
 	for _, row := range roster {
 		o.Agreed = o.Agreed && row.PoolSize == len(roster)
 	}
-	o.Max, o.Per = int(lowest.Max), lowest.Per
+	o.Max, o.Per, o.Settings = int(lowest.Max), lowest.Per, Settings(roster)
 	o.readDocuments()
 	return o, nil
 }
@@ -94,4 +111,9 @@ func (o *Overview) readDocuments() {
 		o.Unreadable = append(o.Unreadable, rampDocument)
 	}
 	o.Ramp, o.RampPer = r.State.Standing()
+	if n, err := pauseDoc.Read(pauseDoc.In(o.Documents)); err != nil {
+		o.Unreadable = append(o.Unreadable, pauseDocument)
+	} else {
+		o.Pauses = n.paused()
+	}
 }

@@ -44,6 +44,11 @@ func TestOverview(t *testing.T) {
 		require.False(t, a.Hard)
 		require.Greater(t, a.Claim, consensus.Whole*9/10)
 		require.Greater(t, a.Demand, b.Demand)
+		require.Equal(t, 2, a.Waiting)
+		require.Equal(t, throttle.ReasonLimit, a.Throttled)
+		require.InDelta(t, 1, a.Used, 0.1)
+		require.Zero(t, b.Standing, "it is idle")
+		require.Equal(t, "600 per 1m0s (a) counts; 1000 per 1s, hard (b)", consensus.Disagreement(o.Settings, false))
 
 		require.NoError(t, consensus.SaveOverride(t.Context(), s, "pool", consensus.Override{Max: 300}))
 		hard.stop()
@@ -54,6 +59,48 @@ func TestOverview(t *testing.T) {
 		require.Equal(t, "300 1m0s", spell(o.Max, o.Per))
 		require.Less(t, o.Processors[0].Silent, 2*interval)
 		require.InDelta(t, 5, o.Processors[1].Silent.Seconds(), 2.1, "it was cut off")
+	})
+}
+
+// Calls in flight have no note of a rate, and tell operators all the same.
+func TestOverviewOfCallsInFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memstore.New()
+		for i, slots := range []int{30, 20} {
+			m, err := consensus.Join(t.Context(), s, "pool", consensus.WithID(fmt.Sprint("p", i)), consensus.WithLogger(quiet))
+			require.NoError(t, err)
+			f, err := throttle.NewInFlight(slots, throttle.WithSharer(m), throttle.OnClose(m.Leave))
+			require.NoError(t, err)
+			defer func() { require.NoError(t, f.Close()) }()
+			if i == 0 {
+				permit, err := f.Acquire(t.Context(), 3)
+				require.NoError(t, err)
+				defer permit.Cancel()
+			}
+		}
+		time.Sleep(5 * time.Second)
+		o := overview(t, s)
+		require.Equal(t, 20, o.Slots)
+		require.Zero(t, o.Max)
+		require.Equal(t, 30, o.Processors[0].Slots)
+		require.InDelta(t, 0.1, o.Processors[0].Used, 0.001)
+		require.Equal(t, consensus.Standing{Slots: 20}, o.Processors[1].Standing)
+		require.Len(t, o.Settings, 2)
+	})
+}
+
+// A freeze is told by those who know of it, and is over when its time is.
+func TestOverviewOfAFreeze(t *testing.T) {
+	eachServer(t, func(t *testing.T, s *server) {
+		busy(t, s, 2, thousand)
+		s.wipe()
+		time.Sleep(2 * time.Second)
+		o := overview(t, s)
+		require.NotEmpty(t, o.FrozenBy)
+		require.InDelta(t, consensus.Removal(consensus.MinLease).Seconds()-2, o.Frozen.Seconds(), 15)
+		require.Positive(t, o.Frozen)
+		time.Sleep(consensus.Removal(consensus.MaxLease) + 5*time.Second)
+		require.Zero(t, overview(t, s).Frozen)
 	})
 }
 

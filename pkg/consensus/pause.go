@@ -40,7 +40,7 @@ func (m *Member) Pause(ctx context.Context, until time.Time, reason string, opts
 	if err := p.Check(time.Now()); err != nil {
 		return limit.PauseReceipts{}, err
 	}
-	c := &pauseCall{stop: stop{tag: s.Tag, reason: reason, end: forever}, since: Version(s.Since)}
+	c := &pauseCall{stop: stop{tag: s.Tag, reason: reason, by: m.author(), end: forever}, since: Version(s.Since)}
 	if !until.IsZero() {
 		c.stop.until = time.Now().Add(time.Until(until)).Round(0)
 	}
@@ -57,6 +57,17 @@ func (m *Member) Pause(ctx context.Context, until time.Time, reason string, opts
 		err = fmt.Errorf("consensus: the pause is not on record yet: %w", err)
 	}
 	return m.receipts(c), err
+}
+
+// author is how this processor signs its pauses: its ID, if that is one.
+func (m *Member) author() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	by := m.p.cfg.ID
+	if (&limit.Paused{By: by}).Check(time.Time{}) != nil {
+		return ""
+	}
+	return by
 }
 
 // Resume ends a pause of the whole pool, or that of one tag; see throttle.Throttle.Resume.

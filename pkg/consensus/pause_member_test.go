@@ -108,7 +108,7 @@ func TestPauseOfATagInAPool(t *testing.T) {
 		requireStill(t, time.Minute, gpt)
 		held, _ := gpt.th.Throttled()
 		require.Equal(t, throttle.ReasonPause, held.Reason)
-		require.Equal(t, &throttle.Paused{Tag: "gpt", Reason: "the service is down"}, gpt.th.Status().Paused)
+		require.Equal(t, &throttle.Paused{Tag: "gpt", Reason: "the service is down", By: "p0"}, gpt.th.Status().Paused)
 		for _, p := range others {
 			require.False(t, p.paused())
 			require.NotZero(t, granted(time.Second, p))

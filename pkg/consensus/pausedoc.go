@@ -30,7 +30,7 @@ type pauseList struct {
 
 // An entry is one pause.
 type entry struct {
-	tag, reason string
+	tag, reason, by string
 	// at is the logical time of writing, in microseconds. 0: whoever wrote it knew no logical
 	// time, and the pause counts from when a processor reads it.
 	at int64
@@ -53,13 +53,14 @@ type entryJSON struct {
 	Left   int64  `json:"left_us,omitempty"`
 	Until  string `json:"until,omitempty"`
 	Reason string `json:"reason,omitempty"`
+	By     string `json:"by,omitempty"`
 }
 
 // body returns the document's body. The error is a *throttle.PauseError if it is too large.
 func (n *pauseList) body() ([]byte, error) {
 	j := pauseListJSON{Pauses: make([]entryJSON, 0, len(n.entries)), Resumed: uint64(n.resumed)}
 	for _, e := range n.entries {
-		o := entryJSON{Tag: e.tag, At: e.at, Left: e.left.Microseconds(), Reason: e.reason}
+		o := entryJSON{Tag: e.tag, At: e.at, Left: e.left.Microseconds(), Reason: e.reason, By: e.by}
 		if !e.until.IsZero() {
 			o.Until = e.until.UTC().Format(time.RFC3339)
 		}
@@ -114,13 +115,13 @@ func (o *entryJSON) entry() (e entry, err error) {
 	if o.At < 0 || o.At > driver.MaxMicros || o.Left < 0 || o.Left > limit.MaxPause.Microseconds() {
 		return e, errors.New("consensus: a pause in the document " + pauseDocument + " has a time out of bounds")
 	}
-	e = entry{tag: o.Tag, reason: o.Reason, at: o.At, left: time.Duration(o.Left) * time.Microsecond}
+	e = entry{tag: o.Tag, reason: o.Reason, by: o.By, at: o.At, left: time.Duration(o.Left) * time.Microsecond}
 	if o.Until != "" {
 		if e.until, err = time.Parse(time.RFC3339, o.Until); err != nil {
 			return entry{}, fmt.Errorf("consensus: a pause in the document %q: until is %.40q, allowed: a time as of RFC 3339", pauseDocument, o.Until)
 		}
 	}
-	p := limit.Paused{Tag: e.tag, Reason: e.reason}
+	p := limit.Paused{Tag: e.tag, Reason: e.reason, By: e.by}
 	return e, p.Check(time.Time{})
 }
 

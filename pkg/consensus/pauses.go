@@ -115,7 +115,7 @@ func (p *pausing) load(m moment, held pooldoc.Held) {
 	p.recorded, p.stops = n, nil
 	for i := range n.entries {
 		e := &n.entries[i]
-		p.stops = append(p.stops, stop{e.tag, e.reason, e.ends(m), e.until})
+		p.stops = append(p.stops, stop{e.tag, e.reason, e.by, e.ends(m), e.until})
 		p.stale = p.stale || e.left > 0 && (e.at == 0 && m.logical > 0 || e.sleptThrough(m))
 	}
 	if n.resumed <= known && !skip(rulePauseKept) {
@@ -161,7 +161,7 @@ func (p *pausing) heed(m moment, instead *driver.Document) {
 	p.fulfil(m)
 	for i := range n.entries {
 		e := &n.entries[i]
-		s := stop{e.tag, e.reason, e.ends(m), e.until}
+		s := stop{e.tag, e.reason, e.by, e.ends(m), e.until}
 		w := wish{stop: s, base: instead.Version}
 		wished := slices.ContainsFunc(p.wishes, func(w wish) bool { return w.tag == s.tag && s.end <= w.end })
 		if s.end > m.now && !p.covered(m.now, s) && !wished && !p.resumes(&w) {
@@ -201,7 +201,7 @@ func (p *pausing) notify(m moment, version Version, n *pauseList) {
 	stops := slices.Clone(p.notified.stops)
 	for i := range n.entries {
 		e := &n.entries[i]
-		stops = later(stops, stop{e.tag, e.reason, e.endsFromNow(m), e.until})
+		stops = later(stops, stop{e.tag, e.reason, e.by, e.endsFromNow(m), e.until})
 	}
 	p.notified.version, p.notified.stops, p.notified.at = version, stops, m.now
 	p.resumed = remember(p.resumed, n.resumed)

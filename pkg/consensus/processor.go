@@ -66,6 +66,7 @@ type Processor struct {
 	ceiling poolCeiling // of the limit in force
 	inUse   Share       // what calls under way use, as observed last
 	tags    tagging
+	told    Standing // what operators are told of it
 }
 
 // A sentRequest is the newest request, whose answer alone is taken.
@@ -215,7 +216,7 @@ func (p *Processor) Request(now time.Duration, nonce uint64, demand Share) drive
 		Revision: p.revision, Lease: p.cfg.Lease, Reach: p.reach(now), Outlasts: p.outlasts(),
 		Spacing: p.ceiling.paced(p.spacing), SpacingBy: p.ceiling.pacedFor(p.spacing), Strict: p.strict,
 		Report: driver.Report{
-			InUse: max(p.held, p.inUse), Wanted: p.want, Demand: p.demand, PoolSize: p.answer.Live, Note: p.ceiling.note(now),
+			InUse: max(p.held, p.inUse), Wanted: p.want, Demand: p.demand, PoolSize: p.answer.Live, Note: p.note(now),
 		},
 		Dead:      p.deaths(now),
 		Documents: p.ceiling.reports(now, uint16(nonce)),

@@ -73,6 +73,7 @@ func (p *Processor) situation(now time.Duration, err error) situation {
 	return situation{
 		err: err, state: p.state, share: p.held, left: p.until - now, degraded: p.degraded,
 		issuing: p.Issuing(now), onLoss: p.cfg.OnStoreLoss, frozen: p.frozen - now, frozenBy: p.frozenBy,
-		quotas: p.tags.unreadable,
+		quotas:   p.tags.unreadable,
+		settings: Disagreement(Settings(p.answer.Roster), p.ceiling.override.Max > 0),
 	}
 }

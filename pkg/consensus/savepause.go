@@ -25,7 +25,7 @@ func SavePause(ctx context.Context, s Store, pool string, p limit.Paused) error 
 		return err
 	}
 	err := changePauses(ctx, s, pool, func(n *pauseList, _ Version) (changed bool) {
-		e := entry{tag: p.Tag, reason: p.Reason}
+		e := entry{tag: p.Tag, reason: p.Reason, by: p.By}
 		if !p.Until.IsZero() {
 			e.left, e.until = max(time.Until(p.Until), time.Microsecond), p.Until.Round(0)
 		}
@@ -75,11 +75,15 @@ func LoadPauses(ctx context.Context, s Store, pool string) ([]limit.Paused, erro
 	if err != nil {
 		return nil, err
 	}
-	var list []limit.Paused
+	return n.paused(), nil
+}
+
+// paused is the list as others see it.
+func (n *pauseList) paused() (list []limit.Paused) {
 	for _, e := range n.entries {
-		list = append(list, limit.Paused{Tag: e.tag, Until: e.until, Reason: e.reason})
+		list = append(list, limit.Paused{Tag: e.tag, Until: e.until, Reason: e.reason, By: e.by})
 	}
-	return list, nil
+	return list
 }
 
 // changePauses changes the document of a pool, and pushes what has become of it.

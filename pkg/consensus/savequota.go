@@ -7,14 +7,13 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
 	"github.com/numaproj-contrib/numathrottle/internal/quota"
-	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 // QuotaChanges are what is changed of the quotas that the processors of a pool are configured with.
 type QuotaChanges struct {
 	// Tags are the changed ones by name, and Other that of all other tags; nil: it is as configured.
-	Tags  map[string]throttle.Quota
-	Other *throttle.Quota
+	Tags  map[string]quota.Quota
+	Other *quota.Quota
 	// Version counts the changes; 0: there were none.
 	Version Version
 }
@@ -30,7 +29,7 @@ type QuotaChanges struct {
 // Errors: *RequestError for a quota or a name that is invalid, for more reserved than there is, for more changes than a
 // document holds, and when no live processor has quotas; one that wraps ErrNoPool; *ConflictError when others keep changing
 // them at the same time; those of the store; and one for a document that this release cannot read.
-func SaveQuota(ctx context.Context, s Store, pool, tag string, q *throttle.Quota, force bool) error {
+func SaveQuota(ctx context.Context, s Store, pool, tag string, q *quota.Quota, force bool) error {
 	if tag != "" && !quota.ValidName(tag) {
 		return &RequestError{
 			Field: "Tag", Value: fmt.Sprintf("%.40q", tag), Allowed: fmt.Sprint("1 to ", quota.MaxName, " bytes of text; empty for all other tags"),

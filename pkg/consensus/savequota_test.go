@@ -28,8 +28,10 @@ type tagHolder struct {
 	tokens  map[string]int64
 }
 
-func (h *tagHolder) Terms() throttle.Terms { return throttle.Terms{Ceiling: h.limit.CeilingConfig(), Quotas: &h.quotas} }
-func (*tagHolder) Lease(throttle.Lease)    {}
+func (h *tagHolder) Terms() throttle.Terms {
+	return throttle.Terms{Ceiling: h.limit.CeilingConfig(), Quotas: &h.quotas}
+}
+func (*tagHolder) Lease(throttle.Lease) {}
 func (*tagHolder) Report(time.Duration) throttle.Report {
 	return throttle.Report{Demand: throttle.WholeShare / 2}
 }

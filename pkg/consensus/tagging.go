@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
 	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
 	"github.com/numaproj-contrib/numathrottle/internal/quota"
-	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
@@ -55,7 +55,7 @@ func (e *extraSyncs) take(now, interval time.Duration) bool {
 
 // SetQuotas sets the quotas that the limiter is configured with, which must be valid and have their defaults filled in.
 // nil, as before the first call: tags have none. Call it after SetLimit.
-func (p *Processor) SetQuotas(q *throttle.Quotas) {
+func (p *Processor) SetQuotas(q *quota.Quotas) {
 	t := &p.tags
 	t.on = q != nil && p.ceiling.limit.Max > 0
 	if !t.on {
@@ -121,7 +121,7 @@ func (p *Processor) rateInForce(now time.Duration) float64 {
 
 // ReportTags takes what the limiter says of its tags, before the next Request. What is given back must have left its
 // hands.
-func (p *Processor) ReportTags(now time.Duration, reports []throttle.TagReport) {
+func (p *Processor) ReportTags(now time.Duration, reports []limit.TagReport) {
 	t := &p.tags
 	if !t.on {
 		return
@@ -202,7 +202,7 @@ func (p *Processor) tagWants(now time.Duration, rows []RosterRow, self int) (wan
 }
 
 // TagGrants returns what the limiter is to be given of its tags, nil for nothing new. base is the origin of local time.
-func (p *Processor) TagGrants(base time.Time) []throttle.TagGrant {
+func (p *Processor) TagGrants(base time.Time) []limit.TagGrant {
 	if !p.tags.on {
 		return nil
 	}
@@ -210,7 +210,7 @@ func (p *Processor) TagGrants(base time.Time) []throttle.TagGrant {
 }
 
 // Quotas returns the quotas in force. fresh says that they differ from those that the last call returned.
-func (p *Processor) Quotas() (q throttle.Quotas, fresh bool) {
+func (p *Processor) Quotas() (q quota.Quotas, fresh bool) {
 	fresh, p.tags.fresh = p.tags.fresh, false
 	return p.tags.book.quotas, fresh
 }
@@ -222,7 +222,7 @@ func (p *Processor) TagKeep() time.Duration { return p.interval() * 19 / 20 }
 
 // A quotaHolder is a throttle.Holder that can go by other quotas than those that it was configured with. It gets all that are in
 // force, with their defaults filled in, before the first grants by them.
-type quotaHolder interface{ SetQuotas(q throttle.Quotas) }
+type quotaHolder interface{ SetQuotas(q quota.Quotas) }
 
 // pushTags gives the holder the quotas and the grants that it does not have yet. m.mu is held.
 func (m *Member) pushTags() {

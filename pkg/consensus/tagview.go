@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/numaproj-contrib/numathrottle/internal/fairtags"
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
 	"github.com/numaproj-contrib/numathrottle/internal/quota"
-	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 // A TagView is how a processor sees one of its own tags. Rates are in tokens per second.
@@ -24,7 +24,7 @@ type TagView struct {
 	// budget window that is nearest its end; 0 without budgets.
 	InHand, Spent, Budget int64
 	// Lacks is why the store gave less than was asked for; empty when it gave all.
-	Lacks throttle.Reason
+	Lacks limit.Reason
 }
 
 // tagViews lists this processor's tags by name.
@@ -97,7 +97,7 @@ func BusiestTags(roster []RosterRow, names []string) []TagUse {
 
 // PlanTags is BusiestTags with the targets that the processors work out for a limit of most tokens per second and the
 // quotas in force, which need no defaults filled in.
-func PlanTags(roster []RosterRow, q throttle.Quotas, most float64) []TagUse {
+func PlanTags(roster []RosterRow, q quota.Quotas, most float64) []TagUse {
 	q = q.WithDefaults(0)
 	var names []string
 	for name := range q.Tags {

@@ -18,6 +18,11 @@ type Observation struct {
 	Used, Offered int64
 	// Served is what the called service makes of the calls; see limit.Served.
 	Served limit.Served
+	// Lately is which part of the limit was used in the last seconds. It, Waiting and Throttled are for operators;
+	// see limit.Report.
+	Lately    float64
+	Waiting   int
+	Throttled limit.Reason
 }
 
 // Observe sets what the next requests report. The share in force must not have risen
@@ -27,6 +32,8 @@ func (p *Processor) Observe(o Observation) {
 	p.ceiling.used = min(max(o.Used, 0), maxNoteFlow)
 	p.ceiling.offers = min(max(o.Offered, 0), maxNoteFlow)
 	p.ceiling.calls.served = o.Served
+	p.told.Used = max(o.Lately, 0)
+	p.told.Waiting, p.told.Throttled = max(o.Waiting, 0), o.Throttled
 }
 
 // Yield lowers the share in force as the next Request with this demand would. Whoever

@@ -10,7 +10,7 @@ import (
 // is then a whole number of them. 0, as before the first call, and more than inflight.Exact: it is divided
 // as any limit, for a fraction of a slot for each processor is nothing then that anybody would miss.
 func (p *Processor) SetSlots(n int) {
-	p.slots, p.split.wants = 0, nil
+	p.slots, p.split.wants, p.told.Slots = 0, nil, max(n, 0)
 	if n <= inflight.Exact {
 		p.slots = max(n, 0)
 	}

@@ -119,7 +119,7 @@ func TestHealthShowsAPause(t *testing.T) {
 	eventually(t, func() bool { return th.Status().Waiting == 1 }, "somebody waits")
 	l := shown()
 	require.Equal(t, 1, l.Waiting)
-	require.Equal(t, &health.Paused{Reason: "told so", For: l.Paused.For}, l.Paused)
+	require.Equal(t, &health.Paused{Reason: "told so", By: "pod-1", For: l.Paused.For}, l.Paused)
 	require.InDelta(t, 3600, seconds(l.Paused.For), 60)
 	require.Equal(t, "pause", l.Throttled.Reason)
 	require.InDelta(t, 3600, seconds(l.Throttled.RetryAfter), 60)

@@ -30,6 +30,10 @@ func (t rateHolder) Report(window time.Duration) (r limit.Report) {
 	r.Debt = t.debt(now)
 	if window > 0 {
 		r.Demand = t.demand(now, window)
+		r.Waiting = t.queue.Len + t.gate.Waits.External
+		if r.Demand > 0 {
+			r.Throttled = t.heldBack(now)
+		}
 	}
 	return r
 }

@@ -41,7 +41,7 @@ var layers = []layer{
 	}},
 	{"opening from a configuration", []string{".", "internal/drivers", "pkg/open"}},
 	{"programs", []string{
-		"cmd", "examples", "internal/cli", "internal/envoyrls", "internal/handlerproxy", "internal/httpproxy", "internal/permitapi",
+		"cmd", "examples", "internal/cli", "internal/console", "internal/envoyrls", "internal/handlerproxy", "internal/httpproxy", "internal/permitapi",
 		"internal/permitserver", "internal/program", "internal/proxyconf",
 	}},
 	{"test machinery", []string{

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -41,6 +42,7 @@ func operatorCases() []testCase {
 		{name: "a saved document is told to all, and changes nothing else", run: savedIsTold},
 		{name: "loading shows documents and live processors", run: loads},
 		{name: "of many changes at once none is lost", run: manySaves},
+		{name: "pools are listed, also those that nobody is in any more", run: listed},
 		{name: "malformed documents are a RequestError and change nothing", run: malformedDocuments},
 	}
 }
@@ -153,6 +155,40 @@ func loads(p *pool) {
 	require.NoError(p, err)
 	p.requireDocuments(docs, doc("a", 9, "one"), doc("b", 7, "two"))
 	require.Equal(p, "a", roster[0].ID)
+}
+
+// listed lists pools with names that may need an escape. A store need not be a driver.Lister.
+func listed(p *pool) {
+	lister, ok := p.store.(driver.Lister)
+	if !ok {
+		return
+	}
+	names := func() (found []string) {
+		p.Helper()
+		require.NoError(p, p.call(func(ctx context.Context) error {
+			all, err := lister.Pools(ctx)
+			require.IsIncreasing(p, append([]string{""}, all...))
+			found = slices.DeleteFunc(all, func(name string) bool { return !strings.HasPrefix(name, p.name) })
+			return err
+		}))
+		return found
+	}
+	require.Empty(p, names(), "nobody has been in it")
+	p.open()
+	others := []string{"/", "/a b", "/{x}*?[y]:pool:z", "/é=.>", "/\x01"}
+	var want []string
+	for _, o := range others {
+		other := *p
+		other.name = p.name + o
+		want = append(want, other.name)
+		a := other.proc("a")
+		a.sync(one(0, 0))
+		if o == "/a b" {
+			a.leave()
+		}
+	}
+	slices.Sort(want)
+	require.Equal(p, want, slices.DeleteFunc(names(), func(name string) bool { return name == p.name }))
 }
 
 // manySaves lets operators and processors count in one document.

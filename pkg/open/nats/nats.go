@@ -130,6 +130,15 @@ func (l *natsLink) Reserve(ctx context.Context, req driver.Reserve) (driver.Rese
 	return res, l.explain(ctx, err)
 }
 
+// Pools implements driver.Lister.
+func (l *natsLink) Pools(ctx context.Context) ([]string, error) {
+	if err := l.wait(ctx); err != nil {
+		return nil, err
+	}
+	pools, err := l.store.Pools(ctx)
+	return pools, l.explain(ctx, err)
+}
+
 // Push implements consensus.Pusher.
 func (l *natsLink) Push(ctx context.Context, pool string, news []byte) error {
 	if err := l.wait(ctx); err != nil {

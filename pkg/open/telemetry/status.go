@@ -72,7 +72,7 @@ func addPause(l *health.Limit, p *throttle.Paused) {
 	if p == nil {
 		return
 	}
-	l.Paused = &health.Paused{Tag: p.Tag, Reason: p.Reason}
+	l.Paused = &health.Paused{Tag: p.Tag, Reason: p.Reason, By: p.By}
 	if !p.Until.IsZero() {
 		l.Paused.For = health.Duration(time.Until(p.Until)).String()
 	}
@@ -108,6 +108,7 @@ func poolOf(v *consensus.View) *health.Pool {
 		LeaseLeft: health.Duration(v.LeaseLeft), Interval: health.Duration(v.Interval),
 		Frozen: health.Duration(v.Frozen), PauseMissing: v.PauseMissing, TookOver: v.TookOver, Roster: make([]health.Processor, 0, len(v.Roster)),
 	}
+	p.Disagree = consensus.Disagreement(consensus.Settings(v.Roster), v.Override.Max > 0)
 	if v.Frozen > 0 {
 		p.FrozenBy = fmt.Sprint(v.FrozenBy)
 	}

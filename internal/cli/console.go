@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"slices"
+	"strings"
+
+	ucli "github.com/urfave/cli/v3"
+
+	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/internal/console"
+)
+
+// consolePrefix begins the variables of the console, which are no settings of a limiter.
+const consolePrefix = config.Prefix + "CONSOLE_"
+
+// The flags of the console and their variables.
+const (
+	listenName    = "listen"
+	tokenFileName = "token-file"
+
+	listenVariable    = consolePrefix + "LISTEN"
+	tokenVariable     = consolePrefix + "TOKEN"
+	tokenFileVariable = consolePrefix + "TOKEN_FILE"
+)
+
+func (c *CLI) consoleCommand() *ucli.Command {
+	return &ucli.Command{
+		Name:  "console",
+		Usage: "show the pools in a browser, and let those with a token change them",
+		Description: "It runs until it is told to stop. Without a token it only shows, and listens on loopback alone. " +
+			"The token is the variable " + tokenVariable + ", or the content of a file, and no flag: all users of the machine would see it.",
+		Flags: []ucli.Flag{
+			&ucli.StringFlag{Name: listenName, Usage: "where to listen, HOST:PORT (" + listenVariable + ")", DefaultText: console.DefaultListen},
+			&ucli.StringFlag{Name: tokenFileName, Usage: fmt.Sprintf("the file with the token, at least %d bytes (%s)", console.MinTokenBytes, tokenFileVariable)},
+		},
+		Action: c.console,
+	}
+}
+
+func (c *CLI) console(ctx context.Context, cmd *ucli.Command) error {
+	conf, err := c.load(cmd)
+	if err != nil {
+		return err
+	}
+	k := console.Config{
+		StoreURL: config.ShowStore(conf.Store), Listen: c.setting(cmd, listenName, listenVariable),
+		Logger: slog.New(slog.NewTextHandler(c.Err, nil)),
+	}
+	if k.Token, err = c.consoleToken(cmd); err != nil {
+		return err
+	}
+	if err := k.Validate(); err != nil {
+		return &kindError{err, errUsage}
+	}
+	if k.Store, err = c.open(ctx, conf); err != nil {
+		return err
+	}
+	defer func() { _ = k.Store.Close() }() // what was changed is on record
+	return console.Serve(ctx, k, func(addr net.Addr) {
+		what := "it only shows: there is no token"
+		if k.Token != "" {
+			what = "log in with the token"
+		}
+		_, _ = fmt.Fprintf(c.Out, "console: http://%s (%s)\n", addr, what)
+	})
+}
+
+// setting is a flag, else a variable.
+func (c *CLI) setting(cmd *ucli.Command, flag, variable string) string {
+	if cmd.IsSet(flag) {
+		return cmd.String(flag)
+	}
+	return c.variable(variable)
+}
+
+func (c *CLI) variable(name string) string {
+	for _, v := range c.Environ {
+		if value, ok := strings.CutPrefix(v, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// consoleToken is the token of the console; empty: there is none.
+func (c *CLI) consoleToken(cmd *ucli.Command) (string, error) {
+	file, token := c.setting(cmd, tokenFileName, tokenFileVariable), c.variable(tokenVariable)
+	switch {
+	case file == "":
+		return token, nil
+	case token != "":
+		return "", &kindError{fmt.Errorf("%s: the token is given twice: by %s and by a file", cmd.FullName(), tokenVariable), errUsage}
+	}
+	text, err := os.ReadFile(file)
+	if err == nil && len(strings.TrimSpace(string(text))) == 0 {
+		err = fmt.Errorf("%s is empty", file)
+	}
+	if err != nil {
+		return "", &kindError{fmt.Errorf("%s: the file with the token: %w", cmd.FullName(), err), errUsage}
+	}
+	return strings.TrimSpace(string(text)), nil
+}
+
+// withoutConsole leaves the variables of the console out: a limiter would take them for misspelt ones of its own.
+func withoutConsole(environ []string) []string {
+	return slices.DeleteFunc(slices.Clone(environ), func(v string) bool { return strings.HasPrefix(v, consolePrefix) })
+}

@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"errors"
+
+	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// The exit codes of the command.
+const (
+	// ExitFailed is for what none of the others is.
+	ExitFailed = 1
+	// ExitUsage is for a wrong command, flag or argument, and for settings that are wrong.
+	ExitUsage = 2
+	// ExitNotFound is for a pool that the store has no record of.
+	ExitNotFound = 3
+	// ExitRefused is for a change that the pool does not allow, such as a limit above a hard one.
+	ExitRefused = 4
+	// ExitStore is for a store that cannot be reached or does not answer in time. The same may work later.
+	ExitStore = 5
+)
+
+// ExitCode returns the exit code for an error of Run; 0 for nil. Of several errors the one that matters most counts: a
+// store that is away, then a pool that is not there.
+func ExitCode(err error) int {
+	var away *storeError
+	var fault *config.FieldError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &away):
+		return ExitStore
+	case errors.Is(err, consensus.ErrNoPool):
+		return ExitNotFound
+	case refuses(err):
+		return ExitRefused
+	case errors.Is(err, errUsage), errors.As(err, &fault):
+		return ExitUsage
+	}
+	return ExitFailed
+}
+
+// refuses tells whether a pool does not allow what was asked for.
+func refuses(err error) bool {
+	var request *consensus.RequestError
+	var pause *throttle.PauseError
+	var conflict *consensus.ConflictError
+	return errors.Is(err, errRefused) || errors.As(err, &request) || errors.As(err, &pause) || errors.As(err, &conflict)
+}
+
+// Kinds of errors; see kindError.
+var (
+	errUsage   = errors.New("wrong usage")
+	errRefused = errors.New("refused")
+)
+
+// A kindError is an error of a kind that its text does not show.
+type kindError struct {
+	error
+
+	kind error
+}
+
+func (e *kindError) Unwrap() []error { return []error{e.error, e.kind} }
+
+// A storeError is one of a store that could not answer.
+type storeError struct{ error }
+
+func (e *storeError) Unwrap() error { return e.error }
+
+// ofStore marks the error of a call of a store, unless the store has answered with it.
+func ofStore(err error) error {
+	if err == nil || errors.Is(err, consensus.ErrNoPool) || errors.Is(err, errUsage) || refuses(err) {
+		return err
+	}
+	return &storeError{err}
+}

@@ -1,0 +1,51 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+
+	ucli "github.com/urfave/cli/v3"
+)
+
+// The flags of what is printed.
+const (
+	jsonName   = "json"
+	outputName = "output"
+)
+
+// outputFlags are those of a command that can print JSON: what that is.
+func outputFlags(what string) []ucli.Flag {
+	return []ucli.Flag{
+		&ucli.BoolFlag{Name: jsonName, Usage: "print " + what},
+		&ucli.StringFlag{Name: outputName, Aliases: []string{"o"}, Usage: "text or json: -o json is --json", DefaultText: "text"},
+	}
+}
+
+// wantsJSON tells whether to print JSON.
+func wantsJSON(cmd *ucli.Command) (bool, error) {
+	switch output := cmd.String(outputName); {
+	case output == jsonName:
+		return true, nil
+	case output == "text" && cmd.Bool(jsonName):
+		return false, &kindError{fmt.Errorf("%s: --output is text, but --json is given", cmd.FullName()), errUsage}
+	case output != "" && output != "text":
+		return false, &kindError{fmt.Errorf("%s: --output is %.40q, allowed: text, json", cmd.FullName(), output), errUsage}
+	}
+	return cmd.Bool(jsonName), nil
+}
+
+func writeJSON(out io.Writer, v any) error {
+	enc := json.NewEncoder(out)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+// printable is a name that others have made, as it cannot disturb a terminal.
+func printable(name string) string {
+	quoted := fmt.Sprintf("%q", name)
+	if quoted == `"`+name+`"` {
+		return name
+	}
+	return quoted
+}

@@ -1,0 +1,204 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	ucli "github.com/urfave/cli/v3"
+
+	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+	"github.com/numaproj-contrib/numathrottle/pkg/open"
+)
+
+func (c *CLI) poolsCommand() *ucli.Command {
+	return &ucli.Command{
+		Name:  "pools",
+		Usage: "list the pools of the store",
+		Description: "Pools that nobody is in are listed too, until the store forgets them. --quiet prints names alone, " +
+			"which takes no call for each pool.",
+		Flags: append(outputFlags("a line of JSON for each pool"), &ucli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print names alone"}),
+		Action: func(ctx context.Context, cmd *ucli.Command) error {
+			asJSON, err := wantsJSON(cmd)
+			if err != nil {
+				return err
+			}
+			s, err := c.connect(ctx, cmd)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = s.store.Close() }() // nothing was changed
+			names, err := s.pools(ctx)
+			if err != nil {
+				return err
+			}
+			if cmd.Bool("quiet") {
+				for _, name := range names {
+					_, _ = fmt.Fprintln(c.Out, printable(name))
+				}
+				return nil
+			}
+			return c.printPools(ctx, s, names, asJSON)
+		},
+	}
+}
+
+// printPools prints a line for each pool that has a record.
+func (c *CLI) printPools(ctx context.Context, s *access, names []string, asJSON bool) error {
+	table := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
+	if !asJSON && len(names) > 0 {
+		_, _ = fmt.Fprintln(table, "POOL\tPROCESSORS\tLIMIT\tUSE\tWAITING\tSTATE")
+	}
+	var errs []error
+	for _, name := range names {
+		o, err := s.overview(ctx, name)
+		switch {
+		case errors.Is(err, consensus.ErrNoPool): // it was forgotten meanwhile
+		case err != nil:
+			errs = append(errs, err)
+		case asJSON:
+			errs = append(errs, writeJSON(c.Out, newStatus(&o)))
+		default:
+			use, waiting := useOf(&o)
+			_, _ = fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%d\t%s\n", printable(name), len(o.Processors), shortLimit(&o), fraction(use), waiting, stateOf(&o, time.Now()))
+		}
+	}
+	return errors.Join(append(errs, table.Flush())...)
+}
+
+// pools returns the names of the pools of the store.
+func (s *access) pools(ctx context.Context) (names []string, err error) {
+	lister, ok := s.store.(driver.Lister)
+	if !ok {
+		return nil, driver.ErrNoList
+	}
+	err = s.call(ctx, func(ctx context.Context) error {
+		names, err = lister.Pools(ctx)
+		return err
+	})
+	return names, err
+}
+
+// mostSuggested is how many pools an error names.
+const mostSuggested = 5
+
+// suggest adds to an error about a pool that is not there which pools are.
+func (s *access) suggest(ctx context.Context, pool string, err error) error {
+	if !errors.Is(err, consensus.ErrNoPool) {
+		return err
+	}
+	names, failed := s.pools(ctx)
+	if failed != nil {
+		return err
+	}
+	return fmt.Errorf("%w; %s", err, poolsText(pool, names))
+}
+
+// poolsText names pools of the store, those that are most like a name first.
+func poolsText(like string, names []string) string {
+	if len(names) == 0 {
+		return "the store has no pool at all: is it the right store, and its prefix or bucket?"
+	}
+	names = slices.Clone(names)
+	slices.SortStableFunc(names, func(a, b string) int { return likeness(like, b) - likeness(like, a) })
+	more := max(len(names)-mostSuggested, 0)
+	var quoted []string
+	for _, name := range names[:len(names)-more] {
+		quoted = append(quoted, printable(name))
+	}
+	text := "the store has " + strings.Join(quoted, ", ")
+	if more > 0 {
+		text += fmt.Sprintf(" and %d more (numathrottle pools)", more)
+	}
+	return text
+}
+
+// likeness is how many bytes two names have in common at their beginning, and more if one is a part of the other.
+func likeness(a, b string) (n int) {
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	if a != "" && strings.Contains(b, a) {
+		n += len(a) + len(b)
+	}
+	return n
+}
+
+// completionFlag is what the completion scripts of the library put at the end.
+const completionFlag = "--generate-shell-completion"
+
+// completePools prints the pools of the store where a shell asks for what may stand for one: after --pool, and after
+// status. false: it asks for something else.
+func (c *CLI) completePools(ctx context.Context, args []string) bool {
+	n := len(args)
+	if n < 2 || args[n-1] != completionFlag || slices.Contains(args[:n-1], "--") {
+		return false
+	}
+	last := args[n-2]
+	isPool := last == "--pool" || last == "-pool"
+	takesPools := slices.Contains(args[:n-1], "status") && !strings.HasPrefix(last, "-") && !takesValue(args[:n-2], last)
+	if !isPool && !takesPools {
+		return false
+	}
+	environ, flags := withoutConsole(c.Environ), map[string]string{}
+	fields := open.Fields()
+	for i := range fields {
+		f := &fields[i]
+		if flag, ok := f.Flag(); ok && isStoreSetting(f.Key) && f.Key != "pool" {
+			if value, ok := valueOf(args, flag); ok {
+				flags[f.Key] = value
+			}
+		}
+	}
+	if file, ok := valueOf(args, configName); ok {
+		environ = append(slices.Clip(environ), config.FileVariable+"="+file)
+	}
+	conf, err := open.LoadFlags(environ, flags)
+	if err != nil {
+		return true // nothing can be suggested, and nobody would see why
+	}
+	store, err := c.open(ctx, conf)
+	if err != nil {
+		return true
+	}
+	defer func() { _ = store.Close() }() // nothing was changed
+	s := &access{store: store, timeout: completionTimeout}
+	names, _ := s.pools(ctx)
+	for _, name := range names {
+		if name == printable(name) {
+			_, _ = fmt.Fprintln(c.Out, name)
+		}
+	}
+	return true
+}
+
+// completionTimeout is how long somebody who has pressed a key may have to wait.
+const completionTimeout = 2 * time.Second
+
+// valueOf returns the value of a flag among arguments.
+func valueOf(args []string, flag string) (string, bool) {
+	for i, arg := range args {
+		if name, value, ok := strings.Cut(arg, "="); ok && strings.TrimLeft(name, "-") == flag && strings.HasPrefix(name, "-") {
+			return value, true
+		}
+		if strings.HasPrefix(arg, "-") && strings.TrimLeft(arg, "-") == flag && i+1 < len(args) {
+			return args[i+1], true
+		}
+	}
+	return "", false
+}
+
+// takesValue tells whether the last of arguments is a flag with a value, which next is then: of status, all but two are.
+func takesValue(args []string, next string) bool {
+	if len(args) == 0 || next == "status" {
+		return false
+	}
+	last := args[len(args)-1]
+	return strings.HasPrefix(last, "-") && !strings.Contains(last, "=") && last != "--"+jsonName && last != "--"+watchName
+}

@@ -1,0 +1,205 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// writeTable prints one pool as it is at now. still is how long nothing has changed that should.
+func writeTable(out io.Writer, o *consensus.Overview, now time.Time, still time.Duration) {
+	head := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	line := func(what, format string, args ...any) {
+		_, _ = fmt.Fprintf(head, "%s\t%s\n", what, fmt.Sprintf(format, args...))
+	}
+	line("pool", "%s", printable(o.Pool))
+	line("limit", "%s", limitText(o))
+	if o.Ramp > 0 {
+		line("ramp", "at %.4g per %s", o.Ramp, o.RampPer)
+	}
+	for _, p := range pausesNow(o.Pauses, now) {
+		line("PAUSED", "%s", pauseText(&p))
+	}
+	if o.Frozen > 0 {
+		line("FROZEN", "no share grows for %s: %s", o.Frozen.Round(100*time.Millisecond), printable(string(o.FrozenBy)))
+	}
+	line("processors", "%s", processorsText(o))
+	if len(o.Processors) > 0 {
+		use, waiting := useOf(o)
+		line("use", "%s of the limit, %d waiting", fraction(use), waiting)
+	}
+	if text := consensus.Disagreement(o.Settings, o.Override.Max > 0); text != "" {
+		line("settings", "DISAGREE: %s", text)
+	}
+	if len(o.Documents) > 0 {
+		var names []string
+		for _, d := range o.Documents {
+			names = append(names, d.Name)
+		}
+		line("documents", "%s", strings.Join(names, ", "))
+	}
+	if len(o.Unreadable) > 0 {
+		line("not readable", "%s: from a later version than this command", strings.Join(o.Unreadable, ", "))
+	}
+	if still > 0 {
+		line("still", "nothing has changed for %s: nobody syncs", still.Round(100*time.Millisecond))
+	}
+	_ = head.Flush()
+	writeProcessors(out, o)
+}
+
+func writeProcessors(out io.Writer, o *consensus.Overview) {
+	if len(o.Processors) == 0 {
+		return
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(table, "\nPROCESSOR\tSHARE\tDEMAND\tUSE\tWAITING\tTHROTTLED\tPOOL SIZE\tCONFIGURED\tSEEN")
+	for i := range o.Processors {
+		p := &o.Processors[i]
+		throttled := string(p.Throttled)
+		if throttled == "" {
+			throttled = "-"
+		}
+		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\t%d\t%s\t%s ago\n", printable(p.ID), percent(p.Claim), percent(p.Demand),
+			fraction(partOf(o, p)), p.Waiting, throttled, p.PoolSize, configured(p), p.Silent.Round(100*time.Millisecond))
+	}
+	_ = table.Flush()
+}
+
+// processorsText is how many there are, and how they divide the limit.
+func processorsText(o *consensus.Overview) string {
+	if len(o.Processors) == 0 {
+		return "none"
+	}
+	agreement := "AGREE"
+	if !o.Agreed {
+		agreement = "DISAGREE"
+	}
+	var claimed consensus.Share
+	for i := range o.Processors {
+		claimed += o.Processors[i].Claim
+	}
+	return fmt.Sprintf("%d, pool size %d %s, %s of the limit claimed", len(o.Processors), o.PoolSize, agreement, percent(claimed))
+}
+
+// useOf is what a pool uses of the limit in force, and how many callers wait.
+func useOf(o *consensus.Overview) (use float64, waiting int) {
+	for i := range o.Processors {
+		use += partOf(o, &o.Processors[i])
+		waiting += o.Processors[i].Waiting
+	}
+	return use, waiting
+}
+
+// partOf is what a processor uses of the limit in force. It tells what it uses of its own.
+func partOf(o *consensus.Overview, p *consensus.OverviewRow) float64 {
+	switch {
+	case p.Max > 0 && o.Max > 0 && o.Per > 0:
+		return p.Used * float64(p.Max) / p.Per.Seconds() / (float64(o.Max) / o.Per.Seconds())
+	case p.Slots > 0 && o.Slots > 0:
+		return p.Used * float64(p.Slots) / float64(o.Slots)
+	}
+	return p.Used
+}
+
+// limitText is the limit in force and where it comes from.
+func limitText(o *consensus.Overview) string {
+	switch {
+	case o.Override.Max > 0:
+		return shortLimit(o) + ", an override" + endText(o.Override.Until, o.Override.By, o.Override.Reason)
+	case o.Max == 0 && o.Slots == 0:
+		return "none that a processor tells"
+	case o.Slots > 0:
+		return shortLimit(o)
+	}
+	return shortLimit(o) + ", the lowest that is configured"
+}
+
+// shortLimit is the limit in force.
+func shortLimit(o *consensus.Overview) string {
+	switch {
+	case o.Max > 0 && o.Per == 0: // nobody tells a period
+		return fmt.Sprintf("%d per configured period", o.Max)
+	case o.Max > 0:
+		return fmt.Sprintf("%d per %s", o.Max, o.Per)
+	case o.Slots > 0:
+		return fmt.Sprintf("%d calls in flight", o.Slots)
+	}
+	return "-"
+}
+
+// configured is what a processor's note says.
+func configured(p *consensus.OverviewRow) string {
+	switch {
+	case p.Note == "":
+		return "-"
+	case p.Max == 0 && p.Slots == 0:
+		return "unknown"
+	}
+	s := consensus.Setting{Max: p.Max, Per: p.Per, Hard: p.Hard, Slots: p.Slots}
+	return s.String()
+}
+
+// pausesNow leaves out the pauses that are over by this machine's clock.
+func pausesNow(all []throttle.Paused, now time.Time) (list []throttle.Paused) {
+	for _, p := range all {
+		if p.Until.IsZero() || p.Until.After(now) {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// pauseText is what is paused, until when, by whom and why.
+func pauseText(p *throttle.Paused) string {
+	what := "everything"
+	if p.Tag != "" {
+		what = "tag " + printable(p.Tag)
+	}
+	if p.Until.IsZero() {
+		what += " until it is cleared"
+	}
+	return what + endText(p.Until, p.By, p.Reason)
+}
+
+// endText says when something ends, who wanted it, and why.
+func endText(until time.Time, by, reason string) (text string) {
+	if !until.IsZero() {
+		text += " until " + until.UTC().Format(time.RFC3339)
+	}
+	if by != "" {
+		text += " by " + printable(by)
+	}
+	if reason != "" {
+		text += ": " + printable(reason)
+	}
+	return text
+}
+
+// stateOf is what is unusual about a pool, in few words.
+func stateOf(o *consensus.Overview, now time.Time) string {
+	var words []string
+	add := func(there bool, word string) {
+		if there {
+			words = append(words, word)
+		}
+	}
+	add(len(pausesNow(o.Pauses, now)) > 0, "PAUSED")
+	add(o.Frozen > 0, "FROZEN")
+	add(o.Override.Max > 0, "override")
+	add(len(o.Settings) > 1, "DISAGREE")
+	add(len(o.Unreadable) > 0, "not readable")
+	if len(words) == 0 {
+		return "-"
+	}
+	return strings.Join(words, ", ")
+}
+
+func percent(s consensus.Share) string { return fraction(s.Fraction()) }
+
+func fraction(f float64) string { return fmt.Sprintf("%.1f %%", 100*f) }

@@ -1,0 +1,104 @@
+package browser
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"time"
+)
+
+// A pipe is the way to a browser: JSON messages that end with a zero byte, by two pipes of the process.
+type pipe struct {
+	to, from *os.File
+	replies  chan reply
+	id       int
+}
+
+// A reply is what the browser says. What has no ID is an event, of which nothing is wanted here.
+type reply struct {
+	ID     int             `json:"id"`
+	Result json.RawMessage `json:"result"`
+	Error  *struct {
+		Message string `json:"message"`
+	} `json:"error"`
+}
+
+// start starts a browser that reads its descriptor 3 and writes 4.
+func start(cmd *exec.Cmd) (*pipe, error) {
+	in, to, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	from, out, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, in.Close(), to.Close())
+	}
+	cmd.ExtraFiles = []*os.File{in, out}
+	err = cmd.Start()
+	err = errors.Join(err, in.Close(), out.Close())
+	p := &pipe{to: to, from: from, replies: make(chan reply, 16)}
+	if err != nil {
+		p.close()
+		return nil, err
+	}
+	go p.read()
+	return p, nil
+}
+
+// read reads replies until the browser has ended.
+func (p *pipe) read() {
+	defer close(p.replies)
+	for r := bufio.NewReader(p.from); ; {
+		text, err := r.ReadBytes(0)
+		if err != nil {
+			return
+		}
+		var got reply
+		if json.Unmarshal(text[:len(text)-1], &got) == nil && got.ID > 0 {
+			p.replies <- got
+		}
+	}
+}
+
+// callTimeout is how long the browser may take for one thing, on a busy machine.
+const callTimeout = 30 * time.Second
+
+// call asks for one thing, and waits for it.
+func (p *pipe) call(session, method string, params map[string]any) (json.RawMessage, error) {
+	p.id++
+	message := map[string]any{"id": p.id, "method": method, "params": params}
+	if session != "" {
+		message["sessionId"] = session
+	}
+	text, err := json.Marshal(message)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := p.to.Write(append(text, 0)); err != nil {
+		return nil, err
+	}
+	for late := time.After(callTimeout); ; {
+		select {
+		case got, ok := <-p.replies:
+			switch {
+			case !ok:
+				return nil, errors.New("the browser has ended")
+			case got.ID != p.id: // of a call that was given up
+			case got.Error != nil:
+				return nil, errors.New(got.Error.Message)
+			default:
+				return got.Result, nil
+			}
+		case <-late:
+			return nil, fmt.Errorf("no reply for %s", callTimeout)
+		}
+	}
+}
+
+func (p *pipe) close() {
+	_ = p.to.Close()
+	_ = p.from.Close()
+}

@@ -1,0 +1,172 @@
+package console
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/console/browser"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+// chromium opens a page in a real browser. Without one the test is skipped, or fails where everything is required.
+func chromium(t *testing.T, url string, size browser.Size) *tab {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it starts a browser")
+	}
+	binary, err := browser.Find()
+	if errors.Is(err, browser.ErrMissing) && os.Getenv("NUMATHROTTLE_REQUIRE_STORES") != "1" {
+		t.Skip(err)
+	}
+	require.NoError(t, err)
+	page, err := browser.Open(t.Context(), binary, t.TempDir(), url, size)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, page.Close()) })
+	return &tab{page}
+}
+
+// A tab is a page in a browser, as a test uses it.
+type tab struct{ *browser.Page }
+
+// eval returns what a script says of the page.
+func (p *tab) eval(t *testing.T, script string) string {
+	t.Helper()
+	got, err := p.Eval(script)
+	require.NoError(t, err, script)
+	return got
+}
+
+// until waits until a script says true.
+func (p *tab) until(t *testing.T, script string) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if got, err := p.Eval(script); err == nil && got == "true" {
+			return
+		}
+		if time.Now().After(end) {
+			require.Fail(t, "it has not come to this", "%s; the page says:\n%s", script, p.eval(t, "document.body.innerText"))
+		}
+	}
+}
+
+// text waits until the page shows a text in an element.
+func (p *tab) text(t *testing.T, id, want string) {
+	t.Helper()
+	p.until(t, `document.getElementById("`+id+`").innerText.includes(`+"`"+want+"`)")
+}
+
+func (p *tab) click(t *testing.T, selector string) {
+	t.Helper()
+	p.eval(t, `document.querySelector("`+selector+`").click()`)
+}
+
+// What an operator sees and does, in a real browser: the list, a pool that moves, a pause with a reason, and its end.
+func TestConsoleInABrowser(t *testing.T) {
+	store := newCounted()
+	const evil = `<img src=x onerror=document.title='evil'>`
+	a := join(t, store, "orders/in", "pod-0", "1 0 600 60000000 0 0 w:3 u:500 why:limit", consensus.Whole/2)
+	join(t, store, "orders/in", evil, "1 0 900 60000000 0 0", consensus.Whole/4)
+	join(t, store, evil+"#?&%", "pod-0", "1 n:30 w:2 u:1000 why:in_flight", consensus.Whole)
+	_, c := serveEvery(t, store, token, 100*time.Millisecond)
+	p := chromium(t, c.url, browser.Size{Width: 1000, Height: 900})
+
+	p.until(t, `!document.getElementById("locked").hidden`)
+	require.Equal(t, "true", p.eval(t, `document.getElementById("list").hidden`), "nothing is shown before the login")
+	p.click(t, "#login")
+	p.eval(t, `document.querySelector("#d-login [name=by]").value = "ann"; document.querySelector("#d-login [name=token]").value = "wrong"`)
+	p.click(t, "#d-login .main")
+	p.until(t, `document.querySelector("#d-login .error").innerText === "the token is wrong"`)
+	p.eval(t, `document.querySelector("#d-login [name=token]").value = "`+token+`"`)
+	p.eval(t, `document.querySelector("#d-login [name=token]").focus()`)
+	require.NoError(t, p.Key("Enter"))
+	p.text(t, "count", "2 pools")
+	p.text(t, "logout", "Log out ann")
+	p.text(t, "pools", "30 calls in flight")
+	p.text(t, "pools", "disagree")
+	p.text(t, "live", "live")
+
+	// A pool whose name is made to break the page.
+	p.eval(t, `[...document.querySelectorAll("#pools a")].find(a => a.innerText.startsWith("<img")).click()`)
+	p.text(t, "name", evil+"#?&%")
+	p.text(t, "u-granted", "calls in flight")
+	p.text(t, "t-granted", "30")
+
+	// What is drawn.
+	p.eval(t, `location.hash = "#pool=orders%2Fin"`)
+	p.text(t, "limit", "600 per 1m0s")
+	p.text(t, "t-limit", "10")
+	p.text(t, "t-granted", "5")
+	p.text(t, "t-waiting", "3")
+	p.text(t, "banners", "Settings disagree: 600 per 1m0s (pod-0) counts; 900 per 1m0s")
+	p.until(t, `document.getElementById("line-granted").getTotalLength() > 0 && document.getElementById("line-granted").getBBox().width > 0`)
+	require.Equal(t, "true", p.eval(t, `document.getElementById("line-granted").getBBox().y > document.getElementById("line-limit").getBBox().y`),
+		"half of the limit is drawn below it")
+	require.Equal(t, "true", p.eval(t, `document.querySelectorAll("#shares path").length === 2`))
+	p.until(t, `Math.abs(document.querySelector("#processors tr:last-child .bar i").offsetWidth / document.querySelector("#processors tr:last-child .bar").offsetWidth - .5) < .02`)
+	a.req.Wanted, a.req.InUse = consensus.Whole/8, consensus.Whole/8
+	a.sync(t)
+	p.until(t, `Math.abs(document.querySelector("#processors tr:last-child .bar i").offsetWidth / document.querySelector("#processors tr:last-child .bar").offsetWidth - .125) < .02`)
+
+	// The keyboard reads the chart.
+	p.eval(t, `document.getElementById("chart").focus()`)
+	require.NoError(t, p.Key("ArrowLeft"))
+	p.text(t, "read", "limit 10, granted 5, waiting 3")
+
+	// A pause needs a reason, is seen, and ends.
+	p.click(t, "#pause")
+	p.click(t, "#d-pause .main")
+	require.Equal(t, "true", p.eval(t, `document.getElementById("d-pause").open`), "a reason is missing")
+	p.eval(t, `document.querySelector("#d-pause [name=reason]").value = "night"`)
+	p.click(t, "#d-pause .main")
+	p.text(t, "banners", "Paused: everything until")
+	p.text(t, "events", "by ann: night")
+	pauses, err := consensus.LoadPauses(t.Context(), store, "orders/in")
+	require.NoError(t, err)
+	require.Equal(t, "ann", pauses[0].By)
+	p.click(t, "#banners .banner.bad button")
+	p.text(t, "events", "no longer paused: everything")
+
+	// So does a limit.
+	p.click(t, "#change")
+	p.eval(t, `const f = document.querySelector("#d-limit form"); f.max.value = 300; f.per.value = 60; f.reason.value = "a sale"`)
+	p.click(t, "#d-limit .main")
+	p.text(t, "banners", "Override: 300 per 1m0s until")
+	p.text(t, "t-limit", "5")
+
+	require.NotContains(t, p.eval(t, "document.title"), "evil")
+	require.NotContains(t, p.eval(t, "location.href"), token)
+	store.away.Store(true)
+	p.text(t, "live", "the store is away")
+	p.click(t, "#logout")
+	p.until(t, `!document.getElementById("locked").hidden`)
+	require.Equal(t, "true", p.eval(t, `document.getElementById("one").hidden`))
+}
+
+// Dark and light follow the system until somebody says otherwise, and a phone has no page beyond its edge.
+func TestConsoleOnAPhone(t *testing.T) {
+	store := newCounted()
+	join(t, store, "orders/pipeline/"+strings.Repeat("enrich", 10), "pod-"+strings.Repeat("0", 60), "1 0 600 60000000 0 0 w:3 u:500", consensus.Whole/2)
+	_, c := serveEvery(t, store, "", 100*time.Millisecond)
+	p := chromium(t, c.url, browser.Size{Width: 390, Height: 800, Dark: true})
+	p.text(t, "count", "1 pool")
+	dark := p.eval(t, `getComputedStyle(document.body).backgroundColor`)
+	require.Equal(t, "rgb(17, 17, 16)", dark)
+	fits := `document.documentElement.scrollWidth <= document.documentElement.clientWidth`
+	require.Equal(t, "true", p.eval(t, fits), "the list")
+	p.click(t, "#pools a")
+	p.text(t, "t-granted", "5")
+	require.Equal(t, "true", p.eval(t, fits), "a pool")
+	require.Equal(t, "true", p.eval(t, `document.getElementById("actions").hidden && !document.getElementById("showsonly").hidden`))
+	p.click(t, "#theme")
+	require.Equal(t, "rgb(244, 244, 241)", p.eval(t, `getComputedStyle(document.body).backgroundColor`))
+	require.NoError(t, p.Resize(browser.Size{Width: 1000, Height: 800, Dark: true}))
+	require.Equal(t, "rgb(244, 244, 241)", p.eval(t, `getComputedStyle(document.body).backgroundColor`), "somebody has said so")
+	picture, err := p.Picture()
+	require.NoError(t, err)
+	require.Equal(t, "\x89PNG", string(picture[:4]))
+}

@@ -1,0 +1,96 @@
+package console
+
+import (
+	"fmt"
+	"time"
+)
+
+// An event is a change that somebody may want to have seen.
+type event struct {
+	At   int64  `json:"at"`
+	Kind string `json:"kind"` // "join", "leave", "pause", "limit", "freeze", "settings" or "store"
+	Text string `json:"text"`
+}
+
+// changes returns what has happened between two snapshots of a pool, the earlier one first.
+func changes(was, is *snapshot, now time.Time) (list []event) {
+	add := func(kind, format string, args ...any) {
+		list = append(list, event{now.UnixMilli(), kind, fmt.Sprintf(format, args...)})
+	}
+	before, after := ids(was), ids(is)
+	for _, p := range is.Processors {
+		if !before[p.ID] {
+			add("join", "%s joined", p.ID)
+		}
+	}
+	for _, p := range was.Processors {
+		if !after[p.ID] {
+			add("leave", "%s left, or its claim was removed", p.ID)
+		}
+	}
+	for _, p := range is.Pauses {
+		if old, ok := pauseOf(was, p.Tag); !ok {
+			add("pause", "paused: %s", p.text())
+		} else if old != p {
+			add("pause", "the pause was changed: %s", p.text())
+		}
+	}
+	for _, p := range was.Pauses {
+		if _, ok := pauseOf(is, p.Tag); !ok {
+			add("pause", "no longer paused: %s", p.What)
+		}
+	}
+	switch {
+	case is.Override != nil && (was.Override == nil || *was.Override != *is.Override):
+		add("limit", "override: %s", is.Override.text())
+	case is.Override == nil && was.Override != nil:
+		add("limit", "the override is over; the limit is %s", is.Limit)
+	case is.Limit != was.Limit:
+		add("limit", "the limit is %s, it was %s", is.Limit, was.Limit)
+	}
+	switch {
+	case is.Frozen > 0 && was.Frozen == 0:
+		add("freeze", "frozen: no share grows: %s", is.FrozenBy)
+	case is.Frozen == 0 && was.Frozen > 0:
+		add("freeze", "no longer frozen")
+	}
+	switch {
+	case is.Disagree != was.Disagree && is.Disagree != "":
+		add("settings", "settings disagree: %s", is.Disagree)
+	case is.Disagree != was.Disagree:
+		add("settings", "all processors have the same settings again")
+	}
+	return list
+}
+
+func ids(s *snapshot) map[string]bool {
+	set := map[string]bool{}
+	for _, p := range s.Processors {
+		set[p.ID] = true
+	}
+	return set
+}
+
+func pauseOf(s *snapshot, tag string) (order, bool) {
+	for _, p := range s.Pauses {
+		if p.Tag == tag {
+			return p, true
+		}
+	}
+	return order{}, false
+}
+
+// text is what is wanted, for how long, by whom and why.
+func (o *order) text() string {
+	text := o.What
+	if o.Until > 0 {
+		text += " until " + time.UnixMilli(o.Until).UTC().Format("15:04:05 MST")
+	}
+	if o.By != "" {
+		text += " by " + o.By
+	}
+	if o.Reason != "" {
+		text += ": " + o.Reason
+	}
+	return text
+}

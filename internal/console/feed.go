@@ -1,0 +1,206 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+// How much of a pool's past is kept: a quarter of an hour at one sample a second.
+const (
+	mostSamples = 900
+	mostEvents  = 200
+)
+
+// A feed is what is known of one pool while somebody looks at it, and for a while after.
+type feed struct {
+	pool string
+
+	mu      sync.Mutex
+	last    *snapshot // nil before the first answer
+	failure string    // of the newest question; empty: it was answered
+	samples []sample
+	events  []event
+	// dropped are how many samples and events were there before those kept.
+	droppedSamples, droppedEvents int
+	wake                          map[chan struct{}]bool
+	left                          time.Time // when the last who looked went away
+}
+
+// An update is what is new for one who looks. Reset says that it has everything that is kept.
+type update struct {
+	Now     int64     `json:"now"`
+	Failure string    `json:"failure"`
+	Pool    *snapshot `json:"state"`
+	Samples []sample  `json:"samples"`
+	Events  []event   `json:"events"`
+}
+
+// A position is how far one who looks has read.
+type position struct{ samples, events int }
+
+// news returns what is new since a position, and moves it on.
+func (f *feed) news(at *position, now time.Time) update {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	u := update{Now: now.UnixMilli(), Failure: f.failure, Pool: f.last, Samples: []sample{}, Events: []event{}}
+	u.Samples = append(u.Samples, f.samples[min(max(at.samples-f.droppedSamples, 0), len(f.samples)):]...)
+	u.Events = append(u.Events, f.events[min(max(at.events-f.droppedEvents, 0), len(f.events)):]...)
+	*at = position{f.droppedSamples + len(f.samples), f.droppedEvents + len(f.events)}
+	return u
+}
+
+// take takes the answer of the store.
+func (f *feed) take(o *consensus.Overview, err error, now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	defer f.rouse()
+	if err != nil {
+		if f.failure == "" {
+			f.note(event{now.UnixMilli(), "store", storeText(err)})
+		}
+		f.failure = storeText(err)
+		return
+	}
+	if f.failure != "" {
+		f.failure = ""
+		f.note(event{now.UnixMilli(), "store", "the store answers again"})
+	}
+	s := newSnapshot(o, now)
+	if f.last != nil {
+		f.note(changes(f.last, &s, now)...)
+	}
+	f.last = &s
+	f.samples = append(f.samples, newSample(&s, now))
+	if more := len(f.samples) - mostSamples; more > 0 {
+		f.samples, f.droppedSamples = append([]sample{}, f.samples[more:]...), f.droppedSamples+more
+	}
+}
+
+// storeText is what is shown of an error. Those of a store show no secret.
+func storeText(err error) string {
+	if errors.Is(err, consensus.ErrNoPool) {
+		return "the store has no record of this pool"
+	}
+	return err.Error()
+}
+
+func (f *feed) note(list ...event) {
+	f.events = append(f.events, list...)
+	if more := len(f.events) - mostEvents; more > 0 {
+		f.events, f.droppedEvents = append([]event{}, f.events[more:]...), f.droppedEvents+more
+	}
+}
+
+// rouse tells all who look that there is news. f.mu is held.
+func (f *feed) rouse() {
+	for wake := range f.wake {
+		select {
+		case wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// A hub has the feeds of the pools that somebody looks at.
+type hub struct {
+	store consensus.Store
+	every time.Duration
+
+	mu    sync.Mutex
+	feeds map[string]*feed
+}
+
+// How long a pool is asked for after the last who looked went away, so that a page that is loaded again shows the past.
+const linger = 2 * time.Minute
+
+// look begins to look at a pool. wake is told when there is news, until stop is called.
+func (h *hub) look(ctx context.Context, pool string) (f *feed, wake chan struct{}, stop func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	f = h.feeds[pool]
+	if f == nil {
+		f = &feed{pool: pool, wake: map[chan struct{}]bool{}}
+		h.feeds[pool] = f
+		go h.poll(ctx, f)
+	}
+	wake = make(chan struct{}, 1)
+	f.mu.Lock()
+	f.wake[wake] = true
+	f.mu.Unlock()
+	return f, wake, func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.wake, wake)
+		f.left = time.Now()
+	}
+}
+
+// poll asks for a pool until nobody has looked at it for a while, or ctx ends.
+func (h *hub) poll(ctx context.Context, f *feed) {
+	tick := time.NewTicker(h.every)
+	defer tick.Stop()
+	for {
+		h.ask(ctx, f)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if h.forgotten(f) {
+			return
+		}
+	}
+}
+
+// forgotten ends a feed that nobody has looked at for long.
+func (h *hub) forgotten(f *feed) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.wake) > 0 || time.Since(f.left) < linger {
+		return false
+	}
+	delete(h.feeds, f.pool)
+	return true
+}
+
+// askTimeout bounds one question to the store.
+const askTimeout = 5 * time.Second
+
+func (h *hub) ask(ctx context.Context, f *feed) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	o, err := consensus.LoadOverview(ctx, h.store, f.pool)
+	f.take(&o, err, time.Now())
+}
+
+// hurry asks for a pool at once, after a change.
+func (h *hub) hurry(ctx context.Context, pool string) {
+	h.mu.Lock()
+	f := h.feeds[pool]
+	h.mu.Unlock()
+	if f != nil {
+		h.ask(ctx, f)
+	}
+}
+
+// recent returns what a feed knows of a pool, if there is one that has been answered.
+func (h *hub) recent(pool string) *snapshot {
+	h.mu.Lock()
+	f := h.feeds[pool]
+	h.mu.Unlock()
+	if f == nil {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.failure != "" {
+		return nil
+	}
+	return f.last
+}

@@ -1,0 +1,300 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+//go:embed console.html
+var page string
+
+// noncePlace is where the nonce of a response stands in the page.
+const noncePlace = "NONCE"
+
+// wordHeader is the header in which every change repeats the word of its session.
+const wordHeader = "X-Numathrottle-Word"
+
+func (k *Console) routes() {
+	k.mux.HandleFunc("GET /{$}", k.page)
+	k.mux.HandleFunc("GET /api/session", k.session)
+	k.mux.HandleFunc("POST /api/login", k.login)
+	k.mux.HandleFunc("POST /api/logout", k.change(k.logout))
+	k.mux.HandleFunc("GET /api/pools", k.reading(k.pools))
+	k.mux.HandleFunc("GET /api/pool", k.reading(k.pool))
+	k.mux.HandleFunc("POST /api/pause", k.change(k.pause))
+	k.mux.HandleFunc("POST /api/resume", k.change(k.resume))
+	k.mux.HandleFunc("POST /api/limit", k.change(k.limit))
+	k.mux.HandleFunc("POST /api/limit/clear", k.change(k.clearLimit))
+}
+
+// ServeHTTP implements http.Handler.
+func (k *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	if k.loopback && !isLocalHost(r.Host) {
+		fail(w, http.StatusForbidden, "this console listens on loopback: ask for localhost")
+		return
+	}
+	k.mux.ServeHTTP(w, r)
+}
+
+// isLocalHost tells whether a request is for this machine by a name that no other site can give it.
+func isLocalHost(hostPort string) bool {
+	host, _, err := net.SplitHostPort(hostPort)
+	if err != nil {
+		host = hostPort
+	}
+	return isLoopback(strings.Trim(host, "[]"))
+}
+
+func (k *Console) page(w http.ResponseWriter, _ *http.Request) {
+	nonce := rand.Text()
+	w.Header().Set("Content-Security-Policy", "default-src 'none'; script-src 'nonce-"+nonce+"'; style-src 'nonce-"+nonce+
+		"'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = io.WriteString(w, strings.ReplaceAll(page, noncePlace, nonce)) // the client has gone
+}
+
+// A failure is the body of an answer that is an error.
+type failure struct {
+	Error string `json:"error"`
+}
+
+func fail(w http.ResponseWriter, code int, text string) { answer(w, code, failure{text}) }
+
+func answer(w http.ResponseWriter, code int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	enc := json.NewEncoder(w)
+	_ = enc.Encode(v) // the client has gone
+}
+
+// A whoami is what the page is told of its session.
+type whoami struct {
+	Store string `json:"store"`
+	// Login says that there is a token, and In that this browser has shown it.
+	Login bool   `json:"login"`
+	In    bool   `json:"in"`
+	By    string `json:"by"`
+	Word  string `json:"word,omitempty"`
+}
+
+func (k *Console) session(w http.ResponseWriter, r *http.Request) {
+	s, in := k.sessions.of(r)
+	me := whoami{Login: k.sessions.any, In: in}
+	if in || !k.sessions.any {
+		me.Store = k.c.StoreURL
+	}
+	if in && sameOrigin(r) {
+		me.By, me.Word = s.by, s.word
+	}
+	answer(w, http.StatusOK, me)
+}
+
+func (k *Console) login(w http.ResponseWriter, r *http.Request) {
+	var body struct{ Token, By string }
+	if !sameOrigin(r) {
+		fail(w, http.StatusForbidden, "the request comes from another site")
+		return
+	}
+	if !read(w, r, &body) {
+		return
+	}
+	switch {
+	case !k.sessions.any:
+		fail(w, http.StatusForbidden, "this console has no token, and only shows")
+		return
+	case k.sessions.tired():
+		fail(w, http.StatusTooManyRequests, "too many wrong tokens: wait a minute")
+		return
+	}
+	if err := (&throttle.Paused{By: body.By}).Check(time.Now()); err != nil || body.By == "" {
+		fail(w, http.StatusBadRequest, "your name is missing, or has more than 64 bytes")
+		return
+	}
+	s, ok := k.sessions.begin(w, r, body.Token, body.By)
+	if !ok {
+		k.c.Logger.Warn("console: somebody has tried a wrong token", "remote", r.RemoteAddr)
+		fail(w, http.StatusUnauthorized, "the token is wrong")
+		return
+	}
+	answer(w, http.StatusOK, whoami{Store: k.c.StoreURL, Login: true, In: true, By: s.by, Word: s.word})
+}
+
+// reading lets those read who may.
+func (k *Console) reading(next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if _, in := k.sessions.of(r); k.sessions.any && !in {
+			fail(w, http.StatusUnauthorized, "log in first")
+			return
+		}
+		next(w, r)
+	}
+}
+
+// change lets those change something who have a session, and whose page was told its word.
+func (k *Console) change(next func(w http.ResponseWriter, r *http.Request, s session)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		s, in := k.sessions.of(r)
+		switch {
+		case !k.sessions.any:
+			fail(w, http.StatusForbidden, "this console has no token, and only shows")
+		case !in:
+			fail(w, http.StatusUnauthorized, "log in first")
+		case !sameOrigin(r) || !s.matches(r.Header.Get(wordHeader)):
+			fail(w, http.StatusForbidden, "the request does not come from this page")
+		default:
+			next(w, r, s)
+		}
+	}
+}
+
+// sameOrigin tells whether a request is not one that another site has made a browser send.
+func sameOrigin(r *http.Request) bool {
+	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
+		return false
+	}
+	origin := r.Header.Get("Origin")
+	if origin == "" {
+		return true
+	}
+	u, err := url.Parse(origin)
+	return err == nil && u.Host == r.Host
+}
+
+// maxBody is the size of the largest body of a request.
+const maxBody = 4 << 10
+
+// read reads a body, or answers what is wrong with it.
+func read(w http.ResponseWriter, r *http.Request, v any) bool {
+	if kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";"); kind != "application/json" {
+		fail(w, http.StatusUnsupportedMediaType, "the body is no JSON")
+		return false
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		fail(w, http.StatusRequestEntityTooLarge, "the body is too large, or was cut off")
+		return false
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(v); err != nil {
+		fail(w, http.StatusBadRequest, "the body is not what is asked for")
+		return false
+	}
+	return true
+}
+
+func (k *Console) logout(w http.ResponseWriter, r *http.Request, _ session) {
+	k.sessions.end(w, r)
+	answer(w, http.StatusOK, struct{}{})
+}
+
+// An asked is the body of a change. Seconds 0 is until it is cleared.
+type asked struct {
+	Pool, Tag, Reason string
+	Seconds           float64
+	Max               int
+	PerSeconds        float64
+}
+
+// until is when what is asked for ends.
+func (a *asked) until(now time.Time) time.Time {
+	if a.Seconds == 0 {
+		return time.Time{}
+	}
+	return now.Add(seconds(a.Seconds))
+}
+
+// seconds is a duration; what is beyond what one can hold is refused as too long.
+func seconds(f float64) time.Duration {
+	const most = 1e9 // more than thirty years
+	return time.Duration(min(max(f, -most), most)*1e6).Round(1) * time.Microsecond
+}
+
+func (k *Console) pause(w http.ResponseWriter, r *http.Request, s session) {
+	k.apply(w, r, true, func(ctx context.Context, a *asked) error {
+		return consensus.SavePause(ctx, k.c.Store, a.Pool, throttle.Paused{Tag: a.Tag, Until: a.until(time.Now()), Reason: a.Reason, By: s.by})
+	})
+}
+
+func (k *Console) resume(w http.ResponseWriter, r *http.Request, _ session) {
+	k.apply(w, r, false, func(ctx context.Context, a *asked) error { return consensus.ClearPause(ctx, k.c.Store, a.Pool, a.Tag) })
+}
+
+func (k *Console) limit(w http.ResponseWriter, r *http.Request, s session) {
+	k.apply(w, r, true, func(ctx context.Context, a *asked) error {
+		if a.Max < 1 {
+			return &consensus.RequestError{Field: "Max", Value: "below 1", Allowed: "1 to 1000000000"}
+		}
+		o, err := consensus.LoadOverview(ctx, k.c.Store, a.Pool)
+		if err != nil {
+			return err
+		}
+		if len(o.Processors) == 0 {
+			return &consensus.RequestError{Field: "Pool", Value: "a pool that nobody is in", Allowed: "one with a processor"}
+		}
+		return consensus.SaveOverride(ctx, k.c.Store, a.Pool, consensus.Override{
+			Max: a.Max, Per: seconds(a.PerSeconds), Until: a.until(time.Now()), Reason: a.Reason, By: s.by,
+		})
+	})
+}
+
+func (k *Console) clearLimit(w http.ResponseWriter, r *http.Request, _ session) {
+	k.apply(w, r, false, func(ctx context.Context, a *asked) error { return consensus.ClearOverride(ctx, k.c.Store, a.Pool) })
+}
+
+// apply makes a change, for which a reason must be given if why says so, and shows it to all who look at the pool.
+func (k *Console) apply(w http.ResponseWriter, r *http.Request, why bool, change func(ctx context.Context, a *asked) error) {
+	var a asked
+	if !read(w, r, &a) {
+		return
+	}
+	if why && strings.TrimSpace(a.Reason) == "" {
+		fail(w, http.StatusBadRequest, "a reason is missing")
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), askTimeout)
+	defer cancel()
+	if err := change(ctx, &a); err != nil {
+		fail(w, codeOf(err), storeText(err))
+		return
+	}
+	k.c.Logger.Info("console: a pool was changed", "pool", a.Pool, "path", r.URL.Path, "reason", a.Reason)
+	k.hub.hurry(ctx, a.Pool)
+	answer(w, http.StatusOK, struct{}{})
+}
+
+// codeOf is the status of an error of a change.
+func codeOf(err error) int {
+	var request *consensus.RequestError
+	var pause *throttle.PauseError
+	var conflict *consensus.ConflictError
+	switch {
+	case errors.As(err, &request), errors.As(err, &pause):
+		return http.StatusUnprocessableEntity
+	case errors.As(err, &conflict):
+		return http.StatusConflict
+	case errors.Is(err, consensus.ErrNoPool):
+		return http.StatusNotFound
+	}
+	return http.StatusBadGateway
+}

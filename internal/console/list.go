@@ -1,0 +1,106 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+)
+
+// mostListed is how many pools are asked for at a glance. Others are named alone.
+const mostListed = 200
+
+// A glance is all pools at one moment.
+type glance struct {
+	Now     int64     `json:"now"`
+	Failure string    `json:"failure"`
+	Pools   []summary `json:"pools"`
+}
+
+// A summary is one pool at a glance.
+type summary struct {
+	Pool       string  `json:"pool"`
+	Known      bool    `json:"known"` // false: it was not asked for, or there was no answer
+	Limit      string  `json:"limit"`
+	Use        float64 `json:"use"`
+	Waiting    int     `json:"waiting"`
+	Processors int     `json:"processors"`
+	Paused     bool    `json:"paused"`
+	Frozen     bool    `json:"frozen"`
+	Override   bool    `json:"override"`
+	Disagree   bool    `json:"disagree"`
+}
+
+func summaryOf(s *snapshot) summary {
+	return summary{
+		Pool: s.Pool, Known: true, Limit: s.Limit, Use: s.Use, Waiting: s.Waiting, Processors: len(s.Processors), Paused: len(s.Pauses) > 0,
+		Frozen: s.Frozen > 0, Override: s.Override != nil, Disagree: s.Disagree != "",
+	}
+}
+
+// A lister keeps the newest glance while somebody looks, for all who do.
+type lister struct {
+	hub *hub
+
+	mu     sync.Mutex
+	newest glance
+	asked  time.Time
+}
+
+// pools returns a glance that is not older than a moment by the hub's pace times three.
+func (l *lister) pools(ctx context.Context) glance {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if time.Since(l.asked) >= 3*l.hub.every || l.asked.IsZero() {
+		l.newest, l.asked = l.look(ctx), time.Now()
+	}
+	return l.newest
+}
+
+// look asks for the names, and for the pools that no feed knows, a few at a time.
+func (l *lister) look(ctx context.Context) glance {
+	g := glance{Now: time.Now().UnixMilli(), Pools: []summary{}}
+	store, ok := l.hub.store.(driver.Lister)
+	if !ok {
+		g.Failure = driver.ErrNoList.Error()
+		return g
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	names, err := store.Pools(ctx)
+	if err != nil {
+		g.Failure = err.Error()
+		return g
+	}
+	g.Pools = make([]summary, len(names))
+	free := make(chan struct{}, 4)
+	var wg sync.WaitGroup
+	for i, name := range names {
+		g.Pools[i].Pool = name
+		if s := l.hub.recent(name); s != nil {
+			g.Pools[i] = summaryOf(s)
+			continue
+		}
+		if i >= mostListed {
+			continue
+		}
+		free <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-free }()
+			switch o, err := consensus.LoadOverview(ctx, l.hub.store, name); {
+			case errors.Is(err, consensus.ErrNoPool):
+				g.Pools[i].Pool = "" // it was forgotten meanwhile
+			case err == nil:
+				s := newSnapshot(&o, time.Now())
+				g.Pools[i] = summaryOf(&s)
+			}
+		})
+	}
+	wg.Wait()
+	g.Pools = slices.DeleteFunc(g.Pools, func(s summary) bool { return s.Pool == "" })
+	return g
+}

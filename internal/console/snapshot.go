@@ -1,0 +1,139 @@
+package console
+
+import (
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// A snapshot is a pool as the page shows it. Shares and use are parts of the limit in force. Times are in
+// milliseconds, of Unix time where they are moments.
+type snapshot struct {
+	Pool string `json:"pool"`
+	// Limit is the limit in words, and PerSecond what it comes to; of calls in flight it is how many. 0: nobody tells one.
+	Limit     string  `json:"limit"`
+	PerSecond float64 `json:"perSecond"`
+	InFlight  bool    `json:"inFlight"`
+	// Ramp is where a ramp stands, per second; 0: there is none.
+	Ramp       float64     `json:"ramp"`
+	Use        float64     `json:"use"`
+	Waiting    int         `json:"waiting"`
+	Override   *order      `json:"override"`
+	Pauses     []order     `json:"pauses"`
+	Frozen     int64       `json:"frozen"`
+	FrozenBy   string      `json:"frozenBy"`
+	Disagree   string      `json:"disagree"`
+	Unreadable []string    `json:"unreadable"`
+	Agreed     bool        `json:"agreed"`
+	PoolSize   int         `json:"poolSize"`
+	Processors []processor `json:"processors"`
+}
+
+// An order is a pause or an override: what somebody wants, for how long, and why.
+type order struct {
+	What   string `json:"what"`
+	Tag    string `json:"tag"`
+	Until  int64  `json:"until"` // 0: until it is cleared
+	By     string `json:"by"`
+	Reason string `json:"reason"`
+}
+
+type processor struct {
+	ID         string  `json:"id"`
+	Share      float64 `json:"share"`
+	Demand     float64 `json:"demand"`
+	Use        float64 `json:"use"`
+	Waiting    int     `json:"waiting"`
+	Throttled  string  `json:"throttled"`
+	Configured string  `json:"configured"`
+	Silent     int64   `json:"silent"`
+}
+
+// newSnapshot returns what is shown of an overview at now.
+func newSnapshot(o *consensus.Overview, now time.Time) snapshot {
+	s := snapshot{
+		Pool: o.Pool, Limit: "none that a processor tells", Disagree: consensus.Disagreement(o.Settings, o.Override.Max > 0),
+		Frozen: o.Frozen.Milliseconds(), FrozenBy: string(o.FrozenBy), Agreed: o.Agreed, PoolSize: o.PoolSize,
+		Unreadable: append([]string{}, o.Unreadable...), Pauses: []order{}, Processors: []processor{},
+	}
+	switch set := (consensus.Setting{Max: o.Max, Per: o.Per, Slots: o.Slots}); {
+	case o.Max > 0 && o.Per > 0:
+		s.Limit, s.PerSecond = set.String(), float64(o.Max)/o.Per.Seconds()
+	case o.Slots > 0:
+		s.Limit, s.PerSecond, s.InFlight = set.String(), float64(o.Slots), true
+	}
+	if o.Ramp > 0 && o.RampPer > 0 {
+		s.Ramp = o.Ramp / o.RampPer.Seconds()
+	}
+	if o.Override.Max > 0 {
+		s.Override = &order{What: s.Limit, Until: millis(o.Override.Until), By: o.Override.By, Reason: o.Override.Reason}
+	}
+	for _, p := range o.Pauses {
+		if p.Until.IsZero() || p.Until.After(now) {
+			s.Pauses = append(s.Pauses, order{What: pauseWhat(&p), Tag: p.Tag, Until: millis(p.Until), By: p.By, Reason: p.Reason})
+		}
+	}
+	for i := range o.Processors {
+		p := newProcessor(&s, &o.Processors[i])
+		s.Use += p.Use
+		s.Waiting += p.Waiting
+		s.Processors = append(s.Processors, p)
+	}
+	return s
+}
+
+// newProcessor returns what is shown of one row of a pool whose limit is known.
+func newProcessor(s *snapshot, row *consensus.OverviewRow) processor {
+	set := consensus.Setting{Max: row.Max, Per: row.Per, Hard: row.Hard, Slots: row.Slots}
+	p := processor{
+		ID: row.ID, Share: row.Claim.Fraction(), Demand: row.Demand.Fraction(), Use: row.Used, Waiting: row.Waiting,
+		Throttled: string(row.Throttled), Configured: set.String(), Silent: row.Silent.Milliseconds(),
+	}
+	own := float64(row.Slots)
+	if row.Max > 0 {
+		own = float64(row.Max) / row.Per.Seconds()
+	}
+	if own == 0 {
+		p.Configured = "unknown"
+	}
+	if own > 0 && s.PerSecond > 0 {
+		p.Use = row.Used * own / s.PerSecond // it tells what it uses of its own limit
+	}
+	return p
+}
+
+func pauseWhat(p *throttle.Paused) string {
+	if p.Tag == "" {
+		return "everything"
+	}
+	return "tag " + p.Tag
+}
+
+// millis is a moment as the page takes it; 0 for the zero Time.
+func millis(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+// A sample is one moment of a pool's chart.
+type sample struct {
+	At      int64              `json:"at"`
+	Limit   float64            `json:"limit"`   // per second, or slots
+	Granted float64            `json:"granted"` // per second, or calls in flight
+	Waiting int                `json:"waiting"`
+	Shares  map[string]float64 `json:"shares"`
+}
+
+func newSample(s *snapshot, now time.Time) sample {
+	at := sample{At: now.UnixMilli(), Limit: s.PerSecond, Granted: s.PerSecond * s.Use, Waiting: s.Waiting, Shares: map[string]float64{}}
+	if s.Ramp > 0 {
+		at.Limit = min(at.Limit, s.Ramp)
+	}
+	for _, p := range s.Processors {
+		at.Shares[p.ID] = p.Share
+	}
+	return at
+}

@@ -1,0 +1,189 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+func TestPoolsAtAGlance(t *testing.T) {
+	store := newCounted()
+	join(t, store, "a", "x", "1 0 600 60000000 0 0 w:3 u:500", consensus.Whole/2)
+	join(t, store, "a", "y", "1 0 900 60000000 0 0", consensus.Whole/2)
+	join(t, store, "calls", "x", "1 n:30 w:2 u:1000 why:in_flight", consensus.Whole)
+	require.NoError(t, consensus.SavePause(t.Context(), store, "a", throttle.Paused{Reason: "r"}))
+	_, c := serve(t, store, "")
+	var got glance
+	follow(t, c, "/api/pools", func(g glance) bool { got = g; return true })
+	require.Empty(t, got.Failure)
+	require.Equal(t, []summary{
+		{Pool: "a", Known: true, Limit: "600 per 1m0s", Use: 0.5, Waiting: 3, Processors: 2, Paused: true, Disagree: true},
+		{Pool: "calls", Known: true, Limit: "30 calls in flight", Use: 1, Waiting: 2, Processors: 1},
+	}, got.Pools)
+	store.away.Store(true)
+	follow(t, c, "/api/pools", func(g glance) bool { return !g.Pools[0].Known })
+}
+
+// plain is a store that cannot list pools.
+type plain struct{ consensus.Store }
+
+func TestAStoreThatCannotList(t *testing.T) {
+	_, c := serve(t, plain{newCounted()}, "")
+	follow(t, c, "/api/pools", func(g glance) bool { return g.Failure != "" })
+}
+
+// One page sees what happens to a pool, and another one that comes later sees what has happened.
+func TestPoolAsItMoves(t *testing.T) {
+	store := newCounted()
+	a := join(t, store, "p", "a", "1 0 600 60000000 0 0 w:3 u:500 why:limit", consensus.Whole/2)
+	k, c := serve(t, store, "")
+	var last *snapshot
+	var seen []string
+	samples := 0
+	until := func(want string, act func()) {
+		t.Helper()
+		follow(t, c, "/api/pool?name=p", func(u update) bool {
+			if last, samples = u.Pool, samples+len(u.Samples); last != nil && act != nil {
+				act()
+				act = nil
+			}
+			for _, e := range u.Events {
+				if strings.HasSuffix(e.Text, want) {
+					seen = append(seen, e.Kind)
+					return true
+				}
+			}
+			return want == "" && last != nil
+		})
+	}
+	until("", nil)
+	require.InDelta(t, 10, last.PerSecond, 1e-9)
+	require.InDelta(t, 0.5, last.Use, 1e-9)
+	require.Equal(t, processor{ID: "a", Share: 0.5, Demand: 0.5, Use: 0.5, Waiting: 3, Throttled: "limit", Configured: "600 per 1m0s"}, last.Processors[0])
+	var b *member
+	until("b joined", func() { b = join(t, store, "p", "b", "1 0 600 60000000 0 0", consensus.Whole/4) })
+	until("b left, or its claim was removed", func() { b.leave(t) })
+	until("paused: everything by ann: night", func() {
+		require.NoError(t, consensus.SavePause(t.Context(), store, "p", throttle.Paused{Reason: "night", By: "ann"}))
+	})
+	require.Equal(t, []order{{What: "everything", By: "ann", Reason: "night"}}, last.Pauses)
+	until("no longer paused: everything", func() { require.NoError(t, consensus.ClearPause(t.Context(), store, "p", "")) })
+	until("override: 300 per 1m0s by ann: r", func() {
+		require.NoError(t, consensus.SaveOverride(t.Context(), store, "p", consensus.Override{Max: 300, Reason: "r", By: "ann"}))
+	})
+	require.InDelta(t, 1, last.Use, 1e-9, "half of what it is configured with is all of that")
+	until("the override is over; the limit is 600 per 1m0s", func() { require.NoError(t, consensus.ClearOverride(t.Context(), store, "p")) })
+	until("frozen: no share grows: lost_row", func() { a.req.Note += " f:lost_row.9000"; a.sync(t) })
+	until("no longer frozen", func() { a.req.Note = "1 0 600 60000000 0 0"; a.sync(t) })
+	until("settings disagree: 600 per 1m0s (a) counts; 900 per 1m0s (b2)", func() { join(t, store, "p", "b2", "1 0 900 60000000 0 0", 0) })
+	until("no such day", func() { store.away.Store(true) })
+	until("the store answers again", func() { store.away.Store(false) })
+	require.Len(t, seen, 11)
+	require.Greater(t, samples, 10)
+
+	f, _, stop := k.hub.look(k.ctx, "p")
+	defer stop()
+	var at position
+	all := f.news(&at, time.Now())
+	require.GreaterOrEqual(t, len(all.Events), len(seen))
+	require.Empty(t, f.news(&at, time.Now()).Events, "what was read is not news")
+}
+
+// Whoever looks at a pool, it is asked for by one.
+func TestOnePollerForAll(t *testing.T) {
+	store := newCounted()
+	join(t, store, "p", "a", "1 0 600 60000000 0 0", consensus.Whole)
+	h := &hub{store: store, every: time.Hour, feeds: map[string]*feed{}}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for range 20 {
+		_, _, stop := h.look(ctx, "p")
+		defer stop()
+	}
+	require.Eventually(t, func() bool { return store.asked("p") > 0 }, 10*time.Second, time.Millisecond)
+	require.Equal(t, 1, store.asked("p"))
+	require.Eventually(t, func() bool { return h.recent("p") != nil }, 10*time.Second, time.Millisecond)
+	(&lister{hub: h}).pools(ctx)
+	require.Equal(t, 1, store.asked("p"), "nor does the list ask again")
+}
+
+func TestAFeedIsForgotten(t *testing.T) {
+	h := &hub{feeds: map[string]*feed{}}
+	f := &feed{pool: "p", wake: map[chan struct{}]bool{make(chan struct{}): true}}
+	h.feeds["p"] = f
+	require.False(t, h.forgotten(f), "somebody looks")
+	clear(f.wake)
+	f.left = time.Now()
+	require.False(t, h.forgotten(f), "a page that is loaded again shows the past")
+	f.left = time.Now().Add(-linger)
+	require.True(t, h.forgotten(f))
+	require.Empty(t, h.feeds)
+}
+
+// What is kept is bounded, and who has read some of it misses nothing that is kept.
+func TestThePastIsBounded(t *testing.T) {
+	f := &feed{}
+	var reader position
+	read := 0
+	for i := range 3 * mostSamples {
+		o := consensus.Overview{Pool: "p", Slots: i + 1}
+		f.take(&o, nil, time.UnixMilli(int64(i)))
+		if i%100 == 0 {
+			read += len(f.news(&reader, time.Now()).Samples)
+		}
+	}
+	read += len(f.news(&reader, time.Now()).Samples)
+	require.Equal(t, 3*mostSamples, read)
+	var late position
+	all := f.news(&late, time.Now())
+	require.Len(t, all.Samples, mostSamples)
+	require.Len(t, all.Events, mostEvents)
+	require.InDelta(t, float64(3*mostSamples), all.Samples[mostSamples-1].Limit, 0)
+}
+
+func TestStreamsAreBounded(t *testing.T) {
+	k, c := serve(t, newCounted(), "")
+	for range mostStreams {
+		k.streams <- struct{}{}
+	}
+	resp, text := c.get(t, "/api/pool?name=p")
+	require.Equal(t, 503, resp.StatusCode, text)
+	<-k.streams
+	follow(t, c, "/api/pool?name=p", func(u update) bool { return u.Failure == "the store has no record of this pool" })
+	require.Eventually(t, func() bool { return len(k.streams) == mostStreams-1 }, 10*time.Second, time.Millisecond, "its place is free again")
+	for _, name := range []string{"", fmt.Sprintf("%0300d", 1)} {
+		resp, _ = c.get(t, "/api/pool?name="+name)
+		require.Equal(t, 400, resp.StatusCode)
+	}
+}
+
+// Who looks is told no more when the session has ended.
+func TestAStreamEndsWithItsSession(t *testing.T) {
+	store := newCounted()
+	join(t, store, "p", "a", "1 0 600 60000000 0 0", consensus.Whole)
+	k, c := serve(t, store, token)
+	c.login(t)
+	for _, path := range []string{"/api/pool?name=p", "/api/pools"} {
+		resp, err := c.Get(c.url + path)
+		require.NoError(t, err)
+		k.sessions.mu.Lock()
+		was := k.sessions.open
+		k.sessions.open = map[[32]byte]session{}
+		k.sessions.mu.Unlock()
+		buf := make([]byte, 1<<16)
+		for err == nil {
+			_, err = resp.Body.Read(buf)
+		}
+		require.NoError(t, resp.Body.Close())
+		k.sessions.mu.Lock()
+		k.sessions.open = was
+		k.sessions.mu.Unlock()
+	}
+}

@@ -1,0 +1,81 @@
+package natsstore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+)
+
+var _ driver.Lister = (*Store)(nil)
+
+// listTimeout bounds one page of the list: the server walks through all keys of the bucket for it.
+const listTimeout = 5 * time.Second
+
+// subjectsRequest asks for the subjects of a stream that match a filter, from an offset on.
+//
+//nolint:tagliatelle // the names are JetStream's
+type subjectsRequest struct {
+	Filter string `json:"subjects_filter"`
+	Offset int    `json:"offset,omitempty"`
+}
+
+// subjectsReply is a page of what matches.
+type subjectsReply struct {
+	apiReply
+	Total int `json:"total"`
+	State struct {
+		Subjects map[string]uint64 `json:"subjects"`
+	} `json:"state"`
+}
+
+// Pools implements driver.Lister. A pool whose name is so long that its key is a hash is not in it, nor is one that a
+// bucket's tool has deleted. Without a bucket there are none. It asks for permission of nothing that Sync does not need.
+func (s *Store) Pools(ctx context.Context) (names []string, err error) {
+	l := s.lines.pick(ctx, s)
+	for offset := 0; ; {
+		var page subjectsReply
+		err := l.ask(ctx, listTimeout, s.api("STREAM.INFO"), subjectsRequest{Filter: s.subjects, Offset: offset}, &page)
+		if is(err, codeStreamNotFound) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("natsstore: listing pools: %w", err)
+		}
+		for subject := range page.State.Subjects {
+			if name, ok := poolOf(strings.TrimPrefix(subject, s.prefix)); ok {
+				names = append(names, name)
+			}
+		}
+		offset += len(page.State.Subjects)
+		if len(page.State.Subjects) == 0 || offset >= page.Total {
+			slices.Sort(names)
+			return slices.Compact(names), nil
+		}
+	}
+}
+
+// poolOf returns the pool of a key, if keyOf gives that key to any that it does not hash.
+func poolOf(key string) (pool string, ok bool) {
+	var b strings.Builder
+	for i := 0; i < len(key); i++ {
+		if key[i] != escape {
+			b.WriteByte(key[i])
+			continue
+		}
+		if i+2 >= len(key) {
+			return "", false
+		}
+		high, low := strings.IndexByte(hexDigits, key[i+1]), strings.IndexByte(hexDigits, key[i+2])
+		if high < 0 || low < 0 {
+			return "", false
+		}
+		b.WriteByte(byte(high<<4 | low))
+		i += 2
+	}
+	pool = b.String()
+	return pool, pool != "" && keyOf(pool) == key && driver.ValidatePool(pool) == nil
+}

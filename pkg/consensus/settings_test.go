@@ -1,0 +1,59 @@
+package consensus
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func rowsOf(notes ...string) (rows []RosterRow) {
+	for i, n := range notes {
+		rows = append(rows, RosterRow{ID: string(rune('a' + i)), Note: n})
+	}
+	return rows
+}
+
+func TestSettings(t *testing.T) {
+	for name, c := range map[string]struct {
+		notes            []string
+		want, overridden string
+	}{
+		"nobody":                   {nil, "", ""},
+		"the same":                 {[]string{"1 0 600 60000000 0 0", "1 0 600 60000000 7 8 u:3 w:1"}, "", ""},
+		"one tells nothing":        {[]string{"1 0 600 60000000 0 0", "", "2 of a later version"}, "", ""},
+		"the lowest counts":        {[]string{"1 0 900 60000000 0 0", "1 0 10 1000000 0 0", "1 0 900 60000000 0 0"}, "10 per 1s (b) counts; 900 per 1m0s (a, c)", "10 per 1s (b); 900 per 1m0s (a, c)"},
+		"equal rates are no limit": {[]string{"1 0 600 60000000 0 0", "1 0 10 1000000 0 0"}, "10 per 1s (b) counts; 600 per 1m0s (a) counts", "10 per 1s (b); 600 per 1m0s (a)"},
+		"hard or not":              {[]string{"1 1 600 60000000 0 0", "1 0 600 60000000 0 0"}, "600 per 1m0s (b) counts; 600 per 1m0s, hard (a) counts", "600 per 1m0s (b); 600 per 1m0s, hard (a) caps the override for these"},
+		"calls in flight":          {[]string{"1 n:30", "1 n:20 w:4", "1 n:30 p:7"}, "20 calls in flight (b) counts for their part; 30 calls in flight (a, c) counts for their part", "20 calls in flight (b) counts for their part; 30 calls in flight (a, c) counts for their part"},
+		"rates and slots":          {[]string{"1 n:30", "1 0 600 60000000 0 0"}, "600 per 1m0s (b) counts; 30 calls in flight (a) counts for their part", "600 per 1m0s (b); 30 calls in flight (a) counts for their part"},
+	} {
+		settings := Settings(rowsOf(c.notes...))
+		require.Equal(t, c.want, Disagreement(settings, false), name)
+		require.Equal(t, c.overridden, Disagreement(settings, true), name)
+	}
+	many := rowsOf("1 0 5 1000000 0 0", "1 0 5 1000000 0 0", "1 0 5 1000000 0 0", "1 0 5 1000000 0 0", "1 0 5 1000000 0 0", "1 0 6 1000000 0 0")
+	many[5].ID = "f\x1b[2J"
+	require.Equal(t, `5 per 1s (a, b, c, 2 more) counts; 6 per 1s ("f\x1b[2J")`, Disagreement(Settings(many), false))
+}
+
+// Every change is logged once, and so is the end of it.
+func TestSettingsAreLogged(t *testing.T) {
+	var b logbook
+	now := time.Now()
+	logged := func(settings string) []logLine {
+		return b.observe(now, &situation{state: StateHolding, share: Whole, settings: settings})
+	}
+	require.Empty(t, logged(""))
+	lines := logged("5 (a) counts; 6 (b)")
+	require.Len(t, lines, 1)
+	require.Equal(t, slog.LevelWarn, lines[0].level)
+	require.Equal(t, []any{"settings", "5 (a) counts; 6 (b)"}, lines[0].args)
+	require.Empty(t, logged("5 (a) counts; 6 (b)"))
+	require.Len(t, logged("5 (a) counts; 7 (b)"), 1, "it has changed")
+	lines = logged("")
+	require.Len(t, lines, 1)
+	require.Equal(t, slog.LevelInfo, lines[0].level)
+	require.Empty(t, logged(""))
+}

@@ -1,0 +1,130 @@
+package consensus
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
+)
+
+// A Standing is how a processor stands, as it tells operators in its note. It is as of its last
+// request, and of what the processor told then: no rule rests on it. Of a processor that is idle it is zero.
+type Standing struct {
+	// Slots is how many calls the whole pool may have in flight at once, as the processor is configured; 0: its
+	// limit is another one.
+	Slots int
+	// Used is what it used in the last seconds: the part of the limit that it is configured with, or of Slots.
+	Used float64
+	// Waiting counts its callers that wait, and Throttled says why a draw would have to wait; empty: it would not.
+	Waiting   int
+	Throttled limit.Reason
+	// Frozen is how long no share could grow yet, and FrozenBy why.
+	Frozen   time.Duration
+	FrozenBy FreezeCause
+}
+
+// The words of a note that hold a Standing. Each is left out when there is nothing to tell, and when
+// there is no room for it.
+const (
+	slotsWord     = "n:"
+	usedWord      = "u:" // in thousandths
+	waitingWord   = "w:"
+	throttledWord = "why:"
+	frozenWord    = "f:" // the cause, a dot, and milliseconds
+)
+
+// Bounds of what a note tells operators.
+const (
+	maxNoteWaiting = 1_000_000_000
+	maxNoteUsed    = 1000 * MaxRaise
+	maxNoteFrozen  = int64(MaxLease * 2 / time.Millisecond)
+)
+
+// appendTo adds what there is to tell to a note, as far as there is room.
+func (s *Standing) appendTo(b []byte) []byte {
+	add := func(there bool, name, value string) {
+		if there && len(b)+1+len(name)+len(value) <= MaxNoteBytes {
+			b = append(append(append(b, ' '), name...), value...)
+		}
+	}
+	number := func(n, top int64) string { return strconv.FormatInt(min(n, top), 10) }
+	used := int64(s.Used*1000 + 0.5)
+	add(s.Slots > 0, slotsWord, number(int64(s.Slots), maxNoteTokens))
+	add(s.Waiting > 0, waitingWord, number(int64(s.Waiting), maxNoteWaiting))
+	add(used > 0, usedWord, number(used, maxNoteUsed))
+	add(s.Throttled != "", throttledWord, string(s.Throttled))
+	add(s.Frozen > 0 && s.FrozenBy != "", frozenWord, string(s.FrozenBy)+"."+number(s.Frozen.Milliseconds(), maxNoteFrozen))
+	return b
+}
+
+// standingOf reads what a note tells operators. What it cannot read is as if it were not there.
+func standingOf(text string) (s Standing) {
+	var room noteWords
+	_, more, ok := room.split(text)
+	if !ok {
+		return s
+	}
+	for _, w := range more {
+		name, value, _ := strings.Cut(w, ":")
+		switch name + ":" {
+		case slotsWord:
+			n, _ := numeral(value, 10, maxNoteTokens)
+			s.Slots = int(n)
+		case waitingWord:
+			n, _ := numeral(value, 10, maxNoteWaiting)
+			s.Waiting = int(n)
+		case usedWord:
+			n, _ := numeral(value, 10, maxNoteUsed)
+			s.Used = float64(n) / 1000
+		case throttledWord:
+			if isWord(value) {
+				s.Throttled = limit.Reason(value)
+			}
+		case frozenWord:
+			cause, left, _ := strings.Cut(value, ".")
+			if n, ok := numeral(left, 10, maxNoteFrozen); ok && isWord(cause) {
+				s.Frozen, s.FrozenBy = time.Duration(n)*time.Millisecond, FreezeCause(cause)
+			}
+		}
+	}
+	return s
+}
+
+// isWord tells whether a text is a reason or a cause as this project names them, so that it can be printed anywhere.
+func isWord(text string) bool {
+	other := func(c rune) bool { return c != '_' && (c < 'a' || c > 'z') }
+	return text != "" && !strings.ContainsFunc(text, other)
+}
+
+// standing is what the processor tells operators with its next request.
+func (p *Processor) standing(now time.Duration) Standing {
+	s := p.told
+	if s.Slots > 0 {
+		s.Used = p.inUse.Fraction()
+	}
+	if s.Frozen = max(p.frozen-now, 0); s.Frozen > 0 {
+		s.FrozenBy = p.frozenBy
+	}
+	return s
+}
+
+// useSpan is over how long what a processor used lately is taken, at least; it may be twice as long. Syncs may follow each
+// other at once, and a burst between two of them would look as if it went on.
+const useSpan = time.Second
+
+// A recentUse is what a holder had done at two moments before, at least useSpan apart.
+type recentUse struct{ before, since flowAt }
+
+// of returns which part of a limit was used lately, when now is what was done until now. Flow.Since would count what was
+// offered where callers lack tokens.
+func (r *recentUse) of(now flowAt, tokens int, per time.Duration) float64 {
+	if now.at-r.since.at >= useSpan {
+		r.before, r.since = r.since, now
+	}
+	earned := float64(tokens) * float64(now.at-r.before.at) / float64(per)
+	if earned <= 0 || per <= 0 {
+		return 0
+	}
+	return max(0, now.Used-r.before.Used) / earned
+}

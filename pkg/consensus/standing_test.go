@@ -1,0 +1,49 @@
+package consensus
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+)
+
+func TestStanding(t *testing.T) {
+	n := noteOf(throttle.Limit{Max: 600, Per: time.Minute}, 0, 0)
+	require.Equal(t, "1 0 600 60000000 0 0", n.String(), "an idle processor says no more")
+	full := Standing{Slots: 30, Used: 0.5, Waiting: 7, Throttled: throttle.ReasonShareTooSmall, Frozen: 1500 * time.Millisecond, FrozenBy: driver.FreezeNewRecord}
+	n.standing = full
+	require.Equal(t, "1 0 600 60000000 0 0 n:30 w:7 u:500 why:share_too_small f:new_record.1500", n.String())
+	require.Equal(t, full, standingOf(n.String()))
+	back, ok := parseNote(n.String())
+	require.True(t, ok, "the others read the limit all the same")
+	n.standing = Standing{}
+	require.Equal(t, n, back)
+	alone := note{standing: Standing{Slots: 30}}
+	require.Equal(t, "1 n:30", alone.String())
+	require.Equal(t, Standing{Slots: 30}, standingOf("1 n:30"))
+	require.Empty(t, note{}.String())
+}
+
+// What the others need comes first: operators are told what there is room for.
+func TestStandingTakesNoRoom(t *testing.T) {
+	s := Standing{Slots: 1, Used: 1, Waiting: 1, Throttled: throttle.ReasonLimit, Frozen: time.Second, FrozenBy: driver.FreezeIdentity}
+	for size := range MaxNoteBytes + 1 {
+		b := s.appendTo([]byte(strings.Repeat("x", size)))
+		require.LessOrEqual(t, len(b), MaxNoteBytes)
+	}
+	require.Len(t, s.appendTo([]byte(strings.Repeat("x", MaxNoteBytes-4))), MaxNoteBytes, "n:1 alone")
+}
+
+// What is not as this release writes it is not there.
+func TestStandingOfAnything(t *testing.T) {
+	for _, text := range []string{
+		"", "2 n:30", "1 n:030", "1 n:-1", "1 w:x", "1 u:64001", "1 why:<b>", "1 f:new_record", "1 f:new_record.-1", "1 f:X.5", "1 n:1 n:2", "n:30", "1 n:9999999999",
+	} {
+		require.Zero(t, standingOf(text), text)
+	}
+}

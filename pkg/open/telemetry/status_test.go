@@ -1,0 +1,29 @@
+package telemetry
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/health"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// The page names settings that disagree, and which of them count.
+func TestPoolNamesSettingsThatDisagree(t *testing.T) {
+	v := consensus.View{Roster: []consensus.RosterRow{{ID: "a", Note: "1 0 600 60000000 0 0"}, {ID: "b", Note: "1 1 900 60000000 0 0"}}}
+	require.Equal(t, "600 per 1m0s (a) counts; 900 per 1m0s, hard (b)", poolOf(&v).Disagree)
+	v.Override.Max = 3
+	require.Equal(t, "600 per 1m0s (a); 900 per 1m0s, hard (b) caps the override for these", poolOf(&v).Disagree)
+	v.Roster[1].Note = v.Roster[0].Note
+	require.Empty(t, poolOf(&v).Disagree)
+}
+
+func TestPauseSaysWho(t *testing.T) {
+	var l health.Limit
+	addPause(&l, &throttle.Paused{Tag: "gpt", Reason: "night", By: "ann", Until: time.Now().Add(time.Hour)})
+	require.Equal(t, "ann", l.Paused.By)
+	require.Equal(t, "night", l.Paused.Reason)
+}
