@@ -52,6 +52,7 @@ var unjudged = map[string]string{
 	"git":                  "acts on another machine's repository, or on a release",
 	"grep":                 "of the system, and its input is a placeholder",
 	"head":                 "of the system, and its input is a placeholder",
+	"helm":                 "manifests/check renders the chart",
 	"kubectl create":       "manifests/check reads the names and keys of the Secrets",
 	"kubectl get":          "asks a cluster; manifests/check knows the names",
 	"kubectl kustomize":    "renders the reader's own folder",

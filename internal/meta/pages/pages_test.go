@@ -23,7 +23,7 @@ import (
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	for _, pattern := range []string{"*.md", "docs/*.md", "examples/*/*.md", "manifests/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "examples/*/*.md", "manifests/*.md", "charts/*/*.md"} {
 		files, err := filepath.Glob(pattern)
 		require.NoError(t, err)
 		require.NotEmpty(t, files, pattern)
