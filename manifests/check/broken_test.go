@@ -279,7 +279,9 @@ var breakages = []breakage{
 		"its version is not fixed", false,
 	},
 	{
-		"a monitor of an unknown field", target{"prometheus-operator", "PodMonitor", "numathrottle"}, set("[health]", "spec", "ports"),
+		"a monitor of an unknown field",
+		target{"prometheus-operator", "PodMonitor", "numathrottle"},
+		set("[health]", "spec", "ports"),
 		"unknown field", false,
 	},
 
