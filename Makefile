@@ -214,7 +214,7 @@ image: ## Build the images of the programs, with docker, podman or buildah
 	@scripts/image.sh
 
 .PHONY: bench
-bench: ## Run the benchmarks, half an hour on an idle machine; writes docs/benchmarks.md
+bench: ## Run the benchmarks, forty minutes on an idle machine; writes docs/benchmarks.md
 	@scripts/test-deps.sh
 	$(GO) -C benchmarks run . -out ../docs/benchmarks.md $(BENCH_FLAGS)
 

@@ -52,6 +52,8 @@ var unjudged = map[string]string{
 	"git":                  "acts on another machine's repository, or on a release",
 	"grep":                 "of the system, and its input is a placeholder",
 	"head":                 "of the system, and its input is a placeholder",
+	"docker tag":           "names an image that make image has built",
+	"kind":                 "loads an image into a cluster; manifests/check knows its name",
 	"helm":                 "manifests/check renders the chart",
 	"kubectl create":       "manifests/check reads the names and keys of the Secrets",
 	"kubectl get":          "asks a cluster; manifests/check knows the names",
