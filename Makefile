@@ -153,6 +153,10 @@ shell: ## Run 100 pools of twenty real Members in virtual time with the race det
 map: ## Write the map of packages in docs/architecture.md, and check that imports run downwards
 	@$(GO) run ./internal/meta/layers -page docs/architecture.md
 
+.PHONY: pictures
+pictures: ## Draw the pictures of docs/how-it-works.md, and write the table on it
+	@$(GO) run ./internal/pictures
+
 # The rules' switches exist only under this build tag, so that they cost nothing elsewhere.
 .PHONY: mutants
 mutants: ## Leave out each rule of the protocol once: the simulation must notice
@@ -215,7 +219,7 @@ image: ## Build the images of the programs, with docker, podman or buildah
 	@scripts/image.sh
 
 .PHONY: bench
-bench: ## Run the benchmarks, half an hour on an idle machine; writes docs/benchmarks.md
+bench: ## Run the benchmarks, forty minutes on an idle machine; writes docs/benchmarks.md
 	@scripts/test-deps.sh
 	$(GO) -C benchmarks run . -out ../docs/benchmarks.md $(BENCH_FLAGS)
 

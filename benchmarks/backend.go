@@ -28,6 +28,8 @@ var quiet = slog.New(slog.DiscardHandler)
 // A backend is a server that keeps pools.
 type backend struct {
 	name string
+	// addr is host:port of a Redis server.
+	addr string
 	// open connects one processor. close ends the connection.
 	open func() (s consensus.Store, closeStore func(), err error)
 	// bare connects a client that takes permits from the store without this project,
@@ -97,6 +99,7 @@ func (b *bench) redisBackend(ctx context.Context, longest time.Duration) (*backe
 	b.servers["redis-server"] = field(info, "redis_version") + ", one process, no persistence"
 	return &backend{
 		name: "Redis",
+		addr: server.Addr(),
 		open: func() (consensus.Store, func(), error) {
 			client := connect()
 			return redisstore.New(client, redisstore.WithLongestLease(longest)), func() { _ = client.Close() }, nil

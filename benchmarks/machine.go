@@ -41,6 +41,10 @@ var libraries = []string{
 	"github.com/nats-io/nats-server/v2",
 	"github.com/numaproj/numaflow-go",
 	"google.golang.org/grpc",
+	"go.uber.org/ratelimit",
+	"github.com/failsafe-go/failsafe-go",
+	"github.com/go-redis/redis_rate/v10",
+	"github.com/throttled/throttled/v2",
 }
 
 // facts returns the lines of the table at the head of the document.

@@ -44,7 +44,7 @@ type section struct {
 }
 
 var sections = []section{
-	hotPath, contention, waiting, handlerSection, sourceSection, rhythmSection, oneSync, permits, pools, hard, pausing, behaviour, storeCost,
+	hotPath, contention, waiting, handlerSection, sourceSection, rhythmSection, oneSync, permits, pools, hard, pausing, behaviour, storeCost, peerSection,
 }
 
 // A result is a section with what was measured.

@@ -85,7 +85,7 @@ func startCapped(tb testing.TB, allow func(time.Time) bool, after string) *cappe
 }
 
 // BenchmarkBesideAServiceThatAllowsLess measures how much of what a service allows the sink uses whose limit is higher: 50 a second, of which
-// the service takes 30. Messages are always waiting. The figures are those of docs/adaptive.md:
+// the service takes 30. Messages are always waiting. The figures are those of docs/limits.md:
 //
 //	go test -run='^$' -bench=BesideAService -benchtime=1x ./examples/http-sink
 func BenchmarkBesideAServiceThatAllowsLess(b *testing.B) {

@@ -92,10 +92,10 @@ var rateFields = libraryLimit(map[string]string{
 	"min":            "Where the limit begins to ramp up to `max`, of `unit` per `per`; see [limits.md](limits.md)",
 	"rampUpDuration": "How long it takes at least from `min` to `max`; `destinationMax` has no ramp",
 	"adaptive": "What may be used falls while the service refuses calls, and rises again to `max`; `destinationMax` too; " +
-		"see [adaptive.md](adaptive.md)",
+		"see [limits.md](limits.md#limits-that-follow-the-service)",
 	"adaptiveMin": "What of `max` may be used however many calls are refused, of `unit` per `per`; only with `adaptive`",
-	"strict":      "At most one of `unit` every `per` / `max`, each issued by the store; `destinationMax` too; see [strict.md](strict.md)",
-	"maxReserved": "How many that the store issues may be reserved ahead; see [strict.md](strict.md)",
+	"strict":      "At most one of `unit` every `per` / `max`, each issued by the store; `destinationMax` too; see [limits.md](limits.md#strict-limits)",
+	"maxReserved": "How many that the store issues may be reserved ahead; see [limits.md](limits.md#strict-limits)",
 })
 
 // libraryLimit returns the fields of the limit, with docs in place of what the library says of them.

@@ -159,13 +159,13 @@ var fields = config.WithPrefix(prefix,
 	config.Field[settings]{
 		Key: "adaptive", Shared: true, Allowed: "`true` or `false`", Default: "`false`",
 		Doc: "The limit on tokens, or that on requests when there is none, falls while the provider refuses calls, " +
-			"and rises again; see [adaptive.md](../../docs/adaptive.md)",
+			"and rises again; see [limits.md](../../docs/limits.md#limits-that-follow-the-service)",
 		Value: config.Bool(func(s *settings) *bool { return &s.Adaptive }),
 	},
 	shared(config.NumberField("adaptiveMin", 1, 1_000_000_000, "a hundredth of that limit",
 		"What may be used of that limit however many calls are refused, per minute; with `adaptive`", func(s *settings) *int { return &s.AdaptiveMin })),
 	shared(config.BoolField("strict", "Calls of the whole pool start at least a minute / `requestsPerMinute` apart, each issued by the store; "+
-		"the limits on tokens and on calls in flight stay as they are. See [strict.md](../../docs/strict.md)", func(s *settings) *bool { return &s.Strict })),
+		"the limits on tokens and on calls in flight stay as they are. See [limits.md](../../docs/limits.md#strict-limits)", func(s *settings) *bool { return &s.Strict })),
 	shared(config.NumberField("maxReserved", 0, 1000, "0", "How many calls that the store issues may be reserved ahead; with `strict`",
 		func(s *settings) *int { return &s.MaxReserved })),
 	config.DurationField("burstTime", 10*time.Millisecond, time.Minute, "`1s`", "How much of the two limits per minute the pool can save up",

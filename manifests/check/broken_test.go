@@ -26,7 +26,7 @@ var (
 	onJetStream     = target{"pipeline-jetstream", "Pipeline", "throttled"}
 	onRedis         = target{"pipeline-redis", "Pipeline", "throttled"}
 	mono            = target{"monovertex-nats", "MonoVertex", "throttled"}
-	buffer          = target{"pipeline-jetstream", "InterStepBufferService", "default"}
+	buffer          = target{"buffer", "InterStepBufferService", "default"}
 	ownServer       = target{"monovertex-nats", "StatefulSet", "throttle-nats"}
 	policy          = target{"pipeline-jetstream", "NetworkPolicy", "throttled"}
 	service         = target{"monovertex-nats", "Service", "throttle-nats"}
@@ -197,7 +197,7 @@ var breakages = []breakage{
 	},
 	{
 		"a buffer that is not there", onJetStream, set("other", "spec", "interStepBufferServiceName"),
-		"there is no buffer service other", false,
+		"nobody makes a Secret isbsvc-default-js-client-auth", false,
 	},
 	{
 		"a volume that is not there", onRedis, set("", at(ask, "volumes")...),
@@ -264,6 +264,25 @@ var breakages = []breakage{
 	{
 		"a port that is scraped twice", sinkMetrics, set("'8085'", "metadata", "annotations", "prometheus.io/port"),
 		"container udf: port 8085 is scraped 2 times", false,
+	},
+
+	{
+		"no label of what it is a part of", policy, set("", "metadata", "labels", "app.kubernetes.io/part-of"),
+		"NetworkPolicy throttled: it is not labelled as a part of numathrottle", false,
+	},
+	{
+		"no name among the labels", onRedis, set("", "metadata", "labels", "app.kubernetes.io/name"),
+		"Pipeline throttled: it has no label app.kubernetes.io/name", false,
+	},
+	{
+		"a buffer of a version that moves", buffer, set("latest", "spec", "jetstream", "version"),
+		"its version is not fixed", false,
+	},
+	{
+		"a monitor of an unknown field",
+		target{"prometheus-operator", "PodMonitor", "numathrottle"},
+		set("[health]", "spec", "ports"),
+		"unknown field", false,
 	},
 
 	{

@@ -115,6 +115,9 @@ func matcherFaults(m *labels.Matcher, has, reasons []string) []string {
 	return found
 }
 
+// runbookURL is what leads from an alert to its section of the runbook, with the heading's name in small letters behind it.
+const runbookURL = "https://github.com/numaproj-contrib/numathrottle/blob/main/docs/operations.md#"
+
 // Alerts are what promtool would accept, ask for metrics that there are, and have a section in the runbook.
 func TestAlerts(t *testing.T) {
 	file := filepath.Join(manifests, "monitoring/alerts.yaml")
@@ -132,6 +135,7 @@ func TestAlerts(t *testing.T) {
 			require.Contains(t, []string{"info", "warning", "critical"}, r.Labels["severity"], r.Alert)
 			require.NotEmpty(t, r.Annotations["summary"], r.Alert)
 			require.Contains(t, string(runbook), "\n### "+r.Alert+"\n", "docs/operations.md does not say what to do")
+			require.Equal(t, runbookURL+strings.ToLower(r.Alert), r.Annotations["runbook_url"], "%s does not lead to its section", r.Alert)
 		}
 	}
 }

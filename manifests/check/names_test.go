@@ -25,7 +25,7 @@ func nameFaults(t *testing.T, b bundle) []string {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.configMaps)) {
-		if !r.used[name] && b.name != monitoring {
+		if !r.used[name] && b.name != monitoring && b.name != "chart-"+monitoring {
 			r.faults = append(r.faults, "nobody uses ConfigMap "+name)
 		}
 	}

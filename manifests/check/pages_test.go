@@ -39,7 +39,7 @@ func TestOverlayOfThePage(t *testing.T) {
 		require.NoError(t, err)
 		there, err := filepath.Rel(folder, here)
 		require.NoError(t, err)
-		remote := regexp.MustCompile(`https://github\.com/numaproj-contrib/numathrottle//manifests/([\w/-]+)\?ref=v[\d.]+`)
+		remote := regexp.MustCompile(`https://github\.com/numaproj-contrib/numathrottle//manifests/([\w/-]+)\?ref=main`)
 		require.Regexp(t, remote, block)
 		block = remote.ReplaceAllString(block, there+"/$1")
 		require.NoError(t, os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(block), 0o600))
@@ -120,6 +120,13 @@ func TestCommandsOfTheFirstPage(t *testing.T) {
 	require.Contains(t, string(page), "kubectl get pipeline "+pipelines[0].name)
 	require.Contains(t, string(page), "kubectl logs deployment/"+b.of("Deployment")[0].name)
 	require.Contains(t, string(page), "numaflow.numaproj.io/vertex-name=out -o name")
+	for _, p := range b.pods(t) {
+		for i := range p.containers {
+			if c := &p.containers[i]; c.program() != "" {
+				require.Contains(t, string(page), "kind load docker-image "+c.Image+"\n", "the pods ask for another image")
+			}
+		}
+	}
 	out, err := pipelines[0].node.Pipe(yaml.Lookup("spec", "vertices", "1", "name"))
 	require.NoError(t, err)
 	require.Equal(t, "out", out.YNode().Value, "the patch scales another vertex")

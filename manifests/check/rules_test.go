@@ -33,6 +33,8 @@ var rules = []rule{
 	{"ports", portFaults},
 	{"network", networkFaults},
 	{"scrape", scrapeFaults},
+	{"labels", labelFaults},
+	{"buffers", bufferFaults},
 }
 
 func TestRules(t *testing.T) {

@@ -76,7 +76,7 @@ var fields = append([]field{
 	},
 	{
 		Key: "adaptive", Allowed: "`true` or `false`", Default: "`false`",
-		Doc:   "What may be used falls while the called service refuses calls, and rises again to `max`; see [adaptive.md](adaptive.md)",
+		Doc:   "What may be used falls while the called service refuses calls, and rises again to `max`; see [limits.md](limits.md#limits-that-follow-the-service)",
 		Value: config.Bool(func(c *Config) *bool { return &c.Limit.Adaptive }),
 	},
 	{
@@ -88,12 +88,12 @@ var fields = append([]field{
 	},
 	{
 		Key: "strict", Allowed: "`true` or `false`, not with `hard` or a ramp", Default: "`false`",
-		Doc:   "At most one token every `per` / `max`, each issued by the store; see [strict.md](strict.md)",
+		Doc:   "At most one token every `per` / `max`, each issued by the store; see [limits.md](limits.md#strict-limits)",
 		Value: config.Bool(func(c *Config) *bool { return &c.Limit.Strict }),
 	},
 	{
 		Key: "maxReserved", Allowed: aWholeNumber + "0 to 1000", Default: "`0`",
-		Doc:   "How many tokens that the store issues may be reserved ahead; see [strict.md](strict.md)",
+		Doc:   "How many tokens that the store issues may be reserved ahead; see [limits.md](limits.md#strict-limits)",
 		Value: config.Int(func(c *Config) *int { return &c.Limit.MaxReserved }),
 		Range: func(c *Config) bool { return limitOK(throttle.Limit{MaxReserved: c.Limit.MaxReserved}) },
 	},

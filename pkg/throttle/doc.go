@@ -56,7 +56,7 @@
 // the sharer is a *consensus.Member, and reserves slots that the store keeps apart. The bucket
 // earns nothing; each slot brings one token at its time, which is void a tenth of the
 // spacing after it, at least 250 ms and at most 2.5 s. Slots are ordered for those who wait, and one for a
-// TryAcquire that was refused. See docs/strict.md for what is guaranteed.
+// TryAcquire that was refused. See docs/limits.md for what is guaranteed.
 //
 // # Pauses
 //
@@ -77,7 +77,7 @@
 //
 // With Limit.Adaptive the rate falls when calls are refused, and rises again to Max: Permit.Report and
 // Throttle.Report tell what the called service makes of a call. A Throttle slows down at
-// once by itself; its Sharer lowers the ceiling of the pool. See docs/adaptive.md.
+// once by itself; its Sharer lowers the ceiling of the pool. See docs/limits.md.
 //
 // # Giving back
 //

@@ -13,7 +13,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/short"
 )
 
-var update = flag.Bool("update", false, "write the figures of docs/adaptive.md anew")
+var update = flag.Bool("update", false, "write the figures of docs/limits.md anew")
 
 // What is promised of the pool's law: 0.95 of what the service can do is used, less than one
 // call in a hundred is refused, and 80 % is used again within ten seconds.
@@ -80,7 +80,7 @@ func TestRunsAreDeterministic(t *testing.T) {
 func TestPage(t *testing.T) {
 	short.Skip(t, "a run of half an hour for each row of the page")
 	race.Skip(t, "its runs have one goroutine, and TestFallAndReturn has them too")
-	const page = "../../../docs/adaptive.md"
+	const page = "../../../docs/limits.md"
 	content, err := os.ReadFile(page)
 	require.NoError(t, err)
 	want := string(content)

@@ -23,7 +23,7 @@ import (
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
-	for _, pattern := range []string{"*.md", "docs/*.md", "examples/*/*.md", "manifests/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "examples/*/*.md", "manifests/*.md", "charts/*/*.md"} {
 		files, err := filepath.Glob(pattern)
 		require.NoError(t, err)
 		require.NotEmpty(t, files, pattern)
@@ -112,8 +112,12 @@ func TestPagesCompile(t *testing.T) {
 	for _, page := range slices.Sorted(maps.Keys(texts)) {
 		for i, block := range blocks(texts[page], "go") {
 			pkg := fmt.Sprintf("internal/pages/%s%d", strings.ToLower(strings.TrimSuffix(filepath.Base(page), ".md")), i)
-			add(pkg, "bring.go", bring)
-			add(pkg, "block.go", program(block))
+			if strings.HasPrefix(block, "package main\n") { // a whole program brings its imports itself
+				add(pkg, "main.go", block)
+			} else {
+				add(pkg, "bring.go", bring)
+				add(pkg, "block.go", program(block))
+			}
 			packages = append(packages, "./"+pkg)
 		}
 	}

@@ -1,0 +1,222 @@
+package check
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+	"sigs.k8s.io/kustomize/kyaml/yaml"
+)
+
+// chartFolder is the chart, and release the name under which the tests render it: that of the overlays' resources.
+const (
+	chartFolder = project + "/charts/numathrottle"
+	release     = "throttled"
+)
+
+// template renders the chart with the text of a file of values, as `helm template` does. The notes are not part of it.
+func template(t *testing.T, values string) (map[string]string, error) {
+	t.Helper()
+	loaded, err := loader.Load(chartFolder)
+	require.NoError(t, err)
+	given, err := chartutil.ReadValues([]byte(values))
+	require.NoError(t, err, values)
+	options := chartutil.ReleaseOptions{Name: release, Namespace: "default", IsInstall: true, Revision: 1}
+	all, err := chartutil.ToRenderValues(loaded, given, options, chartutil.DefaultCapabilities)
+	if err != nil {
+		return nil, err
+	}
+	rendered, err := engine.Render(loaded, all)
+	if err != nil {
+		return nil, err
+	}
+	for name := range rendered {
+		if filepath.Ext(name) != ".yaml" {
+			delete(rendered, name)
+		}
+	}
+	return rendered, nil
+}
+
+// chart renders the chart with the values of one of its examples.
+func chart(t *testing.T, example string) bundle {
+	t.Helper()
+	values, err := os.ReadFile(filepath.Join(chartFolder, "ci", example+".yaml"))
+	require.NoError(t, err)
+	rendered, err := template(t, string(values))
+	require.NoError(t, err)
+	page, err := os.ReadFile(filepath.Join(manifests, "README.md"))
+	require.NoError(t, err)
+	b := bundle{name: "chart-" + example, page: string(page)}
+	for _, name := range slices.Sorted(maps.Keys(rendered)) {
+		for _, part := range regexp.MustCompile(`(?m)^---$`).Split(rendered[name], -1) {
+			if strings.Contains(part, "\nkind: ") {
+				b.docs = append(b.docs, newDocument(t, part))
+			}
+		}
+	}
+	require.NotEmpty(t, b.docs, example)
+	return b
+}
+
+// charts renders the chart with each of its examples.
+func charts(t *testing.T) []bundle {
+	t.Helper()
+	files, err := filepath.Glob(chartFolder + "/ci/*.yaml")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	var all []bundle
+	for _, file := range files {
+		all = append(all, chart(t, strings.TrimSuffix(filepath.Base(file), ".yaml")))
+	}
+	return all
+}
+
+// What the chart renders passes every check of the overlays: schemas, rules, and the programs' own look at their settings.
+func TestChartPassesTheChecks(t *testing.T) {
+	known, programs := definitions(t), build(t)
+	for _, b := range charts(t) {
+		t.Run(b.name, func(t *testing.T) { require.Empty(t, allFaults(t, b, known, programs)) })
+	}
+}
+
+// The chart deploys what the overlays do: the same objects, but for the labels and the hashes in names.
+func TestChartDeploysWhatTheOverlaysDo(t *testing.T) {
+	for example, overlay := range map[string]string{
+		"pipeline-jetstream": "pipeline-jetstream", "pipeline-redis": "pipeline-redis", "pipeline-sentinel": "pipeline-sentinel",
+		"monovertex-nats": "monovertex-nats", "buffer": "buffer",
+	} {
+		t.Run(example, func(t *testing.T) {
+			want, got := normal(t, render(t, manifests+"/overlays/"+overlay)), normal(t, chart(t, example))
+			require.Equal(t, slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(got)))
+			for name, text := range want {
+				require.JSONEq(t, text, got[name], name)
+			}
+		})
+	}
+}
+
+// normal is a bundle in a form in which those of kustomize and of helm can be compared, by kind and name.
+func normal(t *testing.T, b bundle) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, d := range b.docs {
+		require.NoError(t, d.node.PipeE(yaml.Lookup("metadata"), yaml.Clear("labels")))
+		if annotations := d.node.GetAnnotations(); annotations["helm.sh/resource-policy"] != "" {
+			require.NoError(t, d.node.PipeE(yaml.Lookup("metadata"), yaml.Clear("annotations")))
+		}
+		// Settings are files within a text, with comments here and without them there.
+		data := d.node.GetDataMap()
+		if config, ok := data["config.yaml"]; ok {
+			parsed, err := yaml.Parse(config)
+			require.NoError(t, err)
+			text, err := parsed.MarshalJSON()
+			require.NoError(t, err)
+			data["config.yaml"] = string(text)
+		}
+		if config, ok := data["nats.conf"]; ok {
+			data["nats.conf"] = strings.TrimSpace(config)
+		}
+		if len(data) > 0 {
+			d.node.SetDataMap(data)
+		}
+		text := strings.ReplaceAll(d.node.MustString(), release+"-nats", "throttle-nats")
+		if d.kind == "NetworkPolicy" && strings.HasSuffix(d.name, "-nats") {
+			// The chart's server is for the pods of its release, that of the overlay for every MonoVertex of the namespace.
+			text = regexp.MustCompile(`(?m)^ *numaflow.numaproj.io/mono-vertex-name: .*\n`).ReplaceAllString(text, "")
+		}
+		text = regexp.MustCompile(`\b(?:`+release+`-)?(ask|deliver|throttle|throttle-nats)-(?:[0-9a-f]{8}|[0-9a-z]{10})\b`).ReplaceAllString(text, "$1")
+		again := newDocument(t, text)
+		content, err := again.content()
+		require.NoError(t, err)
+		sortByName(content)
+		sorted, err := json.Marshal(content)
+		require.NoError(t, err)
+		all[again.String()] = string(sorted)
+	}
+	return all
+}
+
+// sortByName puts the items of lists that have names in the order of these: a patch of kustomize's puts what it has changed first.
+func sortByName(node any) {
+	switch n := node.(type) {
+	case map[string]any:
+		for _, part := range n {
+			sortByName(part)
+		}
+	case []any:
+		for _, part := range n {
+			sortByName(part)
+		}
+		name := func(item any) string {
+			fields, _ := item.(map[string]any)
+			named, _ := fields["name"].(string)
+			return named
+		}
+		slices.SortStableFunc(n, func(a, b any) int { return strings.Compare(name(a), name(b)) })
+	}
+}
+
+// Files that the chart brings are those of the manifests.
+func TestFilesOfTheChart(t *testing.T) {
+	for copied, of := range map[string]string{
+		"alerts.yaml": "monitoring/alerts.yaml", "dashboard.json": "monitoring/dashboard.json", "nats.conf": "base/nats/nats.conf",
+	} {
+		got, err := os.ReadFile(filepath.Join(chartFolder, "files", copied))
+		require.NoError(t, err)
+		want, err := os.ReadFile(filepath.Join(manifests, of))
+		require.NoError(t, err)
+		require.Equal(t, string(want), string(got), "charts/numathrottle/files/%s is another file than manifests/%s", copied, of)
+	}
+}
+
+// Wrong values are refused with the name of the value.
+func TestChartRefuses(t *testing.T) {
+	for values, says := range map[string]string{
+		"storeType: redis":                          "storeType",
+		"store: {type: etcd}":                       "store",
+		"store: {type: url}":                        "store.url is empty",
+		"kind: MonoVertex":                          "store.type is jetstream",
+		"llmMap: {replicas: 0}":                     "replicas",
+		"llmMap: {concurrency: 100}":                "llmMap.concurrency is 100",
+		"image: {tag: latest}":                      "tag",
+		"interStepBuffer: {version: latest}":        "version",
+		"monitoring: {podMonitor: {enabled: 1}}":    "enabled",
+		"monitoring: {podMonitor: {enabled: true}}": "counted twice",
+		"{kind: MonoVertex, store: {type: nats}, llmMap: {enabled: false}}": "llmMap.enabled is false",
+		"{kind: Deployment}": "kind",
+	} {
+		_, err := template(t, values)
+		require.ErrorContains(t, err, says, values)
+	}
+}
+
+// Every value is described where it stands, and the page's values render.
+func TestValuesOfTheChart(t *testing.T) {
+	text, err := os.ReadFile(chartFolder + "/values.yaml")
+	require.NoError(t, err)
+	comment := false
+	for line := range strings.SplitSeq(string(text), "\n") {
+		if regexp.MustCompile(`^[a-zA-Z]+:`).MatchString(line) {
+			require.True(t, comment, "nothing is said of %s", line)
+		}
+		comment = strings.HasPrefix(strings.TrimSpace(line), "#")
+	}
+	for _, block := range blocks(t, "charts/numathrottle/README.md") {
+		files, err := template(t, block)
+		require.NoError(t, err)
+		rendered := strings.Join(slices.Collect(maps.Values(files)), "\n")
+		require.Contains(t, rendered, "registry.example.com/limits/numathrottle-llm-map:1.4")
+		require.Contains(t, rendered, "requestsPerMinute: 2000")
+		require.Contains(t, rendered, "topic: tickets")
+	}
+}
