@@ -109,15 +109,7 @@ func (s *service) tag(d *descriptor.RateLimitDescriptor) string {
 
 // limiterFor returns what a call with some tags draws from: of several tags, all have to agree.
 func (s *service) limiterFor(tags []string) throttle.Limiter {
-	t, ok := s.limiter.(throttle.Tagger)
-	if !ok || len(tags) == 0 {
-		return s.limiter
-	}
-	limiters := make([]throttle.Limiter, len(tags))
-	for i, tag := range tags {
-		limiters[i] = t.ForTag(tag)
-	}
-	return throttle.All(limiters...)
+	return throttle.ForTags(s.limiter, tags...)
 }
 
 // response is the answer to a request; denied is why it was refused, nil if it was not.
