@@ -200,7 +200,6 @@ func TestBudgetThatLowersTheClass(t *testing.T) {
 		rates := runLoads(th, 8*time.Second, 20*time.Second, &load{tag: "a", callers: 100}, &load{tag: "b", callers: 100})
 		require.InDelta(t, 10, rates[0], 4)
 		require.InDelta(t, 190, rates[1], 4)
-		require.Equal(t, "class", statusOf(th, "a").By)
 	})
 }
 
@@ -213,7 +212,7 @@ func TestHardTotal(t *testing.T) {
 		for began := time.Now(); time.Since(began) < 2*time.Minute; {
 			if p, ok := th.ForTag("a").TryAcquire(1); ok {
 				at = append(at, time.Now())
-				if r.IntN(10) == 0 {
+				if r.IntN(100) == 0 {
 					time.Sleep(time.Duration(r.IntN(10)) * time.Second)
 				}
 				_ = p
