@@ -7,9 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
-	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 // forAWhile saves an override that ends after d.
@@ -83,7 +83,7 @@ func TestOverrideWithAnEndIsChecked(t *testing.T) {
 		now := time.Now()
 		for want, o := range map[string]consensus.Override{
 			"Until of the override is in -1s":              {Max: 5, Until: now.Add(-time.Second)},
-			"allowed: the zero Time (until it is cleared)": {Max: 5, Until: now.Add(throttle.MaxPause + time.Hour)},
+			"allowed: the zero Time (until it is cleared)": {Max: 5, Until: now.Add(limit.MaxPause + time.Hour)},
 			`reason of the override is "a\nb"`:             {Max: 5, Reason: "a\nb"},
 			`author of the override is "a\x00"`:            {Max: 5, By: "a\x00"},
 		} {
