@@ -20,7 +20,7 @@ const (
 	ruleAskedOnTime               // only who has asked on time goes on without the store
 	ruleGrace                     // a share without the store's consent ends when nobody asks for it
 	ruleProof                     // only who holds what a process held until it died names its death
-	ruleLotVoid                   // a lot of a tag is void two intervals after its request was sent
-	ruleLotGivenUp                // what a tag gives back is not in hand any more
-	ruleLotForgotten              // what a tag was given before the store forgot something is not given back
+	ruleTillVoid                  // a lot of a tag is void two intervals after its request was sent
+	ruleTillGivenUp               // what a tag gives back is not in hand any more
+	ruleTillForgotten             // what a tag was given before the store forgot something is not given back
 )

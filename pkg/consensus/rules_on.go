@@ -18,9 +18,9 @@ var board = failpoints.New("consensus", map[string]failpoints.Rule{
 	"pause-slept":     {Number: int(rulePauseSlept), Says: "the time that the pool slept is a part of the pause"},
 	"pause-kept":      {Number: int(rulePauseKept), Says: "a pause ends only where somebody has resumed since, whatever takes its place on record"},
 	"pause-seen":      {Number: int(rulePauseSeen), Says: "what is given back holds the pauses that were seen in its place"},
-	"lot-void":        {Number: int(ruleLotVoid), Says: "a lot of a tag is void two intervals after its request was sent"},
-	"lot-given-up":    {Number: int(ruleLotGivenUp), Says: "what a tag gives back is not in hand any more"},
-	"lot-forgotten":   {Number: int(ruleLotForgotten), Says: "what a tag was given before the store forgot something is not given back"},
+	"till-void":       {Number: int(ruleTillVoid), Says: "a lot of a tag is void two intervals after its request was sent"},
+	"till-given-up":   {Number: int(ruleTillGivenUp), Says: "what a tag gives back is not in hand any more"},
+	"till-forgotten":  {Number: int(ruleTillForgotten), Says: "what a tag was given before the store forgot something is not given back"},
 	"death-proof":     {Number: int(ruleProof), Says: "only who holds what a process held until it died names its death"},
 })
 

@@ -97,7 +97,7 @@ func TestMemberCarriesTags(t *testing.T) {
 		g, tokens := h.granted("acme")
 		require.True(t, g.Needed)
 		require.Positive(t, tokens)
-		require.Equal(t, "demand", g.By)
+		require.Equal(t, "total", g.By)
 		require.InDelta(t, 400, g.Target, 1)
 		require.Positive(t, g.Rate)
 		require.Equal(t, 2*interval, g.Lot.Until.Sub(g.Lot.From))

@@ -23,6 +23,7 @@ type tagAccount struct {
 	marks  [3]tagMark // the newest first, one interval apart
 	demand float64    // tokens per second
 	uses   float64    // tokens per second
+	waited int        // how many reports in a row said that somebody waits
 	active time.Duration
 
 	budgets [driver.MaxBudgets]tagBudget
@@ -109,6 +110,13 @@ func (a *tagAccount) measure(now, interval time.Duration) {
 		used := float64(a.Used - m.used)
 		a.demand = max(a.demand, (used+float64(a.Refused-m.refused)+float64(a.Waiting))/over)
 		a.uses = max(a.uses, used/over)
+	}
+	if a.Waiting == 0 {
+		a.waited = 0
+	} else if a.waited++; a.waited > 1 {
+		// Callers that wait for each token show how many there are, and not what they could use. So they ask for what is
+		// reserved for them, or for twice as much as they use.
+		a.demand = max(a.demand, 2*a.uses, perSecond(int64(a.quota.Reserved), a.quota.Per))
 	}
 	if a.quota.Total > 0 && !a.quota.Shadow {
 		a.demand = min(a.demand, perSecond(int64(a.quota.Total), a.quota.Per))

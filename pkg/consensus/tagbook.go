@@ -145,11 +145,11 @@ func (b *tagBook) report(now, interval time.Duration, local bool, reports []limi
 		switch {
 		case local:
 			a.unearn(back, spent)
-		case now < b.forgot && !skip(ruleLotForgotten):
+		case now < b.forgot && !skip(ruleTillForgotten):
 		default:
 			a.gives(back, spent)
 		}
-		if skip(ruleLotGivenUp) && back > 0 {
+		if skip(ruleTillGivenUp) && back > 0 {
 			a.lot, b.news = tagLot{a.lot.tokens + back, now, now + 2*interval}, true
 		}
 	}
@@ -278,8 +278,8 @@ func (b *tagBook) drawn(t *tagAccount, c *tagDraw, d *driver.Drawn, now, sent, i
 		l.from = now + d.From // never before the store's time: the answer came later
 		t.reserved = l.from
 	}
-	if skip(ruleLotVoid) {
-		l.until = now + d.From + 8*interval
+	if skip(ruleTillVoid) {
+		l.until = now + d.From + 20*interval
 	}
 	if l.tokens > 0 && max(l.from, now) < l.until && !b.voided {
 		t.lot, t.granted = l, t.window
@@ -290,7 +290,7 @@ func (b *tagBook) drawn(t *tagAccount, c *tagDraw, d *driver.Drawn, now, sent, i
 // forget notes that the store may not remember what it has given: it is not given back.
 func (b *tagBook) forget() {
 	b.forgot = max(b.forgot, b.latest)
-	if skip(ruleLotForgotten) {
+	if skip(ruleTillForgotten) {
 		return
 	}
 	b.detach()

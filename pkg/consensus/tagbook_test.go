@@ -260,3 +260,19 @@ func TestABookSurvivesHostileReports(t *testing.T) {
 		require.NoError(t, valid(k.draws(time.Duration(10+i)*sec, sec, 1, true)))
 	}
 }
+
+// Callers that wait for each token do not show what they could use: a tag whose callers go on waiting asks for what is
+// reserved, or for twice as much as it uses.
+func TestATagThatGoesOnWaitingAsksForMore(t *testing.T) {
+	k := keep(t, quota.Quotas{Tags: map[string]quota.Quota{"a": {Reserved: 300, Total: 500}}})
+	at := func(i, used, waiting int64) float64 {
+		k.report(time.Duration(10+i)*sec, sec, false, []limit.TagReport{{Tag: "a", Used: used, Waiting: waiting}})
+		return k.accounts[0].demand
+	}
+	require.InDelta(t, 4.0, at(0, 0, 4), 4)
+	require.InDelta(t, 300, at(1, 50, 4), 0.1)
+	require.InDelta(t, 400, at(2, 250, 4), 0.1)
+	require.InDelta(t, 500, at(3, 650, 4), 0.1, "at most the total")
+	require.InDelta(t, 400, at(4, 1050, 0), 0.1)
+	require.InDelta(t, 400, at(5, 1300, 1), 80, "one who waits at one moment says nothing")
+}

@@ -30,6 +30,7 @@ type tagPool struct {
 	now     time.Duration
 	nonce   uint64
 	members []*tagMember
+	stalled bool // callers wait, and nobody draws
 	// used lists what each tag has drawn over the whole pool, step by step.
 	used map[string][]float64
 }
@@ -218,7 +219,7 @@ func (m *tagMember) serve(p *tagPool) {
 		s.Waiting += min(int64(n), room)
 		s.used = 0
 	}
-	for m.credit >= 1 {
+	for m.credit >= 1 && !p.stalled {
 		var next *tagStock
 		for _, s := range m.inOrder() {
 			if s.Waiting > 0 && s.has(p.now) && (next == nil || m.before(s, next)) {

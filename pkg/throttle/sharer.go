@@ -72,6 +72,15 @@ type Holder interface {
 	SetPauses(pauses []Paused)
 }
 
+// A QuotaHolder is a Holder that can go by other quotas than those of its Terms.
+type QuotaHolder interface {
+	Holder
+
+	// SetQuotas puts the quotas in force, which are valid and have their defaults filled in. It is called before the
+	// first GrantTags by them.
+	SetQuotas(q Quotas)
+}
+
 // Terms are what a limiter tells its Sharer of itself.
 type Terms struct {
 	// Limit is the configured limit with its defaults filled in; the zero Limit when

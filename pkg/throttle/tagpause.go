@@ -141,11 +141,12 @@ func (l pauseChild) Seat(n, least int, _ time.Time) waiter { return waiter{N: n,
 func (l pauseChild) Stand(w *waiter) {
 	held := &l.t.tags.held
 	held.mu.Lock()
-	if !w.Queued() {
+	comes := !w.Queued()
+	if comes {
 		held.queue.Insert(w)
 	}
 	held.mu.Unlock()
-	if l.peek(0) {
+	if comes && l.peek(0) { // once: an attempt may stand here while nothing is paused
 		w.Attempt.Wake() // it ended meanwhile
 	}
 }

@@ -21,11 +21,11 @@ const (
 	createTimeout = 3 * time.Second
 
 	// What a record takes: a part of its own, and one for each processor, whose names and notes are about a hundred bytes. A hundred
-	// processors and documents of all sizes come to less than poolMsgSize; below leastMsgSize there is hardly room for some.
+	// processors that all tell what is busy, a thousand tills and documents of all sizes come to less than poolMsgSize; below leastMsgSize there is hardly room for some.
 	valueBase    = 1 << 10
 	valueOfRow   = 200
 	leastMsgSize = 4 << 10
-	poolMsgSize  = 64 << 10
+	poolMsgSize  = 128 << 10
 
 	retentionLimits = "limits"
 	discardNew      = "new"

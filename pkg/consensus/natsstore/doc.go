@@ -105,8 +105,8 @@
 // A bucket that exists is used as it is, provided that its settings let a pool
 // work; every sync looks at them. What cannot work is an error: a stream that
 // refuses updates, expiry in less than a day, a max_msg_size below 4 KiB, a mirror, and so on.
-// What works for now is warned about once, with what to change: a max_msg_size below 64 KiB, which
-// a record of a hundred processors stays below, and a limit with discard new. Such a bucket refuses what grows once
+// What works for now is warned about once, with what to change: a max_msg_size below 128 KiB, which
+// a record of a hundred processors and a thousand tags with quotas stays below, and a limit with discard new. Such a bucket refuses what grows once
 // it is full, instead of letting the oldest records go: who is in a pool may stay, but nobody can join. The error then names the setting.
 //
 // # Servers 2.9.0 to 2.9.25 with replicas

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
@@ -20,12 +21,22 @@ func podName(i int) string { return fmt.Sprintf("%s-%03d", strings.Repeat("p", 5
 
 // The least sizes that are asked for are those of the records there can be.
 func TestSizesOfRecords(t *testing.T) {
-	size := func(n int, documents bool) int {
+	size := func(n int, full bool) int {
 		rec := &driver.Record{}
 		for i := range n {
 			req := slow(request("p", podName(i), 1))
 			req.Note = strings.Repeat("n", 60)
-			if i == 0 && documents {
+			if full {
+				req.Busy = strings.Repeat("b", driver.MaxBusyBytes)
+				now := int64(1e15)
+				for key := 250 * i; i < 4 && key < 250*(i+1); key++ {
+					req.Draws = append(req.Draws, driver.Draw{
+						Key: uint64(key+1) << 53, Version: driver.MaxVersion, Total: 1000, Per: time.Minute, Burst: 1e6, Ask: 1,
+						Budgets: []driver.BudgetDraw{{Amount: driver.MaxAmount, Start: now - 1e12, End: now + 1e12, Seen: 1e9}},
+					})
+				}
+			}
+			if i == 0 && full {
 				for k := range 4 { // more than any pool has of the largest
 					req.Documents = append(req.Documents, driver.DocumentReport{
 						Name: fmt.Sprint("d", k), Version: 1, Body: []byte(strings.Repeat("x", driver.MaxDocumentBytes)),
@@ -39,7 +50,7 @@ func TestSizesOfRecords(t *testing.T) {
 		require.Len(t, roster, n)
 		value, err := rec.AppendBinary(nil)
 		require.NoError(t, err)
-		t.Logf("%d processors, documents %t: %d bytes", n, documents, len(value))
+		t.Logf("%d processors, documents, tills and what is busy %t: %d bytes", n, full, len(value))
 		return len(value)
 	}
 	require.Less(t, size(100, true), poolMsgSize)
@@ -70,11 +81,11 @@ func TestBucketsOfOperators(t *testing.T) {
 		}{
 			"max_msg_size of nothing": {
 				change: func(c *jetstream.StreamConfig) { c.MaxMsgSize = 600 },
-				first:  "its max_msg_size (max_value_size of a bucket) is 600, allowed: -1, or 65536 and more",
+				first:  "its max_msg_size (max_value_size of a bucket) is 600, allowed: -1, or 131072 and more",
 			},
 			"max_msg_size": {
 				change: func(c *jetstream.StreamConfig) { c.MaxMsgSize = 5000 },
-				warned: []string{"max_msg_size 5000", "about 19 processors", "set it to -1, or to 65536 and more"},
+				warned: []string{"max_msg_size 5000", "about 19 processors", "set it to -1, or to 131072 and more"},
 				later:  []string{"max_msg_size of 5000", "--max-msg-size=-1", "KV_numathrottle"},
 			},
 			"max_bytes of nothing": {

@@ -40,7 +40,7 @@ type fault struct {
 	reserved    func(*driver.Reserved)
 }
 
-var faults = joined(stepFaults, documentFaults)
+var faults = joined(joined(stepFaults, documentFaults), tillFaults)
 
 func joined(a, b map[string]fault) map[string]fault {
 	all := maps.Clone(a)

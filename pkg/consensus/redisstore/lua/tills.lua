@@ -7,6 +7,7 @@ local TILLS, MAX_TILLS, MAX_WINDOWS, KEEP_WINDOW = '\0tills', 1024, 6, 600000000
 local MAX_LEAD, MAX_SPENT = 2686435200000000, 4000000000000000
 local DRAW, TILL = '<c8ddddddddd', '<c8dd'
 local TILL_BYTES, WINDOW_BYTES = 24, 24
+local NO_WINDOWS = {}
 local NOTHING, BY_TOTAL, BY_BUDGET, BY_WINDOW, BY_FREEZE, BY_VERSION, BY_TABLE = 0, 1, 2, 3, 4, 5, 6
 
 -- Reads the tills that a request draws from; ARGV[first] and the following are their keys. Returns them, and whether they are
@@ -192,23 +193,25 @@ local function serve_draws(rec, st, tills, blob, first, count, freeze_time, newe
       lack = BY_TABLE
     else
       local older = version ~= known and below(version, known)
-      local function cost(amount)
-        if total == 0 then return 0 end
-        return ceil(amount * per / total)
+      local saved = 0 -- what the burst costs
+      if total > 0 then
+        saved = min(ceil(burst * per / total), MAX_LEAD)
+        if owed > 0 then paid = paid + min(ceil(owed * per / total), MAX_LEAD) end
+        if back > 0 and back_counts then paid = paid - min(floor(back * per / total), MAX_LEAD) end
       end
-
-      paid = paid + min(cost(owed), MAX_LEAD)
-      if back_counts and total > 0 then paid = paid - min(floor(back * per / total), MAX_LEAD) end
       paid = max(paid, hold)
       if not older then
         known = version
-        paid = max(paid, clock - min(cost(burst), MAX_LEAD))
+        paid = max(paid, clock - saved)
       end
       paid = max(0, min(paid, clock + MAX_LEAD))
 
-      local open
-      windows, open = update_windows(value, budgets, now, held)
-      spend(windows, budgets, back_counts and owed - back_spent or owed)
+      local open = true
+      windows = NO_WINDOWS
+      if n > 0 or (value and #value > TILL_BYTES) then
+        windows, open = update_windows(value, budgets, now, held)
+        spend(windows, budgets, back_counts and owed - back_spent or owed)
+      end
 
       if held then
         lack, again = BY_FREEZE, max(hold - clock, 1)
@@ -217,11 +220,16 @@ local function serve_draws(rec, st, tills, blob, first, count, freeze_time, newe
       elseif not open then
         lack = BY_WINDOW
       else
-        local rest, stop = rest_of(windows, budgets)
-        local room, asked, most = clock + lead - paid, cost(ask), ask
+        local rest, stop = math.huge, 0
+        if n > 0 then rest, stop = rest_of(windows, budgets) end
+        local asked, most = 0, ask
         if total > 0 then
-          most = room > 0 and min(floor(room * total / per), ask) or 0
-          while most > 0 and cost(most) > room do most = most - 1 end
+          local room = clock + lead - paid
+          asked = ceil(ask * per / total)
+          if asked > room then
+            most = room > 0 and min(floor(room * total / per), ask) or 0
+            while most > 0 and ceil(most * per / total) > room do most = most - 1 end
+          end
         end
         local whole, late = most < ask and ahead > 0 and asked > lead, 0
         if whole then
@@ -234,17 +242,16 @@ local function serve_draws(rec, st, tills, blob, first, count, freeze_time, newe
         else
           tokens = min(most, max(rest, 0))
           if whole and tokens < ask then tokens, from = 0, 0 end
-          paid = paid + min(cost(tokens), MAX_LEAD)
-          spend(windows, budgets, tokens)
+          if total > 0 then paid = paid + min(ceil(tokens * per / total), MAX_LEAD) end
+          if n > 0 then spend(windows, budgets, tokens) end
           if tokens < ask and rest <= most then
             lack, again = BY_BUDGET, max(min(stop - now, MAX_LEAD), 1)
           elseif tokens < ask then
-            lack, again = BY_TOTAL, max(min(paid - clock - lead + cost(1), MAX_LEAD), 1)
+            lack, again = BY_TOTAL, max(min(paid - clock - lead + ceil(per / total), MAX_LEAD), 1)
           end
         end
       end
-      full = max(full, paid)
-      if not older then full = paid + min(cost(burst), MAX_LEAD) end
+      full = older and max(full, paid) or paid + saved
 
       local text = pack(TILL, known, paid, full)
       for k = 1, #windows, 3 do text = text .. pack('<ddd', windows[k], windows[k + 1], windows[k + 2]) end
@@ -268,7 +275,11 @@ end
 -- Writes what serve_draws has returned. What is under the key and not the pool's goes first.
 local function save_tills(rec, tills, written, dropped)
   if #written > 0 then
-    if not tills.exist then redis.call('PEXPIRE', KEYS[3], 0) end
+    if not tills.exist then
+      redis.call('PEXPIRE', KEYS[3], 0)
+      -- A value that is too long for a small hash makes it a large one, in which no field is looked for through all others.
+      redis.call('HSET', KEYS[3], written[1], string.rep(' ', 65))
+    end
     redis.call('HSET', KEYS[3], unpack(written))
     if #dropped > 0 then redis.call('HDEL', KEYS[3], unpack(dropped)) end
   end

@@ -1,0 +1,24 @@
+//go:build numathrottle_mutants
+
+package driver
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestEveryTillScheduleNeedsItsRule plays each schedule of TestTillSchedules without its rule.
+func TestEveryTillScheduleNeedsItsRule(t *testing.T) {
+	played := map[int]bool{}
+	for _, s := range tillSchedules {
+		played[int(s.rule)] = true
+		t.Run(s.name, func(t *testing.T) {
+			defer board.Leave(int(s.rule))()
+			require.NotEmpty(t, s.play(newTillTrial()), "the schedule does not need the rule")
+		})
+	}
+	for r := ruleTillHold; r <= ruleTillSeenSum; r++ {
+		require.True(t, played[int(r)], "no schedule needs rule %d", r)
+	}
+}

@@ -1,0 +1,280 @@
+package driver
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A tillTrial is a pool with one till, from which a thousand tokens a second are earned.
+type tillTrial struct {
+	rec Record
+	at  At
+	// seqs are the newest requests of each processor, taken the ones of which the answer was taken.
+	seqs  map[string]uint64
+	taken map[string]Answer
+}
+
+func newTillTrial() *tillTrial {
+	return &tillTrial{
+		at:   At{Now: 1_795_000_000_000_000, Identity: "1", Remembers: math.MaxInt64},
+		seqs: map[string]uint64{}, taken: map[string]Answer{},
+	}
+}
+
+// seconds lets time pass, of which a processor says every half second that it is there.
+func (t *tillTrial) seconds(s float64) {
+	for ; s > 0; s -= 0.5 {
+		t.at.Now += int64(min(s, 0.5) * 1e6)
+		t.take("clock", t.request("clock", nil))
+	}
+}
+
+// request is the next one of a processor.
+func (t *tillTrial) request(id string, draws []Draw) Request {
+	t.seqs[id]++
+	last := t.taken[id]
+	req := Request{
+		Pool: "p", ID: id, Incarnation: "1", Seq: t.seqs[id], Nonce: t.seqs[id], Lease: DefaultLease,
+		LastSeq: last.Seq, LastNonce: last.Nonce, LastTime: last.Time, Revision: last.Revision, Draws: draws,
+	}
+	for seq := last.Seq + 1; seq < req.Seq; seq++ {
+		req.Unanswered = append(req.Unanswered, Ticket{seq, seq})
+	}
+	return req
+}
+
+// send sends a request of which the answer is lost, take one of which it arrives.
+func (t *tillTrial) send(req Request) Answer {
+	ans, _ := t.rec.Sync(&req, t.at)
+	return ans
+}
+
+func (t *tillTrial) take(id string, req Request) Answer {
+	ans := t.send(req)
+	if ans.Status == Granted {
+		t.taken[id] = ans
+	}
+	return ans
+}
+
+// draw draws and takes the answer.
+func (t *tillTrial) draw(id string, d Draw) Drawn {
+	ans := t.take(id, t.request(id, []Draw{d}))
+	if len(ans.Draws) != 1 {
+		return Drawn{Lack: 99}
+	}
+	return ans.Draws[0]
+}
+
+// asks asks for tokens.
+func asks(n int64) Draw {
+	return Draw{Key: 7, Version: 5, Total: 1000, Per: time.Second, Burst: 1_000_000, Ask: n}
+}
+
+func givesBack(n, ask int64) Draw {
+	d := asks(ask)
+	d.Back = n
+	return d
+}
+
+// tillSchedules each need a rule of tills. They return what went wrong, or nothing.
+var tillSchedules = []struct {
+	rule rule
+	name string
+	play func(t *tillTrial) string
+}{
+	{ruleTillHold, "a wiped store gives nothing while what it gave is good", func(t *tillTrial) string {
+		t.draw("a", asks(1000))
+		t.rec, t.at.Remembers = Record{}, 0
+		return wrongTokens("just after", t.draw("b", asks(1000)), 0)
+	}},
+	{ruleTillHoldShort, "nor does it a little later", func(t *tillTrial) string {
+		t.draw("a", asks(1000))
+		t.at.Identity = "2"
+		t.draw("clock", asks(0))
+		t.seconds(2)
+		return wrongTokens("2 s later, which may be 2.3 s", t.draw("b", asks(1000)), 0)
+	}},
+	{ruleTillHoldShort, "and for longer when it knows nothing of the pool", func(t *tillTrial) string {
+		t.draw("a", asks(1000))
+		t.rec, t.at.Remembers = Record{}, 0
+		t.draw("clock", asks(0))
+		t.seconds(5.5)
+		return wrongTokens("5.5 s later", t.draw("b", asks(1000)), 0)
+	}},
+	{ruleTillBack, "what is given back by a request that is lost and sent again counts once", func(t *tillTrial) string {
+		t.draw("a", asks(1000))
+		t.send(t.request("a", []Draw{givesBack(500, 0)}))
+		t.send(t.request("a", []Draw{givesBack(500, 0)}))
+		return wrongTokens("to another", t.draw("b", asks(2000)), 500)
+	}},
+	{ruleTillBackAfterWipe, "what was drawn before a freeze is not given back after it", func(t *tillTrial) string {
+		t.draw("a", asks(1000))
+		t.at.Identity = "2"
+		t.draw("clock", asks(0))
+		t.seconds(2.5) // the hold ends after 2.38 s
+		t.draw("b", asks(2000))
+		return wrongTokens("after the hold", t.draw("a", givesBack(500, 2000)), 0)
+	}},
+	{ruleTillLate, "a late request gives nothing back", func(t *tillTrial) string {
+		t.draw("a", asks(1000))
+		back := t.request("a", []Draw{givesBack(500, 0)})
+		t.take("a", back)
+		t.take("a", t.request("a", nil))
+		t.send(back)
+		return wrongTokens("to another", t.draw("b", asks(2000)), 500)
+	}},
+	{ruleTillLate, "a repeated request gives nothing back", func(t *tillTrial) string {
+		t.draw("a", asks(1000))
+		back := t.request("a", []Draw{givesBack(500, 0)})
+		t.take("a", back)
+		t.send(back)
+		return wrongTokens("to another", t.draw("b", asks(2000)), 500)
+	}},
+	{ruleTillVersion, "a total that was lowered holds for all", func(t *tillTrial) string {
+		lowered := asks(1000)
+		lowered.Version, lowered.Total = 6, 10
+		t.draw("a", lowered)
+		t.seconds(1)
+		return wrongTokens("by the older quotas", t.draw("b", asks(1000)), 0)
+	}},
+	{ruleTillSeenSum, "what two have seen spent counts once", func(t *tillTrial) string {
+		d := asks(0)
+		d.Budgets = []BudgetDraw{{Amount: 100, Start: t.at.Now, End: t.at.Now + 3_600_000_000, Seen: 40}}
+		t.draw("clock", asks(0))
+		t.at.Identity = "2"
+		t.draw("clock", asks(0))
+		t.draw("a", d)
+		if got := t.draw("b", d); got.Spent[0] != 40 {
+			return fmt.Sprintf("%d are spent, want 40", got.Spent[0])
+		}
+		return ""
+	}},
+}
+
+func wrongTokens(when string, got Drawn, want int64) string {
+	if got.Tokens == want {
+		return ""
+	}
+	return fmt.Sprintf("%s %d tokens are given, want %d: %+v", when, got.Tokens, want, got)
+}
+
+// TestTillSchedules plays them with all rules; see TestEveryTillScheduleNeedsItsRule.
+func TestTillSchedules(t *testing.T) {
+	for _, s := range tillSchedules {
+		t.Run(s.name, func(t *testing.T) { require.Empty(t, s.play(newTillTrial())) })
+	}
+}
+
+// TestHoldOfTills: it ends to the microsecond, at twice the interval and 19 % more after the freeze, by the number of
+// processors, and as late as can be when the store knows nothing of the pool.
+func TestHoldOfTills(t *testing.T) {
+	for name, c := range map[string]struct {
+		rows int
+		wipe bool
+		want time.Duration
+	}{
+		"few processors":    {rows: 3, want: 2380 * time.Millisecond},
+		"a hundred":         {rows: 100, want: 4760 * time.Millisecond},
+		"more":              {rows: 200, want: 5950 * time.Millisecond},
+		"nothing on record": {rows: 3, wipe: true, want: 5950 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newTillTrial()
+			for i := range c.rows {
+				s.take(fmt.Sprint(i), s.request(fmt.Sprint(i), nil))
+			}
+			if c.wipe {
+				s.rec, s.at.Remembers = Record{}, 0
+			} else {
+				s.at.Identity = "2"
+			}
+			first := s.take("0", s.request("0", []Draw{asks(1)}))
+			require.Equal(t, Drawn{Key: 7, Lack: LackFrozen, Again: c.want}, first.Draws[0])
+			s.rec.Clock += c.want.Microseconds() - 1
+			require.Equal(t, Drawn{Key: 7, Lack: LackFrozen, Again: time.Microsecond}, s.draw("0", asks(1)))
+			s.at.Now++
+			lead := Interval(DefaultLease, len(s.rec.Rows)).Milliseconds()
+			require.Equal(t, lead, s.draw("0", asks(100_000)).Tokens, "as if it were new")
+		})
+	}
+}
+
+// TestHoldOfTillsOnADeferredStore: there the time of the freeze is known one step later.
+func TestHoldOfTillsOnADeferredStore(t *testing.T) {
+	s := newTillTrial()
+	s.at.Deferred = true
+	s.draw("a", asks(1000))
+	s.at.Now += 1_000_000
+	s.draw("a", asks(1000))
+	s.at.Identity = "2"
+	s.at.Now += 1_000_000
+	require.Equal(t, LackFrozen, s.draw("a", asks(1)).Lack, "not known since when")
+	s.at.Now += 2_000_000 // that was the time of the freeze
+	require.Equal(t, LackFrozen, s.draw("a", asks(1)).Lack)
+	s.at.Now += 2_379_999
+	require.Equal(t, LackFrozen, s.draw("a", asks(1)).Lack)
+	s.at.Now++
+	require.EqualValues(t, 1, s.draw("a", asks(1)).Tokens)
+}
+
+// TestDeferredTillsGiveTheTotal: a clock that is one step old makes tokens come later, and not fewer.
+func TestDeferredTillsGiveTheTotal(t *testing.T) {
+	for _, deferred := range []bool{false, true} {
+		s := newTillTrial()
+		s.at.Deferred = deferred
+		given := int64(0)
+		for range 100 {
+			s.at.Now += 1_000_000
+			given += s.draw("a", asks(5000)).Tokens
+		}
+		require.InDelta(t, 100_000, given, 1000)
+	}
+}
+
+// TestCostsAreRoundedUp: no number of draws gives more than the total, however small each is.
+func TestCostsAreRoundedUp(t *testing.T) {
+	for _, total := range []int64{1, 3, 7, 333_333, 999_999_937, MaxTokens} {
+		for _, per := range []time.Duration{MinPer, 1_234_567 * time.Microsecond, time.Hour, MaxSpacing} {
+			s := newTillTrial()
+			d := Draw{Key: 7, Total: total, Per: per, Ask: 1}
+			given := int64(0)
+			for i := range 300 {
+				s.at.Now += int64(i) * 1000 % 7
+				d.Ask = int64(1 + i*i*i)
+				given += s.draw("a", d).Tokens
+			}
+			window := time.Duration(s.rec.Clock-1_795_000_000_000_000)*time.Microsecond + Interval(DefaultLease, 1)
+			require.LessOrEqual(t, float64(given), float64(total)*float64(window)/float64(per), "%d per %s", total, per)
+		}
+	}
+}
+
+// TestWindowsOfATill: those that have ended are known for a while, for the store's clock may be set back, and there are never
+// more than there is room for.
+func TestWindowsOfATill(t *testing.T) {
+	s := newTillTrial()
+	const minute = 60_000_000
+	draw := func(start, end int64) Drawn {
+		d := Draw{Key: 7, Ask: 10, Budgets: []BudgetDraw{{Amount: 15, Start: start, End: end}}}
+		return s.draw("a", d)
+	}
+	began := s.at.Now
+	require.EqualValues(t, 10, draw(began, began+minute).Tokens)
+	s.at.Now += minute
+	require.EqualValues(t, 10, draw(began+minute, began+2*minute).Tokens)
+	s.at.Now -= minute
+	require.EqualValues(t, 5, draw(began, began+minute).Tokens, "the clock was set back")
+	s.at.Now += 11 * minute
+	require.EqualValues(t, 10, draw(s.at.Now-1, s.at.Now+minute).Tokens)
+	require.Len(t, s.rec.Tills[0].Spent, 2, "the first is forgotten")
+	for i := range int64(10) {
+		require.EqualValues(t, 10, draw(s.at.Now-2-i, s.at.Now+minute).Tokens)
+	}
+	require.Len(t, s.rec.Tills[0].Spent, maxWindows)
+	copyOf(t, &s.rec)
+}

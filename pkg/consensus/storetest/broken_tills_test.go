@@ -1,0 +1,134 @@
+package storetest_test
+
+import (
+	"context"
+	"slices"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+)
+
+// eachDraw is a fault in how draws are understood.
+func eachDraw(spoil func(*driver.Draw)) func(*driver.Request) {
+	return func(r *driver.Request) {
+		r.Draws = slices.Clone(r.Draws)
+		for i := range r.Draws {
+			r.Draws[i].Budgets = slices.Clone(r.Draws[i].Budgets)
+			spoil(&r.Draws[i])
+		}
+	}
+}
+
+// tillFaults break rules of tills. The random sequences find some of them, too, but that is not what they are for.
+var tillFaults = map[string]fault{
+	"draws are ignored": {
+		found: "a till gives what its total earns, whoever draws", hidden: true,
+		request: func(r *driver.Request) { r.Draws = nil },
+	},
+	"everybody has tills of their own": {
+		found: "a till gives what its total earns, whoever draws", hidden: true,
+		request: func(r *driver.Request) {
+			key := uint64(r.ID[0])
+			eachDraw(func(d *driver.Draw) { d.Key ^= key << 32 })(r)
+		},
+		answer: func(r driver.Request, ans *driver.Answer) {
+			for i := range ans.Draws {
+				ans.Draws[i].Key = r.Draws[i].Key
+			}
+		},
+	},
+	"all is saved up": {
+		found: "no more is saved up than the burst", hidden: true,
+		request: eachDraw(func(d *driver.Draw) { d.Burst = driver.MaxTokens }),
+	},
+	"what is reserved is given on credit": {
+		found: "what is larger than an interval earns is reserved", hidden: true,
+		answer: func(_ driver.Request, ans *driver.Answer) {
+			for i := range ans.Draws {
+				ans.Draws[i].From = 0
+			}
+		},
+	},
+	"what is given back to tills is lost": {
+		found: "what is given back can be drawn again", hidden: true,
+		request: eachDraw(func(d *driver.Draw) { d.Back, d.BackSpent = 0, 0 }),
+	},
+	"whatever is given back to tills counts": {
+		found: "what is given back counts only once", hidden: true,
+		sync: func(ctx context.Context, s *server, req driver.Request) (driver.Answer, error) {
+			asked := req
+			eachDraw(func(d *driver.Draw) { d.Ask, d.Back, d.BackSpent = d.Ask+d.Back, 0, 0 })(&req)
+			ans, err := s.Sync(ctx, req)
+			for i := range ans.Draws {
+				ans.Draws[i].Tokens = min(ans.Draws[i].Tokens+asked.Draws[i].Back, asked.Draws[i].Ask)
+			}
+			return ans, err
+		},
+	},
+	"what is owed is forgiven": {
+		found: "what is owed counts", hidden: true,
+		request: eachDraw(func(d *driver.Draw) { d.Owed = 0 }),
+	},
+	"versions of quotas are ignored": {
+		found: "who has an older version of the quotas draws nothing", hidden: true,
+		request: eachDraw(func(d *driver.Draw) { d.Version = 0 }),
+	},
+	"a full table forgets budgets": {
+		found: "a full table drops tills that are full", hidden: true,
+		record: func(r *driver.Record, _ driver.At) {
+			if len(r.Tills) == driver.MaxTills {
+				r.Tills = slices.Clone(r.Tills[1:])
+			}
+		},
+	},
+	"budgets are ignored": {
+		found: "a budget is for all together", hidden: true,
+		request: eachDraw(func(d *driver.Draw) {
+			for i := range d.Budgets {
+				d.Budgets[i].Amount = driver.MaxAmount
+			}
+		}),
+	},
+	"a budget is for all times": {
+		found: "a budget is for all together", hidden: true,
+		request: eachDraw(func(d *driver.Draw) {
+			for i := range d.Budgets {
+				d.Budgets[i].Start, d.Budgets[i].End = 0, 1<<52
+			}
+		}),
+	},
+	"tills are not held after a freeze": {
+		found: "a store that has forgotten gives nothing until what it gave is void", hidden: true,
+		record: func(r *driver.Record, _ driver.At) {
+			if r.FrozenUntil > 0 {
+				r.FrozenUntil = 1
+			}
+		},
+	},
+	"what is seen spent adds up": {
+		found: "what processors have seen spent counts once after a freeze", hidden: true,
+		request: eachDraw(func(d *driver.Draw) {
+			for i := range d.Budgets {
+				d.Budgets[i].Seen *= 2
+			}
+		}),
+	},
+	"nobody is told what is busy": {
+		found: "what is busy is shown to all", hidden: true,
+		answer: func(_ driver.Request, ans *driver.Answer) {
+			for i := range ans.Roster {
+				ans.Roster[i].Busy = ""
+			}
+		},
+	},
+	"bad draws pass": {
+		found: "a malformed draw is a RequestError and changes nothing", hidden: true,
+		sync: func(ctx context.Context, s *server, req driver.Request) (driver.Answer, error) {
+			eachDraw(func(d *driver.Draw) { d.Owed = max(d.Owed, 0) })(&req)
+			return s.Sync(ctx, req)
+		},
+	},
+	"the clock is not told": {
+		found: "the store tells its own clock", hidden: true,
+		answer: func(_ driver.Request, ans *driver.Answer) { ans.Wall = 0 },
+	},
+}

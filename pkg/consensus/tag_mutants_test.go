@@ -1,0 +1,70 @@
+//go:build numathrottle_mutants
+
+package consensus
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+)
+
+// hoard lets six processors draw, one after the other, for callers that cannot go on for a while, and then all go on at
+// once. It returns what is wrong with what they use.
+func hoard(t *testing.T) string {
+	t.Helper()
+	p := newTagPool(t, 100_000, acme(0, 200), 6)
+	p.everywhere("", 10)
+	p.run(5 * time.Second)
+	p.used = map[string][]float64{}
+	p.stalled = true
+	for range 2 {
+		for _, m := range p.members {
+			m.asks["acme"] = 600
+			p.run(1500 * time.Millisecond)
+			m.asks["acme"], m.stocks["acme"].Waiting = 0, 0
+		}
+	}
+	p.stalled = false
+	p.everywhere("acme", 600)
+	p.run(5 * time.Second)
+	if worst, most := p.worst("acme", time.Second), p.bound("acme", time.Second); worst > most {
+		return fmt.Sprintf("%.0f tokens in a second, allowed: %.0f", worst, most)
+	}
+	return ""
+}
+
+// wiped lets the store forget what a tag has in hand, and returns what is wrong with what is told of that.
+func wiped(t *testing.T) string {
+	t.Helper()
+	k := keep(t, one(1000))
+	k.asks(10*sec, limit.TagReport{Tag: "a", Waiting: 50})
+	k.gives(10*sec, 10*sec, driver.Drawn{Key: quota.Key("a"), Tokens: 50})
+	k.take(11*sec, 11*sec, sec, &driver.Answer{Frozen: sec, Wall: wallZero})
+	if d := k.asks(11*sec+sec/2, limit.TagReport{Tag: "a", Waiting: 1, Back: 3}); d.Back > 0 {
+		return fmt.Sprintf("%d tokens are given back that the store knows nothing of", d.Back)
+	}
+	return ""
+}
+
+// Each rule of tags on the processor's side is needed by a schedule.
+func TestMutantsOfTags(t *testing.T) {
+	for rule, schedule := range map[string]func(*testing.T) string{
+		"till-void": hoard, "till-given-up": hoard, "till-forgotten": wiped,
+	} {
+		t.Run(rule, func(t *testing.T) {
+			require.Empty(t, schedule(t), "with all rules")
+			restore, err := LeaveOut(rule)
+			require.NoError(t, err)
+			defer restore()
+			caught := schedule(t)
+			require.NotEmpty(t, caught, "the schedule does not need the rule")
+			t.Log(caught)
+		})
+	}
+}
