@@ -80,6 +80,10 @@ type Limit struct {
 	Refused   int64      `json:"refused"`
 	HeldBack  []HeldBack `json:"heldBack"`
 
+	// Tags are those with quotas that were in use, the busiest first, at most MaxTags; MoreTags counts the others.
+	Tags     []Tag `json:"tags,omitempty"`
+	MoreTags int   `json:"moreTags,omitempty"`
+
 	Pool  *Pool `json:"pool,omitempty"` // nil without a pool
 	Store Store `json:"store"`
 }
@@ -134,6 +138,29 @@ type HeldBack struct {
 	Waits    int64    `json:"waits"`
 	Refusals int64    `json:"refusals"`
 	Time     Duration `json:"time"`
+}
+
+// MaxTags is how many tags of a limit are shown.
+const MaxTags = 100
+
+// A Tag is a tag with a quota: what it uses at this processor. Rates are in tokens per second.
+type Tag struct {
+	// Tag is empty for all without a quota of their own.
+	Tag string `json:"tag"`
+	// Used and Refused count tokens, Waiting are waited for.
+	Used    int64 `json:"used"`
+	Refused int64 `json:"refused"`
+	Waiting int64 `json:"waiting"`
+	// Rate is what it should get here while others lack tokens, Target what it may use over the whole pool, and By what holds
+	// that there.
+	Rate   float64 `json:"rate"`
+	Target float64 `json:"target"`
+	By     string  `json:"by,omitempty"`
+	// Spent of Budget is used in the window that ends first; 0 without budgets.
+	Spent  int64 `json:"spent,omitempty"`
+	Budget int64 `json:"budget,omitempty"`
+	// Shadowed counts tokens that its quota would have refused; see throttle.Quota.Shadow.
+	Shadowed int64 `json:"shadowed,omitempty"`
 }
 
 // A Pool is the pool as this processor sees it.

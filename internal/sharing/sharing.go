@@ -75,6 +75,15 @@ type Holder interface {
 	SetPauses(pauses []limit.Paused)
 }
 
+// A QuotaHolder is a Holder that can go by other quotas than those of its Terms.
+type QuotaHolder interface {
+	Holder
+
+	// SetQuotas puts the quotas in force, which are valid and have their defaults filled in. It is called before the
+	// first GrantTags by them.
+	SetQuotas(q quota.Quotas)
+}
+
 // Terms are what a limiter tells its Sharer of itself.
 type Terms struct {
 	// Ceiling is what the configured limit says of what the pool may use; the zero Config when

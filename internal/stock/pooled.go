@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/quota"
 )
 
 // Report fills in what the pool is told of the stock, and gives up what ends within keep of now.
@@ -39,6 +40,9 @@ func (s *Stock) Grant(g limit.TagGrant, from, until, again int64) {
 		return
 	}
 	s.needed, s.again = g.Needed, again
+	if g.Void {
+		s.lots, s.back, s.backSpent, s.voided = nil, 0, 0, s.lotID
+	}
 	if g.Lot.Window > s.window {
 		s.window = g.Lot.Window
 		s.backSpent = 0 // of a window before
@@ -50,6 +54,14 @@ func (s *Stock) Grant(g limit.TagGrant, from, until, again int64) {
 	}
 	g.Lot = limit.Lot{}
 	s.grant = g
+}
+
+// SetQuota puts another quota in force. Its tokens come in lots.
+func (s *Stock) SetQuota(q quota.Quota) {
+	if s.terms.Pooled {
+		s.terms.Quota = q
+		s.needed = q.Total > 0 || len(q.Budgets) > 0
+	}
 }
 
 // NextChange is when tokens come that are granted already, or when more can come: 0 when neither is known.

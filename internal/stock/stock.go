@@ -37,6 +37,7 @@ type Stock struct {
 
 	lots   []lot // in the order of their ends
 	lotID  int64
+	voided int64 // the newest lot that cannot be given back any more
 	window int64 // the newest that is known
 	grant  limit.TagGrant
 	again  int64 // more can come then; 0: not known
@@ -202,7 +203,7 @@ func (s *Stock) Return(now int64, d *Draw, n int64) {
 			return
 		}
 	}
-	if !s.terms.Quota.Hard { // others would use it in a window that it was not in
+	if !s.terms.Quota.Hard && d.lot > s.voided { // others would use it in a window that it was not in
 		s.giveUp(n, d.window)
 	}
 }

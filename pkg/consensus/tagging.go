@@ -220,17 +220,13 @@ func (p *Processor) Quotas() (q quota.Quotas, fresh bool) {
 // kept, so that the hand is not empty until the answer.
 func (p *Processor) TagKeep() time.Duration { return p.interval() * 19 / 20 }
 
-// A quotaHolder is a throttle.Holder that can go by other quotas than those that it was configured with. It gets all that are in
-// force, with their defaults filled in, before the first grants by them.
-type quotaHolder interface{ SetQuotas(q quota.Quotas) }
-
 // pushTags gives the holder the quotas and the grants that it does not have yet. m.mu is held.
 func (m *Member) pushTags() {
 	if m.holder == nil {
 		return
 	}
 	if q, fresh := m.p.Quotas(); fresh {
-		if h, ok := m.holder.(quotaHolder); ok {
+		if h, ok := m.holder.(sharing.QuotaHolder); ok {
 			h.SetQuotas(q)
 		}
 	}

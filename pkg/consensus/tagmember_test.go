@@ -93,3 +93,48 @@ func TestTagsOverAPoolOfLimiters(t *testing.T) {
 		require.InDelta(t, 100, over(10*time.Second, "capped", nodes...), 5)
 	})
 }
+
+// A changed quota holds at limiters that are in use, also for a tag that had none, and is over when it is cleared.
+func TestLimitersGoByChangedQuotas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		q := throttle.Quotas{Tags: map[string]throttle.Quota{"acme": {Total: 400}}}
+		a, b := tenants(t, store, "a", q), tenants(t, store, "b", q)
+		for _, n := range []*tenantNode{a, b} {
+			n.call(t, "acme", 4)
+			n.call(t, "newcomer", 4)
+		}
+		time.Sleep(10 * time.Second)
+		require.InDelta(t, 400, over(10*time.Second, "acme", a, b), 40)
+		require.InDelta(t, 600, over(10*time.Second, "newcomer", a, b), 60)
+		require.NoError(t, consensus.SaveQuota(t.Context(), store, "pool", "acme", &throttle.Quota{Total: 100}, false))
+		require.NoError(t, consensus.SaveQuota(t.Context(), store, "pool", "newcomer", &throttle.Quota{Total: 50}, false))
+		time.Sleep(5 * time.Second)
+		require.InDelta(t, 100, over(5*time.Second, "acme", a, b), 10)
+		require.InDelta(t, 50, over(5*time.Second, "newcomer", a, b), 5)
+		for _, tag := range []string{"acme", "newcomer"} {
+			require.NoError(t, consensus.SaveQuota(t.Context(), store, "pool", tag, nil, false))
+		}
+		time.Sleep(5 * time.Second)
+		require.InDelta(t, 400, over(10*time.Second, "acme", a, b), 40)
+		require.InDelta(t, 600, over(10*time.Second, "newcomer", a, b), 60)
+	})
+}
+
+// A call that needs more than an interval earns gets its tokens after the time that they take.
+func TestALargeCallOfATagInAPool(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		q := throttle.Quotas{Tags: map[string]throttle.Quota{"acme": {Total: 600, Per: time.Minute}}}
+		n := tenants(t, store, "a", q)
+		time.Sleep(5 * time.Second)
+		for range 3 {
+			began := time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			_, err := n.th.ForTag("acme").Acquire(ctx, 100)
+			cancel()
+			require.NoError(t, err)
+			require.InDelta(t, 10, time.Since(began).Seconds(), 2.5)
+		}
+	})
+}

@@ -42,16 +42,20 @@ func scrape(t *testing.T) (names map[string]string, found map[string]*series) {
 		consensus.WithOnSync(telemetry.OnSync("llm", "memory")), consensus.WithFailFast())
 	require.NoError(t, err)
 	th, err := throttle.New(throttle.Limit{Max: 100, Adaptive: true}, throttle.WithName("llm"), throttle.WithSharer(member),
-		throttle.WithObserver(telemetry), throttle.OnClose(member.Leave))
+		throttle.WithObserver(telemetry), throttle.OnClose(member.Leave), throttle.WithQuotas(throttle.Quotas{
+			Tags: map[string]throttle.Quota{"acme": {Budgets: []throttle.Budget{{Amount: 1e6, Per: "day"}}}},
+		}))
 	require.NoError(t, err)
 	defer th.Close()
 	slots, err := throttle.NewInFlight(3, throttle.WithName("calls"))
 	require.NoError(t, err)
-	for _, w := range []otelthrottle.Watched{{Throttle: th, Member: member}, {InFlight: slots}} {
+	for _, w := range []otelthrottle.Watched{{Throttle: th, Member: member, Tags: []string{"acme"}}, {InFlight: slots}} {
 		_, err := telemetry.Watch(w)
 		require.NoError(t, err)
 	}
 	_, err = th.Acquire(t.Context(), 100)
+	require.NoError(t, err)
+	_, err = th.ForTag("acme").Acquire(t.Context(), 1)
 	require.NoError(t, err)
 
 	answer := httptest.NewRecorder()

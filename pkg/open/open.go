@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
@@ -46,7 +48,7 @@ func open(ctx context.Context, c Config, faults []error) (*throttle.Throttle, er
 		abandon(j.undo...)
 		return nil, fmt.Errorf("numathrottle: %w", err)
 	}
-	if err := j.monitor.watch(otelthrottle.Watched{Throttle: th, Member: j.member}); err != nil {
+	if err := j.monitor.watch(otelthrottle.Watched{Throttle: th, Member: j.member, Tags: slices.Collect(maps.Keys(c.Quotas.Tags))}); err != nil {
 		_ = th.Close() // which undoes all
 		return nil, err
 	}

@@ -36,12 +36,13 @@ type Instrument struct {
 	Labels []string
 
 	read    func(s *snapshot, emit func(value float64, reason throttle.Reason)) // of counters and gauges
+	perTag  func(s *tagSum) (value float64, ok bool)                            // of those by tag, in the place of read
 	buckets []float64                                                           // of histograms, in seconds
 }
 
 // Instruments returns every metric that there is, in the order of the documentation.
 func Instruments() []Instrument {
-	out := append([]Instrument(nil), observed...)
+	out := slices.Concat(observed, tagged)
 	return append(out, waitDuration, syncDuration)
 }
 

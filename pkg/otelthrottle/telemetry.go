@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"go.opentelemetry.io/otel"
@@ -24,7 +25,7 @@ const Scope = "github.com/numaproj-contrib/numathrottle"
 type Telemetry struct {
 	meter    metric.Meter
 	tracer   trace.Tracer
-	observed []metric.Float64Observable // as the table of that name
+	observed []metric.Float64Observable // as the tables observed and tagged, one after the other
 	wait     metric.Float64Histogram
 	sync     metric.Float64Histogram
 }
@@ -53,7 +54,7 @@ func New(opts ...Option) (*Telemetry, error) {
 	}
 	t := &Telemetry{meter: o.meters.Meter(Scope), tracer: o.tracers.Tracer(Scope)}
 	var errs []error
-	for _, in := range observed {
+	for _, in := range slices.Concat(observed, tagged) {
 		var at metric.Float64Observable
 		var err error
 		if in.Kind == Counter {
@@ -83,6 +84,8 @@ type Watched struct {
 	Throttle *throttle.Throttle
 	InFlight *throttle.InFlight
 	Member   *consensus.Member
+	// Tags are those that have a quota by name in the configuration: metrics tell the first MaxTags of them apart.
+	Tags []string
 }
 
 // Watch reports on a limiter whenever metrics are collected, until stop is called.
@@ -100,6 +103,7 @@ func (t *Telemetry) Watch(w Watched) (stop func() error, err error) {
 	}
 	var mu sync.Mutex // several readers may collect at once
 	highest := make([]float64, len(observed))
+	tags := w.tagObserver(limit)
 	registration, err := t.meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		mu.Lock()
 		defer mu.Unlock()
@@ -119,6 +123,7 @@ func (t *Telemetry) Watch(w Watched) (stop func() error, err error) {
 				o.ObserveFloat64(t.observed[i], value, with)
 			})
 		}
+		tags.observe(&s, o, t.observed[len(observed):])
 		return nil
 	}, instruments(t.observed)...)
 	if err != nil {

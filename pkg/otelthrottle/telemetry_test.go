@@ -354,7 +354,7 @@ func TestInstrumentsAreComplete(t *testing.T) {
 		require.NotContains(t, names, in.Name)
 		require.NotEmpty(t, in.Doc)
 		require.NotEmpty(t, in.Unit)
-		require.Subset(t, []string{"limit", "reason", "outcome", "store"}, in.Labels)
+		require.Subset(t, []string{"limit", "reason", "outcome", "store", "tag"}, in.Labels)
 		names[in.Name] = in
 	}
 	c := newCollector(t)

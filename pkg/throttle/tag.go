@@ -12,11 +12,10 @@ import (
 
 // A tag is what a Throttle knows of one tag with a quota, or of all others together.
 type tag struct {
-	name  string
-	key   uint64
-	t     *Throttle
-	quota Quota
-	rank  uint64 // see native; above that of the Throttle
+	name string
+	key  uint64
+	t    *Throttle
+	rank uint64 // see native; above that of the Throttle
 
 	// Totals in tokens: granted less given back, refused, and waited for at present.
 	used, refused, waiting atomic.Int64
@@ -24,6 +23,8 @@ type tag struct {
 	holds atomic.Bool
 	// outranked says that tags of a higher class use what it asks for.
 	outranked atomic.Bool
+
+	inForce atomic.Pointer[Quota]
 
 	mu    sync.Mutex
 	stock *stock.Stock
@@ -41,7 +42,8 @@ type tag struct {
 
 func newTag(s *tagSet, name string, q Quota) *tag {
 	t := s.t
-	g := &tag{name: name, key: quota.Key(name), t: t, quota: q, rank: nextRank()}
+	g := &tag{name: name, key: quota.Key(name), t: t, rank: nextRank()}
+	g.inForce.Store(&q)
 	g.stock = stock.New(stock.Terms{Quota: q, Pooled: s.pooled, Part: s.part, Wall: t.gate.Present().Add(-time.Duration(t.gate.Now()))})
 	g.holds.Store(g.stock.Holds())
 	g.lane.SetWeight(s.fairPart(q))
@@ -49,8 +51,11 @@ func newTag(s *tagSet, name string, q Quota) *tag {
 	return g
 }
 
+// quota is the one in force. It must not be changed.
+func (g *tag) quota() *Quota { return g.inForce.Load() }
+
 // batch tells whether the tag is in the lower class at present. The tag's lock is held.
-func (g *tag) batch(now int64) bool { return g.quota.Class == Batch || g.stock.Lowered(now) }
+func (g *tag) batch(now int64) bool { return g.quota().Class == Batch || g.stock.Lowered(now) }
 
 // changed goes on after tokens have come or gone. The tag's lock is held.
 func (g *tag) changed(now int64) {

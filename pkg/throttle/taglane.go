@@ -76,7 +76,7 @@ func (l *tagView) Throttled() (Throttling, bool) {
 func (l *tagView) Status() Status {
 	st := l.t.Status()
 	for _, g := range l.tags {
-		if q := g.quota; q.Total > 0 && !q.Shadow {
+		if q := g.quota(); q.Total > 0 && !q.Shadow {
 			total, per, _ := q.Enforced()
 			st.Rate = min(st.Rate, float64(total)/per.Seconds()*l.t.tags.part)
 		}

@@ -129,7 +129,7 @@ func (p *tagPlan) divide(now int64, tags []*tag) {
 
 // terms are what the quota of a tag says to the policy: of this processor's part.
 func (s *tagSet) terms(g *tag, batch bool) fairtags.Terms {
-	q, per := g.quota, g.quota.Per.Seconds()
+	q, per := g.quota(), g.quota().Per.Seconds()
 	t := fairtags.Terms{Key: g.key, Reserved: float64(q.Reserved) / per * s.part, Total: math.Inf(1), Limiting: math.Inf(1), Weight: float64(q.Weight)}
 	if g.name == "" {
 		t.Key = 0
@@ -160,7 +160,7 @@ func (s *tagSet) rate(now int64) float64 {
 func (s *tagSet) fairPart(q Quota) float64 {
 	sum := float64(q.Weight)
 	for _, g := range s.tags {
-		sum += float64(g.quota.Weight)
+		sum += float64(g.quota().Weight)
 	}
 	w := s.t.limit.Rate() * s.part * float64(q.Weight) / sum
 	if q.Class == Batch {
@@ -178,7 +178,7 @@ func (s *tagSet) putRates(now int64, here float64, tags []*tag, grants []TagGran
 	sum := 0.0
 	for _, g := range tags {
 		if g.sampled.idle < 10 {
-			sum += float64(g.quota.Weight)
+			sum += float64(g.quota().Weight)
 		}
 	}
 	weights := make([]float64, len(tags))
@@ -186,8 +186,8 @@ func (s *tagSet) putRates(now int64, here float64, tags []*tag, grants []TagGran
 		grant := grants[i]
 		weights[i] = grant.Rate
 		if grant.Rate <= 0 || grant.By == fairtags.ByDemand {
-			fair := here * float64(g.quota.Weight) / max(sum, float64(g.quota.Weight))
-			if g.quota.Class == Batch || grant.Lowered {
+			fair := here * float64(g.quota().Weight) / max(sum, float64(g.quota().Weight))
+			if g.quota().Class == Batch || grant.Lowered {
 				fair *= 0.05
 			}
 			weights[i] = max(weights[i], fair)

@@ -27,6 +27,9 @@ func (g *tag) report(now int64, keep time.Duration) (r TagReport, told bool) {
 	defer g.mu.Unlock()
 	r = TagReport{Tag: g.name, Used: g.used.Load(), Refused: g.refused.Load(), Waiting: g.waiting.Load()}
 	g.stock.Report(now, int64(keep), &r)
+	if w := g.queue.First; w != nil {
+		r.Head = int64(w.Least)
+	}
 	told = r.Used != g.told.Used || r.Refused != g.told.Refused || r.Waiting > 0 || r.Back > 0 || r.BackSpent > 0 || r.Owed > 0 || r.InHand > 0
 	g.told = r
 	return r, told

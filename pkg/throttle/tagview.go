@@ -140,7 +140,7 @@ func (l *tagView) lack(n int, now int64) Reason {
 	}
 	lane := l.first()
 	if other := l.t.tags.shortOther(lane, now); other != nil && !lane.pace.within(now, n) {
-		if lane.quota.Class == Batch && other.quota.Class != Batch {
+		if lane.quota().Class == Batch && other.quota().Class != Batch {
 			return ReasonClass
 		}
 		return reasonStandBack

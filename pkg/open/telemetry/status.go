@@ -1,7 +1,9 @@
 package telemetry
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/health"
@@ -41,6 +43,7 @@ func tokensOf(th *throttle.Throttle) health.Limit {
 	}
 	addLease(&l, &st.Lease, st.Closed)
 	addPause(&l, st.Paused)
+	addTags(&l, st.Tags)
 	if st.Limit.Adapts() {
 		a := st.Backoff
 		l.Service = &health.Service{
@@ -75,6 +78,21 @@ func addPause(l *health.Limit, p *throttle.Paused) {
 	l.Paused = &health.Paused{Tag: p.Tag, Reason: p.Reason, By: p.By}
 	if !p.Until.IsZero() {
 		l.Paused.For = health.Duration(time.Until(p.Until)).String()
+	}
+}
+
+// addTags adds the busiest tags.
+func addTags(l *health.Limit, tags []throttle.TagStatus) {
+	tags = slices.Clone(tags)
+	slices.SortStableFunc(tags, func(a, b throttle.TagStatus) int { return cmp.Compare(b.Used+b.Refused, a.Used+a.Refused) })
+	if more := len(tags) - health.MaxTags; more > 0 {
+		l.MoreTags, tags = more, tags[:health.MaxTags]
+	}
+	for _, tag := range tags {
+		l.Tags = append(l.Tags, health.Tag{
+			Tag: tag.Tag, Used: tag.Used, Refused: tag.Refused, Waiting: tag.Waiting, Rate: tag.Rate, Target: tag.Target, By: tag.By,
+			Spent: tag.Spent, Budget: tag.Budget, Shadowed: tag.Shadowed,
+		})
 	}
 }
 

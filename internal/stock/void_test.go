@@ -1,0 +1,36 @@
+package stock
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/quota"
+)
+
+// A void grant ends what was granted before: nothing of it is used, or given back, any more.
+func TestVoid(t *testing.T) {
+	s := New(Terms{Quota: quota.Quota{Total: 100}.WithDefaults(time.Second), Pooled: true})
+	lot := func(n int64, void bool) {
+		s.Grant(limit.TagGrant{Needed: true, Void: void, Lot: limit.Lot{Tokens: n}}, 0, 1000, 0)
+	}
+	lot(10, false)
+	before, ok := s.Take(1, 4)
+	require.True(t, ok)
+	lot(3, true)
+	require.EqualValues(t, 3, s.AtHand(1))
+	s.Return(2, before, 4)
+	var r limit.TagReport
+	s.Report(2, 5000, &r)
+	require.EqualValues(t, 3, r.Back, "of the new lot alone")
+}
+
+// A changed quota counts at once: without a total nothing holds draws back.
+func TestSetQuota(t *testing.T) {
+	s := New(Terms{Quota: quota.Quota{Total: 100}.WithDefaults(time.Second), Pooled: true})
+	require.Zero(t, s.AtHand(1))
+	s.SetQuota(quota.Quota{}.WithDefaults(time.Second))
+	require.EqualValues(t, Endless, s.AtHand(1))
+}

@@ -1,0 +1,49 @@
+package throttle
+
+// SetQuotas puts other quotas in force than those that the Throttle was made with: a pool has changed them. They are
+// valid and have their defaults filled in. Limiters that ForTag and ForTags return from now on go by them; tags that have no quota of
+// their own any more count as others then.
+func (t rateHolder) SetQuotas(q Quotas) {
+	s := t.tags
+	if s == nil || t.gate.Closed.Load() {
+		return
+	}
+	s.mu.Lock()
+	s.quotas = &q
+	clear(s.limiters)
+	clear(s.joint)
+	s.unknown = 0
+	inForce := map[*tag]Quota{}
+	find := func(g *tag) (has bool) {
+		name, own := q.Find(g.name)
+		if has = name == g.name; !has {
+			own = Quota{}.WithDefaults(t.limit.Per) // whoever waits for tokens of it goes on
+		}
+		inForce[g] = own
+		return has
+	}
+	for name, g := range s.tags {
+		if !find(g) {
+			delete(s.tags, name)
+		}
+	}
+	for i, g := range s.shared {
+		if g != nil && !find(g) {
+			s.shared[i] = nil
+		}
+	}
+	s.mu.Unlock()
+	now := t.gate.Now()
+	for g, own := range inForce {
+		g.setQuota(now, own)
+	}
+}
+
+// setQuota puts another quota of the tag in force.
+func (g *tag) setQuota(now int64, q Quota) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.inForce.Store(&q)
+	g.stock.SetQuota(q)
+	g.changed(now)
+}
