@@ -12,8 +12,8 @@ import (
 // The binary form of a record is a header of recordMagic and one byte
 // FormatVersion, then the fields in the order of appendHead and appendRow:
 // numbers as varints, strings with their length before them, nonces and keys as eight
-// bytes. The rows are followed by the Permits, the tills and the Busy of each row, if flags say so. Every record has exactly one form, and what cannot be read again is not
-// written.
+// bytes. The rows are followed by the Permits, the tills and the Busy of each row, if flags
+// say so. Every record has exactly one form, and what cannot be read again is not written.
 const recordMagic = "NT"
 
 // The flags of the head.

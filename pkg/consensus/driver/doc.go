@@ -27,7 +27,7 @@
 // # The record
 //
 // There is one record per pool. It holds the identity of the server that wrote it, a
-// revision, the logical clock, the freeze, the pool's lease, the documents, and a row per
+// revision, the logical clock, the freeze, the pool's lease, the documents, the tills, and a row per
 // incarnation of a processor. The protocol never deletes a record.
 //
 // A row outlives what it describes by one removal time. A replaced incarnation gets no more
@@ -65,10 +65,12 @@
 //  7. Room. Room is one less all other claims, at least 0. A frozen pool answers
 //     min(in use, room), another one min(wanted, room). The claim is the larger of the share
 //     in use and the answer: a lower share counts only once it is reported as in use.
-//  8. Documents. A body is taken if its version is above the one on record, and it was made
+//  8. Tills give what the request draws; see below.
+//  9. Documents. A body is taken if its version is above the one on record, and it was made
 //     from the version on record or is given back (see DocumentReport).
-//  9. Answer. Share, roster, pool size, logical time, revision, the pool's lease, the
-//     documents that differ from those reported, and when the pool began.
+//  10. Answer. Share, roster, pool size, logical time, revision, the pool's lease, the
+//     documents that differ from those reported, when the pool began, what was drawn, and the
+//     store's own clock.
 //
 // A store that learns the time of a write only afterwards, such as JetStream, lets each step
 // stamp what the one before recorded (At.Deferred).
@@ -95,6 +97,41 @@
 // newest version. The spacing in force is that of the whole limit, divided by the permits'
 // claim. A clock step below the clamp is taken for time: it brings two permits that much
 // closer.
+//
+// # Tills
+//
+// A till keeps one number for a tag with a quota: Paid, the logical time up to which the
+// tokens of its total are given out. Any processor draws from it with its sync, ahead for one
+// interval h (Interval, by the lease and the number of rows). What is drawn is good for two
+// intervals of the processor from the send of the request. A processor that has been stopped for
+// longer has nothing.
+//
+//   - Draw. Paid rises by what is owed, falls by what is given back if that counts, and is at least
+//     the logical clock less what the burst costs. Then the till gives as many tokens as were
+//     asked for, cost no more than is left until h after the clock, and are left of each
+//     budget. n tokens cost n x Per / Total, rounded up to microseconds, in doubles.
+//   - A draw that costs more than h, with Ahead, is reserved as a whole or not at all: it can be
+//     used when all of it is earned. A processor drops what is reserved for it when an answer
+//     says Frozen.
+//   - What is given back counts only if the newest request on record is the one whose
+//     answer was taken last, nothing has been forgotten since, and the store is not held: so it
+//     counts once. What is owed counts always, twice at worst. Requests that are late, repeated or
+//     refused draw nothing. What the first of two repeated ones drew is lost.
+//   - Freeze. From the beginning of a freeze on all tills are held for 1.19 times as long as a
+//     draw is good, for clocks run apart; longest when nothing is known of the pool before, else by
+//     twice the rows on record. Nothing is given meanwhile, nothing is earned, and of the
+//     budgets the largest of what is on record and what processors have seen counts. All this
+//     follows from FrozenUntil.
+//   - Budgets. The windows are worked out by the processors from Answer.Wall. A till counts what
+//     is spent since the start of each window that it has been told of, and gives nothing while the
+//     store's own clock is outside of one. A window that has ended is known for ten minutes more.
+//   - Versions. A request by an older version of the quotas than the till has seen draws nothing.
+//   - There are at most MaxTills. A new one starts empty. A full table drops the till that has
+//     been full for longest and has no budget in a window that lasts, for a new one would give no more; if
+//     there is none, the answer is LackFull, and nothing of the draw counts.
+//
+// So in any time W of the pool's clock the processors use at most Total x (W + h + two intervals) / Per tokens,
+// and the burst, and the largest reservation.
 //
 // # Deaths
 //

@@ -255,7 +255,8 @@ func (d *dice) draws() (draws []Draw) {
 		for range d.byte() % 3 {
 			draw.BackSpent = draw.Back
 			draw.Budgets = append(draw.Budgets, BudgetDraw{
-				Amount: int64(d.number() % (MaxAmount + 1)), Start: fuzzNow - int64(d.byte())*10_000, End: fuzzNow + 1 + int64(d.byte())*10_000, Seen: int64(d.byte()),
+				Amount: int64(d.number() % (MaxAmount + 1)), Seen: int64(d.byte()),
+				Start: fuzzNow - int64(d.byte())*10_000, End: fuzzNow + 1 + int64(d.byte())*10_000,
 			})
 		}
 		draws = append(draws, draw)
@@ -442,7 +443,7 @@ func requireDraws(t *testing.T, after *Record, req *Request, ans *Answer) {
 		require.Equal(t, d.Key, got.Key)
 		require.LessOrEqual(t, got.Tokens, d.Ask)
 		require.Equal(t, got.Tokens < d.Ask, got.Lack != LackNothing && d.Ask > 0)
-		require.Equal(t, got.Tokens > 0 && got.Lack > LackBudget, false)
+		require.False(t, got.Tokens > 0 && got.Lack > LackBudget)
 		k, ok := after.findTill(d.Key)
 		require.True(t, ok)
 		if got.Tokens > 0 && d.Total > 0 {

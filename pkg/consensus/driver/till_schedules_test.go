@@ -70,7 +70,7 @@ func (t *tillTrial) draw(id string, d Draw) Drawn {
 	return ans.Draws[0]
 }
 
-// asks asks for tokens.
+// asks is a draw of n tokens.
 func asks(n int64) Draw {
 	return Draw{Key: 7, Version: 5, Total: 1000, Per: time.Second, Burst: 1_000_000, Ask: n}
 }

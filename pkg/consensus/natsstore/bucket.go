@@ -21,7 +21,8 @@ const (
 	createTimeout = 3 * time.Second
 
 	// What a record takes: a part of its own, and one for each processor, whose names and notes are about a hundred bytes. A hundred
-	// processors that all tell what is busy, a thousand tills and documents of all sizes come to less than poolMsgSize; below leastMsgSize there is hardly room for some.
+	// processors that all tell what is busy, a thousand tills and documents of all sizes come to less than poolMsgSize; below
+	// leastMsgSize there is hardly room for some.
 	valueBase    = 1 << 10
 	valueOfRow   = 200
 	leastMsgSize = 4 << 10

@@ -74,10 +74,10 @@ func (c *till) give(ans driver.Answer) {
 	c.given = earned
 }
 
-// makes makes a till, which gives what one interval earns.
-func (p *pool) makes(a *proc, key uint64) *till {
+// makes draws from a till for the first time. It gives what one interval earns.
+func (p *pool) makes(a *proc) *till {
 	p.Helper()
-	ans := a.pull(draw(key, plenty))
+	ans := a.pull(draw(7, plenty))
 	c := &till{pool: p, since: ans.Time}
 	c.give(ans)
 	require.Equal(p, p.lead().Milliseconds(), ans.Draws[0].Tokens, "a new till starts empty")
@@ -102,7 +102,7 @@ func tillCases() []testCase {
 		{name: "a till gives what its total earns, whoever draws", run: func(p *pool) {
 			p.open()
 			a, b := p.proc("a"), p.proc("b")
-			c := p.makes(a, 7)
+			c := p.makes(a)
 			for range 5 {
 				ans := b.pull(draw(7, plenty))
 				c.give(ans)
@@ -117,7 +117,7 @@ func tillCases() []testCase {
 		{name: "no more is saved up than the burst", run: func(p *pool) {
 			p.open()
 			a := p.proc("a")
-			c := p.makes(a, 7)
+			c := p.makes(a)
 			a.ages(c.since, p.lead()+50*time.Millisecond)
 			d := draw(7, plenty)
 			d.Burst = 10
@@ -129,7 +129,7 @@ func tillCases() []testCase {
 		{name: "what is owed counts", run: func(p *pool) {
 			p.open()
 			a := p.proc("a")
-			c := p.makes(a, 7)
+			c := p.makes(a)
 			d := draw(7, plenty)
 			d.Owed = 200
 			require.Zero(p, a.pull(d).Draws[0].Tokens)
@@ -140,7 +140,7 @@ func tillCases() []testCase {
 		{name: "requests that are late, repeated or replaced draw nothing", run: func(p *pool) {
 			p.open()
 			a := p.proc("a")
-			c := p.makes(a, 7)
+			c := p.makes(a)
 			a.draws = []driver.Draw{draw(7, plenty)}
 			first := a.request(one(0, 0))
 			c.give(a.drawn(first))
@@ -174,7 +174,7 @@ func tillCases() []testCase {
 		{name: "budgets that begin at once count the same", run: func(p *pool) {
 			p.open()
 			a := p.proc("a")
-			d := p.budgets(a, 100, time.Hour)
+			d := p.budgets(a, 100)
 			d.Budgets = append(d.Budgets, d.Budgets[0])
 			d.Budgets[1].Amount, d.Budgets[1].End, d.Ask = 1000, d.Budgets[1].End+1e9, 30
 			require.Equal(p, []int64{30, 30}, a.pull(d).Draws[0].Spent)
@@ -228,7 +228,7 @@ func reserved(p *pool) {
 func backDrawn(p *pool) {
 	p.open()
 	a := p.proc("a")
-	c := p.makes(a, 7)
+	c := p.makes(a)
 	d := draw(7, plenty)
 	d.Back = 30
 	ans := a.pull(d)
@@ -240,7 +240,7 @@ func backDrawn(p *pool) {
 func backTwice(p *pool) {
 	p.open()
 	a := p.proc("a")
-	c := p.makes(a, 7)
+	c := p.makes(a)
 	d := draw(7, plenty)
 	d.Back = 30
 	a.draws = []driver.Draw{d}
@@ -265,7 +265,7 @@ func fullTable(p *pool) {
 	small := draw(1, 1)
 	small.Burst = 0
 	since := a.pull(small).Time
-	with := p.budgets(a, 10, time.Hour)
+	with := p.budgets(a, 10)
 	var draws []driver.Draw
 	for key := range uint64(driver.MaxTills - 1) {
 		with.Key = 1000 + key
@@ -285,18 +285,20 @@ func fullTable(p *pool) {
 	require.Equal(p, []int64{2}, a.pull(with).Draws[0].Spent, "and are kept")
 }
 
-// budgets is a draw of one token from a till without a total and with a budget that began half a window ago.
-func (p *pool) budgets(a *proc, amount int64, window time.Duration) driver.Draw {
+const halfHour = 1_800_000_000
+
+// budgets is a draw of one token from a till without a total and with a budget for an hour, of which half is over.
+func (p *pool) budgets(a *proc, amount int64) driver.Draw {
 	p.Helper()
 	wall := a.ages(a.sync(one(0, 0)).Time, time.Millisecond).Wall
-	b := driver.BudgetDraw{Amount: amount, Start: wall - window.Microseconds()/2, End: wall + window.Microseconds()/2}
+	b := driver.BudgetDraw{Amount: amount, Start: wall - halfHour, End: wall + halfHour}
 	return driver.Draw{Key: 7, Ask: 1, Budgets: []driver.BudgetDraw{b}}
 }
 
 func budget(p *pool) {
 	p.open()
 	a, b := p.proc("a"), p.proc("b")
-	d := p.budgets(a, 100, time.Hour)
+	d := p.budgets(a, 100)
 	window := d.Budgets[0]
 	named := func(start, end, seen int64) driver.Draw {
 		d := d
@@ -343,7 +345,7 @@ func (p *pool) hold(ans driver.Answer) int64 {
 func tillsHeld(p *pool) {
 	p.open()
 	a := p.proc("a")
-	c := p.makes(a, 7)
+	c := p.makes(a)
 	a.revision += 1000
 	back := draw(7, plenty)
 	back.Back = 20
@@ -373,7 +375,7 @@ func tillsHeld(p *pool) {
 func seenSpent(p *pool) {
 	p.open()
 	a, b := p.proc("a"), p.proc("b")
-	d := p.budgets(a, 100, time.Hour)
+	d := p.budgets(a, 100)
 	require.Equal(p, []int64{1}, a.pull(d).Draws[0].Spent)
 	a.revision += 1000
 	d.Budgets[0].Seen = 40
