@@ -104,7 +104,11 @@ func (l *limits) open(d *destination, name string) {
 		}
 		return
 	}
-	all := throttle.All(l.shared, own, throttle.PerCall(slots))
+	shared := l.shared
+	if tags, ok := shared.(throttle.Tagger); ok && name != "" {
+		shared = tags.ForTag(name)
+	}
+	all := throttle.All(shared, own, throttle.PerCall(slots))
 	switch {
 	case throttle.Unlimited(all):
 		d.limiter = all

@@ -62,7 +62,7 @@ func (l *limits) config(suffix string) numathrottle.Config {
 	c := l.settings.Pool
 	c.Logger = l.log
 	c.Pool += suffix
-	c.Limit = throttle.Limit{}
+	c.Limit, c.Quotas = throttle.Limit{}, throttle.Quotas{}
 	return c
 }
 
@@ -82,6 +82,9 @@ func (l *limits) rate(ctx context.Context, in *pools, suffix string, limit throt
 	}
 	c := l.config(suffix)
 	c.Limit = limit
+	if suffix == rateSuffix { // the tags of the limit over all requests are the destinations
+		c.Quotas = l.settings.Pool.Quotas
+	}
 	th, err := l.join(ctx, c)
 	if err != nil {
 		return nil, err

@@ -77,7 +77,7 @@ type cutError struct{ err error }
 func (e *cutError) Error() string { return "the answer could not be read: " + e.err.Error() }
 func (e *cutError) Unwrap() error { return e.err }
 
-// complete makes one call, which draws so many tokens. Errors: those of the transport, *unsentError, *statusError,
+// complete makes one call, which draws so many tokens for the tag of ctx. Errors: those of the transport, *unsentError, *statusError,
 // *hiddenError, *cutError, errRedirected and *chat.Fault. What the provider says is in none of their texts.
 func (c *client) complete(ctx context.Context, tokens int, messages []chat.Message) (chat.Answer, error) {
 	body, err := c.template.Body(messages)

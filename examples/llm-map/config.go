@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle"
+	"github.com/numaproj-contrib/numathrottle/internal/admission"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/internal/program"
 	"github.com/numaproj-contrib/numathrottle/pkg/open"
@@ -44,6 +45,8 @@ type settings struct {
 	MaxReserved       int
 	BurstTime         time.Duration
 	Charge            charge
+	Tag               string
+	Quotas            throttle.Quotas
 
 	Timeout     time.Duration
 	MaxAttempts int
@@ -172,6 +175,15 @@ var fields = config.WithPrefix(prefix,
 		Doc:   "How many tokens a call counts for, see below",
 		Value: config.Choice(func(s *settings) *charge { return &s.Charge }, chargeLarger, chargeSum, chargeUsage),
 	},
+	config.Field[settings]{
+		Key: "tag", Allowed: admission.AllowedTag, Default: "none", Doc: "For which tenant, model or user a message draws; see `quotas`",
+		Value: config.Text(func(s *settings) *string { return &s.Tag }),
+		Range: func(s *settings) bool { _, ok := admission.ParseTag(s.Tag); return ok },
+	},
+	shared(open.QuotasField("with a limit on tokens or requests, and not with `policy: even` or `static://`",
+		"What tags may use of the limit on tokens, or of that on requests when there is none; amounts are per minute unless they name a `per`. "+
+			"See [quotas.md](../../docs/quotas.md)",
+		func(s *settings) *throttle.Quotas { return &s.Quotas })),
 	config.DurationField("timeout", time.Second, time.Hour, "`2m`", "How long one call may take, not counting what it waits for the limits",
 		func(s *settings) *time.Duration { return &s.Timeout }),
 	config.NumberField("maxAttempts", 1, 1000, "8",

@@ -23,6 +23,7 @@ type handler struct {
 	settings settings
 	client   *client
 	prompt   *prompt
+	tag      admission.TagRule // nil: none
 	// outputs learns how long answers are, when they are not bounded.
 	outputs   *throttle.Estimator
 	gate      gate
@@ -42,12 +43,16 @@ func newHandler(s settings, l throttle.Limiter, base http.RoundTripper, log *slo
 	if err != nil {
 		return nil, err
 	}
+	tag, _ := admission.ParseTag(s.Tag)
+	if tag != nil {
+		l = forTags(l)
+	}
 	c, err := newClient(&s, l, base, log)
 	if err != nil {
 		return nil, err
 	}
 	return &handler{
-		settings: s, client: c, prompt: p, outputs: outputs,
+		settings: s, client: c, prompt: p, tag: tag, outputs: outputs,
 		abandoner: admission.Abandoner{Log: log}, turns: &admission.Gate{Limiter: l, MaxWait: s.MaxWait, Log: log}, log: log,
 	}, nil
 }
@@ -55,6 +60,9 @@ func newHandler(s settings, l throttle.Limiter, base http.RoundTripper, log *slo
 // Map implements mapsdk.Mapper. A message whose context ends first has no answer at all,
 // so that the platform delivers it again; see package mapper.
 func (h *handler) Map(ctx context.Context, keys []string, d mapsdk.Datum) mapsdk.Messages {
+	if h.tag != nil {
+		ctx = withTag(ctx, h.tag(keys, d.Value, d.Headers))
+	}
 	messages, err := h.prompt.messages(keys, d)
 	if err != nil {
 		return h.reply(result{Error: &fault{Code: codeBadPrompt, Message: err.Error()}}, keys, d)

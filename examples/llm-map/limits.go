@@ -39,16 +39,19 @@ func openLimits(ctx context.Context, s *settings, log *slog.Logger) (l limits, e
 		c.Limit = limit
 		return c
 	}
-	open := func(suffix string, limit throttle.Limit) (*throttle.Throttle, error) {
+	open := func(suffix string, limit throttle.Limit, quotas throttle.Quotas) (*throttle.Throttle, error) {
 		if limit.Max == 0 {
 			return throttle.New(limit) // which needs no pool
 		}
-		return numathrottle.Open(ctx, in(suffix, limit))
+		c := in(suffix, limit)
+		c.Quotas = quotas
+		return numathrottle.Open(ctx, c)
 	}
-	if l.requests, err = open(requestsSuffix, s.requestLimit()); err != nil {
+	ofRequests, ofTokens := s.quotas()
+	if l.requests, err = open(requestsSuffix, s.requestLimit(), ofRequests); err != nil {
 		return l, err
 	}
-	if l.tokens, err = open(tokensSuffix, s.tokenLimit()); err != nil {
+	if l.tokens, err = open(tokensSuffix, s.tokenLimit(), ofTokens); err != nil {
 		return l, err
 	}
 	if s.RequestsPerMinute == 0 && s.TokensPerMinute == 0 && s.InFlight == 0 && len(s.Pool.Warnings()) > 0 {
@@ -67,6 +70,14 @@ func (s *settings) requestLimit() throttle.Limit {
 		limit.Strict, limit.MaxReserved, limit.Burst = true, s.MaxReserved, 0
 	}
 	return limit
+}
+
+// quotas are those of the limit on tokens; without one, of that on requests.
+func (s *settings) quotas() (requests, tokens throttle.Quotas) {
+	if s.TokensPerMinute == 0 {
+		return s.Quotas, tokens
+	}
+	return requests, s.Quotas
 }
 
 func (s *settings) tokenLimit() throttle.Limit { return s.perMinute(s.TokensPerMinute, s.Adaptive) }

@@ -10,6 +10,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/examples/llm-map/internal/chat"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/pkg/open"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -139,12 +140,29 @@ func (s *settings) checkURL(bad func(field, problem, allowed string)) {
 }
 
 // checkLimits finds limits that cannot be opened. Defaults are filled in.
+// checkQuotas finds what is wrong with the quotas for the limit that they belong to.
+func (s *settings) checkQuotas(bad func(field, problem, allowed string)) {
+	c := s.Pool
+	c.Quotas, c.Limit = s.Quotas, s.requestLimit()
+	if s.TokensPerMinute > 0 {
+		c.Limit = s.tokenLimit()
+	}
+	if c.Quotas.Given() && c.Limit.Max == 0 {
+		bad("quotas", "are set, but there is no limit that they are parts of", "with tokensPerMinute or requestsPerMinute")
+		return
+	}
+	for _, err := range open.CheckQuotas(&c) {
+		bad("the limit", "cannot have such quotas: "+strings.TrimPrefix(err.Error(), "numathrottle: "), "")
+	}
+}
+
 func (s *settings) checkLimits(bad func(field, problem, allowed string)) {
 	for _, limit := range []throttle.Limit{s.requestLimit(), s.tokenLimit()} {
 		for _, err := range config.Split(limit.Validate()) {
 			bad("a limit", "cannot be: "+err.Error(), "")
 		}
 	}
+	s.checkQuotas(bad)
 	if s.AdaptiveMin > 0 && !s.Adaptive {
 		bad("adaptiveMin", "is set without adaptive", "with adaptive: true")
 	}

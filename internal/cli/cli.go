@@ -18,6 +18,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/version"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/open"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 const name = "numathrottle"
@@ -43,7 +44,7 @@ func New() *CLI {
 func (c *CLI) Run(ctx context.Context, args []string) error {
 	root := &ucli.Command{
 		Name:  name,
-		Usage: "look at the pools of numathrottle, change their limits and pauses, and put a limit in front of other programs",
+		Usage: "look at the pools of numathrottle, change their limits, quotas and pauses, and put a limit in front of other programs",
 		Description: "Settings come from flags, else from variables " + config.Prefix + "*, else from the YAML file that " +
 			config.FileVariable + " or --config names. Passwords and tokens are no flags.",
 		Version:               version.Read().String(),
@@ -55,7 +56,7 @@ func (c *CLI) Run(ctx context.Context, args []string) error {
 			cmd.Hidden, cmd.Usage = false, "print a script that completes commands and flags: bash, zsh, fish or pwsh"
 		},
 		Flags:          append([]ucli.Flag{configFlag(), timeoutFlag()}, storeFlags()...),
-		Commands:       []*ucli.Command{c.statusCommand(), c.limitCommand(), c.pauseCommand(), c.checkCommand(), c.proxyCommand(), c.stopNoticeCommand()},
+		Commands:       []*ucli.Command{c.statusCommand(), c.limitCommand(), c.pauseCommand(), c.quotaCommand(), c.topCommand(), c.checkCommand(), c.proxyCommand(), c.stopNoticeCommand()},
 		ArgValidator:   noArguments,
 		OnUsageError:   wrongUsage,
 		ExitErrHandler: func(context.Context, *ucli.Command, error) {}, // the caller's business
@@ -135,6 +136,7 @@ type access struct {
 	store   consensus.Store
 	pool    string
 	timeout time.Duration
+	quotas  throttle.Quotas // that are configured where the command runs
 }
 
 // connect opens the store for a command. Close its store.
@@ -147,7 +149,7 @@ func (c *CLI) connect(ctx context.Context, cmd *ucli.Command) (*access, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.pool = conf.Pool
+	s.pool, s.quotas = conf.Pool, conf.Quotas
 	s.store, err = c.open(ctx, conf)
 	return s, err
 }

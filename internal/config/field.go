@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"errors"
 	"strings"
 	"unicode"
 )
@@ -69,7 +70,11 @@ func variable(prefix, key string) string {
 // later tells whether the field belongs to a later version.
 func (f *Field[C]) later() bool { return f.Value.set == nil }
 
-// put sets the field from text, or returns what is wrong with it. On a fault c
+func (f *Field[C]) empty(source string) error {
+	return &FieldError{Field: f.Key, Problem: "is empty", Source: source, Allowed: f.Allowed + "; leave it out for the default"}
+}
+
+// put sets the field from text, or returns what is wrong with it: several faults joined (Split). On a fault c
 // keeps the value it had.
 func (f *Field[C]) put(c *C, text, source string) error {
 	if f.Value.secret && !f.Value.hidden { // a URL, which may hold a secret; what is one by itself leaves out its line end
@@ -79,7 +84,9 @@ func (f *Field[C]) put(c *C, text, source string) error {
 	case f.later():
 		return &FieldError{Field: f.Key, Problem: "is not supported by this version", Source: source}
 	case text == "", f.Value.hidden && TrimLineEnd(text) == "":
-		return &FieldError{Field: f.Key, Problem: "is empty", Source: source, Allowed: f.Allowed + "; leave it out for the default"}
+		return f.empty(source)
+	case f.Value.block != nil:
+		return errors.Join(f.putBlockText(c, text, source)...)
 	}
 	before := *c
 	if f.Value.set(c, text) && f.ok(c) {

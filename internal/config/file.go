@@ -159,6 +159,9 @@ func (r *fileReader[C]) setting(key, value *yaml.Node, c *C) {
 	}
 	switch {
 	case field.later(): // whatever its form
+	case value.Kind == yaml.MappingNode && field.Value.block != nil:
+		r.faults = append(r.faults, field.putBlock(c, value, r.name)...)
+		return
 	case value.Kind == yaml.MappingNode && field.Value.mapping && value.Style&yaml.TaggedStyle == 0:
 		value = &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: inOneLine(value), Line: value.Line}
 	case value.Kind != yaml.ScalarNode:
@@ -173,7 +176,7 @@ func (r *fileReader[C]) setting(key, value *yaml.Node, c *C) {
 		text = ""
 	}
 	if err := field.put(c, text, at(r.name, value.Line)); err != nil {
-		r.faults = append(r.faults, err)
+		r.faults = append(r.faults, Split(err)...)
 	}
 }
 

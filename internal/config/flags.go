@@ -32,7 +32,7 @@ func LoadFlags[C any](fields []Field[C], flags map[string]string, c *C) []error 
 			continue
 		}
 		if err := fields[i].put(c, flags[key], source); err != nil {
-			faults = append(faults, err)
+			faults = append(faults, Split(err)...)
 		}
 	}
 	return faults

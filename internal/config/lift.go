@@ -1,5 +1,7 @@
 package config
 
+import "go.yaml.in/yaml/v3"
+
 // Lift returns fields of an A as fields of a B that holds an A, so that a program can
 // have them in one table with settings of its own. at returns the address of the A.
 func Lift[A, B any](fields []Field[A], at func(*B) *A) []Field[B] {
@@ -20,6 +22,9 @@ func liftValue[A, B any](v Value[A], at func(*B) *A) Value[B] {
 	lifted := Value[B]{secret: v.secret, hidden: v.hidden, mapping: v.mapping}
 	if v.set != nil { // of a later version without it
 		lifted.set = func(b *B, text string) bool { return v.set(at(b), text) }
+	}
+	if v.block != nil {
+		lifted.block = func(b *B, n *yaml.Node) []BlockFault { return v.block(at(b), n) }
 	}
 	if v.get != nil {
 		lifted.get = func(b *B) string { return v.get(at(b)) }

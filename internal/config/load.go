@@ -46,7 +46,7 @@ func LoadWithout[C any](fields []Field[C], without, environ []string, c *C) []er
 				faults = append(faults, &FieldError{Field: f.Key, Problem: "is set by " + name + ", and by " + before, Allowed: "one of them"})
 			default:
 				if err := f.put(c, text, name); err != nil {
-					faults = append(faults, err)
+					faults = append(faults, Split(err)...)
 				}
 			}
 			before = name

@@ -9,6 +9,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // A Value reads, writes and checks one value in a C. The functions below make
@@ -19,6 +21,8 @@ type Value[C any] struct {
 	hidden bool
 	// mapping: a mapping in the file is taken as a line of YAML.
 	mapping bool
+	// block: a mapping in the file is taken with all that is below it; see Block.
+	block   func(c *C, n *yaml.Node) []BlockFault
 	set     func(c *C, text string) bool // false: text has not the form of a value
 	get     func(c *C) string            // as printed; empty for the zero value
 	check   func(c *C) bool              // nil: every value of the type is allowed

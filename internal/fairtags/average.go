@@ -5,8 +5,12 @@ import (
 	"time"
 )
 
-// folding is the time in which an Average forgets all but 1/e of what was.
-const folding = 10 * time.Second
+// The times in which an Average forgets all but 1/e of what was: FoundationDB's. The trend takes several times as long as
+// the level, or the level would swing far beyond what it follows: it does so by less than a fifth.
+const (
+	levelFolding = 2 * time.Second
+	trendFolding = 10 * time.Second
+)
 
 // leastCalls is how many calls per second an average cost needs.
 const leastCalls = 1
@@ -43,7 +47,10 @@ func (a Average) Cost() (cost float64, ok bool) {
 type holt struct{ level, trend float64 }
 
 func (h holt) next(dt, rate float64) holt {
-	forget := -math.Expm1(-dt / folding.Seconds())
-	level := forget*rate + (1-forget)*(h.level+h.trend*dt)
-	return holt{level: level, trend: forget*(level-h.level)/dt + (1-forget)*h.trend}
+	level := rate + keep(dt, levelFolding)*(h.level+h.trend*dt-rate)
+	slope := (level - h.level) / dt
+	return holt{level: level, trend: slope + keep(dt, trendFolding)*(h.trend-slope)}
 }
+
+// keep is the part that is not forgotten after dt seconds.
+func keep(dt float64, folding time.Duration) float64 { return math.Exp(-dt / folding.Seconds()) }

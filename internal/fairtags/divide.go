@@ -10,6 +10,9 @@ import (
 // tags have reserved.
 const classMinimum = 0.05
 
+// near is one but for rounding: what is so much of a bound has reached it.
+const near = 1 - 1e-9
+
 // Divide divides limit, in tokens per second, among tags first and the processors of rows then. self is the index
 // of the processor that asks: Plan.Own is for it. A self that is no index of rows has no Own.
 //
@@ -294,7 +297,6 @@ func (d *division) targets(n int) []Target {
 
 // by names what holds a tag where it is. after says that a class before its own gets more than what is guaranteed.
 func (d *division) by(t *tag, after bool) string {
-	const near = 1 - 1e-9
 	switch {
 	case t.x >= t.demand*near:
 		return ByDemand

@@ -195,6 +195,14 @@ func TestTheLimitIsDividedAmongTagsFirst(t *testing.T) {
 			[]string{"demand", "limit"},
 			[]float64{100, 0, 0},
 		},
+		"a weight that is none is 1": {
+			120,
+			[]fairtags.Terms{weight(terms(1, 0, inf), 0), weight(terms(2, 0, inf), 3), weight(terms(3, 0, inf), math.NaN()), weight(terms(4, 0, inf), -2)},
+			[]fairtags.Row{asks(0, 1, 500, 2, 500, 3, 500, 4, 500)},
+			[]float64{20, 60, 20, 20},
+			[]string{"limit", "limit", "limit", "limit"},
+			[]float64{120},
+		},
 		"without rows": {100, []fairtags.Terms{terms(1, 5, 5)}, nil, []float64{0}, []string{"demand"}, []float64{}},
 		"without a limit": {
 			0,

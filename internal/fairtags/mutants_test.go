@@ -3,6 +3,7 @@
 package fairtags_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -21,6 +22,26 @@ func TestMutants(t *testing.T) {
 			broken := promises[name]()
 			require.Error(t, broken)
 			t.Log(broken)
+		})
+	}
+}
+
+// So does some scenario.
+func TestScenariosMutants(t *testing.T) {
+	for _, name := range fairtags.Rules.Names() {
+		t.Run(name, func(t *testing.T) {
+			restore, err := fairtags.Rules.LeaveOut(name)
+			require.NoError(t, err)
+			defer restore()
+			for _, f := range slices.Backward(families) {
+				for _, s := range f.scenarios {
+					if _, err := s.play(); err != nil {
+						t.Log(s.name, err)
+						return
+					}
+				}
+			}
+			require.Fail(t, "no scenario notices")
 		})
 	}
 }

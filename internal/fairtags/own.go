@@ -24,7 +24,7 @@ func (d *division) own(plan *Plan, self int) {
 		kept[i] = min(guaranteed, held[i])
 		fresh[i] = guaranteed - kept[i]
 		others[i] = max(gets-guaranteed, 0)
-		if most := min(t.Total, t.Limiting); t.x < most { // others hold it, and not what its quota says
+		if most := min(t.Total, t.Limiting); t.x < most*near { // others hold it, and not what its quota says
 			spare[i] = span{hi: max(min(asked, most)-gets, 0), weight: t.Weight}
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	sourcesdk "github.com/numaproj/numaflow-go/pkg/sourcer"
 	transformsdk "github.com/numaproj/numaflow-go/pkg/sourcetransformer"
 
+	"github.com/numaproj-contrib/numathrottle/internal/admission"
 	"github.com/numaproj-contrib/numathrottle/pkg/mapper"
 	"github.com/numaproj-contrib/numathrottle/pkg/sinker"
 	"github.com/numaproj-contrib/numathrottle/pkg/sourcer"
@@ -30,7 +31,7 @@ const (
 // rules is what the settings say of a message.
 type rules struct {
 	cost      costRule
-	tag       tagRule
+	tag       admission.TagRule
 	needsKeys bool
 	forward   []string // the tags of a message that is forwarded as it came
 }
@@ -38,7 +39,7 @@ type rules struct {
 func (c Config) rules() rules {
 	var r rules
 	r.cost, _ = parseCost(c.Cost)
-	r.tag, _ = parseTag(c.Tag)
+	r.tag, _ = admission.ParseTag(c.Tag)
 	r.needsKeys = strings.HasPrefix(c.Tag, "key ")
 	_, r.forward, _ = parseAction(c.OnDenied)
 	return r

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle"
+	"github.com/numaproj-contrib/numathrottle/internal/admission"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -90,9 +91,9 @@ func messageFields() []setting {
 			Range: func(c *Config) bool { _, ok := parseCost(c.Cost); return ok },
 		},
 		{
-			Key: "tag", Allowed: allowedTag, Default: "none", Doc: "For which tenant, model or destination a message draws",
+			Key: "tag", Allowed: admission.AllowedTag, Default: "none", Doc: "For which tenant, model or destination a message draws",
 			Value: config.Text(func(c *Config) *string { return &c.Tag }),
-			Range: func(c *Config) bool { _, ok := parseTag(c.Tag); return ok },
+			Range: func(c *Config) bool { _, ok := admission.ParseTag(c.Tag); return ok },
 		},
 		{
 			Key: "onDenied", Allowed: allowedActions, Default: "`wait`", Doc: "What becomes of a message whose tokens do not come in time",

@@ -19,7 +19,7 @@ const (
 
 // A LimitConfig says which limits there are. The zero value is no limit.
 type LimitConfig struct {
-	// Pool is the limit on costs, and where it is kept.
+	// Pool is the limit on costs with its quotas, and where it is kept.
 	Pool numathrottle.Config
 	// RequestsPerMinute limits requests, whatever they cost: 0 to 1e9. 0 is no limit.
 	RequestsPerMinute int
@@ -62,7 +62,7 @@ func OpenLimits(ctx context.Context, c *LimitConfig, log *slog.Logger) (*Limits,
 	name := c.Pool.Effective().Pool
 	if c.RequestsPerMinute > 0 {
 		own := c.Pool
-		own.Pool, own.Limit = name+requestsSuffix, throttle.Limit{Max: c.RequestsPerMinute, Per: time.Minute}
+		own.Pool, own.Limit, own.Quotas = name+requestsSuffix, throttle.Limit{Max: c.RequestsPerMinute, Per: time.Minute}, throttle.Quotas{}
 		requests, err := numathrottle.Open(ctx, own)
 		if err != nil {
 			return nil, errors.Join(err, l.Close())
@@ -71,7 +71,7 @@ func OpenLimits(ctx context.Context, c *LimitConfig, log *slog.Logger) (*Limits,
 	}
 	if c.InFlight > 0 {
 		own := c.Pool
-		own.Pool, own.Limit = name+inFlightSuffix, throttle.Limit{}
+		own.Pool, own.Limit, own.Quotas = name+inFlightSuffix, throttle.Limit{}, throttle.Quotas{}
 		slots, err := numathrottle.OpenInFlight(ctx, c.InFlight, own)
 		if err != nil {
 			return nil, errors.Join(err, l.Close())

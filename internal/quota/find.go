@@ -33,6 +33,10 @@ func (q Quotas) Find(tag string) (name string, quota Quota) {
 // None tells whether q are no quotas at all: nothing is counted by tags then.
 func (q Quotas) None() bool { return len(q.Tags) == 0 && len(q.Match) == 0 && q.Other.isZero() }
 
+// Given tells whether quotas were given, be they none: Tags that are empty and not nil are quotas of which every tag can get one
+// while the pool runs.
+func (q Quotas) Given() bool { return q.Tags != nil || !q.None() }
+
 func (q Quota) isZero() bool {
 	return q.Reserved == 0 && q.Total == 0 && q.Burst == 0 && q.Per == 0 && q.Weight == 0 && q.Class == "" &&
 		len(q.Budgets) == 0 && !q.Hard && !q.Shadow

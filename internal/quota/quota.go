@@ -35,7 +35,7 @@ type Quota struct {
 type Class string
 
 // The classes, the first one first. Each lower one that asks for tokens keeps a twentieth of the
-// limit, beside what its tags have reserved.
+// limit, beside what its tags have reserved, and at most half of what is not reserved.
 const (
 	Interactive Class = "interactive"
 	Batch       Class = "batch"

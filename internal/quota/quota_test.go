@@ -40,6 +40,9 @@ func TestFind(t *testing.T) {
 		require.Equal(t, want.total, quota.Total, "%q", tag)
 	}
 	require.True(t, Quotas{Tags: map[string]Quota{}}.None())
+	require.True(t, Quotas{Tags: map[string]Quota{}}.Given())
+	require.True(t, Quotas{Other: Quota{Total: 1}}.Given())
+	require.False(t, Quotas{}.Given())
 	require.False(t, Quotas{Other: Quota{Shadow: true}}.None())
 	require.False(t, q.None())
 }

@@ -60,7 +60,7 @@ func rateText(rate float64) string { return strconv.FormatFloat(rate, 'g', 6, 64
 // most tokens per per, 0 for a second. All that is reserved together is at most the limit; what is wrong with that alone
 // is a *ReservedError, everything else a *FieldError, several joined by errors.Join.
 func (q Quotas) Validate(most int, per time.Duration) error {
-	if q.None() {
+	if !q.Given() {
 		return nil
 	}
 	if per == 0 {

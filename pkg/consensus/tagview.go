@@ -130,3 +130,10 @@ func QuotaHash(row RosterRow) string {
 	}
 	return fmt.Sprintf("%08x", r.hash)
 }
+
+// ReservedRate returns what a processor's quotas in force reserve together, in tokens per second, to about a thousandth;
+// ok is false when it knows no quotas.
+func ReservedRate(row RosterRow) (rate float64, ok bool) {
+	r, ok := unpackBusy(row.Busy)
+	return r.promised, ok
+}

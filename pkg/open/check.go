@@ -15,6 +15,7 @@ func (c Config) check() (config.StoreURL, []error) {
 		for _, err := range config.Split(c.Limit.Validate()) {
 			faults = append(faults, fmt.Errorf("numathrottle: %w", err))
 		}
+		faults = append(faults, CheckQuotas(&c)...)
 	}
 	if c.Limit.Hard && c.OnStoreLoss == StoreLossDegrade {
 		faults = append(faults, &config.FieldError{

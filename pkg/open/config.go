@@ -23,6 +23,10 @@ type Config struct {
 	// Open uses no store.
 	Limit throttle.Limit
 
+	// Quotas are what the tags of the limit may use: tenants, models and keys inside it. Defaults to none: tags name things
+	// only. They need a Limit, and neither PolicyEven nor a static store.
+	Quotas throttle.Quotas
+
 	// Store is where the pool is kept, as a URL: memory://NAME,
 	// static://?replicas=N, redis://, rediss://, redis+sentinel://,
 	// rediss+sentinel://, redis+cluster://, rediss+cluster://, nats:// or tls://

@@ -97,6 +97,8 @@ var fields = append([]field{
 		Value: config.Int(func(c *Config) *int { return &c.Limit.MaxReserved }),
 		Range: func(c *Config) bool { return limitOK(throttle.Limit{MaxReserved: c.Limit.MaxReserved}) },
 	},
+	QuotasField("with `max`, and not with `policy: even` or `static://`", "What tags may use of the limit: tenants, models, keys; see [quotas.md](quotas.md)",
+		func(c *Config) *throttle.Quotas { return &c.Quotas }),
 	{
 		Key: "store", Allowed: "a store URL, see below", Default: "`memory://`",
 		Doc:   "Where the pool is kept",
@@ -157,7 +159,7 @@ var fields = append([]field{
 // limitKeys are the settings of the limit itself.
 var limitKeys = []string{
 	"max", "per", "burst", "hard", "min", "rampUpDuration", "modes", "resumedRampUp", "ttl", "adaptive", "adaptiveMin",
-	"strict", "maxReserved",
+	"strict", "maxReserved", "quotas",
 }
 
 // maxName is the length of a pool's name and of an ID that every store takes.

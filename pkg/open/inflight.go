@@ -15,10 +15,10 @@ import (
 // limits on rates that it is combined with (throttle.All):
 //
 //	requests, err := open.Open(ctx, c)
-//	c.Limit, c.Pool = throttle.Limit{}, c.Pool+"/in-flight"
+//	c.Limit, c.Quotas, c.Pool = throttle.Limit{}, throttle.Quotas{}, c.Pool+"/in-flight"
 //	slots, err := open.InFlight(ctx, 32, c)
 //
-// Everything else is as with Open, but that c.Limit has to be zero. slots should be
+// Everything else is as with Open, but that c.Limit and c.Quotas have to be zero. slots should be
 // several times the number of processors; see throttle.InFlight.
 func InFlight(ctx context.Context, slots int, c Config) (*throttle.InFlight, error) {
 	var faults []error
@@ -29,6 +29,12 @@ func InFlight(ctx context.Context, slots int, c Config) (*throttle.InFlight, err
 		faults = append(faults, &config.FieldError{
 			Field: "max, per and other settings of a rate", Problem: "are set with a limit on calls in flight", Allowed: "a zero Limit",
 		})
+	}
+	if c.Quotas.Given() {
+		faults = append(faults, &config.FieldError{
+			Field: "quotas", Problem: "are set with a limit on calls in flight", Allowed: "none; quotas are parts of a limit on a rate",
+		})
+		c.Quotas = throttle.Quotas{} // told once
 	}
 	c = c.withEnvironment()
 	j, err := c.connect(ctx, faults, slots != 0)

@@ -38,6 +38,9 @@ func open(ctx context.Context, c Config, faults []error) (*throttle.Throttle, er
 	if err != nil {
 		return nil, err
 	}
+	if c.Quotas.Given() {
+		j.opts = append(j.opts, throttle.WithQuotas(c.Quotas))
+	}
 	th, err := throttle.New(c.Limit, j.opts...)
 	if err != nil {
 		abandon(j.undo...)

@@ -193,8 +193,8 @@ func (r *reader) quotas(n *yaml.Node) (q quota.Quotas) {
 		},
 		"other": func(n *yaml.Node, field string) { r.mapping(n, field, r.quota(&q.Other)) },
 	})
-	if len(q.Tags) == 0 {
-		q.Tags = nil
+	if q.Tags == nil { // they were given, be they none
+		q.Tags = map[string]quota.Quota{}
 	}
 	return q
 }

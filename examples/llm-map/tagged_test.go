@@ -1,0 +1,77 @@
+package main
+
+import (
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// Each message draws for its tenant: one whose quota is used waits, and holds up no other.
+func TestTenants(t *testing.T) {
+	for name, rule := range map[string]string{"header": "header x-tenant", "json": "json user.tenant"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				th, err := throttle.New(throttle.Limit{Max: 1e6, Per: time.Minute, Burst: 1e6}, throttle.WithQuotas(throttle.Quotas{
+					Tags: map[string]throttle.Quota{"acme": {Total: 200, Per: time.Hour, Burst: 200}, "beta": {}},
+				}))
+				require.NoError(t, err)
+				defer func() { require.NoError(t, th.Close()) }()
+				e := &endpoint{answers: []answer{func(w http.ResponseWriter, _ *http.Request) {
+					_, _ = w.Write([]byte(`{"choices":[{"message":{"content":"hi"},"finish_reason":"stop"}]}`))
+				}}}
+				h := mustHandler(t, testSettings(func(s *settings) { s.Tag, s.MaxTokens = rule, 150 }), th, e, nil)
+				send := func(tenant string) {
+					h.Map(t.Context(), []string{"k"}, datum{value: `{"user":{"tenant":"` + tenant + `"}}`, headers: map[string]string{"x-tenant": tenant}})
+				}
+				send("acme")
+				waits := make(chan struct{})
+				go func() { send("acme"); close(waits) }()
+				synctest.Wait()
+				require.Equal(t, 1, e.count(), "acme has used what it had")
+				send("beta")
+				send("")
+				require.Equal(t, 3, e.count())
+				used := map[string]bool{}
+				for _, st := range th.Status().Tags {
+					used[st.Tag] = st.Used > 0
+				}
+				require.Equal(t, map[string]bool{"acme": true, "beta": true, "": true}, used)
+				began := time.Now()
+				<-waits
+				require.Greater(t, time.Since(began), 10*time.Minute, "its quota is an hour's")
+			})
+		})
+	}
+}
+
+// What the provider refuses to one tenant holds back all: the key is the same.
+func TestARefusalOfOneTenantHoldsBackAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th, err := throttle.New(throttle.Limit{Max: 1e6, Per: time.Minute, Burst: 1e6}, throttle.WithQuotas(throttle.Quotas{
+			Tags: map[string]throttle.Quota{"acme": {}, "beta": {}},
+		}))
+		require.NoError(t, err)
+		defer func() { require.NoError(t, th.Close()) }()
+		e := &endpoint{answers: []answer{
+			func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Retry-After", "20")
+				w.WriteHeader(http.StatusTooManyRequests)
+			},
+			func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = w.Write([]byte(`{"choices":[{"message":{"content":"hi"},"finish_reason":"stop"}]}`))
+			},
+		}}
+		h := mustHandler(t, testSettings(func(s *settings) { s.Tag = "key 0" }), th, e, nil)
+		go h.Map(t.Context(), []string{"acme"}, datum{value: "a"})
+		synctest.Wait()
+		began := time.Now()
+		h.Map(t.Context(), []string{"beta"}, datum{value: "b"})
+		require.GreaterOrEqual(t, time.Since(began), 19*time.Second)
+		synctest.Wait()
+	})
+}

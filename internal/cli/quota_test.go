@@ -1,0 +1,177 @@
+package cli
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// withQuotas runs f on the store of a pool "p" of one processor, in virtual time: 100 tokens per second, of which acme has 30 reserved.
+func withQuotas(t *testing.T, f func(t *testing.T, store consensus.Store, th *throttle.Throttle)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		member, err := consensus.Join(t.Context(), store, "p", consensus.WithID("a"), consensus.WithLogger(slog.New(slog.DiscardHandler)))
+		require.NoError(t, err)
+		th, err := throttle.New(throttle.Limit{Max: 100}, throttle.WithSharer(member), throttle.WithQuotas(throttle.Quotas{
+			Tags: map[string]throttle.Quota{"acme": {Reserved: 30}, "beta": {Total: 40}},
+		}))
+		require.NoError(t, err)
+		defer func() {
+			require.NoError(t, th.Close())
+			require.NoError(t, member.Leave(t.Context()))
+		}()
+		time.Sleep(30 * time.Second)
+		f(t, store, th)
+	})
+}
+
+// What is set is what is got, of that tag alone; to clear what is not there is no fault.
+func TestQuota(t *testing.T) {
+	withQuotas(t, func(t *testing.T, store consensus.Store, _ *throttle.Throttle) {
+		tm := newTerminal(store, "NUMATHROTTLE_POOL=p", "NUMATHROTTLE_MAX=100",
+			"NUMATHROTTLE_QUOTAS={tags: {acme: {reserved: 30}, beta: {total: 40}}}")
+		const then = ", from the next sync of each processor on; "
+		for _, c := range []struct{ args, want string }{
+			{"clear acme", "p: tag acme <empty>"},
+			{"get acme", "p: tag acme <empty>"},
+			{"list", "p: <empty>: no quota is changed\np: 30 of 100 tokens per second are reserved"},
+			{"get acme --json", `{"pool":"p","tag":"acme","quota":null}`},
+			{"set acme --total 50", "p: tag acme {reserved: 30, total: 50}" + then + "30 of 100 tokens per second are reserved"},
+			{"get acme", "p: tag acme {reserved: 30, total: 50}"},
+			{"set acme --reserved 40 --weight 3", "p: tag acme {reserved: 40, total: 50, weight: 3}" + then + "40 of 100 tokens per second are reserved"},
+			{"get gamma", "p: tag gamma <empty>"},
+			{
+				"set --other --total=600 --per=1m --class=batch --hard=true --shadow=true --json",
+				`{"pool":"p","tag":"","quota":{"total":600,"per":"1m0s","class":"batch","hard":true,"shadow":true},"reserved":{"rate":30,"limit":100}}`,
+			},
+			{"get --other", "p: all other tags {total: 600, per: 1m0s, class: batch, hard: true, shadow: true}"},
+			{"get acme --json", `{"pool":"p","tag":"acme","quota":{"reserved":40,"total":50,"weight":3}}`},
+			{"set beta --budgets=[{amount:5e6,per:day,zone:Europe/Berlin,then:batch}]", "p: tag beta {total: 40, budgets: [{amount: 5000000, per: day, zone: Europe/Berlin, then: batch}]}" +
+				then + "30 of 100 tokens per second are reserved"},
+			{"set beta --budgets=[] --total 0", "p: tag beta {}" + then + "30 of 100 tokens per second are reserved"},
+			{"clear beta", "p: tag beta <empty>"},
+			{"list --json", `{"pool":"p","tags":{"acme":{"reserved":40,"total":50,"weight":3}},"other":{"total":600,"per":"1m0s","class":"batch","hard":true,"shadow":true},` +
+				`"reserved":{"rate":30,"limit":100}}`},
+			{"clear --other", "p: all other tags <empty>"},
+			{"clear acme --json", `{"pool":"p","tag":"acme","quota":null}`},
+		} {
+			args := strings.Fields(strings.ReplaceAll(c.args, ":5e6,per:day,zone:Europe/Berlin,then:batch", ":_5e6,_per:_day,_zone:_Europe/Berlin,_then:_batch"))
+			for i := range args {
+				args[i] = strings.ReplaceAll(args[i], "_", " ")
+			}
+			out, err := tm.run(t, append([]string{"quota"}, args...)...)
+			require.NoError(t, err, c.args)
+			require.Equal(t, c.want+"\n", out, c.args)
+		}
+		tm = newTerminal(store, "NUMATHROTTLE_POOL=p") // knows nothing of what is configured
+		out, err := tm.run(t, "quota", "set", "new", "--reserved=20")
+		require.NoError(t, err)
+		require.Equal(t, "p: tag new {reserved: 20}"+then+"50 of 100 tokens per second are reserved\n", out)
+	})
+}
+
+func TestQuotaFaults(t *testing.T) {
+	withQuotas(t, func(t *testing.T, store consensus.Store, _ *throttle.Throttle) {
+		tm := newTerminal(store, "NUMATHROTTLE_POOL=p")
+		for args, want := range map[string]string{
+			"set acme":               "numathrottle quota set: nothing is to be set, allowed: flags such as --total; numathrottle quota clear ends a change",
+			"set acme --total=x":     `numathrottle quota set: --total is "x", allowed: a whole number`,
+			"set acme --total=-1":    `quotas.tags.acme.total is -1, allowed: 0 (none) to 1000000000`,
+			"set acme --hard=yes":    `numathrottle quota set: --hard is "yes", allowed: true or false`,
+			"set acme --per=1":       `numathrottle quota set: --per is "1", allowed: a duration such as 1m`,
+			"set acme --class=":      "numathrottle quota set: --class is empty, allowed: interactive or batch",
+			"set acme --class=low":   `quotas.tags.acme.class is "low", allowed: interactive or batch`,
+			"set acme --budgets=x":   "numathrottle quota set: --budgets is a single value, allowed: a list",
+			"set acme --reserved=99": "tokens per second by all tags together, allowed: at most 100, the limit of processor \"a\", unless it is forced",
+			"set a b --total=1":      `numathrottle quota set: "b" is one argument too many, allowed: one TAG`,
+			"get a --other":          `numathrottle quota get: --other is set, and so is the tag "a", allowed: one of them`,
+			"set acme --nonsense=1":  "numathrottle quota set: --nonsense is no flag",
+			"list a":                 `numathrottle quota list: "a" is no command or argument, allowed: none`,
+		} {
+			_, err := tm.run(t, append([]string{"quota"}, strings.Fields(args)...)...)
+			require.ErrorContains(t, err, want, args)
+		}
+		for _, command := range []string{"get", "set", "clear"} {
+			_, err := tm.run(t, "quota", command)
+			require.EqualError(t, err, "numathrottle quota "+command+": TAG is missing, allowed: the name of a tag, or --other")
+			require.Contains(t, tm.errOut.String(), "numathrottle quota "+command+" [options] TAG", "help is printed")
+		}
+		out, err := tm.run(t, "quota", "list")
+		require.NoError(t, err)
+		require.Equal(t, "p: <empty>: no quota is changed\np: 30 of 100 tokens per second are reserved\n", out, "nothing was changed")
+
+		out, err = tm.run(t, "quota", "set", "more", "--reserved=90", "--force")
+		require.NoError(t, err)
+		require.Contains(t, out, "120 of 100 tokens per second are reserved")
+	})
+	store := memstore.New()
+	join(store, "p", "a", "1 0 600 60000000 0 0", consensus.Whole, 1).sync(t)
+	tm := newTerminal(store, "NUMATHROTTLE_POOL=p")
+	_, err := tm.run(t, "quota", "set", "acme", "--total=5")
+	require.ErrorContains(t, err, "no live processor of the pool has quotas")
+	out, err := tm.run(t, "quota", "list", "--json")
+	require.NoError(t, err)
+	require.JSONEq(t, `{"pool":"p","tags":{},"other":null,"reserved":null}`, out)
+}
+
+// The busiest tags come first, with what they ask for, what they should get, and why.
+func TestTop(t *testing.T) {
+	withQuotas(t, func(t *testing.T, store consensus.Store, th *throttle.Throttle) {
+		tm := newTerminal(store, "NUMATHROTTLE_POOL=p", "NUMATHROTTLE_MAX=100",
+			"NUMATHROTTLE_QUOTAS={tags: {acme: {reserved: 30}, beta: {total: 40}}}")
+		out, err := tm.run(t, "top")
+		require.NoError(t, err)
+		require.Equal(t, "p: 30 of 100 tokens per second are reserved\nno tag asks for anything\n", out)
+
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{}, 3)
+		for tag, each := range map[string]time.Duration{"acme": 100 * time.Millisecond, "beta": 5 * time.Millisecond, "": 5 * time.Millisecond} {
+			go func() {
+				defer func() { ended <- struct{}{} }()
+				l := th.ForTag(tag)
+				for ctx.Err() == nil {
+					l.TryAcquire(1)
+					time.Sleep(each)
+				}
+			}()
+		}
+		defer func() {
+			stop()
+			for range 3 {
+				<-ended
+			}
+		}()
+		time.Sleep(20 * time.Second)
+		out, err = tm.run(t, "top")
+		require.NoError(t, err)
+		lines := strings.Split(out, "\n")
+		require.Equal(t, []string{"TAG", "DEMAND", "TARGET", "LIMITED", "BY", "PROCESSORS"}, strings.Fields(lines[2]))
+		var tags, by []string
+		for _, line := range lines[3:6] {
+			fields := strings.Fields(strings.ReplaceAll(line, "(all others)", "other"))
+			tags, by = append(tags, fields[0]), append(by, fields[3])
+		}
+		require.Equal(t, []string{"other", "beta", "acme"}, tags, out)
+		require.Equal(t, []string{"limit", "total", "demand"}, by, out)
+
+		out, err = tm.run(t, "top", "--json")
+		require.NoError(t, err)
+		require.Contains(t, out, `"tag":"beta","demand":`)
+		out, err = newTerminal(store, "NUMATHROTTLE_POOL=p").run(t, "top")
+		require.NoError(t, err)
+		require.Contains(t, out, "#", "names that are not known are hashes")
+		out, err = newTerminal(store, "NUMATHROTTLE_POOL=p").run(t, "top", "beta")
+		require.NoError(t, err)
+		require.Contains(t, out, "beta")
+	})
+}

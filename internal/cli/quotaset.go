@@ -1,0 +1,190 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	ucli "github.com/urfave/cli/v3"
+
+	"github.com/numaproj-contrib/numathrottle/internal/quota/quotafile"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+const (
+	budgetsName = "budgets"
+	forceName   = "force"
+)
+
+// A quotaField is a flag of quota set: it is read as the setting of that name is, and put moves it from one quota to
+// another.
+type quotaField struct {
+	name, usage string
+	put         func(to, from *throttle.Quota)
+}
+
+var quotaFields = []quotaField{
+	{"reserved", "tokens per --per that the tag gets whenever it asks; 0: none", func(to, from *throttle.Quota) { to.Reserved = from.Reserved }},
+	{"total", "the most that it may use per --per; 0: no total", func(to, from *throttle.Quota) { to.Total = from.Total }},
+	{"burst", "how many tokens of the total can be saved up; 0: what it earns in 100ms", func(to, from *throttle.Quota) { to.Burst = from.Burst }},
+	{perName, "the period, 1ms to 744h; that of the limit if it was never set", func(to, from *throttle.Quota) { to.Per = from.Per }},
+	{"weight", "its part of what is not reserved, 1 to 1000", func(to, from *throttle.Quota) { to.Weight = from.Weight }},
+	{"class", "interactive or batch", func(to, from *throttle.Quota) { to.Class = from.Class }},
+	{
+		budgetsName, "amounts for calendar windows as in the file, such as [{amount: 5e6, per: day, zone: Europe/Berlin}]; []: none",
+		func(to, from *throttle.Quota) { to.Budgets = from.Budgets },
+	},
+	{"hard", "true or false: at most --total in any window of --per", func(to, from *throttle.Quota) { to.Hard = from.Hard }},
+	{"shadow", "true or false: count what would be refused, and refuse nothing", func(to, from *throttle.Quota) { to.Shadow = from.Shadow }},
+}
+
+func quotaFlags() []ucli.Flag {
+	flags := []ucli.Flag{&ucli.BoolFlag{Name: forceName, Usage: "reserve more than the limit, which scales down all that is reserved"}}
+	for i := range quotaFields {
+		flags = append(flags, &ucli.StringFlag{Name: quotaFields[i].name, Usage: quotaFields[i].usage})
+	}
+	return flags
+}
+
+// readQuota reads the flags that were given, as the file is read.
+func readQuota(cmd *ucli.Command) (q throttle.Quota, set []quotaField, err error) {
+	var text strings.Builder
+	text.WriteString("other:\n")
+	for _, f := range quotaFields {
+		if !cmd.IsSet(f.name) {
+			continue
+		}
+		value := cmd.String(f.name)
+		switch {
+		case value == "":
+			return q, nil, fmt.Errorf("%s: --%s is empty, allowed: %s", cmd.FullName(), f.name, f.usage)
+		case f.name == budgetsName:
+			value = strings.Join(strings.Fields(value), " ") // one line, as every other
+		default:
+			value = strconv.QuoteToASCII(value)
+		}
+		fmt.Fprintf(&text, "  %s: %s\n", f.name, value)
+		set = append(set, f)
+	}
+	if len(set) == 0 {
+		return q, nil, fmt.Errorf("%s: nothing is to be set, allowed: flags such as --total; numathrottle quota clear ends a change", cmd.FullName())
+	}
+	read, err := quotafile.Parse([]byte(text.String()))
+	if err != nil {
+		return q, nil, flagFaults(cmd, err)
+	}
+	return read.Other, set, nil
+}
+
+// flagFaults are the faults of a text that was made of flags, as those of the flags.
+func flagFaults(cmd *ucli.Command, err error) error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return fmt.Errorf("%s: %w", cmd.FullName(), err)
+	}
+	var errs []error
+	for _, err := range joined.Unwrap() {
+		if fault, ok := errors.AsType[*quotafile.FaultError](err); ok {
+			own := fault.FieldError
+			own.Field = "--" + strings.TrimPrefix(own.Field, "quotas.other.")
+			err = &own
+		}
+		errs = append(errs, fmt.Errorf("%s: %w", cmd.FullName(), err))
+	}
+	return errors.Join(errs...)
+}
+
+func (c *CLI) quotaSet(ctx context.Context, cmd *ucli.Command) error {
+	tag, err := c.tagOf(cmd)
+	if err != nil {
+		return err
+	}
+	given, set, err := readQuota(cmd)
+	if err != nil {
+		return err
+	}
+	return c.onPool(ctx, cmd, func(ctx context.Context, s *access) error {
+		changes, err := consensus.LoadQuotas(ctx, s.store, s.pool)
+		if err != nil {
+			return err
+		}
+		before := s.configured(tag)
+		if q := changeOf(&changes, tag); q != nil {
+			before = *q
+		}
+		q := before
+		for _, f := range set {
+			f.put(&q, &given)
+		}
+		o, err := consensus.LoadOverview(ctx, s.store, s.pool)
+		if err != nil {
+			return err
+		}
+		if err := consensus.SaveQuota(ctx, s.store, s.pool, tag, &q, cmd.Bool(forceName)); err != nil {
+			return err
+		}
+		// What the processors tell is from before.
+		r := reservedOf(&o)
+		r.rate = max(0, r.rate+reservedRate(&q, &o)-reservedRate(&before, &o))
+		if cmd.Bool(jsonName) {
+			return writeJSON(c.Out, struct {
+				Pool     string          `json:"pool"`
+				Tag      string          `json:"tag"` // empty: all others
+				Quota    *throttle.Quota `json:"quota"`
+				Reserved *reservedJSON   `json:"reserved"`
+			}{s.pool, tag, &q, r.json()})
+		}
+		_, err = fmt.Fprintf(c.Out, "%s: %s %s, from the next sync of each processor on; %s\n", printable(s.pool), tagText(tag), quotaText(&q), r)
+		return err
+	})
+}
+
+// reservedRate is what a quota reserves in a pool, in tokens per second.
+func reservedRate(q *throttle.Quota, o *consensus.Overview) float64 {
+	return float64(q.Reserved) / q.WithDefaults(o.Per).Per.Seconds()
+}
+
+// configured is the quota of a tag by the command's own settings; the zero Quota: they have none.
+func (s *access) configured(tag string) throttle.Quota {
+	if tag == "" {
+		return s.quotas.Other
+	}
+	return s.quotas.Tags[tag]
+}
+
+// quotaText is a quota as it stands in the file; nil is empty.
+func quotaText(q *throttle.Quota) string {
+	if q == nil {
+		return empty
+	}
+	var parts []string
+	add := func(name string, set bool, value any) {
+		if set {
+			parts = append(parts, fmt.Sprintf("%s: %v", name, value))
+		}
+	}
+	add("reserved", q.Reserved != 0, q.Reserved)
+	add("total", q.Total != 0, q.Total)
+	add("burst", q.Burst != 0, q.Burst)
+	add(perName, q.Per != 0, q.Per)
+	add("weight", q.Weight != 0, q.Weight)
+	add("class", q.Class != "", q.Class)
+	var budgets []string
+	for _, b := range q.Budgets {
+		text := fmt.Sprintf("{amount: %d, per: %s", b.Amount, b.Per)
+		if b.Zone != "" {
+			text += ", zone: " + b.Zone
+		}
+		if b.Then != "" {
+			text += ", then: " + string(b.Then)
+		}
+		budgets = append(budgets, text+"}")
+	}
+	add(budgetsName, len(budgets) > 0, "["+strings.Join(budgets, ", ")+"]")
+	add("hard", q.Hard, true)
+	add("shadow", q.Shadow, true)
+	return "{" + strings.Join(parts, ", ") + "}"
+}

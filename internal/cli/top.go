@@ -1,0 +1,152 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"text/tabwriter"
+
+	ucli "github.com/urfave/cli/v3"
+
+	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// topTags is how many tags are shown unless --all says otherwise.
+const topTags = 16
+
+const allName = "all"
+
+func (c *CLI) topCommand() *ucli.Command {
+	return &ucli.Command{
+		Name:      "top",
+		Usage:     "show the busiest tags of a pool, and what limits them",
+		ArgsUsage: "[TAG ...]",
+		Description: "Processors tell hashes of tags, and no names. Those of the command's own setting quotas, of what quota set has changed, and TAGs " +
+			"are known; others show as hashes. Targets are those of the same quotas.",
+		Flags: []ucli.Flag{
+			&ucli.BoolFlag{Name: jsonName, Usage: "print a line of JSON"},
+			&ucli.BoolFlag{Name: allName, Usage: fmt.Sprintf("all of them, not only the %d busiest", topTags)},
+		},
+		ArgValidator: func(context.Context, *ucli.Command) error { return nil }, // tags
+		Action:       c.top,
+	}
+}
+
+// A tagUse is what --json prints of a tag. Rates are in tokens per second.
+type tagUse struct {
+	Tag        string  `json:"tag"`            // empty: all without a quota of their own
+	Hash       string  `json:"hash,omitempty"` // of a name that is not known
+	Unnamed    bool    `json:"unnamed,omitempty"`
+	Demand     float64 `json:"demand"`
+	Target     float64 `json:"target"`
+	By         string  `json:"by,omitempty"`
+	Processors int     `json:"processors"`
+}
+
+func (c *CLI) top(ctx context.Context, cmd *ucli.Command) error {
+	return c.onPool(ctx, cmd, func(ctx context.Context, s *access) error {
+		changes, err := consensus.LoadQuotas(ctx, s.store, s.pool)
+		if err != nil {
+			return err
+		}
+		o, err := consensus.LoadOverview(ctx, s.store, s.pool)
+		if err != nil {
+			return err
+		}
+		_, roster, err := pooldoc.Load(ctx, s.store, s.pool)
+		if err != nil {
+			return err
+		}
+		uses := tagUses(roster, &o, s.inForce(&changes, cmd.Args().Slice()))
+		more := 0
+		if !cmd.Bool(allName) && len(uses) > topTags {
+			uses, more = uses[:topTags], len(uses)-topTags
+		}
+		var page bytes.Buffer
+		if cmd.Bool(jsonName) {
+			err = writeJSON(&page, struct {
+				Pool     string        `json:"pool"`
+				Reserved *reservedJSON `json:"reserved"`
+				Tags     []tagUse      `json:"tags"`
+				More     int           `json:"more"`
+			}{s.pool, reservedOf(&o).json(), uses, more})
+		} else {
+			writeTop(&page, s.pool, reservedOf(&o), uses, more)
+		}
+		if err == nil {
+			_, err = page.WriteTo(c.Out)
+		}
+		return err
+	})
+}
+
+// inForce are the quotas that processors with the command's settings go by, and names without a quota of their own.
+func (s *access) inForce(changes *consensus.QuotaChanges, names []string) throttle.Quotas {
+	q := s.quotas
+	if q.Tags = maps.Clone(q.Tags); q.Tags == nil {
+		q.Tags = map[string]throttle.Quota{}
+	}
+	maps.Copy(q.Tags, changes.Tags)
+	if changes.Other != nil {
+		q.Other = *changes.Other
+	}
+	for _, name := range names {
+		if _, known := q.Tags[name]; !known && name != "" {
+			_, q.Tags[name] = s.quotas.Find(name)
+		}
+	}
+	return q
+}
+
+// tagUses are the tags of a pool, the busiest first.
+func tagUses(roster []consensus.RosterRow, o *consensus.Overview, q throttle.Quotas) []tagUse {
+	uses := []tagUse{}
+	limit := reservedOf(o).limit
+	for _, u := range consensus.PlanTags(roster, q.WithDefaults(o.Per), limit) {
+		use := tagUse{Tag: u.Tag, Unnamed: u.Unnamed, Demand: u.Demand, Target: u.Target, By: u.By, Processors: u.Processors}
+		named := u.Tag != "" || u.Key == 0 && !u.Unnamed
+		if _, own := q.Find(u.Tag); named && u.By == "demand" && own.Total > 0 && u.Target <= 1.01*u.Demand {
+			use.By = "total" // a processor tells no demand above it
+		}
+		if u.Tag == "" && u.Key != 0 {
+			use.Hash = fmt.Sprintf("%010x", u.Key)
+		}
+		uses = append(uses, use)
+	}
+	return uses
+}
+
+func writeTop(out io.Writer, pool string, r reserved, uses []tagUse, more int) {
+	_, _ = fmt.Fprintf(out, "%s: %s\n", printable(pool), r)
+	if len(uses) == 0 {
+		_, _ = fmt.Fprintln(out, "no tag asks for anything")
+		return
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(table, "\nTAG\tDEMAND\tTARGET\tLIMITED BY\tPROCESSORS")
+	for i := range uses {
+		u := &uses[i]
+		name := printable(u.Tag)
+		switch {
+		case u.Unnamed:
+			name = "(not told by name)"
+		case u.Hash != "":
+			name = "#" + u.Hash
+		case u.Tag == "":
+			name = "(all others)"
+		}
+		target, by := "-", "-"
+		if u.By != "" {
+			target, by = fmt.Sprintf("%.4g/s", u.Target), u.By
+		}
+		_, _ = fmt.Fprintf(table, "%s\t%.4g/s\t%s\t%s\t%d\n", name, u.Demand, target, by, u.Processors)
+	}
+	_ = table.Flush()
+	if more > 0 {
+		_, _ = fmt.Fprintf(out, "and %d more; see --%s\n", more, allName)
+	}
+}

@@ -1,0 +1,65 @@
+package open
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/internal/quota/quotafile"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// QuotasField is a setting that holds quotas, for a program of this module whose limit has another name. It checks
+// their form alone; allowed says more of what is allowed.
+func QuotasField[C any](allowed, doc string, at func(*C) *throttle.Quotas) config.Field[C] {
+	return config.Field[C]{
+		Key: "quotas", Allowed: "a mapping with `tags`, `match` and `other`, in the variable too; " + allowed, Default: "none", Doc: doc,
+		Value: config.Block(
+			func(c *C, n *yaml.Node) (faults []config.BlockFault) {
+				q, wrong := quotafile.Decode(n)
+				for _, f := range wrong {
+					faults = append(faults, config.BlockFault{Field: f.Field, Problem: f.Problem, Allowed: f.Allowed, Line: f.Line})
+				}
+				*at(c) = q
+				return faults
+			},
+			func(c *C) string { return showQuotas(*at(c)) }),
+	}
+}
+
+// showQuotas is the setting in one line; empty for none.
+func showQuotas(q throttle.Quotas) string {
+	if !q.Given() {
+		return ""
+	}
+	text, err := json.Marshal(q)
+	if err != nil { // nothing in it can fail
+		return config.Redacted
+	}
+	return string(text)
+}
+
+// CheckQuotas returns what is wrong with the quotas of c for its limit, policy and store, for a program of this module whose
+// limit has another name. What is wrong with these by themselves is not its business.
+func CheckQuotas(c *Config) []error {
+	if !c.Quotas.Given() {
+		return nil
+	}
+	var faults []error
+	for _, err := range config.Split(c.Quotas.Validate(c.Limit.Max, c.Limit.Per)) {
+		faults = append(faults, fmt.Errorf("numathrottle: %w", err))
+	}
+	if c.Policy == PolicyEven {
+		faults = append(faults, &config.FieldError{
+			Field: "policy", Problem: "is even, but quotas divide the limit by what tags ask for", Allowed: "`fair` with quotas",
+		})
+	}
+	if store, _ := config.ParseStore(c.Store); store.Kind == config.Static {
+		faults = append(faults, &config.FieldError{
+			Field: "quotas", Problem: "are set, but the store is static", Allowed: "none with static://, whose replicas do not know of each other",
+		})
+	}
+	return faults
+}
