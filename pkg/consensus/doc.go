@@ -223,6 +223,34 @@
 // keeps its claim. What the dead process owed is earned before its death is named. Naming
 // the death of a live process breaks the bound: the store believes it.
 //
+// # Tags
+//
+// A limiter with quotas shares its limit among tags: tenants, models, keys. Two things hold over the whole pool:
+//
+//   - A total, and a budget, is a till: one number at the store for each tag. Each request draws for its tags what they
+//     will use until a bit after the next answer. So no total is divided by the number of processors, and no budget is
+//     counted twice. Package driver has the rules of tills.
+//   - What is reserved, and who comes first, is policy (package internal/fairtags). Each processor tells in its row what
+//     its busiest tags ask for. From the same roster all work out who should have which share, tags first, then
+//     processors. A policy cannot break a bound.
+//
+// The processor's side of a till:
+//
+//   - What was drawn is void two intervals after the request was sent, by the monotonic clock.
+//   - What would be over before the next request is given back by this one. It has left the limiter's hand before. It is
+//     told until a request that says it is answered. What was drawn before the store forgot something, or in an earlier
+//     incarnation, is not given back.
+//   - Budget windows are worked out by the store's clock, as answers tell it. What is known to be spent is told by maximum.
+//   - Tills serve once every live processor tells of its tags: older releases would write a record without them. Until
+//     then, and with Degrade while the store is away, each processor gives a tag total x its own share; while it changes
+//     over, lots of both kinds can be good for two intervals. With Stop nothing is granted two intervals after the store
+//     was heard last.
+//   - A processor whose row tells nothing new for two and a half intervals keeps its claim, and its demand counts no more.
+//   - The tags of a pattern are one tag for the policy, and each has its own till.
+//
+// The document "quota" changes quotas while they are in use: SaveQuota. One that cannot be read changes nothing, but a till
+// that knows a newer version gives nothing by an older one.
+//
 // # States of a processor
 //
 //	           answer with a share
