@@ -86,29 +86,39 @@ func TestPeersLetCallsThrough(t *testing.T) {
 	}
 }
 
-// A run adds up: what is granted, as a part of the limit, and nothing is asked of a store that there is not.
+// A run adds up what is granted while it looks, and nothing is asked of a store that there is not.
 func TestRunPeer(t *testing.T) {
-	b := &bench{progress: io.Discard}
 	synctest.Test(t, func(t *testing.T) {
-		grants := make(chan struct{}, 40)
-		for range cap(grants) {
-			grants <- struct{}{}
-		}
+		b := &bench{progress: io.Discard}
 		p := peer{"test", func(context.Context, *peerEnv) ([]waiter, func() error, error) {
+			// Each goroutine is granted ten a second.
 			wait := func(ctx context.Context) error {
-				select {
-				case <-grants:
-					return nil
-				case <-ctx.Done():
-					return ctx.Err()
+				if !pause(ctx, 100*time.Millisecond) {
+					return context.Cause(ctx)
 				}
+				return nil
 			}
 			return []waiter{wait, wait, wait, wait}, func() error { return nil }, nil
 		}}
-		run, err := b.runPeer(t.Context(), nil, p, peerWork{max: 100, busy: 1, length: 4 * time.Second})
+		run, err := b.runPeer(t.Context(), nil, p, peerWork{max: 100, busy: 1, from: time.Second, length: 4 * time.Second})
 		require.NoError(t, err)
-		require.InDelta(t, 0.1, run.use, 1e-9, "40 of 400")
-		require.InDelta(t, 0.4, run.worst, 1e-9, "40 of 100 in a second")
+		require.InDelta(t, 1.6, run.use, 1e-9, "640 of 400")
+		require.InDelta(t, 1.6, run.worst, 1e-9, "160 of 100 in a second")
 		require.False(t, run.uses)
+	})
+}
+
+// A limiter that fails ends the run.
+func TestRunPeerFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broken := errors.New("broken")
+		b := &bench{progress: io.Discard}
+		ended := false
+		p := peer{"test", func(context.Context, *peerEnv) ([]waiter, func() error, error) {
+			return []waiter{func(context.Context) error { return broken }}, func() error { ended = true; return nil }, nil
+		}}
+		_, err := b.runPeer(t.Context(), nil, p, peerWork{max: 100, busy: 1, length: time.Hour})
+		require.ErrorIs(t, err, broken)
+		require.True(t, ended)
 	})
 }
