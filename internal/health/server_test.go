@@ -103,7 +103,7 @@ func full() Limit {
 			Lease: Duration(10 * time.Second), LeaseLeft: Duration(9100 * time.Millisecond), Interval: Duration(time.Second),
 			Frozen: Duration(7 * time.Second), FrozenBy: "new record", PauseMissing: []string{"pod-7", "pod-8"},
 			Disagree: "600 per 1m0s (pod-3) counts; 900 per 1m0s (pod-9<)",
-			Roster: []Processor{{ID: "pod-9", Claim: 0.875, Demand: 0.75, PoolSize: 5}},
+			Roster:   []Processor{{ID: "pod-9", Claim: 0.875, Demand: 0.75, PoolSize: 5}},
 		},
 		Store: Store{URL: "redis://h:6379", Failures: 6, LastError: "dial tcp: refused"},
 	}
