@@ -98,11 +98,11 @@ func init() { //nolint:gochecknoinits // the library has its templates in variab
 
 // withoutCommon leaves the common flags out of a template.
 func withoutCommon(template string) string {
-	begin := strings.Index(template, "{{if .VisiblePersistentFlags}}")
-	if begin < 0 {
+	own, _, found := strings.Cut(template, "{{if .VisiblePersistentFlags}}")
+	if !found {
 		return template
 	}
-	return template[:begin] + "\n\nThe flags that say which store and pool stand in: " + name + " --help\n"
+	return own + "\n\nThe flags that say which store and pool stand in: " + name + " --help\n"
 }
 
 // The flags of every command that are none of the settings.

@@ -93,7 +93,8 @@ func requireGolden(t *testing.T, file, got string) {
 
 func TestHelp(t *testing.T) {
 	for file, args := range map[string][]string{
-		"help.golden": {"--help"}, "help-status.golden": {"status", "--help"}, "help-limit-set.golden": {"limit", "set", "--help"}, "help-limit.golden": {"help", "limit"},
+		"help.golden": {"--help"}, "help-status.golden": {"status", "--help"}, "help-limit-set.golden": {"limit", "set", "--help"},
+		"help-limit.golden": {"help", "limit"},
 	} {
 		tm := newTerminal(nil)
 		out, err := tm.run(t, args...)
@@ -218,7 +219,8 @@ func TestWrongUsage(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"stauts"}, `numathrottle: "stauts" is no command or argument, allowed: pools, status, limit, pause, resume, quota, top, console, check, proxy, stop-notice, completion`},
+		{[]string{"stauts"}, `numathrottle: "stauts" is no command or argument, allowed: pools, status, limit, pause, resume, quota, top, console, check, ` +
+			`proxy, stop-notice, completion`},
 		{[]string{"check", "it"}, `numathrottle check: "it" is no command or argument, allowed: none`},
 		{[]string{"limit", "sett"}, `numathrottle limit: "sett" is no command or argument, allowed: show, set, clear`},
 		{[]string{"limit", "set", "100"}, `numathrottle limit set: "100" is no command or argument, allowed: none`},
@@ -279,7 +281,10 @@ func (failing) Load(context.Context, string) ([]driver.Document, []consensus.Ros
 }
 
 func TestErrorsOfTheStore(t *testing.T) {
-	for _, args := range [][]string{{"status"}, {"pause", "show"}, {"pause", "set"}, {"resume"}, {"limit", "show"}, {"limit", "set", "--max=1"}, {"limit", "clear"}} {
+	for _, args := range [][]string{
+		{"status"}, {"pause", "show"}, {"pause", "set"}, {"resume"},
+		{"limit", "show"}, {"limit", "set", "--max=1"}, {"limit", "clear"},
+	} {
 		_, err := newTerminal(failing{memstore.New()}, "NUMATHROTTLE_POOL=p").run(t, args...)
 		require.ErrorContains(t, err, "no such day", args)
 		require.Equal(t, ExitStore, ExitCode(err))

@@ -36,7 +36,7 @@ func (c *CLI) consoleCommand() *ucli.Command {
 			"The token is the variable " + tokenVariable + ", or the content of a file, and no flag: all users of the machine would see it.",
 		Flags: []ucli.Flag{
 			&ucli.StringFlag{Name: listenName, Usage: "where to listen, HOST:PORT (" + listenVariable + ")", DefaultText: console.DefaultListen},
-			&ucli.StringFlag{Name: tokenFileName, Usage: fmt.Sprintf("the file with the token, at least %d bytes (%s)", console.MinTokenBytes, tokenFileVariable)},
+			&ucli.StringFlag{Name: tokenFileName, Usage: "the file with the token, at least 16 bytes (" + tokenFileVariable + ")"},
 		},
 		Action: c.console,
 	}

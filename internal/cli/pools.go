@@ -66,7 +66,8 @@ func (c *CLI) printPools(ctx context.Context, s *access, names []string, asJSON 
 			errs = append(errs, writeJSON(c.Out, newStatus(&o)))
 		default:
 			use, waiting := useOf(&o)
-			_, _ = fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%d\t%s\n", printable(name), len(o.Processors), shortLimit(&o), fraction(use), waiting, stateOf(&o, time.Now()))
+			_, _ = fmt.Fprintf(table, "%s\t%d\t%s\t%s\t%d\t%s\n", printable(name), len(o.Processors), shortLimit(&o), fraction(use), waiting,
+				stateOf(&o, time.Now()))
 		}
 	}
 	return errors.Join(append(errs, table.Flush())...)

@@ -115,12 +115,16 @@ func Serve(ctx context.Context, c Config, listening func(addr net.Addr)) error {
 		ErrorLog:    slog.NewLogLogger(k.c.Logger.Handler(), slog.LevelWarn),
 		BaseContext: func(net.Listener) context.Context { return ctx }, // streams end with it
 	}
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
+	var stopped error
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		stopped = server.Serve(listener)
+	}()
 	listening(listener.Addr())
 	select {
-	case err := <-served:
-		return fmt.Errorf("console: %w", err)
+	case <-served:
+		return fmt.Errorf("console: %w", stopped)
 	case <-ctx.Done():
 	}
 	last, done := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)

@@ -419,7 +419,7 @@ func TestServe(t *testing.T) {
 	_, err = c.Get(c.url)
 	require.Error(t, err)
 
-	taken, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it ends at once
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, taken.Close()) }()
 	err = Serve(t.Context(), Config{Store: memstore.New(), Listen: taken.Addr().String(), Logger: quiet}, func(net.Addr) {})

@@ -28,17 +28,34 @@ func changes(was, is *snapshot, now time.Time) (list []event) {
 			add("leave", "%s left, or its claim was removed", p.ID)
 		}
 	}
+	list = append(list, pauseChanges(was, is, now)...)
+	return append(list, limitChanges(was, is, now)...)
+}
+
+// pauseChanges are those of what is paused.
+func pauseChanges(was, is *snapshot, now time.Time) (list []event) {
+	add := func(format string, args ...any) {
+		list = append(list, event{now.UnixMilli(), "pause", fmt.Sprintf(format, args...)})
+	}
 	for _, p := range is.Pauses {
 		if old, ok := pauseOf(was, p.Tag); !ok {
-			add("pause", "paused: %s", p.text())
+			add("paused: %s", p.text())
 		} else if old != p {
-			add("pause", "the pause was changed: %s", p.text())
+			add("the pause was changed: %s", p.text())
 		}
 	}
 	for _, p := range was.Pauses {
 		if _, ok := pauseOf(is, p.Tag); !ok {
-			add("pause", "no longer paused: %s", p.What)
+			add("no longer paused: %s", p.What)
 		}
+	}
+	return list
+}
+
+// limitChanges are those of what may be used.
+func limitChanges(was, is *snapshot, now time.Time) (list []event) {
+	add := func(kind, format string, args ...any) {
+		list = append(list, event{now.UnixMilli(), kind, fmt.Sprintf(format, args...)})
 	}
 	switch {
 	case is.Override != nil && (was.Override == nil || *was.Override != *is.Override):

@@ -83,8 +83,10 @@ func fail(w http.ResponseWriter, code int, text string) { answer(w, code, failur
 func answer(w http.ResponseWriter, code int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	enc := json.NewEncoder(w)
-	_ = enc.Encode(v) // the client has gone
+	text, err := json.Marshal(v)
+	if err == nil {
+		_, _ = w.Write(text) // the client has gone
+	}
 }
 
 // A whoami is what the page is told of its session.
@@ -227,7 +229,7 @@ func (a *asked) until(now time.Time) time.Time {
 // seconds is a duration; what is beyond what one can hold is refused as too long.
 func seconds(f float64) time.Duration {
 	const most = 1e9 // more than thirty years
-	return time.Duration(min(max(f, -most), most)*1e6).Round(1) * time.Microsecond
+	return time.Duration(min(max(f, -most), most) * float64(time.Second)).Round(time.Microsecond)
 }
 
 func (k *Console) pause(w http.ResponseWriter, r *http.Request, s session) {

@@ -76,7 +76,7 @@ func (s *sessions) begin(w http.ResponseWriter, r *http.Request, token, by strin
 	}
 	o := session{word: rand.Text(), by: by, ends: now.Add(sessionFor)}
 	s.open[sha256.Sum256([]byte(key))] = o
-	http.SetCookie(w, &http.Cookie{
+	http.SetCookie(w, &http.Cookie{ //nolint:gosec // without TLS, as on loopback, a Secure one would not come back
 		Name: cookieName, Value: key, Path: "/", MaxAge: int(sessionFor / time.Second), HttpOnly: true,
 		SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil,
 	})
@@ -102,7 +102,7 @@ func (s *sessions) end(w http.ResponseWriter, r *http.Request) {
 		delete(s.open, sha256.Sum256([]byte(cookie.Value)))
 		s.mu.Unlock()
 	}
-	http.SetCookie(w, &http.Cookie{Name: cookieName, Path: "/", MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteStrictMode})
+	http.SetCookie(w, &http.Cookie{Name: cookieName, Path: "/", MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteStrictMode}) //nolint:gosec // it holds nothing
 }
 
 // matches tells whether a request repeats the word of its session.

@@ -105,7 +105,7 @@ func TestOnePollerForAll(t *testing.T) {
 	defer cancel()
 	for range 20 {
 		_, _, stop := h.look(ctx, "p")
-		defer stop()
+		t.Cleanup(stop)
 	}
 	require.Eventually(t, func() bool { return store.asked("p") > 0 }, 10*time.Second, time.Millisecond)
 	require.Equal(t, 1, store.asked("p"))

@@ -35,7 +35,7 @@ func serveConsole(ctx context.Context, storeURL, pool string) (address string, e
 	case addr := <-at:
 		end = func() {
 			cancel()
-			<-ended // the demo is over
+			_ = <-ended // the demo is over
 		}
 		return fmt.Sprintf("http://%s/#pool=%s", addr, url.QueryEscape(pool)), end, nil
 	case err := <-ended:

@@ -18,7 +18,7 @@ func TestConsoleOfTheDemo(t *testing.T) {
 	for range 2 {
 		address, end, err := serveConsole(t.Context(), store, "demo/1")
 		require.NoError(t, err)
-		defer end()
+		t.Cleanup(end)
 		require.True(t, strings.HasSuffix(address, "/#pool=demo%2F1"), address)
 		resp, err := http.Get(address)
 		require.NoError(t, err)

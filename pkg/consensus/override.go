@@ -64,7 +64,8 @@ func (o Override) lasting(now time.Time) (Override, error) {
 	left := o.Until.Sub(now)
 	if left <= 0 || left > limit.MaxPause {
 		return o, &RequestError{
-			Field: "Until of the override", Value: "in " + left.String(), Allowed: "the zero Time (until it is cleared), or within " + limit.MaxPause.String() + " from now",
+			Field: "Until of the override", Value: "in " + left.String(),
+			Allowed: "the zero Time (until it is cleared), or within " + limit.MaxPause.String() + " from now",
 		}
 	}
 	o.ending.left, o.Until = max(left.Truncate(time.Microsecond), time.Microsecond), o.Until.UTC().Truncate(time.Second)

@@ -30,7 +30,7 @@ type ending struct {
 func (e *ending) load(m moment, o *Override) { e.end = o.entry().ends(m) }
 
 // entry is the override's end in the form of a pause.
-func (o *Override) entry() *entry { return &entry{at: o.ending.at, left: o.ending.left} }
+func (o Override) entry() *entry { return &entry{at: o.ending.at, left: o.ending.left} }
 
 // change returns the override that should take the place of the one in force, if another one should.
 func (e *ending) change(m moment, o Override, held pooldoc.Held) (next Override, due bool) {

@@ -20,14 +20,30 @@ func TestSettings(t *testing.T) {
 		notes            []string
 		want, overridden string
 	}{
-		"nobody":                   {nil, "", ""},
-		"the same":                 {[]string{"1 0 600 60000000 0 0", "1 0 600 60000000 7 8 u:3 w:1"}, "", ""},
-		"one tells nothing":        {[]string{"1 0 600 60000000 0 0", "", "2 of a later version"}, "", ""},
-		"the lowest counts":        {[]string{"1 0 900 60000000 0 0", "1 0 10 1000000 0 0", "1 0 900 60000000 0 0"}, "10 per 1s (b) counts; 900 per 1m0s (a, c)", "10 per 1s (b); 900 per 1m0s (a, c)"},
-		"equal rates are no limit": {[]string{"1 0 600 60000000 0 0", "1 0 10 1000000 0 0"}, "10 per 1s (b) counts; 600 per 1m0s (a) counts", "10 per 1s (b); 600 per 1m0s (a)"},
-		"hard or not":              {[]string{"1 1 600 60000000 0 0", "1 0 600 60000000 0 0"}, "600 per 1m0s (b) counts; 600 per 1m0s, hard (a) counts", "600 per 1m0s (b); 600 per 1m0s, hard (a) caps the override for these"},
-		"calls in flight":          {[]string{"1 n:30", "1 n:20 w:4", "1 n:30 p:7"}, "20 calls in flight (b) counts for their part; 30 calls in flight (a, c) counts for their part", "20 calls in flight (b) counts for their part; 30 calls in flight (a, c) counts for their part"},
-		"rates and slots":          {[]string{"1 n:30", "1 0 600 60000000 0 0"}, "600 per 1m0s (b) counts; 30 calls in flight (a) counts for their part", "600 per 1m0s (b); 30 calls in flight (a) counts for their part"},
+		"nobody":            {nil, "", ""},
+		"the same":          {[]string{"1 0 600 60000000 0 0", "1 0 600 60000000 7 8 u:3 w:1"}, "", ""},
+		"one tells nothing": {[]string{"1 0 600 60000000 0 0", "", "2 of a later version"}, "", ""},
+		"the lowest counts": {
+			[]string{"1 0 900 60000000 0 0", "1 0 10 1000000 0 0", "1 0 900 60000000 0 0"},
+			"10 per 1s (b) counts; 900 per 1m0s (a, c)", "10 per 1s (b); 900 per 1m0s (a, c)",
+		},
+		"equal rates": {
+			[]string{"1 0 600 60000000 0 0", "1 0 10 1000000 0 0"},
+			"10 per 1s (b) counts; 600 per 1m0s (a) counts", "10 per 1s (b); 600 per 1m0s (a)",
+		},
+		"hard or not": {
+			[]string{"1 1 600 60000000 0 0", "1 0 600 60000000 0 0"},
+			"600 per 1m0s (b) counts; 600 per 1m0s, hard (a) counts", "600 per 1m0s (b); 600 per 1m0s, hard (a) caps the override for these",
+		},
+		"calls in flight": {
+			[]string{"1 n:30", "1 n:20 w:4", "1 n:30 p:7"},
+			"20 calls in flight (b) counts for their part; 30 calls in flight (a, c) counts for their part",
+			"20 calls in flight (b) counts for their part; 30 calls in flight (a, c) counts for their part",
+		},
+		"rates and slots": {
+			[]string{"1 n:30", "1 0 600 60000000 0 0"},
+			"600 per 1m0s (b) counts; 30 calls in flight (a) counts for their part", "600 per 1m0s (b); 30 calls in flight (a) counts for their part",
+		},
 	} {
 		settings := Settings(rowsOf(c.notes...))
 		require.Equal(t, c.want, Disagreement(settings, false), name)

@@ -9,6 +9,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/limit"
 	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
 	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/internal/sharing"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )

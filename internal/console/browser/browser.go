@@ -153,10 +153,13 @@ func (p *Page) call(method string, params map[string]any, result any) error {
 func (p *Page) Close() error {
 	_ = p.cmd.Process.Signal(os.Interrupt)
 	p.pipe.close()
-	done := make(chan error, 1)
-	go func() { done <- p.cmd.Wait() }()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = p.cmd.Wait() // how it ends does not matter
+	}()
 	select {
-	case <-done: // how it ends does not matter
+	case <-done:
 	case <-time.After(5 * time.Second):
 		_ = p.cmd.Process.Kill()
 		<-done

@@ -69,7 +69,7 @@ func take(ctx context.Context, length time.Duration, dark bool, out string) erro
 	}
 	go look(ctx, url+"/api/pool?name="+shown) // so that there is a past to see
 	return work(ctx, store, length, func() error {
-		return shoot(ctx, binary, url, browser.Size{Width: 1100, Height: 1400, Dark: dark}, out)
+		return shoot(ctx, binary, url, browser.Size{Width: 1100, Height: 1520, Dark: dark}, out)
 	})
 }
 
@@ -84,7 +84,10 @@ func shoot(ctx context.Context, binary, url string, size browser.Size, out strin
 	if err != nil {
 		return err
 	}
-	time.Sleep(settle)
+	select {
+	case <-ctx.Done():
+	case <-time.After(settle):
+	}
 	picture, err := page.Picture()
 	if err := errors.Join(err, page.Close()); err != nil {
 		return err
@@ -114,7 +117,7 @@ func work(ctx context.Context, store consensus.Store, length time.Duration, end 
 		if err != nil {
 			return err
 		}
-		defer p.end()
+		defer p.end() //nolint:revive // they end with the work
 		pods = append(pods, p)
 	}
 	steps := []func() error{

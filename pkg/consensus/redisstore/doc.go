@@ -78,7 +78,8 @@
 // &{numathrottle:*}:push* (servers from 7 on allow a new user none) and +subscribe
 // +unsubscribe +publish, in a Cluster of servers from 7 on +ssubscribe +sunsubscribe
 // +spublish; without them pauses count from the next sync on instead of at once. docs/stores.md
-// has the same as lines of a configuration. Who lists pools (Pools), which no processor does, needs +scan. A client that is not made with ClientOptions sends more:
+// has the same as lines of a configuration. Who lists pools (Pools), which no processor does, needs +scan.
+// A client that is not made with ClientOptions sends more:
 // +client|setinfo, and in a Cluster +command unless DisableRoutingPolicies is set.
 //
 // # News
