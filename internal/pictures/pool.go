@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -39,7 +40,7 @@ type pod struct {
 	pushed throttle.Lease
 	busy   bool
 	spread float64
-	flow   throttle.Flow // at the request answered last, at flowAt
+	flow   limit.Usage // at the request answered last, at flowAt
 	flowAt time.Duration
 }
 
