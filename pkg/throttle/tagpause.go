@@ -141,10 +141,11 @@ func (l pauseChild) Seat(n, least int, _ time.Time) waiter { return waiter{N: n,
 func (l pauseChild) Stand(w *waiter) {
 	held := &l.t.tags.held
 	held.mu.Lock()
-	if !w.Queued() {
-		held.queue.Insert(w)
+	defer held.mu.Unlock()
+	if w.Queued() {
+		return
 	}
-	held.mu.Unlock()
+	held.queue.Insert(w)
 	if l.peek(0) {
 		w.Attempt.Wake() // it ended meanwhile
 	}
