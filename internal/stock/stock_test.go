@@ -45,8 +45,8 @@ func TestDueIsThereThen(t *testing.T) {
 			s := local(quota.Quota{Total: total, Burst: 1})
 			s.Reach(0, n)
 			wait, _, _ := s.Due(0, n)
-			require.EqualValues(t, n, s.AtHand(int64(wait)), "total %d", total)
-			require.EqualValues(t, n, s.AtHand(1000*second), "total %d", total)
+			require.Equal(t, n, s.AtHand(int64(wait)), "total %d", total)
+			require.Equal(t, n, s.AtHand(1000*second), "total %d", total)
 		}
 	}
 }
