@@ -106,7 +106,7 @@
 // intervals of the processor from the send of the request. A processor that has been stopped for
 // longer has nothing.
 //
-//   - Draw. Paid rises by what is owed, falls by what is given back if that counts, and is at least
+//   - Draw. Paid rises by what is owed, falls by what is given back and not earned yet, and is at least
 //     the logical clock less what the burst costs. Then the till gives as many tokens as were
 //     asked for, cost no more than is left until h after the clock, and are left of each
 //     budget. n tokens cost n x Per / Total, rounded up to microseconds, in doubles.
@@ -115,7 +115,8 @@
 //     says Frozen.
 //   - What is given back counts only if the newest request on record is the one whose
 //     answer was taken last, nothing has been forgotten since, and the store is not held: so it
-//     counts once. What is owed counts always, twice at worst. Requests that are late, repeated or
+//     counts once. Tokens of which the time has passed can be given back to budgets alone, and reserved
+//     ones only while nobody has drawn after them: else what was not used could be handed on for ever. What is owed counts always, twice at worst. Requests that are late, repeated or
 //     refused draw nothing. What the first of two repeated ones drew is lost.
 //   - Freeze. From the beginning of a freeze on all tills are held for 1.19 times as long as a
 //     draw is good, for clocks run apart; longest when nothing is known of the pool before, else by

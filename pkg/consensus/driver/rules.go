@@ -36,6 +36,7 @@ const (
 	ruleTillBackAfterWipe             // and only if nothing was forgotten since they were drawn
 	ruleTillLate                      // a late or repeated request draws nothing and gives nothing back
 	ruleTillVersion                   // a request by an older version of the quotas draws nothing
+	ruleTillBackEarned                // of tokens given back only what is not earned yet can be drawn again
 	ruleTillSeenSum                   // what processors have seen spent is told by each of them: the largest counts
 	ruleDeadClone                     // the death of one of two processes that use an incarnation frees nothing
 )

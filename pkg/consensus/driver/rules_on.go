@@ -32,6 +32,7 @@ var board = failpoints.New("driver", map[string]failpoints.Rule{
 	"till-hold-short":      {Number: int(ruleTillHoldShort), Says: "hold tills for as long as a draw is good, with clocks that run apart"},
 	"till-back":            {Number: int(ruleTillBack), Says: "tokens given back count only if no request was recorded since the answer taken last"},
 	"till-back-after-wipe": {Number: int(ruleTillBackAfterWipe), Says: "tokens given back count only if nothing was forgotten since they were drawn"},
+	"till-back-earned":     {Number: int(ruleTillBackEarned), Says: "of tokens given back only what is not earned yet can be drawn again"},
 	"till-late":            {Number: int(ruleTillLate), Says: "a late or repeated request draws nothing and gives nothing back"},
 	"till-version":         {Number: int(ruleTillVersion), Says: "a request by an older version of the quotas draws nothing"},
 	"till-seen-sum":        {Number: int(ruleTillSeenSum), Says: "of what processors have seen spent the largest counts, not the sum"},

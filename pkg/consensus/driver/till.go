@@ -23,6 +23,11 @@ type Draw struct {
 	// BackSpent is at most Back. What the sender drew before an answer that says Frozen is lost: it is
 	// neither used nor given back.
 	Back, BackSpent, Owed int64
+	// BackPaid is the Drawn.Paid of the tokens given back, the least of them; 0 if they are to count for
+	// budgets alone. Of the total only that can be drawn again of which the time has not come: what was
+	// not used in its time is lost, or the tokens of a quiet hour could be handed on until all of them
+	// are used at once.
+	BackPaid int64
 	// Budgets are the amounts of calendar windows: at most MaxBudgets.
 	Budgets []BudgetDraw
 }
@@ -45,6 +50,8 @@ type Drawn struct {
 	// after that at the latest.
 	Tokens int64
 	From   time.Duration
+	// Paid is the logical time at which the last of them is earned, in microseconds.
+	Paid int64
 	// Spent is what is used of each budget, in the order of the request.
 	Spent []int64
 	// Lack says why there are not as many as were asked for.

@@ -22,3 +22,15 @@ func TestEveryTillScheduleNeedsItsRule(t *testing.T) {
 		require.True(t, played[int(r)], "no schedule needs rule %d", r)
 	}
 }
+
+// TestMutantsOfTills: random schedules, too, need the rule that what was not used in its time cannot be handed on. The others
+// are hidden from them by each other, and need the schedules above.
+func TestMutantsOfTills(t *testing.T) {
+	defer board.Leave(int(ruleTillBackEarned))()
+	for seed := range uint64(400) {
+		if _, within := playDrawers(seed); !within {
+			return
+		}
+	}
+	require.Fail(t, "no schedule needs the rule")
+}

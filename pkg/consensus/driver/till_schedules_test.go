@@ -75,9 +75,10 @@ func asks(n int64) Draw {
 	return Draw{Key: 7, Version: 5, Total: 1000, Per: time.Second, Burst: 1_000_000, Ask: n}
 }
 
-func givesBack(n, ask int64) Draw {
+// givesBack gives back some of what was drawn.
+func givesBack(n int64, of Drawn, ask int64) Draw {
 	d := asks(ask)
-	d.Back = n
+	d.Back, d.BackPaid = n, of.Paid
 	return d
 }
 
@@ -107,33 +108,54 @@ var tillSchedules = []struct {
 		return wrongTokens("5.5 s later", t.draw("b", asks(1000)), 0)
 	}},
 	{ruleTillBack, "what is given back by a request that is lost and sent again counts once", func(t *tillTrial) string {
-		t.draw("a", asks(1000))
-		t.send(t.request("a", []Draw{givesBack(500, 0)}))
-		t.send(t.request("a", []Draw{givesBack(500, 0)}))
+		got := t.draw("a", asks(1000))
+		t.send(t.request("a", []Draw{givesBack(500, got, 0)}))
+		t.send(t.request("a", []Draw{givesBack(500, got, 0)}))
 		return wrongTokens("to another", t.draw("b", asks(2000)), 500)
 	}},
 	{ruleTillBackAfterWipe, "what was drawn before a freeze is not given back after it", func(t *tillTrial) string {
-		t.draw("a", asks(1000))
+		reserved := asks(3000)
+		reserved.Ahead = time.Minute
+		got := t.draw("a", reserved)
 		t.at.Identity = "2"
 		t.draw("clock", asks(0))
 		t.seconds(2.5) // the hold ends after 2.38 s
 		t.draw("b", asks(2000))
-		return wrongTokens("after the hold", t.draw("a", givesBack(500, 2000)), 0)
+		return wrongTokens("after the hold", t.draw("a", givesBack(500, got, 2000)), 0)
 	}},
 	{ruleTillLate, "a late request gives nothing back", func(t *tillTrial) string {
-		t.draw("a", asks(1000))
-		back := t.request("a", []Draw{givesBack(500, 0)})
+		got := t.draw("a", asks(1000))
+		back := t.request("a", []Draw{givesBack(500, got, 0)})
 		t.take("a", back)
 		t.take("a", t.request("a", nil))
 		t.send(back)
 		return wrongTokens("to another", t.draw("b", asks(2000)), 500)
 	}},
 	{ruleTillLate, "a repeated request gives nothing back", func(t *tillTrial) string {
-		t.draw("a", asks(1000))
-		back := t.request("a", []Draw{givesBack(500, 0)})
+		got := t.draw("a", asks(1000))
+		back := t.request("a", []Draw{givesBack(500, got, 0)})
 		t.take("a", back)
 		t.send(back)
 		return wrongTokens("to another", t.draw("b", asks(2000)), 500)
+	}},
+	{ruleTillBackEarned, "what was not used in its time cannot be handed on", func(t *tillTrial) string {
+		got := t.draw("a", asks(1000))
+		t.seconds(1)
+		t.draw("b", asks(1000))
+		t.seconds(0.5)
+		return wrongTokens("half a second after another", t.draw("a", givesBack(1000, got, 1000)), 500)
+	}},
+	{ruleTillBackEarned, "a reservation that is given back brings no later one forward", func(t *tillTrial) string {
+		reserved := asks(3000)
+		reserved.Ahead = time.Minute
+		got := t.draw("a", reserved)
+		t.draw("b", reserved)
+		again := givesBack(3000, got, 3000)
+		again.Ahead = time.Minute
+		if from := t.draw("a", again).From; from != 9*time.Second {
+			return fmt.Sprintf("it is for %s ahead, when that of another is good", from)
+		}
+		return ""
 	}},
 	{ruleTillVersion, "a total that was lowered holds for all", func(t *tillTrial) string {
 		lowered := asks(1000)
@@ -193,15 +215,21 @@ func TestHoldOfTills(t *testing.T) {
 			} else {
 				s.at.Identity = "2"
 			}
-			first := s.take("0", s.request("0", []Draw{asks(1)}))
-			require.Equal(t, Drawn{Key: 7, Lack: LackFrozen, Again: c.want}, first.Draws[0])
+			requireHeld(t, c.want, s.draw("0", asks(1)))
 			s.rec.Clock += c.want.Microseconds() - 1
-			require.Equal(t, Drawn{Key: 7, Lack: LackFrozen, Again: time.Microsecond}, s.draw("0", asks(1)))
+			requireHeld(t, time.Microsecond, s.draw("0", asks(1)))
 			s.at.Now++
 			lead := Interval(DefaultLease, len(s.rec.Rows)).Milliseconds()
 			require.Equal(t, lead, s.draw("0", asks(100_000)).Tokens, "as if it were new")
 		})
 	}
+}
+
+func requireHeld(t *testing.T, again time.Duration, got Drawn) {
+	t.Helper()
+	require.Zero(t, got.Tokens)
+	require.Equal(t, LackFrozen, got.Lack)
+	require.Equal(t, again, got.Again)
 }
 
 // TestHoldOfTillsOnADeferredStore: there the time of the freeze is known one step later.

@@ -96,6 +96,7 @@ func (t *teller) draw(d *Draw) Drawn {
 	if till.Full = max(till.Full, till.Paid); !older {
 		till.Full = min(till.Paid+span(d.cost(d.Burst)), MaxMicros)
 	}
+	out.Paid = till.Paid
 	for i := range d.Budgets {
 		if w, ok := till.window(d.Budgets[i].Start); ok {
 			out.Spent[i] = till.Spent[w].Tokens
@@ -146,7 +147,7 @@ func (t *teller) dispensable() int {
 func (t *teller) settleTill(till *Till, d *Draw, older bool) {
 	paid := till.Paid + span(d.cost(d.Owed))
 	if t.back {
-		paid -= span(d.worth(d.Back))
+		paid -= t.credit(till.Paid, d)
 	}
 	paid = max(paid, t.hold)
 	if !older {
@@ -154,6 +155,20 @@ func (t *teller) settleTill(till *Till, d *Draw, older bool) {
 		paid = max(paid, t.clock-span(d.cost(d.Burst)))
 	}
 	till.Paid = max(0, min(paid, t.clock+maxLead, MaxMicros))
+}
+
+// credit is by how much what is given back lowers Paid: by no more than what is not earned yet of these tokens. What is
+// earned was lost unless it was used, but for the burst, which Paid itself tells. Of a reservation nothing comes back once somebody
+// else has reserved or drawn after it, for those would not come any earlier.
+func (t *teller) credit(paid int64, d *Draw) int64 {
+	ahead := d.BackPaid - t.clock
+	switch {
+	case skip(ruleTillBackEarned):
+		return span(d.worth(d.Back))
+	case ahead > t.lead && d.BackPaid != paid:
+		return 0
+	}
+	return min(span(d.worth(d.Back)), max(ahead, 0))
 }
 
 // give gives what the total and the budgets allow, or reserves all of a draw that is larger than what one interval

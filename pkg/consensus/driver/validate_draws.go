@@ -46,6 +46,9 @@ func (d *Draw) Validate() error {
 	if d.BackSpent > d.Back {
 		return &RequestError{"Draws.BackSpent", fmt.Sprint(d.BackSpent), fmt.Sprint("0 to Back, which is ", d.Back)}
 	}
+	if d.BackPaid < 0 || d.BackPaid > MaxMicros {
+		return &RequestError{"Draws.BackPaid", fmt.Sprint(d.BackPaid), fmt.Sprint("0 to ", int64(MaxMicros))}
+	}
 	if d.Per < 0 || d.Per > MaxSpacing || d.Per%time.Microsecond != 0 || d.Total > 0 && d.Per < MinPer {
 		return &RequestError{"Draws.Per", d.Per.String(), fmt.Sprint("whole microseconds from ", MinPer, " to ", MaxSpacing, ", and 0 without a Total")}
 	}
@@ -96,6 +99,9 @@ func checkDrawn(draws []Drawn) error {
 			return err
 		}
 		if err := checkSpan("when there are more tokens", d.Again, MaxReach); err != nil {
+			return err
+		}
+		if err := checkSince("when tokens are earned", d.Paid); err != nil {
 			return err
 		}
 		if d.Lack > LackFull {

@@ -17,7 +17,7 @@ func appendDraws(args []any, draws []driver.Draw) []any {
 	for i := range draws {
 		d := &draws[i]
 		b = binary.BigEndian.AppendUint64(b, uint64(d.Version))
-		b = appendNumbers(b, d.Total, d.Per.Microseconds(), d.Burst, d.Ask, d.Ahead.Microseconds(), d.Back, d.BackSpent, d.Owed, int64(len(d.Budgets)))
+		b = appendNumbers(b, d.Total, d.Per.Microseconds(), d.Burst, d.Ask, d.Ahead.Microseconds(), d.Back, d.BackSpent, d.BackPaid, d.Owed, int64(len(d.Budgets)))
 		for _, w := range d.Budgets {
 			b = appendNumbers(b, w.Amount, w.Start, w.End, w.Seen)
 		}
@@ -51,7 +51,7 @@ func parseDraws(part any, req *driver.Request) ([]driver.Drawn, error) {
 	for i := range drawn {
 		d := &drawn[i]
 		*d = driver.Drawn{
-			Key: req.Draws[i].Key, Tokens: r.number(), From: r.duration(),
+			Key: req.Draws[i].Key, Tokens: r.number(), From: r.duration(), Paid: r.number(),
 			Lack: driver.Lack(min(r.number(), math.MaxUint8)), Again: r.duration(),
 		}
 		for range req.Draws[i].Budgets {

@@ -50,6 +50,10 @@ func (m *model) draw(key uint64) driver.Draw {
 	if m.rnd.IntN(4) == 0 {
 		d.Back = amount()
 		d.BackSpent = m.rnd.Int64N(d.Back + 1)
+		d.BackPaid = m.record.Clock + pick[int64](m, -m.record.Clock, -1, 1, 500_000, 1_000_000, 2_000_000, 1_000_000_000)
+		if i, ok := slices.BinarySearchFunc(m.record.Tills, key, tillOrder); ok && m.rnd.IntN(3) > 0 {
+			d.BackPaid = m.record.Tills[i].Paid
+		}
 	}
 	if m.rnd.IntN(6) == 0 {
 		d.Owed = amount()

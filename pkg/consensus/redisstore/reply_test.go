@@ -21,7 +21,7 @@ func goodReply() []any {
 		"\x00doc\x00limit", "65536 {\"max\": 7}\x00",
 		"\x00doc\x00known", "9223372036854775807",
 		"\x00tills", "1",
-	}, "1763718400000000", "90000000", string(appendNumbers(nil, 5, 0, 1, 1500, 0, 0, 2, 0, 7)), "1763718400999999"}
+	}, "1763718400000000", "90000000", string(appendNumbers(nil, 5, 0, 1763718400123499, 1, 1500, 0, 0, 6, 2, 0, 7)), "1763718400999999"}
 }
 
 func TestParseSync(t *testing.T) {
@@ -42,8 +42,8 @@ func TestParseSync(t *testing.T) {
 		Documents: []driver.Document{{Name: "limit", Version: 65536, Body: []byte("{\"max\": 7}\x00")}, {Name: "lost"}},
 		Epoch:     1763718400000000, Silence: 90 * time.Second,
 		Draws: []driver.Drawn{
-			{Key: 8, Tokens: 5, Lack: driver.LackTotal, Again: 1500 * time.Microsecond},
-			{Key: 9, Lack: driver.LackBudget, Spent: []int64{7}},
+			{Key: 8, Tokens: 5, Paid: 1763718400123499, Lack: driver.LackTotal, Again: 1500 * time.Microsecond},
+			{Key: 9, Paid: 6, Lack: driver.LackBudget, Spent: []int64{7}},
 		},
 		Wall: 1763718400999999,
 	}, answer)
@@ -114,10 +114,10 @@ func TestParseSyncWrongShapes(t *testing.T) {
 		"nothing busy":          own("0 1763718400123456 9 1 9223372036854775810 9 8 1000000000 2 \x00"),
 		"too much busy":         own("0 1763718400123456 9 1 9223372036854775810 9 8 1000000000 2 \x00" + strings.Repeat("b", 385)),
 		"draws are nil":         part(10, nil),
-		"draws are cut":         part(10, string(appendNumbers(nil, 5, 0, 1, 1500, 0, 0, 2, 0))),
-		"draws are too many":    part(10, string(appendNumbers(nil, 5, 0, 1, 1500, 0, 0, 2, 0, 7, 0))),
-		"a negative draw":       part(10, string(appendNumbers(nil, -5, 0, 1, 1500, 0, 0, 2, 0, 7))),
-		"a draw of no number":   part(10, strings.Repeat("\xff", 72)),
+		"draws are cut":         part(10, string(appendNumbers(nil, 5, 0, 0, 1, 1500, 0, 0, 0, 2, 0))),
+		"draws are too many":    part(10, string(appendNumbers(nil, 5, 0, 0, 1, 1500, 0, 0, 0, 2, 0, 7, 0))),
+		"a negative draw":       part(10, string(appendNumbers(nil, -5, 0, 0, 1, 1500, 0, 0, 0, 2, 0, 7))),
+		"a draw of no number":   part(10, strings.Repeat("\xff", 88)),
 		"the clock is nil":      part(11, nil),
 		"the clock is negative": part(11, "-1"),
 		"claim beyond all":      own("0 1763718400123456 1000000001 1 9223372036854775810 9 8 1000000000 2 "),

@@ -59,26 +59,31 @@ func (a *proc) drawn(req driver.Request) (ans driver.Answer) {
 // lead is how far ahead tokens are given out while there are few rows.
 func (p *pool) lead() time.Duration { return driver.Interval(p.lease, 1) }
 
-// A till is what a case expects of one: when it was made, and what it has given out since.
+// A till is what a case expects of one: until when, on the logical clock, tokens are given out.
 type till struct {
 	*pool
-	since int64 // logical microseconds
-	given int64
+	paid int64
 }
 
 // give requires that an answer gives all there is, and no more.
 func (c *till) give(ans driver.Answer) {
 	c.Helper()
-	earned := (ans.Time - c.since + c.lead().Microseconds()) / 1000
-	require.Equal(c, earned-c.given, ans.Draws[0].Tokens, "%d us after it was made, with %d given out: %+v", ans.Time-c.since, c.given, ans.Draws[0])
-	c.given = earned
+	earned := max(ans.Time+c.lead().Microseconds()-c.paid, 0) / 1000
+	require.Equal(c, earned, ans.Draws[0].Tokens, "%d us of %d are given out: %+v", c.paid-ans.Time, c.lead().Microseconds(), ans.Draws[0])
+	c.paid += earned * 1000
+	require.Equal(c, c.paid, ans.Draws[0].Paid)
+}
+
+// giveBack is what is expected when some of what was drawn last is given back.
+func (c *till) giveBack(now, tokens int64) {
+	c.paid -= min(tokens*1000, max(c.paid-now, 0))
 }
 
 // makes draws from a till for the first time. It gives what one interval earns.
 func (p *pool) makes(a *proc) *till {
 	p.Helper()
 	ans := a.pull(draw(7, plenty))
-	c := &till{pool: p, since: ans.Time}
+	c := &till{pool: p, paid: ans.Time}
 	c.give(ans)
 	require.Equal(p, p.lead().Milliseconds(), ans.Draws[0].Tokens, "a new till starts empty")
 	return c
@@ -112,13 +117,13 @@ func tillCases() []testCase {
 				a.ages(ans.Time, 5*time.Millisecond)
 			}
 			ans := a.pull(draw(9, 1))
-			require.Equal(p, driver.Drawn{Key: 9, Tokens: 1}, ans.Draws[0])
+			require.Equal(p, driver.Drawn{Key: 9, Tokens: 1, Paid: ans.Time + 1000}, ans.Draws[0])
 		}},
 		{name: "no more is saved up than the burst", run: func(p *pool) {
 			p.open()
 			a := p.proc("a")
 			c := p.makes(a)
-			a.ages(c.since, p.lead()+50*time.Millisecond)
+			a.ages(c.paid, 50*time.Millisecond)
 			d := draw(7, plenty)
 			d.Burst = 10
 			require.Equal(p, 10+p.lead().Milliseconds(), a.pull(d).Draws[0].Tokens)
@@ -133,8 +138,8 @@ func tillCases() []testCase {
 			d := draw(7, plenty)
 			d.Owed = 200
 			require.Zero(p, a.pull(d).Draws[0].Tokens)
-			c.given += 200
-			a.ages(c.since, 400*time.Millisecond)
+			c.paid += 200_000
+			a.ages(c.paid, 100*time.Millisecond)
 			c.give(a.pull(draw(7, plenty)))
 		}},
 		{name: "requests that are late, repeated or replaced draw nothing", run: func(p *pool) {
@@ -166,7 +171,9 @@ func tillCases() []testCase {
 			older.Version, newer.Version = driver.MaxVersion-1, driver.MaxVersion
 			require.EqualValues(p, 1, a.pull(older).Draws[0].Tokens)
 			require.EqualValues(p, 1, a.pull(newer).Draws[0].Tokens)
-			require.Equal(p, driver.Drawn{Key: 7, Lack: driver.LackVersion}, a.pull(older).Draws[0])
+			got := a.pull(older).Draws[0]
+			require.Zero(p, got.Tokens)
+			require.Equal(p, driver.LackVersion, got.Lack)
 			require.EqualValues(p, 1, a.pull(newer).Draws[0].Tokens)
 		}},
 		{name: "a full table drops tills that are full", run: fullTable},
@@ -213,10 +220,10 @@ func reserved(p *pool) {
 	d.Ahead = 10 * time.Second
 	ans := a.pull(d)
 	since := ans.Time
-	require.Equal(p, driver.Drawn{Key: 7, Tokens: 100, From: 100 * time.Millisecond}, ans.Draws[0], "never on credit")
+	require.Equal(p, driver.Drawn{Key: 7, Tokens: 100, From: 100 * time.Millisecond, Paid: since + 100_000}, ans.Draws[0], "never on credit")
 	ans = b.pull(d)
 	from := time.Duration(since+200_000-ans.Time) * time.Microsecond
-	require.Equal(p, driver.Drawn{Key: 7, Tokens: 100, From: from}, ans.Draws[0], "after the first")
+	require.Equal(p, driver.Drawn{Key: 7, Tokens: 100, From: from, Paid: since + 200_000}, ans.Draws[0], "after the first")
 	d.Ahead = time.Millisecond
 	ans = a.pull(d)
 	require.Zero(p, ans.Draws[0].Tokens, "too far ahead")
@@ -230,9 +237,19 @@ func backDrawn(p *pool) {
 	a := p.proc("a")
 	c := p.makes(a)
 	d := draw(7, plenty)
-	d.Back = 30
+	d.Back, d.BackPaid = 30, c.paid
 	ans := a.pull(d)
-	c.given -= 30
+	c.giveBack(ans.Time, 30)
+	c.give(ans)
+	a.ages(c.paid, time.Millisecond)
+	c.give(a.pull(d)) // of which the time is over
+	d.Ask, d.Ahead, d.Back = 200, time.Minute, 0
+	ans = a.pull(d) // reserved
+	require.Equal(p, c.paid+200_000, ans.Draws[0].Paid)
+	d.Ask, d.Ahead, d.Back, d.BackPaid = plenty, 0, 200, ans.Draws[0].Paid
+	c.paid = ans.Draws[0].Paid
+	ans = a.pull(d)
+	c.giveBack(ans.Time, 200)
 	c.give(ans)
 }
 
@@ -242,12 +259,13 @@ func backTwice(p *pool) {
 	a := p.proc("a")
 	c := p.makes(a)
 	d := draw(7, plenty)
-	d.Back = 30
+	d.Back, d.BackPaid = 30, c.paid
 	a.draws = []driver.Draw{d}
 	ans := a.drawn(a.request(one(0, 0))) // the answer is lost
-	c.given -= 30
+	c.giveBack(ans.Time, 30)
 	c.give(ans)
 	for range 2 {
+		d.BackPaid = c.paid
 		a.draws = []driver.Draw{d}
 		c.give(a.drawn(a.request(one(0, 0))))
 	}
@@ -306,9 +324,10 @@ func budget(p *pool) {
 		return d
 	}
 	d.Ask = 60
-	require.Equal(p, driver.Drawn{Key: 7, Tokens: 60, Spent: []int64{60}}, a.pull(d).Draws[0])
-	got := b.pull(d).Draws[0]
-	require.Equal(p, driver.Drawn{Key: 7, Tokens: 40, Spent: []int64{100}, Lack: driver.LackBudget, Again: got.Again}, got)
+	got := a.pull(d).Draws[0]
+	require.Equal(p, driver.Drawn{Key: 7, Tokens: 60, Paid: got.Paid, Spent: []int64{60}}, got)
+	got = b.pull(d).Draws[0]
+	require.Equal(p, driver.Drawn{Key: 7, Tokens: 40, Paid: got.Paid, Spent: []int64{100}, Lack: driver.LackBudget, Again: got.Again}, got)
 	require.InDelta(p, 30*time.Minute, got.Again, float64(time.Minute), "until the window ends")
 
 	back := named(window.Start, window.End, 90)
@@ -348,17 +367,19 @@ func tillsHeld(p *pool) {
 	c := p.makes(a)
 	a.revision += 1000
 	back := draw(7, plenty)
-	back.Back = 20
+	back.Back, back.BackPaid = 20, c.paid
 	for _, d := range a.pull(back, draw(8, 1)).Draws {
 		require.Zero(p, d.Tokens)
 		require.Equal(p, driver.LackFrozen, d.Lack)
 		require.Positive(p, d.Again)
 	}
-	c.since, c.given = p.hold(a.sync(one(0, 0))), 0
+	c.paid = p.hold(a.sync(one(0, 0)))
+	since := c.paid
 	b := p.proc("b")
 	p.eventually("the hold ends", func() bool {
+		back.BackPaid = since // or later
 		ans := a.pull(back)
-		require.True(p, ans.Time >= c.since || ans.Draws[0].Lack == driver.LackFrozen)
+		require.True(p, ans.Time >= since || ans.Draws[0].Lack == driver.LackFrozen)
 		if ans.Draws[0].Lack != driver.LackFrozen {
 			c.give(ans) // what was drawn before is not given back
 			return true
@@ -367,8 +388,9 @@ func tillsHeld(p *pool) {
 	})
 	ans := b.pull(draw(9, plenty))
 	require.Equal(p, p.lead().Milliseconds(), ans.Draws[0].Tokens)
+	back.BackPaid = c.paid
 	ans = a.pull(back)
-	c.given -= 20
+	c.giveBack(ans.Time, 20)
 	c.give(ans)
 }
 
@@ -408,6 +430,7 @@ func malformedDraws(p *pool) {
 		{"Draws.Ahead", func(d *driver.Draw) { d.Ahead = driver.MaxReach + 1 }},
 		{"Draws.Back", func(d *driver.Draw) { d.Back = -1 }},
 		{"Draws.BackSpent", func(d *driver.Draw) { d.Back, d.BackSpent = 3, 4 }},
+		{"Draws.BackPaid", func(d *driver.Draw) { d.BackPaid = -1 }},
 		{"Draws.Owed", func(d *driver.Draw) { d.Owed = -1 }},
 		{"Draws.Budgets", func(d *driver.Draw) { d.Budgets = make([]driver.BudgetDraw, driver.MaxBudgets+1) }},
 		{"Draws.Budgets.Amount", window(driver.BudgetDraw{Amount: -1, End: 1})},

@@ -5,7 +5,7 @@
 
 local TILLS, MAX_TILLS, MAX_WINDOWS, KEEP_WINDOW = '\0tills', 1024, 6, 600000000
 local MAX_LEAD, MAX_SPENT = 2686435200000000, 4000000000000000
-local DRAW, TILL = '<c8ddddddddd', '<c8dd'
+local DRAW, TILL = '<c8dddddddddd', '<c8dd'
 local TILL_BYTES, WINDOW_BYTES = 24, 24
 local NO_WINDOWS = {}
 local NOTHING, BY_TOTAL, BY_BUDGET, BY_WINDOW, BY_FREEZE, BY_VERSION, BY_TABLE = 0, 1, 2, 3, 4, 5, 6
@@ -156,9 +156,9 @@ local function held_until(rec, freeze_time)
 end
 
 -- Serves the draws of a request, of which numbers are packed in blob: version, total, period in microseconds, burst, ask,
--- ahead in microseconds, back, back_spent, owed, the number of budgets, and of each: amount, start, end, seen. newest tells
+-- ahead in microseconds, back, back_spent, back_paid, owed, the number of budgets, and of each: amount, start, end, seen. newest tells
 -- whether what is given back can count, and is worked out further here. Returns what is drawn, packed: of each
--- tokens, from, lack, again, and spent of each budget; what is to be written, and what to be deleted.
+-- tokens, from, paid, lack, again, and spent of each budget; what is to be written, and what to be deleted.
 local function serve_draws(rec, st, tills, blob, first, count, freeze_time, newest, last_time)
   local clock, now, pack, read = st.clock, st.now, struct.pack, struct.unpack
   local floor, ceil, min, max = math.floor, math.ceil, math.min, math.max
@@ -169,8 +169,8 @@ local function serve_draws(rec, st, tills, blob, first, count, freeze_time, newe
 
   for i = 1, count do
     local key, value, budgets = ARGV[first + i - 1], tills.values[i], {}
-    local version, total, per, burst, ask, ahead, back, back_spent, owed, n
-    version, total, per, burst, ask, ahead, back, back_spent, owed, n, pos = read(DRAW, blob, pos)
+    local version, total, per, burst, ask, ahead, back, back_spent, back_paid, owed, n
+    version, total, per, burst, ask, ahead, back, back_spent, back_paid, owed, n, pos = read(DRAW, blob, pos)
     for b = 1, 4 * n, 4 do
       budgets[b], budgets[b + 1], budgets[b + 2], budgets[b + 3], pos = read('<dddd', blob, pos)
     end
@@ -196,8 +196,12 @@ local function serve_draws(rec, st, tills, blob, first, count, freeze_time, newe
       local saved = 0 -- what the burst costs
       if total > 0 then
         saved = min(ceil(burst * per / total), MAX_LEAD)
+        local credit = 0 -- see teller.credit
+        if back > 0 and back_counts and back_paid > clock and (back_paid <= clock + lead or back_paid == paid) then
+          credit = min(floor(back * per / total), MAX_LEAD, back_paid - clock)
+        end
         if owed > 0 then paid = paid + min(ceil(owed * per / total), MAX_LEAD) end
-        if back > 0 and back_counts then paid = paid - min(floor(back * per / total), MAX_LEAD) end
+        paid = paid - credit
       end
       paid = max(paid, hold)
       if not older then
@@ -259,7 +263,7 @@ local function serve_draws(rec, st, tills, blob, first, count, freeze_time, newe
       written[#written + 1] = text
     end
 
-    drawn[#drawn + 1] = pack('<dddd', tokens, from, lack, again)
+    drawn[#drawn + 1] = pack('<ddddd', tokens, from, there and paid or 0, lack, again)
     for b = 2, #budgets, 4 do
       local spent = 0
       if windows then
