@@ -30,7 +30,7 @@ func (g *Gate) turn(tag string, denied *throttle.Error, after time.Duration) (ag
 	by, of := queue{by: denied.By()}, denied.By() // of several limiters the one that the message lacks tokens of
 	if of == nil {
 		of = g.limiter(tag)
-		if _, ok := g.Limiter.(throttle.Tagger); ok {
+		if throttle.TellsTags(g.Limiter) {
 			by.tag = tag
 		}
 	}

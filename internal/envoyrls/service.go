@@ -107,25 +107,9 @@ func (s *service) tag(d *descriptor.RateLimitDescriptor) string {
 	return strings.Join(values, "/")
 }
 
-// A manyTagger draws for several tags at once, all or nothing.
-type manyTagger interface {
-	ForTags(tags ...string) throttle.Limiter
-}
-
 // limiterFor returns what a call with some tags draws from: of several tags, all have to agree.
 func (s *service) limiterFor(tags []string) throttle.Limiter {
-	t, ok := s.limiter.(throttle.Tagger)
-	if !ok || len(tags) == 0 {
-		return s.limiter
-	}
-	if several, ok := s.limiter.(manyTagger); ok {
-		return several.ForTags(tags...) // which draws on the limit once
-	}
-	limiters := make([]throttle.Limiter, len(tags))
-	for i, tag := range tags {
-		limiters[i] = t.ForTag(tag)
-	}
-	return throttle.All(limiters...)
+	return throttle.ForTags(s.limiter, tags...)
 }
 
 // response is the answer to a request; denied is why it was refused, nil if it was not.

@@ -58,6 +58,8 @@ type Refusal struct {
 	// RetryAfter is how long the tokens would have taken; 0 when that is not known. Frozen is
 	// how long the store's freeze goes on.
 	RetryAfter, Frozen time.Duration
+	// Fallback says that a budget of the tag is spent whose messages go to a fallback then.
+	Fallback bool
 }
 
 // A Timer is what a clock's AfterFunc returns; *time.Timer is one.

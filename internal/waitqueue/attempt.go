@@ -38,6 +38,10 @@ type Attempt[P any] struct {
 	permits []P    // what was drawn, after a win
 	sizes   []int  // how many tokens each of these holds; 0: there is none
 
+	// Fallback says that the caller has something else to do with what a budget refuses, so that it does not wait for
+	// that.
+	Fallback bool
+
 	age      uint64
 	deadline time.Time // when bounded
 	bounded  bool
@@ -197,6 +201,15 @@ func (a *Attempt[P]) look() (n int, err error) {
 		m.NoteRefused(w.N)
 		m.CountRefusal(e.Reason)
 		return 0, m.Refuse(e)
+	}
+	if a.Fallback {
+		if e := a.heldUp(); e.Fallback {
+			m, w := a.parts[a.scarcest].Child, &a.places[a.scarcest]
+			a.leave()
+			m.NoteRefused(w.N)
+			m.CountRefusal(e.Reason)
+			return 0, m.Refuse(e)
+		}
 	}
 	a.reason = a.parts[a.scarcest].Child.Refusal(&a.places[a.scarcest]).Reason
 	a.keep(wait, known)

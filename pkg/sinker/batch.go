@@ -164,7 +164,11 @@ func (b *batch) tryDraw(it item) (throttle.Permit, bool) {
 
 // draw waits for the tokens of a message and hands it on.
 func (b *batch) draw(ctx context.Context, it item) {
-	permit, err := b.turn.Admit(ctx, it.tag, it.cost)
+	drawing := ctx
+	if throttle.TellsTags(b.gate.Limiter) { // a tag's budget may say that what it refuses goes to the fallback sink
+		drawing = throttle.WithFallback(ctx)
+	}
+	permit, err := b.turn.Admit(drawing, it.tag, it.cost)
 	if err != nil {
 		b.refuse(ctx, it.datum, err)
 		return
@@ -239,6 +243,12 @@ func (b *batch) refuse(ctx context.Context, d sinksdk.Datum, err error) {
 		return
 	}
 	var denied *admission.Denied
+	if e, ok := errors.AsType[*throttle.Error](err); ok && e.Fallback {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.answered = append(b.answered, sinksdk.ResponseFallback(d.ID()))
+		return
+	}
 	if errors.As(err, &denied) && !b.action.waits() {
 		r := b.action.respond(d, denied)
 		b.mu.Lock()

@@ -156,20 +156,11 @@ func join(children []child) Limiter {
 	}
 	j := multiOf(children)
 	for _, p := range children {
-		if tellsTags(p.limiter) {
+		if TellsTags(p.limiter) {
 			return &tagged{multi: j}
 		}
 	}
 	return j
-}
-
-// tellsTags tells whether l draws differently for tags.
-func tellsTags(l Limiter) bool {
-	if t, ok := l.(*Throttle); ok {
-		return t.tags != nil
-	}
-	_, ok := l.(Tagger)
-	return ok
 }
 
 // single tells whether the children are one limiter as it is.
@@ -261,6 +252,22 @@ func (t *tagged) ForTag(tag string) Limiter {
 		t.known.Store(strings.Clone(tag), l)
 	}
 	return l
+}
+
+// ForTags returns the same limits for what has these tags.
+func (t *tagged) ForTags(tags ...string) Limiter {
+	var children []child
+	for _, p := range t.children {
+		if p.attached {
+			continue // comes with the tags' own
+		}
+		var cost func(int) int
+		if len(p.costs) > 0 {
+			cost = p.price
+		}
+		children = flatten(children, ForTags(p.limiter, tags...), cost)
+	}
+	return join(children)
 }
 
 // TryAcquire takes n tokens from each limiter if all have them. With a *Throttle for

@@ -47,7 +47,8 @@ type Error struct {
 	by Limiter // see By
 }
 
-// By returns the limiter of this package that refused, a *Throttle or an *InFlight: of an All the one that Limit names.
+// By returns the limiter of this package that refused, a *Throttle or an *InFlight: of an All the one that Limit names. Where it was
+// the quota of a tag it is what ForTag returns for that, of which Status tells with the rate of the quota.
 // It is for what that tells of itself, such as Throttle.Status, as things stand by then. nil when it is not known.
 func (e *Error) By() Limiter { return e.by }
 

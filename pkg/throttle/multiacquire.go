@@ -34,6 +34,7 @@ func (j *multi) wait(ctx context.Context, n int, upTo bool) (Permit, error) {
 	r := &multiAcquire{children: j.children, others: len(j.natives), permits: make([]Permit, len(j.children)-len(j.natives)), waited: -1}
 	if len(j.natives) > 0 {
 		r.attempt = waitqueue.NewAttempt(ctx, j.natives)
+		r.attempt.Fallback = hasFallback(ctx)
 	}
 	if len(j.natives) < len(j.children) {
 		guarded, stop := j.guard(ctx)

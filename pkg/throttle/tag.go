@@ -19,9 +19,8 @@ type tag struct {
 
 	// Totals in tokens: granted less given back, refused, and waited for at present.
 	used, refused, waiting atomic.Int64
-	// holds tells whether a draw can lack tokens of the tag, and fallback whether what its budgets refuse goes
-	// to a fallback sink. Both are set with the lock.
-	holds, fallback atomic.Bool
+	// holds tells whether a draw can lack tokens of the tag. It is set with the lock.
+	holds atomic.Bool
 	// outranked says that tags of a higher class use what it asks for.
 	outranked atomic.Bool
 
@@ -47,7 +46,6 @@ func newTag(s *tagSet, name string, q Quota) *tag {
 	g.inForce.Store(&q)
 	g.stock = stock.New(stock.Terms{Quota: q, Pooled: s.pooled, Part: s.part, Wall: t.gate.Present().Add(-time.Duration(t.gate.Now()))})
 	g.holds.Store(g.stock.Holds())
-	g.fallback.Store(g.stock.FallsBack())
 	g.lane.SetWeight(s.fairPart(q))
 	g.grant.Tag = name
 	return g

@@ -115,7 +115,8 @@ func TestErrorsNameTagReasonAndTime(t *testing.T) {
 		_, err := th.ForTag("a").Acquire(ctx, 5)
 		e, ok := errors.AsType[*Error](err)
 		require.True(t, ok, err)
-		require.Equal(t, Error{Reason: ReasonQuota, Limit: "llm", Tag: "a", Cost: 5, RetryAfter: 400 * time.Millisecond, by: th}, *e)
+		require.Equal(t, `numathrottle: limit "llm": tag "a": 5 tokens cannot be had in time (quota), retry after 400ms`, e.Error())
+		require.InDelta(t, 10, e.By().(interface{ Status() Status }).Status().Rate, 1e-9, "what refused earns so much")
 
 		for tag, fallback := range map[string]bool{"b": false, "c": true} {
 			_, ok = th.ForTag(tag).TryAcquire(2)

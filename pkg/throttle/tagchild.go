@@ -86,6 +86,7 @@ func (g stockChild) Refusal(w *waiter) limit.Refusal {
 	if known {
 		r.RetryAfter = d
 	}
+	r.Fallback = r.Reason == ReasonBudget && g.stock.FallsBack()
 	return r
 }
 
@@ -234,8 +235,8 @@ func (g stockChild) Ended(ctx context.Context, r limit.Refusal) error {
 // errorOf makes an error of a refusal by the tag's quota.
 func (g *tag) errorOf(r limit.Refusal) *Error {
 	e := g.t.errorOf(r)
-	e.Tag = g.label()
-	e.Fallback = r.Reason == ReasonBudget && g.fallback.Load()
+	e.Tag, e.by = g.label(), g.t.tags.viewOf(g)
+	e.Fallback = r.Fallback
 	return e
 }
 

@@ -71,6 +71,19 @@ func (l *tagView) Throttled() (Throttling, bool) {
 	return th, held
 }
 
+// Status returns what the Throttle is doing, with the Rate of the tags: what their quotas earn here, if that is less than what the
+// share does.
+func (l *tagView) Status() Status {
+	st := l.t.Status()
+	for _, g := range l.tags {
+		if q := g.quota(); q.Total > 0 && !q.Shadow {
+			total, per, _ := q.Enforced()
+			st.Rate = min(st.Rate, float64(total)/per.Seconds()*l.t.tags.part)
+		}
+	}
+	return st
+}
+
 // throttled tells whether the tag lacks tokens for a draw of one.
 func (g *tag) throttled() (Throttling, bool) {
 	g.mu.Lock()

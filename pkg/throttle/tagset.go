@@ -132,6 +132,14 @@ func (s *tagSet) find(name string) *tagView {
 	return l
 }
 
+// viewOf returns the limiter of one tag.
+func (s *tagSet) viewOf(g *tag) *tagView {
+	if g.name == "" {
+		return s.other
+	}
+	return s.forTag(g.name)
+}
+
 // bounded tells whether a name can be that of a tag. It returns a copy of its own, for the name may be part of a
 // message.
 func bounded(name string) (string, bool) {

@@ -46,6 +46,7 @@ func (t rateHolder) GrantTags(grants []TagGrant) {
 	named := make(map[string]TagGrant, len(grants))
 	for _, e := range grants {
 		named[e.Tag] = e
+		s.forTag(e.Tag) // one that is configured may not have been in use yet
 	}
 	tags := s.all()
 	all := make([]TagGrant, len(tags))

@@ -90,7 +90,7 @@ func (t *transport) listenerOf(tag string) listener {
 	l := t.limiter
 	if tag != "" {
 		tagger, ok := l.(throttle.Tagger)
-		if !ok {
+		if !ok || !throttle.TellsTags(l) {
 			return nil
 		}
 		l = tagger.ForTag(tag)

@@ -1,0 +1,117 @@
+package stock
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/quota"
+)
+
+const second = int64(time.Second)
+
+func local(q quota.Quota) *Stock {
+	return New(Terms{Quota: q.WithDefaults(0), Part: 1, Wall: time.Date(2026, 3, 1, 22, 59, 50, 0, time.UTC)})
+}
+
+func TestTillEarnsAndSavesUp(t *testing.T) {
+	s := local(quota.Quota{Total: 10, Burst: 5})
+	require.EqualValues(t, 0, s.AtHand(0), "it starts empty")
+	require.EqualValues(t, 1, s.AtHand(second/10))
+	require.EqualValues(t, 5, s.AtHand(100*second))
+	_, ok := s.Take(100*second, 6)
+	require.False(t, ok)
+	d, ok := s.Take(100*second, 5)
+	require.True(t, ok)
+	wait, why, known := s.Due(100*second, 3)
+	require.Equal(t, []any{300 * time.Millisecond, limit.ReasonQuota, true}, []any{wait, why, known})
+	s.Return(100*second, d, 2)
+	require.EqualValues(t, 2, s.AtHand(100*second))
+	s.Owe(100*second, 7)
+	require.EqualValues(t, 0, s.AtHand(100*second+second/2-1), "what is owed is earned first")
+	require.EqualValues(t, 1, s.AtHand(100*second+6*second/10))
+	s.Reach(200*second, 20)
+	require.EqualValues(t, 20, s.AtHand(202*second))
+	s.Reach(202*second, 0)
+	require.EqualValues(t, 5, s.AtHand(203*second))
+}
+
+func TestBudgetsByTheWallClock(t *testing.T) {
+	s := local(quota.Quota{Budgets: []quota.Budget{{Amount: 10, Per: quota.Hour}, {Amount: 15, Per: quota.Day, Zone: "UTC"}}})
+	d, ok := s.Take(0, 8)
+	require.True(t, ok)
+	_, ok = s.Take(0, 3)
+	require.False(t, ok)
+	wait, why, _ := s.Due(0, 3)
+	require.Equal(t, []any{10 * time.Second, limit.ReasonBudget}, []any{wait, why})
+	require.EqualValues(t, 7, s.AtHand(11*second), "the hour is new, the day is not")
+	s.Return(11*second, d, 8)
+	require.EqualValues(t, 10, s.AtHand(11*second), "what is given back of the hour before counts for the day alone")
+	_, ok = s.Take(11*second, 10)
+	require.True(t, ok)
+	wait, _, _ = s.Due(11*second, 6)
+	require.Equal(t, time.Hour-time.Second, wait, "the day ends with the hour")
+	spent, amount := s.Spent(11 * second)
+	require.Equal(t, []int64{10, 10}, []int64{spent, amount})
+
+	// The wall clock was put forward.
+	s.Anchor(12*second, time.Date(2026, 3, 2, 0, 0, 1, 0, time.UTC))
+	require.EqualValues(t, 10, s.AtHand(12*second))
+}
+
+func TestBudgetThatLowers(t *testing.T) {
+	s := local(quota.Quota{Budgets: []quota.Budget{{Amount: 10, Per: quota.Hour, Then: quota.Lower}}})
+	_, ok := s.Take(0, 9)
+	require.True(t, ok)
+	require.False(t, s.Lowered(0))
+	_, ok = s.Take(0, 9)
+	require.True(t, ok, "it refuses nothing")
+	require.True(t, s.Lowered(0))
+	require.False(t, s.Lowered(11*second))
+}
+
+func pooled(q quota.Quota) *Stock { return New(Terms{Quota: q.WithDefaults(0), Pooled: true}) }
+
+func TestLotsAreUsedByTheirEnds(t *testing.T) {
+	s := pooled(quota.Quota{Total: 100})
+	grant := func(tokens, from, until, window int64) {
+		s.Grant(limit.TagGrant{Needed: true, Lot: limit.Lot{Tokens: tokens, Window: window}}, from, until, 0)
+	}
+	grant(5, 0, 20, 1)
+	grant(5, 0, 10, 1)
+	grant(7, 15, 30, 2)
+	require.EqualValues(t, 10, s.AtHand(1))
+	d, ok := s.Take(1, 4)
+	require.True(t, ok)
+	require.EqualValues(t, 5, s.AtHand(10), "of the lot that ended one was left")
+	wait, _, known := s.Due(10, 6)
+	require.Equal(t, []any{time.Duration(5), true}, []any{wait, known})
+	_, _, known = s.Due(10, 100)
+	require.False(t, known)
+	require.EqualValues(t, 15, s.NextChange(10))
+	s.Return(9, d, 1)
+	require.EqualValues(t, 7, s.AtHand(9), "back into its lot")
+	s.Return(12, d, 3)
+	var r limit.TagReport
+	s.Report(12, 10, &r)
+	require.Equal(t, limit.TagReport{InHand: 7, Back: 8}, r, "five of the lot that ends, three late ones, of a window before")
+	d, _ = s.Take(16, 7)
+	s.Return(40, d, 2)
+	s.Owe(40, 3)
+	r = limit.TagReport{}
+	s.Report(40, 0, &r)
+	require.Equal(t, limit.TagReport{Back: 2, BackSpent: 2, Owed: 3}, r)
+}
+
+func TestHardQuotaGivesNothingBackLate(t *testing.T) {
+	s := pooled(quota.Quota{Total: 100, Per: time.Minute, Hard: true})
+	s.Grant(limit.TagGrant{Needed: true, Lot: limit.Lot{Tokens: 5}}, 0, 10, 0)
+	d, _ := s.Take(1, 5)
+	s.Return(20, d, 5)
+	var r limit.TagReport
+	s.Report(20, 0, &r)
+	require.Zero(t, r)
+	require.EqualValues(t, 1, s.Largest(), "a draw is at most the burst")
+}

@@ -1,0 +1,33 @@
+package throttle
+
+// TellsTags tells whether l draws differently for tags: it is a Tagger, and no Throttle without quotas.
+func TellsTags(l Limiter) bool {
+	if t, ok := l.(interface{ tellsTags() bool }); ok {
+		return t.tellsTags()
+	}
+	_, ok := l.(Tagger)
+	return ok
+}
+
+func (t *Throttle) tellsTags() bool { return t.tags != nil }
+
+// ForTags returns the Limiter for what has all of these tags. Of a *Throttle, and of an All, it is as Throttle.ForTags: n tokens of each tag's quota, and n
+// of each limit once. Any other Tagger is drawn from once for each tag. A Limiter that is no Tagger is returned as it is, and so is
+// every one without tags.
+func ForTags(l Limiter, tags ...string) Limiter {
+	t, ok := l.(Tagger)
+	switch {
+	case !ok || len(tags) == 0:
+		return l
+	case len(tags) == 1:
+		return t.ForTag(tags[0])
+	}
+	if t, ok := l.(interface{ ForTags(tags ...string) Limiter }); ok {
+		return t.ForTags(tags...)
+	}
+	each := make([]Limiter, len(tags))
+	for i, tag := range tags {
+		each[i] = t.ForTag(tag)
+	}
+	return All(each...)
+}

@@ -1,0 +1,230 @@
+package throttle
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
+)
+
+// limitLot is a lot that is good from one time from now on until another.
+func limitLot(tokens int64, from, until time.Duration, window int64) limit.Lot {
+	return limit.Lot{Tokens: tokens, From: time.Now().Add(from), Until: time.Now().Add(until), Window: window}
+}
+
+// lot is a grant of tokens that are good from now on for d.
+func lot(tag string, tokens int64, d time.Duration) TagGrant {
+	return TagGrant{Tag: tag, Needed: true, Rate: 1, Lot: limitLot(tokens, 0, d, 1)}
+}
+
+func reportOf(s *script, tag string, keep time.Duration) TagReport {
+	for _, r := range s.h.ReportTags(keep) {
+		if r.Tag == tag {
+			return r
+		}
+	}
+	return TagReport{}
+}
+
+// With a pool a tag draws from the lots that the pool has granted, and tells the pool of them.
+func TestTagDrawsFromLots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := tagsOf(map[string]Quota{"a": {Total: 100, Burst: 10}, "free": {}})
+		th, s := scripted(t, Limit{Max: 1000, Burst: 1000}, 1, WithQuotas(q))
+		require.Equal(t, 100, s.h.Terms().Quotas.Tags["a"].Total)
+		require.Equal(t, time.Second, s.h.Terms().Quotas.Tags["a"].Per, "defaults are filled in")
+		time.Sleep(time.Second)
+		require.Empty(t, s.h.ReportTags(0))
+		a := th.ForTag("a")
+		_, ok := a.TryAcquire(3)
+		require.False(t, ok, "nothing is granted yet")
+		require.Positive(t, s.pokes.Load())
+		_, ok = th.ForTag("free").TryAcquire(5)
+		require.True(t, ok, "no total, no need for a lot")
+		require.Equal(t, TagReport{Tag: "a", Refused: 3}, reportOf(s, "a", 0))
+		require.Empty(t, s.h.ReportTags(0), "told already")
+
+		c := beginWith(a.Acquire, 8, 0)
+		require.EqualValues(t, 8, reportOf(s, "a", 0).Waiting)
+		s.h.GrantTags([]TagGrant{lot("a", 5, 2*time.Second)})
+		synctest.Wait()
+		require.True(t, c.waits(), "not enough")
+		s.h.GrantTags([]TagGrant{{Tag: "a", Needed: true, Lot: limitLot(20, time.Second, 3*time.Second, 1)}})
+		synctest.Wait()
+		require.True(t, c.waits(), "it is not good yet")
+		time.Sleep(time.Second)
+		synctest.Wait()
+		r := c.end(t)
+		require.NoError(t, r.err)
+		require.EqualValues(t, 17, inHand(th, "a"))
+
+		// What is used less goes back into the lot; what is used more is owed.
+		r.permit.Settle(2)
+		require.EqualValues(t, 23, inHand(th, "a"))
+		p, ok := a.TryAcquire(4)
+		require.True(t, ok)
+		p.Settle(10)
+		got := reportOf(s, "a", 1500*time.Millisecond) // of the first lot, which ends in a second
+		require.Equal(t, TagReport{Tag: "a", Used: 12, Refused: 3, InHand: 17, Back: 2, BackSpent: 2, Owed: 6}, got)
+		require.EqualValues(t, 0, reportOf(s, "a", 0).Back, "once")
+		require.EqualValues(t, 17, inHand(th, "a"))
+		time.Sleep(2 * time.Second)
+		require.EqualValues(t, 0, inHand(th, "a"), "the second one is over")
+		require.EqualValues(t, 0, reportOf(s, "a", 0).Back, "what ran out does not go back")
+		p, ok = a.TryAcquire(1)
+		require.False(t, ok, p)
+
+		// A permit that is settled after its lot goes back to the pool.
+		s.h.GrantTags([]TagGrant{lot("a", 10, time.Second)})
+		p, ok = a.TryAcquire(10)
+		require.True(t, ok)
+		time.Sleep(5 * time.Second)
+		p.Settle(4)
+		require.EqualValues(t, 0, inHand(th, "a"))
+		got = reportOf(s, "a", 0)
+		require.Equal(t, []int64{6, 6, 0}, []int64{got.Back, got.BackSpent, got.InHand})
+	})
+}
+
+func TestTagTellsWhenThePoolHasMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := tagsOf(map[string]Quota{"a": {Total: 100, Budgets: []Budget{{Amount: 1000, Per: "day", Then: "fallback"}}}})
+		th, s := scripted(t, Limit{Max: 1000, Burst: 1000}, 1, WithQuotas(q))
+		time.Sleep(time.Second)
+		again := time.Now().Add(10 * time.Second)
+		s.h.GrantTags([]TagGrant{{Tag: "a", Needed: true, Lacks: ReasonBudget, Again: again, Spent: 1000, Budget: 1000, Target: 7, By: "budget", Rate: 3}})
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_, err := th.ForTag("a").Acquire(ctx, 1)
+		e, ok := errors.AsType[*Error](err)
+		require.True(t, ok, err)
+		require.Equal(t, []any{ReasonBudget, 10 * time.Second, true}, []any{e.Reason, e.RetryAfter, e.Fallback})
+		st := statusOf(th, "a")
+		require.Equal(t, []any{int64(1000), int64(1000), 7.0, 3.0, "budget"}, []any{st.Spent, st.Budget, st.Target, st.Rate, st.By})
+
+		_, err = th.ForTag("a").Acquire(WithFallback(context.Background()), 1)
+		require.Equal(t, ReasonBudget, reasonOf(err), "it does not wait for the next day")
+		c := beginWith(th.ForTag("a").Acquire, 1, 0)
+		time.Sleep(time.Minute)
+		require.True(t, c.waits())
+		s.h.GrantTags([]TagGrant{lot("a", 5, time.Second)})
+		require.NoError(t, c.end(t).err)
+
+		s.h.GrantTags(nil)
+		require.Zero(t, statusOf(th, "a").Rate, "who is not named has no rate")
+		require.EqualValues(t, 4, inHand(th, "a"), "and keeps what it has")
+		s.h.GrantTags([]TagGrant{{Tag: "nobody", Needed: true, Lot: limitLot(5, 0, time.Second, 1)}}) // is not known, and stays so
+		require.NoError(t, th.Close())
+		s.h.GrantTags([]TagGrant{lot("a", 5, time.Second)})
+	})
+}
+
+// Whatever is drawn, settled, undone and granted at the same time, no token of a quota is lost or made.
+func TestTagsAreConserved(t *testing.T) {
+	q := tagsOf(map[string]Quota{"a": {Total: 1_000_000}, "b": {Total: 1_000_000}, "c": {}})
+	th, s := scripted(t, Limit{Max: 1_000_000_000, Burst: 1_000_000_000}, 1, WithQuotas(q))
+	slots, err := NewInFlight(4)
+	require.NoError(t, err)
+	const granted = 200_000
+	s.h.GrantTags([]TagGrant{lot("a", granted, time.Hour), lot("b", granted, time.Hour)})
+	limits := []Limiter{
+		th.ForTag("a"), th.ForTags("a", "b"), th.ForTags("b", "a", "c"), All(th.ForTag("b"), slots), All(th.ForTag("a"), th.ForTag("b")), th,
+	}
+	var wg sync.WaitGroup
+	for g := range 8 {
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(g), 1))
+			for range 1000 {
+				l, n := limits[r.IntN(len(limits))], 1+r.IntN(20)
+				ctx, cancel := context.WithTimeout(context.Background(), time.Duration(r.IntN(3))*time.Millisecond)
+				var p Permit
+				switch r.IntN(3) {
+				case 0:
+					p, _ = l.TryAcquire(n)
+				case 1:
+					p, _ = l.Acquire(ctx, n)
+				default:
+					p, _ = l.AcquireUpTo(ctx, n)
+				}
+				cancel()
+				p.Cancel()
+				switch r.IntN(50) {
+				case 0:
+					s.h.GrantTags([]TagGrant{{Tag: "a", Needed: true, Rate: r.Float64() * 100}, {Tag: "b", Needed: true}})
+				case 1:
+					th.Status()
+					th.ForTag("a").(*tagView).Throttled()
+				case 2:
+					s.h.SetPauses([]Paused{{Tag: "b", Until: time.Now().Add(time.Millisecond)}})
+				}
+			}
+		})
+	}
+	wg.Wait()
+	require.EqualValues(t, granted, inHand(th, "a"))
+	require.EqualValues(t, granted, inHand(th, "b"))
+	for _, tag := range []string{"a", "b", "c", ""} {
+		require.Zero(t, statusOf(th, tag).Used, tag)
+		require.Zero(t, statusOf(th, tag).Waiting, tag)
+	}
+	require.Zero(t, th.queue.Len)
+	require.Zero(t, th.ForTag("a").(*tagView).first().lane.Waiting())
+}
+
+// The local plan divides what a Static share has.
+func TestTagsOfAStaticShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		half, err := Replicas(2)
+		require.NoError(t, err)
+		th := quotaed(t, Limit{Max: 1000, Burst: 1000}, tagsOf(map[string]Quota{"a": {Total: 100, Burst: 20}}), WithSharer(half))
+		time.Sleep(time.Second)
+		require.EqualValues(t, 10, inHand(th, "a"))
+		rates := runLoads(th, time.Second, 10*time.Second, &load{tag: "a", callers: 20})
+		require.InDelta(t, 50, rates[0], 1)
+	})
+}
+
+// A tag whose budget lowers it goes on in the lower class.
+func TestBudgetThatLowersTheClass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th := quotaed(t, Limit{Max: 200}, tagsOf(map[string]Quota{
+			"a": {Budgets: []Budget{{Amount: 100, Per: "day", Then: "batch"}}}, "b": {},
+		}))
+		rates := runLoads(th, 8*time.Second, 20*time.Second, &load{tag: "a", callers: 100}, &load{tag: "b", callers: 100})
+		require.InDelta(t, 10, rates[0], 4)
+		require.InDelta(t, 190, rates[1], 4)
+	})
+}
+
+// Hard: no more than Total in any window of Per.
+func TestHardTotal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th := quotaed(t, Limit{Max: 1000, Burst: 1000}, tagsOf(map[string]Quota{"a": {Total: 200, Per: 10 * time.Second, Hard: true}}))
+		r := rand.New(rand.NewPCG(1, 1))
+		var at []time.Time
+		for began := time.Now(); time.Since(began) < 2*time.Minute; {
+			if p, ok := th.ForTag("a").TryAcquire(1); ok {
+				at = append(at, time.Now())
+				if r.IntN(100) == 0 {
+					time.Sleep(time.Duration(r.IntN(10)) * time.Second)
+				}
+				_ = p
+			} else {
+				time.Sleep(5 * time.Millisecond)
+			}
+		}
+		require.Greater(t, len(at), 500)
+		for i := range at {
+			if i >= 200 {
+				require.Greater(t, at[i].Sub(at[i-200]), 10*time.Second)
+			}
+		}
+	})
+}
