@@ -56,11 +56,15 @@ LARGE := ./manifests/check ./pkg/throttle/httpthrottle/clienttest
 
 .PHONY: help
 help: ## List the targets
-	@awk 'BEGIN { FS = ":.*## " } /^[a-z][a-z-]*:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z][a-z-]*:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: demo
 demo: ## Run the main job: processes that share one limit, with faults and a verdict
 	@$(GO) run ./internal/demo
+
+.PHONY: quota-demo
+quota-demo: ## Share one limit between tenants with quotas and a hog: four processes, a table and a verdict
+	@$(GO) run ./internal/demo/quotas
 
 .PHONY: llm-demo
 llm-demo: ## Run llm-map: four processes, 2,000 prompts, and a fake LLM provider that enforces its limits; with a verdict

@@ -55,8 +55,10 @@ func (c *CLI) Run(ctx context.Context, args []string) error {
 		ConfigureShellCompletionCommand: func(cmd *ucli.Command) {
 			cmd.Hidden, cmd.Usage = false, "print a script that completes commands and flags: bash, zsh, fish or pwsh"
 		},
-		Flags:          append([]ucli.Flag{configFlag(), timeoutFlag()}, storeFlags()...),
-		Commands:       []*ucli.Command{c.statusCommand(), c.limitCommand(), c.pauseCommand(), c.quotaCommand(), c.topCommand(), c.checkCommand(), c.proxyCommand(), c.stopNoticeCommand()},
+		Flags: append([]ucli.Flag{configFlag(), timeoutFlag()}, storeFlags()...),
+		Commands: []*ucli.Command{
+			c.statusCommand(), c.limitCommand(), c.pauseCommand(), c.quotaCommand(), c.topCommand(), c.checkCommand(), c.proxyCommand(), c.stopNoticeCommand(),
+		},
 		ArgValidator:   noArguments,
 		OnUsageError:   wrongUsage,
 		ExitErrHandler: func(context.Context, *ucli.Command, error) {}, // the caller's business

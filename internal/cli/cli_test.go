@@ -183,7 +183,10 @@ func TestWrongUsage(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"stauts"}, `numathrottle: "stauts" is no command or argument, allowed: status, limit, pause, quota, top, check, proxy, stop-notice, completion`},
+		{
+			[]string{"stauts"},
+			`numathrottle: "stauts" is no command or argument, allowed: status, limit, pause, quota, top, check, proxy, stop-notice, completion`,
+		},
 		{[]string{"check", "it"}, `numathrottle check: "it" is no command or argument, allowed: none`},
 		{[]string{"limit", "sett"}, `numathrottle limit: "sett" is no command or argument, allowed: show, set, clear`},
 		{[]string{"limit", "set", "100"}, `numathrottle limit set: "100" is no command or argument, allowed: none`},
