@@ -67,6 +67,10 @@ demo: ## Run the main job: processes that share one limit, with faults and a ver
 console-picture: ## Take the picture of the console that docs/console.md shows
 	@$(GO) run ./internal/console/picture -o docs/console.png
 
+.PHONY: quota-demo
+quota-demo: ## Share one limit between tenants with quotas and a hog: four processes, a table and a verdict
+	@$(GO) run ./internal/demo/quotas
+
 .PHONY: llm-demo
 llm-demo: ## Run llm-map: four processes, 2,000 prompts, and a fake LLM provider that enforces its limits; with a verdict
 	@$(GO) build -o $(BIN)/llm-map ./examples/llm-map

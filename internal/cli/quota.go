@@ -39,7 +39,10 @@ func (c *CLI) quotaCommand() *ucli.Command {
 					"setting quotas has it. It prints what all tags have reserved together.",
 				Flags: one(quotaFlags()...), ArgValidator: anyArguments, Action: c.quotaSet,
 			},
-			{Name: "clear", Usage: "end the change of a tag: what is configured counts again", ArgsUsage: "TAG", Flags: one(), ArgValidator: anyArguments, Action: c.quotaClear},
+			{
+				Name: "clear", Usage: "end the change of a tag: what is configured counts again", ArgsUsage: "TAG", Flags: one(), ArgValidator: anyArguments,
+				Action: c.quotaClear,
+			},
 			{
 				Name: "list", Usage: "print all changes", Flags: []ucli.Flag{&ucli.BoolFlag{Name: jsonName, Usage: "print a line of JSON"}},
 				Action: c.quotaList,

@@ -33,7 +33,8 @@ func (f *FaultError) Error() string {
 	return fmt.Sprintf("line %d: %s", f.Line, f.FieldError.Error())
 }
 
-// Parse reads quotas from YAML, which JSON is a part of. An empty text is no quotas, and {} are quotas by which nothing is bounded; see Quotas.Given. It looks at the form alone: whether
+// Parse reads quotas from YAML, which JSON is a part of. An empty text is no quotas, and {} are quotas by which nothing
+// is bounded; see Quotas.Given. It looks at the form alone: whether
 // values are in range is up to Quotas.Validate, which knows the limit. The error joins a *FaultError for everything that is wrong.
 func Parse(text []byte) (quota.Quotas, error) {
 	fault := func(line int, problem, allowed string) (quota.Quotas, error) {
