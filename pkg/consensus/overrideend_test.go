@@ -105,6 +105,9 @@ func TestOverrideEndsOnAnotherClock(t *testing.T) {
 		requireCeiling(t, 500, n)
 		time.Sleep(30 * time.Second)
 		s.wipe()
+		s.mu.Lock()
+		s.skew = time.Hour
+		s.mu.Unlock()
 		time.Sleep(50 * time.Second)
 		late := limited(t, s, "late", thousand, 8)
 		time.Sleep(3 * time.Second)
