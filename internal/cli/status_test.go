@@ -74,7 +74,8 @@ func busy(t *testing.T) func(store consensus.Store, pool string) {
 			driver.DocumentReport{Name: "ramp", Version: 1 << 16, Body: []byte("1 7 2000000 2000000 3000000 3000000 3000000 0 0 0 10 20 1000000 60000000")},
 			driver.DocumentReport{Name: "other", Version: 5, Body: []byte("x")},
 			driver.DocumentReport{Name: "pause", Version: 1 << 16, Body: []byte(`{"pauses":[{"tag":"gpt-4","left_us":600000000,` +
-				`"until":"2000-01-01T00:10:00Z","reason":"maintenance","by":"ann@desk"}]}`)},
+				`"until":"2000-01-01T00:10:00Z","reason":"maintenance","by":"ann@desk"},` +
+				`{"tag":"over","left_us":1000000,"until":"1999-12-31T00:00:00Z"}]}`)},
 		)
 		time.Sleep(1250 * time.Millisecond)
 		b.sync(t)

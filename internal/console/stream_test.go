@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -181,6 +182,7 @@ func TestAStreamEndsWithItsSession(t *testing.T) {
 		for err == nil {
 			_, err = resp.Body.Read(buf)
 		}
+		require.ErrorIs(t, err, io.EOF, "it has ended, and was not given up")
 		require.NoError(t, resp.Body.Close())
 		k.sessions.mu.Lock()
 		k.sessions.open = was

@@ -94,3 +94,28 @@ func TestOverrideWithAnEndIsChecked(t *testing.T) {
 		}
 	})
 }
+
+// A store that has lost everything has another clock, by which the end is written anew: it is on time for who was not there.
+func TestOverrideEndsOnAnotherClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newServer()
+		n := limited(t, s, "a", thousand, 8)
+		time.Sleep(5 * time.Second)
+		forAWhile(t, s, 500, 2*time.Minute)
+		requireCeiling(t, 500, n)
+		time.Sleep(30 * time.Second)
+		s.wipe()
+		s.mu.Lock()
+		s.skew = time.Hour
+		s.mu.Unlock()
+		time.Sleep(50 * time.Second)
+		late := limited(t, s, "late", thousand, 8)
+		time.Sleep(3 * time.Second)
+		n.stop()
+		require.NoError(t, n.m.Leave(t.Context()))
+		time.Sleep(30 * time.Second)
+		requireCeiling(t, 500, late)
+		time.Sleep(8*time.Second + 2*interval)
+		requireCeiling(t, 1000, late)
+	})
+}
