@@ -289,7 +289,7 @@ func TestParseRecordRefuses(t *testing.T) {
 		"no tills":             {with(4, 0, 0, 0, 0, 0, 0), "0 tills, allowed: 1 to 1024 if the flags say so"},
 		"many tills":           {with(4, 0, 0, 0, 0, 0, 0xff, 0x03), "511 tills in the 0 bytes that are left"},
 		"a version repeated":   {append(with(4, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1), 0, 0, 0), "is written out though it is that of the one before"},
-		"seven windows":        {append(with(4, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7), make([]byte, 30)...), "7 windows of a till, allowed: at"},
+		"seven windows":        {append(with(4, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7), make([]byte, 30)...), "7 windows of a till, allowed"},
 		"nothing busy":         {with(8, 0, 0, 0, 0, 0), "nothing is busy, though the flags say so"},
 		"a beginning of 2":     {with(0, 0, 0, 2, 0, 0), "the flag of the beginning is 2"},
 		"an endless silence":   {with(0, 0, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x20, 0, 0, 0), "the silence before the beginning is 23058430092"},

@@ -116,7 +116,8 @@
 //   - What is given back counts only if the newest request on record is the one whose
 //     answer was taken last, nothing has been forgotten since, and the store is not held: so it
 //     counts once. Tokens of which the time has passed can be given back to budgets alone, and reserved
-//     ones only while nobody has drawn after them: else what was not used could be handed on for ever. What is owed counts always, twice at worst. Requests that are late, repeated or
+//     ones only while nobody has drawn after them: else what was not used could be handed on
+//     for ever. What is owed counts always, twice at worst. Requests that are late, repeated or
 //     refused draw nothing. What the first of two repeated ones drew is lost.
 //   - Freeze. From the beginning of a freeze on all tills are held for 1.19 times as long as a
 //     draw is good, for clocks run apart; longest when nothing is known of the pool before, else by

@@ -22,16 +22,15 @@ type lot struct {
 
 // A drawer is a processor that draws from one till as the protocol says. Time is microseconds.
 type drawer struct {
-	id      string
-	lots    []lot
-	seq     uint64
-	last    Answer
-	open    []Ticket
-	newest  Request
-	sent    int64 // when newest was first sent
-	fresh   int64 // until when the answer taken last is good
-	pending int64 // what newest gives back
-	at      int64 // when it syncs next
+	id     string
+	lots   []lot
+	seq    uint64
+	last   Answer
+	open   []Ticket
+	newest Request
+	sent   int64 // when newest was first sent
+	fresh  int64 // until when the answer taken last is good
+	at     int64 // when it syncs next
 }
 
 // A counterTrial is a pool of drawers, of which answers and requests get lost, and a store that forgets. level is how

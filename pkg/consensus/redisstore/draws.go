@@ -17,7 +17,8 @@ func appendDraws(args []any, draws []driver.Draw) []any {
 	for i := range draws {
 		d := &draws[i]
 		b = binary.BigEndian.AppendUint64(b, uint64(d.Version))
-		b = appendNumbers(b, d.Total, d.Per.Microseconds(), d.Burst, d.Ask, d.Ahead.Microseconds(), d.Back, d.BackSpent, d.BackPaid, d.Owed, int64(len(d.Budgets)))
+		b = appendNumbers(b, d.Total, d.Per.Microseconds(), d.Burst, d.Ask, d.Ahead.Microseconds(),
+			d.Back, d.BackSpent, d.BackPaid, d.Owed, int64(len(d.Budgets)))
 		for _, w := range d.Budgets {
 			b = appendNumbers(b, w.Amount, w.Start, w.End, w.Seen)
 		}
