@@ -38,6 +38,19 @@ func TestTillEarnsAndSavesUp(t *testing.T) {
 	require.EqualValues(t, 5, s.AtHand(203*second))
 }
 
+// What is due is there when it is due, whatever is rounded: else a caller would look again and again.
+func TestDueIsThereThen(t *testing.T) {
+	for total := 1; total < 400; total++ {
+		for n := int64(1); n < 40; n++ {
+			s := local(quota.Quota{Total: total, Burst: 1})
+			s.Reach(0, n)
+			wait, _, _ := s.Due(0, n)
+			require.Equal(t, n, s.AtHand(int64(wait)), "total %d", total)
+			require.Equal(t, n, s.AtHand(1000*second), "total %d", total)
+		}
+	}
+}
+
 func TestBudgetsByTheWallClock(t *testing.T) {
 	s := local(quota.Quota{Budgets: []quota.Budget{{Amount: 10, Per: quota.Hour}, {Amount: 15, Per: quota.Day, Zone: "UTC"}}})
 	d, ok := s.Take(0, 8)

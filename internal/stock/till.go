@@ -32,8 +32,11 @@ func (t *till) level(now int64) int64 {
 		return 0
 	}
 	n := int64(float64(now-t.paid) * float64(t.total) / float64(t.per))
-	for n > 0 && t.paid+t.cost(n) > now { // rounding
+	for n > 0 && t.paid+t.cost(n) > now { // rounding, either way
 		n--
+	}
+	if t.paid+t.cost(n+1) <= now {
+		n++
 	}
 	return n
 }

@@ -51,6 +51,7 @@ type Attempt[P any] struct {
 	scarcest int
 	reason   limit.Reason // why it waits there
 	slots    bool         // what it waits for are slots in use
+	many     bool         // has stood in several queues at once
 	passed   bool         // gave up a place at which it could have been served
 	turn     chan struct{}
 	timer    limit.Timer
@@ -146,7 +147,7 @@ func (a *Attempt[P]) Undo() {
 // seat prepares the places for a draw of n tokens. There is none where the least costs
 // nothing.
 func (a *Attempt[P]) seat(n int, upTo bool) {
-	a.n, a.upTo = n, upTo
+	a.n, a.upTo, a.many = n, upTo, false
 	least := n
 	if upTo {
 		least = 1
@@ -333,12 +334,16 @@ func (a *Attempt[P]) keep(wait time.Duration, known bool) {
 	}
 }
 
-// place takes the places that were chosen and leaves the others. many says that there are several.
+// place takes the places that were chosen and leaves the others. many says that there are several. An attempt that has
+// stood in several queues counts as such from then on, wherever it stands: it would go from one to the other and back for
+// ever if its place depended on where it stands besides.
 func (a *Attempt[P]) place(many bool) {
+	a.many = a.many || many
+	for i := range a.places {
+		a.places[i].Many = a.many
+	}
 	for i, p := range a.parts {
-		w := &a.places[i]
-		w.Many = many && a.stands[i]
-		switch {
+		switch w := &a.places[i]; {
 		case a.stands[i]:
 			p.Child.Stand(w)
 		case w.Least > 0:

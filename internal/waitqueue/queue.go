@@ -27,7 +27,7 @@ type Waiter[P any] struct {
 	// Attempt is the draw on several limiters that this is the place of; nil for a draw on
 	// this one. An attempt takes its tokens itself, once it is woken.
 	Attempt *Attempt[P]
-	// Many says that the attempt stands in more than one queue. Set it before the waiter is placed.
+	// Many says that the attempt has stood in more than one queue at once. Set it before the waiter is placed.
 	Many bool
 	// Over says that the attempt leaves for good.
 	Over bool
@@ -53,12 +53,11 @@ var arrivals atomic.Uint64
 // zero Queue is empty, and first come first served.
 //
 // A queue with a Clock is fair between lanes: of two waiters the one with the smaller start comes first, and of equal starts
-// the older one. Attempts that stand in several queues at once come before all others there, the oldest first. They have to: if A
-// stood before B in one queue and behind it in another, both would wait for ever. So
+// the older one. Attempts that stand in several queues at once, or have done so, come before all others there, the oldest first. They have
+// to: if A stood before B in one queue and behind it in another, both would wait for ever. So
 //
-//   - an attempt that stands in several queues waits only for older ones of its kind, and in queues without a clock for
-//     anyone older;
-//   - who stands in one queue may wait for anyone before it there.
+//   - an attempt of this kind waits only for older ones of its kind, and in queues without a clock for anyone older;
+//   - who has always stood in one queue may wait for anyone before it there.
 //
 // No circle can come of that. Where somebody of the second kind is waited for in a fair queue, it is by one of the same kind and the same
 // queue, and these are in one order. In all other cases the one that is waited for is older. So the oldest attempt of

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -20,11 +21,20 @@ func quotaed(t testing.TB, limit Limit, q Quotas, opts ...Option) *Throttle {
 	return th
 }
 
+// viewOf is what ForTag returns where there are quotas.
+func viewOf(l Limiter) *tagView {
+	v, ok := l.(*tagView)
+	if !ok {
+		panic("no quotas")
+	}
+	return v
+}
+
 func tagsOf(quotas map[string]Quota) Quotas { return Quotas{Tags: quotas} }
 
 // inHand is how many tokens of a tag's quota are at hand.
 func inHand(th *Throttle, tag string) int64 {
-	return th.ForTag(tag).(*tagView).first().status().InHand
+	return viewOf(th.ForTag(tag)).first().status().InHand
 }
 
 func statusOf(th *Throttle, tag string) TagStatus {
@@ -39,8 +49,8 @@ func statusOf(th *Throttle, tag string) TagStatus {
 func TestForTagWithoutQuotasIsTheThrottle(t *testing.T) {
 	th, err := New(Limit{Max: 10})
 	require.NoError(t, err)
-	require.Same(t, th, th.ForTag("a").(*Throttle))
-	require.Same(t, th, th.ForTags("a", "b").(*Throttle))
+	require.Same(t, th, th.ForTag("a"))
+	require.Same(t, th, th.ForTags("a", "b"))
 	require.Nil(t, th.Status().Tags)
 	_, ok := All(th, th.ForTag("a")).(Tagger)
 	require.False(t, ok, "it does not tell tags apart")
@@ -116,7 +126,7 @@ func TestErrorsNameTagReasonAndTime(t *testing.T) {
 		e, ok := errors.AsType[*Error](err)
 		require.True(t, ok, err)
 		require.Equal(t, `numathrottle: limit "llm": tag "a": 5 tokens cannot be had in time (quota), retry after 400ms`, e.Error())
-		require.InDelta(t, 10, e.By().(interface{ Status() Status }).Status().Rate, 1e-9, "what refused earns so much")
+		require.InDelta(t, 10, viewOf(e.By()).Status().Rate, 1e-9, "what refused earns so much")
 
 		for tag, fallback := range map[string]bool{"b": false, "c": true} {
 			_, ok = th.ForTag(tag).TryAcquire(2)
@@ -128,11 +138,11 @@ func TestErrorsNameTagReasonAndTime(t *testing.T) {
 			require.Equal(t, fallback, e.Fallback)
 			_, end := Budget{Per: map[string]Budget{"b": {Per: "hour"}, "c": {Per: "day"}}[tag].Per}.Window(time.Now())
 			require.Equal(t, time.Until(end), e.RetryAfter, "the window's end")
-			held, throttled := th.ForTag(tag).(*tagView).Throttled()
+			held, throttled := viewOf(th.ForTag(tag)).Throttled()
 			require.False(t, throttled, held) // one token is left
 			_, ok = th.ForTag(tag).TryAcquire(1)
 			require.True(t, ok)
-			held, throttled = th.ForTag(tag).(*tagView).Throttled()
+			held, throttled = viewOf(th.ForTag(tag)).Throttled()
 			require.True(t, throttled)
 			require.Equal(t, ReasonBudget, held.Reason)
 			require.Equal(t, tag, held.Tag)
@@ -260,7 +270,7 @@ func TestPauseHoldsItsTagAlone(t *testing.T) {
 			require.NoError(t, err)
 			_, ok := th.ForTag(tag).TryAcquire(1)
 			require.False(t, ok)
-			held, throttled := th.ForTag(tag).(*tagView).Throttled()
+			held, throttled := viewOf(th.ForTag(tag)).Throttled()
 			require.True(t, throttled)
 			require.Equal(t, []any{ReasonPause, tag, time.Minute}, []any{held.Reason, held.Tag, held.RetryAfter})
 			_, ok = th.ForTags("c", tag).TryAcquire(1)
@@ -282,7 +292,7 @@ func TestPauseHoldsItsTagAlone(t *testing.T) {
 			require.NoError(t, err)
 			go func() {
 				time.Sleep(time.Hour)
-				require.NoError(t, th.Resume(context.Background(), PauseTag(tag)))
+				assert.NoError(t, th.Resume(context.Background(), PauseTag(tag)))
 			}()
 			began = time.Now()
 			_, err = th.ForTag(tag).Acquire(context.Background(), 1)
@@ -319,7 +329,8 @@ func TestPatternsAndOthers(t *testing.T) {
 			_, ok = th.ForTag(tag).TryAcquire(1)
 			require.False(t, ok, tag)
 		}
-		for i, l := range []Limiter{th, th.ForTag("x"), th.ForTag("y"), th.ForTag(""), th.ForTag("bad\xff"), th.ForTag(fmt.Sprintf("%065d", 0)), All(th, th.ForTag("z"))} {
+		others := []Limiter{th, th.ForTag("x"), th.ForTag("y"), th.ForTag(""), th.ForTag("bad\xff"), th.ForTag(fmt.Sprintf("%065d", 0)), All(th, th.ForTag("z"))}
+		for i, l := range others {
 			_, ok := l.TryAcquire(1)
 			require.Equal(t, i < 6, ok, i)
 		}
@@ -348,8 +359,8 @@ func TestHostileNamesAreBounded(t *testing.T) {
 	require.LessOrEqual(t, len(s.limiters), maxTags+sharedTags+maxNames+1)
 	require.LessOrEqual(t, len(s.joint), maxNames)
 	require.LessOrEqual(t, len(th.Status().Tags), maxTags+sharedTags)
-	require.Equal(t, "known", th.ForTag("known").(*tagView).name)
-	require.Same(t, th.ForTag("free/999999999").(*tagView).first(), th.ForTag("free/999999999").(*tagView).first())
+	require.Equal(t, "known", viewOf(th.ForTag("known")).name)
+	require.Same(t, viewOf(th.ForTag("free/999999999")).first(), viewOf(th.ForTag("free/999999999")).first())
 }
 
 func TestKnownTagTakesNoAllocation(t *testing.T) {

@@ -141,12 +141,12 @@ func (l pauseChild) Seat(n, least int, _ time.Time) waiter { return waiter{N: n,
 func (l pauseChild) Stand(w *waiter) {
 	held := &l.t.tags.held
 	held.mu.Lock()
-	comes := !w.Queued()
-	if comes {
-		held.queue.Insert(w)
+	defer held.mu.Unlock()
+	if w.Queued() {
+		return
 	}
-	held.mu.Unlock()
-	if comes && l.peek(0) { // once: an attempt may stand here while nothing is paused
+	held.queue.Insert(w)
+	if l.peek(0) {
 		w.Attempt.Wake() // it ended meanwhile
 	}
 }

@@ -160,7 +160,7 @@ func TestTagsAreConserved(t *testing.T) {
 					s.h.GrantTags([]TagGrant{{Tag: "a", Needed: true, Rate: r.Float64() * 100}, {Tag: "b", Needed: true}})
 				case 1:
 					th.Status()
-					th.ForTag("a").(*tagView).Throttled()
+					viewOf(th.ForTag("a")).Throttled()
 				case 2:
 					s.h.SetPauses([]Paused{{Tag: "b", Until: time.Now().Add(time.Millisecond)}})
 				}
@@ -175,7 +175,7 @@ func TestTagsAreConserved(t *testing.T) {
 		require.Zero(t, statusOf(th, tag).Waiting, tag)
 	}
 	require.Zero(t, th.queue.Len)
-	require.Zero(t, th.ForTag("a").(*tagView).first().lane.Waiting())
+	require.Zero(t, viewOf(th.ForTag("a")).first().lane.Waiting())
 }
 
 // The local plan divides what a Static share has.

@@ -243,21 +243,6 @@ func (s *tagSet) all() []*tag {
 	return list
 }
 
-// byName returns a tag that is known; nil: it is not.
-func (s *tagSet) byName(name string) *tag {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if g := s.tags[name]; g != nil {
-		return g
-	}
-	for _, g := range s.shared {
-		if g != nil && g.name == name {
-			return g
-		}
-	}
-	return nil
-}
-
 // stop ends what goes on by itself. The nil tagSet has nothing.
 func (s *tagSet) stop() {
 	if s != nil {
