@@ -122,6 +122,21 @@ func (s *Stock) AtHand(now int64) int64 {
 	return s.level(now)
 }
 
+// Has tells whether n tokens can be taken now: that AtHand is at least n.
+func (s *Stock) Has(now, n int64) bool { return !s.Holds() || s.has(now, n) }
+
+// has is Has as if the tag were not in shadow.
+func (s *Stock) has(now, n int64) bool {
+	if s.terms.Pooled {
+		return s.usable(now) >= n
+	}
+	s.roll(now)
+	if left, _ := s.budget(); left < n {
+		return false
+	}
+	return s.till.has(now, n)
+}
+
 // level is AtHand as if the tag were not in shadow.
 func (s *Stock) level(now int64) int64 {
 	if s.terms.Pooled {
@@ -147,7 +162,7 @@ func (s *Stock) Take(now, n int64) (d *Draw, ok bool) {
 	if !s.needed {
 		return s.origin(Draw{}), true
 	}
-	if s.level(now) < n {
+	if !s.has(now, n) {
 		if !s.terms.Quota.Shadow {
 			return nil, false
 		}

@@ -46,6 +46,9 @@ func TestDueIsThereThen(t *testing.T) {
 			s.Reach(0, n)
 			wait, _, _ := s.Due(0, n)
 			require.Equal(t, n, s.AtHand(int64(wait)), "total %d", total)
+			require.True(t, s.Has(int64(wait), n))
+			require.False(t, s.Has(int64(wait), n+1))
+			require.False(t, s.Has(int64(wait)-1, n))
 			require.Equal(t, n, s.AtHand(1000*second), "total %d", total)
 		}
 	}

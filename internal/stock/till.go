@@ -11,16 +11,40 @@ type till struct {
 	per          time.Duration
 	paid         int64 // up to when everything is paid for
 	room         int64 // tokens that can be saved up beyond burst, for a draw that needs more
+	known        [2]price
 }
 
-// cost is how long n tokens take to earn.
+// A price is a cost that was worked out before: most draws are of the same size.
+type price struct{ n, cost int64 }
+
+// cost is how long n tokens take to earn. That of the burst and that of the last draw are remembered.
 func (t *till) cost(n int64) int64 {
+	p := &t.known[0]
+	if n == t.burst {
+		p = &t.known[1]
+	}
+	if p.n != n {
+		*p = price{n, t.work(n)}
+	}
+	return p.cost
+}
+
+func (t *till) work(n int64) int64 {
 	c := math.Ceil(float64(n) * float64(t.per) / float64(t.total))
 	return int64(min(c, math.MaxInt64/4))
 }
 
 // settle forgets what is above the burst.
 func (t *till) settle(now int64) { t.paid = max(t.paid, now-t.cost(max(t.burst, t.room))) }
+
+// has tells whether there are n tokens.
+func (t *till) has(now, n int64) bool {
+	if t.total == 0 {
+		return true
+	}
+	t.settle(now)
+	return t.paid+t.cost(n) <= now
+}
 
 // level is how many tokens there are.
 func (t *till) level(now int64) int64 {

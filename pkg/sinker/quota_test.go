@@ -20,7 +20,7 @@ func TestBudgetSendsToTheFallbackSink(t *testing.T) {
 			Tags: map[string]throttle.Quota{"a": {Budgets: []throttle.Budget{{Amount: 1, Per: "day", Then: "fallback"}}}},
 		}))
 		require.NoError(t, err)
-		defer th.Close() //nolint:errcheck // nothing to close
+		defer th.Close()
 		time.Sleep(time.Second)
 		_, ok := th.ForTag("a").TryAcquire(1)
 		require.True(t, ok)

@@ -103,6 +103,17 @@ func TestQuietTagBesideAHog(t *testing.T) {
 	})
 }
 
+// The same for tags with totals, whose callers wait as attempts on the quota and the limit.
+func TestQuietTagBesideAHogWithTotals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th := quotaed(t, Limit{Max: 200}, tagsOf(map[string]Quota{"hog": {Total: 1000}, "quiet": {Total: 100, Burst: 10}}))
+		quiet := &load{tag: "quiet", rate: 5}
+		rates := runLoads(th, 5*time.Second, 20*time.Second, &load{tag: "hog", callers: 300}, quiet)
+		require.Less(t, p99(quiet.waits), 20*time.Millisecond)
+		require.InDelta(t, 195, rates[0], 3)
+	})
+}
+
 // Who has tokens reserved gets them, whatever others do; what is left is divided by weight.
 func TestReservedAndWeights(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -133,7 +133,7 @@ func (l *tagView) lack(n int, now int64) Reason {
 		if !g.stock.Holds() {
 			continue
 		}
-		if !g.queue.Empty() || g.stock.AtHand(now) < int64(n) {
+		if !g.queue.Empty() || !g.stock.Has(now, int64(n)) {
 			_, why, _ := g.stock.Due(now, int64(n))
 			return cmp.Or(why, ReasonQuota)
 		}
