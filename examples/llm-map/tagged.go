@@ -46,7 +46,9 @@ func (l byTag) Unwrap() throttle.Limiter { return l.Limiter }
 
 // RetryAfter hands on that the provider wants to be left alone.
 func (l byTag) RetryAfter(until time.Time, reason string) {
-	if told, ok := l.Limiter.(interface{ RetryAfter(until time.Time, reason string) }); ok {
+	if told, ok := l.Limiter.(interface {
+		RetryAfter(until time.Time, reason string)
+	}); ok {
 		told.RetryAfter(until, reason)
 	}
 }

@@ -68,10 +68,12 @@ func TestARefusalOfOneTenantHoldsBackAll(t *testing.T) {
 		}}
 		h := mustHandler(t, testSettings(func(s *settings) { s.Tag = "key 0" }), th, e, nil)
 		go h.Map(t.Context(), []string{"acme"}, datum{value: "a"})
-		synctest.Wait()
+		time.Sleep(5 * time.Second) // the call is sent once its tokens have come
+		_, held := th.Paused("")
+		require.True(t, held, "the limit is told, and with it the pool")
 		began := time.Now()
 		h.Map(t.Context(), []string{"beta"}, datum{value: "b"})
-		require.GreaterOrEqual(t, time.Since(began), 19*time.Second)
+		require.GreaterOrEqual(t, time.Since(began), 10*time.Second)
 		synctest.Wait()
 	})
 }

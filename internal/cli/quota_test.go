@@ -58,7 +58,8 @@ func TestQuota(t *testing.T) {
 			{"get acme --json", `{"pool":"p","tag":"acme","quota":{"reserved":40,"total":50,"weight":3}}`},
 			{
 				"set beta --budgets=[{amount:_5e6,_per:_day,_zone:_Europe/Berlin,_then:_batch}]",
-				"p: tag beta {total: 40, budgets: [{amount: 5000000, per: day, zone: Europe/Berlin, then: batch}]}" + then + "30 of 100 tokens per second are reserved",
+				"p: tag beta {total: 40, budgets: [{amount: 5000000, per: day, zone: Europe/Berlin, then: batch}]}" + then +
+					"30 of 100 tokens per second are reserved",
 			},
 			{"set beta --budgets=[] --total 0", "p: tag beta {}" + then + "30 of 100 tokens per second are reserved"},
 			{"clear beta", "p: tag beta <empty>"},

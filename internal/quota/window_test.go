@@ -20,6 +20,7 @@ func TestWindow(t *testing.T) {
 		{"hour of a zone of half hours", Hour, "Asia/Kolkata", "2026-07-03T10:29:59Z", "2026-07-03T09:30:00Z", "2026-07-03T10:30:00Z"},
 		{"day", Day, "", "2026-07-03T00:00:00Z", "2026-07-03T00:00:00Z", "2026-07-04T00:00:00Z"},
 		{"day of a zone", Day, "Europe/Berlin", "2026-07-03T22:00:00Z", "2026-07-03T22:00:00Z", "2026-07-04T22:00:00Z"},
+		{"day of the far east", Day, "Pacific/Auckland", "2026-07-03T12:00:00Z", "2026-07-03T12:00:00Z", "2026-07-04T12:00:00Z"},
 		{"23 hours", Day, "Europe/Berlin", "2026-03-29T12:00:00Z", "2026-03-28T23:00:00Z", "2026-03-29T22:00:00Z"},
 		{"25 hours", Day, "Europe/Berlin", "2026-10-25T22:59:59Z", "2026-10-24T22:00:00Z", "2026-10-25T23:00:00Z"},
 		{"no midnight", Day, "America/Sao_Paulo", "2018-11-04T03:00:00Z", "2018-11-04T03:00:00Z", "2018-11-05T02:00:00Z"},

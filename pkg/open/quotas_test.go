@@ -47,11 +47,11 @@ func TestQuotasThatCannotBe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.yaml")
 	for name, test := range map[string]struct{ file, want string }{
 		"an unknown key":  {"max: 10\nquotas:\n  tags:\n    acme: {resrved: 1}\n", "quotas.tags.acme.resrved is not a setting (FILE:4), allowed: one of "},
-		"too much":        {"max: 10\nquotas: {tags: {acme: {reserved: 11}}}\n", "quotas reserve 11 tokens per second together, allowed: at most the limit, which is 10"},
+		"too much":        {"max: 10\nquotas: {tags: {acme: {reserved: 11}}}\n", "quotas reserve 11 tokens per second together, allowed: at most the limit"},
 		"out of bounds":   {"max: 10\nquotas: {tags: {acme: {reserved: -1}}}\n", "quotas.tags.acme.reserved is -1, allowed: 0 to the limit"},
 		"no limit":        {"quotas: {other: {total: 1}}\n", "quotas are set, but there is no limit, allowed: a limit with quotas: max of 1 or more"},
 		"no limit at all": {"quotas: {}\n", "quotas are set, but there is no limit"},
-		"even":            {"max: 10\npolicy: even\nquotas: {}\n", "policy is even, but quotas divide the limit by what tags ask for, allowed: `fair` with quotas"},
+		"even":            {"max: 10\npolicy: even\nquotas: {}\n", "policy is even, but quotas divide the limit by what tags ask for"},
 		"static":          {"max: 10\nstore: static://?replicas=2\nquotas: {}\n", "quotas are set, but the store is static, allowed: none with static://"},
 		"empty":           {"max: 10\nquotas:\n", "quotas is empty (FILE:2)"},
 	} {
