@@ -282,8 +282,13 @@ func (failing) Load(context.Context, string) ([]driver.Document, []consensus.Ros
 
 func TestErrorsOfTheStore(t *testing.T) {
 	for _, args := range [][]string{
-		{"status"}, {"pause", "show"}, {"pause", "set"}, {"resume"},
-		{"limit", "show"}, {"limit", "set", "--max=1"}, {"limit", "clear"},
+		{"status"},
+		{"pause", "show"},
+		{"pause", "set"},
+		{"resume"},
+		{"limit", "show"},
+		{"limit", "set", "--max=1"},
+		{"limit", "clear"},
 	} {
 		_, err := newTerminal(failing{memstore.New()}, "NUMATHROTTLE_POOL=p").run(t, args...)
 		require.ErrorContains(t, err, "no such day", args)

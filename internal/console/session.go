@@ -102,7 +102,7 @@ func (s *sessions) end(w http.ResponseWriter, r *http.Request) {
 		delete(s.open, sha256.Sum256([]byte(cookie.Value)))
 		s.mu.Unlock()
 	}
-	http.SetCookie(w, &http.Cookie{Name: cookieName, Path: "/", MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteStrictMode}) //nolint:gosec // it holds nothing
+	http.SetCookie(w, &http.Cookie{Name: cookieName, Path: "/", MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteStrictMode}) //nolint:gosec // empty
 }
 
 // matches tells whether a request repeats the word of its session.

@@ -21,24 +21,25 @@ func serveConsole(ctx context.Context, storeURL, pool string) (address string, e
 		return "", nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	at, ended := make(chan net.Addr, 1), make(chan error, 1)
+	at, ended, failed := make(chan net.Addr, 1), make(chan struct{}), make(chan error, 1)
 	go func() {
+		defer close(ended)
 		c := console.Config{Store: store, StoreURL: config.ShowStore(storeURL), Logger: log}
 		err := console.Serve(ctx, c, func(addr net.Addr) { at <- addr })
 		if err != nil && ctx.Err() == nil { // somebody has the usual port
 			c.Listen = "127.0.0.1:0"
 			err = console.Serve(ctx, c, func(addr net.Addr) { at <- addr })
 		}
-		ended <- errors.Join(err, store.Close())
+		failed <- errors.Join(err, store.Close())
 	}()
 	select {
 	case addr := <-at:
 		end = func() {
 			cancel()
-			_ = <-ended // the demo is over
+			<-ended
 		}
 		return fmt.Sprintf("http://%s/#pool=%s", addr, url.QueryEscape(pool)), end, nil
-	case err := <-ended:
+	case err := <-failed:
 		cancel()
 		return "", nil, err
 	}
