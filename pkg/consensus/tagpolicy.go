@@ -193,7 +193,9 @@ func (p *tagPolicy) tell(b *tagBook) {
 		t := &p.plan.Targets[k]
 		level(list, p.plan.Own[k])
 		for _, a := range list {
-			a.target, a.by, a.scarce = t.Rate, t.By, t.By == fairtags.ByTotal
+			// A demand is told up to the total only, so the policy may say that demand holds the tag there.
+			total := perSecond(int64(a.quota.Total), a.quota.Per)
+			a.target, a.by, a.scarce = t.Rate, t.By, t.By == fairtags.ByTotal || total > 0 && t.Rate >= total*0.99
 			if t.By == fairtags.ByDemand {
 				a.target = t.Bound // it could have so much
 			}

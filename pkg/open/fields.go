@@ -76,7 +76,8 @@ var fields = append([]field{
 	},
 	{
 		Key: "adaptive", Allowed: "`true` or `false`", Default: "`false`",
-		Doc:   "What may be used falls while the called service refuses calls, and rises again to `max`; see [limits.md](limits.md#limits-that-follow-the-service)",
+		Doc: "What may be used falls while the called service refuses calls, and rises again to `max`; " +
+			"see [limits.md](limits.md#limits-that-follow-the-service)",
 		Value: config.Bool(func(c *Config) *bool { return &c.Limit.Adaptive }),
 	},
 	{

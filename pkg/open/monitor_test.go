@@ -135,7 +135,7 @@ func TestHealthShowsAPause(t *testing.T) {
 	_, err = th.Pause(t.Context(), time.Time{}, "for good")
 	require.NoError(t, err)
 	l = shown()
-	require.Equal(t, &health.Paused{Reason: "for good"}, l.Paused, "nobody knows how long")
+	require.Equal(t, &health.Paused{Reason: "for good", By: "pod-1"}, l.Paused, "nobody knows how long")
 	require.Equal(t, &health.Throttled{Reason: "pause"}, l.Throttled)
 	require.NoError(t, th.Resume(t.Context()))
 	require.NoError(t, <-served)

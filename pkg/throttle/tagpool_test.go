@@ -71,7 +71,7 @@ func TestTagDrawsFromLots(t *testing.T) {
 		p, ok := a.TryAcquire(4)
 		require.True(t, ok)
 		p.Settle(10)
-		got := reportOf(s, "a", 1500*time.Millisecond) // of the first lot, which ends in a second
+		got := reportOf(s, "a", 6*time.Second) // a fourth of it, for the tag draws: of the first lot, which ends in a second
 		require.Equal(t, TagReport{Tag: "a", Used: 12, Refused: 3, InHand: 17, Back: 2, BackSpent: 2, Owed: 6}, got)
 		require.EqualValues(t, 0, reportOf(s, "a", 0).Back, "once")
 		require.EqualValues(t, 17, inHand(th, "a"))
@@ -80,6 +80,11 @@ func TestTagDrawsFromLots(t *testing.T) {
 		require.EqualValues(t, 0, reportOf(s, "a", 0).Back, "what ran out does not go back")
 		p, ok = a.TryAcquire(1)
 		require.False(t, ok, p)
+
+		// A tag that draws no more gives up all that ends within keep.
+		s.h.GrantTags([]TagGrant{lot("a", 10, time.Second)})
+		require.EqualValues(t, 0, reportOf(s, "a", 500*time.Millisecond).Back)
+		require.EqualValues(t, 10, reportOf(s, "a", 1500*time.Millisecond).Back)
 
 		// A permit that is settled after its lot goes back to the pool.
 		s.h.GrantTags([]TagGrant{lot("a", 10, time.Second)})

@@ -26,6 +26,9 @@ func (g *tag) report(now int64, keep time.Duration) (r TagReport, told bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	r = TagReport{Tag: g.name, Used: g.used.Load(), Refused: g.refused.Load(), Waiting: g.waiting.Load()}
+	if g.quota().Total > 0 && (r.Used != g.told.Used || r.Waiting > 0) {
+		keep /= 4 // who still draws uses the oldest tokens first, and a total gets nothing back so late
+	}
 	g.stock.Report(now, int64(keep), &r)
 	if w := g.queue.First; w != nil {
 		r.Head = int64(w.Least)

@@ -30,7 +30,8 @@ var layers = []layer{
 		"internal/statecodec", "internal/stopnotice", "internal/version",
 	}},
 	{"pure parts", []string{
-		"internal/bucket", "internal/ceiling", "internal/fairtags", "internal/health", "internal/lanes", "internal/pooldoc", "internal/stock", "internal/waitqueue", "pkg/consensus/driver",
+		"internal/bucket", "internal/ceiling", "internal/fairtags", "internal/health", "internal/lanes", "internal/pooldoc",
+		"internal/stock", "internal/waitqueue", "pkg/consensus/driver",
 	}},
 	{"sides", []string{"internal/gate", "internal/sharing"}},
 	{"limiters and pools", []string{"pkg/throttle", "pkg/consensus"}},
