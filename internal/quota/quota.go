@@ -68,7 +68,8 @@ type Then string
 
 // What happens at the end of a budget.
 const (
-	// Refuse: draws fail with ReasonBudget, and RetryAfter is the end of the window.
+	// Refuse: a draw that does not wait, or has a deadline before the window ends, fails with ReasonBudget, and
+	// RetryAfter is that end. One without a deadline waits for the next window, as it waits for any other token.
 	Refuse Then = "refuse"
 	// Fallback: as Refuse, and a sink hands the messages to its fallback sink.
 	Fallback Then = "fallback"
