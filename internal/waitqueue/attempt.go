@@ -299,6 +299,11 @@ func (a *Attempt[P]) survey() (wait time.Duration, known bool) {
 	return 1, !a.slots
 }
 
+// shortestLook is the shortest time after which an attempt looks again by itself. A wait need not become shorter as time
+// passes: who stands before it may have all that it needs here, and wait elsewhere. Looking after each nanosecond would keep a
+// processor busy until that one is served. Tokens at the scarcest child wake the attempt at once, whatever the timer says.
+const shortestLook = 200 * time.Microsecond
+
 // keep takes the places to wait at, gives up the others, and sets the timer for
 // the moment at which that changes.
 func (a *Attempt[P]) keep(wait time.Duration, known bool) {
@@ -330,7 +335,7 @@ func (a *Attempt[P]) keep(wait time.Duration, known bool) {
 		next = min(next, wait+wait/8+10*time.Millisecond)
 	}
 	if next < limit.Never {
-		a.timer = a.parts[a.scarcest].Child.AfterFunc(next, a.Wake)
+		a.timer = a.parts[a.scarcest].Child.AfterFunc(max(next, shortestLook), a.Wake)
 	}
 }
 
