@@ -17,7 +17,7 @@ func (t *Throttle) dequeue(now int64, w *waiter, used int64) {
 	rest := t.queue.Remove(w) - used
 	switch {
 	case rest <= 0:
-	case t.queue.Empty():
+	case t.queue.Clock == nil || t.queue.Empty():
 		t.uncollect(now, rest)
 	default:
 		t.queue.Collected = rest
@@ -27,7 +27,7 @@ func (t *Throttle) dequeue(now int64, w *waiter, used int64) {
 // leaveQueue takes w, which was granted nothing, out of the queue. What was collected goes back if it was for w. The lock is held.
 func (t *Throttle) leaveQueue(now int64, w *waiter) {
 	collected := t.queue.Remove(w)
-	if collected > 0 && w.Units <= t.bucket.Law().Capacity && !t.queue.Empty() {
+	if t.queue.Clock != nil && collected > 0 && w.Units <= t.bucket.Law().Capacity && !t.queue.Empty() {
 		t.queue.Collected = collected
 		return
 	}
