@@ -245,6 +245,9 @@ func (a *tagAccount) earn(now, interval time.Duration, share float64, want int64
 	return tokens
 }
 
+// owes counts what was used above what was granted without the store.
+func (a *tagAccount) owes(tokens int64) { a.unearn(-tokens, -tokens) }
+
 // unearn takes back what was earned without the store and given up.
 func (a *tagAccount) unearn(tokens, spent int64) {
 	a.credit += float64(tokens)

@@ -229,7 +229,7 @@ func (b *tagBook) draw(a *tagAccount, now, interval time.Duration, live int) (d 
 		d.known = d.known || w.spent() > 0
 		d.Budgets = append(d.Budgets, driver.BudgetDraw{Amount: w.amount, Start: w.start, End: w.end, Seen: w.spent()})
 	}
-	return d, d.Total > 0 || len(d.Budgets) > 0
+	return d, true // without a total, and with nothing but spent budgets that lower the class, it gets all that it asks for
 }
 
 // take takes what an answer says to the draws of the newest request, which was sent at a time.
@@ -261,6 +261,11 @@ func (b *tagBook) take(now, sent, interval time.Duration, a *driver.Answer) {
 
 // drawn takes what one till has given.
 func (b *tagBook) drawn(t *tagAccount, c *tagDraw, d *driver.Drawn, now, sent, interval time.Duration) {
+	if d.Lack == driver.LackFull { // nothing of the draw counts: the tag lives on its part, and on what that has earned
+		t.lack, t.again = d.Lack, 0
+		t.owes(c.Owed)
+		return
+	}
 	for k, spent := range d.Spent {
 		if k >= len(c.Budgets) || t.window != c.window {
 			break
@@ -282,7 +287,7 @@ func (b *tagBook) drawn(t *tagAccount, c *tagDraw, d *driver.Drawn, now, sent, i
 		l.until = now + d.From + 20*interval
 	}
 	if l.tokens > 0 && max(l.from, now) < l.until && !b.voided {
-		t.lot, t.granted = l, t.window
+		t.lot, t.granted = l, c.window
 		b.latest = max(b.latest, l.until)
 	}
 }

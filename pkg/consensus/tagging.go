@@ -156,6 +156,7 @@ func (p *Processor) tellTags(now time.Duration, req *driver.Request) {
 		t.policy.tell(&t.book) // the plan is as new as the demand
 	}
 	p.grantTags(now)
+	t.book.carried = nil
 	if !p.ownTills() && t.policy.capable && p.state != StateReplaced {
 		req.Draws = t.book.draws(now, p.interval(), p.answer.Live, p.frozen > now)
 	}
