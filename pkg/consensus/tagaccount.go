@@ -80,11 +80,16 @@ func perSecond(tokens int64, per time.Duration) float64 {
 	return float64(tokens) / per.Seconds()
 }
 
-// take takes what the limiter says of the tag. What is given back is not among it.
-func (a *tagAccount) take(r *limit.TagReport) {
+// take takes what the limiter says of the tag. What is given back is not among it. local says that its tokens are
+// granted without the store: what is owed counts against these.
+func (a *tagAccount) take(r *limit.TagReport, local bool) {
 	a.Used, a.Refused = max(a.Used, r.Used), max(a.Refused, r.Refused)
 	a.Waiting, a.InHand, a.Head = max(r.Waiting, 0), max(r.InHand, 0), max(r.Head, 0)
-	a.Owed = min(a.Owed+max(r.Owed, 0), maxAsk)
+	if owed := min(max(r.Owed, 0), maxAsk); local {
+		a.owes(owed)
+	} else {
+		a.Owed = min(a.Owed+owed, maxAsk)
+	}
 }
 
 // gives takes what the limiter has given up.
@@ -138,6 +143,17 @@ func (a *tagAccount) lowered() bool {
 		}
 	}
 	return false
+}
+
+// untold is how much of what was granted here the next request tells: 0 when the store knows of all. What budgets
+// differ by, for the windows of some have begun since, is told by the next one.
+func (a *tagAccount) untold() (own int64) {
+	for i := range min(len(a.quota.Budgets), len(a.budgets)) {
+		if n := a.budgets[i].own; n > 0 && (own == 0 || n < own) {
+			own = n
+		}
+	}
+	return min(own, maxAsk)
 }
 
 // spentAll tells whether nothing is left of a window that is known.

@@ -44,6 +44,7 @@ type tagDraw struct {
 	budgets   [driver.MaxBudgets]int   // the index of each budget of the draw
 	own       [driver.MaxBudgets]int64 // what was granted here of each, as told
 	known     bool                     // something is known to be spent
+	tells     bool                     // it tells what was granted here, and nothing else
 }
 
 // asks tells whether the store has anything to do for the tag.
@@ -139,7 +140,7 @@ func (b *tagBook) report(now, interval time.Duration, local bool, reports []limi
 		if a == nil {
 			continue // no draws for it, and nothing in hand
 		}
-		a.take(r)
+		a.take(r, local)
 		back := max(r.Back, 0)
 		spent := min(max(r.BackSpent, 0), back)
 		switch {
@@ -213,6 +214,10 @@ func (b *tagBook) draw(a *tagAccount, now, interval time.Duration, live int) (d 
 		return d, false
 	}
 	d = tagDraw{tag: a.Tag, window: a.window, backSpent: a.BackSpent}
+	if own := a.untold(); own > 0 {
+		b.tell(&d, a, own)
+		return d, true
+	}
 	d.Key, d.Version, d.Back, d.Owed = a.key, b.version, a.Back, a.Owed
 	d.Total, d.Per, d.Burst = a.quota.Enforced()
 	d.Per = (d.Per + time.Microsecond - 1).Truncate(time.Microsecond) // the rate is never above the real one
@@ -225,11 +230,24 @@ func (b *tagBook) draw(a *tagAccount, now, interval time.Duration, live int) (d 
 		if a.quota.Budgets[i].Then == quota.Lower && w.spentAll() {
 			continue // the tag goes on without it
 		}
-		d.budgets[len(d.Budgets)], d.own[i] = i, w.own
-		d.known = d.known || w.spent() > 0
-		d.Budgets = append(d.Budgets, driver.BudgetDraw{Amount: w.amount, Start: w.start, End: w.end, Seen: w.spent()})
+		d.budgets[len(d.Budgets)] = i
+		d.known = d.known || w.seen > 0
+		d.Budgets = append(d.Budgets, driver.BudgetDraw{Amount: w.amount, Start: w.start, End: w.end, Seen: w.seen})
 	}
 	return d, true // without a total, and with nothing but spent budgets that lower the class, it gets all that it asks for
+}
+
+// tell makes d one that tells the store what was granted here of budgets. It is owed, and not only seen, for others have granted as well. Without a total
+// it counts for budgets alone: in its time the tag had a part of the total.
+func (b *tagBook) tell(d *tagDraw, a *tagAccount, own int64) {
+	d.tells = true
+	d.Key, d.Version, d.Owed = a.key, b.version, own
+	for i := range min(len(a.quota.Budgets), len(a.budgets)) {
+		if w := &a.budgets[i]; w.own > 0 {
+			d.budgets[len(d.Budgets)], d.own[i] = i, own
+			d.Budgets = append(d.Budgets, driver.BudgetDraw{Amount: w.amount, Start: w.start, End: w.end, Seen: w.seen})
+		}
+	}
 }
 
 // take takes what an answer says to the draws of the newest request, which was sent at a time.
@@ -250,7 +268,9 @@ func (b *tagBook) take(now, sent, interval time.Duration, a *driver.Answer) {
 		if t == nil {
 			continue
 		}
-		t.Back, t.BackSpent, t.Owed = max(0, t.Back-c.Back), max(0, t.BackSpent-c.backSpent), max(0, t.Owed-c.Owed)
+		if !c.tells {
+			t.Back, t.BackSpent, t.Owed = max(0, t.Back-c.Back), max(0, t.BackSpent-c.backSpent), max(0, t.Owed-c.Owed)
+		}
 		if len(drawn) > 0 && drawn[0].Key == c.Key {
 			b.drawn(t, c, &drawn[0], now, sent, interval)
 			drawn = drawn[1:]
@@ -262,8 +282,9 @@ func (b *tagBook) take(now, sent, interval time.Duration, a *driver.Answer) {
 // drawn takes what one till has given.
 func (b *tagBook) drawn(t *tagAccount, c *tagDraw, d *driver.Drawn, now, sent, interval time.Duration) {
 	if d.Lack == driver.LackFull { // nothing of the draw counts: the tag lives on its part, and on what that has earned
-		t.lack, t.again = d.Lack, 0
-		t.owes(c.Owed)
+		if t.lack, t.again = d.Lack, 0; !c.tells {
+			t.owes(c.Owed)
+		}
 		return
 	}
 	for k, spent := range d.Spent {
