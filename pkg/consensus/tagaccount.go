@@ -32,15 +32,17 @@ type tagAccount struct {
 
 	// What the pool gives.
 	lot      tagLot
-	reserved time.Duration // the store has tokens set aside from then on: it is asked for none before
-	lack     driver.Lack
-	again    time.Duration // local time; 0: not known
-	rate     float64       // what the tag should get here, in tokens per second
-	scarce   bool          // the pool asks for more than the tag's total
-	target   float64
-	by       string
-	credit   float64 // tokens earned without the store
-	earned   time.Duration
+	reserved tagLot // tokens that the store has set aside: it is asked for no more until they are there
+	// reservedIn is the window in which it did.
+	reservedIn int64
+	lack       driver.Lack
+	again      time.Duration // local time; 0: not known
+	rate       float64       // what the tag should get here, in tokens per second
+	scarce     bool          // the pool asks for more than the tag's total
+	target     float64
+	by         string
+	credit     float64 // tokens earned without the store
+	earned     time.Duration
 }
 
 // A tagMark is how many tokens had been used and refused at a time.
@@ -201,7 +203,7 @@ const warmFor = 10
 
 // ask is what the tag will use until a bit after the next answer, and how far ahead it waits for it.
 func (a *tagAccount) ask(now, interval time.Duration, live int) (tokens int64, ahead time.Duration) {
-	if now < a.reserved {
+	if a.reserved.tokens > 0 {
 		return 0, 0
 	}
 	total, per, burst := a.quota.Enforced()
@@ -230,14 +232,20 @@ func (a *tagAccount) ask(now, interval time.Duration, live int) (tokens int64, a
 	return int64(math.Ceil(min(max(need-0.1, 0), maxAsk))), 0 // a trace of a token is none
 }
 
-// earn adds what a part of the tag's total earns without the store, and returns what can be had of want tokens.
-func (a *tagAccount) earn(now, interval time.Duration, share float64, want int64) int64 {
+// earn adds what a part of the tag's total earns without the store, and returns what can be had of want tokens: at
+// least so many, which the first one waits for, or none. What is too little for it would be over before there is more; so it is
+// saved up, unless the quota is hard.
+func (a *tagAccount) earn(now, interval time.Duration, share float64, want, least int64) int64 {
 	total, per, burst := a.quota.Enforced()
 	got := float64(want)
 	if total > 0 {
 		rate := perSecond(total, per) * share
 		span := min(now-a.earned, interval+interval/4).Seconds()
-		a.credit = min(a.credit+rate*span, max(rate*interval.Seconds(), float64(burst)*share, 1))
+		room := max(rate*interval.Seconds(), float64(burst)*share, 1)
+		if !a.quota.Hard {
+			room = max(room, float64(min(least, maxAsk)))
+		}
+		a.credit = min(a.credit+rate*span, room)
 		got = min(got, math.Floor(a.credit))
 	}
 	a.earned = now
@@ -252,6 +260,9 @@ func (a *tagAccount) earn(now, interval time.Duration, share float64, want int64
 		got = min(got, math.Floor(float64(b.amount-b.seen)*share)-float64(b.own))
 	}
 	tokens := int64(max(got, 0))
+	if tokens < min(least, maxAsk) {
+		return 0
+	}
 	if total > 0 {
 		a.credit -= float64(tokens)
 	}

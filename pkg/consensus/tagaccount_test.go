@@ -18,7 +18,7 @@ func (k *bookkeeper) withoutRoom(syncs int, share float64, r limit.TagReport) (g
 		now := 6*sec + time.Duration(i)*sec
 		k.report(now, sec, false, []limit.TagReport{r})
 		k.grantLocally(now, sec, time.Hour, 4, share, func(a *tagAccount) bool { return a.lack == driver.LackFull })
-		for _, g := range k.grants(tagBase) {
+		for _, g := range k.grants(tagBase, now) {
 			got += g.Lot.Tokens
 			r.Used += g.Lot.Tokens
 		}

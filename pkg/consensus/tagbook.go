@@ -27,6 +27,7 @@ type tagBook struct {
 	wall   int64 // the store's clock, in microseconds of Unix time; 0: it has not told
 	wallAt time.Duration
 	latest time.Duration // when the lot ends that ends last
+	good   time.Duration // until when a lot of the newest answer is good
 	// forgot: what is given back until then may be of draws that the store has forgotten.
 	forgot time.Duration
 	void   bool // what is in hand cannot be trusted
@@ -261,6 +262,7 @@ func (b *tagBook) take(now, sent, interval time.Duration, a *driver.Answer) {
 	if a.Frozen > 0 {
 		b.forget()
 	}
+	b.good = sent + 2*interval
 	drawn := a.Draws
 	for i := range b.carried {
 		c := &b.carried[i]
@@ -302,18 +304,36 @@ func (b *tagBook) drawn(t *tagAccount, c *tagDraw, d *driver.Drawn, now, sent, i
 	l := tagLot{tokens: min(d.Tokens, c.Ask), from: sent, until: sent + d.From + 2*interval}
 	if d.From > 0 {
 		l.from = now + d.From // never before the store's time: the answer came later
-		t.reserved = l.from
 	}
 	if skip(ruleTillVoid) {
 		l.until = now + d.From + 20*interval
 	}
-	if l.tokens > 0 && max(l.from, now) < l.until && !b.voided {
-		t.lot, t.granted = l, c.window
-		b.latest = max(b.latest, l.until)
+	if l.tokens == 0 || max(l.from, now) >= l.until || b.voided {
+		return
+	}
+	b.latest = max(b.latest, l.until)
+	if d.From > 0 {
+		t.reserved, t.reservedIn = l, c.window
+		return
+	}
+	t.lot, t.granted = l, c.window
+}
+
+// ripen makes a reservation a lot when it can be used. It rests on what the store remembers, so the newest answer must be as young as a
+// lot that is used.
+func (b *tagBook) ripen(a *tagAccount, now time.Duration) {
+	l := a.reserved
+	if a.lot.tokens > 0 {
+		return // the next time
+	}
+	a.reserved, b.news = tagLot{}, true
+	if l.until = min(l.until, b.good); now < l.until {
+		a.lot, a.granted = l, a.reservedIn
 	}
 }
 
-// forget notes that the store may not remember what it has given: it is not given back.
+// forget notes that the store may not remember what it has given: it is not given back, and what is reserved may be
+// given to others.
 func (b *tagBook) forget() {
 	b.forgot = max(b.forgot, b.latest)
 	if skip(ruleTillForgotten) {
@@ -322,6 +342,7 @@ func (b *tagBook) forget() {
 	b.detach()
 	for i := range b.accounts {
 		b.accounts[i].Back, b.accounts[i].BackSpent = 0, 0
+		b.accounts[i].reserved = tagLot{}
 	}
 }
 
@@ -330,7 +351,7 @@ func (b *tagBook) distrust() {
 	b.forget()
 	b.void, b.voided, b.news = true, true, true
 	for i := range b.accounts {
-		b.accounts[i].lot, b.accounts[i].reserved = tagLot{}, 0
+		b.accounts[i].lot, b.accounts[i].reserved = tagLot{}, tagLot{}
 	}
 }
 
@@ -345,7 +366,7 @@ func (b *tagBook) grantLocally(now, interval, end time.Duration, live int, share
 		}
 		want, _ := a.ask(now, interval, live)
 		want = min(max(want, a.Waiting-a.InHand), maxAsk)
-		got := a.earn(now, interval, share, want)
+		got := a.earn(now, interval, share, want, a.Head-a.InHand)
 		a.lack, a.again = driver.LackNothing, 0
 		if got < want {
 			a.lack = driver.LackTotal
@@ -376,7 +397,13 @@ func reasonOf(l driver.Lack) limit.Reason {
 
 // grants returns what the limiter has not got yet, and nil if that is nothing. base is the origin of local
 // time. Every tag is named that has a rate, for a limiter takes others to have none.
-func (b *tagBook) grants(base time.Time) []limit.TagGrant {
+func (b *tagBook) grants(base time.Time, now time.Duration) []limit.TagGrant {
+	for i := range b.accounts {
+		if l := b.accounts[i].reserved; l.tokens > 0 && now >= l.from {
+			b.detach()
+			b.ripen(&b.accounts[i], now)
+		}
+	}
 	if !b.news {
 		return nil
 	}
@@ -394,6 +421,9 @@ func (b *tagBook) grants(base time.Time) []limit.TagGrant {
 		}
 		if a.again > 0 {
 			g.Again = base.Add(a.again)
+		}
+		if l := a.reserved; l.tokens > 0 {
+			g.Again = base.Add(l.from)
 		}
 		if a.exhausted() {
 			g.By = "budget"

@@ -108,7 +108,7 @@ func TestABudgetWithoutTheStore(t *testing.T) {
 		now := 6*sec + time.Duration(i)*sec/2
 		k.report(now, sec, true, []limit.TagReport{{Tag: "a", Used: got, Waiting: 6}})
 		k.grantLocally(now, sec, time.Hour, 4, 0.25, func(*tagAccount) bool { return true })
-		got += k.grants(tagBase)[0].Lot.Tokens
+		got += k.grants(tagBase, 0)[0].Lot.Tokens
 	}
 	require.EqualValues(t, 10, got, "a quarter of the 40 that are left")
 	// It is owed to the store, beside what it was known to have counted itself, and to no total.
@@ -130,7 +130,7 @@ func TestWhatIsOwedWithoutTheStoreCounts(t *testing.T) {
 		now := 10*sec + time.Duration(i)*sec
 		k.report(now, sec, true, []limit.TagReport{{Tag: "a", Used: got, Waiting: 50, Owed: 15}})
 		k.grantLocally(now, sec, time.Hour, 4, 0.25, func(*tagAccount) bool { return true })
-		got += k.grants(tagBase)[0].Lot.Tokens
+		got += k.grants(tagBase, 0)[0].Lot.Tokens
 	}
 	require.InDelta(t, 20*10, got, 30, "25 each second, 15 of which are owed")
 	require.Zero(t, k.asks(30*sec, limit.TagReport{Tag: "a", Used: got, Waiting: 1}).Owed)
@@ -154,7 +154,7 @@ func TestABudgetAfterAnOutageIsWhatAllHaveSpent(t *testing.T) {
 	for _, k := range []*bookkeeper{a, b} {
 		k.report(2*sec, sec, true, []limit.TagReport{{Tag: "a", Waiting: 90}})
 		k.grantLocally(2*sec, sec, time.Hour, 2, 0.5, func(*tagAccount) bool { return true })
-		require.InDelta(t, 48, k.grants(tagBase)[0].Lot.Tokens, 2)
+		require.InDelta(t, 48, k.grants(tagBase, 0)[0].Lot.Tokens, 2)
 	}
 	for seq := uint64(2); seq < 4; seq++ {
 		now := time.Duration(seq+1) * sec
