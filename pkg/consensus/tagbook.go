@@ -31,6 +31,7 @@ type tagBook struct {
 	// forgot: what is given back until then may be of draws that the store has forgotten.
 	forgot time.Duration
 	void   bool // what is in hand cannot be trusted
+	lost   bool // nor may it be given back
 	voided bool // nor what the newest request brings
 	news   bool // grants that the limiter does not have yet
 }
@@ -339,6 +340,7 @@ func (b *tagBook) forget() {
 	if skip(ruleTillForgotten) {
 		return
 	}
+	b.lost, b.news = true, true
 	b.detach()
 	for i := range b.accounts {
 		b.accounts[i].Back, b.accounts[i].BackSpent = 0, 0
@@ -413,7 +415,7 @@ func (b *tagBook) grants(base time.Time, now time.Duration) []limit.TagGrant {
 	for i := range b.accounts {
 		a := &b.accounts[i]
 		g := limit.TagGrant{
-			Tag: a.Tag, Rate: a.rate, Target: a.target, By: a.by, Needed: hasTill(&a.quota), Void: b.void,
+			Tag: a.Tag, Rate: a.rate, Target: a.target, By: a.by, Needed: hasTill(&a.quota), Void: b.void, Forgotten: b.lost,
 			Lowered: a.lowered(), Lacks: reasonOf(a.lack),
 		}
 		if l := a.lot; l.tokens > 0 {
@@ -432,6 +434,6 @@ func (b *tagBook) grants(base time.Time, now time.Duration) []limit.TagGrant {
 		a.lot = tagLot{}
 		out = append(out, g)
 	}
-	b.void = false
+	b.void, b.lost = false, false
 	return out
 }
