@@ -35,6 +35,9 @@ type TagGrant struct {
 	Needed bool
 	// Void says that nothing of earlier grants can be used any more, nor be given back: Lot is all there is.
 	Void bool
+	// Forgotten says that what earlier grants have given can be used to its end, but never be given back: the store may not have it
+	// on record.
+	Forgotten bool
 	// Lowered says that a budget is spent, so that the tag goes on in the lower class.
 	Lowered bool
 	// Lacks is why there are no more tokens, ReasonQuota or ReasonBudget, and Again the local time at which

@@ -14,7 +14,9 @@ func (s *Stock) Report(now, keep int64, r *limit.TagReport) {
 		switch {
 		case l.until <= now: // what is left of it ran out
 		case l.until <= now+keep:
-			s.giveUp(l.tokens, l.window)
+			if l.id > s.voided {
+				s.giveUp(l.tokens, l.window)
+			}
 		default:
 			r.InHand += l.tokens
 			kept = append(kept, l)
@@ -41,7 +43,10 @@ func (s *Stock) Grant(g limit.TagGrant, from, until, again int64) {
 	}
 	s.needed, s.again = g.Needed, again
 	if g.Void {
-		s.lots, s.back, s.backSpent, s.voided = nil, 0, 0, s.lotID
+		s.lots = nil
+	}
+	if g.Void || g.Forgotten {
+		s.back, s.backSpent, s.voided = 0, 0, s.lotID
 	}
 	if g.Lot.Window > s.window {
 		s.window = g.Lot.Window

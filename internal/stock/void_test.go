@@ -34,3 +34,22 @@ func TestSetQuota(t *testing.T) {
 	s.SetQuota(quota.Quota{}.WithDefaults(time.Second))
 	require.EqualValues(t, Endless, s.AtHand(1))
 }
+
+// What a store has forgotten is used to its end, and never given back, however late a call tells that it has not used it.
+func TestForgotten(t *testing.T) {
+	s := New(Terms{Quota: quota.Quota{Total: 100}.WithDefaults(time.Second), Pooled: true})
+	s.Grant(limit.TagGrant{Needed: true, Lot: limit.Lot{Tokens: 10}}, 0, 1000, 0)
+	before, ok := s.Take(1, 4)
+	require.True(t, ok)
+	s.Grant(limit.TagGrant{Needed: true, Forgotten: true}, 0, 0, 0)
+	require.EqualValues(t, 6, s.AtHand(1))
+	var r limit.TagReport
+	s.Report(500, 5000, &r)
+	require.Zero(t, r.Back)
+	s.Return(5000, before, 4)
+	s.Report(5000, 0, &r)
+	require.Zero(t, r.Back)
+	s.Grant(limit.TagGrant{Needed: true, Lot: limit.Lot{Tokens: 3}}, 5000, 6000, 0)
+	s.Report(5500, 5000, &r)
+	require.EqualValues(t, 3, r.Back)
+}

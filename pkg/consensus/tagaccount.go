@@ -32,15 +32,17 @@ type tagAccount struct {
 
 	// What the pool gives.
 	lot      tagLot
-	reserved time.Duration // the store has tokens set aside from then on: it is asked for none before
-	lack     driver.Lack
-	again    time.Duration // local time; 0: not known
-	rate     float64       // what the tag should get here, in tokens per second
-	scarce   bool          // the pool asks for more than the tag's total
-	target   float64
-	by       string
-	credit   float64 // tokens earned without the store
-	earned   time.Duration
+	reserved tagLot // tokens that the store has set aside: it is asked for no more until they are there
+	// reservedIn is the window in which it did.
+	reservedIn int64
+	lack       driver.Lack
+	again      time.Duration // local time; 0: not known
+	rate       float64       // what the tag should get here, in tokens per second
+	scarce     bool          // the pool asks for more than the tag's total
+	target     float64
+	by         string
+	credit     float64 // tokens earned without the store
+	earned     time.Duration
 }
 
 // A tagMark is how many tokens had been used and refused at a time.
@@ -80,11 +82,16 @@ func perSecond(tokens int64, per time.Duration) float64 {
 	return float64(tokens) / per.Seconds()
 }
 
-// take takes what the limiter says of the tag. What is given back is not among it.
-func (a *tagAccount) take(r *limit.TagReport) {
+// take takes what the limiter says of the tag. What is given back is not among it. local says that its tokens are
+// granted without the store: what is owed counts against these.
+func (a *tagAccount) take(r *limit.TagReport, local bool) {
 	a.Used, a.Refused = max(a.Used, r.Used), max(a.Refused, r.Refused)
 	a.Waiting, a.InHand, a.Head = max(r.Waiting, 0), max(r.InHand, 0), max(r.Head, 0)
-	a.Owed = min(a.Owed+max(r.Owed, 0), maxAsk)
+	if owed := min(max(r.Owed, 0), maxAsk); local {
+		a.owes(owed)
+	} else {
+		a.Owed = min(a.Owed+owed, maxAsk)
+	}
 }
 
 // gives takes what the limiter has given up.
@@ -140,6 +147,17 @@ func (a *tagAccount) lowered() bool {
 	return false
 }
 
+// untold is how much of what was granted here the next request tells: 0 when the store knows of all. What budgets
+// differ by, for the windows of some have begun since, is told by the next one.
+func (a *tagAccount) untold() (own int64) {
+	for i := range min(len(a.quota.Budgets), len(a.budgets)) {
+		if n := a.budgets[i].own; n > 0 && (own == 0 || n < own) {
+			own = n
+		}
+	}
+	return min(own, maxAsk)
+}
+
 // spentAll tells whether nothing is left of a window that is known.
 func (b *tagBudget) spentAll() bool { return b.start > 0 && b.spent() >= b.amount }
 
@@ -185,7 +203,7 @@ const warmFor = 10
 
 // ask is what the tag will use until a bit after the next answer, and how far ahead it waits for it.
 func (a *tagAccount) ask(now, interval time.Duration, live int) (tokens int64, ahead time.Duration) {
-	if now < a.reserved {
+	if a.reserved.tokens > 0 {
 		return 0, 0
 	}
 	total, per, burst := a.quota.Enforced()
@@ -214,14 +232,20 @@ func (a *tagAccount) ask(now, interval time.Duration, live int) (tokens int64, a
 	return int64(math.Ceil(min(max(need-0.1, 0), maxAsk))), 0 // a trace of a token is none
 }
 
-// earn adds what a part of the tag's total earns without the store, and returns what can be had of want tokens.
-func (a *tagAccount) earn(now, interval time.Duration, share float64, want int64) int64 {
+// earn adds what a part of the tag's total earns without the store, and returns what can be had of want tokens: at
+// least so many, which the first one waits for, or none. What is too little for it would be over before there is more; so it is
+// saved up, unless the quota is hard.
+func (a *tagAccount) earn(now, interval time.Duration, share float64, want, least int64) int64 {
 	total, per, burst := a.quota.Enforced()
 	got := float64(want)
 	if total > 0 {
 		rate := perSecond(total, per) * share
 		span := min(now-a.earned, interval+interval/4).Seconds()
-		a.credit = min(a.credit+rate*span, max(rate*interval.Seconds(), float64(burst)*share, 1))
+		room := max(rate*interval.Seconds(), float64(burst)*share, 1)
+		if !a.quota.Hard {
+			room = max(room, float64(min(least, maxAsk)))
+		}
+		a.credit = min(a.credit+rate*span, room)
 		got = min(got, math.Floor(a.credit))
 	}
 	a.earned = now
@@ -236,6 +260,9 @@ func (a *tagAccount) earn(now, interval time.Duration, share float64, want int64
 		got = min(got, math.Floor(float64(b.amount-b.seen)*share)-float64(b.own))
 	}
 	tokens := int64(max(got, 0))
+	if tokens < min(least, maxAsk) {
+		return 0
+	}
 	if total > 0 {
 		a.credit -= float64(tokens)
 	}
@@ -244,6 +271,9 @@ func (a *tagAccount) earn(now, interval time.Duration, share float64, want int64
 	}
 	return tokens
 }
+
+// owes counts what was used above what was granted without the store.
+func (a *tagAccount) owes(tokens int64) { a.unearn(-tokens, -tokens) }
 
 // unearn takes back what was earned without the store and given up.
 func (a *tagAccount) unearn(tokens, spent int64) {

@@ -27,9 +27,11 @@ type tagBook struct {
 	wall   int64 // the store's clock, in microseconds of Unix time; 0: it has not told
 	wallAt time.Duration
 	latest time.Duration // when the lot ends that ends last
+	good   time.Duration // until when a lot of the newest answer is good
 	// forgot: what is given back until then may be of draws that the store has forgotten.
 	forgot time.Duration
 	void   bool // what is in hand cannot be trusted
+	lost   bool // nor may it be given back
 	voided bool // nor what the newest request brings
 	news   bool // grants that the limiter does not have yet
 }
@@ -44,6 +46,7 @@ type tagDraw struct {
 	budgets   [driver.MaxBudgets]int   // the index of each budget of the draw
 	own       [driver.MaxBudgets]int64 // what was granted here of each, as told
 	known     bool                     // something is known to be spent
+	tells     bool                     // it tells what was granted here, and nothing else
 }
 
 // asks tells whether the store has anything to do for the tag.
@@ -139,7 +142,7 @@ func (b *tagBook) report(now, interval time.Duration, local bool, reports []limi
 		if a == nil {
 			continue // no draws for it, and nothing in hand
 		}
-		a.take(r)
+		a.take(r, local)
 		back := max(r.Back, 0)
 		spent := min(max(r.BackSpent, 0), back)
 		switch {
@@ -213,6 +216,10 @@ func (b *tagBook) draw(a *tagAccount, now, interval time.Duration, live int) (d 
 		return d, false
 	}
 	d = tagDraw{tag: a.Tag, window: a.window, backSpent: a.BackSpent}
+	if own := a.untold(); own > 0 {
+		b.tell(&d, a, own)
+		return d, true
+	}
 	d.Key, d.Version, d.Back, d.Owed = a.key, b.version, a.Back, a.Owed
 	d.Total, d.Per, d.Burst = a.quota.Enforced()
 	d.Per = (d.Per + time.Microsecond - 1).Truncate(time.Microsecond) // the rate is never above the real one
@@ -225,11 +232,24 @@ func (b *tagBook) draw(a *tagAccount, now, interval time.Duration, live int) (d 
 		if a.quota.Budgets[i].Then == quota.Lower && w.spentAll() {
 			continue // the tag goes on without it
 		}
-		d.budgets[len(d.Budgets)], d.own[i] = i, w.own
-		d.known = d.known || w.spent() > 0
-		d.Budgets = append(d.Budgets, driver.BudgetDraw{Amount: w.amount, Start: w.start, End: w.end, Seen: w.spent()})
+		d.budgets[len(d.Budgets)] = i
+		d.known = d.known || w.seen > 0
+		d.Budgets = append(d.Budgets, driver.BudgetDraw{Amount: w.amount, Start: w.start, End: w.end, Seen: w.seen})
 	}
-	return d, d.Total > 0 || len(d.Budgets) > 0
+	return d, true // without a total, and with nothing but spent budgets that lower the class, it gets all that it asks for
+}
+
+// tell makes d one that tells the store what was granted here of budgets. It is owed, and not only seen, for others have granted as well. Without a total
+// it counts for budgets alone: in its time the tag had a part of the total.
+func (b *tagBook) tell(d *tagDraw, a *tagAccount, own int64) {
+	d.tells = true
+	d.Key, d.Version, d.Owed = a.key, b.version, own
+	for i := range min(len(a.quota.Budgets), len(a.budgets)) {
+		if w := &a.budgets[i]; w.own > 0 {
+			d.budgets[len(d.Budgets)], d.own[i] = i, own
+			d.Budgets = append(d.Budgets, driver.BudgetDraw{Amount: w.amount, Start: w.start, End: w.end, Seen: w.seen})
+		}
+	}
 }
 
 // take takes what an answer says to the draws of the newest request, which was sent at a time.
@@ -243,6 +263,7 @@ func (b *tagBook) take(now, sent, interval time.Duration, a *driver.Answer) {
 	if a.Frozen > 0 {
 		b.forget()
 	}
+	b.good = sent + 2*interval
 	drawn := a.Draws
 	for i := range b.carried {
 		c := &b.carried[i]
@@ -250,7 +271,9 @@ func (b *tagBook) take(now, sent, interval time.Duration, a *driver.Answer) {
 		if t == nil {
 			continue
 		}
-		t.Back, t.BackSpent, t.Owed = max(0, t.Back-c.Back), max(0, t.BackSpent-c.backSpent), max(0, t.Owed-c.Owed)
+		if !c.tells {
+			t.Back, t.BackSpent, t.Owed = max(0, t.Back-c.Back), max(0, t.BackSpent-c.backSpent), max(0, t.Owed-c.Owed)
+		}
 		if len(drawn) > 0 && drawn[0].Key == c.Key {
 			b.drawn(t, c, &drawn[0], now, sent, interval)
 			drawn = drawn[1:]
@@ -261,6 +284,12 @@ func (b *tagBook) take(now, sent, interval time.Duration, a *driver.Answer) {
 
 // drawn takes what one till has given.
 func (b *tagBook) drawn(t *tagAccount, c *tagDraw, d *driver.Drawn, now, sent, interval time.Duration) {
+	if d.Lack == driver.LackFull { // nothing of the draw counts: the tag lives on its part, and on what that has earned
+		if t.lack, t.again = d.Lack, 0; !c.tells {
+			t.owes(c.Owed)
+		}
+		return
+	}
 	for k, spent := range d.Spent {
 		if k >= len(c.Budgets) || t.window != c.window {
 			break
@@ -276,26 +305,46 @@ func (b *tagBook) drawn(t *tagAccount, c *tagDraw, d *driver.Drawn, now, sent, i
 	l := tagLot{tokens: min(d.Tokens, c.Ask), from: sent, until: sent + d.From + 2*interval}
 	if d.From > 0 {
 		l.from = now + d.From // never before the store's time: the answer came later
-		t.reserved = l.from
 	}
 	if skip(ruleTillVoid) {
 		l.until = now + d.From + 20*interval
 	}
-	if l.tokens > 0 && max(l.from, now) < l.until && !b.voided {
-		t.lot, t.granted = l, t.window
-		b.latest = max(b.latest, l.until)
+	if l.tokens == 0 || max(l.from, now) >= l.until || b.voided {
+		return
+	}
+	b.latest = max(b.latest, l.until)
+	if d.From > 0 {
+		t.reserved, t.reservedIn = l, c.window
+		return
+	}
+	t.lot, t.granted = l, c.window
+}
+
+// ripen makes a reservation a lot when it can be used. It rests on what the store remembers, so the newest answer must be as young as a
+// lot that is used.
+func (b *tagBook) ripen(a *tagAccount, now time.Duration) {
+	l := a.reserved
+	if a.lot.tokens > 0 {
+		return // the next time
+	}
+	a.reserved, b.news = tagLot{}, true
+	if l.until = min(l.until, b.good); now < l.until {
+		a.lot, a.granted = l, a.reservedIn
 	}
 }
 
-// forget notes that the store may not remember what it has given: it is not given back.
+// forget notes that the store may not remember what it has given: it is not given back, and what is reserved may be
+// given to others.
 func (b *tagBook) forget() {
 	b.forgot = max(b.forgot, b.latest)
 	if skip(ruleTillForgotten) {
 		return
 	}
+	b.lost, b.news = true, true
 	b.detach()
 	for i := range b.accounts {
 		b.accounts[i].Back, b.accounts[i].BackSpent = 0, 0
+		b.accounts[i].reserved = tagLot{}
 	}
 }
 
@@ -304,7 +353,7 @@ func (b *tagBook) distrust() {
 	b.forget()
 	b.void, b.voided, b.news = true, true, true
 	for i := range b.accounts {
-		b.accounts[i].lot, b.accounts[i].reserved = tagLot{}, 0
+		b.accounts[i].lot, b.accounts[i].reserved = tagLot{}, tagLot{}
 	}
 }
 
@@ -319,7 +368,7 @@ func (b *tagBook) grantLocally(now, interval, end time.Duration, live int, share
 		}
 		want, _ := a.ask(now, interval, live)
 		want = min(max(want, a.Waiting-a.InHand), maxAsk)
-		got := a.earn(now, interval, share, want)
+		got := a.earn(now, interval, share, want, a.Head-a.InHand)
 		a.lack, a.again = driver.LackNothing, 0
 		if got < want {
 			a.lack = driver.LackTotal
@@ -350,7 +399,13 @@ func reasonOf(l driver.Lack) limit.Reason {
 
 // grants returns what the limiter has not got yet, and nil if that is nothing. base is the origin of local
 // time. Every tag is named that has a rate, for a limiter takes others to have none.
-func (b *tagBook) grants(base time.Time) []limit.TagGrant {
+func (b *tagBook) grants(base time.Time, now time.Duration) []limit.TagGrant {
+	for i := range b.accounts {
+		if l := b.accounts[i].reserved; l.tokens > 0 && now >= l.from {
+			b.detach()
+			b.ripen(&b.accounts[i], now)
+		}
+	}
 	if !b.news {
 		return nil
 	}
@@ -360,7 +415,7 @@ func (b *tagBook) grants(base time.Time) []limit.TagGrant {
 	for i := range b.accounts {
 		a := &b.accounts[i]
 		g := limit.TagGrant{
-			Tag: a.Tag, Rate: a.rate, Target: a.target, By: a.by, Needed: hasTill(&a.quota), Void: b.void,
+			Tag: a.Tag, Rate: a.rate, Target: a.target, By: a.by, Needed: hasTill(&a.quota), Void: b.void, Forgotten: b.lost,
 			Lowered: a.lowered(), Lacks: reasonOf(a.lack),
 		}
 		if l := a.lot; l.tokens > 0 {
@@ -369,6 +424,9 @@ func (b *tagBook) grants(base time.Time) []limit.TagGrant {
 		if a.again > 0 {
 			g.Again = base.Add(a.again)
 		}
+		if l := a.reserved; l.tokens > 0 {
+			g.Again = base.Add(l.from)
+		}
 		if a.exhausted() {
 			g.By = "budget"
 		}
@@ -376,6 +434,6 @@ func (b *tagBook) grants(base time.Time) []limit.TagGrant {
 		a.lot = tagLot{}
 		out = append(out, g)
 	}
-	b.void = false
+	b.void, b.lost = false, false
 	return out
 }

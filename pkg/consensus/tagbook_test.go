@@ -54,7 +54,7 @@ func valid(draws []driver.Draw) error {
 func (k *bookkeeper) gives(now, sent time.Duration, drawn ...driver.Drawn) limit.TagGrant {
 	k.t.Helper()
 	k.take(now, sent, sec, &driver.Answer{Wall: wallZero + now.Microseconds(), Draws: drawn})
-	list := k.grants(tagBase)
+	list := k.grants(tagBase, now)
 	require.Len(k.t, list, 1)
 	return list[0]
 }
@@ -107,7 +107,7 @@ func TestALotIsVoidTwoIntervalsAfterItsRequest(t *testing.T) {
 	require.Equal(t, limit.ReasonQuota, g.Lacks)
 	require.Equal(t, tagBase.Add(11*sec+sec/2), g.Again)
 	require.True(t, g.Needed)
-	require.Nil(t, k.grants(tagBase), "once")
+	require.Nil(t, k.grants(tagBase, 11*sec), "once")
 
 	k.asks(20*sec, limit.TagReport{Tag: "a", Waiting: 50})
 	g = k.gives(22*sec, 20*sec, driver.Drawn{Key: quota.Key("a"), Tokens: 30})
@@ -124,9 +124,11 @@ func TestALargeDrawIsAskedForAhead(t *testing.T) {
 	require.EqualValues(t, 40, d.Ask)
 	require.Equal(t, 8800*time.Millisecond, d.Ahead, "twice the time that it takes, and an interval")
 	g := k.gives(10*sec+sec/10, 10*sec, driver.Drawn{Key: quota.Key("a"), Tokens: 40, From: 4 * sec})
-	require.Equal(t, tagBase.Add(14*sec+sec/10), g.Lot.From, "not before the store's time")
-	require.Equal(t, tagBase.Add(16*sec), g.Lot.Until)
-	require.Zero(t, k.asks(12*sec, limit.TagReport{Tag: "a", Waiting: 45, Head: 40, InHand: 40}))
+	require.Equal(t, tagBase.Add(14*sec+sec/10), g.Again, "not before the store's time")
+	require.Zero(t, g.Lot)
+	require.Zero(t, k.asks(14*sec, limit.TagReport{Tag: "a", Waiting: 45, Head: 40}))
+	g = k.gives(14*sec+sec/10, 14*sec)
+	require.Equal(t, limit.Lot{Tokens: 40, From: tagBase.Add(14*sec + sec/10), Until: tagBase.Add(16 * sec)}, g.Lot)
 	require.NotZero(t, k.asks(15*sec, limit.TagReport{Tag: "a", Waiting: 5, Head: 5}))
 }
 
@@ -160,6 +162,9 @@ func TestWhatTheStoreHasForgottenIsNotGivenBack(t *testing.T) {
 			k.gives(10*sec, 10*sec, driver.Drawn{Key: quota.Key("a"), Tokens: 50})
 			k.report(11*sec, sec, false, []limit.TagReport{{Tag: "a", Waiting: 1, Back: 4, Owed: 2}})
 			forget(k)
+			list := k.grants(tagBase, 11*sec)
+			require.Len(t, list, 1)
+			require.True(t, list[0].Forgotten, "the limiter may keep a permit of it for hours")
 			d := k.asks(11*sec+sec/2, limit.TagReport{Tag: "a", Waiting: 1, Back: 3})
 			require.Zero(t, d.Back)
 			require.EqualValues(t, 2, d.Owed, "what is owed counts")

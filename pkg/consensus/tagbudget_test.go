@@ -108,11 +108,60 @@ func TestABudgetWithoutTheStore(t *testing.T) {
 		now := 6*sec + time.Duration(i)*sec/2
 		k.report(now, sec, true, []limit.TagReport{{Tag: "a", Used: got, Waiting: 6}})
 		k.grantLocally(now, sec, time.Hour, 4, 0.25, func(*tagAccount) bool { return true })
-		got += k.grants(tagBase)[0].Lot.Tokens
+		got += k.grants(tagBase, 0)[0].Lot.Tokens
 	}
 	require.EqualValues(t, 10, got, "a quarter of the 40 that are left")
-	d = k.asks(9*sec, limit.TagReport{Tag: "a", Used: got, Waiting: 2})
-	require.EqualValues(t, 70, d.Budgets[0].Seen)
+	// It is owed to the store, beside what it was known to have counted itself, and to no total.
+	d = k.asks(9*sec, limit.TagReport{Tag: "a", Used: got, Waiting: 2, Owed: 3})
+	require.Equal(t, []int64{10, 0, 0, 0}, []int64{d.Owed, d.Total, d.Ask, d.Back})
+	require.EqualValues(t, 60, d.Budgets[0].Seen)
 	k.gives(9*sec, 9*sec, driver.Drawn{Key: d.Key, Spent: []int64{75, 510}})
 	require.EqualValues(t, 75, k.accounts[0].budgets[0].spent())
+	d = k.asks(10*sec-1, limit.TagReport{Tag: "a", Used: got, Waiting: 2})
+	require.NotZero(t, d.Ask)
+	require.EqualValues(t, 3, d.Owed, "what was owed to the store")
+}
+
+// What calls cost above what was drawn counts, without the store, against this processor's part, and is no debt later.
+func TestWhatIsOwedWithoutTheStoreCounts(t *testing.T) {
+	k := keep(t, one(100))
+	got := int64(0)
+	for i := range 20 {
+		now := 10*sec + time.Duration(i)*sec
+		k.report(now, sec, true, []limit.TagReport{{Tag: "a", Used: got, Waiting: 50, Owed: 15}})
+		k.grantLocally(now, sec, time.Hour, 4, 0.25, func(*tagAccount) bool { return true })
+		got += k.grants(tagBase, 0)[0].Lot.Tokens
+	}
+	require.InDelta(t, 20*10, got, 30, "25 each second, 15 of which are owed")
+	require.Zero(t, k.asks(30*sec, limit.TagReport{Tag: "a", Used: got, Waiting: 1}).Owed)
+}
+
+// Q7: after an outage the store counts what all processors have spent without it.
+func TestABudgetAfterAnOutageIsWhatAllHaveSpent(t *testing.T) {
+	record := &driver.Record{}
+	send := func(k *bookkeeper, id string, now time.Duration, seq uint64, r limit.TagReport) limit.TagGrant {
+		d := k.asks(now, r)
+		req := driver.Request{Pool: "pool", ID: id, Incarnation: id, Seq: seq, Nonce: seq, LastSeq: seq - 1, LastNonce: seq - 1, Lease: DefaultLease, Draws: []driver.Draw{d}}
+		require.NoError(t, req.Validate())
+		ans, _ := record.Sync(&req, driver.At{Now: wallZero + now.Microseconds()})
+		require.Equal(t, driver.Granted, ans.Status)
+		return k.gives(now, now, ans.Draws...)
+	}
+	q := quota.Quotas{Tags: map[string]quota.Quota{"a": {Budgets: []quota.Budget{{Amount: 100, Per: quota.Day}}}}}
+	a, b := keep(t, q), keep(t, q)
+	send(a, "a", 1*sec, 1, limit.TagReport{Tag: "a", Waiting: 1})
+	send(b, "b", 1*sec, 1, limit.TagReport{Tag: "a", Waiting: 1})
+	for _, k := range []*bookkeeper{a, b} {
+		k.report(2*sec, sec, true, []limit.TagReport{{Tag: "a", Waiting: 90}})
+		k.grantLocally(2*sec, sec, time.Hour, 2, 0.5, func(*tagAccount) bool { return true })
+		require.InDelta(t, 48, k.grants(tagBase, 0)[0].Lot.Tokens, 2)
+	}
+	for seq := uint64(2); seq < 4; seq++ {
+		now := time.Duration(seq+1) * sec
+		for id, k := range map[string]*bookkeeper{"a": a, "b": b} {
+			require.LessOrEqual(t, send(k, id, now, seq, limit.TagReport{Tag: "a", Waiting: 90}).Lot.Tokens, int64(2))
+		}
+	}
+	require.LessOrEqual(t, record.Tills[0].Spent[0].Tokens, int64(102))
+	require.GreaterOrEqual(t, record.Tills[0].Spent[0].Tokens, int64(95))
 }

@@ -156,6 +156,7 @@ func (p *Processor) tellTags(now time.Duration, req *driver.Request) {
 		t.policy.tell(&t.book) // the plan is as new as the demand
 	}
 	p.grantTags(now)
+	t.book.carried = nil
 	if !p.ownTills() && t.policy.capable && p.state != StateReplaced {
 		req.Draws = t.book.draws(now, p.interval(), p.answer.Live, p.frozen > now)
 	}
@@ -202,12 +203,12 @@ func (p *Processor) tagWants(now time.Duration, rows []RosterRow, self int) (wan
 	return wants, true
 }
 
-// TagGrants returns what the limiter is to be given of its tags, nil for nothing new. base is the origin of local time.
-func (p *Processor) TagGrants(base time.Time) []limit.TagGrant {
+// TagGrants returns what the limiter is to be given of its tags now, nil for nothing new. base is the origin of local time.
+func (p *Processor) TagGrants(base time.Time, now time.Duration) []limit.TagGrant {
 	if !p.tags.on {
 		return nil
 	}
-	return p.tags.book.grants(base)
+	return p.tags.book.grants(base, now)
 }
 
 // Quotas returns the quotas in force. fresh says that they differ from those that the last call returned.
@@ -231,7 +232,7 @@ func (m *Member) pushTags() {
 			h.SetQuotas(q)
 		}
 	}
-	if grants := m.p.TagGrants(m.base); grants != nil {
+	if grants := m.p.TagGrants(m.base, m.now()); grants != nil {
 		m.holder.GrantTags(grants)
 	}
 }

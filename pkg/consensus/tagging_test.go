@@ -135,7 +135,7 @@ func TestAProcessorWithoutQuotasSaysNothingOfTags(t *testing.T) {
 	req := p.Request(0, 1, Whole)
 	require.Empty(t, req.Busy)
 	require.Empty(t, req.Draws)
-	require.Nil(t, p.TagGrants(tagBase))
+	require.Nil(t, p.TagGrants(tagBase, 0))
 	require.Nil(t, p.View(0).Tags)
 }
 

@@ -136,7 +136,7 @@ func (p *tagPool) sync(m *tagMember) {
 }
 
 func (m *tagMember) grant(p *tagPool) {
-	grants := m.p.TagGrants(tagBase)
+	grants := m.p.TagGrants(tagBase, p.now)
 	if grants == nil {
 		return
 	}

@@ -213,7 +213,7 @@ func neverGrants(l native, n int) bool {
 // A tagged is a multi with a limiter that tells tags apart.
 type tagged struct {
 	*multi
-	known sync.Map // of Limiter by tag, where it does not change
+	known sync.Map // of knownTag by tag, where it does not change but with quotas
 	count atomic.Int64
 }
 
@@ -224,8 +224,12 @@ var (
 
 // ForTag returns the same limits for what has this tag.
 func (t *tagged) ForTag(tag string) Limiter {
-	if l, ok := t.known.Load(tag); ok {
-		return l.(Limiter) //nolint:forcetypeassert,errcheck // nothing else is in it
+	era := t.era()
+	known, old := t.known.Load(tag)
+	if old {
+		if k := known.(knownTag); k.era == era { //nolint:forcetypeassert,errcheck // nothing else is in it
+			return k.limiter
+		}
 	}
 	fixed := true
 	var children []child
@@ -247,11 +251,30 @@ func (t *tagged) ForTag(tag string) Limiter {
 		children = flatten(children, l, cost)
 	}
 	l := join(children)
-	if fixed && t.count.Load() < maxNames {
+	switch {
+	case old:
+		t.known.Store(strings.Clone(tag), knownTag{l, era})
+	case fixed && t.count.Load() < maxNames:
 		t.count.Add(1)
-		t.known.Store(strings.Clone(tag), l)
+		t.known.Store(strings.Clone(tag), knownTag{l, era})
 	}
 	return l
+}
+
+// A knownTag is what ForTag returned in an era of quotas.
+type knownTag struct {
+	limiter Limiter
+	era     int64
+}
+
+// era counts the changes of quotas at all children.
+func (t *tagged) era() (sum int64) {
+	for i := range t.children {
+		if own, ok := t.children[i].limiter.(*Throttle); ok && own.tags != nil {
+			sum += own.tags.era.Load()
+		}
+	}
+	return sum
 }
 
 // ForTags returns the same limits for what has these tags.

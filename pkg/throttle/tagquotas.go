@@ -10,6 +10,7 @@ func (t rateHolder) SetQuotas(q Quotas) {
 	}
 	s.mu.Lock()
 	s.quotas = &q
+	s.era.Add(1)
 	clear(s.limiters)
 	clear(s.joint)
 	s.unknown = 0

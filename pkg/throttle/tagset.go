@@ -3,6 +3,7 @@ package throttle
 import (
 	"hash/maphash"
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -45,6 +46,7 @@ type tagSet struct {
 	joint    map[[maxTagsOfDraw]string]*tagView
 
 	held pausedQueue
+	era  atomic.Int64 // counts the changes of quotas
 }
 
 // beginTags makes the tagSet of a Throttle with quotas.
@@ -175,11 +177,23 @@ func (s *tagSet) resolve(name string) *tag {
 	if _, configured := s.quotas.Tags[own]; configured || len(s.tags) < maxTags {
 		return s.tagOf(own, q)
 	}
-	i := maphash.String(s.seed, own) % sharedTags
-	if s.shared[i] == nil {
-		s.shared[i] = newTag(s, own, q)
+	return s.share(own, q)
+}
+
+// share returns the tag that a name shares with others of the same quota: of another it could have more than its own. When
+// there is none, and no room for one, it counts as other.
+func (s *tagSet) share(own string, q Quota) *tag {
+	begin := maphash.String(s.seed, own)
+	for i := range uint64(sharedTags) {
+		switch place := &s.shared[(begin+i)%sharedTags]; {
+		case *place == nil:
+			*place = newTag(s, own, q)
+			return *place
+		case reflect.DeepEqual(*(*place).quota(), q):
+			return *place
+		}
 	}
-	return s.shared[i]
+	return s.other.first()
 }
 
 // tagOf makes a tag.
@@ -200,7 +214,7 @@ func (s *tagSet) forTags(names []string) *tagView {
 			return l
 		}
 	}
-	clean := [maxTagsOfDraw]string{}
+	clean, era := [maxTagsOfDraw]string{}, s.era.Load()
 	var tags []*tag
 	for i, name := range names {
 		l := s.forTag(name)
@@ -221,7 +235,7 @@ func (s *tagSet) forTags(names []string) *tagView {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(names) <= maxTagsOfDraw && len(s.joint) < maxNames && slices.Equal(clean[:], key[:]) {
+	if era == s.era.Load() && len(names) <= maxTagsOfDraw && len(s.joint) < maxNames && slices.Equal(clean[:], key[:]) {
 		s.joint[clean] = l
 	}
 	return l

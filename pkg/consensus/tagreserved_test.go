@@ -1,0 +1,98 @@
+package consensus
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+)
+
+// reserves lets tag a, which has 10 tokens per second, reserve 40 at 10 s for 14 s.
+func reserves(t *testing.T) *bookkeeper {
+	t.Helper()
+	k := keep(t, one(10))
+	k.asks(10*sec, limit.TagReport{Tag: "a", Waiting: 45, Head: 40})
+	g := k.gives(10*sec, 10*sec, driver.Drawn{Key: quota.Key("a"), Tokens: 40, From: 4 * sec})
+	require.Zero(t, g.Lot, "it stays here until it can be used")
+	require.Equal(t, tagBase.Add(14*sec), g.Again)
+	return k
+}
+
+// answered takes an empty answer to a request that is made now.
+func (k *bookkeeper) answered(now time.Duration, frozen time.Duration) (lots int64) {
+	k.report(now, sec, false, []limit.TagReport{{Tag: "a", Waiting: 45, Head: 40}})
+	require.Empty(k.t, k.draws(now, sec, 1, false), "one at a time")
+	k.take(now, now, sec, &driver.Answer{Wall: wallZero, Frozen: frozen})
+	return k.lots(now)
+}
+
+func (k *bookkeeper) lots(now time.Duration) (lots int64) {
+	for _, g := range k.grants(tagBase, now) {
+		lots += g.Lot.Tokens
+	}
+	return lots
+}
+
+// A reservation is used only by who hears of its store: it may have forgotten it, and give its time to others.
+func TestAReservationNeedsAFreshAnswer(t *testing.T) {
+	k := reserves(t)
+	for now := 11 * sec; now < 14*sec; now += sec {
+		require.Zero(t, k.answered(now, 0))
+	}
+	require.Zero(t, k.lots(14*sec-1))
+	require.EqualValues(t, 40, k.lots(14*sec))
+	require.Zero(t, k.lots(14*sec+1), "once")
+
+	k = reserves(t)
+	require.Zero(t, k.answered(11*sec, 0))
+	require.Zero(t, k.lots(14*sec), "the newest answer is three intervals old")
+	require.NotZero(t, k.asks(14*sec, limit.TagReport{Tag: "a", Waiting: 45, Head: 40}).Ask)
+}
+
+// It ends no later than the newest answer is good for.
+func TestAReservationEndsWithTheNewestAnswer(t *testing.T) {
+	k := reserves(t)
+	k.answered(13*sec, 0)
+	list := k.grants(tagBase, 14*sec)
+	require.Len(t, list, 1)
+	require.Equal(t, limit.Lot{Tokens: 40, From: tagBase.Add(14 * sec), Until: tagBase.Add(15 * sec)}, list[0].Lot)
+}
+
+// A reservation is over when the store has forgotten something, or a clone may have it as well.
+func TestAReservationDoesNotOutliveAFreeze(t *testing.T) {
+	k := reserves(t)
+	k.answered(11*sec, sec)
+	k.report(13*sec, sec, false, nil)
+	k.draws(13*sec, sec, 1, false)
+	k.take(13*sec, 13*sec, sec, &driver.Answer{Wall: wallZero})
+	require.Zero(t, k.lots(14*sec))
+
+	k = reserves(t)
+	k.answered(13*sec, 0)
+	k.forget()
+	require.Zero(t, k.lots(14*sec))
+
+	k = reserves(t)
+	k.answered(13*sec, 0)
+	k.distrust()
+	require.Zero(t, k.lots(14*sec))
+}
+
+// Without the store a large draw gets its tokens when this processor's part has earned all of them.
+func TestALargeDrawWithoutTheStoreAddsUp(t *testing.T) {
+	k := keep(t, one(10))
+	got := int64(0)
+	for i := range 41 {
+		now := 10*sec + time.Duration(i)*sec
+		k.report(now, sec, true, []limit.TagReport{{Tag: "a", Used: got, Waiting: 500, Head: 50}})
+		k.grantLocally(now, sec, time.Hour, 4, 0.5, func(*tagAccount) bool { return true })
+		n := k.lots(now)
+		require.True(t, n == 0 || n >= 50, n)
+		got += n
+	}
+	require.InDelta(t, 200, got, 50, "5 each second, 40 seconds")
+}
