@@ -33,6 +33,8 @@ type tagBudget struct {
 	at          time.Duration // of that step
 	excused     int64         // what may be used above the amount
 	told        int64         // the most that a request told that was recorded while tills were held
+	// over says that the store's clock was so far beyond the window since that step that the till may have forgotten it.
+	over bool
 }
 
 // forgetTags notes that the store loses what it was told.
@@ -160,6 +162,12 @@ func (w *world) checkTagWindow(i, k int) {
 	}
 }
 
+// How long a till knows a window after its end, and how many of them: see driver.Till.
+const (
+	keptWindow   = 10 * time.Minute
+	knownWindows = 2 * driver.MaxBudgets
+)
+
 // noteTags takes note of what a step of the store gave.
 func (w *world) noteTags(m *message) {
 	if w.plan.tags == nil {
@@ -168,6 +176,9 @@ func (w *world) noteTags(m *message) {
 	s, r := &w.tags, &w.store.rec
 	s.lease = max(s.lease, r.Lease)
 	s.interval = max(s.interval, driver.Interval(r.Lease, len(r.Rows)))
+	for start, b := range s.budgets {
+		b.over = b.over || r.Wall >= start+(time.Hour+keptWindow).Microseconds() || len(s.budgets) >= knownWindows
+	}
 	for k := range m.ans.Draws {
 		d := &m.ans.Draws[k]
 		i := slices.IndexFunc(w.plan.tags.names, func(name string) bool { return tagquota.Key(name) == d.Key })
@@ -189,6 +200,9 @@ func (w *world) noteTags(m *message) {
 func (w *world) noteBudget(req *driver.Draw, d *driver.Drawn) {
 	b := w.budgetOf(req.Budgets[0].Start)
 	b.excused += req.Owed
+	if w.trace != nil {
+		w.tracef("budget: %+v gives %+v, record wall %d, lost %v", req, d, w.store.rec.Wall, w.store.lost)
+	}
 	if d.Lack == driver.LackFrozen {
 		if now := w.store.rec.Wall; now >= req.Budgets[0].Start && now < req.Budgets[0].End {
 			b.told = max(b.told, req.Budgets[0].Seen)
@@ -199,16 +213,19 @@ func (w *world) noteBudget(req *driver.Draw, d *driver.Drawn) {
 		return
 	}
 	known := d.Spent[0] - d.Tokens - req.Owed
+	if b.over {
+		b.told = 0
+	}
 	if known < b.told-req.BackSpent {
 		w.violatef(CheckTagBudget, "%d tokens of %s are spent on record, and %d were told after the store had forgotten", known, w.plan.tags.budget, b.told)
 	}
 	if gap := b.spent - known - req.BackSpent; gap > 0 {
-		if w.store.lost < b.at && w.now < b.at+driver.MaxLease {
+		if w.store.lost < b.at && !b.over {
 			w.violatef(CheckTagBudget, "%d tokens of %s were spent on record, and %d are", b.spent, w.plan.tags.budget, known)
 		}
 		b.excused += gap
 	}
-	b.spent, b.at, b.told = d.Spent[0], w.now, 0
+	b.spent, b.at, b.told, b.over = d.Spent[0], w.now, 0, false
 }
 
 // noteTagStarts notes which budget window the lots of an answer are of.

@@ -31,7 +31,7 @@ func (p *plan) drawTags(seed uint64, r *rand.Rand) {
 		return
 	}
 	t := &tagPlan{names: []string{"a", "b", "c"}[:1+r.IntN(3)], hoard: r.IntN(2) == 0}
-	t.wall = time.Duration(300+r.IntN(1200)) * time.Second
+	t.wall = time.Duration(60+r.IntN(480)) * time.Second
 	t.quotas.Tags = map[string]tagquota.Quota{}
 	for i, name := range t.names {
 		q := tagquota.Quota{Total: []int{3, 20, 200, 5000}[r.IntN(4)]}
@@ -43,7 +43,7 @@ func (p *plan) drawTags(seed uint64, r *rand.Rand) {
 		}
 		if i == 0 && r.IntN(3) > 0 {
 			t.budget = name
-			amount := float64(q.Total) * logUniform(r, 20*time.Second, 10*time.Minute).Seconds()
+			amount := float64(q.Total) * logUniform(r, 10*time.Second, 5*time.Minute).Seconds()
 			if q.Per > 0 {
 				amount /= q.Per.Seconds()
 			}

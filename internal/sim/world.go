@@ -11,15 +11,19 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// DefaultDuration is the virtual time of a run's first phase.
-const DefaultDuration = 30 * time.Minute
+// DefaultDuration is the virtual time of a run's first phase, and TaggedDuration that of one with tags, of which each minute
+// takes several times as long.
+const (
+	DefaultDuration = 30 * time.Minute
+	TaggedDuration  = 10 * time.Minute
+)
 
 // Config says which run to make.
 type Config struct {
 	Seed uint64
 	// Processors is how many there are at first. 0: drawn, half the time 12, else 1 to 12.
 	Processors int
-	// Duration is the virtual time with faults. Defaults to DefaultDuration; at most an hour.
+	// Duration is the virtual time with faults. Defaults to DefaultDuration, or TaggedDuration; at most an hour.
 	Duration time.Duration
 	// Trace, when set, is told what happens, a line for each thing.
 	Trace io.Writer
@@ -32,6 +36,9 @@ type Config struct {
 }
 
 func (c *Config) duration() time.Duration {
+	if c.Duration <= 0 && c.Seed >= FirstTagged {
+		return TaggedDuration
+	}
 	if c.Duration <= 0 {
 		return DefaultDuration
 	}
