@@ -207,9 +207,11 @@ func (w *world) noteBudget(req *driver.Draw, d *driver.Drawn) {
 		if now := w.store.rec.Wall; now >= req.Budgets[0].Start && now < req.Budgets[0].End {
 			b.told = max(b.told, req.Budgets[0].Seen)
 		}
+		b.spent = max(0, b.spent-req.BackSpent)
 		return
 	}
 	if d.Lack == driver.LackWindow {
+		b.spent = max(0, b.spent-req.BackSpent) // which may have counted all the same
 		return
 	}
 	known := d.Spent[0] - d.Tokens - req.Owed
