@@ -33,6 +33,7 @@ type tagAccount struct {
 	// What the pool gives.
 	lot      tagLot
 	reserved time.Duration // the store has tokens set aside from then on: it is asked for none before
+	void     bool          // what the limiter has in hand can be used no more
 	lack     driver.Lack
 	again    time.Duration // local time; 0: not known
 	rate     float64       // what the tag should get here, in tokens per second

@@ -178,7 +178,7 @@ func (b *tagBook) draws(now, interval time.Duration, live int, seen bool) []driv
 	begin, _ := slices.BinarySearchFunc(b.accounts, b.next, func(a tagAccount, tag string) int { return cmp.Compare(a.Tag, tag) })
 	for i := range b.accounts {
 		a := &b.accounts[(begin+i)%len(b.accounts)]
-		d, ok := b.draw(a, now, interval, live)
+		d, ok := b.draw(a, now, interval, live, seen)
 		switch {
 		case !ok || !d.asks() && (!seen || !d.known):
 		case a.Waiting > 0:
@@ -208,7 +208,7 @@ func (b *tagBook) draws(now, interval time.Duration, live int, seen bool) []driv
 }
 
 // draw returns what the next request says of one tag; ok is false for a tag that needs nothing of a till.
-func (b *tagBook) draw(a *tagAccount, now, interval time.Duration, live int) (d tagDraw, ok bool) {
+func (b *tagBook) draw(a *tagAccount, now, interval time.Duration, live int, frozen bool) (d tagDraw, ok bool) {
 	if !hasTill(&a.quota) || len(a.quota.Budgets) > 0 && b.wall == 0 {
 		return d, false
 	}
@@ -216,7 +216,9 @@ func (b *tagBook) draw(a *tagAccount, now, interval time.Duration, live int) (d 
 	d.Key, d.Version, d.Back, d.Owed = a.key, b.version, a.Back, a.Owed
 	d.Total, d.Per, d.Burst = a.quota.Enforced()
 	d.Per = (d.Per + time.Microsecond - 1).Truncate(time.Microsecond) // the rate is never above the real one
-	d.Ask, d.Ahead = a.ask(now, interval, live)
+	if d.Ask, d.Ahead = a.ask(now, interval, live); frozen && d.Ahead > 0 {
+		d.Ask, d.Ahead = 0, 0 // the next answer would end it
+	}
 	if a.granted == a.window {
 		d.BackSpent = min(a.BackSpent, a.Back)
 	}
@@ -242,6 +244,7 @@ func (b *tagBook) take(now, sent, interval time.Duration, a *driver.Answer) {
 	}
 	if a.Frozen > 0 {
 		b.forget()
+		b.unreserve(now)
 	}
 	drawn := a.Draws
 	for i := range b.carried {
@@ -296,6 +299,16 @@ func (b *tagBook) forget() {
 	b.detach()
 	for i := range b.accounts {
 		b.accounts[i].Back, b.accounts[i].BackSpent = 0, 0
+	}
+}
+
+// unreserve drops what is set aside and not good yet, with what else these tags have in hand: a store that has forgotten it
+// sets the same tokens aside for others, and holds its tills only for as long as other draws are good.
+func (b *tagBook) unreserve(now time.Duration) {
+	for i := range b.accounts {
+		if a := &b.accounts[i]; a.reserved > now {
+			a.lot, a.reserved, a.void = tagLot{}, 0, true
+		}
 	}
 }
 
@@ -360,7 +373,7 @@ func (b *tagBook) grants(base time.Time) []limit.TagGrant {
 	for i := range b.accounts {
 		a := &b.accounts[i]
 		g := limit.TagGrant{
-			Tag: a.Tag, Rate: a.rate, Target: a.target, By: a.by, Needed: hasTill(&a.quota), Void: b.void,
+			Tag: a.Tag, Rate: a.rate, Target: a.target, By: a.by, Needed: hasTill(&a.quota), Void: b.void || a.void,
 			Lowered: a.lowered(), Lacks: reasonOf(a.lack),
 		}
 		if l := a.lot; l.tokens > 0 {
@@ -373,7 +386,7 @@ func (b *tagBook) grants(base time.Time) []limit.TagGrant {
 			g.By = "budget"
 		}
 		g.Spent, g.Budget = a.nearest()
-		a.lot = tagLot{}
+		a.lot, a.void = tagLot{}, false
 		out = append(out, g)
 	}
 	b.void = false

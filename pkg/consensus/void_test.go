@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/quota"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -28,4 +30,19 @@ func TestVoidEndsIssuing(t *testing.T) {
 	require.LessOrEqual(t, p.Next(at, 0), at, "it asks at once")
 	sync(at)
 	require.True(t, p.Issuing(at))
+}
+
+// What is set aside for a tag is dropped when the store has forgotten it, and nothing is set aside meanwhile.
+func TestAReservationThatTheStoreForgotIsDropped(t *testing.T) {
+	k := keep(t, one(10))
+	want := limit.TagReport{Tag: "a", Waiting: 50, Head: 50}
+	require.EqualValues(t, 50, k.asks(10*sec, want).Ask)
+	g := k.gives(10*sec, 10*sec, driver.Drawn{Key: quota.Key("a"), Tokens: 50, From: 4 * sec})
+	require.EqualValues(t, 50, g.Lot.Tokens)
+	k.take(11*sec, 11*sec, sec, &driver.Answer{Frozen: 9 * sec, Wall: wallZero})
+	require.True(t, k.grants(tagBase)[0].Void)
+	k.report(12*sec, sec, false, []limit.TagReport{want})
+	require.Empty(t, k.draws(12*sec, sec, 1, true), "the next answer would end it")
+	require.EqualValues(t, 50, k.asks(12*sec, want).Ask, "after the freeze")
+	require.False(t, k.gives(13*sec, 12*sec).Void, "once")
 }
