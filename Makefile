@@ -129,7 +129,7 @@ race: ## Run the packages with the most goroutines three times more with the rac
 .PHONY: sim
 sim: ## Run 200 pools of twelve processors for half an hour of virtual time each, with faults, and 40 of real Members
 	NUMATHROTTLE_SIM_SEEDS=$(SEEDS) NUMATHROTTLE_SIM_PROCESSORS=12 \
-		$(GO) test -vet=off -count 1 -run 'TestSeeds$$' -timeout $(SIM_TIMEOUT) -v ./internal/sim
+		$(GO) test -vet=off -count 1 -run 'TestSeeds$$|TestTagSeeds$$' -timeout $(SIM_TIMEOUT) -v ./internal/sim
 	NUMATHROTTLE_SHELL_RUNS=$(SHELL_RUNS) $(GO) test -vet=off -count 1 -run 'TestShell|TestSlots$$' -timeout $(SIM_TIMEOUT) ./internal/shell
 
 # What runs in one goroutine, only counts, or tests the judge of other tests, is shorter in make test, or left out: the race detector would

@@ -101,6 +101,11 @@ type Counters struct {
 	Pauses, Receipts uint64
 	// Deaths counts the requests that were granted and named a death.
 	Deaths uint64
+	// TagUsed counts the tokens of tags that were used, Gushes the times that all callers of tags went on at once, TagSpent the
+	// draws at the end of a budget, and TagClones the tags that clones had copies of.
+	TagUsed, Gushes, TagSpent, TagClones uint64
+	// Tags are the worst windows of a tag, by length.
+	Tags [len(windowLengths)]Window
 	// Nearest is the largest spacing by the distance of two slots: 1 for the spacing itself.
 	Nearest float64
 }
@@ -152,6 +157,13 @@ func (c *Counters) Add(d *Counters) {
 	c.Refused, c.Ramping = c.Refused+d.Refused, c.Ramping+d.Ramping
 	c.Reserves, c.Permits, c.Returned, c.Mixed = c.Reserves+d.Reserves, c.Permits+d.Permits, c.Returned+d.Returned, c.Mixed+d.Mixed
 	c.Nearest = max(c.Nearest, d.Nearest)
+	c.TagUsed, c.Gushes = c.TagUsed+d.TagUsed, c.Gushes+d.Gushes
+	c.TagSpent, c.TagClones = c.TagSpent+d.TagSpent, c.TagClones+d.TagClones
+	for i := range d.Tags {
+		if d.Tags[i].Ratio > c.Tags[i].Ratio {
+			c.Tags[i] = d.Tags[i]
+		}
+	}
 }
 
 // String returns a table of the counters.

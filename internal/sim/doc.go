@@ -35,6 +35,12 @@
 //     reach some of the others, sooner or later. None where the store's clock is set by hours: for a
 //     pool that sleeps that is time.
 //
+//   - Tags with totals, and one with a budget for an hour that ends in the run, in the seeds from FirstTagged on: what tags ask for
+//     decides about shares, so these are runs of their own, of ten minutes. Callers use tokens at once, at the last moment, or all
+//     together. What is used of a tag in 1 s, 10 s and a minute is at most total x (W + V + h), the burst and the largest
+//     reservation, with clocks that run apart, and what clones and small steps of the store's clock add; what is used in a
+//     budget window at most the budget, with what is owed, what clones have twice, and what a store forgot that nobody told it.
+//
 // At every event:
 //
 //   - The shares that all processes may use at that moment, also the replaced,

@@ -19,6 +19,7 @@ type extras struct {
 	wills   bool          // who dies leaves a will, and who comes after it may find that
 	// together says that the store is lost to all alike, or to nobody.
 	together bool
+	tags     *tagPlan // nil: there are none
 }
 
 // drawExtras draws them. A hard limit has none but changes, which drawHard draws.

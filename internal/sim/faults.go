@@ -178,6 +178,8 @@ func (w *world) clone(p *process) *process {
 		p.mirror, p.shared = &q, p.nonce
 	}
 	w.copyPlace(p, &q)
+	w.noteCloned(p)
+	q.copyHands()
 	w.equip(&q)
 	w.add(&q)
 	return &q
@@ -304,6 +306,9 @@ func (w *world) stepClock() {
 	}
 	if d > 0 && w.plan.permits {
 		w.steps = append(w.steps, w.now)
+	}
+	if d > 0 {
+		w.tags.steps = append(w.tags.steps, w.now)
 	}
 	w.meet(FaultStep, nil)
 	w.tracef("fault step of the store's clock by %v", d)

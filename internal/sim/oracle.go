@@ -14,24 +14,26 @@ type Check uint8
 
 // The checks.
 const (
-	CheckSum      Check = iota // shares in use add up to at most the whole
-	CheckClaim                 // a share in use is at most its claim on the record
-	CheckRecord                // the record is well formed, and no answer lifts it above the whole
-	CheckAnswer                // the processor accepts every answer of the store
-	CheckWindow                // calls in any window are within the bound
-	CheckRecovery              // the pool recovers once the faults are off
-	CheckCeiling               // a processor goes by a limit that is in force
-	CheckPermit                // permits are a spacing apart, and none is too far ahead
-	CheckWhole                 // shares and permits add up to at most the whole
-	CheckDocument              // the version of a document does not fall
-	CheckPause                 // nobody draws who is paused
+	CheckSum       Check = iota // shares in use add up to at most the whole
+	CheckClaim                  // a share in use is at most its claim on the record
+	CheckRecord                 // the record is well formed, and no answer lifts it above the whole
+	CheckAnswer                 // the processor accepts every answer of the store
+	CheckWindow                 // calls in any window are within the bound
+	CheckRecovery               // the pool recovers once the faults are off
+	CheckCeiling                // a processor goes by a limit that is in force
+	CheckPermit                 // permits are a spacing apart, and none is too far ahead
+	CheckWhole                  // shares and permits add up to at most the whole
+	CheckDocument               // the version of a document does not fall
+	CheckPause                  // nobody draws who is paused
+	CheckTagTotal               // what is used of a tag in any window is within its total
+	CheckTagBudget              // what is used of a tag in a budget window is within its budget
 )
 
 // String returns the check's name.
 func (c Check) String() string {
 	return [...]string{
 		"sum of shares", "share above claim", "record", "answer refused", "calls in a window", "no recovery",
-		"ceiling", "permits", "shares and permits", "documents", "pause",
+		"ceiling", "permits", "shares and permits", "documents", "pause", "total of a tag", "budget of a tag",
 	}[c]
 }
 

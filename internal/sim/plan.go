@@ -214,6 +214,9 @@ func (p *plan) String() string {
 	l := &p.limit
 	extra := fmt.Sprintf("per %v, ramp %d in %v %v, strict %v reserved %d, issues permits %v, changes every %v",
 		period(*l), l.Min, l.RampUpDuration, l.Mode, l.Strict, l.MaxReserved, p.permits, p.changes.Round(time.Millisecond))
+	if p.tags != nil {
+		extra += fmt.Sprintf(", tags %+v, hoarded %v, large wants %g, an hour ends at %v", p.tags.quotas.Tags, p.tags.hoard, p.tags.heads, p.tags.wall)
+	}
 	return fmt.Sprintf("%d processors, limit %d burst %d hard %v (%g given back), %s, %s, %s, "+
 		"leases %v (longest %v), store %s (known new %v), clocks %s, up %+v, down %+v, "+
 		"late answers taken %v, demand every %v (busy %g), a fault every %v, store forgets every %v: %s",

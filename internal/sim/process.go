@@ -67,6 +67,7 @@ type process struct {
 	drawer drawer
 	holder throttle.Holder
 	pauses pausedState
+	hands  []tagHand // of tags; the first is of draws without one
 
 	// What the checks know of the share in force.
 	held     driver.Share
@@ -105,6 +106,7 @@ func (w *world) joinAt(id string, at *place) *process {
 	}, p.incarnation)
 	w.equip(p)
 	w.prepare(p)
+	w.prepareTags(p)
 	w.add(p)
 	return p
 }
@@ -166,6 +168,7 @@ func (w *world) turn(p *process) {
 		w.tracef("%s sees that it was suspended", p)
 		p.proc.Void(local)
 		p.leaseLag = p.lag
+		w.takeTags(p, p.lag)
 	}
 	p.proc.Tick(local)
 	if p.outstanding && local >= p.timeout {
@@ -214,6 +217,7 @@ func (w *world) send(p *process, local time.Duration) {
 		w.observe(p, local)
 	}
 	w.inherit(p)
+	w.reportTags(p, local)
 	m.req = p.proc.Request(local, w.rng.proc.Uint64(), p.report())
 	w.writeWill(p)
 	if m.req.Incarnation != p.incarnation || m.req.Seq != p.seq {
@@ -227,6 +231,7 @@ func (w *world) send(p *process, local time.Duration) {
 	p.loaded = cmp.Or(reported(m.req.Documents), p.loaded)
 	w.notePauseSent(p, &m.req)
 	w.touch(p, local) // a lower share is in force from here on
+	w.takeTags(p, p.lag)
 	w.counters.Syncs++
 	if w.trace != nil {
 		w.tracef("%s sends %d (last %d, seen %d): in use %v, wants %v, demand %v",
@@ -331,6 +336,8 @@ func (w *world) take(p *process, m *message) {
 	p.pauses.answer = m.step
 	w.touch(p, local)
 	p.pauses.answer = 0
+	p.noteTagStarts(m)
+	w.takeTags(p, p.sentLag)
 	w.checkClaim(p)
 	w.turn(p)
 	w.draw(p)

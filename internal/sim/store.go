@@ -124,6 +124,7 @@ func (s *store) sync(w *world, m *message) {
 	w.notePause()
 	m.kind, m.ans, m.recorded, m.step = messageAnswer, ans, w.now, w.orders.step
 	w.checkStep(&m.req, before)
+	w.noteTags(m)
 	w.noteLimit()
 	w.noteTold(m)
 	w.transmit(m, down)
@@ -193,6 +194,7 @@ func (s *store) restart(w *world, rec driver.Record, written int64) {
 	}
 	s.queue = nil
 	w.forget()
+	w.forgetTags()
 	w.noteLimit()
 	w.notePause()
 }

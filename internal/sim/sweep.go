@@ -30,7 +30,7 @@ func (s *Summary) Percentile(q float64) time.Duration {
 // Sweep makes the runs of n seeds from first on, on every core, and stops early
 // once limit of them broke a promise. cfg.Seed and cfg.Trace are not used.
 func Sweep(cfg Config, first uint64, n, limit int) *Summary {
-	cfg.Trace = nil
+	cfg.Trace, cfg.Seed = nil, first
 	cfg.Duration = cfg.duration()
 	var (
 		sum   Summary

@@ -11,15 +11,19 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// DefaultDuration is the virtual time of a run's first phase.
-const DefaultDuration = 30 * time.Minute
+// DefaultDuration is the virtual time of a run's first phase, and TaggedDuration that of one with tags, of which each minute
+// takes several times as long.
+const (
+	DefaultDuration = 30 * time.Minute
+	TaggedDuration  = 10 * time.Minute
+)
 
 // Config says which run to make.
 type Config struct {
 	Seed uint64
 	// Processors is how many there are at first. 0: drawn, half the time 12, else 1 to 12.
 	Processors int
-	// Duration is the virtual time with faults. Defaults to DefaultDuration; at most an hour.
+	// Duration is the virtual time with faults. Defaults to DefaultDuration, or TaggedDuration; at most an hour.
 	Duration time.Duration
 	// Trace, when set, is told what happens, a line for each thing.
 	Trace io.Writer
@@ -32,6 +36,9 @@ type Config struct {
 }
 
 func (c *Config) duration() time.Duration {
+	if c.Duration <= 0 && c.Seed >= FirstTagged {
+		return TaggedDuration
+	}
 	if c.Duration <= 0 {
 		return DefaultDuration
 	}
@@ -98,6 +105,7 @@ func planOf(seed uint64, processors int) plan {
 	p.drawExtras(rand.New(rand.NewPCG(seed, 6)))
 	p.drawPauses(rand.New(rand.NewPCG(seed, 8)))
 	p.drawHard(rand.New(rand.NewPCG(seed, 9)))
+	p.drawTags(seed, rand.New(rand.NewPCG(seed, 13)))
 	p.drawTogether(rand.New(rand.NewPCG(seed, 10)))
 	p.drawWills(rand.New(rand.NewPCG(seed, 11)))
 	return p
@@ -111,7 +119,7 @@ type world struct {
 	// What the plan, the network, the faults and the processes draw comes from
 	// different streams, so that a change to one part of the simulation moves the
 	// others as little as can be.
-	rng struct{ net, fault, demand, proc, more, pause, will *rand.Rand }
+	rng struct{ net, fault, demand, proc, more, pause, will, tags *rand.Rand }
 
 	store store
 	procs []*process // those that run, stopped and suspended ones included
@@ -123,6 +131,7 @@ type world struct {
 	limits  limits
 	permits permits
 	orders  orders
+	tags    tagState
 
 	windows  windows
 	departed []time.Duration // when processes that are gone held a share last
@@ -142,6 +151,7 @@ func newWorld(seed uint64, p plan, trace io.Writer) *world {
 	}
 	w.rng.pause = rand.New(rand.NewPCG(seed, 7))
 	w.rng.will = rand.New(rand.NewPCG(seed, 12))
+	w.rng.tags = rand.New(rand.NewPCG(seed, 14))
 	w.orders = orders{carries: map[driver.Version][]*order{}, recordedAt: map[driver.Version]time.Duration{}, recordedIn: map[driver.Version]uint64{}}
 	w.windows.burst = int64(burst(p.limit))
 	w.limit = p.limit
@@ -151,6 +161,7 @@ func newWorld(seed uint64, p plan, trace io.Writer) *world {
 	}
 	w.permits = permits{latest: never, held: map[reservation][]slot{}}
 	w.store = newStore(w)
+	w.prepareOracle()
 	return w
 }
 

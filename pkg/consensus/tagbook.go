@@ -181,7 +181,7 @@ func (b *tagBook) draws(now, interval time.Duration, live int, seen bool) []driv
 	begin, _ := slices.BinarySearchFunc(b.accounts, b.next, func(a tagAccount, tag string) int { return cmp.Compare(a.Tag, tag) })
 	for i := range b.accounts {
 		a := &b.accounts[(begin+i)%len(b.accounts)]
-		d, ok := b.draw(a, now, interval, live)
+		d, ok := b.draw(a, now, interval, live, seen)
 		switch {
 		case !ok || !d.asks() && (!seen || !d.known):
 		case a.Waiting > 0:
@@ -211,7 +211,7 @@ func (b *tagBook) draws(now, interval time.Duration, live int, seen bool) []driv
 }
 
 // draw returns what the next request says of one tag; ok is false for a tag that needs nothing of a till.
-func (b *tagBook) draw(a *tagAccount, now, interval time.Duration, live int) (d tagDraw, ok bool) {
+func (b *tagBook) draw(a *tagAccount, now, interval time.Duration, live int, frozen bool) (d tagDraw, ok bool) {
 	if !hasTill(&a.quota) || len(a.quota.Budgets) > 0 && b.wall == 0 {
 		return d, false
 	}
@@ -223,7 +223,9 @@ func (b *tagBook) draw(a *tagAccount, now, interval time.Duration, live int) (d 
 	d.Key, d.Version, d.Back, d.Owed = a.key, b.version, a.Back, a.Owed
 	d.Total, d.Per, d.Burst = a.quota.Enforced()
 	d.Per = (d.Per + time.Microsecond - 1).Truncate(time.Microsecond) // the rate is never above the real one
-	d.Ask, d.Ahead = a.ask(now, interval, live)
+	if d.Ask, d.Ahead = a.ask(now, interval, live); frozen && d.Ahead > 0 {
+		d.Ask, d.Ahead = 0, 0 // the next answer would end it
+	}
 	if a.granted == a.window {
 		d.BackSpent = min(a.BackSpent, a.Back)
 	}

@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/quota"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -28,4 +30,18 @@ func TestVoidEndsIssuing(t *testing.T) {
 	require.LessOrEqual(t, p.Next(at, 0), at, "it asks at once")
 	sync(at)
 	require.True(t, p.Issuing(at))
+}
+
+// What is set aside for a tag is dropped when the store has forgotten it, and nothing is set aside meanwhile.
+func TestAReservationThatTheStoreForgotIsDropped(t *testing.T) {
+	k := keep(t, one(10))
+	want := limit.TagReport{Tag: "a", Waiting: 50, Head: 50}
+	require.EqualValues(t, 50, k.asks(10*sec, want).Ask)
+	g := k.gives(10*sec, 10*sec, driver.Drawn{Key: quota.Key("a"), Tokens: 50, From: 4 * sec})
+	require.Zero(t, g.Lot.Tokens, "not before they are there")
+	k.take(11*sec, 11*sec, sec, &driver.Answer{Frozen: 9 * sec, Wall: wallZero})
+	require.Zero(t, k.grants(tagBase, 15*sec)[0].Lot.Tokens, "nor ever, once the store has forgotten them")
+	k.report(16*sec, sec, false, []limit.TagReport{want})
+	require.Empty(t, k.draws(16*sec, sec, 1, true), "the next answer would end it")
+	require.EqualValues(t, 50, k.asks(16*sec, want).Ask, "after the freeze")
 }
