@@ -141,7 +141,10 @@ func TestABudgetAfterAnOutageIsWhatAllHaveSpent(t *testing.T) {
 	record := &driver.Record{}
 	send := func(k *bookkeeper, id string, now time.Duration, seq uint64, r limit.TagReport) limit.TagGrant {
 		d := k.asks(now, r)
-		req := driver.Request{Pool: "pool", ID: id, Incarnation: id, Seq: seq, Nonce: seq, LastSeq: seq - 1, LastNonce: seq - 1, Lease: DefaultLease, Draws: []driver.Draw{d}}
+		req := driver.Request{
+			Pool: "pool", ID: id, Incarnation: id, Seq: seq, Nonce: seq, LastSeq: seq - 1, LastNonce: seq - 1,
+			Lease: DefaultLease, Draws: []driver.Draw{d},
+		}
 		require.NoError(t, req.Validate())
 		ans, _ := record.Sync(&req, driver.At{Now: wallZero + now.Microseconds()})
 		require.Equal(t, driver.Granted, ans.Status)

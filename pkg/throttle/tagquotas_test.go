@@ -21,9 +21,9 @@ func TestAnAllGoesByChangedQuotas(t *testing.T) {
 	tpm, err := New(Limit{Max: 1000, Per: time.Second})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, rpm.Close()); require.NoError(t, tpm.Close()) }()
-	all := All(rpm, tpm).(Tagger)
+	all := All(rpm, tpm).(Tagger) //nolint:forcetypeassert,errcheck // it is one
 	total := func() int {
-		for _, c := range all.ForTag("acme").(*multi).children {
+		for _, c := range all.ForTag("acme").(*multi).children { //nolint:forcetypeassert,errcheck // it is one
 			if s, ok := c.native.(stockChild); ok {
 				return s.quota().Total
 			}
@@ -33,7 +33,8 @@ func TestAnAllGoesByChangedQuotas(t *testing.T) {
 	require.Zero(t, total())
 	rateHolder{rpm}.SetQuotas(quotas(7))
 	require.Equal(t, 7, total())
-	require.Same(t, all.ForTag("acme"), all.ForTag("acme"))
+	known := all.ForTag("acme")
+	require.Same(t, known, all.ForTag("acme"))
 	rateHolder{rpm}.SetQuotas(quotas(0))
 	require.Zero(t, total())
 	rateHolder{rpm}.SetQuotas(quotas(3))

@@ -19,7 +19,7 @@ func TestTagsShareOnlyTheQuotaThatTheyHave(t *testing.T) {
 		th.ForTag(fmt.Sprint("gold/", i))
 	}
 	for i := range 10 * sharedTags {
-		g := th.ForTag(fmt.Sprint("free/", i)).(*tagView).first()
+		g := th.ForTag(fmt.Sprint("free/", i)).(*tagView).first() //nolint:forcetypeassert,errcheck // it is one
 		require.LessOrEqual(t, g.quota().Total, 2, g.name)
 	}
 }
