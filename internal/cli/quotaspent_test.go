@@ -59,6 +59,7 @@ func TestQuotaSpent(t *testing.T) {
 			want string
 		}{
 			{[]string{"free/x", "acme", "none"}, acme + "p: tag free/x 5 of 7 tokens from 2000-01-01T00:00:00Z to 2000-01-02T00:00:00Z\n"},
+			{[]string{""}, "p: all other tags 8 of 9 tokens from 1999-12-31T15:00:00Z to 2000-01-01T15:00:00Z\n"},
 			{[]string{"none"}, "p: <empty>: nothing is spent of a budget\n"},
 			{[]string{"none", "--json"}, `{"pool":"p","tags":[]}` + "\n"},
 			{

@@ -25,7 +25,7 @@ func TestLoadSpent(t *testing.T) {
 	_, err := store.Sync(t.Context(), driver.Request{
 		Pool: "p", ID: "a", Incarnation: "1", Seq: 1, Nonce: 1, Lease: driver.DefaultLease, Report: driver.Report{PoolSize: 1},
 		Draws: []driver.Draw{
-			draw(1<<64-1, 1, daily), draw(quota.OtherKey, 2, hourly), draw(quota.Key("zeta"), 3, hourly), draw(5, 4, hourly),
+			draw(1<<64-1, 1, daily), draw(quota.OtherKey, 2, hourly), draw(quota.Key("zeta"), 3, hourly), draw(5, 4, hourly), draw(quota.Key("delta"), 6, hourly),
 			draw(quota.Key("acme"), 5, hourly, daily),
 			{Key: quota.Key("total"), Total: 10, Per: time.Second, Burst: 1, Ask: 1},
 		},
@@ -38,10 +38,11 @@ func TestLoadSpent(t *testing.T) {
 	inHour := func(tokens int64) []consensus.SpentWindow {
 		return []consensus.SpentWindow{{Start: hour, End: hour.Add(time.Hour), Tokens: tokens}}
 	}
-	spent, err := consensus.LoadSpent(t.Context(), store, "p", []string{"zeta", "unused", "acme", "total", ""})
+	spent, err := consensus.LoadSpent(t.Context(), store, "p", []string{"zeta", "delta", "unused", "acme", "total", ""})
 	require.NoError(t, err)
 	require.Equal(t, []consensus.TagSpent{
 		{Tag: "acme", Key: quota.Key("acme"), Windows: append([]consensus.SpentWindow{inDay(75)}, inHour(5)...)},
+		{Tag: "delta", Key: quota.Key("delta"), Windows: inHour(6)}, // whose key is above the next one's
 		{Tag: "zeta", Key: quota.Key("zeta"), Windows: inHour(3)},
 		{Key: quota.OtherKey, Windows: inHour(2)},
 		{Key: 5, Unnamed: true, Windows: inHour(4)},
@@ -49,7 +50,7 @@ func TestLoadSpent(t *testing.T) {
 	}, spent)
 	spent, err = consensus.LoadSpent(t.Context(), store, "p", nil)
 	require.NoError(t, err)
-	require.Len(t, spent, 5)
+	require.Len(t, spent, 6)
 	require.Equal(t, consensus.TagSpent{Key: quota.OtherKey, Windows: inHour(2)}, spent[0], "this one is always known")
 }
 

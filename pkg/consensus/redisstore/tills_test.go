@@ -43,6 +43,7 @@ func TestParseTills(t *testing.T) {
 		"another hash":        func(fields, _ map[string]string) { delete(fields, metaField) },
 		"a newer format":      func(fields, _ map[string]string) { fields[metaField] = "2 something else" },
 		"a short key":         func(_, values map[string]string) { values["1234567"] = value(7, 9) },
+		"a version cut":       func(_, values map[string]string) { values["12345678"] = "1234567" },
 		"a value cut":         func(_, values map[string]string) { values["12345678"] = value(7) },
 		"a window cut":        func(_, values map[string]string) { values["12345678"] = value(7, 9, 1, 2) },
 		"a fraction":          func(_, values map[string]string) { values["12345678"] = value(7) + "\x00\x00\x00\x00\x00\x00\xe0\x3f" },
