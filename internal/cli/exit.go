@@ -5,6 +5,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -72,7 +73,8 @@ func (e *storeError) Unwrap() error { return e.error }
 
 // ofStore marks the error of a call of a store, unless the store has answered with it.
 func ofStore(err error) error {
-	if err == nil || errors.Is(err, consensus.ErrNoPool) || errors.Is(err, errUsage) || refuses(err) {
+	unable := errors.Is(err, driver.ErrNoTills) || errors.Is(err, driver.ErrNoList) // nor will it be later
+	if err == nil || unable || errors.Is(err, consensus.ErrNoPool) || errors.Is(err, errUsage) || refuses(err) {
 		return err
 	}
 	return &storeError{err}

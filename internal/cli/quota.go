@@ -47,6 +47,7 @@ func (c *CLI) quotaCommand() *ucli.Command {
 				Name: "list", Usage: "print all changes", Flags: []ucli.Flag{&ucli.BoolFlag{Name: jsonName, Usage: "print a line of JSON"}},
 				Action: c.quotaList,
 			},
+			c.quotaSpentCommand(),
 		},
 	}
 }

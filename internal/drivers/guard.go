@@ -80,8 +80,9 @@ type Guarded struct {
 }
 
 var (
-	_ driver.Pusher = (*Guarded)(nil)
-	_ driver.Lister = (*Guarded)(nil)
+	_ driver.Pusher     = (*Guarded)(nil)
+	_ driver.Lister     = (*Guarded)(nil)
+	_ driver.TillReader = (*Guarded)(nil)
 )
 
 // Sync implements consensus.Store.
@@ -140,6 +141,16 @@ func (g *Guarded) Pools(ctx context.Context) ([]string, error) {
 	}
 	pools, err := store.Pools(ctx)
 	return pools, g.Secrets.Clean(err)
+}
+
+// Tills implements driver.TillReader.
+func (g *Guarded) Tills(ctx context.Context, pool string) ([]driver.Till, error) {
+	store, ok := g.Store.(driver.TillReader)
+	if !ok {
+		return nil, driver.ErrNoTills
+	}
+	tills, err := store.Tills(ctx, pool)
+	return tills, g.Secrets.Clean(err)
 }
 
 // Close implements consensus.Store.

@@ -187,7 +187,7 @@ func (r *Record) check() error {
 			return fmt.Errorf("row %d: not above the row before it", i)
 		}
 	}
-	return cmp.Or(r.Permits.check(), checkTills(r.Tills))
+	return cmp.Or(r.Permits.check(), CheckTills(r.Tills))
 }
 
 // below tells whether k stands before o in a record.

@@ -80,8 +80,9 @@ func (d *decoder) windows(t *Till, wall int64) {
 	}
 }
 
-// checkTills returns an error for the first till that no store writes.
-func checkTills(tills []Till) error {
+// CheckTills returns an error for the first till that no store writes, or that is not above the one before it. A store that keeps tills in
+// a form of its own calls it with what it reads.
+func CheckTills(tills []Till) error {
 	if len(tills) > MaxTills {
 		return outside("the number of tills", fmt.Sprint(len(tills)), fmt.Sprint("at most ", MaxTills))
 	}

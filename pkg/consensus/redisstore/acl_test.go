@@ -25,6 +25,7 @@ func TestLacking(t *testing.T) {
 		"NOPERM User throttle has no permissions to run the 'cluster|slots' command":                      "+cluster|slots",
 		"NOPERM this user has no permissions to run the 'cluster' command or its subcommand":              "+cluster|slots",
 		"NOPERM this user has no permissions to run the 'select' command or its subcommand":               "+select",
+		"NOPERM User throttle has no permissions to run the 'hgetall' command":                            "+hgetall",
 		"redis: x: NOPERM User throttle has no permissions to run the 'EVALSHA' command":                  "+evalsha",
 		"ERR ACL failure in script: User throttle has no permissions to run the 'hset' command script: 1": "+hset",
 		"NOPERM this user has no permissions to access one of the keys used as arguments":                 "the keys ~{pre:*}:*",

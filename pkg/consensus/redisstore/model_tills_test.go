@@ -2,11 +2,9 @@ package redisstore
 
 import (
 	"cmp"
-	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
@@ -129,20 +127,3 @@ func TestScriptsDropTheSameTills(t *testing.T) {
 }
 
 func tillOrder(t driver.Till, key uint64) int { return cmp.Compare(t.Key, key) }
-
-// storedTills reads the tills on record.
-func (m *model) storedTills() (tills []driver.Till) {
-	for key, value := range m.client.HGetAll(m.t.Context(), tillsKey(m.key)).Val() {
-		require.Len(m.t, key, 8)
-		t := driver.Till{Key: binary.BigEndian.Uint64([]byte(key)), Version: driver.Version(binary.BigEndian.Uint64([]byte(value)))}
-		r := numberReader{packed: value[8:]}
-		t.Paid, t.Full = r.number(), r.number()
-		for r.packed != "" && !r.faulty {
-			t.Spent = append(t.Spent, driver.Spent{Start: r.number(), End: r.number(), Tokens: r.number()})
-		}
-		require.False(m.t, r.faulty, "till %s: %q", strconv.FormatUint(t.Key, 16), value)
-		tills = append(tills, t)
-	}
-	slices.SortFunc(tills, func(a, b driver.Till) int { return cmp.Compare(a.Key, b.Key) })
-	return tills
-}

@@ -148,6 +148,8 @@ func TestPermissions(t *testing.T) {
 		require.NoError(t, err)
 		_, _, err = s.Load(t.Context(), "p")
 		require.NoError(t, err)
+		_, err = s.Tills(t.Context(), "p")
+		require.NoError(t, err)
 		_, err = s.Reserve(t.Context(), reservation("p"))
 		require.NoError(t, err)
 	})

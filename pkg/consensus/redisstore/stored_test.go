@@ -22,7 +22,9 @@ func (m *model) stored() driver.Record {
 		}
 		if name == tillsField {
 			require.Equal(m.t, "1", value)
-			r.Tills = m.storedTills()
+			tills, err := parseTills(fields, m.client.HGetAll(m.t.Context(), tillsKey(m.key)).Val())
+			require.NoError(m.t, err)
+			r.Tills = tills
 			continue
 		}
 		part := strings.Split(value, " ")

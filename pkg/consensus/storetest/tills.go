@@ -200,6 +200,7 @@ func tillCases() []testCase {
 				require.Contains(p, b.sync(one(0, 0)).Roster, want)
 			}
 		}},
+		{name: "operators are shown what tills hold", run: tillsRead},
 		{name: "a malformed draw is a RequestError and changes nothing", run: malformedDraws},
 		{name: "the store tells its own clock", run: func(p *pool) {
 			p.open()

@@ -139,6 +139,15 @@ func (l *natsLink) Pools(ctx context.Context) ([]string, error) {
 	return pools, l.explain(ctx, err)
 }
 
+// Tills implements driver.TillReader.
+func (l *natsLink) Tills(ctx context.Context, pool string) ([]driver.Till, error) {
+	if err := l.wait(ctx); err != nil {
+		return nil, err
+	}
+	tills, err := l.store.Tills(ctx, pool)
+	return tills, l.explain(ctx, err)
+}
+
 // Push implements consensus.Pusher.
 func (l *natsLink) Push(ctx context.Context, pool string, news []byte) error {
 	if err := l.wait(ctx); err != nil {

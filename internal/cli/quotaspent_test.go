@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/internal/testenv"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
+)
+
+// spend makes a pool "p" in which tags have spent of windows that begin now.
+func spend(t *testing.T, store consensus.Store, draws ...driver.Draw) {
+	t.Helper()
+	m := join(store, "p", "a", "1 0 600 60000000 0 0", consensus.Whole, 1)
+	m.req.Draws = draws
+	m.sync(t)
+	m.sync(t) // NATS knows the time from the second one on
+}
+
+// spent is a draw of a tag that has spent so much in a window. What was seen counts also in a store that has just begun.
+func spent(key uint64, tokens int64, start time.Time, window time.Duration) driver.Draw {
+	return driver.Draw{Key: key, Budgets: []driver.BudgetDraw{
+		{Amount: driver.MaxAmount, Start: start.UnixMicro(), End: start.Add(window).UnixMicro(), Seen: tokens},
+	}}
+}
+
+func TestQuotaSpent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		midnight := time.Now()
+		const hour, day = time.Hour, 24 * time.Hour
+		tm := newTerminal(store, "NUMATHROTTLE_POOL=p", "NUMATHROTTLE_MAX=100", "NUMATHROTTLE_QUOTAS={tags: {acme: {budgets: [{amount: 100, per: hour}, "+
+			"{amount: 5e6, per: day}]}, beta: {total: 40}, zeta: {}}, match: [{tag: free/*, total: 1, budgets: [{amount: 7, per: day}]}], "+
+			"other: {budgets: [{amount: 9, per: day, zone: Asia/Tokyo}]}}")
+		spend(t, store, driver.Draw{Key: quota.Key("beta"), Total: 40, Per: time.Second, Burst: 1, Ask: 1})
+		out, err := tm.run(t, "quota", "spent")
+		require.NoError(t, err)
+		require.Equal(t, "p: <empty>: nothing is spent of a budget\n", out)
+
+		store = memstore.New()
+		tm.open = newTerminal(store).open
+		spend(t, store, spent(quota.Key("acme"), 120, midnight, day), spent(quota.Key("zeta"), 3, midnight, hour),
+			spent(quota.OtherKey, 8, midnight.Add(-9*hour), day), spent(quota.Key("free/x"), 5, midnight, day))
+		const acme = "p: tag acme 120 of 5000000 tokens from 2000-01-01T00:00:00Z to 2000-01-02T00:00:00Z\n"
+		out, err = tm.run(t, "quota", "spent")
+		require.NoError(t, err)
+		require.Equal(t, acme+"p: tag zeta 3 tokens from 2000-01-01T00:00:00Z to 2000-01-01T01:00:00Z\n"+
+			"p: all other tags 8 of 9 tokens from 1999-12-31T15:00:00Z to 2000-01-01T15:00:00Z\n"+
+			"p: tag #fd8fb7ef1f469b6c 5 tokens from 2000-01-01T00:00:00Z to 2000-01-02T00:00:00Z\n", out)
+
+		for _, c := range []struct {
+			args []string
+			want string
+		}{
+			{[]string{"free/x", "acme", "none"}, acme + "p: tag free/x 5 of 7 tokens from 2000-01-01T00:00:00Z to 2000-01-02T00:00:00Z\n"},
+			{[]string{""}, "p: all other tags 8 of 9 tokens from 1999-12-31T15:00:00Z to 2000-01-01T15:00:00Z\n"},
+			{[]string{"none"}, "p: <empty>: nothing is spent of a budget\n"},
+			{[]string{"none", "--json"}, `{"pool":"p","tags":[]}` + "\n"},
+			{
+				[]string{"--json", "acme"}, `{"pool":"p","tags":[{"tag":"acme","windows":[{"start":"2000-01-01T00:00:00Z",` +
+					`"end":"2000-01-02T00:00:00Z","tokens":120,"amount":5000000}]}]}` + "\n",
+			},
+		} {
+			out, err = tm.run(t, append([]string{"quota", "spent"}, c.args...)...)
+			require.NoError(t, err)
+			require.Equal(t, c.want, out, c.args)
+		}
+		out, err = tm.run(t, "quota", "spent", "--json")
+		require.NoError(t, err)
+		require.Contains(t, out, `{"tag":"","hash":"fd8fb7ef1f469b6c","windows":[{"start":"2000-01-01T00:00:00Z","end":"2000-01-02T00:00:00Z","tokens":5}]}`)
+	})
+}
+
+func TestQuotaSpentHelp(t *testing.T) {
+	out, err := newTerminal(nil).run(t, "quota", "spent", "--help")
+	require.NoError(t, err)
+	requireGolden(t, "help-quota-spent.golden", out)
+}
+
+func TestQuotaSpentFaults(t *testing.T) {
+	_, err := newTerminal(memstore.New(), "NUMATHROTTLE_POOL=p").run(t, "quota", "spent")
+	require.ErrorIs(t, err, consensus.ErrNoPool)
+	store := listless{memstore.New()}
+	spend(t, store)
+	_, err = newTerminal(store, "NUMATHROTTLE_POOL=p").run(t, "quota", "spent")
+	require.ErrorIs(t, err, driver.ErrNoTills)
+	require.Equal(t, ExitFailed, ExitCode(err))
+}
+
+func TestQuotaSpentOnRealStores(t *testing.T) {
+	for name, start := range map[string]func(t *testing.T) (url string){
+		"redis": func(t *testing.T) string { t.Helper(); return "redis://" + testenv.Redis(t).Addr() },
+		"nats":  func(t *testing.T) string { t.Helper(); return testenv.NATS(t).URL() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			tm := newTerminal(nil, "NUMATHROTTLE_STORE="+start(t), "NUMATHROTTLE_POOL=p")
+			_, err := tm.run(t, "quota", "spent", "acme")
+			require.ErrorIs(t, err, consensus.ErrNoPool)
+			store, err := tm.connected(t)
+			require.NoError(t, err)
+			defer func() { require.NoError(t, store.Close()) }()
+			spend(t, store, spent(quota.Key("acme"), 120, time.Now().Truncate(time.Hour).Add(-time.Hour), 240*time.Hour))
+			out, err := tm.run(t, "quota", "spent", "acme")
+			require.NoError(t, err)
+			require.Contains(t, out, "p: tag acme 120 tokens from ")
+		})
+	}
+}

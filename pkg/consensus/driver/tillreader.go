@@ -1,0 +1,32 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"slices"
+)
+
+// A TillReader is a Store that can also tell what its tills hold. It is for operators alone: no
+// processor asks for it. The stores of this project are TillReaders.
+type TillReader interface {
+	// Tills returns the tills of a pool by rising key, as the last step left them; none if the pool has
+	// drawn nothing. Windows of budgets that have ended stay for ten minutes or longer. It changes nothing, and what
+	// it returns is the caller's. It may be called from any number of goroutines at once.
+	// Errors: those of Store.Load, and one that wraps ErrNoTills.
+	Tills(ctx context.Context, pool string) ([]Till, error)
+}
+
+// ErrNoTills is wrapped by the error of a TillReader around a Store that is none.
+var ErrNoTills = errors.New("consensus: the store cannot tell what its tills hold")
+
+// LoadTills returns a copy of the tills, as the last step left them; see TillReader. The error is ErrNoPool.
+func (r *Record) LoadTills() ([]Till, error) {
+	if r.Revision == 0 {
+		return nil, ErrNoPool
+	}
+	tills := slices.Clone(r.Tills)
+	for i := range tills {
+		tills[i].Spent = slices.Clone(tills[i].Spent)
+	}
+	return tills, nil
+}

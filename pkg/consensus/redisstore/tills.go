@@ -1,0 +1,88 @@
+package redisstore
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+)
+
+var _ driver.TillReader = (*Store)(nil)
+
+// Tills implements driver.TillReader. Errors are as of Load. It is two HGETALL in one round trip, the pool's first, which a
+// client that reads from replicas may send to one of them.
+func (s *Store) Tills(ctx context.Context, pool string) ([]driver.Till, error) {
+	if s.fault != nil {
+		return nil, s.fault
+	}
+	if err := driver.ValidatePool(pool); err != nil {
+		return nil, err
+	}
+	key, _ := s.keys(pool)
+	var fields, values *redis.MapStringStringCmd
+	_, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		fields, values = p.HGetAll(ctx, key), p.HGetAll(ctx, tillsKey(key))
+		return nil
+	})
+	// Under the key of the tills there may be anything while the pool has none.
+	if _, has := fields.Val()[tillsField]; fields.Err() == nil && !has {
+		err = nil
+	}
+	if err != nil {
+		return nil, explain("tills", pool, s.prefix, err)
+	}
+	tills, err := parseTills(fields.Val(), values.Val())
+	if err != nil {
+		return nil, fmt.Errorf("redisstore: tills of pool %q: %w", pool, err)
+	}
+	return tills, nil
+}
+
+// parseTills reads the tills of a pool by the fields of its hash and of the tills' own. Every error wraps
+// driver.ErrWrongAnswer or driver.ErrNoPool.
+func parseTills(fields, values map[string]string) ([]driver.Till, error) {
+	if len(fields) == 0 {
+		return nil, driver.ErrNoPool
+	}
+	if _, ok := clockOf(fields); !ok {
+		return nil, wrongAnswer("the pool is not of format 1")
+	}
+	if _, has := fields[tillsField]; !has {
+		return nil, nil
+	}
+	tills := make([]driver.Till, 0, len(values))
+	for name, value := range values {
+		t, ok := parseTill(name, value)
+		if !ok {
+			return nil, wrongAnswer("a till is not of format 1")
+		}
+		tills = append(tills, t)
+	}
+	slices.SortFunc(tills, func(a, b driver.Till) int { return cmp.Compare(a.Key, b.Key) })
+	if err := driver.CheckTills(tills); err != nil {
+		return nil, wrongAnswer("%v", err)
+	}
+	return tills, nil
+}
+
+// parseTill reads one field of the tills' hash; see lua/tills.lua.
+func parseTill(name, value string) (t driver.Till, ok bool) {
+	if len(name) != 8 || len(value) < 8 {
+		return t, false
+	}
+	t = driver.Till{
+		Key:     binary.BigEndian.Uint64([]byte(name)),
+		Version: driver.Version(binary.BigEndian.Uint64([]byte(value[:8]))),
+	}
+	r := numberReader{packed: value[8:]}
+	t.Paid, t.Full = r.number(), r.number()
+	for r.packed != "" && !r.faulty {
+		t.Spent = append(t.Spent, driver.Spent{Start: r.number(), End: r.number(), Tokens: r.number()})
+	}
+	return t, !r.faulty
+}

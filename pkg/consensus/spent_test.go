@@ -1,0 +1,67 @@
+package consensus_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
+)
+
+// Keys are told by the names that are given, and those of no name come last.
+func TestLoadSpent(t *testing.T) {
+	now := time.Date(2026, 3, 4, 10, 30, 0, 0, time.UTC)
+	day, hour := now.Truncate(24*time.Hour), now.Truncate(time.Hour)
+	store := memstore.New(memstore.WithClock(func() time.Time { return now }))
+	daily := driver.BudgetDraw{Amount: 1000, Start: day.UnixMicro(), End: day.Add(24 * time.Hour).UnixMicro(), Seen: 70}
+	hourly := driver.BudgetDraw{Amount: 100, Start: hour.UnixMicro(), End: hour.Add(time.Hour).UnixMicro()}
+	draw := func(key uint64, ask int64, budgets ...driver.BudgetDraw) driver.Draw {
+		return driver.Draw{Key: key, Ask: ask, Budgets: budgets}
+	}
+	_, err := store.Sync(t.Context(), driver.Request{
+		Pool: "p", ID: "a", Incarnation: "1", Seq: 1, Nonce: 1, Lease: driver.DefaultLease, Report: driver.Report{PoolSize: 1},
+		Draws: []driver.Draw{
+			draw(1<<64-1, 1, daily), draw(quota.OtherKey, 2, hourly), draw(quota.Key("zeta"), 3, hourly), draw(5, 4, hourly), draw(quota.Key("delta"), 6, hourly),
+			draw(quota.Key("acme"), 5, hourly, daily),
+			{Key: quota.Key("total"), Total: 10, Per: time.Second, Burst: 1, Ask: 1},
+		},
+	})
+	require.NoError(t, err)
+
+	inDay := func(tokens int64) consensus.SpentWindow {
+		return consensus.SpentWindow{Start: day, End: day.Add(24 * time.Hour), Tokens: tokens}
+	}
+	inHour := func(tokens int64) []consensus.SpentWindow {
+		return []consensus.SpentWindow{{Start: hour, End: hour.Add(time.Hour), Tokens: tokens}}
+	}
+	spent, err := consensus.LoadSpent(t.Context(), store, "p", []string{"zeta", "delta", "unused", "acme", "total", ""})
+	require.NoError(t, err)
+	require.Equal(t, []consensus.TagSpent{
+		{Tag: "acme", Key: quota.Key("acme"), Windows: append([]consensus.SpentWindow{inDay(75)}, inHour(5)...)},
+		{Tag: "delta", Key: quota.Key("delta"), Windows: inHour(6)}, // whose key is above the next one's
+		{Tag: "zeta", Key: quota.Key("zeta"), Windows: inHour(3)},
+		{Key: quota.OtherKey, Windows: inHour(2)},
+		{Key: 5, Unnamed: true, Windows: inHour(4)},
+		{Key: 1<<64 - 1, Unnamed: true, Windows: []consensus.SpentWindow{inDay(71)}},
+	}, spent)
+	spent, err = consensus.LoadSpent(t.Context(), store, "p", nil)
+	require.NoError(t, err)
+	require.Len(t, spent, 6)
+	require.Equal(t, consensus.TagSpent{Key: quota.OtherKey, Windows: inHour(2)}, spent[0], "this one is always known")
+}
+
+func TestLoadSpentFaults(t *testing.T) {
+	store := memstore.New()
+	_, err := consensus.LoadSpent(t.Context(), store, "p", nil)
+	require.ErrorIs(t, err, consensus.ErrNoPool)
+	require.ErrorContains(t, err, `pool "p"`)
+	var bad *consensus.RequestError
+	_, err = consensus.LoadSpent(t.Context(), store, "", nil)
+	require.ErrorAs(t, err, &bad)
+	_, err = consensus.LoadSpent(t.Context(), struct{ consensus.Store }{store}, "p", nil)
+	require.ErrorIs(t, err, driver.ErrNoTills)
+}
