@@ -84,13 +84,13 @@ func TestTagsOverAPoolOfLimiters(t *testing.T) {
 			n.call(t, "capped", 2)
 		}
 		time.Sleep(10 * time.Second)
-		require.InDelta(t, 100, over(10*time.Second, "capped", nodes...), 5)
+		require.InDelta(t, 100, over(20*time.Second, "capped", nodes...), 6)
 		require.InDelta(t, 900, over(10*time.Second, "hog", nodes...), 20)
 		nodes[2].call(t, "acme", 8)
 		time.Sleep(4 * interval)
 		require.GreaterOrEqual(t, over(5*time.Second, "acme", nodes...), 0.98*300)
 		require.LessOrEqual(t, over(10*time.Second, "acme", nodes...), 400.0+40)
-		require.InDelta(t, 100, over(10*time.Second, "capped", nodes...), 5)
+		require.InDelta(t, 100, over(20*time.Second, "capped", nodes...), 6)
 	})
 }
 
@@ -110,8 +110,9 @@ func TestLimitersGoByChangedQuotas(t *testing.T) {
 		require.NoError(t, consensus.SaveQuota(t.Context(), store, "pool", "acme", &throttle.Quota{Total: 100}, false))
 		require.NoError(t, consensus.SaveQuota(t.Context(), store, "pool", "newcomer", &throttle.Quota{Total: 50}, false))
 		time.Sleep(5 * time.Second)
-		require.InDelta(t, 100, over(5*time.Second, "acme", a, b), 10)
-		require.InDelta(t, 50, over(5*time.Second, "newcomer", a, b), 5)
+		// Tokens of one interval may be used in the next, so a window of few seconds says little.
+		require.InDelta(t, 100, over(20*time.Second, "acme", a, b), 8)
+		require.InDelta(t, 50, over(20*time.Second, "newcomer", a, b), 4)
 		for _, tag := range []string{"acme", "newcomer"} {
 			require.NoError(t, consensus.SaveQuota(t.Context(), store, "pool", tag, nil, false))
 		}
