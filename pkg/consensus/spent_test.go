@@ -25,7 +25,8 @@ func TestLoadSpent(t *testing.T) {
 	_, err := store.Sync(t.Context(), driver.Request{
 		Pool: "p", ID: "a", Incarnation: "1", Seq: 1, Nonce: 1, Lease: driver.DefaultLease, Report: driver.Report{PoolSize: 1},
 		Draws: []driver.Draw{
-			draw(1<<64-1, 1, daily), draw(quota.OtherKey, 2, hourly), draw(quota.Key("zeta"), 3, hourly), draw(5, 4, hourly), draw(quota.Key("delta"), 6, hourly),
+			draw(1<<64-1, 1, daily), draw(quota.OtherKey, 2, hourly), draw(quota.Key("zeta"), 3, hourly),
+			draw(5, 4, hourly), draw(quota.Key("delta"), 6, hourly),
 			draw(quota.Key("acme"), 5, hourly, daily),
 			{Key: quota.Key("total"), Total: 10, Per: time.Second, Burst: 1, Ask: 1},
 		},
