@@ -21,6 +21,8 @@ type tag struct {
 	used, refused, waiting atomic.Int64
 	// holds tells whether a draw can lack tokens of the tag. It is set with the lock.
 	holds atomic.Bool
+	// largest is the most that one draw can ever take. It is set with the lock.
+	largest atomic.Int64
 	// outranked says that tags of a higher class use what it asks for.
 	outranked atomic.Bool
 
@@ -46,6 +48,7 @@ func newTag(s *tagSet, name string, q Quota) *tag {
 	g.inForce.Store(&q)
 	g.stock = stock.New(stock.Terms{Quota: q, Pooled: s.pooled, Part: s.part, Wall: t.gate.Present().Add(-time.Duration(t.gate.Now()))})
 	g.holds.Store(g.stock.Holds())
+	g.largest.Store(g.stock.Largest())
 	g.lane.SetWeight(s.fairPart(q))
 	g.grant.Tag = name
 	return g
@@ -60,6 +63,7 @@ func (g *tag) batch(now int64) bool { return g.quota().Class == Batch || g.stock
 // changed goes on after tokens have come or gone. The tag's lock is held.
 func (g *tag) changed(now int64) {
 	g.holds.Store(g.stock.Holds())
+	g.largest.Store(g.stock.Largest())
 	g.serve(now)
 }
 

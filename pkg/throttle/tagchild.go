@@ -46,7 +46,7 @@ func (g stockChild) Impossible(n int) (r Reason, never bool) {
 	switch {
 	case g.t.gate.Closed.Load():
 		return ReasonClosed, true
-	case int64(n) > g.stock.Largest():
+	case int64(n) > g.largest.Load():
 		return ReasonTooLarge, true
 	}
 	return "", false

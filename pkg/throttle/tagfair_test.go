@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -20,8 +21,32 @@ type load struct {
 	callers int
 	rate    int
 	n       int
-	waits   []time.Duration
 	granted atomic.Int64
+
+	mu    sync.Mutex
+	waits []time.Duration
+}
+
+// waited notes a wait.
+func (l *load) waited(d time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.waits = append(l.waits, d)
+}
+
+// forget forgets the waits so far.
+func (l *load) forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.waits = nil
+}
+
+// p99 is the wait that one of a hundred is longer than.
+func (l *load) p99() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	slices.Sort(l.waits)
+	return l.waits[len(l.waits)*99/100]
 }
 
 func (l *load) run(ctx context.Context, th Tagger) {
@@ -29,7 +54,7 @@ func (l *load) run(ctx context.Context, th Tagger) {
 		began := time.Now()
 		if p, err := th.ForTag(l.tag).Acquire(ctx, max(l.n, 1)); err == nil {
 			l.granted.Add(int64(p.N()))
-			l.waits = append(l.waits, time.Since(began))
+			l.waited(time.Since(began))
 		}
 	}
 	for range l.callers {
@@ -62,7 +87,7 @@ func runLoads(th Tagger, warm, d time.Duration, loads ...*load) (rates []float64
 	before := make([]int64, len(loads))
 	for i, l := range loads {
 		before[i] = l.granted.Load()
-		l.waits = nil
+		l.forget()
 	}
 	time.Sleep(d)
 	for i, l := range loads {
@@ -71,11 +96,6 @@ func runLoads(th Tagger, warm, d time.Duration, loads ...*load) (rates []float64
 	cancel()
 	time.Sleep(time.Second)
 	return rates
-}
-
-func p99(waits []time.Duration) time.Duration {
-	slices.Sort(waits)
-	return waits[len(waits)*99/100]
 }
 
 // A quiet tag beside one with a thousand callers that wait is served as if it were alone; without quotas it stands behind them all.
@@ -91,11 +111,11 @@ func TestQuietTagBesideAHog(t *testing.T) {
 			require.NoError(t, err)
 			quiet := &load{tag: "quiet", rate: 5}
 			rates := runLoads(th, 5*time.Second, 60*time.Second, &load{tag: "hog", callers: 1000}, quiet)
-			t.Log(name, rates, p99(quiet.waits))
+			t.Log(name, rates, quiet.p99())
 			if q == nil {
-				require.Greater(t, p99(quiet.waits), 4*time.Second)
+				require.Greater(t, quiet.p99(), 4*time.Second)
 			} else {
-				require.Less(t, p99(quiet.waits), 12*time.Millisecond, "two tokens of the limit")
+				require.Less(t, quiet.p99(), 12*time.Millisecond, "two tokens of the limit")
 				require.InDelta(t, 195, rates[0], 2, "the rest is the hog's")
 			}
 			require.NoError(t, th.Close())
@@ -109,7 +129,7 @@ func TestQuietTagBesideAHogWithTotals(t *testing.T) {
 		th := quotaed(t, Limit{Max: 200}, tagsOf(map[string]Quota{"hog": {Total: 1000}, "quiet": {Total: 100, Burst: 10}}))
 		quiet := &load{tag: "quiet", rate: 5}
 		rates := runLoads(th, 5*time.Second, 20*time.Second, &load{tag: "hog", callers: 300}, quiet)
-		require.Less(t, p99(quiet.waits), 20*time.Millisecond)
+		require.Less(t, quiet.p99(), 20*time.Millisecond)
 		require.InDelta(t, 195, rates[0], 3)
 	})
 }
@@ -192,7 +212,7 @@ func TestLargeDrawBesideSmallOnes(t *testing.T) {
 		th := quotaed(t, Limit{Max: 100, Burst: 10}, tagsOf(map[string]Quota{"large": {}, "small": {}}))
 		small := &load{tag: "small", rate: 20}
 		rates := runLoads(th, 5*time.Second, 60*time.Second, &load{tag: "large", callers: 3, n: 60}, small)
-		t.Log(rates, p99(small.waits))
+		t.Log(rates, small.p99())
 		require.InDelta(t, 100, rates[0]+rates[1], 3)
 		require.Greater(t, rates[1], 15.0)
 	})
@@ -203,16 +223,21 @@ func TestOrderWithoutQuotas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th, err := New(Limit{Max: 100})
 		require.NoError(t, err)
+		var mu sync.Mutex
 		var order []int
 		for i := range 50 {
 			go func() {
 				_, err := th.ForTag(fmt.Sprint(i%3)).Acquire(context.Background(), 1+i%4)
 				assert.NoError(t, err)
+				mu.Lock()
+				defer mu.Unlock()
 				order = append(order, i)
 			}()
 			synctest.Wait()
 		}
 		time.Sleep(10 * time.Second)
+		mu.Lock()
+		defer mu.Unlock()
 		require.Len(t, order, 50)
 		require.True(t, slices.IsSorted(order))
 		require.NoError(t, th.Close())

@@ -231,10 +231,7 @@ func (l *tagView) never(n int) (Reason, bool) {
 		return r, true
 	}
 	for _, g := range l.tags {
-		g.mu.Lock()
-		largest := g.stock.Largest()
-		g.mu.Unlock()
-		if int64(n) > largest {
+		if int64(n) > g.largest.Load() {
 			return ReasonTooLarge, true
 		}
 	}
