@@ -162,7 +162,7 @@ func (j *judge) numathrottle(t *testing.T, environ, args []string) error {
 	}
 	here := slices.DeleteFunc(slices.Clone(environ), func(entry string) bool { return strings.HasPrefix(entry, "NUMATHROTTLE_STORE") })
 	switch proxy := slices.Index(args, "proxy"); { // what would go on is not begun
-	case slices.Contains(args, "--watch"), args[0] == "stop-notice", proxy >= 0 && len(args) <= proxy+2, slices.Contains(args, "--check"):
+	case slices.Contains(args, "--watch"), args[0] == "stop-notice", args[0] == "console", proxy >= 0 && len(args) <= proxy+2, slices.Contains(args, "--check"):
 		args = append(slices.Clone(args), "--help")
 	case proxy >= 0:
 		args = append(slices.Clone(args), "--check")
