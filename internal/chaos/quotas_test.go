@@ -60,6 +60,12 @@ func TestQuotaFaults(t *testing.T) {
 	})
 }
 
+// atRest judges a whole window of the longest length in which nothing breaks: between faults there is none.
+func atRest(l *lane) {
+	l.pass(windowLengths[len(windowLengths)-1] + time.Second)
+	l.judge("at rest")
+}
+
 // budgetLane breaks a Redis under a pool that spends the budget of a month, and goes on asking: what is spent is at
 // most the budget, though the store forgets it while the processes remember.
 func budgetLane(t *testing.T, _ *ledger) {
