@@ -46,9 +46,9 @@ func TestQuotaFaults(t *testing.T) {
 	outages := &spans{}
 	t.Run("lanes", func(t *testing.T) {
 		for name, lane := range map[string]func(*testing.T, *ledger){
-			"total": func(t *testing.T, g *ledger) { limitLane(t, g, "total of a tag: ", poolConfig{Total: true}) },
+			"total": func(t *testing.T, g *ledger) { atRest(limitLane(t, g, "total of a tag: ", poolConfig{Total: true})) },
 			"total, nats": func(t *testing.T, g *ledger) {
-				limitNATSLane(t, g, outages, "total of a tag: ", poolConfig{Total: true})
+				atRest(limitNATSLane(t, g, outages, "total of a tag: ", poolConfig{Total: true}))
 			},
 			"budget": budgetLane,
 		} {
