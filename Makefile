@@ -225,7 +225,7 @@ image: ## Build the images of the programs, with docker, podman or buildah
 .PHONY: bench
 bench: ## Run the benchmarks, forty minutes on an idle machine; writes docs/benchmarks.md
 	@scripts/test-deps.sh
-	$(GO) -C benchmarks run . -out ../docs/benchmarks.md $(BENCH_FLAGS)
+	$(GO) -C benchmarks run -modfile=gubernator.mod -tags gubernator . -out ../docs/benchmarks.md $(BENCH_FLAGS)
 
 .PHONY: ci
 ci: ## Lint, test, simulate, run the demo and fuzz, as the continuous integration does

@@ -40,8 +40,11 @@ type backend struct {
 	requests func(ctx context.Context) (requests, error)
 	// cpu is the processor time that the server used; nil when it has no process
 	// of its own.
-	cpu   func(ctx context.Context) (time.Duration, error)
-	close func() error
+	cpu func(ctx context.Context) (time.Duration, error)
+	// halt makes the server stand still until resume; nil when it has no process of its own.
+	halt   func(ctx context.Context) error
+	resume func() error
+	close  func() error
 }
 
 // requests are what a server was asked.
@@ -110,6 +113,8 @@ func (b *bench) redisBackend(ctx context.Context, longest time.Duration) (*backe
 		},
 		requests: func(ctx context.Context) (requests, error) { return redisRequests(ctx, admin) },
 		cpu:      server.CPUTime,
+		halt:     server.Stop,
+		resume:   server.Continue,
 		close:    func() error { return errors.Join(admin.Close(), server.Close()) },
 	}, nil
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,7 +23,9 @@ var peerSection = section{
 		"and a connection of its own and 16 goroutines that wait for permits all the time, in one process. What keeps its count in a store keeps it " +
 		"in the same redis-server. Who is refused tries again when its limiter says so. The burst is 100 ms worth where there is such a setting. " +
 		"Limiters without a store have a quarter of the limit in each pod. First all pods have work; then only one of four has, for its first 8 s. " +
-		"Worst second: the most grants in any second, as a fraction of the limit. Commands: what the clients sent to Redis, for each grant.",
+		"Worst second: the most grants in any second, as a fraction of the limit. Commands: what the clients sent to Redis, for each grant. " +
+		"A draw is timed with one goroutine in each pod, where all together ask for a tenth of the limit. " +
+		"Then one of four busy pods is killed, and the store stands still for 3 s (SIGSTOP). A limiter that fails is asked again after 10 ms.",
 	measure: measurePeers,
 }
 
@@ -38,6 +41,9 @@ type peerRun struct {
 	commands float64 // sent to the store for each grant; 0 without a store
 	cpu      float64 // of the store: part of a core
 	uses     bool    // a store
+	// grants are the moments of all grants, sorted, of which those in [from, to) were looked at.
+	grants   []time.Duration
+	from, to time.Duration
 }
 
 // A peerWork is what there is to do.
@@ -46,10 +52,22 @@ type peerWork struct {
 	busy   int // pods that have work, of peerPods
 	from   time.Duration
 	length time.Duration
+	// broken, if not nil, breaks something at from, and returns when it is whole again or stays as it is. A limiter
+	// that fails is asked again then.
+	broken func(ctx context.Context, f *peerField) error
+}
+
+// A peerField is the pods of a peer at work.
+type peerField struct {
+	peerOpened
+
+	backend *backend
+	// halt ends the work of a pod.
+	halt []context.CancelFunc
 }
 
 func measurePeers(ctx context.Context, b *bench) (_ []table, err error) {
-	be, err := b.redisBackend(ctx, consensus.MinLease)
+	be, err := b.redisBackend(ctx, consensus.DefaultLease)
 	if err != nil {
 		return nil, err
 	}
@@ -77,6 +95,13 @@ func measurePeers(ctx context.Context, b *bench) (_ []table, err error) {
 		}
 		tables = append(tables, t)
 	}
+	for _, measure := range []func(context.Context, *backend) (table, error){b.measureDraws, b.measureFaults} {
+		t, err := measure(ctx, be)
+		tables = append(tables, t)
+		if err != nil {
+			return tables, err
+		}
+	}
 	return tables, nil
 }
 
@@ -91,41 +116,55 @@ func peerRow(name string, all, hot peerRun) row {
 // runPeer has the pods draw, and looks from a moment on for a while.
 func (b *bench) runPeer(ctx context.Context, be *backend, p peer, w peerWork) (_ peerRun, err error) {
 	b.sayf("%s: %s per second, %d of %d pods have work", p.name, count(w.max), w.busy, peerPods)
-	env := peerEnv{backend: be, max: w.max, name: fmt.Sprintf("%s-%d-%d", p.name, w.max, w.busy)}
-	pods, done, err := p.open(ctx, &env)
+	env := peerEnv{backend: be, max: w.max, name: fmt.Sprintf("%s-%d-%d-%d", p.name, w.max, w.busy, runs.Add(1))}
+	opened, err := p.open(ctx, &env)
 	if err != nil {
 		return peerRun{}, err
 	}
-	defer func() { err = errors.Join(err, done()) }()
+	defer func() { err = errors.Join(err, opened.done()) }()
 
 	began := time.Now()
 	drawing, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	f := peerField{peerOpened: opened, backend: be}
 	var running sync.WaitGroup
 	tracks := make([][]time.Duration, w.busy*peerGoroutines)
-	for i := range tracks {
-		wait := pods[i/peerGoroutines]
-		running.Go(func() {
-			for {
-				if err := wait(drawing); err != nil {
-					if drawing.Err() == nil {
+	for pod := range w.busy {
+		working, halt := context.WithCancel(drawing)
+		f.halt = append(f.halt, halt)
+		for i := range peerGoroutines {
+			track := &tracks[pod*peerGoroutines+i]
+			running.Go(func() {
+				for working.Err() == nil {
+					switch err := opened.pods[pod](working); {
+					case err == nil:
+						*track = append(*track, time.Since(began))
+					case working.Err() != nil:
+						return
+					case w.broken == nil:
 						stop(err)
+						return
+					default:
+						pause(working, afterError)
 					}
-					return
 				}
-				tracks[i] = append(tracks[i], time.Since(began))
-			}
-		})
+			})
+		}
 	}
 	pause(drawing, w.from)
 	before, err := env.asked(ctx)
 	from := time.Since(began)
-	pause(drawing, w.length)
+	var fault error
+	if w.broken != nil {
+		fault = w.broken(drawing, &f)
+	}
+	pause(drawing, from+w.length-time.Since(began))
 	to := time.Since(began)
 	after, afterErr := env.asked(ctx)
 	stopped := context.Cause(drawing)
 	stop(nil)
 	running.Wait()
-	if err := errors.Join(err, afterErr, stopped); err != nil {
+	if err := errors.Join(err, afterErr, stopped, fault); err != nil {
 		return peerRun{}, err
 	}
 
@@ -138,15 +177,23 @@ func (b *bench) runPeer(ctx context.Context, be *backend, p peer, w peerWork) (_
 		commands: float64(after.commands-before.commands) / max(granted, 1),
 		cpu:      (after.cpu - before.cpu).Seconds() / (to - from).Seconds(),
 		uses:     env.uses,
+		grants:   grants, from: from, to: to,
 	}, nil
 }
+
+// runs tells the limits of runs apart in the store.
+var runs atomic.Int64
+
+// afterError is when a limiter that has failed is asked again.
+const afterError = 10 * time.Millisecond
 
 // A peerEnv is where the pods of a peer run.
 type peerEnv struct {
 	backend *backend
 	max     int
-	name    string // of the limit in the store
-	uses    bool   // a store
+	name    string        // of the limit in the store
+	lease   time.Duration // of a pool; 0: the default
+	uses    bool          // a store
 
 	sent  atomic.Int64 // commands by the clients of connect
 	steps bool         // the backend counts
@@ -201,21 +248,21 @@ func (h sentHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 }
 
 // openOurs makes a pool of this project. It has settled when it is returned, as a pool has that runs.
-func openOurs(ctx context.Context, e *peerEnv) ([]waiter, func() error, error) {
+func openOurs(ctx context.Context, e *peerEnv) (peerOpened, error) {
 	e.uses, e.steps = true, true
-	p := newPool("peer-"+e.name, e.backend, throttle.Limit{Max: e.max}, consensus.MinLease)
+	p := newPool("peer-"+e.name, e.backend, throttle.Limit{Max: e.max}, cmp.Or(e.lease, consensus.DefaultLease))
 	if err := p.start(ctx, peerPods, 0); err != nil {
-		return nil, nil, errors.Join(err, p.end())
+		return peerOpened{}, errors.Join(err, p.end())
 	}
 	if err := p.settle(ctx, 2); err != nil {
-		return nil, nil, errors.Join(err, p.end())
+		return peerOpened{}, errors.Join(err, p.end())
 	}
-	var pods []waiter
+	o := peerOpened{done: p.end, kill: func(pod int) error { p.processors[pod].die(); return nil }}
 	for _, pr := range p.processors {
-		pods = append(pods, func(ctx context.Context) error {
+		o.pods = append(o.pods, func(ctx context.Context) error {
 			_, err := pr.limiter.Acquire(ctx, 1)
 			return err
 		})
 	}
-	return pods, p.end, nil
+	return o, nil
 }

@@ -65,13 +65,13 @@ func TestPeersLetCallsThrough(t *testing.T) {
 	defer func() { require.NoError(t, be.close()) }()
 	for _, p := range peers {
 		t.Run(p.name, func(t *testing.T) {
-			env := &peerEnv{backend: be, max: 400, name: "test-" + p.name}
-			pods, done, err := p.open(t.Context(), env)
+			env := &peerEnv{backend: be, max: 400, name: "test-" + p.name, lease: consensus.MinLease}
+			opened, err := p.open(t.Context(), env)
 			require.NoError(t, err)
 			before, err := env.asked(t.Context())
 			require.NoError(t, err)
-			require.Len(t, pods, peerPods)
-			for _, wait := range pods {
+			require.Len(t, opened.pods, peerPods)
+			for _, wait := range opened.pods {
 				for range 3 {
 					require.NoError(t, wait(t.Context()))
 				}
@@ -81,7 +81,7 @@ func TestPeersLetCallsThrough(t *testing.T) {
 			if env.uses && !env.steps {
 				require.GreaterOrEqual(t, after.commands-before.commands, int64(12), "it asks for each call")
 			}
-			require.NoError(t, done())
+			require.NoError(t, opened.done())
 		})
 	}
 }
@@ -90,7 +90,7 @@ func TestPeersLetCallsThrough(t *testing.T) {
 func TestRunPeer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{progress: io.Discard}
-		p := peer{"test", func(context.Context, *peerEnv) ([]waiter, func() error, error) {
+		p := peer{"test", func(context.Context, *peerEnv) (peerOpened, error) {
 			// Each goroutine is granted ten a second.
 			wait := func(ctx context.Context) error {
 				if !pause(ctx, 100*time.Millisecond) {
@@ -98,7 +98,7 @@ func TestRunPeer(t *testing.T) {
 				}
 				return nil
 			}
-			return []waiter{wait, wait, wait, wait}, func() error { return nil }, nil
+			return peerOpened{pods: []waiter{wait, wait, wait, wait}, done: func() error { return nil }}, nil
 		}}
 		run, err := b.runPeer(t.Context(), nil, p, peerWork{max: 100, busy: 1, from: time.Second, length: 4 * time.Second})
 		require.NoError(t, err)
@@ -114,8 +114,11 @@ func TestRunPeerFails(t *testing.T) {
 		broken := errors.New("broken")
 		b := &bench{progress: io.Discard}
 		ended := false
-		p := peer{"test", func(context.Context, *peerEnv) ([]waiter, func() error, error) {
-			return []waiter{func(context.Context) error { return broken }}, func() error { ended = true; return nil }, nil
+		p := peer{"test", func(context.Context, *peerEnv) (peerOpened, error) {
+			return peerOpened{
+				pods: []waiter{func(context.Context) error { return broken }},
+				done: func() error { ended = true; return nil },
+			}, nil
 		}}
 		_, err := b.runPeer(t.Context(), nil, p, peerWork{max: 100, busy: 1, length: time.Hour})
 		require.ErrorIs(t, err, broken)

@@ -22,8 +22,17 @@ type waiter func(ctx context.Context) error
 // A peer is one way to limit pods.
 type peer struct {
 	name string
-	// open makes a limiter for each pod. done ends them.
-	open func(ctx context.Context, e *peerEnv) (pods []waiter, done func() error, err error)
+	// open makes a limiter for each pod.
+	open func(ctx context.Context, e *peerEnv) (peerOpened, error)
+}
+
+// A peerOpened is the limiters of the pods of a peer.
+type peerOpened struct {
+	pods []waiter
+	// kill ends what the limiter of a pod does, as a kill of the process would. nil: it does nothing by itself.
+	kill func(pod int) error
+	// done ends all of them.
+	done func() error
 }
 
 var peers = []peer{
@@ -37,12 +46,13 @@ var peers = []peer{
 }
 
 // divided gives each pod a limiter of its own, with its part of the limit.
-func divided(open func(part int) waiter) func(context.Context, *peerEnv) ([]waiter, func() error, error) {
-	return func(_ context.Context, e *peerEnv) (pods []waiter, done func() error, err error) {
+func divided(open func(part int) waiter) func(context.Context, *peerEnv) (peerOpened, error) {
+	return func(_ context.Context, e *peerEnv) (peerOpened, error) {
+		o := peerOpened{done: func() error { return nil }}
 		for range peerPods {
-			pods = append(pods, open(e.max/peerPods))
+			o.pods = append(o.pods, open(e.max/peerPods))
 		}
-		return pods, func() error { return nil }, nil
+		return o, nil
 	}
 }
 
@@ -64,10 +74,10 @@ func openFailsafe(part int) waiter {
 }
 
 // shared gives each pod a connection to the one counter of all.
-func shared(open func(client redis.UniversalClient, e *peerEnv) (waiter, error)) func(context.Context, *peerEnv) ([]waiter, func() error, error) {
-	return func(_ context.Context, e *peerEnv) (pods []waiter, done func() error, err error) {
+func shared(open func(client redis.UniversalClient, e *peerEnv) (waiter, error)) func(context.Context, *peerEnv) (peerOpened, error) {
+	return func(_ context.Context, e *peerEnv) (o peerOpened, err error) {
 		var clients []redis.UniversalClient
-		done = func() error {
+		o.done = func() error {
 			var errs []error
 			for _, client := range clients {
 				errs = append(errs, client.Close())
@@ -79,11 +89,11 @@ func shared(open func(client redis.UniversalClient, e *peerEnv) (waiter, error))
 			clients = append(clients, client)
 			wait, err := open(client, e)
 			if err != nil {
-				return nil, nil, errors.Join(err, done())
+				return peerOpened{}, errors.Join(err, o.done())
 			}
-			pods = append(pods, wait)
+			o.pods = append(o.pods, wait)
 		}
-		return pods, done, nil
+		return o, nil
 	}
 }
 
