@@ -15,7 +15,7 @@
 // whole. A pool expires a day after its last sync or leave, or a week if it has
 // documents: an override is there after a weekend in which nobody was.
 // Tills are in a hash of their own, {numathrottle:G}:tills:NAME, which expires with the pool and
-// is read only by syncs that draw: about 3 us of the server's time for each draw. If it is lost without
+// is read only by syncs that draw: 3 to 4 us of the server's time for each draw. If it is lost without
 // the pool, the pool freezes.
 // {numathrottle:G}:marker belongs to the group; see below. A key that holds
 // something else, or a newer format, is an error and stays as it is.
