@@ -122,13 +122,13 @@ func (t rateChild) Impossible(n int) (r Reason, never bool) {
 
 func (t rateChild) AtHand(w *waiter) int {
 	now := t.gate.Now()
-	if !t.queue.IsNext(w) || !t.bucket.Law().Valid(now) || t.gate.Paused(now) {
+	if !t.isNext(now, w) || !t.bucket.Law().Valid(now) || t.gate.Paused(now) {
 		return 0
 	}
 	if t.issuing() {
 		t.ripen(now)
 	}
-	level := min(t.bucket.Level(now), t.room())
+	level := min(t.bucket.Level(now), t.room()) - t.kept(now, w)
 	if w.Queued() && level >= t.bucket.Units(1) {
 		level += t.queue.Collected
 	}
@@ -139,7 +139,8 @@ func (t rateChild) DueFor(w *waiter) (time.Duration, bool) {
 	if !t.fits(w.Units) {
 		return 0, false
 	}
-	return t.due(t.gate.Now(), t.queue.Before(w)+w.Least)
+	now := t.gate.Now()
+	return t.dueWith(now, t.queue.Before(w)+w.Least, t.kept(now, w))
 }
 
 func (t rateChild) Earns(n int) time.Duration {
@@ -216,7 +217,7 @@ func (t rateChild) Leave(w *waiter) {
 
 func (t rateChild) DrawFor(w *waiter, n int) (Permit, bool) {
 	now := t.gate.Now()
-	if !t.queue.IsNext(w) || !t.bucket.Law().Valid(now) || t.gate.Paused(now) {
+	if !t.isNext(now, w) || !t.bucket.Law().Valid(now) || t.gate.Paused(now) {
 		return Permit{}, false
 	}
 	if t.issuing() {

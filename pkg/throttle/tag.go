@@ -104,19 +104,30 @@ func (p *pace) spend(now int64, n int) {
 type shortage struct {
 	by    atomic.Pointer[tag]
 	until atomic.Int64
+	n     atomic.Int64 // tokens
 }
 
 // lackFor is how long a shortage counts after the last refusal.
 const lackFor = int64(time.Second)
 
-// lacks notes that g, which keeps to its rate, was refused.
-func (s *tagSet) lacks(g *tag, now int64) {
+// lacks notes that g, which keeps to its rate, was refused n tokens, or would be if others left none.
+func (s *tagSet) lacks(g *tag, n int, now int64) {
 	i := 1
 	if first := s.short[0].by.Load(); first == g || s.short[0].until.Load() <= now {
 		i = 0
 	}
 	s.short[i].by.Store(g)
+	s.short[i].n.Store(int64(n))
 	s.short[i].until.Store(now + lackFor)
+}
+
+// sated takes back what lacks has noted: g is above its rate.
+func (s *tagSet) sated(g *tag) {
+	for i := range s.short {
+		if s.short[i].by.Load() == g {
+			s.short[i].until.Store(0)
+		}
+	}
 }
 
 // shortOther returns a tag other than g that lacks tokens; nil: there is none.
@@ -129,4 +140,39 @@ func (s *tagSet) shortOther(g *tag, now int64) *tag {
 		}
 	}
 	return nil
+}
+
+// kept is how many units of the bucket a waiter leaves there for tags whose draws do not wait. Who waits would take every token as
+// it comes, and a tag that asks now and then would find none, although it keeps to its rate. It costs nobody anything but
+// the time in which these tokens come, once. A bucket that holds no more than the waiter asks for has no room for that. The lock
+// is held.
+func (t *Throttle) kept(now int64, w *waiter) (units int64) {
+	if t.tags == nil || t.issuing() {
+		return 0
+	}
+	for i := range t.tags.short {
+		s := &t.tags.short[i]
+		if g := s.by.Load(); g != nil && s.until.Load() > now && w.Lane != &g.lane {
+			units += t.bucket.Units(int(s.n.Load()))
+		}
+	}
+	return max(min(units, t.bucket.Law().Capacity-w.Units), 0)
+}
+
+// isNext tells whether it is w's turn: nobody stands before it, or it comes now and asks for what is kept for its tag. So nobody who waits
+// is overtaken, for none of them may have that. The lock is held.
+func (t *Throttle) isNext(now int64, w *waiter) bool {
+	if t.queue.IsNext(w) {
+		return true
+	}
+	if t.tags == nil || w.Queued() || w.Lane == nil {
+		return false
+	}
+	for i := range t.tags.short {
+		s := &t.tags.short[i]
+		if g := s.by.Load(); g != nil && &g.lane == w.Lane && s.until.Load() > now {
+			return int64(w.Least) <= s.n.Load()
+		}
+	}
+	return false
 }

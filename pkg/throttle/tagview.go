@@ -117,7 +117,7 @@ func (l *tagView) draw(n int, now int64) (Permit, Reason) {
 		} else {
 			why = ReasonLimit
 			if lane := l.first(); lane.pace.within(now, n) && lane.pace.rate > 0 {
-				t.tags.lacks(lane, now)
+				t.tags.lacks(lane, n, now)
 			}
 		}
 	}
@@ -182,14 +182,29 @@ func (l *tagView) drawBefore(n int, now int64) (Permit, bool) {
 	if t.issue.from != nil {
 		t.issueOne(n, now)
 	}
+	within := l.within(now, n)
+	if !within {
+		t.tags.sated(l.first())
+	}
 	a := waitqueue.NewAttempt(context.Background(), l.all().natives)
 	if !a.WinNow(n) {
 		return Permit{}, false
 	}
 	l.spent(n)
+	if within {
+		t.tags.lacks(l.first(), n, now) // the next draw would find nothing either
+	}
 	g := newBundle(l.all().children)
 	g.permits = append(g.permits, a.Permits()...)
 	return Permit{n: n, by: g}, true
+}
+
+// within tells whether a draw of n tokens keeps to the rate of the lane.
+func (l *tagView) within(now int64, n int) bool {
+	g := l.first()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.pace.rate > 0 && g.pace.within(now, n)
 }
 
 // spent counts n tokens for the lane's pace.

@@ -171,7 +171,10 @@ func (t *Throttle) uncollect(now, units int64) {
 
 // due returns how long it takes until n tokens are there at the present share,
 // less what the bucket holds; ok is false while there is no share. The lock is held.
-func (t *Throttle) due(now int64, n int) (wait time.Duration, ok bool) {
+func (t *Throttle) due(now int64, n int) (wait time.Duration, ok bool) { return t.dueWith(now, n, 0) }
+
+// dueWith is due where so many units have to stay in the bucket.
+func (t *Throttle) dueWith(now int64, n int, stay int64) (wait time.Duration, ok bool) {
 	over, known := t.gate.PauseLeft(now)
 	switch {
 	case !known:
@@ -181,7 +184,7 @@ func (t *Throttle) due(now int64, n int) (wait time.Duration, ok bool) {
 	case t.issuing():
 		return max(over, t.dueIssued(now, n)), true
 	}
-	held := min(t.bucket.Level(now+int64(over)), t.bucket.Law().Capacity) + t.queue.Collected
+	held := min(t.bucket.Level(now+int64(over)), t.bucket.Law().Capacity) + t.queue.Collected - stay
 	wait, ok = t.bucket.Law().Wait(t.bucket.Units(min(n, bucket.MaxUnits>>t.bucket.Shift)) - held)
 	return over + min(wait, never-over), ok
 }
@@ -207,7 +210,7 @@ func (t *Throttle) serve(now int64) {
 		level := t.bucket.Level(now)
 		used := t.collectedFor(w.Units)
 		need := w.Units - used
-		if level < need {
+		if level < need+t.kept(now, w) {
 			if w.Units > t.bucket.Law().Capacity && t.fits(w.Units) {
 				t.collect(min(level, w.Units-t.queue.Collected-t.bucket.Units(1)))
 			}
@@ -280,12 +283,14 @@ func (t *Throttle) arm(now int64) {
 	if !t.bucket.Law().Valid(now) || !t.fits(t.queue.First.Units) {
 		return // the next lease serves the queue
 	}
-	need := t.queue.First.Units - t.collectedFor(t.queue.First.Units)
-	if t.queue.First.Units > t.bucket.Law().Capacity {
+	w := t.queue.First
+	whole := w.Units - t.collectedFor(w.Units) + t.kept(now, w)
+	need := whole
+	if w.Units > t.bucket.Law().Capacity {
 		need = min(need, max(t.bucket.Law().Capacity/2, t.bucket.Units(1)))
 	}
 	level := t.bucket.Level(now)
-	if t.queue.First.Attempt != nil && level >= t.queue.First.Units-t.collectedFor(t.queue.First.Units) {
+	if w.Attempt != nil && level >= whole {
 		t.timer.Stop() // it was woken
 		return
 	}

@@ -1,0 +1,111 @@
+package throttle
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// tries asks for n tokens every so often without waiting, and counts what it got.
+func tries(ctx context.Context, l Limiter, n int, every time.Duration) (asked, got *atomic.Int64) {
+	asked, got = &atomic.Int64{}, &atomic.Int64{}
+	go func() {
+		for ctx.Err() == nil {
+			time.Sleep(every)
+			asked.Add(1)
+			if _, ok := l.TryAcquire(n); ok {
+				got.Add(1)
+			}
+		}
+	}()
+	return asked, got
+}
+
+// A tag whose draws do not wait gets what is its own beside a tag whose callers wait for every token, and the limit is used in full all
+// the same.
+func TestTriesBesideWaiters(t *testing.T) {
+	const often = 10 * time.Millisecond
+	for name, c := range map[string]struct {
+		limit    Limit
+		quota    Quota
+		hog      Quota
+		n, hogs  int
+		every    time.Duration
+		hogTakes int
+	}{
+		"reserved":            {limit: Limit{Max: 1000}, quota: Quota{Reserved: 200}, n: 1, every: often, hogs: 50, hogTakes: 1},
+		"no quota of its own": {limit: Limit{Max: 1000}, n: 1, every: often, hogs: 50, hogTakes: 1},
+		"seldom":              {limit: Limit{Max: 1000}, quota: Quota{Reserved: 10}, n: 1, every: 300 * time.Millisecond, hogs: 50, hogTakes: 1},
+		"several tokens":      {limit: Limit{Max: 1000}, quota: Quota{Reserved: 200}, n: 8, every: 50 * time.Millisecond, hogs: 50, hogTakes: 1},
+		"large hog":           {limit: Limit{Max: 1000}, quota: Quota{Reserved: 200}, n: 1, every: often, hogs: 50, hogTakes: 50},
+		"hog with a total":    {limit: Limit{Max: 1000}, quota: Quota{Reserved: 200}, hog: Quota{Total: 5000}, n: 1, every: often, hogs: 50, hogTakes: 1},
+		"small burst":         {limit: Limit{Max: 1000, Burst: 2}, quota: Quota{Reserved: 200}, n: 1, every: often, hogs: 50, hogTakes: 1},
+		"hard":                {limit: Limit{Max: 1000, Hard: true}, quota: Quota{Reserved: 200}, n: 1, every: often, hogs: 50, hogTakes: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				th, err := New(c.limit, WithQuotas(Quotas{Tags: map[string]Quota{"quiet": c.quota, "hog": c.hog}}))
+				require.NoError(t, err)
+				ctx, cancel := context.WithCancel(t.Context())
+				hog := &load{tag: "hog", callers: c.hogs, n: c.hogTakes}
+				hog.run(ctx, th)
+				asked, got := tries(ctx, th.ForTag("quiet"), c.n, c.every)
+				time.Sleep(6 * time.Second)
+				asked0, got0, hog0 := asked.Load(), got.Load(), hog.granted.Load()
+				time.Sleep(30 * time.Second)
+				tried, had := asked.Load()-asked0, got.Load()-got0
+				used := float64(hog.granted.Load()-hog0) + float64(c.n)*float64(had)
+				cancel()
+				time.Sleep(time.Second)
+				require.NoError(t, th.Close())
+				t.Logf("%d of %d tries, the limit used to %.3f", had, tried, used/30/1000)
+				require.GreaterOrEqual(t, float64(had), 0.95*float64(tried))
+				if !c.limit.Hard { // a hard limit earns less than its maximum
+					require.InDelta(t, 1, used/30/1000, 0.01, "what is kept for one tag is lost to nobody")
+				}
+			})
+		})
+	}
+}
+
+// A tag that asks without waiting for more than its part gets that part, and no more, while others wait.
+func TestGreedyTries(t *testing.T) {
+	for name, hog := range map[string]Quota{"plain": {}, "with a total": {Total: 5000}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				th, err := New(Limit{Max: 1000}, WithQuotas(Quotas{Tags: map[string]Quota{"greedy": {}, "hog": hog}}))
+				require.NoError(t, err)
+				ctx, cancel := context.WithCancel(t.Context())
+				waits := &load{tag: "hog", callers: 50}
+				waits.run(ctx, th)
+				_, got := tries(ctx, th.ForTag("greedy"), 1, 200*time.Microsecond)
+				time.Sleep(6 * time.Second)
+				got0, waits0 := got.Load(), waits.granted.Load()
+				time.Sleep(30 * time.Second)
+				greedy, other := float64(got.Load()-got0)/30, float64(waits.granted.Load()-waits0)/30
+				cancel()
+				time.Sleep(time.Second)
+				require.NoError(t, th.Close())
+				t.Logf("greedy %.0f, hog %.0f", greedy, other)
+				require.InDelta(t, 500, greedy, 50)
+				require.InDelta(t, 1000, greedy+other, 10)
+			})
+		})
+	}
+}
+
+// A quiet tag that waits is served as quickly beside callers that need tokens of a total too as beside others.
+func TestQuietWaiterBesideAttempts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th, err := New(Limit{Max: 200}, WithQuotas(Quotas{Tags: map[string]Quota{"hog": {Total: 1000}, "quiet": {}}}))
+		require.NoError(t, err)
+		quiet := &load{tag: "quiet", rate: 5}
+		rates := runLoads(th, 5*time.Second, 60*time.Second, &load{tag: "hog", callers: 1000}, quiet)
+		require.Less(t, quiet.p99(), 50*time.Millisecond)
+		require.InDelta(t, 195, rates[0], 2)
+	})
+}
