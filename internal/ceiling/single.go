@@ -75,7 +75,6 @@ func (s *Single) Refuse(c SingleConfig, now int64) (cut bool) {
 	return cut
 }
 
-// Settle begins to count anew if the lag of a cut is over, and tells whether it has; see Part.
 // Step goes on to a time. pressed tells whether the tag's callers lacked tokens since the last step because of what it may
 // use: else nothing is learnt, and it does not rise.
 func (s *Single) Step(c SingleConfig, now int64, pressed bool) {

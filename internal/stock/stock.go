@@ -280,6 +280,17 @@ func (s *Stock) Due(now, n int64) (d time.Duration, why limit.Reason, known bool
 	return d, why, known
 }
 
+// Lacks is why n tokens cannot be taken.
+func (s *Stock) Lacks(now, n int64) limit.Reason {
+	switch _, why, _ := s.Due(now, n); {
+	case why != "":
+		return why
+	case !s.quotaHolds() && s.bound.rate > 0:
+		return limit.ReasonAdaptive
+	}
+	return limit.ReasonQuota
+}
+
 func (s *Stock) dueQuota(now, n int64) (d time.Duration, why limit.Reason, known bool) {
 	if !s.quotaHolds() {
 		return 0, "", true

@@ -35,6 +35,7 @@ type tag struct {
 	pace  pace
 	grant TagGrant // the last one of the pool, or what was planned without it
 	told  TagReport
+	slow  *tagBackoff // nil: the limit is not adaptive
 
 	// Guarded by the Throttle's lock.
 	lane lanes.Lane
@@ -51,6 +52,9 @@ func newTag(s *tagSet, name string, q Quota) *tag {
 	g.largest.Store(g.stock.Largest())
 	g.lane.SetWeight(s.fairPart(q))
 	g.grant.Tag = name
+	if t.backoff != nil {
+		g.slow = &tagBackoff{}
+	}
 	return g
 }
 

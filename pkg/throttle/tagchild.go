@@ -78,11 +78,9 @@ func (g stockChild) Lead(n int) time.Duration {
 }
 
 func (g stockChild) Refusal(w *waiter) limit.Refusal {
-	d, why, known := g.stock.Due(g.t.gate.Now(), int64(g.queue.Before(w)+w.Least))
-	r := limit.Refusal{Reason: ReasonQuota, Cost: w.N}
-	if why != "" {
-		r.Reason = why
-	}
+	now, n := g.t.gate.Now(), int64(g.queue.Before(w)+w.Least)
+	d, _, known := g.stock.Due(now, n)
+	r := limit.Refusal{Reason: g.stock.Lacks(now, n), Cost: w.N}
 	if known {
 		r.RetryAfter = d
 	}

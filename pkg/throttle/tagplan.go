@@ -82,6 +82,7 @@ func (p *tagPlan) look(now int64, tags []*tag) (active bool) {
 	for _, g := range tags {
 		g.mu.Lock()
 		g.stock.Anchor(now, wall)
+		g.stepSlow(now)
 		g.mu.Unlock()
 		last := &g.sampled
 		used, refused, waiting := g.used.Load(), g.refused.Load(), g.waiting.Load()
@@ -112,9 +113,12 @@ func (p *tagPlan) divide(now int64, tags []*tag) {
 	demands := make([]float64, len(tags))
 	for i, g := range tags {
 		g.mu.Lock()
-		batch := g.batch(now)
+		batch, limiting := g.batch(now), g.limiting(now, 0)
 		g.mu.Unlock()
 		terms[i] = s.terms(g, batch)
+		if limiting > 0 {
+			terms[i].Limiting = limiting
+		}
 		demands[i] = max(g.sampled.rate, g.sampled.before) + float64(g.waiting.Load())/planEvery.Seconds()
 		row.Busy = append(row.Busy, fairtags.Busy{Key: terms[i].Key, Rate: demands[i]})
 	}

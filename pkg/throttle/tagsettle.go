@@ -25,7 +25,7 @@ func (p *tagPage) settle(pos int64, n, used int) {
 	}
 }
 
-func (p *tagPage) report(pos int64, n int, o Outcome) { p.page.report(pos, n, o) }
+func (p *tagPage) report(pos int64, n int, o Outcome) { p.page.reportFor(pos, n, o, p.tags) }
 
 // same tells whether the page settles what was drawn from there.
 func (p *tagPage) same(page *page, draws []stockOrigin) bool {

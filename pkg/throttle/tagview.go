@@ -134,8 +134,7 @@ func (l *tagView) lack(n int, now int64) Reason {
 			continue
 		}
 		if !g.queue.Empty() || !g.stock.Has(now, int64(n)) {
-			_, why, _ := g.stock.Due(now, int64(n))
-			return cmp.Or(why, ReasonQuota)
+			return g.stock.Lacks(now, int64(g.queue.Tokens+n))
 		}
 	}
 	lane := l.first()
@@ -209,7 +208,7 @@ func (l *tagView) refused(n int, now int64, why Reason) {
 	}
 	switch {
 	case never: // what can never be granted is no demand
-	case why == ReasonQuota || why == ReasonBudget:
+	case why == ReasonQuota || why == ReasonBudget || why == ReasonAdaptive:
 		l.noteRefused(n)
 		t.noteShort(now)
 	case why == ReasonPause:
