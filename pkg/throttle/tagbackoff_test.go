@@ -284,3 +284,28 @@ func TestWaysToReportATag(t *testing.T) {
 		require.Zero(t, still.Status().Backoff)
 	})
 }
+
+// What a call costs on average is what was settled, and nobody's when there are hardly any calls.
+func TestTheAverageCostOfATag(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ context.Context) {
+		th := quotaed(t, Limit{Max: 1000, Burst: 1000}, tagsOf(map[string]Quota{"a": {}, "b": {Total: 500}}))
+		for range 120 {
+			time.Sleep(time.Second / 10)
+			a, ok := th.ForTag("a").TryAcquire(10)
+			require.True(t, ok)
+			a.Settle(4)
+			cancelled, ok := th.ForTag("a").TryAcquire(10)
+			require.True(t, ok)
+			cancelled.Cancel()
+			b, err := th.ForTag("b").Acquire(t.Context(), 5)
+			require.NoError(t, err)
+			b.Settle(5)
+		}
+		require.InDelta(t, 4, statusOf(th, "a").Cost, 0.3)
+		require.InDelta(t, 5, statusOf(th, "b").Cost, 0.3)
+		time.Sleep(20 * time.Second)
+		th.ForTag("a").TryAcquire(1)
+		time.Sleep(2 * time.Second)
+		require.Zero(t, statusOf(th, "a").Cost)
+	})
+}

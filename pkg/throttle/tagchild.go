@@ -126,6 +126,7 @@ func (g stockChild) DrawFor(w *waiter, n int) (Permit, bool) {
 		return Permit{}, false
 	}
 	g.used.Add(int64(n))
+	g.calls++
 	return Permit{n: n, by: &stockDraw{tag: g.tag, draw: d}}, true
 }
 
@@ -133,6 +134,7 @@ func (g stockChild) UndrawFor(_ *waiter, p Permit) {
 	if s, ok := p.by.(*stockDraw); ok {
 		g.stock.Return(g.t.gate.Now(), s.draw, int64(p.n))
 		g.used.Add(-int64(p.n))
+		g.calls--
 	}
 }
 

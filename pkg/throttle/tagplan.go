@@ -83,9 +83,11 @@ func (p *tagPlan) look(now int64, tags []*tag) (active bool) {
 		g.mu.Lock()
 		g.stock.Anchor(now, wall)
 		g.stepSlow(now)
-		g.mu.Unlock()
 		last := &g.sampled
 		used, refused, waiting := g.used.Load(), g.refused.Load(), g.waiting.Load()
+		g.average = g.average.Next(time.Duration(now-last.at), float64(used-last.used), float64(g.calls-g.averaged))
+		g.averaged = g.calls
+		g.mu.Unlock()
 		last.idle++
 		if used != last.used || refused != last.refused || waiting > 0 {
 			last.idle = 0

@@ -49,7 +49,9 @@ func (g *tag) settled(d stockOrigin, n, used int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.t.gate.Now()
-	g.used.Add(int64(used - n))
+	if g.used.Add(int64(used - n)); used == 0 {
+		g.calls--
+	}
 	g.pace.spend(now, used-n)
 	if used > n {
 		g.stock.Owe(now, int64(used-n))

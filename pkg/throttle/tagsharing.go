@@ -105,6 +105,9 @@ type TagStatus struct {
 	// Limiting is what the tag may use here at most, in tokens per second, because the called service refuses its calls; 0: nothing
 	// limits it. See Limit.Adaptive.
 	Limiting float64
+	// Cost is what a call costs on average, in tokens, as a tag's calls have done lately; 0: there is less than one call per second,
+	// which is too little to tell. It is for people to look at.
+	Cost float64
 	// Spent and Budget are what is used and what is allowed in the budget window that ends first; 0 without budgets.
 	Spent, Budget int64
 	// Shadowed counts tokens that were granted although the quota would have refused them; see Quota.Shadow.
@@ -139,6 +142,7 @@ func (g *tag) status() TagStatus {
 	if st.InHand == stock.Endless {
 		st.InHand = -1
 	}
+	st.Cost, _ = g.average.Cost()
 	st.Spent, st.Budget = g.stock.Spent(now)
 	if _, why, _ := g.stock.Due(now, 1); why == ReasonBudget {
 		st.By = "budget"

@@ -111,6 +111,7 @@ func (l *tagView) draw(n int, now int64) (Permit, Reason) {
 				d, _ := g.stock.Take(now, int64(n))
 				draws = append(draws, d)
 				g.used.Add(int64(n))
+				g.calls++
 			}
 			l.first().pace.spend(now, n)
 			p = Permit{n: n, pos: pos, by: l.cell(t.cell(pos), draws)}
@@ -312,6 +313,7 @@ func (l *tagView) take(p Permit) Permit {
 			d = &stock.Draw{}
 		}
 		g.used.Add(int64(p.n))
+		g.calls++
 		if g == l.first() {
 			g.pace.spend(now, p.n)
 		}
