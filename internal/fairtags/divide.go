@@ -298,6 +298,8 @@ func (d *division) targets(n int) []Target {
 // by names what holds a tag where it is. after says that a class before its own gets more than what is guaranteed.
 func (d *division) by(t *tag, after bool) string {
 	switch {
+	case t.x >= t.demand*near && t.demand >= t.Limiting*near && t.demand > 0:
+		return ByLimiting // who is limited asks for no more than that
 	case t.x >= t.demand*near:
 		return ByDemand
 	case t.x >= t.Total*near:

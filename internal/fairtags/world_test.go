@@ -399,11 +399,11 @@ func (w *world) watch() {
 		z.load.look(load[i])
 	}
 	for _, t := range w.tags {
-		var zones []fairtags.Zone
+		var zones []serverHealth
 		for _, z := range t.on {
-			zones = append(zones, fairtags.Zone{Calls: float64(t.present) / float64(len(t.on)), Ratio: w.zones[z].ratio()})
+			zones = append(zones, serverHealth{Calls: float64(t.present) / float64(len(t.on)), Ratio: w.zones[z].ratio()})
 		}
-		t.limiting = fairtags.Limiting(float64(t.present), zones)
+		t.limiting = limitingOf(float64(t.present), zones)
 	}
 }
 

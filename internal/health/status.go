@@ -156,6 +156,10 @@ type Tag struct {
 	Rate   float64 `json:"rate"`
 	Target float64 `json:"target"`
 	By     string  `json:"by,omitempty"`
+	// Limiting is what it may use here at most because the called service refuses its calls; 0: nothing limits it.
+	Limiting float64 `json:"limiting,omitempty"`
+	// Cost is what a call costs on average, in tokens; 0: there are too few calls to tell.
+	Cost float64 `json:"cost,omitempty"`
 	// Spent of Budget is used in the window that ends first; 0 without budgets.
 	Spent  int64 `json:"spent,omitempty"`
 	Budget int64 `json:"budget,omitempty"`

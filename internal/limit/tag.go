@@ -17,6 +17,9 @@ type TagReport struct {
 	Owed int64
 	// Head is how many tokens the first of those wants that wait for the tag's own tokens; 0: nobody waits for these.
 	Head int64
+	// Limiting is what the tag may use at this limiter at most by the next report, in tokens per second, because the called
+	// service refuses its calls; 0: nothing limits it.
+	Limiting float64
 }
 
 // A TagGrant is what a pool gives to one tag at a limiter.
@@ -26,9 +29,11 @@ type TagGrant struct {
 	// second. It is a weight and no bound.
 	Rate float64
 	// Target is what the tag may use over the whole pool at present, in tokens per second, and By
-	// names what holds it there: "reserved", "total", "limit", "class", "demand" or "budget".
+	// names what holds it there: "reserved", "total", "limiting", "limit", "class", "demand" or "budget".
 	Target float64
 	By     string
+	// Reserved is this limiter's part of what is reserved for the tag, in tokens per second.
+	Reserved float64
 	// Lot adds tokens to what is in hand. Whether a draw of the tag needs them is said by Needed: a tag
 	// without a total and without budgets draws from the limit alone.
 	Lot    Lot

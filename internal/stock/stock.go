@@ -29,6 +29,7 @@ type Stock struct {
 	terms  Terms
 	needed bool // a draw needs tokens of it
 	till   till
+	bound  bound
 	purses []purse
 	// epoch counts the budget windows that have begun; see purse.
 	epoch, rollAt int64
@@ -82,8 +83,11 @@ func New(t Terms) *Stock {
 // Needed tells whether draws of the tag need the stock.
 func (s *Stock) Needed() bool { return s.needed }
 
-// Holds tells whether a lack of tokens holds draws back.
-func (s *Stock) Holds() bool { return s.needed && !s.terms.Quota.Shadow }
+// Holds tells whether a lack of tokens can hold draws back.
+func (s *Stock) Holds() bool { return s.quotaHolds() || s.bound.rate > 0 }
+
+// quotaHolds tells whether a lack of tokens of the quota holds draws back.
+func (s *Stock) quotaHolds() bool { return s.needed && !s.terms.Quota.Shadow }
 
 // Largest is the most tokens that one draw can ever take.
 func (s *Stock) Largest() int64 {
@@ -116,14 +120,17 @@ func (s *Stock) Anchor(now int64, wall time.Time) {
 
 // AtHand is how many tokens can be taken now.
 func (s *Stock) AtHand(now int64) int64 {
-	if !s.Holds() {
-		return Endless
+	n := s.bound.left(now)
+	if s.quotaHolds() {
+		n = min(n, s.level(now))
 	}
-	return s.level(now)
+	return n
 }
 
 // Has tells whether n tokens can be taken now: that AtHand is at least n.
-func (s *Stock) Has(now, n int64) bool { return !s.Holds() || s.has(now, n) }
+func (s *Stock) Has(now, n int64) bool {
+	return (!s.quotaHolds() || s.has(now, n)) && s.bound.has(now, n)
+}
 
 // has is Has as if the tag were not in shadow.
 func (s *Stock) has(now, n int64) bool {
@@ -157,8 +164,16 @@ func (s *Stock) usable(now int64) (sum int64) {
 	return sum
 }
 
-// Take takes n tokens, if they are in hand. d stays good for Undo and Settle.
+// Take takes n tokens, if they are in hand. d stays good for Undo and Settle. The bound does not refuse: whoever asks it
+// first asks Has or AtHand.
 func (s *Stock) Take(now, n int64) (d *Draw, ok bool) {
+	if d, ok = s.takeQuota(now, n); ok {
+		s.bound.take(now, n)
+	}
+	return d, ok
+}
+
+func (s *Stock) takeQuota(now, n int64) (d *Draw, ok bool) {
 	if !s.needed {
 		return s.origin(Draw{}), true
 	}
@@ -203,7 +218,11 @@ func (s *Stock) origin(d Draw) *Draw {
 
 // Return gives n tokens back that were taken. They can be taken again at once, or when their lot is over they go back to the pool.
 func (s *Stock) Return(now int64, d *Draw, n int64) {
-	if !d.counted || n <= 0 {
+	if n <= 0 {
+		return
+	}
+	s.bound.take(now, -n)
+	if !d.counted {
 		return
 	}
 	if !s.terms.Pooled {
@@ -225,7 +244,11 @@ func (s *Stock) Return(now int64, d *Draw, n int64) {
 
 // Owe books n tokens that were used above what was taken.
 func (s *Stock) Owe(now, n int64) {
-	if !s.needed || n <= 0 {
+	if n <= 0 {
+		return
+	}
+	s.bound.take(now, n)
+	if !s.needed {
 		return
 	}
 	if s.terms.Pooled {
@@ -239,6 +262,9 @@ func (s *Stock) Owe(now, n int64) {
 
 // Reach lets a till save up n tokens, for a draw that needs them; 0: no more than its burst.
 func (s *Stock) Reach(now, n int64) {
+	if s.bound.rate > 0 {
+		s.bound.largest = max(s.bound.largest, n)
+	}
 	if s.till.total > 0 && s.till.room != n {
 		s.till.settle(now)
 		s.till.room = n
@@ -247,7 +273,26 @@ func (s *Stock) Reach(now, n int64) {
 
 // Due is how long it takes until n tokens can be taken, and why it does; known is false when nobody can tell how long.
 func (s *Stock) Due(now, n int64) (d time.Duration, why limit.Reason, known bool) {
-	if !s.Holds() {
+	d, why, known = s.dueQuota(now, n)
+	if wait := s.bound.due(now, n); known && wait > d {
+		return wait, limit.ReasonAdaptive, true
+	}
+	return d, why, known
+}
+
+// Lacks is why n tokens cannot be taken.
+func (s *Stock) Lacks(now, n int64) limit.Reason {
+	switch _, why, _ := s.Due(now, n); {
+	case why != "":
+		return why
+	case !s.quotaHolds() && s.bound.rate > 0:
+		return limit.ReasonAdaptive
+	}
+	return limit.ReasonQuota
+}
+
+func (s *Stock) dueQuota(now, n int64) (d time.Duration, why limit.Reason, known bool) {
+	if !s.quotaHolds() {
 		return 0, "", true
 	}
 	if s.terms.Pooled {
@@ -293,12 +338,11 @@ func (s *Stock) dueLots(now, n int64) (d time.Duration, why limit.Reason, known 
 
 // Earns is how long it takes to earn n tokens: at least a nanosecond.
 func (s *Stock) Earns(n int64) time.Duration {
-	q := s.terms.Quota
-	if q.Total <= 0 {
-		return 1
+	q, d := s.terms.Quota, 1.0
+	if q.Total > 0 {
+		d = float64(n) * float64(q.Per) / float64(q.Total)
 	}
-	d := float64(n) * float64(q.Per) / float64(q.Total)
-	return time.Duration(min(max(d, 1), limit.Never/2))
+	return max(time.Duration(min(max(d, 1), limit.Never/2)), s.bound.earns(n))
 }
 
 // FallsBack tells whether what the budgets refuse goes to a fallback.

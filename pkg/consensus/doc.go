@@ -247,6 +247,10 @@
 //     was heard last.
 //   - A processor whose row tells nothing new for two and a half intervals keeps its claim, and its demand counts no more.
 //   - The tags of a pattern are one tag for the policy, and each has its own till.
+//   - With an adaptive limit a limiter slows a tag down whose calls the service refuses (limit.TagReport.Limiting). The
+//     processor asks for no more of it, and tells that the tag is slow. A tag that is slow wherever it asks for something
+//     is limited to the sum. What is reserved for it and told nowhere else a processor still asks for, and what the plan
+//     guarantees it here (limit.TagGrant.Reserved) the limiter does not go below.
 //
 // The document "quota" changes quotas while they are in use: SaveQuota. One that cannot be read changes nothing, but a till
 // that knows a newer version gives nothing by an older one.

@@ -22,6 +22,8 @@ type tagAccount struct {
 
 	marks  [3]tagMark // the newest first, one interval apart
 	demand float64    // tokens per second
+	slow   bool       // the called service takes less
+	told   float64    // what of demand is told to the others: no more than the service takes, but for what is reserved
 	uses   float64    // tokens per second
 	waited int        // how many reports in a row said that somebody waits
 	active time.Duration
@@ -38,6 +40,7 @@ type tagAccount struct {
 	lack       driver.Lack
 	again      time.Duration // local time; 0: not known
 	rate       float64       // what the tag should get here, in tokens per second
+	reserves   float64       // the part of what is reserved that is this processor's, in tokens per second
 	scarce     bool          // the pool asks for more than the tag's total
 	target     float64
 	by         string
@@ -86,7 +89,7 @@ func perSecond(tokens int64, per time.Duration) float64 {
 // granted without the store: what is owed counts against these.
 func (a *tagAccount) take(r *limit.TagReport, local bool) {
 	a.Used, a.Refused = max(a.Used, r.Used), max(a.Refused, r.Refused)
-	a.Waiting, a.InHand, a.Head = max(r.Waiting, 0), max(r.InHand, 0), max(r.Head, 0)
+	a.Waiting, a.InHand, a.Head, a.Limiting = max(r.Waiting, 0), max(r.InHand, 0), max(r.Head, 0), max(r.Limiting, 0)
 	if owed := min(max(r.Owed, 0), maxAsk); local {
 		a.owes(owed)
 	} else {
@@ -128,6 +131,7 @@ func (a *tagAccount) measure(now, interval time.Duration) {
 	if a.quota.Total > 0 && !a.quota.Shadow {
 		a.demand = min(a.demand, perSecond(int64(a.quota.Total), a.quota.Per))
 	}
+	a.slow = a.Limiting > 0 && a.demand >= a.Limiting*near
 	if last == 0 {
 		a.marks[2], a.marks[1] = a.marks[1], a.marks[0]
 		a.marks[0] = tagMark{now, a.Used, a.Refused}
@@ -195,6 +199,9 @@ func (a *tagAccount) roll(wall int64) {
 	}
 }
 
+// near is one but for what demands fluctuate.
+const near = 0.95
+
 // maxAsk is the largest draw.
 const maxAsk = 1_000_000_000
 
@@ -217,6 +224,9 @@ func (a *tagAccount) ask(now, interval time.Duration, live int) (tokens int64, a
 	}
 	span := interval.Seconds() * 5 / 4
 	need := a.demand*span + float64(a.Waiting)
+	if a.Limiting > 0 {
+		need = min(need, a.Limiting*span)
+	}
 	if total > 0 {
 		need = min(need, earns*span+float64(burst)) // more cannot be used until then
 	}

@@ -134,7 +134,7 @@ func (b *tagBook) report(now, interval time.Duration, local bool, reports []limi
 	b.detach()
 	for i := range b.accounts {
 		a := &b.accounts[i]
-		a.Waiting, a.InHand, a.Head = 0, 0, 0 // whom the limiter does not name
+		a.Waiting, a.InHand, a.Head, a.Limiting = 0, 0, 0, 0 // whom the limiter does not name
 	}
 	for i := range reports {
 		r := &reports[i]
@@ -417,7 +417,7 @@ func (b *tagBook) grants(base time.Time, now time.Duration) []limit.TagGrant {
 	for i := range b.accounts {
 		a := &b.accounts[i]
 		g := limit.TagGrant{
-			Tag: a.Tag, Rate: a.rate, Target: a.target, By: a.by, Needed: hasTill(&a.quota), Void: b.void, Forgotten: b.lost,
+			Tag: a.Tag, Rate: a.rate, Target: a.target, By: a.by, Reserved: a.reserves, Needed: hasTill(&a.quota), Void: b.void, Forgotten: b.lost,
 			Lowered: a.lowered(), Lacks: reasonOf(a.lack),
 		}
 		if l := a.lot; l.tokens > 0 {

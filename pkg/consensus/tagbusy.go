@@ -17,13 +17,16 @@ import (
 //	2  how much of it is reserved
 //	4  a hash of the quotas that it is configured with
 //	2  what the quotas in force reserve together
+//	6  a bit for each tag that is named, the highest first: the called service refuses its calls, so that it asks for no more
 //	7  for each tag that is named: the first 5 bytes of its key, and 2 for its demand
 //
 // Rates are in tokens per second; see packRate.
 const (
 	busyForm  = 1
-	busyHead  = 12
+	busyHead  = busySlow + maxBusyTags/8
 	busyEntry = 7
+	// busySlow is where the bits of slow tags begin.
+	busySlow = 12
 	// maxBusyTags is how many tags are named.
 	maxBusyTags = 48
 	// busyKeyBits is how much of a key is told.
@@ -35,7 +38,8 @@ type busyTag struct {
 	key uint64 // of busyKey
 	// rate is the demand, and reserved how much of it is within what is reserved for the tag.
 	rate, reserved float64
-	limited        bool
+	// limited says that it has a total or a budget, slow that the called service limits it here, to rate.
+	limited, slow bool
 }
 
 // A busyReport is the decoded form of RosterRow.Busy.
@@ -46,6 +50,7 @@ type busyReport struct {
 	promised float64
 	// The keys are those of busyKey.
 	tags               []fairtags.Busy
+	slow               [maxBusyTags]bool // of tags
 	rest, restReserved float64
 }
 
@@ -65,7 +70,7 @@ func packBusy(turn byte, hash uint32, promised float64, tags []busyTag) string {
 		switch {
 		case t.reserved > 0:
 			return 0
-		case t.limited:
+		case t.limited || t.slow:
 			return 1
 		}
 		return 2
@@ -83,7 +88,11 @@ func packBusy(turn byte, hash uint32, promised float64, tags []busyTag) string {
 	b = binary.BigEndian.AppendUint16(b, packRate(restReserved))
 	b = binary.BigEndian.AppendUint32(b, hash)
 	b = binary.BigEndian.AppendUint16(b, packRate(promised))
-	for _, t := range named {
+	b = append(b, make([]byte, maxBusyTags/8)...)
+	for i, t := range named {
+		if t.slow {
+			b[busySlow+i/8] |= 0x80 >> (i % 8)
+		}
 		var key [8]byte
 		binary.BigEndian.PutUint64(key[:], t.key)
 		b = append(b, key[8-busyKeyBits/8:]...)
@@ -103,6 +112,9 @@ func unpackBusy(text string) (r busyReport, ok bool) {
 	r.rest = unpackRate(binary.BigEndian.Uint16(b[2:]))
 	r.restReserved = min(unpackRate(binary.BigEndian.Uint16(b[4:])), r.rest)
 	r.promised = unpackRate(binary.BigEndian.Uint16(b[10:]))
+	for i := range r.slow {
+		r.slow[i] = b[busySlow+i/8]&(0x80>>(i%8)) != 0
+	}
 	for b = b[busyHead:]; len(b) > 0; b = b[busyEntry:] {
 		var key [8]byte
 		copy(key[8-busyKeyBits/8:], b)

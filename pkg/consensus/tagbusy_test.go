@@ -40,7 +40,7 @@ func TestBusyNamesReservedTagsFirst(t *testing.T) {
 		)
 	}
 	text := packBusy(7, 0xabcd1234, 300, tags)
-	require.Len(t, text, 12+48*7)
+	require.Len(t, text, 18+48*7)
 	require.LessOrEqual(t, len(text), driver.MaxBusyBytes)
 	r, ok := unpackBusy(text)
 	require.True(t, ok)
@@ -79,7 +79,7 @@ func TestBusyKeyOfOtherTagsIsItsOwn(t *testing.T) {
 // Whatever stands in the roster, nothing bad comes out of it.
 func TestHostileBusyIsNothing(t *testing.T) {
 	good := packBusy(1, 2, 3, []busyTag{{key: 1 << 30, rate: 3}})
-	for _, text := range []string{"", "x", good[:len(good)-1], good + "x", "\x02" + good[1:], string(make([]byte, 12)), good + string(make([]byte, 7*48))} {
+	for _, text := range []string{"", "x", good[:len(good)-1], good + "x", "\x02" + good[1:], string(make([]byte, 18)), good + string(make([]byte, 7*48))} {
 		_, ok := unpackBusy(text)
 		require.False(t, ok, "%q", text)
 	}

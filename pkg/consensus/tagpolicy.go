@@ -18,6 +18,8 @@ type tagPolicy struct {
 	rows  []heardRow
 	held  []fairtags.Busy // what the last plan guarantees this processor
 	plan  fairtags.Plan
+	// elsewhere is what the others told of each of terms, when the plan was made.
+	elsewhere []float64
 	// capable: every live processor knows quotas. Until then tills do not serve, for who does not know
 	// them may write a record without them.
 	capable bool
@@ -46,7 +48,7 @@ func termKey(a *tagAccount, q *quota.Quotas) uint64 {
 
 // set makes the terms of quotas.
 func (p *tagPolicy) set(q *quota.Quotas) {
-	p.terms, p.index, p.held = []fairtags.Terms{termsOf(0, &q.Other)}, map[uint64]int{}, nil
+	p.terms, p.index, p.held, p.elsewhere = []fairtags.Terms{termsOf(0, &q.Other)}, map[uint64]int{}, nil, nil
 	for name, own := range q.Tags {
 		p.terms = append(p.terms, termsOf(busyKey(quota.Key(name)), &own))
 	}
@@ -80,16 +82,28 @@ func termsOf(key uint64, q *quota.Quota) fairtags.Terms {
 	return t
 }
 
-// busy returns what this processor's tags ask for, by rising key of the terms.
+// busy returns what this processor's tags ask for, by rising key of the terms. The accounts are the book's own.
+//
+// A tag of which the called service takes less asks for that, so that the others get the rest. But what is reserved for it
+// and asked for nowhere else it asks for here: else nobody would know that it is wanted.
 func (p *tagPolicy) busy(b *tagBook) []busyTag {
 	rates := make([]busyTag, len(p.terms))
 	for i := range b.accounts {
 		a := &b.accounts[i]
-		if a.demand == 0 || a.exhausted() {
+		if a.told = 0; a.demand == 0 || a.exhausted() {
 			continue // whatever it asks for, it uses nothing
 		}
-		t := &rates[p.index[termKey(a, &b.quotas)]]
-		t.rate += a.demand
+		k := p.index[termKey(a, &b.quotas)]
+		t := &rates[k]
+		if a.told = a.demand; a.slow {
+			reserved := p.terms[k].Reserved
+			if k < len(p.elsewhere) {
+				reserved -= p.elsewhere[k]
+			}
+			a.told = min(a.demand, max(a.Limiting, reserved))
+		}
+		t.slow = a.slow && (t.slow || t.rate == 0)
+		t.rate += a.told
 		t.limited = t.limited || hasTill(&a.quota)
 	}
 	out := rates[:0]
@@ -138,14 +152,14 @@ func silentAfter(interval time.Duration) time.Duration { return interval * 5 / 2
 // divide works out the plan for a limit of most tokens per second, and returns what each processor of the roster wants of
 // it as a share.
 func (p *tagPolicy) divide(now, interval time.Duration, most float64, roster []RosterRow, self int, own []busyTag) []Share {
-	rows := make([]fairtags.Row, len(roster))
+	rows, slow := make([]fairtags.Row, len(roster)), make([][]bool, len(roster))
 	for i := range roster {
 		row := &rows[i]
 		row.Claim = roster[i].Claim.Fraction() * most
 		if i == self {
 			row.Held = p.held
 			for _, t := range own {
-				row.Busy = append(row.Busy, fairtags.Busy{Key: t.key, Rate: t.rate})
+				row.Busy, slow[i] = append(row.Busy, fairtags.Busy{Key: t.key, Rate: t.rate}), append(slow[i], t.slow)
 			}
 			continue
 		}
@@ -154,12 +168,13 @@ func (p *tagPolicy) divide(now, interval time.Duration, most float64, roster []R
 			row.Rest = roster[i].Demand.Fraction() * most // who knows no quotas
 			continue
 		}
-		row.Busy, row.Rest, row.RestReserved = r.tags, r.rest, r.restReserved
+		row.Busy, row.Rest, row.RestReserved, slow[i] = r.tags, r.rest, r.restReserved, r.slow[:]
 		k, found := slices.BinarySearchFunc(p.rows, roster[i].ID, byID)
 		row.Silent = found && now-p.rows[k].since > silentAfter(interval)
 	}
-	p.plan = fairtags.Divide(most, p.terms, rows, self)
+	p.plan = fairtags.Divide(most, p.limitedTerms(rows, slow), rows, self)
 	if self >= 0 {
+		p.elsewhere = p.toldElsewhere(rows, self)
 		p.held = p.plan.Held
 	}
 	wants := make([]Share, len(rows))
@@ -167,6 +182,61 @@ func (p *tagPolicy) divide(now, interval time.Duration, most float64, roster []R
 		wants[i] = shareOf(w, most)
 	}
 	return wants
+}
+
+// limitedTerms are the terms with what the called service takes of each tag, by what rows tell: of a tag that is slow
+// wherever it asks for something it is the sum of that. Else nothing limits it, for it may ask for more where it is
+// not slow. slow is by row, in the order of its tags.
+func (p *tagPolicy) limitedTerms(rows []fairtags.Row, slow [][]bool) []fairtags.Terms {
+	sums, free := map[int]float64{}, map[int]bool{}
+	for i := range rows {
+		for k, b := range rows[i].Busy {
+			at, known := p.index[b.Key]
+			switch {
+			case !known || rows[i].Silent || b.Rate == 0:
+			case slow[i][k]:
+				sums[at] += b.Rate
+			default:
+				free[at] = true
+			}
+		}
+	}
+	if len(sums) == 0 {
+		return p.terms
+	}
+	terms := slices.Clone(p.terms)
+	for at, sum := range sums {
+		if !free[at] {
+			terms[at].Limiting = sum
+		}
+	}
+	return terms
+}
+
+// toldElsewhere is what live rows but one tell of each of the terms.
+func (p *tagPolicy) toldElsewhere(rows []fairtags.Row, self int) []float64 {
+	sums := make([]float64, len(p.terms))
+	for i := range rows {
+		if i == self || rows[i].Silent {
+			continue
+		}
+		for _, b := range rows[i].Busy {
+			if at, known := p.index[b.Key]; known {
+				sums[at] += b.Rate
+			}
+		}
+	}
+	return sums
+}
+
+// guaranteed is what the plan guarantees this processor of a tag.
+func (p *tagPolicy) guaranteed(key uint64) float64 {
+	for _, b := range p.plan.Held {
+		if b.Key == key {
+			return b.Rate
+		}
+	}
+	return 0
 }
 
 // shareOf is a rate as a part of another, rounded down by more than floating-point numbers are.
@@ -192,7 +262,9 @@ func (p *tagPolicy) tell(b *tagBook) {
 	for k, list := range members {
 		t := &p.plan.Targets[k]
 		level(list, p.plan.Own[k])
+		reserved := p.guaranteed(p.terms[k].Key)
 		for _, a := range list {
+			a.reserves = reserved / float64(len(list)) // there is one but for patterns, which reserve nothing
 			// A demand is told up to the total only, so the policy may say that demand holds the tag there.
 			total := perSecond(int64(a.quota.Total), a.quota.Per)
 			a.target, a.by, a.scarce = t.Rate, t.By, t.By == fairtags.ByTotal || total > 0 && t.Rate >= total*0.99
@@ -204,7 +276,7 @@ func (p *tagPolicy) tell(b *tagBook) {
 	b.news = true
 }
 
-// level divides a rate among tags: none gets more than it asks for while another gets less than it does.
+// level divides a rate among tags: none gets more than it tells to ask for while another gets less than it does.
 func level(list []*tagAccount, rate float64) {
 	if len(list) == 1 {
 		list[0].rate = rate
@@ -212,13 +284,13 @@ func level(list []*tagAccount, rate float64) {
 	}
 	order := slices.Clone(list)
 	slices.SortFunc(order, func(a, b *tagAccount) int {
-		if a.demand < b.demand {
+		if a.told < b.told {
 			return -1
 		}
 		return 1
 	})
 	for i, a := range order {
-		a.rate = min(a.demand, rate/float64(len(order)-i))
+		a.rate = min(a.told, rate/float64(len(order)-i))
 		rate -= a.rate
 	}
 }

@@ -14,8 +14,9 @@ import (
 type TagView struct {
 	// Tag is empty for all tags without a quota of their own.
 	Tag string
-	// Demand is what the tag asks for at this processor, and Used what it used, over the last one or two intervals.
-	Demand, Used float64
+	// Demand is what the tag asks for at this processor, and Used what it used, over the last one or two intervals. Limiting is what it
+	// may use there at most because the called service refuses its calls; 0: nothing limits it.
+	Demand, Used, Limiting float64
 	// Target is what it may use over the whole pool, and By what holds it there: "demand", "reserved", "total",
 	// "limiting", "class", "limit" or "budget".
 	Target float64
@@ -34,7 +35,7 @@ func (p *Processor) tagViews() (out []TagView) {
 	}
 	for i := range p.tags.book.accounts {
 		a := &p.tags.book.accounts[i]
-		v := TagView{Tag: a.Tag, Demand: a.demand, Used: a.uses, Target: a.target, By: a.by, InHand: a.InHand, Lacks: reasonOf(a.lack)}
+		v := TagView{Tag: a.Tag, Demand: a.demand, Used: a.uses, Limiting: a.Limiting, Target: a.target, By: a.by, InHand: a.InHand, Lacks: reasonOf(a.lack)}
 		if v.Spent, v.Budget = a.nearest(); a.exhausted() {
 			v.By = "budget"
 		}

@@ -79,14 +79,19 @@ func (o Outcome) totals(n int) (calls backoff.Totals) {
 	return calls
 }
 
-// reported books what became of a call. fresh tells whether it was granted since a tally
+// reported books what became of a call of these tags. fresh tells whether it was granted since a tally
 // began. The lock is held.
-func (t *Throttle) reported(now int64, n int, o Outcome, fresh func(start) bool) {
+func (t *Throttle) reported(now int64, n int, o Outcome, fresh func(start) bool, tags []*tag) {
 	b, calls := t.backoff, o.totals(n)
 	if t.gate.Closed.Load() || calls == (backoff.Totals{}) {
 		return
 	}
 	b.reported = b.reported.Plus(calls)
+	if t.tags != nil {
+		if calls = t.tags.attribute(now, calls, fresh, tags); calls == (backoff.Totals{}) {
+			return
+		}
+	}
 	if b.pool.Count(now/1000, calls, fresh(b.poolFrom)) && t.sharer != nil {
 		t.sharer.Poke()
 	}
@@ -106,6 +111,9 @@ func (t *Throttle) lower(now int64, l Lease) Lease {
 	if cut { // the pool has, and knows better
 		b.part.Restart(now / 1000)
 		b.partFrom = t.startAt(now)
+	}
+	if cut && t.tags != nil {
+		t.tags.blame.forget()
 	}
 	if cut || settled {
 		b.pool.Begin(now/1000, l.Settling)
@@ -163,6 +171,9 @@ func (t *Throttle) stepBackoff(now int64) {
 	}
 	if b.part.Step(t.partConfig(), now/1000, rate, b.used, b.offered) {
 		b.partFrom = t.startAt(now)
+		if t.tags != nil {
+			t.tags.blame.forget()
+		}
 		b.flow, b.at, b.used, b.offered = t.usageAt(now), now, 1, 1 // until it is known
 	}
 	t.put(now, t.lowered(now))

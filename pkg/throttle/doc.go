@@ -77,7 +77,8 @@
 //
 // With Limit.Adaptive the rate falls when calls are refused, and rises again to Max: Permit.Report and
 // Throttle.Report tell what the called service makes of a call. A Throttle slows down at
-// once by itself; its Sharer lowers the ceiling of the pool. See docs/limits.md.
+// once by itself; its Sharer lowers the ceiling of the pool. With quotas a tag that makes more than
+// half of the refused calls is slowed down alone. See docs/limits.md and docs/quotas.md.
 //
 // # Giving back
 //

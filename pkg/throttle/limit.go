@@ -56,7 +56,8 @@ type Limit struct {
 	TTL time.Duration
 	// Adaptive lets the limit follow what the called service can do: when calls are reported
 	// to be refused (Permit.Report), what the pool may use falls below Max, and rises to
-	// it again while they are not. It is never above Max, nor above where a ramp stands. See docs/limits.md.
+	// it again while they are not. It is never above Max, nor above where a ramp stands. With WithQuotas
+	// a tag that makes more than half of the refused calls is slowed down alone. See docs/limits.md.
 	Adaptive bool
 	// AdaptiveMin is what may be used however many calls are refused, in tokens per Per
 	// over the whole pool: 1 to Max, and with Hard at least Max / Burst. Defaults to a

@@ -34,8 +34,26 @@ func (p Permit) Report(o Outcome) {
 
 // Report is Permit.Report for a call whose permit is not at hand, such as one of a handler
 // behind a wrapper: n tokens that were granted at a time; the zero Time is now. Who reports a permit must
-// not report the same call here.
+// not report the same call here. With quotas it is a call without a tag; see ReportFor.
 func (t *Throttle) Report(n int, granted time.Time, o Outcome) {
+	if t.tags != nil {
+		t.reportAt(n, granted, o, t.tags.other.tags)
+		return
+	}
+	t.reportAt(n, granted, o, nil)
+}
+
+// ReportFor is Report for a call whose tokens were drawn for these tags, in the order of ForTags. Without quotas it is
+// Report.
+func (t *Throttle) ReportFor(n int, granted time.Time, o Outcome, tags ...string) {
+	if l, ok := t.ForTags(tags...).(*tagView); ok {
+		t.reportAt(n, granted, o, l.tags)
+		return
+	}
+	t.Report(n, granted, o)
+}
+
+func (t *Throttle) reportAt(n int, granted time.Time, o Outcome, tags []*tag) {
 	if t.backoff == nil || n <= 0 {
 		return
 	}
@@ -46,21 +64,41 @@ func (t *Throttle) Report(n int, granted time.Time, o Outcome) {
 	if !granted.IsZero() {
 		at = min(int64(granted.Sub(t.gate.Base)), now)
 	}
-	t.reported(now, n, o, func(s start) bool { return at >= s.time })
+	t.reported(now, n, o, func(s start) bool { return at >= s.time }, tags)
 }
 
-func (p *page) report(pos int64, n int, o Outcome) {
+func (p *page) report(pos int64, n int, o Outcome) { p.reportFor(pos, n, o, nil) }
+
+// reportFor is report for a draw of tags.
+func (p *page) reportFor(pos int64, n int, o Outcome, tags []*tag) {
 	t := p.t
 	if t.backoff == nil {
 		return
 	}
 	t.gate.Lock()
 	defer t.gate.Unlock()
-	t.reported(t.gate.Now(), n, o, func(s start) bool { return pos >= s.position })
+	t.reported(t.gate.Now(), n, o, func(s start) bool { return pos >= s.position }, tags)
 }
 
 func (g *bundle) report(_ int64, _ int, o Outcome) {
 	for _, p := range g.permits {
+		if at, ok := p.by.(*page); ok {
+			at.reportFor(p.pos, p.n, o, g.tagsOf(at.t))
+			continue
+		}
 		p.Report(o)
 	}
+}
+
+// tagsOf returns the tags for which the tokens of a Throttle were drawn.
+func (g *bundle) tagsOf(t *Throttle) (tags []*tag) {
+	if t.backoff == nil || t.tags == nil {
+		return nil
+	}
+	for _, p := range g.children {
+		if own, ok := p.native.(stockChild); ok && own.t == t {
+			tags = append(tags, own.tag)
+		}
+	}
+	return tags
 }

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/fairtags"
 	"github.com/numaproj-contrib/numathrottle/internal/lanes"
 	"github.com/numaproj-contrib/numathrottle/internal/quota"
 	"github.com/numaproj-contrib/numathrottle/internal/stock"
@@ -28,13 +29,17 @@ type tag struct {
 
 	inForce atomic.Pointer[Quota]
 
-	mu    sync.Mutex
-	stock *stock.Stock
-	queue queue // of draws that lack tokens of the tag
-	timer Timer
-	pace  pace
-	grant TagGrant // the last one of the pool, or what was planned without it
-	told  TagReport
+	mu       sync.Mutex
+	stock    *stock.Stock
+	queue    queue // of draws that lack tokens of the tag
+	timer    Timer
+	pace     pace
+	grant    TagGrant // the last one of the pool, or what was planned without it
+	told     TagReport
+	calls    int64            // granted, less those that were cancelled
+	average  fairtags.Average // of what a call costs
+	averaged int64            // calls that are in it
+	slow     *tagBackoff      // nil: the limit is not adaptive
 
 	// Guarded by the Throttle's lock.
 	lane lanes.Lane
@@ -51,6 +56,9 @@ func newTag(s *tagSet, name string, q Quota) *tag {
 	g.largest.Store(g.stock.Largest())
 	g.lane.SetWeight(s.fairPart(q))
 	g.grant.Tag = name
+	if t.backoff != nil {
+		g.slow = &tagBackoff{}
+	}
 	return g
 }
 

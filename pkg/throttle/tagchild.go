@@ -78,11 +78,9 @@ func (g stockChild) Lead(n int) time.Duration {
 }
 
 func (g stockChild) Refusal(w *waiter) limit.Refusal {
-	d, why, known := g.stock.Due(g.t.gate.Now(), int64(g.queue.Before(w)+w.Least))
-	r := limit.Refusal{Reason: ReasonQuota, Cost: w.N}
-	if why != "" {
-		r.Reason = why
-	}
+	now, n := g.t.gate.Now(), int64(g.queue.Before(w)+w.Least)
+	d, _, known := g.stock.Due(now, n)
+	r := limit.Refusal{Reason: g.stock.Lacks(now, n), Cost: w.N}
 	if known {
 		r.RetryAfter = d
 	}
@@ -128,6 +126,7 @@ func (g stockChild) DrawFor(w *waiter, n int) (Permit, bool) {
 		return Permit{}, false
 	}
 	g.used.Add(int64(n))
+	g.calls++
 	return Permit{n: n, by: &stockDraw{tag: g.tag, draw: d}}, true
 }
 
@@ -135,6 +134,7 @@ func (g stockChild) UndrawFor(_ *waiter, p Permit) {
 	if s, ok := p.by.(*stockDraw); ok {
 		g.stock.Return(g.t.gate.Now(), s.draw, int64(p.n))
 		g.used.Add(-int64(p.n))
+		g.calls--
 	}
 }
 

@@ -82,9 +82,12 @@ func (p *tagPlan) look(now int64, tags []*tag) (active bool) {
 	for _, g := range tags {
 		g.mu.Lock()
 		g.stock.Anchor(now, wall)
-		g.mu.Unlock()
+		g.stepSlow(now)
 		last := &g.sampled
 		used, refused, waiting := g.used.Load(), g.refused.Load(), g.waiting.Load()
+		g.average = g.average.Next(time.Duration(now-last.at), float64(used-last.used), float64(g.calls-g.averaged))
+		g.averaged = g.calls
+		g.mu.Unlock()
 		last.idle++
 		if used != last.used || refused != last.refused || waiting > 0 {
 			last.idle = 0
@@ -112,9 +115,12 @@ func (p *tagPlan) divide(now int64, tags []*tag) {
 	demands := make([]float64, len(tags))
 	for i, g := range tags {
 		g.mu.Lock()
-		batch := g.batch(now)
+		batch, limiting := g.batch(now), g.limiting(now, 0)
 		g.mu.Unlock()
 		terms[i] = s.terms(g, batch)
+		if limiting > 0 {
+			terms[i].Limiting = limiting
+		}
 		demands[i] = max(g.sampled.rate, g.sampled.before) + float64(g.waiting.Load())/planEvery.Seconds()
 		row.Busy = append(row.Busy, fairtags.Busy{Key: terms[i].Key, Rate: demands[i]})
 	}

@@ -36,6 +36,7 @@ type tagSet struct {
 	other  *tagView
 	pauses atomic.Pointer[[]Paused] // of tags; nil: there are none
 	short  [2]shortage
+	blame  tagBlame
 	plan   tagPlan
 
 	mu       sync.RWMutex

@@ -25,7 +25,7 @@ func (p *tagPage) settle(pos int64, n, used int) {
 	}
 }
 
-func (p *tagPage) report(pos int64, n int, o Outcome) { p.page.report(pos, n, o) }
+func (p *tagPage) report(pos int64, n int, o Outcome) { p.page.reportFor(pos, n, o, p.tags) }
 
 // same tells whether the page settles what was drawn from there.
 func (p *tagPage) same(page *page, draws []stockOrigin) bool {
@@ -49,7 +49,9 @@ func (g *tag) settled(d stockOrigin, n, used int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.t.gate.Now()
-	g.used.Add(int64(used - n))
+	if g.used.Add(int64(used - n)); used == 0 {
+		g.calls--
+	}
 	g.pace.spend(now, used-n)
 	if used > n {
 		g.stock.Owe(now, int64(used-n))

@@ -3,6 +3,7 @@ package throttle
 import (
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/fairtags"
 	"github.com/numaproj-contrib/numathrottle/internal/stock"
 )
 
@@ -25,7 +26,10 @@ func (t rateHolder) ReportTags(keep time.Duration) []TagReport {
 func (g *tag) report(now int64, keep time.Duration) (r TagReport, told bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	r = TagReport{Tag: g.name, Used: g.used.Load(), Refused: g.refused.Load(), Waiting: g.waiting.Load()}
+	r = TagReport{
+		Tag: g.name, Used: g.used.Load(), Refused: g.refused.Load(), Waiting: g.waiting.Load(),
+		Limiting: g.limiting(now, keep), // by the end of the next interval
+	}
 	if g.quota().Total > 0 && (r.Used != g.told.Used || r.Waiting > 0) {
 		keep /= 4 // who still draws uses the oldest tokens first, and a total gets nothing back so late
 	}
@@ -98,6 +102,12 @@ type TagStatus struct {
 	// second. 0: not known yet. By names what holds Target there: "demand", "reserved", "total", "limiting", "class", "limit" or "budget".
 	Rate, Target float64
 	By           string
+	// Limiting is what the tag may use here at most, in tokens per second, because the called service refuses its calls; 0: nothing
+	// limits it. See Limit.Adaptive.
+	Limiting float64
+	// Cost is what a call costs on average, in tokens, as a tag's calls have done lately; 0: there is less than one call per second,
+	// which is too little to tell. It is for people to look at.
+	Cost float64
 	// Spent and Budget are what is used and what is allowed in the budget window that ends first; 0 without budgets.
 	Spent, Budget int64
 	// Shadowed counts tokens that were granted although the quota would have refused them; see Quota.Shadow.
@@ -124,11 +134,15 @@ func (g *tag) status() TagStatus {
 	now := g.t.gate.Now()
 	st := TagStatus{
 		Tag: g.name, Used: g.used.Load(), Refused: g.refused.Load(), Waiting: g.waiting.Load(),
-		InHand: g.stock.AtHand(now), Rate: g.grant.Rate, Target: g.grant.Target, By: g.grant.By, Shadowed: g.stock.Shadowed(),
+		InHand: g.stock.AtHand(now), Rate: g.grant.Rate, Target: g.grant.Target, By: g.grant.By, Shadowed: g.stock.Shadowed(), Limiting: g.limiting(now, 0),
+	}
+	if st.Limiting > 0 && g.slow.pressed && st.By == fairtags.ByDemand {
+		st.By = fairtags.ByLimiting // here; elsewhere it may have all that it asks for
 	}
 	if st.InHand == stock.Endless {
 		st.InHand = -1
 	}
+	st.Cost, _ = g.average.Cost()
 	st.Spent, st.Budget = g.stock.Spent(now)
 	if _, why, _ := g.stock.Due(now, 1); why == ReasonBudget {
 		st.By = "budget"

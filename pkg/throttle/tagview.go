@@ -111,6 +111,7 @@ func (l *tagView) draw(n int, now int64) (Permit, Reason) {
 				d, _ := g.stock.Take(now, int64(n))
 				draws = append(draws, d)
 				g.used.Add(int64(n))
+				g.calls++
 			}
 			l.first().pace.spend(now, n)
 			p = Permit{n: n, pos: pos, by: l.cell(t.cell(pos), draws)}
@@ -134,8 +135,7 @@ func (l *tagView) lack(n int, now int64) Reason {
 			continue
 		}
 		if !g.queue.Empty() || !g.stock.Has(now, int64(n)) {
-			_, why, _ := g.stock.Due(now, int64(n))
-			return cmp.Or(why, ReasonQuota)
+			return g.stock.Lacks(now, int64(g.queue.Tokens+n))
 		}
 	}
 	lane := l.first()
@@ -224,7 +224,7 @@ func (l *tagView) refused(n int, now int64, why Reason) {
 	}
 	switch {
 	case never: // what can never be granted is no demand
-	case why == ReasonQuota || why == ReasonBudget:
+	case why == ReasonQuota || why == ReasonBudget || why == ReasonAdaptive:
 		l.noteRefused(n)
 		t.noteShort(now)
 	case why == ReasonPause:
@@ -328,6 +328,7 @@ func (l *tagView) take(p Permit) Permit {
 			d = &stock.Draw{}
 		}
 		g.used.Add(int64(p.n))
+		g.calls++
 		if g == l.first() {
 			g.pace.spend(now, p.n)
 		}

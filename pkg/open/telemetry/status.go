@@ -91,7 +91,7 @@ func addTags(l *health.Limit, tags []throttle.TagStatus) {
 	for _, tag := range tags {
 		l.Tags = append(l.Tags, health.Tag{
 			Tag: tag.Tag, Used: tag.Used, Refused: tag.Refused, Waiting: tag.Waiting, Rate: tag.Rate, Target: tag.Target, By: tag.By,
-			Spent: tag.Spent, Budget: tag.Budget, Shadowed: tag.Shadowed,
+			Limiting: tag.Limiting, Cost: tag.Cost, Spent: tag.Spent, Budget: tag.Budget, Shadowed: tag.Shadowed,
 		})
 	}
 }

@@ -33,12 +33,12 @@ func TestPauseSaysWho(t *testing.T) {
 func TestTagsOfAPage(t *testing.T) {
 	var tags []throttle.TagStatus
 	for i := range health.MaxTags + 3 {
-		tags = append(tags, throttle.TagStatus{Tag: fmt.Sprint(i), Used: int64(i), Refused: 1, Target: 5, By: "total"})
+		tags = append(tags, throttle.TagStatus{Tag: fmt.Sprint(i), Used: int64(i), Refused: 1, Target: 5, By: "limiting", Limiting: 4, Cost: 2})
 	}
 	var l health.Limit
 	addTags(&l, tags)
 	require.Len(t, l.Tags, health.MaxTags)
 	require.Equal(t, 3, l.MoreTags)
-	require.Equal(t, health.Tag{Tag: "102", Used: 102, Refused: 1, Target: 5, By: "total"}, l.Tags[0])
+	require.Equal(t, health.Tag{Tag: "102", Used: 102, Refused: 1, Target: 5, By: "limiting", Limiting: 4, Cost: 2}, l.Tags[0])
 	require.Equal(t, "0", tags[0].Tag, "what was given stays as it is")
 }

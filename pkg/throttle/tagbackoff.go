@@ -1,0 +1,206 @@
+package throttle
+
+import (
+	"math"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling/backoff"
+	"github.com/numaproj-contrib/numathrottle/internal/fairtags"
+)
+
+// This file is what a Throttle with an adaptive limit and quotas does about refusals of one tag's calls. The tag that makes
+// more than half of the refused calls here (fairtags.Blame) is held below a rate of its own (ceiling.Single), and its calls
+// are not among those by which the limit falls for all: neither here nor in the pool. Each Throttle does so for its
+// own calls, by what the service makes of these: one at which the service refuses calls for a reason of its own slows the
+// tag nowhere else.
+
+// A tagBackoff is what an adaptive Throttle knows of the calls of one tag. The tag's lock guards it.
+type tagBackoff struct {
+	single ceiling.Single
+	from   start // when single began to count
+	blame  fairtags.Blame
+	era    int // of tagBlame, in which blame was counted
+	// pressed: before the last step callers lacked tokens because of it.
+	pressed bool
+}
+
+// A tagBlame is what a Throttle knows of refused calls that are no tag's business alone yet. The Throttle's lock guards it.
+type tagBlame struct {
+	all fairtags.Blame
+	era int
+	// held are refusals of calls of which nobody can say yet whether they are one tag's business.
+	held backoff.Totals
+	// After the first cut of a tag the others' refusals count of calls that were granted when its lag was over.
+	until int64
+	from  start
+}
+
+// forget begins anew: the limit, or a tag, has been cut.
+func (b *tagBlame) forget() {
+	b.all, b.held = fairtags.Blame{}, backoff.Totals{}
+	b.era++
+}
+
+// cutLag is how long the cut of a tag takes to show in the calls of others.
+const cutLag = int64(200 * time.Millisecond)
+
+// settled tells whether the lag of the last cut of a tag is over.
+func (b *tagBlame) settled(t *Throttle, now int64) bool {
+	if b.until != 0 && now >= b.until {
+		b.until, b.from = 0, t.startAt(now)
+	}
+	return b.until == 0
+}
+
+// singleConfig is what a tag's own ceiling is measured by. The tag's lock is held.
+func (g *tag) singleConfig() ceiling.SingleConfig {
+	l, q := g.t.limit, g.quota()
+	c := ceiling.SingleConfig{Limit: ceiling.Rate{Max: int64(l.Max), Per: l.Per}, Reserved: g.grant.Reserved, Most: l.Rate()}
+	if s := g.t.tags; !s.pooled {
+		c.Reserved = float64(q.Reserved) / q.Per.Seconds() * s.part
+	}
+	if q.Total > 0 && !q.Shadow {
+		total, per, _ := q.Enforced()
+		c.Most = min(c.Most, float64(total)/per.Seconds())
+	}
+	return c
+}
+
+// counts books calls of the tag, and tells whether that was a refusal that counts. The tag's lock is held.
+func (g *tag) counts(now int64, calls backoff.Totals, fresh func(start) bool) (refused bool) {
+	b := g.slow
+	if b.single.Settle(now / 1000) {
+		b.from = g.t.startAt(now)
+	}
+	return b.single.Tally.Count(now/1000, calls, fresh(b.from))
+}
+
+// isSlow tells whether the tag is held below a rate of its own.
+func (g *tag) isSlow() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return !g.slow.single.Free()
+}
+
+// attribute books calls of tags, and returns those that are everybody's business. The Throttle's lock is held.
+func (s *tagSet) attribute(now int64, calls backoff.Totals, fresh func(start) bool, tags []*tag) backoff.Totals {
+	slow := false
+	for _, g := range tags {
+		slow = slow || g.isSlow()
+	}
+	refused := false
+	for _, g := range tags {
+		g.mu.Lock()
+		if free := g.slow.single.Free(); free == slow { // of another tag's
+			g.mu.Unlock()
+			continue
+		}
+		if counts := g.counts(now, calls, fresh); counts && slow {
+			g.cut(now)
+		} else {
+			refused = refused || counts
+		}
+		g.mu.Unlock()
+	}
+	switch {
+	case slow:
+		return backoff.Totals{}
+	case !refused:
+		return calls
+	}
+	return s.judge(now, calls, fresh, tags)
+}
+
+// judge finds out whose business refused calls are that no tag is held for yet, and returns what of them is everybody's.
+func (s *tagSet) judge(now int64, calls backoff.Totals, fresh func(start) bool, tags []*tag) backoff.Totals {
+	b, all := s.t.backoff, &s.blame
+	none := backoff.Totals{Accepted: calls.Accepted}
+	if !all.settled(s.t, now) || !fresh(all.from) || !fresh(b.poolFrom) || !fresh(b.partFrom) || b.part.Tally.Settling() {
+		return none
+	}
+	n := float64(calls.Refused + calls.Overloaded)
+	all.all.Add(now, n)
+	verdict, worst := fairtags.Everybody, (*tag)(nil)
+	part := 0.0
+	for _, g := range tags {
+		g.mu.Lock()
+		if g.slow.era != all.era {
+			g.slow.era, g.slow.blame = all.era, fairtags.Blame{}
+		}
+		g.slow.blame.Add(now, n)
+		of := g.slow.single.Refused(g.singleConfig(), now/1000)
+		switch v := g.slow.blame.Judge(now, &all.all); {
+		case v == fairtags.Culprit && of > part:
+			verdict, worst, part = v, g, of // of several the one of which most is refused, the first one if that is the same
+		case v == fairtags.Undecided && verdict == fairtags.Everybody:
+			verdict = v
+		}
+		g.mu.Unlock()
+	}
+	switch verdict {
+	case fairtags.Culprit:
+		worst.mu.Lock()
+		cut := worst.cut(now)
+		worst.mu.Unlock()
+		if cut {
+			all.forget()
+			all.until = now + cutLag
+		}
+		return none
+	case fairtags.Undecided:
+		all.held = all.held.Plus(backoff.Totals{Refused: calls.Refused, Overloaded: calls.Overloaded})
+		return none
+	case fairtags.Everybody:
+	}
+	calls = calls.Plus(all.held)
+	all.held = backoff.Totals{}
+	return calls
+}
+
+// cut makes a step after a refusal of a call of the tag, and tells whether it was cut. The tag's lock is held.
+func (g *tag) cut(now int64) (cut bool) {
+	b, c := g.slow, g.singleConfig()
+	if cut = b.single.Refuse(c, now/1000); cut {
+		b.from = g.t.startAt(now)
+	}
+	g.rebound(now, c)
+	return cut
+}
+
+// stepSlow goes on with what the tag may use. The nil tagBackoff has nothing. The tag's lock is held.
+func (g *tag) stepSlow(now int64) {
+	if g.slow == nil || g.slow.single.Free() {
+		return
+	}
+	waiting := int64(0)
+	if w := g.queue.First; w != nil {
+		waiting = int64(w.Least)
+	}
+	c := g.singleConfig()
+	if g.slow.single.Settle(now / 1000) {
+		g.slow.from = g.t.startAt(now)
+	}
+	g.slow.pressed = g.stock.Pressed(now, waiting)
+	g.slow.single.Step(c, now/1000, g.slow.pressed)
+	g.rebound(now, c)
+}
+
+// rebound puts in force what the tag may use.
+func (g *tag) rebound(now int64, c ceiling.SingleConfig) {
+	rate := g.slow.single.Rate(c, now/1000)
+	if rate == g.stock.Bound() || math.IsInf(rate, 1) && g.stock.Bound() == 0 {
+		return
+	}
+	g.stock.SetBound(now, rate)
+	g.changed(now)
+}
+
+// limiting is what the tag may use here after some more time, in tokens per second; 0: nothing holds it. The tag's lock
+// is held.
+func (g *tag) limiting(now int64, ahead time.Duration) float64 {
+	if g.slow == nil || g.slow.single.Free() {
+		return 0
+	}
+	return max(g.slow.single.Rate(g.singleConfig(), (now+int64(ahead))/1000), g.stock.Bound())
+}
