@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/quota"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -19,7 +20,7 @@ type call struct {
 	body    payload
 	key     string // Idempotency-Key to send; empty for none
 	tag     string // for the limiter
-	name    string // the same for pauses and errors; see nameOf
+	name    string // the same for pauses and errors; see quota.ShortName
 	cost    int
 	began   time.Time
 	attempt int // how many were made
@@ -55,7 +56,7 @@ func (t *transport) begin(req *http.Request) (*call, error) {
 	}
 	if t.tag != nil {
 		c.tag = t.tag(req)
-		c.name = nameOf(c.tag)
+		c.name = quota.ShortName(c.tag)
 	}
 	if t.key != nil && !idempotent(req) {
 		c.key = t.key(req)

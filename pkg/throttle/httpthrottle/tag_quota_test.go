@@ -90,7 +90,9 @@ func TestAnErrorOfACallNamesTagReasonAndTime(t *testing.T) {
 func TestARefusalOfATagHoldsBackNoOther(t *testing.T) {
 	for name, join := range map[string]func(*throttle.Throttle, *throttle.Throttle) throttle.Limiter{
 		"one limit": func(th, _ *throttle.Throttle) throttle.Limiter { return th },
-		"several":   func(th, requests *throttle.Throttle) throttle.Limiter { return throttle.All(th, throttle.PerCall(requests)) },
+		"several": func(th, requests *throttle.Throttle) throttle.Limiter {
+			return throttle.All(th, throttle.PerCall(requests))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
