@@ -32,9 +32,11 @@ func (p pools) leave() error {
 
 // A destination is the limits of one destination.
 //
-// Invariant: limiter and again do not change once ready is closed.
+// Invariant: what follows ready does not change once that is closed.
 type destination struct {
-	ready   chan struct{} // closed when the limits are open, or cannot be opened
+	ready      chan struct{}    // closed when the limits are open, or cannot be opened
+	own, slots throttle.Limiter // nil: none
+	// limiter draws from these and from the shared ones; nil where those tell destinations apart, for their quotas may change.
 	limiter throttle.Limiter
 	again   time.Time // when opening is tried again; zero: the limits are open
 }
@@ -59,11 +61,14 @@ const (
 // ForTag implements throttle.Tagger: it opens the limits of a destination, or waits while another
 // call opens them. It holds up no other destination.
 func (l *limits) ForTag(name string) throttle.Limiter {
-	d, name, first := l.find(name)
+	d, limitsOf, first := l.find(name)
 	if first {
-		l.open(d, name)
+		l.open(d, limitsOf)
 	}
 	<-d.ready
+	if d.limiter == nil { // its quota counts, also where it shares its own limits with others
+		return l.limiterFor(d, name)
+	}
 	return d.limiter
 }
 
@@ -104,31 +109,39 @@ func (l *limits) open(d *destination, name string) {
 		}
 		return
 	}
-	shared := l.shared
+	d.own, d.slots = own, slots
+	if l.shared == nil || !throttle.TellsTags(l.shared) {
+		d.limiter = l.limiterFor(d, name)
+	}
+}
+
+// limiterFor returns what draws for a destination: from its own limits, and from those that all share, within its quota there.
+func (l *limits) limiterFor(d *destination, name string) throttle.Limiter {
+	s, shared := l.settings, l.shared
 	if tags, ok := shared.(throttle.Tagger); ok && name != "" {
 		shared = tags.ForTag(name)
 	}
-	all := throttle.All(shared, own, throttle.PerCall(slots))
+	all := throttle.All(shared, d.own, throttle.PerCall(d.slots))
 	switch {
 	case throttle.Unlimited(all):
-		d.limiter = all
-		return
+		return all
 	case s.Shadow:
-		d.limiter = shadow{all, l.observe}
-		return
-	case s.LimitWait > 0:
-		all = patient{all, s.LimitWait}
+		return shadow{all, l.observe}
 	}
-	to := destined{Limiter: all}
+	waits := seated{all, all}
+	if s.LimitWait > 0 {
+		waits.Limiter = patient{all, s.LimitWait}
+	}
+	to := destined{Limiter: waits}
 	switch { // what a service says is for its own calls, and for those to no other
-	case own != nil:
-		to.told, _ = own.(listener)
-	case slots != nil:
-		to.told, _ = slots.(listener)
+	case d.own != nil:
+		to.told, _ = d.own.(listener)
+	case d.slots != nil:
+		to.told, _ = d.slots.(listener)
 	case s.destKey == "":
 		to.told, _ = l.shared.(listener)
 	}
-	d.limiter = to
+	return to
 }
 
 // joinFor joins the pools of a destination, all or none.

@@ -29,7 +29,7 @@ type handler struct {
 	forward    []string
 	compressor *payload.Compressor
 	meters     *meters
-	slots      chan struct{} // one for each request under way
+	slots      chan struct{} // one for each request under way; see seat
 	abandoner  admission.Abandoner
 	turns      *admission.Gate // in which the messages that a limit has denied come again
 	log        *slog.Logger
@@ -207,19 +207,18 @@ func (b *batch) dispatch(groups []group) {
 		if b.ctx.Err() != nil {
 			continue // responses answers for those
 		}
-		select {
-		case b.slots <- struct{}{}:
-		case <-b.ctx.Done():
+		s := &seat{slots: b.slots}
+		if s.take(b.ctx) != nil {
 			continue
 		}
 		b.running.Go(func() {
-			defer func() { <-b.slots }()
+			defer s.leave()
 			defer func() {
 				if p := recover(); p != nil {
 					b.rescue(g, p)
 				}
 			}()
-			b.send(g)
+			b.send(context.WithValue(b.ctx, seatKey{}, s), g)
 		})
 	}
 }

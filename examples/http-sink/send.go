@@ -15,6 +15,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/outbound"
 	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/verdict"
+	"github.com/numaproj-contrib/numathrottle/internal/admission"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -25,13 +26,13 @@ var (
 
 // send sends a group and answers all its messages. When the service would not have it
 // because of what is in it, it is sent as two halves, until what is wrong stands alone.
-func (b *batch) send(g group) {
-	res, err := b.client.do(b.ctx, b.newCall(g))
+func (b *batch) send(ctx context.Context, g group) {
+	res, err := b.client.do(ctx, b.newCall(g))
 	if len(g.Items) > 1 && (splits(res) || tooLarge(err)) && b.ctx.Err() == nil {
 		b.meters.halved.Add(b.ctx, 1)
 		first, second := g.Halves()
-		b.send(first)
-		b.send(second)
+		b.send(ctx, first)
+		b.send(ctx, second)
 		return
 	}
 	again := sync.OnceValues(func() (time.Duration, bool) { return b.comesAgain(len(g.Items), res, err) })
@@ -123,7 +124,7 @@ func unavailability(res result, err error) string {
 	case isNoToken:
 		return noToken.Error()
 	case isRefused:
-		return "throttled (" + string(refused.Reason) + ")"
+		return (&admission.Denied{Err: refused}).Why()
 	case errors.Is(err, context.DeadlineExceeded):
 		return "throttled"
 	case err != nil:

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -20,6 +21,14 @@ type Denied struct { //nolint:errname // it reads as what became of the message,
 
 // Error says what the limiter said.
 func (d *Denied) Error() string { return "not admitted within the longest wait: " + d.Err.Error() }
+
+// Why is a reason without figures, for a platform that counts answers by their texts: what held the message back, and for which tag.
+func (d *Denied) Why() string {
+	if d.Err.Tag != "" {
+		return fmt.Sprintf("throttled (%s, tag %q)", d.Err.Reason, d.Err.Tag)
+	}
+	return fmt.Sprintf("throttled (%s)", d.Err.Reason)
+}
 
 // Unwrap returns the limiter's error.
 func (d *Denied) Unwrap() error { return d.Err }

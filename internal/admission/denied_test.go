@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/admission"
+	"github.com/numaproj-contrib/numathrottle/internal/quota"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
 )
@@ -139,4 +140,25 @@ func TestNacksAreToldOnceAMinute(t *testing.T) {
 		require.Contains(t, lines[0], "messages=1 ")
 		require.Contains(t, lines[1], "messages=6000 ")
 	})
+}
+
+// perTag is a limiter of somebody else's, which says no more than that it refuses.
+type perTag struct{ throttle.Limiter }
+
+func (p perTag) ForTag(string) throttle.Limiter { return p.Limiter }
+
+// Whatever a message makes of its tag, the error and its texts stay short and valid.
+func TestTheErrorOfAForeignLimiterHasAShortTag(t *testing.T) {
+	for tag, want := range map[string]string{
+		"acme": `throttled (limit, tag "acme")`, "": "throttled (limit)",
+		strings.Repeat("x", 100_000): `throttled (limit, tag "` + quota.ShortName(strings.Repeat("x", 100_000)) + `")`,
+		"\xff":                       `throttled (limit, tag "` + quota.ShortName("\xff") + `")`,
+	} {
+		g := admission.Gate{Limiter: perTag{throttletest.New(throttletest.Deny(throttle.ErrThrottled))}, MaxWait: time.Second}
+		_, err := g.Admit(t.Context(), tag, 1)
+		d := denied(t, err)
+		require.Equal(t, want, d.Why())
+		require.LessOrEqual(t, len(d.Error()), 200)
+		require.Positive(t, d.RetryAfter())
+	}
 }

@@ -16,7 +16,13 @@ import (
 // served runs a proxy, and returns an address that its log names, and what ends it.
 func served(t *testing.T, args ...string) (addr string, end func()) {
 	t.Helper()
-	tm := newTerminal(nil)
+	return servedWith(t, nil, args...)
+}
+
+// servedWith is served with variables.
+func servedWith(t *testing.T, environ []string, args ...string) (addr string, end func()) {
+	t.Helper()
+	tm := newTerminal(nil, environ...)
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- tm.Run(ctx, append([]string{"proxy"}, args...)) }()

@@ -19,7 +19,7 @@ func withPatience(l throttle.Limiter, wait time.Duration) throttle.Limiter {
 	if throttle.Unlimited(l) {
 		return l
 	}
-	if t, ok := l.(throttle.Tagger); ok {
+	if t, ok := l.(throttle.Tagger); ok && throttle.TellsTags(l) {
 		return &patientTagger{patient{l, wait}, t}
 	}
 	return &patient{l, wait}

@@ -93,6 +93,7 @@ func TestChartPassesTheChecks(t *testing.T) {
 func TestChartDeploysWhatTheOverlaysDo(t *testing.T) {
 	for example, overlay := range map[string]string{
 		"pipeline-jetstream": "pipeline-jetstream", "pipeline-redis": "pipeline-redis", "pipeline-sentinel": "pipeline-sentinel",
+		"pipeline-quotas": "pipeline-quotas",
 		"monovertex-nats": "monovertex-nats", "buffer": "buffer",
 	} {
 		t.Run(example, func(t *testing.T) {
@@ -193,7 +194,13 @@ func TestChartRefuses(t *testing.T) {
 		"monitoring: {podMonitor: {enabled: 1}}":    "enabled",
 		"monitoring: {podMonitor: {enabled: true}}": "counted twice",
 		"{kind: MonoVertex, store: {type: nats}, llmMap: {enabled: false}}": "llmMap.enabled is false",
-		"{kind: Deployment}": "kind",
+		"{kind: Deployment}":                                                             "kind",
+		"llmMap: {quotas: {tags: {a: {totl: 1}}}}":                                       "totl",
+		"llmMap: {quotas: {tags: {a: {total: -1}}}}":                                     "total",
+		"llmMap: {quotas: {tag: {}}}":                                                    "tag",
+		"httpSink: {quotas: {other: {class: slow}}}":                                     "class",
+		"httpSink: {quotas: {other: {budgets: [{amount: 5}]}}}":                          "per",
+		"httpSink: {config: {quotas: {other: {total: 1}}}, quotas: {other: {total: 2}}}": "httpSink.quotas is set, and so is httpSink.config.quotas",
 	} {
 		_, err := template(t, values)
 		require.ErrorContains(t, err, says, values)
@@ -219,4 +226,28 @@ func TestValuesOfTheChart(t *testing.T) {
 		require.Contains(t, rendered, "requestsPerMinute: 2000")
 		require.Contains(t, rendered, "topic: tickets")
 	}
+}
+
+// Quotas of both programs are in their files, as the values say them: also for figures that YAML could write as 1e+06.
+func TestQuotasOfTheChart(t *testing.T) {
+	files, err := template(t, `
+llmMap: {quotas: {tags: {acme: {total: 20000000, budgets: [{amount: 5000000, per: day}]}}}}
+httpSink: {quotas: {match: [{tag: "*.example.com", total: 5}], other: {weight: 3}}}
+`)
+	require.NoError(t, err)
+	var configs []map[string]any
+	for _, part := range strings.Split(files["numathrottle/templates/configmaps.yaml"], "\n---\n") {
+		if config, ok := newDocument(t, part).node.GetDataMap()["config.yaml"]; ok {
+			var parsed map[string]any
+			require.NoError(t, yaml.Unmarshal([]byte(config), &parsed))
+			configs = append(configs, parsed)
+		}
+	}
+	require.Len(t, configs, 2)
+	require.Equal(t, map[string]any{"tags": map[string]any{"acme": map[string]any{
+		"total": 20000000, "budgets": []any{map[string]any{"amount": 5000000, "per": "day"}},
+	}}}, configs[0]["quotas"])
+	require.Equal(t, map[string]any{
+		"match": []any{map[string]any{"tag": "*.example.com", "total": 5}}, "other": map[string]any{"weight": 3},
+	}, configs[1]["quotas"])
 }

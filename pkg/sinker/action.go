@@ -1,7 +1,6 @@
 package sinker
 
 import (
-	"fmt"
 	"time"
 
 	sinksdk "github.com/numaproj/numaflow-go/pkg/sinker"
@@ -59,7 +58,7 @@ func Fallback() Action {
 // how long to back off and what to do in the end.
 func Fail() Action {
 	return Action{name: "Fail", respond: func(d sinksdk.Datum, denied *admission.Denied) sinksdk.Response {
-		return sinksdk.ResponseFailure(d.ID(), reason(denied))
+		return sinksdk.ResponseFailure(d.ID(), denied.Why())
 	}}
 }
 
@@ -91,14 +90,6 @@ func DenyFunc(deny func(d sinksdk.Datum, why *throttle.Error) sinksdk.Response) 
 
 func nack(d sinksdk.Datum, denied *admission.Denied) sinksdk.Response {
 	delay := uint64((denied.RetryAfter() + time.Millisecond - 1) / time.Millisecond)
-	why := reason(denied)
+	why := denied.Why()
 	return sinksdk.ResponseNack(d.ID(), &sinksdk.NackOptions{Delay: &delay, Reason: &why})
-}
-
-// reason is a text without figures: the platform counts failures by their text.
-func reason(denied *admission.Denied) string {
-	if denied.Err.Tag != "" {
-		return fmt.Sprintf("throttled (%s, tag %q)", denied.Err.Reason, denied.Err.Tag)
-	}
-	return fmt.Sprintf("throttled (%s)", denied.Err.Reason)
 }

@@ -52,7 +52,7 @@ func Nack() Action {
 	a := Action{name: "Nack", unsafeBeforeMap: true}
 	a.answer = func(_ context.Context, _ []string, d transformsdk.Datum, denied *admission.Denied) transformsdk.Messages {
 		delay := uint64((denied.RetryAfter() + time.Millisecond - 1) / time.Millisecond)
-		why := fmt.Sprintf("throttled (%s)", denied.Err.Reason)
+		why := denied.Why()
 		return transformsdk.MessagesBuilder().Append(transformsdk.MessageToNack(d.EventTime(),
 			&transformsdk.NackOptions{Delay: &delay, Reason: &why}))
 	}

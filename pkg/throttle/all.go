@@ -103,6 +103,12 @@ func (p child) within(outer func(int) int) child {
 	return p
 }
 
+// ofTag tells whether the child is what ForTag returned.
+func (p child) ofTag() bool {
+	_, ok := p.limiter.(*tagView)
+	return ok
+}
+
 // flatten adds the children of l, of which a draw of n takes what cost says.
 func flatten(children []child, l Limiter, cost func(int) int) []child {
 	if Unlimited(l) {

@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"slices"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/gate"
@@ -27,8 +28,12 @@ func (t *Throttle) RetryAfter(until time.Time, reason string) { t.gate.RetryAfte
 // RetryAfter is as that of Throttle.
 func (f *InFlight) RetryAfter(until time.Time, reason string) { f.gate.RetryAfter(until, reason) }
 
-// RetryAfter tells the first limiter that can be told: what stops one stops all.
+// RetryAfter tells the first limiter that can be told: what stops one stops all. With a limiter of a tag (Throttle.ForTag) it tells
+// none: what a service refuses to one tag is no reason to stop the others.
 func (j *multi) RetryAfter(until time.Time, reason string) {
+	if slices.ContainsFunc(j.children, child.ofTag) {
+		return
+	}
 	for _, p := range j.children {
 		if l, ok := look[interface {
 			RetryAfter(until time.Time, reason string)

@@ -36,3 +36,25 @@ func TestToldAlone(t *testing.T) {
 		require.Nil(t, closed.Status().Paused)
 	})
 }
+
+// What was refused to a tag is no reason to stop the others: neither the limit of the tag nor another one of an All is told.
+func TestToldForATag(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th, requests := quotaed(t, ten, tagsOf(map[string]Quota{"a": {}})), whole(t, ten)
+		told := func(l Limiter) bool {
+			all, ok := l.(interface {
+				RetryAfter(until time.Time, reason string)
+			})
+			require.True(t, ok)
+			all.RetryAfter(time.Now().Add(time.Second), "")
+			return th.Status().Paused != nil || requests.Status().Paused != nil
+		}
+		both, ok := All(PerCall(requests), th).(Tagger)
+		require.True(t, ok)
+		require.False(t, told(both.ForTag("a")))
+		require.False(t, told(both.ForTag("nobody's")))
+		require.False(t, told(ForTags(both, "a", "b")))
+		require.False(t, told(All(requests, th.ForTag("a"))))
+		require.True(t, told(both), "without a tag it is as ever")
+	})
+}

@@ -71,17 +71,37 @@ func (l *tagView) Throttled() (Throttling, bool) {
 	return th, held
 }
 
-// Status returns what the Throttle is doing, with the Rate of the tags: what their quotas earn here, if that is less than what the
-// share does.
+// Status returns what the Throttle is doing, as it is for the tags. Where their quotas are less than the limit, Rate is what the quotas
+// earn here, Tokens what the tags have in hand, Lease.Ceiling their total over the whole pool, and without a pool Limit.Burst what they
+// can save up. Paused may be the pause of one of them, and Pauses counts those of all tags, too.
 func (l *tagView) Status() Status {
 	st := l.t.Status()
 	for _, g := range l.tags {
-		if q := g.quota(); q.Total > 0 && !q.Shadow {
-			total, per, _ := q.Enforced()
-			st.Rate = min(st.Rate, float64(total)/per.Seconds()*l.t.tags.part)
-		}
+		g.within(&st)
 	}
+	if p, held := l.paused(); held && st.Paused == nil {
+		st.Paused = &p
+	}
+	st.Pauses += l.t.tags.paused.Load()
 	return st
+}
+
+// within lowers what a Status says to what the quota of the tag allows.
+func (g *tag) within(st *Status) {
+	if held := g.status().InHand; held >= 0 { // -1: nothing holds it
+		st.Tokens = min(st.Tokens, float64(held))
+	}
+	q := g.quota()
+	if q.Total == 0 || q.Shadow {
+		return
+	}
+	total, per, burst := q.Enforced()
+	rate := float64(total) / per.Seconds()
+	st.Rate = min(st.Rate, rate*g.t.tags.part)
+	st.Lease.Ceiling = min(st.Ceiling(), rate) / st.Limit.Rate() * float64(st.Limit.Max)
+	if !g.t.tags.pooled {
+		st.Limit.Burst = min(st.Limit.Burst, int(burst))
+	}
 }
 
 // throttled tells whether the tag lacks tokens for a draw of one.

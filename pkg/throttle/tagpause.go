@@ -39,6 +39,7 @@ func (s *tagSet) pausesChanged() {
 	}
 	gate := &s.t.gate
 	list := gate.Pauses.Tags(gate.Tag)
+	s.countPauses(list)
 	if len(list) == 0 {
 		s.pauses.Store(nil)
 	} else {
@@ -56,6 +57,19 @@ func (s *tagSet) pausesChanged() {
 	}
 	s.held.mu.Unlock()
 	s.held.wake()
+}
+
+// countPauses counts the pauses of a list that begin with it.
+func (s *tagSet) countPauses(list []Paused) {
+	now := s.t.gate.Present()
+	goesOn := func(p Paused) bool { return p.Until.IsZero() || p.Until.After(now) }
+	before := s.pauses.Load()
+	for _, p := range list {
+		known := before != nil && slices.ContainsFunc(*before, func(o Paused) bool { return o.Tag == p.Tag && goesOn(o) })
+		if goesOn(p) && !known {
+			s.paused.Add(1)
+		}
+	}
 }
 
 // paused returns the pause of one of the limiter's tags that goes on; of several the one that ends last.

@@ -46,8 +46,9 @@ type tagSet struct {
 	unknown  int // of these, names without a quota of their own
 	joint    map[[maxTagsOfDraw]string]*tagView
 
-	held pausedQueue
-	era  atomic.Int64 // counts the changes of quotas
+	held   pausedQueue
+	paused atomic.Int64 // pauses of tags that have begun
+	era    atomic.Int64 // counts the changes of quotas
 }
 
 // beginTags makes the tagSet of a Throttle with quotas.

@@ -97,6 +97,9 @@ NUMATHROTTLE_STORE_SENTINEL_PASSWORD_FILE: /var/run/secrets/redis/sentinel-passw
 {{- /* The settings of a program. In a MonoVertex both have the same default pool and ID, so each gets a pool and a port of its own. */ -}}
 {{- define "numathrottle.config" -}}
 {{- $config := deepCopy .config -}}
+{{- if .quotas -}}
+{{- $config = mergeOverwrite $config (dict "quotas" .quotas) -}}
+{{- end -}}
 {{- if eq .root.Values.kind "MonoVertex" -}}
 {{- $pool := printf "%s/%s" (include "numathrottle.name" .root) .part -}}
 {{- $config = mergeOverwrite (dict "pool" $pool "healthAddr" (printf ":%v" .port)) $config -}}
@@ -105,11 +108,11 @@ NUMATHROTTLE_STORE_SENTINEL_PASSWORD_FILE: /var/run/secrets/redis/sentinel-passw
 {{- end -}}
 
 {{- define "numathrottle.askConfig" -}}
-{{- include "numathrottle.config" (dict "root" . "config" .Values.llmMap.config "part" "ask" "port" 8085) -}}
+{{- include "numathrottle.config" (dict "root" . "config" .Values.llmMap.config "quotas" .Values.llmMap.quotas "part" "ask" "port" 8085) -}}
 {{- end -}}
 
 {{- define "numathrottle.deliverConfig" -}}
-{{- include "numathrottle.config" (dict "root" . "config" .Values.httpSink.config "part" "deliver" "port" 8086) -}}
+{{- include "numathrottle.config" (dict "root" . "config" .Values.httpSink.config "quotas" .Values.httpSink.quotas "part" "deliver" "port" 8086) -}}
 {{- end -}}
 
 {{- /* Names of ConfigMaps end in a hash of what they hold, so that a change rolls the pods. */ -}}

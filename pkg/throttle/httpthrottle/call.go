@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/quota"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -18,7 +19,8 @@ type call struct {
 	req     *http.Request
 	body    payload
 	key     string // Idempotency-Key to send; empty for none
-	tag     string
+	tag     string // for the limiter
+	name    string // the same for pauses and errors; see quota.ShortName
 	cost    int
 	began   time.Time
 	attempt int // how many were made
@@ -54,6 +56,7 @@ func (t *transport) begin(req *http.Request) (*call, error) {
 	}
 	if t.tag != nil {
 		c.tag = t.tag(req)
+		c.name = quota.ShortName(c.tag)
 	}
 	if t.key != nil && !idempotent(req) {
 		c.key = t.key(req)
@@ -129,14 +132,14 @@ func (c *call) answered(g *guard, res *http.Response) outcome {
 	defer end()
 	if refused {
 		r.Status, r.Sent, r.At = a.Status, g.sent, a.At
-		r.Tag, r.Cost, r.Attempt = c.tag, c.cost, c.attempt
+		r.Tag, r.Cost, r.Attempt = c.name, c.cost, c.attempt
 		c.warn(a, r)
 		c.feedback.Refused(c.ctx, r)
 		if o, ok := r.outcome(); ok {
 			g.permit.Report(o)
 		}
 		if r.Class == Wait && r.RetryAfter > c.briefly {
-			if l := c.listenerOf(r.Tag); l != nil {
+			if l := c.listenerOf(c.tag); l != nil {
 				l.RetryAfter(r.At.Add(min(r.RetryAfter, c.maxPause)), r.reason())
 			}
 		}
@@ -149,7 +152,7 @@ func (c *call) answered(g *guard, res *http.Response) outcome {
 	}
 	if a.Status < http.StatusInternalServerError {
 		g.permit.Report(throttle.Accepted)
-		c.feedback.Accepted(c.ctx, Acceptance{Status: a.Status, Sent: g.sent, At: a.At, Tag: c.tag, Cost: c.cost})
+		c.feedback.Accepted(c.ctx, Acceptance{Status: a.Status, Sent: g.sent, At: a.At, Tag: c.name, Cost: c.cost})
 	}
 	o := outcome{res: res, open: true}
 	if c.meter != nil {

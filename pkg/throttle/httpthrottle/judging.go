@@ -70,7 +70,7 @@ func (c *call) judge(res *http.Response) (a Answer, r Refusal, refused bool, end
 		return a, r, refused, end
 	}
 	if refused && c.holds(r) {
-		end = c.judging.begin(c.tag)
+		end = c.judging.begin(c.name)
 	}
 	told := false
 	defer func() {

@@ -43,7 +43,10 @@ func WithCost(cost func(*http.Request) int) Option {
 
 // WithTag sets which tag a request draws its tokens for: a tenant, a model, a
 // destination. It matters for a limiter that knows tags (throttle.Tagger); and what was
-// refused for one tag holds back no other. tag is called once for each request.
+// refused for one tag holds back no other. tag is called once for each request, in the goroutine
+// of its RoundTrip; when it panics, nothing is drawn and the panic goes on there. The limiter gets what it
+// returns as it is. For pauses, errors and Feedback a tag that is longer than 128 bytes, or is no text, is
+// a short hash of it.
 // Defaults to no tag; so does nil. Host is one.
 func WithTag(tag func(*http.Request) string) Option {
 	return func(s *settings) { s.tag = tag }

@@ -40,7 +40,7 @@ func (c *call) admit(again bool) (throttle.Permit, error) {
 			permit.Cancel()
 			return throttle.Permit{}, context.Cause(c.ctx)
 		}
-		if c.pauser == nil || c.judging.of(c.tag) == nil && c.pauser.Paused(c.tag) <= 0 {
+		if c.pauser == nil || c.judging.of(c.name) == nil && c.pauser.Paused(c.name) <= 0 {
 			return permit, nil
 		}
 		permit.Cancel() // a pause began while the call waited
@@ -75,25 +75,25 @@ func (c *call) awaitPause(ctx context.Context) (err error) {
 		}
 	}()
 	for {
-		if judged := c.judging.of(c.tag); judged != nil {
+		if judged := c.judging.of(c.name); judged != nil {
 			if over == nil {
-				over = throttle.ExternalWait(ctx, c.source(), c.tag, c.cost)
+				over = throttle.ExternalWait(ctx, c.source(), c.name, c.cost)
 			}
 			if err := await(ctx, judged); err != nil {
 				return err
 			}
 			continue
 		}
-		d := c.pauser.Paused(c.tag)
+		d := c.pauser.Paused(c.name)
 		if d <= 0 {
 			return nil
 		}
 		wait, fits := late(d, spread(d), left(ctx))
 		if d > c.maxWait || !fits {
-			return throttle.Refuse(c.source(), throttle.Error{Reason: throttle.ReasonPause, Tag: c.tag, Cost: c.cost, RetryAfter: d})
+			return throttle.Refuse(c.source(), throttle.Error{Reason: throttle.ReasonPause, Tag: c.name, Cost: c.cost, RetryAfter: d})
 		}
 		if over == nil {
-			over = throttle.ExternalWait(ctx, c.source(), c.tag, c.cost)
+			over = throttle.ExternalWait(ctx, c.source(), c.name, c.cost)
 		}
 		if err := sleep(ctx, wait); err != nil {
 			return err
@@ -106,7 +106,7 @@ func (c *call) awaitPause(ctx context.Context) (err error) {
 func (c *call) rest(o outcome) error {
 	over := func(error) {}
 	if o.refused {
-		over = throttle.ExternalWait(c.ctx, c.source(), c.tag, c.cost)
+		over = throttle.ExternalWait(c.ctx, c.source(), c.name, c.cost)
 	}
 	err := sleep(c.ctx, o.wait)
 	over(err)

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"maps"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
+	"github.com/numaproj-contrib/numathrottle/internal/health"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// byDestination are settings by which a message names its destination, which has a path of its own at the service.
+func byDestination(service *service, change env) env {
+	vars := env{
+		"URL": service.URL + "/{{.Value}}", "DESTINATION": "{{.Value}}", "NUMATHROTTLE_MAX": "1000000",
+		"NUMATHROTTLE_STORE": "memory://" + rand.Text(), "NUMATHROTTLE_POOL": "p", "NUMATHROTTLE_ID": "a",
+	}
+	maps.Copy(vars, change)
+	return vars
+}
+
+// seenBy counts the requests to each destination.
+func seenBy(s *service) map[string]int {
+	counts := map[string]int{}
+	for _, r := range s.requests() {
+		counts[strings.TrimPrefix(r.Path, "/")]++
+	}
+	return counts
+}
+
+// Quotas from the file and from the environment bound the destinations; what is refused says for which and why, and /statusz shows both.
+func TestQuotasOfDestinations(t *testing.T) {
+	const quotas = "{tags: {acme: {budgets: [{amount: 2, per: month}]}, beta: {}}}"
+	for name, own := range map[string]func(t *testing.T) env{
+		"file": func(t *testing.T) env {
+			t.Helper()
+			return env{"NUMATHROTTLE_CONFIG": file(t, "c.yaml", "quotas: "+quotas+"\n")}
+		},
+		"variable": func(*testing.T) env { return env{"NUMATHROTTLE_QUOTAS": quotas} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			service, at := startService(t, nil), "127.0.0.1:"+freePort(t)
+			vars := byDestination(service, own(t))
+			maps.Copy(vars, env{"NUMATHROTTLE_HEALTH_ADDR": at, "LIMIT_WAIT": "15s", "ON_UNAVAILABLE": "nack"})
+			r := start(t, vars)
+			in := messages("acme", "beta", "acme", "beta", "acme", "beta", "acme")
+			stored := map[string]int{}
+			for i, res := range r.do(in...) {
+				destination := string(in[i].Value)
+				if res.Status == dataplane.SinkSuccess {
+					stored[destination]++
+					continue
+				}
+				require.Equal(t, dataplane.SinkNack, res.Status)
+				require.Equal(t, `throttled (budget, tag "acme")`, res.NackOptions.Reason)
+				require.Positive(t, res.NackOptions.Delay)
+			}
+			require.Equal(t, map[string]int{"acme": 2, "beta": 3}, stored)
+			require.Equal(t, stored, seenBy(service))
+			var status health.Status
+			require.NoError(t, json.Unmarshal([]byte(get(t, "http://"+at+"/statusz?format=json")), &status))
+			rows := map[string]health.Tag{}
+			for _, l := range status.Limits {
+				for _, tag := range l.Tags {
+					rows[tag.Tag] = tag
+				}
+			}
+			require.EqualValues(t, 2, rows["acme"].Used)
+			require.Equal(t, "budget", rows["acme"].By)
+			require.EqualValues(t, 3, rows["beta"].Used)
+		})
+	}
+}
+
+// A destination that is exhausted or paused holds up no other, however many of its messages stand before theirs: whoever waits
+// for a limit takes none of the places for requests.
+func TestADestinationThatIsHeldBackHoldsUpNoOther(t *testing.T) {
+	for name, vars := range map[string]env{
+		"without a bound": {}, "with own limits": {"DESTINATION_MAX": "1000000"}, "a place for each destination": {"DESTINATION_IN_FLIGHT": "10"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			service := startService(t, nil)
+			vars["NUMATHROTTLE_QUOTAS"] = "{tags: {empty: {total: 1, per: 744h}, held: {}}}"
+			vars["CONCURRENCY"], vars["MAX_MESSAGES"] = "2", "1"
+			r := start(t, byDestination(service, vars))
+			_, err := r.limits.rates[0].Pause(r.ctx, time.Now().Add(time.Hour), "test", throttle.PauseTag("held"), throttle.WaitForReceipts(0))
+			require.NoError(t, err)
+			done := make(chan error, 1)
+			go func() {
+				_, err := r.socket.Do(r.ctx, messages("empty", "held", "empty", "held", "empty", "free", "held", "free", "free"))
+				done <- err
+			}()
+			require.Eventually(t, func() bool { return seenBy(service)["free"] == 3 }, testTimeout, time.Millisecond)
+			require.Equal(t, map[string]int{"free": 3}, seenBy(service))
+			require.Empty(t, done)
+			r.socket.Abort()
+			require.ErrorIs(t, <-done, dataplane.ErrBroken)
+		})
+	}
+}
+
+// Whoever has waited for a limit takes a place again before it goes on, and holds no tokens while it waits for one.
+func TestWhoHasWaitedForALimitTakesAPlaceAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th, err := throttle.New(throttle.Limit{Max: 100, Burst: 50})
+		require.NoError(t, err)
+		defer func() { require.NoError(t, th.Close()) }()
+		l, slots := seated{th, th}, make(chan struct{}, 2)
+		var inside, done atomic.Int64
+		for range 10 {
+			s := &seat{slots: slots}
+			require.NoError(t, s.take(t.Context())) // as dispatch does: each gives its place up for the next
+			go func() {
+				defer s.leave()
+				_, err := l.Acquire(context.WithValue(t.Context(), seatKey{}, s), 1)
+				assert.NoError(t, err)
+				assert.LessOrEqual(t, inside.Add(1), int64(2))
+				time.Sleep(10 * time.Second) // a slow service
+				inside.Add(-1)
+				done.Add(1)
+			}()
+			synctest.Wait()
+		}
+		time.Sleep(5 * time.Second)
+		require.EqualValues(t, 2, inside.Load())
+		require.EqualValues(t, 2, th.Status().Granted-th.Status().Returned)
+		time.Sleep(10 * 10 * time.Second)
+		require.EqualValues(t, 10, done.Load())
+		require.Empty(t, slots)
+
+		s := &seat{slots: slots}
+		ended, cancel := context.WithCancelCause(t.Context())
+		cause := errors.New("mine")
+		cancel(cause)
+		slots <- struct{}{}
+		slots <- struct{}{}
+		require.Equal(t, cause, s.take(ended))
+		s.leave()
+		require.Len(t, slots, 2, "it had none")
+	})
+}
+
+// A quota that is changed while the sink runs counts for a destination that it knows already.
+func TestAChangedQuotaCountsForAKnownDestination(t *testing.T) {
+	service := startService(t, nil)
+	r := start(t, byDestination(service, env{"LIMIT_WAIT": "10ms", "ON_UNAVAILABLE": "nack"}))
+	store := memstore.New()
+	member, err := consensus.Join(r.ctx, store, "q", consensus.WithID("a"))
+	require.NoError(t, err)
+	th, err := throttle.New(throttle.Limit{Max: 1_000_000}, throttle.WithSharer(member), throttle.OnClose(member.Leave),
+		throttle.WithQuotas(throttle.Quotas{}))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, th.Close()) }()
+	r.limits.shared = th // before it is asked for a destination
+	passes := func(destination string) bool { return r.do(messages(destination)...)[0].Status == dataplane.SinkSuccess }
+	require.Eventually(t, func() bool { return passes("acme") && passes("beta") }, testTimeout, 10*time.Millisecond, "the pool gives it a share")
+	none := throttle.Quota{Total: 1, Per: 744 * time.Hour}
+	require.NoError(t, consensus.SaveQuota(r.ctx, store, "q", "acme", &none, false))
+	require.Eventually(t, func() bool { return !passes("acme") }, testTimeout, 10*time.Millisecond)
+	require.Never(t, func() bool { return passes("acme") }, 100*time.Millisecond, 10*time.Millisecond)
+	require.True(t, passes("beta"))
+}
+
+// A destination that shares its own limits with others, for there are too many, has its own quota all the same.
+func TestADestinationWithoutLimitsOfItsOwnHasItsQuota(t *testing.T) {
+	service := startService(t, nil)
+	r := start(t, byDestination(service, env{
+		"NUMATHROTTLE_QUOTAS": "{tags: {late: {total: 1, per: 744h}}, other: {}}", "DESTINATION_MAX": "1000000", "DESTINATIONS": "1",
+		"LIMIT_WAIT": "10ms", "ON_UNAVAILABLE": "nack",
+	}))
+	r.do(messages("first")...)
+	results := r.do(messages("late", "second")...)
+	require.Equal(t, []dataplane.SinkStatus{dataplane.SinkNack, dataplane.SinkSuccess}, statuses(results))
+	require.Contains(t, results[0].NackOptions.Reason, `tag "late"`)
+}

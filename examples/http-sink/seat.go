@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// A seat is the place of one request among those that may be under way at once. A request gives it up while it waits for a limit, so that
+// a destination that is exhausted or paused takes no place from another. It is used by one goroutine.
+type seat struct {
+	slots chan struct{} // one for each that is taken
+	held  bool
+}
+
+// take waits for a place.
+func (s *seat) take(ctx context.Context) error {
+	select {
+	case s.slots <- struct{}{}:
+		s.held = true
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// tryTake takes a place if there is one.
+func (s *seat) tryTake() bool {
+	select {
+	case s.slots <- struct{}{}:
+		s.held = true
+	default:
+	}
+	return s.held
+}
+
+// leave gives the place up, if there is one.
+func (s *seat) leave() {
+	if s.held {
+		<-s.slots
+		s.held = false
+	}
+}
+
+type seatKey struct{}
+
+// A seated limiter draws for requests that have a seat.
+type seated struct {
+	throttle.Limiter
+
+	now throttle.Limiter // the same, without a bound on waits
+}
+
+// Unwrap shows what the waits are for; see throttle.ExternalWait.
+func (l seated) Unwrap() throttle.Limiter { return l.Limiter }
+
+// Acquire implements throttle.Limiter. Whoever has to wait does so without a place, and holds no tokens while it waits for one again.
+func (l seated) Acquire(ctx context.Context, n int) (throttle.Permit, error) {
+	s, ok := ctx.Value(seatKey{}).(*seat)
+	if !ok {
+		return l.Limiter.Acquire(ctx, n)
+	}
+	for {
+		if permit, ok := l.atHand(n); ok {
+			return permit, nil
+		}
+		s.leave()
+		permit, err := l.Limiter.Acquire(ctx, n)
+		if err != nil || s.tryTake() {
+			return permit, err
+		}
+		permit.Cancel()
+		if err := s.take(ctx); err != nil {
+			return throttle.Permit{}, err
+		}
+	}
+}
+
+// atHand draws without waiting. Where a draw would have to wait it is not tried, for what is refused counts as demand.
+func (l seated) atHand(n int) (throttle.Permit, bool) {
+	if t, ok := l.now.(interface {
+		Throttled() (throttle.Throttling, bool)
+	}); ok {
+		if _, throttled := t.Throttled(); throttled {
+			return throttle.Permit{}, false
+		}
+	}
+	return l.now.TryAcquire(n)
+}

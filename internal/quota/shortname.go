@@ -1,0 +1,22 @@
+package quota
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// longestShown is the longest tag that is its own short name, in bytes.
+const longestShown = 128
+
+// ShortName returns the name of a tag for errors, logs and what is remembered of it. It is the tag, or the beginning of a hash for one that
+// is long, no text, or has control characters: tags come from messages, and so from anybody.
+func ShortName(tag string) string {
+	if len(tag) <= longestShown && utf8.ValidString(tag) && !strings.ContainsFunc(tag, unicode.IsControl) {
+		return tag
+	}
+	sum := sha256.Sum256([]byte(tag))
+	return "sha256-" + hex.EncodeToString(sum[:8])
+}
