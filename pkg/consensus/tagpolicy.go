@@ -90,6 +90,7 @@ func (p *tagPolicy) busy(b *tagBook) []busyTag {
 		}
 		t := &rates[p.index[termKey(a, &b.quotas)]]
 		t.rate += a.demand
+		t.used += min(a.uses, a.demand)
 		t.limited = t.limited || hasTill(&a.quota)
 	}
 	out := rates[:0]

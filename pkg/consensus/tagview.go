@@ -50,9 +50,13 @@ type TagUse struct {
 	Tag     string
 	Key     uint64
 	Unnamed bool
-	// Demand is what it asks for over the whole pool, in tokens per second, at so many processors.
-	Demand     float64
-	Processors int
+	// Pattern says that Tag is a pattern of the quotas, and the rest is that of all tags together that go by it. Only PlanTags
+	// sets it.
+	Pattern bool
+	// Demand is what it asks for over the whole pool, and Used how much of that it uses, in tokens per second, at so many
+	// processors. Used is told to about 1/255 of the demand.
+	Demand, Used float64
+	Processors   int
 	// Target is what it should get, and By what holds it there. Only PlanTags sets them.
 	Target float64
 	By     string
@@ -61,12 +65,17 @@ type TagUse struct {
 // BusiestTags adds up what the rows of a pool tell of their tags, the busiest first. Rows do not tell names, but 40 bits of a
 // hash: names are those to look for. What no store would keep counts as nothing.
 func BusiestTags(roster []RosterRow, names []string) []TagUse {
-	known := map[uint64]string{}
+	known := map[uint64]TagUse{}
 	for _, name := range names {
 		if name != "" {
-			known[busyKey(quota.Key(name))] = name
+			known[busyKey(quota.Key(name))] = TagUse{Tag: name}
 		}
 	}
+	return busiest(roster, known)
+}
+
+// busiest is BusiestTags with the names that keys have.
+func busiest(roster []RosterRow, known map[uint64]TagUse) []TagUse {
 	var out []TagUse
 	index := map[uint64]int{}
 	unnamed := TagUse{Unnamed: true}
@@ -76,16 +85,18 @@ func BusiestTags(roster []RosterRow, names []string) []TagUse {
 			continue
 		}
 		if r.rest > 0 {
-			unnamed.Demand, unnamed.Processors = unnamed.Demand+r.rest, unnamed.Processors+1
+			unnamed.add(r.rest, r.restUsed)
 		}
-		for _, b := range r.tags {
+		for n, b := range r.tags {
 			k, ok := index[b.Key]
 			if !ok {
 				k = len(out)
 				index[b.Key] = k
-				out = append(out, TagUse{Tag: known[b.Key], Key: b.Key})
+				use := known[b.Key]
+				use.Key = b.Key
+				out = append(out, use)
 			}
-			out[k].Demand, out[k].Processors = out[k].Demand+b.Rate, out[k].Processors+1
+			out[k].add(b.Rate, r.uses[n])
 		}
 	}
 	if unnamed.Processors > 0 {
@@ -95,15 +106,23 @@ func BusiestTags(roster []RosterRow, names []string) []TagUse {
 	return out
 }
 
-// PlanTags is BusiestTags with the targets that the processors work out for a limit of most tokens per second and the
-// quotas in force, which need no defaults filled in.
+// add adds what one more processor tells.
+func (u *TagUse) add(demand, used float64) {
+	u.Demand, u.Used, u.Processors = u.Demand+demand, u.Used+used, u.Processors+1
+}
+
+// PlanTags is BusiestTags of the names and patterns in the quotas in force, which need no defaults filled in, with the targets
+// that the processors work out for a limit of most tokens per second.
 func PlanTags(roster []RosterRow, q quota.Quotas, most float64) []TagUse {
 	q = q.WithDefaults(0)
-	var names []string
-	for name := range q.Tags {
-		names = append(names, name)
+	known := map[uint64]TagUse{}
+	for i := range q.Match {
+		known[patternKey(&q.Match[i])] = TagUse{Tag: q.Match[i].Tag, Pattern: true}
 	}
-	out := BusiestTags(roster, names)
+	for name := range q.Tags {
+		known[busyKey(quota.Key(name))] = TagUse{Tag: name}
+	}
+	out := busiest(roster, known)
 	var p tagPolicy
 	p.set(&q)
 	p.divide(0, 0, most, roster, -1, nil)
