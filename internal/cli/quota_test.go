@@ -25,7 +25,7 @@ func withQuotas(t *testing.T, f func(t *testing.T, store consensus.Store, th *th
 		require.NoError(t, err)
 		th, err := throttle.New(throttle.Limit{Max: 100}, throttle.WithSharer(member), throttle.WithQuotas(throttle.Quotas{
 			Tags:  map[string]throttle.Quota{"acme": {Reserved: 30}, "beta": {Total: 40}},
-			Match: []throttle.QuotaPattern{{Tag: "free/*", Quota: throttle.Quota{Total: 2}}},
+			Match: []throttle.QuotaPattern{{Tag: "free/*", Quota: throttle.Quota{Total: 20}}},
 		}))
 		require.NoError(t, err)
 		defer func() {
@@ -135,7 +135,7 @@ func TestQuotaFaults(t *testing.T) {
 func TestTop(t *testing.T) {
 	withQuotas(t, func(t *testing.T, store consensus.Store, th *throttle.Throttle) {
 		tm := newTerminal(store, "NUMATHROTTLE_POOL=p", "NUMATHROTTLE_MAX=100",
-			"NUMATHROTTLE_QUOTAS={tags: {acme: {reserved: 30}, beta: {total: 40}}, match: [{tag: free/*, total: 2}]}")
+			"NUMATHROTTLE_QUOTAS={tags: {acme: {reserved: 30}, beta: {total: 40}}, match: [{tag: free/*, total: 20}]}")
 		out, err := tm.run(t, "top")
 		require.NoError(t, err)
 		require.Equal(t, "p: 30 of 100 tokens per second are reserved\nno tag asks for anything\n", out)
@@ -143,7 +143,7 @@ func TestTop(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{}, 5)
 		for tag, each := range map[string]time.Duration{
-			"acme": 100 * time.Millisecond, "beta": 5 * time.Millisecond, "": 5 * time.Millisecond, "free/a": time.Second, "free/b": time.Second,
+			"acme": 100 * time.Millisecond, "beta": 5 * time.Millisecond, "": 5 * time.Millisecond, "free/a": 400 * time.Millisecond, "free/b": 400 * time.Millisecond,
 		} {
 			go func() {
 				defer func() { ended <- struct{}{} }()
@@ -180,12 +180,12 @@ func TestTop(t *testing.T) {
 		for i, want := range []struct {
 			name         string
 			demand, used float64
-		}{{"", 200, 48}, {"beta", 40, 40}, {"acme", 10, 10}, {"free/*", 2, 2}} {
+		}{{"", 200, 42}, {"beta", 40, 40}, {"acme", 10, 10}, {"free/*", 5, 5}} {
 			tag := is.Tags[i]
 			require.Equal(t, want.name, tag.Tag)
 			require.Equal(t, want.name == "free/*", tag.Pattern)
-			require.InDelta(t, want.demand, tag.Demand, 0.3*want.demand, want.name)
-			require.InDelta(t, want.used, tag.Used, 0.2*want.used, want.name)
+			require.InDelta(t, want.demand, tag.Demand, 0.4*want.demand, want.name)
+			require.InDelta(t, want.used, tag.Used, 0.4*want.used, want.name)
 		}
 		out, err = newTerminal(store, "NUMATHROTTLE_POOL=p").run(t, "top")
 		require.NoError(t, err)
