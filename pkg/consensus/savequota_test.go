@@ -3,6 +3,9 @@ package consensus_test
 import (
 	"context"
 	"fmt"
+	"io"
+	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -114,6 +117,49 @@ func TestMemberCarriesTags(t *testing.T) {
 		require.Len(t, consensus.BusiestTags(v.Roster, []string{"acme"}), 2)
 		require.Equal(t, consensus.QuotaHash(v.Roster[0]), consensus.QuotaHash(v.Roster[1]))
 		require.NotEmpty(t, consensus.QuotaHash(v.Roster[0]))
+	})
+}
+
+// Processors of different quotas are named, in the log and to operators; a change of the pool is no difference.
+func TestQuotasThatDisagreeAreNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		var log strings.Builder
+		join := func(id string, to io.Writer, reserved int) *consensus.Member {
+			drop := slog.HandlerOptions{Level: slog.LevelInfo, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+				if a.Key == slog.TimeKey {
+					return slog.Attr{}
+				}
+				return a
+			}}
+			m, err := consensus.Join(t.Context(), store, "pool", consensus.WithID(id), consensus.WithLogger(slog.New(slog.NewTextHandler(to, &drop))))
+			require.NoError(t, err)
+			th, err := throttle.New(throttle.Limit{Max: 100}, throttle.WithSharer(m), throttle.WithQuotas(throttle.Quotas{
+				Tags: map[string]throttle.Quota{"acme": {Reserved: reserved}},
+			}), throttle.OnClose(m.Leave))
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, th.Close()) })
+			return m
+		}
+		a := join("a", &log, 30)
+		join("b", io.Discard, 30)
+		time.Sleep(30 * time.Second)
+		require.NoError(t, consensus.SaveQuota(t.Context(), store, "pool", "acme", &throttle.Quota{Reserved: 5}, false))
+		time.Sleep(5 * time.Second)
+		require.NotContains(t, log.String(), "disagree")
+		require.Empty(t, consensus.Disagreement(overview(t, store).Settings, false))
+
+		join("c", io.Discard, 40)
+		time.Sleep(5 * time.Second)
+		settings := overview(t, store).Settings
+		require.Len(t, settings, 2)
+		require.NotEmpty(t, settings[0].Quotas)
+		require.NotEqual(t, settings[0].Quotas, settings[1].Quotas)
+		text := consensus.Disagreement(settings, false)
+		require.Contains(t, text, "100 per 1s, quotas "+consensus.QuotaHash(a.View().Roster[0])+" (a, b)")
+		require.Contains(t, text, "100 per 1s, quotas "+consensus.QuotaHash(a.View().Roster[2])+" (c)")
+		require.Contains(t, log.String(), "level=WARN msg=\"processors of the pool have settings that disagree\"")
+		require.Contains(t, log.String(), text)
 	})
 }
 

@@ -2,6 +2,7 @@ package consensus
 
 import (
 	"cmp"
+	"encoding/binary"
 	"fmt"
 	"slices"
 
@@ -142,12 +143,24 @@ func PlanTags(roster []RosterRow, q quota.Quotas, most float64) []TagUse {
 
 // QuotaHash returns the hash of the quotas that a processor is configured with, of 8 hex digits; empty when it has none. Processors
 // of a pool should have the same.
-func QuotaHash(row RosterRow) string {
-	r, ok := unpackBusy(row.Busy)
-	if !ok {
+func QuotaHash(row RosterRow) string { return quotaSumOf(row.Busy).String() }
+
+// A quotaSum is the hash of a processor's quotas plus one; 0: it has none.
+type quotaSum int64
+
+// quotaSumOf reads no more of a RosterRow.Busy than it needs, for it is asked of each row at each sync.
+func quotaSumOf(busy string) quotaSum {
+	if len(busy) < busyHead || busy[0] != busyForm {
+		return 0
+	}
+	return quotaSum(binary.BigEndian.Uint32([]byte(busy[6:10]))) + 1
+}
+
+func (s quotaSum) String() string {
+	if s == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%08x", r.hash)
+	return fmt.Sprintf("%08x", int64(s-1))
 }
 
 // ReservedRate returns what a processor's quotas in force reserve together, in tokens per second, to about a thousandth;
