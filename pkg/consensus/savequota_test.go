@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -160,6 +161,48 @@ func TestQuotasThatDisagreeAreNamed(t *testing.T) {
 		require.Contains(t, text, "100 per 1s, quotas "+consensus.QuotaHash(a.View().Roster[2])+" (c)")
 		require.Contains(t, log.String(), "level=WARN msg=\"processors of the pool have settings that disagree\"")
 		require.Contains(t, log.String(), text)
+	})
+}
+
+// A member logs what the targets of its tags are worked out from, if its logger wants to know, and shows it.
+func TestMemberLogsTargets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		var log strings.Builder
+		logger := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		m, err := consensus.Join(t.Context(), store, "pool", consensus.WithID("a"), consensus.WithLogger(logger))
+		require.NoError(t, err)
+		th, err := throttle.New(throttle.Limit{Max: 100}, throttle.WithSharer(m), throttle.OnClose(m.Leave), throttle.WithQuotas(throttle.Quotas{
+			Tags:  map[string]throttle.Quota{"acme": {Reserved: 30, Total: 50, Weight: 3, Class: throttle.Batch}, "idle": {Reserved: 9}},
+			Match: []throttle.QuotaPattern{{Tag: "free/*", Quota: throttle.Quota{Total: 70, Weight: 2}}},
+		}))
+		require.NoError(t, err)
+		defer func() { require.NoError(t, th.Close()) }()
+		time.Sleep(20 * time.Second)
+		log.Reset()
+		for range 200 {
+			th.ForTag("acme").TryAcquire(10)
+			th.ForTag("free/a").TryAcquire(1)
+			time.Sleep(100 * time.Millisecond)
+		}
+		views := map[string]consensus.TagView{}
+		for _, v := range m.View().Tags {
+			views[v.Tag] = v
+		}
+		acme := views["acme"]
+		require.InDelta(t, 50, acme.Asked, 1, "no more than the total")
+		acme.Asked, acme.Demand, acme.Used, acme.Target, acme.Rate, acme.InHand = 0, 0, 0, 0, 0, 0
+		require.Equal(t, consensus.TagView{Tag: "acme", Named: true, Reserved: 30, Total: 50, Weight: 3, Class: throttle.Batch, By: acme.By, Lacks: acme.Lacks}, acme)
+		require.False(t, views["free/a"].Named)
+		require.Zero(t, views["free/a"].Total, "each tag of a pattern has its own")
+		require.Equal(t, 2, views["free/a"].Weight)
+		require.InDelta(t, 10, views["free/a"].Asked, 2)
+
+		lines := strings.Split(log.String(), "\n")
+		lines = slices.DeleteFunc(lines, func(line string) bool { return !strings.Contains(line, `msg="the target of a tag"`) })
+		require.Len(t, lines, 4, "every five seconds, of one tag")
+		require.Regexp(t, `level=DEBUG .* tag=acme demand=\S+ demandHere=\S+ usedHere=\S+ reserved=30 total=50 limiting=0 weight=3 class=batch target=\S+ by=\S+ `+
+			`rateHere=\S+ inHand=\d+ spent=0 budget=0 lacks=`, lines[3])
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/numaproj-contrib/numathrottle/internal/fairtags"
@@ -26,7 +27,19 @@ type TagView struct {
 	InHand, Spent, Budget int64
 	// Lacks is why the store gave less than was asked for; empty when it gave all.
 	Lacks limit.Reason
+	// Named says that it has a quota by its name, or is all tags without one. The other tags go by a pattern, and what follows is
+	// that of all tags of the pattern together.
+	Named bool
+	// What Target is worked out from: Asked is the demand over the whole pool, as far as processors tell it, Reserved and Total are
+	// those of the quota in force, and Limiting is what the called service takes of the tag. 0: none. Rate is the part of Target
+	// that this processor should get while others lack tokens.
+	Asked, Reserved, Total, Limiting, Rate float64
+	Weight                                 int
+	Class                                  quota.Class
 }
+
+// inUse tells whether the tag asks for something, or has something.
+func (v *TagView) inUse() bool { return v.Demand > 0 || v.Used > 0 || v.InHand > 0 || v.Lacks != "" }
 
 // tagViews lists this processor's tags by name.
 func (p *Processor) tagViews() (out []TagView) {
@@ -39,9 +52,31 @@ func (p *Processor) tagViews() (out []TagView) {
 		if v.Spent, v.Budget = a.nearest(); a.exhausted() {
 			v.By = "budget"
 		}
+		p.tags.inputs(a, &v)
 		out = append(out, v)
 	}
 	return out
+}
+
+// inputs fills in what the target of a tag is worked out from.
+func (t *tagging) inputs(a *tagAccount, v *TagView) {
+	v.Named, v.Rate, v.Weight, v.Class = a.pattern == 0, a.rate, a.quota.Weight, a.quota.Class
+	k, ok := t.policy.index[termKey(a, &t.book.quotas)]
+	if !ok {
+		return
+	}
+	terms := &t.policy.terms[k]
+	v.Reserved, v.Total, v.Limiting = terms.Reserved, noneIfEndless(terms.Total), noneIfEndless(terms.Limiting)
+	if k < len(t.policy.plan.Targets) {
+		v.Asked = t.policy.plan.Targets[k].Demand
+	}
+}
+
+func noneIfEndless(rate float64) float64 {
+	if math.IsInf(rate, 1) {
+		return 0
+	}
+	return rate
 }
 
 // A TagUse is what the processors of a pool tell of one tag.

@@ -35,6 +35,8 @@ type tag struct {
 	pace  pace
 	grant TagGrant // the last one of the pool, or what was planned without it
 	told  TagReport
+	// demand and use are those of the last look of the plan, in tokens per second.
+	demand, use float64
 
 	// Guarded by the Throttle's lock.
 	lane lanes.Lane
