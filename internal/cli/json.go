@@ -57,6 +57,7 @@ type freeze struct {
 type setting struct {
 	rate
 	Counts     bool     `json:"counts"`
+	Quotas     string   `json:"quotas,omitempty"` // a hash of them; without: none
 	Processors []string `json:"processors"`
 }
 
@@ -100,7 +101,7 @@ func newStatus(o *consensus.Overview) status {
 	}
 	for i := range o.Settings {
 		set := &o.Settings[i]
-		s.Settings = append(s.Settings, setting{*rateOf(set.Max, set.Per, set.Hard, set.Slots), set.Counts, set.IDs})
+		s.Settings = append(s.Settings, setting{*rateOf(set.Max, set.Per, set.Hard, set.Slots), set.Counts, set.Quotas, set.IDs})
 	}
 	for i := range o.Processors {
 		p := &o.Processors[i]

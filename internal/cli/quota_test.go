@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"strings"
 	"testing"
@@ -23,7 +24,8 @@ func withQuotas(t *testing.T, f func(t *testing.T, store consensus.Store, th *th
 		member, err := consensus.Join(t.Context(), store, "p", consensus.WithID("a"), consensus.WithLogger(slog.New(slog.DiscardHandler)))
 		require.NoError(t, err)
 		th, err := throttle.New(throttle.Limit{Max: 100}, throttle.WithSharer(member), throttle.WithQuotas(throttle.Quotas{
-			Tags: map[string]throttle.Quota{"acme": {Reserved: 30}, "beta": {Total: 40}},
+			Tags:  map[string]throttle.Quota{"acme": {Reserved: 30}, "beta": {Total: 40}},
+			Match: []throttle.QuotaPattern{{Tag: "free/*", Quota: throttle.Quota{Total: 20}}},
 		}))
 		require.NoError(t, err)
 		defer func() {
@@ -129,18 +131,20 @@ func TestQuotaFaults(t *testing.T) {
 	require.JSONEq(t, `{"pool":"p","tags":{},"other":null,"reserved":null}`, out)
 }
 
-// The busiest tags come first, with what they ask for, what they should get, and why.
+// The busiest tags come first, with what they ask for, what they use of it, what they should get, and why. Those of a pattern are one.
 func TestTop(t *testing.T) {
 	withQuotas(t, func(t *testing.T, store consensus.Store, th *throttle.Throttle) {
 		tm := newTerminal(store, "NUMATHROTTLE_POOL=p", "NUMATHROTTLE_MAX=100",
-			"NUMATHROTTLE_QUOTAS={tags: {acme: {reserved: 30}, beta: {total: 40}}}")
+			"NUMATHROTTLE_QUOTAS={tags: {acme: {reserved: 30}, beta: {total: 40}}, match: [{tag: free/*, total: 20}]}")
 		out, err := tm.run(t, "top")
 		require.NoError(t, err)
 		require.Equal(t, "p: 30 of 100 tokens per second are reserved\nno tag asks for anything\n", out)
 
 		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan struct{}, 3)
-		for tag, each := range map[string]time.Duration{"acme": 100 * time.Millisecond, "beta": 5 * time.Millisecond, "": 5 * time.Millisecond} {
+		ended := make(chan struct{}, 5)
+		for tag, each := range map[string]time.Duration{
+			"acme": 100 * time.Millisecond, "beta": 5 * time.Millisecond, "": 5 * time.Millisecond, "free/a": 400 * time.Millisecond, "free/b": 400 * time.Millisecond,
+		} {
 			go func() {
 				defer func() { ended <- struct{}{} }()
 				l := th.ForTag(tag)
@@ -152,7 +156,7 @@ func TestTop(t *testing.T) {
 		}
 		defer func() {
 			stop()
-			for range 3 {
+			for range 5 {
 				<-ended
 			}
 		}()
@@ -160,18 +164,29 @@ func TestTop(t *testing.T) {
 		out, err = tm.run(t, "top")
 		require.NoError(t, err)
 		lines := strings.Split(out, "\n")
-		require.Equal(t, []string{"TAG", "DEMAND", "TARGET", "LIMITED", "BY", "PROCESSORS"}, strings.Fields(lines[2]))
+		require.Equal(t, []string{"TAG", "DEMAND", "USED", "TARGET", "LIMITED", "BY", "PROCESSORS"}, strings.Fields(lines[2]))
 		var tags, by []string
-		for _, line := range lines[3:6] {
-			fields := strings.Fields(strings.ReplaceAll(line, "(all others)", "other"))
-			tags, by = append(tags, fields[0]), append(by, fields[3])
+		for _, line := range lines[3:7] {
+			fields := strings.Fields(strings.ReplaceAll(strings.ReplaceAll(line, "(all others)", "other"), " (pattern)", ""))
+			tags, by = append(tags, fields[0]), append(by, fields[4])
 		}
-		require.Equal(t, []string{"other", "beta", "acme"}, tags, out)
-		require.Equal(t, []string{"limit", "total", "demand"}, by, out)
+		require.Equal(t, []string{"other", "beta", "acme", "free/*"}, tags, out)
+		require.Equal(t, []string{"limit", "total", "demand", "demand"}, by, out)
 
 		out, err = tm.run(t, "top", "--json")
 		require.NoError(t, err)
-		require.Contains(t, out, `"tag":"beta","demand":`)
+		var is struct{ Tags []tagUse }
+		require.NoError(t, json.Unmarshal([]byte(out), &is))
+		for i, want := range []struct {
+			name         string
+			demand, used float64
+		}{{"", 200, 42}, {"beta", 40, 40}, {"acme", 10, 10}, {"free/*", 5, 5}} {
+			tag := is.Tags[i]
+			require.Equal(t, want.name, tag.Tag)
+			require.Equal(t, want.name == "free/*", tag.Pattern)
+			require.InDelta(t, want.demand, tag.Demand, 0.6*want.demand, want.name)
+			require.InDelta(t, want.used, tag.Used, 0.6*want.used, want.name)
+		}
 		out, err = newTerminal(store, "NUMATHROTTLE_POOL=p").run(t, "top")
 		require.NoError(t, err)
 		require.Contains(t, out, "#", "names that are not known are hashes")
@@ -179,4 +194,21 @@ func TestTop(t *testing.T) {
 		require.NoError(t, err)
 		require.Contains(t, out, "beta")
 	})
+}
+
+// A watch of the tags goes on until it is interrupted, below a clock.
+func TestTopWatch(t *testing.T) {
+	withQuotas(t, func(t *testing.T, store consensus.Store, _ *throttle.Throttle) {
+		ctx, stop := context.WithTimeout(t.Context(), 2500*time.Millisecond)
+		defer stop()
+		tm := newTerminal(store, "NUMATHROTTLE_POOL=p")
+		require.NoError(t, tm.Run(ctx, []string{"top", "--watch", "--every=1s"}))
+		require.Equal(t, 3, strings.Count(tm.out.String(), "no tag asks for anything"), tm.out.String())
+		require.Equal(t, 3, strings.Count(tm.out.String(), ", every 1s\n\np: "), tm.out.String())
+
+		_, err := tm.run(t, "top", "--watch", "--every=1ms")
+		require.ErrorContains(t, err, `every is "1ms" (--every), allowed: a duration`)
+	})
+	_, err := newTerminal(memstore.New(), "NUMATHROTTLE_POOL=p").run(t, "top", "--watch")
+	require.ErrorIs(t, err, consensus.ErrNoPool, "a fault at the start ends it")
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -10,7 +11,6 @@ import (
 
 	ucli "github.com/urfave/cli/v3"
 
-	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -26,11 +26,10 @@ func (c *CLI) topCommand() *ucli.Command {
 		Usage:     "show the busiest tags of a pool, and what limits them",
 		ArgsUsage: "[TAG ...]",
 		Description: "Processors tell hashes of tags, and no names. Those of the command's own setting quotas, of what quota set has changed, and TAGs " +
-			"are known; others show as hashes. Targets are those of the same quotas.",
-		Flags: []ucli.Flag{
-			&ucli.BoolFlag{Name: jsonName, Usage: "print a line of JSON"},
-			&ucli.BoolFlag{Name: allName, Usage: fmt.Sprintf("all of them, not only the %d busiest", topTags)},
-		},
+			"are known; others show as hashes. So give it the file of the processors with --config. Tags that go by a pattern are one line. " +
+			"Targets are those of the same quotas.",
+		Flags: append(append(outputFlags("a line of JSON"), watchFlags()...),
+			&ucli.BoolFlag{Name: allName, Usage: fmt.Sprintf("all of them, not only the %d busiest", topTags)}),
 		ArgValidator: func(context.Context, *ucli.Command) error { return nil }, // tags
 		Action:       c.top,
 	}
@@ -41,47 +40,57 @@ type tagUse struct {
 	Tag        string  `json:"tag"`            // empty: all without a quota of their own
 	Hash       string  `json:"hash,omitempty"` // of a name that is not known
 	Unnamed    bool    `json:"unnamed,omitempty"`
+	Pattern    bool    `json:"pattern,omitempty"` // tag is one: all tags that go by it
 	Demand     float64 `json:"demand"`
+	Used       float64 `json:"used"` // of the demand
 	Target     float64 `json:"target"`
 	By         string  `json:"by,omitempty"`
 	Processors int     `json:"processors"`
 }
 
 func (c *CLI) top(ctx context.Context, cmd *ucli.Command) error {
-	return c.onPool(ctx, cmd, func(ctx context.Context, s *access) error {
-		changes, err := consensus.LoadQuotas(ctx, s.store, s.pool)
-		if err != nil {
-			return err
-		}
-		o, err := consensus.LoadOverview(ctx, s.store, s.pool)
-		if err != nil {
-			return err
-		}
-		_, roster, err := pooldoc.Load(ctx, s.store, s.pool)
-		if err != nil {
-			return err
-		}
-		uses := tagUses(roster, &o, s.inForce(&changes, cmd.Args().Slice()))
-		more := 0
-		if !cmd.Bool(allName) && len(uses) > topTags {
-			uses, more = uses[:topTags], len(uses)-topTags
-		}
-		var page bytes.Buffer
-		if cmd.Bool(jsonName) {
-			err = writeJSON(&page, struct {
-				Pool     string        `json:"pool"`
-				Reserved *reservedJSON `json:"reserved"`
-				Tags     []tagUse      `json:"tags"`
-				More     int           `json:"more"`
-			}{s.pool, reservedOf(&o).json(), uses, more})
-		} else {
-			writeTop(&page, s.pool, reservedOf(&o), uses, more)
-		}
-		if err == nil {
-			_, err = page.WriteTo(c.Out)
-		}
+	out, err := c.newPager(cmd)
+	if err != nil {
 		return err
+	}
+	s, err := c.connect(ctx, cmd)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = s.store.Close() }() // nothing was changed
+	return out.run(ctx, func(ctx context.Context) error {
+		err := s.call(ctx, func(ctx context.Context) error { return s.showTop(ctx, out, cmd.Args().Slice(), cmd.Bool(allName)) })
+		return s.suggest(ctx, s.pool, err)
 	})
+}
+
+// showTop prints the busiest tags once. names are those to look for beside the known ones.
+func (s *access) showTop(ctx context.Context, out *pager, names []string, all bool) error {
+	changes, err := consensus.LoadQuotas(ctx, s.store, s.pool)
+	if err != nil {
+		return err
+	}
+	o, err := consensus.LoadOverview(ctx, s.store, s.pool)
+	if err != nil {
+		return err
+	}
+	uses := tagUses(&o, s.inForce(&changes, names))
+	more := 0
+	if !all && len(uses) > topTags {
+		uses, more = uses[:topTags], len(uses)-topTags
+	}
+	var page bytes.Buffer
+	if out.json {
+		err = writeJSON(&page, struct {
+			Pool     string        `json:"pool"`
+			Reserved *reservedJSON `json:"reserved"`
+			Tags     []tagUse      `json:"tags"`
+			More     int           `json:"more"`
+		}{s.pool, reservedOf(&o).json(), uses, more})
+	} else {
+		writeTop(&page, s.pool, reservedOf(&o), uses, more)
+	}
+	return errors.Join(err, out.print(page.String()))
 }
 
 // inForce are the quotas that processors with the command's settings go by, and names without a quota of their own.
@@ -103,12 +112,18 @@ func (s *access) inForce(changes *consensus.QuotaChanges, names []string) thrott
 }
 
 // tagUses are the tags of a pool, the busiest first.
-func tagUses(roster []consensus.RosterRow, o *consensus.Overview, q throttle.Quotas) []tagUse {
+func tagUses(o *consensus.Overview, q throttle.Quotas) []tagUse {
 	uses := []tagUse{}
 	limit := reservedOf(o).limit
+	roster := make([]consensus.RosterRow, len(o.Processors))
+	for i := range roster {
+		roster[i] = o.Processors[i].RosterRow
+	}
 	for _, u := range consensus.PlanTags(roster, q.WithDefaults(o.Per), limit) {
-		use := tagUse{Tag: u.Tag, Unnamed: u.Unnamed, Demand: u.Demand, Target: u.Target, By: u.By, Processors: u.Processors}
-		named := u.Tag != "" || u.Key == 0 && !u.Unnamed
+		use := tagUse{
+			Tag: u.Tag, Unnamed: u.Unnamed, Pattern: u.Pattern, Demand: u.Demand, Used: u.Used, Target: u.Target, By: u.By, Processors: u.Processors,
+		}
+		named := (u.Tag != "" || u.Key == 0 && !u.Unnamed) && !u.Pattern
 		if _, own := q.Find(u.Tag); named && u.By == "demand" && own.Total > 0 && u.Target <= 1.01*u.Demand {
 			use.By = "total" // a processor tells no demand above it
 		}
@@ -127,7 +142,7 @@ func writeTop(out io.Writer, pool string, r reserved, uses []tagUse, more int) {
 		return
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "\nTAG\tDEMAND\tTARGET\tLIMITED BY\tPROCESSORS")
+	_, _ = fmt.Fprintln(table, "\nTAG\tDEMAND\tUSED\tTARGET\tLIMITED BY\tPROCESSORS")
 	for i := range uses {
 		u := &uses[i]
 		name := printable(u.Tag)
@@ -136,6 +151,8 @@ func writeTop(out io.Writer, pool string, r reserved, uses []tagUse, more int) {
 			name = "(not told by name)"
 		case u.Hash != "":
 			name = "#" + u.Hash
+		case u.Pattern:
+			name += " (pattern)"
 		case u.Tag == "":
 			name = "(all others)"
 		}
@@ -143,7 +160,7 @@ func writeTop(out io.Writer, pool string, r reserved, uses []tagUse, more int) {
 		if u.By != "" {
 			target, by = fmt.Sprintf("%.4g/s", u.Target), u.By
 		}
-		_, _ = fmt.Fprintf(table, "%s\t%.4g/s\t%s\t%s\t%d\n", name, u.Demand, target, by, u.Processors)
+		_, _ = fmt.Fprintf(table, "%s\t%.4g/s\t%.3g/s\t%s\t%s\t%d\n", name, u.Demand, u.Used, target, by, u.Processors)
 	}
 	_ = table.Flush()
 	if more > 0 {

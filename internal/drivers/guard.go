@@ -82,7 +82,7 @@ type Guarded struct {
 var (
 	_ driver.Pusher     = (*Guarded)(nil)
 	_ driver.Lister     = (*Guarded)(nil)
-	_ driver.TillReader = (*Guarded)(nil)
+	_ driver.TillSetter = (*Guarded)(nil)
 )
 
 // Sync implements consensus.Store.
@@ -151,6 +151,15 @@ func (g *Guarded) Tills(ctx context.Context, pool string) ([]driver.Till, error)
 	}
 	tills, err := store.Tills(ctx, pool)
 	return tills, g.Secrets.Clean(err)
+}
+
+// SetSpent implements driver.TillSetter.
+func (g *Guarded) SetSpent(ctx context.Context, pool string, r driver.SpentReport) error {
+	store, ok := g.Store.(driver.TillSetter)
+	if !ok {
+		return driver.ErrNoTills
+	}
+	return g.Secrets.Clean(store.SetSpent(ctx, pool, r))
 }
 
 // Close implements consensus.Store.

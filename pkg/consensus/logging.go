@@ -22,9 +22,10 @@ type logbook struct {
 	remind    time.Time // when the loss is logged next
 	frozen    bool      // a freeze was logged
 	replaced  bool
-	quotas    bool   // a document of quotas that cannot be read was logged
-	hasJoined bool   // the store has answered before
-	settings  string // that disagreed when it was logged last
+	quotas    bool      // a document of quotas that cannot be read was logged
+	hasJoined bool      // the store has answered before
+	settings  string    // that disagreed when it was logged last
+	targets   time.Time // when the targets of tags may be logged next
 }
 
 // A situation is a Processor after a sync, as far as it is logged.
@@ -154,6 +155,44 @@ func frozenLine(s *situation, first bool) logLine {
 	return line
 }
 
+// Bounds of what is logged of the targets of tags.
+const (
+	targetsEvery   = 5 * time.Second
+	mostTagTargets = 100
+)
+
+// tagTargets returns a line for each tag with a quota by name that is in use, with all that its target is worked out from: at most
+// every five seconds, and of the first hundred by name.
+func (b *logbook) tagTargets(now time.Time, tags func() []TagView) []logLine {
+	if now.Before(b.targets) {
+		return nil
+	}
+	b.targets = now.Add(targetsEvery)
+	var lines []logLine
+	for _, v := range tags() {
+		if len(lines) == mostTagTargets {
+			break
+		}
+		if v.Named && v.inUse() {
+			lines = append(lines, logLine{slog.LevelDebug, "the target of a tag", v.attributes()})
+		}
+	}
+	return lines
+}
+
+// attributes are what a line says of a tag. Rates are in tokens per second.
+func (v *TagView) attributes() []any {
+	tag := v.Tag
+	if tag == "" {
+		tag = "other"
+	}
+	return []any{
+		"tag", tag, "demand", v.Asked, "demandHere", v.Demand, "usedHere", v.Used, "reserved", v.Reserved, "total", v.Total, "limiting", v.Taken, "limitingHere", v.Limiting,
+		"weight", v.Weight, "class", v.Class, "target", v.Target, "by", v.By, "rateHere", v.Rate, "inHand", v.InHand,
+		"spent", v.Spent, "budget", v.Budget, "lacks", v.Lacks,
+	}
+}
+
 // explain says in words why a pool is frozen.
 func explain(c FreezeCause) string {
 	switch c {
@@ -177,7 +216,11 @@ func (m *Member) report(err error) {
 		return
 	}
 	now := m.p.situation(m.now(), err)
-	for _, l := range m.logbook.observe(time.Now(), &now) {
+	lines := m.logbook.observe(time.Now(), &now)
+	if m.log.Enabled(context.Background(), slog.LevelDebug) {
+		lines = append(lines, m.logbook.tagTargets(time.Now(), m.p.tagViews)...)
+	}
+	for _, l := range lines {
 		m.log.Log(context.Background(), l.level, l.message, l.args...) //nolint:sloglint // the logbook picks from constants
 	}
 }

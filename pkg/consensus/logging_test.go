@@ -3,12 +3,15 @@ package consensus
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/quota"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -36,6 +39,38 @@ func repeat(n int, s situation) []situation {
 		all[i] = s
 	}
 	return all
+}
+
+// The targets of tags with a quota by name are logged with what they come from, at most every five seconds, and never so many that a
+// log is nothing else.
+func TestTargetsOfTagsAreLogged(t *testing.T) {
+	var b logbook
+	now := time.Unix(1000, 0)
+	acme := TagView{
+		Tag: "acme", Named: true, Demand: 3, Used: 2, Asked: 30, Reserved: 20, Total: 40, Taken: 35, Limiting: 4, Rate: 3.5, Weight: 7, Class: "batch",
+		Target: 25, By: "class", InHand: 6, Spent: 8, Budget: 9, Lacks: "quota",
+	}
+	views := []TagView{{Tag: "", Named: true, Demand: 1}, acme, {Tag: "free/x", Demand: 5}, {Tag: "idle", Named: true, Target: 9}}
+	lines := b.tagTargets(now, func() []TagView { return views })
+	require.Len(t, lines, 2, "neither what goes by a pattern nor what is idle")
+	require.Equal(t, logLine{slog.LevelDebug, "the target of a tag", []any{
+		"tag", "acme", "demand", 30.0, "demandHere", 3.0, "usedHere", 2.0, "reserved", 20.0, "total", 40.0, "limiting", 35.0, "limitingHere", 4.0, "weight", 7,
+		"class", quota.Class("batch"), "target", 25.0, "by", "class", "rateHere", 3.5, "inHand", int64(6), "spent", int64(8), "budget", int64(9),
+		"lacks", limit.ReasonQuota,
+	}}, lines[1])
+	require.Equal(t, "other", lines[0].args[1])
+	for range 4 {
+		now = now.Add(time.Second)
+		require.Empty(t, b.tagTargets(now, func() []TagView { return views }))
+	}
+	now = now.Add(time.Second)
+	require.Len(t, b.tagTargets(now, func() []TagView { return views }), 2)
+
+	many := make([]TagView, 3*mostTagTargets)
+	for i := range many {
+		many[i] = acme
+	}
+	require.Len(t, b.tagTargets(now.Add(time.Minute), func() []TagView { return many }), mostTagTargets)
 }
 
 func TestALossOfTheStoreIsSaidWhenItBeginsAndEnds(t *testing.T) {

@@ -3,6 +3,10 @@ package consensus_test
 import (
 	"context"
 	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -114,6 +118,91 @@ func TestMemberCarriesTags(t *testing.T) {
 		require.Len(t, consensus.BusiestTags(v.Roster, []string{"acme"}), 2)
 		require.Equal(t, consensus.QuotaHash(v.Roster[0]), consensus.QuotaHash(v.Roster[1]))
 		require.NotEmpty(t, consensus.QuotaHash(v.Roster[0]))
+	})
+}
+
+// Processors of different quotas are named, in the log and to operators; a change of the pool is no difference.
+func TestQuotasThatDisagreeAreNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		var log strings.Builder
+		join := func(id string, to io.Writer, reserved int) *consensus.Member {
+			drop := slog.HandlerOptions{Level: slog.LevelInfo, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+				if a.Key == slog.TimeKey {
+					return slog.Attr{}
+				}
+				return a
+			}}
+			m, err := consensus.Join(t.Context(), store, "pool", consensus.WithID(id), consensus.WithLogger(slog.New(slog.NewTextHandler(to, &drop))))
+			require.NoError(t, err)
+			th, err := throttle.New(throttle.Limit{Max: 100}, throttle.WithSharer(m), throttle.WithQuotas(throttle.Quotas{
+				Tags: map[string]throttle.Quota{"acme": {Reserved: reserved}},
+			}), throttle.OnClose(m.Leave))
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, th.Close()) })
+			return m
+		}
+		a := join("a", &log, 30)
+		join("b", io.Discard, 30)
+		time.Sleep(30 * time.Second)
+		require.NoError(t, consensus.SaveQuota(t.Context(), store, "pool", "acme", &throttle.Quota{Reserved: 5}, false))
+		time.Sleep(5 * time.Second)
+		require.NotContains(t, log.String(), "disagree")
+		require.Empty(t, consensus.Disagreement(overview(t, store).Settings, false))
+
+		join("c", io.Discard, 40)
+		time.Sleep(5 * time.Second)
+		settings := overview(t, store).Settings
+		require.Len(t, settings, 2)
+		require.NotEmpty(t, settings[0].Quotas)
+		require.NotEqual(t, settings[0].Quotas, settings[1].Quotas)
+		text := consensus.Disagreement(settings, false)
+		require.Contains(t, text, "100 per 1s, quotas "+consensus.QuotaHash(a.View().Roster[0])+" (a, b)")
+		require.Contains(t, text, "100 per 1s, quotas "+consensus.QuotaHash(a.View().Roster[2])+" (c)")
+		require.Contains(t, log.String(), "level=WARN msg=\"processors of the pool have settings that disagree\"")
+		require.Contains(t, log.String(), text)
+	})
+}
+
+// A member logs what the targets of its tags are worked out from, if its logger wants to know, and shows it.
+func TestMemberLogsTargets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		var log strings.Builder
+		logger := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		m, err := consensus.Join(t.Context(), store, "pool", consensus.WithID("a"), consensus.WithLogger(logger))
+		require.NoError(t, err)
+		th, err := throttle.New(throttle.Limit{Max: 100}, throttle.WithSharer(m), throttle.OnClose(m.Leave), throttle.WithQuotas(throttle.Quotas{
+			Tags:  map[string]throttle.Quota{"acme": {Reserved: 30, Total: 50, Weight: 3, Class: throttle.Batch}, "idle": {Reserved: 9}},
+			Match: []throttle.QuotaPattern{{Tag: "free/*", Quota: throttle.Quota{Total: 70, Weight: 2}}},
+		}))
+		require.NoError(t, err)
+		defer func() { require.NoError(t, th.Close()) }()
+		time.Sleep(20 * time.Second)
+		log.Reset()
+		for range 200 {
+			th.ForTag("acme").TryAcquire(10)
+			th.ForTag("free/a").TryAcquire(1)
+			time.Sleep(100 * time.Millisecond)
+		}
+		views := map[string]consensus.TagView{}
+		for _, v := range m.View().Tags {
+			views[v.Tag] = v
+		}
+		acme := views["acme"]
+		require.InDelta(t, 50, acme.Asked, 1, "no more than the total")
+		acme.Asked, acme.Demand, acme.Used, acme.Target, acme.Rate, acme.InHand = 0, 0, 0, 0, 0, 0
+		require.Equal(t, consensus.TagView{Tag: "acme", Named: true, Reserved: 30, Total: 50, Weight: 3, Class: throttle.Batch, By: acme.By, Lacks: acme.Lacks}, acme)
+		require.False(t, views["free/a"].Named)
+		require.Zero(t, views["free/a"].Total, "each tag of a pattern has its own")
+		require.Equal(t, 2, views["free/a"].Weight)
+		require.InDelta(t, 10, views["free/a"].Asked, 2)
+
+		lines := strings.Split(log.String(), "\n")
+		lines = slices.DeleteFunc(lines, func(line string) bool { return !strings.Contains(line, `msg="the target of a tag"`) })
+		require.Len(t, lines, 4, "every five seconds, of one tag")
+		require.Regexp(t, `level=DEBUG .* tag=acme demand=\S+ demandHere=\S+ usedHere=\S+ reserved=30 total=50 limiting=0 limitingHere=0 weight=3 class=batch target=\S+ by=\S+ `+
+			`rateHere=\S+ inHand=\d+ spent=0 budget=0 lacks=`, lines[3])
 	})
 }
 

@@ -21,6 +21,9 @@ type Setting struct {
 	// Counts says that theirs is the limit of the whole pool, unless an override is in force: the lowest one. Calls in
 	// flight have no such limit, for each processor counts its part of its own Slots.
 	Counts bool
+	// Quotas is the hash of the quotas that they are configured with, of 8 hex digits; empty: they have none. Changes of the
+	// pool (SaveQuota) are not in it.
+	Quotas string
 	// IDs are the processors, in rising order.
 	IDs []string
 }
@@ -29,14 +32,20 @@ type Setting struct {
 // lowest limit first. More than one says that settings disagree. Processors that tell none are left out.
 func Settings(roster []RosterRow) []Setting {
 	var list []Setting
+	var quotas []quotaSum // of the list
 	for i := range roster {
 		s, ok := settingOf(roster[i].Note)
 		if !ok {
 			continue
 		}
-		at := slices.IndexFunc(list, func(o Setting) bool { return o.is(&s) })
-		if at < 0 {
-			at, list = len(list), append(list, s)
+		sum := quotaSumOf(roster[i].Busy)
+		at := 0
+		for at < len(list) && (quotas[at] != sum || !list[at].sameLimit(&s)) {
+			at++
+		}
+		if at == len(list) {
+			s.Quotas = sum.String()
+			list, quotas = append(list, s), append(quotas, sum)
 		}
 		list[at].IDs = append(list[at].IDs, roster[i].ID)
 	}
@@ -59,8 +68,8 @@ func settingOf(text string) (s Setting, ok bool) {
 
 func (s *Setting) rate() ceiling.Rate { return ceiling.Rate{Max: int64(s.Max), Per: s.Per} }
 
-// is tells whether two settings are the same, whoever has them.
-func (s *Setting) is(o *Setting) bool {
+// sameLimit tells whether two settings are the same but for quotas, whoever has them.
+func (s *Setting) sameLimit(o *Setting) bool {
 	return s.Max == o.Max && s.Per == o.Per && s.Hard == o.Hard && s.Slots == o.Slots
 }
 
@@ -76,10 +85,10 @@ func compareSettings(a, b Setting) int {
 		return 1
 	}
 	hard := map[bool]int{true: 1}
-	return cmp.Or(cmp.Compare(a.Slots, b.Slots), cmp.Compare(a.Per, b.Per), cmp.Compare(hard[a.Hard], hard[b.Hard]))
+	return cmp.Or(cmp.Compare(a.Slots, b.Slots), cmp.Compare(a.Per, b.Per), cmp.Compare(hard[a.Hard], hard[b.Hard]), cmp.Compare(a.Quotas, b.Quotas))
 }
 
-// String returns the settings without who has them, such as "600 per 1m0s, hard".
+// String returns the limit without who has it, such as "600 per 1m0s, hard".
 func (s *Setting) String() string {
 	switch {
 	case s.Slots > 0:
@@ -94,14 +103,23 @@ func (s *Setting) String() string {
 const mostNamed = 3
 
 // Disagreement says in words which settings there are, who has them, and which of them count; empty: there are no
-// two that differ. overridden says that an override is in force.
+// two that differ. overridden says that an override is in force. Quotas are told by their hashes, and only if they differ.
 func Disagreement(settings []Setting, overridden bool) string {
 	if len(settings) < 2 {
 		return ""
 	}
+	var limits, quotas bool // they differ
+	for i := range settings {
+		limits = limits || !settings[i].sameLimit(&settings[0])
+		quotas = quotas || settings[i].Quotas != settings[0].Quotas
+	}
 	var parts []string
 	for i := range settings {
 		s := &settings[i]
+		text := s.String()
+		if quotas {
+			text += ", " + s.quotaText()
+		}
 		names := make([]string, 0, mostNamed+1)
 		for _, id := range s.IDs[:min(len(s.IDs), mostNamed)] {
 			names = append(names, plain(id))
@@ -109,9 +127,24 @@ func Disagreement(settings []Setting, overridden bool) string {
 		if more := len(s.IDs) - mostNamed; more > 0 {
 			names = append(names, fmt.Sprint(more, " more"))
 		}
-		parts = append(parts, s.String()+" ("+strings.Join(names, ", ")+")"+s.effect(overridden))
+		text += " (" + strings.Join(names, ", ") + ")"
+		if limits {
+			text += s.effect(overridden)
+		}
+		parts = append(parts, text)
+	}
+	if quotas {
+		parts = append(parts, "each goes by its own quotas")
 	}
 	return strings.Join(parts, "; ")
+}
+
+// quotaText says which quotas they have.
+func (s *Setting) quotaText() string {
+	if s.Quotas == "" {
+		return "no quotas"
+	}
+	return "quotas " + s.Quotas
 }
 
 // effect says whether a setting counts.

@@ -54,6 +54,33 @@ func TestSettings(t *testing.T) {
 	require.Equal(t, `5 per 1s (a, b, c, 2 more) counts; 6 per 1s ("f\x1b[2J")`, Disagreement(Settings(many), false))
 }
 
+// Quotas that differ are named, with what that means. What a limit counts for is said only if limits differ as well.
+func TestSettingsWithQuotas(t *testing.T) {
+	one, other := packBusy(1, 0xbeef, 0, nil), packBusy(7, 0xffffffff, 9, []busyTag{{key: 1, rate: 3}})
+	const same, fast = "1 0 600 60000000 0 0", "1 0 900 60000000 0 0"
+	for name, c := range map[string]struct {
+		notes, busy []string
+		want        string
+	}{
+		"the same":        {[]string{same, same}, []string{one, packBusy(9, 0xbeef, 5, nil)}, ""},
+		"limits alone":    {[]string{same, fast}, []string{one, one}, "600 per 1m0s (a) counts; 900 per 1m0s (b)"},
+		"quotas alone":    {[]string{same, same, same}, []string{other, one, one}, "600 per 1m0s, quotas 0000beef (b, c); 600 per 1m0s, quotas ffffffff (a); each goes by its own quotas"},
+		"none at one":     {[]string{same, same}, []string{one, ""}, "600 per 1m0s, no quotas (b); 600 per 1m0s, quotas 0000beef (a); each goes by its own quotas"},
+		"limits as well":  {[]string{fast, same}, []string{one, other}, "600 per 1m0s, quotas ffffffff (b) counts; 900 per 1m0s, quotas 0000beef (a); each goes by its own quotas"},
+		"calls in flight": {[]string{"1 n:30", "1 n:30"}, []string{"", ""}, ""},
+		"nonsense":        {[]string{same, same}, []string{"", "x" + one[1:]}, ""},
+	} {
+		rows := rowsOf(c.notes...)
+		for i := range rows {
+			rows[i].Busy = c.busy[i]
+		}
+		require.Equal(t, c.want, Disagreement(Settings(rows), false), name)
+	}
+	rows := rowsOf(same)
+	rows[0].Busy = other
+	require.Equal(t, "ffffffff", Settings(rows)[0].Quotas)
+}
+
 // Every change is logged once, and so is the end of it.
 func TestSettingsAreLogged(t *testing.T) {
 	var b logbook

@@ -17,16 +17,15 @@ import (
 //	2  how much of it is reserved
 //	4  a hash of the quotas that it is configured with
 //	2  what the quotas in force reserve together
-//	6  a bit for each tag that is named, the highest first: the called service refuses its calls, so that it asks for no more
-//	7  for each tag that is named: the first 5 bytes of its key, and 2 for its demand
+//	1  which part of the demand of the tags that are not named is used
+//	8  for each tag that is named: the first 5 bytes of its key, 2 for its demand, and 1 with a bit that the called service refuses its
+//	   calls, so that it asks for no more, and with the part of its demand that is used
 //
-// Rates are in tokens per second; see packRate.
+// Rates are in tokens per second; see packRate. Parts are in 1/127. Who uses what is for operators alone: the policy goes by demand.
 const (
 	busyForm  = 1
-	busyHead  = busySlow + maxBusyTags/8
-	busyEntry = 7
-	// busySlow is where the bits of slow tags begin.
-	busySlow = 12
+	busyHead  = 13
+	busyEntry = 8
 	// maxBusyTags is how many tags are named.
 	maxBusyTags = 48
 	// busyKeyBits is how much of a key is told.
@@ -36,8 +35,8 @@ const (
 // A busyTag is what a processor knows of one of its own tags.
 type busyTag struct {
 	key uint64 // of busyKey
-	// rate is the demand, and reserved how much of it is within what is reserved for the tag.
-	rate, reserved float64
+	// rate is the demand, reserved how much of it is within what is reserved for the tag, and used how much of it is granted.
+	rate, reserved, used float64
 	// limited says that it has a total or a budget, slow that the called service limits it here, to rate.
 	limited, slow bool
 }
@@ -50,8 +49,10 @@ type busyReport struct {
 	promised float64
 	// The keys are those of busyKey.
 	tags               []fairtags.Busy
-	slow               [maxBusyTags]bool // of tags
+	slow               []bool    // of tags
+	uses               []float64 // of tags: what each uses
 	rest, restReserved float64
+	restUsed           float64
 }
 
 // busyKey is what is told of a key. No key but 0, which is all other tags, is told as 0.
@@ -79,24 +80,25 @@ func packBusy(turn byte, hash uint32, promised float64, tags []busyTag) string {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(b.rate, a.rate), cmp.Compare(a.key, b.key))
 	})
 	named := order[:min(len(order), maxBusyTags)]
-	var rest, restReserved float64
+	var rest busyTag
 	for _, t := range order[len(named):] {
-		rest, restReserved = rest+t.rate, restReserved+t.reserved
+		rest.rate, rest.reserved, rest.used = rest.rate+t.rate, rest.reserved+t.reserved, rest.used+t.used
 	}
 	b := append(make([]byte, 0, busyHead+len(named)*busyEntry), busyForm, turn)
-	b = binary.BigEndian.AppendUint16(b, packRate(rest))
-	b = binary.BigEndian.AppendUint16(b, packRate(restReserved))
+	b = binary.BigEndian.AppendUint16(b, packRate(rest.rate))
+	b = binary.BigEndian.AppendUint16(b, packRate(rest.reserved))
 	b = binary.BigEndian.AppendUint32(b, hash)
 	b = binary.BigEndian.AppendUint16(b, packRate(promised))
-	b = append(b, make([]byte, maxBusyTags/8)...)
-	for i, t := range named {
-		if t.slow {
-			b[busySlow+i/8] |= 0x80 >> (i % 8)
-		}
+	b = append(b, packPart(rest.used, rest.rate))
+	for _, t := range named {
 		var key [8]byte
 		binary.BigEndian.PutUint64(key[:], t.key)
 		b = append(b, key[8-busyKeyBits/8:]...)
-		b = binary.BigEndian.AppendUint16(b, packRate(t.rate))
+		part := packPart(t.used, t.rate)
+		if t.slow {
+			part |= slowBit
+		}
+		b = append(binary.BigEndian.AppendUint16(b, packRate(t.rate)), part)
 	}
 	return string(b)
 }
@@ -112,13 +114,14 @@ func unpackBusy(text string) (r busyReport, ok bool) {
 	r.rest = unpackRate(binary.BigEndian.Uint16(b[2:]))
 	r.restReserved = min(unpackRate(binary.BigEndian.Uint16(b[4:])), r.rest)
 	r.promised = unpackRate(binary.BigEndian.Uint16(b[10:]))
-	for i := range r.slow {
-		r.slow[i] = b[busySlow+i/8]&(0x80>>(i%8)) != 0
-	}
+	r.restUsed = unpackPart(b[12], r.rest)
 	for b = b[busyHead:]; len(b) > 0; b = b[busyEntry:] {
 		var key [8]byte
 		copy(key[8-busyKeyBits/8:], b)
-		r.tags = append(r.tags, fairtags.Busy{Key: binary.BigEndian.Uint64(key[:]), Rate: unpackRate(binary.BigEndian.Uint16(b[busyKeyBits/8:]))})
+		rate := unpackRate(binary.BigEndian.Uint16(b[busyKeyBits/8:]))
+		r.tags = append(r.tags, fairtags.Busy{Key: binary.BigEndian.Uint64(key[:]), Rate: rate})
+		r.uses = append(r.uses, unpackPart(b[busyEntry-1]&^slowBit, rate))
+		r.slow = append(r.slow, b[busyEntry-1]&slowBit != 0)
 	}
 	return r, true
 }
@@ -150,3 +153,20 @@ func unpackRate(code uint16) float64 {
 	fraction := 1 + float64(code&(1<<rateFraction-1))/(1<<rateFraction)
 	return math.Ldexp(fraction, int(code>>rateFraction)+rateLowest)
 }
+
+// A packed part has 7 bits, below slowBit.
+const (
+	slowBit = 0x80
+	maxPart = slowBit - 1
+)
+
+// packPart packs how much of a rate is used, in 1/127 of it. What is no number counts as nothing.
+func packPart(used, rate float64) byte {
+	if !(used > 0) || !(rate > 0) {
+		return 0
+	}
+	return byte(math.Round(maxPart * min(used/rate, 1)))
+}
+
+// unpackPart is the inverse of packPart.
+func unpackPart(part byte, rate float64) float64 { return rate * float64(min(part, maxPart)) / maxPart }

@@ -40,7 +40,7 @@ func TestBusyNamesReservedTagsFirst(t *testing.T) {
 		)
 	}
 	text := packBusy(7, 0xabcd1234, 300, tags)
-	require.Len(t, text, 18+48*7)
+	require.Len(t, text, 13+48*8)
 	require.LessOrEqual(t, len(text), driver.MaxBusyBytes)
 	r, ok := unpackBusy(text)
 	require.True(t, ok)
@@ -70,6 +70,25 @@ func TestBusySumsWhatHasNoRoom(t *testing.T) {
 	require.InDelta(t, 36, r.restReserved, 0.1)
 }
 
+// What is used is told as a part of the demand, and never above it.
+func TestBusyTellsWhatIsUsed(t *testing.T) {
+	tags := []busyTag{
+		{key: 1, rate: 1000, used: 400, reserved: 1}, {key: 2, rate: 900, used: 1200, reserved: 1}, {key: 3, rate: 800, reserved: 1},
+		{key: 4, rate: 700, used: math.NaN(), reserved: 1},
+	}
+	for i := range uint64(maxBusyTags) {
+		tags = append(tags, busyTag{key: 100 + i, rate: 10, used: 5})
+	}
+	r, ok := unpackBusy(packBusy(0, 0, 0, tags))
+	require.True(t, ok)
+	require.InDelta(t, 400, r.uses[0], 1000.0/127)
+	require.InDelta(t, 900, r.uses[1], 8)
+	require.Zero(t, r.uses[2])
+	require.Zero(t, r.uses[3])
+	require.InDelta(t, 5, r.uses[4], 10.0/127)
+	require.InDelta(t, 20, r.restUsed, 40.0/127, "of the four that have no room")
+}
+
 func TestBusyKeyOfOtherTagsIsItsOwn(t *testing.T) {
 	require.Zero(t, busyKey(0))
 	require.Equal(t, uint64(1), busyKey(5), "no other key is told as 0")
@@ -79,7 +98,7 @@ func TestBusyKeyOfOtherTagsIsItsOwn(t *testing.T) {
 // Whatever stands in the roster, nothing bad comes out of it.
 func TestHostileBusyIsNothing(t *testing.T) {
 	good := packBusy(1, 2, 3, []busyTag{{key: 1 << 30, rate: 3}})
-	for _, text := range []string{"", "x", good[:len(good)-1], good + "x", "\x02" + good[1:], string(make([]byte, 18)), good + string(make([]byte, 7*48))} {
+	for _, text := range []string{"", "x", good[:len(good)-1], good + "x", "\x02" + good[1:], string(make([]byte, 13)), good + string(make([]byte, 8*48))} {
 		_, ok := unpackBusy(text)
 		require.False(t, ok, "%q", text)
 	}
@@ -99,6 +118,8 @@ func TestHostileBusyIsNothing(t *testing.T) {
 		}
 		require.LessOrEqual(t, len(r.tags), maxBusyTags)
 		require.LessOrEqual(t, r.restReserved, r.rest)
+		require.LessOrEqual(t, r.restUsed, r.rest)
+		require.Len(t, r.uses, len(r.tags))
 		for _, busy := range r.tags {
 			require.False(t, math.IsNaN(busy.Rate) || math.IsInf(busy.Rate, 0) || busy.Rate < 0)
 		}

@@ -15,9 +15,11 @@ import (
 type tagPolicy struct {
 	terms []fairtags.Terms // by rising key
 	index map[uint64]int   // of the keys in terms; never changed once it is made
-	rows  []heardRow
-	held  []fairtags.Busy // what the last plan guarantees this processor
-	plan  fairtags.Plan
+	// limited are the terms of the last plan, with what the called service takes of each tag.
+	limited []fairtags.Terms
+	rows    []heardRow
+	held    []fairtags.Busy // what the last plan guarantees this processor
+	plan    fairtags.Plan
 	// elsewhere is what the others told of each of terms, when the plan was made.
 	elsewhere []float64
 	// capable: every live processor knows quotas. Until then tills do not serve, for who does not know
@@ -48,7 +50,8 @@ func termKey(a *tagAccount, q *quota.Quotas) uint64 {
 
 // set makes the terms of quotas.
 func (p *tagPolicy) set(q *quota.Quotas) {
-	p.terms, p.index, p.held, p.elsewhere = []fairtags.Terms{termsOf(0, &q.Other)}, map[uint64]int{}, nil, nil
+	p.terms, p.index = []fairtags.Terms{termsOf(0, &q.Other)}, map[uint64]int{}
+	p.limited, p.held, p.elsewhere = nil, nil, nil
 	for name, own := range q.Tags {
 		p.terms = append(p.terms, termsOf(busyKey(quota.Key(name)), &own))
 	}
@@ -104,6 +107,7 @@ func (p *tagPolicy) busy(b *tagBook) []busyTag {
 		}
 		t.slow = a.slow && (t.slow || t.rate == 0)
 		t.rate += a.told
+		t.used += min(a.uses, a.told)
 		t.limited = t.limited || hasTill(&a.quota)
 	}
 	out := rates[:0]
@@ -168,11 +172,12 @@ func (p *tagPolicy) divide(now, interval time.Duration, most float64, roster []R
 			row.Rest = roster[i].Demand.Fraction() * most // who knows no quotas
 			continue
 		}
-		row.Busy, row.Rest, row.RestReserved, slow[i] = r.tags, r.rest, r.restReserved, r.slow[:]
+		row.Busy, row.Rest, row.RestReserved, slow[i] = r.tags, r.rest, r.restReserved, r.slow
 		k, found := slices.BinarySearchFunc(p.rows, roster[i].ID, byID)
 		row.Silent = found && now-p.rows[k].since > silentAfter(interval)
 	}
-	p.plan = fairtags.Divide(most, p.limitedTerms(rows, slow), rows, self)
+	p.limited = p.limitedTerms(rows, slow)
+	p.plan = fairtags.Divide(most, p.limited, rows, self)
 	if self >= 0 {
 		p.elsewhere = p.toldElsewhere(rows, self)
 		p.held = p.plan.Held

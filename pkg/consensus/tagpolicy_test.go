@@ -85,7 +85,7 @@ func TestThePatternOfTagsIsToldAsOne(t *testing.T) {
 	p := policyOf(q)
 	k.report(10*sec, sec, false, []limit.TagReport{{Tag: "free/x", Used: 100}, {Tag: "free/y", Used: 900}, {Tag: "", Used: 50}})
 	own := p.busy(&k.tagBook)
-	require.Equal(t, []busyTag{{rate: 5}, {key: patternKey(&q.Match[0]), rate: 100, limited: true}}, own)
+	require.Equal(t, []busyTag{{rate: 5, used: 5}, {key: patternKey(&q.Match[0]), rate: 100, used: 100, limited: true}}, own)
 	p.divide(0, sec, 65, []RosterRow{{ID: "a", Claim: Whole}}, 0, own)
 	p.tell(&k.tagBook)
 	require.InDelta(t, 5, k.account("", 0).rate, 0.01)
@@ -106,7 +106,7 @@ func TestBusiestTags(t *testing.T) {
 	roster := []RosterRow{row("a", 0.5, 1, 300, 50), row("b", 0.5, 1, 100, 900), {ID: "c", Busy: "nonsense"}}
 	many := make([]busyTag, maxBusyTags+2)
 	for i := range many {
-		many[i] = busyTag{key: uint64(i + 10), rate: 1}
+		many[i] = busyTag{key: uint64(i + 10), rate: 1, used: 1}
 	}
 	roster = append(roster, RosterRow{ID: "d", Busy: packBusy(0, 0xbeef, 0, many)})
 	uses := BusiestTags(roster, []string{"acme", "nobody", ""})
@@ -116,7 +116,7 @@ func TestBusiestTags(t *testing.T) {
 	require.Equal(t, "acme", uses[1].Tag)
 	require.Equal(t, 2, uses[1].Processors)
 	require.InDelta(t, 400, uses[1].Demand, 1)
-	require.Equal(t, TagUse{Unnamed: true, Demand: 2, Processors: 1}, uses[2])
+	require.Equal(t, TagUse{Unnamed: true, Demand: 2, Used: 2, Processors: 1}, uses[2])
 	require.Equal(t, "0000beef", QuotaHash(roster[3]))
 	require.Empty(t, QuotaHash(roster[2]))
 
@@ -125,6 +125,14 @@ func TestBusiestTags(t *testing.T) {
 	require.Equal(t, "total", planned[1].By)
 	require.InDelta(t, 350, planned[1].Target, 1)
 	require.Equal(t, "limit", planned[0].By)
+
+	free := quota.Quotas{Match: []quota.Pattern{{Tag: "free/*"}}}
+	planned = PlanTags([]RosterRow{{ID: "a", Busy: packBusy(0, 0, 0, []busyTag{{key: patternKey(&free.Match[0]), rate: 100, used: 60}})}}, free, 50)
+	require.Len(t, planned, 1)
+	require.Equal(t, "free/*", planned[0].Tag)
+	require.True(t, planned[0].Pattern)
+	require.InDelta(t, 60, planned[0].Used, 0.5)
+	require.InDelta(t, 50, planned[0].Target, 0.5)
 }
 
 // Requests do not go out more often because callers of tags wait: one more for each interval, and a few saved up.

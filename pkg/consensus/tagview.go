@@ -2,7 +2,9 @@ package consensus
 
 import (
 	"cmp"
+	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/numaproj-contrib/numathrottle/internal/fairtags"
@@ -26,7 +28,19 @@ type TagView struct {
 	InHand, Spent, Budget int64
 	// Lacks is why the store gave less than was asked for; empty when it gave all.
 	Lacks limit.Reason
+	// Named says that it has a quota by its name, or is all tags without one. The other tags go by a pattern, and what follows is
+	// that of all tags of the pattern together.
+	Named bool
+	// What Target is worked out from: Asked is the demand over the whole pool, as far as processors tell it, Reserved and Total are
+	// those of the quota in force, and Taken is what the called service takes of the tag over the whole pool. 0: none. Rate is the part
+	// of Target that this processor should get while others lack tokens.
+	Asked, Reserved, Total, Taken, Rate float64
+	Weight                              int
+	Class                               quota.Class
 }
+
+// inUse tells whether the tag asks for something, or has something.
+func (v *TagView) inUse() bool { return v.Demand > 0 || v.Used > 0 || v.InHand > 0 || v.Lacks != "" }
 
 // tagViews lists this processor's tags by name.
 func (p *Processor) tagViews() (out []TagView) {
@@ -39,9 +53,34 @@ func (p *Processor) tagViews() (out []TagView) {
 		if v.Spent, v.Budget = a.nearest(); a.exhausted() {
 			v.By = "budget"
 		}
+		p.tags.inputs(a, &v)
 		out = append(out, v)
 	}
 	return out
+}
+
+// inputs fills in what the target of a tag is worked out from.
+func (t *tagging) inputs(a *tagAccount, v *TagView) {
+	v.Named, v.Rate, v.Weight, v.Class = a.pattern == 0, a.rate, a.quota.Weight, a.quota.Class
+	k, ok := t.policy.index[termKey(a, &t.book.quotas)]
+	if !ok {
+		return
+	}
+	terms := &t.policy.terms[k]
+	v.Reserved, v.Total = terms.Reserved, noneIfEndless(terms.Total)
+	if k < len(t.policy.limited) {
+		v.Taken = noneIfEndless(t.policy.limited[k].Limiting)
+	}
+	if k < len(t.policy.plan.Targets) {
+		v.Asked = t.policy.plan.Targets[k].Demand
+	}
+}
+
+func noneIfEndless(rate float64) float64 {
+	if math.IsInf(rate, 1) {
+		return 0
+	}
+	return rate
 }
 
 // A TagUse is what the processors of a pool tell of one tag.
@@ -51,9 +90,13 @@ type TagUse struct {
 	Tag     string
 	Key     uint64
 	Unnamed bool
-	// Demand is what it asks for over the whole pool, in tokens per second, at so many processors.
-	Demand     float64
-	Processors int
+	// Pattern says that Tag is a pattern of the quotas, and the rest is that of all tags together that go by it. Only PlanTags
+	// sets it.
+	Pattern bool
+	// Demand is what it asks for over the whole pool, and Used how much of that it uses, in tokens per second, at so many
+	// processors. Used is told to about 1/255 of the demand.
+	Demand, Used float64
+	Processors   int
 	// Target is what it should get, and By what holds it there. Only PlanTags sets them.
 	Target float64
 	By     string
@@ -62,12 +105,17 @@ type TagUse struct {
 // BusiestTags adds up what the rows of a pool tell of their tags, the busiest first. Rows do not tell names, but 40 bits of a
 // hash: names are those to look for. What no store would keep counts as nothing.
 func BusiestTags(roster []RosterRow, names []string) []TagUse {
-	known := map[uint64]string{}
+	known := map[uint64]TagUse{}
 	for _, name := range names {
 		if name != "" {
-			known[busyKey(quota.Key(name))] = name
+			known[busyKey(quota.Key(name))] = TagUse{Tag: name}
 		}
 	}
+	return busiest(roster, known)
+}
+
+// busiest is BusiestTags with the names that keys have.
+func busiest(roster []RosterRow, known map[uint64]TagUse) []TagUse {
 	var out []TagUse
 	index := map[uint64]int{}
 	unnamed := TagUse{Unnamed: true}
@@ -77,16 +125,18 @@ func BusiestTags(roster []RosterRow, names []string) []TagUse {
 			continue
 		}
 		if r.rest > 0 {
-			unnamed.Demand, unnamed.Processors = unnamed.Demand+r.rest, unnamed.Processors+1
+			unnamed.add(r.rest, r.restUsed)
 		}
-		for _, b := range r.tags {
+		for n, b := range r.tags {
 			k, ok := index[b.Key]
 			if !ok {
 				k = len(out)
 				index[b.Key] = k
-				out = append(out, TagUse{Tag: known[b.Key], Key: b.Key})
+				use := known[b.Key]
+				use.Key = b.Key
+				out = append(out, use)
 			}
-			out[k].Demand, out[k].Processors = out[k].Demand+b.Rate, out[k].Processors+1
+			out[k].add(b.Rate, r.uses[n])
 		}
 	}
 	if unnamed.Processors > 0 {
@@ -96,15 +146,23 @@ func BusiestTags(roster []RosterRow, names []string) []TagUse {
 	return out
 }
 
-// PlanTags is BusiestTags with the targets that the processors work out for a limit of most tokens per second and the
-// quotas in force, which need no defaults filled in.
+// add adds what one more processor tells.
+func (u *TagUse) add(demand, used float64) {
+	u.Demand, u.Used, u.Processors = u.Demand+demand, u.Used+used, u.Processors+1
+}
+
+// PlanTags is BusiestTags of the names and patterns in the quotas in force, which need no defaults filled in, with the targets
+// that the processors work out for a limit of most tokens per second.
 func PlanTags(roster []RosterRow, q quota.Quotas, most float64) []TagUse {
 	q = q.WithDefaults(0)
-	var names []string
-	for name := range q.Tags {
-		names = append(names, name)
+	known := map[uint64]TagUse{}
+	for i := range q.Match {
+		known[patternKey(&q.Match[i])] = TagUse{Tag: q.Match[i].Tag, Pattern: true}
 	}
-	out := BusiestTags(roster, names)
+	for name := range q.Tags {
+		known[busyKey(quota.Key(name))] = TagUse{Tag: name}
+	}
+	out := busiest(roster, known)
 	var p tagPolicy
 	p.set(&q)
 	p.divide(0, 0, most, roster, -1, nil)
@@ -124,12 +182,24 @@ func PlanTags(roster []RosterRow, q quota.Quotas, most float64) []TagUse {
 
 // QuotaHash returns the hash of the quotas that a processor is configured with, of 8 hex digits; empty when it has none. Processors
 // of a pool should have the same.
-func QuotaHash(row RosterRow) string {
-	r, ok := unpackBusy(row.Busy)
-	if !ok {
+func QuotaHash(row RosterRow) string { return quotaSumOf(row.Busy).String() }
+
+// A quotaSum is the hash of a processor's quotas plus one; 0: it has none.
+type quotaSum int64
+
+// quotaSumOf reads no more of a RosterRow.Busy than it needs, for it is asked of each row at each sync.
+func quotaSumOf(busy string) quotaSum {
+	if len(busy) < busyHead || busy[0] != busyForm {
+		return 0
+	}
+	return quotaSum(binary.BigEndian.Uint32([]byte(busy[6:10]))) + 1
+}
+
+func (s quotaSum) String() string {
+	if s == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%08x", r.hash)
+	return fmt.Sprintf("%08x", int64(s-1))
 }
 
 // ReservedRate returns what a processor's quotas in force reserve together, in tokens per second, to about a thousandth;

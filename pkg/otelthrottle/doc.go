@@ -14,11 +14,12 @@
 // A draw whose tokens are at hand costs nothing: no instrument is called for it. The
 // running totals of the limiter are read when metrics are collected. A call that waits is
 // recorded once, when its wait is over, and gets a span only if its context carries one
-// that it can be part of.
+// that it can be part of. Of each tag with a quota by name, every five seconds at most, such
+// a span has an event with what the target of the tag is worked out from.
 //
 // # Labels
 //
 // limit is the limiter's name, reason one of throttle.Reasons, outcome and store one of a few
-// words. There is no other, so that the number of series does not depend on what is
-// drawn: tags stand in spans only. Instruments lists all metrics; docs/metrics.md explains them.
+// words, tag one that is configured. So the number of series does not depend on what is
+// drawn: other tags stand in spans only. Instruments lists all metrics; docs/metrics.md explains them.
 package otelthrottle

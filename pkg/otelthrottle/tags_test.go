@@ -2,6 +2,8 @@ package otelthrottle_test
 
 import (
 	"fmt"
+	"log/slog"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -9,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/otelthrottle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -54,4 +58,87 @@ func TestTags(t *testing.T) {
 		}, got)
 		stop()
 	})
+}
+
+// The span of a wait tells what the target of its tag is worked out from: of tags with a quota by name, and of each not more often than every
+// five seconds, however many calls wait.
+func TestSpansTellTargets(t *testing.T) {
+	q := throttle.Quotas{
+		Tags: map[string]throttle.Quota{
+			"acme": {Reserved: 2, Total: 4, Weight: 3, Class: throttle.Batch, Budgets: []throttle.Budget{{Amount: 1000, Per: "day"}}},
+			"zeta": {Total: 60, Per: time.Minute},
+		},
+		Match: []throttle.QuotaPattern{{Tag: "free/*", Quota: throttle.Quota{Total: 1}}},
+	}
+	for _, pooled := range []bool{false, true} {
+		t.Run(fmt.Sprint("pooled ", pooled), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCollector(t)
+				w := otelthrottle.Watched{Tags: []string{"acme", "zeta"}}
+				opts := []throttle.Option{throttle.WithName("llm"), throttle.WithQuotas(q), throttle.WithObserver(c)}
+				if pooled {
+					var err error
+					w.Member, err = consensus.Join(t.Context(), memstore.New(), "pool", consensus.WithLogger(slog.New(slog.DiscardHandler)))
+					require.NoError(t, err)
+					opts = append(opts, throttle.WithSharer(w.Member), throttle.OnClose(w.Member.Leave))
+				}
+				var err error
+				w.Throttle, err = throttle.New(throttle.Limit{Max: 100}, opts...)
+				require.NoError(t, err)
+				defer func() { require.NoError(t, w.Throttle.Close()) }()
+				stop := c.watch(w)
+				time.Sleep(20 * time.Second)
+				ctx, root := c.traces.Tracer("caller").Start(t.Context(), "call")
+				draw := func(tag string) {
+					_, err := w.Throttle.ForTag(tag).Acquire(ctx, 1)
+					require.NoError(t, err)
+				}
+				for range 80 { // 20 s
+					draw("acme")
+				}
+				draw("free/a")
+				draw("free/a")
+				for range 4 { // 4 s
+					draw("zeta")
+				}
+				stop()
+				for range 8 {
+					draw("zeta")
+				}
+				root.End()
+
+				told := map[string]int{}
+				var last map[string]string
+				for _, span := range c.spans.Ended() {
+					for _, e := range span.Events() {
+						require.Equal(t, "numathrottle.wait", span.Name())
+						require.Equal(t, "numathrottle.target", e.Name)
+						is := map[string]string{}
+						for _, kv := range e.Attributes {
+							is[strings.TrimPrefix(string(kv.Key), "numathrottle.")] = kv.Value.Emit()
+						}
+						told[is["tag"]]++
+						if is["tag"] == "acme" {
+							last = is
+						}
+					}
+				}
+				require.InDelta(t, 4, told["acme"], 1, "in twenty seconds")
+				require.Equal(t, 1, told["zeta"], "not after the end of the watch")
+				require.Len(t, told, 2, told)
+				for key, want := range map[string]string{"reserved": "2", "total": "4", "limiting": "0", "weight": "3", "class": "batch", "budget": "1000"} {
+					require.Equal(t, want, last[key], key)
+				}
+				for key, want := range map[string]float64{"demand": 5, "demand.here": 5, "used.here": 4} {
+					got, err := strconv.ParseFloat(last[key], 64)
+					require.NoError(t, err)
+					require.InDelta(t, want, got, 2, key)
+				}
+				for _, key := range []string{"target", "by", "rate.here", "in_hand", "spent"} {
+					require.NotEmpty(t, last[key], key)
+				}
+				require.Len(t, last, 16, last)
+			})
+		})
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
@@ -28,6 +29,7 @@ type Telemetry struct {
 	observed []metric.Float64Observable // as the tables observed and tagged, one after the other
 	wait     metric.Float64Histogram
 	sync     metric.Float64Histogram
+	targets  sync.Map // *targetBook by the name of a limiter that is watched
 }
 
 var _ throttle.Observer = (*Telemetry)(nil)
@@ -129,7 +131,14 @@ func (t *Telemetry) Watch(w Watched) (stop func() error, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("otelthrottle: %w", err)
 	}
-	return registration.Unregister, nil
+	book := newTargetBook(w)
+	if book != nil {
+		t.targets.Store(w.name(), book)
+	}
+	return func() error {
+		t.targets.CompareAndDelete(w.name(), book)
+		return registration.Unregister()
+	}, nil
 }
 
 func instruments(in []metric.Float64Observable) []metric.Observable {
@@ -200,6 +209,7 @@ func (t *Telemetry) Waits(ctx context.Context, w throttle.Wait) func(throttle.Wa
 		ctx, span = t.tracer.Start(ctx, "numathrottle.wait", trace.WithAttributes(
 			attribute.String("numathrottle.limit", w.Limit), attribute.String("numathrottle.tag", w.Tag),
 			attribute.String("numathrottle.reason", string(w.Reason)), attribute.Int("numathrottle.cost", w.Cost)))
+		t.tellTarget(span, w)
 	}
 	return func(end throttle.Waited) {
 		outcome := outcomeOf(end)
@@ -217,6 +227,18 @@ func (t *Telemetry) Waits(ctx context.Context, w throttle.Wait) func(throttle.Wa
 			span.SetStatus(codes.Error, outcome)
 		}
 		span.End()
+	}
+}
+
+// tellTarget adds to the span of a wait what the target of its tag is worked out from, every few seconds.
+func (t *Telemetry) tellTarget(span trace.Span, w throttle.Wait) {
+	if !span.IsRecording() {
+		return
+	}
+	watched, _ := t.targets.Load(w.Limit)
+	book, _ := watched.(*targetBook)
+	if attributes := book.tell(w.Tag, time.Now()); attributes != nil {
+		span.AddEvent(targetEvent, trace.WithAttributes(attributes...))
 	}
 }
 

@@ -29,17 +29,19 @@ type tag struct {
 
 	inForce atomic.Pointer[Quota]
 
-	mu       sync.Mutex
-	stock    *stock.Stock
-	queue    queue // of draws that lack tokens of the tag
-	timer    Timer
-	pace     pace
-	grant    TagGrant // the last one of the pool, or what was planned without it
-	told     TagReport
-	calls    int64            // granted, less those that were cancelled
-	average  fairtags.Average // of what a call costs
-	averaged int64            // calls that are in it
-	slow     *tagBackoff      // nil: the limit is not adaptive
+	mu    sync.Mutex
+	stock *stock.Stock
+	queue queue // of draws that lack tokens of the tag
+	timer Timer
+	pace  pace
+	grant TagGrant // the last one of the pool, or what was planned without it
+	told  TagReport
+	// demand and use are those of the last look of the plan, in tokens per second.
+	demand, use float64
+	calls       int64            // granted, less those that were cancelled
+	average     fairtags.Average // of what a call costs
+	averaged    int64            // calls that are in it
+	slow        *tagBackoff      // nil: the limit is not adaptive
 
 	// Guarded by the Throttle's lock.
 	lane lanes.Lane

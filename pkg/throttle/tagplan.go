@@ -31,6 +31,7 @@ type sample struct {
 	at            int64
 	used, refused int64
 	rate, before  float64 // of demand since the last look, and since the look before that
+	use           float64 // since the last look
 	idle          int     // looks since it did anything
 }
 
@@ -80,29 +81,37 @@ func (p *tagPlan) turn() {
 func (p *tagPlan) look(now int64, tags []*tag) (active bool) {
 	wall := p.set.t.gate.Present()
 	for _, g := range tags {
-		g.mu.Lock()
-		g.stock.Anchor(now, wall)
-		g.stepSlow(now)
 		last := &g.sampled
 		used, refused, waiting := g.used.Load(), g.refused.Load(), g.waiting.Load()
-		g.average = g.average.Next(time.Duration(now-last.at), float64(used-last.used), float64(g.calls-g.averaged))
-		g.averaged = g.calls
-		g.mu.Unlock()
+		since, spent := time.Duration(now-last.at), used-last.used
 		last.idle++
 		if used != last.used || refused != last.refused || waiting > 0 {
 			last.idle = 0
 		}
 		active = active || last.idle < 3
 		last.turn(now, used, refused)
+		g.mu.Lock()
+		g.stock.Anchor(now, wall)
+		g.stepSlow(now)
+		g.average = g.average.Next(since, float64(spent), float64(g.calls-g.averaged))
+		g.averaged = g.calls
+		g.demand, g.use = last.demand(waiting), last.use
+		g.mu.Unlock()
 	}
 	return active
+}
+
+// demand is what was asked for, in tokens per second, given how many tokens are waited for.
+func (s *sample) demand(waiting int64) float64 {
+	return max(s.rate, s.before) + float64(waiting)/planEvery.Seconds()
 }
 
 // turn goes on to what is true now.
 func (s *sample) turn(now, used, refused int64) {
 	if d := time.Duration(now - s.at).Seconds(); d > 0 {
 		s.before = s.rate
-		s.rate = float64(max(used-s.used, 0)+max(refused-s.refused, 0)) / d
+		s.use = float64(max(used-s.used, 0)) / d
+		s.rate = s.use + float64(max(refused-s.refused, 0))/d
 	}
 	s.at, s.used, s.refused = now, used, refused
 }
@@ -121,7 +130,7 @@ func (p *tagPlan) divide(now int64, tags []*tag) {
 		if limiting > 0 {
 			terms[i].Limiting = limiting
 		}
-		demands[i] = max(g.sampled.rate, g.sampled.before) + float64(g.waiting.Load())/planEvery.Seconds()
+		demands[i] = g.sampled.demand(g.waiting.Load())
 		row.Busy = append(row.Busy, fairtags.Busy{Key: terms[i].Key, Rate: demands[i]})
 	}
 	plan := fairtags.Divide(limit, terms, []fairtags.Row{row}, 0)

@@ -96,6 +96,10 @@ type TagStatus struct {
 	// Used and Refused count tokens since the Throttle was made: granted less given back, and refused. Waiting is how many are
 	// waited for at present.
 	Used, Refused, Waiting int64
+	// Demand is what it asked for here in the last second or two, and Use what it used, both in tokens per second. Quota is the one
+	// in force, with its defaults filled in; its Budgets must not be changed.
+	Demand, Use float64
+	Quota       Quota
 	// InHand is how many tokens of its quota can be drawn now; -1: any number.
 	InHand int64
 	// Rate is what the tag should get here while others lack tokens, and Target what it may use over the whole pool, both in tokens per
@@ -134,6 +138,7 @@ func (g *tag) status() TagStatus {
 	now := g.t.gate.Now()
 	st := TagStatus{
 		Tag: g.name, Used: g.used.Load(), Refused: g.refused.Load(), Waiting: g.waiting.Load(),
+		Demand: g.demand, Use: g.use, Quota: *g.quota(),
 		InHand: g.stock.AtHand(now), Rate: g.grant.Rate, Target: g.grant.Target, By: g.grant.By, Shadowed: g.stock.Shadowed(), Limiting: g.limiting(now, 0),
 	}
 	if st.Limiting > 0 && g.slow.pressed && st.By == fairtags.ByDemand {

@@ -344,7 +344,7 @@ func fault(r *Request) string {
 		return "lease"
 	}
 	shares := r.InUse >= 0 && r.Wanted >= 0 && r.Demand >= 0 && max(r.InUse, r.Wanted, r.Demand) <= 1e9
-	if !shares || r.PoolSize < 0 || r.PoolSize > 1e6 || strings.Contains(r.Note, "\x00") || len(r.Note) > 128 || len(r.Busy) > 384 {
+	if !shares || r.PoolSize < 0 || r.PoolSize > 1e6 || strings.Contains(r.Note, "\x00") || len(r.Note) > 128 || len(r.Busy) > 448 {
 		return "the report"
 	}
 	return documentFault(r.Documents) + drawFault(r.Draws)

@@ -79,7 +79,7 @@ const (
 	MaxDraws     = 256
 	MaxTills     = 1024
 	MaxBudgets   = 3
-	MaxBusyBytes = 384
+	MaxBusyBytes = 448
 	// MaxTokens bounds each number of tokens in a draw but those of budgets.
 	MaxTokens = 1_000_000_000
 	// MaxAmount is the largest amount of a budget.

@@ -232,13 +232,7 @@ func (t *teller) windows(till *Till, d *Draw) (open bool) {
 			till.Spent = slices.Insert(till.Spent, w, Spent{b.Start, b.End, b.Seen})
 		}
 	}
-	for i := 0; len(till.Spent) > maxWindows; {
-		if d.names(till.Spent[i].Start) {
-			i++
-			continue
-		}
-		till.Spent = slices.Delete(till.Spent, i, i+1)
-	}
+	till.bound(d)
 	used := d.Owed
 	if t.back {
 		used -= d.BackSpent
@@ -248,6 +242,17 @@ func (t *teller) windows(till *Till, d *Draw) (open bool) {
 		till.Spent = nil
 	}
 	return open
+}
+
+// bound drops the oldest windows that a draw does not name while there are too many.
+func (till *Till) bound(d *Draw) {
+	for i := 0; len(till.Spent) > maxWindows; {
+		if d.names(till.Spent[i].Start) {
+			i++
+			continue
+		}
+		till.Spent = slices.Delete(till.Spent, i, i+1)
+	}
 }
 
 // spend adds tokens to the windows that a draw names, to each once.

@@ -6,7 +6,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-var _ driver.TillReader = (*Store)(nil)
+var _ driver.TillSetter = (*Store)(nil)
 
 // Tills implements driver.TillReader. Errors are those of Load.
 func (s *Store) Tills(ctx context.Context, pool string) ([]driver.Till, error) {
@@ -19,4 +19,17 @@ func (s *Store) Tills(ctx context.Context, pool string) ([]driver.Till, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.record(pool).LoadTills()
+}
+
+// SetSpent implements driver.TillSetter. Errors are those of Load, and *driver.RequestError as TillSetter lists them.
+func (s *Store) SetSpent(ctx context.Context, pool string, r driver.SpentReport) error {
+	if err := r.Validate(pool); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.record(pool).SetSpent(&r, s.at())
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-var _ driver.TillReader = (*Store)(nil)
+var _ driver.TillSetter = (*Store)(nil)
 
 // Tills implements driver.TillReader. Errors are those of Load.
 func (s *Store) Tills(ctx context.Context, pool string) (tills []driver.Till, err error) {
@@ -24,4 +24,20 @@ func (s *Store) Tills(ctx context.Context, pool string) (tills []driver.Till, er
 		return nil, fmt.Errorf("natsstore: pool %q: %w", pool, err)
 	}
 	return tills, nil
+}
+
+// SetSpent implements driver.TillSetter. Errors are those of Save, and *driver.RequestError as TillSetter lists them.
+func (s *Store) SetSpent(ctx context.Context, pool string, r driver.SpentReport) error {
+	if err := r.Validate(pool); err != nil {
+		return err
+	}
+	refused := driver.ErrNoPool // without a bucket nothing is applied
+	err := s.step(ctx, pool, false, func(rec *driver.Record, at driver.At) (changed bool) {
+		refused = rec.SetSpent(&r, at)
+		return refused == nil
+	})
+	if err = cmp.Or(err, refused); err != nil {
+		return fmt.Errorf("natsstore: what is spent in pool %q: %w", pool, err)
+	}
+	return nil
 }

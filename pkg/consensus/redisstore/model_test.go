@@ -32,6 +32,7 @@ var (
 	scriptedSync    = redis.NewScript(scriptedLua + permitLua + recordLua + issueLua + documentLua + tillsLua + syncLua)
 	scriptedLeave   = redis.NewScript(scriptedLua + permitLua + recordLua + leaveLua)
 	scriptedSave    = redis.NewScript(scriptedLua + permitLua + recordLua + documentLua + saveLua)
+	scriptedSpent   = redis.NewScript(scriptedLua + permitLua + recordLua + issueLua + documentLua + tillsLua + setSpentLua)
 	scriptedReserve = redis.NewScript(strings.NewReplacer(
 		"redis.call('TIME')", "{ 0, redis.call('HGET', 'env', 'now') }",
 		"redis.pcall('INFO', 'server')", `'run_id:' .. redis.call('HGET', 'env', 'identity') .. '\r'`,
@@ -63,7 +64,7 @@ func TestScriptsDoWhatRecordDoes(t *testing.T) {
 		"dead", "death of a clone", "dead again", "frozen new_record", "frozen store_identity", "frozen older_record", "frozen lost_row",
 		"changed", "given back", "not taken", "began anew", "beginning forgotten", "saved", "conflict", "too many", "no pool",
 		"issuing", "issuing ended", "slots", "fewer slots", "no slots", "held", "given back", "shares and slots",
-		"drawn", "reserved", "lack 1", "lack 2", "lack 3", "lack 4", "lack 5", "window began", "back",
+		"drawn", "reserved", "lack 1", "lack 2", "lack 3", "lack 4", "lack 5", "window began", "back", "spent set", "no such window",
 	} {
 		require.Positive(t, seen[outcome], "no step ended %s", outcome)
 	}
@@ -214,7 +215,9 @@ func (m *model) step() {
 	if m.rnd.IntN(8) == 0 {
 		m.toTheBrink()
 	}
-	switch n := m.rnd.IntN(16); {
+	switch n := m.rnd.IntN(17); {
+	case n == 16:
+		m.setSpent()
 	case n < 2:
 		m.leave(m.leaving())
 	case n < 3:

@@ -2,6 +2,8 @@ package redisstore
 
 import (
 	"cmp"
+	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -96,6 +98,49 @@ func (m *model) noteDraws(before *driver.Record, req *driver.Request, drawn []dr
 	}
 }
 
+// setSpent sets what is spent of a window, mostly of one that is on record.
+func (m *model) setSpent() {
+	s := driver.SpentReport{
+		Key: pick[uint64](m, 0, 1, 1<<63, 1<<64-1), Start: m.at.Now - pick[int64](m, 0, 5_000_000, 3_600_000_000, -1),
+		Tokens: pick(m, 0, m.rnd.Int64N(2000), m.rnd.Int64N(driver.MaxTokens), 4*driver.MaxAmount),
+	}
+	if n := len(m.record.Tills); n > 0 && m.rnd.IntN(3) > 0 {
+		t := m.record.Tills[m.rnd.IntN(n)]
+		if s.Key = t.Key; len(t.Spent) > 0 {
+			s.Start = t.Spent[m.rnd.IntN(len(t.Spent))].Start
+		}
+	}
+	if s.Start = max(s.Start, 0); m.rnd.IntN(8) > 0 {
+		s.End = m.at.Now + pick[int64](m, 1, 3_600_000_000)
+	}
+	if s.End = max(s.End, s.Start+1); s.Validate(m.pool) != nil {
+		return
+	}
+	m.setTill(s)
+}
+
+// setTill sets what is spent by the script and by the reference.
+func (m *model) setTill(s driver.SpentReport) {
+	m.setEnvironment()
+	want := m.record.SetSpent(&s, m.at)
+	reply, err := scriptedSpent.Run(m.t.Context(), m.client, []string{m.key, "marker", tillsKey(m.key)},
+		string(binary.BigEndian.AppendUint64(nil, s.Key)), string(appendNumbers(nil, s.Start, s.End, s.Tokens))).Result()
+	require.NoError(m.t, err)
+	require.Equal(m.t, want, parseSetSpent(reply, &s), "%+v", s)
+	if m.record.Revision > 0 {
+		require.Equal(m.t, sorted(m.record), m.stored(), "on record after %+v", s)
+	}
+	var bad *driver.RequestError
+	switch {
+	case want == nil:
+		m.seen["spent set"]++
+	case errors.As(want, &bad) && bad.Field == "Key":
+		m.seen["no till left"]++
+	case errors.As(want, &bad):
+		m.seen["no such window"]++
+	}
+}
+
 // TestScriptsDropTheSameTills lets the table get full, of tills of which some can make way.
 func TestScriptsDropTheSameTills(t *testing.T) {
 	c := client(t, ClientOptions(testenv.Redis(t).Addr()))
@@ -119,7 +164,10 @@ func TestScriptsDropTheSameTills(t *testing.T) {
 				req.Draws = append(req.Draws, d)
 			}
 			m.sync(req)
+			m.setTill(driver.SpentReport{Key: m.rnd.Uint64(), Start: m.at.Now, End: m.at.Now + 1000, Tokens: int64(step)})
 		}
+		require.Positive(t, m.seen["spent set"])
+		require.Positive(t, m.seen["no till left"])
 		require.Positive(t, m.seen["made way"])
 		require.Positive(t, m.seen["lack 6"])
 		require.Len(t, m.record.Tills, driver.MaxTills)

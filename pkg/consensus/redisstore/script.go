@@ -40,11 +40,15 @@ var leaveLua string
 //go:embed lua/save.lua
 var saveLua string
 
+//go:embed lua/setspent.lua
+var setSpentLua string
+
 var (
 	syncScript    = newScript(serverLua + permitLua + recordLua + issueLua + documentLua + tillsLua + syncLua)
 	leaveScript   = newScript(serverLua + permitLua + recordLua + leaveLua)
 	saveScript    = newScript(serverLua + permitLua + recordLua + documentLua + saveLua)
 	reserveScript = newScript(reserveLua)
+	spentScript   = newScript(serverLua + permitLua + recordLua + issueLua + documentLua + tillsLua + setSpentLua)
 )
 
 // sources are the scripts by their names at the server, to tell what stands in a line of which it complains.

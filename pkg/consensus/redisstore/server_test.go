@@ -150,6 +150,8 @@ func TestPermissions(t *testing.T) {
 		require.NoError(t, err)
 		_, err = s.Tills(t.Context(), "p")
 		require.NoError(t, err)
+		now := time.Now().UnixMicro()
+		require.NoError(t, s.SetSpent(t.Context(), "p", driver.SpentReport{Key: 1, Start: now - 3_600_000_000, End: now + 3_600_000_000}))
 		_, err = s.Reserve(t.Context(), reservation("p"))
 		require.NoError(t, err)
 	})

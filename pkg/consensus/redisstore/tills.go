@@ -6,13 +6,14 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-var _ driver.TillReader = (*Store)(nil)
+var _ driver.TillSetter = (*Store)(nil)
 
 // Tills implements driver.TillReader. Errors are as of Load. It is two HGETALL in one round trip, the pool's first, which a
 // client that reads from replicas may send to one of them.
@@ -41,6 +42,53 @@ func (s *Store) Tills(ctx context.Context, pool string) ([]driver.Till, error) {
 		return nil, fmt.Errorf("redisstore: tills of pool %q: %w", pool, err)
 	}
 	return tills, nil
+}
+
+// SetSpent implements driver.TillSetter. Errors are as of Save, and those that TillSetter lists.
+func (s *Store) SetSpent(ctx context.Context, pool string, r driver.SpentReport) error {
+	if s.fault != nil {
+		return s.fault
+	}
+	if err := r.Validate(pool); err != nil {
+		return err
+	}
+	key, marker := s.keys(pool)
+	reply, err := spentScript.Run(ctx, s.client, []string{key, marker, tillsKey(key)},
+		string(binary.BigEndian.AppendUint64(nil, r.Key)), string(appendNumbers(nil, r.Start, r.End, r.Tokens))).Result()
+	if err != nil {
+		return explain("set spent", pool, s.prefix, err)
+	}
+	if err = parseSetSpent(reply, &r); err != nil {
+		return fmt.Errorf("redisstore: what is spent in pool %q: %w", pool, err)
+	}
+	return nil
+}
+
+// parseSetSpent reads the reply of the script that sets what is spent.
+func parseSetSpent(reply any, r *driver.SpentReport) error {
+	parts, _ := reply.([]any)
+	if len(parts) != 2 {
+		return wrongAnswer("not a list of two")
+	}
+	word, _ := parts[0].(string)
+	text, _ := parts[1].(string)
+	now, err := strconv.ParseUint(text, 10, 53)
+	if err != nil {
+		return wrongAnswer("the time is %.40q", text)
+	}
+	switch word {
+	case "set":
+		return nil
+	case "no pool":
+		return driver.ErrNoPool
+	case "window":
+		return r.OutsideWindow(int64(now))
+	case "full":
+		return r.NoTillLeft()
+	case "lost":
+		return driver.ErrTillsLost
+	}
+	return wrongAnswer("unknown outcome %.40q", word)
 }
 
 // parseTills reads the tills of a pool by the fields of its hash and of the tills' own. Every error wraps

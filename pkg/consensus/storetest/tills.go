@@ -201,6 +201,8 @@ func tillCases() []testCase {
 			}
 		}},
 		{name: "operators are shown what tills hold", run: tillsRead},
+		{name: "what is spent of a budget can be set", run: spentSet},
+		{name: "what is spent can be set of a tag that has a total", run: spentSetOnATotal},
 		{name: "a malformed draw is a RequestError and changes nothing", run: malformedDraws},
 		{name: "the store tells its own clock", run: func(p *pool) {
 			p.open()

@@ -148,6 +148,14 @@ func (l *natsLink) Tills(ctx context.Context, pool string) ([]driver.Till, error
 	return tills, l.explain(ctx, err)
 }
 
+// SetSpent implements driver.TillSetter.
+func (l *natsLink) SetSpent(ctx context.Context, pool string, r driver.SpentReport) error {
+	if err := l.wait(ctx); err != nil {
+		return err
+	}
+	return l.explain(ctx, l.store.SetSpent(ctx, pool, r))
+}
+
 // Push implements consensus.Pusher.
 func (l *natsLink) Push(ctx context.Context, pool string, news []byte) error {
 	if err := l.wait(ctx); err != nil {

@@ -1,0 +1,100 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	ucli "github.com/urfave/cli/v3"
+
+	"github.com/numaproj-contrib/numathrottle/internal/config"
+)
+
+// The flags of what is shown again and again.
+const (
+	watchName = "watch"
+	everyName = "every"
+)
+
+const defaultEvery = 2 * time.Second
+
+func watchFlags() []ucli.Flag {
+	return []ucli.Flag{
+		&ucli.BoolFlag{Name: watchName, Usage: "go on until interrupted"},
+		&ucli.StringFlag{Name: everyName, Usage: "how often with --watch, 200ms to 1h", DefaultText: defaultEvery.String()},
+	}
+}
+
+// A pager is where a command prints what it shows: once, or with --watch again and again.
+type pager struct {
+	out, errOut io.Writer
+	json, watch bool
+	every       time.Duration
+	// clock says to print the time above each page, and redraw to clear a terminal before.
+	clock, redraw bool
+	printed       bool
+}
+
+// newPager reads the flags of outputFlags and watchFlags.
+func (c *CLI) newPager(cmd *ucli.Command) (*pager, error) {
+	s := &pager{out: c.Out, errOut: c.Err, watch: cmd.Bool(watchName), every: defaultEvery}
+	var err error
+	if s.json, err = wantsJSON(cmd); err != nil {
+		return nil, err
+	}
+	s.clock = s.watch && !s.json
+	s.redraw = s.clock && c.terminal
+	if !cmd.IsSet(everyName) {
+		return s, nil
+	}
+	field := config.DurationField(everyName, 200*time.Millisecond, time.Hour, "", "", func(s *pager) *time.Duration { return &s.every })
+	return s, config.Join(config.LoadFlags([]config.Field[pager]{field}, map[string]string{everyName: cmd.String(everyName)}, s))
+}
+
+// run shows a page. With --watch it does so until ctx ends, which is how a watch is meant to end; a fault of the first page is its own.
+func (s *pager) run(ctx context.Context, show func(ctx context.Context) error) error {
+	if err := show(ctx); err != nil || !s.watch {
+		return err
+	}
+	tick := time.NewTicker(s.every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		if err := show(ctx); err != nil && ctx.Err() == nil {
+			_, _ = fmt.Fprintln(s.errOut, err) // it may pass
+		}
+	}
+}
+
+// print prints a page. Of an empty one it prints nothing.
+func (s *pager) print(page string) error {
+	if page == "" {
+		return nil
+	}
+	_, err := io.WriteString(s.out, s.heading()+page)
+	s.printed = true
+	return err
+}
+
+// clearScreen moves the cursor of a terminal to the upper left, and clears all.
+const clearScreen = "\x1b[H\x1b[2J"
+
+// heading is what stands above a page of a watch: the time, on a terminal in the place of what was there.
+func (s *pager) heading() string {
+	if !s.clock {
+		return ""
+	}
+	line := fmt.Sprintf("%s, every %s\n\n", time.Now().UTC().Format(time.RFC3339), s.every)
+	switch {
+	case s.redraw:
+		return clearScreen + line
+	case s.printed:
+		return "\n" + line
+	}
+	return line
+}

@@ -1,0 +1,98 @@
+package storetest
+
+import (
+	"context"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+)
+
+// spentSet sets what is spent of a budget. A store need not be a driver.TillSetter.
+func spentSet(p *pool) {
+	setter, ok := p.store.(driver.TillSetter)
+	if !ok {
+		return
+	}
+	set := func(pool string, s driver.SpentReport) error {
+		p.Helper()
+		return p.call(func(ctx context.Context) error { return setter.SetSpent(ctx, pool, s) })
+	}
+	now := time.Now().UnixMicro()
+	require.ErrorIs(p, set(p.name, driver.SpentReport{Key: 7, Start: now - halfHour, End: now + halfHour}), driver.ErrNoPool)
+	var bad *driver.RequestError
+	require.ErrorAs(p, set("", driver.SpentReport{End: 1}), &bad)
+	require.Equal(p, "Pool", bad.Field)
+	p.open()
+	a, b := p.proc("a"), p.proc("b")
+	d := p.budgets(a, 100)
+	s := driver.SpentReport{Key: 7, Start: d.Budgets[0].Start, End: d.Budgets[0].End}
+	with := func(tokens int64) driver.SpentReport { s := s; s.Tokens = tokens; return s }
+
+	ans := a.sync(one(0, 0))
+	require.NoError(p, set(p.name, with(70)), "nobody has drawn from it")
+	require.Equal(p, []int64{71}, a.pull(d).Draws[0].Spent)
+	after := b.pull(d)
+	require.Equal(p, []int64{72}, after.Draws[0].Spent)
+	require.Equal(p, ans.Revision+3, after.Revision, "it is a change of the record")
+	require.NoError(p, set(p.name, with(70)))
+	d.Ask = 60
+	require.Equal(p, int64(30), b.pull(d).Draws[0].Tokens, "what is left")
+	require.NoError(p, set(p.name, with(10)), "less than before")
+	require.Equal(p, int64(60), a.pull(d).Draws[0].Tokens)
+	require.NoError(p, set(p.name, with(4*driver.MaxAmount)))
+	require.Equal(p, driver.LackBudget, a.pull(d).Draws[0].Lack)
+	require.NoError(p, set(p.name, with(0)))
+
+	other := d // what is given back is taken off
+	other.Ask, other.Back, other.BackSpent = 0, 40, 40
+	require.NoError(p, set(p.name, with(50)))
+	require.Equal(p, []int64{10}, a.pull(other).Draws[0].Spent)
+
+	tills, err := readTills(p, setter)
+	require.NoError(p, err)
+	require.Len(p, tills, 1, "no other till is made")
+	require.Equal(p, []driver.Spent{{Start: s.Start, End: s.End, Tokens: 10}}, tills[0].Spent)
+
+	for field, s := range map[string]driver.SpentReport{
+		"Tokens": with(-1), "Start": {Key: 7, Start: s.End, End: s.Start}, "Start ": {Key: 7, Start: s.Start - 10*halfHour, End: s.Start, Tokens: 1},
+	} {
+		require.ErrorAs(p, set(p.name, s), &bad, field)
+		require.Contains(p, field, bad.Field)
+	}
+	if !p.Deferred {
+		require.ErrorAs(p, set(p.name, driver.SpentReport{Key: 7, Start: s.End, End: s.End + halfHour}), &bad, "it has not begun")
+	}
+	again, err := readTills(p, setter)
+	require.NoError(p, err)
+	require.Equal(p, tills, again, "what is refused changes nothing")
+}
+
+// spentSetOnATotal sets what is spent of a tag that has a total too: what that has given out stays given out.
+func spentSetOnATotal(p *pool) {
+	setter, ok := p.store.(driver.TillSetter)
+	if !ok {
+		return
+	}
+	p.open()
+	a := p.proc("a")
+	d := p.budgets(a, 1_000_000)
+	d.Total, d.Per, d.Burst, d.Ask = perSecond, time.Second, plenty, plenty
+	w := driver.SpentReport{Key: 7, Start: d.Budgets[0].Start, End: d.Budgets[0].End, Tokens: 500}
+	ans := a.pull(d)
+	c := &till{pool: p, paid: ans.Time}
+	c.give(ans)
+	require.NoError(p, p.call(func(ctx context.Context) error { return setter.SetSpent(ctx, p.name, w) }))
+	ans = a.pull(d)
+	c.give(ans)
+	require.Equal(p, []int64{500 + ans.Draws[0].Tokens}, ans.Draws[0].Spent)
+}
+
+func readTills(p *pool, reader driver.TillReader) (tills []driver.Till, err error) {
+	err = p.call(func(ctx context.Context) (err error) {
+		tills, err = reader.Tills(ctx, p.name)
+		return err
+	})
+	return tills, err
+}
