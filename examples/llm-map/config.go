@@ -35,6 +35,7 @@ type settings struct {
 	ExtraBody          string
 	Headers            string
 	Input              inputForm
+	Output, OutputFile string
 
 	RequestsPerMinute int
 	TokensPerMinute   int
@@ -150,6 +151,8 @@ var fields = config.WithPrefix(prefix,
 	config.ChoiceField("input", "How the message goes on beside its result: not at all, in the result as `input`, a text, or, if it is JSON, as that; "+
 		"or in the user metadata, group `llm-map`, key `input`, beside the message's own",
 		func(s *settings) *inputForm { return &s.Input }, noInput, inputText, inputJSON, inputMetadata),
+	config.LinesField("output", anOutput, "the result as JSON", "What a result becomes; an error stays JSON", func(s *settings) *string { return &s.Output }),
+	config.PathField("outputFile", "none", "The same in a file", func(s *settings) *string { return &s.OutputFile }),
 	config.NumberField("requestsPerMinute", 0, 1_000_000_000, "0: no limit", "Calls per minute, over the whole pool",
 		func(s *settings) *int { return &s.RequestsPerMinute }),
 	config.NumberField("tokensPerMinute", 0, 1_000_000_000, "0: no limit", "Tokens per minute, over the whole pool",
@@ -235,7 +238,7 @@ func loadSettings() (settings, error) {
 	for _, f := range []struct {
 		key, file string
 		text      *string
-	}{{"systemFile", s.SystemFile, &s.System}, {"promptFile", s.PromptFile, &s.Prompt}} {
+	}{{"systemFile", s.SystemFile, &s.System}, {"promptFile", s.PromptFile, &s.Prompt}, {"outputFile", s.OutputFile, &s.Output}} {
 		if f.file == "" {
 			continue
 		}
@@ -253,6 +256,9 @@ func loadSettings() (settings, error) {
 	}
 	s = withDefaults(s)
 	if _, err := newPrompt(s.System, s.Prompt); err != nil {
+		faults = append(faults, err)
+	}
+	if _, err := newOutput(s.Output); err != nil {
 		faults = append(faults, err)
 	}
 	s.checkRequest(bad)
@@ -278,6 +284,7 @@ func (s *settings) checkTogether(bad func(field, problem, allowed string)) {
 		{{"apiKey", s.APIKey.IsSet()}, {"apiKeyFile", s.APIKeyFile != ""}},
 		{{"system", s.System != ""}, {"systemFile", s.SystemFile != ""}},
 		{{"prompt", s.Prompt != ""}, {"promptFile", s.PromptFile != ""}},
+		{{"output", s.Output != ""}, {"outputFile", s.OutputFile != ""}},
 		{{"maxTokens", s.MaxTokens != 0}, {"outputTokens", s.OutputTokens != 0}},
 	} {
 		if pair[0].set && pair[1].set {

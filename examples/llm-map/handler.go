@@ -23,6 +23,7 @@ type handler struct {
 	settings settings
 	client   *client
 	prompt   *prompt
+	payload  *output           // nil: results are JSON
 	tag      admission.TagRule // nil: none
 	// outputs learns how long answers are, when they are not bounded.
 	outputs   *throttle.Estimator
@@ -39,6 +40,10 @@ func newHandler(s settings, l throttle.Limiter, base http.RoundTripper, log *slo
 	if err != nil {
 		return nil, err
 	}
+	out, err := newOutput(s.Output)
+	if err != nil {
+		return nil, err
+	}
 	outputs, err := throttle.NewEstimator(s.OutputTokens, s.OutputTokens)
 	if err != nil {
 		return nil, err
@@ -52,7 +57,7 @@ func newHandler(s settings, l throttle.Limiter, base http.RoundTripper, log *slo
 		return nil, err
 	}
 	return &handler{
-		settings: s, client: c, prompt: p, tag: tag, outputs: outputs,
+		settings: s, client: c, prompt: p, payload: out, tag: tag, outputs: outputs,
 		abandoner: admission.Abandoner{Log: log}, turns: &admission.Gate{Limiter: l, MaxWait: s.MaxWait, Log: log}, log: log,
 	}, nil
 }
@@ -83,11 +88,25 @@ func (h *handler) Map(ctx context.Context, keys []string, d mapsdk.Datum) mapsdk
 
 // reply is the answer to a message.
 func (h *handler) reply(r result, keys []string, d mapsdk.Datum) mapsdk.Messages {
-	m := r.withInput(h.settings.Input, d.Value()).message(keys)
+	m := h.message(r.withInput(h.settings.Input, d.Value()), keys, d)
 	if h.settings.Input == inputMetadata {
 		m = m.WithUserMetadata(metadata(d))
 	}
 	return mapsdk.MessagesBuilder().Append(m)
+}
+
+// message is a result as the setting output says. An error stays JSON, and so does a result that the template does not fit: what
+// was answered is in it, beside the error.
+func (h *handler) message(r result, keys []string, d mapsdk.Datum) mapsdk.Message {
+	if h.payload == nil || r.Error != nil {
+		return r.message(keys)
+	}
+	payload, err := h.payload.render(keys, d, r)
+	if err != nil {
+		r.Error = &fault{Code: codeBadOutput, Message: err.Error()}
+		return r.message(keys)
+	}
+	return mapsdk.NewMessage(payload).WithKeys(keys)
 }
 
 // maxTokens is how long an answer may be, in tokens; 0 when it is up to the provider.

@@ -41,6 +41,7 @@ type fault struct {
 const (
 	codeTooLarge  = "prompt_too_large"
 	codeBadPrompt = "bad_prompt"
+	codeBadOutput = "bad_output"
 )
 
 // errorTag is the tag of results that are errors, for conditional forwarding.
