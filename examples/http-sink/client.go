@@ -22,7 +22,8 @@ import (
 type call struct {
 	url         string
 	header      http.Header
-	body        []byte
+	body        []byte // as it is sent
+	plain       []byte // before it is compressed
 	id          string // stable over attempts and over deliveries
 	destination string
 	cost        int
@@ -85,6 +86,9 @@ func newClient(s *settings, l throttle.Limiter, m *meters, log *slog.Logger) (*c
 		Base: base, Timeout: s.Timeout, Login: s.login(c.tokens), Signer: s.signer(),
 		ID:   func(req *http.Request) string { return callOf(req).id },
 		Body: func(req *http.Request) []byte { return callOf(req).body },
+	}
+	if dump := s.dump(log); dump != nil {
+		attempt.Sent = func(req *http.Request) { dump.Sent(req, callOf(req).plain) }
 	}
 	if s.BreakerFailures > 0 {
 		c.breakers = outbound.NewBreakers(s.BreakerFailures, s.BreakerOpen, s.Destinations, m.breaker)

@@ -42,7 +42,9 @@ var requestFields = []field{
 	config.PathField("urlFile", "none", "The same in a file, such as a mounted Secret, for a URL that is a secret itself; never printed",
 		func(s *settings) *string { return &s.URLFile }),
 	config.ChoiceField("method", "The method", func(s *settings) *method { return &s.Method },
-		http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete),
+		http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete, http.MethodGet),
+	config.ChoiceField("query", "With `method: GET`: what of a message becomes parameters of the URL, nothing or each field of a JSON object",
+		func(s *settings) *query { return &s.Query }, noQuery, fieldsQuery),
 	config.Unshown(config.LinesField("headers", "lines of `Name: value`, each value a template", "none",
 		"Headers of the request; secrets have settings of their own", func(s *settings) *string { return &s.Headers })),
 	config.TextField("forwardHeaders", "names, with spaces between", "`traceparent tracestate`", "Headers of the message that become headers of its request",
@@ -73,6 +75,10 @@ var requestFields = []field{
 var batchFields = []field{
 	config.ChoiceField("format", "How messages stand in a request: one in each, an array of JSON, lines of JSON, or one after the other",
 		func(s *settings) *payload.Format { return &s.Format }, payload.Single, payload.JSONArray, payload.NDJSON, payload.Raw),
+	config.LinesField("bodyPrefix", "a text", "none", "What stands before the messages of a request, such as `{\"events\":`",
+		func(s *settings) *string { return &s.BodyPrefix }),
+	config.LinesField("bodySuffix", "a text", "none", "What stands behind them, such as `}`", func(s *settings) *string { return &s.BodySuffix }),
+	config.LinesField("separator", "a text, with `raw`", "none", "What stands between them", func(s *settings) *string { return &s.Separator }),
 	config.NumberField("maxMessages", 1, 100_000, "100", "Messages in one request at most; with `single` it is 1",
 		func(s *settings) *int { return &s.MaxMessages }),
 	config.NumberField("maxBytes", 1, 1<<30, "1048576", "Bytes in one request at most, before compression; a larger message goes alone",
@@ -214,6 +220,8 @@ var processFields = []field{
 		func(s *settings) *string { return &s.Socket }),
 	config.PathField("serverInfo", "numaflow-go's, by the role of the container", "The server-info file to write, outside Numaflow",
 		func(s *settings) *string { return &s.ServerInfo }),
+	config.BoolField("dump", "Log requests as they are sent, for debugging: see below", func(s *settings) *bool { return &s.Dump }),
+	config.NumberField("dumpBytes", 1, 1<<20, "1024", "How much of a body is logged, in bytes", func(s *settings) *int { return &s.DumpBytes }),
 }
 
 func fileField(key string, at func(*settings) *string) field {

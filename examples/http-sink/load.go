@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/outbound"
+	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/payload"
 	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/render"
 	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/verdict"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
@@ -43,7 +45,9 @@ func loadSettings() (settings, error) {
 	s.checkRole(role, bad)
 	s.separate(role)
 	s.checkLimits(bad)
+	s.checkMethod(bad)
 	s.setDefaults()
+	s.checkLayout(bad)
 	return s, config.Join(faults)
 }
 
@@ -150,6 +154,9 @@ func (s *settings) checkPairs(bad complaint) {
 	needs("oauthTokenURL", s.OAuthTokenURL != "", "oauthSecret or oauthSecretFile", s.oauthSecret().IsSet())
 	needs("oauthClientID", s.OAuthClientID != "", "oauthTokenURL", s.OAuthTokenURL != "")
 	needs("oauthSecret or oauthSecretFile", s.oauthSecret().IsSet(), "oauthTokenURL", s.OAuthTokenURL != "")
+	needs("separator", s.Separator != "", "format: raw", s.Format == payload.Raw)
+	needs("query", s.Query == fieldsQuery, "method: GET", s.withoutBody())
+	needs("dumpBytes", s.DumpBytes > 0, "dump: true", s.Dump)
 	needs("maxRequests", s.MaxRequests > 0, "unit: messages or unit: bytes, beside which it counts", s.Unit == perMessage || s.Unit == perByte)
 }
 
@@ -236,6 +243,42 @@ func (s *settings) checkAddresses(bad complaint) {
 	}
 }
 
+// checkMethod refuses what only a request with a body can have, where there is none.
+func (s *settings) checkMethod(bad complaint) {
+	if !s.withoutBody() {
+		return
+	}
+	for _, of := range []struct {
+		key string
+		is  bool
+	}{
+		{"body", s.Body != ""},
+		{"bodyFile", s.BodyFile != ""},
+		{"bodyPrefix", s.BodyPrefix != ""},
+		{"bodySuffix", s.BodySuffix != ""},
+		{"contentType", s.ContentType != ""},
+		{"compression", s.Compression != "" && s.Compression != payload.None},
+		{"format", s.Format != "" && s.Format != payload.Single},
+		{"signature", s.Signature != "" && s.Signature != noSignature},
+		{"unit", s.Unit == perByte},
+	} {
+		if of.is {
+			bad(of.key, "is set for a body, but a GET has none", "with another method")
+		}
+	}
+}
+
+// checkLayout refuses a text around an array that makes no JSON of it. Defaults are filled in.
+func (s *settings) checkLayout(bad complaint) {
+	if s.Format != payload.JSONArray || s.ContentType != s.Format.ContentType() {
+		return // who sets a type knows what it is
+	}
+	if s.BodyPrefix+s.BodySuffix != "" && !json.Valid([]byte(s.BodyPrefix+"[]"+s.BodySuffix)) {
+		bad("bodyPrefix and bodySuffix", fmt.Sprintf("are %q and %q, which make no JSON around an array", s.BodyPrefix, s.BodySuffix),
+			"such as {\"events\": and }, or a contentType that is not JSON")
+	}
+}
+
 // checkRole refuses what a fallback sink and an on-success sink cannot answer.
 func (s *settings) checkRole(role string, bad complaint) {
 	if role != sinksdk.UDContainerFallbackSink && role != sinksdk.UDContainerOnSuccessSink {
@@ -295,6 +338,7 @@ func orDefault[T comparable](at *T, value T) {
 // setDefaults fills in what is not set.
 func (s *settings) setDefaults() {
 	orDefault(&s.Method, "POST")
+	orDefault(&s.Query, noQuery)
 	orDefault(&s.ForwardHeaders, "traceparent tracestate")
 	orDefault(&s.Format, "single")
 	orDefault(&s.ContentType, s.Format.ContentType())
@@ -320,6 +364,9 @@ func (s *settings) setDefaults() {
 	orDefault(&s.OnUnavailable, failAction)
 	orDefault(&s.OnInvalid, failAction)
 	orDefault(&s.FailDelay, time.Second)
+	if s.Dump {
+		orDefault(&s.DumpBytes, 1024)
+	}
 	if s.apiKey().IsSet() {
 		orDefault(&s.APIKeyHeader, "X-Api-Key")
 	}

@@ -26,6 +26,8 @@ type Attempt struct {
 	// ID names a request for the Signer, and Body is what of it is signed.
 	ID   func(*http.Request) string
 	Body func(*http.Request) []byte
+	// Sent sees a request as it is sent, logged in and signed; it may be nil.
+	Sent func(*http.Request)
 }
 
 // A Failure is the body of an answer with status 0, which stands for an attempt that had no
@@ -90,6 +92,9 @@ func (a *Attempt) RoundTrip(req *http.Request) (*http.Response, error) {
 		cancel()
 		closeBody(req)
 		return failure(req, &notSentError{err}), nil //nolint:nilerr // the answer holds it
+	}
+	if a.Sent != nil {
+		a.Sent(sent)
 	}
 	res, err := a.Base.RoundTrip(sent)
 	if err != nil {
