@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -56,6 +57,13 @@ type settings struct {
 	OnDenied    deniedAction
 	MaxPause    time.Duration
 
+	// Deployments are others to go to, in order of preference; see deployments.go. Deployment is the name of the one that these settings are of.
+	Deployments []deploymentSettings
+	Deployment  string
+	targets     []settings // of each, in the same order
+	APIKeyEnv   string     // of a deployment: the variable that holds its key
+	SpillAfter  time.Duration
+
 	Socket     string
 	ServerInfo string
 
@@ -107,7 +115,10 @@ const prefix = "LLM_MAP_"
 const aTemplate = "a text/template over the message, see below"
 
 // fields is every setting of this program, in the order of the reference.
-var fields = config.WithPrefix(prefix,
+var fields = slices.Concat(ownFields, config.WithPrefix(prefix, manyFields...))
+
+// ownFields is every setting but those of several deployments.
+var ownFields = config.WithPrefix(prefix,
 	config.ChoiceField("provider", "Whose headers, refusals and way of counting the endpoint has",
 		func(s *settings) *providerName { return &s.Provider }, openAI, azure, anthropic, selfHosted),
 	config.EndpointField("baseURL", "that of `openai` or `anthropic`; required for the others",
@@ -234,7 +245,7 @@ func loadSettings() (settings, error) {
 	bad := func(field, problem, allowed string) {
 		faults = append(faults, &config.FieldError{Field: field, Problem: problem, Allowed: allowed})
 	}
-	s.checkTogether(bad)
+	s.checkShared(bad)
 	for _, f := range []struct {
 		key, file string
 		text      *string
@@ -249,11 +260,7 @@ func loadSettings() (settings, error) {
 		}
 		*f.text = strings.TrimSuffix(string(content), "\n")
 	}
-	if s.APIKeyFile != "" {
-		if _, err := readKey(s.APIKeyFile); err != nil {
-			bad("apiKeyFile", err.Error(), "")
-		}
-	}
+	s.checkTargets(bad)
 	s = withDefaults(s)
 	if _, err := newPrompt(s.System, s.Prompt); err != nil {
 		faults = append(faults, err)
@@ -261,9 +268,32 @@ func loadSettings() (settings, error) {
 	if _, err := newOutput(s.Output); err != nil {
 		faults = append(faults, err)
 	}
-	s.checkRequest(bad)
-	s.checkLimits(bad)
 	return s, config.Join(faults)
+}
+
+// checkShared finds settings of all deployments that contradict each other.
+func (s *settings) checkShared(bad func(field, problem, allowed string)) {
+	for _, pair := range [][2]struct {
+		key string
+		set bool
+	}{
+		{{"system", s.System != ""}, {"systemFile", s.SystemFile != ""}},
+		{{"prompt", s.Prompt != ""}, {"promptFile", s.PromptFile != ""}},
+		{{"output", s.Output != ""}, {"outputFile", s.OutputFile != ""}},
+	} {
+		if pair[0].set && pair[1].set {
+			bad(pair[1].key, "is set, and so is "+pair[0].key, "one of them")
+		}
+	}
+	if s.MaxWait > 0 && s.OnDenied != nackOnDenied {
+		bad("maxWait", "is set without an onDenied that ends the wait", "with onDenied: nack")
+	}
+	if s.MaxWait == 0 && s.OnDenied == nackOnDenied {
+		bad("onDenied", "is nack without a maxWait", "with maxWait")
+	}
+	if most := s.longestPool(); len(s.Pool.Pool) > most {
+		bad("pool", fmt.Sprintf("has %d bytes", len(s.Pool.Pool)), fmt.Sprintf("at most %d, for there are pools below it", most))
+	}
 }
 
 // checkTogether finds settings that contradict each other.
@@ -282,9 +312,6 @@ func (s *settings) checkTogether(bad func(field, problem, allowed string)) {
 		set bool
 	}{
 		{{"apiKey", s.APIKey.IsSet()}, {"apiKeyFile", s.APIKeyFile != ""}},
-		{{"system", s.System != ""}, {"systemFile", s.SystemFile != ""}},
-		{{"prompt", s.Prompt != ""}, {"promptFile", s.PromptFile != ""}},
-		{{"output", s.Output != ""}, {"outputFile", s.OutputFile != ""}},
 		{{"maxTokens", s.MaxTokens != 0}, {"outputTokens", s.OutputTokens != 0}},
 	} {
 		if pair[0].set && pair[1].set {
@@ -294,18 +321,9 @@ func (s *settings) checkTogether(bad func(field, problem, allowed string)) {
 	if !s.APIKey.IsSet() && s.APIKeyFile == "" && s.Provider != selfHosted && s.loginHeader() == "" {
 		bad("apiKey and apiKeyFile", "are not set", "one of them, unless the provider is self-hosted")
 	}
-	if s.MaxWait > 0 && s.OnDenied != nackOnDenied {
-		bad("maxWait", "is set without an onDenied that ends the wait", "with onDenied: nack")
-	}
-	if s.MaxWait == 0 && s.OnDenied == nackOnDenied {
-		bad("onDenied", "is nack without a maxWait", "with maxWait")
-	}
 	if s.TokensPerMinute > 0 && s.MaxTokens > s.TokensPerMinute {
 		bad("maxTokens", fmt.Sprintf("is %d, which no call could ever draw", s.MaxTokens),
 			fmt.Sprintf("at most tokensPerMinute, which is %d", s.TokensPerMinute))
-	}
-	if len(s.Pool.Pool) > 256-len(longestSuffix) {
-		bad("pool", fmt.Sprintf("has %d bytes", len(s.Pool.Pool)), fmt.Sprintf("at most %d, for there are three pools below it", 256-len(longestSuffix)))
 	}
 }
 
@@ -345,6 +363,9 @@ func withDefaults(s settings) settings {
 	orNumber(&s.OutputTokens, 1024)
 	orNumber(&s.MaxAttempts, 8)
 	orDuration(&s.BurstTime, time.Second)
+	if len(s.Deployments) > 0 {
+		orDuration(&s.SpillAfter, time.Second)
+	}
 	orDuration(&s.Timeout, 2*time.Minute)
 	orDuration(&s.MaxPause, httpthrottle.DefaultMaxPause)
 	if s.Charge == "" {

@@ -16,6 +16,8 @@ type result struct {
 	Model        string          `json:"model,omitempty"`
 	FinishReason string          `json:"finish_reason,omitempty"`
 	Usage        *used           `json:"usage,omitempty"`
+	// Deployment is which one has answered, where there are several.
+	Deployment string `json:"deployment,omitempty"`
 	// Attempts is how many calls it took.
 	Attempts int    `json:"attempts,omitempty"`
 	Error    *fault `json:"error,omitempty"`

@@ -48,7 +48,7 @@ func Entries(n *yaml.Node, field string, most int, allowed string) (entries []En
 }
 
 // Mapping sets fields of c from a mapping within a Block, whose whole name is field. It checks them as Load does; a field with a fault
-// keeps the value it had. Values are single ones: no field may be a Block itself.
+// keeps the value it had. No field may be a Block itself.
 func Mapping[C any](fields []Field[C], n *yaml.Node, field string, c *C) []BlockFault {
 	known := strings.Join(keys(fields), ", ")
 	entries, faults := Entries(n, field, mostEntries, "a mapping with "+known)
@@ -58,8 +58,11 @@ func Mapping[C any](fields []Field[C], n *yaml.Node, field string, c *C) []Block
 		value := behindAlias(e.Value)
 		switch {
 		case i < 0:
-			faults = append(faults, BlockFault{Field: name, Problem: "is not a setting" + didYouMean(e.Name, keys(fields)), Allowed: "one of " + known, Line: e.Line})
+			problem := "is not a setting" + didYouMean(e.Name, keys(fields))
+			faults = append(faults, BlockFault{Field: name, Problem: problem, Allowed: "one of " + known, Line: e.Line})
 			continue
+		case value.Kind == yaml.MappingNode && fields[i].Value.mapping && value.Style&yaml.TaggedStyle == 0:
+			value = &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: inOneLine(value), Line: value.Line}
 		case value.Kind != yaml.ScalarNode:
 			faults = append(faults, BlockFault{Field: name, Problem: "is " + kindName(value), Allowed: fields[i].Allowed, Line: value.Line})
 			continue
