@@ -67,6 +67,9 @@ func (h *handler) answerAnywhere(ctx context.Context, messages []chat.Message) (
 		case invalid:
 			return o.resultOf(d, attempts), nil
 		case stop:
+			if errors.Is(o.err, errBudget) {
+				return o.resultOf(d, attempts-1), nil
+			}
 			if h.settings.OnStop == resultOnStop {
 				s.lost[d] = o
 			} // else the gate holds it back
@@ -87,6 +90,23 @@ func (h *handler) answerAnywhere(ctx context.Context, messages []chat.Message) (
 func (s *search) notBefore(d *deployment, after time.Duration) {
 	s.row[d]++
 	s.later[d] = time.Now().Add(max(after, backoff(s.row[d])))
+}
+
+// left are the deployments that may take the message yet.
+func (s *search) left(of []*deployment) []*deployment {
+	var left []*deployment
+	for _, d := range of {
+		if _, lost := s.lost[d]; !lost {
+			left = append(left, d)
+		}
+	}
+	return left
+}
+
+// tooLarge tells whether a limit will never grant what was drawn.
+func tooLarge(err error) bool {
+	e, ok := errors.AsType[*throttle.Error](err)
+	return ok && e.Reason == throttle.ReasonTooLarge
 }
 
 // lost is the answer to a message that no deployment takes: what the first of them says.
@@ -110,11 +130,22 @@ func (o outcome) resultOf(d *deployment, attempts int) result {
 func (h *handler) callAnywhere(ctx context.Context, s *search) (d *deployment, resp chat.Answer, o outcome) {
 	w, waiting, cancel := h.wait(ctx)
 	defer cancel()
-	p, err := h.choose(waiting, s)
+	price := h.purse.estimate(s.messages, s.left(h.deployments)...)
+	money, err := h.purse.draw(waiting, price)
+	defer money.Cancel() // once it is settled, that does nothing
+	var p pick
+	if err == nil {
+		p, err = h.choose(waiting, s)
+	}
 	if denial := h.denial(w, err); denial != nil {
 		return nil, resp, outcome{verdict: denied, err: denial}
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, errBudget):
+		return h.deployments[0], resp, spentOutcome()
+	case tooLarge(err):
+		return h.deployments[0], resp, judge(ctx, err)
+	case err != nil:
 		return nil, resp, outcome{verdict: ended, err: err}
 	}
 	defer p.release() // what was used is settled already
@@ -123,6 +154,7 @@ func (h *handler) callAnywhere(ctx context.Context, s *search) (d *deployment, r
 	}
 	cost := p.cost(p.promptTokens(s.messages))
 	resp, err = p.client.complete(withPermit(waiting, p.permit), cost, s.messages)
+	h.purse.settle(money, price, p.deployment, &resp, err)
 	if denial := h.denial(w, err); denial != nil {
 		return nil, resp, outcome{verdict: denied, err: denial}
 	}
@@ -139,7 +171,7 @@ func (h *handler) choose(ctx context.Context, s *search) (pick, error) {
 		if err == nil || errors.Is(err, throttle.ErrClosed) || ctx.Err() != nil {
 			return p, err
 		}
-		if e, ok := errors.AsType[*throttle.Error](err); ok && e.Reason == throttle.ReasonTooLarge {
+		if tooLarge(err) {
 			s.lost[d] = judge(ctx, err)
 		}
 	}

@@ -64,6 +64,9 @@ type settings struct {
 	APIKeyEnv   string     // of a deployment: the variable that holds its key
 	SpillAfter  time.Duration
 
+	Prices map[string]price // by model
+	Budget budgetSetting
+
 	Socket     string
 	ServerInfo string
 
@@ -115,7 +118,7 @@ const prefix = "LLM_MAP_"
 const aTemplate = "a text/template over the message, see below"
 
 // fields is every setting of this program, in the order of the reference.
-var fields = slices.Concat(ownFields, config.WithPrefix(prefix, manyFields...))
+var fields = slices.Concat(ownFields, config.WithPrefix(prefix, manyFields...), config.WithPrefix(prefix, moneyFields...))
 
 // ownFields is every setting but those of several deployments.
 var ownFields = config.WithPrefix(prefix,

@@ -118,18 +118,23 @@ func (s *settings) target(d deploymentSettings, bad func(field, problem, allowed
 // checkTargets checks each deployment by itself, with its name before the fields of what is wrong, and keeps the settings of each, in order of
 // preference, with their defaults. Those of the program are not filled in yet: they would hide the defaults of another provider.
 func (s *settings) checkTargets(bad func(field, problem, allowed string)) {
+	models := []string{s.Model}
 	if len(s.Deployments) == 0 {
 		if s.SpillAfter > 0 {
 			bad("spillAfter", "is set without deployments", "with deployments")
 		}
 		s.check(bad)
+	} else {
+		models = nil
 	}
 	for _, d := range s.Deployments {
 		of := func(field, problem, allowed string) { bad("deployments."+d.Name+": "+field, problem, allowed) }
 		t := s.target(d, of)
 		t.check(of)
 		s.targets = append(s.targets, withDefaults(t))
+		models = append(models, t.Model)
 	}
+	s.checkMoney(models, bad)
 }
 
 // check finds what is wrong with one deployment.

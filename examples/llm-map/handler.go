@@ -23,6 +23,7 @@ type handler struct {
 	// deployments are in order of preference; there is at least one.
 	deployments []*deployment
 	prompt      *prompt
+	purse       *purse            // nil: nothing costs anything
 	payload     *output           // nil: results are JSON
 	tag         admission.TagRule // nil: none
 	abandoner   admission.Abandoner
@@ -135,6 +136,9 @@ func (h *handler) answer(ctx context.Context, messages []chat.Message) (result, 
 		case invalid:
 			return o.result(attempts), nil
 		case stop:
+			if errors.Is(o.err, errBudget) {
+				return o.result(attempts - 1), nil // that one was not sent
+			}
 			if h.settings.OnStop == resultOnStop {
 				return o.result(attempts), nil
 			}
@@ -174,9 +178,18 @@ func (h *handler) call(ctx context.Context, d *deployment, messages []chat.Messa
 	}
 	w, waiting, cancel := h.wait(ctx)
 	defer cancel()
-	resp, err := d.client.complete(waiting, d.cost(d.promptTokens(messages)), messages)
+	price := h.purse.estimate(messages, d)
+	money, err := h.purse.draw(waiting, price)
+	defer money.Cancel() // once it is settled, that does nothing
+	if err == nil {
+		resp, err = d.client.complete(waiting, d.cost(d.promptTokens(messages)), messages)
+		h.purse.settle(money, price, d, &resp, err)
+	}
 	if denial := h.denial(w, err); denial != nil {
 		return resp, outcome{verdict: denied, err: denial}
+	}
+	if errors.Is(err, errBudget) {
+		return resp, spentOutcome()
 	}
 	o = judge(ctx, err)
 	d.note(&resp, &o)

@@ -34,6 +34,9 @@ func serve(ctx context.Context, s *settings, log *slog.Logger) error {
 	if err != nil {
 		return errors.Join(err, all.close())
 	}
+	if h.purse, err = openPurse(ctx, s, log); err != nil {
+		return errors.Join(err, all.close())
+	}
 	log.Info("llm-map", "provider", s.Provider, "model", s.Model, "baseURL", s.BaseURL, "requestsPerMinute", s.RequestsPerMinute,
 		"tokensPerMinute", s.TokensPerMinute, "inFlight", s.InFlight, "charge", s.Charge, "deployments", s.names(), "pool", s.Pool)
 	var opts []mapsdk.Option
@@ -44,5 +47,5 @@ func serve(ctx context.Context, s *settings, log *slog.Logger) error {
 		opts = append(opts, mapsdk.WithServerInfoFilePath(s.ServerInfo))
 	}
 	err = mapsdk.NewServer(h, opts...).Start(ctx)
-	return errors.Join(err, all.close()) // leaves the pools, after the server has stopped
+	return errors.Join(err, h.purse.close(), all.close()) // leaves the pools, after the server has stopped
 }
