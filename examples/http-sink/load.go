@@ -129,6 +129,8 @@ func (s *settings) checkPairs(bad complaint) {
 		{{"bearerToken", s.BearerToken.IsSet()}, {"bearerTokenFile", s.BearerTokenFile != ""}},
 		{{"apiKey", s.APIKey.IsSet()}, {"apiKeyFile", s.APIKeyFile != ""}},
 		{{"oauthSecret", s.OAuthSecret.IsSet()}, {"oauthSecretFile", s.OAuthSecretFile != ""}},
+		{{"awsSecretKey", s.AWSSecretKey.IsSet()}, {"awsSecretKeyFile", s.AWSSecretKeyFile != ""}},
+		{{"awsSessionToken", s.AWSSessionToken.IsSet()}, {"awsSessionTokenFile", s.AWSSessionTokenFile != ""}},
 		{{"signatureKey", s.SignatureKey.IsSet()}, {"signatureKeyFile", s.SignatureKeyFile != ""}},
 	} {
 		if pair[0].is && pair[1].is {
@@ -140,7 +142,38 @@ func (s *settings) checkPairs(bad complaint) {
 			bad(key, "is set without "+other, "both or none")
 		}
 	}
-	signed := s.Signature != "" && s.Signature != noSignature
+	aws := s.Signature == awsSignature
+	for _, of := range []struct {
+		key      string
+		is       bool
+		required bool
+	}{
+		{"awsAccessKeyID", s.AWSAccessKeyID != "", true},
+		{"awsSecretKey or awsSecretKeyFile", s.awsSecretKey().IsSet(), true},
+		{"awsSessionToken or awsSessionTokenFile", s.awsSessionToken().IsSet(), false},
+		{"awsRegion", s.AWSRegion != "", true},
+		{"awsService", s.AWSService != "", true},
+	} {
+		needs("signature: aws-sigv4", aws && of.required, of.key, of.is)
+		needs(of.key, of.is, "signature: aws-sigv4", aws)
+	}
+	withKey := s.JWTKeyFile != ""
+	for _, of := range []struct {
+		key string
+		is  bool
+	}{
+		{"jwtKeyID", s.JWTKeyID != ""},
+		{"jwtIssuer", s.JWTIssuer != ""},
+		{"jwtSubject", s.JWTSubject != ""},
+		{"jwtAudience", s.JWTAudience != ""},
+		{"jwtScopes", s.JWTScopes != ""},
+		{"jwtClaims", s.JWTClaims != ""},
+		{"jwtLifetime", s.JWTLifetime > 0},
+		{"jwtTokenURL", s.JWTTokenURL != ""},
+	} {
+		needs(of.key, of.is, "jwtKeyFile", withKey)
+	}
+	signed := s.Signature != "" && s.Signature != noSignature && !aws
 	key := s.signatureKey().IsSet()
 	needs("signature", signed, "signatureKey or signatureKeyFile", key)
 	needs("signatureKey or signatureKeyFile", key, "signature", signed)
@@ -172,6 +205,14 @@ func (s *settings) oauthSecret() outbound.Credential {
 	return s.credential(s.OAuthSecret, s.OAuthSecretFile)
 }
 
+func (s *settings) awsSecretKey() outbound.Credential {
+	return s.credential(s.AWSSecretKey, s.AWSSecretKeyFile)
+}
+
+func (s *settings) awsSessionToken() outbound.Credential {
+	return s.credential(s.AWSSessionToken, s.AWSSessionTokenFile)
+}
+
 func (s *settings) signatureKey() outbound.Credential {
 	return s.credential(s.SignatureKey, s.SignatureKeyFile)
 }
@@ -186,6 +227,8 @@ func (s *settings) checkLogin(bad complaint) {
 		{"basicUsername", s.BasicUsername != ""},
 		{"bearerToken", s.bearerToken().IsSet()},
 		{"oauthTokenURL", s.OAuthTokenURL != ""},
+		{"jwtKeyFile", s.JWTKeyFile != ""},
+		{"signature: aws-sigv4", s.Signature == awsSignature},
 	} {
 		switch {
 		case way.is && first != "":
@@ -208,6 +251,8 @@ func (s *settings) checkSecrets(bad complaint) {
 		{"apiKey", s.apiKey(), true},
 		{"oauthSecret", s.oauthSecret(), false},
 		{"signatureKey", s.signatureKey(), false},
+		{"awsSecretKey", s.awsSecretKey(), false},
+		{"awsSessionToken", s.awsSessionToken(), true},
 	} {
 		text, err := c.secret.ReadRaw()
 		if err != nil {
@@ -217,10 +262,26 @@ func (s *settings) checkSecrets(bad complaint) {
 			bad(orFile(c.key, c.secret.File), problem, "visible ASCII, with spaces only between")
 		}
 	}
+	if s.JWTKeyFile != "" {
+		s.checkJWT(bad)
+	}
 	if s.signer() != nil && s.signatureKey().IsSet() {
 		if err := s.signer().CheckKey(); errors.Is(err, outbound.ErrBadKey) {
 			bad(orFile("signatureKey", s.SignatureKeyFile), err.Error(), outbound.AllowedKey(s.Signature == standardWebhooks))
 		}
+	}
+}
+
+// checkJWT finds a key that does not sign.
+func (s *settings) checkJWT(bad complaint) {
+	j := s.jwt(nil)
+	if _, err := j.Key.ReadRaw(); err != nil {
+		fault := config.SecretFileFault("jwtKeyFile", s.JWTKeyFile, err)
+		bad(fault.Field, fault.Problem, fault.Allowed)
+		return
+	}
+	if err := j.CheckKey(); err != nil {
+		bad("jwtKeyFile", err.Error(), "a private key in PEM, such as openssl genpkey makes")
 	}
 }
 
@@ -238,8 +299,10 @@ func (s *settings) checkAddresses(bad complaint) {
 	if u, err := render.ParseURL(s.url); err == nil {
 		check(orFile("url", s.URLFile), u.Hostname())
 	}
-	if u, err := url.Parse(s.OAuthTokenURL); err == nil {
-		check("oauthTokenURL", u.Hostname())
+	for key, text := range map[string]string{"oauthTokenURL": s.OAuthTokenURL, "jwtTokenURL": s.JWTTokenURL} {
+		if u, err := url.Parse(text); err == nil {
+			check(key, u.Hostname())
+		}
 	}
 }
 
@@ -259,7 +322,7 @@ func (s *settings) checkMethod(bad complaint) {
 		{"contentType", s.ContentType != ""},
 		{"compression", s.Compression != "" && s.Compression != payload.None},
 		{"format", s.Format != "" && s.Format != payload.Single},
-		{"signature", s.Signature != "" && s.Signature != noSignature},
+		{"signature", s.Signature != "" && s.Signature != noSignature && s.Signature != awsSignature},
 		{"unit", s.Unit == perByte},
 	} {
 		if of.is {
@@ -372,6 +435,9 @@ func (s *settings) setDefaults() {
 	}
 	if s.OAuthTokenURL != "" {
 		orDefault(&s.OAuthRefreshBefore, 30*time.Second)
+	}
+	if s.JWTKeyFile != "" {
+		orDefault(&s.JWTLifetime, defaultJWTLifetime)
 	}
 	orDefault(&s.Timeout, 30*time.Second)
 	orDefault(&s.DialTimeout, 5*time.Second)

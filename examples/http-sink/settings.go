@@ -96,21 +96,37 @@ type answerSettings struct {
 
 // loginSettings are the credentials.
 type loginSettings struct {
-	BasicUsername      string
-	BasicPassword      numathrottle.Secret
-	BasicPasswordFile  string
-	BearerToken        numathrottle.Secret
-	BearerTokenFile    string
-	APIKeyHeader       string
-	APIKey             numathrottle.Secret
-	APIKeyFile         string
-	OAuthTokenURL      string
-	OAuthClientID      string
-	OAuthSecret        numathrottle.Secret
-	OAuthSecretFile    string
-	OAuthScopes        string
-	OAuthAudience      string
-	OAuthRefreshBefore time.Duration
+	BasicUsername       string
+	BasicPassword       numathrottle.Secret
+	BasicPasswordFile   string
+	BearerToken         numathrottle.Secret
+	BearerTokenFile     string
+	APIKeyHeader        string
+	APIKey              numathrottle.Secret
+	APIKeyFile          string
+	OAuthTokenURL       string
+	OAuthClientID       string
+	OAuthSecret         numathrottle.Secret
+	OAuthSecretFile     string
+	OAuthScopes         string
+	OAuthAudience       string
+	OAuthRefreshBefore  time.Duration
+	JWTKeyFile          string
+	JWTKeyID            string
+	JWTIssuer           string
+	JWTSubject          string
+	JWTAudience         string
+	JWTScopes           string
+	JWTClaims           string
+	JWTLifetime         time.Duration
+	JWTTokenURL         string
+	AWSAccessKeyID      string
+	AWSSecretKey        numathrottle.Secret
+	AWSSecretKeyFile    string
+	AWSSessionToken     numathrottle.Secret
+	AWSSessionTokenFile string
+	AWSRegion           string
+	AWSService          string
 }
 
 // connectionSettings say how the service is reached.
@@ -155,6 +171,7 @@ const (
 	noSignature      signature = "none"
 	sha256Signature  signature = "sha256"
 	standardWebhooks signature = "standard-webhooks"
+	awsSignature     signature = "aws-sigv4"
 
 	perRequest unit = "requests"
 	perMessage unit = "messages"
@@ -189,6 +206,6 @@ func (s *settings) dump(log *slog.Logger) *outbound.Dump {
 	d := outbound.NewDump(log, s.DumpBytes)
 	d.HidePath = s.URLFile != ""
 	d.Hidden = []string{s.APIKeyHeader, s.SignatureHeader}
-	d.Secrets = []outbound.Credential{s.basicPassword(), s.bearerToken(), s.apiKey(), s.oauthSecret(), s.signatureKey()}
+	d.Secrets = []outbound.Credential{s.basicPassword(), s.bearerToken(), s.apiKey(), s.oauthSecret(), s.signatureKey(), s.awsSecretKey(), s.awsSessionToken()}
 	return d
 }

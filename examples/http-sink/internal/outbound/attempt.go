@@ -22,7 +22,7 @@ type Attempt struct {
 	Timeout time.Duration
 	// Login and Signer may be nil.
 	Login  Login
-	Signer *Signer
+	Signer RequestSigner
 	// ID names a request for the Signer, and Body is what of it is signed.
 	ID   func(*http.Request) string
 	Body func(*http.Request) []byte
@@ -129,7 +129,7 @@ func (a *Attempt) prepare(req *http.Request) error {
 	if a.Signer == nil {
 		return nil
 	}
-	return a.Signer.sign(req.Header, a.ID(req), a.Body(req), time.Now())
+	return a.Signer.sign(req, a.ID(req), a.Body(req), time.Now())
 }
 
 // closeIdle gives up the connections that nobody uses: when one has been silent for too long, the others to the same
