@@ -22,7 +22,8 @@ import (
 type call struct {
 	url         string
 	header      http.Header
-	body        []byte
+	body        []byte // as it is sent
+	plain       []byte // before it is compressed
 	id          string // stable over attempts and over deliveries
 	destination string
 	cost        int
@@ -82,9 +83,12 @@ func newClient(s *settings, l throttle.Limiter, m *meters, log *slog.Logger) (*c
 	}
 	c.tokens = s.tokens(base, log)
 	attempt := &outbound.Attempt{
-		Base: base, Timeout: s.Timeout, Login: s.login(c.tokens), Signer: s.signer(),
+		Base: base, Timeout: s.Timeout, Login: s.login(c.tokens), Signer: s.requestSigner(),
 		ID:   func(req *http.Request) string { return callOf(req).id },
 		Body: func(req *http.Request) []byte { return callOf(req).body },
+	}
+	if dump := s.dump(log); dump != nil {
+		attempt.Sent = func(req *http.Request) { dump.Sent(req, callOf(req).plain) }
 	}
 	if s.BreakerFailures > 0 {
 		c.breakers = outbound.NewBreakers(s.BreakerFailures, s.BreakerOpen, s.Destinations, m.breaker)
@@ -139,20 +143,39 @@ func (s *settings) login(tokens *outbound.TokenLogin) outbound.Login {
 
 // tokens returns the login with tokens; nil for none.
 func (s *settings) tokens(base http.RoundTripper, log *slog.Logger) *outbound.TokenLogin {
+	if s.JWTKeyFile != "" {
+		return s.jwt(log).Login(base)
+	}
 	if s.OAuthTokenURL == "" {
 		return nil
 	}
 	return outbound.OAuth2(outbound.ClientCredentials{
 		TokenURL: s.OAuthTokenURL, ClientID: s.OAuthClientID, Secret: s.oauthSecret(), Scopes: strings.Fields(s.OAuthScopes),
 		Audience: s.OAuthAudience, Early: s.OAuthRefreshBefore, Timeout: s.Timeout,
-		Told: func(err error) {
-			if err != nil {
-				log.Error("messages wait for a token, which the token endpoint does not give", "error", err)
-				return
-			}
-			log.Info("the token endpoint gives tokens again")
-		},
+		Told: toldOfTokens(log),
 	}, base)
+}
+
+// jwt says how a JWT is made to log in with.
+func (s *settings) jwt(log *slog.Logger) outbound.JWT {
+	return outbound.JWT{
+		Key: outbound.Credential{File: s.JWTKeyFile, Lines: true}, KeyID: s.JWTKeyID, Issuer: s.JWTIssuer, Subject: s.JWTSubject,
+		Audience: cmp.Or(s.JWTAudience, s.JWTTokenURL), Scopes: strings.Fields(s.JWTScopes), Claims: s.JWTClaims,
+		Lifetime: cmp.Or(s.JWTLifetime, defaultJWTLifetime), TokenURL: s.JWTTokenURL, Timeout: s.Timeout, Told: toldOfTokens(log),
+	}
+}
+
+const defaultJWTLifetime = 5 * time.Minute
+
+// toldOfTokens logs when there is no token, and when there is one again.
+func toldOfTokens(log *slog.Logger) func(error) {
+	return func(err error) {
+		if err != nil {
+			log.Error("messages wait for a token, which they do not get", "error", err)
+			return
+		}
+		log.Info("there are tokens again")
+	}
 }
 
 // logins are used together: a key beside another login.
@@ -177,14 +200,27 @@ func (l logins) Refused(h http.Header) bool {
 	return renewed
 }
 
-// signer returns how requests are signed; nil for not at all.
+// requestSigner returns how requests are signed; nil for not at all.
+func (s *settings) requestSigner() outbound.RequestSigner {
+	if s.Signature == awsSignature {
+		return &outbound.SigV4{
+			Region: s.AWSRegion, Service: s.AWSService, AccessKeyID: s.AWSAccessKeyID, SecretKey: s.awsSecretKey(), SessionToken: s.awsSessionToken(),
+		}
+	}
+	if signer := s.signer(); signer != nil {
+		return signer
+	}
+	return nil
+}
+
+// signer returns how bodies are signed; nil for not at all.
 func (s *settings) signer() *outbound.Signer {
 	switch s.Signature {
 	case sha256Signature:
 		return &outbound.Signer{Key: s.signatureKey(), Header: cmp.Or(s.SignatureHeader, defaultSignatureHeader)}
 	case standardWebhooks:
 		return &outbound.Signer{Key: s.signatureKey()}
-	case noSignature:
+	case noSignature, awsSignature:
 	}
 	return nil
 }

@@ -86,7 +86,7 @@ func TestAttemptsAreWhatTheServiceSees(t *testing.T) {
 			require.Equal(t, all(1, dataplane.SinkSuccess), statuses(r.do(messages("first")...)))
 			r.do(messages("second")...)
 			require.Len(t, service.requests(), requests)
-			text := get(t, "http://"+r.meters.addr.String()+"/metrics")
+			text := get(t, "http://"+r.meters.places.Addr.String()+"/metrics")
 			require.Contains(t, text, `http_sink_attempts_total{status="2xx"} 1`)
 			require.Contains(t, text, fmt.Sprintf(`http_sink_attempts_total{status="none"} %d`, requests-1))
 		})

@@ -100,7 +100,7 @@ func (h *handler) Sink(ctx context.Context, in <-chan sinksdk.Datum) sinksdk.Res
 	}
 	b := &batch{handler: h, ctx: ctx, groups: payload.NewGroups[place, *answer](payload.Bounds{
 		Messages: h.settings.MaxMessages, Bytes: h.settings.MaxBytes, Age: h.settings.MaxAge,
-	}, h.settings.Format)}
+	}, h.settings.layout())}
 	for b.read(in) {
 		b.dispatch(b.groups.Due(time.Now()))
 	}
@@ -146,10 +146,13 @@ func (b *batch) take(d sinksdk.Datum) []group {
 // prepare makes the request's parts of a message. Errors hold nothing of it.
 func (h *handler) prepare(d sinksdk.Datum) (to place, record []byte, err error) {
 	m := render.NewMessage(d)
-	if to.url, err = h.url.Render(m); err != nil {
+	if to.url, err = h.address(m); err != nil {
 		return to, nil, err
 	}
-	header := http.Header{"Content-Type": {h.settings.ContentType}}
+	header := http.Header{}
+	if !h.settings.withoutBody() {
+		header.Set("Content-Type", h.settings.ContentType)
+	}
 	for _, name := range h.forward {
 		if value := headerOf(d, name); value != "" && render.ValidHeaderValue(value) {
 			header.Set(name, value)
@@ -168,6 +171,9 @@ func (h *handler) prepare(d sinksdk.Datum) (to place, record []byte, err error) 
 			return to, nil, errLongDestination
 		}
 	}
+	if h.settings.withoutBody() {
+		return to, nil, nil
+	}
 	record = d.Value()
 	if h.body != nil {
 		text, err := h.body.Render(m)
@@ -178,6 +184,15 @@ func (h *handler) prepare(d sinksdk.Datum) (to place, record []byte, err error) 
 	}
 	record, err = h.settings.Format.Record(record)
 	return to, record, err
+}
+
+// address returns the URL for a message.
+func (h *handler) address(m *render.Message) (string, error) {
+	to, err := h.url.Render(m)
+	if err != nil || h.settings.Query != fieldsQuery {
+		return to, err
+	}
+	return render.AddFields(to, m)
 }
 
 // headerOf returns a header of a message, in whatever case its name is.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/outbound"
+	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/payload"
 	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/render"
 	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/verdict"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
@@ -43,7 +45,9 @@ func loadSettings() (settings, error) {
 	s.checkRole(role, bad)
 	s.separate(role)
 	s.checkLimits(bad)
+	s.checkMethod(bad)
 	s.setDefaults()
+	s.checkLayout(bad)
 	return s, config.Join(faults)
 }
 
@@ -125,6 +129,8 @@ func (s *settings) checkPairs(bad complaint) {
 		{{"bearerToken", s.BearerToken.IsSet()}, {"bearerTokenFile", s.BearerTokenFile != ""}},
 		{{"apiKey", s.APIKey.IsSet()}, {"apiKeyFile", s.APIKeyFile != ""}},
 		{{"oauthSecret", s.OAuthSecret.IsSet()}, {"oauthSecretFile", s.OAuthSecretFile != ""}},
+		{{"awsSecretKey", s.AWSSecretKey.IsSet()}, {"awsSecretKeyFile", s.AWSSecretKeyFile != ""}},
+		{{"awsSessionToken", s.AWSSessionToken.IsSet()}, {"awsSessionTokenFile", s.AWSSessionTokenFile != ""}},
 		{{"signatureKey", s.SignatureKey.IsSet()}, {"signatureKeyFile", s.SignatureKeyFile != ""}},
 	} {
 		if pair[0].is && pair[1].is {
@@ -136,7 +142,38 @@ func (s *settings) checkPairs(bad complaint) {
 			bad(key, "is set without "+other, "both or none")
 		}
 	}
-	signed := s.Signature != "" && s.Signature != noSignature
+	aws := s.Signature == awsSignature
+	for _, of := range []struct {
+		key      string
+		is       bool
+		required bool
+	}{
+		{"awsAccessKeyID", s.AWSAccessKeyID != "", true},
+		{"awsSecretKey or awsSecretKeyFile", s.awsSecretKey().IsSet(), true},
+		{"awsSessionToken or awsSessionTokenFile", s.awsSessionToken().IsSet(), false},
+		{"awsRegion", s.AWSRegion != "", true},
+		{"awsService", s.AWSService != "", true},
+	} {
+		needs("signature: aws-sigv4", aws && of.required, of.key, of.is)
+		needs(of.key, of.is, "signature: aws-sigv4", aws)
+	}
+	withKey := s.JWTKeyFile != ""
+	for _, of := range []struct {
+		key string
+		is  bool
+	}{
+		{"jwtKeyID", s.JWTKeyID != ""},
+		{"jwtIssuer", s.JWTIssuer != ""},
+		{"jwtSubject", s.JWTSubject != ""},
+		{"jwtAudience", s.JWTAudience != ""},
+		{"jwtScopes", s.JWTScopes != ""},
+		{"jwtClaims", s.JWTClaims != ""},
+		{"jwtLifetime", s.JWTLifetime > 0},
+		{"jwtTokenURL", s.JWTTokenURL != ""},
+	} {
+		needs(of.key, of.is, "jwtKeyFile", withKey)
+	}
+	signed := s.Signature != "" && s.Signature != noSignature && !aws
 	key := s.signatureKey().IsSet()
 	needs("signature", signed, "signatureKey or signatureKeyFile", key)
 	needs("signatureKey or signatureKeyFile", key, "signature", signed)
@@ -150,6 +187,9 @@ func (s *settings) checkPairs(bad complaint) {
 	needs("oauthTokenURL", s.OAuthTokenURL != "", "oauthSecret or oauthSecretFile", s.oauthSecret().IsSet())
 	needs("oauthClientID", s.OAuthClientID != "", "oauthTokenURL", s.OAuthTokenURL != "")
 	needs("oauthSecret or oauthSecretFile", s.oauthSecret().IsSet(), "oauthTokenURL", s.OAuthTokenURL != "")
+	needs("separator", s.Separator != "", "format: raw", s.Format == payload.Raw)
+	needs("query", s.Query == fieldsQuery, "method: GET", s.withoutBody())
+	needs("dumpBytes", s.DumpBytes > 0, "dump: true", s.Dump)
 	needs("maxRequests", s.MaxRequests > 0, "unit: messages or unit: bytes, beside which it counts", s.Unit == perMessage || s.Unit == perByte)
 }
 
@@ -163,6 +203,14 @@ func (s *settings) bearerToken() outbound.Credential {
 func (s *settings) apiKey() outbound.Credential { return s.credential(s.APIKey, s.APIKeyFile) }
 func (s *settings) oauthSecret() outbound.Credential {
 	return s.credential(s.OAuthSecret, s.OAuthSecretFile)
+}
+
+func (s *settings) awsSecretKey() outbound.Credential {
+	return s.credential(s.AWSSecretKey, s.AWSSecretKeyFile)
+}
+
+func (s *settings) awsSessionToken() outbound.Credential {
+	return s.credential(s.AWSSessionToken, s.AWSSessionTokenFile)
 }
 
 func (s *settings) signatureKey() outbound.Credential {
@@ -179,6 +227,8 @@ func (s *settings) checkLogin(bad complaint) {
 		{"basicUsername", s.BasicUsername != ""},
 		{"bearerToken", s.bearerToken().IsSet()},
 		{"oauthTokenURL", s.OAuthTokenURL != ""},
+		{"jwtKeyFile", s.JWTKeyFile != ""},
+		{"signature: aws-sigv4", s.Signature == awsSignature},
 	} {
 		switch {
 		case way.is && first != "":
@@ -201,6 +251,8 @@ func (s *settings) checkSecrets(bad complaint) {
 		{"apiKey", s.apiKey(), true},
 		{"oauthSecret", s.oauthSecret(), false},
 		{"signatureKey", s.signatureKey(), false},
+		{"awsSecretKey", s.awsSecretKey(), false},
+		{"awsSessionToken", s.awsSessionToken(), true},
 	} {
 		text, err := c.secret.ReadRaw()
 		if err != nil {
@@ -210,10 +262,26 @@ func (s *settings) checkSecrets(bad complaint) {
 			bad(orFile(c.key, c.secret.File), problem, "visible ASCII, with spaces only between")
 		}
 	}
+	if s.JWTKeyFile != "" {
+		s.checkJWT(bad)
+	}
 	if s.signer() != nil && s.signatureKey().IsSet() {
 		if err := s.signer().CheckKey(); errors.Is(err, outbound.ErrBadKey) {
 			bad(orFile("signatureKey", s.SignatureKeyFile), err.Error(), outbound.AllowedKey(s.Signature == standardWebhooks))
 		}
+	}
+}
+
+// checkJWT finds a key that does not sign.
+func (s *settings) checkJWT(bad complaint) {
+	j := s.jwt(nil)
+	if _, err := j.Key.ReadRaw(); err != nil {
+		fault := config.SecretFileFault("jwtKeyFile", s.JWTKeyFile, err)
+		bad(fault.Field, fault.Problem, fault.Allowed)
+		return
+	}
+	if err := j.CheckKey(); err != nil {
+		bad("jwtKeyFile", err.Error(), "a private key in PEM, such as openssl genpkey makes")
 	}
 }
 
@@ -231,8 +299,46 @@ func (s *settings) checkAddresses(bad complaint) {
 	if u, err := render.ParseURL(s.url); err == nil {
 		check(orFile("url", s.URLFile), u.Hostname())
 	}
-	if u, err := url.Parse(s.OAuthTokenURL); err == nil {
-		check("oauthTokenURL", u.Hostname())
+	for key, text := range map[string]string{"oauthTokenURL": s.OAuthTokenURL, "jwtTokenURL": s.JWTTokenURL} {
+		if u, err := url.Parse(text); err == nil {
+			check(key, u.Hostname())
+		}
+	}
+}
+
+// checkMethod refuses what only a request with a body can have, where there is none.
+func (s *settings) checkMethod(bad complaint) {
+	if !s.withoutBody() {
+		return
+	}
+	for _, of := range []struct {
+		key string
+		is  bool
+	}{
+		{"body", s.Body != ""},
+		{"bodyFile", s.BodyFile != ""},
+		{"bodyPrefix", s.BodyPrefix != ""},
+		{"bodySuffix", s.BodySuffix != ""},
+		{"contentType", s.ContentType != ""},
+		{"compression", s.Compression != "" && s.Compression != payload.None},
+		{"format", s.Format != "" && s.Format != payload.Single},
+		{"signature", s.Signature != "" && s.Signature != noSignature && s.Signature != awsSignature},
+		{"unit", s.Unit == perByte},
+	} {
+		if of.is {
+			bad(of.key, "is set for a body, but a GET has none", "with another method")
+		}
+	}
+}
+
+// checkLayout refuses a text around an array that makes no JSON of it. Defaults are filled in.
+func (s *settings) checkLayout(bad complaint) {
+	if s.Format != payload.JSONArray || s.ContentType != s.Format.ContentType() {
+		return // who sets a type knows what it is
+	}
+	if s.BodyPrefix+s.BodySuffix != "" && !json.Valid([]byte(s.BodyPrefix+"[]"+s.BodySuffix)) {
+		bad("bodyPrefix and bodySuffix", fmt.Sprintf("are %q and %q, which make no JSON around an array", s.BodyPrefix, s.BodySuffix),
+			"such as {\"events\": and }, or a contentType that is not JSON")
 	}
 }
 
@@ -295,6 +401,7 @@ func orDefault[T comparable](at *T, value T) {
 // setDefaults fills in what is not set.
 func (s *settings) setDefaults() {
 	orDefault(&s.Method, "POST")
+	orDefault(&s.Query, noQuery)
 	orDefault(&s.ForwardHeaders, "traceparent tracestate")
 	orDefault(&s.Format, "single")
 	orDefault(&s.ContentType, s.Format.ContentType())
@@ -320,11 +427,17 @@ func (s *settings) setDefaults() {
 	orDefault(&s.OnUnavailable, failAction)
 	orDefault(&s.OnInvalid, failAction)
 	orDefault(&s.FailDelay, time.Second)
+	if s.Dump {
+		orDefault(&s.DumpBytes, 1024)
+	}
 	if s.apiKey().IsSet() {
 		orDefault(&s.APIKeyHeader, "X-Api-Key")
 	}
 	if s.OAuthTokenURL != "" {
 		orDefault(&s.OAuthRefreshBefore, 30*time.Second)
+	}
+	if s.JWTKeyFile != "" {
+		orDefault(&s.JWTLifetime, defaultJWTLifetime)
 	}
 	orDefault(&s.Timeout, 30*time.Second)
 	orDefault(&s.DialTimeout, 5*time.Second)

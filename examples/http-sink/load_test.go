@@ -25,7 +25,7 @@ import (
 func TestEveryFaultIsToldAtOnce(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing")
 	_, err := loaded(t, env{
-		"URL": "https://host{{.Key}}/", "HEADERS": "Authorization: " + "x\nNo colon\nX-A: {{", "STATUSES": "404=gone", "METHOD": "GET",
+		"URL": "https://host{{.Key}}/", "HEADERS": "Authorization: " + "x\nNo colon\nX-A: {{", "STATUSES": "404=gone", "METHOD": "HEAD",
 		"CONCURRENCY":  "0.5",
 		"BEARER_TOKEN": canary, "BEARER_TOKEN_FILE": missing, "BASIC_USERNAME": "u", "CERT_FILE": "c", "OAUTH_SECRET": canary,
 		"SIGNATURE": "sha256", "ALLOW_ADDRESSES": "everything", "MAX_REQUESTS": "5", "PROXY": "socks5://" + canary + "@h", "URLL": "x",
@@ -37,7 +37,7 @@ func TestEveryFaultIsToldAtOnce(t *testing.T) {
 		"numathrottle: url has no / between its host and its first action, allowed: an http or https URL",
 		"headers line 1 sets Authorization", "headers line 2 has no colon", "headers line 3:",
 		`statuses is "404=gone" (HTTP_SINK_STATUSES), allowed: entries such as`,
-		`method is "GET" (HTTP_SINK_METHOD)`, `concurrency is "0.5"`, "bearerTokenFile is set, and so is bearerToken, allowed: one of them",
+		`method is "HEAD" (HTTP_SINK_METHOD)`, `concurrency is "0.5"`, "bearerTokenFile is set, and so is bearerToken, allowed: one of them",
 		"which cannot be used: no such file or directory", "bearerToken is set, and so is basicUsername", "certFile is set without keyFile",
 		"oauthSecret or oauthSecretFile is set without oauthTokenURL", "signature is set without signatureKey", `allowAddresses is "everything"`,
 		"maxRequests is set without unit", "proxy is", "HTTP_SINK_URLL is not a variable of http-sink; did you mean HTTP_SINK_URL?",

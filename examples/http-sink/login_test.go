@@ -387,7 +387,7 @@ func TestNoSecretComesOut(t *testing.T) {
 				require.NotEqual(t, dataplane.SinkSuccess, result.Status)
 				require.NotContains(t, fmt.Sprint(result.NackOptions), canary)
 			}
-			require.NotContains(t, get(t, "http://"+r.meters.addr.String()+"/metrics"), canary)
+			require.NotContains(t, get(t, "http://"+r.meters.places.Addr.String()+"/metrics"), canary)
 			require.Contains(t, r.log.String(), "messages were not stored")
 		})
 	}

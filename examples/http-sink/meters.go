@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"time"
 
@@ -13,8 +11,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/numaproj-contrib/numathrottle"
-	"github.com/numaproj-contrib/numathrottle/internal/export"
-	"github.com/numaproj-contrib/numathrottle/internal/health"
+	"github.com/numaproj-contrib/numathrottle/internal/program"
 )
 
 // meters are the metrics of this program. No label has values that messages make up.
@@ -26,8 +23,7 @@ type meters struct {
 	halved   counter
 	shadowed counter
 	opened   counter
-	addr     net.Addr // of the health server; nil without one
-	ends     []func(context.Context) error
+	places   *program.Meters
 }
 
 // A counter counts in every place that metrics go to.
@@ -53,23 +49,12 @@ func (h histogram) Record(ctx context.Context, value float64, opts ...metric.Rec
 // openMeters returns the metrics, which go where those of the limits go: to the health server if there
 // is one, and to what the variables OTEL_* name. Close them after everything that counts has ended.
 func openMeters(ctx context.Context, pool *numathrottle.Config, log *slog.Logger) (*meters, error) {
-	m := &meters{log: log}
-	var providers []metric.MeterProvider
-	if pool.HealthAddr != "" {
-		server, err := health.Open(ctx, pool.HealthAddr, log)
-		if err != nil {
-			return nil, fmt.Errorf("numathrottle: healthAddr is %q: %w", pool.HealthAddr, err)
-		}
-		m.addr, m.ends, providers = server.Addr(), append(m.ends, server.Close), append(providers, server.Meters())
+	places, err := program.OpenMeters(ctx, pool, log)
+	if err != nil {
+		return nil, err
 	}
-	exporters, release, err := export.FromEnv(ctx, pool.ID)
-	if release != nil {
-		m.ends = append(m.ends, release)
-	}
-	if p := exporters.Meters(); p != nil {
-		providers = append(providers, p)
-	}
-	for _, p := range providers {
+	m := &meters{log: log, places: places}
+	for _, p := range places.Providers {
 		err = errors.Join(err, m.add(p.Meter("github.com/numaproj-contrib/numathrottle/examples/http-sink")))
 	}
 	if err != nil {
@@ -99,16 +84,7 @@ func (m *meters) add(meter metric.Meter) error {
 }
 
 // close sends the last figures.
-func (m *meters) close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	var errs []error
-	for _, end := range m.ends {
-		errs = append(errs, end(ctx))
-	}
-	m.ends = nil
-	return errors.Join(errs...)
-}
+func (m *meters) close() error { return m.places.Close() }
 
 // shadow counts what shadow mode has let through.
 func (m *meters) shadow() { m.shadowed.Add(context.Background(), 1) }

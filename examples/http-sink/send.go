@@ -62,7 +62,8 @@ func (b *batch) newCall(g group) *call {
 		ids[i] = a.id
 	}
 	c := &call{url: g.Key.url, destination: g.Key.destination, id: requestID(b.settings.Pool.Pool, ids, g.Records), header: parseLines(g.Key.header)}
-	body := b.settings.Format.Join(g.Records)
+	body := b.settings.layout().Join(g.Records)
+	c.plain = body
 	var coding string
 	if c.body, coding = b.compressor.Compress(body); coding != "" {
 		c.header.Set("Content-Encoding", coding)

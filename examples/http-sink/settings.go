@@ -1,6 +1,8 @@
 package main
 
 import (
+	"log/slog"
+	"net/http"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle"
@@ -20,6 +22,8 @@ type settings struct {
 
 	Socket     string
 	ServerInfo string
+	Dump       bool
+	DumpBytes  int
 
 	// Pool is where the limits are shared; each has a pool of its own below Pool.Pool. Pool.Limit is the limit over all requests.
 	Pool numathrottle.Config
@@ -29,6 +33,7 @@ type settings struct {
 type requestSettings struct {
 	URL, URLFile       string
 	Method             method
+	Query              query
 	Headers            string
 	ForwardHeaders     string
 	Body, BodyFile     string
@@ -53,6 +58,9 @@ type batchSettings struct {
 	MaxBytes    int
 	MaxAge      time.Duration
 	Concurrency int
+	BodyPrefix  string
+	BodySuffix  string
+	Separator   string
 }
 
 // limitSettings are the limits.
@@ -88,21 +96,37 @@ type answerSettings struct {
 
 // loginSettings are the credentials.
 type loginSettings struct {
-	BasicUsername      string
-	BasicPassword      numathrottle.Secret
-	BasicPasswordFile  string
-	BearerToken        numathrottle.Secret
-	BearerTokenFile    string
-	APIKeyHeader       string
-	APIKey             numathrottle.Secret
-	APIKeyFile         string
-	OAuthTokenURL      string
-	OAuthClientID      string
-	OAuthSecret        numathrottle.Secret
-	OAuthSecretFile    string
-	OAuthScopes        string
-	OAuthAudience      string
-	OAuthRefreshBefore time.Duration
+	BasicUsername       string
+	BasicPassword       numathrottle.Secret
+	BasicPasswordFile   string
+	BearerToken         numathrottle.Secret
+	BearerTokenFile     string
+	APIKeyHeader        string
+	APIKey              numathrottle.Secret
+	APIKeyFile          string
+	OAuthTokenURL       string
+	OAuthClientID       string
+	OAuthSecret         numathrottle.Secret
+	OAuthSecretFile     string
+	OAuthScopes         string
+	OAuthAudience       string
+	OAuthRefreshBefore  time.Duration
+	JWTKeyFile          string
+	JWTKeyID            string
+	JWTIssuer           string
+	JWTSubject          string
+	JWTAudience         string
+	JWTScopes           string
+	JWTClaims           string
+	JWTLifetime         time.Duration
+	JWTTokenURL         string
+	AWSAccessKeyID      string
+	AWSSecretKey        numathrottle.Secret
+	AWSSecretKeyFile    string
+	AWSSessionToken     numathrottle.Secret
+	AWSSessionTokenFile string
+	AWSRegion           string
+	AWSService          string
 }
 
 // connectionSettings say how the service is reached.
@@ -123,6 +147,8 @@ type connectionSettings struct {
 type (
 	// A method is an HTTP method.
 	method string
+	// A query is what of a message becomes parameters of the URL.
+	query string
 	// redirects says which redirects are followed.
 	redirects string
 	// A signature is how requests are signed.
@@ -136,12 +162,16 @@ type (
 )
 
 const (
+	noQuery     query = "none"
+	fieldsQuery query = "fields"
+
 	noRedirects redirects = "none"
 	sameHost    redirects = "same-host"
 
 	noSignature      signature = "none"
 	sha256Signature  signature = "sha256"
 	standardWebhooks signature = "standard-webhooks"
+	awsSignature     signature = "aws-sigv4"
 
 	perRequest unit = "requests"
 	perMessage unit = "messages"
@@ -158,4 +188,24 @@ const (
 
 func (s *settings) credential(text numathrottle.Secret, file string) outbound.Credential {
 	return outbound.Credential{Text: text, File: file}
+}
+
+// layout is how messages stand in a request.
+func (s *settings) layout() payload.Layout {
+	return payload.Layout{Format: s.Format, Prefix: s.BodyPrefix, Suffix: s.BodySuffix, Separator: s.Separator}
+}
+
+// withoutBody tells whether requests have none.
+func (s *settings) withoutBody() bool { return s.Method == http.MethodGet }
+
+// dump returns what logs requests; nil for nothing.
+func (s *settings) dump(log *slog.Logger) *outbound.Dump {
+	if !s.Dump {
+		return nil
+	}
+	d := outbound.NewDump(log, s.DumpBytes)
+	d.HidePath = s.URLFile != ""
+	d.Hidden = []string{s.APIKeyHeader, s.SignatureHeader}
+	d.Secrets = []outbound.Credential{s.basicPassword(), s.bearerToken(), s.apiKey(), s.oauthSecret(), s.signatureKey(), s.awsSecretKey(), s.awsSessionToken()}
+	return d
 }

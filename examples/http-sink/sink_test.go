@@ -94,7 +94,7 @@ func TestShadowModeHoldsNothingBackAndCounts(t *testing.T) {
 		"SHADOW": "true", "NUMATHROTTLE_HEALTH_ADDR": "127.0.0.1:0",
 	})
 	require.Equal(t, all(5, dataplane.SinkSuccess), statuses(r.do(numbered(5)...)))
-	text := get(t, "http://"+r.meters.addr.String()+"/metrics")
+	text := get(t, "http://"+r.meters.places.Addr.String()+"/metrics")
 	require.Contains(t, text, "http_sink_shadow_throttled_total 5\n", "an hourly limit of one has nothing at hand in its first second")
 	require.Contains(t, text, `http_sink_messages_total{answer="ack"} 5`)
 	require.Contains(t, text, `http_sink_attempts_total{status="2xx"} 5`)
@@ -111,7 +111,7 @@ func TestMetricsAreExportedAsTheStandardVariablesSay(t *testing.T) {
 	service := startService(t, nil)
 	r := start(t, env{"URL": service.URL, "NUMATHROTTLE_HEALTH_ADDR": "127.0.0.1:0"})
 	require.Equal(t, all(3, dataplane.SinkSuccess), statuses(r.do(numbered(3)...)))
-	for _, addr := range []string{"127.0.0.1:" + port, r.meters.addr.String()} {
+	for _, addr := range []string{"127.0.0.1:" + port, r.meters.places.Addr.String()} {
 		text := get(t, "http://"+addr+"/metrics")
 		require.Regexp(t, `http_sink_messages_total\{answer="ack".*\} 3\n`, text)
 		require.Regexp(t, `http_sink_attempt_duration_seconds_count\{.*status="2xx".*\} 3\n`, text)

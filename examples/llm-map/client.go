@@ -25,7 +25,7 @@ type client struct {
 }
 
 // newClient returns the client of valid settings, whose calls draw from l; base is as in newTransport.
-func newClient(s *settings, l throttle.Limiter, base http.RoundTripper, log *slog.Logger) (*client, error) {
+func newClient(s *settings, l throttle.Limiter, base http.RoundTripper, log *slog.Logger, opts ...httpthrottle.Option) (*client, error) {
 	template, err := s.template()
 	if err != nil {
 		return nil, err
@@ -37,7 +37,7 @@ func newClient(s *settings, l throttle.Limiter, base http.RoundTripper, log *slo
 	}
 	return &client{
 		http: &http.Client{
-			Transport:     newTransport(s, l, base, log),
+			Transport:     newTransport(s, l, base, log, opts...),
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 		url: s.endpoint(), header: header, template: template,

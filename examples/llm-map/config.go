@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,6 +36,7 @@ type settings struct {
 	ExtraBody          string
 	Headers            string
 	Input              inputForm
+	Output, OutputFile string
 
 	RequestsPerMinute int
 	TokensPerMinute   int
@@ -54,6 +56,16 @@ type settings struct {
 	MaxWait     time.Duration
 	OnDenied    deniedAction
 	MaxPause    time.Duration
+
+	// Deployments are others to go to, in order of preference; see deployments.go. Deployment is the name of the one that these settings are of.
+	Deployments []deploymentSettings
+	Deployment  string
+	targets     []settings // of each, in the same order
+	APIKeyEnv   string     // of a deployment: the variable that holds its key
+	SpillAfter  time.Duration
+
+	Prices map[string]price // by model
+	Budget budgetSetting
 
 	Socket     string
 	ServerInfo string
@@ -106,7 +118,10 @@ const prefix = "LLM_MAP_"
 const aTemplate = "a text/template over the message, see below"
 
 // fields is every setting of this program, in the order of the reference.
-var fields = config.WithPrefix(prefix,
+var fields = slices.Concat(ownFields, config.WithPrefix(prefix, manyFields...), config.WithPrefix(prefix, moneyFields...))
+
+// ownFields is every setting but those of several deployments.
+var ownFields = config.WithPrefix(prefix,
 	config.ChoiceField("provider", "Whose headers, refusals and way of counting the endpoint has",
 		func(s *settings) *providerName { return &s.Provider }, openAI, azure, anthropic, selfHosted),
 	config.EndpointField("baseURL", "that of `openai` or `anthropic`; required for the others",
@@ -150,6 +165,8 @@ var fields = config.WithPrefix(prefix,
 	config.ChoiceField("input", "How the message goes on beside its result: not at all, in the result as `input`, a text, or, if it is JSON, as that; "+
 		"or in the user metadata, group `llm-map`, key `input`, beside the message's own",
 		func(s *settings) *inputForm { return &s.Input }, noInput, inputText, inputJSON, inputMetadata),
+	config.LinesField("output", anOutput, "the result as JSON", "What a result becomes; an error stays JSON", func(s *settings) *string { return &s.Output }),
+	config.PathField("outputFile", "none", "The same in a file", func(s *settings) *string { return &s.OutputFile }),
 	config.NumberField("requestsPerMinute", 0, 1_000_000_000, "0: no limit", "Calls per minute, over the whole pool",
 		func(s *settings) *int { return &s.RequestsPerMinute }),
 	config.NumberField("tokensPerMinute", 0, 1_000_000_000, "0: no limit", "Tokens per minute, over the whole pool",
@@ -231,11 +248,11 @@ func loadSettings() (settings, error) {
 	bad := func(field, problem, allowed string) {
 		faults = append(faults, &config.FieldError{Field: field, Problem: problem, Allowed: allowed})
 	}
-	s.checkTogether(bad)
+	s.checkShared(bad)
 	for _, f := range []struct {
 		key, file string
 		text      *string
-	}{{"systemFile", s.SystemFile, &s.System}, {"promptFile", s.PromptFile, &s.Prompt}} {
+	}{{"systemFile", s.SystemFile, &s.System}, {"promptFile", s.PromptFile, &s.Prompt}, {"outputFile", s.OutputFile, &s.Output}} {
 		if f.file == "" {
 			continue
 		}
@@ -246,18 +263,40 @@ func loadSettings() (settings, error) {
 		}
 		*f.text = strings.TrimSuffix(string(content), "\n")
 	}
-	if s.APIKeyFile != "" {
-		if _, err := readKey(s.APIKeyFile); err != nil {
-			bad("apiKeyFile", err.Error(), "")
-		}
-	}
+	s.checkTargets(bad)
 	s = withDefaults(s)
 	if _, err := newPrompt(s.System, s.Prompt); err != nil {
 		faults = append(faults, err)
 	}
-	s.checkRequest(bad)
-	s.checkLimits(bad)
+	if _, err := newOutput(s.Output); err != nil {
+		faults = append(faults, err)
+	}
 	return s, config.Join(faults)
+}
+
+// checkShared finds settings of all deployments that contradict each other.
+func (s *settings) checkShared(bad func(field, problem, allowed string)) {
+	for _, pair := range [][2]struct {
+		key string
+		set bool
+	}{
+		{{"system", s.System != ""}, {"systemFile", s.SystemFile != ""}},
+		{{"prompt", s.Prompt != ""}, {"promptFile", s.PromptFile != ""}},
+		{{"output", s.Output != ""}, {"outputFile", s.OutputFile != ""}},
+	} {
+		if pair[0].set && pair[1].set {
+			bad(pair[1].key, "is set, and so is "+pair[0].key, "one of them")
+		}
+	}
+	if s.MaxWait > 0 && s.OnDenied != nackOnDenied {
+		bad("maxWait", "is set without an onDenied that ends the wait", "with onDenied: nack")
+	}
+	if s.MaxWait == 0 && s.OnDenied == nackOnDenied {
+		bad("onDenied", "is nack without a maxWait", "with maxWait")
+	}
+	if most := s.longestPool(); len(s.Pool.Pool) > most {
+		bad("pool", fmt.Sprintf("has %d bytes", len(s.Pool.Pool)), fmt.Sprintf("at most %d, for there are pools below it", most))
+	}
 }
 
 // checkTogether finds settings that contradict each other.
@@ -276,8 +315,6 @@ func (s *settings) checkTogether(bad func(field, problem, allowed string)) {
 		set bool
 	}{
 		{{"apiKey", s.APIKey.IsSet()}, {"apiKeyFile", s.APIKeyFile != ""}},
-		{{"system", s.System != ""}, {"systemFile", s.SystemFile != ""}},
-		{{"prompt", s.Prompt != ""}, {"promptFile", s.PromptFile != ""}},
 		{{"maxTokens", s.MaxTokens != 0}, {"outputTokens", s.OutputTokens != 0}},
 	} {
 		if pair[0].set && pair[1].set {
@@ -287,18 +324,9 @@ func (s *settings) checkTogether(bad func(field, problem, allowed string)) {
 	if !s.APIKey.IsSet() && s.APIKeyFile == "" && s.Provider != selfHosted && s.loginHeader() == "" {
 		bad("apiKey and apiKeyFile", "are not set", "one of them, unless the provider is self-hosted")
 	}
-	if s.MaxWait > 0 && s.OnDenied != nackOnDenied {
-		bad("maxWait", "is set without an onDenied that ends the wait", "with onDenied: nack")
-	}
-	if s.MaxWait == 0 && s.OnDenied == nackOnDenied {
-		bad("onDenied", "is nack without a maxWait", "with maxWait")
-	}
 	if s.TokensPerMinute > 0 && s.MaxTokens > s.TokensPerMinute {
 		bad("maxTokens", fmt.Sprintf("is %d, which no call could ever draw", s.MaxTokens),
 			fmt.Sprintf("at most tokensPerMinute, which is %d", s.TokensPerMinute))
-	}
-	if len(s.Pool.Pool) > 256-len(longestSuffix) {
-		bad("pool", fmt.Sprintf("has %d bytes", len(s.Pool.Pool)), fmt.Sprintf("at most %d, for there are three pools below it", 256-len(longestSuffix)))
 	}
 }
 
@@ -338,6 +366,9 @@ func withDefaults(s settings) settings {
 	orNumber(&s.OutputTokens, 1024)
 	orNumber(&s.MaxAttempts, 8)
 	orDuration(&s.BurstTime, time.Second)
+	if len(s.Deployments) > 0 {
+		orDuration(&s.SpillAfter, time.Second)
+	}
 	orDuration(&s.Timeout, 2*time.Minute)
 	orDuration(&s.MaxPause, httpthrottle.DefaultMaxPause)
 	if s.Charge == "" {

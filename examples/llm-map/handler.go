@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
@@ -21,40 +20,55 @@ import (
 // each message: what is repeated counts, and what is too large is not drawn at all.
 type handler struct {
 	settings settings
-	client   *client
-	prompt   *prompt
-	tag      admission.TagRule // nil: none
-	// outputs learns how long answers are, when they are not bounded.
-	outputs   *throttle.Estimator
-	gate      gate
-	abandoner admission.Abandoner
-	turns     *admission.Gate // in which the messages that a limit has denied come again
-	log       *slog.Logger
+	// deployments are in order of preference; there is at least one.
+	deployments []*deployment
+	prompt      *prompt
+	purse       *purse            // nil: nothing costs anything
+	payload     *output           // nil: results are JSON
+	tag         admission.TagRule // nil: none
+	abandoner   admission.Abandoner
+	turns       *admission.Gate // in which the messages that a limit has denied come again
+	log         *slog.Logger
+}
+
+// A target is the settings of a deployment, and the limits that it draws from.
+type target struct {
+	settings settings
+	limiter  throttle.Limiter
 }
 
 // newHandler returns the mapper of valid settings, which draws from l, and sends through
 // base; nil is a transport of its own.
 func newHandler(s settings, l throttle.Limiter, base http.RoundTripper, log *slog.Logger) (*handler, error) {
+	return newHandlerOf(s, []target{{s, l}}, base, log)
+}
+
+// newHandlerOf is newHandler for deployments in order of preference.
+func newHandlerOf(s settings, targets []target, base http.RoundTripper, log *slog.Logger) (*handler, error) {
 	p, err := newPrompt(s.System, s.Prompt)
 	if err != nil {
 		return nil, err
 	}
-	outputs, err := throttle.NewEstimator(s.OutputTokens, s.OutputTokens)
+	out, err := newOutput(s.Output)
 	if err != nil {
 		return nil, err
 	}
 	tag, _ := admission.ParseTag(s.Tag)
+	h := &handler{
+		settings: s, prompt: p, payload: out, tag: tag, abandoner: admission.Abandoner{Log: log}, log: log,
+		turns: &admission.Gate{Limiter: targets[0].limiter, MaxWait: s.MaxWait, Log: log},
+	}
+	for _, t := range targets {
+		d, err := newDeployment(t.settings, t.limiter, base, log, len(targets) > 1)
+		if err != nil {
+			return nil, err
+		}
+		h.deployments = append(h.deployments, d)
+	}
 	if tag != nil {
-		l = forTags(l)
+		h.turns.Limiter = forTags(targets[0].limiter)
 	}
-	c, err := newClient(&s, l, base, log)
-	if err != nil {
-		return nil, err
-	}
-	return &handler{
-		settings: s, client: c, prompt: p, tag: tag, outputs: outputs,
-		abandoner: admission.Abandoner{Log: log}, turns: &admission.Gate{Limiter: l, MaxWait: s.MaxWait, Log: log}, log: log,
-	}, nil
+	return h, nil
 }
 
 // Map implements mapsdk.Mapper. A message whose context ends first has no answer at all,
@@ -67,11 +81,7 @@ func (h *handler) Map(ctx context.Context, keys []string, d mapsdk.Datum) mapsdk
 	if err != nil {
 		return h.reply(result{Error: &fault{Code: codeBadPrompt, Message: err.Error()}}, keys, d)
 	}
-	prompt := promptTokens(messages) + (h.client.template.Characters()+3)/4
-	if f := h.tooLarge(prompt); f != nil {
-		return h.reply(result{Error: f}, keys, d)
-	}
-	r, err := h.answer(ctx, messages, prompt)
+	r, err := h.answer(ctx, messages)
 	if denied, ok := errors.AsType[*admission.Denied](err); ok {
 		return nack(denied)
 	}
@@ -83,51 +93,40 @@ func (h *handler) Map(ctx context.Context, keys []string, d mapsdk.Datum) mapsdk
 
 // reply is the answer to a message.
 func (h *handler) reply(r result, keys []string, d mapsdk.Datum) mapsdk.Messages {
-	m := r.withInput(h.settings.Input, d.Value()).message(keys)
+	m := h.message(r.withInput(h.settings.Input, d.Value()), keys, d)
 	if h.settings.Input == inputMetadata {
 		m = m.WithUserMetadata(metadata(d))
 	}
 	return mapsdk.MessagesBuilder().Append(m)
 }
 
-// maxTokens is how long an answer may be, in tokens; 0 when it is up to the provider.
-func (h *handler) maxTokens() int {
-	most := h.settings.MaxTokens
-	if most == 0 {
-		most = h.client.template.MaxTokens()
+// message is a result as the setting output says. An error stays JSON, and so does a result that the template does not fit: what
+// was answered is in it, beside the error.
+func (h *handler) message(r result, keys []string, d mapsdk.Datum) mapsdk.Message {
+	if h.payload == nil || r.Error != nil {
+		return r.message(keys)
 	}
-	return most * h.client.template.Choices()
-}
-
-// output is what is drawn for an answer.
-func (h *handler) output() int {
-	if most := h.maxTokens(); most > 0 {
-		return most
+	payload, err := h.payload.render(keys, d, r)
+	if err != nil {
+		r.Error = &fault{Code: codeBadOutput, Message: err.Error()}
+		return r.message(keys)
 	}
-	return h.outputs.Estimate()
-}
-
-// tooLarge tells what is wrong with a prompt that cannot be sent, or that the limit would
-// never let through; nil for nothing.
-func (h *handler) tooLarge(prompt int) *fault {
-	s := &h.settings
-	if most := s.MaxPromptTokens; most > 0 && prompt > most {
-		return &fault{Code: codeTooLarge, Message: fmt.Sprintf("the prompt has about %d tokens, allowed: at most %d (maxPromptTokens)", prompt, most)}
-	}
-	output := max(h.maxTokens(), 1) // what is learnt must not decide what is an error
-	if cost, most := s.Charge.tokens(prompt, output), s.TokensPerMinute; most > 0 && cost > most {
-		return &fault{Code: codeTooLarge, Message: fmt.Sprintf(
-			"the call would take about %d tokens (prompt %d), allowed: at most %d (tokensPerMinute)", cost, prompt, most)}
-	}
-	return nil
+	return mapsdk.NewMessage(payload).WithKeys(keys)
 }
 
 // answer calls the model until there is a result. An error means that there is none; *admission.Denied
 // that the message is to be given back.
-func (h *handler) answer(ctx context.Context, messages []chat.Message, prompt int) (result, error) {
+func (h *handler) answer(ctx context.Context, messages []chat.Message) (result, error) {
+	if len(h.deployments) > 1 {
+		return h.answerAnywhere(ctx, messages)
+	}
+	d := h.deployments[0]
+	if f := d.tooLarge(d.promptTokens(messages)); f != nil {
+		return result{Error: f}, nil
+	}
 	failures, overloads := 0, 0
 	for attempts := 1; ; attempts++ {
-		resp, o := h.call(ctx, messages, prompt)
+		resp, o := h.call(ctx, d, messages)
 		delay := o.after
 		switch o.verdict {
 		case answered:
@@ -137,6 +136,9 @@ func (h *handler) answer(ctx context.Context, messages []chat.Message, prompt in
 		case invalid:
 			return o.result(attempts), nil
 		case stop:
+			if errors.Is(o.err, errBudget) {
+				return o.result(attempts - 1), nil // that one was not sent
+			}
 			if h.settings.OnStop == resultOnStop {
 				return o.result(attempts), nil
 			}
@@ -163,55 +165,35 @@ func (h *handler) answer(ctx context.Context, messages []chat.Message, prompt in
 }
 
 // call makes one call, when it may be made.
-func (h *handler) call(ctx context.Context, messages []chat.Message, prompt int) (resp chat.Answer, o outcome) {
+func (h *handler) call(ctx context.Context, d *deployment, messages []chat.Message) (resp chat.Answer, o outcome) {
 	if h.settings.OnStop == holdOnStop {
-		trial, err := h.gate.pass(ctx)
+		trial, err := d.gate.pass(ctx)
 		if err != nil {
 			return resp, outcome{verdict: ended, err: err}
 		}
-		defer h.gate.leave(trial) // also when something panics
+		defer d.gate.leave(trial) // also when something panics
 	}
-	if _, err := h.settings.key(); err != nil { // nothing is drawn for what cannot be sent
-		return resp, h.noKey(err)
-	}
-	cost := h.settings.Charge.tokens(prompt, h.output())
-	if most := h.settings.TokensPerMinute; most > 0 {
-		cost = min(cost, most)
+	if _, err := d.settings.key(); err != nil { // nothing is drawn for what cannot be sent
+		return resp, d.noKey(err)
 	}
 	w, waiting, cancel := h.wait(ctx)
 	defer cancel()
-	resp, err := h.client.complete(waiting, cost, messages)
-	if d := h.denial(w, err); d != nil {
-		return resp, outcome{verdict: denied, err: d}
+	price := h.purse.estimate(messages, d)
+	money, err := h.purse.draw(waiting, price)
+	defer money.Cancel() // once it is settled, that does nothing
+	if err == nil {
+		resp, err = d.client.complete(waiting, d.cost(d.promptTokens(messages)), messages)
+		h.purse.settle(money, price, d, &resp, err)
+	}
+	if denial := h.denial(w, err); denial != nil {
+		return resp, outcome{verdict: denied, err: denial}
+	}
+	if errors.Is(err, errBudget) {
+		return resp, spentOutcome()
 	}
 	o = judge(ctx, err)
-	switch o.verdict {
-	case answered:
-		if u := resp.Usage; u != nil && u.Completion > 0 {
-			h.outputs.Observe(u.Completion)
-		}
-		h.gate.report(false)
-	case stop:
-		if h.gate.report(true) {
-			h.log.Error("the provider refuses all calls until somebody mends it", "code", o.code, "cause", o.text, "onStop", string(h.settings.OnStop))
-		}
-	case wait, overload:
-		h.gate.report(false)
-		h.log.Warn("the provider refused a call", "class", string(o.verdict), "code", o.code, "cause", o.text)
-	case invalid:
-		h.gate.report(false) // it was this message's own fault
-	case failed:
-		h.log.Warn("a call failed", "code", o.code, "cause", o.text, "detail", o.detail)
-	case ended, denied:
-	}
+	d.note(&resp, &o)
 	return resp, o
-}
-
-// noKey is what becomes of a call whose key cannot be read.
-func (h *handler) noKey(err error) outcome {
-	o := outcome{verdict: failed, code: "no_key", text: "the call was not sent: the file of the setting apiKeyFile holds no key", err: err}
-	h.log.Warn("a call failed", "code", o.code, "cause", o.text, "detail", err.Error())
-	return o
 }
 
 // result is the answer to a message whose calls will not succeed.

@@ -63,6 +63,36 @@ func openLimits(ctx context.Context, s *settings, log *slog.Logger) (l limits, e
 	return l, err
 }
 
+// allLimits are those of all deployments.
+type allLimits []limits
+
+// openTargets joins the pools of each deployment of valid settings; these settings are the only one when they name no others.
+func openTargets(ctx context.Context, s *settings, log *slog.Logger) (targets []target, all allLimits, err error) {
+	of := s.targets
+	if len(of) == 0 {
+		of = []settings{*s}
+	}
+	for _, t := range of {
+		l, err := openLimits(ctx, &t, log)
+		if err != nil {
+			_ = all.close() // what fails here hides the error that counts
+			return nil, nil, err
+		}
+		all = append(all, l)
+		targets = append(targets, target{t, l.limiter()})
+	}
+	return targets, all, nil
+}
+
+// close leaves all pools.
+func (a allLimits) close() error {
+	var errs []error
+	for _, l := range a {
+		errs = append(errs, l.close())
+	}
+	return errors.Join(errs...)
+}
+
 // requestLimit is the limit on requests. It alone can be strict: what a call takes of the others is known too late.
 func (s *settings) requestLimit() throttle.Limit {
 	limit := s.perMinute(s.RequestsPerMinute, s.Adaptive && s.TokensPerMinute == 0)

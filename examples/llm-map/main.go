@@ -26,16 +26,19 @@ func main() { llmMap.Main() }
 
 // serve is the life of the mapper.
 func serve(ctx context.Context, s *settings, log *slog.Logger) error {
-	l, err := openLimits(ctx, s, log)
+	targets, all, err := openTargets(ctx, s, log)
 	if err != nil {
 		return err
 	}
-	h, err := newHandler(*s, l.limiter(), nil, log)
+	h, err := newHandlerOf(*s, targets, nil, log)
 	if err != nil {
-		return errors.Join(err, l.close())
+		return errors.Join(err, all.close())
+	}
+	if h.purse, err = openPurse(ctx, s, log); err != nil {
+		return errors.Join(err, all.close())
 	}
 	log.Info("llm-map", "provider", s.Provider, "model", s.Model, "baseURL", s.BaseURL, "requestsPerMinute", s.RequestsPerMinute,
-		"tokensPerMinute", s.TokensPerMinute, "inFlight", s.InFlight, "charge", s.Charge, "pool", s.Pool)
+		"tokensPerMinute", s.TokensPerMinute, "inFlight", s.InFlight, "charge", s.Charge, "deployments", s.names(), "pool", s.Pool)
 	var opts []mapsdk.Option
 	if s.Socket != "" {
 		opts = append(opts, mapsdk.WithSockAddr(s.Socket))
@@ -44,5 +47,5 @@ func serve(ctx context.Context, s *settings, log *slog.Logger) error {
 		opts = append(opts, mapsdk.WithServerInfoFilePath(s.ServerInfo))
 	}
 	err = mapsdk.NewServer(h, opts...).Start(ctx)
-	return errors.Join(err, l.close()) // leaves the pools, after the server has stopped
+	return errors.Join(err, h.purse.close(), all.close()) // leaves the pools, after the server has stopped
 }

@@ -47,7 +47,7 @@ func TestADeadConnectionIsNoticed(t *testing.T) {
 
 	proxy.Swallow(true, true)
 	began := time.Now()
-	lost := judge(ctx, func() error { _, err := h.client.complete(ctx, 1, nil); return err }())
+	lost := judge(ctx, func() error { _, err := h.deployments[0].client.complete(ctx, 1, nil); return err }())
 	require.Equal(t, failed, lost.verdict, lost.err)
 	require.Less(t, time.Since(began), s.Timeout/2, "not by the timeout of the call")
 	proxy.Cut() // what was swallowed does not arrive late

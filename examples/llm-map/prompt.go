@@ -47,30 +47,32 @@ var allowedFunctions = []string{"and", "or", "not", "len", "index", "slice", "eq
 
 // newPrompt parses the two templates. The error has a line for every fault.
 func newPrompt(system, user string) (*prompt, error) {
-	s, errSystem := parseTemplate("system", system)
-	u, errUser := parseTemplate("prompt", user)
+	s, errSystem := parseTemplate("system", system, aTemplate)
+	u, errUser := parseTemplate("prompt", user, aTemplate)
 	return &prompt{system: s, user: u, wantsJSON: strings.Contains(system+user, ".JSON")}, errors.Join(errSystem, errUser)
 }
 
-func parseTemplate(name, text string) (*template.Template, error) {
-	fault := func(err error) error {
-		return &config.FieldError{
-			Field: name, Problem: "is no template that can be used: " + strings.ReplaceAll(err.Error(), "\n", " "), Allowed: aTemplate,
-		}
-	}
+// parseTemplate parses the template of a setting. The error is a *config.FieldError.
+func parseTemplate(name, text, what string) (*template.Template, error) {
 	allowed := map[string]any{}
 	for _, f := range allowedFunctions {
 		allowed[f] = f // the parser looks at the names only
 	}
 	// By itself the parser knows no function, so that this finds all others.
 	if _, err := parse.Parse(name, text, "", "", allowed, ownFunctions); err != nil {
-		return nil, fault(err)
+		return nil, templateFault(name, err, what)
 	}
 	t, err := template.New(name).Option("missingkey=error").Funcs(ownFunctions).Parse(text)
 	if err != nil {
-		return nil, fault(err)
+		return nil, templateFault(name, err, what)
 	}
 	return t, nil
+}
+
+func templateFault(name string, err error, allowed string) error {
+	return &config.FieldError{
+		Field: name, Problem: "is no template that can be used: " + strings.ReplaceAll(err.Error(), "\n", " "), Allowed: allowed,
+	}
 }
 
 // errPrompt is why there is no prompt for a message.
@@ -78,7 +80,7 @@ var errPrompt = errors.New("no prompt can be made of the message")
 
 // messages makes the messages of a call. Errors are errPrompt.
 func (p *prompt) messages(keys []string, d mapsdk.Datum) ([]chat.Message, error) {
-	data := p.data(keys, d)
+	data := messageData(keys, d, p.wantsJSON)
 	var out []chat.Message
 	for _, m := range []struct {
 		role string
@@ -101,22 +103,19 @@ func (p *prompt) messages(keys []string, d mapsdk.Datum) ([]chat.Message, error)
 	return out, nil
 }
 
-// data is a message as templates see it: plain values, so that a template has no methods to
-// call. JSON is there only when the payload is.
-func (p *prompt) data(keys []string, d mapsdk.Datum) map[string]any {
+// messageData is a message as templates see it: plain values, so that a template has no methods to
+// call. JSON is there only when it is wanted and the payload is JSON.
+func messageData(keys []string, d mapsdk.Datum, wantsJSON bool) map[string]any {
 	data := map[string]any{
 		"Text":      string(d.Value()),
 		"Keys":      keys,
 		"Headers":   d.Headers(),
 		"EventTime": d.EventTime().UTC().Format(time.RFC3339Nano),
 	}
-	if !p.wantsJSON {
+	if !wantsJSON {
 		return data
 	}
-	var value any
-	decoder := json.NewDecoder(bytes.NewReader(d.Value()))
-	decoder.UseNumber() // numbers are printed as they came
-	if decoder.Decode(&value) == nil && !decoder.More() {
+	if value, ok := decodeJSON(d.Value()); ok {
 		data["JSON"] = value
 	}
 	return data

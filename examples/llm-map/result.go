@@ -16,6 +16,8 @@ type result struct {
 	Model        string          `json:"model,omitempty"`
 	FinishReason string          `json:"finish_reason,omitempty"`
 	Usage        *used           `json:"usage,omitempty"`
+	// Deployment is which one has answered, where there are several.
+	Deployment string `json:"deployment,omitempty"`
 	// Attempts is how many calls it took.
 	Attempts int    `json:"attempts,omitempty"`
 	Error    *fault `json:"error,omitempty"`
@@ -41,6 +43,7 @@ type fault struct {
 const (
 	codeTooLarge  = "prompt_too_large"
 	codeBadPrompt = "bad_prompt"
+	codeBadOutput = "bad_output"
 )
 
 // errorTag is the tag of results that are errors, for conditional forwarding.

@@ -52,6 +52,17 @@ func (g *gate) pass(ctx context.Context) (trial bool, err error) {
 	}
 }
 
+// tryPass is pass without a wait: open tells whether a call may be made now.
+func (g *gate) tryPass() (trial, open bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.shut && (g.trying || time.Until(g.until) > 0) {
+		return false, false
+	}
+	g.trying = g.shut
+	return g.shut, true
+}
+
 // report says how the call went: shut when no waiting helps. It returns whether the gate
 // was open until now.
 func (g *gate) report(shut bool) (wasOpen bool) {

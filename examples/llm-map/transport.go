@@ -18,7 +18,7 @@ import (
 // newTransport returns a transport to the provider, which sends through base; nil is one of its own. Each request draws
 // from l what its draw says, once: calls that are refused or fail are repeated by the caller, who can go on for as long
 // as the message may wait.
-func newTransport(s *settings, l throttle.Limiter, base http.RoundTripper, log *slog.Logger) http.RoundTripper {
+func newTransport(s *settings, l throttle.Limiter, base http.RoundTripper, log *slog.Logger, more ...httpthrottle.Option) http.RoundTripper {
 	p := providers[s.Provider]
 	opts := []httpthrottle.Option{
 		httpthrottle.WithCost(costOf),
@@ -37,7 +37,7 @@ func newTransport(s *settings, l throttle.Limiter, base http.RoundTripper, log *
 	}
 	// The time limit is of the attempt alone: below the throttle, which waits.
 	base = &attempt{base: base, timeout: s.Timeout, login: p.login, key: s.key}
-	return httpthrottle.NewTransport(base, l, opts...)
+	return httpthrottle.NewTransport(base, l, append(opts, more...)...)
 }
 
 // Over HTTP/2 all calls share a connection. One that dies without a word is noticed when nothing has come by it for

@@ -22,10 +22,12 @@ type Attempt struct {
 	Timeout time.Duration
 	// Login and Signer may be nil.
 	Login  Login
-	Signer *Signer
+	Signer RequestSigner
 	// ID names a request for the Signer, and Body is what of it is signed.
 	ID   func(*http.Request) string
 	Body func(*http.Request) []byte
+	// Sent sees a request as it is sent, logged in and signed; it may be nil.
+	Sent func(*http.Request)
 }
 
 // A Failure is the body of an answer with status 0, which stands for an attempt that had no
@@ -91,6 +93,9 @@ func (a *Attempt) RoundTrip(req *http.Request) (*http.Response, error) {
 		closeBody(req)
 		return failure(req, &notSentError{err}), nil //nolint:nilerr // the answer holds it
 	}
+	if a.Sent != nil {
+		a.Sent(sent)
+	}
 	res, err := a.Base.RoundTrip(sent)
 	if err != nil {
 		cause := context.Cause(ctx)
@@ -124,7 +129,7 @@ func (a *Attempt) prepare(req *http.Request) error {
 	if a.Signer == nil {
 		return nil
 	}
-	return a.Signer.sign(req.Header, a.ID(req), a.Body(req), time.Now())
+	return a.Signer.sign(req, a.ID(req), a.Body(req), time.Now())
 }
 
 // closeIdle gives up the connections that nobody uses: when one has been silent for too long, the others to the same

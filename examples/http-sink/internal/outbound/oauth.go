@@ -52,12 +52,16 @@ const (
 // refuses it. One that cannot be replaced is used to its end. While the endpoint gives none it is asked as seldom as it
 // says, by one request for all. base sends the requests for tokens, which are not part of any limit.
 func OAuth2(c ClientCredentials, base http.RoundTripper) *TokenLogin {
-	client := &http.Client{
-		Transport: base, Timeout: c.Timeout,
+	e := &endpoint{credentials: c, client: newTokenClient(base, c.Timeout)}
+	return &TokenLogin{early: c.Early, fetch: e.fetch, secret: c.Secret, told: c.Told}
+}
+
+// newTokenClient returns a client for a token endpoint, which follows no redirects.
+func newTokenClient(base http.RoundTripper, timeout time.Duration) *http.Client {
+	return &http.Client{
+		Transport: base, Timeout: timeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	e := &endpoint{credentials: c, client: client}
-	return &TokenLogin{early: c.Early, fetch: e.fetch, secret: c.Secret, told: c.Told}
 }
 
 // An endpoint asks for tokens. It is used by one goroutine at a time.
@@ -99,17 +103,26 @@ func (e *endpoint) ask(secret string) (*token, *refusal) {
 		form.Set("client_id", c.ClientID)
 		form.Set("client_secret", secret)
 	}
-	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, c.TokenURL, strings.NewReader(form.Encode()))
+	return postForm(e.client, c.TokenURL, form, func(req *http.Request) {
+		if !e.inBody {
+			req.SetBasicAuth(url.QueryEscape(c.ClientID), url.QueryEscape(secret))
+		}
+	})
+}
+
+// postForm asks a token endpoint once. login may be nil.
+func postForm(client *http.Client, to string, form url.Values, login func(*http.Request)) (*token, *refusal) {
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodPost, to, strings.NewReader(form.Encode()))
 	if err != nil {
 		return nil, &refusal{err: err}
 	}
 	req.GetBody = nil // sent once
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	req.Header.Set("Accept", "application/json")
-	if !e.inBody {
-		req.SetBasicAuth(url.QueryEscape(c.ClientID), url.QueryEscape(secret))
+	if login != nil {
+		login(req)
 	}
-	res, err := e.client.Do(req)
+	res, err := client.Do(req)
 	if err != nil {
 		return nil, &refusal{err: err}
 	}
@@ -128,7 +141,7 @@ func (e *endpoint) ask(secret string) (*token, *refusal) {
 	return nil, r
 }
 
-// A TokenLogin is the Login of OAuth2.
+// A TokenLogin is the Login of OAuth2 and of a JWT.
 type TokenLogin struct {
 	fetch  func(secret string) (*token, *refusal)
 	early  time.Duration

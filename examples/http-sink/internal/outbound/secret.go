@@ -3,6 +3,8 @@ package outbound
 import (
 	"errors"
 	"fmt"
+	"io"
+	"os"
 
 	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
@@ -12,16 +14,38 @@ import (
 type Credential struct {
 	Text numathrottle.Secret
 	File string
+	// Lines tells that the file has several, such as a key in PEM. It is read as it is.
+	Lines bool
 }
 
 // IsSet tells whether there is one.
 func (c Credential) IsSet() bool { return c.Text.IsSet() || c.File != "" }
+
+// mostLines is how much of a file with several lines is read, in bytes.
+const mostLines = 64 << 10
+
+// readLines reads a file with several lines.
+func readLines(path string) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	content, err := io.ReadAll(io.LimitReader(file, mostLines+1))
+	if err == nil && len(content) > mostLines {
+		err = fmt.Errorf("%s is longer than %d bytes", path, mostLines)
+	}
+	return string(content), err
+}
 
 // ReadRaw returns the secret: a file is read anew each time, and one line end behind it does not count. The error is that
 // of config.ReadSecretFile.
 func (c Credential) ReadRaw() (string, error) {
 	if c.File == "" {
 		return c.Text.Reveal(), nil
+	}
+	if c.Lines {
+		return readLines(c.File)
 	}
 	return config.ReadSecretFile(c.File)
 }

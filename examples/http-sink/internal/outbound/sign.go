@@ -37,13 +37,13 @@ func AllowedKey(webhooks bool) string {
 }
 
 // CheckKey tells whether the key can be read and has the form that is needed.
-func (s Signer) CheckKey() error {
+func (s *Signer) CheckKey() error {
 	_, err := s.key()
 	return err
 }
 
 // key returns the key as bytes. A text is its own bytes; one that is not text is given in base64.
-func (s Signer) key() ([]byte, error) {
+func (s *Signer) key() ([]byte, error) {
 	text, err := s.Key.Read()
 	if err != nil {
 		return nil, err
@@ -62,8 +62,15 @@ func (s Signer) key() ([]byte, error) {
 	return key, nil
 }
 
-// sign adds the signature of a body. id names the request and is the same for all its attempts.
-func (s Signer) sign(h http.Header, id string, body []byte, now time.Time) error {
+// A RequestSigner signs requests: a *Signer or a *SigV4.
+type RequestSigner interface {
+	// sign adds the signature of a request with its body. id names the request and is the same for all its attempts.
+	sign(req *http.Request, id string, body []byte, now time.Time) error
+}
+
+// sign implements RequestSigner.
+func (s *Signer) sign(req *http.Request, id string, body []byte, now time.Time) error {
+	h := req.Header
 	key, err := s.key()
 	if err != nil {
 		return err

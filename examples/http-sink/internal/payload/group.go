@@ -39,12 +39,12 @@ type Groups[K comparable, I any] struct {
 	open            map[K]*Group[K, I]
 }
 
-// NewGroups returns groups within bounds, in a format.
-func NewGroups[K comparable, I any](b Bounds, f Format) *Groups[K, I] {
-	if f == Single {
+// NewGroups returns groups within bounds, in a layout.
+func NewGroups[K comparable, I any](b Bounds, l Layout) *Groups[K, I] {
+	if l.Format == Single {
 		b.Messages = 1
 	}
-	return &Groups[K, I]{bounds: b, frame: f.Frame(), overhead: f.Overhead(), open: map[K]*Group[K, I]{}}
+	return &Groups[K, I]{bounds: b, frame: l.frame(), overhead: l.overhead(), open: map[K]*Group[K, I]{}}
 }
 
 // Add puts a message into the group of its key, and returns the groups that are

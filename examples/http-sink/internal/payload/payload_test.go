@@ -27,7 +27,7 @@ func TestRecords(t *testing.T) {
 func TestGroups(t *testing.T) {
 	began := time.Now()
 	at := func(ms int) time.Time { return began.Add(time.Duration(ms) * time.Millisecond) }
-	g := NewGroups[string, int](Bounds{Messages: 3, Bytes: 10, Age: 50 * time.Millisecond}, NDJSON)
+	g := NewGroups[string, int](Bounds{Messages: 3, Bytes: 10, Age: 50 * time.Millisecond}, Layout{Format: NDJSON})
 	items := func(groups []Group[string, int]) (out [][]int) {
 		for _, one := range groups {
 			out = append(out, one.Items)
@@ -63,18 +63,41 @@ func TestGroups(t *testing.T) {
 
 // A body has at most as many bytes as it says, and as many as fit.
 func TestAGroupsBodyFits(t *testing.T) {
-	for _, format := range []Format{JSONArray, NDJSON, Raw} {
+	for _, layout := range []Layout{
+		{Format: JSONArray},
+		{Format: NDJSON},
+		{Format: Raw},
+		{Format: Raw, Separator: ", "},
+		{Format: Raw, Prefix: "<<", Suffix: ">", Separator: "--"},
+		{Format: JSONArray, Prefix: `{"a":`, Suffix: "}"},
+		{Format: NDJSON, Prefix: "#\n"},
+	} {
 		for most := 20; most < 60; most++ {
-			g := NewGroups[string, int](Bounds{Messages: 100, Bytes: most}, format)
+			g := NewGroups[string, int](Bounds{Messages: 100, Bytes: most}, layout)
 			var done []Group[string, int]
 			for i := range 100 {
 				done = append(done, g.Add("", i, []byte(`{"a":1}`), time.Time{})...)
 			}
 			require.NotEmpty(t, done)
 			for _, group := range done {
-				require.LessOrEqual(t, len(format.Join(group.Records)), most, "%s, %d", format, most)
-				require.Greater(t, len(format.Join(append(group.Records, []byte(`{"a":1}`)))), most, "%s, %d", format, most)
+				require.LessOrEqual(t, len(layout.Join(group.Records)), most, "%v, %d", layout, most)
+				require.Greater(t, len(layout.Join(append(group.Records, []byte(`{"a":1}`)))), most, "%v, %d", layout, most)
 			}
 		}
 	}
+}
+
+func TestLayouts(t *testing.T) {
+	records := [][]byte{[]byte("1"), []byte("2")}
+	for want, l := range map[string]Layout{
+		"12":            {Format: Raw},
+		"1, 2":          {Format: Raw, Separator: ", "},
+		"<1|2>":         {Format: Raw, Prefix: "<", Suffix: ">", Separator: "|"},
+		`{"all":[1,2]}`: {Format: JSONArray, Prefix: `{"all":`, Suffix: "}"},
+		"head\n1\n2\n":  {Format: NDJSON, Prefix: "head\n"},
+	} {
+		require.Equal(t, want, string(l.Join(records)))
+		require.Equal(t, "1", string(records[0]), "records are another's")
+	}
+	require.Equal(t, "<1>", string(Layout{Format: Single, Prefix: "<", Suffix: ">", Separator: "|"}.Join(records[:1])))
 }

@@ -1,0 +1,127 @@
+package outbound
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"golang.org/x/time/rate"
+)
+
+// A Dump logs requests as they are sent, for debugging, without what is known to be a secret or looks like one. It logs a few a
+// second, and counts the others. What a message holds is shown as it is. Sent may be called from any number of goroutines at once.
+type Dump struct {
+	// Log takes the lines.
+	Log *slog.Logger
+	// Bytes is how much of a body is shown.
+	Bytes int
+	// HidePath leaves out of a URL all that stands behind its host.
+	HidePath bool
+	// Hidden are the names of further headers whose values are not shown, such as that of a key.
+	Hidden []string
+	// Secrets are taken out wherever they stand.
+	Secrets []Credential
+
+	limiter *rate.Limiter
+	skipped atomic.Int64
+}
+
+// dumpsPerSecond and dumpsAtOnce bound how many requests are logged.
+const (
+	dumpsPerSecond = 5
+	dumpsAtOnce    = 20
+)
+
+// NewDump returns a Dump; its other fields may be set before it is used.
+func NewDump(log *slog.Logger, most int) *Dump {
+	return &Dump{Log: log, Bytes: most, limiter: rate.NewLimiter(dumpsPerSecond, dumpsAtOnce)}
+}
+
+// longestSecret is how much more of a body than is shown is searched for secrets, in bytes.
+const longestSecret = 4096
+
+// unshown stands in the place of a secret.
+const unshown = "(not shown)"
+
+// secretName finds names of headers and parameters that hold secrets.
+var secretName = regexp.MustCompile(`(?i)auth|token|secret|passw|pwd|key|sign|sig$|credential|cookie|session|jwt|assertion`)
+
+func isSecretName(name string) bool {
+	return secretName.MatchString(name) && !strings.EqualFold(name, "Idempotency-Key")
+}
+
+// Sent logs a request that is about to be sent, with the body as it was before it was compressed. A nil Dump logs nothing.
+func (d *Dump) Sent(req *http.Request, body []byte) {
+	if d == nil {
+		return
+	}
+	if !d.limiter.Allow() {
+		d.skipped.Add(1)
+		return
+	}
+	hide := d.hider()
+	// A part of a secret at the end would not be found: more is searched than is shown.
+	shown := hide(strings.ToValidUTF8(string(body[:min(len(body), d.Bytes+longestSecret)]), "\uFFFD"))
+	d.Log.LogAttrs(context.WithoutCancel(req.Context()), slog.LevelInfo, "dump of a request",
+		slog.String("method", req.Method), slog.String("url", hide(d.url(req.URL))), slog.String("headers", hide(d.headers(req.Header))),
+		slog.String("body", strings.ToValidUTF8(shown[:min(len(shown), d.Bytes)], "")), slog.Int("bytes", len(body)),
+		slog.Int64("leftOut", d.skipped.Swap(0)))
+}
+
+// hider returns what takes secrets out of a text.
+func (d *Dump) hider() func(string) string {
+	var secrets []string
+	for _, c := range d.Secrets {
+		if text, err := c.ReadRaw(); err == nil && text != "" {
+			secrets = append(secrets, text)
+		}
+	}
+	slices.SortFunc(secrets, func(a, b string) int { return len(b) - len(a) })
+	return func(text string) string {
+		for _, secret := range secrets {
+			text = strings.ReplaceAll(text, secret, unshown)
+		}
+		return text
+	}
+}
+
+// url returns a URL without the values of parameters that are secrets.
+func (d *Dump) url(u *url.URL) string {
+	if d.HidePath {
+		return u.Scheme + "://" + u.Host + "/" + unshown
+	}
+	shown := *u
+	shown.User, shown.RawQuery = nil, ""
+	var parts []string
+	for part := range strings.SplitSeq(u.RawQuery, "&") {
+		name, _, found := strings.Cut(part, "=")
+		if decoded, err := url.QueryUnescape(name); found && (err != nil || isSecretName(decoded)) {
+			part = name + "=" + unshown
+		}
+		parts = append(parts, part)
+	}
+	text := shown.String()
+	if u.RawQuery != "" {
+		text += "?" + strings.Join(parts, "&")
+	}
+	return text
+}
+
+// headers returns the lines of a header, in the order of their names.
+func (d *Dump) headers(h http.Header) string {
+	shown := http.Header{}
+	for name, values := range h {
+		if isSecretName(name) || slices.ContainsFunc(d.Hidden, func(hidden string) bool { return strings.EqualFold(hidden, name) }) {
+			values = []string{unshown}
+		}
+		shown[name] = values
+	}
+	var b strings.Builder
+	_ = shown.Write(&b) // a strings.Builder takes everything
+	return strings.TrimSuffix(strings.ReplaceAll(b.String(), "\r\n", "\n"), "\n")
+}

@@ -1,0 +1,301 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/examples/llm-map/internal/chat"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// This file sends a message to the first of several deployments that can take it. Each call has a permit of the deployment that it goes to.
+//
+// A message asks them in order of preference. One that is held back by a refusal, or whose limits have nothing within spillAfter, is passed by.
+// When all are passed by, the message waits for all of them at once, and takes the first permit; what the others grant goes back.
+
+// A search is one message on its way to an answer. Only the goroutine of the message changes it.
+type search struct {
+	messages []chat.Message
+	// later is before when the message does not go to a deployment again, and row how often it failed there.
+	later map[*deployment]time.Time
+	row   map[*deployment]int
+	// lost is why the message will never have an answer from a deployment.
+	lost map[*deployment]outcome
+}
+
+// A pick is a deployment with a permit of its limits. One that is not used has to be released.
+type pick struct {
+	*deployment
+
+	permit throttle.Permit
+	trial  bool // it tries whether a gate can be opened
+}
+
+func (p pick) release() {
+	p.permit.Cancel()
+	p.gate.leave(p.trial)
+}
+
+// errPassedBy: a deployment cannot take the message now.
+var errPassedBy = errors.New("the deployment has no permit now")
+
+// errLost: no deployment will ever take the message.
+var errLost = errors.New("no deployment can take the message")
+
+// answerAnywhere is answer for several deployments.
+func (h *handler) answerAnywhere(ctx context.Context, messages []chat.Message) (result, error) {
+	s := &search{messages: messages, later: map[*deployment]time.Time{}, row: map[*deployment]int{}, lost: map[*deployment]outcome{}}
+	for _, d := range h.deployments {
+		if f := d.tooLarge(d.promptTokens(messages)); f != nil {
+			s.lost[d] = outcome{verdict: invalid, code: f.Code, text: f.Message}
+		}
+	}
+	failures := 0
+	for attempts := 1; ; attempts++ {
+		d, resp, o := h.callAnywhere(ctx, s)
+		switch o.verdict {
+		case answered:
+			r := newResult(&resp, attempts)
+			r.Deployment = d.settings.Deployment
+			return r, nil
+		case ended, denied:
+			if errors.Is(o.err, errLost) {
+				return h.lost(s, attempts-1), nil
+			}
+			return result{}, o.err
+		case invalid:
+			return o.resultOf(d, attempts), nil
+		case stop:
+			if errors.Is(o.err, errBudget) {
+				return o.resultOf(d, attempts-1), nil
+			}
+			if h.settings.OnStop == resultOnStop {
+				s.lost[d] = o
+			} // else the gate holds it back
+		case failed:
+			failures++
+			if failures >= h.settings.MaxAttempts {
+				h.log.Warn("message answered with an error", "code", o.code, "failures", failures)
+				return o.resultOf(d, attempts), nil
+			}
+			s.notBefore(d, 0)
+		case overload, wait:
+			s.notBefore(d, o.after)
+		}
+	}
+}
+
+// notBefore keeps the message from a deployment for a while: at least for a backoff, and for as long as the deployment says.
+func (s *search) notBefore(d *deployment, after time.Duration) {
+	s.row[d]++
+	s.later[d] = time.Now().Add(max(after, backoff(s.row[d])))
+}
+
+// left are the deployments that may take the message yet.
+func (s *search) left(of []*deployment) []*deployment {
+	var left []*deployment
+	for _, d := range of {
+		if _, lost := s.lost[d]; !lost {
+			left = append(left, d)
+		}
+	}
+	return left
+}
+
+// tooLarge tells whether a limit will never grant what was drawn.
+func tooLarge(err error) bool {
+	e, ok := errors.AsType[*throttle.Error](err)
+	return ok && e.Reason == throttle.ReasonTooLarge
+}
+
+// lost is the answer to a message that no deployment takes: what the first of them says.
+func (h *handler) lost(s *search, attempts int) result {
+	for _, d := range h.deployments {
+		if o, ok := s.lost[d]; ok {
+			return o.resultOf(d, attempts)
+		}
+	}
+	return result{Error: &fault{Code: "internal", Message: errLost.Error()}}
+}
+
+// resultOf is result, with the name of the deployment.
+func (o outcome) resultOf(d *deployment, attempts int) result {
+	r := o.result(attempts)
+	r.Deployment = d.settings.Deployment
+	return r
+}
+
+// callAnywhere makes one call, to the deployment that can take it first.
+func (h *handler) callAnywhere(ctx context.Context, s *search) (d *deployment, resp chat.Answer, o outcome) {
+	w, waiting, cancel := h.wait(ctx)
+	defer cancel()
+	price := h.purse.estimate(s.messages, s.left(h.deployments)...)
+	money, err := h.purse.draw(waiting, price)
+	defer money.Cancel() // once it is settled, that does nothing
+	var p pick
+	if err == nil {
+		p, err = h.choose(waiting, s)
+	}
+	if denial := h.denial(w, err); denial != nil {
+		return nil, resp, outcome{verdict: denied, err: denial}
+	}
+	switch {
+	case errors.Is(err, errBudget):
+		return h.deployments[0], resp, spentOutcome()
+	case tooLarge(err):
+		return h.deployments[0], resp, judge(ctx, err)
+	case err != nil:
+		return nil, resp, outcome{verdict: ended, err: err}
+	}
+	defer p.release() // what was used is settled already
+	if _, err := p.settings.key(); err != nil {
+		return p.deployment, resp, p.noKey(err)
+	}
+	cost := p.cost(p.promptTokens(s.messages))
+	resp, err = p.client.complete(withPermit(waiting, p.permit), cost, s.messages)
+	h.purse.settle(money, price, p.deployment, &resp, err)
+	if denial := h.denial(w, err); denial != nil {
+		return nil, resp, outcome{verdict: denied, err: denial}
+	}
+	o = judge(ctx, err)
+	p.note(&resp, &o)
+	return p.deployment, resp, o
+}
+
+// choose returns a permit of the first deployment that has one. Errors: *throttle.Error of that which would have one first, when none has
+// within the time of ctx; errLost; the cause of ctx; ErrClosed.
+func (h *handler) choose(ctx context.Context, s *search) (pick, error) {
+	for _, d := range h.deployments {
+		p, err := d.offer(ctx, s, h.settings.SpillAfter)
+		if err == nil || errors.Is(err, throttle.ErrClosed) || ctx.Err() != nil {
+			return p, err
+		}
+		if tooLarge(err) {
+			s.lost[d] = judge(ctx, err)
+		}
+	}
+	return h.race(ctx, s)
+}
+
+// offer returns a permit if there is one within a while. Errors: errPassedBy, and those of the limiter.
+func (d *deployment) offer(ctx context.Context, s *search, within time.Duration) (pick, error) {
+	if _, lost := s.lost[d]; lost || time.Now().Before(s.later[d]) || d.pause.Paused("") > 0 {
+		return pick{}, errPassedBy
+	}
+	trial, open := d.gate.tryPass()
+	if !open {
+		return pick{}, errPassedBy
+	}
+	p := pick{deployment: d, trial: trial}
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	var err error
+	if p.permit, err = d.draw(ctx, s); err != nil {
+		d.gate.leave(trial)
+		return pick{}, err
+	}
+	if d.pause.Paused("") > 0 { // which began meanwhile
+		p.release()
+		return pick{}, errPassedBy
+	}
+	return p, nil
+}
+
+// draw waits for the permit of a call.
+func (d *deployment) draw(ctx context.Context, s *search) (throttle.Permit, error) {
+	if d.limiter == nil {
+		return throttle.Permit{}, nil
+	}
+	return d.limiter.Acquire(ctx, d.cost(d.promptTokens(s.messages)))
+}
+
+// race waits at all deployments at once, and returns the first permit. The others are given back before it returns.
+func (h *handler) race(ctx context.Context, s *search) (pick, error) {
+	type end struct {
+		pick
+		err error
+	}
+	running, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ends, n := make(chan end, len(h.deployments)), 0
+	for _, d := range h.deployments {
+		if _, lost := s.lost[d]; lost {
+			continue
+		}
+		n++
+		go func() {
+			p, err := d.await(running, s)
+			ends <- end{p, err}
+		}()
+	}
+	if n == 0 {
+		return pick{}, errLost
+	}
+	var won *pick
+	var first error
+	for range n {
+		e := <-ends
+		switch {
+		case e.err != nil:
+			first = sooner(first, e.err)
+		case won != nil:
+			e.release()
+		default:
+			won = &e.pick
+			cancel()
+		}
+	}
+	switch {
+	case won != nil:
+		return *won, nil
+	case ctx.Err() != nil:
+		if _, refused := errors.AsType[*throttle.Error](first); !refused {
+			return pick{}, context.Cause(ctx)
+		}
+	}
+	return pick{}, first
+}
+
+// sooner returns of two errors that which says that its permit could be had sooner, and ErrClosed before any.
+func sooner(a, b error) error {
+	if a == nil || errors.Is(b, throttle.ErrClosed) {
+		return b
+	}
+	first, ok := errors.AsType[*throttle.Error](a)
+	second, also := errors.AsType[*throttle.Error](b)
+	if !errors.Is(a, throttle.ErrClosed) && also && (!ok || second.RetryAfter > 0 && (first.RetryAfter == 0 || second.RetryAfter < first.RetryAfter)) {
+		return b
+	}
+	return a
+}
+
+// await waits until the deployment can take the message. Errors: *throttle.Error, at once when ctx ends before that; the cause of ctx.
+func (d *deployment) await(ctx context.Context, s *search) (pick, error) {
+	for {
+		if held := max(time.Until(s.later[d]), d.pause.Paused("")); held > 0 {
+			if deadline, bounded := ctx.Deadline(); bounded && time.Until(deadline) < held {
+				return pick{}, throttle.Refuse(d.limiter, throttle.Error{Reason: throttle.ReasonPause, RetryAfter: held})
+			}
+			if err := sleep(ctx, held); err != nil {
+				return pick{}, err
+			}
+			continue
+		}
+		p := pick{deployment: d}
+		var err error
+		if d.settings.OnStop == holdOnStop {
+			if p.trial, err = d.gate.pass(ctx); err != nil {
+				return pick{}, err
+			}
+		}
+		if p.permit, err = d.draw(ctx, s); err != nil {
+			d.gate.leave(p.trial)
+			return pick{}, err
+		}
+		if d.pause.Paused("") <= 0 {
+			return p, nil
+		}
+		p.release() // a pause began while it waited
+	}
+}

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/examples/llm-map/internal/chat"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
+)
+
+// A deployment is a model at an endpoint, with limits of its own. There is one, or there are several in order of preference. It may be used
+// from any number of goroutines at once.
+type deployment struct {
+	settings settings
+	client   *client
+	limiter  throttle.Limiter // nil: no limit
+	// outputs learns how long answers are, when they are not bounded.
+	outputs *throttle.Estimator
+	gate    gate
+	// pause holds calls back, where another deployment may have them meanwhile; nil: the transport does.
+	pause *httpthrottle.Pause
+	log   *slog.Logger
+}
+
+// newDeployment returns the deployment of valid settings, which draws from l, and sends through base; nil is a transport of its own.
+// oneOfMany tells that there are others: its calls bring their permits.
+func newDeployment(s settings, l throttle.Limiter, base http.RoundTripper, log *slog.Logger, oneOfMany bool) (*deployment, error) {
+	outputs, err := throttle.NewEstimator(s.OutputTokens, s.OutputTokens)
+	if err != nil {
+		return nil, err
+	}
+	if s.Tag != "" {
+		l = forTags(l)
+	}
+	if s.Deployment != "" {
+		log = log.With("deployment", s.Deployment)
+	}
+	d := &deployment{settings: s, outputs: outputs, log: log}
+	if !throttle.Unlimited(l) {
+		d.limiter = l
+	}
+	drawn := d.limiter
+	var opts []httpthrottle.Option
+	if oneOfMany {
+		adaptive := throttle.Adaptive(l)
+		d.pause = &httpthrottle.Pause{ToldOnly: adaptive, Max: s.MaxPause}
+		opts = append(opts, httpthrottle.WithFeedback(&told{pause: d.pause, limiter: d.limiter, most: s.MaxPause, adaptive: adaptive}))
+		if drawn != nil {
+			drawn = handed{drawn}
+		}
+	}
+	d.client, err = newClient(&s, drawn, base, log, opts...)
+	return d, err
+}
+
+// maxTokens is how long an answer may be, in tokens; 0 when it is up to the provider.
+func (d *deployment) maxTokens() int {
+	most := d.settings.MaxTokens
+	if most == 0 {
+		most = d.client.template.MaxTokens()
+	}
+	return most * d.client.template.Choices()
+}
+
+// output is what is drawn for an answer.
+func (d *deployment) output() int {
+	if most := d.maxTokens(); most > 0 {
+		return most
+	}
+	return d.outputs.Estimate()
+}
+
+// promptTokens estimates the tokens of a prompt, with what the model reads beside the messages.
+func (d *deployment) promptTokens(messages []chat.Message) int {
+	return promptTokens(messages) + (d.client.template.Characters()+3)/4
+}
+
+// cost is what a call draws: so many tokens.
+func (d *deployment) cost(prompt int) int {
+	cost := d.settings.Charge.tokens(prompt, d.output())
+	if most := d.settings.TokensPerMinute; most > 0 {
+		cost = min(cost, most)
+	}
+	return cost
+}
+
+// tooLarge tells what is wrong with a prompt that cannot be sent, or that the limit would
+// never let through; nil for nothing.
+func (d *deployment) tooLarge(prompt int) *fault {
+	s := &d.settings
+	if most := s.MaxPromptTokens; most > 0 && prompt > most {
+		return &fault{Code: codeTooLarge, Message: fmt.Sprintf("the prompt has about %d tokens, allowed: at most %d (maxPromptTokens)", prompt, most)}
+	}
+	output := max(d.maxTokens(), 1) // what is learnt must not decide what is an error
+	if cost, most := s.Charge.tokens(prompt, output), s.TokensPerMinute; most > 0 && cost > most {
+		return &fault{Code: codeTooLarge, Message: fmt.Sprintf(
+			"the call would take about %d tokens (prompt %d), allowed: at most %d (tokensPerMinute)", cost, prompt, most)}
+	}
+	return nil
+}
+
+// noKey is what becomes of a call whose key cannot be read.
+func (d *deployment) noKey(err error) outcome {
+	o := outcome{verdict: failed, code: "no_key", text: "the call was not sent: the file of the setting apiKeyFile holds no key", err: err}
+	d.log.Warn("a call failed", "code", o.code, "cause", o.text, "detail", err.Error())
+	return o
+}
+
+// note learns from a call, and logs what went wrong.
+func (d *deployment) note(resp *chat.Answer, o *outcome) {
+	switch o.verdict {
+	case answered:
+		if u := resp.Usage; u != nil && u.Completion > 0 {
+			d.outputs.Observe(u.Completion)
+		}
+		d.gate.report(false)
+	case stop:
+		if d.gate.report(true) {
+			d.log.Error("the provider refuses all calls until somebody mends it", "code", o.code, "cause", o.text, "onStop", string(d.settings.OnStop))
+		}
+	case wait, overload:
+		d.gate.report(false)
+		d.log.Warn("the provider refused a call", "class", string(o.verdict), "code", o.code, "cause", o.text)
+	case invalid:
+		d.gate.report(false) // it was this message's own fault
+	case failed:
+		d.log.Warn("a call failed", "code", o.code, "cause", o.text, "detail", o.detail)
+	case ended, denied:
+	}
+}
+
+// handed grants each call the permit that it brings in its context.
+type handed struct{ throttle.Limiter }
+
+type permitKey struct{}
+
+// withPermit returns a context whose call has a permit.
+func withPermit(ctx context.Context, p throttle.Permit) context.Context {
+	return context.WithValue(ctx, permitKey{}, p)
+}
+
+// Acquire implements throttle.Limiter. Without a permit it draws one: no call is sent without.
+func (l handed) Acquire(ctx context.Context, n int) (throttle.Permit, error) {
+	if p, ok := ctx.Value(permitKey{}).(throttle.Permit); ok {
+		return p, nil
+	}
+	return l.Limiter.Acquire(ctx, n)
+}
+
+// Unwrap shows the limiter to package throttle.
+func (l handed) Unwrap() throttle.Limiter { return l.Limiter }
+
+// told is what the transport of one deployment of many tells of its refusals. It is no httpthrottle.Pauser: a call that has its permit goes at
+// once, and where calls are held back, others may be sent elsewhere.
+type told struct {
+	pause    *httpthrottle.Pause
+	limiter  throttle.Limiter
+	most     time.Duration
+	adaptive bool
+}
+
+// brief is for how long a limit that follows the service is not paused.
+const brief = 2 * time.Second
+
+// Refused implements httpthrottle.Feedback. It tells the pool, as the transport does by itself.
+func (t *told) Refused(ctx context.Context, r httpthrottle.Refusal) {
+	t.pause.Refused(ctx, r)
+	if r.Class != httpthrottle.Wait || r.RetryAfter <= 0 || t.adaptive && r.RetryAfter <= brief {
+		return
+	}
+	if l, ok := t.limiter.(interface {
+		RetryAfter(until time.Time, reason string)
+	}); ok {
+		l.RetryAfter(r.At.Add(min(r.RetryAfter, t.most)), (&httpthrottle.RefusedError{Refusal: r}).Error())
+	}
+}
+
+// Accepted implements httpthrottle.Feedback.
+func (t *told) Accepted(ctx context.Context, a httpthrottle.Acceptance) { t.pause.Accepted(ctx, a) }

@@ -1,0 +1,216 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
+)
+
+// priced are settings whose calls are estimated at 201 millionths, for a prompt of one token and an answer of a hundred at most.
+func priced(change func(*settings)) settings {
+	return testSettings(func(s *settings) {
+		s.Prices = map[string]price{"m": {Input: "1", Output: "2"}}
+		if change != nil {
+			change(s)
+		}
+	})
+}
+
+// What two pods spend stays within the budget of each hour, all of it is used but for a call's cost, and no message is lost.
+func TestBudgetInMoney(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := answers(says("hi", 100, 50)) // which is 200 millionths
+		var log bytes.Buffer
+		var asked sync.WaitGroup
+		began := time.Now()
+		for i := range 2 {
+			s := priced(func(s *settings) {
+				s.Budget = budgetSetting{Amount: "0.004", Per: "hour"}
+				s.Pool = numathrottle.Config{Store: "memory://money", Pool: "pool", ID: fmt.Sprint("p", i)}
+			})
+			h := mustHandler(t, s, nil, e, nil)
+			var err error
+			h.purse, err = openPurse(t.Context(), &s, discard())
+			require.NoError(t, err)
+			if i == 0 {
+				h.purse.log = slog.New(slog.NewTextHandler(&log, nil))
+			}
+			t.Cleanup(func() { require.NoError(t, h.purse.close()) })
+			for range 25 {
+				asked.Go(func() { require.Equal(t, "hi", ask(t.Context(), t, h, "x").Text) })
+			}
+		}
+		asked.Wait()
+		require.Equal(t, 50, e.count())
+		hours := map[time.Time]int{}
+		for _, at := range e.at {
+			hours[at.Truncate(time.Hour)]++
+		}
+		for hour, n := range hours {
+			require.LessOrEqual(t, n*200, 4000+201, hour)
+		}
+		require.Len(t, hours, 3, "%v", hours)
+		require.Less(t, time.Since(began), 2*time.Hour+time.Minute)
+		require.Contains(t, log.String(), "the budget is spent")
+		require.LessOrEqual(t, bytes.Count(log.Bytes(), []byte("the budget is spent")), 3, "once for each window")
+	})
+}
+
+func TestSpentBudgetsAreToldOrGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for name, change := range map[string]func(*settings){
+			"result": func(s *settings) { s.OnStop = resultOnStop },
+			"nack":   func(s *settings) { s.OnDenied, s.MaxWait = nackOnDenied, 5*time.Second },
+		} {
+			e := answers(says("hi", 100, 50))
+			s := priced(func(s *settings) {
+				s.Budget = budgetSetting{Amount: "0.0005"}
+				s.Pool = numathrottle.Config{Store: "memory://told-" + name, Pool: "pool", ID: "p"}
+				change(s)
+			})
+			h := mustHandler(t, s, nil, e, nil)
+			var err error
+			h.purse, err = openPurse(t.Context(), &s, discard())
+			require.NoError(t, err)
+			time.Sleep(5 * time.Second)
+			for range 2 {
+				require.Nil(t, ask(t.Context(), t, h, "x").Error)
+			}
+			began := time.Now()
+			if name == "result" {
+				r := ask(t.Context(), t, h, "x")
+				require.Equal(t, &fault{Code: "budget_spent", Message: "the budget is spent (budget)"}, r.Error)
+				require.Zero(t, r.Attempts)
+			} else {
+				out := h.Map(t.Context(), nil, datum{value: "x"}).Items()
+				require.NotNil(t, out[0].NackOptions())
+				require.Contains(t, *out[0].NackOptions().Reason, "budget")
+			}
+			require.Equal(t, 2, e.count())
+			require.Less(t, time.Since(began), 10*time.Second)
+			require.NoError(t, h.purse.close())
+		}
+	})
+}
+
+// What a call is drawn and settled at.
+func TestCallsCostWhatTheyUsed(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer answer
+		used   []int
+	}{
+		"an answer": {says("hi", 100, 50), []int{200}},
+		"without a usage": {func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, `{"choices":[{"message":{"content":"hi"}}]}`)
+		}, []int{201}},
+		"a refusal": {refuses(400, "", ""), []int{0}},
+		"the model's own": {func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, `{"choices":[{"message":{"refusal":"no"}}],"usage":{"prompt_tokens":10,"completion_tokens":5}}`)
+		}, []int{20}},
+		"a failure":    {refuses(500, "", ""), []int{201, 201}},
+		"one above it": {says("hi", 1000, 50), []int{1100}},
+	} {
+		for _, many := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, many), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					change := func(s *settings) { s.Prices, s.MaxAttempts = map[string]price{"m": {Input: "1", Output: "2"}}, 2 }
+					h := mustHandler(t, priced(change), nil, answers(c.answer), nil)
+					if many {
+						h = newChoice(t, answers(c.answer), answers(c.answer), throttletest.New(), throttletest.New(), change).handler
+					}
+					budget := throttletest.New()
+					h.purse = &purse{prices: h.settings.Prices, budget: budget, log: discard()}
+					ask(t.Context(), t, h, "x")
+					draws := budget.Draws()
+					require.Len(t, draws, len(c.used))
+					for i, d := range draws {
+						require.Equal(t, 201, d.Cost)
+						require.True(t, d.Settled)
+						require.Equal(t, c.used[i], d.Used)
+					}
+				})
+			})
+		}
+	}
+}
+
+// While a call waits for its own limits and is given up, its money goes back.
+func TestMoneyOfCallsThatAreNotSentGoesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		change := func(s *settings) { s.OnDenied, s.MaxWait = nackOnDenied, 3*time.Second }
+		for _, h := range []*handler{
+			mustHandler(t, priced(change), throttletest.New(throttletest.Block()), answers(says("hi", 1, 1)), nil),
+			newChoice(t, answers(says("hi", 1, 1)), answers(says("hi", 1, 1)), throttletest.New(throttletest.Block()), throttletest.New(throttletest.Block()),
+				change).handler,
+		} {
+			budget := throttletest.New()
+			h.purse = &purse{prices: map[string]price{"m": {Input: "1", Output: "2"}}, budget: budget, log: discard()}
+			require.NotNil(t, h.Map(t.Context(), nil, datum{value: "x"}).Items()[0].NackOptions())
+			require.Len(t, budget.Draws(), 1)
+			require.True(t, budget.Draws()[0].Settled)
+			require.Zero(t, budget.Draws()[0].Used)
+		}
+	})
+}
+
+func TestCostIsCountedByModel(t *testing.T) {
+	s := priced(func(s *settings) { s.Pool.HealthAddr, s.Pool.ID = "127.0.0.1:0", "p" })
+	p, err := openPurse(t.Context(), &s, discard())
+	require.NoError(t, err)
+	defer func() { require.NoError(t, p.close()) }()
+	h := mustHandler(t, s, nil, answers(says("hi", 100_000, 50_000)), nil)
+	h.purse = p
+	for range 2 {
+		require.Nil(t, ask(t.Context(), t, h, "x").Error)
+	}
+	res, err := http.Get("http://" + p.addr.String() + "/metrics")
+	require.NoError(t, err)
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	require.NoError(t, err)
+	require.Contains(t, string(text), `llm_map_cost_total{model="m"} 0.4`+"\n")
+}
+
+func TestMoneySettings(t *testing.T) {
+	s, err := load(t, map[string]string{
+		"MODEL": "gpt-4o", "API_KEY": canary, "PRICES": `{gpt-4o: {input: 2.5, output: 10}, "a/b:c": {output: 0.000001}}`,
+		"BUDGET": `{amount: 25.5, per: month, zone: Europe/Berlin}`,
+	})
+	require.NoError(t, err)
+	require.EqualValues(t, 25_500_000, s.moneyQuotas().Other.Budgets[0].Amount)
+	require.EqualValues(t, 2500+10*7, s.Prices["gpt-4o"].of(1000, 7))
+	require.EqualValues(t, 1, s.Prices["a/b:c"].of(1, 1), "rounded up")
+	var out bytes.Buffer
+	require.NoError(t, llmMap.Run(t.Context(), []string{"--check"}, &out, &out))
+	require.Contains(t, out.String(), `budget: "{\"amount\":25.5,\"per\":\"month\",\"zone\":\"Europe/Berlin\"}"`)
+
+	for want, vars := range map[string]map[string]string{
+		`budget is set without prices`:                                         {"BUDGET": "{amount: 1}"},
+		`prices has none of the model "m", whose calls would cost nothing`:     {"BUDGET": "{amount: 1}", "PRICES": "{x: {input: 1}}"},
+		`budget.amount is not set, allowed: above 0`:                           {"BUDGET": "{per: day}", "PRICES": "{m: {input: 1}}"},
+		`budget.amount is "1e6"`:                                               {"BUDGET": "{amount: 1e6}", "PRICES": "{m: {input: 1}}"},
+		`budget.per is "week"`:                                                 {"BUDGET": "{amount: 1, per: week}", "PRICES": "{m: {input: 1}}"},
+		`zone is "Mars/Olympus"`:                                               {"BUDGET": "{amount: 1, zone: Mars/Olympus}", "PRICES": "{m: {input: 1}}"},
+		`prices."m".inputt is not a setting; did you mean input?`:              {"PRICES": "{m: {inputt: 1}}"},
+		`prices."m".input is "-1" (LLM_MAP_PRICES:1), allowed: a number, 0 to`: {"PRICES": "{m: {input: -1}}"},
+	} {
+		vars["MODEL"], vars["API_KEY"] = "m", canary
+		_, err := load(t, vars)
+		require.ErrorContains(t, err, want)
+	}
+	_, err = load(t, map[string]string{
+		"MODEL": "m", "API_KEY": canary, "BUDGET": "{amount: 1}", "PRICES": "{m: {input: 1}}", "DEPLOYMENTS": "{a: {}, b: {model: n}}",
+	})
+	require.ErrorContains(t, err, `prices has none of the model "n"`)
+}

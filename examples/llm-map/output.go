@@ -1,0 +1,128 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"text/template"
+	"text/template/parse"
+	"unicode/utf8"
+
+	mapsdk "github.com/numaproj/numaflow-go/pkg/mapper"
+)
+
+// An output makes the payload of a message from a result and the message that it is for, by a template as those of prompts are. It may be
+// used from any number of goroutines at once.
+type output struct{ template *template.Template }
+
+// outputFields is all that the template of an output sees. Those of a message are as in a prompt.
+var outputFields = []string{
+	"Text", "JSON", "Keys", "Headers", "EventTime", "Message", "Result", "Answer", "AnswerJSON", "Model", "Usage",
+}
+
+const anOutput = "a text/template over the message and its result, see below"
+
+// newOutput parses the template; nil when there is none. Errors are *config.FieldError.
+func newOutput(text string) (*output, error) {
+	if text == "" {
+		return nil, nil //nolint:nilnil // results are JSON then
+	}
+	t, err := parseTemplate("output", text, anOutput)
+	if err != nil {
+		return nil, err
+	}
+	if name := unknownField(t.Root); name != "" {
+		return nil, templateFault("output", fmt.Errorf("it has .%s, allowed: .%s", name, strings.Join(outputFields, ", .")), anOutput)
+	}
+	return &output{t}, nil
+}
+
+// errOutput is why there is no output for a result.
+var errOutput = errors.New("the setting output does not fit the message or its result")
+
+// render makes the payload of a result without an error. Errors are errOutput.
+func (o *output) render(keys []string, d mapsdk.Datum, r result) ([]byte, error) {
+	data := messageData(keys, d, true)
+	if value, ok := data["JSON"]; ok {
+		data["Message"] = value
+	} else if utf8.Valid(d.Value()) {
+		data["Message"] = string(d.Value())
+	}
+	encoded, err := json.Marshal(r)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errOutput, err)
+	}
+	whole, _ := decodeJSON(encoded)
+	data["Result"] = whole
+	if fields, ok := whole.(map[string]any); ok {
+		if usage, ok := fields["usage"]; ok {
+			data["Usage"] = usage
+		}
+	}
+	data["Answer"], data["Model"] = r.Text, r.Model
+	if value, ok := decodeJSON([]byte(r.Text)); ok {
+		data["AnswerJSON"] = value
+	}
+	var b bounded
+	if err := o.template.Execute(&b, data); err != nil {
+		return nil, fmt.Errorf("%w: %w", errOutput, err)
+	}
+	return b.Bytes(), nil
+}
+
+// decodeJSON parses a text that is one value of JSON. Numbers stay as they are written.
+func decodeJSON(text []byte) (value any, ok bool) {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	ok = decoder.Decode(&value) == nil && !decoder.More()
+	return value, ok
+}
+
+// unknownField returns a field of the data that there never is; empty for none. It looks where the dot is the data itself: behind range
+// and with it is not, and a template within the template may be given anything.
+func unknownField(list *parse.ListNode) string {
+	if list == nil {
+		return ""
+	}
+	for _, node := range list.Nodes {
+		name := ""
+		switch n := node.(type) {
+		case *parse.ActionNode:
+			name = unknownInPipe(n.Pipe)
+		case *parse.IfNode:
+			name = cmp.Or(unknownInPipe(n.Pipe), unknownField(n.List), unknownField(n.ElseList))
+		case *parse.RangeNode:
+			name = cmp.Or(unknownInPipe(n.Pipe), unknownField(n.ElseList))
+		case *parse.WithNode:
+			name = cmp.Or(unknownInPipe(n.Pipe), unknownField(n.ElseList))
+		}
+		if name != "" {
+			return name
+		}
+	}
+	return ""
+}
+
+func unknownInPipe(p *parse.PipeNode) string {
+	for _, command := range p.Cmds {
+		for _, arg := range command.Args {
+			name := ""
+			switch n := arg.(type) {
+			case *parse.FieldNode:
+				name = n.Ident[0]
+			case *parse.PipeNode:
+				if inner := unknownInPipe(n); inner != "" {
+					return inner
+				}
+			}
+			if name != "" && !slices.Contains(outputFields, name) {
+				return name
+			}
+		}
+	}
+	return ""
+}
