@@ -174,11 +174,14 @@ func TestTheExamplesAreGood(t *testing.T) {
 	require.NoError(t, decoder.Decode(&configMap))
 	readme, err := os.ReadFile("README.md")
 	require.NoError(t, err)
-	_, rest, _ := strings.Cut(string(readme), "```yaml\n")
-	snippet, _, _ := strings.Cut(rest, "```")
-	for _, content := range []string{configMap.Data["sink.yaml"], snippet} {
+	contents := []string{configMap.Data["sink.yaml"]}
+	for _, snippet := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(readme), -1) {
+		contents = append(contents, snippet[1])
+	}
+	require.Len(t, contents, 3)
+	for _, content := range contents {
 		require.NotEmpty(t, content)
-		t.Setenv("NUMATHROTTLE_CONFIG", file(t, "sink.yaml", strings.ReplaceAll(content, "/secrets/token", token)))
+		t.Setenv("NUMATHROTTLE_CONFIG", file(t, "sink.yaml", regexp.MustCompile(`/secrets/[a-z-]+`).ReplaceAllLiteralString(content, token)))
 		_, err := loadSettings()
 		require.NoError(t, err)
 	}

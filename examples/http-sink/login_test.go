@@ -207,7 +207,11 @@ func TestATokenEndpointThatReadsTheBodyOnly(t *testing.T) {
 	require.Equal(t, all(1, dataplane.SinkSuccess), statuses(r.do(messages("a")...)))
 	time.Sleep(60 * time.Millisecond) // the life of the token
 	require.Equal(t, all(1, dataplane.SinkSuccess), statuses(r.do(messages("b")...)))
-	require.Len(t, tokens.requests(), 3, "the way that worked is kept")
+	asked := tokens.requests() // three, or more where the machine is slow: the token may end on its way
+	require.GreaterOrEqual(t, len(asked), 3)
+	for i, request := range asked {
+		require.Equal(t, i == 0, request.Header.Get("Authorization") != "", "the way that worked is kept")
+	}
 }
 
 func TestSignatures(t *testing.T) {

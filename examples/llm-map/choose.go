@@ -166,8 +166,12 @@ func (h *handler) callAnywhere(ctx context.Context, s *search) (d *deployment, r
 // choose returns a permit of the first deployment that has one. Errors: *throttle.Error of that which would have one first, when none has
 // within the time of ctx; errLost; the cause of ctx; ErrClosed.
 func (h *handler) choose(ctx context.Context, s *search) (pick, error) {
+	within := h.settings.SpillAfter
+	if most := h.settings.MaxWait; most > 0 { // which is enough for all of them
+		within = min(within, most/time.Duration(len(h.deployments)+1))
+	}
 	for _, d := range h.deployments {
-		p, err := d.offer(ctx, s, h.settings.SpillAfter)
+		p, err := d.offer(ctx, s, within)
 		if err == nil || errors.Is(err, throttle.ErrClosed) || ctx.Err() != nil {
 			return p, err
 		}

@@ -256,6 +256,16 @@ func TestNackWhenNoDeploymentCanServe(t *testing.T) {
 	})
 }
 
+// A wait for the first deployment leaves time for the others.
+func TestMaxWaitIsEnoughForAllDeployments(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newChoice(t, answers(says("a", 1, 1)), answers(says("b", 1, 1)), throttletest.New(throttletest.Block()), throttletest.New(),
+			func(s *settings) { s.OnDenied, s.MaxWait = nackOnDenied, 300*time.Millisecond })
+		require.Equal(t, "b", ask(t.Context(), t, c.handler, "x").Deployment)
+		c.requirePermits(t)
+	})
+}
+
 func TestEndedMessagesOfManyDeploymentsHaveNoAnswer(t *testing.T) {
 	for name, script := range map[string][]throttletest.Step{
 		"for tokens": {throttletest.Block(), throttletest.Block()}, "refused": nil,

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -180,4 +181,27 @@ func TestReference(t *testing.T) {
 		return
 	}
 	require.Equal(t, want, string(content), "run: go test ./examples/llm-map -run TestReference -update")
+}
+
+// The settings that README.md shows load, with keys in the place of those that it names.
+func TestSettingsOfThePage(t *testing.T) {
+	content, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	key := filepath.Join(t.TempDir(), "key")
+	require.NoError(t, os.WriteFile(key, []byte(canary), 0o600))
+	snippets := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(content), -1)
+	require.Len(t, snippets, 5)
+	for _, snippet := range snippets {
+		text := strings.ReplaceAll(snippet[1], "/var/run/secrets/llm/api-key", key)
+		if !strings.Contains(text, "model:") {
+			text += "model: gpt-4o-mini\napiKeyFile: " + key + "\n"
+		}
+		clearEnv(t)
+		file := filepath.Join(t.TempDir(), "config.yaml")
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		t.Setenv(config.FileVariable, file)
+		t.Setenv("AZURE_KEY", canary)
+		_, err := loadSettings()
+		require.NoError(t, err, text)
+	}
 }

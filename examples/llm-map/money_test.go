@@ -214,3 +214,29 @@ func TestMoneySettings(t *testing.T) {
 	})
 	require.ErrorContains(t, err, `prices has none of the model "n"`)
 }
+
+// A call that is dearer than the whole budget could never be made: that is told at once.
+func TestCallsThatAreDearerThanTheBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, many := range []bool{false, true} {
+			e := answers(says("hi", 100, 50))
+			s := priced(func(s *settings) {
+				s.Budget = budgetSetting{Amount: "0.0001"}
+				s.Pool = numathrottle.Config{Store: fmt.Sprint("memory://dear-", many), Pool: "pool", ID: "p"}
+			})
+			h := mustHandler(t, s, nil, e, nil)
+			if many {
+				h = newChoice(t, e, e, throttletest.New(), throttletest.New(), func(to *settings) { to.Prices = s.Prices }).handler
+			}
+			var err error
+			h.purse, err = openPurse(t.Context(), &s, discard())
+			require.NoError(t, err)
+			time.Sleep(5 * time.Second)
+			began := time.Now()
+			require.Equal(t, codeTooLarge, ask(t.Context(), t, h, "x").Error.Code)
+			require.Less(t, time.Since(began), time.Minute)
+			require.Zero(t, e.count())
+			require.NoError(t, h.purse.close())
+		}
+	})
+}

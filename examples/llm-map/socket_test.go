@@ -19,6 +19,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/examples/llm-map/fakellm"
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
 	"github.com/numaproj-contrib/numathrottle/internal/short"
+	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 )
 
 // A child is a process of llm-map, which this binary is in a test.
@@ -170,4 +171,51 @@ func TestSIGTERMInMidCallLosesNothing(t *testing.T) {
 	sending.Wait()
 	require.NoError(t, next.feed.Close())
 	require.EqualValues(t, messages, answered.Load())
+}
+
+// Two processes share two deployments and a budget: neither provider refuses a call, and every message is answered. What the providers
+// count is what they spent.
+func TestProcessesShareDeploymentsAndABudget(t *testing.T) {
+	const prompts = 60
+	first, urlA := startFake(t, fakellm.Config{Provider: fakellm.SelfHosted, RequestsPerMinute: 600, Slice: 5 * time.Second, APIKey: canary})
+	second, urlB := startFake(t, fakellm.Config{Provider: fakellm.SelfHosted, RequestsPerMinute: 6000, Slice: 5 * time.Second, APIKey: canary + "-b"})
+	dir := shortDir(t)
+	config := filepath.Join(dir, "config.yaml")
+	require.NoError(t, os.WriteFile(config, []byte(`
+deployments:
+  first: {baseURL: "`+urlA+`", apiKeyEnv: KEY_A, requestsPerMinute: 540}
+  second: {baseURL: "`+urlB+`", apiKeyEnv: KEY_B, model: n, requestsPerMinute: 5400}
+spillAfter: 50ms
+burstTime: 100ms
+prices: {m: {input: 1, output: 2}, n: {input: 1, output: 2}}
+budget: {amount: 1, per: month}
+`), 0o600))
+	server := testenv.Redis(t)
+	var children []*child
+	for i := range 2 {
+		children = append(children, startChild(t, dir, fmt.Sprint("d", i), "NUMATHROTTLE_CONFIG="+config, "KEY_A="+canary, "KEY_B="+canary+"-b",
+			"NUMATHROTTLE_STORE=redis://"+server.Addr()))
+	}
+	var sending sync.WaitGroup
+	var answered atomic.Int64
+	for n := range prompts {
+		sending.Go(func() {
+			out, err := children[n%2].feed.Do(t.Context(), dataplane.Message{Value: []byte("some words to repeat")})
+			if err == nil && isAnswer(out) {
+				answered.Add(1)
+			}
+		})
+	}
+	sending.Wait()
+	require.EqualValues(t, prompts, answered.Load())
+	for _, fake := range []*fakellm.Server{first, second} {
+		require.Zero(t, fake.Stats().Refused(), "%+v", fake.Stats())
+		require.Positive(t, fake.Stats().Served)
+	}
+	require.Equal(t, prompts, first.Stats().Served+second.Stats().Served)
+	for _, c := range children {
+		require.NoError(t, c.feed.Close())
+		require.NoError(t, c.cmd.Process.Signal(syscall.SIGTERM))
+		require.NoError(t, c.cmd.Wait())
+	}
 }
