@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
@@ -287,7 +286,8 @@ func FuzzStoreHidesTheUser(f *testing.F) {
 	})
 }
 
-// A file full of faults is told in time and in a text that can be read.
+// A file full of faults is told in a text that can be read. A reader whose time grows with the square of the faults would outlast the
+// time limit of the tests.
 func TestLoadOfAFileFullOfFaults(t *testing.T) {
 	for name, line := range map[string]func(i int) string{
 		"unknown names":  func(i int) string { return "k" + strconv.Itoa(i) + ": 1\n" },
@@ -304,10 +304,8 @@ func TestLoadOfAFileFullOfFaults(t *testing.T) {
 				}
 				break
 			}
-			began := time.Now()
 			var s settings
 			faults := loadContent(table, nil, "FILE", []byte(content.String()), &s)
-			require.Less(t, time.Since(began), 10*time.Second)
 			require.Len(t, faults, maxFaults+1)
 			require.ErrorContains(t, faults[maxFaults], "has more faults")
 		})
