@@ -233,7 +233,7 @@ func (b *batch) dispatch(groups []group) {
 					b.rescue(g, p)
 				}
 			}()
-			b.send(context.WithValue(b.ctx, seatKey{}, s), g)
+			b.send(s.within(b.ctx), g)
 		})
 	}
 }

@@ -5,13 +5,18 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"io"
+	"log/slog"
 	"maps"
+	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	sinksdk "github.com/numaproj/numaflow-go/pkg/sinker"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -20,6 +25,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
 
 // byDestination are settings by which a message names its destination, which has a path of its own at the service.
@@ -125,7 +131,7 @@ func TestWhoHasWaitedForALimitTakesAPlaceAgain(t *testing.T) {
 			require.NoError(t, s.take(t.Context())) // as dispatch does: each gives its place up for the next
 			go func() {
 				defer s.leave()
-				_, err := l.Acquire(context.WithValue(t.Context(), seatKey{}, s), 1)
+				_, err := l.Acquire(s.within(t.Context()), 1)
 				assert.NoError(t, err)
 				assert.LessOrEqual(t, inside.Add(1), int64(2))
 				time.Sleep(10 * time.Second) // a slow service
@@ -153,6 +159,50 @@ func TestWhoHasWaitedForALimitTakesAPlaceAgain(t *testing.T) {
 	})
 }
 
+// A sink with one place sends its messages in their order: also when one waits for a limit, nothing overtakes it.
+func TestOnePlaceKeepsTheOrder(t *testing.T) {
+	for places, want := range map[string][]string{"1": {"free1"}, "2": {"free1", "free2"}} {
+		t.Run(places, func(t *testing.T) {
+			s, err := loaded(t, env{
+				"URL": "http://127.0.0.1/", "DESTINATION": "{{.Value}}", "NUMATHROTTLE_STORE": "memory://" + rand.Text(), "NUMATHROTTLE_MAX": "100",
+				"NUMATHROTTLE_POOL": "p", "NUMATHROTTLE_ID": "a", "NUMATHROTTLE_QUOTAS": "{tags: {empty: {total: 1, per: 744h}}}", "CONCURRENCY": places,
+			})
+			require.NoError(t, err)
+			synctest.Test(t, func(t *testing.T) {
+				k := virtualSink(t, &s, slog.New(slog.DiscardHandler))
+				var mu sync.Mutex
+				var sent []string
+				k.handler.client.http.Transport = httpthrottle.NewTransport(roundTripper(func(req *http.Request) (*http.Response, error) {
+					body, err := io.ReadAll(req.Body)
+					mu.Lock()
+					defer mu.Unlock()
+					sent = append(sent, string(body))
+					return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Request: req}, err
+				}), k.limits.limiter(), httpthrottle.WithTag(destinationOf))
+				in := make(chan sinksdk.Datum, 3)
+				for _, id := range []string{"free1", "empty", "free2"} {
+					in <- aMessage{id: id}
+				}
+				close(in)
+				ctx, cancel := context.WithCancel(t.Context())
+				done := make(chan sinksdk.Responses, 1)
+				go func() { done <- k.handler.Sink(ctx, in) }()
+				time.Sleep(time.Hour)
+				mu.Lock()
+				require.Equal(t, want, sent)
+				mu.Unlock()
+				cancel()
+				require.Len(t, <-done, 3)
+				require.NoError(t, k.close())
+			})
+		})
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
 // A quota that is changed while the sink runs counts for a destination that it knows already.
 func TestAChangedQuotaCountsForAKnownDestination(t *testing.T) {
 	service := startService(t, nil)
@@ -165,7 +215,9 @@ func TestAChangedQuotaCountsForAKnownDestination(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, th.Close()) }()
 	r.limits.shared = th // before it is asked for a destination
-	passes := func(destination string) bool { return r.do(messages(destination)...)[0].Status == dataplane.SinkSuccess }
+	passes := func(destination string) bool {
+		return r.do(messages(destination)...)[0].Status == dataplane.SinkSuccess
+	}
 	require.Eventually(t, func() bool { return passes("acme") && passes("beta") }, testTimeout, 10*time.Millisecond, "the pool gives it a share")
 	none := throttle.Quota{Total: 1, Per: 744 * time.Hour}
 	require.NoError(t, consensus.SaveQuota(r.ctx, store, "q", "acme", &none, false))

@@ -42,6 +42,15 @@ func (s *seat) leave() {
 	}
 }
 
+// within returns the context of a request that has the seat. One that is the only one keeps it while it waits, for messages go in
+// their order then.
+func (s *seat) within(ctx context.Context) context.Context {
+	if cap(s.slots) == 1 {
+		return ctx
+	}
+	return context.WithValue(ctx, seatKey{}, s)
+}
+
 type seatKey struct{}
 
 // A seated limiter draws for requests that have a seat.

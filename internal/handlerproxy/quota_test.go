@@ -43,11 +43,12 @@ func each(ctx context.Context, do func(context.Context, dataplane.Message) ([]da
 
 // Behind the proxy each kind of handler goes by the quotas of tags, wherever the tag stands, and every message has one answer.
 func TestQuotasOfEachKind(t *testing.T) {
+	type sender = func(ctx context.Context, t *testing.T, socket string, in []dataplane.Message) ([]verdict, error)
 	for _, c := range []struct {
 		kind    handlerproxy.Kind
 		tag     string
 		handler any
-		send    func(ctx context.Context, t *testing.T, socket string, in []dataplane.Message) ([]verdict, error)
+		send    sender
 	}{
 		{handlerproxy.Map, "header tenant", echoMap, func(ctx context.Context, t *testing.T, socket string, in []dataplane.Message) ([]verdict, error) {
 			m, err := dataplane.Dial(ctx, socket)
@@ -55,12 +56,15 @@ func TestQuotasOfEachKind(t *testing.T) {
 			defer func() { require.NoError(t, m.Close()) }()
 			return each(ctx, m.Do, in)
 		}},
-		{handlerproxy.MapStream, "json user.tenant", echoStream, func(ctx context.Context, t *testing.T, socket string, in []dataplane.Message) ([]verdict, error) {
-			m, err := dataplane.DialMapStream(ctx, socket)
-			require.NoError(t, err)
-			defer func() { require.NoError(t, m.Close()) }()
-			return each(ctx, m.Do, in)
-		}},
+		{
+			handlerproxy.MapStream, "json user.tenant", echoStream,
+			func(ctx context.Context, t *testing.T, socket string, in []dataplane.Message) ([]verdict, error) {
+				m, err := dataplane.DialMapStream(ctx, socket)
+				require.NoError(t, err)
+				defer func() { require.NoError(t, m.Close()) }()
+				return each(ctx, m.Do, in)
+			},
+		},
 		{handlerproxy.Transform, "key 1", echoTransform, func(ctx context.Context, t *testing.T, socket string, in []dataplane.Message) ([]verdict, error) {
 			m, err := dataplane.DialTransform(ctx, socket)
 			require.NoError(t, err)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/apierror"
 	"github.com/numaproj-contrib/numathrottle/internal/listen"
+	"github.com/numaproj-contrib/numathrottle/internal/proxyconf"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
@@ -38,7 +39,8 @@ type proxy struct {
 }
 
 func newProxy(c *Config, l throttle.Limiter, token string) *proxy {
-	p := &proxy{Config: c, limiter: withPatience(l, c.MaxWait), token: listen.NewToken(token), places: make(chan struct{}, c.MaxRequests)}
+	p := &proxy{Config: c, token: listen.NewToken(token), places: make(chan struct{}, c.MaxRequests)}
+	p.limiter = withPatience(proxyconf.BoundTags(l, c.MaxRequests), c.MaxWait)
 	p.ended, p.end = context.WithCancel(context.Background())
 	if c.Upstream != "" {
 		p.upstream, _ = url.Parse(c.Upstream) // which Validate has looked at

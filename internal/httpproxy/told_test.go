@@ -1,6 +1,7 @@
 package httpproxy
 
 import (
+	"context"
 	"net/http"
 	"testing"
 	"time"
@@ -57,5 +58,46 @@ func TestARetryAfterOfATenantHoldsBackNoOther(t *testing.T) {
 			_, held := th.Throttled()
 			require.False(t, held)
 		})
+	}
+}
+
+// Half of the places are enough for requests that wait for one tenant: what comes above that is refused at once, and others have theirs.
+func TestATenantThatWaitsLeavesPlacesForOthers(t *testing.T) {
+	u := serve(t, hello)
+	th, err := throttle.New(throttle.Limit{Max: 1_000_000}, throttle.WithQuotas(throttle.Quotas{
+		Tags: map[string]throttle.Quota{"acme": {Total: 1, Per: 10 * time.Second}}, // the first one comes after 10 s, the third after 30
+	}))
+	require.NoError(t, err)
+	defer th.Close()
+	p := start(t, Config{Upstream: u.URL, Limiter: th, MaxWait: time.Minute, MaxRequests: 4, Tag: "header X-Tenant"})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 2)
+	for range 2 {
+		go func() {
+			req, err := http.NewRequestWithContext(ctx, http.MethodGet, p.url, http.NoBody)
+			if err == nil {
+				req.Header.Set("X-Tenant", "acme")
+				var res *http.Response
+				if res, err = http.DefaultClient.Do(req); err == nil {
+					_ = res.Body.Close()
+				}
+			}
+			ended <- err
+		}()
+	}
+	require.Eventually(t, func() bool {
+		tags := th.Status().Tags
+		return len(tags) == 1 && tags[0].Waiting == 2
+	}, 10*time.Second, time.Millisecond)
+	res, body := send(t, http.MethodPost, p.url, "x", "X-Tenant", "acme")
+	require.Equal(t, 429, res.StatusCode)
+	require.Equal(t, "quota", reason(t, body))
+	require.Contains(t, body, `"tag":"acme"`)
+	require.NotEmpty(t, res.Header.Get("Retry-After"))
+	res, _ = send(t, http.MethodPost, p.url, "x", "X-Tenant", "beta")
+	require.Equal(t, 200, res.StatusCode)
+	cancel()
+	for range 2 {
+		require.ErrorIs(t, <-ended, context.Canceled)
 	}
 }

@@ -3,6 +3,7 @@
 package permitserver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -101,7 +102,8 @@ func (c *Config) serve(ctx context.Context, limits *proxyconf.Limits, token stri
 	servers.Go(func() {
 		defer cancel()
 		errs[0] = permitapi.Run(ctx, permitapi.Config{
-			Limiter: limits.Limiter, Pauser: limits.Main, Listen: api, Token: token,
+			Limiter: proxyconf.BoundTags(limits.Limiter, cmp.Or(c.MaxPermits, permitapi.DefaultMaxPermits)),
+			Pauser:  limits.Main, Listen: api, Token: token,
 			MaxWait: c.MaxWait, Lease: c.PermitLease, MaxPermits: c.MaxPermits, Grace: c.Serving.Grace,
 			Logger: c.Logger, Ready: c.tell("permits"),
 		})

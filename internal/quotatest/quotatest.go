@@ -70,7 +70,8 @@ func Fault(err error, tag string) error {
 	case !ok:
 		return fmt.Errorf("%w is no *throttle.Error", err)
 	case e.Tag != tag, e.Reason != reasons[tag], e.RetryAfter <= 0:
-		return fmt.Errorf("the error is for tag %q by %s, retry after %s; want %q by %s, with a time: %w", e.Tag, e.Reason, e.RetryAfter, tag, reasons[tag], err)
+		return fmt.Errorf("the error is for tag %q by %s, retry after %s; want %q by %s, with a time: %w",
+			e.Tag, e.Reason, e.RetryAfter, tag, reasons[tag], err)
 	}
 	return nil
 }

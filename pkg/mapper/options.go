@@ -43,7 +43,9 @@ func WithCost(cost func(keys []string, d mapsdk.Datum) int) Option {
 
 // WithTag sets which tag a message draws its tokens for: its tenant, model or
 // destination. It matters for a limiter that knows tags (throttle.Tagger); any
-// other has one limit for all. tag is called at most once for each message.
+// other has one limit for all. tag is called at most once for each message. Whatever it
+// returns is a tag: with quotas one that is empty, longer than 64 bytes or no text has
+// the quota of tags without one of their own. When it panics, nothing is drawn.
 // Defaults to no tag; so does nil.
 func WithTag(tag func(keys []string, d mapsdk.Datum) string) Option {
 	return func(s *settings) { s.tag = tag }

@@ -36,8 +36,9 @@ func WithCost(cost func(d sinksdk.Datum) int) Option {
 // WithTag sets the tag of a message: the tenant, model or destination that its
 // tokens are drawn for, if the limiter tells tags apart (throttle.Tagger). Messages
 // of one tag reach the handler in the order of the batch; messages that wait for
-// tokens do not hold up those of another tag, unless InOrder says so. tag is called
-// as cost is. Defaults to no tags; so does nil.
+// tokens do not hold up those of another tag, unless InOrder says so. Whatever tag
+// returns is a tag: with quotas one that is empty, longer than 64 bytes or no text has
+// the quota of tags without one of their own. tag is called as cost is. Defaults to no tags; so does nil.
 func WithTag(tag func(d sinksdk.Datum) string) Option {
 	return func(s *settings) { s.tag = tag }
 }

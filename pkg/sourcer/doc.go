@@ -34,6 +34,10 @@
 //     nothing is read, and each Read waits out its time. Messages stay in the source.
 //   - When the context ends, the Read ends at once, and its tokens are given back.
 //
+// A Read draws before it is known what it brings, so all messages of a source have one
+// tag, if any: give Wrap the limiter of that tag, throttle.Throttle.ForTag. It then reads
+// what the tag's quota lets through, and Pending is clamped to that.
+//
 // A source that had fewer messages than tokens is asked for fewer the next time, down
 // to one, so that sources without messages do not hold tokens that others could use,
 // and the pool sees that they need none.

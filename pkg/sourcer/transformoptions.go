@@ -41,8 +41,10 @@ func WithCost(cost func(keys []string, d transformsdk.Datum) int) TransformerOpt
 // WithTag sets the tag of a message: the tenant, model or destination that its tokens
 // are drawn for, if the limiter tells tags apart (throttle.Tagger). The platform
 // waits for all messages of a batch, in their order, so one tag that is throttled
-// holds up the batch; with WithMaxWait and an action it does not. tag is called as
-// cost is, for messages that cost something. Defaults to no tags; so does nil.
+// holds up the batch; with WithMaxWait and an action it does not. Whatever tag returns
+// is a tag: with quotas one that is empty, longer than 64 bytes or no text has the
+// quota of tags without one of their own. tag is called as cost is, for messages that
+// cost something. Defaults to no tags; so does nil.
 func WithTag(tag func(keys []string, d transformsdk.Datum) string) TransformerOption {
 	return transformerOption(func(s *transformerSettings) { s.tag = tag })
 }

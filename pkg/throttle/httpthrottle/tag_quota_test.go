@@ -22,10 +22,11 @@ const tenant = "Tenant"
 var byTenant = httpthrottle.WithTag(func(r *http.Request) string { return r.Header.Get(tenant) })
 
 // get sends a request for a tag.
-func get(ctx context.Context, tb testing.TB, client *http.Client, url, tag string) error {
-	tb.Helper()
+func get(ctx context.Context, client *http.Client, url, tag string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-	require.NoError(tb, err)
+	if err != nil {
+		return err
+	}
 	req.Header[tenant] = []string{tag} // as it is
 	res, err := client.Do(req)
 	if err != nil {
@@ -50,9 +51,9 @@ func TestATagThatIsHeldBackHoldsUpNoOtherCall(t *testing.T) {
 	held, free := make(chan error, 15), make(chan error, 5)
 	for range 5 {
 		for _, tag := range []string{quotatest.Total, quotatest.Paused, quotatest.Budget} {
-			go func() { held <- get(ctx, t, client, server.URL, tag) }()
+			go func() { held <- get(ctx, client, server.URL, tag) }()
 		}
-		go func() { free <- get(ctx, t, client, server.URL, quotatest.Free) }()
+		go func() { free <- get(ctx, client, server.URL, quotatest.Free) }()
 	}
 	for range 5 {
 		require.NoError(t, <-free)
@@ -76,12 +77,12 @@ func TestAnErrorOfACallNamesTagReasonAndTime(t *testing.T) {
 		client := &http.Client{Transport: httpthrottle.NewTransport(serve(answer{status: 200}), th, byTenant), Timeout: time.Minute}
 		began := time.Now()
 		for range quotatest.Amount {
-			require.NoError(t, get(t.Context(), t, client, "http://example.invalid", quotatest.Budget))
+			require.NoError(t, get(t.Context(), client, "http://example.invalid", quotatest.Budget))
 		}
 		for _, tag := range []string{quotatest.Total, quotatest.Paused, quotatest.Budget} {
-			require.NoError(t, quotatest.Fault(get(t.Context(), t, client, "http://example.invalid", tag), tag))
+			require.NoError(t, quotatest.Fault(get(t.Context(), client, "http://example.invalid", tag), tag))
 		}
-		require.NoError(t, get(t.Context(), t, client, "http://example.invalid", quotatest.Free))
+		require.NoError(t, get(t.Context(), client, "http://example.invalid", quotatest.Free))
 		require.Less(t, time.Since(began), time.Millisecond, "the first token of all has to come")
 	})
 }
@@ -102,12 +103,13 @@ func TestARefusalOfATagHoldsBackNoOther(t *testing.T) {
 				defer func() { require.NoError(t, requests.Close()) }()
 				time.Sleep(time.Second)
 				s := serve(answer{status: 429, header: http.Header{"Retry-After": {"30"}}}, answer{status: 200})
-				client := &http.Client{Transport: httpthrottle.NewTransport(s, join(th, requests), byTenant, httpthrottle.WithMaxAttempts(1)), Timeout: 10 * time.Second}
+				transport := httpthrottle.NewTransport(s, join(th, requests), byTenant, httpthrottle.WithMaxAttempts(1))
+				client := &http.Client{Transport: transport, Timeout: 10 * time.Second}
 				began := time.Now()
-				require.NoError(t, get(t.Context(), t, client, "http://example.invalid", quotatest.Budget)) // the refusal, as it came
-				require.NoError(t, get(t.Context(), t, client, "http://example.invalid", quotatest.Free))
+				require.NoError(t, get(t.Context(), client, "http://example.invalid", quotatest.Budget)) // the refusal, as it came
+				require.NoError(t, get(t.Context(), client, "http://example.invalid", quotatest.Free))
 				require.Zero(t, time.Since(began))
-				err = get(t.Context(), t, client, "http://example.invalid", quotatest.Budget)
+				err = get(t.Context(), client, "http://example.invalid", quotatest.Budget)
 				e, ok := errors.AsType[*throttle.Error](err)
 				require.True(t, ok, err)
 				require.Equal(t, throttle.ReasonPause, e.Reason)
@@ -129,16 +131,16 @@ func TestHostileTagsOfCalls(t *testing.T) {
 				s := serve(answer{status: 200}, answer{status: 429, header: http.Header{"Retry-After": {"30"}}})
 				client := &http.Client{Transport: httpthrottle.NewTransport(s, th, byTenant, httpthrottle.WithMaxAttempts(1)), Timeout: 10 * time.Second}
 				for range quotatest.Amount {
-					require.NoError(t, get(t.Context(), t, client, "http://example.invalid", tag))
+					require.NoError(t, get(t.Context(), client, "http://example.invalid", tag))
 				}
-				err := get(t.Context(), t, client, "http://example.invalid", tag)
+				err := get(t.Context(), client, "http://example.invalid", tag)
 				e, ok := errors.AsType[*throttle.Error](err)
 				require.True(t, ok, err)
 				require.Equal(t, throttle.ReasonPause, e.Reason)
 				require.Less(t, len(e.Error()), 200)
 				require.Equal(t, map[string]int64{"": quotatest.Amount}, quotatest.Used(th))
 				time.Sleep(time.Minute)
-				e, ok = errors.AsType[*throttle.Error](get(t.Context(), t, client, "http://example.invalid", tag))
+				e, ok = errors.AsType[*throttle.Error](get(t.Context(), client, "http://example.invalid", tag))
 				require.True(t, ok)
 				require.Equal(t, throttle.ReasonBudget, e.Reason)
 				require.Empty(t, e.Tag)
@@ -149,6 +151,6 @@ func TestHostileTagsOfCalls(t *testing.T) {
 	transport := httpthrottle.NewTransport(serve(answer{status: 200}), th, httpthrottle.WithTag(func(*http.Request) string { panic("mine") }))
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://example.invalid", http.NoBody)
 	require.NoError(t, err)
-	require.PanicsWithValue(t, "mine", func() { _, _ = transport.RoundTrip(req) }) //nolint:bodyclose // there is none
+	require.PanicsWithValue(t, "mine", func() { _, _ = transport.RoundTrip(req) })
 	require.Empty(t, quotatest.Used(th))
 }
