@@ -104,7 +104,9 @@ func (c *collector) requireValues(want map[string]float64) {
 
 // nonZero leaves out what did not happen, and the build.
 func nonZero(values map[string]float64) map[string]float64 {
-	maps.DeleteFunc(values, func(name string, v float64) bool { return v == 0 || strings.HasPrefix(name, "numathrottle.build.info ") })
+	maps.DeleteFunc(values, func(name string, v float64) bool {
+		return v == 0 || strings.HasPrefix(name, "numathrottle.build.info ")
+	})
 	return values
 }
 

@@ -53,7 +53,7 @@ func (c laneChild) Ended(ctx context.Context, r limit.Refusal) error {
 
 // Throttled tells whether a draw of one token of the limiter's tags would have to wait, and why.
 func (l *tagView) Throttled() (Throttling, bool) {
-	t := l.t
+	t, l := l.t, l.live()
 	if p, held := l.paused(); held {
 		th := Throttling{Reason: ReasonPause, Limit: t.name, Tag: l.label(), Paused: &p}
 		th.RetryAfter, _ = l.pauseLeft()
@@ -74,6 +74,7 @@ func (l *tagView) Throttled() (Throttling, bool) {
 // Status returns what the Throttle is doing, with the Rate of the tags: what their quotas earn here, if that is less than what the
 // share does.
 func (l *tagView) Status() Status {
+	l = l.live()
 	st := l.t.Status()
 	for _, g := range l.tags {
 		if q := g.quota(); q.Total > 0 && !q.Shadow {
