@@ -131,8 +131,6 @@ func (l spentList) since(v Version) spentList {
 }
 
 // The form of the document.
-//
-//nolint:tagliatelle // the unit belongs to the name
 type spentJSON struct {
 	Set []spentEntryJSON `json:"set"`
 }

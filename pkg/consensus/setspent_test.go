@@ -234,7 +234,8 @@ func TestSpentDocument(t *testing.T) {
 
 	for _, text := range []string{
 		"", "{", "null 1", `{"more":1}`, `{"set":[{"tag":"a\u0000","start_us":0,"end_us":1}]}`, `{"set":[{"tag":"a","start_us":2,"end_us":1}]}`,
-		`{"set":[{"tag":"a","start_us":0,"end_us":1,"tokens":-1}]}`, `{"set":[` + strings.Repeat(`{"start_us":0,"end_us":1},`, 20) + `{"start_us":0,"end_us":1}]}`,
+		`{"set":[{"tag":"a","start_us":0,"end_us":1,"tokens":-1}]}`,
+		`{"set":[` + strings.Repeat(`{"start_us":0,"end_us":1},`, 20) + `{"start_us":0,"end_us":1}]}`,
 	} {
 		_, err := parseSpentList([]byte(text))
 		require.Error(t, err, text)

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/race"
 )
 
 // freeTags are quotas of any number of names: 10 tokens a second each, 5 of which can be saved up.
@@ -202,7 +204,7 @@ func TestTagsMakeWayUnderUse(t *testing.T) {
 		for i := range kept {
 			kept[i] = th.ForTag(fmt.Sprint("free/", i))
 		}
-		for round := range 12 {
+		for round := range race.Fewer(8) {
 			time.Sleep(time.Duration(evictAfter) * 2)
 			var wg sync.WaitGroup
 			for k := range 8 {

@@ -78,12 +78,13 @@ func (l *tagView) TryAcquire(n int) (Permit, bool) {
 	t.tags.plan.tick()
 	now := t.gate.Now()
 	p, why := l.draw(n, now)
-	switch why {
-	case "":
+	if why == "" {
 		return p, true
-	case reasonGone:
+	}
+	if why == reasonGone {
 		return l.live().TryAcquire(n)
-	case ReasonLimit:
+	}
+	if why == ReasonLimit {
 		if p, ok := l.drawBefore(n, now); ok {
 			return p, true
 		}
