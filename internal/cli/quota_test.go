@@ -143,7 +143,8 @@ func TestTop(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{}, 5)
 		for tag, each := range map[string]time.Duration{
-			"acme": 100 * time.Millisecond, "beta": 5 * time.Millisecond, "": 5 * time.Millisecond, "free/a": 400 * time.Millisecond, "free/b": 400 * time.Millisecond,
+			"acme": 100 * time.Millisecond, "beta": 5 * time.Millisecond, "": 5 * time.Millisecond,
+			"free/a": 400 * time.Millisecond, "free/b": 400 * time.Millisecond,
 		} {
 			go func() {
 				defer func() { ended <- struct{}{} }()
@@ -175,7 +176,9 @@ func TestTop(t *testing.T) {
 
 		out, err = tm.run(t, "top", "--json")
 		require.NoError(t, err)
-		var is struct{ Tags []tagUse }
+		var is struct {
+			Tags []tagUse `json:"tags"`
+		}
 		require.NoError(t, json.Unmarshal([]byte(out), &is))
 		for i, want := range []struct {
 			name         string

@@ -23,6 +23,7 @@ func (c *CLI) quotaSpentCommand() *ucli.Command {
 		Flags:        []ucli.Flag{&ucli.BoolFlag{Name: jsonName, Usage: "print a line of JSON"}},
 		ArgValidator: func(context.Context, *ucli.Command) error { return nil }, // tags
 		Action:       c.quotaSpent,
+		Commands:     []*ucli.Command{c.quotaSpentSetCommand()},
 	}
 }
 

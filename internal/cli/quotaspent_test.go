@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -93,6 +95,72 @@ func TestQuotaSpentFaults(t *testing.T) {
 	require.Equal(t, ExitFailed, ExitCode(err))
 }
 
+// What is set is what is printed after that; the zone is that of the budget, if it is known.
+func TestQuotaSpentSet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		midnight := time.Now()
+		tm := newTerminal(store, "NUMATHROTTLE_POOL=p", "NUMATHROTTLE_MAX=100", "USER=ann", "NUMATHROTTLE_QUOTAS={tags: {acme: {budgets: "+
+			"[{amount: 100, per: hour}, {amount: 5e6, per: day, zone: Asia/Tokyo}]}}, match: [{tag: free/*, total: 1, budgets: [{amount: 7, per: day}]}], "+
+			"other: {budgets: [{amount: 9, per: month}]}}")
+		_, err := tm.run(t, "quota", "spent", "set", "acme", "--per=day", "--amount=1")
+		require.ErrorIs(t, err, consensus.ErrNoPool)
+		spend(t, store, spent(quota.Key("acme"), 120, midnight.Add(-9*time.Hour), 24*time.Hour))
+		const tokyo = " from 1999-12-31T15:00:00Z to 2000-01-01T15:00:00Z\n"
+		for _, c := range []struct {
+			args []string
+			want string
+		}{
+			{[]string{"acme", "--per=day", "--amount=5e3", "--reason=bill"}, "p: tag acme 5000 of 5000000 tokens" + tokyo},
+			{[]string{"acme", "--per=day", "--amount=7"}, "p: tag acme 7 of 5000000 tokens" + tokyo},
+			{[]string{"acme", "--per=hour", "--amount=0"}, "p: tag acme 0 of 100 tokens from 2000-01-01T00:00:00Z to 2000-01-01T01:00:00Z\n"},
+			{[]string{"free/x", "--per=day", "--amount=6"}, "p: tag free/x 6 of 7 tokens from 2000-01-01T00:00:00Z to 2000-01-02T00:00:00Z\n"},
+			{[]string{"new", "--per=day", "--amount=6", "--zone=Asia/Tokyo"}, "p: tag new 6 tokens" + tokyo},
+			{[]string{"--other", "--per=month", "--amount=8"}, "p: all other tags 8 of 9 tokens from 2000-01-01T00:00:00Z to 2000-02-01T00:00:00Z\n"},
+			{
+				[]string{"acme", "--per=day", "--amount=9", "--json"},
+				`{"pool":"p","tag":"acme","windows":[{"start":"1999-12-31T15:00:00Z","end":"2000-01-01T15:00:00Z","tokens":9,"amount":5000000}]}` + "\n",
+			},
+		} {
+			out, err := tm.run(t, append([]string{"quota", "spent", "set"}, c.args...)...)
+			require.NoError(t, err, c.args)
+			require.Equal(t, c.want, out, c.args)
+		}
+		out, err := tm.run(t, "quota", "spent")
+		require.NoError(t, err)
+		require.Equal(t, "p: tag acme 9 of 5000000 tokens"+tokyo+"p: tag acme 0 of 100 tokens from 2000-01-01T00:00:00Z to 2000-01-01T01:00:00Z\n"+
+			"p: all other tags 8 of 9 tokens from 2000-01-01T00:00:00Z to 2000-02-01T00:00:00Z\n"+
+			"p: tag #"+fmt.Sprintf("%016x", quota.Key("new"))+" 6 tokens"+tokyo+
+			"p: tag #fd8fb7ef1f469b6c 6 tokens from 2000-01-01T00:00:00Z to 2000-01-02T00:00:00Z\n", out)
+		docs, _, err := store.Load(t.Context(), "p")
+		require.NoError(t, err)
+		require.Len(t, docs, 1)
+		require.Contains(t, string(docs[0].Body), `"by":"ann@`)
+		require.Contains(t, string(docs[0].Body), `"tag":"acme","start_us":946652400000000,"end_us":946738800000000,"tokens":9`)
+
+		const command = "numathrottle quota spent set: "
+		for args, want := range map[string]string{
+			"acme --amount=1":                          command + "--per is missing, allowed: hour, day or month",
+			"acme --per=week --amount=1":               command + `--per is "week", allowed: hour, day or month`,
+			"acme --per=day":                           command + "--amount is missing, allowed: a whole number from 0 to 4e15",
+			"acme --per=day --amount=-1":               command + `--amount is "-1", allowed: a whole number from 0 to 4e15`,
+			"acme --per=day --amount=1.5":              command + `--amount is "1.5", allowed: a whole number from 0 to 4e15`,
+			"acme --per=day --amount=4000000000000001": command + `--amount is "4000000000000001"`,
+			"acme --per=day --amount=NaN":              command + `--amount is "NaN"`,
+			"acme --per=day --amount=1 --zone=Mars":    command + `--zone is "Mars", allowed: a time zone such as Europe/Berlin`,
+			"acme beta --per=day --amount=1":           command + `"beta" is one argument too many, allowed: one TAG`,
+			"acme --other --per=day --amount=1":        command + `--other is set, and so is the tag "acme", allowed: one of them`,
+		} {
+			_, err := tm.run(t, append([]string{"quota", "spent", "set"}, strings.Fields(args)...)...)
+			require.ErrorContains(t, err, want, args)
+		}
+		_, err = tm.run(t, "quota", "spent", "set", "acme", "--per=day", "--amount=1", "--reason=a\nb")
+		require.Equal(t, ExitRefused, ExitCode(err), err)
+		_, err = tm.run(t, "quota", "spent", "set", "acme", "--per=day")
+		require.Equal(t, ExitUsage, ExitCode(err))
+	})
+}
+
 func TestQuotaSpentOnRealStores(t *testing.T) {
 	for name, start := range map[string]func(t *testing.T) (url string){
 		"redis": func(t *testing.T) string { t.Helper(); return "redis://" + testenv.Redis(t).Addr() },
@@ -109,6 +177,11 @@ func TestQuotaSpentOnRealStores(t *testing.T) {
 			out, err := tm.run(t, "quota", "spent", "acme")
 			require.NoError(t, err)
 			require.Contains(t, out, "p: tag acme 120 tokens from ")
+			_, err = tm.run(t, "quota", "spent", "set", "beta", "--per=month", "--amount=77", "--other=false")
+			require.NoError(t, err)
+			out, err = tm.run(t, "quota", "spent", "beta")
+			require.NoError(t, err)
+			require.Contains(t, out, "p: tag beta 77 tokens from ")
 		})
 	}
 }

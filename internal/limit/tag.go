@@ -9,6 +9,8 @@ type TagReport struct {
 	// Used and Refused count the tokens of the tag that were granted and refused since the limiter was
 	// made. What is waiting is not among them. Waiting is how many tokens are waited for.
 	Used, Refused, Waiting int64
+	// Anew says that the limiter counts from 0 again: it had forgotten the tag.
+	Anew bool
 	// InHand is how many tokens of earlier TagGrants can be used yet. Back is how many of them were
 	// given up by this report: they are not in hand any more. BackSpent is how many of these were
 	// granted in the budget windows that are the newest that the limiter knows.

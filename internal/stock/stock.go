@@ -380,5 +380,18 @@ func (s *Stock) Spent(now int64) (spent, amount int64) {
 	return first.spent, first.Amount
 }
 
+// Idle tells whether a new Stock of the same terms would do the same from now on: this one has nothing in hand, owes nothing, is full, and
+// has spent of no budget whose window lasts. What is spent of a pool's budgets the pool knows.
+func (s *Stock) Idle(now int64) bool {
+	if s.back > 0 || s.backSpent > 0 || s.owed > 0 {
+		return false
+	}
+	if s.terms.Pooled {
+		return !slices.ContainsFunc(s.lots, func(l lot) bool { return l.tokens > 0 && now < l.until })
+	}
+	s.roll(now)
+	return s.till.full(now) && !slices.ContainsFunc(s.purses, func(p purse) bool { return p.spent > 0 })
+}
+
 // Shadowed is how many tokens were granted that the quota would have refused if it were not in shadow.
 func (s *Stock) Shadowed() int64 { return s.shadowed }

@@ -46,6 +46,9 @@ func (t *till) has(now, n int64) bool {
 	return t.paid+t.cost(n) <= now
 }
 
+// full tells whether there is as much as can be saved up.
+func (t *till) full(now int64) bool { return t.total == 0 || t.paid <= now-t.cost(t.burst) }
+
 // level is how many tokens there are.
 func (t *till) level(now int64) int64 {
 	if t.total == 0 {

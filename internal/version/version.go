@@ -3,6 +3,7 @@
 package version
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -30,6 +31,34 @@ const unknown = "(devel)"
 func Read() Build {
 	info, _ := debug.ReadBuildInfo()
 	return of(info)
+}
+
+// modulePath is that of this module.
+const modulePath = "github.com/numaproj-contrib/numathrottle"
+
+// Module returns the build of this module in the running program, which may be another one that imports it. Then there is no
+// commit but that in the Version.
+func Module() Build {
+	info, _ := debug.ReadBuildInfo()
+	return module(info)
+}
+
+// module is Module for what the Go tool has written; nil when it has written nothing.
+func module(info *debug.BuildInfo) Build {
+	if info == nil || info.Main.Path == modulePath {
+		return of(info)
+	}
+	b := of(nil)
+	for _, dep := range info.Deps {
+		if dep.Path != modulePath {
+			continue
+		}
+		if dep.Replace != nil {
+			dep = dep.Replace // by a folder it has no version
+		}
+		b.Version = cmp.Or(dep.Version, unknown)
+	}
+	return b
 }
 
 // of is Read for what the Go tool has written; nil when it has written nothing.

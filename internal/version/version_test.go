@@ -45,6 +45,36 @@ func TestBuild(t *testing.T) {
 	require.True(t, b.Modified)
 }
 
+// In a program of somebody else's this module has a version of its own, and the commit is not its.
+func TestModule(t *testing.T) {
+	commit := []debug.BuildSetting{{Key: "vcs.revision", Value: "0123"}}
+	dep := func(m debug.Module) *debug.BuildInfo {
+		return &debug.BuildInfo{
+			Main: debug.Module{Path: "example.com/theirs", Version: "v9.9.9"}, Settings: commit,
+			Deps: []*debug.Module{{Path: "example.com/other", Version: "v7.7.7"}, &m},
+		}
+	}
+	for name, c := range map[string]struct {
+		info              *debug.BuildInfo
+		version, revision string
+	}{
+		"nothing is known":        {nil, "(devel)", ""},
+		"a program of this one":   {&debug.BuildInfo{Main: debug.Module{Path: modulePath, Version: "v1.2.3"}, Settings: commit}, "v1.2.3", "0123"},
+		"imported":                {dep(debug.Module{Path: modulePath, Version: "v1.2.3"}), "v1.2.3", ""},
+		"replaced by a fork": {
+			dep(debug.Module{Path: modulePath, Version: "v1.2.3", Replace: &debug.Module{Path: "fork", Version: "v1.2.4"}}), "v1.2.4", "",
+		},
+		"replaced by a folder":    {dep(debug.Module{Path: modulePath, Version: "v1.2.3", Replace: &debug.Module{Path: "../x"}}), "(devel)", ""},
+		"not there, as in a test": {&debug.BuildInfo{Main: debug.Module{Path: "example.com/theirs", Version: "v9.9.9"}}, "(devel)", ""},
+	} {
+		b := module(c.info)
+		require.Equal(t, c.version, b.Version, name)
+		require.Equal(t, c.revision, b.Revision, name)
+		require.NotEmpty(t, b.Go)
+	}
+	require.NotEmpty(t, Module().Version)
+}
+
 func TestRead(t *testing.T) {
 	require.NotEmpty(t, Read().Version)
 }

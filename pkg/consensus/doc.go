@@ -255,6 +255,10 @@
 // The document "quota" changes quotas while they are in use: SaveQuota. One that cannot be read changes nothing, but a till
 // that knows a newer version gives nothing by an older one.
 //
+// The document "spent" lists the newest changes of what is spent of budgets: SetSpent. The number itself is changed in the
+// till, before the document. By the document each processor forgets what it has seen above it, once; the answer that
+// brings it tells at least the new number.
+//
 // # States of a processor
 //
 //	           answer with a share

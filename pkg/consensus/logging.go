@@ -1,6 +1,7 @@
 package consensus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,8 +40,9 @@ type situation struct {
 	onLoss   StoreLoss
 	frozen   time.Duration // how long no share can grow yet
 	frozenBy FreezeCause
-	quotas   error  // why a document of quotas cannot be read
-	settings string // of processors whose settings disagree; empty: they agree
+	quotas   error     // why a document of quotas cannot be read
+	settings string    // of processors whose settings disagree; empty: they agree
+	spent    spentList // changes of what is spent that were not logged yet
 }
 
 // A logLine is one line to log.
@@ -80,6 +82,11 @@ func (b *logbook) observe(now time.Time, s *situation) []logLine {
 		lines = append(lines, logLine{
 			slog.LevelWarn, "the pool's changes of quotas cannot be read: what was known before goes on", []any{"error", s.quotas},
 		})
+	}
+	for _, c := range s.spent {
+		lines = append(lines, logLine{slog.LevelWarn, "what is spent of a budget was set by an operator", []any{
+			"tag", tagName(c.Tag), "tokens", c.Tokens, "window", c.Start.UTC().Format(time.RFC3339), "by", c.By, "reason", c.Reason,
+		}})
 	}
 	b.quotas = s.quotas != nil
 	b.replaced = s.state == StateReplaced
@@ -180,14 +187,14 @@ func (b *logbook) tagTargets(now time.Time, tags func() []TagView) []logLine {
 	return lines
 }
 
+// tagName is a tag in the log.
+func tagName(tag string) string { return cmp.Or(tag, "other") }
+
 // attributes are what a line says of a tag. Rates are in tokens per second.
 func (v *TagView) attributes() []any {
-	tag := v.Tag
-	if tag == "" {
-		tag = "other"
-	}
 	return []any{
-		"tag", tag, "demand", v.Asked, "demandHere", v.Demand, "usedHere", v.Used, "reserved", v.Reserved, "total", v.Total, "limiting", v.Taken, "limitingHere", v.Limiting,
+		"tag", tagName(v.Tag), "demand", v.Asked, "demandHere", v.Demand, "usedHere", v.Used, "reserved", v.Reserved, "total", v.Total,
+		"limiting", v.Taken, "limitingHere", v.Limiting,
 		"weight", v.Weight, "class", v.Class, "target", v.Target, "by", v.By, "rateHere", v.Rate, "inHand", v.InHand,
 		"spent", v.Spent, "budget", v.Budget, "lacks", v.Lacks,
 	}

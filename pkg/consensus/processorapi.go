@@ -70,10 +70,15 @@ func (p *Processor) Lease(now, ahead time.Duration, base time.Time) limit.Lease 
 
 // situation is what a logbook looks at after a sync that has ended with err.
 func (p *Processor) situation(now time.Duration, err error) situation {
+	spent := p.tags.spent.news
+	if err == nil {
+		p.tags.spent.news = nil
+	}
 	return situation{
 		err: err, state: p.state, share: p.held, left: p.until - now, degraded: p.degraded,
 		issuing: p.Issuing(now), onLoss: p.cfg.OnStoreLoss, frozen: p.frozen - now, frozenBy: p.frozenBy,
 		quotas:   p.tags.unreadable,
+		spent:    spent,
 		settings: Disagreement(Settings(p.answer.Roster), p.ceiling.override.Max > 0),
 	}
 }

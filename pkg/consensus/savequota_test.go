@@ -192,7 +192,9 @@ func TestMemberLogsTargets(t *testing.T) {
 		acme := views["acme"]
 		require.InDelta(t, 50, acme.Asked, 1, "no more than the total")
 		acme.Asked, acme.Demand, acme.Used, acme.Target, acme.Rate, acme.InHand = 0, 0, 0, 0, 0, 0
-		require.Equal(t, consensus.TagView{Tag: "acme", Named: true, Reserved: 30, Total: 50, Weight: 3, Class: throttle.Batch, By: acme.By, Lacks: acme.Lacks}, acme)
+		require.Equal(t, consensus.TagView{
+			Tag: "acme", Named: true, Reserved: 30, Total: 50, Weight: 3, Class: throttle.Batch, By: acme.By, Lacks: acme.Lacks,
+		}, acme)
 		require.False(t, views["free/a"].Named)
 		require.Zero(t, views["free/a"].Total, "each tag of a pattern has its own")
 		require.Equal(t, 2, views["free/a"].Weight)
@@ -201,8 +203,8 @@ func TestMemberLogsTargets(t *testing.T) {
 		lines := strings.Split(log.String(), "\n")
 		lines = slices.DeleteFunc(lines, func(line string) bool { return !strings.Contains(line, `msg="the target of a tag"`) })
 		require.Len(t, lines, 4, "every five seconds, of one tag")
-		require.Regexp(t, `level=DEBUG .* tag=acme demand=\S+ demandHere=\S+ usedHere=\S+ reserved=30 total=50 limiting=0 limitingHere=0 weight=3 class=batch target=\S+ by=\S+ `+
-			`rateHere=\S+ inHand=\d+ spent=0 budget=0 lacks=`, lines[3])
+		require.Regexp(t, `level=DEBUG .* tag=acme demand=\S+ demandHere=\S+ usedHere=\S+ reserved=30 total=50 limiting=0 limitingHere=0 `+
+			`weight=3 class=batch target=\S+ by=\S+ rateHere=\S+ inHand=\d+ spent=0 budget=0 lacks=`, lines[3])
 	})
 }
 

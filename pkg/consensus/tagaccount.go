@@ -88,6 +88,12 @@ func perSecond(tokens int64, per time.Duration) float64 {
 // take takes what the limiter says of the tag. What is given back is not among it. local says that its tokens are
 // granted without the store: what is owed counts against these.
 func (a *tagAccount) take(r *limit.TagReport, local bool) {
+	if r.Anew {
+		a.Used, a.Refused = 0, 0
+		for i := range a.marks {
+			a.marks[i].used, a.marks[i].refused = 0, 0
+		}
+	}
 	a.Used, a.Refused = max(a.Used, r.Used), max(a.Refused, r.Refused)
 	a.Waiting, a.InHand, a.Head, a.Limiting = max(r.Waiting, 0), max(r.InHand, 0), max(r.Head, 0), max(r.Limiting, 0)
 	if owed := min(max(r.Owed, 0), maxAsk); local {

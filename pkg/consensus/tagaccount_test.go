@@ -100,3 +100,15 @@ func TestATagWithALoweringBudgetAloneGoesOn(t *testing.T) {
 	require.True(t, g.Lowered)
 	require.NotZero(t, g.Lot.Tokens)
 }
+
+// A limiter that has forgotten a tag counts from 0 again, which is no lack of demand.
+func TestATagThatWasForgottenCountsAnew(t *testing.T) {
+	k := keep(t, quota.Quotas{Match: []quota.Pattern{{Tag: "free/*"}}})
+	k.report(10*sec, sec, false, []limit.TagReport{{Tag: "free/x", Used: 5000, Refused: 10}})
+	k.report(100*sec, sec, false, nil)
+	k.report(200*sec, sec, false, []limit.TagReport{{Tag: "free/x", Used: 40, Refused: 2, Anew: true}})
+	require.Positive(t, k.account("free/x", 0).demand)
+	k.report(201*sec, sec, false, []limit.TagReport{{Tag: "free/x", Used: 140, Refused: 2}})
+	require.InDelta(t, 100, k.account("free/x", 0).demand, 5)
+	require.InDelta(t, 100, k.account("free/x", 0).uses, 5)
+}

@@ -32,7 +32,8 @@ type tagging struct {
 	changes    quotaChanges
 	unreadable error   // why the document cannot be read; what was known before goes on
 	promised   float64 // what the quotas in force reserve together, in tokens per second
-	fresh      bool    // the quotas in force have changed since they were asked for
+	spent      spentReader
+	fresh      bool // the quotas in force have changed since they were asked for
 }
 
 // extraSyncs are how many requests can come sooner because a tag is short of tokens: one for each interval, and a
@@ -184,6 +185,7 @@ func (p *Processor) takeTags(now time.Duration, a *driver.Answer) {
 		return
 	}
 	knew := t.policy.capable
+	t.spent.take(p.ceiling.docs.Find(spentDocument), &t.book)
 	t.policy.hear(now, p.cfg.ID, a.Roster)
 	t.book.take(now, p.sent.at, driver.Interval(a.Lease, a.Live), a)
 	t.most = p.rateInForce(now)

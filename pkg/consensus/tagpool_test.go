@@ -267,6 +267,14 @@ func (p *tagPool) rate(tag string, d time.Duration) float64 {
 	return n / d.Seconds()
 }
 
+// total is what a tag has used over the whole pool.
+func (p *tagPool) total(tag string) (sum float64) {
+	for _, n := range p.used[tag] {
+		sum += n
+	}
+	return sum
+}
+
 // worst is the most that a tag used in any window of w.
 func (p *tagPool) worst(tag string, w time.Duration) (most float64) {
 	used, n := p.used[tag], int(w/tagStep)

@@ -43,7 +43,7 @@ type Instrument struct {
 // Instruments returns every metric that there is, in the order of the documentation.
 func Instruments() []Instrument {
 	out := slices.Concat(observed, tagged)
-	return append(out, waitDuration, syncDuration)
+	return append(out, waitDuration, syncDuration, buildInfo)
 }
 
 // A snapshot is what one collection reads.

@@ -88,6 +88,10 @@ func tagSums(s *snapshot, names []string) map[string]*tagSum {
 			sum.budgeted, sum.budgets = max(sum.budgeted, spent(tag)), true
 		}
 	}
+	if gone := s.throttle.TagsGone; gone.Used > 0 || gone.Refused > 0 {
+		sum := at(TagOther)
+		sum.used, sum.refused = sum.used+gone.Used, sum.refused+gone.Refused
+	}
 	if s.view != nil {
 		for i := range s.view.Tags {
 			sum := at(s.view.Tags[i].Tag)

@@ -60,6 +60,31 @@ func TestTags(t *testing.T) {
 	})
 }
 
+// What tags used that have made way for others is still counted, or the counter would stand still.
+func TestTagsThatMadeWayAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCollector(t)
+		th, err := throttle.New(throttle.Limit{Max: 1000, Burst: 1000}, throttle.WithName("llm"), throttle.WithQuotas(throttle.Quotas{
+			Match: []throttle.QuotaPattern{{Tag: "free/*", Quota: throttle.Quota{Total: 1000, Burst: 1000}}},
+		}))
+		require.NoError(t, err)
+		defer func() { require.NoError(t, th.Close()) }()
+		stop := c.watch(otelthrottle.Watched{Throttle: th})
+		defer stop()
+		used := 0
+		for range 2 {
+			time.Sleep(5 * time.Minute)
+			for i := range 1000 {
+				_, ok := th.ForTag(fmt.Sprint("free/", used)).TryAcquire(1)
+				require.True(t, ok, i)
+				used++
+			}
+			require.InDelta(t, used, c.collect()["numathrottle.quota.used limit=llm tag=other"], 0)
+		}
+		require.Positive(t, th.Status().TagsGone.Used)
+	})
+}
+
 // The span of a wait tells what the target of its tag is worked out from: of tags with a quota by name, and of each not more often than every
 // five seconds, however many calls wait.
 func TestSpansTellTargets(t *testing.T) {
@@ -115,7 +140,7 @@ func TestSpansTellTargets(t *testing.T) {
 						require.Equal(t, "numathrottle.target", e.Name)
 						is := map[string]string{}
 						for _, kv := range e.Attributes {
-							is[strings.TrimPrefix(string(kv.Key), "numathrottle.")] = kv.Value.Emit()
+							is[strings.TrimPrefix(string(kv.Key), "numathrottle.")] = kv.Value.String()
 						}
 						told[is["tag"]]++
 						if is["tag"] == "acme" {

@@ -26,7 +26,7 @@ const Scope = "github.com/numaproj-contrib/numathrottle"
 type Telemetry struct {
 	meter    metric.Meter
 	tracer   trace.Tracer
-	observed []metric.Float64Observable // as the tables observed and tagged, one after the other
+	observed []metric.Float64Observable // as the tables observed and tagged, one after the other, and buildInfo
 	wait     metric.Float64Histogram
 	sync     metric.Float64Histogram
 	targets  sync.Map // *targetBook by the name of a limiter that is watched
@@ -56,7 +56,7 @@ func New(opts ...Option) (*Telemetry, error) {
 	}
 	t := &Telemetry{meter: o.meters.Meter(Scope), tracer: o.tracers.Tracer(Scope)}
 	var errs []error
-	for _, in := range slices.Concat(observed, tagged) {
+	for _, in := range slices.Concat(observed, tagged, []Instrument{buildInfo}) {
 		var at metric.Float64Observable
 		var err error
 		if in.Kind == Counter {
@@ -105,7 +105,7 @@ func (t *Telemetry) Watch(w Watched) (stop func() error, err error) {
 	}
 	var mu sync.Mutex // several readers may collect at once
 	highest := make([]float64, len(observed))
-	tags := w.tagObserver(limit)
+	tags, build := w.tagObserver(limit), built()
 	registration, err := t.meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		mu.Lock()
 		defer mu.Unlock()
@@ -126,6 +126,7 @@ func (t *Telemetry) Watch(w Watched) (stop func() error, err error) {
 			})
 		}
 		tags.observe(&s, o, t.observed[len(observed):])
+		o.ObserveFloat64(t.observed[len(observed)+len(tagged)], 1, build) // once, however many limits there are
 		return nil
 	}, instruments(t.observed)...)
 	if err != nil {

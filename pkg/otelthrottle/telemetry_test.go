@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"runtime"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -100,9 +102,11 @@ func (c *collector) requireValues(want map[string]float64) {
 	}
 }
 
-// nonZero leaves out what did not happen.
+// nonZero leaves out what did not happen, and the build.
 func nonZero(values map[string]float64) map[string]float64 {
-	maps.DeleteFunc(values, func(_ string, v float64) bool { return v == 0 })
+	maps.DeleteFunc(values, func(name string, v float64) bool {
+		return v == 0 || strings.HasPrefix(name, "numathrottle.build.info ")
+	})
 	return values
 }
 
@@ -354,7 +358,7 @@ func TestInstrumentsAreComplete(t *testing.T) {
 		require.NotContains(t, names, in.Name)
 		require.NotEmpty(t, in.Doc)
 		require.NotEmpty(t, in.Unit)
-		require.Subset(t, []string{"limit", "reason", "outcome", "store", "tag"}, in.Labels)
+		require.Subset(t, []string{"limit", "reason", "outcome", "store", "tag", "version", "revision", "goversion"}, in.Labels)
 		names[in.Name] = in
 	}
 	c := newCollector(t)
@@ -374,6 +378,30 @@ func TestInstrumentsAreComplete(t *testing.T) {
 		require.Equal(t, in.Doc, m.Description)
 	}
 	stop()
+}
+
+// The build is told once, however many limits a process has, and not after the last one has ended.
+func TestBuildInfo(t *testing.T) {
+	c := newCollector(t)
+	infos := func() (list []string) {
+		for name, value := range c.collect() {
+			if strings.HasPrefix(name, "numathrottle.build.info") {
+				require.InDelta(t, 1, value, 0)
+				list = append(list, strings.TrimPrefix(name, "numathrottle.build.info "))
+			}
+		}
+		return list
+	}
+	require.Empty(t, infos())
+	first := c.watch(otelthrottle.Watched{Throttle: newThrottle(t, throttle.Limit{Max: 1})})
+	slots, err := throttle.NewInFlight(3, throttle.WithName("calls"))
+	require.NoError(t, err)
+	second := c.watch(otelthrottle.Watched{InFlight: slots})
+	require.Equal(t, []string{"goversion=" + runtime.Version() + " revision=unknown version=(devel)"}, infos(), "of a test")
+	first()
+	require.Len(t, infos(), 1)
+	second()
+	require.Empty(t, infos())
 }
 
 // However many reasons and tags there are, they make no series of their own.

@@ -129,7 +129,7 @@ func flatten(children []child, l Limiter, cost func(int) int) []child {
 			}
 		}
 	case *tagView:
-		of = l.parts()
+		of = l.live().parts()
 	case *InFlight:
 		of = []child{{limiter: l, native: slotChild{l}}}
 	default:
@@ -161,6 +161,7 @@ func join(children []child) Limiter {
 		return children[0].limiter
 	}
 	j := multiOf(children)
+	keep(j)
 	for _, p := range children {
 		if TellsTags(p.limiter) {
 			return &tagged{multi: j}
@@ -221,6 +222,7 @@ type tagged struct {
 	*multi
 	known sync.Map // of knownTag by tag, where it does not change but with quotas
 	count atomic.Int64
+	seen  atomic.Int64 // the newest era that it was asked in
 }
 
 var (
@@ -231,6 +233,10 @@ var (
 // ForTag returns the same limits for what has this tag.
 func (t *tagged) ForTag(tag string) Limiter {
 	era := t.era()
+	if t.seen.Swap(era) != era { // nothing of it counts any more, and it keeps tags from making way
+		t.known.Clear()
+		t.count.Store(0)
+	}
 	known, old := t.known.Load(tag)
 	if old {
 		if k := known.(knownTag); k.era == era { //nolint:forcetypeassert,errcheck // nothing else is in it

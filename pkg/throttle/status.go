@@ -35,6 +35,8 @@ type Status struct {
 	// Tags are the tags that have been in use, with quotas: "" first, then by name. nil without quotas. There are at most
 	// 1,088.
 	Tags []TagStatus
+	// TagsGone counts what was used and refused of tags that went by a pattern and made way for others: they are not among Tags.
+	TagsGone TagTotals
 	// Closed tells that nothing is granted any more.
 	Closed bool
 }
@@ -56,6 +58,7 @@ func (t *Throttle) Status() Status {
 		return st
 	}
 	st.Tags = t.tags.status()
+	st.TagsGone.Used, st.TagsGone.Refused = t.tags.totals()
 	t.gate.Lock()
 	defer t.gate.Unlock()
 	now := t.gate.Now()

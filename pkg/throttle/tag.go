@@ -24,6 +24,8 @@ type tag struct {
 	holds atomic.Bool
 	// largest is the most that one draw can ever take. It is set with the lock.
 	largest atomic.Int64
+	// gone says that another tag has taken its place in the set. It is set with the set's lock and this one's.
+	gone atomic.Bool
 	// outranked says that tags of a higher class use what it asks for.
 	outranked atomic.Bool
 
@@ -36,6 +38,9 @@ type tag struct {
 	pace  pace
 	grant TagGrant // the last one of the pool, or what was planned without it
 	told  TagReport
+	last  int64 // when it was used last
+	anew  bool  // the pool may know another tag of this name, and has not been told of this one
+	pins  int   // who uses it beside single draws: waits, and every All that has it
 	// demand and use are those of the last look of the plan, in tokens per second.
 	demand, use float64
 	calls       int64            // granted, less those that were cancelled
@@ -57,7 +62,7 @@ func newTag(s *tagSet, name string, q Quota) *tag {
 	g.holds.Store(g.stock.Holds())
 	g.largest.Store(g.stock.Largest())
 	g.lane.SetWeight(s.fairPart(q))
-	g.grant.Tag = name
+	g.grant.Tag, g.last = name, t.gate.Now()
 	if t.backoff != nil {
 		g.slow = &tagBackoff{}
 	}

@@ -53,7 +53,7 @@ func (c laneChild) Ended(ctx context.Context, r limit.Refusal) error {
 
 // Throttled tells whether a draw of one token of the limiter's tags would have to wait, and why.
 func (l *tagView) Throttled() (Throttling, bool) {
-	t := l.t
+	t, l := l.t, l.live()
 	if p, held := l.paused(); held {
 		th := Throttling{Reason: ReasonPause, Limit: t.name, Tag: l.label(), Paused: &p}
 		th.RetryAfter, _ = l.pauseLeft()
@@ -75,6 +75,7 @@ func (l *tagView) Throttled() (Throttling, bool) {
 // earn here, Tokens what the tags have in hand, Lease.Ceiling their total over the whole pool, and without a pool Limit.Burst what they
 // can save up. Paused may be the pause of one of them, and Pauses counts those of all tags, too.
 func (l *tagView) Status() Status {
+	l = l.live()
 	st := l.t.Status()
 	for _, g := range l.tags {
 		g.within(&st)

@@ -14,8 +14,8 @@ import (
 
 // Bounds of what a Throttle remembers of tags.
 const (
-	// maxTags is how many tags have quotas of their own here. Those that come after them share sharedTags of them, by
-	// the hash of their names, unless a tag that was idle can go.
+	// maxTags is how many tags have quotas of their own here. One that comes after them takes the place of an idle one (see evict). While there is
+	// none they share sharedTags of them, by the hash of their names.
 	maxTags    = 1024
 	sharedTags = 64
 	// maxNames is how many names of other tags are known, and how many combinations of tags.
@@ -25,7 +25,7 @@ const (
 )
 
 // A tagSet is what a Throttle knows of tags. It has no lock of its own that is held together with another but mu and held,
-// under which no other lock is taken.
+// under which no other lock is waited for.
 type tagSet struct {
 	t      *Throttle
 	quotas *Quotas
@@ -45,6 +45,7 @@ type tagSet struct {
 	limiters map[string]*tagView
 	unknown  int // of these, names without a quota of their own
 	joint    map[[maxTagsOfDraw]string]*tagView
+	gone     evicting
 
 	held   pausedQueue
 	paused atomic.Int64 // pauses of tags that have begun
@@ -176,7 +177,7 @@ func (s *tagSet) resolve(name string) *tag {
 	if g := s.tags[own]; g != nil {
 		return g
 	}
-	if _, configured := s.quotas.Tags[own]; configured || len(s.tags) < maxTags {
+	if _, configured := s.quotas.Tags[own]; configured || len(s.tags) < maxTags || s.evict() {
 		return s.tagOf(own, q)
 	}
 	return s.share(own, q)
@@ -201,6 +202,7 @@ func (s *tagSet) share(own string, q Quota) *tag {
 // tagOf makes a tag.
 func (s *tagSet) tagOf(name string, q Quota) *tag {
 	g := newTag(s, name, q)
+	g.anew = s.gone.count > 0
 	s.tags[name] = g
 	return g
 }

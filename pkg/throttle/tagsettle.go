@@ -47,7 +47,17 @@ func (g *tag) settled(d stockOrigin, n, used int) {
 	}
 	used = min(used, maxTokens)
 	g.mu.Lock()
+	if g.gone.Load() {
+		g.mu.Unlock()
+		is := g.t.tags.revive(g)
+		if is != g {
+			d = &stock.Draw{} // what was not used is of a time that is over
+		}
+		g = is
+		g.mu.Lock()
+	}
 	defer g.mu.Unlock()
+	g.last = g.t.gate.Now()
 	now := g.t.gate.Now()
 	if g.used.Add(int64(used - n)); used == 0 {
 		g.calls--

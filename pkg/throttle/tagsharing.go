@@ -27,7 +27,7 @@ func (g *tag) report(now int64, keep time.Duration) (r TagReport, told bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	r = TagReport{
-		Tag: g.name, Used: g.used.Load(), Refused: g.refused.Load(), Waiting: g.waiting.Load(),
+		Tag: g.name, Anew: g.anew, Used: g.used.Load(), Refused: g.refused.Load(), Waiting: g.waiting.Load(),
 		Limiting: g.limiting(now, keep), // by the end of the next interval
 	}
 	if g.quota().Total > 0 && (r.Used != g.told.Used || r.Waiting > 0) {
@@ -38,7 +38,9 @@ func (g *tag) report(now int64, keep time.Duration) (r TagReport, told bool) {
 		r.Head = int64(w.Least)
 	}
 	told = r.Used != g.told.Used || r.Refused != g.told.Refused || r.Waiting > 0 || r.Back > 0 || r.BackSpent > 0 || r.Owed > 0 || r.InHand > 0
-	g.told = r
+	if g.told = r; told {
+		g.anew = false
+	}
 	return r, told
 }
 
@@ -53,7 +55,9 @@ func (t rateHolder) GrantTags(grants []TagGrant) {
 	named := make(map[string]TagGrant, len(grants))
 	for _, e := range grants {
 		named[e.Tag] = e
-		s.forTag(e.Tag) // one that is configured may not have been in use yet
+		if _, configured := s.configured(e.Tag); configured || e.Lot.Tokens > 0 {
+			s.forTag(e.Tag) // it may not have been in use yet; one that goes by a pattern is made by who uses it
+		}
 	}
 	tags := s.all()
 	all := make([]TagGrant, len(tags))
@@ -116,6 +120,27 @@ type TagStatus struct {
 	Spent, Budget int64
 	// Shadowed counts tokens that were granted although the quota would have refused them; see Quota.Shadow.
 	Shadowed int64
+}
+
+// TagTotals are tokens of several tags since the Throttle was made: granted less given back, and refused.
+type TagTotals struct{ Used, Refused int64 }
+
+// configured returns the quota that a tag has by its name.
+func (s *tagSet) configured(name string) (Quota, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	q, ok := s.quotas.Tags[name]
+	return q, ok
+}
+
+// totals are those of tags that are not remembered any more. The nil tagSet has none.
+func (s *tagSet) totals() (used, refused int64) {
+	if s == nil {
+		return 0, 0
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.gone.used, s.gone.refused
 }
 
 // status returns what the tags are doing that were in use: at most as many as are known. The nil tagSet has none.

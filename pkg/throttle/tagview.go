@@ -81,6 +81,9 @@ func (l *tagView) TryAcquire(n int) (Permit, bool) {
 	if why == "" {
 		return p, true
 	}
+	if why == reasonGone {
+		return l.live().TryAcquire(n)
+	}
 	if why == ReasonLimit {
 		if p, ok := l.drawBefore(n, now); ok {
 			return p, true
@@ -100,10 +103,17 @@ func (l *tagView) draw(n int, now int64) (Permit, Reason) {
 	}
 	var room [maxTagsOfDraw]stockOrigin
 	draws := room[:0]
+	var why Reason
 	for _, g := range l.order {
 		g.mu.Lock()
+		g.last = now
+		if g.gone.Load() {
+			why = reasonGone
+		}
 	}
-	why := l.lack(n, now)
+	if why == "" {
+		why = l.lack(n, now)
+	}
 	var p Permit
 	if why == "" {
 		if pos, ok := t.drawTokens(n, now); ok {
@@ -148,6 +158,9 @@ func (l *tagView) lack(n int, now int64) Reason {
 	return ""
 }
 
+// reasonGone is why nothing can be drawn from a tag in whose place another one is.
+const reasonGone Reason = "gone"
+
 // reasonStandBack is ReasonLimit for who is above its rate while others lack tokens.
 const reasonStandBack Reason = "stand_back"
 
@@ -182,6 +195,8 @@ func (l *tagView) drawBefore(n int, now int64) (Permit, bool) {
 	if t.issue.from != nil {
 		t.issueOne(n, now)
 	}
+	l.pin()
+	defer l.unpin()
 	within := l.within(now, n)
 	if !within {
 		t.tags.sated(l.first())
@@ -289,6 +304,9 @@ func (l *tagView) AcquireUpTo(ctx context.Context, n int) (Permit, error) {
 }
 
 func (l *tagView) wait(ctx context.Context, n int, upTo bool) (Permit, error) {
+	l = l.live()
+	l.pin()
+	defer l.unpin()
 	if n <= 0 || ctx.Err() != nil || !l.held() {
 		p, err := l.t.acquire(ctx, n, upTo, l)
 		if err != nil {

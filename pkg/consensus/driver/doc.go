@@ -127,6 +127,8 @@
 //   - Budgets. The windows are worked out by the processors from Answer.Wall. A till counts what
 //     is spent since the start of each window that it has been told of, and gives nothing while the
 //     store's own clock is outside of one. A window that has ended is known for ten minutes more.
+//   - An operator can set what is spent of a window (Record.SetSpent): up or down, and nothing else changes. What processors
+//     have seen is their own affair, and counts in the next freeze.
 //   - Versions. A request by an older version of the quotas than the till has seen draws nothing.
 //   - There are at most MaxTills. A new one starts empty. A full table drops the till that has
 //     been full for longest and has no budget in a window that lasts, for a new one would give no more; if

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -77,4 +78,22 @@ func TestTillsUnderAKeyOfAnotherType(t *testing.T) {
 	_, err = s.Tills(t.Context(), "p")
 	require.ErrorIs(t, err, driver.ErrWrongAnswer)
 	require.ErrorContains(t, err, "another type")
+}
+
+// Tills that the server has lost alone, by eviction, are not made anew: the next draw has to notice.
+func TestSetSpentLeavesLostTillsAlone(t *testing.T) {
+	c := client(t, ClientOptions(testenv.Redis(t).Addr()))
+	s := New(c)
+	req := request("p", "a", 1, 1)
+	req.Draws = []driver.Draw{{Key: 9, Total: 1, Per: time.Second, Ask: 1}}
+	granted(t, s, req)
+	pool, _ := s.keys("p")
+	require.NoError(t, c.Del(t.Context(), tillsKey(pool)).Err())
+	now := time.Now().UnixMicro()
+	report := driver.SpentReport{Key: 9, Start: now - 3_600_000_000, End: now + 3_600_000_000, Tokens: 5}
+	require.ErrorIs(t, s.SetSpent(t.Context(), "p", report), driver.ErrTillsLost)
+	require.Zero(t, c.Exists(t.Context(), tillsKey(pool)).Val())
+	for _, reply := range []any{nil, "set", []any{"set"}, []any{"other", "1"}, []any{"set", "x"}, []any{1, "1"}} {
+		require.ErrorIs(t, parseSetSpent(reply, &report), driver.ErrWrongAnswer)
+	}
 }

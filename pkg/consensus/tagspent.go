@@ -1,0 +1,48 @@
+package consensus
+
+import "github.com/numaproj-contrib/numathrottle/internal/pooldoc"
+
+// A spentReader takes what operators have set to be spent of budgets (the document "spent"). It is a part of tagging.
+type spentReader struct {
+	version Version // of the document that was read last
+	begun   bool    // an answer was read, be it without a document
+	// news are the changes that were not logged yet: those that were made while this processor was in the pool.
+	news spentList
+}
+
+// take takes the document, before the answer that came with it: what that tells to be spent is as new as the change, or newer. Each change counts
+// once, for more is spent after it. A document that cannot be read is as none.
+func (r *spentReader) take(held pooldoc.Held, b *tagBook) {
+	begun, before := r.begun, r.version
+	if r.begun = true; held.Version <= before {
+		return
+	}
+	r.version = held.Version
+	list, err := spentDoc.Read(held.Document)
+	if err != nil {
+		return
+	}
+	changes := list.since(before)
+	for _, c := range changes {
+		b.lowerSeen(&c.SpentChange)
+	}
+	if begun {
+		r.news = append(r.news, changes...)
+	}
+}
+
+// lowerSeen forgets what is known to be spent of a window above what was set. Raising it is the store's business.
+func (b *tagBook) lowerSeen(c *SpentChange) {
+	b.detach()
+	for i := range b.accounts {
+		a := &b.accounts[i]
+		if a.Tag != c.Tag {
+			continue
+		}
+		for k := range a.budgets {
+			if w := &a.budgets[k]; w.start > 0 && w.start == c.Start.UnixMicro() && w.seen > c.Tokens {
+				w.seen, b.news = c.Tokens, true
+			}
+		}
+	}
+}

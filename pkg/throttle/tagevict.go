@@ -1,0 +1,204 @@
+package throttle
+
+import (
+	"reflect"
+	"runtime"
+	"slices"
+)
+
+// evictAfter is how long a tag that goes by a pattern must not have been used before another one can take its place, in nanoseconds.
+// It is longer than anything of it can be on the way: a wait begins at once, and tokens of a pool are void after some seconds.
+const evictAfter = int64(60 * second)
+
+// Bounds of looking for a tag that can go.
+const (
+	second = 1_000_000_000
+	// lookAgain is how soon it is done again when there was none: whoever makes up names must not cost more than their memory.
+	lookAgain = int64(1 * second)
+	// freeEvery is how soon what other limits remember of tags is forgotten again, so that they can go.
+	freeEvery = int64(10 * second)
+)
+
+// An evicting is what a tagSet knows of tags that made way. It is guarded by the set's lock.
+type evicting struct {
+	lookAt, freeAt int64
+	count          int64 // how many have gone
+	// used and refused are their totals.
+	used, refused int64
+}
+
+// evict makes room for one tag: the one that was idle for longest goes. It tells whether there was one. The lock mu is held.
+//
+// A tag can go when a new one under its name would do the same: nobody waits for it or holds its Limiter in an All, it has nothing in
+// hand, owes nothing, is full, and has spent of no budget whose window lasts. Limiters of it that somebody has kept look for
+// their tag again when they are used.
+func (s *tagSet) evict() bool {
+	now := s.t.gate.Now()
+	if now < s.gone.lookAt {
+		return false
+	}
+	var oldest *tag
+	since := now - evictAfter
+	for name, g := range s.tags {
+		if _, configured := s.quotas.Tags[name]; configured || name == "" {
+			continue
+		}
+		if last, idle := g.idleSince(now); idle && last <= since {
+			oldest, since = g, last
+		}
+	}
+	if oldest == nil || !s.drop(oldest, now) {
+		s.gone.lookAt = now + lookAgain
+		if now >= s.gone.freeAt {
+			s.gone.freeAt = now + freeEvery
+			s.era.Add(1) // an All that remembers Limiters by tag forgets them
+		}
+		return false
+	}
+	return true
+}
+
+// idleSince is when a tag was used last; idle says that it can go. It never waits for the tag's lock: who holds it uses the tag.
+func (g *tag) idleSince(now int64) (last int64, idle bool) {
+	if !g.mu.TryLock() {
+		return 0, false
+	}
+	defer g.mu.Unlock()
+	return g.last, g.forgettable(now)
+}
+
+// forgettable tells whether a new tag would do the same from now on. The tag's lock is held.
+func (g *tag) forgettable(now int64) bool {
+	return g.pins == 0 && g.waiting.Load() == 0 && g.queue.Empty() && now-g.last >= evictAfter && g.stock.Idle(now)
+}
+
+// drop forgets a tag, if nobody has used it meanwhile. The lock mu is held.
+func (s *tagSet) drop(g *tag, now int64) bool {
+	if !g.mu.TryLock() {
+		return false
+	}
+	defer g.mu.Unlock()
+	if !g.forgettable(now) {
+		return false
+	}
+	if g.timer != nil {
+		g.timer.Stop()
+	}
+	g.gone.Store(true)
+	s.gone.count++
+	s.gone.used, s.gone.refused = s.gone.used+g.used.Load(), s.gone.refused+g.refused.Load()
+	delete(s.tags, g.name)
+	delete(s.limiters, g.name)
+	for name, l := range s.limiters { // who shares a quota can have one of its own when there is room again
+		if slices.Contains(s.shared[:], l.first()) {
+			delete(s.limiters, name)
+			if name != l.first().name {
+				s.unknown--
+			}
+		}
+	}
+	for key, l := range s.joint {
+		if slices.Contains(l.tags, g) {
+			delete(s.joint, key)
+		}
+	}
+	return true
+}
+
+// revive puts a tag back that somebody settles a permit of, and returns the one that counts under its name now: another one, if
+// there is one.
+func (s *tagSet) revive(g *tag) *tag {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !g.gone.Load() {
+		return g
+	}
+	if is := s.tags[g.name]; is != nil {
+		return is
+	}
+	own, q := s.quotas.Find(g.name)
+	switch {
+	case own != g.name || len(s.tags) >= maxTags && !s.evict():
+		return g
+	case !reflect.DeepEqual(*g.quota(), q): // they were changed
+		return s.tagOf(own, q)
+	}
+	s.tags[g.name] = g
+	g.gone.Store(false)
+	s.gone.used, s.gone.refused = s.gone.used-g.used.Load(), s.gone.refused-g.refused.Load()
+	return g
+}
+
+// live returns the limiter of tags that are not gone, which counts as a use of them: l itself, or another one of the same names.
+func (l *tagView) live() *tagView {
+	for {
+		if l.touch() {
+			return l
+		}
+		if len(l.names) > 1 {
+			l = l.t.tags.forTags(l.names)
+			continue
+		}
+		l = l.t.tags.forTag(l.tagName())
+	}
+}
+
+// tagName is the name that the limiter was asked for under.
+func (l *tagView) tagName() string {
+	if len(l.names) == 1 {
+		return l.names[0]
+	}
+	return l.name
+}
+
+// touch notes that the tags are used, and tells whether all of them are there.
+func (l *tagView) touch() (there bool) {
+	now, there := l.t.gate.Now(), true
+	for _, g := range l.tags {
+		g.mu.Lock()
+		g.last = now
+		there = there && !g.gone.Load()
+		g.mu.Unlock()
+	}
+	return there
+}
+
+// pin keeps the tags until unpin. They have just been touched.
+func (l *tagView) pin() {
+	for _, g := range l.tags {
+		g.pin(1)
+	}
+}
+
+func (l *tagView) unpin() {
+	for _, g := range l.tags {
+		g.pin(-1)
+	}
+}
+
+func (g *tag) pin(n int) {
+	g.mu.Lock()
+	g.pins += n
+	g.last = max(g.last, g.t.gate.Now())
+	g.mu.Unlock()
+}
+
+// keep keeps the tags among the children of an All for as long as there is the All.
+func keep(j *multi) {
+	var tags []*tag
+	for i := range j.children {
+		if c, ok := j.children[i].native.(stockChild); ok {
+			c.pin(1)
+			tags = append(tags, c.tag)
+		}
+	}
+	if len(tags) > 0 {
+		runtime.AddCleanup(j, func(tags []*tag) {
+			for _, g := range tags {
+				g.mu.Lock()
+				g.pins-- // which is no use of the tag
+				g.mu.Unlock()
+			}
+		}, tags)
+	}
+}

@@ -1,0 +1,242 @@
+package throttle
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/race"
+)
+
+// freeTags are quotas of any number of names: 10 tokens a second each, 5 of which can be saved up.
+var freeTags = Quotas{
+	Tags: map[string]Quota{"known": {Total: 10}},
+	Match: []QuotaPattern{
+		{Tag: "free/*", Quota: Quota{Total: 10, Burst: 5}},
+		{Tag: "day/*", Quota: Quota{Budgets: []Budget{{Amount: 100, Per: "day"}}}},
+	},
+}
+
+// crowded makes so many tags, which have been used once, one after the other.
+func crowded(t *testing.T, n int) *Throttle {
+	t.Helper()
+	th := quotaed(t, Limit{Max: 1_000_000, Burst: 1_000_000}, freeTags)
+	time.Sleep(10 * time.Second)
+	for i := range n {
+		_, ok := th.ForTag(fmt.Sprint("free/", i)).TryAcquire(1)
+		require.True(t, ok, i)
+		time.Sleep(time.Millisecond)
+	}
+	return th
+}
+
+func (s *tagSet) knows(name string) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.tags[name] != nil
+}
+
+// A name that comes when the table is full takes the place of the tag that was idle for longest, and who comes before that shares.
+func TestIdleTagsMakeWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th := crowded(t, maxTags)
+		s := th.tags
+		require.Contains(t, s.shared[:], viewOf(th.ForTag("free/early")).first(), "all were used a moment ago")
+		time.Sleep(time.Duration(evictAfter))
+		_, ok := th.ForTag("free/0").TryAcquire(1)
+		require.True(t, ok)
+		view := viewOf(th.ForTag("free/new"))
+		require.Equal(t, "free/new", view.first().name)
+		require.True(t, s.knows("free/new"))
+		require.True(t, s.knows("free/0"), "it was used again")
+		require.False(t, s.knows("free/1"), "the oldest")
+		require.True(t, s.knows("free/2"))
+		require.LessOrEqual(t, len(s.tags), maxTags+2)
+		require.Equal(t, TagTotals{Used: 1}, th.Status().TagsGone)
+		require.Equal(t, "free/early", viewOf(th.ForTag("free/early")).first().name, "who shared has one of its own now")
+	})
+}
+
+// Whoever has kept a Limiter of a tag that made way goes on under its name, within its quota.
+func TestALimiterOutlivesItsTag(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th := crowded(t, maxTags)
+		kept, both := th.ForTag("free/0"), th.ForTags("free/0", "free/1")
+		old := viewOf(kept).first()
+		time.Sleep(time.Duration(2 * evictAfter))
+		for i := range 3 {
+			th.ForTag(fmt.Sprint("free/new", i))
+		}
+		require.True(t, old.gone.Load())
+		_, ok := kept.TryAcquire(5)
+		require.True(t, ok)
+		_, ok = kept.TryAcquire(1)
+		require.False(t, ok, "the quota is its own")
+		_, ok = th.ForTag("free/0").TryAcquire(1)
+		require.False(t, ok, "it is the same tag")
+		_, ok = both.TryAcquire(1)
+		require.False(t, ok, "the first one has no tokens")
+		require.EqualValues(t, 5, statusOf(th, "free/0").Used)
+		began := time.Now()
+		p, err := kept.Acquire(t.Context(), 2)
+		require.NoError(t, err)
+		require.InDelta(t, 0.2, time.Since(began).Seconds(), 0.01, "it waits for its own tokens")
+		p.Settle(0)
+		_, err = both.Acquire(t.Context(), 1)
+		require.NoError(t, err)
+		th2, held := kept.(interface{ Throttled() (Throttling, bool) })
+		require.True(t, held)
+		_, _ = th2.Throttled()
+	})
+}
+
+// What would be forgotten with it keeps a tag.
+func TestTagsThatDoNotMakeWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th := crowded(t, 100)
+		s := th.tags
+		drop := func(name string) bool {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.drop(s.tags[name], th.gate.Now())
+		}
+		idle := time.Duration(evictAfter)
+		_, ok := th.ForTag("day/spent").TryAcquire(1)
+		require.True(t, ok)
+		debt, ok := th.ForTag("free/7").TryAcquire(1)
+		require.True(t, ok)
+		debt.Settle(100 * 10 * 60) // tokens of ten minutes and more
+		all := All(th.ForTag("free/8"), th.ForTag("free/9"))
+		waits := make(chan error)
+		go func() {
+			_, err := th.ForTags("free/10", "free/11").Acquire(t.Context(), 8)
+			waits <- err
+		}()
+		synctest.Wait()
+		require.False(t, drop("free/10"), "somebody waits")
+		require.False(t, drop("free/11"), "somebody waits")
+		require.NoError(t, <-waits)
+		require.False(t, drop("free/10"), "it was used a moment ago")
+		time.Sleep(idle + time.Second)
+		require.False(t, drop("free/7"), "it is in debt")
+		require.False(t, drop("day/spent"), "what is spent today must not be forgotten")
+		require.False(t, drop("free/8"), "an All has it")
+		require.True(t, drop("free/10"))
+		require.True(t, drop("free/12"))
+		_, ok = all.TryAcquire(1)
+		require.True(t, ok)
+		time.Sleep(25 * time.Hour)
+		require.True(t, drop("day/spent"), "the day is over")
+		require.True(t, drop("free/7"))
+		runtime.KeepAlive(all)
+	})
+}
+
+// A permit that is settled after its tag made way counts for the tag of its name.
+func TestSettleAfterATagMadeWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th := crowded(t, 100)
+		_, _ = th.ForTag("free/0").TryAcquire(1)
+		first, ok := th.ForTag("free/1").TryAcquire(1)
+		require.True(t, ok)
+		second, ok := th.ForTag("free/2").TryAcquire(1)
+		require.True(t, ok)
+		time.Sleep(time.Duration(2 * evictAfter))
+		s := th.tags
+		s.mu.Lock()
+		for _, name := range []string{"free/1", "free/2"} {
+			require.True(t, s.drop(s.tags[name], th.gate.Now()))
+		}
+		s.mu.Unlock()
+		first.Settle(31) // its tag comes back
+		require.EqualValues(t, 2+30, statusOf(th, "free/1").Used)
+		_, ok = th.ForTag("free/1").TryAcquire(1)
+		require.False(t, ok, "it is in debt")
+		_, ok = th.ForTag("free/2").TryAcquire(1) // another tag under the name
+		require.True(t, ok)
+		second.Settle(41)
+		_, ok = th.ForTag("free/2").TryAcquire(1)
+		require.False(t, ok, "it is in debt")
+		require.EqualValues(t, 41, statusOf(th, "free/2").Used)
+		require.Equal(t, TagTotals{Used: 2}, th.Status().TagsGone)
+	})
+}
+
+// An All forgets the Limiters that it remembers by tag when they keep all tags from making way.
+func TestAllFreesItsTags(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th := quotaed(t, Limit{Max: 1_000_000, Burst: 1_000_000}, freeTags)
+		other := quotaed(t, Limit{Max: 1_000_000, Burst: 1_000_000}, Quotas{})
+		both, ok := All(th, other).(Tagger)
+		require.True(t, ok)
+		time.Sleep(10 * time.Second)
+		for i := range maxTags {
+			both.ForTag(fmt.Sprint("free/", i))
+		}
+		time.Sleep(time.Duration(evictAfter) * 2)
+		require.Contains(t, th.tags.shared[:], viewOf(th.ForTag("free/new")).first())
+		both.ForTag("free/0")
+		found := false
+		for range 50 {
+			runtime.GC()
+			time.Sleep(2 * time.Second)
+			if found = viewOf(th.ForTag("free/newer")).first().name == "free/newer" && th.tags.knows("free/newer"); found {
+				break
+			}
+		}
+		require.True(t, found)
+	})
+}
+
+// Names come and go while their Limiters are in use, and every token is counted once.
+func TestTagsMakeWayUnderUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th := crowded(t, maxTags)
+		var granted atomic.Int64
+		granted.Store(maxTags)
+		kept := make([]Limiter, 64)
+		for i := range kept {
+			kept[i] = th.ForTag(fmt.Sprint("free/", i))
+		}
+		for round := range race.Fewer(8) {
+			time.Sleep(time.Duration(evictAfter) * 2)
+			var wg sync.WaitGroup
+			for k := range 8 {
+				wg.Go(func() {
+					for i := range 200 {
+						l := kept[(i*7+k)%len(kept)]
+						if i%3 > 0 {
+							l = th.ForTag(fmt.Sprint("free/", round, "-", i))
+						}
+						if i%5 == 0 {
+							p, err := l.Acquire(t.Context(), 1)
+							if err == nil {
+								granted.Add(int64(p.N()))
+							}
+							continue
+						}
+						if p, ok := l.TryAcquire(1); ok {
+							p.Settle(2)
+							granted.Add(2)
+						}
+					}
+				})
+			}
+			wg.Wait()
+		}
+		st := th.Status()
+		used := st.TagsGone.Used
+		for _, tag := range st.Tags {
+			used += tag.Used
+		}
+		require.Equal(t, granted.Load(), used)
+		require.Positive(t, th.tags.gone.count)
+		require.LessOrEqual(t, len(th.tags.tags), maxTags+2)
+	})
+}
