@@ -58,9 +58,9 @@ func TestModule(t *testing.T) {
 		info              *debug.BuildInfo
 		version, revision string
 	}{
-		"nothing is known":        {nil, "(devel)", ""},
-		"a program of this one":   {&debug.BuildInfo{Main: debug.Module{Path: modulePath, Version: "v1.2.3"}, Settings: commit}, "v1.2.3", "0123"},
-		"imported":                {dep(debug.Module{Path: modulePath, Version: "v1.2.3"}), "v1.2.3", ""},
+		"nothing is known":      {nil, "(devel)", ""},
+		"a program of this one": {&debug.BuildInfo{Main: debug.Module{Path: modulePath, Version: "v1.2.3"}, Settings: commit}, "v1.2.3", "0123"},
+		"imported":              {dep(debug.Module{Path: modulePath, Version: "v1.2.3"}), "v1.2.3", ""},
 		"replaced by a fork": {
 			dep(debug.Module{Path: modulePath, Version: "v1.2.3", Replace: &debug.Module{Path: "fork", Version: "v1.2.4"}}), "v1.2.4", "",
 		},

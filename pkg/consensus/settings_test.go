@@ -65,15 +65,18 @@ func TestSettingsWithQuotas(t *testing.T) {
 		"the same":     {[]string{same, same}, []string{one, packBusy(9, 0xbeef, 5, nil)}, ""},
 		"limits alone": {[]string{same, fast}, []string{one, one}, "600 per 1m0s (a) counts; 900 per 1m0s (b)"},
 		"quotas alone": {
-			[]string{same, same, same}, []string{other, one, one},
+			[]string{same, same, same},
+			[]string{other, one, one},
 			"600 per 1m0s, quotas 0000beef (b, c); 600 per 1m0s, quotas ffffffff (a); each goes by its own quotas",
 		},
 		"none at one": {
-			[]string{same, same}, []string{one, ""},
+			[]string{same, same},
+			[]string{one, ""},
 			"600 per 1m0s, no quotas (b); 600 per 1m0s, quotas 0000beef (a); each goes by its own quotas",
 		},
 		"limits as well": {
-			[]string{fast, same}, []string{one, other},
+			[]string{fast, same},
+			[]string{one, other},
 			"600 per 1m0s, quotas ffffffff (b) counts; 900 per 1m0s, quotas 0000beef (a); each goes by its own quotas",
 		},
 		"calls in flight": {[]string{"1 n:30", "1 n:30"}, []string{"", ""}, ""},

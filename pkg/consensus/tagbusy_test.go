@@ -73,7 +73,9 @@ func TestBusySumsWhatHasNoRoom(t *testing.T) {
 // What is used is told as a part of the demand, and never above it.
 func TestBusyTellsWhatIsUsed(t *testing.T) {
 	tags := []busyTag{
-		{key: 1, rate: 1000, used: 400, reserved: 1}, {key: 2, rate: 900, used: 1200, reserved: 1}, {key: 3, rate: 800, reserved: 1},
+		{key: 1, rate: 1000, used: 400, reserved: 1},
+		{key: 2, rate: 900, used: 1200, reserved: 1},
+		{key: 3, rate: 800, reserved: 1},
 		{key: 4, rate: 700, used: math.NaN(), reserved: 1},
 	}
 	for i := range uint64(maxBusyTags) {
