@@ -124,14 +124,14 @@ func told(t *testing.T, l Limiter, n int, o Outcome) {
 	}
 }
 
-// slowed is a Throttle with a lot at hand, of whose tag a five calls were refused after some were accepted.
+// slowed is a Throttle with a lot at hand, of whose tag a ten calls were refused after some were accepted.
 func slowed(t *testing.T, q Quotas) *Throttle {
 	t.Helper()
 	th := quotaed(t, Limit{Max: 1000, Burst: 1000, Adaptive: true}, q)
 	time.Sleep(time.Second)
 	told(t, th.ForTag("a"), 20, Accepted)
 	time.Sleep(time.Second / 2)
-	told(t, th.ForTag("a"), 5, Refused)
+	told(t, th.ForTag("a"), 10, Refused)
 	return th
 }
 
@@ -140,7 +140,7 @@ func TestErrorsOfASlowTag(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ context.Context) {
 		th := slowed(t, tagsOf(map[string]Quota{"a": {}}))
 		st := statusOf(th, "a")
-		require.InDelta(t, 25/0.75*0.85*0.7, st.Limiting, 15)
+		require.InDelta(t, 30/0.5*0.49, st.Limiting, 0.1)
 		require.EqualValues(t, 0, st.InHand)
 		a := th.ForTag("a")
 		_, ok := a.TryAcquire(1)
@@ -171,12 +171,12 @@ func TestRefusalsOfWhichNobodyKnowsYet(t *testing.T) {
 		time.Sleep(time.Second)
 		refused := func() float64 { return s.h.Report(0).Usage.Served.Refused }
 		told(t, th.ForTag("b"), 10, Accepted)
-		told(t, th.ForTag("a"), 4, Refused)
+		told(t, th.ForTag("a"), 9, Refused)
 		require.Zero(t, refused())
 		require.Zero(t, statusOf(th, "a").Limiting)
 		require.InDelta(t, 1, th.Status().Backoff.Part, 0)
 		told(t, th.ForTag("b"), 1, Refused)
-		require.InDelta(t, 5/0.25, refused(), 0.1)
+		require.InDelta(t, 10/0.25, refused(), 0.1)
 		require.Less(t, th.Status().Backoff.Part, 1.0)
 		require.Zero(t, statusOf(th, "a").Limiting)
 	})
@@ -193,7 +193,7 @@ func TestCallsOfASlowTagAreNotThePools(t *testing.T) {
 		}
 		early, ok := th.ForTag("b").TryAcquire(1)
 		require.True(t, ok)
-		told(t, th.ForTag("a"), 5, Overloaded)
+		told(t, th.ForTag("a"), 10, Overloaded)
 		require.Positive(t, statusOf(th, "a").Limiting)
 		told(t, th.ForTag("b"), 10, Accepted)
 		early.Report(Refused)
@@ -209,7 +209,7 @@ func TestCallsOfASlowTagAreNotThePools(t *testing.T) {
 		require.True(t, ok)
 		p.Report(Accepted)
 		require.Equal(t, before, served())
-		told(t, th.ForTag("b"), 5, Refused)
+		told(t, th.ForTag("b"), 10, Refused)
 		require.Positive(t, statusOf(th, "b").Limiting, "now it is its turn")
 	})
 }
@@ -222,7 +222,7 @@ func TestTheTagOfADrawThatIsRefusedMost(t *testing.T) {
 		th := quotaed(t, Limit{Max: 1000, Burst: 1000, Adaptive: true}, tagsOf(map[string]Quota{"model": {}, "one": {}, "two": {}}))
 		time.Sleep(time.Second)
 		told(t, th.ForTags("model", "one"), 20, Accepted)
-		told(t, th.ForTags("model", "two"), 5, Refused)
+		told(t, th.ForTags("model", "two"), 10, Refused)
 		require.Positive(t, statusOf(th, "two").Limiting)
 		require.Zero(t, statusOf(th, "model").Limiting)
 
@@ -268,7 +268,7 @@ func TestWaysToReportATag(t *testing.T) {
 			th.ForTag("a").TryAcquire(1) // of each some is used, so that there is a status
 			th.ForTag("later").TryAcquire(1)
 			th.TryAcquire(1)
-			for range 5 {
+			for range 10 {
 				tell(t, th)
 			}
 			for _, st := range th.Status().Tags {
@@ -307,5 +307,44 @@ func TestTheAverageCostOfATag(t *testing.T) {
 		th.ForTag("a").TryAcquire(1)
 		time.Sleep(2 * time.Second)
 		require.Zero(t, statusOf(th, "a").Cost)
+	})
+}
+
+// When the service comes to refuse others too it is the limit that falls; and a tag that nothing holds back any more is free.
+func TestASlowTagBecomesEverybodysBusiness(t *testing.T) {
+	inBubble(t, func(t *testing.T, ctx context.Context) {
+		th := quotaed(t, Limit{Max: 1000, Adaptive: true}, tagsOf(map[string]Quota{"a": {}, "b": {}, "c": {}}))
+		s := &service{rate: 50, at: time.Now()}
+		crowd(ctx, th.ForTag("a"), s, 8, 20*time.Millisecond)
+		time.Sleep(20 * time.Second)
+		require.Positive(t, statusOf(th, "a").Limiting)
+		require.Zero(t, th.Status().Backoff.Cuts)
+		s.can(100)
+		for _, tag := range []string{"b", "c"} {
+			crowd(ctx, th.ForTag(tag), s, 8, 20*time.Millisecond)
+		}
+		time.Sleep(30 * time.Second)
+		require.Positive(t, th.Status().Backoff.Cuts)
+		require.Less(t, th.Status().Rate, 200.0)
+	})
+}
+
+// A tag that makes calls of which none is held back is free after half a minute, and one that makes none is not.
+func TestABoundThatHoldsNobodyIsForgotten(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ context.Context) {
+		th := slowed(t, tagsOf(map[string]Quota{"a": {}}))
+		limiting := func() float64 { return statusOf(th, "a").Limiting }
+		time.Sleep(time.Minute)
+		require.InDelta(t, 29.4, limiting(), 2)
+		for range 24 {
+			told(t, th.ForTag("a"), 1, Accepted)
+			time.Sleep(time.Second)
+		}
+		require.InDelta(t, 29.4, limiting(), 10)
+		for range 10 {
+			told(t, th.ForTag("a"), 1, Accepted)
+			time.Sleep(time.Second)
+		}
+		require.Zero(t, limiting())
 	})
 }
