@@ -2,6 +2,7 @@ package throttle
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -347,4 +348,72 @@ func TestABoundThatHoldsNobodyIsForgotten(t *testing.T) {
 		}
 		require.Zero(t, limiting())
 	})
+}
+
+// So it is under any kind of limit, and for what is reserved, without a pool too.
+func TestATagIsSlowedDownUnderAnyLimit(t *testing.T) {
+	for name, c := range map[string]struct {
+		l       Limit
+		quota   Quota
+		service float64
+		want    float64 // calls, of which so much as use says is accepted of what the service can do
+		use     float64
+	}{
+		"hard":     {Limit{Max: 1000, Hard: true, Burst: 100}, Quota{}, 50, 50, 0.8},
+		"strict":   {Limit{Max: 1000, Strict: true}, Quota{}, 50, 50, 0.8},
+		"minute":   {Limit{Max: 60_000, Per: time.Minute}, Quota{}, 50, 50, 0.8},
+		"total":    {Limit{Max: 1000}, Quota{Total: 100}, 50, 50, 0.8},
+		"reserved": {Limit{Max: 1000}, Quota{Reserved: 80, Total: 100}, 30, 80, 0.8},
+		"shadow":   {Limit{Max: 1000}, Quota{Total: 10, Shadow: true}, 50, 50, 0.8},
+		"slow":     {Limit{Max: 1000}, Quota{}, 0.5, 0.5, 0.65},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, ctx context.Context) {
+				c.l.Adaptive = true
+				th := quotaed(t, c.l, tagsOf(map[string]Quota{"a": c.quota, "b": {}}))
+				a := crowd(ctx, th.ForTag("a"), &service{rate: c.service, at: time.Now()}, 8, 20*time.Millisecond)
+				b := crowd(ctx, th.ForTag("b"), nil, 8, 20*time.Millisecond)
+				time.Sleep(time.Minute)
+				over := time.Duration(max(30, 300/c.service)) * time.Second
+				accepted, refused := a.over(over)
+				require.InDelta(t, c.want, accepted+refused, 0.25*c.want)
+				require.GreaterOrEqual(t, accepted, c.use*c.service)
+				got, _ := b.over(10 * time.Second)
+				require.InDelta(t, 400, got, 10)
+				require.Zero(t, th.Status().Backoff.Cuts)
+			})
+		})
+	}
+}
+
+// Draws, reports, plans and grants of many goroutines at once.
+func TestTagsReportAtOnce(t *testing.T) {
+	th, s := scripted(t, Limit{Max: 1_000_000, Adaptive: true}, 1, WithQuotas(tagsOf(map[string]Quota{"a": {}, "b": {Reserved: 10}, "c": {}})))
+	names := [][]string{{"a"}, {"b"}, {"a", "c"}, {""}}
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			for k := range 2000 {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+				if p, err := th.ForTags(names[(i+k)%len(names)]...).Acquire(ctx, 1); err == nil {
+					p.Report(Outcome(k % 7 % 3 * (i % 2)))
+				}
+				cancel()
+				switch k % 100 {
+				case 0:
+					_, _ = th.Status(), s.h.ReportTags(time.Second)
+				case 50:
+					th.tags.plan.turn()
+				case 75:
+					s.h.GrantTags([]TagGrant{{Tag: "a", Rate: 100}, {Tag: "b", Rate: 10, Reserved: 5}})
+				}
+			}
+		})
+	}
+	wg.Wait()
+	require.NotZero(t, th.Status().Backoff.Refused)
+	for _, st := range th.Status().Tags {
+		require.Zero(t, st.Waiting)
+	}
+	sound(t, th)
 }
