@@ -70,6 +70,9 @@ func TestASlowTagAsksForWhatTheServiceTakes(t *testing.T) {
 	require.False(t, told[0].slow, "it asks for less than the service takes")
 	require.Less(t, told[0].rate, 100.)
 	k.gives(11*sec, 11*sec)
+	k.asks(11*sec+sec/2, limit.TagReport{Tag: "a", Used: 530, Limiting: k.accounts[0].demand * 1.5, Held: true})
+	require.True(t, p.busy(&k.tagBook)[0].slow, "it is held back, and what the service takes is told ahead")
+	k.gives(11*sec+sec/2, 11*sec+sec/2)
 	k.asks(12*sec, limit.TagReport{Tag: "b", Waiting: 1})
 	require.Zero(t, k.accounts[0].Limiting, "whom the limiter does not name")
 }
