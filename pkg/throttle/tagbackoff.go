@@ -91,6 +91,7 @@ func (g *tag) isSlow() bool {
 
 // attribute books calls of tags, and returns those that are everybody's business. The Throttle's lock is held.
 func (s *tagSet) attribute(now int64, calls backoff.Totals, fresh func(start) bool, tags []*tag) backoff.Totals {
+	s.blame.settled(s.t, now) // whatever became of the call
 	var room [maxTagsOfDraw]*tag
 	of, slow := room[:0], false
 	for _, g := range tags {

@@ -417,3 +417,25 @@ func TestTagsReportAtOnce(t *testing.T) {
 	}
 	sound(t, th)
 }
+
+// Calls that were granted before a tag was cut do not cut it again.
+func TestLateRefusalsOfASlowTag(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ context.Context) {
+		th := slowed(t, tagsOf(map[string]Quota{"a": {}}))
+		limiting := func() float64 { return statusOf(th, "a").Limiting }
+		time.Sleep(2 * time.Second)
+		told(t, th.ForTag("a"), 1, Accepted)
+		time.Sleep(time.Second)
+		early, ok := th.ForTag("a").TryAcquire(1)
+		require.True(t, ok)
+		before := limiting()
+		told(t, th.ForTag("a"), 1, Refused)
+		cut := limiting()
+		require.Less(t, cut, 0.9*before)
+		time.Sleep(300 * time.Millisecond)
+		early.Report(Refused)
+		require.GreaterOrEqual(t, limiting(), cut)
+		told(t, th.ForTag("a"), 1, Refused)
+		require.Less(t, limiting(), 0.9*cut, "a call that was granted since does")
+	})
+}
