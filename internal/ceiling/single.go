@@ -49,6 +49,9 @@ func (s *Single) Rate(c SingleConfig, now int64) float64 {
 	return law.Ceiling(s.State, now) / backoff.Whole * c.whole()
 }
 
+// Forget makes the tag free: what it may use holds nobody back any more.
+func (s *Single) Forget() { s.State = backoff.State{Generation: s.State.Generation} }
+
 // Refused is which part of the calls was refused lately, from 0 to 1.
 func (s *Single) Refused(c SingleConfig, now int64) float64 {
 	r := s.Tally.Report(c.whole(), s.State.Generation, now)
@@ -91,7 +94,7 @@ func (s *Single) step(c SingleConfig, now int64, pressed bool) (cut bool) {
 	law := c.law(s.base)
 	cut = s.Part.Step(law, now, c.whole(), used, used)
 	if !cut && !s.Free() && law.Ceiling(s.State, now)/backoff.Whole*c.whole() >= c.Most {
-		s.State = backoff.State{Generation: s.State.Generation}
+		s.Forget()
 	}
 	return cut
 }

@@ -11,9 +11,12 @@ const (
 	// blameMemory after the last refusal, the next one is the first.
 	blameMemory = 30 * time.Second
 	// sole is the part of the refused calls that is as good as all. A tag that made so much of them for
-	// soleFor is the culprit, however few they are.
-	sole    = 0.95
-	soleFor = time.Second
+	// soleFor is the culprit, if they are soleCalls or more.
+	sole      = 0.95
+	soleFor   = time.Second
+	soleCalls = 3
+	// chance is how many times what chance makes of it a lead must be.
+	chance = 3
 )
 
 // A Blame is how many tokens of calls were refused lately, of one tag or of all together. The zero Blame is none.
@@ -21,6 +24,7 @@ const (
 type Blame struct {
 	tokens, squares float64 // squares is the sum of the squares of the calls' tokens
 	since, last     int64
+	calls           int // since then
 }
 
 // Add counts a refused call of n tokens.
@@ -31,6 +35,7 @@ func (b *Blame) Add(now int64, n float64) {
 	b.fade(now)
 	b.tokens += n
 	b.squares += n * n
+	b.calls++
 }
 
 func (b *Blame) fade(now int64) {
@@ -52,13 +57,13 @@ const (
 
 // Judge tells what a refused call that was just added to b, of one tag, and to all says. More than half is meant by what is
 // behind it: where as many calls of two tags are refused, one of them is always a bit ahead. So the lead must be
-// more than twice what chance makes of it.
+// far more than what chance makes of it.
 func (b *Blame) Judge(now int64, all *Blame) Verdict {
 	lead := 2*b.tokens - all.tokens
 	switch alone := b.tokens >= sole*all.tokens; {
-	case lead > 0 && lead*lead > 4*all.squares:
+	case lead > 0 && lead*lead > chance*chance*all.squares:
 		return Culprit
-	case alone && now-all.since >= int64(soleFor):
+	case alone && b.calls >= soleCalls && now-all.since >= int64(soleFor):
 		return Culprit
 	case alone:
 		return Undecided

@@ -24,15 +24,16 @@ func (b *blames) refuse(at time.Duration, tag int, tokens float64) fairtags.Verd
 
 func TestATagThatIsRefusedAloneIsTheCulprit(t *testing.T) {
 	var b blames
-	for i := range 4 {
+	for i := range 9 {
 		require.Equal(t, fairtags.Undecided, b.refuse(time.Duration(i)*time.Millisecond, 0, 7), "too few to tell")
 	}
-	require.Equal(t, fairtags.Culprit, b.refuse(5*time.Millisecond, 0, 7))
+	require.Equal(t, fairtags.Culprit, b.refuse(10*time.Millisecond, 0, 7))
 
 	b = blames{}
 	require.Equal(t, fairtags.Undecided, b.refuse(0, 0, 1))
-	require.Equal(t, fairtags.Culprit, b.refuse(10*time.Second, 0, 1), "nobody else was refused in all that time")
-	require.Equal(t, fairtags.Undecided, b.refuse(time.Minute, 1, 1), "what is long ago counts no more")
+	require.Equal(t, fairtags.Undecided, b.refuse(10*time.Second, 0, 1), "two")
+	require.Equal(t, fairtags.Culprit, b.refuse(20*time.Second, 0, 1), "nobody else was refused in all that time")
+	require.Equal(t, fairtags.Undecided, b.refuse(2*time.Minute, 1, 1), "what is long ago counts no more")
 }
 
 func TestMoreThanHalfOfTheRefusedCallsIsMeantByWhatIsBehindIt(t *testing.T) {
@@ -61,7 +62,7 @@ func TestMoreThanHalfOfTheRefusedCallsIsMeantByWhatIsBehindIt(t *testing.T) {
 	alike := verdicts(0.5)
 	require.Less(t, alike[fairtags.Culprit], alike[fairtags.Everybody]/20, "as many of both: it is nobody's fault")
 	most := verdicts(0.8)
-	require.Greater(t, most[fairtags.Culprit], 20*most[fairtags.Everybody], "four of five")
+	require.Greater(t, most[fairtags.Culprit], 10*most[fairtags.Everybody], "four of five")
 }
 
 // What a call costs counts, and a few large calls say less than many small ones.
@@ -71,8 +72,12 @@ func TestTokensOfRefusedCallsCount(t *testing.T) {
 		b.refuse(time.Duration(i), 1, 1)
 	}
 	require.Equal(t, fairtags.Everybody, b.refuse(50, 0, 70), "one call")
-	for i := range 5 {
+	for i := range 8 {
 		b.refuse(time.Duration(51+i), 0, 70)
 	}
-	require.Equal(t, fairtags.Culprit, b.refuse(60, 0, 70))
+	require.Equal(t, fairtags.Everybody, b.refuse(60, 0, 70), "no more than ten calls")
+	for i := range 5 {
+		b.refuse(time.Duration(61+i), 0, 70)
+	}
+	require.Equal(t, fairtags.Culprit, b.refuse(70, 0, 70))
 }

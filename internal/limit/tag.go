@@ -20,8 +20,9 @@ type TagReport struct {
 	// Head is how many tokens the first of those wants that wait for the tag's own tokens; 0: nobody waits for these.
 	Head int64
 	// Limiting is what the tag may use at this limiter at most by the next report, in tokens per second, because the called
-	// service refuses its calls; 0: nothing limits it.
+	// service refuses its calls; 0: nothing limits it. Held says that callers lacked tokens for that reason lately.
 	Limiting float64
+	Held     bool
 }
 
 // A TagGrant is what a pool gives to one tag at a limiter.

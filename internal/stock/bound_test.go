@@ -27,6 +27,9 @@ func TestBoundHoldsWhateverTheQuotaSays(t *testing.T) {
 			wait, why, known := s.Due(now, 3)
 			require.Equal(t, []any{150 * time.Millisecond, limit.ReasonAdaptive, true}, []any{wait, why, known})
 			require.EqualValues(t, 2, s.AtHand(now+second), "a tenth of a second is saved up")
+			if !s.quotaHolds() {
+				require.Equal(t, limit.ReasonAdaptive, s.Lacks(now+second, 1), "somebody waits before")
+			}
 			d, ok := s.Take(now+second, 2)
 			require.True(t, ok)
 			s.Return(now+second, d, 1)

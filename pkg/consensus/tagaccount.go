@@ -96,6 +96,7 @@ func (a *tagAccount) take(r *limit.TagReport, local bool) {
 	}
 	a.Used, a.Refused = max(a.Used, r.Used), max(a.Refused, r.Refused)
 	a.Waiting, a.InHand, a.Head, a.Limiting = max(r.Waiting, 0), max(r.InHand, 0), max(r.Head, 0), max(r.Limiting, 0)
+	a.Held = r.Held
 	if owed := min(max(r.Owed, 0), maxAsk); local {
 		a.owes(owed)
 	} else {
@@ -137,7 +138,7 @@ func (a *tagAccount) measure(now, interval time.Duration) {
 	if a.quota.Total > 0 && !a.quota.Shadow {
 		a.demand = min(a.demand, perSecond(int64(a.quota.Total), a.quota.Per))
 	}
-	a.slow = a.Limiting > 0 && a.demand >= a.Limiting*near
+	a.slow = a.Limiting > 0 && (a.demand >= a.Limiting*near || a.Held && a.demand >= a.Limiting/2)
 	if last == 0 {
 		a.marks[2], a.marks[1] = a.marks[1], a.marks[0]
 		a.marks[0] = tagMark{now, a.Used, a.Refused}
@@ -205,7 +206,8 @@ func (a *tagAccount) roll(wall int64) {
 	}
 }
 
-// near is one but for what demands fluctuate.
+// near is one but for what demands fluctuate. Where callers are held back that is enough to tell: what the service takes rises while
+// they are, and is told ahead.
 const near = 0.95
 
 // maxAsk is the largest draw.

@@ -149,6 +149,18 @@ func (p *slowPool) use(t *testing.T, q throttle.Quotas, tag string) consensus.Ta
 	return consensus.TagUse{}
 }
 
+// limiting is how often in a minute operators are told once a second that the service limits a tag.
+func (p *slowPool) limiting(t *testing.T, q throttle.Quotas, tag string) (n int) {
+	t.Helper()
+	for range 60 {
+		time.Sleep(time.Second)
+		if p.use(t, q, tag).By == "limiting" {
+			n++
+		}
+	}
+	return n
+}
+
 // A tag that the service refuses is slowed down alone over the whole pool. What it cannot use goes to the others, and operators see why.
 func TestATagIsSlowedDownOverThePool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -167,9 +179,8 @@ func TestATagIsSlowedDownOverThePool(t *testing.T) {
 		require.GreaterOrEqual(t, got, 48.0)
 		require.Less(t, refused, got/15)
 		require.Greater(t, others, 900.0, "they get what it cannot use")
-		require.Equal(t, "limiting", p.use(t, q, "a").By)
+		require.Greater(t, p.limiting(t, q, "a"), 45, "of a minute's looks: for a moment it can have all that it asks for")
 		for _, th := range p.nodes {
-			require.Equal(t, "limiting", tagOf(th, "a").By)
 			require.Positive(t, tagOf(th, "a").Limiting)
 			require.Zero(t, th.Status().Lease.Cuts, "the limit has not fallen")
 			require.InDelta(t, 1, th.Status().Backoff.Part, 0)
@@ -195,7 +206,7 @@ func TestASlowTagKeepsWhatIsReserved(t *testing.T) {
 		others, _ := became(5*time.Second, b...)
 		require.InDelta(t, 120, got+refused, 12)
 		require.Greater(t, others, 840.0, "and no more")
-		require.Contains(t, []string{"limiting", "reserved"}, p.use(t, q, "a").By)
+		require.Greater(t, p.limiting(t, q, "a"), 45)
 
 		alone := newSlowPool(t, 3, q)
 		one := alone.call(t, 1, "a", d, 8)

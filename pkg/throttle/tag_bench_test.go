@@ -5,7 +5,8 @@ import "testing"
 func BenchmarkTagTryAcquire(b *testing.B) {
 	for name, tags := range map[string][]string{"total": {"a"}, "free": {"b"}, "other": {""}, "two": {"a", "b"}, "adaptive": {"a"}} {
 		b.Run(name, func(b *testing.B) {
-			th := quotaed(b, Limit{Max: 1_000_000_000, Burst: 1_000_000_000, Adaptive: name == "adaptive"}, tagsOf(map[string]Quota{"a": {Total: 900_000_000, Burst: 900_000_000}, "b": {}}))
+			l := Limit{Max: 1_000_000_000, Burst: 1_000_000_000, Adaptive: name == "adaptive"}
+			th := quotaed(b, l, tagsOf(map[string]Quota{"a": {Total: 900_000_000, Burst: 900_000_000}, "b": {}}))
 			th.bucket.Deposit(th.bucket.Units(900_000_000))
 			th.ForTags(tags...)
 			b.ReportAllocs()

@@ -11,7 +11,8 @@ import (
 
 // This file is what a Throttle with an adaptive limit and quotas does about refusals of one tag's calls. The tag that makes
 // more than half of the refused calls here (fairtags.Blame) is held below a rate of its own (ceiling.Single), and its calls
-// are not among those by which the limit falls for all: neither here nor in the pool. Each Throttle does so for its
+// are not among those by which the limit falls for all: neither here nor in the pool. When it does not make most of them any
+// more, they are. Each Throttle does so for its
 // own calls, by what the service makes of these: one at which the service refuses calls for a reason of its own slows the
 // tag nowhere else.
 
@@ -21,8 +22,10 @@ type tagBackoff struct {
 	from   start // when single began to count
 	blame  fairtags.Blame
 	era    int // of tagBlame, in which blame was counted
-	// pressed: before the last step callers lacked tokens because of it.
+	// pressed: before the last step callers lacked tokens because of it. held is when that was so last, or the tag was cut.
 	pressed bool
+	held    int64
+	stepped int64 // when the last step was made
 }
 
 // A tagBlame is what a Throttle knows of refused calls that are no tag's business alone yet. The Throttle's lock guards it.
@@ -44,6 +47,9 @@ func (b *tagBlame) forget() {
 
 // cutLag is how long the cut of a tag takes to show in the calls of others.
 const cutLag = int64(200 * time.Millisecond)
+
+// forgetAfter is how long a tag makes calls, and is not held back, until it is free.
+const forgetAfter = int64(30 * time.Second)
 
 // settled tells whether the lag of the last cut of a tag is over.
 func (b *tagBlame) settled(t *Throttle, now int64) bool {
@@ -85,84 +91,88 @@ func (g *tag) isSlow() bool {
 
 // attribute books calls of tags, and returns those that are everybody's business. The Throttle's lock is held.
 func (s *tagSet) attribute(now int64, calls backoff.Totals, fresh func(start) bool, tags []*tag) backoff.Totals {
-	slow := false
+	s.blame.settled(s.t, now) // whatever became of the call
+	var room [maxTagsOfDraw]*tag
+	of, slow := room[:0], false
 	for _, g := range tags {
-		slow = slow || g.isSlow()
+		if g.isSlow() {
+			of, slow = append(of, g), true
+		}
+	}
+	if !slow { // else it is a call of the slow ones alone
+		of = tags
 	}
 	refused := false
-	for _, g := range tags {
+	for _, g := range of {
 		g.mu.Lock()
-		if free := g.slow.single.Free(); free == slow { // of another tag's
-			g.mu.Unlock()
-			continue
-		}
-		if counts := g.counts(now, calls, fresh); counts && slow {
-			g.cut(now)
-		} else {
-			refused = refused || counts
-		}
+		refused = g.counts(now, calls, fresh) || refused
 		g.mu.Unlock()
 	}
-	switch {
-	case slow:
-		return backoff.Totals{}
-	case !refused:
-		return calls
+	rest := calls
+	if slow {
+		rest.Accepted = 0
 	}
-	return s.judge(now, calls, fresh, tags)
+	if calls.Refused+calls.Overloaded == 0 {
+		return rest
+	}
+	rest.Refused, rest.Overloaded = 0, 0
+	if !refused || !s.says(now, fresh) {
+		return rest
+	}
+	verdict, worst := s.judge(now, float64(calls.Refused+calls.Overloaded), of)
+	switch {
+	case verdict == fairtags.Everybody:
+		rest = backoff.Totals{Accepted: rest.Accepted, Refused: calls.Refused, Overloaded: calls.Overloaded}.Plus(s.blame.held)
+		s.blame.held = backoff.Totals{}
+	case slow:
+		for _, g := range of {
+			g.cut(now)
+		}
+	case verdict == fairtags.Undecided:
+		s.blame.held = s.blame.held.Plus(backoff.Totals{Refused: calls.Refused, Overloaded: calls.Overloaded})
+	case worst.cut(now):
+		s.blame.forget()
+		s.blame.until = now + cutLag
+	}
+	return rest
 }
 
-// judge finds out whose business refused calls are that no tag is held for yet, and returns what of them is everybody's.
-func (s *tagSet) judge(now int64, calls backoff.Totals, fresh func(start) bool, tags []*tag) backoff.Totals {
-	b, all := s.t.backoff, &s.blame
-	none := backoff.Totals{Accepted: calls.Accepted}
-	if !all.settled(s.t, now) || !fresh(all.from) || !fresh(b.poolFrom) || !fresh(b.partFrom) || b.part.Tally.Settling() {
-		return none
-	}
-	n := float64(calls.Refused + calls.Overloaded)
+// says tells whether the refusal of a call says something: it was granted since the last cut of whatever had its effect.
+func (s *tagSet) says(now int64, fresh func(start) bool) bool {
+	b := s.t.backoff
+	return s.blame.settled(s.t, now) && fresh(s.blame.from) && fresh(b.poolFrom) && fresh(b.partFrom) && !b.part.Tally.Settling()
+}
+
+// judge finds out whose business a refused call of n tokens is. Of several culprits worst is the one of whose calls most
+// are refused, and the first one if that is the same.
+func (s *tagSet) judge(now int64, n float64, tags []*tag) (verdict fairtags.Verdict, worst *tag) {
+	all, most := &s.blame, -1.0
 	all.all.Add(now, n)
-	verdict, worst := fairtags.Everybody, (*tag)(nil)
-	part := 0.0
 	for _, g := range tags {
 		g.mu.Lock()
 		if g.slow.era != all.era {
 			g.slow.era, g.slow.blame = all.era, fairtags.Blame{}
 		}
 		g.slow.blame.Add(now, n)
-		of := g.slow.single.Refused(g.singleConfig(), now/1000)
+		part := g.slow.single.Refused(g.singleConfig(), now/1000)
 		switch v := g.slow.blame.Judge(now, &all.all); {
-		case v == fairtags.Culprit && of > part:
-			verdict, worst, part = v, g, of // of several the one of which most is refused, the first one if that is the same
+		case v == fairtags.Culprit && part > most:
+			verdict, worst, most = v, g, part
 		case v == fairtags.Undecided && verdict == fairtags.Everybody:
 			verdict = v
 		}
 		g.mu.Unlock()
 	}
-	switch verdict {
-	case fairtags.Culprit:
-		worst.mu.Lock()
-		cut := worst.cut(now)
-		worst.mu.Unlock()
-		if cut {
-			all.forget()
-			all.until = now + cutLag
-		}
-		return none
-	case fairtags.Undecided:
-		all.held = all.held.Plus(backoff.Totals{Refused: calls.Refused, Overloaded: calls.Overloaded})
-		return none
-	case fairtags.Everybody:
-	}
-	calls = calls.Plus(all.held)
-	all.held = backoff.Totals{}
-	return calls
+	return verdict, worst
 }
 
-// cut makes a step after a refusal of a call of the tag, and tells whether it was cut. The tag's lock is held.
+// cut makes a step after a refusal of a call of the tag, and tells whether it was cut.
 func (g *tag) cut(now int64) (cut bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	b, c := g.slow, g.singleConfig()
 	if cut = b.single.Refuse(c, now/1000); cut {
-		b.from = g.t.startAt(now)
+		b.from, b.held, b.stepped = g.t.startAt(now), now, now
 	}
 	g.rebound(now, c)
 	return cut
@@ -181,8 +191,17 @@ func (g *tag) stepSlow(now int64) {
 	if g.slow.single.Settle(now / 1000) {
 		g.slow.from = g.t.startAt(now)
 	}
-	g.slow.pressed = g.stock.Pressed(now, waiting)
-	g.slow.single.Step(c, now/1000, g.slow.pressed)
+	b := g.slow
+	if gap := now - b.stepped; gap > 2*int64(planEvery) {
+		b.held += gap // nobody looked
+	}
+	b.stepped = now
+	if b.pressed = g.stock.Pressed(now, waiting); b.pressed || !b.single.Tally.Active(now/1000) {
+		b.held = now // who makes no calls has not shown that nothing holds it
+	}
+	if b.single.Step(c, now/1000, b.pressed); now-b.held >= forgetAfter {
+		b.single.Forget()
+	}
 	g.rebound(now, c)
 }
 

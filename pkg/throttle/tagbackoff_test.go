@@ -2,6 +2,7 @@ package throttle
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -124,14 +125,14 @@ func told(t *testing.T, l Limiter, n int, o Outcome) {
 	}
 }
 
-// slowed is a Throttle with a lot at hand, of whose tag a five calls were refused after some were accepted.
+// slowed is a Throttle with a lot at hand, of whose tag a ten calls were refused after some were accepted.
 func slowed(t *testing.T, q Quotas) *Throttle {
 	t.Helper()
 	th := quotaed(t, Limit{Max: 1000, Burst: 1000, Adaptive: true}, q)
 	time.Sleep(time.Second)
 	told(t, th.ForTag("a"), 20, Accepted)
 	time.Sleep(time.Second / 2)
-	told(t, th.ForTag("a"), 5, Refused)
+	told(t, th.ForTag("a"), 10, Refused)
 	return th
 }
 
@@ -140,7 +141,7 @@ func TestErrorsOfASlowTag(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ context.Context) {
 		th := slowed(t, tagsOf(map[string]Quota{"a": {}}))
 		st := statusOf(th, "a")
-		require.InDelta(t, 25/0.75*0.85*0.7, st.Limiting, 15)
+		require.InDelta(t, 30/0.5*0.49, st.Limiting, 0.1)
 		require.EqualValues(t, 0, st.InHand)
 		a := th.ForTag("a")
 		_, ok := a.TryAcquire(1)
@@ -171,12 +172,12 @@ func TestRefusalsOfWhichNobodyKnowsYet(t *testing.T) {
 		time.Sleep(time.Second)
 		refused := func() float64 { return s.h.Report(0).Usage.Served.Refused }
 		told(t, th.ForTag("b"), 10, Accepted)
-		told(t, th.ForTag("a"), 4, Refused)
+		told(t, th.ForTag("a"), 9, Refused)
 		require.Zero(t, refused())
 		require.Zero(t, statusOf(th, "a").Limiting)
 		require.InDelta(t, 1, th.Status().Backoff.Part, 0)
 		told(t, th.ForTag("b"), 1, Refused)
-		require.InDelta(t, 5/0.25, refused(), 0.1)
+		require.InDelta(t, 10/0.25, refused(), 0.1)
 		require.Less(t, th.Status().Backoff.Part, 1.0)
 		require.Zero(t, statusOf(th, "a").Limiting)
 	})
@@ -193,7 +194,7 @@ func TestCallsOfASlowTagAreNotThePools(t *testing.T) {
 		}
 		early, ok := th.ForTag("b").TryAcquire(1)
 		require.True(t, ok)
-		told(t, th.ForTag("a"), 5, Overloaded)
+		told(t, th.ForTag("a"), 10, Overloaded)
 		require.Positive(t, statusOf(th, "a").Limiting)
 		told(t, th.ForTag("b"), 10, Accepted)
 		early.Report(Refused)
@@ -209,7 +210,7 @@ func TestCallsOfASlowTagAreNotThePools(t *testing.T) {
 		require.True(t, ok)
 		p.Report(Accepted)
 		require.Equal(t, before, served())
-		told(t, th.ForTag("b"), 5, Refused)
+		told(t, th.ForTag("b"), 10, Refused)
 		require.Positive(t, statusOf(th, "b").Limiting, "now it is its turn")
 	})
 }
@@ -222,7 +223,7 @@ func TestTheTagOfADrawThatIsRefusedMost(t *testing.T) {
 		th := quotaed(t, Limit{Max: 1000, Burst: 1000, Adaptive: true}, tagsOf(map[string]Quota{"model": {}, "one": {}, "two": {}}))
 		time.Sleep(time.Second)
 		told(t, th.ForTags("model", "one"), 20, Accepted)
-		told(t, th.ForTags("model", "two"), 5, Refused)
+		told(t, th.ForTags("model", "two"), 10, Refused)
 		require.Positive(t, statusOf(th, "two").Limiting)
 		require.Zero(t, statusOf(th, "model").Limiting)
 
@@ -268,7 +269,7 @@ func TestWaysToReportATag(t *testing.T) {
 			th.ForTag("a").TryAcquire(1) // of each some is used, so that there is a status
 			th.ForTag("later").TryAcquire(1)
 			th.TryAcquire(1)
-			for range 5 {
+			for range 10 {
 				tell(t, th)
 			}
 			for _, st := range th.Status().Tags {
@@ -307,5 +308,134 @@ func TestTheAverageCostOfATag(t *testing.T) {
 		th.ForTag("a").TryAcquire(1)
 		time.Sleep(2 * time.Second)
 		require.Zero(t, statusOf(th, "a").Cost)
+	})
+}
+
+// When the service comes to refuse others too it is the limit that falls; and a tag that nothing holds back any more is free.
+func TestASlowTagBecomesEverybodysBusiness(t *testing.T) {
+	inBubble(t, func(t *testing.T, ctx context.Context) {
+		th := quotaed(t, Limit{Max: 1000, Adaptive: true}, tagsOf(map[string]Quota{"a": {}, "b": {}, "c": {}}))
+		s := &service{rate: 50, at: time.Now()}
+		crowd(ctx, th.ForTag("a"), s, 8, 20*time.Millisecond)
+		time.Sleep(20 * time.Second)
+		require.Positive(t, statusOf(th, "a").Limiting)
+		require.Zero(t, th.Status().Backoff.Cuts)
+		s.can(100)
+		for _, tag := range []string{"b", "c"} {
+			crowd(ctx, th.ForTag(tag), s, 8, 20*time.Millisecond)
+		}
+		time.Sleep(30 * time.Second)
+		require.Positive(t, th.Status().Backoff.Cuts)
+		require.Less(t, th.Status().Rate, 200.0)
+	})
+}
+
+// A tag that makes calls of which none is held back is free after half a minute, and one that makes none is not.
+func TestABoundThatHoldsNobodyIsForgotten(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ context.Context) {
+		th := slowed(t, tagsOf(map[string]Quota{"a": {}}))
+		limiting := func() float64 { return statusOf(th, "a").Limiting }
+		time.Sleep(time.Minute)
+		require.InDelta(t, 29.4, limiting(), 2)
+		for range 24 {
+			told(t, th.ForTag("a"), 1, Accepted)
+			time.Sleep(time.Second)
+		}
+		require.InDelta(t, 29.4, limiting(), 10)
+		for range 10 {
+			told(t, th.ForTag("a"), 1, Accepted)
+			time.Sleep(time.Second)
+		}
+		require.Zero(t, limiting())
+	})
+}
+
+// So it is under any kind of limit, and for what is reserved, without a pool too.
+func TestATagIsSlowedDownUnderAnyLimit(t *testing.T) {
+	for name, c := range map[string]struct {
+		l       Limit
+		quota   Quota
+		service float64
+		want    float64 // calls, of which so much as use says is accepted of what the service can do
+		use     float64
+	}{
+		"hard":     {Limit{Max: 1000, Hard: true, Burst: 100}, Quota{}, 50, 50, 0.8},
+		"strict":   {Limit{Max: 1000, Strict: true}, Quota{}, 50, 50, 0.8},
+		"minute":   {Limit{Max: 60_000, Per: time.Minute}, Quota{}, 50, 50, 0.8},
+		"total":    {Limit{Max: 1000}, Quota{Total: 100}, 50, 50, 0.8},
+		"reserved": {Limit{Max: 1000}, Quota{Reserved: 80, Total: 100}, 30, 80, 0.8},
+		"shadow":   {Limit{Max: 1000}, Quota{Total: 10, Shadow: true}, 50, 50, 0.8},
+		"slow":     {Limit{Max: 1000}, Quota{}, 0.5, 0.5, 0.65},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, ctx context.Context) {
+				c.l.Adaptive = true
+				th := quotaed(t, c.l, tagsOf(map[string]Quota{"a": c.quota, "b": {}}))
+				a := crowd(ctx, th.ForTag("a"), &service{rate: c.service, at: time.Now()}, 8, 20*time.Millisecond)
+				b := crowd(ctx, th.ForTag("b"), nil, 8, 20*time.Millisecond)
+				time.Sleep(time.Minute)
+				over := time.Duration(max(30, 300/c.service)) * time.Second
+				accepted, refused := a.over(over)
+				require.InDelta(t, c.want, accepted+refused, 0.25*c.want)
+				require.GreaterOrEqual(t, accepted, c.use*c.service)
+				got, _ := b.over(10 * time.Second)
+				require.InDelta(t, 400, got, 10)
+				require.Zero(t, th.Status().Backoff.Cuts)
+			})
+		})
+	}
+}
+
+// Draws, reports, plans and grants of many goroutines at once.
+func TestTagsReportAtOnce(t *testing.T) {
+	th, s := scripted(t, Limit{Max: 1_000_000, Adaptive: true}, 1, WithQuotas(tagsOf(map[string]Quota{"a": {}, "b": {Reserved: 10}, "c": {}})))
+	names := [][]string{{"a"}, {"b"}, {"a", "c"}, {""}}
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			for k := range 2000 {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+				if p, err := th.ForTags(names[(i+k)%len(names)]...).Acquire(ctx, 1); err == nil {
+					p.Report(Outcome(k % 7 % 3 * (i % 2)))
+				}
+				cancel()
+				switch k % 100 {
+				case 0:
+					_, _ = th.Status(), s.h.ReportTags(time.Second)
+				case 50:
+					th.tags.plan.turn()
+				case 75:
+					s.h.GrantTags([]TagGrant{{Tag: "a", Rate: 100}, {Tag: "b", Rate: 10, Reserved: 5}})
+				}
+			}
+		})
+	}
+	wg.Wait()
+	require.NotZero(t, th.Status().Backoff.Refused)
+	for _, st := range th.Status().Tags {
+		require.Zero(t, st.Waiting)
+	}
+	sound(t, th)
+}
+
+// Calls that were granted before a tag was cut do not cut it again.
+func TestLateRefusalsOfASlowTag(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ context.Context) {
+		th := slowed(t, tagsOf(map[string]Quota{"a": {}}))
+		limiting := func() float64 { return statusOf(th, "a").Limiting }
+		time.Sleep(2 * time.Second)
+		told(t, th.ForTag("a"), 1, Accepted)
+		time.Sleep(time.Second)
+		early, ok := th.ForTag("a").TryAcquire(1)
+		require.True(t, ok)
+		before := limiting()
+		told(t, th.ForTag("a"), 1, Refused)
+		cut := limiting()
+		require.Less(t, cut, 0.9*before)
+		time.Sleep(300 * time.Millisecond)
+		early.Report(Refused)
+		require.GreaterOrEqual(t, limiting(), cut)
+		told(t, th.ForTag("a"), 1, Refused)
+		require.Less(t, limiting(), 0.9*cut, "a call that was granted since does")
 	})
 }

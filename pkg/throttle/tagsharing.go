@@ -30,6 +30,7 @@ func (g *tag) report(now int64, keep time.Duration) (r TagReport, told bool) {
 		Tag: g.name, Anew: g.anew, Used: g.used.Load(), Refused: g.refused.Load(), Waiting: g.waiting.Load(),
 		Limiting: g.limiting(now, keep), // by the end of the next interval
 	}
+	r.Held = r.Limiting > 0 && g.slow.pressed
 	if g.quota().Total > 0 && (r.Used != g.told.Used || r.Waiting > 0) {
 		keep /= 4 // who still draws uses the oldest tokens first, and a total gets nothing back so late
 	}
