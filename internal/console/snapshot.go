@@ -28,6 +28,7 @@ type snapshot struct {
 	Agreed     bool        `json:"agreed"`
 	PoolSize   int         `json:"poolSize"`
 	Processors []processor `json:"processors"`
+	Quotas     *quotaTable `json:"quotas"` // nil: no processor has any
 }
 
 // An order is a pause or an override: what somebody wants, for how long, and why.

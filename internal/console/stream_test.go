@@ -141,7 +141,7 @@ func TestThePastIsBounded(t *testing.T) {
 	read := 0
 	for i := range 3 * mostSamples {
 		o := consensus.Overview{Pool: "p", Slots: i + 1}
-		f.take(&o, nil, time.UnixMilli(int64(i)))
+		f.take(&o, nil, nil, time.UnixMilli(int64(i)))
 		if i%100 == 0 {
 			read += len(f.news(&reader, time.Now()).Samples)
 		}
