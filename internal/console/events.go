@@ -129,7 +129,7 @@ func limitChanges(was, is *snapshot, now time.Time) (list []event) {
 	case is.Disagree != was.Disagree && is.Disagree != "":
 		add("settings", "settings disagree: %s", is.Disagree)
 	case is.Disagree != was.Disagree:
-		add("settings", "all processors have the same settings again")
+		add("settings", "all pods have the same settings again")
 	}
 	return list
 }

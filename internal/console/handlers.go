@@ -256,7 +256,7 @@ func (k *Console) limit(w http.ResponseWriter, r *http.Request, s session) {
 			return err
 		}
 		if len(o.Processors) == 0 {
-			return &consensus.RequestError{Field: "Pool", Value: "a pool that nobody is in", Allowed: "one with a processor"}
+			return &consensus.RequestError{Field: "Pool", Value: "a pool that nobody is in", Allowed: "one with a pod"}
 		}
 		return consensus.SaveOverride(ctx, k.c.Store, a.Pool, consensus.Override{
 			Max: a.Max, Per: seconds(a.PerSeconds), Until: a.until(time.Now()), Reason: a.Reason, By: s.by,

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"strings"
 	"testing"
 	"time"
 
@@ -399,6 +400,8 @@ func TestQuotasInABrowser(t *testing.T) {
 	cell("beta", 7, "40 per 1s")
 	p.until(t, `!`+row("beta")+`.children[0].innerText.includes("changed")`)
 	p.text(t, "events", "ann clears the quota of tag beta: paid")
+
+	require.NotContains(t, strings.ToLower(p.eval(t, "document.body.innerText")), "processor", "operators know pods")
 
 	// A phone has no page beyond its edge, in the light and in the dark.
 	for _, dark := range []bool{true, false} {
