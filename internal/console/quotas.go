@@ -32,15 +32,16 @@ type quotaTable struct {
 	Failure string `json:"failure"`
 }
 
-// A tagRow is one tag. What is nil is not known.
+// A tagRow is one tag, or all tags together that go by a pattern. What is nil is not known.
 type tagRow struct {
 	// ID tells a row from all others, and Tag is the name that a change goes by: empty for all other tags, and nil where it has none.
 	ID  string  `json:"id"`
 	Tag *string `json:"tag"`
 	// Name is what is shown.
 	Name       string   `json:"name"`
+	Pattern    bool     `json:"pattern"`
 	Demand     float64  `json:"demand"`
-	Used       *float64 `json:"used"`
+	Used       float64  `json:"used"` // of the demand
 	Target     *float64 `json:"target"`
 	By         string   `json:"by"`
 	Processors int      `json:"processors"`
@@ -139,14 +140,17 @@ const (
 	idOther   = "other"
 	idUnnamed = "unnamed"
 	idTag     = "tag "
+	idPattern = "pattern "
 	idHash    = "hash "
 )
 
 func newTagRow(u *consensus.TagUse, known bool) tagRow {
-	r := tagRow{Demand: u.Demand, Processors: u.Processors, Budgets: []budgetRow{}}
+	r := tagRow{Demand: u.Demand, Used: u.Used, Processors: u.Processors, Budgets: []budgetRow{}}
 	switch {
 	case u.Unnamed:
 		r.ID, r.Name = idUnnamed, "not told by name"
+	case u.Pattern:
+		r.ID, r.Name, r.Pattern = idPattern+u.Tag, u.Tag, true
 	case u.Tag != "":
 		r.named(u.Tag)
 	case u.Key == 0:
@@ -180,6 +184,12 @@ func (s *quotaSource) addQuotas(rows map[string]*tagRow, q *throttle.Quotas, kno
 		r.goesBy(&own, now)
 		_, r.Changed = s.changes.Tags[tag]
 	}
+	for i := range q.Match {
+		if r := rows[idPattern+q.Match[i].Tag]; r != nil {
+			r.goesBy(&q.Match[i].Quota, now) // each tag of it by itself
+			r.Budgets = []budgetRow{}
+		}
+	}
 	if known || s.changes.Other != nil {
 		r := row((*tagRow).other)
 		r.goesBy(&q.Other, now)
@@ -198,7 +208,7 @@ func (r *tagRow) goesBy(q *throttle.Quota, now time.Time) {
 	if q.Total > 0 {
 		r.Quota.TotalText = (&consensus.Setting{Max: q.Total, Per: q.Per, Hard: q.Hard}).String()
 	}
-	if r.By == "demand" && q.Total > 0 && r.Target != nil && *r.Target <= 1.01*r.Demand {
+	if r.By == "demand" && !r.Pattern && q.Total > 0 && r.Target != nil && *r.Target <= 1.01*r.Demand {
 		r.By = "total" // a processor tells no demand above it
 	}
 	for _, b := range q.Budgets {

@@ -88,10 +88,16 @@ func TestQuotaTable(t *testing.T) {
 	require.InDelta(t, 30, q.Reserved, 0.1)
 	require.InDelta(t, 100, q.Limit, 0)
 	require.Len(t, q.Tags, 5)
+	r := rowOf(t, q, "pattern free/*")
+	require.True(t, r.Pattern)
+	require.Nil(t, r.Tag, "a pattern cannot be changed")
+	require.InDelta(t, 3, r.Demand, 0.1)
+	require.Equal(t, "7 per 1s", r.Quota.TotalText)
 	require.Equal(t, "tag beta", q.Tags[0].ID, "the busiest is the first")
-	r := rowOf(t, q, "tag acme")
+	r = rowOf(t, q, "tag acme")
 	require.Equal(t, "acme", *r.Tag)
 	require.InDelta(t, 20, r.Demand, 0.1)
+	require.InDelta(t, 20, r.Used, 0.2)
 	require.InDelta(t, 100, *r.Target, 0.1, "it has no total")
 	require.Equal(t, "demand", r.By)
 	require.Equal(t, 1, r.Processors)
@@ -354,6 +360,7 @@ func TestQuotasInABrowser(t *testing.T) {
 	}
 	p.text(t, "reserved", "30 of 100 tokens per second are reserved")
 	cell("acme", 1, "25/s")
+	cell("acme", 2, "25/s")
 	cell("acme", 3, "100/s")
 	cell("acme", 5, "demand")
 	cell("acme", 6, "30 per 1s")
@@ -365,9 +372,10 @@ func TestQuotasInABrowser(t *testing.T) {
 	part := row("acme") + `.querySelector(".bar i").offsetWidth / ` + row("acme") + `.querySelector(".bar").offsetWidth`
 	p.until(t, `Math.abs(`+part+` - .25) < .03`)
 	require.Equal(t, "true", p.eval(t, `document.querySelectorAll("#quotas tr")[0].dataset.id === "tag acme"`), "the busiest is the first")
-	require.Equal(t, "true", p.eval(t, `document.getElementById("unknownquotas").hidden && document.getElementById("h-used").hidden`))
-	require.Equal(t, "true", p.eval(t, `[...document.querySelectorAll("#quotas tr")].find(r => r.dataset.id.startsWith("hash")).querySelector(".set").hidden`),
-		"what has no name cannot be changed")
+	require.Equal(t, "true", p.eval(t, `document.getElementById("unknownquotas").hidden`))
+	pattern := `[...document.querySelectorAll("#quotas tr")].find(r => r.dataset.id.startsWith("pattern"))`
+	p.until(t, pattern+`?.children[0].innerText.includes("free/*") && `+pattern+`.children[0].innerText.includes("pattern")`)
+	require.Equal(t, "true", p.eval(t, pattern+`.querySelector(".set").hidden`), "a pattern cannot be changed")
 
 	// A change by the keyboard: it needs a reason, and names what it changes alone.
 	p.eval(t, row("beta")+`.querySelector(".set").focus()`)
@@ -407,8 +415,8 @@ func TestQuotasInABrowser(t *testing.T) {
 	for _, dark := range []bool{true, false} {
 		require.NoError(t, p.Resize(browser.Size{Width: 390, Height: 800, Dark: dark}))
 		require.Equal(t, "true", p.eval(t, `document.documentElement.scrollWidth <= document.documentElement.clientWidth`))
-		require.Equal(t, map[bool]string{true: "rgb(26, 26, 25)", false: "rgb(252, 252, 251)"}[dark],
-			p.eval(t, `getComputedStyle(document.getElementById("quotacard")).backgroundColor`))
+		colour := map[bool]string{true: "rgb(26, 26, 25)", false: "rgb(252, 252, 251)"}[dark]
+		p.until(t, `getComputedStyle(document.getElementById("quotacard")).backgroundColor === "`+colour+`"`)
 	}
 	require.NotContains(t, p.eval(t, "document.title"), "evil")
 }
