@@ -48,7 +48,7 @@ func (c *CLI) console(ctx context.Context, cmd *ucli.Command) error {
 		return err
 	}
 	k := console.Config{
-		StoreURL: config.ShowStore(conf.Store), Listen: c.setting(cmd, listenName, listenVariable),
+		StoreURL: config.ShowStore(conf.Store), Quotas: conf.Quotas, Listen: c.setting(cmd, listenName, listenVariable),
 		Logger: slog.New(slog.NewTextHandler(c.Err, nil)),
 	}
 	if k.Token, err = c.consoleToken(cmd); err != nil {

@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"bufio"
 	"context"
 	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 // The console serves until it is told to stop, and says where.
@@ -45,6 +48,40 @@ func TestConsole(t *testing.T) {
 		require.NoError(t, <-ended)
 		require.NotContains(t, tm.errOut.String(), canary)
 	}
+}
+
+// The quotas of its settings name the tags of a pool that has the same.
+func TestConsoleKnowsItsQuotas(t *testing.T) {
+	store := memstore.New()
+	q := throttle.Quotas{Tags: map[string]throttle.Quota{"acme": {Reserved: 30}}}.WithDefaults(time.Second)
+	p := consensus.NewProcessor(consensus.ProcessorConfig{Pool: "p", ID: "a"}, "1")
+	limit := throttle.Limit{Max: 100, Per: time.Second}
+	p.SetLimit(limit.CeilingConfig())
+	p.SetQuotas(&q)
+	p.ReportTags(0, nil)
+	m := join(store, "p", "a", "1 0 100 1000000 0 0", consensus.Whole, 1)
+	m.req.Busy = p.Request(0, 1, consensus.Whole).Busy
+	m.sync(t)
+	tm := newTerminal(store, "NUMATHROTTLE_MAX=100", "NUMATHROTTLE_QUOTAS={tags: {acme: {reserved: 30}}}")
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- tm.Run(ctx, []string{"console", "--listen=127.0.0.1:0"}) }()
+	var said []string
+	require.Eventually(t, func() bool {
+		said = regexp.MustCompile(`console: (http://\S+)`).FindStringSubmatch(tm.out.String())
+		return said != nil
+	}, 10*time.Second, time.Millisecond)
+	resp, err := http.Get(said[1] + "/api/pool?name=p")
+	require.NoError(t, err)
+	heard := ""
+	for lines := bufio.NewScanner(resp.Body); !strings.Contains(heard, `"quotas":{`) && lines.Scan(); {
+		heard = lines.Text()
+	}
+	require.Contains(t, heard, `"known":true,"tags":[{"id":"other"`)
+	require.Contains(t, heard, `"name":"acme"`)
+	require.NoError(t, resp.Body.Close())
+	stop()
+	require.NoError(t, <-ended)
 }
 
 func TestConsoleTakesOneToken(t *testing.T) {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
@@ -65,6 +66,11 @@ type kindError struct {
 }
 
 func (e *kindError) Unwrap() []error { return []error{e.error, e.kind} }
+
+// wrongArguments is an error of wrong usage.
+func wrongArguments(format string, args ...any) error {
+	return &kindError{fmt.Errorf(format, args...), errUsage}
+}
 
 // A storeError is one of a store that could not answer.
 type storeError struct{ error }

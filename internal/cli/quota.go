@@ -57,12 +57,12 @@ func (c *CLI) tagOf(cmd *ucli.Command) (string, error) {
 	args := cmd.Args()
 	switch {
 	case args.Len() > 1:
-		return "", fmt.Errorf("%s: %.60q is one argument too many, allowed: one TAG", cmd.FullName(), args.Get(1))
+		return "", wrongArguments("%s: %.60q is one argument too many, allowed: one TAG", cmd.FullName(), args.Get(1))
 	case cmd.Bool(otherName) && args.Present():
-		return "", fmt.Errorf("%s: --%s is set, and so is the tag %.60q, allowed: one of them", cmd.FullName(), otherName, args.First())
+		return "", wrongArguments("%s: --%s is set, and so is the tag %.60q, allowed: one of them", cmd.FullName(), otherName, args.First())
 	case !cmd.Bool(otherName) && args.First() == "":
 		ucli.HelpPrinter(c.Err, ucli.CommandHelpTemplate, cmd)
-		return "", fmt.Errorf("%s: TAG is missing, allowed: the name of a tag, or --%s", cmd.FullName(), otherName)
+		return "", wrongArguments("%s: TAG is missing, allowed: the name of a tag, or --%s", cmd.FullName(), otherName)
 	}
 	return args.First(), nil
 }

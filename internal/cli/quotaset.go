@@ -60,7 +60,7 @@ func readQuota(cmd *ucli.Command) (q throttle.Quota, set []quotaField, err error
 		value := cmd.String(f.name)
 		switch {
 		case value == "":
-			return q, nil, fmt.Errorf("%s: --%s is empty, allowed: %s", cmd.FullName(), f.name, f.usage)
+			return q, nil, wrongArguments("%s: --%s is empty, allowed: %s", cmd.FullName(), f.name, f.usage)
 		case f.name == budgetsName:
 			value = strings.Join(strings.Fields(value), " ") // one line, as every other
 		default:
@@ -70,29 +70,33 @@ func readQuota(cmd *ucli.Command) (q throttle.Quota, set []quotaField, err error
 		set = append(set, f)
 	}
 	if len(set) == 0 {
-		return q, nil, fmt.Errorf("%s: nothing is to be set, allowed: flags such as --total; numathrottle quota clear ends a change", cmd.FullName())
+		return q, nil, wrongArguments("%s: nothing is to be set, allowed: flags such as --total; numathrottle quota clear ends a change", cmd.FullName())
 	}
 	read, err := quotafile.Parse([]byte(text.String()))
 	if err != nil {
-		return q, nil, flagFaults(cmd, err)
+		return q, nil, &kindError{flagFaults(cmd, err), errUsage}
 	}
 	return read.Other, set, nil
 }
 
 // flagFaults are the faults of a text that was made of flags, as those of the flags.
 func flagFaults(cmd *ucli.Command, err error) error {
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		return fmt.Errorf("%s: %w", cmd.FullName(), err)
+	all := []error{err}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		all = joined.Unwrap()
 	}
-	var errs []error
-	for _, err := range joined.Unwrap() {
+	errs := make([]error, len(all))
+	for i, err := range all {
 		if fault, ok := errors.AsType[*quotafile.FaultError](err); ok {
 			own := fault.FieldError
 			own.Field = "--" + strings.TrimPrefix(own.Field, "quotas.other.")
+			if own.Field == "--quotas" { // all other values are quoted
+				own.Field, own.Problem = "--"+budgetsName, "is not as in the file"
+				own.Allowed = "such as [{amount: 5e6, per: day}]"
+			}
 			err = &own
 		}
-		errs = append(errs, fmt.Errorf("%s: %w", cmd.FullName(), err))
+		errs[i] = fmt.Errorf("%s: %w", cmd.FullName(), err)
 	}
 	return errors.Join(errs...)
 }

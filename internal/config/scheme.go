@@ -83,7 +83,7 @@ func isNameRune(r rune) bool {
 var (
 	replicasParam = param{
 		name: "replicas", required: true, allowed: "1 to 1000000", byDefault: "none: it is required",
-		doc: "`static`: the number of processors that divide the limit",
+		doc: "`static`: the number of pods that divide the limit",
 		set: numberParam(1, 1_000_000, func(u *StoreURL) *int { return &u.Replicas }),
 	}
 	dbParam = param{
@@ -103,7 +103,7 @@ var (
 	durableParam = param{
 		name: "durable", allowed: "true or false", byDefault: "`false`",
 		doc: "the server forgets nothing when it is killed (`appendfsync always`, and no replica that could take over), so that a restart " +
-			"freezes no pool; every processor must say the same",
+			"freezes no pool; every pod must say the same",
 		set: func(u *StoreURL, text string) bool {
 			u.Durable = text == "true"
 			return u.Durable || text == "false"
@@ -134,7 +134,7 @@ var schemes = []scheme{
 	},
 	{
 		name: "static", kind: Static, params: []param{replicasParam},
-		form: "static://?replicas=N", doc: "none: every processor uses one N-th of the limit",
+		form: "static://?replicas=N", doc: "none: every pod uses one N-th of the limit",
 	},
 	{
 		name: "redis", kind: Redis, hosts: oneHost, port: "6379", path: "db", params: []param{dbParam, prefixParam, durableParam},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 // A Config is what a console is made of.
@@ -22,6 +23,9 @@ type Config struct {
 	Listen string
 	// Token opens a session, at least MinTokenBytes long; empty: the console only shows, on loopback alone.
 	Token string
+	// Quotas are what processors are configured with. A pool whose processors have these shows names and targets of tags; of any other
+	// pool with quotas they are not known.
+	Quotas throttle.Quotas
 	// Every is how often a pool is asked for that somebody looks at. Defaults to a second.
 	Every time.Duration
 	// Logger defaults to slog.Default().
@@ -85,7 +89,7 @@ func New(ctx context.Context, c Config) (*Console, error) {
 		c.Logger = slog.Default()
 	}
 	host, _, _ := net.SplitHostPort(c.listen())
-	h := &hub{store: c.Store, every: c.Every, feeds: map[string]*feed{}}
+	h := &hub{store: c.Store, every: c.Every, configured: c.Quotas, feeds: map[string]*feed{}}
 	k := &Console{
 		c: c, ctx: ctx, hub: h, list: &lister{hub: h}, sessions: newSessions(c.Token), loopback: isLoopback(host),
 		mux: http.NewServeMux(), streams: make(chan struct{}, mostStreams),

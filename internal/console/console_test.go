@@ -102,8 +102,13 @@ func serve(t *testing.T, store consensus.Store, token string) (*Console, *client
 
 func serveEvery(t *testing.T, store consensus.Store, token string, every time.Duration) (*Console, *client) {
 	t.Helper()
+	return serveConfig(t, Config{Store: store, StoreURL: "redis://h", Token: token, Every: every, Logger: quiet})
+}
+
+func serveConfig(t *testing.T, conf Config) (*Console, *client) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	k, err := New(ctx, Config{Store: store, StoreURL: "redis://h", Token: token, Every: every, Logger: quiet})
+	k, err := New(ctx, conf)
 	require.NoError(t, err)
 	server := httptest.NewServer(k)
 	t.Cleanup(func() { cancel(); server.CloseClientConnections(); server.Close() })
@@ -250,7 +255,9 @@ func TestWithoutATokenItOnlyShows(t *testing.T) {
 	join(t, store, "p", "a", "1 0 600 60000000 0 0", consensus.Whole)
 	_, c := serve(t, store, "")
 	follow(t, c, "/api/pools", func(g glance) bool { return len(g.Pools) == 1 })
-	for _, path := range []string{"/api/login", "/api/pause", "/api/resume", "/api/limit", "/api/limit/clear", "/api/logout"} {
+	for _, path := range []string{
+		"/api/login", "/api/pause", "/api/resume", "/api/limit", "/api/limit/clear", "/api/quota", "/api/quota/clear", "/api/logout",
+	} {
 		code, text := c.post(t, path, `{"token":"","by":"ann"}`)
 		require.Equal(t, 403, code)
 		require.Contains(t, text, "only shows", path)
@@ -269,7 +276,7 @@ func TestNothingWithoutASession(t *testing.T) {
 	}
 	_, text := c.get(t, "/api/session")
 	require.JSONEq(t, `{"store":"","login":true,"in":false,"by":""}`, text)
-	for _, path := range []string{"/api/pause", "/api/resume", "/api/limit", "/api/limit/clear", "/api/logout"} {
+	for _, path := range []string{"/api/pause", "/api/resume", "/api/limit", "/api/limit/clear", "/api/quota", "/api/quota/clear", "/api/logout"} {
 		code, _ := c.post(t, path, `{"pool":"p","reason":"r","max":1}`)
 		require.Equal(t, 401, code, path)
 	}

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -8,7 +9,7 @@ import (
 // An event is a change that somebody may want to have seen.
 type event struct {
 	At   int64  `json:"at"`
-	Kind string `json:"kind"` // "join", "leave", "pause", "limit", "freeze", "settings" or "store"
+	Kind string `json:"kind"` // "join", "leave", "pause", "limit", "freeze", "quota", "settings" or "store"
 	Text string `json:"text"`
 }
 
@@ -29,6 +30,7 @@ func changes(was, is *snapshot, now time.Time) (list []event) {
 		}
 	}
 	list = append(list, pauseChanges(was, is, now)...)
+	list = append(list, quotaChanges(was.Quotas, is.Quotas, now)...)
 	return append(list, limitChanges(was, is, now)...)
 }
 
@@ -50,6 +52,58 @@ func pauseChanges(was, is *snapshot, now time.Time) (list []event) {
 		}
 	}
 	return list
+}
+
+// quotaChanges are those of quotas that were changed while the pool runs.
+func quotaChanges(was, is *quotaTable, now time.Time) (list []event) {
+	if was == nil || is == nil {
+		return nil // nobody has quotas, or knows of changes yet
+	}
+	add := func(format string, args ...any) {
+		list = append(list, event{now.UnixMilli(), "quota", fmt.Sprintf(format, args...)})
+	}
+	before, after := was.changed(), is.changed()
+	for i := range is.Tags {
+		r := &is.Tags[i]
+		if old := before[r.ID]; r.Changed && (old == nil || *old.Quota != *r.Quota) {
+			add("the quota of %s was changed: %s", r.text(), r.Quota.text())
+		}
+	}
+	for i := range was.Tags {
+		if r := &was.Tags[i]; r.Changed && after[r.ID] == nil {
+			add("the quota of %s is as configured again", r.text())
+		}
+	}
+	return list
+}
+
+// changed are the rows that were changed, by their IDs.
+func (t *quotaTable) changed() map[string]*tagRow {
+	rows := map[string]*tagRow{}
+	for i := range t.Tags {
+		if t.Tags[i].Changed {
+			rows[t.Tags[i].ID] = &t.Tags[i]
+		}
+	}
+	return rows
+}
+
+// text names the tag of a row that has a quota.
+func (r *tagRow) text() string {
+	if r.ID == idOther {
+		return "all other tags"
+	}
+	return "tag " + r.Name
+}
+
+// text is a quota in words.
+func (q *quotaInForce) text() string {
+	text := fmt.Sprintf("%s reserved, total %s, weight %d, %s",
+		cmp.Or(q.ReservedText, "nothing"), cmp.Or(q.TotalText, "none"), q.Weight, q.Class)
+	if q.Shadow {
+		text += ", shadow"
+	}
+	return text
 }
 
 // limitChanges are those of what may be used.
@@ -75,7 +129,7 @@ func limitChanges(was, is *snapshot, now time.Time) (list []event) {
 	case is.Disagree != was.Disagree && is.Disagree != "":
 		add("settings", "settings disagree: %s", is.Disagree)
 	case is.Disagree != was.Disagree:
-		add("settings", "all processors have the same settings again")
+		add("settings", "all pods have the same settings again")
 	}
 	return list
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 // How much of a pool's past is kept: a quarter of an hour at one sample a second.
@@ -28,6 +29,12 @@ type feed struct {
 	droppedSamples, droppedEvents int
 	wake                          map[chan struct{}]bool
 	left                          time.Time // when the last who looked went away
+
+	asking sync.Mutex // of the store; it guards what follows
+	quotas quotaSource
+	// spentAsked is when the store was last asked what is spent, and spentFailed what came of it.
+	spentAsked  time.Time
+	spentFailed error
 }
 
 // An update is what is new for one who looks. Reset says that it has everything that is kept.
@@ -53,8 +60,8 @@ func (f *feed) news(at *position, now time.Time) update {
 	return u
 }
 
-// take takes the answer of the store.
-func (f *feed) take(o *consensus.Overview, err error, now time.Time) {
+// take takes the answer of the store. q is nil for a pool without quotas.
+func (f *feed) take(o *consensus.Overview, q *quotaTable, err error, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	defer f.rouse()
@@ -70,6 +77,7 @@ func (f *feed) take(o *consensus.Overview, err error, now time.Time) {
 		f.note(event{now.UnixMilli(), "store", "the store answers again"})
 	}
 	s := newSnapshot(o, now)
+	s.Quotas = q
 	if f.last != nil {
 		f.note(changes(f.last, &s, now)...)
 	}
@@ -107,8 +115,9 @@ func (f *feed) rouse() {
 
 // A hub has the feeds of the pools that somebody looks at.
 type hub struct {
-	store consensus.Store
-	every time.Duration
+	store      consensus.Store
+	every      time.Duration
+	configured throttle.Quotas
 
 	mu    sync.Mutex
 	feeds map[string]*feed
@@ -176,7 +185,24 @@ func (h *hub) ask(ctx context.Context, f *feed) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	o, err := consensus.LoadOverview(ctx, h.store, f.pool)
-	f.take(&o, err, time.Now())
+	var q *quotaTable
+	if err == nil {
+		q = h.quotas(ctx, f, &o, time.Now())
+	}
+	f.take(&o, q, err, time.Now())
+}
+
+// note adds an event to what is known of a pool, if somebody looks at it.
+func (h *hub) note(pool string, e event) {
+	h.mu.Lock()
+	f := h.feeds[pool]
+	h.mu.Unlock()
+	if f == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.note(e)
 }
 
 // hurry asks for a pool at once, after a change.

@@ -38,6 +38,8 @@ func (k *Console) routes() {
 	k.mux.HandleFunc("POST /api/resume", k.change(k.resume))
 	k.mux.HandleFunc("POST /api/limit", k.change(k.limit))
 	k.mux.HandleFunc("POST /api/limit/clear", k.change(k.clearLimit))
+	k.mux.HandleFunc("POST /api/quota", k.change(k.quota))
+	k.mux.HandleFunc("POST /api/quota/clear", k.change(k.clearQuota))
 }
 
 // ServeHTTP implements http.Handler.
@@ -216,6 +218,8 @@ type asked struct {
 	Seconds           float64
 	Max               int
 	PerSeconds        float64
+
+	askedQuota
 }
 
 // until is when what is asked for ends.
@@ -233,17 +237,17 @@ func seconds(f float64) time.Duration {
 }
 
 func (k *Console) pause(w http.ResponseWriter, r *http.Request, s session) {
-	k.apply(w, r, true, func(ctx context.Context, a *asked) error {
+	k.apply(w, r, s, true, func(ctx context.Context, a *asked) error {
 		return consensus.SavePause(ctx, k.c.Store, a.Pool, throttle.Paused{Tag: a.Tag, Until: a.until(time.Now()), Reason: a.Reason, By: s.by})
 	})
 }
 
-func (k *Console) resume(w http.ResponseWriter, r *http.Request, _ session) {
-	k.apply(w, r, false, func(ctx context.Context, a *asked) error { return consensus.ClearPause(ctx, k.c.Store, a.Pool, a.Tag) })
+func (k *Console) resume(w http.ResponseWriter, r *http.Request, s session) {
+	k.apply(w, r, s, false, func(ctx context.Context, a *asked) error { return consensus.ClearPause(ctx, k.c.Store, a.Pool, a.Tag) })
 }
 
 func (k *Console) limit(w http.ResponseWriter, r *http.Request, s session) {
-	k.apply(w, r, true, func(ctx context.Context, a *asked) error {
+	k.apply(w, r, s, true, func(ctx context.Context, a *asked) error {
 		if a.Max < 1 {
 			return &consensus.RequestError{Field: "Max", Value: "below 1", Allowed: "1 to 1000000000"}
 		}
@@ -252,7 +256,7 @@ func (k *Console) limit(w http.ResponseWriter, r *http.Request, s session) {
 			return err
 		}
 		if len(o.Processors) == 0 {
-			return &consensus.RequestError{Field: "Pool", Value: "a pool that nobody is in", Allowed: "one with a processor"}
+			return &consensus.RequestError{Field: "Pool", Value: "a pool that nobody is in", Allowed: "one with a pod"}
 		}
 		return consensus.SaveOverride(ctx, k.c.Store, a.Pool, consensus.Override{
 			Max: a.Max, Per: seconds(a.PerSeconds), Until: a.until(time.Now()), Reason: a.Reason, By: s.by,
@@ -260,12 +264,12 @@ func (k *Console) limit(w http.ResponseWriter, r *http.Request, s session) {
 	})
 }
 
-func (k *Console) clearLimit(w http.ResponseWriter, r *http.Request, _ session) {
-	k.apply(w, r, false, func(ctx context.Context, a *asked) error { return consensus.ClearOverride(ctx, k.c.Store, a.Pool) })
+func (k *Console) clearLimit(w http.ResponseWriter, r *http.Request, s session) {
+	k.apply(w, r, s, false, func(ctx context.Context, a *asked) error { return consensus.ClearOverride(ctx, k.c.Store, a.Pool) })
 }
 
 // apply makes a change, for which a reason must be given if why says so, and shows it to all who look at the pool.
-func (k *Console) apply(w http.ResponseWriter, r *http.Request, why bool, change func(ctx context.Context, a *asked) error) {
+func (k *Console) apply(w http.ResponseWriter, r *http.Request, s session, why bool, change func(ctx context.Context, a *asked) error) {
 	var a asked
 	if !read(w, r, &a) {
 		return
@@ -280,7 +284,7 @@ func (k *Console) apply(w http.ResponseWriter, r *http.Request, why bool, change
 		fail(w, codeOf(err), storeText(err))
 		return
 	}
-	k.c.Logger.Info("console: a pool was changed", "pool", a.Pool, "path", r.URL.Path, "reason", a.Reason)
+	k.c.Logger.Info("console: a pool was changed", "pool", a.Pool, "path", r.URL.Path, "tag", a.Tag, "by", s.by, "reason", a.Reason)
 	k.hub.hurry(ctx, a.Pool)
 	answer(w, http.StatusOK, struct{}{})
 }

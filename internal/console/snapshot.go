@@ -28,6 +28,7 @@ type snapshot struct {
 	Agreed     bool        `json:"agreed"`
 	PoolSize   int         `json:"poolSize"`
 	Processors []processor `json:"processors"`
+	Quotas     *quotaTable `json:"quotas"` // nil: no processor has any
 }
 
 // An order is a pause or an override: what somebody wants, for how long, and why.
@@ -53,7 +54,7 @@ type processor struct {
 // newSnapshot returns what is shown of an overview at now.
 func newSnapshot(o *consensus.Overview, now time.Time) snapshot {
 	s := snapshot{
-		Pool: o.Pool, Limit: "none that a processor tells", Disagree: consensus.Disagreement(o.Settings, o.Override.Max > 0),
+		Pool: o.Pool, Limit: "none that a pod tells", Disagree: consensus.Disagreement(o.Settings, o.Override.Max > 0),
 		Frozen: o.Frozen.Milliseconds(), FrozenBy: string(o.FrozenBy), Agreed: o.Agreed, PoolSize: o.PoolSize,
 		Unreadable: append([]string{}, o.Unreadable...), Pauses: []order{}, Processors: []processor{},
 	}

@@ -84,7 +84,8 @@ func TestPoolAsItMoves(t *testing.T) {
 	until("frozen: no share grows: lost_row", func() { a.req.Note += " f:lost_row.9000"; a.sync(t) })
 	until("no longer frozen", func() { a.req.Note = "1 0 600 60000000 0 0"; a.sync(t) })
 	until("settings disagree: 600 per 1m0s (a) counts; 900 per 1m0s (b2)", func() { join(t, store, "p", "b2", "1 0 900 60000000 0 0", 0) })
-	until("settings disagree: 600 per 1m0s, no quotas (a) counts; 600 per 1m0s, quotas abcd0012 (c) counts; 900 per 1m0s, no quotas (b2); each goes by its own quotas",
+	until("settings disagree: 600 per 1m0s, no quotas (a) counts; 600 per 1m0s, quotas abcd0012 (c) counts; "+
+		"900 per 1m0s, no quotas (b2); each goes by its own quotas",
 		func() {
 			c := join(t, store, "p", "c", "1 0 600 60000000 0 0", 0)
 			c.req.Busy = "\x01\x00\x00\x00\x00\x00\xab\xcd\x00\x12\x00\x00\x00"
@@ -141,7 +142,7 @@ func TestThePastIsBounded(t *testing.T) {
 	read := 0
 	for i := range 3 * mostSamples {
 		o := consensus.Overview{Pool: "p", Slots: i + 1}
-		f.take(&o, nil, time.UnixMilli(int64(i)))
+		f.take(&o, nil, nil, time.UnixMilli(int64(i)))
 		if i%100 == 0 {
 			read += len(f.news(&reader, time.Now()).Samples)
 		}

@@ -8,7 +8,9 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/emptypb"
 )
 
@@ -55,7 +57,7 @@ func connect(socketPath string, s settings) (*grpc.ClientConn, error) {
 	)
 }
 
-// waitReady asks until the server says that it is ready.
+// waitReady asks until the server says that it is ready. One that serves another kind of handler never will.
 func waitReady[R interface{ GetReady() bool }](ctx context.Context,
 	isReady func(context.Context, *emptypb.Empty, ...grpc.CallOption) (R, error),
 ) error {
@@ -63,6 +65,9 @@ func waitReady[R interface{ GetReady() bool }](ctx context.Context,
 		resp, err := isReady(ctx, &emptypb.Empty{}, grpc.WaitForReady(true))
 		if err == nil && resp.GetReady() {
 			return nil
+		}
+		if status.Code(err) == codes.Unimplemented {
+			return fmt.Errorf("server is of another kind: %w", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -16,6 +16,7 @@ import (
 	"text/template"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/meta/wrap"
 	"github.com/numaproj-contrib/numathrottle/internal/proof"
 )
 
@@ -81,7 +82,7 @@ func (p *page) write(file string) error {
 	if err := t.Execute(&out, p); err != nil {
 		return fmt.Errorf("the page's text: %w", err)
 	}
-	if err := os.WriteFile(file, []byte(out.String()), 0o644); err != nil { //nolint:gosec // a document for everyone
+	if err := os.WriteFile(file, []byte(wrap.Markdown(out.String())), 0o644); err != nil { //nolint:gosec // a document for everyone
 		return fmt.Errorf("write the page: %w", err)
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/meta/wrap"
 	"github.com/numaproj-contrib/numathrottle/internal/proof"
 )
 
@@ -213,7 +214,7 @@ func TestThePageIsOfItsTemplate(t *testing.T) {
 	require.NoError(t, err)
 	for paragraph := range strings.SplitSeq(text, "\n\n") {
 		if !strings.Contains(paragraph, "{{") {
-			require.Contains(t, string(page), paragraph)
+			require.Contains(t, string(page), wrap.Markdown(paragraph))
 		}
 	}
 }

@@ -2,6 +2,7 @@ package consensus
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -44,11 +45,23 @@ func SaveQuota(ctx context.Context, s Store, pool, tag string, q *quota.Quota, f
 			return next, len(next.tags) < len(r.Value.tags) || next.other != r.Value.other, nil
 		}
 		if err := next.validate(quota.Quotas{}, 0, 0); err != nil {
-			return next, false, &RequestError{Field: "Quota", Value: err.Error(), Allowed: "a quota within its bounds"}
+			return next, false, outOfBounds(err)
 		}
 		return next, true, fitsQuota(r.Roster, &r.Value, tag, q, force)
 	})
 	return saving(err, "consensus: saving a quota of pool %q: %w", pool)
+}
+
+// outOfBounds is what is wrong with a quota, as a fault of the request: what is allowed is said once where one thing is wrong.
+func outOfBounds(err error) *RequestError {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if ok && len(joined.Unwrap()) == 1 {
+		err = joined.Unwrap()[0]
+	}
+	if f := (*quota.FieldError)(nil); errors.As(err, &f) && err.Error() == f.Error() && f.Allowed != "" {
+		return &RequestError{Field: "Quota", Value: "one of which " + f.Field + " " + f.Problem, Allowed: f.Allowed}
+	}
+	return &RequestError{Field: "Quota", Value: err.Error(), Allowed: "a quota within its bounds"}
 }
 
 // fitsQuota refuses a quota that no live processor would use, and one by which more is reserved than there is.

@@ -1,8 +1,6 @@
 package consensus
 
 import (
-	"encoding/json"
-	"hash/fnv"
 	"slices"
 	"time"
 
@@ -10,7 +8,6 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
 	"github.com/numaproj-contrib/numathrottle/internal/quota"
 	"github.com/numaproj-contrib/numathrottle/internal/sharing"
-
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -64,13 +61,7 @@ func (p *Processor) SetQuotas(q *quota.Quotas) {
 		return
 	}
 	t.configured, t.per = *q, p.ceiling.limit.Per
-	text, err := json.Marshal(t.configured)
-	if err != nil {
-		text = []byte(err.Error()) // quotas can be written
-	}
-	h := fnv.New32a()
-	_, _ = h.Write(text) // never fails
-	t.hash = h.Sum32()
+	t.hash = hashOfQuotas(q)
 	t.load(p.ceiling.docs.Find(quotaDocument))
 	t.apply()
 	t.most = p.rateInForce(0)

@@ -65,7 +65,7 @@ var fields = append([]field{
 	},
 	{
 		Key: "resumedRampUp", Allowed: "`true` or `false`", Default: "`false`",
-		Doc:   "A pool that all processors had left goes on where its ramp was, instead of from `min`",
+		Doc:   "A pool that all pods had left goes on where its ramp was, instead of from `min`",
 		Value: config.Bool(func(c *Config) *bool { return &c.Limit.ResumedRampUp }),
 	},
 	{
@@ -107,19 +107,19 @@ var fields = append([]field{
 	},
 	{
 		Key: "pool", Allowed: "1 to 256 bytes", Default: "`<namespace>/<pipeline>/<vertex>` or `<namespace>/<monovertex>` in a Numaflow pod, else `default`",
-		Doc:   "Processors with the same store and pool share the limit",
+		Doc:   "Pods with the same store and pool share the limit",
 		Value: config.Text(func(c *Config) *string { return &c.Pool }),
 		Range: func(c *Config) bool { return len(c.Pool) <= maxName },
 	},
 	{
 		Key: "id", Allowed: "1 to 256 bytes", Default: "`NUMAFLOW_POD`, else the host name",
-		Doc:   "Names this processor; unique among the live ones of the pool",
+		Doc:   "Names this pod; unique among the live ones of the pool",
 		Value: config.Text(func(c *Config) *string { return &c.ID }),
 		Range: func(c *Config) bool { return len(c.ID) <= maxName },
 	},
 	{
 		Key: "lease", Allowed: "a duration in whole milliseconds, `3s` to `10s`", Default: "`10s`",
-		Doc:   "How long a share is good for without the store; the first processor of a pool settles it",
+		Doc:   "How long a share is good for without the store; the first pod of a pool settles it",
 		Value: config.Duration(func(c *Config) *time.Duration { return &c.Lease }),
 		Range: func(c *Config) bool {
 			return c.Lease == 0 || c.Lease >= consensus.MinLease && c.Lease <= consensus.MaxLease && c.Lease%time.Millisecond == 0
@@ -127,12 +127,12 @@ var fields = append([]field{
 	},
 	{
 		Key: "policy", Allowed: "`fair` or `even`", Default: "`fair`",
-		Doc:   "How the limit is divided: by demand, or the same for every processor",
+		Doc:   "How the limit is divided: by demand, or the same for every pod",
 		Value: config.Choice(func(c *Config) *Policy { return &c.Policy }, PolicyFair, PolicyEven),
 	},
 	{
 		Key: "onStoreLoss", Allowed: "`degrade` or `stop`, with `hard` and `strict` only `stop`", Default: "`degrade`, with `hard` and `strict` `stop`",
-		Doc:   "What a processor does when the store has not answered for a lease: go on with its last share, or grant nothing",
+		Doc:   "What a pod does when the store has not answered for a lease: go on with its last share, or grant nothing",
 		Value: config.Choice(func(c *Config) *StoreLoss { return &c.OnStoreLoss }, StoreLossDegrade, StoreLossStop),
 	},
 	{

@@ -58,7 +58,7 @@ func take(ctx context.Context, length time.Duration, dark bool, out string) erro
 	address := make(chan string, 1)
 	served := make(chan error, 1)
 	go func() {
-		c := console.Config{Store: store, StoreURL: "redis://redis.prod:6379", Listen: "127.0.0.1:0", Logger: quiet}
+		c := console.Config{Store: store, StoreURL: "redis://redis.prod:6379", Quotas: quotas, Listen: "127.0.0.1:0", Logger: quiet}
 		served <- console.Serve(ctx, c, func(addr net.Addr) { address <- "http://" + addr.String() })
 	}()
 	var url string
@@ -69,7 +69,7 @@ func take(ctx context.Context, length time.Duration, dark bool, out string) erro
 	}
 	go look(ctx, url+"/api/pool?name="+shown) // so that there is a past to see
 	return work(ctx, store, length, func() error {
-		return shoot(ctx, binary, url, browser.Size{Width: 1100, Height: 1520, Dark: dark}, out)
+		return shoot(ctx, binary, url, browser.Size{Width: 1100, Height: 1860, Dark: dark}, out)
 	})
 }
 
@@ -110,10 +110,9 @@ func look(ctx context.Context, url string) {
 // work lets four pods share a limit while one of them is busy, then all, then one leaves, and an override is in force. It
 // calls end while they work.
 func work(ctx context.Context, store consensus.Store, length time.Duration, end func() error) error {
-	limit := throttle.Limit{Max: 400}
 	var pods []*pod
 	for i, rate := range []float64{40, 260, 60, 30} {
-		p, err := start(ctx, store, fmt.Sprintf("orders-enrich-%d-%s", i, []string{"k2x9p", "7hq4d", "m8wzt", "c5vbn"}[i]), limit, rate)
+		p, err := start(ctx, store, fmt.Sprintf("orders-enrich-%d-%s", i, []string{"k2x9p", "7hq4d", "m8wzt", "c5vbn"}[i]), rate)
 		if err != nil {
 			return err
 		}
@@ -133,6 +132,9 @@ func work(ctx context.Context, store consensus.Store, length time.Duration, end 
 				Tag: "tenant-7", Until: time.Now().Add(25 * time.Minute), Reason: "their key was revoked", By: "bob@desk",
 			})
 		},
+		func() error {
+			return consensus.SaveQuota(ctx, store, shown, "globex", &throttle.Quota{Reserved: 40, Total: 60}, false)
+		},
 		end,
 	}
 	for _, step := range steps {
@@ -148,6 +150,22 @@ func work(ctx context.Context, store consensus.Store, length time.Duration, end 
 	return nil
 }
 
+// limit is that of the pool, and quotas what its tenants may use of it.
+var (
+	limit  = throttle.Limit{Max: 400}
+	quotas = throttle.Quotas{
+		Tags: map[string]throttle.Quota{
+			"acme":     {Reserved: 120, Budgets: []throttle.Budget{{Amount: 2_000_000, Per: "day"}}},
+			"globex":   {Reserved: 40, Total: 100},
+			"tenant-7": {Total: 3000, Per: time.Minute},
+			"reports":  {Class: "batch"},
+		},
+		Other: throttle.Quota{Total: 20},
+	}
+	// callers are the tags of calls, one after the other; empty: a name without a quota.
+	callers = []string{"acme", "globex", "acme", "reports", "globex", "acme", "tenant-7", "reports", "acme", ""}
+)
+
 // A pod is one processor with callers.
 type pod struct {
 	th    *throttle.Throttle
@@ -156,12 +174,12 @@ type pod struct {
 }
 
 // start starts a pod that would draw so often a second.
-func start(ctx context.Context, store consensus.Store, id string, limit throttle.Limit, rate float64) (*pod, error) {
+func start(ctx context.Context, store consensus.Store, id string, rate float64) (*pod, error) {
 	m, err := consensus.Join(ctx, store, shown, consensus.WithID(id), consensus.WithLogger(quiet), consensus.WithLease(consensus.MinLease))
 	if err != nil {
 		return nil, err
 	}
-	th, err := throttle.New(limit, throttle.WithSharer(m), throttle.OnClose(m.Leave))
+	th, err := throttle.New(limit, throttle.WithSharer(m), throttle.OnClose(m.Leave), throttle.WithQuotas(quotas))
 	if err != nil {
 		return nil, errors.Join(err, m.Leave(ctx))
 	}
@@ -178,10 +196,15 @@ func (p *pod) end() {
 	_ = p.th.Close() // a second time does nothing
 }
 
-// call begins so many calls a second, forty of which may wait at a time.
+// call begins so many calls a second, for one tag after the other; twelve of each may wait at a time.
 func (p *pod) call(ctx context.Context, rate float64) {
-	places := make(chan struct{}, 40)
-	for ctx.Err() == nil {
+	all := map[string]chan struct{}{}
+	for n := 0; ctx.Err() == nil; n++ {
+		tag := callers[n%len(callers)]
+		if all[tag] == nil {
+			all[tag] = make(chan struct{}, 12)
+		}
+		l, places := p.th.ForTag(tag), all[tag]
 		select {
 		case rate = <-p.pace:
 		case <-time.After(time.Duration(float64(time.Second) / rate)):
@@ -192,9 +215,9 @@ func (p *pod) call(ctx context.Context, rate float64) {
 		case places <- struct{}{}:
 			go func() {
 				defer func() { <-places }()
-				_, _ = p.th.Acquire(ctx, 1) // an error says that the pod has ended
+				_, _ = l.Acquire(ctx, 1) // an error says that the pod has ended
 			}()
-		default: // all wait
+		default: // all of this tag wait
 		}
 	}
 }

@@ -49,6 +49,7 @@ func blocks(page, language string) []string {
 var imports = map[string]string{
 	"consensus":    "github.com/numaproj-contrib/numathrottle/pkg/consensus",
 	"errors":       "errors",
+	"handlertest":  "github.com/numaproj-contrib/numathrottle/pkg/handlertest",
 	"http":         "net/http",
 	"httpthrottle": "github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle",
 	"log":          "log",
@@ -95,14 +96,14 @@ func nackAfter(time.Duration) any                        { return nil }
 func deadLetter(string) any                              { return nil }
 `
 
-// Every block of Go in the pages compiles, given what a reader has to bring.
+// Every block of Go in the pages compiles, given what a reader has to bring. Tests in them pass.
 func TestPagesCompile(t *testing.T) {
 	short.Skip(t, "it compiles every block")
 	root, err := os.Getwd()
 	require.NoError(t, err)
 	dir := t.TempDir()
 	overlay := map[string]map[string]string{"Replace": {}}
-	var packages []string
+	var packages, tests []string
 	add := func(pkg, name, text string) {
 		file := filepath.Join(dir, strings.ReplaceAll(pkg, "/", "_")+name)
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
@@ -112,6 +113,11 @@ func TestPagesCompile(t *testing.T) {
 	for _, page := range slices.Sorted(maps.Keys(texts)) {
 		for i, block := range blocks(texts[page], "go") {
 			pkg := fmt.Sprintf("internal/pages/%s%d", strings.ToLower(strings.TrimSuffix(filepath.Base(page), ".md")), i)
+			if strings.Contains(block, "\nfunc Test") {
+				add(pkg, "main_test.go", block)
+				tests = append(tests, "./"+pkg)
+				continue
+			}
 			if strings.HasPrefix(block, "package main\n") { // a whole program brings its imports itself
 				add(pkg, "main.go", block)
 			} else {
@@ -122,6 +128,7 @@ func TestPagesCompile(t *testing.T) {
 		}
 	}
 	require.Greater(t, len(packages), 6)
+	require.NotEmpty(t, tests)
 	encoded, err := json.Marshal(overlay)
 	require.NoError(t, err)
 	overlayFile := filepath.Join(dir, "overlay.json")
@@ -129,6 +136,14 @@ func TestPagesCompile(t *testing.T) {
 
 	out, err := exec.CommandContext(t.Context(), "go", append([]string{"build", "-overlay", overlayFile}, packages...)...).CombinedOutput()
 	require.NoError(t, err, "%s", out)
+	for _, pkg := range tests { // the go command would run a test in its folder, which there is not
+		binary := filepath.Join(dir, "page.test")
+		out, err = exec.CommandContext(t.Context(), "go", "test", "-vet=off", "-overlay", overlayFile, "-c", "-o", binary, pkg).CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		out, err = exec.CommandContext(t.Context(), binary, "-test.v").CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		require.Contains(t, string(out), "--- PASS: Test")
+	}
 }
 
 // program makes a file of a block: declarations as they are, statements within a function.

@@ -1,0 +1,97 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// An askedQuota is what is to become of a tag's quota. What is nil or empty stays as it is.
+type askedQuota struct {
+	Reserved, Total, Burst, Weight *int
+	Class                          string
+	// Force reserves more than the limit.
+	Force bool
+}
+
+// over returns a quota with what is asked for. The period is seconds; 0: it stays.
+func (a *askedQuota) over(q throttle.Quota, per time.Duration) throttle.Quota {
+	for _, f := range []struct {
+		to   *int
+		from *int
+	}{{&q.Reserved, a.Reserved}, {&q.Total, a.Total}, {&q.Burst, a.Burst}, {&q.Weight, a.Weight}} {
+		if f.from != nil {
+			*f.to = *f.from
+		}
+	}
+	if a.Class != "" {
+		q.Class = quota.Class(a.Class)
+	}
+	if per != 0 {
+		q.Per = per
+	}
+	return q
+}
+
+// quota changes the quota of a tag. What is not asked for stays as the last change left it, or else as it is configured.
+func (k *Console) quota(w http.ResponseWriter, r *http.Request, s session) {
+	k.apply(w, r, s, true, func(ctx context.Context, a *asked) error {
+		before, err := k.quotaBefore(ctx, a.Pool, a.Tag)
+		if err != nil {
+			return err
+		}
+		q := a.over(before, seconds(a.PerSeconds))
+		if err := consensus.SaveQuota(ctx, k.c.Store, a.Pool, a.Tag, &q, a.Force); err != nil {
+			return err
+		}
+		k.noteQuota(a, s, "changes")
+		return nil
+	})
+}
+
+// clearQuota ends the change of a tag's quota.
+func (k *Console) clearQuota(w http.ResponseWriter, r *http.Request, s session) {
+	k.apply(w, r, s, true, func(ctx context.Context, a *asked) error {
+		if err := consensus.SaveQuota(ctx, k.c.Store, a.Pool, a.Tag, nil, false); err != nil {
+			return err
+		}
+		k.noteQuota(a, s, "clears")
+		return nil
+	})
+}
+
+// quotaBefore is the quota of a tag as it is now; the zero Quota: the console does not know it.
+func (k *Console) quotaBefore(ctx context.Context, pool, tag string) (throttle.Quota, error) {
+	o, err := consensus.LoadOverview(ctx, k.c.Store, pool)
+	if err != nil {
+		return throttle.Quota{}, err
+	}
+	changes, err := consensus.LoadQuotas(ctx, k.c.Store, pool)
+	if err != nil {
+		return throttle.Quota{}, err
+	}
+	source := quotaSource{configured: k.c.Quotas, changes: changes}
+	t := newQuotaTable(&o, &source, time.Now())
+	q := source.inForce(t != nil && t.Known)
+	if tag == "" {
+		return q.Other, nil
+	}
+	name, own := q.Find(tag) // a pattern's is a tag's own
+	if name == "" {
+		return throttle.Quota{}, nil
+	}
+	return own, nil
+}
+
+// noteQuota shows who changes a quota, and why: the document has no room for either.
+func (k *Console) noteQuota(a *asked, s session, does string) {
+	r := tagRow{ID: idOther}
+	if a.Tag != "" {
+		r.named(a.Tag)
+	}
+	k.hub.note(a.Pool, event{time.Now().UnixMilli(), "quota", s.by + " " + does + " the quota of " + r.text() + ": " + a.Reason})
+}

@@ -1,0 +1,299 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// mostTags is how many tags of a pool are shown.
+const mostTags = 100
+
+// A quotaTable is what the tags of a pool may use of its limit, and what they ask for. Rates are in tokens per second.
+type quotaTable struct {
+	// Reserved is what all tags have reserved together, of Limit.
+	Reserved float64 `json:"reserved"`
+	Limit    float64 `json:"limit"`
+	// Known says that the console is configured with the quotas that the processors have. Without, it knows those alone that
+	// were changed, and works out no target.
+	Known bool     `json:"known"`
+	Tags  []tagRow `json:"tags"`
+	// More is how many tags are not shown.
+	More int `json:"more"`
+	// Failure is what could not be read; empty: all was.
+	Failure string `json:"failure"`
+}
+
+// A tagRow is one tag, or all tags together that go by a pattern. What is nil is not known.
+type tagRow struct {
+	// ID tells a row from all others, and Tag is the name that a change goes by: empty for all other tags, and nil where it has none.
+	ID  string  `json:"id"`
+	Tag *string `json:"tag"`
+	// Name is what is shown.
+	Name       string   `json:"name"`
+	Pattern    bool     `json:"pattern"`
+	Demand     float64  `json:"demand"`
+	Used       float64  `json:"used"` // of the demand
+	Target     *float64 `json:"target"`
+	By         string   `json:"by"`
+	Processors int      `json:"processors"`
+	// Quota is what it goes by, and Changed says that somebody has changed it while the pool runs.
+	Quota   *quotaInForce `json:"quota"`
+	Changed bool          `json:"changed"`
+	Budgets []budgetRow   `json:"budgets"`
+}
+
+// A quotaInForce is a quota with its defaults filled in. Per is in seconds.
+type quotaInForce struct {
+	Reserved     int     `json:"reserved"`
+	Total        int     `json:"total"`
+	Burst        int     `json:"burst"`
+	Per          float64 `json:"per"`
+	Weight       int     `json:"weight"`
+	Class        string  `json:"class"`
+	Hard         bool    `json:"hard"`
+	Shadow       bool    `json:"shadow"`
+	ReservedText string  `json:"reservedText"` // empty: nothing
+	TotalText    string  `json:"totalText"`    // empty: none
+}
+
+// A budgetRow is what is spent of one budget in the present window.
+type budgetRow struct {
+	Per    string `json:"per"`    // empty: of a budget that the console does not know
+	Spent  int64  `json:"spent"`  // 0 also when the store has no window yet
+	Amount int64  `json:"amount"` // 0: not known
+	Ends   int64  `json:"ends"`   // Unix time in milliseconds
+	start  int64
+}
+
+// A quotaSource is what a table is made of.
+type quotaSource struct {
+	configured throttle.Quotas // of the console
+	changes    consensus.QuotaChanges
+	spent      []consensus.TagSpent
+}
+
+// newQuotaTable returns the table of a pool at now; nil when no processor has quotas.
+func newQuotaTable(o *consensus.Overview, s *quotaSource, now time.Time) *quotaTable {
+	t := &quotaTable{Tags: []tagRow{}}
+	roster, have := make([]consensus.RosterRow, len(o.Processors)), false
+	for i := range o.Processors {
+		row := &o.Processors[i]
+		roster[i] = row.RosterRow
+		if rate, ok := consensus.ReservedRate(row.RosterRow); ok {
+			have, t.Reserved = true, max(t.Reserved, rate)
+			t.Known = t.Known || consensus.QuotaHash(row.RosterRow) == consensus.QuotaHashOf(s.configured, row.Per)
+		}
+	}
+	if !have {
+		return nil
+	}
+	if o.Per > 0 {
+		t.Limit = float64(o.Max) / o.Per.Seconds()
+	}
+	q := s.inForce(t.Known).WithDefaults(o.Per)
+	rows := map[string]*tagRow{}
+	for _, u := range consensus.PlanTags(roster, q, t.Limit) {
+		r := newTagRow(&u, t.Known)
+		rows[r.ID] = &r
+	}
+	s.addQuotas(rows, &q, t.Known, now)
+	for i := range s.spent {
+		addSpent(rows, &s.spent[i], now)
+	}
+	for _, r := range rows {
+		t.Tags = append(t.Tags, *r)
+	}
+	slices.SortFunc(t.Tags, func(a, b tagRow) int { return cmp.Or(cmp.Compare(b.Demand, a.Demand), cmp.Compare(a.ID, b.ID)) })
+	if t.More = max(0, len(t.Tags)-mostTags); t.More > 0 {
+		t.Tags = t.Tags[:mostTags]
+	}
+	return t
+}
+
+// inForce are the quotas that the console knows to be in force.
+func (s *quotaSource) inForce(known bool) throttle.Quotas {
+	var q throttle.Quotas
+	if known {
+		q = s.configured
+	}
+	if q.Tags = maps.Clone(q.Tags); q.Tags == nil {
+		q.Tags = map[string]throttle.Quota{}
+	}
+	maps.Copy(q.Tags, s.changes.Tags)
+	if s.changes.Other != nil {
+		q.Other = *s.changes.Other
+	}
+	return q
+}
+
+// Kinds of rows, by the beginning of their IDs.
+const (
+	idOther   = "other"
+	idUnnamed = "unnamed"
+	idTag     = "tag "
+	idPattern = "pattern "
+	idHash    = "hash "
+)
+
+func newTagRow(u *consensus.TagUse, known bool) tagRow {
+	r := tagRow{Demand: u.Demand, Used: u.Used, Processors: u.Processors, Budgets: []budgetRow{}}
+	switch {
+	case u.Unnamed:
+		r.ID, r.Name = idUnnamed, "not told by name"
+	case u.Pattern:
+		r.ID, r.Name, r.Pattern = idPattern+u.Tag, u.Tag, true
+	case u.Tag != "":
+		r.named(u.Tag)
+	case u.Key == 0:
+		r.other()
+	default:
+		hash := fmt.Sprintf("%010x", u.Key)
+		r.ID, r.Name = idHash+hash, "#"+hash
+	}
+	if known && u.By != "" {
+		r.Target, r.By = &u.Target, u.By
+	}
+	return r
+}
+
+func (r *tagRow) named(tag string) { r.ID, r.Name, r.Tag = idTag+tag, tag, &tag }
+
+func (r *tagRow) other() { r.ID, r.Name, r.Tag = idOther, "all others", new(string) }
+
+// addQuotas adds what tags go by, and tags that ask for nothing.
+func (s *quotaSource) addQuotas(rows map[string]*tagRow, q *throttle.Quotas, known bool, now time.Time) {
+	row := func(named func(r *tagRow)) *tagRow {
+		r := &tagRow{Budgets: []budgetRow{}}
+		named(r)
+		if rows[r.ID] == nil {
+			rows[r.ID] = r
+		}
+		return rows[r.ID]
+	}
+	for tag, own := range q.Tags {
+		r := row(func(r *tagRow) { r.named(tag) })
+		r.goesBy(&own, now)
+		_, r.Changed = s.changes.Tags[tag]
+	}
+	for i := range q.Match {
+		if r := rows[idPattern+q.Match[i].Tag]; r != nil {
+			r.goesBy(&q.Match[i].Quota, now) // each tag of it by itself
+			r.Budgets = []budgetRow{}
+		}
+	}
+	if known || s.changes.Other != nil {
+		r := row((*tagRow).other)
+		r.goesBy(&q.Other, now)
+		r.Changed = s.changes.Other != nil
+	}
+}
+
+// goesBy sets the quota of a row, and its budgets, of which nothing is known to be spent yet.
+func (r *tagRow) goesBy(q *throttle.Quota, now time.Time) {
+	r.Quota = &quotaInForce{
+		Reserved: q.Reserved, Total: q.Total, Burst: q.Burst, Per: q.Per.Seconds(), Weight: q.Weight, Class: string(q.Class), Hard: q.Hard, Shadow: q.Shadow,
+	}
+	if q.Reserved > 0 {
+		r.Quota.ReservedText = (&consensus.Setting{Max: q.Reserved, Per: q.Per}).String()
+	}
+	if q.Total > 0 {
+		r.Quota.TotalText = (&consensus.Setting{Max: q.Total, Per: q.Per, Hard: q.Hard}).String()
+	}
+	if r.By == "demand" && !r.Pattern && q.Total > 0 && r.Target != nil && *r.Target <= 1.01*r.Demand {
+		r.By = "total" // a processor tells no demand above it
+	}
+	for _, b := range q.Budgets {
+		start, end := b.Window(now)
+		r.Budgets = append(r.Budgets, budgetRow{Per: string(b.Per), Amount: b.Amount, Ends: millis(end), start: millis(start)})
+	}
+}
+
+// addSpent adds what a tag has spent of windows that have not ended.
+func addSpent(rows map[string]*tagRow, s *consensus.TagSpent, now time.Time) {
+	r := &tagRow{Budgets: []budgetRow{}}
+	switch {
+	case s.Unnamed:
+		hash := fmt.Sprintf("%010x", s.Key>>24) // as processors tell it
+		r.ID, r.Name = idHash+hash, "#"+hash
+	case s.Tag == "":
+		r.other()
+	default:
+		r.named(s.Tag)
+	}
+	for _, w := range s.Windows {
+		if !w.End.After(now) {
+			continue
+		}
+		if rows[r.ID] == nil {
+			rows[r.ID] = r
+		}
+		rows[r.ID].spent(w)
+	}
+}
+
+// spent notes what is spent of the budgets that a window is of: those that begin with it. It may be of none that is known.
+func (r *tagRow) spent(w consensus.SpentWindow) {
+	found := false
+	for i := range r.Budgets {
+		if b := &r.Budgets[i]; b.start == millis(w.Start) {
+			b.Spent, found = w.Tokens, true
+		}
+	}
+	if !found {
+		r.Budgets = append(r.Budgets, budgetRow{Spent: w.Tokens, Ends: millis(w.End)})
+	}
+}
+
+// quotaDocument is the name of the document of changed quotas.
+const quotaDocument = "quota"
+
+// quotas returns the table of a pool. It asks the store for what the overview does not tell, and no more often than it must.
+func (h *hub) quotas(ctx context.Context, f *feed, o *consensus.Overview, now time.Time) *quotaTable {
+	f.asking.Lock()
+	defer f.asking.Unlock()
+	s := &f.quotas
+	s.configured = h.configured
+	if newQuotaTable(o, s, now) == nil {
+		return nil
+	}
+	var errs []error
+	switch v := versionOf(o.Documents); {
+	case v == 0:
+		s.changes = consensus.QuotaChanges{}
+	case v != s.changes.Version:
+		changes, err := consensus.LoadQuotas(ctx, h.store, o.Pool)
+		if errs = append(errs, err); err == nil {
+			s.changes = changes
+		}
+	}
+	if now.Sub(f.spentAsked) >= 3*h.every {
+		spent, err := consensus.LoadSpent(ctx, h.store, o.Pool, slices.Collect(maps.Keys(s.inForce(true).Tags)))
+		if errors.Is(err, driver.ErrNoTills) {
+			err = nil // then there are no budgets
+		}
+		s.spent, f.spentFailed, f.spentAsked = spent, err, now
+	}
+	t := newQuotaTable(o, s, now)
+	if err := errors.Join(append(errs, f.spentFailed)...); err != nil {
+		t.Failure = storeText(err)
+	}
+	return t
+}
+
+func versionOf(documents []driver.Document) consensus.Version {
+	for i := range documents {
+		if documents[i].Name == quotaDocument {
+			return documents[i].Version
+		}
+	}
+	return 0
+}

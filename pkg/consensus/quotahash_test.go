@@ -1,0 +1,29 @@
+package consensus_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// Who has the quotas of a processor, with defaults or without, comes to the hash that the processor tells.
+func TestQuotaHashOf(t *testing.T) {
+	q := throttle.Quotas{Tags: map[string]throttle.Quota{"acme": {Reserved: 30}}, Match: []throttle.QuotaPattern{{Tag: "free/*"}}}
+	limit := throttle.Limit{Max: 100, Per: time.Minute}
+	p := consensus.NewProcessor(consensus.ProcessorConfig{Pool: "p", ID: "a"}, "1")
+	p.SetLimit(limit.CeilingConfig())
+	full := q.WithDefaults(limit.Per)
+	p.SetQuotas(&full)
+	p.ReportTags(0, nil)
+	told := consensus.QuotaHash(consensus.RosterRow{Busy: p.Request(0, 1, consensus.Whole).Busy})
+	require.NotEmpty(t, told)
+	require.Equal(t, told, consensus.QuotaHashOf(q, limit.Per))
+	require.Equal(t, told, consensus.QuotaHashOf(full, limit.Per))
+	require.NotEqual(t, told, consensus.QuotaHashOf(q, time.Second), "of another period")
+	q.Other.Total = 5
+	require.NotEqual(t, told, consensus.QuotaHashOf(q, limit.Per))
+}
