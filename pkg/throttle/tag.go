@@ -20,6 +20,8 @@ type tag struct {
 
 	// Totals in tokens: granted less given back, refused, and waited for at present.
 	used, refused, waiting atomic.Int64
+	// held is how many of those refused were so for a pause of a tag, which is no demand: they would be refused whatever the tag may use.
+	held atomic.Int64
 	// holds tells whether a draw can lack tokens of the tag. It is set with the lock.
 	holds atomic.Bool
 	// largest is the most that one draw can ever take. It is set with the lock.

@@ -90,6 +90,20 @@ func (l *tagView) paused() (worst Paused, held bool) {
 	return worst, held
 }
 
+// pauseOf returns the pause of this tag that goes on.
+func (s *tagSet) pauseOf(name string) (p Paused, held bool) {
+	list := s.pauses.Load()
+	if list == nil {
+		return p, false
+	}
+	now := s.t.gate.Present()
+	i := slices.IndexFunc(*list, func(p Paused) bool { return p.Tag == name && (p.Until.IsZero() || p.Until.After(now)) })
+	if i < 0 {
+		return p, false
+	}
+	return (*list)[i], true
+}
+
 // pauseLeft is how long the limiter's tags are paused yet; known is false when that is until somebody resumes.
 func (l *tagView) pauseLeft() (d time.Duration, known bool) {
 	p, held := l.paused()
@@ -180,7 +194,7 @@ func (l pauseChild) UndrawFor(*waiter, Permit) {}
 
 func (l pauseChild) Drawn(w *waiter) { l.Leave(w) }
 
-func (l pauseChild) NoteRefused(n int) { l.noteRefused(n) }
+func (l pauseChild) NoteRefused(n int) { l.noteHeld(n) }
 
 func (l pauseChild) CountWait(r Reason)    { l.t.gate.Waits.CountWait(r) }
 func (l pauseChild) CountRefusal(r Reason) { l.t.gate.Waits.CountRefusal(r) }

@@ -82,7 +82,8 @@ func (p *tagPlan) look(now int64, tags []*tag) (active bool) {
 	wall := p.set.t.gate.Present()
 	for _, g := range tags {
 		last := &g.sampled
-		used, refused, waiting := g.used.Load(), g.refused.Load(), g.waiting.Load()
+		used := g.used.Load()
+		refused, waiting := g.lacked()
 		since, spent := time.Duration(now-last.at), used-last.used
 		last.idle++
 		if used != last.used || refused != last.refused || waiting > 0 {
@@ -130,7 +131,8 @@ func (p *tagPlan) divide(now int64, tags []*tag) {
 		if limiting > 0 {
 			terms[i].Limiting = limiting
 		}
-		demands[i] = g.sampled.demand(g.waiting.Load())
+		_, waiting := g.lacked()
+		demands[i] = g.sampled.demand(waiting)
 		row.Busy = append(row.Busy, fairtags.Busy{Key: terms[i].Key, Rate: demands[i]})
 	}
 	plan := fairtags.Divide(limit, terms, []fairtags.Row{row}, 0)

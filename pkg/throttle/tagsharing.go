@@ -26,8 +26,9 @@ func (t rateHolder) ReportTags(keep time.Duration) []TagReport {
 func (g *tag) report(now int64, keep time.Duration) (r TagReport, told bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	refused, waiting := g.lacked()
 	r = TagReport{
-		Tag: g.name, Anew: g.anew, Used: g.used.Load(), Refused: g.refused.Load(), Waiting: g.waiting.Load(),
+		Tag: g.name, Anew: g.anew, Used: g.used.Load(), Refused: refused, Waiting: waiting,
 		Limiting: g.limiting(now, keep), // by the end of the next interval
 	}
 	r.Held = r.Limiting > 0 && g.slow.pressed

@@ -243,7 +243,7 @@ func (l *tagView) refused(n int, now int64, why Reason) {
 		l.noteRefused(n)
 		t.noteShort(now)
 	case why == ReasonPause:
-		l.noteRefused(n)
+		l.noteHeld(n)
 	default:
 		l.noteRefused(n)
 		t.lacks(n)
@@ -273,6 +273,24 @@ func (l *tagView) noteRefused(n int) {
 	for _, g := range l.tags {
 		g.refused.Add(int64(n))
 	}
+}
+
+// noteHeld is noteRefused for a pause of one of the tags.
+func (l *tagView) noteHeld(n int) {
+	for _, g := range l.tags {
+		g.held.Add(int64(n))
+	}
+	l.noteRefused(n)
+}
+
+// lacked is what the tag was refused and waits for because there was not enough. A tag that is paused asks for nothing: who waits for
+// the end of the pause would keep a part of the limit from those that can use it.
+func (g *tag) lacked() (refused, waiting int64) {
+	refused = g.refused.Load() - g.held.Load()
+	if _, paused := g.t.tags.pauseOf(g.name); paused {
+		return refused, 0
+	}
+	return refused, g.waiting.Load()
 }
 
 // waits notes that n more tokens are waited for. The nil limiter counts nothing.
