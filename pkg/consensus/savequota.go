@@ -80,8 +80,12 @@ func fitsQuota(roster []RosterRow, before *quotaChanges, tag string, q *quota.Qu
 		most, per := perSecond(n.limit.Max, n.limit.Per), n.limit.Per
 		reserved := told.promised - before.reserves(tag, per) + reservedRate(q, per)
 		if reserved > most*(1+0x1p-10) { // as exact as it was told
+			text := "%.6g tokens per second by all tags together"
+			if !before.changes(tag) {
+				text += ", what is configured for this one included"
+			}
 			return &RequestError{
-				Field: "Reserved", Value: fmt.Sprintf("%.6g tokens per second by all tags together", reserved),
+				Field: "Reserved", Value: fmt.Sprintf(text, reserved),
 				Allowed: fmt.Sprintf("at most %.6g, the limit of processor %q, unless it is forced", most, roster[i].ID),
 			}
 		}
@@ -90,6 +94,15 @@ func fitsQuota(roster []RosterRow, before *quotaChanges, tag string, q *quota.Qu
 		return &RequestError{Field: "Quota", Value: fmt.Sprintf("for tag %q", tag), Allowed: "none, for no live processor of the pool has quotas"}
 	}
 	return nil
+}
+
+// changes tells whether the quota of a tag is among the changes.
+func (c quotaChanges) changes(tag string) bool {
+	if tag == "" {
+		return c.other != nil
+	}
+	_, has := c.tags[tag]
+	return has
 }
 
 // reserves is what the changes reserve for a tag, in tokens per second.
