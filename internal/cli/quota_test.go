@@ -99,7 +99,7 @@ func TestQuotaFaults(t *testing.T) {
 			"set acme --class=":      "numathrottle quota set: --class is empty, allowed: interactive or batch",
 			"set acme --class=low":   `quotas.tags.acme.class is "low", allowed: interactive or batch`,
 			"set acme --budgets=x":   "numathrottle quota set: --budgets is a single value, allowed: a list",
-			"set acme --reserved=99": "tokens per second by all tags together, allowed: at most 100, the limit of processor \"a\", unless it is forced",
+			"set acme --reserved=99": "tokens per second by all tags together, what is configured for this one included, allowed: at most 100, the limit of processor \"a\", unless it is forced",
 			"set a b --total=1":      `numathrottle quota set: "b" is one argument too many, allowed: one TAG`,
 			"get a --other":          `numathrottle quota get: --other is set, and so is the tag "a", allowed: one of them`,
 			"set acme --nonsense=1":  "numathrottle quota set: --nonsense is no flag",
