@@ -23,6 +23,8 @@ type tagBackoff struct {
 	era    int // of tagBlame, in which blame was counted
 	// pressed: before the last step callers lacked tokens because of it.
 	pressed bool
+	// gone: the tag is known no more, and never slow. Limiters of it may be in use yet.
+	gone bool
 }
 
 // A tagBlame is what a Throttle knows of refused calls that are no tag's business alone yet. The Throttle's lock guards it.
@@ -161,6 +163,9 @@ func (s *tagSet) judge(now int64, calls backoff.Totals, fresh func(start) bool, 
 // cut makes a step after a refusal of a call of the tag, and tells whether it was cut. The tag's lock is held.
 func (g *tag) cut(now int64) (cut bool) {
 	b, c := g.slow, g.singleConfig()
+	if b.gone {
+		return false
+	}
 	if cut = b.single.Refuse(c, now/1000); cut {
 		b.from = g.t.startAt(now)
 	}
