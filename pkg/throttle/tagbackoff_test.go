@@ -351,6 +351,7 @@ func TestATagThatIsGoneIsNotSlow(t *testing.T) {
 			p, ok := l.TryAcquire(1)
 			require.True(t, ok)
 			p.Report(Refused)
+			time.Sleep(10 * time.Millisecond)
 		}
 	})
 }
