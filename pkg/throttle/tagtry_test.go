@@ -182,9 +182,9 @@ func TestNothingIsKeptForWhatNeverFits(t *testing.T) {
 
 // shortTwice is a Throttle with a caller of hog that was woken for the next token when quiet became short of three: it looks, has to leave the
 // token, and is woken by nobody else.
-func shortTwice(t *testing.T, ctx context.Context, limit Limit) (th *Throttle, granted *atomic.Int64) {
+func shortTwice(ctx context.Context, t *testing.T, limit Limit) (th *Throttle, granted *atomic.Int64) {
 	t.Helper()
-	th, err := New(limit, WithQuotas(tagsOf(map[string]Quota{"quiet": {Weight: 2}, "hog": {}, "paused": {}})))
+	th, err := New(limit, WithQuotas(tagsOf(map[string]Quota{"quiet": {Reserved: 2, Per: time.Second}, "hog": {}, "paused": {}})))
 	require.NoError(t, err)
 	th.gate.SetPauses([]Paused{{Tag: "paused", Until: time.Now().Add(time.Hour)}}) // so that callers wait by attempts
 	granted = &atomic.Int64{}
@@ -197,7 +197,7 @@ func shortTwice(t *testing.T, ctx context.Context, limit Limit) (th *Throttle, g
 		}
 	}()
 	quiet := viewOf(th.ForTag("quiet")).first()
-	time.Sleep(20 * time.Second)
+	time.Sleep(1500 * time.Millisecond)
 	for woken := false; !woken; {
 		th.gate.Lock()
 		wait, ok := th.bucket.Law().Wait(th.bucket.Units(1) - th.bucket.Level(th.gate.Now()))
@@ -221,13 +221,13 @@ func TestWhoLeavesTokensIsServedInTheEnd(t *testing.T) {
 		limit Limit
 		after time.Duration
 	}{
-		"there is more":   {Limit{Max: 10, Burst: 5}, 400 * time.Millisecond},
-		"nothing is kept": {Limit{Max: 1, Per: 10 * time.Second, Burst: 10}, 1100 * time.Millisecond},
+		"there is more":   {Limit{Max: 10, Burst: 5}, 2 * time.Second},
+		"nothing is kept": {Limit{Max: 20, Per: 10 * time.Second, Burst: 5}, 1100 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
-				th, granted := shortTwice(t, ctx, c.limit)
+				th, granted := shortTwice(ctx, t, c.limit)
 				before := granted.Load()
 				time.Sleep(c.after)
 				require.Greater(t, granted.Load(), before)
