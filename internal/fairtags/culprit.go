@@ -14,7 +14,7 @@ const (
 	// soleFor is the culprit, if they are soleCalls or more.
 	sole      = 0.95
 	soleFor   = time.Second
-	soleCalls = 3
+	soleCalls = 6
 	// chance is how many times what chance makes of it a lead must be.
 	chance = 3
 )

@@ -9,7 +9,7 @@ import (
 // what it earns in a tenth of a second, or the largest draw that was asked for. The zero bound is none.
 type bound struct {
 	rate    float64 // tokens per second; 0: there is none
-	level   float64 // below 0 after draws that did not ask
+	level   float64 // below 0 after draws that did not ask, and for what was used above what was drawn
 	at      int64
 	largest int64
 	pressed bool
@@ -35,8 +35,7 @@ func (b *bound) set(now int64, rate float64) {
 }
 
 func (b *bound) settle(now int64) {
-	room := max(b.rate*boundRoom, float64(b.largest), 1)
-	b.level = min(b.level+b.rate*time.Duration(max(now-b.at, 0)).Seconds(), room)
+	b.level = min(b.level+b.rate*time.Duration(max(now-b.at, 0)).Seconds(), b.room())
 	b.at = max(b.at, now)
 }
 
@@ -63,8 +62,20 @@ func (b *bound) left(now int64) int64 {
 	return int64(max(math.Floor(b.level+whole), 0))
 }
 
-// take takes n tokens, which may make debt; below 0 gives back.
+// room is how much is saved up.
+func (b *bound) room() float64 { return max(b.rate*boundRoom, float64(b.largest), 1) }
+
+// take takes n tokens. Those that did not ask, for they had waited for something else when the bound came, make no more debt
+// than can be saved up: there may be any number of them, and nobody else of the tag would get anything until that is earned.
 func (b *bound) take(now, n int64) {
+	if b.rate > 0 {
+		b.settle(now)
+		b.level = max(b.level-float64(n), min(b.level, -b.room()))
+	}
+}
+
+// owe takes n tokens that were used, which may make any debt; below 0 gives back.
+func (b *bound) owe(now, n int64) {
 	if b.rate > 0 {
 		b.settle(now)
 		b.level -= float64(n)

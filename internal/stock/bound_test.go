@@ -105,3 +105,25 @@ func TestBoundKnowsWhomItHeldBack(t *testing.T) {
 	require.True(t, s.Pressed(0, 1), "somebody waits")
 	require.False(t, s.Pressed(second, 1))
 }
+
+// Draws that did not ask make no more debt than can be saved up; what was used above a draw makes any.
+func TestDrawsThatDidNotAskMakeLittleDebt(t *testing.T) {
+	s := local(quota.Quota{})
+	s.SetBound(0, 20)
+	var last *Draw
+	for range 1000 {
+		d, ok := s.Take(0, 1)
+		require.True(t, ok)
+		last = d
+	}
+	wait, _, _ := s.Due(0, 1)
+	require.Equal(t, 150*time.Millisecond, wait)
+	s.Return(0, last, 1)
+	wait, _, _ = s.Due(0, 1)
+	require.Equal(t, 100*time.Millisecond, wait)
+	s.Owe(0, 1000)
+	_, ok := s.Take(0, 1)
+	require.True(t, ok)
+	wait, _, _ = s.Due(0, 1)
+	require.Equal(t, 50*time.Second+100*time.Millisecond, wait, "what is owed stays")
+}

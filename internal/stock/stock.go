@@ -221,7 +221,7 @@ func (s *Stock) Return(now int64, d *Draw, n int64) {
 	if n <= 0 {
 		return
 	}
-	s.bound.take(now, -n)
+	s.bound.owe(now, -n)
 	if !d.counted {
 		return
 	}
@@ -247,7 +247,7 @@ func (s *Stock) Owe(now, n int64) {
 	if n <= 0 {
 		return
 	}
-	s.bound.take(now, n)
+	s.bound.owe(now, n)
 	if !s.needed {
 		return
 	}

@@ -139,8 +139,11 @@ func (t rateChild) DueFor(w *waiter) (time.Duration, bool) {
 	if !t.fits(w.Units) {
 		return 0, false
 	}
-	now := t.gate.Now()
-	return t.dueWith(now, t.queue.Before(w)+w.Least, t.kept(now, w))
+	now, n := t.gate.Now(), t.queue.Before(w)+w.Least
+	if stay := t.kept(now, w); stay > 0 {
+		return t.dueWith(now, n, stay)
+	}
+	return t.due(now, n)
 }
 
 func (t rateChild) Earns(n int) time.Duration {
@@ -185,6 +188,7 @@ func (t rateChild) Stand(w *waiter) {
 	case !w.Queued():
 		t.queue.Insert(w)
 	case !t.queue.Move(w):
+		t.rearm(now, w)
 		return
 	}
 	if t.queue.First == w && t.queue.Clock == nil { // perhaps it asks for less than was collected

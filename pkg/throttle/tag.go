@@ -124,36 +124,70 @@ type shortage struct {
 	n     atomic.Int64 // tokens
 }
 
-// lackFor is how long a shortage counts after the last refusal.
-const lackFor = int64(time.Second)
+const (
+	// lackFor is how long a shortage counts after the last refusal.
+	lackFor = int64(time.Second)
+	// maxShort is how many tags can be short at once. Of more, some get what others leave.
+	maxShort = 16
+)
+
+// A shortages is the tags that are short at present. It has no lock: draws that take none write it, so what it says may change at any
+// moment, whoever looks.
+type shortages struct {
+	list [maxShort]shortage
+	// until is when the last one is over, at the latest.
+	until atomic.Int64
+}
+
+// any tells whether a tag can be short at a time.
+func (s *shortages) any(now int64) bool { return s.until.Load() > now }
+
+// at returns the tag of a place that is short now, and how many tokens it wants; nil: there is none.
+func (s *shortages) at(i int, now int64) (g *tag, n int64) {
+	if p := &s.list[i]; p.until.Load() > now {
+		return p.by.Load(), p.n.Load()
+	}
+	return nil, 0
+}
 
 // lacks notes that g, which keeps to its rate, was refused n tokens, or would be if others left none.
-func (s *tagSet) lacks(g *tag, n int, now int64) {
-	i := 1
-	if first := s.short[0].by.Load(); first == g || s.short[0].until.Load() <= now {
-		i = 0
+func (s *shortages) lacks(g *tag, n int, now int64) {
+	place := &s.list[maxShort-1]
+	for i := len(s.list) - 1; i >= 0; i-- {
+		p := &s.list[i]
+		if p.by.Load() == g {
+			place = p
+			break
+		}
+		if p.until.Load() <= now {
+			place = p
+		}
 	}
-	s.short[i].by.Store(g)
-	s.short[i].n.Store(int64(n))
-	s.short[i].until.Store(now + lackFor)
+	place.by.Store(g)
+	place.n.Store(int64(n))
+	place.until.Store(now + lackFor)
+	if s.until.Load() < now+lackFor {
+		s.until.Store(now + lackFor)
+	}
 }
 
 // sated takes back what lacks has noted: g is above its rate.
-func (s *tagSet) sated(g *tag) {
-	for i := range s.short {
-		if s.short[i].by.Load() == g {
-			s.short[i].until.Store(0)
+func (s *shortages) sated(g *tag) {
+	for i := range s.list {
+		if s.list[i].by.Load() == g {
+			s.list[i].until.Store(0)
 		}
 	}
 }
 
-// shortOther returns a tag other than g that lacks tokens; nil: there is none.
-func (s *tagSet) shortOther(g *tag, now int64) *tag {
-	for i := range s.short {
-		if s.short[i].until.Load() > now {
-			if other := s.short[i].by.Load(); other != g {
-				return other
-			}
+// other returns a tag other than g that lacks tokens; nil: there is none.
+func (s *shortages) other(g *tag, now int64) *tag {
+	if !s.any(now) {
+		return nil
+	}
+	for i := range s.list {
+		if other, _ := s.at(i, now); other != nil && other != g {
+			return other
 		}
 	}
 	return nil
@@ -161,19 +195,35 @@ func (s *tagSet) shortOther(g *tag, now int64) *tag {
 
 // kept is how many units of the bucket a waiter leaves there for tags whose draws do not wait. Who waits would take every token as
 // it comes, and a tag that asks now and then would find none, although it keeps to its rate. It costs nobody anything but
-// the time in which these tokens come, once. A bucket that holds no more than the waiter asks for has no room for that. The lock
-// is held.
+// the time in which these tokens come, once. A bucket that holds no more than the waiter asks for has no room for that, and
+// for a draw that it never holds nothing is kept. Nor does one of these tags leave anything to the others: what it takes now comes back
+// before they can have taken all of theirs. It may be another number the next time. The lock is held.
 func (t *Throttle) kept(now int64, w *waiter) (units int64) {
-	if t.tags == nil || t.issuing() {
+	if t.tags == nil || t.issuing() || !t.tags.short.any(now) {
 		return 0
 	}
-	for i := range t.tags.short {
-		s := &t.tags.short[i]
-		if g := s.by.Load(); g != nil && s.until.Load() > now && w.Lane != &g.lane {
-			units += t.bucket.Units(int(s.n.Load()))
+	capacity := t.bucket.Law().Capacity
+	for i := range maxShort {
+		g, n := t.tags.short.at(i, now)
+		switch {
+		case g == nil:
+			continue
+		case w.Lane != &g.lane:
+		case w.Queued():
+			continue
+		case int64(w.Least) <= n:
+			return 0
+		}
+		if of := t.bucket.Units(int(min(n, int64(t.bucket.Largest)))); of <= capacity && n <= int64(t.bucket.Largest) {
+			units += of
 		}
 	}
-	return max(min(units, t.bucket.Law().Capacity-w.Units), 0)
+	return max(min(units, capacity-w.Units), 0)
+}
+
+// keptFor is how long anything can be kept yet.
+func (t *Throttle) keptFor(now int64) time.Duration {
+	return time.Duration(max(t.tags.short.until.Load()-now, 1))
 }
 
 // isNext tells whether it is w's turn: nobody stands before it, or it comes now and asks for what is kept for its tag. So nobody who waits
@@ -182,13 +232,12 @@ func (t *Throttle) isNext(now int64, w *waiter) bool {
 	if t.queue.IsNext(w) {
 		return true
 	}
-	if t.tags == nil || w.Queued() || w.Lane == nil {
+	if t.tags == nil || w.Queued() || w.Lane == nil || t.issuing() || !t.tags.short.any(now) {
 		return false
 	}
-	for i := range t.tags.short {
-		s := &t.tags.short[i]
-		if g := s.by.Load(); g != nil && &g.lane == w.Lane && s.until.Load() > now {
-			return int64(w.Least) <= s.n.Load()
+	for i := range maxShort {
+		if g, n := t.tags.short.at(i, now); g != nil && &g.lane == w.Lane {
+			return int64(w.Least) <= n
 		}
 	}
 	return false

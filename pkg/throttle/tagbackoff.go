@@ -26,6 +26,8 @@ type tagBackoff struct {
 	pressed bool
 	held    int64
 	stepped int64 // when the last step was made
+	// gone: the tag is known no more, and never slow. Limiters of it may be in use yet.
+	gone bool
 }
 
 // A tagBlame is what a Throttle knows of refused calls that are no tag's business alone yet. The Throttle's lock guards it.
@@ -171,6 +173,9 @@ func (g *tag) cut(now int64) (cut bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	b, c := g.slow, g.singleConfig()
+	if b.gone {
+		return false
+	}
 	if cut = b.single.Refuse(c, now/1000); cut {
 		b.from, b.held, b.stepped = g.t.startAt(now), now, now
 	}

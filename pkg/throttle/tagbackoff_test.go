@@ -439,3 +439,49 @@ func TestLateRefusalsOfASlowTag(t *testing.T) {
 		require.Less(t, limiting(), 0.9*cut, "a call that was granted since does")
 	})
 }
+
+// Callers that waited for the limit when their tag became slow do not make the others of the tag wait until all of them are earned.
+func TestWhoWaitedBeforeATagWasSlowStopsNobody(t *testing.T) {
+	inBubble(t, func(t *testing.T, ctx context.Context) {
+		th := quotaed(t, Limit{Max: 1000, Adaptive: true}, tagsOf(map[string]Quota{"a": {Reserved: 100}, "b": {}}))
+		s := &service{rate: 1e6, at: time.Now()}
+		a := crowd(ctx, th.ForTag("a"), s, 1000, 20*time.Millisecond)
+		crowd(ctx, th.ForTag("b"), nil, 1000, 20*time.Millisecond)
+		time.Sleep(10 * time.Second)
+		s.can(50)
+		for range 15 {
+			got, refused := a.over(time.Second)
+			require.GreaterOrEqual(t, got+refused, 85.0, "what is reserved")
+		}
+	})
+}
+
+// A draw that nothing can ever grant is nothing that a slow tag saves up for, or rises for.
+func TestASlowTagIsNotPressedByWhatIsTooLarge(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ context.Context) {
+		th := slowed(t, tagsOf(map[string]Quota{"a": {}}))
+		rate := statusOf(th, "a").Limiting
+		for range 30 {
+			th.ForTag("a").TryAcquire(1_000_000)
+			time.Sleep(time.Second)
+		}
+		require.InDelta(t, rate, statusOf(th, "a").Limiting, rate/2)
+		require.LessOrEqual(t, inHand(th, "a"), int64(max(rate, 10)))
+	})
+}
+
+// A tag that is known no more is not held for ever by what the service took of it.
+func TestATagThatIsGoneIsNotSlow(t *testing.T) {
+	inBubble(t, func(t *testing.T, _ context.Context) {
+		th := slowed(t, tagsOf(map[string]Quota{"a": {}}))
+		l := th.ForTag("a")
+		require.Positive(t, statusOf(th, "a").Limiting)
+		rateHolder{th}.SetQuotas(Quotas{}.WithDefaults(time.Second))
+		for range 100 { // nobody looks after it, whatever is refused
+			p, ok := l.TryAcquire(1)
+			require.True(t, ok)
+			p.Report(Refused)
+			time.Sleep(10 * time.Millisecond)
+		}
+	})
+}

@@ -1,5 +1,7 @@
 package throttle
 
+import "github.com/numaproj-contrib/numathrottle/internal/ceiling"
+
 // SetQuotas puts other quotas in force than those that the Throttle was made with: a pool has changed them. They are
 // valid and have their defaults filled in. Limiters that ForTag and ForTags return from now on go by them; tags that have no quota of
 // their own any more count as others then.
@@ -14,13 +16,13 @@ func (t rateHolder) SetQuotas(q Quotas) {
 	clear(s.limiters)
 	clear(s.joint)
 	s.unknown = 0
-	inForce := map[*tag]Quota{}
+	inForce, gone := map[*tag]Quota{}, map[*tag]bool{}
 	find := func(g *tag) (has bool) {
 		name, own := q.Find(g.name)
 		if has = name == g.name; !has {
 			own = Quota{}.WithDefaults(t.limit.Per) // whoever waits for tokens of it goes on
 		}
-		inForce[g] = own
+		inForce[g], gone[g] = own, !has
 		return has
 	}
 	for name, g := range s.tags {
@@ -36,15 +38,20 @@ func (t rateHolder) SetQuotas(q Quotas) {
 	s.mu.Unlock()
 	now := t.gate.Now()
 	for g, own := range inForce {
-		g.setQuota(now, own)
+		g.setQuota(now, own, gone[g])
 	}
 }
 
-// setQuota puts another quota of the tag in force.
-func (g *tag) setQuota(now int64, q Quota) {
+// setQuota puts another quota of the tag in force. gone says that it is known no more: nobody looks after it from then on, so
+// that nothing must hold it for what the service refuses.
+func (g *tag) setQuota(now int64, q Quota, gone bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.inForce.Store(&q)
 	g.stock.SetQuota(q)
+	if gone && g.slow != nil {
+		g.slow.single, g.slow.gone = ceiling.Single{}, true
+		g.stock.SetBound(now, 0)
+	}
 	g.changed(now)
 }

@@ -35,7 +35,7 @@ type tagSet struct {
 
 	other  *tagView
 	pauses atomic.Pointer[[]Paused] // of tags; nil: there are none
-	short  [2]shortage
+	short  shortages
 	blame  tagBlame
 	plan   tagPlan
 

@@ -109,3 +109,132 @@ func TestQuietWaiterBesideAttempts(t *testing.T) {
 		require.InDelta(t, 195, rates[0], 2)
 	})
 }
+
+// However many tags draw without waiting, each has what is reserved for it beside one that waits, also for as many tokens as there are.
+func TestSeveralTagsTryBesideWaiters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		quotas := map[string]Quota{"hog": {}, "takes": {}}
+		names := []string{"q0", "q1", "q2", "q3", "q4"}
+		for _, name := range names {
+			quotas[name] = Quota{Reserved: 100}
+		}
+		th, err := New(Limit{Max: 1000}, WithQuotas(tagsOf(quotas)))
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		hog := &load{tag: "hog", callers: 20}
+		hog.run(ctx, th)
+		var taken atomic.Int64
+		for range 20 {
+			go func() {
+				for {
+					p, err := th.ForTag("takes").AcquireUpTo(ctx, 50)
+					if err != nil {
+						return
+					}
+					taken.Add(int64(p.N()))
+				}
+			}()
+		}
+		var asked, got []*atomic.Int64
+		for _, name := range names {
+			a, g := tries(ctx, th.ForTag(name), 1, 20*time.Millisecond) // all at the same moment
+			asked, got = append(asked, a), append(got, g)
+		}
+		time.Sleep(6 * time.Second)
+		used := func() (sum int64) {
+			for _, g := range got {
+				sum += g.Load()
+			}
+			return sum + taken.Load() + hog.granted.Load()
+		}
+		for i := range names {
+			asked[i].Store(0)
+			got[i].Store(0)
+		}
+		start := used()
+		time.Sleep(10 * time.Second)
+		for i, name := range names {
+			require.GreaterOrEqual(t, float64(got[i].Load()), 0.99*float64(asked[i].Load()), name)
+		}
+		require.InDelta(t, 10_000, used()-start, 100, "all of the limit")
+		cancel()
+		time.Sleep(time.Second)
+		require.NoError(t, th.Close())
+	})
+}
+
+// For a draw that the bucket can never hold nothing is kept: who waits would find the bucket full, and what comes then is lost.
+func TestNothingIsKeptForWhatNeverFits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th, err := New(Limit{Max: 1000, Burst: 100}, WithQuotas(tagsOf(map[string]Quota{"large": {Reserved: 200}, "hog": {}})))
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		hog := &load{tag: "hog", callers: 50}
+		hog.run(ctx, th)
+		tries(ctx, th.ForTag("large"), 500, 10*time.Millisecond)
+		time.Sleep(6 * time.Second)
+		require.LessOrEqual(t, th.Status().Tokens, 1.0)
+		cancel()
+		time.Sleep(time.Second)
+		require.NoError(t, th.Close())
+	})
+}
+
+// shortTwice is a Throttle with a caller of hog that was woken for the next token when quiet became short of three: it looks, has to leave the
+// token, and is woken by nobody else.
+func shortTwice(ctx context.Context, t *testing.T, limit Limit) (th *Throttle, granted *atomic.Int64) {
+	t.Helper()
+	th, err := New(limit, WithQuotas(tagsOf(map[string]Quota{"quiet": {Reserved: 2, Per: time.Second}, "hog": {}, "paused": {}})))
+	require.NoError(t, err)
+	th.gate.SetPauses([]Paused{{Tag: "paused", Until: time.Now().Add(time.Hour)}}) // so that callers wait by attempts
+	granted = &atomic.Int64{}
+	go func() {
+		for {
+			if _, err := th.ForTag("hog").Acquire(ctx, 1); err != nil {
+				return
+			}
+			granted.Add(1)
+		}
+	}()
+	quiet := viewOf(th.ForTag("quiet")).first()
+	time.Sleep(1500 * time.Millisecond)
+	for woken := false; !woken; {
+		th.gate.Lock()
+		wait, ok := th.bucket.Law().Wait(th.bucket.Units(1) - th.bucket.Level(th.gate.Now()))
+		th.gate.Unlock()
+		require.True(t, ok)
+		time.Sleep(wait)
+		th.gate.Lock()
+		now := th.gate.Now()
+		if woken = th.bucket.Level(now) >= th.bucket.Units(1); woken {
+			th.serve(now)
+			th.tags.short.lacks(quiet, 3, now)
+		}
+		th.gate.Unlock()
+	}
+	return th, granted
+}
+
+// A caller that has to leave what it was woken for is served all the same, as soon as there is more, or nothing is kept any more.
+func TestWhoLeavesTokensIsServedInTheEnd(t *testing.T) {
+	for name, c := range map[string]struct {
+		limit Limit
+		after time.Duration
+	}{
+		"there is more":   {Limit{Max: 10, Burst: 5}, 2 * time.Second},
+		"nothing is kept": {Limit{Max: 20, Per: 10 * time.Second, Burst: 5}, 1100 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				th, granted := shortTwice(ctx, t, c.limit)
+				before := granted.Load()
+				time.Sleep(c.after)
+				require.Greater(t, granted.Load(), before)
+				cancel()
+				time.Sleep(time.Second)
+				require.NoError(t, th.Close())
+			})
+		})
+	}
+}

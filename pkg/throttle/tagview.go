@@ -96,6 +96,9 @@ func (l *tagView) TryAcquire(n int) (Permit, bool) {
 // draw takes n tokens at once, or says why it cannot.
 func (l *tagView) draw(n int, now int64) (Permit, Reason) {
 	t := l.t
+	if n > t.limit.maxCost() { // nobody saves up for it
+		return Permit{}, ReasonTooLarge
+	}
 	if t.tags.pauses.Load() != nil {
 		if _, held := l.paused(); held {
 			return Permit{}, ReasonPause
@@ -128,7 +131,7 @@ func (l *tagView) draw(n int, now int64) (Permit, Reason) {
 		} else {
 			why = ReasonLimit
 			if lane := l.first(); lane.pace.within(now, n) && lane.pace.rate > 0 {
-				t.tags.lacks(lane, n, now)
+				t.tags.short.lacks(lane, n, now)
 			}
 		}
 	}
@@ -149,7 +152,7 @@ func (l *tagView) lack(n int, now int64) Reason {
 		}
 	}
 	lane := l.first()
-	if other := l.t.tags.shortOther(lane, now); other != nil && !lane.pace.within(now, n) {
+	if other := l.t.tags.short.other(lane, now); other != nil && !lane.pace.within(now, n) {
 		if lane.quota().Class == Batch && other.quota().Class != Batch {
 			return ReasonClass
 		}
@@ -199,7 +202,7 @@ func (l *tagView) drawBefore(n int, now int64) (Permit, bool) {
 	defer l.unpin()
 	within := l.within(now, n)
 	if !within {
-		t.tags.sated(l.first())
+		t.tags.short.sated(l.first())
 	}
 	a := waitqueue.NewAttempt(context.Background(), l.all().natives)
 	if !a.WinNow(n) {
@@ -207,7 +210,7 @@ func (l *tagView) drawBefore(n int, now int64) (Permit, bool) {
 	}
 	l.spent(n)
 	if within {
-		t.tags.lacks(l.first(), n, now) // the next draw would find nothing either
+		t.tags.short.lacks(l.first(), n, now) // the next draw would find nothing either
 	}
 	g := newBundle(l.all().children)
 	g.permits = append(g.permits, a.Permits()...)

@@ -171,10 +171,20 @@ func (t *Throttle) uncollect(now, units int64) {
 
 // due returns how long it takes until n tokens are there at the present share,
 // less what the bucket holds; ok is false while there is no share. The lock is held.
-func (t *Throttle) due(now int64, n int) (wait time.Duration, ok bool) { return t.dueWith(now, n, 0) }
+func (t *Throttle) due(now int64, n int) (wait time.Duration, ok bool) { return t.dueAbove(now, n, 0) }
 
-// dueWith is due where so many units have to stay in the bucket.
+// dueWith is due where so many units have to stay in the bucket, as long as they are kept there. The lock is held.
 func (t *Throttle) dueWith(now int64, n int, stay int64) (wait time.Duration, ok bool) {
+	wait, ok = t.dueAbove(now, n, stay)
+	if over := t.keptFor(now); ok && wait > over {
+		all, _ := t.dueAbove(now, n, 0)
+		wait = max(all, over)
+	}
+	return wait, ok
+}
+
+// dueAbove is due where so many units stay in the bucket.
+func (t *Throttle) dueAbove(now int64, n int, stay int64) (wait time.Duration, ok bool) {
 	over, known := t.gate.PauseLeft(now)
 	switch {
 	case !known:
@@ -196,21 +206,22 @@ func (t *Throttle) serve(now int64) {
 		t.ripen(now)
 	}
 	if t.gate.Paused(now) {
-		t.arm(now)
+		t.arm(now, 0)
 		return
 	}
 	if t.queue.Empty() {
 		if t.issuing() {
-			t.arm(now)
+			t.arm(now, 0)
 		}
 		return
 	}
+	stay := int64(0)
 	for w := t.queue.First; w != nil && t.bucket.Law().Valid(now); w = t.queue.First {
 		t.bucket.Trim(now, t.room())
 		level := t.bucket.Level(now)
 		used := t.collectedFor(w.Units)
 		need := w.Units - used
-		if level < need+t.kept(now, w) {
+		if stay = t.kept(now, w); level < need+stay {
 			if w.Units > t.bucket.Law().Capacity && t.fits(w.Units) {
 				t.collect(min(level, w.Units-t.queue.Collected-t.bucket.Units(1)))
 			}
@@ -222,7 +233,7 @@ func (t *Throttle) serve(now int64) {
 		}
 		n := w.N
 		if w.UpTo {
-			n = min(n, int(level>>t.bucket.Shift))
+			n = min(n, int((level-stay)>>t.bucket.Shift))
 			used, need = 0, t.bucket.Units(n)
 			if n < w.N {
 				t.short(w.N-n, now)
@@ -234,7 +245,7 @@ func (t *Throttle) serve(now int64) {
 		w.Serve(Permit{n: n, pos: pos, by: t.cell(pos)})
 	}
 	t.publish()
-	t.arm(now)
+	t.arm(now, stay)
 }
 
 // room is how many units the bucket may hold; tokens that are issued are bounded when they
@@ -256,8 +267,9 @@ func (t *Throttle) collect(units int64) {
 }
 
 // arm sets the timer for the moment at which the first waiter can be served, or
-// the bucket is full and must be collected from. The lock is held.
-func (t *Throttle) arm(now int64) {
+// the bucket is full and must be collected from. stay is how many units the first waiter has to leave there: what kept has said
+// when it was looked whether it can be served. The lock is held.
+func (t *Throttle) arm(now, stay int64) {
 	if t.gate.Closed.Load() { // a permit may be settled yet, and nothing comes of it
 		t.timer.Stop()
 		return
@@ -284,7 +296,7 @@ func (t *Throttle) arm(now int64) {
 		return // the next lease serves the queue
 	}
 	w := t.queue.First
-	whole := w.Units - t.collectedFor(w.Units) + t.kept(now, w)
+	whole := w.Units - t.collectedFor(w.Units) + stay
 	need := whole
 	if w.Units > t.bucket.Law().Capacity {
 		need = min(need, max(t.bucket.Law().Capacity/2, t.bucket.Units(1)))
@@ -295,7 +307,25 @@ func (t *Throttle) arm(now int64) {
 		return
 	}
 	if wait, ok := t.bucket.Law().Wait(need - level); ok {
+		if stay > 0 {
+			wait = min(wait, t.keptFor(now))
+		}
 		t.timer.Reset(wait)
+	}
+}
+
+// lookSoon is how soon an attempt that was woken is looked at again.
+const lookSoon = time.Millisecond
+
+// rearm sets the timer for w, an attempt that has looked and keeps its place. When it was woken there was enough for it; but since
+// then a tag may have become short, for which it has to leave that. Nobody would wake it again. The lock is held.
+func (t *Throttle) rearm(now int64, w *waiter) {
+	if t.queue.First != w || t.tags == nil || !t.tags.short.any(now-lackFor) || t.issuing() || !t.bucket.Law().Valid(now) || t.gate.Paused(now) {
+		return
+	}
+	short := w.Units - t.collectedFor(w.Units) + t.kept(now, w) - t.bucket.Level(now)
+	if wait, ok := t.bucket.Law().Wait(max(short, 0)); ok {
+		t.timer.Reset(max(min(wait, t.keptFor(now)), lookSoon))
 	}
 }
 
