@@ -108,7 +108,7 @@ func measurePeers(ctx context.Context, b *bench) (_ []table, err error) {
 func peerRow(name string, all, hot peerRun) row {
 	commands, cpu := "-", "-"
 	if all.uses {
-		commands, cpu = ratio(all.commands), fmt.Sprintf("%.3f", all.cpu)
+		commands, cpu = fmt.Sprintf("%.3f", all.commands), fmt.Sprintf("%.3f", all.cpu)
 	}
 	return plain(name, ratio(all.use), ratio(all.worst), commands, cpu, ratio(hot.use), ratio(hot.worst))
 }
