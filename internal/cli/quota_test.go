@@ -91,19 +91,20 @@ func TestQuotaFaults(t *testing.T) {
 	withQuotas(t, func(t *testing.T, store consensus.Store, _ *throttle.Throttle) {
 		tm := newTerminal(store, "NUMATHROTTLE_POOL=p")
 		for args, want := range map[string]string{
-			"set acme":               "numathrottle quota set: nothing is to be set, allowed: flags such as --total; numathrottle quota clear ends a change",
-			"set acme --total=x":     `numathrottle quota set: --total is "x", allowed: a whole number`,
-			"set acme --total=-1":    `quotas.tags.acme.total is -1, allowed: 0 (none) to 1000000000`,
-			"set acme --hard=yes":    `numathrottle quota set: --hard is "yes", allowed: true or false`,
-			"set acme --per=1":       `numathrottle quota set: --per is "1", allowed: a duration such as 1m`,
-			"set acme --class=":      "numathrottle quota set: --class is empty, allowed: interactive or batch",
-			"set acme --class=low":   `quotas.tags.acme.class is "low", allowed: interactive or batch`,
-			"set acme --budgets=x":   "numathrottle quota set: --budgets is a single value, allowed: a list",
-			"set acme --reserved=99": "tokens per second by all tags together, what is configured for this one included, allowed: at most 100, the limit of processor \"a\", unless it is forced",
-			"set a b --total=1":      `numathrottle quota set: "b" is one argument too many, allowed: one TAG`,
-			"get a --other":          `numathrottle quota get: --other is set, and so is the tag "a", allowed: one of them`,
-			"set acme --nonsense=1":  "numathrottle quota set: --nonsense is no flag",
-			"list a":                 `numathrottle quota list: "a" is no command or argument, allowed: none`,
+			"set acme":             "numathrottle quota set: nothing is to be set, allowed: flags such as --total; numathrottle quota clear ends a change",
+			"set acme --total=x":   `numathrottle quota set: --total is "x", allowed: a whole number`,
+			"set acme --total=-1":  `quotas.tags.acme.total is -1, allowed: 0 (none) to 1000000000`,
+			"set acme --hard=yes":  `numathrottle quota set: --hard is "yes", allowed: true or false`,
+			"set acme --per=1":     `numathrottle quota set: --per is "1", allowed: a duration such as 1m`,
+			"set acme --class=":    "numathrottle quota set: --class is empty, allowed: interactive or batch",
+			"set acme --class=low": `quotas.tags.acme.class is "low", allowed: interactive or batch`,
+			"set acme --budgets=x": "numathrottle quota set: --budgets is a single value, allowed: a list",
+			"set acme --reserved=99": "tokens per second by all tags together, what is configured for this one included, " +
+				"allowed: at most 100, the limit of processor \"a\", unless it is forced",
+			"set a b --total=1":     `numathrottle quota set: "b" is one argument too many, allowed: one TAG`,
+			"get a --other":         `numathrottle quota get: --other is set, and so is the tag "a", allowed: one of them`,
+			"set acme --nonsense=1": "numathrottle quota set: --nonsense is no flag",
+			"list a":                `numathrottle quota list: "a" is no command or argument, allowed: none`,
 		} {
 			_, err := tm.run(t, append([]string{"quota"}, strings.Fields(args)...)...)
 			require.ErrorContains(t, err, want, args)

@@ -30,8 +30,8 @@ func TestATagThatIsRefusedAloneIsTheCulprit(t *testing.T) {
 	require.Equal(t, fairtags.Culprit, b.refuse(10*time.Millisecond, 0, 7))
 
 	b = blames{}
-	for i := range 5 {
-		require.Equal(t, fairtags.Undecided, b.refuse(time.Duration(i)*10*time.Second, 0, 1), "of three tags that are refused alike, one comes five times in a row now and then")
+	for i := range 5 { // of three tags that are refused alike, one comes five times in a row now and then
+		require.Equal(t, fairtags.Undecided, b.refuse(time.Duration(i)*10*time.Second, 0, 1))
 	}
 	require.Equal(t, fairtags.Culprit, b.refuse(50*time.Second, 0, 1), "nobody else was refused in all that time")
 	require.Equal(t, fairtags.Undecided, b.refuse(3*time.Minute, 1, 1), "what is long ago counts no more")
