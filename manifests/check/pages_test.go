@@ -97,17 +97,22 @@ func fieldsOf(s *schema.Structural) []string {
 func TestFilesOfThePages(t *testing.T) {
 	programs := build(t)
 	for program, given := range map[string]string{"llm-map": "LLM_MAP_API_KEY", "http-sink": "HTTP_SINK_BEARER_TOKEN"} {
+		whole := 0
 		for _, block := range blocks(t, "examples/"+program+"/README.md") {
 			file := filepath.Join(t.TempDir(), "config.yaml")
 			// A Secret that is mounted somewhere; the same as a variable here.
 			text := regexp.MustCompile(`(?m)^(apiKeyFile|bearerTokenFile): .*$`).ReplaceAllString(block, "")
-			require.NotEqual(t, block, text)
+			if text == block {
+				continue // a part of a file, which the program's own tests load
+			}
+			whole++
 			require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 			cmd := exec.CommandContext(t.Context(), filepath.Join(programs, program), "--check")
 			cmd.Env = []string{"NUMATHROTTLE_CONFIG=" + file, given + "=placeholder"}
 			out, err := cmd.CombinedOutput()
 			require.NoError(t, err, "%s", out)
 		}
+		require.NotZero(t, whole, program)
 	}
 }
 

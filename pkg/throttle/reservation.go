@@ -94,7 +94,7 @@ func (t *Throttle) takeIssued(n int, now int64) (Permit, bool) {
 	}
 	if n == 1 { // more than one is never at hand
 		t.issue.asked.Store(true)
-		t.arm(now, 0)
+		t.arm(now)
 	}
 	return Permit{}, false
 }
@@ -113,7 +113,7 @@ func (t *Throttle) issueOne(n int, now int64) {
 	t.ripen(now)
 	if n == 1 && t.bucket.Level(now) < t.bucket.Units(1) {
 		t.issue.asked.Store(true)
-		t.arm(now, 0)
+		t.arm(now)
 	}
 }
 

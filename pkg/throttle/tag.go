@@ -198,8 +198,19 @@ func (s *shortages) other(g *tag, now int64) *tag {
 // the time in which these tokens come, once. A bucket that holds no more than the waiter asks for has no room for that, and
 // for a draw that it never holds nothing is kept. Nor does one of these tags leave anything to the others: what it takes now comes back
 // before they can have taken all of theirs. It may be another number the next time. The lock is held.
-func (t *Throttle) kept(now int64, w *waiter) (units int64) {
-	if t.tags == nil || t.issuing() || !t.tags.short.any(now) {
+func (t *Throttle) kept(now int64, w *waiter) int64 {
+	if t.tags == nil {
+		return 0
+	}
+	return t.keptForTags(now, w)
+}
+
+// keptForTags is kept where there are quotas. It is not inlined: the frames of those who wait would be larger, and with them the stack
+// of a goroutine for each message.
+//
+//go:noinline
+func (t *Throttle) keptForTags(now int64, w *waiter) (units int64) {
+	if t.issuing() || !t.tags.short.any(now) {
 		return 0
 	}
 	capacity := t.bucket.Law().Capacity

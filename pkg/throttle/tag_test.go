@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/race"
 )
 
 // quotaed returns a Throttle with quotas.
@@ -343,11 +345,14 @@ func TestPatternsAndOthers(t *testing.T) {
 }
 
 // However many names come, what is remembered of them is bounded.
-func TestHostileNamesAreBounded(t *testing.T) {
+func TestHostileNamesAreBounded(t *testing.T) { synctest.Test(t, hostileNames) }
+
+// hostileNames runs while time stands still: no tag becomes idle.
+func hostileNames(t *testing.T) {
 	th := quotaed(t, Limit{Max: 1_000_000}, Quotas{
 		Tags: map[string]Quota{"known": {Total: 5}}, Match: []QuotaPattern{{Tag: "free/*", Quota: Quota{Total: 10}}},
 	})
-	names := 1_000_000
+	names := race.Fewer(1_000_000)
 	if testing.Short() {
 		names = 50_000
 	}

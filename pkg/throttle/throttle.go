@@ -25,6 +25,7 @@ type Throttle struct {
 
 	// Guarded by the lock.
 	queue   queue
+	stay    int64 // units that serve has left in the bucket for others; a field, for who waits has a small stack
 	timer   Timer
 	usage   bucket.Demand
 	ramp    *localRamp    // nil: there is none, or the pool's moves the share

@@ -169,22 +169,20 @@ func (t *Throttle) uncollect(now, units int64) {
 	t.bucket.PutBack(now, units)
 }
 
-// due returns how long it takes until n tokens are there at the present share,
-// less what the bucket holds; ok is false while there is no share. The lock is held.
-func (t *Throttle) due(now int64, n int) (wait time.Duration, ok bool) { return t.dueAbove(now, n, 0) }
-
 // dueWith is due where so many units have to stay in the bucket, as long as they are kept there. The lock is held.
 func (t *Throttle) dueWith(now int64, n int, stay int64) (wait time.Duration, ok bool) {
-	wait, ok = t.dueAbove(now, n, stay)
+	unit := t.bucket.Units(1)
+	wait, ok = t.due(now, n+int((stay+unit-1)/unit))
 	if over := t.keptFor(now); ok && wait > over {
-		all, _ := t.dueAbove(now, n, 0)
+		all, _ := t.due(now, n)
 		wait = max(all, over)
 	}
 	return wait, ok
 }
 
-// dueAbove is due where so many units stay in the bucket.
-func (t *Throttle) dueAbove(now int64, n int, stay int64) (wait time.Duration, ok bool) {
+// due returns how long it takes until n tokens are there at the present share,
+// less what the bucket holds; ok is false while there is no share. The lock is held.
+func (t *Throttle) due(now int64, n int) (wait time.Duration, ok bool) {
 	over, known := t.gate.PauseLeft(now)
 	switch {
 	case !known:
@@ -194,7 +192,7 @@ func (t *Throttle) dueAbove(now int64, n int, stay int64) (wait time.Duration, o
 	case t.issuing():
 		return max(over, t.dueIssued(now, n)), true
 	}
-	held := min(t.bucket.Level(now+int64(over)), t.bucket.Law().Capacity) + t.queue.Collected - stay
+	held := min(t.bucket.Level(now+int64(over)), t.bucket.Law().Capacity) + t.queue.Collected
 	wait, ok = t.bucket.Law().Wait(t.bucket.Units(min(n, bucket.MaxUnits>>t.bucket.Shift)) - held)
 	return over + min(wait, never-over), ok
 }
@@ -206,22 +204,20 @@ func (t *Throttle) serve(now int64) {
 		t.ripen(now)
 	}
 	if t.gate.Paused(now) {
-		t.arm(now, 0)
+		t.arm(now)
 		return
 	}
 	if t.queue.Empty() {
 		if t.issuing() {
-			t.arm(now, 0)
+			t.arm(now)
 		}
 		return
 	}
-	stay := int64(0)
 	for w := t.queue.First; w != nil && t.bucket.Law().Valid(now); w = t.queue.First {
-		t.bucket.Trim(now, t.room())
-		level := t.bucket.Level(now)
+		level := t.levelFor(now, w)
 		used := t.collectedFor(w.Units)
 		need := w.Units - used
-		if stay = t.kept(now, w); level < need+stay {
+		if level < need+t.stay {
 			if w.Units > t.bucket.Law().Capacity && t.fits(w.Units) {
 				t.collect(min(level, w.Units-t.queue.Collected-t.bucket.Units(1)))
 			}
@@ -233,7 +229,7 @@ func (t *Throttle) serve(now int64) {
 		}
 		n := w.N
 		if w.UpTo {
-			n = min(n, int((level-stay)>>t.bucket.Shift))
+			n = min(n, int((level-t.stay)>>t.bucket.Shift))
 			used, need = 0, t.bucket.Units(n)
 			if n < w.N {
 				t.short(w.N-n, now)
@@ -245,7 +241,17 @@ func (t *Throttle) serve(now int64) {
 		w.Serve(Permit{n: n, pos: pos, by: t.cell(pos)})
 	}
 	t.publish()
-	t.arm(now, stay)
+	t.arm(now)
+}
+
+// levelFor is how many units the bucket holds, and notes how many of them w leaves there. It is not inlined, which keeps the frames of those
+// who wait small: they stand on the stack of a goroutine for each message. The lock is held.
+//
+//go:noinline
+func (t *Throttle) levelFor(now int64, w *waiter) int64 {
+	t.bucket.Trim(now, t.room())
+	t.stay = t.kept(now, w)
+	return t.bucket.Level(now)
 }
 
 // room is how many units the bucket may hold; tokens that are issued are bounded when they
@@ -267,9 +273,9 @@ func (t *Throttle) collect(units int64) {
 }
 
 // arm sets the timer for the moment at which the first waiter can be served, or
-// the bucket is full and must be collected from. stay is how many units the first waiter has to leave there: what kept has said
-// when it was looked whether it can be served. The lock is held.
-func (t *Throttle) arm(now, stay int64) {
+// the bucket is full and must be collected from. The first waiter leaves there what it had to leave when serve looked. The lock
+// is held.
+func (t *Throttle) arm(now int64) {
 	if t.gate.Closed.Load() { // a permit may be settled yet, and nothing comes of it
 		t.timer.Stop()
 		return
@@ -296,7 +302,7 @@ func (t *Throttle) arm(now, stay int64) {
 		return // the next lease serves the queue
 	}
 	w := t.queue.First
-	whole := w.Units - t.collectedFor(w.Units) + stay
+	whole := w.Units - t.collectedFor(w.Units) + t.stay
 	need := whole
 	if w.Units > t.bucket.Law().Capacity {
 		need = min(need, max(t.bucket.Law().Capacity/2, t.bucket.Units(1)))
@@ -307,7 +313,7 @@ func (t *Throttle) arm(now, stay int64) {
 		return
 	}
 	if wait, ok := t.bucket.Law().Wait(need - level); ok {
-		if stay > 0 {
+		if t.stay > 0 {
 			wait = min(wait, t.keptFor(now))
 		}
 		t.timer.Reset(wait)
