@@ -11,7 +11,7 @@ MODULE := github.com/numaproj-contrib/numathrottle
 PKG ?= ./...
 TEST_FLAGS ?=
 # Per test binary, that is per package.
-TEST_TIMEOUT ?= 10m
+TEST_TIMEOUT ?= 25m
 # The packages that take longest begin first.
 LONGEST := ./pkg/consensus/natsstore ./pkg/consensus/redisstore ./internal/shell ./pkg/throttle ./pkg/consensus ./pkg/consensus/driver
 # Part of it, or short measurements, which are printed only: `make bench BENCH_FLAGS='-quick -only hot,sync'`.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/race"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -163,6 +164,7 @@ func (p *slowPool) limiting(t *testing.T, q throttle.Quotas, tag string) (n int)
 
 // A tag that the service refuses is slowed down alone over the whole pool. What it cannot use goes to the others, and operators see why.
 func TestATagIsSlowedDownOverThePool(t *testing.T) {
+	race.Skip(t, "TestASlowTagKeepsWhatIsReserved runs with it")
 	synctest.Test(t, func(t *testing.T) {
 		q := throttle.Quotas{Tags: map[string]throttle.Quota{"a": {}, "b": {}}}
 		p := newSlowPool(t, 3, q)
@@ -279,6 +281,7 @@ func TestThePoolsLimitFallsForAllTags(t *testing.T) {
 
 // A slow tag keeps to its total too, and comes back to it.
 func TestASlowTagKeepsToItsTotal(t *testing.T) {
+	race.Skip(t, "TestASlowTagKeepsWhatIsReserved runs with it")
 	synctest.Test(t, func(t *testing.T) {
 		q := throttle.Quotas{Tags: map[string]throttle.Quota{"a": {Total: 90}, "b": {}}}
 		p := newSlowPool(t, 3, q)
