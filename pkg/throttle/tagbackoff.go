@@ -9,12 +9,11 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/fairtags"
 )
 
-// This file is what a Throttle with an adaptive limit and quotas does about refusals of one tag's calls. The tag that makes
-// more than half of the refused calls here (fairtags.Blame) is held below a rate of its own (ceiling.Single), and its calls
-// are not among those by which the limit falls for all: neither here nor in the pool. When it does not make most of them any
-// more, they are. Each Throttle does so for its
-// own calls, by what the service makes of these: one at which the service refuses calls for a reason of its own slows the
-// tag nowhere else.
+// This file is what a Throttle with an adaptive limit and quotas does when the service refuses calls of one tag. A tag that
+// makes more than half of the refused calls here (fairtags.Blame) gets a rate of its own (ceiling.Single), and its calls do
+// not count for the limit any more, neither here nor in the pool. They count again when it no longer makes most of the
+// refusals. Each Throttle goes by its own calls alone. So where one is refused for a reason of its own, such as a wrong key,
+// the tag is slow there and nowhere else.
 
 // A tagBackoff is what an adaptive Throttle knows of the calls of one tag. The tag's lock guards it.
 type tagBackoff struct {
