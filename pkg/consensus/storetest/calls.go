@@ -44,25 +44,30 @@ func numberCases() []testCase {
 			a.take(a.send(req))
 			require.Equal(p, half, a.share(half, half))
 		}},
-		{name: "long and unusual names are kept exactly", run: func(p *pool) {
-			long := func(suffix string) string { return strings.Repeat("n", 256-len(suffix)) + suffix }
-			ids := []string{long("1"), long("2"), "pod {a} \"b\" 'c' \\d\n\t<e>&", "\u65e5\u672c/ä:*.>", "null", "\xff"}
-			p.inTime(func(p *pool) (time.Time, func()) {
-				p.name += strings.Repeat("\u65e5", (256-len(p.name))/3)
-				p.open()
-				began := time.Now()
-				for i, id := range ids {
-					a := p.proc(id)
-					a.incarnation = ids[len(ids)-1-i]
-					ans := a.sync(one(0, whole/8))
-					require.Equal(p, whole/8, ans.Share, "ID %q", id)
-					require.Contains(p, ans.Roster, driver.RosterRow{ID: id, Claim: whole / 8, Demand: whole / 8, PoolSize: 1})
-					a.sync(one(whole/8, whole/8))
-				}
-				left := p.proc("last").share(0, whole)
-				return began, func() { require.Equal(p, whole-driver.Share(len(ids))*(whole/8), left) }
-			})
-		}},
+		{name: "long and unusual names are kept exactly", run: unusualNames},
+	}
+}
+
+func unusualNames(p *pool) {
+	long := func(suffix string) string { return strings.Repeat("n", 256-len(suffix)) + suffix }
+	for i, ids := range [][]string{{long("1"), long("2")}, {"pod {a} \"b\" 'c' \\d\n\t<e>&", "\u65e5\u672c/ä:*.>"}, {"null", "\xff"}} {
+		p.inTime(func(p *pool) (time.Time, func()) {
+			p.name += fmt.Sprint(" ", i)
+			p.name += strings.Repeat("\u65e5", (256-len(p.name))/3)
+			p.open()
+			began := time.Now()
+			a, b := p.proc(ids[0]), p.proc(ids[1])
+			a.incarnation, b.incarnation = b.id, a.id
+			for _, pr := range []*proc{a, b} {
+				ans := pr.sync(one(0, whole/8))
+				require.Equal(p, whole/8, ans.Share, "ID %q", pr.id)
+				require.Contains(p, ans.Roster, driver.RosterRow{ID: pr.id, Claim: whole / 8, Demand: whole / 8, PoolSize: 1})
+			}
+			a.sync(one(whole/8, whole/8))
+			b.sync(one(whole/8, whole/8))
+			left := p.proc("last").share(0, whole)
+			return began, func() { require.Equal(p, whole-2*(whole/8), left) }
+		})
 	}
 }
 

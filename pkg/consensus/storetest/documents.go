@@ -202,7 +202,7 @@ func refusedDocument(p *pool) {
 	clone := c.clone()
 	c.exchange()
 	refuse(driver.Cloned, clone)
-	p.requireDocuments(b.exchange().Documents, doc("limit", 5, "there"))
+	p.requireDocuments(p.proc("another").exchange().Documents, doc("limit", 5, "there")) // b may be removed by now
 }
 
 func documentsOutlive(p *pool) {

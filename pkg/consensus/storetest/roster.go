@@ -1,7 +1,7 @@
 package storetest
 
 import (
-	"time"
+	"slices"
 
 	"github.com/stretchr/testify/require"
 
@@ -14,17 +14,15 @@ func rosterCases() []testCase {
 		{name: "there is consensus when all report the number of live processors", run: consents},
 		{name: "the roster is sorted by the bytes of the ID", run: func(p *pool) {
 			ids := []string{"10", "9", "B", "_", "a", "a-10", "a-2", "a.1", "~", "é", "🚀"}
-			p.inTime(func(p *pool) (time.Time, func()) {
-				began := time.Now()
-				for i := range ids {
-					p.proc(ids[(i*7+3)%len(ids)]).sync(one(0, 0))
-				}
+			for i := range ids { // on a slow machine the first of them go before the last one comes
+				id := ids[(i*7+3)%len(ids)]
 				var got []string
-				for _, row := range p.proc("9").sync(one(0, 0)).Roster {
+				for _, row := range p.proc(id).sync(one(0, 0)).Roster {
 					got = append(got, row.ID)
 				}
-				return began, func() { require.Equal(p, ids, got) }
-			})
+				require.Contains(p, got, id)
+				require.Equal(p, slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !slices.Contains(got, id) }), got)
+			}
 		}},
 		{name: "the roster shows claim, demand and pool size", run: func(p *pool) {
 			p.open()

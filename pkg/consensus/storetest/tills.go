@@ -137,8 +137,9 @@ func tillCases() []testCase {
 			c := p.makes(a)
 			d := draw(7, plenty)
 			d.Owed = 200
-			require.Zero(p, a.pull(d).Draws[0].Tokens)
+			ans := a.pull(d)
 			c.paid += 200_000
+			c.give(ans)
 			a.ages(c.paid, 100*time.Millisecond)
 			c.give(a.pull(draw(7, plenty)))
 		}},
@@ -216,22 +217,24 @@ func tillCases() []testCase {
 	}
 }
 
+// reserved draws so much that no machine is slow enough to see it earned.
 func reserved(p *pool) {
 	p.open()
 	a, b := p.proc("a"), p.proc("b")
-	d := draw(7, 100)
-	d.Ahead = 10 * time.Second
+	const tokens, earned = 20_000, 20_000_000 // us
+	d := draw(7, tokens)
+	d.Ahead = time.Minute
 	ans := a.pull(d)
 	since := ans.Time
-	require.Equal(p, driver.Drawn{Key: 7, Tokens: 100, From: 100 * time.Millisecond, Paid: since + 100_000}, ans.Draws[0], "never on credit")
+	until := func(paid int64) time.Duration { return time.Duration(paid-ans.Time) * time.Microsecond }
+	require.Equal(p, driver.Drawn{Key: 7, Tokens: tokens, From: until(since + earned), Paid: since + earned}, ans.Draws[0], "never on credit")
 	ans = b.pull(d)
-	from := time.Duration(since+200_000-ans.Time) * time.Microsecond
-	require.Equal(p, driver.Drawn{Key: 7, Tokens: 100, From: from, Paid: since + 200_000}, ans.Draws[0], "after the first")
-	d.Ahead = time.Millisecond
+	require.Equal(p, driver.Drawn{Key: 7, Tokens: tokens, From: until(since + 2*earned), Paid: since + 2*earned}, ans.Draws[0], "after the first")
+	d.Ahead = time.Second
 	ans = a.pull(d)
 	require.Zero(p, ans.Draws[0].Tokens, "too far ahead")
 	require.Equal(p, driver.LackTotal, ans.Draws[0].Lack)
-	require.Equal(p, time.Duration(since+300_000-1000-ans.Time)*time.Microsecond, ans.Draws[0].Again)
+	require.Equal(p, until(since+3*earned-d.Ahead.Microseconds()), ans.Draws[0].Again)
 	require.Zero(p, b.pull(draw(7, 1)).Draws[0].Tokens, "all that is earned is reserved")
 }
 
