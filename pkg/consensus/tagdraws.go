@@ -1,0 +1,212 @@
+package consensus
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+)
+
+// A tagDraw is what a request says of one tag.
+type tagDraw struct {
+	driver.Draw
+
+	tag       string
+	backSpent int64 // that is settled by an answer, even if it is of another window
+	window    int64
+	budgets   [driver.MaxBudgets]int   // the index of each budget of the draw
+	own       [driver.MaxBudgets]int64 // what was granted here of each, as told
+	known     bool                     // something is known to be spent
+	tells     bool                     // it tells what was granted here, and nothing else
+}
+
+// asks tells whether the store has anything to do for the tag.
+func (d *tagDraw) asks() bool { return d.Ask > 0 || d.Back > 0 || d.Owed > 0 }
+
+// draws returns what the next request asks of the tills: tags that wait first, and then the others in turn.
+// seen makes it tell what is known to be spent of tags that need nothing, because the store has forgotten.
+func (b *tagBook) draws(now, interval time.Duration, live int, seen bool) []driver.Draw {
+	b.voided = false
+	var waiting, others []tagDraw
+	begin, _ := slices.BinarySearchFunc(b.accounts, b.next, func(a tagAccount, tag string) int { return cmp.Compare(a.Tag, tag) })
+	for i := range b.accounts {
+		a := &b.accounts[(begin+i)%len(b.accounts)]
+		d, ok := b.draw(a, now, interval, live, seen)
+		switch {
+		case !ok || !d.asks() && (!seen || !d.known):
+		case a.Waiting > 0:
+			waiting = append(waiting, d)
+		default:
+			others = append(others, d)
+		}
+	}
+	usual := usualDraws
+	if seen {
+		usual = driver.MaxDraws
+	}
+	taken := waiting[:min(len(waiting), driver.MaxDraws)]
+	rest := others[:min(len(others), max(0, usual-len(taken)))]
+	switch { // the first that has no room begins the next time
+	case len(taken) < len(waiting):
+		b.next = waiting[len(taken)].tag
+	case len(rest) < len(others):
+		b.next = others[len(rest)].tag
+	}
+	b.carried = slices.Concat(taken, rest)
+	var out []driver.Draw
+	for i := range b.carried {
+		out = append(out, b.carried[i].Draw)
+	}
+	return out
+}
+
+// draw returns what the next request says of one tag; ok is false for a tag that needs nothing of a till.
+func (b *tagBook) draw(a *tagAccount, now, interval time.Duration, live int, frozen bool) (d tagDraw, ok bool) {
+	if !hasTill(&a.quota) || len(a.quota.Budgets) > 0 && b.wall == 0 {
+		return d, false
+	}
+	d = tagDraw{tag: a.Tag, window: a.window, backSpent: a.BackSpent}
+	if own := a.untold(); own > 0 {
+		b.tell(&d, a, own)
+		return d, true
+	}
+	d.Key, d.Version, d.Back, d.Owed = a.key, b.version, a.Back, a.Owed
+	d.Total, d.Per, d.Burst = a.quota.Enforced()
+	d.Per = (d.Per + time.Microsecond - 1).Truncate(time.Microsecond) // the rate is never above the real one
+	if d.Ask, d.Ahead = a.ask(now, interval, live); frozen && d.Ahead > 0 {
+		d.Ask, d.Ahead = 0, 0 // the next answer would end it
+	}
+	if a.granted == a.window {
+		d.BackSpent = min(a.BackSpent, a.Back)
+	}
+	for i := range min(len(a.quota.Budgets), len(a.budgets)) {
+		w := &a.budgets[i]
+		if a.quota.Budgets[i].Then == quota.Lower && w.spentAll() {
+			continue // the tag goes on without it
+		}
+		d.budgets[len(d.Budgets)] = i
+		d.known = d.known || w.seen > 0
+		d.Budgets = append(d.Budgets, driver.BudgetDraw{Amount: w.amount, Start: w.start, End: w.end, Seen: w.seen})
+	}
+	return d, true // without a total, and with nothing but spent budgets that lower the class, it gets all that it asks for
+}
+
+// tell makes d one that tells the store what was granted here of budgets. It is owed, and not only seen, for others have granted as well. Without a total
+// it counts for budgets alone: in its time the tag had a part of the total.
+func (b *tagBook) tell(d *tagDraw, a *tagAccount, own int64) {
+	d.tells = true
+	d.Key, d.Version, d.Owed = a.key, b.version, own
+	for i := range min(len(a.quota.Budgets), len(a.budgets)) {
+		if w := &a.budgets[i]; w.own > 0 {
+			d.budgets[len(d.Budgets)], d.own[i] = i, own
+			d.Budgets = append(d.Budgets, driver.BudgetDraw{Amount: w.amount, Start: w.start, End: w.end, Seen: w.seen})
+		}
+	}
+}
+
+// take takes what an answer says to the draws of the newest request, which was sent at a time.
+// interval is the one by which draws of this answer are good.
+func (b *tagBook) take(now, sent, interval time.Duration, a *driver.Answer) {
+	b.detach()
+	b.news = true
+	if a.Wall > 0 {
+		b.wall, b.wallAt = a.Wall, now
+	}
+	if a.Frozen > 0 {
+		b.forget()
+	}
+	b.good = sent + 2*interval
+	drawn := a.Draws
+	for i := range b.carried {
+		c := &b.carried[i]
+		t := b.account(c.tag, now)
+		if t == nil {
+			continue
+		}
+		if !c.tells {
+			t.Back, t.BackSpent, t.Owed = max(0, t.Back-c.Back), max(0, t.BackSpent-c.backSpent), max(0, t.Owed-c.Owed)
+		}
+		if len(drawn) > 0 && drawn[0].Key == c.Key {
+			b.drawn(t, c, &drawn[0], now, sent, interval)
+			drawn = drawn[1:]
+		}
+	}
+	b.carried = nil
+}
+
+// drawn takes what one till has given.
+func (b *tagBook) drawn(t *tagAccount, c *tagDraw, d *driver.Drawn, now, sent, interval time.Duration) {
+	if d.Lack == driver.LackFull { // nothing of the draw counts: the tag lives on its part, and on what that has earned
+		if t.lack, t.again = d.Lack, 0; !c.tells {
+			t.owes(c.Owed)
+		}
+		return
+	}
+	for k, spent := range d.Spent {
+		if k >= len(c.Budgets) || t.window != c.window {
+			break
+		}
+		n := c.budgets[k]
+		w := &t.budgets[n]
+		w.seen, w.own = max(w.seen, spent), max(0, w.own-c.own[n])
+	}
+	t.lack, t.again, t.credit, t.earned = d.Lack, 0, 0, now
+	if d.Again > 0 && d.Lack != driver.LackNothing {
+		t.again = now + d.Again
+	}
+	l := tagLot{tokens: min(d.Tokens, c.Ask), from: sent, until: sent + d.From + 2*interval}
+	if d.From > 0 {
+		l.from = now + d.From // never before the store's time: the answer came later
+	}
+	if skip(ruleTillVoid) {
+		l.until = now + d.From + 20*interval
+	}
+	if l.tokens == 0 || max(l.from, now) >= l.until || b.voided {
+		return
+	}
+	b.latest = max(b.latest, l.until)
+	if d.From > 0 {
+		t.reserved, t.reservedIn = l, c.window
+		return
+	}
+	t.lot, t.granted = l, c.window
+}
+
+// ripen makes a reservation a lot when it can be used. It rests on what the store remembers, so the newest answer must be as young as a
+// lot that is used.
+func (b *tagBook) ripen(a *tagAccount, now time.Duration) {
+	l := a.reserved
+	if a.lot.tokens > 0 {
+		return // the next time
+	}
+	a.reserved, b.news = tagLot{}, true
+	if l.until = min(l.until, b.good); now < l.until {
+		a.lot, a.granted = l, a.reservedIn
+	}
+}
+
+// forget notes that the store may not remember what it has given: it is not given back, and what is reserved may be
+// given to others.
+func (b *tagBook) forget() {
+	b.forgot = max(b.forgot, b.latest)
+	if skip(ruleTillForgotten) {
+		return
+	}
+	b.lost, b.news = true, true
+	b.detach()
+	for i := range b.accounts {
+		b.accounts[i].Back, b.accounts[i].BackSpent = 0, 0
+		b.accounts[i].reserved = tagLot{}
+	}
+}
+
+// distrust ends all that is in hand: the local clock was wrong about its age.
+func (b *tagBook) distrust() {
+	b.forget()
+	b.void, b.voided, b.news = true, true, true
+	for i := range b.accounts {
+		b.accounts[i].lot, b.accounts[i].reserved = tagLot{}, tagLot{}
+	}
+}
