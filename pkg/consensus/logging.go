@@ -14,13 +14,14 @@ import (
 // remindEvery is how often a loss of the store that goes on is logged again.
 const remindEvery = time.Minute
 
-// A logbook decides what a Member logs about its store: each trouble once when it begins, once when it ends, and a
-// loss that lasts once a minute. It has neither clock nor lock.
+// A logbook decides what a Member logs about its store: each trouble once when it begins, once when it ends, once more when its
+// reason becomes known, and a loss that lasts once a minute. It has neither clock nor lock.
 type logbook struct {
 	failing   time.Time // when the first of the failures in a row came; zero: the last sync succeeded
 	logged    bool      // the failures in a row were logged
 	lost      bool      // the end of the share was logged
 	remind    time.Time // when the loss is logged next
+	unknown   bool      // why syncs fail was not known when it was logged last: there was no answer in time
 	frozen    bool      // a freeze was logged
 	replaced  bool
 	quotas    bool      // a document of quotas that cannot be read was logged
@@ -121,9 +122,10 @@ func (b *logbook) failed(now time.Time, s *situation) []logLine {
 		b.lost, b.logged, b.remind = true, true, now.Add(remindEvery)
 	case !gone && again && !contended && !b.logged:
 		b.logged = true
-	default:
+	case !b.logged || contended || !b.unknown || timedOut(s.err):
 		return nil
 	}
+	b.unknown = timedOut(s.err)
 	message := "syncs with the pool's store fail"
 	if contended {
 		message = "syncs with the pool's store come too late: more processors write than it can serve"
@@ -132,6 +134,12 @@ func (b *logbook) failed(now time.Time, s *situation) []logLine {
 		"effect", b.effect(s), "error", s.err, "for", now.Sub(b.failing).Round(time.Millisecond), "share", s.share,
 		"state", s.state, "degraded", s.degraded,
 	}}}
+}
+
+// timedOut tells whether a sync failed because no answer came in time, which says nothing about the reason.
+func timedOut(err error) bool {
+	var e interface{ Timeout() bool }
+	return errors.As(err, &e) && e.Timeout()
 }
 
 // effect says what a loss of the store means for who draws.

@@ -1,6 +1,7 @@
 package consensus
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -120,6 +121,27 @@ func TestContentionIsNotSaidWhileTheShareIsGood(t *testing.T) {
 	require.Equal(t, []string{
 		"0s WARN syncs with the pool's store come too late: more processors write than it can serve: nothing is granted until the store answers",
 	}, said(&b, 250*time.Millisecond, repeat(100, gone)...))
+}
+
+// The first sync may be too slow, and the next one be refused for a reason that somebody has to mend.
+func TestAReasonIsSaidAsSoonAsItIsKnown(t *testing.T) {
+	situationOf := func(s State, err error) situation {
+		return situation{err: err, state: s, left: 8 * time.Second, onLoss: Stop}
+	}
+	slow, refused := fmt.Errorf("redisstore: %w", context.DeadlineExceeded), errors.New("NOPERM")
+	for state, first := range map[State]string{
+		StateJoining: "0s WARN syncs with the pool's store fail: nothing is granted until the store answers for the first time",
+		StateHolding: "1s WARN syncs with the pool's store fail: what was granted is good for 8s; nothing is granted after that",
+	} {
+		var all []situation
+		for range 10 {
+			all = append(append(all, repeat(2, situationOf(state, slow))...), situationOf(state, refused))
+		}
+		var b logbook
+		require.Equal(t, []string{first, "2s" + first[2:]}, said(&b, time.Second, all...), "and not each time")
+		b = logbook{}
+		require.Len(t, said(&b, time.Second, append(repeat(3, situationOf(state, refused)), repeat(3, situationOf(state, slow))...)...), 1, "less is no news")
+	}
 }
 
 func TestOneFailedSyncIsNotSaid(t *testing.T) {

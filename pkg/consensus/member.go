@@ -84,7 +84,7 @@ func Join(ctx context.Context, s Store, pool string, opts ...Option) (*Member, e
 	m.offset = m.wallOffset()
 	m.p.SetSpacing(driver.MinSpacing, false) // until a limiter is attached: nothing for or against
 	if o.failFast {
-		if err := m.sync(ctx); err != nil {
+		if err := m.syncFirst(ctx); err != nil {
 			return nil, fmt.Errorf("consensus: first sync of pool %q: %w", pool, err)
 		}
 	}
@@ -279,6 +279,20 @@ func (m *Member) turn(spread float64, syncing bool) time.Duration {
 		wait = min(wait, left)
 	}
 	return wait
+}
+
+// firstPatience is for how long a first sync is tried again that was not answered in time: it has to connect, and nothing is held
+// that could become too old meanwhile.
+const firstPatience = 2 * time.Second
+
+// syncFirst does the first sync, whose error Join returns.
+func (m *Member) syncFirst(ctx context.Context) error {
+	for {
+		err := m.sync(ctx)
+		if err == nil || ctx.Err() != nil || time.Since(m.base) >= firstPatience || !timedOut(err) {
+			return err
+		}
+	}
 }
 
 // sync does one sync.

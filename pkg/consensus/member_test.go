@@ -342,6 +342,27 @@ func TestJoinFailFast(t *testing.T) {
 	require.ErrorContains(t, err, `pool "pool"`)
 }
 
+// Connecting may take longer than a sync may.
+func TestJoinFailFastHasPatience(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &slow{Store: memstore.New(), takes: time.Hour}
+		join := func() (*consensus.Member, time.Duration, error) {
+			began := time.Now()
+			m, err := consensus.Join(t.Context(), store, "pool", consensus.WithLease(consensus.MinLease), consensus.WithFailFast())
+			return m, time.Since(began), err
+		}
+		_, took, err := join()
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, 2*time.Second, took, "four times half a second")
+
+		time.AfterFunc(1100*time.Millisecond, func() { store.set(10*time.Millisecond, nil) })
+		m, took, err := join()
+		require.NoError(t, err)
+		require.Equal(t, 1510*time.Millisecond, took)
+		require.NoError(t, m.Leave(t.Context()))
+	})
+}
+
 func TestJoinRefusesBadOptions(t *testing.T) {
 	for _, c := range []struct {
 		name, pool, want string

@@ -18,7 +18,7 @@ import (
 // Open joins the pool and returns the Throttle that draws on this processor's
 // share. It does not wait for the store: until the store has answered, the
 // Throttle grants nothing, Throttled says why, and the logger is told when that begins, once a
-// minute, and when it ends. With FailFast the first answer is waited for, for about a second,
+// minute, and when it ends. With FailFast the first answer is waited for, for two to three seconds,
 // and without it Open fails. ctx bounds Open and nothing else. Open may be called
 // from any goroutine.
 //
