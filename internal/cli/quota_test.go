@@ -101,6 +101,8 @@ func TestQuotaFaults(t *testing.T) {
 			"set acme --budgets=x": "numathrottle quota set: --budgets is a single value, allowed: a list",
 			"set acme --reserved=99": "tokens per second by all tags together, what is configured for this one included, " +
 				"allowed: at most 100, the limit of processor \"a\", unless it is forced",
+			"set free/* --total=1": `numathrottle quota set: TAG is "free/*", a pattern, allowed: the name of a tag; ` +
+				"patterns are changed where the pods are configured",
 			"set a b --total=1":     `numathrottle quota set: "b" is one argument too many, allowed: one TAG`,
 			"get a --other":         `numathrottle quota get: --other is set, and so is the tag "a", allowed: one of them`,
 			"set acme --nonsense=1": "numathrottle quota set: --nonsense is no flag",

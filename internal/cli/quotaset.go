@@ -111,6 +111,10 @@ func (c *CLI) quotaSet(ctx context.Context, cmd *ucli.Command) error {
 		return err
 	}
 	return c.onPool(ctx, cmd, func(ctx context.Context, s *access) error {
+		if _, named := s.quotas.Tags[tag]; strings.Contains(tag, "*") && !named {
+			return wrongArguments("%s: TAG is %.60q, a pattern, allowed: the name of a tag; patterns are changed where the pods are configured",
+				cmd.FullName(), tag)
+		}
 		changes, err := consensus.LoadQuotas(ctx, s.store, s.pool)
 		if err != nil {
 			return err

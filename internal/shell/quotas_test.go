@@ -164,6 +164,22 @@ func TestTotalOfATagOverManyPods(t *testing.T) {
 	})
 }
 
+// Q7: where nothing goes wrong all of a budget is used, however many pods hold some of it when it ends.
+func TestAllOfABudgetIsUsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newTagPool(t, 3, throttle.Limit{Max: 400}, throttle.Quotas{Tags: map[string]throttle.Quota{
+			"spent": {Total: 400, Budgets: []throttle.Budget{{Amount: 2000, Per: "day"}}},
+		}})
+		var tenants []tenant
+		for i := range 3 { // other tags draw as well, so that some lots run out before they are used up
+			tenants = append(tenants, tenant{tag: "spent", pod: i, rate: 150}, tenant{tag: "other", pod: i, rate: 20})
+		}
+		p.run(t.Context(), 25*time.Second, tenants...)
+		require.Equal(t, 2000, p.between("spent", 0, 30*time.Second))
+		p.close(t)
+	})
+}
+
 // What is reserved comes within four intervals, though it is asked for at one pod of four of which each is flooded.
 func TestReservedAtOnePodAmongHogs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -12,7 +12,8 @@ func (s *Stock) Report(now, keep int64, r *limit.TagReport) {
 	kept := s.lots[:0]
 	for _, l := range s.lots {
 		switch {
-		case l.until <= now: // what is left of it ran out
+		case l.until <= now: // what is left of it ran out: nobody can use it any more, so the budget has it back
+			s.lapse(l.tokens, l.id, l.window)
 		case l.until <= now+keep:
 			if l.id > s.voided {
 				s.giveUp(l.tokens, l.window)
@@ -25,6 +26,14 @@ func (s *Stock) Report(now, keep int64, r *limit.TagReport) {
 	s.lots = kept
 	r.Back, r.BackSpent, r.Owed = s.back, s.backSpent, s.owed
 	s.back, s.backSpent, s.owed = 0, 0, 0
+}
+
+// lapse gives up n tokens of a lot that is over. Those of a quota that is hard are lost: others would use them in a window that
+// they were not in.
+func (s *Stock) lapse(n, lotID, window int64) {
+	if !s.terms.Quota.Hard && lotID > s.voided {
+		s.giveUp(n, window)
+	}
 }
 
 // giveUp notes that n tokens of a window go back to the pool.

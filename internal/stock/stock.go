@@ -237,9 +237,7 @@ func (s *Stock) Return(now int64, d *Draw, n int64) {
 			return
 		}
 	}
-	if !s.terms.Quota.Hard && d.lot > s.voided { // others would use it in a window that it was not in
-		s.giveUp(n, d.window)
-	}
+	s.lapse(n, d.lot, d.window)
 }
 
 // Owe books n tokens that were used above what was taken.

@@ -112,7 +112,7 @@ func TestLotsAreUsedByTheirEnds(t *testing.T) {
 	s.Return(12, d, 3)
 	var r limit.TagReport
 	s.Report(12, 10, &r)
-	require.Equal(t, limit.TagReport{InHand: 7, Back: 8}, r, "five of the lot that ends, three late ones, of a window before")
+	require.Equal(t, limit.TagReport{InHand: 7, Back: 10}, r, "five of the lot that ends, two that ran out, three late ones, of a window before")
 	d, _ = s.Take(16, 7)
 	s.Return(40, d, 2)
 	s.Owe(40, 3)
@@ -121,9 +121,24 @@ func TestLotsAreUsedByTheirEnds(t *testing.T) {
 	require.Equal(t, limit.TagReport{Back: 2, BackSpent: 2, Owed: 3}, r)
 }
 
+// What ran out while nobody drew is given back, once.
+func TestALotThatRanOutIsGivenBack(t *testing.T) {
+	s := pooled(quota.Quota{Budgets: []quota.Budget{{Amount: 100, Per: quota.Day}}})
+	s.Grant(limit.TagGrant{Needed: true, Lot: limit.Lot{Tokens: 9, Window: 1}}, 0, 10, 0)
+	_, ok := s.Take(1, 4)
+	require.True(t, ok)
+	require.Zero(t, s.AtHand(10))
+	var r limit.TagReport
+	s.Report(10, 0, &r)
+	require.Equal(t, limit.TagReport{Back: 5, BackSpent: 5}, r)
+	r = limit.TagReport{}
+	s.Report(11, 0, &r)
+	require.Zero(t, r)
+}
+
 func TestHardQuotaGivesNothingBackLate(t *testing.T) {
 	s := pooled(quota.Quota{Total: 100, Per: time.Minute, Hard: true})
-	s.Grant(limit.TagGrant{Needed: true, Lot: limit.Lot{Tokens: 5}}, 0, 10, 0)
+	s.Grant(limit.TagGrant{Needed: true, Lot: limit.Lot{Tokens: 7}}, 0, 10, 0)
 	d, _ := s.Take(1, 5)
 	s.Return(20, d, 5)
 	var r limit.TagReport

@@ -48,7 +48,7 @@ func TestForgotten(t *testing.T) {
 	require.Zero(t, r.Back)
 	s.Return(5000, before, 4)
 	s.Report(5000, 0, &r)
-	require.Zero(t, r.Back)
+	require.Zero(t, r.Back, "neither what ran out nor what was returned")
 	s.Grant(limit.TagGrant{Needed: true, Lot: limit.Lot{Tokens: 3}}, 5000, 6000, 0)
 	s.Report(5500, 5000, &r)
 	require.EqualValues(t, 3, r.Back)

@@ -47,7 +47,7 @@ func SaveQuota(ctx context.Context, s Store, pool, tag string, q *quota.Quota, f
 		if err := next.validate(quota.Quotas{}, 0, 0); err != nil {
 			return next, false, outOfBounds(err)
 		}
-		return next, true, fitsQuota(r.Roster, &r.Value, tag, q, force)
+		return next, true, fitsQuota(r.Roster, &r.Value, &next, tag, force)
 	})
 	return saving(err, "consensus: saving a quota of pool %q: %w", pool)
 }
@@ -64,8 +64,9 @@ func outOfBounds(err error) *RequestError {
 	return &RequestError{Field: "Quota", Value: err.Error(), Allowed: "a quota within its bounds"}
 }
 
-// fitsQuota refuses a quota that no live processor would use, and one by which more is reserved than there is.
-func fitsQuota(roster []RosterRow, before *quotaChanges, tag string, q *quota.Quota, force bool) error {
+// fitsQuota refuses a quota that no live processor would use, and one by which more is reserved than there is. Processors may not have
+// told yet what the last change reserves, so what all changes reserve counts as well.
+func fitsQuota(roster []RosterRow, before, next *quotaChanges, tag string, force bool) error {
 	heeded := len(roster) == 0
 	for i := range roster {
 		told, ok := unpackBusy(roster[i].Busy)
@@ -78,7 +79,7 @@ func fitsQuota(roster []RosterRow, before *quotaChanges, tag string, q *quota.Qu
 			continue
 		}
 		most, per := perSecond(n.limit.Max, n.limit.Per), n.limit.Per
-		reserved := told.promised - before.reserves(tag, per) + reservedRate(q, per)
+		reserved := max(told.promised-before.reserves(tag, per)+next.reserves(tag, per), next.reservesInAll(per))
 		if reserved > most*(1+0x1p-10) { // as exact as it was told
 			text := "%.6g tokens per second by all tags together"
 			if !before.changes(tag) {
@@ -115,6 +116,15 @@ func (c quotaChanges) reserves(tag string, per time.Duration) float64 {
 	}
 	q := c.tags[tag]
 	return reservedRate(&q, per)
+}
+
+// reservesInAll is what the changes reserve together, in tokens per second.
+func (c quotaChanges) reservesInAll(per time.Duration) float64 {
+	sum := c.reserves("", per)
+	for tag := range c.tags {
+		sum += c.reserves(tag, per)
+	}
+	return sum
 }
 
 func reservedRate(q *quota.Quota, per time.Duration) float64 {

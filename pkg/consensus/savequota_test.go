@@ -293,6 +293,22 @@ func TestSaveQuotaRefusesWhatDoesNotFit(t *testing.T) {
 	})
 }
 
+// Two changes that do not fit together are refused also while no processor knows of the first one.
+func TestSaveQuotaKnowsWhatWasSavedJustBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, ctx := memstore.New(), t.Context()
+		_, _ = tagged(t, store, "a", throttle.Quotas{})
+		time.Sleep(5 * time.Second)
+		require.NoError(t, consensus.SaveQuota(ctx, store, "pool", "x", &throttle.Quota{Reserved: 600}, false))
+		bad := (*consensus.RequestError)(nil)
+		require.ErrorAs(t, consensus.SaveQuota(ctx, store, "pool", "y", &throttle.Quota{Reserved: 500}, false), &bad)
+		require.Equal(t, "Reserved", bad.Field)
+		require.ErrorAs(t, consensus.SaveQuota(ctx, store, "pool", "", &throttle.Quota{Reserved: 500}, false), &bad)
+		require.NoError(t, consensus.SaveQuota(ctx, store, "pool", "x", &throttle.Quota{Reserved: 500}, false), "in its own place")
+		require.NoError(t, consensus.SaveQuota(ctx, store, "pool", "y", &throttle.Quota{Reserved: 500}, false))
+	})
+}
+
 func TestAQuotaThatNobodyWouldUseIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()

@@ -24,7 +24,8 @@ type tagAccount struct {
 	demand float64    // tokens per second
 	slow   bool       // the called service takes less
 	told   float64    // what of demand is told to the others: no more than the service takes, but for what is reserved
-	uses   float64    // tokens per second
+	recent float64    // what it used of late at the most, in tokens per second
+	uses   float64    // what it used in the last two whole intervals, in tokens per second, for people to look at
 	waited int        // how many reports in a row said that somebody waits
 	active time.Duration
 
@@ -120,20 +121,20 @@ func (a *tagAccount) measure(now, interval time.Duration) {
 	if now-a.marks[0].at < least {
 		last = 1
 	}
-	a.demand, a.uses = 0, 0
+	a.demand, a.recent = 0, 0
 	for i := last; i < min(last+2, len(a.marks)); i++ {
 		m := &a.marks[i]
 		over := max(now-m.at, least).Seconds()
 		used := float64(a.Used - m.used)
 		a.demand = max(a.demand, (used+float64(a.Refused-m.refused)+float64(a.Waiting))/over)
-		a.uses = max(a.uses, used/over)
+		a.recent = max(a.recent, used/over)
 	}
 	if a.Waiting == 0 {
 		a.waited = 0
 	} else if a.waited++; a.waited > 1 {
 		// Callers that wait for each token show how many there are, and not what they could use. So they ask for what is
 		// reserved for them, or for twice as much as they use.
-		a.demand = max(a.demand, 2*a.uses, perSecond(int64(a.quota.Reserved), a.quota.Per))
+		a.demand = max(a.demand, 2*a.recent, perSecond(int64(a.quota.Reserved), a.quota.Per))
 	}
 	if a.quota.Total > 0 && !a.quota.Shadow {
 		a.demand = min(a.demand, perSecond(int64(a.quota.Total), a.quota.Per))
@@ -143,6 +144,8 @@ func (a *tagAccount) measure(now, interval time.Duration) {
 		a.marks[2], a.marks[1] = a.marks[1], a.marks[0]
 		a.marks[0] = tagMark{now, a.Used, a.Refused}
 	}
+	// Tokens of a total come all at once, so a span that begins before one lot and ends in the middle of another shows too much.
+	a.uses = float64(a.marks[0].used-a.marks[2].used) / max(a.marks[0].at-a.marks[2].at, least).Seconds()
 }
 
 // exhausted tells whether a budget is spent at whose end the tag stops.

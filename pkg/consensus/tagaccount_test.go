@@ -110,5 +110,6 @@ func TestATagThatWasForgottenCountsAnew(t *testing.T) {
 	require.Positive(t, k.account("free/x", 0).demand)
 	k.report(201*sec, sec, false, []limit.TagReport{{Tag: "free/x", Used: 140, Refused: 2}})
 	require.InDelta(t, 100, k.account("free/x", 0).demand, 5)
+	k.report(202*sec, sec, false, []limit.TagReport{{Tag: "free/x", Used: 240, Refused: 2}})
 	require.InDelta(t, 100, k.account("free/x", 0).uses, 5)
 }

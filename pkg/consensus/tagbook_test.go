@@ -98,6 +98,25 @@ func TestDemandIsMeasuredOverWholeIntervals(t *testing.T) {
 	require.InDelta(t, 100, k.accounts[0].uses, 12)
 }
 
+// A lot of a total is used up as soon as it is there, and a request goes out for more a tenth of an interval later. What is used is not
+// told as twice as much by that, for who looks at it would take it to be above the total.
+func TestWhatIsUsedIsMeasuredOverWholeLots(t *testing.T) {
+	k := keep(t, one(100))
+	report := func(now time.Duration, used int64) float64 {
+		k.report(now, sec, false, []limit.TagReport{{Tag: "a", Used: used, Waiting: 50}})
+		return k.account("a", now).uses
+	}
+	for i := range 20 {
+		now := 10*sec + time.Duration(i)*sec
+		before := report(now, int64(100*i))
+		after := report(now+sec/10, int64(100*(i+1)))
+		if i > 2 {
+			require.InDelta(t, 100, before, 1)
+			require.InDelta(t, 100, after, 1)
+		}
+	}
+}
+
 // T3: what was drawn is void two intervals after its request was sent, however late the answer comes.
 func TestALotIsVoidTwoIntervalsAfterItsRequest(t *testing.T) {
 	k := keep(t, one(100))

@@ -98,6 +98,34 @@ func TestWhatIsSpentIsToldToAStoreThatHasForgotten(t *testing.T) {
 	require.EqualValues(t, 500, draws[0].Budgets[1].Seen)
 }
 
+// A budget that has lowered the tag is not drawn from any more, but a store that has forgotten it is told. Else a processor
+// that comes later would have all of it again. The pool stays frozen for longer than its tills, and then the tag goes on.
+func TestASpentBudgetThatLowersIsToldToAStoreThatHasForgotten(t *testing.T) {
+	k := keep(t, budgeted(quota.Lower))
+	frozen := func(now time.Duration, waiting, hand int64) driver.Draw {
+		k.report(now, sec, false, []limit.TagReport{{Tag: "a", Waiting: waiting, InHand: hand}})
+		draws := k.draws(now, sec, 1, true)
+		require.Len(t, draws, 1)
+		return draws[0]
+	}
+	d := k.asks(4*sec, limit.TagReport{Tag: "a", Waiting: 2})
+	k.gives(4*sec, 4*sec, driver.Drawn{Key: d.Key, Spent: []int64{100, 500}, Lack: driver.LackBudget, Again: 6 * sec})
+	d = frozen(5*sec, 2, 0)
+	require.Len(t, d.Budgets, 1, "nobody has said yet that tills give nothing")
+	require.NotZero(t, d.Ask)
+	k.gives(5*sec, 5*sec, driver.Drawn{Key: d.Key, Spent: []int64{500}, Lack: driver.LackFrozen, Again: 2 * sec})
+	d = frozen(6*sec, 2, 0)
+	require.Len(t, d.Budgets, 2)
+	require.Equal(t, []int64{100, 500, 0}, []int64{d.Budgets[0].Seen, d.Budgets[1].Seen, d.Ask})
+	g := k.gives(6*sec, 6*sec, driver.Drawn{Key: d.Key, Spent: []int64{100, 500}, Lack: driver.LackFrozen, Again: sec})
+	require.True(t, g.Lowered)
+	d = frozen(7*sec, 2, 0)
+	require.Len(t, d.Budgets, 1)
+	require.NotZero(t, d.Ask)
+	k.gives(7*sec, 7*sec, driver.Drawn{Key: d.Key, Tokens: 2, Spent: []int64{502}})
+	require.Len(t, frozen(7500*time.Millisecond, 0, 20).Budgets, 2, "who asks for nothing loses nothing by it")
+}
+
 // Without the store a processor spends its part of what is left, and tells what it spent.
 func TestABudgetWithoutTheStore(t *testing.T) {
 	k := keep(t, budgeted(quota.Refuse))

@@ -81,10 +81,14 @@ func (b *tagBook) draw(a *tagAccount, now, interval time.Duration, live int, fro
 	if a.granted == a.window {
 		d.BackSpent = min(a.BackSpent, a.Back)
 	}
+	forgotten := frozen && (a.lack == driver.LackFrozen || !d.asks()) // the till gives nothing yet, or nothing is asked for
 	for i := range min(len(a.quota.Budgets), len(a.budgets)) {
 		w := &a.budgets[i]
 		if a.quota.Budgets[i].Then == quota.Lower && w.spentAll() {
-			continue // the tag goes on without it
+			if !forgotten {
+				continue // the tag goes on without it
+			}
+			d.Ask, d.Ahead = 0, 0 // by it there is nothing to be had
 		}
 		d.budgets[len(d.Budgets)] = i
 		d.known = d.known || w.seen > 0

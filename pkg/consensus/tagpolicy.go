@@ -178,6 +178,9 @@ func (p *tagPolicy) divide(now, interval time.Duration, most float64, roster []R
 	}
 	p.limited = p.limitedTerms(rows, slow)
 	p.plan = fairtags.Divide(most, p.limited, rows, self)
+	if self >= 0 && len(own) > maxBusyTags {
+		p.plan.Wants = p.wantsAsTold(most, rows, self, own)
+	}
 	if self >= 0 {
 		p.elsewhere = p.toldElsewhere(rows, self)
 		p.held = p.plan.Held
@@ -187,6 +190,16 @@ func (p *tagPolicy) divide(now, interval time.Duration, most float64, roster []R
 		wants[i] = shareOf(w, most)
 	}
 	return wants
+}
+
+// wantsAsTold is what each row wants by what the others hear of self: its busiest tags, and the rest as sums. By all that it knows of
+// itself it would want another part than the others leave for it, and what nobody wants then nobody claims.
+func (p *tagPolicy) wantsAsTold(most float64, rows []fairtags.Row, self int, own []busyTag) []float64 {
+	rows = slices.Clone(rows)
+	r, _ := unpackBusy(packBusy(0, 0, 0, own))
+	row := &rows[self]
+	row.Busy, row.Rest, row.RestReserved = r.tags, r.rest, r.restReserved
+	return fairtags.Divide(most, p.limited, rows, -1).Wants
 }
 
 // limitedTerms are the terms with what the called service takes of each tag, by what rows tell: of a tag that is slow

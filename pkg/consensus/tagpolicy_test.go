@@ -1,6 +1,8 @@
 package consensus
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -39,6 +41,33 @@ func TestAllProcessorsWantTheSame(t *testing.T) {
 	}
 	require.InDelta(t, plans[0][0].Fraction(), plans[1][0].Fraction(), 0.002)
 	require.InDelta(t, 0.35, plans[0][0].Fraction(), 0.01)
+}
+
+// So they do where they have more tags than they can name: together they want the whole limit, and no more.
+func TestAllProcessorsWantTheSameWithManyTags(t *testing.T) {
+	q, keys := quota.Quotas{Tags: map[string]quota.Quota{}}, []uint64{}
+	for i := range 200 {
+		name := fmt.Sprint("tag-", i)
+		q.Tags[name], keys = quota.Quota{Reserved: 4}, append(keys, busyKey(quota.Key(name)))
+	}
+	slices.Sort(keys)
+	const pods = 3
+	var own [pods][]busyTag
+	roster := make([]RosterRow, pods)
+	for i := range pods {
+		for k, key := range keys {
+			rate := float64(3 + (k+i)%5)
+			own[i] = append(own[i], busyTag{key: key, rate: rate, reserved: min(rate, 4)})
+		}
+		roster[i] = RosterRow{ID: string('a' + rune(i)), Claim: Whole / pods, Busy: packBusy(1, 1, 0, own[i])}
+	}
+	sum := Share(0)
+	for i := range pods {
+		p := policyOf(q)
+		sum += p.divide(0, sec, 1000, roster, i, own[i])[i]
+		require.Greater(t, p.plan.Own[p.index[keys[199]]], 0.0, "each divides what it has by all its tags")
+	}
+	require.InDelta(t, 1, sum.Fraction(), 0.001)
 }
 
 // A processor whose number stands still for two and a half intervals keeps its claim, and its demand counts no more.

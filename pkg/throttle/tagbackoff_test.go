@@ -470,11 +470,15 @@ func TestASlowTagIsNotPressedByWhatIsTooLarge(t *testing.T) {
 	})
 }
 
-// A tag that is known no more is not held for ever by what the service took of it.
+// A tag that is known no more, which an All keeps, is not held for ever by what the service took of it.
 func TestATagThatIsGoneIsNotSlow(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ context.Context) {
 		th := slowed(t, tagsOf(map[string]Quota{"a": {}}))
-		l := th.ForTag("a")
+		beside, err := New(Limit{Max: 1_000_000})
+		require.NoError(t, err)
+		defer func() { require.NoError(t, beside.Close()) }()
+		time.Sleep(100 * time.Millisecond) // it begins empty
+		l := All(th.ForTag("a"), beside)
 		require.Positive(t, statusOf(th, "a").Limiting)
 		rateHolder{th}.SetQuotas(Quotas{}.WithDefaults(time.Second))
 		for range 100 { // nobody looks after it, whatever is refused

@@ -129,26 +129,26 @@ func (s *tagSet) revive(g *tag) *tag {
 	return g
 }
 
-// live returns the limiter of tags that are not gone, which counts as a use of them: l itself, or another one of the same names.
+// live returns the limiter of the tags that count under the same names now, which counts as a use of them: l itself, or another one
+// where a tag is gone or quotas have changed.
 func (l *tagView) live() *tagView {
-	for {
-		if l.touch() {
-			return l
+	for l.outdated() || !l.touch() {
+		switch len(l.asked) {
+		case 0:
+			l = l.t.tags.other
+		case 1:
+			l = l.t.tags.forTag(l.asked[0])
+		default:
+			l = l.t.tags.forTags(l.asked)
 		}
-		if len(l.names) > 1 {
-			l = l.t.tags.forTags(l.names)
-			continue
-		}
-		l = l.t.tags.forTag(l.tagName())
 	}
+	return l
 }
 
-// tagName is the name that the limiter was asked for under.
-func (l *tagView) tagName() string {
-	if len(l.names) == 1 {
-		return l.names[0]
-	}
-	return l.name
+// outdated tells whether quotas have changed since the tags were found.
+func (l *tagView) outdated() bool {
+	s := l.t.tags
+	return l.since != s.change.Load() && l != s.other
 }
 
 // touch notes that the tags are used, and tells whether all of them are there.

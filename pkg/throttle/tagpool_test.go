@@ -77,7 +77,7 @@ func TestTagDrawsFromLots(t *testing.T) {
 		require.EqualValues(t, 17, inHand(th, "a"))
 		time.Sleep(2 * time.Second)
 		require.EqualValues(t, 0, inHand(th, "a"), "the second one is over")
-		require.EqualValues(t, 0, reportOf(s, "a", 0).Back, "what ran out does not go back")
+		require.EqualValues(t, 17, reportOf(s, "a", 0).Back, "what ran out: a budget has it back")
 		p, ok = a.TryAcquire(1)
 		require.False(t, ok, p)
 

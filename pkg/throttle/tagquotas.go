@@ -3,8 +3,8 @@ package throttle
 import "github.com/numaproj-contrib/numathrottle/internal/ceiling"
 
 // SetQuotas puts other quotas in force than those that the Throttle was made with: a pool has changed them. They are
-// valid and have their defaults filled in. Limiters that ForTag and ForTags return from now on go by them; tags that have no quota of
-// their own any more count as others then.
+// valid and have their defaults filled in. The next draws of all limiters that ForTag and ForTags have returned go by them; tags that
+// have no quota of their own any more count as others then. Who waits already goes on to wait for the tokens it waits for.
 func (t rateHolder) SetQuotas(q Quotas) {
 	s := t.tags
 	if s == nil || t.gate.Closed.Load() {
@@ -13,6 +13,7 @@ func (t rateHolder) SetQuotas(q Quotas) {
 	s.mu.Lock()
 	s.quotas = &q
 	s.era.Add(1)
+	s.change.Add(1)
 	clear(s.limiters)
 	clear(s.joint)
 	s.unknown = 0

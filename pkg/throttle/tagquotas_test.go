@@ -1,7 +1,9 @@
 package throttle
 
 import (
+	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -39,4 +41,46 @@ func TestAnAllGoesByChangedQuotas(t *testing.T) {
 	require.Zero(t, total())
 	rateHolder{rpm}.SetQuotas(quotas(3))
 	require.Equal(t, 3, total())
+}
+
+// A limiter that a program has kept goes by quotas that have changed: of a tag that has got one, and of one that has lost it.
+func TestAKeptLimiterGoesByChangedQuotas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begin := Quotas{Tags: map[string]Quota{"y": {}, "z": {}}, Other: Quota{Total: 20}}
+		th, err := New(Limit{Max: 1000}, WithQuotas(begin))
+		require.NoError(t, err)
+		defer func() { require.NoError(t, th.Close()) }()
+		rate := func(l Limiter) (n int) {
+			for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+				if p, err := l.Acquire(soon(t), 1); err == nil {
+					n += p.N()
+				}
+			}
+			return n / 5
+		}
+		kept := map[string]Limiter{
+			"alone": th.ForTag("x"), "two": th.ForTags("y", "x"), "none beside it": th.ForTags("", "x"), "five": th.ForTags("y", "x", "z", "", "y"),
+		}
+		for name, l := range kept {
+			require.InDelta(t, 20, rate(l), 1, name)
+		}
+		rateHolder{th}.SetQuotas(Quotas{Tags: map[string]Quota{"x": {Total: 5}, "y": {}, "z": {}}, Other: Quota{Total: 20}}.WithDefaults(time.Second))
+		for name, l := range kept {
+			require.InDelta(t, 5, rate(l), 1, name)
+		}
+		own := th.ForTag("x")
+		rateHolder{th}.SetQuotas(begin.WithDefaults(time.Second))
+		for name, l := range kept {
+			require.InDelta(t, 20, rate(l), 1, name)
+		}
+		require.InDelta(t, 20, rate(own), 1)
+		require.InDelta(t, 20, rate(th.ForTag("")), 1, "all other tags are there, whatever changes")
+	})
+}
+
+// soon is a context that ends before another token is earned.
+func soon(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	t.Cleanup(cancel)
+	return ctx
 }

@@ -49,7 +49,8 @@ type tagSet struct {
 
 	held   pausedQueue
 	paused atomic.Int64 // pauses of tags that have begun
-	era    atomic.Int64 // counts the changes of quotas
+	era    atomic.Int64 // counts the changes of quotas, and when what other limits remember of tags is to be forgotten
+	change atomic.Int64 // counts the changes of quotas
 }
 
 // beginTags makes the tagSet of a Throttle with quotas.
@@ -125,6 +126,7 @@ func (s *tagSet) find(name string) *tagView {
 	}
 	g := s.resolve(name)
 	l := newTagView(s.t, name, []*tag{g})
+	l.since = s.change.Load()
 	switch {
 	case g.name == name:
 		s.limiters[name] = l
@@ -218,8 +220,9 @@ func (s *tagSet) forTags(names []string) *tagView {
 			return l
 		}
 	}
-	clean, era := [maxTagsOfDraw]string{}, s.era.Load()
+	clean, era, change := [maxTagsOfDraw]string{}, s.era.Load(), s.change.Load()
 	var tags []*tag
+	asked := make([]string, len(names))
 	for i, name := range names {
 		l := s.forTag(name)
 		if i < maxTagsOfDraw {
@@ -232,11 +235,15 @@ func (s *tagSet) forTags(names []string) *tagView {
 		}
 	}
 	l := newTagView(s.t, clean[0], tags)
-	for _, name := range names {
-		if name, ok := bounded(name); ok && !slices.Contains(l.names, name) {
+	l.since = change
+	for i, name := range names {
+		name, ok := bounded(name)
+		asked[i] = name
+		if ok && !slices.Contains(l.names, name) {
 			l.names = append(l.names, name)
 		}
 	}
+	l.asked = asked
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if era == s.era.Load() && len(names) <= maxTagsOfDraw && len(s.joint) < maxNames && slices.Equal(clean[:], key[:]) {

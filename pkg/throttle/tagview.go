@@ -16,7 +16,9 @@ import (
 type tagView struct {
 	t     *Throttle
 	name  string   // in errors
-	names []string // as they were asked for, of which a pause may be one
+	names []string // those of tags that were asked for, of which a pause may be one
+	asked []string // all that was asked for; "" in the place of what is no name
+	since int64    // the change of quotas by which the tags were found
 	rank  uint64   // of its pauseChild
 	tags  []*tag   // the first one is the lane
 	order []*tag   // the same in the order of their locks
@@ -33,6 +35,7 @@ func newTagView(t *Throttle, name string, tags []*tag) *tagView {
 	if name != "" {
 		l.names = []string{name}
 	}
+	l.asked = l.names
 	slices.SortFunc(l.order, func(a, b *tag) int { return cmp.Compare(a.rank, b.rank) })
 	return l
 }
@@ -107,10 +110,11 @@ func (l *tagView) draw(n int, now int64) (Permit, Reason) {
 	var room [maxTagsOfDraw]stockOrigin
 	draws := room[:0]
 	var why Reason
+	outdated := l.outdated()
 	for _, g := range l.order {
 		g.mu.Lock()
 		g.last = now
-		if g.gone.Load() {
+		if outdated || g.gone.Load() {
 			why = reasonGone
 		}
 	}
