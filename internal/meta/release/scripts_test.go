@@ -162,9 +162,10 @@ func TestByMethod(t *testing.T) {
 	s.wait()
 }
 
-// race.Skip is nothing for this one.
 func TestWhole(t *testing.T) {
+	// No race.Skip here, and nothing from each.
 	eachOne(t)
+	reach(t)
 }
 
 func TestByValue(t *testing.T) { inBubble(t, hostile) }
