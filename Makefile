@@ -134,21 +134,21 @@ sim: ## Run 200 pools of twelve processors for half an hour of virtual time each
 	NUMATHROTTLE_SHELL_RUNS=$(SHELL_RUNS) $(GO) test -vet=off -count 1 -run 'TestShell|TestSlots$$' -timeout $(SIM_TIMEOUT) ./internal/shell
 
 # What runs in one goroutine, only counts, or tests the judge of other tests, is shorter in make test, or left out: the race detector would
-# make it ten times slower. These tests ask internal/race how much to do, so the packages that import it run here. Of the simulation make
+# make it ten times slower. These tests ask internal/race how much to do, and run here; the others have run whole. Of the simulation make
 # test has a few pools and the seeds that once broke a promise: make sim has the others, and those of real Members. openai-go, which one test calls, takes a minute to compile.
 # What `make memory` runs is not for beside other tests.
-NORACE := {{$$path := .ImportPath}}{{range .TestImports}}{{if eq . "$(MODULE)/internal/race"}}{{println $$path}}{{end}}{{end -}}\
-	{{range .XTestImports}}{{if eq . "$(MODULE)/internal/race"}}{{println $$path}}{{end}}{{end -}}
+NORACE := {{$$folder := .Dir}}{{range .TestImports}}{{if eq . "$(MODULE)/internal/race"}}{{println $$folder}}{{end}}{{end -}}\
+	{{range .XTestImports}}{{if eq . "$(MODULE)/internal/race"}}{{println $$folder}}{{end}}{{end -}}
 .PHONY: norace
-norace: export NUMATHROTTLE_SIM_SEEDS := 10
-norace: export NUMATHROTTLE_SHELL_RUNS := 4
 norace: export NUMATHROTTLE_REQUIRE_STORES := 1
-norace: ## Run whole, without the race detector, the packages of which make test has less or nothing
+norace: ## Run whole, without the race detector, the tests of which make test has less or nothing
 	@scripts/test-deps.sh
-	$(GO) test -vet=off -count 1 -p 2 -skip TestTenThousand -timeout $(SIM_TIMEOUT) $$($(GO) list -f '$(NORACE)' ./... | sort -u)
+	folders="$$($(GO) list -f '$(NORACE)' ./... | sort -u)"; \
+	asking="$$(scripts/asks-race.sh $$folders)"; \
+	$(GO) test -vet=off -count 1 -p 2 -run "$$asking" -skip 'TestTenThousand|^TestSeeds$$|^TestTagSeeds$$' -timeout $(SIM_TIMEOUT) $$folders
 	@$(GO) -C pkg/throttle/httpthrottle/clienttest test $(MODULE_FLAGS)
 
-# Which interleavings a run meets is a matter of luck, and the race detector makes it ten times slower: `make test` has 12.
+# Which interleavings a run meets is a matter of luck, and the race detector makes it ten times slower: `make test` has 5.
 .PHONY: shell
 shell: ## Run 100 pools of twenty real Members in virtual time with the race detector
 	CGO_ENABLED=1 NUMATHROTTLE_SHELL_RUNS=100 $(GO) test -race -vet=off -count 1 -run TestShell -timeout 30m -v ./internal/shell

@@ -62,6 +62,7 @@ func (p pool) divide(self int) fairtags.Plan { return fairtags.Divide(p.limit, p
 // each runs a check on many pools, the same ones in each run.
 func each(t *testing.T, check func(r *rand.Rand, p pool)) {
 	t.Helper()
+	race.Skip(t, "it has one goroutine, and TestScenarios runs with it")
 	r := rand.New(rand.NewPCG(1, 2))
 	for range race.Fewer(100_000) {
 		check(r, draw(r))

@@ -1,7 +1,8 @@
 // Package race tells tests how much to do. The race detector makes everything ten times as slow, so with it tests repeat
 // less, and skip what only measures, counts, or tests the judge of other tests. With -short they repeat less too.
 //
-// `make norace` runs every package that imports this one without the race detector, whole.
+// `make norace` runs the tests that ask this package, themselves or by a helper, whole and without the race detector:
+// scripts/asks-race.sh finds them.
 //
 // In a bubble of testing/synctest the race detector crashes (a SIGSEGV, or "CHECK failed") when two goroutines at once
 // receive from timers that had run out before they looked, such as time.NewTimer(0) or time.After(0): golang/go#78156, in

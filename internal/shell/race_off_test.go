@@ -3,6 +3,7 @@
 package shell
 
 const (
-	defaultRuns = 100
-	detector    = "without the race detector"
+	defaultFirst = 1
+	defaultRuns  = 100
+	detector     = "without the race detector"
 )

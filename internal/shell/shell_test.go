@@ -54,22 +54,28 @@ func runSeed(t *testing.T, p plan, wiring wiring, trace bool) (res *result) {
 	return res
 }
 
-// unlessSet is how many runs there are without NUMATHROTTLE_SHELL_RUNS.
-func unlessSet() uint64 {
-	if testing.Short() {
-		return 1
+// wanted returns which runs there are: those of the environment, else as many as race_on_test.go and race_off_test.go
+// say. one tells whether it is a single seed that was asked for.
+func wanted(t *testing.T) (first, runs uint64, one bool) {
+	t.Helper()
+	if seed, ok := setting(t, "SEED", 0); ok {
+		return seed, 1, true
 	}
-	return defaultRuns
+	first, runs = defaultFirst, defaultRuns
+	if testing.Short() {
+		runs = 1
+	}
+	runs, set := setting(t, "RUNS", runs)
+	if set {
+		first = 1
+	}
+	first, _ = setting(t, "FIRST", first)
+	return first, runs, false
 }
 
 // TestShell makes many runs: none breaks a promise.
 func TestShell(t *testing.T) {
-	first, _ := setting(t, "FIRST", 1)
-	runs, _ := setting(t, "RUNS", unlessSet())
-	seed, one := setting(t, "SEED", 0)
-	if one {
-		first, runs = seed, 1
-	}
+	first, runs, one := wanted(t)
 	sum := newSummary(first)
 	t.Run("seeds", func(t *testing.T) {
 		for seed := first; seed < first+runs; seed++ {

@@ -10,14 +10,9 @@ import (
 
 // TestSlots makes runs with a limit on calls in flight beside the one on tokens: none breaks a promise.
 func TestSlots(t *testing.T) {
-	first, _ := setting(t, "FIRST", 1)
-	runs, _ := setting(t, "RUNS", unlessSet())
-	if !testing.Short() {
-		runs = max(4, runs/4) // TestShell has the others
-	}
-	seed, one := setting(t, "SEED", 0)
-	if one {
-		first, runs = seed, 1
+	first, runs, one := wanted(t)
+	if !one && !testing.Short() {
+		runs = max(2, runs/4) // TestShell has the others
 	}
 	var sum flightCounts
 	for seed := first; seed < first+runs; seed++ {

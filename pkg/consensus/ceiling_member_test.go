@@ -41,14 +41,16 @@ func requireNoDip(t *testing.T, ceilings []float64) {
 
 var tenToTwenty = throttle.Limit{Max: 20, Min: 10, RampUpDuration: time.Minute, Mode: throttle.Scheduled{}}
 
-// stores are a memory store's kind of server, and one that learns its time late.
+const deferredTime = "time of the last write"
+
+// eachServer tells a story on a memory store's kind of server, and, without the race detector, on one that learns its time late.
 func eachServer(t *testing.T, story func(t *testing.T, s *server)) {
 	t.Helper()
-	for name, deferred := range map[string]bool{"own time": false, "time of the last write": true} {
+	for _, name := range race.Some([]string{"own time", deferredTime}) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newServer()
-				s.deferred = deferred
+				s.deferred = name == deferredTime
 				story(t, s)
 			})
 		})
@@ -74,7 +76,7 @@ func TestRampRisesByItsSlope(t *testing.T) {
 		}
 		time.Sleep(6 * time.Second)
 		require.InDelta(t, 20, n.ceiling(), 0, "and stays at the top")
-		time.Sleep(time.Hour)
+		time.Sleep(10 * time.Minute)
 		require.InDelta(t, 20, n.ceiling(), 0)
 	})
 }
@@ -211,6 +213,7 @@ func TestOnlyIfUsedNeedsEnoughTraffic(t *testing.T) {
 }
 
 func TestGoBackNFalls(t *testing.T) {
+	race.Skip(t, "it measures; TestRampRisesByItsSlope runs with it")
 	eachServer(t, func(t *testing.T, s *server) {
 		l := throttle.Limit{Max: 200, Min: 100, RampUpDuration: time.Minute, Mode: throttle.GoBackN{CoolDownPeriod: 10 * time.Second}}
 		a := limited(t, s, "a", l, 4)
@@ -283,7 +286,8 @@ func TestRampOfAnIssuedLimit(t *testing.T) {
 // Of a hard limit a low ceiling is worth less than a token for each of several processors: the ramp begins where
 // each has one, and rises from there in every mode.
 func TestRampOfAHardLimitBeginsWithATokenEach(t *testing.T) {
-	for _, mode := range race.Some([]throttle.Mode{throttle.GoBackN{}, throttle.Scheduled{}, throttle.Relaxed{}, throttle.OnlyIfUsed{}}) {
+	race.Skip(t, "it measures; TestRampRisesByItsSlope runs with it")
+	for _, mode := range []throttle.Mode{throttle.GoBackN{}, throttle.Scheduled{}, throttle.Relaxed{}, throttle.OnlyIfUsed{}} {
 		t.Run(fmt.Sprintf("%T", mode), func(t *testing.T) {
 			eachServer(t, func(t *testing.T, s *server) {
 				limit := throttle.Limit{Max: 1000, Burst: 100, Hard: true, Min: 10, RampUpDuration: 2 * time.Minute, Mode: mode}

@@ -87,13 +87,13 @@ func attach(t *testing.T, link consensus.Store, id string, l throttle.Limit, opt
 	return m, th
 }
 
-// callers starts callers that draw as fast as they can until stop is called. Each permit goes to use.
-func callers(th *throttle.Throttle, n int, use func(throttle.Permit)) (stop context.CancelFunc) {
+// callers starts callers that draw so many tokens at a time, as fast as they can, until stop is called. Each permit goes to use.
+func callers(th *throttle.Throttle, n, tokens int, use func(throttle.Permit)) (stop context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
 	for range n {
 		go func() {
 			for {
-				p, err := th.Acquire(ctx, 1)
+				p, err := th.Acquire(ctx, tokens)
 				if err != nil {
 					return
 				}
@@ -104,10 +104,15 @@ func callers(th *throttle.Throttle, n int, use func(throttle.Permit)) (stop cont
 	return cancel
 }
 
-// work starts callers, who end with the test.
+// work starts callers, who end with the test. They make about a hundred calls a second: minutes of more take long to compute.
+// Of a hard limit so many tokens are not always to be had at once.
 func (n *node) work(t *testing.T, workers int) {
 	t.Helper()
-	n.stop = callers(n.th, workers, func(p throttle.Permit) { n.used.Add(int64(p.N())) })
+	tokens := 1
+	if l := n.th.Limit(); !l.Hard {
+		tokens = max(1, int(l.Rate()/100))
+	}
+	n.stop = callers(n.th, workers, tokens, func(p throttle.Permit) { n.used.Add(int64(p.N())) })
 	stop := n.stop
 	t.Cleanup(func() {
 		stop()

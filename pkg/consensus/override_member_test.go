@@ -55,16 +55,17 @@ func used(nodes []*node, d time.Duration) (total int64) {
 
 func TestOverrideIsInForceWithinOneSync(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *server) {
-		nodes := busy(t, s, 4, thousand)
+		hundred := throttle.Limit{Max: 100}
+		nodes := busy(t, s, 4, hundred)
 		for _, c := range []struct {
 			o    consensus.Override
 			want float64
 		}{
-			{consensus.Override{Max: 100}, 100},
-			{consensus.Override{Max: 12_000, Per: time.Minute}, 200},
-			{consensus.Override{Max: 5000, Per: time.Second}, 5000},
-			{consensus.Override{Max: 64_000}, 64_000},
-			{consensus.Override{}, 1000},
+			{consensus.Override{Max: 10}, 10},
+			{consensus.Override{Max: 1200, Per: time.Minute}, 20},
+			{consensus.Override{Max: 500, Per: time.Second}, 500},
+			{consensus.Override{Max: 6400}, 6400},
+			{consensus.Override{}, 100},
 		} {
 			require.NoError(t, consensus.SaveOverride(t.Context(), s, "pool", c.o))
 			requireCeiling(t, c.want, nodes...)
@@ -73,17 +74,17 @@ func TestOverrideIsInForceWithinOneSync(t *testing.T) {
 			require.Equal(t, c.o.Max, got.Max)
 			require.Equal(t, c.o.Max, nodes[0].m.View().Override.Max)
 			seconds := 10.
-			if c.want > 10_000 {
+			if c.want > 1000 {
 				seconds = 1 // they are many
 			}
 			total := used(nodes, time.Duration(seconds)*time.Second)
 			require.LessOrEqual(t, float64(total), c.want*(seconds+0.11)+8, "the burst follows in proportion")
 			require.GreaterOrEqual(t, float64(total), c.want*seconds*0.98)
 		}
-		n := limited(t, s, "late", thousand, 1)
-		require.NoError(t, consensus.SaveOverride(t.Context(), s, "pool", consensus.Override{Max: 10}))
+		n := limited(t, s, "late", hundred, 1)
+		require.NoError(t, consensus.SaveOverride(t.Context(), s, "pool", consensus.Override{Max: 2}))
 		require.NoError(t, consensus.ClearOverride(t.Context(), s, "pool"))
-		requireCeiling(t, 1000, append(nodes, n)...)
+		requireCeiling(t, 100, append(nodes, n)...)
 	})
 }
 

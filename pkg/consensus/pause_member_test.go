@@ -169,7 +169,7 @@ func TestResume(t *testing.T) {
 		all := pool.start(t, 4)
 		old := all[0].pause(t, 0)
 		require.True(t, old.Until.IsZero())
-		requireStill(t, 30*time.Minute, all...)
+		requireStill(t, 10*time.Minute, all...)
 		require.NoError(t, all[1].th.Resume(t.Context()))
 		time.Sleep(3 * time.Second)
 		for _, p := range all {
@@ -323,7 +323,7 @@ func TestOperatorsPause(t *testing.T) {
 		require.True(t, end.Equal(list[0].Until))
 		require.Equal(t, "maintenance", list[0].Reason)
 		require.Equal(t, throttle.Paused{Tag: "gpt"}, list[1])
-		requireStill(t, 30*time.Minute, all...)
+		requireStill(t, 10*time.Minute, all...)
 		for i, p := range all {
 			require.WithinDuration(t, end, p.end(t), 4*time.Second)
 			all[i] = pool.restart(t, p, fmt.Sprint("q", i), true)

@@ -68,17 +68,23 @@ func TestNoSlotIsLostAndNobodyIsLeftOut(t *testing.T) {
 			sum, given := Share(0), 0
 			for i, w := range wholeSlots(exact, rows, most, int64(turn)) {
 				n := inflight.Slots(int64(w), most)
-				require.GreaterOrEqual(t, n, inflight.Slots(int64(exact[i]), most))
-				if n < most {
+				if least := inflight.Slots(int64(exact[i]), most); n < least { // millions of times: require would take most of the time
+					require.GreaterOrEqual(t, n, least)
+				}
+				if n < most && inflight.Share(n, most) != int64(w) {
 					require.Equal(t, inflight.Share(n, most), int64(w), "no share beyond its slots")
 				}
 				sum, given, had[i] = sum+w, given+n, had[i] || n > 0
 			}
-			require.LessOrEqual(t, sum, Whole)
-			require.Equal(t, most, given, "%d slots, %v wanted", most, wanted)
+			if sum > Whole || given != most {
+				require.LessOrEqual(t, sum, Whole)
+				require.Equal(t, most, given, "%d slots, %v wanted", most, wanted)
+			}
 		}
 		for i, n := range wanted {
-			require.True(t, n == 0 || had[i], "%d slots, %v wanted: %d", most, wanted, i)
+			if n > 0 && !had[i] {
+				require.Fail(t, "left out", "%d slots, %v wanted: %d", most, wanted, i)
+			}
 		}
 	}
 }

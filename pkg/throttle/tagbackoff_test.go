@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/race"
 )
 
 // A caller of a tag, and what came of its calls.
@@ -352,6 +354,7 @@ func TestABoundThatHoldsNobodyIsForgotten(t *testing.T) {
 
 // So it is under any kind of limit, and for what is reserved, without a pool too.
 func TestATagIsSlowedDownUnderAnyLimit(t *testing.T) {
+	race.Skip(t, "it measures; TestATagIsSlowedDownByItself runs with it")
 	for name, c := range map[string]struct {
 		l       Limit
 		quota   Quota
@@ -442,6 +445,7 @@ func TestLateRefusalsOfASlowTag(t *testing.T) {
 
 // Callers that waited for the limit when their tag became slow do not make the others of the tag wait until all of them are earned.
 func TestWhoWaitedBeforeATagWasSlowStopsNobody(t *testing.T) {
+	race.Skip(t, "it measures; TestATagIsSlowedDownByItself runs with it")
 	inBubble(t, func(t *testing.T, ctx context.Context) {
 		th := quotaed(t, Limit{Max: 1000, Adaptive: true}, tagsOf(map[string]Quota{"a": {Reserved: 100}, "b": {}}))
 		s := &service{rate: 1e6, at: time.Now()}

@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/race"
 )
 
 // A load is callers of one tag: so many at a time that wait again and again, or so many calls per second.
@@ -136,6 +138,7 @@ func TestQuietTagBesideAHogWithTotals(t *testing.T) {
 
 // Who has tokens reserved gets them, whatever others do; what is left is divided by weight.
 func TestReservedAndWeights(t *testing.T) {
+	race.Skip(t, "it measures; TestQuietTagBesideAHog runs with it")
 	synctest.Test(t, func(t *testing.T) {
 		th := quotaed(t, Limit{Max: 200}, tagsOf(map[string]Quota{"r": {Reserved: 120}, "light": {Weight: 1}, "heavy": {Weight: 3}}))
 		heavy, light := &load{tag: "heavy", callers: 300}, &load{tag: "light", callers: 300}
@@ -149,6 +152,7 @@ func TestReservedAndWeights(t *testing.T) {
 
 // What is reserved comes within four seconds after it is asked for, though others have hundreds of callers waiting.
 func TestReservedComesSoon(t *testing.T) {
+	race.Skip(t, "it measures; TestQuietTagBesideAHog runs with it")
 	synctest.Test(t, func(t *testing.T) {
 		th := quotaed(t, Limit{Max: 200}, tagsOf(map[string]Quota{"r": {Reserved: 150}, "hog": {}}))
 		ctx, cancel := context.WithCancel(context.Background())
@@ -169,6 +173,7 @@ func TestReservedComesSoon(t *testing.T) {
 
 // The lower class has what the higher one leaves, but never nothing.
 func TestBatchComesAfterInteractive(t *testing.T) {
+	race.Skip(t, "it measures; TestQuietTagBesideAHog runs with it")
 	synctest.Test(t, func(t *testing.T) {
 		th := quotaed(t, Limit{Max: 200}, tagsOf(map[string]Quota{"i": {}, "b": {Class: Batch}}))
 		rates := runLoads(th, 5*time.Second, 30*time.Second, &load{tag: "i", callers: 300}, &load{tag: "b", callers: 300})
@@ -246,11 +251,7 @@ func TestOrderWithoutQuotas(t *testing.T) {
 
 // Draws on several limits with quotas, of several tags, in whatever order, never wait for each other for ever.
 func TestDrawsOnSeveralLimitsWithQuotasAllEnd(t *testing.T) {
-	cases := 300
-	if testing.Short() {
-		cases = 60
-	}
-	for seed := range uint64(cases) {
+	for seed := range uint64(race.Fewer(300)) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			names := []string{"a", "b", "c", "", "x"}

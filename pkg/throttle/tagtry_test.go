@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/race"
 )
 
 // tries asks for n tokens every so often without waiting, and counts what it got.
@@ -28,6 +30,7 @@ func tries(ctx context.Context, l Limiter, n int, every time.Duration) (asked, g
 // A tag whose draws do not wait gets what is its own beside a tag whose callers wait for every token, and the limit is used in full all
 // the same.
 func TestTriesBesideWaiters(t *testing.T) {
+	race.Skip(t, "it measures; TestSeveralTagsTryBesideWaiters runs with it")
 	const often = 10 * time.Millisecond
 	for name, c := range map[string]struct {
 		limit    Limit
@@ -74,6 +77,7 @@ func TestTriesBesideWaiters(t *testing.T) {
 
 // A tag that asks without waiting for more than its part gets that part, and no more, while others wait.
 func TestGreedyTries(t *testing.T) {
+	race.Skip(t, "it measures; TestSeveralTagsTryBesideWaiters runs with it")
 	for name, hog := range map[string]Quota{"plain": {}, "with a total": {Total: 5000}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -100,6 +104,7 @@ func TestGreedyTries(t *testing.T) {
 
 // A quiet tag that waits is served as quickly beside callers that need tokens of a total too as beside others.
 func TestQuietWaiterBesideAttempts(t *testing.T) {
+	race.Skip(t, "it measures; TestQuietTagBesideAHogWithTotals runs with it")
 	synctest.Test(t, func(t *testing.T) {
 		th, err := New(Limit{Max: 200}, WithQuotas(Quotas{Tags: map[string]Quota{"hog": {Total: 1000}, "quiet": {}}}))
 		require.NoError(t, err)

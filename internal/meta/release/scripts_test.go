@@ -145,3 +145,54 @@ func unpack(t *testing.T, path string) map[string]string {
 		}
 	}
 }
+
+// Found are the tests that ask internal/race, by whatever way; not those that only speak of it.
+func TestAsksRace(t *testing.T) {
+	folder := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "a_test.go"), []byte(`package a
+
+func TestAsks(t *testing.T) {
+	race.Skip(t, "it measures")
+}
+
+func TestShort(t *testing.T) { each(t, func() {}) }
+
+func TestByMethod(t *testing.T) {
+	var s stage
+	s.wait()
+}
+
+func TestWhole(t *testing.T) {
+	// No race.Skip here, and nothing from each.
+	eachOne(t)
+	reach(t)
+}
+
+func TestByValue(t *testing.T) { inBubble(t, hostile) }
+`), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "b_test.go"), []byte(`package a_test
+
+func each(t *testing.T, do func()) {
+	for range times() {
+		do()
+	}
+}
+
+func times() int { return race.Fewer(10) }
+
+func (s *stage) wait() { _ = race.On }
+
+func hostile(t *testing.T) { race.Some([]int{1}) }
+
+func eachOne(t *testing.T) {}
+`), 0o600))
+	out, err := script(t, "scripts/asks-race.sh", folder)
+	require.NoError(t, err)
+	require.Equal(t, "^(TestAsks|TestByMethod|TestByValue|TestShort)$\n", out)
+
+	require.NoError(t, os.Remove(filepath.Join(folder, "b_test.go")))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "a_test.go"), []byte("package a\n\nfunc TestWhole(t *testing.T) {}\n"), 0o600))
+	out, err = script(t, "scripts/asks-race.sh", folder)
+	require.Error(t, err)
+	require.Contains(t, out, "asks internal/race")
+}
