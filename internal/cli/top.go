@@ -60,7 +60,7 @@ func (c *CLI) top(ctx context.Context, cmd *ucli.Command) error {
 	defer func() { _ = s.store.Close() }() // nothing was changed
 	return out.run(ctx, func(ctx context.Context) error {
 		err := s.call(ctx, func(ctx context.Context) error { return s.showTop(ctx, out, cmd.Args().Slice(), cmd.Bool(allName)) })
-		return s.suggest(ctx, s.pool, err)
+		return s.suggest(ctx, cmd.FullName(), s.pool, err)
 	})
 }
 
