@@ -95,6 +95,7 @@ func TestConsoleInABrowser(t *testing.T) {
 	p.text(t, "name", evil+"#?&%")
 	p.text(t, "u-granted", "calls in flight")
 	p.text(t, "t-granted", "30")
+	require.Equal(t, "true", p.eval(t, `document.getElementById("change").hidden && !document.getElementById("pause").hidden`), "calls in flight have no override")
 
 	// What is drawn.
 	p.eval(t, `location.hash = "#pool=orders%2Fin"`)
@@ -139,6 +140,16 @@ func TestConsoleInABrowser(t *testing.T) {
 	p.text(t, "banners", "Override: 300 per 1m0s until")
 	p.text(t, "t-limit", "5")
 
+	// A pool that is not there shows nothing of the one before, and the store is not away.
+	p.eval(t, `location.hash = "#pool=nobody"`)
+	p.text(t, "banners", "the store has no record of this pool")
+	p.text(t, "live", "live")
+	require.Equal(t, "true", p.eval(t, `document.getElementById("detail").hidden && document.getElementById("actions").hidden`))
+	require.Equal(t, "", p.eval(t, `document.getElementById("limit").innerText`))
+	p.eval(t, `location.hash = "#pool=orders%2Fin"`)
+	p.text(t, "banners", "Override: 300 per 1m0s until")
+	p.until(t, `!document.getElementById("detail").hidden`)
+
 	require.NotContains(t, p.eval(t, "document.title"), "evil")
 	require.NotContains(t, p.eval(t, "location.href"), token)
 	store.away.Store(true)
@@ -159,9 +170,13 @@ func TestConsoleOnAPhone(t *testing.T) {
 	require.Equal(t, "rgb(17, 17, 16)", dark)
 	fits := `document.documentElement.scrollWidth <= document.documentElement.clientWidth`
 	require.Equal(t, "true", p.eval(t, fits), "the list")
+	wide := `document.querySelector("%s td").offsetWidth > 250 && getComputedStyle(document.querySelector("%s td:nth-child(5)"), "::before").content !== "none"`
+	require.Equal(t, "true", p.eval(t, strings.ReplaceAll(wide, "%s", "#pools")), "a name has a line of its own, and cells say what they are")
 	p.click(t, "#pools a")
 	p.text(t, "t-granted", "5")
 	require.Equal(t, "true", p.eval(t, fits), "a pool")
+	require.Equal(t, "true", p.eval(t, strings.ReplaceAll(wide, "%s", "#processors")))
+	require.Equal(t, "true", p.eval(t, `document.querySelector("#chart text").getBoundingClientRect().height > 9`), "the words at the chart can be read")
 	require.Equal(t, "true", p.eval(t, `document.getElementById("actions").hidden && !document.getElementById("showsonly").hidden`))
 	p.click(t, "#theme")
 	require.Equal(t, "rgb(244, 244, 241)", p.eval(t, `getComputedStyle(document.body).backgroundColor`))
