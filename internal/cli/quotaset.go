@@ -148,17 +148,22 @@ func (c *CLI) quotaSet(ctx context.Context, cmd *ucli.Command) error {
 		// What the processors tell is from before.
 		r := reservedOf(&o)
 		r.rate = max(0, r.rate+reservedRate(&q, &o)-reservedRate(&before, &o))
-		if asJSON {
-			return writeJSON(c.Out, struct {
-				Pool     string          `json:"pool"`
-				Tag      string          `json:"tag"` // empty: all others
-				Quota    *throttle.Quota `json:"quota"`
-				Reserved *reservedJSON   `json:"reserved"`
-			}{s.pool, tag, &q, r.json()})
-		}
-		_, err = fmt.Fprintf(c.Out, "%s: %s %s, from the next sync of each processor on; %s\n", printable(s.pool), tagText(tag), quotaText(&q), r)
-		return err
+		return c.printQuotaSet(s.pool, tag, &q, r, asJSON)
 	})
+}
+
+// printQuotaSet prints the quota that was set, and what is reserved with it.
+func (c *CLI) printQuotaSet(pool, tag string, q *throttle.Quota, r reserved, asJSON bool) error {
+	if asJSON {
+		return writeJSON(c.Out, struct {
+			Pool     string          `json:"pool"`
+			Tag      string          `json:"tag"` // empty: all others
+			Quota    *throttle.Quota `json:"quota"`
+			Reserved *reservedJSON   `json:"reserved"`
+		}{pool, tag, q, r.json()})
+	}
+	_, err := fmt.Fprintf(c.Out, "%s: %s %s, from the next sync of each processor on; %s\n", printable(pool), tagText(tag), quotaText(q), r)
+	return err
 }
 
 // mostTokens is the largest limit that there can be.
