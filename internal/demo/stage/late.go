@@ -15,10 +15,17 @@ func MeasureLateness(ctx context.Context) *Lateness {
 	const every = 10 * time.Millisecond
 	var l Lateness
 	go func() {
-		for ctx.Err() == nil {
+		timer := time.NewTimer(every)
+		defer timer.Stop()
+		for {
 			began := time.Now()
-			time.Sleep(every)
-			l.note(time.Since(began) - every)
+			timer.Reset(every)
+			select {
+			case <-timer.C:
+				l.note(time.Since(began) - every)
+			case <-ctx.Done():
+				return
+			}
 		}
 	}()
 	return &l
