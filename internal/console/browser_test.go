@@ -142,7 +142,7 @@ func TestConsoleInABrowser(t *testing.T) {
 	p.text(t, "t-limit", "5")
 
 	// A pool that is not there shows nothing of the one before, and the store is not away.
-	p.eval(t, `location.hash = "#pool=nobody"`)
+	require.Equal(t, "true", p.eval(t, `location.hash = "#pool=nobody"; route(); document.getElementById("detail").hidden`), "before the answer, too")
 	p.text(t, "banners", "the store has no record of this pool")
 	p.text(t, "live", "live")
 	require.Equal(t, "true", p.eval(t, `document.getElementById("detail").hidden && document.getElementById("actions").hidden`))
@@ -171,19 +171,21 @@ func TestConsoleInABrowser(t *testing.T) {
 func TestConsoleOnAPhone(t *testing.T) {
 	store := newCounted()
 	join(t, store, "orders/pipeline/"+strings.Repeat("enrich", 10), "pod-"+strings.Repeat("0", 60), "1 0 600 60000000 0 0 w:3 u:500", consensus.Whole/2)
+	join(t, store, "short", "pod", "1 0 600 60000000 0 0", consensus.Whole)
 	_, c := serveEvery(t, store, "", 100*time.Millisecond)
 	p := chromium(t, c.url, browser.Size{Width: 390, Height: 800, Dark: true})
-	p.text(t, "count", "1 pool")
+	p.text(t, "count", "2 pools")
 	dark := p.eval(t, `getComputedStyle(document.body).backgroundColor`)
 	require.Equal(t, "rgb(17, 17, 16)", dark)
 	fits := `document.documentElement.scrollWidth <= document.documentElement.clientWidth`
 	require.Equal(t, "true", p.eval(t, fits), "the list")
-	wide := `document.querySelector("%s td").offsetWidth > 250 && getComputedStyle(document.querySelector("%s td:nth-child(5)"), "::before").content !== "none"`
-	require.Equal(t, "true", p.eval(t, strings.ReplaceAll(wide, "%s", "#pools")), "a name has a line of its own, and cells say what they are")
+	ownLine := `(() => { const td = document.querySelector("%s tr:last-child").children, top = i => td[i].getBoundingClientRect().top
+		return top(1) > top(0) && getComputedStyle(td[4], "::before").content !== "none" })()`
+	require.Equal(t, "true", p.eval(t, strings.ReplaceAll(ownLine, "%s", "#pools")), "a name has a line of its own, and cells say what they are")
 	p.click(t, "#pools a")
 	p.text(t, "t-granted", "5")
 	require.Equal(t, "true", p.eval(t, fits), "a pool")
-	require.Equal(t, "true", p.eval(t, strings.ReplaceAll(wide, "%s", "#processors")))
+	require.Equal(t, "true", p.eval(t, strings.ReplaceAll(ownLine, "%s", "#processors")))
 	require.Equal(t, "true", p.eval(t, `document.querySelector("#chart text").getBoundingClientRect().height > 9`), "the words at the chart can be read")
 	require.Equal(t, "true", p.eval(t, `document.getElementById("actions").hidden && !document.getElementById("showsonly").hidden`))
 	p.click(t, "#theme")
