@@ -26,7 +26,7 @@ func writeTable(out io.Writer, o *consensus.Overview, now time.Time, still time.
 		line("PAUSED", "%s", pauseText(&p))
 	}
 	if o.Frozen > 0 {
-		line("FROZEN", "no share grows for %s: %s", o.Frozen.Round(100*time.Millisecond), printable(string(o.FrozenBy)))
+		line("FROZEN", "no share grows for %s: %s", o.Frozen.Round(100*time.Millisecond), printable(o.FrozenBy.Explain()))
 	}
 	line("processors", "%s", processorsText(o))
 	if len(o.Processors) > 0 {
