@@ -178,20 +178,16 @@ func checkQuota(cmd *ucli.Command, q throttle.Quota) error {
 	return &kindError{flagFaults(cmd, err), errUsage}
 }
 
-// warnOfQuota says before a change what somebody may not have meant: to lose what is configured, or to change a pattern.
+// warnOfQuota says before a change what somebody may not have meant: to lose what is configured.
 func (c *CLI) warnOfQuota(s *access, tag string, o *consensus.Overview, changes *consensus.QuotaChanges) {
-	warn := func(format string, args ...any) { _, _ = fmt.Fprintf(c.Err, "warning: "+format+"\n", args...) }
-	if strings.ContainsAny(tag, "*?[") {
-		warn("%s is the name of one tag here: patterns cannot be changed", printable(tag))
-	}
 	if changeOf(changes, tag) != nil {
 		return // it goes on from there
 	}
 	for i := range o.Processors {
 		row := &o.Processors[i]
 		if told := consensus.QuotaHash(row.RosterRow); told != "" && told != consensus.QuotaHashOf(s.quotas, row.Per) {
-			warn("processor %s has other quotas than this command knows: what is configured there for %s is replaced as a whole; "+
-				"give the processors' file with --%s to keep the rest of it", printable(row.ID), tagText(tag), configName)
+			_, _ = fmt.Fprintf(c.Err, "warning: processor %s has other quotas than this command knows: what is configured there for %s is replaced "+
+				"as a whole; give the processors' file with --%s to keep the rest of it\n", printable(row.ID), tagText(tag), configName)
 			return
 		}
 	}
