@@ -50,7 +50,6 @@ func openLimits(ctx context.Context, s *settings, log *slog.Logger, observe func
 		if requests, err = l.rate(ctx, &l.pools, requestsSuffix, throttle.Limit{Max: s.MaxRequests, Per: s.Pool.Limit.Per}); err == nil {
 			if slots, err = l.slots(ctx, &l.pools, inFlightSuffix, s.InFlight); err == nil {
 				l.shared = throttle.All(rate, throttle.PerCall(requests), throttle.PerCall(slots))
-				l.warn()
 				return l, nil
 			}
 		}
@@ -106,12 +105,13 @@ func (l *limits) slots(ctx context.Context, in *pools, suffix string, slots int)
 	return f, nil
 }
 
-// warn tells when nothing is limited, where that was hardly meant.
-func (l *limits) warn() {
-	if l.limiter() == nil && len(l.settings.Pool.Warnings()) > 0 {
-		l.log.Warn("there is no limit, although a store is set or this is a pod of Numaflow's: every request is sent at once; " +
-			"set NUMATHROTTLE_MAX, HTTP_SINK_IN_FLIGHT, HTTP_SINK_DESTINATION_MAX or HTTP_SINK_DESTINATION_IN_FLIGHT")
+// noLimit says what to set where nothing is limited.
+func noLimit(s *settings) string {
+	if s.Pool.Limit.Max+s.MaxRequests+s.InFlight+s.DestinationMax+s.DestinationInFlight > 0 {
+		return ""
 	}
+	return "every request is sent at once; " +
+		"set NUMATHROTTLE_MAX, HTTP_SINK_MAX_REQUESTS, HTTP_SINK_IN_FLIGHT, HTTP_SINK_DESTINATION_MAX or HTTP_SINK_DESTINATION_IN_FLIGHT"
 }
 
 // limiter returns what a transport draws from.

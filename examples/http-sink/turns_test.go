@@ -150,10 +150,14 @@ func TestMaxPause(t *testing.T) {
 }
 
 func TestNoLimitAtAllIsSaid(t *testing.T) {
-	const warning = "there is no limit"
-	service := startService(t, nil)
-	r := start(t, env{"URL": service.URL, "NUMATHROTTLE_STORE": "static://?replicas=1"})
-	require.Equal(t, 1, strings.Count(r.log.String(), warning), r.log)
-	require.Contains(t, r.log.String(), "HTTP_SINK_DESTINATION_MAX")
-	require.NotContains(t, start(t, env{"URL": service.URL, "NUMATHROTTLE_STORE": "static://?replicas=1", "IN_FLIGHT": "4"}).log.String(), warning)
+	require.Contains(t, noLimit(&settings{}), "HTTP_SINK_DESTINATION_MAX")
+	for name, set := range map[string]func(s *settings){
+		"max": func(s *settings) { s.Pool.Limit.Max = 1 }, "maxRequests": func(s *settings) { s.MaxRequests = 1 },
+		"inFlight": func(s *settings) { s.InFlight = 1 }, "destinationMax": func(s *settings) { s.DestinationMax = 1 },
+		"destinationInFlight": func(s *settings) { s.DestinationInFlight = 1 },
+	} {
+		var s settings
+		set(&s)
+		require.Empty(t, noLimit(&s), name)
+	}
 }

@@ -54,13 +54,27 @@ func openLimits(ctx context.Context, s *settings, log *slog.Logger) (l limits, e
 	if l.tokens, err = open(tokensSuffix, s.tokenLimit(), ofTokens); err != nil {
 		return l, err
 	}
-	if s.RequestsPerMinute == 0 && s.TokensPerMinute == 0 && s.InFlight == 0 && len(s.Pool.Warnings()) > 0 {
-		log.Warn("there is no limit, although a store is set or this is a pod of Numaflow's: every call is sent at once; " +
-			"set LLM_MAP_REQUESTS_PER_MINUTE, LLM_MAP_TOKENS_PER_MINUTE or LLM_MAP_IN_FLIGHT")
-	}
 	// Without a limit, too: the health server comes with it.
 	l.inFlight, err = numathrottle.OpenInFlight(ctx, s.InFlight, in(inFlightSuffix, throttle.Limit{}))
 	return l, err
+}
+
+// noLimit says what to set where nothing limits the calls of a deployment.
+func noLimit(s *settings) string {
+	of := s.targets
+	if len(of) == 0 {
+		of = []settings{*s}
+	}
+	for i := range of {
+		if t := &of[i]; t.RequestsPerMinute+t.TokensPerMinute+t.InFlight == 0 {
+			where := ""
+			if t.Deployment != "" {
+				where = " to the deployment " + t.Deployment
+			}
+			return "every call" + where + " is sent at once; set LLM_MAP_REQUESTS_PER_MINUTE, LLM_MAP_TOKENS_PER_MINUTE or LLM_MAP_IN_FLIGHT"
+		}
+	}
+	return ""
 }
 
 // allLimits are those of all deployments.

@@ -2,14 +2,10 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"text/template"
-	"text/template/parse"
 	"unicode/utf8"
 
 	mapsdk "github.com/numaproj/numaflow-go/pkg/mapper"
@@ -31,12 +27,9 @@ func newOutput(text string) (*output, error) {
 	if text == "" {
 		return nil, nil //nolint:nilnil // results are JSON then
 	}
-	t, err := parseTemplate("output", text, anOutput)
+	t, err := parseTemplate("output", text, anOutput, outputFields)
 	if err != nil {
 		return nil, err
-	}
-	if name := unknownField(t.Root); name != "" {
-		return nil, templateFault("output", fmt.Errorf("it has .%s, allowed: .%s", name, strings.Join(outputFields, ", .")), anOutput)
 	}
 	return &output{t}, nil
 }
@@ -80,49 +73,4 @@ func decodeJSON(text []byte) (value any, ok bool) {
 	decoder.UseNumber()
 	ok = decoder.Decode(&value) == nil && !decoder.More()
 	return value, ok
-}
-
-// unknownField returns a field of the data that there never is; empty for none. It looks where the dot is the data itself: behind range
-// and with it is not, and a template within the template may be given anything.
-func unknownField(list *parse.ListNode) string {
-	if list == nil {
-		return ""
-	}
-	for _, node := range list.Nodes {
-		name := ""
-		switch n := node.(type) {
-		case *parse.ActionNode:
-			name = unknownInPipe(n.Pipe)
-		case *parse.IfNode:
-			name = cmp.Or(unknownInPipe(n.Pipe), unknownField(n.List), unknownField(n.ElseList))
-		case *parse.RangeNode:
-			name = cmp.Or(unknownInPipe(n.Pipe), unknownField(n.ElseList))
-		case *parse.WithNode:
-			name = cmp.Or(unknownInPipe(n.Pipe), unknownField(n.ElseList))
-		}
-		if name != "" {
-			return name
-		}
-	}
-	return ""
-}
-
-func unknownInPipe(p *parse.PipeNode) string {
-	for _, command := range p.Cmds {
-		for _, arg := range command.Args {
-			name := ""
-			switch n := arg.(type) {
-			case *parse.FieldNode:
-				name = n.Ident[0]
-			case *parse.PipeNode:
-				if inner := unknownInPipe(n); inner != "" {
-					return inner
-				}
-			}
-			if name != "" && !slices.Contains(outputFields, name) {
-				return name
-			}
-		}
-	}
-	return ""
 }

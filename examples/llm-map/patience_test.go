@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -194,13 +193,12 @@ func TestMaxPause(t *testing.T) {
 
 func TestLimitsThatAreNotSetAreNoReasonToWarn(t *testing.T) {
 	clearEnv(t)
-	for limit, warnings := range map[int]int{0: 1, 5: 0} {
+	for _, limit := range []int{0, 5} {
 		var book bytes.Buffer
 		s := testSettings(func(s *settings) { s.RequestsPerMinute, s.Pool.Store, s.Pool.ID = limit, "static://?replicas=1", "p" })
 		l, err := openLimits(t.Context(), &s, slog.New(slog.NewTextHandler(&book, nil)))
 		require.NoError(t, err)
 		require.NoError(t, l.close())
-		require.Equal(t, warnings, strings.Count(book.String(), "WARN"), book.String())
-		require.Equal(t, warnings, strings.Count(book.String(), "LLM_MAP_TOKENS_PER_MINUTE"))
+		require.NotContains(t, book.String(), "WARN")
 	}
 }

@@ -168,3 +168,13 @@ func use(charges []fakellm.Charge, limits fakellm.Config) (requests, tokens floa
 	}
 	return requests, float64(sum) / (float64(limits.TokensPerMinute) * minutes)
 }
+
+// Who limits nothing is told what to set, of each deployment.
+func TestNoLimitIsSaid(t *testing.T) {
+	require.Contains(t, noLimit(&settings{}), "every call is sent at once; set LLM_MAP_REQUESTS_PER_MINUTE")
+	for name, s := range map[string]settings{"requests": {RequestsPerMinute: 1}, "tokens": {TokensPerMinute: 1}, "in flight": {InFlight: 1}} {
+		require.Empty(t, noLimit(&s), name)
+		two := settings{InFlight: 1, targets: []settings{s, {Deployment: "spare"}}}
+		require.Contains(t, noLimit(&two), "every call to the deployment spare is sent at once")
+	}
+}

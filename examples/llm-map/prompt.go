@@ -15,6 +15,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/examples/llm-map/internal/chat"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/internal/templatecheck"
 )
 
 // A prompt makes the messages of a call from a message of the pipeline. The templates
@@ -47,13 +48,16 @@ var allowedFunctions = []string{"and", "or", "not", "len", "index", "slice", "eq
 
 // newPrompt parses the two templates. The error has a line for every fault.
 func newPrompt(system, user string) (*prompt, error) {
-	s, errSystem := parseTemplate("system", system, aTemplate)
-	u, errUser := parseTemplate("prompt", user, aTemplate)
+	s, errSystem := parseTemplate("system", system, aTemplate, messageFields)
+	u, errUser := parseTemplate("prompt", user, aTemplate, messageFields)
 	return &prompt{system: s, user: u, wantsJSON: strings.Contains(system+user, ".JSON")}, errors.Join(errSystem, errUser)
 }
 
-// parseTemplate parses the template of a setting. The error is a *config.FieldError.
-func parseTemplate(name, text, what string) (*template.Template, error) {
+// messageFields is all that templates see of a message.
+var messageFields = []string{"Text", "JSON", "Keys", "Headers", "EventTime"}
+
+// parseTemplate parses the template of a setting, whose data has no fields but those. The error is a *config.FieldError.
+func parseTemplate(name, text, what string, fields []string) (*template.Template, error) {
 	allowed := map[string]any{}
 	for _, f := range allowedFunctions {
 		allowed[f] = f // the parser looks at the names only
@@ -63,6 +67,9 @@ func parseTemplate(name, text, what string) (*template.Template, error) {
 		return nil, templateFault(name, err, what)
 	}
 	t, err := template.New(name).Option("missingkey=error").Funcs(ownFunctions).Parse(text)
+	if err == nil {
+		err = templatecheck.Fields(t, fields...)
+	}
 	if err != nil {
 		return nil, templateFault(name, err, what)
 	}

@@ -34,6 +34,7 @@ func TestTemplatesAreConfined(t *testing.T) {
 	for _, template := range []string{
 		`{{printf "%1000000000d" 1}}`, `{{println .Text}}`, `{{call .Text}}`, `{{html .Text}}`, `{{urlquery .Text}}`,
 		`{{js .Text}}`, `{{env "HOME"}}`, `{{define "x"}}{{printf .Text}}{{end}}{{template "x" .}}`, `{{.Text`, `{{if}}`,
+		`{{.Txt}}`, `{{.Key}}`, `{{if .Answer}}{{end}}`,
 	} {
 		_, err := newPrompt(template, "x")
 		require.ErrorContains(t, err, "system is no template that can be used", template)
@@ -49,7 +50,7 @@ func TestMessagesWithoutAPrompt(t *testing.T) {
 		{"no JSON", `{{.JSON.name}}`, "plain", "JSON"},
 		{"two JSON values", `{{.JSON.name}}`, `{"name":"a"}{"name":"b"}`, "JSON"},
 		{"no such key", `{{.JSON.name}}`, `{}`, "name"},
-		{"no such field", `{{.Secrets}}`, "x", "Secrets"},
+		{"no such field", `{{$.Secrets}}`, "x", "Secrets"},
 		{"not a list", `{{join "," .Text}}`, "x", "allowed: a list"},
 		{"out of range", `{{index .JSON 3}}`, `[1]`, "out of range"},
 		{"no method", `{{.EventTime.Unix}}`, "x", "Unix"},

@@ -29,6 +29,8 @@ type CLI struct {
 	Out, Err io.Writer
 	// Environ holds the variables, in the form of os.Environ.
 	Environ []string
+	// user is who runs the command, where no variable says so.
+	user string
 	// terminal says that Out is a terminal, which can be redrawn.
 	terminal bool
 	// open returns the store of a configuration; numathrottle.OpenStore but in tests.
@@ -39,7 +41,7 @@ type CLI struct {
 func New() *CLI {
 	info, err := os.Stdout.Stat()
 	return &CLI{
-		Out: os.Stdout, Err: os.Stderr, Environ: os.Environ(), open: numathrottle.OpenStore,
+		Out: os.Stdout, Err: os.Stderr, Environ: os.Environ(), user: systemUser(), open: numathrottle.OpenStore,
 		terminal: err == nil && info.Mode()&os.ModeCharDevice != 0,
 	}
 }
@@ -249,7 +251,11 @@ func usageText(cmd *ucli.Command, err error) error {
 					cmd.FullName(), flag, f.Variable(), flag)
 			}
 		}
-		return fmt.Errorf("%s: --%.60s is no flag, allowed: those of %s --help", cmd.FullName(), flag, cmd.FullName())
+		dashes := "--"
+		if len(flag) == 1 {
+			dashes = "-"
+		}
+		return fmt.Errorf("%s: %s%.60s is no flag, allowed: those of %s --help", cmd.FullName(), dashes, flag, cmd.FullName())
 	}
 	return errors.New(cmd.FullName() + ": " + text + "; see --help")
 }

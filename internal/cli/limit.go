@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/user"
 	"strings"
 	"time"
 
@@ -55,7 +56,7 @@ func (c *CLI) onPool(ctx context.Context, cmd *ucli.Command, f func(ctx context.
 	}
 	defer func() { _ = s.store.Close() }() // what was changed is on record
 	err = s.call(ctx, func(ctx context.Context) error { return f(ctx, s) })
-	return s.suggest(ctx, s.pool, err)
+	return s.suggest(ctx, cmd.FullName(), s.pool, err)
 }
 
 func (c *CLI) limitShow(ctx context.Context, cmd *ucli.Command) error {
@@ -97,21 +98,27 @@ func (c *CLI) author(cmd *ucli.Command) string {
 	if cmd.IsSet(byName) {
 		return cmd.String(byName)
 	}
-	for _, name := range []string{"USER=", "LOGNAME="} {
-		for _, v := range c.Environ {
-			user, ok := strings.CutPrefix(v, name)
-			if !ok || user == "" {
-				continue
-			}
-			if host, err := os.Hostname(); err == nil {
-				user += "@" + host
-			}
-			if (&throttle.Paused{By: user}).Check(time.Time{}) == nil {
-				return user
-			}
+	host, err := os.Hostname()
+	for _, by := range []string{c.variable("USER"), c.variable("LOGNAME"), c.user} {
+		if by == "" {
+			continue
+		}
+		if err == nil {
+			by += "@" + host
+		}
+		if (&throttle.Paused{By: by}).Check(time.Time{}) == nil {
+			return by
 		}
 	}
 	return ""
+}
+
+// systemUser is who the system says that runs the command, for shells in containers have no variable for that.
+func systemUser() string {
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		return u.Username
+	}
+	return fmt.Sprintf("uid-%d", os.Getuid())
 }
 
 // overrideFields are the flags of limit set as settings are read.

@@ -78,7 +78,7 @@ func TestLimitIsSetWhereItIsMeant(t *testing.T) {
 		want string
 	}{
 		{nil, ExitUsage, "no pool is named: --pool is missing; the store has gone, orders/in"},
-		{[]string{"--pool=order"}, ExitNotFound, "the store has orders/in, gone"},
+		{[]string{"--pool=order"}, ExitNotFound, `numathrottle limit set: the pool "order" has no record; the store has orders/in, gone`},
 		{[]string{"--pool=gone"}, ExitRefused, `nobody is in the pool "gone"`},
 		{[]string{"--pool=orders/in", "--reason=a\nb"}, ExitRefused, "reason of the override"},
 		{[]string{"--pool=orders/in"}, 0, ""},
@@ -106,6 +106,28 @@ func TestAuthor(t *testing.T) {
 		o, err := consensus.LoadOverride(t.Context(), store, "p")
 		require.NoError(t, err)
 		require.Equal(t, want, o.By, user)
+	}
+	tm := newTerminal(store, "NUMATHROTTLE_POOL=p") // as in a container
+	tm.user = "carl"
+	_, err = tm.run(t, "limit", "set", "--max=5")
+	require.NoError(t, err)
+	o, err := consensus.LoadOverride(t.Context(), store, "p")
+	require.NoError(t, err)
+	require.Equal(t, "carl@"+host, o.By)
+	require.NotEmpty(t, systemUser())
+}
+
+// Why a limit cannot be changed: it counts calls in flight, or nobody tells one.
+func TestLimitThatCannotBeChanged(t *testing.T) {
+	for note, why := range map[string]string{
+		"1 n:30":               "the pool limits calls in flight, and only a limit of tokens can be overridden",
+		"2 of a later version": "no live processor of the pool has told a limit that could be overridden",
+	} {
+		store := memstore.New()
+		join(store, "p", "a", note, consensus.Whole, 1).sync(t)
+		_, err := newTerminal(store, "NUMATHROTTLE_POOL=p").run(t, "limit", "set", "--max=5")
+		require.ErrorContains(t, err, why)
+		require.Equal(t, ExitRefused, ExitCode(err))
 	}
 }
 

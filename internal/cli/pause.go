@@ -47,7 +47,7 @@ func (c *CLI) pauseCommand() *ucli.Command {
 }
 
 func tagFlag() ucli.Flag {
-	return &ucli.StringFlag{Name: tagName, Usage: "the limiters that were made with this tag alone", DefaultText: "the whole pool"}
+	return &ucli.StringFlag{Name: tagName, Usage: "one tag alone", DefaultText: "the whole pool"}
 }
 
 // pauseFields are the flags of pause set as settings are read.

@@ -38,6 +38,9 @@ func (c *CLI) poolsCommand() *ucli.Command {
 			if err != nil {
 				return err
 			}
+			if len(names) == 0 {
+				_, _ = fmt.Fprintln(c.Err, poolsText("", nil)) // Out is for pools alone
+			}
 			if cmd.Bool("quiet") {
 				for _, name := range names {
 					_, _ = fmt.Fprintln(c.Out, printable(name))
@@ -89,8 +92,8 @@ func (s *access) pools(ctx context.Context) (names []string, err error) {
 // mostSuggested is how many pools an error names.
 const mostSuggested = 5
 
-// suggest adds to an error about a pool that is not there which pools are.
-func (s *access) suggest(ctx context.Context, pool string, err error) error {
+// suggest says in the place of an error about a pool that is not there which pools are.
+func (s *access) suggest(ctx context.Context, command, pool string, err error) error {
 	if !errors.Is(err, consensus.ErrNoPool) {
 		return err
 	}
@@ -98,7 +101,7 @@ func (s *access) suggest(ctx context.Context, pool string, err error) error {
 	if failed != nil {
 		return err
 	}
-	return fmt.Errorf("%w; %s", err, poolsText(pool, names))
+	return &kindError{fmt.Errorf("%s: the pool %q has no record; %s", command, pool, poolsText(pool, names)), consensus.ErrNoPool}
 }
 
 // poolsText names pools of the store, those that are most like a name first.

@@ -48,6 +48,7 @@ func TestPoolsOnRealStores(t *testing.T) {
 			out, err := tm.run(t, "pools", "-q")
 			require.NoError(t, err)
 			require.Empty(t, out)
+			require.Contains(t, tm.errOut.String(), "the store has no pool at all")
 			conf, err := tm.connected(t)
 			require.NoError(t, err)
 			defer func() { require.NoError(t, conf.Close()) }()

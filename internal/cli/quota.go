@@ -21,9 +21,9 @@ const empty = "<empty>"
 
 func (c *CLI) quotaCommand() *ucli.Command {
 	one := func(flags ...ucli.Flag) []ucli.Flag {
-		return append(flags,
-			&ucli.BoolFlag{Name: otherName, Usage: "in the place of TAG: all tags without a quota of their own"},
-			&ucli.BoolFlag{Name: jsonName, Usage: "print a line of JSON"})
+		return append(append(flags,
+			&ucli.BoolFlag{Name: otherName, Usage: "in the place of TAG: all tags without a quota of their own"}),
+			outputFlags("a line of JSON")...)
 	}
 	anyArguments := func(context.Context, *ucli.Command) error { return nil } // tagOf looks at them
 	return &ucli.Command{
@@ -44,7 +44,7 @@ func (c *CLI) quotaCommand() *ucli.Command {
 				Action: c.quotaClear,
 			},
 			{
-				Name: "list", Usage: "print all changes", Flags: []ucli.Flag{&ucli.BoolFlag{Name: jsonName, Usage: "print a line of JSON"}},
+				Name: "list", Usage: "print all changes", Flags: outputFlags("a line of JSON"),
 				Action: c.quotaList,
 			},
 			c.quotaSpentCommand(),
@@ -83,17 +83,21 @@ func (c *CLI) quotaGet(ctx context.Context, cmd *ucli.Command) error {
 	if err != nil {
 		return err
 	}
-	return c.onPool(ctx, cmd, func(ctx context.Context, s *access) error { return c.printQuota(ctx, cmd, s, tag) })
+	asJSON, err := wantsJSON(cmd)
+	if err != nil {
+		return err
+	}
+	return c.onPool(ctx, cmd, func(ctx context.Context, s *access) error { return c.printQuota(ctx, s, tag, asJSON) })
 }
 
 // printQuota prints what is on record for a tag.
-func (c *CLI) printQuota(ctx context.Context, cmd *ucli.Command, s *access, tag string) error {
+func (c *CLI) printQuota(ctx context.Context, s *access, tag string, asJSON bool) error {
 	changes, err := consensus.LoadQuotas(ctx, s.store, s.pool)
 	if err != nil {
 		return err
 	}
 	q := changeOf(&changes, tag)
-	if cmd.Bool(jsonName) {
+	if asJSON {
 		return writeJSON(c.Out, struct {
 			Pool  string          `json:"pool"`
 			Tag   string          `json:"tag"`   // empty: all others
@@ -109,15 +113,23 @@ func (c *CLI) quotaClear(ctx context.Context, cmd *ucli.Command) error {
 	if err != nil {
 		return err
 	}
+	asJSON, err := wantsJSON(cmd)
+	if err != nil {
+		return err
+	}
 	return c.onPool(ctx, cmd, func(ctx context.Context, s *access) error {
 		if err := consensus.SaveQuota(ctx, s.store, s.pool, tag, nil, false); err != nil {
 			return err
 		}
-		return c.printQuota(ctx, cmd, s, tag)
+		return c.printQuota(ctx, s, tag, asJSON)
 	})
 }
 
 func (c *CLI) quotaList(ctx context.Context, cmd *ucli.Command) error {
+	asJSON, err := wantsJSON(cmd)
+	if err != nil {
+		return err
+	}
 	return c.onPool(ctx, cmd, func(ctx context.Context, s *access) error {
 		changes, err := consensus.LoadQuotas(ctx, s.store, s.pool)
 		if err != nil {
@@ -127,7 +139,7 @@ func (c *CLI) quotaList(ctx context.Context, cmd *ucli.Command) error {
 		if err != nil {
 			return err
 		}
-		if cmd.Bool(jsonName) {
+		if asJSON {
 			return writeJSON(c.Out, struct {
 				Pool     string                    `json:"pool"`
 				Tags     map[string]throttle.Quota `json:"tags"`

@@ -48,6 +48,7 @@ func TestQuota(t *testing.T) {
 			{"get acme", "p: tag acme <empty>"},
 			{"list", "p: <empty>: no quota is changed\np: 30 of 100 tokens per second are reserved"},
 			{"get acme --json", `{"pool":"p","tag":"acme","quota":null}`},
+			{"get acme -o json", `{"pool":"p","tag":"acme","quota":null}`},
 			{"set acme --total 50", "p: tag acme {reserved: 30, total: 50}" + then + "30 of 100 tokens per second are reserved"},
 			{"get acme", "p: tag acme {reserved: 30, total: 50}"},
 			{"set acme --reserved 40 --weight 3", "p: tag acme {reserved: 40, total: 50, weight: 3}" + then + "40 of 100 tokens per second are reserved"},
@@ -87,17 +88,39 @@ func TestQuota(t *testing.T) {
 	})
 }
 
+// Who changes a quota without the processors' settings is told what is lost.
+func TestQuotaSetWarns(t *testing.T) {
+	withQuotas(t, func(t *testing.T, store consensus.Store, _ *throttle.Throttle) {
+		const other = "warning: processor a has other quotas than this command knows: what is configured there for tag acme is replaced"
+		tm := newTerminal(store, "NUMATHROTTLE_POOL=p")
+		_, err := tm.run(t, "quota", "set", "acme", "--total=50")
+		require.NoError(t, err)
+		require.Contains(t, tm.errOut.String(), other)
+		_, err = tm.run(t, "quota", "set", "acme", "--weight=2")
+		require.NoError(t, err)
+		require.Empty(t, tm.errOut.String(), "it goes on from the change before")
+		_, err = tm.run(t, "quota", "clear", "acme")
+		require.NoError(t, err)
+
+		tm = newTerminal(store, "NUMATHROTTLE_POOL=p", "NUMATHROTTLE_MAX=100",
+			"NUMATHROTTLE_QUOTAS={tags: {acme: {reserved: 30}, beta: {total: 40}}, match: [{tag: free/*, total: 20}]}")
+		_, err = tm.run(t, "quota", "set", "acme", "--total=50")
+		require.NoError(t, err)
+		require.Empty(t, tm.errOut.String(), "it has the same quotas")
+	})
+}
+
 func TestQuotaFaults(t *testing.T) {
 	withQuotas(t, func(t *testing.T, store consensus.Store, _ *throttle.Throttle) {
 		tm := newTerminal(store, "NUMATHROTTLE_POOL=p")
 		for args, want := range map[string]string{
 			"set acme":             "numathrottle quota set: nothing is to be set, allowed: flags such as --total; numathrottle quota clear ends a change",
 			"set acme --total=x":   `numathrottle quota set: --total is "x", allowed: a whole number`,
-			"set acme --total=-1":  `quotas.tags.acme.total is -1, allowed: 0 (none) to 1000000000`,
+			"set acme --total=-1":  `numathrottle quota set: --total is -1, allowed: 0 (none) to 1000000000`,
 			"set acme --hard=yes":  `numathrottle quota set: --hard is "yes", allowed: true or false`,
 			"set acme --per=1":     `numathrottle quota set: --per is "1", allowed: a duration such as 1m`,
 			"set acme --class=":    "numathrottle quota set: --class is empty, allowed: interactive or batch",
-			"set acme --class=low": `quotas.tags.acme.class is "low", allowed: interactive or batch`,
+			"set acme --class=low": `numathrottle quota set: --class is "low", allowed: interactive or batch`,
 			"set acme --budgets=x": "numathrottle quota set: --budgets is a single value, allowed: a list",
 			"set acme --reserved=99": "tokens per second by all tags together, what is configured for this one included, " +
 				"allowed: at most 100, the limit of processor \"a\", unless it is forced",
@@ -107,9 +130,13 @@ func TestQuotaFaults(t *testing.T) {
 			"get a --other":         `numathrottle quota get: --other is set, and so is the tag "a", allowed: one of them`,
 			"set acme --nonsense=1": "numathrottle quota set: --nonsense is no flag",
 			"list a":                `numathrottle quota list: "a" is no command or argument, allowed: none`,
+			"list -o yaml":          `numathrottle quota list: --output is "yaml", allowed: text, json`,
 		} {
 			_, err := tm.run(t, append([]string{"quota"}, strings.Fields(args)...)...)
 			require.ErrorContains(t, err, want, args)
+			if !strings.Contains(args, "--reserved") {
+				require.Equal(t, ExitUsage, ExitCode(err), args)
+			}
 		}
 		for _, command := range []string{"get", "set", "clear"} {
 			_, err := tm.run(t, "quota", command)

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	ucli "github.com/urfave/cli/v3"
 
+	"github.com/numaproj-contrib/numathrottle/internal/quota"
 	"github.com/numaproj-contrib/numathrottle/internal/quota/quotafile"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -87,8 +89,13 @@ func flagFaults(cmd *ucli.Command, err error) error {
 	}
 	errs := make([]error, len(all))
 	for i, err := range all {
-		if fault, ok := errors.AsType[*quotafile.FaultError](err); ok {
-			own := fault.FieldError
+		own := quota.FieldError{}
+		if read, ok := errors.AsType[*quotafile.FaultError](err); ok {
+			own = read.FieldError
+		} else if field, ok := errors.AsType[*quota.FieldError](err); ok {
+			own = *field
+		}
+		if own.Field != "" {
 			own.Field = "--" + strings.TrimPrefix(own.Field, "quotas.other.")
 			if own.Field == "--quotas" { // all other values are quoted
 				own.Field, own.Problem = "--"+budgetsName, "is not as in the file"
@@ -110,6 +117,10 @@ func (c *CLI) quotaSet(ctx context.Context, cmd *ucli.Command) error {
 	if err != nil {
 		return err
 	}
+	asJSON, err := wantsJSON(cmd)
+	if err != nil {
+		return err
+	}
 	return c.onPool(ctx, cmd, func(ctx context.Context, s *access) error {
 		if _, named := s.quotas.Tags[tag]; strings.Contains(tag, "*") && !named {
 			return wrongArguments("%s: TAG is %.60q, a pattern, allowed: the name of a tag; patterns are changed where the pods are configured",
@@ -123,31 +134,67 @@ func (c *CLI) quotaSet(ctx context.Context, cmd *ucli.Command) error {
 		if q := changeOf(&changes, tag); q != nil {
 			before = *q
 		}
-		q := before
-		for _, f := range set {
-			f.put(&q, &given)
-		}
 		o, err := consensus.LoadOverview(ctx, s.store, s.pool)
 		if err != nil {
 			return err
 		}
+		q := before
+		for _, f := range set {
+			f.put(&q, &given)
+		}
+		if err := checkQuota(cmd, q); err != nil {
+			return err
+		}
+		c.warnOfQuota(s, tag, &o, &changes)
 		if err := consensus.SaveQuota(ctx, s.store, s.pool, tag, &q, cmd.Bool(forceName)); err != nil {
 			return err
 		}
 		// What the processors tell is from before.
 		r := reservedOf(&o)
 		r.rate = max(0, r.rate+reservedRate(&q, &o)-reservedRate(&before, &o))
-		if cmd.Bool(jsonName) {
-			return writeJSON(c.Out, struct {
-				Pool     string          `json:"pool"`
-				Tag      string          `json:"tag"` // empty: all others
-				Quota    *throttle.Quota `json:"quota"`
-				Reserved *reservedJSON   `json:"reserved"`
-			}{s.pool, tag, &q, r.json()})
-		}
-		_, err = fmt.Fprintf(c.Out, "%s: %s %s, from the next sync of each processor on; %s\n", printable(s.pool), tagText(tag), quotaText(&q), r)
-		return err
+		return c.printQuotaSet(s.pool, tag, &q, r, asJSON)
 	})
+}
+
+// printQuotaSet prints the quota that was set, and what is reserved with it.
+func (c *CLI) printQuotaSet(pool, tag string, q *throttle.Quota, r reserved, asJSON bool) error {
+	if asJSON {
+		return writeJSON(c.Out, struct {
+			Pool     string          `json:"pool"`
+			Tag      string          `json:"tag"` // empty: all others
+			Quota    *throttle.Quota `json:"quota"`
+			Reserved *reservedJSON   `json:"reserved"`
+		}{pool, tag, q, r.json()})
+	}
+	_, err := fmt.Fprintf(c.Out, "%s: %s %s, from the next sync of each processor on; %s\n", printable(pool), tagText(tag), quotaText(q), r)
+	return err
+}
+
+// mostTokens is the largest limit that there can be.
+const mostTokens = 1_000_000_000
+
+// checkQuota returns what is wrong with a quota whatever the limit is.
+func checkQuota(cmd *ucli.Command, q throttle.Quota) error {
+	err := throttle.Quotas{Other: q}.Validate(mostTokens, time.Second)
+	if _, tooMuch := errors.AsType[*quota.ReservedError](err); err == nil || tooMuch { // the pool knows how much there is
+		return nil
+	}
+	return &kindError{flagFaults(cmd, err), errUsage}
+}
+
+// warnOfQuota says before a change what somebody may not have meant: to lose what is configured.
+func (c *CLI) warnOfQuota(s *access, tag string, o *consensus.Overview, changes *consensus.QuotaChanges) {
+	if changeOf(changes, tag) != nil {
+		return // it goes on from there
+	}
+	for i := range o.Processors {
+		row := &o.Processors[i]
+		if told := consensus.QuotaHash(row.RosterRow); told != "" && told != consensus.QuotaHashOf(s.quotas, row.Per) {
+			_, _ = fmt.Fprintf(c.Err, "warning: processor %s has other quotas than this command knows: what is configured there for %s is replaced "+
+				"as a whole; give the processors' file with --%s to keep the rest of it\n", printable(row.ID), tagText(tag), configName)
+			return
+		}
+	}
 }
 
 // reservedRate is what a quota reserves in a pool, in tokens per second.

@@ -20,7 +20,7 @@ func (c *CLI) quotaSpentCommand() *ucli.Command {
 		ArgsUsage: "[TAG ...]",
 		Description: "The store keeps hashes of tags, and no names. Those of the command's own setting quotas and of what quota set has changed are " +
 			"known; others show as hashes. With TAGs it prints those alone: so name what only a pattern matches. Windows are by the store's clock.",
-		Flags:        []ucli.Flag{&ucli.BoolFlag{Name: jsonName, Usage: "print a line of JSON"}},
+		Flags:        outputFlags("a line of JSON"),
 		ArgValidator: func(context.Context, *ucli.Command) error { return nil }, // tags
 		Action:       c.quotaSpent,
 		Commands:     []*ucli.Command{c.quotaSpentSetCommand()},
@@ -42,6 +42,10 @@ type spentWindow struct {
 }
 
 func (c *CLI) quotaSpent(ctx context.Context, cmd *ucli.Command) error {
+	asJSON, err := wantsJSON(cmd)
+	if err != nil {
+		return err
+	}
 	return c.onPool(ctx, cmd, func(ctx context.Context, s *access) error {
 		changes, err := consensus.LoadQuotas(ctx, s.store, s.pool)
 		if err != nil {
@@ -59,7 +63,7 @@ func (c *CLI) quotaSpent(ctx context.Context, cmd *ucli.Command) error {
 				tags = append(tags, spentOf(t, &quotas))
 			}
 		}
-		if cmd.Bool(jsonName) {
+		if asJSON {
 			return writeJSON(c.Out, struct {
 				Pool string     `json:"pool"`
 				Tags []tagSpent `json:"tags"`

@@ -30,7 +30,7 @@ func (c *CLI) quotaSpentSetCommand() *ucli.Command {
 		Description: "It takes the place of what the store has counted: after the store and all processors have lost it, or because a bill says " +
 			"otherwise. What is drawn from then on counts on top. Budgets whose windows begin at the same time are one number. Less than was counted is " +
 			"refused while the pool is frozen.",
-		Flags: []ucli.Flag{
+		Flags: append([]ucli.Flag{
 			&ucli.StringFlag{Name: perName, Usage: "the window: hour, day or month (required)"},
 			&ucli.StringFlag{Name: amountName, Usage: "the tokens that are spent since it began, 0 to 4e15 (required)"},
 			&ucli.StringFlag{
@@ -39,8 +39,7 @@ func (c *CLI) quotaSpentSetCommand() *ucli.Command {
 			},
 			reasonFlag("why; processors log it"), byFlag(),
 			&ucli.BoolFlag{Name: otherName, Usage: "in the place of TAG: all tags without a quota of their own"},
-			&ucli.BoolFlag{Name: jsonName, Usage: "print a line of JSON"},
-		},
+		}, outputFlags("a line of JSON")...),
 		ArgValidator: func(context.Context, *ucli.Command) error { return nil }, // tagOf looks at them
 		Action:       c.quotaSpentSet,
 	}
@@ -52,6 +51,10 @@ func (c *CLI) quotaSpentSet(ctx context.Context, cmd *ucli.Command) error {
 		return err
 	}
 	per, tokens, err := spentFlags(cmd)
+	if err != nil {
+		return err
+	}
+	asJSON, err := wantsJSON(cmd)
 	if err != nil {
 		return err
 	}
@@ -72,7 +75,7 @@ func (c *CLI) quotaSpentSet(ctx context.Context, cmd *ucli.Command) error {
 		}
 		window := consensus.SpentWindow{Start: start.UTC(), End: end.UTC(), Tokens: tokens}
 		is := spentOf(&consensus.TagSpent{Tag: tag, Windows: []consensus.SpentWindow{window}}, &quotas)
-		if cmd.Bool(jsonName) {
+		if asJSON {
 			return writeJSON(c.Out, struct {
 				Pool string `json:"pool"`
 				tagSpent

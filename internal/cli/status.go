@@ -65,7 +65,7 @@ func (w *watch) show(ctx context.Context) error {
 	for i, pool := range w.pools {
 		o, err := w.overview(ctx, pool)
 		if err != nil {
-			errs = append(errs, w.suggest(ctx, pool, err))
+			errs = append(errs, w.suggest(ctx, "numathrottle status", pool, err))
 			continue
 		}
 		still := w.look(pool, &o)

@@ -26,7 +26,7 @@ func writeTable(out io.Writer, o *consensus.Overview, now time.Time, still time.
 		line("PAUSED", "%s", pauseText(&p))
 	}
 	if o.Frozen > 0 {
-		line("FROZEN", "no share grows for %s: %s", o.Frozen.Round(100*time.Millisecond), printable(string(o.FrozenBy)))
+		line("FROZEN", "no share grows for %s: %s", o.Frozen.Round(100*time.Millisecond), printable(o.FrozenBy.Explain()))
 	}
 	line("processors", "%s", processorsText(o))
 	if len(o.Processors) > 0 {
@@ -34,7 +34,13 @@ func writeTable(out io.Writer, o *consensus.Overview, now time.Time, still time.
 		line("use", "%s of the limit, %d waiting", fraction(use), waiting)
 	}
 	if text := consensus.Disagreement(o.Settings, o.Override.Max > 0); text != "" {
-		line("settings", "DISAGREE: %s", text)
+		for i, part := range strings.Split(text, "; ") {
+			if i == 0 {
+				line("settings", "DISAGREE: %s", part)
+			} else {
+				line("", "%s", part)
+			}
+		}
 	}
 	if len(o.Documents) > 0 {
 		var names []string

@@ -42,8 +42,8 @@ type tagUse struct {
 	Unnamed    bool    `json:"unnamed,omitempty"`
 	Pattern    bool    `json:"pattern,omitempty"` // tag is one: all tags that go by it
 	Demand     float64 `json:"demand"`
-	Used       float64 `json:"used"` // of the demand
-	Target     float64 `json:"target"`
+	Used       float64 `json:"used"`   // of the demand
+	Target     float64 `json:"target"` // 0: not known
 	By         string  `json:"by,omitempty"`
 	Processors int     `json:"processors"`
 }
@@ -60,7 +60,7 @@ func (c *CLI) top(ctx context.Context, cmd *ucli.Command) error {
 	defer func() { _ = s.store.Close() }() // nothing was changed
 	return out.run(ctx, func(ctx context.Context) error {
 		err := s.call(ctx, func(ctx context.Context) error { return s.showTop(ctx, out, cmd.Args().Slice(), cmd.Bool(allName)) })
-		return s.suggest(ctx, s.pool, err)
+		return s.suggest(ctx, cmd.FullName(), s.pool, err)
 	})
 }
 
@@ -158,7 +158,10 @@ func writeTop(out io.Writer, pool string, r reserved, uses []tagUse, more int) {
 		}
 		target, by := "-", "-"
 		if u.By != "" {
-			target, by = fmt.Sprintf("%.4g/s", u.Target), u.By
+			by = u.By
+		}
+		if u.Target > 0 {
+			target = fmt.Sprintf("%.4g/s", u.Target)
 		}
 		_, _ = fmt.Fprintf(table, "%s\t%.4g/s\t%.3g/s\t%s\t%s\t%d\n", name, u.Demand, u.Used, target, by, u.Processors)
 	}

@@ -150,6 +150,7 @@ func TestLoadFaultsInVariables(t *testing.T) {
 		"STORE_PASWORD=" + canary:           `NUMATHROTTLE_STORE_PASWORD is not a variable of numathrottle; did you mean NUMATHROTTLE_STORE_PASSWORD?`,
 		"STORE_URL=redis://" + canary:       `NUMATHROTTLE_STORE_URL is not a variable of numathrottle; did you mean NUMATHROTTLE_STORE?`,
 		"CONFIGURATION=/x":                  `NUMATHROTTLE_CONFIGURATION is not a variable of numathrottle; did you mean NUMATHROTTLE_CONFIG?`,
+		"STROE=x":                           `NUMATHROTTLE_STROE is not a variable of numathrottle; did you mean NUMATHROTTLE_STORE?`,
 		"BANANA=1":                          `NUMATHROTTLE_BANANA is not a variable of numathrottle`,
 		"PORT=tcp://10.0.0.1:6379":          `NUMATHROTTLE_PORT is not a variable of numathrottle`,
 		"CONFIG=":                           `NUMATHROTTLE_CONFIG is empty, allowed: the path of a YAML file; unset it for none`,

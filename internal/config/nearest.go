@@ -85,24 +85,26 @@ func letters(name string) string {
 	return onlyLetters(strings.TrimPrefix(strings.ToUpper(name), Prefix))
 }
 
-// distance is the number of letters to insert, delete or replace to make b of a
-// (Levenshtein's distance).
+// distance is the number of letters to insert, delete or replace, and of neighbours to swap, to make b of a (Damerau's and Levenshtein's
+// distance, where no letter is changed twice).
 func distance(a, b string) int {
-	row := make([]int, len(b)+1)
+	before, row, next := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
 	}
 	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
+		next[0] = i + 1
 		for j := range len(b) {
-			cost := diagonal
+			cost := row[j]
 			if a[i] != b[j] {
 				cost++
 			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, diagonal+1)
+			next[j+1] = min(cost, next[j]+1, row[j+1]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				next[j+1] = min(next[j+1], before[j-1]+1)
+			}
 		}
+		before, row, next = row, next, before
 	}
 	return row[len(b)]
 }

@@ -95,6 +95,8 @@ func TestConsoleInABrowser(t *testing.T) {
 	p.text(t, "name", evil+"#?&%")
 	p.text(t, "u-granted", "calls in flight")
 	p.text(t, "t-granted", "30")
+	require.Equal(t, "true", p.eval(t, `document.getElementById("change").hidden`), "calls in flight have no override")
+	require.Equal(t, "false", p.eval(t, `document.getElementById("pause").hidden`))
 
 	// What is drawn.
 	p.eval(t, `location.hash = "#pool=orders%2Fin"`)
@@ -139,10 +141,27 @@ func TestConsoleInABrowser(t *testing.T) {
 	p.text(t, "banners", "Override: 300 per 1m0s until")
 	p.text(t, "t-limit", "5")
 
+	// A pool that is not there shows nothing of the one before, and the store is not away.
+	require.Equal(t, "true", p.eval(t, `location.hash = "#pool=nobody"; route(); document.getElementById("detail").hidden`), "before the answer, too")
+	p.text(t, "banners", "the store has no record of this pool")
+	p.text(t, "live", "live")
+	require.Equal(t, "true", p.eval(t, `document.getElementById("detail").hidden && document.getElementById("actions").hidden`))
+	require.Empty(t, p.eval(t, `document.getElementById("limit").innerText`))
+	p.eval(t, `location.hash = "#pool=orders%2Fin"`)
+	p.text(t, "banners", "Override: 300 per 1m0s until")
+	p.until(t, `!document.getElementById("detail").hidden`)
+
 	require.NotContains(t, p.eval(t, "document.title"), "evil")
 	require.NotContains(t, p.eval(t, "location.href"), token)
 	store.away.Store(true)
 	p.text(t, "live", "the store is away")
+	p.text(t, "banners", "The store does not answer, and all below is as it was: ")
+	store.away.Store(false)
+	p.eval(t, `location.hash = ""`)
+	p.text(t, "count", "2 pools")
+	store.mute.Store(true)
+	p.text(t, "count", "as they were when the store answered last")
+	require.Equal(t, "2", p.eval(t, `String(document.querySelectorAll("#pools tr").length)`), "they stay in the list")
 	p.click(t, "#logout")
 	p.until(t, `!document.getElementById("locked").hidden`)
 	require.Equal(t, "true", p.eval(t, `document.getElementById("one").hidden`))
@@ -152,16 +171,22 @@ func TestConsoleInABrowser(t *testing.T) {
 func TestConsoleOnAPhone(t *testing.T) {
 	store := newCounted()
 	join(t, store, "orders/pipeline/"+strings.Repeat("enrich", 10), "pod-"+strings.Repeat("0", 60), "1 0 600 60000000 0 0 w:3 u:500", consensus.Whole/2)
+	join(t, store, "short", "pod", "1 0 600 60000000 0 0", consensus.Whole)
 	_, c := serveEvery(t, store, "", 100*time.Millisecond)
 	p := chromium(t, c.url, browser.Size{Width: 390, Height: 800, Dark: true})
-	p.text(t, "count", "1 pool")
+	p.text(t, "count", "2 pools")
 	dark := p.eval(t, `getComputedStyle(document.body).backgroundColor`)
 	require.Equal(t, "rgb(17, 17, 16)", dark)
 	fits := `document.documentElement.scrollWidth <= document.documentElement.clientWidth`
 	require.Equal(t, "true", p.eval(t, fits), "the list")
+	ownLine := `(() => { const td = document.querySelector("%s tr:last-child").children, top = i => td[i].getBoundingClientRect().top
+		return top(1) > top(0) && getComputedStyle(td[4], "::before").content !== "none" })()`
+	require.Equal(t, "true", p.eval(t, strings.ReplaceAll(ownLine, "%s", "#pools")), "a name has a line of its own, and cells say what they are")
 	p.click(t, "#pools a")
 	p.text(t, "t-granted", "5")
 	require.Equal(t, "true", p.eval(t, fits), "a pool")
+	require.Equal(t, "true", p.eval(t, strings.ReplaceAll(ownLine, "%s", "#processors")))
+	require.Equal(t, "true", p.eval(t, `document.querySelector("#chart text").getBoundingClientRect().height > 9`), "the words at the chart can be read")
 	require.Equal(t, "true", p.eval(t, `document.getElementById("actions").hidden && !document.getElementById("showsonly").hidden`))
 	p.click(t, "#theme")
 	require.Equal(t, "rgb(244, 244, 241)", p.eval(t, `getComputedStyle(document.body).backgroundColor`))

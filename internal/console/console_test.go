@@ -65,6 +65,7 @@ type counted struct {
 	*memstore.Store
 
 	away atomic.Bool
+	mute atomic.Bool // it lists no pools either
 	mu   sync.Mutex
 	asks map[string]int
 }
@@ -79,6 +80,13 @@ func (s *counted) Load(ctx context.Context, pool string) ([]driver.Document, []d
 		return nil, nil, errors.New("no such day")
 	}
 	return s.Store.Load(ctx, pool)
+}
+
+func (s *counted) Pools(ctx context.Context) ([]string, error) {
+	if s.mute.Load() {
+		return nil, errors.New("no such day")
+	}
+	return s.Store.Pools(ctx)
 }
 
 func (s *counted) asked(pool string) int {

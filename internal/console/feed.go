@@ -41,6 +41,7 @@ type feed struct {
 type update struct {
 	Now     int64     `json:"now"`
 	Failure string    `json:"failure"`
+	Missing bool      `json:"missing"` // the store answers, and has no record of the pool
 	Pool    *snapshot `json:"state"`
 	Samples []sample  `json:"samples"`
 	Events  []event   `json:"events"`
@@ -53,7 +54,7 @@ type position struct{ samples, events int }
 func (f *feed) news(at *position, now time.Time) update {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	u := update{Now: now.UnixMilli(), Failure: f.failure, Pool: f.last, Samples: []sample{}, Events: []event{}}
+	u := update{Now: now.UnixMilli(), Failure: f.failure, Missing: f.failure == noRecord, Pool: f.last, Samples: []sample{}, Events: []event{}}
 	u.Samples = append(u.Samples, f.samples[min(max(at.samples-f.droppedSamples, 0), len(f.samples)):]...)
 	u.Events = append(u.Events, f.events[min(max(at.events-f.droppedEvents, 0), len(f.events)):]...)
 	*at = position{f.droppedSamples + len(f.samples), f.droppedEvents + len(f.events)}
@@ -88,10 +89,12 @@ func (f *feed) take(o *consensus.Overview, q *quotaTable, err error, now time.Ti
 	}
 }
 
+const noRecord = "the store has no record of this pool"
+
 // storeText is what is shown of an error. Those of a store show no secret.
 func storeText(err error) string {
 	if errors.Is(err, consensus.ErrNoPool) {
-		return "the store has no record of this pool"
+		return noRecord
 	}
 	return err.Error()
 }

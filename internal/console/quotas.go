@@ -160,7 +160,10 @@ func newTagRow(u *consensus.TagUse, known bool) tagRow {
 		r.ID, r.Name = idHash+hash, "#"+hash
 	}
 	if known && u.By != "" {
-		r.Target, r.By = &u.Target, u.By
+		r.By = u.By
+		if u.Target > 0 || !u.Pattern {
+			r.Target = &u.Target
+		}
 	}
 	return r
 }

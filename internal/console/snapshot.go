@@ -55,7 +55,7 @@ type processor struct {
 func newSnapshot(o *consensus.Overview, now time.Time) snapshot {
 	s := snapshot{
 		Pool: o.Pool, Limit: "none that a pod tells", Disagree: consensus.Disagreement(o.Settings, o.Override.Max > 0),
-		Frozen: o.Frozen.Milliseconds(), FrozenBy: string(o.FrozenBy), Agreed: o.Agreed, PoolSize: o.PoolSize,
+		Frozen: o.Frozen.Milliseconds(), FrozenBy: o.FrozenBy.Explain(), Agreed: o.Agreed, PoolSize: o.PoolSize,
 		Unreadable: append([]string{}, o.Unreadable...), Pauses: []order{}, Processors: []processor{},
 	}
 	switch set := (consensus.Setting{Max: o.Max, Per: o.Per, Slots: o.Slots}); {

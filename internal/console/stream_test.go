@@ -81,7 +81,7 @@ func TestPoolAsItMoves(t *testing.T) {
 	})
 	require.InDelta(t, 1, last.Use, 1e-9, "half of what it is configured with is all of that")
 	until("the override is over; the limit is 600 per 1m0s", func() { require.NoError(t, consensus.ClearOverride(t.Context(), store, "p")) })
-	until("frozen: no share grows: lost_row", func() { a.req.Note += " f:lost_row.9000"; a.sync(t) })
+	until("frozen: no share grows: the store has lost what it promised to a processor", func() { a.req.Note += " f:lost_row.9000"; a.sync(t) })
 	until("no longer frozen", func() { a.req.Note = "1 0 600 60000000 0 0"; a.sync(t) })
 	until("settings disagree: 600 per 1m0s (a) counts; 900 per 1m0s (b2)", func() { join(t, store, "p", "b2", "1 0 900 60000000 0 0", 0) })
 	until("settings disagree: 600 per 1m0s, no quotas (a) counts; 600 per 1m0s, quotas abcd0012 (c) counts; "+

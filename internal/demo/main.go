@@ -37,6 +37,7 @@ func run(ctx context.Context, dir string, out io.Writer) (bool, error) {
 		}
 	}
 	began := time.Now()
+	late := stage.MeasureLateness(ctx)
 	store, err := stage.OpenStore(ctx, "DEMO_STORE", dir)
 	if err != nil {
 		return false, err
@@ -56,7 +57,7 @@ func run(ctx context.Context, dir string, out io.Writer) (bool, error) {
 	defer svc.close()
 
 	d := &demo{
-		out: out, dir: dir, svc: svc, feed: f, stopInput: stopInput, began: began,
+		out: out, dir: dir, svc: svc, feed: f, stopInput: stopInput, began: began, late: late,
 		job: job{
 			Pool: fmt.Sprintf("demo/%d", time.Now().UnixNano()), Store: store.URL, Service: svc.url,
 			Max: limit.Max, Burst: limit.Burst, Lease: lease,

@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/demo/stage"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 )
 
@@ -25,6 +26,7 @@ type demo struct {
 	feed      *feeder
 	stopInput context.CancelFunc
 	began     time.Time
+	late      *stage.Lateness
 
 	procs   []*process
 	phase   string

@@ -73,6 +73,8 @@ func (d *demo) verdict() bool {
 	v.Judge(in == answered, "messages in, results out", "equal", "%d, %d", in, answered)
 	v.Tell("messages sent again after the kill", "", "%d", d.feed.resent.Load())
 	v.Ended(d.ended)
+	burst := time.Duration(limit.Burst) * limit.Per / time.Duration(limit.Max)
+	v.Tell("this machine, late at worst", fmt.Sprintf("a busy one loses use: the burst lasts %v", burst), "%v", d.late.Worst().Round(time.Millisecond))
 	took := time.Since(d.began)
 	v.Judge(took < longest, "time of the whole demo", fmt.Sprintf("less than %.0f s", longest.Seconds()), "%.1f s", took.Seconds())
 	return v.Print(took)

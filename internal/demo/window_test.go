@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/demo/stage"
 )
 
 func moments(ms ...int) []time.Time {
@@ -72,7 +74,7 @@ func TestVerdictFails(t *testing.T) {
 		{"it took too long", func(d *demo) { d.began = d.began.Add(-longest) }, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d := &demo{out: t.Output(), svc: &service{bound: 5}, feed: &feeder{}, began: time.Now()}
+			d := &demo{out: t.Output(), svc: &service{bound: 5}, feed: &feeder{}, began: time.Now(), late: &stage.Lateness{}}
 			c.spoil(d)
 			require.Equal(t, c.ok, d.verdict())
 		})

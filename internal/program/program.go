@@ -31,6 +31,8 @@ type Program[S any] struct {
 	// Load returns the settings in force. With an error, which has a line for each fault, it
 	// returns what could be read.
 	Load func() (S, error)
+	// NoLimit says what happens and what to set where valid settings limit nothing; empty: they limit something.
+	NoLimit func(s *S) string
 	// Serve is the work: it returns when ctx has ended, or what keeps it from going on.
 	Serve func(ctx context.Context, s *S, log *slog.Logger) error
 }
@@ -72,10 +74,17 @@ func (p *Program[S]) Run(ctx context.Context, args []string, out, errOut io.Writ
 	if *check {
 		_, _ = io.WriteString(out, p.Effective(&s)) // nobody reads it
 	}
-	if err != nil || *check {
+	if err != nil {
 		return err
 	}
-	return p.Serve(ctx, &s, slog.New(slog.NewTextHandler(errOut, nil)))
+	log := slog.New(slog.NewTextHandler(errOut, nil))
+	if warning := p.NoLimit(&s); warning != "" {
+		log.Warn("there is no limit: " + warning) //nolint:sloglint // one of two sentences
+	}
+	if *check {
+		return nil
+	}
+	return p.Serve(ctx, &s, log)
 }
 
 // Effective is every setting that differs from its zero value, without secrets, a line each, and the pool with its

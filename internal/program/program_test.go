@@ -39,6 +39,12 @@ func greeter() *program.Program[settings] {
 		Load: func() (s settings, err error) {
 			return s, config.Join(open.LoadWith(fields, pool, &s))
 		},
+		NoLimit: func(s *settings) string {
+			if s.greeting == "unbounded" {
+				return "greet less"
+			}
+			return ""
+		},
 		Serve: func(_ context.Context, s *settings, log *slog.Logger) error {
 			log.Info("serving", "greeting", s.greeting)
 			return errServed
@@ -60,6 +66,18 @@ func TestServes(t *testing.T) {
 	require.ErrorIs(t, err, errServed)
 	require.Empty(t, out)
 	require.Contains(t, log, "good morning")
+}
+
+// Who limits nothing is told, by --check and at the start.
+func TestNoLimitIsSaid(t *testing.T) {
+	t.Setenv("GREETER_GREETING", "unbounded")
+	const warning = `level=WARN msg="there is no limit: greet less"`
+	_, log, err := run(t, "--check")
+	require.NoError(t, err)
+	require.Contains(t, log, warning)
+	_, log, err = run(t)
+	require.ErrorIs(t, err, errServed)
+	require.Contains(t, log, warning)
 }
 
 func TestCheckShowsWhatIsInForceAndNoSecret(t *testing.T) {

@@ -48,11 +48,19 @@ type Limits struct {
 	closers []func() error
 }
 
+// openMain joins the pool of the limit on costs. Without one, but with another limit, it needs no pool: Open would warn that everything passes.
+func openMain(ctx context.Context, c *LimitConfig) (*throttle.Throttle, error) {
+	if c.Pool.Limit == (throttle.Limit{}) && !c.Pool.Quotas.Given() && (c.RequestsPerMinute > 0 || c.InFlight > 0) {
+		return throttle.New(throttle.Limit{})
+	}
+	return numathrottle.Open(ctx, c.Pool)
+}
+
 // OpenLimits joins the pools of c. ctx bounds Open alone. Errors: those of numathrottle.Open; they show no secret.
 func OpenLimits(ctx context.Context, c *LimitConfig, log *slog.Logger) (*Limits, error) {
 	l := &Limits{}
 	c.Pool.Logger = log
-	main, err := numathrottle.Open(ctx, c.Pool)
+	main, err := openMain(ctx, c)
 	if err != nil {
 		return nil, err
 	}

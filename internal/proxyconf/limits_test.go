@@ -1,6 +1,7 @@
 package proxyconf_test
 
 import (
+	"bytes"
 	"context"
 	"log/slog"
 	"testing"
@@ -39,6 +40,23 @@ func TestNoLimit(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, throttle.Unlimited(l.Limiter))
 	require.NoError(t, l.Close())
+}
+
+// Nobody is warned of a missing limit where there is another one.
+func TestALimitOnRequestsAloneIsALimit(t *testing.T) {
+	var logs bytes.Buffer
+	c := proxyconf.LimitConfig{Pool: numathrottle.Config{Store: "memory://alone", Pool: "p", ID: "i"}, RequestsPerMinute: 60}
+	l, err := proxyconf.OpenLimits(t.Context(), &c, slog.New(slog.NewTextHandler(&logs, nil)))
+	require.NoError(t, err)
+	require.False(t, throttle.Unlimited(l.Limiter))
+	require.NoError(t, l.Close())
+	require.NotContains(t, logs.String(), "there is no limit")
+
+	c.Pool.Limit.Per = time.Hour // of a limit that was forgotten
+	l, err = proxyconf.OpenLimits(t.Context(), &c, slog.New(slog.NewTextHandler(&logs, nil)))
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	require.Contains(t, logs.String(), "there is no limit")
 }
 
 func TestAFaultOfALaterLimitClosesTheEarlier(t *testing.T) {

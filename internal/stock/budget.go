@@ -7,8 +7,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/quota"
 )
 
-// A purse is one budget of a tag without a pool.
-type purse struct {
+// A localBudget is one budget of a tag without a pool.
+type localBudget struct {
 	quota.Budget
 	epoch int64     // of the stock, when the window began
 	end   time.Time // of the window, by the wall clock; the zero Time: none has begun
@@ -16,24 +16,24 @@ type purse struct {
 }
 
 // left is what can be spent yet.
-func (p *purse) left() int64 { return max(p.Amount-p.spent, 0) }
+func (b *localBudget) left() int64 { return max(b.Amount-b.spent, 0) }
 
 // roll begins a new window when the one before is over.
 func (s *Stock) roll(now int64) {
-	if len(s.purses) == 0 || now < s.rollAt {
+	if len(s.budgets) == 0 || now < s.rollAt {
 		return
 	}
 	wall := s.wall(now)
 	s.rollAt = now + int64(time.Minute)
-	for i := range s.purses {
-		p := &s.purses[i]
-		if !wall.Before(p.end) {
-			_, p.end = p.Window(wall)
-			p.spent = 0
+	for i := range s.budgets {
+		b := &s.budgets[i]
+		if !wall.Before(b.end) {
+			_, b.end = b.Window(wall)
+			b.spent = 0
 			s.epoch++
-			p.epoch = s.epoch
+			b.epoch = s.epoch
 		}
-		s.rollAt = min(s.rollAt, now+int64(p.end.Sub(wall)))
+		s.rollAt = min(s.rollAt, now+int64(b.end.Sub(wall)))
 	}
 }
 
@@ -42,21 +42,21 @@ func (s *Stock) wall(now int64) time.Time { return s.anchor.Add(time.Duration(no
 
 // spend books n tokens, below 0 for what is given back of an epoch.
 func (s *Stock) spend(n, epoch int64) {
-	for i := range s.purses {
-		p := &s.purses[i]
-		if epoch < p.epoch {
+	for i := range s.budgets {
+		b := &s.budgets[i]
+		if epoch < b.epoch {
 			continue
 		}
-		p.spent = max(p.spent+n, 0)
+		b.spent = max(b.spent+n, 0)
 	}
 }
 
 // budget is how many tokens the budgets leave that end a tag's draws, and the one that leaves least; nil: there is none.
-func (s *Stock) budget() (left int64, by *purse) {
+func (s *Stock) budget() (left int64, by *localBudget) {
 	left = math.MaxInt64
-	for i := range s.purses {
-		if p := &s.purses[i]; p.Then != quota.Lower && p.left() < left {
-			left, by = p.left(), p
+	for i := range s.budgets {
+		if b := &s.budgets[i]; b.Then != quota.Lower && b.left() < left {
+			left, by = b.left(), b
 		}
 	}
 	return left, by

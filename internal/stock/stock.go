@@ -26,12 +26,12 @@ const Endless = math.MaxInt64
 
 // A Stock is what one tag has in hand. It is not safe for use by several goroutines at once.
 type Stock struct {
-	terms  Terms
-	needed bool // a draw needs tokens of it
-	till   till
-	bound  bound
-	purses []purse
-	// epoch counts the budget windows that have begun; see purse.
+	terms   Terms
+	needed  bool // a draw needs tokens of it
+	till    till
+	bound   bound
+	budgets []localBudget
+	// epoch counts the budget windows that have begun; see localBudget.
 	epoch, rollAt int64
 	anchor        time.Time // the wall clock at anchorAt
 	anchorAt      int64
@@ -75,7 +75,7 @@ func New(t Terms) *Stock {
 	}
 	for _, b := range q.Budgets {
 		b.Amount = part(b.Amount)
-		s.purses = append(s.purses, purse{Budget: b})
+		s.budgets = append(s.budgets, localBudget{Budget: b})
 	}
 	return s
 }
@@ -357,7 +357,7 @@ func (s *Stock) Lowered(now int64) bool {
 		return s.grant.Lowered
 	}
 	s.roll(now)
-	return slices.ContainsFunc(s.purses, func(p purse) bool { return p.Then == quota.Lower && p.left() == 0 })
+	return slices.ContainsFunc(s.budgets, func(b localBudget) bool { return b.Then == quota.Lower && b.left() == 0 })
 }
 
 // Spent is what is used and what is allowed in the budget window that ends first; 0 without budgets.
@@ -366,10 +366,10 @@ func (s *Stock) Spent(now int64) (spent, amount int64) {
 		return s.grant.Spent, s.grant.Budget
 	}
 	s.roll(now)
-	var first *purse
-	for i := range s.purses {
-		if p := &s.purses[i]; first == nil || p.end.Before(first.end) {
-			first = p
+	var first *localBudget
+	for i := range s.budgets {
+		if b := &s.budgets[i]; first == nil || b.end.Before(first.end) {
+			first = b
 		}
 	}
 	if first == nil {
@@ -388,7 +388,7 @@ func (s *Stock) Idle(now int64) bool {
 		return !slices.ContainsFunc(s.lots, func(l lot) bool { return l.tokens > 0 && now < l.until })
 	}
 	s.roll(now)
-	return s.till.full(now) && !slices.ContainsFunc(s.purses, func(p purse) bool { return p.spent > 0 })
+	return s.till.full(now) && !slices.ContainsFunc(s.budgets, func(b localBudget) bool { return b.spent > 0 })
 }
 
 // Shadowed is how many tokens were granted that the quota would have refused if it were not in shadow.

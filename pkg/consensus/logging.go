@@ -162,7 +162,7 @@ func (b *logbook) effect(s *situation) string {
 // a pool that is new to the store but not to this processor.
 func frozenLine(s *situation, first bool) logLine {
 	line := logLine{slog.LevelWarn, "the pool is frozen: no share grows", []any{
-		"for", s.frozen.Round(time.Millisecond), "because", explain(s.frozenBy), "share", s.share,
+		"for", s.frozen.Round(time.Millisecond), "because", s.frozenBy.Explain(), "share", s.share,
 	}}
 	if s.frozenBy == driver.FreezeNewRecord && first && s.share == 0 {
 		line.level, line.message = slog.LevelInfo, "the pool is new to the store: nothing is granted yet"
@@ -206,22 +206,6 @@ func (v *TagView) attributes() []any {
 		"weight", v.Weight, "class", v.Class, "target", v.Target, "by", v.By, "rateHere", v.Rate, "inHand", v.InHand,
 		"spent", v.Spent, "budget", v.Budget, "lacks", v.Lacks,
 	}
-}
-
-// explain says in words why a pool is frozen.
-func explain(c FreezeCause) string {
-	switch c {
-	case driver.FreezeNewRecord:
-		return "the store has no record of the pool, and a lease that it knows nothing of may still be in use"
-	case driver.FreezeIdentity:
-		return "the store was started again or failed over, and may have lost what it promised"
-	case driver.FreezeRollback:
-		return "the store's record is older than what this pool has seen"
-	case driver.FreezeLostRow:
-		return "the store has lost what it promised to a processor"
-	case driver.FreezeNone:
-	}
-	return string(c)
 }
 
 // report logs what an operator should know of a sync. m.mu is held.

@@ -157,7 +157,7 @@ func TestAFreezeIsSaidWhenItBeginsAndEnds(t *testing.T) {
 	}
 	var b logbook
 	require.Equal(t, []string{
-		"0s INFO the pool is new to the store: nothing is granted yet: " + explain(driver.FreezeNewRecord),
+		"0s INFO the pool is new to the store: nothing is granted yet: " + driver.FreezeNewRecord.Explain(),
 		"2s INFO the pool is no longer frozen",
 		"3s WARN the pool is frozen: no share grows: the store was started again or failed over, and may have lost what it promised",
 		"5s INFO the pool is no longer frozen",
@@ -167,10 +167,10 @@ func TestAFreezeIsSaidWhenItBeginsAndEnds(t *testing.T) {
 	held := frozen(15*time.Second, driver.FreezeNewRecord)
 	held.share = Whole
 	require.Equal(t, []string{
-		"1s WARN the pool is frozen: no share grows: " + explain(driver.FreezeNewRecord),
+		"1s WARN the pool is frozen: no share grows: " + driver.FreezeNewRecord.Explain(),
 	}, said(&logbook{}, time.Second, situation{state: StateHolding, share: Whole}, held), "a store that was emptied, to who was in the pool")
 	for _, cause := range []FreezeCause{driver.FreezeNewRecord, driver.FreezeIdentity, driver.FreezeRollback, driver.FreezeLostRow} {
-		require.NotEqual(t, string(cause), explain(cause), "every cause has words")
+		require.NotEqual(t, string(cause), cause.Explain(), "every cause has words")
 	}
 }
 

@@ -153,10 +153,11 @@ func (o Override) fits(roster []RosterRow) error {
 	if o.Max == 0 {
 		return nil
 	}
-	heeded := len(roster) == 0
+	heeded, slots := len(roster) == 0, false
 	for i := range roster {
 		n, ok := parseNote(roster[i].Note)
 		if !ok {
+			slots = slots || standingOf(roster[i].Note).Slots > 0
 			continue
 		}
 		heeded = true
@@ -173,7 +174,11 @@ func (o Override) fits(roster []RosterRow) error {
 		}
 	}
 	if !heeded {
-		return &RequestError{Field: "Max", Value: fmt.Sprint(o.Max), Allowed: "0, for no live processor of the pool has told a limit that could be overridden"}
+		why := "no live processor of the pool has told a limit that could be overridden"
+		if slots {
+			why = "the pool limits calls in flight, and only a limit of tokens can be overridden"
+		}
+		return &RequestError{Field: "Max", Value: fmt.Sprint(o.Max), Allowed: "0, for " + why}
 	}
 	return nil
 }

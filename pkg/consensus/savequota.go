@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
@@ -59,7 +60,9 @@ func outOfBounds(err error) *RequestError {
 		err = joined.Unwrap()[0]
 	}
 	if f := (*quota.FieldError)(nil); errors.As(err, &f) && err.Error() == f.Error() && f.Allowed != "" {
-		return &RequestError{Field: "Quota", Value: "one of which " + f.Field + " " + f.Problem, Allowed: f.Allowed}
+		if value, ok := strings.CutPrefix(f.Problem, "is "); ok {
+			return &RequestError{Field: f.Field, Value: value, Allowed: f.Allowed}
+		}
 	}
 	return &RequestError{Field: "Quota", Value: err.Error(), Allowed: "a quota within its bounds"}
 }

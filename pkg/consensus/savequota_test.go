@@ -271,8 +271,8 @@ func TestSaveQuotaRefusesWhatDoesNotFit(t *testing.T) {
 			require.ErrorAs(t, err, &bad)
 			require.Equal(t, field, bad.Field, err)
 		}
-		refused("x", throttle.Quota{Reserved: -1}, "Quota")
-		refused("x", throttle.Quota{Total: 5, Reserved: 6}, "Quota")
+		refused("x", throttle.Quota{Reserved: -1}, "quotas.tags.x.reserved")
+		refused("x", throttle.Quota{Total: 5, Reserved: 6}, "quotas.tags.x.reserved")
 		refused("x\x00", throttle.Quota{Total: 5}, "Tag")
 		refused("x", throttle.Quota{Reserved: 201}, "Reserved")
 		require.NoError(t, consensus.SaveQuota(ctx, store, "pool", "x", &throttle.Quota{Reserved: 200}, false))

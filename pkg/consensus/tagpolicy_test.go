@@ -162,6 +162,19 @@ func TestBusiestTags(t *testing.T) {
 	require.True(t, planned[0].Pattern)
 	require.InDelta(t, 60, planned[0].Used, 0.5)
 	require.InDelta(t, 50, planned[0].Target, 0.5)
+
+	// Each tag of a pattern has a total of its own: of the sum nobody can say what it may use, but that it is held back.
+	for _, c := range []struct {
+		used   float64
+		total  int
+		shadow bool
+		by     string
+	}{{60, 10, false, "total"}, {95, 10, false, "demand"}, {60, 10, true, "demand"}, {60, 110, false, "demand"}, {60, 0, false, "demand"}} {
+		free.Match[0].Total, free.Match[0].Shadow = c.total, c.shadow
+		planned = PlanTags([]RosterRow{{ID: "a", Busy: packBusy(0, 0, 0, []busyTag{{key: patternKey(&free.Match[0]), rate: 100, used: c.used}})}}, free, 500)
+		require.Equal(t, c.by, planned[0].By)
+		require.Equal(t, c.by == "total", planned[0].Target == 0)
+	}
 }
 
 // Requests do not go out more often because callers of tags wait: one more for each interval, and a few saved up.

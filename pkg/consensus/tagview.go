@@ -97,7 +97,8 @@ type TagUse struct {
 	// processors. Used is told to about 1/255 of the demand.
 	Demand, Used float64
 	Processors   int
-	// Target is what it should get, and By what holds it there. Only PlanTags sets them.
+	// Target is what it should get, and By what holds it there. Only PlanTags sets them. The Target of a pattern whose tags do not get what
+	// they ask for, each because of its own total, is 0: rows tell only their sum.
 	Target float64
 	By     string
 }
@@ -175,9 +176,22 @@ func PlanTags(roster []RosterRow, q quota.Quotas, most float64) []TagUse {
 		out[i].Target, out[i].By = t.Rate, t.By
 		if t.By == fairtags.ByDemand {
 			out[i].Target = t.Bound
+			if out[i].heldByTotals(&q) {
+				out[i].Target, out[i].By = 0, fairtags.ByTotal
+			}
 		}
 	}
 	return out
+}
+
+// heldByTotals tells whether tags of a pattern, which the plan knows as one, are held back by their totals: they use clearly less than they
+// ask for, which is more than one of them may use.
+func (u *TagUse) heldByTotals(q *quota.Quotas) bool {
+	i := slices.IndexFunc(q.Match, func(p quota.Pattern) bool { return p.Tag == u.Tag })
+	if !u.Pattern || i < 0 || q.Match[i].Total == 0 || q.Match[i].Shadow {
+		return false
+	}
+	return u.Used < 0.9*u.Demand && u.Demand > perSecond(int64(q.Match[i].Total), q.Match[i].Per)
 }
 
 // QuotaHash returns the hash of the quotas that a processor is configured with, of 8 hex digits; empty when it has none. Processors

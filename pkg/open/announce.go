@@ -18,17 +18,22 @@ func (c Config) announce(log *slog.Logger, limit string) {
 		slog.String("processor", c.ID), slog.Duration("lease", effective.Lease))
 }
 
-// Warnings returns what is allowed and was hardly meant, a sentence each: no limit although a store is set or the
-// process is in a pod of Numaflow's; a store in memory in such a pod. Open logs the same. It reads variables of
+// noLimit says that everything passes.
+var noLimit = "there is no limit: everything passes at once; set " + config.Variable("max")
+
+// Warnings returns what is allowed and was hardly meant, a sentence each: no limit although a store or another setting of a limit is set,
+// or the process is in a pod of Numaflow's; a store in memory in such a pod. Open logs the same. It reads variables of
 // Numaflow's and nothing else.
 func (c Config) Warnings() []string {
 	var all []string
 	switch {
 	case c.Limit.Max != 0:
 	case c.Store != "":
-		all = append(all, "a store is set, but there is no limit: everything passes at once; set "+config.Variable("max"))
+		all = append(all, "a store is set, but "+noLimit)
+	case c.Limit != throttle.Limit{}:
+		all = append(all, "settings of a limit are set, but "+noLimit)
 	case inNumaflow():
-		all = append(all, "this is a pod of Numaflow's, but there is no limit: everything passes at once; set "+config.Variable("max"))
+		all = append(all, "this is a pod of Numaflow's, but "+noLimit)
 	}
 	if store, faults := config.ParseStore(c.Store); len(faults) == 0 && store.Kind == config.Memory && c.Limit.Max != 0 && inNumaflow() {
 		all = append(all, "memory:// is not shared between pods: every pod uses the whole limit; set "+config.Variable("store")+

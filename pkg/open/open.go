@@ -52,10 +52,14 @@ func open(ctx context.Context, c Config, faults []error) (*throttle.Throttle, er
 		_ = th.Close() // which undoes all
 		return nil, err
 	}
-	if limit := th.Limit(); limit.Max != 0 {
+	warnings := c.Warnings()
+	switch limit := th.Limit(); {
+	case limit.Max != 0:
 		c.announce(j.logger, describe(limit))
+	case len(warnings) == 0:
+		j.logger.Info(noLimit, "pool", c.Pool, "processor", c.ID) //nolint:sloglint // it is a constant sentence
 	}
-	for _, warning := range c.Warnings() {
+	for _, warning := range warnings {
 		j.logger.Warn(warning, "pool", c.Pool, "processor", c.ID) //nolint:sloglint // each is a constant sentence
 	}
 	return th, nil

@@ -166,19 +166,24 @@ func TestALimiterSaysAtItsStartWhatItDoes(t *testing.T) {
 }
 
 func TestNoLimitIsSaidWhereOneWasMeant(t *testing.T) {
-	for _, tc := range []struct{ name, variable, store, warns string }{
+	for _, tc := range []struct {
+		name, variable, store, warns string
+		limit                        throttle.Limit
+	}{
 		{name: "in a pod", variable: "NUMAFLOW_POD", warns: "this is a pod of Numaflow's, but there is no limit"},
 		{name: "with a store", variable: "HOME", store: "redis://127.0.0.1:1", warns: "a store is set, but there is no limit"},
+		{name: "with a period", variable: "HOME", limit: throttle.Limit{Per: time.Minute}, warns: "settings of a limit are set, but there is no limit"},
 		{name: "elsewhere", variable: "HOME"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			clearEnv(t)
 			t.Setenv(tc.variable, "x")
 			var logs logBook
-			mustOpen(t, Config{Store: tc.store, Logger: logs.logger()})
+			mustOpen(t, Config{Limit: tc.limit, Store: tc.store, Logger: logs.logger()})
 			require.NotContains(t, logs.String(), "limiter started")
 			if tc.warns == "" {
-				require.Empty(t, logs.String())
+				require.Contains(t, logs.String(), `level=INFO msg="there is no limit: everything passes at once; set NUMATHROTTLE_MAX"`)
+				require.Equal(t, 1, strings.Count(logs.String(), "\n"))
 				return
 			}
 			require.Contains(t, logs.String(), "level=WARN")

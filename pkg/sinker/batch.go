@@ -236,7 +236,7 @@ func (b *batch) refuse(ctx context.Context, d sinksdk.Datum, err error) {
 	if b.parent.Done() != nil {
 		// When the limiter was closed: a failure would be retried at once, again and
 		// again, until the stream ends.
-		b.closing.Hold(ctx, err)
+		b.abandoner.Hold(ctx, err)
 	}
 	if ctx.Err() != nil {
 		b.leave(d) // never what an action makes up

@@ -34,22 +34,22 @@ func Wrap(next sinksdk.Sinker, l throttle.Limiter, opts ...Option) sinksdk.Sinke
 		return next
 	}
 	return &wrapped{
-		next:     next,
-		settings: s,
-		gate:     admission.Gate{Limiter: l, MaxWait: s.maxWait, Budget: s.batchBudget, Log: s.log},
-		closing:  admission.Abandoner{Log: s.log},
+		next:      next,
+		settings:  s,
+		gate:      admission.Gate{Limiter: l, MaxWait: s.maxWait, Budget: s.batchBudget, Log: s.log},
+		abandoner: admission.Abandoner{Log: s.log},
 	}
 }
 
 type wrapped struct {
 	settings
 
-	next    sinksdk.Sinker
-	gate    admission.Gate
-	closing admission.Abandoner
-	pace    admission.Pace
-	ids     admission.Spare[string]
-	permits admission.Spare[throttle.Permit]
+	next      sinksdk.Sinker
+	gate      admission.Gate
+	abandoner admission.Abandoner
+	pace      admission.Pace
+	ids       admission.Spare[string]
+	permits   admission.Spare[throttle.Permit]
 }
 
 // ahead is how many messages of a batch may be admitted before the handler takes them. Those that cost other than a

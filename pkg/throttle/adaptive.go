@@ -14,10 +14,10 @@ func (l Limit) Adapts() bool { return l.Max > 0 && l.Adaptive }
 // reporting to (Permit.Report): a *Throttle whose limit is adaptive, what embeds one, an All with one, or another Limiter
 // with a method `Adapts() bool` that says so; and a Limiter that shows one of these by a method `Unwrap() Limiter`.
 func Adaptive(l Limiter) bool {
-	if a, ok := look[interface{ adapts() bool }](l); ok {
+	if a, ok := unwrapTo[interface{ adapts() bool }](l); ok {
 		return a.adapts()
 	}
-	a, ok := look[interface{ Adapts() bool }](l)
+	a, ok := unwrapTo[interface{ Adapts() bool }](l)
 	return ok && a.Adapts()
 }
 

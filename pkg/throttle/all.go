@@ -2,12 +2,7 @@ package throttle
 
 import (
 	"context"
-	"math"
-	"slices"
-	"strings"
-	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
 )
@@ -68,242 +63,13 @@ func PerCall(l Limiter) Limiter {
 	return Weigh(l, func(n int) int { return min(n, 1) })
 }
 
-// A child is one limiter of an All.
-type child struct {
-	limiter Limiter
-	native  native // the same, when it is of this package
-	costs   []func(int) int
-	// attached: it comes with a child before it, of the same limiter.
-	attached bool
-}
-
-// price is what n tokens cost here.
-func (p child) price(n int) int {
-	if len(p.costs) == 0 {
-		return n
-	}
-	sum := 0
-	for _, cost := range p.costs {
-		c := max(cost(n), 0)
-		if sum > math.MaxInt-c {
-			return math.MaxInt
-		}
-		sum += c
-	}
-	return sum
-}
-
-// within returns the child as it is within a Weigh.
-func (p child) within(outer func(int) int) child {
-	if outer == nil {
-		return p
-	}
-	inner := p.price
-	p.costs = []func(int) int{func(n int) int { return inner(max(outer(n), 0)) }}
-	return p
-}
-
-// ofTag tells whether the child is what ForTag returned.
-func (p child) ofTag() bool {
-	_, ok := p.limiter.(*tagView)
-	return ok
-}
-
-// flatten adds the children of l, of which a draw of n takes what cost says.
-func flatten(children []child, l Limiter, cost func(int) int) []child {
-	if Unlimited(l) {
-		return children
-	}
-	var of []child
-	switch l := l.(type) {
-	case *multi:
-		of = l.children
-	case *tagged:
-		of = l.children
-	case *Throttle: // a type that embeds one may have methods of its own
-		of = []child{{limiter: l, native: rateChild{l}}}
-		if l.tags != nil {
-			of = l.tags.other.parts()
-			for i := range of {
-				of[i].limiter = l
-			}
-		}
-	case *tagView:
-		of = l.live().parts()
-	case *InFlight:
-		of = []child{{limiter: l, native: slotChild{l}}}
-	default:
-		of = []child{{limiter: l}}
-	}
-	for _, p := range of {
-		children = add(children, p.within(cost))
-	}
-	return children
-}
-
-// add adds a child. A limiter of this package that is there already is drawn from once, for both.
-func add(children []child, p child) []child {
-	for i := range children {
-		if q := &children[i]; p.native != nil && q.native != nil && q.native.position() == p.native.position() {
-			q.costs = []func(int) int{q.within(nil).price, p.price}
-			return children
-		}
-	}
-	return append(children, p)
-}
-
-// join returns the Limiter for children.
-func join(children []child) Limiter {
-	switch {
-	case len(children) == 0:
-		return unlimited{}
-	case single(children):
-		return children[0].limiter
-	}
-	j := multiOf(children)
-	keep(j)
-	for _, p := range children {
-		if TellsTags(p.limiter) {
-			return &tagged{multi: j}
-		}
-	}
-	return j
-}
-
-// single tells whether the children are one limiter as it is.
-func single(children []child) bool {
-	for i, p := range children {
-		if len(p.costs) > 0 || p.attached != (i > 0) {
-			return false
-		}
-	}
-	return true
-}
-
-// multiOf returns the multi that draws from children.
-func multiOf(children []child) *multi {
-	slices.SortStableFunc(children, func(p, q child) int { // the order of locks, then the others
-		switch {
-		case p.native != nil && q.native != nil && p.native.position() < q.native.position(), p.native != nil && q.native == nil:
-			return -1
-		case p.native == nil && q.native == nil:
-			return 0
-		}
-		return 1
-	})
-	j := &multi{children: children}
-	for len(j.natives) < len(children) && children[len(j.natives)].native != nil {
-		p := children[len(j.natives)]
-		child := waitqueue.Part[Permit]{Child: p.native}
-		if len(p.costs) > 0 {
-			child.Price = p.price
-		}
-		j.natives = append(j.natives, child)
-	}
-	return j
-}
-
 // A multi draws from several limiters at once; see All.
 type multi struct {
 	children []child                  // those of this package first, in the order of locks
 	natives  []waitqueue.Part[Permit] // these
 }
 
-// natives is how many of the children are of this package.
-
-// neverGrants tells whether a draw of n tokens is refused for good.
-func neverGrants(l native, n int) bool {
-	_, never := l.Impossible(n)
-	return never
-}
-
-// A tagged is a multi with a limiter that tells tags apart.
-type tagged struct {
-	*multi
-	known sync.Map // of knownTag by tag, where it does not change but with quotas
-	count atomic.Int64
-	seen  atomic.Int64 // the newest era that it was asked in
-}
-
-var (
-	_ Limiter = (*multi)(nil)
-	_ Tagger  = (*tagged)(nil)
-)
-
-// ForTag returns the same limits for what has this tag.
-func (t *tagged) ForTag(tag string) Limiter {
-	era := t.era()
-	if t.seen.Swap(era) != era { // nothing of it counts any more, and it keeps tags from making way
-		t.known.Clear()
-		t.count.Store(0)
-	}
-	known, old := t.known.Load(tag)
-	if old {
-		if k := known.(knownTag); k.era == era { //nolint:forcetypeassert,errcheck // nothing else is in it
-			return k.limiter
-		}
-	}
-	fixed := true
-	var children []child
-	for _, p := range t.children {
-		if p.attached {
-			continue // comes with the tag's own
-		}
-		l := p.limiter
-		if tags, ok := l.(Tagger); ok {
-			l = tags.ForTag(tag)
-			own, ok := l.(*tagView)
-			_, plain := l.(*Throttle)
-			fixed = fixed && (plain || ok && own.name == tag)
-		}
-		var cost func(int) int
-		if len(p.costs) > 0 {
-			cost = p.price
-		}
-		children = flatten(children, l, cost)
-	}
-	l := join(children)
-	switch {
-	case old:
-		t.known.Store(strings.Clone(tag), knownTag{l, era})
-	case fixed && t.count.Load() < maxNames:
-		t.count.Add(1)
-		t.known.Store(strings.Clone(tag), knownTag{l, era})
-	}
-	return l
-}
-
-// A knownTag is what ForTag returned in an era of quotas.
-type knownTag struct {
-	limiter Limiter
-	era     int64
-}
-
-// era counts the changes of quotas at all children.
-func (t *tagged) era() (sum int64) {
-	for i := range t.children {
-		if own, ok := t.children[i].limiter.(*Throttle); ok && own.tags != nil {
-			sum += own.tags.era.Load()
-		}
-	}
-	return sum
-}
-
-// ForTags returns the same limits for what has these tags.
-func (t *tagged) ForTags(tags ...string) Limiter {
-	var children []child
-	for _, p := range t.children {
-		if p.attached {
-			continue // comes with the tags' own
-		}
-		var cost func(int) int
-		if len(p.costs) > 0 {
-			cost = p.price
-		}
-		children = flatten(children, ForTags(p.limiter, tags...), cost)
-	}
-	return join(children)
-}
+var _ Limiter = (*multi)(nil)
 
 // TryAcquire takes n tokens from each limiter if all have them. With a *Throttle for
 // each it takes no lock, and one allocation.
@@ -340,6 +106,12 @@ func (j *multi) never(n int) *child {
 		}
 	}
 	return nil
+}
+
+// neverGrants tells whether a draw of n tokens is refused for good.
+func neverGrants(l native, n int) bool {
+	_, never := l.Impossible(n)
+	return never
 }
 
 // try takes n tokens from each limiter, or returns the one that refused.
@@ -401,33 +173,6 @@ func (j *multi) acquire(ctx context.Context, n int, upTo bool) (Permit, error) {
 		}
 	}
 	return j.wait(ctx, n, upTo)
-}
-
-// Throttled tells whether a limiter holds callers back, as far as it can tell, and
-// which one does so for longest. One that cannot say how long comes first.
-func (j *multi) Throttled() (Throttling, bool) { return worstOf(j.children) }
-
-// worstOf returns what holds callers back for longest.
-func worstOf(children []child) (worst Throttling, held bool) {
-	weight := func(t Throttling) time.Duration {
-		switch {
-		case t.Reason == ReasonClosed:
-			return never
-		case t.RetryAfter == 0:
-			return never - 1
-		}
-		return t.RetryAfter
-	}
-	for _, p := range children {
-		l, ok := look[interface{ Throttled() (Throttling, bool) }](p.limiter)
-		if !ok {
-			continue
-		}
-		if t, ok := l.Throttled(); ok && (!held || weight(t) > weight(worst)) {
-			worst, held = t, true
-		}
-	}
-	return worst, held
 }
 
 // A bundle is what one draw took from each limiter.

@@ -69,7 +69,7 @@ type externalWaiter interface {
 // externalWaiterOf returns who shows that a draw of n tokens from l is held back, and what the draw
 // costs there; nil for nobody.
 func externalWaiterOf(l Limiter, n int) (by externalWaiter, cost int) {
-	if s, ok := look[interface {
+	if s, ok := unwrapTo[interface {
 		holder(n int) (externalWaiter, int)
 	}](l); ok {
 		return s.holder(n)

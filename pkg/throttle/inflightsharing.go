@@ -29,7 +29,7 @@ func (f slotHolder) Report(window time.Duration) (r limit.Report) {
 	if window > 0 {
 		r.Demand = f.demand()
 		if r.Waiting = f.queue.Len; r.Demand > 0 {
-			r.Throttled = f.heldBack()
+			r.Throttled = f.whyOneWaits()
 		}
 	}
 	return r

@@ -28,7 +28,7 @@ func (j *multi) guard(ctx context.Context) (_ context.Context, stop func()) {
 	turn := make(chan struct{}, 1)
 	var stops []func()
 	for _, p := range j.children {
-		if c, ok := look[closer](p.limiter); ok {
+		if c, ok := unwrapTo[closer](p.limiter); ok {
 			stops = append(stops, c.onClosing(func() {
 				select {
 				case turn <- struct{}{}:

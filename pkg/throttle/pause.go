@@ -40,3 +40,11 @@ func (f *InFlight) Pause(ctx context.Context, until time.Time, reason string, op
 func (f *InFlight) Resume(ctx context.Context, opts ...PauseOption) error {
 	return f.gate.Resume(ctx, opts...)
 }
+
+// Paused tells whether a draw for a tag is paused, and until when: by a pause of everything, of
+// that tag, or of the limiter's own. Only the last of these and the first hold the limiter
+// itself back: a caller that tells more tags apart than the limiter asks here.
+func (t *Throttle) Paused(tag string) (Paused, bool) { return t.gate.PausedFor(tag) }
+
+// Paused tells whether a draw for a tag is paused; see Throttle.Paused.
+func (f *InFlight) Paused(tag string) (Paused, bool) { return f.gate.PausedFor(tag) }

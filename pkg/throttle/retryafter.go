@@ -35,7 +35,7 @@ func (j *multi) RetryAfter(until time.Time, reason string) {
 		return
 	}
 	for _, p := range j.children {
-		if l, ok := look[interface {
+		if l, ok := unwrapTo[interface {
 			RetryAfter(until time.Time, reason string)
 		}](p.limiter); ok {
 			l.RetryAfter(until, reason)

@@ -32,7 +32,7 @@ func (t rateHolder) Report(window time.Duration) (r limit.Report) {
 		r.Demand = t.demand(now, window)
 		r.Waiting = t.queue.Len + t.gate.Waits.External
 		if r.Demand > 0 {
-			r.Throttled = t.heldBack(now)
+			r.Throttled = t.whyOneWaits(now)
 		}
 	}
 	return r

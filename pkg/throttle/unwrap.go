@@ -3,10 +3,10 @@ package throttle
 // maxWraps bounds how many limiters are looked through, so that one that shows itself stops nobody.
 const maxWraps = 100
 
-// look returns l as a T, or the first T among what l shows by a method `Unwrap() Limiter`, and what that shows. It is
+// unwrapTo returns l as a T, or the first T among what l shows by a method `Unwrap() Limiter`, and what that shows. It is
 // for what a limiter is asked and told beside draws: ExternalWait, Refuse, Adaptive, Throttled, RetryAfter, and whether it is closed. A draw is
 // never looked through, nor is Unlimited: what is around a limiter may hold callers back by itself.
-func look[T any](l Limiter) (found T, ok bool) {
+func unwrapTo[T any](l Limiter) (found T, ok bool) {
 	for range maxWraps {
 		if found, ok = l.(T); ok {
 			return found, true

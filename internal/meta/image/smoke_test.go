@@ -153,7 +153,7 @@ func TestCommandInABareRoot(t *testing.T) {
 	c := unpack(t, "numathrottle", nil)
 	out, err := c.command(ctx, t, []string{"NUMATHROTTLE_STORE=" + store.URL()}, "status", "--pool=nobody/here").CombinedOutput()
 	require.Error(t, err)
-	require.Contains(t, string(out), `pool "nobody/here": consensus: the pool has no record`)
+	require.Contains(t, string(out), `numathrottle status: the pool "nobody/here" has no record; the store has no pool at all`)
 }
 
 // serving is a program that serves, with what it has written so far.

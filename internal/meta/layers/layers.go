@@ -27,7 +27,7 @@ var layers = []layer{
 	{"words and tools", []string{
 		"internal/allocs", "internal/bounded", "internal/config", "internal/export", "internal/failpoints", "internal/inflight",
 		"internal/limit", "internal/listen", "internal/proof", "internal/quota", "internal/race", "internal/short",
-		"internal/statecodec", "internal/stopnotice", "internal/version",
+		"internal/statecodec", "internal/stopnotice", "internal/templatecheck", "internal/version",
 	}},
 	{"pure parts", []string{
 		"internal/bucket", "internal/ceiling", "internal/fairtags", "internal/health", "internal/lanes", "internal/pooldoc",

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -33,6 +35,27 @@ func TestIndex(t *testing.T) {
 		name, inDocs := strings.CutPrefix(page, "docs/")
 		if inDocs && name != "README.md" {
 			require.Equal(t, 1, strings.Count(index, "| ["+name+"]("+name+") |"), "docs/README.md does not name %s once", name)
+		}
+	}
+}
+
+// A number with a dot at the beginning of a line is an item of a list, also in the middle of a sentence: items are counted from 1 on.
+func TestListsAreCounted(t *testing.T) {
+	item := regexp.MustCompile(`^ *(\d+)\. `)
+	for page, text := range pages(t) {
+		code, last := false, 0
+		for i, line := range strings.Split(text, "\n") {
+			if strings.HasPrefix(strings.TrimSpace(line), "```") {
+				code = !code
+			}
+			number := item.FindStringSubmatch(line)
+			if code || number == nil {
+				continue
+			}
+			n, err := strconv.Atoi(number[1])
+			require.NoError(t, err)
+			require.Contains(t, []int{1, last + 1}, n, "%s:%d: %s", page, i+1, line)
+			last = n
 		}
 	}
 }

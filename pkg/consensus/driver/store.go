@@ -298,6 +298,22 @@ const (
 	FreezeLostRow   FreezeCause = "lost_row"       // a processor's row is missing or older than its last answer
 )
 
+// Explain says the cause in words; one that is not known says itself.
+func (c FreezeCause) Explain() string {
+	switch c {
+	case FreezeNewRecord:
+		return "the store has no record of the pool, and a lease that it knows nothing of may still be in use"
+	case FreezeIdentity:
+		return "the store was started again or failed over, and may have lost what it promised"
+	case FreezeRollback:
+		return "the store's record is older than what this pool has seen"
+	case FreezeLostRow:
+		return "the store has lost what it promised to a processor"
+	case FreezeNone:
+	}
+	return string(c)
+}
+
 // RequestError is the error for a request that no store accepts. It names the
 // field, its value and what is allowed.
 type RequestError struct{ Field, Value, Allowed string }

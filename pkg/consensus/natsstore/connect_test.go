@@ -25,6 +25,8 @@ func TestConnectionComesBack(t *testing.T) {
 	begun := time.Now()
 	_, err := trySync(s, next)
 	require.ErrorContains(t, err, "not connected to NATS")
+	require.NotContains(t, err.Error(), "buffer", "which is how the client says it")
+	require.ErrorIs(t, err, nats.ErrReconnectBufExceeded)
 	require.Less(t, time.Since(begun), callTimeout, "no need to wait for an answer")
 	require.ErrorIs(t, s.nc.Publish("$KV.numathrottle.p", []byte("late")), nats.ErrReconnectBufExceeded)
 

@@ -114,7 +114,7 @@ func (s line) explain(subject string, timeout time.Duration, err error) error {
 	case errors.Is(err, nats.ErrNoResponders):
 		return passing{fmt.Errorf("nobody takes the write: the bucket is gone, or its servers have no leader: %w", err), electionPause}
 	case errors.Is(err, nats.ErrReconnectBufExceeded) || errors.Is(err, nats.ErrDisconnected):
-		return fmt.Errorf("not connected to NATS (%v): %w", s.status(), err)
+		return &unconnectedError{s.status(), err}
 	case errors.Is(err, context.DeadlineExceeded):
 		if status := s.status(); status != nats.CONNECTED {
 			return fmt.Errorf("not connected to NATS (%v): %w", status, nats.ErrTimeout)
@@ -124,6 +124,16 @@ func (s line) explain(subject string, timeout time.Duration, err error) error {
 		return err
 	}
 }
+
+// An unconnectedError is the client's error without a connection, whose text says nothing of that: its buffer is full, or it has no server.
+type unconnectedError struct {
+	status nats.Status
+	err    error
+}
+
+func (e *unconnectedError) Error() string { return fmt.Sprintf("not connected to NATS (%v)", e.status) }
+
+func (e *unconnectedError) Unwrap() error { return e.err }
 
 // refusal is the likely cause of a missing answer: the server reports a missing
 // permission to the connection only, and drops the message.

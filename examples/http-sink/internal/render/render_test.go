@@ -76,6 +76,7 @@ func TestTemplatesThatAreRefused(t *testing.T) {
 		"https://h/#{{.Key}}":               `"#"`,
 		"https://h/a b":                     "a space",
 		"https://h/{{.Key":                  "is no template",
+		"https://h/{{.Kye}}":                "is no template for a message: it has .Kye, allowed: .ID, .Key",
 		"https://h/{{if .Key}}?{{end}}a":    `"?" of the query within`,
 		`https://h/{{template "x"}}`:        "",
 		`https://h/{{define "x"}}a{{end}}b`: "has define",

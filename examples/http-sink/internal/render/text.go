@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"text/template"
+
+	"github.com/numaproj-contrib/numathrottle/internal/templatecheck"
 )
 
 // A Text is the template of a body, a header or a key. Its methods may be called from any
@@ -29,8 +31,14 @@ func parseTemplate(name, source string) (*template.Template, error) {
 	if err != nil {
 		return nil, errors.New("is no template: " + withoutText(err))
 	}
+	if err := templatecheck.Fields(t, messageFields...); err != nil {
+		return nil, fmt.Errorf("is no template for a message: %w", err)
+	}
 	return t, nil
 }
+
+// messageFields are those of a Message.
+var messageFields = []string{"ID", "Key", "Keys", "Value", "JSON", "Headers", "EventTime", "Watermark"}
 
 // execute runs a template.
 func execute(t *template.Template, m *Message) (string, error) {

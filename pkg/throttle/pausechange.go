@@ -1,13 +1,5 @@
 package throttle
 
-// Paused tells whether a draw for a tag is paused, and until when: by a pause of everything, of
-// that tag, or of the limiter's own. Only the last of these and the first hold the limiter
-// itself back: a caller that tells more tags apart than the limiter asks here.
-func (t *Throttle) Paused(tag string) (Paused, bool) { return t.gate.PausedFor(tag) }
-
-// Paused tells whether a draw for a tag is paused; see Throttle.Paused.
-func (f *InFlight) Paused(tag string) (Paused, bool) { return f.gate.PausedFor(tag) }
-
 // pausesChanged goes on under the pauses that are in force at now. The lock is held.
 func (t *Throttle) pausesChanged(now int64) {
 	t.tags.pausesChanged()

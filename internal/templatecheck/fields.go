@@ -1,0 +1,69 @@
+// Package templatecheck finds in a template what its data never has, before the first message comes.
+package templatecheck
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"text/template"
+	"text/template/parse"
+)
+
+// Fields returns an error that names a field of the data that there never is, and those that there are. It looks where the dot is the data
+// itself: behind range and with it is not, and a template within the template may be given anything.
+func Fields(t *template.Template, known ...string) error {
+	if t.Tree == nil {
+		return nil
+	}
+	if name := fields(known).unknown(t.Root); name != "" {
+		return fmt.Errorf("it has .%.40s, allowed: .%s", name, strings.Join(known, ", ."))
+	}
+	return nil
+}
+
+type fields []string
+
+// unknown returns the first field of a list that is not among the known ones; empty for none.
+func (known fields) unknown(list *parse.ListNode) string {
+	if list == nil {
+		return ""
+	}
+	for _, node := range list.Nodes {
+		name := ""
+		switch n := node.(type) {
+		case *parse.ActionNode:
+			name = known.inPipe(n.Pipe)
+		case *parse.IfNode:
+			name = cmp.Or(known.inPipe(n.Pipe), known.unknown(n.List), known.unknown(n.ElseList))
+		case *parse.RangeNode:
+			name = cmp.Or(known.inPipe(n.Pipe), known.unknown(n.ElseList))
+		case *parse.WithNode:
+			name = cmp.Or(known.inPipe(n.Pipe), known.unknown(n.ElseList))
+		}
+		if name != "" {
+			return name
+		}
+	}
+	return ""
+}
+
+func (known fields) inPipe(p *parse.PipeNode) string {
+	for _, command := range p.Cmds {
+		for _, arg := range command.Args {
+			name := ""
+			switch n := arg.(type) {
+			case *parse.FieldNode:
+				name = n.Ident[0]
+			case *parse.PipeNode:
+				if inner := known.inPipe(n); inner != "" {
+					return inner
+				}
+			}
+			if name != "" && !slices.Contains(known, name) {
+				return name
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,143 @@
+package throttle
+
+import (
+	"math"
+	"slices"
+
+	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
+)
+
+// A child is one limiter of an All.
+type child struct {
+	limiter Limiter
+	native  native // the same, when it is of this package
+	costs   []func(int) int
+	// attached: it comes with a child before it, of the same limiter.
+	attached bool
+}
+
+// price is what n tokens cost here.
+func (p child) price(n int) int {
+	if len(p.costs) == 0 {
+		return n
+	}
+	sum := 0
+	for _, cost := range p.costs {
+		c := max(cost(n), 0)
+		if sum > math.MaxInt-c {
+			return math.MaxInt
+		}
+		sum += c
+	}
+	return sum
+}
+
+// within returns the child as it is within a Weigh.
+func (p child) within(outer func(int) int) child {
+	if outer == nil {
+		return p
+	}
+	inner := p.price
+	p.costs = []func(int) int{func(n int) int { return inner(max(outer(n), 0)) }}
+	return p
+}
+
+// ofTag tells whether the child is what ForTag returned.
+func (p child) ofTag() bool {
+	_, ok := p.limiter.(*tagView)
+	return ok
+}
+
+// flatten adds the children of l, of which a draw of n takes what cost says.
+func flatten(children []child, l Limiter, cost func(int) int) []child {
+	if Unlimited(l) {
+		return children
+	}
+	var of []child
+	switch l := l.(type) {
+	case *multi:
+		of = l.children
+	case *tagged:
+		of = l.children
+	case *Throttle: // a type that embeds one may have methods of its own
+		of = []child{{limiter: l, native: rateChild{l}}}
+		if l.tags != nil {
+			of = l.tags.other.parts()
+			for i := range of {
+				of[i].limiter = l
+			}
+		}
+	case *tagView:
+		of = l.live().parts()
+	case *InFlight:
+		of = []child{{limiter: l, native: slotChild{l}}}
+	default:
+		of = []child{{limiter: l}}
+	}
+	for _, p := range of {
+		children = add(children, p.within(cost))
+	}
+	return children
+}
+
+// add adds a child. A limiter of this package that is there already is drawn from once, for both.
+func add(children []child, p child) []child {
+	for i := range children {
+		if q := &children[i]; p.native != nil && q.native != nil && q.native.position() == p.native.position() {
+			q.costs = []func(int) int{q.within(nil).price, p.price}
+			return children
+		}
+	}
+	return append(children, p)
+}
+
+// join returns the Limiter for children.
+func join(children []child) Limiter {
+	switch {
+	case len(children) == 0:
+		return unlimited{}
+	case single(children):
+		return children[0].limiter
+	}
+	j := multiOf(children)
+	keep(j)
+	for _, p := range children {
+		if TellsTags(p.limiter) {
+			return &tagged{multi: j}
+		}
+	}
+	return j
+}
+
+// single tells whether the children are one limiter as it is.
+func single(children []child) bool {
+	for i, p := range children {
+		if len(p.costs) > 0 || p.attached != (i > 0) {
+			return false
+		}
+	}
+	return true
+}
+
+// multiOf returns the multi that draws from children.
+func multiOf(children []child) *multi {
+	slices.SortStableFunc(children, func(p, q child) int { // the order of locks, then the others
+		switch {
+		case p.native != nil && q.native != nil && p.native.position() < q.native.position(), p.native != nil && q.native == nil:
+			return -1
+		case p.native == nil && q.native == nil:
+			return 0
+		}
+		return 1
+	})
+	j := &multi{children: children}
+	for len(j.natives) < len(children) && children[len(j.natives)].native != nil {
+		p := children[len(j.natives)]
+		child := waitqueue.Part[Permit]{Child: p.native}
+		if len(p.costs) > 0 {
+			child.Price = p.price
+		}
+		j.natives = append(j.natives, child)
+	}
+	return j
+}
