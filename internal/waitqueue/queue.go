@@ -38,6 +38,8 @@ type Waiter[P any] struct {
 	// stands elsewhere.
 	Lane  *lanes.Lane
 	Start lanes.Start
+	// Held tells whether something else than this limiter holds the waiter back; nil: nothing can.
+	Held func() bool
 
 	prev, next *Waiter[P]
 	queued     bool

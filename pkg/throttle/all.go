@@ -400,7 +400,7 @@ func (j *multi) acquire(ctx context.Context, n int, upTo bool) (Permit, error) {
 			return p, nil
 		}
 	}
-	return j.wait(ctx, n, upTo)
+	return j.wait(ctx, n, upTo, 0)
 }
 
 // Throttled tells whether a limiter holds callers back, as far as it can tell, and
