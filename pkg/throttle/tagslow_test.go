@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -226,9 +227,9 @@ func slowDown(t *testing.T, th *Throttle, tag string) {
 }
 
 // slowHerd lets n callers of tag a wait in its lane, of which the service refuses all until the tag is slow, at 40 per second.
-func slowHerd(ctx context.Context, t *testing.T, n int, acquire func(ctx context.Context, l Limiter, who int) (Permit, error)) (*Throttle, *herd, *service) {
+func slowHerd(ctx context.Context, t *testing.T, n int, q Quota, acquire func(ctx context.Context, l Limiter, who int) (Permit, error)) (*Throttle, *herd, *service) {
 	t.Helper()
-	th := quotaed(t, Limit{Max: 1000, Adaptive: true}, tagsOf(map[string]Quota{"a": {Reserved: 40}, "b": {}}))
+	th := quotaed(t, Limit{Max: 1000, Adaptive: true}, tagsOf(map[string]Quota{"a": q, "b": {}}))
 	s := &service{at: time.Now()}
 	h := gather(ctx, n, s, func(ctx context.Context, who int) (Permit, error) {
 		return acquire(ctx, th.ForTag("a"), who)
@@ -247,7 +248,7 @@ func plainly(ctx context.Context, l Limiter, _ int) (Permit, error) { return l.A
 func TestWhoWaitsWhenASlowTagRecovers(t *testing.T) {
 	inBubble(t, func(t *testing.T, ctx context.Context) {
 		n := many()
-		th, h, s := slowHerd(ctx, t, n, plainly)
+		th, h, s := slowHerd(ctx, t, n, Quota{Reserved: 40}, plainly)
 		s.can(1e6)
 		for second := 0; ; second++ {
 			time.Sleep(time.Second)
@@ -361,30 +362,37 @@ func TestNewcomersOfASlowTag(t *testing.T) {
 // Whose deadline comes before the tag's tokens is told so as soon as the tag is slow. Who goes leaves nothing behind.
 func TestWhoLeavesASlowTag(t *testing.T) {
 	patience := time.Duration(many())*time.Millisecond + time.Second // the limit would have tokens for all of them
-	for name, draw := range map[string]func(ctx context.Context, l Limiter, who int) (Permit, error){
-		"deadline": func(ctx context.Context, l Limiter, who int) (Permit, error) {
-			if who%2 == 1 {
-				short, cancel := context.WithTimeout(ctx, patience)
-				defer cancel()
-				return l.Acquire(short, 1)
-			}
-			return l.Acquire(ctx, 1)
-		},
-		"cancelled": func(ctx context.Context, l Limiter, who int) (Permit, error) {
-			if who%2 == 1 {
-				short, cancel := context.WithCancel(ctx)
-				stop := time.AfterFunc(time.Duration(1+who)*time.Millisecond, cancel)
-				defer stop.Stop()
-				return l.Acquire(short, 1)
-			}
-			return l.Acquire(ctx, 1)
-		},
+	deadline := func(ctx context.Context, l Limiter, who int) (Permit, error) {
+		if who%2 == 1 {
+			short, cancel := context.WithTimeout(ctx, patience)
+			defer cancel()
+			return l.Acquire(short, 1)
+		}
+		return l.Acquire(ctx, 1)
+	}
+	cancelled := func(ctx context.Context, l Limiter, who int) (Permit, error) {
+		if who%2 == 1 {
+			short, cancel := context.WithCancel(ctx)
+			stop := time.AfterFunc(time.Duration(1+who)*time.Millisecond, cancel)
+			defer stop.Stop()
+			return l.Acquire(short, 1)
+		}
+		return l.Acquire(ctx, 1)
+	}
+	for name, c := range map[string]struct {
+		quota Quota
+		draw  func(ctx context.Context, l Limiter, who int) (Permit, error)
+	}{
+		"deadline":                {Quota{Reserved: 40}, deadline},
+		"deadline, with a total":  {Quota{Reserved: 40, Total: 5000}, deadline},
+		"cancelled":               {Quota{Reserved: 40}, cancelled},
+		"cancelled, with a total": {Quota{Reserved: 40, Total: 5000}, cancelled},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, ctx context.Context) {
 				n := many()
 				at := time.Now()
-				th, h, _ := slowHerd(ctx, t, n, draw)
+				th, h, _ := slowHerd(ctx, t, n, c.quota, c.draw)
 				time.Sleep(5 * time.Minute)
 				granted, failed := h.done()
 				require.Equal(t, n, granted+failed)
@@ -393,7 +401,7 @@ func TestWhoLeavesASlowTag(t *testing.T) {
 				h.requireOrder(t)
 				for _, f := range h.failed {
 					require.Equal(t, 1, f.who%2)
-					if name == "cancelled" {
+					if strings.HasPrefix(name, "cancelled") {
 						require.ErrorIs(t, f.err, context.Canceled)
 						continue
 					}
@@ -407,6 +415,90 @@ func TestWhoLeavesASlowTag(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Whose tag has just become slow does not stand in the lane at all. What waits behind those who leave it goes on at once.
+func TestTheQueueAroundWhoGoesOnElsewhere(t *testing.T) {
+	inBubble(t, func(t *testing.T, ctx context.Context) {
+		th := quotaed(t, Limit{Max: 1000, Adaptive: true}, tagsOf(map[string]Quota{"a": {Reserved: 40}, "b": {}}))
+		gather(ctx, 1, &service{}, func(ctx context.Context, _ int) (Permit, error) { return th.ForTag("a").Acquire(ctx, 100) })
+		b := gather(ctx, 1, &service{}, one(th.ForTag("b")))
+		time.Sleep(5 * time.Millisecond)
+		slowDown(t, th, "a")
+		synctest.Wait()
+		granted, _ := b.done()
+		require.Equal(t, 1, granted)
+		sound(t, th)
+		_, err := th.acquire(ctx, 1, false, viewOf(th.ForTag("a")))
+		require.Equal(t, elsewhere{}, err)
+	})
+	inBubble(t, func(t *testing.T, ctx context.Context) {
+		th := quotaed(t, Limit{Max: 1000, Adaptive: true}, tagsOf(map[string]Quota{"a": {Reserved: 40}, "b": {}}))
+		gather(ctx, 5, &service{}, one(th.ForTag("a")))
+		th.gate.Lock()
+		require.False(t, th.queue.Empty())
+		th.gate.Unlock()
+		_, err := th.Pause(ctx, time.Now().Add(time.Minute), "", PauseTag("a"))
+		require.NoError(t, err)
+		sound(t, th)
+	})
+}
+
+// When the bound falls further, those are told within a second who come too late by it; who has time for it when these are gone stays.
+func TestDeadlinesOfASlowTagThatFallsFurther(t *testing.T) {
+	inBubble(t, func(t *testing.T, ctx context.Context) {
+		th := quotaed(t, Limit{Max: 1000, Adaptive: true}, tagsOf(map[string]Quota{"a": {}, "b": {}}))
+		g := viewOf(th.ForTag("a")).first()
+		slowDown(t, th, "a")
+		bound := func(rate float64) {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			g.stock.SetBound(th.gate.Now(), rate)
+			g.changed(th.gate.Now())
+		}
+		bound(40)
+		at := time.Now()
+		h := gather(ctx, 40, &service{rate: 1e6, level: 1e3, at: at}, func(ctx context.Context, who int) (Permit, error) {
+			patience := 2 * time.Second
+			if who%2 == 1 {
+				patience = 6 * time.Second
+			}
+			short, cancel := context.WithTimeout(ctx, patience)
+			defer cancel()
+			return th.ForTag("a").Acquire(short, 1)
+		})
+		_, failed := h.done()
+		require.Zero(t, failed)
+		bound(5)
+		g.mu.Lock()
+		g.retime(th.gate.Now())
+		g.mu.Unlock()
+		synctest.Wait()
+		_, failed = h.done()
+		require.InDelta(t, 15, failed, 1)
+		for _, f := range h.failed {
+			require.Zero(t, f.who%2)
+			require.Equal(t, ReasonAdaptive, reasonOf(f.err))
+		}
+	})
+	inBubble(t, func(t *testing.T, ctx context.Context) {
+		th := quotaed(t, Limit{Max: 1000, Adaptive: true}, tagsOf(map[string]Quota{"a": {}, "b": {}}))
+		slowDown(t, th, "a")
+		rate := viewOf(th.ForTag("a")).first().status().Limiting
+		at, patience := time.Now(), 10*time.Second
+		h := gather(ctx, int(8*rate), &service{}, func(ctx context.Context, _ int) (Permit, error) {
+			short, cancel := context.WithTimeout(ctx, patience)
+			defer cancel()
+			return th.ForTag("a").Acquire(short, 1)
+		})
+		time.Sleep(patience / 2)
+		_, failed := h.done()
+		require.Greater(t, failed, int(4*rate))
+		time.Sleep(patience)
+		for _, f := range h.failed {
+			require.Less(t, f.at.Sub(at), patience-time.Second)
+		}
+	})
 }
 
 // A limiter that is closed lets nobody wait, wherever they stand.
