@@ -38,7 +38,7 @@ type Waiter[P any] struct {
 	// stands elsewhere.
 	Lane  *lanes.Lane
 	Start lanes.Start
-	// Held tells whether something else than this limiter holds the waiter back; nil: nothing can.
+	// Held tells whether something else than this limiter has come to hold back a waiter that is no attempt; nil: nothing can.
 	Held func() bool
 
 	prev, next *Waiter[P]

@@ -22,17 +22,14 @@ func (l *tagView) isBarred() bool {
 	return paused
 }
 
-// sendElsewhere takes those out of the queue whom something else has come to hold; attempts look themselves. A bound and a pause begin
-// under the same lock, so that none of them gets a token meanwhile. The lock is held.
+// sendElsewhere takes those out of the queue whom something else has come to hold. A bound and a pause begin under the same lock, so
+// that none of them gets a token meanwhile. Attempts are left: each looks at everything that holds it when its turn comes, and if it goes
+// elsewhere, the next one's turn comes at once. The lock is held.
 func (t *Throttle) sendElsewhere(now int64) {
 	sent := false
 	for w := t.queue.First; w != nil; {
 		next := w.Next()
-		switch {
-		case w.Held == nil || !w.Held():
-		case w.Attempt != nil:
-			w.Attempt.Wake()
-		default:
+		if w.Held != nil && w.Held() {
 			t.withdraw(now, w)
 			w.Fail(elsewhere{w.Age})
 			sent = true

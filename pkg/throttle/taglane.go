@@ -19,7 +19,7 @@ var _ native = laneChild{}
 
 func (c laneChild) Seat(n, least int, deadline time.Time) waiter {
 	w := c.rateChild.Seat(n, least, deadline)
-	w.Lane, w.Held = &c.l.first().lane, c.l.barred
+	w.Lane = &c.l.first().lane
 	return w
 }
 

@@ -331,18 +331,19 @@ func (l *tagView) wait(ctx context.Context, n int, upTo bool) (Permit, error) {
 	l = l.live()
 	l.pin()
 	defer l.unpin()
-	var came elsewhere
+	came := uint64(0)
 	if n <= 0 || ctx.Err() != nil || !l.isBarred() {
 		p, err := l.t.acquire(ctx, n, upTo, l)
 		if err == nil {
 			return l.take(p), nil
 		}
-		goesOn := false
-		if came, goesOn = err.(elsewhere); !goesOn { //nolint:errorlint // the Throttle's own
+		e, goesOn := err.(elsewhere) //nolint:errorlint // the Throttle's own
+		if !goesOn {
 			return Permit{}, l.own(n, err)
 		}
+		came = e.age
 	}
-	p, err := l.all().wait(ctx, n, upTo, came.age)
+	p, err := l.all().wait(ctx, n, upTo, came)
 	if err == nil {
 		l.spent(p.n)
 	}
