@@ -500,6 +500,7 @@ func TestDeadlinesOfASlowTagThatFallsFurther(t *testing.T) {
 		_, failed := h.done()
 		require.Greater(t, failed, int(4*rate))
 		time.Sleep(patience)
+		synctest.Wait()
 		for _, f := range h.failed {
 			require.Less(t, f.at.Sub(at), patience-time.Second)
 		}
