@@ -68,6 +68,9 @@ func NewAttempt[P any](ctx context.Context, parts []Part[P]) *Attempt[P] {
 	return a
 }
 
+// Since makes the attempt one of a caller that came before, when an attempt or a waiter had this age.
+func (a *Attempt[P]) Since(age uint64) { a.age = age }
+
 // Wake makes the attempt look again. It never blocks.
 func (a *Attempt[P]) Wake() {
 	select {

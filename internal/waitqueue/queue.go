@@ -38,6 +38,8 @@ type Waiter[P any] struct {
 	// stands elsewhere.
 	Lane  *lanes.Lane
 	Start lanes.Start
+	// Held tells whether something else than this limiter has come to hold back a waiter that is no attempt; nil: nothing can.
+	Held func() bool
 
 	prev, next *Waiter[P]
 	queued     bool

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -57,6 +58,9 @@ func scrape(t *testing.T) (names map[string]string, found map[string]*series) {
 	require.NoError(t, err)
 	_, err = th.ForTag("acme").Acquire(t.Context(), 1)
 	require.NoError(t, err)
+	for range 10 { // so that the service limits it
+		th.ReportFor(1, time.Now(), throttle.Refused, "acme")
+	}
 
 	answer := httptest.NewRecorder()
 	handler.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))

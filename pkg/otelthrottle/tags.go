@@ -24,6 +24,8 @@ var byTag = []string{KeyLimit, KeyTag}
 type tagSum struct {
 	used, refused  int64
 	demand, target float64
+	// limiting is what the called service takes here of tags that are slow; 0: none is.
+	limiting float64
 	// budgeted is the largest part of a budget that is spent; budgets: there are any.
 	budgeted float64
 	budgets  bool
@@ -51,6 +53,11 @@ var tagged = []Instrument{
 		Name: "numathrottle.quota.target", Kind: Gauge, Unit: "{token}/s", Labels: byTag,
 		Doc:    "What a tag may use over the whole pool at present",
 		perTag: func(s *tagSum) (float64, bool) { return s.target, true },
+	},
+	{
+		Name: "numathrottle.quota.limiting", Kind: Gauge, Unit: "{token}/s", Labels: byTag,
+		Doc:    "What a tag may use at this processor at most, because the called service refuses its calls; only while it does, and of an adaptive limit",
+		perTag: func(s *tagSum) (float64, bool) { return s.limiting, s.limiting > 0 },
 	},
 	{
 		Name: "numathrottle.quota.spent", Kind: Gauge, Unit: "1", Labels: byTag,
@@ -84,6 +91,7 @@ func tagSums(s *snapshot, names []string) map[string]*tagSum {
 	for _, tag := range s.throttle.Tags {
 		sum := at(tag.Tag)
 		sum.used, sum.refused, sum.target = sum.used+tag.Used, sum.refused+tag.Refused, sum.target+tag.Target
+		sum.limiting += tag.Limiting
 		if tag.Budget > 0 {
 			sum.budgeted, sum.budgets = max(sum.budgeted, spent(tag)), true
 		}

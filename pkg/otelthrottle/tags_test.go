@@ -85,6 +85,53 @@ func TestTagsThatMadeWayAreCounted(t *testing.T) {
 	})
 }
 
+// What the called service takes of a tag that is slow is told for as long as it is slow, and of no other tag.
+func TestWhatTheServiceTakesOfATag(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCollector(t)
+		th, err := throttle.New(throttle.Limit{Max: 1000, Burst: 1000, Adaptive: true}, throttle.WithName("llm"), throttle.WithQuotas(throttle.Quotas{
+			Tags: map[string]throttle.Quota{"a": {}, "b": {}},
+		}))
+		require.NoError(t, err)
+		defer func() { require.NoError(t, th.Close()) }()
+		stop := c.watch(otelthrottle.Watched{Throttle: th, Tags: []string{"a", "b"}})
+		defer stop()
+		limiting := func() map[string]float64 {
+			got := map[string]float64{}
+			for name, value := range c.collect() {
+				if of, ok := strings.CutPrefix(name, "numathrottle.quota.limiting limit=llm tag="); ok {
+					got[of] = value
+				}
+			}
+			return got
+		}
+		call := func(tag string, o throttle.Outcome) {
+			p, ok := th.ForTag(tag).TryAcquire(1)
+			require.True(t, ok)
+			p.Report(o)
+		}
+		time.Sleep(time.Second)
+		for _, tag := range []string{"a", "b", "", "unknown"} {
+			call(tag, throttle.Accepted)
+		}
+		require.Empty(t, limiting())
+		for range 10 {
+			call("a", throttle.Refused)
+		}
+		var held float64
+		for _, tag := range th.Status().Tags {
+			held += tag.Limiting
+		}
+		require.Positive(t, held)
+		require.Equal(t, map[string]float64{"a": held}, limiting())
+		for range 40 { // nothing holds it back
+			time.Sleep(time.Second)
+			call("a", throttle.Accepted)
+		}
+		require.Empty(t, limiting())
+	})
+}
+
 // The span of a wait tells what the target of its tag is worked out from: of tags with a quota by name, and of each not more often than every
 // five seconds, however many calls wait.
 func TestSpansTellTargets(t *testing.T) {

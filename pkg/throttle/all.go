@@ -172,7 +172,7 @@ func (j *multi) acquire(ctx context.Context, n int, upTo bool) (Permit, error) {
 			return p, nil
 		}
 	}
-	return j.wait(ctx, n, upTo)
+	return j.wait(ctx, n, upTo, 0)
 }
 
 // A bundle is what one draw took from each limiter.

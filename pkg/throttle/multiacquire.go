@@ -29,12 +29,15 @@ type multiAcquire struct {
 }
 
 // wait waits until n tokens of each limiter are granted, or with upTo as many as all
-// have.
-func (j *multi) wait(ctx context.Context, n int, upTo bool) (Permit, error) {
+// have. came is the age of a caller that has waited before; 0: it comes now.
+func (j *multi) wait(ctx context.Context, n int, upTo bool, came uint64) (Permit, error) {
 	r := &multiAcquire{children: j.children, others: len(j.natives), permits: make([]Permit, len(j.children)-len(j.natives)), waited: -1}
 	if len(j.natives) > 0 {
 		r.attempt = waitqueue.NewAttempt(ctx, j.natives)
 		r.attempt.Fallback = hasFallback(ctx)
+		if came > 0 {
+			r.attempt.Since(came)
+		}
 	}
 	if len(j.natives) < len(j.children) {
 		guarded, stop := j.guard(ctx)

@@ -5,6 +5,7 @@ func (t *Throttle) pausesChanged(now int64) {
 	t.tags.pausesChanged()
 	t.publish()
 	t.bucket.Fence() // no draw goes by what it has read before
+	t.sendElsewhere(now)
 	t.retime(now)
 	t.serve(now)
 }

@@ -174,12 +174,17 @@ func (t rateChild) Left(then time.Time) time.Duration {
 }
 
 func (t rateChild) Seat(n, least int, deadline time.Time) waiter {
-	w := waiter{N: n, Least: least, Deadline: never}
+	w := waiter{N: n, Least: least, Deadline: t.deadline(deadline)}
 	w.Units = t.bucket.Units(min(least, t.limit.maxCost()))
-	if !deadline.IsZero() {
-		w.Deadline = int64(deadline.Sub(t.gate.Base))
-	}
 	return w
+}
+
+// deadline is that of a waiter; the zero Time: there is none.
+func (t *Throttle) deadline(at time.Time) int64 {
+	if at.IsZero() {
+		return never
+	}
+	return int64(at.Sub(t.gate.Base))
 }
 
 func (t rateChild) Stand(w *waiter) {

@@ -134,6 +134,7 @@ func (s *tagSet) attribute(now int64, calls backoff.Totals, fresh func(start) bo
 	case worst.cut(now):
 		s.blame.forget()
 		s.blame.until = now + cutLag
+		s.t.sendElsewhere(now)
 	}
 	return rest
 }
@@ -207,6 +208,7 @@ func (g *tag) stepSlow(now int64) {
 		b.single.Forget()
 	}
 	g.rebound(now, c)
+	g.retime(now)
 }
 
 // rebound puts in force what the tag may use.

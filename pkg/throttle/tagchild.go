@@ -94,7 +94,9 @@ func (g stockChild) Left(then time.Time) time.Duration { return rateChild{g.t}.L
 
 func (g stockChild) AfterFunc(d time.Duration, f func()) Timer { return g.t.gate.AfterFunc(d, f) }
 
-func (g stockChild) Seat(n, least int, _ time.Time) waiter { return waiter{N: n, Least: least} }
+func (g stockChild) Seat(n, least int, deadline time.Time) waiter {
+	return waiter{N: n, Least: least, Deadline: g.t.deadline(deadline)}
+}
 
 func (g stockChild) Stand(w *waiter) {
 	if w.Queued() {
@@ -183,6 +185,18 @@ func (g *tag) onTimer() {
 		}
 	}
 	g.serve(now)
+}
+
+// retime wakes those who will not have their tokens before their deadlines: the bound has fallen, or somebody has come who is older.
+func (g *tag) retime(now int64) {
+	before := int64(0)
+	for w := g.queue.First; w != nil; w = w.Next() {
+		if d, _, known := g.stock.Due(now, before+int64(w.Least)); known && w.Misses(now, d) {
+			w.Attempt.Wake()
+			continue
+		}
+		before += int64(w.Least)
+	}
 }
 
 // poke tells the pool that the tag lacks tokens.

@@ -41,6 +41,9 @@ func (t rateHolder) SetQuotas(q Quotas) {
 	for g, own := range inForce {
 		g.setQuota(now, own, gone[g])
 	}
+	t.gate.Lock()
+	defer t.gate.Unlock()
+	t.sendElsewhere(now)
 }
 
 // setQuota puts another quota of the tag in force. gone says that it is known no more: nobody looks after it from then on, so

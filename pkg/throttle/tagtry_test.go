@@ -189,15 +189,17 @@ func TestNothingIsKeptForWhatNeverFits(t *testing.T) {
 // token, and is woken by nobody else.
 func shortTwice(ctx context.Context, t *testing.T, limit Limit) (th *Throttle, granted *atomic.Int64) {
 	t.Helper()
-	th, err := New(limit, WithQuotas(tagsOf(map[string]Quota{"quiet": {Reserved: 2, Per: time.Second}, "hog": {}, "paused": {}})))
+	th, err := New(limit, WithQuotas(tagsOf(map[string]Quota{"quiet": {Reserved: 2, Per: time.Second}, "hog": {}})))
 	require.NoError(t, err)
-	th.gate.SetPauses([]Paused{{Tag: "paused", Until: time.Now().Add(time.Hour)}}) // so that callers wait by attempts
+	hog := All(th.ForTag("hog"), flight(t, 5)) // so that callers wait by attempts
 	granted = &atomic.Int64{}
 	go func() {
 		for {
-			if _, err := th.ForTag("hog").Acquire(ctx, 1); err != nil {
+			p, err := hog.Acquire(ctx, 1)
+			if err != nil {
 				return
 			}
+			p.Settle(1)
 			granted.Add(1)
 		}
 	}()

@@ -24,6 +24,8 @@ type tagView struct {
 	order []*tag   // the same in the order of their locks
 	page  atomic.Pointer[tagPage]
 
+	barred func() bool // the method isBarred, made once
+
 	once  sync.Once
 	multi *multi // for draws that wait for a quota
 }
@@ -35,7 +37,7 @@ func newTagView(t *Throttle, name string, tags []*tag) *tagView {
 	if name != "" {
 		l.names = []string{name}
 	}
-	l.asked = l.names
+	l.asked, l.barred = l.names, l.isBarred
 	slices.SortFunc(l.order, func(a, b *tag) int { return cmp.Compare(a.rank, b.rank) })
 	return l
 }
@@ -332,26 +334,23 @@ func (l *tagView) wait(ctx context.Context, n int, upTo bool) (Permit, error) {
 	l = l.live()
 	l.pin()
 	defer l.unpin()
-	if n <= 0 || ctx.Err() != nil || !l.held() {
+	came := uint64(0)
+	if n <= 0 || ctx.Err() != nil || !l.isBarred() {
 		p, err := l.t.acquire(ctx, n, upTo, l)
-		if err != nil {
+		if err == nil {
+			return l.take(p), nil
+		}
+		e, goesOn := err.(elsewhere) //nolint:errorlint // the Throttle's own
+		if !goesOn {
 			return Permit{}, l.own(n, err)
 		}
-		return l.take(p), nil
+		came = e.age
 	}
-	p, err := l.all().wait(ctx, n, upTo)
+	p, err := l.all().wait(ctx, n, upTo, came)
 	if err == nil {
 		l.spent(p.n)
 	}
 	return p, err
-}
-
-// held tells whether something else than the limit may hold draws back.
-func (l *tagView) held() bool {
-	if l.t.tags.pauses.Load() != nil {
-		return true
-	}
-	return slices.ContainsFunc(l.tags, func(g *tag) bool { return g.holds.Load() })
 }
 
 // take makes a permit that was drawn from the limit alone one of the tags.

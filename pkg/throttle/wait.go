@@ -67,7 +67,7 @@ func (t *Throttle) acquire(ctx context.Context, n int, upTo bool, l *tagView) (P
 		w.Deadline = int64(d.Sub(t.gate.Base))
 	}
 	if l != nil {
-		w.Lane = &l.first().lane
+		w.Lane, w.Held = &l.first().lane, l.barred
 	}
 	if err := t.enqueue(w); err != nil {
 		return Permit{}, err
@@ -100,6 +100,9 @@ func (t *Throttle) enqueue(w *waiter) error {
 	defer t.gate.Unlock()
 	if t.gate.Closed.Load() {
 		return t.refuse(ReasonClosed, w.N, 0)
+	}
+	if w.Held != nil && w.Held() {
+		return elsewhere{}
 	}
 	now := t.gate.Now()
 	if wait, ok := t.due(now, t.ahead(w)+w.Least); ok && t.fits(w.Units) && w.Misses(now, wait) {

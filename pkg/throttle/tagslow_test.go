@@ -1,0 +1,614 @@
+package throttle
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/race"
+)
+
+// A herd is callers that came one after the other, each for one call, and what became of them.
+type herd struct {
+	mu      sync.Mutex
+	granted []grantedCall
+	failed  []failedCall
+}
+
+type grantedCall struct {
+	who, n int
+	at     time.Time
+}
+
+type failedCall struct {
+	who int
+	at  time.Time
+	err error
+}
+
+// gather lets n callers come to a limiter. Each draws by acquire, and says what the service makes of its call.
+func gather(ctx context.Context, n int, s *service, acquire func(ctx context.Context, who int) (Permit, error)) *herd {
+	h := &herd{}
+	for who := range n {
+		go func() {
+			p, err := acquire(ctx, who)
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			if err != nil {
+				h.failed = append(h.failed, failedCall{who, time.Now(), err})
+				return
+			}
+			h.granted = append(h.granted, grantedCall{who, p.N(), time.Now()})
+			p.Report(s.take())
+			p.Settle(p.N())
+		}()
+		synctest.Wait()
+	}
+	return h
+}
+
+// done is how many callers got through, and how many did not.
+func (h *herd) done() (granted, failed int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.granted), len(h.failed)
+}
+
+// tokens is how many tokens were granted.
+func (h *herd) tokens() (sum int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, c := range h.granted {
+		sum += c.n
+	}
+	return sum
+}
+
+// requireOrder checks that nobody got through before someone who had come before.
+func (h *herd) requireOrder(t *testing.T) {
+	t.Helper()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	last, sofar := -1, -1 // of those before this moment, and with it
+	for i, c := range h.granted {
+		if i > 0 && c.at.After(h.granted[i-1].at) {
+			last = sofar
+		}
+		require.Greater(t, c.who, last, "call %d", i)
+		sofar = max(sofar, c.who)
+	}
+}
+
+// requireBound watches the herd until all are through or d is over, and checks that in no second more get through than the bound of the
+// tag and what it saves up, once it is slow. It returns how many got through after that.
+func (h *herd) requireBound(t *testing.T, th *Throttle, tag string, n int, d time.Duration) (through int) {
+	t.Helper()
+	const step = 10 * time.Millisecond
+	g := viewOf(th.ForTag(tag)).first()
+	bound := func() float64 {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return g.stock.Bound()
+	}
+	for bound() == 0 { // it is everybody's business yet
+		require.Positive(t, d, "the tag is not slow")
+		time.Sleep(time.Millisecond)
+		d -= time.Millisecond
+		synctest.Wait()
+	}
+	first, _ := h.done()
+	counts, allowed := []int{h.tokens()}, []float64{0}
+	for was := bound(); d > 0; d -= step {
+		time.Sleep(step)
+		synctest.Wait()
+		granted, failed := h.done()
+		is := bound()
+		if is == 0 || granted+failed == n {
+			return granted - first
+		}
+		counts, allowed = append(counts, h.tokens()), append(allowed, max(was, is)*step.Seconds())
+		was = is
+		from := max(len(counts)-1-int(time.Second/step), 0)
+		sum := max(slices.Max(allowed[from:])/step.Seconds()*0.1, 1) + 1 // what is saved up, and a call that is under way
+		for _, a := range allowed[from+1:] {
+			sum += a
+		}
+		require.LessOrEqual(t, float64(counts[len(counts)-1]-counts[from]), sum, "in the last second, at a bound of %.1f", is)
+	}
+	granted, _ := h.done()
+	return granted - first
+}
+
+// requireNobody checks that nobody waits anywhere.
+func requireNobody(t *testing.T, th *Throttle) {
+	t.Helper()
+	synctest.Wait()
+	sound(t, th)
+	require.Zero(t, th.queue.Len)
+	require.Zero(t, th.gate.Listeners())
+	require.Zero(t, th.tags.held.queue.Len)
+	for _, g := range th.tags.all() {
+		require.Zero(t, g.queue.Len, g.name)
+		require.Zero(t, g.waiting.Load(), g.name)
+		require.Zero(t, g.lane.Waiting(), g.name)
+	}
+}
+
+// A noted is an observer that counts how waits ended.
+type noted struct {
+	mu   sync.Mutex
+	ends map[string]int
+}
+
+func (o *noted) Waits(_ context.Context, w Wait) func(Waited) {
+	return func(end Waited) {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if o.ends == nil {
+			o.ends = map[string]int{}
+		}
+		o.ends[fmt.Sprintf("%s %d %v", w.Reason, end.N, end.Err)]++
+	}
+}
+
+// many is how many callers wait in these tests.
+func many() int { return max(race.Fewer(5000), 1500) }
+
+// one draws one token.
+func one(l Limiter) func(context.Context, int) (Permit, error) {
+	return func(ctx context.Context, _ int) (Permit, error) { return l.Acquire(ctx, 1) }
+}
+
+// Callers that wait already when their tag becomes slow go by its bound from then on, in the order in which they came, and all of them get
+// through. Nobody else waits for them.
+func TestWhoWaitsWhenATagBecomesSlow(t *testing.T) {
+	reserved, total := Quota{Reserved: 40, Per: time.Second}, Quota{Reserved: 40, Per: time.Second, Total: 5000}
+	both := func(ctx context.Context, th *Throttle) (Permit, error) { return th.ForTags("c", "a").Acquire(ctx, 1) }
+	upTo := func(ctx context.Context, th *Throttle) (Permit, error) { return th.ForTag("a").AcquireUpTo(ctx, 10) }
+	three := func(ctx context.Context, th *Throttle) (Permit, error) { return th.ForTag("a").Acquire(ctx, 3) }
+	for name, c := range map[string]struct {
+		limit Limit
+		quota Quota
+		draw  func(ctx context.Context, th *Throttle) (Permit, error)
+	}{
+		"in the lane":    {limit: Limit{Max: 1000}, quota: reserved},
+		"with a total":   {limit: Limit{Max: 1000}, quota: total},
+		"hard":           {limit: Limit{Max: 1000, Hard: true, Burst: 100}, quota: reserved},
+		"strict":         {limit: Limit{Max: 1000, Strict: true}, quota: reserved},
+		"minute":         {limit: Limit{Max: 60_000, Per: time.Minute}, quota: reserved},
+		"second of tags": {limit: Limit{Max: 1000}, quota: reserved, draw: both},
+		"up to ten":      {limit: Limit{Max: 1000}, quota: reserved, draw: upTo},
+		"three":          {limit: Limit{Max: 1000}, quota: reserved, draw: three},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, ctx context.Context) {
+				c.limit.Adaptive = true
+				th := quotaed(t, c.limit, tagsOf(map[string]Quota{"a": c.quota, "b": {}, "c": {}}))
+				time.Sleep(time.Second)
+				for range 20 { // whoever else takes part is not the culprit
+					p, err := th.ForTag("c").Acquire(ctx, 1)
+					require.NoError(t, err)
+					p.Report(Accepted)
+				}
+				n := many()
+				h := gather(ctx, n, &service{rate: 40, at: time.Now()}, func(ctx context.Context, who int) (Permit, error) {
+					if c.draw == nil {
+						return th.ForTag("a").Acquire(ctx, 1)
+					}
+					return c.draw(ctx, th)
+				})
+				b := &load{tag: "b", rate: 100}
+				b.run(ctx, th)
+				through := h.requireBound(t, th, "a", n, 10*time.Minute)
+				require.Greater(t, through, n*8/10)
+				granted, failed := h.done()
+				require.Equal(t, []int{n, 0}, []int{granted, failed})
+				h.requireOrder(t)
+				require.Less(t, b.p99(), 20*time.Millisecond)
+				require.Zero(t, th.Status().Backoff.Cuts)
+			})
+		})
+	}
+}
+
+// slowDown makes a tag slow: ten of its calls are refused.
+func slowDown(t *testing.T, th *Throttle, tag string) {
+	t.Helper()
+	for range 10 {
+		th.ReportFor(1, time.Now(), Refused, tag)
+	}
+	require.Positive(t, viewOf(th.ForTag(tag)).first().status().Limiting)
+}
+
+// slowHerd lets n callers of tag a wait in its lane, of which the service refuses all until the tag is slow, at 40 per second.
+func slowHerd(ctx context.Context, t *testing.T, n int, q Quota,
+	acquire func(ctx context.Context, l Limiter, who int) (Permit, error),
+) (*Throttle, *herd, *service) {
+	t.Helper()
+	th := quotaed(t, Limit{Max: 1000, Adaptive: true}, tagsOf(map[string]Quota{"a": q, "b": {}}))
+	s := &service{at: time.Now()}
+	h := gather(ctx, n, s, func(ctx context.Context, who int) (Permit, error) {
+		return acquire(ctx, th.ForTag("a"), who)
+	})
+	time.Sleep(100 * time.Millisecond)
+	synctest.Wait()
+	require.InDelta(t, 40, viewOf(th.ForTag("a")).first().status().Limiting, 1)
+	granted, _ := h.done()
+	require.Less(t, granted, n/10)
+	return th, h, s
+}
+
+func plainly(ctx context.Context, l Limiter, _ int) (Permit, error) { return l.Acquire(ctx, 1) }
+
+// When the service takes the calls again they speed up, and when the tag is free they go at the pace of the limit, in their order.
+func TestWhoWaitsWhenASlowTagRecovers(t *testing.T) {
+	inBubble(t, func(t *testing.T, ctx context.Context) {
+		n := many()
+		th, h, s := slowHerd(ctx, t, n, Quota{Reserved: 40}, plainly)
+		s.can(1e6)
+		for second := 0; ; second++ {
+			time.Sleep(time.Second)
+			synctest.Wait()
+			granted, _ := h.done()
+			if granted == n {
+				require.Less(t, second, n/40/2, "half of what it takes at 40 per second")
+				break
+			}
+			require.Less(t, second, 60, "%d of %d", granted, n)
+		}
+		require.Greater(t, viewOf(th.ForTag("a")).first().status().Rate, 200.0)
+		h.requireOrder(t)
+		requireNobody(t, th)
+	})
+}
+
+// While their tag is paused nobody of those gets through who waited for the limit, slow or not; then all do.
+func TestWhoWaitsWhenATagIsPaused(t *testing.T) {
+	for name, slow := range map[string]bool{"free": false, "slow": true} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, ctx context.Context) {
+				th := quotaed(t, Limit{Max: 1000, Adaptive: true}, tagsOf(map[string]Quota{"a": {Reserved: 40}, "b": {}}))
+				n := many()
+				h := gather(ctx, n, &service{rate: 1e6, level: 1e5, at: time.Now()}, one(th.ForTag("a")))
+				time.Sleep(100 * time.Millisecond)
+				if slow {
+					slowDown(t, th, "a")
+				}
+				_, err := th.Pause(ctx, time.Now().Add(time.Minute), "maintenance", PauseTag("a"))
+				require.NoError(t, err)
+				synctest.Wait()
+				before, _ := h.done()
+				b := &load{tag: "b", rate: 100}
+				b.run(ctx, th)
+				time.Sleep(time.Minute - time.Second)
+				granted, failed := h.done()
+				require.Equal(t, []int{before, 0}, []int{granted, failed})
+				require.Less(t, b.p99(), 12*time.Millisecond)
+				time.Sleep(time.Minute)
+				granted, failed = h.done()
+				require.Equal(t, []int{n, 0}, []int{granted, failed})
+			})
+		})
+	}
+}
+
+// A total that comes while they wait holds them too.
+func TestWhoWaitsWhenATagGetsATotal(t *testing.T) {
+	inBubble(t, func(t *testing.T, ctx context.Context) {
+		th, s := scripted(t, Limit{Max: 1000}, 1, WithQuotas(tagsOf(map[string]Quota{"a": {}})))
+		h := gather(ctx, 500, &service{}, one(th.ForTag("a")))
+		time.Sleep(100 * time.Millisecond)
+		synctest.Wait()
+		before, _ := h.done()
+		require.InDelta(t, 100, before, 50)
+		rateHolder{th}.SetQuotas(tagsOf(map[string]Quota{"a": {Total: 10}}).WithDefaults(time.Second))
+		time.Sleep(10 * time.Second)
+		granted, _ := h.done()
+		require.Equal(t, before, granted, "the pool has given nothing")
+		s.h.GrantTags([]TagGrant{{Tag: "a", Needed: true, Lot: limit.Lot{Tokens: 7}}})
+		time.Sleep(time.Second)
+		granted, _ = h.done()
+		require.Equal(t, before+7, granted)
+		h.requireOrder(t)
+	})
+}
+
+// Who comes later stands behind those who waited before.
+func TestNewcomersOfASlowTag(t *testing.T) {
+	for name, quota := range map[string]Quota{"free": {Reserved: 40}, "with a total": {Reserved: 40, Total: 5000}} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, ctx context.Context) {
+				th := quotaed(t, Limit{Max: 1000, Adaptive: true}, tagsOf(map[string]Quota{"a": quota, "b": {}}))
+				(&load{tag: "b", rate: 500}).run(ctx, th)
+				n, late := 300, 0
+				h := &herd{}
+				come := func() {
+					who := late
+					late++
+					go func() {
+						p, err := th.ForTag("a").Acquire(ctx, 1)
+						if err != nil {
+							return
+						}
+						h.mu.Lock()
+						defer h.mu.Unlock()
+						h.granted = append(h.granted, grantedCall{who, 1, time.Now()})
+						p.Report(Refused)
+					}()
+					synctest.Wait()
+				}
+				for range n {
+					come()
+				}
+				slowDown(t, th, "a")
+				synctest.Wait()
+				for range n {
+					time.Sleep(10 * time.Millisecond)
+					come()
+				}
+				time.Sleep(time.Minute)
+				granted, _ := h.done()
+				require.Equal(t, 2*n, granted)
+				h.requireOrder(t)
+			})
+		})
+	}
+}
+
+// Whose deadline comes before the tag's tokens is told so as soon as the tag is slow. Who goes leaves nothing behind.
+func TestWhoLeavesASlowTag(t *testing.T) {
+	patience := time.Duration(many())*time.Millisecond + time.Second // the limit would have tokens for all of them
+	deadline := func(ctx context.Context, l Limiter, who int) (Permit, error) {
+		if who%2 == 1 {
+			short, cancel := context.WithTimeout(ctx, patience)
+			defer cancel()
+			return l.Acquire(short, 1)
+		}
+		return l.Acquire(ctx, 1)
+	}
+	cancelled := func(ctx context.Context, l Limiter, who int) (Permit, error) {
+		if who%2 == 1 {
+			short, cancel := context.WithCancel(ctx)
+			stop := time.AfterFunc(time.Duration(1+who)*time.Millisecond, cancel)
+			defer stop.Stop()
+			return l.Acquire(short, 1)
+		}
+		return l.Acquire(ctx, 1)
+	}
+	for name, c := range map[string]struct {
+		quota Quota
+		draw  func(ctx context.Context, l Limiter, who int) (Permit, error)
+	}{
+		"deadline":                {Quota{Reserved: 40}, deadline},
+		"deadline, with a total":  {Quota{Reserved: 40, Total: 5000}, deadline},
+		"cancelled":               {Quota{Reserved: 40}, cancelled},
+		"cancelled, with a total": {Quota{Reserved: 40, Total: 5000}, cancelled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, ctx context.Context) {
+				n := many()
+				at := time.Now()
+				th, h, _ := slowHerd(ctx, t, n, c.quota, c.draw)
+				time.Sleep(5 * time.Minute)
+				granted, failed := h.done()
+				require.Equal(t, n, granted+failed)
+				require.GreaterOrEqual(t, granted, n/2)
+				require.Greater(t, failed, n/4)
+				h.requireOrder(t)
+				for _, f := range h.failed {
+					require.Equal(t, 1, f.who%2)
+					if strings.HasPrefix(name, "cancelled") {
+						require.ErrorIs(t, f.err, context.Canceled)
+						continue
+					}
+					e := as[*Error](t, f.err)
+					require.Equal(t, []any{ReasonAdaptive, "a"}, []any{e.Reason, e.Tag})
+					require.Less(t, f.at.Sub(at), 1200*time.Millisecond)
+					require.Greater(t, e.RetryAfter, patience-f.at.Sub(at), "it comes too late")
+				}
+				requireNobody(t, th)
+				require.Zero(t, viewOf(th.ForTag("a")).first().pins)
+			})
+		})
+	}
+}
+
+// Whose tag has just become slow does not stand in the lane at all. What waits behind those who leave it goes on at once.
+func TestTheQueueAroundWhoGoesOnElsewhere(t *testing.T) {
+	inBubble(t, func(t *testing.T, ctx context.Context) {
+		th := quotaed(t, Limit{Max: 1000, Adaptive: true}, tagsOf(map[string]Quota{"a": {Reserved: 40}, "b": {}}))
+		gather(ctx, 1, &service{}, func(ctx context.Context, _ int) (Permit, error) { return th.ForTag("a").Acquire(ctx, 100) })
+		b := gather(ctx, 1, &service{}, one(th.ForTag("b")))
+		time.Sleep(5 * time.Millisecond)
+		slowDown(t, th, "a")
+		synctest.Wait()
+		granted, _ := b.done()
+		require.Equal(t, 1, granted)
+		sound(t, th)
+		_, err := th.acquire(ctx, 1, false, viewOf(th.ForTag("a")))
+		require.Equal(t, elsewhere{}, err)
+	})
+	inBubble(t, func(t *testing.T, ctx context.Context) {
+		th := quotaed(t, Limit{Max: 1000, Adaptive: true}, tagsOf(map[string]Quota{"a": {Reserved: 40}, "b": {}}))
+		gather(ctx, 5, &service{}, one(th.ForTag("a")))
+		th.gate.Lock()
+		require.False(t, th.queue.Empty())
+		th.gate.Unlock()
+		_, err := th.Pause(ctx, time.Now().Add(time.Minute), "", PauseTag("a"))
+		require.NoError(t, err)
+		sound(t, th)
+	})
+}
+
+// When the bound falls further, those are told within a second who come too late by it; who has time for it when these are gone stays.
+func TestDeadlinesOfASlowTagThatFallsFurther(t *testing.T) {
+	inBubble(t, func(t *testing.T, ctx context.Context) {
+		th := quotaed(t, Limit{Max: 1000, Adaptive: true}, tagsOf(map[string]Quota{"a": {}, "b": {}}))
+		g := viewOf(th.ForTag("a")).first()
+		slowDown(t, th, "a")
+		bound := func(rate float64) {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			g.stock.SetBound(th.gate.Now(), rate)
+			g.changed(th.gate.Now())
+		}
+		bound(40)
+		at := time.Now()
+		h := gather(ctx, 40, &service{rate: 1e6, level: 1e3, at: at}, func(ctx context.Context, who int) (Permit, error) {
+			patience := 2 * time.Second
+			if who%2 == 1 {
+				patience = 6 * time.Second
+			}
+			short, cancel := context.WithTimeout(ctx, patience)
+			defer cancel()
+			return th.ForTag("a").Acquire(short, 1)
+		})
+		_, failed := h.done()
+		require.Zero(t, failed)
+		bound(5)
+		g.mu.Lock()
+		g.retime(th.gate.Now())
+		g.mu.Unlock()
+		synctest.Wait()
+		_, failed = h.done()
+		require.InDelta(t, 15, failed, 1)
+		for _, f := range h.failed {
+			require.Zero(t, f.who%2)
+			require.Equal(t, ReasonAdaptive, reasonOf(f.err))
+		}
+	})
+	inBubble(t, func(t *testing.T, ctx context.Context) {
+		th := quotaed(t, Limit{Max: 1000, Adaptive: true}, tagsOf(map[string]Quota{"a": {}, "b": {}}))
+		slowDown(t, th, "a")
+		rate := viewOf(th.ForTag("a")).first().status().Limiting
+		at, patience := time.Now(), 10*time.Second
+		h := gather(ctx, int(8*rate), &service{}, func(ctx context.Context, _ int) (Permit, error) {
+			short, cancel := context.WithTimeout(ctx, patience)
+			defer cancel()
+			return th.ForTag("a").Acquire(short, 1)
+		})
+		time.Sleep(patience / 2)
+		_, failed := h.done()
+		require.Greater(t, failed, int(4*rate))
+		time.Sleep(patience)
+		synctest.Wait()
+		for _, f := range h.failed {
+			require.Less(t, f.at.Sub(at), patience-time.Second)
+		}
+	})
+}
+
+// A limiter that is closed lets nobody wait, wherever they stand.
+func TestCloseWhileASlowTagWaits(t *testing.T) {
+	for name, after := range map[string]time.Duration{"at once": 0, "later": time.Second} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, ctx context.Context) {
+				n := many()
+				th := quotaed(t, Limit{Max: 1000, Adaptive: true}, tagsOf(map[string]Quota{"a": {Reserved: 40}, "b": {}}))
+				h := gather(ctx, n, &service{}, one(th.ForTag("a")))
+				time.Sleep(100 * time.Millisecond)
+				if after > 0 {
+					slowDown(t, th, "a")
+					time.Sleep(after)
+				} else {
+					slowDown(t, th, "a") // nobody has gone on yet
+				}
+				require.NoError(t, th.Close())
+				synctest.Wait()
+				granted, failed := h.done()
+				require.Equal(t, n, granted+failed)
+				for _, f := range h.failed {
+					require.ErrorIs(t, f.err, ErrClosed)
+				}
+				require.Less(t, granted, n/4)
+				requireNobody(t, th)
+			})
+		})
+	}
+}
+
+// Waits of callers that go on elsewhere are told to observers as such, and no caller fails by that.
+func TestObserversOfWhoGoesOnElsewhere(t *testing.T) {
+	inBubble(t, func(t *testing.T, ctx context.Context) {
+		o := &noted{}
+		th := quotaed(t, Limit{Max: 1000, Adaptive: true}, tagsOf(map[string]Quota{"a": {Reserved: 40}, "b": {}}), WithObserver(o))
+		gather(ctx, 20, &service{}, one(th.ForTag("a")))
+		slowDown(t, th, "a")
+		time.Sleep(10 * time.Second)
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		require.Equal(t, map[string]int{"limit 0 <nil>": 20, "adaptive 1 <nil>": 20}, o.ends)
+	})
+}
+
+// Whatever comes to hold tags while callers wait, and in whatever order it goes, everybody gets through in the end or sees the end of its
+// context, and nothing is left behind.
+func TestNobodyIsLostAmongTagsThatAreHeld(t *testing.T) {
+	for seed := range race.Fewer(100) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, ctx context.Context) {
+				r := rand.New(rand.NewPCG(uint64(seed), 0))
+				th := quotaed(t, Limit{Max: 200, Adaptive: true}, tagsOf(map[string]Quota{"a": {Reserved: 10}, "b": {}, "c": {Total: 100}}))
+				tags := [][]string{{"a"}, {"a"}, {"b"}, {"b", "a"}, {"c", "a"}, {"c"}}
+				var all []Limiter
+				for _, names := range tags {
+					all = append(all, th.ForTags(names...), All(th.ForTags(names...), flight(t, 20)))
+				}
+				n := 300
+				h := gather(ctx, n, &service{rate: 20, at: time.Now()}, func(ctx context.Context, who int) (Permit, error) {
+					time.Sleep(time.Duration(who) * 3 * time.Millisecond)
+					if who%5 == 0 {
+						short, cancel := context.WithTimeout(ctx, time.Duration(1+who)*5*time.Millisecond)
+						defer cancel()
+						ctx = short
+					}
+					l := all[who%len(all)]
+					if who%7 == 0 {
+						return l.AcquireUpTo(ctx, 3)
+					}
+					return l.Acquire(ctx, 1+who%11%3)
+				})
+				for range 100 {
+					time.Sleep(time.Duration(r.IntN(40)) * time.Millisecond)
+					switch tag := []string{"a", "b", "c"}[r.IntN(3)]; r.IntN(5) {
+					case 0:
+						for range 10 {
+							th.ReportFor(1, time.Now(), Refused, tag)
+						}
+					case 1:
+						_, err := th.Pause(ctx, time.Now().Add(time.Duration(r.IntN(100))*time.Millisecond+1), "", PauseTag(tag))
+						require.NoError(t, err)
+					case 2:
+						require.NoError(t, th.Resume(ctx, PauseTag(tag)))
+					case 3:
+						g := viewOf(th.ForTag(tag)).first()
+						g.mu.Lock()
+						g.slow.single.Forget()
+						g.rebound(th.gate.Now(), g.singleConfig())
+						g.mu.Unlock()
+					case 4:
+						q := map[string]Quota{"a": {Reserved: 10, Total: r.IntN(2) * 50}, "b": {Total: r.IntN(2) * 30}, "c": {}}
+						rateHolder{th}.SetQuotas(tagsOf(q).WithDefaults(time.Second))
+					}
+				}
+				time.Sleep(10 * time.Minute)
+				granted, failed := h.done()
+				require.Equal(t, n, granted+failed)
+				require.Greater(t, granted, n*7/10)
+				for _, f := range h.failed {
+					require.Zero(t, f.who%5, "%v", f.err)
+				}
+				requireNobody(t, th)
+			})
+		})
+	}
+}
