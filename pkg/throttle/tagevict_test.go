@@ -204,7 +204,7 @@ func TestTagsMakeWayUnderUse(t *testing.T) {
 		for i := range kept {
 			kept[i] = th.ForTag(fmt.Sprint("free/", i))
 		}
-		for round := range race.Fewer(8) {
+		for round := range max(3, race.Fewer(8)) { // in one alone it may be that each tag is just in use that is to go
 			time.Sleep(time.Duration(evictAfter) * 2)
 			var wg sync.WaitGroup
 			for k := range 8 {
