@@ -46,7 +46,7 @@ func (s *Store) Reserve(ctx context.Context, req driver.Reserve) (driver.Reserve
 		}
 		if attempt == maxAttempts || !pause(ctx, max(time.Since(start), again.least)) {
 			s.lines.outcome(l, err)
-			return driver.Reserved{}, fmt.Errorf("natsstore: pool %q: no success in %d tries: %w", req.Pool, attempt, again.error)
+			return driver.Reserved{}, noSuccess(req.Pool, attempt, again)
 		}
 	}
 }

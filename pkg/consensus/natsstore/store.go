@@ -186,9 +186,26 @@ func (s *Store) step(ctx context.Context, pool string, mayCreate bool, apply cha
 		}
 		if attempt == maxAttempts || !pause(ctx, max(time.Since(start), again.least)) {
 			s.lines.outcome(l, err)
-			return fmt.Errorf("natsstore: pool %q: no success in %d tries: %w", pool, attempt, again.error)
+			return noSuccess(pool, attempt, again)
 		}
 	}
+}
+
+// A late is what stood in the way when there was no time for another try.
+type late struct{ error }
+
+func (l late) Unwrap() error { return l.error }
+
+// Timeout tells that more time may have been enough.
+func (late) Timeout() bool { return true }
+
+// noSuccess is the error of a call that has given up after so many tries.
+func noSuccess(pool string, tries int, last passing) error {
+	err := last.error
+	if tries < maxAttempts {
+		err = late{err}
+	}
+	return fmt.Errorf("natsstore: pool %q: no success in %d tries: %w", pool, tries, err)
 }
 
 // pause waits before the next attempt, for a random time up to three times what
