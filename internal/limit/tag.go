@@ -52,6 +52,8 @@ type TagGrant struct {
 	// more can come. Empty and the zero Time while there are as many as were asked for.
 	Lacks Reason
 	Again time.Time
+	// AgainFor says that Again is for a draw of so many tokens: smaller ones may come sooner. 0: it is for any.
+	AgainFor int64
 	// Spent and Budget are what is used and what is allowed in the budget window that is nearest its
 	// end; 0 without budgets.
 	Spent, Budget int64

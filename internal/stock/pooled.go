@@ -2,6 +2,7 @@ package stock
 
 import (
 	"slices"
+	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/limit"
 	"github.com/numaproj-contrib/numathrottle/internal/quota"
@@ -39,6 +40,7 @@ func (s *Stock) lapse(n, lotID, window int64) {
 // giveUp notes that n tokens of a window go back to the pool.
 func (s *Stock) giveUp(n, window int64) {
 	s.back += n
+	s.free -= s.worth(n) // it can come again
 	if window == s.window {
 		s.backSpent += n
 	}
@@ -55,7 +57,7 @@ func (s *Stock) Grant(g limit.TagGrant, from, until, again int64) {
 		s.lots = nil
 	}
 	if g.Void || g.Forgotten {
-		s.back, s.backSpent, s.voided = 0, 0, s.lotID
+		s.back, s.backSpent, s.voided, s.dry = 0, 0, s.lotID, false
 	}
 	if g.Lot.Window > s.window {
 		s.window = g.Lot.Window
@@ -66,8 +68,83 @@ func (s *Stock) Grant(g limit.TagGrant, from, until, again int64) {
 		s.lots = append(s.lots, lot{id: s.lotID, tokens: g.Lot.Tokens, from: from, until: until, window: g.Lot.Window})
 		slices.SortStableFunc(s.lots, func(a, b lot) int { return int(min(max(a.until-b.until, -1), 1)) })
 	}
+	if g.Lacks == limit.ReasonQuota && again > 0 && g.AgainFor == 0 && s.terms.Quota.Total > 0 {
+		s.free, s.dry = again-s.worth(1), true
+	}
 	g.Lot = limit.Lot{}
 	s.grant = g
+}
+
+// worth is how long the total takes to earn n tokens, in nanoseconds; 0 without a total.
+func (s *Stock) worth(n int64) int64 {
+	if s.terms.Quota.Total == 0 {
+		return 0
+	}
+	total, per, _ := s.terms.Quota.Enforced()
+	t := till{total: total, per: per}
+	return t.work(n)
+}
+
+// dueLots is Due where the tokens come in lots. When the next one comes nobody can tell. But it has no more than the total has earned since the
+// pool had nothing left.
+func (s *Stock) dueLots(now, n int64) (d time.Duration, why limit.Reason, known bool) {
+	have, from := s.coming(now, n)
+	if have >= n {
+		if from > now {
+			why = s.lacks()
+		}
+		return time.Duration(from - now), why, true
+	}
+	at := now
+	if known = s.again > now && n >= s.grant.AgainFor; known {
+		at = s.again
+	}
+	if s.dry {
+		at = max(at, s.free+s.worth(n-have))
+	}
+	return time.Duration(at - now), s.lacks(), known
+}
+
+// lacks is why there are no more lots.
+func (s *Stock) lacks() limit.Reason {
+	if s.grant.Lacks != "" {
+		return s.grant.Lacks
+	}
+	return limit.ReasonQuota
+}
+
+// coming is how many of n tokens are in hand or in lots that are good later, and from when on.
+func (s *Stock) coming(now, n int64) (have, from int64) {
+	if have = s.usable(now); have >= n {
+		return have, now
+	}
+	var later []lot
+	for _, l := range s.lots {
+		if l.from > now {
+			later = append(later, l)
+		}
+	}
+	slices.SortFunc(later, func(a, b lot) int { return int(min(max(a.from-b.from, -1), 1)) })
+	for _, l := range later {
+		if have += l.tokens; have >= n {
+			return have, l.from
+		}
+	}
+	return have, now
+}
+
+// expectLots is Expect where the tokens come in lots: what is not there yet comes at the rate that the tag should get here, or at that of the
+// total while none is known.
+func (s *Stock) expectLots(now, n int64) time.Duration {
+	have, _ := s.coming(now, n)
+	if have >= n || s.terms.Quota.Total == 0 {
+		return 0
+	}
+	rest, wait := n-have, time.Duration(s.worth(n-have))
+	if s.grant.Rate > 0 {
+		wait = max(wait, time.Duration(min(float64(rest)/s.grant.Rate*float64(time.Second), limit.Never/2)))
+	}
+	return wait
 }
 
 // SetQuota puts another quota in force. Its tokens come in lots.
@@ -75,6 +152,7 @@ func (s *Stock) SetQuota(q quota.Quota) {
 	if s.terms.Pooled {
 		s.terms.Quota = q
 		s.needed = q.Total > 0 || len(q.Budgets) > 0
+		s.dry = false
 	}
 }
 

@@ -42,6 +42,9 @@ type Stock struct {
 	window int64 // the newest that is known
 	grant  limit.TagGrant
 	again  int64 // more can come then; 0: not known
+	// free is when the total begins to earn what the pool gives next, at the soonest; dry says that it is known.
+	free int64
+	dry  bool
 
 	back, backSpent, owed int64
 	shadowed              int64
@@ -269,13 +272,26 @@ func (s *Stock) Reach(now, n int64) {
 	}
 }
 
-// Due is how long it takes until n tokens can be taken, and why it does; known is false when nobody can tell how long.
+// Due is how long it takes until n tokens can be taken, not counting what is given back, and why it does. known is false when nobody can tell
+// how long; then d is the least that it takes, which may be 0.
 func (s *Stock) Due(now, n int64) (d time.Duration, why limit.Reason, known bool) {
 	d, why, known = s.dueQuota(now, n)
-	if wait := s.bound.due(now, n); known && wait > d {
-		return wait, limit.ReasonAdaptive, true
+	if wait := s.bound.due(now, n); wait > d {
+		if d = wait; known {
+			why = limit.ReasonAdaptive
+		}
 	}
 	return d, why, known
+}
+
+// Expect is how long n tokens will take as things stand, for a caller that comes back then; 0 when nothing is known of it. It is never less
+// than Due.
+func (s *Stock) Expect(now, n int64) time.Duration {
+	d, _, known := s.Due(now, n)
+	if !s.quotaHolds() || !s.terms.Pooled || known && s.grant.Lacks != limit.ReasonQuota {
+		return d
+	}
+	return max(d, s.expectLots(now, n))
 }
 
 // Lacks is why n tokens cannot be taken.
@@ -304,34 +320,6 @@ func (s *Stock) dueQuota(now, n int64) (d time.Duration, why limit.Reason, known
 		}
 	}
 	return d, why, true
-}
-
-// dueLots is Due where the tokens come in lots.
-func (s *Stock) dueLots(now, n int64) (d time.Duration, why limit.Reason, known bool) {
-	have := s.usable(now)
-	if have >= n {
-		return 0, "", true
-	}
-	why = limit.ReasonQuota
-	if s.grant.Lacks != "" {
-		why = s.grant.Lacks
-	}
-	var coming []lot
-	for _, l := range s.lots {
-		if l.from > now {
-			coming = append(coming, l)
-		}
-	}
-	slices.SortFunc(coming, func(a, b lot) int { return int(min(max(a.from-b.from, -1), 1)) })
-	for _, l := range coming {
-		if have += l.tokens; have >= n {
-			return time.Duration(l.from - now), why, true
-		}
-	}
-	if s.again > now {
-		return time.Duration(s.again - now), why, true
-	}
-	return 0, why, false
 }
 
 // Earns is how long it takes to earn n tokens: at least a nanosecond.

@@ -197,10 +197,10 @@ func (a *Attempt[P]) look() (n int, err error) {
 		}
 	}
 	wait, known := a.survey()
-	if m := a.parts[a.scarcest].Child; known && a.bounded && wait > m.Left(a.deadline) {
+	if m := a.parts[a.scarcest].Child; a.bounded && wait > m.Left(a.deadline) {
 		w := &a.places[a.scarcest]
 		e := a.heldUp()
-		e.RetryAfter = max(wait, e.Frozen)
+		e.RetryAfter = max(wait, e.RetryAfter)
 		a.leave()
 		m.NoteRefused(w.N)
 		m.CountRefusal(e.Reason)
@@ -216,6 +216,9 @@ func (a *Attempt[P]) look() (n int, err error) {
 		}
 	}
 	a.reason = a.parts[a.scarcest].Child.Refusal(&a.places[a.scarcest]).Reason
+	if !known {
+		wait = 0 // where nobody can tell how long, it keeps no place by the least
+	}
 	a.keep(wait, known)
 	return 0, nil
 }
@@ -272,7 +275,7 @@ func (a *Attempt[P]) drawAll(n int) bool {
 }
 
 // survey finds the scarcest child, and returns how long the attempt waits for it; known
-// is false when nobody can tell. Slots in use count only when there is nothing else to
+// is false when nobody can tell: then it is the least that it waits. Slots in use count only when there is nothing else to
 // wait for: by then they may be free.
 func (a *Attempt[P]) survey() (wait time.Duration, known bool) {
 	lacks := 0
@@ -285,7 +288,7 @@ func (a *Attempt[P]) survey() (wait time.Duration, known bool) {
 		d, ok := p.Child.DueFor(w)
 		if !ok {
 			a.scarcest = i
-			return 0, false
+			return d, false
 		}
 		if d > wait {
 			wait, a.scarcest = d, i

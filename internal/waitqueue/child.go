@@ -45,7 +45,8 @@ type Teller[P any] interface {
 	// before it.
 	AtHand(w *Waiter[P]) int
 	// DueFor returns how long w has to wait at its place, not counting what is given
-	// back; ok is false while the share in force is not enough.
+	// back; ok is false while nobody can tell, such as when the share in force is not enough: then d
+	// is the least that it takes, or 0.
 	DueFor(w *Waiter[P]) (d time.Duration, ok bool)
 	// Earns returns how long it takes to earn n tokens; 0 for what is not earned
 	// but given back.

@@ -40,6 +40,7 @@ type tagAccount struct {
 	reservedIn int64
 	lack       driver.Lack
 	again      time.Duration // local time; 0: not known
+	againFor   int64         // again is for a draw of so many tokens; 0: for any
 	rate       float64       // what the tag should get here, in tokens per second
 	reserves   float64       // the part of what is reserved that is this processor's, in tokens per second
 	scarce     bool          // the pool asks for more than the tag's total

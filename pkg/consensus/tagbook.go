@@ -222,10 +222,10 @@ func (b *tagBook) grants(base time.Time, now time.Duration) []limit.TagGrant {
 			g.Lot = limit.Lot{Tokens: l.tokens, From: base.Add(l.from), Until: base.Add(l.until), Window: a.granted}
 		}
 		if a.again > 0 {
-			g.Again = base.Add(a.again)
+			g.Again, g.AgainFor = base.Add(a.again), a.againFor
 		}
 		if l := a.reserved; l.tokens > 0 {
-			g.Again = base.Add(l.from)
+			g.Again, g.AgainFor = base.Add(l.from), l.tokens
 		}
 		if a.exhausted() {
 			g.By = "budget"

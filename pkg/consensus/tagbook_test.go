@@ -126,6 +126,7 @@ func TestALotIsVoidTwoIntervalsAfterItsRequest(t *testing.T) {
 	require.Equal(t, limit.Lot{Tokens: 30, From: tagBase.Add(10 * sec), Until: tagBase.Add(12 * sec)}, g.Lot)
 	require.Equal(t, limit.ReasonQuota, g.Lacks)
 	require.Equal(t, tagBase.Add(11*sec+sec/2), g.Again)
+	require.Zero(t, g.AgainFor, "for any draw")
 	require.True(t, g.Needed)
 	require.Nil(t, k.grants(tagBase, 11*sec), "once")
 
@@ -135,6 +136,17 @@ func TestALotIsVoidTwoIntervalsAfterItsRequest(t *testing.T) {
 	k.asks(30*sec, limit.TagReport{Tag: "a", Waiting: 5})
 	g = k.gives(30*sec, 30*sec, driver.Drawn{Key: quota.Key("a"), Tokens: 1000})
 	require.LessOrEqual(t, g.Lot.Tokens, int64(135), "a store that gives more than it was asked for is not believed")
+}
+
+// Until a large draw can be reserved smaller ones may have their tokens; not so while a budget is spent.
+func TestALargeDrawThatHasToWait(t *testing.T) {
+	k := keep(t, one(10))
+	for lack, n := range map[driver.Lack]int64{driver.LackTotal: 40, driver.LackBudget: 0} {
+		k.asks(10*sec, limit.TagReport{Tag: "a", Waiting: 45, Head: 40})
+		g := k.gives(10*sec, 10*sec, driver.Drawn{Key: quota.Key("a"), Lack: lack, Again: 2 * sec})
+		require.Equal(t, tagBase.Add(12*sec), g.Again)
+		require.Equal(t, n, g.AgainFor)
+	}
 }
 
 // T2: what is larger than what an interval earns is reserved, and nothing else is asked for until it is there.

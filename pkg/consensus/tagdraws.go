@@ -158,7 +158,10 @@ func (b *tagBook) drawn(t *tagAccount, c *tagDraw, d *driver.Drawn, now, sent, i
 	}
 	t.lack, t.again, t.credit, t.earned = d.Lack, 0, 0, now
 	if d.Again > 0 && d.Lack != driver.LackNothing {
-		t.again = now + d.Again
+		t.again, t.againFor = now+d.Again, 0
+		if d.Lack == driver.LackTotal && c.Ahead > 0 { // all of the draw or nothing
+			t.againFor = c.Ask
+		}
 	}
 	l := tagLot{tokens: min(d.Tokens, c.Ask), from: sent, until: sent + d.From + 2*interval}
 	if d.From > 0 {

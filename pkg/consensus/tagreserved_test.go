@@ -19,6 +19,7 @@ func reserves(t *testing.T) *bookkeeper {
 	g := k.gives(10*sec, 10*sec, driver.Drawn{Key: quota.Key("a"), Tokens: 40, From: 4 * sec})
 	require.Zero(t, g.Lot, "it stays here until it can be used")
 	require.Equal(t, tagBase.Add(14*sec), g.Again)
+	require.EqualValues(t, 40, g.AgainFor)
 	return k
 }
 

@@ -79,11 +79,7 @@ func (g stockChild) Lead(n int) time.Duration {
 
 func (g stockChild) Refusal(w *waiter) limit.Refusal {
 	now, n := g.t.gate.Now(), int64(g.queue.Before(w)+w.Least)
-	d, _, known := g.stock.Due(now, n)
-	r := limit.Refusal{Reason: g.stock.Lacks(now, n), Cost: w.N}
-	if known {
-		r.RetryAfter = d
-	}
+	r := limit.Refusal{Reason: g.stock.Lacks(now, n), Cost: w.N, RetryAfter: g.stock.Expect(now, n)}
 	r.Fallback = r.Reason == ReasonBudget && g.stock.FallsBack()
 	return r
 }
@@ -187,11 +183,12 @@ func (g *tag) onTimer() {
 	g.serve(now)
 }
 
-// retime wakes those who will not have their tokens before their deadlines: the bound has fallen, or somebody has come who is older.
+// retime wakes those who will not have their tokens before their deadlines: the bound has fallen, the pool has said how little it has, or
+// somebody has come who is older.
 func (g *tag) retime(now int64) {
 	before := int64(0)
 	for w := g.queue.First; w != nil; w = w.Next() {
-		if d, _, known := g.stock.Due(now, before+int64(w.Least)); known && w.Misses(now, d) {
+		if d, _, _ := g.stock.Due(now, before+int64(w.Least)); w.Misses(now, d) {
 			w.Attempt.Wake()
 			continue
 		}

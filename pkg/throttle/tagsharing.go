@@ -92,6 +92,7 @@ func (g *tag) put(now int64, e TagGrant) {
 	if w := g.queue.First; w != nil && g.stock.AtHand(now) < int64(w.Least) {
 		w.Attempt.Wake() // it may learn when more comes
 	}
+	g.retime(now)
 	g.changed(now)
 }
 
