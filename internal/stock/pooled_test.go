@@ -58,7 +58,7 @@ func TestTheLeastIsNotWhatGoesBack(t *testing.T) {
 	forgets := map[string]func(s *Stock){
 		"void":      func(s *Stock) { s.Grant(limit.TagGrant{Needed: true, Void: true}, 0, 0, 0) },
 		"forgotten": func(s *Stock) { s.Grant(limit.TagGrant{Needed: true, Forgotten: true}, 0, 0, 0) },
-		"quota":     func(s *Stock) { s.SetQuota(quota.Quota{Total: 1000, Per: time.Second}) },
+		"quota":     func(s *Stock) { s.SetQuota(quota.Quota{Total: 20, Per: time.Second}) },
 	}
 	for name, forget := range forgets {
 		s := dry(second/10, limit.TagGrant{})
