@@ -82,7 +82,7 @@ func (l *tagView) TryAcquire(n int) (Permit, bool) {
 	}
 	t.tags.plan.tick()
 	now := t.gate.Now()
-	p, why := l.draw(n, now)
+	p, why := l.draw(n, now, false)
 	if why == "" {
 		return p, true
 	}
@@ -98,8 +98,8 @@ func (l *tagView) TryAcquire(n int) (Permit, bool) {
 	return Permit{}, false
 }
 
-// draw takes n tokens at once, or says why it cannot.
-func (l *tagView) draw(n int, now int64) (Permit, Reason) {
+// draw takes n tokens at once, or says why it cannot. Of who waits then it notes no shortage: it would come before others of its tag.
+func (l *tagView) draw(n int, now int64, waits bool) (Permit, Reason) {
 	t := l.t
 	if n > t.limit.maxCost() { // nobody saves up for it
 		return Permit{}, ReasonTooLarge
@@ -136,7 +136,7 @@ func (l *tagView) draw(n int, now int64) (Permit, Reason) {
 			p = Permit{n: n, pos: pos, by: l.cell(t.cell(pos), draws)}
 		} else {
 			why = ReasonLimit
-			if lane := l.first(); lane.pace.within(now, n) && lane.pace.rate > 0 {
+			if lane := l.first(); !waits && lane.pace.rate > 0 && lane.pace.within(now, n) {
 				t.tags.short.lacks(lane, n, now)
 			}
 		}
@@ -317,7 +317,7 @@ func (l *tagView) waits(n int) {
 func (l *tagView) Acquire(ctx context.Context, n int) (Permit, error) {
 	if n > 0 && ctx.Err() == nil {
 		l.t.tags.plan.tick()
-		if p, why := l.draw(n, l.t.gate.Now()); why == "" {
+		if p, why := l.draw(n, l.t.gate.Now(), true); why == "" {
 			return p, nil
 		}
 	}
