@@ -66,6 +66,19 @@ func TestQuotasAreChecked(t *testing.T) {
 	require.ErrorContains(t, err, "reserve 11")
 }
 
+// What a hard limit grants is less than its max, and depends on its burst: that is what can be reserved.
+func TestQuotasFitWhatAHardLimitGrants(t *testing.T) {
+	limit := Limit{Max: 1000, Burst: 100, Hard: true} // (1000 + 1 - 100) / 1.0833
+	reserved := func(n int) Quotas { return tagsOf(map[string]Quota{"a": {Reserved: n - 1}, "b": {Reserved: 1}}) }
+	require.NoError(t, limit.CheckQuotas(reserved(831)))
+	_, err := New(limit, WithQuotas(reserved(832)))
+	require.EqualError(t, err, "quotas reserve 832 tokens per second together, allowed: at most what the hard limit grants in the long run, which is 831.692")
+	limit.Burst = 10
+	require.NoError(t, limit.CheckQuotas(reserved(832)))
+	limit.Hard = false
+	require.NoError(t, limit.CheckQuotas(reserved(1000)))
+}
+
 // A tag gets its total and no more, whatever the limit has.
 func TestTotalHoldsOneTag(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
