@@ -25,8 +25,8 @@ type QuotaChanges struct {
 // needs no restart. The pool must have a record: a processor has been in it. SaveQuota blocks until the store has
 // answered; ctx bounds it.
 //
-// What all tags reserve together must not be above the limit of a live processor unless force says so; then everything
-// reserved is scaled down. A tag that is configured and was never changed counts twice, for processors tell only the sum.
+// What all tags reserve together must not be above what the limit of a live processor grants in the long run, unless force
+// says so; then everything reserved is scaled down. A tag that is configured and was never changed counts twice, for processors tell only the sum.
 //
 // Errors: *RequestError for a quota or a name that is invalid, for more reserved than there is, for more changes than a
 // document holds, and when no live processor has quotas; one that wraps ErrNoPool; *ConflictError when others keep changing
@@ -81,7 +81,10 @@ func fitsQuota(roster []RosterRow, before, next *quotaChanges, tag string, force
 		if !ok || force {
 			continue
 		}
-		most, per := perSecond(n.limit.Max, n.limit.Per), n.limit.Per
+		most, per, what := perSecond(n.limit.Max, n.limit.Per), n.limit.Per, "the limit"
+		if granted := standingOf(roster[i].Note).Granted; n.hard && granted > 0 {
+			most, what = most*granted, "what the hard limit grants in the long run,"
+		}
 		reserved := max(told.promised-before.reserves(tag, per)+next.reserves(tag, per), next.reservesInAll(per))
 		if reserved > most*(1+0x1p-10) { // as exact as it was told
 			text := "%.6g tokens per second by all tags together"
@@ -90,7 +93,7 @@ func fitsQuota(roster []RosterRow, before, next *quotaChanges, tag string, force
 			}
 			return &RequestError{
 				Field: "Reserved", Value: fmt.Sprintf(text, reserved),
-				Allowed: fmt.Sprintf("at most %.6g, the limit of processor %q, unless it is forced", most, roster[i].ID),
+				Allowed: fmt.Sprintf("at most %.6g, %s of processor %q, unless it is forced", most, what, roster[i].ID),
 			}
 		}
 	}

@@ -309,6 +309,25 @@ func TestSaveQuotaKnowsWhatWasSavedJustBefore(t *testing.T) {
 	})
 }
 
+// Processors of a hard limit tell what it grants in the long run: no more can be reserved, however the limit was set.
+func TestSaveQuotaKnowsWhatAHardLimitGrants(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, ctx := memstore.New(), t.Context()
+		m, err := consensus.Join(ctx, store, "pool", consensus.WithID("a"), consensus.WithLogger(quiet), consensus.WithOnStoreLoss(consensus.Stop))
+		require.NoError(t, err)
+		th, err := throttle.New(throttle.Limit{Max: 1000, Burst: 100, Hard: true}, throttle.WithSharer(m), throttle.OnClose(m.Leave),
+			throttle.WithQuotas(throttle.Quotas{Tags: map[string]throttle.Quota{"acme": {Reserved: 300}}}))
+		require.NoError(t, err)
+		defer func() { require.NoError(t, th.Close()) }()
+		time.Sleep(5 * time.Second)
+		require.InDelta(t, 0.831693, overview(t, store).Processors[0].Granted, 1e-9, "rounded up")
+		err = consensus.SaveQuota(ctx, store, "pool", "x", &throttle.Quota{Reserved: 534}, false)
+		require.ErrorContains(t, err, `allowed: at most 831.693, what the hard limit grants in the long run, of processor "a", unless it is forced`)
+		require.NoError(t, consensus.SaveQuota(ctx, store, "pool", "x", &throttle.Quota{Reserved: 531}, false))
+		require.NoError(t, consensus.SaveQuota(ctx, store, "pool", "x", &throttle.Quota{Reserved: 700}, true), "forced")
+	})
+}
+
 func TestAQuotaThatNobodyWouldUseIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
