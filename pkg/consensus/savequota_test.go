@@ -328,6 +328,44 @@ func TestSaveQuotaKnowsWhatAHardLimitGrants(t *testing.T) {
 	})
 }
 
+// Nor do two changes pass that fit each by itself what is configured, whatever processors have told since.
+func TestSaveQuotaAddsWhatIsConfigured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, ctx := memstore.New(), t.Context()
+		configured := throttle.Quotas{Tags: map[string]throttle.Quota{"acme": {Reserved: 500}, "zeta": {Reserved: 100}}, Other: throttle.Quota{Reserved: 50}}
+		_, _ = tagged(t, store, "a", configured)
+		time.Sleep(5 * time.Second)
+		save := func(tag string, reserved int) error {
+			return consensus.SaveQuota(ctx, store, "pool", tag, &throttle.Quota{Reserved: reserved}, false)
+		}
+		reserved := func(known throttle.Quotas) float64 {
+			o := overview(t, store)
+			rate, ok := o.Reserved(known)
+			require.True(t, ok)
+			return rate
+		}
+		require.NoError(t, save("x", 300))
+		bad := (*consensus.RequestError)(nil)
+		require.ErrorAs(t, save("y", 300), &bad, "no processor knows of x")
+		require.Equal(t, "Reserved", bad.Field)
+		require.NoError(t, save("y", 50))
+		require.InEpsilon(t, 1000, reserved(throttle.Quotas{}), 1e-3, "at once")
+		require.NoError(t, save("y", 0))
+		time.Sleep(2 * interval)
+		require.InEpsilon(t, 950, reserved(throttle.Quotas{}), 1e-3, "nothing counts twice after a sync")
+
+		require.NoError(t, save("zeta", 50))
+		require.InEpsilon(t, 1000, reserved(throttle.Quotas{}), 1e-3, "until processors have synced")
+		require.InEpsilon(t, 900, reserved(configured), 1e-9, "who knows what is configured knows what is in force")
+		time.Sleep(2 * interval)
+		require.InEpsilon(t, 900, reserved(throttle.Quotas{}), 1e-3)
+		require.NoError(t, save("", 20))
+		time.Sleep(2 * interval)
+		require.InEpsilon(t, 870, reserved(throttle.Quotas{}), 1e-3)
+		require.NoError(t, save("y", 130))
+	})
+}
+
 func TestAQuotaThatNobodyWouldUseIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()
