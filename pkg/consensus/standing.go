@@ -72,12 +72,10 @@ func standingOf(text string) (s Standing) {
 	if !ok {
 		return s
 	}
+	s.Slots = slotsIn(more)
 	for _, w := range more {
 		name, value, _ := strings.Cut(w, ":")
 		switch name + ":" {
-		case slotsWord:
-			n, _ := numeral(value, 10, maxNoteTokens)
-			s.Slots = int(n)
 		case grantedWord:
 			n, _ := numeral(value, 10, maxNoteGranted)
 			s.Granted = float64(n) / maxNoteGranted
@@ -99,6 +97,17 @@ func standingOf(text string) (s Standing) {
 		}
 	}
 	return s
+}
+
+// slotsIn returns Standing.Slots among the words of a note.
+func slotsIn(more []string) int {
+	for _, w := range more {
+		if value, ok := strings.CutPrefix(w, slotsWord); ok {
+			n, _ := numeral(value, 10, maxNoteTokens)
+			return int(n)
+		}
+	}
+	return 0
 }
 
 // isWord tells whether a text is a reason or a cause as this project names them, so that it can be printed anywhere.
