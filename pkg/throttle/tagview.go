@@ -410,6 +410,9 @@ func (l *tagView) errorOf(r limit.Refusal) *Error {
 	r.Reason = l.reason(r.Reason)
 	e := l.t.errorOf(r)
 	e.Tag = l.label()
+	for _, g := range l.tags {
+		g.bounds(e)
+	}
 	return e
 }
 
