@@ -173,8 +173,8 @@ func notNil(tags map[string]throttle.Quota) map[string]throttle.Quota {
 	return tags
 }
 
-// A reserved is what all tags of a pool have reserved together, and what the limit grants in the long run, in tokens per second; known is false when no processor
-// tells the former.
+// A reserved is what all tags of a pool have reserved together, and what the limit grants in the long run, in tokens per second; known is
+// false when no processor tells the former.
 type reserved struct {
 	rate, limit float64
 	known       bool

@@ -84,7 +84,7 @@ type quotaSource struct {
 // newQuotaTable returns the table of a pool at now; nil when no processor has quotas.
 func newQuotaTable(o *consensus.Overview, s *quotaSource, now time.Time) *quotaTable {
 	t := &quotaTable{Tags: []tagRow{}}
-	have := false
+	var have bool
 	if t.Reserved, have = o.Reserved(s.configured); !have {
 		return nil
 	}
