@@ -316,6 +316,9 @@ func (s *Stock) dueLots(now, n int64) (d time.Duration, why limit.Reason, known 
 	if s.grant.Lacks != "" {
 		why = s.grant.Lacks
 	}
+	if why == limit.ReasonQuota && s.terms.Quota.Total == 0 {
+		why = limit.ReasonNoShare // no total is used, and no budget is spent: nothing of it is here yet
+	}
 	var coming []lot
 	for _, l := range s.lots {
 		if l.from > now {
