@@ -26,6 +26,8 @@ type Config struct {
 	// the whole pool holds, in tokens.
 	Hard  bool
 	Burst int64
+	// Granted is which part of Limit a hard limit grants in the long run.
+	Granted float64
 	// Ramps says that the limit ramps up, as Ramp describes.
 	Ramps bool
 	Ramp  ramp.Config

@@ -145,7 +145,7 @@ func (c *CLI) quotaList(ctx context.Context, cmd *ucli.Command) error {
 				Tags     map[string]throttle.Quota `json:"tags"`
 				Other    *throttle.Quota           `json:"other"` // null: nothing is changed
 				Reserved *reservedJSON             `json:"reserved"`
-			}{s.pool, notNil(changes.Tags), changes.Other, reservedOf(&o).json()})
+			}{s.pool, notNil(changes.Tags), changes.Other, s.reservedOf(&o).json()})
 		}
 		var errs []error
 		line := func(format string, args ...any) {
@@ -161,7 +161,7 @@ func (c *CLI) quotaList(ctx context.Context, cmd *ucli.Command) error {
 		if len(changes.Tags) == 0 && changes.Other == nil {
 			line("%s: no quota is changed", empty)
 		}
-		line("%s", reservedOf(&o))
+		line("%s", s.reservedOf(&o))
 		return errors.Join(errs...)
 	})
 }
@@ -173,8 +173,8 @@ func notNil(tags map[string]throttle.Quota) map[string]throttle.Quota {
 	return tags
 }
 
-// A reserved is what all tags of a pool have reserved together, and the limit, in tokens per second; known is false when no processor
-// tells the former.
+// A reserved is what all tags of a pool have reserved together, and what the limit grants in the long run, in tokens per second; known is
+// false when no processor tells the former.
 type reserved struct {
 	rate, limit float64
 	known       bool
@@ -185,16 +185,10 @@ type reservedJSON struct {
 	Limit float64 `json:"limit"`
 }
 
-// reservedOf is what the processors of a pool tell: the most that one of them has reserved.
-func reservedOf(o *consensus.Overview) (r reserved) {
-	if o.Per > 0 {
-		r.limit = float64(o.Max) / o.Per.Seconds()
-	}
-	for i := range o.Processors {
-		if rate, ok := consensus.ReservedRate(o.Processors[i].RosterRow); ok {
-			r.rate, r.known = max(r.rate, rate), true
-		}
-	}
+// reservedOf is what is reserved in a pool, as the processors tell and the command's own settings know.
+func (s *access) reservedOf(o *consensus.Overview) (r reserved) {
+	r.limit = o.Granted
+	r.rate, r.known = o.Reserved(s.quotas)
 	return r
 }
 

@@ -41,7 +41,7 @@ func withQuotas(t *testing.T, f func(t *testing.T, store consensus.Store, th *th
 func TestQuota(t *testing.T) {
 	withQuotas(t, func(t *testing.T, store consensus.Store, _ *throttle.Throttle) {
 		tm := newTerminal(store, "NUMATHROTTLE_POOL=p", "NUMATHROTTLE_MAX=100",
-			"NUMATHROTTLE_QUOTAS={tags: {acme: {reserved: 30}, beta: {total: 40}}}")
+			"NUMATHROTTLE_QUOTAS={tags: {acme: {reserved: 30}, beta: {total: 40}}, match: [{tag: free/*, total: 20}]}")
 		const then = ", from the next sync of each processor on; "
 		for _, c := range []struct{ args, want string }{
 			{"clear acme", "p: tag acme <empty>"},
@@ -55,20 +55,20 @@ func TestQuota(t *testing.T) {
 			{"get gamma", "p: tag gamma <empty>"},
 			{
 				"set --other --total=600 --per=1m --class=batch --hard=true --shadow=true --json",
-				`{"pool":"p","tag":"","quota":{"total":600,"per":"1m0s","class":"batch","hard":true,"shadow":true},"reserved":{"rate":30,"limit":100}}`,
+				`{"pool":"p","tag":"","quota":{"total":600,"per":"1m0s","class":"batch","hard":true,"shadow":true},"reserved":{"rate":40,"limit":100}}`,
 			},
 			{"get --other", "p: all other tags {total: 600, per: 1m0s, class: batch, hard: true, shadow: true}"},
 			{"get acme --json", `{"pool":"p","tag":"acme","quota":{"reserved":40,"total":50,"weight":3}}`},
 			{
 				"set beta --budgets=[{amount:_5e6,_per:_day,_zone:_Europe/Berlin,_then:_batch}]",
 				"p: tag beta {total: 40, budgets: [{amount: 5000000, per: day, zone: Europe/Berlin, then: batch}]}" + then +
-					"30 of 100 tokens per second are reserved",
+					"40 of 100 tokens per second are reserved",
 			},
-			{"set beta --budgets=[] --total 0", "p: tag beta {}" + then + "30 of 100 tokens per second are reserved"},
+			{"set beta --budgets=[] --total 0", "p: tag beta {}" + then + "40 of 100 tokens per second are reserved"},
 			{"clear beta", "p: tag beta <empty>"},
 			{
 				"list --json", `{"pool":"p","tags":{"acme":{"reserved":40,"total":50,"weight":3}},` +
-					`"other":{"total":600,"per":"1m0s","class":"batch","hard":true,"shadow":true},"reserved":{"rate":30,"limit":100}}`,
+					`"other":{"total":600,"per":"1m0s","class":"batch","hard":true,"shadow":true},"reserved":{"rate":40,"limit":100}}`,
 			},
 			{"clear --other", "p: all other tags <empty>"},
 			{"clear acme --json", `{"pool":"p","tag":"acme","quota":null}`},
@@ -85,6 +85,9 @@ func TestQuota(t *testing.T) {
 		out, err := tm.run(t, "quota", "set", "new", "--reserved=20")
 		require.NoError(t, err)
 		require.Equal(t, "p: tag new {reserved: 20}"+then+"50 of 100 tokens per second are reserved\n", out)
+		out, err = tm.run(t, "quota", "set", "newer", "--reserved=10")
+		require.NoError(t, err)
+		require.Equal(t, "p: tag newer {reserved: 10}"+then+"60 of 100 tokens per second are reserved\n", out, "the change before counts")
 	})
 }
 

@@ -130,15 +130,14 @@ func (c *CLI) quotaSet(ctx context.Context, cmd *ucli.Command) error {
 		if err != nil {
 			return err
 		}
-		before := s.configured(tag)
-		if q := changeOf(&changes, tag); q != nil {
-			before = *q
+		q := s.configured(tag)
+		if changed := changeOf(&changes, tag); changed != nil {
+			q = *changed
 		}
 		o, err := consensus.LoadOverview(ctx, s.store, s.pool)
 		if err != nil {
 			return err
 		}
-		q := before
 		for _, f := range set {
 			f.put(&q, &given)
 		}
@@ -149,10 +148,10 @@ func (c *CLI) quotaSet(ctx context.Context, cmd *ucli.Command) error {
 		if err := consensus.SaveQuota(ctx, s.store, s.pool, tag, &q, cmd.Bool(forceName)); err != nil {
 			return err
 		}
-		// What the processors tell is from before.
-		r := reservedOf(&o)
-		r.rate = max(0, r.rate+reservedRate(&q, &o)-reservedRate(&before, &o))
-		return c.printQuotaSet(s.pool, tag, &q, r, asJSON)
+		if o, err = consensus.LoadOverview(ctx, s.store, s.pool); err != nil { // the change is in it
+			return err
+		}
+		return c.printQuotaSet(s.pool, tag, &q, s.reservedOf(&o), asJSON)
 	})
 }
 
@@ -195,11 +194,6 @@ func (c *CLI) warnOfQuota(s *access, tag string, o *consensus.Overview, changes 
 			return
 		}
 	}
-}
-
-// reservedRate is what a quota reserves in a pool, in tokens per second.
-func reservedRate(q *throttle.Quota, o *consensus.Overview) float64 {
-	return float64(q.Reserved) / q.WithDefaults(o.Per).Per.Seconds()
 }
 
 // configured is the quota of a tag by the command's own settings; the zero Quota: they have none.

@@ -86,9 +86,9 @@ func (s *access) showTop(ctx context.Context, out *pager, names []string, all bo
 			Reserved *reservedJSON `json:"reserved"`
 			Tags     []tagUse      `json:"tags"`
 			More     int           `json:"more"`
-		}{s.pool, reservedOf(&o).json(), uses, more})
+		}{s.pool, s.reservedOf(&o).json(), uses, more})
 	} else {
-		writeTop(&page, s.pool, reservedOf(&o), uses, more)
+		writeTop(&page, s.pool, s.reservedOf(&o), uses, more)
 	}
 	return errors.Join(err, out.print(page.String()))
 }
@@ -114,7 +114,10 @@ func (s *access) inForce(changes *consensus.QuotaChanges, names []string) thrott
 // tagUses are the tags of a pool, the busiest first.
 func tagUses(o *consensus.Overview, q throttle.Quotas) []tagUse {
 	uses := []tagUse{}
-	limit := reservedOf(o).limit
+	limit := 0.0 // that the processors divide
+	if o.Per > 0 {
+		limit = float64(o.Max) / o.Per.Seconds()
+	}
 	roster := make([]consensus.RosterRow, len(o.Processors))
 	for i := range roster {
 		roster[i] = o.Processors[i].RosterRow

@@ -84,24 +84,26 @@ type quotaSource struct {
 // newQuotaTable returns the table of a pool at now; nil when no processor has quotas.
 func newQuotaTable(o *consensus.Overview, s *quotaSource, now time.Time) *quotaTable {
 	t := &quotaTable{Tags: []tagRow{}}
-	roster, have := make([]consensus.RosterRow, len(o.Processors)), false
+	var have bool
+	if t.Reserved, have = o.Reserved(s.configured); !have {
+		return nil
+	}
+	t.Limit = o.Granted
+	roster := make([]consensus.RosterRow, len(o.Processors))
 	for i := range o.Processors {
 		row := &o.Processors[i]
 		roster[i] = row.RosterRow
-		if rate, ok := consensus.ReservedRate(row.RosterRow); ok {
-			have, t.Reserved = true, max(t.Reserved, rate)
-			t.Known = t.Known || consensus.QuotaHash(row.RosterRow) == consensus.QuotaHashOf(s.configured, row.Per)
+		if hash := consensus.QuotaHash(row.RosterRow); hash != "" {
+			t.Known = t.Known || hash == consensus.QuotaHashOf(s.configured, row.Per)
 		}
 	}
-	if !have {
-		return nil
-	}
+	divided := 0.0 // the limit that the processors divide
 	if o.Per > 0 {
-		t.Limit = float64(o.Max) / o.Per.Seconds()
+		divided = float64(o.Max) / o.Per.Seconds()
 	}
 	q := s.inForce(t.Known).WithDefaults(o.Per)
 	rows := map[string]*tagRow{}
-	for _, u := range consensus.PlanTags(roster, q, t.Limit) {
+	for _, u := range consensus.PlanTags(roster, q, divided) {
 		r := newTagRow(&u, t.Known)
 		rows[r.ID] = &r
 	}

@@ -46,20 +46,37 @@ func (e *FieldError) Error() string {
 	return text
 }
 
-// A ReservedError says that more is reserved than the limit has. Rates are in tokens per second.
-type ReservedError struct{ Reserved, Limit float64 }
+// A ReservedError says that more is reserved than the limit grants in the long run. Rates are in tokens per second.
+type ReservedError struct {
+	Reserved, Limit float64
+	// Hard says that the limit is a hard one, which grants less than its max.
+	Hard bool
+}
 
 // Error says both in one line.
 func (e *ReservedError) Error() string {
-	return fmt.Sprintf("quotas reserve %s tokens per second together, allowed: at most the limit, which is %s", rateText(e.Reserved), rateText(e.Limit))
+	most := "the limit, which is "
+	if e.Hard {
+		most = "what the hard limit grants in the long run, which is "
+	}
+	return fmt.Sprintf("quotas reserve %s tokens per second together, allowed: at most %s%s", rateText(e.Reserved), most, rateText(e.Limit))
 }
 
 func rateText(rate float64) string { return strconv.FormatFloat(rate, 'g', 6, 64) }
 
 // Validate returns an error that names every field that is out of bounds, or nil. most and per are those of the limit:
 // most tokens per per, 0 for a second. All that is reserved together is at most the limit; what is wrong with that alone
-// is a *ReservedError, everything else a *FieldError, several joined by errors.Join.
-func (q Quotas) Validate(most int, per time.Duration) error {
+// is a *ReservedError, everything else a *FieldError, several joined by errors.Join. A hard limit grants less: see ValidateHard.
+func (q Quotas) Validate(most int, per time.Duration) error { return q.validate(most, per, 0) }
+
+// ValidateHard is Validate for a hard limit that grants so many tokens per second in the long run, which all that is
+// reserved together must fit.
+func (q Quotas) ValidateHard(most int, per time.Duration, granted float64) error {
+	return q.validate(most, per, granted)
+}
+
+// validate takes what is granted in the long run; 0: the whole limit.
+func (q Quotas) validate(most int, per time.Duration, granted float64) error {
 	if !q.Given() {
 		return nil
 	}
@@ -73,8 +90,12 @@ func (q Quotas) Validate(most int, per time.Duration) error {
 	}
 	c.quotas(q)
 	// A millionth of a millionth: rates such as a third are no fractions of a float64.
-	if reserved, limit := q.ReservedRate(per), rate(most, per); len(c.faults) == 0 && reserved > limit*(1+1e-12) {
-		c.faults = append(c.faults, &ReservedError{reserved, limit})
+	fits := ReservedError{Reserved: q.ReservedRate(per), Limit: rate(most, per)}
+	if granted > 0 {
+		fits.Limit, fits.Hard = granted, true
+	}
+	if len(c.faults) == 0 && fits.Reserved > fits.Limit*(1+1e-12) {
+		c.faults = append(c.faults, &fits)
 	}
 	return errors.Join(c.faults...)
 }

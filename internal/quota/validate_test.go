@@ -123,3 +123,16 @@ func TestValidateMany(t *testing.T) {
 	q.Match = q.Match[1:]
 	require.NoError(t, q.Validate(1, 0))
 }
+
+// A hard limit grants less than its max, and what is reserved must fit that.
+func TestValidateHard(t *testing.T) {
+	q := Quotas{Tags: map[string]Quota{"a": {Reserved: 5000, Per: time.Minute}}}
+	require.NoError(t, q.Validate(6000, time.Minute))
+	require.NoError(t, q.ValidateHard(6000, time.Minute, 84))
+	err := q.ValidateHard(6000, time.Minute, 83)
+	require.EqualError(t, err, `quotas reserve 83.3333 tokens per second together, allowed: at most what the hard limit grants in the long run, which is 83`)
+	reserved, ok := errors.AsType[*ReservedError](err)
+	require.True(t, ok)
+	require.Equal(t, ReservedError{Reserved: 5000.0 / 60, Limit: 83, Hard: true}, *reserved)
+	require.NoError(t, Quotas{}.ValidateHard(0, 0, 0), "no quotas need no limit")
+}

@@ -107,8 +107,11 @@ func (s *Stock) dueLots(now, n int64) (d time.Duration, why limit.Reason, known 
 
 // lacks is why there are no more lots.
 func (s *Stock) lacks() limit.Reason {
-	if s.grant.Lacks != "" {
+	switch {
+	case s.grant.Lacks != "" && s.grant.Lacks != limit.ReasonQuota:
 		return s.grant.Lacks
+	case s.terms.Quota.Total == 0:
+		return limit.ReasonNoShare // no total is used, and no budget is spent: nothing of it is here yet
 	}
 	return limit.ReasonQuota
 }

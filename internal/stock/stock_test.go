@@ -146,3 +146,24 @@ func TestHardQuotaGivesNothingBackLate(t *testing.T) {
 	require.Zero(t, r)
 	require.EqualValues(t, 1, s.Largest(), "a draw is at most the burst")
 }
+
+// Where there is no total none can be used, and a budget is spent only if the pool says so: until the first lot comes, and between
+// lots, there is nothing here yet.
+func TestABudgetIsSpentOnlyIfThePoolSaysSo(t *testing.T) {
+	s := pooled(quota.Quota{Budgets: []quota.Budget{{Amount: 100, Per: quota.Day}}})
+	why := func() limit.Reason {
+		_, why, _ := s.Due(second, 1)
+		require.Equal(t, why, s.Lacks(second, 1))
+		return why
+	}
+	require.Equal(t, limit.ReasonNoShare, why(), "before the first lot")
+	s.Grant(limit.TagGrant{Needed: true, Lacks: limit.ReasonQuota}, 0, 0, 0)
+	require.Equal(t, limit.ReasonNoShare, why(), "more than there was here")
+	s.Grant(limit.TagGrant{Needed: true, Lacks: limit.ReasonFrozen}, 0, 0, 0)
+	require.Equal(t, limit.ReasonFrozen, why())
+	s.Grant(limit.TagGrant{Needed: true, Lacks: limit.ReasonBudget}, 0, 0, 0)
+	require.Equal(t, limit.ReasonBudget, why())
+	s.SetQuota(quota.Quota{Total: 5, Budgets: []quota.Budget{{Amount: 100, Per: quota.Day}}})
+	s.Grant(limit.TagGrant{Needed: true}, 0, 0, 0)
+	require.Equal(t, limit.ReasonQuota, why(), "it has a total")
+}

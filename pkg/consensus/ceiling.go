@@ -45,9 +45,10 @@ type poolCeiling struct {
 	began        int64
 	slept        time.Duration
 	clamp        time.Duration
-	others       []note // of all live processors but this one
-	issuing      bool   // no shares: tokens are issued one by one
-	used, offers int64  // own rates, as observed last
+	others       []note      // of all live processors but this one
+	told         []toldLimit // of all live processors, in the order of the roster
+	issuing      bool        // no shares: tokens are issued one by one
+	used, offers int64       // own rates, as observed last
 }
 
 // configure sets the limit of this processor.
@@ -98,19 +99,23 @@ func (c *poolCeiling) take(now time.Duration, sent []driver.DocumentReport, a *d
 	c.law.Settle(ceiling.Present{Now: a.Time, Epoch: a.Epoch, Silence: a.Silence.Microseconds(), Clamp: c.clamp})
 }
 
-// takeNotes reads the notes of the others.
+// takeNotes reads the notes of a roster. The limits that all tell are for the log.
 func (c *poolCeiling) takeNotes(roster []RosterRow) {
 	others := make([]note, 0, len(c.others)) // what a copy of the processor has stays as it is
-	c.retry.others = 0
+	c.retry.others, c.told = 0, make([]toldLimit, len(roster))
 	var room noteWords
 	for i := range roster {
 		row := &roster[i]
 		words, more, ok := room.split(row.Note)
-		if !ok || row.ID == c.id {
+		if !ok {
+			continue
+		}
+		n, ok := readNote(words, more)
+		if c.told[i] = toldLimitOf(&n, ok, more); row.ID == c.id {
 			continue
 		}
 		c.retry.others = max(c.retry.others, retryOf(words, more))
-		if n, ok := readNote(words, more); ok {
+		if ok {
 			others = append(others, n)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
 	"github.com/numaproj-contrib/numathrottle/internal/limit"
 	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
+	"github.com/numaproj-contrib/numathrottle/internal/quota"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
@@ -43,8 +44,12 @@ type Overview struct {
 	// Unreadable names the documents of the pool that should be known, but are not: they are
 	// those of a later version.
 	Unreadable []string
+	// Granted is what the limit in force grants in the long run, in tokens per second: less than Max per Per if it is hard.
+	Granted float64
 	// Documents is all that the record has, by rising name.
 	Documents []driver.Document
+
+	changes quotaChanges // of quotas, as far as they can be read
 }
 
 // An OverviewRow is one processor as its last request has it.
@@ -69,6 +74,7 @@ func LoadOverview(ctx context.Context, s Store, pool string) (Overview, error) {
 	}
 	o := Overview{Pool: pool, Documents: docs, Agreed: len(roster) > 0}
 	var lowest ceiling.Rate
+	part := 1.0 // of it that is granted
 	for _, row := range roster {
 		r := OverviewRow{RosterRow: row, Standing: standingOf(row.Note)}
 		if left := r.Frozen - row.Silent; left > o.Frozen {
@@ -80,7 +86,9 @@ func LoadOverview(ctx context.Context, s Store, pool string) (Overview, error) {
 		if n, ok := parseNote(row.Note); ok {
 			r.Max, r.Per, r.Hard = int(n.limit.Max), n.limit.Per, n.hard
 			if lowest.Max == 0 || n.limit.Below(lowest) {
-				lowest = n.limit
+				if lowest, part = n.limit, 1; r.Granted > 0 {
+					part = r.Granted
+				}
 			}
 		}
 		o.Processors = append(o.Processors, r)
@@ -91,7 +99,30 @@ func LoadOverview(ctx context.Context, s Store, pool string) (Overview, error) {
 	}
 	o.Max, o.Per, o.Settings = int(lowest.Max), lowest.Per, Settings(roster)
 	o.readDocuments()
+	if o.Per > 0 {
+		o.Granted = float64(o.Max) / o.Per.Seconds() * part
+	}
 	return o, nil
+}
+
+// Reserved is what all tags have reserved together in tokens per second, by what the processors are configured with and what
+// the pool's document changes of that; ok is false when no processor has quotas. It is exact for processors that are
+// configured with known, which may be the zero Quotas. Others tell only the sum of what is not changed, as of their last sync:
+// what is configured for a tag that was changed since counts as well.
+func (o *Overview) Reserved(known quota.Quotas) (rate float64, ok bool) {
+	for i := range o.Processors {
+		row := &o.Processors[i]
+		told, has := unpackBusy(row.Busy)
+		if !has {
+			continue
+		}
+		sum := told.unchanged + o.changes.reserves(row.Per)
+		if QuotaHash(row.RosterRow) == QuotaHashOf(known, row.Per) {
+			sum = o.changes.over(known, row.Per).ReservedRate(row.Per)
+		}
+		rate, ok = max(rate, sum), true
+	}
+	return rate, ok
 }
 
 // readDocuments reads what the documents say of the limit.
@@ -105,6 +136,9 @@ func (o *Overview) readDocuments() {
 		if override.Per > 0 {
 			o.Per = override.Per
 		}
+	}
+	if o.changes, err = quotaDoc.Read(quotaDoc.In(o.Documents)); err != nil {
+		o.Unreadable = append(o.Unreadable, quotaDocument)
 	}
 	r, err := rampDoc.Read(rampDoc.In(o.Documents))
 	if err != nil {

@@ -68,6 +68,14 @@ func (p *Processor) Lease(now, ahead time.Duration, base time.Time) limit.Lease 
 	return l
 }
 
+// settings is Settings of the roster, whose notes have been read already.
+func (p *Processor) settings() []Setting {
+	if len(p.answer.Roster) != len(p.ceiling.told) { // of no answer yet
+		return nil
+	}
+	return settingsOf(p.answer.Roster, p.ceiling.told)
+}
+
 // situation is what a logbook looks at after a sync that has ended with err.
 func (p *Processor) situation(now time.Duration, err error) situation {
 	spent := p.tags.spent.news
@@ -79,6 +87,6 @@ func (p *Processor) situation(now time.Duration, err error) situation {
 		issuing: p.Issuing(now), onLoss: p.cfg.OnStoreLoss, frozen: p.frozen - now, frozenBy: p.frozenBy,
 		quotas:   p.tags.unreadable,
 		spent:    spent,
-		settings: Disagreement(Settings(p.answer.Roster), p.ceiling.override.Max > 0),
+		settings: Disagreement(p.settings(), p.ceiling.override.Max > 0),
 	}
 }

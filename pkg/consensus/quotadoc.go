@@ -37,6 +37,18 @@ func (c quotaChanges) over(q quota.Quotas, per time.Duration) quota.Quotas {
 	return q.WithDefaults(per)
 }
 
+// leaves returns those of the quotas by name, and that of all other tags, that nothing changes.
+func (c quotaChanges) leaves(q quota.Quotas) quota.Quotas {
+	q.Tags = maps.Clone(q.Tags)
+	for name := range c.tags {
+		delete(q.Tags, name)
+	}
+	if c.other != nil {
+		q.Other = quota.Quota{}
+	}
+	return q
+}
+
 // with returns the changes with another one; q nil: as configured. The tag "" is all other tags.
 func (c quotaChanges) with(tag string, q *quota.Quota) quotaChanges {
 	next := quotaChanges{tags: maps.Clone(c.tags), other: c.other}

@@ -25,8 +25,9 @@ type QuotaChanges struct {
 // needs no restart. The pool must have a record: a processor has been in it. SaveQuota blocks until the store has
 // answered; ctx bounds it.
 //
-// What all tags reserve together must not be above the limit of a live processor unless force says so; then everything
-// reserved is scaled down. A tag that is configured and was never changed counts twice, for processors tell only the sum.
+// What all tags reserve together must not be above what the limit of a live processor grants in the long run, unless force
+// says so; then everything reserved is scaled down. A tag that is configured counts twice from its first change on until processors have synced, for they tell
+// only the sum of what is configured and not changed; what is configured for one whose change has ended counts from their next sync on.
 //
 // Errors: *RequestError for a quota or a name that is invalid, for more reserved than there is, for more changes than a
 // document holds, and when no live processor has quotas; one that wraps ErrNoPool; *ConflictError when others keep changing
@@ -67,8 +68,8 @@ func outOfBounds(err error) *RequestError {
 	return &RequestError{Field: "Quota", Value: err.Error(), Allowed: "a quota within its bounds"}
 }
 
-// fitsQuota refuses a quota that no live processor would use, and one by which more is reserved than there is. Processors may not have
-// told yet what the last change reserves, so what all changes reserve counts as well.
+// fitsQuota refuses a quota that no live processor would use, and one by which more is reserved than there is. Processors tell what
+// is configured and not changed, which is the same before and after a change of another tag: what is changed, the document says.
 func fitsQuota(roster []RosterRow, before, next *quotaChanges, tag string, force bool) error {
 	heeded := len(roster) == 0
 	for i := range roster {
@@ -81,8 +82,11 @@ func fitsQuota(roster []RosterRow, before, next *quotaChanges, tag string, force
 		if !ok || force {
 			continue
 		}
-		most, per := perSecond(n.limit.Max, n.limit.Per), n.limit.Per
-		reserved := max(told.promised-before.reserves(tag, per)+next.reserves(tag, per), next.reservesInAll(per))
+		most, per, what := perSecond(n.limit.Max, n.limit.Per), n.limit.Per, "the limit"
+		if granted := standingOf(roster[i].Note).Granted; n.hard && granted > 0 {
+			most, what = most*granted, "what the hard limit grants in the long run,"
+		}
+		reserved := told.unchanged + next.reserves(per)
 		if reserved > most*(1+0x1p-10) { // as exact as it was told
 			text := "%.6g tokens per second by all tags together"
 			if !before.changes(tag) {
@@ -90,7 +94,7 @@ func fitsQuota(roster []RosterRow, before, next *quotaChanges, tag string, force
 			}
 			return &RequestError{
 				Field: "Reserved", Value: fmt.Sprintf(text, reserved),
-				Allowed: fmt.Sprintf("at most %.6g, the limit of processor %q, unless it is forced", most, roster[i].ID),
+				Allowed: fmt.Sprintf("at most %.6g, %s of processor %q, unless it is forced", most, what, roster[i].ID),
 			}
 		}
 	}
@@ -109,29 +113,9 @@ func (c quotaChanges) changes(tag string) bool {
 	return has
 }
 
-// reserves is what the changes reserve for a tag, in tokens per second.
-func (c quotaChanges) reserves(tag string, per time.Duration) float64 {
-	if tag == "" {
-		if c.other == nil {
-			return 0
-		}
-		return reservedRate(c.other, per)
-	}
-	q := c.tags[tag]
-	return reservedRate(&q, per)
-}
-
-// reservesInAll is what the changes reserve together, in tokens per second.
-func (c quotaChanges) reservesInAll(per time.Duration) float64 {
-	sum := c.reserves("", per)
-	for tag := range c.tags {
-		sum += c.reserves(tag, per)
-	}
-	return sum
-}
-
-func reservedRate(q *quota.Quota, per time.Duration) float64 {
-	return perSecond(int64(q.Reserved), q.WithDefaults(per).Per)
+// reserves is what the changes reserve together, in tokens per second.
+func (c quotaChanges) reserves(per time.Duration) float64 {
+	return c.over(quota.Quotas{}, per).ReservedRate(per)
 }
 
 // LoadQuotas returns what is changed of the quotas of a pool. Errors: one that wraps ErrNoPool, those of the store, and one

@@ -309,6 +309,63 @@ func TestSaveQuotaKnowsWhatWasSavedJustBefore(t *testing.T) {
 	})
 }
 
+// Processors of a hard limit tell what it grants in the long run: no more can be reserved, however the limit was set.
+func TestSaveQuotaKnowsWhatAHardLimitGrants(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, ctx := memstore.New(), t.Context()
+		m, err := consensus.Join(ctx, store, "pool", consensus.WithID("a"), consensus.WithLogger(quiet), consensus.WithOnStoreLoss(consensus.Stop))
+		require.NoError(t, err)
+		th, err := throttle.New(throttle.Limit{Max: 1000, Burst: 100, Hard: true}, throttle.WithSharer(m), throttle.OnClose(m.Leave),
+			throttle.WithQuotas(throttle.Quotas{Tags: map[string]throttle.Quota{"acme": {Reserved: 300}}}))
+		require.NoError(t, err)
+		defer func() { require.NoError(t, th.Close()) }()
+		time.Sleep(5 * time.Second)
+		require.InDelta(t, 0.831693, overview(t, store).Processors[0].Granted, 1e-9, "rounded up")
+		err = consensus.SaveQuota(ctx, store, "pool", "x", &throttle.Quota{Reserved: 534}, false)
+		require.ErrorContains(t, err, `allowed: at most 831.693, what the hard limit grants in the long run, of processor "a", unless it is forced`)
+		require.NoError(t, consensus.SaveQuota(ctx, store, "pool", "x", &throttle.Quota{Reserved: 531}, false))
+		require.NoError(t, consensus.SaveQuota(ctx, store, "pool", "x", &throttle.Quota{Reserved: 700}, true), "forced")
+	})
+}
+
+// Nor do two changes pass that fit each by itself what is configured, whatever processors have told since.
+func TestSaveQuotaAddsWhatIsConfigured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, ctx := memstore.New(), t.Context()
+		configured := throttle.Quotas{Tags: map[string]throttle.Quota{"acme": {Reserved: 500}, "zeta": {Reserved: 100}}, Other: throttle.Quota{Reserved: 50}}
+		_, _ = tagged(t, store, "a", configured)
+		time.Sleep(5 * time.Second)
+		save := func(tag string, reserved int) error {
+			return consensus.SaveQuota(ctx, store, "pool", tag, &throttle.Quota{Reserved: reserved}, false)
+		}
+		reserved := func(known throttle.Quotas) float64 {
+			o := overview(t, store)
+			rate, ok := o.Reserved(known)
+			require.True(t, ok)
+			return rate
+		}
+		require.NoError(t, save("x", 300))
+		bad := (*consensus.RequestError)(nil)
+		require.ErrorAs(t, save("y", 300), &bad, "no processor knows of x")
+		require.Equal(t, "Reserved", bad.Field)
+		require.NoError(t, save("y", 50))
+		require.InEpsilon(t, 1000, reserved(throttle.Quotas{}), 1e-3, "at once")
+		require.NoError(t, save("y", 0))
+		time.Sleep(2 * interval)
+		require.InEpsilon(t, 950, reserved(throttle.Quotas{}), 1e-3, "nothing counts twice after a sync")
+
+		require.NoError(t, save("zeta", 50))
+		require.InEpsilon(t, 1000, reserved(throttle.Quotas{}), 1e-3, "until processors have synced")
+		require.InEpsilon(t, 900, reserved(configured), 1e-9, "who knows what is configured knows what is in force")
+		time.Sleep(2 * interval)
+		require.InEpsilon(t, 900, reserved(throttle.Quotas{}), 1e-3)
+		require.NoError(t, save("", 20))
+		time.Sleep(2 * interval)
+		require.InEpsilon(t, 870, reserved(throttle.Quotas{}), 1e-3)
+		require.NoError(t, save("y", 130))
+	})
+}
+
 func TestAQuotaThatNobodyWouldUseIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memstore.New()

@@ -31,21 +31,35 @@ type Setting struct {
 // Settings returns what the processors of a roster are configured with: those of the same settings together, the
 // lowest limit first. More than one says that settings disagree. Processors that tell none are left out.
 func Settings(roster []RosterRow) []Setting {
-	var list []Setting
-	var quotas []quotaSum // of the list
+	limits := make([]toldLimit, len(roster))
+	var room noteWords
 	for i := range roster {
-		s, ok := settingOf(roster[i].Note)
-		if !ok {
+		if words, more, ok := room.split(roster[i].Note); ok {
+			n, ok := readNote(words, more)
+			limits[i] = toldLimitOf(&n, ok, more)
+		}
+	}
+	return settingsOf(roster, limits)
+}
+
+// settingsOf is Settings with what the rows' notes tell: limits, in the order of the rows.
+func settingsOf(roster []RosterRow, limits []toldLimit) []Setting {
+	var list []Setting
+	var known []toldLimit // of the list
+	var quotas []quotaSum
+	for i := range roster {
+		told := limits[i]
+		if told == (toldLimit{}) {
 			continue
 		}
 		sum := quotaSumOf(roster[i].Busy)
 		at := 0
-		for at < len(list) && (quotas[at] != sum || !list[at].sameLimit(&s)) {
+		for at < len(list) && (quotas[at] != sum || known[at] != told) {
 			at++
 		}
 		if at == len(list) {
-			s.Quotas = sum.String()
-			list, quotas = append(list, s), append(quotas, sum)
+			s := Setting{Max: int(told.rate.Max), Per: told.rate.Per, Hard: told.hard, Slots: told.slots, Quotas: sum.String()}
+			list, known, quotas = append(list, s), append(known, told), append(quotas, sum)
 		}
 		list[at].IDs = append(list[at].IDs, roster[i].ID)
 	}
@@ -57,13 +71,19 @@ func Settings(roster []RosterRow) []Setting {
 	return list
 }
 
-// settingOf reads the settings of one note.
-func settingOf(text string) (s Setting, ok bool) {
-	if n, ok := parseNote(text); ok {
-		return Setting{Max: int(n.limit.Max), Per: n.limit.Per, Hard: n.hard}, true
+// A toldLimit is the limit that a note tells; the zero toldLimit: none.
+type toldLimit struct {
+	rate  ceiling.Rate
+	hard  bool
+	slots int
+}
+
+// toldLimitOf returns the limit of a note, which is n if it is a note with a limit of tokens. more are its other words.
+func toldLimitOf(n *note, ok bool, more []string) toldLimit {
+	if ok {
+		return toldLimit{rate: n.limit, hard: n.hard}
 	}
-	s.Slots = standingOf(text).Slots
-	return s, s.Slots > 0
+	return toldLimit{slots: slotsIn(more)}
 }
 
 func (s *Setting) rate() ceiling.Rate { return ceiling.Rate{Max: int64(s.Max), Per: s.Per} }

@@ -112,3 +112,36 @@ func TestSettingsAreLogged(t *testing.T) {
 	require.Equal(t, slog.LevelInfo, lines[0].level)
 	require.Empty(t, logged(""))
 }
+
+// What the log needs at each sync of a pool of 500, and what it would be with all notes read once more.
+func BenchmarkSettings(b *testing.B) {
+	roster := make([]RosterRow, 500)
+	for i := range roster {
+		roster[i] = RosterRow{ID: string(rune(i + 256)), Note: "1 0 600 60000000 7 8 p:12 w:3 u:500 why:limit", Busy: packBusy(1, 0xbeef, 0, nil)}
+	}
+	c := poolCeiling{}
+	c.takeNotes(roster)
+	b.Run("read already", func(b *testing.B) {
+		for b.Loop() {
+			settingsOf(roster, c.told)
+		}
+	})
+	b.Run("read again", func(b *testing.B) {
+		for b.Loop() {
+			Settings(roster)
+		}
+	})
+}
+
+// What an answer's notes were read for serves the log as well: all tell the same as the roster itself, this processor too.
+func TestSettingsOfTheLastAnswer(t *testing.T) {
+	roster := rowsOf("1 1 600 60000000 0 0", "1 0 600 60000000 0 0", "", "1 n:30", "2 of a later version", "1 0 600 60000000 7 8 n:4")
+	p := &Processor{}
+	p.ceiling.id = "a"
+	p.answer.Roster = roster
+	require.Empty(t, p.settings(), "nothing was read")
+	p.ceiling.takeNotes(roster)
+	require.Len(t, p.ceiling.others, 2)
+	require.Len(t, Settings(roster), 3)
+	require.Equal(t, Settings(roster), p.settings())
+}

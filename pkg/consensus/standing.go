@@ -1,6 +1,7 @@
 package consensus
 
 import (
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -9,11 +10,14 @@ import (
 )
 
 // A Standing is how a processor stands, as it tells operators in its note. It is as of its last
-// request, and of what the processor told then: no rule rests on it. Of a processor that is idle it is zero.
+// request, and of what the processor told then: no rule rests on it. Of a processor that is idle it is zero, but for Slots and Granted.
 type Standing struct {
 	// Slots is how many calls the whole pool may have in flight at once, as the processor is configured; 0: its
 	// limit is another one.
 	Slots int
+	// Granted is which part of its limit the pool is granted in the long run, as the processor is configured: less than 1 for
+	// a hard limit; 0: all of it.
+	Granted float64
 	// Used is what it used in the last seconds: the part of the limit that it is configured with, or of Slots.
 	Used float64
 	// Waiting counts its callers that wait, and Throttled says why a draw would have to wait; empty: it would not.
@@ -28,6 +32,7 @@ type Standing struct {
 // there is no room for it.
 const (
 	slotsWord     = "n:"
+	grantedWord   = "e:" // in millionths, rounded up
 	usedWord      = "u:" // in thousandths
 	waitingWord   = "w:"
 	throttledWord = "why:"
@@ -37,6 +42,7 @@ const (
 // Bounds of what a note tells operators.
 const (
 	maxNoteWaiting = 1_000_000_000
+	maxNoteGranted = 1_000_000
 	maxNoteUsed    = 1000 * MaxRaise
 	maxNoteFrozen  = int64(MaxLease * 2 / time.Millisecond)
 )
@@ -51,6 +57,7 @@ func (s *Standing) appendTo(b []byte) []byte {
 	number := func(n, top int64) string { return strconv.FormatInt(min(n, top), 10) }
 	used := int64(s.Used*1000 + 0.5)
 	add(s.Slots > 0, slotsWord, number(int64(s.Slots), maxNoteTokens))
+	add(s.Granted > 0, grantedWord, number(int64(math.Ceil(s.Granted*maxNoteGranted)), maxNoteGranted))
 	add(s.Waiting > 0, waitingWord, number(int64(s.Waiting), maxNoteWaiting))
 	add(used > 0, usedWord, number(used, maxNoteUsed))
 	add(s.Throttled != "", throttledWord, string(s.Throttled))
@@ -65,12 +72,13 @@ func standingOf(text string) (s Standing) {
 	if !ok {
 		return s
 	}
+	s.Slots = slotsIn(more)
 	for _, w := range more {
 		name, value, _ := strings.Cut(w, ":")
 		switch name + ":" {
-		case slotsWord:
-			n, _ := numeral(value, 10, maxNoteTokens)
-			s.Slots = int(n)
+		case grantedWord:
+			n, _ := numeral(value, 10, maxNoteGranted)
+			s.Granted = float64(n) / maxNoteGranted
 		case waitingWord:
 			n, _ := numeral(value, 10, maxNoteWaiting)
 			s.Waiting = int(n)
@@ -91,6 +99,17 @@ func standingOf(text string) (s Standing) {
 	return s
 }
 
+// slotsIn returns Standing.Slots among the words of a note.
+func slotsIn(more []string) int {
+	for _, w := range more {
+		if value, ok := strings.CutPrefix(w, slotsWord); ok {
+			n, _ := numeral(value, 10, maxNoteTokens)
+			return int(n)
+		}
+	}
+	return 0
+}
+
 // isWord tells whether a text is a reason or a cause as this project names them, so that it can be printed anywhere.
 func isWord(text string) bool {
 	other := func(c rune) bool { return c != '_' && (c < 'a' || c > 'z') }
@@ -103,6 +122,7 @@ func (p *Processor) standing(now time.Duration) Standing {
 	if s.Slots > 0 {
 		s.Used = p.inUse.Fraction()
 	}
+	s.Granted = p.ceiling.law.Config.Granted
 	if s.Frozen = max(p.frozen-now, 0); s.Frozen > 0 {
 		s.FrozenBy = p.frozenBy
 	}

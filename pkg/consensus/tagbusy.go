@@ -16,7 +16,7 @@ import (
 //	2  the demand of the tags that are not named, and
 //	2  how much of it is reserved
 //	4  a hash of the quotas that it is configured with
-//	2  what the quotas in force reserve together
+//	2  what is configured to be reserved together, without the tags that the document "quota" changes
 //	1  which part of the demand of the tags that are not named is used
 //	8  for each tag that is named: the first 5 bytes of its key, 2 for its demand, and 1 with a bit that the called service refuses its
 //	   calls, so that it asks for no more, and with the part of its demand that is used
@@ -45,8 +45,8 @@ type busyTag struct {
 type busyReport struct {
 	turn byte
 	hash uint32
-	// promised is what the quotas in force reserve together.
-	promised float64
+	// unchanged is what is configured to be reserved, without the tags that are changed.
+	unchanged float64
 	// The keys are those of busyKey.
 	tags               []fairtags.Busy
 	slow               []bool    // of tags
@@ -65,7 +65,7 @@ func busyKey(key uint64) uint64 {
 
 // packBusy returns the text of Report.Busy. Reserved tags come first, then limited ones, each
 // by falling demand; what has no room is told as a sum.
-func packBusy(turn byte, hash uint32, promised float64, tags []busyTag) string {
+func packBusy(turn byte, hash uint32, unchanged float64, tags []busyTag) string {
 	order := slices.Clone(tags)
 	rank := func(t busyTag) int {
 		switch {
@@ -88,7 +88,7 @@ func packBusy(turn byte, hash uint32, promised float64, tags []busyTag) string {
 	b = binary.BigEndian.AppendUint16(b, packRate(rest.rate))
 	b = binary.BigEndian.AppendUint16(b, packRate(rest.reserved))
 	b = binary.BigEndian.AppendUint32(b, hash)
-	b = binary.BigEndian.AppendUint16(b, packRate(promised))
+	b = binary.BigEndian.AppendUint16(b, packRate(unchanged))
 	b = append(b, packPart(rest.used, rest.rate))
 	for _, t := range named {
 		var key [8]byte
@@ -113,7 +113,7 @@ func unpackBusy(text string) (r busyReport, ok bool) {
 	r.turn, r.hash = b[1], binary.BigEndian.Uint32(b[6:])
 	r.rest = unpackRate(binary.BigEndian.Uint16(b[2:]))
 	r.restReserved = min(unpackRate(binary.BigEndian.Uint16(b[4:])), r.rest)
-	r.promised = unpackRate(binary.BigEndian.Uint16(b[10:]))
+	r.unchanged = unpackRate(binary.BigEndian.Uint16(b[10:]))
 	r.restUsed = unpackPart(b[12], r.rest)
 	for b = b[busyHead:]; len(b) > 0; b = b[busyEntry:] {
 		var key [8]byte

@@ -49,7 +49,7 @@ func TestBusyNamesReservedTagsFirst(t *testing.T) {
 	require.True(t, ok)
 	require.Equal(t, byte(7), r.turn)
 	require.Equal(t, uint32(0xabcd1234), r.hash)
-	require.InDelta(t, 300, r.promised, 0.3)
+	require.InDelta(t, 300, r.unchanged, 0.3)
 	require.Len(t, r.tags, 48)
 	for i, b := range r.tags {
 		if i < 40 {

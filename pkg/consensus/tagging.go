@@ -28,7 +28,7 @@ type tagging struct {
 	version    Version // of the document that was read last
 	changes    quotaChanges
 	unreadable error   // why the document cannot be read; what was known before goes on
-	promised   float64 // what the quotas in force reserve together, in tokens per second
+	unchanged  float64 // what is configured to be reserved for tags that the changes leave alone, in tokens per second
 	spent      spentReader
 	fresh      bool // the quotas in force have changed since they were asked for
 }
@@ -83,7 +83,7 @@ func (t *tagging) apply() {
 	for _, own := range q.Tags {
 		t.tills = t.tills || hasTill(&own)
 	}
-	t.promised, t.fresh = q.ReservedRate(t.per), true
+	t.unchanged, t.fresh = t.changes.leaves(t.configured).ReservedRate(t.per), true
 }
 
 // changesVersion is the version of the changes in force; 0: there are none.
@@ -143,7 +143,7 @@ func (p *Processor) tellTags(now time.Duration, req *driver.Request) {
 	if !t.on {
 		return
 	}
-	req.Busy = packBusy(byte(p.seq), t.hash, t.promised, t.own)
+	req.Busy = packBusy(byte(p.seq), t.hash, t.unchanged, t.own)
 	if len(t.policy.plan.Own) > 0 {
 		t.policy.tell(&t.book) // the plan is as new as the demand
 	}

@@ -215,10 +215,3 @@ func (s quotaSum) String() string {
 	}
 	return fmt.Sprintf("%08x", int64(s-1))
 }
-
-// ReservedRate returns what a processor's quotas in force reserve together, in tokens per second, to about a thousandth;
-// ok is false when it knows no quotas.
-func ReservedRate(row RosterRow) (rate float64, ok bool) {
-	r, ok := unpackBusy(row.Busy)
-	return r.promised, ok
-}

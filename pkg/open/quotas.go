@@ -48,7 +48,7 @@ func CheckQuotas(c *Config) []error {
 		return nil
 	}
 	var faults []error
-	for _, err := range config.Split(c.Quotas.Validate(c.Limit.Max, c.Limit.Per)) {
+	for _, err := range config.Split(c.Limit.CheckQuotas(c.Quotas)) {
 		faults = append(faults, fmt.Errorf("numathrottle: %w", err))
 	}
 	if c.Policy == PolicyEven {

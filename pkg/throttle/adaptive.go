@@ -38,6 +38,9 @@ func (l Limit) CeilingConfig() ceiling.Config {
 		Limit: ceiling.Rate{Max: int64(l.Max), Per: l.Per}, Hard: l.Hard, Burst: int64(l.Burst),
 		Ramps: l.Ramps(), Adapts: l.Adapts(), Reserved: int64(l.AdaptiveMin),
 	}
+	if l.Hard {
+		c.Granted = l.perPeriod() / float64(l.Max)
+	}
 	if c.Ramps {
 		c.Ramp = l.rampConfig()
 	}

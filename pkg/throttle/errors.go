@@ -30,6 +30,8 @@ type Error struct {
 	Tag string
 	// Cost is the number of tokens asked for.
 	Cost int
+	// Largest is, with ReasonTooLarge, the most that one draw may cost: by the limit, and by the quotas of the tag. 0: not known.
+	Largest int
 	// RetryAfter is how long the tokens would have taken as things stand; 0 when
 	// that is not known. A call that fits into the bucket can succeed at once after
 	// it. A larger one collects its tokens while it waits, and needs a deadline that
@@ -67,6 +69,9 @@ func (e *Error) Error() string {
 		b.WriteString(": closed")
 	case ReasonTooLarge:
 		fmt.Fprintf(&b, ": a cost of %d can never be granted", e.Cost)
+		if e.Largest > 0 {
+			fmt.Fprintf(&b, ", allowed: at most %d", e.Largest)
+		}
 	default:
 		fmt.Fprintf(&b, ": %d tokens cannot be had in time (%s)", e.Cost, e.Reason)
 	}

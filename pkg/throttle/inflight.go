@@ -226,5 +226,9 @@ func (f *InFlight) reason() Reason {
 
 // errorOf makes an error of a refusal.
 func (f *InFlight) errorOf(r limit.Refusal) *Error {
-	return &Error{Reason: r.Reason, Limit: f.name, Tag: f.gate.Tag, Cost: r.Cost, RetryAfter: r.RetryAfter, Frozen: r.Frozen, by: f}
+	e := &Error{Reason: r.Reason, Limit: f.name, Tag: f.gate.Tag, Cost: r.Cost, RetryAfter: r.RetryAfter, Frozen: r.Frozen, by: f}
+	if e.Reason == ReasonTooLarge {
+		e.Largest = f.max
+	}
+	return e
 }

@@ -92,7 +92,7 @@ func TestInFlightErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := flight(t, 2, WithName("calls"))
 		_, err := f.Acquire(t.Context(), 3)
-		require.Equal(t, Error{Reason: ReasonTooLarge, Limit: "calls", Cost: 3, by: f}, *throttled(t, err))
+		require.Equal(t, Error{Reason: ReasonTooLarge, Limit: "calls", Cost: 3, Largest: 2, by: f}, *throttled(t, err))
 		p, err := f.AcquireUpTo(t.Context(), 3)
 		require.NoError(t, err)
 		require.Equal(t, 2, p.N())

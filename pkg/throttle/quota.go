@@ -41,6 +41,15 @@ const (
 // With quotas the draws of the Throttle itself are those of no tag: they count for Quotas.Other.
 func WithQuotas(q Quotas) Option { return func(o *options) { o.quotas = &q } }
 
+// CheckQuotas returns an error that names every field of q that is out of bounds for the limit, or nil. All that is reserved
+// together is at most Rate, which is less than Max per Per for a hard limit. What is wrong with the limit by itself it does not tell.
+func (l Limit) CheckQuotas(q Quotas) error {
+	if l.Hard {
+		return q.ValidateHard(l.Max, l.Per, l.Rate())
+	}
+	return q.Validate(l.Max, l.Per)
+}
+
 // checkQuotas fills in the defaults of the quotas.
 func (t *Throttle) checkQuotas() error {
 	if t.quotas == nil {
@@ -49,7 +58,7 @@ func (t *Throttle) checkQuotas() error {
 	if t.limit.Max == 0 {
 		return fmt.Errorf("throttle: quotas are given with max 0, allowed: with a limit")
 	}
-	if err := t.quotas.Validate(t.limit.Max, t.limit.Per); err != nil {
+	if err := t.limit.CheckQuotas(*t.quotas); err != nil {
 		return err
 	}
 	q := t.quotas.WithDefaults(t.limit.Per)

@@ -183,7 +183,7 @@ func TestTooLarge(t *testing.T) {
 				for _, n := range []int{tc.max + 1, 1 << 40, 1<<63 - 1} {
 					_, err := th.Acquire(t.Context(), n)
 					require.ErrorIs(t, err, ErrThrottled)
-					require.Equal(t, Error{Reason: ReasonTooLarge, Limit: "llm", Cost: n, by: th}, *throttled(t, err))
+					require.Equal(t, Error{Reason: ReasonTooLarge, Limit: "llm", Cost: n, Largest: tc.max, by: th}, *throttled(t, err))
 					_, ok := th.TryAcquire(n)
 					require.False(t, ok)
 				}

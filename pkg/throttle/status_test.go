@@ -245,6 +245,7 @@ func TestError(t *testing.T) {
 			`numathrottle: tag "a": 1 tokens cannot be had in time (no_share): context deadline exceeded`,
 		},
 		{Error{Reason: ReasonTooLarge, Cost: 9}, ErrThrottled, `numathrottle: a cost of 9 can never be granted`},
+		{Error{Reason: ReasonTooLarge, Cost: 9, Largest: 5}, ErrThrottled, `numathrottle: a cost of 9 can never be granted, allowed: at most 5`},
 		{Error{Reason: ReasonClosed, Limit: "llm"}, ErrClosed, `numathrottle: limit "llm": closed`},
 		{Error{Reason: ReasonStoreLost, Cost: 2}, ErrThrottled, `numathrottle: 2 tokens cannot be had in time (store_lost)`},
 	} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -66,6 +67,19 @@ func TestQuotasAreChecked(t *testing.T) {
 	require.ErrorContains(t, err, "reserve 11")
 }
 
+// What a hard limit grants is less than its max, and depends on its burst: that is what can be reserved.
+func TestQuotasFitWhatAHardLimitGrants(t *testing.T) {
+	limit := Limit{Max: 1000, Burst: 100, Hard: true} // (1000 + 1 - 100) / 1.0833
+	reserved := func(n int) Quotas { return tagsOf(map[string]Quota{"a": {Reserved: n - 1}, "b": {Reserved: 1}}) }
+	require.NoError(t, limit.CheckQuotas(reserved(831)))
+	_, err := New(limit, WithQuotas(reserved(832)))
+	require.EqualError(t, err, "quotas reserve 832 tokens per second together, allowed: at most what the hard limit grants in the long run, which is 831.692")
+	limit.Burst = 10
+	require.NoError(t, limit.CheckQuotas(reserved(832)))
+	limit.Hard = false
+	require.NoError(t, limit.CheckQuotas(reserved(1000)))
+}
+
 // A tag gets its total and no more, whatever the limit has.
 func TestTotalHoldsOneTag(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -106,6 +120,30 @@ func TestDrawAboveTheBurstOfATag(t *testing.T) {
 		require.Equal(t, 600*time.Millisecond, time.Since(began), "two were there")
 		_, err = a.Acquire(context.Background(), 11)
 		require.Equal(t, ReasonTooLarge, reasonOf(err))
+		require.EqualError(t, err, `numathrottle: tag "a": a cost of 11 can never be granted, allowed: at most 10`)
+	})
+}
+
+// A draw that can never be had is told the largest that can: by the limit, and by each quota that it would draw for.
+func TestWhatIsTooLargeForATagIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th := quotaed(t, Limit{Max: 100}, tagsOf(map[string]Quota{
+			"total": {Total: 30}, "hard": {Total: 600, Per: time.Minute, Burst: 7, Hard: true}, "free": {}, "shadow": {Total: 5, Shadow: true},
+			"budget": {Budgets: []Budget{{Amount: 50, Per: "day"}}},
+		}))
+		for name, most := range map[string]int{"total": 30, "hard": 7, "free": 100, "shadow": 100, "budget": 50, "unknown": 100} {
+			for n, cost := range []int{most + 1, 101, math.MaxInt} {
+				_, err := th.ForTag(name).Acquire(t.Context(), cost)
+				require.Equal(t, ReasonTooLarge, reasonOf(err), name)
+				require.Equal(t, most, throttled(t, err).Largest, "%s, %d", name, n)
+			}
+			_, err := All(th.ForTag(name), full(t, 1000)).Acquire(t.Context(), most+1)
+			require.Equal(t, most, throttled(t, err).Largest, name)
+		}
+		_, err := th.ForTags("total", "hard").Acquire(t.Context(), 31)
+		require.LessOrEqual(t, throttled(t, err).Largest, 30)
+		_, err = th.ForTag("total").Acquire(timeout(t, time.Millisecond), 30)
+		require.Zero(t, throttled(t, err).Largest, "it is not too large")
 	})
 }
 

@@ -248,7 +248,15 @@ func (g *tag) errorOf(r limit.Refusal) *Error {
 	e := g.t.errorOf(r)
 	e.Tag, e.by = g.label(), g.t.tags.viewOf(g)
 	e.Fallback = r.Fallback
+	g.bounds(e)
 	return e
+}
+
+// bounds lowers the largest draw that an error names to that of the tag's quota.
+func (g *tag) bounds(e *Error) {
+	if e.Reason == ReasonTooLarge {
+		e.Largest = int(min(int64(e.Largest), g.largest.Load()))
+	}
 }
 
 // A stockDraw settles what an attempt took from a stock. It is settled at most once.

@@ -233,3 +233,23 @@ func TestHardTotal(t *testing.T) {
 		}
 	})
 }
+
+// A tag that has only a budget lacks nothing of it before the first lot comes: its draw is its own demand, not one on the limit.
+func TestATagWithABudgetBeforeItsFirstLot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := tagsOf(map[string]Quota{"a": {Budgets: []Budget{{Amount: 1000, Per: "day"}}}})
+		th, s := scripted(t, Limit{Max: 1000, Burst: 1000}, 1, WithQuotas(q))
+		time.Sleep(time.Second)
+		a := th.ForTag("a")
+		_, ok := a.TryAcquire(3)
+		require.False(t, ok)
+		require.Positive(t, s.pokes.Load())
+		require.Zero(t, th.Status().Refused, "the limit has refused nothing")
+		require.Equal(t, TagReport{Tag: "a", Refused: 3}, reportOf(s, "a", 0))
+		_, err := a.Acquire(timeout(t, time.Second), 1)
+		require.Equal(t, ReasonNoShare, reasonOf(err))
+		s.h.GrantTags([]TagGrant{{Tag: "a", Needed: true, Lacks: ReasonBudget, Again: time.Now().Add(time.Hour)}})
+		_, err = a.Acquire(timeout(t, time.Second), 1)
+		require.Equal(t, ReasonBudget, reasonOf(err))
+	})
+}

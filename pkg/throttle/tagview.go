@@ -248,7 +248,7 @@ func (l *tagView) refused(n int, now int64, why Reason) {
 	}
 	switch {
 	case never: // what can never be granted is no demand
-	case why == ReasonQuota || why == ReasonBudget || why == ReasonAdaptive:
+	case why == ReasonQuota || why == ReasonBudget || why == ReasonNoShare || why == ReasonAdaptive:
 		l.noteRefused(n)
 		t.noteShort(now)
 	case why == ReasonPause:
@@ -410,6 +410,9 @@ func (l *tagView) errorOf(r limit.Refusal) *Error {
 	r.Reason = l.reason(r.Reason)
 	e := l.t.errorOf(r)
 	e.Tag = l.label()
+	for _, g := range l.tags {
+		g.bounds(e)
+	}
 	return e
 }
 

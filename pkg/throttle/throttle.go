@@ -208,7 +208,11 @@ func (t *Throttle) Close() error {
 
 // errorOf makes an error of a refusal.
 func (t *Throttle) errorOf(r limit.Refusal) *Error {
-	return &Error{Reason: r.Reason, Limit: t.name, Tag: t.gate.Tag, Cost: r.Cost, RetryAfter: r.RetryAfter, Frozen: r.Frozen, by: t}
+	e := &Error{Reason: r.Reason, Limit: t.name, Tag: t.gate.Tag, Cost: r.Cost, RetryAfter: r.RetryAfter, Frozen: r.Frozen, by: t}
+	if e.Reason == ReasonTooLarge {
+		e.Largest = t.limit.maxCost()
+	}
+	return e
 }
 
 // refuse is errorOf for a refusal that is counted.

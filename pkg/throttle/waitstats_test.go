@@ -193,6 +193,9 @@ func TestEveryRefusalSaysWhyAndIsCounted(t *testing.T) {
 					if tc.want == ReasonFrozen {
 						want.Frozen = e.RetryAfter
 					}
+					if tc.want == ReasonTooLarge {
+						want.Largest = 10
+					}
 					require.Equal(t, want, *e, name)
 					require.Equal(t, refusals, heldFor(th, tc.want).Refusals, "%s: Acquire", name)
 					if lease.Frozen.IsZero() {

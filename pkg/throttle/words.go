@@ -42,7 +42,7 @@ type (
 const (
 	// ReasonLimit: the limit itself; the tokens accrue at a known rate.
 	ReasonLimit = limit.ReasonLimit
-	// ReasonNoShare: this processor holds no share of the limit yet.
+	// ReasonNoShare: this processor holds no share of the limit yet, or nothing of the tag's budgets, which are not spent.
 	ReasonNoShare = limit.ReasonNoShare
 	// ReasonFrozen: it holds none, and no share grows for a while, because the store
 	// has forgotten something: it is new, was wiped, or failed over.
