@@ -30,7 +30,7 @@ type feed struct {
 	wake                          map[chan struct{}]bool
 	left                          time.Time // when the last who looked went away
 
-	asking sync.Mutex // of the store; it guards what follows
+	asking sync.Mutex // of the store: an answer that took longer must not come after a newer one; it guards what follows
 	quotas quotaSource
 	// spentAsked is when the store was last asked what is spent, and spentFailed what came of it.
 	spentAsked  time.Time
@@ -185,6 +185,8 @@ func (h *hub) forgotten(f *feed) bool {
 const askTimeout = 5 * time.Second
 
 func (h *hub) ask(ctx context.Context, f *feed) {
+	f.asking.Lock()
+	defer f.asking.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	o, err := consensus.LoadOverview(ctx, h.store, f.pool)

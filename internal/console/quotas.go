@@ -261,10 +261,9 @@ func (r *tagRow) spent(w consensus.SpentWindow) {
 // quotaDocument is the name of the document of changed quotas.
 const quotaDocument = "quota"
 
-// quotas returns the table of a pool. It asks the store for what the overview does not tell, and no more often than it must.
+// quotas returns the table of a pool. It asks the store for what the overview does not tell, and no more often than it must. One
+// call at a time for each feed.
 func (h *hub) quotas(ctx context.Context, f *feed, o *consensus.Overview, now time.Time) *quotaTable {
-	f.asking.Lock()
-	defer f.asking.Unlock()
 	s := &f.quotas
 	s.configured = h.configured
 	if newQuotaTable(o, s, now) == nil {
