@@ -42,9 +42,9 @@ func WithOnStoreLoss(l StoreLoss) Option { return func(o *options) { o.cfg.OnSto
 // to slog.Default.
 func WithLogger(l *slog.Logger) Option { return func(o *options) { o.log = l } }
 
-// WithFailFast makes Join fail when the first sync fails. One that is not answered in
-// time is tried again for two seconds. Without it Join
-// returns at once and the member goes on trying.
+// WithFailFast makes Join fail when the first sync fails. A first sync that is not
+// answered in time is tried again for two seconds. Without this option Join returns at
+// once, and the member goes on trying.
 func WithFailFast() Option { return func(o *options) { o.failFast = true } }
 
 // Synced is how one sync went.

@@ -52,8 +52,8 @@ func poolOf(t *testing.T, pods int, l throttle.Limit) []*throttle.Throttle {
 
 // A source delivers its limit, whatever the platform does between two Reads, and no
 // window sees more than the limit, the burst, a token for each pod, and a batch of each.
-// leastUse is what has to arrive of a limit per second. Of less than two messages a second and pod, which ones a minute has at its ends
-// and how shares move between pods is a larger part (0.965 was seen).
+// leastUse is the part of a limit per second that has to arrive. With less than two messages a second for each pod a minute has few
+// messages, so that one more or less at its ends, and shares that move between pods, weigh more: 0.965 was seen.
 func leastUse(limit, pods int) float64 {
 	if limit < 2*pods {
 		return 0.95

@@ -139,8 +139,8 @@ func TestSocketASourceDeliversItsLimitWithoutSpinning(t *testing.T) {
 	}
 }
 
-// deliver reads from a source that may give rate messages a second, over its socket, and returns how much of that came: one message more
-// counts, which may have come just after the end. It requires that no more came, and that nobody asked in vain all the time.
+// deliver reads from a source that may give rate messages a second, over its socket, and returns which part of that came. It adds one
+// message, which may have come just after the end. It requires that no more came than may, and that few Reads found nothing.
 func deliver(t *testing.T, rate int) float64 {
 	t.Helper()
 	const length = 3 * time.Second

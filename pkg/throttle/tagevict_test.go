@@ -204,7 +204,7 @@ func TestTagsMakeWayUnderUse(t *testing.T) {
 		for i := range kept {
 			kept[i] = th.ForTag(fmt.Sprint("free/", i))
 		}
-		for round := range max(3, race.Fewer(8)) { // in one alone it may be that each tag is just in use that is to go
+		for round := range max(3, race.Fewer(8)) { // in one round the tag that should go may happen to be in use
 			time.Sleep(time.Duration(evictAfter) * 2)
 			var wg sync.WaitGroup
 			for k := range 8 {

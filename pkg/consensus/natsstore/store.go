@@ -191,7 +191,7 @@ func (s *Store) step(ctx context.Context, pool string, mayCreate bool, apply cha
 	}
 }
 
-// A late is what stood in the way when there was no time for another try.
+// A late is the reason of the last try, when there was no time for another one.
 type late struct{ error }
 
 func (l late) Unwrap() error { return l.error }

@@ -217,7 +217,7 @@ func tillCases() []testCase {
 	}
 }
 
-// reserved draws so much that no machine is slow enough to see it earned.
+// reserved draws what takes 20 s to earn, so that none of it is earned yet at the end of the case, on a slow machine too.
 func reserved(p *pool) {
 	p.open()
 	a, b := p.proc("a"), p.proc("b")
