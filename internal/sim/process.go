@@ -177,6 +177,11 @@ func (w *world) turn(p *process) {
 	if p.demand > p.held {
 		p.proc.Poke(local)
 	}
+	if !p.outstanding && p.proc.RationDue(local) {
+		w.reportTags(p, local)
+		p.proc.Ration(local)
+		w.takeTags(p, p.lag)
+	}
 	if !p.outstanding && p.proc.Next(local, p.spread) <= local {
 		w.send(p, local)
 	}
@@ -188,7 +193,7 @@ func (w *world) turn(p *process) {
 	if (p.held > 0 || p.drawer.lease.Issuing) && p.until > local {
 		due = min(due, p.until)
 	}
-	if p.moves() {
+	if p.moves() || p.degraded && p.hands != nil {
 		due = min(due, local+watch)
 	}
 	w.wake(p, due)

@@ -270,6 +270,10 @@ func (m *Member) turn(spread float64, syncing bool) time.Duration {
 		m.offset += drift
 	}
 	m.p.Tick(now)
+	if !syncing && m.holder != nil && m.p.RationDue(now) {
+		m.p.ReportTags(now, m.holder.ReportTags(m.p.TagKeep()))
+		m.p.Ration(now)
+	}
 	m.push()
 	wait := watchEvery
 	if !syncing { // else its answer, or its timeout, wakes the loop

@@ -20,7 +20,7 @@ func SyncTimeout(lease time.Duration) time.Duration {
 	return min(max(lease/6, 500*time.Millisecond), time.Second)
 }
 
-// interval is the present time between syncs; fast the one while a share is awaited.
+// interval is the present time between syncs, stretched while the store is slow.
 // A replaced processor does not know the pool's lease, which may have become as short
 // as can be. It may be the only one left to ask, and a gap above a quarter of that
 // lease counts as no time: the one that replaced it would never be removed.
@@ -28,13 +28,66 @@ func (p *Processor) interval() time.Duration {
 	if p.state == StateReplaced {
 		return min(driver.Interval(p.lease, p.answer.Live), driver.Interval(MinLease, 0))
 	}
-	return driver.Interval(p.lease, p.answer.Live)
+	return p.load.stretched(p.lease, p.answer.Live)
 }
-func (p *Processor) fast() time.Duration { return p.interval() / 10 }
+
+// fast is the time between syncs of a processor that waits for a share that others can
+// give. It is a tenth of an interval, or longer in a large pool, which asks at most
+// maxFastRate times a second. In a large pool it doubles with each request that brought
+// nothing. While the store is slow, it grows with the square of the stretch.
+func (p *Processor) fast() time.Duration {
+	each := max(p.interval()/10, time.Duration(p.answer.Live)*time.Second/maxFastRate)
+	if p.answer.Live >= largePool {
+		each <<= min(p.vain, 5)
+	}
+	return min(time.Duration(float64(each)*p.load.stretch()), p.interval())
+}
+
+const (
+	// maxFastRate bounds the fast requests of a pool, per second.
+	maxFastRate = 4000
+	// largePool is the number of processors from which on fast requests are limited
+	// further. In a smaller pool they ask for less than a hundred processors do all the time.
+	largePool = 64
+	// thawRate spreads the requests at the end of a freeze, which comes at the same
+	// moment for all: so many per second.
+	thawRate = 400
+)
+
+// patient tells whether shares change with regular requests only. In a large pool with a
+// slow store, a second request for each change would make the store even slower.
+func (p *Processor) patient() bool {
+	return p.answer.Live >= largePool && p.load.stretch() > 1
+}
+
+// backoff is the longest time from a failed request to the next one; half of it is
+// random. A store that refuses at once may be back soon: the first wait is a quarter of an
+// interval. One that answers late, or not in time, has too much to do: the first wait is a
+// whole interval. Each further failure doubles the wait, up to half a lease, because a share
+// without the store's consent lasts 0.6 leases from the newest request.
+//
+// A processor with a good lease waits for at most half of the time left, but at least for
+// an interval, or two in a large pool. So its lease outlasts an outage that takes most of
+// the lease, and the store gets no more requests than in steady state.
+func (p *Processor) backoff() time.Duration {
+	usual := driver.Interval(p.lease, p.answer.Live)
+	each, least := usual, usual
+	if !p.load.late {
+		each = usual / 4
+	}
+	if p.answer.Live >= largePool {
+		least = 2 * usual
+	}
+	most := p.lease / 2
+	if p.state == StateHolding && p.held > 0 {
+		most = min(most, max(least, (p.until-p.attempt)/2))
+	}
+	return min(each<<min(p.failures-1, 10), most)
+}
 
 // patience is the longest gap between requests of a process that was not stalled.
 func (p *Processor) patience() time.Duration {
-	return 2*p.interval() + SyncTimeout(p.lease)
+	return max(2*p.interval(), p.lease/2) + SyncTimeout(p.lease)
 }
 
 // Next returns the local time at which the next request is due. spread is a
@@ -44,18 +97,24 @@ func (p *Processor) Next(now time.Duration, spread float64) time.Duration {
 	if p.seq == 0 && p.urgentAt == 0 {
 		return now
 	}
-	jitter := func(d time.Duration) time.Duration { return time.Duration(float64(d) * (0.95 + 0.05*spread)) }
-	next := p.attempt + jitter(p.interval())
-	if p.frozen > p.attempt && p.held < p.want {
-		next = min(next, max(p.frozen, p.attempt+p.fast())) // the first moment at which it can grow
+	// after is the end of a delay with a random part.
+	after := func(d time.Duration, random float64) time.Duration {
+		return p.attempt + time.Duration(float64(d)*(1-random+random*spread))
 	}
-	switch {
-	case p.failures > 0:
-		next = min(next, p.attempt+jitter(p.fast()<<min(p.failures-1, 2)))
-	case p.urgency == urgencyNow:
-		next = min(next, max(now, p.urgentAt+jitter(p.fast())))
-	case p.urgency == urgencyFast:
-		next = min(next, p.attempt+jitter(p.fast()))
+	if p.failures > 0 {
+		return after(p.backoff(), 0.5)
+	}
+	next := after(p.interval(), p.load.jitter())
+	if p.frozen > p.attempt && p.held < p.want { // the first moment at which it can grow
+		thaw := time.Duration(spread * float64(p.answer.Live) * float64(time.Second) / thawRate)
+		next = min(next, max(p.frozen+thaw, p.attempt+p.fast()))
+	}
+	switch p.urgency {
+	case urgencyNow:
+		next = min(next, max(now, p.urgentAt+after(p.fast(), 0.05)-p.attempt))
+	case urgencyFast:
+		next = min(next, after(p.fast(), 0.05))
+	case urgencyNone:
 	}
 	return next
 }
@@ -64,7 +123,7 @@ func (p *Processor) Next(now time.Duration, spread float64) time.Duration {
 // forward if the store does not know yet, or no share is held.
 func (p *Processor) Poke(now time.Duration) {
 	p.Tick(now)
-	if p.state == StateReplaced || p.state == StateLeft || p.urgency == urgencyNow || p.ceiling.readable() != nil {
+	if p.state == StateReplaced || p.state == StateLeft || p.urgency == urgencyNow || p.ceiling.readable() != nil || p.patient() {
 		return
 	}
 	if p.tags.tills && p.held > 0 {
@@ -73,7 +132,7 @@ func (p *Processor) Poke(now time.Duration) {
 		}
 		return
 	}
-	if p.demand < Whole || p.held == 0 && p.frozen <= now && !p.issuing {
+	if p.demand < Whole || p.held == 0 && !p.issuing && p.hope(now) {
 		p.urgency = urgencyFast
 	}
 }
@@ -145,22 +204,25 @@ func lacking(rows []RosterRow, wants []Share, self int) bool {
 	return false
 }
 
-// hope tells whether asking again soon can bring a larger share: another
-// processor has more than it should, or this one has nothing.
+// hope tells whether asking again soon can bring a larger share: another processor has
+// more than it should. One that has nothing also counts room that nobody claims, and
+// the little that each of many others has above its part.
 func (p *Processor) hope(now time.Duration) bool {
 	if p.frozen > now {
 		return false
 	}
-	if p.held == 0 && p.demand > 0 {
-		return true
-	}
 	wants, self := p.wants(now)
+	spare := Whole
 	for i, row := range p.answer.Roster {
-		if i != self && row.Claim > wants[i]+wants[i]/20 {
+		if i == self {
+			continue
+		}
+		if row.Claim > wants[i]+wants[i]/20 {
 			return true
 		}
+		spare -= min(row.Claim, wants[i])
 	}
-	return false
+	return p.held == 0 && p.demand > 0 && spare > p.want/20
 }
 
 // unasked tells whether there is room that this processor should have and did not

@@ -35,7 +35,11 @@ func TestNextIsOneIntervalAwayWhenNothingIsToBeHad(t *testing.T) {
 }
 
 func TestNextIsTheEndOfAFreeze(t *testing.T) {
-	require.Equal(t, time.Second+300*time.Millisecond, content(t, 300*time.Millisecond).Next(time.Second, 1))
+	p := content(t, 300*time.Millisecond)
+	require.Equal(t, time.Second+300*time.Millisecond, p.Next(time.Second, 0))
+	require.Equal(t, time.Second+305*time.Millisecond, p.Next(time.Second, 1), "two processors")
+	p.answer.Live = 1000
+	require.Equal(t, 2*time.Second+550*time.Millisecond, p.Next(time.Second, 0.5), "a thousand do not ask all at once")
 }
 
 // A processor that could not name all that it has sent could not be told from its
@@ -45,7 +49,7 @@ func TestAllUnansweredRequestsAreNamed(t *testing.T) {
 	p := content(t, 0)
 	var newest driver.Request
 	now := time.Second
-	for now < 5*DefaultLease { // a store that refuses at once is asked most often
+	for now < 15*DefaultLease { // a store that refuses at once is asked most often
 		p.Poke(now)
 		now = max(now+1, p.Next(now, 0))
 		newest = p.Request(now, uint64(now), Whole)

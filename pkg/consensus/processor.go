@@ -56,8 +56,11 @@ type Processor struct {
 	attempt  time.Duration // when the newest request was sent
 	onTime   bool          // every request since the last answer was sent on time
 	failures int           // failed requests since the last answer
+	load     load          // of the store
 	urgency  urgency
 	urgentAt time.Duration // when an urgent request was sent last
+	hurried  bool          // the newest request was sent ahead of its interval
+	vain     int           // hurried requests in a row that brought no larger share
 	growing  time.Duration // until when a short processor that has just grown looks for more
 
 	legacies []legacy // of processes that are dead, which the store does not know yet
@@ -196,6 +199,7 @@ func (p *Processor) Request(now time.Duration, nonce uint64, demand Share) drive
 	if p.urgency == urgencyNow {
 		p.urgentAt = now
 	}
+	p.hurried = p.urgency != urgencyNone
 	p.urgency, p.attempt = urgencyNone, now
 	if p.degraded {
 		p.rest()
@@ -231,6 +235,7 @@ func (p *Processor) Request(now time.Duration, nonce uint64, demand Share) drive
 func (p *Processor) Failed(now time.Duration, seq uint64) {
 	if seq == p.sent.Seq {
 		p.failures++
+		p.load.took(now-p.attempt, false, p.lease, p.answer.Live)
 	}
 	p.Tick(now)
 }
@@ -248,18 +253,20 @@ func (p *Processor) Take(now time.Duration, a driver.Answer, fresh string) error
 		return err
 	}
 	p.sent.open = false
+	p.load.took(now-p.attempt, true, p.lease, p.answer.Live)
+	p.failures = 0
 	switch a.Status {
 	case driver.Granted:
 		p.granted(now, a)
 	case driver.Replaced:
 		p.lapse()
-		p.state, p.failures = StateReplaced, 0
+		p.state = StateReplaced
 	case driver.Behind:
 		if !p.history.holds(a.Newest) {
 			p.restart(fresh) // another process has sent it
 			return nil
 		}
-		p.recalled, p.failures, p.urgency = a.Newest, 0, urgencyNow
+		p.recalled, p.urgency = a.Newest, urgencyNow
 	default:
 		// Late: a request above the newest one was recorded, so another process
 		// uses this incarnation.
@@ -274,7 +281,7 @@ func (p *Processor) granted(now time.Duration, a driver.Answer) {
 	p.history.add(p.last)
 	p.bequeathed()
 	p.revision = max(p.revision, a.Revision)
-	p.lease, p.answer, p.split.wants, p.failures, p.onTime = a.Lease, a.Grant, nil, 0, true
+	p.lease, p.answer, p.split.wants, p.onTime = a.Lease, a.Grant, nil, true
 	p.frozen, p.frozenBy = 0, a.FrozenBy
 	share := a.Share
 	if a.Frozen > 0 {
@@ -322,8 +329,17 @@ func (p *Processor) granted(now time.Duration, a driver.Answer) {
 func (p *Processor) hurry(now time.Duration, before Share) {
 	t := &p.answer
 	switch {
-	case max(p.held, p.inUse) < max(t.Share, p.sent.InUse), p.ceiling.urgent, p.ceiling.cutDue(now):
-		p.urgency = urgencyNow // the claim is higher than need be, the store lacks a document, or the ceiling is to be cut
+	case p.held > before+before/20, !p.hurried && p.held >= p.want:
+		p.vain = 0
+	case p.hurried:
+		p.vain++
+	}
+	switch {
+	case p.ceiling.urgent, p.ceiling.cutDue(now):
+		p.urgency = urgencyNow // the store lacks a document, or the ceiling is to be cut
+	case p.patient():
+	case max(p.held, p.inUse) < max(t.Share, p.sent.InUse):
+		p.urgency = urgencyNow // the claim is higher than need be
 	case p.issuing: // there are no shares to ask for
 	case p.held < p.want && p.unasked(now):
 		p.urgency = urgencyNow
@@ -332,7 +348,7 @@ func (p *Processor) hurry(now time.Duration, before Share) {
 	case p.demand == Whole && p.held > before+before/20:
 		p.growing = now + p.interval()
 	}
-	if now < p.growing && p.demand == Whole && p.urgency == urgencyNone {
+	if now < p.growing && p.demand == Whole && p.urgency == urgencyNone && !p.patient() {
 		p.urgency = urgencyFast // others are giving way, and there may be more to come
 	}
 }

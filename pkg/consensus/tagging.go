@@ -30,7 +30,8 @@ type tagging struct {
 	unreadable error   // why the document cannot be read; what was known before goes on
 	unchanged  float64 // what is configured to be reserved for tags that the changes leave alone, in tokens per second
 	spent      spentReader
-	fresh      bool // the quotas in force have changed since they were asked for
+	fresh      bool          // the quotas in force have changed since they were asked for
+	rationed   time.Duration // when tags were given tokens without the store last
 }
 
 // extraSyncs are how many requests can come sooner because a tag is short of tokens: one for each interval, and a
@@ -119,7 +120,7 @@ func (p *Processor) ReportTags(now time.Duration, reports []limit.TagReport) {
 	if !t.on {
 		return
 	}
-	t.book.report(now, p.interval(), p.ownTills(), reports)
+	t.book.report(now, p.tagInterval(), p.ownTills(), reports)
 	t.own, t.most = t.policy.busy(&t.book), p.rateInForce(now)
 	p.split.wants = nil
 }
@@ -127,6 +128,15 @@ func (p *Processor) ReportTags(now time.Duration, reports []limit.TagReport) {
 // ownTills tells whether this processor gives its tags tokens without asking the store.
 func (p *Processor) ownTills() bool {
 	return p.degraded || p.state == StateHolding && !p.tags.policy.capable
+}
+
+// tagInterval is the time between two grants to tags: that between syncs, and the usual one where this processor
+// gives its tags tokens, however seldom it asks a store that does not answer.
+func (p *Processor) tagInterval() time.Duration {
+	if p.ownTills() {
+		return driver.Interval(p.lease, p.answer.Live)
+	}
+	return p.interval()
 }
 
 // tagShare is the part of the pool that this processor is.
@@ -161,9 +171,21 @@ func (p *Processor) grantTags(now time.Duration) {
 	if !t.on || !alone && p.state != StateHolding {
 		return
 	}
+	t.rationed = now
 	which := func(a *tagAccount) bool { return alone || a.lack == driver.LackFull }
-	t.book.grantLocally(now, p.interval(), p.until, p.answer.Live, p.tagShare(now), which)
+	t.book.grantLocally(now, p.tagInterval(), p.until, p.answer.Live, p.tagShare(now), which)
 }
+
+// RationDue tells whether Ration is due: tags that are given tokens without the store get them once in each usual interval,
+// although requests to a store that does not answer are further apart.
+func (p *Processor) RationDue(now time.Duration) bool {
+	p.Tick(now)
+	return p.tags.on && p.degraded && now-p.tags.rationed >= p.tagInterval()
+}
+
+// Ration gives tags what they may use without the store. Call ReportTags before it, and no Request in between; the
+// newest request has been answered or has failed.
+func (p *Processor) Ration(now time.Duration) { p.grantTags(now) }
 
 // takeTags takes what an answer says of tags.
 func (p *Processor) takeTags(now time.Duration, a *driver.Answer) {
@@ -213,7 +235,7 @@ func (p *Processor) Quotas() (q quota.Quotas, fresh bool) {
 // TagKeep is how long tokens of a tag must be good for still if the limiter is to keep them at a report: what would be over
 // before the next request is lost to everybody, if it is not given back. What was drawn by the last regular request is
 // kept, so that the hand is not empty until the answer.
-func (p *Processor) TagKeep() time.Duration { return p.interval() * 19 / 20 }
+func (p *Processor) TagKeep() time.Duration { return p.tagInterval() * 19 / 20 }
 
 // pushTags gives the holder the quotas and the grants that it does not have yet. m.mu is held.
 func (m *Member) pushTags() {

@@ -89,6 +89,11 @@ func (p *tagPool) run(d time.Duration) {
 			if m.p.Next(p.now, m.spread) <= p.now {
 				p.sync(m)
 			}
+			if m.p.RationDue(p.now) {
+				p.report(m)
+				m.p.Ration(p.now)
+				m.grant(p)
+			}
 		}
 		sum := map[string]float64{}
 		for _, m := range p.members {
@@ -109,16 +114,21 @@ func (p *tagPool) run(d time.Duration) {
 
 var tagBase = time.Unix(1_700_000_000, 0)
 
+// report tells the processor what the tags do, and returns how many callers wait.
+func (p *tagPool) report(m *tagMember) (waiting float64) {
+	var reports []throttle.TagReport
+	for _, s := range m.inOrder() {
+		reports = append(reports, s.report(p.now, m.p.TagKeep()))
+		waiting += float64(s.Waiting)
+	}
+	m.p.ReportTags(p.now, reports)
+	return waiting
+}
+
 func (p *tagPool) sync(m *tagMember) {
 	p.t.Helper()
 	p.nonce++
-	var reports []throttle.TagReport
-	demand := 0.0
-	for _, s := range m.inOrder() {
-		reports = append(reports, s.report(p.now, m.p.TagKeep()))
-		demand += float64(s.Waiting)
-	}
-	m.p.ReportTags(p.now, reports)
+	demand := p.report(m)
 	whole := Whole
 	if demand == 0 {
 		whole = Whole / 2
