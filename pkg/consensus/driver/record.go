@@ -124,3 +124,22 @@ func (r *Record) Claims() Share {
 	}
 	return sum
 }
+
+// HoldersWait tells whether the store fails to serve the holders of shares in a large pool: more than one in a hundred
+// has not renewed its share for longer than the longest interval between syncs. A store where requests compete for the
+// record then turns joiners away. A dead holder counts until its lease is over.
+func (r *Record) HoldersWait() bool {
+	holders, waiting := 0, 0
+	lease := micros(r.Lease)
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		if row.State != RowLive || row.Claim == 0 {
+			continue
+		}
+		holders++
+		if silent := r.Clock - row.LastSeen; silent > lease*55/100 && silent <= lease {
+			waiting++
+		}
+	}
+	return holders >= 64 && waiting*100 > holders
+}

@@ -332,3 +332,30 @@ var ErrWrongAnswer = errors.New("consensus: the store's reply is not an answer t
 // has more to do than it can. A Member counts such a sync as failed, and does not log it
 // while its share is still good.
 var ErrContention = errors.New("other processors wrote first")
+
+// ErrOverdue is wrapped by the error of a Store that came to a request too late for its sender, and did not carry it
+// out: it has more to do than it can. It is a timeout, as net.Error has it.
+var ErrOverdue error = overdueError{}
+
+type overdueError struct{}
+
+func (overdueError) Error() string {
+	return "the store came to the request too late, and did not carry it out"
+}
+
+func (overdueError) Timeout() bool { return true }
+
+// Patience is how long after its sending a store still carries out a request, with so much time left until its sender
+// gives up. A quarter of the time is for the answer's way back: a request that is carried out for nobody costs as
+// much as any other. One without a share in force has half of the time, and the first one of an incarnation a quarter, so
+// that a store with too much to do turns away those who join before those who have joined, and these before those who
+// would lose their lease.
+func (r *Request) Patience(left time.Duration) time.Duration {
+	switch {
+	case r.LastSeq == 0:
+		return left / 4
+	case r.InUse == 0:
+		return left / 2
+	}
+	return left * 3 / 4
+}

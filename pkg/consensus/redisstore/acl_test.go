@@ -36,7 +36,7 @@ func TestLacking(t *testing.T) {
 		inScript + at(sources[syncScript.Hash()], "'HGETALL'"):                                            "+hgetall",
 		inScript + at(sources[saveScript.Hash()], "'HSET'"):                                               "+hset",
 		inScript + at(sources[reserveScript.Hash()], "'TIME'"):                                            "+time",
-		"ERR Error running script (call to f_" + syncScript.Hash() + "): @user_script:6: " + inScript[4:]: "+time",
+		"ERR Error running script (call to f_" + syncScript.Hash() + "): @user_script:8: " + inScript[4:]: "+time",
 		inScript:                       "+hmget",
 		"NUMATHROTTLE_GET " + inScript: "+get",
 		"ERR unknown":                  "",

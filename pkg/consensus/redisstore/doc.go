@@ -20,6 +20,15 @@
 // {numathrottle:G}:marker belongs to the group; see below. A key that holds
 // something else, or a newer format, is an error and stays as it is.
 //
+// # Requests that come too late
+//
+// A busy server still reads requests whose callers have given up. Each sync and reservation says
+// when it expires, on the server's clock, and the script begins with that: what has expired
+// changes nothing, however large the pool is, and costs little. The Store estimates the server's clock from its
+// answers, so the clocks need not agree; a wrong estimate costs one more request. A joiner
+// that has no estimate yet gets the time first if the pool has 64 rows or more. The error of a
+// request that expired wraps driver.ErrOverdue.
+//
 // # When a pool freezes
 //
 // Redis may lose what it has acknowledged, so every record names the life of the

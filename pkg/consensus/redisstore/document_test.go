@@ -35,7 +35,7 @@ func TestBodiesThatAreKnownAreNotSent(t *testing.T) {
 	valueFor := func(report driver.DocumentReport) string {
 		next++
 		req := with(request("p", "a", next, 1), report)
-		reply, err := syncScript.Run(t.Context(), c, []string{key, marker}, syncArgs(&req, s.longest, false, "")...).Slice()
+		reply, err := syncScript.Run(t.Context(), c, []string{key, marker}, syncArgs(&req, s.longest, false, "", 0)...).Slice()
 		require.NoError(t, err)
 		fields, ok := reply[7].([]any)
 		require.True(t, ok)

@@ -72,7 +72,7 @@ func (m *model) reserve(req driver.Reserve) {
 	require.NoError(m.t, req.Validate())
 	before := m.record
 	want, changed := m.record.Reserve(&req, m.at)
-	reply, err := scriptedReserve.Run(m.t.Context(), m.client, []string{m.key, "marker"}, reserveArgs(&req, m.at.Longest, "")...).Result()
+	reply, err := scriptedReserve.Run(m.t.Context(), m.client, []string{m.key, "marker"}, reserveArgs(&req, m.at.Longest, "", 0)...).Result()
 	require.NoError(m.t, err)
 	got, err := parseReserve(reply, &req)
 	require.NoError(m.t, err)

@@ -275,7 +275,7 @@ func (m *model) sync(req driver.Request) {
 	before.Rows, before.Documents = slices.Clone(before.Rows), slices.Clone(before.Documents)
 	issuing := m.record.Permits.Issuing
 	want, changed := m.record.Sync(&req, m.at)
-	reply, err := scriptedSync.Run(m.t.Context(), m.client, []string{m.key, "marker", tillsKey(m.key)}, syncArgs(&req, m.at.Longest, false, "")...).Result()
+	reply, err := scriptedSync.Run(m.t.Context(), m.client, []string{m.key, "marker", tillsKey(m.key)}, syncArgs(&req, m.at.Longest, false, "", 0)...).Result()
 	require.NoError(m.t, err)
 	got, _, err := parseSync(reply, &req)
 	require.NoError(m.t, err)

@@ -17,7 +17,10 @@ func (s *Store) Reserve(ctx context.Context, req driver.Reserve) (driver.Reserve
 		return driver.Reserved{}, err
 	}
 	pool, marker := s.keys(req.Pool)
-	reply, err := reserveScript.Run(ctx, s.client, []string{pool, marker}, reserveArgs(&req, s.longest, s.life)...).Result()
+	patience := func(left time.Duration) time.Duration { return left * 3 / 4 }
+	reply, _, _, err := s.run(ctx, req.Pool, patience, func(expires int64) (any, error) {
+		return reserveScript.Run(ctx, s.client, []string{pool, marker}, reserveArgs(&req, s.longest, s.life, expires)...).Result()
+	})
 	if err != nil {
 		return driver.Reserved{}, explain("reservation", req.Pool, s.prefix, err)
 	}

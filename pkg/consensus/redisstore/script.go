@@ -10,6 +10,9 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
+//go:embed lua/expiry.lua
+var expiryLua string
+
 //go:embed lua/server.lua
 var serverLua string
 
@@ -44,7 +47,7 @@ var saveLua string
 var setSpentLua string
 
 var (
-	syncScript    = newScript(serverLua + permitLua + recordLua + issueLua + documentLua + tillsLua + syncLua)
+	syncScript    = newScript(serverLua + expiryLua + permitLua + recordLua + issueLua + documentLua + tillsLua + syncLua)
 	leaveScript   = newScript(serverLua + permitLua + recordLua + leaveLua)
 	saveScript    = newScript(serverLua + permitLua + recordLua + documentLua + saveLua)
 	reserveScript = newScript(reserveLua)
@@ -61,14 +64,15 @@ func newScript(source string) *redis.Script {
 }
 
 // syncArgs returns the arguments of the sync script, in the order that sync.lua
-// gives. The client writes integers in decimal, which the script relies on.
-func syncArgs(req *driver.Request, longest time.Duration, wantsPolicy bool, life string) []any {
+// gives. The client writes integers in decimal, which the script relies on. expires is the server's time from which on the
+// request is not carried out, in microseconds; 0: not known.
+func syncArgs(req *driver.Request, longest time.Duration, wantsPolicy bool, life string, expires int64) []any {
 	remembered := ticketsArg(req.Unanswered, driver.Ticket{Seq: req.LastSeq, Nonce: req.LastNonce}, req.Recalled)
-	args := make([]any, 0, 25+2*len(req.Dead)+4*len(req.Documents)+len(req.Draws))
+	args := make([]any, 0, 26+2*len(req.Dead)+4*len(req.Documents)+len(req.Draws))
 	args = append(args, req.ID, req.Incarnation, req.Seq, req.Nonce, req.LastSeq, req.LastTime,
 		req.Revision, req.Lease.Milliseconds(), driver.Removal(longest).Microseconds(), flagArg(wantsPolicy), remembered, life,
 		int64(req.Spacing), req.SpacingBy, flagArg(req.Strict), micros(req.Reach),
-		(driver.Removal(longest) + req.Outlasts).Microseconds(), len(req.Documents), len(req.Dead))
+		(driver.Removal(longest) + req.Outlasts).Microseconds(), len(req.Documents), len(req.Dead), expires)
 	for _, d := range req.Dead {
 		args = append(args, d.Incarnation, ticketsArg(d.Unanswered, d.Last))
 	}
@@ -99,11 +103,11 @@ func flagArg(set bool) int {
 }
 
 // reserveArgs returns the arguments of the script for reservations, in the order that
-// reserve.lua gives.
-func reserveArgs(req *driver.Reserve, longest time.Duration, life string) []any {
+// reserve.lua gives. expires is as of syncArgs.
+func reserveArgs(req *driver.Reserve, longest time.Duration, life string, expires int64) []any {
 	args := []any{
 		req.Count, int64(req.Spacing), req.Ahead, req.Revision / halfRevision, req.Revision % halfRevision,
-		driver.Removal(longest).Microseconds(), life,
+		driver.Removal(longest).Microseconds(), life, expires,
 	}
 	if req.Return != 0 {
 		args = append(args, req.Return/halfRevision, req.Return%halfRevision, req.Unused)

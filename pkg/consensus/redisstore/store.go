@@ -37,6 +37,10 @@ type Store struct {
 	// unsharded is set when the servers of a Cluster know no sharded channels.
 	unsharded atomic.Bool
 
+	readTimeout time.Duration // of the client
+	base        time.Time     // origin of local times
+	clocks      [groups]serverClock
+
 	listening sync.Mutex
 	listeners map[string]*listener // by pool
 }
@@ -48,10 +52,11 @@ var _ driver.Store = (*Store)(nil)
 // stays the caller's, who closes it after the last use of the store;
 // ClientOptions has settings for it.
 func New(client redis.UniversalClient, opts ...Option) *Store {
-	s := &Store{client: client, prefix: DefaultPrefix, logger: slog.Default(), longest: driver.MaxLease}
+	s := &Store{client: client, prefix: DefaultPrefix, logger: slog.Default(), longest: driver.MaxLease, base: time.Now()}
 	if client == nil {
 		s.refuse("client", "nil", "a Redis client")
 	}
+	s.readTimeout = readTimeoutOf(client)
 	for _, opt := range opts {
 		opt(s)
 	}
@@ -67,7 +72,8 @@ func (s *Store) refuse(field, value, allowed string) {
 // Sync implements driver.Store. Errors: *driver.RequestError for a malformed
 // request, a lease above the longest (see WithLongestLease) in the request or on
 // record, or a faulty option; one that wraps driver.ErrWrongAnswer when there is something else
-// under the pool's key, which stays as it is; anything else is the client's or the
+// under the pool's key, which stays as it is; one that wraps driver.ErrOverdue when the server came to the request too
+// late for the context's deadline, and did not carry it out; anything else is the client's or the
 // server's, and passing.
 func (s *Store) Sync(ctx context.Context, req driver.Request) (driver.Answer, error) {
 	if err := s.checkSync(&req); err != nil {
@@ -75,13 +81,18 @@ func (s *Store) Sync(ctx context.Context, req driver.Request) (driver.Answer, er
 	}
 	pool, marker := s.keys(req.Pool)
 	wantsPolicy := !s.policyTold.Load()
-	reply, err := syncScript.Run(ctx, s.client, []string{pool, marker, tillsKey(pool)}, syncArgs(&req, s.longest, wantsPolicy, s.life)...).Result()
+	reply, clock, sent, err := s.run(ctx, req.Pool, req.Patience, func(expires int64) (any, error) {
+		return syncScript.Run(ctx, s.client, []string{pool, marker, tillsKey(pool)}, syncArgs(&req, s.longest, wantsPolicy, s.life, expires)...).Result()
+	})
 	if err != nil {
 		return driver.Answer{}, explain("sync", req.Pool, s.prefix, err)
 	}
 	answer, policy, err := parseSync(reply, &req)
 	if err != nil {
 		return driver.Answer{}, fmt.Errorf("redisstore: sync of pool %q: %w", req.Pool, err)
+	}
+	if answer.Status == driver.Granted {
+		clock.observe(answer.Wall, sent)
 	}
 	if answer.Lease > s.longest {
 		return driver.Answer{}, &driver.RequestError{
@@ -136,10 +147,12 @@ func (s *Store) checkLease(lease time.Duration) error {
 
 // keys returns the names of the pool's key and of the marker of its group.
 func (s *Store) keys(pool string) (poolKey, markerKey string) {
-	group := crc32.ChecksumIEEE([]byte(pool)) % groups
-	tag := "{" + s.prefix + ":" + strconv.Itoa(int(group)) + "}:"
+	tag := "{" + s.prefix + ":" + strconv.Itoa(groupOf(pool)) + "}:"
 	return tag + "pool:" + pool, tag + "marker"
 }
+
+// groupOf returns the group that a pool is in.
+func groupOf(pool string) int { return int(crc32.ChecksumIEEE([]byte(pool)) % groups) }
 
 // tillsKey returns the name of the key of a pool's tills, by that of the pool's.
 func tillsKey(pool string) string { return strings.Replace(pool, "}:pool:", "}:tills:", 1) }

@@ -4,12 +4,16 @@
 -- KEYS: the pool, the marker of its group.
 -- ARGV: how many slots, their spacing in nanoseconds, how many ahead, the revision seen
 -- in two parts, of ten digits the second, freeze time in microseconds, the name to give
--- the data's life if the server is durable, else empty, and if something is given back
--- its revision in two parts and how many slots of it.
--- Reply: nothing when there is no record, else how many slots, time, revision in two
+-- the data's life if the server is durable, else empty, when the request expires as in
+-- expiry.lua, and if something is given back its revision in two parts and how many slots of it.
+-- Reply: 'expired' and the server's time as text if it has expired, nothing when there is no record, else how many slots, time, revision in two
 -- parts and spacing, and then the wait in microseconds and the nanoseconds beyond them,
 -- or for 0 slots: 1 if there is something to give back, retry in microseconds, 1 while
 -- issuing, rest of the freeze, its cause.
+
+local t = redis.call('TIME')
+local now = t[1] * 1000000 + t[2]
+if ARGV[8] ~= '0' and now > tonumber(ARGV[8]) then return { 'expired', string.format('%.0f', now) } end
 
 local floor, max = math.floor, math.max
 local packed = redis.pcall('HGET', KEYS[1], 'permits')
@@ -40,8 +44,6 @@ else
   spacing_until, strict_until, shares_until = 0, 0, 0
 end
 
-local t = redis.call('TIME')
-local now = t[1] * 1000000 + t[2]
 local clock, passed = last_clock, now - wall
 if passed > 0 and passed <= lease * 250 then clock = clock + passed end
 
@@ -86,10 +88,10 @@ if frozen_until > clock or frozen_until ~= held then
   hold, held = longest, frozen_until
 end
 
-local back_high = ARGV[8]
+local back_high = ARGV[9]
 if back_high and not forgot then -- else another reservation may have the name by now
-  local unused = max(tonumber(ARGV[10]), 1)
-  if serial_low == tonumber(ARGV[9]) and serial_high == tonumber(back_high) and unused <= left then
+  local unused = max(tonumber(ARGV[11]), 1)
+  if serial_low == tonumber(ARGV[10]) and serial_high == tonumber(back_high) and unused <= left then
     local step_ns = step % 1000
     local back_ns = last_ns - unused * step_ns
     last, last_ns = last - unused * ((step - step_ns) / 1000) + floor(back_ns / 1000), back_ns % 1000

@@ -1,10 +1,14 @@
 -- What a step needs to know of the server: the time, which life of the server
 -- this is, and whether it can have forgotten a pool.
 
--- The server's own time in microseconds since 1970.
+-- The server's own time in microseconds since 1970, the same throughout a script.
+local time_now
 local function server_time()
-  local t = redis.call('TIME')
-  return t[1] * 1000000 + t[2]
+  if not time_now then
+    local t = redis.call('TIME')
+    time_now = t[1] * 1000000 + t[2]
+  end
+  return time_now
 end
 
 -- A section of INFO as text, or nil and the reply to give instead.

@@ -5,21 +5,23 @@
 -- requests remembered (see sent_by), the name to give the data's life if the server
 -- is durable, else empty, spacing of the limit in nanoseconds, the document that it is by or
 -- empty, 1 if strict, how far ahead slots are reserved in microseconds, how long ago a
--- share may have been granted that is still in use in microseconds, the number of documents, the number of incarnations that are dead, for each of these: its name, and the
+-- share may have been granted that is still in use in microseconds, the number of documents, the number of incarnations
+-- that are dead, when the request expires (see expiry.lua), for each of the dead: its name, and the
 -- requests that it had sent; for each document: name, version, base, body; and at last: in_use, wanted, demand,
 -- pool_size, note (with what is busy behind a zero byte, if anything is), what is drawn (see
 -- serve_draws), and the keys of the tills that it is drawn from, in eight bytes.
 -- Reply: what became of the request, and if it was granted: time, revision, lease,
 -- rest of the freeze, its cause, policy, names and values of all fields in turn, of a
 -- document that is as reported without the body, when the pool began, and how long it
--- had slept, what is drawn (see serve_draws), and the server's time; if the record is behind: number and nonce of the newest request.
+-- had slept, what is drawn (see serve_draws), and the server's time; if the record is behind: number and nonce of the newest
+-- request; if the request has expired: the server's time.
 
 local id, own = ARGV[1], ARGV[1] .. '\0' .. ARGV[2]
 local seq, nonce, last_seq, last_time = ARGV[3], ARGV[4], ARGV[5], tonumber(ARGV[6])
 local seen_revision, lease, freeze_time = ARGV[7], tonumber(ARGV[8]), tonumber(ARGV[9])
 local wants_policy, remembered, life = ARGV[10] == '1', ARGV[11], ARGV[12]
 local spacing, spacing_by, strict = tonumber(ARGV[13]), ARGV[14], ARGV[15] == '1'
-local reach, lasting, documents, first_dead = tonumber(ARGV[16]), tonumber(ARGV[17]), tonumber(ARGV[18]), 20
+local reach, lasting, documents, first_dead = tonumber(ARGV[16]), tonumber(ARGV[17]), tonumber(ARGV[18]), 21
 local first_document = first_dead + 2 * tonumber(ARGV[19])
 local report = first_document + 4 * documents
 local in_use, wanted = tonumber(ARGV[report]), tonumber(ARGV[report + 1])
@@ -32,6 +34,10 @@ asked[#asked + 1] = TILLS
 local rec, got = load_record(own, asked)
 if not rec then return got end
 local st = begin(rec, lease)
+
+-- To join a large pool costs much. Who wants to is told the server's time first, so that a join expires as well.
+local LARGE = 64
+if ARGV[20] == '0' and not rec.row and rec.rows >= LARGE then return { 'expired', number(st.now) } end
 
 local function granted(seen, drawn)
   local policy = wants_policy and eviction_policy(server_info('memory') or '') or ''
