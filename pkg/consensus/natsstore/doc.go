@@ -8,8 +8,11 @@
 // stream's information and then the pool's entry, both from the stream's leader,
 // never from a replica or a cache; applies Record.Sync; and writes the value back
 // on condition that nobody else has written since. If somebody has, it waits for
-// a random moment and starts again. That is three messages to the server, one
-// after the other, when nobody interferes. A request that changes nothing (a
+// a random moment and reads the entry again. That is three messages to the server, one
+// after the other, when nobody interferes, two more for each further try, and one at
+// the end of all tries: the stream's information again, because the bucket must not have
+// changed since the first try.
+// Syncs of one Store on one pool take turns instead of competing. A request that changes nothing (a
 // repeat, or one that is refused) is answered without a write: what it is answered
 // with was recorded before.
 //
@@ -42,8 +45,11 @@
 //
 // All processors of a pool write one value. This is good for about a hundred
 // processors in a pool with one sync per second each, at round trips of up to
-// five milliseconds; syncs are not combined. The server is that of the connection:
-// JetStream domains are not supported.
+// five milliseconds; syncs are not combined. docs/operations.md has what was measured with
+// more. When requests lose to others too often, intervals stretch as they do with any slow
+// store. A processor that joins gives up after a quarter of its time, and does not try
+// while one in a hundred holders of shares is overdue (driver.Record.HoldersWait), so that holders win.
+// The server is that of the connection: JetStream domains are not supported.
 //
 // # Identity
 //

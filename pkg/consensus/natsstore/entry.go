@@ -56,14 +56,16 @@ type writeReply struct {
 	Seq    uint64 `json:"seq"`
 }
 
-// read asks the stream's leader for the stream's information, and then for the
+// read asks the stream's leader for the stream's information, unless that is known, and then for the
 // newest entry of a subject. Not for both at once, and not for an entry of a
 // stream that never held one: asked for that while the stream is being made, a
 // server of version 2.9.10 crashes.
-func (s line) read(ctx context.Context, subject string) (*streamInfo, *entry, error) {
-	info, err := s.info(ctx)
-	if err != nil || info.State.LastSeq == 0 {
-		return info, &entry{}, err
+func (s line) read(ctx context.Context, subject string, info *streamInfo) (*streamInfo, *entry, error) {
+	if info == nil {
+		var err error
+		if info, err = s.info(ctx); err != nil || info.State.LastSeq == 0 {
+			return info, &entry{}, err
+		}
 	}
 	e, err := s.get(ctx, subject)
 	if is(err, codeStreamNotFound) {

@@ -174,11 +174,11 @@ func (s line) tend(ctx context.Context, info *streamInfo) {
 	_, _ = s.remembers(ctx, info)
 }
 
-// began confirms the first write of a pool that was taken for new under an identity. The write
-// may have come to another bucket, or to another leader, than the one of which that was known. Then
-// the error is no passing one: the same request once more would be told its old answer. The next
+// confirm confirms a write by an identity that was read some time before it: of a pool that was taken for new, or after
+// others had written first. The write may have come to another bucket, or to another leader, than the one of which
+// that was known. Then the error is no passing one: the same request once more would be told its old answer. The next
 // one finds another identity, and freezes the pool.
-func (s line) began(ctx context.Context, pool, identity string) error {
+func (s line) confirm(ctx context.Context, pool, identity string) error {
 	info, err := s.info(ctx)
 	var now string
 	if err == nil {
@@ -191,7 +191,7 @@ func (s line) began(ctx context.Context, pool, identity string) error {
 		err = errors.New("the bucket was made anew, or has another leader")
 	}
 	if err != nil {
-		return fmt.Errorf("natsstore: pool %q began, but its first answer is void: %w", pool, err)
+		return fmt.Errorf("natsstore: pool %q was written, but the answer is void: %w", pool, err)
 	}
 	return nil
 }

@@ -250,14 +250,14 @@ func TestBucketMadeAnewWhileAPoolBegins(t *testing.T) {
 	awaitTrust(t, s, next)
 	l := line{s, s.nc}
 	req := request("late", "a", 1)
-	err := l.try(t.Context(), req.Pool, true, func(rec *driver.Record, at driver.At) bool {
+	err := l.try(t.Context(), &step{pool: req.Pool, mayCreate: true, apply: func(rec *driver.Record, at driver.At) bool {
 		deleteBucket(t, s) // between what was read and the write
 		require.ErrorIs(t, l.create(t.Context()), errMade)
 		ans, changed := rec.Sync(&req, at)
 		require.True(t, isWhole(ans))
 		return changed
-	})
-	require.ErrorContains(t, err, "its first answer is void")
+	}})
+	require.ErrorContains(t, err, "the answer is void")
 	require.NotErrorAs(t, err, new(passing))
 	req.Unanswered = []driver.Ticket{{Seq: req.Seq, Nonce: req.Nonce}}
 	req.Seq, req.Nonce = 2, 2

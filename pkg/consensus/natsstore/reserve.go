@@ -44,7 +44,7 @@ func (s *Store) Reserve(ctx context.Context, req driver.Reserve) (driver.Reserve
 			known = nil // it was old: this try has cost nothing but a message
 			continue
 		}
-		if attempt == maxAttempts || !pause(ctx, max(time.Since(start), again.least)) {
+		if attempt == maxAttempts || !pause(ctx, max(time.Since(start), again.least), false) {
 			s.lines.outcome(l, err)
 			return driver.Reserved{}, noSuccess(req.Pool, attempt, again)
 		}
@@ -65,7 +65,7 @@ var errLeaderChanged = errors.New("the stream has another leader than when the s
 func (s line) reserve(ctx context.Context, subject string, req *driver.Reserve, known *glance) (driver.Reserved, *glance, error) {
 	var none driver.Reserved
 	if known == nil {
-		info, e, err := s.read(ctx, subject)
+		info, e, err := s.read(ctx, subject, nil)
 		if is(err, codeStreamNotFound) {
 			rec := driver.Record{}
 			none, _ = rec.Reserve(req, driver.At{})
@@ -112,7 +112,7 @@ func (s line) readBack(ctx context.Context, subject string, req *driver.Reserve,
 			return rec.ReadReservation(req, revision, at), seen, nil
 		case !errors.As(err, &again):
 			return res, nil, err
-		case !pause(ctx, max(time.Since(start), again.least)):
+		case !pause(ctx, max(time.Since(start), again.least), false):
 			// Not a passing error: another try would reserve once more.
 			return res, nil, fmt.Errorf("natsstore: pool %q: reserved, but the slots are not known: %w", req.Pool, again.error)
 		}

@@ -30,6 +30,7 @@ type Store struct {
 	warned   atomic.Bool
 	lines    lines
 	glances  glances
+	turns    turns
 	tending  tending
 
 	// tried, if not nil, is told how often a step was tried. For tests.
@@ -73,10 +74,14 @@ func (s *Store) Sync(ctx context.Context, req driver.Request) (driver.Answer, er
 		return driver.Answer{}, err
 	}
 	var ans driver.Answer
-	err := s.step(ctx, req.Pool, true, func(rec *driver.Record, at driver.At) (changed bool) {
+	st := step{pool: req.Pool, mayCreate: true, apply: func(rec *driver.Record, at driver.At) (changed bool) {
 		ans, changed = rec.Sync(&req, at)
 		return changed
-	})
+	}}
+	if deadline, ok := ctx.Deadline(); ok {
+		st.contend, st.yields = time.Now().Add(req.Patience(time.Until(deadline))), req.LastSeq == 0
+	}
+	err := s.carryOut(ctx, &st)
 	if err != nil {
 		return driver.Answer{}, err
 	}
@@ -89,9 +94,9 @@ func (s *Store) Leave(ctx context.Context, req driver.Leave) error {
 	if err := req.Validate(); err != nil {
 		return err
 	}
-	return s.step(ctx, req.Pool, false, func(rec *driver.Record, at driver.At) bool {
+	return s.carryOut(ctx, &step{pool: req.Pool, apply: func(rec *driver.Record, at driver.At) bool {
 		return rec.Leave(&req, at)
-	})
+	}})
 }
 
 // Load returns the documents of a pool and its roster. A bucket that does not exist
@@ -101,10 +106,10 @@ func (s *Store) Load(ctx context.Context, pool string) (docs []driver.Document, 
 		return nil, nil, err
 	}
 	found := driver.ErrNoPool // without a bucket nothing is applied
-	err = s.step(ctx, pool, false, func(rec *driver.Record, _ driver.At) bool {
+	err = s.carryOut(ctx, &step{pool: pool, apply: func(rec *driver.Record, _ driver.At) bool {
 		docs, roster, found = rec.Load()
 		return false
-	})
+	}})
 	if err = cmp.Or(err, found); err != nil {
 		return nil, nil, fmt.Errorf("natsstore: pool %q: %w", pool, err)
 	}
@@ -118,10 +123,10 @@ func (s *Store) Save(ctx context.Context, pool string, d driver.DocumentReport) 
 		return 0, err
 	}
 	refused := driver.ErrNoPool
-	err = s.step(ctx, pool, false, func(rec *driver.Record, at driver.At) (changed bool) {
+	err = s.carryOut(ctx, &step{pool: pool, apply: func(rec *driver.Record, at driver.At) (changed bool) {
 		current, changed, refused = rec.Save(&d, at)
 		return changed
-	})
+	}})
 	if err != nil {
 		return 0, err
 	}
@@ -158,6 +163,7 @@ func (p passing) Unwrap() error { return p.error }
 
 var (
 	errConflict = passing{error: driver.ErrContention}
+	errCrowded  = passing{error: fmt.Errorf("holders of shares wait to renew them: %w", driver.ErrContention)}
 	errNoLeader = passing{errors.New("the bucket's servers have no leader at the moment"), electionPause}
 	errMade     = passing{error: errors.New("the bucket was just made")}
 	errGone     = passing{error: errors.New("the bucket was just deleted")}
@@ -166,16 +172,36 @@ var (
 // electionPause is the shortest pause while a leader is elected, which takes seconds.
 const electionPause = 30 * time.Millisecond
 
-// A change applies a step to a record that was just read, and tells whether the
-// record is to be written back.
-type change func(rec *driver.Record, at driver.At) bool
+// A step is one step on a pool, over all its tries.
+type step struct {
+	pool      string
+	mayCreate bool // the bucket, if there is none
+	// apply applies the step to a record that was just read, and tells whether the record is to be written back.
+	apply func(rec *driver.Record, at driver.At) bool
+	// contend is until when the step competes with others that write the record. Zero: for as long as the context allows.
+	// One that yields waits longer before it tries again, and while holders of shares have to wait.
+	contend time.Time
+	yields  bool
+	// info is the stream's information, as read by the first of several tries.
+	info *streamInfo
+}
 
-// step carries out one step on a pool, and tries again while that may help.
-func (s *Store) step(ctx context.Context, pool string, mayCreate bool, apply change) error {
+// gaveWay tells whether the step has lost to another, and is not to be tried again.
+func (st *step) gaveWay(err error) bool {
+	return errors.Is(err, driver.ErrContention) && !st.contend.IsZero() && time.Now().After(st.contend)
+}
+
+// carryOut carries out one step, and tries again while that may help.
+func (s *Store) carryOut(ctx context.Context, st *step) error {
+	done, err := s.turns.take(ctx, st.pool)
+	if err != nil {
+		return err
+	}
+	defer done()
 	for attempt := 1; ; attempt++ {
 		start := time.Now()
 		l := s.lines.pick(ctx, s)
-		err := l.try(ctx, pool, mayCreate, apply)
+		err := l.try(ctx, st)
 		if s.tried != nil {
 			s.tried(attempt)
 		}
@@ -184,9 +210,9 @@ func (s *Store) step(ctx context.Context, pool string, mayCreate bool, apply cha
 			s.lines.outcome(l, err)
 			return err
 		}
-		if attempt == maxAttempts || !pause(ctx, max(time.Since(start), again.least)) {
+		if attempt == maxAttempts || st.gaveWay(err) || !pause(ctx, max(time.Since(start), again.least), st.yields) {
 			s.lines.outcome(l, err)
-			return noSuccess(pool, attempt, again)
+			return noSuccess(st.pool, attempt, again)
 		}
 	}
 }
@@ -210,10 +236,15 @@ func noSuccess(pool string, tries int, last passing) error {
 
 // pause waits before the next attempt, for a random time up to three times what
 // the last one took. Whenever somebody loses somebody has won, so waits that grow
-// with every attempt would only put off those who have waited before. It returns
+// with every attempt would only put off those who have waited before. A step that yields
+// waits four times as long. It returns
 // false, at once, if there would be no time left for another attempt.
-func pause(ctx context.Context, took time.Duration) bool {
-	wait := time.Duration(rand.Int64N(int64(max(3*took, time.Millisecond))))
+func pause(ctx context.Context, took time.Duration, yields bool) bool {
+	most := max(3*took, time.Millisecond)
+	if yields {
+		most *= 4
+	}
+	wait := time.Duration(rand.Int64N(int64(most)))
 	if deadline, ok := ctx.Deadline(); ok {
 		left := time.Until(deadline) - took
 		if left <= 0 {
@@ -231,12 +262,15 @@ func pause(ctx context.Context, took time.Duration) bool {
 	}
 }
 
-// try carries out one step, or returns a passing error.
-func (s line) try(ctx context.Context, pool string, mayCreate bool, apply change) error {
-	subject := s.prefix + keyOf(pool)
-	info, e, err := s.read(ctx, subject)
+// try carries out one step, or returns a passing error. After a conflict it reads the entry again, and not the stream's
+// information, which it asks for once more at the end instead: the bucket must be the same from the first try on.
+func (s line) try(ctx context.Context, st *step) error {
+	subject := s.prefix + keyOf(st.pool)
+	known := st.info
+	st.info = nil
+	info, e, err := s.read(ctx, subject, known)
 	switch {
-	case is(err, codeStreamNotFound) && !mayCreate:
+	case is(err, codeStreamNotFound) && !st.mayCreate:
 		return nil
 	case is(err, codeStreamNotFound):
 		// The reply to this tells less of the stream than its leader does.
@@ -248,26 +282,39 @@ func (s line) try(ctx context.Context, pool string, mayCreate bool, apply change
 	if err != nil {
 		return err
 	}
-	if mayCreate && e.seq == 0 { // nothing, and no trace of a deleted record either
+	if st.yields && rec.HoldersWait() {
+		return errCrowded
+	}
+	if st.mayCreate && e.seq == 0 { // nothing, and no trace of a deleted record either
 		if at.Remembers, err = s.remembers(ctx, info); err != nil {
 			return err
 		}
 	}
-	if !apply(rec, at) {
+	if !st.apply(rec, at) {
 		return nil
 	}
+	if err := s.writeBack(ctx, st, rec, &glance{info, e}); err != nil {
+		return err
+	}
+	switch {
+	case at.Remembers > 0 || known != nil:
+		return s.confirm(ctx, st.pool, at.Identity)
+	case st.mayCreate && e.seq != 0:
+		s.tend(ctx, info)
+	}
+	return nil
+}
+
+// writeBack writes the record that a step has made of what was seen. After a conflict the next try knows the stream.
+func (s line) writeBack(ctx context.Context, st *step, rec *driver.Record, seen *glance) error {
+	subject := s.prefix + keyOf(st.pool)
 	value, err := rec.AppendBinary(nil)
 	if err != nil {
 		return fmt.Errorf("natsstore: the value at %s: %w", subject, err)
 	}
-	if err = s.write(ctx, subject, value, e.seq, info); err != nil {
-		return err
+	err = s.write(ctx, subject, value, seen.entry.seq, seen.info)
+	if errors.Is(err, driver.ErrContention) && seen.entry.seq > 0 && seen.info.checksTwice() {
+		st.info = seen.info
 	}
-	switch {
-	case at.Remembers > 0:
-		return s.began(ctx, pool, at.Identity)
-	case mayCreate && e.seq != 0:
-		s.tend(ctx, info)
-	}
-	return nil
+	return err
 }

@@ -16,10 +16,10 @@ func (s *Store) Tills(ctx context.Context, pool string) (tills []driver.Till, er
 		return nil, err
 	}
 	found := driver.ErrNoPool // without a bucket nothing is applied
-	err = s.step(ctx, pool, false, func(rec *driver.Record, _ driver.At) bool {
+	err = s.carryOut(ctx, &step{pool: pool, apply: func(rec *driver.Record, _ driver.At) bool {
 		tills, found = rec.LoadTills()
 		return false
-	})
+	}})
 	if err = cmp.Or(err, found); err != nil {
 		return nil, fmt.Errorf("natsstore: pool %q: %w", pool, err)
 	}
@@ -32,10 +32,10 @@ func (s *Store) SetSpent(ctx context.Context, pool string, r driver.SpentReport)
 		return err
 	}
 	refused := driver.ErrNoPool // without a bucket nothing is applied
-	err := s.step(ctx, pool, false, func(rec *driver.Record, at driver.At) (changed bool) {
+	err := s.carryOut(ctx, &step{pool: pool, apply: func(rec *driver.Record, at driver.At) (changed bool) {
 		refused = rec.SetSpent(&r, at)
 		return refused == nil
-	})
+	}})
 	if err = cmp.Or(err, refused); err != nil {
 		return fmt.Errorf("natsstore: what is spent in pool %q: %w", pool, err)
 	}
