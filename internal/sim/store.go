@@ -22,6 +22,7 @@ type store struct {
 	down, refuses bool
 	downUntil     time.Duration
 	hung          bool
+	capacity      capacity
 	queue         []*message // what came while it hung
 	// deaf is set after a rollback that kept the identity: nobody is answered but
 	// one who has seen a newer revision.
@@ -84,9 +85,19 @@ func (s *store) arrive(w *world, m *message) {
 		w.release(m)
 	case s.down:
 		w.release(m)
-	case m.kind == messageLeave:
+	case s.capacity.service > 0:
+		s.capacity.queue(w, m, func() { s.serve(w, m) })
+	default:
+		s.serve(w, m)
+	}
+}
+
+// serve does what a message asks for.
+func (s *store) serve(w *world, m *message) {
+	switch m.kind {
+	case messageLeave:
 		s.leave(w, m)
-	case m.kind == messageReserve:
+	case messageReserve:
 		s.serveReserve(w, m)
 	default:
 		s.sync(w, m)

@@ -1,0 +1,87 @@
+package sim
+
+import (
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+)
+
+// discipline says how a store of limited capacity treats requests that it can't serve at once.
+type discipline uint8
+
+const (
+	// disciplineDrop serves requests in turn, and passes over those that are older than their senders' patience, as
+	// Redis does with the scripts of package redisstore.
+	disciplineDrop discipline = iota
+	// disciplineQueue serves all requests in turn, however old.
+	disciplineQueue
+	// disciplineSwap lets each request read the record and write it back if nobody else has written since. One that has
+	// lost tries again until its patience is over, as package natsstore does.
+	disciplineSwap
+)
+
+func (d discipline) String() string { return [...]string{"drop", "queue", "swap"}[d] }
+
+// A capacity is how much a store can do. The zero value is a store that does everything at once.
+type capacity struct {
+	discipline discipline
+	// service is how long one request takes: the time that the store works on it, or that between a read and a write. A
+	// request that is passed over takes a twentieth.
+	service time.Duration
+	free    time.Duration // when the store has done all that it was asked so far
+	writes  int           // steps so far
+	passed  int           // requests that were not carried out
+}
+
+// passedOver is the part of its service time that a request takes that is passed over.
+const passedOver = 20
+
+// queue has a request carried out when the store gets to it.
+func (c *capacity) queue(w *world, m *message, serve func()) {
+	sent := w.now
+	if c.discipline == disciplineSwap {
+		c.swap(w, m, sent, serve)
+		return
+	}
+	c.free = max(c.free, w.now)
+	if c.discipline == disciplineDrop && m.kind == messageSync && c.free > sent+patienceOf(m) {
+		c.free += c.service / passedOver
+		c.passed++
+		w.release(m)
+		return
+	}
+	c.free += c.service
+	w.at(c.free, serve)
+}
+
+// swap is one try to read and write the record.
+func (c *capacity) swap(w *world, m *message, sent time.Duration, serve func()) {
+	seen := c.writes
+	joins := m.kind == messageSync && m.req.LastSeq == 0
+	w.after(c.service, func() {
+		if seen == c.writes && (!joins || !w.store.rec.HoldersWait()) {
+			c.writes++
+			serve()
+			return
+		}
+		if w.now > sent+patienceOf(m) {
+			c.passed++
+			w.release(m)
+			return
+		}
+		pause := 3 * c.service
+		if joins {
+			pause *= 4
+		}
+		w.after(time.Duration(w.rng.net.Int64N(int64(pause))), func() { c.swap(w, m, sent, serve) })
+	})
+}
+
+// patienceOf is how long a store tries to carry out a request.
+func patienceOf(m *message) time.Duration {
+	if m.kind != messageSync {
+		return consensus.SyncTimeout(driver.DefaultLease)
+	}
+	return m.req.Patience(consensus.SyncTimeout(m.req.Lease))
+}
