@@ -111,9 +111,30 @@
 //
 //	interval   L/10   between two syncs; stretched to at most L/4, so that a pool syncs at
 //	                  most 100 times a second (with more than 250 processors it syncs more)
-//	fast       L/100  while a processor lacks what it should have and others can give it
+//	fast       L/100  while a processor lacks what it should have and others can give it;
+//	                  at least 0.25 ms per processor, and from 64 processors on twice as
+//	                  long after each request that brought nothing
 //	clamp      L/4    the longest gap between two steps that the pool's clock counts
 //	removal    1.5 L  from a processor's last sync until its claim is removed
+//
+// # An overloaded store
+//
+// A store with too much to do must not be asked for more because it is late. Four rules
+// see to that:
+//
+//   - An answer that takes a quarter of the sync timeout longer than the quickest one so far
+//     doubles the interval, up to L/2 (L/4 with fewer than 16 processors). Each quick answer
+//     takes a quarter off again.
+//   - After a failed sync the next one waits an interval, then two, four, up to L/2; half of
+//     each wait is random. A store that refused at once is asked after a quarter of an interval,
+//     a half, and so on. This also holds before the first answer.
+//   - From 64 processors on, shares change only with regular syncs while intervals are
+//     stretched: a second sync for each change would double the load.
+//   - A request says by its deadline how long it may wait for the store (Request.Patience of
+//     package driver): a quarter of the timeout for a processor that joins, half for one
+//     without a share, three quarters for one that has a share to lose. Redis doesn't
+//     carry out what comes later. On NATS, where requests compete, joiners stop competing then,
+//     wait longer between tries, and hold back while holders are overdue.
 //
 // The worst clocks stretch a lease to L x 1.0833/0.9167 = 1.18 L on the store's clock. A
 // clock that was set adds up to one clamp: 1.43 L, which is less than 1.5 L.

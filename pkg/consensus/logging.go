@@ -26,6 +26,7 @@ type logbook struct {
 	replaced  bool
 	quotas    bool      // a document of quotas that cannot be read was logged
 	hasJoined bool      // the store has answered before
+	slow      bool      // a slow store was logged
 	settings  string    // that disagreed when it was logged last
 	targets   time.Time // when the targets of tags may be logged next
 }
@@ -41,9 +42,12 @@ type situation struct {
 	onLoss   StoreLoss
 	frozen   time.Duration // how long no share can grow yet
 	frozenBy FreezeCause
-	quotas   error     // why a document of quotas cannot be read
-	settings string    // of processors whose settings disagree; empty: they agree
-	spent    spentList // changes of what is spent that were not logged yet
+	interval time.Duration // between syncs at present
+	usual    time.Duration // the same with a store that is quick
+	slow     bool          // more than one answer has come late
+	quotas   error         // why a document of quotas cannot be read
+	settings string        // of processors whose settings disagree; empty: they agree
+	spent    spentList     // changes of what is spent that were not logged yet
 }
 
 // A logLine is one line to log.
@@ -79,6 +83,7 @@ func (b *logbook) observe(now time.Time, s *situation) []logLine {
 		b.frozen = false
 		lines = append(lines, logLine{slog.LevelInfo, "the pool is no longer frozen", []any{"share", s.share}})
 	}
+	lines = append(lines, b.slowed(s)...)
 	if s.quotas != nil && !b.quotas {
 		lines = append(lines, logLine{
 			slog.LevelWarn, "the pool's changes of quotas cannot be read: what was known before goes on", []any{"error", s.quotas},
@@ -92,6 +97,21 @@ func (b *logbook) observe(now time.Time, s *situation) []logLine {
 	b.quotas = s.quotas != nil
 	b.replaced = s.state == StateReplaced
 	return append(lines, b.disagreed(s.settings)...)
+}
+
+// slowed logs when a store begins to be slow for more than one answer, and when intervals are as usual again.
+func (b *logbook) slowed(s *situation) []logLine {
+	switch {
+	case s.slow && !b.slow:
+		b.slow = true
+		return []logLine{{slog.LevelWarn, "the pool's store is slow: it is asked less often, and shares follow the load later", []any{
+			"interval", s.interval.Round(time.Millisecond), "usual", s.usual,
+		}}}
+	case b.slow && s.interval <= s.usual:
+		b.slow = false
+		return []logLine{{slog.LevelInfo, "the pool's store is quick again: it is asked as often as usual", []any{"interval", s.interval}}}
+	}
+	return nil
 }
 
 // disagreed logs each change of settings that disagree once. A new version that is rolled out is such a change, and its end another.

@@ -180,3 +180,26 @@ func TestAReplacedProcessorSaysSoOnce(t *testing.T) {
 	require.Len(t, said(&b, time.Second, replaced, replaced, replaced), 1)
 	require.Empty(t, said(&b, time.Second, situation{err: errors.New("away"), state: StateReplaced}))
 }
+
+// A store that answers late is logged once when it begins and once when intervals are as usual again, and one late
+// answer not at all.
+func TestASlowStoreIsLogged(t *testing.T) {
+	at := func(answer time.Duration, n int) []situation {
+		p := content(t, 0)
+		var all []situation
+		now := 2 * time.Second
+		for range n {
+			req := p.Request(now, uint64(now), Whole)
+			require.NoError(t, p.Take(now+answer, driver.Answer{Seq: req.Seq, Nonce: req.Nonce, Lease: DefaultLease, Revision: req.Revision + 1, Grant: p.answer}, ""))
+			all = append(all, p.situation(now+answer, nil))
+			now = p.Next(now+answer, 1)
+			answer = max(answer-300*time.Millisecond, 0)
+		}
+		return all
+	}
+	require.Empty(t, said(&logbook{}, time.Second, at(300*time.Millisecond, 10)...))
+	require.Equal(t, []string{
+		"1s WARN the pool's store is slow: it is asked less often, and shares follow the load later",
+		"5s INFO the pool's store is quick again: it is asked as often as usual",
+	}, said(&logbook{}, time.Second, at(700*time.Millisecond, 10)...))
+}

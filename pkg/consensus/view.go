@@ -29,8 +29,10 @@ type View struct {
 	TookOver bool
 	// Demand is what this processor reported last.
 	Demand Share
-	// Lease is the pool's lease and Interval the present time between syncs.
+	// Lease is the pool's lease and Interval the present time between syncs. Stretch is how
+	// many times as long as usual that is, because the store answers late; 1: as usual.
 	Lease, Interval time.Duration
+	Stretch         float64
 	// Frozen is how long no share can grow yet, and FrozenBy why.
 	Frozen   time.Duration
 	FrozenBy FreezeCause
@@ -69,7 +71,7 @@ func (p *Processor) View(now time.Duration) View {
 		Share: p.held, Want: p.want, Degraded: p.degraded, Issuing: p.Issuing(now),
 		Live: p.answer.Live, PoolSize: p.answer.PoolSize, Agreed: p.answer.Agreed,
 		Roster:   append([]RosterRow(nil), p.answer.Roster...),
-		TookOver: p.tookOver, Demand: p.demand, Lease: p.lease, Interval: p.interval(),
+		TookOver: p.tookOver, Demand: p.demand, Lease: p.lease, Interval: p.interval(), Stretch: p.load.stretch(),
 		Frozen: max(p.frozen-now, 0), FrozenBy: p.frozenBy,
 		Failures: p.failures, Revision: p.revision,
 		Ceiling: p.ceiling.tokens(now, 0), Override: p.ceiling.override,

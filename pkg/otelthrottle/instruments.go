@@ -221,6 +221,11 @@ var observed = []Instrument{
 		Doc:  "Syncs that have failed since the store answered last",
 		read: pooled(func(v *consensus.View) float64 { return float64(v.Failures) }),
 	},
+	{
+		Name: "numathrottle.sync.stretch", Kind: Gauge, Unit: "1", Labels: byLimit,
+		Doc:  "How many times as long as usual the interval between syncs is, because the store answers late; 1: as usual",
+		read: pooled(func(v *consensus.View) float64 { return v.Stretch }),
+	},
 }
 
 // waitDuration and syncDuration are recorded when a wait or a sync is over.

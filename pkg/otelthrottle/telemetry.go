@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -187,7 +188,7 @@ func (t *Telemetry) OnSync(limit, store string) func(consensus.Synced) {
 	return func(s consensus.Synced) {
 		outcome := ok
 		switch {
-		case errors.Is(s.Err, context.DeadlineExceeded):
+		case errors.Is(s.Err, context.DeadlineExceeded), errors.Is(s.Err, driver.ErrOverdue):
 			outcome = late
 		case errors.Is(s.Err, consensus.ErrContention):
 			outcome = contended

@@ -296,6 +296,7 @@ func TestMetricsOfAPool(t *testing.T) {
 			"numathrottle.pool.agreed":     1,
 			"numathrottle.frozen":          0,
 			"numathrottle.sync.failures":   0,
+			"numathrottle.sync.stretch":    1,
 		} {
 			require.InDelta(t, want, got[name+" limit=llm"], 0, name)
 			require.Contains(t, got, name+" limit=llm")
