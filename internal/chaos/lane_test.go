@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// stateKept is the longest recovery when the store remembers.
+	// stateKept is the longest recovery when the store remembers, with the shortest lease.
 	stateKept = 2 * time.Second
 	// patience is how much longer than allowed a recovery is waited for, so that a
 	// broken promise is measured and not only seen.
@@ -108,6 +108,10 @@ func (l *lane) run(faults ...fault) {
 	}
 }
 
+// remembered is the longest recovery when the store remembers: who has lost its share asks the store again after
+// half a lease at the latest.
+func (l *lane) remembered() time.Duration { return max(stateKept, l.pool.Lease/2+500*time.Millisecond) }
+
 // start waits until the pool uses its limit for the first time.
 func (l *lane) start() {
 	if _, ok := l.pool.recovery(clock(), l.pool.forgotten()+firstShare); !ok {
@@ -127,6 +131,9 @@ func (l *lane) suffer(f fault) bool {
 		} else {
 			f.name, f.allowed = f.name+", in a freeze", l.lost()
 		}
+	}
+	if f.allowed == stateKept {
+		f.allowed = l.remembered()
 	}
 	took, ok := l.fairly(&f, func() (time.Duration, bool) { return l.once(f) })
 	l.ledger.addFault(f.name, took, f.allowed)

@@ -26,8 +26,8 @@ type sourceMutant struct {
 var sourceMutants = []sourceMutant{
 	{
 		"a failed request is retried at the fast interval", "pkg/consensus/pace.go",
-		"return min(each<<min(p.failures-1, 10), p.lease/2)", "return p.fast()",
-		"./internal/sim", "TestAnOverloadPasses/500|TestAStallPasses",
+		"return min(each<<min(p.failures-1, 10), most)", "return driver.Interval(p.lease, p.answer.Live) / 10",
+		"./internal/sim", "TestAnOverloadPasses/500/queue/0.6",
 	},
 	{
 		"retries have no jitter", "pkg/consensus/pace.go",
@@ -37,7 +37,7 @@ var sourceMutants = []sourceMutant{
 	{
 		"intervals are not stretched", "pkg/consensus/load.go",
 		"l.factor = min(2*l.stretch(), most)", "l.factor = 1",
-		"./internal/sim", "TestAnOverloadPasses/500",
+		"./internal/sim", "TestAnOverloadPasses/500/.*/0.6",
 	},
 	{
 		"a large pool with a slow store asks twice for each change", "pkg/consensus/pace.go",
