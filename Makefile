@@ -81,8 +81,8 @@ build: ## Compile every package
 	$(GO) build ./...
 
 # Where tests keep their files, in memory if possible; and where Go builds, which takes more room.
-test suite modules memory norace race shell faults soak: export TMPDIR := $(shell scripts/test-tmpdir.sh)
-test suite modules memory norace race shell faults soak: export GOTMPDIR := $(shell printf '%s' "$${GOTMPDIR:-$${TMPDIR:-/tmp}}")
+test suite modules memory norace race shell faults overload soak: export TMPDIR := $(shell scripts/test-tmpdir.sh)
+test suite modules memory norace race shell faults overload soak: export GOTMPDIR := $(shell printf '%s' "$${GOTMPDIR:-$${TMPDIR:-/tmp}}")
 
 # Every store must be there: with NUMATHROTTLE_REQUIRE_STORES set, a missing server fails the test instead of skipping it.
 .PHONY: test
@@ -179,6 +179,14 @@ languages: ## Run real handlers in Python, Rust and Java behind the proxy
 faults: ## Kill, stop and cut off real servers and processes while they draw
 	@scripts/test-deps.sh
 	NUMATHROTTLE_REQUIRE_STORES=1 $(GO) test -vet=off -count 1 -tags numathrottle_faults -timeout $(TEST_TIMEOUT) ./internal/chaos
+
+# Members and store share the machine, so not beside anything else. `make overload OVERLOAD_SIZES=100,500,1000` is what docs/operations.md shows.
+OVERLOAD_SIZES ?= 100
+.PHONY: overload
+overload: ## Slow real stores down under large pools: the pool must not ask for more, and must recover
+	@scripts/test-deps.sh
+	NUMATHROTTLE_REQUIRE_STORES=1 NUMATHROTTLE_OVERLOAD_SIZES=$(OVERLOAD_SIZES) \
+		$(GO) test -vet=off -count 1 -tags numathrottle_faults -timeout 1h -v ./internal/overload
 
 .PHONY: soak
 soak: ## Run the long forms of the reliability tests, for some hours; writes docs/reliability.md
