@@ -26,7 +26,7 @@ type sourceMutant struct {
 var sourceMutants = []sourceMutant{
 	{
 		"a failed request is retried at the fast interval", "pkg/consensus/pace.go",
-		"return min(each<<min(p.failures-1, 10), most)", "return driver.Interval(p.lease, p.answer.Live) / 10",
+		"return min(each<<min(p.failures-1, 10), most)", "return min(each, most, usual/10)",
 		"./internal/sim", "TestAnOverloadPasses/500/queue/0.6",
 	},
 	{
