@@ -61,7 +61,8 @@ func (b backend) processorTime(t *testing.T) time.Duration {
 	t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", b.pid))
 	require.NoError(t, err)
-	fields := strings.Fields(string(stat)[strings.LastIndexByte(string(stat), ')')+1:])
+	_, rest, _ := strings.Cut(string(stat), ") ") // after the name
+	fields := strings.Fields(rest)
 	var ticks int64
 	for _, f := range fields[11:13] { // utime and stime
 		n, err := strconv.ParseInt(f, 10, 64)

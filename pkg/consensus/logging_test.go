@@ -190,7 +190,9 @@ func TestASlowStoreIsLogged(t *testing.T) {
 		now := 2 * time.Second
 		for range n {
 			req := p.Request(now, uint64(now), Whole)
-			require.NoError(t, p.Take(now+answer, driver.Answer{Seq: req.Seq, Nonce: req.Nonce, Lease: DefaultLease, Revision: req.Revision + 1, Grant: p.answer}, ""))
+			require.NoError(t, p.Take(now+answer, driver.Answer{
+				Seq: req.Seq, Nonce: req.Nonce, Lease: DefaultLease, Revision: req.Revision + 1, Grant: p.answer,
+			}, ""))
 			all = append(all, p.situation(now+answer, nil))
 			now = p.Next(now+answer, 1)
 			answer = max(answer-300*time.Millisecond, 0)
