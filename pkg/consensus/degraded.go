@@ -34,11 +34,13 @@ func (p *Processor) outlasts() time.Duration {
 
 // grace is how long after its last request a processor may use a share without the store's
 // consent. A store that has come back removes the row 1.5 leases after it last heard of the
-// processor, and then gives the share to others. It heard of it at most a quarter of a lease
-// before it went away. Its clock may jump by a quarter when it comes back, and by another when
-// it is set. That leaves 0.75 leases, which are 0.63 on a clock that is slow by 8.33 % while
-// the store's is as fast.
-func (p *Processor) grace() time.Duration { return p.lease * 6 / 10 }
+// processor, and then gives the share to others. Its clock may jump by a quarter of a lease
+// when it comes back, and by another when it is set. That leaves a lease without the gap
+// between the last request that the store heard of and the next one. A gap of a quarter leaves
+// 0.75 leases, which are 0.63 on a clock that is slow by 8.33 % while the store's is as fast.
+func (p *Processor) grace() time.Duration {
+	return max(0, min(p.lease*6/10, (p.lease-p.gap)*84/100))
+}
 
 // rest sets the end of a share without consent: it rests on the newest request.
 func (p *Processor) rest() {

@@ -123,17 +123,20 @@
 // see to that:
 //
 //   - An answer that takes a quarter of the sync timeout longer than the quickest one so far
-//     doubles the interval, up to L/2 (L/4 with fewer than 16 processors). Each quick answer
-//     takes a quarter off again.
+//     doubles the interval, up to L/2, and with fewer than 16 processors up to L/4 without the
+//     sync timeout. Each quick answer takes a quarter off again. With quotas intervals stay, because
+//     tokens of tags are drawn for one interval.
 //   - After a failed sync the next one waits an interval, then two, four, up to L/2; half of
 //     each wait is random. A store that refused at once is asked after a quarter of an interval,
-//     a half, and so on. This also holds before the first answer.
+//     a half, and so on. This also holds before the first answer. Towards the end
+//     of a lease, and with a degraded share, the wait is shorter.
 //   - From 64 processors on, shares change only with regular syncs while intervals are
 //     stretched: a second sync for each change would double the load.
 //   - A request says by its deadline how long it may wait for the store (Request.Patience of
 //     package driver): a quarter of the timeout for a processor that joins, half for one
 //     without a share, three quarters for one that has a share to lose. Redis doesn't
-//     carry out what comes later. On NATS, where requests compete, joiners stop competing then,
+//     carry out what comes later. There a processor that doesn't know the server's time yet
+//     may wait longer, by the queue that its first request met. On NATS, where requests compete, joiners stop competing then,
 //     wait longer between tries, and hold back while holders are overdue.
 //
 // The worst clocks stretch a lease to L x 1.0833/0.9167 = 1.18 L on the store's clock. A

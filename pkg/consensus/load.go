@@ -14,20 +14,38 @@ type load struct {
 	factor float64       // of the usual interval; 0: 1
 	best   time.Duration // of the quickest answer; 0: there was none
 	late   bool          // the newest request was slow, answered or not
+	fixed  bool          // intervals are not stretched
+	halts  bool          // the pool's clock did not count the time between the last two answers
 	slow   int           // slow answers since the interval was as usual
 }
 
-// crowd is the pool size from which intervals stretch to half a lease. In a smaller pool they
-// stretch to a quarter of a lease: the pool's clock doesn't count longer gaps between two
-// steps, and only a larger pool is sure to have none.
+// crowd is the pool size from which intervals stretch to half a lease. In a smaller pool two
+// steps must be less than a clamp apart, also if the second one is late: the pool's clock
+// doesn't count longer gaps. A larger pool has none, unless most of its members are dead;
+// then the clock stands still, and intervals are those of a small pool.
 const crowd = 16
 
 // longestInterval is what intervals are stretched to at most.
-func longestInterval(lease time.Duration, live int) time.Duration {
-	if live < crowd {
-		return driver.Clamp(lease)
+func (l *load) longestInterval(lease time.Duration, live int) time.Duration {
+	usual := driver.Interval(lease, live)
+	switch {
+	case l.fixed:
+		return usual
+	case live < crowd, l.halts:
+		return max(usual, driver.Clamp(lease)-SyncTimeout(lease))
 	}
 	return lease / 2
+}
+
+// answered takes how far the pool's clock has moved on between the last two answers, which came to requests that
+// were sent so long apart.
+func (l *load) answered(apart, counted, lease time.Duration) {
+	switch {
+	case counted < apart/2 && apart > driver.Clamp(lease)/2:
+		l.halts = true
+	case counted > apart*3/4:
+		l.halts = false
+	}
 }
 
 // took records how long a request took until its answer or failure. A request is slow if it
@@ -35,11 +53,15 @@ func longestInterval(lease time.Duration, live int) time.Duration {
 // store isn't slow.
 func (l *load) took(d time.Duration, answered bool, lease time.Duration, live int) {
 	d = max(d, 1)
-	if answered && (l.best == 0 || d < l.best) {
+	switch {
+	case !answered:
+	case l.best == 0 || d < l.best:
 		l.best = d
+	default: // a store that has moved further away is not slow for ever
+		l.best = min(l.best+(d-l.best)/256, max(l.best, SyncTimeout(lease)/2))
 	}
 	l.late = d-l.best > SyncTimeout(lease)/4
-	most := float64(longestInterval(lease, live)) / float64(driver.Interval(lease, live))
+	most := float64(l.longestInterval(lease, live)) / float64(driver.Interval(lease, live))
 	switch {
 	case l.late:
 		l.factor = min(2*l.stretch(), most)
@@ -60,7 +82,7 @@ func (l *load) stretch() float64 { return max(l.factor, 1) }
 // stretched is the interval as stretched.
 func (l *load) stretched(lease time.Duration, live int) time.Duration {
 	usual := driver.Interval(lease, live)
-	return max(usual, min(time.Duration(float64(usual)*l.stretch()), longestInterval(lease, live)))
+	return min(time.Duration(float64(usual)*l.stretch()), l.longestInterval(lease, live))
 }
 
 // jitter is the random part of an interval. A twentieth keeps processors out of step. A

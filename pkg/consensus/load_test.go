@@ -16,7 +16,7 @@ func TestIntervalsFollowTheStore(t *testing.T) {
 		usual, second time.Duration
 		longest       time.Duration
 	}{
-		{4, time.Second, 2 * time.Second, 2500 * time.Millisecond}, // the pool's clock counts no longer gap
+		{4, time.Second, 1500 * time.Millisecond, 1500 * time.Millisecond}, // the pool's clock counts no gap above 2.5 s
 		{100, time.Second, 2 * time.Second, 5 * time.Second},
 		{1000, 2500 * time.Millisecond, 5 * time.Second, 5 * time.Second},
 	} {
@@ -48,7 +48,42 @@ func TestAFarStoreIsNotSlow(t *testing.T) {
 		require.Equal(t, time.Second, l.stretched(DefaultLease, 4))
 	}
 	l.took(700*time.Millisecond, true, DefaultLease, 4)
-	require.Equal(t, 2*time.Second, l.stretched(DefaultLease, 4), "a quarter of a second longer than usual")
+	require.Equal(t, 1500*time.Millisecond, l.stretched(DefaultLease, 4), "a quarter of a second longer than usual")
+}
+
+// A store that has moved further away is slow for some minutes, and not for ever.
+func TestAStoreThatMovesAwayIsSlowForAWhile(t *testing.T) {
+	var l load
+	l.took(time.Millisecond, true, DefaultLease, 4)
+	n := 0
+	for ; n == 0 || l.late; n++ {
+		l.took(350*time.Millisecond, true, DefaultLease, 4)
+		require.Less(t, n, 200)
+	}
+	require.Greater(t, n, 60)
+	for range 10_000 {
+		l.took(990*time.Millisecond, true, DefaultLease, 4)
+	}
+	require.True(t, l.late, "who has hardly any patience left is")
+}
+
+// Where the pool's clock does not count the time between syncs, intervals are not stretched beyond what it counts. And
+// with quotas they are not stretched at all.
+func TestIntervalsThatMustNotStretch(t *testing.T) {
+	var l load
+	l.took(time.Millisecond, true, DefaultLease, 100)
+	l.took(time.Second, false, DefaultLease, 100)
+	l.took(time.Second, false, DefaultLease, 100)
+	l.took(time.Second, false, DefaultLease, 100)
+	require.Equal(t, 5*time.Second, l.stretched(DefaultLease, 100))
+	l.answered(5*time.Second, 5*time.Second, DefaultLease)
+	require.Equal(t, 5*time.Second, l.stretched(DefaultLease, 100))
+	l.answered(5*time.Second, 0, DefaultLease)
+	require.Equal(t, 1500*time.Millisecond, l.stretched(DefaultLease, 100), "most of the hundred are dead")
+	l.answered(1500*time.Millisecond, 1500*time.Millisecond, DefaultLease)
+	require.Equal(t, 5*time.Second, l.stretched(DefaultLease, 100))
+	l.fixed = true
+	require.Equal(t, time.Second, l.stretched(DefaultLease, 100))
 }
 
 // failing returns the shortest and the longest time from each failed request to the next one.
@@ -80,12 +115,12 @@ func TestFailuresBackOff(t *testing.T) {
 	}{
 		"refused": {content(t, 0), time.Millisecond, []time.Duration{
 			s / 4, s / 2, s, 2 * s, 21 * s / 8, 21 * s / 16, s, // while the lease lasts, half of what is left of it
-			s, 5 * s, // until 11 s
+			s, 3 * s, // until 11 s; then it goes on without the store's consent
 		}},
 		"refused before any answer": {joining(), time.Millisecond, []time.Duration{s / 4, s / 2, s, 2 * s, 4 * s, 5 * s, 5 * s}},
-		"late":                      {content(t, 0), s, []time.Duration{s, 2 * s, 3 * s, 3 * s / 2, s, 5 * s, 5 * s}},
+		"late":                      {content(t, 0), s, []time.Duration{s, 2 * s, 3 * s, 3 * s / 2, s, 3 * s, 3 * s}},
 		"late before any answer":    {joining(), s, []time.Duration{s, 2 * s, 4 * s, 5 * s, 5 * s}},
-		"late in a large pool":      {crowd(), s, []time.Duration{5 * s / 2, 5 * s, 5 * s}},
+		"late in a large pool":      {crowd(), s, []time.Duration{5 * s / 2, 5 * s, 5 * s, 3 * s}},
 	} {
 		least, most := failing(tc.p, 2*s, tc.took, len(tc.want))
 		require.Equal(t, tc.want, most, name)

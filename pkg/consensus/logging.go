@@ -33,21 +33,22 @@ type logbook struct {
 
 // A situation is a Processor after a sync, as far as it is logged.
 type situation struct {
-	err      error
-	state    State
-	share    Share         // in force
-	left     time.Duration // how long it is good for
-	degraded bool
-	issuing  bool
-	onLoss   StoreLoss
-	frozen   time.Duration // how long no share can grow yet
-	frozenBy FreezeCause
-	interval time.Duration // between syncs at present
-	usual    time.Duration // the same with a store that is quick
-	slow     bool          // more than one answer has come late
-	quotas   error         // why a document of quotas cannot be read
-	settings string        // of processors whose settings disagree; empty: they agree
-	spent    spentList     // changes of what is spent that were not logged yet
+	err       error
+	state     State
+	share     Share         // in force
+	left      time.Duration // how long it is good for
+	degraded  bool
+	issuing   bool
+	onLoss    StoreLoss
+	frozen    time.Duration // how long no share can grow yet
+	frozenBy  FreezeCause
+	interval  time.Duration // between syncs at present
+	usual     time.Duration // the same with a store that is quick
+	slow      bool          // more than one answer has come late since the interval was as usual
+	stretched bool          // the interval is longer than usual
+	quotas    error         // why a document of quotas cannot be read
+	settings  string        // of processors whose settings disagree; empty: they agree
+	spent     spentList     // changes of what is spent that were not logged yet
 }
 
 // A logLine is one line to log.
@@ -102,12 +103,12 @@ func (b *logbook) observe(now time.Time, s *situation) []logLine {
 // slowed logs when a store begins to be slow for more than one answer, and when intervals are as usual again.
 func (b *logbook) slowed(s *situation) []logLine {
 	switch {
-	case s.slow && !b.slow:
+	case s.slow && s.stretched && !b.slow:
 		b.slow = true
 		return []logLine{{slog.LevelWarn, "the pool's store is slow: it is asked less often, and shares follow the load later", []any{
 			"interval", s.interval.Round(time.Millisecond), "usual", s.usual,
 		}}}
-	case b.slow && s.interval <= s.usual:
+	case b.slow && !s.stretched:
 		b.slow = false
 		return []logLine{{slog.LevelInfo, "the pool's store is quick again: it is asked as often as usual", []any{"interval", s.interval}}}
 	}

@@ -202,6 +202,6 @@ func TestASlowStoreIsLogged(t *testing.T) {
 	require.Empty(t, said(&logbook{}, time.Second, at(300*time.Millisecond, 10)...))
 	require.Equal(t, []string{
 		"1s WARN the pool's store is slow: it is asked less often, and shares follow the load later",
-		"5s INFO the pool's store is quick again: it is asked as often as usual",
+		"3s INFO the pool's store is quick again: it is asked as often as usual",
 	}, said(&logbook{}, time.Second, at(700*time.Millisecond, 10)...))
 }

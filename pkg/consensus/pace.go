@@ -63,23 +63,30 @@ func (p *Processor) patient() bool {
 // backoff is the longest time from a failed request to the next one; half of it is
 // random. A store that refuses at once may be back soon: the first wait is a quarter of an
 // interval. One that answers late, or not in time, has too much to do: the first wait is a
-// whole interval. Each further failure doubles the wait, up to half a lease, because a share
-// without the store's consent lasts 0.6 leases from the newest request.
+// whole interval. Each further failure doubles the wait, up to half a lease. A share without
+// the store's consent rests on the newest request and may last for less than that, so a
+// processor with one waits for at most 0.3 leases.
 //
 // A processor with a good lease waits for at most half of the time left, but at least for
 // an interval, or two in a large pool. So its lease outlasts an outage that takes most of
-// the lease, and the store gets no more requests than in steady state.
+// the lease, and the store gets no more requests than in steady state. In pools of 250 and more two
+// intervals are half a lease: there an outage of a few seconds can end some leases. More
+// requests towards their end would keep a store that serves in turn overloaded for ever.
 func (p *Processor) backoff() time.Duration {
 	usual := driver.Interval(p.lease, p.answer.Live)
-	each, least := usual, usual
+	each := usual
 	if !p.load.late {
 		each = usual / 4
 	}
-	if p.answer.Live >= largePool {
-		least = 2 * usual
-	}
 	most := p.lease / 2
-	if p.state == StateHolding && p.held > 0 {
+	if p.degraded {
+		most = p.lease * 3 / 10
+	}
+	if p.state == StateHolding && (p.held > 0 || p.issuing || p.winding) {
+		least := usual
+		if p.answer.Live >= largePool {
+			least = 2 * usual
+		}
 		most = min(most, max(least, (p.until-p.attempt)/2))
 	}
 	return min(each<<min(p.failures-1, 10), most)
@@ -210,6 +217,9 @@ func lacking(rows []RosterRow, wants []Share, self int) bool {
 func (p *Processor) hope(now time.Duration) bool {
 	if p.frozen > now {
 		return false
+	}
+	if len(p.answer.Roster) == 0 {
+		return p.held == 0 && p.demand > 0 // nothing is known yet
 	}
 	wants, self := p.wants(now)
 	spare := Whole

@@ -171,7 +171,7 @@ func TestWhoIsCutOffGoesOnDegraded(t *testing.T) {
 		require.InDelta(t, 60*1000/3, granted(time.Minute, all[2]), 60*20, "its last share")
 		requireStill(t, time.Minute, all[:2]...)
 		all[2].link.cut.Store(false)
-		time.Sleep(2 * interval)
+		time.Sleep(consensus.DefaultLease*3/10 + interval) // it asks again after 0.3 leases at the latest
 		require.True(t, all[2].paused())
 		requireStill(t, time.Minute, all...)
 	})

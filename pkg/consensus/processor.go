@@ -56,6 +56,8 @@ type Processor struct {
 	attempt  time.Duration // when the newest request was sent
 	onTime   bool          // every request since the last answer was sent on time
 	failures int           // failed requests since the last answer
+	answered time.Duration // when the request was sent that was answered last
+	gap      time.Duration // from that one to the next, which has failed
 	load     load          // of the store
 	urgency  urgency
 	urgentAt time.Duration // when an urgent request was sent last
@@ -234,7 +236,9 @@ func (p *Processor) Request(now time.Duration, nonce uint64, demand Share) drive
 // Failed says that the request with this Seq got no answer.
 func (p *Processor) Failed(now time.Duration, seq uint64) {
 	if seq == p.sent.Seq {
-		p.failures++
+		if p.failures++; p.failures == 1 {
+			p.gap = p.attempt - p.answered
+		}
 		p.load.took(now-p.attempt, false, p.lease, p.answer.Live)
 	}
 	p.Tick(now)
@@ -277,6 +281,10 @@ func (p *Processor) Take(now time.Duration, a driver.Answer, fresh string) error
 
 // granted puts the share of an answer in force.
 func (p *Processor) granted(now time.Duration, a driver.Answer) {
+	if p.lastTime > 0 {
+		p.load.answered(p.sent.at-p.answered, time.Duration(a.Time-p.lastTime)*time.Microsecond, a.Lease)
+	}
+	p.answered = p.sent.at
 	p.last, p.lastTime, p.unanswered, p.recalled = driver.Ticket{Seq: p.sent.Seq, Nonce: p.sent.Nonce}, a.Time, nil, driver.Ticket{}
 	p.history.add(p.last)
 	p.bequeathed()

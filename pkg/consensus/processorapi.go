@@ -86,7 +86,7 @@ func (p *Processor) situation(now time.Duration, err error) situation {
 	return situation{
 		err: err, state: p.state, share: p.held, left: p.until - now, degraded: p.degraded,
 		issuing: p.Issuing(now), onLoss: p.cfg.OnStoreLoss, frozen: p.frozen - now, frozenBy: p.frozenBy,
-		interval: p.interval(), usual: driver.Interval(p.lease, p.answer.Live), slow: p.load.slow > 1,
+		interval: p.interval(), usual: driver.Interval(p.lease, p.answer.Live), slow: p.load.slow > 1, stretched: p.interval() > driver.Interval(p.lease, p.answer.Live),
 		quotas:   p.tags.unreadable,
 		spent:    spent,
 		settings: Disagreement(p.settings(), p.ceiling.override.Max > 0),

@@ -67,7 +67,7 @@ func (p *Processor) Reserved(o limit.Order, res driver.Reserved, took time.Durat
 	}
 	if err != nil { // nothing of the answer is believed
 		s.failures++
-		wait := min(p.fast()<<min(s.failures-1, 10), p.lease/2) // as after a failed sync
+		wait := min(p.fast()<<min(s.failures-1, 10), p.interval())
 		return limit.Slots{Again: wait/2 + time.Duration(chance*float64(wait/2))}, err
 	}
 	s.failures = 0

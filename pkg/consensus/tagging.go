@@ -58,6 +58,7 @@ func (e *extraSyncs) take(now, interval time.Duration) bool {
 func (p *Processor) SetQuotas(q *quota.Quotas) {
 	t := &p.tags
 	t.on = q != nil && p.ceiling.limit.Max > 0
+	p.load.fixed = t.on // tokens of tags are drawn for a usual interval
 	if !t.on {
 		return
 	}

@@ -58,8 +58,8 @@ func TestTagsWithoutTheStore(t *testing.T) {
 			for _, m := range p.members {
 				m.lost = false
 			}
-			p.run(20 * time.Second)
-			require.InDelta(t, 200, p.rate("acme", 10*time.Second), 6)
+			p.run(40 * time.Second)
+			require.InDelta(t, 200, p.rate("acme", 20*time.Second), 6)
 			require.LessOrEqual(t, p.worst("acme", 3*time.Second), p.bound("acme", 3*time.Second)+200*2, "and lots of both kinds for as long as they are good")
 		})
 	}

@@ -149,7 +149,7 @@ func (c *lines) outcome(l line, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
-	serves := err == nil || errors.Is(err, driver.ErrWrongAnswer)
+	serves := err == nil || errors.Is(err, driver.ErrWrongAnswer) || errors.Is(err, driver.ErrContention)
 	switch {
 	case serves && l.nc == l.Store.nc:
 		if c.failing = (time.Time{}); c.served.IsZero() {

@@ -182,6 +182,7 @@ type step struct {
 	// One that yields waits longer before it tries again, and while holders of shares have to wait.
 	contend time.Time
 	yields  bool
+	crowded uint64 // number of the entry in which holders waited
 	// info is the stream's information, as read by the first of several tries.
 	info *streamInfo
 }
@@ -193,11 +194,13 @@ func (st *step) gaveWay(err error) bool {
 
 // carryOut carries out one step, and tries again while that may help.
 func (s *Store) carryOut(ctx context.Context, st *step) error {
-	done, err := s.turns.take(ctx, st.pool)
-	if err != nil {
-		return err
+	if st.mayCreate { // a sync
+		done, err := s.turns.take(ctx, st.pool)
+		if err != nil {
+			return err
+		}
+		defer done()
 	}
-	defer done()
 	for attempt := 1; ; attempt++ {
 		start := time.Now()
 		l := s.lines.pick(ctx, s)
@@ -282,7 +285,9 @@ func (s line) try(ctx context.Context, st *step) error {
 	if err != nil {
 		return err
 	}
-	if st.yields && rec.HoldersWait() {
+	// A record that nobody has written since the last look has no holders that wait: they are dead.
+	if st.yields && rec.HoldersWait() && st.crowded != e.seq {
+		st.crowded = e.seq
 		return errCrowded
 	}
 	if st.mayCreate && e.seq == 0 { // nothing, and no trace of a deleted record either

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// turns make the steps of one Store on one pool wait for each other. Two steps at once would compete for the same record,
+// turns make the syncs of one Store on one pool wait for each other. Two syncs at once would compete for the same record,
 // and one of them would have to try again. The zero value is ready to use.
 type turns struct {
 	mu sync.Mutex
@@ -16,7 +16,7 @@ type turns struct {
 // A turn is the right to carry out a step on a pool.
 type turn struct {
 	free  chan struct{} // holds one value while nobody has the turn
-	users int           // steps that have the turn or wait for it
+	users int           // syncs that have the turn or wait for it
 }
 
 // take waits for the turn until the context ends, whose error it returns then. done gives the turn back.
@@ -30,7 +30,7 @@ func (t *turns) take(ctx context.Context, pool string) (done func(), err error) 
 		}, nil
 	case <-ctx.Done():
 		t.leave(pool, it)
-		return nil, fmt.Errorf("natsstore: pool %q: other steps of this process were under way: %w", pool, ctx.Err())
+		return nil, fmt.Errorf("natsstore: pool %q: other syncs of this process were under way: %w", pool, ctx.Err())
 	}
 }
 

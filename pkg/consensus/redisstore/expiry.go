@@ -18,8 +18,8 @@ import (
 //
 // Each answer tells the server's time at the step, which came after the request was sent. So the difference between the
 // two is an upper bound of the offset, and the lowest bound so far is the estimate. It grows by a thousandth of the time
-// that passes, to follow a clock that runs slow. If the server's clock was set, a request expires before its patience is
-// over. Then the reply has the server's time, and the request is sent once more.
+// that passes, to follow a server's clock that runs faster. If that clock was set ahead, requests expire at once. The reply has
+// the server's time and so shows that, and the request is sent once more.
 type serverClock struct {
 	mu     sync.Mutex
 	known  bool
@@ -42,12 +42,18 @@ func (c *serverClock) observe(wall int64, sent time.Duration) {
 	}
 }
 
-// set takes the server's time whatever was known before.
-func (c *serverClock) set(wall int64, sent time.Duration) {
+// learn takes the server's time from the reply to a request that expired, if nothing was known before, or if the server's clock was
+// set: it is further ahead than it can be even if the server has come to the request just now. Else the server was late.
+func (c *serverClock) learn(wall int64, sent, received time.Duration) bool {
 	c.mu.Lock()
+	if c.known && time.Duration(wall)*time.Microsecond-received <= c.latest(received) {
+		c.mu.Unlock()
+		return false
+	}
 	c.known = false
 	c.mu.Unlock()
 	c.observe(wall, sent)
+	return true
 }
 
 // latest is the largest offset that there may be at a local time. c.mu is held.
@@ -83,8 +89,9 @@ func (s *Store) run(ctx context.Context, pool string, patience func(left time.Du
 		if !expired {
 			return reply, clock, sent, nil
 		}
-		clock.set(wall, sent)
-		if took := time.Since(s.base) - sent; !first || expires > 0 && took > wait {
+		received := time.Since(s.base)
+		if learnt := clock.learn(wall, sent, received); !learnt || !first {
+			took := received - sent
 			return nil, nil, 0, fmt.Errorf("%w: after %v, with a patience of %v", driver.ErrOverdue, took.Round(time.Millisecond), wait.Round(time.Millisecond))
 		}
 	}

@@ -75,7 +75,9 @@ func TestAServerClockThatWasSet(t *testing.T) {
 	s := New(client(t, ClientOptions(testenv.Redis(t).Addr())))
 	answer := granted(t, s, request("p", "a", 1, 1))
 	for n, off := range []time.Duration{-time.Hour, time.Hour, -time.Hour} {
-		s.clocks[groupOf("p")].set(answer.Wall+off.Microseconds(), time.Since(s.base))
+		now := time.Since(s.base)
+		c := &s.clocks[groupOf("p")]
+		c.offset, c.at = time.Duration(answer.Wall)*time.Microsecond-now+off, now
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		got, err := s.Sync(ctx, request("p", "a", uint64(n)+2, 1))
 		cancel()
@@ -101,6 +103,9 @@ func TestServerClock(t *testing.T) {
 	require.Equal(t, 3*time.Millisecond, early(2*time.Second), "it ages by a thousandth")
 	answered(100*time.Second, 20*time.Millisecond)
 	require.Equal(t, 20*time.Millisecond, early(100*time.Second))
-	c.set((200*time.Second + 5*time.Second).Microseconds(), 200*time.Second)
-	require.Equal(t, 5*time.Second-ahead, early(200*time.Second), "what was known before counts no more")
+	late := (200*time.Second + 900*time.Millisecond + ahead).Microseconds()
+	require.False(t, c.learn(late, 200*time.Second, 201*time.Second), "the server was late")
+	require.Equal(t, 120*time.Millisecond, early(200*time.Second))
+	require.True(t, c.learn(late, 200*time.Second, 200*time.Second+700*time.Millisecond), "its clock was set ahead")
+	require.Equal(t, 900*time.Millisecond, early(200*time.Second))
 }
