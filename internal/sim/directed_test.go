@@ -205,7 +205,7 @@ var schedules = slices.Concat(pauseSchedules, permitSchedules, drawSchedules, wi
 			w.until(t, func() bool { return near(a, 50) && near(b, 50) })
 			c := w.clone(a)
 			a.mirror = nil
-			const down = time.Minute
+			const down = 3 * time.Minute
 			w.halt(a, down+time.Second, false)
 			w.store.takeDown(w, down, true)
 			w.run(w.now + down - time.Millisecond)
