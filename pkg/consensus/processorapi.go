@@ -83,10 +83,11 @@ func (p *Processor) situation(now time.Duration, err error) situation {
 	if err == nil {
 		p.tags.spent.news = nil
 	}
+	usual := driver.Interval(p.lease, p.answer.Live)
 	return situation{
 		err: err, state: p.state, share: p.held, left: p.until - now, degraded: p.degraded,
 		issuing: p.Issuing(now), onLoss: p.cfg.OnStoreLoss, frozen: p.frozen - now, frozenBy: p.frozenBy,
-		interval: p.interval(), usual: driver.Interval(p.lease, p.answer.Live), slow: p.load.slow > 1, stretched: p.interval() > driver.Interval(p.lease, p.answer.Live),
+		interval: p.interval(), usual: usual, slow: p.load.slow > 1, stretched: p.interval() > usual,
 		quotas:   p.tags.unreadable,
 		spent:    spent,
 		settings: Disagreement(p.settings(), p.ceiling.override.Max > 0),
