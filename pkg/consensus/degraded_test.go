@@ -71,3 +71,19 @@ func TestWhoAsksOnTimeGoesOnWithoutTheStore(t *testing.T) {
 		}
 	}
 }
+
+// The store heard of a processor last before the gap that was ahead of the first failed request. The longer that gap, the
+// sooner a share without its consent ends, so that it is over before the store gives it to others.
+func TestAShareWithoutConsentAllowsForTheGap(t *testing.T) {
+	for gap, want := range map[time.Duration]time.Duration{
+		time.Second:      6 * time.Second,
+		DefaultLease / 4: 6 * time.Second,
+		DefaultLease / 2: 4200 * time.Millisecond,
+		DefaultLease:     0,
+	} {
+		p := content(t, 0) // answered at 1 s
+		req := p.Request(time.Second+gap, 7, Whole)
+		p.Failed(time.Second+gap, req.Seq)
+		require.Equal(t, want, p.grace(), "a gap of %v", gap)
+	}
+}
