@@ -82,8 +82,10 @@ func TestIntervalsThatMustNotStretch(t *testing.T) {
 	require.Equal(t, 1500*time.Millisecond, l.stretched(DefaultLease, 100), "most of the hundred are dead")
 	l.answered(1500*time.Millisecond, 1500*time.Millisecond, DefaultLease)
 	require.Equal(t, 5*time.Second, l.stretched(DefaultLease, 100))
-	l.fixed = true
-	require.Equal(t, time.Second, l.stretched(DefaultLease, 100))
+
+	tagged := newTagPool(t, 1000, acme(0, 200), 1).members[0].p
+	tagged.load.took(time.Second, false, DefaultLease, 1)
+	require.Equal(t, time.Second, tagged.interval(), "tokens of tags are drawn for a usual interval")
 }
 
 // failing returns the shortest and the longest time from each failed request to the next one.
