@@ -127,6 +127,16 @@ func (p *process) kill() {
 	<-p.done
 }
 
+// ends tells whether the process ends by itself within d.
+func (p *process) ends(d time.Duration) bool {
+	select {
+	case <-p.done:
+		return true
+	case <-time.After(d):
+		return false
+	}
+}
+
 func within(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -283,24 +293,33 @@ func TestALimitIsKeptForPython(t *testing.T) {
 // the platform does: pynumaflow ends when its stream breaks.
 func TestNothingIsLostWhenASideDies(t *testing.T) {
 	l := python(t)
-	for _, victim := range []string{"handler", "proxy"} {
-		t.Run(victim, func(t *testing.T) {
+	for _, victims := range [][]string{{"handler"}, {"proxy"}, {"proxy", "handler"}} {
+		t.Run(strings.Join(victims, " and "), func(t *testing.T) {
 			p := &pod{kind: "map", dir: folder(t), command: l.command, limit: []string{"--max=200", "--burst=20"}}
-			handler := p.startHandler(t)
-			proxy := p.startProxy(t)
+			sides := map[string]*process{"handler": p.startHandler(t), "proxy": p.startProxy(t)}
 			m := dialMap(t, p)
 			todo := map[string]bool{}
 			for i := range 300 {
 				todo[strconv.Itoa(i)] = true
 			}
-			kill := time.AfterFunc(300*time.Millisecond, map[string]*process{"handler": handler, "proxy": proxy}[victim].kill)
+			kill := time.AfterFunc(300*time.Millisecond, func() {
+				for _, v := range victims {
+					sides[v].kill()
+				}
+			})
 			defer kill.Stop()
 			answered := deliver(t, m, todo)
 			require.Less(t, len(answered), 300, "it died in between")
-			<-m.Broken()
-			<-handler.done
-			p.startHandler(t)
-			if victim == "proxy" {
+			select {
+			case <-m.Broken():
+			case <-within(t).Done():
+				require.FailNow(t, "the connection is not broken")
+			}
+			// A handler that lost its proxy ends or stays, as its SDK likes: then the next proxy finds it.
+			if sides["handler"].ends(5*time.Second) || victims[0] == "handler" {
+				p.startHandler(t)
+			}
+			if victims[0] == "proxy" {
 				p.startProxy(t)
 			}
 			for value := range answered {
@@ -311,6 +330,17 @@ func TestNothingIsLostWhenASideDies(t *testing.T) {
 			require.NoError(t, m.Close())
 		})
 	}
+}
+
+// A handler that no call is lost at stays when its proxy is killed, and the next proxy is in front of it.
+func TestAHandlerOutlivesItsProxy(t *testing.T) {
+	l := python(t)
+	p := &pod{kind: "map", dir: folder(t), command: l.command, limit: []string{"--max=200", "--burst=20"}}
+	handler, proxy := p.startHandler(t), p.startProxy(t)
+	proxy.kill()
+	require.False(t, handler.ends(time.Second), "the handler has ended")
+	p.startProxy(t)
+	require.Len(t, deliver(t, dialMap(t, p), map[string]bool{"a": true}), 1)
 }
 
 // deliver offers messages at once, and returns those that were answered.
