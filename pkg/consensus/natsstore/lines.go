@@ -149,7 +149,7 @@ func (c *lines) outcome(l line, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
-	serves := err == nil || errors.Is(err, driver.ErrWrongAnswer) || errors.Is(err, driver.ErrContention)
+	serves := err == nil || errors.Is(err, driver.ErrWrongAnswer) || errors.Is(err, driver.ErrContention) && !errors.Is(err, errBehind.error)
 	switch {
 	case serves && l.nc == l.Store.nc:
 		if c.failing = (time.Time{}); c.served.IsZero() {

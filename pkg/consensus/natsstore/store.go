@@ -164,6 +164,7 @@ func (p passing) Unwrap() error { return p.error }
 var (
 	errConflict = passing{error: driver.ErrContention}
 	errCrowded  = passing{error: fmt.Errorf("holders of shares wait to renew them: %w", driver.ErrContention)}
+	errBehind   = passing{error: fmt.Errorf("%w, but the server shows no newer record", driver.ErrContention)}
 	errNoLeader = passing{errors.New("the bucket's servers have no leader at the moment"), electionPause}
 	errMade     = passing{error: errors.New("the bucket was just made")}
 	errGone     = passing{error: errors.New("the bucket was just deleted")}
@@ -185,6 +186,7 @@ type step struct {
 	crowded uint64 // number of the entry in which holders waited
 	// info is the stream's information, as read by the first of several tries.
 	info *streamInfo
+	lost uint64 // number of the entry that the last try could not replace; 0: there was no conflict
 }
 
 // gaveWay tells whether the step has lost to another, and is not to be tried again.
@@ -269,8 +271,8 @@ func pause(ctx context.Context, took time.Duration, yields bool) bool {
 // information, which it asks for once more at the end instead: the bucket must be the same from the first try on.
 func (s line) try(ctx context.Context, st *step) error {
 	subject := s.prefix + keyOf(st.pool)
-	known := st.info
-	st.info = nil
+	known, lost := st.info, st.lost
+	st.info, st.lost = nil, 0
 	info, e, err := s.read(ctx, subject, known)
 	switch {
 	case is(err, codeStreamNotFound) && !st.mayCreate:
@@ -280,6 +282,10 @@ func (s line) try(ctx context.Context, st *step) error {
 		return s.create(ctx)
 	case err != nil:
 		return err
+	case known != nil && e.seq <= lost:
+		// A leader that was cut off from its followers refuses writes for those that it could not commit. The next try asks for the
+		// stream's information, which such a server cannot give.
+		return errBehind
 	}
 	rec, at, err := s.moment(&glance{info, e}, subject)
 	if err != nil {
@@ -319,7 +325,7 @@ func (s line) writeBack(ctx context.Context, st *step, rec *driver.Record, seen 
 	}
 	err = s.write(ctx, subject, value, seen.entry.seq, seen.info)
 	if errors.Is(err, driver.ErrContention) && seen.entry.seq > 0 && seen.info.checksTwice() {
-		st.info = seen.info
+		st.info, st.lost = seen.info, seen.entry.seq
 	}
 	return err
 }
