@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sort"
+	"sync/atomic"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/limit"
@@ -24,6 +25,10 @@ import (
 //     children, and is served: no two attempts wait for each other, and none starves.
 //     In a fair queue it is by its lane while it stands there alone; see Queue for why
 //     that holds all the same.
+//
+// A limit and the stocks of its tags come one after the other: an attempt waits at the stock until there are tokens, and then, with these
+// promised to it, at the limit. So it stands in the lane of its tag, in one queue at a time, and no more callers of a tag stand at
+// the limit than the tag has tokens.
 //
 // A child without a share is the scarcest, for nobody knows how long, and while there is
 // one the attempt has no other place. Slots in use are waited for last, when there is
@@ -53,6 +58,7 @@ type Attempt[P any] struct {
 	slots    bool         // what it waits for are slots in use
 	many     bool         // has stood in several queues at once
 	passed   bool         // gave up a place at which it could have been served
+	won      atomic.Int64 // what Serve has drawn
 	turn     chan struct{}
 	timer    limit.Timer
 }
@@ -106,7 +112,7 @@ func (a *Attempt[P]) Win(ctx context.Context, n int, upTo bool) (k int, err erro
 		select {
 		case <-a.turn:
 		case <-ctx.Done():
-			return 0, a.quit(ctx)
+			return a.quit(ctx)
 		}
 	}
 }
@@ -151,6 +157,7 @@ func (a *Attempt[P]) Undo() {
 // nothing.
 func (a *Attempt[P]) seat(n int, upTo bool) {
 	a.n, a.upTo, a.many = n, upTo, false
+	a.won.Store(0)
 	least := n
 	if upTo {
 		least = 1
@@ -182,8 +189,14 @@ func (a *Attempt[P]) stop() {
 // look draws if it can, and takes the places to wait at otherwise. It returns 0
 // while the attempt has to wait.
 func (a *Attempt[P]) look() (n int, err error) {
+	if n := a.won.Load(); n > 0 {
+		return int(n), nil
+	}
 	a.lock()
 	defer a.unlock()
+	if n := a.won.Load(); n > 0 {
+		return int(n), nil
+	}
 	for i, p := range a.parts {
 		if r, never := p.Child.Impossible(a.places[i].Least); never {
 			a.leave()
@@ -218,6 +231,10 @@ func (a *Attempt[P]) look() (n int, err error) {
 	a.reason = a.parts[a.scarcest].Child.Refusal(&a.places[a.scarcest]).Reason
 	if !known {
 		wait = 0 // where nobody can tell how long, it keeps no place by the least
+	}
+	if i := a.stockShort(); i >= 0 {
+		a.scarcest = i
+		a.reason = a.parts[i].Child.Refusal(&a.places[i]).Reason
 	}
 	a.keep(wait, known)
 	return 0, nil
@@ -326,6 +343,7 @@ func (a *Attempt[P]) keep(wait time.Duration, known bool) {
 		}
 		switch {
 		case w.Least == 0:
+		case a.promises(i), p.Position != 0 && p.Position == a.parts[a.scarcest].Of:
 		case i == a.scarcest || known && wait <= lead, a.slots && a.passed && m.Earns(1) == 0:
 			a.stands[i] = true
 			standing++
@@ -354,13 +372,42 @@ func (a *Attempt[P]) place(many bool) {
 		a.places[i].Many = a.many
 	}
 	for i, p := range a.parts {
-		switch w := &a.places[i]; {
+		w := &a.places[i]
+		if p.Promise != nil && a.promises(i) { // before it leaves: a stock keeps a large draw's tokens for who waits there, or has them promised
+			p.Promise(w, true)
+		}
+		switch {
 		case a.stands[i]:
 			p.Child.Stand(w)
 		case w.Least > 0:
 			p.Child.Leave(w)
 		}
+		if p.Promise != nil && !a.promises(i) {
+			p.Promise(w, false)
+		}
 	}
+}
+
+// promises tells whether the part is a stock whose tokens are to be promised: the attempt waits for the limit that they are drawn with.
+func (a *Attempt[P]) promises(i int) bool {
+	of := a.parts[i].Of
+	return of != 0 && of == a.parts[a.scarcest].Position && a.places[i].Least > 0
+}
+
+// stockShort returns the stock that lacks tokens and takes longest, if the attempt would otherwise wait for the limit that they are
+// drawn with; -1: there is none.
+func (a *Attempt[P]) stockShort() int {
+	short, longest := -1, time.Duration(-1)
+	for i, p := range a.parts {
+		w := &a.places[i]
+		if !a.promises(i) || p.Child.AtHand(w) >= w.Least {
+			continue
+		}
+		if d, _ := p.Child.DueFor(w); d > longest {
+			short, longest = i, d
+		}
+	}
+	return short
 }
 
 // leave gives up all places for good.
@@ -369,6 +416,9 @@ func (a *Attempt[P]) leave() {
 		w := &a.places[i]
 		w.Many, w.Over = false, true
 		p.Child.Leave(w)
+		if p.Promise != nil {
+			p.Promise(w, false)
+		}
 	}
 }
 
@@ -384,10 +434,49 @@ func (a *Attempt[P]) heldUp() limit.Refusal {
 	return e
 }
 
-// quit ends an attempt whose context has ended.
-func (a *Attempt[P]) quit(ctx context.Context) error {
+// Serve draws for the attempt while the limit at which its place w is serves: that saves waking it first, and waiting until it has looked. It does
+// so for an attempt that has nothing but this limit and what belongs to it, and tells whether it did. The limit's lock is held, and maybe that of
+// stocks, in any order: so it locks those that are free.
+func (a *Attempt[P]) Serve(w *Waiter[P]) bool {
+	limit := uint64(0)
+	for i := range a.places {
+		if &a.places[i] == w {
+			limit = a.parts[i].Position
+		}
+	}
+	if limit == 0 {
+		return false
+	}
+	locked := 0
+	defer func() {
+		for _, p := range a.parts[:locked] {
+			if p.Of != 0 {
+				p.Child.Unlock()
+			}
+		}
+	}()
+	for _, p := range a.parts {
+		if p.Of == 0 && p.Position != limit || p.Of != 0 && (p.Of != limit || !p.TryLock()) {
+			return false
+		}
+		locked++
+	}
+	n := a.affordable()
+	if n == 0 || !a.drawAll(n) {
+		return false
+	}
+	a.won.Store(int64(n))
+	a.Wake()
+	return true
+}
+
+// quit ends an attempt whose context has ended, unless it has just won.
+func (a *Attempt[P]) quit(ctx context.Context) (int, error) {
 	a.lock()
 	defer a.unlock()
+	if n := a.won.Load(); n > 0 {
+		return int(n), nil
+	}
 	a.leave()
 	m, w := a.parts[a.scarcest].Child, &a.places[a.scarcest]
 	w.Age = Latest // who comes again stands behind all
@@ -399,7 +488,7 @@ func (a *Attempt[P]) quit(ctx context.Context) error {
 		m.NoteRefused(w.N)
 		m.CountRefusal(e.Reason)
 	}
-	return m.Ended(ctx, e)
+	return 0, m.Ended(ctx, e)
 }
 
 // drop forgets the permit of a child.

@@ -87,6 +87,16 @@ type Part[P any] struct {
 	Child Child[P]
 	// Price is what n tokens of the attempt cost at the child. nil: n.
 	Price func(n int) int
+	// Of says that the child is a stock of tokens that are drawn together with those of the limit of this position: who waits for that
+	// limit needs no place at the stock, but tokens that are promised to it. 0: it is none.
+	Of uint64
+	// Position is that of a limit, for Of.
+	Position uint64
+	// TryLock is Lock if nobody holds the lock. It is set where Of is.
+	TryLock func() bool
+	// Promise promises the tokens of w to it, so that nobody else is told that they are at hand, or ends that. It is called with the
+	// child's lock. nil: there are no tokens.
+	Promise func(w *Waiter[P], on bool)
 }
 
 func (p Part[P]) price(n int) int {

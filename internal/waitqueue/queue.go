@@ -1,11 +1,11 @@
 package waitqueue
 
 import (
+	"iter"
 	"math"
 	"sync/atomic"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/lanes"
 	"github.com/numaproj-contrib/numathrottle/internal/limit"
 )
 
@@ -31,18 +31,18 @@ type Waiter[P any] struct {
 	Many bool
 	// Over says that the attempt leaves for good.
 	Over bool
-	// Taken is how many tokens an attempt has drawn for it.
-	Taken int
+	// Taken is how many tokens an attempt has drawn for it, and Promised how many are promised to it; see Part.
+	Taken, Promised int
 
-	// Lane is the waiter's lane in a fair queue; nil: it has none. Start is its place in the lane, which it keeps while it
-	// stands elsewhere.
-	Lane  *lanes.Lane
-	Start lanes.Start
+	// Lane is the waiter's lane in a fair queue; nil: it has none, and what it is granted counts for nobody.
+	Lane *Lane[P]
 	// Held tells whether something else than this limiter has come to hold back a waiter that is no attempt; nil: nothing can.
 	Held func() bool
 
 	prev, next *Waiter[P]
 	queued     bool
+	inLane     bool // stands in its lane
+	stood      bool // has stood in a queue
 }
 
 // Latest is the age of a caller who comes after everyone that waits.
@@ -54,39 +54,45 @@ var arrivals atomic.Uint64
 // A Queue is the callers that wait at one limiter. It is guarded by the limiter's lock. The
 // zero Queue is empty, and first come first served.
 //
-// A queue with a Clock is fair between lanes: of two waiters the one with the smaller start comes first, and of equal starts
-// the older one. Attempts that stand in several queues at once, or have done so, come before all others there, the oldest first. They have
+// A fair queue has lanes: the one whose start is the smallest comes first, and in a lane the oldest waiter. Attempts that stand in
+// several queues at once, or have done so, come before all others there, the oldest first. They have
 // to: if A stood before B in one queue and behind it in another, both would wait for ever. So
 //
-//   - an attempt of this kind waits only for older ones of its kind, and in queues without a clock for anyone older;
+//   - an attempt of this kind waits only for older ones of its kind, and in queues that are not fair for anyone older;
 //   - who has always stood in one queue may wait for anyone before it there.
 //
 // No circle can come of that. Where somebody of the second kind is waited for in a fair queue, it is by one of the same kind and the same
 // queue, and these are in one order. In all other cases the one that is waited for is older. So the oldest attempt of
 // the first kind is served; it took its places only when its turn was near, see Attempt.
 //
-// Invariant: the waiters are in order, each is behind all that come before it.
+// A fair queue takes O(log lanes) for a step, one that is not fair O(1), and both up to half of the waiters more for one who takes a place
+// between others of its line.
 type Queue[P any] struct {
 	// First is who is served next; nil: nobody waits.
 	First *Waiter[P]
-	last  *Waiter[P]
-	// Clock makes the queue fair; nil: the order is that of age.
-	Clock *lanes.Clock
 	// Len is how many wait, and Tokens the sum of what must be there for all: in units it
 	// might not fit.
 	Len    int
 	Tokens int
+	// Bounded is how many of them have a deadline.
+	Bounded int
 	// Collected is what was already drawn for the first waiter, in units, because somebody asks for
 	// more than the bucket holds.
-	// Invariant: in a queue without a clock it leaves at least one token of the first waiter to draw.
+	// Invariant: in a queue that is not fair it leaves at least one token of the first waiter to draw.
 	Collected int64
+
+	line line[P]  // everybody, or in a fair queue those that stand in several
+	fair *fair[P] // nil: the order is that of age
 }
+
+// MakeFair makes an empty queue fair.
+func (q *Queue[P]) MakeFair() { q.fair = &fair[P]{} }
+
+// Fair tells whether the queue is fair.
+func (q *Queue[P]) Fair() bool { return q.fair != nil }
 
 // Queued tells whether the waiter has a place in a queue.
 func (w *Waiter[P]) Queued() bool { return w.queued }
-
-// Next is who stands behind the waiter; nil: nobody.
-func (w *Waiter[P]) Next() *Waiter[P] { return w.next }
 
 // Misses tells whether the waiter's deadline comes before wait is over.
 func (w *Waiter[P]) Misses(now int64, wait time.Duration) bool {
@@ -118,92 +124,56 @@ func (q *Queue[P]) Push(w *Waiter[P]) {
 // Insert puts w into its place. What the first waiter had
 // collected passes on to a waiter that takes its place.
 func (q *Queue[P]) Insert(w *Waiter[P]) {
-	if q.Clock != nil && !w.Start.Given() {
-		w.Start = q.Clock.Enter(w.Lane, w.Least)
-	}
-	prev := q.behind(w)
-	next := q.First
-	if prev != nil {
-		next = prev.next
-	}
-	w.prev, w.next, w.queued = prev, next, true
-	if prev == nil {
-		q.First = w
+	if w.inLane = q.fair != nil && !w.Many; w.inLane {
+		if q.First == nil {
+			q.fair.now = max(q.fair.now, q.fair.latest)
+		}
+		q.fair.insert(w)
 	} else {
-		prev.next = w
+		q.line.insert(w)
 	}
-	if next == nil {
-		q.last = w
-	} else {
-		next.prev = w
-	}
+	w.queued, w.stood = true, true
 	q.Len++
+	if w.Deadline != limit.Never {
+		q.Bounded++
+	}
 	q.Tokens += w.Least
+	q.First = q.first()
 }
 
-// behind returns the last waiter that comes before w; nil: none. It looks from both ends.
-func (q *Queue[P]) behind(w *Waiter[P]) *Waiter[P] {
-	head, tail := q.First, q.last
-	for head != nil && tail != nil {
-		if !q.before(head, w) {
-			return head.prev
-		}
-		if q.before(tail, w) {
-			return tail
-		}
-		head, tail = head.next, tail.prev
+// first finds who is served next.
+func (q *Queue[P]) first() *Waiter[P] {
+	if q.line.first == nil && q.fair != nil && len(q.fair.busy) > 0 {
+		return q.fair.busy[0].line.first
 	}
-	return nil
+	return q.line.first
 }
 
-// before tells whether v comes before w, which need not be in the queue.
-func (q *Queue[P]) before(v, w *Waiter[P]) bool {
-	switch {
-	case q.Clock == nil:
-	case v.Many != w.Many:
-		return v.Many
-	case !v.Many:
-		if a, b := q.start(v), q.start(w); a != b {
-			return a < b
-		}
+// Remove takes w out, and returns the units that it had collected.
+func (q *Queue[P]) Remove(w *Waiter[P]) (collected int64) {
+	if q.First == w {
+		collected, q.Collected = q.Collected, 0
 	}
-	return v.Age < w.Age
-}
-
-// start is where w has its start, or would have it.
-func (q *Queue[P]) start(w *Waiter[P]) float64 {
-	if w.Start.Given() {
-		return w.Start.At
+	if w.inLane {
+		q.fair.remove(w)
+	} else {
+		q.line.remove(w)
 	}
-	return q.Clock.Next(w.Lane)
-}
-
-// IsNext tells whether nobody stands before w, which need not be in the queue.
-func (q *Queue[P]) IsNext(w *Waiter[P]) bool { return q.First == nil || !q.before(q.First, w) }
-
-// Before returns the sum of what must be there for all who come before w.
-func (q *Queue[P]) Before(w *Waiter[P]) (tokens int) {
-	if q.last == nil || q.before(q.last, w) {
-		return q.Tokens
+	w.queued = false
+	q.Len--
+	if w.Deadline != limit.Never {
+		q.Bounded--
 	}
-	rest := q.Tokens
-	for head, tail := q.First, q.last; head != nil && tail != nil; head, tail = head.next, tail.prev {
-		if !q.before(head, w) {
-			return tokens
-		}
-		if q.before(tail, w) {
-			return rest
-		}
-		tokens += head.Least
-		rest -= tail.Least
-	}
-	return tokens
+	q.Tokens -= w.Least
+	q.First = q.first()
+	return collected
 }
 
 // Move puts a waiter of the queue where it belongs now, and tells whether that is another place. What was collected stays with
 // the first place.
 func (q *Queue[P]) Move(w *Waiter[P]) bool {
-	if (w.prev == nil || q.before(w.prev, w)) && (w.next == nil || q.before(w, w.next)) {
+	inOrder := (w.prev == nil || w.prev.Age < w.Age) && (w.next == nil || w.Age < w.next.Age)
+	if inOrder && w.inLane == (q.fair != nil && !w.Many) {
 		return false
 	}
 	collected := q.Collected
@@ -213,61 +183,79 @@ func (q *Queue[P]) Move(w *Waiter[P]) bool {
 	return true
 }
 
-// Remove takes w out, and returns the units that it had collected.
-func (q *Queue[P]) Remove(w *Waiter[P]) (collected int64) {
-	if q.First == w {
-		collected, q.Collected = q.Collected, 0
-		q.First = w.next
-	} else {
-		w.prev.next = w.next
+// IsNext tells whether nobody stands before w, which need not be in the queue.
+func (q *Queue[P]) IsNext(w *Waiter[P]) bool {
+	v := q.First
+	switch {
+	case v == nil || v == w:
+		return true
+	case w.queued:
+		return false
+	case q.fair == nil || w.Many && v.Many:
+		return w.Age < v.Age
+	case w.Many != v.Many:
+		return w.Many
 	}
-	if q.last == w {
-		q.last = w.prev
-	} else {
-		w.next.prev = w.prev
+	l, first := q.fair.lane(w), q.fair.lane(v)
+	if l == first {
+		return w.Age < v.Age
 	}
-	w.prev, w.next, w.queued = nil, nil, false
-	q.Len--
-	q.Tokens -= w.Least
-	return collected
+	if l.line.first != nil && l.line.first.Age < w.Age {
+		return false
+	}
+	start := q.fair.next(l)
+	return start < first.start || start == first.start && w.Age < v.Age
 }
 
-// Served counts n tokens that were granted to w for its lane. One that never stood in the queue counts only while
-// others wait.
+// IsLast tells whether nobody stands behind w, as far as that can be told at once: in a fair queue it cannot.
+func (q *Queue[P]) IsLast(w *Waiter[P]) bool { return q.fair == nil && q.line.last == w }
+
+// Before returns the sum of what must be there for all who come before w, which need not be in the queue. In a fair queue it looks at every lane.
+func (q *Queue[P]) Before(w *Waiter[P]) (tokens int) {
+	if q.fair == nil || w.Many {
+		return q.line.before(w.Age)
+	}
+	return q.line.tokens + q.fair.before(w)
+}
+
+// About is Before, but in a fair queue an estimate that does not take longer where there are more lanes. It is more than Before where others of
+// large weight want little.
+func (q *Queue[P]) About(w *Waiter[P]) (tokens int) {
+	if q.fair == nil || w.Many {
+		return q.line.before(w.Age)
+	}
+	return q.line.tokens + q.fair.about(w, q.Tokens-q.line.tokens)
+}
+
+// All iterates over those who wait in the order in which they would be served if nobody came. Waiters may be taken out meanwhile.
+func (q *Queue[P]) All() iter.Seq[*Waiter[P]] {
+	return func(yield func(*Waiter[P]) bool) {
+		for w := q.line.first; w != nil; {
+			next := w.next
+			if !yield(w) {
+				return
+			}
+			w = next
+		}
+		if q.fair != nil {
+			q.fair.each(yield)
+		}
+	}
+}
+
+// Served counts n tokens that were granted to w, who stands in the queue no more, for its lane. One that never stood there counts only while others
+// wait.
 func (q *Queue[P]) Served(w *Waiter[P], n int) {
-	if q.Clock == nil || !w.Start.Given() && q.Empty() {
+	if q.fair == nil || !w.stood && q.First == nil {
 		return
 	}
-	if !w.Start.Given() {
-		w.Start = q.Clock.Enter(w.Lane, w.Least)
-	}
-	q.Clock.Serve(w.Lane, w.Start, n)
-	w.Start = lanes.Start{}
+	q.fair.served(q.fair.lane(w), n)
+	w.stood = false
+	q.First = q.first()
 }
 
-// Forget gives up the start of a waiter that is granted nothing.
-func (q *Queue[P]) Forget(w *Waiter[P]) {
-	if q.Clock != nil && w.Start.Given() {
-		q.Clock.Leave(w.Lane, w.Start)
-		w.Start = lanes.Start{}
-	}
-}
-
-// Restart gives all waiters of the queue new starts by the weights that are in force now.
-func (q *Queue[P]) Restart() {
-	if q.Clock == nil || q.First == nil {
-		return
-	}
-	all := make([]*Waiter[P], 0, q.Len)
-	collected := q.Collected
-	for w := q.First; w != nil; w = q.First {
-		q.Remove(w)
-		q.Clock.Restart(w.Lane)
-		w.Start = lanes.Start{}
-		all = append(all, w)
-	}
-	for _, w := range all {
-		q.Insert(w)
-	}
-	q.Collected = collected
+// SetWeight sets the part of what is served that a lane gets, against the others: any rate will do.
+func (q *Queue[P]) SetWeight(l *Lane[P], w float64) {
+	q.fair.weigh(l, w)
+	q.First = q.first()
 }

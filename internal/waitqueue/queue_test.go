@@ -10,7 +10,7 @@ import (
 )
 
 func order(q *Queue[int]) (ages []uint64) {
-	for w := q.First; w != nil; w = w.Next() {
+	for w := range q.All() {
 		ages = append(ages, w.Age)
 	}
 	return ages

@@ -137,6 +137,14 @@ func multiOf(children []child) *multi {
 		if len(p.costs) > 0 {
 			child.Price = p.price
 		}
+		switch n := p.native.(type) {
+		case laneChild:
+			child.Position = n.position()
+		case stockChild:
+			child.Of, child.Promise, child.TryLock = n.t.rank, n.promise, n.mu.TryLock
+		case pauseChild:
+			child.Of, child.TryLock = n.t.rank, func() bool { return true } // it has no lock
+		}
 		j.natives = append(j.natives, child)
 	}
 	return j

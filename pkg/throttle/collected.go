@@ -17,7 +17,7 @@ func (t *Throttle) dequeue(now int64, w *waiter, used int64) {
 	rest := t.queue.Remove(w) - used
 	switch {
 	case rest <= 0:
-	case t.queue.Clock == nil || t.queue.Empty():
+	case !t.queue.Fair() || t.queue.Empty():
 		t.uncollect(now, rest)
 	default:
 		t.queue.Collected = rest
@@ -27,26 +27,14 @@ func (t *Throttle) dequeue(now int64, w *waiter, used int64) {
 // leaveQueue takes w, which was granted nothing, out of the queue. What was collected goes back if it was for w. The lock is held.
 func (t *Throttle) leaveQueue(now int64, w *waiter) {
 	collected := t.queue.Remove(w)
-	if t.queue.Clock != nil && collected > 0 && w.Units <= t.bucket.Law().Capacity && !t.queue.Empty() {
+	if t.queue.Fair() && collected > 0 && w.Units <= t.bucket.Law().Capacity && !t.queue.Empty() {
 		t.queue.Collected = collected
 		return
 	}
 	t.uncollect(now, collected)
 }
 
-// withdraw is leaveQueue for a waiter that does not come back, unless it belongs to an attempt, which says so itself. The lock is held.
-func (t *Throttle) withdraw(now int64, w *waiter) {
-	t.leaveQueue(now, w)
-	if w.Attempt == nil {
-		t.queue.Forget(w)
-	}
-}
-
-// ahead is the sum of what must be there for those who stand before w, if it came now. The lock is held.
+// ahead is about the sum of what must be there for those who stand before w, if it came now. The lock is held.
 func (t *Throttle) ahead(w *waiter) int {
-	if t.queue.Clock == nil {
-		return t.queue.Tokens
-	}
-	last := waiter{Age: waitqueue.Latest, Lane: w.Lane}
-	return t.queue.Before(&last)
+	return t.queue.About(&waiter{Age: waitqueue.Latest, Lane: w.Lane})
 }

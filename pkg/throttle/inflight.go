@@ -142,7 +142,7 @@ func (f *InFlight) acquire(ctx context.Context, n int, upTo bool) (Permit, error
 // again does nothing.
 func (f *InFlight) Close() error {
 	return f.gate.Close(func() {
-		for w := f.queue.First; w != nil; w = w.Next() {
+		for w := range f.queue.All() {
 			w.Attempt.Wake()
 		}
 		if f.waker != nil {

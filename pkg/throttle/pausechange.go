@@ -33,7 +33,7 @@ func (f *InFlight) rouse(now int64) {
 	if !f.gate.Pauses.Holds(now) {
 		return
 	}
-	for w := f.queue.First; w != nil; w = w.Next() {
+	for w := range f.queue.All() {
 		w.Attempt.Wake()
 	}
 	if left, known := f.gate.PauseLeft(now); known {

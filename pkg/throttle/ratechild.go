@@ -15,6 +15,7 @@ type (
 	waiter  = waitqueue.Waiter[Permit]
 	queue   = waitqueue.Queue[Permit]
 	attempt = waitqueue.Attempt[Permit]
+	lane    = waitqueue.Lane[Permit]
 )
 
 // A native is a limiter of this package as All sees it: one that takes part in an attempt,
@@ -139,11 +140,20 @@ func (t rateChild) DueFor(w *waiter) (time.Duration, bool) {
 	if !t.fits(w.Units) {
 		return 0, false
 	}
-	now, n := t.gate.Now(), t.queue.Before(w)+w.Least
-	if stay := t.kept(now, w); stay > 0 {
-		return t.dueWith(now, n, stay)
+	now := t.gate.Now()
+	wait, ok := t.dueBehind(now, w, t.queue.About(w))
+	if ok && w.Misses(now, wait) { // or may not
+		wait, ok = t.dueBehind(now, w, t.queue.Before(w))
 	}
-	return t.due(now, n)
+	return wait, ok
+}
+
+// dueBehind is due for w and so many tokens of others that come before it. The lock is held.
+func (t *Throttle) dueBehind(now int64, w *waiter, before int) (time.Duration, bool) {
+	if stay := t.kept(now, w); stay > 0 {
+		return t.dueWith(now, before+w.Least, stay)
+	}
+	return t.due(now, before+w.Least)
 }
 
 func (t rateChild) Earns(n int) time.Duration {
@@ -196,7 +206,7 @@ func (t rateChild) Stand(w *waiter) {
 		t.rearm(now, w)
 		return
 	}
-	if t.queue.First == w && t.queue.Clock == nil { // perhaps it asks for less than was collected
+	if t.queue.First == w && !t.queue.Fair() { // perhaps it asks for less than was collected
 		if over := t.queue.Collected - (w.Units - t.bucket.Units(1)); over > 0 {
 			t.queue.Collected -= over
 			t.uncollect(now, over)
@@ -204,17 +214,14 @@ func (t rateChild) Stand(w *waiter) {
 	}
 	t.publish()
 	t.bucket.Fence() // nothing overtakes w from here on
-	if w.Next() != nil {
-		t.retime(now) // for those behind
+	if !t.queue.IsLast(w) {
+		t.retimeSoon(now) // for those behind
 	}
 	t.serve(now)
 	t.noteShort(now)
 }
 
 func (t rateChild) Leave(w *waiter) {
-	if w.Over {
-		defer t.queue.Forget(w)
-	}
 	if !w.Queued() {
 		return
 	}
@@ -267,7 +274,7 @@ func (t rateChild) Drawn(w *waiter) {
 	t.queue.Served(w, w.Taken)
 	if !t.queue.Empty() {
 		now := t.gate.Now()
-		t.retime(now) // w may have come between those who wait
+		t.retimeSoon(now) // w may have come between those who wait
 		t.serve(now)
 	}
 }

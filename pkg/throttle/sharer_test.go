@@ -124,7 +124,7 @@ func sound(t testing.TB, th *Throttle) {
 	th.gate.Lock()
 	defer th.gate.Unlock()
 	n, tokens := 0, 0
-	for w := th.queue.First; w != nil; w = w.Next() {
+	for w := range th.queue.All() {
 		require.True(t, w.Queued())
 		tokens += w.Least
 		n++

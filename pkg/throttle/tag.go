@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/fairtags"
-	"github.com/numaproj-contrib/numathrottle/internal/lanes"
 	"github.com/numaproj-contrib/numathrottle/internal/quota"
 	"github.com/numaproj-contrib/numathrottle/internal/stock"
+	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
 )
 
 // A tag is what a Throttle knows of one tag with a quota, or of all others together.
@@ -36,13 +36,15 @@ type tag struct {
 	mu    sync.Mutex
 	stock *stock.Stock
 	queue queue // of draws that lack tokens of the tag
-	timer Timer
-	pace  pace
-	grant TagGrant // the last one of the pool, or what was planned without it
-	told  TagReport
-	last  int64 // when it was used last
-	anew  bool  // the pool may know another tag of this name, and has not been told of this one
-	pins  int   // who uses it beside single draws: waits, and every All that has it
+	// promised are tokens in the stock of draws that wait for the limit.
+	promised int64
+	timer    Timer
+	pace     pace
+	grant    TagGrant // the last one of the pool, or what was planned without it
+	told     TagReport
+	last     int64 // when it was used last
+	anew     bool  // the pool may know another tag of this name, and has not been told of this one
+	pins     int   // who uses it beside single draws: waits, and every All that has it
 	// demand and use are those of the last look of the plan, in tokens per second.
 	demand, use float64
 	calls       int64            // granted, less those that were cancelled
@@ -51,7 +53,7 @@ type tag struct {
 	slow        *tagBackoff      // nil: the limit is not adaptive
 
 	// Guarded by the Throttle's lock.
-	lane lanes.Lane
+	lane *lane
 	// Guarded by the plan's lock.
 	sampled sample
 }
@@ -63,7 +65,7 @@ func newTag(s *tagSet, name string, q Quota) *tag {
 	g.stock = stock.New(stock.Terms{Quota: q, Pooled: s.pooled, Part: s.part, Wall: t.gate.Present().Add(-time.Duration(t.gate.Now()))})
 	g.holds.Store(g.stock.Holds())
 	g.largest.Store(g.stock.Largest())
-	g.lane.SetWeight(s.fairPart(q))
+	g.lane = waitqueue.NewLane[Permit](s.fairPart(q))
 	g.grant.Tag, g.last = name, t.gate.Now()
 	if t.backoff != nil {
 		g.slow = &tagBackoff{}
@@ -219,7 +221,7 @@ func (t *Throttle) keptForTags(now int64, w *waiter) (units int64) {
 		switch {
 		case g == nil:
 			continue
-		case w.Lane != &g.lane:
+		case w.Lane != g.lane:
 		case w.Queued():
 			continue
 		case int64(w.Least) <= n:
@@ -247,7 +249,7 @@ func (t *Throttle) isNext(now int64, w *waiter) bool {
 		return false
 	}
 	for i := range maxShort {
-		if g, n := t.tags.short.at(i, now); g != nil && &g.lane == w.Lane {
+		if g, n := t.tags.short.at(i, now); g != nil && g.lane == w.Lane {
 			return int64(w.Least) <= n
 		}
 	}

@@ -56,15 +56,46 @@ func (g stockChild) AtHand(w *waiter) int {
 	if !g.stock.Holds() {
 		return math.MaxInt
 	}
-	if !g.queue.IsNext(w) || g.t.gate.Closed.Load() {
+	if w.Promised == 0 && !g.queue.IsNext(w) || g.t.gate.Closed.Load() {
 		return 0
 	}
-	return int(min(g.stock.AtHand(g.t.gate.Now()), math.MaxInt))
+	return int(min(max(g.stock.AtHand(g.t.gate.Now())-g.promisedBefore(w), 0), math.MaxInt))
+}
+
+// promisedBefore is how many tokens are promised to others that w must leave there. Among those with a promise the one that draws first has its
+// tokens, should there be less by then; and an attempt that stands in several queues takes any, for who has a promise may wait for it elsewhere.
+// The lock is held.
+func (g *tag) promisedBefore(w *waiter) int64 {
+	if w.Promised > 0 || w.Many {
+		return 0
+	}
+	return g.promised
+}
+
+// before is how many tokens others than w get first. The lock is held.
+func (g stockChild) before(w *waiter) int64 {
+	if w.Promised > 0 {
+		return 0
+	}
+	return int64(g.queue.Before(w)) + g.promisedBefore(w)
 }
 
 func (g stockChild) DueFor(w *waiter) (time.Duration, bool) {
-	d, _, known := g.stock.Due(g.t.gate.Now(), int64(g.queue.Before(w)+w.Least))
+	d, _, known := g.stock.Due(g.t.gate.Now(), g.before(w)+int64(w.Least))
 	return d, known
+}
+
+// promise promises the tokens of w to it, or ends that. The lock is held.
+func (g stockChild) promise(w *waiter, on bool) {
+	n := 0
+	if on && g.stock.Holds() {
+		n = w.Least
+	}
+	was := w.Promised
+	g.promised += int64(n - was)
+	if w.Promised = n; n < was {
+		g.serve(g.t.gate.Now())
+	}
 }
 
 func (g stockChild) Earns(n int) time.Duration { return g.stock.Earns(int64(n)) }
@@ -78,7 +109,7 @@ func (g stockChild) Lead(n int) time.Duration {
 }
 
 func (g stockChild) Refusal(w *waiter) limit.Refusal {
-	now, n := g.t.gate.Now(), int64(g.queue.Before(w)+w.Least)
+	now, n := g.t.gate.Now(), g.before(w)+int64(w.Least)
 	r := limit.Refusal{Reason: g.stock.Lacks(now, n), Cost: w.N, RetryAfter: g.stock.Expect(now, n)}
 	r.Fallback = r.Reason == ReasonBudget && g.stock.FallsBack()
 	return r
@@ -140,23 +171,32 @@ func (g stockChild) Drawn(w *waiter) {
 	if w.Queued() {
 		g.queue.Remove(w)
 	}
+	g.promised -= int64(w.Promised)
+	w.Promised = 0
 	g.serve(g.t.gate.Now())
 }
 
 // serve wakes the first caller in the queue if there are tokens for it, or else sees to it that this is done when there
-// are. The lock is held.
+// are: when they come, or when those are drawn that are promised. The lock is held.
 func (g *tag) serve(now int64) {
 	w := g.queue.First
 	if w == nil {
-		g.stock.Reach(now, 0)
+		g.stock.Reach(now, g.promised)
 		if g.timer != nil {
 			g.timer.Stop()
 		}
 		return
 	}
-	g.stock.Reach(now, int64(w.Least))
-	if g.stock.AtHand(now) >= int64(w.Least) || g.t.gate.Closed.Load() {
+	g.stock.Reach(now, max(int64(w.Least), g.promised))
+	promised := g.promisedBefore(w)
+	if g.stock.AtHand(now)-promised >= int64(w.Least) || g.t.gate.Closed.Load() {
 		w.Attempt.Wake()
+		return
+	}
+	if promised > 0 {
+		if g.timer != nil {
+			g.timer.Stop()
+		}
 		return
 	}
 	d, _, known := g.stock.Due(now, int64(w.Least))
@@ -187,7 +227,7 @@ func (g *tag) onTimer() {
 // somebody has come who is older.
 func (g *tag) retime(now int64) {
 	before := int64(0)
-	for w := g.queue.First; w != nil; w = w.Next() {
+	for w := range g.queue.All() {
 		if d, _, _ := g.stock.Due(now, before+int64(w.Least)); w.Misses(now, d) {
 			w.Attempt.Wake()
 			continue

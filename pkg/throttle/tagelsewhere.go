@@ -27,14 +27,12 @@ func (l *tagView) isBarred() bool {
 // elsewhere, the next one's turn comes at once. The lock is held.
 func (t *Throttle) sendElsewhere(now int64) {
 	sent := false
-	for w := t.queue.First; w != nil; {
-		next := w.Next()
+	for w := range t.queue.All() {
 		if w.Held != nil && w.Held() {
-			t.withdraw(now, w)
+			t.leaveQueue(now, w)
 			w.Fail(elsewhere{w.Age})
 			sent = true
 		}
-		w = next
 	}
 	if sent {
 		t.publish()

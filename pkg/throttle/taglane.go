@@ -19,13 +19,13 @@ var _ native = laneChild{}
 
 func (c laneChild) Seat(n, least int, deadline time.Time) waiter {
 	w := c.rateChild.Seat(n, least, deadline)
-	w.Lane = &c.l.first().lane
+	w.Lane = c.l.first().lane
 	return w
 }
 
 // newcomer is someone who comes now.
 func (c laneChild) newcomer() *waiter {
-	return &waiter{Age: waitqueue.Latest, Lane: &c.l.first().lane}
+	return &waiter{Age: waitqueue.Latest, Lane: c.l.first().lane}
 }
 
 func (c laneChild) NoteRefused(n int) {

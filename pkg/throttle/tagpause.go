@@ -27,7 +27,7 @@ type pausedQueue struct {
 func (q *pausedQueue) wake() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for w := q.queue.First; w != nil; w = w.Next() {
+	for w := range q.queue.All() {
 		w.Attempt.Wake()
 	}
 }

@@ -221,21 +221,15 @@ func (s *tagSet) putRates(now int64, here float64, tags []*tag, grants []TagGran
 	s.weigh(now, tags, weights)
 }
 
-// weigh puts weights of the lanes in force. Where they change by more than a tenth, those who wait get new places.
+// weigh puts weights of the lanes in force.
 func (s *tagSet) weigh(now int64, tags []*tag, weights []float64) {
 	t := s.t
 	t.gate.Lock()
 	defer t.gate.Unlock()
-	moved := false
 	for i, g := range tags {
-		was := g.lane.Weight()
-		g.lane.SetWeight(weights[i])
-		if is := g.lane.Weight(); g.lane.Waiting() > 1 && math.Abs(is-was) > 0.1*was {
-			moved = true
-		}
+		t.queue.SetWeight(g.lane, weights[i])
 	}
-	if moved && !t.gate.Closed.Load() {
-		t.queue.Restart()
+	if !t.queue.Empty() && !t.gate.Closed.Load() {
 		t.retime(now)
 		t.serve(now)
 	}

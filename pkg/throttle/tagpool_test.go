@@ -180,7 +180,7 @@ func TestTagsAreConserved(t *testing.T) {
 		require.Zero(t, statusOf(th, tag).Waiting, tag)
 	}
 	require.Zero(t, th.queue.Len)
-	require.Zero(t, viewOf(th.ForTag("a")).first().lane.Waiting())
+	require.True(t, viewOf(th.ForTag("a")).first().lane.Empty())
 }
 
 // The local plan divides what a Static share has.

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/numaproj-contrib/numathrottle/internal/lanes"
 	"github.com/numaproj-contrib/numathrottle/internal/quota"
 )
 
@@ -70,7 +69,7 @@ func (t *Throttle) beginTags() {
 		s.pooled = true
 	}
 	s.plan.set = s
-	t.queue.Clock = &lanes.Clock{}
+	t.queue.MakeFair()
 	s.other = newTagView(t, "", []*tag{s.tagOf("", t.quotas.Other)})
 	t.tags = s
 }

@@ -27,7 +27,7 @@ func requireNobody(t *testing.T, th *Throttle) {
 	for _, g := range th.tags.all() {
 		require.Zero(t, g.queue.Len, g.name)
 		require.Zero(t, g.waiting.Load(), g.name)
-		require.Zero(t, g.lane.Waiting(), g.name)
+		require.True(t, g.lane.Empty(), g.name)
 	}
 }
 

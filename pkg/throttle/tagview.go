@@ -153,7 +153,7 @@ func (l *tagView) lack(n int, now int64) Reason {
 		if !g.stock.Holds() {
 			continue
 		}
-		if !g.queue.Empty() || !g.stock.Has(now, int64(n)) {
+		if !g.queue.Empty() || !g.stock.Has(now, int64(n)) || g.promised > 0 && g.stock.AtHand(now)-g.promised < int64(n) {
 			return g.stock.Lacks(now, int64(g.queue.Tokens+n))
 		}
 	}

@@ -24,13 +24,16 @@ type Throttle struct {
 	lacked  atomic.Int64 // the largest draw refused since the last Demand, with a hard limit
 
 	// Guarded by the lock.
-	queue   queue
-	stay    int64 // units that serve has left in the bucket for others; a field, for who waits has a small stack
-	timer   Timer
-	usage   bucket.Demand
-	ramp    *localRamp    // nil: there is none, or the pool's moves the share
-	backoff *localBackoff // nil: the limit is not adaptive
-	issue   issue
+	queue     queue
+	stay      int64 // units that serve has left in the bucket for others; a field, for who waits has a small stack
+	retimed   int64 // when retime looked last; retimeDue: it is to look again
+	serving   bool  // serve is under way
+	retimeDue bool
+	timer     Timer
+	usage     bucket.Demand
+	ramp      *localRamp    // nil: there is none, or the pool's moves the share
+	backoff   *localBackoff // nil: the limit is not adaptive
+	issue     issue
 
 	tags *tagSet // nil: there are no quotas
 }

@@ -67,7 +67,7 @@ func (t *Throttle) acquire(ctx context.Context, n int, upTo bool, l *tagView) (P
 		w.Deadline = int64(d.Sub(t.gate.Base))
 	}
 	if l != nil {
-		w.Lane, w.Held = &l.first().lane, l.barred
+		w.Lane, w.Held = l.first().lane, l.barred
 	}
 	if err := t.enqueue(w); err != nil {
 		return Permit{}, err
@@ -105,13 +105,15 @@ func (t *Throttle) enqueue(w *waiter) error {
 		return elsewhere{}
 	}
 	now := t.gate.Now()
-	if wait, ok := t.due(now, t.ahead(w)+w.Least); ok && t.fits(w.Units) && w.Misses(now, wait) {
-		t.short(w.N, now)
-		return t.heldUp(now, w, wait)
+	if w.Deadline != never {
+		if wait, late := t.comesLate(now, w); late {
+			t.short(w.N, now)
+			return t.heldUp(now, w, wait)
+		}
 	}
 	t.queue.Push(w)
-	if w.Next() != nil {
-		t.retime(now) // for those whom it came before
+	if !t.queue.IsLast(w) {
+		t.retimeSoon(now) // for those whom it came before
 	}
 	t.publish()
 	t.bucket.Fence() // nothing overtakes w from here on, nor draws while serve looks
@@ -124,6 +126,16 @@ func (t *Throttle) enqueue(w *waiter) error {
 	return nil
 }
 
+// comesLate tells whether the deadline of w, who comes now, is before its turn, and how long that takes. The lock is held.
+func (t *Throttle) comesLate(now int64, w *waiter) (wait time.Duration, late bool) {
+	wait, ok := t.due(now, t.ahead(w)+w.Least)
+	if !ok || !t.fits(w.Units) || !w.Misses(now, wait) {
+		return wait, false
+	}
+	wait, _ = t.due(now, t.queue.Before(&waiter{Age: waitqueue.Latest, Lane: w.Lane})+w.Least)
+	return wait, w.Misses(now, wait)
+}
+
 // giveUp takes w out of the queue because its context has ended, unless it was
 // served meanwhile: then the caller has its permit.
 func (t *Throttle) giveUp(ctx context.Context, w *waiter) {
@@ -133,7 +145,7 @@ func (t *Throttle) giveUp(ctx context.Context, w *waiter) {
 		return
 	}
 	now := t.gate.Now()
-	t.withdraw(now, w)
+	t.leaveQueue(now, w)
 	t.publish()
 	t.serve(now)
 	e := t.errorOf(rateChild{t}.Refusal(w))
@@ -203,6 +215,18 @@ func (t *Throttle) due(now int64, n int) (wait time.Duration, ok bool) {
 // serve grants from the front of the queue what there is, opens the gate when
 // nobody waits any more, and sets the timer for the next. The lock is held.
 func (t *Throttle) serve(now int64) {
+	if t.serving { // an attempt that was just served says so
+		return
+	}
+	t.serving = true
+	t.serveAll(now)
+	t.serving = false
+}
+
+func (t *Throttle) serveAll(now int64) {
+	if t.retimeDue {
+		t.retimeSoon(now)
+	}
 	if t.issuing() {
 		t.ripen(now)
 	}
@@ -227,6 +251,9 @@ func (t *Throttle) serve(now int64) {
 			break
 		}
 		if w.Attempt != nil {
+			if w.Attempt.Serve(w) {
+				continue
+			}
 			w.Attempt.Wake() // it keeps its place until it has decided
 			break
 		}
@@ -347,17 +374,29 @@ func (t *Throttle) onTimer() {
 	t.serve(t.gate.Now())
 }
 
+// retimeSoon is retime after somebody has come before others. It looks at everybody who waits, so it waits itself until that takes little of
+// the time. The lock is held.
+func (t *Throttle) retimeSoon(now int64) {
+	every := int64(t.queue.Len) * int64(10*time.Microsecond)
+	if t.retimeDue = t.queue.Bounded > 0 && now-t.retimed < every; !t.retimeDue && t.queue.Bounded > 0 {
+		t.retime(now)
+	}
+}
+
 // retime fails the waiters that cannot be served before their deadlines at the
 // share that is in force now. The lock is held.
 func (t *Throttle) retime(now int64) {
+	t.retimed, t.retimeDue = now, false
+	if t.queue.Bounded == 0 {
+		return
+	}
 	var late []*waiter
 	var ahead int
-	for w := t.queue.First; w != nil; {
-		next := w.Next()
+	for w := range t.queue.All() {
 		wait, ok := t.due(now, ahead+w.Least)
 		switch missed := ok && t.fits(w.Units) && w.Misses(now, wait); {
 		case missed && w.Attempt == nil:
-			t.withdraw(now, w)
+			t.leaveQueue(now, w)
 			late = append(late, w)
 		case missed:
 			w.Attempt.Wake() // and finds out itself
@@ -365,7 +404,6 @@ func (t *Throttle) retime(now int64) {
 		default:
 			ahead += w.Least
 		}
-		w = next
 	}
 	if len(late) > 0 {
 		t.publish() // perhaps nobody waits any more
@@ -388,7 +426,7 @@ func (t *Throttle) heldUp(now int64, w *waiter, retry time.Duration) *Error {
 func (t *Throttle) failAll() {
 	now := t.gate.Now()
 	for w := t.queue.First; w != nil; w = t.queue.First {
-		t.withdraw(now, w)
+		t.leaveQueue(now, w)
 		if w.Attempt != nil {
 			w.Attempt.Wake()
 			continue

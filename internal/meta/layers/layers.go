@@ -30,7 +30,7 @@ var layers = []layer{
 		"internal/statecodec", "internal/stopnotice", "internal/templatecheck", "internal/version",
 	}},
 	{"pure parts", []string{
-		"internal/bucket", "internal/ceiling", "internal/fairtags", "internal/health", "internal/lanes", "internal/pooldoc",
+		"internal/bucket", "internal/ceiling", "internal/fairtags", "internal/health", "internal/pooldoc",
 		"internal/stock", "internal/waitqueue", "pkg/consensus/driver",
 	}},
 	{"sides", []string{"internal/gate", "internal/sharing"}},

@@ -1,0 +1,284 @@
+package waitqueue
+
+import (
+	"cmp"
+	"container/heap"
+	"math"
+	"slices"
+)
+
+// leastWeight is the smallest weight of a lane: one with a rate of 0 is served very slowly.
+const leastWeight = 1e-6
+
+// A Lane is the callers of one tag in a fair queue, the oldest first. The zero Lane is empty and has the least weight; see
+// Queue.SetWeight. Only the first of them has a start in virtual time: so a caller that leaves costs those behind it nothing.
+type Lane[P any] struct {
+	line   line[P]
+	weight float64
+	start  float64 // of the next one that is served, if that is not in the past
+	at     int     // index in the heap
+}
+
+// NewLane returns an empty lane.
+func NewLane[P any](weight float64) *Lane[P] { return &Lane[P]{weight: weight} }
+
+// Weight is the rate at which the lane is served against the others.
+func (l *Lane[P]) Weight() float64 { return max(l.weight, leastWeight) }
+
+// Empty tells whether nobody stands in the lane.
+func (l *Lane[P]) Empty() bool { return l.line.first == nil }
+
+// A line is waiters in the order of their ages.
+type line[P any] struct {
+	first, last *Waiter[P]
+	tokens      int // sum of Least
+}
+
+// behind returns the last waiter that is older than age; nil: none. It looks from both ends.
+func (l *line[P]) behind(age uint64) *Waiter[P] {
+	head, tail := l.first, l.last
+	for head != nil && tail != nil {
+		if head.Age >= age {
+			return head.prev
+		}
+		if tail.Age < age {
+			return tail
+		}
+		head, tail = head.next, tail.prev
+	}
+	return nil
+}
+
+// before is the sum of Least over the waiters that are older than age. It looks from both ends.
+func (l *line[P]) before(age uint64) (tokens int) {
+	rest := l.tokens
+	for head, tail := l.first, l.last; head != nil && tail != nil; head, tail = head.next, tail.prev {
+		if head.Age >= age {
+			return tokens
+		}
+		if tail.Age < age {
+			return rest
+		}
+		tokens += head.Least
+		rest -= tail.Least
+	}
+	return 0
+}
+
+func (l *line[P]) insert(w *Waiter[P]) {
+	prev, next := l.behind(w.Age), l.first
+	if prev != nil {
+		next = prev.next
+	}
+	w.prev, w.next = prev, next
+	if prev == nil {
+		l.first = w
+	} else {
+		prev.next = w
+	}
+	if next == nil {
+		l.last = w
+	} else {
+		next.prev = w
+	}
+	l.tokens += w.Least
+}
+
+func (l *line[P]) remove(w *Waiter[P]) {
+	if w.prev == nil {
+		l.first = w.next
+	} else {
+		w.prev.next = w.next
+	}
+	if w.next == nil {
+		l.last = w.prev
+	} else {
+		w.next.prev = w.prev
+	}
+	w.prev, w.next = nil, nil
+	l.tokens -= w.Least
+}
+
+// busy is the lanes in which somebody waits, as a heap: the one that is served next comes first.
+type busy[P any] []*Lane[P]
+
+// sooner tells whether the first of lane a comes before that of b: by the start, and of equal ones by age.
+func sooner[P any](a, b *Lane[P]) bool {
+	if a.start != b.start {
+		return a.start < b.start
+	}
+	return a.line.first.Age < b.line.first.Age
+}
+
+func (b *busy[P]) Len() int           { return len(*b) }
+func (b *busy[P]) Less(i, j int) bool { return sooner((*b)[i], (*b)[j]) }
+
+func (b *busy[P]) Swap(i, j int) {
+	s := *b
+	s[i], s[j] = s[j], s[i]
+	s[i].at, s[j].at = i, j
+}
+
+func (b *busy[P]) Push(x any) {
+	l := x.(*Lane[P]) //nolint:forcetypeassert // nothing else is pushed
+	l.at = len(*b)
+	*b = append(*b, l)
+}
+
+func (b *busy[P]) Pop() any {
+	s := *b
+	l := s[len(s)-1]
+	s[len(s)-1] = nil
+	*b = s[:len(s)-1]
+	return l
+}
+
+// A fair is the lanes of a queue, and its virtual time: start-time fair queueing (Goyal, Vin and Cheng, 1996). A lane's turn comes at
+// its start, which each token that it is granted moves by the inverse of its weight. The virtual time is the start of the one that was
+// served last; a lane that comes starts there at the earliest, so that an idle one saves up nothing.
+type fair[P any] struct {
+	busy    busy[P]
+	plain   Lane[P] // of waiters without a lane: what they are granted counts for nothing
+	now     float64
+	latest  float64 // the largest start of all lanes
+	weights float64 // sum over the busy lanes
+}
+
+// lane returns that of w.
+func (f *fair[P]) lane(w *Waiter[P]) *Lane[P] {
+	if w.Lane != nil {
+		return w.Lane
+	}
+	f.plain.weight = math.Inf(1)
+	return &f.plain
+}
+
+// next is where the next one of l that is served starts.
+func (f *fair[P]) next(l *Lane[P]) float64 {
+	if l.line.first != nil {
+		return l.start
+	}
+	return max(f.now, l.start)
+}
+
+func (f *fair[P]) insert(w *Waiter[P]) {
+	l := f.lane(w)
+	if l.line.first != nil {
+		l.line.insert(w)
+		heap.Fix(&f.busy, l.at) // an older one is the first now
+		return
+	}
+	l.start = f.next(l)
+	l.line.insert(w)
+	if l != &f.plain {
+		f.weights += l.Weight()
+	}
+	heap.Push(&f.busy, l)
+}
+
+func (f *fair[P]) remove(w *Waiter[P]) {
+	l := f.lane(w)
+	if l.line.first != l.line.last {
+		l.line.remove(w)
+		heap.Fix(&f.busy, l.at)
+		return
+	}
+	heap.Remove(&f.busy, l.at)
+	l.line.remove(w)
+	if l != &f.plain {
+		f.weights -= l.Weight()
+	}
+	if len(f.busy) == 0 {
+		f.weights = 0 // and what rounding has left of it
+	}
+}
+
+// served counts n tokens that were granted to one of l, who does not stand there any more. One that came before its lane's turn does not
+// move the time past others.
+func (f *fair[P]) served(l *Lane[P], n int) {
+	start := f.next(l)
+	l.start = start + float64(n)/l.Weight()
+	f.latest = max(f.latest, l.start)
+	if l.line.first != nil {
+		heap.Fix(&f.busy, l.at)
+	}
+	if len(f.busy) > 0 {
+		start = min(start, f.busy[0].start)
+	}
+	f.now = max(f.now, start)
+}
+
+// weigh sets the weight of a lane. What it has used above its part counts by the new one.
+func (f *fair[P]) weigh(l *Lane[P], w float64) {
+	if !(w > leastWeight) { // NaN too
+		w = leastWeight
+	}
+	was := l.Weight()
+	l.weight = w
+	if l.start > f.now {
+		l.start = f.now + (l.start-f.now)*was/w
+		f.latest = max(f.latest, l.start)
+	}
+	if l.line.first != nil {
+		f.weights += w - was
+		heap.Fix(&f.busy, l.at)
+	}
+}
+
+// before is the sum of Least over those of lanes that come before w, which need not stand there, to about one waiter of each other lane.
+func (f *fair[P]) before(w *Waiter[P]) (tokens int) {
+	l := f.lane(w)
+	own := l.line.before(w.Age)
+	start := f.next(l) + float64(own)/l.Weight()
+	for _, o := range f.busy {
+		if head := o.line.first; o != l && (o.start < start || o.start == start && head.Age < w.Age) {
+			own += min(max(head.Least, ceil((start-o.start)*o.Weight())), o.line.tokens)
+		}
+	}
+	return own
+}
+
+// about is before, but from the sum of all weights: it takes the time of one waiter however many lanes there are, and is at most too large
+// where the other lanes are short.
+func (f *fair[P]) about(w *Waiter[P], all int) (tokens int) {
+	l := f.lane(w)
+	own := l.line.before(w.Age)
+	if len(f.busy) == 0 || f.busy[0] == l && own == 0 {
+		return own
+	}
+	others, weights := all-l.line.tokens, f.weights
+	if l.line.first != nil && l != &f.plain {
+		weights -= l.Weight()
+	}
+	ahead := f.next(l) + float64(own)/l.Weight() - f.busy[0].start
+	return own + max(min(others, ceil(ahead*weights)), 0)
+}
+
+func ceil(x float64) int {
+	if x >= 1<<53 {
+		return 1 << 53
+	}
+	return int(math.Ceil(x))
+}
+
+// each calls yield for the waiters of all lanes in the order in which they would be served if nobody came.
+func (f *fair[P]) each(yield func(w *Waiter[P]) bool) {
+	type place struct {
+		w     *Waiter[P]
+		start float64
+	}
+	var order []place
+	for _, l := range f.busy {
+		start := l.start
+		for w := l.line.first; w != nil; w = w.next {
+			order = append(order, place{w, start})
+			start += float64(w.Least) / l.Weight()
+		}
+	}
+	slices.SortFunc(order, func(a, b place) int { return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.w.Age, b.w.Age)) })
+	for _, p := range order {
+		if !yield(p.w) {
+			return
+		}
+	}
+}

@@ -1,0 +1,193 @@
+package waitqueue
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// fairQueue returns a fair queue, and lanes with these weights.
+func fairQueue(weights ...float64) (q *Queue[int], all []*Lane[int]) {
+	q = &Queue[int]{}
+	q.MakeFair()
+	for _, w := range weights {
+		all = append(all, NewLane[int](w))
+	}
+	return q, all
+}
+
+// grant serves the first waiter with what it asks for, and returns it.
+func grant(q *Queue[int]) *Waiter[int] {
+	w := q.First
+	q.Remove(w)
+	q.Served(w, w.Least)
+	return w
+}
+
+func push(q *Queue[int], l *Lane[int], n int) *Waiter[int] {
+	w := &Waiter[int]{Lane: l, Least: n}
+	q.Push(w)
+	return w
+}
+
+// shares serves n tokens to lanes in which two always wait, and counts them by lane.
+func shares(q *Queue[int], all []*Lane[int], sizes []int, n int) []int {
+	count := make([]int, len(all))
+	for i, l := range all {
+		push(q, l, sizes[i])
+		push(q, l, sizes[i])
+	}
+	for served := 0; served < n; {
+		w := grant(q)
+		i := slices.Index(all, w.Lane)
+		count[i] += w.Least
+		served += w.Least
+		push(q, w.Lane, w.Least)
+	}
+	return count
+}
+
+func TestLanesAreServedByWeight(t *testing.T) {
+	for _, sizes := range [][]int{{5, 5, 5}, {1, 1, 1}, {20, 1, 7}} {
+		q, all := fairQueue(10, 30, 60)
+		count := shares(q, all, sizes, 10_000)
+		for i, want := range []int{1000, 3000, 6000} {
+			require.InDelta(t, want, count[i], 40, "%v of %v", count, sizes)
+		}
+	}
+}
+
+func TestIdleLaneSavesUpNothing(t *testing.T) {
+	q, l := fairQueue(1, 1)
+	for range 100 {
+		push(q, l[0], 1)
+		grant(q)
+	}
+	busy := push(q, l[0], 1)
+	push(q, l[0], 1)
+	idle := push(q, l[1], 1)
+	push(q, l[1], 1)
+	require.Equal(t, []*Waiter[int]{busy, idle}, []*Waiter[int]{grant(q), grant(q)})
+	require.Equal(t, l[0], grant(q).Lane, "they take turns")
+}
+
+// A caller that gives up costs its lane nothing, wherever in the lane it stood: the lane goes on where it was.
+func TestCallersThatGiveUpCostTheirLaneNothing(t *testing.T) {
+	for seed := range uint64(30) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		q, l := fairQueue(25, 75)
+		var waiting []*Waiter[int]
+		count := [2]int{}
+		for range 4000 {
+			for len(waiting) < 30 { // the first lane has callers that give up, the second one has patient ones
+				waiting = append(waiting, push(q, l[0], 1+r.IntN(3)))
+			}
+			for range 10 { // ten times as many give up as are served
+				i := r.IntN(len(waiting))
+				if w := waiting[i]; w.Queued() {
+					q.Remove(w)
+				}
+				waiting = append(slices.Delete(waiting, i, i+1), push(q, l[0], 1+r.IntN(3)))
+			}
+			if l[1].Empty() {
+				push(q, l[1], 2)
+			}
+			w := grant(q)
+			count[slices.Index(l, w.Lane)] += w.Least
+			waiting = slices.DeleteFunc(waiting, func(v *Waiter[int]) bool { return v == w })
+		}
+		require.InDelta(t, 0.25, float64(count[0])/float64(count[0]+count[1]), 0.01, "seed %d: %v", seed, count)
+	}
+}
+
+// What a lane has used above its part counts by its new weight: nobody waits for what a tiny weight made of it.
+func TestNewWeightsCountForWhatWasUsed(t *testing.T) {
+	q, l := fairQueue(1e-3, 100)
+	push(q, l[0], 10)
+	push(q, l[1], 10)
+	grant(q)
+	grant(q)
+	push(q, l[0], 10)
+	q.SetWeight(l[0], 100)
+	for range 3 {
+		push(q, l[1], 10)
+	}
+	order := []*Lane[int]{grant(q).Lane, grant(q).Lane, grant(q).Lane}
+	require.Contains(t, order, l[0])
+	for _, w := range []float64{0, -1, math.NaN()} {
+		q.SetWeight(l[0], w)
+		require.InDelta(t, leastWeight, l[0].Weight(), 0)
+	}
+}
+
+// The queue agrees with itself: All is the order in which it serves, IsNext holds for the first alone, Before is what All has before, to a
+// waiter of each other lane, and no sum is lost.
+func TestFairQueueAgreesWithItself(t *testing.T) {
+	for seed := range uint64(60) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		q, l := fairQueue(1, 5, 20, 100)
+		var waiting []*Waiter[int]
+		for range 200 {
+			switch r.IntN(6) {
+			case 0, 1, 2:
+				w := &Waiter[int]{Least: 1 + r.IntN(9), Many: r.IntN(8) == 0}
+				if i := r.IntN(5); i < 4 {
+					w.Lane = l[i]
+				}
+				q.Push(w)
+				waiting = append(waiting, w)
+			case 3:
+				if q.First != nil {
+					w := grant(q)
+					waiting = slices.DeleteFunc(waiting, func(v *Waiter[int]) bool { return v == w })
+				}
+			case 4:
+				if len(waiting) > 0 {
+					i := r.IntN(len(waiting))
+					q.Remove(waiting[i])
+					waiting = slices.Delete(waiting, i, i+1)
+				}
+			case 5:
+				q.SetWeight(l[r.IntN(4)], 1+100*r.Float64())
+				if len(waiting) > 0 {
+					w := waiting[r.IntN(len(waiting))]
+					w.Many = true
+					q.Move(w)
+				}
+			}
+			order := slices.Collect(q.All())
+			require.Len(t, order, q.Len)
+			require.ElementsMatch(t, waiting, order)
+			tokens := 0
+			for i, w := range order {
+				require.Equal(t, i == 0, q.First == w && q.IsNext(w))
+				slack := 0
+				if w.inLane {
+					slack = 4 * 10
+				}
+				require.InDelta(t, tokens, q.Before(w), float64(slack), "seed %d", seed)
+				require.GreaterOrEqual(t, q.About(w)+2*slack, q.Before(w), "seed %d", seed)
+				require.LessOrEqual(t, q.About(w), q.Tokens)
+				tokens += w.Least
+			}
+			require.Equal(t, tokens, q.Tokens)
+		}
+	}
+}
+
+func BenchmarkFairQueue(b *testing.B) {
+	q, l := fairQueue(make([]float64, 1000)...)
+	for _, lane := range l {
+		for range 100 {
+			push(q, lane, 1)
+		}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		w := grant(q)
+		q.Insert(w)
+	}
+}
