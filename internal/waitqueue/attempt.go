@@ -26,9 +26,9 @@ import (
 //     In a fair queue it is by its lane while it stands there alone; see Queue for why
 //     that holds all the same.
 //
-// A limit and the stocks of its tags come one after the other: an attempt waits at the stock until there are tokens, and then, with these
-// promised to it, at the limit. So it stands in the lane of its tag, in one queue at a time, and no more callers of a tag stand at
-// the limit than the tag has tokens.
+// A limit and the stocks of its tags come one after the other: an attempt waits at the stock until there are tokens, or will be soon, and then,
+// with these promised to it, at the limit. So it mostly stands in the lane of its tag alone, and hardly more callers of a tag stand
+// at the limit than the tag has tokens.
 //
 // A child without a share is the scarcest, for nobody knows how long, and while there is
 // one the attempt has no other place. Slots in use are waited for last, when there is
@@ -235,6 +235,9 @@ func (a *Attempt[P]) look() (n int, err error) {
 	if i := a.stockShort(); i >= 0 {
 		a.scarcest = i
 		a.reason = a.parts[i].Child.Refusal(&a.places[i]).Reason
+		if known {
+			wait, known = a.parts[i].Child.DueFor(&a.places[i])
+		}
 	}
 	a.keep(wait, known)
 	return 0, nil
@@ -331,7 +334,7 @@ const shortestLook = 200 * time.Microsecond
 // the moment at which that changes.
 func (a *Attempt[P]) keep(wait time.Duration, known bool) {
 	a.stop()
-	standing, next := 0, time.Duration(limit.Never)
+	standing, early, next := 0, false, time.Duration(limit.Never)
 	for i := range a.stands {
 		a.stands[i] = false
 	}
@@ -343,7 +346,9 @@ func (a *Attempt[P]) keep(wait time.Duration, known bool) {
 		}
 		switch {
 		case w.Least == 0:
-		case a.promises(i), p.Position != 0 && p.Position == a.parts[a.scarcest].Of:
+		case a.promises(i), p.Position != 0 && p.Position == a.parts[a.scarcest].Of && !a.oneStock(p.Position):
+		case p.Position != 0 && p.Position == a.parts[a.scarcest].Of && known && wait <= lead:
+			a.stands[i], early = true, true // in its lane, as if it stood there alone
 		case i == a.scarcest || known && wait <= lead, a.slots && a.passed && m.Earns(1) == 0:
 			a.stands[i] = true
 			standing++
@@ -355,7 +360,7 @@ func (a *Attempt[P]) keep(wait time.Duration, known bool) {
 		}
 	}
 	a.place(standing > 1)
-	if standing > 1 && wait < limit.Never/2 { // should the wait turn out longer, it must not hold up the others
+	if (early || standing > 1) && wait < limit.Never/2 { // should the wait turn out longer, it must not hold up the others
 		next = min(next, wait+wait/8+10*time.Millisecond)
 	}
 	if next < limit.Never {
@@ -373,8 +378,8 @@ func (a *Attempt[P]) place(many bool) {
 	}
 	for i, p := range a.parts {
 		w := &a.places[i]
-		if p.Promise != nil && a.promises(i) { // before it leaves: a stock keeps a large draw's tokens for who waits there, or has them promised
-			p.Promise(w, true)
+		if p.Stock != nil && a.promises(i) { // before it leaves: a stock keeps a large draw's tokens for who waits there, or has them promised
+			p.Stock.Promise(w, true)
 		}
 		switch {
 		case a.stands[i]:
@@ -382,8 +387,8 @@ func (a *Attempt[P]) place(many bool) {
 		case w.Least > 0:
 			p.Child.Leave(w)
 		}
-		if p.Promise != nil && !a.promises(i) {
-			p.Promise(w, false)
+		if p.Stock != nil && !a.promises(i) {
+			p.Stock.Promise(w, false)
 		}
 	}
 }
@@ -392,6 +397,20 @@ func (a *Attempt[P]) place(many bool) {
 func (a *Attempt[P]) promises(i int) bool {
 	of := a.parts[i].Of
 	return of != 0 && of == a.parts[a.scarcest].Position && a.places[i].Least > 0
+}
+
+// oneStock tells whether the limit of this position has one stock here, of which nothing is promised to others. They may stand behind it at the
+// limit, and then it must not wait for tokens there.
+func (a *Attempt[P]) oneStock(limit uint64) bool {
+	n := 0
+	for i, p := range a.parts {
+		if p.Of == limit && p.Stock != nil {
+			if n++; p.Stock.Promised(&a.places[i]) {
+				return false
+			}
+		}
+	}
+	return n == 1
 }
 
 // stockShort returns the stock that lacks tokens and takes longest, if the attempt would otherwise wait for the limit that they are
@@ -416,8 +435,8 @@ func (a *Attempt[P]) leave() {
 		w := &a.places[i]
 		w.Many, w.Over = false, true
 		p.Child.Leave(w)
-		if p.Promise != nil {
-			p.Promise(w, false)
+		if p.Stock != nil {
+			p.Stock.Promise(w, false)
 		}
 	}
 }

@@ -94,9 +94,16 @@ type Part[P any] struct {
 	Position uint64
 	// TryLock is Lock if nobody holds the lock. It is set where Of is.
 	TryLock func() bool
-	// Promise promises the tokens of w to it, so that nobody else is told that they are at hand, or ends that. It is called with the
-	// child's lock. nil: there are no tokens.
-	Promise func(w *Waiter[P], on bool)
+	// Stock is the child, if it is a stock of tokens; nil: it has none.
+	Stock Stock[P]
+}
+
+// A Stock can promise tokens. The lock is held.
+type Stock[P any] interface {
+	// Promise promises the tokens of w to it, so that others do not find them at hand, or ends that.
+	Promise(w *Waiter[P], on bool)
+	// Promised tells whether tokens are promised to others than w.
+	Promised(w *Waiter[P]) bool
 }
 
 func (p Part[P]) price(n int) int {

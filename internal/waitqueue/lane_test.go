@@ -133,10 +133,7 @@ func TestFairQueueAgreesWithItself(t *testing.T) {
 		for range 200 {
 			switch r.IntN(6) {
 			case 0, 1, 2:
-				w := &Waiter[int]{Least: 1 + r.IntN(9), Many: r.IntN(8) == 0}
-				if i := r.IntN(5); i < 4 {
-					w.Lane = l[i]
-				}
+				w := &Waiter[int]{Least: 1 + r.IntN(9), Many: r.IntN(8) == 0, Lane: l[r.IntN(4)]}
 				q.Push(w)
 				waiting = append(waiting, w)
 			case 3:

@@ -141,7 +141,7 @@ func multiOf(children []child) *multi {
 		case laneChild:
 			child.Position = n.position()
 		case stockChild:
-			child.Of, child.Promise, child.TryLock = n.t.rank, n.promise, n.mu.TryLock
+			child.Of, child.Stock, child.TryLock = n.t.rank, n, n.mu.TryLock
 		case pauseChild:
 			child.Of, child.TryLock = n.t.rank, func() bool { return true } // it has no lock
 		}

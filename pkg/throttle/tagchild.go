@@ -85,8 +85,11 @@ func (g stockChild) DueFor(w *waiter) (time.Duration, bool) {
 	return d, known
 }
 
-// promise promises the tokens of w to it, or ends that. The lock is held.
-func (g stockChild) promise(w *waiter, on bool) {
+// Promised tells whether tokens are promised to others than w. The lock is held.
+func (g stockChild) Promised(w *waiter) bool { return g.promised > int64(w.Promised) }
+
+// Promise promises the tokens of w to it, or ends that. The lock is held.
+func (g stockChild) Promise(w *waiter, on bool) {
 	n := 0
 	if on && g.stock.Holds() {
 		n = w.Least
