@@ -17,8 +17,13 @@ type TagReport struct {
 	InHand, Back, BackSpent int64
 	// Owed is what was used above what was drawn, since the last report.
 	Owed int64
-	// Head is how many tokens the first of those wants that wait for the tag's own tokens; 0: nobody waits for these.
-	Head int64
+	// Lasts is for how long all that is InHand can be used.
+	Lasts time.Duration
+	// Head is how many tokens the first of those wants that wait for the tag's own tokens; 0: nobody waits for these. Line is
+	// what the first few of them want, whole calls: as many as it takes to cover TagGrant.Coming and what TagGrant.Rate brings by
+	// the next report. It is at least Head. More says that others wait behind them.
+	Head, Line int64
+	More       bool
 	// Limiting is what the tag may use at this limiter at most by the next report, in tokens per second, because the called
 	// service refuses its calls; 0: nothing limits it. Held says that callers lacked tokens for that reason lately.
 	Limiting float64
@@ -41,6 +46,8 @@ type TagGrant struct {
 	// without a total and without budgets draws from the limit alone.
 	Lot    Lot
 	Needed bool
+	// Coming is how many tokens are set aside for this limiter that cannot be used yet. A later Lot brings them.
+	Coming int64
 	// Void says that nothing of earlier grants can be used any more, nor be given back: Lot is all there is.
 	Void bool
 	// Forgotten says that what earlier grants have given can be used to its end, but never be given back: the store may not have it

@@ -20,6 +20,9 @@ func (s *Stock) Report(now, keep int64, r *limit.TagReport) {
 				s.giveUp(l.tokens, l.window)
 			}
 		default:
+			if d := time.Duration(l.until - now); r.InHand == 0 || d < r.Lasts {
+				r.Lasts = d
+			}
 			r.InHand += l.tokens
 			kept = append(kept, l)
 		}

@@ -112,7 +112,7 @@ func TestLotsAreUsedByTheirEnds(t *testing.T) {
 	s.Return(12, d, 3)
 	var r limit.TagReport
 	s.Report(12, 10, &r)
-	require.Equal(t, limit.TagReport{InHand: 7, Back: 10}, r, "five of the lot that ends, two that ran out, three late ones, of a window before")
+	require.Equal(t, limit.TagReport{InHand: 7, Lasts: 18, Back: 10}, r, "five of the lot that ends, two that ran out, three late ones, of a window before")
 	d, _ = s.Take(16, 7)
 	s.Return(40, d, 2)
 	s.Owe(40, 3)

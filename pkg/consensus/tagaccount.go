@@ -21,6 +21,7 @@ type tagAccount struct {
 	pattern int // of the quotas by which it goes, from 1; 0: it has its own, or is "" for all other tags
 
 	marks  [3]tagMark // the newest first, one interval apart
+	size   int64      // of the largest call that has waited lately
 	demand float64    // tokens per second
 	slow   bool       // the called service takes less
 	told   float64    // what of demand is told to the others: no more than the service takes, but for what is reserved
@@ -35,19 +36,19 @@ type tagAccount struct {
 
 	// What the pool gives.
 	lot      tagLot
-	reserved tagLot // tokens that the store has set aside: it is asked for no more until they are there
-	// reservedIn is the window in which it did.
-	reservedIn int64
-	lack       driver.Lack
-	again      time.Duration // local time; 0: not known
-	againFor   int64         // again is for a draw of so many tokens; 0: for any
-	rate       float64       // what the tag should get here, in tokens per second
-	reserves   float64       // the part of what is reserved that is this processor's, in tokens per second
-	scarce     bool          // the pool asks for more than the tag's total
-	target     float64
-	by         string
-	credit     float64 // tokens earned without the store
-	earned     time.Duration
+	reserved []tagLot      // what the store has set aside, in turn; never changed in place
+	behind   bool          // others come first for longer than what is in hand lasts
+	paid     time.Duration // local time at which all is earned that the store has given, by the newest answer
+	lack     driver.Lack
+	again    time.Duration // local time; 0: not known
+	againFor int64         // again is for a draw of so many tokens; 0: for any
+	rate     float64       // what the tag should get here, in tokens per second
+	reserves float64       // the part of what is reserved that is this processor's, in tokens per second
+	held     bool          // rate is less than the tag asks for here, or than it could
+	target   float64
+	by       string
+	credit   float64 // tokens earned without the store
+	earned   time.Duration
 }
 
 // A tagMark is how many tokens had been used and refused at a time.
@@ -60,6 +61,8 @@ type tagMark struct {
 type tagLot struct {
 	tokens      int64
 	from, until time.Duration
+	window      int64 // in which it was granted
+	covers      int64 // of a reservation: what those want whom it is for
 }
 
 // A tagBudget is one budget of a tag in its present window.
@@ -98,7 +101,8 @@ func (a *tagAccount) take(r *limit.TagReport, local bool) {
 	}
 	a.Used, a.Refused = max(a.Used, r.Used), max(a.Refused, r.Refused)
 	a.Waiting, a.InHand, a.Head, a.Limiting = max(r.Waiting, 0), max(r.InHand, 0), max(r.Head, 0), max(r.Limiting, 0)
-	a.Held = r.Held
+	a.Lasts, a.Line, a.More, a.Held = r.Lasts, max(r.Line, a.Head), r.More, r.Held
+	a.size = max(a.Head, a.size*7/8)
 	if owed := min(max(r.Owed, 0), maxAsk); local {
 		a.owes(owed)
 	} else {
@@ -220,30 +224,70 @@ const maxAsk = 1_000_000_000
 // warmFor is how many intervals after its last use a tag has a token in hand, where there are enough.
 const warmFor = 10
 
-// ask is what the tag will use until a bit after the next answer, and how far ahead it waits for it.
+// ask is what the tag will use until a bit after the next answer, and how far ahead it waits for it: 0 if less will do. What callers wait
+// for it asks for in whole calls, in turn with other processors. Else each would have a part of what its own call costs, until that
+// runs out.
 func (a *tagAccount) ask(now, interval time.Duration, live int) (tokens int64, ahead time.Duration) {
-	if a.reserved.tokens > 0 {
-		return 0, 0
+	span := interval * 5 / 4
+	_, last := a.coming()
+	if span -= max(last-now, 0); span < interval/4 {
+		return 0, 0 // there is time until the next request
 	}
-	total, per, burst := a.quota.Enforced()
-	earns := perSecond(total, per)
+	need, ahead := a.wholeCalls(now, interval, a.need(now, interval, span, live))
+	tokens = int64(math.Ceil(min(max(need-0.1, 0), maxAsk))) // a trace of a token is none
+	if left := a.left(); ahead > 0 && left >= a.Head {
+		tokens = min(tokens, left)
+	}
 	if most := a.quota.Largest(); most > 0 {
-		defer func() { tokens = min(tokens, most) }() // the promise of a hard quota counts one draw
+		tokens = min(tokens, most) // the promise of a hard quota counts one draw
 	}
-	if enough := earns*interval.Seconds() + float64(burst); total > 0 && !a.quota.Hard && float64(a.Head) > enough {
-		wait := (float64(a.Head)-float64(burst))/earns*2 + interval.Seconds() // others may be before it
-		return min(a.Head, maxAsk), time.Duration(min(wait, driver.MaxReach.Seconds()) * float64(time.Second))
+	if a.quota.Total == 0 || tokens == 0 {
+		ahead = 0
 	}
-	span := interval.Seconds() * 5 / 4
-	need := a.demand*span + float64(a.Waiting)
+	return tokens, ahead
+}
+
+// wholeCalls turns what the tag will use into what whole calls take. If callers wait for it, it is at least what the first of them lack, and
+// ahead is how far.
+func (a *tagAccount) wholeCalls(now, interval time.Duration, need float64) (tokens float64, ahead time.Duration) {
+	coming, _ := a.coming()
+	lack, spare := float64(a.Line-coming), float64(max(a.InHand+a.spare(), 0))
+	if soon := a.comes(now, interval); a.Head > 0 && soon >= max(lack, 1) {
+		need = min(need, soon) // rather that at once than more later
+	}
+	size := float64(a.size)
+	switch { // what callers may want who come by then
+	case a.More:
+		need = 0
+	case need+spare >= size:
+	case a.Head > 0 && need+spare >= size/2:
+		need = size - spare
+	default:
+		need = 0
+	}
+	if a.Head == 0 {
+		return need, 0
+	}
+	lasts := max(a.Lasts-interval*3/10, 1) // before they are given up
+	if room := a.comes(now, max(lasts, interval*9/10)); coming == 0 && a.InHand > 0 && !a.behind && lack-float64(a.InHand) <= room {
+		return max(min(need, room), lack-float64(a.InHand)), lasts // what is in hand counts, for it lasts until the rest comes
+	}
+	return max(need, lack), driver.MaxReach
+}
+
+// need is what the tag will use in span, without what it has in hand.
+func (a *tagAccount) need(now, interval, span time.Duration, live int) float64 {
+	total, per, burst := a.quota.Enforced()
+	earns, seconds := perSecond(total, per), span.Seconds()
+	need := a.demand*seconds + float64(a.Waiting)
 	if a.Limiting > 0 {
-		need = min(need, a.Limiting*span)
+		need = min(need, a.Limiting*seconds)
 	}
 	if total > 0 {
-		need = min(need, earns*span+float64(burst)) // more cannot be used until then
+		need = min(need, earns*seconds+float64(burst)) // more cannot be used until then
 	}
-	if a.scarce {
-		need = min(need, a.rate*span)
+	if a.held {
+		need = min(need, a.rate*seconds)
 	}
 	need -= float64(a.InHand)
 	idle := now - a.active
@@ -251,7 +295,41 @@ func (a *tagAccount) ask(now, interval time.Duration, live int) (tokens int64, a
 	if need < 1 && a.InHand == 0 && (a.Waiting > 0 || warm && a.active > 0) {
 		need = 1
 	}
-	return int64(math.Ceil(min(max(need-0.1, 0), maxAsk))), 0 // a trace of a token is none
+	return need
+}
+
+// spare is how many tokens are set aside beyond what coming covers; below 0 where that counts on what is in hand.
+func (a *tagAccount) spare() (tokens int64) {
+	for i := range a.reserved {
+		tokens += a.reserved[i].tokens - a.reserved[i].covers
+	}
+	return tokens
+}
+
+// comes is how many tokens the total gives in d, if nobody else has drawn since the last answer.
+func (a *tagAccount) comes(now, d time.Duration) float64 {
+	total, per, _ := a.quota.Enforced()
+	return perSecond(total, per) * (d - max(a.paid-now, 0)).Seconds()
+}
+
+// coming is how many tokens of calls are covered by what is set aside, and when the last of it can be used.
+func (a *tagAccount) coming() (covers int64, last time.Duration) {
+	for i := range a.reserved {
+		covers += a.reserved[i].covers
+		last = max(last, a.reserved[i].from)
+	}
+	return covers, last
+}
+
+// left is what the budgets leave that end the tag's draws, as far as is known.
+func (a *tagAccount) left() int64 {
+	left := int64(math.MaxInt64)
+	for i := range min(len(a.quota.Budgets), len(a.budgets)) {
+		if b := &a.budgets[i]; b.start > 0 && a.quota.Budgets[i].Then != quota.Lower {
+			left = min(left, b.amount-b.spent())
+		}
+	}
+	return left
 }
 
 // earn adds what a part of the tag's total earns without the store, and returns what can be had of want tokens: at

@@ -27,6 +27,7 @@ type tagBook struct {
 	wall   int64 // the store's clock, in microseconds of Unix time; 0: it has not told
 	wallAt time.Duration
 	latest time.Duration // when the lot ends that ends last
+	freeze int64         // the end of the pool's freeze, on the logical clock, by the newest answer; 0: it is not frozen
 	good   time.Duration // until when a lot of the newest answer is good
 	// forgot: what is given back until then may be of draws that the store has forgotten.
 	forgot time.Duration
@@ -34,6 +35,7 @@ type tagBook struct {
 	lost   bool // nor may it be given back
 	voided bool // nor what the newest request brings
 	news   bool // grants that the limiter does not have yet
+	barred bool // nothing of the limit can be drawn until the freeze ends
 }
 
 // Bounds of a book.
@@ -137,7 +139,7 @@ func (b *tagBook) report(now, interval time.Duration, local bool, reports []limi
 			a.gives(back, spent)
 		}
 		if skip(ruleTillGivenUp) && back > 0 {
-			a.lot, b.news = tagLot{a.lot.tokens + back, now, now + 2*interval}, true
+			a.lot, b.news = tagLot{tokens: a.lot.tokens + back, from: now, until: now + 2*interval, window: a.window}, true
 		}
 	}
 	for i := range b.accounts {
@@ -174,7 +176,7 @@ func (b *tagBook) grantLocally(now, interval, end time.Duration, live int, share
 			a.lack = driver.LackTotal
 		}
 		if until := min(now+2*interval, end); got > 0 && until > now {
-			a.lot = tagLot{a.lot.tokens + got, now, until}
+			a.lot = tagLot{tokens: a.lot.tokens + got, from: now, until: until, window: a.window}
 			a.InHand += got
 			a.granted = a.window
 			b.latest = max(b.latest, until)
@@ -201,7 +203,7 @@ func reasonOf(l driver.Lack) limit.Reason {
 // time. Every tag is named that has a rate, for a limiter takes others to have none.
 func (b *tagBook) grants(base time.Time, now time.Duration) []limit.TagGrant {
 	for i := range b.accounts {
-		if l := b.accounts[i].reserved; l.tokens > 0 && now >= l.from {
+		if l := b.accounts[i].reserved; len(l) > 0 && now >= l[0].from {
 			b.detach()
 			b.ripen(&b.accounts[i], now)
 		}
@@ -219,13 +221,15 @@ func (b *tagBook) grants(base time.Time, now time.Duration) []limit.TagGrant {
 			Lowered: a.lowered(), Lacks: reasonOf(a.lack),
 		}
 		if l := a.lot; l.tokens > 0 {
-			g.Lot = limit.Lot{Tokens: l.tokens, From: base.Add(l.from), Until: base.Add(l.until), Window: a.granted}
+			g.Lot = limit.Lot{Tokens: l.tokens, From: base.Add(l.from), Until: base.Add(l.until), Window: l.window}
 		}
 		if a.again > 0 {
 			g.Again, g.AgainFor = base.Add(a.again), a.againFor
 		}
-		if l := a.reserved; l.tokens > 0 {
-			g.Again, g.AgainFor = base.Add(l.from), l.tokens
+		if len(a.reserved) > 0 {
+			first := &a.reserved[0]
+			g.Again, g.AgainFor = base.Add(first.from), first.tokens
+			g.Coming, _ = a.coming()
 		}
 		if a.exhausted() {
 			g.By = "budget"

@@ -149,16 +149,17 @@ func TestALargeDrawThatHasToWait(t *testing.T) {
 	}
 }
 
-// T2: what is larger than what an interval earns is reserved, and nothing else is asked for until it is there.
+// T2: what callers wait for is set aside in turn, and until it is about to come nothing else is asked for.
 func TestALargeDrawIsAskedForAhead(t *testing.T) {
 	k := keep(t, one(10))
 	d := k.asks(10*sec, limit.TagReport{Tag: "a", Waiting: 45, Head: 40})
 	require.EqualValues(t, 40, d.Ask)
-	require.Equal(t, 8800*time.Millisecond, d.Ahead, "twice the time that it takes, and an interval")
+	require.Equal(t, driver.MaxReach, d.Ahead, "however long that takes")
 	g := k.gives(10*sec+sec/10, 10*sec, driver.Drawn{Key: quota.Key("a"), Tokens: 40, From: 4 * sec})
 	require.Equal(t, tagBase.Add(14*sec+sec/10), g.Again, "not before the store's time")
 	require.Zero(t, g.Lot)
-	require.Zero(t, k.asks(14*sec, limit.TagReport{Tag: "a", Waiting: 45, Head: 40}))
+	require.Zero(t, k.asks(12*sec, limit.TagReport{Tag: "a", Waiting: 45, Head: 40, Line: 45}))
+	require.Zero(t, k.asks(14*sec, limit.TagReport{Tag: "a", Waiting: 45, Head: 40, Line: 40}))
 	g = k.gives(14*sec+sec/10, 14*sec)
 	require.Equal(t, limit.Lot{Tokens: 40, From: tagBase.Add(14*sec + sec/10), Until: tagBase.Add(16 * sec)}, g.Lot)
 	require.NotZero(t, k.asks(15*sec, limit.TagReport{Tag: "a", Waiting: 5, Head: 5}))

@@ -16,6 +16,7 @@ type tagDraw struct {
 	tag       string
 	backSpent int64 // that is settled by an answer, even if it is of another window
 	window    int64
+	covers    int64                    // what those want whom it is for, if it is reserved
 	budgets   [driver.MaxBudgets]int   // the index of each budget of the draw
 	own       [driver.MaxBudgets]int64 // what was granted here of each, as told
 	known     bool                     // something is known to be spent
@@ -75,8 +76,10 @@ func (b *tagBook) draw(a *tagAccount, now, interval time.Duration, live int, fro
 	d.Key, d.Version, d.Back, d.Owed = a.key, b.version, a.Back, a.Owed
 	d.Total, d.Per, d.Burst = a.quota.Enforced()
 	d.Per = (d.Per + time.Microsecond - 1).Truncate(time.Microsecond) // the rate is never above the real one
-	if d.Ask, d.Ahead = a.ask(now, interval, live); frozen && d.Ahead > 0 {
-		d.Ask, d.Ahead = 0, 0 // the next answer would end it
+	if !b.barred {
+		d.Ask, d.Ahead = a.ask(now, interval, live)
+		coming, _ := a.coming()
+		d.covers = max(min(a.Line-coming, d.Ask+a.InHand), 0)
 	}
 	if a.granted == a.window {
 		d.BackSpent = min(a.BackSpent, a.Back)
@@ -118,9 +121,14 @@ func (b *tagBook) take(now, sent, interval time.Duration, a *driver.Answer) {
 	if a.Wall > 0 {
 		b.wall, b.wallAt = a.Wall, now
 	}
+	ends := int64(0)
 	if a.Frozen > 0 {
+		ends = a.Time + a.Frozen.Microseconds()
+	}
+	if ends != b.freeze && ends > 0 { // what was drawn in a freeze, after tills were held, is on record
 		b.forget()
 	}
+	b.freeze = ends
 	b.good = sent + 2*interval
 	drawn := a.Draws
 	for i := range b.carried {
@@ -133,6 +141,7 @@ func (b *tagBook) take(now, sent, interval time.Duration, a *driver.Answer) {
 			t.Back, t.BackSpent, t.Owed = max(0, t.Back-c.Back), max(0, t.BackSpent-c.backSpent), max(0, t.Owed-c.Owed)
 		}
 		if len(drawn) > 0 && drawn[0].Key == c.Key {
+			t.paid = sent + time.Duration(min(drawn[0].Paid-a.Time, maxAsk))*time.Microsecond
 			b.drawn(t, c, &drawn[0], now, sent, interval)
 			drawn = drawn[1:]
 		}
@@ -163,7 +172,8 @@ func (b *tagBook) drawn(t *tagAccount, c *tagDraw, d *driver.Drawn, now, sent, i
 			t.againFor = c.Ask
 		}
 	}
-	l := tagLot{tokens: min(d.Tokens, c.Ask), from: sent, until: sent + d.From + 2*interval}
+	t.refused(c, d)
+	l := tagLot{tokens: min(d.Tokens, c.Ask), from: sent, until: sent + d.From + 2*interval, window: c.window}
 	if d.From > 0 {
 		l.from = now + d.From // never before the store's time: the answer came later
 	}
@@ -173,24 +183,39 @@ func (b *tagBook) drawn(t *tagAccount, c *tagDraw, d *driver.Drawn, now, sent, i
 	if l.tokens == 0 || max(l.from, now) >= l.until || b.voided {
 		return
 	}
-	b.latest = max(b.latest, l.until)
 	if d.From > 0 {
-		t.reserved, t.reservedIn = l, c.window
+		l.covers = c.covers
+		t.reserved = append(slices.Clip(t.reserved), l)
 		return
 	}
+	b.latest = max(b.latest, l.until)
 	t.lot, t.granted = l, c.window
+}
+
+// refused takes what it means that all of a draw could not be had.
+func (a *tagAccount) refused(c *tagDraw, d *driver.Drawn) {
+	none := c.Ahead > 0 && d.Tokens == 0
+	a.behind = none && d.Lack == driver.LackTotal
+	if none && d.Lack == driver.LackBudget && len(c.Budgets) > 0 && a.left() >= max(a.Head, 1) {
+		a.lack, a.again = driver.LackNothing, 0 // less of the budget can be had
+	}
 }
 
 // ripen makes a reservation a lot when it can be used. It rests on what the store remembers, so the newest answer must be as young as a
 // lot that is used.
 func (b *tagBook) ripen(a *tagAccount, now time.Duration) {
-	l := a.reserved
 	if a.lot.tokens > 0 {
 		return // the next time
 	}
-	a.reserved, b.news = tagLot{}, true
+	l := a.reserved[0]
+	a.reserved, b.news = a.reserved[1:], true
+	if a.Line -= l.covers; a.Line <= 0 { // the report that came last knows nothing of it
+		a.Line, a.Head = 0, 0
+	}
+	a.Waiting, a.InHand = max(a.Waiting-l.covers, 0), max(a.InHand+l.tokens-l.covers, 0)
 	if l.until = min(l.until, b.good); now < l.until {
-		a.lot, a.granted = l, a.reservedIn
+		a.lot, a.granted = l, l.window
+		b.latest = max(b.latest, l.until)
 	}
 }
 
@@ -205,7 +230,7 @@ func (b *tagBook) forget() {
 	b.detach()
 	for i := range b.accounts {
 		b.accounts[i].Back, b.accounts[i].BackSpent = 0, 0
-		b.accounts[i].reserved = tagLot{}
+		b.accounts[i].reserved = nil
 	}
 }
 
@@ -214,6 +239,6 @@ func (b *tagBook) distrust() {
 	b.forget()
 	b.void, b.voided, b.news = true, true, true
 	for i := range b.accounts {
-		b.accounts[i].lot, b.accounts[i].reserved = tagLot{}, tagLot{}
+		b.accounts[i].lot, b.accounts[i].reserved = tagLot{}, nil
 	}
 }

@@ -161,7 +161,9 @@ func (p *Processor) tellTags(now time.Duration, req *driver.Request) {
 	p.grantTags(now)
 	t.book.carried = nil
 	if !p.ownTills() && t.policy.capable && p.state != StateReplaced {
-		req.Draws = t.book.draws(now, p.interval(), p.answer.Live, p.frozen > now)
+		frozen := p.frozen > now
+		t.book.barred = frozen && p.held == 0 && !p.Issuing(now) // tokens of a tag would run out unused
+		req.Draws = t.book.draws(now, p.interval(), p.answer.Live, frozen)
 	}
 }
 

@@ -285,7 +285,7 @@ func (p *tagPolicy) tell(b *tagBook) {
 			a.reserves = reserved / float64(len(list)) // there is one but for patterns, which reserve nothing
 			// A demand is told up to the total only, so the policy may say that demand holds the tag there.
 			total := perSecond(int64(a.quota.Total), a.quota.Per)
-			a.target, a.by, a.scarce = t.Rate, t.By, t.By == fairtags.ByTotal || total > 0 && t.Rate >= total*0.99
+			a.target, a.by, a.held = t.Rate, t.By, t.By != fairtags.ByDemand || total > 0 && t.Rate >= total*0.99
 			if t.By == fairtags.ByDemand {
 				a.target = t.Bound // it could have so much
 			}

@@ -32,7 +32,7 @@ func TestVoidEndsIssuing(t *testing.T) {
 	require.True(t, p.Issuing(at))
 }
 
-// What is set aside for a tag is dropped when the store has forgotten it, and nothing is set aside meanwhile.
+// What is set aside for a tag is dropped when the store has forgotten it, once: what is set aside later, in the same freeze, is not.
 func TestAReservationThatTheStoreForgotIsDropped(t *testing.T) {
 	k := keep(t, one(10))
 	want := limit.TagReport{Tag: "a", Waiting: 50, Head: 50}
@@ -41,7 +41,16 @@ func TestAReservationThatTheStoreForgotIsDropped(t *testing.T) {
 	require.Zero(t, g.Lot.Tokens, "not before they are there")
 	k.take(11*sec, 11*sec, sec, &driver.Answer{Frozen: 9 * sec, Wall: wallZero})
 	require.Zero(t, k.grants(tagBase, 15*sec)[0].Lot.Tokens, "nor ever, once the store has forgotten them")
+	frozen := func(now, left time.Duration, d ...driver.Drawn) limit.Lot {
+		k.take(now, now, sec, &driver.Answer{Time: now.Microseconds(), Frozen: left, Wall: wallZero, Draws: d})
+		return k.grants(tagBase, now+3*sec/2)[0].Lot
+	}
 	k.report(16*sec, sec, false, []limit.TagReport{want})
-	require.Empty(t, k.draws(16*sec, sec, 1, true), "the next answer would end it")
-	require.EqualValues(t, 50, k.asks(16*sec, want).Ask, "after the freeze")
+	draws := k.draws(16*sec, sec, 1, true)
+	require.Len(t, draws, 1, "tills are held for a part of the freeze alone")
+	require.Zero(t, frozen(16*sec, 4*sec, driver.Drawn{Key: draws[0].Key, Tokens: 50, From: 2 * sec}))
+	require.EqualValues(t, 50, frozen(17*sec, 3*sec).Tokens)
+	require.EqualValues(t, 50, k.asks(19*sec, want).Ask)
+	k.gives(19*sec, 19*sec, driver.Drawn{Key: draws[0].Key, Tokens: 50, From: 2 * sec})
+	require.Zero(t, frozen(20*sec, 15*sec), "another freeze")
 }

@@ -72,7 +72,7 @@ func TestTagDrawsFromLots(t *testing.T) {
 		require.True(t, ok)
 		p.Settle(10)
 		got := reportOf(s, "a", 6*time.Second) // a fourth of it, for the tag draws: of the first lot, which ends in a second
-		require.Equal(t, TagReport{Tag: "a", Used: 12, Refused: 3, InHand: 17, Back: 2, BackSpent: 2, Owed: 6}, got)
+		require.Equal(t, TagReport{Tag: "a", Used: 12, Refused: 3, InHand: 17, Lasts: 2 * time.Second, Back: 2, BackSpent: 2, Owed: 6}, got)
 		require.EqualValues(t, 0, reportOf(s, "a", 0).Back, "once")
 		require.EqualValues(t, 17, inHand(th, "a"))
 		time.Sleep(2 * time.Second)

@@ -1,6 +1,7 @@
 package throttle
 
 import (
+	"math"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/fairtags"
@@ -27,6 +28,7 @@ func (g *tag) report(now int64, keep time.Duration) (r TagReport, told bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	refused, waiting := g.lacked()
+	full := keep
 	r = TagReport{
 		Tag: g.name, Anew: g.anew, Used: g.used.Load(), Refused: refused, Waiting: waiting,
 		Limiting: g.limiting(now, keep), // by the end of the next interval
@@ -36,14 +38,33 @@ func (g *tag) report(now int64, keep time.Duration) (r TagReport, told bool) {
 		keep /= 4 // who still draws uses the oldest tokens first, and a total gets nothing back so late
 	}
 	g.stock.Report(now, int64(keep), &r)
-	if w := g.queue.First; w != nil {
-		r.Head = int64(w.Least)
-	}
+	g.line(full, &r)
 	told = r.Used != g.told.Used || r.Refused != g.told.Refused || r.Waiting > 0 || r.Back > 0 || r.BackSpent > 0 || r.Owed > 0 || r.InHand > 0
 	if g.told = r; told {
 		g.anew = false
 	}
 	return r, told
+}
+
+// line says who waits for tokens of the tag's quota: not for the end of a pause, nor for what the called service takes. keep is nearly the time
+// until the next report.
+func (g *tag) line(keep time.Duration, r *TagReport) {
+	if _, paused := g.t.tags.pauseOf(g.name); paused {
+		return
+	}
+	w, hand := g.queue.First, r.InHand
+	for ; w != nil && int64(w.Least) <= hand; w = w.Next() {
+		hand -= int64(w.Least) // it has been woken
+	}
+	if w == nil || r.Limiting > 0 && w != g.queue.First {
+		return
+	}
+	r.InHand, r.Head = hand, int64(w.Least)
+	covers := g.grant.Coming + int64(math.Ceil(g.grant.Rate*keep.Seconds()*4/3))
+	for ; w != nil && r.Line < max(covers, 1); w = w.Next() {
+		r.Line += int64(w.Least)
+	}
+	r.More = w != nil
 }
 
 // GrantTags implements Holder.

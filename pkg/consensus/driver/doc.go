@@ -110,9 +110,9 @@
 //     the logical clock less what the burst costs. Then the till gives as many tokens as were
 //     asked for, cost no more than is left until h after the clock, and are left of each
 //     budget. n tokens cost n x Per / Total, rounded up to microseconds, in doubles.
-//   - A draw that costs more than h, with Ahead, is reserved as a whole or not at all: it can be
-//     used when all of it is earned. A processor drops what is reserved for it when an answer
-//     says Frozen.
+//   - A draw with Ahead that cannot be had at once is reserved as a whole or not at all: it can be
+//     used when all of it is earned, in turn with those of others. A processor drops what is reserved
+//     for it when an answer says that a freeze has begun.
 //   - What is given back counts only if the newest request on record is the one whose
 //     answer was taken last, nothing has been forgotten since, and the store is not held: so it
 //     counts once. Tokens of which the time has passed can be given back to budgets alone, and reserved

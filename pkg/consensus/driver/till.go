@@ -14,14 +14,14 @@ type Draw struct {
 	Total int64
 	Per   time.Duration
 	Burst int64
-	// Ask is how many tokens the sender would like: 0 to 1e9. It may be given less. Ahead is how far ahead
-	// it waits for tokens that are not earned yet: 0 to MaxReach.
+	// Ask is how many tokens the sender would like: 0 to 1e9. Without Ahead it may be given less. With Ahead, how far ahead it waits in
+	// turn for tokens that are not earned yet, it is given all of them or none: 0 to MaxReach.
 	Ask   int64
 	Ahead time.Duration
 	// Back is how many tokens of earlier draws the sender has given up, of which BackSpent were of the
 	// budget windows named here. Owed is what it used above what it had drawn. Each is 0 to 1e9, and
-	// BackSpent is at most Back. What the sender drew before an answer that says Frozen is lost: it is
-	// neither used nor given back.
+	// BackSpent is at most Back. What the sender drew before an answer that tells of a new freeze is lost: it
+	// is not given back.
 	Back, BackSpent, Owed int64
 	// BackPaid is the Drawn.Paid of the tokens given back, the least of them; 0 if they are to count for
 	// budgets alone. Of the total only that can be drawn again of which the time has not come: what was

@@ -171,13 +171,13 @@ func (t *teller) credit(paid int64, d *Draw) int64 {
 	return min(span(d.worth(d.Back)), max(ahead, 0))
 }
 
-// give gives what the total and the budgets allow, or reserves all of a draw that is larger than what one interval
-// earns.
+// give gives what the total and the budgets allow. Of a draw that waits it gives all, or reserves all: pods that each have a part of what
+// a call costs would serve none.
 func (t *teller) give(till *Till, d *Draw, out *Drawn) {
 	rest, end := till.rest(d)
 	n := d.earned(t.clock + t.lead - till.Paid)
 	asked := d.cost(d.Ask)
-	whole := n < d.Ask && d.Ahead > 0 && asked > float64(t.lead)
+	whole := n < d.Ask && d.Ahead > 0
 	if whole {
 		from := float64(till.Paid-t.clock) + asked
 		if late := from - float64(micros(d.Ahead)); late > 0 {

@@ -235,7 +235,7 @@ local function serve_draws(rec, st, tills, blob, first, count, freeze_time, newe
             while most > 0 and ceil(most * per / total) > room do most = most - 1 end
           end
         end
-        local whole, late = most < ask and ahead > 0 and asked > lead, 0
+        local whole, late = most < ask and ahead > 0, 0
         if whole then
           from = paid - clock + asked
           late = from - ahead
