@@ -42,7 +42,9 @@ type tag struct {
 	told  TagReport
 	last  int64 // when it was used last
 	anew  bool  // the pool may know another tag of this name, and has not been told of this one
-	pins  int   // who uses it beside single draws: waits, and every All that has it
+	// many: it counts for several names, because there are more than are told apart.
+	many bool
+	pins int // who uses it beside single draws: waits, and every All that has it
 	// demand and use are those of the last look of the plan, in tokens per second.
 	demand, use float64
 	calls       int64            // granted, less those that were cancelled

@@ -79,8 +79,17 @@ func (g stockChild) Lead(n int) time.Duration {
 
 func (g stockChild) Refusal(w *waiter) limit.Refusal {
 	now, n := g.t.gate.Now(), int64(g.queue.Before(w)+w.Least)
-	r := limit.Refusal{Reason: g.stock.Lacks(now, n), Cost: w.N, RetryAfter: g.stock.Expect(now, n)}
+	r := limit.Refusal{Reason: g.lacks(now, n), Cost: w.N, RetryAfter: g.stock.Expect(now, n)}
 	r.Fallback = r.Reason == ReasonBudget && g.stock.FallsBack()
+	return r
+}
+
+// lacks is why n tokens cannot be taken. The tag's lock is held.
+func (g *tag) lacks(now, n int64) Reason {
+	r := g.stock.Lacks(now, n)
+	if g.many && r == ReasonQuota {
+		return ReasonNames // none of the names need be at its total
+	}
 	return r
 }
 
