@@ -296,6 +296,19 @@ func TestABookIsBounded(t *testing.T) {
 	require.Equal(t, quota.Key("known"), draws[0].Key, "it is before all names")
 	require.False(t, draws[0].Pattern)
 	require.True(t, draws[1].Pattern)
+	// What is still to be told of names that have no quota any more takes no place from tags by name either.
+	k.setQuotas(quota.Quotas{Tags: map[string]quota.Quota{"known": {Total: 10}}, Match: k.quotas.Match, Other: quota.Quota{Total: 5}}, 0)
+	for i := range k.accounts {
+		k.accounts[i].Owed = 1
+	}
+	k.setQuotas(quota.Quotas{Tags: k.quotas.Tags, Other: k.quotas.Other}, 0)
+	for _, d := range k.draws(102*sec, sec, 1, false) {
+		require.Equal(t, d.Key != quota.Key("known") && d.Key != quota.OtherKey, d.Pattern)
+	}
+	k.setQuotas(quota.Quotas{Tags: k.quotas.Tags, Match: []quota.Pattern{{Tag: "*", Quota: quota.Quota{Total: 10}}}}, 0)
+	for i := range k.accounts {
+		k.accounts[i].Owed = 0
+	}
 	// Tags by name stay, however long they are idle.
 	k.report(200*sec, sec, false, nil)
 	for i := range waiting {

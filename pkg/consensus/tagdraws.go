@@ -77,7 +77,7 @@ func (b *tagBook) draw(a *tagAccount, now, interval time.Duration, live int, fro
 		b.tell(&d, a, own)
 		return d, true
 	}
-	d.Key, d.Version, d.Pattern, d.Back, d.Owed = a.key, b.version, a.pattern > 0, a.Back, a.Owed
+	d.Key, d.Version, d.Pattern, d.Back, d.Owed = a.key, b.version, !b.named(a.Tag), a.Back, a.Owed
 	d.Total, d.Per, d.Burst = a.quota.Enforced()
 	d.Per = (d.Per + time.Microsecond - 1).Truncate(time.Microsecond) // the rate is never above the real one
 	if d.Ask, d.Ahead = a.ask(now, interval, live); frozen && d.Ahead > 0 {
@@ -106,7 +106,7 @@ func (b *tagBook) draw(a *tagAccount, now, interval time.Duration, live int, fro
 // it counts for budgets alone: in its time the tag had a part of the total.
 func (b *tagBook) tell(d *tagDraw, a *tagAccount, own int64) {
 	d.tells = true
-	d.Key, d.Version, d.Pattern, d.Owed = a.key, b.version, a.pattern > 0, own
+	d.Key, d.Version, d.Pattern, d.Owed = a.key, b.version, !b.named(a.Tag), own
 	for i := range min(len(a.quota.Budgets), len(a.budgets)) {
 		if w := &a.budgets[i]; w.own > 0 {
 			d.budgets[len(d.Budgets)], d.own[i] = i, own

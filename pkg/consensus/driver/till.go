@@ -8,7 +8,7 @@ type Draw struct {
 	Key uint64
 	// Version is that of the quota document by which the sender draws; 0: there is none.
 	Version Version
-	// Pattern says that the tag has its quota by a pattern, and not by its name: its till is one of Names.
+	// Pattern says that the tag has no quota by its name, but goes by a pattern: its till is one of Names.
 	Pattern bool
 	// Total tokens per Per are what the tag may use: 0 to 1e9, 0 for a till that has budgets
 	// alone. Per is whole microseconds from MinPer to MaxSpacing; it counts only with a Total. Burst is how
