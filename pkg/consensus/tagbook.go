@@ -41,9 +41,9 @@ const (
 	maxAccounts = 16_384
 	// usualDraws is how many draws a request has, but for tags that wait.
 	usualDraws = 256
-	// idleFor is for how many intervals a name that goes by a pattern must not have been in use before it is forgotten for
-	// others, where that makes enough room.
-	idleFor = 10
+	// usualAccounts is how many there are before names that go by a pattern are forgotten that were idle for so many intervals and
+	// have no budgets. What is known to be spent is kept for a store that forgets it.
+	usualAccounts, idleFor = 2048, 10
 )
 
 // setQuotas puts quotas in force, which have their defaults filled in.
@@ -109,10 +109,11 @@ func (b *tagBook) admit(now, interval time.Duration, reports []limit.TagReport) 
 		return
 	}
 	room := func() int { return max(maxAccounts-len(b.accounts)-len(named), 0) }
-	for _, idle := range []time.Duration{idleFor * interval, 1} {
-		if room() < len(names) {
-			b.forgetIdle(now-idle, reports)
-		}
+	if len(b.accounts)+len(names) > usualAccounts {
+		b.forgetIdle(now-idleFor*interval, reports, func(a *tagAccount) bool { return len(a.quota.Budgets) == 0 })
+	}
+	if room() < len(names) {
+		b.forgetIdle(now-1, reports, func(*tagAccount) bool { return true })
 	}
 	fresh := append(named, names[:min(len(names), room())]...)
 	slices.SortFunc(fresh, byTag)
@@ -136,13 +137,13 @@ func (b *tagBook) named(tag string) bool {
 }
 
 // forgetIdle drops the accounts of names that were in use last at a time or before, owe nothing, and are not reported now.
-func (b *tagBook) forgetIdle(since time.Duration, reports []limit.TagReport) {
+func (b *tagBook) forgetIdle(since time.Duration, reports []limit.TagReport, which func(*tagAccount) bool) {
 	reported := make(map[string]bool, len(reports))
 	for i := range reports {
 		reported[reports[i].Tag] = true
 	}
 	b.accounts = slices.DeleteFunc(b.accounts, func(a tagAccount) bool {
-		return a.active <= since && a.Owed == 0 && !reported[a.Tag] && !b.named(a.Tag)
+		return a.active <= since && a.Owed == 0 && !reported[a.Tag] && !b.named(a.Tag) && which(&a)
 	})
 }
 
