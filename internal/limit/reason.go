@@ -21,6 +21,7 @@ const (
 	ReasonQuota         Reason = "quota"
 	ReasonBudget        Reason = "budget"
 	ReasonClass         Reason = "class"
+	ReasonNames         Reason = "names"
 	ReasonClosed        Reason = "closed"
 )
 
@@ -48,6 +49,7 @@ var reasons = [...]reasonEntry{
 	{reason: ReasonQuota},
 	{reason: ReasonBudget},
 	{reason: ReasonClass},
+	{reason: ReasonNames},
 	{reason: ReasonClosed, final: true},
 	{reason: ReasonOther},
 }

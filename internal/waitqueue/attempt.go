@@ -399,13 +399,13 @@ func (a *Attempt[P]) promises(i int) bool {
 	return of != 0 && of == a.parts[a.scarcest].Position && a.places[i].Least > 0
 }
 
-// oneStock tells whether the limit of this position has one stock here, of which nothing is promised to others. They may stand behind it at the
-// limit, and then it must not wait for tokens there.
+// oneStock tells whether the limit of this position has one stock here, from which the attempt comes next, and of which nothing is promised to
+// others. They may stand behind it at the limit, and then it must not wait for tokens there.
 func (a *Attempt[P]) oneStock(limit uint64) bool {
 	n := 0
 	for i, p := range a.parts {
 		if p.Of == limit && p.Stock != nil {
-			if n++; p.Stock.Promised(&a.places[i]) {
+			if n++; p.Stock.Ahead(&a.places[i]) {
 				return false
 			}
 		}

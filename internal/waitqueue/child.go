@@ -102,8 +102,8 @@ type Part[P any] struct {
 type Stock[P any] interface {
 	// Promise promises the tokens of w to it, so that others do not find them at hand, or ends that.
 	Promise(w *Waiter[P], on bool)
-	// Promised tells whether tokens are promised to others than w.
-	Promised(w *Waiter[P]) bool
+	// Ahead tells whether others come before w, or tokens are promised to others.
+	Ahead(w *Waiter[P]) bool
 }
 
 func (p Part[P]) price(n int) int {

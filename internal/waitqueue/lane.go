@@ -31,17 +31,26 @@ func (l *Lane[P]) Empty() bool { return l.line.first == nil }
 // A line is waiters in the order of their ages.
 type line[P any] struct {
 	first, last *Waiter[P]
-	tokens      int // sum of Least
+	tokens      int  // sum of Least
+	several     bool // those that stand in several queues come first
 }
 
-// behind returns the last waiter that is older than age; nil: none. It looks from both ends.
-func (l *line[P]) behind(age uint64) *Waiter[P] {
+// sooner tells whether v comes before w.
+func (l *line[P]) sooner(v, w *Waiter[P]) bool {
+	if l.several && v.Many != w.Many {
+		return v.Many
+	}
+	return v.Age < w.Age
+}
+
+// behind returns the last waiter that comes before w; nil: none. It looks from both ends.
+func (l *line[P]) behind(w *Waiter[P]) *Waiter[P] {
 	head, tail := l.first, l.last
 	for head != nil && tail != nil {
-		if head.Age >= age {
+		if !l.sooner(head, w) {
 			return head.prev
 		}
-		if tail.Age < age {
+		if l.sooner(tail, w) {
 			return tail
 		}
 		head, tail = head.next, tail.prev
@@ -49,14 +58,14 @@ func (l *line[P]) behind(age uint64) *Waiter[P] {
 	return nil
 }
 
-// before is the sum of Least over the waiters that are older than age. It looks from both ends.
-func (l *line[P]) before(age uint64) (tokens int) {
+// before is the sum of Least over the waiters that come before w. It looks from both ends.
+func (l *line[P]) before(w *Waiter[P]) (tokens int) {
 	rest := l.tokens
 	for head, tail := l.first, l.last; head != nil && tail != nil; head, tail = head.next, tail.prev {
-		if head.Age >= age {
+		if !l.sooner(head, w) {
 			return tokens
 		}
-		if tail.Age < age {
+		if l.sooner(tail, w) {
 			return rest
 		}
 		tokens += head.Least
@@ -66,7 +75,7 @@ func (l *line[P]) before(age uint64) (tokens int) {
 }
 
 func (l *line[P]) insert(w *Waiter[P]) {
-	prev, next := l.behind(w.Age), l.first
+	prev, next := l.behind(w), l.first
 	if prev != nil {
 		next = prev.next
 	}
@@ -228,7 +237,7 @@ func (f *fair[P]) weigh(l *Lane[P], w float64) {
 // before is the sum of Least over those of lanes that come before w, which need not stand there, to about one waiter of each other lane.
 func (f *fair[P]) before(w *Waiter[P]) (tokens int) {
 	l := f.lane(w)
-	own := l.line.before(w.Age)
+	own := l.line.before(w)
 	start := f.next(l) + float64(own)/l.Weight()
 	for _, o := range f.busy {
 		if head := o.line.first; o != l && (o.start < start || o.start == start && head.Age < w.Age) {
@@ -242,7 +251,7 @@ func (f *fair[P]) before(w *Waiter[P]) (tokens int) {
 // where the other lanes are short.
 func (f *fair[P]) about(w *Waiter[P], all int) (tokens int) {
 	l := f.lane(w)
-	own := l.line.before(w.Age)
+	own := l.line.before(w)
 	if len(f.busy) == 0 || f.busy[0] == l && own == 0 {
 		return own
 	}

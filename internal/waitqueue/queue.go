@@ -59,6 +59,7 @@ var arrivals atomic.Uint64
 // to: if A stood before B in one queue and behind it in another, both would wait for ever. So
 //
 //   - an attempt of this kind waits only for older ones of its kind, and in queues that are not fair for anyone older;
+//   - the stocks of tags have SeveralFirst, so that it waits there for none that waits for tokens which are promised to callers behind it here;
 //   - who has always stood in one queue may wait for anyone before it there.
 //
 // No circle can come of that. Where somebody of the second kind is waited for in a fair queue, it is by one of the same kind and the same
@@ -87,6 +88,9 @@ type Queue[P any] struct {
 
 // MakeFair makes an empty queue fair.
 func (q *Queue[P]) MakeFair() { q.fair = &fair[P]{} }
+
+// SeveralFirst puts attempts that stand in several queues before all others in a queue that is not fair, and is empty.
+func (q *Queue[P]) SeveralFirst() { q.line.several = true }
 
 // Fair tells whether the queue is fair.
 func (q *Queue[P]) Fair() bool { return q.fair != nil }
@@ -172,7 +176,7 @@ func (q *Queue[P]) Remove(w *Waiter[P]) (collected int64) {
 // Move puts a waiter of the queue where it belongs now, and tells whether that is another place. What was collected stays with
 // the first place.
 func (q *Queue[P]) Move(w *Waiter[P]) bool {
-	inOrder := (w.prev == nil || w.prev.Age < w.Age) && (w.next == nil || w.Age < w.next.Age)
+	inOrder := (w.prev == nil || q.line.sooner(w.prev, w)) && (w.next == nil || q.line.sooner(w, w.next))
 	if inOrder && w.inLane == (q.fair != nil && !w.Many) {
 		return false
 	}
@@ -192,7 +196,7 @@ func (q *Queue[P]) IsNext(w *Waiter[P]) bool {
 	case w.queued:
 		return false
 	case q.fair == nil || w.Many && v.Many:
-		return w.Age < v.Age
+		return q.line.sooner(w, v)
 	case w.Many != v.Many:
 		return w.Many
 	}
@@ -213,7 +217,7 @@ func (q *Queue[P]) IsLast(w *Waiter[P]) bool { return q.fair == nil && q.line.la
 // Before returns the sum of what must be there for all who come before w, which need not be in the queue. In a fair queue it looks at every lane.
 func (q *Queue[P]) Before(w *Waiter[P]) (tokens int) {
 	if q.fair == nil || w.Many {
-		return q.line.before(w.Age)
+		return q.line.before(w)
 	}
 	return q.line.tokens + q.fair.before(w)
 }
@@ -222,7 +226,7 @@ func (q *Queue[P]) Before(w *Waiter[P]) (tokens int) {
 // large weight want little.
 func (q *Queue[P]) About(w *Waiter[P]) (tokens int) {
 	if q.fair == nil || w.Many {
-		return q.line.before(w.Age)
+		return q.line.before(w)
 	}
 	return q.line.tokens + q.fair.about(w, q.Tokens-q.line.tokens)
 }

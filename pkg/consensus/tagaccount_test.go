@@ -107,9 +107,9 @@ func TestATagThatWasForgottenCountsAnew(t *testing.T) {
 	k.report(10*sec, sec, false, []limit.TagReport{{Tag: "free/x", Used: 5000, Refused: 10}})
 	k.report(100*sec, sec, false, nil)
 	k.report(200*sec, sec, false, []limit.TagReport{{Tag: "free/x", Used: 40, Refused: 2, Anew: true}})
-	require.Positive(t, k.account("free/x", 0).demand)
+	require.Positive(t, k.account("free/x").demand)
 	k.report(201*sec, sec, false, []limit.TagReport{{Tag: "free/x", Used: 140, Refused: 2}})
-	require.InDelta(t, 100, k.account("free/x", 0).demand, 5)
+	require.InDelta(t, 100, k.account("free/x").demand, 5)
 	k.report(202*sec, sec, false, []limit.TagReport{{Tag: "free/x", Used: 240, Refused: 2}})
-	require.InDelta(t, 100, k.account("free/x", 0).uses, 5)
+	require.InDelta(t, 100, k.account("free/x").uses, 5)
 }

@@ -40,9 +40,12 @@ type tagBook struct {
 
 // Bounds of a book.
 const (
-	maxAccounts = 2048
+	maxAccounts = 16_384
 	// usualDraws is how many draws a request has, but for tags that wait.
-	usualDraws = 64
+	usualDraws = 256
+	// usualAccounts is how many there are before names that go by a pattern are forgotten that were idle for so many intervals and
+	// have no budgets. What is known to be spent is kept for a store that forgets it.
+	usualAccounts, idleFor = 2048, 10
 )
 
 // setQuotas puts quotas in force, which have their defaults filled in.
@@ -77,41 +80,73 @@ func (b *tagBook) find(tag string) (q quota.Quota, pattern int) {
 	return q, 0
 }
 
-// account returns the account of a tag, and makes it if there is room. nil: there is none.
-func (b *tagBook) account(tag string, now time.Duration) *tagAccount {
+// account returns the account of a tag, nil if it has none.
+func (b *tagBook) account(tag string) *tagAccount {
 	i, ok := slices.BinarySearchFunc(b.accounts, tag, func(a tagAccount, tag string) int { return cmp.Compare(a.Tag, tag) })
-	if ok {
-		return &b.accounts[i]
-	}
-	if len(b.accounts) >= maxAccounts && !b.evict(now) {
+	if !ok {
 		return nil
 	}
-	a := tagAccount{key: quota.Key(tag)}
-	a.Tag = tag
-	if tag == "" {
-		a.key = quota.OtherKey
-	}
-	a.quota, a.pattern = b.find(tag)
-	i, _ = slices.BinarySearchFunc(b.accounts, tag, func(a tagAccount, tag string) int { return cmp.Compare(a.Tag, tag) })
-	b.accounts = slices.Insert(b.accounts, i, a)
 	return &b.accounts[i]
 }
 
-// evict drops the account that has been idle longest, if one is idle and owes nothing.
-func (b *tagBook) evict(now time.Duration) bool {
-	oldest := -1
-	for i := range b.accounts {
-		a := &b.accounts[i]
-		idle := a.active < now && a.Owed == 0 && a.InHand == 0 && a.Waiting == 0
-		if idle && (oldest < 0 || a.active < b.accounts[oldest].active) {
-			oldest = i
+// admit makes accounts for tags that have none. Those with a quota by name get one in any case, and names that go by a pattern
+// while there is room.
+func (b *tagBook) admit(now, interval time.Duration, reports []limit.TagReport) {
+	var named, names []tagAccount
+	for i := range reports {
+		tag := reports[i].Tag
+		if b.account(tag) != nil {
+			continue
+		}
+		a := tagAccount{key: quota.Key(tag)} // that of "" is the one of all others
+		a.Tag = tag
+		a.quota, a.pattern = b.find(tag)
+		if b.named(tag) {
+			named = append(named, a)
+		} else {
+			names = append(names, a)
 		}
 	}
-	if oldest < 0 {
-		return false
+	if len(named)+len(names) == 0 {
+		return
 	}
-	b.accounts = slices.Delete(b.accounts, oldest, oldest+1)
-	return true
+	room := func() int { return max(maxAccounts-len(b.accounts)-len(named), 0) }
+	if len(b.accounts)+len(names) > usualAccounts {
+		b.forgetIdle(now-idleFor*interval, reports, func(a *tagAccount) bool { return len(a.quota.Budgets) == 0 })
+	}
+	if room() < len(names) {
+		b.forgetIdle(now-1, reports, func(*tagAccount) bool { return true })
+	}
+	fresh := append(named, names[:min(len(names), room())]...)
+	slices.SortFunc(fresh, byTag)
+	fresh = slices.CompactFunc(fresh, func(a, b tagAccount) bool { return a.Tag == b.Tag })
+	all := make([]tagAccount, 0, len(b.accounts)+len(fresh))
+	for i := range b.accounts {
+		for ; len(fresh) > 0 && fresh[0].Tag < b.accounts[i].Tag; fresh = fresh[1:] {
+			all = append(all, fresh[0])
+		}
+		all = append(all, b.accounts[i])
+	}
+	b.accounts = append(all, fresh...)
+}
+
+func byTag(a, b tagAccount) int { return cmp.Compare(a.Tag, b.Tag) }
+
+// named tells whether a tag has a quota by its name, or is "" for all others.
+func (b *tagBook) named(tag string) bool {
+	_, has := b.quotas.Tags[tag]
+	return has || tag == ""
+}
+
+// forgetIdle drops the accounts of names that were in use last at a time or before, owe nothing, and are not reported now.
+func (b *tagBook) forgetIdle(since time.Duration, reports []limit.TagReport, which func(*tagAccount) bool) {
+	reported := make(map[string]bool, len(reports))
+	for i := range reports {
+		reported[reports[i].Tag] = true
+	}
+	b.accounts = slices.DeleteFunc(b.accounts, func(a tagAccount) bool {
+		return a.active <= since && a.Owed == 0 && !reported[a.Tag] && !b.named(a.Tag) && which(&a)
+	})
 }
 
 // report takes what the limiter says, before a request. local says that what is given back was granted
@@ -122,9 +157,10 @@ func (b *tagBook) report(now, interval time.Duration, local bool, reports []limi
 		a := &b.accounts[i]
 		a.Waiting, a.InHand, a.Head, a.Limiting, a.Held = 0, 0, 0, 0, false // whom the limiter does not name
 	}
+	b.admit(now, interval, reports)
 	for i := range reports {
 		r := &reports[i]
-		a := b.account(r.Tag, now)
+		a := b.account(r.Tag)
 		if a == nil {
 			continue // no draws for it, and nothing in hand
 		}
@@ -192,7 +228,9 @@ func reasonOf(l driver.Lack) limit.Reason {
 		return limit.ReasonBudget
 	case driver.LackFrozen:
 		return limit.ReasonFrozen
-	case driver.LackTotal, driver.LackVersion, driver.LackFull:
+	case driver.LackFull:
+		return limit.ReasonNames
+	case driver.LackTotal, driver.LackVersion:
 		return limit.ReasonQuota
 	case driver.LackNothing:
 	}

@@ -23,7 +23,7 @@ import (
 //
 // Rates are in tokens per second; see packRate. Parts are in 1/127. Who uses what is for operators alone: the policy goes by demand.
 const (
-	busyForm  = 1
+	busyForm  = 2 // 1: of processors that do not know Draw.Pattern
 	busyHead  = 13
 	busyEntry = 8
 	// maxBusyTags is how many tags are named.

@@ -103,7 +103,7 @@ func TestBusyKeyOfOtherTagsIsItsOwn(t *testing.T) {
 // Whatever stands in the roster, nothing bad comes out of it.
 func TestHostileBusyIsNothing(t *testing.T) {
 	good := packBusy(1, 2, 3, []busyTag{{key: 1 << 30, rate: 3}})
-	for _, text := range []string{"", "x", good[:len(good)-1], good + "x", "\x02" + good[1:], string(make([]byte, 13)), good + string(make([]byte, 8*48))} {
+	for _, text := range []string{"", "x", good[:len(good)-1], good + "x", "\x01" + good[1:], string(make([]byte, 13)), good + string(make([]byte, 8*48))} {
 		_, ok := unpackBusy(text)
 		require.False(t, ok, "%q", text)
 	}

@@ -30,19 +30,24 @@ func (d *tagDraw) asks() bool { return d.Ask > 0 || d.Back > 0 || d.Owed > 0 }
 // seen makes it tell what is known to be spent of tags that need nothing, because the store has forgotten.
 func (b *tagBook) draws(now, interval time.Duration, live int, seen bool) []driver.Draw {
 	b.voided = false
-	var waiting, others []tagDraw
+	var waiting, names, others, otherNames []tagDraw // those that go by a pattern take no place of the others
 	begin, _ := slices.BinarySearchFunc(b.accounts, b.next, func(a tagAccount, tag string) int { return cmp.Compare(a.Tag, tag) })
 	for i := range b.accounts {
 		a := &b.accounts[(begin+i)%len(b.accounts)]
 		d, ok := b.draw(a, now, interval, live, seen)
 		switch {
 		case !ok || !d.asks() && (!seen || !d.known):
+		case a.Waiting > 0 && d.Pattern:
+			names = append(names, d)
 		case a.Waiting > 0:
 			waiting = append(waiting, d)
+		case d.Pattern:
+			otherNames = append(otherNames, d)
 		default:
 			others = append(others, d)
 		}
 	}
+	waiting, others = append(waiting, names...), append(others, otherNames...)
 	usual := usualDraws
 	if seen {
 		usual = driver.MaxDraws
@@ -73,7 +78,7 @@ func (b *tagBook) draw(a *tagAccount, now, interval time.Duration, live int, fro
 		b.tell(&d, a, own)
 		return d, true
 	}
-	d.Key, d.Version, d.Back, d.Owed = a.key, b.version, a.Back, a.Owed
+	d.Key, d.Version, d.Pattern, d.Back, d.Owed = a.key, b.version, !b.named(a.Tag), a.Back, a.Owed
 	d.Total, d.Per, d.Burst = a.quota.Enforced()
 	d.Per = (d.Per + time.Microsecond - 1).Truncate(time.Microsecond) // the rate is never above the real one
 	if !b.barred {
@@ -104,7 +109,7 @@ func (b *tagBook) draw(a *tagAccount, now, interval time.Duration, live int, fro
 // it counts for budgets alone: in its time the tag had a part of the total.
 func (b *tagBook) tell(d *tagDraw, a *tagAccount, own int64) {
 	d.tells = true
-	d.Key, d.Version, d.Owed = a.key, b.version, own
+	d.Key, d.Version, d.Pattern, d.Owed = a.key, b.version, !b.named(a.Tag), own
 	for i := range min(len(a.quota.Budgets), len(a.budgets)) {
 		if w := &a.budgets[i]; w.own > 0 {
 			d.budgets[len(d.Budgets)], d.own[i] = i, own
@@ -133,16 +138,15 @@ func (b *tagBook) take(now, sent, interval time.Duration, a *driver.Answer) {
 	drawn := a.Draws
 	for i := range b.carried {
 		c := &b.carried[i]
-		t := b.account(c.tag, now)
-		if t == nil {
-			continue
-		}
-		if !c.tells {
+		t := b.account(c.tag)
+		if t != nil && !c.tells {
 			t.Back, t.BackSpent, t.Owed = max(0, t.Back-c.Back), max(0, t.BackSpent-c.backSpent), max(0, t.Owed-c.Owed)
 		}
 		if len(drawn) > 0 && drawn[0].Key == c.Key {
-			t.paid = sent + time.Duration(min(drawn[0].Paid-a.Time, maxAsk))*time.Microsecond
-			b.drawn(t, c, &drawn[0], now, sent, interval)
+			if t != nil { // it was not forgotten meanwhile
+				t.paid = sent + time.Duration(min(drawn[0].Paid-a.Time, maxAsk))*time.Microsecond
+				b.drawn(t, c, &drawn[0], now, sent, interval)
+			}
 			drawn = drawn[1:]
 		}
 	}

@@ -175,7 +175,7 @@ func (p *Processor) grantTags(now time.Duration) {
 		return
 	}
 	t.rationed = now
-	which := func(a *tagAccount) bool { return alone || a.lack == driver.LackFull }
+	which := func(a *tagAccount) bool { return alone || a.lack == driver.LackFull && len(a.quota.Budgets) == 0 }
 	t.book.grantLocally(now, p.tagInterval(), p.until, p.answer.Live, p.tagShare(now), which)
 }
 

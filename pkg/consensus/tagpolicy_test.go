@@ -117,10 +117,10 @@ func TestThePatternOfTagsIsToldAsOne(t *testing.T) {
 	require.Equal(t, []busyTag{{rate: 5, used: 5}, {key: patternKey(&q.Match[0]), rate: 100, used: 100, limited: true}}, own)
 	p.divide(0, sec, 65, []RosterRow{{ID: "a", Claim: Whole}}, 0, own)
 	p.tell(&k.tagBook)
-	require.InDelta(t, 5, k.account("", 0).rate, 0.01)
-	require.InDelta(t, 10, k.account("free/x", 0).rate, 0.01)
-	require.InDelta(t, 50, k.account("free/y", 0).rate, 0.01)
-	require.Equal(t, "class", k.account("free/y", 0).by)
+	require.InDelta(t, 5, k.account("").rate, 0.01)
+	require.InDelta(t, 10, k.account("free/x").rate, 0.01)
+	require.InDelta(t, 50, k.account("free/y").rate, 0.01)
+	require.Equal(t, "class", k.account("free/y").by)
 }
 
 // A shadow quota reserves, but its total holds nobody back in the plan.

@@ -44,6 +44,7 @@ type tag struct {
 	told     TagReport
 	last     int64 // when it was used last
 	anew     bool  // the pool may know another tag of this name, and has not been told of this one
+	many     bool  // it counts for several names, because there are more than are told apart
 	pins     int   // who uses it beside single draws: waits, and every All that has it
 	// demand and use are those of the last look of the plan, in tokens per second.
 	demand, use float64
@@ -62,6 +63,7 @@ func newTag(s *tagSet, name string, q Quota) *tag {
 	t := s.t
 	g := &tag{name: name, key: quota.Key(name), t: t, rank: nextRank()}
 	g.inForce.Store(&q)
+	g.queue.SeveralFirst()
 	g.stock = stock.New(stock.Terms{Quota: q, Pooled: s.pooled, Part: s.part, Wall: t.gate.Present().Add(-time.Duration(t.gate.Now()))})
 	g.holds.Store(g.stock.Holds())
 	g.largest.Store(g.stock.Largest())

@@ -85,8 +85,10 @@ func (g stockChild) DueFor(w *waiter) (time.Duration, bool) {
 	return d, known
 }
 
-// Promised tells whether tokens are promised to others than w. The lock is held.
-func (g stockChild) Promised(w *waiter) bool { return g.promised > int64(w.Promised) }
+// Ahead tells whether others come before w, or tokens are promised to others. The lock is held.
+func (g stockChild) Ahead(w *waiter) bool {
+	return g.promised > int64(w.Promised) || !g.queue.IsNext(w)
+}
 
 // Promise promises the tokens of w to it, or ends that. The lock is held.
 func (g stockChild) Promise(w *waiter, on bool) {
@@ -113,8 +115,17 @@ func (g stockChild) Lead(n int) time.Duration {
 
 func (g stockChild) Refusal(w *waiter) limit.Refusal {
 	now, n := g.t.gate.Now(), g.before(w)+int64(w.Least)
-	r := limit.Refusal{Reason: g.stock.Lacks(now, n), Cost: w.N, RetryAfter: g.stock.Expect(now, n)}
+	r := limit.Refusal{Reason: g.lacks(now, n), Cost: w.N, RetryAfter: g.stock.Expect(now, n)}
 	r.Fallback = r.Reason == ReasonBudget && g.stock.FallsBack()
+	return r
+}
+
+// lacks is why n tokens cannot be taken. The tag's lock is held.
+func (g *tag) lacks(now, n int64) Reason {
+	r := g.stock.Lacks(now, n)
+	if g.many && r == ReasonQuota {
+		return ReasonNames // none of the names need be at its total
+	}
 	return r
 }
 
@@ -129,10 +140,11 @@ func (g stockChild) Seat(n, least int, deadline time.Time) waiter {
 }
 
 func (g stockChild) Stand(w *waiter) {
-	if w.Queued() {
+	if !w.Queued() {
+		g.queue.Insert(w)
+	} else if !g.queue.Move(w) {
 		return
 	}
-	g.queue.Insert(w)
 	now := g.t.gate.Now()
 	g.serve(now)
 	if g.queue.First == w || g.queue.Len == 1 {

@@ -8,7 +8,7 @@ import (
 
 // evictAfter is how long a tag that goes by a pattern must not have been used before another one can take its place, in nanoseconds.
 // It is longer than anything of it can be on the way: a wait begins at once, and tokens of a pool are void after some seconds.
-const evictAfter = int64(60 * second)
+const evictAfter = int64(10 * second)
 
 // Bounds of looking for a tag that can go.
 const (
@@ -27,7 +27,7 @@ type evicting struct {
 	used, refused int64
 }
 
-// evict makes room for one tag: the one that was idle for longest goes. It tells whether there was one. The lock mu is held.
+// evict makes room: all tags go that were idle for long enough. It tells whether there was one. The lock mu is held.
 //
 // A tag can go when a new one under its name would do the same: nobody waits for it or holds its Limiter in an All, it has nothing in
 // hand, owes nothing, is full, and has spent of no budget whose window lasts. Limiters of it that somebody has kept look for
@@ -37,17 +37,13 @@ func (s *tagSet) evict() bool {
 	if now < s.gone.lookAt {
 		return false
 	}
-	var oldest *tag
-	since := now - evictAfter
+	dropped := false
 	for name, g := range s.tags {
-		if _, configured := s.quotas.Tags[name]; configured || name == "" {
-			continue
-		}
-		if last, idle := g.idleSince(now); idle && last <= since {
-			oldest, since = g, last
+		if _, configured := s.quotas.Tags[name]; !configured && name != "" && s.drop(g, now) {
+			dropped = true
 		}
 	}
-	if oldest == nil || !s.drop(oldest, now) {
+	if !dropped {
 		s.gone.lookAt = now + lookAgain
 		if now >= s.gone.freeAt {
 			s.gone.freeAt = now + freeEvery
@@ -55,16 +51,25 @@ func (s *tagSet) evict() bool {
 		}
 		return false
 	}
+	s.forgetViews()
 	return true
 }
 
-// idleSince is when a tag was used last; idle says that it can go. It never waits for the tag's lock: who holds it uses the tag.
-func (g *tag) idleSince(now int64) (last int64, idle bool) {
-	if !g.mu.TryLock() {
-		return 0, false
+// forgetViews forgets the limiters of tags that are gone, and of those that share a quota: these can have one of their own now. The lock mu is held.
+func (s *tagSet) forgetViews() {
+	for name, l := range s.limiters {
+		if slices.Contains(s.shared[:], l.first()) {
+			delete(s.limiters, name)
+			if name != l.first().name {
+				s.unknown--
+			}
+		}
 	}
-	defer g.mu.Unlock()
-	return g.last, g.forgettable(now)
+	for key, l := range s.joint {
+		if slices.ContainsFunc(l.tags, func(g *tag) bool { return g.gone.Load() }) {
+			delete(s.joint, key)
+		}
+	}
 }
 
 // forgettable tells whether a new tag would do the same from now on. The tag's lock is held.
@@ -72,7 +77,7 @@ func (g *tag) forgettable(now int64) bool {
 	return g.pins == 0 && g.waiting.Load() == 0 && g.queue.Empty() && now-g.last >= evictAfter && g.stock.Idle(now)
 }
 
-// drop forgets a tag, if nobody has used it meanwhile. The lock mu is held.
+// drop forgets a tag if it can go. It never waits for the tag's lock: who holds it uses the tag. The lock mu is held.
 func (s *tagSet) drop(g *tag, now int64) bool {
 	if !g.mu.TryLock() {
 		return false
@@ -89,19 +94,6 @@ func (s *tagSet) drop(g *tag, now int64) bool {
 	s.gone.used, s.gone.refused = s.gone.used+g.used.Load(), s.gone.refused+g.refused.Load()
 	delete(s.tags, g.name)
 	delete(s.limiters, g.name)
-	for name, l := range s.limiters { // who shares a quota can have one of its own when there is room again
-		if slices.Contains(s.shared[:], l.first()) {
-			delete(s.limiters, name)
-			if name != l.first().name {
-				s.unknown--
-			}
-		}
-	}
-	for key, l := range s.joint {
-		if slices.Contains(l.tags, g) {
-			delete(s.joint, key)
-		}
-	}
 	return true
 }
 

@@ -15,7 +15,7 @@ import (
 const (
 	// maxTags is how many tags have quotas of their own here. One that comes after them takes the place of an idle one (see evict). While there is
 	// none they share sharedTags of them, by the hash of their names.
-	maxTags    = 1024
+	maxTags    = 12_288
 	sharedTags = 64
 	// maxNames is how many names of other tags are known, and how many combinations of tags.
 	maxNames = 1024
@@ -192,6 +192,7 @@ func (s *tagSet) share(own string, q Quota) *tag {
 		switch place := &s.shared[(begin+i)%sharedTags]; {
 		case *place == nil:
 			*place = newTag(s, own, q)
+			(*place).many = true
 			return *place
 		case reflect.DeepEqual(*(*place).quota(), q):
 			return *place

@@ -52,19 +52,25 @@ func (g *tag) line(keep time.Duration, r *TagReport) {
 	if _, paused := g.t.tags.pauseOf(g.name); paused {
 		return
 	}
-	w, hand := g.queue.First, r.InHand
-	for ; w != nil && int64(w.Least) <= hand; w = w.Next() {
-		hand -= int64(w.Least) // it has been woken
-	}
-	if w == nil || r.Limiting > 0 && w != g.queue.First {
-		return
-	}
-	r.InHand, r.Head = hand, int64(w.Least)
+	hand := r.InHand - min(g.promised, r.InHand)
 	covers := g.grant.Coming + int64(math.Ceil(g.grant.Rate*keep.Seconds()*4/3))
-	for ; w != nil && r.Line < max(covers, 1); w = w.Next() {
-		r.Line += int64(w.Least)
+	for w := range g.queue.All() {
+		switch n := int64(w.Least); {
+		case r.Head == 0 && n <= hand: // it has been woken
+			hand -= n
+			continue
+		case r.Head == 0 && r.Limiting > 0 && w != g.queue.First:
+			return
+		case r.Head == 0:
+			r.InHand, r.Head = hand, n
+			fallthrough
+		case r.Line < max(covers, 1):
+			r.Line += n
+		default:
+			r.More = true
+			return
+		}
 	}
-	r.More = w != nil
 }
 
 // GrantTags implements Holder.

@@ -154,7 +154,7 @@ func (l *tagView) lack(n int, now int64) Reason {
 			continue
 		}
 		if !g.queue.Empty() || !g.stock.Has(now, int64(n)) || g.promised > 0 && g.stock.AtHand(now)-g.promised < int64(n) {
-			return g.stock.Lacks(now, int64(g.queue.Tokens+n))
+			return g.lacks(now, int64(g.queue.Tokens+n))
 		}
 	}
 	lane := l.first()
@@ -248,7 +248,7 @@ func (l *tagView) refused(n int, now int64, why Reason) {
 	}
 	switch {
 	case never: // what can never be granted is no demand
-	case why == ReasonQuota || why == ReasonBudget || why == ReasonNoShare || why == ReasonAdaptive:
+	case why == ReasonQuota || why == ReasonNames || why == ReasonBudget || why == ReasonNoShare || why == ReasonAdaptive:
 		l.noteRefused(n)
 		t.noteShort(now)
 	case why == ReasonPause:

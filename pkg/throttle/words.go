@@ -79,6 +79,8 @@ const (
 	ReasonBudget = limit.ReasonBudget
 	// ReasonClass: tags of a higher class use the limit.
 	ReasonClass = limit.ReasonClass
+	// ReasonNames: more names of a pattern are in use than are told apart, and this one shares a quota with others.
+	ReasonNames = limit.ReasonNames
 	// ReasonClosed: the limiter was closed.
 	ReasonClosed = limit.ReasonClosed
 )

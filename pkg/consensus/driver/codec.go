@@ -12,7 +12,7 @@ import (
 // The binary form of a record is a header of recordMagic and one byte
 // FormatVersion, then the fields in the order of appendHead and appendRow:
 // numbers as varints, strings with their length before them, nonces and keys as eight
-// bytes. The rows are followed by the Permits, the tills and the Busy of each row, if flags
+// bytes. The rows are followed by the Permits, the tills, the Names and the Busy of each row, if flags
 // say so. Every record has exactly one form, and what cannot be read again is not written.
 const recordMagic = "NT"
 
@@ -22,6 +22,8 @@ const (
 	flagPermits         = 1 << 1
 	flagTills           = 1 << 2
 	flagBusy            = 1 << 3
+	flagNames           = 1 << 4
+	knownFlags          = flagNames<<1 - 1
 )
 
 // MaxMicros is the latest logical time, in microseconds: that of the year 38,000. Later times are refused, so that
@@ -51,7 +53,8 @@ func (r *Record) AppendBinary(b []byte) ([]byte, error) {
 	if !r.Permits.isZero() {
 		b = r.Permits.appendTo(b)
 	}
-	b = r.appendTills(b)
+	b = r.appendTills(b, r.Tills)
+	b = r.appendNames(b)
 	if r.anyBusy() {
 		for i := range r.Rows {
 			b = appendString(b, r.Rows[i].Busy)
@@ -108,6 +111,9 @@ func (r *Record) appendHead(b []byte) []byte {
 	}
 	if r.anyBusy() {
 		flags |= flagBusy
+	}
+	if !r.Names.isZero() {
+		flags |= flagNames
 	}
 	b = append(b, flags)
 	b = r.appendEpoch(b)
@@ -187,7 +193,7 @@ func (r *Record) check() error {
 			return fmt.Errorf("row %d: not above the row before it", i)
 		}
 	}
-	return cmp.Or(r.Permits.check(), CheckTills(r.Tills))
+	return cmp.Or(r.Permits.check(), CheckTills(r.Tills), r.Names.check())
 }
 
 // below tells whether k stands before o in a record.

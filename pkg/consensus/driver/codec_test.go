@@ -56,6 +56,10 @@ func fullRecord() *Record {
 			},
 			{Key: math.MaxUint64, Version: MaxVersion, Paid: 1, Full: 2},
 		},
+		Names: Names{
+			Tills: []Till{{Key: 4, Paid: 1, Full: 1}, {Key: 5, Version: 7, Paid: 2, Full: 2, Spent: []Spent{{1, 2, 3}}}},
+			Cells: []Cell{{0, -minute, 0}, {17, 1_795_000_020_000_000, maxSpent}, {firstPaid, minute, 5000}, {MaxCells - 1, 0, MaxMicros / 1000 * 1000}},
+		},
 		Rows: []Row{
 			{RowKey: RowKey{"a", "1"}, State: RowLeft, Seq: 9, LastSeen: 1_795_000_000_000_000},
 			{
@@ -209,7 +213,12 @@ func TestAppendBinaryRefusesWhatCannotBeRead(t *testing.T) {
 		"a long memory":         {func(r *Record) { r.Permits.Recent = make([]Reservation, maxRecent+1) }, "the number of recent reservations is 17"},
 		"a negative wait":       {func(r *Record) { r.Permits.Recent[1].Wait = -1 }, "recent reservation 1: the wait is -1ns"},
 		"a long busy list":      {func(r *Record) { r.Rows[2].Busy = strings.Repeat("x", 449) }, "row 2: what is busy is 449 bytes, allowed: at most 448"},
-		"too many tills":        {func(r *Record) { r.Tills = make([]Till, MaxTills+1) }, "the number of tills is 1025, allowed: at most 1024"},
+		"too many names":        {func(r *Record) { r.Names.Tills = make([]Till, MaxNames+1) }, "the number of tills is 4097, allowed: at most 4096"},
+		"a cell in a ms":        {func(r *Record) { r.Names.Cells = []Cell{{firstPaid, 0, 1}} }, "whole milliseconds"},
+		"a cell twice":          {func(r *Record) { r.Names.Cells = []Cell{{3, 0, 1}, {3, 0, 1}} }, "the index of a cell is 3"},
+		"a cell in a minute":    {func(r *Record) { r.Names.Cells = []Cell{{3, 1, 1}} }, "until a whole minute"},
+		"too much in a cell":    {func(r *Record) { r.Names.Cells = []Cell{{3, 0, maxSpent + 1}} }, "0 to 4e15 tokens"},
+		"too many tills":        {func(r *Record) { r.Tills = make([]Till, MaxTills+1) }, "the number of tills is 2049, allowed: at most 2048"},
 		"tills out of order":    {func(r *Record) { slices.Reverse(r.Tills) }, "till 1: not above the till before it"},
 		"a till twice":          {func(r *Record) { r.Tills[1].Key = 0 }, "till 1: not above the till before it"},
 		"a till's far version":  {func(r *Record) { r.Tills[1].Version++ }, "till 1: the version is 9223372036854775808"},
@@ -231,6 +240,27 @@ func TestAppendBinaryRefusesWhatCannotBeRead(t *testing.T) {
 			require.Equal(t, "before", string(b))
 		})
 	}
+}
+
+// A record in which there is everything that there can be of names is a third of a megabyte, the smallest message that a NATS server takes
+// by default.
+func TestRecordOfManyNamesIsBounded(t *testing.T) {
+	r := smallRecord()
+	r.Clock, r.Wall = 1_795_000_000_000_000, 1_795_000_000_000_000
+	for i := range uint64(MaxNames) {
+		r.Names.Tills = append(r.Names.Tills, Till{
+			Key: i << 50, Paid: r.Clock - int64(i)*1000, Full: r.Clock + 60_000_000,
+			Spent: []Spent{{r.Wall - 80_000_000_000, r.Wall + 6_400_000_000, 123_456_789}},
+		})
+	}
+	for i := range MaxCells {
+		c := Cell{i, (r.Wall/minute + 1440) * minute, 123_456_789}
+		if i >= firstPaid {
+			c.Value = r.Clock + int64(i)*millisecond
+		}
+		r.Names.Cells = append(r.Names.Cells, c)
+	}
+	require.Less(t, len(written(t, r)), 384<<10)
 }
 
 // Records without tills are written as before there were any, and those of a pool with many are small: a hundred
@@ -285,8 +315,15 @@ func TestParseRecordRefuses(t *testing.T) {
 		"a newer format":       {newer, "the record has format 2, written by a newer release; this one reads up to format 1"},
 		"format 0":             {older, "the record has format 0, allowed: 1"},
 		"a byte more":          {append(bytes.Clone(good), 0), "1 bytes too many"},
-		"a flag of 16":         {with(16, 0, 0, 0, 0, 0), "the flags are 16, allowed: 0 to 15"},
-		"no tills":             {with(4, 0, 0, 0, 0, 0, 0), "0 tills, allowed: 1 to 1024 if the flags say so"},
+		"a flag of 32":         {with(32, 0, 0, 0, 0, 0), "the flags are 32, allowed: 0 to 31"},
+		"no names":             {with(16, 0, 0, 0, 0, 0, 0, 0), "there are no names, though the flags say so"},
+		"names of no tills":    {with(16, 0, 0, 0, 0, 0, 1, 0), "0 tills, allowed: 1 to 4096"},
+		"names and a 2":        {with(16, 0, 0, 0, 0, 0, 2, 0), "whether names have tills is 2"},
+		"many cells":           {with(16, 0, 0, 0, 0, 0, 0, 0xff, 0x03), "511 cells in the 0 bytes that are left"},
+		"a far cell":           {with(16, 0, 0, 0, 0, 0, 0, 1, 0x80, 0x80, 2, 0, 0), "a cell is 32768 from the one before"},
+		"a cell too many":      {with(16, 0, 0, 0, 0, 0, 0, 2, 0xff, 0xff, 1, 0, 0, 0, 0, 0), "the index of a cell is 32768"},
+		"a cell for ever":      {with(16, 0, 0, 0, 0, 0, 0, 1, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 0), "minutes from now"},
+		"no tills":             {with(4, 0, 0, 0, 0, 0, 0), "0 tills, allowed: 1 to 2048 if the flags say so"},
 		"many tills":           {with(4, 0, 0, 0, 0, 0, 0xff, 0x03), "511 tills in the 0 bytes that are left"},
 		"a version repeated":   {append(with(4, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1), 0, 0, 0), "is written out though it is that of the one before"},
 		"seven windows":        {append(with(4, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7), make([]byte, 30)...), "7 windows of a till, allowed"},

@@ -11,17 +11,17 @@ const (
 	minSpentBytes = 3
 )
 
-// appendTills appends the tills, if there are any: their number, and of each the key, one more than the version or 0 if
+// appendTills appends tills, if there are any: their number, and of each the key, one more than the version or 0 if
 // that is the one of the till before, Paid told from the clock, Full from Paid, and the windows, told
 // from the wall clock.
-func (r *Record) appendTills(b []byte) []byte {
-	if len(r.Tills) == 0 {
+func (r *Record) appendTills(b []byte, tills []Till) []byte {
+	if len(tills) == 0 {
 		return b
 	}
-	b = binary.AppendUvarint(b, uint64(len(r.Tills)))
+	b = binary.AppendUvarint(b, uint64(len(tills)))
 	var version Version
-	for i := range r.Tills {
-		t := &r.Tills[i]
+	for i := range tills {
+		t := &tills[i]
 		b = binary.BigEndian.AppendUint64(b, t.Key)
 		if t.Version == version {
 			b = append(b, 0)
@@ -41,15 +41,16 @@ func (r *Record) appendTills(b []byte) []byte {
 	return b
 }
 
-func (d *decoder) tills(r *Record) {
+// tills reads at most so many tills.
+func (d *decoder) tills(r *Record, most int) []Till {
 	n := d.count("tills", minTillBytes)
-	if d.err == nil && (n == 0 || n > MaxTills) {
-		d.failf("%d tills, allowed: 1 to %d if the flags say so", n, MaxTills)
+	if d.err == nil && (n == 0 || n > most) {
+		d.failf("%d tills, allowed: 1 to %d if the flags say so", n, most)
 	}
 	if d.err != nil {
-		return
+		return nil
 	}
-	r.Tills = make([]Till, 0, n)
+	tills := make([]Till, 0, n)
 	var version Version
 	for i := 0; i < n && d.err == nil; i++ {
 		t := Till{Key: d.uint64()}
@@ -63,8 +64,9 @@ func (d *decoder) tills(r *Record) {
 		t.Paid = r.Clock + d.varint("what is given out of a till")
 		t.Full = t.Paid + int64(d.uvarint("when a till is full"))
 		d.windows(&t, r.Wall)
-		r.Tills = append(r.Tills, t)
+		tills = append(tills, t)
 	}
+	return tills
 }
 
 func (d *decoder) windows(t *Till, wall int64) {
@@ -80,11 +82,76 @@ func (d *decoder) windows(t *Till, wall int64) {
 	}
 }
 
+// appendNames appends what there is of names, if there is anything: whether there are tills, these, the number of cells, and of each how far its
+// index is from the one before, its end in minutes, and its value, in milliseconds where it is a time. Times are told from the clock
+// that they are by. A record without names has none of it.
+func (r *Record) appendNames(b []byte) []byte {
+	n := &r.Names
+	if n.isZero() {
+		return b
+	}
+	b = append(b, boolByte(len(n.Tills) > 0))
+	b = r.appendTills(b, n.Tills)
+	b = binary.AppendUvarint(b, uint64(len(n.Cells)))
+	last := -1
+	for _, c := range n.Cells {
+		b = binary.AppendUvarint(b, uint64(c.Index-last-1))
+		if last = c.Index; c.Index < firstPaid {
+			b = binary.AppendVarint(b, c.End/minute-r.Wall/minute)
+			b = binary.AppendUvarint(b, uint64(c.Value))
+			continue
+		}
+		b = binary.AppendVarint(b, c.End/minute-r.Clock/minute)
+		b = binary.AppendVarint(b, c.Value/millisecond-r.Clock/millisecond)
+	}
+	return b
+}
+
+func (d *decoder) names(r *Record) {
+	n := &r.Names
+	switch has := d.byte(); {
+	case has > 1:
+		d.failf("whether names have tills is %d, allowed: 0 or 1", has)
+	case has == 1:
+		n.Tills = d.tills(r, MaxNames)
+	}
+	cells, last := d.count("cells", minSpentBytes), -1
+	for i := 0; i < cells && d.err == nil; i++ {
+		gap := d.uvarint("the index of a cell")
+		if gap >= MaxCells {
+			d.failf("a cell is %d from the one before, allowed: below %d", gap, MaxCells)
+		}
+		last += int(gap) + 1
+		c, minutes := Cell{Index: last}, d.varint("the end of a cell")
+		if minutes < -MaxMicros/minute || minutes > MaxMicros/minute {
+			d.failf("a cell ends %d minutes from now", minutes)
+		}
+		if c.Index < firstPaid {
+			c.End, c.Value = (r.Wall/minute+minutes)*minute, int64(d.uvarint("what is spent"))
+		} else {
+			value := d.varint("what is given out")
+			if value < -MaxMicros/millisecond || value > MaxMicros/millisecond {
+				d.failf("a cell is %d ms from now", value)
+			}
+			c.End, c.Value = (r.Clock/minute+minutes)*minute, (r.Clock/millisecond+value)*millisecond
+		}
+		n.Cells = append(n.Cells, c)
+	}
+	if d.err == nil && n.isZero() {
+		d.failf("there are no names, though the flags say so")
+	}
+}
+
 // CheckTills returns an error for the first till that no store writes, or that is not above the one before it. A store that keeps tills in
-// a form of its own calls it with what it reads.
-func CheckTills(tills []Till) error {
-	if len(tills) > MaxTills {
-		return outside("the number of tills", fmt.Sprint(len(tills)), fmt.Sprint("at most ", MaxTills))
+// a form of its own calls it with what it reads. CheckNames is the same for the tills of names that go by a pattern.
+func CheckTills(tills []Till) error { return checkTills(tills, MaxTills) }
+
+// CheckNames is CheckTills for Names.Tills.
+func CheckNames(tills []Till) error { return checkTills(tills, MaxNames) }
+
+func checkTills(tills []Till, most int) error {
+	if len(tills) > most {
+		return outside("the number of tills", fmt.Sprint(len(tills)), fmt.Sprint("at most ", most))
 	}
 	for i := range tills {
 		if err := tills[i].check(); err != nil {

@@ -28,8 +28,8 @@ func (d *decoder) record() *Record {
 	r.Lease = time.Duration(d.uvarint("the lease"))
 	unstamped := d.uvarint("the unstamped row")
 	flags := d.byte()
-	if flags&^(flagFreezeUnstamped|flagPermits|flagTills|flagBusy) != 0 {
-		d.failf("the flags are %d, allowed: 0 to 15", flags)
+	if flags > knownFlags {
+		d.failf("the flags are %d, allowed: 0 to %d; a newer release knows more", flags, knownFlags)
 	}
 	r.FreezeUnstamped = flags&flagFreezeUnstamped != 0
 	d.epoch(r)
@@ -52,7 +52,10 @@ func (d *decoder) record() *Record {
 		d.permits(&r.Permits)
 	}
 	if flags&flagTills != 0 {
-		d.tills(r)
+		r.Tills = d.tills(r, MaxTills)
+	}
+	if flags&flagNames != 0 {
+		d.names(r)
 	}
 	if flags&flagBusy != 0 {
 		d.busy(r)

@@ -27,7 +27,7 @@
 // # The record
 //
 // There is one record per pool. It holds the identity of the server that wrote it, a
-// revision, the logical clock, the freeze, the pool's lease, the documents, the tills, and a row per
+// revision, the logical clock, the freeze, the pool's lease, the documents, the tills, what is kept of names, and a row per
 // incarnation of a processor. The protocol never deletes a record.
 //
 // A row outlives what it describes by one removal time. A replaced incarnation gets no more
@@ -133,6 +133,10 @@
 //   - There are at most MaxTills. A new one starts empty. A full table drops the till that has
 //     been full for longest and has no budget in a window that lasts, for a new one would give no more; if
 //     there is none, the answer is LackFull, and nothing of the draw counts.
+//   - Tags that go by a pattern (Draw.Pattern) have their tills in Names, at most MaxNames. When these are taken, the tills that are
+//     full are dropped, then all others that the request does not draw from. What a dropped till had given out and spent raises cells of
+//     two sketches, to a maximum and never a sum. A new till begins with the least of its cells, and where there is nothing as if it
+//     had always been there: never with more than the name may have. A draw by the name of the tag moves a copy of its till to Tills.
 //
 // So in any time W of the pool's clock the processors use at most Total x (W + h + two intervals) / Per tokens,
 // and the burst, and the largest reservation.

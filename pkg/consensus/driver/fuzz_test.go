@@ -136,9 +136,13 @@ func (d *dice) record() *Record {
 		if d.byte()%2 == 1 {
 			till.Spent = []Spent{{fuzzNow - 1000, fuzzNow + int64(d.byte()), int64(d.byte())}}
 		}
-		if i, found := r.findTill(till.Key); !found {
+		if i, found := findTill(r.Tills, till.Key); !found {
 			r.Tills = slices.Insert(r.Tills, i, till)
 		}
+	}
+	for key := range uint64(d.byte() % 4) {
+		r.Names.Tills = append(r.Names.Tills, Till{Key: key << 62, Paid: fuzzNow, Full: fuzzNow + int64(d.byte())})
+		r.Names.Cells = append(r.Names.Cells, Cell{int(key) * firstPaid / 2, fuzzNow / minute * minute, int64(d.byte()) * millisecond})
 	}
 	if n := len(r.Rows); n > 0 && d.byte()%2 == 1 {
 		r.Unstamped = r.Rows[int(d.byte())%n].RowKey
@@ -444,7 +448,7 @@ func requireDraws(t *testing.T, after *Record, req *Request, ans *Answer) {
 		require.LessOrEqual(t, got.Tokens, d.Ask)
 		require.Equal(t, got.Tokens < d.Ask, got.Lack != LackNothing && d.Ask > 0)
 		require.False(t, got.Tokens > 0 && got.Lack > LackBudget)
-		k, ok := after.findTill(d.Key)
+		k, ok := findTill(after.Tills, d.Key)
 		require.True(t, ok)
 		if got.Tokens > 0 && d.Total > 0 {
 			require.LessOrEqual(t, after.Tills[k].Paid, after.Clock+max(lead, got.From.Microseconds()))

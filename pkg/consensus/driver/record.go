@@ -45,8 +45,9 @@ type Record struct {
 	EpochUnstamped bool
 	// Permits is what there is to know of permits.
 	Permits Permits
-	// Tills is sorted by key: at most MaxTills.
+	// Tills is sorted by key: at most MaxTills. Names are those of tags that go by a pattern.
 	Tills []Till
+	Names Names
 	// Rows is sorted by ID, then incarnation.
 	Rows []Row
 	// Documents is sorted by name. They outlive all rows.

@@ -38,5 +38,6 @@ const (
 	ruleTillVersion                   // a request by an older version of the quotas draws nothing
 	ruleTillBackEarned                // of tokens given back only what is not earned yet can be drawn again
 	ruleTillSeenSum                   // what processors have seen spent is told by each of them: the largest counts
+	ruleTillDropped                   // what is known of the dropped tills of names counts when they come back
 	ruleDeadClone                     // the death of one of two processes that use an incarnation frees nothing
 )

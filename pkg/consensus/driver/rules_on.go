@@ -36,6 +36,7 @@ var board = failpoints.New("driver", map[string]failpoints.Rule{
 	"till-late":            {Number: int(ruleTillLate), Says: "a late or repeated request draws nothing and gives nothing back"},
 	"till-version":         {Number: int(ruleTillVersion), Says: "a request by an older version of the quotas draws nothing"},
 	"till-seen-sum":        {Number: int(ruleTillSeenSum), Says: "of what processors have seen spent the largest counts, not the sum"},
+	"till-dropped":         {Number: int(ruleTillDropped), Says: "what the tills of names had given and spent when they were dropped counts when these come back"},
 	"death-row":            {Number: int(ruleDeadRow), Says: "keep the row of a process that is known to be dead"},
 	"death-clone":          {Number: int(ruleDeadClone), Says: "the death of one of two processes that use an incarnation frees nothing"},
 })

@@ -79,8 +79,9 @@ func (r *Record) SetSpent(s *SpentReport, at At) error {
 		r.Clock, r.Wall = st.clock, at.Now
 	}
 	t := &teller{step: &step{rec: r, at: at, clock: r.Clock}, req: &Request{Draws: []Draw{{Key: s.Key}}}}
-	r.Tills = slices.Clone(r.Tills) // copies of the record share them
-	till := t.till(s.Key)
+	r.Tills, r.Names = slices.Clone(r.Tills), r.Names.Clone() // copies of the record share them
+	_, named := findTill(r.Names.Tills, s.Key)
+	till := t.till(s.Key, named) // where it is, or where nothing drops it
 	if till == nil {
 		return s.NoTillLeft()
 	}

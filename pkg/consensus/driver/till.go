@@ -8,6 +8,8 @@ type Draw struct {
 	Key uint64
 	// Version is that of the quota document by which the sender draws; 0: there is none.
 	Version Version
+	// Pattern says that the tag has no quota by its name, but goes by a pattern: its till is one of Names.
+	Pattern bool
 	// Total tokens per Per are what the tag may use: 0 to 1e9, 0 for a till that has budgets
 	// alone. Per is whole microseconds from MinPer to MaxSpacing; it counts only with a Total. Burst is how
 	// many of them can be saved up: 0 to 1e9.
@@ -71,13 +73,13 @@ const (
 	LackWindow              // the window named is not the one of the store's clock
 	LackFrozen              // the store has forgotten something
 	LackVersion             // the till knows a newer version of the quotas
-	LackFull                // the table of tills is full: draw from the one of other tags
+	LackFull                // no room for another till: nothing of the draw counts
 )
 
 // Bounds of draws.
 const (
-	MaxDraws     = 256
-	MaxTills     = 1024
+	MaxDraws     = 1024
+	MaxTills     = 2048
 	MaxBudgets   = 3
 	MaxBusyBytes = 448
 	// MaxTokens bounds each number of tokens in a draw but those of budgets.

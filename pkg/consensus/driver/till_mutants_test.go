@@ -18,7 +18,7 @@ func TestEveryTillScheduleNeedsItsRule(t *testing.T) {
 			require.NotEmpty(t, s.play(newTillTrial()), "the schedule does not need the rule")
 		})
 	}
-	for r := ruleTillHold; r <= ruleTillSeenSum; r++ {
+	for r := ruleTillHold; r <= ruleTillDropped; r++ {
 		require.True(t, played[int(r)], "no schedule needs rule %d", r)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/quota"
 )
 
 // A tillTrial is a pool with one till, from which a thousand tokens a second are earned.
@@ -176,7 +178,34 @@ var tillSchedules = []struct {
 		}
 		return ""
 	}},
+	{ruleTillDropped, "a name whose till was dropped early has its burst once", func(t *tillTrial) string {
+		d := asks(2_000_000)
+		d.Key, d.Pattern = nameKey(0), true
+		t.draw("a", d)
+		t.names(1)
+		return wrongTokens("again", t.draw("a", d), 0)
+	}},
+	{ruleTillDropped, "and what it has spent of a budget is spent", func(t *tillTrial) string {
+		d := Draw{Key: nameKey(0), Pattern: true, Ask: 60}
+		d.Budgets = []BudgetDraw{{Amount: 100, Start: t.at.Now, End: t.at.Now + 3_600_000_000}}
+		t.draw("a", d)
+		t.names(1)
+		return wrongTokens("again", t.draw("a", d), 40)
+	}},
 }
+
+// names draws for so many names from one on that all tills of names that there were are dropped.
+func (t *tillTrial) names(from int) {
+	for i := 0; i <= MaxNames; i += MaxDraws {
+		var draws []Draw
+		for k := range MaxDraws {
+			draws = append(draws, Draw{Key: nameKey(from + i + k), Version: 5, Pattern: true, Total: 1, Per: time.Hour, Burst: 9, Ask: 1})
+		}
+		t.take("names", t.request("names", draws))
+	}
+}
+
+func nameKey(i int) uint64 { return quota.Key(fmt.Sprint("name-", i)) }
 
 func wrongTokens(when string, got Drawn, want int64) string {
 	if got.Tokens == want {

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -17,6 +18,8 @@ type teller struct {
 	hold int64
 	// back says that what the sender gives back counts.
 	back bool
+	// swept is how many sweeps of the tills of names this request has caused: at most 2.
+	swept int
 }
 
 // teller says how the draws of a request are to be served. newest tells whether the newest request on record
@@ -61,7 +64,7 @@ func (t *teller) serve() []Drawn {
 	if len(t.req.Draws) == 0 {
 		return nil
 	}
-	t.rec.Tills = slices.Clone(t.rec.Tills) // copies of the record share them
+	t.rec.Tills, t.rec.Names = slices.Clone(t.rec.Tills), t.rec.Names.Clone() // copies of the record share them
 	drawn := make([]Drawn, len(t.req.Draws))
 	for i := range drawn {
 		drawn[i] = t.draw(&t.req.Draws[i])
@@ -75,7 +78,7 @@ func (t *teller) draw(d *Draw) Drawn {
 	if len(d.Budgets) > 0 {
 		out.Spent = make([]int64, len(d.Budgets))
 	}
-	till := t.till(d.Key)
+	till := t.till(d.Key, d.Pattern)
 	if till == nil {
 		out.Lack = LackFull
 		return out
@@ -105,13 +108,21 @@ func (t *teller) draw(d *Draw) Drawn {
 	return out
 }
 
-// till returns the till of a key, made if need be. A full table drops the one that has been full for longest and
-// knows no budget: nil if there is none.
-func (t *teller) till(key uint64) *Till {
+// till returns the till of a key, made if need be; nil if there is no room. One that goes by a pattern gets none of the places of the
+// others, and a copy of it moves there once its quota is by its name. A full table drops the one that has been full for longest and
+// knows no budget.
+func (t *teller) till(key uint64, pattern bool) *Till {
 	r := t.rec
-	i, ok := r.findTill(key)
+	i, ok := findTill(r.Tills, key)
 	if ok {
 		return &r.Tills[i]
+	}
+	k, named := findTill(r.Names.Tills, key)
+	switch {
+	case pattern && named:
+		return &r.Names.Tills[k]
+	case pattern:
+		return t.name(key)
 	}
 	if len(r.Tills) >= MaxTills {
 		old := t.dispensable()
@@ -123,7 +134,11 @@ func (t *teller) till(key uint64) *Till {
 			i--
 		}
 	}
-	r.Tills = slices.Insert(r.Tills, i, Till{Key: key, Paid: t.clock, Full: t.clock})
+	till := Till{Key: key, Paid: t.clock, Full: t.clock}
+	if named {
+		till = r.Names.Tills[k] // what is left there is looked at no more
+	}
+	r.Tills = slices.Insert(r.Tills, i, till)
 	return &r.Tills[i]
 }
 
@@ -229,7 +244,11 @@ func (t *teller) windows(till *Till, d *Draw) (open bool) {
 				s.Tokens = max(s.Tokens, b.Seen)
 			}
 		case now:
-			till.Spent = slices.Insert(till.Spent, w, Spent{b.Start, b.End, b.Seen})
+			seen := b.Seen
+			if d.Pattern && !skip(ruleTillDropped) {
+				seen = max(seen, t.least(spentCells(till.Key, b.Start)))
+			}
+			till.Spent = slices.Insert(till.Spent, w, Spent{b.Start, b.End, seen})
 		}
 	}
 	till.bound(d)
@@ -328,14 +347,6 @@ const maxLead = int64(MaxReach / time.Microsecond)
 func span(us float64) int64 { return int64(min(us, float64(maxLead))) }
 
 // findTill returns the index of the till with a key, or where it belongs.
-func (r *Record) findTill(key uint64) (int, bool) {
-	return slices.BinarySearchFunc(r.Tills, key, func(t Till, key uint64) int {
-		switch {
-		case t.Key < key:
-			return -1
-		case t.Key > key:
-			return 1
-		}
-		return 0
-	})
+func findTill(tills []Till, key uint64) (int, bool) {
+	return slices.BinarySearchFunc(tills, key, func(t Till, key uint64) int { return cmp.Compare(t.Key, key) })
 }

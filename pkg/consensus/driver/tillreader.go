@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -9,8 +10,8 @@ import (
 // A TillReader is a Store that can also tell what its tills hold. It is for operators alone: no
 // processor asks for it. The stores of this project are TillReaders.
 type TillReader interface {
-	// Tills returns the tills of a pool by rising key, as the last step left them; none if the pool has
-	// drawn nothing. Windows of budgets that have ended stay for ten minutes or longer. It changes nothing, and what
+	// Tills returns the tills of a pool by rising key, as the last step left them, those of names that go by a pattern
+	// among them; none if the pool has drawn nothing. What a name has spent whose till was dropped is not in them. Windows of budgets that have ended stay for ten minutes or longer. It changes nothing, and what
 	// it returns is the caller's. It may be called from any number of goroutines at once.
 	// Errors: those of Store.Load, and one that wraps ErrNoTills.
 	Tills(ctx context.Context, pool string) ([]Till, error)
@@ -25,6 +26,12 @@ func (r *Record) LoadTills() ([]Till, error) {
 		return nil, ErrNoPool
 	}
 	tills := slices.Clone(r.Tills)
+	for _, t := range r.Names.Tills {
+		if _, moved := findTill(r.Tills, t.Key); !moved {
+			tills = append(tills, t)
+		}
+	}
+	slices.SortFunc(tills, func(a, b Till) int { return cmp.Compare(a.Key, b.Key) })
 	for i := range tills {
 		tills[i].Spent = slices.Clone(tills[i].Spent)
 	}

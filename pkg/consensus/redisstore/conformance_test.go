@@ -157,15 +157,20 @@ func harness(t *testing.T, options func() *redis.UniversalOptions) storetest.Har
 			key, _ := New(admin).keys(pool)
 			dump, err := admin.Dump(t.Context(), key).Result()
 			require.NoError(t, err)
-			tills, err := admin.Dump(t.Context(), tillsKey(key)).Result()
-			if !errors.Is(err, redis.Nil) {
-				require.NoError(t, err)
+			others := []string{tillsKey(key), namesKey(key), sketchKey(key)}
+			dumps := map[string]string{}
+			for _, other := range others {
+				if dumps[other], err = admin.Dump(t.Context(), other).Result(); !errors.Is(err, redis.Nil) {
+					require.NoError(t, err)
+				}
 			}
 			return func() {
 				require.NoError(t, admin.RestoreReplace(t.Context(), key, time.Hour, dump).Err())
-				require.NoError(t, admin.Del(t.Context(), tillsKey(key)).Err())
-				if tills != "" {
-					require.NoError(t, admin.RestoreReplace(t.Context(), tillsKey(key), time.Hour, tills).Err())
+				for _, other := range others {
+					require.NoError(t, admin.Del(t.Context(), other).Err())
+					if dumps[other] != "" {
+						require.NoError(t, admin.RestoreReplace(t.Context(), other, time.Hour, dumps[other]).Err())
+					}
 				}
 			}
 		},

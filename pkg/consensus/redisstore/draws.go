@@ -8,8 +8,11 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
-// tillsField is the field of a pool that has tills; see lua/tills.lua.
-const tillsField = "\x00tills"
+// tillsField is the field of a pool that has tills, namesField that of one with tills of names that go by a pattern; see lua/tills.lua.
+const (
+	tillsField = "\x00tills"
+	namesField = "\x00names"
+)
 
 // appendDraws appends what is drawn as one argument, and the key of each till as another.
 func appendDraws(args []any, draws []driver.Draw) []any {
@@ -17,7 +20,11 @@ func appendDraws(args []any, draws []driver.Draw) []any {
 	for i := range draws {
 		d := &draws[i]
 		b = binary.BigEndian.AppendUint64(b, uint64(d.Version))
-		b = appendNumbers(b, d.Total, d.Per.Microseconds(), d.Burst, d.Ask, d.Ahead.Microseconds(),
+		pattern := int64(0)
+		if d.Pattern {
+			pattern = 1
+		}
+		b = appendNumbers(b, pattern, d.Total, d.Per.Microseconds(), d.Burst, d.Ask, d.Ahead.Microseconds(),
 			d.Back, d.BackSpent, d.BackPaid, d.Owed, int64(len(d.Budgets)))
 		for _, w := range d.Budgets {
 			b = appendNumbers(b, w.Amount, w.Start, w.End, w.Seen)

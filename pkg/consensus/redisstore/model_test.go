@@ -158,7 +158,7 @@ type model struct {
 	old    *driver.Record
 	oldRaw map[string]string
 
-	oldTills map[string]string
+	oldTills [3]map[string]string
 	seen     map[string]int
 	life     int
 	brink    driver.RowKey // the row that is about to be removed
@@ -251,7 +251,9 @@ func (m *model) keep() {
 	old := m.record
 	old.Rows, old.Documents = slices.Clone(old.Rows), slices.Clone(old.Documents)
 	m.old, m.oldRaw = &old, m.client.HGetAll(m.t.Context(), m.key).Val()
-	m.oldTills = m.client.HGetAll(m.t.Context(), tillsKey(m.key)).Val()
+	for i, key := range []string{tillsKey(m.key), namesKey(m.key), sketchKey(m.key)} {
+		m.oldTills[i] = m.client.HGetAll(m.t.Context(), key).Val()
+	}
 }
 
 func (m *model) rollBack() {
@@ -260,9 +262,11 @@ func (m *model) rollBack() {
 	}
 	m.record = *m.old
 	m.record.Rows, m.record.Documents = slices.Clone(m.old.Rows), slices.Clone(m.old.Documents)
-	require.NoError(m.t, m.client.Del(m.t.Context(), m.key, tillsKey(m.key)).Err())
-	if len(m.oldTills) > 0 {
-		require.NoError(m.t, m.client.HSet(m.t.Context(), tillsKey(m.key), m.oldTills).Err())
+	require.NoError(m.t, m.client.Del(m.t.Context(), m.key, tillsKey(m.key), namesKey(m.key), sketchKey(m.key)).Err())
+	for i, key := range []string{tillsKey(m.key), namesKey(m.key), sketchKey(m.key)} {
+		if len(m.oldTills[i]) > 0 {
+			require.NoError(m.t, m.client.HSet(m.t.Context(), key, m.oldTills[i]).Err())
+		}
 	}
 	if len(m.oldRaw) > 0 {
 		require.NoError(m.t, m.client.HSet(m.t.Context(), m.key, m.oldRaw).Err())
@@ -275,7 +279,7 @@ func (m *model) sync(req driver.Request) {
 	before.Rows, before.Documents = slices.Clone(before.Rows), slices.Clone(before.Documents)
 	issuing := m.record.Permits.Issuing
 	want, changed := m.record.Sync(&req, m.at)
-	reply, err := scriptedSync.Run(m.t.Context(), m.client, []string{m.key, "marker", tillsKey(m.key)}, syncArgs(&req, m.at.Longest, false, "", 0)...).Result()
+	reply, err := scriptedSync.Run(m.t.Context(), m.client, syncKeys(m.key, "marker", &req), syncArgs(&req, m.at.Longest, false, "", 0)...).Result()
 	require.NoError(m.t, err)
 	got, _, err := parseSync(reply, &req)
 	require.NoError(m.t, err)

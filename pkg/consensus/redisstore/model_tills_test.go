@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/quota"
 	"github.com/numaproj-contrib/numathrottle/internal/race"
 	"github.com/numaproj-contrib/numathrottle/internal/testenv"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
@@ -39,7 +40,7 @@ func (m *model) draw(key uint64) driver.Draw {
 	d := driver.Draw{
 		Key: key, Version: driver.Version(pick[uint64](m, 0, 1<<62, 1<<62, 1<<62, 1<<62+1, 1<<53+1, driver.MaxVersion)),
 		Total: pick(m, 0, 1, 7, 333, 1000, m.rnd.Int64N(driver.MaxTokens+1), driver.MaxTokens), Burst: amount(), Ask: amount(),
-		Per: pick(m, time.Second, 1234*time.Microsecond, time.Minute, driver.MaxSpacing, driver.MinPer),
+		Per: pick(m, time.Second, 1234*time.Microsecond, time.Minute, driver.MaxSpacing, driver.MinPer), Pattern: m.rnd.IntN(3) == 0,
 	}
 	if m.rnd.IntN(20) > 0 { // or no version but the highest could draw soon
 		d.Version = min(d.Version, 1<<62)
@@ -53,6 +54,8 @@ func (m *model) draw(key uint64) driver.Draw {
 		d.BackPaid = m.record.Clock + pick[int64](m, -m.record.Clock, -1, 1, 500_000, 1_000_000, 2_000_000, 1_000_000_000)
 		if i, ok := slices.BinarySearchFunc(m.record.Tills, key, tillOrder); ok && m.rnd.IntN(3) > 0 {
 			d.BackPaid = m.record.Tills[i].Paid
+		} else if i, ok := slices.BinarySearchFunc(m.record.Names.Tills, key, tillOrder); ok && m.rnd.IntN(3) > 0 {
+			d.BackPaid = m.record.Names.Tills[i].Paid
 		}
 	}
 	if m.rnd.IntN(6) == 0 {
@@ -123,7 +126,7 @@ func (m *model) setSpent() {
 func (m *model) setTill(s driver.SpentReport) {
 	m.setEnvironment()
 	want := m.record.SetSpent(&s, m.at)
-	reply, err := scriptedSpent.Run(m.t.Context(), m.client, []string{m.key, "marker", tillsKey(m.key)},
+	reply, err := scriptedSpent.Run(m.t.Context(), m.client, []string{m.key, "marker", tillsKey(m.key), namesKey(m.key), sketchKey(m.key)},
 		string(binary.BigEndian.AppendUint64(nil, s.Key)), string(appendNumbers(nil, s.Start, s.End, s.Tokens))).Result()
 	require.NoError(m.t, err)
 	require.Equal(m.t, want, parseSetSpent(reply, &s), "%+v", s)
@@ -171,6 +174,54 @@ func TestScriptsDropTheSameTills(t *testing.T) {
 		require.Positive(t, m.seen["made way"])
 		require.Positive(t, m.seen["lack 6"])
 		require.Len(t, m.record.Tills, driver.MaxTills)
+	}
+}
+
+// TestScriptsDropTheSameNames lets the area of names get full, of tills that are drawn from by bursts and budgets.
+func TestScriptsDropTheSameNames(t *testing.T) {
+	c := client(t, ClientOptions(testenv.Redis(t).Addr()))
+	for seed := range uint64(race.Fewer(3)) {
+		m := newModel(t, c, seed)
+		m.at.Remembers = math.MaxInt64
+		req := driver.Request{ID: "a", Incarnation: "1", Lease: driver.DefaultLease}
+		dropped, known, early := 0, 0, 0
+		for range 40 {
+			m.at.Now += pick[int64](m, 10_000, 100_000, 1_000_000)
+			req.LastSeq, req.Seq, req.Draws = req.Seq, req.Seq+1, nil
+			names := map[string]bool{}
+			for range driver.MaxDraws {
+				names[fmt.Sprint("name-", m.rnd.IntN(2*driver.MaxNames))] = true
+			}
+			for name := range names {
+				d := driver.Draw{
+					Key: quota.Key(name), Total: 1000, Per: pick(m, time.Second, 100*time.Second, time.Hour), Burst: pick[int64](m, 0, 1, 1000, 1000, 1000, 1000),
+					Ask: pick[int64](m, 1, 1, 2000), Pattern: m.rnd.IntN(200) > 0,
+				}
+				if m.rnd.IntN(2) == 0 {
+					d.Budgets = []driver.BudgetDraw{{Amount: 10_000, Start: 3_600_000_000, End: m.at.Now + pick[int64](m, 1, 1_000_000, 3_600_000_000)}}
+				}
+				req.Draws = append(req.Draws, d)
+			}
+			before := len(m.record.Names.Cells)
+			m.sync(req)
+			dropped = max(dropped, len(m.record.Names.Cells)-before)
+			for _, c := range m.record.Names.Cells {
+				if c.Index >= driver.MaxCells/2 {
+					early++
+				}
+			}
+			for i := range m.record.Names.Tills {
+				if s := m.record.Names.Tills[i].Spent; len(s) > 0 && s[0].Tokens > 4000 {
+					known++
+				}
+			}
+			m.setTill(driver.SpentReport{Key: quota.Key(fmt.Sprint("name-", m.rnd.IntN(5000))), Start: m.at.Now, End: m.at.Now + 1000, Tokens: 7})
+		}
+		require.Positive(t, dropped)
+		require.Positive(t, known)
+		require.Positive(t, early)
+		require.LessOrEqual(t, len(m.record.Names.Tills), driver.MaxNames)
+		require.Positive(t, m.seen["spent set"])
 	}
 }
 

@@ -172,7 +172,7 @@ func parseFields(fields []any, req *driver.Request) (c contents, own int, err er
 
 // add takes one field.
 func (c *contents) add(name, value string) error {
-	if name == metaField || name == permitsField || name == tillsField {
+	if name == metaField || name == permitsField || name == tillsField || name == namesField {
 		return nil
 	}
 	id, incarnation, ok := strings.Cut(name, "\x00")

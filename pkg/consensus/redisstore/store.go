@@ -82,7 +82,7 @@ func (s *Store) Sync(ctx context.Context, req driver.Request) (driver.Answer, er
 	pool, marker := s.keys(req.Pool)
 	wantsPolicy := !s.policyTold.Load()
 	reply, clock, sent, err := s.run(ctx, req.Pool, req.Patience, func(expires int64) (any, error) {
-		return syncScript.Run(ctx, s.client, []string{pool, marker, tillsKey(pool)}, syncArgs(&req, s.longest, wantsPolicy, s.life, expires)...).Result()
+		return syncScript.Run(ctx, s.client, syncKeys(pool, marker, &req), syncArgs(&req, s.longest, wantsPolicy, s.life, expires)...).Result()
 	})
 	if err != nil {
 		return driver.Answer{}, explain("sync", req.Pool, s.prefix, err)
@@ -156,6 +156,19 @@ func groupOf(pool string) int { return int(crc32.ChecksumIEEE([]byte(pool)) % gr
 
 // tillsKey returns the name of the key of a pool's tills, by that of the pool's.
 func tillsKey(pool string) string { return strings.Replace(pool, "}:pool:", "}:tills:", 1) }
+
+// namesKey and sketchKey return those of the tills of names that go by a pattern, and of what they have spent of which none is left.
+func namesKey(pool string) string  { return strings.Replace(pool, "}:pool:", "}:names:", 1) }
+func sketchKey(pool string) string { return strings.Replace(pool, "}:pool:", "}:sketch:", 1) }
+
+// syncKeys are the keys of a sync. Who has no quotas needs none of those of names.
+func syncKeys(pool, marker string, req *driver.Request) []string {
+	keys := []string{pool, marker, tillsKey(pool)}
+	if req.Busy != "" || len(req.Draws) > 0 {
+		keys = append(keys, namesKey(pool), sketchKey(pool))
+	}
+	return keys
+}
 
 // checkPolicy warns, once in the life of the store, about a server that evicts keys.
 func (s *Store) checkPolicy(ctx context.Context, policy string) {

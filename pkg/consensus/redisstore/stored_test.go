@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"encoding/binary"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,9 +23,13 @@ func (m *model) stored() driver.Record {
 		}
 		if name == tillsField {
 			require.Equal(m.t, "1", value)
-			tills, err := parseTills(fields, m.client.HGetAll(m.t.Context(), tillsKey(m.key)).Val())
+			tills, err := parseHash(m.client.HGetAll(m.t.Context(), tillsKey(m.key)).Val(), driver.CheckTills)
 			require.NoError(m.t, err)
 			r.Tills = tills
+			continue
+		}
+		if name == namesField {
+			r.Names = m.storedNames(value)
 			continue
 		}
 		part := strings.Split(value, " ")
@@ -58,6 +63,21 @@ func (m *model) stored() driver.Record {
 		require.GreaterOrEqual(m.t, row.LastSeen, oldest)
 	}
 	return sorted(r)
+}
+
+// storedNames reads the tills of names and the cells.
+func (m *model) storedNames(value string) (n driver.Names) {
+	tills, err := parseHash(m.client.HGetAll(m.t.Context(), namesKey(m.key)).Val(), driver.CheckNames)
+	require.NoError(m.t, err)
+	n.Tills = tills
+	if value == "1" {
+		for name, value := range m.client.HGetAll(m.t.Context(), sketchKey(m.key)).Val() {
+			r := numberReader{packed: value}
+			n.Cells = append(n.Cells, driver.Cell{Index: int(binary.BigEndian.Uint16([]byte(name))), End: r.number(), Value: r.number()})
+			require.False(m.t, r.faulty)
+		}
+	}
+	return n
 }
 
 // storedPermits reads the packed field, which counts where meta says something else.
@@ -119,6 +139,15 @@ func (m *model) uint(text string) uint64 {
 func sorted(r driver.Record) driver.Record {
 	r.Rows, r.Documents = append([]driver.Row(nil), r.Rows...), append([]driver.Document(nil), r.Documents...)
 	r.Tills = append([]driver.Till(nil), r.Tills...)
+	r.Names.Tills = append([]driver.Till(nil), r.Names.Tills...)
+	var cells []driver.Cell // those that count: a script lets others be
+	for _, c := range r.Names.Cells {
+		if budget := c.Index < driver.MaxCells/2; budget && c.End+10*60_000_000 > r.Wall || !budget && c.End > r.Clock {
+			cells = append(cells, c)
+		}
+	}
+	r.Names.Cells = cells
+	slices.SortFunc(cells, func(a, b driver.Cell) int { return a.Index - b.Index })
 	slices.SortFunc(r.Documents, func(a, b driver.Document) int { return strings.Compare(a.Name, b.Name) })
 	slices.SortFunc(r.Rows, func(a, b driver.Row) int {
 		return strings.Compare(a.ID+"\x00"+a.Incarnation, b.ID+"\x00"+b.Incarnation)

@@ -15,7 +15,7 @@ import (
 
 var _ driver.TillSetter = (*Store)(nil)
 
-// Tills implements driver.TillReader. Errors are as of Load. It is two HGETALL in one round trip, the pool's first, which a
+// Tills implements driver.TillReader. Errors are as of Load. It is three HGETALL in one round trip, the pool's first, which a
 // client that reads from replicas may send to one of them.
 func (s *Store) Tills(ctx context.Context, pool string) ([]driver.Till, error) {
 	if s.fault != nil {
@@ -25,19 +25,24 @@ func (s *Store) Tills(ctx context.Context, pool string) ([]driver.Till, error) {
 		return nil, err
 	}
 	key, _ := s.keys(pool)
-	var fields, values *redis.MapStringStringCmd
+	var fields, values, names *redis.MapStringStringCmd
 	_, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		fields, values = p.HGetAll(ctx, key), p.HGetAll(ctx, tillsKey(key))
+		fields, values, names = p.HGetAll(ctx, key), p.HGetAll(ctx, tillsKey(key)), p.HGetAll(ctx, namesKey(key))
 		return nil
 	})
-	// Under the key of the tills there may be anything while the pool has none.
-	if _, has := fields.Val()[tillsField]; fields.Err() == nil && !has {
+	if fields.Err() == nil { // Under the keys of the tills there may be anything while the pool has none.
 		err = nil
+		if _, has := fields.Val()[tillsField]; has {
+			err = values.Err()
+		}
+		if _, has := fields.Val()[namesField]; has {
+			err = cmp.Or(err, names.Err())
+		}
 	}
 	if err != nil {
 		return nil, explain("tills", pool, s.prefix, err)
 	}
-	tills, err := parseTills(fields.Val(), values.Val())
+	tills, err := parseTills(fields.Val(), values.Val(), names.Val())
 	if err != nil {
 		return nil, fmt.Errorf("redisstore: tills of pool %q: %w", pool, err)
 	}
@@ -53,7 +58,7 @@ func (s *Store) SetSpent(ctx context.Context, pool string, r driver.SpentReport)
 		return err
 	}
 	key, marker := s.keys(pool)
-	reply, err := spentScript.Run(ctx, s.client, []string{key, marker, tillsKey(key)},
+	reply, err := spentScript.Run(ctx, s.client, []string{key, marker, tillsKey(key), namesKey(key), sketchKey(key)},
 		string(binary.BigEndian.AppendUint64(nil, r.Key)), string(appendNumbers(nil, r.Start, r.End, r.Tokens))).Result()
 	if err != nil {
 		return explain("set spent", pool, s.prefix, err)
@@ -91,18 +96,33 @@ func parseSetSpent(reply any, r *driver.SpentReport) error {
 	return wrongAnswer("unknown outcome %.40q", word)
 }
 
-// parseTills reads the tills of a pool by the fields of its hash and of the tills' own. Every error wraps
+// parseTills reads the tills of a pool by the fields of its hash, of the tills' own and of that of names. Every error wraps
 // driver.ErrWrongAnswer or driver.ErrNoPool.
-func parseTills(fields, values map[string]string) ([]driver.Till, error) {
+func parseTills(fields, values, names map[string]string) ([]driver.Till, error) {
 	if len(fields) == 0 {
 		return nil, driver.ErrNoPool
 	}
 	if _, ok := clockOf(fields); !ok {
 		return nil, wrongAnswer("the pool is not of format 1")
 	}
-	if _, has := fields[tillsField]; !has {
-		return nil, nil
+	var rec driver.Record
+	rec.Revision = 1
+	var err error
+	if _, has := fields[tillsField]; has {
+		if rec.Tills, err = parseHash(values, driver.CheckTills); err != nil {
+			return nil, err
+		}
 	}
+	if _, has := fields[namesField]; has {
+		if rec.Names.Tills, err = parseHash(names, driver.CheckNames); err != nil {
+			return nil, err
+		}
+	}
+	return rec.LoadTills()
+}
+
+// parseHash reads the tills of one hash by rising key.
+func parseHash(values map[string]string, check func([]driver.Till) error) ([]driver.Till, error) {
 	tills := make([]driver.Till, 0, len(values))
 	for name, value := range values {
 		t, ok := parseTill(name, value)
@@ -112,7 +132,7 @@ func parseTills(fields, values map[string]string) ([]driver.Till, error) {
 		tills = append(tills, t)
 	}
 	slices.SortFunc(tills, func(a, b driver.Till) int { return cmp.Compare(a.Key, b.Key) })
-	if err := driver.CheckTills(tills); err != nil {
+	if err := check(tills); err != nil {
 		return nil, wrongAnswer("%v", err)
 	}
 	return tills, nil

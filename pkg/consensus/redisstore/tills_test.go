@@ -21,7 +21,8 @@ func goodTills() (fields, values map[string]string) {
 }
 
 func TestParseTills(t *testing.T) {
-	tills, err := parseTills(goodTills())
+	fields, values := goodTills()
+	tills, err := parseTills(fields, values, nil)
 	require.NoError(t, err)
 	require.Equal(t, []driver.Till{
 		{Key: 2, Version: driver.MaxVersion, Paid: 5, Full: 5, Spent: []driver.Spent{
@@ -29,12 +30,11 @@ func TestParseTills(t *testing.T) {
 		}},
 		{Key: 0xff00000000000001, Paid: 7, Full: 9},
 	}, tills)
-	fields, values := goodTills()
 	delete(fields, tillsField)
-	tills, err = parseTills(fields, values)
+	tills, err = parseTills(fields, values, nil)
 	require.NoError(t, err)
 	require.Empty(t, tills, "they are of a pool that has ended")
-	_, err = parseTills(nil, values)
+	_, err = parseTills(nil, values, nil)
 	require.ErrorIs(t, err, driver.ErrNoPool)
 
 	value := func(numbers ...int64) string {
@@ -58,7 +58,7 @@ func TestParseTills(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			fields, values := goodTills()
 			spoil(fields, values)
-			_, err := parseTills(fields, values)
+			_, err := parseTills(fields, values, nil)
 			require.ErrorIs(t, err, driver.ErrWrongAnswer)
 		})
 	}

@@ -80,6 +80,24 @@ var tillFaults = map[string]fault{
 			}
 		},
 	},
+	"names are tags like others": {
+		found: "names that go by a pattern make way for each other, and for nobody else", hidden: true,
+		request: eachDraw(func(d *driver.Draw) { d.Pattern = false }),
+	},
+	"what dropped names have spent is forgotten": {
+		found: "what names have spent counts when their tills are dropped", hidden: true,
+		record: func(r *driver.Record, _ driver.At) { r.Names.Cells = nil },
+	},
+	"dropped names have their burst again": {
+		found: "names that go by a pattern make way for each other, and for nobody else", hidden: true,
+		record: func(r *driver.Record, _ driver.At) {
+			r.Names.Cells = slices.DeleteFunc(slices.Clone(r.Names.Cells), func(c driver.Cell) bool { return c.Index >= driver.MaxCells/2 })
+		},
+	},
+	"who has a quota by name starts anew": {
+		found: "a name that gets a quota of its own keeps what it has spent", hidden: true,
+		record: func(r *driver.Record, _ driver.At) { r.Names.Tills = nil },
+	},
 	"budgets are ignored": {
 		found: "a budget is for all together", hidden: true,
 		request: eachDraw(func(d *driver.Draw) {

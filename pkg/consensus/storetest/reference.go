@@ -309,6 +309,7 @@ func (r *reference) live() int {
 func clone(r *driver.Record) driver.Record {
 	c := *r
 	c.Rows, c.Documents, c.Tills = slices.Clone(r.Rows), slices.Clone(r.Documents), slices.Clone(r.Tills)
+	c.Names = r.Names.Clone()
 	return c
 }
 

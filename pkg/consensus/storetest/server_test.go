@@ -156,6 +156,7 @@ func (e *entry) clone() *entry {
 	c.rec.Rows = append([]driver.Row(nil), e.rec.Rows...)
 	c.rec.Documents = append([]driver.Document(nil), e.rec.Documents...)
 	c.rec.Tills = append([]driver.Till(nil), e.rec.Tills...)
+	c.rec.Names = e.rec.Names.Clone()
 	return &c
 }
 

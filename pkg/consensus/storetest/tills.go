@@ -178,6 +178,9 @@ func tillCases() []testCase {
 			require.EqualValues(p, 1, a.pull(newer).Draws[0].Tokens)
 		}},
 		{name: "a full table drops tills that are full", run: fullTable},
+		{name: "names that go by a pattern make way for each other, and for nobody else", run: manyNames},
+		{name: "what names have spent counts when their tills are dropped", run: droppedNames},
+		{name: "a name that gets a quota of its own keeps what it has spent", run: namedLater},
 		{name: "a budget is for all together", run: budget},
 		{name: "budgets that begin at once count the same", run: func(p *pool) {
 			p.open()

@@ -1,5 +1,5 @@
 -- One sync, as Record.Sync of package driver does it.
--- KEYS: the pool, the marker of its group, the tills of the pool.
+-- KEYS: the pool, the marker of its group, the tills of the pool, and unless the sender has no quotas the tills of names and their sketch.
 -- ARGV: id, incarnation, seq, nonce, last_seq, last_time, revision, lease in
 -- milliseconds, freeze time in microseconds, 1 to be told the eviction policy, the
 -- requests remembered (see sent_by), the name to give the data's life if the server
@@ -31,6 +31,7 @@ local WHOLE = 1000000000
 
 local asked = document_fields(first_document, documents)
 asked[#asked + 1] = TILLS
+asked[#asked + 1] = NAMES
 local rec, got = load_record(own, asked)
 if not rec then return got end
 local st = begin(rec, lease)
@@ -109,7 +110,7 @@ end
 local newest = verdict == 'accept' and rec.row and rec.row.seq == last_seq
 local tills, lost_tills = {}, false
 if verdict == 'accept' or verdict == 'lost_row' then
-  tills, lost_tills = load_tills(got[documents + 4], first_draw, draws)
+  tills, lost_tills = load_tills(got[documents + 4], got[documents + 5], first_draw, draws)
   if not tills then return lost_tills end
 end
 local older = less(rec.revision, seen_revision)
@@ -227,10 +228,7 @@ end
 local drawn, written, dropped = '', {}, {}
 if draws > 0 then
   drawn, written, dropped = serve_draws(rec, st, tills, blob, first_draw, draws, freeze_time, newest and not forgot, last_time)
-  if not tills.exist then
-    changed[#changed + 1] = TILLS
-    changed[#changed + 1] = '1'
-  end
+  note_tills(tills, written, changed)
 end
 save(changed)
 save_tills(rec, tills, written, dropped)

@@ -2,20 +2,22 @@
 -- value, packed: the version, in eight bytes as well, paid, full, and start, end and tokens of each budget window. It counts
 -- only while the pool's hash has the field TILLS. A step that draws nothing reads none of them. See teller in
 -- package driver, which does the same in the same order.
+--
+-- The tills of names that go by a pattern are in a second hash of that form, which counts while the pool's hash has the field NAMES: 1
+-- once anything is known of dropped ones, else 0. That is a third hash: a cell's index in two bytes, and its end and value,
+-- packed. See Names in package driver.
 
-local TILLS, MAX_TILLS, MAX_WINDOWS, KEEP_WINDOW = '\0tills', 1024, 6, 600000000
+local TILLS, MAX_TILLS, MAX_WINDOWS, KEEP_WINDOW = '\0tills', 2048, 6, 600000000
+local NAMES, MAX_NAMES, SKETCH_COLS, FIRST_PAID = '\0names', 4096, 8192, 16384
 local MAX_LEAD, MAX_SPENT = 2686435200000000, 4000000000000000
-local DRAW, TILL = '<c8dddddddddd', '<c8dd'
+local DRAW, TILL = '<c8ddddddddddd', '<c8dd'
 local TILL_BYTES, WINDOW_BYTES = 24, 24
 local NO_WINDOWS = {}
 local NOTHING, BY_TOTAL, BY_BUDGET, BY_WINDOW, BY_FREEZE, BY_VERSION, BY_TABLE = 0, 1, 2, 3, 4, 5, 6
 
--- Reads the tills that a request draws from; ARGV[first] and the following are their keys. Returns them, and whether they are
--- lost though the pool had some; or nil and a reply.
-local function load_tills(exist, first, count)
-  local tills = { values = {}, n = 0, exist = exist }
-  if count == 0 or not exist then return tills, false end
-  local values = redis.call('HMGET', KEYS[3], unpack(ARGV, first, first + count - 1))
+-- Reads the values of ARGV[first] and the following out of a hash. Returns them and whether one is missing, or nil and a reply.
+local function load_values(key, first, count)
+  local values = redis.call('HMGET', key, unpack(ARGV, first, first + count - 1))
   local missing = false
   for i = 1, count do
     local value = values[i]
@@ -25,9 +27,33 @@ local function load_tills(exist, first, count)
       return nil, wrong('a till is not of format 1')
     end
   end
-  tills.values = values
-  if missing then tills.n = redis.call('HLEN', KEYS[3]) end
-  return tills, missing and tills.n == 0
+  return values, missing
+end
+
+-- Reads the tills that a request draws from; ARGV[first] and the following are their keys, names is the value of the field NAMES. Returns them, and
+-- whether they are lost though the pool had some; or nil and a reply.
+local function load_tills(exist, names, first, count)
+  local tills = { values = {}, n = 0, exist = exist, names = {}, m = 0, said = names, dropped = {}, gone = {}, raised = {}, swept = 0 }
+  local missing, lost
+  if names then
+    if names ~= '0' and names ~= '1' then return nil, wrong('the names are not of format 1') end
+    tills.cells = names == '1'
+  end
+  if count == 0 then return tills, false end
+  if exist then
+    tills.values, missing = load_values(KEYS[3], first, count)
+    if not tills.values then return nil, missing end
+    if missing then tills.n = redis.call('HLEN', KEYS[3]) end
+    lost = missing and tills.n == 0
+  end
+  if names then
+    tills.names, missing = load_values(KEYS[4], first, count)
+    if not tills.names then return nil, missing end
+    if missing then tills.m = redis.call('HLEN', KEYS[4]) end
+    lost = lost or (missing and tills.m == 0)
+    if tills.cells and redis.call('HLEN', KEYS[5]) == 0 then lost, tills.cells = true, false end
+  end
+  return tills, lost or false
 end
 
 -- The windows of a till's value: start, end and tokens in turn.
@@ -98,9 +124,103 @@ local function dispensable(tills, st, first, count)
   return best
 end
 
+-- The fields of the cells of a name: for the window that begins at start, or for its total.
+local function spent_cells(key, start, first)
+  local low, shift = struct.unpack('>I4', string.sub(key, 5)), math.floor(start / 900000000)
+  local one, two = (low + shift) % SKETCH_COLS, (math.floor(low / SKETCH_COLS) + shift) % SKETCH_COLS
+  return struct.pack('>I2', (first or 0) + one), struct.pack('>I2', (first or 0) + SKETCH_COLS + two)
+end
+
+local function paid_cells(key) return spent_cells(key, 0, FIRST_PAID) end
+
+-- Tells whether a cell is of no account any more.
+local function dead(field, stop, st)
+  if struct.unpack('>I2', field) < FIRST_PAID then return stop + KEEP_WINDOW <= st.now end
+  return stop <= st.clock
+end
+
+-- The end and the value of a cell as it stands in the hash, zeros if it is dead.
+local function cell_of(field, value, st)
+  if not value then return 0, 0 end
+  local stop, n = struct.unpack('<dd', value)
+  if dead(field, stop, st) then return 0, 0 end
+  return stop, n
+end
+
+-- What two cells say; see teller.least.
+local function least_of(tills, st, one, two)
+  if not tills.cells and not next(tills.raised) then return 0 end
+  local values = tills.cells and redis.call('HMGET', KEYS[5], one, two) or {}
+  local least = math.huge
+  for i, field in ipairs({ one, two }) do
+    local _, n = cell_of(field, values[i], st)
+    local raised = tills.raised[field]
+    least = math.min(least, math.max(n, raised and raised[2] or 0))
+  end
+  return least
+end
+
+-- Notes the value of two cells that are to be raised.
+local function raise(tills, st, stop, n, one, two)
+  stop = math.ceil(stop / 60000000) * 60000000
+  for _, field in ipairs({ one, two }) do
+    if not dead(field, stop, st) then
+      local cell = tills.raised[field] or { 0, 0 }
+      tills.raised[field] = { math.max(cell[1], stop), math.max(cell[2], n) }
+    end
+  end
+end
+
+-- Drops tills of names; see teller.sweep.
+local function sweep(tills, st, first, count, others)
+  local drawn, all = {}, redis.call('HGETALL', KEYS[4])
+  for i = first, first + count - 1 do drawn[ARGV[i]] = true end
+  for i = 1, #all, 2 do
+    local key, value = all[i], all[i + 1]
+    local _, paid, full = struct.unpack(TILL, value)
+    if not drawn[key] and not tills.gone[key] and (others or full <= st.clock) then
+      if full > st.clock then raise(tills, st, full, math.ceil(paid / 1000) * 1000, paid_cells(key)) end
+      local windows = windows_of(value)
+      for k = 1, #windows, 3 do
+        if windows[k + 2] > 0 then raise(tills, st, windows[k + 1], windows[k + 2], spent_cells(key, windows[k])) end
+      end
+      tills.gone[key], tills.m = true, tills.m - 1
+      tills.dropped[#tills.dropped + 1] = key
+    end
+  end
+end
+
+-- Makes room for the till of a name, and tells whether there is any.
+local function room_for_name(tills, st, first, count)
+  while tills.m >= MAX_NAMES and tills.swept < 2 do
+    sweep(tills, st, first, count, tills.swept == 1)
+    tills.swept = tills.swept + 1
+  end
+  if tills.m >= MAX_NAMES then return false end
+  tills.m = tills.m + 1
+  return true
+end
+
+-- The names and values in turn of the cells that are to be written.
+local function raised_cells(tills, st)
+  local fields, written = {}, {}
+  for name in pairs(tills.raised) do fields[#fields + 1] = name end
+  for i = 1, #fields, 4000 do
+    local last = math.min(i + 3999, #fields)
+    local values = tills.cells and redis.call('HMGET', KEYS[5], unpack(fields, i, last)) or {}
+    for k = i, last do
+      local stop, n = cell_of(fields[k], values[k - i + 1], st)
+      local raised = tills.raised[fields[k]]
+      written[#written + 1] = fields[k]
+      written[#written + 1] = struct.pack('<dd', math.max(stop, raised[1]), math.max(n, raised[2]))
+    end
+  end
+  return written
+end
+
 -- Brings the windows of a till up to date; see teller.windows. Returns them, and whether the store's clock is in all
--- that the draw names.
-local function update_windows(value, budgets, now, held)
+-- that the draw names. spent tells what is known of a window that the till does not know.
+local function update_windows(value, budgets, now, held, spent)
   local windows, open = {}, true
   if value then
     local was = windows_of(value)
@@ -120,7 +240,7 @@ local function update_windows(value, budgets, now, held)
       windows[k + 1] = math.max(windows[k + 1], stop)
       if held then windows[k + 2] = math.max(windows[k + 2], seen) end
     elseif within then
-      table.insert(windows, k, seen)
+      table.insert(windows, k, spent and math.max(seen, spent(start)) or seen)
       table.insert(windows, k, stop)
       table.insert(windows, k, start)
     end
@@ -155,7 +275,7 @@ local function held_until(rec, freeze_time)
   return rec.frozen_until - freeze_time + math.floor(2 * interval * 119 / 100)
 end
 
--- Serves the draws of a request, of which numbers are packed in blob: version, total, period in microseconds, burst, ask,
+-- Serves the draws of a request, of which numbers are packed in blob: version, 1 if it goes by a pattern, total, period in microseconds, burst, ask,
 -- ahead in microseconds, back, back_spent, back_paid, owed, the number of budgets, and of each: amount, start, end, seen. newest tells
 -- whether what is given back can count, and is worked out further here. Returns what is drawn, packed: of each
 -- tokens, from, paid, lack, again, and spent of each budget; what is to be written, and what to be deleted.
@@ -166,27 +286,34 @@ local function serve_draws(rec, st, tills, blob, first, count, freeze_time, newe
   local held = hold > clock
   local back_counts = newest and not held and last_time >= hold
   local drawn, written, dropped, pos = {}, {}, {}, 1
+  tills.written = {}
 
   for i = 1, count do
     local key, value, budgets = ARGV[first + i - 1], tills.values[i], {}
-    local version, total, per, burst, ask, ahead, back, back_spent, back_paid, owed, n
-    version, total, per, burst, ask, ahead, back, back_spent, back_paid, owed, n, pos = read(DRAW, blob, pos)
+    local version, pattern, total, per, burst, ask, ahead, back, back_spent, back_paid, owed, n
+    version, pattern, total, per, burst, ask, ahead, back, back_spent, back_paid, owed, n, pos = read(DRAW, blob, pos)
+    pattern = pattern == 1
     for b = 1, 4 * n, 4 do
       budgets[b], budgets[b + 1], budgets[b + 2], budgets[b + 3], pos = read('<dddd', blob, pos)
     end
 
     local known, paid, full = version, clock, clock
-    local there = true
-    if value then
-      known, paid, full = read(TILL, value)
-    else
+    local there, into = true, written
+    if not value and pattern then
+      value, into = tills.names[i], tills.written
+      if not value then
+        there = room_for_name(tills, st, first, count)
+        if there then paid, full = least_of(tills, st, paid_cells(key)), 0 end
+      end
+    elseif not value then
       if tills.n >= MAX_TILLS then
         local old = dispensable(tills, st, first, count)
         if old then dropped[#dropped + 1], tills.n = old, tills.n - 1 end
       end
       there = tills.n < MAX_TILLS
-      if there then tills.n = tills.n + 1 end
+      if there then tills.n, value = tills.n + 1, tills.names[i] end
     end
+    if value then known, paid, full = read(TILL, value) end
 
     local tokens, from, lack, again, windows = 0, 0, NOTHING, 0, nil
     if not there then
@@ -213,7 +340,8 @@ local function serve_draws(rec, st, tills, blob, first, count, freeze_time, newe
       local open = true
       windows = NO_WINDOWS
       if n > 0 or (value and #value > TILL_BYTES) then
-        windows, open = update_windows(value, budgets, now, held)
+        local spent = pattern and function(start) return least_of(tills, st, spent_cells(key, start)) end or nil
+        windows, open = update_windows(value, budgets, now, held, spent)
         spend(windows, budgets, back_counts and owed - back_spent or owed)
       end
 
@@ -259,8 +387,8 @@ local function serve_draws(rec, st, tills, blob, first, count, freeze_time, newe
 
       local text = pack(TILL, known, paid, full)
       for k = 1, #windows, 3 do text = text .. pack('<ddd', windows[k], windows[k + 1], windows[k + 2]) end
-      written[#written + 1] = key
-      written[#written + 1] = text
+      into[#into + 1] = key
+      into[#into + 1] = text
     end
 
     drawn[#drawn + 1] = pack('<ddddd', tokens, from, there and paid or 0, lack, again)
@@ -276,18 +404,40 @@ local function serve_draws(rec, st, tills, blob, first, count, freeze_time, newe
   return table.concat(drawn), written, dropped
 end
 
--- Writes what serve_draws has returned. What is under the key and not the pool's goes first.
-local function save_tills(rec, tills, written, dropped)
+-- Writes and deletes fields of a hash that counts already, or not. What is under the key and not the pool's goes first.
+local function save_hash(key, exist, written, dropped, expiry)
   if #written > 0 then
-    if not tills.exist then
-      redis.call('PEXPIRE', KEYS[3], 0)
+    if not exist then
+      redis.call('PEXPIRE', key, 0)
       -- A value that is too long for a small hash makes it a large one, in which no field is looked for through all others.
-      redis.call('HSET', KEYS[3], written[1], string.rep(' ', 65))
+      redis.call('HSET', key, written[1], string.rep(' ', 65))
     end
-    redis.call('HSET', KEYS[3], unpack(written))
-    if #dropped > 0 then redis.call('HDEL', KEYS[3], unpack(dropped)) end
+    for i = 1, #written, 4000 do redis.call('HSET', key, unpack(written, i, math.min(i + 3999, #written))) end
+    for i = 1, #dropped, 4000 do redis.call('HDEL', key, unpack(dropped, i, math.min(i + 3999, #dropped))) end
   end
-  if #written > 0 or tills.exist then
-    redis.call('PEXPIRE', KEYS[3], rec.documents > 0 and DOCUMENTS_EXPIRY or POOL_EXPIRY)
+  if #written > 0 or exist then redis.call('PEXPIRE', key, expiry) end
+end
+
+-- Adds to the fields of the pool's hash that a step writes what says that there are tills.
+local function note_tills(tills, written, changed)
+  if not tills.exist and #written > 0 then
+    changed[#changed + 1] = TILLS
+    changed[#changed + 1] = '1'
   end
+  if tills.said or (tills.written and #tills.written > 0) then
+    local names = (tills.cells or next(tills.raised)) and '1' or '0'
+    if names ~= tills.said then
+      changed[#changed + 1] = NAMES
+      changed[#changed + 1] = names
+    end
+  end
+end
+
+-- Writes what serve_draws has returned.
+local function save_tills(rec, tills, written, dropped)
+  local expiry = rec.documents > 0 and DOCUMENTS_EXPIRY or POOL_EXPIRY
+  save_hash(KEYS[3], tills.exist, written, dropped, expiry)
+  if not KEYS[4] then return end
+  save_hash(KEYS[4], tills.said, tills.written or {}, tills.dropped, expiry)
+  save_hash(KEYS[5], tills.cells, raised_cells(tills, { now = rec.wall, clock = rec.clock }), {}, expiry)
 end

@@ -1,0 +1,174 @@
+package driver
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Names are what a record keeps of the tags that go by a pattern: any number of names, in bounded space. Tags with a
+// quota by name have none of their tills among these, and nothing here touches theirs.
+type Names struct {
+	// Tills is sorted by key: at most MaxNames.
+	Tills []Till
+	// Cells is what is known of tills that were dropped: two sketches, by rising index.
+	Cells []Cell
+}
+
+// A Cell is one number of a sketch. Each name has two cells for what was given out of its total, and two for each budget window. On being
+// dropped a till raises its cells to what it has given and spent; a new one begins with the least of them. So a name
+// never has more than its quota, and less only where others were dropped that fell on both cells.
+type Cell struct {
+	// Index is the place: 0 to MaxCells - 1. The first half is for budgets.
+	Index int
+	// End is when the cell is of no account any more, rounded up to whole minutes: for budgets the end of the window on the store's own
+	// clock, else the logical time at which the till would have been full. In microseconds.
+	End int64
+	// Value is how many tokens are spent, 0 to 4e15, or up to which logical time they are given out, in whole milliseconds.
+	Value int64
+}
+
+// Bounds of names.
+const (
+	// MaxNames is how many tills of names there are at once.
+	MaxNames   = 4096
+	sketchCols = 8192
+	firstPaid  = 2 * sketchCols
+	// MaxCells is how many cells there are at most.
+	MaxCells    = 2 * firstPaid
+	minute      = 60_000_000
+	millisecond = 1000
+)
+
+func (n *Names) isZero() bool { return len(n.Tills) == 0 && len(n.Cells) == 0 }
+
+// Clone returns a copy that shares nothing which a step changes.
+func (n *Names) Clone() Names { return Names{slices.Clone(n.Tills), slices.Clone(n.Cells)} }
+
+// spentCells are the indexes of the cells of a name for the window that begins at start, paidCells those for its total. A key is a
+// hash: its bits are as good as others.
+func spentCells(key uint64, start int64) [2]int {
+	shift := uint64(start / (15 * minute))
+	return [2]int{int((key + shift) % sketchCols), sketchCols + int((key/sketchCols+shift)%sketchCols)}
+}
+
+func paidCells(key uint64) [2]int {
+	at := spentCells(key, 0)
+	return [2]int{firstPaid + at[0], firstPaid + at[1]}
+}
+
+// dead tells whether a cell is of no account any more.
+func (t *teller) dead(c *Cell) bool {
+	if c.Index < firstPaid {
+		return c.End+keepWindow <= t.at.Now // the clock may be set back
+	}
+	return c.End <= t.clock
+}
+
+// least is what two cells say: 0 unless both count.
+func (t *teller) least(cells [2]int) int64 {
+	least := int64(MaxMicros)
+	for _, index := range cells {
+		i, ok := t.rec.Names.cell(index)
+		if !ok || t.dead(&t.rec.Names.Cells[i]) {
+			return 0
+		}
+		least = min(least, t.rec.Names.Cells[i].Value)
+	}
+	return least
+}
+
+// cell is the place of the cell with an index, or where it belongs.
+func (n *Names) cell(index int) (int, bool) {
+	return slices.BinarySearchFunc(n.Cells, index, func(c Cell, index int) int { return c.Index - index })
+}
+
+// name makes the till of a name, as it would be if it had always been there. nil: there is no room.
+func (t *teller) name(key uint64) *Till {
+	n := &t.rec.Names
+	for ; len(n.Tills) >= MaxNames && t.swept < 2; t.swept++ {
+		t.sweep(t.swept == 1)
+	}
+	if len(n.Tills) >= MaxNames {
+		return nil
+	}
+	paid := int64(0)
+	if !skip(ruleTillDropped) {
+		paid = t.least(paidCells(key))
+	}
+	i, _ := findTill(n.Tills, key)
+	n.Tills = slices.Insert(n.Tills, i, Till{Key: key, Paid: paid, Full: paid})
+	return &n.Tills[i]
+}
+
+// sweep drops the tills of names that are full, and all others as well, but for those that the request draws from.
+func (t *teller) sweep(others bool) {
+	n := &t.rec.Names
+	drawn := make(map[uint64]bool, len(t.req.Draws))
+	for i := range t.req.Draws {
+		drawn[t.req.Draws[i].Key] = true
+	}
+	raised := map[int]Cell{}
+	n.Tills = slices.DeleteFunc(n.Tills, func(till Till) bool {
+		if drawn[till.Key] || till.Full > t.clock && !others {
+			return false
+		}
+		t.keep(raised, &till)
+		return true
+	})
+	n.Cells = slices.DeleteFunc(n.Cells, func(c Cell) bool { return t.dead(&c) })
+	n.raise(raised)
+}
+
+// keep notes what is to be known of a till that is dropped.
+func (t *teller) keep(raised map[int]Cell, till *Till) {
+	raise := func(cells [2]int, end, value int64) {
+		for _, index := range cells {
+			c := Cell{index, (end + minute - 1) / minute * minute, value}
+			if !t.dead(&c) {
+				raised[index] = Cell{index, max(raised[index].End, c.End), max(raised[index].Value, value)}
+			}
+		}
+	}
+	if till.Full > t.clock {
+		raise(paidCells(till.Key), till.Full, (till.Paid+millisecond-1)/millisecond*millisecond)
+	}
+	for _, s := range till.Spent {
+		if s.Tokens > 0 {
+			raise(spentCells(till.Key, s.Start), s.End, s.Tokens)
+		}
+	}
+}
+
+// raise raises cells. None of those that there are is dead.
+func (n *Names) raise(raised map[int]Cell) {
+	for i := range n.Cells {
+		c := &n.Cells[i]
+		if with, ok := raised[c.Index]; ok {
+			c.End, c.Value = max(c.End, with.End), max(c.Value, with.Value)
+			delete(raised, c.Index)
+		}
+	}
+	for _, c := range raised {
+		n.Cells = append(n.Cells, c)
+	}
+	slices.SortFunc(n.Cells, func(a, b Cell) int { return a.Index - b.Index })
+}
+
+func (n *Names) check() error {
+	if err := CheckNames(n.Tills); err != nil {
+		return err
+	}
+	for i, c := range n.Cells {
+		if c.Index < 0 || c.Index >= MaxCells || i > 0 && n.Cells[i-1].Index >= c.Index {
+			return outside("the index of a cell", fmt.Sprint(c.Index), fmt.Sprint("0 to ", MaxCells-1, ", rising"))
+		}
+		most, unit := int64(maxSpent), int64(1)
+		if c.Index >= firstPaid {
+			most, unit = MaxMicros, millisecond
+		}
+		if c.End < -MaxMicros || c.End > MaxMicros || c.End%minute != 0 || c.Value < 0 || c.Value > most || c.Value%unit != 0 {
+			return outside("a cell", fmt.Sprint(c.Value, " until ", c.End, "us"), "0 to 4e15 tokens or whole milliseconds, until a whole minute")
+		}
+	}
+	return nil
+}
