@@ -64,6 +64,9 @@ func Reasons() []Reason {
 	return list
 }
 
+// ReasonAt is the reason at a place in Reasons.
+func ReasonAt(i int) Reason { return reasons[i].reason }
+
 // Index is the place of r in Reasons. A Sharer may give any number of reasons of its own:
 // these count as ReasonOther, which is the last.
 func (r Reason) Index() int {

@@ -179,7 +179,7 @@ func (f *InFlight) Status() InFlightStatus {
 	f.gate.Lock()
 	defer f.gate.Unlock()
 	st := InFlightStatus{
-		Name: f.name, Max: f.max, Lease: f.lease, Slots: f.allowed(), InUse: f.inUse, Waiting: f.queue.Len + f.gate.Waits.External,
+		Name: f.name, Max: f.max, Lease: f.lease, Slots: f.allowed(), InUse: f.inUse, Waiting: f.queue.Len + f.gate.Waits.Beside(),
 		Granted: f.granted, Refused: f.gate.Refused.Load(), Closed: f.gate.Closed.Load(),
 		Paused: f.gate.Pauses.Status(f.gate.Now(), f.gate.Base), Pauses: f.gate.Pauses.Count,
 	}

@@ -20,8 +20,8 @@ type tag struct {
 
 	// Totals in tokens: granted less given back, refused, and waited for at present.
 	used, refused, waiting atomic.Int64
-	// held is how many of those refused were so for a pause of a tag, which is no demand: they would be refused whatever the tag may use.
-	held atomic.Int64
+	// barred is how many of those refused were so for a pause of a tag, which is no demand: they would be refused whatever the tag may use.
+	barred atomic.Int64
 	// holds tells whether a draw can lack tokens of the tag. It is set with the lock.
 	holds atomic.Bool
 	// largest is the most that one draw can ever take. It is set with the lock.
@@ -49,6 +49,7 @@ type tag struct {
 	average     fairtags.Average // of what a call costs
 	averaged    int64            // calls that are in it
 	slow        *tagBackoff      // nil: the limit is not adaptive
+	held        tagHeld          // has a lock of its own
 
 	// Guarded by the Throttle's lock.
 	lane lanes.Lane
@@ -65,6 +66,7 @@ func newTag(s *tagSet, name string, q Quota) *tag {
 	g.largest.Store(g.stock.Largest())
 	g.lane.SetWeight(s.fairPart(q))
 	g.grant.Tag, g.last = name, t.gate.Now()
+	g.held.log = s.logOf(name)
 	if t.backoff != nil {
 		g.slow = &tagBackoff{}
 	}

@@ -215,15 +215,24 @@ func (g stockChild) why(n int) Reason {
 	return g.Refusal(&waiter{N: n, Least: n, Age: waitqueue.Latest}).Reason
 }
 
-func (g stockChild) CountWait(r Reason)    { g.t.gate.Waits.CountWait(r) }
-func (g stockChild) CountRefusal(r Reason) { g.t.gate.Waits.CountRefusal(r) }
+func (g stockChild) CountWait(r Reason) {
+	g.held.log.CountWait(r)
+	g.t.gate.Waits.CountWait(r)
+}
+
+func (g stockChild) CountRefusal(r Reason) {
+	g.turnAway(r)
+	g.t.gate.Waits.CountRefusal(r)
+}
 
 func (g stockChild) OnClosing(ring func()) (stop func()) { return g.t.onClosing(ring) }
 
 func (g stockChild) Watch(ctx context.Context, r Reason, n int) (over func(n int, err error)) {
 	v := g.t.follow(ctx, Wait{Limit: g.t.name, Tag: g.label(), Reason: r, Cost: n})
 	g.waiting.Add(int64(n))
+	end := g.wait(r)
 	return func(got int, err error) {
+		end()
 		g.waiting.Add(-int64(n))
 		v.end(got, err)
 	}

@@ -33,6 +33,16 @@ func (c laneChild) NoteRefused(n int) {
 	c.l.noteRefused(n)
 }
 
+func (c laneChild) CountWait(r Reason) {
+	c.l.countWait(r)
+	c.rateChild.CountWait(r)
+}
+
+func (c laneChild) CountRefusal(r Reason) {
+	c.l.countRefusal(r)
+	c.rateChild.CountRefusal(r)
+}
+
 func (c laneChild) why(n int) Reason { return c.l.reason(c.rateChild.why(n)) }
 
 func (c laneChild) Refusal(w *waiter) limit.Refusal {

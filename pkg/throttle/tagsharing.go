@@ -89,6 +89,7 @@ func (g *tag) put(now int64, e TagGrant) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.stock.Grant(e, at(e.Lot.From, 0), at(e.Lot.Until, never), at(e.Again, 0))
+	g.review(now)
 	if w := g.queue.First; w != nil && g.stock.AtHand(now) < int64(w.Least) {
 		w.Attempt.Wake() // it may learn when more comes
 	}
