@@ -1,12 +1,15 @@
 package consensus
 
 import (
+	"fmt"
 	"math"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/quota"
 )
 
 // A Standing is how a processor stands, as it tells operators in its note. It is as of its last
@@ -23,6 +26,9 @@ type Standing struct {
 	// Waiting counts its callers that wait, and Throttled says why a draw would have to wait; empty: it would not.
 	Waiting   int
 	Throttled limit.Reason
+	// Tag is whose quota, or pause, that is: a tag that has a quota by its name, TagOthers, or # and the hash of another name, as
+	// TagUse has it. Empty: it is the limit.
+	Tag string
 	// Frozen is how long no share could grow yet, and FrozenBy why.
 	Frozen   time.Duration
 	FrozenBy FreezeCause
@@ -36,6 +42,7 @@ const (
 	usedWord      = "u:" // in thousandths
 	waitingWord   = "w:"
 	throttledWord = "why:"
+	tagWord       = "tag:" // as in the query of a URL; of a hash the # stands as it is
 	frozenWord    = "f:" // the cause, a dot, and milliseconds
 )
 
@@ -61,6 +68,8 @@ func (s *Standing) appendTo(b []byte) []byte {
 	add(s.Waiting > 0, waitingWord, number(int64(s.Waiting), maxNoteWaiting))
 	add(used > 0, usedWord, number(used, maxNoteUsed))
 	add(s.Throttled != "", throttledWord, string(s.Throttled))
+	tag := s.told()
+	add(tag != "", tagWord, tag)
 	add(s.Frozen > 0 && s.FrozenBy != "", frozenWord, string(s.FrozenBy)+"."+number(s.Frozen.Milliseconds(), maxNoteFrozen))
 	return b
 }
@@ -89,6 +98,8 @@ func standingOf(text string) (s Standing) {
 			if isWord(value) {
 				s.Throttled = limit.Reason(value)
 			}
+		case tagWord:
+			s.Tag = tagTold(value)
 		case frozenWord:
 			cause, left, _ := strings.Cut(value, ".")
 			if n, ok := numeral(left, 10, maxNoteFrozen); ok && isWord(cause) {
@@ -97,6 +108,71 @@ func standingOf(text string) (s Standing) {
 		}
 	}
 	return s
+}
+
+// TagOthers stands for all tags without a quota of their own.
+const TagOthers = "(all others)"
+
+// Why is Throttled in words, with the tag: "quota (acme)". Empty: no draw would have to wait.
+func (s *Standing) Why() string {
+	switch {
+	case s.Throttled == "" || s.Tag == "":
+		return string(s.Throttled)
+	case s.Tag == TagOthers:
+		return string(s.Throttled) + " " + TagOthers
+	}
+	return string(s.Throttled) + " (" + s.Tag + ")"
+}
+
+// told is Tag as the note has it.
+func (s *Standing) told() string {
+	switch {
+	case s.Tag == TagOthers:
+		return "#0"
+	case strings.HasPrefix(s.Tag, "#") && isHash(s.Tag[1:]):
+		return s.Tag
+	}
+	return url.QueryEscape(s.Tag)
+}
+
+// tagTold reads what told has written; empty for anything else.
+func tagTold(value string) string {
+	if hash, ok := strings.CutPrefix(value, "#"); ok {
+		switch {
+		case hash == "0":
+			return TagOthers
+		case isHash(hash):
+			return value
+		}
+		return ""
+	}
+	name, err := url.QueryUnescape(value)
+	if err != nil || !quota.ValidName(name) {
+		return ""
+	}
+	return name
+}
+
+// hashLength is how many hexadecimal digits a hash of a tag has.
+const hashLength = 10
+
+// HashedTag is what stands for a tag whose name is not told.
+func HashedTag(tag string) string { return fmt.Sprintf("#%0*x", hashLength, busyKey(quota.Key(tag))) }
+
+func isHash(text string) bool {
+	other := func(c rune) bool { return (c < '0' || c > '9') && (c < 'a' || c > 'f') }
+	return len(text) == hashLength && !strings.ContainsFunc(text, other)
+}
+
+// toldName is what operators are told of the name of a tag: those that have a quota by name are no secret.
+func (t *tagging) toldName(tag string) string {
+	switch _, named := t.book.quotas.Tags[tag]; {
+	case tag == "":
+		return TagOthers
+	case named && len(url.QueryEscape(tag)) <= quota.MaxName:
+		return tag
+	}
+	return HashedTag(tag)
 }
 
 // slotsIn returns Standing.Slots among the words of a note.
