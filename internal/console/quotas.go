@@ -213,9 +213,6 @@ func (r *tagRow) goesBy(q *throttle.Quota, now time.Time) {
 	if q.Total > 0 {
 		r.Quota.TotalText = (&consensus.Setting{Max: q.Total, Per: q.Per, Hard: q.Hard}).String()
 	}
-	if r.By == "demand" && !r.Pattern && q.Total > 0 && r.Target != nil && *r.Target <= 1.01*r.Demand {
-		r.By = "total" // a processor tells no demand above it
-	}
 	for _, b := range q.Budgets {
 		start, end := b.Window(now)
 		r.Budgets = append(r.Budgets, budgetRow{Per: string(b.Per), Amount: b.Amount, Ends: millis(end), start: millis(start)})

@@ -32,7 +32,13 @@ type Standing struct {
 	// Frozen is how long no share could grow yet, and FrozenBy why.
 	Frozen   time.Duration
 	FrozenBy FreezeCause
+
+	// capped are the keys of patterns of which a tag uses all of its total; 0: none.
+	capped [maxCapped]uint64
 }
+
+// maxCapped is of how many patterns it is told that a tag uses all of its total.
+const maxCapped = 2
 
 // The words of a note that hold a Standing. Each is left out when there is nothing to tell, and when
 // there is no room for it.
@@ -43,7 +49,8 @@ const (
 	waitingWord   = "w:"
 	throttledWord = "why:"
 	tagWord       = "tag:" // as in the query of a URL; of a hash the # stands as it is
-	frozenWord    = "f:" // the cause, a dot, and milliseconds
+	frozenWord    = "f:"   // the cause, a dot, and milliseconds
+	cappedWord    = "cap:" // hashes, with dots between them
 )
 
 // Bounds of what a note tells operators.
@@ -71,7 +78,29 @@ func (s *Standing) appendTo(b []byte) []byte {
 	tag := s.told()
 	add(tag != "", tagWord, tag)
 	add(s.Frozen > 0 && s.FrozenBy != "", frozenWord, string(s.FrozenBy)+"."+number(s.Frozen.Milliseconds(), maxNoteFrozen))
+	capped := s.cappedHashes()
+	add(capped != "", cappedWord, capped)
 	return b
+}
+
+func (s *Standing) cappedHashes() string {
+	var list []string
+	for _, key := range s.capped {
+		if key != 0 {
+			list = append(list, hashText(key))
+		}
+	}
+	return strings.Join(list, ".")
+}
+
+// cappedIn reads what cappedHashes writes.
+func cappedIn(value string) (keys [maxCapped]uint64) {
+	for i, hash := range strings.SplitN(value, ".", maxCapped) {
+		if isHash(hash) {
+			keys[i], _ = strconv.ParseUint(hash, 16, 64)
+		}
+	}
+	return keys
 }
 
 // standingOf reads what a note tells operators. What it cannot read is as if it were not there.
@@ -98,6 +127,8 @@ func standingOf(text string) (s Standing) {
 			if isWord(value) {
 				s.Throttled = limit.Reason(value)
 			}
+		case cappedWord:
+			s.capped = cappedIn(value)
 		case tagWord:
 			s.Tag = tagTold(value)
 		case frozenWord:
@@ -157,7 +188,9 @@ func tagTold(value string) string {
 const hashLength = 10
 
 // HashedTag is what stands for a tag whose name is not told.
-func HashedTag(tag string) string { return fmt.Sprintf("#%0*x", hashLength, busyKey(quota.Key(tag))) }
+func HashedTag(tag string) string { return "#" + hashText(busyKey(quota.Key(tag))) }
+
+func hashText(key uint64) string { return fmt.Sprintf("%0*x", hashLength, key) }
 
 func isHash(text string) bool {
 	other := func(c rune) bool { return (c < '0' || c > '9') && (c < 'a' || c > 'f') }
@@ -199,6 +232,7 @@ func (p *Processor) standing(now time.Duration) Standing {
 		s.Used = p.inUse.Fraction()
 	}
 	s.Granted = p.ceiling.law.Config.Granted
+	s.capped = p.tags.cappedPatterns()
 	if s.Frozen = max(p.frozen-now, 0); s.Frozen > 0 {
 		s.FrozenBy = p.frozenBy
 	}

@@ -161,6 +161,21 @@ func (s *tagSet) status() []TagStatus {
 	return list
 }
 
+// capped says that the total holds the tag where the plan says that it gets all that it asks for: no demand above the total is told
+// there, and of a tag that goes by a pattern the plan knows no total.
+func (g *tag) capped(st *TagStatus) {
+	if st.Quota.Total == 0 || st.Quota.Shadow {
+		return
+	}
+	total := float64(st.Quota.Total) / st.Quota.Per.Seconds()
+	st.Target = min(st.Target, total)
+	held := g.hold()
+	holds := held.reason == ReasonQuota && (held.callers > 0 || held.refused > 0)
+	if st.By == fairtags.ByDemand && (holds || st.Demand >= 0.99*total) {
+		st.Target, st.By = total, fairtags.ByTotal
+	}
+}
+
 func (g *tag) status() TagStatus {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -177,6 +192,7 @@ func (g *tag) status() TagStatus {
 		st.InHand = -1
 	}
 	st.Cost, _ = g.average.Cost()
+	g.capped(&st)
 	st.Spent, st.Budget = g.stock.Spent(now)
 	if _, why, _ := g.stock.Due(now, 1); why == ReasonBudget {
 		st.By = "budget"
