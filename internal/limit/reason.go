@@ -14,7 +14,7 @@ const (
 	ReasonReplaced      Reason = "replaced"
 	ReasonTooLarge      Reason = "too_large"
 	ReasonInFlight      Reason = "in_flight"
-	ReasonReserved      Reason = "reserved"
+	ReasonSlotsTaken    Reason = "slots_taken"
 	ReasonAdaptive      Reason = "adaptive"
 	ReasonOther         Reason = "other"
 	ReasonPause         Reason = "pause"
@@ -41,7 +41,7 @@ var reasons = [...]reasonEntry{
 	{reason: ReasonReplaced},
 	{reason: ReasonTooLarge, final: true},
 	{reason: ReasonInFlight},
-	{reason: ReasonReserved},
+	{reason: ReasonSlotsTaken},
 	{reason: ReasonUnreadable},
 	{reason: ReasonAdaptive},
 	{reason: ReasonPause},

@@ -126,6 +126,9 @@ func standingOf(text string) (s Standing) {
 		case throttledWord:
 			if isWord(value) {
 				s.Throttled = limit.Reason(value)
+				if value == "reserved" { // as releases before call it
+					s.Throttled = limit.ReasonSlotsTaken
+				}
 			}
 		case cappedWord:
 			s.capped = cappedIn(value)

@@ -26,6 +26,7 @@ func TestStanding(t *testing.T) {
 	for _, tag := range []string{"größe 1", "#", "-", "100%", "a:b", TagOthers, HashedTag("free/x"), "(x)"} {
 		require.Equal(t, tag, standingOf(note{standing: Standing{Tag: tag}}.String()).Tag)
 	}
+	require.Equal(t, throttle.ReasonSlotsTaken, standingOf("1 why:reserved").Throttled, "as releases before call it")
 	back, ok := parseNote(n.String())
 	require.True(t, ok, "the others read the limit all the same")
 	n.standing = Standing{}
