@@ -67,7 +67,7 @@ type Draw struct {
 func New(t Terms) *Stock {
 	s := &Stock{terms: t, anchor: t.Wall, last: &Draw{}}
 	q := t.Quota
-	s.needed = q.Total > 0 || len(q.Budgets) > 0
+	s.needed = needed(q)
 	if t.Pooled {
 		return s
 	}
@@ -135,8 +135,14 @@ func (s *Stock) Has(now, n int64) bool {
 	return (!s.quotaHolds() || s.has(now, n)) && s.bound.has(now, n)
 }
 
+// needed tells whether draws need tokens of the quota.
+func needed(q quota.Quota) bool { return q.Total > 0 || q.Blocked || len(q.Budgets) > 0 }
+
 // has is Has as if the tag were not in shadow.
 func (s *Stock) has(now, n int64) bool {
+	if s.terms.Quota.Blocked {
+		return n <= 0
+	}
 	if s.terms.Pooled {
 		return s.usable(now) >= n
 	}
@@ -149,6 +155,9 @@ func (s *Stock) has(now, n int64) bool {
 
 // level is AtHand as if the tag were not in shadow.
 func (s *Stock) level(now int64) int64 {
+	if s.terms.Quota.Blocked {
+		return 0
+	}
 	if s.terms.Pooled {
 		return s.usable(now)
 	}
@@ -308,6 +317,9 @@ func (s *Stock) Lacks(now, n int64) limit.Reason {
 func (s *Stock) dueQuota(now, n int64) (d time.Duration, why limit.Reason, known bool) {
 	if !s.quotaHolds() {
 		return 0, "", true
+	}
+	if s.terms.Quota.Blocked {
+		return 0, limit.ReasonQuota, false // until somebody changes the quota
 	}
 	if s.terms.Pooled {
 		return s.dueLots(now, n)

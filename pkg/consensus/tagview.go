@@ -56,6 +56,9 @@ func (p *Processor) tagViews() (out []TagView) {
 				v.By = fairtags.ByTotal // no demand above it is told
 			}
 		}
+		if a.quota.Blocked && !a.quota.Shadow {
+			v.Target, v.By = 0, fairtags.ByTotal
+		}
 		if v.Spent, v.Budget = a.nearest(); a.exhausted() {
 			v.By = "budget"
 		}

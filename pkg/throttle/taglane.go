@@ -103,6 +103,9 @@ func (g *tag) within(st *Status) {
 		st.Tokens = min(st.Tokens, float64(held))
 	}
 	q := g.quota()
+	if q.Blocked && !q.Shadow {
+		st.Rate = 0
+	}
 	if q.Total == 0 || q.Shadow {
 		return
 	}

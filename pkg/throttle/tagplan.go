@@ -154,7 +154,7 @@ func (s *tagSet) terms(g *tag, batch bool) fairtags.Terms {
 	if g.name == "" {
 		t.Key = 0
 	}
-	if q.Total > 0 && !q.Shadow {
+	if (q.Total > 0 || q.Blocked) && !q.Shadow {
 		total, per, _ := q.Enforced()
 		t.Total = float64(total) / per.Seconds() * s.part
 	}

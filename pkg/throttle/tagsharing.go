@@ -164,7 +164,13 @@ func (s *tagSet) status() []TagStatus {
 // capped says that the total holds the tag where the plan says that it gets all that it asks for: no demand above the total is told
 // there, and of a tag that goes by a pattern the plan knows no total.
 func (g *tag) capped(st *TagStatus) {
-	if st.Quota.Total == 0 || st.Quota.Shadow {
+	switch {
+	case st.Quota.Shadow:
+		return
+	case st.Quota.Blocked:
+		st.Target, st.By = 0, fairtags.ByTotal
+		return
+	case st.Quota.Total == 0:
 		return
 	}
 	total := float64(st.Quota.Total) / st.Quota.Per.Seconds()

@@ -129,6 +129,21 @@ func (r *reader) number(at *int) form {
 	}
 }
 
+// total reads 0 as what blocks the tag, and none as no total.
+func (r *reader) total(q *quota.Quota) form {
+	return func(n *yaml.Node, field string) {
+		r.scalar(n, field, "a whole number, or none", func(text string) bool {
+			if text == "none" {
+				q.Total, q.Blocked = 0, false
+				return true
+			}
+			value, err := strconv.Atoi(text)
+			q.Total, q.Blocked = value, value == 0
+			return err == nil && strconv.Itoa(value) == text
+		})
+	}
+}
+
 // amount reads whole numbers as people write large ones: 5000000, 5e6, 2.5e6.
 func (r *reader) amount(at *int64) form {
 	return func(n *yaml.Node, field string) {
@@ -201,7 +216,7 @@ func (r *reader) quotas(n *yaml.Node) (q quota.Quotas) {
 
 func (r *reader) quota(q *quota.Quota) map[string]form {
 	return map[string]form{
-		"reserved": r.number(&q.Reserved), "total": r.number(&q.Total), "burst": r.number(&q.Burst), "weight": r.number(&q.Weight),
+		"reserved": r.number(&q.Reserved), "total": r.total(q), "burst": r.number(&q.Burst), "weight": r.number(&q.Weight),
 		"per": r.duration(&q.Per), "hard": r.boolean(&q.Hard), "shadow": r.boolean(&q.Shadow),
 		"class": r.text(func(text string) { q.Class = quota.Class(text) }),
 		"budgets": func(n *yaml.Node, field string) {
