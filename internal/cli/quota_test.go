@@ -64,7 +64,14 @@ func TestQuota(t *testing.T) {
 				"p: tag beta {total: 40, budgets: [{amount: 5000000, per: day, zone: Europe/Berlin, then: batch}]}" + then +
 					"40 of 100 tokens per second are reserved",
 			},
-			{"set beta --budgets=[] --total 0", "p: tag beta {}" + then + "40 of 100 tokens per second are reserved"},
+			{"set beta --budgets=[] --total none", "p: tag beta {}" + then + "40 of 100 tokens per second are reserved"},
+			{"set beta --total 0", "p: tag beta {total: 0}" + then + "40 of 100 tokens per second are reserved"},
+			{"get beta", "p: tag beta {total: 0}"},
+			{"set beta --weight 2", "p: tag beta {total: 0, weight: 2}" + then + "40 of 100 tokens per second are reserved"},
+			{
+				"set beta --total 600 --per 1m --hard=true", "p: tag beta {total: 600, per: 1m0s, weight: 2, hard: true}" + then +
+					"40 of 100 tokens per second are reserved; hard leaves it 87.9 % of its total in the long run",
+			},
 			{"clear beta", "p: tag beta <empty>"},
 			{
 				"list --json", `{"pool":"p","tags":{"acme":{"reserved":40,"total":50,"weight":3}},` +

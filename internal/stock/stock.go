@@ -94,23 +94,36 @@ func (s *Stock) quotaHolds() bool { return s.needed && !s.terms.Quota.Shadow }
 
 // Largest is the most tokens that one draw can ever take.
 func (s *Stock) Largest() int64 {
+	most, _ := s.largest()
+	return most
+}
+
+// LargestBy names the field of the quota that Largest is from; empty: none bounds it.
+func (s *Stock) LargestBy() string {
+	_, by := s.largest()
+	return by
+}
+
+func (s *Stock) largest() (most int64, by string) {
 	q := s.terms.Quota
+	most = Endless
 	if !s.needed || q.Shadow {
-		return Endless
+		return most, ""
 	}
-	most := int64(Endless)
 	if q.Total > 0 {
-		most = int64(max(q.Total, q.Burst))
-	}
-	if n := q.Largest(); n > 0 {
-		most = min(most, n)
-	}
-	for _, b := range q.Budgets {
-		if b.Then != quota.Lower {
-			most = min(most, b.Amount)
+		if most, by = int64(q.Total), "total"; q.Burst > q.Total {
+			most, by = int64(q.Burst), "burst"
 		}
 	}
-	return most
+	if n := q.Largest(); n > 0 && n < most {
+		most, by = n, "burst, with hard"
+	}
+	for _, b := range q.Budgets {
+		if b.Then != quota.Lower && b.Amount < most {
+			most, by = b.Amount, "budgets"
+		}
+	}
+	return most, by
 }
 
 // Anchor tells the stock what the wall clock shows now.

@@ -32,6 +32,8 @@ type Error struct {
 	Cost int
 	// Largest is, with ReasonTooLarge, the most that one draw may cost: by the limit, and by the quotas of the tag. 0: not known.
 	Largest int
+	// LargestBy is the setting of a quota that Largest is from, such as quotas.other.total; empty: it is the limit.
+	LargestBy string
 	// RetryAfter is how long the tokens would have taken as things stand; 0 when
 	// that is not known. A call that fits into the bucket can succeed at once after
 	// it. A larger one collects its tokens while it waits, and needs a deadline that
@@ -71,6 +73,9 @@ func (e *Error) Error() string {
 		fmt.Fprintf(&b, ": a cost of %d can never be granted", e.Cost)
 		if e.Largest > 0 {
 			fmt.Fprintf(&b, ", allowed: at most %d", e.Largest)
+			if e.LargestBy != "" {
+				fmt.Fprintf(&b, " (%s)", e.LargestBy)
+			}
 		}
 	default:
 		fmt.Fprintf(&b, ": %d tokens cannot be had in time (%s)", e.Cost, e.Reason)

@@ -26,6 +26,8 @@ type tag struct {
 	holds atomic.Bool
 	// largest is the most that one draw can ever take. It is set with the lock.
 	largest atomic.Int64
+	// largestFrom is the field of the quota that largest is from, a string. It is set with largest.
+	largestFrom atomic.Value
 	// gone says that another tag has taken its place in the set. It is set with the set's lock and this one's.
 	gone atomic.Bool
 	// outranked says that tags of a higher class use what it asks for.
@@ -63,7 +65,7 @@ func newTag(s *tagSet, name string, q Quota) *tag {
 	g.inForce.Store(&q)
 	g.stock = stock.New(stock.Terms{Quota: q, Pooled: s.pooled, Part: s.part, Wall: t.gate.Present().Add(-time.Duration(t.gate.Now()))})
 	g.holds.Store(g.stock.Holds())
-	g.largest.Store(g.stock.Largest())
+	g.putLargest()
 	g.lane.SetWeight(s.fairPart(q))
 	g.grant.Tag, g.last = name, t.gate.Now()
 	g.held.log = s.logOf(name)
@@ -82,8 +84,15 @@ func (g *tag) batch(now int64) bool { return g.quota().Class == Batch || g.stock
 // changed goes on after tokens have come or gone. The tag's lock is held.
 func (g *tag) changed(now int64) {
 	g.holds.Store(g.stock.Holds())
-	g.largest.Store(g.stock.Largest())
+	g.putLargest()
 	g.serve(now)
+}
+
+// putLargest notes the most that one draw can take. The tag's lock is held, or nobody else knows of g yet.
+func (g *tag) putLargest() {
+	if most := g.stock.Largest(); g.largest.Swap(most) != most || g.largestFrom.Load() == nil {
+		g.largestFrom.Store(g.stock.LargestBy())
+	}
 }
 
 // A pace is how a tag's draws stand against the rate that it should get here. It matters only while others lack

@@ -263,9 +263,15 @@ func (g *tag) errorOf(r limit.Refusal) *Error {
 
 // bounds lowers the largest draw that an error names to that of the tag's quota.
 func (g *tag) bounds(e *Error) {
-	if e.Reason == ReasonTooLarge {
-		e.Largest = int(min(int64(e.Largest), g.largest.Load()))
+	if most := g.largest.Load(); e.Reason == ReasonTooLarge && most < int64(e.Largest) {
+		e.Largest, e.LargestBy = int(most), g.largestBy()
 	}
+}
+
+// largestBy names the setting that bounds the largest draw.
+func (g *tag) largestBy() string {
+	by, _ := g.largestFrom.Load().(string)
+	return "quotas." + g.t.tags.setting(g.name) + "." + by
 }
 
 // A stockDraw settles what an attempt took from a stock. It is settled at most once.
