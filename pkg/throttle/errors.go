@@ -10,14 +10,24 @@ import (
 )
 
 // Errors to compare with errors.Is. Every error of a Throttle that is not the
-// context's own is an *Error and one of these two.
+// context's own is an *Error and one of the first two, or ErrNegative.
 var (
 	// ErrThrottled: the tokens cannot be had in time. Error says why and when
 	// to try again.
 	ErrThrottled = errors.New("throttled")
 	// ErrClosed: the limiter was closed; it grants nothing more.
 	ErrClosed = limit.ErrClosed
+	// ErrNegative: a cost is below zero. The error names it. It is no *Error: nothing was refused.
+	ErrNegative = errors.New("the cost is below zero")
 )
+
+// negative is the error of a draw of n tokens that are less than none; nil for others.
+func negative(n int) error {
+	if n >= 0 {
+		return nil
+	}
+	return fmt.Errorf("numathrottle: n is %d, allowed: 0 or more: %w", n, ErrNegative)
+}
 
 // Error is the one error type of this package. errors.Is tells ErrClosed for
 // ReasonClosed and ErrThrottled for every other reason.

@@ -78,7 +78,7 @@ func (l *tagView) all() *multi {
 func (l *tagView) TryAcquire(n int) (Permit, bool) {
 	t := l.t
 	if n <= 0 {
-		return Permit{n: max(n, 0)}, !t.gate.Closed.Load()
+		return Permit{n: max(n, 0)}, n >= 0 && !t.gate.Closed.Load()
 	}
 	t.tags.plan.tick()
 	now := t.gate.Now()

@@ -45,6 +45,9 @@ func (t *Throttle) AcquireUpTo(ctx context.Context, n int) (Permit, error) {
 
 // acquire waits in the queue: in the lane of l, unless that is nil.
 func (t *Throttle) acquire(ctx context.Context, n int, upTo bool, l *tagView) (Permit, error) {
+	if err := negative(n); err != nil {
+		return Permit{}, err
+	}
 	if ctx.Err() != nil {
 		return Permit{}, context.Cause(ctx)
 	}
