@@ -236,7 +236,7 @@ func TestWrongUsage(t *testing.T) {
 		{[]string{"limit", "set", "--max=-5"}, `max is "-5" (--max)`},
 		{[]string{"limit", "set", "--max=0"}, "--max is 0, allowed: 1 to 1000000000; numathrottle limit clear ends an override"},
 		{[]string{"limit", "set", "--per=1s"}, "--max is missing"},
-		{[]string{"limit", "set", "--max=5", "--per=1"}, "per is \"1\" (--per), allowed: a duration, `1ms` to `744h0m0s`"},
+		{[]string{"limit", "set", "--max=5", "--per=1"}, "per is \"1\"; did you mean 1s? (--per), allowed: a duration, `1ms` to `744h0m0s`"},
 		{[]string{"limit", "set", "--max=5", "--per=1us"}, `per is "1us" (--per)`},
 		{[]string{"status", "--timeout=1h", redis}, "timeout is \"1h\" (--timeout), allowed: a duration, `100ms` to `10m0s`"},
 		{[]string{"status", "-o", "xml", redis}, `numathrottle status: --output is "xml", allowed: text, json`},

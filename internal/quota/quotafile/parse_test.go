@@ -74,7 +74,7 @@ defaults: {}
 		`line 3: quotas.tags.acme.reservd is not a setting, allowed: one of budgets, burst, class, hard, per, reserved, shadow, total, weight`,
 		`line 4: quotas.tags.acme.total is "1.5", allowed: a whole number, or none`,
 		`line 5: quotas.tags.acme.burst is "010", allowed: a whole number`,
-		`line 6: quotas.tags.acme.per is "60", allowed: a duration such as 1m`,
+		`line 6: quotas.tags.acme.per is "60"; did you mean 60s?, allowed: a duration such as 1m`,
 		`line 7: quotas.tags.acme.weight is empty, allowed: a whole number; leave it out for the default`,
 		`line 8: quotas.tags.acme.hard is "yes", allowed: true or false`,
 		`line 9: quotas.tags.acme.total is given twice, first in line 4`,

@@ -12,6 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/internal/quota"
 )
 
@@ -109,7 +110,7 @@ func (r *reader) scalar(n *yaml.Node, field, allowed string, read func(text stri
 	case n.ShortTag() == "!!null" || n.Value == "":
 		r.bad(n, field, "is empty", allowed+"; leave it out for the default")
 	case !read(n.Value):
-		r.bad(n, field, "is "+quoted(n.Value), allowed)
+		r.bad(n, field, "is "+quoted(n.Value)+meant(n.Value, allowed), allowed)
 	}
 }
 
@@ -168,9 +169,19 @@ func parseAmount(text string) (int64, bool) {
 	return value.Num().Int64(), true
 }
 
+const aDuration = "a duration such as 1m"
+
+// meant proposes what a text may be meant to be.
+func meant(text, allowed string) string {
+	if allowed == aDuration {
+		return config.DurationHint(text)
+	}
+	return ""
+}
+
 func (r *reader) duration(at *time.Duration) form {
 	return func(n *yaml.Node, field string) {
-		r.scalar(n, field, "a duration such as 1m", func(text string) bool {
+		r.scalar(n, field, aDuration, func(text string) bool {
 			value, err := time.ParseDuration(text)
 			*at = value
 			return err == nil && value > 0
