@@ -126,9 +126,9 @@ func TestQuotaFaults(t *testing.T) {
 		for args, want := range map[string]string{
 			"set acme":             "numathrottle quota set: nothing is to be set, allowed: flags such as --total; numathrottle quota clear ends a change",
 			"set acme --total=x":   `numathrottle quota set: --total is "x", allowed: a whole number`,
-			"set acme --total=-1":  `numathrottle quota set: --total is -1, allowed: 0 (none) to 1000000000`,
+			"set acme --total=-1":  `numathrottle quota set: --total is -1, allowed: 0 (blocked) to 1000000000, or none`,
 			"set acme --hard=yes":  `numathrottle quota set: --hard is "yes", allowed: true or false`,
-			"set acme --per=1":     `numathrottle quota set: --per is "1", allowed: a duration such as 1m`,
+			"set acme --per=1":     `numathrottle quota set: --per is "1"; did you mean 1s?, allowed: a duration such as 1m`,
 			"set acme --class=":    "numathrottle quota set: --class is empty, allowed: interactive or batch",
 			"set acme --class=low": `numathrottle quota set: --class is "low", allowed: interactive or batch`,
 			"set acme --budgets=x": "numathrottle quota set: --budgets is a single value, allowed: a list",

@@ -121,7 +121,12 @@ func limitText(o *consensus.Overview) string {
 	case o.Slots > 0:
 		return shortLimit(o)
 	}
-	return shortLimit(o) + ", the lowest that is configured"
+	for i := range o.Processors {
+		if p := &o.Processors[i]; p.Max > 0 && (p.Max != o.Max || p.Per != o.Per) {
+			return shortLimit(o) + ", the lowest that is configured"
+		}
+	}
+	return shortLimit(o)
 }
 
 // shortLimit is the limit in force.
