@@ -19,6 +19,7 @@ type tagHeld struct {
 	mu      sync.Mutex // taken after the tag's own, and before those of logs
 	reason  Reason     // why the callers wait at present
 	callers list.List  // when each of them began to, in nanoseconds; the first one waits longest
+	ended   int64      // when the last of them ceased to wait; 0: none did
 	refused int64      // calls that the tag refused for a lack of its own
 	// lane is how many calls wait for the limit, and laneReason why.
 	lane       int
@@ -42,6 +43,7 @@ func (g *tag) wait(r Reason) (end func()) {
 		defer h.mu.Unlock()
 		now := g.t.gate.Now()
 		h.callers.Remove(at)
+		h.ended = now
 		h.log.Apart(now, -1, h.reason)
 		all.Apart(now, -1, h.reason)
 	}
@@ -142,8 +144,11 @@ func (g *tag) hold() hold {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	is := hold{tag: g, name: g.name, reason: h.reason, callers: h.callers.Len(), refused: h.turnedAway}
-	if first := h.callers.Front(); first != nil {
+	switch first := h.callers.Front(); {
+	case first != nil:
 		is.since, _ = first.Value.(int64)
+	case h.ended > 0 && g.t.gate.Now()-h.ended < int64(time.Second): // tokens come in lots, and callers that were held draw them at once
+		is.refused = max(is.refused, 1)
 	}
 	return is
 }
