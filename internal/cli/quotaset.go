@@ -42,7 +42,10 @@ var quotaFields = []quotaField{
 		budgetsName, "amounts for calendar windows as in the file, such as [{amount: 5e6, per: day, zone: Europe/Berlin}]; []: none",
 		func(to, from *throttle.Quota) { to.Budgets = from.Budgets },
 	},
-	{"hard", "true or false: at most --total in any window of --per; costs 45 % of it with 10s, 12 % with 1m", func(to, from *throttle.Quota) { to.Hard = from.Hard }},
+	{
+		"hard", "true or false: at most --total in any window of --per; costs 45 % of it with 10s, 12 % with 1m",
+		func(to, from *throttle.Quota) { to.Hard = from.Hard },
+	},
 	{"shadow", "true or false: count what would be refused, and refuse nothing", func(to, from *throttle.Quota) { to.Shadow = from.Shadow }},
 }
 

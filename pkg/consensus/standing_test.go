@@ -51,7 +51,8 @@ func TestStandingTakesNoRoom(t *testing.T) {
 func TestStandingOfAnything(t *testing.T) {
 	for _, text := range []string{
 		"", "2 n:30", "1 n:030", "1 n:-1", "1 w:x", "1 u:64001", "1 e:1000001", "1 why:<b>",
-		"1 f:new_record", "1 tag:", "1 tag:%", "1 tag:%00", "1 tag:#12", "1 tag:#ABCDEF0123", "1 cap:x", "1 cap:.", "1 f:new_record.-1", "1 f:X.5", "1 n:1 n:2", "n:30", "1 n:9999999999",
+		"1 f:new_record", "1 tag:", "1 tag:%", "1 tag:%00", "1 tag:#12", "1 tag:#ABCDEF0123", "1 cap:x", "1 cap:.",
+		"1 f:new_record.-1", "1 f:X.5", "1 n:1 n:2", "n:30", "1 n:9999999999",
 	} {
 		require.Zero(t, standingOf(text), text)
 	}
