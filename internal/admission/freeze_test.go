@@ -206,11 +206,11 @@ func reasons() []held {
 			return l
 		}, ends: -1},
 		{
-			name: "issued, frozen, and never issued", reason: throttle.ReasonReserved,
+			name: "issued, frozen, and never issued", reason: throttle.ReasonSlotsTaken,
 			make: leased(strict, office{empty: true}, lent(issuing, 0, frozen)),
 			ends: frozen + maxWait,
 		},
-		{name: "issued, reserved by others", reason: throttle.ReasonReserved, make: leased(strict, office{empty: true}, lent(issuing, 0, 0)), ends: maxWait},
+		{name: "issued, reserved by others", reason: throttle.ReasonSlotsTaken, make: leased(strict, office{empty: true}, lent(issuing, 0, 0)), ends: maxWait},
 		{
 			name: "issued, the store is lost", reason: throttle.ReasonStoreLost,
 			make: leased(strict, office{broken: errors.New("away")}, lent(issuing, 0, 0)),

@@ -73,7 +73,7 @@ func (c *CLI) Run(ctx context.Context, args []string) error {
 		Flags: append([]ucli.Flag{configFlag(), timeoutFlag()}, storeFlags()...),
 		Commands: []*ucli.Command{
 			c.poolsCommand(), c.statusCommand(), c.limitCommand(), c.pauseCommand(), c.resumeCommand(),
-			c.quotaCommand(), c.topCommand(), c.consoleCommand(), c.checkCommand(), c.proxyCommand(), c.stopNoticeCommand(),
+			c.quotaCommand(), c.topCommand(), c.consoleCommand(), c.checkCommand(), c.proxyCommand(), c.stopNoticeCommand(), c.versionCommand(),
 			{Name: helpName, Usage: "show the help of a command", ArgsUsage: "[COMMAND ...]"},
 		},
 		ArgValidator:   noArguments,
@@ -163,7 +163,10 @@ func (c *CLI) load(cmd *ucli.Command) (numathrottle.Config, error) {
 	}
 	conf, err := open.LoadFlags(environ, given(cmd))
 	conf.Logger = slog.New(slog.NewTextHandler(c.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	return conf, err
+	if err != nil {
+		return conf, &kindError{err, errUsage} // also of settings that are good each by itself
+	}
+	return conf, nil
 }
 
 // An access is a command's way to a store.

@@ -166,6 +166,7 @@ func TestCheck(t *testing.T) {
 	environ := []string{"NUMATHROTTLE_POOL=from the environment", "NUMATHROTTLE_STORE_SENTINEL_PASSWORD=" + canary}
 	_, err := newTerminal(nil, environ...).run(t, "check", "--config", file)
 	require.ErrorContains(t, err, "storeSentinelPassword is set, but the store is redis")
+	require.Equal(t, ExitUsage, ExitCode(err), "also of settings that are good each by itself")
 
 	out, err := newTerminal(nil, environ[:1]...).run(t, "check", "--config", file)
 	require.NoError(t, err)
@@ -179,7 +180,8 @@ func TestCheck(t *testing.T) {
 	out, err = newTerminal(nil, "NUMATHROTTLE_MAX=-1", "NUMATHROTTLE_PEER=1s").run(t, "check")
 	require.ErrorContains(t, err, `max is "-1" (NUMATHROTTLE_MAX)`)
 	require.ErrorContains(t, err, "NUMATHROTTLE_PEER is not a variable of numathrottle; did you mean NUMATHROTTLE_PER?")
-	require.Contains(t, out, "pool: ", "what could be read is shown")
+	require.Empty(t, out, "what would be in force is not what is meant")
+	require.Equal(t, ExitUsage, ExitCode(err))
 }
 
 func TestCheckWarnsOfWhatWasHardlyMeant(t *testing.T) {
@@ -220,7 +222,7 @@ func TestWrongUsage(t *testing.T) {
 		want string
 	}{
 		{[]string{"stauts"}, `numathrottle: "stauts" is no command or argument, allowed: pools, status, limit, pause, resume, quota, top, console, check, ` +
-			`proxy, stop-notice, completion`},
+			`proxy, stop-notice, version, completion`},
 		{[]string{"check", "it"}, `numathrottle check: "it" is no command or argument, allowed: none`},
 		{[]string{"limit", "sett"}, `numathrottle limit: "sett" is no command or argument, allowed: show, set, clear`},
 		{[]string{"limit", "set", "100"}, `numathrottle limit set: "100" is no command or argument, allowed: none`},
@@ -236,7 +238,7 @@ func TestWrongUsage(t *testing.T) {
 		{[]string{"limit", "set", "--max=-5"}, `max is "-5" (--max)`},
 		{[]string{"limit", "set", "--max=0"}, "--max is 0, allowed: 1 to 1000000000; numathrottle limit clear ends an override"},
 		{[]string{"limit", "set", "--per=1s"}, "--max is missing"},
-		{[]string{"limit", "set", "--max=5", "--per=1"}, "per is \"1\" (--per), allowed: a duration, `1ms` to `744h0m0s`"},
+		{[]string{"limit", "set", "--max=5", "--per=1"}, "per is \"1\"; did you mean 1s? (--per), allowed: a duration, `1ms` to `744h0m0s`"},
 		{[]string{"limit", "set", "--max=5", "--per=1us"}, `per is "1us" (--per)`},
 		{[]string{"status", "--timeout=1h", redis}, "timeout is \"1h\" (--timeout), allowed: a duration, `100ms` to `10m0s`"},
 		{[]string{"status", "-o", "xml", redis}, `numathrottle status: --output is "xml", allowed: text, json`},

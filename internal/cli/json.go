@@ -76,9 +76,11 @@ type processor struct {
 	Use       float64 `json:"use"`
 	Waiting   int     `json:"waiting"`
 	Throttled string  `json:"throttled,omitempty"`
-	Limit     *rate   `json:"limit"` // as configured; null: it tells none
-	Note      string  `json:"note"`
-	Silent    string  `json:"silent"`
+	// Tag is whose quota, or pause, that is; empty: it is the limit.
+	Tag    string `json:"tag,omitempty"`
+	Limit  *rate  `json:"limit"` // as configured; null: it tells none
+	Note   string `json:"note"`
+	Silent string `json:"silent"`
 }
 
 type document struct {
@@ -107,7 +109,7 @@ func newStatus(o *consensus.Overview) status {
 		p := &o.Processors[i]
 		s.Processors = append(s.Processors, processor{
 			ID: p.ID, Share: p.Claim.Fraction(), Demand: p.Demand.Fraction(), PoolSize: p.PoolSize,
-			Use: partOf(o, p), Waiting: p.Waiting, Throttled: string(p.Throttled),
+			Use: partOf(o, p), Waiting: p.Waiting, Throttled: string(p.Throttled), Tag: p.Tag,
 			Limit: rateOf(p.Max, p.Per, p.Hard, p.Slots), Note: p.Note, Silent: p.Silent.String(),
 		})
 	}

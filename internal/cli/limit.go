@@ -184,6 +184,10 @@ func (s *access) changeable(ctx context.Context, cmd *ucli.Command) error {
 
 func (c *CLI) limitClear(ctx context.Context, cmd *ucli.Command) error {
 	return c.onPool(ctx, cmd, func(ctx context.Context, s *access) error {
+		before, err := consensus.LoadOverride(ctx, s.store, s.pool)
+		if err != nil {
+			return err
+		}
 		if err := consensus.ClearOverride(ctx, s.store, s.pool); err != nil {
 			return err
 		}
@@ -191,7 +195,11 @@ func (c *CLI) limitClear(ctx context.Context, cmd *ucli.Command) error {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(c.Out, "%s: no override; %s\n", printable(s.pool), strings.TrimSuffix(limitText(&o), " that a processor tells"))
+		done := "no override was in force"
+		if before.Max > 0 {
+			done = fmt.Sprintf("the override of %d has ended", before.Max)
+		}
+		_, err = fmt.Fprintf(c.Out, "%s: %s; %s\n", printable(s.pool), done, strings.TrimSuffix(limitText(&o), " that a processor tells"))
 		return err
 	})
 }

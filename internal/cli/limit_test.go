@@ -31,7 +31,7 @@ func testLimit(t *testing.T) {
 		want string
 		args []string
 	}{
-		{"p: 600 per 1m0s, the lowest that is configured\n", []string{"limit", "show", "--pool=p"}},
+		{"p: 600 per 1m0s\n", []string{"limit", "show", "--pool=p"}},
 		{"p: 300 per 1m0s" + fromThenOn, []string{"limit", "set", "--pool=p", "--max=300"}},
 		{"p: 300 per 1m0s, an override\n", []string{"limit", "show", "--pool=p"}},
 		{
@@ -48,7 +48,8 @@ func testLimit(t *testing.T) {
 			`{"pool":"p","limit":{"max":7,"per":"1s"},"override":{"max":7,"per":"1s","until":"2000-01-01T02:00:00Z","by":"ann","reason":"a sale"}}` + "\n",
 			[]string{"limit", "show", "-o", "json", "--pool=p"},
 		},
-		{"p: no override; 600 per 1m0s, the lowest that is configured\n", []string{"limit", "clear", "--pool=p"}},
+		{"p: the override of 7 has ended; 600 per 1m0s\n", []string{"limit", "clear", "--pool=p"}},
+		{"p: no override was in force; 600 per 1m0s\n", []string{"limit", "clear", "--pool=p"}},
 		{`{"pool":"p","limit":{"max":600,"per":"1m0s"},"override":null}` + "\n", []string{"limit", "show", "--json", "--pool=p"}},
 	} {
 		out, err := tm.run(t, c.args...)
@@ -175,7 +176,7 @@ func TestOnRealStores(t *testing.T) {
 			require.Eventually(t, func() bool { // with its second sync the processor tells its limit
 				out, err = tm.run(t, "status")
 				require.NoError(t, err)
-				return strings.Contains(out, "600 per 1m0s, the lowest that is configured")
+				return strings.Contains(out, "600 per 1m0s")
 			}, 30*time.Second, 10*time.Millisecond)
 			require.Regexp(t, `pod-0 .* 600 per 1m0s +\d`, out)
 

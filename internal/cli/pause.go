@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	ucli "github.com/urfave/cli/v3"
@@ -91,8 +92,29 @@ func (c *CLI) resumeCommand() *ucli.Command {
 
 func (c *CLI) pauseClear(ctx context.Context, cmd *ucli.Command) error {
 	return c.onPool(ctx, cmd, func(ctx context.Context, s *access) error {
-		if err := consensus.ClearPause(ctx, s.store, s.pool, cmd.String(tagName)); err != nil {
+		before, err := consensus.LoadPauses(ctx, s.store, s.pool)
+		if err != nil {
 			return err
+		}
+		tag := cmd.String(tagName)
+		if err := consensus.ClearPause(ctx, s.store, s.pool, tag); err != nil {
+			return err
+		}
+		before = slices.DeleteFunc(pausesNow(before, time.Now()), func(p throttle.Paused) bool { return p.Tag != tag })
+		if len(before) == 0 {
+			what := "the pool"
+			if tag != "" {
+				what = "tag " + printable(tag)
+			}
+			if _, err := fmt.Fprintf(c.Out, "%s: nothing was ended: %s was not paused\n", printable(s.pool), what); err != nil {
+				return err
+			}
+			return c.printPauses(ctx, s)
+		}
+		for _, p := range before {
+			if _, err := fmt.Fprintf(c.Out, "%s: ended: %s\n", printable(s.pool), pauseLine(&p)); err != nil {
+				return err
+			}
 		}
 		return c.printPauses(ctx, s)
 	})
@@ -130,16 +152,21 @@ func (c *CLI) printPauses(ctx context.Context, s *access) error {
 		return err
 	}
 	for _, p := range pauses {
-		what, until := "paused", ""
-		if p.Tag != "" {
-			what = "tag " + printable(p.Tag) + " paused"
-		}
-		if p.Until.IsZero() {
-			until = " until it is cleared"
-		}
-		if _, err := fmt.Fprintf(c.Out, "%s: %s%s%s\n", printable(s.pool), what, until, endText(p.Until, p.By, p.Reason)); err != nil {
+		if _, err := fmt.Fprintf(c.Out, "%s: %s\n", printable(s.pool), pauseLine(&p)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// pauseLine is a pause in words.
+func pauseLine(p *throttle.Paused) string {
+	what, until := "paused", ""
+	if p.Tag != "" {
+		what = "tag " + printable(p.Tag) + " paused"
+	}
+	if p.Until.IsZero() {
+		until = " until it is cleared"
+	}
+	return what + until + endText(p.Until, p.By, p.Reason)
 }

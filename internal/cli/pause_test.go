@@ -29,8 +29,10 @@ func TestPause(t *testing.T) {
 			`^{"pool":"p","paused":\[{"reason":"at night"},{"tag":"gpt-4","until":"\S+Z","by":"ann","reason":"tests"}\]}\n$`,
 			[]string{"pause", "get", "-o", "json"},
 		},
-		{`^p: tag gpt-4 paused until \S+Z by ann: tests\n$`, []string{"resume"}},
-		{`^p: not paused\n$`, []string{"pause", "clear", "--tag", "gpt-4"}},
+		{`^p: ended: paused until .*at night\np: tag gpt-4 paused until \S+Z by ann: tests\n$`, []string{"resume"}},
+		{`^p: nothing was ended: the pool was not paused\np: tag gpt-4 paused until`, []string{"resume"}},
+		{`^p: ended: tag gpt-4 paused until \S+Z by ann: tests\np: not paused\n$`, []string{"pause", "clear", "--tag", "gpt-4"}},
+		{`^p: nothing was ended: tag gpt-4 was not paused\np: not paused\n$`, []string{"resume", "--tag", "gpt-4"}},
 	} {
 		out, err := tm.run(t, c.args...)
 		require.NoError(t, err, c.args)

@@ -64,7 +64,14 @@ func TestQuota(t *testing.T) {
 				"p: tag beta {total: 40, budgets: [{amount: 5000000, per: day, zone: Europe/Berlin, then: batch}]}" + then +
 					"40 of 100 tokens per second are reserved",
 			},
-			{"set beta --budgets=[] --total 0", "p: tag beta {}" + then + "40 of 100 tokens per second are reserved"},
+			{"set beta --budgets=[] --total none", "p: tag beta {}" + then + "40 of 100 tokens per second are reserved"},
+			{"set beta --total 0", "p: tag beta {total: 0}" + then + "40 of 100 tokens per second are reserved"},
+			{"get beta", "p: tag beta {total: 0}"},
+			{"set beta --weight 2", "p: tag beta {total: 0, weight: 2}" + then + "40 of 100 tokens per second are reserved"},
+			{
+				"set beta --total 600 --per 1m --hard=true", "p: tag beta {total: 600, per: 1m0s, weight: 2, hard: true}" + then +
+					"40 of 100 tokens per second are reserved; hard leaves it 87.9 % of its total in the long run",
+			},
 			{"clear beta", "p: tag beta <empty>"},
 			{
 				"list --json", `{"pool":"p","tags":{"acme":{"reserved":40,"total":50,"weight":3}},` +
@@ -119,9 +126,9 @@ func TestQuotaFaults(t *testing.T) {
 		for args, want := range map[string]string{
 			"set acme":             "numathrottle quota set: nothing is to be set, allowed: flags such as --total; numathrottle quota clear ends a change",
 			"set acme --total=x":   `numathrottle quota set: --total is "x", allowed: a whole number`,
-			"set acme --total=-1":  `numathrottle quota set: --total is -1, allowed: 0 (none) to 1000000000`,
+			"set acme --total=-1":  `numathrottle quota set: --total is -1, allowed: 0 (blocked) to 1000000000, or none`,
 			"set acme --hard=yes":  `numathrottle quota set: --hard is "yes", allowed: true or false`,
-			"set acme --per=1":     `numathrottle quota set: --per is "1", allowed: a duration such as 1m`,
+			"set acme --per=1":     `numathrottle quota set: --per is "1"; did you mean 1s?, allowed: a duration such as 1m`,
 			"set acme --class=":    "numathrottle quota set: --class is empty, allowed: interactive or batch",
 			"set acme --class=low": `numathrottle quota set: --class is "low", allowed: interactive or batch`,
 			"set acme --budgets=x": "numathrottle quota set: --budgets is a single value, allowed: a list",

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -67,10 +68,7 @@ func writeProcessors(out io.Writer, o *consensus.Overview) {
 	_, _ = fmt.Fprintln(table, "\nPROCESSOR\tSHARE\tDEMAND\tUSE\tWAITING\tTHROTTLED\tPOOL SIZE\tCONFIGURED\tSEEN")
 	for i := range o.Processors {
 		p := &o.Processors[i]
-		throttled := string(p.Throttled)
-		if throttled == "" {
-			throttled = "-"
-		}
+		throttled := cmp.Or(printable(p.Why()), "-")
 		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\t%d\t%s\t%s ago\n", printable(p.ID), percent(p.Claim), percent(p.Demand),
 			fraction(partOf(o, p)), p.Waiting, throttled, p.PoolSize, configured(p), p.Silent.Round(100*time.Millisecond))
 	}
@@ -123,7 +121,12 @@ func limitText(o *consensus.Overview) string {
 	case o.Slots > 0:
 		return shortLimit(o)
 	}
-	return shortLimit(o) + ", the lowest that is configured"
+	for i := range o.Processors {
+		if p := &o.Processors[i]; p.Max > 0 && (p.Max != o.Max || p.Per != o.Per) {
+			return shortLimit(o) + ", the lowest that is configured"
+		}
+	}
+	return shortLimit(o)
 }
 
 // shortLimit is the limit in force.

@@ -126,10 +126,6 @@ func tagUses(o *consensus.Overview, q throttle.Quotas) []tagUse {
 		use := tagUse{
 			Tag: u.Tag, Unnamed: u.Unnamed, Pattern: u.Pattern, Demand: u.Demand, Used: u.Used, Target: u.Target, By: u.By, Processors: u.Processors,
 		}
-		named := (u.Tag != "" || u.Key == 0 && !u.Unnamed) && !u.Pattern
-		if _, own := q.Find(u.Tag); named && u.By == "demand" && own.Total > 0 && u.Target <= 1.01*u.Demand {
-			use.By = "total" // a processor tells no demand above it
-		}
 		if u.Tag == "" && u.Key != 0 {
 			use.Hash = fmt.Sprintf("%010x", u.Key)
 		}

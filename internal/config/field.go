@@ -115,9 +115,20 @@ func (f *Field[C]) fault(c *C, text string) *FieldError {
 		}
 	}
 	if f.Value.secret {
-		return &FieldError{Field: f.Key, Problem: "is not as it should be (not shown)", Allowed: f.Allowed}
+		return &FieldError{Field: f.Key, Problem: "is not as it should be (not shown)" + f.meant(text), Allowed: f.Allowed}
 	}
-	return &FieldError{Field: f.Key, Problem: "is " + quote(text), Allowed: f.Allowed}
+	return &FieldError{Field: f.Key, Problem: "is " + quote(text) + f.meant(text), Allowed: f.Allowed}
+}
+
+// meant proposes what a text may be meant to be.
+func (f *Field[C]) meant(text string) string {
+	switch {
+	case f.Value.hint != nil:
+		return f.Value.hint(text)
+	case f.Key == "max":
+		return fractionHint(text)
+	}
+	return ""
 }
 
 // Check returns a *FieldError for every field of c whose value is not allowed, in the

@@ -71,7 +71,7 @@ func splitStore(raw string) (StoreURL, error) {
 	}
 	name, rest, found := strings.Cut(raw, "://")
 	if !found || name == "" || len(name) > 20 || strings.ContainsFunc(name, func(r rune) bool { return !isNameRune(r) && r != '+' }) {
-		return StoreURL{}, storeFault(allowedStore(), "is not a URL (not shown, for it may hold a secret)")
+		return StoreURL{}, storeFault(allowedStore(), "is not a URL (not shown, for it may hold a secret)%s", schemeHint(raw))
 	}
 	s := findScheme(name)
 	if s == nil {

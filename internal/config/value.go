@@ -26,6 +26,7 @@ type Value[C any] struct {
 	set     func(c *C, text string) bool // false: text has not the form of a value
 	get     func(c *C) string            // as printed; empty for the zero value
 	check   func(c *C) bool              // nil: every value of the type is allowed
+	hint    func(text string) string     // what a text that has not the form may be meant to be; nil: nobody knows
 	problem func(c *C) string            // of a secret: what is wrong with it, without the secret; nil: check says it
 }
 
@@ -67,6 +68,7 @@ func Duration[C any](at func(*C) *time.Duration) Value[C] {
 			*at(c) = d
 			return true
 		},
+		hint: DurationHint,
 		get: func(c *C) string {
 			if *at(c) == 0 {
 				return ""
@@ -176,6 +178,7 @@ func Endpoint[C any](at func(*C) *string) Value[C] {
 			return *at(c)
 		},
 		check: func(c *C) bool { return *at(c) == "" || isEndpoint(*at(c)) },
+		hint:  endpointHint,
 	}
 }
 

@@ -14,6 +14,8 @@ import (
 type askedQuota struct {
 	Reserved, Total, Burst, Weight *int
 	Class                          string
+	// NoTotal takes the total away. A Total of 0 blocks the tag.
+	NoTotal bool
 	// Force reserves more than the limit.
 	Force bool
 }
@@ -23,10 +25,17 @@ func (a *askedQuota) over(q throttle.Quota, per time.Duration) throttle.Quota {
 	for _, f := range []struct {
 		to   *int
 		from *int
-	}{{&q.Reserved, a.Reserved}, {&q.Total, a.Total}, {&q.Burst, a.Burst}, {&q.Weight, a.Weight}} {
+	}{{&q.Reserved, a.Reserved}, {&q.Burst, a.Burst}, {&q.Weight, a.Weight}} {
 		if f.from != nil {
 			*f.to = *f.from
 		}
+	}
+	if a.Total != nil || a.NoTotal {
+		q.Total = 0
+		if a.Total != nil {
+			q.Total = *a.Total
+		}
+		q.Blocked = a.Total != nil && q.Total == 0
 	}
 	if a.Class != "" {
 		q.Class = quota.Class(a.Class)

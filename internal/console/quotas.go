@@ -61,6 +61,7 @@ type quotaInForce struct {
 	Class        string  `json:"class"`
 	Hard         bool    `json:"hard"`
 	Shadow       bool    `json:"shadow"`
+	Blocked      bool    `json:"blocked"`
 	ReservedText string  `json:"reservedText"` // empty: nothing
 	TotalText    string  `json:"totalText"`    // empty: none
 }
@@ -213,8 +214,8 @@ func (r *tagRow) goesBy(q *throttle.Quota, now time.Time) {
 	if q.Total > 0 {
 		r.Quota.TotalText = (&consensus.Setting{Max: q.Total, Per: q.Per, Hard: q.Hard}).String()
 	}
-	if r.By == "demand" && !r.Pattern && q.Total > 0 && r.Target != nil && *r.Target <= 1.01*r.Demand {
-		r.By = "total" // a processor tells no demand above it
+	if r.Quota.Blocked = q.Blocked; q.Blocked {
+		r.Quota.TotalText = "0: blocked"
 	}
 	for _, b := range q.Budgets {
 		start, end := b.Window(now)

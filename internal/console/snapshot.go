@@ -46,7 +46,8 @@ type processor struct {
 	Demand     float64 `json:"demand"`
 	Use        float64 `json:"use"`
 	Waiting    int     `json:"waiting"`
-	Throttled  string  `json:"throttled"`
+	Throttled  string  `json:"throttled"` // a reason, and Tag whose quota that is; empty: it is the limit
+	Tag        string  `json:"tag"`
 	Configured string  `json:"configured"`
 	Silent     int64   `json:"silent"`
 }
@@ -89,7 +90,7 @@ func newProcessor(s *snapshot, row *consensus.OverviewRow) processor {
 	set := consensus.Setting{Max: row.Max, Per: row.Per, Hard: row.Hard, Slots: row.Slots}
 	p := processor{
 		ID: row.ID, Share: row.Claim.Fraction(), Demand: row.Demand.Fraction(), Use: row.Used, Waiting: row.Waiting,
-		Throttled: string(row.Throttled), Configured: set.String(), Silent: row.Silent.Milliseconds(),
+		Throttled: string(row.Throttled), Tag: row.Tag, Configured: set.String(), Silent: row.Silent.Milliseconds(),
 	}
 	own := float64(row.Slots)
 	if row.Max > 0 {

@@ -112,22 +112,11 @@ func (g *Gate) Thawing(l limit.Lease, now int64) time.Duration {
 	return max(time.Duration(g.At(l.Frozen)-now), 0)
 }
 
-// External notes that so many more calls are held back before they draw; fewer when more is
-// negative. note is called with the lock, to go on with the statistics.
-func (g *Gate) External(more int, note func()) {
-	g.Lock()
-	defer g.Unlock()
-	g.Waits.External += more
-	note()
-}
-
 // WaitStats returns what the limiter has counted of waits.
 func (g *Gate) WaitStats() []WaitStats {
 	if g.off {
 		return nil
 	}
-	g.Lock()
-	defer g.Unlock()
 	return g.Waits.List(g.Now())
 }
 

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -16,52 +17,134 @@ type WaitStats struct {
 	// Refusals counts the calls that failed or were refused. A call that waited until its deadline
 	// counts in both; one whose caller cancelled it was not refused.
 	Refusals int64
-	// Time is the time during which at least one caller waited, by the reason at
-	// that moment for the first of them. External waits come after all others.
+	// Time is the time during which at least one caller waited, by the reason at that
+	// moment: that of the first one in the limiter's queue; while nobody stands there, that of the most
+	// callers who wait for a tag (its quota, or the end of its pause); then that of external waits. No
+	// moment counts for two reasons.
 	Time time.Duration
 }
 
-// A WaitLog counts waits and refusals by reason. CountWait and CountRefusal may be called at any
-// time; the rest is guarded by the limiter's lock.
+// A WaitLog counts waits and refusals by reason, and the time during which calls wait. All methods may be called at any
+// time.
 type WaitLog struct {
 	waits, refusals [limit.ReasonCount]atomic.Int64
 
-	spent   [limit.ReasonCount]int64 // nanoseconds
-	waiting bool
-	since   int64 // what came before is in spent
-	outlook Outlook
-	// External is how many calls are held back before they draw, by whoever draws for them.
-	External int
+	mu       sync.Mutex               // taken last
+	spent    [limit.ReasonCount]int64 // nanoseconds
+	since    int64                    // what came before is in spent
+	waiting  bool                     // somebody stands in the limiter's queue
+	began    int64                    // when it was empty last
+	outlook  Outlook                  // of the first of them
+	apart    [limit.ReasonCount]int   // callers that wait beside the queue, by their reasons
+	external int                      // calls that are held back before they draw, by whoever draws for them
 }
 
-// CountWait counts a wait. It may be called at any time.
+// CountWait counts a wait.
 func (w *WaitLog) CountWait(r limit.Reason) { w.waits[r.Index()].Add(1) }
 
-// CountRefusal counts a refusal. It may be called at any time.
+// CountRefusal counts a refusal.
 func (w *WaitLog) CountRefusal(r limit.Reason) { w.refusals[r.Index()].Add(1) }
 
-// Turn books the time until now, and goes on with what is true from now on.
+// Refusals is how many refusals were counted for a reason.
+func (w *WaitLog) Refusals(r limit.Reason) int64 { return w.refusals[r.Index()].Load() }
+
+// Turn books the time until now, and goes on with what is true of the queue from now on.
 func (w *WaitLog) Turn(now int64, waiting bool, o Outlook) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.book(now)
-	w.waiting, w.since, w.outlook = waiting, now, o
+	if !w.waiting {
+		w.began = now
+	}
+	w.waiting, w.outlook = waiting, o
+}
+
+// Held is for how long somebody has stood in the queue without a break.
+func (w *WaitLog) Held(now int64) int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.waiting {
+		return 0
+	}
+	return max(now-w.began, 0)
 }
 
 // Idle is Turn while nobody waits in the queue.
-func (w *WaitLog) Idle(now int64) { w.Turn(now, w.External > 0, Outlook{Paused: limit.Never}) }
+func (w *WaitLog) Idle(now int64) { w.Turn(now, false, Outlook{}) }
+
+// Apart notes that so many more callers wait beside the queue, for r; fewer when more is negative.
+func (w *WaitLog) Apart(now int64, more int, r limit.Reason) { w.shift(now, more, r, "") }
+
+// Shift notes that so many callers which wait beside the queue for one reason do so for another from now on.
+func (w *WaitLog) Shift(now int64, n int, from, to limit.Reason) { w.shift(now, -n, from, to) }
+
+func (w *WaitLog) shift(now int64, more int, r, to limit.Reason) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.book(now)
+	w.apart[r.Index()] += more
+	if to != "" {
+		w.apart[to.Index()] -= more
+	}
+}
+
+// Outside notes that so many more calls are held back before they draw; fewer when more is negative.
+func (w *WaitLog) Outside(now int64, more int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.book(now)
+	w.external += more
+}
+
+// Beside is how many callers wait beside the queue, with those that are held back before they draw.
+func (w *WaitLog) Beside() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := w.external
+	for _, callers := range w.apart {
+		n += callers
+	}
+	return n
+}
 
 // book books the time until now. The reason may have changed meanwhile by the clock
 // alone.
 func (w *WaitLog) book(now int64) {
-	for w.waiting && w.since < now {
-		r, until := w.outlook.At(w.since)
+	for w.since < now {
+		r, until := limit.ReasonPause, now
+		switch most, is := w.most(); {
+		case w.waiting:
+			r, until = w.outlook.At(w.since)
+		case is:
+			r = most
+		case w.external == 0:
+			w.since = now
+			return
+		}
 		until = min(until, now)
 		w.spent[r.Index()] += until - w.since
 		w.since = until
 	}
 }
 
+// most is the reason for which most callers wait beside the queue; ok: anybody does.
+func (w *WaitLog) most() (r limit.Reason, ok bool) {
+	first := -1
+	for i, n := range w.apart {
+		if n > 0 && (first < 0 || n > w.apart[first]) {
+			first = i
+		}
+	}
+	if first < 0 {
+		return "", false
+	}
+	return limit.ReasonAt(first), true
+}
+
 // List returns what was counted until now, without the reasons that never held.
 func (w *WaitLog) List(now int64) []WaitStats {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.book(now)
 	var out []WaitStats
 	for i, r := range limit.Reasons() {

@@ -14,7 +14,7 @@ const (
 	ReasonReplaced      Reason = "replaced"
 	ReasonTooLarge      Reason = "too_large"
 	ReasonInFlight      Reason = "in_flight"
-	ReasonReserved      Reason = "reserved"
+	ReasonSlotsTaken    Reason = "slots_taken"
 	ReasonAdaptive      Reason = "adaptive"
 	ReasonOther         Reason = "other"
 	ReasonPause         Reason = "pause"
@@ -42,7 +42,7 @@ var reasons = [...]reasonEntry{
 	{reason: ReasonReplaced},
 	{reason: ReasonTooLarge, final: true},
 	{reason: ReasonInFlight},
-	{reason: ReasonReserved},
+	{reason: ReasonSlotsTaken},
 	{reason: ReasonUnreadable},
 	{reason: ReasonAdaptive},
 	{reason: ReasonPause},
@@ -65,6 +65,9 @@ func Reasons() []Reason {
 	}
 	return list
 }
+
+// ReasonAt is the reason at a place in Reasons.
+func ReasonAt(i int) Reason { return reasons[i].reason }
 
 // Index is the place of r in Reasons. A Sharer may give any number of reasons of its own:
 // these count as ReasonOther, which is the last.

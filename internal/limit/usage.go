@@ -79,6 +79,10 @@ type Report struct {
 	Usage Usage
 	// Waiting counts the callers that wait, and Throttled says why a draw of one token would have to
 	// wait; empty: it would not, or there is no demand. Operators are told. With a window of 0 there is neither.
+	// OfTag: it is the quota of Tag, or its pause, that holds most callers back; Tag is empty for all tags
+	// without a quota of their own.
 	Waiting   int
 	Throttled Reason
+	OfTag     bool
+	Tag       string
 }

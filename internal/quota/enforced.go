@@ -34,6 +34,17 @@ func (q Quota) Enforced() (total int64, per time.Duration, burst int64) {
 	return total, per, burst
 }
 
+// Kept is which part of Total the tag earns in the long run: 1, and less with Hard. The shorter Per, the less it is: about 0.54
+// with ten seconds, 0.88 with a minute, 0.998 with an hour.
+func (q Quota) Kept() float64 {
+	q = q.WithDefaults(0)
+	if !q.Hard || q.Total == 0 {
+		return 1
+	}
+	total, per, _ := q.Enforced()
+	return float64(total) / per.Seconds() / rate(q.Total, q.Per)
+}
+
 // Largest is the most tokens that one draw may take: 0 for any number. What is Hard would break its promise by a
 // larger one.
 func (q Quota) Largest() int64 {

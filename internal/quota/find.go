@@ -38,7 +38,7 @@ func (q Quotas) None() bool { return len(q.Tags) == 0 && len(q.Match) == 0 && q.
 func (q Quotas) Given() bool { return q.Tags != nil || !q.None() }
 
 func (q Quota) isZero() bool {
-	return q.Reserved == 0 && q.Total == 0 && q.Burst == 0 && q.Per == 0 && q.Weight == 0 && q.Class == "" &&
+	return q.Reserved == 0 && q.Total == 0 && !q.Blocked && q.Burst == 0 && q.Per == 0 && q.Weight == 0 && q.Class == "" &&
 		len(q.Budgets) == 0 && !q.Hard && !q.Shadow
 }
 

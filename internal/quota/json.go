@@ -10,13 +10,13 @@ import (
 )
 
 // The JSON form has the names of the configuration, in one line: {"tags":{"acme":{"reserved":200,"per":"1m0s"}}}. What is
-// zero is left out. Reading it is strict: a name that is not known may be what a later release counts by.
+// zero is left out, but for the total of what is Blocked. Reading it is strict: a name that is not known may be what a later release counts by.
 
 // quotaJSON is a Quota, and with a tag a Pattern.
 type quotaJSON struct {
 	Tag      string       `json:"tag,omitempty"`
 	Reserved int          `json:"reserved,omitempty"`
-	Total    int          `json:"total,omitempty"`
+	Total    *int         `json:"total,omitempty"` // 0: Blocked
 	Burst    int          `json:"burst,omitempty"`
 	Per      string       `json:"per,omitempty"`
 	Weight   int          `json:"weight,omitempty"`
@@ -41,7 +41,10 @@ type quotasJSON struct {
 
 func (q Quota) json() quotaJSON {
 	j := quotaJSON{
-		Reserved: q.Reserved, Total: q.Total, Burst: q.Burst, Weight: q.Weight, Class: q.Class, Hard: q.Hard, Shadow: q.Shadow,
+		Reserved: q.Reserved, Burst: q.Burst, Weight: q.Weight, Class: q.Class, Hard: q.Hard, Shadow: q.Shadow,
+	}
+	if q.Total != 0 || q.Blocked {
+		j.Total = &q.Total
 	}
 	if q.Per != 0 {
 		j.Per = q.Per.String()
@@ -54,7 +57,10 @@ func (q Quota) json() quotaJSON {
 
 func (j *quotaJSON) quota() (Quota, error) {
 	q := Quota{
-		Reserved: j.Reserved, Total: j.Total, Burst: j.Burst, Weight: j.Weight, Class: j.Class, Hard: j.Hard, Shadow: j.Shadow,
+		Reserved: j.Reserved, Burst: j.Burst, Weight: j.Weight, Class: j.Class, Hard: j.Hard, Shadow: j.Shadow,
+	}
+	if j.Total != nil {
+		q.Total, q.Blocked = *j.Total, *j.Total == 0
 	}
 	if j.Per != "" {
 		per, err := time.ParseDuration(j.Per)

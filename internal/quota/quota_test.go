@@ -139,3 +139,21 @@ func TestJSON(t *testing.T) {
 		require.Equal(t, before, back, wrong)
 	}
 }
+
+// A total of 0 blocks in JSON, and none is no total: so it is in files and documents. In Go 0 is no total, as it was.
+func TestBlocked(t *testing.T) {
+	text, err := json.Marshal(Quotas{Tags: map[string]Quota{"a": {Blocked: true, Reserved: 5}, "b": {}}})
+	require.NoError(t, err)
+	require.JSONEq(t, `{"tags":{"a":{"reserved":5,"total":0},"b":{}}}`, string(text))
+	var back Quotas
+	require.NoError(t, json.Unmarshal(text, &back))
+	require.Equal(t, map[string]Quota{"a": {Blocked: true, Reserved: 5}, "b": {}}, back.Tags)
+	require.NoError(t, back.Validate(100, 0), "what is reserved is no fault of a tag that is blocked")
+	require.NoError(t, Quotas{Other: Quota{Blocked: true, Burst: 5, Hard: true}}.Validate(100, 0))
+	require.ErrorContains(t, Quotas{Other: Quota{Blocked: true, Total: 5}}.Validate(100, 0), "quotas.other.blocked is true, allowed: false with total")
+	require.False(t, Quotas{Other: Quota{Blocked: true}}.None())
+
+	require.InDelta(t, 0.55, Quota{Total: 1000, Burst: 1, Per: 10 * time.Second, Hard: true}.Kept(), 0.01)
+	require.InDelta(t, 0.88, Quota{Total: 600, Burst: 1, Per: time.Minute, Hard: true}.Kept(), 0.01)
+	require.InDelta(t, 1, Quota{Total: 600, Per: time.Minute}.Kept(), 0)
+}

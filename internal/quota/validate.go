@@ -200,7 +200,7 @@ func (c *checker) quota(field string, q Quota) {
 		c.is(field+".per", q.Per, "1ms to 744h in whole microseconds")
 	}
 	upTo(".reserved", q.Reserved, maxTokens, "0 to the limit")
-	upTo(".total", q.Total, maxTokens, "0 (none) to 1000000000")
+	upTo(".total", q.Total, maxTokens, "0 (blocked) to 1000000000, or none")
 	upTo(".burst", q.Burst, maxTokens, "0 (100 ms worth of total) to 1000000000")
 	upTo(".weight", q.Weight, maxWeight, "1 to 1000, or 0 for 1")
 	if q.Class != "" && q.Class != Interactive && q.Class != Batch {
@@ -221,11 +221,15 @@ func (c *checker) together(field string, q Quota, burstGiven bool) {
 	if q.Total > 0 && q.Reserved > q.Total {
 		c.is(field+".reserved", q.Reserved, fmt.Sprintf("at most total, which is %d", q.Total))
 	}
-	if q.Total == 0 && burstGiven {
+	if q.Blocked && q.Total > 0 {
+		c.is(field+".blocked", true, "false with total")
+	}
+	if q.Total == 0 && !q.Blocked && burstGiven {
 		c.is(field+".burst", q.Burst, "0 without total")
 	}
 	switch {
 	case !q.Hard:
+	case q.Blocked:
 	case q.Total == 0:
 		c.is(field+".hard", true, "false without total")
 	case q.Per < minHardPer:

@@ -60,7 +60,7 @@ func TestValidate(t *testing.T) {
 	require.Equal(t, []string{
 		`quotas.tags.acme.per is 1µs, allowed: 1ms to 744h in whole microseconds`,
 		`quotas.tags.acme.reserved is -1, allowed: 0 to the limit`,
-		`quotas.tags.acme.total is -2, allowed: 0 (none) to 1000000000`,
+		`quotas.tags.acme.total is -2, allowed: 0 (blocked) to 1000000000, or none`,
 		`quotas.tags.acme.burst is -3, allowed: 0 (100 ms worth of total) to 1000000000`,
 		`quotas.tags.acme.weight is -4, allowed: 1 to 1000, or 0 for 1`,
 		`quotas.tags.acme.class is "low", allowed: interactive or batch`,
@@ -84,7 +84,7 @@ func TestValidate(t *testing.T) {
 		`quotas.match[0].reserved is 1, allowed: 0, for any number of tags may match`,
 		`quotas.match[2].tag is "x*", as that of quotas.match[1] is, which counts, allowed: each pattern once`,
 		`quotas.match[3].tag has the name "", allowed: 1 to 64 bytes of UTF-8 without control characters`,
-		`quotas.other.total is 1000000001, allowed: 0 (none) to 1000000000`,
+		`quotas.other.total is 1000000001, allowed: 0 (blocked) to 1000000000, or none`,
 	}, lines(q.Validate(100, time.Second)))
 
 	require.Equal(t, []string{`quotas are set, but there is no limit, allowed: a limit with quotas: max of 1 or more`}, lines(q.Validate(0, 0)))

@@ -20,7 +20,7 @@ type call struct {
 // foreseen are the reasons of a call that is told at once that its deadline cannot be met.
 // Those but the first come of tokens that are issued one by one.
 var foreseen = map[throttle.Reason]bool{
-	throttle.ReasonLimit: true, throttle.ReasonReserved: true, throttle.ReasonFrozen: true, throttle.ReasonStoreLost: true,
+	throttle.ReasonLimit: true, throttle.ReasonSlotsTaken: true, throttle.ReasonFrozen: true, throttle.ReasonStoreLost: true,
 }
 
 // noCall stands for no call under way.

@@ -55,7 +55,7 @@ func (s *Stock) Grant(g limit.TagGrant, from, until, again int64) {
 	if !s.terms.Pooled {
 		return
 	}
-	s.needed, s.again = g.Needed, again
+	s.needed, s.again = g.Needed || s.terms.Quota.Blocked, again
 	if g.Void {
 		s.lots = nil
 	}
@@ -157,7 +157,7 @@ func (s *Stock) expectLots(now, n int64) time.Duration {
 func (s *Stock) SetQuota(q quota.Quota) {
 	if s.terms.Pooled {
 		s.terms.Quota = q
-		s.needed = q.Total > 0 || len(q.Budgets) > 0
+		s.needed = needed(q)
 		s.dry = false
 	}
 }

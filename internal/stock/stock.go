@@ -67,7 +67,7 @@ type Draw struct {
 func New(t Terms) *Stock {
 	s := &Stock{terms: t, anchor: t.Wall, last: &Draw{}}
 	q := t.Quota
-	s.needed = q.Total > 0 || len(q.Budgets) > 0
+	s.needed = needed(q)
 	if t.Pooled {
 		return s
 	}
@@ -94,23 +94,36 @@ func (s *Stock) quotaHolds() bool { return s.needed && !s.terms.Quota.Shadow }
 
 // Largest is the most tokens that one draw can ever take.
 func (s *Stock) Largest() int64 {
+	most, _ := s.largest()
+	return most
+}
+
+// LargestBy names the field of the quota that Largest is from; empty: none bounds it.
+func (s *Stock) LargestBy() string {
+	_, by := s.largest()
+	return by
+}
+
+func (s *Stock) largest() (most int64, by string) {
 	q := s.terms.Quota
+	most = Endless
 	if !s.needed || q.Shadow {
-		return Endless
+		return most, ""
 	}
-	most := int64(Endless)
 	if q.Total > 0 {
-		most = int64(max(q.Total, q.Burst))
-	}
-	if n := q.Largest(); n > 0 {
-		most = min(most, n)
-	}
-	for _, b := range q.Budgets {
-		if b.Then != quota.Lower {
-			most = min(most, b.Amount)
+		if most, by = int64(q.Total), "total"; q.Burst > q.Total {
+			most, by = int64(q.Burst), "burst"
 		}
 	}
-	return most
+	if n := q.Largest(); n > 0 && n < most {
+		most, by = n, "burst, with hard"
+	}
+	for _, b := range q.Budgets {
+		if b.Then != quota.Lower && b.Amount < most {
+			most, by = b.Amount, "budgets"
+		}
+	}
+	return most, by
 }
 
 // Anchor tells the stock what the wall clock shows now.
@@ -135,8 +148,14 @@ func (s *Stock) Has(now, n int64) bool {
 	return (!s.quotaHolds() || s.has(now, n)) && s.bound.has(now, n)
 }
 
+// needed tells whether draws need tokens of the quota.
+func needed(q quota.Quota) bool { return q.Total > 0 || q.Blocked || len(q.Budgets) > 0 }
+
 // has is Has as if the tag were not in shadow.
 func (s *Stock) has(now, n int64) bool {
+	if s.terms.Quota.Blocked {
+		return n <= 0
+	}
 	if s.terms.Pooled {
 		return s.usable(now) >= n
 	}
@@ -149,6 +168,9 @@ func (s *Stock) has(now, n int64) bool {
 
 // level is AtHand as if the tag were not in shadow.
 func (s *Stock) level(now int64) int64 {
+	if s.terms.Quota.Blocked {
+		return 0
+	}
 	if s.terms.Pooled {
 		return s.usable(now)
 	}
@@ -308,6 +330,9 @@ func (s *Stock) Lacks(now, n int64) limit.Reason {
 func (s *Stock) dueQuota(now, n int64) (d time.Duration, why limit.Reason, known bool) {
 	if !s.quotaHolds() {
 		return 0, "", true
+	}
+	if s.terms.Quota.Blocked {
+		return 0, limit.ReasonQuota, false // until somebody changes the quota
 	}
 	if s.terms.Pooled {
 		return s.dueLots(now, n)

@@ -19,8 +19,8 @@ func TestWhyAQuotaIsRefused(t *testing.T) {
 	defer func() { require.NoError(t, m.Leave(t.Context())) }()
 	require.Eventually(t, func() bool { _, err := consensus.LoadQuotas(t.Context(), store, "p"); return err == nil }, 10*time.Second, time.Millisecond)
 	for want, q := range map[string]throttle.Quota{
-		`consensus: quotas.tags.b.reserved is 90, allowed: at most total, which is 20`: {Total: 20, Reserved: 90},
-		`consensus: quotas.tags.b.total is -1, allowed: 0 (none) to 1000000000`:        {Total: -1},
+		`consensus: quotas.tags.b.reserved is 90, allowed: at most total, which is 20`:      {Total: 20, Reserved: 90},
+		`consensus: quotas.tags.b.total is -1, allowed: 0 (blocked) to 1000000000, or none`: {Total: -1},
 	} {
 		err := consensus.SaveQuota(t.Context(), store, "p", "b", &q, false)
 		var refused *consensus.RequestError

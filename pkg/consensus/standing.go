@@ -1,12 +1,15 @@
 package consensus
 
 import (
+	"fmt"
 	"math"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/quota"
 )
 
 // A Standing is how a processor stands, as it tells operators in its note. It is as of its last
@@ -23,10 +26,19 @@ type Standing struct {
 	// Waiting counts its callers that wait, and Throttled says why a draw would have to wait; empty: it would not.
 	Waiting   int
 	Throttled limit.Reason
+	// Tag is whose quota, or pause, that is: a tag that has a quota by its name, TagOthers, or # and the hash of another name, as
+	// TagUse has it. Empty: it is the limit.
+	Tag string
 	// Frozen is how long no share could grow yet, and FrozenBy why.
 	Frozen   time.Duration
 	FrozenBy FreezeCause
+
+	// capped are the keys of patterns of which a tag uses all of its total; 0: none.
+	capped [maxCapped]uint64
 }
+
+// maxCapped is of how many patterns it is told that a tag uses all of its total.
+const maxCapped = 2
 
 // The words of a note that hold a Standing. Each is left out when there is nothing to tell, and when
 // there is no room for it.
@@ -36,7 +48,9 @@ const (
 	usedWord      = "u:" // in thousandths
 	waitingWord   = "w:"
 	throttledWord = "why:"
-	frozenWord    = "f:" // the cause, a dot, and milliseconds
+	tagWord       = "tag:" // as in the query of a URL; of a hash the # stands as it is
+	frozenWord    = "f:"   // the cause, a dot, and milliseconds
+	cappedWord    = "cap:" // hashes, with dots between them
 )
 
 // Bounds of what a note tells operators.
@@ -61,8 +75,32 @@ func (s *Standing) appendTo(b []byte) []byte {
 	add(s.Waiting > 0, waitingWord, number(int64(s.Waiting), maxNoteWaiting))
 	add(used > 0, usedWord, number(used, maxNoteUsed))
 	add(s.Throttled != "", throttledWord, string(s.Throttled))
+	tag := s.told()
+	add(tag != "", tagWord, tag)
 	add(s.Frozen > 0 && s.FrozenBy != "", frozenWord, string(s.FrozenBy)+"."+number(s.Frozen.Milliseconds(), maxNoteFrozen))
+	capped := s.cappedHashes()
+	add(capped != "", cappedWord, capped)
 	return b
+}
+
+func (s *Standing) cappedHashes() string {
+	var list []string
+	for _, key := range s.capped {
+		if key != 0 {
+			list = append(list, hashText(key))
+		}
+	}
+	return strings.Join(list, ".")
+}
+
+// cappedIn reads what cappedHashes writes.
+func cappedIn(value string) (keys [maxCapped]uint64) {
+	for i, hash := range strings.SplitN(value, ".", maxCapped) {
+		if isHash(hash) {
+			keys[i], _ = strconv.ParseUint(hash, 16, 64)
+		}
+	}
+	return keys
 }
 
 // standingOf reads what a note tells operators. What it cannot read is as if it were not there.
@@ -88,7 +126,14 @@ func standingOf(text string) (s Standing) {
 		case throttledWord:
 			if isWord(value) {
 				s.Throttled = limit.Reason(value)
+				if value == "reserved" { // as releases before call it
+					s.Throttled = limit.ReasonSlotsTaken
+				}
 			}
+		case cappedWord:
+			s.capped = cappedIn(value)
+		case tagWord:
+			s.Tag = tagTold(value)
 		case frozenWord:
 			cause, left, _ := strings.Cut(value, ".")
 			if n, ok := numeral(left, 10, maxNoteFrozen); ok && isWord(cause) {
@@ -97,6 +142,73 @@ func standingOf(text string) (s Standing) {
 		}
 	}
 	return s
+}
+
+// TagOthers stands for all tags without a quota of their own.
+const TagOthers = "(all others)"
+
+// Why is Throttled in words, with the tag: "quota (acme)". Empty: no draw would have to wait.
+func (s *Standing) Why() string {
+	switch {
+	case s.Throttled == "" || s.Tag == "":
+		return string(s.Throttled)
+	case s.Tag == TagOthers:
+		return string(s.Throttled) + " " + TagOthers
+	}
+	return string(s.Throttled) + " (" + s.Tag + ")"
+}
+
+// told is Tag as the note has it.
+func (s *Standing) told() string {
+	switch {
+	case s.Tag == TagOthers:
+		return "#0"
+	case strings.HasPrefix(s.Tag, "#") && isHash(s.Tag[1:]):
+		return s.Tag
+	}
+	return url.QueryEscape(s.Tag)
+}
+
+// tagTold reads what told has written; empty for anything else.
+func tagTold(value string) string {
+	if hash, ok := strings.CutPrefix(value, "#"); ok {
+		switch {
+		case hash == "0":
+			return TagOthers
+		case isHash(hash):
+			return value
+		}
+		return ""
+	}
+	name, err := url.QueryUnescape(value)
+	if err != nil || !quota.ValidName(name) {
+		return ""
+	}
+	return name
+}
+
+// hashLength is how many hexadecimal digits a hash of a tag has.
+const hashLength = 10
+
+// HashedTag is what stands for a tag whose name is not told.
+func HashedTag(tag string) string { return "#" + hashText(busyKey(quota.Key(tag))) }
+
+func hashText(key uint64) string { return fmt.Sprintf("%0*x", hashLength, key) }
+
+func isHash(text string) bool {
+	other := func(c rune) bool { return (c < '0' || c > '9') && (c < 'a' || c > 'f') }
+	return len(text) == hashLength && !strings.ContainsFunc(text, other)
+}
+
+// toldName is what operators are told of the name of a tag: those that have a quota by name are no secret.
+func (t *tagging) toldName(tag string) string {
+	switch _, named := t.book.quotas.Tags[tag]; {
+	case tag == "":
+		return TagOthers
+	case named && len(url.QueryEscape(tag)) <= quota.MaxName:
+		return tag
+	}
+	return HashedTag(tag)
 }
 
 // slotsIn returns Standing.Slots among the words of a note.
@@ -123,6 +235,7 @@ func (p *Processor) standing(now time.Duration) Standing {
 		s.Used = p.inUse.Fraction()
 	}
 	s.Granted = p.ceiling.law.Config.Granted
+	s.capped = p.tags.cappedPatterns()
 	if s.Frozen = max(p.frozen-now, 0); s.Frozen > 0 {
 		s.FrozenBy = p.frozenBy
 	}

@@ -16,12 +16,17 @@ func TestStanding(t *testing.T) {
 	n := noteOf(throttle.Limit{Max: 600, Per: time.Minute}.CeilingConfig(), 0, 0)
 	require.Equal(t, "1 0 600 60000000 0 0", n.String(), "an idle processor says no more")
 	full := Standing{
-		Slots: 30, Granted: 0.83, Used: 0.5, Waiting: 7, Throttled: throttle.ReasonShareTooSmall,
+		Slots: 30, Granted: 0.83, Used: 0.5, Waiting: 7, Throttled: throttle.ReasonQuota, Tag: "a b",
 		Frozen: 1500 * time.Millisecond, FrozenBy: driver.FreezeNewRecord,
 	}
 	n.standing = full
-	require.Equal(t, "1 0 600 60000000 0 0 n:30 e:830000 w:7 u:500 why:share_too_small f:new_record.1500", n.String())
+	require.Equal(t, "1 0 600 60000000 0 0 n:30 e:830000 w:7 u:500 why:quota tag:a+b f:new_record.1500", n.String())
 	require.Equal(t, full, standingOf(n.String()))
+	require.Equal(t, "quota (a b)", full.Why())
+	for _, tag := range []string{"größe 1", "#", "-", "100%", "a:b", TagOthers, HashedTag("free/x"), "(x)"} {
+		require.Equal(t, tag, standingOf(note{standing: Standing{Tag: tag}}.String()).Tag)
+	}
+	require.Equal(t, throttle.ReasonSlotsTaken, standingOf("1 why:reserved").Throttled, "as releases before call it")
 	back, ok := parseNote(n.String())
 	require.True(t, ok, "the others read the limit all the same")
 	n.standing = Standing{}
@@ -46,7 +51,8 @@ func TestStandingTakesNoRoom(t *testing.T) {
 func TestStandingOfAnything(t *testing.T) {
 	for _, text := range []string{
 		"", "2 n:30", "1 n:030", "1 n:-1", "1 w:x", "1 u:64001", "1 e:1000001", "1 why:<b>",
-		"1 f:new_record", "1 f:new_record.-1", "1 f:X.5", "1 n:1 n:2", "n:30", "1 n:9999999999",
+		"1 f:new_record", "1 tag:", "1 tag:%", "1 tag:%00", "1 tag:#12", "1 tag:#ABCDEF0123", "1 cap:x", "1 cap:.",
+		"1 f:new_record.-1", "1 f:X.5", "1 n:1 n:2", "n:30", "1 n:9999999999",
 	} {
 		require.Zero(t, standingOf(text), text)
 	}

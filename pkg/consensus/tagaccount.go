@@ -80,7 +80,7 @@ type tagBudget struct {
 func (b *tagBudget) spent() int64 { return min(b.seen+b.own, math.MaxInt64/2) }
 
 // hasTill tells whether the draws of a tag need tokens of its own.
-func hasTill(q *quota.Quota) bool { return q.Total > 0 || len(q.Budgets) > 0 }
+func hasTill(q *quota.Quota) bool { return !q.Blocked && (q.Total > 0 || len(q.Budgets) > 0) }
 
 // perSecond is a number of tokens per period as a rate; 0 without a period.
 func perSecond(tokens int64, per time.Duration) float64 {
@@ -141,7 +141,7 @@ func (a *tagAccount) measure(now, interval time.Duration) {
 		// reserved for them, or for twice as much as they use.
 		a.demand = max(a.demand, 2*a.recent, perSecond(int64(a.quota.Reserved), a.quota.Per))
 	}
-	if a.quota.Total > 0 && !a.quota.Shadow {
+	if (a.quota.Total > 0 || a.quota.Blocked) && !a.quota.Shadow {
 		a.demand = min(a.demand, perSecond(int64(a.quota.Total), a.quota.Per))
 	}
 	a.slow = a.Limiting > 0 && (a.demand >= a.Limiting*near || a.Held && a.demand >= a.Limiting/2)

@@ -76,7 +76,7 @@ func termsOf(key uint64, q *quota.Quota) fairtags.Terms {
 	t := fairtags.Terms{
 		Key: key, Reserved: perSecond(int64(q.Reserved), q.Per), Total: math.Inf(1), Limiting: math.Inf(1), Weight: float64(max(q.Weight, 1)),
 	}
-	if q.Total > 0 && !q.Shadow {
+	if (q.Total > 0 || q.Blocked) && !q.Shadow {
 		t.Total = perSecond(int64(q.Total), q.Per)
 	}
 	if q.Class == quota.Batch {

@@ -163,7 +163,7 @@ func TestBusiestTags(t *testing.T) {
 	require.InDelta(t, 60, planned[0].Used, 0.5)
 	require.InDelta(t, 50, planned[0].Target, 0.5)
 
-	// Each tag of a pattern has a total of its own: of the sum nobody can say what it may use, but that it is held back.
+	// Each tag of a pattern has a total of its own. Where one uses all of it, what all of them use is what they may.
 	for _, c := range []struct {
 		used   float64
 		total  int
@@ -173,8 +173,23 @@ func TestBusiestTags(t *testing.T) {
 		free.Match[0].Total, free.Match[0].Shadow = c.total, c.shadow
 		planned = PlanTags([]RosterRow{{ID: "a", Busy: packBusy(0, 0, 0, []busyTag{{key: patternKey(&free.Match[0]), rate: 100, used: c.used}})}}, free, 500)
 		require.Equal(t, c.by, planned[0].By)
-		require.Equal(t, c.by == "total", planned[0].Target == 0)
+		want := map[string]float64{"total": 60, "demand": 500}[c.by]
+		require.InDelta(t, want, planned[0].Target, 0.5)
 	}
+
+	// One tag at its total of 10 asks for 10, by what processors tell; that it is held they tell in their notes.
+	free.Match[0].Total, free.Match[0].Shadow = 10, false
+	s := Standing{capped: [maxCapped]uint64{patternKey(&free.Match[0])}}
+	row := RosterRow{ID: "a", Busy: packBusy(0, 0, 0, []busyTag{{key: patternKey(&free.Match[0]), rate: 10, used: 10}})}
+	for _, note := range []string{"", note{standing: s}.String()} {
+		row.Note = note
+		planned = PlanTags([]RosterRow{row}, free, 100)
+		want := map[bool]TagUse{true: {Target: 100, By: "demand"}, false: {Target: 10, By: "total"}}[note == ""]
+		require.InDelta(t, want.Target, planned[0].Target, 0.1)
+		require.Equal(t, want.By, planned[0].By)
+	}
+	s.capped[1] = patternKey(&quota.Pattern{Tag: "*"})
+	require.Equal(t, s, standingOf(note{standing: s}.String()))
 }
 
 // Requests do not go out more often because callers of tags wait: one more for each interval, and a few saved up.

@@ -10,6 +10,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/internal/fairtags"
 	"github.com/numaproj-contrib/numathrottle/internal/limit"
 	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
 // A TagView is how a processor sees one of its own tags. Rates are in tokens per second.
@@ -50,6 +51,14 @@ func (p *Processor) tagViews() (out []TagView) {
 	for i := range p.tags.book.accounts {
 		a := &p.tags.book.accounts[i]
 		v := TagView{Tag: a.Tag, Demand: a.demand, Used: a.uses, Limiting: a.Limiting, Target: a.target, By: a.by, InHand: a.InHand, Lacks: reasonOf(a.lack)}
+		if total := a.cap(); total > 0 {
+			if v.Target = min(v.Target, total); v.By == fairtags.ByDemand && a.capped() {
+				v.By = fairtags.ByTotal // no demand above it is told
+			}
+		}
+		if a.quota.Blocked && !a.quota.Shadow {
+			v.Target, v.By = 0, fairtags.ByTotal
+		}
 		if v.Spent, v.Budget = a.nearest(); a.exhausted() {
 			v.By = "budget"
 		}
@@ -57,6 +66,39 @@ func (p *Processor) tagViews() (out []TagView) {
 		out = append(out, v)
 	}
 	return out
+}
+
+// cap is the total that holds the tag, in tokens per second; 0: none does.
+func (a *tagAccount) cap() float64 {
+	if a.quota.Shadow {
+		return 0
+	}
+	return perSecond(int64(a.quota.Total), a.quota.Per)
+}
+
+// capped tells whether the tag uses all of its total, here or with others.
+func (a *tagAccount) capped() bool {
+	total := a.cap()
+	return total > 0 && (a.demand >= 0.99*total || a.Waiting > 0 && a.lack == driver.LackTotal)
+}
+
+// cappedPatterns are the keys of patterns of which a tag uses all of its total.
+func (t *tagging) cappedPatterns() (keys [maxCapped]uint64) {
+	n := 0
+	for i := range t.book.accounts {
+		a := &t.book.accounts[i]
+		if n == maxCapped {
+			break
+		}
+		if a.pattern == 0 || !a.capped() {
+			continue
+		}
+		if key := termKey(a, &t.book.quotas); !slices.Contains(keys[:n], key) {
+			keys[n] = key
+			n++
+		}
+	}
+	return keys
 }
 
 // inputs fills in what the target of a tag is worked out from.
@@ -97,8 +139,8 @@ type TagUse struct {
 	// processors. Used is told to about 1/255 of the demand.
 	Demand, Used float64
 	Processors   int
-	// Target is what it should get, and By what holds it there. Only PlanTags sets them. The Target of a pattern whose tags do not get what
-	// they ask for, each because of its own total, is 0: rows tell only their sum.
+	// Target is what it should get, and By what holds it there. Only PlanTags sets them. The Target of a pattern of which a tag uses all
+	// of its own total is what its tags use together.
 	Target float64
 	By     string
 }
@@ -163,7 +205,7 @@ func PlanTags(roster []RosterRow, q quota.Quotas, most float64) []TagUse {
 	for name := range q.Tags {
 		known[busyKey(quota.Key(name))] = TagUse{Tag: name}
 	}
-	out := busiest(roster, known)
+	out, capped := busiest(roster, known), cappedPatternsIn(roster)
 	var p tagPolicy
 	p.set(&q)
 	p.divide(0, 0, most, roster, -1, nil)
@@ -173,25 +215,50 @@ func PlanTags(roster []RosterRow, q quota.Quotas, most float64) []TagUse {
 			continue
 		}
 		t := &p.plan.Targets[k]
-		out[i].Target, out[i].By = t.Rate, t.By
-		if t.By == fairtags.ByDemand {
+		if out[i].Target, out[i].By = t.Rate, t.By; t.By == fairtags.ByDemand {
 			out[i].Target = t.Bound
-			if out[i].heldByTotals(&q) {
-				out[i].Target, out[i].By = 0, fairtags.ByTotal
-			}
+			out[i].holdByTotal(&q, capped[out[i].Key])
 		}
 	}
 	return out
 }
 
-// heldByTotals tells whether tags of a pattern, which the plan knows as one, are held back by their totals: they use clearly less than they
-// ask for, which is more than one of them may use.
-func (u *TagUse) heldByTotals(q *quota.Quotas) bool {
-	i := slices.IndexFunc(q.Match, func(p quota.Pattern) bool { return p.Tag == u.Tag })
-	if !u.Pattern || i < 0 || q.Match[i].Total == 0 || q.Match[i].Shadow {
-		return false
+// cappedIn are the patterns of which processors tell that a tag uses all of its total.
+func cappedPatternsIn(roster []RosterRow) map[uint64]bool {
+	keys := map[uint64]bool{}
+	for i := range roster {
+		for _, key := range standingCapped(roster[i].Note) {
+			keys[key] = key != 0
+		}
 	}
-	return u.Used < 0.9*u.Demand && u.Demand > perSecond(int64(q.Match[i].Total), q.Match[i].Per)
+	return keys
+}
+
+func standingCapped(note string) [maxCapped]uint64 {
+	s := standingOf(note)
+	return s.capped
+}
+
+// holdByTotal says that the total holds the tag where the plan says that it gets all that it asks for: processors tell no demand above
+// the total. capped says that a tag of the pattern uses all of its own. Without that it is known where tags use clearly less than they ask
+// for, which is more than one of them may use.
+func (u *TagUse) holdByTotal(q *quota.Quotas, capped bool) {
+	own := q.Other
+	if u.Pattern {
+		own = q.Match[slices.IndexFunc(q.Match, func(p quota.Pattern) bool { return p.Tag == u.Tag })].Quota
+	} else if u.Tag != "" {
+		_, own = q.Find(u.Tag)
+	}
+	if own.Total == 0 || own.Shadow {
+		return
+	}
+	total := perSecond(int64(own.Total), own.Per)
+	switch {
+	case u.Pattern && (capped || u.Used < 0.9*u.Demand && u.Demand > total):
+		u.Target, u.By = min(u.Target, max(u.Used, total)), fairtags.ByTotal
+	case !u.Pattern && u.Target <= 1.01*u.Demand && u.Target >= 0.99*total:
+		u.By = fairtags.ByTotal
+	}
 }
 
 // QuotaHash returns the hash of the quotas that a processor is configured with, of 8 hex digits; empty when it has none. Processors

@@ -18,11 +18,13 @@ type Observation struct {
 	Used, Offered int64
 	// Served is what the called service makes of the calls; see limit.Served.
 	Served limit.Served
-	// Lately is which part of the limit was used in the last seconds. It, Waiting and Throttled are for operators;
+	// Lately is which part of the limit was used in the last seconds. It and what follows are for operators;
 	// see limit.Report.
 	Lately    float64
 	Waiting   int
 	Throttled limit.Reason
+	OfTag     bool
+	Tag       string
 }
 
 // Observe sets what the next requests report. The share in force must not have risen
@@ -33,7 +35,10 @@ func (p *Processor) Observe(o Observation) {
 	p.ceiling.offers = min(max(o.Offered, 0), maxNoteFlow)
 	p.ceiling.calls.served = o.Served
 	p.told.Used = max(o.Lately, 0)
-	p.told.Waiting, p.told.Throttled = max(o.Waiting, 0), o.Throttled
+	p.told.Waiting, p.told.Throttled, p.told.Tag = max(o.Waiting, 0), o.Throttled, ""
+	if o.OfTag && o.Throttled != "" {
+		p.told.Tag = p.tags.toldName(o.Tag)
+	}
 }
 
 // Yield lowers the share in force as the next Request with this demand would. Whoever

@@ -37,6 +37,7 @@ type Instrument struct {
 
 	read    func(s *snapshot, emit func(value float64, reason throttle.Reason)) // of counters and gauges
 	perTag  func(s *tagSum) (value float64, ok bool)                            // of those by tag, in the place of read
+	perHold func(s *throttle.WaitStats) float64                                 // of those by tag and reason, in the place of read
 	buckets []float64                                                           // of histograms, in seconds
 }
 
@@ -51,6 +52,7 @@ type snapshot struct {
 	throttle *throttle.Status         // nil for a limit on calls in flight
 	inFlight *throttle.InFlightStatus // nil for a rate
 	held     []throttle.WaitStats
+	tagsHeld []throttle.TagWaitStats
 	lease    throttle.Lease
 	waiting  int
 	view     *consensus.View // nil without a pool

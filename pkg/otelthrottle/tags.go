@@ -18,7 +18,10 @@ const TagOther = "other"
 // MaxTags is how many tags are told apart, the first ones by name.
 const MaxTags = 100
 
-var byTag = []string{KeyLimit, KeyTag}
+var (
+	byTag       = []string{KeyLimit, KeyTag}
+	byTagReason = []string{KeyLimit, KeyTag, KeyReason}
+)
 
 // A tagSum is what a collection reads of one tag, or of all others together.
 type tagSum struct {
@@ -30,6 +33,20 @@ type tagSum struct {
 	budgeted float64
 	budgets  bool
 	pooled   bool
+	// held is what callers were held back for, without the reasons that never did so.
+	held map[throttle.Reason]*throttle.WaitStats
+}
+
+// hold adds what callers were held back for.
+func (s *tagSum) hold(stats []throttle.WaitStats) {
+	for _, more := range stats {
+		is := s.held[more.Reason]
+		if is == nil {
+			is = &throttle.WaitStats{Reason: more.Reason}
+			s.held[more.Reason] = is
+		}
+		is.Waits, is.Refusals, is.Time = is.Waits+more.Waits, is.Refusals+more.Refusals, is.Time+more.Time
+	}
 }
 
 // tagged is every counter and gauge of tags.
@@ -43,6 +60,21 @@ var tagged = []Instrument{
 		Name: "numathrottle.quota.throttled", Kind: Counter, Unit: "{token}", Labels: byTag,
 		Doc:    "Tokens that were asked for a tag and not granted in time",
 		perTag: func(s *tagSum) (float64, bool) { return float64(s.refused), true },
+	},
+	{
+		Name: "numathrottle.quota.throttled.waits", Kind: Counter, Unit: "{call}", Labels: byTagReason,
+		Doc:     "Calls for a tag that had to wait, by the reason when they began to",
+		perHold: func(s *throttle.WaitStats) float64 { return float64(s.Waits) },
+	},
+	{
+		Name: "numathrottle.quota.throttled.refusals", Kind: Counter, Unit: "{call}", Labels: byTagReason,
+		Doc:     "Calls for a tag that were refused, at once or after a wait",
+		perHold: func(s *throttle.WaitStats) float64 { return float64(s.Refusals) },
+	},
+	{
+		Name: "numathrottle.quota.throttled.time", Kind: Counter, Unit: "s", Labels: byTagReason,
+		Doc:     "Time during which at least one call for a tag waited: for `quota`, or for the limit; of each moment for the reason of most of its calls",
+		perHold: func(s *throttle.WaitStats) float64 { return s.Time.Seconds() },
 	},
 	{
 		Name: "numathrottle.quota.demand", Kind: Gauge, Unit: "{token}/s", Labels: byTag,
@@ -84,7 +116,7 @@ func tagSums(s *snapshot, names []string) map[string]*tagSum {
 			tag = TagOther
 		}
 		if sums[tag] == nil {
-			sums[tag] = &tagSum{}
+			sums[tag] = &tagSum{held: map[throttle.Reason]*throttle.WaitStats{}}
 		}
 		return sums[tag]
 	}
@@ -95,6 +127,12 @@ func tagSums(s *snapshot, names []string) map[string]*tagSum {
 		if tag.Budget > 0 {
 			sum.budgeted, sum.budgets = max(sum.budgeted, spent(tag)), true
 		}
+	}
+	for _, h := range s.tagsHeld {
+		at(h.Tag).hold(h.Stats)
+	}
+	if other := sums[TagOther]; other != nil {
+		other.target = min(other.target, s.throttle.Ceiling()) // each may have so much, and not all of them
 	}
 	if gone := s.throttle.TagsGone; gone.Used > 0 || gone.Refused > 0 {
 		sum := at(TagOther)
@@ -113,33 +151,52 @@ func spent(tag throttle.TagStatus) float64 { return min(1, float64(tag.Spent)/fl
 
 // A tagObserver reports the tags of one limiter. It is not safe for concurrent use.
 type tagObserver struct {
+	limit   attribute.KeyValue
 	names   []string
-	with    map[string]metric.MeasurementOption
-	highest map[string][]float64 // of counters, in the order of tagged
+	with    map[tagSeries]metric.MeasurementOption
+	highest map[tagSeries][]float64 // of counters, in the order of tagged
+}
+
+// A tagSeries is a tag, and a reason for what has one.
+type tagSeries struct {
+	tag    string
+	reason throttle.Reason
 }
 
 func (w Watched) tagObserver(limit attribute.KeyValue) *tagObserver {
-	o := &tagObserver{names: w.tagNames(), with: map[string]metric.MeasurementOption{}, highest: map[string][]float64{}}
-	for _, tag := range append(slices.Clone(o.names), TagOther) {
-		o.with[tag] = metric.WithAttributeSet(attribute.NewSet(limit, attribute.String(KeyTag, tag)))
-		o.highest[tag] = make([]float64, len(tagged))
-	}
-	return o
+	return &tagObserver{limit: limit, names: w.tagNames(), with: map[tagSeries]metric.MeasurementOption{}, highest: map[tagSeries][]float64{}}
 }
 
 // observe reports to at, which is in the order of tagged.
 func (o *tagObserver) observe(s *snapshot, to metric.Observer, at []metric.Float64Observable) {
 	for tag, sum := range tagSums(s, o.names) {
 		for i, in := range tagged {
-			value, ok := in.perTag(sum)
-			if !ok {
+			if in.perHold != nil {
+				for reason, held := range sum.held {
+					o.report(to, at[i], i, tagSeries{tag, reason}, in.perHold(held))
+				}
 				continue
 			}
-			if in.Kind == Counter { // what is given back must not look like a restart
-				o.highest[tag][i] = max(o.highest[tag][i], value)
-				value = o.highest[tag][i]
+			if value, ok := in.perTag(sum); ok {
+				o.report(to, at[i], i, tagSeries{tag: tag}, value)
 			}
-			to.ObserveFloat64(at[i], value, o.with[tag])
 		}
 	}
+}
+
+// report reports the value of the instrument i. There are as many series as there are names that are told apart, times reasons.
+func (o *tagObserver) report(to metric.Observer, at metric.Float64Observable, i int, of tagSeries, value float64) {
+	if o.with[of] == nil {
+		labels := []attribute.KeyValue{o.limit, attribute.String(KeyTag, of.tag)}
+		if of.reason != "" {
+			labels = append(labels, attribute.String(KeyReason, string(of.reason)))
+		}
+		o.with[of] = metric.WithAttributeSet(attribute.NewSet(labels...))
+		o.highest[of] = make([]float64, len(tagged))
+	}
+	if tagged[i].Kind == Counter { // what is given back must not look like a restart
+		o.highest[of][i] = max(o.highest[of][i], value)
+		value = o.highest[of][i]
+	}
+	to.ObserveFloat64(at, value, o.with[of])
 }

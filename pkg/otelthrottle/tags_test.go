@@ -55,6 +55,8 @@ func TestTags(t *testing.T) {
 		require.Equal(t, map[string]float64{
 			"used limit=llm tag=t000": 1, "throttled limit=llm tag=t000": 1, "spent limit=llm tag=t000": 0.01,
 			"used limit=llm tag=other": 8, "throttled limit=llm tag=other": 0,
+			"throttled.waits limit=llm reason=quota tag=t000": 0, "throttled.refusals limit=llm reason=quota tag=t000": 1,
+			"throttled.time limit=llm reason=quota tag=t000": 0,
 		}, got)
 		stop()
 	})
@@ -213,4 +215,40 @@ func TestSpansTellTargets(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A wait for a tag's total is time for the reason quota, of the limit and of the tag. What many names may use together is no more than the
+// limit, and they are one series.
+func TestTimeAndTargetsOfTags(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCollector(t)
+		th, err := throttle.New(throttle.Limit{Max: 100, Burst: 100}, throttle.WithName("llm"), throttle.WithQuotas(throttle.Quotas{
+			Tags:  map[string]throttle.Quota{"acme": {Total: 60, Per: time.Minute, Burst: 1}},
+			Match: []throttle.QuotaPattern{{Tag: "free/*", Quota: throttle.Quota{Total: 30}}},
+		}))
+		require.NoError(t, err)
+		defer func() { require.NoError(t, th.Close()) }()
+		stop := c.watch(otelthrottle.Watched{Throttle: th, Tags: []string{"acme"}})
+		defer stop()
+		time.Sleep(time.Second)
+		_, err = th.ForTag("acme").Acquire(t.Context(), 6) // one is at hand
+		require.NoError(t, err)
+		for range 50 {
+			for i := range 30 {
+				th.ForTag(fmt.Sprint("free/", i)).TryAcquire(10)
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		got := c.collect()
+		require.InDelta(t, 5, got["numathrottle.throttled.time limit=llm reason=quota"], 0.1)
+		require.InDelta(t, 5, got["numathrottle.quota.throttled.time limit=llm reason=quota tag=acme"], 0.1)
+		require.InDelta(t, 1, got["numathrottle.quota.throttled.waits limit=llm reason=quota tag=acme"], 0)
+		target := got["numathrottle.quota.target limit=llm tag=other"]
+		require.Positive(t, target)
+		require.LessOrEqual(t, target, 100.0)
+		require.Positive(t, got["numathrottle.quota.throttled.refusals limit=llm reason=quota tag=other"])
+		for name := range got {
+			require.NotContains(t, name, "free/")
+		}
+	})
 }

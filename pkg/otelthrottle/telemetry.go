@@ -166,6 +166,7 @@ func (w Watched) snapshot() (s snapshot) {
 	if w.Throttle != nil {
 		st := w.Throttle.Status()
 		s.throttle, s.held, s.lease, s.waiting = &st, w.Throttle.WaitStats(), st.Lease, st.Waiting
+		s.tagsHeld = w.Throttle.TagWaitStats()
 	} else {
 		st := w.InFlight.Status()
 		s.inFlight, s.held, s.lease, s.waiting = &st, w.InFlight.WaitStats(), st.Lease, st.Waiting

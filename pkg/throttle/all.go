@@ -74,7 +74,10 @@ var _ Limiter = (*multi)(nil)
 // TryAcquire takes n tokens from each limiter if all have them. With a *Throttle for
 // each it takes no lock, and one allocation.
 func (j *multi) TryAcquire(n int) (Permit, bool) {
-	if n <= 0 { // refused only when one is closed
+	if n < 0 {
+		return Permit{}, false
+	}
+	if n == 0 { // refused only when one is closed
 		for _, p := range j.children {
 			if _, ok := p.limiter.TryAcquire(min(n, 0)); !ok {
 				return Permit{}, false
@@ -156,6 +159,9 @@ func (j *multi) AcquireUpTo(ctx context.Context, n int) (Permit, error) {
 }
 
 func (j *multi) acquire(ctx context.Context, n int, upTo bool) (Permit, error) {
+	if err := negative(n); err != nil {
+		return Permit{}, err
+	}
 	if ctx.Err() != nil {
 		return Permit{}, context.Cause(ctx)
 	}
@@ -223,13 +229,16 @@ type unlimited struct{}
 
 func (unlimited) Unlimited() bool { return true }
 
-func (unlimited) TryAcquire(n int) (Permit, bool) { return Permit{n: max(n, 0)}, true }
+func (unlimited) TryAcquire(n int) (Permit, bool) { return Permit{n: max(n, 0)}, n >= 0 }
 
 func (u unlimited) AcquireUpTo(ctx context.Context, n int) (Permit, error) {
 	return u.Acquire(ctx, n)
 }
 
 func (unlimited) Acquire(ctx context.Context, n int) (Permit, error) {
+	if err := negative(n); err != nil {
+		return Permit{}, err
+	}
 	if ctx.Err() != nil {
 		return Permit{}, context.Cause(ctx)
 	}

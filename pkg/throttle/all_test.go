@@ -160,7 +160,7 @@ func TestAllOfNothingOneAndNested(t *testing.T) {
 			p, err := l.Acquire(t.Context(), 3)
 			require.NoError(t, err)
 			require.Equal(t, 3, p.N())
-			p, err = l.AcquireUpTo(t.Context(), -3)
+			p, err = l.AcquireUpTo(t.Context(), 0)
 			require.NoError(t, err)
 			require.Zero(t, p.N())
 		}

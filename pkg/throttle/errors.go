@@ -10,14 +10,24 @@ import (
 )
 
 // Errors to compare with errors.Is. Every error of a Throttle that is not the
-// context's own is an *Error and one of these two.
+// context's own is an *Error and one of the first two, or ErrNegative.
 var (
 	// ErrThrottled: the tokens cannot be had in time. Error says why and when
 	// to try again.
 	ErrThrottled = errors.New("throttled")
 	// ErrClosed: the limiter was closed; it grants nothing more.
 	ErrClosed = limit.ErrClosed
+	// ErrNegative: a cost is below zero. The error names it. It is no *Error: nothing was refused.
+	ErrNegative = errors.New("the cost is below zero")
 )
+
+// negative is the error of a draw of n tokens that are less than none; nil for others.
+func negative(n int) error {
+	if n >= 0 {
+		return nil
+	}
+	return fmt.Errorf("numathrottle: n is %d, allowed: 0 or more: %w", n, ErrNegative)
+}
 
 // Error is the one error type of this package. errors.Is tells ErrClosed for
 // ReasonClosed and ErrThrottled for every other reason.
@@ -32,6 +42,8 @@ type Error struct {
 	Cost int
 	// Largest is, with ReasonTooLarge, the most that one draw may cost: by the limit, and by the quotas of the tag. 0: not known.
 	Largest int
+	// LargestBy is the setting of a quota that Largest is from, such as quotas.other.total; empty: it is the limit.
+	LargestBy string
 	// RetryAfter is how long the tokens would have taken as things stand; 0 when
 	// that is not known. A call that fits into the bucket can succeed at once after
 	// it. A larger one collects its tokens while it waits, and needs a deadline that
@@ -71,6 +83,9 @@ func (e *Error) Error() string {
 		fmt.Fprintf(&b, ": a cost of %d can never be granted", e.Cost)
 		if e.Largest > 0 {
 			fmt.Fprintf(&b, ", allowed: at most %d", e.Largest)
+			if e.LargestBy != "" {
+				fmt.Fprintf(&b, " (%s)", e.LargestBy)
+			}
 		}
 	default:
 		fmt.Fprintf(&b, ": %d tokens cannot be had in time (%s)", e.Cost, e.Reason)

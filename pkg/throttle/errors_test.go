@@ -48,7 +48,7 @@ func TestRefusalsOfEveryKindAreNamed(t *testing.T) {
 			begin(th, 1, 0)                                                     // learns of it
 			time.Sleep(1100 * time.Millisecond)
 			return th
-		}, ReasonReserved, 8 * time.Second},
+		}, ReasonSlotsTaken, 8 * time.Second},
 		{"adaptive", func(t *testing.T) Limiter { return leased(t, Lease{Share: WholeShare / 100, Adapted: true}) }, ReasonAdaptive, 10 * time.Second},
 		{"unreadable", func(t *testing.T) Limiter { return leased(t, Lease{Reason: ReasonUnreadable}) }, ReasonUnreadable, 0},
 		{"closed", func(t *testing.T) Limiter {

@@ -109,8 +109,8 @@ func (o *options) describe(limit, tag *string) {
 	}
 }
 
-func (t *Throttle) outside(more int) { t.gate.External(more, t.noteHeld) }
-func (f *InFlight) outside(more int) { f.gate.External(more, f.noteHeld) }
+func (t *Throttle) outside(more int) { t.gate.Waits.Outside(t.gate.Now(), more) }
+func (f *InFlight) outside(more int) { f.gate.Waits.Outside(f.gate.Now(), more) }
 
 func (t *Throttle) waitLog() *gate.WaitLog { return &t.gate.Waits }
 func (f *InFlight) waitLog() *gate.WaitLog { return &f.gate.Waits }

@@ -41,13 +41,16 @@ func FromRate(r RateLimiter) Limiter {
 type rated struct{ r RateLimiter }
 
 func (l rated) TryAcquire(n int) (Permit, bool) {
-	if n <= 0 || l.r.AllowN(time.Now(), n) {
-		return Permit{n: max(n, 0)}, true
+	if n == 0 || n > 0 && l.r.AllowN(time.Now(), n) {
+		return Permit{n: n}, true
 	}
 	return Permit{}, false
 }
 
 func (l rated) Acquire(ctx context.Context, n int) (Permit, error) {
+	if err := negative(n); err != nil {
+		return Permit{}, err
+	}
 	if ctx.Err() != nil {
 		return Permit{}, context.Cause(ctx)
 	}

@@ -87,7 +87,7 @@ func (f *InFlight) Unlimited() bool { return f.max == 0 }
 // TryAcquire takes n slots if they are free and nobody waits. It never waits.
 func (f *InFlight) TryAcquire(n int) (Permit, bool) {
 	if n <= 0 || f.max == 0 {
-		return Permit{n: max(n, 0)}, !f.gate.Closed.Load()
+		return Permit{n: max(n, 0)}, n >= 0 && !f.gate.Closed.Load()
 	}
 	p, ok := slotChild{f}.take(n)
 	if !ok {
@@ -115,6 +115,9 @@ func (f *InFlight) AcquireUpTo(ctx context.Context, n int) (Permit, error) {
 }
 
 func (f *InFlight) acquire(ctx context.Context, n int, upTo bool) (Permit, error) {
+	if err := negative(n); err != nil {
+		return Permit{}, err
+	}
 	if ctx.Err() != nil {
 		return Permit{}, context.Cause(ctx)
 	}
@@ -179,7 +182,7 @@ func (f *InFlight) Status() InFlightStatus {
 	f.gate.Lock()
 	defer f.gate.Unlock()
 	st := InFlightStatus{
-		Name: f.name, Max: f.max, Lease: f.lease, Slots: f.allowed(), InUse: f.inUse, Waiting: f.queue.Len + f.gate.Waits.External,
+		Name: f.name, Max: f.max, Lease: f.lease, Slots: f.allowed(), InUse: f.inUse, Waiting: f.queue.Len + f.gate.Waits.Beside(),
 		Granted: f.granted, Refused: f.gate.Refused.Load(), Closed: f.gate.Closed.Load(),
 		Paused: f.gate.Pauses.Status(f.gate.Now(), f.gate.Base), Pauses: f.gate.Pauses.Count,
 	}

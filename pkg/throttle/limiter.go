@@ -9,7 +9,8 @@ import (
 // others can be written with NewPermit.
 //
 // All methods may be called from any number of goroutines at once. n is a cost
-// in tokens; a cost of zero or less is granted at once and draws nothing.
+// in tokens; a cost of zero is granted at once and draws nothing. One below zero is
+// a mistake: TryAcquire refuses it, and the others fail with ErrNegative.
 type Limiter interface {
 	// Acquire waits until n tokens are granted. It fails at once, without
 	// waiting, when the deadline of ctx comes before the tokens can; it fails

@@ -272,7 +272,7 @@ func (t *Throttle) issueReason(now int64) Reason {
 	case t.issue.failed > 0:
 		return ReasonStoreLost
 	case t.issue.refused:
-		return ReasonReserved
+		return ReasonSlotsTaken
 	case t.bucket.Law().Lease.Adapted:
 		return ReasonAdaptive
 	default:

@@ -75,7 +75,7 @@ func (t *Throttle) Status() Status {
 		held = min(held, 0) // nothing is at hand; debt stays
 	}
 	st.Tokens = t.bucket.Tokens(held)
-	st.Waiting = t.queue.Len + t.gate.Waits.External
+	st.Waiting = t.queue.Len + t.gate.Waits.Beside()
 	st.Granted = (t.bucket.Drawn() - t.queue.Collected) >> t.bucket.Shift
 	st.Returned = t.bucket.Credited() >> t.bucket.Shift
 	st.Refused = t.gate.Refused.Load()

@@ -20,12 +20,14 @@ type tag struct {
 
 	// Totals in tokens: granted less given back, refused, and waited for at present.
 	used, refused, waiting atomic.Int64
-	// held is how many of those refused were so for a pause of a tag, which is no demand: they would be refused whatever the tag may use.
-	held atomic.Int64
+	// barred is how many of those refused were so for a pause of a tag, which is no demand: they would be refused whatever the tag may use.
+	barred atomic.Int64
 	// holds tells whether a draw can lack tokens of the tag. It is set with the lock.
 	holds atomic.Bool
 	// largest is the most that one draw can ever take. It is set with the lock.
 	largest atomic.Int64
+	// largestFrom is the field of the quota that largest is from, a string. It is set with largest.
+	largestFrom atomic.Value
 	// gone says that another tag has taken its place in the set. It is set with the set's lock and this one's.
 	gone atomic.Bool
 	// outranked says that tags of a higher class use what it asks for.
@@ -52,6 +54,7 @@ type tag struct {
 	average     fairtags.Average // of what a call costs
 	averaged    int64            // calls that are in it
 	slow        *tagBackoff      // nil: the limit is not adaptive
+	held        tagHeld          // has a lock of its own
 
 	// Guarded by the Throttle's lock.
 	lane *lane
@@ -66,9 +69,10 @@ func newTag(s *tagSet, name string, q Quota) *tag {
 	g.queue.SeveralFirst()
 	g.stock = stock.New(stock.Terms{Quota: q, Pooled: s.pooled, Part: s.part, Wall: t.gate.Present().Add(-time.Duration(t.gate.Now()))})
 	g.holds.Store(g.stock.Holds())
-	g.largest.Store(g.stock.Largest())
+	g.putLargest()
 	g.lane = waitqueue.NewLane[Permit](s.fairPart(q))
 	g.grant.Tag, g.last = name, t.gate.Now()
+	g.held.log = s.logOf(name)
 	if t.backoff != nil {
 		g.slow = &tagBackoff{}
 	}
@@ -84,8 +88,15 @@ func (g *tag) batch(now int64) bool { return g.quota().Class == Batch || g.stock
 // changed goes on after tokens have come or gone. The tag's lock is held.
 func (g *tag) changed(now int64) {
 	g.holds.Store(g.stock.Holds())
-	g.largest.Store(g.stock.Largest())
+	g.putLargest()
 	g.serve(now)
+}
+
+// putLargest notes the most that one draw can take. The tag's lock is held, or nobody else knows of g yet.
+func (g *tag) putLargest() {
+	if most := g.stock.Largest(); g.largest.Swap(most) != most || g.largestFrom.Load() == nil {
+		g.largestFrom.Store(g.stock.LargestBy())
+	}
 }
 
 // A pace is how a tag's draws stand against the rate that it should get here. It matters only while others lack

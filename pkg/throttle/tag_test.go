@@ -120,7 +120,7 @@ func TestDrawAboveTheBurstOfATag(t *testing.T) {
 		require.Equal(t, 600*time.Millisecond, time.Since(began), "two were there")
 		_, err = a.Acquire(context.Background(), 11)
 		require.Equal(t, ReasonTooLarge, reasonOf(err))
-		require.EqualError(t, err, `numathrottle: tag "a": a cost of 11 can never be granted, allowed: at most 10`)
+		require.EqualError(t, err, `numathrottle: tag "a": a cost of 11 can never be granted, allowed: at most 10 (quotas.tags.a.total)`)
 	})
 }
 

@@ -270,15 +270,24 @@ func (g stockChild) why(n int) Reason {
 	return g.Refusal(&waiter{N: n, Least: n, Age: waitqueue.Latest}).Reason
 }
 
-func (g stockChild) CountWait(r Reason)    { g.t.gate.Waits.CountWait(r) }
-func (g stockChild) CountRefusal(r Reason) { g.t.gate.Waits.CountRefusal(r) }
+func (g stockChild) CountWait(r Reason) {
+	g.held.log.CountWait(r)
+	g.t.gate.Waits.CountWait(r)
+}
+
+func (g stockChild) CountRefusal(r Reason) {
+	g.turnAway(r)
+	g.t.gate.Waits.CountRefusal(r)
+}
 
 func (g stockChild) OnClosing(ring func()) (stop func()) { return g.t.onClosing(ring) }
 
 func (g stockChild) Watch(ctx context.Context, r Reason, n int) (over func(n int, err error)) {
 	v := g.t.follow(ctx, Wait{Limit: g.t.name, Tag: g.label(), Reason: r, Cost: n})
 	g.waiting.Add(int64(n))
+	end := g.wait(r)
 	return func(got int, err error) {
+		end()
 		g.waiting.Add(-int64(n))
 		v.end(got, err)
 	}
@@ -309,9 +318,15 @@ func (g *tag) errorOf(r limit.Refusal) *Error {
 
 // bounds lowers the largest draw that an error names to that of the tag's quota.
 func (g *tag) bounds(e *Error) {
-	if e.Reason == ReasonTooLarge {
-		e.Largest = int(min(int64(e.Largest), g.largest.Load()))
+	if most := g.largest.Load(); e.Reason == ReasonTooLarge && most < int64(e.Largest) {
+		e.Largest, e.LargestBy = int(most), g.largestBy()
 	}
+}
+
+// largestBy names the setting that bounds the largest draw.
+func (g *tag) largestBy() string {
+	by, _ := g.largestFrom.Load().(string)
+	return "quotas." + g.t.tags.setting(g.name) + "." + by
 }
 
 // A stockDraw settles what an attempt took from a stock. It is settled at most once.

@@ -188,6 +188,7 @@ func TestAllFreesItsTags(t *testing.T) {
 		}
 		time.Sleep(time.Duration(evictAfter) * 2)
 		require.Contains(t, th.tags.shared[:], viewOf(th.ForTag("free/new")).first())
+		runtime.KeepAlive(alls)
 		both.ForTag("free/0")
 		found := false
 		for range 50 {

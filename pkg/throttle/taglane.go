@@ -33,6 +33,16 @@ func (c laneChild) NoteRefused(n int) {
 	c.l.noteRefused(n)
 }
 
+func (c laneChild) CountWait(r Reason) {
+	c.l.countWait(r)
+	c.rateChild.CountWait(r)
+}
+
+func (c laneChild) CountRefusal(r Reason) {
+	c.l.countRefusal(r)
+	c.rateChild.CountRefusal(r)
+}
+
 func (c laneChild) why(n int) Reason { return c.l.reason(c.rateChild.why(n)) }
 
 func (c laneChild) Refusal(w *waiter) limit.Refusal {
@@ -93,6 +103,9 @@ func (g *tag) within(st *Status) {
 		st.Tokens = min(st.Tokens, float64(held))
 	}
 	q := g.quota()
+	if q.Blocked && !q.Shadow {
+		st.Rate = 0
+	}
 	if q.Total == 0 || q.Shadow {
 		return
 	}

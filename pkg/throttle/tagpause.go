@@ -21,6 +21,20 @@ type pausedQueue struct {
 	mu     sync.Mutex
 	queue  queue
 	timers []Timer
+	// callers is how many wait for the end of the pause of a tag.
+	callers map[string]int
+}
+
+// count notes that so many more callers wait for the end of the pause of a tag.
+func (q *pausedQueue) count(tag string, more int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.callers == nil {
+		q.callers = map[string]int{}
+	}
+	if q.callers[tag] += more; q.callers[tag] == 0 {
+		delete(q.callers, tag)
+	}
 }
 
 // wake lets all look again.
@@ -196,13 +210,26 @@ func (l pauseChild) Drawn(w *waiter) { l.Leave(w) }
 
 func (l pauseChild) NoteRefused(n int) { l.noteHeld(n) }
 
-func (l pauseChild) CountWait(r Reason)    { l.t.gate.Waits.CountWait(r) }
-func (l pauseChild) CountRefusal(r Reason) { l.t.gate.Waits.CountRefusal(r) }
+func (l pauseChild) CountWait(r Reason) {
+	l.countWait(r)
+	l.t.gate.Waits.CountWait(r)
+}
+
+func (l pauseChild) CountRefusal(r Reason) {
+	l.countRefusal(r)
+	l.t.gate.Waits.CountRefusal(r)
+}
 
 func (l pauseChild) OnClosing(ring func()) (stop func()) { return l.t.onClosing(ring) }
 
 func (l pauseChild) Watch(ctx context.Context, r Reason, n int) (over func(n int, err error)) {
-	return l.watch(ctx, r, n)
+	p, _ := l.paused()
+	v := l.t.follow(ctx, l.t.waitFor(l.tagView, r, n))
+	l.waitsPaused(p.Tag, n, 1)
+	return func(got int, err error) {
+		l.waitsPaused(p.Tag, n, -1)
+		v.end(got, err)
+	}
 }
 
 func (l pauseChild) Refuse(r limit.Refusal) error { return l.errorOf(r) }

@@ -80,6 +80,7 @@ func (p *tagPlan) turn() {
 // look samples the tags, and tells whether one of them is in use.
 func (p *tagPlan) look(now int64, tags []*tag) (active bool) {
 	wall := p.set.t.gate.Present()
+	r := p.set.lookLimited(now)
 	for _, g := range tags {
 		last := &g.sampled
 		used := g.used.Load()
@@ -97,6 +98,8 @@ func (p *tagPlan) look(now int64, tags []*tag) (active bool) {
 		g.average = g.average.Next(since, float64(spent), float64(g.calls-g.averaged))
 		g.averaged = g.calls
 		g.demand, g.use = last.demand(waiting), last.use
+		g.review(now)
+		g.lookHeld(now, r)
 		g.mu.Unlock()
 	}
 	return active
@@ -151,7 +154,7 @@ func (s *tagSet) terms(g *tag, batch bool) fairtags.Terms {
 	if g.name == "" {
 		t.Key = 0
 	}
-	if q.Total > 0 && !q.Shadow {
+	if (q.Total > 0 || q.Blocked) && !q.Shadow {
 		total, per, _ := q.Enforced()
 		t.Total = float64(total) / per.Seconds() * s.part
 	}

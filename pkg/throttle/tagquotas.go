@@ -1,6 +1,10 @@
 package throttle
 
-import "github.com/numaproj-contrib/numathrottle/internal/ceiling"
+import (
+	"fmt"
+
+	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
+)
 
 // SetQuotas puts other quotas in force than those that the Throttle was made with: a pool has changed them. They are
 // valid and have their defaults filled in. The next draws of all limiters that ForTag and ForTags have returned go by them; tags that
@@ -44,6 +48,21 @@ func (t rateHolder) SetQuotas(q Quotas) {
 	t.gate.Lock()
 	defer t.gate.Unlock()
 	t.sendElsewhere(now)
+}
+
+// setting is where the quota of a tag stands below quotas.
+func (s *tagSet) setting(name string) string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if _, own := s.quotas.Tags[name]; own && name != "" {
+		return "tags." + name
+	}
+	for i := range s.quotas.Match {
+		if n, _ := (&Quotas{Match: s.quotas.Match[i : i+1]}).Find(name); n == name && name != "" {
+			return fmt.Sprintf("match[%d]", i)
+		}
+	}
+	return "other"
 }
 
 // setQuota puts another quota of the tag in force. gone says that it is known no more: nobody looks after it from then on, so

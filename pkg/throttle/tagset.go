@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/numaproj-contrib/numathrottle/internal/gate"
 	"github.com/numaproj-contrib/numathrottle/internal/quota"
 )
 
@@ -33,6 +34,9 @@ type tagSet struct {
 	seed   maphash.Seed
 
 	other  *tagView
+	named  map[string]Quota         // those of the configuration
+	others *gate.WaitLog            // of all tags that have no quota by name there
+	logs   map[string]*gate.WaitLog // of those that have, as far as they were in use; guarded by mu
 	pauses atomic.Pointer[[]Paused] // of tags; nil: there are none
 	short  shortages
 	blame  tagBlame
@@ -48,8 +52,10 @@ type tagSet struct {
 
 	held   pausedQueue
 	paused atomic.Int64 // pauses of tags that have begun
-	era    atomic.Int64 // counts the changes of quotas, and when what other limits remember of tags is to be forgotten
-	change atomic.Int64 // counts the changes of quotas
+	// limited is how many calls the limit itself refused between the last two looks of the plan.
+	limited, limitedAll atomic.Int64
+	era                 atomic.Int64 // counts the changes of quotas, and when what other limits remember of tags is to be forgotten
+	change              atomic.Int64 // counts the changes of quotas
 }
 
 // beginTags makes the tagSet of a Throttle with quotas.
@@ -69,6 +75,7 @@ func (t *Throttle) beginTags() {
 		s.pooled = true
 	}
 	s.plan.set = s
+	s.named, s.others, s.logs = t.quotas.Tags, &gate.WaitLog{}, map[string]*gate.WaitLog{}
 	t.queue.MakeFair()
 	s.other = newTagView(t, "", []*tag{s.tagOf("", t.quotas.Other)})
 	t.tags = s
@@ -199,6 +206,17 @@ func (s *tagSet) share(own string, q Quota) *tag {
 		}
 	}
 	return s.other.first()
+}
+
+// logOf is where waits of a tag count. The lock mu is held, or nobody else knows of s yet.
+func (s *tagSet) logOf(name string) *gate.WaitLog {
+	if _, named := s.named[name]; !named || name == "" {
+		return s.others
+	}
+	if s.logs[name] == nil {
+		s.logs[name] = &gate.WaitLog{}
+	}
+	return s.logs[name]
 }
 
 // tagOf makes a tag.

@@ -116,6 +116,7 @@ func (g *tag) put(now int64, e TagGrant) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.stock.Grant(e, at(e.Lot.From, 0), at(e.Lot.Until, never), at(e.Again, 0))
+	g.review(now)
 	if w := g.queue.First; w != nil && g.stock.AtHand(now) < int64(w.Least) {
 		w.Attempt.Wake() // it may learn when more comes
 	}
@@ -187,6 +188,27 @@ func (s *tagSet) status() []TagStatus {
 	return list
 }
 
+// capped says that the total holds the tag where the plan says that it gets all that it asks for: no demand above the total is told
+// there, and of a tag that goes by a pattern the plan knows no total.
+func (g *tag) capped(st *TagStatus) {
+	switch {
+	case st.Quota.Shadow:
+		return
+	case st.Quota.Blocked:
+		st.Target, st.By = 0, fairtags.ByTotal
+		return
+	case st.Quota.Total == 0:
+		return
+	}
+	total := float64(st.Quota.Total) / st.Quota.Per.Seconds()
+	st.Target = min(st.Target, total)
+	held := g.hold()
+	holds := held.reason == ReasonQuota && (held.callers > 0 || held.refused > 0)
+	if st.By == fairtags.ByDemand && (holds || st.Demand >= 0.99*total) {
+		st.Target, st.By = total, fairtags.ByTotal
+	}
+}
+
 func (g *tag) status() TagStatus {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -203,6 +225,7 @@ func (g *tag) status() TagStatus {
 		st.InHand = -1
 	}
 	st.Cost, _ = g.average.Cost()
+	g.capped(&st)
 	st.Spent, st.Budget = g.stock.Spent(now)
 	if _, why, _ := g.stock.Due(now, 1); why == ReasonBudget {
 		st.By = "budget"

@@ -263,3 +263,33 @@ func TestAcquireIsNoShortage(t *testing.T) {
 		require.False(t, th.tags.short.any(th.gate.Now()-lackFor*30), "in all this time")
 	})
 }
+
+// An error of a draw that is too large names the setting that bounds it.
+func TestTooLargeNamesTheSetting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		th := quotaed(t, Limit{Max: 1000, Burst: 1000}, Quotas{
+			Tags:  map[string]Quota{"acme": {Total: 30, Burst: 40}, "spent": {Budgets: []Budget{{Amount: 9, Per: "day"}}}, "free": {}},
+			Match: []QuotaPattern{{Tag: "free/*"}, {Tag: "x/*", Quota: Quota{Total: 100, Per: time.Minute, Hard: true}}},
+			Other: Quota{Total: 20},
+		})
+		for _, c := range []struct {
+			l        Limiter
+			largest  int
+			by, text string
+		}{
+			{th, 20, "quotas.other.total", "numathrottle: a cost of 5000 can never be granted, allowed: at most 20 (quotas.other.total)"},
+			{th.ForTag("unknown"), 20, "quotas.other.total", ""},
+			{th.ForTag("acme"), 40, "quotas.tags.acme.burst", ""},
+			{th.ForTag("spent"), 9, "quotas.tags.spent.budgets", ""},
+			{th.ForTag("x/1"), 1, "quotas.match[1].burst, with hard", ""},
+			{th.ForTag("free"), 1000, "", "numathrottle: tag \"free\": a cost of 5000 can never be granted, allowed: at most 1000"},
+		} {
+			_, err := c.l.Acquire(t.Context(), 5000)
+			e := throttled(t, err)
+			require.Equal(t, []any{ReasonTooLarge, c.largest, c.by}, []any{e.Reason, e.Largest, e.LargestBy})
+			if c.text != "" {
+				require.EqualError(t, err, c.text)
+			}
+		}
+	})
+}

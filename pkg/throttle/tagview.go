@@ -78,7 +78,7 @@ func (l *tagView) all() *multi {
 func (l *tagView) TryAcquire(n int) (Permit, bool) {
 	t := l.t
 	if n <= 0 {
-		return Permit{n: max(n, 0)}, !t.gate.Closed.Load()
+		return Permit{n: max(n, 0)}, n >= 0 && !t.gate.Closed.Load()
 	}
 	t.tags.plan.tick()
 	now := t.gate.Now()
@@ -251,6 +251,9 @@ func (l *tagView) refused(n int, now int64, why Reason) {
 	case why == ReasonQuota || why == ReasonNames || why == ReasonBudget || why == ReasonNoShare || why == ReasonAdaptive:
 		l.noteRefused(n)
 		t.noteShort(now)
+		l.turnAway(n, now, why)
+		t.gate.Waits.CountRefusal(why)
+		return
 	case why == ReasonPause:
 		l.noteHeld(n)
 	default:
@@ -261,6 +264,7 @@ func (l *tagView) refused(n int, now int64, why Reason) {
 			why = r
 		}
 	}
+	l.countRefusal(why)
 	t.gate.Waits.CountRefusal(why)
 }
 
@@ -287,7 +291,7 @@ func (l *tagView) noteRefused(n int) {
 // noteHeld is noteRefused for a pause of one of the tags.
 func (l *tagView) noteHeld(n int) {
 	for _, g := range l.tags {
-		g.held.Add(int64(n))
+		g.barred.Add(int64(n))
 	}
 	l.noteRefused(n)
 }
@@ -295,20 +299,11 @@ func (l *tagView) noteHeld(n int) {
 // lacked is what the tag was refused and waits for because there was not enough. A tag that is paused asks for nothing: who waits for
 // the end of the pause would keep a part of the limit from those that can use it.
 func (g *tag) lacked() (refused, waiting int64) {
-	refused = g.refused.Load() - g.held.Load()
+	refused = g.refused.Load() - g.barred.Load()
 	if _, paused := g.t.tags.pauseOf(g.name); paused {
 		return refused, 0
 	}
 	return refused, g.waiting.Load()
-}
-
-// waits notes that n more tokens are waited for. The nil limiter counts nothing.
-func (l *tagView) waits(n int) {
-	if l != nil {
-		for _, g := range l.tags {
-			g.waiting.Add(int64(n))
-		}
-	}
 }
 
 // Acquire waits until n tokens of the tags and of the limit are granted; see Limiter and Throttle.Acquire.
@@ -391,6 +386,7 @@ func (l *tagView) own(n int, err error) error {
 		l.noteRefused(n)
 	}
 	e.Tag, e.Reason = l.label(), l.reason(e.Reason)
+	l.countRefusal(e.Reason)
 	return e
 }
 
@@ -428,9 +424,9 @@ func (t *Throttle) waitFor(l *tagView, r Reason, n int) Wait {
 // watch begins to watch a wait that is not for a quota.
 func (l *tagView) watch(ctx context.Context, r Reason, n int) (over func(n int, err error)) {
 	v := l.t.follow(ctx, l.t.waitFor(l, r, n))
-	l.waits(n)
+	end := l.waits(n, r)
 	return func(got int, err error) {
-		l.waits(-n)
+		end()
 		v.end(got, err)
 	}
 }

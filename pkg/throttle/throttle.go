@@ -89,7 +89,7 @@ func (t *Throttle) TryAcquire(n int) (Permit, bool) {
 		return t.tags.other.TryAcquire(n)
 	}
 	if n <= 0 || t.limit.Max == 0 {
-		return Permit{n: max(n, 0)}, !t.gate.Closed.Load()
+		return Permit{n: max(n, 0)}, n >= 0 && !t.gate.Closed.Load()
 	}
 	var now int64 // as read does, which the compiler does not inline
 	if t.gate.Clock == nil {

@@ -22,6 +22,11 @@ func (t rateHolder) Report(window time.Duration) (r limit.Report) {
 	if t.limit.Max == 0 {
 		return r
 	}
+	var worst hold
+	any := false
+	if window > 0 {
+		worst, any = t.tags.worst()
+	}
 	t.gate.Lock()
 	defer t.gate.Unlock()
 	now := t.gate.Now()
@@ -30,9 +35,13 @@ func (t rateHolder) Report(window time.Duration) (r limit.Report) {
 	r.Debt = t.debt(now)
 	if window > 0 {
 		r.Demand = t.demand(now, window)
-		r.Waiting = t.queue.Len + t.gate.Waits.External
-		if r.Demand > 0 {
-			r.Throttled = t.whyOneWaits(now)
+		r.Waiting = t.queue.Len + t.gate.Waits.Beside()
+		if r.Demand == 0 && r.Waiting == 0 && worst.refused == 0 {
+			return r
+		}
+		r.Throttled = t.whyOneWaits(now)
+		if own := (HoldUp{Reason: r.Throttled, Waiting: t.queue.Len}); any && t.tagHolds(own, r.Throttled != "", worst) {
+			r.Throttled, r.OfTag, r.Tag = worst.reason, true, worst.name
 		}
 	}
 	return r

@@ -45,6 +45,9 @@ func (t *Throttle) AcquireUpTo(ctx context.Context, n int) (Permit, error) {
 
 // acquire waits in the queue: in the lane of l, unless that is nil.
 func (t *Throttle) acquire(ctx context.Context, n int, upTo bool, l *tagView) (Permit, error) {
+	if err := negative(n); err != nil {
+		return Permit{}, err
+	}
 	if ctx.Err() != nil {
 		return Permit{}, context.Cause(ctx)
 	}
@@ -83,13 +86,13 @@ func (t *Throttle) acquire(ctx context.Context, n int, upTo bool, l *tagView) (P
 // await waits until w has been served, or has failed.
 func (t *Throttle) await(ctx context.Context, w *waiter, l *tagView) {
 	v := t.follow(ctx, t.waitFor(l, w.Reason, w.N))
-	l.waits(w.N)
+	over := l.waitsInLane(w.N, w.Reason)
 	select {
 	case <-w.Ready:
 	case <-ctx.Done():
 		t.giveUp(ctx, w)
 	}
-	l.waits(-w.N)
+	over()
 	v.end(w.Permit.n, w.Err)
 }
 

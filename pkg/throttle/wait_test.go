@@ -44,7 +44,7 @@ func TestAcquireDrawsNothingItMayNot(t *testing.T) {
 		"a context that has ended": {ended, 1, ended},
 		"a cost that wraps around": {nil, 1 << 62, ErrThrottled},
 		"a cost of nothing":        {nil, 0, nil},
-		"a cost below nothing":     {nil, -1, nil},
+		"a cost below nothing":     {nil, -1, ErrNegative},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

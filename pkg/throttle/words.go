@@ -61,9 +61,13 @@ const (
 	ReasonTooLarge = limit.ReasonTooLarge
 	// ReasonInFlight: all slots are in use; nobody knows when one comes back.
 	ReasonInFlight = limit.ReasonInFlight
-	// ReasonReserved: the tokens are issued one by one, and as many as may be reserved
+	// ReasonSlotsTaken: the tokens are issued one by one, and as many as may be reserved
 	// are; see Limit.MaxReserved.
-	ReasonReserved = limit.ReasonReserved
+	ReasonSlotsTaken = limit.ReasonSlotsTaken
+	// ReasonReserved is ReasonSlotsTaken under the name that it had before quotas could reserve something.
+	//
+	// Deprecated: Use ReasonSlotsTaken.
+	ReasonReserved = ReasonSlotsTaken
 	// ReasonAdaptive: the limit is lower than configured at present, because the called
 	// service refuses calls; see Limit.Adaptive. The tokens accrue at a known rate.
 	ReasonAdaptive = limit.ReasonAdaptive

@@ -72,9 +72,9 @@ defaults: {}
 `))
 	require.Equal(t, []string{
 		`line 3: quotas.tags.acme.reservd is not a setting, allowed: one of budgets, burst, class, hard, per, reserved, shadow, total, weight`,
-		`line 4: quotas.tags.acme.total is "1.5", allowed: a whole number`,
+		`line 4: quotas.tags.acme.total is "1.5", allowed: a whole number, or none`,
 		`line 5: quotas.tags.acme.burst is "010", allowed: a whole number`,
-		`line 6: quotas.tags.acme.per is "60", allowed: a duration such as 1m`,
+		`line 6: quotas.tags.acme.per is "60"; did you mean 60s?, allowed: a duration such as 1m`,
 		`line 7: quotas.tags.acme.weight is empty, allowed: a whole number; leave it out for the default`,
 		`line 8: quotas.tags.acme.hard is "yes", allowed: true or false`,
 		`line 9: quotas.tags.acme.total is given twice, first in line 4`,
@@ -93,7 +93,7 @@ defaults: {}
 		"other: !x {}":                         `line 1: quotas.other is of a type of its own (!name), allowed: a mapping with ` + keysOfQuota,
 		"? [a]\n: 1":                           `line 1: quotas has a key that is a list, allowed: a text`,
 		"other: {budgets: [{amount: 1.5}]}":    `line 1: quotas.other.budgets[0].amount is "1.5", allowed: a whole number such as 5000000 or 5e6`,
-		"other: {total: 99999999999999999999}": `line 1: quotas.other.total is "99999999999999999999", allowed: a whole number`,
+		"other: {total: 99999999999999999999}": `line 1: quotas.other.total is "99999999999999999999", allowed: a whole number, or none`,
 		strings.Repeat(" ", MaxText+1):         `quotas is longer than 1048576 bytes`,
 		"other: {budgets: [1,2,3,4,5,6,7,8,9,10,11]}": `line 1: quotas.other.budgets has 11 items, allowed: at most 10`,
 	} {
@@ -129,4 +129,15 @@ func TestParseMuch(t *testing.T) {
 	}
 	_, err = Parse([]byte(b.String()))
 	require.ErrorContains(t, err, "quotas.other.budgets has 50000 items, allowed: at most 10")
+}
+
+// A total of 0 blocks the tag, and none is no total.
+func TestTotals(t *testing.T) {
+	q, err := Parse([]byte(`tags: {a: {total: 0}, b: {total: none}, c: {total: 1}, d: {}}`))
+	require.NoError(t, err)
+	require.Equal(t, map[string]quota.Quota{"a": {Blocked: true}, "b": {}, "c": {Total: 1}, "d": {}}, q.Tags)
+	for _, wrong := range []string{"-0", "00", "None", "~", "''"} {
+		_, err := Parse([]byte("other: {total: " + wrong + "}"))
+		require.Error(t, err, wrong)
+	}
 }

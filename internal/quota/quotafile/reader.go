@@ -12,6 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/internal/quota"
 )
 
@@ -109,7 +110,7 @@ func (r *reader) scalar(n *yaml.Node, field, allowed string, read func(text stri
 	case n.ShortTag() == "!!null" || n.Value == "":
 		r.bad(n, field, "is empty", allowed+"; leave it out for the default")
 	case !read(n.Value):
-		r.bad(n, field, "is "+quoted(n.Value), allowed)
+		r.bad(n, field, "is "+quoted(n.Value)+meant(n.Value, allowed), allowed)
 	}
 }
 
@@ -124,6 +125,21 @@ func (r *reader) number(at *int) form {
 		r.scalar(n, field, "a whole number", func(text string) bool {
 			value, err := strconv.Atoi(text) // 010 is eight to some, and 1_000 a thousand
 			*at = value
+			return err == nil && strconv.Itoa(value) == text
+		})
+	}
+}
+
+// total reads 0 as what blocks the tag, and none as no total.
+func (r *reader) total(q *quota.Quota) form {
+	return func(n *yaml.Node, field string) {
+		r.scalar(n, field, "a whole number, or none", func(text string) bool {
+			if text == "none" {
+				q.Total, q.Blocked = 0, false
+				return true
+			}
+			value, err := strconv.Atoi(text)
+			q.Total, q.Blocked = value, value == 0
 			return err == nil && strconv.Itoa(value) == text
 		})
 	}
@@ -153,9 +169,19 @@ func parseAmount(text string) (int64, bool) {
 	return value.Num().Int64(), true
 }
 
+const aDuration = "a duration such as 1m"
+
+// meant proposes what a text may be meant to be.
+func meant(text, allowed string) string {
+	if allowed == aDuration {
+		return config.DurationHint(text)
+	}
+	return ""
+}
+
 func (r *reader) duration(at *time.Duration) form {
 	return func(n *yaml.Node, field string) {
-		r.scalar(n, field, "a duration such as 1m", func(text string) bool {
+		r.scalar(n, field, aDuration, func(text string) bool {
 			value, err := time.ParseDuration(text)
 			*at = value
 			return err == nil && value > 0
@@ -201,7 +227,7 @@ func (r *reader) quotas(n *yaml.Node) (q quota.Quotas) {
 
 func (r *reader) quota(q *quota.Quota) map[string]form {
 	return map[string]form{
-		"reserved": r.number(&q.Reserved), "total": r.number(&q.Total), "burst": r.number(&q.Burst), "weight": r.number(&q.Weight),
+		"reserved": r.number(&q.Reserved), "total": r.total(q), "burst": r.number(&q.Burst), "weight": r.number(&q.Weight),
 		"per": r.duration(&q.Per), "hard": r.boolean(&q.Hard), "shadow": r.boolean(&q.Shadow),
 		"class": r.text(func(text string) { q.Class = quota.Class(text) }),
 		"budgets": func(n *yaml.Node, field string) {

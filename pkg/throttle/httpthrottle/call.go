@@ -52,7 +52,7 @@ func (t *transport) begin(req *http.Request) (*call, error) {
 		}
 	}()
 	if t.cost != nil {
-		c.cost = t.cost(req)
+		c.cost = max(t.cost(req), 0)
 	}
 	if t.tag != nil {
 		c.tag = t.tag(req)

@@ -1,0 +1,57 @@
+package config
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestHints(t *testing.T) {
+	for text, want := range map[string]string{
+		"60": "60s", "1.5": "1.5s", "1d": "24h", "2 days": "48h", "1w": "168h", "5 min": "5m", "10sec": "10s", "3hours": "3h",
+		"0": "", "": "", "x": "", "-1": "", "1e3": "", "0d": "", "60s": "", "99999999h": "", "d": "", "1m1d": "",
+	} {
+		if want != "" {
+			want = "; did you mean " + want + "?"
+		}
+		require.Equal(t, want, DurationHint(text), text)
+	}
+	for text, want := range map[string]string{
+		"0.5": "; use max: 1, per: 2s", "1.5": "; use max: 3, per: 2s", ".25": "; use max: 1, per: 4s", "2.0": "", "0.0": "", "5": "", "1/2": "", "x": "",
+	} {
+		require.Equal(t, want, fractionHint(text), text)
+	}
+	for text, want := range map[string]string{
+		"api.openai.com": "https://api.openai.com", "api.openai.com/v1": "https://api.openai.com/v1", "localhost:8080": "http://localhost:8080",
+		"secret": "", "https://x": "", "user:pass@api.openai.com": "", "api.openai.com/?key=1": "", "sk-123": "",
+	} {
+		if want != "" {
+			want = "; did you mean " + want + "?"
+		}
+		require.Equal(t, want, endpointHint(text), text)
+	}
+	type c struct {
+		Max int
+		Per time.Duration
+	}
+	fields := []Field[c]{
+		{Key: "max", Allowed: "a number", Value: Int(func(x *c) *int { return &x.Max })},
+		{Key: "per", Allowed: "a duration", Value: Duration(func(x *c) *time.Duration { return &x.Per })},
+	}
+	var v c
+	require.EqualError(t, fields[0].put(&v, "0.5", ""), "numathrottle: max is \"0.5\"; use max: 1, per: 2s, allowed: a number")
+	require.EqualError(t, fields[1].put(&v, "1d", ""), "numathrottle: per is \"1d\"; did you mean 24h?, allowed: a duration")
+}
+
+// Only what is an address beyond doubt is shown.
+func TestStoreWithoutAScheme(t *testing.T) {
+	for text, want := range map[string]string{
+		"localhost:6379": "; did you mean redis://localhost:6379?", "nats.svc:4222": "; did you mean nats://nats.svc:4222?",
+		"s:26379": "; did you mean redis+sentinel://s:26379/MASTER?", "hunter2": "", "user:pass@h:6379": "", "a b:6379": "", "secret:1": "",
+	} {
+		_, errs := ParseStore(text)
+		require.Len(t, errs, 1)
+		require.Contains(t, errs[0].Error(), "store is not a URL (not shown, for it may hold a secret)"+want+", allowed")
+	}
+}

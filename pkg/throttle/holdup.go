@@ -1,0 +1,80 @@
+package throttle
+
+import (
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
+)
+
+// A HoldUp is what holds callers back at one moment: the one thing that holds most of them.
+type HoldUp struct {
+	// Reason says what it is, and Limit names the limiter.
+	Reason Reason
+	Limit  string
+	// OfTag says that it is the quota of Tag, or a pause of it, and not the limit. Tag is empty for the quota of all tags that have none
+	// of their own.
+	OfTag bool
+	Tag   string
+	// Waiting counts the callers that it holds; 0: it only refuses calls, or would. Longest is how long the first of
+	// them has waited; of the limit itself, for how long somebody has waited there without a break. 0: not known.
+	Waiting int
+	Longest time.Duration
+	// RetryAfter is when a draw of one token could be granted as things stand, and Frozen how long the store's freeze goes on; 0:
+	// not known, or not frozen.
+	RetryAfter, Frozen time.Duration
+	// Paused is the pause that holds callers back, if ReasonPause is the reason and it is of everything; else nil.
+	Paused *Paused
+}
+
+// HoldUp tells what holds callers back at this moment; ok is false when nothing does. Unlike Throttled it knows of all tags: where the limit has
+// tokens, and a tag has used its total, that is what it tells.
+func (t *Throttle) HoldUp() (h HoldUp, ok bool) {
+	if t.limit.Max == 0 {
+		return h, false
+	}
+	worst, any := t.tags.worst()
+	if any && worst.tag != nil && worst.retry == 0 {
+		if th, held := worst.tag.throttled(); held {
+			worst.retry = th.RetryAfter
+		}
+	}
+	th, held := t.throttled(&waiter{Age: waitqueue.Latest})
+	t.gate.Lock()
+	defer t.gate.Unlock()
+	now := t.gate.Now()
+	own := HoldUp{Reason: th.Reason, Limit: t.name, Waiting: th.Waiting, RetryAfter: th.RetryAfter, Frozen: th.Frozen, Paused: th.Paused}
+	if th.Waiting > 0 {
+		own.Longest = time.Duration(t.gate.Waits.Held(now))
+	}
+	if any && t.tagHolds(own, held, worst) {
+		h = HoldUp{
+			Reason: worst.reason, Limit: t.name, OfTag: true, Tag: worst.name, Waiting: worst.callers, RetryAfter: worst.retry,
+		}
+		if worst.callers > 0 && worst.since > 0 {
+			h.Longest = time.Duration(now - worst.since)
+		}
+		return h, true
+	}
+	return own, held
+}
+
+// tagHolds tells whether a tag is what holds most callers back, beside the limit that does as own says.
+func (t *Throttle) tagHolds(own HoldUp, held bool, worst hold) bool {
+	if held && own.Reason != ReasonLimit && own.Reason != ReasonAdaptive {
+		return false // a pause, or no share: nobody gets anything
+	}
+	if worst.callers != own.Waiting {
+		return worst.callers > own.Waiting
+	}
+	return worst.callers == 0 && worst.refused > 0 && worst.refused >= t.tags.limited.Load()
+}
+
+// HoldUp tells what holds calls back at this moment; ok is false when nothing does.
+func (f *InFlight) HoldUp() (h HoldUp, ok bool) {
+	th, held := f.Throttled()
+	h = HoldUp{Reason: th.Reason, Limit: th.Limit, Waiting: th.Waiting, RetryAfter: th.RetryAfter, Frozen: th.Frozen, Paused: th.Paused}
+	if th.Waiting > 0 {
+		h.Longest = time.Duration(f.gate.Waits.Held(f.gate.Now()))
+	}
+	return h, held
+}

@@ -1,0 +1,43 @@
+package throttle
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// String says the limit in a few words, such as "600 per 1m, burst 10, hard". What is a default by its zero value is left out.
+func (l Limit) String() string {
+	if l.Max == 0 {
+		return "no limit"
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d per %s", l.Max, shortDuration(cmp.Or(l.Per, time.Second)))
+	add := func(there bool, format string, args ...any) {
+		if there {
+			fmt.Fprintf(&b, ", "+format, args...)
+		}
+	}
+	add(l.Burst != 0, "burst %d", l.Burst)
+	add(l.Hard, "hard")
+	add(l.Strict, "strict")
+	add(l.MaxReserved != 0, "%d reserved ahead", l.MaxReserved)
+	add(l.Min != 0, "from %d", l.Min)
+	add(l.RampUpDuration != 0, "ramp of %s", shortDuration(l.RampUpDuration))
+	add(l.Mode != nil, "%s", l.Mode)
+	add(l.Adaptive, "adaptive")
+	return b.String()
+}
+
+// shortDuration is a duration without the zeros at its end: 1m, and not 1m0s.
+func shortDuration(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}

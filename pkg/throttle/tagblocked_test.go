@@ -1,0 +1,58 @@
+package throttle
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A blocked tag gets nothing, whatever is reserved or saved up, until its quota is changed; the others get all of the limit.
+func TestBlockedTag(t *testing.T) {
+	for name, pooled := range map[string]bool{"alone": false, "in a pool": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				q := Quotas{
+					Tags:  map[string]Quota{"a": {Blocked: true, Reserved: 50}, "shadowed": {Blocked: true, Shadow: true}, "b": {}},
+					Match: []QuotaPattern{{Tag: "free/*", Quota: Quota{Blocked: true}}},
+				}
+				var th *Throttle
+				var s *script
+				if pooled {
+					th, s = scripted(t, Limit{Max: 100, Burst: 100}, 1, WithQuotas(q))
+				} else {
+					th = quotaed(t, Limit{Max: 100, Burst: 100}, q)
+				}
+				time.Sleep(10 * time.Second)
+				if pooled {
+					s.h.GrantTags([]TagGrant{{Tag: "a"}, {Tag: "b"}})
+				}
+				for _, tag := range []string{"a", "free/x"} {
+					_, ok := th.ForTag(tag).TryAcquire(1)
+					require.False(t, ok, tag)
+					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+					_, err := th.ForTag(tag).Acquire(ctx, 1)
+					cancel()
+					require.Equal(t, ReasonQuota, throttled(t, err).Reason)
+					_, ok = th.ForTags("b", tag).TryAcquire(1)
+					require.False(t, ok, tag)
+				}
+				_, ok := th.ForTag("shadowed").TryAcquire(1)
+				require.True(t, ok)
+				time.Sleep(10 * time.Second)
+				_, ok = th.ForTag("b").TryAcquire(100)
+				require.True(t, ok)
+				require.Equal(t, "total", statusOf(th, "a").By)
+				require.Zero(t, statusOf(th, "a").Target)
+				if pooled {
+					s.h.(rateHolder).SetQuotas(Quotas{Tags: map[string]Quota{"a": {}, "b": {}}}.WithDefaults(time.Second))
+					time.Sleep(time.Second)
+					_, ok = th.ForTag("a").TryAcquire(1)
+					require.True(t, ok)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,270 @@
+package throttle
+
+import (
+	"container/list"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/gate"
+)
+
+// A tagHeld is what is known of the callers that a tag's own quota, its bound or its pause holds back, and of all that wait for it.
+type tagHeld struct {
+	// log counts all waits and refusals of the tag, also those for the limit. Tags that have no quota by name in the configuration share
+	// one: so metrics can tell of all of them together how long one waits.
+	log *gate.WaitLog
+
+	mu      sync.Mutex // taken after the tag's own, and before those of logs
+	reason  Reason     // why the callers wait at present
+	callers list.List  // when each of them began to, in nanoseconds; the first one waits longest
+	ended   int64      // when the last of them ceased to wait; 0: none did
+	refused int64      // calls that the tag refused for a lack of its own
+	// lane is how many calls wait for the limit, and laneReason why.
+	lane       int
+	laneReason Reason
+	// turnedAway is how many calls the tag refused between the last two looks of the plan.
+	turnedAway, looked int64
+}
+
+// wait notes that a caller waits for the tag itself, for r. end must be called once, when it does no more.
+func (g *tag) wait(r Reason) (end func()) {
+	h, all := &g.held, &g.t.gate.Waits
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := g.t.gate.Now()
+	g.turn(now, r)
+	at := h.callers.PushBack(now)
+	h.log.Apart(now, 1, h.reason)
+	all.Apart(now, 1, h.reason)
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		now := g.t.gate.Now()
+		h.callers.Remove(at)
+		h.ended = now
+		h.log.Apart(now, -1, h.reason)
+		all.Apart(now, -1, h.reason)
+	}
+}
+
+// turn makes r the reason for which callers wait. h.mu is held.
+func (g *tag) turn(now int64, r Reason) {
+	h := &g.held
+	if n := h.callers.Len(); n > 0 && r != h.reason {
+		h.log.Shift(now, n, h.reason, r)
+		g.t.gate.Waits.Shift(now, n, h.reason, r)
+	}
+	h.reason = r
+}
+
+// review looks again why callers wait for the tag: time alone, or an answer of the pool, may have changed that. The tag's lock is
+// held.
+func (g *tag) review(now int64) {
+	first := g.queue.First
+	if first == nil {
+		return
+	}
+	g.held.mu.Lock()
+	defer g.held.mu.Unlock()
+	g.turn(now, g.stock.Lacks(now, int64(first.Least)))
+}
+
+// turnAway notes that a call was refused for a lack of the tag's own.
+func (g *tag) turnAway(r Reason) {
+	h := &g.held
+	h.log.CountRefusal(r)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.refused++; h.callers.Len() == 0 {
+		h.reason = r
+	}
+}
+
+// waitInLane notes that so many more calls wait for the limit, for r; fewer when more is negative.
+func (g *tag) waitInLane(more int, r Reason) {
+	h := &g.held
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := g.t.gate.Now()
+	if more > 0 {
+		g.turnLane(now, r)
+	}
+	h.lane += more
+	h.log.Apart(now, more, h.laneReason)
+}
+
+// turnLane makes r the reason for which calls wait for the limit. h.mu is held.
+func (g *tag) turnLane(now int64, r Reason) {
+	if h := &g.held; h.lane > 0 && r != h.laneReason {
+		h.log.Shift(now, h.lane, h.laneReason, r)
+	}
+	g.held.laneReason = r
+}
+
+// lookHeld begins another second of turnedAway. r is why the limit holds calls back at present.
+func (g *tag) lookHeld(now int64, r Reason) {
+	h := &g.held
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if r == ReasonLimit && g.outranked.Load() {
+		r = ReasonClass
+	}
+	if h.lane > 0 {
+		g.turnLane(now, r)
+	}
+	h.turnedAway, h.looked = h.refused-h.looked, h.refused
+}
+
+// lookLimited begins another second of limited, and returns why the limit holds calls back at present. The plan's lock is held.
+func (s *tagSet) lookLimited(now int64) Reason {
+	waits := &s.t.gate.Waits
+	all := waits.Refusals(ReasonLimit) + waits.Refusals(ReasonAdaptive) + waits.Refusals(ReasonClass)
+	s.limited.Store(all - s.limitedAll.Swap(all))
+	s.t.gate.Lock()
+	defer s.t.gate.Unlock()
+	return s.t.reason(now, s.t.bucket.Units(1))
+}
+
+// A hold is what a tag holds back at present.
+type hold struct {
+	tag     *tag // nil: it is a pause
+	name    string
+	reason  Reason
+	callers int // that wait
+	refused int64
+	since   int64 // when the one that waits longest began to; 0: not known
+	retry   time.Duration
+}
+
+// hold is what the tag holds back by itself.
+func (g *tag) hold() hold {
+	h := &g.held
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	is := hold{tag: g, name: g.name, reason: h.reason, callers: h.callers.Len(), refused: h.turnedAway}
+	switch first := h.callers.Front(); {
+	case first != nil:
+		is.since, _ = first.Value.(int64)
+	case h.ended > 0 && g.t.gate.Now()-h.ended < int64(time.Second): // tokens come in lots, and callers that were held draw them at once
+		is.refused = max(is.refused, 1)
+	}
+	return is
+}
+
+// worst is the tag that holds most callers, or without any that refuses most; ok: there is one. The nil tagSet has none.
+func (s *tagSet) worst() (worst hold, ok bool) {
+	if s == nil {
+		return worst, false
+	}
+	for _, g := range s.all() {
+		is := g.hold()
+		if more := is.callers - worst.callers; more > 0 || more == 0 && is.refused > worst.refused {
+			worst, ok = is, true
+		}
+	}
+	s.held.mu.Lock()
+	defer s.held.mu.Unlock()
+	for name, callers := range s.held.callers {
+		if more := callers - worst.callers; more > 0 || more == 0 && worst.tag == nil && name < worst.name {
+			worst, ok = hold{name: name, reason: ReasonPause, callers: callers}, true
+		}
+	}
+	if ok && worst.tag == nil {
+		if p, held := s.pauseOf(worst.name); held && !p.Until.IsZero() {
+			worst.retry = p.Until.Sub(s.t.gate.Present())
+		}
+	}
+	return worst, ok
+}
+
+// countWait counts a wait for the limit to each tag.
+func (l *tagView) countWait(r Reason) {
+	for _, g := range l.tags {
+		g.held.log.CountWait(r)
+	}
+}
+
+// countRefusal counts a refusal by the limit, or by a pause, to each tag.
+func (l *tagView) countRefusal(r Reason) {
+	for _, g := range l.tags {
+		g.held.log.CountRefusal(r)
+	}
+}
+
+// turnAway counts a refusal to those of the tags that lack n tokens.
+func (l *tagView) turnAway(n int, now int64, r Reason) {
+	for _, g := range l.tags {
+		g.mu.Lock()
+		lacks := g.stock.Holds() && (!g.queue.Empty() || !g.stock.Has(now, int64(n)))
+		g.mu.Unlock()
+		if lacks || len(l.tags) == 1 {
+			g.turnAway(r)
+		}
+	}
+}
+
+// waitsInLane counts a wait for the limit, and notes it as waits does. The nil limiter counts nothing.
+func (l *tagView) waitsInLane(n int, r Reason) (end func()) {
+	if l == nil {
+		return func() {}
+	}
+	r = l.reason(r)
+	l.countWait(r)
+	return l.waits(n, r)
+}
+
+// waits notes that n tokens are waited for in the lane, and why; end ends that.
+func (l *tagView) waits(n int, r Reason) (end func()) {
+	count := func(more int) {
+		for _, g := range l.tags {
+			g.waiting.Add(int64(more * n))
+			g.waitInLane(more, r)
+		}
+	}
+	count(1)
+	return func() { count(-1) }
+}
+
+// waitsPaused notes that so many more callers wait for the end of the pause of a tag, each for n tokens.
+func (l *tagView) waitsPaused(tag string, n, more int) {
+	now := l.t.gate.Now()
+	for _, g := range l.tags {
+		g.waiting.Add(int64(more * n))
+		g.held.log.Apart(now, more, ReasonPause)
+	}
+	l.t.gate.Waits.Apart(now, more, ReasonPause)
+	l.t.tags.held.count(tag, more)
+}
+
+// TagWaitStats is how much the callers of one tag were held back, for every reason.
+type TagWaitStats struct {
+	// Tag is a tag that has a quota by its name in the configuration; empty for all others together.
+	Tag   string
+	Stats []WaitStats
+}
+
+// TagWaitStats returns how much callers were held back of each tag that has a quota by name in the configuration, and of all others
+// together: "" first, then by name. Tags that were never held back are left out. A call with several tags counts for each. nil without
+// quotas.
+func (t *Throttle) TagWaitStats() []TagWaitStats {
+	if t.tags == nil {
+		return nil
+	}
+	now := t.gate.Now()
+	var out []TagWaitStats
+	add := func(tag string, log *gate.WaitLog) {
+		if stats := log.List(now); len(stats) > 0 {
+			out = append(out, TagWaitStats{tag, stats})
+		}
+	}
+	add("", t.tags.others)
+	t.tags.mu.RLock()
+	logs := maps.Clone(t.tags.logs)
+	t.tags.mu.RUnlock()
+	for _, name := range slices.Sorted(maps.Keys(logs)) {
+		add(name, logs[name])
+	}
+	return out
+}
