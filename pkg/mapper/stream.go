@@ -8,6 +8,7 @@ import (
 	mapsdk "github.com/numaproj/numaflow-go/pkg/mapper"
 	mapstreamsdk "github.com/numaproj/numaflow-go/pkg/mapstreamer"
 
+	"github.com/numaproj-contrib/numathrottle/internal/admission"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -93,7 +94,11 @@ func (w *stream) mapPerOutput(ctx context.Context, keys []string, d mapstreamsdk
 	go p.passOn(h)
 	w.next.MapStream(handling, keys, d, p.from)
 	<-h.done
-	w.finish(ctx, p, throttle.Permit{})
+	if _, denied := errors.AsType[*admission.Denied](p.err); denied && ctx.Err() == nil { // before its first output
+		w.answerDenied(ctx, p.err, keys, streamDatum{d}, to)
+	} else {
+		w.finish(ctx, p, throttle.Permit{})
+	}
 	answered = true
 }
 
