@@ -27,6 +27,7 @@ type Gate struct {
 
 	line     line
 	nacked   nacked
+	exempt   exempt
 	tooLarge every // costs that can never be granted
 	watch    watch // tells when the platform idles between batches
 }

@@ -132,7 +132,7 @@ func (w *stream) finish(ctx context.Context, p *pump, permit throttle.Permit) {
 		w.abandoner.Abandon(ctx, context.Cause(ctx))
 	}
 	if w.exemptDropped && p.onlyDrops() {
-		permit.Cancel() // the zero permit with PerOutput
+		w.gate.Exempt(permit) // the zero permit with PerOutput
 	}
 	close(p.to)
 }

@@ -78,7 +78,7 @@ func (t *transformer) Transform(ctx context.Context, keys []string, d transforms
 	}
 	out := t.next.Transform(ctx, keys, d)
 	if t.exemptDropped && onlyDrops(out) {
-		permit.Cancel()
+		t.gate.Exempt(permit)
 	}
 	return out
 }
