@@ -55,7 +55,7 @@ const tooLargeAfter = time.Minute
 // that refused (throttle.Error.By).
 //
 // It is at least 100 ms, and never less than what the limiter said. On top comes a random part of a quarter of it, but no more
-// than the tokens of the message take where that is known: messages of several processors do not come back together.
+// than a quarter of what the tokens of the message take where that is known: messages of several processors do not come back together.
 // A message that costs more than can ever be granted has no turn, and comes again after a minute.
 // A limiter whose rate is not known (Status) has no line: then a quarter of the time is all that parts them.
 func (d *Denied) RetryAfter() time.Duration {
@@ -69,7 +69,7 @@ func (d *Denied) RetryAfter() time.Duration {
 	after, each := d.By.turn(d.Tag, d.Err, after)
 	jitter := after / 4
 	if each > 0 {
-		jitter = min(jitter, each)
+		jitter = min(jitter, each/4)
 	}
 	after += upTo(jitter)
 	d.By.nacked.note(d.By.logger(), max(d.Messages, 1), after, d.Err)

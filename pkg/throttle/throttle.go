@@ -28,6 +28,7 @@ type Throttle struct {
 	stay    int64 // units that serve has left in the bucket for others; a field, for who waits has a small stack
 	timer   Timer
 	usage   bucket.Demand
+	away    *bucket.Away  // nil: nobody has said that they come again
 	ramp    *localRamp    // nil: there is none, or the pool's moves the share
 	backoff *localBackoff // nil: the limit is not adaptive
 	issue   issue
