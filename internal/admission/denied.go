@@ -8,7 +8,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// Denied says that the tokens of a message did not come within MaxWait.
+// Denied says that the tokens of a message did not come within MaxWait, or never can.
 type Denied struct { //nolint:errname // it reads as what became of the message, in every wrapper
 	// Err is what the limiter said: why, and when to try again; not nil.
 	Err *throttle.Error
@@ -20,7 +20,15 @@ type Denied struct { //nolint:errname // it reads as what became of the message,
 }
 
 // Error says what the limiter said.
-func (d *Denied) Error() string { return "not admitted within the longest wait: " + d.Err.Error() }
+func (d *Denied) Error() string {
+	if d.TooLarge() {
+		return d.Err.Error()
+	}
+	return "not admitted within the longest wait: " + d.Err.Error()
+}
+
+// TooLarge tells whether the message costs more than can ever be granted.
+func (d *Denied) TooLarge() bool { return d.Err.Reason == throttle.ReasonTooLarge }
 
 // Why is a reason without figures, for a platform that counts answers by their texts: what held the message back, and for which tag.
 func (d *Denied) Why() string {
@@ -37,6 +45,9 @@ func (d *Denied) Unwrap() error { return d.Err }
 // with a nack without a delay.
 const minRetryAfter = 100 * time.Millisecond
 
+// tooLargeAfter is when a message comes again whose cost can never be granted: the limit may have been raised.
+const tooLargeAfter = time.Minute
+
 // RetryAfter is when the message should be tried again. It is called once for each message that is nacked, or for all
 // Messages at once, for each call takes a place in the line of its Gate: the first message comes when its tokens would have
 // come as things stand, and each further one as much later as its tokens take to accrue in this processor's share, less half
@@ -44,17 +55,21 @@ const minRetryAfter = 100 * time.Millisecond
 // that refused (throttle.Error.By).
 //
 // It is at least 100 ms, and never less than what the limiter said. On top comes a random part of a quarter of it, but no more
-// than the tokens of the message take where that is known: messages of several processors do not come back together.
+// than a quarter of what the tokens of the message take where that is known: messages of several processors do not come back together.
+// A message that costs more than can ever be granted has no turn, and comes again after a minute.
 // A limiter whose rate is not known (Status) has no line: then a quarter of the time is all that parts them.
 func (d *Denied) RetryAfter() time.Duration {
 	after := max(d.Err.RetryAfter, minRetryAfter)
-	if d.By == nil {
+	if d.TooLarge() {
+		after = max(after, tooLargeAfter)
+	}
+	if d.By == nil || d.TooLarge() {
 		return after + upTo(after/4)
 	}
 	after, each := d.By.turn(d.Tag, d.Err, after)
 	jitter := after / 4
 	if each > 0 {
-		jitter = min(jitter, each)
+		jitter = min(jitter, each/4)
 	}
 	after += upTo(jitter)
 	d.By.nacked.note(d.By.logger(), max(d.Messages, 1), after, d.Err)

@@ -6,8 +6,9 @@
 //
 //   - A permit: the message is handled. The permit is cancelled when the message
 //     was not handled after all.
-//   - A *Denied: the tokens do not come within MaxWait. The wrapper answers as the
-//     user chose; Denied.RetryAfter is the delay of a nack.
+//   - A *Denied: the tokens do not come within MaxWait, or never. The wrapper answers as the
+//     user chose; Denied.RetryAfter is the delay of a nack. Where the user chose to wait, what can never be
+//     granted fails alone: a nack, or in a sink a failure.
 //   - Any other error: the message cannot be answered. The wrapper hands the error
 //     to Abandoner.Abandon, which never returns.
 //

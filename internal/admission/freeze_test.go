@@ -243,7 +243,7 @@ func reasons() []held {
 			make: leased(throttle.Limit{Max: 1, Per: 9 * time.Second}, office{}, lent(throttle.Lease{Share: throttle.WholeShare, Adapted: true}, 0, 0)),
 			ends: -1,
 		},
-		{name: "too large", reason: throttle.ReasonTooLarge, make: leased(ten, office{}, whole), cost: 11, ends: -1, not: true},
+		{name: "too large", reason: throttle.ReasonTooLarge, make: leased(ten, office{}, whole), cost: 11, ends: -1},
 		{name: "closed", reason: throttle.ReasonClosed, make: func(t *testing.T) throttle.Limiter {
 			l := newThrottle(t, ten)
 			require.NoError(t, l.Close())

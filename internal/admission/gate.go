@@ -25,9 +25,11 @@ type Gate struct {
 	// Log takes how many messages are nacked, once a minute; nil: slog.Default().
 	Log *slog.Logger
 
-	line   line
-	nacked nacked
-	watch  watch // tells when the platform idles between batches
+	line     line
+	nacked   nacked
+	exempt   exempt
+	tooLarge every // costs that can never be granted
+	watch    watch // tells when the platform idles between batches
 }
 
 // Admit waits until cost tokens are granted for the tag, and returns the permit. A
@@ -36,14 +38,13 @@ type Gate struct {
 // limiter that is no throttle.Tagger.
 //
 // Errors:
-//   - *Denied when MaxWait has passed, or at once when it is known to be too short;
-//     never without a MaxWait.
+//   - *Denied when MaxWait has passed, or at once when it is known to be too short; without a MaxWait only when the cost
+//     can never be granted (throttle.ReasonTooLarge), which is a denial at once in any case, and logged.
 //   - The cause of ctx when it ended, also when the tokens came at the same time:
 //     then they were given back. A limiter may tell of a deadline of ctx in its own
 //     words (*throttle.Error), and ahead of time. A deadline of ctx that comes
 //     before MaxWait has passed is not a denial.
-//   - What else the limiter says: it was closed (throttle.ErrClosed), or the cost
-//     can never be granted (throttle.ReasonTooLarge).
+//   - What else the limiter says: it was closed (throttle.ErrClosed).
 func (g *Gate) Admit(ctx context.Context, tag string, cost int) (throttle.Permit, error) {
 	if cost > 0 {
 		defer g.watch.leave(g.watch.enter())
@@ -52,7 +53,7 @@ func (g *Gate) Admit(ctx context.Context, tag string, cost int) (throttle.Permit
 	case cost <= 0:
 		return throttle.Permit{}, nil
 	case g.MaxWait <= 0:
-		return admit(ctx, ctx, g.limiter(tag), cost)
+		return g.admit(ctx, ctx, tag, cost)
 	default:
 		return g.admitBy(ctx, tag, cost, time.Now().Add(g.MaxWait), func(thaw time.Time) time.Time { return thaw.Add(g.MaxWait) })
 	}
@@ -86,11 +87,11 @@ func (g *Gate) admitBy(ctx context.Context, tag string, cost int, until time.Tim
 
 func (g *Gate) admitOnce(ctx context.Context, tag string, cost int, until time.Time) (throttle.Permit, error) {
 	if theirs, ok := ctx.Deadline(); ok && !until.Before(theirs) {
-		return admit(ctx, ctx, g.limiter(tag), cost) // nobody chose an answer for a deadline of theirs
+		return g.admit(ctx, ctx, tag, cost) // nobody chose an answer for a deadline of theirs
 	}
 	wait := &bounded{Context: ctx, deadline: until}
 	defer wait.stop()
-	permit, err := admit(ctx, wait, g.limiter(tag), cost)
+	permit, err := g.admit(ctx, wait, tag, cost)
 	switch {
 	case err == nil:
 		return permit, nil
@@ -104,10 +105,16 @@ func (g *Gate) admitOnce(ctx context.Context, tag string, cost int, until time.T
 }
 
 // admit draws with the context wait, and gives back what came after ctx, which wait
-// descends from, has ended.
-func admit(ctx, wait context.Context, l throttle.Limiter, cost int) (throttle.Permit, error) {
-	permit, err := l.Acquire(wait, cost)
+// descends from, has ended. What can never be granted is denied.
+func (g *Gate) admit(ctx, wait context.Context, tag string, cost int) (throttle.Permit, error) {
+	permit, err := g.limiter(tag).Acquire(wait, cost)
 	if err != nil {
+		if e, ok := errors.AsType[*throttle.Error](err); ok && e.Reason == throttle.ReasonTooLarge {
+			if n, due := g.tooLarge.add(1); due {
+				g.logger().Error("messages denied: their cost can never be granted; told once a minute at most", "messages", n, "cause", err)
+			}
+			return throttle.Permit{}, &Denied{Err: e, Tag: tag}
+		}
 		return throttle.Permit{}, err
 	}
 	if ctx.Err() != nil {

@@ -1,8 +1,12 @@
 package admission_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
+	"math"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -152,9 +156,8 @@ func TestWhatTheLimiterRefusesBecauseOfTheLimitIsADenial(t *testing.T) {
 // What is no denial comes back as the limiter said it, with MaxWait and without.
 func TestOtherRefusalsAreNoDenials(t *testing.T) {
 	for name, refusal := range map[string]error{
-		"too large": &throttle.Error{Reason: throttle.ReasonTooLarge, Cost: 1000},
-		"closed":    &throttle.Error{Reason: throttle.ReasonClosed, Cost: 1},
-		"other":     errors.New("other"),
+		"closed": &throttle.Error{Reason: throttle.ReasonClosed, Cost: 1},
+		"other":  errors.New("other"),
 	} {
 		for _, maxWait := range []time.Duration{0, time.Second} {
 			g := admission.Gate{Limiter: throttletest.New(throttletest.Deny(refusal)), MaxWait: maxWait}
@@ -167,6 +170,40 @@ func TestOtherRefusalsAreNoDenials(t *testing.T) {
 	g := admission.Gate{Limiter: throttletest.New(throttletest.Deny(limit))}
 	_, err := g.Admit(t.Context(), "", 1)
 	require.Equal(t, limit, err, "no denial without a MaxWait")
+}
+
+// A cost that can never be granted is a denial, with MaxWait and without, in a batch and out of it. It takes no turn of others, and is told
+// once a minute.
+func TestACostThatCanNeverBeGrantedIsADenial(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, err := throttle.New(throttle.Limit{Max: 10, Burst: 1})
+		require.NoError(t, err)
+		defer func() { require.NoError(t, l.Close()) }()
+		var log bytes.Buffer
+		for _, maxWait := range []time.Duration{0, time.Second} {
+			log.Reset()
+			g := &admission.Gate{Limiter: l, MaxWait: maxWait, Log: slog.New(slog.NewTextHandler(&log, nil))}
+			for _, cost := range []int{11, 5000, 1e12, math.MaxInt} {
+				for _, budget := range []time.Duration{0, time.Second} {
+					_, err := g.Batch(budget).Admit(t.Context(), "", cost)
+					d := denied(t, err)
+					require.True(t, d.TooLarge())
+					require.Equal(t, throttle.ReasonTooLarge, d.Err.Reason)
+					require.Equal(t, 10, d.Err.Largest)
+					require.Equal(t, "throttled (too_large)", d.Why())
+					require.InDelta(t, 67.5, d.RetryAfter().Seconds(), 7.5, "not again and again")
+				}
+			}
+			require.Equal(t, 1, strings.Count(log.String(), "can never be granted; told once"), log.String())
+			require.Contains(t, log.String(), "a cost of 11 can never be granted, allowed: at most 10")
+			_, err = g.Admit(t.Context(), "", 1)
+			require.NoError(t, err, "the tokens are there for others")
+			time.Sleep(time.Minute)
+			_, err = g.Admit(t.Context(), "", 12)
+			denied(t, err)
+			require.Contains(t, log.String(), "messages=8")
+		}
+	})
 }
 
 func TestTheEndOfTheContextIsNoDenial(t *testing.T) {

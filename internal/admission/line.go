@@ -46,7 +46,13 @@ func (g *Gate) turn(tag string, denied *throttle.Error, after time.Duration) (ag
 	if t == nil {
 		t = g.line.add(by, now)
 	}
-	return t.take(now, after, each, g.patience()/2), each
+	again = t.take(now, after, each, g.patience()/2)
+	if n, ok := of.(interface {
+		NoteAway(n int, after time.Duration)
+	}); ok {
+		n.NoteAway(denied.Cost, again)
+	}
+	return again, each
 }
 
 // add begins the turns of a queue. mu is held.
@@ -68,15 +74,17 @@ func (l *line) add(by queue, now time.Time) *turns {
 	return t
 }
 
-// accrues is how long cost tokens of l take in this processor's share; 0 when that is not known, or never.
+// accrues is how long cost tokens of l take in this processor's share, or in the larger one that it has soon when it lacks
+// tokens; 0 when that is not known, or never.
 func accrues(l throttle.Limiter, cost int) time.Duration {
 	s, ok := l.(interface{ Status() throttle.Status })
 	if !ok || cost <= 0 {
 		return 0
 	}
 	st := s.Status()
-	each := float64(cost) / st.Rate * float64(time.Second)
-	if st.Rate <= 0 || each > math.MaxInt64/4 {
+	rate := max(st.Rate, st.Limit.Rate()*float64(st.Lease.Even)/float64(throttle.WholeShare))
+	each := float64(cost) / rate * float64(time.Second)
+	if rate <= 0 || each > math.MaxInt64/4 {
 		return 0
 	}
 	return time.Duration(each)

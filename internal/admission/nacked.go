@@ -4,35 +4,49 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
-// nacked tells of the messages that were nacked: when the first is, and then once a minute as long as there are more.
-type nacked struct {
-	mu      sync.Mutex
-	told    time.Time // when it was told last
-	count   int       // since then
-	longest time.Duration
+// tellEvery is how often something is told at most.
+const tellEvery = time.Minute
+
+// every counts what is to be told: when it happens first, and then once a minute as long as it does.
+type every struct {
+	mu    sync.Mutex
+	told  time.Time // the last time
+	count int       // since then
 }
 
-// tellEvery is how often it is told at most.
-const tellEvery = time.Minute
+// add counts n more, and returns how many there were since the last time if they are to be told now.
+func (e *every) add(n int) (count int, due bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.count += n
+	now := time.Now() // monotonic: how often this process has told
+	if !e.told.IsZero() && now.Sub(e.told) < tellEvery {
+		return 0, false
+	}
+	count = e.count
+	e.told, e.count = now, 0
+	return count, true
+}
+
+// nacked tells of the messages that were nacked.
+type nacked struct {
+	every
+
+	longest atomic.Int64 // delay since the last time
+}
 
 // note counts messages that are to come again after a time, and tells of them when it is due.
 func (n *nacked) note(log *slog.Logger, messages int, after time.Duration, why error) {
-	n.mu.Lock()
-	n.count += messages
-	n.longest = max(n.longest, after)
-	now := time.Now() // monotonic: how often this process has told
-	if !n.told.IsZero() && now.Sub(n.told) < tellEvery {
-		n.mu.Unlock()
-		return
+	for longest := n.longest.Load(); int64(after) > longest && !n.longest.CompareAndSwap(longest, int64(after)); longest = n.longest.Load() {
 	}
-	count, longest := n.count, n.longest
-	n.told, n.count, n.longest = now, 0, 0
-	n.mu.Unlock()
-	log.Info("messages nacked: their tokens do not come within the longest wait; told once a minute at most",
-		"messages", count, "longestDelay", longest.Round(time.Millisecond), "cause", why)
+	if count, due := n.add(messages); due {
+		log.Info("messages nacked: their tokens do not come within the longest wait; told once a minute at most",
+			"messages", count, "longestDelay", time.Duration(n.longest.Swap(0)).Round(time.Millisecond), "cause", why)
+	}
 }
 
 // monoVertex is set by the platform in the containers of a MonoVertex.

@@ -11,8 +11,8 @@ type turns struct {
 
 // mostSpread bounds how long a line may become, beyond what the limiter says by itself: whoever comes later has its turn
 // there, too. A share that grows, or a line that a restarted process has forgotten, makes the times wrong; this says for
-// how long. It is a line of 18,000 messages at 20 per second.
-const mostSpread = 15 * time.Minute
+// how long. It is a line of 6,000 messages at 20 per second.
+const mostSpread = 5 * time.Minute
 
 // take gives a message the next turn, and returns how long after now the message should come again.
 //

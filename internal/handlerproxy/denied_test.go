@@ -10,6 +10,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/dataplane"
 	"github.com/numaproj-contrib/numathrottle/internal/handlerproxy"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
 )
 
@@ -46,6 +47,47 @@ func TestDenied(t *testing.T) {
 					}
 				})
 			}
+		})
+	}
+}
+
+// A cost that can never be granted is denied alone, in every kind and with every action; the next message is handled.
+func TestACostThatCanNeverBeGrantedIsDeniedAlone(t *testing.T) {
+	neverThenGrant := func() *throttletest.Limiter {
+		never := &throttle.Error{Reason: throttle.ReasonTooLarge, Cost: 1e12, Largest: 10}
+		return throttletest.New(throttletest.Deny(never), throttletest.Grant())
+	}
+	for _, action := range []string{"wait", "nack", "drop"} {
+		for kind, handler := range map[handlerproxy.Kind]any{
+			handlerproxy.Map: echoMap, handlerproxy.BatchMap: echoBatch, handlerproxy.MapStream: echoStream, handlerproxy.Transform: echoTransform,
+		} {
+			t.Run(action+" "+string(kind), func(t *testing.T) {
+				c := configured(t, kind, neverThenGrant())
+				if c.OnDenied = action; action != "wait" {
+					c.MaxWait = time.Second
+				}
+				first, second := twoMessages(t, kind, serve(t, c, handler).waitSocket(t))
+				require.Equal(t, action != "drop", first[0].Nack)
+				require.Equal(t, action == "drop", first[0].Drop)
+				require.Equal(t, "echo b", string(second[0].Value))
+			})
+		}
+	}
+	for action, want := range map[string]dataplane.SinkStatus{
+		"wait": dataplane.SinkFailure, "nack": dataplane.SinkNack, "drop": dataplane.SinkSuccess, "fallback": dataplane.SinkFallback,
+	} {
+		t.Run(action+" sink", func(t *testing.T) {
+			c := configured(t, handlerproxy.Sink, neverThenGrant())
+			if c.OnDenied = action; action != "wait" {
+				c.BatchBudget = time.Second
+			}
+			k, err := dataplane.DialSink(within(t), serve(t, c, storeAll).waitSocket(t))
+			require.NoError(t, err)
+			defer func() { require.NoError(t, k.Close()) }()
+			results, err := k.Do(within(t), []dataplane.Message{message("a"), message("b")})
+			require.NoError(t, err)
+			require.Equal(t, want, results[0].Status)
+			require.Equal(t, dataplane.SinkSuccess, results[1].Status)
 		})
 	}
 }

@@ -18,6 +18,9 @@ type Lease struct {
 	// Share is the fraction of the configured limit in 1e-9 that may be used: 0 to
 	// MaxShare, and at most WholeShare unless an override has raised the limit.
 	Share int64
+	// Even is the share that this processor has soon if it lacks tokens, however little it is left while it has no use
+	// for more: at most its equal part of the pool, in the same unit as Share. 0: nobody can tell.
+	Even int64
 	// Ceiling is what the whole pool may use at present, in tokens per Per of the
 	// configured limit: less than Max while the limit ramps up or an override lowers
 	// it. 0: Max. Share has it in it already.

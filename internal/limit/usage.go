@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Usage is what a limiter has used since it was made. All fields but Waiting, Empty and
+// Usage is what a limiter has used since it was made. All fields but Waiting, Empty, Paused and
 // Served are running totals, so that only differences mean something.
 type Usage struct {
 	// Used counts the tokens that were granted, less those that were given back, and
@@ -17,6 +17,8 @@ type Usage struct {
 	// Waiting tells that somebody waits at this moment, and Empty that less than a
 	// token is at hand.
 	Waiting, Empty bool
+	// Paused tells that nothing is granted at this moment, because of a pause.
+	Paused bool
 	// Served is what the called service made of the calls, as far as it was reported.
 	Served Served
 }
@@ -33,7 +35,9 @@ func (u Usage) Since(before Usage, d time.Duration, most int, per time.Duration)
 	}
 	whole := float64(most) * float64(d) / float64(per) / float64(WholeShare)
 	clamp := func(rate float64) int64 { return int64(max(0, min(rate, float64(MaxShare)))) }
-	offered = clamp(math.Floor((u.Offered - before.Offered) / whole))
+	if !u.Paused {
+		offered = clamp(math.Floor((u.Offered - before.Offered) / whole))
+	}
 	used = clamp(math.Ceil((u.Used - before.Used) / whole))
 	refused := u.Refused != before.Refused
 	if u.Waiting || refused || u.Granted != before.Granted {

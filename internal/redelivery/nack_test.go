@@ -56,7 +56,7 @@ func newVertex(kind string, batch int, settings ...setting) (vertex, string) {
 
 // A limit of 20 per second, and a longest wait of a second: 0.95 of the limit is used, with two deliveries of a message on
 // average (up to one in fifty is denied twice), wherever the platform has a message at hand when there is a token for it.
-// Two pods whose shares stay as they are lose a little more, for either may get what the other has denied.
+// Two pods of one pool lose up to a tenth where they get chunks; see TestNackUsesTheLimitOfAPool for the others.
 func TestNackUsesTheLimitWithTwoDeliveries(t *testing.T) {
 	race.Skip(t, "it measures; TestNackUsesTheScarcestOfSeveralLimits runs with it")
 	for _, kind := range kinds {
@@ -78,7 +78,7 @@ func TestNackUsesTheLimitWithTwoDeliveries(t *testing.T) {
 						t.Logf("batch %3d, %-80s use %.2f, deliveries %.2f, most %d", batch, name, out.use, out.deliveries, out.most)
 						least, most := 0.95, 2.02
 						if v.pods > 1 {
-							least, most = 0.85, 2.2
+							least, most = 0.9, 2.1 // a chunk's end
 						}
 						require.GreaterOrEqual(t, out.use, least, "batch %d, %s", batch, name)
 						require.LessOrEqual(t, out.deliveries, most, "batch %d, %s", batch, name)

@@ -1,15 +1,21 @@
 package redelivery
 
 import (
-	"math/rand/v2"
+	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -25,7 +31,8 @@ type vertex struct {
 	limit   throttle.Limit
 	beside  bool // the limit is one of three, in an All
 	maxWait time.Duration
-	pods    int // each with its even share
+	pods    int           // of one pool
+	killed  time.Duration // when the first one dies; 0: none does
 	// offered are the messages that are there at first; perSecond come later, until all have.
 	messages, offered int
 	perSecond         float64
@@ -36,9 +43,13 @@ type tally struct {
 	use        float64 // of the limit, from the first delivery to the last one's handling
 	deliveries float64 // of a message on average
 	most       int     // of one message
+	// away is how long a message stayed away at most, as a part of what all messages took that were not handled when it was nacked.
+	away  float64
+	nacks []int // by pod
 }
 
-// A buffer holds messages until they are read. Those who read at the same time get them at random.
+// A buffer holds messages until they are read. Those who read at the same time get them in turn, one each, as the pull requests of a
+// JetStream consumer do.
 type buffer struct {
 	mu      sync.Mutex
 	ready   []int
@@ -60,13 +71,13 @@ func (b *buffer) put(id int) {
 		b.ready = append(b.ready, id)
 		return
 	}
-	i := rand.IntN(len(b.readers))
-	r := b.readers[i]
-	r.ids = append(r.ids, id)
-	if !r.full || len(r.ids) == r.n {
-		b.readers = slices.Delete(b.readers, i, i+1)
-		close(r.done)
+	r := b.readers[0]
+	b.readers = b.readers[1:]
+	if r.ids = append(r.ids, id); r.full && len(r.ids) < r.n {
+		b.readers = append(b.readers, r) // behind the others
+		return
 	}
+	close(r.done)
 }
 
 // roundTrip is how long a read takes at least, so that pods take turns.
@@ -105,6 +116,8 @@ type run struct {
 	mu     sync.Mutex
 	sent   []int // deliveries of each message
 	left   int   // not handled yet
+	away   float64
+	nacks  []int
 	began  time.Time
 	ended  time.Duration
 	all    chan struct{} // closed when all are handled
@@ -119,19 +132,19 @@ func measure(t *testing.T, v vertex) (out tally) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &run{vertex: v, sent: make([]int, v.messages), left: v.messages, all: make(chan struct{})}
 		var pods []pod
-		for range v.pods {
-			share := v.limit
-			share.Max /= v.pods
-			l, err := throttle.New(share)
-			require.NoError(t, err)
+		for _, l := range v.pool(t) {
 			defer func() { require.NoError(t, l.Close()) }()
 			pods = append(pods, newPod(t, v.kind, v.among(t, l), v.maxWait))
 		}
 		r.began = time.Now()
 		var workers sync.WaitGroup
 		workers.Go(r.offer)
-		for _, p := range pods {
-			workers.Go(func() { r.work(p) })
+		for i, p := range pods {
+			if v.killed > 0 && i == 0 {
+				p = r.mortal(p)
+			}
+			r.nacks = append(r.nacks, 0)
+			workers.Go(func() { r.work(r.counted(p, i)) })
 		}
 		<-r.all
 		workers.Wait()
@@ -140,10 +153,44 @@ func measure(t *testing.T, v vertex) (out tally) {
 			sum += n
 			out.most = max(out.most, n)
 		}
+		out.away, out.nacks = r.away, r.nacks
 		out.deliveries = float64(sum) / float64(v.messages)
 		out.use = float64(v.messages) / (v.limit.Rate() * r.ended.Seconds()) // the bucket is empty at first
 	})
 	return out
+}
+
+// pool returns the limiters of the pods: one pool on a store, which has begun.
+func (v *vertex) pool(t *testing.T) []*throttle.Throttle {
+	t.Helper()
+	store := memstore.New()
+	all := make([]*throttle.Throttle, v.pods)
+	for i := range all {
+		kept := &mortal{Store: store}
+		if i == 0 && v.killed > 0 {
+			time.AfterFunc(20*time.Second+v.killed, func() { kept.dead.Store(true) })
+		}
+		m, err := consensus.Join(t.Context(), kept, "nacks", consensus.WithID(fmt.Sprintf("pod-%d", i)))
+		require.NoError(t, err)
+		all[i], err = throttle.New(v.limit, throttle.WithSharer(m), throttle.OnClose(m.Leave))
+		require.NoError(t, err)
+	}
+	time.Sleep(20 * time.Second) // virtual: the pool's beginning
+	return all
+}
+
+// mortal is the store as a pod sees it that dies: it is not heard of any more.
+type mortal struct {
+	consensus.Store
+
+	dead atomic.Bool
+}
+
+func (m *mortal) Sync(ctx context.Context, req driver.Request) (driver.Answer, error) {
+	if m.dead.Load() {
+		return driver.Answer{}, errors.New("dead")
+	}
+	return m.Store.Sync(ctx, req)
 }
 
 // among puts the limit beside two that are wider.
@@ -186,6 +233,13 @@ func (r *run) handle(p pod, ids []int) {
 	r.mu.Unlock()
 	for i, delay := range p(ids) {
 		if delay >= 0 {
+			r.mu.Lock()
+			if r.left == 0 { // it is a dead pod's
+				r.mu.Unlock()
+				continue
+			}
+			r.away = max(r.away, (delay-2*r.maxWait).Seconds()/(float64(r.left)/r.limit.Rate()))
+			r.mu.Unlock()
 			time.AfterFunc(delay, func() { r.buffer.put(ids[i]) })
 			continue
 		}
@@ -196,6 +250,35 @@ func (r *run) handle(p pod, ids []int) {
 			close(r.all)
 		}
 		r.mu.Unlock()
+	}
+}
+
+// counted is a pod whose nacks are counted.
+func (r *run) counted(p pod, i int) pod {
+	return func(ids []int) []time.Duration {
+		out := p(ids)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for _, d := range out {
+			if d >= 0 {
+				r.nacks[i]++
+			}
+		}
+		return out
+	}
+}
+
+// mortal is a pod that dies: what it has then comes again when the platform misses it.
+func (r *run) mortal(p pod) pod {
+	return func(ids []int) []time.Duration {
+		if time.Since(r.began) < r.killed {
+			return p(ids)
+		}
+		for _, id := range ids {
+			time.AfterFunc(r.maxWait, func() { r.buffer.put(id) })
+		}
+		<-r.all
+		return slices.Repeat([]time.Duration{time.Hour}, len(ids))
 	}
 }
 

@@ -58,7 +58,7 @@ func newPod(t *testing.T, kind string, l throttle.Limiter, maxWait time.Duration
 			return transformsdk.MessagesBuilder().Append(transformsdk.NewMessage(nil, d.EventTime()))
 		}
 		m := sourcer.WrapTransformer(transformsdk.SourceTransformFunc(same), l,
-			sourcer.WithMaxWait(maxWait), sourcer.OnDenied(sourcer.Nack()))
+			sourcer.WithMaxWait(maxWait), sourcer.OnDenied(sourcer.Nack()), sourcer.WithLogger(quiet))
 		return func([]int) []time.Duration { return one(nackOf(m.Transform(ctx, nil, transformDatum{}).Items())) }
 	case batchMap:
 		m := mapper.WrapBatch(batchmapsdk.BatchMapperFunc(answerAll), l, opts...)
@@ -91,7 +91,8 @@ func sinkPod(t *testing.T, l throttle.Limiter, maxWait time.Duration) pod {
 		}
 		return out
 	}
-	s := sinker.Wrap(sinksdk.SinkerFunc(takes), l, sinker.WithBatchBudget(maxWait), sinker.OnDenied(sinker.Nack()))
+	s := sinker.Wrap(sinksdk.SinkerFunc(takes), l, sinker.WithBatchBudget(maxWait), sinker.OnDenied(sinker.Nack()),
+		sinker.WithLogger(slog.New(slog.DiscardHandler)))
 	return func(ids []int) []time.Duration {
 		in, place := make(chan sinksdk.Datum, len(ids)), map[string]int{}
 		for i, id := range ids {

@@ -45,10 +45,11 @@ type poolCeiling struct {
 	began        int64
 	slept        time.Duration
 	clamp        time.Duration
-	others       []note      // of all live processors but this one
-	told         []toldLimit // of all live processors, in the order of the roster
-	issuing      bool        // no shares: tokens are issued one by one
-	used, offers int64       // own rates, as observed last
+	others       []note        // of all live processors but this one
+	told         []toldLimit   // of all live processors, in the order of the roster
+	issuing      bool          // no shares: tokens are issued one by one
+	frozen       time.Duration // until when nothing is granted to a processor without a share
+	used, offers int64         // own rates, as observed last
 }
 
 // configure sets the limit of this processor.
@@ -80,6 +81,7 @@ func (c *poolCeiling) take(now time.Duration, sent []driver.DocumentReport, a *d
 		c.floor = 0 // another clock, or a clock that stood still
 	}
 	c.time, c.at, c.began, c.slept, c.clamp, c.issuing = a.Time, now, a.Epoch, a.Silence, driver.Clamp(a.Lease), a.Issuing
+	c.frozen = now + a.Frozen
 	c.takeNotes(a.Roster)
 	for _, name := range c.docs.Take(sent, a.Documents) {
 		doc := c.docs.Find(name).Document
@@ -184,7 +186,10 @@ func (c *poolCeiling) stepRamp(now time.Duration) (next ceiling.Shared[ramp.Stat
 		t = c.time // perhaps nobody asked meanwhile, and the logical clock stood still
 	}
 	used, offered := c.flow()
-	return c.law.NextRamp(ramp.Step{Now: t, Used: used, Offered: offered})
+	if c.issuing && (now < c.frozen || c.pauses.has(now, "")) { // else the limiters know
+		offered = 0
+	}
+	return c.law.NextRamp(ramp.Step{Now: t, Used: used, Offered: offered, Halted: offered == 0})
 }
 
 // flow is what the pool uses of what it could use: each processor at the rates that it

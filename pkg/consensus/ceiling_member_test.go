@@ -185,6 +185,56 @@ func TestRelaxedRampNeedsTraffic(t *testing.T) {
 	})
 }
 
+// Nothing rises in a pause, however many callers are refused: in every mode the ramp goes on where it was.
+func TestRampStandsStillInAPause(t *testing.T) {
+	for name, mode := range map[string]throttle.Mode{
+		"scheduled": throttle.Scheduled{}, "relaxed": nil, "onlyIfUsed": throttle.OnlyIfUsed{ThresholdPercentage: 50}, "goBackN": throttle.GoBackN{CoolDownPeriod: time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a := limited(t, newServer(), "a", throttle.Limit{Max: 50, Min: 10, RampUpDuration: time.Minute, Mode: mode}, 1)
+				time.Sleep(3 * time.Second)
+				_, err := a.th.Pause(t.Context(), time.Now().Add(40*time.Second), "test")
+				require.NoError(t, err)
+				time.Sleep(2 * time.Second)
+				before := a.ceiling()
+				for range 300 {
+					a.th.TryAcquire(1)
+					time.Sleep(100 * time.Millisecond)
+				}
+				require.InDelta(t, before, a.ceiling(), 1, "up to a second is shown in advance")
+			})
+		})
+	}
+}
+
+// Nor does it rise while the pool is frozen, or has no shares: the first second after it begins as low as any first second.
+func TestRampStandsStillInAFreeze(t *testing.T) {
+	for name, mode := range map[string]throttle.Mode{"scheduled": throttle.Scheduled{}, "relaxed": nil} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newServer()
+				l := throttle.Limit{Max: 50, Min: 10, RampUpDuration: 15 * time.Second, Mode: mode}
+				old := limited(t, s, "old", l, 0)
+				time.Sleep(3 * time.Second)
+				require.NoError(t, old.th.Close())
+				s.wipe()
+				a := limited(t, s, "a", l, 3)
+				waited := 0
+				for ; a.share() == 0 && waited < 300; waited++ {
+					time.Sleep(100 * time.Millisecond)
+				}
+				t.Logf("frozen for %d00 ms, ceiling %.1f", waited, a.ceiling())
+				require.Greater(t, waited, 50, "it was frozen")
+				require.InDelta(t, 10, a.ceiling(), 3)
+				granted := a.th.Status().Granted
+				time.Sleep(time.Second)
+				require.LessOrEqual(t, a.th.Status().Granted-granted, int64(18))
+			})
+		})
+	}
+}
+
 // doubt is how many seconds are judged one by one whose use is not known: a processor reports what it used since its
 // sync before, which was at most a second earlier, and where that time touches two seconds each gets a part.
 const doubt = 2

@@ -200,6 +200,7 @@ func TestEffectiveSharesAddUp(t *testing.T) {
 // ask plays one request and its answer, of a store that never freezes.
 func (c *poolCeiling) ask(t *testing.T, r *driver.Record, p *Processor, now time.Duration) driver.Request {
 	t.Helper()
+	p.ceiling.offers = max(p.ceiling.offers, 1) // it has a share
 	req := p.Request(now, uint64(now)+1, Whole)
 	ans, _ := r.Sync(&req, driver.At{Now: after(now).Now})
 	require.NoError(t, p.Take(now, ans, "fresh"))

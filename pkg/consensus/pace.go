@@ -1,6 +1,7 @@
 package consensus
 
 import (
+	"slices"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
@@ -199,6 +200,18 @@ func (p *Processor) wants(now time.Duration) (wants []Share, self int) {
 		p.split.wants = wholeSlots(p.split.wants, rows, p.slots, p.turn())
 	}
 	return p.split.wants, self
+}
+
+// evenShare is what the processor holds soon, whatever it holds now, if it reports that it lacks tokens: at most its
+// equal part, for the others may lack some by then, too.
+func (p *Processor) evenShare() Share {
+	rows := slices.Clone(p.answer.Roster)
+	self := slices.IndexFunc(rows, func(r RosterRow) bool { return r.ID == p.cfg.ID })
+	if self < 0 {
+		return 0
+	}
+	rows[self].Demand = Whole
+	return min(p.cfg.Policy(rows)[self], Whole/Share(len(rows)))
 }
 
 // lacking tells whether another processor holds at least 5 % less than it should.

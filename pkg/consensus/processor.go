@@ -36,6 +36,7 @@ type Processor struct {
 	degraded    bool
 	degradedEnd time.Duration // end of the degraded hour
 	want        Share
+	even        Share // what it holds soon if it lacks tokens, by the last answer; see evenShare
 	demand      Share // as reported last
 	answer      driver.Grant
 	split       struct { // the policy's result for the answer and a demand
@@ -325,6 +326,7 @@ func (p *Processor) granted(now time.Duration, a driver.Answer) {
 		return
 	}
 	before := p.held
+	p.even = p.evenShare()
 	p.takeIssuing(a.Issuing, a.Share)
 	p.state, p.degraded = StateHolding, false
 	p.held, p.until = share, until

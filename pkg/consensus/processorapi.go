@@ -40,6 +40,9 @@ func (p *Processor) Lease(now, ahead time.Duration, base time.Time) limit.Lease 
 	l := limit.Lease{Degraded: p.degraded, Reason: limit.ReasonStoreLost}
 	l.Share, l.Ceiling = p.Apply(now, ahead)
 	l.Adapted, l.Cuts, l.Settling = p.Adapted(now)
+	if l.Share > 0 && !l.Degraded && p.frozen <= now {
+		l.Even, _ = p.ceiling.apply(p.even, now, ahead)
+	}
 	l.Issuing = p.Issuing(now)
 	if l.Share > 0 || l.Issuing {
 		l.Until = base.Add(p.Until())

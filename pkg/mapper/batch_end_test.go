@@ -177,9 +177,8 @@ func TestBatchAClosedLimiterLeavesTheBatchToItsContext(t *testing.T) {
 
 func TestBatchARefusalPanicsWithTheLimitersErrorAndEndsTheHandlersContext(t *testing.T) {
 	for name, refusal := range map[string]error{
-		"too large": &throttle.Error{Reason: throttle.ReasonTooLarge, Cost: 1000},
-		"limit":     throttled(), // without a MaxWait nobody chose what to do
-		"other":     errors.New("other"),
+		"limit": throttled(), // without a MaxWait nobody chose what to do
+		"other": errors.New("other"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := throttletest.New(throttletest.Grant(), throttletest.Deny(refusal))

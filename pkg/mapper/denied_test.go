@@ -2,12 +2,15 @@ package mapper_test
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	batchmapsdk "github.com/numaproj/numaflow-go/pkg/batchmapper"
 	mapsdk "github.com/numaproj/numaflow-go/pkg/mapper"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/mapper"
@@ -129,7 +132,7 @@ func TestANackOfAThrottle(t *testing.T) {
 
 // An Action is for the limit: what else goes wrong is never answered.
 func TestAnActionNeverAnswersForWhatIsNoDenial(t *testing.T) {
-	tooLarge := &throttle.Error{Reason: throttle.ReasonTooLarge, Cost: 1000}
+	other := errors.New("other")
 	for name, action := range map[string]mapper.Action{
 		"nack": mapper.Nack(), "drop": mapper.Drop(), "forward": mapper.Forward("t"), "function": mapper.DenyFunc(denyNothing),
 	} {
@@ -138,7 +141,7 @@ func TestAnActionNeverAnswersForWhatIsNoDenial(t *testing.T) {
 				wrap := func(l throttle.Limiter) mapsdk.Mapper {
 					return mapper.Wrap(&handler{}, l, mapper.WithMaxWait(time.Hour), mapper.OnDenied(action))
 				}
-				require.Equal(t, outcome{panicked: tooLarge}, <-call(t.Context(), wrap(throttletest.New(throttletest.Deny(tooLarge)))))
+				require.Equal(t, outcome{panicked: other}, <-call(t.Context(), wrap(throttletest.New(throttletest.Deny(other)))))
 
 				ctx, cancel := context.WithCancel(t.Context())
 				waiting := call(ctx, wrap(throttletest.New(throttletest.Block())))
@@ -152,4 +155,87 @@ func TestAnActionNeverAnswersForWhatIsNoDenial(t *testing.T) {
 			})
 		})
 	}
+}
+
+func tooLarge() *throttle.Error {
+	return &throttle.Error{Reason: throttle.ReasonTooLarge, Cost: 1e12, Largest: 10}
+}
+
+// A cost that can never be granted is a denial, whatever was chosen: one message never ends the stream of the others.
+func TestACostThatCanNeverBeGrantedIsDeniedAlone(t *testing.T) {
+	for name, c := range map[string]struct {
+		opts []mapper.Option
+		want string
+	}{
+		"wait":    {nil, "nack"},
+		"nack":    {[]mapper.Option{mapper.WithMaxWait(time.Second), mapper.OnDenied(mapper.Nack())}, "nack"},
+		"drop":    {[]mapper.Option{mapper.WithMaxWait(time.Second), mapper.OnDenied(mapper.Drop())}, "drop"},
+		"forward": {[]mapper.Option{mapper.WithMaxWait(time.Second), mapper.OnDenied(mapper.Forward("t"))}, "t"},
+		"function": {[]mapper.Option{mapper.WithMaxWait(time.Second), mapper.OnDenied(mapper.DenyFunc(
+			func(_ context.Context, _ []string, _ mapsdk.Datum, why *throttle.Error) mapsdk.Messages {
+				return mapsdk.MessagesBuilder().Append(mapsdk.NewMessage(nil).WithTags([]string{string(why.Reason)}))
+			}))}, "too_large"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			refuse := func() throttle.Limiter {
+				return throttletest.New(throttletest.Grant(), throttletest.Deny(tooLarge()), throttletest.Grant())
+			}
+			quiet := mapper.WithLogger(slog.New(slog.DiscardHandler))
+			opts := append([]mapper.Option{quiet}, c.opts...)
+			m, h := mapper.Wrap(&handler{}, refuse(), opts...), &handler{}
+			for i := range 3 {
+				o := <-call(t.Context(), m)
+				require.True(t, o.returned)
+				if i == 1 {
+					requireDenied(t, c.want, o.out[0].Tags(), o.out[0].NackOptions())
+				}
+			}
+			require.Zero(t, h.calls)
+
+			b := <-callBatch(t.Context(), t, mapper.WrapBatch(batchmapsdk.BatchMapperFunc(
+				func(_ context.Context, in <-chan batchmapsdk.Datum) batchmapsdk.BatchResponses {
+					out := batchmapsdk.BatchResponsesBuilder()
+					for d := range in {
+						out = respond(out, d.Id())
+					}
+					return out
+				}), refuse(), opts...), "a b c")
+			require.True(t, b.returned, b.panicked)
+			require.Len(t, b.answers, 3)
+
+			streams := make([]mapper.StreamOption, len(opts))
+			for i := range opts {
+				streams[i] = opts[i]
+			}
+			s := mapper.WrapStream(writing("x"), refuse(), streams...)
+			for range 3 {
+				require.True(t, (<-callStream(t.Context(), s)).closed)
+			}
+		})
+	}
+}
+
+func requireDenied(t *testing.T, want string, tags []string, nack *mapsdk.NackOptions) {
+	t.Helper()
+	switch want {
+	case "nack":
+		require.NotNil(t, nack)
+		require.GreaterOrEqual(t, *nack.Delay, uint64(60_000), "not again and again")
+		require.Contains(t, *nack.Reason, "can never be granted, allowed: at most 10")
+	case "drop":
+		require.Contains(t, tags, mapsdk.DROP)
+	default:
+		require.Equal(t, []string{want}, tags)
+	}
+}
+
+// With PerOutput the message is denied before its first output.
+func TestStreamPerOutputACostThatCanNeverBeGrantedIsDeniedAlone(t *testing.T) {
+	m := mapper.WrapStream(writing("a b"), throttletest.New(throttletest.Deny(tooLarge())), mapper.PerOutput(),
+		mapper.WithLogger(slog.New(slog.DiscardHandler)))
+	o := <-callStream(t.Context(), m)
+	require.True(t, o.closed)
+	require.Nil(t, o.panicked)
+	require.Contains(t, o.sent, mapsdk.NACK)
+	require.True(t, (<-callStream(t.Context(), m)).closed, "the next one is handled")
 }

@@ -67,13 +67,15 @@
 //     above. A limiter is closed while the process shuts down; messages that
 //     arrive later belong to the next process. If the context can never end, it
 //     is a panic.
-//   - Anything else, such as a cost that can never be granted, or the deadline of
+//   - Anything else, such as the deadline of
 //     a context that another wrapper put around this one: a panic with the
 //     limiter's error. The stream is still in use then, and a message without an
 //     answer would hold its place for ever. numaflow-go recovers the panic, fails
 //     the stream with the error's text and shuts the server down; the platform
-//     shows the cause. As long as the cause lasts this repeats, so the cost
-//     function should stay within what the limit allows.
+//     shows the cause. As long as the cause lasts this repeats.
+//
+// A message whose cost can never be granted (throttle.ReasonTooLarge) is denied at once, alone, and logged: OnDenied answers
+// for it, and with Wait it is nacked.
 //
 // The same holds for a batch as a whole, and for the answer to a message of a
 // stream map: its outputs are passed on one by one, and without the mark of its end

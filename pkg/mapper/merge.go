@@ -45,7 +45,7 @@ func (f *feed) merge(answers batchmapsdk.BatchResponses) (batchmapsdk.BatchRespo
 	if f.exemptDropped {
 		for i := range items {
 			if onlyDrops(items[i].Items()) {
-				f.entries[i].permit.Cancel() // the zero permit, where it was denied
+				f.gate.Exempt(f.entries[i].permit) // the zero permit, where it was denied
 			}
 		}
 	}

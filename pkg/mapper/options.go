@@ -74,7 +74,9 @@ func OnDenied(a Action) Option {
 // one or more drops (mapsdk.MessageToDrop) and nothing else. An empty result is not
 // a drop. It is for handlers that decide by themselves whether to make the call
 // that the limit is about. With PerOutput an output that is a drop draws nothing.
-// By default a dropped message costs as much as any other.
+// By default a dropped message costs as much as any other. It has no effect with a strict
+// limit and one too low to be divided among the pods, whose tokens cannot be given back;
+// that is logged once.
 func ExemptDropped() Option {
 	return func(s *settings) { s.exemptDropped = true }
 }

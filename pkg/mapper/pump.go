@@ -2,12 +2,14 @@ package mapper
 
 import (
 	"context"
+	"errors"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
 
 	mapstreamsdk "github.com/numaproj/numaflow-go/pkg/mapstreamer"
 
+	"github.com/numaproj-contrib/numathrottle/internal/admission"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -182,6 +184,9 @@ func (p *pump) pass() error {
 	if p.perOutput && !drop {
 		var err error
 		if permit, err = p.gate.Admit(p.handling, p.outputTag, p.outputCost); err != nil {
+			if denied, ok := errors.AsType[*admission.Denied](err); ok && p.passed > 0 {
+				return denied.Err // an answer that has begun cannot be taken back
+			}
 			return err
 		}
 	}

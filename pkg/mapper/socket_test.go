@@ -198,17 +198,26 @@ func TestSocketACancelledMessageIsNeverAnsweredAndOthersAre(t *testing.T) {
 	require.ErrorIs(t, <-left, dataplane.ErrBroken)
 }
 
-func TestSocketACostThatCanNeverBeGrantedFailsTheStreamWithTheCause(t *testing.T) {
+func TestSocketACostThatCanNeverBeGrantedIsNacked(t *testing.T) {
 	l, err := throttle.New(throttle.Limit{Max: 10})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, l.Close()) })
-	server := mapserver.Start(t, mapper.Wrap(mapsdk.MapperFunc(echo), l,
-		mapper.WithCost(func([]string, mapsdk.Datum) int { return 5000 })))
+	server := mapserver.Start(t, mapper.Wrap(mapsdk.MapperFunc(echo), l, mapper.WithCost(func(_ []string, d mapsdk.Datum) int {
+		if string(d.Value()) == "large" {
+			return 1e12
+		}
+		return 1
+	})))
 	m := dial(t, server)
-	_, err = do(t, m, "large")
-	require.ErrorIs(t, err, dataplane.ErrBroken)
-	require.ErrorContains(t, err, "a cost of 5000 can never be granted")
-	require.Equal(t, dataplane.Stats{Sent: 1, Failed: 1}, m.Stats())
+	out, err := do(t, m, "large")
+	require.NoError(t, err)
+	require.Len(t, out, 1)
+	require.True(t, out[0].Nack)
+	require.Contains(t, out[0].NackOptions.Reason, "can never be granted")
+	out, err = do(t, m, "small")
+	require.NoError(t, err, "the stream goes on")
+	require.False(t, out[0].Nack)
+	require.Equal(t, dataplane.Stats{Sent: 2, Answered: 2}, m.Stats())
 }
 
 // slowAnswers keeps numaflow-go's sender busy while a sibling panics: only then

@@ -8,6 +8,7 @@ import (
 	mapsdk "github.com/numaproj/numaflow-go/pkg/mapper"
 	mapstreamsdk "github.com/numaproj/numaflow-go/pkg/mapstreamer"
 
+	"github.com/numaproj-contrib/numathrottle/internal/admission"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -93,7 +94,11 @@ func (w *stream) mapPerOutput(ctx context.Context, keys []string, d mapstreamsdk
 	go p.passOn(h)
 	w.next.MapStream(handling, keys, d, p.from)
 	<-h.done
-	w.finish(ctx, p, throttle.Permit{})
+	if _, denied := errors.AsType[*admission.Denied](p.err); denied && ctx.Err() == nil { // before its first output
+		w.answerDenied(ctx, p.err, keys, streamDatum{d}, to)
+	} else {
+		w.finish(ctx, p, throttle.Permit{})
+	}
 	answered = true
 }
 
@@ -127,7 +132,7 @@ func (w *stream) finish(ctx context.Context, p *pump, permit throttle.Permit) {
 		w.abandoner.Abandon(ctx, context.Cause(ctx))
 	}
 	if w.exemptDropped && p.onlyDrops() {
-		permit.Cancel() // the zero permit with PerOutput
+		w.gate.Exempt(permit) // the zero permit with PerOutput
 	}
 	close(p.to)
 }

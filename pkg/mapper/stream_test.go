@@ -438,11 +438,11 @@ func TestStreamAPanicEndsTheWaitOfAnOutput(t *testing.T) {
 }
 
 func TestStreamARefusalPanicsWithTheLimitersError(t *testing.T) {
-	tooLarge := &throttle.Error{Reason: throttle.ReasonTooLarge, Cost: 1000}
+	other := errors.New("other")
 	h := writing("a b")
-	l := throttletest.New(throttletest.Deny(tooLarge))
+	l := throttletest.New(throttletest.Deny(other))
 	o := <-callStream(t.Context(), mapper.WrapStream(h, l, mapper.WithMaxWait(time.Second), mapper.OnDenied(mapper.Drop())))
-	require.Equal(t, streamOutcome{panicked: tooLarge}, o)
+	require.Equal(t, streamOutcome{panicked: other}, o)
 	require.Zero(t, h.calls)
 }
 

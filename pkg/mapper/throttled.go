@@ -58,14 +58,18 @@ func (t *throttled) ahead() int {
 	return t.gate.Ahead(&t.pace)
 }
 
-// deny returns the answer that the user chose for a message that was denied; it
-// tells by false that err is something else, for which there is no answer.
+// deny returns the answer that the user chose for a message that was denied, or a nack where waiting was chosen
+// and no wait helps; it tells by false that err is something else, for which there is no answer.
 func (t *throttled) deny(ctx context.Context, err error, keys []string, d mapsdk.Datum) (mapsdk.Messages, bool) {
 	denied, ok := errors.AsType[*admission.Denied](err)
 	if !ok {
 		return nil, false
 	}
-	return t.onDenied.answer(ctx, keys, d, denied), true
+	action := t.onDenied
+	if action.waits() {
+		action = Nack()
+	}
+	return action.answer(ctx, keys, d, denied), true
 }
 
 // onlyDrops tells whether the platform forwards nothing of a result.

@@ -48,7 +48,7 @@ func (w *unary) Map(ctx context.Context, keys []string, d mapsdk.Datum) mapsdk.M
 	}
 	out := w.next.Map(ctx, keys, d)
 	if w.exemptDropped && onlyDrops(out.Items()) {
-		permit.Cancel()
+		w.gate.Exempt(permit)
 	}
 	return out
 }

@@ -221,7 +221,6 @@ func TestADeadlineOfAnotherWrapperFailsTheStream(t *testing.T) {
 
 func TestARefusalPanicsWithTheLimitersError(t *testing.T) {
 	for name, refusal := range map[string]error{
-		"too large":         &throttle.Error{Reason: throttle.ReasonTooLarge, Cost: 1000},
 		"deadline too near": &throttle.Error{Reason: throttle.ReasonLimit, Cost: 1, RetryAfter: time.Second},
 		"of another kind":   errors.New("other"),
 	} {

@@ -41,8 +41,8 @@
 //	the handler answered it twice                       the one that claims less, the other is left out
 //	the handler answered what it never took             left out; see the next lines
 //	no tokens within WithMaxWait or WithBatchBudget     OnDenied's
-//	its cost can never be granted, or the limiter
-//	failed in another way                               failure, with the limiter's error
+//	its cost can never be granted                       OnDenied's, and with Wait failure
+//	the limiter failed in another way                   failure, with the limiter's error
 //	the handler returned before it took it              failure; its tokens are given back
 //	the context ended before the handler took it        failure; its tokens are given back
 //

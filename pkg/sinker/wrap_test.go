@@ -257,11 +257,36 @@ func TestALimiterThatFailsOtherwise(t *testing.T) {
 	log, logged := logs()
 	tooLarge := &throttle.Error{Reason: throttle.ReasonTooLarge, Cost: 5000}
 	l := throttletest.New(throttletest.Grant(), throttletest.Deny(tooLarge), throttletest.Grant())
-	s := sinker.Wrap(&handler{}, l, sinker.WithMaxWait(time.Second), sinker.OnDenied(sinker.Drop()), sinker.WithLogger(log))
+	s := sinker.Wrap(&handler{}, l, sinker.WithLogger(log))
 	require.Equal(t,
 		append(ok("a", "c"), failures("not handled: numathrottle: a cost of 5000 can never be granted", "b")...),
 		s.Sink(t.Context(), batchOf("a", "b", "c")))
 	require.Contains(t, logged(), "a cost of 5000 can never be granted")
+}
+
+// A cost that can never be granted is a denial, and the rest of the batch goes on.
+func TestACostThatCanNeverBeGrantedIsDeniedAlone(t *testing.T) {
+	for name, c := range map[string]struct {
+		action sinker.Action
+		want   sinksdk.Response
+	}{
+		"fallback": {sinker.Fallback(), sinksdk.ResponseFallback("b")},
+		"drop":     {sinker.Drop(), sinksdk.ResponseOK("b")},
+		"fail":     {sinker.Fail(), sinksdk.ResponseFailure("b", "throttled (too_large)")},
+	} {
+		for _, bound := range []sinker.Option{sinker.WithMaxWait(time.Second), sinker.WithBatchBudget(time.Second)} {
+			log, logged := logs()
+			l := throttletest.New(throttletest.Grant(), throttletest.Deny(&throttle.Error{Reason: throttle.ReasonTooLarge, Cost: 1e12}), throttletest.Grant())
+			s := sinker.Wrap(&handler{}, l, bound, sinker.OnDenied(c.action), sinker.WithLogger(log))
+			require.Equal(t, append(ok("a", "c"), c.want), s.Sink(t.Context(), batchOf("a", "b", "c")), name)
+			require.Contains(t, logged(), "can never be granted")
+		}
+	}
+	log, _ := logs()
+	l := throttletest.New(throttletest.Deny(&throttle.Error{Reason: throttle.ReasonTooLarge, Cost: 1e12}))
+	r := sinker.Wrap(&handler{}, l, sinker.WithMaxWait(time.Second), sinker.OnDenied(sinker.Nack()), sinker.WithLogger(log)).Sink(t.Context(), batchOf("a"))
+	require.True(t, r[0].Nack)
+	require.GreaterOrEqual(t, *r[0].NackOptions.Delay, uint64(60_000))
 }
 
 func failures(why string, ids ...string) sinksdk.Responses {

@@ -154,9 +154,12 @@
 //     cancels it when the stream is over, and nobody waits for the answer any more. The
 //     process outlives the loss of a connection, as it does without the wrapper.
 //   - The limiter was closed: the message waits for its context, and then as above.
-//   - Anything else, such as a cost that can never be granted: a panic with the
+//   - Anything else: a panic with the
 //     limiter's error. numaflow-go recovers it, fails the stream with the error's text
 //     and shuts the server down; the platform shows the cause.
+//
+// A message whose cost can never be granted (throttle.ReasonTooLarge) is denied at once, alone, and logged: OnDenied answers for
+// it, and with Wait it is nacked.
 //
 // A test that calls Transform with a context which it cancels does so in a goroutine of
 // its own, for Goexit would end the test.

@@ -35,6 +35,22 @@ func outlooks(l throttle.Limiter) func() outlook {
 	return nil
 }
 
+// largestCost is what one draw from l may cost at most, as far as l tells.
+func largestCost(l throttle.Limiter) int {
+	s, ok := l.(interface{ Status() throttle.Status })
+	if !ok {
+		return maxTokens
+	}
+	switch limit := s.Status().Limit; {
+	case limit.Max == 0:
+		return maxTokens
+	case limit.Hard:
+		return limit.Burst
+	default:
+		return max(limit.Max, limit.Burst)
+	}
+}
+
 func newOutlook(all ...throttle.Status) outlook {
 	o := outlook{open: true, keeps: true}
 	for i, st := range all {

@@ -20,15 +20,18 @@ type pipe struct {
 	cost     func(m sourcesdk.Message) int // nil: 1
 	sent     int                           // messages
 	used     int                           // tokens that they cost
+	most     int                           // that a message may cost
+	over     int                           // messages that cost more
 	panicked any                           // of cost
 }
 
-func newPipe(ctx context.Context, out chan<- sourcesdk.Message, cost func(sourcesdk.Message) int, count int) *pipe {
+func newPipe(ctx context.Context, out chan<- sourcesdk.Message, cost func(sourcesdk.Message) int, most, count int) *pipe {
 	p := &pipe{
 		in:   make(chan sourcesdk.Message, min(count, maxPipe)),
 		quit: make(chan struct{}),
 		done: make(chan struct{}),
 		cost: cost,
+		most: most,
 	}
 	go p.run(ctx, out)
 	return p
@@ -110,5 +113,10 @@ func (p *pipe) count(m sourcesdk.Message) {
 			p.used++
 		}
 	}()
-	p.used += max(p.cost(m), 0)
+	cost := max(p.cost(m), 0)
+	if cost > p.most {
+		cost = p.most
+		p.over++
+	}
+	p.used += cost
 }

@@ -78,7 +78,7 @@ func (t *transformer) Transform(ctx context.Context, keys []string, d transforms
 	}
 	out := t.next.Transform(ctx, keys, d)
 	if t.exemptDropped && onlyDrops(out) {
-		permit.Cancel()
+		t.gate.Exempt(permit)
 	}
 	return out
 }
@@ -92,7 +92,11 @@ func (t *transformer) deny(ctx context.Context, keys []string, d transformsdk.Da
 	if !errors.As(err, &denied) {
 		t.abandoner.Abandon(ctx, err)
 	}
-	out := t.action.answer(ctx, keys, d, denied)
+	action := t.action
+	if action.waits() { // what no wait brings fails alone
+		action = Nack()
+	}
+	out := action.answer(ctx, keys, d, denied)
 	if len(out) == 0 {
 		t.abandoner.Abandon(ctx, errNoAnswer)
 	}

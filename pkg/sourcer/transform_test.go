@@ -314,16 +314,32 @@ func TestATransformersTokensThatComeTooLateAreGivenBack(t *testing.T) {
 }
 
 func TestARefusalPanicsWithTheLimitersError(t *testing.T) {
-	refusal := &throttle.Error{Reason: throttle.ReasonTooLarge, Cost: 1000}
-	var buf bytes.Buffer
-	logger := sourcer.WithLogger(slog.New(slog.NewTextHandler(&buf, nil)))
+	refusal := errors.New("other")
 	for _, opts := range [][]sourcer.TransformerOption{
-		{logger},
-		{logger, sourcer.WithMaxWait(time.Second), sourcer.OnDenied(sourcer.Drop())}, // no reason to drop
+		nil,
+		{sourcer.WithMaxWait(time.Second), sourcer.OnDenied(sourcer.Drop())}, // no reason to drop
 	} {
 		h := forwards()
 		o := <-call(t.Context(), sourcer.WrapTransformer(h, throttletest.New(throttletest.Deny(refusal)), opts...))
 		require.Equal(t, transformation{panicked: refusal}, o)
+		require.Zero(t, h.calls)
+	}
+}
+
+// A cost that can never be granted is a denial; without an action it is a nack.
+func TestACostThatCanNeverBeGrantedIsDeniedAlone(t *testing.T) {
+	refusal := &throttle.Error{Reason: throttle.ReasonTooLarge, Cost: 1000}
+	var buf bytes.Buffer
+	logger := sourcer.WithLogger(slog.New(slog.NewTextHandler(&buf, nil)))
+	for tag, opts := range map[string][]sourcer.TransformerOption{
+		transformsdk.NACK: {logger},
+		transformsdk.DROP: {logger, sourcer.WithMaxWait(time.Second), sourcer.OnDenied(sourcer.Drop())},
+		"later":           {logger, sourcer.WithMaxWait(time.Second), sourcer.OnDenied(sourcer.Forward("later"))},
+	} {
+		h := forwards()
+		o := <-call(t.Context(), sourcer.WrapTransformer(h, throttletest.New(throttletest.Deny(refusal)), opts...))
+		require.Nil(t, o.panicked)
+		require.Contains(t, o.out[0].Tags(), tag)
 		require.Zero(t, h.calls)
 		require.Contains(t, buf.String(), "a cost of 1000 can never be granted")
 		require.NotContains(t, buf.String(), "blue")

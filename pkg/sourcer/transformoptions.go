@@ -65,7 +65,9 @@ func OnDenied(a Action) TransformerOption {
 // ExemptDropped gives the tokens of a message back when the transformer's result is
 // one or more drops (transformsdk.MessageToDrop) and nothing else. It is for
 // transformers that filter, so that what they filter out does not use up the limit.
-// By default a dropped message costs as much as any other.
+// By default a dropped message costs as much as any other. It has no effect with a strict
+// limit and one too low to be divided among the pods, whose tokens cannot be given back;
+// that is logged once.
 func ExemptDropped() TransformerOption {
 	return transformerOption(func(s *transformerSettings) { s.exemptDropped = true })
 }

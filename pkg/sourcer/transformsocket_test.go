@@ -126,18 +126,25 @@ func TestSocketALostConnectionEndsTheTransformersWaitAndTheServerGoesOn(t *testi
 	}
 }
 
-func TestSocketACostThatCanNeverBeGrantedFailsTheStreamWithTheCause(t *testing.T) {
+func TestSocketACostThatCanNeverBeGrantedIsNacked(t *testing.T) {
 	l, err := throttle.New(throttle.Limit{Max: 10})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, l.Close()) })
 	server := sdkserver.Start(t, sourcer.WrapTransformer(transformsdk.SourceTransformFunc(echo), l,
-		sourcer.WithCost(func([]string, transformsdk.Datum) int { return 5000 })))
+		sourcer.WithCost(func(_ []string, d transformsdk.Datum) int {
+			if string(d.Value()) == "large" {
+				return 1e12
+			}
+			return 1
+		})))
 	m := dialTransform(t, server)
-	_, err = m.Do(testContext(t), dataplane.Message{Value: []byte("large")})
-	require.ErrorIs(t, err, dataplane.ErrBroken)
-	require.ErrorContains(t, err, "a cost of 5000 can never be granted")
-	m.Abort()
-	<-server.Ended()
+	out, err := m.Do(testContext(t), dataplane.Message{Value: []byte("large")})
+	require.NoError(t, err)
+	require.True(t, out[0].Nack)
+	out, err = m.Do(testContext(t), dataplane.Message{Value: []byte("small")})
+	require.NoError(t, err, "the stream goes on")
+	require.False(t, out[0].Nack)
+	require.NoError(t, m.Close())
 }
 
 // Only while numaflow-go is sending large answers it has a chance to send what the

@@ -37,6 +37,7 @@ func Wrap(next sourcesdk.Sourcer, l throttle.Limiter, opts ...Option) sourcesdk.
 	if s.cost != nil {
 		w.want = 1 // costs are not known yet
 	}
+	w.largest = largestCost(l)
 	w.status, _ = l.(interface{ Status() throttle.Status })
 	w.keep.drewAt = time.Now()
 	return w
@@ -51,7 +52,10 @@ type source struct {
 	status  interface{ Status() throttle.Status } // the limiter's; nil when it has none
 	look    func() outlook                        // nil: the limiter does not tell, and nothing is kept
 
+	largest int // what a message may cost
+
 	closedOnce sync.Once // the log entry about a closed limiter
+	overOnce   sync.Once // and about messages that cost more than largest
 
 	mu      sync.Mutex // guards what follows: what was learned from the Reads so far
 	want    int        // messages that the source is good for in one Read
@@ -96,9 +100,14 @@ func (s *source) readUpTo(ctx context.Context, t turn, o order, g purse, r readi
 	granted := g.n()
 	count := o.messages(granted)
 	asked := time.Now()
-	p := newPipe(ctx, r.out, s.cost, count)
+	p := newPipe(ctx, r.out, s.cost, s.largest, count)
 	defer func() {
 		p.shut()
+		if p.over > 0 {
+			s.overOnce.Do(func() {
+				s.logger().Error("a message costs more than can ever be granted: such messages count as the largest cost that can", "largest", s.largest)
+			})
+		}
 		left := g.spend(p.used)
 		all, short := s.learn(t, p, lesson{asked: count, of: r.count, short: granted < o.tokens || r.waited})
 		// One that had to wait for its messages would not have had more of them earlier.

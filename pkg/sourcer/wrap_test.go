@@ -249,6 +249,23 @@ func TestReadCost(t *testing.T) {
 	require.Equal(t, []uint64{1, 4}, counts(s.asked))
 }
 
+// A message that costs more than can ever be granted has been read already: it counts as the largest cost, and not as a debt of years.
+func TestReadCostThatCanNeverBeGranted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, err := throttle.New(throttle.Limit{Max: 100})
+		require.NoError(t, err)
+		defer func() { require.NoError(t, l.Close()) }()
+		s := &source{}
+		w := sourcer.Wrap(s, l, sourcer.WithLogger(slog.New(slog.DiscardHandler)), sourcer.WithReadCost(func(sourcesdk.Message) int { return math.MaxInt }))
+		<-read(t.Context(), w, 1, time.Second)
+		require.Len(t, s.asked, 1)
+		require.GreaterOrEqual(t, l.Status().Tokens, -100.0)
+		time.Sleep(3 * time.Second)
+		<-read(t.Context(), w, 1, time.Second)
+		require.Len(t, s.asked, 2, "it goes on")
+	})
+}
+
 func TestAPanicGoesOnUnchangedAfterWhatWasSent(t *testing.T) {
 	for name, end := range map[string]func(){"panic": func() { panic("mine") }, "exit": runtime.Goexit} {
 		t.Run(name, func(t *testing.T) {

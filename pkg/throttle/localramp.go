@@ -66,7 +66,7 @@ func (r *localRamp) step() (again bool) {
 	used, offered := flow.Since(r.flow, now-r.at, r.t.limit.Max, r.t.limit.Per)
 	r.flow, r.at = flow, now
 	// A ceiling that falls is in force before it has fallen, one that rises after it has risen.
-	at := r.law.Alone(ramp.Step{Now: now.Microseconds(), Used: used, Offered: offered}, (now + 2*rampEvery).Microseconds())
+	at := r.law.Alone(ramp.Step{Now: now.Microseconds(), Used: used, Offered: offered, Halted: offered == 0}, (now + 2*rampEvery).Microseconds())
 	r.t.setLease(Lease{Share: int64(float64(r.share) * at / float64(r.t.limit.Max)), Ceiling: at})
 	return r.law.Moves()
 }

@@ -31,6 +31,7 @@ type Throttle struct {
 	retimeDue bool
 	timer     Timer
 	usage     bucket.Demand
+	away      *bucket.Away  // nil: nobody has said that they come again
 	ramp      *localRamp    // nil: there is none, or the pool's moves the share
 	backoff   *localBackoff // nil: the limit is not adaptive
 	issue     issue

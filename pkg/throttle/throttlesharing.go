@@ -73,7 +73,7 @@ func (t *Throttle) demand(now int64, window time.Duration) int64 {
 		Refused: float64(t.gate.Refused.Load()) * float64(t.bucket.Units(1)),
 		Earned:  float64(t.bucket.Law().By(now)),
 	}, bucket.Backlog{
-		Waiting: float64(t.queue.Tokens) * float64(t.bucket.Units(1)),
+		Waiting: float64(t.queue.Tokens)*float64(t.bucket.Units(1)) + t.away.Due(now, window),
 		Debt:    float64(max(0, -t.bucket.Level(now))),
 		ShortAt: t.shortAt.Load(),
 	}, window, t.bucket.Whole*t.raised())
@@ -83,11 +83,27 @@ func (t *Throttle) demand(now int64, window time.Duration) int64 {
 	return demand
 }
 
+// NoteAway says that a caller who was refused n tokens asks for them again after a time, here or at another processor of the pool. As
+// that time comes it is demand, as if the caller waited: without it a share would shrink while all work is away. It never blocks.
+func (t *Throttle) NoteAway(n int, after time.Duration) {
+	if n <= 0 || t.limit.Max == 0 {
+		return
+	}
+	t.gate.Lock()
+	defer t.gate.Unlock()
+	if t.away == nil {
+		t.away = &bucket.Away{}
+	}
+	now := t.gate.Now()
+	t.away.Note(now, now+int64(min(max(after, 0), bucket.MostAway)), float64(t.bucket.Units(min(n, t.limit.maxCost()))))
+}
+
 // usageAt returns the totals without what was reported. The lock is held.
 func (t *Throttle) usageAt(now int64) limit.Usage {
 	drawn := t.bucket.Drawn() - t.queue.Collected
 	return limit.Usage{
-		Used: t.bucket.Tokens(drawn - t.bucket.Credited()), Offered: t.bucket.Tokens(t.bucket.Law().By(now)),
+		Paused: t.gate.Paused(now),
+		Used:   t.bucket.Tokens(drawn - t.bucket.Credited()), Offered: t.bucket.Tokens(t.bucket.Law().By(now)),
 		Granted: drawn >> t.bucket.Shift, Refused: t.gate.Refused.Load(),
 		// Who waits for the end of a pause says nothing of whether the limit is used.
 		Waiting: !t.queue.Empty() && !t.gate.Paused(now), Empty: t.bucket.Level(now) < t.bucket.Units(1) && !t.gate.Paused(now),

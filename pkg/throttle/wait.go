@@ -198,7 +198,7 @@ func (t *Throttle) dueWith(now int64, n int, stay int64) (wait time.Duration, ok
 	return wait, ok
 }
 
-// due returns how long it takes until n tokens are there at the present share,
+// due returns how long it takes until n tokens are there at the present share, or at the larger one that comes when it is asked for,
 // less what the bucket holds; ok is false while there is no share. The lock is held.
 func (t *Throttle) due(now int64, n int) (wait time.Duration, ok bool) {
 	over, known := t.gate.PauseLeft(now)
@@ -212,7 +212,17 @@ func (t *Throttle) due(now int64, n int) (wait time.Duration, ok bool) {
 	}
 	held := min(t.bucket.Level(now+int64(over)), t.bucket.Law().Capacity) + t.queue.Collected
 	wait, ok = t.bucket.Law().Wait(t.bucket.Units(min(n, bucket.MaxUnits>>t.bucket.Shift)) - held)
-	return over + min(wait, never-over), ok
+	return over + min(t.evened(wait), never-over), ok
+}
+
+// evened is a wait at the share in force, where that is smaller than what the pool leaves to a processor that lacks tokens: it grows as
+// soon as that is reported. With quotas the pool divides the limit by tags, and nobody can tell. The lock is held.
+func (t *Throttle) evened(wait time.Duration) time.Duration {
+	l := &t.bucket.Law().Lease
+	if l.Even <= l.Share || l.Share <= 0 || t.tags != nil {
+		return wait
+	}
+	return time.Duration(float64(wait) * float64(l.Share) / float64(l.Even))
 }
 
 // serve grants from the front of the queue what there is, opens the gate when

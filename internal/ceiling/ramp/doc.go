@@ -28,7 +28,7 @@
 // judged when it is over, and the progress moves in the one after it, evenly, by one
 // second of the ramp: up, down or not at all.
 //
-//	scheduled    up with time, from the first moment, whatever is used
+//	scheduled    up with time, from the first moment in which it is not halted, whatever is used
 //	relaxed      up if there was traffic
 //	onlyIfUsed   up if there was traffic and used x 100 >= threshold x offered
 //	goBackN      the same, and down with traffic below the threshold. After missed
@@ -37,8 +37,8 @@
 //	             the last second with traffic (Base), whose own verdict is void
 //
 // The progress never leaves 0 to RampUpDuration. Without traffic relaxed, onlyIfUsed
-// and, until its cool-down is over, goBackN stand still. A second with traffic in which
-// nothing was offered, as while a pool is frozen, moves onlyIfUsed and goBackN nowhere.
+// and, until its cool-down is over, goBackN stand still. Nothing rises while nothing is offered, in any mode: a pool
+// that is frozen, paused or without shares grants nothing.
 //
 // Where Numaflow's ceiling jumps from 10 to 20 when a second begins, this one goes
 // from 10 to 20 in that second. With scheduled, whose future is known, it goes from 20
@@ -70,7 +70,7 @@
 // the limit that it is configured with:
 //
 //   - Offered: what the share earned under the ceiling, rounded down. Time without a
-//     share earns nothing.
+//     share earns nothing, nor does a request that ends in a pause.
 //   - Used: what was drawn of it, less what was given back, rounded up. At least 1 if
 //     anybody called, though all was given back or refused: a call is traffic. All of
 //     Offered if a caller waits, or was refused and less than a token is left: what is left

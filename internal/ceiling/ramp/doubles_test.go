@@ -31,7 +31,7 @@ func doubles(t *testing.T, c Config, s State, st Step) [8]float64 {
 		if used > 0 {
 			move := 0.0
 			switch {
-			case c.Mode == Relaxed, offered > 0 && exact(used*100) >= exact(float64(c.ThresholdPercentage)*offered):
+			case offered > 0 && (c.Mode == Relaxed || exact(used*100) >= exact(float64(c.ThresholdPercentage)*offered)):
 				move = 1e6
 			case offered > 0 && c.Mode == GoBackN:
 				move = -1e6

@@ -10,6 +10,9 @@ type Step struct {
 	Used, Offered int64
 	// Empty says that nobody was in the pool before this step.
 	Empty bool
+	// Halted says that nothing could be granted since the last step. Scheduled, which else looks at the time alone, stands
+	// still; the other modes see it in Offered.
+	Halted bool
 	// Silence is how long, in microseconds of the store's own clock, no step was
 	// made: the logical clock stands still when nobody asks.
 	Silence int64
@@ -29,10 +32,13 @@ func (c Config) Next(s State, st Step) (State, Ceiling) {
 		s = c.rescale(s)
 	}
 	used, offered := min(max(st.Used, 0), maxFlow), min(max(st.Offered, 0), maxFlow)
-	if c.Mode == Scheduled {
-		s = s.hold(min(s.progress(s.At)+now-s.At, s.Ramp), now)
-	} else {
+	switch {
+	case c.Mode != Scheduled:
 		s = c.judge(s, now, used, offered)
+	case st.Halted:
+		s = s.Resume(now)
+	default:
+		s = s.hold(min(s.progress(s.At)+now-s.At, s.Ramp), now)
 	}
 	return s, c.Ceiling(s)
 }
@@ -115,11 +121,9 @@ func (c Config) end(s State, n int64) State {
 func (c Config) verdict(s State) int64 {
 	reached := s.Used*100 >= c.ThresholdPercentage*s.Offered
 	switch {
-	case c.Mode == Relaxed:
-		return 1
 	case s.Offered == 0:
 		return 0
-	case reached:
+	case c.Mode == Relaxed, reached:
 		return 1
 	case c.Mode == GoBackN:
 		return -1

@@ -221,7 +221,7 @@ func (w *twin) atCall(sec int64) float64 {
 		w.level += slope * float64(gap)
 	case w.c.Mode == GoBackN && time.Duration(gap)*time.Second > w.c.CoolDownPeriod:
 		w.level -= slope * float64(w.c.RampDownPercentage) / 100 * float64(gap-1)
-	case w.c.Mode == Relaxed || reached:
+	case w.c.Mode == Relaxed && w.offered > 0 || w.c.Mode != Relaxed && reached:
 		w.level += slope
 	case w.c.Mode == GoBackN:
 		w.level -= slope

@@ -1,0 +1,39 @@
+package bucket
+
+import "time"
+
+// MostAway is how far ahead an Away looks.
+const MostAway = 5 * time.Minute
+
+// Away is what those who were refused will ask for again, by the second in which they do. The zero Away is empty. It has no
+// clock, and no lock.
+type Away struct {
+	seconds [MostAway/time.Second + 2]struct {
+		at    int64
+		units float64
+	}
+}
+
+// Note adds units that are asked for at a time, at most MostAway after now; nanoseconds since base.
+func (a *Away) Note(now, at int64, units float64) {
+	second := min(at, now+int64(MostAway)) / int64(time.Second)
+	s := &a.seconds[second%int64(len(a.seconds))]
+	if s.at != second {
+		s.at, s.units = second, 0
+	}
+	s.units += units
+}
+
+// Due returns what is asked for within a time from now, the rest of its last second included.
+func (a *Away) Due(now int64, within time.Duration) (units float64) {
+	if a == nil {
+		return 0
+	}
+	last := (now + int64(min(within, MostAway))) / int64(time.Second)
+	for second := now / int64(time.Second); second <= last; second++ {
+		if s := a.seconds[second%int64(len(a.seconds))]; s.at == second {
+			units += s.units
+		}
+	}
+	return units
+}
