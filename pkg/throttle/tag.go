@@ -60,7 +60,7 @@ func newTag(s *tagSet, name string, q Quota) *tag {
 	t := s.t
 	g := &tag{name: name, key: quota.Key(name), t: t, rank: nextRank()}
 	g.inForce.Store(&q)
-	g.stock = stock.New(stock.Terms{Quota: q, Pooled: s.pooled, Part: s.part, Wall: t.gate.Present().Add(-time.Duration(t.gate.Now()))})
+	g.stock = stock.New(stock.Terms{Quota: q, Pooled: s.pooled, Part: s.part, Debt: t.limit.MaxDebt, Wall: t.gate.Present().Add(-time.Duration(t.gate.Now()))})
 	g.holds.Store(g.stock.Holds())
 	g.largest.Store(g.stock.Largest())
 	g.lane.SetWeight(s.fairPart(q))
