@@ -20,7 +20,9 @@ func (a *api) from(address string) *api {
 	b := *a
 	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(address)}}
 	b.http = &http.Client{Transport: &http.Transport{
-		DialContext: func(ctx context.Context, network, to string) (net.Conn, error) { return dialer.DialContext(ctx, network, to) },
+		DialContext: func(ctx context.Context, network, to string) (net.Conn, error) {
+			return dialer.DialContext(ctx, network, to)
+		},
 	}}
 	a.t.Cleanup(b.http.CloseIdleConnections)
 	return &b
