@@ -15,6 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -108,6 +110,45 @@ func TestReportedCostsHoldTheLimit(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The limit holds for a pool of services, too, of which one is asked and another one is told the cost.
+func TestReportedCostsHoldTheLimitOfAPool(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const (
+			rate, cost, callers = 100, 700, 6
+			span                = 10 * time.Minute
+		)
+		store := memstore.New()
+		var services []*service
+		for i := range 3 {
+			m, err := consensus.Join(t.Context(), store, "p", consensus.WithID(fmt.Sprint(i)))
+			require.NoError(t, err)
+			th, err := throttle.New(throttle.Limit{Max: rate}, throttle.WithSharer(m), throttle.OnClose(m.Leave))
+			require.NoError(t, err)
+			services = append(services, newService(th))
+			t.Cleanup(func() { _ = th.Close() })
+		}
+		time.Sleep(30 * time.Second) // the pool is new to its store
+		end := time.Now().Add(span)
+		var passed atomic.Int64
+		var wg sync.WaitGroup
+		for i := range callers {
+			wg.Go(func() {
+				for n := i; time.Now().Before(end); n++ {
+					if send(t, services[n%3], 0, model(0)).GetOverallCode() != ok {
+						time.Sleep(50 * time.Millisecond)
+						continue
+					}
+					time.Sleep(50 * time.Millisecond)
+					send(t, services[(n+1)%3], 0, model(cost))
+					passed.Add(cost)
+				}
+			})
+		}
+		wg.Wait()
+		require.InDelta(t, rate*span.Seconds(), passed.Load(), callers*cost+0.1*rate*span.Seconds())
+	})
 }
 
 // Callers that are refused and ask again slow nobody down: a refused request that asks takes nothing.
