@@ -255,6 +255,17 @@ func TestNegativeHits(t *testing.T) {
 				back(50)
 				back(50)
 				require.Equal(t, 50, held(), "once")
+
+				p, granted := throttle.ForTags(th, "openai/gpt").TryAcquire(50) // by somebody else
+				require.True(t, granted)
+				back(50)
+				require.Zero(t, held(), "it was not drawn here")
+				p.Cancel()
+				require.Equal(t, ok, send(t, s, 10, model(-1)).GetOverallCode())
+				_, granted = throttle.ForTags(th, "openai/gpt").TryAcquire(40)
+				require.True(t, granted)
+				back(50)
+				require.Equal(t, 10, held())
 				require.NoError(t, th.Close())
 			})
 		})

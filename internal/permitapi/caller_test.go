@@ -44,14 +44,14 @@ func TestAPermitOfNoTokensIsShort(t *testing.T) {
 func TestAPermitOfNoTokensIsCharged(t *testing.T) {
 	th := newThrottle(t, throttle.Limit{Max: 1000, Burst: 10})
 	a := start(t, Config{Limiter: th})
-	for _, end := range []string{`"used":20000`, `"used":0`, ``} {
+	for _, end := range []string{`"used":400000`, `"used":0`, ``} {
 		p := a.ok("/v1/acquire", `{"tokens":0}`)
 		if end != "" {
 			end = "," + end
 		}
 		a.ok("/v1/settle", `{"permit":"`+text(t, p["permit"])+`"`+end+`}`)
 	}
-	require.InDelta(t, -15_000, th.Status().Tokens, 4990)
+	require.Less(t, th.Status().Tokens, -100_000.0)
 }
 
 // One caller leaves room for others, and has it again when its permits end.
