@@ -45,8 +45,8 @@ type Config struct {
 	Token string
 	// Key is the entry of a descriptor whose value is the tag; empty: the values of all entries.
 	Key string
-	// AskOnly says that hits_addend of a descriptor asks for tokens: nothing is taken when they are refused. Without it it is a
-	// cost, which is charged whatever the answer is.
+	// AskOnly says that hits_addend of a descriptor asks for tokens: nothing is taken when they are refused. By default it
+	// is a cost, which is charged whatever the answer is.
 	AskOnly bool
 	// MaxWait is how long a request that asks waits for its tokens: up to LongestWait. Envoy itself gives up
 	// after 20 ms unless it is told otherwise. Defaults to not at all.

@@ -220,7 +220,8 @@ func TestZeroHitsArePaused(t *testing.T) {
 
 // Negative hits give back what was drawn, and no more.
 func TestNegativeHits(t *testing.T) {
-	for name, quotas := range map[string]*throttle.Quotas{"no quotas": nil, "a quota": {Tags: map[string]throttle.Quota{"openai/gpt": {Total: 100, Burst: 50}}}} {
+	quota := &throttle.Quotas{Tags: map[string]throttle.Quota{"openai/gpt": {Total: 100, Burst: 50}}}
+	for name, quotas := range map[string]*throttle.Quotas{"no quotas": nil, "a quota": quota} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var opts []throttle.Option
@@ -238,7 +239,9 @@ func TestNegativeHits(t *testing.T) {
 					require.Equal(t, ok, send(t, s, 0, d).GetOverallCode())
 				}
 				held := func() int {
-					return int(throttle.ForTags(th, "openai/gpt").(interface{ Status() throttle.Status }).Status().Tokens)
+					st, known := statusOf(throttle.ForTags(th, "openai/gpt"))
+					require.True(t, known)
+					return int(st.Tokens)
 				}
 				require.Equal(t, ok, send(t, s, 40, model(-1)).GetOverallCode())
 				require.Equal(t, 10, held())

@@ -77,8 +77,14 @@ func TestWhoIsACaller(t *testing.T) {
 		remote, name string
 		local        bool
 	}{
-		{"", "", true}, {"@", "", true}, {"127.0.0.2:80", "127.0.0.2", true}, {"[::1]:80", "::1", true}, {"[::ffff:127.0.0.1]:1", "::ffff:127.0.0.1", true},
-		{"10.0.0.1:80", "10.0.0.1", false}, {"[2001:db8::1:2:3:4]:80", "2001:db8::/64", false}, {"[fe80::1%eth0]:80", "fe80::/64", false},
+		{"", "", true},
+		{"@", "", true},
+		{"127.0.0.2:80", "127.0.0.2", true},
+		{"[::1]:80", "::1", true},
+		{"[::ffff:127.0.0.1]:1", "::ffff:127.0.0.1", true},
+		{"10.0.0.1:80", "10.0.0.1", false},
+		{"[2001:db8::1:2:3:4]:80", "2001:db8::/64", false},
+		{"[fe80::1%eth0]:80", "fe80::/64", false},
 	} {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", http.NoBody)
 		r.RemoteAddr = c.remote

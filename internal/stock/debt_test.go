@@ -26,14 +26,14 @@ func TestDebtIsBounded(t *testing.T) {
 			now := 100 * second
 			longest := s.longestDebt()
 			free := s.AtHand(now)
-			require.EqualValues(t, 1e9-c.most-free, s.Owe(now, 1e9))
+			require.Equal(t, 1e9-c.most-free, s.Owe(now, 1e9))
 			require.EqualValues(t, 7, s.Owe(now, 7), "and nothing more")
 			wait, _, _ := s.Due(now, 1)
 			require.InDelta(t, longest.Seconds(), wait.Seconds(), longest.Seconds()/20)
-			require.EqualValues(t, 1e9-c.most/2, s.Owe(now+int64(longest/2), 1e9), "what was paid meanwhile")
+			require.Equal(t, 1e9-c.most/2, s.Owe(now+int64(longest/2), 1e9), "what was paid meanwhile")
 
 			p := New(Terms{Quota: c.q.WithDefaults(0), Pooled: true, Debt: c.debt})
-			require.EqualValues(t, 1e9-c.most, p.Owe(0, 1e9))
+			require.Equal(t, 1e9-c.most, p.Owe(0, 1e9))
 			require.EqualValues(t, 7, p.Owe(0, 7))
 			var r limit.TagReport
 			p.Report(0, 0, &r)
