@@ -219,7 +219,8 @@ func TestWrongUsage(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"stauts"}, `numathrottle: "stauts" is no command or argument, allowed: pools, status, limit, pause, resume, debt, quota, top, console, check, ` +
+		{[]string{"stauts"}, `numathrottle: "stauts" is no command or argument, allowed: pools, status, limit, pause, resume, debt, quota, top, ` +
+			`console, check, ` +
 			`proxy, stop-notice, completion`},
 		{[]string{"check", "it"}, `numathrottle check: "it" is no command or argument, allowed: none`},
 		{[]string{"limit", "sett"}, `numathrottle limit: "sett" is no command or argument, allowed: show, set, clear`},

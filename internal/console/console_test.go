@@ -284,7 +284,9 @@ func TestNothingWithoutASession(t *testing.T) {
 	}
 	_, text := c.get(t, "/api/session")
 	require.JSONEq(t, `{"store":"","login":true,"in":false,"by":""}`, text)
-	for _, path := range []string{"/api/pause", "/api/resume", "/api/limit", "/api/limit/clear", "/api/debt/forgive", "/api/quota", "/api/quota/clear", "/api/logout"} {
+	for _, path := range []string{
+		"/api/pause", "/api/resume", "/api/limit", "/api/limit/clear", "/api/debt/forgive", "/api/quota", "/api/quota/clear", "/api/logout",
+	} {
 		code, _ := c.post(t, path, `{"pool":"p","reason":"r","max":1}`)
 		require.Equal(t, 401, code, path)
 	}

@@ -167,7 +167,7 @@ var fields = append([]field{
 // limitKeys are the settings of the limit itself.
 var limitKeys = []string{
 	"max", "per", "burst", "hard", "min", "rampUpDuration", "modes", "resumedRampUp", "ttl", "adaptive", "adaptiveMin",
-	"strict", "maxReserved", "quotas",
+	"strict", "maxReserved", "maxDebt", "quotas",
 }
 
 // maxName is the length of a pool's name and of an ID that every store takes.
