@@ -70,7 +70,7 @@ func (l *limits) config(suffix string) numathrottle.Config {
 func (s *settings) destinationLimit() throttle.Limit {
 	of := s.Pool.Limit
 	return throttle.Limit{
-		Max: s.DestinationMax, Per: of.Per, Hard: of.Hard, Strict: of.Strict, MaxReserved: of.MaxReserved, Adaptive: of.Adaptive,
+		Max: s.DestinationMax, Per: of.Per, Hard: of.Hard, Strict: of.Strict, MaxReserved: of.MaxReserved, MaxDebt: of.MaxDebt, Adaptive: of.Adaptive,
 	}
 }
 

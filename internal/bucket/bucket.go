@@ -27,6 +27,7 @@ type Bucket struct {
 	seg      *Segment // the present segment
 	credited int64    // units given back since the beginning
 	kept     int64    // position in granted up to which permits cannot be given back any more
+	owable   int64    // units that can be owed
 	void     int64    // units in granted that nobody was granted: fences, and what was collected in vain
 }
 
@@ -34,6 +35,10 @@ type Bucket struct {
 // limiter was made; it may be called from any goroutine.
 func (b *Bucket) Begin(c Config, read func() int64) {
 	b.config, b.Scale, b.read = c, newScale(c), read
+	b.owable = maxDebt
+	if c.Debt > 0 {
+		b.owable = b.Units(min(c.Debt, maxDebt>>b.Shift))
+	}
 	b.seg = b.segment(limit.Lease{Reason: limit.ReasonNoShare}, 0, 0, 0)
 	b.gate.Store(b.seg)
 }

@@ -49,21 +49,65 @@ func (b *Bucket) RefundHard(now, end, n int64) {
 	}
 }
 
+// Credit books n tokens that are given back of no draw in particular, up to the capacity.
+func (b *Bucket) Credit(now int64, n int) {
+	if back := min(b.Units(min(n, maxDebt>>b.Shift)), b.seg.Capacity-b.Level(now)); back > 0 && b.seg.Valid(now) {
+		b.credit(back)
+	}
+}
+
 func (b *Bucket) credit(units int64) {
 	b.credited += units
 	b.forfeited.Add(-units)
 }
 
-// maxDebt is the most that a bucket can owe, in units: at least a year's worth of
+// maxDebt is the most that any bucket can owe, in units: at least a year's worth of
 // the whole limit.
 const maxDebt = MaxUnits / 2
 
-// Owe books n tokens of debt: what was used above a permit's cost.
-func (b *Bucket) Owe(now int64, n int) {
-	units := b.Units(min(n, maxDebt>>b.Shift))
-	b.forfeited.Add(max(0, min(units, maxDebt+b.Level(now))))
+// Owe books n tokens of debt: what was used above a permit's cost. It returns how many of them it
+// does not book, for no more than Config.Debt is owed.
+func (b *Bucket) Owe(now int64, n int) (excess int) {
+	units, excess := b.bookable(now, n)
+	b.forfeited.Add(units)
 	b.Fence()
 	if b.config.Hard {
 		b.kept = b.granted.Load()
 	}
+	return excess
+}
+
+// Charge is Owe for n tokens of a call that drew nothing: they count as drawn.
+func (b *Bucket) Charge(now int64, n int) (excess int) {
+	units, excess := b.bookable(now, n)
+	b.granted.Add(units)
+	if b.config.Hard {
+		b.kept = b.granted.Load()
+	}
+	return excess
+}
+
+// bookable is how many units of n tokens can be owed yet, and how many tokens cannot.
+func (b *Bucket) bookable(now int64, n int) (units int64, excess int) {
+	want := b.Units(min(n, maxDebt>>b.Shift))
+	units = max(0, min(want, b.owable+b.Level(now)))
+	return units, n - int(units>>b.Shift)
+}
+
+// Forgive forgets what is owed, and returns how many tokens that were.
+func (b *Bucket) Forgive(now int64) float64 {
+	debt := -b.Level(now)
+	if debt <= 0 {
+		return 0
+	}
+	b.forfeited.Add(-debt)
+	b.Fence()
+	return b.Tokens(debt)
+}
+
+// Repay books n tokens that are given back of what was owed, and returns how many of them were.
+func (b *Bucket) Repay(now int64, n int) int {
+	back := min(b.Units(min(n, maxDebt>>b.Shift)), max(0, -b.Level(now)))
+	b.credit(back)
+	return int(back >> b.Shift)
 }

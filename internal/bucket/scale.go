@@ -15,6 +15,8 @@ type Config struct {
 	Burst int
 	// Hard promises at most Max tokens in any window of length Per; see hard.go.
 	Hard bool
+	// Debt is the most that can be owed, in tokens. 0: as much as fits into the units.
+	Debt int
 }
 
 // PerPeriod is what the whole pool is granted per Per in the long run, in tokens.

@@ -72,7 +72,7 @@ func (c *CLI) Run(ctx context.Context, args []string) error {
 		},
 		Flags: append([]ucli.Flag{configFlag(), timeoutFlag()}, storeFlags()...),
 		Commands: []*ucli.Command{
-			c.poolsCommand(), c.statusCommand(), c.limitCommand(), c.pauseCommand(), c.resumeCommand(),
+			c.poolsCommand(), c.statusCommand(), c.limitCommand(), c.pauseCommand(), c.resumeCommand(), c.debtCommand(),
 			c.quotaCommand(), c.topCommand(), c.consoleCommand(), c.checkCommand(), c.proxyCommand(), c.stopNoticeCommand(), c.versionCommand(),
 			{Name: helpName, Usage: "show the help of a command", ArgsUsage: "[COMMAND ...]"},
 		},

@@ -264,7 +264,7 @@ func TestWithoutATokenItOnlyShows(t *testing.T) {
 	_, c := serve(t, store, "")
 	follow(t, c, "/api/pools", func(g glance) bool { return len(g.Pools) == 1 })
 	for _, path := range []string{
-		"/api/login", "/api/pause", "/api/resume", "/api/limit", "/api/limit/clear", "/api/quota", "/api/quota/clear", "/api/logout",
+		"/api/login", "/api/pause", "/api/resume", "/api/limit", "/api/limit/clear", "/api/debt/forgive", "/api/quota", "/api/quota/clear", "/api/logout",
 	} {
 		code, text := c.post(t, path, `{"token":"","by":"ann"}`)
 		require.Equal(t, 403, code)
@@ -284,7 +284,9 @@ func TestNothingWithoutASession(t *testing.T) {
 	}
 	_, text := c.get(t, "/api/session")
 	require.JSONEq(t, `{"store":"","login":true,"in":false,"by":""}`, text)
-	for _, path := range []string{"/api/pause", "/api/resume", "/api/limit", "/api/limit/clear", "/api/quota", "/api/quota/clear", "/api/logout"} {
+	for _, path := range []string{
+		"/api/pause", "/api/resume", "/api/limit", "/api/limit/clear", "/api/debt/forgive", "/api/quota", "/api/quota/clear", "/api/logout",
+	} {
 		code, _ := c.post(t, path, `{"pool":"p","reason":"r","max":1}`)
 		require.Equal(t, 401, code, path)
 	}
@@ -387,6 +389,9 @@ func TestChanges(t *testing.T) {
 		{"/api/pause", `{"pool":"p","seconds":1e300,"reason":"r"}`, 422, "end of the pause"},
 		{"/api/pause", `{"pool":"none","reason":"r"}`, 404, "no record"},
 		{"/api/pause", `{"pool":"p","seconds":600,"reason":"night","tag":"gpt"}`, 200, ""},
+		{"/api/debt/forgive", `{"pool":"p"}`, 400, "a reason is missing"},
+		{"/api/debt/forgive", `{"pool":"none","reason":"r"}`, 404, "no record"},
+		{"/api/debt/forgive", `{"pool":"p","reason":"a wrong number"}`, 200, ""},
 		{"/api/limit", `{"pool":"p","max":5,"perSeconds":1}`, 400, "a reason is missing"},
 		{"/api/limit", `{"pool":"p","max":0,"reason":"r"}`, 422, "Max is below 1"},
 		{"/api/limit", `{"pool":"p","max":601,"reason":"r"}`, 422, "at most the hard limit 600 per 1m0s"},

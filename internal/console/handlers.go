@@ -38,6 +38,7 @@ func (k *Console) routes() {
 	k.mux.HandleFunc("POST /api/resume", k.change(k.resume))
 	k.mux.HandleFunc("POST /api/limit", k.change(k.limit))
 	k.mux.HandleFunc("POST /api/limit/clear", k.change(k.clearLimit))
+	k.mux.HandleFunc("POST /api/debt/forgive", k.change(k.forgiveDebt))
 	k.mux.HandleFunc("POST /api/quota", k.change(k.quota))
 	k.mux.HandleFunc("POST /api/quota/clear", k.change(k.clearQuota))
 }
@@ -266,6 +267,12 @@ func (k *Console) limit(w http.ResponseWriter, r *http.Request, s session) {
 
 func (k *Console) clearLimit(w http.ResponseWriter, r *http.Request, s session) {
 	k.apply(w, r, s, false, func(ctx context.Context, a *asked) error { return consensus.ClearOverride(ctx, k.c.Store, a.Pool) })
+}
+
+func (k *Console) forgiveDebt(w http.ResponseWriter, r *http.Request, s session) {
+	k.apply(w, r, s, true, func(ctx context.Context, a *asked) error {
+		return consensus.ForgiveDebt(ctx, k.c.Store, a.Pool, a.Reason, s.by)
+	})
 }
 
 // apply makes a change, for which a reason must be given if why says so, and shows it to all who look at the pool.

@@ -45,7 +45,10 @@ type Config struct {
 	Token string
 	// Key is the entry of a descriptor whose value is the tag; empty: the values of all entries.
 	Key string
-	// MaxWait is how long a call waits for its tokens: up to LongestWait. Envoy itself gives up
+	// AskOnly says that hits_addend of a descriptor asks for tokens: nothing is taken when they are refused. By default it
+	// is a cost, which is charged whatever the answer is.
+	AskOnly bool
+	// MaxWait is how long a request that asks waits for its tokens: up to LongestWait. Envoy itself gives up
 	// after 20 ms unless it is told otherwise. Defaults to not at all.
 	MaxWait time.Duration
 	// Grace is how long calls under way may go on after ctx has ended. Defaults to 5 s.
@@ -80,7 +83,9 @@ func Run(ctx context.Context, c Config) error {
 		grpc.ConnectionTimeout(10*time.Second),
 		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: time.Hour, Time: time.Minute, Timeout: 20 * time.Second}),
 	)
-	ratelimit.RegisterRateLimitServiceServer(server, &service{limiter: c.Limiter, key: c.Key, wait: c.MaxWait})
+	ratelimit.RegisterRateLimitServiceServer(server, &service{
+		limiter: c.Limiter, key: c.Key, askOnly: c.AskOnly, wait: c.MaxWait, log: c.Logger,
+	})
 	alive := health.NewServer()
 	healthgrpc.RegisterHealthServer(server, alive)
 	if c.Ready != nil {

@@ -3,15 +3,10 @@ package envoyrls
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
-	"strings"
+	"log/slog"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	descriptor "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	ratelimit "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -19,12 +14,6 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/apierror"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
-)
-
-const (
-	maxHits        = 1_000_000_000
-	maxTag         = 256
-	maxDescriptors = 64
 )
 
 // atOnce is the wait of a call that does not wait: long enough to be told why not.
@@ -35,96 +24,124 @@ type service struct {
 
 	limiter throttle.Limiter
 	key     string
+	askOnly bool
 	wait    time.Duration
+	log     *slog.Logger
+
+	probed probed
+	drawn  drawn
 }
 
-// ShouldRateLimit draws for one request. Errors have codes: InvalidArgument for what is wrong with
+// ShouldRateLimit answers one request; see the package documentation. Errors have codes: InvalidArgument for what is wrong with
 // the request, Unavailable when the limiter is closed, Canceled when the caller has gone.
 func (s *service) ShouldRateLimit(ctx context.Context, r *ratelimit.RateLimitRequest) (*ratelimit.RateLimitResponse, error) {
-	tags, hits, err := s.read(r)
+	c, err := s.read(r)
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
-	l := s.limiterFor(tags)
-	if throttle.Unlimited(l) {
-		return s.response(r, l, nil), nil
+	if c.back > 0 {
+		s.refund(&c)
 	}
-	wait, cancel := context.WithTimeout(ctx, max(s.wait, atOnce))
-	defer cancel()
-	permit, err := l.Acquire(wait, hits)
+	l := throttle.ForTags(s.limiter, c.tags...)
+	if throttle.Unlimited(l) {
+		return response(r, l, nil), nil
+	}
+	switch {
+	case c.cost > 0:
+		err = s.charge(l, &c)
+	case c.ask > 0:
+		err = s.draw(ctx, l, &c)
+	case c.probe:
+		err = throttle.Probe(l)
+	}
 	denied, _ := errors.AsType[*throttle.Error](err)
 	switch {
 	case err == nil:
-		permit.Settle(permit.N()) // Envoy never says when a request has ended
-		return s.response(r, l, nil), nil
+		return response(r, l, nil), nil
 	case denied != nil && denied.Reason != throttle.ReasonClosed:
-		return s.response(r, l, denied), nil
-	case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
-		return s.response(r, l, &throttle.Error{Reason: throttle.ReasonLimit, Cost: hits}), nil
+		return response(r, l, denied), nil
 	case ctx.Err() != nil:
 		return nil, status.FromContextError(ctx.Err()).Err()
+	case errors.Is(err, context.DeadlineExceeded):
+		return response(r, l, &throttle.Error{Reason: throttle.ReasonLimit, Cost: c.ask}), nil
 	}
 	return nil, status.Error(codes.Unavailable, "the limiter is closed")
 }
 
-// read returns the tags that a request names, each once, and how many tokens it draws.
-func (s *service) read(r *ratelimit.RateLimitRequest) (tags []string, hits int, err error) {
-	all := r.GetDescriptors()
-	if len(all) == 0 || len(all) > maxDescriptors {
-		return nil, 0, fmt.Errorf("descriptors has %d items, allowed: 1 to %d", len(all), maxDescriptors)
+// charge books a cost, whatever the answer is: it is OK where anything could pass before.
+func (s *service) charge(l throttle.Limiter, c *call) error {
+	err := throttle.Charge(l, c.cost)
+	if errors.Is(err, throttle.ErrNotCharged) {
+		s.log.Warn("a cost that was reported could not be charged", "error", err, "tokens", c.cost)
+		return &throttle.Error{Reason: throttle.ReasonLimit, Cost: c.cost}
 	}
-	for i, d := range all {
-		n := uint64(max(r.GetHitsAddend(), 1))
-		if own := d.GetHitsAddend(); own != nil {
-			n = own.GetValue()
-		}
-		if n > maxHits {
-			return nil, 0, fmt.Errorf("descriptors[%d].hits_addend is %d, allowed: 0 to %d", i, n, maxHits)
-		}
-		hits = max(hits, int(n))
-		tag := s.tag(d)
-		if len(tag) > maxTag || !utf8.ValidString(tag) || strings.ContainsFunc(tag, unicode.IsControl) {
-			return nil, 0, fmt.Errorf("descriptors[%d] gives the tag %.40q, allowed: up to %d bytes of text without control characters", i, tag, maxTag)
-		}
-		if tag != "" && !slices.Contains(tags, tag) {
-			tags = append(tags, tag)
-		}
-	}
-	return tags, hits, nil
+	s.drawn.add(c.tags, c.cost)
+	return err
 }
 
-// tag returns the tag of a descriptor; empty for none.
-func (s *service) tag(d *descriptor.RateLimitDescriptor) string {
-	var values []string
-	for _, e := range d.GetEntries() {
-		switch s.key {
-		case "":
-			values = append(values, e.GetValue())
-		case e.GetKey():
-			return e.GetValue()
-		}
+// draw draws for a request that asks, and takes nothing if it is refused. What is never at hand at once is drawn as far as it
+// can be, and the rest is debt: nobody waits for it here.
+func (s *service) draw(ctx context.Context, l throttle.Limiter, c *call) error {
+	ctx, cancel := context.WithTimeout(ctx, max(s.wait, atOnce))
+	defer cancel()
+	n := c.ask
+	if s.wait == 0 {
+		n = min(n, atHandAtMost(l, n))
 	}
-	return strings.Join(values, "/")
+	permit, err := l.Acquire(ctx, n)
+	if err != nil {
+		return err
+	}
+	permit.Settle(c.ask) // Envoy never says when a request has ended
+	s.drawn.add(c.tags, c.ask)
+	return nil
 }
 
-// limiterFor returns what a call with some tags draws from: of several tags, all have to agree.
-func (s *service) limiterFor(tags []string) throttle.Limiter {
-	return throttle.ForTags(s.limiter, tags...)
+// statusOf returns what a limiter is doing, if that can be told.
+func statusOf(l throttle.Limiter) (st throttle.Status, ok bool) {
+	t, ok := l.(interface{ Status() throttle.Status })
+	if ok {
+		st = t.Status()
+	}
+	return st, ok
 }
 
-// response is the answer to a request; denied is why it was refused, nil if it was not.
-func (s *service) response(r *ratelimit.RateLimitRequest, l throttle.Limiter, denied *throttle.Error) *ratelimit.RateLimitResponse {
+// atHandAtMost is how many of n tokens a limiter can have at hand here: those that it can save up. A hard limit has no debt on purpose, and
+// what no draw may cost is to be denied.
+func atHandAtMost(l throttle.Limiter, n int) int {
+	t, ok := l.(interface{ Limit() throttle.Limit })
+	if !ok || t.Limit().Hard || t.Limit().Strict {
+		return maxHits
+	}
+	if n > max(t.Limit().Max, t.Limit().Burst) {
+		return maxHits // it is denied as too large
+	}
+	st, ok := statusOf(l)
+	if !ok || st.Lease.Share <= 0 {
+		return maxHits
+	}
+	return max(1, int(float64(st.Limit.Burst)*float64(st.Lease.Share)/float64(throttle.WholeShare)))
+}
+
+// response is the answer to a request; denied is why it was refused, nil if it was not. An answer that is OK names no limit: what is left of
+// it in the whole pool is not known here.
+func response(r *ratelimit.RateLimitRequest, l throttle.Limiter, denied *throttle.Error) *ratelimit.RateLimitResponse {
 	out := &ratelimit.RateLimitResponse{OverallCode: ratelimit.RateLimitResponse_OK}
+	each := &ratelimit.RateLimitResponse_DescriptorStatus{}
 	if denied != nil {
 		out.OverallCode = ratelimit.RateLimitResponse_OVER_LIMIT
 		out.ResponseHeadersToAdd = headers(denied)
-	}
-	for range r.GetDescriptors() {
-		st := &ratelimit.RateLimitResponse_DescriptorStatus{Code: out.GetOverallCode(), CurrentLimit: limitOf(l)}
-		if denied != nil && denied.RetryAfter > 0 {
-			st.DurationUntilReset = durationpb.New(denied.RetryAfter)
+		if denied.RetryAfter > 0 {
+			each.CurrentLimit = limitOf(l)
+			each.DurationUntilReset = durationpb.New(denied.RetryAfter)
 		}
-		out.Statuses = append(out.Statuses, st)
+		if st, ok := statusOf(l); ok && denied.Cost > 1 {
+			each.LimitRemaining = uint32(max(min(st.Tokens, float64(denied.Cost-1)), 0))
+		}
+	}
+	each.Code = out.GetOverallCode()
+	for range r.GetDescriptors() {
+		out.Statuses = append(out.Statuses, each)
 	}
 	return out
 }

@@ -112,6 +112,27 @@ func TestHits(t *testing.T) {
 	}
 }
 
+// What Envoy sends for a route with a cost: it asks with zero hits, and reports when the stream is done.
+func TestACostIsReportedOverGRPC(t *testing.T) {
+	th, err := throttle.New(throttle.Limit{Max: 10, Per: time.Hour, Burst: 10})
+	require.NoError(t, err)
+	conn := start(t, envoyrls.Config{Limiter: th})
+	hits := func(n uint64) *descriptor.RateLimitDescriptor {
+		d := describe("model", "gpt")
+		d.HitsAddend = wrapperspb.UInt64(n)
+		return d
+	}
+	for range 2 {
+		_, err := ask(t, conn, 0, hits(10))
+		require.NoError(t, err)
+	}
+	res, err := ask(t, conn, 0, hits(0))
+	require.NoError(t, err)
+	require.Equal(t, ratelimit.RateLimitResponse_OVER_LIMIT, res.GetOverallCode())
+	require.InDelta(t, 2.1*3600, res.GetStatuses()[0].GetDurationUntilReset().AsDuration().Seconds(), 20)
+	require.EqualValues(t, 10, res.GetStatuses()[0].GetCurrentLimit().GetRequestsPerUnit())
+}
+
 // A tenants limiter has one limiter for each tag.
 type tenants struct {
 	throttle.Limiter

@@ -11,17 +11,17 @@ import (
 )
 
 func TestBook(t *testing.T) {
-	b := newBook(2)
+	b := newBook(2, 2)
 	now := time.Unix(1000, 0)
 	var used []int
 	enter := func(id string, lease time.Duration) {
 		t.Helper()
-		require.True(t, b.reserve())
-		b.add(id, throttle.NewPermit(5, func(u int) { used = append(used, u) }), 5, now.Add(lease))
+		require.Empty(t, b.reserve("", true))
+		b.add(&entry{id: id, permit: throttle.NewPermit(5, func(u int) { used = append(used, u) }), tokens: 5, until: now.Add(lease)})
 	}
 	enter("a", time.Second)
 	enter("b", time.Minute)
-	require.False(t, b.reserve(), "as many as there may be")
+	require.NotEmpty(t, b.reserve("", true), "as many as there may be")
 
 	require.Nil(t, b.find("c", now))
 	require.Equal(t, open, b.find("a", now).state)
@@ -30,9 +30,9 @@ func TestBook(t *testing.T) {
 	require.Equal(t, []int{5}, used, "as drawn")
 	require.Zero(t, b.sweep(now))
 
-	require.True(t, b.reserve())
-	require.False(t, b.reserve(), "what is waited for counts")
-	b.release()
+	require.Empty(t, b.reserve("", true))
+	require.NotEmpty(t, b.reserve("", true), "what is waited for counts")
+	b.release("")
 
 	now = now.Add(time.Minute)
 	require.Equal(t, 1, b.sweep(now))
@@ -45,18 +45,18 @@ func TestBook(t *testing.T) {
 }
 
 func TestTheBookIsBounded(t *testing.T) {
-	b := newBook(3)
+	b := newBook(3, 3)
 	now := time.Unix(1000, 0)
 	for i := range 100 {
-		require.True(t, b.reserve())
-		b.add(strconv.Itoa(i), throttle.Permit{}, 1, now.Add(time.Second))
+		require.Empty(t, b.reserve("", true))
+		b.add(&entry{id: strconv.Itoa(i), tokens: 1, until: now.Add(time.Second)})
 		b.end(b.find(strconv.Itoa(i), now), settled, now)
 	}
 	require.Len(t, b.entries, 3)
 	require.Nil(t, b.find("96", now))
 	require.Equal(t, settled, b.find("97", now).state)
-	require.True(t, b.reserve())
-	b.add("x", throttle.Permit{}, 1, now.Add(time.Second))
+	require.Empty(t, b.reserve("", true))
+	b.add(&entry{id: "x", tokens: 1, until: now.Add(time.Second)})
 	require.Equal(t, 1, b.settleAll(now))
 	require.Zero(t, b.settleAll(now))
 }

@@ -18,6 +18,9 @@ const (
 	DefaultMaxPermits = 10_000
 	DefaultGrace      = 25 * time.Second
 
+	// FreeLease is how long a permit of no tokens is good for at most.
+	FreeLease = 10 * time.Second
+
 	// LongestWait and LongestLease bound what a client may ask for.
 	LongestWait  = time.Hour
 	LongestLease = time.Hour
@@ -53,6 +56,12 @@ type Config struct {
 	// MaxPermits is how many permits may be open or waited for at once. Defaults to
 	// DefaultMaxPermits.
 	MaxPermits int
+	// MaxPermitsPerCaller is how many of them one caller has at most: an address from which calls come, or all unix sockets together.
+	// Defaults to half of MaxPermits for each address that is not of this host, and to MaxPermits for those of this host.
+	MaxPermitsPerCaller int
+	// NoPause turns /v1/pause off. PauseToken, if not empty, is what its callers have to send in place of Token.
+	NoPause    bool
+	PauseToken string
 	// Grace is how long the API goes on after ctx has ended while somebody still uses it.
 	// Defaults to DefaultGrace.
 	Grace time.Duration

@@ -3,6 +3,7 @@ package permitapi
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"net/http"
 	"strconv"
 	"sync"
@@ -18,6 +19,7 @@ type desk struct {
 	Config
 
 	token  listen.Token
+	pauser listen.Token
 	closed chan struct{}
 
 	mu   sync.Mutex
@@ -25,7 +27,16 @@ type desk struct {
 }
 
 func newDesk(c Config) *desk {
-	return &desk{Config: c, token: listen.NewToken(c.Token), closed: make(chan struct{}), book: newBook(c.MaxPermits)}
+	d := &desk{Config: c, token: listen.NewToken(c.Token), closed: make(chan struct{})}
+	if d.pauser = d.token; c.PauseToken != "" {
+		d.pauser = listen.NewToken(c.PauseToken)
+	}
+	each := c.MaxPermitsPerCaller
+	if each == 0 {
+		each = max(c.MaxPermits/2, 1)
+	}
+	d.book = newBook(c.MaxPermits, each)
+	return d
 }
 
 // sweepInterval is how late a permit may be found expired.
@@ -89,19 +100,17 @@ type grant struct {
 
 // acquire waits for a permit and enters it. Errors: *apierror.Error when too many are open; those of the limiter.
 func (d *desk) acquire(ctx context.Context, r *acquireRequest) (g grant, err error) {
+	caller := callerOf(ctx)
 	d.mu.Lock()
-	room := d.book.reserve()
+	full := d.book.reserve(caller.name, d.MaxPermitsPerCaller > 0 || !caller.local)
 	d.mu.Unlock()
-	if !room {
-		e := apierror.New(http.StatusServiceUnavailable, apierror.TooMany,
-			"as many permits are open or waited for as may be: "+strconv.Itoa(d.MaxPermits))
-		e.RetryAfterSeconds = 1
-		return grant{}, e
+	if full != "" {
+		return grant{}, tooMany(full)
 	}
 	entered := false
 	defer func() {
 		if !entered {
-			d.locked(func(b *book) int { b.release(); return 0 })
+			d.locked(func(b *book) int { b.release(caller.name); return 0 })
 		}
 	}()
 	p, err := d.draw(ctx, r)
@@ -116,10 +125,40 @@ func (d *desk) acquire(ctx context.Context, r *acquireRequest) (g grant, err err
 	if r.UpTo {
 		g.tokens = p.N()
 	}
-	until := time.Now().Add(g.lease)
-	d.locked(func(b *book) int { b.add(g.id, p, g.tokens, until); return 0 })
-	entered = true
+	if entered = d.enter(&g, p, caller.name, r.Tag); !entered {
+		p.Cancel()
+		return grant{}, tooMany("as many permits of no tokens are open as may be: " + strconv.Itoa(max(d.MaxPermits/freePart, 1)))
+	}
 	return g, nil
+}
+
+// enter enters a permit. One that costs nothing is good for a short time, and there are few of them: it returns false when there are
+// as many as may be.
+func (d *desk) enter(g *grant, p throttle.Permit, caller, tag string) bool {
+	e := &entry{id: g.id, permit: p, tokens: g.tokens, caller: caller}
+	if g.tokens == 0 {
+		g.lease = min(g.lease, FreeLease)
+		l := d.limiterFor(tag)
+		e.charge = func(used int) {
+			if err := throttle.Charge(l, used); errors.Is(err, throttle.ErrNotCharged) {
+				d.Logger.Warn("what was used of a permit of no tokens could not be charged", "error", err, "tokens", used)
+			}
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if g.tokens == 0 && !d.book.roomForFree() {
+		return false
+	}
+	e.until = time.Now().Add(g.lease)
+	d.book.add(e)
+	return true
+}
+
+func tooMany(full string) error {
+	e := apierror.New(http.StatusServiceUnavailable, apierror.TooMany, full)
+	e.RetryAfterSeconds = 1
+	return e
 }
 
 // atOnce is the wait of a call that does not want to wait: long enough to be told why not.
@@ -149,6 +188,9 @@ func (d *desk) finish(id string, as state, used int) (before state, ok bool) {
 	}
 	before = e.state
 	if before == open {
+		if e.charge != nil && used > 0 {
+			e.charge(used)
+		}
 		e.permit.Settle(used)
 		d.book.end(e, as, now)
 	}

@@ -9,20 +9,23 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/apierror"
+	"github.com/numaproj-contrib/numathrottle/internal/listen"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 //go:embed openapi.yaml
 var openAPI []byte
 
+const pausePath = "/v1/pause"
+
 // routes are the calls of the API, by method and path.
 func (d *desk) routes() map[string]http.HandlerFunc {
 	return map[string]http.HandlerFunc{
-		"POST /v1/acquire": answer(d.postAcquire),
-		"POST /v1/settle":  answer(d.postSettle),
-		"POST /v1/cancel":  answer(d.postCancel),
-		"POST /v1/report":  answer(d.postReport),
-		"POST /v1/pause":   answer(d.postPause),
+		"POST /v1/acquire":  answer(d.postAcquire),
+		"POST /v1/settle":   answer(d.postSettle),
+		"POST /v1/cancel":   answer(d.postCancel),
+		"POST /v1/report":   answer(d.postReport),
+		"POST " + pausePath: answer(d.postPause),
 		"GET /v1/openapi.yaml": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/yaml")
 			_, _ = w.Write(openAPI)
@@ -36,7 +39,7 @@ func (d *desk) handler() http.Handler {
 		mux.HandleFunc(pattern, h)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !d.token.Matches(r.Header.Values("Authorization")) {
+		if !d.tokenFor(r).Matches(r.Header.Values("Authorization")) {
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			apierror.New(http.StatusUnauthorized, apierror.Unauthorized, "the token is missing or wrong, allowed: Authorization: Bearer TOKEN").Write(w)
 			return
@@ -47,6 +50,14 @@ func (d *desk) handler() http.Handler {
 		}
 		mux.ServeHTTP(w, r)
 	})
+}
+
+// tokenFor is what the caller of a request has to know.
+func (d *desk) tokenFor(r *http.Request) listen.Token {
+	if r.URL.Path == pausePath {
+		return d.pauser
+	}
+	return d.token
 }
 
 // noRoute answers a call that there is not, in the form of all errors.
@@ -72,7 +83,7 @@ func answer[R any, P interface {
 		err := decode(w, req, r)
 		var out any
 		if err == nil {
-			out, err = call(req.Context(), r)
+			out, err = call(withCaller(req), r)
 		}
 		if err != nil {
 			apierror.Of(err).Write(w)
@@ -163,6 +174,9 @@ func (d *desk) postReport(_ context.Context, r *reportRequest) (any, error) {
 }
 
 func (d *desk) postPause(ctx context.Context, r *pauseRequest) (any, error) {
+	if d.NoPause {
+		return nil, apierror.New(http.StatusForbidden, apierror.Forbidden, "pauses are turned off here")
+	}
 	if d.Pauser == nil {
 		return nil, apierror.New(http.StatusNotImplemented, apierror.Internal, "this limit cannot be paused")
 	}

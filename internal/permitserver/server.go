@@ -11,10 +11,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/internal/envoyrls"
 	"github.com/numaproj-contrib/numathrottle/internal/listen"
 	"github.com/numaproj-contrib/numathrottle/internal/permitapi"
+	"github.com/numaproj-contrib/numathrottle/internal/program"
 	"github.com/numaproj-contrib/numathrottle/internal/proxyconf"
 )
 
@@ -31,11 +33,16 @@ type Config struct {
 	// MaxWait, PermitLease and MaxPermits are as in permitapi.Config.
 	MaxWait, PermitLease time.Duration
 	MaxPermits           int
+	// MaxPermitsPerCaller, NoPause and PauseToken are as in permitapi.Config.
+	MaxPermitsPerCaller int
+	NoPause             bool
+	PauseToken          numathrottle.Secret
 	// RLSListen is where Envoy's rate limit service listens. Defaults to nowhere.
 	RLSListen string
-	// RLSKey and RLSWait are Key and MaxWait of envoyrls.Config.
-	RLSKey  string
-	RLSWait time.Duration
+	// RLSKey, RLSAskOnly and RLSWait are Key, AskOnly and MaxWait of envoyrls.Config.
+	RLSKey     string
+	RLSAskOnly bool
+	RLSWait    time.Duration
 	// Logger defaults to slog.Default().
 	Logger *slog.Logger
 	// Ready, if not nil, is told the addresses of the HTTP API, and then those of the rate limit service, if there is one.
@@ -53,14 +60,26 @@ func Fields() []config.Field[Config] {
 			func(c *Config) *time.Duration { return &c.PermitLease }),
 		config.NumberField("maxPermits", 1, 1_000_000, "10000", "How many permits are open or waited for at once",
 			func(c *Config) *int { return &c.MaxPermits }),
+		config.NumberField("maxPermitsPerCaller", 1, 1_000_000, "half of `maxPermits`, for callers of this host all of them",
+			"How many of them one caller has, told by its address", func(c *Config) *int { return &c.MaxPermitsPerCaller }),
+		boolField("noPause", "`/v1/pause` is turned off", func(c *Config) *bool { return &c.NoPause }),
+		program.SecretField("pauseToken", "What callers of `/v1/pause` have to send in place of `token`",
+			func(c *Config) *numathrottle.Secret { return &c.PauseToken }),
 		proxyconf.Parsed("rlsListen", listen.Allowed, "none", "Where Envoy's rate limit service listens",
 			func(c *Config) *string { return &c.RLSListen }, listen.Parse),
 		config.TextField("rlsKey", "a text", "all entries", "The entry of a descriptor whose value is the tag", func(c *Config) *string { return &c.RLSKey }),
+		boolField("rlsAskOnly", "`hits_addend` of a descriptor asks, and nothing is taken when it is refused: for routes that report no cost",
+			func(c *Config) *bool { return &c.RLSAskOnly }),
 		config.DurationField("rlsWait", time.Millisecond, envoyrls.LongestWait, "not at all", "How long a call of Envoy's waits for its tokens",
 			func(c *Config) *time.Duration { return &c.RLSWait }),
 	)
 	return slices.Concat(own, proxyconf.LimitFields(func(c *Config) *proxyconf.LimitConfig { return &c.Limits }),
 		proxyconf.ServingFields(DefaultListen, func(c *Config) *proxyconf.Serving { return &c.Serving }))
+}
+
+// boolField is a setting that is off by default.
+func boolField(key, doc string, at func(*Config) *bool) config.Field[Config] {
+	return config.Field[Config]{Key: key, Allowed: "`true` or `false`", Default: "`false`", Doc: doc, Value: config.Bool(at)}
 }
 
 // Validate returns an error with a line for everything that is wrong with the settings beside those of the pool; nil for
@@ -104,7 +123,8 @@ func (c *Config) serve(ctx context.Context, limits *proxyconf.Limits, token stri
 		errs[0] = permitapi.Run(ctx, permitapi.Config{
 			Limiter: proxyconf.BoundTags(limits.Limiter, cmp.Or(c.MaxPermits, permitapi.DefaultMaxPermits)),
 			Pauser:  limits.Main, Listen: api, Token: token,
-			MaxWait: c.MaxWait, Lease: c.PermitLease, MaxPermits: c.MaxPermits, Grace: c.Serving.Grace,
+			MaxWait: c.MaxWait, Lease: c.PermitLease, MaxPermits: c.MaxPermits, MaxPermitsPerCaller: c.MaxPermitsPerCaller,
+			NoPause: c.NoPause, PauseToken: c.PauseToken.Reveal(), Grace: c.Serving.Grace,
 			Logger: c.Logger, Ready: c.tell("permits"),
 		})
 	})
@@ -113,7 +133,7 @@ func (c *Config) serve(ctx context.Context, limits *proxyconf.Limits, token stri
 		servers.Go(func() {
 			defer cancel()
 			errs[1] = envoyrls.Run(ctx, envoyrls.Config{
-				Limiter: limits.Limiter, Listen: rls, Token: token, Key: c.RLSKey, MaxWait: c.RLSWait, Grace: c.Serving.Grace,
+				Limiter: limits.Limiter, Listen: rls, Token: token, Key: c.RLSKey, AskOnly: c.RLSAskOnly, MaxWait: c.RLSWait, Grace: c.Serving.Grace,
 				Logger: c.Logger, Ready: c.tell("rate limit service"),
 			})
 		})

@@ -75,6 +75,14 @@ type Holder interface {
 	SetPauses(pauses []limit.Paused)
 }
 
+// A Debtor is a Holder that owes what calls have used above what they drew.
+type Debtor interface {
+	Holder
+
+	// ForgiveDebt forgets what is owed, and returns how many tokens that were.
+	ForgiveDebt() (tokens float64)
+}
+
 // A QuotaHolder is a Holder that can go by other quotas than those of its Terms.
 type QuotaHolder interface {
 	Holder

@@ -74,11 +74,19 @@ func (b *bound) take(now, n int64) {
 	}
 }
 
-// owe takes n tokens that were used, which may make any debt; below 0 gives back.
-func (b *bound) owe(now, n int64) {
+// owe takes n tokens that were used, which make no more debt than is earned in longest.
+func (b *bound) owe(now, n int64, longest time.Duration) {
 	if b.rate > 0 {
 		b.settle(now)
-		b.level -= float64(n)
+		b.level = max(b.level-float64(n), min(b.level, -b.rate*longest.Seconds()))
+	}
+}
+
+// giveBack gives n tokens back.
+func (b *bound) giveBack(now, n int64) {
+	if b.rate > 0 {
+		b.settle(now)
+		b.level += float64(n)
 	}
 }
 

@@ -17,6 +17,8 @@ type Terms struct {
 	Pooled bool
 	// Part is the part of the quota that is this process's own, without a pool: above 0 to 1.
 	Part float64
+	// Debt is for how long debt can hold draws back. 0: three times Per of the quota, and at least ten minutes.
+	Debt time.Duration
 	// Wall is the wall clock at time 0.
 	Wall time.Time
 }
@@ -47,6 +49,7 @@ type Stock struct {
 	dry  bool
 
 	back, backSpent, owed int64
+	owing                 till // what this processor has said that it owes, where tokens come in lots
 	shadowed              int64
 	last                  *Draw
 }
@@ -246,7 +249,7 @@ func (s *Stock) Return(now int64, d *Draw, n int64) {
 	if n <= 0 {
 		return
 	}
-	s.bound.owe(now, -n)
+	s.bound.giveBack(now, n)
 	if !d.counted {
 		return
 	}
@@ -263,24 +266,6 @@ func (s *Stock) Return(now int64, d *Draw, n int64) {
 		}
 	}
 	s.lapse(n, d.lot, d.window)
-}
-
-// Owe books n tokens that were used above what was taken.
-func (s *Stock) Owe(now, n int64) {
-	if n <= 0 {
-		return
-	}
-	s.bound.owe(now, n)
-	if !s.needed {
-		return
-	}
-	if s.terms.Pooled {
-		s.owed += n
-		return
-	}
-	s.roll(now)
-	s.till.take(now, n)
-	s.spend(n, s.epoch)
 }
 
 // Reach lets a till save up n tokens, for a draw that needs them; 0: no more than its burst.

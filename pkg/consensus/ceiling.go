@@ -29,6 +29,7 @@ type poolCeiling struct {
 
 	override   Override
 	ending     ending
+	forgiving  forgiving
 	unreadable error // why the override cannot be read; nil: it can
 
 	// urgent: the store lacks a document since the last answer, and should get it at once.
@@ -94,6 +95,7 @@ func (c *poolCeiling) take(now time.Duration, sent []driver.DocumentReport, a *d
 			c.law.Backoff, _ = backoffDoc.Read(doc)
 		}
 	}
+	c.forgiving.take(c.docs.Find(debtDocument).Document)
 	c.pauses.take(c.moment(now), c.asked, c.docs.Find(pauseDocument))
 	live := len(a.Roster)
 	c.law.Unsure = c.answers == 1 && a.Epoch == 0 && live <= 1

@@ -15,16 +15,18 @@ const (
 	pauseDocument   = "pause"
 	quotaDocument   = "quota"
 	spentDocument   = "spent"
+	debtDocument    = "debt"
 )
 
 // The documents of a pool: the override of the limit, where its ramp and its backoff stand,
-// what is paused, what is changed of the quotas, and of what is spent of budgets.
+// what is paused, what is changed of the quotas, and of what is spent of budgets, and that debt is forgiven.
 var (
 	limitDoc   = pooldoc.Doc[Override]{Name: limitDocument, Body: Override.body, Parse: parseOverride, Late: true}
 	rampDoc    = sharedDoc(rampDocument, ramp.ParseState)
 	backoffDoc = sharedDoc(backoffDocument, backoff.ParseState)
 	quotaDoc   = pooldoc.Doc[quotaChanges]{Name: quotaDocument, Body: quotaChanges.body, Parse: parseQuotaChanges, Late: true}
 	spentDoc   = pooldoc.Doc[spentList]{Name: spentDocument, Body: spentList.body, Parse: parseSpentList, Late: true}
+	debtDoc    = pooldoc.Doc[forgiveness]{Name: debtDocument, Body: forgiveness.body, Parse: parseForgiveness, Late: true}
 	pauseDoc   = pooldoc.Doc[pauseList]{Name: pauseDocument, Body: pauseBody, Parse: parsePauseList, Merges: true}
 )
 

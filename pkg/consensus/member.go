@@ -37,17 +37,19 @@ type Member struct {
 	leave   sync.Once
 	judging sync.WaitGroup // pauses that the called service has asked for
 
-	mu      sync.Mutex
-	p       *Processor
-	holder  sharing.Holder
-	terms   sharing.Terms
-	pushed  limit.Lease    // the lease that the holder was given last
-	paused  []limit.Paused // and the pauses
-	receipt receiptBook
-	slots   reserver
-	heir    heir
-	lastErr error
-	logbook logbook
+	mu     sync.Mutex
+	p      *Processor
+	holder sharing.Holder
+	terms  sharing.Terms
+	pushed limit.Lease    // the lease that the holder was given last
+	paused []limit.Paused // and the pauses
+	// forgiven is how often the holder was told that its debt is forgiven.
+	forgiven int
+	receipt  receiptBook
+	slots    reserver
+	heir     heir
+	lastErr  error
+	logbook  logbook
 	// How far the wall clock was ahead of the monotonic one when the newest
 	// request was sent, and when the one was sent that the lease rests on.
 	sentOffset, offset time.Duration
@@ -331,6 +333,7 @@ func (m *Member) take(req driver.Request, ans driver.Answer, err error) error {
 		m.offset, m.flow = m.sentOffset, m.sentFlow
 		m.receiptsCame()
 		m.judge()
+		m.forgive()
 	}
 	m.push()
 	m.report(err)

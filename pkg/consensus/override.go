@@ -47,12 +47,19 @@ func (o Override) Validate() error {
 	case o.Per != 0 && o.Max > int(o.Per):
 		return &RequestError{Field: "Max per " + o.Per.String(), Value: fmt.Sprint(o.Max), Allowed: "at most 1000000000 tokens per second"}
 	}
-	if p := (&limit.Paused{Reason: o.Reason, By: o.By}).Check(time.Time{}); p != nil {
-		bad := (*limit.PauseError)(nil)
-		errors.As(p, &bad)
-		return &RequestError{Field: bad.Field + " of the override", Value: bad.Value, Allowed: bad.Allowed}
+	if err := (&limit.Paused{Reason: o.Reason, By: o.By}).Check(time.Time{}); err != nil {
+		return badWords("of the override", err)
 	}
 	return nil
+}
+
+// badWords makes an error of a reason or an author a *RequestError.
+func badWords(of string, err error) error {
+	bad := (*limit.PauseError)(nil)
+	if !errors.As(err, &bad) {
+		return err
+	}
+	return &RequestError{Field: bad.Field + " " + of, Value: bad.Value, Allowed: bad.Allowed}
 }
 
 // lasting returns the override as it is saved at now: with how long it goes on. The error is a *RequestError.

@@ -98,6 +98,13 @@ var fields = append([]field{
 		Value: config.Int(func(c *Config) *int { return &c.Limit.MaxReserved }),
 		Range: func(c *Config) bool { return limitOK(throttle.Limit{MaxReserved: c.Limit.MaxReserved}) },
 	},
+	{
+		Key: "maxDebt", Allowed: "a duration, `1ms` to `744h`", Default: "three times `per`, at least `10m`",
+		Doc: "How much is owed at most after calls have used more than they drew, as the time in which the whole limit earns it; " +
+			"see [limits.md](limits.md#debt)",
+		Value: config.Duration(func(c *Config) *time.Duration { return &c.Limit.MaxDebt }),
+		Range: func(c *Config) bool { return limitOK(throttle.Limit{MaxDebt: c.Limit.MaxDebt}) },
+	},
 	QuotasField("with `max`, and not with `policy: even` or `static://`", "What tags may use of the limit: tenants, models, keys; see [quotas.md](quotas.md)",
 		func(c *Config) *throttle.Quotas { return &c.Quotas }),
 	{
@@ -160,7 +167,7 @@ var fields = append([]field{
 // limitKeys are the settings of the limit itself.
 var limitKeys = []string{
 	"max", "per", "burst", "hard", "min", "rampUpDuration", "modes", "resumedRampUp", "ttl", "adaptive", "adaptiveMin",
-	"strict", "maxReserved", "quotas",
+	"strict", "maxReserved", "maxDebt", "quotas",
 }
 
 // maxName is the length of a pool's name and of an ID that every store takes.

@@ -94,7 +94,7 @@ func (c Config) connect(ctx context.Context, faults []error, limited bool) (j co
 	if err != nil {
 		return j, err
 	}
-	j.logger, j.monitor, j.opts = c.Logger, m, append(m.observe(), throttle.WithName(c.Pool))
+	j.logger, j.monitor, j.opts = c.Logger, m, append(m.observe(), throttle.WithName(c.Pool), throttle.WithLogger(c.Logger))
 	switch {
 	case !limited:
 	case store.Kind == config.Static:

@@ -78,6 +78,16 @@ var observed = []Instrument{
 		read: either(func(s *throttle.Status) float64 { return float64(s.Returned) }, nil),
 	},
 	{
+		Name: "numathrottle.debt.dropped", Kind: Counter, Unit: "{token}", Labels: byLimit,
+		Doc:  "Tokens that calls used above what they drew, and that nobody pays for: more would be owed than `maxDebt` allows",
+		read: either(func(s *throttle.Status) float64 { return float64(s.DebtDropped) }, nil),
+	},
+	{
+		Name: "numathrottle.debt.forgiven", Kind: Counter, Unit: "{token}", Labels: byLimit,
+		Doc:  "Tokens of debt that somebody has forgiven",
+		read: either(func(s *throttle.Status) float64 { return float64(s.DebtForgiven) }, nil),
+	},
+	{
 		Name: "numathrottle.tokens.refused", Kind: Counter, Unit: "{token}", Labels: byLimit,
 		Doc: "Tokens that were asked for and not granted in time",
 		read: either(

@@ -3,6 +3,7 @@ package throttle
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/bucket"
@@ -83,6 +84,12 @@ type Limit struct {
 	// one for each processor that waits even so, unless that is more than a few seconds
 	// ahead.
 	MaxReserved int
+
+	// MaxDebt bounds what is owed after calls have used more than they drew (Permit.Settle, Charge): no more than the whole limit
+	// earns in MaxDebt, 1 ms to 31 days. What is used beyond is dropped, logged and counted (Status.DebtDropped), so that
+	// one wrong number does not stop a limit for months. It bounds the debt of each processor, and of each tag in what
+	// the tag's quota earns. Defaults to three times Per, and at least ten minutes. See also Throttle.ForgiveDebt.
+	MaxDebt time.Duration
 }
 
 // Bounds of a Limit's fields.
@@ -109,6 +116,9 @@ func (l Limit) Validate() error {
 	}
 	if l.Hard && l.Max > 0 && l.Burst > l.Max {
 		bad("burst", l.Burst, fmt.Sprintf("at most max with hard, which is %d", l.Max))
+	}
+	if l.MaxDebt != 0 && (l.MaxDebt < minPer || l.MaxDebt > maxPer) {
+		bad("maxDebt", l.MaxDebt, "1ms to 744h")
 	}
 	l.checkStrict(bad)
 	l.checkAdaptive(bad)
@@ -154,7 +164,23 @@ func (l Limit) perPeriod() float64 {
 
 // bucket is the limit as package bucket takes it. l has its defaults filled in.
 func (l Limit) bucket() bucket.Config {
-	return bucket.Config{Max: l.Max, Per: l.Per, Burst: l.Burst, Hard: l.Hard}
+	return bucket.Config{Max: l.Max, Per: l.Per, Burst: l.Burst, Hard: l.Hard, Debt: l.owable()}
+}
+
+// owable is the most that can be owed, in tokens: at least one. l has its defaults filled in.
+func (l Limit) owable() int {
+	return int(min(max(math.Ceil(float64(l.Max)*float64(l.maxDebt())/float64(l.Per)), 1), math.MaxInt32<<20))
+}
+
+// leastDebt is how much is owed at most by default, at least: calls that cost a minute's worth are common where Per is a second.
+const leastDebt = 10 * time.Minute
+
+// maxDebt is MaxDebt, or its default. l has its other defaults filled in.
+func (l Limit) maxDebt() time.Duration {
+	if l.MaxDebt > 0 {
+		return l.MaxDebt
+	}
+	return max(3*l.Per, leastDebt)
 }
 
 // maxCost is the largest cost of one draw: a larger one would be above the limit

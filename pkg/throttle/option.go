@@ -2,6 +2,7 @@ package throttle
 
 import (
 	"context"
+	"log/slog"
 
 	"github.com/numaproj-contrib/numathrottle/internal/gate"
 )
@@ -13,6 +14,7 @@ type options struct {
 	observers []Observer
 	common    gate.Options
 	quotas    *Quotas
+	log       *slog.Logger
 }
 
 // An Option sets one thing of a Throttle or an InFlight.

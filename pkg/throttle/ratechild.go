@@ -32,6 +32,8 @@ type native interface {
 	untake(p Permit)
 	// ask says that n tokens were refused to a draw that does not wait.
 	ask(n int)
+	// book books n tokens that were used and not drawn, below 0 what is given back of them. The lock is not held.
+	book(n int)
 	// why says what n tokens are refused for. The lock is not held.
 	why(n int) Reason
 }

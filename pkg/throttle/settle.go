@@ -48,7 +48,7 @@ func (t *Throttle) turnPage(old *page, pos int64) *page {
 // settle is called by Permit.Settle.
 func (p *page) settle(pos int64, n, used int) {
 	if p.once(pos) && used != n {
-		p.t.correct(pos, n, min(used, maxTokens))
+		p.t.noteDropped("", p.t.correct(pos, n, min(used, maxTokens)))
 	}
 }
 
@@ -62,36 +62,21 @@ func (p *page) once(pos int64) bool {
 	return p.bits[i/64].Or(mask)&mask == 0
 }
 
-// correct books the difference between what a permit drew and what was used.
-func (t *Throttle) correct(pos int64, n, used int) {
+// correct books the difference between what a permit drew and what was used. It returns how many tokens of debt it does not book.
+func (t *Throttle) correct(pos int64, n, used int) (dropped int) {
 	t.gate.Lock()
 	defer t.gate.Unlock()
 	now := t.gate.Now()
 	switch {
 	case used > n:
-		t.owe(now, used-n)
+		dropped = t.owe(now, used-n)
 	case t.issuing() || t.limit.Strict: // the slot is over
 	case t.limit.Hard:
 		t.giveBack(pos+t.bucket.Units(n), t.bucket.Units(n-used))
 	case !t.gate.Closed.Load() && t.bucket.Refund(now, pos, n, used):
 		t.serve(now)
 	}
-}
-
-// owe books n tokens that were used above the cost of a permit. The lock is held.
-func (t *Throttle) owe(now int64, n int) {
-	room := t.bucket.Law().Capacity
-	if !t.bucket.Law().Valid(now) {
-		room = 0
-	}
-	if t.issuing() {
-		t.ripen(now)
-	} else {
-		t.bucket.Trim(now, room) // what overflowed pays no debt
-	}
-	t.bucket.Owe(now, n)
-	t.retime(now)
-	t.serve(now)
+	return dropped
 }
 
 // giveBack is for a hard limit: it gives back n units that a permit drew, its draw ending

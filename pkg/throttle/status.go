@@ -26,6 +26,9 @@ type Status struct {
 	// Granted, Returned and Refused count tokens since the Throttle was made. A draw that can never be granted
 	// is not among what was refused: it is no demand.
 	Granted, Returned, Refused int64
+	// DebtDropped counts tokens that were used above what was drawn and that nobody pays for, because more would be owed than
+	// Limit.MaxDebt allows. DebtForgiven counts tokens of debt that ForgiveDebt has ended.
+	DebtDropped, DebtForgiven int64
 	// Backoff is how an adaptive limit stands with the called service.
 	Backoff Backoff
 	// Paused is the pause that holds it back, with when it goes on here; nil: none does.
@@ -79,6 +82,7 @@ func (t *Throttle) Status() Status {
 	st.Granted = (t.bucket.Drawn() - t.queue.Collected) >> t.bucket.Shift
 	st.Returned = t.bucket.Credited() >> t.bucket.Shift
 	st.Refused = t.gate.Refused.Load()
+	st.DebtDropped, st.DebtForgiven = t.owed.dropped.Load(), t.owed.forgiven.Load()
 	st.Backoff = t.backoffStatus(now)
 	st.Paused, st.Pauses = t.gate.Pauses.Status(now, t.gate.Base), t.gate.Pauses.Count
 	return st

@@ -67,7 +67,7 @@ func newTag(s *tagSet, name string, q Quota) *tag {
 	g := &tag{name: name, key: quota.Key(name), t: t, rank: nextRank()}
 	g.inForce.Store(&q)
 	g.queue.SeveralFirst()
-	g.stock = stock.New(stock.Terms{Quota: q, Pooled: s.pooled, Part: s.part, Wall: t.gate.Present().Add(-time.Duration(t.gate.Now()))})
+	g.stock = stock.New(stock.Terms{Quota: q, Pooled: s.pooled, Part: s.part, Debt: t.limit.MaxDebt, Wall: t.gate.Present().Add(-time.Duration(t.gate.Now()))})
 	g.holds.Store(g.stock.Holds())
 	g.putLargest()
 	g.lane = waitqueue.NewLane[Permit](s.fairPart(q))

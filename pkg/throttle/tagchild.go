@@ -335,4 +335,6 @@ type stockDraw struct {
 	draw stockOrigin
 }
 
-func (d *stockDraw) settle(_ int64, n, used int) { d.tag.settled(d.draw, n, used) }
+func (d *stockDraw) settle(_ int64, n, used int) {
+	d.tag.t.noteDropped(d.tag.name, d.tag.settled(d.draw, n, used))
+}

@@ -19,10 +19,14 @@ func (p *tagPage) settle(pos int64, n, used int) {
 		return
 	}
 	used = min(used, maxTokens)
-	p.page.t.correct(pos, n, used)
+	t := p.page.t
+	name, dropped := "", t.correct(pos, n, used)
 	for i, g := range p.tags {
-		g.settled(p.draws[i], n, used)
+		if over := g.settled(p.draws[i], n, used); over > dropped {
+			name, dropped = g.name, over
+		}
 	}
+	t.noteDropped(name, dropped)
 }
 
 func (p *tagPage) report(pos int64, n int, o Outcome) { p.page.reportFor(pos, n, o, p.tags) }
@@ -40,12 +44,16 @@ func (p *tagPage) same(page *page, draws []stockOrigin) bool {
 	return true
 }
 
-// settled books the difference between what was drawn and what was used.
-func (g *tag) settled(d stockOrigin, n, used int) {
+// settled books the difference between what was drawn and what was used. It returns how many tokens of debt it does not book: one
+// settlement makes no more than the limit itself may owe, also where only budgets count.
+func (g *tag) settled(d stockOrigin, n, used int) (dropped int) {
 	if n == used {
-		return
+		return 0
 	}
 	used = min(used, maxTokens)
+	if most := n + g.t.limit.owable(); used > most {
+		used, dropped = most, used-most
+	}
 	g.mu.Lock()
 	if g.gone.Load() {
 		g.mu.Unlock()
@@ -64,9 +72,10 @@ func (g *tag) settled(d stockOrigin, n, used int) {
 	}
 	g.pace.spend(now, used-n)
 	if used > n {
-		g.stock.Owe(now, int64(used-n))
+		dropped += int(g.stock.Owe(now, int64(used-n)))
 	} else {
 		g.stock.Return(now, d, int64(n-used))
 	}
 	g.changed(now)
+	return dropped
 }

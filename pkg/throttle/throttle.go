@@ -21,6 +21,7 @@ type Throttle struct {
 	page    atomic.Pointer[page]
 	bucket  bucket.Bucket
 	shortAt atomic.Int64 // when a caller was refused or made to wait last
+	owed    owed
 	lacked  atomic.Int64 // the largest draw refused since the last Demand, with a hard limit
 
 	// Guarded by the lock.

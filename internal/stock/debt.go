@@ -1,0 +1,84 @@
+package stock
+
+import (
+	"math"
+	"time"
+)
+
+// leastDebt is for how long debt can hold draws back by default, at least.
+const leastDebt = 10 * time.Minute
+
+// longestDebt is for how long debt can hold draws back.
+func (s *Stock) longestDebt() time.Duration {
+	switch {
+	case s.terms.Debt > 0:
+		return s.terms.Debt
+	case s.terms.Quota.Total > 0:
+		return max(3*s.terms.Quota.Per, leastDebt)
+	}
+	return leastDebt
+}
+
+// Owe books n tokens that were used above what was taken. It returns how many of them it does not book, for debt holds draws back
+// no longer than Terms.Debt.
+func (s *Stock) Owe(now, n int64) (dropped int64) {
+	if n <= 0 {
+		return 0
+	}
+	s.bound.owe(now, n, s.longestDebt())
+	if !s.needed {
+		return 0
+	}
+	if s.terms.Pooled {
+		if q := s.terms.Quota; s.owing.total != int64(q.Total) || s.owing.per != q.Per {
+			s.owing = till{total: int64(q.Total), per: q.Per, paid: s.owing.paid}
+		}
+		booked := s.owing.owe(now, n, s.longestDebt())
+		s.owed += booked
+		return n - booked
+	}
+	s.roll(now)
+	booked := s.till.owe(now, n, s.longestDebt())
+	s.spend(booked, s.epoch)
+	return n - booked
+}
+
+// Repay gives back n tokens of no draw in particular.
+func (s *Stock) Repay(now, n int64) {
+	s.bound.giveBack(now, n)
+	switch {
+	case !s.needed:
+	case s.terms.Pooled:
+		paid := min(n, s.owed)
+		s.owed -= paid
+		if !s.terms.Quota.Hard && n > paid {
+			s.giveUp(n-paid, s.window)
+		}
+	default:
+		s.roll(now)
+		s.till.take(now, -n)
+		s.spend(-n, s.epoch)
+	}
+}
+
+// Forgive forgets what is owed, but for what the pool has been told.
+func (s *Stock) Forgive(now int64) {
+	s.owed = 0
+	s.owing.paid = min(s.owing.paid, now)
+	s.till.paid = min(s.till.paid, now)
+	s.bound.level = max(s.bound.level, 0)
+}
+
+// owe takes as many of n tokens as leave everything paid for within longest from now, and returns how many that are.
+func (t *till) owe(now, n int64, longest time.Duration) int64 {
+	if t.total == 0 {
+		return n
+	}
+	t.settle(now)
+	room := float64(now-t.paid) + float64(longest)
+	n = min(n, int64(max(math.Floor(room*float64(t.total)/float64(t.per)), 0)))
+	if n > 0 {
+		t.take(now, n)
+	}
+	return n
+}

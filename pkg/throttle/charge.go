@@ -1,0 +1,189 @@
+package throttle
+
+import (
+	"errors"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/stock"
+	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
+)
+
+// This file is for calls that draw nothing before they are made, and whose cost is known afterwards.
+
+// Probe tells whether a draw of one token would be granted now, and draws nothing: nil if it would. Debt, pauses, quotas and callers
+// that wait count as for a draw. A refusal is demand, as that of a draw is. It never waits, and may be called from any goroutine.
+//
+// A Limiter that is not of this package is asked by its method Throttled, or else by a draw that is cancelled.
+//
+// Errors: *Error, as that of Acquire; its RetryAfter is when one token could be had as things stand.
+func Probe(l Limiter) error {
+	children := flatten(nil, l, nil)
+	for i := range children {
+		p := &children[i]
+		n := max(p.price(1), 0)
+		if p.native == nil {
+			if err := probeOther(p.limiter, n); err != nil {
+				return err
+			}
+		}
+	}
+	return probeNatives(children)
+}
+
+func probeNatives(children []child) error {
+	for i := range children {
+		p := &children[i]
+		if p.native == nil {
+			continue
+		}
+		n := max(p.price(1), 0)
+		if r, never := p.native.Impossible(n); never {
+			p.native.CountRefusal(r)
+			return p.native.Refuse(limit.Refusal{Reason: r, Cost: n})
+		}
+		if n > 0 && !p.native.peek(n) {
+			return refuseProbe(p.native, n)
+		}
+	}
+	return nil
+}
+
+// refuseProbe notes that n tokens were refused, and says why.
+func refuseProbe(l native, n int) error {
+	l.NoteRefused(n)
+	l.ask(n)
+	l.Lock()
+	w := l.Seat(n, n, time.Time{})
+	w.Age = waitqueue.Latest
+	r := l.Refusal(&w)
+	r.RetryAfter = max(r.RetryAfter, r.Frozen)
+	if wait, known := l.DueFor(&w); known {
+		r.RetryAfter = max(r.RetryAfter, wait)
+	}
+	l.Unlock()
+	l.CountRefusal(r.Reason)
+	return l.Refuse(r)
+}
+
+func probeOther(l Limiter, n int) error {
+	if t, ok := unwrapTo[interface{ Throttled() (Throttling, bool) }](l); ok {
+		if th, held := t.Throttled(); held {
+			return &Error{Reason: th.Reason, Limit: th.Limit, Tag: th.Tag, Cost: n, RetryAfter: th.RetryAfter, Frozen: th.Frozen}
+		}
+		return nil
+	}
+	p, ok := l.TryAcquire(n)
+	if !ok {
+		return &Error{Reason: ReasonLimit, Cost: n}
+	}
+	p.Cancel()
+	return nil
+}
+
+// Charge books n tokens that a call has used and that nobody drew for it, at all limiters of l: what does not fit is debt, which later
+// callers wait for, up to Limit.MaxDebt. It is for a cost that is known only when the call is over. Slots of an InFlight are not
+// charged, nor is a limiter that is closed. It never waits, and may be called from any goroutine.
+//
+// At a Limiter that is not of this package it is a draw of n, or one of a single token that is settled with n; when both are refused
+// nothing is charged there, and the error is ErrNotCharged.
+//
+// Errors: that of Probe before anything was booked, which changes nothing; ErrNotCharged.
+func Charge(l Limiter, n int) error {
+	if n <= 0 {
+		return Probe(l)
+	}
+	children := flatten(nil, l, nil)
+	err := probeNatives(children)
+	if !book(children, min(n, maxTokens)) {
+		return ErrNotCharged
+	}
+	return err
+}
+
+// Repay gives back n tokens that were drawn or charged and not used after all: less is owed, and what nobody owes goes into the bucket,
+// up to its capacity. A hard limit pays debt alone. What a quota of a pool has back depends on its pool. Whether so many
+// were drawn is for the caller to know. Other limiters are not told.
+func Repay(l Limiter, n int) { book(flatten(nil, l, nil), -min(n, maxTokens)) }
+
+// ErrNotCharged says that a limiter of another package has refused to be charged; see Charge.
+var ErrNotCharged = errors.New("numathrottle: a limiter that is not of package throttle cannot be charged")
+
+// book books n tokens at all limiters; below 0 gives them back. It returns false when one could not be charged.
+func book(children []child, n int) bool {
+	all := true
+	for i := range children {
+		p := &children[i]
+		switch price := min(p.price(max(n, -n)), maxTokens); {
+		case price <= 0:
+		case p.native != nil && n > 0:
+			p.native.book(price)
+		case p.native != nil:
+			p.native.book(-price)
+		case n > 0 && !chargeOther(p.limiter, price):
+			all = false
+		}
+	}
+	return all
+}
+
+func chargeOther(l Limiter, n int) bool {
+	if _, ok := l.TryAcquire(n); ok {
+		return true
+	}
+	p, ok := l.TryAcquire(1)
+	p.Settle(n)
+	return ok
+}
+
+func (t rateChild) book(n int) {
+	t.gate.Lock()
+	if t.gate.Closed.Load() {
+		t.gate.Unlock()
+		return
+	}
+	now, dropped := t.gate.Now(), 0
+	t.level(now)
+	if n > 0 {
+		dropped = t.bucket.Charge(now, n)
+	} else {
+		n = -n
+		n -= t.bucket.Repay(now, n)
+		if !t.limit.Hard && !t.issuing() {
+			t.bucket.Credit(now, n)
+		}
+		t.publish()
+	}
+	t.retime(now)
+	t.serve(now)
+	t.gate.Unlock()
+	t.noteDropped(t.gate.Tag, dropped)
+}
+
+func (c laneChild) book(n int) {
+	c.l.t.tags.plan.tick()
+	c.rateChild.book(n)
+}
+
+func (g stockChild) book(n int) {
+	if n > 0 {
+		g.mu.Lock()
+		g.calls++
+		g.mu.Unlock()
+		g.t.noteDropped(g.name, g.settled(&stock.Draw{}, 0, n))
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := g.t.gate.Now()
+	g.used.Add(int64(n))
+	g.pace.spend(now, n)
+	g.stock.Repay(now, int64(-n))
+	g.changed(now)
+}
+
+// book does nothing: a pause has no tokens.
+func (l pauseChild) book(int) {}
+
+// book does nothing: who has called has no slot any more.
+func (f slotChild) book(int) {}
