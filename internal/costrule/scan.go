@@ -156,6 +156,16 @@ var ofBase64 = func() (set [256]bool) {
 	return set
 }()
 
+// Odd is how many bytes of a text are none of base64, in either alphabet.
+func Odd(p []byte) (n int) {
+	for _, b := range p {
+		if !ofBase64[b] {
+			n++
+		}
+	}
+	return n
+}
+
 // structure reads a byte that is in no string.
 func (s *Scanner) structure(b byte) {
 	if s.reading {
@@ -243,6 +253,12 @@ func (s *Scanner) top() *level {
 
 // Depth is in how many objects and lists the value stands that Value is called with.
 func (s *Scanner) Depth() int { return len(s.levels) }
+
+// InList tells whether the value that Value is called with is one of a list.
+func (s *Scanner) InList() bool {
+	top := s.top()
+	return top != nil && top.list
+}
 
 // Key is the name that the value stands below, or that of the object around it (1) and so on. Lists have none, so their
 // values stand below the list's own name. Empty where there is none.
