@@ -30,7 +30,7 @@ func (p *proxy) readBody(w http.ResponseWriter, r *http.Request) (*body, error) 
 	}
 	in := &timedBody{ReadCloser: http.MaxBytesReader(w, r.Body, most), control: http.NewResponseController(w), idle: p.IdleTimeout}
 	room := int64(p.BodyBuffer)
-	if r.ContentLength > room && !p.cost.estimates {
+	if r.ContentLength > room && !p.cost.estimates && p.tag.path == nil {
 		return &body{rest: in, in: in}, nil
 	}
 	kept, err := io.ReadAll(io.LimitReader(in, room+1))

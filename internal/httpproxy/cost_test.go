@@ -208,4 +208,22 @@ func TestTagsInABody(t *testing.T) {
 		require.True(t, ok)
 		require.Equal(t, want, rule.of(&message{body: []byte(body), whole: true}), body)
 	}
+	// Of a longer body the beginning is looked at.
+	u := serve(t, hello)
+	for _, chunked := range []bool{false, true} {
+		l := &tagged{Limiter: throttletest.New()}
+		p := start(t, Config{Upstream: u.URL, Limiter: l, Tag: "json tenant", BodyBuffer: 100})
+		for _, body := range []string{`{"tenant":42,"pad":"` + strings.Repeat("x", 200) + `"}`, `{"pad":"` + strings.Repeat("x", 200) + `","tenant":42}`} {
+			in := io.Reader(strings.NewReader(body))
+			if chunked {
+				in = io.MultiReader(in)
+			}
+			res, err := http.Post(p.url, "application/json", in)
+			require.NoError(t, err)
+			require.NoError(t, res.Body.Close())
+			all := u.requests()
+			require.Equal(t, body, all[len(all)-1].body)
+		}
+		require.Equal(t, []string{"42"}, l.tags)
+	}
 }

@@ -70,11 +70,8 @@ func (m *message) facts() *facts {
 	return f
 }
 
-// field returns what stands at a path in a body of JSON. ok is false for nothing and null, and in a body that was not read to its end.
+// field returns what stands at a path in a body of JSON, as far as it was read. ok is false for nothing and null.
 func (m *message) field(p costrule.Path) (v costrule.Value, ok bool) {
-	if !m.whole {
-		return v, false
-	}
 	if !slices.ContainsFunc(m.paths, func(q costrule.Path) bool { return slices.Equal(p, q) }) {
 		m.paths, m.read = append(m.paths, p), nil
 	}
