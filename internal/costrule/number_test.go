@@ -14,15 +14,19 @@ import (
 
 func TestNumber(t *testing.T) {
 	for text, want := range map[string]int{
-		"5": 5, "0": 0, "5.0": 5, "4.2": 5, " 5": 5, "5\t": 5, "5e2": 500, "5E+2": 500, "+5": 5, "0.001": 1, ".5": 1, "5.": 5, "1e-400": 1, "-0": 0, "0e9": 0,
+		"5": 5, "0": 0, "5.0": 5, "4.2": 5, "\t5": 5, "5\n": 5, "5e2": 500, "5E+2": 500, "+5": 5, "0.001": 1, ".5": 1, "5.": 5, "1e-400": 1, "-0": 0, "0e9": 0,
 		"2147483646": 2147483646, "99999999999": costrule.Ungrantable, "1e400": costrule.Ungrantable,
 	} {
 		n, ok := costrule.Number(text)
 		require.True(t, ok, text)
 		require.Equal(t, want, n, text)
 	}
+	n, ok := costrule.Number(" 5 ")
+	require.True(t, ok)
+	require.Equal(t, 5, n)
 	for _, text := range []string{
-		"", " ", "-1", "-0.1", "-1e-400", "-1e400", "NaN", "nan", "Inf", "+inf", "infinity", "0x10", "0x1p4", "1_000", "1,000", "five", "5 tokens", "5 5", "1e", ".", "e5", "٥",
+		"", " ", "-1", "-0.1", "-1e-400", "-1e400", "NaN", "nan", "Inf", "+inf", "infinity", "0x10", "0x1p4",
+		"1_000", "1,000", "five", "5 tokens", "5 5", "1e", ".", "e5", "٥",
 	} {
 		_, ok := costrule.Number(text)
 		require.False(t, ok, "%q", text)

@@ -2,6 +2,7 @@ package costrule
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 )
 
@@ -11,10 +12,8 @@ type Path []string
 // ParsePath reads a path such as items.0.size. ok is false for an empty step.
 func ParsePath(text string) (p Path, ok bool) {
 	p = strings.Split(text, ".")
-	for _, step := range p {
-		if step == "" {
-			return nil, false
-		}
+	if slices.Contains(p, "") {
+		return nil, false
 	}
 	return p, true
 }

@@ -3,6 +3,7 @@ package costrule
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strconv"
 )
 
@@ -41,8 +42,9 @@ func (v Value) Text() string {
 		return text
 	case Figure, Bool:
 		return string(v.Raw)
+	default:
+		return ""
 	}
-	return ""
 }
 
 // Shown is how the value is written, for logs and errors; of an object or list, what it is.
@@ -52,8 +54,9 @@ func (v Value) Shown() string {
 		return "an object"
 	case List:
 		return "a list"
+	default:
+		return string(v.Raw)
 	}
-	return string(v.Raw)
 }
 
 // Number reads a number, or a string that holds one; see the function Number.
@@ -263,8 +266,8 @@ func (s *Scanner) InList() bool {
 // Key is the name that the value stands below, or that of the object around it (1) and so on. Lists have none, so their
 // values stand below the list's own name. Empty where there is none.
 func (s *Scanner) Key(out int) string {
-	for i := len(s.levels) - 1; i >= 0; i-- {
-		if s.levels[i].list {
+	for i, l := range slices.Backward(s.levels) {
+		if l.list {
 			continue
 		}
 		if out == 0 {

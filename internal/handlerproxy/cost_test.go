@@ -13,8 +13,9 @@ import (
 // A cost is read as a number, and what is none is denied: it never counts as one token.
 func TestHowCostsAreWritten(t *testing.T) {
 	for text, want := range map[string]int{
-		"5.0": 5, "4.2": 5, " 5": 5, "5e2": 500, "99999999999": costrule.Ungrantable, "0": 0,
-		"": costrule.Ungrantable, "-1": costrule.Ungrantable, "NaN": costrule.Ungrantable, "Inf": costrule.Ungrantable, "0x5": costrule.Ungrantable, "five": costrule.Ungrantable,
+		"5.0": 5, "4.2": 5, "\t5": 5, "5e2": 500, "99999999999": costrule.Ungrantable, "0": 0,
+		"": costrule.Ungrantable, "-1": costrule.Ungrantable, "NaN": costrule.Ungrantable, "Inf": costrule.Ungrantable, "0x5": costrule.Ungrantable,
+		"five": costrule.Ungrantable,
 	} {
 		for rule, m := range map[string]struct {
 			value   string

@@ -104,8 +104,11 @@ func TestAnUpgradeToAServiceOverHTTP2(t *testing.T) {
 // A body of unknown length is settled with all that has passed of it, whatever becomes of the call.
 func TestABodyOfUnknownLength(t *testing.T) {
 	for name, h := range map[string]http.HandlerFunc{
-		"read":    func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) },
-		"refused": func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body); w.WriteHeader(413) },
+		"read": func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) },
+		"refused": func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			w.WriteHeader(http.StatusRequestEntityTooLarge)
+		},
 		"broken": func(_ http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body)
 			panic(http.ErrAbortHandler)
@@ -141,7 +144,7 @@ func TestABodyOfUnknownLengthIsDebt(t *testing.T) {
 	require.Equal(t, 200, res.StatusCode)
 	require.Eventually(t, func() bool {
 		res, _ := send(t, "POST", p.url, "x")
-		return res.StatusCode == 429
+		return res.StatusCode == http.StatusTooManyRequests
 	}, 10*time.Second, time.Millisecond)
 }
 

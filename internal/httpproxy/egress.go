@@ -26,7 +26,7 @@ type egress func(u *url.URL) (*url.URL, error)
 // password in it: there is none, one is no URL, or it is this very proxy, which listens at addrs.
 func newEgress(c *Config, addrs []string) (egress, error) {
 	if !c.EgressProxy {
-		return nil, nil
+		return nil, nil //nolint:nilnil // none
 	}
 	env := environment.FromEnvironment()
 	if env.HTTPProxy == "" && env.HTTPSProxy == "" {
@@ -150,5 +150,5 @@ func (c *readAhead) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
 	}
-	return c.Conn.Close()
+	return c.Close()
 }

@@ -38,7 +38,7 @@ func mediate(t *testing.T, to string) *middleman {
 		}
 		out, err := net.Dial("tcp", to)
 		if err != nil {
-			w.WriteHeader(502)
+			w.WriteHeader(http.StatusBadGateway)
 			return
 		}
 		defer out.Close()

@@ -30,8 +30,9 @@ type llm struct {
 
 // The names of limits on an answer, and of how many there are, in the spelling of plain.
 var (
-	outputNames = names("max_tokens max_completion_tokens max_output_tokens max_new_tokens max_token_count max_tokens_to_sample max_gen_len num_predict n_predict")
-	timesNames  = names("n best_of candidate_count num_return_sequences num_generations num_results")
+	outputNames = names("max_tokens max_completion_tokens max_output_tokens max_new_tokens max_token_count " +
+		"max_tokens_to_sample max_gen_len num_predict n_predict")
+	timesNames = names("n best_of candidate_count num_return_sequences num_generations num_results")
 	// groupNames are objects that such limits stand in, beside the outermost.
 	groupNames = names("generation_config inference_config text_generation_config generate_config parameters options config additional_model_request_fields")
 )

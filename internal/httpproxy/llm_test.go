@@ -39,7 +39,8 @@ func TestHowLongAnAnswerMayBe(t *testing.T) {
 		`{"inference_config":{"max_tokens":10}}`: 10, `{"generation_config":{"max_output_tokens":10,"candidate_count":3}}`: 30,
 		`{"generationConfig":{"maxOutputTokens":10,"candidateCount":3}}`: 30, `{"max_tokens":10,"n":3}`: 30, `{"max_tokens":10,"n":3,"best_of":5}`: 50,
 		`{"max_tokens":10,"n":1000}`: 10_000, `{"textGenerationConfig":{"maxTokenCount":10}}`: 10, `{"max_tokens_to_sample":10}`: 10, `{"max_gen_len":10}`: 10,
-		`{"max_tokens":null}`: 1024, `{"max_tokens":0}`: 1024, `{"max_tokens":99999999999}`: costrule.Ungrantable, `{"max_tokens":1e9,"n":1e9}`: costrule.Ungrantable,
+		`{"max_tokens":null}`: 1024, `{"max_tokens":0}`: 1024, `{"max_tokens":99999999999}`: costrule.Ungrantable,
+		`{"max_tokens":1e9,"n":1e9}`:     costrule.Ungrantable,
 		`{"metadata":{"max_tokens":10}}`: 1024, `{"tools":[{"max_tokens":10}]}`: 1024, `{"max_tokens":[10]}`: 1024,
 	} {
 		got := drawn(t, estimate(t, "/v1/chat", "application/json", body, len(body)))
@@ -74,14 +75,16 @@ func encoded(head string, size int) string {
 }
 
 func TestMediaAreNoText(t *testing.T) {
+	words := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("hello world ", 10_000)))
+	escaped := strings.ReplaceAll(encoded(png, 300_000), "/", `\/`)
 	picture, song, paper := encoded(png, 300_000), encoded("ID3", 800_000), encoded("%PDF-1.7", 300_000)
 	for name, c := range map[string]struct {
 		body        string
 		least, most int
 	}{
 		"image_url":            {`{"messages":[{"content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,` + picture + `"}}]}]}`, 1100, 1400},
-		"input_image":          {`{"input":[{"content":[{"type":"input_image","image_url":"data:image\/png;base64,` + strings.ReplaceAll(picture, "/", `\/`) + `"}]}]}`, 1100, 1400},
-		"anthropic":            {`{"messages":[{"content":[{"type":"image","source":{"type":"base64","media_type":"image/jpeg","data":"` + encoded(jpeg, 300_000) + `"}}]}]}`, 1100, 1400},
+		"input_image":          {`{"input":[{"content":[{"type":"input_image","image_url":"data:image\/png;base64,` + escaped + `"}]}]}`, 1100, 1400},
+		"anthropic":            {`{"messages":[{"content":[{"source":{"type":"base64","media_type":"image/jpeg","data":"` + encoded(jpeg, 300_000) + `"}}]}]}`, 1100, 1400},
 		"gemini":               {`{"contents":[{"parts":[{"inlineData":{"mimeType":"image/png","data":"` + picture + `"}}]}]}`, 1100, 1400},
 		"ollama":               {`{"images":["` + picture + `","` + picture + `"]}`, 2300, 2600},
 		"bedrock":              {`{"messages":[{"content":[{"image":{"format":"x","source":{"bytes":"` + encoded("??", 300_000) + `"}}}]}]}`, 1100, 7000},
@@ -90,7 +93,7 @@ func TestMediaAreNoText(t *testing.T) {
 		"audio":                {`{"messages":[{"content":[{"type":"input_audio","input_audio":{"data":"` + song + `","format":"mp3"}}]}]}`, 700, 900},
 		"wav without a head":   {`{"input_audio":{"data":"` + encoded("????", 800_000) + `"}}`, 700, 900},
 		"pdf":                  {`{"content":[{"type":"file","file":{"file_data":"data:application/pdf;base64,` + paper + `"}}]}`, 5000, 7000},
-		"text in base64":       {`{"source":{"type":"base64","media_type":"text/plain","data":"` + base64.StdEncoding.EncodeToString([]byte(strings.Repeat("hello world ", 10_000))) + `"}}`, 29_000, 31_000},
+		"text in base64":       {`{"source":{"type":"base64","media_type":"text/plain","data":"` + words + `"}}`, 29_000, 31_000},
 		// What a model reads is text, whatever it looks like.
 		"prompt":     {`{"messages":[{"content":"` + picture + `"}]}`, 99_000, 101_000},
 		"data URL":   {`{"messages":[{"content":"data:image/png;base64,` + picture + `"}]}`, 99_000, 101_000},

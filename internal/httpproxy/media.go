@@ -164,13 +164,11 @@ func (l *llm) readForm(body []byte, boundary string) {
 			return
 		}
 		var head bytes.Buffer
-		n, err := io.CopyN(&head, part, 512)
+		n, err := io.Copy(&head, io.LimitReader(part, 512))
 		if err == nil {
 			var rest int64
 			rest, err = io.Copy(io.Discard, part)
 			n += rest
-		} else if err == io.EOF {
-			err = nil
 		}
 		m := text
 		called := part.Header.Get("Content-Type")

@@ -113,7 +113,9 @@ type call struct {
 
 // isLate tells whether a request failed because its body did not come. The server has ended its context then, which can be the
 // error, too.
-func (c call) isLate(err error) bool { return errors.Is(err, errLate) || c.body != nil && c.body.late.Load() }
+func (c call) isLate(err error) bool {
+	return errors.Is(err, errLate) || c.body != nil && c.body.late.Load()
+}
 
 type callKey struct{}
 

@@ -74,7 +74,7 @@ func dropUpgrade(r *http.Request) {
 		return
 	}
 	r.Header.Del("Upgrade")
-	r.Header.Del("Http2-Settings")
+	r.Header.Del("HTTP2-Settings")
 }
 
 // hasToken tells whether a header, such as Connection, lists a word.

@@ -65,7 +65,7 @@ func TestTrailersAreNotAltered(t *testing.T) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		trailers <- r.Trailer
 		w.Header().Set("Trailer", "X-Told")
-		w.WriteHeader(200)
+		w.WriteHeader(http.StatusOK)
 		_, _ = io.WriteString(w, "hello")
 		w.Header().Set("X-Told", "1")
 		w.Header().Set(http.TrailerPrefix+"X-Untold", "2")

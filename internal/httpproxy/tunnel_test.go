@@ -15,7 +15,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
 )
 
-const handshake = "GET /ws HTTP/1.1\r\nHost: x\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: eA==\r\n\r\n"
+const handshake = "GET /ws HTTP/1.1\r\nHost: x\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n" +
+	"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: eA==\r\n\r\n"
 
 // switching is a service that switches protocols, whoever asks, and then does something with the connection.
 func switching(t *testing.T, then func(conn net.Conn, in *bufio.Reader)) *httptest.Server {

@@ -332,7 +332,7 @@ func TestWholeNumbers(t *testing.T) {
 	permit := text(t, a.ok("/v1/acquire", `{"tokens":10}`)["permit"])
 	before := th.Status().Granted
 	a.ok("/v1/settle", fmt.Sprintf(`{"permit":%q,"used":1.2e1}`, permit))
-	require.EqualValues(t, before, th.Status().Granted)
+	require.Equal(t, before, th.Status().Granted)
 }
 
 // A body that does not come in time is no bad request.
