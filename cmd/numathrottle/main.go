@@ -11,9 +11,11 @@ import (
 	_ "time/tzdata" // TZ counts in an image, too, which has no time zones of its own
 
 	"github.com/numaproj-contrib/numathrottle/internal/cli"
+	"github.com/numaproj-contrib/numathrottle/internal/program"
 )
 
 func main() {
+	program.MuteTransports()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := cli.New().Run(ctx, os.Args[1:])
 	stop()

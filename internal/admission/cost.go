@@ -1,8 +1,9 @@
 package admission
 
 import (
-	"math"
-	"strconv"
+	"log/slog"
+
+	"github.com/numaproj-contrib/numathrottle/internal/costrule"
 )
 
 // PayloadCost returns a cost by size: one token for every per bytes of a payload or
@@ -18,16 +19,34 @@ func PayloadCost(per int) func(value []byte) int {
 	}
 }
 
-// HeaderCost returns a cost that a header tells: a whole decimal number of tokens,
-// where less than zero counts as zero. Without the header, or with something else in
-// it, the message costs one token.
+// HeaderCost returns a cost that a header tells, as costrule.Number reads it. Without the header a message costs one token. With
+// anything else in it, the cost is costrule.Ungrantable, so that the message is denied, and the log says why.
 func HeaderCost(name string) func(headers map[string]string) int {
+	return headerCost(name, costrule.Ungrantable, "the message is denied, with the reason too_large")
+}
+
+// ReadHeaderCost is HeaderCost for a message that is read already, which nobody can deny: it costs one token where its header
+// cannot be read.
+func ReadHeaderCost(name string) func(headers map[string]string) int {
+	return headerCost(name, 1, ReadAlready)
+}
+
+// ReadAlready is what becomes of a message with a cost that cannot be read, in a source.
+const ReadAlready = "the message has been read already, and counts as one token"
+
+func headerCost(name string, unreadable int, outcome string) func(headers map[string]string) int {
+	var complaint costrule.Complaint
 	return func(headers map[string]string) int {
-		n, err := strconv.ParseInt(headers[name], 10, 32)
-		if err != nil {
+		text, ok := headers[name]
+		if !ok {
 			return 1
 		}
-		return int(min(max(n, 0), math.MaxInt32))
+		n, ok := costrule.Number(text)
+		if !ok {
+			complaint.Tell(slog.Default(), "header "+name, text, outcome)
+			return unreadable
+		}
+		return n
 	}
 }
 

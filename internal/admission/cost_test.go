@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/admission"
+	"github.com/numaproj-contrib/numathrottle/internal/costrule"
 )
 
 func TestPayloadCost(t *testing.T) {
@@ -25,10 +26,13 @@ func TestPayloadCost(t *testing.T) {
 
 func TestHeaderCost(t *testing.T) {
 	for header, want := range map[string]int{
-		"7": 7, "0": 0, "-3": 0, "2147483647": 2147483647, "": 1, "seven": 1, "7.5": 1, "99999999999": 1, "7 ": 1, //nolint:gocritic // a blank is no digit
+		"7": 7, "0": 0, "7.5": 8, "5e2": 500, "7\t": 7, "2147483647": 2147483647, "99999999999": costrule.Ungrantable,
+		"-3": costrule.Ungrantable, "": costrule.Ungrantable, "seven": costrule.Ungrantable, "0x10": costrule.Ungrantable,
 	} {
 		require.Equal(t, want, admission.HeaderCost("cost")(map[string]string{"cost": header}), header)
 	}
+	require.Equal(t, 1, admission.ReadHeaderCost("cost")(map[string]string{"cost": "seven"}), "it is read already")
+	require.Equal(t, 500, admission.ReadHeaderCost("cost")(map[string]string{"cost": "5e2"}))
 	require.Equal(t, 1, admission.HeaderCost("cost")(map[string]string{"Cost": "7"}), "no such header")
 	require.Equal(t, 1, admission.HeaderCost("cost")(nil))
 }

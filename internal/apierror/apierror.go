@@ -24,6 +24,7 @@ const (
 	Unauthorized = "unauthorized"
 	Forbidden    = "forbidden"
 	TooLong      = "too_long"
+	TooLate      = "too_late"
 	NotOpen      = "not_open"
 	TooMany      = "too_many"
 	Upstream     = "upstream"
@@ -63,6 +64,11 @@ func Field(field, value, allowed string) *Error {
 		Status: http.StatusBadRequest, Reason: BadRequest, Field: field,
 		Message: field + " is " + value + ", allowed: " + allowed,
 	}
+}
+
+// Late returns the error for a request that did not arrive in time. Its connection is of no further use: Write says so.
+func Late(what string) *Error {
+	return New(http.StatusRequestTimeout, TooLate, what+" of the request did not arrive in time")
 }
 
 // Error returns the message.
@@ -106,6 +112,9 @@ func (e *Error) Write(w http.ResponseWriter) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Cache-Control", "no-store")
+	if e.Status == http.StatusRequestTimeout {
+		h.Set("Connection", "close")
+	}
 	if e.RetryAfterSeconds > 0 {
 		h.Set("Retry-After", RetryAfter(time.Duration(e.RetryAfterSeconds*float64(time.Second))))
 	}

@@ -30,7 +30,7 @@ const (
 
 // rules is what the settings say of a message.
 type rules struct {
-	cost      costRule
+	cost      func(value func() []byte, headers func() map[string]string) int // nil: one token
 	tag       admission.TagRule
 	needsKeys bool
 	forward   []string // the tags of a message that is forwarded as it came
@@ -38,7 +38,6 @@ type rules struct {
 
 func (c Config) rules() rules {
 	var r rules
-	r.cost, _ = parseCost(c.Cost)
 	r.tag, _ = admission.ParseTag(c.Tag)
 	r.needsKeys = strings.HasPrefix(c.Tag, "key ")
 	_, r.forward, _ = parseAction(c.OnDenied)

@@ -1,18 +1,18 @@
 package handlerproxy
 
 import (
-	"math"
 	"strconv"
 	"strings"
 
 	"github.com/numaproj-contrib/numathrottle/internal/admission"
+	"github.com/numaproj-contrib/numathrottle/internal/costrule"
 )
 
 // allowedCost is what a cost can be, for settings and their faults.
 const allowedCost = "a whole number, `bytes/N` with N above 0, `header NAME`, or `json PATH` such as `usage.tokens`"
 
-// A costRule is where the cost of a message stands.
-type costRule func(value func() []byte, headers func() map[string]string) int
+// A costRule is where the cost of a message stands. What cannot be read costs what unreadable returns for its place and text.
+type costRule func(value func() []byte, headers func() map[string]string, unreadable func(place, text string) int) int
 
 // parseCost reads a cost; a nil rule is one token for each message. ok is false for a text that is none.
 func parseCost(text string) (cost costRule, ok bool) {
@@ -22,36 +22,77 @@ func parseCost(text string) (cost costRule, ok bool) {
 	case text == "" || text == "1":
 		return nil, true
 	case word == "header" && argument != "":
-		of := admission.HeaderCost(argument)
-		return func(_ func() []byte, headers func() map[string]string) int { return of(headers()) }, true
-	case word == "json" && admission.IsPath(argument):
-		path := strings.Split(argument, ".")
-		return func(value func() []byte, _ func() map[string]string) int { return jsonCost(value(), path) }, true
+		return headerCost(argument), true
+	case word == "json":
+		path, ok := costrule.ParsePath(argument)
+		return jsonCost(path), ok
 	case strings.HasPrefix(text, "bytes/"):
 		per, err := strconv.ParseInt(strings.TrimPrefix(text, "bytes/"), 10, 32)
 		if err != nil || per < 1 {
 			return nil, false
 		}
 		of := admission.PayloadCost(int(per))
-		return func(value func() []byte, _ func() map[string]string) int { return of(value()) }, true
+		return func(value func() []byte, _ func() map[string]string, _ func(string, string) int) int {
+			return of(value())
+		}, true
 	}
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil || n < 0 {
 		return nil, false
 	}
-	return func(func() []byte, func() map[string]string) int { return int(n) }, true
+	return func(func() []byte, func() map[string]string, func(string, string) int) int { return int(n) }, true
 }
 
-// jsonCost is the number that stands at path in a payload, rounded up. A negative one counts as zero. Without a number
-// there a message costs one token.
-func jsonCost(payload []byte, path []string) int {
-	raw, ok := admission.JSONAt(payload, path)
-	if !ok {
-		return 1
+// headerCost is the number that a header holds. Without the header a message costs one token.
+func headerCost(name string) costRule {
+	return func(_ func() []byte, headers func() map[string]string, unreadable func(place, text string) int) int {
+		text, ok := headers()[name]
+		if !ok {
+			return 1
+		}
+		if n, ok := costrule.Number(text); ok {
+			return n
+		}
+		return unreadable("header "+name, text)
 	}
-	n, err := strconv.ParseFloat(strings.Trim(string(raw), `"`), 64)
-	if err != nil || math.IsNaN(n) {
-		return 1
+}
+
+// jsonCost is the number that stands at path in a payload. Where nothing or null stands there, a message costs one token.
+func jsonCost(path costrule.Path) costRule {
+	return func(value func() []byte, _ func() map[string]string, unreadable func(place, text string) int) int {
+		found, ok := costrule.Find(value(), path)
+		if !ok {
+			return 1
+		}
+		if n, ok := found.Number(); ok {
+			return n
+		}
+		return unreadable("json "+strings.Join(path, "."), found.Shown())
 	}
-	return int(min(max(math.Ceil(n), 0), math.MaxInt32))
+}
+
+// unreadable logs that a cost cannot be read, and returns what its message costs: so much that it is denied. A source has read
+// its messages already.
+func (p *proxy) unreadable() func(place, text string) int {
+	cost, outcome := costrule.Ungrantable, "denied, with the reason too_large; onDenied says what becomes of it"
+	if p.Kind == Source {
+		cost, outcome = 1, admission.ReadAlready
+	}
+	var complaint costrule.Complaint
+	return func(place, text string) int {
+		complaint.Tell(p.log, place, text, outcome)
+		return cost
+	}
+}
+
+// costOf returns the cost of a message by the settings; nil: one token.
+func (p *proxy) costOf() func(value func() []byte, headers func() map[string]string) int {
+	rule, _ := parseCost(p.Cost)
+	if rule == nil {
+		return nil
+	}
+	unreadable := p.unreadable()
+	return func(value func() []byte, headers func() map[string]string) int {
+		return rule(value, headers, unreadable)
+	}
 }

@@ -79,6 +79,7 @@ func Run(ctx context.Context, c Config) (err error) {
 
 func newProxy(c Config) (*proxy, error) {
 	p := &proxy{Config: c, log: c.Logger.With("kind", string(c.Kind)), layout: layouts[c.Kind], rules: c.rules(), strays: map[string]bool{}}
+	p.rules.cost = p.costOf()
 	p.action, _, _ = parseAction(c.OnDenied)
 	if err := p.checkWrapper(); err != nil {
 		return nil, err

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
+	"sync/atomic"
 	"time"
 )
 
@@ -13,36 +15,41 @@ type body struct {
 	kept  []byte
 	whole bool
 	rest  io.ReadCloser // nil when it is whole
+	in    *timedBody    // nil for none
 }
 
-// readBody reads as much of a body as is kept. Errors: *http.MaxBytesError for one that is too long; those of the
-// connection.
+// readBody reads as much of a body as is kept. Errors: *http.MaxBytesError for one that is too long; errLate for one that does not
+// come in time; those of the connection.
 func (p *proxy) readBody(w http.ResponseWriter, r *http.Request) (*body, error) {
 	most := int64(p.MaxBody)
 	if r.ContentLength > most {
 		return nil, &http.MaxBytesError{Limit: most}
 	}
-	if r.Body == nil || r.Body == http.NoBody || isUpgrade(r) {
+	if r.Body == nil || r.Body == http.NoBody {
 		return &body{whole: true}, nil
 	}
 	in := &timedBody{ReadCloser: http.MaxBytesReader(w, r.Body, most), control: http.NewResponseController(w), idle: p.IdleTimeout}
 	room := int64(p.BodyBuffer)
-	if r.ContentLength > room {
-		return &body{rest: in}, nil
+	if r.ContentLength > room && !p.cost.estimates && p.tag.path == nil {
+		return &body{rest: in, in: in}, nil
 	}
 	kept, err := io.ReadAll(io.LimitReader(in, room+1))
 	if err != nil {
 		return nil, err
 	}
 	if int64(len(kept)) > room {
-		return &body{kept: kept, rest: in}, nil
+		return &body{kept: kept, rest: in, in: in}, nil
 	}
 	return &body{kept: kept, whole: true}, nil
 }
 
-// attach makes b the body of a request.
+// attach makes b the body of a request. One that was read whole gets a length, unless there are trailers, which need chunks.
 func (b *body) attach(r *http.Request) {
 	switch {
+	case b.whole && len(r.Trailer) > 0:
+		r.ContentLength, r.TransferEncoding = -1, []string{"chunked"}
+		r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b.kept)), nil }
+		r.Body, _ = r.GetBody()
 	case !b.whole:
 		r.Body = struct {
 			io.Reader
@@ -53,12 +60,10 @@ func (b *body) attach(r *http.Request) {
 		r.TransferEncoding = nil
 		r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b.kept)), nil }
 		r.Body, _ = r.GetBody()
-	case r.ContentLength <= 0 && !isUpgrade(r):
+	case r.ContentLength <= 0:
 		r.Body, r.ContentLength, r.TransferEncoding = http.NoBody, 0, nil
 	}
 }
-
-func isUpgrade(r *http.Request) bool { return r.Header.Get("Upgrade") != "" }
 
 // A timedBody ends when its client is silent for too long.
 type timedBody struct {
@@ -66,17 +71,25 @@ type timedBody struct {
 
 	control *http.ResponseController
 	idle    time.Duration
+	late    atomic.Bool
 }
 
 // Read implements io.Reader.
 func (b *timedBody) Read(p []byte) (int, error) {
 	_ = b.control.SetReadDeadline(time.Now().Add(b.idle)) // where it cannot be set there is none
 	n, err := b.ReadCloser.Read(p)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		b.late.Store(true)
+		return n, errLate // and the deadline stays: nothing is read from this connection any more
+	}
 	if err != nil {
 		_ = b.control.SetReadDeadline(time.Time{}) // the connection is watched from now on, for as long as the answer takes
 	}
 	return n, err
 }
+
+// errLate is why a request could not be read.
+var errLate = errors.New("httpproxy: nothing came of the request's body for longer than idleTimeout")
 
 // A timedWriter ends an answer whose client does not read for too long.
 type timedWriter struct {
@@ -100,7 +113,10 @@ var errSilent = errors.New("httpproxy: nothing came of the answer for longer tha
 
 // watchAnswer ends an answer of which nothing comes for too long.
 func (p *proxy) watchAnswer(res *http.Response) error {
-	if res.StatusCode == http.StatusSwitchingProtocols || res.Body == nil || res.Body == http.NoBody {
+	if res.StatusCode == http.StatusSwitchingProtocols {
+		return p.watchTunnel(res)
+	}
+	if res.Body == nil || res.Body == http.NoBody {
 		return nil
 	}
 	res.Body = &watchedBody{ReadCloser: res.Body, idle: p.IdleTimeout}

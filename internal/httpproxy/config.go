@@ -74,6 +74,9 @@ type Config struct {
 	// MaxBody is the longest body of a request, in bytes; BodyBuffer what is kept of one, so that it can be sent again.
 	// They default to 64 MiB and 1 MiB.
 	MaxBody, BodyBuffer int
+	// EgressProxy sends requests through the proxy that the environment names: HTTPS_PROXY, HTTP_PROXY and NO_PROXY, also in small
+	// letters.
+	EgressProxy bool
 	// MaxRequests is how many requests and tunnels there are at once. Defaults to 512.
 	MaxRequests int
 
@@ -99,7 +102,7 @@ func Fields() []config.Field[Config] {
 		proxyconf.Parsed("tag", allowedTag, "none", "For which tenant or model a request draws", func(c *Config) *string { return &c.Tag }, parseTag),
 		proxyconf.Parsed("settle", allowedSettle, "`usage` with the cost `llm`, else `drawn`",
 			"What a request costs in the end: as drawn, the usage in the answer of an LLM, or a header of the answer",
-			func(c *Config) *string { return &c.Settle }, parseSettle),
+			func(c *Config) *string { return &c.Settle }, func(text string) (meterRule, bool) { return parseSettle(text, nil) }),
 		config.DurationField("maxWait", time.Millisecond, time.Hour, "`1m`", "How long a request waits for its tokens, and for one refusal",
 			func(c *Config) *time.Duration { return &c.MaxWait }),
 		config.NumberField("maxAttempts", 1, 100, "4", "How often a request is sent at most", func(c *Config) *int { return &c.MaxAttempts }),
@@ -112,6 +115,8 @@ func Fields() []config.Field[Config] {
 		config.NumberField("maxBody", 1, 1<<30, "67108864", "The longest body of a request, in bytes", func(c *Config) *int { return &c.MaxBody }),
 		config.NumberField("bodyBuffer", 1, 64<<20, "1048576", "What is kept of a body, in bytes, so that it can be sent again",
 			func(c *Config) *int { return &c.BodyBuffer }),
+		config.BoolField("egressProxy", "Requests go out through the proxy that `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` name",
+			func(c *Config) *bool { return &c.EgressProxy }),
 		config.NumberField("maxRequests", 1, 100_000, "512", "How many requests and tunnels there are at once", func(c *Config) *int { return &c.MaxRequests }),
 	)
 	return slices.Concat(own, proxyconf.LimitFields(func(c *Config) *proxyconf.LimitConfig { return &c.Limits }),
@@ -130,7 +135,7 @@ func (c *Config) withDefaults() Config {
 	d.BodyBuffer = cmp.Or(d.BodyBuffer, defaultBuffer)
 	d.MaxRequests = cmp.Or(d.MaxRequests, defaultMaxRequests)
 	if d.Settle == "" && d.Cost == "llm" {
-		d.Settle = "usage"
+		d.Settle = settleUsage
 	}
 	if d.Logger == nil {
 		d.Logger = slog.Default()

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle"
+	"github.com/numaproj-contrib/numathrottle/internal/costrule"
 	"github.com/numaproj-contrib/numathrottle/internal/proxyconf"
 )
 
@@ -28,11 +29,11 @@ func TestCosts(t *testing.T) {
 		{"header X-None", "", false, 1},
 		{"json a.b", `{"a":{"b":2.2}}`, false, 3},
 		{"json a.b", `{"a":{"b":"4"}}`, false, 4},
-		{"json a.b", `{"a":{"b":-4}}`, false, 0},
+		{"json a.0.b", `{"a":[{"b":5e2}]}`, false, 500},
+		{"json a.b", `{"a":{"b":99999999999}}`, false, costrule.Ungrantable},
 		{"json a.b", `{"a":{"b":null}}`, false, 1},
 		{"json a.b", `{"a":[]}`, false, 1},
 		{"json a.b", `no json`, false, 1},
-		{"json a.b", `{"a":{"b":9}}`, true, 1},
 		{"llm", "", false, 1024},
 		{"llm", `{"max_tokens":10}`, false, 14},
 		{"llm", `{"max_tokens":10, "n":3}`, false, 36},
@@ -45,7 +46,7 @@ func TestCosts(t *testing.T) {
 		require.NoError(t, err)
 		req.Header.Set("X-Cost", "12")
 		req.ContentLength = int64(len(c.body))
-		got, err := rule(&message{req: req, body: []byte(c.body), whole: !c.partly})
+		got, err := rule.draw(&message{req: req, body: []byte(c.body), whole: !c.partly, estimates: rule.estimates})
 		require.NoError(t, err)
 		require.Equal(t, c.want, got, "%s of %s", c.rule, c.body)
 	}
@@ -59,8 +60,8 @@ func TestCosts(t *testing.T) {
 	req, err := http.NewRequest(http.MethodPost, "http://h", nil)
 	require.NoError(t, err)
 	req.Header.Set("X-Cost", "many")
-	_, err = rule(&message{req: req})
-	require.EqualError(t, err, `header X-Cost is "many", allowed: a whole number, 0 to 1000000000`)
+	_, err = rule.draw(&message{req: req})
+	require.EqualError(t, err, `header X-Cost is "many", allowed: a number, 0 or more`)
 }
 
 func TestHosts(t *testing.T) {

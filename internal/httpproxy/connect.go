@@ -19,8 +19,8 @@ const dialTimeout = 10 * time.Second
 // connect makes a tunnel, which draws once.
 func (p *proxy) connect(w http.ResponseWriter, r *http.Request) {
 	tag := ""
-	if p.tag != nil {
-		tag = p.tag(&message{req: r, host: r.URL.Host})
+	if p.tag.of != nil {
+		tag = p.tag.of(&message{req: r, host: r.URL.Host})
 		if err := checkTag(tag); err != nil {
 			p.failed(w, r, err)
 			return
@@ -32,8 +32,7 @@ func (p *proxy) connect(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer func() { permit.Settle(permit.N()) }()
-	dialer := net.Dialer{Timeout: dialTimeout}
-	out, err := dialer.DialContext(r.Context(), "tcp", r.URL.Host)
+	out, err := p.dial(r.Context(), r.URL.Host)
 	if err != nil {
 		permit.Cancel() // nobody was called
 		p.failed(w, r, err)

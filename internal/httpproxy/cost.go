@@ -1,15 +1,13 @@
 package httpproxy
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
-	"math"
 	"net/http"
 	"strconv"
 	"strings"
 
 	"github.com/numaproj-contrib/numathrottle/internal/apierror"
+	"github.com/numaproj-contrib/numathrottle/internal/costrule"
 )
 
 // What settings and their faults say is allowed.
@@ -19,26 +17,29 @@ const (
 	allowedSettle = "`drawn`, `usage` or `header NAME`"
 )
 
-// maxCost is the largest cost of a request.
+// maxCost is the largest cost that a setting or an answer can tell.
 const maxCost = 1_000_000_000
 
-// A message is a request as rules see it.
-type message struct {
-	req *http.Request
-	// host is where it goes.
-	host string
-	// body is what was read of it, and whole tells that this is all.
-	body  []byte
-	whole bool
+// A costRule says what a request costs.
+type costRule struct {
+	// draw returns what it draws.
+	draw func(m *message) (int, error)
+	// passed returns what it costs in the end, when so many bytes of its body have been sent beyond those that were read; nil: what
+	// it drew.
+	passed func(m *message, bytes int64) int
+	// path is the field of the body that it reads; nil for none.
+	path costrule.Path
+	// estimates tells that it reads the whole body.
+	estimates bool
+	// tunnels tells that what is sent in a tunnel counts, too.
+	tunnels bool
 }
 
-// length is how long the body is, or as far as it is known.
-func (m *message) length() int64 { return max(m.req.ContentLength, int64(len(m.body))) }
-
-type (
-	costRule func(m *message) (int, error)
-	tagRule  func(m *message) string
-)
+// A tagRule says for whom a request draws.
+type tagRule struct {
+	of   func(m *message) string // nil: nobody
+	path costrule.Path           // as in a costRule
+}
 
 // parseCost reads what a request costs. ok is false for a text that says nothing.
 func parseCost(text string) (rule costRule, ok bool) {
@@ -46,128 +47,116 @@ func parseCost(text string) (rule costRule, ok bool) {
 	argument = strings.TrimSpace(argument)
 	switch {
 	case text == "":
-		return func(*message) (int, error) { return 1, nil }, true
+		return fixedCost(1), true
 	case text == "llm":
-		return llmCost, true
+		return costRule{draw: llmDraw, passed: func(m *message, _ int64) int { return m.facts().llm.estimate(0) }, estimates: true}, true
 	case word == "header" && isHeaderName(argument):
-		return headerCost(argument), true
-	case word == "json" && isPath(argument):
-		return jsonCost(argument), true
+		return costRule{draw: headerCost(argument)}, true
+	case word == "json":
+		path, ok := costrule.ParsePath(argument)
+		return costRule{draw: jsonCost(path), path: path}, ok
 	case strings.HasPrefix(text, "bytes/"):
 		per, err := strconv.ParseInt(text[len("bytes/"):], 10, 32)
-		return func(m *message) (int, error) { return int(min((m.length()+per-1)/per, maxCost)), nil }, err == nil && per > 0
+		if err != nil || per < 1 {
+			return costRule{}, false
+		}
+		return bytesCost(per), true
 	}
 	n, err := strconv.Atoi(text)
-	return func(*message) (int, error) { return n, nil }, err == nil && n >= 0 && n <= maxCost
+	return fixedCost(n), err == nil && n >= 0 && n <= maxCost
+}
+
+func fixedCost(n int) costRule {
+	return costRule{draw: func(*message) (int, error) { return n, nil }}
+}
+
+// bytesCost is a token for so many bytes of the body or part of them. A websocket draws at least one, for what it sends is
+// settled with its permit.
+func bytesCost(per int64) costRule {
+	tokens := func(n int64) int { return int(min((n+per-1)/per, costrule.Ungrantable)) }
+	return costRule{
+		draw: func(m *message) (int, error) {
+			if isHandshake(m.req) {
+				return 1, nil
+			}
+			return tokens(m.length()), nil
+		},
+		passed:  func(m *message, bytes int64) int { return tokens(int64(len(m.body)) + bytes) },
+		tunnels: true,
+	}
 }
 
 // headerCost takes the cost from a header. Without it a request costs one token.
-func headerCost(name string) costRule {
+func headerCost(name string) func(m *message) (int, error) {
 	return func(m *message) (int, error) {
-		text := m.req.Header.Get(name)
-		if text == "" {
+		values := m.req.Header.Values(name)
+		if len(values) == 0 {
 			return 1, nil
 		}
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 0 || n > maxCost {
-			return 0, apierror.Field("header "+name, fmt.Sprintf("%.40q", text), fmt.Sprintf("a whole number, 0 to %d", maxCost))
+		most := 0
+		for _, text := range values {
+			n, ok := costrule.Number(text)
+			if !ok {
+				return 0, &unreadableError{"header " + name, text}
+			}
+			most = max(most, n)
+		}
+		return most, nil
+	}
+}
+
+// jsonCost takes the cost from a field of the body. Where nothing stands there, a request costs one token.
+func jsonCost(path costrule.Path) func(m *message) (int, error) {
+	place := "json " + strings.Join(path, ".")
+	return func(m *message) (int, error) {
+		if !m.whole {
+			return 0, apierror.New(http.StatusRequestEntityTooLarge, apierror.TooLong,
+				fmt.Sprintf("the cost stands in the body (%s), which is longer than what is read of one (bodyBuffer)", place))
+		}
+		v, ok := m.field(path)
+		if !ok {
+			return 1, nil
+		}
+		n, ok := v.Number()
+		if !ok {
+			return 0, &unreadableError{place, v.Shown()}
 		}
 		return n, nil
 	}
 }
 
-// jsonCost takes the cost from a field of the body. Without a number there a request costs one token.
-func jsonCost(path string) costRule {
-	return func(m *message) (int, error) {
-		raw, ok := m.field(path)
-		if !ok {
-			return 1, nil
-		}
-		n, err := strconv.ParseFloat(strings.Trim(string(raw), `"`), 64)
-		if isNumber := err == nil && !math.IsNaN(n); !isNumber {
-			return 1, nil
-		}
-		return int(min(max(math.Ceil(n), 0), maxCost)), nil
-	}
+// An unreadableError is a cost that is no number, with the place where it stands.
+type unreadableError struct{ place, text string }
+
+// Error implements error.
+func (e *unreadableError) Error() string { return e.answer().Message }
+
+// answer is what the client is told.
+func (e *unreadableError) answer() *apierror.Error {
+	return apierror.Field(e.place, costrule.Shown(e.text), costrule.AllowedNumber)
 }
 
-// What a request to an LLM is taken to cost: four bytes of it are a token, and an answer is as long as it may be.
-const (
-	bytesPerToken = 4
-	outputTokens  = 1024
-)
-
-// llmCost is an estimate, for the usage in the answer to correct.
-func llmCost(m *message) (int, error) {
-	output := 0
-	for _, path := range []string{"max_completion_tokens", "max_output_tokens", "max_tokens", "generationConfig.maxOutputTokens"} {
-		if raw, ok := m.field(path); ok {
-			if n, err := strconv.Atoi(string(raw)); err == nil && n > 0 {
-				output = min(n, maxCost)
-				break
-			}
-		}
-	}
-	if output == 0 {
-		output = outputTokens
-	}
-	if raw, ok := m.field("n"); ok {
-		if n, err := strconv.Atoi(string(raw)); err == nil && n > 1 && n <= 128 {
-			output *= n
-		}
-	}
-	return min(int(m.length()/bytesPerToken)+output, maxCost), nil
-}
-
-// parseTag reads for whom a request draws; a nil rule is nobody.
+// parseTag reads for whom a request draws; a rule without a function is nobody. ok is false for a text that says nothing.
 func parseTag(text string) (rule tagRule, ok bool) {
 	word, argument, _ := strings.Cut(text, " ")
 	argument = strings.TrimSpace(argument)
 	switch {
 	case text == "":
-		return nil, true
+		return tagRule{}, true
 	case text == "host":
-		return func(m *message) string { return m.host }, true
+		return tagRule{of: func(m *message) string { return m.host }}, true
 	case text == "key":
-		return keyTag, true
+		return tagRule{of: keyTag}, true
 	case word == "header" && isHeaderName(argument):
-		return func(m *message) string { return m.req.Header.Get(argument) }, true
-	case word == "json" && isPath(argument):
-		return func(m *message) string {
-			raw, ok := m.field(argument)
-			var text string
-			if ok && json.Unmarshal(raw, &text) == nil {
-				return text
-			}
-			return ""
-		}, true
+		return tagRule{of: func(m *message) string { return m.req.Header.Get(argument) }}, true
+	case word == "json":
+		path, ok := costrule.ParsePath(argument)
+		return tagRule{path: path, of: func(m *message) string {
+			v, _ := m.field(path)
+			return v.Text()
+		}}, ok
 	}
-	return nil, false
-}
-
-// field returns what stands at path in a body of JSON: names of objects, with dots between them.
-func (m *message) field(path string) (json.RawMessage, bool) {
-	at := json.RawMessage(m.body)
-	if !m.whole || len(at) == 0 {
-		return nil, false
-	}
-	for name := range strings.SplitSeq(path, ".") {
-		var object map[string]json.RawMessage
-		if json.Unmarshal(at, &object) != nil {
-			return nil, false
-		}
-		inner, ok := object[name]
-		if !ok {
-			return nil, false
-		}
-		at = inner
-	}
-	at = bytes.TrimSpace(at)
-	return at, len(at) > 0 && !bytes.Equal(at, []byte("null"))
-}
-
-func isPath(text string) bool {
-	return text != "" && !strings.HasPrefix(text, ".") && !strings.HasSuffix(text, ".") && !strings.Contains(text, "..")
+	return tagRule{}, false
 }
 
 func isHeaderName(text string) bool {

@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/textproto"
 	"os"
+	"regexp"
+	"strings"
 
 	"github.com/numaproj-contrib/numathrottle/internal/apierror"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -15,18 +18,32 @@ import (
 
 // failed answers a request that got no answer from its service.
 func (p *proxy) failed(w http.ResponseWriter, r *http.Request, err error) {
-	if r.Context().Err() != nil {
+	c := callOf(r.Context())
+	if c.isLate(err) {
+		err = apierror.Late("the body")
+	} else if r.Context().Err() != nil {
 		return // the client has gone; nothing was lost that it waits for
 	}
 	e := answerFor(err)
 	if e.Tag == "" {
-		e.Tag = callOf(r.Context()).tag
+		e.Tag = c.tag
 	}
 	if e.Reason == apierror.Upstream || e.Reason == apierror.Internal {
-		// These errors name hosts, and neither URLs nor headers.
-		p.Logger.WarnContext(r.Context(), "a request got no answer from its service", "error", err)
+		p.Logger.WarnContext(r.Context(), "a request got no answer from its service", "error", loggable(err))
 	}
 	e.Write(w)
+}
+
+// quoted finds what net/http quotes in its errors: lines of an answer that it cannot read.
+var quoted = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
+
+// loggable is an error without what the service has sent. It names hosts, and neither URLs nor headers.
+func loggable(err error) string {
+	what := err.Error()
+	if line, ok := errors.AsType[textproto.ProtocolError](err); ok {
+		what = strings.ReplaceAll(what, string(line), "the head of the answer cannot be read")
+	}
+	return quoted.ReplaceAllString(what, "(not shown)")
 }
 
 // answerFor returns what a client is told of an error. What the service's side says is for the log.

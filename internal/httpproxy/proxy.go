@@ -2,6 +2,7 @@ package httpproxy
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httputil"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/apierror"
+	"github.com/numaproj-contrib/numathrottle/internal/costrule"
 	"github.com/numaproj-contrib/numathrottle/internal/listen"
 	"github.com/numaproj-contrib/numathrottle/internal/proxyconf"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -30,16 +32,20 @@ type proxy struct {
 	cost     costRule
 	tag      tagRule
 	meter    meterRule
+	egress   egress        // nil: none
 	places   chan struct{} // one for each request that may be under way
-	reverse  *httputil.ReverseProxy
+
+	readsUsage bool // out of answers
+	unreadable costrule.Complaint
+	reverse    *httputil.ReverseProxy
 
 	ended context.Context //nolint:containedctx // that of all requests and tunnels, which close ends
 	end   context.CancelFunc
 	open  sync.WaitGroup // tunnels
 }
 
-func newProxy(c *Config, l throttle.Limiter, token string) *proxy {
-	p := &proxy{Config: c, token: listen.NewToken(token), places: make(chan struct{}, c.MaxRequests)}
+func newProxy(c *Config, l throttle.Limiter, token string, out egress) *proxy {
+	p := &proxy{Config: c, egress: out, token: listen.NewToken(token), places: make(chan struct{}, c.MaxRequests)}
 	p.limiter = withPatience(proxyconf.BoundTags(l, c.MaxRequests), c.MaxWait)
 	p.ended, p.end = context.WithCancel(context.Background())
 	if c.Upstream != "" {
@@ -50,7 +56,8 @@ func newProxy(c *Config, l throttle.Limiter, token string) *proxy {
 	}
 	p.cost, _ = parseCost(c.Cost)
 	p.tag, _ = parseTag(c.Tag)
-	p.meter, _ = parseSettle(c.Settle)
+	p.meter, _ = parseSettle(c.Settle, c.Logger)
+	p.readsUsage = c.Settle == settleUsage
 	p.reverse = &httputil.ReverseProxy{
 		Rewrite:        p.rewrite,
 		Transport:      p.transport(),
@@ -65,7 +72,7 @@ func newProxy(c *Config, l throttle.Limiter, token string) *proxy {
 // transport draws for each request, and heeds what the service says.
 func (p *proxy) transport() http.RoundTripper {
 	base := httpthrottle.NewBase()
-	base.Proxy = nil // HTTP_PROXY may name this very proxy
+	base.Proxy = p.egress.forRequest // nil: HTTP_PROXY may name this very proxy
 	base.MaxIdleConnsPerHost = 256
 	base.MaxIdleConns = 1024
 	base.ResponseHeaderTimeout = p.AnswerTimeout
@@ -79,7 +86,7 @@ func (p *proxy) transport() http.RoundTripper {
 		httpthrottle.WithLogger(p.Logger),
 		httpthrottle.WithBodyBuffer(0), // the handler has read what is to be kept
 	}
-	if p.tag != nil {
+	if p.tag.of != nil {
 		opts = append(opts, httpthrottle.WithTag(func(r *http.Request) string { return callOf(r.Context()).tag }))
 	}
 	if p.meter != nil {
@@ -101,6 +108,13 @@ func (p *proxy) close() {
 type call struct {
 	cost int
 	tag  string
+	body *timedBody // of which a part is read as it is sent; nil for none
+}
+
+// isLate tells whether a request failed because its body did not come. The server has ended its context then, which can be the
+// error, too.
+func (c call) isLate(err error) bool {
+	return errors.Is(err, errLate) || c.body != nil && c.body.late.Load()
 }
 
 type callKey struct{}
@@ -132,17 +146,30 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.connect(w, r)
 		return
 	}
+	dropUpgrade(r)
 	body, err := p.readBody(w, r)
 	if err != nil {
 		p.failed(w, r, err)
 		return
 	}
-	c, err := p.judge(&message{req: r, host: p.hostOf(r), body: body.kept, whole: body.whole})
+	m := p.messageOf(r, body)
+	c, err := p.judge(m)
 	if err != nil {
 		p.failed(w, r, err)
 		return
 	}
-	out := r.WithContext(context.WithValue(r.Context(), callKey{}, c))
+	c.body = body.in
+	ctx := context.WithValue(r.Context(), callKey{}, c)
+	if p.cost.passed != nil && !body.whole || p.cost.tunnels && isHandshake(r) {
+		sent := &sending{rule: p.cost, m: m}
+		if ctx = sent.with(ctx); !body.whole {
+			body.rest = &sentBody{body.rest, sent}
+		}
+	}
+	if !body.whole && r.Trailer == nil {
+		r.Trailer = http.Header{} // takes those that were not announced
+	}
+	out := r.WithContext(ctx)
 	body.attach(out)
 	p.reverse.ServeHTTP(&timedWriter{ResponseWriter: w, control: http.NewResponseController(w), idle: p.IdleTimeout}, out)
 }
@@ -186,27 +213,30 @@ func (p *proxy) hostOf(r *http.Request) string {
 	return p.upstream.Host
 }
 
+// messageOf shows a request to the rules.
+func (p *proxy) messageOf(r *http.Request, b *body) *message {
+	m := &message{req: r, host: p.hostOf(r), body: b.kept, whole: b.whole, estimates: p.cost.estimates}
+	for _, path := range []costrule.Path{p.cost.path, p.tag.path} {
+		if path != nil {
+			m.paths = append(m.paths, path)
+		}
+	}
+	return m
+}
+
 // judge finds what a request draws, and for whom.
 func (p *proxy) judge(m *message) (c call, err error) {
-	if c.cost, err = p.cost(m); err != nil {
+	c.cost, err = p.cost.draw(m)
+	if e, ok := errors.AsType[*unreadableError](err); ok {
+		p.unreadable.Tell(p.Logger, e.place, "not shown", "the request is refused with status 400")
+		return c, e.answer()
+	}
+	if err != nil {
 		return c, err
 	}
-	if p.tag != nil {
-		c.tag = p.tag(m)
+	if p.tag.of != nil {
+		c.tag = p.tag.of(m)
 		err = checkTag(c.tag)
 	}
 	return c, err
-}
-
-// rewrite says where a request goes.
-func (p *proxy) rewrite(r *httputil.ProxyRequest) {
-	if !r.In.URL.IsAbs() {
-		r.SetURL(p.upstream)
-	}
-	if p.meter != nil {
-		r.Out.Header.Set("Accept-Encoding", "identity") // a usage that is packed cannot be read
-	}
-	if _, ok := r.In.Header["User-Agent"]; !ok {
-		r.Out.Header.Set("User-Agent", "") // not that of net/http
-	}
 }

@@ -29,6 +29,10 @@ func Run(ctx context.Context, c Config) (err error) {
 	if err != nil {
 		return err
 	}
+	out, err := newEgress(&c, set.Addrs())
+	if err != nil {
+		return errors.Join(err, set.Close())
+	}
 	limits := &proxyconf.Limits{Limiter: c.Limiter}
 	if c.Limiter == nil {
 		if limits, err = proxyconf.OpenLimits(ctx, &c.Limits, c.Logger); err != nil {
@@ -36,7 +40,7 @@ func Run(ctx context.Context, c Config) (err error) {
 		}
 	}
 	defer func() { err = errors.Join(err, limits.Close()) }()
-	p := newProxy(&c, limits.Limiter, token)
+	p := newProxy(&c, limits.Limiter, token, out)
 	c.tell(set.Addrs())
 	server := &listen.Server{Set: set, Grace: c.Serving.Grace, Quiet: c.quiet, HTTP: &http.Server{
 		Handler:           p,

@@ -269,12 +269,12 @@ func TestEventsArePassedOnAsTheyCome(t *testing.T) {
 
 func TestTheAnswerSaysTheCost(t *testing.T) {
 	u := serve(t, func(w http.ResponseWriter, r *http.Request, n int) {
-		w.Header().Set("X-Cost", []string{"9", "cheap"}[n-1])
+		w.Header().Set("X-Cost", []string{"9", "cheap", "8.5", "-1", "2e9", "0"}[n-1])
 		hello(w, r, n)
 	})
 	l := throttletest.New()
 	p := start(t, Config{Upstream: u.URL, Limiter: l, Cost: "5", Settle: "header X-Cost"})
-	for i, want := range []int{9, 5} {
+	for i, want := range []int{9, 5, 9, 5, 5, 0} {
 		send(t, "GET", p.url, "")
 		require.Eventually(t, func() bool { return l.Draws()[i].Settled }, 5*time.Second, time.Millisecond)
 		require.Equal(t, want, l.Draws()[i].Used)

@@ -1,29 +1,40 @@
 package httpproxy
 
 import (
+	"log/slog"
 	"net/http"
-	"strconv"
 	"strings"
 
+	"github.com/numaproj-contrib/numathrottle/internal/costrule"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
 
 // A meterRule makes the meter of an answer.
 type meterRule func(res *http.Response) httpthrottle.Meter
 
-// parseSettle reads what a request costs in the end; a nil rule is what was drawn. ok is false for a text that says nothing.
-func parseSettle(text string) (rule meterRule, ok bool) {
+// settleUsage is the setting that reads usages out of answers.
+const settleUsage = "usage"
+
+// parseSettle reads what a request costs in the end; a nil rule is what was drawn. ok is false for a text that says nothing. log
+// takes that an answer tells no cost.
+func parseSettle(text string, log *slog.Logger) (rule meterRule, ok bool) {
 	word, argument, _ := strings.Cut(text, " ")
 	argument = strings.TrimSpace(argument)
 	switch {
 	case text == "", text == "drawn":
 		return nil, true
-	case text == "usage":
+	case text == settleUsage:
 		return httpthrottle.UsageMeter(nil), true //nolint:bodyclose // it is handed a response, and makes none
 	case word == "header" && isHeaderName(argument):
+		var complaint costrule.Complaint
 		return func(res *http.Response) httpthrottle.Meter {
-			n, err := strconv.Atoi(res.Header.Get(argument))
-			if err != nil || n < 0 || n > maxCost {
+			value := res.Header.Get(argument)
+			n, ok := costrule.Number(value)
+			switch {
+			case value == "":
+				return nil
+			case !ok || n > maxCost:
+				complaint.Tell(log, "header "+argument+" of the answer", value, "the request costs what it drew")
 				return nil
 			}
 			return told(n)

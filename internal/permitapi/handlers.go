@@ -121,7 +121,7 @@ func (d *desk) postSettle(_ context.Context, r *settleRequest) (any, error) {
 		}
 		d.mu.Unlock()
 	} else {
-		used = *r.Used
+		used = int(*r.Used)
 	}
 	return d.done(r.Permit, settled, used)
 }

@@ -7,6 +7,8 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"os"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -27,7 +29,7 @@ const (
 type seconds = *float64
 
 type acquireRequest struct {
-	Tokens  *int    `json:"tokens,omitempty"`
+	Tokens  *whole  `json:"tokens,omitempty"`
 	UpTo    bool    `json:"up_to,omitempty"`
 	Tag     string  `json:"tag,omitempty"`
 	Timeout seconds `json:"timeout_seconds,omitempty"`
@@ -42,7 +44,7 @@ type acquireResponse struct {
 
 type settleRequest struct {
 	Permit  string `json:"permit"`
-	Used    *int   `json:"used,omitempty"`
+	Used    *whole `json:"used,omitempty"`
 	Outcome string `json:"outcome,omitempty"`
 }
 
@@ -86,7 +88,7 @@ func (r *acquireRequest) tokens() int {
 	if r.Tokens == nil {
 		return 1
 	}
-	return *r.Tokens
+	return int(*r.Tokens)
 }
 
 func (r *acquireRequest) wait(most time.Duration) time.Duration {
@@ -140,11 +142,11 @@ func (r *pauseRequest) check() error {
 	return errors.Join(within("seconds", r.Seconds, time.Millisecond, limit.MaxPause), isText("reason", r.Reason), isTag(r.Tag))
 }
 
-func inRange(field string, n *int, least, most int) error {
+func inRange(field string, n *whole, least, most whole) error {
 	if n == nil || *n >= least && *n <= most {
 		return nil
 	}
-	return apierror.Field(field, strconv.Itoa(*n), fmt.Sprintf("a whole number, %d to %d", least, most))
+	return apierror.Field(field, strconv.Itoa(int(*n)), fmt.Sprintf("a whole number, %d to %d", least, most))
 }
 
 func within(field string, s seconds, least, most time.Duration) error {
@@ -225,8 +227,15 @@ func badJSON(err error) error {
 		return apierror.New(http.StatusRequestEntityTooLarge, apierror.TooLong,
 			fmt.Sprintf("the body is longer than %d bytes, which is the most", tooLong.Limit))
 	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return apierror.Late("the body")
+	}
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
-		return apierror.Field(wrong.Field, "a "+wrong.Value, "a "+wrong.Type.String())
+		allowed := "a " + wrong.Type.String()
+		if wrong.Type == reflect.TypeFor[whole]() {
+			allowed = fmt.Sprintf("a whole number, 0 to %d", maxTokens)
+		}
+		return apierror.Field(wrong.Field, "a "+wrong.Value, allowed)
 	}
 	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
 		return apierror.New(http.StatusBadRequest, apierror.BadRequest, fmt.Sprintf("%.60s is no field of this call; see /v1/openapi.yaml", field))

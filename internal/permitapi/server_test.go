@@ -4,13 +4,17 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -318,11 +322,40 @@ func TestPauses(t *testing.T) {
 	start(t, Config{Limiter: all, Pauser: th}).ok("/v1/pause", `{"resume":true}`)
 }
 
+// A whole number is one however JSON has it.
+func TestWholeNumbers(t *testing.T) {
+	th := newThrottle(t, throttle.Limit{Max: 1000, Burst: 1000})
+	a := start(t, Config{Limiter: th})
+	for body, want := range map[string]float64{`{"tokens":2.0}`: 2, `{"tokens":1e2}`: 100, `{"tokens":0.5e1}`: 5, `{"tokens":0}`: 0, `{}`: 1} {
+		require.InDelta(t, want, a.ok("/v1/acquire", body)["tokens"], 0, body)
+	}
+	permit := text(t, a.ok("/v1/acquire", `{"tokens":10}`)["permit"])
+	before := th.Status().Granted
+	a.ok("/v1/settle", fmt.Sprintf(`{"permit":%q,"used":1.2e1}`, permit))
+	require.Equal(t, before, th.Status().Granted)
+}
+
+// A body that does not come in time is no bad request.
+func TestALateBody(t *testing.T) {
+	d := newDesk(Config{Limiter: newThrottle(t, throttle.Limit{Max: 1000})}.withDefaults())
+	req := httptest.NewRequest(http.MethodPost, "/v1/acquire", io.MultiReader(strings.NewReader(`{"tok`), iotest.ErrReader(os.ErrDeadlineExceeded)))
+	req.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	d.handler().ServeHTTP(w, req)
+	require.Equal(t, http.StatusRequestTimeout, w.Code)
+	require.Equal(t, "close", w.Header().Get("Connection"))
+	require.Contains(t, w.Body.String(), `"reason":"too_late"`)
+}
+
 func TestBadRequests(t *testing.T) {
 	a := start(t, Config{Limiter: newThrottle(t, throttle.Limit{Max: 1000}), Token: canary})
 	for _, c := range []struct{ path, body, field, message string }{
 		{"/v1/acquire", `{"tokens":-1}`, "tokens", "tokens is -1, allowed: a whole number, 0 to 1000000000"},
-		{"/v1/acquire", `{"tokens":1.5}`, "tokens", "tokens is a number 1.5, allowed: a int"},
+		{"/v1/acquire", `{"tokens":1.5}`, "tokens", "tokens is a number 1.5, allowed: a whole number, 0 to 1000000000"},
+		{"/v1/acquire", `{"tokens":1e12}`, "tokens", "tokens is a number 1e12, allowed: a whole number, 0 to 1000000000"},
+		{"/v1/acquire", `{"tokens":"2"}`, "tokens", "tokens is a text, allowed: a whole number, 0 to 1000000000"},
+		{"/v1/acquire", `{"tokens":true}`, "tokens", "tokens is a truth value, allowed: a whole number, 0 to 1000000000"},
+		{"/v1/settle", `{"permit":"x","used":0.5}`, "used", "used is a number 0.5, allowed: a whole number, 0 to 1000000000"},
 		{
 			"/v1/acquire", `{"tokens":-1,"lease_seconds":0}`, "tokens",
 			"tokens is -1, allowed: a whole number, 0 to 1000000000; lease_seconds is 0, allowed: 1 to 3600",

@@ -40,6 +40,7 @@ type Program[S any] struct {
 // Main runs the program until it is done, gets SIGINT or SIGTERM, or its pod is being stopped, and exits: with 1 when Run
 // has failed, after it has printed why.
 func (p *Program[S]) Main() {
+	MuteTransports()
 	ctx, stop := numathrottle.StopContext(context.Background())
 	err := p.Run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()

@@ -115,8 +115,9 @@ func CostBytes(per int) func(keys []string, d mapsdk.Datum) int {
 }
 
 // CostFromHeader returns a function for WithCost: the number of tokens that a
-// header of the message tells, in decimal digits. A message without the header, or
-// with something else in it, costs one token.
+// header of the message tells, such as 5, 4.2 or 5e2, rounded up. A message without the
+// header costs one token. One with anything else in it is denied as one that costs too much, and
+// logged to slog.Default(), at most once a minute.
 func CostFromHeader(name string) func(keys []string, d mapsdk.Datum) int {
 	cost := admission.HeaderCost(name)
 	return func(_ []string, d mapsdk.Datum) int { return cost(d.Headers()) }

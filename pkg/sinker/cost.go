@@ -13,9 +13,10 @@ func CostBytes(per int) func(d sinksdk.Datum) int {
 	return func(d sinksdk.Datum) int { return cost(d.Value()) }
 }
 
-// CostFromHeader is a cost for WithCost that a header tells: a whole decimal number
-// of tokens, where less than zero counts as zero. Without the header, or with
-// something else in it, the message costs one token.
+// CostFromHeader is a cost for WithCost that a header tells: a number of tokens such as 5,
+// 4.2 or 5e2, rounded up. Without the header the message costs one token. With anything else
+// in it the message is denied as one that costs too much, and logged to slog.Default(), at
+// most once a minute.
 func CostFromHeader(name string) func(d sinksdk.Datum) int {
 	cost := admission.HeaderCost(name)
 	return func(d sinksdk.Datum) int { return cost(d.Headers()) }

@@ -109,7 +109,7 @@ func TestCost(t *testing.T) {
 		"negative":    {sinker.WithCost(func(sinksdk.Datum) int { return -1 }), nil},
 		"bytes":       {sinker.WithCost(sinker.CostBytes(2)), []int{1, 2}},
 		"bytes, none": {sinker.WithCost(sinker.CostBytes(0)), []int{1, 4}},
-		"header":      {sinker.WithCost(sinker.CostFromHeader("id")), []int{5, 1}},
+		"header":      {sinker.WithCost(sinker.CostFromHeader("id")), []int{5, 1<<31 - 1}},
 		"no header":   {sinker.WithCost(sinker.CostFromHeader("none")), []int{1, 1}},
 	} {
 		for mode, more := range map[string][]sinker.Option{"": nil, ", tags": {sinker.WithTag(byKey)}} {

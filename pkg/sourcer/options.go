@@ -45,11 +45,12 @@ func ReadCostBytes(per int) func(m sourcesdk.Message) int {
 	return func(m sourcesdk.Message) int { return cost(m.Value()) }
 }
 
-// ReadCostFromHeader is a cost for WithReadCost that a header tells: a whole decimal
-// number of tokens, where less than zero counts as zero. Without the header, or with
-// something else in it, the message costs one token.
+// ReadCostFromHeader is a cost for WithReadCost that a header tells: a number of tokens
+// such as 5, 4.2 or 5e2, rounded up. Without the header the message costs one token; also
+// with anything else in it, for the message is read already, and that is logged to
+// slog.Default(), at most once a minute.
 func ReadCostFromHeader(name string) func(m sourcesdk.Message) int {
-	cost := admission.HeaderCost(name)
+	cost := admission.ReadHeaderCost(name)
 	return func(m sourcesdk.Message) int { return cost(m.Headers()) }
 }
 

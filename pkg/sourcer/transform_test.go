@@ -142,7 +142,7 @@ func TestCostOfATransformation(t *testing.T) {
 		"negative":    {fixed(-1), 0},
 		"by bytes":    {sourcer.WithCost(sourcer.CostBytes(2)), 3},
 		"by header":   {sourcer.WithCost(sourcer.CostFromHeader("cost")), 4},
-		"by no cost":  {sourcer.WithCost(sourcer.CostFromHeader("tenant")), 1},
+		"by no cost":  {sourcer.WithCost(sourcer.CostFromHeader("tenant")), 1<<31 - 1},
 		"by no bytes": {sourcer.WithCost(sourcer.CostBytes(100)), 1},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -423,7 +423,7 @@ func TestReadCosts(t *testing.T) {
 		require.Equal(t, want, sourcer.ReadCostBytes(10)(msg(strings.Repeat("x", size), nil)), "%d bytes", size)
 	}
 	require.Equal(t, 3, sourcer.ReadCostBytes(0)(msg("abc", nil)))
-	for text, want := range map[string]int{"7": 7, "0": 0, "-3": 0, "": 1, "many": 1, "1.5": 1} {
+	for text, want := range map[string]int{"7": 7, "0": 0, "-3": 1, "": 1, "many": 1, "1.5": 2, "5e2": 500} {
 		require.Equal(t, want, sourcer.ReadCostFromHeader("cost")(msg("", map[string]string{"cost": text})), "%q", text)
 	}
 	require.Equal(t, 1, sourcer.ReadCostFromHeader("cost")(msg("", nil)))

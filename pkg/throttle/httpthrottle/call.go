@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/costrule"
 	"github.com/numaproj-contrib/numathrottle/internal/quota"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -22,6 +23,7 @@ type call struct {
 	tag     string // for the limiter
 	name    string // the same for pauses and errors; see quota.ShortName
 	cost    int
+	passed  func() int // what it has cost by its body so far; nil: what it was drawn for
 	began   time.Time
 	attempt int // how many were made
 	repeats int // how often the base was about to repeat it
@@ -44,6 +46,7 @@ type outcome struct {
 // begin prepares a call. An error leaves the request's body closed.
 func (t *transport) begin(req *http.Request) (*call, error) {
 	c := &call{transport: t, ctx: tracked(req.Context()), req: req, cost: 1, began: time.Now()}
+	c.passed = costrule.Passed(req.Context())
 	c.body.first = req.Body
 	begun := false
 	defer func() {

@@ -32,7 +32,7 @@ type EndMeter interface {
 // settleWith arranges that the permit of an attempt is settled, and its context ends, when the caller is done
 // with its response.
 func settleWith(res *http.Response, g *guard, m Meter) {
-	b := &settlingBody{ReadCloser: res.Body, permit: g.permit, done: g.done, meter: m}
+	b := &settlingBody{ReadCloser: res.Body, permit: g.permit, drawn: g.drawn, done: g.done, meter: m}
 	if res.Body == nil || res.Body == http.NoBody {
 		b.settle(true)
 		return
@@ -53,6 +53,7 @@ type settlingBody struct {
 	io.ReadCloser
 
 	permit throttle.Permit
+	drawn  func() int
 	done   func()
 
 	mu      sync.Mutex // Close may come during a Read
@@ -100,14 +101,15 @@ func (b *settlingBody) settle(complete bool) {
 	b.settled = true
 	defer b.done()
 	// A meter that panics does not keep a slot of an InFlight for ever.
-	defer b.permit.Settle(b.permit.N())
+	drawn := b.drawn()
+	defer b.permit.Settle(drawn)
 	if b.meter == nil {
 		return
 	}
 	if m, ok := b.meter.(EndMeter); ok {
 		used, final := m.UsedUntil(complete)
 		if !final {
-			used = max(used, b.permit.N())
+			used = max(used, drawn)
 		}
 		b.permit.Settle(used)
 		return

@@ -120,7 +120,7 @@ func (g *guard) draw() {
 			"it was not sent, because %s", c.used()))
 		return
 	}
-	g.permit.Settle(g.permit.N())
+	g.settle()
 	g.drawing = true
 	g.mu.Unlock()
 	permit, err := c.admit(true)
@@ -222,7 +222,15 @@ func (g *guard) leave() error {
 }
 
 // settle settles the permit as drawn; what was sent counts.
-func (g *guard) settle() { g.permit.Settle(g.permit.N()) }
+func (g *guard) settle() { g.permit.Settle(g.drawn()) }
+
+// drawn is what an attempt costs that no answer tells the cost of: what was drawn, or more if a longer body has passed.
+func (g *guard) drawn() int {
+	if g.call.passed == nil {
+		return g.permit.N()
+	}
+	return max(g.permit.N(), g.call.passed())
+}
 
 // release ends the context of the attempt.
 func (g *guard) release() { g.cancel(nil) }

@@ -1,0 +1,304 @@
+package costrule
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strconv"
+)
+
+// A Kind is the first byte of a JSON value, with '0' for all numbers and 't' for false, too.
+type Kind byte
+
+// The kinds.
+const (
+	Object Kind = '{'
+	List   Kind = '['
+	String Kind = '"'
+	Figure Kind = '0'
+	Bool   Kind = 't'
+	Null   Kind = 'n'
+)
+
+// A Value is a JSON value: a whole scalar, or the beginning of an object or list.
+type Value struct {
+	Kind Kind
+	// Raw is how it is written, a string with its quotes, up to Scanner.Keep bytes of it; nil for an object or list.
+	Raw []byte
+	// Len is how long it is in bytes, quotes excluded.
+	Len int
+	// Odd is how many bytes of a string are none of base64.
+	Odd int
+}
+
+// Text is the text of a string, or how a number, true or false is written; empty for anything else.
+func (v Value) Text() string {
+	switch v.Kind {
+	case String:
+		var text string
+		if json.Unmarshal(v.Raw, &text) != nil {
+			return string(bytes.Trim(v.Raw, `"`))
+		}
+		return text
+	case Figure, Bool:
+		return string(v.Raw)
+	default:
+		return ""
+	}
+}
+
+// Shown is how the value is written, for logs and errors; of an object or list, what it is.
+func (v Value) Shown() string {
+	switch v.Kind {
+	case Object:
+		return "an object"
+	case List:
+		return "a list"
+	default:
+		return string(v.Raw)
+	}
+}
+
+// Number reads a number, or a string that holds one; see the function Number.
+func (v Value) Number() (n int, ok bool) {
+	if v.Kind != Figure && v.Kind != String {
+		return 0, false
+	}
+	return Number(v.Text())
+}
+
+// A Scanner reads a JSON text that comes in pieces, once, without keeping it. It does not check that the text is valid: of
+// one that is not, it tells what it can. It is used from one goroutine.
+type Scanner struct {
+	// Value is called with each value, outer ones first. What it gets is gone when it returns.
+	Value func(v Value)
+	// Keep is how much of a value is kept.
+	Keep int
+
+	levels []level
+	keys   []byte // of the levels, one behind the other
+	broken bool   // too deep: nothing more is told
+
+	raw     []byte // of the scalar that is being read
+	now     Value
+	reading bool
+	isKey   bool
+	escape  bool
+}
+
+// A level is an object or list that is open.
+type level struct {
+	list  bool
+	index int  // in a list
+	key   int  // where in keys that of an object begins
+	value bool // behind the colon
+}
+
+const deepest = 1000
+
+// Write reads the next piece. It never fails.
+func (s *Scanner) Write(p []byte) (int, error) {
+	for i := 0; i < len(p) && !s.broken; i++ {
+		if s.reading && s.now.Kind == String {
+			i += s.text(p[i:]) - 1
+			continue
+		}
+		s.structure(p[i])
+	}
+	return len(p), nil
+}
+
+// End ends the text: a number at its end is over now.
+func (s *Scanner) End() {
+	if s.reading && s.now.Kind != String {
+		s.finish()
+	}
+}
+
+// Unfinished returns the string that is being read; false for none.
+func (s *Scanner) Unfinished() (Value, bool) {
+	v := s.now
+	v.Raw = s.raw
+	return v, s.reading && !s.isKey && v.Kind == String
+}
+
+// text reads bytes of a string, and returns how many.
+func (s *Scanner) text(p []byte) int {
+	for i, b := range p {
+		switch {
+		case s.escape:
+			s.escape = false
+			if b != '/' && b != 'n' && b != 'r' {
+				s.now.Odd++
+			}
+		case b == '\\':
+			s.escape = true
+		case b == '"':
+			s.keep(p[:i+1])
+			s.now.Len += i
+			s.finish()
+			return i + 1
+		case !ofBase64[b]:
+			s.now.Odd++
+		}
+	}
+	s.keep(p)
+	s.now.Len += len(p)
+	return len(p)
+}
+
+func (s *Scanner) keep(p []byte) {
+	s.raw = append(s.raw, p[:min(len(p), max(s.Keep-len(s.raw), 0))]...)
+}
+
+// ofBase64 are the bytes of base64, in both alphabets.
+var ofBase64 = func() (set [256]bool) {
+	for _, b := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_=") {
+		set[b] = true
+	}
+	return set
+}()
+
+// Odd is how many bytes of a text are none of base64, in either alphabet.
+func Odd(p []byte) (n int) {
+	for _, b := range p {
+		if !ofBase64[b] {
+			n++
+		}
+	}
+	return n
+}
+
+// structure reads a byte that is in no string.
+func (s *Scanner) structure(b byte) {
+	if s.reading {
+		switch b {
+		case ',', ']', '}', ':', '"', '{', '[', ' ', '\t', '\r', '\n':
+			s.finish()
+		default:
+			s.keep([]byte{b})
+			s.now.Len++
+			return
+		}
+	}
+	top := s.top()
+	switch b {
+	case ' ', '\t', '\r', '\n':
+	case '{', '[':
+		s.tell(Value{Kind: Kind(b)})
+		s.levels = append(s.levels, level{list: b == '[', key: len(s.keys)})
+		s.broken = len(s.levels) > deepest
+	case '}', ']':
+		if top != nil {
+			s.keys = s.keys[:top.key]
+			s.levels = s.levels[:len(s.levels)-1]
+		}
+	case ',':
+		if top != nil {
+			top.index++
+			top.value = false
+		}
+	case ':':
+		if top != nil {
+			top.value = true
+		}
+	default:
+		s.begin(b, top)
+	}
+}
+
+// begin begins a scalar, or a key.
+func (s *Scanner) begin(b byte, top *level) {
+	s.reading, s.escape = true, false
+	s.raw = s.raw[:0]
+	s.now = Value{Kind: Figure, Len: 1}
+	s.isKey = b == '"' && top != nil && !top.list && !top.value
+	switch b {
+	case '"':
+		s.now = Value{Kind: String}
+	case 't', 'f':
+		s.now.Kind = Bool
+	case 'n':
+		s.now.Kind = Null
+	}
+	s.keep([]byte{b})
+}
+
+// finish ends a scalar, or a key.
+func (s *Scanner) finish() {
+	s.reading = false
+	s.now.Raw = s.raw
+	if !s.isKey {
+		s.tell(s.now)
+		return
+	}
+	top := s.top()
+	s.keys = s.keys[:top.key]
+	if bytes.IndexByte(s.raw, '\\') >= 0 {
+		s.keys = append(s.keys, s.now.Text()...)
+		return
+	}
+	s.keys = append(s.keys, bytes.Trim(s.raw, `"`)...)
+}
+
+func (s *Scanner) tell(v Value) {
+	if s.Value != nil {
+		s.Value(v)
+	}
+}
+
+func (s *Scanner) top() *level {
+	if len(s.levels) == 0 {
+		return nil
+	}
+	return &s.levels[len(s.levels)-1]
+}
+
+// Depth is in how many objects and lists the value stands that Value is called with.
+func (s *Scanner) Depth() int { return len(s.levels) }
+
+// InList tells whether the value that Value is called with is one of a list.
+func (s *Scanner) InList() bool {
+	top := s.top()
+	return top != nil && top.list
+}
+
+// Key is the name that the value stands below, or that of the object around it (1) and so on. Lists have none, so their
+// values stand below the list's own name. Empty where there is none.
+func (s *Scanner) Key(out int) string {
+	for i, l := range slices.Backward(s.levels) {
+		if l.list {
+			continue
+		}
+		if out == 0 {
+			return string(s.key(i))
+		}
+		out--
+	}
+	return ""
+}
+
+func (s *Scanner) key(i int) []byte {
+	end := len(s.keys)
+	if i+1 < len(s.levels) {
+		end = s.levels[i+1].key
+	}
+	return s.keys[s.levels[i].key:end]
+}
+
+// At tells whether the value that Value is called with stands at a path.
+func (s *Scanner) At(p Path) bool {
+	if len(p) != len(s.levels) {
+		return false
+	}
+	for i := len(p) - 1; i >= 0; i-- {
+		if l := &s.levels[i]; l.list {
+			if n, err := strconv.Atoi(p[i]); err != nil || n != l.index {
+				return false
+			}
+		} else if string(s.key(i)) != p[i] {
+			return false
+		}
+	}
+	return true
+}

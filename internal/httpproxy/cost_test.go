@@ -1,0 +1,232 @@
+package httpproxy
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/costrule"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
+)
+
+// raw sends bytes to a proxy, and returns the answer with its body.
+func raw(t *testing.T, p *running, text string) (*http.Response, string) {
+	t.Helper()
+	conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
+	require.NoError(t, err)
+	defer conn.Close()
+	require.NoError(t, conn.SetDeadline(time.Now().Add(30*time.Second)))
+	_, err = io.WriteString(conn, text)
+	require.NoError(t, err)
+	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	require.NoError(t, err)
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	require.NoError(t, err)
+	return res, string(body)
+}
+
+// upgrades are headers that ask for another protocol, and make none of a request but a request.
+var upgrades = []string{
+	"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA\r\n",
+	"Upgrade: h2c\r\n", "Connection: Upgrade\r\nUpgrade: x/1\r\n", "Connection: upgrade\r\nUpgrade: WebSocket\r\nSec-WebSocket-Key: x\r\n",
+	"Connection: Upgrade\r\nUpgrade: websocket, h2c\r\n", "Upgrade:\r\n", "Connection: close, Upgrade\r\nUpgrade: TLS/1.2\r\nUpgrade: websocket\r\n",
+}
+
+func TestAnUpgradeHidesNoBody(t *testing.T) {
+	for _, upgrade := range upgrades {
+		for _, chunked := range []bool{false, true} {
+			u := serve(t, func(w http.ResponseWriter, r *http.Request, n int) {
+				if n == 1 {
+					w.Header().Set("Retry-After-Ms", "1")
+					w.WriteHeader(http.StatusTooManyRequests)
+					return
+				}
+				hello(w, r, n)
+			})
+			l := throttletest.New()
+			p := start(t, Config{Upstream: u.URL, Limiter: l, Cost: "bytes/1", MaxBody: 6000, Provider: OpenAI})
+			request := func(size int) string {
+				body := strings.Repeat("x", size)
+				if chunked {
+					return fmt.Sprintf("POST /c HTTP/1.1\r\nHost: x\r\n%sTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", upgrade, size, body)
+				}
+				return fmt.Sprintf("POST /c HTTP/1.1\r\nHost: x\r\n%sContent-Length: %d\r\n\r\n%s", upgrade, size, body)
+			}
+			res, body := raw(t, p, request(5000))
+			require.Equal(t, 200, res.StatusCode, body)
+			require.Len(t, u.requests(), 2, "the refusal was waited out")
+			for _, r := range u.requests() {
+				require.Len(t, r.body, 5000)
+				for _, name := range []string{"Upgrade", "Http2-Settings", "Connection"} {
+					require.NotContains(t, r.header, name)
+				}
+			}
+			require.Equal(t, 5000, l.Draws()[0].Cost)
+			res, _ = raw(t, p, request(6001))
+			require.Equal(t, 413, res.StatusCode)
+			require.Len(t, u.requests(), 2)
+		}
+	}
+}
+
+// A service that speaks HTTP/2 gets the request of a client that asks for h2c, as Java's does.
+func TestAnUpgradeToAServiceOverHTTP2(t *testing.T) {
+	l := throttletest.New()
+	proto := make(chan string, 1)
+	u := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { proto <- r.Proto }))
+	u.EnableHTTP2 = true
+	u.StartTLS()
+	defer u.Close()
+	c := Config{Upstream: u.URL, Limiter: l}
+	d := c.withDefaults()
+	p := newProxy(&d, l, "", nil)
+	transport, ok := u.Client().Transport.(*http.Transport)
+	require.True(t, ok)
+	p.reverse.Transport = transport
+	front := httptest.NewServer(p)
+	defer front.Close()
+	res, _ := raw(t, &running{url: front.URL}, "GET / HTTP/1.1\r\nHost: x\r\n"+upgrades[0]+"\r\n")
+	require.Equal(t, 200, res.StatusCode)
+	require.Equal(t, "HTTP/2.0", <-proto)
+}
+
+// A body of unknown length is settled with all that has passed of it, whatever becomes of the call.
+func TestABodyOfUnknownLength(t *testing.T) {
+	for name, h := range map[string]http.HandlerFunc{
+		"read": func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) },
+		"refused": func(w http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			w.WriteHeader(http.StatusRequestEntityTooLarge)
+		},
+		"broken": func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			panic(http.ErrAbortHandler)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := httptest.NewServer(h)
+			defer u.Close()
+			l := throttletest.New()
+			p := start(t, Config{Upstream: u.URL, Limiter: l, Cost: "bytes/1000", BodyBuffer: 10_000})
+			for i, size := range []int{5_000, 10_000, 10_001, 20_000, 2_000_001} {
+				res, err := http.Post(p.url, "text/plain", io.MultiReader(strings.NewReader(strings.Repeat("x", size))))
+				require.NoError(t, err)
+				require.NoError(t, res.Body.Close())
+				require.Eventually(t, func() bool { return l.Draws()[i].Settled }, 10*time.Second, time.Millisecond)
+				require.Equal(t, (size+999)/1000, l.Draws()[i].Used, size)
+				require.Equal(t, (min(size, 10_001)+999)/1000, l.Draws()[i].Cost, "what is drawn up front")
+			}
+		})
+	}
+}
+
+// What is above the draw is debt that the next request waits for.
+func TestABodyOfUnknownLengthIsDebt(t *testing.T) {
+	u := serve(t, hello)
+	th, err := throttle.New(throttle.Limit{Max: 100, Burst: 100})
+	require.NoError(t, err)
+	defer th.Close()
+	p := start(t, Config{Upstream: u.URL, Limiter: th, Cost: "bytes/1000", BodyBuffer: 1000, MaxWait: time.Second})
+	res, err := http.Post(p.url, "text/plain", io.MultiReader(strings.NewReader(strings.Repeat("x", 10_000_000))))
+	require.NoError(t, err)
+	require.NoError(t, res.Body.Close())
+	require.Equal(t, 200, res.StatusCode)
+	require.Eventually(t, func() bool {
+		res, _ := send(t, "POST", p.url, "x")
+		return res.StatusCode == http.StatusTooManyRequests
+	}, 10*time.Second, time.Millisecond)
+}
+
+// Nothing of a body passes once its answer is complete: its permit is settled.
+func TestNothingPassesAfterTheAnswer(t *testing.T) {
+	rule, _ := parseCost("bytes/10")
+	s := &sending{rule: rule, m: &message{body: make([]byte, 15)}}
+	body := &sentBody{io.NopCloser(strings.NewReader(strings.Repeat("x", 100))), s}
+	n, err := body.Read(make([]byte, 50))
+	require.NoError(t, err)
+	require.Equal(t, 50, n)
+	require.Equal(t, 7, costrule.Passed(s.with(context.Background()))())
+	_, err = body.Read(make([]byte, 50))
+	require.ErrorIs(t, err, errSettled)
+}
+
+func TestCostsThatCannotBeRead(t *testing.T) {
+	u := serve(t, hello)
+	l := throttletest.New()
+	p := start(t, Config{Upstream: u.URL, Limiter: l, Cost: "header X-Cost"})
+	for text, want := range map[string]int{"5.0": 5, "4.2": 5, "5e2": 500, "99999999999": costrule.Ungrantable, "0": 0} {
+		before := len(l.Draws())
+		res, body := send(t, "GET", p.url, "", "X-Cost", text)
+		require.Equal(t, 200, res.StatusCode, body)
+		if want > 0 {
+			require.Equal(t, want, l.Draws()[before].Cost, text)
+		}
+	}
+	sent := len(u.requests())
+	for _, text := range []string{"", "-1", "NaN", "Inf", "0x10", "many", "1,000"} {
+		res, body := send(t, "GET", p.url, "", "X-Cost", text)
+		require.Equal(t, 400, res.StatusCode, text)
+		require.Equal(t, "bad_request", reason(t, body))
+	}
+	require.Contains(t, p.log.String(), "a cost cannot be read")
+
+	p = start(t, Config{Upstream: u.URL, Limiter: l, Cost: "json a.0.cost", BodyBuffer: 100})
+	for _, doc := range []string{`-1`, `"x"`, `true`, `{}`, `""`} {
+		res, body := send(t, "POST", p.url, `{"a":[{"cost":`+doc+`}]}`)
+		require.Equal(t, 400, res.StatusCode, doc)
+		require.Contains(t, body, "json a.0.cost is ")
+	}
+	res, body := send(t, "POST", p.url, `{"a":[{"cost":5000}],"pad":"`+strings.Repeat("x", 200)+`"}`)
+	require.Equal(t, 413, res.StatusCode, "a cost behind what is read of a body")
+	require.Contains(t, body, "bodyBuffer")
+	require.Len(t, u.requests(), sent)
+
+	th, err := throttle.New(throttle.Limit{Max: 1000})
+	require.NoError(t, err)
+	defer th.Close()
+	p = start(t, Config{Upstream: u.URL, Limiter: th, Cost: "header X-Cost"})
+	res, body = send(t, "GET", p.url, "", "X-Cost", "99999999999")
+	require.Equal(t, 422, res.StatusCode)
+	require.Equal(t, "too_large", reason(t, body))
+}
+
+// The tag of a field is the same as in the handler proxy.
+func TestTagsInABody(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"a":[{"tenant":42}]}`: "42", `{"a":[{"tenant":"acme"}]}`: "acme", `{"a":[{"tenant":4.20}]}`: "4.20", `{"a":[{"tenant":true}]}`: "true",
+		`{"a":[{"tenant":null}]}`: "", `{"a":[{"tenant":{}}]}`: "", `{"a":{"0":{"tenant":1}}}`: "1", `{"a":[]}`: "", "": "", "no json": "",
+	} {
+		rule, ok := parseTag("json a.0.tenant")
+		require.True(t, ok)
+		require.Equal(t, want, rule.of(&message{body: []byte(body), whole: true}), body)
+	}
+	// Of a longer body the beginning is looked at.
+	u := serve(t, hello)
+	for _, chunked := range []bool{false, true} {
+		l := &tagged{Limiter: throttletest.New()}
+		p := start(t, Config{Upstream: u.URL, Limiter: l, Tag: "json tenant", BodyBuffer: 100})
+		for _, body := range []string{`{"tenant":42,"pad":"` + strings.Repeat("x", 200) + `"}`, `{"pad":"` + strings.Repeat("x", 200) + `","tenant":42}`} {
+			in := io.Reader(strings.NewReader(body))
+			if chunked {
+				in = io.MultiReader(in)
+			}
+			res, err := http.Post(p.url, "application/json", in)
+			require.NoError(t, err)
+			require.NoError(t, res.Body.Close())
+			all := u.requests()
+			require.Equal(t, body, all[len(all)-1].body)
+		}
+		require.Equal(t, []string{"42"}, l.tags)
+	}
+}

@@ -1,0 +1,191 @@
+package httpproxy
+
+import (
+	"net/http"
+	"path"
+	"strings"
+
+	"github.com/numaproj-contrib/numathrottle/internal/costrule"
+)
+
+// What a request to an LLM is taken to cost: four bytes of its text are a token, and an answer is as long as it may be.
+const (
+	bytesPerToken = 4
+	outputTokens  = 1024
+)
+
+// An llm is an estimate of what a request to an LLM costs, which grows as its body is read. The usage in the answer corrects it.
+type llm struct {
+	scanner *costrule.Scanner // of a body of JSON; it tells value. nil for others
+	total   int64             // bytes read
+	media   int64             // bytes of them that are images, sounds or files, and whole
+	tokens  int64             // of these
+	answer  int64             // how long an answer is where the request does not say
+
+	output, times int64 // how long an answer may be, and how many of them there are; 0: the request does not say
+
+	open  medium // what the end of a body belongs to that is not JSON
+	bytes int64  // read of it
+}
+
+// The names of limits on an answer, and of how many there are, in the spelling of plain.
+var (
+	outputNames = names("max_tokens max_completion_tokens max_output_tokens max_new_tokens max_token_count " +
+		"max_tokens_to_sample max_gen_len num_predict n_predict")
+	timesNames = names("n best_of candidate_count num_return_sequences num_generations num_results")
+	// groupNames are objects that such limits stand in, beside the outermost.
+	groupNames = names("generation_config inference_config text_generation_config generate_config parameters options config additional_model_request_fields")
+)
+
+func names(list string) map[string]bool {
+	set := map[string]bool{}
+	for name := range strings.FieldsSeq(list) {
+		set[plain(name)] = true
+	}
+	return set
+}
+
+// plain is a name in one spelling for snake and camel case.
+func plain(name string) string {
+	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name))
+}
+
+// newLLM begins the estimate for a request, whose body is fed to it.
+func newLLM(m *message, scanner *costrule.Scanner) *llm {
+	l := &llm{answer: answerLength(m.req)}
+	switch kind, boundary := shape(m); kind {
+	case jsonShape:
+		l.scanner = scanner
+	case formShape:
+		l.readForm(m.body, boundary)
+	case fileShape:
+		l.open = mediumOf(m.body, m.req.Header.Get("Content-Type"))
+	default:
+	}
+	return l
+}
+
+// answerLength is how long the answer to a request is taken to be that does not limit it.
+func answerLength(r *http.Request) int64 {
+	if r.ContentLength == 0 && len(r.TransferEncoding) == 0 && r.Method != http.MethodPost && !isHandshake(r) {
+		return 1 // a list of models, say
+	}
+	if embeds(r.URL.Path) {
+		return 0
+	}
+	return outputTokens
+}
+
+// embeds tells whether a path is that of a call which no model answers with text: embeddings and the like.
+func embeds(p string) bool {
+	if path.Clean("/"+p) != strings.TrimSuffix(p, "/") {
+		return false // it may mean another call to the service
+	}
+	last := path.Base(p)
+	if last == "invoke" { // Amazon Bedrock: /model/amazon.titan-embed-text-v2:0/invoke
+		last = path.Base(path.Dir(p))
+	}
+	if _, verb, ok := strings.Cut(last, ":"); ok && !strings.Contains(p, "/invoke") {
+		last = verb // Gemini: /v1beta/models/gemini-embedding-001:embedContent
+	}
+	last = plain(last)
+	for _, word := range []string{"embed", "rerank", "moderations", "counttokens", "tokenize"} {
+		if strings.Contains(last, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// feed reads more of the body.
+func (l *llm) feed(p []byte) {
+	l.total += int64(len(p))
+	if l.scanner != nil {
+		_, _ = l.scanner.Write(p) // never fails
+	} else {
+		l.bytes += int64(len(p))
+	}
+}
+
+// value takes a value of a body of JSON.
+func (l *llm) value(v costrule.Value) {
+	switch {
+	case v.Kind == costrule.String && v.Len >= shortestMedium:
+		if medium, prefix := l.inside(v); medium != text {
+			l.media += int64(v.Len)
+			l.tokens += medium.tokens(decoded(v.Len - prefix))
+		}
+	case v.Kind == costrule.String && isRemoteImage(l.scanner, v):
+		l.tokens += imageTokens
+	case (v.Kind == costrule.Figure || v.Kind == costrule.String && v.Len < 32) && !l.scanner.InList() && l.isLimit():
+		l.limit(l.scanner.Key(0), v.Text())
+	}
+}
+
+// isLimit tells whether the value of the scanner stands where services have limits on an answer.
+func (l *llm) isLimit() bool {
+	depth := l.scanner.Depth()
+	for out := 1; out < depth && depth <= 3; out++ {
+		if !groupNames[plain(l.scanner.Key(out))] {
+			return false
+		}
+	}
+	return depth > 0 && depth <= 3
+}
+
+// limit takes a limit on the answer. Of several the largest counts, and what is no number above 0 says nothing.
+func (l *llm) limit(name, value string) {
+	name = plain(name)
+	at := &l.output
+	switch {
+	case timesNames[name]:
+		at = &l.times
+	case !outputNames[name]:
+		return
+	}
+	if n, ok := costrule.Number(value); ok {
+		*at = max(*at, int64(n))
+	}
+}
+
+// estimate returns what a request costs with so many bytes to come of its body, which are taken to be like its last ones.
+func (l *llm) estimate(rest int64) int {
+	written, tokens := l.total-l.media, l.tokens
+	switch medium, length, prefix := l.unfinished(); medium {
+	case text:
+		written += rest
+	default:
+		written -= length
+		size := length + rest
+		if l.scanner != nil {
+			size = decoded(int(size) - prefix)
+		}
+		tokens += medium.tokens(size)
+	}
+	output := l.output
+	if output == 0 {
+		output = l.answer
+	}
+	return int(min(written/bytesPerToken+tokens+output*max(l.times, 1), costrule.Ungrantable))
+}
+
+// unfinished returns what the end of the body belongs to: how many bytes of it were read, and how many are not base64 at its beginning.
+func (l *llm) unfinished() (m medium, length int64, prefix int) {
+	if l.scanner == nil {
+		return l.open, l.bytes, 0
+	}
+	v, ok := l.scanner.Unfinished()
+	if !ok || v.Len < shortestMedium {
+		return text, 0, 0
+	}
+	m, prefix = l.inside(v)
+	return m, int64(v.Len), prefix
+}
+
+func llmDraw(m *message) (int, error) {
+	rest := int64(0)
+	if !m.whole {
+		rest = max(m.req.ContentLength-int64(len(m.body)), 0)
+	}
+	return m.facts().llm.estimate(rest), nil
+}

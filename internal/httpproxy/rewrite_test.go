@@ -1,0 +1,91 @@
+package httpproxy
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
+)
+
+// What comes behind the host goes on byte for byte.
+func TestTargetsAreNotAltered(t *testing.T) {
+	u := serve(t, hello)
+	p := start(t, Config{Upstream: u.URL + "/base/", Forward: strings.TrimPrefix(u.URL, "http://"), Limiter: throttletest.New()})
+	for _, target := range []string{
+		"/items?ids=1;2;3", "/items?a=%&b=%zz", "/x?z=1&a=2&z=3&", "/x?", "/x??", "/x?a=b?c", "/x?q=ü|\"<>", "/x?a=%2f%2F+%20", "/?;", "/",
+		"/a%2Fb/c%20d", "/a|b", "/a%7Cb", "/ü", "/a;b=c", "/a//b", "//a", "/a/../b/./c", "/%61", "/a[1]", "/a\"b", "/a:b@c", "/a^b`c{d}", "/a#b?c#d",
+	} {
+		for _, method := range []string{"DELETE", "GET", "POST"} {
+			raw(t, p, method+" "+target+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+			all := u.requests()
+			got := strings.TrimPrefix(all[len(all)-1].uri, u.URL) // some are sent as absolute URLs
+			require.Equal(t, "/base"+target, got)
+			require.Equal(t, method, all[len(all)-1].method)
+
+			raw(t, p, method+" "+u.URL+target+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+			all = u.requests()
+			require.Equal(t, target, strings.TrimPrefix(all[len(all)-1].uri, u.URL), "as a forward proxy")
+		}
+	}
+}
+
+// Headers go on as they came, but for those that are between two hops.
+func TestHeadersAreNotAltered(t *testing.T) {
+	u := serve(t, hello)
+	for _, cost := range []string{"1", "bytes/10", "header X-Cost"} {
+		p := start(t, Config{Upstream: u.URL, Limiter: throttletest.New(), Cost: cost})
+		raw(t, p, "POST / HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 10.0.0.1, 10.0.0.2\r\nX-Forwarded-For: 10.0.0.3\r\nX-Forwarded-Host: a\r\n"+
+			"X-Forwarded-Proto: https\r\nX-Forwarded-Port: 1\r\nForwarded: for=10.0.0.1;by=_x\r\nVia: 1.1 a\r\nAccept-Encoding: br, gzip;q=0.5\r\n"+
+			"Cookie: a=b; c=d\r\nX-Empty:\r\nX-Two: 1\r\nX-Two: 2\r\nTE: trailers\r\nKeep-Alive: 5\r\nProxy-Connection: close\r\nX-Hop: 1\r\n"+
+			"Connection: close, X-Hop\r\nContent-Length: 2\r\n\r\nhi")
+		all := u.requests()
+		got := all[len(all)-1].header
+		require.Equal(t, http.Header{
+			"X-Forwarded-For": {"10.0.0.1, 10.0.0.2", "10.0.0.3"}, "X-Forwarded-Host": {"a"}, "X-Forwarded-Proto": {"https"}, "X-Forwarded-Port": {"1"},
+			"Forwarded": {"for=10.0.0.1;by=_x"}, "Via": {"1.1 a"}, "Accept-Encoding": {"br, gzip;q=0.5"}, "Cookie": {"a=b; c=d"}, "X-Empty": {""},
+			"X-Two": {"1", "2"}, "Te": {"trailers"}, "Content-Length": {"2"},
+		}, got)
+	}
+	p := start(t, Config{Upstream: u.URL, Limiter: throttletest.New()})
+	raw(t, p, "GET / HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 1\r\nForwarded: for=1\r\nConnection: close, Forwarded, x-forwarded-for\r\n\r\n")
+	all := u.requests()
+	require.Empty(t, all[len(all)-1].header, "the client has named them as between two hops")
+}
+
+// Trailers go on, announced or not, with bodies that are kept and others.
+func TestTrailersAreNotAltered(t *testing.T) {
+	trailers := make(chan http.Header, 1)
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		trailers <- r.Trailer
+		w.Header().Set("Trailer", "X-Told")
+		w.WriteHeader(http.StatusOK)
+		_, _ = io.WriteString(w, "hello")
+		w.Header().Set("X-Told", "1")
+		w.Header().Set(http.TrailerPrefix+"X-Untold", "2")
+	})
+	u := httptest.NewServer(h)
+	defer u.Close()
+	for _, size := range []int{0, 10, 5000} {
+		for _, announced := range []string{"", "Trailer: X-Sum, X-None\r\n"} {
+			for _, cost := range []string{"1", "bytes/10", "llm"} {
+				p := start(t, Config{Upstream: u.URL, Limiter: throttletest.New(), BodyBuffer: 100, Cost: cost})
+				body := ""
+				if size > 0 {
+					body = fmt.Sprintf("%x\r\n%s\r\n", size, strings.Repeat("x", size))
+				}
+				res, _ := raw(t, p, "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"+announced+"\r\n"+body+"0\r\nX-Sum: 42\r\n\r\n")
+				require.Equal(t, 200, res.StatusCode)
+				require.Equal(t, "1", res.Trailer.Get("X-Told"))
+				require.Equal(t, "2", res.Trailer.Get("X-Untold"))
+				require.Equal(t, "42", (<-trailers).Get("X-Sum"), "%d bytes, %q, %s", size, announced, cost)
+			}
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package httpproxy
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+
+	"github.com/numaproj-contrib/numathrottle/internal/costrule"
+)
+
+// errSettled ends a body whose request has been settled: nothing passes that nobody pays for.
+var errSettled = errors.New("httpproxy: the answer was complete before the body of its request")
+
+// A sending measures what passes of a body that was not read before its request left, or of a tunnel.
+type sending struct {
+	rule costRule
+	m    *message
+
+	mu     sync.Mutex
+	passed int64
+	over   bool
+}
+
+type sendingKey struct{}
+
+// withSending returns the context of a request that s measures.
+func (s *sending) with(ctx context.Context) context.Context {
+	return costrule.WithPassed(context.WithValue(ctx, sendingKey{}, s), s.cost)
+}
+
+func sendingOf(ctx context.Context) *sending {
+	s, _ := ctx.Value(sendingKey{}).(*sending)
+	return s
+}
+
+// pass counts bytes that are about to be sent. With an error they must not be.
+func (s *sending) pass(p []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		return errSettled
+	}
+	s.passed += int64(len(p))
+	if s.rule.estimates {
+		s.m.facts().llm.feed(p)
+	}
+	return nil
+}
+
+// cost returns what the request costs by all that has passed, and lets no more pass.
+func (s *sending) cost() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over = true
+	return s.rule.passed(s.m, s.passed)
+}
+
+// A sentBody is a body as it is sent.
+type sentBody struct {
+	io.ReadCloser
+
+	sent *sending
+}
+
+// Read implements io.Reader.
+func (b *sentBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if passed := b.sent.pass(p[:n]); passed != nil {
+		return 0, passed
+	}
+	return n, err
+}
