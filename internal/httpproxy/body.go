@@ -25,7 +25,7 @@ func (p *proxy) readBody(w http.ResponseWriter, r *http.Request) (*body, error) 
 	if r.Body == nil || r.Body == http.NoBody || isUpgrade(r) {
 		return &body{whole: true}, nil
 	}
-	in := &timedBody{ReadCloser: http.MaxBytesReader(w, r.Body, most), control: http.NewResponseController(w), idle: p.IdleTimeout}
+	in := &timedBody{ReadCloser: http.MaxBytesReader(w, r.Body, most), control: http.NewResponseController(w), pace: newPace(p.IdleTimeout)}
 	room := int64(p.BodyBuffer)
 	if r.ContentLength > room {
 		return &body{rest: in}, nil
@@ -60,18 +60,20 @@ func (b *body) attach(r *http.Request) {
 
 func isUpgrade(r *http.Request) bool { return r.Header.Get("Upgrade") != "" }
 
-// A timedBody ends when its client is silent for too long.
+// A timedBody ends when its client sends too little for too long.
 type timedBody struct {
 	io.ReadCloser
 
 	control *http.ResponseController
-	idle    time.Duration
+	pace    pace
 }
 
 // Read implements io.Reader.
 func (b *timedBody) Read(p []byte) (int, error) {
-	_ = b.control.SetReadDeadline(time.Now().Add(b.idle)) // where it cannot be set there is none
+	begun := time.Now()
+	_ = b.control.SetReadDeadline(begun.Add(b.pace.left)) // where it cannot be set there is none
 	n, err := b.ReadCloser.Read(p)
+	b.pace.took(time.Since(begun), n)
 	if err != nil {
 		_ = b.control.SetReadDeadline(time.Time{}) // the connection is watched from now on, for as long as the answer takes
 	}

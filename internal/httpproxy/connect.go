@@ -32,8 +32,7 @@ func (p *proxy) connect(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer func() { permit.Settle(permit.N()) }()
-	dialer := net.Dialer{Timeout: dialTimeout}
-	out, err := dialer.DialContext(r.Context(), "tcp", r.URL.Host)
+	out, err := p.dial(r.Context(), "tcp", r.URL.Host)
 	if err != nil {
 		permit.Cancel() // nobody was called
 		p.failed(w, r, err)

@@ -10,14 +10,12 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/apierror"
+	"github.com/numaproj-contrib/numathrottle/internal/egress"
 	"github.com/numaproj-contrib/numathrottle/internal/listen"
 	"github.com/numaproj-contrib/numathrottle/internal/proxyconf"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
-
-// tokenHeader takes the token beside Proxy-Authorization, for clients that use the reverse proxy. It is not passed on.
-const tokenHeader = "X-Numathrottle-Token" //nolint:gosec // the name of a header
 
 // A proxy is the handler of the server.
 type proxy struct {
@@ -25,8 +23,10 @@ type proxy struct {
 
 	limiter  throttle.Limiter
 	token    listen.Token
+	names    listen.Names
 	upstream *url.URL // nil: no reverse proxy
 	forward  hosts
+	allow    egress.Addresses // beside those that upstream and forward name
 	cost     costRule
 	tag      tagRule
 	meter    meterRule
@@ -39,7 +39,8 @@ type proxy struct {
 }
 
 func newProxy(c *Config, l throttle.Limiter, token string) *proxy {
-	p := &proxy{Config: c, token: listen.NewToken(token), places: make(chan struct{}, c.MaxRequests)}
+	addrs, _ := listen.Parse(c.Serving.Listen)
+	p := &proxy{Config: c, token: listen.TokenIn(c.Serving.TokenFile, token, addrs, c.Logger), names: c.Serving.Names(), places: make(chan struct{}, c.MaxRequests)}
 	p.limiter = withPatience(proxyconf.BoundTags(l, c.MaxRequests), c.MaxWait)
 	p.ended, p.end = context.WithCancel(context.Background())
 	if c.Upstream != "" {
@@ -48,6 +49,7 @@ func newProxy(c *Config, l throttle.Limiter, token string) *proxy {
 	if c.Forward != "" {
 		p.forward, _ = parseHosts(c.Forward)
 	}
+	p.allow, _ = egress.ParseAddresses(c.AllowAddresses)
 	p.cost, _ = parseCost(c.Cost)
 	p.tag, _ = parseTag(c.Tag)
 	p.meter, _ = parseSettle(c.Settle)
@@ -66,6 +68,7 @@ func newProxy(c *Config, l throttle.Limiter, token string) *proxy {
 func (p *proxy) transport() http.RoundTripper {
 	base := httpthrottle.NewBase()
 	base.Proxy = nil // HTTP_PROXY may name this very proxy
+	base.DialContext = p.dial
 	base.MaxIdleConnsPerHost = 256
 	base.MaxIdleConns = 1024
 	base.ResponseHeaderTimeout = p.AnswerTimeout
@@ -145,37 +148,6 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	out := r.WithContext(context.WithValue(r.Context(), callKey{}, c))
 	body.attach(out)
 	p.reverse.ServeHTTP(&timedWriter{ResponseWriter: w, control: http.NewResponseController(w), idle: p.IdleTimeout}, out)
-}
-
-// admit tells whether a request may use the proxy, and go where it wants to. It takes the token out of it.
-func (p *proxy) admit(w http.ResponseWriter, r *http.Request, forward bool) *apierror.Error {
-	given := r.Header.Values("Proxy-Authorization")
-	for _, value := range r.Header.Values(tokenHeader) {
-		given = append(given, "Bearer "+value)
-	}
-	r.Header.Del(tokenHeader)
-	if !p.token.Matches(given) {
-		status := http.StatusUnauthorized
-		if forward {
-			status = http.StatusProxyAuthRequired
-			w.Header().Set("Proxy-Authenticate", `Basic realm="numathrottle"`)
-		}
-		return apierror.New(status, apierror.Unauthorized, "the proxy's token is missing or wrong, allowed: the header "+tokenHeader+", or Proxy-Authorization")
-	}
-	if !forward {
-		if p.upstream == nil {
-			return apierror.New(http.StatusNotFound, apierror.NotFound, "this is a forward proxy only; set upstream for a reverse proxy")
-		}
-		return nil
-	}
-	name, port := r.URL.Hostname(), r.URL.Port()
-	if port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[r.URL.Scheme]
-	}
-	if !p.forward.allow(name, port) {
-		return apierror.New(http.StatusForbidden, apierror.Forbidden, "the proxy may not go to this host and port; the setting forward lists where it may")
-	}
-	return nil
 }
 
 // hostOf returns the host that a request goes to.
