@@ -75,7 +75,7 @@ func Run(ctx context.Context, c Config) error {
 	if err != nil {
 		return err
 	}
-	token := listen.TokenIn(c.TokenFile, c.Token, c.Listen, c.Logger)
+	token := listen.TokenIn(c.TokenFile, c.Token, listen.LeastToken(c.Listen), c.Logger)
 	server := grpc.NewServer(
 		grpc.Creds(connCredentials{insecure.NewCredentials()}),
 		grpc.UnaryInterceptor(guard(token)),

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/metric"
+	"golang.org/x/net/netutil"
 
 	"github.com/numaproj-contrib/numathrottle/internal/export"
 )
@@ -33,6 +34,9 @@ type Server struct {
 	nextID  int
 	sources map[int]Source
 }
+
+// mostConnections is how many connections a server has at once. The rest wait, and none lasts for long.
+const mostConnections = 256
 
 // servers are the servers of this process, by the address that was asked for.
 var servers = struct {
@@ -74,13 +78,13 @@ func start(ctx context.Context, addr string, log *slog.Logger) (*Server, error) 
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       5 * time.Second,
 		WriteTimeout:      10 * time.Second,
-		IdleTimeout:       time.Minute,
+		IdleTimeout:       5 * time.Second,
 		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
 	go func() {
 		defer close(s.served)
-		if err := s.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		if err := s.http.Serve(netutil.LimitListener(listener, mostConnections)); !errors.Is(err, http.ErrServerClosed) {
 			log.Error("the health server has stopped", "address", addr, "error", err)
 		}
 	}()

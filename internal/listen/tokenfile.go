@@ -15,19 +15,23 @@ import (
 // changed again since.
 const fileGrain = time.Second
 
-// TokenIn returns the Token of a server at some addresses: text, or what stands in a file, if there is one, which is read anew as soon as
-// it has changed. text is then what stood there at first. While the file cannot be used, nobody is let in, and log is told
-// why once. At an address that strangers can reach, a token of less than MinTokenBytes cannot be used.
-func TokenIn(file, text string, addrs []Addr, log *slog.Logger) Token {
+// TokenIn returns the Token of a server: text, or what stands in a file, if there is one, which is read anew as soon as
+// it has changed. text is then what stood there at first. While the file cannot be used, or has a token of less than least bytes,
+// nobody is let in, and log is told why once.
+func TokenIn(file, text string, least int, log *slog.Logger) Token {
 	t := NewToken(text)
 	if file == "" {
 		return t
 	}
-	least := 1
-	if _, open := NeedsToken(addrs); open {
-		least = MinTokenBytes
-	}
 	return Token{set: true, file: &tokenFile{path: file, least: least, log: log, sum: t.sum, usable: t.set}}
+}
+
+// LeastToken is how many bytes the token of a server at some addresses has at least.
+func LeastToken(addrs []Addr) int {
+	if _, open := NeedsToken(addrs); open {
+		return MinTokenBytes
+	}
+	return 1
 }
 
 // A tokenFile is a file with a token.
@@ -56,7 +60,7 @@ func (f *tokenFile) current() (sum [sha256.Size]byte, ok bool) {
 	now := time.Now()
 	text, err := config.ReadSecretFile(f.path)
 	if err == nil && len(text) < f.least {
-		err = fmt.Errorf("the token has %d bytes, allowed: at least %d at an address that can be reached from elsewhere", len(text), f.least)
+		err = fmt.Errorf("the token has %d bytes, allowed: at least %d", len(text), f.least)
 	}
 	if err != nil {
 		f.usable, f.info = false, nil

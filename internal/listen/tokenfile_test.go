@@ -18,10 +18,9 @@ func TestATokenFileIsReadAnew(t *testing.T) {
 	path := filepath.Join(dir, "token")
 	write := func(text string) { require.NoError(t, os.WriteFile(path, []byte(text), 0o600)) }
 	var log strings.Builder
-	addrs, _ := listen.Parse("0.0.0.0:1")
 	const first, second = "first-canary-0123456", "other-canary-0123456"
 	write(first + "\n")
-	token := listen.TokenIn(path, first, addrs, slog.New(slog.NewTextHandler(&log, nil)))
+	token := listen.TokenIn(path, first, listen.MinTokenBytes, slog.New(slog.NewTextHandler(&log, nil)))
 	knows := func(text string) bool { return token.Matches([]string{"Bearer " + text}) }
 	require.True(t, knows(first))
 	write(second)

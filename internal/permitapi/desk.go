@@ -25,7 +25,7 @@ type desk struct {
 }
 
 func newDesk(c Config) *desk {
-	return &desk{Config: c, token: listen.TokenIn(c.TokenFile, c.Token, c.Listen, c.Logger), closed: make(chan struct{}), book: newBook(c.MaxPermits)}
+	return &desk{Config: c, token: listen.TokenIn(c.TokenFile, c.Token, listen.LeastToken(c.Listen), c.Logger), closed: make(chan struct{}), book: newBook(c.MaxPermits)}
 }
 
 // sweepInterval is how late a permit may be found expired.
