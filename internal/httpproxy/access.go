@@ -7,7 +7,7 @@ import (
 	"net/http"
 
 	"github.com/numaproj-contrib/numathrottle/internal/apierror"
-	"github.com/numaproj-contrib/numathrottle/internal/egress"
+	"github.com/numaproj-contrib/numathrottle/internal/dialguard"
 )
 
 // tokenHeader takes the token beside Proxy-Authorization, for clients that use the reverse proxy. It is not passed on.
@@ -63,9 +63,9 @@ func (p *proxy) mayForward(r *http.Request) *apierror.Error {
 
 const notDialled = "the host is, or resolves to, an address that is not public; the settings allowAddresses and forward list those that the proxy may dial"
 
-// dial makes a connection to where a request goes. It judges the address that is really dialled, after names were resolved, but
+// dialChecked makes a connection to where a request goes. It judges the address that is really dialled, after names were resolved, but
 // for those that the configuration names itself: the upstream, and addresses in forward.
-func (p *proxy) dial(ctx context.Context, network, address string) (net.Conn, error) {
+func (p *proxy) dialChecked(ctx context.Context, network, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func (p *proxy) dial(ctx context.Context, network, address string) (net.Conn, er
 	if !p.isUpstream(host, port) && !p.forward.names(host, port) {
 		dialer.Control = p.allow.Control
 	}
-	if ip, ok := egress.Literal(host); ok {
+	if ip, ok := dialguard.Literal(host); ok {
 		address = net.JoinHostPort(ip.String(), port)
 	}
 	return dialer.DialContext(ctx, network, address)
@@ -94,7 +94,7 @@ func (p *proxy) isUpstream(host, port string) bool {
 
 // accessProblem is what a client is told of a dial that was refused; nil for any other error.
 func accessProblem(err error) *apierror.Error {
-	if errors.Is(err, egress.ErrAddress) {
+	if errors.Is(err, dialguard.ErrAddress) {
 		return apierror.New(http.StatusForbidden, apierror.Forbidden, notDialled)
 	}
 	return nil

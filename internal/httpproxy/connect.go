@@ -32,7 +32,7 @@ func (p *proxy) connect(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer func() { permit.Settle(permit.N()) }()
-	out, err := p.dial(r.Context(), "tcp", r.URL.Host)
+	out, err := p.dialChecked(r.Context(), "tcp", r.URL.Host)
 	if err != nil {
 		permit.Cancel() // nobody was called
 		p.failed(w, r, err)

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/net/idna"
 
-	"github.com/numaproj-contrib/numathrottle/internal/egress"
+	"github.com/numaproj-contrib/numathrottle/internal/dialguard"
 )
 
 const (
@@ -34,9 +34,11 @@ func parseHosts(text string) (list hosts, ok bool) {
 				return nil, false
 			}
 		}
-		h.name = canonical(strings.TrimSuffix(strings.TrimPrefix(h.name, "["), "]"))
-		bare := strings.TrimPrefix(h.name, "*.")
-		if h.name != "*" && (bare == "" || strings.ContainsAny(bare, "*/@ []") || strings.Contains(bare, ":") && !isAddress(bare)) {
+		bare, wild := strings.CutPrefix(strings.TrimSuffix(strings.TrimPrefix(h.name, "["), "]"), "*.")
+		if h.name = canonical(bare); wild {
+			h.name = "*." + h.name
+		}
+		if bare != "*" && (bare == "" || strings.ContainsAny(bare, "*/@ []") || strings.Contains(bare, ":") && !isAddress(bare)) || wild && bare == "*" {
 			return nil, false
 		}
 		list = append(list, h)
@@ -51,7 +53,7 @@ func isAddress(name string) bool {
 
 // canonical is a host as hosts are compared: an address in one spelling, a name in ASCII and small letters, without its last dot.
 func canonical(name string) string {
-	if ip, ok := egress.Literal(name); ok {
+	if ip, ok := dialguard.Literal(name); ok {
 		return ip.String()
 	}
 	name = strings.ToLower(strings.TrimSuffix(name, "."))
@@ -75,7 +77,7 @@ func (l hosts) allow(name, port string) bool {
 
 // names tells whether an entry is exactly this address, at this port.
 func (l hosts) names(name, port string) bool {
-	ip, ok := egress.Literal(name)
+	ip, ok := dialguard.Literal(name)
 	for _, h := range l {
 		if ok && h.name == ip.String() && h.takes(port) {
 			return true

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/apierror"
-	"github.com/numaproj-contrib/numathrottle/internal/egress"
+	"github.com/numaproj-contrib/numathrottle/internal/dialguard"
 	"github.com/numaproj-contrib/numathrottle/internal/listen"
 	"github.com/numaproj-contrib/numathrottle/internal/proxyconf"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -26,7 +26,7 @@ type proxy struct {
 	names    listen.Names
 	upstream *url.URL // nil: no reverse proxy
 	forward  hosts
-	allow    egress.Addresses // beside those that upstream and forward name
+	allow    dialguard.Addresses // beside those that upstream and forward name
 	cost     costRule
 	tag      tagRule
 	meter    meterRule
@@ -49,7 +49,7 @@ func newProxy(c *Config, l throttle.Limiter, token string) *proxy {
 	if c.Forward != "" {
 		p.forward, _ = parseHosts(c.Forward)
 	}
-	p.allow, _ = egress.ParseAddresses(c.AllowAddresses)
+	p.allow, _ = dialguard.ParseAddresses(c.AllowAddresses)
 	p.cost, _ = parseCost(c.Cost)
 	p.tag, _ = parseTag(c.Tag)
 	p.meter, _ = parseSettle(c.Settle)
@@ -68,7 +68,7 @@ func newProxy(c *Config, l throttle.Limiter, token string) *proxy {
 func (p *proxy) transport() http.RoundTripper {
 	base := httpthrottle.NewBase()
 	base.Proxy = nil // HTTP_PROXY may name this very proxy
-	base.DialContext = p.dial
+	base.DialContext = p.dialChecked
 	base.MaxIdleConnsPerHost = 256
 	base.MaxIdleConns = 1024
 	base.ResponseHeaderTimeout = p.AnswerTimeout

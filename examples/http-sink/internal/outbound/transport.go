@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/numaproj-contrib/numathrottle/internal/egress"
+	"github.com/numaproj-contrib/numathrottle/internal/dialguard"
 )
 
 // A Connection says how connections are made.
@@ -23,7 +23,7 @@ type Connection struct {
 	// the head of an answer once the request is written.
 	Dial, TLS, Header time.Duration
 	// Allow is which addresses may be dialled.
-	Allow egress.Addresses
+	Allow dialguard.Addresses
 	// Proxy is used for everything; nil for none. Its own address is not checked, and the
 	// addresses that it dials cannot be.
 	Proxy *url.URL
