@@ -49,4 +49,6 @@ func isSocket(found fs.FileInfo) bool { return found.Mode()&fs.ModeType == fs.Mo
 // longestInfo is more than any server info has, in bytes.
 const longestInfo = 64 << 10
 
-func isServerInfo(found fs.FileInfo) bool { return found.Mode().IsRegular() && found.Size() <= longestInfo }
+func isServerInfo(found fs.FileInfo) bool {
+	return found.Mode().IsRegular() && found.Size() <= longestInfo
+}
