@@ -2,6 +2,7 @@ package health
 
 import (
 	"net"
+	"net/http"
 	"testing"
 	"time"
 
@@ -30,4 +31,34 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 	require.NoError(t, held[0].Close())
 	require.Equal(t, 200, <-answered)
+}
+
+// A page of another site reads nothing, also by a name that it has given to this machine; a link may be followed.
+func TestPagesOfOtherSites(t *testing.T) {
+	s := open(t, "127.0.0.1:0")
+	for _, c := range []struct {
+		host   string
+		header []string
+		code   int
+	}{
+		{"evil.example", nil, 403},
+		{"evil.example", []string{"Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"}, 403},
+		{"", []string{"Sec-Fetch-Site", "cross-site"}, 403},
+		{"", []string{"Origin", "http://evil.example"}, 403},
+		{"", []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "document"}, 200},
+		{"localhost:1", nil, 200},
+	} {
+		for _, path := range []string{"/statusz", "/metrics", "/healthz"} {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.Addr().String()+path, http.NoBody)
+			require.NoError(t, err)
+			req.Host = c.host
+			for i := 0; i < len(c.header); i += 2 {
+				req.Header.Set(c.header[i], c.header[i+1])
+			}
+			resp, err := http.DefaultClient.Do(req)
+			require.NoError(t, err)
+			require.NoError(t, resp.Body.Close())
+			require.Equal(t, c.code, resp.StatusCode, "%s %+v", path, c)
+		}
+	}
 }

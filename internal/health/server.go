@@ -16,6 +16,7 @@ import (
 	"golang.org/x/net/netutil"
 
 	"github.com/numaproj-contrib/numathrottle/internal/export"
+	"github.com/numaproj-contrib/numathrottle/internal/listen"
 )
 
 // A Source tells how one limit is doing. It is called from any goroutine.
@@ -73,7 +74,8 @@ func start(ctx context.Context, addr string, log *slog.Logger) (*Server, error) 
 	}
 	s := &Server{addr: listener.Addr(), meters: meters, stop: stop, served: make(chan struct{}), users: 1, sources: map[int]Source{}}
 	s.http = http.Server{
-		Handler: s.handler(metrics),
+		Handler:     s.handler(metrics),
+		BaseContext: listen.BaseContext(nil),
 		// Whoever can reach the port must not be able to hold connections for long.
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       5 * time.Second,

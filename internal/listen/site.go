@@ -79,8 +79,9 @@ func (n Names) Problem(r *http.Request) string {
 // onLoopback is the key of the contexts of requests that came to a loopback address.
 type onLoopback struct{}
 
-// baseContext tells the requests of a listener whether it is one of loopback.
-func baseContext(before func(net.Listener) context.Context) func(net.Listener) context.Context {
+// BaseContext is for http.Server.BaseContext, where there is no Server of this package: it tells the requests of a listener whether it is
+// one of loopback. before, if not nil, returns the context that they have else.
+func BaseContext(before func(net.Listener) context.Context) func(net.Listener) context.Context {
 	return func(l net.Listener) context.Context {
 		ctx := context.Background()
 		if before != nil {
