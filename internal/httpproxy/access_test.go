@@ -102,6 +102,7 @@ func TestTunnelsAreAskedFor(t *testing.T) {
 	conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
 	require.NoError(t, err)
 	defer conn.Close()
+	require.NoError(t, conn.SetDeadline(time.Now().Add(10*time.Second)), "a tunnel would say nothing")
 	host := strings.TrimPrefix(secure.URL, "https://")
 	_, err = io.WriteString(conn, "CONNECT "+host+" HTTP/1.1\r\nHost: "+host+"\r\n\r\n")
 	require.NoError(t, err)
