@@ -1,6 +1,7 @@
 package httpproxy
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
@@ -29,7 +30,7 @@ func FuzzRules(f *testing.F) {
 			if _, ok := parseTag(rule); !ok {
 				c.Tag = ""
 			}
-			r := httptest.NewRequest("POST", "/v1/chat/completions", strings.NewReader(body))
+			r := httptest.NewRequest(http.MethodPost, "/v1/chat/completions", strings.NewReader(body))
 			r.Header["X-Cost"] = []string{header}
 			r.Header.Set("Content-Type", "application/json")
 			r.ContentLength = int64(len(body))

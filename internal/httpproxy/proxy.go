@@ -40,7 +40,8 @@ type proxy struct {
 
 func newProxy(c *Config, l throttle.Limiter, token string) *proxy {
 	addrs, _ := listen.Parse(c.Serving.Listen)
-	p := &proxy{Config: c, token: listen.TokenIn(c.Serving.TokenFile, token, listen.LeastToken(addrs), c.Logger), names: c.Serving.Names(), places: make(chan struct{}, c.MaxRequests)}
+	p := &proxy{Config: c, token: listen.TokenIn(c.Serving.TokenFile, token, listen.LeastToken(addrs), c.Logger), names: c.Serving.Names()}
+	p.places = make(chan struct{}, c.MaxRequests)
 	p.limiter = withPatience(proxyconf.BoundTags(l, c.MaxRequests), c.MaxWait)
 	p.ended, p.end = context.WithCancel(context.Background())
 	if c.Upstream != "" {

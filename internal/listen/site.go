@@ -71,7 +71,8 @@ func (n Names) Problem(r *http.Request) string {
 	case CrossSite(r):
 		return "the request comes from a page of another site (Sec-Fetch-Site, Origin)"
 	case r.Context().Value(onLoopback{}) != nil && !n.Takes(r.Host):
-		return "this server listens on loopback, and is not called by the host name of the request, allowed: localhost, loopback addresses, and those of hostNames"
+		return "this server listens on loopback, and is not called by the host name of the request, " +
+			"allowed: localhost, loopback addresses, and those of hostNames"
 	}
 	return ""
 }

@@ -27,7 +27,8 @@ func TestNames(t *testing.T) {
 func TestWhichHostsLoopbackIsCalledBy(t *testing.T) {
 	names := listen.Names{"proxy.local"}
 	for _, host := range []string{
-		"localhost", "localhost:7080", "LOCALHOST.:1", "127.0.0.1", "127.8.0.1:80", "[::1]:80", "[::1]", "[::ffff:127.0.0.1]:1", "proxy.local:80", "Proxy.Local.",
+		"localhost", "localhost:7080", "LOCALHOST.:1", "127.0.0.1", "127.8.0.1:80", "[::1]:80", "[::1]", "[::ffff:127.0.0.1]:1",
+		"proxy.local:80", "Proxy.Local.",
 	} {
 		require.True(t, names.Takes(host), host)
 	}

@@ -25,7 +25,8 @@ type desk struct {
 }
 
 func newDesk(c Config) *desk {
-	return &desk{Config: c, token: listen.TokenIn(c.TokenFile, c.Token, listen.LeastToken(c.Listen), c.Logger), closed: make(chan struct{}), book: newBook(c.MaxPermits)}
+	token := listen.TokenIn(c.TokenFile, c.Token, listen.LeastToken(c.Listen), c.Logger)
+	return &desk{Config: c, token: token, closed: make(chan struct{}), book: newBook(c.MaxPermits)}
 }
 
 // sweepInterval is how late a permit may be found expired.
