@@ -252,7 +252,10 @@ func TestWrongUsage(t *testing.T) {
 		{[]string{"-o", "json", "status"}, "numathrottle: -o is no flag, allowed: those of numathrottle --help"},
 		{[]string{"status", "--store="}, "store is empty (--store), allowed: a store URL"},
 		{[]string{"status", "--store=redis://u:" + canary + "@"}, "store has no host (host 1)"},
-		{[]string{"status", "--store=redis://u:" + canary + "@h"}, "store has a user name, password or token before an @, which all users of the machine would see (--store)"},
+		{
+			[]string{"status", "--store=redis://u:" + canary + "@h"},
+			"store has a user name, password or token before an @, which all users of the machine would see (--store)",
+		},
 		{[]string{"status", "--store", "nats://" + canary + "@h"}, "store has a user name, password or token before an @"},
 		{[]string{"limit", "set", "--max=5", "--store=rediss://:" + canary + "@h/3"}, "all users of the machine would see"},
 		{[]string{"console", "--store=redis://:" + canary + "@h"}, "all users of the machine would see"},

@@ -38,7 +38,7 @@ func (c *CLI) consoleCommand() *ucli.Command {
 			"The token is the variable " + tokenVariable + ", or the content of a file, and no flag: all users of the machine would see it.",
 		Flags: []ucli.Flag{
 			&ucli.StringFlag{Name: listenName, Usage: "where to listen, HOST:PORT (" + listenVariable + ")", DefaultText: console.DefaultListen},
-			&ucli.StringFlag{Name: tokenFileName, Usage: "the file with the token, at least 16 bytes; it is read anew when it changes (" + tokenFileVariable + ")"},
+			&ucli.StringFlag{Name: tokenFileName, Usage: "the file with the token, at least 16 bytes, read anew when it changes (" + tokenFileVariable + ")"},
 			&ucli.StringFlag{Name: hostNamesName, Usage: "the names by which it may be called on loopback, beside localhost (" + hostNamesVariable + ")"},
 		},
 		Action: c.console,

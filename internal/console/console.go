@@ -88,8 +88,9 @@ func New(ctx context.Context, c Config) (*Console, error) {
 	}
 	host, _, _ := net.SplitHostPort(c.listen())
 	h := &hub{store: c.Store, every: c.Every, configured: c.Quotas, feeds: map[string]*feed{}}
+	sessions := newSessions(listen.TokenIn(c.TokenFile, c.Token, MinTokenBytes, c.Logger))
 	k := &Console{
-		c: c, ctx: ctx, hub: h, list: &lister{hub: h}, sessions: newSessions(listen.TokenIn(c.TokenFile, c.Token, MinTokenBytes, c.Logger)), loopback: listen.Loopback(host),
+		c: c, ctx: ctx, hub: h, list: &lister{hub: h}, sessions: sessions, loopback: listen.Loopback(host),
 		mux: http.NewServeMux(), streams: make(chan struct{}, mostStreams),
 	}
 	k.routes()

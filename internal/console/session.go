@@ -93,8 +93,8 @@ func (s *sessions) failure(from netip.Prefix) {
 			delete(s.failed, other)
 		}
 	}
-	tries := append(s.failed[from], now)
-	s.failed[from] = tries[max(len(tries)-mostTries, 0):]
+	s.failed[from] = append(s.failed[from], now)
+	s.failed[from] = s.failed[from][max(len(s.failed[from])-mostTries, 0):]
 }
 
 // begin opens a session if the token is right, and returns its word.
