@@ -6,8 +6,9 @@
 # manager, no users. It runs as a user without a name, needs no capability, and writes nothing but its socket below /var/run/numaflow, so
 # that its root may be read-only. The build stage runs on the builder's own platform, whatever the image is for.
 
-# By version, and pinned by the digest of its index for all platforms, which this prints:
-#   docker buildx imagetools inspect docker.io/library/golang:1.26.8-trixie --format '{{.Manifest.Digest}}'
+# By version, and pinned by the digest of its index for all platforms, which dependabot keeps up to date. The toolchain is that of
+# .go-version, which is also what CI scans for vulnerabilities: where it is newer than the image's, the go command fetches it, and compares
+# it with Go's checksum database.
 FROM --platform=$BUILDPLATFORM docker.io/library/golang:1.26.8-trixie@sha256:bdca99a00bc16590cb1a0bb4e698f5fc5d6a64e4d5eef13d9f18a0ee08e5fa65 AS build
 ARG TARGETOS
 ARG TARGETARCH
@@ -17,7 +18,7 @@ ENV GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0=/src
 RUN --mount=type=bind,target=/src \
     --mount=type=cache,target=/go/pkg/mod \
     --mount=type=cache,target=/root/.cache/go-build \
-    GOOS=$TARGETOS GOARCH=$TARGETARCH scripts/build.sh /out
+    GOTOOLCHAIN=go$(cat .go-version) GOOS=$TARGETOS GOARCH=$TARGETARCH scripts/build.sh /out
 
 # The programs alone, for the archives of a release: docker buildx build --target binaries --output dist .
 FROM scratch AS binaries

@@ -14,6 +14,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/outbound"
 	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/verdict"
+	"github.com/numaproj-contrib/numathrottle/internal/dialguard"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
@@ -69,7 +70,7 @@ func newClient(s *settings, l throttle.Limiter, m *meters, log *slog.Logger) (*c
 		CAFile: s.CAFile, CertFile: s.CertFile, KeyFile: s.KeyFile, Idle: s.Concurrency,
 		PingAfter: s.PingAfter, PingTimeout: s.PingTimeout,
 	}
-	if connection.Allow, err = outbound.ParseAddresses(s.AllowAddresses); err != nil {
+	if connection.Allow, err = dialguard.ParseAddresses(s.AllowAddresses); err != nil {
 		return nil, err
 	}
 	if s.Proxy != "" {

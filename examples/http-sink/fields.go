@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle"
-	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/outbound"
 	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/payload"
 	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/verdict"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/internal/dialguard"
 	"github.com/numaproj-contrib/numathrottle/internal/program"
 	"github.com/numaproj-contrib/numathrottle/pkg/open"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -227,10 +227,10 @@ var connectionFields = []field{
 		"How long it may take to say so before it is closed; its requests are then sent again over another",
 		func(s *settings) *time.Duration { return &s.PingTimeout }),
 	{
-		Key: "allowAddresses", Allowed: outbound.AllowedAddresses, Default: "none",
+		Key: "allowAddresses", Allowed: dialguard.AllowedAddresses, Default: "none",
 		Doc:   "Which addresses may be dialled beside the public ones, checked when names are resolved; services in a cluster need `private`",
 		Value: config.Text(func(s *settings) *string { return &s.AllowAddresses }),
-		Range: func(s *settings) bool { _, err := outbound.ParseAddresses(s.AllowAddresses); return err == nil },
+		Range: func(s *settings) bool { _, err := dialguard.ParseAddresses(s.AllowAddresses); return err == nil },
 	},
 	config.EndpointField("proxy", "none; `HTTP_PROXY` and its like do not count", "A proxy for everything; addresses behind it are not checked",
 		func(s *settings) *string { return &s.Proxy }),

@@ -17,6 +17,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/render"
 	"github.com/numaproj-contrib/numathrottle/examples/http-sink/internal/verdict"
 	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/internal/dialguard"
 	"github.com/numaproj-contrib/numathrottle/pkg/open"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
@@ -195,7 +196,7 @@ func (s *settings) checkPairs(bad complaint) {
 
 // checkAddresses refuses literal addresses that would be refused when they are dialled. Names are resolved then.
 func (s *settings) checkAddresses(bad complaint) {
-	allow, err := outbound.ParseAddresses(s.AllowAddresses)
+	allow, err := dialguard.ParseAddresses(s.AllowAddresses)
 	if err != nil || s.Proxy != "" { // which has a fault already, or dials itself
 		return
 	}

@@ -162,6 +162,9 @@ func (c *CLI) load(cmd *ucli.Command) (numathrottle.Config, error) {
 		environ = append(slices.Clip(environ), config.FileVariable+"="+cmd.String(configName))
 	}
 	conf, err := open.LoadFlags(environ, given(cmd))
+	if fault := storeLogin(cmd); fault != nil {
+		err = config.Join(append(config.Split(err), fault))
+	}
 	conf.Logger = slog.New(slog.NewTextHandler(c.Err, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	if err != nil {
 		return conf, &kindError{err, errUsage} // also of settings that are good each by itself

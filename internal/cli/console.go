@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
 	"slices"
 	"strings"
 
@@ -13,6 +12,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/internal/console"
+	"github.com/numaproj-contrib/numathrottle/internal/listen"
 )
 
 // consolePrefix begins the variables of the console, which are no settings of a limiter.
@@ -22,10 +22,12 @@ const consolePrefix = config.Prefix + "CONSOLE_"
 const (
 	listenName    = "listen"
 	tokenFileName = "token-file"
+	hostNamesName = "host-names"
 
 	listenVariable    = consolePrefix + "LISTEN"
 	tokenVariable     = consolePrefix + "TOKEN"
 	tokenFileVariable = consolePrefix + "TOKEN_FILE"
+	hostNamesVariable = consolePrefix + "HOST_NAMES"
 )
 
 func (c *CLI) consoleCommand() *ucli.Command {
@@ -36,7 +38,8 @@ func (c *CLI) consoleCommand() *ucli.Command {
 			"The token is the variable " + tokenVariable + ", or the content of a file, and no flag: all users of the machine would see it.",
 		Flags: []ucli.Flag{
 			&ucli.StringFlag{Name: listenName, Usage: "where to listen, HOST:PORT (" + listenVariable + ")", DefaultText: console.DefaultListen},
-			&ucli.StringFlag{Name: tokenFileName, Usage: "the file with the token, at least 16 bytes (" + tokenFileVariable + ")"},
+			&ucli.StringFlag{Name: tokenFileName, Usage: "the file with the token, at least 16 bytes, read anew when it changes (" + tokenFileVariable + ")"},
+			&ucli.StringFlag{Name: hostNamesName, Usage: "the names by which it may be called on loopback, beside localhost (" + hostNamesVariable + ")"},
 		},
 		Action: c.console,
 	}
@@ -51,8 +54,14 @@ func (c *CLI) console(ctx context.Context, cmd *ucli.Command) error {
 		StoreURL: config.ShowStore(conf.Store), Quotas: conf.Quotas, Listen: c.setting(cmd, listenName, listenVariable),
 		Logger: slog.New(slog.NewTextHandler(c.Err, nil)),
 	}
-	if k.Token, err = c.consoleToken(cmd); err != nil {
+	if k.Token, k.TokenFile, err = c.consoleToken(cmd); err != nil {
 		return err
+	}
+	if names := c.setting(cmd, hostNamesName, hostNamesVariable); names != "" {
+		var ok bool
+		if k.HostNames, ok = listen.ParseNames(names); !ok {
+			return &kindError{fmt.Errorf("%s: %s is %.80q, allowed: %s", cmd.FullName(), hostNamesName, names, listen.AllowedNames), errUsage}
+		}
 	}
 	if err := k.Validate(); err != nil {
 		return &kindError{err, errUsage}
@@ -87,23 +96,19 @@ func (c *CLI) variable(name string) string {
 	return ""
 }
 
-// consoleToken is the token of the console; empty: there is none.
-func (c *CLI) consoleToken(cmd *ucli.Command) (string, error) {
-	file, token := c.setting(cmd, tokenFileName, tokenFileVariable), c.variable(tokenVariable)
+// consoleToken is the token of the console, and the file in which it stands; empty: there is none.
+func (c *CLI) consoleToken(cmd *ucli.Command) (token, file string, err error) {
+	file, token = c.setting(cmd, tokenFileName, tokenFileVariable), c.variable(tokenVariable)
 	switch {
 	case file == "":
-		return token, nil
+		return token, "", nil
 	case token != "":
-		return "", &kindError{fmt.Errorf("%s: the token is given twice: by %s and by a file", cmd.FullName(), tokenVariable), errUsage}
+		return "", "", &kindError{fmt.Errorf("%s: the token is given twice: by %s and by a file", cmd.FullName(), tokenVariable), errUsage}
 	}
-	text, err := os.ReadFile(file)
-	if err == nil && len(strings.TrimSpace(string(text))) == 0 {
-		err = fmt.Errorf("%s is empty", file)
+	if token, err = config.ReadSecretFile(file); err != nil {
+		return "", "", &kindError{fmt.Errorf("%s: the file with the token: %w", cmd.FullName(), err), errUsage}
 	}
-	if err != nil {
-		return "", &kindError{fmt.Errorf("%s: the file with the token: %w", cmd.FullName(), err), errUsage}
-	}
-	return strings.TrimSpace(string(text)), nil
+	return token, file, nil
 }
 
 // withoutConsole leaves the variables of the console out: a limiter would take them for misspelt ones of its own.

@@ -112,6 +112,9 @@ func (p *proxyPart[C]) load(c *CLI, cmd *ucli.Command) (C, error) {
 		}
 	}
 	faults = append(faults, config.LoadFlags(fields, flags, &conf)...)
+	if fault := storeLogin(cmd); fault != nil {
+		faults = append(faults, fault)
+	}
 	if err := p.validate(conf); err != nil {
 		faults = append(faults, config.Split(err)...)
 	}

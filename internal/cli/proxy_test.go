@@ -14,6 +14,7 @@ func TestTheSettingsOfAProxy(t *testing.T) {
 	_, err := tm.run(t, "proxy", "handler", "--check", "--max", "20", "--per=1m", "--pool=p", "--store=redis://u:"+canary+"@h",
 		"--on-denied=nack", "--max-wait=8s")
 	require.ErrorContains(t, err, "storePassword")
+	require.ErrorContains(t, err, "which all users of the machine would see")
 	out, err := tm.run(t, "proxy", "handler", "--check", "--max", "20", "--per=1m", "--pool=p", "--store=redis://h", "--on-denied=nack", "--max-wait=8s")
 	require.NoError(t, err)
 	for _, line := range []string{

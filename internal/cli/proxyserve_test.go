@@ -64,7 +64,7 @@ func TestThePermits(t *testing.T) {
 }
 
 func TestTheSettingsOfTheServers(t *testing.T) {
-	out, err := newTerminal(nil, "NUMATHROTTLE_PROXY_TOKEN="+canary, "NUMATHROTTLE_PROXY_COST=llm", "NUMATHROTTLE_ID=i").run(t,
+	out, err := newTerminal(nil, "NUMATHROTTLE_PROXY_TOKEN="+canary+"-of-16", "NUMATHROTTLE_PROXY_COST=llm", "NUMATHROTTLE_ID=i").run(t,
 		"proxy", "http", "--check", "--upstream=https://api.openai.com", "--provider=openai", "--max=90000", "--per=1m", "--in-flight=32", "--listen=:8080")
 	require.NoError(t, err)
 	for _, line := range []string{

@@ -2,13 +2,13 @@ package console
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/listen"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -23,6 +23,10 @@ type Config struct {
 	Listen string
 	// Token opens a session, at least MinTokenBytes long; empty: the console only shows, on loopback alone.
 	Token string
+	// TokenFile is where Token stands, if anywhere: it is read anew when it changes, which ends the sessions of another token.
+	TokenFile string
+	// HostNames are those by which a console on loopback may be called beside its own.
+	HostNames listen.Names
 	// Quotas are what processors are configured with. A pool whose processors have these shows names and targets of tags; of any other
 	// pool with quotas they are not known.
 	Quotas throttle.Quotas
@@ -43,7 +47,7 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("console: listen is %.80q, allowed: HOST:PORT", c.listen())
 	case c.Token != "" && len(c.Token) < MinTokenBytes:
 		return fmt.Errorf("console: the token has %d bytes, allowed: at least %d", len(c.Token), MinTokenBytes)
-	case c.Token == "" && !isLoopback(host):
+	case c.Token == "" && !listen.Loopback(host):
 		return fmt.Errorf("console: listen is %.80q, which others can reach, and there is no token, allowed: 127.0.0.1:PORT, or a token", c.listen())
 	}
 	return nil
@@ -54,12 +58,6 @@ func (c *Config) listen() string {
 		return DefaultListen
 	}
 	return c.Listen
-}
-
-// isLoopback tells whether nobody beyond this machine can reach a host.
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // A Console serves the page and what it asks for. It is an http.Handler that may be used by any number of goroutines.
@@ -90,16 +88,23 @@ func New(ctx context.Context, c Config) (*Console, error) {
 	}
 	host, _, _ := net.SplitHostPort(c.listen())
 	h := &hub{store: c.Store, every: c.Every, configured: c.Quotas, feeds: map[string]*feed{}}
+	sessions := newSessions(listen.TokenIn(c.TokenFile, c.Token, MinTokenBytes, c.Logger))
 	k := &Console{
-		c: c, ctx: ctx, hub: h, list: &lister{hub: h}, sessions: newSessions(c.Token), loopback: isLoopback(host),
+		c: c, ctx: ctx, hub: h, list: &lister{hub: h}, sessions: sessions, loopback: listen.Loopback(host),
 		mux: http.NewServeMux(), streams: make(chan struct{}, mostStreams),
 	}
 	k.routes()
 	return k, nil
 }
 
-// shutdownTimeout is how long requests may go on when the console ends.
-const shutdownTimeout = 3 * time.Second
+// Of connections to an address there are so many at most, beside those of browsers that have not logged in.
+const mostConnections = 256
+
+// How long requests may go on when the console ends, and how long it waits for another one.
+const (
+	shutdownTimeout = 3 * time.Second
+	shutdownQuiet   = 20 * time.Millisecond
+)
 
 // Serve serves a console until ctx ends. listening is told the address that it listens on. Errors: those of
 // Config.Validate; one of the address.
@@ -110,33 +115,22 @@ func Serve(ctx context.Context, c Config, listening func(addr net.Addr)) error {
 	if err != nil {
 		return err
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.listen())
+	addrs, ok := listen.Parse(c.listen())
+	if !ok {
+		return fmt.Errorf("console: listen is %.80q, allowed: HOST:PORT", c.listen())
+	}
+	set, err := listen.Open(ctx, addrs, mostConnections, c.Token, k.c.Logger)
 	if err != nil {
 		return fmt.Errorf("console: %w", err)
 	}
-	server := &http.Server{
+	server := &listen.Server{Set: set, Grace: shutdownTimeout, Quiet: shutdownQuiet, HTTP: &http.Server{
 		Handler: k, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
 		ErrorLog:    slog.NewLogLogger(k.c.Logger.Handler(), slog.LevelWarn),
 		BaseContext: func(net.Listener) context.Context { return ctx }, // streams end with it
+	}}
+	listening(set.Listeners()[0].Addr())
+	if err := server.Run(ctx); err != nil {
+		return fmt.Errorf("console: %w", err)
 	}
-	var stopped error
-	served := make(chan struct{})
-	go func() {
-		defer close(served)
-		stopped = server.Serve(listener)
-	}()
-	listening(listener.Addr())
-	select {
-	case <-served:
-		return fmt.Errorf("console: %w", stopped)
-	case <-ctx.Done():
-	}
-	last, done := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
-	defer done()
-	err = server.Shutdown(last)
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = server.Close()
-	}
-	<-served
-	return err
+	return nil
 }

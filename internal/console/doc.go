@@ -9,8 +9,8 @@
 //
 // Without a token it only shows, and listens on loopback alone. With one, everything but the page itself needs a
 // session, which the token opens. The token comes in the body of a request, never in a URL, and is compared
-// in constant time. A session is a cookie that no script can read and no other site can send, and
-// every change repeats a word that only the page was told. On loopback, requests for other hosts are refused, so that
-// no page elsewhere can reach it by a name of its own. The page has one script and one style of its own, by a nonce, and
+// in constant time. A session is a word that only the page was told, and that each of its requests repeats in a header: a cookie
+// would be sent to every port of the same host. Requests of other sites are refused, and on loopback those for other hosts, so that
+// no page elsewhere can reach it, also by a name of its own. The page has one script and one style of its own, by a nonce, and
 // loads nothing from anywhere.
 package console

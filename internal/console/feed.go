@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,7 +29,9 @@ type feed struct {
 	// dropped are how many samples and events were there before those kept.
 	droppedSamples, droppedEvents int
 	wake                          map[chan struct{}]bool
-	left                          time.Time // when the last who looked went away
+	left                          time.Time          // when the last who looked went away
+	end                           context.CancelFunc // of its poller, while somebody looks
+	stale                         bool               // nobody has looked meanwhile, and there is no new answer yet
 
 	asking sync.Mutex // of the store: an answer that took longer must not come after a newer one; it guards what follows
 	quotas quotaSource
@@ -55,6 +58,9 @@ func (f *feed) news(at *position, now time.Time) update {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	u := update{Now: now.UnixMilli(), Failure: f.failure, Missing: f.failure == noRecord, Pool: f.last, Samples: []sample{}, Events: []event{}}
+	if f.stale {
+		u.Pool, u.Failure, u.Missing = nil, "", false
+	}
 	u.Samples = append(u.Samples, f.samples[min(max(at.samples-f.droppedSamples, 0), len(f.samples)):]...)
 	u.Events = append(u.Events, f.events[min(max(at.events-f.droppedEvents, 0), len(f.events)):]...)
 	*at = position{f.droppedSamples + len(f.samples), f.droppedEvents + len(f.events)}
@@ -66,6 +72,7 @@ func (f *feed) take(o *consensus.Overview, q *quotaTable, err error, now time.Ti
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	defer f.rouse()
+	f.stale = false
 	if err != nil {
 		if f.failure == "" {
 			f.note(event{now.UnixMilli(), "store", storeText(err)})
@@ -116,7 +123,7 @@ func (f *feed) rouse() {
 	}
 }
 
-// A hub has the feeds of the pools that somebody looks at.
+// A hub has the feeds of the pools that somebody looks at, or has looked at lately. It asks for those alone that somebody looks at.
 type hub struct {
 	store      consensus.Store
 	every      time.Duration
@@ -126,8 +133,12 @@ type hub struct {
 	feeds map[string]*feed
 }
 
-// How long a pool is asked for after the last who looked went away, so that a page that is loaded again shows the past.
-const linger = 2 * time.Minute
+// How long the past of a pool is kept after the last who looked went away, so that a page that is loaded again shows it; and of how
+// many pools.
+const (
+	linger    = 2 * time.Minute
+	mostFeeds = 2 * mostStreams
+)
 
 // look begins to look at a pool. wake is told when there is news, until stop is called.
 func (h *hub) look(ctx context.Context, pool string) (f *feed, wake chan struct{}, stop func()) {
@@ -135,49 +146,74 @@ func (h *hub) look(ctx context.Context, pool string) (f *feed, wake chan struct{
 	defer h.mu.Unlock()
 	f = h.feeds[pool]
 	if f == nil {
+		h.forget(time.Now())
 		f = &feed{pool: pool, wake: map[chan struct{}]bool{}}
 		h.feeds[pool] = f
-		go h.poll(ctx, f)
 	}
 	wake = make(chan struct{}, 1)
 	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.wake[wake] = true
-	f.mu.Unlock()
+	if f.end == nil {
+		ctx, f.end = context.WithCancel(ctx)
+		f.stale = f.last != nil
+		go h.poll(ctx, f)
+	}
 	return f, wake, func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		delete(f.wake, wake)
-		f.left = time.Now()
+		if f.left = time.Now(); len(f.wake) == 0 && f.end != nil {
+			f.end()
+			f.end = nil
+		}
 	}
 }
 
-// poll asks for a pool until nobody has looked at it for a while, or ctx ends.
+// forget drops the feeds that nobody has looked at for long, and those that are too many. h.mu is held.
+func (h *hub) forget(now time.Time) {
+	var idle []*feed
+	for _, f := range h.feeds {
+		f.mu.Lock()
+		if len(f.wake) == 0 {
+			idle = append(idle, f)
+		}
+		f.mu.Unlock()
+	}
+	slices.SortFunc(idle, func(a, b *feed) int { return a.left.Compare(b.left) })
+	tooMany := len(h.feeds) + 1 - mostFeeds
+	for i, f := range idle {
+		if i < tooMany || now.Sub(f.left) >= linger {
+			delete(h.feeds, f.pool)
+		}
+	}
+}
+
+// poll asks for a pool until nobody looks at it any more, ctx ends, or the store has no record of it.
 func (h *hub) poll(ctx context.Context, f *feed) {
 	tick := time.NewTicker(h.every)
 	defer tick.Stop()
-	for {
-		h.ask(ctx, f)
+	for h.ask(ctx, f); !h.gone(f); h.ask(ctx, f) {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
-		if h.forgotten(f) {
-			return
-		}
 	}
 }
 
-// forgotten ends a feed that nobody has looked at for long.
-func (h *hub) forgotten(f *feed) bool {
+// gone drops a feed of whose pool the store has no record. Those who look are told so, and begin anew if they like.
+func (h *hub) gone(f *feed) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(f.wake) > 0 || time.Since(f.left) < linger {
+	if f.failure != noRecord {
 		return false
 	}
-	delete(h.feeds, f.pool)
+	if h.feeds[f.pool] == f {
+		delete(h.feeds, f.pool)
+	}
 	return true
 }
 
@@ -187,12 +223,15 @@ const askTimeout = 5 * time.Second
 func (h *hub) ask(ctx context.Context, f *feed) {
 	f.asking.Lock()
 	defer f.asking.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	within, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	o, err := consensus.LoadOverview(ctx, h.store, f.pool)
+	o, err := consensus.LoadOverview(within, h.store, f.pool)
 	var q *quotaTable
 	if err == nil {
-		q = h.quotas(ctx, f, &o, time.Now())
+		q = h.quotas(within, f, &o, time.Now())
+	}
+	if ctx.Err() != nil {
+		return // nobody has waited for the answer
 	}
 	f.take(&o, q, err, time.Now())
 }
@@ -220,7 +259,7 @@ func (h *hub) hurry(ctx context.Context, pool string) {
 	}
 }
 
-// recent returns what a feed knows of a pool, if there is one that has been answered.
+// recent returns what a feed knows of a pool, if there is one that somebody looks at, and that has been answered.
 func (h *hub) recent(pool string) *snapshot {
 	h.mu.Lock()
 	f := h.feeds[pool]
@@ -230,7 +269,7 @@ func (h *hub) recent(pool string) *snapshot {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.failure != "" {
+	if f.failure != "" || f.stale || len(f.wake) == 0 {
 		return nil
 	}
 	return f.last

@@ -8,12 +8,11 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"net"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/listen"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -23,9 +22,6 @@ var page string
 
 // noncePlace is where the nonce of a response stands in the page.
 const noncePlace = "NONCE"
-
-// wordHeader is the header in which every change repeats the word of its session.
-const wordHeader = "X-Numathrottle-Word"
 
 func (k *Console) routes() {
 	k.mux.HandleFunc("GET /{$}", k.page)
@@ -52,20 +48,24 @@ func (k *Console) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
-	if k.loopback && !isLocalHost(r.Host) {
-		fail(w, http.StatusForbidden, "this console listens on loopback: ask for localhost")
+	switch {
+	case k.loopback && !k.c.HostNames.Takes(r.Host):
+		fail(w, http.StatusForbidden, "this console listens on loopback: ask for localhost, or for a name of its setting host-names")
 		return
+	case listen.CrossSite(r) && !isLink(r):
+		fail(w, http.StatusForbidden, "the request comes from another site")
+		return
+	}
+	if !k.sessions.any {
+		listen.Admit(r.Context())
 	}
 	k.mux.ServeHTTP(w, r)
 }
 
-// isLocalHost tells whether a request is for this machine by a name that no other site can give it.
-func isLocalHost(hostPort string) bool {
-	host, _, err := net.SplitHostPort(hostPort)
-	if err != nil {
-		host = hostPort
-	}
-	return isLoopback(strings.Trim(host, "[]"))
+// isLink tells whether somebody has followed a link to the page, which shows nothing by itself, and stands in no frame.
+func isLink(r *http.Request) bool {
+	return r.Method == http.MethodGet && r.URL.Path == "/" &&
+		r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
 }
 
 func (k *Console) page(w http.ResponseWriter, _ *http.Request) {
@@ -95,7 +95,7 @@ func answer(w http.ResponseWriter, code int, v any) {
 // A whoami is what the page is told of its session.
 type whoami struct {
 	Store string `json:"store"`
-	// Login says that there is a token, and In that this browser has shown it.
+	// Login says that there is a token, and In that this page has shown it. Word is told once, with the login.
 	Login bool   `json:"login"`
 	In    bool   `json:"in"`
 	By    string `json:"by"`
@@ -108,18 +108,14 @@ func (k *Console) session(w http.ResponseWriter, r *http.Request) {
 	if in || !k.sessions.any {
 		me.Store = k.c.StoreURL
 	}
-	if in && sameOrigin(r) {
-		me.By, me.Word = s.by, s.word
+	if in {
+		me.By = s.by
 	}
 	answer(w, http.StatusOK, me)
 }
 
 func (k *Console) login(w http.ResponseWriter, r *http.Request) {
 	var body struct{ Token, By string }
-	if !sameOrigin(r) {
-		fail(w, http.StatusForbidden, "the request comes from another site")
-		return
-	}
 	if !read(w, r, &body) {
 		return
 	}
@@ -127,21 +123,21 @@ func (k *Console) login(w http.ResponseWriter, r *http.Request) {
 	case !k.sessions.any:
 		fail(w, http.StatusForbidden, "this console has no token, and only shows")
 		return
-	case k.sessions.tired():
-		fail(w, http.StatusTooManyRequests, "too many wrong tokens: wait a minute")
+	case k.sessions.tired(r):
+		fail(w, http.StatusTooManyRequests, "too many wrong tokens from your address: wait a minute")
 		return
 	}
 	if err := (&throttle.Paused{By: body.By}).Check(time.Now()); err != nil || body.By == "" {
 		fail(w, http.StatusBadRequest, "your name is missing, or has more than 64 bytes")
 		return
 	}
-	s, ok := k.sessions.begin(w, r, body.Token, body.By)
+	s, word, ok := k.sessions.begin(r, body.Token, body.By)
 	if !ok {
 		k.c.Logger.Warn("console: somebody has tried a wrong token", "remote", r.RemoteAddr)
 		fail(w, http.StatusUnauthorized, "the token is wrong")
 		return
 	}
-	answer(w, http.StatusOK, whoami{Store: k.c.StoreURL, Login: true, In: true, By: s.by, Word: s.word})
+	answer(w, http.StatusOK, whoami{Store: k.c.StoreURL, Login: true, In: true, By: s.by, Word: word})
 }
 
 // reading lets those read who may.
@@ -155,7 +151,7 @@ func (k *Console) reading(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// change lets those change something who have a session, and whose page was told its word.
+// change lets those change something who have a session.
 func (k *Console) change(next func(w http.ResponseWriter, r *http.Request, s session)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		s, in := k.sessions.of(r)
@@ -164,25 +160,10 @@ func (k *Console) change(next func(w http.ResponseWriter, r *http.Request, s ses
 			fail(w, http.StatusForbidden, "this console has no token, and only shows")
 		case !in:
 			fail(w, http.StatusUnauthorized, "log in first")
-		case !sameOrigin(r) || !s.matches(r.Header.Get(wordHeader)):
-			fail(w, http.StatusForbidden, "the request does not come from this page")
 		default:
 			next(w, r, s)
 		}
 	}
-}
-
-// sameOrigin tells whether a request is not one that another site has made a browser send.
-func sameOrigin(r *http.Request) bool {
-	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
-		return false
-	}
-	origin := r.Header.Get("Origin")
-	if origin == "" {
-		return true
-	}
-	u, err := url.Parse(origin)
-	return err == nil && u.Host == r.Host
 }
 
 // maxBody is the size of the largest body of a request.
@@ -209,7 +190,7 @@ func read(w http.ResponseWriter, r *http.Request, v any) bool {
 }
 
 func (k *Console) logout(w http.ResponseWriter, r *http.Request, _ session) {
-	k.sessions.end(w, r)
+	k.sessions.end(r)
 	answer(w, http.StatusOK, struct{}{})
 }
 

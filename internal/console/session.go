@@ -4,9 +4,13 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
+	"maps"
 	"net/http"
+	"net/netip"
 	"sync"
 	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/listen"
 )
 
 // How long a session lasts, and how many there may be.
@@ -15,97 +19,125 @@ const (
 	mostSessions = 200
 )
 
-const cookieName = "numathrottle_console"
+// wordHeader is the header in which every request of a session repeats its word. A cookie would be sent to every other port of the
+// same host, too; the page keeps the word where only pages of its own origin read it.
+const wordHeader = "X-Numathrottle-Word"
 
 // MinTokenBytes is the length of the shortest token.
-const MinTokenBytes = 16
+const MinTokenBytes = listen.MinTokenBytes
 
-// A session is one browser that has shown the token.
+// A session is one page that has shown the token.
 type session struct {
-	word string // that every change repeats
-	by   string // who says to sit there
-	ends time.Time
+	by    string // who says to sit there
+	ends  time.Time
+	token [sha256.Size]byte // the hash of the token that was shown: when another one counts, the session has ended
 }
 
 // The sessions of a console.
 type sessions struct {
-	token [sha256.Size]byte
+	token listen.Token
 	any   bool // there is a token
 	now   func() time.Time
 
 	mu     sync.Mutex
-	open   map[[sha256.Size]byte]session // by the hash of the cookie
-	failed []time.Time                   // of wrong tokens lately
+	open   map[[sha256.Size]byte]session // by the hash of the word
+	failed map[netip.Prefix][]time.Time  // when there were wrong tokens lately, by who sent them
 }
 
-func newSessions(token string) *sessions {
-	return &sessions{token: sha256.Sum256([]byte(token)), any: token != "", now: time.Now, open: map[[sha256.Size]byte]session{}}
+func newSessions(token listen.Token) *sessions {
+	return &sessions{
+		token: token, any: token.Set(), now: time.Now,
+		open: map[[sha256.Size]byte]session{}, failed: map[netip.Prefix][]time.Time{},
+	}
 }
 
-// Whoever tries tokens gets so many tries in a while, and all who do together. The right one is refused then, too.
+// Whoever tries tokens gets so many tries in a while. The right one is refused then, too, to that address alone.
 const (
-	mostTries = 10
-	triesIn   = time.Minute
+	mostTries     = 10
+	triesIn       = time.Minute
+	mostAddresses = 10_000 // that are remembered
 )
 
-// tired tells whether there were too many wrong tokens lately.
-func (s *sessions) tired() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for len(s.failed) > 0 && s.now().Sub(s.failed[0]) >= triesIn {
-		s.failed = s.failed[1:]
+// addressOf is who a request comes from: an address, or of IPv6 what one household or machine has.
+func addressOf(r *http.Request) netip.Prefix {
+	at, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Prefix{}
 	}
-	return len(s.failed) >= mostTries
+	ip, bits := at.Addr().WithZone("").Unmap(), 64
+	if ip.Is4() {
+		bits = 32
+	}
+	p, _ := ip.Prefix(bits)
+	return p
 }
 
-// begin opens a session if the token is right.
-func (s *sessions) begin(w http.ResponseWriter, r *http.Request, token, by string) (session, bool) {
-	sum := sha256.Sum256([]byte(token))
-	right := subtle.ConstantTimeCompare(sum[:], s.token[:]) == 1 && s.any
+// tired tells whether there were too many wrong tokens lately from where a request comes.
+func (s *sessions) tired(r *http.Request) bool {
+	from := addressOf(r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !right {
-		s.failed = append(s.failed, s.now())
-		return session{}, false
+	tries := s.failed[from]
+	return len(tries) >= mostTries && s.now().Sub(tries[0]) < triesIn
+}
+
+// failure remembers a wrong token. s.mu is held.
+func (s *sessions) failure(from netip.Prefix) {
+	now := s.now()
+	if _, known := s.failed[from]; !known && len(s.failed) >= mostAddresses {
+		maps.DeleteFunc(s.failed, func(_ netip.Prefix, tries []time.Time) bool { return now.Sub(tries[len(tries)-1]) >= triesIn })
+		for other := range s.failed {
+			if len(s.failed) < mostAddresses {
+				break
+			}
+			delete(s.failed, other)
+		}
 	}
-	now, key := s.now(), rand.Text()
+	s.failed[from] = append(s.failed[from], now)
+	s.failed[from] = s.failed[from][max(len(s.failed[from])-mostTries, 0):]
+}
+
+// begin opens a session if the token is right, and returns its word.
+func (s *sessions) begin(r *http.Request, token, by string) (o session, word string, ok bool) {
+	sum := sha256.Sum256([]byte(token))
+	want, usable := s.token.Sum()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !usable || subtle.ConstantTimeCompare(sum[:], want[:]) != 1 {
+		s.failure(addressOf(r))
+		return session{}, "", false
+	}
+	now := s.now()
 	for id, o := range s.open {
 		if !now.Before(o.ends) || len(s.open) >= mostSessions {
 			delete(s.open, id)
 		}
 	}
-	o := session{word: rand.Text(), by: by, ends: now.Add(sessionFor)}
-	s.open[sha256.Sum256([]byte(key))] = o
-	http.SetCookie(w, &http.Cookie{ //nolint:gosec // without TLS, as on loopback, a Secure one would not come back
-		Name: cookieName, Value: key, Path: "/", MaxAge: int(sessionFor / time.Second), HttpOnly: true,
-		SameSite: http.SameSiteStrictMode, Secure: r.TLS != nil,
-	})
-	return o, true
+	o, word = session{by: by, ends: now.Add(sessionFor), token: sum}, rand.Text()
+	s.open[sha256.Sum256([]byte(word))] = o
+	return o, word, true
 }
 
-// of returns the session of a request.
+// of returns the session of a request, whose connection may last then.
 func (s *sessions) of(r *http.Request) (session, bool) {
-	cookie, err := r.Cookie(cookieName)
-	if err != nil {
+	word := r.Header.Get(wordHeader)
+	want, usable := s.token.Sum()
+	if word == "" || !usable {
 		return session{}, false
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	o, ok := s.open[sha256.Sum256([]byte(cookie.Value))]
-	return o, ok && s.now().Before(o.ends)
+	o, ok := s.open[sha256.Sum256([]byte(word))]
+	s.mu.Unlock()
+	ok = ok && o.token == want && s.now().Before(o.ends)
+	if ok {
+		listen.Admit(r.Context())
+	}
+	return o, ok
 }
 
 // end closes the session of a request.
-func (s *sessions) end(w http.ResponseWriter, r *http.Request) {
-	if cookie, err := r.Cookie(cookieName); err == nil {
-		s.mu.Lock()
-		delete(s.open, sha256.Sum256([]byte(cookie.Value)))
-		s.mu.Unlock()
-	}
-	http.SetCookie(w, &http.Cookie{Name: cookieName, Path: "/", MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteStrictMode}) //nolint:gosec // empty
-}
-
-// matches tells whether a request repeats the word of its session.
-func (o *session) matches(word string) bool {
-	return subtle.ConstantTimeCompare([]byte(word), []byte(o.word)) == 1
+func (s *sessions) end(r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.open, sha256.Sum256([]byte(r.Header.Get(wordHeader))))
 }

@@ -87,15 +87,17 @@ func (k *Console) pool(w http.ResponseWriter, r *http.Request) {
 	var at position
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
-	err := s.send(f.news(&at, time.Now()))
-	for err == nil && k.allowed(r) {
+	u := f.news(&at, time.Now())
+	err := s.send(u)
+	for err == nil && !u.Missing && k.allowed(r) {
 		select {
 		case <-r.Context().Done():
 			return
 		case <-k.ctx.Done():
 			return
 		case <-wake:
-			err = s.send(f.news(&at, time.Now()))
+			u = f.news(&at, time.Now())
+			err = s.send(u)
 		case <-beat.C:
 			err = s.write(": still there\n\n")
 		}

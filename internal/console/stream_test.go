@@ -122,19 +122,6 @@ func TestOnePollerForAll(t *testing.T) {
 	require.Equal(t, 1, store.asked("p"), "nor does the list ask again")
 }
 
-func TestAFeedIsForgotten(t *testing.T) {
-	h := &hub{feeds: map[string]*feed{}}
-	f := &feed{pool: "p", wake: map[chan struct{}]bool{make(chan struct{}): true}}
-	h.feeds["p"] = f
-	require.False(t, h.forgotten(f), "somebody looks")
-	clear(f.wake)
-	f.left = time.Now()
-	require.False(t, h.forgotten(f), "a page that is loaded again shows the past")
-	f.left = time.Now().Add(-linger)
-	require.True(t, h.forgotten(f))
-	require.Empty(t, h.feeds)
-}
-
 // What is kept is bounded, and who has read some of it misses nothing that is kept.
 func TestThePastIsBounded(t *testing.T) {
 	f := &feed{}
@@ -179,8 +166,8 @@ func TestAStreamEndsWithItsSession(t *testing.T) {
 	k, c := serve(t, store, token)
 	c.login(t)
 	for _, path := range []string{"/api/pool?name=p", "/api/pools"} {
-		resp, err := c.Get(c.url + path)
-		require.NoError(t, err)
+		resp := c.open(t, path)
+		var err error
 		k.sessions.mu.Lock()
 		was := k.sessions.open
 		k.sessions.open = map[[32]byte]session{}

@@ -11,6 +11,7 @@ import (
 	ratelimit "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health"
 	healthgrpc "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
@@ -43,6 +44,8 @@ type Config struct {
 	// Token is what callers have to send in the metadata "authorization: Bearer TOKEN"; empty:
 	// nothing, which only unix sockets and loopback addresses allow.
 	Token string
+	// TokenFile is where Token stands, if anywhere: it is read anew when it changes.
+	TokenFile string
 	// Key is the entry of a descriptor whose value is the tag; empty: the values of all entries.
 	Key string
 	// AskOnly says that hits_addend of a descriptor asks for tokens: nothing is taken when they are refused. By default it
@@ -75,9 +78,11 @@ func Run(ctx context.Context, c Config) error {
 	if err != nil {
 		return err
 	}
+	token := listen.TokenIn(c.TokenFile, c.Token, listen.LeastToken(c.Listen), c.Logger)
 	server := grpc.NewServer(
-		grpc.UnaryInterceptor(guard(listen.NewToken(c.Token))),
-		grpc.StreamInterceptor(guardStream(listen.NewToken(c.Token))),
+		grpc.Creds(connCredentials{insecure.NewCredentials()}),
+		grpc.UnaryInterceptor(guard(token)),
+		grpc.StreamInterceptor(guardStream(token)),
 		grpc.MaxRecvMsgSize(maxMessage),
 		grpc.MaxConcurrentStreams(streams),
 		grpc.ConnectionTimeout(10*time.Second),
@@ -123,6 +128,7 @@ func serve(ctx context.Context, grace time.Duration, server *grpc.Server, set *l
 func checkToken(ctx context.Context, token listen.Token) error {
 	md, _ := metadata.FromIncomingContext(ctx)
 	if token.Matches(md.Get("authorization")) {
+		admit(ctx)
 		return nil
 	}
 	return status.Error(codes.Unauthenticated, "the token is missing or wrong, allowed: authorization: Bearer TOKEN")

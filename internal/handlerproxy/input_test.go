@@ -112,7 +112,10 @@ func TestASocketThatSomebodyElseServes(t *testing.T) {
 func TestWhatAnEarlierRunHasLeftIsTakenAway(t *testing.T) {
 	c := configured(t, handlerproxy.Map, grantAll())
 	require.NoError(t, os.WriteFile(c.ServerInfo, []byte("old"), 0o600))
-	require.NoError(t, os.WriteFile(c.Socket, nil, 0o600))
+	left, err := net.ListenUnix("unix", &net.UnixAddr{Name: c.Socket})
+	require.NoError(t, err)
+	left.SetUnlinkOnClose(false)
+	require.NoError(t, left.Close())
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	require.Error(t, handlerproxy.Run(ctx, c))

@@ -5,10 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net"
-	"os"
 	"strings"
 	"sync"
 	"time"
@@ -147,24 +145,6 @@ func (p *proxy) wrap(l throttle.Limiter) {
 		handler := p.sinkHandler(l)
 		p.serve[method] = joined(func(x *exchange) error { return p.serveSink(x, handler) })
 	}
-}
-
-// clear takes away what another run has left, so that the platform waits for this one.
-func (p *proxy) clear() error {
-	var d net.Dialer
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	if conn, err := d.DialContext(ctx, "unix", p.Socket); err == nil {
-		_ = conn.Close()
-		return fmt.Errorf("handlerproxy: socket is %q, on which another process listens, allowed: one of its own; "+
-			"does the handler listen on the platform's socket?", p.Socket)
-	}
-	for _, path := range []string{p.Socket, p.ServerInfo} {
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("handlerproxy: what an earlier run has left: %w", err)
-		}
-	}
-	return nil
 }
 
 // awaitHandler waits until the handler says that it is ready, and returns its server-info file.

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/listen"
 )
 
 func (s *Server) handler(metrics http.Handler) http.Handler {
@@ -19,8 +21,23 @@ func (s *Server) handler(metrics http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
+		if problem := listen.Names(nil).Problem(withoutLink(r)); problem != "" {
+			plain(w, http.StatusForbidden, problem+"\n")
+			return
+		}
 		mux.ServeHTTP(w, r)
 	})
+}
+
+// withoutLink returns a request as if nobody had come to it from another site, when somebody has followed a link, which lets no page
+// read the answer.
+func withoutLink(r *http.Request) *http.Request {
+	if r.Header.Get("Sec-Fetch-Mode") != "navigate" || r.Header.Get("Sec-Fetch-Dest") != "document" {
+		return r
+	}
+	r = r.Clone(r.Context())
+	r.Header.Del("Sec-Fetch-Site")
+	return r
 }
 
 func plain(w http.ResponseWriter, code int, text string) {

@@ -13,8 +13,10 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/metric"
+	"golang.org/x/net/netutil"
 
 	"github.com/numaproj-contrib/numathrottle/internal/export"
+	"github.com/numaproj-contrib/numathrottle/internal/listen"
 )
 
 // A Source tells how one limit is doing. It is called from any goroutine.
@@ -33,6 +35,9 @@ type Server struct {
 	nextID  int
 	sources map[int]Source
 }
+
+// mostConnections is how many connections a server has at once. The rest wait, and none lasts for long.
+const mostConnections = 256
 
 // servers are the servers of this process, by the address that was asked for.
 var servers = struct {
@@ -69,18 +74,19 @@ func start(ctx context.Context, addr string, log *slog.Logger) (*Server, error) 
 	}
 	s := &Server{addr: listener.Addr(), meters: meters, stop: stop, served: make(chan struct{}), users: 1, sources: map[int]Source{}}
 	s.http = http.Server{
-		Handler: s.handler(metrics),
+		Handler:     s.handler(metrics),
+		BaseContext: listen.BaseContext(nil),
 		// Whoever can reach the port must not be able to hold connections for long.
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       5 * time.Second,
 		WriteTimeout:      10 * time.Second,
-		IdleTimeout:       time.Minute,
+		IdleTimeout:       5 * time.Second,
 		MaxHeaderBytes:    16 << 10,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
 	go func() {
 		defer close(s.served)
-		if err := s.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		if err := s.http.Serve(netutil.LimitListener(listener, mostConnections)); !errors.Is(err, http.ErrServerClosed) {
 			log.Error("the health server has stopped", "address", addr, "error", err)
 		}
 	}()

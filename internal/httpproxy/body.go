@@ -28,7 +28,7 @@ func (p *proxy) readBody(w http.ResponseWriter, r *http.Request) (*body, error) 
 	if r.Body == nil || r.Body == http.NoBody {
 		return &body{whole: true}, nil
 	}
-	in := &timedBody{ReadCloser: http.MaxBytesReader(w, r.Body, most), control: http.NewResponseController(w), idle: p.IdleTimeout}
+	in := &timedBody{ReadCloser: http.MaxBytesReader(w, r.Body, most), control: http.NewResponseController(w), pace: newPace(p.IdleTimeout)}
 	room := int64(p.BodyBuffer)
 	if r.ContentLength > room && !p.cost.estimates && p.tag.path == nil {
 		return &body{rest: in, in: in}, nil
@@ -65,19 +65,21 @@ func (b *body) attach(r *http.Request) {
 	}
 }
 
-// A timedBody ends when its client is silent for too long.
+// A timedBody ends when its client sends too little for too long.
 type timedBody struct {
 	io.ReadCloser
 
 	control *http.ResponseController
-	idle    time.Duration
+	pace    pace
 	late    atomic.Bool
 }
 
 // Read implements io.Reader.
 func (b *timedBody) Read(p []byte) (int, error) {
-	_ = b.control.SetReadDeadline(time.Now().Add(b.idle)) // where it cannot be set there is none
+	begun := time.Now()
+	_ = b.control.SetReadDeadline(begun.Add(b.pace.left)) // where it cannot be set there is none
 	n, err := b.ReadCloser.Read(p)
+	b.pace.took(time.Since(begun), n)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		b.late.Store(true)
 		return n, errLate // and the deadline stays: nothing is read from this connection any more

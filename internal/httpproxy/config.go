@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/internal/dialguard"
 	"github.com/numaproj-contrib/numathrottle/internal/proxyconf"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
@@ -54,6 +55,10 @@ type Config struct {
 	Upstream string
 	// Forward are the hosts that a forward proxy may go to.
 	Forward string
+	// AllowConnect lets the forward proxy make tunnels, which count connections and not the calls inside.
+	AllowConnect bool
+	// AllowAddresses are the addresses that the forward proxy may dial beside public ones, in the form of dialguard.ParseAddresses.
+	AllowAddresses string
 	// Serving is where the proxy listens. Its Listen defaults to DefaultListen.
 	Serving proxyconf.Serving
 
@@ -96,6 +101,15 @@ func Fields() []config.Field[Config] {
 			func(c *Config) *string { return &c.Upstream }),
 		proxyconf.Parsed("forward", allowedHosts, "none: no forward proxy", "Where the forward proxy may go",
 			func(c *Config) *string { return &c.Forward }, parseHosts),
+		config.BoolField("allowConnect", "The forward proxy makes tunnels (`CONNECT`, such as for `https`): it counts connections then, not the calls inside",
+			func(c *Config) *bool { return &c.AllowConnect }),
+		proxyconf.Parsed("allowAddresses", dialguard.AllowedAddresses, "none",
+			"Which addresses the forward proxy may dial beside public ones, checked when names are resolved; services in a cluster need `private`. "+
+				"The upstream, and addresses that `forward` names, may be dialled anyway",
+			func(c *Config) *string { return &c.AllowAddresses }, func(text string) (dialguard.Addresses, bool) {
+				a, err := dialguard.ParseAddresses(text)
+				return a, err == nil
+			}),
 		config.ChoiceField("provider", "Whose refusals the answers have; see [http.md](http.md#what-becomes-of-an-answer)",
 			func(c *Config) *Provider { return &c.Provider }, Generic, OpenAI, Azure, Anthropic, Gemini),
 		proxyconf.Parsed("cost", allowedCost, "`1`", "How many tokens a request draws", func(c *Config) *string { return &c.Cost }, parseCost),

@@ -66,12 +66,22 @@ func TestCosts(t *testing.T) {
 
 func TestHosts(t *testing.T) {
 	for list, cases := range map[string]map[string]bool{
-		"api.example.com": {"api.example.com:443": true, "API.example.com.:80": true, "api.example.com:22": false, "x.api.example.com:443": false},
-		"*.example.com":   {"a.example.com:443": true, "a.b.example.com:80": true, "example.com:443": false, "badexample.com:443": false},
-		"h:8443, other":   {"h:8443": true, "h:443": false, "other:443": true},
-		"*":               {"anything:1": true},
-		"*:443":           {"anything:443": true, "anything:80": false},
-		"[::1]:80":        {"::1|80": true},
+		"api.example.com":            {"api.example.com:443": true, "API.example.com.:80": true, "api.example.com:22": false, "x.api.example.com:443": false},
+		"*.example.com":              {"a.example.com:443": true, "a.b.example.com:80": true, "example.com:443": false, "badexample.com:443": false},
+		"h:8443, other":              {"h:8443": true, "h:443": false, "other:443": true},
+		"*":                          {"anything:443": true, "anything:80": true, "anything:1": false, "anything:": false, "10.0.0.1:22": false},
+		"*:*, h:*":                   {"anything:1": true},
+		"h:*":                        {"h:1": true, "other:443": false},
+		"*:443":                      {"anything:443": true, "anything:80": false},
+		"[::1]:80":                   {"::1|80": true},
+		"[fd00::10]":                 {"fd00::10|443": true, "FD00:0:0::0010|80": true, "fd00::10|22": false, "fd00::1|443": false},
+		"fd00::10":                   {"fd00::10|443": true},
+		"[FD00:0:0:0:0:0:0:10]:8000": {"fd00::10|8000": true, "fd00::10|443": false},
+		"[::ffff:10.0.0.5]:8000":     {"10.0.0.5:8000": true, "::ffff:a00:5|8000": true},
+		"10.0.0.5":                   {"10.0.0.5.:80": true, "::ffff:10.0.0.5|80": true, "167772165:80": true, "0xa.5:80": true, "010.0.0.5:80": false},
+		"0xa000005":                  {"10.0.0.5:80": true},
+		"bücher.example":             {"xn--bcher-kva.example:443": true, "BÜCHER.example:443": true},
+		"１０.0.0.5":                   {"10.0.0.5:80": true},
 	} {
 		l, ok := parseHosts(list)
 		require.True(t, ok, list)

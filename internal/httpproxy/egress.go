@@ -71,6 +71,18 @@ func isOwn(u *url.URL, addrs []string) bool {
 	})
 }
 
+// isEgress tells whether a place is one of the proxies that the environment names.
+func (p *proxy) isEgress(host, port string) bool {
+	if p.egress == nil {
+		return false
+	}
+	env := environment.FromEnvironment()
+	return slices.ContainsFunc([]string{env.HTTPProxy, env.HTTPSProxy}, func(value string) bool {
+		u, ok := proxyURL(value)
+		return value != "" && ok && u.Hostname() == host && portOf(u) == port
+	})
+}
+
 func portOf(u *url.URL) string {
 	if port := u.Port(); port != "" {
 		return port
@@ -88,14 +100,14 @@ func (e egress) forRequest(r *http.Request) (*url.URL, error) {
 
 // dial connects to a host with its port, for a tunnel.
 func (p *proxy) dial(ctx context.Context, host string) (net.Conn, error) {
-	dialer := &net.Dialer{Timeout: dialTimeout}
 	if p.egress == nil {
-		return dialer.DialContext(ctx, "tcp", host)
+		return p.dialChecked(ctx, "tcp", host)
 	}
 	via, err := p.egress(&url.URL{Scheme: "https", Host: host})
 	if err != nil || via == nil {
-		return dialer.DialContext(ctx, "tcp", host)
+		return p.dialChecked(ctx, "tcp", host)
 	}
+	dialer := &net.Dialer{Timeout: dialTimeout}
 	addr := net.JoinHostPort(via.Hostname(), portOf(via))
 	var conn net.Conn
 	if via.Scheme == "https" {

@@ -54,6 +54,9 @@ func answerFor(err error) *apierror.Error {
 		denied  *throttle.Error
 		timeout net.Error
 	)
+	if refused := accessProblem(err); refused != nil {
+		return refused
+	}
 	switch {
 	case errors.As(err, &tooLong):
 		return apierror.New(http.StatusRequestEntityTooLarge, apierror.TooLong,

@@ -2,32 +2,43 @@ package httpproxy
 
 import (
 	"net"
+	"net/netip"
 	"strconv"
 	"strings"
+
+	"golang.org/x/net/idna"
+
+	"github.com/numaproj-contrib/numathrottle/internal/dialguard"
 )
 
-const allowedHosts = "hosts separated by commas: `NAME`, `NAME:PORT`, `*.NAME`, or `*` for all"
+const (
+	allowedHosts = "hosts separated by commas: `NAME`, `NAME:PORT`, `*.NAME`, or `*` for all, at the ports 80 and 443 unless one is named; `:*` for all ports"
+	everyPort    = "*"
+)
 
 // A hosts list says where a forward proxy may go.
 type hosts []host
 
 type host struct {
-	name string // in small letters; with "*." before it for all below it, or "*"
+	name string // in the form of canonical; with "*." before it for all below it, or "*"
 	port string // empty: 80 and 443
 }
 
 // parseHosts reads a list. ok is false for one that names nothing, or not in this form.
 func parseHosts(text string) (list hosts, ok bool) {
 	for part := range strings.SplitSeq(text, ",") {
-		h := host{name: strings.ToLower(strings.TrimSpace(part))}
+		h := host{name: strings.TrimSpace(part)}
 		if name, port, err := net.SplitHostPort(h.name); err == nil {
 			h.name, h.port = name, port
-			if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			if n, err := strconv.ParseUint(port, 10, 16); port != everyPort && (err != nil || n == 0 || strconv.FormatUint(n, 10) != port) {
 				return nil, false
 			}
 		}
-		bare := strings.TrimPrefix(h.name, "*.")
-		if h.name != "*" && (bare == "" || strings.ContainsAny(bare, "*/@ ")) {
+		bare, wild := strings.CutPrefix(strings.TrimSuffix(strings.TrimPrefix(h.name, "["), "]"), "*.")
+		if h.name = canonical(bare); wild {
+			h.name = "*." + h.name
+		}
+		if bare != "*" && (bare == "" || strings.ContainsAny(bare, "*/@ []") || strings.Contains(bare, ":") && !isAddress(bare)) || wild && bare == "*" {
 			return nil, false
 		}
 		list = append(list, h)
@@ -35,19 +46,50 @@ func parseHosts(text string) (list hosts, ok bool) {
 	return list, true
 }
 
+func isAddress(name string) bool {
+	_, err := netip.ParseAddr(name)
+	return err == nil
+}
+
+// canonical is a host as hosts are compared: an address in one spelling, a name in ASCII and small letters, without its last dot.
+func canonical(name string) string {
+	if ip, ok := dialguard.Literal(name); ok {
+		return ip.String()
+	}
+	name = strings.ToLower(strings.TrimSuffix(name, "."))
+	if ascii, err := idna.Lookup.ToASCII(name); err == nil {
+		return ascii
+	}
+	return name
+}
+
 // allow tells whether the proxy may go to a host at a port.
 func (l hosts) allow(name, port string) bool {
-	name = strings.ToLower(strings.TrimSuffix(name, "."))
+	name = canonical(name)
 	for _, h := range l {
 		below, wild := strings.CutPrefix(h.name, "*.")
-		switch {
-		case h.port != "" && h.port != port:
-		case h.name == "*":
-			return true
-		case h.port == "" && port != "443" && port != "80":
-		case h.name == name, wild && strings.HasSuffix(name, "."+below):
+		if h.takes(port) && (h.name == "*" || h.name == name || wild && strings.HasSuffix(name, "."+below)) {
 			return true
 		}
 	}
 	return false
+}
+
+// names tells whether an entry is exactly this address, at this port.
+func (l hosts) names(name, port string) bool {
+	ip, ok := dialguard.Literal(name)
+	for _, h := range l {
+		if ok && h.name == ip.String() && h.takes(port) {
+			return true
+		}
+	}
+	return false
+}
+
+// takes tells whether an entry is one for a port.
+func (h *host) takes(port string) bool {
+	if h.port == "" {
+		return port == "443" || port == "80"
+	}
+	return port != "" && (h.port == everyPort || h.port == port)
 }

@@ -12,14 +12,12 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/apierror"
 	"github.com/numaproj-contrib/numathrottle/internal/costrule"
+	"github.com/numaproj-contrib/numathrottle/internal/dialguard"
 	"github.com/numaproj-contrib/numathrottle/internal/listen"
 	"github.com/numaproj-contrib/numathrottle/internal/proxyconf"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
-
-// tokenHeader takes the token beside Proxy-Authorization, for clients that use the reverse proxy. It is not passed on.
-const tokenHeader = "X-Numathrottle-Token" //nolint:gosec // the name of a header
 
 // A proxy is the handler of the server.
 type proxy struct {
@@ -27,8 +25,10 @@ type proxy struct {
 
 	limiter  throttle.Limiter
 	token    listen.Token
+	names    listen.Names
 	upstream *url.URL // nil: no reverse proxy
 	forward  hosts
+	allow    dialguard.Addresses // beside those that upstream and forward name
 	cost     costRule
 	tag      tagRule
 	meter    meterRule
@@ -45,7 +45,9 @@ type proxy struct {
 }
 
 func newProxy(c *Config, l throttle.Limiter, token string, out egress) *proxy {
-	p := &proxy{Config: c, egress: out, token: listen.NewToken(token), places: make(chan struct{}, c.MaxRequests)}
+	addrs, _ := listen.Parse(c.Serving.Listen)
+	p := &proxy{Config: c, egress: out, token: listen.TokenIn(c.Serving.TokenFile, token, listen.LeastToken(addrs), c.Logger), names: c.Serving.Names()}
+	p.places = make(chan struct{}, c.MaxRequests)
 	p.limiter = withPatience(proxyconf.BoundTags(l, c.MaxRequests), c.MaxWait)
 	p.ended, p.end = context.WithCancel(context.Background())
 	if c.Upstream != "" {
@@ -54,6 +56,7 @@ func newProxy(c *Config, l throttle.Limiter, token string, out egress) *proxy {
 	if c.Forward != "" {
 		p.forward, _ = parseHosts(c.Forward)
 	}
+	p.allow, _ = dialguard.ParseAddresses(c.AllowAddresses)
 	p.cost, _ = parseCost(c.Cost)
 	p.tag, _ = parseTag(c.Tag)
 	p.meter, _ = parseSettle(c.Settle, c.Logger)
@@ -73,6 +76,7 @@ func newProxy(c *Config, l throttle.Limiter, token string, out egress) *proxy {
 func (p *proxy) transport() http.RoundTripper {
 	base := httpthrottle.NewBase()
 	base.Proxy = p.egress.forRequest // nil: HTTP_PROXY may name this very proxy
+	base.DialContext = p.dialChecked
 	base.MaxIdleConnsPerHost = 256
 	base.MaxIdleConns = 1024
 	base.ResponseHeaderTimeout = p.AnswerTimeout
@@ -172,37 +176,6 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	out := r.WithContext(ctx)
 	body.attach(out)
 	p.reverse.ServeHTTP(&timedWriter{ResponseWriter: w, control: http.NewResponseController(w), idle: p.IdleTimeout}, out)
-}
-
-// admit tells whether a request may use the proxy, and go where it wants to. It takes the token out of it.
-func (p *proxy) admit(w http.ResponseWriter, r *http.Request, forward bool) *apierror.Error {
-	given := r.Header.Values("Proxy-Authorization")
-	for _, value := range r.Header.Values(tokenHeader) {
-		given = append(given, "Bearer "+value)
-	}
-	r.Header.Del(tokenHeader)
-	if !p.token.Matches(given) {
-		status := http.StatusUnauthorized
-		if forward {
-			status = http.StatusProxyAuthRequired
-			w.Header().Set("Proxy-Authenticate", `Basic realm="numathrottle"`)
-		}
-		return apierror.New(status, apierror.Unauthorized, "the proxy's token is missing or wrong, allowed: the header "+tokenHeader+", or Proxy-Authorization")
-	}
-	if !forward {
-		if p.upstream == nil {
-			return apierror.New(http.StatusNotFound, apierror.NotFound, "this is a forward proxy only; set upstream for a reverse proxy")
-		}
-		return nil
-	}
-	name, port := r.URL.Hostname(), r.URL.Port()
-	if port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[r.URL.Scheme]
-	}
-	if !p.forward.allow(name, port) {
-		return apierror.New(http.StatusForbidden, apierror.Forbidden, "the proxy may not go to this host and port; the setting forward lists where it may")
-	}
-	return nil
 }
 
 // hostOf returns the host that a request goes to.

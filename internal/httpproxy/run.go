@@ -58,7 +58,7 @@ func Run(ctx context.Context, c Config) (err error) {
 // tell logs where the proxy listens, and what it counts.
 func (c *Config) tell(addrs []string) {
 	c.Logger.Info("the HTTP proxy listens", "addresses", addrs, "upstream", c.Upstream, "forward", c.Forward)
-	if c.Forward != "" {
+	if c.Forward != "" && c.AllowConnect {
 		c.Logger.Info("a CONNECT draws once for its connection; requests inside it are encrypted and not counted")
 	}
 	if c.Ready != nil {

@@ -17,17 +17,23 @@ import (
 const socketMode = 0o660
 
 // A Set is a set of addresses that are listened at. Close it once.
-type Set struct{ listeners []net.Listener }
+type Set struct {
+	listeners []net.Listener
+	lobbies   []*lobby
+}
 
-// Open listens at every address, with at most so many connections at each; more wait in the
-// kernel's queue until one ends. A unix socket that an earlier process left behind is
+// Open listens at every address, with at most so many connections of callers at each; more wait in the
+// kernel's queue until one ends. Connections over which nobody has shown yet that they may call (Token.Lets, Admit)
+// have places of their own, and end after ten seconds. A unix socket that an earlier process left behind is
 // replaced; one that somebody still serves is an error. ctx bounds Open alone.
 //
-// Errors: an address that strangers can reach, without a token; an address that cannot be
+// Errors: an address that strangers can reach, without a token or with one of less than MinTokenBytes; an address that cannot be
 // had. They name the address. With a token, such an address is logged as a warning.
 func Open(ctx context.Context, addrs []Addr, connections int, token string, log *slog.Logger) (*Set, error) {
 	if a, ok := NeedsToken(addrs); ok && token == "" {
 		return nil, fmt.Errorf("listen: %s can be reached from elsewhere, allowed without a token: unix sockets and loopback addresses", a)
+	} else if ok && len(token) < MinTokenBytes {
+		return nil, fmt.Errorf("listen: %s can be reached from elsewhere, and the token has %d bytes, allowed: at least %d", a, len(token), MinTokenBytes)
 	}
 	s := &Set{}
 	for _, a := range addrs {
@@ -35,7 +41,8 @@ func Open(ctx context.Context, addrs []Addr, connections int, token string, log 
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("listen: %s: %w", a, err), s.Close())
 		}
-		s.listeners = append(s.listeners, netutil.LimitListener(l, connections))
+		own := newLobby(netutil.LimitListener(l, connections+strangers), strangers)
+		s.listeners, s.lobbies = append(s.listeners, own), append(s.lobbies, own)
 		if !a.Local() {
 			log.Warn("this address can be reached from elsewhere, without encryption; callers need the token", "address", l.Addr().String())
 		}
@@ -82,6 +89,16 @@ func dropStale(ctx context.Context, path string) error {
 
 // Listeners returns what was opened, in the order of the addresses.
 func (s *Set) Listeners() []net.Listener { return s.listeners }
+
+// Strangers returns how many connections there are over which nobody has shown yet that they may call.
+func (s *Set) Strangers() (n int) {
+	for _, l := range s.lobbies {
+		l.mu.Lock()
+		n += l.waiting.Len()
+		l.mu.Unlock()
+	}
+	return n
+}
 
 // Addrs returns where it is listened, with the ports that the system chose.
 func (s *Set) Addrs() []string {

@@ -64,7 +64,9 @@ func TestAnOpenAddressNeedsAToken(t *testing.T) {
 	require.EqualError(t, err, "listen: 0.0.0.0:0 can be reached from elsewhere, allowed without a token: unix sockets and loopback addresses")
 
 	var log strings.Builder
-	set, err := listen.Open(t.Context(), addrs, 1, "canary", slog.New(slog.NewTextHandler(&log, nil)))
+	_, err = listen.Open(t.Context(), addrs, 1, "canary", slog.New(slog.DiscardHandler))
+	require.EqualError(t, err, "listen: 0.0.0.0:0 can be reached from elsewhere, and the token has 6 bytes, allowed: at least 16")
+	set, err := listen.Open(t.Context(), addrs, 1, "canary-canary-16", slog.New(slog.NewTextHandler(&log, nil)))
 	require.NoError(t, err)
 	require.Contains(t, log.String(), "can be reached from elsewhere")
 	require.NotContains(t, log.String(), "canary")

@@ -36,6 +36,7 @@ func (s *Server) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	s.HTTP.Handler = s.count(s.HTTP.Handler)
+	s.HTTP.BaseContext, s.HTTP.ConnContext = BaseContext(s.HTTP.BaseContext), connContext
 	var (
 		wg     sync.WaitGroup
 		once   sync.Once

@@ -1,17 +1,22 @@
 package listen
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
 	"strings"
 )
 
+// MinTokenBytes is the length of the shortest token where strangers can reach an address. Less can be guessed.
+const MinTokenBytes = 16
+
 // A Token is what callers have to know. The zero Token asks for nothing. Printing one shows
 // no secret. It may be used from any number of goroutines at once.
 type Token struct {
-	sum [sha256.Size]byte
-	set bool
+	sum  [sha256.Size]byte
+	set  bool
+	file *tokenFile // where sum is read anew; nil: nowhere
 }
 
 // NewToken returns the Token for a text; an empty text asks for nothing.
@@ -25,11 +30,24 @@ func NewToken(text string) Token {
 // Set tells whether callers need the token.
 func (t Token) Set() bool { return t.set }
 
+// Lets is Matches for a request with context ctx. The connection of one that matches may last.
+func (t Token) Lets(ctx context.Context, values []string) bool {
+	if !t.Matches(values) {
+		return false
+	}
+	Admit(ctx)
+	return true
+}
+
 // Matches tells whether one of the values of a header brings the token: as "Bearer TOKEN",
 // or as the password of "Basic", which is how HTTP clients log in to a proxy.
 func (t Token) Matches(values []string) bool {
 	if !t.set {
 		return true
+	}
+	want, ok := t.current()
+	if !ok {
+		return false
 	}
 	for _, value := range values {
 		scheme, rest, _ := strings.Cut(value, " ")
@@ -46,11 +64,26 @@ func (t Token) Matches(values []string) bool {
 			continue
 		}
 		sum := sha256.Sum256([]byte(rest))
-		if subtle.ConstantTimeCompare(sum[:], t.sum[:]) == 1 {
+		if subtle.ConstantTimeCompare(sum[:], want[:]) == 1 {
 			return true
 		}
 	}
 	return false
+}
+
+// Sum returns the SHA-256 of the token as it is at this moment. ok is false when nothing is the token.
+func (t Token) Sum() (sum [sha256.Size]byte, ok bool) {
+	if !t.set {
+		return sum, false
+	}
+	return t.current()
+}
+
+func (t Token) current() (sum [sha256.Size]byte, ok bool) {
+	if t.file == nil {
+		return t.sum, true
+	}
+	return t.file.current()
 }
 
 // String tells whether a token is set.

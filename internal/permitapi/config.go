@@ -47,6 +47,10 @@ type Config struct {
 	// Token is what callers have to send as "Authorization: Bearer TOKEN"; empty: nothing,
 	// which only unix sockets and loopback addresses allow.
 	Token string
+	// TokenFile is where Token stands, if anywhere: it is read anew when it changes.
+	TokenFile string
+	// HostNames are those by which a loopback address may be called beside its own.
+	HostNames listen.Names
 	// MaxWait is how long a call waits that does not say, and at most: up to LongestWait.
 	// Defaults to DefaultMaxWait.
 	MaxWait time.Duration

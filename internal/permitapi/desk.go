@@ -27,7 +27,8 @@ type desk struct {
 }
 
 func newDesk(c Config) *desk {
-	d := &desk{Config: c, token: listen.NewToken(c.Token), closed: make(chan struct{})}
+	least := listen.LeastToken(c.Listen)
+	d := &desk{Config: c, token: listen.TokenIn(c.TokenFile, c.Token, least, c.Logger), closed: make(chan struct{})}
 	if d.pauser = d.token; c.PauseToken != "" {
 		d.pauser = listen.NewToken(c.PauseToken)
 	}

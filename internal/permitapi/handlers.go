@@ -39,8 +39,13 @@ func (d *desk) handler() http.Handler {
 		mux.HandleFunc(pattern, h)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !d.tokenFor(r).Matches(r.Header.Values("Authorization")) {
+		if problem := d.HostNames.Problem(r); problem != "" {
+			apierror.New(http.StatusForbidden, apierror.Forbidden, problem).Write(w)
+			return
+		}
+		if !d.tokenFor(r).Lets(r.Context(), r.Header.Values("Authorization")) {
 			w.Header().Set("WWW-Authenticate", "Bearer")
+			w.Header().Set("Connection", "close")
 			apierror.New(http.StatusUnauthorized, apierror.Unauthorized, "the token is missing or wrong, allowed: Authorization: Bearer TOKEN").Write(w)
 			return
 		}

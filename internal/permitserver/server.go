@@ -122,7 +122,7 @@ func (c *Config) serve(ctx context.Context, limits *proxyconf.Limits, token stri
 		defer cancel()
 		errs[0] = permitapi.Run(ctx, permitapi.Config{
 			Limiter: proxyconf.BoundTags(limits.Limiter, cmp.Or(c.MaxPermits, permitapi.DefaultMaxPermits)),
-			Pauser:  limits.Main, Listen: api, Token: token,
+			Pauser:  limits.Main, Listen: api, Token: token, TokenFile: c.Serving.TokenFile, HostNames: c.Serving.Names(),
 			MaxWait: c.MaxWait, Lease: c.PermitLease, MaxPermits: c.MaxPermits, MaxPermitsPerCaller: c.MaxPermitsPerCaller,
 			NoPause: c.NoPause, PauseToken: c.PauseToken.Reveal(), Grace: c.Serving.Grace,
 			Logger: c.Logger, Ready: c.tell("permits"),
@@ -133,7 +133,8 @@ func (c *Config) serve(ctx context.Context, limits *proxyconf.Limits, token stri
 		servers.Go(func() {
 			defer cancel()
 			errs[1] = envoyrls.Run(ctx, envoyrls.Config{
-				Limiter: limits.Limiter, Listen: rls, Token: token, Key: c.RLSKey, AskOnly: c.RLSAskOnly, MaxWait: c.RLSWait, Grace: c.Serving.Grace,
+				Limiter: limits.Limiter, Listen: rls, Token: token, TokenFile: c.Serving.TokenFile, Key: c.RLSKey, AskOnly: c.RLSAskOnly, MaxWait: c.RLSWait,
+				Grace:  c.Serving.Grace,
 				Logger: c.Logger, Ready: c.tell("rate limit service"),
 			})
 		})

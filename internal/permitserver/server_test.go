@@ -96,6 +96,11 @@ func TestValidate(t *testing.T) {
 	for want, c := range map[string]permitserver.Config{
 		"listen has :80, which can be reached from elsewhere, and there is no token":    {Serving: proxyconf.Serving{Listen: ":80"}},
 		"rlsListen has :81, which can be reached from elsewhere, and there is no token": {RLSListen: ":81"},
+		"token has 14 bytes, and listen has :80, which can be reached from elsewhere, allowed: at least 16 bytes": {
+			Serving: proxyconf.Serving{Token: numathrottle.NewSecret(canary), Listen: "127.0.0.1:1,:80"},
+		},
+		"token has 14 bytes, and rlsListen has :81": {Serving: proxyconf.Serving{Token: numathrottle.NewSecret(canary)}, RLSListen: ":81"},
+		`hostNames is "*"`:                          {Serving: proxyconf.Serving{HostNames: "*"}},
 		"tokenFile is set, and so is token": {
 			Serving: proxyconf.Serving{Token: numathrottle.NewSecret(canary), TokenFile: "/x"},
 		},

@@ -22,8 +22,11 @@ type Serving struct {
 	// Listen is where, in the form of listen.Parse. The proxy has a default.
 	Listen string
 	// Token, or TokenFile in its place, is what callers have to send; see package listen.
+	// TokenFile is read anew when it has changed.
 	Token     numathrottle.Secret
 	TokenFile string
+	// HostNames are those by which a loopback address may be called beside its own, in the form of listen.ParseNames.
+	HostNames string
 	// Grace is how long the proxy goes on at most after its context has ended, while somebody uses it. Defaults to
 	// DefaultGrace.
 	Grace time.Duration
@@ -34,9 +37,13 @@ func ServingFields[C any](byDefault string, at func(*C) *Serving) []config.Field
 	return config.WithPrefix(
 		Prefix,
 		Parsed("listen", listen.Allowed, "`"+byDefault+"`", "Where the proxy listens", func(c *C) *string { return &at(c).Listen }, listen.Parse),
-		program.SecretField("token", "What callers have to send; needed at an address that is not local",
+		program.SecretField("token", "What callers have to send; needed at an address that is not local, and has at least 16 bytes there",
 			func(c *C) *numathrottle.Secret { return &at(c).Token }),
-		config.PathField("tokenFile", "none", "The token in a file, such as a mounted Secret", func(c *C) *string { return &at(c).TokenFile }),
+		config.PathField("tokenFile", "none", "The token in a file, such as a mounted Secret; it is read anew when it changes",
+			func(c *C) *string { return &at(c).TokenFile }),
+		Parsed("hostNames", listen.AllowedNames, "none",
+			"The names by which callers may call a loopback address beside `localhost`; pages of other sites cannot pass for them",
+			func(c *C) *string { return &at(c).HostNames }, listen.ParseNames),
 		config.DurationField("grace", time.Millisecond, 10*time.Minute, "`25s`",
 			"How long the proxy goes on at most after it was told to stop, while somebody uses it",
 			func(c *C) *time.Duration { return &at(c).Grace }),
@@ -65,8 +72,15 @@ func (s *Serving) Check() (faults []error) {
 func (s *Serving) CheckAddress(field, addresses string) []error {
 	addrs, ok := listen.Parse(addresses)
 	a, needs := listen.NeedsToken(addrs)
-	if !ok || !needs || s.Token.IsSet() || s.TokenFile != "" {
+	n := len(s.Token.Reveal())
+	switch {
+	case !ok || !needs || s.TokenFile != "" || n >= listen.MinTokenBytes:
 		return nil
+	case n > 0:
+		return []error{&config.FieldError{
+			Field: "token", Problem: fmt.Sprintf("has %d bytes, and %s has %s, which can be reached from elsewhere", n, field, a),
+			Allowed: fmt.Sprintf("at least %d bytes", listen.MinTokenBytes),
+		}}
 	}
 	return []error{&config.FieldError{
 		Field: field, Problem: fmt.Sprintf("has %s, which can be reached from elsewhere, and there is no token", a),
@@ -82,7 +96,13 @@ func (s *Serving) WithDefaults(byDefault string) Serving {
 	return d
 }
 
-// Secret returns the token; empty for none. An error shows no secret.
+// Names are the HostNames, taken apart.
+func (s *Serving) Names() listen.Names {
+	names, _ := listen.ParseNames(s.HostNames)
+	return names
+}
+
+// Secret returns the token as it is at first; empty for none. An error shows no secret.
 func (s *Serving) Secret() (string, error) {
 	if s.TokenFile == "" {
 		return s.Token.Reveal(), nil

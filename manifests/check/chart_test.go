@@ -207,6 +207,41 @@ func TestChartRefuses(t *testing.T) {
 	}
 }
 
+// What stands under config ends in a ConfigMap: secrets are refused there, without a word of them, and nothing else is.
+func TestTheChartTakesNoSecrets(t *testing.T) {
+	const canary = "hunter2-canary"
+	for values, says := range map[string]string{
+		"llmMap: {config: {apiKey: " + canary + "}}":                                                "llmMap.config.apiKey is a secret",
+		"llmMap: {config: {storePassword: " + canary + "}}":                                         "llmMap.config.storePassword is a secret",
+		"llmMap: {config: {storeSentinelPassword: " + canary + "}}":                                 "storeSentinelPassword is a secret",
+		"llmMap: {config: {storeToken: 12345}}":                                                     "storeToken is a secret",
+		"httpSink: {config: {bearerToken: " + canary + "}}":                                         "httpSink.config.bearerToken is a secret",
+		"httpSink: {config: {basicPassword: " + canary + "}}":                                       "basicPassword is a secret",
+		"httpSink: {config: {oauthSecret: " + canary + "}}":                                         "oauthSecret is a secret",
+		"httpSink: {config: {signatureKey: " + canary + "}}":                                        "signatureKey is a secret",
+		"httpSink: {config: {awsSecretKey: " + canary + "}}":                                        "awsSecretKey is a secret",
+		"httpSink: {config: {awsSessionToken: " + canary + "}}":                                     "awsSessionToken is a secret",
+		"httpSink: {config: {apiKey: " + canary + "}}":                                              "httpSink.config.apiKey is a secret",
+		"httpSink: {config: {token: " + canary + "}}":                                               "httpSink.config.token is a secret",
+		"httpSink: {config: {url: 'https://u:" + canary + "@h/x'}}":                                 "httpSink.config.url is a URL with a login",
+		"httpSink: {config: {url: 'https://h/x?api_key=" + canary + "'}}":                           "httpSink.config.url is a URL with a secret in its query",
+		"httpSink: {config: {proxy: 'http://u:" + canary + "@h'}}":                                  "httpSink.config.proxy is a URL with a login",
+		"llmMap: {config: {store: 'redis://:" + canary + "@h:6379'}}":                               "llmMap.config.store is a URL with a login",
+		"llmMap: {config: {store: ['redis://h', 'redis://:" + canary + "@g']}}":                     "llmMap.config.store is a URL with a login",
+		"store: {type: url, url: 'redis://:" + canary + "@h:6379', secret: ''}":                     "store.url is a URL with a login",
+		"httpSink: {config: {headers: {Authorization: Bearer " + canary + "}}}":                     "headers.Authorization is a secret",
+		"httpSink: {config: {headers: 'A: b, Authorization: Bearer " + canary + "'}}":               "headers has a header with a secret",
+		"httpSink: {config: {headers: {X-Api-Key: " + canary + "}}}":                                "headers.X-Api-Key is a secret",
+	} {
+		_, err := template(t, values)
+		require.ErrorContains(t, err, says, values)
+		require.NotContains(t, err.Error(), canary)
+	}
+	_, err := template(t, "llmMap: {config: {apiKeyFile: /x, maxTokens: 5, tokensPerMinute: 7, prompt: 'a@b: {{.Text}}'}}\n"+
+		"httpSink: {config: {bearerToken: '', bearerTokenFile: /x, oauthTokenURL: 'https://h/t', url: 'https://h/x?user={{.Key}}', basicUsername: u}}")
+	require.NoError(t, err)
+}
+
 // Every value is described where it stands, and the page's values render.
 func TestValuesOfTheChart(t *testing.T) {
 	text, err := os.ReadFile(chartFolder + "/values.yaml")

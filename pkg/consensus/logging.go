@@ -25,6 +25,7 @@ type logbook struct {
 	frozen    bool      // a freeze was logged
 	replaced  bool
 	quotas    bool      // a document of quotas that cannot be read was logged
+	blind     bool      // a document that stops this processor was logged
 	hasJoined bool      // the store has answered before
 	slow      bool      // a slow store was logged
 	settings  string    // that disagreed when it was logged last
@@ -47,6 +48,7 @@ type situation struct {
 	slow      bool          // more than one answer has come late since the interval was as usual
 	stretched bool          // the interval is longer than usual
 	quotas    error         // why a document of quotas cannot be read
+	stopped   error         // why a document cannot be read that stops this processor
 	settings  string        // of processors whose settings disagree; empty: they agree
 	spent     spentList     // changes of what is spent that were not logged yet
 }
@@ -85,6 +87,7 @@ func (b *logbook) observe(now time.Time, s *situation) []logLine {
 		lines = append(lines, logLine{slog.LevelInfo, "the pool is no longer frozen", []any{"share", s.share}})
 	}
 	lines = append(lines, b.slowed(s)...)
+	lines = append(lines, b.unread(s.stopped)...)
 	if s.quotas != nil && !b.quotas {
 		lines = append(lines, logLine{
 			slog.LevelWarn, "the pool's changes of quotas cannot be read: what was known before goes on", []any{"error", s.quotas},
@@ -98,6 +101,22 @@ func (b *logbook) observe(now time.Time, s *situation) []logLine {
 	b.quotas = s.quotas != nil
 	b.replaced = s.state == StateReplaced
 	return append(lines, b.disagreed(s.settings)...)
+}
+
+// unread logs once that a document stops this processor, and when it does so no longer.
+func (b *logbook) unread(why error) []logLine {
+	was := b.blind
+	b.blind = why != nil
+	switch {
+	case b.blind && !was:
+		return []logLine{{
+			slog.LevelError, "this release cannot read what the pool says: the share is not renewed, and this process draws nothing once it has ended; " +
+				"a newer release, or the command that changed it, can", []any{"error", why},
+		}}
+	case was && !b.blind:
+		return []logLine{{slog.LevelInfo, "what the pool says can be read again", nil}}
+	}
+	return nil
 }
 
 // slowed logs when a store begins to be slow for more than one answer, and when intervals are as usual again.

@@ -90,6 +90,18 @@ func TestALossOfTheStoreIsSaidWhenItBeginsAndEnds(t *testing.T) {
 	}, said(&b, time.Second, all...))
 }
 
+// A document that stops this processor is an error, once; a loss of the store between does not say it again.
+func TestADocumentThatStopsAProcessorIsAnError(t *testing.T) {
+	fine, blind := situation{state: StateHolding, share: Whole}, situation{state: StateHolding, share: Whole, stopped: errors.New("no limit")}
+	gone := situation{state: StateLost, stopped: errors.New("no limit")}
+	away := situation{err: errors.New("away"), state: StateHolding, share: Whole, left: time.Second}
+	var b logbook
+	lines := said(&b, time.Second, fine, blind, blind, gone, away, gone, fine, fine, gone)
+	const stops = " ERROR this release cannot read what the pool says: the share is not renewed, and this process draws nothing once it has ended; " +
+		"a newer release, or the command that changed it, can"
+	require.Equal(t, []string{"1s" + stops, "6s INFO what the pool says can be read again", "8s" + stops}, lines)
+}
+
 func TestWhatALossMeansIsSaidForEachPolicy(t *testing.T) {
 	away := errors.New("away")
 	for _, tc := range []struct {

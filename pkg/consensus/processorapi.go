@@ -92,6 +92,7 @@ func (p *Processor) situation(now time.Duration, err error) situation {
 		issuing: p.Issuing(now), onLoss: p.cfg.OnStoreLoss, frozen: p.frozen - now, frozenBy: p.frozenBy,
 		interval: p.interval(), usual: usual, slow: p.load.slow > 1, stretched: p.interval() > usual,
 		quotas:   p.tags.unreadable,
+		stopped:  p.Unreadable(),
 		spent:    spent,
 		settings: Disagreement(p.settings(), p.ceiling.override.Max > 0),
 	}

@@ -210,3 +210,32 @@ securityContext:
   secret: {secretName: {{ include "numathrottle.storeSecret" . }}}
 {{- end }}
 {{- end -}}
+
+{{- /* Fails where a value is a secret, or holds one, by the name of its key or by its form. */ -}}
+{{- define "numathrottle.noSecrets" -}}
+{{- $at := .at -}}
+{{- $instead := "which would stand in a ConfigMap: put it into a Secret, and name its file here, or its variable under env" -}}
+{{- if kindIs "map" .value -}}
+{{- range $key, $value := .value -}}
+{{- include "numathrottle.noSecrets" (dict "at" (printf "%s.%s" $at $key) "key" $key "value" $value) -}}
+{{- end -}}
+{{- else if kindIs "slice" .value -}}
+{{- range $value := .value -}}
+{{- include "numathrottle.noSecrets" (dict "at" $at "key" "" "value" $value) -}}
+{{- end -}}
+{{- else if .value -}}
+{{- $text := toString .value -}}
+{{- if regexMatch "(?i)(password|token|secret|credentials|(api|secret|signature|private)[-_]?key)$|^(proxy-)?authorization$|^cookie$" .key -}}
+{{- fail (printf "%s is a secret, %s" $at $instead) -}}
+{{- end -}}
+{{- if regexMatch "://[^/?# ]*@" $text -}}
+{{- fail (printf "%s is a URL with a login, %s" $at $instead) -}}
+{{- end -}}
+{{- if regexMatch "(?i)[?&](key|sig|signature|password|[a-z_-]*(token|secret|api[-_]?key))=[^{&]" $text -}}
+{{- fail (printf "%s is a URL with a secret in its query, %s" $at $instead) -}}
+{{- end -}}
+{{- if regexMatch "(?im)(^|[,;])[ ]*((proxy-)?authorization|cookie|[a-z-]*(token|secret|api-?key))[ ]*:" $text -}}
+{{- fail (printf "%s has a header with a secret, %s" $at $instead) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -104,12 +105,31 @@ func recipeOf(t *testing.T, stages []stage, target string) recipe {
 	return r
 }
 
+func file(t *testing.T, name string) string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(root, name))
+	require.NoError(t, err)
+	return string(content)
+}
+
+func number(t *testing.T, text string) int {
+	t.Helper()
+	n, err := strconv.Atoi(text)
+	require.NoError(t, err)
+	return n
+}
+
 func TestDockerfile(t *testing.T) {
 	stages := parseDockerfile(t)
 	require.Equal(t, "build", stages[0].name)
 	require.Equal(t, "$BUILDPLATFORM", stages[0].platform, "Go compiles for the target; nothing is emulated")
 	require.Regexp(t, `^docker\.io/library/golang:\d+\.\d+\.\d+-[a-z]+@sha256:[0-9a-f]{64}$`, stages[0].from, "the whole version, and its digest")
 	require.Contains(t, goVersion(t), regexp.MustCompile(`^docker\.io/library/golang:(\d+\.\d+)`).FindStringSubmatch(stages[0].from)[1], "the Go of go.mod")
+	image := regexp.MustCompile(`golang:(\d+\.\d+)\.(\d+)-`).FindStringSubmatch(stages[0].from)
+	toolchain := regexp.MustCompile(`^(\d+\.\d+)\.(\d+)\n$`).FindStringSubmatch(file(t, ".go-version"))
+	require.NotNil(t, toolchain, "a whole version")
+	require.Equal(t, image[1], toolchain[1])
+	require.GreaterOrEqual(t, number(t, toolchain[2]), number(t, image[2]), "a newer image needs a newer .go-version")
 	var builds []string
 	for _, in := range stages[0].instructions {
 		if in.keyword == "RUN" {
@@ -119,6 +139,7 @@ func TestDockerfile(t *testing.T) {
 	require.Len(t, builds, 1)
 	require.Contains(t, builds[0], "scripts/build.sh /out", "the flags of a build stand there and nowhere else")
 	require.Contains(t, builds[0], "GOOS=$TARGETOS GOARCH=$TARGETARCH")
+	require.Contains(t, builds[0], "GOTOOLCHAIN=go$(cat .go-version) ", "what is scanned is what is shipped")
 	for _, cache := range []string{"target=/go/pkg/mod", "target=/root/.cache/go-build"} {
 		require.Contains(t, builds[0], "--mount=type=cache,"+cache)
 	}

@@ -25,7 +25,8 @@ type layer struct {
 // layers lists the floors from the ground up.
 var layers = []layer{
 	{"words and tools", []string{
-		"internal/allocs", "internal/bounded", "internal/config", "internal/costrule", "internal/export", "internal/failpoints", "internal/inflight",
+		"internal/allocs", "internal/bounded", "internal/config", "internal/costrule", "internal/dialguard", "internal/export",
+		"internal/failpoints", "internal/inflight",
 		"internal/limit", "internal/listen", "internal/proof", "internal/quota", "internal/race", "internal/short",
 		"internal/statecodec", "internal/stopnotice", "internal/templatecheck", "internal/version",
 	}},

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/dialguard"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/httpthrottle"
 )
 
@@ -72,7 +73,7 @@ func failure(req *http.Request, err error) *http.Response {
 	h := http.Header{}
 	open, notSent, noToken := (*OpenError)(nil), (*notSentError)(nil), (*TokenError)(nil)
 	switch {
-	case errors.As(err, &open), errors.Is(err, ErrAddress), errors.As(err, &noToken):
+	case errors.As(err, &open), errors.Is(err, dialguard.ErrAddress), errors.As(err, &noToken):
 		h.Set(NoRetry, "1")
 	case errors.As(err, &notSent):
 		h.Set(NotSent, "1")
@@ -150,8 +151,8 @@ func explain(err, cause error) error {
 	alert := tls.AlertError(0)
 	timeout, isTimeout := errors.AsType[net.Error](err)
 	switch {
-	case errors.Is(err, ErrAddress):
-		return ErrAddress
+	case errors.Is(err, dialguard.ErrAddress):
+		return dialguard.ErrAddress
 	case errors.Is(cause, ErrTimeout):
 		why = ErrTimeout
 	case errors.As(err, &dns):

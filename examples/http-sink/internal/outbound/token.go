@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/internal/dialguard"
 )
 
 // A token is what a token endpoint has given.
@@ -164,8 +165,8 @@ func (r *refusal) Error() string {
 	switch {
 	case r.unread:
 		return r.err.Error()
-	case r.status == 0 && errors.Is(r.err, ErrAddress):
-		return ErrAddress.Error()
+	case r.status == 0 && errors.Is(r.err, dialguard.ErrAddress):
+		return dialguard.ErrAddress.Error()
 	case r.status == 0:
 		return "the token endpoint could not be reached"
 	case r.code != "":

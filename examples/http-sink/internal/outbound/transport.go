@@ -13,6 +13,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/dialguard"
 )
 
 // A Connection says how connections are made.
@@ -21,7 +23,7 @@ type Connection struct {
 	// the head of an answer once the request is written.
 	Dial, TLS, Header time.Duration
 	// Allow is which addresses may be dialled.
-	Allow Addresses
+	Allow dialguard.Addresses
 	// Proxy is used for everything; nil for none. Its own address is not checked, and the
 	// addresses that it dials cannot be.
 	Proxy *url.URL
@@ -97,7 +99,7 @@ func (c Connection) transport() (*http.Transport, error) {
 	if c.Proxy != nil {
 		t.Proxy = http.ProxyURL(c.Proxy) // everything that is dialled is the proxy
 	} else {
-		dialer.Control = c.Allow.control
+		dialer.Control = c.Allow.Control
 	}
 	t.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dialer.DialContext(ctx, network, address)

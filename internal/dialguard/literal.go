@@ -1,4 +1,4 @@
-package outbound
+package dialguard
 
 import (
 	"encoding/binary"
@@ -29,6 +29,21 @@ func (a Addresses) Refuses(host string) string {
 		return "is no public address"
 	}
 	return ""
+}
+
+// Literal returns the address that a host is, in whatever spelling. ok is false for a name, and for a spelling that some
+// read as another address than others.
+func Literal(host string) (ip netip.Addr, ok bool) {
+	ips := literals(host)
+	for i := range ips {
+		if ips[i] != ips[0] {
+			return netip.Addr{}, false
+		}
+	}
+	if len(ips) == 0 {
+		return netip.Addr{}, false
+	}
+	return ips[0].Unmap(), true
 }
 
 // literals returns the addresses that a host can be read as: none for a name, and two where a leading 0 means

@@ -1,7 +1,8 @@
-package outbound
+package dialguard
 
 import (
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -47,7 +48,7 @@ func TestWhichAddressesMayBeDialled(t *testing.T) {
 		_, err := ParseAddresses(text)
 		require.Error(t, err, text)
 	}
-	require.ErrorIs(t, Addresses{}.control("tcp", "nonsense", nil), ErrAddress)
+	require.ErrorIs(t, Addresses{}.Control("tcp", "nonsense", nil), ErrAddress)
 }
 
 // An address that will be refused when it is dialled is refused before, however it is written.
@@ -91,4 +92,34 @@ func TestLiteralAddressesInEverySpelling(t *testing.T) {
 	require.Equal(t, "is a link-local address", none.Refuses("fe80::1%eth0"))
 	require.Equal(t, "is an address at which clouds hand out credentials", none.Refuses("169.254.169.254"))
 	require.Equal(t, "is no public address", none.Refuses("0.0.0.0"))
+}
+
+// Where credentials are handed out, no form of an address helps, and no prefix does that someone has allowed.
+func TestNoFormOfARefusedAddress(t *testing.T) {
+	metadata := []string{
+		"169.254.169.254", "169.254.169.252", "fd20:ce::254", "fd00:ec2::254", "fd00:ec2::23", "fd00:c1::a9fe:a9fe", "fd00:42::42", "fe80::a9fe:a9fe",
+		"192.0.0.192",
+		"::ffff:169.254.169.254", "::169.254.169.254", "::ffff:0:169.254.169.254", "64:ff9b::169.254.169.254", "2002:a9fe:a9fe::1",
+		"64:ff9b:1::169.254.169.254", "64:ff9b:1:a9fe:a9:fe00::", "64:ff9b:1:a9:fe:a9fe::", "64:ff9b:1:0:a9:fea9:fe00::", "2001:4860::5efe:a9fe:a9fe",
+		"2001:4860::200:5efe:a9fe:a9fe",
+	}
+	for _, allowed := range []string{"", "private link-local", "0.0.0.0/0 ::/0", "64:ff9b::/96 64:ff9b:1::/48 2002::/16 fd00::/8"} {
+		a, err := ParseAddresses(allowed)
+		require.NoError(t, err)
+		for _, text := range metadata {
+			require.False(t, a.Allows(netip.MustParseAddr(text)), "%s with %q", text, allowed)
+		}
+	}
+	var none Addresses
+	for _, v4 := range []string{"7f00:1", "a00:1", "c0a8:101", "a9fe:1", "0:0"} {
+		for _, form := range []string{"::ffff:%s", "::ffff:0:%s", "64:ff9b::%s", "2002:%s::", "2001:4860::5efe:%s"} {
+			ip := netip.MustParseAddr(strings.Replace(form, "%s", v4, 1))
+			require.False(t, none.Allows(ip), "%s", ip)
+			require.NotEmpty(t, none.Refuses(ip.String()), "%s", ip)
+		}
+	}
+	exact, err := ParseAddresses("169.254.169.254")
+	require.NoError(t, err)
+	require.True(t, exact.Allows(netip.MustParseAddr("64:ff9b::a9fe:a9fe")), "it is the one that somebody has named")
+	require.False(t, exact.Allows(netip.MustParseAddr("64:ff9b::a9fe:a9fc")))
 }

@@ -1,4 +1,4 @@
-package outbound
+package dialguard
 
 import (
 	"errors"
@@ -30,14 +30,53 @@ var notPublic = slices.Concat(addressWords["private"], addressWords["loopback"],
 
 // metadata are the addresses at which clouds hand out credentials. Only an entry
 // for exactly this address allows one.
-var metadata = prefixes("169.254.169.254/32", "169.254.170.2/32", "169.254.170.23/32", "fd00:ec2::254/128", "fd00:ec2::23/128",
-	"100.100.100.200/32", "168.63.129.16/32")
+var metadata = prefixes(
+	"169.254.169.254/32", "169.254.170.2/32", "169.254.170.23/32", "fd00:ec2::254/128", "fd00:ec2::23/128", // AWS; most others have the first, too
+	"169.254.169.252/32", "fd20:ce::254/128", // Google Cloud
+	"168.63.129.16/32",                         // Azure
+	"192.0.0.192/32", "fd00:c1::a9fe:a9fe/128", // Oracle
+	"100.100.100.200/32", "169.254.0.23/32", // Alibaba, Tencent
+	"169.254.42.42/32", "fd00:42::42/128", // Scaleway
+	"fe80::a9fe:a9fe/128", // OpenStack
+)
 
-// Prefixes of IPv6 whose addresses stand for one of IPv4, and where that begins.
+// Prefixes of IPv6 whose addresses stand for one of IPv4, and the places of its bytes.
 var embedding = []struct {
 	prefix netip.Prefix
-	at     int
-}{{netip.MustParsePrefix("64:ff9b::/96"), 12}, {netip.MustParsePrefix("2002::/16"), 2}, {netip.MustParsePrefix("::/96"), 12}}
+	at     [4]int
+}{
+	{netip.MustParsePrefix("64:ff9b::/96"), lastBytes},   // NAT64
+	{netip.MustParsePrefix("64:ff9b:1::/48"), lastBytes}, // NAT64 of a network's own, in the lengths of RFC 6052
+	{netip.MustParsePrefix("64:ff9b:1::/48"), [4]int{6, 7, 9, 10}},
+	{netip.MustParsePrefix("64:ff9b:1::/48"), [4]int{7, 9, 10, 11}},
+	{netip.MustParsePrefix("64:ff9b:1::/48"), [4]int{9, 10, 11, 12}},
+	{netip.MustParsePrefix("2002::/16"), [4]int{2, 3, 4, 5}}, // 6to4
+	{netip.MustParsePrefix("::/96"), lastBytes},              // IPv4-compatible
+	{netip.MustParsePrefix("::ffff:0:0:0/96"), lastBytes},    // IPv4-translated
+}
+
+var lastBytes = [4]int{12, 13, 14, 15}
+
+// embedded returns the addresses of IPv4 that one of IPv6 may stand for; none for any other.
+func embedded(ip netip.Addr) (v4 []netip.Addr) {
+	if !ip.Is6() || ip == netip.IPv6Unspecified() || ip == netip.IPv6Loopback() {
+		return nil
+	}
+	bytes := ip.As16()
+	at := func(places [4]int) netip.Addr {
+		return netip.AddrFrom4([4]byte{bytes[places[0]], bytes[places[1]], bytes[places[2]], bytes[places[3]]})
+	}
+	for _, e := range embedding {
+		if e.prefix.Contains(ip) {
+			v4 = append(v4, at(e.at))
+		}
+	}
+	// ISATAP has it behind an identifier, below any prefix.
+	if bytes[8]&^2 == 0 && bytes[9] == 0 && bytes[10] == 0x5e && bytes[11] == 0xfe {
+		v4 = append(v4, at(lastBytes))
+	}
+	return v4
+}
 
 func prefixes(texts ...string) []netip.Prefix {
 	out := make([]netip.Prefix, len(texts))
@@ -75,31 +114,37 @@ func ParseAddresses(text string) (Addresses, error) {
 // ErrAddress is wrapped by the error of a dial to an address that is not allowed.
 var ErrAddress = errors.New("the address is not allowed (allowAddresses)")
 
-// Allows tells whether an address may be dialled.
+// Allows tells whether an address may be dialled. One of IPv6 that stands for an address of IPv4 needs that allowed, too.
 func (a Addresses) Allows(ip netip.Addr) bool {
 	ip = ip.WithZone("").Unmap()
-	for _, p := range a.allowed {
-		if p.Contains(ip) && (p.IsSingleIP() || !within(metadata, ip)) {
-			return true
-		}
+	if a.names(ip) {
+		return true
 	}
-	for _, e := range embedding {
-		if e.prefix.Contains(ip) {
-			bytes := ip.As16()
-			v4, _ := netip.AddrFromSlice(bytes[e.at : e.at+4])
-			return ip != netip.IPv6Loopback() && ip != netip.IPv6Unspecified() && a.Allows(v4)
-		}
+	inner := embedded(ip)
+	if within(metadata, ip) || slices.ContainsFunc(inner, func(v4 netip.Addr) bool { return within(metadata, v4) && !a.names(v4) }) {
+		return false
 	}
-	return !within(notPublic, ip) && !within(metadata, ip)
+	if within(a.allowed, ip) {
+		return true
+	}
+	if len(inner) > 0 && slices.ContainsFunc(inner, func(v4 netip.Addr) bool { return !a.Allows(v4) }) {
+		return false
+	}
+	return !within(notPublic, ip)
+}
+
+// names tells whether there is an entry for exactly this address.
+func (a Addresses) names(ip netip.Addr) bool {
+	return slices.ContainsFunc(a.allowed, func(p netip.Prefix) bool { return p.IsSingleIP() && p.Addr() == ip })
 }
 
 func within(list []netip.Prefix, ip netip.Addr) bool {
 	return slices.ContainsFunc(list, func(p netip.Prefix) bool { return p.Contains(ip) })
 }
 
-// control is net.Dialer.Control: it sees the address that is really dialled, after names
-// were resolved.
-func (a Addresses) control(_, address string, _ syscall.RawConn) error {
+// Control is for net.Dialer.Control: it sees the address that is really dialled, after names
+// were resolved. Its error is ErrAddress.
+func (a Addresses) Control(_, address string, _ syscall.RawConn) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return ErrAddress

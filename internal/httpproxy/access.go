@@ -1,0 +1,101 @@
+package httpproxy
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+
+	"github.com/numaproj-contrib/numathrottle/internal/apierror"
+	"github.com/numaproj-contrib/numathrottle/internal/dialguard"
+)
+
+// tokenHeader takes the token beside Proxy-Authorization, for clients that use the reverse proxy. It is not passed on.
+const tokenHeader = "X-Numathrottle-Token" //nolint:gosec // the name of a header
+
+// admit tells whether a request may use the proxy, and go where it wants to. It takes the token out of it.
+func (p *proxy) admit(w http.ResponseWriter, r *http.Request, forward bool) *apierror.Error {
+	// Only a browser that was told to use this proxy asks it for other hosts: then a page gets no further than without it.
+	if problem := p.names.Problem(r); problem != "" && !forward {
+		return apierror.New(http.StatusForbidden, apierror.Forbidden, problem)
+	}
+	given := r.Header.Values("Proxy-Authorization")
+	for _, value := range r.Header.Values(tokenHeader) {
+		given = append(given, "Bearer "+value)
+	}
+	r.Header.Del(tokenHeader)
+	if !p.token.Lets(r.Context(), given) {
+		w.Header().Set("Connection", "close")
+		status := http.StatusUnauthorized
+		if forward {
+			status = http.StatusProxyAuthRequired
+			w.Header().Set("Proxy-Authenticate", `Basic realm="numathrottle"`)
+		}
+		return apierror.New(status, apierror.Unauthorized, "the proxy's token is missing or wrong, allowed: the header "+tokenHeader+", or Proxy-Authorization")
+	}
+	if forward {
+		return p.mayForward(r)
+	}
+	if p.upstream == nil {
+		return apierror.New(http.StatusNotFound, apierror.NotFound, "this is a forward proxy only; set upstream for a reverse proxy")
+	}
+	return nil
+}
+
+// mayForward tells whether the forward proxy may go where a request wants to.
+func (p *proxy) mayForward(r *http.Request) *apierror.Error {
+	name, port := r.URL.Hostname(), r.URL.Port()
+	if port == "" && r.Method != http.MethodConnect {
+		port = map[string]string{"http": "80", "https": "443"}[r.URL.Scheme]
+	}
+	switch {
+	case !p.forward.allow(name, port):
+		return apierror.New(http.StatusForbidden, apierror.Forbidden,
+			"the proxy may not go to this host and port; the setting forward lists where it may: ports 80 and 443, and those that it names")
+	case !p.forward.names(name, port) && p.allow.Refuses(name) != "":
+		return apierror.New(http.StatusForbidden, apierror.Forbidden, notDialled)
+	case r.Method == http.MethodConnect && !p.AllowConnect:
+		return apierror.New(http.StatusForbidden, apierror.Forbidden,
+			"the proxy makes no tunnels: a CONNECT counts connections, and not the calls inside; the setting allowConnect allows them")
+	}
+	return nil
+}
+
+const notDialled = "the host is, or resolves to, an address that is not public; the settings allowAddresses and forward list those that the proxy may dial"
+
+// dialChecked makes a connection to where a request goes. It judges the address that is really dialled, after names were resolved, but
+// for those that the configuration names itself: the upstream, addresses in forward, and the egress proxy, which resolves names itself.
+func (p *proxy) dialChecked(ctx context.Context, network, address string) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	dialer := net.Dialer{Timeout: dialTimeout}
+	if !p.isUpstream(host, port) && !p.forward.names(host, port) && !p.isEgress(host, port) {
+		dialer.Control = p.allow.Control
+	}
+	if ip, ok := dialguard.Literal(host); ok {
+		address = net.JoinHostPort(ip.String(), port)
+	}
+	return dialer.DialContext(ctx, network, address)
+}
+
+// isUpstream tells whether a place is that of the service that the reverse proxy stands for.
+func (p *proxy) isUpstream(host, port string) bool {
+	if p.upstream == nil || canonical(host) != canonical(p.upstream.Hostname()) {
+		return false
+	}
+	own := p.upstream.Port()
+	if own == "" {
+		own = map[string]string{"http": "80", "https": "443"}[p.upstream.Scheme]
+	}
+	return own == port
+}
+
+// accessProblem is what a client is told of a dial that was refused; nil for any other error.
+func accessProblem(err error) *apierror.Error {
+	if errors.Is(err, dialguard.ErrAddress) {
+		return apierror.New(http.StatusForbidden, apierror.Forbidden, notDialled)
+	}
+	return nil
+}

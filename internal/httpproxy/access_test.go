@@ -1,0 +1,193 @@
+package httpproxy
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/proxyconf"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
+)
+
+// A page of another site reaches nothing through the reverse proxy, whether it sends its requests to loopback or to a name of its own that
+// resolves there. It draws nothing.
+func TestPagesOfOtherSites(t *testing.T) {
+	u := serve(t, hello)
+	l := throttletest.New()
+	p := start(t, Config{Upstream: u.URL, Limiter: l, Serving: proxyconf.Serving{HostNames: "named.example"}})
+	for _, c := range []struct{ host, key, value string }{
+		{"evil.example", "", ""}, {"evil.example:7080", "Sec-Fetch-Site", "same-origin"},
+		{"", "Sec-Fetch-Site", "cross-site"}, {"", "Sec-Fetch-Site", "same-site"}, {"", "Origin", "http://evil.example"}, {"", "Origin", "null"},
+	} {
+		for _, method := range []string{"GET", "POST", "OPTIONS"} {
+			req, err := http.NewRequest(method, p.url, nil)
+			require.NoError(t, err)
+			req.Host = c.host
+			if c.key != "" {
+				req.Header.Set(c.key, c.value)
+			}
+			res, err := http.DefaultClient.Do(req)
+			require.NoError(t, err)
+			text, err := io.ReadAll(res.Body)
+			require.NoError(t, err)
+			require.NoError(t, res.Body.Close())
+			require.Equal(t, 403, res.StatusCode, "%s %+v", method, c)
+			require.Equal(t, "forbidden", reason(t, string(text)))
+		}
+	}
+	require.Empty(t, u.requests())
+	require.Empty(t, l.Draws())
+	req, err := http.NewRequest(http.MethodGet, p.url, nil)
+	require.NoError(t, err)
+	req.Host = "named.example"
+	res, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	require.NoError(t, res.Body.Close())
+	require.Equal(t, 200, res.StatusCode)
+}
+
+// through returns a client of a forward proxy.
+func through(t *testing.T, p *running) *http.Client {
+	t.Helper()
+	u, err := url.Parse(p.url)
+	require.NoError(t, err)
+	return &http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(u)}}
+}
+
+// What a name resolves to is judged, and not the name alone; and an address in every spelling.
+func TestTheForwardProxyDialsPublicAddresses(t *testing.T) {
+	u := serve(t, hello)
+	port := u.URL[strings.LastIndex(u.URL, ":"):]
+	l := throttletest.New()
+	p := start(t, Config{Forward: "*:*", Limiter: l, AllowConnect: true})
+	for _, host := range []string{"localhost", "127.0.0.1", "[::ffff:127.0.0.1]", "[::1]", "0x7f000001", "[64:ff9b::7f00:1]", "169.254.169.254", "[fd20:ce::254]"} {
+		res, err := through(t, p).Get("http://" + host + port)
+		require.NoError(t, err)
+		text, err := io.ReadAll(res.Body)
+		require.NoError(t, err)
+		require.NoError(t, res.Body.Close())
+		require.Equal(t, 403, res.StatusCode, "%s: %s", host, text)
+		require.Contains(t, string(text), "allowAddresses")
+		_, err = through(t, p).Get("https://" + host + port)
+		require.ErrorContains(t, err, "Forbidden", host)
+	}
+	require.Empty(t, u.requests())
+	require.Len(t, l.Draws(), 2, "only what has to be resolved is found out after the draw")
+	for _, c := range []Config{{Forward: "*:*", AllowAddresses: "loopback"}, {Forward: "localhost:*", AllowAddresses: "127.0.0.1 ::1"}} {
+		c.Limiter = throttletest.New()
+		res, err := through(t, start(t, c)).Get("http://localhost" + port)
+		require.NoError(t, err)
+		require.NoError(t, res.Body.Close())
+		require.Equal(t, 200, res.StatusCode)
+	}
+}
+
+// A tunnel counts a connection, and not what is called inside: nobody has one who has not asked for it.
+func TestTunnelsAreAskedFor(t *testing.T) {
+	secure := httptest.NewTLSServer(http.NotFoundHandler())
+	defer secure.Close()
+	l := throttletest.New()
+	p := start(t, Config{Forward: strings.TrimPrefix(secure.URL, "https://"), Limiter: l})
+	conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
+	require.NoError(t, err)
+	defer conn.Close()
+	require.NoError(t, conn.SetDeadline(time.Now().Add(10*time.Second)), "a tunnel would say nothing")
+	host := strings.TrimPrefix(secure.URL, "https://")
+	_, err = io.WriteString(conn, "CONNECT "+host+" HTTP/1.1\r\nHost: "+host+"\r\n\r\n")
+	require.NoError(t, err)
+	res, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	require.NoError(t, err)
+	text, err := io.ReadAll(res.Body)
+	require.NoError(t, err)
+	require.Equal(t, 403, res.StatusCode)
+	require.Contains(t, string(text), "counts connections, and not the calls inside; the setting allowConnect")
+	require.Empty(t, l.Draws())
+}
+
+// A token that was withdrawn lets nobody in, and one that is wrong keeps no connection.
+func TestATokenThatWasWithdrawn(t *testing.T) {
+	u := serve(t, hello)
+	file := filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(file, []byte(canary+"\n"), 0o600))
+	p := start(t, Config{Upstream: u.URL, Limiter: throttletest.New(), Serving: proxyconf.Serving{TokenFile: file}})
+	res, _ := send(t, "GET", p.url, "", tokenHeader, canary)
+	require.Equal(t, 200, res.StatusCode)
+	require.NoError(t, os.WriteFile(file, []byte("another-"+canary), 0o600))
+	res, _ = send(t, "GET", p.url, "", tokenHeader, canary)
+	require.Equal(t, 401, res.StatusCode)
+	require.True(t, res.Close, "its connection ends")
+	res, _ = send(t, "GET", p.url, "", tokenHeader, "another-"+canary)
+	require.Equal(t, 200, res.StatusCode)
+}
+
+// A byte now and then does not keep a place for ever; a body that comes fast enough may take as long as it is.
+func TestThePaceOfABody(t *testing.T) {
+	const idle = 5 * time.Minute
+	for _, c := range []struct {
+		every time.Duration
+		bytes int
+		most  time.Duration // 0: it may go on
+	}{
+		{time.Second, 1, idle + time.Minute}, {4 * time.Minute, 1, 2 * idle}, {time.Second, leastRate / 2, 2*idle + time.Minute},
+		{time.Second, leastRate, 0}, {4 * time.Minute, 4 << 20, 0},
+	} {
+		p, took := newPace(idle), time.Duration(0)
+		for p.left > 0 && took < 24*time.Hour {
+			wait := min(c.every, p.left)
+			took += wait
+			if p.took(wait, 0); wait == c.every {
+				p.took(0, c.bytes)
+			}
+		}
+		require.Equal(t, c.most == 0, took >= 24*time.Hour, "%+v: %v", c, took)
+		if c.most > 0 {
+			require.LessOrEqual(t, took, c.most, "%+v", c)
+		}
+	}
+}
+
+// A slowBody sends a byte a second for ever, unless its deadline is over.
+type slowBody struct{ deadline time.Time }
+
+func (b *slowBody) Read(p []byte) (int, error) {
+	if time.Sleep(time.Second); time.Now().After(b.deadline) {
+		return 0, os.ErrDeadlineExceeded
+	}
+	return copy(p, "a"), nil
+}
+func (b *slowBody) Close() error { return nil }
+
+type slowWriter struct {
+	http.ResponseWriter
+
+	body *slowBody
+}
+
+func (w *slowWriter) SetReadDeadline(at time.Time) error { w.body.deadline = at; return nil }
+
+func TestABodyThatTricklesEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in := &slowBody{}
+		w := &slowWriter{httptest.NewRecorder(), in}
+		c := Config{Upstream: "http://h", IdleTimeout: time.Minute}
+		c = c.withDefaults()
+		p := newProxy(&c, throttletest.New(), "", nil)
+		r := httptest.NewRequest(http.MethodPost, "/", in)
+		r.ContentLength = 1 << 20
+		began := time.Now()
+		_, err := p.readBody(w, r)
+		require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+		require.LessOrEqual(t, time.Since(began), 2*time.Minute)
+	})
+}
