@@ -102,8 +102,10 @@ func TestADestinationThatIsHeldBackHoldsUpNoOther(t *testing.T) {
 			vars["NUMATHROTTLE_QUOTAS"] = "{tags: {empty: {total: 1, per: 744h}, held: {}}}"
 			vars["CONCURRENCY"], vars["MAX_MESSAGES"] = "2", "1"
 			r := start(t, byDestination(service, vars))
-			_, err := r.limits.rates[0].Pause(r.ctx, time.Now().Add(time.Hour), "test", throttle.PauseTag("held"), throttle.WaitForReceipts(0))
-			require.NoError(t, err)
+			require.Eventually(t, func() bool { // once the pool is on record
+				_, err := r.limits.rates[0].Pause(r.ctx, time.Now().Add(time.Hour), "test", throttle.PauseTag("held"), throttle.WaitForReceipts(0))
+				return err == nil
+			}, testTimeout, time.Millisecond)
 			done := make(chan error, 1)
 			go func() {
 				_, err := r.socket.Do(r.ctx, messages("empty", "held", "empty", "held", "empty", "free", "held", "free", "free"))

@@ -109,19 +109,27 @@ func (g *Gate) admitOnce(ctx context.Context, tag string, cost int, until time.T
 func (g *Gate) admit(ctx, wait context.Context, tag string, cost int) (throttle.Permit, error) {
 	permit, err := g.limiter(tag).Acquire(wait, cost)
 	if err != nil {
-		if e, ok := errors.AsType[*throttle.Error](err); ok && e.Reason == throttle.ReasonTooLarge {
-			if n, due := g.tooLarge.add(1); due {
-				g.logger().Error("messages denied: their cost can never be granted; told once a minute at most", "messages", n, "cause", err)
-			}
-			return throttle.Permit{}, &Denied{Err: e, Tag: tag}
-		}
-		return throttle.Permit{}, err
+		return throttle.Permit{}, g.deniedIfTooLarge(err, tag)
 	}
 	if ctx.Err() != nil {
 		permit.Cancel()
 		return throttle.Permit{}, context.Cause(ctx)
 	}
 	return permit, nil
+}
+
+// deniedIfTooLarge makes a denial of an error that says that a cost can never be granted. It is not inlined: callers wait in the frame of admit.
+//
+//go:noinline
+func (g *Gate) deniedIfTooLarge(err error, tag string) error {
+	e, ok := errors.AsType[*throttle.Error](err)
+	if !ok || e.Reason != throttle.ReasonTooLarge {
+		return err
+	}
+	if n, due := g.tooLarge.add(1); due {
+		g.logger().Error("messages denied: their cost can never be granted; told once a minute at most", "messages", n, "cause", err)
+	}
+	return &Denied{Err: e, Tag: tag}
 }
 
 // limiter returns what the tokens for a tag are drawn from.

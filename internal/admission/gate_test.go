@@ -200,7 +200,7 @@ func TestACostThatCanNeverBeGrantedIsADenial(t *testing.T) {
 			require.NoError(t, err, "the tokens are there for others")
 			time.Sleep(time.Minute)
 			_, err = g.Admit(t.Context(), "", 12)
-			denied(t, err)
+			_ = denied(t, err)
 			require.Contains(t, log.String(), "messages=8")
 		}
 	})

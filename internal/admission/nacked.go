@@ -41,7 +41,11 @@ type nacked struct {
 
 // note counts messages that are to come again after a time, and tells of them when it is due.
 func (n *nacked) note(log *slog.Logger, messages int, after time.Duration, why error) {
-	for longest := n.longest.Load(); int64(after) > longest && !n.longest.CompareAndSwap(longest, int64(after)); longest = n.longest.Load() {
+	for {
+		longest := n.longest.Load()
+		if int64(after) <= longest || n.longest.CompareAndSwap(longest, int64(after)) {
+			break
+		}
 	}
 	if count, due := n.add(messages); due {
 		log.Info("messages nacked: their tokens do not come within the longest wait; told once a minute at most",

@@ -45,7 +45,10 @@ func TestPagesOfOtherSites(t *testing.T) {
 	k, c := serve(t, store, "")
 	for _, path := range []string{"/", "/api/session", "/api/pools", "/api/pool?name=p"} {
 		for _, headers := range [][]string{
-			{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Origin", "http://evil.example"}, {"Origin", "http://127.0.0.1:1"},
+			{"Sec-Fetch-Site", "cross-site"},
+			{"Sec-Fetch-Site", "same-site"},
+			{"Origin", "http://evil.example"},
+			{"Origin", "http://127.0.0.1:1"},
 			{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Dest", "iframe"},
 		} {
 			resp, _ := c.get(t, path, headers...)

@@ -88,7 +88,7 @@ func TestPoolAsItMoves(t *testing.T) {
 		"900 per 1m0s, no quotas (b2); each goes by its own quotas",
 		func() {
 			c := join(t, store, "p", "c", "1 0 600 60000000 0 0", 0)
-			c.req.Busy = "\x01\x00\x00\x00\x00\x00\xab\xcd\x00\x12\x00\x00\x00"
+			c.req.Busy = "\x02\x00\x00\x00\x00\x00\xab\xcd\x00\x12\x00\x00\x00"
 			c.sync(t)
 		})
 	until("no such day", func() { store.away.Store(true) })

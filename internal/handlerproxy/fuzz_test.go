@@ -11,7 +11,8 @@ import (
 // Whatever bytes a message is, reading it neither fails nor changes what is not asked for; what is set can be read again.
 func FuzzWire(f *testing.F) {
 	inner := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), 1)
-	entry := protowire.AppendString(protowire.AppendTag(protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), "k"), 2, protowire.BytesType), "v")
+	entry := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), "k")
+	entry = protowire.AppendString(protowire.AppendTag(entry, 2, protowire.BytesType), "v")
 	f.Add(protowire.AppendBytes(protowire.AppendTag(nil, 3, protowire.BytesType), inner), int32(3), uint64(7))
 	f.Add(protowire.AppendBytes(protowire.AppendTag(nil, 4, protowire.BytesType), entry), int32(4), uint64(1<<63))
 	f.Add(protowire.AppendFixed64(protowire.AppendTag(nil, 1, protowire.Fixed64Type), 5), int32(1), uint64(0))

@@ -59,9 +59,9 @@ func TestAnUpgradeHidesNoBody(t *testing.T) {
 			request := func(size int) string {
 				body := strings.Repeat("x", size)
 				if chunked {
-					return fmt.Sprintf("POST /c HTTP/1.1\r\nHost: x\r\n%sTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", upgrade, size, body)
+					return fmt.Sprintf("POST /c HTTP/1.1\r\nHost: localhost\r\n%sTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", upgrade, size, body)
 				}
-				return fmt.Sprintf("POST /c HTTP/1.1\r\nHost: x\r\n%sContent-Length: %d\r\n\r\n%s", upgrade, size, body)
+				return fmt.Sprintf("POST /c HTTP/1.1\r\nHost: localhost\r\n%sContent-Length: %d\r\n\r\n%s", upgrade, size, body)
 			}
 			res, body := raw(t, p, request(5000))
 			require.Equal(t, 200, res.StatusCode, body)
@@ -96,7 +96,7 @@ func TestAnUpgradeToAServiceOverHTTP2(t *testing.T) {
 	p.reverse.Transport = transport
 	front := httptest.NewServer(p)
 	defer front.Close()
-	res, _ := raw(t, &running{url: front.URL}, "GET / HTTP/1.1\r\nHost: x\r\n"+upgrades[0]+"\r\n")
+	res, _ := raw(t, &running{url: front.URL}, "GET / HTTP/1.1\r\nHost: localhost\r\n"+upgrades[0]+"\r\n")
 	require.Equal(t, 200, res.StatusCode)
 	require.Equal(t, "HTTP/2.0", <-proto)
 }

@@ -76,16 +76,16 @@ func TestEgress(t *testing.T) {
 	t.Setenv("NO_PROXY", "inside.test")
 	p := start(t, Config{Upstream: "http://service.test/v1", Limiter: throttletest.New(), EgressProxy: true})
 	for _, target := range []string{"/a?b;c", "/a|b?%"} {
-		res, body := raw(t, p, "GET "+target+" HTTP/1.1\r\nHost: x\r\n\r\n")
+		res, body := raw(t, p, "GET "+target+" HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		require.Equal(t, 200, res.StatusCode)
 		require.Equal(t, "hello", body)
 		all := m.requests()
 		require.Contains(t, all[len(all)-1], "GET http://service.test/v1"+target+" Basic ")
 	}
 	p = start(t, Config{Upstream: "http://inside.test", Limiter: throttletest.New(), EgressProxy: true})
-	raw(t, p, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	raw(t, p, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	p = start(t, Config{Upstream: "http://service.test", Limiter: throttletest.New()})
-	raw(t, p, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	raw(t, p, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	require.Len(t, m.requests(), 2, "what NO_PROXY names goes there directly, and everything by default")
 }
 
@@ -96,7 +96,7 @@ func TestEgressOfATunnel(t *testing.T) {
 	defer secure.Close()
 	m := mediate(t, strings.TrimPrefix(secure.URL, "https://"))
 	t.Setenv("https_proxy", strings.Replace(m.URL, "http://", "user:"+canary+"@", 1))
-	p := start(t, Config{Forward: "service.test", Limiter: throttletest.New(), EgressProxy: true})
+	p := start(t, Config{Forward: "service.test", AllowConnect: true, Limiter: throttletest.New(), EgressProxy: true})
 	through, err := url.Parse(p.url)
 	require.NoError(t, err)
 	client := &http.Client{Transport: &http.Transport{Proxy: http.ProxyURL(through), TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}

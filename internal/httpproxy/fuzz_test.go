@@ -43,6 +43,7 @@ func FuzzRules(f *testing.F) {
 func judged(t *testing.T, c *Config, m *message) {
 	t.Helper()
 	p := newProxy(c, nil, "", nil)
+	m.estimates = p.cost.estimates
 	got, err := p.judge(m)
 	if err == nil {
 		require.GreaterOrEqual(t, got.cost, 0)

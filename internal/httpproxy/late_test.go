@@ -25,7 +25,7 @@ func TestALateBody(t *testing.T) {
 			conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
 			require.NoError(t, err)
 			require.NoError(t, conn.SetDeadline(time.Now().Add(30*time.Second)))
-			_, err = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: x\r\n"+head)
+			_, err = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: localhost\r\n"+head)
 			require.NoError(t, err)
 			in := bufio.NewReader(conn)
 			res, err := http.ReadResponse(in, nil)

@@ -82,9 +82,11 @@ func TestMediaAreNoText(t *testing.T) {
 		body        string
 		least, most int
 	}{
-		"image_url":            {`{"messages":[{"content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,` + picture + `"}}]}]}`, 1100, 1400},
-		"input_image":          {`{"input":[{"content":[{"type":"input_image","image_url":"data:image\/png;base64,` + escaped + `"}]}]}`, 1100, 1400},
-		"anthropic":            {`{"m":[{"content":[{"source":{"type":"base64","media_type":"image/jpeg","data":"` + encoded(jpeg, 300_000) + `"}}]}]}`, 1100, 1400},
+		"image_url":   {`{"messages":[{"content":[{"type":"image_url","image_url":{"url":"data:image/png;base64,` + picture + `"}}]}]}`, 1100, 1400},
+		"input_image": {`{"input":[{"content":[{"type":"input_image","image_url":"data:image\/png;base64,` + escaped + `"}]}]}`, 1100, 1400},
+		"anthropic": {
+			`{"m":[{"content":[{"source":{"type":"base64","media_type":"image/jpeg","data":"` + encoded(jpeg, 300_000) + `"}}]}]}`, 1100, 1400,
+		},
 		"gemini":               {`{"contents":[{"parts":[{"inlineData":{"mimeType":"image/png","data":"` + picture + `"}}]}]}`, 1100, 1400},
 		"ollama":               {`{"images":["` + picture + `","` + picture + `"]}`, 2300, 2600},
 		"bedrock":              {`{"messages":[{"content":[{"image":{"format":"x","source":{"bytes":"` + encoded("??", 300_000) + `"}}}]}]}`, 1100, 7000},

@@ -22,13 +22,13 @@ func TestTargetsAreNotAltered(t *testing.T) {
 		"/a%2Fb/c%20d", "/a|b", "/a%7Cb", "/ü", "/a;b=c", "/a//b", "//a", "/a/../b/./c", "/%61", "/a[1]", "/a\"b", "/a:b@c", "/a^b`c{d}", "/a#b?c#d",
 	} {
 		for _, method := range []string{"DELETE", "GET", "POST"} {
-			raw(t, p, method+" "+target+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+			raw(t, p, method+" "+target+" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
 			all := u.requests()
 			got := strings.TrimPrefix(all[len(all)-1].uri, u.URL) // some are sent as absolute URLs
 			require.Equal(t, "/base"+target, got)
 			require.Equal(t, method, all[len(all)-1].method)
 
-			raw(t, p, method+" "+u.URL+target+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
+			raw(t, p, method+" "+u.URL+target+" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 0\r\n\r\n")
 			all = u.requests()
 			require.Equal(t, target, strings.TrimPrefix(all[len(all)-1].uri, u.URL), "as a forward proxy")
 		}
@@ -40,7 +40,7 @@ func TestHeadersAreNotAltered(t *testing.T) {
 	u := serve(t, hello)
 	for _, cost := range []string{"1", "bytes/10", "header X-Cost"} {
 		p := start(t, Config{Upstream: u.URL, Limiter: throttletest.New(), Cost: cost})
-		raw(t, p, "POST / HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 10.0.0.1, 10.0.0.2\r\nX-Forwarded-For: 10.0.0.3\r\nX-Forwarded-Host: a\r\n"+
+		raw(t, p, "POST / HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: 10.0.0.1, 10.0.0.2\r\nX-Forwarded-For: 10.0.0.3\r\nX-Forwarded-Host: a\r\n"+
 			"X-Forwarded-Proto: https\r\nX-Forwarded-Port: 1\r\nForwarded: for=10.0.0.1;by=_x\r\nVia: 1.1 a\r\nAccept-Encoding: br, gzip;q=0.5\r\n"+
 			"Cookie: a=b; c=d\r\nX-Empty:\r\nX-Two: 1\r\nX-Two: 2\r\nTE: trailers\r\nKeep-Alive: 5\r\nProxy-Connection: close\r\nX-Hop: 1\r\n"+
 			"Connection: close, X-Hop\r\nContent-Length: 2\r\n\r\nhi")
@@ -53,7 +53,7 @@ func TestHeadersAreNotAltered(t *testing.T) {
 		}, got)
 	}
 	p := start(t, Config{Upstream: u.URL, Limiter: throttletest.New()})
-	raw(t, p, "GET / HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 1\r\nForwarded: for=1\r\nConnection: close, Forwarded, x-forwarded-for\r\n\r\n")
+	raw(t, p, "GET / HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: 1\r\nForwarded: for=1\r\nConnection: close, Forwarded, x-forwarded-for\r\n\r\n")
 	all := u.requests()
 	require.Empty(t, all[len(all)-1].header, "the client has named them as between two hops")
 }
@@ -80,7 +80,7 @@ func TestTrailersAreNotAltered(t *testing.T) {
 				if size > 0 {
 					body = fmt.Sprintf("%x\r\n%s\r\n", size, strings.Repeat("x", size))
 				}
-				res, _ := raw(t, p, "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n"+announced+"\r\n"+body+"0\r\nX-Sum: 42\r\n\r\n")
+				res, _ := raw(t, p, "POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n"+announced+"\r\n"+body+"0\r\nX-Sum: 42\r\n\r\n")
 				require.Equal(t, 200, res.StatusCode)
 				require.Equal(t, "1", res.Trailer.Get("X-Told"))
 				require.Equal(t, "2", res.Trailer.Get("X-Untold"))

@@ -15,7 +15,7 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
 )
 
-const handshake = "GET /ws HTTP/1.1\r\nHost: x\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n" +
+const handshake = "GET /ws HTTP/1.1\r\nHost: localhost\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n" +
 	"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: eA==\r\n\r\n"
 
 // switching is a service that switches protocols, whoever asks, and then does something with the connection.
@@ -111,7 +111,7 @@ func TestASwitchThatNobodyAskedFor(t *testing.T) {
 			_, _ = io.Copy(io.Discard, in)
 		})
 		p := start(t, Config{Upstream: u.URL, Limiter: throttletest.New()})
-		res, body := raw(t, p, "POST / HTTP/1.1\r\nHost: x\r\n"+upgrade+"Content-Length: 2\r\n\r\nhi")
+		res, body := raw(t, p, "POST / HTTP/1.1\r\nHost: localhost\r\n"+upgrade+"Content-Length: 2\r\n\r\nhi")
 		require.Equal(t, 502, res.StatusCode, upgrade)
 		require.Equal(t, "upstream", reason(t, body))
 		<-ended

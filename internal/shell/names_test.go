@@ -131,7 +131,11 @@ func (c nameTrial) requireTagsByName(t *testing.T, p *tagPool) {
 	if !c.replaced {
 		assert.GreaterOrEqual(t, p.between("acme", namesFrom, namesUntil), acmeTotal*int((namesUntil-namesFrom).Seconds())*95/100)
 	}
-	assert.GreaterOrEqual(t, p.between("acme", namesUntil-10*time.Second, namesUntil), acmeTotal*10*9/10)
+	least := acmeTotal * 10 * 9 / 10
+	if c.replaced { // two pods in these seconds: each takes with it what it had drawn, and what was set aside for its callers
+		least -= 2 * acmeTotal
+	}
+	assert.GreaterOrEqual(t, p.between("acme", namesUntil-10*time.Second, namesUntil), least)
 	assert.LessOrEqual(t, p.worst("acme", 5*time.Second), totalBound(acmeTotal, 5*time.Second, 10, 1))
 	assert.LessOrEqual(t, p.between("paid", 0, time.Hour), paidBudget)
 	assert.GreaterOrEqual(t, p.between("paid", 0, time.Hour), paidBudget*7/10)

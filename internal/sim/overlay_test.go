@@ -56,13 +56,33 @@ var sourceMutants = []sourceMutant{
 	},
 	{
 		"each retry asks for the stream's information", "pkg/consensus/natsstore/store.go",
-		"st.info = seen.info", "_ = seen.info",
+		"st.info, st.lost = seen.info, seen.entry.seq", "st.lost = seen.entry.seq",
 		"./pkg/consensus/natsstore", "TestRetriesDoNotAskForTheStream",
 	},
 	{
 		"an answer to a retry is believed whatever has become of the bucket", "pkg/consensus/natsstore/store.go",
 		"case at.Remembers > 0 || known != nil:", "case at.Remembers > 0:",
 		"./pkg/consensus/natsstore", "TestBucketMadeAnewBetweenTries",
+	},
+	{
+		"a leader that was cut off is asked a hundred times", "pkg/consensus/natsstore/store.go",
+		"case known != nil && e.seq <= lost:", "case false:",
+		"./pkg/consensus/natsstore", "TestALeaderThatWasCutOffIsLeft",
+	},
+	{
+		"a caller that gives up costs its tag a turn", "internal/waitqueue/lane.go",
+		"		l.line.remove(w)\n		heap.Fix", "		l.line.remove(w)\n		l.start += float64(w.Least) / l.Weight()\n		heap.Fix",
+		"./pkg/throttle", "TestImpatientCallersCostTheirTagNothing/reserved/.*x/1s",
+	},
+	{
+		"who waits for its tag's tokens comes before all others at the limit", "internal/waitqueue/attempt.go",
+		"a.stands[i], early = w.Early, early || w.Early", "a.stands[i], early, standing = w.Early, early || w.Early, standing+2",
+		"./pkg/throttle", "TestQuietTagBesideAHogWithTotals",
+	},
+	{
+		"tokens are promised to nobody", "pkg/throttle/tagchild.go",
+		"	return g.promised\n", "	return 0\n",
+		"./pkg/throttle", "TestWaitersAreWokenAndDoNotPoll",
 	},
 }
 

@@ -335,20 +335,15 @@ const shortestLook = 200 * time.Microsecond
 func (a *Attempt[P]) keep(wait time.Duration, known bool) {
 	a.stop()
 	standing, early, next := 0, false, time.Duration(limit.Never)
-	for i := range a.stands {
-		a.stands[i] = false
-	}
+	clear(a.stands)
 	for i, p := range a.parts {
-		m, w := p.Child, &a.places[i]
-		lead := m.Lead(w.Least)
-		if lead == 0 && a.passed {
-			lead = a.parts[a.scarcest].Child.Earns(a.places[a.scarcest].Least)
-		}
+		m, w, lead := p.Child, &a.places[i], a.lead(i)
+		w.Early = false
 		switch {
 		case w.Least == 0:
-		case a.promises(i), p.Position != 0 && p.Position == a.parts[a.scarcest].Of && !a.oneStock(p.Position):
-		case p.Position != 0 && p.Position == a.parts[a.scarcest].Of && known && wait <= lead:
-			a.stands[i], early = true, true // in its lane, as if it stood there alone
+		case a.together(i):
+			w.Early = !a.promises(i) && a.mayBeEarly(i, wait, known) // in its lane, as if it stood there alone
+			a.stands[i], early = w.Early, early || w.Early
 		case i == a.scarcest || known && wait <= lead, a.slots && a.passed && m.Earns(1) == 0:
 			a.stands[i] = true
 			standing++
@@ -360,12 +355,26 @@ func (a *Attempt[P]) keep(wait time.Duration, known bool) {
 		}
 	}
 	a.place(standing > 1)
-	if (early || standing > 1) && wait < limit.Never/2 { // should the wait turn out longer, it must not hold up the others
+	if (early && known || standing > 1) && wait < limit.Never/2 { // should the wait turn out longer, it must not hold up the others
 		next = min(next, wait+wait/8+10*time.Millisecond)
 	}
-	if next < limit.Never {
-		a.timer = a.parts[a.scarcest].Child.AfterFunc(max(next, shortestLook), a.Wake)
+	a.lookAfter(next)
+}
+
+// lookAfter lets the attempt look again after some time, if that is not for ever.
+func (a *Attempt[P]) lookAfter(d time.Duration) {
+	if d < limit.Never {
+		a.timer = a.parts[a.scarcest].Child.AfterFunc(max(d, shortestLook), a.Wake)
 	}
+}
+
+// lead is for how long tokens of a part may be collected before the draw.
+func (a *Attempt[P]) lead(i int) time.Duration {
+	lead := a.parts[i].Child.Lead(a.places[i].Least)
+	if lead == 0 && a.passed {
+		return a.parts[a.scarcest].Child.Earns(a.places[a.scarcest].Least)
+	}
+	return lead
 }
 
 // place takes the places that were chosen and leaves the others. many says that there are several. An attempt that has
@@ -393,42 +402,6 @@ func (a *Attempt[P]) place(many bool) {
 	}
 }
 
-// promises tells whether the part is a stock whose tokens are to be promised: the attempt waits for the limit that they are drawn with.
-func (a *Attempt[P]) promises(i int) bool {
-	of := a.parts[i].Of
-	return of != 0 && of == a.parts[a.scarcest].Position && a.places[i].Least > 0
-}
-
-// oneStock tells whether the limit of this position has one stock here, from which the attempt comes next, and of which nothing is promised to
-// others. They may stand behind it at the limit, and then it must not wait for tokens there.
-func (a *Attempt[P]) oneStock(limit uint64) bool {
-	n := 0
-	for i, p := range a.parts {
-		if p.Of == limit && p.Stock != nil {
-			if n++; p.Stock.Ahead(&a.places[i]) {
-				return false
-			}
-		}
-	}
-	return n == 1
-}
-
-// stockShort returns the stock that lacks tokens and takes longest, if the attempt would otherwise wait for the limit that they are
-// drawn with; -1: there is none.
-func (a *Attempt[P]) stockShort() int {
-	short, longest := -1, time.Duration(-1)
-	for i, p := range a.parts {
-		w := &a.places[i]
-		if !a.promises(i) || p.Child.AtHand(w) >= w.Least {
-			continue
-		}
-		if d, _ := p.Child.DueFor(w); d > longest {
-			short, longest = i, d
-		}
-	}
-	return short
-}
-
 // leave gives up all places for good.
 func (a *Attempt[P]) leave() {
 	for i, p := range a.parts {
@@ -451,42 +424,6 @@ func (a *Attempt[P]) heldUp() limit.Refusal {
 	}
 	e.RetryAfter = max(e.RetryAfter, e.Frozen)
 	return e
-}
-
-// Serve draws for the attempt while the limit at which its place w is serves: that saves waking it first, and waiting until it has looked. It does
-// so for an attempt that has nothing but this limit and what belongs to it, and tells whether it did. The limit's lock is held, and maybe that of
-// stocks, in any order: so it locks those that are free.
-func (a *Attempt[P]) Serve(w *Waiter[P]) bool {
-	limit := uint64(0)
-	for i := range a.places {
-		if &a.places[i] == w {
-			limit = a.parts[i].Position
-		}
-	}
-	if limit == 0 {
-		return false
-	}
-	locked := 0
-	defer func() {
-		for _, p := range a.parts[:locked] {
-			if p.Of != 0 {
-				p.Child.Unlock()
-			}
-		}
-	}()
-	for _, p := range a.parts {
-		if p.Of == 0 && p.Position != limit || p.Of != 0 && (p.Of != limit || !p.TryLock()) {
-			return false
-		}
-		locked++
-	}
-	n := a.affordable()
-	if n == 0 || !a.drawAll(n) {
-		return false
-	}
-	a.won.Store(int64(n))
-	a.Wake()
-	return true
 }
 
 // quit ends an attempt whose context has ended, unless it has just won.

@@ -90,8 +90,10 @@ type Part[P any] struct {
 	// Of says that the child is a stock of tokens that are drawn together with those of the limit of this position: who waits for that
 	// limit needs no place at the stock, but tokens that are promised to it. 0: it is none.
 	Of uint64
-	// Position is that of a limit, for Of.
+	// Position is that of a limit, for Of, and Alone tells whether nobody waits there but those of the same
+	// tag. The lock is held.
 	Position uint64
+	Alone    func(w *Waiter[P]) bool
 	// TryLock is Lock if nobody holds the lock. It is set where Of is.
 	TryLock func() bool
 	// Stock is the child, if it is a stock of tokens; nil: it has none.
@@ -102,8 +104,9 @@ type Part[P any] struct {
 type Stock[P any] interface {
 	// Promise promises the tokens of w to it, so that others do not find them at hand, or ends that.
 	Promise(w *Waiter[P], on bool)
-	// Ahead tells whether others come before w, or tokens are promised to others.
-	Ahead(w *Waiter[P]) bool
+	// Promised tells whether tokens are promised to others than w, and First whether w comes next.
+	Promised(w *Waiter[P]) bool
+	First(w *Waiter[P]) bool
 }
 
 func (p Part[P]) price(n int) int {

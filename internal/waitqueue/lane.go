@@ -129,7 +129,7 @@ func (b *busy[P]) Swap(i, j int) {
 }
 
 func (b *busy[P]) Push(x any) {
-	l := x.(*Lane[P]) //nolint:forcetypeassert // nothing else is pushed
+	l := x.(*Lane[P]) //nolint:forcetypeassert,errcheck // nothing else is pushed
 	l.at = len(*b)
 	*b = append(*b, l)
 }

@@ -29,6 +29,8 @@ type Waiter[P any] struct {
 	Attempt *Attempt[P]
 	// Many says that the attempt has stood in more than one queue at once. Set it before the waiter is placed.
 	Many bool
+	// Early says that it stands at a limit before it has the tokens of its tag: who comes wakes it, and it steps aside.
+	Early bool
 	// Over says that the attempt leaves for good.
 	Over bool
 	// Taken is how many tokens an attempt has drawn for it, and Promised how many are promised to it; see Part.
@@ -136,6 +138,9 @@ func (q *Queue[P]) Insert(w *Waiter[P]) {
 	} else {
 		q.line.insert(w)
 	}
+	if q.First != nil && q.First.Early {
+		q.First.Attempt.Wake()
+	}
 	w.queued, w.stood = true, true
 	q.Len++
 	if w.Deadline != limit.Never {
@@ -151,6 +156,11 @@ func (q *Queue[P]) first() *Waiter[P] {
 		return q.fair.busy[0].line.first
 	}
 	return q.line.first
+}
+
+// Alone tells whether nobody waits but those of w's lane.
+func (q *Queue[P]) Alone(w *Waiter[P]) bool {
+	return q.First == nil || q.fair != nil && q.line.first == nil && q.fair.lane(w).line.tokens == q.Tokens
 }
 
 // Remove takes w out, and returns the units that it had collected.

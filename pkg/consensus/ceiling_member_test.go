@@ -188,7 +188,8 @@ func TestRelaxedRampNeedsTraffic(t *testing.T) {
 // Nothing rises in a pause, however many callers are refused: in every mode the ramp goes on where it was.
 func TestRampStandsStillInAPause(t *testing.T) {
 	for name, mode := range map[string]throttle.Mode{
-		"scheduled": throttle.Scheduled{}, "relaxed": nil, "onlyIfUsed": throttle.OnlyIfUsed{ThresholdPercentage: 50}, "goBackN": throttle.GoBackN{CoolDownPeriod: time.Hour},
+		"scheduled": throttle.Scheduled{}, "relaxed": nil, "onlyIfUsed": throttle.OnlyIfUsed{ThresholdPercentage: 50},
+		"goBackN": throttle.GoBackN{CoolDownPeriod: time.Hour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

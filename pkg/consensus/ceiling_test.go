@@ -408,6 +408,7 @@ func TestFirstAnswerOfAPoolThatMayHaveBegun(t *testing.T) {
 	l := limitOf(t, throttle.Limit{Max: 20, Min: 10, RampUpDuration: 10 * time.Second, Mode: throttle.Scheduled{}})
 	deferred, written := true, int64(0)
 	ask := func(p *Processor, now time.Duration) {
+		p.ceiling.offers = max(p.ceiling.offers, 1) // it has a share
 		req := p.Request(now, uint64(now)+1, Whole)
 		at := driver.At{Now: written, Deferred: deferred}
 		written = after(now).Now
@@ -416,12 +417,12 @@ func TestFirstAnswerOfAPoolThatMayHaveBegun(t *testing.T) {
 	}
 	a := NewProcessor(ProcessorConfig{Pool: "pool", ID: "a"}, "1")
 	a.SetLimit(l.CeilingConfig())
-	for now := time.Duration(0); now < 20*time.Second; now += time.Second {
+	for now := time.Duration(0); now < 40*time.Second; now += time.Second { // a ramp stands still in the freeze
 		ask(a, now)
 	}
-	_, tokens := a.Apply(20*time.Second, 0)
+	_, tokens := a.Apply(40*time.Second, 0)
 	require.Zero(t, tokens, "at the top")
-	leave := a.Leave(20 * time.Second)
+	leave := a.Leave(40 * time.Second)
 	r.Leave(&leave, driver.At{Now: written, Deferred: true})
 
 	b := NewProcessor(ProcessorConfig{Pool: "pool", ID: "b"}, "2")

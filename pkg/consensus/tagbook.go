@@ -117,7 +117,7 @@ func (b *tagBook) admit(now, interval time.Duration, reports []limit.TagReport) 
 	if room() < len(names) {
 		b.forgetIdle(now-1, reports, func(*tagAccount) bool { return true })
 	}
-	fresh := append(named, names[:min(len(names), room())]...)
+	fresh := slices.Concat(named, names[:min(len(names), room())])
 	slices.SortFunc(fresh, byTag)
 	fresh = slices.CompactFunc(fresh, func(a, b tagAccount) bool { return a.Tag == b.Tag })
 	all := make([]tagAccount, 0, len(b.accounts)+len(fresh))
@@ -127,7 +127,8 @@ func (b *tagBook) admit(now, interval time.Duration, reports []limit.TagReport) 
 		}
 		all = append(all, b.accounts[i])
 	}
-	b.accounts = append(all, fresh...)
+	all = append(all, fresh...)
+	b.accounts = all
 }
 
 func byTag(a, b tagAccount) int { return cmp.Compare(a.Tag, b.Tag) }

@@ -66,7 +66,7 @@ func TestTags(t *testing.T) {
 func TestTagsThatMadeWayAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCollector(t)
-		th, err := throttle.New(throttle.Limit{Max: 1000, Burst: 1000}, throttle.WithName("llm"), throttle.WithQuotas(throttle.Quotas{
+		th, err := throttle.New(throttle.Limit{Max: 7000, Burst: 7000}, throttle.WithName("llm"), throttle.WithQuotas(throttle.Quotas{
 			Match: []throttle.QuotaPattern{{Tag: "free/*", Quota: throttle.Quota{Total: 1000, Burst: 1000}}},
 		}))
 		require.NoError(t, err)
@@ -76,7 +76,7 @@ func TestTagsThatMadeWayAreCounted(t *testing.T) {
 		used := 0
 		for range 2 {
 			time.Sleep(5 * time.Minute)
-			for i := range 1000 {
+			for i := range 7000 { // of which 12,288 are told apart
 				_, ok := th.ForTag(fmt.Sprint("free/", used)).TryAcquire(1)
 				require.True(t, ok, i)
 				used++

@@ -30,7 +30,8 @@ type settings struct {
 // WithReadCost sets how many tokens a message costs. What a message costs is known
 // only once it is read, so a Read is shaped by what messages have cost on average
 // lately, and settled with what they did cost: more than was drawn is debt that the
-// next Read waits for. A message that costs more than can ever be granted counts as the largest cost that can, and is logged. The first Read asks for one message. A cost of zero or less
+// next Read waits for. A message that costs more than can ever be granted counts as the largest cost that can, and is logged. The first Read
+// asks for one message. A cost of zero or less
 // is none. cost is called once for each message, one at a time for each Read; when
 // it panics, the stream fails as if the handler had. Defaults to 1 for every
 // message; so does nil.

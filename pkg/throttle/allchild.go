@@ -139,7 +139,7 @@ func multiOf(children []child) *multi {
 		}
 		switch n := p.native.(type) {
 		case laneChild:
-			child.Position = n.position()
+			child.Position, child.Alone = n.position(), n.queue.Alone
 		case stockChild:
 			child.Of, child.Stock, child.TryLock = n.t.rank, n, n.mu.TryLock
 		case pauseChild:

@@ -32,8 +32,8 @@ func (t *Throttle) HoldUp() (h HoldUp, ok bool) {
 	if t.limit.Max == 0 {
 		return h, false
 	}
-	worst, any := t.tags.worst()
-	if any && worst.tag != nil && worst.retry == 0 {
+	worst, some := t.tags.worst()
+	if some && worst.tag != nil && worst.retry == 0 {
 		if th, held := worst.tag.throttled(); held {
 			worst.retry = th.RetryAfter
 		}
@@ -46,7 +46,7 @@ func (t *Throttle) HoldUp() (h HoldUp, ok bool) {
 	if th.Waiting > 0 {
 		own.Longest = time.Duration(t.gate.Waits.Held(now))
 	}
-	if any && t.tagHolds(own, held, worst) {
+	if some && t.tagHolds(own, held, worst) {
 		h = HoldUp{
 			Reason: worst.reason, Limit: t.name, OfTag: true, Tag: worst.name, Waiting: worst.callers, RetryAfter: worst.retry,
 		}

@@ -48,6 +48,7 @@ func BenchmarkManyWaiters(b *testing.B) {
 
 // drawInLoops has callers of each tag draw one token after another until there were b.N grants, half a second after they began.
 func drawInLoops(b *testing.B, l *throttle.Throttle, names []string, callers int, limit float64) {
+	b.Helper()
 	ctx, stop := context.WithCancel(b.Context())
 	var granted atomic.Int64
 	var running sync.WaitGroup

@@ -47,7 +47,8 @@ func TestBlockedTag(t *testing.T) {
 				require.Equal(t, "total", statusOf(th, "a").By)
 				require.Zero(t, statusOf(th, "a").Target)
 				if pooled {
-					s.h.(rateHolder).SetQuotas(Quotas{Tags: map[string]Quota{"a": {}, "b": {}}}.WithDefaults(time.Second))
+					s.h.(rateHolder).SetQuotas( //nolint:errcheck,forcetypeassert // it is one
+						Quotas{Tags: map[string]Quota{"a": {}, "b": {}}}.WithDefaults(time.Second))
 					time.Sleep(time.Second)
 					_, ok = th.ForTag("a").TryAcquire(1)
 					require.True(t, ok)

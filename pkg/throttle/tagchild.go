@@ -85,10 +85,11 @@ func (g stockChild) DueFor(w *waiter) (time.Duration, bool) {
 	return d, known
 }
 
-// Ahead tells whether others come before w, or tokens are promised to others. The lock is held.
-func (g stockChild) Ahead(w *waiter) bool {
-	return g.promised > int64(w.Promised) || !g.queue.IsNext(w)
-}
+// Promised tells whether tokens are promised to others than w. The lock is held.
+func (g stockChild) Promised(w *waiter) bool { return g.promised > int64(w.Promised) }
+
+// First tells whether w comes next. The lock is held.
+func (g stockChild) First(w *waiter) bool { return g.queue.IsNext(w) }
 
 // Promise promises the tokens of w to it, or ends that. The lock is held.
 func (g stockChild) Promise(w *waiter, on bool) {

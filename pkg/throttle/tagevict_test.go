@@ -174,10 +174,9 @@ func TestSettleAfterATagMadeWay(t *testing.T) {
 func TestAllFreesItsTags(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		th := quotaed(t, Limit{Max: 1_000_000, Burst: 1_000_000}, freeTags)
-		other := quotaed(t, Limit{Max: 1_000_000, Burst: 1_000_000}, Quotas{})
 		var alls []Tagger // each remembers so many names
 		for range maxTags / maxNames {
-			both, ok := All(th, other).(Tagger)
+			both, ok := All(th, quotaed(t, Limit{Max: 1_000_000, Burst: 1_000_000}, Quotas{})).(Tagger)
 			require.True(t, ok)
 			alls = append(alls, both)
 		}

@@ -146,7 +146,7 @@ func TestWhatHoldsMostCallers(t *testing.T) {
 		_, held = th.HoldUp()
 		require.False(t, held)
 		stats := th.TagWaitStats()
-		require.Equal(t, "", stats[0].Tag, "all without a quota by name")
+		require.Empty(t, stats[0].Tag, "all without a quota by name")
 		require.Equal(t, int64(2), stats[0].Stats[0].Refusals)
 		require.Equal(t, []string{"", "a", "b"}, []string{stats[0].Tag, stats[1].Tag, stats[2].Tag})
 	})

@@ -201,7 +201,7 @@ func (s *tagSet) putRates(now int64, here float64, tags []*tag, grants []TagGran
 			sum += float64(g.quota().Weight)
 		}
 	}
-	weights := make([]float64, len(tags))
+	weights, lanes := make([]float64, len(tags)), make([]float64, len(tags))
 	for i, g := range tags {
 		grant := grants[i]
 		weights[i] = grant.Rate
@@ -212,6 +212,12 @@ func (s *tagSet) putRates(now int64, here float64, tags []*tag, grants []TagGran
 			}
 			weights[i] = max(weights[i], fair)
 		}
+		lanes[i] = weights[i]
+		g.mu.Lock()
+		if grant.By == fairtags.ByTotal {
+			lanes[i] *= 2 // its tokens bound it: at its rate alone each would wait until the last moment, and some run out
+		}
+		g.mu.Unlock()
 		g.outranked.Store(grant.By == fairtags.ByClass)
 		g.mu.Lock()
 		lot := g.grant.Lot
@@ -221,7 +227,7 @@ func (s *tagSet) putRates(now int64, here float64, tags []*tag, grants []TagGran
 		g.pace.rate = weights[i]
 		g.mu.Unlock()
 	}
-	s.weigh(now, tags, weights)
+	s.weigh(now, tags, lanes)
 }
 
 // weigh puts weights of the lanes in force.

@@ -2,7 +2,6 @@ package throttle
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -73,7 +72,9 @@ func TestImpatientCallersCostTheirTagNothing(t *testing.T) {
 		"two tags":       {quota: Quota{Reserved: 25}, tags: []string{"a", "model"}, gets: 25},
 		"two with total": {quota: Quota{Total: 15, Reserved: 15, Burst: 4}, tags: []string{"a", "model"}, gets: 15},
 		"with slots":     {quota: Quota{Reserved: 25}, tags: []string{"a"}, gets: 25, with: func(t *testing.T) []Limiter { return []Limiter{flight(t, 1000)} }},
-		"two limits":     {quota: Quota{Reserved: 25}, tags: []string{"a"}, gets: 25, with: func(t *testing.T) []Limiter { return []Limiter{whole(t, Limit{Max: 1000})} }},
+		"two limits": {quota: Quota{Reserved: 25}, tags: []string{"a"}, gets: 25, with: func(t *testing.T) []Limiter {
+			return []Limiter{whole(t, Limit{Max: 1000})}
+		}},
 	}
 	for name, kind := range kinds {
 		for _, load := range []float64{0.95, 1.05, 1.5, 20} {
@@ -133,7 +134,7 @@ func TestImpatientCallersSpendNothing(t *testing.T) {
 			cancel()
 			if err != nil {
 				var e *Error
-				require.True(t, errors.As(err, &e), err)
+				require.ErrorAs(t, err, &e)
 				require.Equal(t, ReasonBudget, e.Reason)
 				break
 			}

@@ -24,6 +24,8 @@ type Throttle struct {
 	owed    owed
 	lacked  atomic.Int64 // the largest draw refused since the last Demand, with a hard limit
 
+	maxCost int // of the limit: Limit.maxCost copies it, which makes the frames of those who wait larger
+
 	// Guarded by the lock.
 	queue     queue
 	stay      int64 // units that serve has left in the bucket for others; a field, for who waits has a small stack
@@ -49,6 +51,7 @@ func New(limit Limit, opts ...Option) (*Throttle, error) {
 		return nil, err
 	}
 	t := &Throttle{options: newOptions(opts), limit: limit.withDefaults(), rank: nextRank()}
+	t.maxCost = t.limit.maxCost()
 	if err := t.checkQuotas(); err != nil {
 		return nil, err
 	}
@@ -220,7 +223,9 @@ func (t *Throttle) errorOf(r limit.Refusal) *Error {
 	return e
 }
 
-// refuse is errorOf for a refusal that is counted.
+// refuse is errorOf for a refusal that is counted. It is not inlined, which keeps the frames of those who wait small.
+//
+//go:noinline
 func (t *Throttle) refuse(r Reason, n int, retry time.Duration) *Error {
 	t.gate.Waits.CountRefusal(r)
 	return t.errorOf(limit.Refusal{Reason: r, Cost: n, RetryAfter: retry})

@@ -23,9 +23,9 @@ func (t rateHolder) Report(window time.Duration) (r limit.Report) {
 		return r
 	}
 	var worst hold
-	any := false
+	some := false
 	if window > 0 {
-		worst, any = t.tags.worst()
+		worst, some = t.tags.worst()
 	}
 	t.gate.Lock()
 	defer t.gate.Unlock()
@@ -40,7 +40,7 @@ func (t rateHolder) Report(window time.Duration) (r limit.Report) {
 			return r
 		}
 		r.Throttled = t.whyOneWaits(now)
-		if own := (HoldUp{Reason: r.Throttled, Waiting: t.queue.Len}); any && t.tagHolds(own, r.Throttled != "", worst) {
+		if own := (HoldUp{Reason: r.Throttled, Waiting: t.queue.Len}); some && t.tagHolds(own, r.Throttled != "", worst) {
 			r.Throttled, r.OfTag, r.Tag = worst.reason, true, worst.name
 		}
 	}

@@ -57,10 +57,10 @@ func (t *Throttle) acquire(ctx context.Context, n int, upTo bool, l *tagView) (P
 		}
 		return Permit{n: max(n, 0)}, nil
 	}
-	if n > t.limit.maxCost() && !upTo {
+	if n > t.maxCost && !upTo {
 		return Permit{}, t.refuse(ReasonTooLarge, n, 0)
 	}
-	w := &waiter{N: min(n, t.limit.maxCost()), UpTo: upTo, Deadline: never, Ready: make(chan struct{})}
+	w := &waiter{N: min(n, t.maxCost), UpTo: upTo, Deadline: never, Ready: make(chan struct{})}
 	w.Least = w.N
 	if upTo {
 		w.Least = 1

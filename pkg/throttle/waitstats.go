@@ -15,7 +15,7 @@ func (t *Throttle) WaitStats() []WaitStats { return t.gate.WaitStats() }
 
 // noteHeld notes what the first waiter waits for, if anybody waits. The lock is held.
 func (t *Throttle) noteHeld() {
-	if t.queue.Empty() {
+	if t.queue.Empty() || t.queue.First.Early { // it waits for its tag's tokens, and nobody of another tag waits here
 		t.gate.Waits.Idle(t.gate.Now())
 		return
 	}

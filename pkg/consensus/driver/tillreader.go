@@ -11,7 +11,8 @@ import (
 // processor asks for it. The stores of this project are TillReaders.
 type TillReader interface {
 	// Tills returns the tills of a pool by rising key, as the last step left them, those of names that go by a pattern
-	// among them; none if the pool has drawn nothing. What a name has spent whose till was dropped is not in them. Windows of budgets that have ended stay for ten minutes or longer. It changes nothing, and what
+	// among them; none if the pool has drawn nothing. What a name has spent whose till was dropped is not in them. Windows of budgets that have
+	// ended stay for ten minutes or longer. It changes nothing, and what
 	// it returns is the caller's. It may be called from any number of goroutines at once.
 	// Errors: those of Store.Load, and one that wraps ErrNoTills.
 	Tills(ctx context.Context, pool string) ([]Till, error)

@@ -66,6 +66,29 @@ func TestBucketMadeAnewBetweenTries(t *testing.T) {
 	require.NotErrorAs(t, err, new(passing))
 }
 
+// A server that refuses a write for one that it does not show, such as a leader that was cut off from its followers, is asked for the
+// stream's information by the next try, and counts as one that does not serve: then another is looked for.
+func TestALeaderThatWasCutOffIsLeft(t *testing.T) {
+	on := current(t)
+	s := open(t, on)
+	mustSync(t, s, request("p", "a", 1))
+	l := line{s, s.nc}
+	info, e, err := l.read(t.Context(), s.prefix+keyOf("p"), nil)
+	require.NoError(t, err)
+	st := &step{pool: "p", mayCreate: true, info: info, lost: e.seq, apply: func(*driver.Record, driver.At) bool {
+		require.Fail(t, "the record is an old one")
+		return false
+	}}
+	err = l.try(t.Context(), st)
+	require.ErrorIs(t, err, errBehind.error)
+	require.ErrorIs(t, err, driver.ErrContention)
+	require.Nil(t, st.info)
+	s.lines.outcome(l, noSuccess("p", 2, errConflict))
+	require.True(t, s.lines.failing.IsZero(), "others wrote")
+	s.lines.outcome(l, noSuccess("p", 2, errBehind))
+	require.False(t, s.lines.failing.IsZero())
+}
+
 // Who joins stops competing after a quarter of its time, and who holds a share after three quarters.
 func TestWhoJoinsGivesWay(t *testing.T) {
 	on := current(t)

@@ -194,8 +194,9 @@ func TestScriptsDropTheSameNames(t *testing.T) {
 			}
 			for name := range names {
 				d := driver.Draw{
-					Key: quota.Key(name), Total: 1000, Per: pick(m, time.Second, 100*time.Second, time.Hour), Burst: pick[int64](m, 0, 1, 1000, 1000, 1000, 1000),
-					Ask: pick[int64](m, 1, 1, 2000), Pattern: m.rnd.IntN(200) > 0,
+					Key: quota.Key(name), Total: 1000, Per: pick(m, time.Second, 100*time.Second, time.Hour),
+					Burst: pick[int64](m, 0, 1, 1000, 1000, 1000, 1000),
+					Ask:   pick[int64](m, 1, 1, 2000), Pattern: m.rnd.IntN(200) > 0,
 				}
 				if m.rnd.IntN(2) == 0 {
 					d.Budgets = []driver.BudgetDraw{{Amount: 10_000, Start: 3_600_000_000, End: m.at.Now + pick[int64](m, 1, 1_000_000, 3_600_000_000)}}

@@ -15,7 +15,8 @@ func (s *sequence) draws() (draws []driver.Draw) {
 		}
 		d := driver.Draw{
 			Key: key << 62, Version: driver.Version(s.rng.IntN(8) / 7), Total: []int64{0, 1, 77, 1000, 999_999}[s.rng.IntN(5)],
-			Per: []time.Duration{time.Second, 333_333 * time.Microsecond}[s.rng.IntN(2)], Burst: s.rng.Int64N(50), Ask: s.rng.Int64N(100), Pattern: s.rng.IntN(3) == 0,
+			Per:   []time.Duration{time.Second, 333_333 * time.Microsecond}[s.rng.IntN(2)],
+			Burst: s.rng.Int64N(50), Ask: s.rng.Int64N(100), Pattern: s.rng.IntN(3) == 0,
 		}
 		switch s.rng.IntN(4) {
 		case 0:

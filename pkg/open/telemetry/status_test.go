@@ -20,7 +20,7 @@ func TestPoolNamesSettingsThatDisagree(t *testing.T) {
 	require.Equal(t, "600 per 1m0s (a); 900 per 1m0s, hard (b) caps the override for these", poolOf(&v).Disagree)
 	v.Roster[1].Note = v.Roster[0].Note
 	require.Empty(t, poolOf(&v).Disagree)
-	v.Roster[1].Busy = "\x01\x00\x00\x00\x00\x00\xab\xcd\x00\x12\x00\x00\x00"
+	v.Roster[1].Busy = "\x02\x00\x00\x00\x00\x00\xab\xcd\x00\x12\x00\x00\x00"
 	require.Equal(t, "600 per 1m0s, no quotas (a); 600 per 1m0s, quotas abcd0012 (b); each goes by its own quotas", poolOf(&v).Disagree)
 }
 

@@ -1,0 +1,91 @@
+package waitqueue
+
+import "time"
+
+// This file is about limits and the stocks of tokens that are drawn together with theirs; see Attempt.
+
+// together tells whether the part is a stock of the limit that the attempt waits for, or the limit of a stock that it waits for: there it has no
+// place of its own.
+func (a *Attempt[P]) together(i int) bool {
+	p, s := &a.parts[i], &a.parts[a.scarcest]
+	return a.promises(i) || p.Position != 0 && p.Position == s.Of
+}
+
+// Serve draws for the attempt while the limit at which its place w is serves: that saves waking it first, and waiting until it has looked. It does
+// so for an attempt that has nothing but this limit and what belongs to it, and tells whether it did. The limit's lock is held, and maybe that of
+// stocks, in any order: so it locks those that are free.
+func (a *Attempt[P]) Serve(w *Waiter[P]) bool {
+	limit := uint64(0)
+	for i := range a.places {
+		if &a.places[i] == w {
+			limit = a.parts[i].Position
+		}
+	}
+	if limit == 0 {
+		return false
+	}
+	locked := 0
+	defer func() {
+		for _, p := range a.parts[:locked] {
+			if p.Of != 0 {
+				p.Child.Unlock()
+			}
+		}
+	}()
+	for _, p := range a.parts {
+		if p.Of == 0 && p.Position != limit || p.Of != 0 && (p.Of != limit || !p.TryLock()) {
+			return false
+		}
+		locked++
+	}
+	n := a.affordable()
+	if n == 0 || !a.drawAll(n) {
+		return false
+	}
+	a.won.Store(int64(n))
+	a.Wake()
+	return true
+}
+
+// promises tells whether the part is a stock whose tokens are to be promised: the attempt waits for the limit that they are drawn with.
+func (a *Attempt[P]) promises(i int) bool {
+	of := a.parts[i].Of
+	return of != 0 && of == a.parts[a.scarcest].Position && a.places[i].Least > 0
+}
+
+// mayBeEarly tells whether the attempt may stand at a limit before it has the tokens of its tag, which come after wait if that is known. It must
+// not wait there for what others get only behind it. So it has one stock, from which it comes next, and nothing of that is promised to others;
+// or nobody waits at the limit but callers of its tag, who come one after the other anyway.
+func (a *Attempt[P]) mayBeEarly(at int, wait time.Duration, known bool) bool {
+	limit, place := a.parts[at], &a.places[at]
+	if limit.Child.AtHand(place) >= place.Least {
+		return false // there is nothing to wait for
+	}
+	stocks, promised := 0, false
+	for i, p := range a.parts {
+		if p.Of == limit.Position && p.Stock != nil {
+			stocks++
+			promised = p.Stock.Promised(&a.places[i])
+			if !p.Stock.First(&a.places[i]) {
+				return false
+			}
+		}
+	}
+	return stocks == 1 && (known && wait <= limit.Child.Lead(place.Least) && !promised || limit.Alone(place))
+}
+
+// stockShort returns the stock that lacks tokens and takes longest, if the attempt would otherwise wait for the limit that they are
+// drawn with; -1: there is none.
+func (a *Attempt[P]) stockShort() int {
+	short, longest := -1, time.Duration(-1)
+	for i, p := range a.parts {
+		w := &a.places[i]
+		if !a.promises(i) || p.Child.AtHand(w) >= w.Least {
+			continue
+		}
+		if d, _ := p.Child.DueFor(w); d > longest {
+			short, longest = i, d
+		}
+	}
+	return short
+}
