@@ -108,6 +108,9 @@ func matcherFaults(m *labels.Matcher, has, reasons []string) []string {
 	}
 	var found []string
 	for value := range strings.SplitSeq(m.Value, "|") {
+		if value == "reserved" { // slots_taken, as pods of an older version say
+			continue
+		}
 		if !slices.Contains(reasons, value) {
 			found = append(found, value+" is no reason")
 		}
