@@ -55,8 +55,8 @@ func TestBucketMadeAnewBetweenTries(t *testing.T) {
 		if tries++; tries == 2 {
 			deleteBucket(t, s)
 			require.ErrorIs(t, line{s, s.nc}.create(t.Context()), errMade)
-			for range 2 { // until the entry has the number that the step has read
-				mustSync(t, rival, request("p", "c", 1))
+			for range 5 { // until the entry has a higher number than the one that the step has read
+				mustSync(t, rival, request("p", rand.Text(), 1))
 			}
 		}
 		return lose(rec, at)
