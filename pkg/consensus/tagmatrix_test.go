@@ -247,7 +247,7 @@ func TestMatrixOfCosts(t *testing.T) {
 					case largest == 2000 && shape.pods == 16, len(l.sizes) > 1 && shape.pods > 1:
 						least = 0.72
 					case len(l.sizes) > 1:
-						least = 0.85
+						least = 0.78
 					}
 					require.GreaterOrEqual(t, got, least*rate-edge, "of %.1f: %v", rate, p.of("a").bySize)
 				})
