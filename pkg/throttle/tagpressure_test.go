@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/numaproj-contrib/numathrottle/internal/quota"
+	"github.com/numaproj-contrib/numathrottle/internal/race"
 )
 
 // A pressure is callers of one tag that come at a rate in tokens per second, with costs in turn, and give up after a while.
@@ -59,6 +60,7 @@ func (p pressure) press(ctx context.Context, of func(tags ...string) Limiter, d 
 // Whatever a tag is offered and whenever its callers give up, it gets what patient callers of it would get. The others
 // ask for more than there is all the time.
 func TestImpatientCallersCostTheirTagNothing(t *testing.T) {
+	race.Skip(t, "it measures")
 	const limit, d = 100, 12 * time.Second
 	kinds := map[string]struct {
 		quota Quota
