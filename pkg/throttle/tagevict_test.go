@@ -26,6 +26,7 @@ var freeTags = Quotas{
 // crowded makes so many tags, which have been used once, one after the other.
 func crowded(t *testing.T, n int) *Throttle {
 	t.Helper()
+	race.Skip(t, "twelve thousand tags take minutes with it")
 	th := quotaed(t, Limit{Max: 1_000_000, Burst: 1_000_000}, freeTags)
 	time.Sleep(10 * time.Second)
 	for i := range n {
