@@ -177,6 +177,7 @@ func TestOnlyPoolsThatExistArePolledWhileSomebodyLooks(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Minute)
+		synctest.Wait()
 		require.Empty(t, h.feeds)
 		require.Equal(t, 1, store.asked("none-0"))
 		require.Equal(t, 1, store.asked("none-1"))
