@@ -66,7 +66,7 @@ var sourceMutants = []sourceMutant{
 	},
 	{
 		"a leader that was cut off is asked a hundred times", "pkg/consensus/natsstore/store.go",
-		"case known != nil && e.seq <= lost:", "case false:",
+		"case known != nil && e.seq <= lost:", "case known != nil && e.seq <= lost && lost < 0:",
 		"./pkg/consensus/natsstore", "TestALeaderThatWasCutOffIsLeft",
 	},
 	{
@@ -81,7 +81,7 @@ var sourceMutants = []sourceMutant{
 	},
 	{
 		"tokens are promised to nobody", "pkg/throttle/tagchild.go",
-		"	return g.promised\n", "	return 0\n",
+		"	return g.promised - int64(w.Promised)\n", "	return 0\n",
 		"./pkg/throttle", "TestWaitersAreWokenAndDoNotPoll",
 	},
 }

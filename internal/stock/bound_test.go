@@ -72,7 +72,7 @@ func TestBoundSavesUpForLargeDraws(t *testing.T) {
 	require.True(t, s.Has(5*second, 50))
 	s = local(quota.Quota{})
 	s.SetBound(0, 10)
-	s.Reach(0, 50)
+	s.Reach(0, 50, 50)
 	wait, _, _ := s.Due(0, 50)
 	require.Equal(t, 5*time.Second, wait)
 	require.EqualValues(t, 50, s.AtHand(int64(wait)))
@@ -80,7 +80,7 @@ func TestBoundSavesUpForLargeDraws(t *testing.T) {
 		for rate := range 50 {
 			s := local(quota.Quota{})
 			s.SetBound(0, float64(rate+1)/7)
-			s.Reach(0, n)
+			s.Reach(0, n, n)
 			s.AtHand(12345)
 			wait, _, _ := s.Due(12345, n)
 			require.True(t, s.Has(12345+int64(wait), n), "what is due is there when it is due")

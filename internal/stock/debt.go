@@ -49,6 +49,7 @@ func (s *Stock) Repay(now, n int64) {
 	switch {
 	case !s.needed:
 	case s.terms.Pooled:
+		s.owing.take(now, -n)
 		paid := min(n, s.owed)
 		s.owed -= paid
 		if !s.terms.Quota.Hard && n > paid {

@@ -268,15 +268,28 @@ func (s *Stock) Return(now int64, d *Draw, n int64) {
 	s.lapse(n, d.lot, d.window)
 }
 
-// Reach lets a till save up n tokens, for a draw that needs them; 0: no more than its burst.
-func (s *Stock) Reach(now, n int64) {
+// Reach lets a till save up n tokens, for draws that need them; 0: no more than its burst. largest is the largest of these draws, which a bound saves
+// up for.
+func (s *Stock) Reach(now, largest, n int64) {
 	if s.bound.rate > 0 {
-		s.bound.largest = max(s.bound.largest, n)
+		s.bound.largest = max(s.bound.largest, largest)
 	}
 	if s.till.total > 0 && s.till.room != n {
 		s.till.settle(now)
 		s.till.room = n
 	}
+}
+
+// Room is how many tokens can be saved up; Endless where they come in lots.
+func (s *Stock) Room() int64 {
+	n := int64(Endless)
+	if s.till.total > 0 && s.quotaHolds() {
+		n = max(s.till.burst, s.till.room)
+	}
+	if s.bound.rate > 0 {
+		n = min(n, int64(s.bound.room()))
+	}
+	return n
 }
 
 // Due is how long it takes until n tokens can be taken, not counting what is given back, and why it does. known is false when nobody can tell

@@ -32,9 +32,9 @@ func TestTillEarnsAndSavesUp(t *testing.T) {
 	s.Owe(100*second, 7)
 	require.EqualValues(t, 0, s.AtHand(100*second+second/2-1), "what is owed is earned first")
 	require.EqualValues(t, 1, s.AtHand(100*second+6*second/10))
-	s.Reach(200*second, 20)
+	s.Reach(200*second, 20, 20)
 	require.EqualValues(t, 20, s.AtHand(202*second))
-	s.Reach(202*second, 0)
+	s.Reach(202*second, 0, 0)
 	require.EqualValues(t, 5, s.AtHand(203*second))
 }
 
@@ -43,7 +43,7 @@ func TestDueIsThereThen(t *testing.T) {
 	for total := 1; total < 400; total++ {
 		for n := int64(1); n < 40; n++ {
 			s := local(quota.Quota{Total: total, Burst: 1})
-			s.Reach(0, n)
+			s.Reach(0, n, n)
 			wait, _, _ := s.Due(0, n)
 			require.Equal(t, n, s.AtHand(int64(wait)), "total %d", total)
 			require.True(t, s.Has(int64(wait), n))

@@ -94,6 +94,7 @@ func (a *Attempt[P]) Win(ctx context.Context, n int, upTo bool) (k int, err erro
 	defer func() { over(k, err) }()
 	listened := func() {}
 	defer func() { listened() }()
+	counted := false // a call waits once, at however many places
 	for at := -1; ; {
 		k, err = a.look()
 		if k > 0 || err != nil {
@@ -106,7 +107,10 @@ func (a *Attempt[P]) Win(ctx context.Context, n int, upTo bool) (k int, err erro
 			over(0, nil)
 			at = a.scarcest
 			m := a.parts[at].Child
-			m.CountWait(a.reason)
+			if !counted {
+				m.CountWait(a.reason)
+				counted = true
+			}
 			over = m.Watch(ctx, a.reason, a.places[at].N)
 		}
 		select {
@@ -355,7 +359,7 @@ func (a *Attempt[P]) keep(wait time.Duration, known bool) {
 		}
 	}
 	a.place(standing > 1)
-	if (early && known || standing > 1) && wait < limit.Never/2 { // should the wait turn out longer, it must not hold up the others
+	if (early || standing > 1) && wait < limit.Never/2 { // should the wait turn out longer, it must not hold up the others
 		next = min(next, wait+wait/8+10*time.Millisecond)
 	}
 	a.lookAfter(next)

@@ -138,16 +138,21 @@ func (q *Queue[P]) Insert(w *Waiter[P]) {
 	} else {
 		q.line.insert(w)
 	}
-	if q.First != nil && q.First.Early {
-		q.First.Attempt.Wake()
-	}
 	w.queued, w.stood = true, true
 	q.Len++
 	if w.Deadline != limit.Never {
 		q.Bounded++
 	}
 	q.Tokens += w.Least
+	q.turn()
+}
+
+// turn finds who is served next. One that stands there early looks whether it still may, when others wait for more than its own tag.
+func (q *Queue[P]) turn() {
 	q.First = q.first()
+	if w := q.First; w != nil && w.Early && !q.Alone(w) {
+		w.Attempt.Wake()
+	}
 }
 
 // first finds who is served next.
@@ -179,7 +184,7 @@ func (q *Queue[P]) Remove(w *Waiter[P]) (collected int64) {
 		q.Bounded--
 	}
 	q.Tokens -= w.Least
-	q.First = q.first()
+	q.turn()
 	return collected
 }
 
@@ -265,11 +270,11 @@ func (q *Queue[P]) Served(w *Waiter[P], n int) {
 	}
 	q.fair.served(q.fair.lane(w), n)
 	w.stood = false
-	q.First = q.first()
+	q.turn()
 }
 
 // SetWeight sets the part of what is served that a lane gets, against the others: any rate will do.
 func (q *Queue[P]) SetWeight(l *Lane[P], w float64) {
 	q.fair.weigh(l, w)
-	q.First = q.first()
+	q.turn()
 }

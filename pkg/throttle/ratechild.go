@@ -205,6 +205,7 @@ func (t rateChild) Stand(w *waiter) {
 	case !w.Queued():
 		t.queue.Insert(w)
 	case !t.queue.Move(w):
+		t.noteHeld() // it may have become early, or have its tokens now
 		t.rearm(now, w)
 		return
 	}

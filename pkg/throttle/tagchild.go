@@ -59,18 +59,24 @@ func (g stockChild) AtHand(w *waiter) int {
 	if w.Promised == 0 && !g.queue.IsNext(w) || g.t.gate.Closed.Load() {
 		return 0
 	}
-	return int(min(max(g.stock.AtHand(g.t.gate.Now())-g.promisedBefore(w), 0), math.MaxInt))
+	level := g.stock.AtHand(g.t.gate.Now())
+	if w.Promised > 0 { // its own, and what is promised to nobody
+		return int(min(level, max(int64(w.Promised), level-(g.promised-int64(w.Promised))), math.MaxInt))
+	}
+	return int(min(max(level-g.promisedBefore(w), 0), math.MaxInt))
 }
 
-// promisedBefore is how many tokens are promised to others that w must leave there. Among those with a promise the one that draws first has its
-// tokens, should there be less by then; and an attempt that stands in several queues takes any, for who has a promise may wait for it elsewhere.
+// promisedBefore is how many tokens are promised to others that w, to whom none are, must leave there. An attempt that stands in several queues takes any, for who has a promise may wait for it elsewhere.
 // The lock is held.
 func (g *tag) promisedBefore(w *waiter) int64 {
-	if w.Promised > 0 || w.Many {
+	if w.Many {
 		return 0
 	}
-	return g.promised
+	return g.promised - int64(w.Promised)
 }
+
+// kept is how many tokens the stock must not lose because they are promised. The lock is held.
+func (g *tag) kept(now int64) int64 { return min(g.promised, g.stock.AtHand(now)) }
 
 // before is how many tokens others than w get first. The lock is held.
 func (g stockChild) before(w *waiter) int64 {
@@ -197,27 +203,24 @@ func (g stockChild) Drawn(w *waiter) {
 func (g *tag) serve(now int64) {
 	w := g.queue.First
 	if w == nil {
-		g.stock.Reach(now, g.promised)
+		g.stock.Reach(now, 0, g.kept(now))
 		if g.timer != nil {
 			g.timer.Stop()
 		}
 		return
 	}
-	g.stock.Reach(now, max(int64(w.Least), g.promised))
+	g.stock.Reach(now, int64(w.Least), max(int64(w.Least), g.kept(now)))
 	promised := g.promisedBefore(w)
 	if g.stock.AtHand(now)-promised >= int64(w.Least) || g.t.gate.Closed.Load() {
 		w.Attempt.Wake()
 		return
 	}
-	if promised > 0 {
+	d, _, known := g.stock.Due(now, promised+int64(w.Least))
+	if !known || d >= limit.Never || promised+int64(w.Least) > g.stock.Room() {
 		if g.timer != nil {
 			g.timer.Stop()
 		}
-		return
-	}
-	d, _, known := g.stock.Due(now, int64(w.Least))
-	if !known || d >= limit.Never {
-		return // the pool's next grant serves the queue
+		return // the pool's next grant serves the queue, or who draws what is promised
 	}
 	if g.timer == nil {
 		g.timer = g.t.gate.AfterFunc(max(d, 1), g.onTimer)
@@ -230,7 +233,7 @@ func (g *tag) onTimer() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.t.gate.Now()
-	if w := g.queue.First; w != nil && g.stock.AtHand(now) < int64(w.Least) {
+	if w := g.queue.First; w != nil && g.stock.AtHand(now)-g.promisedBefore(w) < int64(w.Least) {
 		w.Attempt.Wake() // it may have to learn of it that nobody knows any more when tokens come
 		if _, _, known := g.stock.Due(now, int64(w.Least)); !known {
 			g.poke(now)
@@ -244,7 +247,7 @@ func (g *tag) onTimer() {
 func (g *tag) retime(now int64) {
 	before := int64(0)
 	for w := range g.queue.All() {
-		if d, _, _ := g.stock.Due(now, before+int64(w.Least)); w.Misses(now, d) {
+		if d, _, _ := g.stock.Due(now, before+g.promisedBefore(w)+int64(w.Least)); w.Misses(now, d) {
 			w.Attempt.Wake()
 			continue
 		}

@@ -197,7 +197,7 @@ func (l *tagView) countRefusal(r Reason) {
 func (l *tagView) turnAway(n int, now int64, r Reason) {
 	for _, g := range l.tags {
 		g.mu.Lock()
-		lacks := g.stock.Holds() && (!g.queue.Empty() || !g.stock.Has(now, int64(n)))
+		lacks := g.lacksFor(now, n)
 		g.mu.Unlock()
 		if lacks || len(l.tags) == 1 {
 			g.turnAway(r)

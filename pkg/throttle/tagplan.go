@@ -201,7 +201,7 @@ func (s *tagSet) putRates(now int64, here float64, tags []*tag, grants []TagGran
 			sum += float64(g.quota().Weight)
 		}
 	}
-	weights, lanes := make([]float64, len(tags)), make([]float64, len(tags))
+	weights, lanes, coming := make([]float64, len(tags)), make([]float64, len(tags)), int64(0)
 	for i, g := range tags {
 		grant := grants[i]
 		weights[i] = grant.Rate
@@ -220,6 +220,9 @@ func (s *tagSet) putRates(now int64, here float64, tags []*tag, grants []TagGran
 		g.mu.Unlock()
 		g.outranked.Store(grant.By == fairtags.ByClass)
 		g.mu.Lock()
+		if w := g.queue.First; w != nil {
+			coming += min(int64(g.queue.Tokens), max(grant.Coming, int64(math.Ceil(grant.Rate)), int64(w.Least)))
+		}
 		lot := g.grant.Lot
 		g.grant = grant
 		g.grant.Lot = lot
@@ -227,7 +230,17 @@ func (s *tagSet) putRates(now int64, here float64, tags []*tag, grants []TagGran
 		g.pace.rate = weights[i]
 		g.mu.Unlock()
 	}
+	s.waits.Store(coming)
 	s.weigh(now, tags, lanes)
+}
+
+// coming is about how many tokens of the limit callers will ask for that wait for tokens of their tags, as soon as these come: so the share is there
+// by then. The nil tagSet has none.
+func (s *tagSet) coming() int {
+	if s == nil {
+		return 0
+	}
+	return int(s.waits.Load())
 }
 
 // weigh puts weights of the lanes in force.

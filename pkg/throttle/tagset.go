@@ -41,6 +41,7 @@ type tagSet struct {
 	short  shortages
 	blame  tagBlame
 	plan   tagPlan
+	waits  atomic.Int64 // see coming
 
 	mu       sync.RWMutex
 	tags     map[string]*tag
@@ -264,7 +265,10 @@ func (s *tagSet) forTags(names []string) *tagView {
 	l.asked = asked
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if era == s.era.Load() && len(names) <= maxTagsOfDraw && len(s.joint) < maxNames && slices.Equal(clean[:], key[:]) {
+	switch {
+	case era != s.era.Load(), len(names) > maxTagsOfDraw, len(s.joint) >= maxNames, !slices.Equal(clean[:], key[:]):
+	case slices.ContainsFunc(tags, func(g *tag) bool { return g.gone.Load() }): // it has made way meanwhile, and would be found again for ever
+	default:
 		s.joint[clean] = l
 	}
 	return l

@@ -150,10 +150,7 @@ func (l *tagView) draw(n int, now int64, waits bool) (Permit, Reason) {
 // lack says what of the tags refuses a draw of n tokens that does not wait; empty: nothing does. Their locks are held.
 func (l *tagView) lack(n int, now int64) Reason {
 	for _, g := range l.tags {
-		if !g.stock.Holds() {
-			continue
-		}
-		if !g.queue.Empty() || !g.stock.Has(now, int64(n)) || g.promised > 0 && g.stock.AtHand(now)-g.promised < int64(n) {
+		if g.lacksFor(now, n) {
 			return g.lacks(now, int64(g.queue.Tokens+n))
 		}
 	}
@@ -165,6 +162,11 @@ func (l *tagView) lack(n int, now int64) Reason {
 		return reasonStandBack
 	}
 	return ""
+}
+
+// lacksFor tells whether the tag lacks tokens for a draw of n that does not wait: others wait for them, or they are promised. The lock is held.
+func (g *tag) lacksFor(now int64, n int) bool {
+	return g.stock.Holds() && (!g.queue.Empty() || !g.stock.Has(now, int64(n)) || g.promised > 0 && g.stock.AtHand(now)-g.promised < int64(n))
 }
 
 // reasonGone is why nothing can be drawn from a tag in whose place another one is.
@@ -369,6 +371,7 @@ func (l *tagView) take(p Permit) Permit {
 		if g == l.first() {
 			g.pace.spend(now, p.n)
 		}
+		g.serve(now) // who was woken for what is gone now waits anew
 		g.mu.Unlock()
 		draws = append(draws, d)
 	}

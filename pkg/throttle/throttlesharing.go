@@ -73,7 +73,7 @@ func (t *Throttle) demand(now int64, window time.Duration) int64 {
 		Refused: float64(t.gate.Refused.Load()) * float64(t.bucket.Units(1)),
 		Earned:  float64(t.bucket.Law().By(now)),
 	}, bucket.Backlog{
-		Waiting: float64(t.queue.Tokens)*float64(t.bucket.Units(1)) + t.away.Due(now, window),
+		Waiting: float64(t.queue.Tokens+t.tags.coming())*float64(t.bucket.Units(1)) + t.away.Due(now, window),
 		Debt:    float64(max(0, -t.bucket.Level(now))),
 		ShortAt: t.shortAt.Load(),
 	}, window, t.bucket.Whole*t.raised())
