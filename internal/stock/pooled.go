@@ -88,6 +88,9 @@ func (s *Stock) worth(n int64) int64 {
 	return t.work(n)
 }
 
+// handOver is for how long tokens that were set aside are still expected once it is time. Whoever collects other tokens for them goes on.
+const handOver = 100 * time.Millisecond
+
 // dueLots is Due where the tokens come in lots. When the next one comes nobody can tell. But it has no more than the total has earned since the
 // pool had nothing left.
 func (s *Stock) dueLots(now, n int64) (d time.Duration, why limit.Reason, known bool) {
@@ -98,9 +101,12 @@ func (s *Stock) dueLots(now, n int64) (d time.Duration, why limit.Reason, known 
 		}
 		return time.Duration(from - now), why, true
 	}
-	at := now
-	if known = s.again > now && n >= s.grant.AgainFor; known {
-		at = s.again
+	at, again := now, s.again
+	if again <= now && s.grant.Coming > 0 {
+		again += int64(handOver)
+	}
+	if known = again > now && n >= s.grant.AgainFor; known {
+		at = again
 	}
 	if s.dry {
 		at = max(at, s.free+s.worth(n-have))

@@ -348,6 +348,9 @@ func (a *Attempt[P]) keep(wait time.Duration, known bool) {
 		case a.together(i):
 			w.Early = !a.promises(i) && a.mayBeEarly(i, wait, known) // in its lane, as if it stood there alone
 			a.stands[i], early = w.Early, early || w.Early
+			if known && wait > lead && lead > 0 {
+				next = min(next, wait-lead) // it may be early then
+			}
 		case i == a.scarcest || known && wait <= lead, a.slots && a.passed && m.Earns(1) == 0:
 			a.stands[i] = true
 			standing++

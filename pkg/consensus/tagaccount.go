@@ -21,7 +21,8 @@ type tagAccount struct {
 	pattern int // of the quotas by which it goes, from 1; 0: it has its own, or is "" for all other tags
 
 	marks  [3]tagMark // the newest first, one interval apart
-	size   int64      // of the largest call that has waited lately
+	size   int64      // of the largest call that has come first lately
+	sizeOf int        // how many reports ago
 	demand float64    // tokens per second
 	slow   bool       // the called service takes less
 	told   float64    // what of demand is told to the others: no more than the service takes, but for what is reserved
@@ -102,7 +103,9 @@ func (a *tagAccount) take(r *limit.TagReport, local bool) {
 	a.Used, a.Refused = max(a.Used, r.Used), max(a.Refused, r.Refused)
 	a.Waiting, a.InHand, a.Head, a.Limiting = max(r.Waiting, 0), max(r.InHand, 0), max(r.Head, 0), max(r.Limiting, 0)
 	a.Lasts, a.Line, a.More, a.Held = r.Lasts, max(r.Line, a.Head), r.More, r.Held
-	a.size = max(a.Head, a.size*7/8)
+	if a.sizeOf++; a.Head >= a.size || a.sizeOf > keepSize {
+		a.size, a.sizeOf = a.Head, 0
+	}
 	if owed := min(max(r.Owed, 0), maxAsk); local {
 		a.owes(owed)
 	} else {
@@ -224,6 +227,9 @@ const maxAsk = 1_000_000_000
 // warmFor is how many intervals after its last use a tag has a token in hand, where there are enough.
 const warmFor = 10
 
+// keepSize is for how many reports the size of a large call is known. It is not forgotten bit by bit: the size of no call is of no use.
+const keepSize = 10
+
 // ask is what the tag will use until a bit after the next answer, and how far ahead it waits for it: 0 if less will do. What callers wait
 // for it asks for in whole calls, in turn with other processors. Else each would have a part of what its own call costs, until that
 // runs out.
@@ -233,7 +239,7 @@ func (a *tagAccount) ask(now, interval time.Duration, live int) (tokens int64, a
 	if span -= max(last-now, 0); span < interval/4 {
 		return 0, 0 // there is time until the next request
 	}
-	need, ahead := a.wholeCalls(now, interval, a.need(now, interval, span, live))
+	need, ahead := a.wholeCalls(now, interval, a.need(now, interval, span, live), live)
 	tokens = int64(math.Ceil(min(max(need-0.1, 0), maxAsk))) // a trace of a token is none
 	if left := a.left(); ahead > 0 && left >= a.Head {
 		tokens = min(tokens, left)
@@ -249,10 +255,10 @@ func (a *tagAccount) ask(now, interval time.Duration, live int) (tokens int64, a
 
 // wholeCalls turns what the tag will use into what whole calls take. If callers wait for it, it is at least what the first of them lack, and
 // ahead is how far.
-func (a *tagAccount) wholeCalls(now, interval time.Duration, need float64) (tokens float64, ahead time.Duration) {
+func (a *tagAccount) wholeCalls(now, interval time.Duration, need float64, live int) (tokens float64, ahead time.Duration) {
 	coming, _ := a.coming()
 	lack, spare := float64(a.Line-coming), float64(max(a.InHand+a.spare(), 0))
-	if soon := a.comes(now, interval); a.Head > 0 && soon >= max(lack, 1) {
+	if soon := a.comes(now, interval); a.Head > 0 && (soon >= max(lack, 1) || live > 1) {
 		need = min(need, soon) // rather that at once than more later
 	}
 	size := float64(a.size)
@@ -269,8 +275,13 @@ func (a *tagAccount) wholeCalls(now, interval time.Duration, need float64) (toke
 		return need, 0
 	}
 	lasts := max(a.Lasts-interval*3/10, 1) // before they are given up
-	if room := a.comes(now, max(lasts, interval*9/10)); coming == 0 && a.InHand > 0 && !a.behind && lack-float64(a.InHand) <= room {
-		return max(min(need, room), lack-float64(a.InHand)), lasts // what is in hand counts, for it lasts until the rest comes
+	if room, hand := a.comes(now, max(lasts, interval*9/10)), float64(a.InHand); coming == 0 && hand > 0 && !a.behind {
+		switch first := float64(a.Head) - hand; { // what is in hand counts, for it lasts until the rest comes
+		case lack-hand <= room:
+			return max(min(need, room), lack-hand), lasts
+		case first > 0 && first <= room:
+			return first, lasts
+		}
 	}
 	return max(need, lack), driver.MaxReach
 }
@@ -317,6 +328,9 @@ func (a *tagAccount) coming() (covers int64, last time.Duration) {
 	for i := range a.reserved {
 		covers += a.reserved[i].covers
 		last = max(last, a.reserved[i].from)
+	}
+	if covers < a.Head {
+		covers = 0 // whom that was for has been served otherwise, and it runs out before the rest of what the first one needs is there
 	}
 	return covers, last
 }
