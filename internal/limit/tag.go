@@ -15,6 +15,8 @@ type TagReport struct {
 	// given up by this report: they are not in hand any more. BackSpent is how many of these were
 	// granted in the budget windows that are the newest that the limiter knows.
 	InHand, Back, BackSpent int64
+	// Promised is how many tokens, more than InHand, are for callers that wait for the limit only.
+	Promised int64
 	// Owed is what was used above what was drawn, since the last report.
 	Owed int64
 	// Lasts is for how long all that is InHand can be used.

@@ -334,6 +334,9 @@ func (a *Attempt[P]) survey() (wait time.Duration, known bool) {
 // processor busy until that one is served. Tokens at the scarcest child wake the attempt at once, whatever the timer says.
 const shortestLook = 200 * time.Microsecond
 
+// longLead is how long collecting takes for which an attempt looks again just to begin with it. For less, those who come next make up.
+const longLead = 10 * time.Millisecond
+
 // keep takes the places to wait at, gives up the others, and sets the timer for
 // the moment at which that changes.
 func (a *Attempt[P]) keep(wait time.Duration, known bool) {
@@ -346,10 +349,11 @@ func (a *Attempt[P]) keep(wait time.Duration, known bool) {
 		switch {
 		case w.Least == 0:
 		case a.together(i):
-			w.Early = !a.promises(i) && a.mayBeEarly(i, wait, known) // in its lane, as if it stood there alone
+			in, may := a.earlyIn(i, wait, known)
+			w.Early = may && in <= 0 // in its lane, as if it stood there alone
 			a.stands[i], early = w.Early, early || w.Early
-			if known && wait > lead && lead > 0 {
-				next = min(next, wait-lead) // it may be early then
+			if may && in > 0 && lead >= longLead {
+				next = min(next, in)
 			}
 		case i == a.scarcest || known && wait <= lead, a.slots && a.passed && m.Earns(1) == 0:
 			a.stands[i] = true

@@ -53,13 +53,14 @@ func (a *Attempt[P]) promises(i int) bool {
 	return of != 0 && of == a.parts[a.scarcest].Position && a.places[i].Least > 0
 }
 
-// mayBeEarly tells whether the attempt may stand at a limit before it has the tokens of its tag, which come after wait if that is known: as long
-// before as the limit takes to earn its own. It must not wait there for what others get only behind it. So it has one stock, from which it comes
-// next, and nothing of that is promised to others, or nobody else waits at the limit but callers of its tag, who come one after the other anyway.
-func (a *Attempt[P]) mayBeEarly(at int, wait time.Duration, known bool) bool {
+// earlyIn returns when the attempt may stand at a limit before it has the tokens of its tag, which come after wait if that is known: as long
+// before as the limit takes to earn its own. may is false while it may not at all. It must not wait there for what others get only behind it. So it
+// has one stock, from which it comes next, and nothing of that is promised to others, or nobody else waits at the limit but callers of its tag, who
+// come one after the other anyway.
+func (a *Attempt[P]) earlyIn(at int, wait time.Duration, known bool) (in time.Duration, may bool) {
 	limit, place := a.parts[at], &a.places[at]
-	if !known || wait > limit.Child.Lead(place.Least) {
-		return false
+	if !known || a.promises(at) {
+		return 0, false
 	}
 	stocks, promised := 0, false
 	for i, p := range a.parts {
@@ -67,11 +68,11 @@ func (a *Attempt[P]) mayBeEarly(at int, wait time.Duration, known bool) bool {
 			stocks++
 			promised = p.Stock.Promised(&a.places[i])
 			if !p.Stock.First(&a.places[i]) {
-				return false
+				return 0, false
 			}
 		}
 	}
-	return stocks == 1 && (!promised || limit.Alone(place))
+	return wait - limit.Child.Lead(place.Least), stocks == 1 && (!promised || limit.Alone(place))
 }
 
 // stockShort returns the stock that lacks tokens and takes longest, if the attempt would otherwise wait for the limit that they are

@@ -102,6 +102,7 @@ func (a *tagAccount) take(r *limit.TagReport, local bool) {
 	}
 	a.Used, a.Refused = max(a.Used, r.Used), max(a.Refused, r.Refused)
 	a.Waiting, a.InHand, a.Head, a.Limiting = max(r.Waiting, 0), max(r.InHand, 0), max(r.Head, 0), max(r.Limiting, 0)
+	a.Promised = max(r.Promised, 0)
 	a.Lasts, a.Line, a.More, a.Held = r.Lasts, max(r.Line, a.Head), r.More, r.Held
 	if a.sizeOf++; a.Head >= a.size || a.sizeOf > keepSize {
 		a.size, a.sizeOf = a.Head, 0
@@ -256,6 +257,9 @@ func (a *tagAccount) ask(now, interval time.Duration, live int) (tokens int64, a
 // wholeCalls turns what the tag will use into what whole calls take. If callers wait for it, it is at least what the first of them lack, and
 // ahead is how far.
 func (a *tagAccount) wholeCalls(now, interval time.Duration, need float64, live int) (tokens float64, ahead time.Duration) {
+	if a.held && a.Promised > 0 && need <= 0 {
+		return 0, 0 // those who have tokens wait for the limit, and others would wait behind them
+	}
 	coming, _ := a.coming()
 	lack, spare := float64(a.Line-coming), float64(max(a.InHand+a.spare(), 0))
 	if soon := a.comes(now, interval); a.Head > 0 && (soon >= max(lack, 1) || live > 1) {
@@ -300,10 +304,10 @@ func (a *tagAccount) need(now, interval, span time.Duration, live int) float64 {
 	if a.held {
 		need = min(need, a.rate*seconds)
 	}
-	need -= float64(a.InHand)
+	need -= float64(a.InHand + a.Promised)
 	idle := now - a.active
 	warm := idle < warmFor*interval && (total == 0 || earns*interval.Seconds() >= float64(2*live))
-	if need < 1 && a.InHand == 0 && (a.Waiting > 0 || warm && a.active > 0) {
+	if need < 1 && a.InHand+a.Promised == 0 && (a.Waiting > 0 || warm && a.active > 0) {
 		need = 1
 	}
 	return need

@@ -156,7 +156,7 @@ func (b *tagBook) report(now, interval time.Duration, local bool, reports []limi
 	b.detach()
 	for i := range b.accounts {
 		a := &b.accounts[i]
-		a.Waiting, a.InHand, a.Head, a.Limiting, a.Held = 0, 0, 0, 0, false // whom the limiter does not name
+		a.Waiting, a.InHand, a.Promised, a.Head, a.Limiting, a.Held = 0, 0, 0, 0, 0, false // whom the limiter does not name
 	}
 	b.admit(now, interval, reports)
 	for i := range reports {

@@ -288,8 +288,11 @@ func TestMatrixNextToAHog(t *testing.T) {
 						got := p.over(60*time.Second, "a")
 						p.within("a")
 						least := 0.97 * 100
-						if size > 1 { // and the hog is on one pod: nine tenths were measured at least
-							least = 0.85 * 100
+						if size > 1 && pods == 16 { // a lot is a call or two
+							least = 0.94 * 100
+						}
+						if size > 1 && q.Total == 100 { // nothing that a pod gives back late can be made up for
+							least = 0.9 * 100
 						}
 						require.GreaterOrEqual(t, got, least)
 					})

@@ -66,8 +66,8 @@ func (g stockChild) AtHand(w *waiter) int {
 	return int(min(max(level-g.promisedBefore(w), 0), math.MaxInt))
 }
 
-// promisedBefore is how many tokens are promised to others that w, to whom none are, must leave there. An attempt that stands in several queues takes any, for who has a promise may wait for it elsewhere.
-// The lock is held.
+// promisedBefore is how many tokens are promised to others, which w must leave there. An attempt that stands in several queues takes any, for
+// who has a promise may wait for it elsewhere. The lock is held.
 func (g *tag) promisedBefore(w *waiter) int64 {
 	if w.Many {
 		return 0

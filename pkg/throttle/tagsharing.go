@@ -39,7 +39,7 @@ func (g *tag) report(now int64, keep time.Duration) (r TagReport, told bool) {
 	}
 	g.stock.Report(now, int64(keep), &r)
 	g.line(full, &r)
-	told = r.Used != g.told.Used || r.Refused != g.told.Refused || r.Waiting > 0 || r.Back > 0 || r.BackSpent > 0 || r.Owed > 0 || r.InHand > 0
+	told = r.Used != g.told.Used || r.Refused != g.told.Refused || r.Waiting > 0 || r.Back > 0 || r.BackSpent > 0 || r.Owed > 0 || r.InHand+r.Promised > 0
 	if g.told = r; told {
 		g.anew = false
 	}
@@ -52,7 +52,9 @@ func (g *tag) line(keep time.Duration, r *TagReport) {
 	if _, paused := g.t.tags.pauseOf(g.name); paused {
 		return
 	}
-	hand := r.InHand - min(g.promised, r.InHand)
+	r.Promised = min(g.promised, r.InHand)
+	r.InHand -= r.Promised
+	hand := r.InHand
 	covers := g.grant.Coming + int64(math.Ceil(g.grant.Rate*keep.Seconds()*4/3))
 	for w := range g.queue.All() {
 		switch n := int64(w.Least); {
