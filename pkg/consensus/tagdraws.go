@@ -26,7 +26,8 @@ type tagDraw struct {
 // asks tells whether the store has anything to do for the tag.
 func (d *tagDraw) asks() bool { return d.Ask > 0 || d.Back > 0 || d.Owed > 0 }
 
-// draws returns what the next request asks of the tills: tags that wait first, and then the others in turn.
+// draws returns what the next request asks of the tills: first tags that have a quota of their own, and those of them first that wait, then those that
+// go by a pattern, in turn.
 // seen makes it tell what is known to be spent of tags that need nothing, because the store has forgotten.
 func (b *tagBook) draws(now, interval time.Duration, live int, seen bool) []driver.Draw {
 	b.voided = false
@@ -47,25 +48,32 @@ func (b *tagBook) draws(now, interval time.Duration, live int, seen bool) []driv
 			others = append(others, d)
 		}
 	}
-	waiting, others = append(waiting, names...), append(others, otherNames...)
 	usual := usualDraws
 	if seen {
 		usual = driver.MaxDraws
 	}
-	taken := waiting[:min(len(waiting), driver.MaxDraws)]
-	rest := others[:min(len(others), max(0, usual-len(taken)))]
-	switch { // the first that has no room begins the next time
-	case len(taken) < len(waiting):
-		b.next = waiting[len(taken)].tag
-	case len(rest) < len(others):
-		b.next = others[len(rest)].tag
+	room := min(len(others), usual) // however many names wait, tags that have a quota of their own go on
+	all := slices.Concat(waiting, others[:room], names)
+	all, left := cut(all, driver.MaxDraws)
+	otherNames, idle := cut(otherNames, max(0, usual-len(all)))
+	for _, l := range [][]tagDraw{left, others[room:], idle} {
+		if len(l) > 0 {
+			b.next = l[0].tag // it begins the next time
+			break
+		}
 	}
-	b.carried = slices.Concat(taken, rest)
+	b.carried = append(all, otherNames...)
 	var out []driver.Draw
 	for i := range b.carried {
 		out = append(out, b.carried[i].Draw)
 	}
 	return out
+}
+
+// cut returns the first n draws, and the rest.
+func cut(all []tagDraw, n int) (first, rest []tagDraw) {
+	n = min(n, len(all))
+	return all[:n:n], all[n:]
 }
 
 // draw returns what the next request says of one tag; ok is false for a tag that needs nothing of a till.

@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/quota"
 	"github.com/numaproj-contrib/numathrottle/internal/race"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
@@ -164,13 +166,16 @@ func (p *matrixPool) open(th *throttle.Throttle, tag string, rate float64, sizes
 					p.note(tag, n)
 				}
 			}()
-			select {
-			case <-p.ctx.Done():
-				return
-			case <-time.After(time.Duration(float64(n) / rate * float64(time.Second))):
-			}
+			pause(p.ctx, time.Duration(float64(n)/rate*float64(time.Second)))
 		}
 	}()
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
 }
 
 // over is what a tag uses per second in d.
@@ -359,5 +364,44 @@ func TestWhatACrashCostsABudget(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestMatrixOfNames: names that each ask for a quarter of their total, on one pod or on ten, get it, and a tag with a quota by its name gets its own.
+func TestMatrixOfNames(t *testing.T) {
+	race.Skip(t, "it measures")
+	const names, every = 300, time.Second
+	for _, pods := range []int{1, 10} {
+		t.Run(fmt.Sprint(pods), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newMatrixPool(t, pods, throttle.Limit{Max: 600}, throttle.Quotas{
+					Tags:  map[string]throttle.Quota{"acme": {Reserved: 100, Total: 100}},
+					Match: []quota.Pattern{{Tag: "free/*", Quota: throttle.Quota{Total: 4}}},
+				})
+				for _, th := range p.pods {
+					p.closed(th, "acme", 4, 1)
+				}
+				var free atomic.Int64
+				for i := range names {
+					tag := fmt.Sprint("free/", i)
+					go func() {
+						pause(p.ctx, time.Duration(i)*every/names)
+						for k := 0; p.ctx.Err() == nil; k++ {
+							go func() {
+								if _, err := p.pods[(i+k)%pods].ForTag(tag).Acquire(p.ctx, 1); err == nil {
+									free.Add(1)
+								}
+							}()
+							pause(p.ctx, every)
+						}
+					}()
+				}
+				time.Sleep(30 * time.Second)
+				before := free.Load()
+				require.GreaterOrEqual(t, p.over(30*time.Second, "acme"), 95.0)
+				p.within("acme")
+				require.GreaterOrEqual(t, float64(free.Load()-before)/30, 0.95*names)
+			})
+		})
 	}
 }
