@@ -24,6 +24,7 @@ var (
 	quotas = throttle.Quotas{Tags: map[string]throttle.Quota{
 		"acme": {Reserved: 150},
 		"beta": {Total: 60},
+		"dash": {Reserved: 50},
 		"hog":  {Class: throttle.Batch},
 	}}
 )
@@ -32,11 +33,11 @@ const lease = consensus.MinLease
 
 // The parts that tags play. Offers are calls per second over the whole pool; acme and beta come to some processes only.
 var (
-	tags   = []string{"acme", "beta", "gamma", "hog"}
+	tags   = []string{"acme", "beta", "dash", "gamma", "hog"}
 	offers = [processors]map[string]float64{
 		{"hog": 1000, "acme": 160},
-		{"hog": 1000, "beta": 200},
-		{"hog": 1000, "beta": 100, "gamma": 20},
+		{"hog": 1000, "beta": 200, "dash": 50},
+		{"hog": 1000, "beta": 100, "gamma": 20, "dash": 50},
 		{"hog": 1000, "gamma": 20},
 	}
 )
@@ -69,6 +70,7 @@ func run(ctx context.Context, dir string, out io.Writer) (kept bool, err error) 
 	defer store.Close()
 	_, _ = fmt.Fprintf(out, "numathrottle quota demo: %d processes share %d calls per second through %s\n"+
 		"acme has 150 reserved and asks for 160, at one process; beta has a total of 60 and asks for 300, at two;\n"+
+		"dash has 50 reserved and asks for 100, with 200 ms of patience;\n"+
 		"gamma is known to nobody and asks for 40; the hog, in class batch, asks for 4000, everywhere\n\n", processors, limit.Max, store.Name)
 	var ps []*process
 	defer func() {
@@ -138,6 +140,7 @@ func judge(out io.Writer, first, last map[string]int64, ended error) *stage.Verd
 		all += rate(tag)
 	}
 	v.Judge(rate("acme") >= 0.97*150, "acme, of which 150 are reserved", "at least 97 % of 150 a second", "%.1f a second", rate("acme"))
+	v.Judge(rate("dash") >= 0.95*50, "dash, whose calls wait for 200 ms at most", "at least 95 % of 50 a second", "%.1f a second", rate("dash"))
 	// A till hands out two intervals ahead, and its burst.
 	v.Judge(rate("beta") <= 60*(1+3/watch.Seconds()), "beta, with a total of 60", "at most 60 a second, and 3 s ahead", "%.1f a second", rate("beta"))
 	v.Judge(rate("beta") >= 0.9*60, "beta gets its total", "at least 90 % of 60 a second", "%.1f a second", rate("beta"))
