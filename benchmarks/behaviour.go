@@ -12,11 +12,10 @@ import (
 
 var behaviour = section{
 	key: "behaviour", title: "Changes in a pool",
-	shows: "Pools of 1,000 tokens per second on Redis, with the default lease of 10 s (a sync every second, removal after 15 s). How long after " +
-		"the event the grants reach 0.95 of what they should be: the first moment from which both the next quarter of a second and the next " +
-		"whole one hold that rate. " +
-		"All load on one: sixteen idle processors, then one has all there is to do. The other events happen to four busy processors. " +
-		"Every event is measured in several pools at once, none of them in step.",
+	shows: "Pools of 1,000 tokens per second on Redis, with the default lease of 10 s (a sync every second, removal after 15 s). Time from the " +
+		"event until grants reach 0.95 of the expected rate, both in the next quarter of a second and in the next second. All load on one: " +
+		"sixteen idle processors, then one gets all the work. The other events happen to four busy processors. Several independent pools run " +
+		"at once.",
 	measure: measureBehaviour,
 }
 
@@ -162,7 +161,7 @@ func boundTable(runs []*eventRun) table {
 		}
 	}
 	return table{
-		caption: "The pool among these that came closest to its bound:",
+		caption: "The pool that came closest to its bound:",
 		head:    []string{"", "largest second", "bound"},
 		rows:    []row{judged(window <= bound, "at most the bound", "grants", count(window), count(bound))},
 	}

@@ -14,9 +14,8 @@ import (
 
 var contention = section{
 	key: "contention", title: "Contention",
-	shows: "Many goroutines poll one limiter as fast as they can. Granted tokens as a fraction of the limit: above it the limiter lets too " +
-		"much through, far below it wastes what was paid for. Both limiters have the same burst, 100 ms worth. " +
-		"`x/time/rate` starts with it in the bucket, a Throttle starts empty.",
+	shows: "Many goroutines poll one limiter as fast as they can. Granted tokens as a fraction of the limit, with a burst of 100 ms. " +
+		"`x/time/rate` starts with a full bucket, a Throttle with an empty one.",
 	measure: measureContention,
 }
 

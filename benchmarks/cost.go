@@ -12,9 +12,8 @@ import (
 
 var storeCost = section{
 	key: "cost", title: "What the store is asked",
-	shows: "Syncs counted at the server: scripts run by Redis, writes to the bucket of NATS. Beside them all messages sent for them: on NATS a sync is " +
-		"two reads and a write. Four processors, first idle and then drawing 20,000 tokens a second. " +
-		"Measured with steady load; a change of load adds a few syncs.",
+	shows: "Syncs counted at the server: scripts run by Redis, writes to the bucket of NATS. Messages count all requests of a sync: on NATS two " +
+		"reads and a write. Four processors, idle, and drawing 20,000 tokens a second. The load is steady; a change adds a few syncs.",
 	measure: measureCost,
 }
 
@@ -139,7 +138,7 @@ func measureCost(ctx context.Context, b *bench) (_ []table, err error) {
 		return nil, err
 	}
 	perInterval := table{
-		caption: "Requests per processor and sync interval, whatever is drawn.",
+		caption: "Requests per processor and sync interval:",
 		head:    []string{"store", "tokens per second", "syncs", "messages"},
 	}
 	for _, r := range runs {
@@ -149,7 +148,7 @@ func measureCost(ctx context.Context, b *bench) (_ []table, err error) {
 		return nil, err
 	}
 	share := table{
-		caption: "Processor time of a redis-server that keeps one pool of a hundred, with the default lease of 10 s.",
+		caption: "Processor time of a redis-server with one pool of a hundred, with the default lease of 10 s:",
 		head:    []string{"pool", "syncs per second", "work on one sync", "of a core"},
 		rows:    c.rows,
 	}

@@ -49,9 +49,8 @@ func tally(results []result) (kept int, missed []string) {
 
 // writeMarkdown writes the document.
 func writeMarkdown(w io.Writer, m *machine, results []result) {
-	fmt.Fprint(w, "# Benchmarks\n\nWritten by `make bench`; do not edit by hand. ",
-		"Everything was measured in one run on one machine, on which the servers ran too. ",
-		"What is compared was measured in turn, several times; the tables show medians, and ratios are medians of the ratios of each turn.\n\n")
+	fmt.Fprint(w, "# Benchmarks\n\nWritten by `make bench`; do not edit by hand. One run on one machine, together with the servers. Compared programs ",
+		"took turns, several times: the tables show medians, and ratios are medians of the turns' ratios.\n\n")
 	writeGrid(w, []string{"", ""}, m.facts())
 	kept, missed := tally(results)
 	fmt.Fprintf(w, "\n**%d of %d targets kept.**\n", kept, kept+len(missed))

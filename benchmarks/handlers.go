@@ -240,10 +240,9 @@ func measureHandlers(ctx context.Context, b *bench) ([]table, error) {
 	if err != nil {
 		return nil, err
 	}
-	idle.caption = "Handlers that do next to nothing: the worst case for a wrapper, which costs up to two microseconds for a message. " +
-		"Without a limit every wrapper returns the handler itself. Servers are started anew for each round, bare and wrapped ones, until the " +
-		"ratio is known: ± is 1.96 standard errors of those of the rounds. Passed on only: the bare handler behind a goroutine that passes its " +
-		"messages on and does nothing else, which is the least with which a message can be held back, or an answer be kept open, until it may go."
+	idle.caption = "Handlers that do almost nothing: the worst case for a wrapper, which costs up to two microseconds per message. Without a limit " +
+		"every wrapper returns the handler itself. Each round starts new servers, bare and wrapped; ± is 1.96 standard errors of the rounds' " +
+		"ratios. Passed on only: the bare handler behind a goroutine that only passes messages on, the least that can hold a message back."
 	service, err := startService(ctx)
 	if err != nil {
 		return nil, err
@@ -253,7 +252,7 @@ func measureHandlers(ctx context.Context, b *bench) ([]table, error) {
 	if err != nil {
 		return nil, err
 	}
-	calling.caption = "Handlers that call something, which is what there is a limit for: one HTTP request for each message, to a service in the same process."
+	calling.caption = "Handlers with one HTTP request per message, to a service in the same process."
 	if n := service.failed.Load(); n > 0 {
 		return nil, fmt.Errorf("%d of %d calls failed", n, service.called.Load())
 	}

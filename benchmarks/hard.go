@@ -11,10 +11,9 @@ import (
 
 var hard = section{
 	key: "hard", title: "Hard limits",
-	shows: "Pools as above, with `hard: true` beside plain ones, at the same time. A hard limit has at most max tokens in any window of " +
-		"`per`, and pays for that with part of the limit: `Limit.Rate` tells that it grants (max + 1 - burst) / 1.0833 per `per`, here with the " +
-		"default burst. Granted tokens as a fraction of max, that formula as a fraction of max, and the largest number of grants in any window " +
-		"of one second.",
+	shows: "Pools as above, with and without `hard: true`, at the same time. A hard limit grants at most max tokens in any window of `per`. Its " +
+		"rate, `Limit.Rate`, is (max + 1 - burst) / 1.0833 per `per`, here with the default burst. Grants and that rate as fractions of max, " +
+		"and the most grants in any window of one second.",
 	measure: measureHard,
 }
 

@@ -15,8 +15,8 @@ import (
 
 var hotPath = section{
 	key: "hot", title: "Hot path",
-	shows: "What one draw costs, beside the least that any limiter with a clock has to do, and beside `golang.org/x/time/rate`. " +
-		"Nanoseconds per operation; with two goroutines, elapsed time over the operations of both together.",
+	shows: "The cost of one draw, compared with a clock reading and a compare-and-swap, the least that any limiter needs, and with " +
+		"`golang.org/x/time/rate`. Nanoseconds per operation; with two goroutines, elapsed time by the operations of both.",
 	measure: measureHotPath,
 }
 

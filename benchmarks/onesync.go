@@ -14,8 +14,8 @@ import (
 
 var oneSync = section{
 	key: "sync", title: "One sync",
-	shows: "How long one sync takes, one after the other, by the number of processors in the pool. Every answer names all of them. " +
-		"A processor syncs once a second, in the background, and in pools above a hundred less often.",
+	shows: "Duration of one sync, by the number of processors in the pool; every answer lists all of them. A processor syncs in the background " +
+		"once a second, less often in pools above a hundred.",
 	measure: measureOneSync,
 }
 

@@ -13,10 +13,10 @@ import (
 
 var pausing = section{
 	key: "pause", title: "Pauses",
-	shows: "Fifty processors, each with a goroutine that waits for tokens all the time, share 1,000 tokens a second. One after the other pauses the pool, " +
-		"which is resumed before the next. How long from the call until the last Throttle grants nothing any more, and until the call " +
-		"returned, which waits until the store has recorded the pause, and up to 100 ms for receipts; " +
-		"and how many pauses had all receipts by then. Processors are Members with Throttles and connections of their own, in one process; the lease is 3 s.",
+	shows: "Fifty processors with a goroutine each that always waits for tokens share 1,000 a second. One after the other pauses and resumes " +
+		"the pool. Time from the call until the last Throttle stops, and until the call returns: after the store has recorded the pause, and " +
+		"up to 100 ms for receipts. The last column counts pauses with all receipts by then. Each processor has its own Member, Throttle and " +
+		"connection, in one process; the lease is 3 s.",
 	measure: measurePauses,
 }
 

@@ -19,13 +19,13 @@ import (
 
 var peerSection = section{
 	key: "peers", title: "Peers",
-	shows: "What users would take instead, on the same work, one after the other in one run. Four pods share a limit. Each has a limiter " +
-		"and a connection of its own and 16 goroutines that wait for permits all the time, in one process. What keeps its count in a store keeps it " +
-		"in the same redis-server. Who is refused tries again when its limiter says so. The burst is 100 ms worth where there is such a setting. " +
-		"Limiters without a store have a quarter of the limit in each pod. First all pods have work; then only one of four has, for its first 8 s. " +
-		"Worst second: the most grants in any second, as a fraction of the limit. Commands: what the clients sent to Redis, for each grant. " +
-		"A draw is timed with one goroutine in each pod, where all together ask for a tenth of the limit. " +
-		"Then one of four busy pods is killed, and the store stands still for 3 s (SIGSTOP). A limiter that fails is asked again after 10 ms.",
+	shows: "Alternatives on the same work, one after the other in one run. Four pods share a limit, each with its own limiter, connection and " +
+		"16 goroutines that always wait for permits, in one process. Limiters with a store use the same redis-server. A refused caller " +
+		"retries when its limiter says so. The burst is 100 ms worth where it can be set. Limiters without a store have a quarter of the " +
+		"limit in each pod. First all pods have work, then only one of four, for its first 8 s. Worst second: the most grants in any second, " +
+		"as a fraction of the limit. Commands: requests to Redis per grant. A draw is timed with one goroutine per pod, at a tenth of the " +
+		"limit in all. Then one of four busy pods is killed, and the store stands still for 3 s (SIGSTOP). A failing limiter is asked again " +
+		"after 10 ms.",
 	measure: measurePeers,
 }
 

@@ -15,13 +15,11 @@ import (
 
 var permits = section{
 	key: "permits", title: "Permits issued by the store",
-	shows: "Processors with a strict limit of 1,000,000 per second, which no store reaches, so that it is the store that sets the pace: each " +
-		"has a connection, a Member and a Throttle of its own, and one caller that acquires permits one after the other, each by a call of the store. " +
-		"Beside them, in turn and on the same pool, the store's step alone: `Store.Reserve` for one permit at a time, which on Redis is the bare " +
-		"call of the script that issues permits, and on NATS its read and its write. What is judged is what the library keeps of that rate. The " +
-		"last columns show how much the step itself costs beyond the least there could be, which knows neither freezes nor processors nor " +
-		"the limit's other users: on Redis a script of ten lines that keeps one time in one key, on NATS a loop of get and update of one entry " +
-		"that does not learn the time of its own write, which on NATS costs as much as the write. Permits per second.",
+	shows: "Permits per second with a strict limit of 1,000,000 per second, which no store reaches. Each processor has its own connection, " +
+		"Member and Throttle, and one caller that acquires one permit after the other. The bare step is `Store.Reserve` alone, on the same " +
+		"pool: on Redis the script that issues permits, on NATS its read and write. The target is the part of that rate that the library " +
+		"keeps. Ten lines is the least possible step, without freezes and other users: on Redis a script that keeps one time in one key, on " +
+		"NATS a loop of get and update that doesn't learn the time of its own write, which costs as much as the write.",
 	measure: measurePermits,
 }
 

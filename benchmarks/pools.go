@@ -13,10 +13,9 @@ import (
 
 var pools = section{
 	key: "pools", title: "Pools",
-	shows: "Four processors, each with goroutines that wait for tokens all the time, share one limit through a store. " +
-		"What all were granted together as a fraction of the limit, and the largest number of grants in any window of one second beside the bound G1 " +
-		"(max + burst + processors). A grant counts when its caller goes on. Processors are Members with Throttles and connections of their own, " +
-		"in one process; the lease is 3 s.",
+	shows: "Four processors with goroutines that always wait for tokens share one limit through a store. All grants as a fraction of the limit, " +
+		"and the most grants in any window of one second beside the bound G1 (max + burst + processors). A grant counts when its caller " +
+		"continues. Each processor has its own Member, Throttle and connection, in one process; the lease is 3 s.",
 	measure: measurePools,
 }
 

@@ -16,10 +16,10 @@ import (
 
 var rhythmSection = section{
 	key: "rhythm", title: "In the platform's rhythm",
-	shows: "Every wrapper in two pods of a MonoVertex that share 50 a second and never run dry, with `readBatchSize` 40 and default burst, played " +
-		"through numaflow-go servers as Numaflow's core reads, hands on and acknowledges: one batch after the other, and what is not a full chunk of the " +
-		"sink waits for `readTimeout`. What the handlers got, as a fraction of the limit, and in brackets the largest second. " +
-		"The real core idles a little longer between two batches: it was measured at 0.72 for a map with one batch after the other.",
+	shows: "Every wrapper in two pods of a MonoVertex that share 50 a second and always have messages, with `readBatchSize` 40 and default " +
+		"burst. The test reads, forwards and acknowledges like Numaflow's core: one batch after the other, and less than a full chunk of the " +
+		"sink waits for `readTimeout`. Granted messages as a fraction of the limit, and in brackets the largest second. The real core idles " +
+		"a little longer between batches: 0.72 for a map.",
 	measure: measureRhythm,
 }
 

@@ -12,8 +12,8 @@ import (
 
 var sourceSection = section{
 	key: "source", title: "A source at its limit",
-	shows: "A source that never runs dry, read as the platform reads it: up to 500 messages within a second, over and over, each batch " +
-		"acknowledged before the next. What came, as a fraction of the limit, from the end of one Read to that of a later one; and how often it was read.",
+	shows: "A source that always has messages, read like the platform does: up to 500 messages within a second, each batch acknowledged before " +
+		"the next. Messages as a fraction of the limit, between the ends of two Reads, and the number of Reads.",
 	measure: measureSource,
 }
 

@@ -14,8 +14,8 @@ import (
 
 var waiting = section{
 	key: "waiting", title: "Waiting",
-	shows: "64 goroutines call Acquire again and again, first alone, then while other goroutines keep every core busy. " +
-		"Granted tokens as a fraction of the limit, from a bucket that starts empty, with the default burst.",
+	shows: "64 goroutines call Acquire repeatedly, alone, and while others keep every core busy. Granted tokens as a fraction of the limit, " +
+		"from an empty bucket with the default burst.",
 	measure: measureWaiting,
 }
 
@@ -133,9 +133,8 @@ func measureWaiting(ctx context.Context, b *bench) ([]table, error) {
 			count(limit), fraction(alone), fraction(crowded)))
 	}
 	late := table{
-		caption: "How late a grant is: one caller waits for tokens that come 5 ms apart. " +
-			"Beside it a plain timer of the Go runtime, which is what a wait is made of.",
-		head: []string{"", "p50", "p99", "waits"},
+		caption: "Lateness of a grant: one caller waits for tokens 5 ms apart. For comparison, a plain timer of the Go runtime.",
+		head:    []string{"", "p50", "p99", "waits"},
 	}
 	samples := b.times(400)
 	for _, crowded := range []bool{false, true} {

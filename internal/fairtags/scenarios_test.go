@@ -310,7 +310,7 @@ func TestScenarios(t *testing.T) {
 	if played < all {
 		return // one failed, or -run chose some
 	}
-	const page = "../../docs/quotas.md"
+	const page = "scenarios.md"
 	content, err := os.ReadFile(page)
 	require.NoError(t, err)
 	before, rest, begins := strings.Cut(string(content), "<!-- scenarios:")

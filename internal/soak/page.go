@@ -6,7 +6,6 @@ import (
 	_ "embed" // the page's text
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -72,8 +71,7 @@ func (p *page) figures(step string) *proof.Pools {
 func (p *page) write(file string) error {
 	t, err := template.New("page").Funcs(template.FuncMap{
 		"count": count, "time": short, "ratio": func(f float64) string { return fmt.Sprintf("%.3f", f) },
-		"hours": func(h float64) string { return count(uint64(h + 0.5)) }, "figure": func(f float64) string { return fmt.Sprintf("%.6g", f) },
-		"states": states, "met": met, "whole": func(n int) string { return count(uint64(max(n, 0))) },
+		"hours": func(h float64) string { return count(uint64(h + 0.5)) }, "whole": func(n int) string { return count(uint64(max(n, 0))) },
 	}).Parse(text)
 	if err != nil {
 		return fmt.Errorf("the page's text: %w", err)
@@ -246,16 +244,6 @@ func version(ctx context.Context, paths []string) string {
 	}
 	return fmt.Sprintf("%x %s", sha256.Sum256(files), runtime.Version())
 }
-
-// states are the states that the faults of the simulation meet, in order.
-func states(faults []proof.Fault) []string {
-	if len(faults) == 0 {
-		return nil
-	}
-	return slices.Sorted(maps.Keys(faults[0].Met))
-}
-
-func met(f proof.Fault, state string) string { return count(f.Met[state]) }
 
 // count writes a number with commas.
 func count(n uint64) string {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -172,20 +173,34 @@ func wayTo(known map[string]pkg, from, to string, seen map[string]bool) []string
 	return nil
 }
 
+// beside is where the sentence of a package goes beyond its task.
+var beside = regexp.MustCompile(`[:;(]|, (?:and|as|because|but|by|in|of|on|one|or|so|that|to|when|where|which|with|within|without|whose)\b`)
+
+// task returns the task of a package, from the first sentence of its documentation.
+func task(doc string) string {
+	if words := strings.SplitN(doc, " ", 3); len(words) == 3 && (words[0] == "Package" || words[0] == "Command") {
+		doc = words[2]
+	}
+	if end := beside.FindStringIndex(doc); end != nil {
+		doc = doc[:end[0]]
+	}
+	return strings.TrimRight(doc, " .")
+}
+
 // write prints the map as Markdown, the highest layer first.
 func write(w io.Writer, all []pkg) error {
 	var b strings.Builder
 	for i, l := range slices.Backward(layers) {
-		fmt.Fprintf(&b, "\n**%d. %s**\n\n| package | imports | what it is |\n| --- | --- | --- |\n", i+1, l.name)
+		fmt.Fprintf(&b, "\n**%d. %s**\n\n| package | task |\n| --- | --- |\n", i+1, l.name)
 		for _, p := range all {
 			if p.layer != i {
 				continue
 			}
-			name, imports := p.path, strings.Join(p.imports, ", ")
+			name := p.path
 			if name == "." {
 				name = "numathrottle"
 			}
-			fmt.Fprintf(&b, "| `%s` | %s | %s |\n", name, imports, strings.ReplaceAll(p.doc, "|", `\|`))
+			fmt.Fprintf(&b, "| `%s` | %s |\n", name, strings.ReplaceAll(task(p.doc), "|", `\|`))
 		}
 	}
 	_, err := io.WriteString(w, b.String())

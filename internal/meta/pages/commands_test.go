@@ -286,7 +286,8 @@ var wrongCommands = map[string]string{
 	"go run ./cmd/numathrottle stat":                 `"stat" is no command`,
 	"go run ./examples/llm-map/fakellm/cmd -rpm 600": "no flag -rpm",
 	"go install example.com/cmd/numathrottle@latest": "not below the project",
-	"go vet ./...": "nobody knows what is right for go vet",
+	"go get example.com/numathrottle":                "not below the project",
+	"go vet ./...":                                   "nobody knows what is right for go vet",
 
 	"numathrottle limit set --maximum 300":                                     "--maximum is no flag",
 	"numathrottle limit set --max many":                                        "many",

@@ -94,6 +94,9 @@ func (j *judge) goCommand(t *testing.T, c call, args []string) error {
 			return j.call(t, call{c.settings, append([]string{name}, args[2:]...)})
 		}
 		return j.flags(t, args[1], args[2:])
+	case "get":
+		_, err := packageAt(args[1])
+		return err
 	case "build", "install", "test":
 		flags, packages := splitFlags(args[1:])
 		for _, flag := range slices.Sorted(maps.Keys(flags)) {

@@ -19,9 +19,9 @@ var (
 	tableOfPage = regexp.MustCompile(`(?m)^\| ([^|]+) \| (.+) \| ([^|]+) \|$`)
 )
 
-// What docs/refusals.md says about the words of services is true.
+// What docs/pause.md says about the words of services is true.
 func TestPageAboutRefusals(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/refusals.md")
+	page, err := os.ReadFile("../../../docs/pause.md")
 	require.NoError(t, err)
 	hints, classes := 0, 0
 	for _, row := range tableOfPage.FindAllStringSubmatch(string(page), -1) {
