@@ -72,7 +72,7 @@ func (c *CLI) Run(ctx context.Context, args []string) error {
 		},
 		Flags: append([]ucli.Flag{configFlag(), timeoutFlag()}, storeFlags()...),
 		Commands: []*ucli.Command{
-			c.poolsCommand(), c.statusCommand(), c.limitCommand(), c.pauseCommand(), c.resumeCommand(), c.debtCommand(),
+			c.poolsCommand(), c.statusCommand(), c.whyCommand(), c.limitCommand(), c.pauseCommand(), c.resumeCommand(), c.debtCommand(),
 			c.quotaCommand(), c.topCommand(), c.consoleCommand(), c.checkCommand(), c.proxyCommand(), c.stopNoticeCommand(), c.versionCommand(),
 			{Name: helpName, Usage: "show the help of a command", ArgsUsage: "[COMMAND ...]"},
 		},
@@ -194,7 +194,7 @@ func (c *CLI) connect(ctx context.Context, cmd *ucli.Command) (*access, error) {
 	s.pool, s.quotas = conf.Pool, conf.Quotas
 	s.named = cmd.IsSet("pool") || conf.Pool != unnamedPool
 	s.store, err = c.open(ctx, conf)
-	return s, err
+	return s, ofOpening(err)
 }
 
 // unnamedPool is the pool of a process for which nobody has named one.
@@ -237,12 +237,27 @@ func noArguments(_ context.Context, cmd *ucli.Command) error {
 	if len(names) > 0 {
 		allowed = strings.Join(names, ", ")
 	}
-	return &kindError{fmt.Errorf("%s: %.60q is no command or argument, allowed: %s", cmd.FullName(), cmd.Args().First(), allowed), errUsage}
+	return &kindError{fmt.Errorf("%s: %.60q is no command or argument, allowed: %s%s", cmd.FullName(), cmd.Args().First(), allowed,
+		config.DidYouMean(cmd.Args().First(), names)), errUsage}
 }
 
 // wrongUsage says what is wrong with a flag.
 func wrongUsage(_ context.Context, cmd *ucli.Command, err error, _ bool) error {
 	return &kindError{usageText(cmd, err), errUsage}
+}
+
+// flagNames are the flags of a command, and of those above it.
+func flagNames(cmd *ucli.Command) (names []string) {
+	for _, at := range cmd.Lineage() {
+		for _, flag := range at.Flags {
+			for _, name := range flag.Names() {
+				if len(name) > 1 {
+					names = append(names, "--"+name)
+				}
+			}
+		}
+	}
+	return names
 }
 
 func usageText(cmd *ucli.Command, err error) error {
@@ -261,7 +276,8 @@ func usageText(cmd *ucli.Command, err error) error {
 		if len(flag) == 1 {
 			dashes = "-"
 		}
-		return fmt.Errorf("%s: %s%.60s is no flag, allowed: those of %s --help", cmd.FullName(), dashes, flag, cmd.FullName())
+		return fmt.Errorf("%s: %s%.60s is no flag, allowed: those of %s --help%s", cmd.FullName(), dashes, flag, cmd.FullName(),
+			config.DidYouMean("--"+flag, flagNames(cmd)))
 	}
 	return errors.New(cmd.FullName() + ": " + text + "; see --help")
 }

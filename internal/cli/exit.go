@@ -77,6 +77,15 @@ type storeError struct{ error }
 
 func (e *storeError) Unwrap() error { return e.error }
 
+// ofOpening marks the error of a store that could not be opened, unless it is a setting that is wrong.
+func ofOpening(err error) error {
+	var fault *config.FieldError
+	if errors.As(err, &fault) {
+		return err
+	}
+	return ofStore(err)
+}
+
 // ofStore marks the error of a call of a store, unless the store has answered with it.
 func ofStore(err error) error {
 	unable := errors.Is(err, driver.ErrNoTills) || errors.Is(err, driver.ErrNoList) // nor will it be later

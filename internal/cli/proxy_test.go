@@ -18,7 +18,7 @@ func TestTheSettingsOfAProxy(t *testing.T) {
 	out, err := tm.run(t, "proxy", "handler", "--check", "--max", "20", "--per=1m", "--pool=p", "--store=redis://h", "--on-denied=nack", "--max-wait=8s")
 	require.NoError(t, err)
 	for _, line := range []string{
-		`kind: "map"`, `cost: "bytes/1000"`, `onDenied: "nack"`, `maxWait: "8s"`, `max: "20"`, `per: "1m0s"`, `pool: "p"`, `store: "redis://h"`,
+		`kind: "map"`, `cost: "bytes/1000"`, `onDenied: "nack"`, `maxWait: "8s"`, `max: "20"`, `per: "1m"`, `pool: "p"`, `store: "redis://h"`,
 		"storePassword: (set, not shown)",
 	} {
 		require.Contains(t, out, line+"\n")

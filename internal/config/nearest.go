@@ -108,3 +108,6 @@ func distance(a, b string) int {
 	}
 	return row[len(b)]
 }
+
+// DidYouMean proposes the known name that is nearest to a wrong one, such as "; did you mean status?"; empty: none is near.
+func DidYouMean(name string, known []string) string { return didYouMean(name, known) }

@@ -100,11 +100,11 @@ func TestConsoleInABrowser(t *testing.T) {
 
 	// What is drawn.
 	p.eval(t, `location.hash = "#pool=orders%2Fin"`)
-	p.text(t, "limit", "600 per 1m0s")
+	p.text(t, "limit", "600 per 1m")
 	p.text(t, "t-limit", "10")
 	p.text(t, "t-granted", "5")
 	p.text(t, "t-waiting", "3")
-	p.text(t, "banners", "Settings disagree: 600 per 1m0s (pod-0) counts; 900 per 1m0s")
+	p.text(t, "banners", "Settings disagree: 600 per 1m (pod-0) counts; 900 per 1m")
 	p.until(t, `document.getElementById("line-granted").getTotalLength() > 0 && document.getElementById("line-granted").getBBox().width > 0`)
 	require.Equal(t, "true", p.eval(t, `document.getElementById("line-granted").getBBox().y > document.getElementById("line-limit").getBBox().y`),
 		"half of the limit is drawn below it")
@@ -138,7 +138,7 @@ func TestConsoleInABrowser(t *testing.T) {
 	p.click(t, "#change")
 	p.eval(t, `const f = document.querySelector("#d-limit form"); f.max.value = 300; f.per.value = 60; f.reason.value = "a sale"`)
 	p.click(t, "#d-limit .main")
-	p.text(t, "banners", "Override: 300 per 1m0s until")
+	p.text(t, "banners", "Override: 300 per 1m until")
 	p.text(t, "t-limit", "5")
 
 	// A pool that is not there shows nothing of the one before, and the store is not away.
@@ -148,7 +148,7 @@ func TestConsoleInABrowser(t *testing.T) {
 	require.Equal(t, "true", p.eval(t, `document.getElementById("detail").hidden && document.getElementById("actions").hidden`))
 	require.Empty(t, p.eval(t, `document.getElementById("limit").innerText`))
 	p.eval(t, `location.hash = "#pool=orders%2Fin"`)
-	p.text(t, "banners", "Override: 300 per 1m0s until")
+	p.text(t, "banners", "Override: 300 per 1m until")
 	p.until(t, `!document.getElementById("detail").hidden`)
 
 	require.NotContains(t, p.eval(t, "document.title"), "evil")

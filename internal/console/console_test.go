@@ -403,7 +403,7 @@ func TestChanges(t *testing.T) {
 		{"/api/debt/forgive", `{"pool":"p","reason":"a wrong number"}`, 200, ""},
 		{"/api/limit", `{"pool":"p","max":5,"perSeconds":1}`, 400, "a reason is missing"},
 		{"/api/limit", `{"pool":"p","max":0,"reason":"r"}`, 422, "Max is below 1"},
-		{"/api/limit", `{"pool":"p","max":601,"reason":"r"}`, 422, "at most the hard limit 600 per 1m0s"},
+		{"/api/limit", `{"pool":"p","max":601,"reason":"r"}`, 422, "at most the hard limit 600 per 1m"},
 		{"/api/limit", `{"pool":"gone","max":6,"reason":"r"}`, 422, "nobody is in"},
 		{"/api/limit", `{"pool":"none","max":6,"reason":"r"}`, 404, "no record"},
 		{"/api/limit", `{"pool":"p","max":300,"perSeconds":60,"seconds":7200,"reason":"a sale"}`, 200, ""},

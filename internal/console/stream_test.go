@@ -25,7 +25,7 @@ func TestPoolsAtAGlance(t *testing.T) {
 	follow(t, c, "/api/pools", func(g glance) bool { got = g; return true })
 	require.Empty(t, got.Failure)
 	require.Equal(t, []summary{
-		{Pool: "a", Known: true, Limit: "600 per 1m0s", Use: 0.5, Waiting: 3, Processors: 2, Paused: true, Disagree: true},
+		{Pool: "a", Known: true, Limit: "600 per 1m", Use: 0.5, Waiting: 3, Processors: 2, Paused: true, Disagree: true},
 		{Pool: "calls", Known: true, Limit: "30 calls in flight", Use: 1, Waiting: 2, Processors: 1},
 	}, got.Pools)
 	store.away.Store(true)
@@ -67,7 +67,7 @@ func TestPoolAsItMoves(t *testing.T) {
 	until("", nil)
 	require.InDelta(t, 10, last.PerSecond, 1e-9)
 	require.InDelta(t, 0.5, last.Use, 1e-9)
-	require.Equal(t, processor{ID: "a", Share: 0.5, Demand: 0.5, Use: 0.5, Waiting: 3, Throttled: "limit", Configured: "600 per 1m0s"}, last.Processors[0])
+	require.Equal(t, processor{ID: "a", Share: 0.5, Demand: 0.5, Use: 0.5, Waiting: 3, Throttled: "limit", Configured: "600 per 1m"}, last.Processors[0])
 	var b *member
 	until("b joined", func() { b = join(t, store, "p", "b", "1 0 600 60000000 0 0", consensus.Whole/4) })
 	until("b left, or its claim was removed", func() { b.leave(t) })
@@ -76,16 +76,16 @@ func TestPoolAsItMoves(t *testing.T) {
 	})
 	require.Equal(t, []order{{What: "everything", By: "ann", Reason: "night"}}, last.Pauses)
 	until("no longer paused: everything", func() { require.NoError(t, consensus.ClearPause(t.Context(), store, "p", "")) })
-	until("override: 300 per 1m0s by ann: r", func() {
+	until("override: 300 per 1m by ann: r", func() {
 		require.NoError(t, consensus.SaveOverride(t.Context(), store, "p", consensus.Override{Max: 300, Reason: "r", By: "ann"}))
 	})
 	require.InDelta(t, 1, last.Use, 1e-9, "half of what it is configured with is all of that")
-	until("the override is over; the limit is 600 per 1m0s", func() { require.NoError(t, consensus.ClearOverride(t.Context(), store, "p")) })
+	until("the override is over; the limit is 600 per 1m", func() { require.NoError(t, consensus.ClearOverride(t.Context(), store, "p")) })
 	until("frozen: no share grows: the store has lost what it promised to a processor", func() { a.req.Note += " f:lost_row.9000"; a.sync(t) })
 	until("no longer frozen", func() { a.req.Note = "1 0 600 60000000 0 0"; a.sync(t) })
-	until("settings disagree: 600 per 1m0s (a) counts; 900 per 1m0s (b2)", func() { join(t, store, "p", "b2", "1 0 900 60000000 0 0", 0) })
-	until("settings disagree: 600 per 1m0s, no quotas (a) counts; 600 per 1m0s, quotas abcd0012 (c) counts; "+
-		"900 per 1m0s, no quotas (b2); each goes by its own quotas",
+	until("settings disagree: 600 per 1m (a) counts; 900 per 1m (b2)", func() { join(t, store, "p", "b2", "1 0 900 60000000 0 0", 0) })
+	until("settings disagree: 600 per 1m, no quotas (a) counts; 600 per 1m, quotas abcd0012 (c) counts; "+
+		"900 per 1m, no quotas (b2); each goes by its own quotas",
 		func() {
 			c := join(t, store, "p", "c", "1 0 600 60000000 0 0", 0)
 			c.req.Busy = "\x02\x00\x00\x00\x00\x00\xab\xcd\x00\x12\x00\x00\x00"

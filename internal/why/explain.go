@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
@@ -81,7 +80,7 @@ func ofPause(s *State) (Answer, bool) {
 	for _, p := range s.Pauses {
 		if p.Tag == "" && s.goesOn(&p) {
 			return broken(limit.ReasonPause, "paused%s%s%s%s%s", by(p.By), until(p.Until, s.Now), because(p.Reason),
-				waits(s.waiting()), s.inPool(": ", "resume", ""))
+				waits(s.waiting(), 0), s.inPool(": ", "resume", ""))
 		}
 	}
 	return Answer{}, false
@@ -98,13 +97,11 @@ func because(reason string) string {
 }
 
 // waiting counts all callers that wait.
-func (s *State) waiting() (callers int, longest time.Duration) {
+func (s *State) waiting() (callers int) {
 	for i := range s.Pods {
-		p := &s.Pods[i]
-		callers += p.Waiting
-		longest = max(longest, p.Hold.Longest)
+		callers += s.Pods[i].Waiting
 	}
-	return callers, longest
+	return callers
 }
 
 // ofPool is what the pods of the pool tell.
@@ -200,13 +197,13 @@ func ofFreeze(s *State, g *group, some bool) (Answer, bool) {
 	case s.Frozen <= 0 || shares > 0 && !stuck:
 		return Answer{}, false
 	case s.FrozenBy == driver.FreezeNewRecord && shares == 0:
-		return broken(limit.ReasonFrozen, "new pool: first tokens in %s%s", whole(s.Frozen), waits(s.waiting()))
+		return broken(limit.ReasonFrozen, "new pool: first tokens in %s%s", whole(s.Frozen), waits(s.waiting(), 0))
 	}
 	because := ""
 	if text := s.FrozenBy.Explain(); text != "" {
 		because = ", for " + plain(text)
 	}
-	return broken(limit.ReasonFrozen, "no share grows for %s%s%s", whole(s.Frozen), because, waits(s.waiting()))
+	return broken(limit.ReasonFrozen, "no share grows for %s%s%s", whole(s.Frozen), because, waits(s.waiting(), 0))
 }
 
 // ofTagPause is the pause of a tag that nobody waits for.

@@ -67,6 +67,10 @@ type OverviewRow struct {
 	Hard bool
 }
 
+// Gone tells whether the processor has died, as far as a record shows that: the others have synced for longer since its last request than
+// any lease lasts.
+func (r *OverviewRow) Gone() bool { return r.Silent > MaxLease }
+
 // LoadOverview returns what the record of a pool shows. It changes nothing. ctx bounds the
 // call. Errors: *RequestError for a name that no pool can have; one that wraps ErrNoPool; those of the
 // store.

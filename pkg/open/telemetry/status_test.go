@@ -15,13 +15,13 @@ import (
 // The page names settings that disagree, and which of them count.
 func TestPoolNamesSettingsThatDisagree(t *testing.T) {
 	v := consensus.View{Roster: []consensus.RosterRow{{ID: "a", Note: "1 0 600 60000000 0 0"}, {ID: "b", Note: "1 1 900 60000000 0 0"}}}
-	require.Equal(t, "600 per 1m0s (a) counts; 900 per 1m0s, hard (b)", poolOf(&v).Disagree)
+	require.Equal(t, "600 per 1m (a) counts; 900 per 1m, hard (b)", poolOf(&v).Disagree)
 	v.Override.Max = 3
-	require.Equal(t, "600 per 1m0s (a); 900 per 1m0s, hard (b) caps the override for these", poolOf(&v).Disagree)
+	require.Equal(t, "600 per 1m (a); 900 per 1m, hard (b) caps the override for these", poolOf(&v).Disagree)
 	v.Roster[1].Note = v.Roster[0].Note
 	require.Empty(t, poolOf(&v).Disagree)
 	v.Roster[1].Busy = "\x02\x00\x00\x00\x00\x00\xab\xcd\x00\x12\x00\x00\x00"
-	require.Equal(t, "600 per 1m0s, no quotas (a); 600 per 1m0s, quotas abcd0012 (b); each goes by its own quotas", poolOf(&v).Disagree)
+	require.Equal(t, "600 per 1m, no quotas (a); 600 per 1m, quotas abcd0012 (b); each goes by its own quotas", poolOf(&v).Disagree)
 }
 
 func TestPauseSaysWho(t *testing.T) {
