@@ -373,6 +373,19 @@ func TestQuotasInABrowser(t *testing.T) {
 	p.until(t, `Math.abs(`+part+` - .25) < .03`)
 	require.Equal(t, "true", p.eval(t, `document.querySelectorAll("#quotas tr")[0].dataset.id === "tag acme"`), "the busiest is the first")
 	require.Equal(t, "true", p.eval(t, `document.getElementById("unknownquotas").hidden`))
+
+	// What tags use over time: a line for each, the busiest above.
+	p.text(t, "taglegend", "acme")
+	p.until(t, `document.querySelectorAll("#tags path").length === 4 && samples.length > 2`)
+	top := func(tag string) string {
+		return fmt.Sprintf(`[...document.querySelectorAll("#tags path")].find(p => p.textContent === %q).getBBox().y`, tag)
+	}
+	require.Equal(t, "true", p.eval(t, top("acme")+" < "+top("beta")))
+	shoot(t, p, "desktop-quotas")
+	p.click(t, "#quota")
+	p.eval(t, `(i => { i.value = "beta"; i.dispatchEvent(new Event("input")) })(document.querySelector("#d-quota [name=tag]"))`)
+	require.Equal(t, "40 batch", p.eval(t, `(f => f.total.value + " " + f.class.value)(document.querySelector("#d-quota form"))`), "what it has")
+	p.click(t, "#d-quota [data-close]")
 	pattern := `[...document.querySelectorAll("#quotas tr")].find(r => r.dataset.id.startsWith("pattern"))`
 	p.until(t, pattern+`?.children[0].innerText.includes("free/*") && `+pattern+`.children[0].innerText.includes("pattern")`)
 	require.Equal(t, "true", p.eval(t, pattern+`.querySelector(".set").hidden`), "a pattern cannot be changed")
