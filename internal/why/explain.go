@@ -119,7 +119,13 @@ func ofPool(s *State) (Answer, bool) {
 	if some {
 		return ofGroup(s, &g)
 	}
-	return ofTagPause(s)
+	if a, ok := ofTagPause(s); ok {
+		return a, ok
+	}
+	if n := s.waiting(); n > 0 {
+		return held(limit.ReasonOther, "%s, and pods do not say what for", waits(n, 0)[2:])
+	}
+	return Answer{}, false
 }
 
 // A group is the pods whose callers are held back by the same thing.

@@ -56,6 +56,7 @@ func TestExplain(t *testing.T) {
 		"exempt calls alone": {
 			pool(Pod{ID: "pod-0", Share: 1, Used: 1.5}), "nothing holds callers back", "none", Usual,
 		},
+		"callers that pods give no reason for": {pool(Pod{ID: "a", Waiting: 3}), "3 callers wait, and pods do not say what for", "other", Held},
 		"limit": {pool(full, full2), "the limit of 400/s is used in full; 14 callers wait", "limit", Held},
 		"limit, and callers that do not wait": {
 			pool(stand("a", limit.ReasonLimit, "", 0, limit.Hold{}), stand("b", limit.ReasonLimit, "", 0, limit.Hold{})),

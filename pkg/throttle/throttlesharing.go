@@ -44,6 +44,8 @@ func (t rateHolder) Report(window time.Duration) (r limit.Report) {
 			r.Throttled, r.OfTag, r.Tag, r.Hold = worst.reason, true, worst.name, worst.told(now)
 		} else if r.Throttled != "" {
 			r.Hold = limit.Hold{Callers: t.queue.Len, Owed: t.owedFor(now)}
+		} else if r.Waiting > 0 { // they are held back before they draw
+			r.Throttled, r.Hold = ReasonPause, limit.Hold{Callers: r.Waiting}
 		}
 	}
 	return r
