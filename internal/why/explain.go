@@ -56,7 +56,8 @@ func ofProcess(s *State) (Answer, bool) {
 
 // ofStore is what a store that does not answer does to callers. A share is good for a while without it.
 func ofStore(s *State) (Answer, bool) {
-	lost := s.Self != nil && s.Self.Reason == limit.ReasonStoreLost
+	lost := s.Self != nil && (s.Self.Reason == limit.ReasonStoreLost ||
+		s.Failure != "" && (s.Self.Reason == limit.ReasonNoShare || s.Self.Reason == limit.ReasonFrozen)) // it has not answered yet, or not again
 	degraded := s.Self != nil && s.Self.Degraded
 	observer := s.Self == nil && s.Failure != ""
 	if !lost && !degraded && !observer {

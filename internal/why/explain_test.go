@@ -219,6 +219,10 @@ func TestExplain(t *testing.T) {
 			"the store asks for a password (NUMATHROTTLE_STORE_PASSWORD): this pod goes on with its share of 25 % until it answers, for an hour at most",
 			"store_lost", Broken,
 		},
+		"store that has never answered": {
+			self(failed(pool(), "WRONGPASS invalid username-password pair"), Self{Reason: limit.ReasonNoShare}),
+			"the store rejects the password (NUMATHROTTLE_STORE_PASSWORD): this pod grants nothing until it answers", "store_lost", Broken,
+		},
 		"store failed once": {self(failed(pool(idle), "EOF"), Self{Share: .25}), "nothing holds callers back", "none", Usual},
 		"replaced": {
 			self(pool(full), Self{Reason: limit.ReasonReplaced}),

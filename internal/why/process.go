@@ -42,6 +42,10 @@ func Process(v *consensus.View, own Own, now time.Time) State {
 		}
 	}
 	s.Self = self
+	if s.Unknown { // before its first sync
+		alone := own.alone(now)
+		s.Limit, s.PerSecond, s.Slots, s.Unknown = alone.Limit, alone.PerSecond, alone.Slots, false
+	}
 	self.Degraded, self.Share = own.Lease.Degraded, float64(own.Lease.Share)/float64(limit.WholeShare)
 	limited := own.Max > 0 || own.Slots > 0
 	if limited && !own.Ready() {
