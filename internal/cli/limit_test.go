@@ -64,6 +64,7 @@ func testLimit(t *testing.T) {
 	require.NoError(t, err)
 	_, err = tm.run(t, "limit", "show", "--pool=p")
 	require.ErrorContains(t, err, "is not an override")
+	require.Equal(t, ExitFailed, ExitCode(err), "the store has answered, and the same will not work later")
 }
 
 // A limit is set where somebody named the pool, and where somebody is in it.

@@ -37,15 +37,15 @@ func (c *CLI) topCommand() *ucli.Command {
 
 // A tagUse is what --json prints of a tag. Rates are in tokens per second.
 type tagUse struct {
-	Tag        string  `json:"tag"`            // empty: all without a quota of their own
-	Hash       string  `json:"hash,omitempty"` // of a name that is not known
-	Unnamed    bool    `json:"unnamed,omitempty"`
-	Pattern    bool    `json:"pattern,omitempty"` // tag is one: all tags that go by it
-	Demand     float64 `json:"demand"`
-	Used       float64 `json:"used"`   // of the demand
-	Target     float64 `json:"target"` // 0: not known
-	By         string  `json:"by,omitempty"`
-	Pods       int     `json:"pods"`
+	Tag     string  `json:"tag"`            // empty: all without a quota of their own
+	Hash    string  `json:"hash,omitempty"` // of a name that is not known
+	Unnamed bool    `json:"unnamed,omitempty"`
+	Pattern bool    `json:"pattern,omitempty"` // tag is one: all tags that go by it
+	Demand  float64 `json:"demand"`
+	Used    float64 `json:"used"`   // of the demand
+	Target  float64 `json:"target"` // 0: not known
+	By      string  `json:"by,omitempty"`
+	Pods    int     `json:"pods"`
 }
 
 func (c *CLI) top(ctx context.Context, cmd *ucli.Command) error {

@@ -37,7 +37,9 @@ func TestExplain(t *testing.T) {
 	full := stand("pod-0", limit.ReasonLimit, "", 9, limit.Hold{Callers: 9})
 	full2 := stand("pod-1", limit.ReasonLimit, "", 5, limit.Hold{Callers: 5})
 	acme := limit.Hold{Callers: 12, Longest: 3200 * time.Millisecond, Rate: 60}
-	only := func(r limit.Reason, tag string, h limit.Hold) State { return pool(stand("pod-0", r, tag, h.Callers, h), idle) }
+	only := func(r limit.Reason, tag string, h limit.Hold) State {
+		return pool(stand("pod-0", r, tag, h.Callers, h), idle)
+	}
 	two := limit.Hold{Callers: 2}
 	self := func(s State, me Self) State { return with(s, func(s *State) { me.ID = "pod-0"; s.Self = &me }) }
 	failed := func(s State, text string) State { return with(s, func(s *State) { s.Failure = text }) }
@@ -57,7 +59,7 @@ func TestExplain(t *testing.T) {
 			pool(Pod{ID: "pod-0", Share: 1, Used: 1.5}), "nothing holds callers back", "none", Usual,
 		},
 		"callers that pods give no reason for": {pool(Pod{ID: "a", Waiting: 3}), "3 callers wait, and pods do not say what for", "other", Held},
-		"limit": {pool(full, full2), "the limit of 400/s is used in full; 14 callers wait", "limit", Held},
+		"limit":                                {pool(full, full2), "the limit of 400/s is used in full; 14 callers wait", "limit", Held},
 		"limit, and callers that do not wait": {
 			pool(stand("a", limit.ReasonLimit, "", 0, limit.Hold{}), stand("b", limit.ReasonLimit, "", 0, limit.Hold{})),
 			"the limit of 400/s is used in full", "limit", Held,
@@ -154,7 +156,10 @@ func TestExplain(t *testing.T) {
 			pool(stand("a", limit.ReasonQuota, "acme", 12, limit.Hold{})), "acme is held at its cap; 12 callers wait", "quota", Held,
 		},
 		"pause": {
-			with(pool(full, full2), func(s *State) { s.Pods[0].Waiting, s.Pods[1].Waiting = 0, 0; s.Pauses = []limit.Paused{{By: "alice", Until: noon}} }),
+			with(pool(full, full2), func(s *State) {
+				s.Pods[0].Waiting, s.Pods[1].Waiting = 0, 0
+				s.Pauses = []limit.Paused{{By: "alice", Until: noon}}
+			}),
 			"paused by alice until 12:00 UTC: numathrottle resume --pool p", "pause", Broken,
 		},
 		"pause without an end": {

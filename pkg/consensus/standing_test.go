@@ -18,7 +18,7 @@ func TestStanding(t *testing.T) {
 	require.Equal(t, "1 0 600 60000000 0 0", n.String(), "an idle processor says no more")
 	full := Standing{
 		Slots: 30, Granted: 0.83, Used: 0.5, Waiting: 7, Throttled: throttle.ReasonQuota, Tag: "a b",
-		Hold: limit.Hold{Callers: 5, Longest: 3200 * time.Millisecond, Rate: 60},
+		Hold:   limit.Hold{Callers: 5, Longest: 3200 * time.Millisecond, Rate: 60},
 		Frozen: 1500 * time.Millisecond, FrozenBy: driver.FreezeNewRecord,
 	}
 	n.standing = full
