@@ -194,6 +194,25 @@ func TestOnRealStores(t *testing.T) {
 			out, err = tm.run(t, "status")
 			require.NoError(t, err)
 			require.NotContains(t, out, "pod-0")
+			requireAge(t, url)
 		})
 	}
+}
+
+// requireAge requires that a store tells for how long nobody has synced with a pool.
+func requireAge(t *testing.T, url string) {
+	t.Helper()
+	store, err := numathrottle.OpenStore(t.Context(), numathrottle.Config{Store: url})
+	require.NoError(t, err)
+	defer func() { _ = store.Close() }()
+	ager, ok := store.(driver.Ager)
+	require.True(t, ok)
+	_, err = ager.Age(t.Context(), "nobody/here")
+	require.ErrorIs(t, err, consensus.ErrNoPool)
+	require.Eventually(t, func() bool {
+		age, err := ager.Age(t.Context(), "ns/p/v")
+		require.NoError(t, err)
+		require.Less(t, age, time.Hour)
+		return age > 0
+	}, 30*time.Second, 10*time.Millisecond)
 }

@@ -105,6 +105,13 @@ func TestWhatHasEndedIsHidden(t *testing.T) {
 	require.NotContains(t, out, "gone")
 	out = show(t, fill, "pools", "--all")
 	require.Contains(t, out, "gone")
+	killed := func(store consensus.Store, pool string) {
+		fill(store, pool)
+		time.Sleep(20 * time.Second)
+	}
+	require.NotContains(t, show(t, killed, "pools"), "orders", "all have died without a word")
+	require.Contains(t, show(t, killed, "pools", "--all"), "orders")
+	require.Regexp(t, "no pod has asked the store for 2[0-9] s: they have ended, or cannot reach it", show(t, killed, "why"))
 	out = show(t, fill, "pools", "--quiet")
 	require.Contains(t, out, "gone", "for scripts: all names")
 }

@@ -108,6 +108,8 @@ func (s *State) waiting() (callers int) {
 // ofPool is what the pods of the pool tell.
 func ofPool(s *State) (Answer, bool) {
 	switch {
+	case len(s.Pods) == 0 && s.Silent > 0:
+		return Answer{CauseNobody, Nobody, "no pod has asked the store for " + span(s.Silent) + ": they have ended, or cannot reach it"}, true
 	case len(s.Pods) == 0:
 		return Answer{CauseNobody, Nobody, "nobody is in the pool"}, true
 	case s.Limit == "" && s.Slots == 0 && !s.Unknown && (s.Self == nil || s.Self.Reason == ""):

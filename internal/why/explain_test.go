@@ -53,7 +53,11 @@ func TestExplain(t *testing.T) {
 		"busy, and nobody waits": {
 			pool(stand("pod-0", limit.ReasonLimit, "", 0, limit.Hold{}), idle), "nothing holds callers back", "none", Usual,
 		},
-		"nobody":   {pool(), "nobody is in the pool", "nobody", Nobody},
+		"nobody": {pool(), "nobody is in the pool", "nobody", Nobody},
+		"all have died": {
+			with(pool(), func(s *State) { s.Silent = 3 * time.Minute }),
+			"no pod has asked the store for 3 min: they have ended, or cannot reach it", "nobody", Nobody,
+		},
 		"no limit": {State{Now: now, Pods: []Pod{idle}}, "there is no limit: everything passes at once", "none", Usual},
 		"exempt calls alone": {
 			pool(Pod{ID: "pod-0", Share: 1, Used: 1.5}), "nothing holds callers back", "none", Usual,

@@ -30,8 +30,11 @@ func Pool(o *consensus.Overview, now time.Time) State {
 		s.Disagree = s.Disagree || o.Settings[i].Max != o.Settings[0].Max || o.Settings[i].Per != o.Settings[0].Per
 	}
 	for i := range o.Processors {
-		if o.Processors[i].Gone() {
-			continue // what it told is no longer so
+		if row := &o.Processors[i]; row.Gone() { // what it told is no longer so
+			if s.Silent == 0 || row.Silent < s.Silent {
+				s.Silent = row.Silent
+			}
+			continue
 		}
 		s.Pods = append(s.Pods, pod(o, &o.Processors[i]))
 	}

@@ -28,6 +28,8 @@ type State struct {
 	Frozen   time.Duration
 	FrozenBy driver.FreezeCause
 	Pods     []Pod
+	// Silent is how long ago the last of the pods was heard that are not heard any more.
+	Silent time.Duration
 	// Self is the process that asks; nil: an observer.
 	Self *Self
 	// Failure is the error of the store, in its own words.

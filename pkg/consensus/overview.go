@@ -80,10 +80,29 @@ func LoadOverview(ctx context.Context, s Store, pool string) (Overview, error) {
 		return Overview{}, fmt.Errorf("consensus: loading pool %q: %w", pool, err)
 	}
 	o, part := overviewOf(pool, roster)
+	if ager, ok := s.(driver.Ager); ok {
+		if age, err := ager.Age(ctx, pool); err == nil && age > silentPool { // without it all is as of the newest sync
+			o.addSilence(age)
+		}
+	}
 	o.Documents = docs
 	o.readDocuments()
 	o.setGranted(part)
 	return o, nil
+}
+
+// silentPool is for how long nobody syncs with a pool whose processors have all died, or cannot reach the store: a lease, and half of one until
+// the next attempt.
+const silentPool = MaxLease * 3 / 2
+
+// addSilence says that nobody has synced for so long.
+func (o *Overview) addSilence(age time.Duration) {
+	for i := range o.Processors {
+		o.Processors[i].Silent += age
+	}
+	if o.Frozen = max(0, o.Frozen-age); o.Frozen == 0 {
+		o.FrozenBy = ""
+	}
 }
 
 // overviewOf is what a roster shows. part is which part of the limit is granted in the long run.
