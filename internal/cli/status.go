@@ -18,8 +18,8 @@ func (c *CLI) statusCommand() *ucli.Command {
 		Usage:     "show the pods of pools, their shares, and the limit in force",
 		ArgsUsage: "[POOL ...]",
 		Description: "Without a POOL it is that of the settings. llm-map and http-sink have a pool for each of their limits, below that of " +
-			"the vertex, such as NAMESPACE/PIPELINE/VERTEX/requests.\n\nAll is as of the pool's newest sync: " +
-			"a pool that nobody is in any more stays as it was. --watch tells when nothing moves.",
+			"the vertex, such as NAMESPACE/PIPELINE/VERTEX/requests.\n\nAll is as of the pool's newest sync. " +
+			"Pods that were not heard for a lease count as dead. --watch tells when nothing moves.",
 		Flags: append(append(outputFlags("a line of JSON for each pool"), watchFlags()...),
 			&ucli.BoolFlag{Name: allName, Usage: "also documents that have ended, and pods that have died"}),
 		ArgValidator: func(context.Context, *ucli.Command) error { return nil }, // pools
