@@ -80,8 +80,7 @@ func (e *storeError) Unwrap() error { return e.error }
 
 // ofOpening marks the error of a store that could not be opened, unless it is a setting that is wrong.
 func ofOpening(err error) error {
-	var fault *config.FieldError
-	if errors.As(err, &fault) {
+	if _, setting := errors.AsType[*config.FieldError](err); setting {
 		return err
 	}
 	return ofStore(err)

@@ -97,7 +97,8 @@ type document struct {
 func newStatus(o *consensus.Overview) status {
 	a := explain(o, time.Now())
 	s := status{
-		Pool: o.Pool, Why: a.Sentence, Cause: a.Cause, Level: string(a.Level), Limit: limitRate(o), Override: overrideOf(&o.Override), Paused: pausesOf(pausesNow(o.Pauses, time.Now())), Settings: []setting{},
+		Pool: o.Pool, Limit: limitRate(o), Override: overrideOf(&o.Override), Why: a.Sentence, Cause: a.Cause, Level: string(a.Level),
+		Paused: pausesOf(pausesNow(o.Pauses, time.Now())), Settings: []setting{},
 		Agreed: o.Agreed, PoolSize: o.PoolSize,
 		Pods: []pod{}, Documents: []document{}, Unreadable: append([]string{}, o.Unreadable...),
 	}

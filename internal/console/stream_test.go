@@ -26,10 +26,14 @@ func TestPoolsAtAGlance(t *testing.T) {
 	follow(t, c, "/api/pools", func(g glance) bool { got = g; return true })
 	require.Empty(t, got.Failure)
 	require.Equal(t, []summary{
-		{Pool: "a", Known: true, Limit: "600 per 1m", Use: 0.5, Waiting: 3, Processors: 2, Paused: true, Disagree: true,
-			Why: "paused (r); 3 callers wait: numathrottle resume --pool a", Level: why.Broken},
-		{Pool: "calls", Known: true, Limit: "30 calls in flight", Use: 1, Waiting: 2, Processors: 1,
-			Why: "all 30 calls in flight are taken; 2 callers wait", Level: why.Held},
+		{
+			Pool: "a", Known: true, Limit: "600 per 1m", Use: 0.5, Waiting: 3, Processors: 2, Paused: true, Disagree: true,
+			Why: "paused (r); 3 callers wait: numathrottle resume --pool a", Level: why.Broken,
+		},
+		{
+			Pool: "calls", Known: true, Limit: "30 calls in flight", Use: 1, Waiting: 2, Processors: 1,
+			Why: "all 30 calls in flight are taken; 2 callers wait", Level: why.Held,
+		},
 	}, got.Pools)
 	store.away.Store(true)
 	follow(t, c, "/api/pools", func(g glance) bool { return !g.Pools[0].Known })

@@ -98,7 +98,8 @@ func TestMetrics(t *testing.T) {
 // full is a limit with something in every field.
 func full() Limit {
 	return Limit{
-		Name: "llm<script>", NotReady: "store_lost", Why: "the store cannot be <reached>", Cause: "store_lost", Level: "broken", Max: 600, Per: Duration(time.Minute), Burst: 60, Hard: true, Ceiling: 9.25,
+		Name: "llm<script>", NotReady: "store_lost", Why: "the store cannot be <reached>", Cause: "store_lost", Level: "broken",
+		Max: 600, Per: Duration(time.Minute), Burst: 60, Hard: true, Ceiling: 9.25,
 		Share: 0.125, Degraded: true, Rate: 1.25, Tokens: -3.5, Throttled: &Throttled{Reason: "limit", RetryAfter: "2.5s"},
 		Service: &Service{Lowered: true, Cuts: 21, Part: 0.7, Accepted: 3001, Refused: 3002, Overloaded: 3003},
 		Paused:  &Paused{Tag: "gpt<", Reason: "maintenance", For: "4m0s", By: "ann<"},
@@ -126,7 +127,8 @@ func TestStatusPage(t *testing.T) {
 		require.Equal(t, "nosniff", resp.Header.Get("X-Content-Type-Options"))
 		require.NotContains(t, body, "llm<script>", "what others name is escaped")
 		for _, part := range []string{
-			"llm&lt;script&gt;", "no: store_lost", `<span class="bad">the store cannot be &lt;reached&gt;</span>`, "600 per 1m, burst 60, hard; 9.25 per second", "12.50 %: 1.25 tokens per second", "without the store",
+			"llm&lt;script&gt;", "no: store_lost", `<span class="bad">the store cannot be &lt;reached&gt;</span>`,
+			"600 per 1m, burst 60, hard; 9.25 per second", "12.50 %: 1.25 tokens per second", "without the store",
 			"limit</span>, a token in 2.5s", "<td>17</td>", "-3.5 at hand; 1001 granted, 1002 given back, 1003 refused", "redis://h:6379", "6 syncs failed",
 			"dial tcp: refused", "ns/pipe/vertex: 3 pods, pool size 4 not agreed", "pod-3: holding; wants 37.50 %, demand 62.50 %",
 			"9.1s left of 10s; a sync every 1s", "for 7s: new record", "frozen",

@@ -41,7 +41,7 @@ func ofProcess(s *State) (Answer, bool) {
 	if s.Self == nil {
 		return Answer{}, false
 	}
-	switch s.Self.Reason {
+	switch s.Self.Reason { //nolint:exhaustive // the others depend on the store, or on what pods tell
 	case limit.ReasonClosed:
 		return broken(limit.ReasonClosed, "the limiter is closed: it grants nothing any more")
 	case limit.ReasonReplaced:

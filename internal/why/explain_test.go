@@ -1,7 +1,6 @@
 package why
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -94,7 +93,10 @@ func TestExplain(t *testing.T) {
 			with(pool(full, full2), func(s *State) { s.Ramp = 10.5 }),
 			"the limit of 400/s ramps up, and is at 10.5/s; 14 callers wait", "limit", Held,
 		},
-		"a ramp at its end": {with(pool(full, full2), func(s *State) { s.Ramp = 400 }), "the limit of 400/s is used in full; 14 callers wait", "limit", Held},
+		"a ramp at its end": {
+			with(pool(full, full2), func(s *State) { s.Ramp = 400 }),
+			"the limit of 400/s is used in full; 14 callers wait", "limit", Held,
+		},
 		"debt": {
 			only(limit.ReasonLimit, "", limit.Hold{Callers: 2, Owed: 12 * time.Second}),
 			"calls at pod-0 used more than they drew, which takes 12 s to earn; 2 callers wait: numathrottle debt forgive --pool p", "limit", Held,
@@ -104,7 +106,8 @@ func TestExplain(t *testing.T) {
 			"the called service refuses calls, and the limit of 400/s is at 120/s; 2 callers wait", "adaptive", Held,
 		},
 		"adaptive, by an unknown ceiling": {
-			only(limit.ReasonAdaptive, "", two), "the called service refuses calls, and the limit of 400/s is lower than configured; 2 callers wait", "adaptive", Held,
+			only(limit.ReasonAdaptive, "", two),
+			"the called service refuses calls, and the limit of 400/s is lower than configured; 2 callers wait", "adaptive", Held,
 		},
 		"in flight": {
 			State{Pool: "p", Now: now, Slots: 30, Pods: []Pod{stand("a", limit.ReasonInFlight, "", 3, limit.Hold{Callers: 3})}},
@@ -118,10 +121,16 @@ func TestExplain(t *testing.T) {
 			"the share of pod-0 is too small to grant a call at once, for the limit is hard: run fewer pods, or use a longer period; 1 caller waits",
 			"share_too_small", Broken,
 		},
-		"no share":      {only(limit.ReasonNoShare, "", two), "pod-0 has no share of the limit yet, and gets one with its next syncs; 2 callers wait", "no_share", Broken},
+		"no share": {
+			only(limit.ReasonNoShare, "", two),
+			"pod-0 has no share of the limit yet, and gets one with its next syncs; 2 callers wait", "no_share", Broken,
+		},
 		"a pod's store": {only(limit.ReasonStoreLost, "", two), "pod-0 cannot reach the store: look at its log; 2 callers wait", "store_lost", Broken},
 		"class alone":   {only(limit.ReasonClass, "", two), "tags of a higher class use the limit of 400/s; 2 callers wait", "class", Held},
-		"too large":     {only(limit.ReasonTooLarge, "", two), "a call at pod-0 costs more than one may ever draw: raise the limit's burst; 2 callers wait", "too_large", Broken},
+		"too large": {
+			only(limit.ReasonTooLarge, "", two),
+			"a call at pod-0 costs more than one may ever draw: raise the limit's burst; 2 callers wait", "too_large", Broken,
+		},
 		"local pause": {
 			only(limit.ReasonPause, "", two), "pod-0 holds calls back: the called service wants to be left alone; 2 callers wait", "pause", Held,
 		},
@@ -134,7 +143,10 @@ func TestExplain(t *testing.T) {
 			"tag #0d5f3a9c21 is held at its cap; 1 caller waits, for 2 min", "quota", Held,
 		},
 		"cap of all others": {only(limit.ReasonQuota, consensus.TagOthers, two), "all other tags are held at their cap; 2 callers wait", "quota", Held},
-		"blocked":           {only(limit.ReasonQuota, "acme", limit.Hold{Callers: 2, Blocked: true}), "acme is blocked by a total of 0; 2 callers wait", "quota", Broken},
+		"blocked": {
+			only(limit.ReasonQuota, "acme", limit.Hold{Callers: 2, Blocked: true}),
+			"acme is blocked by a total of 0; 2 callers wait", "quota", Broken,
+		},
 		"budget": {
 			only(limit.ReasonBudget, "acme", limit.Hold{Callers: 2, Left: 13 * time.Hour}),
 			"acme has spent its budget until 2026-03-05 00:00 UTC; 2 callers wait", "budget", Held,
@@ -144,16 +156,23 @@ func TestExplain(t *testing.T) {
 			only(limit.ReasonNames, "#0d5f3a9c21", two),
 			"more names of a pattern are in use than are told apart: tag #0d5f3a9c21 shares a quota with others; 2 callers wait", "names", Held,
 		},
-		"class":              {only(limit.ReasonClass, "acme", two), "acme waits while tags of a higher class use the limit of 400/s; 2 callers wait", "class", Held},
-		"a tag's service":    {only(limit.ReasonAdaptive, "acme", two), "the called service refuses calls of acme; 2 callers wait", "adaptive", Held},
-		"budgets to be had":  {only(limit.ReasonNoShare, "acme", two), "acme has no share of its budgets yet, which are not spent; 2 callers wait", "no_share", Broken},
+		"class": {
+			only(limit.ReasonClass, "acme", two),
+			"acme waits while tags of a higher class use the limit of 400/s; 2 callers wait", "class", Held,
+		},
+		"a tag's service": {only(limit.ReasonAdaptive, "acme", two), "the called service refuses calls of acme; 2 callers wait", "adaptive", Held},
+		"budgets to be had": {
+			only(limit.ReasonNoShare, "acme", two),
+			"acme has no share of its budgets yet, which are not spent; 2 callers wait", "no_share", Broken,
+		},
 		"a name with escape": {only(limit.ReasonQuota, "\x1b[2J", two), `"\x1b[2J" is held at its cap; 2 callers wait`, "quota", Held},
 		"pods that disagree: most callers": {
 			pool(full, stand("pod-1", limit.ReasonQuota, "acme", 12, acme), stand("pod-2", limit.ReasonNoShare, "", 1, limit.Hold{Callers: 1})),
 			"acme is held at its cap of 60/s; 12 callers wait, the longest for 3.2 s", "quota", Held,
 		},
 		"the same tag at two pods": {
-			pool(stand("a", limit.ReasonQuota, "acme", 12, acme), stand("b", limit.ReasonQuota, "acme", 3, limit.Hold{Callers: 3, Longest: 5 * time.Second, Rate: 60})),
+			pool(stand("a", limit.ReasonQuota, "acme", 12, acme),
+				stand("b", limit.ReasonQuota, "acme", 3, limit.Hold{Callers: 3, Longest: 5 * time.Second, Rate: 60})),
 			"acme is held at its cap of 60/s; 15 callers wait, the longest for 5.0 s", "quota", Held,
 		},
 		"a pod of an earlier release": {
@@ -187,7 +206,9 @@ func TestExplain(t *testing.T) {
 			"the limit of 400/s is used in full; 14 callers wait", "limit", Held,
 		},
 		"new pool": {
-			with(pool(Pod{ID: "a", Waiting: 3, Reason: limit.ReasonFrozen}), func(s *State) { s.Frozen, s.FrozenBy = 8400*time.Millisecond, driver.FreezeNewRecord }),
+			with(pool(Pod{ID: "a", Waiting: 3, Reason: limit.ReasonFrozen}), func(s *State) {
+				s.Frozen, s.FrozenBy = 8400*time.Millisecond, driver.FreezeNewRecord
+			}),
 			"new pool: first tokens in 9 s; 3 callers wait", "frozen", Broken,
 		},
 		"new pool without callers": {
@@ -241,7 +262,10 @@ func TestExplain(t *testing.T) {
 			self(pool(full), Self{Reason: limit.ReasonUnreadable}),
 			"the limit was changed by a later release, which this pod cannot read: update it, or numathrottle limit clear --pool p", "unreadable", Broken,
 		},
-		"closed": {self(State{Now: now, Limit: "400/s"}, Self{Reason: limit.ReasonClosed}), "the limiter is closed: it grants nothing any more", "closed", Broken},
+		"closed": {
+			self(State{Now: now, Limit: "400/s"}, Self{Reason: limit.ReasonClosed}),
+			"the limiter is closed: it grants nothing any more", "closed", Broken,
+		},
 		"a limit of one process": {
 			State{Now: now, Limit: "400/s", PerSecond: 400, Self: &Self{}, Pods: []Pod{stand("this process", limit.ReasonLimit, "", 2, two)}},
 			"the limit of 400/s is used in full; 2 callers wait", "limit", Held,
@@ -268,7 +292,7 @@ func TestExplainKnowsAllReasons(t *testing.T) {
 		require.True(t, limit.Reason(a.Cause).Listed(), a.Cause)
 		if r != limit.ReasonOther {
 			require.Equal(t, string(r), a.Cause)
-			require.False(t, strings.Contains(a.Sentence, "("+string(r)+")"), "%s has words of its own", r)
+			require.NotContains(t, a.Sentence, "("+string(r)+")", "%s has words of its own", r)
 		}
 	}
 }

@@ -16,6 +16,7 @@ func ofGroup(s *State, g *group) (Answer, bool) {
 		return ofTag(s, g)
 	}
 	switch g.reason {
+	case limit.ReasonOther, limit.ReasonClosed: // as one that is not known
 	case limit.ReasonQuota, limit.ReasonBudget, limit.ReasonNames:
 		return ofTag(s, g)
 	case limit.ReasonLimit:
@@ -90,7 +91,7 @@ func ofLimit(s *State, g *group, wait string) (Answer, bool) {
 func ofTag(s *State, g *group) (Answer, bool) {
 	wait := waits(g.hold.Callers, g.hold.Longest)
 	tag, is, has := named(g.tag)
-	switch g.reason {
+	switch g.reason { //nolint:exhaustive // the others are none of a tag
 	case limit.ReasonPause:
 		for i := range s.Pauses {
 			if p := &s.Pauses[i]; p.Tag == g.tag && s.goesOn(p) {

@@ -64,10 +64,10 @@ func PartOf(o *consensus.Overview, row *consensus.OverviewRow) float64 {
 
 // LimitText is a limit: 400/s, or 600 per 1m. A period of 0 is not known.
 func LimitText(tokens int, per time.Duration) string {
-	switch per {
-	case 0:
+	if per == 0 {
 		return fmt.Sprintf("%d per configured period", tokens)
-	case time.Second:
+	}
+	if per == time.Second {
 		return fmt.Sprintf("%d/s", tokens)
 	}
 	return fmt.Sprintf("%d per %s", tokens, limit.ShortDuration(per))

@@ -29,7 +29,12 @@ func TestStanding(t *testing.T) {
 		require.Equal(t, tag, standingOf(note{standing: Standing{Tag: tag}}.String()).Tag)
 	}
 	for _, hold := range []limit.Hold{
-		{}, {Callers: 1}, {Callers: 2, Blocked: true}, {Left: time.Hour}, {Owed: time.Second}, {Rate: .001},
+		{},
+		{Callers: 1},
+		{Callers: 2, Blocked: true},
+		{Left: time.Hour},
+		{Owed: time.Second},
+		{Rate: .001},
 		{Callers: 1_000_000_000, Longest: 24 * time.Hour, Left: 744 * time.Hour, Rate: 1e9, Owed: time.Hour},
 	} {
 		s := Standing{Throttled: throttle.ReasonQuota, Hold: hold}
@@ -61,7 +66,8 @@ func TestStandingTakesNoRoom(t *testing.T) {
 func TestStandingOfAnything(t *testing.T) {
 	for _, text := range []string{
 		"", "2 n:30", "1 n:030", "1 n:-1", "1 w:x", "1 u:64001", "1 e:1000001", "1 why:<b>",
-		"1 f:new_record", "1 tag:", "1 tag:%", "1 tag:%00", "1 tag:#12", "1 tag:#ABCDEF0123", "1 cap:x", "1 cap:.", "1 h:", "1 h:x", "1 h:-1", "1 h:01.02..c", "1 h:.....", "1 h:9999999999999",
+		"1 f:new_record", "1 tag:", "1 tag:%", "1 tag:%00", "1 tag:#12", "1 tag:#ABCDEF0123", "1 cap:x", "1 cap:.",
+		"1 h:", "1 h:x", "1 h:-1", "1 h:01.02..c", "1 h:.....", "1 h:9999999999999",
 		"1 f:new_record.-1", "1 f:X.5", "1 n:1 n:2", "n:30", "1 n:9999999999",
 	} {
 		require.Zero(t, standingOf(text), text)

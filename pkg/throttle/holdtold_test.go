@@ -18,11 +18,13 @@ func TestWhatIsToldOfAHold(t *testing.T) {
 		want  limit.Hold
 		left  time.Duration
 	}{
-		"capped":  {Quota{Total: 60, Per: time.Minute, Burst: 1}, 1, limit.Hold{Callers: 1, Longest: 2 * time.Second, Rate: 1}, 0},
-		"blocked": {Quota{Blocked: true}, 0, limit.Hold{Callers: 1, Longest: 2 * time.Second, Blocked: true}, 0},
+		"capped": {
+			quota: Quota{Total: 60, Per: time.Minute, Burst: 1}, first: 1, want: limit.Hold{Callers: 1, Longest: 2 * time.Second, Rate: 1},
+		},
+		"blocked": {quota: Quota{Blocked: true}, want: limit.Hold{Callers: 1, Longest: 2 * time.Second, Blocked: true}},
 		"spent": {
-			Quota{Budgets: []Budget{{Amount: 10, Per: "hour"}}}, 10, limit.Hold{Callers: 1, Longest: 2 * time.Second},
-			time.Hour - 3*time.Second, // the clock begins with an hour
+			quota: Quota{Budgets: []Budget{{Amount: 10, Per: "hour"}}}, first: 10, want: limit.Hold{Callers: 1, Longest: 2 * time.Second},
+			left: time.Hour - 3*time.Second, // the clock begins with an hour
 		},
 	} {
 		synctest.Test(t, func(t *testing.T) {

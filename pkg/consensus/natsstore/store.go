@@ -319,9 +319,7 @@ func (s line) try(ctx context.Context, st *step) error {
 			return err
 		}
 	}
-	if info.TimeStamp != nil && at.Now > 0 {
-		st.age = max(0, info.TimeStamp.Sub(time.UnixMicro(at.Now)))
-	}
+	st.age = info.since(at.Now)
 	if !st.apply(rec, at) {
 		return nil
 	}
