@@ -78,8 +78,12 @@ func (l *lister) look(ctx context.Context) glance {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	names, err := store.Pools(ctx)
-	if err != nil {
+	switch {
+	case errors.Is(err, driver.ErrNoList):
 		g.Failure = err.Error()
+		return g
+	case err != nil:
+		g.Failure = why.StoreText(err.Error())
 		return g
 	}
 	g.Pools = make([]summary, len(names))
