@@ -177,3 +177,21 @@ func TestALimitWithoutAPool(t *testing.T) {
 		require.Equal(t, "there is no limit: everything passes at once", Explain(Process(nil, Own{Lease: limit.Lease{Share: limit.WholeShare}}, now)).Sentence)
 	})
 }
+
+// A process that grants nothing says why it does not, whatever holds back the callers of others: what it is not ready for.
+func TestAProcessThatGrantsNothingSpeaksForItself(t *testing.T) {
+	v := consensus.View{Pool: "p", ID: "b", Roster: []consensus.RosterRow{
+		{ID: "a", Claim: consensus.Whole, Note: "1 0 400 1000000 0 0 w:12 u:1000 why:quota tag:acme h:12.3200..60000"}, {ID: "b"},
+	}}
+	own := Own{
+		Max: 400, Per: time.Second, Lease: limit.Lease{Reason: limit.ReasonNoShare},
+		Held: true, Hold: throttle.HoldUp{Reason: limit.ReasonNoShare, Waiting: 1},
+	}
+	require.False(t, own.Ready())
+	require.Equal(t, Answer{"no_share", Broken, "b has no share of the limit yet, and gets one with its next syncs; 1 caller waits"},
+		Explain(Process(&v, own, now)))
+	own.Lease = limit.Lease{Share: limit.WholeShare / 2}
+	require.True(t, own.Ready())
+	own.Held = false
+	require.Equal(t, "acme is held at its cap of 60/s; 12 callers wait, the longest for 3.2 s", Explain(Process(&v, own, now)).Sentence)
+}
