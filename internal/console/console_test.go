@@ -66,6 +66,7 @@ type counted struct {
 
 	away atomic.Bool
 	mute atomic.Bool // it lists no pools either
+	age  atomic.Int64
 	mu   sync.Mutex
 	asks map[string]int
 }
@@ -81,6 +82,9 @@ func (s *counted) Load(ctx context.Context, pool string) ([]driver.Document, []d
 	}
 	return s.Store.Load(ctx, pool)
 }
+
+// Age is what a test says, for its pods sync once.
+func (s *counted) Age(context.Context, string) (time.Duration, error) { return time.Duration(s.age.Load()), nil }
 
 func (s *counted) Pools(ctx context.Context) ([]string, error) {
 	if s.mute.Load() {

@@ -58,6 +58,18 @@ func TestPoolsAreSortedByState(t *testing.T) {
 	require.Equal(t, []string{"f-broken", "d-held", "c-held", "a-usual", "b-usual", "a-nobody", "e-unknown"}, names)
 }
 
+// A pool whose pods have died without a word is one that nobody is in, whatever they told last.
+func TestAPoolWhosePodsHaveDied(t *testing.T) {
+	store := newCounted()
+	join(t, store, "p", "a", "1 0 400 1000000 0 0 w:14 u:996 why:limit h:14", consensus.Whole)
+	_, c := serve(t, store, "")
+	follow(t, c, "/api/pools", func(g glance) bool { return g.Pools[0].Level == why.Held })
+	store.age.Store(int64(time.Minute))
+	var got summary
+	follow(t, c, "/api/pools", func(g glance) bool { got = g.Pools[0]; return got.Level == why.Nobody })
+	require.Equal(t, "no pod has asked the store for 60 s: they have ended, or cannot reach it", got.Why)
+}
+
 // The page says of a pool, and of a store that is away, what the command says.
 func TestThePageSaysWhy(t *testing.T) {
 	store := newCounted()
