@@ -84,7 +84,9 @@ func (s *counted) Load(ctx context.Context, pool string) ([]driver.Document, []d
 }
 
 // Age is what a test says, for its pods sync once.
-func (s *counted) Age(context.Context, string) (time.Duration, error) { return time.Duration(s.age.Load()), nil }
+func (s *counted) Age(context.Context, string) (time.Duration, error) {
+	return time.Duration(s.age.Load()), nil
+}
 
 func (s *counted) Pools(ctx context.Context) ([]string, error) {
 	if s.mute.Load() {
