@@ -77,5 +77,7 @@ func sentence(err error) error {
 	if !errors.As(err, &away) {
 		return err
 	}
-	return &storeError{errors.New(why.Explain(why.State{Failure: away.Error()}).Sentence)}
+	var s why.State
+	s.Failure, s.Remedy = why.FailureOf(err)
+	return &storeError{errors.New(why.Explain(s).Sentence)}
 }

@@ -64,7 +64,10 @@ func ofStore(s *State) (Answer, bool) {
 		return Answer{}, false
 	}
 	text := "the store does not answer"
-	if s.Failure != "" {
+	switch {
+	case s.Remedy != "":
+		text = cut(s.Remedy)
+	case s.Failure != "":
 		text = StoreText(s.Failure)
 	}
 	switch {

@@ -236,6 +236,18 @@ func TestExplain(t *testing.T) {
 			failed(State{Now: now}, "numathrottle: the store rejects the password (NUMATHROTTLE_STORE_PASSWORD)"),
 			"the store rejects the password (NUMATHROTTLE_STORE_PASSWORD)", "store_lost", Broken,
 		},
+		"store: said, with the error": {
+			failed(State{Now: now}, "the store rejects the password (NUMATHROTTLE_STORE_PASSWORD): WRONGPASS invalid username-password pair"),
+			"the store rejects the password (NUMATHROTTLE_STORE_PASSWORD)", "store_lost", Broken,
+		},
+		"store: refused, and said": {
+			failed(State{Now: now}, "nothing listens at h:6379: start the store there, or correct NUMATHROTTLE_STORE"),
+			"the store cannot be reached: nothing listens at h:6379: start the store there, or correct NUMATHROTTLE_STORE", "store_lost", Broken,
+		},
+		"store: a remedy": {
+			with(failed(State{Now: now}, "h does not talk TLS: EOF"), func(s *State) { s.Remedy = "h does not talk TLS: set NUMATHROTTLE_STORE to redis://" }),
+			"h does not talk TLS: set NUMATHROTTLE_STORE to redis://", "store_lost", Broken,
+		},
 		"store: refused": {
 			failed(State{Now: now}, "dial tcp 10.0.0.1:6379: connect: connection refused"),
 			"the store cannot be reached: dial tcp 10.0.0.1:6379: connect: connection refused (NUMATHROTTLE_STORE)", "store_lost", Broken,

@@ -37,9 +37,8 @@ func Process(v *consensus.View, own Own, now time.Time) State {
 	} else {
 		o := v.Overview()
 		s = Pool(&o, now)
-		if self.ID = v.ID; v.LastError != nil {
-			s.Failure = v.LastError.Error()
-		}
+		self.ID = v.ID
+		s.Failure, s.Remedy = FailureOf(v.LastError)
 	}
 	s.Self = self
 	if s.Unknown { // before its first sync

@@ -3,6 +3,7 @@ package why
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"testing"
 	"testing/synctest"
@@ -194,4 +195,18 @@ func TestAProcessThatGrantsNothingSpeaksForItself(t *testing.T) {
 	require.True(t, own.Ready())
 	own.Held = false
 	require.Equal(t, "acme is held at its cap of 60/s; 12 callers wait, the longest for 3.2 s", Explain(Process(&v, own, now)).Sentence)
+}
+
+// A told error knows what to do about it.
+type told struct{ error }
+
+func (told) Remedy() string { return "the store wants a login, and none is set" }
+
+func TestFailureOf(t *testing.T) {
+	failure, does := FailureOf(fmt.Errorf("consensus: %w", told{errAway}))
+	require.Equal(t, []string{"consensus: " + errAway.Error(), "the store wants a login, and none is set"}, []string{failure, does})
+	failure, does = FailureOf(errAway)
+	require.Equal(t, []string{errAway.Error(), ""}, []string{failure, does})
+	failure, does = FailureOf(nil)
+	require.Empty(t, failure+does)
 }

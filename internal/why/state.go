@@ -32,8 +32,8 @@ type State struct {
 	Silent time.Duration
 	// Self is the process that asks; nil: an observer.
 	Self *Self
-	// Failure is the error of the store, in its own words.
-	Failure string
+	// Failure is the error of the store, in its own words, and Remedy what to do about it, if that is known; see FailureOf.
+	Failure, Remedy string
 }
 
 // An Order is an override: who wants it, and until when; the zero Time: until it is cleared.

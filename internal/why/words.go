@@ -1,7 +1,9 @@
 package why
 
 import (
+	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -123,6 +125,26 @@ func pods(ids []string, all int) string {
 // mostStoreText is how much of a store's error is shown.
 const mostStoreText = 200
 
+// remedied is what an error says that knows its remedy, without the error behind it.
+var remedied = regexp.MustCompile(`the store (rejects|wants|asks|does not|lacks)\b[^()]*(\(NUMATHROTTLE_[^()]*\))?`)
+
+// A remedy is an error of a store that knows what to do about it.
+type remedy interface {
+	error
+	Remedy() string
+}
+
+// FailureOf is what to show of an error of a store: its remedy, else its text. Empty for nil.
+func FailureOf(err error) (failure, does string) {
+	if err == nil {
+		return "", ""
+	}
+	if r, ok := errors.AsType[remedy](err); ok {
+		does = r.Remedy()
+	}
+	return err.Error(), does
+}
+
 // StoreText says what is wrong with the store, and what to do about it, out of its error's text.
 func StoreText(failure string) string {
 	lower := strings.ToLower(failure)
@@ -134,9 +156,12 @@ func StoreText(failure string) string {
 		}
 		return false
 	}
-	switch at := strings.Index(failure, "the store "); {
-	case at >= 0: // it is said already
-		return cut(failure[at:])
+	if said := remedied.FindString(failure); said != "" { // it is said already
+		return cut(said)
+	}
+	switch {
+	case strings.Contains(failure, "NUMATHROTTLE_STORE"):
+		return "the store cannot be reached: " + cut(failure)
 	case has("wrongpass", "invalid password", "invalid username-password"):
 		return "the store rejects the password (NUMATHROTTLE_STORE_PASSWORD)"
 	case has("noauth"):
