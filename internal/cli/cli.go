@@ -246,20 +246,6 @@ func wrongUsage(_ context.Context, cmd *ucli.Command, err error, _ bool) error {
 	return &kindError{usageText(cmd, err), errUsage}
 }
 
-// flagNames are the flags of a command, and of those above it.
-func flagNames(cmd *ucli.Command) (names []string) {
-	for _, at := range cmd.Lineage() {
-		for _, flag := range at.Flags {
-			for _, name := range flag.Names() {
-				if len(name) > 1 {
-					names = append(names, "--"+name)
-				}
-			}
-		}
-	}
-	return names
-}
-
 func usageText(cmd *ucli.Command, err error) error {
 	text := err.Error()
 	if flag, ok := strings.CutPrefix(text, "flag provided but not defined: -"); ok {
@@ -276,8 +262,23 @@ func usageText(cmd *ucli.Command, err error) error {
 		if len(flag) == 1 {
 			dashes = "-"
 		}
-		return fmt.Errorf("%s: %s%.60s is no flag, allowed: those of %s --help%s", cmd.FullName(), dashes, flag, cmd.FullName(),
-			config.DidYouMean("--"+flag, flagNames(cmd)))
+		return fmt.Errorf("%s: %s%.60s is no flag%s, allowed: those of %s --help", cmd.FullName(), dashes, flag,
+			config.DidYouMean("--"+flag, flagNames(cmd)), cmd.FullName())
 	}
 	return errors.New(cmd.FullName() + ": " + text + "; see --help")
+}
+
+// flagNames are the flags that a command takes, those of the commands above it too, with their dashes.
+func flagNames(cmd *ucli.Command) []string {
+	var names []string
+	for _, at := range cmd.Lineage() {
+		for _, f := range at.Flags {
+			for _, name := range f.Names() {
+				if len(name) > 1 {
+					names = append(names, "--"+name)
+				}
+			}
+		}
+	}
+	return names
 }
