@@ -31,7 +31,7 @@ func TestAProxyWithWrongSettings(t *testing.T) {
 		`kind is "reduce"`:           {"--kind=reduce"},
 		`cost is "free"`:             {"--kind=map", "--cost=free"},
 		`max is "-1"`:                {"--kind=map", "--max=-1"},
-		"--maxx is no flag; did you mean --max?, allowed": {"--maxx=1"},
+		"--maxx is no flag; did you mean --max?": {"--maxx=1"},
 		"is no command or argument":  {"map"},
 	} {
 		_, err := newTerminal(nil).run(t, append([]string{"proxy", "handler"}, args...)...)
