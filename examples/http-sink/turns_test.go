@@ -146,7 +146,7 @@ func TestMaxPause(t *testing.T) {
 
 	_, err := loaded(t, env{"URL": service.URL, "MAX_PAUSE": "6m"})
 	require.ErrorContains(t, err, "maxPause")
-	require.ErrorContains(t, err, "`1ms` to `5m0s`")
+	require.ErrorContains(t, err, "`1ms` to `5m`")
 }
 
 func TestNoLimitAtAllIsSaid(t *testing.T) {

@@ -188,7 +188,7 @@ func TestMaxPause(t *testing.T) {
 	t.Setenv("LLM_MAP_MAX_PAUSE", "6m")
 	_, err := loadSettings()
 	require.ErrorContains(t, err, "maxPause")
-	require.ErrorContains(t, err, "`10ms` to `5m0s`")
+	require.ErrorContains(t, err, "`10ms` to `5m`")
 }
 
 func TestLimitsThatAreNotSetAreNoReasonToWarn(t *testing.T) {

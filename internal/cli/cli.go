@@ -72,7 +72,7 @@ func (c *CLI) Run(ctx context.Context, args []string) error {
 		},
 		Flags: append([]ucli.Flag{configFlag(), timeoutFlag()}, storeFlags()...),
 		Commands: []*ucli.Command{
-			c.poolsCommand(), c.statusCommand(), c.limitCommand(), c.pauseCommand(), c.resumeCommand(), c.debtCommand(),
+			c.poolsCommand(), c.statusCommand(), c.whyCommand(), c.limitCommand(), c.pauseCommand(), c.resumeCommand(), c.debtCommand(),
 			c.quotaCommand(), c.topCommand(), c.consoleCommand(), c.checkCommand(), c.proxyCommand(), c.stopNoticeCommand(), c.versionCommand(),
 			{Name: helpName, Usage: "show the help of a command", ArgsUsage: "[COMMAND ...]"},
 		},
@@ -194,7 +194,7 @@ func (c *CLI) connect(ctx context.Context, cmd *ucli.Command) (*access, error) {
 	s.pool, s.quotas = conf.Pool, conf.Quotas
 	s.named = cmd.IsSet("pool") || conf.Pool != unnamedPool
 	s.store, err = c.open(ctx, conf)
-	return s, err
+	return s, ofOpening(err)
 }
 
 // unnamedPool is the pool of a process for which nobody has named one.
@@ -237,7 +237,8 @@ func noArguments(_ context.Context, cmd *ucli.Command) error {
 	if len(names) > 0 {
 		allowed = strings.Join(names, ", ")
 	}
-	return &kindError{fmt.Errorf("%s: %.60q is no command or argument, allowed: %s", cmd.FullName(), cmd.Args().First(), allowed), errUsage}
+	return &kindError{fmt.Errorf("%s: %.60q is no command or argument, allowed: %s%s", cmd.FullName(), cmd.Args().First(), allowed,
+		config.DidYouMean(cmd.Args().First(), names)), errUsage}
 }
 
 // wrongUsage says what is wrong with a flag.
@@ -261,7 +262,23 @@ func usageText(cmd *ucli.Command, err error) error {
 		if len(flag) == 1 {
 			dashes = "-"
 		}
-		return fmt.Errorf("%s: %s%.60s is no flag, allowed: those of %s --help", cmd.FullName(), dashes, flag, cmd.FullName())
+		return fmt.Errorf("%s: %s%.60s is no flag%s, allowed: those of %s --help", cmd.FullName(), dashes, flag,
+			config.DidYouMean("--"+flag, flagNames(cmd)), cmd.FullName())
 	}
 	return errors.New(cmd.FullName() + ": " + text + "; see --help")
+}
+
+// flagNames are the flags that a command takes, those of the commands above it too, with their dashes.
+func flagNames(cmd *ucli.Command) []string {
+	var names []string
+	for _, at := range cmd.Lineage() {
+		for _, f := range at.Flags {
+			for _, name := range f.Names() {
+				if len(name) > 1 {
+					names = append(names, "--"+name)
+				}
+			}
+		}
+	}
+	return names
 }

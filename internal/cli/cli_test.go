@@ -221,12 +221,16 @@ func TestWrongUsage(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"stauts"}, `numathrottle: "stauts" is no command or argument, allowed: pools, status, limit, pause, resume, debt, quota, top, ` +
-			`console, check, proxy, stop-notice, version, completion`},
+		{[]string{"stauts"}, `numathrottle: "stauts" is no command or argument, allowed: pools, status, why, limit, pause, resume, debt, quota, top, ` +
+			`console, check, proxy, stop-notice, version, completion; did you mean status?`},
 		{[]string{"check", "it"}, `numathrottle check: "it" is no command or argument, allowed: none`},
-		{[]string{"limit", "sett"}, `numathrottle limit: "sett" is no command or argument, allowed: show, set, clear`},
+		{[]string{"limit", "sett"}, `numathrottle limit: "sett" is no command or argument, allowed: show, set, clear; did you mean set?`},
 		{[]string{"limit", "set", "100"}, `numathrottle limit set: "100" is no command or argument, allowed: none`},
-		{[]string{"status", "--stor=x"}, "numathrottle status: --stor is no flag, allowed: those of numathrottle status --help"},
+		{[]string{"status", "--stor=x"}, "numathrottle status: --stor is no flag; did you mean --store?, allowed: those of numathrottle status --help"},
+		{[]string{"status", "--wach"}, "--wach is no flag; did you mean --watch?, allowed: those of numathrottle status --help"},
+		{[]string{"limit", "set", "--poll=x"}, "; did you mean --pool?"},
+		{[]string{"pool"}, "; did you mean pools?"},
+		{[]string{"whi"}, "; did you mean why?"},
 		{
 			[]string{"status", "--store-password", canary},
 			"numathrottle status: --store-password is no flag, for all users of the machine would see it, " +
@@ -238,9 +242,9 @@ func TestWrongUsage(t *testing.T) {
 		{[]string{"limit", "set", "--max=-5"}, `max is "-5" (--max)`},
 		{[]string{"limit", "set", "--max=0"}, "--max is 0, allowed: 1 to 1000000000; numathrottle limit clear ends an override"},
 		{[]string{"limit", "set", "--per=1s"}, "--max is missing"},
-		{[]string{"limit", "set", "--max=5", "--per=1"}, "per is \"1\"; did you mean 1s? (--per), allowed: a duration, `1ms` to `744h0m0s`"},
+		{[]string{"limit", "set", "--max=5", "--per=1"}, "per is \"1\"; did you mean 1s? (--per), allowed: a duration, `1ms` to `744h`"},
 		{[]string{"limit", "set", "--max=5", "--per=1us"}, `per is "1us" (--per)`},
-		{[]string{"status", "--timeout=1h", redis}, "timeout is \"1h\" (--timeout), allowed: a duration, `100ms` to `10m0s`"},
+		{[]string{"status", "--timeout=1h", redis}, "timeout is \"1h\" (--timeout), allowed: a duration, `100ms` to `10m`"},
 		{[]string{"status", "-o", "xml", redis}, `numathrottle status: --output is "xml", allowed: text, json`},
 		{[]string{"status", "--json", "-o=text", redis}, "--output is text, but --json is given"},
 		{[]string{"limit", "set", "--max=5", "--for=soon"}, `for is "soon" (--for)`},
@@ -248,7 +252,7 @@ func TestWrongUsage(t *testing.T) {
 		{[]string{"console", "--listen=8090", redis}, `console: listen is "8090", allowed: HOST:PORT`},
 		{[]string{"console", "--token-file=/nowhere", redis}, "the file with the token"},
 		{[]string{"console", "--token=" + canary, redis}, "numathrottle console: --token is no flag"},
-		{[]string{"status", "--every=0s", redis}, "every is \"0s\" (--every), allowed: a duration, `200ms` to `1h0m0s`"},
+		{[]string{"status", "--every=0s", redis}, "every is \"0s\" (--every), allowed: a duration, `200ms` to `1h`"},
 		{[]string{"status", "--every=1s", redis}, "numathrottle status: --every is set, but --watch is not"},
 		{[]string{"top", "--every=1s", redis}, "numathrottle top: --every is set, but --watch is not"},
 		{[]string{"-o", "json", "status"}, "numathrottle: -o is no flag, allowed: those of numathrottle --help"},

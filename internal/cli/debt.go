@@ -12,11 +12,11 @@ import (
 func (c *CLI) debtCommand() *ucli.Command {
 	return &ucli.Command{
 		Name:  "debt",
-		Usage: "forgive what the processors of a pool owe",
+		Usage: "forgive what the pods of a pool owe",
 		Description: "Calls that use more than they drew leave debt, which later calls wait for. The metric numathrottle.tokens.available is below 0 then. " +
 			"One that is forgiven is gone; debt that comes later counts.",
 		Commands: []*ucli.Command{{
-			Name: "forgive", Usage: "end the debt of all processors of a pool that is named and that somebody is in",
+			Name: "forgive", Usage: "end the debt of all pods of a pool that is named and that somebody is in",
 			Flags:  []ucli.Flag{reasonFlag("why: whoever looks at the pool's records is told"), byFlag()},
 			Action: c.debtForgive,
 		}},
@@ -31,7 +31,7 @@ func (c *CLI) debtForgive(ctx context.Context, cmd *ucli.Command) error {
 		if err := consensus.ForgiveDebt(ctx, s.store, s.pool, cmd.String(reasonName), c.author(cmd)); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(c.Out, "%s: debt is forgiven, with the next sync of each processor\n", printable(s.pool))
+		_, err := fmt.Fprintf(c.Out, "%s: debt is forgiven, with the next sync of each pod\n", printable(s.pool))
 		return err
 	})
 }

@@ -15,7 +15,7 @@ func TestDebtForgive(t *testing.T) {
 	tm := newTerminal(store, "NUMATHROTTLE_POOL=p")
 	out, err := tm.run(t, "debt", "forgive", "--reason=a wrong number", "--by=ann")
 	require.NoError(t, err)
-	require.Equal(t, "p: debt is forgiven, with the next sync of each processor\n", out)
+	require.Equal(t, "p: debt is forgiven, with the next sync of each pod\n", out)
 	for _, c := range []struct {
 		want string
 		args []string

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/internal/pooldoc"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -77,9 +78,18 @@ type storeError struct{ error }
 
 func (e *storeError) Unwrap() error { return e.error }
 
+// ofOpening marks the error of a store that could not be opened, unless it is a setting that is wrong.
+func ofOpening(err error) error {
+	if _, setting := errors.AsType[*config.FieldError](err); setting {
+		return err
+	}
+	return ofStore(err)
+}
+
 // ofStore marks the error of a call of a store, unless the store has answered with it.
 func ofStore(err error) error {
-	unable := errors.Is(err, driver.ErrNoTills) || errors.Is(err, driver.ErrNoList) // nor will it be later
+	unable := errors.Is(err, driver.ErrNoTills) || errors.Is(err, driver.ErrNoList) || // nor will it be later
+		errors.Is(err, driver.ErrWrongAnswer) || errors.Is(err, pooldoc.ErrUnreadable)
 	if err == nil || unable || errors.Is(err, consensus.ErrNoPool) || errors.Is(err, errUsage) || refuses(err) {
 		return err
 	}

@@ -3,28 +3,34 @@ package cli
 import (
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/why"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
-// A status is what --json prints of a pool. Shares and demand are fractions of the limit, times
-// are as Go writes durations.
+// A status is what --json prints of a pool. Shares and demand are fractions of the limit, durations
+// are such as 1m or 1.5s.
 type status struct {
 	Pool     string        `json:"pool"`
 	Limit    *rate         `json:"limit"`    // in force; null: nobody tells one
 	Override *overrideRate `json:"override"` // null: none
 	Ramp     *standing     `json:"ramp"`     // null: none
 	// Use is the part of the limit in force that is used, and Waiting counts the callers that wait.
-	Use        float64     `json:"use"`
-	Waiting    int         `json:"waiting"`
-	Paused     []pause     `json:"paused"`
-	Frozen     *freeze     `json:"frozen"`   // null: it is not
-	Settings   []setting   `json:"settings"` // more than one: they disagree
-	Agreed     bool        `json:"agreed"`
-	PoolSize   int         `json:"poolSize"`
-	Processors []processor `json:"processors"`
-	Documents  []document  `json:"documents"`
-	Unreadable []string    `json:"unreadable"` // documents of a later version
+	Use     float64 `json:"use"`
+	Waiting int     `json:"waiting"`
+	// Why says what holds callers back, as the command why does, and Cause is it in a word.
+	Why        string     `json:"why"`
+	Cause      string     `json:"cause"`
+	Level      string     `json:"level"`
+	Paused     []pause    `json:"paused"`
+	Frozen     *freeze    `json:"frozen"`   // null: it is not
+	Settings   []setting  `json:"settings"` // more than one: they disagree
+	Agreed     bool       `json:"agreed"`
+	PoolSize   int        `json:"poolSize"`
+	Pods       []pod      `json:"pods"`
+	Documents  []document `json:"documents"`
+	Unreadable []string   `json:"unreadable"` // documents of a later version
 }
 
 // A rate is a limit: Max per Per, or Max calls in flight at once.
@@ -56,9 +62,9 @@ type freeze struct {
 
 type setting struct {
 	rate
-	Counts     bool     `json:"counts"`
-	Quotas     string   `json:"quotas,omitempty"` // a hash of them; without: none
-	Processors []string `json:"processors"`
+	Counts bool     `json:"counts"`
+	Quotas string   `json:"quotas,omitempty"` // a hash of them; without: none
+	Pods   []string `json:"pods"`
 }
 
 // A standing is where a ramp stands.
@@ -67,7 +73,7 @@ type standing struct {
 	Per    string  `json:"per"`
 }
 
-type processor struct {
+type pod struct {
 	ID       string  `json:"id"`
 	Share    float64 `json:"share"`
 	Demand   float64 `json:"demand"`
@@ -89,17 +95,19 @@ type document struct {
 }
 
 func newStatus(o *consensus.Overview) status {
+	a := explain(o, time.Now())
 	s := status{
-		Pool: o.Pool, Limit: limitRate(o), Override: overrideOf(&o.Override), Paused: pausesOf(pausesNow(o.Pauses, time.Now())), Settings: []setting{},
+		Pool: o.Pool, Limit: limitRate(o), Override: overrideOf(&o.Override), Why: a.Sentence, Cause: a.Cause, Level: string(a.Level),
+		Paused: pausesOf(pausesNow(o.Pauses, time.Now())), Settings: []setting{},
 		Agreed: o.Agreed, PoolSize: o.PoolSize,
-		Processors: []processor{}, Documents: []document{}, Unreadable: append([]string{}, o.Unreadable...),
+		Pods: []pod{}, Documents: []document{}, Unreadable: append([]string{}, o.Unreadable...),
 	}
 	if o.Ramp > 0 {
-		s.Ramp = &standing{o.Ramp, o.RampPer.String()}
+		s.Ramp = &standing{o.Ramp, limit.ShortDuration(o.RampPer)}
 	}
 	s.Use, s.Waiting = useOf(o)
 	if o.Frozen > 0 {
-		s.Frozen = &freeze{o.Frozen.String(), string(o.FrozenBy)}
+		s.Frozen = &freeze{limit.ShortDuration(o.Frozen), string(o.FrozenBy)}
 	}
 	for i := range o.Settings {
 		set := &o.Settings[i]
@@ -107,10 +115,10 @@ func newStatus(o *consensus.Overview) status {
 	}
 	for i := range o.Processors {
 		p := &o.Processors[i]
-		s.Processors = append(s.Processors, processor{
+		s.Pods = append(s.Pods, pod{
 			ID: p.ID, Share: p.Claim.Fraction(), Demand: p.Demand.Fraction(), PoolSize: p.PoolSize,
-			Use: partOf(o, p), Waiting: p.Waiting, Throttled: string(p.Throttled), Tag: p.Tag,
-			Limit: rateOf(p.Max, p.Per, p.Hard, p.Slots), Note: p.Note, Silent: p.Silent.String(),
+			Use: why.PartOf(o, p), Waiting: p.Waiting, Throttled: string(p.Throttled), Tag: p.Tag,
+			Limit: rateOf(p.Max, p.Per, p.Hard, p.Slots), Note: p.Note, Silent: limit.ShortDuration(p.Silent),
 		})
 	}
 	for _, d := range o.Documents {
@@ -123,7 +131,7 @@ func newStatus(o *consensus.Overview) status {
 func rateOf(tokens int, per time.Duration, hard bool, slots int) *rate {
 	switch {
 	case tokens > 0 && per > 0:
-		return &rate{Max: tokens, Per: per.String(), Hard: hard}
+		return &rate{Max: tokens, Per: limit.ShortDuration(per), Hard: hard}
 	case tokens > 0:
 		return &rate{Max: tokens, Hard: hard}
 	case slots > 0:

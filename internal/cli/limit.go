@@ -11,6 +11,7 @@ import (
 	ucli "github.com/urfave/cli/v3"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -25,7 +26,7 @@ func (c *CLI) limitCommand() *ucli.Command {
 	return &ucli.Command{
 		Name:  "limit",
 		Usage: "show or change the override of a pool's limit",
-		Description: "An override is in force in place of what the processors are configured with, from their next sync on, until it is cleared. " +
+		Description: "An override is in force in place of what the pods are configured with, from their next sync on, until it is cleared. " +
 			"The pool is that of the settings, or --pool.",
 		Commands: []*ucli.Command{
 			{
@@ -160,9 +161,9 @@ func (c *CLI) limitSet(ctx context.Context, cmd *ucli.Command) error {
 		}
 		per := "the configured period"
 		if saved.Per > 0 {
-			per = saved.Per.String()
+			per = limit.ShortDuration(saved.Per)
 		}
-		_, err = fmt.Fprintf(c.Out, "%s: %d per %s%s, from the next sync of each processor on; a higher rate of a strict limit within 15 s\n",
+		_, err = fmt.Fprintf(c.Out, "%s: %d per %s%s, from the next sync of each pod on; a higher rate of a strict limit within 15 s\n",
 			printable(s.pool), saved.Max, per, endText(saved.Until, "", ""))
 		return err
 	})
@@ -199,7 +200,7 @@ func (c *CLI) limitClear(ctx context.Context, cmd *ucli.Command) error {
 		if before.Max > 0 {
 			done = fmt.Sprintf("the override of %d has ended", before.Max)
 		}
-		_, err = fmt.Fprintf(c.Out, "%s: %s; %s\n", printable(s.pool), done, strings.TrimSuffix(limitText(&o), " that a processor tells"))
+		_, err = fmt.Fprintf(c.Out, "%s: %s; %s\n", printable(s.pool), done, strings.TrimSuffix(limitText(&o), " that a pod tells"))
 		return err
 	})
 }

@@ -19,7 +19,7 @@ import (
 )
 
 // fromThenOn is when what was saved is in force.
-const fromThenOn = ", from the next sync of each processor on; a higher rate of a strict limit within 15 s\n"
+const fromThenOn = ", from the next sync of each pod on; a higher rate of a strict limit within 15 s\n"
 
 func TestLimit(t *testing.T) { synctest.Test(t, testLimit) }
 
@@ -31,11 +31,11 @@ func testLimit(t *testing.T) {
 		want string
 		args []string
 	}{
-		{"p: 600 per 1m0s\n", []string{"limit", "show", "--pool=p"}},
-		{"p: 300 per 1m0s" + fromThenOn, []string{"limit", "set", "--pool=p", "--max=300"}},
-		{"p: 300 per 1m0s, an override\n", []string{"limit", "show", "--pool=p"}},
+		{"p: 600 per 1m\n", []string{"limit", "show", "--pool=p"}},
+		{"p: 300 per 1m" + fromThenOn, []string{"limit", "set", "--pool=p", "--max=300"}},
+		{"p: 300 per 1m, an override\n", []string{"limit", "show", "--pool=p"}},
 		{
-			`{"pool":"p","limit":{"max":300,"per":"1m0s"},"override":{"max":300,"per":"1m0s"}}` + "\n",
+			`{"pool":"p","limit":{"max":300,"per":"1m"},"override":{"max":300,"per":"1m"}}` + "\n",
 			[]string{"limit", "show", "--json", "--pool=p"},
 		},
 		{"p: 5 per 1s" + fromThenOn, []string{"--pool=p", "limit", "set", "--max", "5", "--per", "1s"}},
@@ -48,22 +48,23 @@ func testLimit(t *testing.T) {
 			`{"pool":"p","limit":{"max":7,"per":"1s"},"override":{"max":7,"per":"1s","until":"2000-01-01T02:00:00Z","by":"ann","reason":"a sale"}}` + "\n",
 			[]string{"limit", "show", "-o", "json", "--pool=p"},
 		},
-		{"p: the override of 7 has ended; 600 per 1m0s\n", []string{"limit", "clear", "--pool=p"}},
-		{"p: no override was in force; 600 per 1m0s\n", []string{"limit", "clear", "--pool=p"}},
-		{`{"pool":"p","limit":{"max":600,"per":"1m0s"},"override":null}` + "\n", []string{"limit", "show", "--json", "--pool=p"}},
+		{"p: the override of 7 has ended; 600 per 1m\n", []string{"limit", "clear", "--pool=p"}},
+		{"p: no override was in force; 600 per 1m\n", []string{"limit", "clear", "--pool=p"}},
+		{`{"pool":"p","limit":{"max":600,"per":"1m"},"override":null}` + "\n", []string{"limit", "show", "--json", "--pool=p"}},
 	} {
 		out, err := tm.run(t, c.args...)
 		require.NoError(t, err, c.args)
 		require.Equal(t, c.want, out)
 	}
 	_, err := tm.run(t, "limit", "set", "--pool=p", "--max=38401")
-	require.ErrorContains(t, err, `consensus: Max per 1m0s is 38401, allowed: at most 64 times 600 per 1m0s, which processor "a" is configured with`)
+	require.ErrorContains(t, err, `consensus: Max per 1m is 38401, allowed: at most 64 times 600 per 1m, which pod "a" is configured with`)
 	require.Equal(t, ExitRefused, ExitCode(err))
 	later := driver.DocumentReport{Name: "limit", Version: 1 << 60, Base: versionOf(t, store), Body: []byte("of a later version")}
 	_, err = store.Save(t.Context(), "p", later)
 	require.NoError(t, err)
 	_, err = tm.run(t, "limit", "show", "--pool=p")
 	require.ErrorContains(t, err, "is not an override")
+	require.Equal(t, ExitFailed, ExitCode(err), "the store has answered, and the same will not work later")
 }
 
 // A limit is set where somebody named the pool, and where somebody is in it.
@@ -122,7 +123,7 @@ func TestAuthor(t *testing.T) {
 func TestLimitThatCannotBeChanged(t *testing.T) {
 	for note, why := range map[string]string{
 		"1 n:30":               "the pool limits calls in flight, and only a limit of tokens can be overridden",
-		"2 of a later version": "no live processor of the pool has told a limit that could be overridden",
+		"2 of a later version": "no live pod has told a limit that could be overridden",
 	} {
 		store := memstore.New()
 		join(store, "p", "a", note, consensus.Whole, 1).sync(t)
@@ -139,7 +140,7 @@ func TestLimitWithoutAPeriod(t *testing.T) {
 	_, err := store.Save(t.Context(), "p", driver.DocumentReport{Name: "limit", Version: 1, Body: []byte(`{"max":20}`)})
 	require.NoError(t, err)
 	require.NoError(t, store.Leave(t.Context(), driver.Leave{Pool: "p", ID: "a", Incarnation: "1", Seq: 2, LastSeq: 1, LastNonce: 1}))
-	for _, args := range [][]string{{"limit", "show"}, {"status"}, {"pools"}} {
+	for _, args := range [][]string{{"limit", "show"}, {"status"}, {"pools", "--all"}} {
 		out, err := newTerminal(store, "NUMATHROTTLE_POOL=p").run(t, args...)
 		require.NoError(t, err)
 		require.Contains(t, out, "20 per configured period")
@@ -176,16 +177,16 @@ func TestOnRealStores(t *testing.T) {
 			require.Eventually(t, func() bool { // with its second sync the processor tells its limit
 				out, err = tm.run(t, "status")
 				require.NoError(t, err)
-				return strings.Contains(out, "600 per 1m0s")
+				return strings.Contains(out, "600 per 1m")
 			}, 30*time.Second, 10*time.Millisecond)
-			require.Regexp(t, `pod-0 .* 600 per 1m0s +\d`, out)
+			require.Regexp(t, `pod-0 .* 600 per 1m +\d`, out)
 
 			_, err = tm.run(t, "limit", "set", "--max=300")
 			require.NoError(t, err)
 			require.Eventually(t, func() bool { return th.Status().Lease.Ceiling == 300 }, 30*time.Second, 10*time.Millisecond)
 			out, err = tm.run(t, "status", "--json")
 			require.NoError(t, err)
-			require.Contains(t, out, `"override":{"max":300,"per":"1m0s"}`)
+			require.Contains(t, out, `"override":{"max":300,"per":"1m"}`)
 			_, err = tm.run(t, "limit", "clear")
 			require.NoError(t, err)
 			require.Eventually(t, func() bool { return th.Status().Lease.Ceiling != 300 }, 30*time.Second, 10*time.Millisecond)
@@ -193,6 +194,25 @@ func TestOnRealStores(t *testing.T) {
 			out, err = tm.run(t, "status")
 			require.NoError(t, err)
 			require.NotContains(t, out, "pod-0")
+			requireAge(t, url)
 		})
 	}
+}
+
+// requireAge requires that a store tells for how long nobody has synced with a pool.
+func requireAge(t *testing.T, url string) {
+	t.Helper()
+	store, err := numathrottle.OpenStore(t.Context(), numathrottle.Config{Store: url})
+	require.NoError(t, err)
+	defer func() { _ = store.Close() }()
+	ager, ok := store.(driver.Ager)
+	require.True(t, ok)
+	_, err = ager.Age(t.Context(), "nobody/here")
+	require.ErrorIs(t, err, consensus.ErrNoPool)
+	require.Eventually(t, func() bool {
+		age, err := ager.Age(t.Context(), "ns/p/v")
+		require.NoError(t, err)
+		require.Less(t, age, time.Hour)
+		return age > 0
+	}, 30*time.Second, 10*time.Millisecond)
 }

@@ -9,6 +9,7 @@ import (
 	ucli "github.com/urfave/cli/v3"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
 )
 
 // The flags of what is shown again and again.
@@ -93,7 +94,7 @@ func (s *pager) heading() string {
 	if !s.clock {
 		return ""
 	}
-	line := fmt.Sprintf("%s, every %s\n\n", time.Now().UTC().Format(time.RFC3339), s.every)
+	line := fmt.Sprintf("%s, every %s\n\n", time.Now().UTC().Format(time.RFC3339), limit.ShortDuration(s.every))
 	switch {
 	case s.redraw:
 		return clearScreen + line

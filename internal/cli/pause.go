@@ -27,7 +27,7 @@ const longestPause = 744 * time.Hour
 func (c *CLI) pauseCommand() *ucli.Command {
 	return &ucli.Command{
 		Name:        "pause",
-		Usage:       "stop all processors of a pool, or show what is paused",
+		Usage:       "stop all pods of a pool, or show what is paused",
 		Description: "Nobody in the pool is granted a token until the time is over or somebody resumes. Of two pauses the one that ends later counts.",
 		Commands: []*ucli.Command{
 			{

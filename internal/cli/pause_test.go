@@ -42,8 +42,8 @@ func TestPause(t *testing.T) {
 		want string
 		args []string
 	}{
-		{"for is \"soon\" (--for), allowed: a duration, `1ms` to `744h0m0s`", []string{"pause", "set", "--for=soon"}},
-		{"(--for), allowed: a duration, `1ms` to `744h0m0s`", []string{"pause", "set", "--for=745h"}},
+		{"for is \"soon\" (--for), allowed: a duration, `1ms` to `744h`", []string{"pause", "set", "--for=soon"}},
+		{"(--for), allowed: a duration, `1ms` to `744h`", []string{"pause", "set", "--for=745h"}},
 		{"nobody", []string{"pause", "set", "--pool=nobody"}},
 	} {
 		_, err := tm.run(t, c.args...)

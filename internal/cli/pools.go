@@ -21,9 +21,10 @@ func (c *CLI) poolsCommand() *ucli.Command {
 	return &ucli.Command{
 		Name:  "pools",
 		Usage: "list the pools of the store",
-		Description: "Pools that nobody is in are listed too, until the store forgets them. --quiet prints names alone, " +
-			"which takes no call for each pool.",
-		Flags: append(outputFlags("a line of JSON for each pool"), &ucli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print names alone"}),
+		Description: "Pools that nobody is in are listed with --all, until the store forgets them. --quiet prints the names of all pools, " +
+			"which takes no call for each.",
+		Flags: append(outputFlags("a line of JSON for each pool"), &ucli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "print names alone"},
+			&ucli.BoolFlag{Name: allName, Usage: "also pools that nobody is in"}),
 		Action: func(ctx context.Context, cmd *ucli.Command) error {
 			asJSON, err := wantsJSON(cmd)
 			if err != nil {
@@ -47,16 +48,17 @@ func (c *CLI) poolsCommand() *ucli.Command {
 				}
 				return nil
 			}
-			return c.printPools(ctx, s, names, asJSON)
+			return c.printPools(ctx, s, names, asJSON, cmd.Bool(allName))
 		},
 	}
 }
 
-// printPools prints a line for each pool that has a record.
-func (c *CLI) printPools(ctx context.Context, s *access, names []string, asJSON bool) error {
+// printPools prints a line for each pool that has a record and, unless all is set, a live pod.
+func (c *CLI) printPools(ctx context.Context, s *access, names []string, asJSON, all bool) error {
+	left := 0 // out
 	table := tabwriter.NewWriter(c.Out, 0, 0, 2, ' ', 0)
 	if !asJSON && len(names) > 0 {
-		_, _ = fmt.Fprintln(table, "POOL\tPROCESSORS\tLIMIT\tUSE\tWAITING\tSTATE")
+		_, _ = fmt.Fprintln(table, "POOL\tPODS\tLIMIT\tUSE\tWAITING\tSTATE")
 	}
 	var errs []error
 	for _, name := range names {
@@ -65,6 +67,8 @@ func (c *CLI) printPools(ctx context.Context, s *access, names []string, asJSON 
 		case errors.Is(err, consensus.ErrNoPool): // it was forgotten meanwhile
 		case err != nil:
 			errs = append(errs, err)
+		case !all && dead(&o) == len(o.Processors):
+			left++
 		case asJSON:
 			errs = append(errs, writeJSON(c.Out, newStatus(&o)))
 		default:
@@ -73,7 +77,11 @@ func (c *CLI) printPools(ctx context.Context, s *access, names []string, asJSON 
 				stateOf(&o, time.Now()))
 		}
 	}
-	return errors.Join(append(errs, table.Flush())...)
+	errs = append(errs, table.Flush())
+	if left > 0 {
+		_, _ = fmt.Fprintf(c.Err, "%d more that nobody is in: --%s\n", left, allName)
+	}
+	return errors.Join(errs...)
 }
 
 // pools returns the names of the pools of the store.
@@ -138,7 +146,7 @@ func likeness(a, b string) (n int) {
 const completionFlag = "--generate-shell-completion"
 
 // completePools prints the pools of the store where a shell asks for what may stand for one: after --pool, and after
-// status. false: it asks for something else.
+// status and why. false: it asks for something else.
 func (c *CLI) completePools(ctx context.Context, args []string) bool {
 	n := len(args)
 	if n < 2 || args[n-1] != completionFlag || slices.Contains(args[:n-1], "--") {
@@ -146,7 +154,7 @@ func (c *CLI) completePools(ctx context.Context, args []string) bool {
 	}
 	last := args[n-2]
 	isPool := last == "--pool" || last == "-pool"
-	takesPools := slices.Contains(args[:n-1], "status") && !strings.HasPrefix(last, "-") && !takesValue(args[:n-2], last)
+	takesPools := slices.ContainsFunc(args[:n-1], ofPools) && !strings.HasPrefix(last, "-") && !takesValue(args[:n-2], last)
 	if !isPool && !takesPools {
 		return false
 	}
@@ -198,11 +206,14 @@ func valueOf(args []string, flag string) (string, bool) {
 	return "", false
 }
 
-// takesValue tells whether the last of arguments is a flag with a value, which next is then: of status, all but two are.
+// takesValue tells whether the last of arguments is a flag with a value, which next is then: of status and why, few are none.
 func takesValue(args []string, next string) bool {
-	if len(args) == 0 || next == "status" {
+	if len(args) == 0 || ofPools(next) {
 		return false
 	}
 	last := args[len(args)-1]
-	return strings.HasPrefix(last, "-") && !strings.Contains(last, "=") && last != "--"+jsonName && last != "--"+watchName
+	return strings.HasPrefix(last, "-") && !strings.Contains(last, "=") && last != "--"+jsonName && last != "--"+watchName && last != "--"+allName
 }
+
+// ofPools tells whether pools follow a command.
+func ofPools(command string) bool { return command == "status" || command == "why" }

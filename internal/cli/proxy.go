@@ -23,7 +23,7 @@ func (c *CLI) proxyCommand() *ucli.Command {
 	return &ucli.Command{
 		Name:        "proxy",
 		Usage:       "put the limit in front of programs in any language",
-		Description: "A proxy runs until it is told to stop. It is a processor of its pool, as a Go program with the library is.",
+		Description: "A proxy runs until it is told to stop. It is a pod of its pool, as a Go program with the library is.",
 		Commands:    []*ucli.Command{c.handlerProxyCommand(), c.httpProxyCommand(), c.permitsCommand()},
 	}
 }

@@ -18,7 +18,7 @@ func TestTheSettingsOfAProxy(t *testing.T) {
 	out, err := tm.run(t, "proxy", "handler", "--check", "--max", "20", "--per=1m", "--pool=p", "--store=redis://h", "--on-denied=nack", "--max-wait=8s")
 	require.NoError(t, err)
 	for _, line := range []string{
-		`kind: "map"`, `cost: "bytes/1000"`, `onDenied: "nack"`, `maxWait: "8s"`, `max: "20"`, `per: "1m0s"`, `pool: "p"`, `store: "redis://h"`,
+		`kind: "map"`, `cost: "bytes/1000"`, `onDenied: "nack"`, `maxWait: "8s"`, `max: "20"`, `per: "1m"`, `pool: "p"`, `store: "redis://h"`,
 		"storePassword: (set, not shown)",
 	} {
 		require.Contains(t, out, line+"\n")
@@ -31,7 +31,7 @@ func TestAProxyWithWrongSettings(t *testing.T) {
 		`kind is "reduce"`:           {"--kind=reduce"},
 		`cost is "free"`:             {"--kind=map", "--cost=free"},
 		`max is "-1"`:                {"--kind=map", "--max=-1"},
-		"--maxx is no flag, allowed": {"--maxx=1"},
+		"--maxx is no flag; did you mean --max?": {"--maxx=1"},
 		"is no command or argument":  {"map"},
 	} {
 		_, err := newTerminal(nil).run(t, append([]string{"proxy", "handler"}, args...)...)

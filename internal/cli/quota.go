@@ -29,7 +29,7 @@ func (c *CLI) quotaCommand() *ucli.Command {
 	return &ucli.Command{
 		Name:  "quota",
 		Usage: "show or change what tags may use of a pool's limit",
-		Description: "A change is in force in place of what the processors are configured with, from their next sync on, until it is cleared. " +
+		Description: "A change is in force in place of what the pods are configured with, from their next sync on, until it is cleared. " +
 			"The pool is that of the settings, or --pool.",
 		Commands: []*ucli.Command{
 			{Name: "get", Usage: "print what is changed of a tag", ArgsUsage: "TAG", Flags: one(), ArgValidator: anyArguments, Action: c.quotaGet},
@@ -195,7 +195,7 @@ func (s *access) reservedOf(o *consensus.Overview) (r reserved) {
 // String says it in words.
 func (r reserved) String() string {
 	if !r.known {
-		return "no live processor has quotas"
+		return "no live pod has quotas"
 	}
 	return fmt.Sprintf("%.4g of %.4g tokens per second are reserved", r.rate, r.limit)
 }

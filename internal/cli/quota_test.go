@@ -42,7 +42,7 @@ func TestQuota(t *testing.T) {
 	withQuotas(t, func(t *testing.T, store consensus.Store, _ *throttle.Throttle) {
 		tm := newTerminal(store, "NUMATHROTTLE_POOL=p", "NUMATHROTTLE_MAX=100",
 			"NUMATHROTTLE_QUOTAS={tags: {acme: {reserved: 30}, beta: {total: 40}}, match: [{tag: free/*, total: 20}]}")
-		const then = ", from the next sync of each processor on; "
+		const then = ", from the next sync of each pod on; "
 		for _, c := range []struct{ args, want string }{
 			{"clear acme", "p: tag acme <empty>"},
 			{"get acme", "p: tag acme <empty>"},
@@ -57,7 +57,7 @@ func TestQuota(t *testing.T) {
 				"set --other --total=600 --per=1m --class=batch --hard=true --shadow=true --json",
 				`{"pool":"p","tag":"","quota":{"total":600,"per":"1m0s","class":"batch","hard":true,"shadow":true},"reserved":{"rate":40,"limit":100}}`,
 			},
-			{"get --other", "p: all other tags {total: 600, per: 1m0s, class: batch, hard: true, shadow: true}"},
+			{"get --other", "p: all other tags {total: 600, per: 1m, class: batch, hard: true, shadow: true}"},
 			{"get acme --json", `{"pool":"p","tag":"acme","quota":{"reserved":40,"total":50,"weight":3}}`},
 			{
 				"set beta --budgets=[{amount:_5e6,_per:_day,_zone:_Europe/Berlin,_then:_batch}]",
@@ -69,7 +69,7 @@ func TestQuota(t *testing.T) {
 			{"get beta", "p: tag beta {total: 0}"},
 			{"set beta --weight 2", "p: tag beta {total: 0, weight: 2}" + then + "40 of 100 tokens per second are reserved"},
 			{
-				"set beta --total 600 --per 1m --hard=true", "p: tag beta {total: 600, per: 1m0s, weight: 2, hard: true}" + then +
+				"set beta --total 600 --per 1m --hard=true", "p: tag beta {total: 600, per: 1m, weight: 2, hard: true}" + then +
 					"40 of 100 tokens per second are reserved; hard leaves it 87.9 % of its total in the long run",
 			},
 			{"clear beta", "p: tag beta <empty>"},
@@ -101,7 +101,7 @@ func TestQuota(t *testing.T) {
 // Who changes a quota without the processors' settings is told what is lost.
 func TestQuotaSetWarns(t *testing.T) {
 	withQuotas(t, func(t *testing.T, store consensus.Store, _ *throttle.Throttle) {
-		const other = "warning: processor a has other quotas than this command knows: what is configured there for tag acme is replaced"
+		const other = "warning: pod a has other quotas than this command knows: what is configured there for tag acme is replaced"
 		tm := newTerminal(store, "NUMATHROTTLE_POOL=p")
 		_, err := tm.run(t, "quota", "set", "acme", "--total=50")
 		require.NoError(t, err)
@@ -133,7 +133,7 @@ func TestQuotaFaults(t *testing.T) {
 			"set acme --class=low": `numathrottle quota set: --class is "low", allowed: interactive or batch`,
 			"set acme --budgets=x": "numathrottle quota set: --budgets is a single value, allowed: a list",
 			"set acme --reserved=99": "tokens per second by all tags together, what is configured for this one included, " +
-				"allowed: at most 100, the limit of processor \"a\", unless it is forced",
+				"allowed: at most 100, the limit of pod \"a\", unless it is forced",
 			"set free/* --total=1": `numathrottle quota set: TAG is "free/*", a pattern, allowed: the name of a tag; ` +
 				"patterns are changed where the pods are configured",
 			"set a b --total=1":     `numathrottle quota set: "b" is one argument too many, allowed: one TAG`,
@@ -165,7 +165,7 @@ func TestQuotaFaults(t *testing.T) {
 	join(store, "p", "a", "1 0 600 60000000 0 0", consensus.Whole, 1).sync(t)
 	tm := newTerminal(store, "NUMATHROTTLE_POOL=p")
 	_, err := tm.run(t, "quota", "set", "acme", "--total=5")
-	require.ErrorContains(t, err, "no live processor of the pool has quotas")
+	require.ErrorContains(t, err, "no live pod has quotas")
 	out, err := tm.run(t, "quota", "list", "--json")
 	require.NoError(t, err)
 	require.JSONEq(t, `{"pool":"p","tags":{},"other":null,"reserved":null}`, out)
@@ -205,7 +205,7 @@ func TestTop(t *testing.T) {
 		out, err = tm.run(t, "top")
 		require.NoError(t, err)
 		lines := strings.Split(out, "\n")
-		require.Equal(t, []string{"TAG", "DEMAND", "USED", "TARGET", "LIMITED", "BY", "PROCESSORS"}, strings.Fields(lines[2]))
+		require.Equal(t, []string{"TAG", "DEMAND", "USED", "TARGET", "LIMITED", "BY", "PODS"}, strings.Fields(lines[2]))
 		var tags, by []string
 		for _, line := range lines[3:7] {
 			fields := strings.Fields(strings.ReplaceAll(strings.ReplaceAll(line, "(all others)", "other"), " (pattern)", ""))

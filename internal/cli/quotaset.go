@@ -10,6 +10,7 @@ import (
 
 	ucli "github.com/urfave/cli/v3"
 
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
 	"github.com/numaproj-contrib/numathrottle/internal/quota"
 	"github.com/numaproj-contrib/numathrottle/internal/quota/quotafile"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
@@ -175,7 +176,7 @@ func (c *CLI) printQuotaSet(pool, tag string, q *throttle.Quota, r reserved, asJ
 	if kept := q.Kept(); kept < 1 {
 		hard = fmt.Sprintf("; hard leaves it %.3g %% of its total in the long run", 100*kept)
 	}
-	_, err := fmt.Fprintf(c.Out, "%s: %s %s, from the next sync of each processor on; %s%s\n", printable(pool), tagText(tag), quotaText(q), r, hard)
+	_, err := fmt.Fprintf(c.Out, "%s: %s %s, from the next sync of each pod on; %s%s\n", printable(pool), tagText(tag), quotaText(q), r, hard)
 	return err
 }
 
@@ -199,8 +200,8 @@ func (c *CLI) warnOfQuota(s *access, tag string, o *consensus.Overview, changes 
 	for i := range o.Processors {
 		row := &o.Processors[i]
 		if told := consensus.QuotaHash(row.RosterRow); told != "" && told != consensus.QuotaHashOf(s.quotas, row.Per) {
-			_, _ = fmt.Fprintf(c.Err, "warning: processor %s has other quotas than this command knows: what is configured there for %s is replaced "+
-				"as a whole; give the processors' file with --%s to keep the rest of it\n", printable(row.ID), tagText(tag), configName)
+			_, _ = fmt.Fprintf(c.Err, "warning: pod %s has other quotas than this command knows: what is configured there for %s is replaced "+
+				"as a whole; give the pods' file with --%s to keep the rest of it\n", printable(row.ID), tagText(tag), configName)
 			return
 		}
 	}
@@ -228,7 +229,7 @@ func quotaText(q *throttle.Quota) string {
 	add("reserved", q.Reserved != 0, q.Reserved)
 	add("total", q.Total != 0 || q.Blocked, q.Total)
 	add("burst", q.Burst != 0, q.Burst)
-	add(perName, q.Per != 0, q.Per)
+	add(perName, q.Per != 0, limit.ShortDuration(q.Per))
 	add("weight", q.Weight != 0, q.Weight)
 	add("class", q.Class != "", q.Class)
 	var budgets []string

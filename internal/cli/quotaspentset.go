@@ -27,7 +27,7 @@ const mostSpent = 4_000_000_000_000_000
 func (c *CLI) quotaSpentSetCommand() *ucli.Command {
 	return &ucli.Command{
 		Name: "set", Usage: "set what is spent of a budget in its present window", ArgsUsage: "TAG",
-		Description: "It takes the place of what the store has counted: after the store and all processors have lost it, or because a bill says " +
+		Description: "It takes the place of what the store has counted: after the store and all pods have lost it, or because a bill says " +
 			"otherwise. What is drawn from then on counts on top. Budgets whose windows begin at the same time are one number. Less than was counted is " +
 			"refused while the pool is frozen.",
 		Flags: append([]ucli.Flag{
@@ -37,7 +37,7 @@ func (c *CLI) quotaSpentSetCommand() *ucli.Command {
 				Name: zoneName, Usage: "the time zone in which the window begins",
 				DefaultText: "that of the budget in the command's own setting quotas or in what quota set has changed, or UTC",
 			},
-			reasonFlag("why; processors log it"), byFlag(),
+			reasonFlag("why; pods log it"), byFlag(),
 			&ucli.BoolFlag{Name: otherName, Usage: "in the place of TAG: all tags without a quota of their own"},
 		}, outputFlags("a line of JSON")...),
 		ArgValidator: func(context.Context, *ucli.Command) error { return nil }, // tagOf looks at them

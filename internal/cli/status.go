@@ -15,12 +15,13 @@ import (
 func (c *CLI) statusCommand() *ucli.Command {
 	return &ucli.Command{
 		Name:      "status",
-		Usage:     "show the processors of pools, their shares, and the limit in force",
+		Usage:     "show the pods of pools, their shares, and the limit in force",
 		ArgsUsage: "[POOL ...]",
 		Description: "Without a POOL it is that of the settings. llm-map and http-sink have a pool for each of their limits, below that of " +
-			"the vertex, such as NAMESPACE/PIPELINE/VERTEX/requests.\n\nAll is as of the pool's newest sync: " +
-			"a pool that nobody is in any more stays as it was. --watch tells when nothing moves.",
-		Flags:        append(outputFlags("a line of JSON for each pool"), watchFlags()...),
+			"the vertex, such as NAMESPACE/PIPELINE/VERTEX/requests.\n\nAll is as of the pool's newest sync. " +
+			"Pods that were not heard for a lease count as dead. --watch tells when nothing moves.",
+		Flags: append(append(outputFlags("a line of JSON for each pool"), watchFlags()...),
+			&ucli.BoolFlag{Name: allName, Usage: "also documents that have ended, and pods that have died"}),
 		ArgValidator: func(context.Context, *ucli.Command) error { return nil }, // pools
 		Action:       c.status,
 	}
@@ -32,6 +33,7 @@ type watch struct {
 	*pager
 
 	pools []string
+	all   bool // also what has ended
 	seen  map[string]sight
 }
 
@@ -43,7 +45,7 @@ type sight struct {
 }
 
 func (c *CLI) status(ctx context.Context, cmd *ucli.Command) error {
-	w := &watch{pools: cmd.Args().Slice(), seen: map[string]sight{}}
+	w := &watch{pools: cmd.Args().Slice(), all: cmd.Bool(allName), seen: map[string]sight{}}
 	var err error
 	if w.pager, err = c.newPager(cmd); err != nil {
 		return err
@@ -76,7 +78,7 @@ func (w *watch) show(ctx context.Context) error {
 		if i > 0 {
 			page.WriteByte('\n')
 		}
-		writeTable(&page, &o, time.Now(), still)
+		writeTable(&page, &o, time.Now(), still, w.all)
 	}
 	return errors.Join(append(errs, w.print(page.String()))...)
 }

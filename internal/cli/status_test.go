@@ -144,10 +144,10 @@ func TestWatch(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- tm.Run(ctx, []string{"status", "--watch", "--every=1s"}) }()
 		time.Sleep(500 * time.Millisecond)
-		require.Contains(t, tm.out.String(), "600 per 1m0s")
+		require.Contains(t, tm.out.String(), "600 per 1m")
 		require.NotContains(t, tm.out.String(), "still")
 		time.Sleep(3 * time.Second)
-		require.Contains(t, tm.out.String(), "still       nothing has changed for 3s: nobody syncs")
+		require.Contains(t, tm.out.String(), "still  nothing has changed for 3s: nobody syncs")
 
 		tm.out.Reset()
 		m.req.Demand = 0
@@ -158,7 +158,7 @@ func TestWatch(t *testing.T) {
 		require.Empty(t, tm.out.String())
 		store.down.Store(false)
 		time.Sleep(time.Second)
-		require.Contains(t, tm.out.String(), "600 per 1m0s")
+		require.Contains(t, tm.out.String(), "600 per 1m")
 		require.NotContains(t, tm.out.String(), "still", "the processor has synced meanwhile")
 		interrupt()
 		require.NoError(t, <-ended)

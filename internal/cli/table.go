@@ -8,28 +8,32 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/internal/why"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 // writeTable prints one pool as it is at now. still is how long nothing has changed that should.
-func writeTable(out io.Writer, o *consensus.Overview, now time.Time, still time.Duration) {
+// all shows what has ended, and pods that are dead, too.
+func writeTable(out io.Writer, o *consensus.Overview, now time.Time, still time.Duration, all bool) {
 	head := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	line := func(what, format string, args ...any) {
 		_, _ = fmt.Fprintf(head, "%s\t%s\n", what, fmt.Sprintf(format, args...))
 	}
 	line("pool", "%s", printable(o.Pool))
+	line("why", "%s", explain(o, now).Sentence)
 	line("limit", "%s", limitText(o))
 	if o.Ramp > 0 {
-		line("ramp", "at %.4g per %s", o.Ramp, o.RampPer)
+		line("ramp", "at %.4g per %s", o.Ramp, limit.ShortDuration(o.RampPer))
 	}
 	for _, p := range pausesNow(o.Pauses, now) {
 		line("PAUSED", "%s", pauseText(&p))
 	}
 	if o.Frozen > 0 {
-		line("FROZEN", "no share grows for %s: %s", o.Frozen.Round(100*time.Millisecond), printable(o.FrozenBy.Explain()))
+		line("FROZEN", "no share grows for %s: %s", limit.ShortDuration(o.Frozen.Round(100*time.Millisecond)), printable(o.FrozenBy.Explain()))
 	}
-	line("processors", "%s", processorsText(o))
+	line("pods", "%s", podsText(o, all))
 	if len(o.Processors) > 0 {
 		use, waiting := useOf(o)
 		line("use", "%s of the limit, %d waiting", fraction(use), waiting)
@@ -43,40 +47,60 @@ func writeTable(out io.Writer, o *consensus.Overview, now time.Time, still time.
 			}
 		}
 	}
-	if len(o.Documents) > 0 {
-		var names []string
-		for _, d := range o.Documents {
-			names = append(names, d.Name)
-		}
+	if names := documents(o, now, all); len(names) > 0 {
 		line("documents", "%s", strings.Join(names, ", "))
 	}
 	if len(o.Unreadable) > 0 {
 		line("not readable", "%s: from a later version than this command", strings.Join(o.Unreadable, ", "))
 	}
 	if still > 0 {
-		line("still", "nothing has changed for %s: nobody syncs", still.Round(100*time.Millisecond))
+		line("still", "nothing has changed for %s: nobody syncs", limit.ShortDuration(still.Round(100*time.Millisecond)))
 	}
 	_ = head.Flush()
-	writeProcessors(out, o)
+	writePods(out, o, all)
 }
 
-func writeProcessors(out io.Writer, o *consensus.Overview) {
-	if len(o.Processors) == 0 {
+// documents names those in force, or all.
+func documents(o *consensus.Overview, now time.Time, all bool) (names []string) {
+	if !all {
+		return o.InForce(now)
+	}
+	for _, d := range o.Documents {
+		names = append(names, d.Name)
+	}
+	return names
+}
+
+func writePods(out io.Writer, o *consensus.Overview, all bool) {
+	if len(o.Processors) == 0 || !all && dead(o) == len(o.Processors) {
 		return
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "\nPROCESSOR\tSHARE\tDEMAND\tUSE\tWAITING\tTHROTTLED\tPOOL SIZE\tCONFIGURED\tSEEN")
+	_, _ = fmt.Fprintln(table, "\nPOD\tSHARE\tDEMAND\tUSE\tWAITING\tTHROTTLED\tPOOL SIZE\tCONFIGURED\tSEEN")
 	for i := range o.Processors {
 		p := &o.Processors[i]
+		if p.Gone() && !all {
+			continue
+		}
 		throttled := cmp.Or(printable(p.Why()), "-")
 		_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%d\t%s\t%d\t%s\t%s ago\n", printable(p.ID), percent(p.Claim), percent(p.Demand),
-			fraction(partOf(o, p)), p.Waiting, throttled, p.PoolSize, configured(p), p.Silent.Round(100*time.Millisecond))
+			fraction(why.PartOf(o, p)), p.Waiting, throttled, p.PoolSize, configured(p), limit.ShortDuration(p.Silent.Round(100*time.Millisecond)))
 	}
 	_ = table.Flush()
 }
 
-// processorsText is how many there are, and how they divide the limit.
-func processorsText(o *consensus.Overview) string {
+// dead counts the pods that have died.
+func dead(o *consensus.Overview) (n int) {
+	for i := range o.Processors {
+		if o.Processors[i].Gone() {
+			n++
+		}
+	}
+	return n
+}
+
+// podsText is how many there are, and how they divide the limit.
+func podsText(o *consensus.Overview, all bool) string {
 	if len(o.Processors) == 0 {
 		return "none"
 	}
@@ -88,27 +112,23 @@ func processorsText(o *consensus.Overview) string {
 	for i := range o.Processors {
 		claimed += o.Processors[i].Claim
 	}
-	return fmt.Sprintf("%d, pool size %d %s, %s of the limit claimed", len(o.Processors), o.PoolSize, agreement, percent(claimed))
+	more := ""
+	if n := dead(o); n > 0 {
+		more = fmt.Sprintf(", %d dead", n)
+		if !all {
+			more += " (--" + allName + ")"
+		}
+	}
+	return fmt.Sprintf("%d, pool size %d %s, %s of the limit claimed%s", len(o.Processors), o.PoolSize, agreement, percent(claimed), more)
 }
 
 // useOf is what a pool uses of the limit in force, and how many callers wait.
 func useOf(o *consensus.Overview) (use float64, waiting int) {
 	for i := range o.Processors {
-		use += partOf(o, &o.Processors[i])
+		use += why.PartOf(o, &o.Processors[i])
 		waiting += o.Processors[i].Waiting
 	}
 	return use, waiting
-}
-
-// partOf is what a processor uses of the limit in force. It tells what it uses of its own.
-func partOf(o *consensus.Overview, p *consensus.OverviewRow) float64 {
-	switch {
-	case p.Max > 0 && o.Max > 0 && o.Per > 0:
-		return p.Used * float64(p.Max) / p.Per.Seconds() / (float64(o.Max) / o.Per.Seconds())
-	case p.Slots > 0 && o.Slots > 0:
-		return p.Used * float64(p.Slots) / float64(o.Slots)
-	}
-	return p.Used
 }
 
 // limitText is the limit in force and where it comes from.
@@ -117,12 +137,12 @@ func limitText(o *consensus.Overview) string {
 	case o.Override.Max > 0:
 		return shortLimit(o) + ", an override" + endText(o.Override.Until, o.Override.By, o.Override.Reason)
 	case o.Max == 0 && o.Slots == 0:
-		return "none that a processor tells"
+		return "none that a pod tells"
 	case o.Slots > 0:
 		return shortLimit(o)
 	}
 	for i := range o.Processors {
-		if p := &o.Processors[i]; p.Max > 0 && (p.Max != o.Max || p.Per != o.Per) {
+		if p := &o.Processors[i]; p.Max > 0 && float64(p.Max)*o.Per.Seconds() != float64(o.Max)*p.Per.Seconds() {
 			return shortLimit(o) + ", the lowest that is configured"
 		}
 	}
@@ -135,7 +155,7 @@ func shortLimit(o *consensus.Overview) string {
 	case o.Max > 0 && o.Per == 0: // nobody tells a period
 		return fmt.Sprintf("%d per configured period", o.Max)
 	case o.Max > 0:
-		return fmt.Sprintf("%d per %s", o.Max, o.Per)
+		return fmt.Sprintf("%d per %s", o.Max, limit.ShortDuration(o.Per))
 	case o.Slots > 0:
 		return fmt.Sprintf("%d calls in flight", o.Slots)
 	}

@@ -25,8 +25,8 @@ func (c *CLI) topCommand() *ucli.Command {
 		Name:      "top",
 		Usage:     "show the busiest tags of a pool, and what limits them",
 		ArgsUsage: "[TAG ...]",
-		Description: "Processors tell hashes of tags, and no names. Those of the command's own setting quotas, of what quota set has changed, and TAGs " +
-			"are known; others show as hashes. So give it the file of the processors with --config. Tags that go by a pattern are one line. " +
+		Description: "Pods tell hashes of tags, and no names. Those of the command's own setting quotas, of what quota set has changed, and TAGs " +
+			"are known; others show as hashes. So give it the file of the pods with --config. Tags that go by a pattern are one line. " +
 			"Targets are those of the same quotas.",
 		Flags: append(append(outputFlags("a line of JSON"), watchFlags()...),
 			&ucli.BoolFlag{Name: allName, Usage: fmt.Sprintf("all of them, not only the %d busiest", topTags)}),
@@ -37,15 +37,15 @@ func (c *CLI) topCommand() *ucli.Command {
 
 // A tagUse is what --json prints of a tag. Rates are in tokens per second.
 type tagUse struct {
-	Tag        string  `json:"tag"`            // empty: all without a quota of their own
-	Hash       string  `json:"hash,omitempty"` // of a name that is not known
-	Unnamed    bool    `json:"unnamed,omitempty"`
-	Pattern    bool    `json:"pattern,omitempty"` // tag is one: all tags that go by it
-	Demand     float64 `json:"demand"`
-	Used       float64 `json:"used"`   // of the demand
-	Target     float64 `json:"target"` // 0: not known
-	By         string  `json:"by,omitempty"`
-	Processors int     `json:"processors"`
+	Tag     string  `json:"tag"`            // empty: all without a quota of their own
+	Hash    string  `json:"hash,omitempty"` // of a name that is not known
+	Unnamed bool    `json:"unnamed,omitempty"`
+	Pattern bool    `json:"pattern,omitempty"` // tag is one: all tags that go by it
+	Demand  float64 `json:"demand"`
+	Used    float64 `json:"used"`   // of the demand
+	Target  float64 `json:"target"` // 0: not known
+	By      string  `json:"by,omitempty"`
+	Pods    int     `json:"pods"`
 }
 
 func (c *CLI) top(ctx context.Context, cmd *ucli.Command) error {
@@ -124,7 +124,7 @@ func tagUses(o *consensus.Overview, q throttle.Quotas) []tagUse {
 	}
 	for _, u := range consensus.PlanTags(roster, q.WithDefaults(o.Per), limit) {
 		use := tagUse{
-			Tag: u.Tag, Unnamed: u.Unnamed, Pattern: u.Pattern, Demand: u.Demand, Used: u.Used, Target: u.Target, By: u.By, Processors: u.Processors,
+			Tag: u.Tag, Unnamed: u.Unnamed, Pattern: u.Pattern, Demand: u.Demand, Used: u.Used, Target: u.Target, By: u.By, Pods: u.Processors,
 		}
 		if u.Tag == "" && u.Key != 0 {
 			use.Hash = fmt.Sprintf("%010x", u.Key)
@@ -141,7 +141,7 @@ func writeTop(out io.Writer, pool string, r reserved, uses []tagUse, more int) {
 		return
 	}
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(table, "\nTAG\tDEMAND\tUSED\tTARGET\tLIMITED BY\tPROCESSORS")
+	_, _ = fmt.Fprintln(table, "\nTAG\tDEMAND\tUSED\tTARGET\tLIMITED BY\tPODS")
 	for i := range uses {
 		u := &uses[i]
 		name := printable(u.Tag)
@@ -162,7 +162,7 @@ func writeTop(out io.Writer, pool string, r reserved, uses []tagUse, more int) {
 		if u.Target > 0 {
 			target = fmt.Sprintf("%.4g/s", u.Target)
 		}
-		_, _ = fmt.Fprintf(table, "%s\t%.4g/s\t%.3g/s\t%s\t%s\t%d\n", name, u.Demand, u.Used, target, by, u.Processors)
+		_, _ = fmt.Fprintf(table, "%s\t%.4g/s\t%.3g/s\t%s\t%s\t%d\n", name, u.Demand, u.Used, target, by, u.Pods)
 	}
 	_ = table.Flush()
 	if more > 0 {

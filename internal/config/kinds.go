@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
 )
 
 // The functions below make fields of the usual kinds. Each takes the key, what the reference says
@@ -75,7 +77,8 @@ func NumberField[C any](key string, least, most int, byDefault, doc string, at f
 // DurationField is a duration from least to most.
 func DurationField[C any](key string, least, most time.Duration, byDefault, doc string, at func(*C) *time.Duration) Field[C] {
 	return Field[C]{
-		Key: key, Allowed: fmt.Sprintf("a duration, `%s` to `%s`", least, most), Default: byDefault, Doc: doc, Value: Duration(at),
+		Key: key, Allowed: fmt.Sprintf("a duration, `%s` to `%s`", limit.ShortDuration(least), limit.ShortDuration(most)),
+		Default: byDefault, Doc: doc, Value: Duration(at),
 		Range: func(c *C) bool { return *at(c) == 0 || *at(c) >= least && *at(c) <= most },
 	}
 }

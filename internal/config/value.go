@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
 )
 
 // A Value reads, writes and checks one value in a C. The functions below make
@@ -73,7 +75,7 @@ func Duration[C any](at func(*C) *time.Duration) Value[C] {
 			if *at(c) == 0 {
 				return ""
 			}
-			return at(c).String()
+			return limit.ShortDuration(*at(c))
 		},
 		check: func(c *C) bool { return *at(c) >= 0 },
 	}

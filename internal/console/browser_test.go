@@ -3,6 +3,7 @@ package console
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/console/browser"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 // chromium opens a page in a real browser. Without one the test is skipped, or fails where everything is required.
@@ -77,6 +79,8 @@ func TestConsoleInABrowser(t *testing.T) {
 
 	p.until(t, `!document.getElementById("locked").hidden`)
 	require.Equal(t, "true", p.eval(t, `document.getElementById("list").hidden`), "nothing is shown before the login")
+	p.until(t, `document.getElementById("d-login").open`) // the form is there at once
+	p.click(t, "#d-login [data-close]")
 	p.click(t, "#login")
 	p.eval(t, `document.querySelector("#d-login [name=by]").value = "ann"; document.querySelector("#d-login [name=token]").value = "wrong"`)
 	p.click(t, "#d-login .main")
@@ -89,6 +93,7 @@ func TestConsoleInABrowser(t *testing.T) {
 	p.text(t, "pools", "30 calls in flight")
 	p.text(t, "pools", "disagree")
 	p.text(t, "live", "live")
+	shoot(t, p, "desktop-list")
 
 	// A pool whose name is made to break the page.
 	p.eval(t, `[...document.querySelectorAll("#pools a")].find(a => a.innerText.startsWith("<img")).click()`)
@@ -100,11 +105,11 @@ func TestConsoleInABrowser(t *testing.T) {
 
 	// What is drawn.
 	p.eval(t, `location.hash = "#pool=orders%2Fin"`)
-	p.text(t, "limit", "600 per 1m0s")
+	p.text(t, "limit", "600 per 1m")
 	p.text(t, "t-limit", "10")
 	p.text(t, "t-granted", "5")
 	p.text(t, "t-waiting", "3")
-	p.text(t, "banners", "Settings disagree: 600 per 1m0s (pod-0) counts; 900 per 1m0s")
+	p.text(t, "banners", "Settings disagree: 600 per 1m (pod-0) counts; 900 per 1m")
 	p.until(t, `document.getElementById("line-granted").getTotalLength() > 0 && document.getElementById("line-granted").getBBox().width > 0`)
 	require.Equal(t, "true", p.eval(t, `document.getElementById("line-granted").getBBox().y > document.getElementById("line-limit").getBBox().y`),
 		"half of the limit is drawn below it")
@@ -115,10 +120,17 @@ func TestConsoleInABrowser(t *testing.T) {
 	a.sync(t)
 	p.until(t, `Math.abs(`+part+` - .125) < .02`)
 
+	p.text(t, "why", "pod-0 has used its share of ")
+	require.Equal(t, "why held", p.eval(t, `document.getElementById("why").className`))
+	// A chart begins where there is data.
+	begins := `Math.abs(document.getElementById("line-limit").getBBox().x - 52)`
+	p.until(t, `samples.length > 3 && samples.at(-1).at - samples[0].at > 10500 && `+begins+` < 3`)
+	shoot(t, p, "desktop-pool")
+
 	// The keyboard reads the chart.
 	p.eval(t, `document.getElementById("chart").focus()`)
 	require.NoError(t, p.Key("ArrowLeft"))
-	p.text(t, "read", "limit 10, granted 5, waiting 3")
+	p.text(t, "read", " UTC: limit 10, granted 5, waiting 3")
 
 	// A pause needs a reason, is seen, and ends.
 	p.click(t, "#pause")
@@ -127,6 +139,11 @@ func TestConsoleInABrowser(t *testing.T) {
 	p.eval(t, `document.querySelector("#d-pause [name=reason]").value = "night"`)
 	p.click(t, "#d-pause .main")
 	p.text(t, "banners", "Paused: everything until")
+	p.until(t, `/until ([0-9-]{10} )?[0-9:]{8} UTC \(/.test(document.getElementById("banners").innerText)`)
+	p.text(t, "why", "paused by ann until ")
+	p.click(t, "#pause")
+	require.Equal(t, "night", p.eval(t, `document.querySelector("#d-pause [name=reason]").value`), "a form begins with what is in force")
+	p.click(t, "#d-pause [data-close]")
 	p.text(t, "events", "by ann: night")
 	pauses, err := consensus.LoadPauses(t.Context(), store, "orders/in")
 	require.NoError(t, err)
@@ -136,10 +153,15 @@ func TestConsoleInABrowser(t *testing.T) {
 
 	// So does a limit.
 	p.click(t, "#change")
+	require.Equal(t, "600 60", p.eval(t, `(() => { const f = document.querySelector("#d-limit form"); return f.max.value + " " + f.per.value })()`))
 	p.eval(t, `const f = document.querySelector("#d-limit form"); f.max.value = 300; f.per.value = 60; f.reason.value = "a sale"`)
 	p.click(t, "#d-limit .main")
-	p.text(t, "banners", "Override: 300 per 1m0s until")
+	p.text(t, "banners", "Override: 300 per 1m until")
 	p.text(t, "t-limit", "5")
+	p.click(t, "#change")
+	require.Equal(t, "300 60 a sale", p.eval(t, `(() => { const f = document.querySelector("#d-limit form");
+		return f.max.value + " " + f.per.value + " " + f.reason.value })()`))
+	p.click(t, "#d-limit [data-close]")
 
 	// A pool that is not there shows nothing of the one before, and the store is not away.
 	require.Equal(t, "true", p.eval(t, `location.hash = "#pool=nobody"; route(); document.getElementById("detail").hidden`), "before the answer, too")
@@ -148,7 +170,7 @@ func TestConsoleInABrowser(t *testing.T) {
 	require.Equal(t, "true", p.eval(t, `document.getElementById("detail").hidden && document.getElementById("actions").hidden`))
 	require.Empty(t, p.eval(t, `document.getElementById("limit").innerText`))
 	p.eval(t, `location.hash = "#pool=orders%2Fin"`)
-	p.text(t, "banners", "Override: 300 per 1m0s until")
+	p.text(t, "banners", "Override: 300 per 1m until")
 	p.until(t, `!document.getElementById("detail").hidden`)
 
 	require.NotContains(t, p.eval(t, "document.title"), "evil")
@@ -165,6 +187,39 @@ func TestConsoleInABrowser(t *testing.T) {
 	p.click(t, "#logout")
 	p.until(t, `!document.getElementById("locked").hidden`)
 	require.Equal(t, "true", p.eval(t, `document.getElementById("one").hidden`))
+	p.until(t, `document.getElementById("d-login").open && document.querySelector("#d-login [name=by]").value === "ann"`)
+}
+
+// shoot keeps a picture of the page as an artefact: go test -artifacts ./internal/console.
+func shoot(t *testing.T, p *tab, name string) {
+	t.Helper()
+	picture, err := p.Picture()
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(t.ArtifactDir(), name+".png"), picture, 0o600))
+}
+
+// Pools stand by their state, with its colour, and those that nobody is in are hidden until somebody asks for them.
+func TestPoolsByTheirStateInABrowser(t *testing.T) {
+	store := newCounted()
+	join(t, store, "a-idle", "x", "1 0 400 1000000 0 0", consensus.Whole)
+	join(t, store, "b-full", "x", "1 0 400 1000000 0 0 w:14 u:996 why:limit h:14", consensus.Whole)
+	join(t, store, "c-paused", "x", "1 0 400 1000000 0 0", consensus.Whole)
+	require.NoError(t, consensus.SavePause(t.Context(), store, "c-paused", throttle.Paused{By: "ann"}))
+	join(t, store, "d-left", "x", "1 0 400 1000000 0 0", consensus.Whole).leave(t)
+	_, c := serveEvery(t, store, "", 100*time.Millisecond)
+	p := chromium(t, c.url, browser.Size{Width: 1000, Height: 700})
+	p.text(t, "count", "3 pools")
+	names := `[...document.querySelectorAll("#pools a")].map(a => a.innerText).join(" ")`
+	require.Equal(t, "c-paused b-full a-idle", p.eval(t, names))
+	require.Equal(t, "broken held usual", p.eval(t, `[...document.querySelectorAll("#pools tr")].map(tr => tr.className).join(" ")`))
+	colours := p.eval(t, `[...document.querySelectorAll("#pools .why")].map(e => getComputedStyle(e, "::before").backgroundColor).join(" ")`)
+	require.Len(t, map[string]bool{strings.Split(colours, ") ")[0]: true, strings.Split(colours, ") ")[1]: true, strings.Split(colours, ") ")[2]: true}, 3)
+	p.text(t, "pools", "paused by ann: numathrottle resume --pool c-paused")
+	p.text(t, "pools", "the limit of 400/s is used in full; 14 callers wait")
+	p.text(t, "deadlabel", "show 1 that nobody is in")
+	p.click(t, "#dead")
+	p.text(t, "count", "4 pools")
+	require.Equal(t, "c-paused b-full a-idle d-left", p.eval(t, names))
 }
 
 // Dark and light follow the system until somebody says otherwise, and a phone has no page beyond its edge.
@@ -179,12 +234,14 @@ func TestConsoleOnAPhone(t *testing.T) {
 	require.Equal(t, "rgb(17, 17, 16)", dark)
 	fits := `document.documentElement.scrollWidth <= document.documentElement.clientWidth`
 	require.Equal(t, "true", p.eval(t, fits), "the list")
+	shoot(t, p, "phone-list")
 	ownLine := `(() => { const td = document.querySelector("%s tr:last-child").children, top = i => td[i].getBoundingClientRect().top
 		return top(1) > top(0) && getComputedStyle(td[4], "::before").content !== "none" })()`
 	require.Equal(t, "true", p.eval(t, strings.ReplaceAll(ownLine, "%s", "#pools")), "a name has a line of its own, and cells say what they are")
 	p.click(t, "#pools a")
 	p.text(t, "t-granted", "5")
 	require.Equal(t, "true", p.eval(t, fits), "a pool")
+	shoot(t, p, "phone-pool")
 	require.Equal(t, "true", p.eval(t, strings.ReplaceAll(ownLine, "%s", "#processors")))
 	require.Equal(t, "true", p.eval(t, `document.querySelector("#chart text").getBoundingClientRect().height > 9`), "the words at the chart can be read")
 	require.Equal(t, "true", p.eval(t, `document.getElementById("actions").hidden && !document.getElementById("showsonly").hidden`))

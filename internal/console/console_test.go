@@ -66,6 +66,7 @@ type counted struct {
 
 	away atomic.Bool
 	mute atomic.Bool // it lists no pools either
+	age  atomic.Int64
 	mu   sync.Mutex
 	asks map[string]int
 }
@@ -80,6 +81,11 @@ func (s *counted) Load(ctx context.Context, pool string) ([]driver.Document, []d
 		return nil, nil, errors.New("no such day")
 	}
 	return s.Store.Load(ctx, pool)
+}
+
+// Age is what a test says, for its pods sync once.
+func (s *counted) Age(context.Context, string) (time.Duration, error) {
+	return time.Duration(s.age.Load()), nil
 }
 
 func (s *counted) Pools(ctx context.Context) ([]string, error) {
@@ -403,7 +409,7 @@ func TestChanges(t *testing.T) {
 		{"/api/debt/forgive", `{"pool":"p","reason":"a wrong number"}`, 200, ""},
 		{"/api/limit", `{"pool":"p","max":5,"perSeconds":1}`, 400, "a reason is missing"},
 		{"/api/limit", `{"pool":"p","max":0,"reason":"r"}`, 422, "Max is below 1"},
-		{"/api/limit", `{"pool":"p","max":601,"reason":"r"}`, 422, "at most the hard limit 600 per 1m0s"},
+		{"/api/limit", `{"pool":"p","max":601,"reason":"r"}`, 422, "at most the hard limit 600 per 1m"},
 		{"/api/limit", `{"pool":"gone","max":6,"reason":"r"}`, 422, "nobody is in"},
 		{"/api/limit", `{"pool":"none","max":6,"reason":"r"}`, 404, "no record"},
 		{"/api/limit", `{"pool":"p","max":300,"perSeconds":60,"seconds":7200,"reason":"a sale"}`, 200, ""},

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/why"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -44,6 +45,8 @@ type feed struct {
 type update struct {
 	Now     int64     `json:"now"`
 	Failure string    `json:"failure"`
+	Why     string    `json:"why"` // as of the snapshot, or what is wrong with the store
+	Level   why.Level `json:"level"`
 	Missing bool      `json:"missing"` // the store answers, and has no record of the pool
 	Pool    *snapshot `json:"state"`
 	Samples []sample  `json:"samples"`
@@ -60,6 +63,15 @@ func (f *feed) news(at *position, now time.Time) update {
 	u := update{Now: now.UnixMilli(), Failure: f.failure, Missing: f.failure == noRecord, Pool: f.last, Samples: []sample{}, Events: []event{}}
 	if f.stale {
 		u.Pool, u.Failure, u.Missing = nil, "", false
+	}
+	switch {
+	case u.Missing:
+		u.Why, u.Level = noRecord, why.Nobody
+	case u.Failure != "":
+		a := why.Explain(why.State{Failure: u.Failure})
+		u.Why, u.Level = a.Sentence, a.Level
+	case u.Pool != nil:
+		u.Why, u.Level = u.Pool.Why, u.Pool.Level
 	}
 	u.Samples = append(u.Samples, f.samples[min(max(at.samples-f.droppedSamples, 0), len(f.samples)):]...)
 	u.Events = append(u.Events, f.events[min(max(at.events-f.droppedEvents, 0), len(f.events)):]...)

@@ -1,12 +1,14 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/why"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
@@ -33,12 +35,16 @@ type summary struct {
 	Frozen     bool    `json:"frozen"`
 	Override   bool    `json:"override"`
 	Disagree   bool    `json:"disagree"`
+	// Why and Level are those of a snapshot.
+	Why   string    `json:"why"`
+	Level why.Level `json:"level"`
 }
 
 func summaryOf(s *snapshot) summary {
 	return summary{
 		Pool: s.Pool, Known: true, Limit: s.Limit, Use: s.Use, Waiting: s.Waiting, Processors: len(s.Processors), Paused: len(s.Pauses) > 0,
 		Frozen: s.Frozen > 0, Override: s.Override != nil, Disagree: s.Disagree != "",
+		Why: s.Why, Level: s.Level,
 	}
 }
 
@@ -72,8 +78,12 @@ func (l *lister) look(ctx context.Context) glance {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	names, err := store.Pools(ctx)
-	if err != nil {
+	switch {
+	case errors.Is(err, driver.ErrNoList):
 		g.Failure = err.Error()
+		return g
+	case err != nil:
+		g.Failure = why.StoreText(err.Error())
 		return g
 	}
 	g.Pools = make([]summary, len(names))
@@ -102,5 +112,13 @@ func (l *lister) look(ctx context.Context) glance {
 	}
 	wg.Wait()
 	g.Pools = slices.DeleteFunc(g.Pools, func(s summary) bool { return s.Pool == "" })
+	sortByState(g.Pools)
 	return g
+}
+
+// sortByState puts first what an operator should look at first.
+func sortByState(pools []summary) {
+	slices.SortFunc(pools, func(a, b summary) int {
+		return cmp.Or(cmp.Compare(a.Level.Rank(), b.Level.Rank()), cmp.Compare(b.Waiting, a.Waiting), cmp.Compare(a.Pool, b.Pool))
+	})
 }

@@ -110,7 +110,7 @@ func TestQuotaTable(t *testing.T) {
 	require.Zero(t, r.Demand)
 	require.Nil(t, r.Target, "it asks for nothing")
 	require.Equal(t, quotaInForce{
-		Total: 600, Burst: 1, Per: 60, Weight: 1, Class: "interactive", Hard: true, Shadow: true, TotalText: "600 per 1m0s, hard",
+		Total: 600, Burst: 1, Per: 60, Weight: 1, Class: "interactive", Hard: true, Shadow: true, TotalText: "600 per 1m, hard",
 	}, *r.Quota)
 	r = rowOf(t, q, idOther)
 	require.Equal(t, "all others", r.Name)
@@ -315,7 +315,7 @@ func TestChangeAQuota(t *testing.T) {
 		"ann changes the quota of tag acme: over",
 		"the quota of tag acme was changed: 30 per 1s reserved, total 50 per 1s, weight 2, batch",
 		"ann changes the quota of tag free/y: trial",
-		"the quota of tag free/y was changed: 120 per 1m0s reserved, total 120 per 1m0s, weight 1, interactive",
+		"the quota of tag free/y was changed: 120 per 1m reserved, total 120 per 1m, weight 1, interactive",
 		"ann changes the quota of all other tags: flood",
 		"the quota of all other tags was changed: nothing reserved, total 9 per 1s, weight 1, interactive",
 		"ann clears the quota of tag acme: enough",
@@ -367,12 +367,25 @@ func TestQuotasInABrowser(t *testing.T) {
 	cell("acme", 8, "25.0 % of 5,000 per month")
 	cell("beta", 7, "40 per 1s")
 	cell("beta", 0, "batch")
-	cell("idle", 7, "600 per 1m0s, hard")
+	cell("idle", 7, "600 per 1m, hard")
 	cell(evil, 1, "1/s")
 	part := row("acme") + `.querySelector(".bar i").offsetWidth / ` + row("acme") + `.querySelector(".bar").offsetWidth`
 	p.until(t, `Math.abs(`+part+` - .25) < .03`)
 	require.Equal(t, "true", p.eval(t, `document.querySelectorAll("#quotas tr")[0].dataset.id === "tag acme"`), "the busiest is the first")
 	require.Equal(t, "true", p.eval(t, `document.getElementById("unknownquotas").hidden`))
+
+	// What tags use over time: a line for each, the busiest above.
+	p.text(t, "taglegend", "acme")
+	p.until(t, `document.querySelectorAll("#tags path").length === 4 && samples.length > 2`)
+	top := func(tag string) string {
+		return fmt.Sprintf(`[...document.querySelectorAll("#tags path")].find(p => p.textContent === %q).getBBox().y`, tag)
+	}
+	require.Equal(t, "true", p.eval(t, top("acme")+" < "+top("beta")))
+	shoot(t, p, "desktop-quotas")
+	p.click(t, "#quota")
+	p.eval(t, `(i => { i.value = "beta"; i.dispatchEvent(new Event("input")) })(document.querySelector("#d-quota [name=tag]"))`)
+	require.Equal(t, "40 batch", p.eval(t, `(f => f.total.value + " " + f.class.value)(document.querySelector("#d-quota form"))`), "what it has")
+	p.click(t, "#d-quota [data-close]")
 	pattern := `[...document.querySelectorAll("#quotas tr")].find(r => r.dataset.id.startsWith("pattern"))`
 	p.until(t, pattern+`?.children[0].innerText.includes("free/*") && `+pattern+`.children[0].innerText.includes("pattern")`)
 	require.Equal(t, "true", p.eval(t, pattern+`.querySelector(".set").hidden`), "a pattern cannot be changed")

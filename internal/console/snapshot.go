@@ -1,8 +1,11 @@
 package console
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/why"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -11,10 +14,17 @@ import (
 // milliseconds, of Unix time where they are moments.
 type snapshot struct {
 	Pool string `json:"pool"`
+	// Why says what holds callers back, as numathrottle why does; Cause is it in a word, and Level how much it matters.
+	Why   string    `json:"why"`
+	Cause string    `json:"cause"`
+	Level why.Level `json:"level"`
 	// Limit is the limit in words, and PerSecond what it comes to; of calls in flight it is how many. 0: nobody tells one.
 	Limit     string  `json:"limit"`
 	PerSecond float64 `json:"perSecond"`
 	InFlight  bool    `json:"inFlight"`
+	// Max per Per, in seconds, is the limit in force: what a form for another one begins with. 0: not known.
+	Max int     `json:"max"`
+	Per float64 `json:"per"`
 	// Ramp is where a ramp stands, per second; 0: there is none.
 	Ramp       float64     `json:"ramp"`
 	Use        float64     `json:"use"`
@@ -59,6 +69,8 @@ func newSnapshot(o *consensus.Overview, now time.Time) snapshot {
 		Frozen: o.Frozen.Milliseconds(), FrozenBy: o.FrozenBy.Explain(), Agreed: o.Agreed, PoolSize: o.PoolSize,
 		Unreadable: append([]string{}, o.Unreadable...), Pauses: []order{}, Processors: []processor{},
 	}
+	a := why.Explain(why.Pool(o, now))
+	s.Why, s.Cause, s.Level, s.Max, s.Per = a.Sentence, a.Cause, a.Level, o.Max, o.Per.Seconds()
 	switch set := (consensus.Setting{Max: o.Max, Per: o.Per, Slots: o.Slots}); {
 	case o.Max > 0 && o.Per > 0:
 		s.Limit, s.PerSecond = set.String(), float64(o.Max)/o.Per.Seconds()
@@ -127,7 +139,12 @@ type sample struct {
 	Granted float64            `json:"granted"` // per second, or calls in flight
 	Waiting int                `json:"waiting"`
 	Shares  map[string]float64 `json:"shares"`
+	// Tags is what the busiest tags use, in tokens per second; nil without quotas.
+	Tags map[string]float64 `json:"tags,omitempty"`
 }
+
+// mostCharted is how many tags a sample has.
+const mostCharted = 8
 
 func newSample(s *snapshot, now time.Time) sample {
 	at := sample{At: now.UnixMilli(), Limit: s.PerSecond, Granted: s.PerSecond * s.Use, Waiting: s.Waiting, Shares: map[string]float64{}}
@@ -137,5 +154,21 @@ func newSample(s *snapshot, now time.Time) sample {
 	for _, p := range s.Processors {
 		at.Shares[p.ID] = p.Share
 	}
+	if s.Quotas != nil {
+		at.Tags = s.Quotas.busiest()
+	}
 	return at
+}
+
+// busiest is what the tags use that use most.
+func (t *quotaTable) busiest() map[string]float64 {
+	rows := slices.Clone(t.Tags)
+	slices.SortStableFunc(rows, func(a, b tagRow) int { return cmp.Compare(b.Used, a.Used) })
+	used := map[string]float64{}
+	for i := range rows[:min(len(rows), mostCharted)] {
+		if rows[i].Used > 0 {
+			used[rows[i].Name] = rows[i].Used
+		}
+	}
+	return used
 }

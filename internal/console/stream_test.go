@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/why"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
@@ -25,11 +26,65 @@ func TestPoolsAtAGlance(t *testing.T) {
 	follow(t, c, "/api/pools", func(g glance) bool { got = g; return true })
 	require.Empty(t, got.Failure)
 	require.Equal(t, []summary{
-		{Pool: "a", Known: true, Limit: "600 per 1m0s", Use: 0.5, Waiting: 3, Processors: 2, Paused: true, Disagree: true},
-		{Pool: "calls", Known: true, Limit: "30 calls in flight", Use: 1, Waiting: 2, Processors: 1},
+		{
+			Pool: "a", Known: true, Limit: "600 per 1m", Use: 0.5, Waiting: 3, Processors: 2, Paused: true, Disagree: true,
+			Why: "paused (r); 3 callers wait: numathrottle resume --pool a", Level: why.Broken,
+		},
+		{
+			Pool: "calls", Known: true, Limit: "30 calls in flight", Use: 1, Waiting: 2, Processors: 1,
+			Why: "all 30 calls in flight are taken; 2 callers wait", Level: why.Held,
+		},
 	}, got.Pools)
 	store.away.Store(true)
 	follow(t, c, "/api/pools", func(g glance) bool { return !g.Pools[0].Known })
+}
+
+// What an operator should look at comes first, whatever its name.
+func TestPoolsAreSortedByState(t *testing.T) {
+	list := []summary{
+		{Pool: "a-nobody", Level: why.Nobody},
+		{Pool: "b-usual", Level: why.Usual, Waiting: 0},
+		{Pool: "c-held", Level: why.Held, Waiting: 2},
+		{Pool: "d-held", Level: why.Held, Waiting: 14},
+		{Pool: "e-unknown"},
+		{Pool: "f-broken", Level: why.Broken},
+		{Pool: "a-usual", Level: why.Usual},
+	}
+	sortByState(list)
+	var names []string
+	for i := range list {
+		names = append(names, list[i].Pool)
+	}
+	require.Equal(t, []string{"f-broken", "d-held", "c-held", "a-usual", "b-usual", "a-nobody", "e-unknown"}, names)
+}
+
+// A pool whose pods have died without a word is one that nobody is in, whatever they told last.
+func TestAPoolWhosePodsHaveDied(t *testing.T) {
+	store := newCounted()
+	join(t, store, "p", "a", "1 0 400 1000000 0 0 w:14 u:996 why:limit h:14", consensus.Whole)
+	_, c := serve(t, store, "")
+	follow(t, c, "/api/pools", func(g glance) bool { return g.Pools[0].Level == why.Held })
+	store.age.Store(int64(time.Minute))
+	var got summary
+	follow(t, c, "/api/pools", func(g glance) bool { got = g.Pools[0]; return got.Level == why.Nobody })
+	require.Equal(t, "no pod has asked the store for 60 s: they have ended, or cannot reach it", got.Why)
+}
+
+// The page says of a pool, and of a store that is away, what the command says.
+func TestThePageSaysWhy(t *testing.T) {
+	store := newCounted()
+	join(t, store, "p", "a", "1 0 400 1000000 0 0 w:12 u:400 why:quota tag:acme h:12.3200..60000", consensus.Whole)
+	_, c := serve(t, store, "")
+	var got update
+	follow(t, c, "/api/pool?name=p", func(u update) bool { got = u; return u.Pool != nil })
+	require.Equal(t, "acme is held at its cap of 60/s; 12 callers wait, the longest for 3.2 s", got.Why)
+	require.Equal(t, why.Held, got.Level)
+	require.Equal(t, []any{400, 1.0}, []any{got.Pool.Max, got.Pool.Per}, "what the form of the limit begins with")
+	store.away.Store(true)
+	follow(t, c, "/api/pool?name=p", func(u update) bool { got = u; return u.Failure != "" })
+	require.Regexp(t, "^the store cannot be reached: ", got.Why)
+	require.Equal(t, why.Broken, got.Level)
+	follow(t, c, "/api/pool?name=q", func(u update) bool { got = u; return u.Missing || u.Failure != "" })
 }
 
 // plain is a store that cannot list pools.
@@ -67,7 +122,7 @@ func TestPoolAsItMoves(t *testing.T) {
 	until("", nil)
 	require.InDelta(t, 10, last.PerSecond, 1e-9)
 	require.InDelta(t, 0.5, last.Use, 1e-9)
-	require.Equal(t, processor{ID: "a", Share: 0.5, Demand: 0.5, Use: 0.5, Waiting: 3, Throttled: "limit", Configured: "600 per 1m0s"}, last.Processors[0])
+	require.Equal(t, processor{ID: "a", Share: 0.5, Demand: 0.5, Use: 0.5, Waiting: 3, Throttled: "limit", Configured: "600 per 1m"}, last.Processors[0])
 	var b *member
 	until("b joined", func() { b = join(t, store, "p", "b", "1 0 600 60000000 0 0", consensus.Whole/4) })
 	until("b left, or its claim was removed", func() { b.leave(t) })
@@ -76,16 +131,16 @@ func TestPoolAsItMoves(t *testing.T) {
 	})
 	require.Equal(t, []order{{What: "everything", By: "ann", Reason: "night"}}, last.Pauses)
 	until("no longer paused: everything", func() { require.NoError(t, consensus.ClearPause(t.Context(), store, "p", "")) })
-	until("override: 300 per 1m0s by ann: r", func() {
+	until("override: 300 per 1m by ann: r", func() {
 		require.NoError(t, consensus.SaveOverride(t.Context(), store, "p", consensus.Override{Max: 300, Reason: "r", By: "ann"}))
 	})
 	require.InDelta(t, 1, last.Use, 1e-9, "half of what it is configured with is all of that")
-	until("the override is over; the limit is 600 per 1m0s", func() { require.NoError(t, consensus.ClearOverride(t.Context(), store, "p")) })
-	until("frozen: no share grows: the store has lost what it promised to a processor", func() { a.req.Note += " f:lost_row.9000"; a.sync(t) })
+	until("the override is over; the limit is 600 per 1m", func() { require.NoError(t, consensus.ClearOverride(t.Context(), store, "p")) })
+	until("frozen: no share grows: the store has lost what it promised to a pod", func() { a.req.Note += " f:lost_row.9000"; a.sync(t) })
 	until("no longer frozen", func() { a.req.Note = "1 0 600 60000000 0 0"; a.sync(t) })
-	until("settings disagree: 600 per 1m0s (a) counts; 900 per 1m0s (b2)", func() { join(t, store, "p", "b2", "1 0 900 60000000 0 0", 0) })
-	until("settings disagree: 600 per 1m0s, no quotas (a) counts; 600 per 1m0s, quotas abcd0012 (c) counts; "+
-		"900 per 1m0s, no quotas (b2); each goes by its own quotas",
+	until("settings disagree: 600 per 1m (a) counts; 900 per 1m (b2)", func() { join(t, store, "p", "b2", "1 0 900 60000000 0 0", 0) })
+	until("settings disagree: 600 per 1m, no quotas (a) counts; 600 per 1m, quotas abcd0012 (c) counts; "+
+		"900 per 1m, no quotas (b2); each goes by its own quotas",
 		func() {
 			c := join(t, store, "p", "c", "1 0 600 60000000 0 0", 0)
 			c.req.Busy = "\x02\x00\x00\x00\x00\x00\xab\xcd\x00\x12\x00\x00\x00"

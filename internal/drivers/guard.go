@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
@@ -82,6 +83,7 @@ type Guarded struct {
 var (
 	_ driver.Pusher     = (*Guarded)(nil)
 	_ driver.Lister     = (*Guarded)(nil)
+	_ driver.Ager       = (*Guarded)(nil)
 	_ driver.TillSetter = (*Guarded)(nil)
 )
 
@@ -141,6 +143,16 @@ func (g *Guarded) Pools(ctx context.Context) ([]string, error) {
 	}
 	pools, err := store.Pools(ctx)
 	return pools, g.Secrets.Clean(err)
+}
+
+// Age implements driver.Ager.
+func (g *Guarded) Age(ctx context.Context, pool string) (time.Duration, error) {
+	store, ok := g.Store.(driver.Ager)
+	if !ok {
+		return 0, nil
+	}
+	age, err := store.Age(ctx, pool)
+	return age, g.Secrets.Clean(err)
 }
 
 // Tills implements driver.TillReader.

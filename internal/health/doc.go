@@ -2,7 +2,7 @@
 // doing: for a kubelet's probes, for Prometheus, and for a person with a browser.
 //
 //	/healthz   200 as long as the process serves
-//	/readyz    200 when every limit is ready, else 503 with a line for each that is not
+//	/readyz    200 when every limit is ready, else 503; a line for each limit says what holds its callers back
 //	/metrics   Prometheus' text format
 //	/statusz   a page; JSON with ?format=json or Accept: application/json
 //

@@ -1,6 +1,7 @@
 package health
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -47,17 +48,19 @@ func plain(w http.ResponseWriter, code int, text string) {
 }
 
 func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
-	var waits strings.Builder
+	var ready, waits strings.Builder
 	for _, l := range s.limits() {
-		if !l.Ready {
-			fmt.Fprintf(&waits, "limit %q: %s\n", l.Name, l.NotReady)
+		to := &waits
+		if l.Ready {
+			to = &ready
 		}
+		fmt.Fprintf(to, "limit %q: %s\n", l.Name, cmp.Or(l.Why, l.NotReady))
 	}
 	if waits.Len() > 0 {
 		plain(w, http.StatusServiceUnavailable, waits.String())
 		return
 	}
-	plain(w, http.StatusOK, "ok\n")
+	plain(w, http.StatusOK, "ok\n"+ready.String())
 }
 
 func (s *Server) status(w http.ResponseWriter, r *http.Request) {

@@ -68,7 +68,13 @@ func TestReady(t *testing.T) {
 	require.Equal(t, "limit \"llm\": no_share\n", body)
 	resp, _ = ask(t, s, "GET", "/healthz", "")
 	require.Equal(t, 200, resp.StatusCode, "alive all the same")
-	llm.Ready = true
+	llm.Why, calls.Why = "new pool: first tokens in 9 s", "nothing holds callers back"
+	resp, body = ask(t, s, "GET", "/readyz", "")
+	require.Equal(t, 503, resp.StatusCode)
+	require.Equal(t, "limit \"llm\": new pool: first tokens in 9 s\n", body, "those that are not ready say why")
+	llm.Ready, llm.Why = true, "the limit of 400/s is used in full; 14 callers wait"
+	_, body = ask(t, s, "GET", "/readyz", "")
+	require.Equal(t, "ok\nlimit \"calls\": nothing holds callers back\nlimit \"llm\": the limit of 400/s is used in full; 14 callers wait\n", body)
 	resp, _ = ask(t, s, "GET", "/readyz", "")
 	require.Equal(t, 200, resp.StatusCode)
 	calls.Ready = false
@@ -92,7 +98,8 @@ func TestMetrics(t *testing.T) {
 // full is a limit with something in every field.
 func full() Limit {
 	return Limit{
-		Name: "llm<script>", NotReady: "store_lost", Max: 600, Per: Duration(time.Minute), Burst: 60, Hard: true, Ceiling: 9.25,
+		Name: "llm<script>", NotReady: "store_lost", Why: "the store cannot be <reached>", Cause: "store_lost", Level: "broken",
+		Max: 600, Per: Duration(time.Minute), Burst: 60, Hard: true, Ceiling: 9.25,
 		Share: 0.125, Degraded: true, Rate: 1.25, Tokens: -3.5, Throttled: &Throttled{Reason: "limit", RetryAfter: "2.5s"},
 		Service: &Service{Lowered: true, Cuts: 21, Part: 0.7, Accepted: 3001, Refused: 3002, Overloaded: 3003},
 		Paused:  &Paused{Tag: "gpt<", Reason: "maintenance", For: "4m0s", By: "ann<"},
@@ -102,7 +109,7 @@ func full() Limit {
 			Name: "ns/pipe/vertex", ID: "pod-3", State: "holding", Processors: 3, PoolSize: 4, Wanted: 0.375, Demand: 0.625,
 			Lease: Duration(10 * time.Second), LeaseLeft: Duration(9100 * time.Millisecond), Interval: Duration(time.Second),
 			Frozen: Duration(7 * time.Second), FrozenBy: "new record", PauseMissing: []string{"pod-7", "pod-8"},
-			Disagree: "600 per 1m0s (pod-3) counts; 900 per 1m0s (pod-9<)",
+			Disagree: "600 per 1m (pod-3) counts; 900 per 1m (pod-9<)",
 			Roster:   []Processor{{ID: "pod-9", Claim: 0.875, Demand: 0.75, PoolSize: 5}},
 		},
 		Store: Store{URL: "redis://h:6379", Failures: 6, LastError: "dial tcp: refused"},
@@ -120,12 +127,13 @@ func TestStatusPage(t *testing.T) {
 		require.Equal(t, "nosniff", resp.Header.Get("X-Content-Type-Options"))
 		require.NotContains(t, body, "llm<script>", "what others name is escaped")
 		for _, part := range []string{
-			"llm&lt;script&gt;", "no: store_lost", "600 per 1m0s, burst 60, hard; 9.25 per second", "12.50 %: 1.25 tokens per second", "without the store",
+			"llm&lt;script&gt;", "no: store_lost", `<span class="bad">the store cannot be &lt;reached&gt;</span>`,
+			"600 per 1m, burst 60, hard; 9.25 per second", "12.50 %: 1.25 tokens per second", "without the store",
 			"limit</span>, a token in 2.5s", "<td>17</td>", "-3.5 at hand; 1001 granted, 1002 given back, 1003 refused", "redis://h:6379", "6 syncs failed",
-			"dial tcp: refused", "ns/pipe/vertex: 3 processors, pool size 4 not agreed", "pod-3: holding; wants 37.50 %, demand 62.50 %",
+			"dial tcp: refused", "ns/pipe/vertex: 3 pods, pool size 4 not agreed", "pod-3: holding; wants 37.50 %, demand 62.50 %",
 			"9.1s left of 10s; a sync every 1s", "for 7s: new record", "frozen",
 			"3001 accepted, 3002 refused, 3003 overloaded; ceiling cut 21 times", "lowered at present", "uses 70.00 % of its share",
-			"for 4m0s, tag gpt&lt; by ann&lt;: maintenance", "pod-7, pod-8", "600 per 1m0s (pod-3) counts; 900 per 1m0s (pod-9&lt;)",
+			"for 4m0s, tag gpt&lt; by ann&lt;: maintenance", "pod-7, pod-8", "600 per 1m (pod-3) counts; 900 per 1m (pod-9&lt;)",
 			"2001", "2002", "1m30s", "pod-9", "87.50 %", "75.00 %",
 		} {
 			require.Contains(t, body, part)
@@ -176,7 +184,7 @@ func TestStatusAsJSON(t *testing.T) {
 		limits, err := json.Marshal(got["limits"])
 		require.NoError(t, err)
 		require.JSONEq(t, string(want), string(limits))
-		require.Contains(t, body, `"per": "1m0s"`)
+		require.Contains(t, body, `"per": "1m"`)
 		require.Contains(t, body, `"share": 0.125`)
 	}
 	resp, _ := ask(t, s, "GET", "/statusz?format=html", "application/json")
@@ -231,7 +239,7 @@ func TestOneServerForAnAddress(t *testing.T) {
 
 func TestDurationsAreReadable(t *testing.T) {
 	for want, d := range map[string]time.Duration{
-		"0s": 0, "1.234ms": 1234321 * time.Nanosecond, "9.877s": 9876543210 * time.Nanosecond, "1m0s": time.Minute,
+		"0s": 0, "1.234ms": 1234321 * time.Nanosecond, "9.877s": 9876543210 * time.Nanosecond, "1m": time.Minute,
 	} {
 		require.Equal(t, want, Duration(d).String())
 	}

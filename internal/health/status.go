@@ -3,6 +3,8 @@ package health
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
 )
 
 // Status is what /statusz shows.
@@ -11,17 +13,16 @@ type Status struct {
 	Limits []Limit   `json:"limits"`
 }
 
-// A Duration is printed as Go prints it, such as 1m30s.
+// A Duration is printed as people write it, such as 1m30s or 1m.
 type Duration time.Duration
 
 // String prints it, short of what nobody reads.
 func (d Duration) String() string {
-	switch t := time.Duration(d); {
-	case t >= time.Second:
-		return t.Round(time.Millisecond).String()
-	default:
-		return t.Round(time.Microsecond).String()
+	to := time.Microsecond
+	if time.Duration(d) >= time.Second {
+		to = time.Millisecond
 	}
+	return limit.ShortDuration(time.Duration(d).Round(to))
 }
 
 // MarshalJSON prints it as a text.
@@ -45,6 +46,11 @@ type Limit struct {
 	// Ready: it can grant. NotReady says why not.
 	Ready    bool   `json:"ready"`
 	NotReady string `json:"notReady,omitempty"`
+	// Why says in a sentence what holds callers back, as numathrottle why does. Cause is it in a word, a reason or none, and Level is broken,
+	// held, usual or nobody.
+	Why   string `json:"why"`
+	Cause string `json:"cause"`
+	Level string `json:"level"`
 
 	// Max per Per is the limit of the whole pool; 0: none. Ceiling is what the pool is
 	// granted in the long run, in tokens per second.

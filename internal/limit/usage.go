@@ -89,4 +89,20 @@ type Report struct {
 	Throttled Reason
 	OfTag     bool
 	Tag       string
+	// Hold says more of what holds callers back.
+	Hold Hold
+}
+
+// A Hold is what operators are told of what holds callers back, beside the reason.
+type Hold struct {
+	// Callers counts those that it holds, and Longest is how long the first of them has waited; 0: not known.
+	Callers int
+	Longest time.Duration
+	// Left is how long it goes on, of a budget that is spent; 0: not known.
+	Left time.Duration
+	// Rate is the tag's total in tokens per second where that holds it; 0: not known. Blocked says that the total is 0.
+	Rate    float64
+	Blocked bool
+	// Owed is how long the share takes to earn what calls used above what they drew; 0: nothing, or not known.
+	Owed time.Duration
 }

@@ -105,7 +105,7 @@ func TestValidate(t *testing.T) {
 			Serving: proxyconf.Serving{Token: numathrottle.NewSecret(canary), TokenFile: "/x"},
 		},
 		"tokenFile is \"/no/such\"": {Serving: proxyconf.Serving{TokenFile: "/no/such"}},
-		`maxWait is "2h0m0s"`:       {MaxWait: 2 * time.Hour},
+		`maxWait is "2h"`:           {MaxWait: 2 * time.Hour},
 		`inFlight is "-1"`:          {Limits: proxyconf.LimitConfig{InFlight: -1}},
 		"store": {
 			Limits: proxyconf.LimitConfig{Pool: numathrottle.Config{Limit: throttle.Limit{Max: 1}, Store: "ftp://" + canary + "@x"}},

@@ -1,6 +1,7 @@
 package pooldoc
 
 import (
+	"errors"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
@@ -22,13 +23,24 @@ type Doc[T any] struct {
 	Merges bool
 }
 
-// Read returns the value of a document; the zero value if there is none.
+// Read returns the value of a document; the zero value if there is none. An error of Parse wraps ErrUnreadable.
 func (d *Doc[T]) Read(doc driver.Document) (value T, err error) {
 	if doc.Version == 0 {
 		return value, nil
 	}
-	return d.Parse(doc.Body)
+	if value, err = d.Parse(doc.Body); err != nil {
+		err = &unreadable{err}
+	}
+	return value, err
 }
+
+// ErrUnreadable is wrapped by the error of a document that this release cannot read.
+var ErrUnreadable = errors.New("pooldoc: a document that this release cannot read")
+
+// An unreadable is the error of a document; its text is that of what is wrong with it.
+type unreadable struct{ error }
+
+func (e *unreadable) Unwrap() []error { return []error{e.error, ErrUnreadable} }
 
 // In returns this document among those of a record, with version 0 if there is none.
 func (d *Doc[T]) In(docs []driver.Document) driver.Document {

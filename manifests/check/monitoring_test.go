@@ -1,6 +1,7 @@
 package check
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -10,11 +11,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/model/rulefmt"
+	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
+	alerttext "github.com/prometheus/prometheus/template"
 	"github.com/stretchr/testify/require"
 )
 
@@ -137,10 +141,32 @@ func TestAlerts(t *testing.T) {
 			require.Empty(t, expressionFaults(r.Expr, known, why), r.Alert)
 			require.Contains(t, []string{"info", "warning", "critical"}, r.Labels["severity"], r.Alert)
 			require.NotEmpty(t, r.Annotations["summary"], r.Alert)
+			requireCause(t, r.Annotations, known, why)
 			require.Contains(t, string(runbook), "\n### "+r.Alert+"\n", "docs/operations.md does not say what to do")
 			require.Equal(t, runbookURL+strings.ToLower(r.Alert), r.Annotations["runbook_url"], "%s does not lead to its section", r.Alert)
 		}
 	}
+}
+
+// requireCause requires that an alert names the command that says what holds callers back, and the reason for which they wait most.
+func requireCause(t *testing.T, annotations map[string]string, known map[string][]string, reasons []string) {
+	t.Helper()
+	const limit = `orders/"in"`
+	var asked string
+	expand := func(text string, waits promql.Vector) string {
+		t.Helper()
+		query := func(_ context.Context, q string, _ time.Time) (promql.Vector, error) { asked = q; return waits, nil }
+		e := alerttext.NewTemplateExpander(t.Context(), "{{$labels := .Labels}}{{$value := .Value}}"+text, "alert",
+			alerttext.AlertTemplateData(map[string]string{"limit": limit}, nil, "", promql.Sample{}), 0, query, nil, nil)
+		got, err := e.Expand()
+		require.NoError(t, err)
+		return got
+	}
+	require.Equal(t, "numathrottle why "+limit, expand(annotations["why"], nil))
+	require.Equal(t, "none", expand(annotations["cause"], nil), "nobody waits")
+	require.Equal(t, "quota", expand(annotations["cause"], promql.Vector{{Metric: labels.FromStrings("reason", "quota"), F: 1}}))
+	require.Contains(t, asked, `limit="orders/\"in\""`)
+	require.Empty(t, expressionFaults(asked, known, reasons))
 }
 
 // dashboard is what of a dashboard matters here.

@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
+
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
 )
 
@@ -186,7 +188,7 @@ func timedOut(err error) bool {
 func (b *logbook) effect(s *situation) string {
 	switch {
 	case s.degraded:
-		return fmt.Sprintf("goes on with %v of the limit, at most %v without the store", s.share, degradeFor)
+		return fmt.Sprintf("goes on with %v of the limit, at most %s without the store", s.share, limit.ShortDuration(degradeFor))
 	case s.state == StateJoining && !b.hasJoined:
 		return "nothing is granted until the store answers for the first time"
 	case s.state == StateJoining || s.state == StateLost:

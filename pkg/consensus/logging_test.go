@@ -84,8 +84,8 @@ func TestALossOfTheStoreIsSaidWhenItBeginsAndEnds(t *testing.T) {
 	all = append(append(all, repeat(100, lost)...), holding, holding)
 	require.Equal(t, []string{
 		"2s WARN syncs with the pool's store fail: the share of 25% is good for 8s; a share of the pool's size is used after that",
-		"4s WARN syncs with the pool's store fail: goes on with 25% of the limit, at most 1h0m0s without the store",
-		"1m4s WARN syncs with the pool's store fail: goes on with 25% of the limit, at most 1h0m0s without the store",
+		"4s WARN syncs with the pool's store fail: goes on with 25% of the limit, at most 1h without the store",
+		"1m4s WARN syncs with the pool's store fail: goes on with 25% of the limit, at most 1h without the store",
 		"1m44s INFO the pool's store answers again",
 	}, said(&b, time.Second, all...))
 }
@@ -111,7 +111,7 @@ func TestWhatALossMeansIsSaidForEachPolicy(t *testing.T) {
 	}{
 		{"never answered", situation{err: away, state: StateJoining}, "nothing is granted until the store answers for the first time"},
 		{"stop", situation{err: away, state: StateLost, onLoss: Stop}, "nothing is granted until the store answers"},
-		{"degrade", situation{err: away, state: StateLost, degraded: true, share: Whole}, "goes on with 100% of the limit, at most 1h0m0s without the store"},
+		{"degrade", situation{err: away, state: StateLost, degraded: true, share: Whole}, "goes on with 100% of the limit, at most 1h without the store"},
 	} {
 		var b logbook
 		lines := said(&b, time.Second, tc.s)

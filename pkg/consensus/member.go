@@ -357,7 +357,7 @@ func (m *Member) request() (driver.Request, time.Duration) {
 		m.push()         // a lower share is in force before the store hears of it
 		r := h.Report(0) // after that: no call begins any more by the old share
 		m.sentFlow = flowAt{r.Usage, now}
-		o := Observation{InUse: Share(r.InUse), Waiting: asked.Waiting, Throttled: asked.Throttled, OfTag: asked.OfTag, Tag: asked.Tag}
+		o := Observation{InUse: Share(r.InUse), Waiting: asked.Waiting, Throttled: asked.Throttled, OfTag: asked.OfTag, Tag: asked.Tag, Hold: asked.Hold}
 		o.Served = m.sentFlow.Served
 		o.Used, o.Offered = m.sentFlow.Since(m.flow.Usage, now-m.flow.at, int(m.terms.Ceiling.Limit.Max), m.terms.Ceiling.Limit.Per)
 		o.Lately = m.recent.of(m.sentFlow, int(m.terms.Ceiling.Limit.Max), m.terms.Ceiling.Limit.Per)

@@ -375,7 +375,7 @@ func TestJoinRefusesBadOptions(t *testing.T) {
 	}{
 		{"no pool", "", "Pool", nil},
 		{"short lease", "p", "Lease is 1s, allowed: 3s to 10s", []consensus.Option{consensus.WithLease(time.Second)}},
-		{"long lease", "p", "Lease is 1m0s", []consensus.Option{consensus.WithLease(time.Minute)}},
+		{"long lease", "p", "Lease is 1m", []consensus.Option{consensus.WithLease(time.Minute)}},
 		{"fraction of a millisecond", "p", "Lease", []consensus.Option{consensus.WithLease(3*time.Second + 1)}},
 		{"zero byte in the ID", "p", "ID", []consensus.Option{consensus.WithID("a\x00b")}},
 	} {

@@ -43,9 +43,9 @@ func (o Override) Validate() error {
 	case o.Max < 0 || o.Max > maxNoteTokens:
 		return &RequestError{Field: "Max", Value: fmt.Sprint(o.Max), Allowed: "0 (no override) to 1000000000"}
 	case o.Per != 0 && (o.Per.Microseconds() < minNotePer || o.Per.Microseconds() > maxNotePer || o.Per%time.Microsecond != 0):
-		return &RequestError{Field: "Per", Value: o.Per.String(), Allowed: "1ms to 744h in whole microseconds, or 0 for the configured period"}
+		return &RequestError{Field: "Per", Value: limit.ShortDuration(o.Per), Allowed: "1ms to 744h in whole microseconds, or 0 for the configured period"}
 	case o.Per != 0 && o.Max > int(o.Per):
-		return &RequestError{Field: "Max per " + o.Per.String(), Value: fmt.Sprint(o.Max), Allowed: "at most 1000000000 tokens per second"}
+		return &RequestError{Field: "Max per " + limit.ShortDuration(o.Per), Value: fmt.Sprint(o.Max), Allowed: "at most 1000000000 tokens per second"}
 	}
 	if err := (&limit.Paused{Reason: o.Reason, By: o.By}).Check(time.Time{}); err != nil {
 		return badWords("of the override", err)
@@ -71,8 +71,8 @@ func (o Override) lasting(now time.Time) (Override, error) {
 	left := o.Until.Sub(now)
 	if left <= 0 || left > limit.MaxPause {
 		return o, &RequestError{
-			Field: "Until of the override", Value: "in " + left.String(),
-			Allowed: "the zero Time (until it is cleared), or within " + limit.MaxPause.String() + " from now",
+			Field: "Until of the override", Value: "in " + limit.ShortDuration(left),
+			Allowed: "the zero Time (until it is cleared), or within " + limit.ShortDuration(limit.MaxPause) + " from now",
 		}
 	}
 	o.ending.left, o.Until = max(left.Truncate(time.Microsecond), time.Microsecond), o.Until.UTC().Truncate(time.Second)
@@ -175,13 +175,13 @@ func (o Override) fits(roster []RosterRow) error {
 		top := ceiling.Rate{Max: n.limit.Max * raise, Per: n.limit.Per}
 		if top.Below(o.rate()) {
 			return &RequestError{
-				Field: "Max per " + o.Per.String(), Value: fmt.Sprint(o.Max),
-				Allowed: fmt.Sprintf("%s%d per %s, which processor %q is configured with", why, n.limit.Max, n.limit.Per, roster[i].ID),
+				Field: "Max per " + limit.ShortDuration(o.Per), Value: fmt.Sprint(o.Max),
+				Allowed: fmt.Sprintf("%s%d per %s, which pod %q is configured with", why, n.limit.Max, limit.ShortDuration(n.limit.Per), roster[i].ID),
 			}
 		}
 	}
 	if !heeded {
-		why := "no live processor of the pool has told a limit that could be overridden"
+		why := "no live pod has told a limit that could be overridden"
 		if slots {
 			why = "the pool limits calls in flight, and only a limit of tokens can be overridden"
 		}

@@ -114,8 +114,8 @@ func TestInvalidOverrideIsRefusedWhenItIsSaved(t *testing.T) {
 			{consensus.Override{Max: 1, Per: time.Microsecond}, []string{"Per is 1µs", "1ms to 744h"}},
 			{consensus.Override{Max: 1, Per: time.Second + 1}, []string{"Per is 1.000000001s", "whole microseconds"}},
 			{consensus.Override{Max: 1_000_000_000, Per: time.Millisecond}, []string{"Max per 1ms is 1000000000", "1000000000 tokens per second"}},
-			{consensus.Override{Max: 641, Per: time.Second}, []string{"Max per 1s is 641", "at most 64 times 600 per 1m0s", `processor "lower"`}},
-			{consensus.Override{Max: 38_401}, []string{"Max per 1m0s is 38401", "at most 64 times 600"}},
+			{consensus.Override{Max: 641, Per: time.Second}, []string{"Max per 1s is 641", "at most 64 times 600 per 1m", `pod "lower"`}},
+			{consensus.Override{Max: 38_401}, []string{"Max per 1m is 38401", "at most 64 times 600"}},
 		} {
 			err := consensus.SaveOverride(t.Context(), s, "pool", c.o)
 			var re *consensus.RequestError

@@ -3,6 +3,7 @@ package consensus
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
@@ -32,6 +33,8 @@ type Overview struct {
 	// Ramp is where the pool's ramp stands, in tokens per RampPer; 0: it has none.
 	Ramp    float64
 	RampPer time.Duration
+	// Lowered is to which part of the limit in force the refusals of the called service have lowered it; 0: they have not.
+	Lowered float64
 	// Pauses are what is paused, as LoadPauses returns it.
 	Pauses []limit.Paused
 	// Frozen is how long no share can grow yet, as far as a processor has told, and FrozenBy why.
@@ -64,6 +67,10 @@ type OverviewRow struct {
 	Hard bool
 }
 
+// Gone tells whether the processor has died, as far as a record shows that: the others have synced for longer since its last request than
+// any lease lasts.
+func (r *OverviewRow) Gone() bool { return r.Silent > MaxLease }
+
 // LoadOverview returns what the record of a pool shows. It changes nothing. ctx bounds the
 // call. Errors: *RequestError for a name that no pool can have; one that wraps ErrNoPool; those of the
 // store.
@@ -72,9 +79,37 @@ func LoadOverview(ctx context.Context, s Store, pool string) (Overview, error) {
 	if err != nil {
 		return Overview{}, fmt.Errorf("consensus: loading pool %q: %w", pool, err)
 	}
-	o := Overview{Pool: pool, Documents: docs, Agreed: len(roster) > 0}
+	o, part := overviewOf(pool, roster)
+	if ager, ok := s.(driver.Ager); ok {
+		if age, err := ager.Age(ctx, pool); err == nil && age > silentPool { // without it all is as of the newest sync
+			o.addSilence(age)
+		}
+	}
+	o.Documents = docs
+	o.readDocuments()
+	o.setGranted(part)
+	return o, nil
+}
+
+// silentPool is for how long nobody syncs with a pool whose processors have all died, or cannot reach the store: a lease, and half of one until
+// the next attempt.
+const silentPool = MaxLease * 3 / 2
+
+// addSilence says that nobody has synced for so long.
+func (o *Overview) addSilence(age time.Duration) {
+	for i := range o.Processors {
+		o.Processors[i].Silent += age
+	}
+	if o.Frozen = max(0, o.Frozen-age); o.Frozen == 0 {
+		o.FrozenBy = ""
+	}
+}
+
+// overviewOf is what a roster shows. part is which part of the limit is granted in the long run.
+func overviewOf(pool string, roster []RosterRow) (o Overview, part float64) {
+	o = Overview{Pool: pool, Agreed: len(roster) > 0}
 	var lowest ceiling.Rate
-	part := 1.0 // of it that is granted
+	part = 1
 	for _, row := range roster {
 		r := OverviewRow{RosterRow: row, Standing: standingOf(row.Note)}
 		if left := r.Frozen - row.Silent; left > o.Frozen {
@@ -98,11 +133,72 @@ func LoadOverview(ctx context.Context, s Store, pool string) (Overview, error) {
 		o.Agreed = o.Agreed && row.PoolSize == len(roster)
 	}
 	o.Max, o.Per, o.Settings = int(lowest.Max), lowest.Per, Settings(roster)
-	o.readDocuments()
+	return o, part
+}
+
+func (o *Overview) setGranted(part float64) {
 	if o.Per > 0 {
 		o.Granted = float64(o.Max) / o.Per.Seconds() * part
 	}
-	return o, nil
+}
+
+// Overview is what a processor's view shows, as LoadOverview would show it as of the processor's last sync, with what the processor knows of
+// pauses, the ceiling and the freeze by now. It has no Documents.
+func (v *View) Overview() Overview {
+	o, part := overviewOf(v.Pool, v.Roster)
+	o.setOverride(v.Override)
+	o.Pauses = v.Paused
+	if o.Frozen, o.FrozenBy = v.Frozen, v.FrozenBy; v.Frozen == 0 {
+		o.FrozenBy = ""
+	}
+	for i := range o.Processors {
+		if p := &o.Processors[i]; p.ID == v.ID && v.Ceiling > 0 && p.Per > 0 && o.Per > 0 &&
+			v.Ceiling/p.Per.Seconds() < float64(o.Max)/o.Per.Seconds()*(1-1e-6) {
+			if v.Adapted {
+				o.Lowered = v.Ceiling / p.Per.Seconds() / (float64(o.Max) / o.Per.Seconds())
+			} else {
+				o.Ramp, o.RampPer = v.Ceiling, p.Per
+			}
+		}
+	}
+	o.setGranted(part)
+	return o
+}
+
+// setOverride makes an override the limit in force; the zero Override changes nothing.
+func (o *Overview) setOverride(override Override) {
+	if o.Override = override; override.Max > 0 {
+		o.Max = override.Max
+		if override.Per > 0 {
+			o.Per = override.Per
+		}
+	}
+}
+
+// InForce names the documents of the pool that are in force at now, by rising name: not those that have ended, nor orders that were
+// carried out. Documents that this release does not know are in force.
+func (o *Overview) InForce(now time.Time) (names []string) {
+	for _, d := range o.Documents {
+		there := true
+		switch d.Name {
+		case limitDocument:
+			there = o.Override.Max > 0 && (o.Override.Until.IsZero() || o.Override.Until.After(now))
+		case pauseDocument:
+			there = slices.ContainsFunc(o.Pauses, func(p limit.Paused) bool { return p.Until.IsZero() || p.Until.After(now) })
+		case quotaDocument:
+			there = len(o.changes.tags) > 0 || o.changes.other != nil
+		case rampDocument:
+			there = o.Ramp > 0
+		case backoffDocument:
+			there = o.Lowered > 0
+		case spentDocument, debtDocument:
+			there = false
+		}
+		if there || slices.Contains(o.Unreadable, d.Name) {
+			names = append(names, d.Name)
+		}
+	}
+	return names
 }
 
 // Reserved is what all tags have reserved together in tokens per second, by what the processors are configured with and what
@@ -131,12 +227,7 @@ func (o *Overview) readDocuments() {
 	if err != nil {
 		o.Unreadable = append(o.Unreadable, limitDocument)
 	}
-	if o.Override = override; override.Max > 0 {
-		o.Max = override.Max
-		if override.Per > 0 {
-			o.Per = override.Per
-		}
-	}
+	o.setOverride(override)
 	if o.changes, err = quotaDoc.Read(quotaDoc.In(o.Documents)); err != nil {
 		o.Unreadable = append(o.Unreadable, quotaDocument)
 	}
@@ -145,6 +236,12 @@ func (o *Overview) readDocuments() {
 		o.Unreadable = append(o.Unreadable, rampDocument)
 	}
 	o.Ramp, o.RampPer = r.State.Standing()
+	b, err := backoffDoc.Read(backoffDoc.In(o.Documents))
+	if err != nil {
+		o.Unreadable = append(o.Unreadable, backoffDocument)
+	} else if part := b.State.Standing(); part < 1 {
+		o.Lowered = part
+	}
 	if n, err := pauseDoc.Read(pauseDoc.In(o.Documents)); err != nil {
 		o.Unreadable = append(o.Unreadable, pauseDocument)
 	} else {

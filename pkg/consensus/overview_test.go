@@ -48,7 +48,7 @@ func TestOverview(t *testing.T) {
 		require.Equal(t, throttle.ReasonLimit, a.Throttled)
 		require.InDelta(t, 1, a.Used, 0.1)
 		require.Equal(t, consensus.Standing{Granted: 0.831693}, b.Standing, "it is idle")
-		require.Equal(t, "600 per 1m0s (a) counts; 1000 per 1s, hard (b)", consensus.Disagreement(o.Settings, false))
+		require.Equal(t, "600 per 1m (a) counts; 1000 per 1s, hard (b)", consensus.Disagreement(o.Settings, false))
 
 		require.NoError(t, consensus.SaveOverride(t.Context(), s, "pool", consensus.Override{Max: 300}))
 		hard.stop()

@@ -94,12 +94,12 @@ func fitsQuota(roster []RosterRow, before, next *quotaChanges, tag string, force
 			}
 			return &RequestError{
 				Field: "Reserved", Value: fmt.Sprintf(text, reserved),
-				Allowed: fmt.Sprintf("at most %.6g, %s of processor %q, unless it is forced", most, what, roster[i].ID),
+				Allowed: fmt.Sprintf("at most %.6g, %s of pod %q, unless it is forced", most, what, roster[i].ID),
 			}
 		}
 	}
 	if !heeded {
-		return &RequestError{Field: "Quota", Value: fmt.Sprintf("for tag %q", tag), Allowed: "none, for no live processor of the pool has quotas"}
+		return &RequestError{Field: "Quota", Value: fmt.Sprintf("for tag %q", tag), Allowed: "none, for no live pod has quotas"}
 	}
 	return nil
 }

@@ -322,7 +322,7 @@ func TestSaveQuotaKnowsWhatAHardLimitGrants(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		require.InDelta(t, 0.831693, overview(t, store).Processors[0].Granted, 1e-9, "rounded up")
 		err = consensus.SaveQuota(ctx, store, "pool", "x", &throttle.Quota{Reserved: 534}, false)
-		require.ErrorContains(t, err, `allowed: at most 831.693, what the hard limit grants in the long run, of processor "a", unless it is forced`)
+		require.ErrorContains(t, err, `allowed: at most 831.693, what the hard limit grants in the long run, of pod "a", unless it is forced`)
 		require.NoError(t, consensus.SaveQuota(ctx, store, "pool", "x", &throttle.Quota{Reserved: 531}, false))
 		require.NoError(t, consensus.SaveQuota(ctx, store, "pool", "x", &throttle.Quota{Reserved: 700}, true), "forced")
 	})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/ceiling"
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
 )
 
 // A Setting is what one or several processors of a pool are configured with.
@@ -108,15 +109,15 @@ func compareSettings(a, b Setting) int {
 	return cmp.Or(cmp.Compare(a.Slots, b.Slots), cmp.Compare(a.Per, b.Per), cmp.Compare(hard[a.Hard], hard[b.Hard]), cmp.Compare(a.Quotas, b.Quotas))
 }
 
-// String returns the limit without who has it, such as "600 per 1m0s, hard".
+// String returns the limit without who has it, such as "600 per 1m, hard".
 func (s *Setting) String() string {
 	switch {
 	case s.Slots > 0:
 		return fmt.Sprintf("%d calls in flight", s.Slots)
 	case s.Hard:
-		return fmt.Sprintf("%d per %s, hard", s.Max, s.Per)
+		return fmt.Sprintf("%d per %s, hard", s.Max, limit.ShortDuration(s.Per))
 	}
-	return fmt.Sprintf("%d per %s", s.Max, s.Per)
+	return fmt.Sprintf("%d per %s", s.Max, limit.ShortDuration(s.Per))
 }
 
 // mostNamed is how many processors of the same settings are named.

@@ -25,15 +25,15 @@ func TestSettings(t *testing.T) {
 		"one tells nothing": {[]string{"1 0 600 60000000 0 0", "", "2 of a later version"}, "", ""},
 		"the lowest counts": {
 			[]string{"1 0 900 60000000 0 0", "1 0 10 1000000 0 0", "1 0 900 60000000 0 0"},
-			"10 per 1s (b) counts; 900 per 1m0s (a, c)", "10 per 1s (b); 900 per 1m0s (a, c)",
+			"10 per 1s (b) counts; 900 per 1m (a, c)", "10 per 1s (b); 900 per 1m (a, c)",
 		},
 		"equal rates": {
 			[]string{"1 0 600 60000000 0 0", "1 0 10 1000000 0 0"},
-			"10 per 1s (b) counts; 600 per 1m0s (a) counts", "10 per 1s (b); 600 per 1m0s (a)",
+			"10 per 1s (b) counts; 600 per 1m (a) counts", "10 per 1s (b); 600 per 1m (a)",
 		},
 		"hard or not": {
 			[]string{"1 1 600 60000000 0 0", "1 0 600 60000000 0 0"},
-			"600 per 1m0s (b) counts; 600 per 1m0s, hard (a) counts", "600 per 1m0s (b); 600 per 1m0s, hard (a) caps the override for these",
+			"600 per 1m (b) counts; 600 per 1m, hard (a) counts", "600 per 1m (b); 600 per 1m, hard (a) caps the override for these",
 		},
 		"calls in flight": {
 			[]string{"1 n:30", "1 n:20 w:4", "1 n:30 p:7"},
@@ -42,7 +42,7 @@ func TestSettings(t *testing.T) {
 		},
 		"rates and slots": {
 			[]string{"1 n:30", "1 0 600 60000000 0 0"},
-			"600 per 1m0s (b) counts; 30 calls in flight (a) counts for their part", "600 per 1m0s (b); 30 calls in flight (a) counts for their part",
+			"600 per 1m (b) counts; 30 calls in flight (a) counts for their part", "600 per 1m (b); 30 calls in flight (a) counts for their part",
 		},
 	} {
 		settings := Settings(rowsOf(c.notes...))
@@ -63,21 +63,21 @@ func TestSettingsWithQuotas(t *testing.T) {
 		want        string
 	}{
 		"the same":     {[]string{same, same}, []string{one, packBusy(9, 0xbeef, 5, nil)}, ""},
-		"limits alone": {[]string{same, fast}, []string{one, one}, "600 per 1m0s (a) counts; 900 per 1m0s (b)"},
+		"limits alone": {[]string{same, fast}, []string{one, one}, "600 per 1m (a) counts; 900 per 1m (b)"},
 		"quotas alone": {
 			[]string{same, same, same},
 			[]string{other, one, one},
-			"600 per 1m0s, quotas 0000beef (b, c); 600 per 1m0s, quotas ffffffff (a); each goes by its own quotas",
+			"600 per 1m, quotas 0000beef (b, c); 600 per 1m, quotas ffffffff (a); each goes by its own quotas",
 		},
 		"none at one": {
 			[]string{same, same},
 			[]string{one, ""},
-			"600 per 1m0s, no quotas (b); 600 per 1m0s, quotas 0000beef (a); each goes by its own quotas",
+			"600 per 1m, no quotas (b); 600 per 1m, quotas 0000beef (a); each goes by its own quotas",
 		},
 		"limits as well": {
 			[]string{fast, same},
 			[]string{one, other},
-			"600 per 1m0s, quotas ffffffff (b) counts; 900 per 1m0s, quotas 0000beef (a); each goes by its own quotas",
+			"600 per 1m, quotas ffffffff (b) counts; 900 per 1m, quotas 0000beef (a); each goes by its own quotas",
 		},
 		"calls in flight": {[]string{"1 n:30", "1 n:30"}, []string{"", ""}, ""},
 		"nonsense":        {[]string{same, same}, []string{"", "x" + one[1:]}, ""},

@@ -29,6 +29,8 @@ type Standing struct {
 	// Tag is whose quota, or pause, that is: a tag that has a quota by its name, TagOthers, or # and the hash of another name, as
 	// TagUse has it. Empty: it is the limit.
 	Tag string
+	// Hold is what else the processor tells of what holds its callers back. A processor of an earlier release tells nothing of that.
+	Hold limit.Hold
 	// Frozen is how long no share could grow yet, and FrozenBy why.
 	Frozen   time.Duration
 	FrozenBy FreezeCause
@@ -50,6 +52,7 @@ const (
 	throttledWord = "why:"
 	tagWord       = "tag:" // as in the query of a URL; of a hash the # stands as it is
 	frozenWord    = "f:"   // the cause, a dot, and milliseconds
+	holdWord      = "h:"   // numbers with dots between them; see holdText
 	cappedWord    = "cap:" // hashes, with dots between them
 )
 
@@ -59,6 +62,7 @@ const (
 	maxNoteGranted = 1_000_000
 	maxNoteUsed    = 1000 * MaxRaise
 	maxNoteFrozen  = int64(MaxLease * 2 / time.Millisecond)
+	maxNoteHold    = 1_000_000_000_000 // as milliseconds, more than thirty years
 )
 
 // appendTo adds what there is to tell to a note, as far as there is room.
@@ -78,6 +82,10 @@ func (s *Standing) appendTo(b []byte) []byte {
 	tag := s.told()
 	add(tag != "", tagWord, tag)
 	add(s.Frozen > 0 && s.FrozenBy != "", frozenWord, string(s.FrozenBy)+"."+number(s.Frozen.Milliseconds(), maxNoteFrozen))
+	if s.Throttled != "" {
+		hold := holdText(s.Hold)
+		add(hold != "", holdWord, hold)
+	}
 	capped := s.cappedHashes()
 	add(capped != "", cappedWord, capped)
 	return b
@@ -130,6 +138,8 @@ func standingOf(text string) (s Standing) {
 					s.Throttled = limit.ReasonSlotsTaken
 				}
 			}
+		case holdWord:
+			s.Hold = holdOf(value)
 		case cappedWord:
 			s.capped = cappedIn(value)
 		case tagWord:
@@ -142,6 +152,38 @@ func standingOf(text string) (s Standing) {
 		}
 	}
 	return s
+}
+
+// blockedRate stands for the rate of a tag whose total is 0.
+const blockedRate = "b"
+
+// holdText writes callers, the longest wait, what is left, the rate in thousandths and what is owed, times in milliseconds, as
+// 12.3200..60000. What is 0 is empty, and what is empty at the end is left out.
+func holdText(h limit.Hold) string {
+	fields := make([]string, 0, 5)
+	for _, n := range []int64{int64(h.Callers), h.Longest.Milliseconds(), h.Left.Milliseconds(), int64(h.Rate*1000 + 0.5), h.Owed.Milliseconds()} {
+		text := ""
+		if n > 0 {
+			text = strconv.FormatInt(min(n, maxNoteHold), 10)
+		}
+		if len(fields) == 3 && h.Blocked {
+			text = blockedRate
+		}
+		fields = append(fields, text)
+	}
+	return strings.TrimRight(strings.Join(fields, "."), ".")
+}
+
+// holdOf reads what holdText writes. What it cannot read is as if it were not there.
+func holdOf(text string) (h limit.Hold) {
+	var n [5]int64
+	for i, field := range strings.SplitN(text, ".", len(n)) {
+		n[i], _ = numeral(field, 10, maxNoteHold)
+		h.Blocked = h.Blocked || i == 3 && field == blockedRate
+	}
+	h.Callers, h.Rate = int(min(n[0], maxNoteWaiting)), float64(n[3])/1000
+	h.Longest, h.Left, h.Owed = time.Duration(n[1])*time.Millisecond, time.Duration(n[2])*time.Millisecond, time.Duration(n[4])*time.Millisecond
+	return h
 }
 
 // TagOthers stands for all tags without a quota of their own.

@@ -25,6 +25,7 @@ type Observation struct {
 	Throttled limit.Reason
 	OfTag     bool
 	Tag       string
+	Hold      limit.Hold
 }
 
 // Observe sets what the next requests report. The share in force must not have risen
@@ -36,6 +37,7 @@ func (p *Processor) Observe(o Observation) {
 	p.ceiling.calls.served = o.Served
 	p.told.Used = max(o.Lately, 0)
 	p.told.Waiting, p.told.Throttled, p.told.Tag = max(o.Waiting, 0), o.Throttled, ""
+	p.told.Hold = o.Hold
 	if o.OfTag && o.Throttled != "" {
 		p.told.Tag = p.tags.toldName(o.Tag)
 	}

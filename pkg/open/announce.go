@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
+	words "github.com/numaproj-contrib/numathrottle/internal/limit"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -44,7 +45,7 @@ func (c Config) Warnings() []string {
 
 // describe names a limit in one line.
 func describe(l throttle.Limit) string {
-	words := []string{fmt.Sprintf("%d per %v", l.Max, l.Per), fmt.Sprintf("burst %d", l.Burst)}
+	parts := []string{fmt.Sprintf("%d per %s", l.Max, words.ShortDuration(l.Per)), fmt.Sprintf("burst %d", l.Burst)}
 	for _, word := range []struct {
 		text string
 		is   bool
@@ -52,11 +53,11 @@ func describe(l throttle.Limit) string {
 		{"hard", l.Hard},
 		{"strict", l.Strict},
 		{"adaptive", l.Adaptive},
-		{fmt.Sprintf("from %d on over %v", l.Min, l.RampUpDuration), l.RampUpDuration > 0},
+		{fmt.Sprintf("from %d on over %s", l.Min, words.ShortDuration(l.RampUpDuration)), l.RampUpDuration > 0},
 	} {
 		if word.is {
-			words = append(words, word.text)
+			parts = append(parts, word.text)
 		}
 	}
-	return strings.Join(words, ", ")
+	return strings.Join(parts, ", ")
 }

@@ -155,7 +155,7 @@ func TestALimiterSaysAtItsStartWhatItDoes(t *testing.T) {
 	}
 	mustOpen(t, c)
 	require.Equal(t, 1, strings.Count(logs.String(), "limiter started"))
-	require.Regexp(t, `level=INFO msg="limiter started" limit="100 per 1m0s, burst \d+, hard" pool=ns/pipe/map store=memory://said processor=map-0 lease=10s`,
+	require.Regexp(t, `level=INFO msg="limiter started" limit="100 per 1m, burst \d+, hard" pool=ns/pipe/map store=memory://said processor=map-0 lease=10s`,
 		logs.String())
 
 	var slotLogs logBook

@@ -3,6 +3,7 @@ package throttle
 import (
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
 	"github.com/numaproj-contrib/numathrottle/internal/waitqueue"
 )
 
@@ -22,6 +23,12 @@ type HoldUp struct {
 	// RetryAfter is when a draw of one token could be granted as things stand, and Frozen how long the store's freeze goes on; 0:
 	// not known, or not frozen.
 	RetryAfter, Frozen time.Duration
+	// Rate is the tag's total in tokens per second, where that is what holds it; 0: it is something else. Blocked says that the total
+	// is 0.
+	Rate    float64
+	Blocked bool
+	// Owed is how long the share takes to earn what calls used above what they drew; 0: nothing is owed, or it is not known.
+	Owed time.Duration
 	// Paused is the pause that holds callers back, if ReasonPause is the reason and it is of everything; else nil.
 	Paused *Paused
 }
@@ -32,12 +39,7 @@ func (t *Throttle) HoldUp() (h HoldUp, ok bool) {
 	if t.limit.Max == 0 {
 		return h, false
 	}
-	worst, some := t.tags.worst()
-	if some && worst.tag != nil && worst.retry == 0 {
-		if th, held := worst.tag.throttled(); held {
-			worst.retry = th.RetryAfter
-		}
-	}
+	worst, some := t.worst()
 	th, held := t.throttled(&waiter{Age: waitqueue.Latest})
 	t.gate.Lock()
 	defer t.gate.Unlock()
@@ -47,15 +49,44 @@ func (t *Throttle) HoldUp() (h HoldUp, ok bool) {
 		own.Longest = time.Duration(t.gate.Waits.Held(now))
 	}
 	if some && t.tagHolds(own, held, worst) {
-		h = HoldUp{
+		told := worst.told(now)
+		return HoldUp{
 			Reason: worst.reason, Limit: t.name, OfTag: true, Tag: worst.name, Waiting: worst.callers, RetryAfter: worst.retry,
-		}
-		if worst.callers > 0 && worst.since > 0 {
-			h.Longest = time.Duration(now - worst.since)
-		}
-		return h, true
+			Longest: told.Longest, Rate: told.Rate, Blocked: told.Blocked,
+		}, true
+	}
+	if held {
+		own.Owed = t.owedFor(now)
 	}
 	return own, held
+}
+
+// worst is the tag that holds most callers, with when it would grant one token; ok: there is one.
+func (t *Throttle) worst() (worst hold, ok bool) {
+	if worst, ok = t.tags.worst(); ok && worst.tag != nil && worst.retry == 0 {
+		if th, held := worst.tag.throttled(); held {
+			worst.retry = th.RetryAfter
+		}
+	}
+	return worst, ok
+}
+
+// told is what operators are told of a tag that holds callers back.
+func (h *hold) told(now int64) limit.Hold {
+	told := limit.Hold{Callers: h.callers}
+	if h.callers > 0 && h.since > 0 {
+		told.Longest = time.Duration(now - h.since)
+	}
+	if h.reason == ReasonBudget {
+		told.Left = h.retry
+	}
+	if h.tag != nil && h.reason == ReasonQuota {
+		q := h.tag.quota()
+		if told.Blocked = q.Blocked; q.Per > 0 {
+			told.Rate = float64(q.Total) / q.Per.Seconds()
+		}
+	}
+	return told
 }
 
 // tagHolds tells whether a tag is what holds most callers back, beside the limit that does as own says.

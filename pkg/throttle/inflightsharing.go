@@ -30,6 +30,7 @@ func (f slotHolder) Report(window time.Duration) (r limit.Report) {
 		r.Demand = f.demand()
 		if r.Waiting = f.queue.Len; r.Demand > 0 {
 			r.Throttled = f.whyOneWaits()
+			r.Hold.Callers = f.queue.Len
 		}
 	}
 	return r

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
 )
 
 // String says the limit in a few words, such as "600 per 1m, burst 10, hard". What is a default by its zero value is left out.
@@ -13,7 +15,7 @@ func (l Limit) String() string {
 		return "no limit"
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d per %s", l.Max, shortDuration(cmp.Or(l.Per, time.Second)))
+	fmt.Fprintf(&b, "%d per %s", l.Max, limit.ShortDuration(cmp.Or(l.Per, time.Second)))
 	add := func(there bool, format string, args ...any) {
 		if there {
 			fmt.Fprintf(&b, ", "+format, args...)
@@ -24,20 +26,8 @@ func (l Limit) String() string {
 	add(l.Strict, "strict")
 	add(l.MaxReserved != 0, "%d reserved ahead", l.MaxReserved)
 	add(l.Min != 0, "from %d", l.Min)
-	add(l.RampUpDuration != 0, "ramp of %s", shortDuration(l.RampUpDuration))
+	add(l.RampUpDuration != 0, "ramp of %s", limit.ShortDuration(l.RampUpDuration))
 	add(l.Mode != nil, "%s", l.Mode)
 	add(l.Adaptive, "adaptive")
 	return b.String()
-}
-
-// shortDuration is a duration without the zeros at its end: 1m, and not 1m0s.
-func shortDuration(d time.Duration) string {
-	text := d.String()
-	if strings.HasSuffix(text, "m0s") {
-		text = strings.TrimSuffix(text, "0s")
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
 }

@@ -25,7 +25,7 @@ func (t rateHolder) Report(window time.Duration) (r limit.Report) {
 	var worst hold
 	some := false
 	if window > 0 {
-		worst, some = t.tags.worst()
+		worst, some = t.worst()
 	}
 	t.gate.Lock()
 	defer t.gate.Unlock()
@@ -41,7 +41,11 @@ func (t rateHolder) Report(window time.Duration) (r limit.Report) {
 		}
 		r.Throttled = t.whyOneWaits(now)
 		if own := (HoldUp{Reason: r.Throttled, Waiting: t.queue.Len}); some && t.tagHolds(own, r.Throttled != "", worst) {
-			r.Throttled, r.OfTag, r.Tag = worst.reason, true, worst.name
+			r.Throttled, r.OfTag, r.Tag, r.Hold = worst.reason, true, worst.name, worst.told(now)
+		} else if r.Throttled != "" {
+			r.Hold = limit.Hold{Callers: t.queue.Len, Owed: t.owedFor(now)}
+		} else if r.Waiting > 0 { // they are held back before they draw
+			r.Throttled, r.Hold = ReasonPause, limit.Hold{Callers: r.Waiting}
 		}
 	}
 	return r
@@ -116,6 +120,14 @@ func (t *Throttle) raised() float64 {
 		return 1
 	}
 	return t.bucket.Law().Lease.Ceiling / float64(t.limit.Max)
+}
+
+// owedFor is debt as operators are told; 0: that is not known. The lock is held.
+func (t *Throttle) owedFor(now int64) time.Duration {
+	if owed := t.debt(now); owed < never {
+		return owed
+	}
+	return 0
 }
 
 // debt is how long the share in force takes to earn what is owed. The lock is held.

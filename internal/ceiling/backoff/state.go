@@ -35,6 +35,14 @@ func (s State) Time() int64 { return s.At }
 // no step changes anything unless calls are refused.
 func (s State) Free() bool { return !s.known() || s.Low == Whole }
 
+// Standing returns the ceiling at the last step as a part of the limit: 0 to 1.
+func (s State) Standing() float64 {
+	if s.Free() {
+		return 1
+	}
+	return min(s.rate(s.Climbed)/Whole, 1)
+}
+
 // Counts tells whether calls that are granted at t count: the lag of the last cut is over.
 func (s State) Counts(t int64) bool { return t >= s.From }
 

@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	"errors"
+	"time"
 )
 
 // A Lister is a Store that can also tell which pools it has. It is for operators alone: no
@@ -18,3 +19,11 @@ type Lister interface {
 
 // ErrNoList is wrapped by the error of a Lister around a Store that is none.
 var ErrNoList = errors.New("consensus: the store cannot tell which pools it has")
+
+// An Ager is a Store that can also tell how long ago a processor asked it for a pool. It is for operators alone: a pool whose processors have
+// all died stays on record as it was. The stores of this project are Agers.
+type Ager interface {
+	// Age returns for how long nobody has synced with the pool, by the store's own clock; 0 if it cannot tell. On some stores a change by an
+	// operator counts as a sync. It changes nothing. It may be called from any number of goroutines at once. Errors: those of Store.Load.
+	Age(ctx context.Context, pool string) (time.Duration, error)
+}

@@ -308,7 +308,7 @@ func (c FreezeCause) Explain() string {
 	case FreezeRollback:
 		return "the store's record is older than what this pool has seen"
 	case FreezeLostRow:
-		return "the store has lost what it promised to a processor"
+		return "the store has lost what it promised to a pod"
 	case FreezeNone:
 	}
 	return string(c)

@@ -101,6 +101,20 @@ func (s *Store) Load(ctx context.Context, pool string) ([]driver.Document, []dri
 	return s.record(pool).Load()
 }
 
+// Age implements driver.Ager. Errors are those of Load.
+func (s *Store) Age(ctx context.Context, pool string) (time.Duration, error) {
+	if _, _, err := s.Load(ctx, pool); err != nil {
+		return 0, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	rec := s.record(pool)
+	if rec.Wall == 0 {
+		return 0, nil
+	}
+	return max(0, time.Duration(s.at().Now-rec.Wall)*time.Microsecond), nil
+}
+
 // Save changes a document of a pool; see driver.Store. Errors:
 // *driver.RequestError for a malformed document, or one more than
 // driver.MaxDocuments; *driver.ConflictError; driver.ErrNoPool; and the

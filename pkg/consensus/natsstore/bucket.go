@@ -83,6 +83,14 @@ type streamInfo struct {
 	TimeStamp *time.Time `json:"ts"`
 }
 
+// since is for how long it has been a time, in microseconds, when the server told this; 0: it does not tell, or the time is not known.
+func (i *streamInfo) since(micros int64) time.Duration {
+	if i.TimeStamp == nil || micros == 0 {
+		return 0
+	}
+	return max(0, i.TimeStamp.Sub(time.UnixMicro(micros)))
+}
+
 // identity names this life of the bucket; see the package documentation.
 func (i *streamInfo) identity() (string, error) {
 	id := i.Created.UTC().Format(time.RFC3339Nano)

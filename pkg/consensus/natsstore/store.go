@@ -116,6 +116,22 @@ func (s *Store) Load(ctx context.Context, pool string) (docs []driver.Document, 
 	return docs, roster, nil
 }
 
+// Age implements driver.Ager: any change of the record counts as a sync. Errors are those of Load.
+func (s *Store) Age(ctx context.Context, pool string) (time.Duration, error) {
+	if err := driver.ValidatePool(pool); err != nil {
+		return 0, err
+	}
+	found := driver.ErrNoPool
+	st := step{pool: pool, apply: func(rec *driver.Record, _ driver.At) bool {
+		_, _, found = rec.Load()
+		return false
+	}}
+	if err := cmp.Or(s.carryOut(ctx, &st), found); err != nil {
+		return 0, fmt.Errorf("natsstore: pool %q: %w", pool, err)
+	}
+	return st.age, nil
+}
+
 // Save changes a document of a pool; see driver.Store. Errors are those of Sync,
 // *driver.ConflictError, and one that wraps driver.ErrNoPool.
 func (s *Store) Save(ctx context.Context, pool string, d driver.DocumentReport) (current driver.Version, err error) {
@@ -186,6 +202,8 @@ type step struct {
 	crowded uint64 // number of the entry in which holders waited
 	// info is the stream's information, as read by the first of several tries.
 	info *streamInfo
+	// age is how old the record was that was read, by the server's clock; 0: it does not tell.
+	age  time.Duration
 	lost uint64 // number of the entry that the last try could not replace; 0: there was no conflict
 }
 
@@ -301,6 +319,7 @@ func (s line) try(ctx context.Context, st *step) error {
 			return err
 		}
 	}
+	st.age = info.since(at.Now)
 	if !st.apply(rec, at) {
 		return nil
 	}

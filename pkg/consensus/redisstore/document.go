@@ -37,6 +37,44 @@ func (s *Store) Load(ctx context.Context, pool string) ([]driver.Document, []dri
 	return docs, roster, nil
 }
 
+// Age implements driver.Ager. Errors are those of Load.
+func (s *Store) Age(ctx context.Context, pool string) (time.Duration, error) {
+	if s.fault != nil {
+		return 0, s.fault
+	}
+	if err := driver.ValidatePool(pool); err != nil {
+		return 0, err
+	}
+	key, _ := s.keys(pool)
+	values, err := s.client.HMGet(ctx, key, metaField, permitsField).Result()
+	if err != nil {
+		return 0, explain("load", pool, s.prefix, err)
+	}
+	meta, _ := values[0].(string)
+	words := strings.Fields(meta)
+	if len(words) == 0 {
+		return 0, fmt.Errorf("redisstore: load of pool %q: %w", pool, driver.ErrNoPool)
+	}
+	if len(words) != metaWords || words[0] != "1" {
+		return 0, fmt.Errorf("redisstore: load of pool %q: %w", pool, wrongAnswer("the pool is not of format 1"))
+	}
+	wall, err := strconv.ParseUint(words[4], 10, 53)
+	if err != nil {
+		return 0, fmt.Errorf("redisstore: load of pool %q: %w", pool, wrongAnswer("the pool has no time"))
+	}
+	last := float64(wall)
+	if packed, _ := values[1].(string); len(packed) > 8*permitsNumbers {
+		if newer := permitsNumber(packed, clockNumber+1); newer > last && newer <= maxTime {
+			last = newer
+		}
+	}
+	now, err := s.client.Time(ctx).Result()
+	if err != nil || last == 0 {
+		return 0, nil //nolint:nilerr // a user without +time may see all else
+	}
+	return max(0, now.Sub(time.UnixMicro(int64(last)))), nil
+}
+
 // parseLoad reads the fields of a pool. Every error wraps driver.ErrWrongAnswer or
 // driver.ErrNoPool.
 func parseLoad(fields map[string]string) ([]driver.Document, []driver.RosterRow, error) {

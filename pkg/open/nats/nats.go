@@ -139,6 +139,15 @@ func (l *natsLink) Pools(ctx context.Context) ([]string, error) {
 	return pools, l.explain(ctx, err)
 }
 
+// Age implements driver.Ager.
+func (l *natsLink) Age(ctx context.Context, pool string) (time.Duration, error) {
+	if err := l.wait(ctx); err != nil {
+		return 0, err
+	}
+	age, err := l.store.Age(ctx, pool)
+	return age, l.explain(ctx, err)
+}
+
 // Tills implements driver.TillReader.
 func (l *natsLink) Tills(ctx context.Context, pool string) ([]driver.Till, error) {
 	if err := l.wait(ctx); err != nil {

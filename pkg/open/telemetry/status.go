@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/numaproj-contrib/numathrottle/internal/health"
+	"github.com/numaproj-contrib/numathrottle/internal/why"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 	"github.com/numaproj-contrib/numathrottle/pkg/otelthrottle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
@@ -14,34 +15,40 @@ import (
 
 // limitOf is what the health server shows of a limiter. store is its URL without secrets.
 func limitOf(w otelthrottle.Watched, store string) (l health.Limit) {
+	var own why.Own
 	if w.InFlight != nil {
-		l = slotsOf(w.InFlight)
+		l, own = slotsOf(w.InFlight)
 		addHeld(&l, w.InFlight)
 	} else {
-		l = tokensOf(w.Throttle)
+		l, own = tokensOf(w.Throttle)
 		addHeld(&l, w.Throttle)
 	}
 	l.Store = health.Store{URL: store}
+	var view *consensus.View
 	if w.Member != nil {
 		v := w.Member.View()
-		l.Pool = poolOf(&v)
+		view, l.Pool = &v, poolOf(&v)
 		l.Store.Failures = v.Failures
 		if v.LastError != nil {
 			l.Store.LastError = v.LastError.Error()
 		}
 	}
+	a := why.Explain(why.Process(view, own, time.Now()))
+	l.Why, l.Cause, l.Level = a.Sentence, a.Cause, string(a.Level)
 	return l
 }
 
 // tokensOf is what is shown of a limit on a rate alone.
-func tokensOf(th *throttle.Throttle) health.Limit {
+func tokensOf(th *throttle.Throttle) (health.Limit, why.Own) {
 	st := th.Status()
+	own := why.Own{Max: st.Limit.Max, Per: st.Limit.Per, Lease: st.Lease, Closed: st.Closed, Paused: st.Paused}
+	own.Hold, own.Held = th.HoldUp()
 	l := health.Limit{
 		Name: st.Name, Max: st.Limit.Max, Per: health.Duration(st.Limit.Per), Burst: st.Limit.Burst, Hard: st.Limit.Hard,
 		Ceiling: st.Ceiling(), Rate: st.Rate, Tokens: st.Tokens,
 		Waiting: st.Waiting, Granted: st.Granted, Returned: st.Returned, Refused: st.Refused,
 	}
-	addLease(&l, &st.Lease, st.Closed)
+	addLease(&l, &own)
 	addPause(&l, st.Paused)
 	addTags(&l, st.Tags)
 	if st.Limit.Adapts() {
@@ -50,25 +57,25 @@ func tokensOf(th *throttle.Throttle) health.Limit {
 			Lowered: st.Lease.Adapted, Cuts: st.Lease.Cuts, Part: a.Part, Accepted: a.Accepted, Refused: a.Refused, Overloaded: a.Overloaded,
 		}
 	}
-	return l
+	return l, own
 }
 
 // slotsOf is what is shown of a limit on calls in flight alone.
-func slotsOf(f *throttle.InFlight) health.Limit {
+func slotsOf(f *throttle.InFlight) (health.Limit, why.Own) {
 	st := f.Status()
+	own := why.Own{Slots: st.Max, Lease: st.Lease, Closed: st.Closed, Paused: st.Paused}
+	own.Hold, own.Held = f.HoldUp()
 	l := health.Limit{
 		Name: st.Name, InFlight: &health.InFlight{Max: st.Max, Slots: st.Slots, InUse: st.InUse},
 		Waiting: st.Waiting, Granted: st.Granted, Refused: st.Refused,
 	}
-	addLease(&l, &st.Lease, st.Closed)
+	addLease(&l, &own)
 	addPause(&l, st.Paused)
-	return l
+	return l, own
 }
 
-func addLease(l *health.Limit, lease *throttle.Lease, closed bool) {
-	l.Share, l.Degraded = float64(lease.Share)/float64(throttle.WholeShare), lease.Degraded
-	// A pod that waits for its turn of a slot is as it should be.
-	l.Ready = !closed && (lease.Share > 0 || lease.Reason == throttle.ReasonInFlight)
+func addLease(l *health.Limit, own *why.Own) {
+	l.Share, l.Degraded, l.Ready = float64(own.Lease.Share)/float64(throttle.WholeShare), own.Lease.Degraded, own.Ready()
 }
 
 func addPause(l *health.Limit, p *throttle.Paused) {

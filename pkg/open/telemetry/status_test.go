@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -9,19 +10,20 @@ import (
 
 	"github.com/numaproj-contrib/numathrottle/internal/health"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/otelthrottle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
 // The page names settings that disagree, and which of them count.
 func TestPoolNamesSettingsThatDisagree(t *testing.T) {
 	v := consensus.View{Roster: []consensus.RosterRow{{ID: "a", Note: "1 0 600 60000000 0 0"}, {ID: "b", Note: "1 1 900 60000000 0 0"}}}
-	require.Equal(t, "600 per 1m0s (a) counts; 900 per 1m0s, hard (b)", poolOf(&v).Disagree)
+	require.Equal(t, "600 per 1m (a) counts; 900 per 1m, hard (b)", poolOf(&v).Disagree)
 	v.Override.Max = 3
-	require.Equal(t, "600 per 1m0s (a); 900 per 1m0s, hard (b) caps the override for these", poolOf(&v).Disagree)
+	require.Equal(t, "600 per 1m (a); 900 per 1m, hard (b) caps the override for these", poolOf(&v).Disagree)
 	v.Roster[1].Note = v.Roster[0].Note
 	require.Empty(t, poolOf(&v).Disagree)
 	v.Roster[1].Busy = "\x02\x00\x00\x00\x00\x00\xab\xcd\x00\x12\x00\x00\x00"
-	require.Equal(t, "600 per 1m0s, no quotas (a); 600 per 1m0s, quotas abcd0012 (b); each goes by its own quotas", poolOf(&v).Disagree)
+	require.Equal(t, "600 per 1m, no quotas (a); 600 per 1m, quotas abcd0012 (b); each goes by its own quotas", poolOf(&v).Disagree)
 }
 
 func TestPauseSaysWho(t *testing.T) {
@@ -43,4 +45,33 @@ func TestTagsOfAPage(t *testing.T) {
 	require.Equal(t, 3, l.MoreTags)
 	require.Equal(t, health.Tag{Tag: "102", Used: 102, Refused: 1, Target: 5, By: "limiting", Limiting: 4, Cost: 2}, l.Tags[0])
 	require.Equal(t, "0", tags[0].Tag, "what was given stays as it is")
+}
+
+// The page has the sentence of the command, of a limit on a rate and of one on calls in flight.
+func TestThePageSaysWhy(t *testing.T) {
+	th, err := throttle.New(throttle.Limit{Max: 1000}, throttle.WithName("l"), throttle.WithQuotas(throttle.Quotas{
+		Tags: map[string]throttle.Quota{"acme": {Blocked: true}},
+	}))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = th.Close() })
+	says := func(w otelthrottle.Watched) []string {
+		l := limitOf(w, "static://")
+		return []string{l.Why, l.Cause, l.Level}
+	}
+	require.Equal(t, []string{"nothing holds callers back", "none", "usual"}, says(otelthrottle.Watched{Throttle: th}))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() { _, _ = th.ForTag("acme").Acquire(ctx, 1) }()
+	require.Eventually(t, func() bool { return says(otelthrottle.Watched{Throttle: th})[1] == "quota" }, 10*time.Second, time.Millisecond)
+	require.Regexp(t, "^acme is blocked by a total of 0; 1 caller waits", says(otelthrottle.Watched{Throttle: th})[0])
+
+	calls, err := throttle.NewInFlight(1)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = calls.Close() })
+	_, ok := calls.TryAcquire(1)
+	require.True(t, ok)
+	go func() { _, _ = calls.Acquire(ctx, 1) }()
+	require.Eventually(t, func() bool {
+		return says(otelthrottle.Watched{InFlight: calls})[0] == "all 1 calls in flight are taken; 1 caller waits"
+	}, 10*time.Second, time.Millisecond)
 }

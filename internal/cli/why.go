@@ -1,0 +1,83 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	ucli "github.com/urfave/cli/v3"
+
+	"github.com/numaproj-contrib/numathrottle/internal/why"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+func (c *CLI) whyCommand() *ucli.Command {
+	return &ucli.Command{
+		Name:      "why",
+		Usage:     "say in one sentence what holds the callers of a pool back, and what to do about it",
+		ArgsUsage: "[POOL ...]",
+		Description: "Without a POOL it is that of the settings. The console, /statusz and /readyz say the same. All is as of the pool's newest sync, " +
+			"about a second ago.",
+		Flags:        append(outputFlags("a line of JSON for each pool"), watchFlags()...),
+		ArgValidator: func(context.Context, *ucli.Command) error { return nil }, // pools
+		Action:       c.why,
+	}
+}
+
+// explain says what holds the callers of a pool back.
+func explain(o *consensus.Overview, now time.Time) why.Answer { return why.Explain(why.Pool(o, now)) }
+
+// A reasonJSON is what --json prints of a pool.
+type reasonJSON struct {
+	Pool  string `json:"pool"`
+	Why   string `json:"why"`
+	Cause string `json:"cause"` // a reason of the metrics, or none or nobody
+	Level string `json:"level"` // broken, held, usual or nobody
+}
+
+func (c *CLI) why(ctx context.Context, cmd *ucli.Command) error {
+	out, err := c.newPager(cmd)
+	if err != nil {
+		return err
+	}
+	s, err := c.connect(ctx, cmd)
+	if err != nil {
+		return sentence(err)
+	}
+	defer func() { _ = s.store.Close() }() // nothing was changed
+	pools := cmd.Args().Slice()
+	if len(pools) == 0 {
+		pools = []string{s.pool}
+	}
+	return out.run(ctx, func(ctx context.Context) error {
+		var errs []error
+		var page bytes.Buffer
+		for _, pool := range pools {
+			o, err := s.overview(ctx, pool)
+			if err != nil {
+				errs = append(errs, sentence(s.suggest(ctx, cmd.FullName(), pool, err)))
+				continue
+			}
+			a := explain(&o, time.Now())
+			if out.json {
+				errs = append(errs, writeJSON(&page, reasonJSON{pool, a.Sentence, a.Cause, string(a.Level)}))
+				continue
+			}
+			_, _ = fmt.Fprintf(&page, "%s: %s\n", printable(pool), a.Sentence)
+		}
+		return errors.Join(append(errs, out.print(page.String()))...)
+	})
+}
+
+// sentence says of a store that does not answer what to do about it. Other errors stay as they are.
+func sentence(err error) error {
+	var away *storeError
+	if !errors.As(err, &away) {
+		return err
+	}
+	var s why.State
+	s.Failure, s.Remedy = why.FailureOf(err)
+	return &storeError{errors.New(why.Explain(s).Sentence)}
+}

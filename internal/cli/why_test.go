@@ -1,0 +1,131 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/memstore"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+const acmeHeld = "acme is held at its cap of 60/s; 12 callers wait, the longest for 3.2 s"
+
+func TestWhy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memstore.New()
+		join(store, "p", "a", "1 0 400 1000000 0 0 w:14 u:500 why:quota tag:acme h:12.3200..60000", consensus.Whole/2, 2).sync(t)
+		join(store, "p", "b", "1 0 400 1000000 0 0 w:1 u:500 why:limit h:1", consensus.Whole/2, 2).sync(t)
+		join(store, "full", "a", "1 0 400 1000000 0 0 w:14 u:1000 why:limit h:14", consensus.Whole, 1).sync(t)
+		join(store, "idle", "a", "1 0 400 1000000 0 0", consensus.Whole, 1).sync(t)
+		tm := newTerminal(store, "NUMATHROTTLE_POOL=p")
+		said := func(want string, args ...string) {
+			t.Helper()
+			out, err := tm.run(t, args...)
+			require.NoError(t, err)
+			require.Equal(t, want, out)
+		}
+		said("p: "+acmeHeld+"\n", "why")
+		said("full: the limit of 400/s is used in full; 14 callers wait\nidle: nothing holds callers back\n", "why", "full", "idle")
+		said(`{"pool":"p","why":"`+acmeHeld+`","cause":"quota","level":"held"}`+"\n", "why", "--json")
+		out, err := tm.run(t, "status")
+		require.NoError(t, err)
+		require.Contains(t, out, "why    "+acmeHeld+"\n", "status says the same")
+		out, err = tm.run(t, "status", "--json")
+		require.NoError(t, err)
+		require.Contains(t, out, `"why":"`+acmeHeld+`","cause":"quota","level":"held"`)
+
+		p := throttle.Paused{By: "alice", Until: time.Now().Add(12 * time.Hour)}
+		require.NoError(t, consensus.SavePause(t.Context(), store, "p", p))
+		said("p: paused by alice until 12:00 UTC; 15 callers wait: numathrottle resume --pool p\n", "why")
+	})
+}
+
+// What fails has the exit codes of every command, and a store that is away is explained in the sentence's words.
+func TestWhyNot(t *testing.T) {
+	store := memstore.New()
+	join(store, "orders/in", "a", "", consensus.Whole, 1).sync(t)
+	_, err := newTerminal(store).run(t, "why", "orders")
+	require.Equal(t, ExitNotFound, ExitCode(err))
+	require.ErrorContains(t, err, "the store has orders/in")
+
+	away := &outage{Store: store}
+	away.down.Store(true)
+	_, err = newTerminal(away).run(t, "why", "orders/in")
+	require.Equal(t, ExitStore, ExitCode(err))
+	require.ErrorContains(t, err, "the store cannot be reached: ")
+
+	tm := newTerminal(store)
+	tm.open = func(context.Context, numathrottle.Config) (consensus.Store, error) {
+		return nil, errors.New("WRONGPASS invalid username-password pair or user is disabled")
+	}
+	_, err = tm.run(t, "why", "p")
+	require.EqualError(t, err, "the store rejects the password (NUMATHROTTLE_STORE_PASSWORD)")
+	require.Equal(t, ExitStore, ExitCode(err))
+	_, err = tm.run(t, "status", "p")
+	require.Equal(t, ExitStore, ExitCode(err), "whatever the command, a store that cannot be had")
+}
+
+// What has ended, and who has died, is shown with --all alone.
+func TestWhatHasEndedIsHidden(t *testing.T) {
+	fill := func(store consensus.Store, pool string) {
+		dead := join(store, pool, "dead", "1 0 600 60000000 0 0 w:9 u:500 why:limit", consensus.Whole/2, 2)
+		dead.sync(t)
+		alive := join(store, pool, "alive", "1 0 600 60000000 0 0", consensus.Whole/2, 2)
+		for range 12 {
+			alive.sync(t)
+			time.Sleep(time.Second)
+		}
+		alive.sync(t)
+		require.NoError(t, consensus.SaveOverride(context.Background(), store, pool, consensus.Override{Max: 300}))
+		require.NoError(t, consensus.ClearOverride(context.Background(), store, pool))
+		p := throttle.Paused{Until: time.Now().Add(time.Millisecond)}
+		require.NoError(t, consensus.SavePause(context.Background(), store, pool, p))
+		time.Sleep(time.Second)
+		gone := join(store, "gone", "a", "1 0 600 60000000 0 0", consensus.Whole, 1)
+		gone.sync(t)
+		require.NoError(t, store.Leave(context.Background(), driver.Leave{Pool: "gone", ID: "a", Incarnation: "1", Seq: 2, LastSeq: 1, LastNonce: 1}))
+	}
+	out := show(t, fill, "status")
+	require.NotContains(t, out, "documents")
+	require.NotContains(t, out, "\ndead")
+	require.Contains(t, out, "1 dead (--all)")
+	require.Contains(t, out, "why    nothing holds callers back\n", "who has died has no callers")
+	out = show(t, fill, "status", "--all")
+	require.Contains(t, out, "documents  limit, pause\n")
+	require.Contains(t, out, "\ndead")
+	out = show(t, fill, "pools")
+	require.NotContains(t, out, "gone")
+	out = show(t, fill, "pools", "--all")
+	require.Contains(t, out, "gone")
+	killed := func(store consensus.Store, pool string) {
+		fill(store, pool)
+		time.Sleep(20 * time.Second)
+	}
+	require.NotContains(t, show(t, killed, "pools"), "orders", "all have died without a word")
+	require.Contains(t, show(t, killed, "pools", "--all"), "orders")
+	require.Regexp(t, "no pod has asked the store for 2[0-9] s: they have ended, or cannot reach it", show(t, killed, "why"))
+	out = show(t, fill, "pools", "--quiet")
+	require.Contains(t, out, "gone", "for scripts: all names")
+}
+
+// "The lowest" is said where there is another one.
+func TestTheLowestLimit(t *testing.T) {
+	both := func(a, b string) func(consensus.Store, string) {
+		return func(store consensus.Store, pool string) {
+			join(store, pool, "a", a, consensus.Whole/2, 2).sync(t)
+			join(store, pool, "b", b, consensus.Whole/2, 2).sync(t)
+		}
+	}
+	const minute, second, more = "1 0 600 60000000 0 0", "1 0 10 1000000 0 0", "1 0 900 60000000 0 0"
+	require.Equal(t, "orders/pipeline/enrich: 600 per 1m\n", show(t, both(minute, minute), "limit", "show"))
+	require.NotContains(t, show(t, both(minute, second), "limit", "show"), "lowest", "the same rate in other words")
+	require.Equal(t, "orders/pipeline/enrich: 600 per 1m, the lowest that is configured\n", show(t, both(minute, more), "limit", "show"))
+}

@@ -1,0 +1,234 @@
+package why
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+)
+
+// Explain says what holds callers back: of several causes the one that stops everything, else the one that holds most callers. It is a pure
+// function, and its sentence is plain text.
+func Explain(s State) Answer {
+	for _, of := range []func(*State) (Answer, bool){ofProcess, ofStore, ofPause, ofPool} {
+		if a, ok := of(&s); ok {
+			return a
+		}
+	}
+	return Answer{CauseNone, Usual, "nothing holds callers back"}
+}
+
+func broken(cause limit.Reason, format string, args ...any) (Answer, bool) {
+	return Answer{string(cause), Broken, fmt.Sprintf(format, args...)}, true
+}
+
+func held(cause limit.Reason, format string, args ...any) (Answer, bool) {
+	return Answer{string(cause), Held, fmt.Sprintf(format, args...)}, true
+}
+
+// inPool is a command on the pool, with what precedes it; empty for a limit without a pool.
+func (s *State) inPool(before, command, more string) string {
+	if s.Pool == "" {
+		return ""
+	}
+	return before + "numathrottle " + command + " --pool " + argument(s.Pool) + more
+}
+
+// ofProcess is what is wrong with the process that asks, whatever the store says.
+func ofProcess(s *State) (Answer, bool) {
+	if s.Self == nil {
+		return Answer{}, false
+	}
+	switch s.Self.Reason { //nolint:exhaustive // the others depend on the store, or on what pods tell
+	case limit.ReasonClosed:
+		return broken(limit.ReasonClosed, "the limiter is closed: it grants nothing any more")
+	case limit.ReasonReplaced:
+		return broken(limit.ReasonReplaced,
+			"another process has joined the pool as %s, and this one gets nothing: give each process an ID of its own (NUMATHROTTLE_ID)", plain(s.Self.ID))
+	case limit.ReasonUnreadable:
+		return broken(limit.ReasonUnreadable, "the limit was changed by a later release, which this pod cannot read: update it%s",
+			s.inPool(", or ", "limit clear", ""))
+	}
+	return Answer{}, false
+}
+
+// ofStore is what a store that does not answer does to callers. A share is good for a while without it.
+func ofStore(s *State) (Answer, bool) {
+	lost := s.Self != nil && (s.Self.Reason == limit.ReasonStoreLost ||
+		s.Failure != "" && (s.Self.Reason == limit.ReasonNoShare || s.Self.Reason == limit.ReasonFrozen)) // it has not answered yet, or not again
+	degraded := s.Self != nil && s.Self.Degraded
+	observer := s.Self == nil && s.Failure != ""
+	if !lost && !degraded && !observer {
+		return Answer{}, false
+	}
+	text := "the store does not answer"
+	switch {
+	case s.Remedy != "":
+		text = cut(s.Remedy)
+	case s.Failure != "":
+		text = StoreText(s.Failure)
+	}
+	switch {
+	case lost:
+		text += ": this pod grants nothing until it answers"
+	case degraded:
+		text += ": this pod goes on with its share of " + percent(s.Self.Share) + " until it answers, for an hour at most"
+	}
+	return broken(limit.ReasonStoreLost, "%s", text)
+}
+
+// ofPause is a pause of everything.
+func ofPause(s *State) (Answer, bool) {
+	for _, p := range s.Pauses {
+		if p.Tag == "" && s.goesOn(&p) {
+			return broken(limit.ReasonPause, "paused%s%s%s%s%s", by(p.By), until(p.Until, s.Now), because(p.Reason),
+				waits(s.waiting(), 0), s.inPool(": ", "resume", ""))
+		}
+	}
+	return Answer{}, false
+}
+
+func (s *State) goesOn(p *limit.Paused) bool { return p.Until.IsZero() || p.Until.After(s.Now) }
+
+// because is the reason that somebody gave.
+func because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return " (" + plain(reason) + ")"
+}
+
+// waiting counts all callers that wait.
+func (s *State) waiting() (callers int) {
+	for i := range s.Pods {
+		callers += s.Pods[i].Waiting
+	}
+	return callers
+}
+
+// ofPool is what the pods of the pool tell.
+func ofPool(s *State) (Answer, bool) {
+	switch {
+	case len(s.Pods) == 0 && s.Silent > 0:
+		return Answer{CauseNobody, Nobody, "no pod has asked the store for " + span(s.Silent) + ": they have ended, or cannot reach it"}, true
+	case len(s.Pods) == 0:
+		return Answer{CauseNobody, Nobody, "nobody is in the pool"}, true
+	case s.Limit == "" && s.Slots == 0 && !s.Unknown && (s.Self == nil || s.Self.Reason == ""):
+		return Answer{CauseNone, Usual, "there is no limit: everything passes at once"}, true
+	}
+	g, some := s.dominant()
+	if a, ok := ofFreeze(s, &g, some); ok {
+		return a, ok
+	}
+	if some {
+		return ofGroup(s, &g)
+	}
+	if a, ok := ofTagPause(s); ok {
+		return a, ok
+	}
+	if n := s.waiting(); n > 0 {
+		return held(limit.ReasonOther, "%s, and pods do not say what for", waits(n, 0)[2:])
+	}
+	return Answer{}, false
+}
+
+// A group is the pods whose callers are held back by the same thing.
+type group struct {
+	reason limit.Reason
+	tag    string
+	ids    []string
+	hold   limit.Hold // of all of them
+	share  float64
+}
+
+// fullUse is from which part on a limit counts as used in full: what is measured lags behind.
+const fullUse = 0.9
+
+// dominant is the group that holds most callers, and of several the largest.
+func (s *State) dominant() (worst group, some bool) {
+	var groups []group
+	for i := range s.Pods {
+		p := &s.Pods[i]
+		if p.Reason == "" {
+			continue
+		}
+		at := slices.IndexFunc(groups, func(g group) bool { return g.reason == p.Reason && g.tag == p.Tag })
+		if at < 0 {
+			at = len(groups)
+			groups = append(groups, group{reason: p.Reason, tag: p.Tag})
+		}
+		groups[at].add(p)
+	}
+	groups = slices.DeleteFunc(groups, func(g group) bool {
+		// Between two tokens a bucket is empty. That holds nobody back.
+		passing := (g.reason == limit.ReasonLimit || g.reason == limit.ReasonAdaptive) && g.tag == ""
+		return passing && g.hold.Callers == 0 && g.hold.Owed < leastOwed && s.used() < fullUse
+	})
+	if len(groups) == 0 {
+		return group{}, false
+	}
+	return slices.MinFunc(groups, func(a, b group) int {
+		return cmp.Or(cmp.Compare(b.hold.Callers, a.hold.Callers), cmp.Compare(len(b.ids), len(a.ids)),
+			cmp.Compare(a.reason.Index(), b.reason.Index()), cmp.Compare(a.tag, b.tag))
+	}), true
+}
+
+// add adds a pod to a group. One that does not tell whom it holds back holds all that wait.
+func (g *group) add(p *Pod) {
+	g.ids = append(g.ids, p.ID)
+	g.share += p.Share
+	h := p.Hold
+	if h == (limit.Hold{}) {
+		h.Callers = p.Waiting
+	}
+	g.hold.Callers += h.Callers
+	g.hold.Longest, g.hold.Left = max(g.hold.Longest, h.Longest), max(g.hold.Left, h.Left)
+	g.hold.Rate, g.hold.Owed = max(g.hold.Rate, h.Rate), max(g.hold.Owed, h.Owed)
+	g.hold.Blocked = g.hold.Blocked || h.Blocked
+}
+
+// used is which part of the limit the pods use together.
+func (s *State) used() (part float64) {
+	for i := range s.Pods {
+		part += s.Pods[i].Used
+	}
+	return part
+}
+
+// ofFreeze is a freeze that is what holds callers back: nobody has a share, or shares cannot follow those who wait.
+func ofFreeze(s *State, g *group, some bool) (Answer, bool) {
+	var shares float64
+	for i := range s.Pods {
+		shares += s.Pods[i].Share
+	}
+	stuck := some && (g.reason == limit.ReasonFrozen || g.reason == limit.ReasonNoShare ||
+		g.reason == limit.ReasonLimit && g.tag == "" && s.used() < fullUse)
+	switch {
+	case s.Frozen <= 0 || shares > 0 && !stuck:
+		return Answer{}, false
+	case s.FrozenBy == driver.FreezeNewRecord && shares == 0:
+		return broken(limit.ReasonFrozen, "new pool: first tokens in %s%s", whole(s.Frozen), waits(s.waiting(), 0))
+	}
+	because := ""
+	if text := s.FrozenBy.Explain(); text != "" {
+		because = ", for " + plain(text)
+	}
+	return broken(limit.ReasonFrozen, "no share grows for %s%s%s", whole(s.Frozen), because, waits(s.waiting(), 0))
+}
+
+// ofTagPause is the pause of a tag that nobody waits for.
+func ofTagPause(s *State) (Answer, bool) {
+	for i := range s.Pauses {
+		if p := &s.Pauses[i]; s.goesOn(p) {
+			return s.tagPaused(p, &group{tag: p.Tag})
+		}
+	}
+	return Answer{}, false
+}
+
+func (s *State) tagPaused(p *limit.Paused, g *group) (Answer, bool) {
+	return broken(limit.ReasonPause, "tag %s is paused%s%s%s%s%s", plain(p.Tag), by(p.By), until(p.Until, s.Now), because(p.Reason),
+		waits(g.hold.Callers, g.hold.Longest), s.inPool(": ", "resume", " --tag "+argument(p.Tag)))
+}

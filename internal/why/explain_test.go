@@ -1,0 +1,310 @@
+package why
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus/driver"
+)
+
+var (
+	now  = time.Date(2026, 3, 4, 11, 0, 0, 0, time.UTC)
+	noon = now.Add(time.Hour)
+)
+
+// pool is one of 400/s in which pods stand so.
+func pool(pods ...Pod) State {
+	return State{Pool: "p", Now: now, Limit: "400/s", PerSecond: 400, Pods: pods}
+}
+
+func with(s State, change func(s *State)) State {
+	change(&s)
+	return s
+}
+
+// A stand is a pod that holds callers back.
+func stand(id string, r limit.Reason, tag string, waiting int, h limit.Hold) Pod {
+	return Pod{ID: id, Share: .5, Used: .5, Waiting: waiting, Reason: r, Tag: tag, Hold: h}
+}
+
+func TestExplain(t *testing.T) {
+	idle := Pod{ID: "pod-9", Share: .25}
+	full := stand("pod-0", limit.ReasonLimit, "", 9, limit.Hold{Callers: 9})
+	full2 := stand("pod-1", limit.ReasonLimit, "", 5, limit.Hold{Callers: 5})
+	acme := limit.Hold{Callers: 12, Longest: 3200 * time.Millisecond, Rate: 60}
+	only := func(r limit.Reason, tag string, h limit.Hold) State {
+		return pool(stand("pod-0", r, tag, h.Callers, h), idle)
+	}
+	two := limit.Hold{Callers: 2}
+	self := func(s State, me Self) State { return with(s, func(s *State) { me.ID = "pod-0"; s.Self = &me }) }
+	failed := func(s State, text string) State { return with(s, func(s *State) { s.Failure = text }) }
+	for name, c := range map[string]struct {
+		state State
+		want  string
+		cause string
+		level Level
+	}{
+		"no demand": {pool(idle, idle), "nothing holds callers back", "none", Usual},
+		"busy, and nobody waits": {
+			pool(stand("pod-0", limit.ReasonLimit, "", 0, limit.Hold{}), idle), "nothing holds callers back", "none", Usual,
+		},
+		"nobody": {pool(), "nobody is in the pool", "nobody", Nobody},
+		"all have died": {
+			with(pool(), func(s *State) { s.Silent = 3 * time.Minute }),
+			"no pod has asked the store for 3 min: they have ended, or cannot reach it", "nobody", Nobody,
+		},
+		"no limit": {State{Now: now, Pods: []Pod{idle}}, "there is no limit: everything passes at once", "none", Usual},
+		"exempt calls alone": {
+			pool(Pod{ID: "pod-0", Share: 1, Used: 1.5}), "nothing holds callers back", "none", Usual,
+		},
+		"callers that pods give no reason for": {pool(Pod{ID: "a", Waiting: 3}), "3 callers wait, and pods do not say what for", "other", Held},
+		"limit":                                {pool(full, full2), "the limit of 400/s is used in full; 14 callers wait", "limit", Held},
+		"limit, and callers that do not wait": {
+			pool(stand("a", limit.ReasonLimit, "", 0, limit.Hold{}), stand("b", limit.ReasonLimit, "", 0, limit.Hold{})),
+			"the limit of 400/s is used in full", "limit", Held,
+		},
+		"override": {
+			with(pool(full, full2), func(s *State) { s.Override = &Order{"ann", noon} }),
+			"the limit of 400/s, an override by ann until 12:00 UTC, is used in full; 14 callers wait: numathrottle limit clear --pool p", "limit", Held,
+		},
+		"override without an end": {
+			with(pool(full, full2), func(s *State) { s.Override = &Order{} }),
+			"the limit of 400/s, an override, is used in full; 14 callers wait: numathrottle limit clear --pool p", "limit", Held,
+		},
+		"settings disagree": {
+			with(pool(full, full2), func(s *State) { s.Disagree = true }),
+			"the limit of 400/s, the lowest that pods are configured with, is used in full; 14 callers wait", "limit", Held,
+		},
+		"one hot pod": {
+			pool(full, idle), "pod-0 has used its share of 50 %, while the pool uses 50 % of the limit of 400/s; 9 callers wait", "limit", Held,
+		},
+		"two hot pods of three": {
+			pool(
+				Pod{ID: "a", Share: .2, Used: .2, Waiting: 1, Reason: limit.ReasonLimit, Hold: limit.Hold{Callers: 1}},
+				Pod{ID: "b", Share: .2, Used: .2, Waiting: 1, Reason: limit.ReasonLimit, Hold: limit.Hold{Callers: 1}}, idle,
+			),
+			"2 of 3 pods have used their shares of 40 %, while the pool uses 40 % of the limit of 400/s; 2 callers wait", "limit", Held,
+		},
+		"ramp": {
+			with(pool(full, full2), func(s *State) { s.Ramp = 10.5 }),
+			"the limit of 400/s ramps up, and is at 10.5/s; 14 callers wait", "limit", Held,
+		},
+		"a ramp at its end": {
+			with(pool(full, full2), func(s *State) { s.Ramp = 400 }),
+			"the limit of 400/s is used in full; 14 callers wait", "limit", Held,
+		},
+		"debt": {
+			only(limit.ReasonLimit, "", limit.Hold{Callers: 2, Owed: 12 * time.Second}),
+			"calls at pod-0 used more than they drew, which takes 12 s to earn; 2 callers wait: numathrottle debt forgive --pool p", "limit", Held,
+		},
+		"adaptive": {
+			with(only(limit.ReasonAdaptive, "", two), func(s *State) { s.Lowered = .3 }),
+			"the called service refuses calls, and the limit of 400/s is at 120/s; 2 callers wait", "adaptive", Held,
+		},
+		"adaptive, by an unknown ceiling": {
+			only(limit.ReasonAdaptive, "", two),
+			"the called service refuses calls, and the limit of 400/s is lower than configured; 2 callers wait", "adaptive", Held,
+		},
+		"in flight": {
+			State{Pool: "p", Now: now, Slots: 30, Pods: []Pod{stand("a", limit.ReasonInFlight, "", 3, limit.Hold{Callers: 3})}},
+			"all 30 calls in flight are taken; 3 callers wait", "in_flight", Held,
+		},
+		"strict": {
+			only(limit.ReasonSlotsTaken, "", two), "as many tokens are reserved ahead as may be, of the limit of 400/s; 2 callers wait", "slots_taken", Held,
+		},
+		"a small share of a hard limit": {
+			only(limit.ReasonShareTooSmall, "", limit.Hold{Callers: 1}),
+			"the share of pod-0 is too small to grant a call at once, for the limit is hard: run fewer pods, or use a longer period; 1 caller waits",
+			"share_too_small", Broken,
+		},
+		"no share": {
+			only(limit.ReasonNoShare, "", two),
+			"pod-0 has no share of the limit yet, and gets one with its next syncs; 2 callers wait", "no_share", Broken,
+		},
+		"a pod's store": {only(limit.ReasonStoreLost, "", two), "pod-0 cannot reach the store: look at its log; 2 callers wait", "store_lost", Broken},
+		"class alone":   {only(limit.ReasonClass, "", two), "tags of a higher class use the limit of 400/s; 2 callers wait", "class", Held},
+		"too large": {
+			only(limit.ReasonTooLarge, "", two),
+			"a call at pod-0 costs more than one may ever draw: raise the limit's burst; 2 callers wait", "too_large", Broken,
+		},
+		"local pause": {
+			only(limit.ReasonPause, "", two), "pod-0 holds calls back: the called service wants to be left alone; 2 callers wait", "pause", Held,
+		},
+		"a reason of a later release": {only("tides", "", two), "pod-0 holds calls back (tides); 2 callers wait", "other", Held},
+		"cap": {
+			only(limit.ReasonQuota, "acme", acme), "acme is held at its cap of 60/s; 12 callers wait, the longest for 3.2 s", "quota", Held,
+		},
+		"cap of a hash": {
+			only(limit.ReasonQuota, "#0d5f3a9c21", limit.Hold{Callers: 1, Longest: 90 * time.Second}),
+			"tag #0d5f3a9c21 is held at its cap; 1 caller waits, for 2 min", "quota", Held,
+		},
+		"cap of all others": {only(limit.ReasonQuota, consensus.TagOthers, two), "all other tags are held at their cap; 2 callers wait", "quota", Held},
+		"blocked": {
+			only(limit.ReasonQuota, "acme", limit.Hold{Callers: 2, Blocked: true}),
+			"acme is blocked by a total of 0; 2 callers wait", "quota", Broken,
+		},
+		"budget": {
+			only(limit.ReasonBudget, "acme", limit.Hold{Callers: 2, Left: 13 * time.Hour}),
+			"acme has spent its budget until 2026-03-05 00:00 UTC; 2 callers wait", "budget", Held,
+		},
+		"budget of all others": {only(limit.ReasonBudget, consensus.TagOthers, limit.Hold{}), "all other tags have spent their budget", "budget", Held},
+		"names": {
+			only(limit.ReasonNames, "#0d5f3a9c21", two),
+			"more names of a pattern are in use than are told apart: tag #0d5f3a9c21 shares a quota with others; 2 callers wait", "names", Held,
+		},
+		"class": {
+			only(limit.ReasonClass, "acme", two),
+			"acme waits while tags of a higher class use the limit of 400/s; 2 callers wait", "class", Held,
+		},
+		"a tag's service": {only(limit.ReasonAdaptive, "acme", two), "the called service refuses calls of acme; 2 callers wait", "adaptive", Held},
+		"budgets to be had": {
+			only(limit.ReasonNoShare, "acme", two),
+			"acme has no share of its budgets yet, which are not spent; 2 callers wait", "no_share", Broken,
+		},
+		"a name with escape": {only(limit.ReasonQuota, "\x1b[2J", two), `"\x1b[2J" is held at its cap; 2 callers wait`, "quota", Held},
+		"pods that disagree: most callers": {
+			pool(full, stand("pod-1", limit.ReasonQuota, "acme", 12, acme), stand("pod-2", limit.ReasonNoShare, "", 1, limit.Hold{Callers: 1})),
+			"acme is held at its cap of 60/s; 12 callers wait, the longest for 3.2 s", "quota", Held,
+		},
+		"the same tag at two pods": {
+			pool(stand("a", limit.ReasonQuota, "acme", 12, acme),
+				stand("b", limit.ReasonQuota, "acme", 3, limit.Hold{Callers: 3, Longest: 5 * time.Second, Rate: 60})),
+			"acme is held at its cap of 60/s; 15 callers wait, the longest for 5.0 s", "quota", Held,
+		},
+		"a pod of an earlier release": {
+			pool(stand("a", limit.ReasonQuota, "acme", 12, limit.Hold{})), "acme is held at its cap; 12 callers wait", "quota", Held,
+		},
+		"pause": {
+			with(pool(full, full2), func(s *State) {
+				s.Pods[0].Waiting, s.Pods[1].Waiting = 0, 0
+				s.Pauses = []limit.Paused{{By: "alice", Until: noon}}
+			}),
+			"paused by alice until 12:00 UTC: numathrottle resume --pool p", "pause", Broken,
+		},
+		"pause without an end": {
+			with(pool(full), func(s *State) { s.Pool, s.Pauses = "a b's", []limit.Paused{{Reason: "night\nshift"}} }),
+			`paused ("night\nshift"); 9 callers wait: numathrottle resume --pool 'a b'\''s'`, "pause", Broken,
+		},
+		"a pause that is over": {
+			with(pool(full, full2), func(s *State) { s.Pauses = []limit.Paused{{By: "alice", Until: now}} }),
+			"the limit of 400/s is used in full; 14 callers wait", "limit", Held,
+		},
+		"a pause of a tag that nobody asks for": {
+			with(pool(idle), func(s *State) { s.Pauses = []limit.Paused{{Tag: "gpt-4", By: "ann", Until: noon.Add(5 * time.Second)}} }),
+			"tag gpt-4 is paused by ann until 12:00:05 UTC: numathrottle resume --pool p --tag gpt-4", "pause", Broken,
+		},
+		"a pause of a tag": {
+			with(only(limit.ReasonPause, "gpt-4", two), func(s *State) { s.Pauses = []limit.Paused{{Tag: "gpt-4", By: "ann"}} }),
+			"tag gpt-4 is paused by ann; 2 callers wait: numathrottle resume --pool p --tag gpt-4", "pause", Broken,
+		},
+		"a pause of a tag, and the limit": {
+			with(pool(full, full2), func(s *State) { s.Pauses = []limit.Paused{{Tag: "gpt-4"}} }),
+			"the limit of 400/s is used in full; 14 callers wait", "limit", Held,
+		},
+		"new pool": {
+			with(pool(Pod{ID: "a", Waiting: 3, Reason: limit.ReasonFrozen}), func(s *State) {
+				s.Frozen, s.FrozenBy = 8400*time.Millisecond, driver.FreezeNewRecord
+			}),
+			"new pool: first tokens in 9 s; 3 callers wait", "frozen", Broken,
+		},
+		"new pool without callers": {
+			with(pool(Pod{ID: "a"}), func(s *State) { s.Frozen, s.FrozenBy = 9*time.Second, driver.FreezeNewRecord }),
+			"new pool: first tokens in 9 s", "frozen", Broken,
+		},
+		"freeze, and a pod without a share": {
+			with(pool(full, Pod{ID: "b", Waiting: 20, Reason: limit.ReasonFrozen, Hold: limit.Hold{Callers: 20}}), func(s *State) {
+				s.Frozen, s.FrozenBy = 9*time.Second, driver.FreezeLostRow
+			}),
+			"no share grows for 9 s, for the store has lost what it promised to a pod; 29 callers wait", "frozen", Broken,
+		},
+		"freeze, and a limit that is used": {
+			with(pool(full, full2), func(s *State) { s.Frozen, s.FrozenBy = 9*time.Second, driver.FreezeLostRow }),
+			"the limit of 400/s is used in full; 14 callers wait", "limit", Held,
+		},
+		"freeze that holds nobody": {
+			with(pool(idle), func(s *State) { s.Frozen, s.FrozenBy = 9*time.Second, driver.FreezeLostRow }), "nothing holds callers back", "none", Usual,
+		},
+		"store: password": {
+			failed(State{Now: now}, "consensus: loading pool \"p\": WRONGPASS invalid username-password pair or user is disabled."),
+			"the store rejects the password (NUMATHROTTLE_STORE_PASSWORD)", "store_lost", Broken,
+		},
+		"store: said already": {
+			failed(State{Now: now}, "numathrottle: the store rejects the password (NUMATHROTTLE_STORE_PASSWORD)"),
+			"the store rejects the password (NUMATHROTTLE_STORE_PASSWORD)", "store_lost", Broken,
+		},
+		"store: said, with the error": {
+			failed(State{Now: now}, "the store rejects the password (NUMATHROTTLE_STORE_PASSWORD): WRONGPASS invalid username-password pair"),
+			"the store rejects the password (NUMATHROTTLE_STORE_PASSWORD)", "store_lost", Broken,
+		},
+		"store: refused, and said": {
+			failed(State{Now: now}, "nothing listens at h:6379: start the store there, or correct NUMATHROTTLE_STORE"),
+			"the store cannot be reached: nothing listens at h:6379: start the store there, or correct NUMATHROTTLE_STORE", "store_lost", Broken,
+		},
+		"store: a remedy": {
+			with(failed(State{Now: now}, "h does not talk TLS: EOF"), func(s *State) { s.Remedy = "h does not talk TLS: set NUMATHROTTLE_STORE to redis://" }),
+			"h does not talk TLS: set NUMATHROTTLE_STORE to redis://", "store_lost", Broken,
+		},
+		"store: refused": {
+			failed(State{Now: now}, "dial tcp 10.0.0.1:6379: connect: connection refused"),
+			"the store cannot be reached: dial tcp 10.0.0.1:6379: connect: connection refused (NUMATHROTTLE_STORE)", "store_lost", Broken,
+		},
+		"store lost, stop": {
+			self(failed(pool(full), "context deadline exceeded"), Self{Reason: limit.ReasonStoreLost}),
+			"the store does not answer in time (NUMATHROTTLE_STORE): this pod grants nothing until it answers", "store_lost", Broken,
+		},
+		"store lost, degrade": {
+			self(failed(pool(full), "NOAUTH Authentication required."), Self{Degraded: true, Share: .25}),
+			"the store asks for a password (NUMATHROTTLE_STORE_PASSWORD): this pod goes on with its share of 25 % until it answers, for an hour at most",
+			"store_lost", Broken,
+		},
+		"store that has never answered": {
+			self(failed(pool(), "WRONGPASS invalid username-password pair"), Self{Reason: limit.ReasonNoShare}),
+			"the store rejects the password (NUMATHROTTLE_STORE_PASSWORD): this pod grants nothing until it answers", "store_lost", Broken,
+		},
+		"store failed once": {self(failed(pool(idle), "EOF"), Self{Share: .25}), "nothing holds callers back", "none", Usual},
+		"replaced": {
+			self(pool(full), Self{Reason: limit.ReasonReplaced}),
+			"another process has joined the pool as pod-0, and this one gets nothing: give each process an ID of its own (NUMATHROTTLE_ID)", "replaced", Broken,
+		},
+		"unreadable": {
+			self(pool(full), Self{Reason: limit.ReasonUnreadable}),
+			"the limit was changed by a later release, which this pod cannot read: update it, or numathrottle limit clear --pool p", "unreadable", Broken,
+		},
+		"closed": {
+			self(State{Now: now, Limit: "400/s"}, Self{Reason: limit.ReasonClosed}),
+			"the limiter is closed: it grants nothing any more", "closed", Broken,
+		},
+		"a limit of one process": {
+			State{Now: now, Limit: "400/s", PerSecond: 400, Self: &Self{}, Pods: []Pod{stand("this process", limit.ReasonLimit, "", 2, two)}},
+			"the limit of 400/s is used in full; 2 callers wait", "limit", Held,
+		},
+	} {
+		a := Explain(c.state)
+		require.Equal(t, Answer{c.cause, c.level, c.want}, a, name)
+		require.NotContains(t, a.Sentence, "\n", name)
+		require.Equal(t, a, Explain(c.state), "the same state, the same answer")
+	}
+}
+
+// Every reason that a pod may tell has a sentence of its own, with and without a tag, and a cause that is bounded.
+func TestExplainKnowsAllReasons(t *testing.T) {
+	seen := map[string]string{}
+	for _, r := range limit.Reasons() {
+		s := pool(stand("pod-0", r, "", 2, limit.Hold{Callers: 2}))
+		if r == limit.ReasonClosed {
+			s.Self = &Self{Reason: r}
+		}
+		a := Explain(s)
+		require.NotContains(t, seen, a.Sentence)
+		seen[a.Sentence] = a.Cause
+		require.True(t, limit.Reason(a.Cause).Listed(), a.Cause)
+		if r != limit.ReasonOther {
+			require.Equal(t, string(r), a.Cause)
+			require.NotContains(t, a.Sentence, "("+string(r)+")", "%s has words of its own", r)
+		}
+	}
+}

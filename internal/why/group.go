@@ -1,0 +1,134 @@
+package why
+
+import (
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
+)
+
+// leastOwed is from which time on debt counts: settling a call often leaves a little.
+const leastOwed = time.Second
+
+// ofGroup says what holds back the callers of a group.
+func ofGroup(s *State, g *group) (Answer, bool) {
+	wait := waits(g.hold.Callers, g.hold.Longest)
+	if g.tag != "" {
+		return ofTag(s, g)
+	}
+	switch g.reason {
+	case limit.ReasonOther, limit.ReasonClosed: // as one that is not known
+	case limit.ReasonQuota, limit.ReasonBudget, limit.ReasonNames:
+		return ofTag(s, g)
+	case limit.ReasonLimit:
+		return ofLimit(s, g, wait)
+	case limit.ReasonAdaptive:
+		to := " is lower than configured"
+		if s.Lowered > 0 && s.PerSecond > 0 {
+			to = " is at " + rate(s.Lowered*s.PerSecond)
+		}
+		return held(g.reason, "the called service refuses calls, and %s%s%s", s.limitText(), to, wait)
+	case limit.ReasonInFlight:
+		return held(g.reason, "all %d calls in flight are taken%s", s.Slots, wait)
+	case limit.ReasonSlotsTaken:
+		return held(g.reason, "as many tokens are reserved ahead as may be, of %s%s", s.limitText(), wait)
+	case limit.ReasonPause: // of a process, after a refusal
+		return held(g.reason, "%s holds calls back: the called service wants to be left alone%s", pods(g.ids, len(s.Pods)), wait)
+	case limit.ReasonClass:
+		return held(g.reason, "tags of a higher class use %s%s", s.limitText(), wait)
+	case limit.ReasonShareTooSmall:
+		return broken(g.reason, "the share of %s is too small to grant a call at once, for the limit is hard: run fewer pods, or use a longer period%s",
+			pods(g.ids, len(s.Pods)), wait)
+	case limit.ReasonNoShare:
+		return broken(g.reason, "%s has no share of the limit yet, and gets one with its next syncs%s", pods(g.ids, len(s.Pods)), wait)
+	case limit.ReasonFrozen:
+		return broken(g.reason, "no share of %s grows, for the store has forgotten something%s", pods(g.ids, len(s.Pods)), wait)
+	case limit.ReasonStoreLost:
+		return broken(g.reason, "%s cannot reach the store: look at its log%s", pods(g.ids, len(s.Pods)), wait)
+	case limit.ReasonUnreadable:
+		return broken(g.reason, "the limit was changed by a later release, which %s cannot read: update it%s%s", pods(g.ids, len(s.Pods)),
+			s.inPool(", or ", "limit clear", ""), wait)
+	case limit.ReasonReplaced:
+		return broken(g.reason, "two processes are %s: give each an ID of its own (NUMATHROTTLE_ID)%s", pods(g.ids, len(s.Pods)), wait)
+	case limit.ReasonTooLarge:
+		return broken(g.reason, "a call at %s costs more than one may ever draw: raise the limit's burst%s", pods(g.ids, len(s.Pods)), wait)
+	}
+	return held(limit.ReasonOther, "%s holds calls back (%s)%s", pods(g.ids, len(s.Pods)), plain(string(g.reason)), wait)
+}
+
+// limitText is the limit in force.
+func (s *State) limitText() string {
+	if s.Limit == "" {
+		return "the limit"
+	}
+	return "the limit of " + s.Limit
+}
+
+// ofLimit is the limit itself.
+func ofLimit(s *State, g *group, wait string) (Answer, bool) {
+	const cause = limit.ReasonLimit
+	switch used := s.used(); {
+	case g.hold.Owed >= leastOwed:
+		return held(cause, "calls at %s used more than they drew, which takes %s to earn%s%s", pods(g.ids, len(s.Pods)), span(g.hold.Owed), wait,
+			s.inPool(": ", "debt forgive", ""))
+	case s.Ramp > 0 && s.Ramp < s.PerSecond*(1-1e-6):
+		return held(cause, "%s ramps up, and is at %s%s", s.limitText(), rate(s.Ramp), wait)
+	case used < fullUse && len(g.ids) < len(s.Pods):
+		verb := "has used its share"
+		if len(g.ids) > 1 {
+			verb = "have used their shares"
+		}
+		return held(cause, "%s %s of %s, while the pool uses %s of %s%s", pods(g.ids, len(s.Pods)), verb, percent(g.share), percent(used), s.limitText(), wait)
+	case s.Override != nil:
+		return held(cause, "%s, an override%s%s, is used in full%s%s", s.limitText(), by(s.Override.By), until(s.Override.Until, s.Now), wait,
+			s.inPool(": ", "limit clear", ""))
+	case s.Disagree:
+		return held(cause, "%s, the lowest that pods are configured with, is used in full%s", s.limitText(), wait)
+	}
+	return held(cause, "%s is used in full%s", s.limitText(), wait)
+}
+
+// ofTag is the quota of a tag, or its pause.
+func ofTag(s *State, g *group) (Answer, bool) {
+	wait := waits(g.hold.Callers, g.hold.Longest)
+	tag, is, has := named(g.tag)
+	switch g.reason { //nolint:exhaustive // the others are none of a tag
+	case limit.ReasonPause:
+		for i := range s.Pauses {
+			if p := &s.Pauses[i]; p.Tag == g.tag && s.goesOn(p) {
+				return s.tagPaused(p, g)
+			}
+		}
+		return broken(g.reason, "%s %s paused%s", tag, is, wait)
+	case limit.ReasonQuota:
+		if g.hold.Blocked {
+			return broken(g.reason, "%s %s blocked by a total of 0%s", tag, is, wait)
+		}
+		of := ""
+		if g.hold.Rate > 0 {
+			of = " of " + rate(g.hold.Rate)
+		}
+		return held(g.reason, "%s %s held at %s cap%s%s", tag, is, its(is), of, wait)
+	case limit.ReasonBudget:
+		end := ""
+		if g.hold.Left > 0 {
+			end = until(s.Now.Add(g.hold.Left), s.Now)
+		}
+		return held(g.reason, "%s %s spent %s budget%s%s", tag, has, its(is), end, wait)
+	case limit.ReasonNames:
+		return held(g.reason, "more names of a pattern are in use than are told apart: %s shares a quota with others%s", tag, wait)
+	case limit.ReasonAdaptive:
+		return held(g.reason, "the called service refuses calls of %s%s", tag, wait)
+	case limit.ReasonClass:
+		return held(g.reason, "%s waits while tags of a higher class use %s%s", tag, s.limitText(), wait)
+	case limit.ReasonNoShare:
+		return broken(g.reason, "%s %s no share of %s budgets yet, which are not spent%s", tag, has, its(is), wait)
+	}
+	return held(limit.ReasonOther, "%s %s held back (%s)%s", tag, is, plain(string(g.reason)), wait)
+}
+
+func its(is string) string {
+	if is == "are" {
+		return "their"
+	}
+	return "its"
+}

@@ -1,0 +1,74 @@
+package why
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+// Pool is the state of a pool as its record shows it to an observer.
+func Pool(o *consensus.Overview, now time.Time) State {
+	s := State{
+		Pool: o.Pool, Now: now, Slots: o.Slots, Lowered: o.Lowered, Pauses: o.Pauses, Frozen: o.Frozen, FrozenBy: o.FrozenBy,
+		Unknown: o.Max == 0 && o.Slots == 0, // the note of another release, or of a pod without a limit
+	}
+	if o.Max > 0 {
+		s.Slots = 0
+		if s.Limit = LimitText(o.Max, o.Per); o.Per > 0 {
+			s.PerSecond = float64(o.Max) / o.Per.Seconds()
+		}
+	}
+	if o.Ramp > 0 && o.RampPer > 0 {
+		s.Ramp = o.Ramp / o.RampPer.Seconds()
+	}
+	if o.Override.Max > 0 {
+		s.Override = &Order{o.Override.By, o.Override.Until}
+	}
+	for i := range o.Settings {
+		s.Disagree = s.Disagree || o.Settings[i].Max != o.Settings[0].Max || o.Settings[i].Per != o.Settings[0].Per
+	}
+	for i := range o.Processors {
+		if row := &o.Processors[i]; row.Gone() { // what it told is no longer so
+			if s.Silent == 0 || row.Silent < s.Silent {
+				s.Silent = row.Silent
+			}
+			continue
+		}
+		s.Pods = append(s.Pods, pod(o, &o.Processors[i]))
+	}
+	return s
+}
+
+func pod(o *consensus.Overview, row *consensus.OverviewRow) Pod {
+	p := Pod{
+		ID: row.ID, Share: row.Claim.Fraction(), Used: PartOf(o, row), Waiting: row.Waiting, Reason: row.Throttled, Tag: row.Tag, Hold: row.Hold,
+	}
+	if p.Hold.Left > 0 {
+		p.Hold.Left = max(p.Hold.Left-row.Silent, 0)
+	}
+	return p
+}
+
+// PartOf is what a pod uses of the limit in force. It tells what it uses of the limit that it is configured with.
+func PartOf(o *consensus.Overview, row *consensus.OverviewRow) float64 {
+	switch {
+	case row.Max > 0 && o.Max > 0 && o.Per > 0:
+		return row.Used * float64(row.Max) / row.Per.Seconds() / (float64(o.Max) / o.Per.Seconds())
+	case row.Slots > 0 && o.Slots > 0:
+		return row.Used * float64(row.Slots) / float64(o.Slots)
+	}
+	return row.Used
+}
+
+// LimitText is a limit: 400/s, or 600 per 1m. A period of 0 is not known.
+func LimitText(tokens int, per time.Duration) string {
+	if per == 0 {
+		return fmt.Sprintf("%d per configured period", tokens)
+	}
+	if per == time.Second {
+		return fmt.Sprintf("%d/s", tokens)
+	}
+	return fmt.Sprintf("%d per %s", tokens, limit.ShortDuration(per))
+}

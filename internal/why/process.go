@@ -1,0 +1,132 @@
+package why
+
+import (
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/internal/limit"
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
+)
+
+// An Own is what a process knows of its limiter at one moment.
+type Own struct {
+	// Max per Per is the limit that it is configured with, or Slots that of calls in flight; all 0: there is none.
+	Max    int
+	Per    time.Duration
+	Slots  int
+	Lease  limit.Lease
+	Closed bool
+	// Hold is what holds callers back here, and Held says that something does.
+	Hold throttle.HoldUp
+	Held bool
+	// Paused is the pause of everything in force here; nil: there is none.
+	Paused *limit.Paused
+}
+
+// Ready tells whether the limiter can grant: a process that waits for its turn of a slot is as it should be.
+func (o *Own) Ready() bool {
+	return !o.Closed && (o.Lease.Share > 0 || o.Lease.Reason == limit.ReasonInFlight)
+}
+
+// Process is the state of a limit as one of its processes sees it: the pool as of its last sync, which is what observers see, and what the
+// process knows of itself by now. v is nil for a limit without a pool.
+func Process(v *consensus.View, own Own, now time.Time) State {
+	s, self := State{Now: now}, &Self{}
+	if v == nil {
+		s = own.alone(now)
+	} else {
+		o := v.Overview()
+		s = Pool(&o, now)
+		self.ID = v.ID
+		s.Failure, s.Remedy = FailureOf(v.LastError)
+	}
+	s.Self = self
+	if s.Unknown { // before its first sync
+		alone := own.alone(now)
+		s.Limit, s.PerSecond, s.Slots, s.Unknown = alone.Limit, alone.PerSecond, alone.Slots, false
+	}
+	self.Degraded, self.Share = own.Lease.Degraded, float64(own.Lease.Share)/float64(limit.WholeShare)
+	limited := own.Max > 0 || own.Slots > 0
+	if limited && !own.Ready() {
+		self.Reason = own.Lease.Reason
+		if own.Held {
+			self.Reason = own.Hold.Reason
+		}
+		if own.Closed {
+			self.Reason = limit.ReasonClosed
+		}
+	}
+	s.setOwn(self, &own)
+	return s
+}
+
+// alone is the state of a limit without a pool.
+func (o *Own) alone(now time.Time) State {
+	s := State{Now: now, Slots: o.Slots}
+	if o.Max > 0 && o.Per > 0 {
+		s.Limit, s.PerSecond = LimitText(o.Max, o.Per), float64(o.Max)/o.Per.Seconds()
+		if o.Lease.Ceiling > 0 && o.Lease.Adapted {
+			s.Lowered = o.Lease.Ceiling / float64(o.Max)
+		} else if o.Lease.Ceiling > 0 {
+			s.Ramp = o.Lease.Ceiling / o.Per.Seconds()
+		}
+	}
+	if o.Paused != nil {
+		s.Pauses = []limit.Paused{*o.Paused}
+	}
+	return s
+}
+
+// setOwn puts what the process knows of itself in the place of what it has told with its last sync, where it knows better.
+func (s *State) setOwn(self *Self, own *Own) {
+	at := -1
+	for i := range s.Pods {
+		if s.Pods[i].ID == self.ID {
+			at = i
+		}
+		if self.Reason != "" {
+			s.Pods[i].Reason = "" // what holds back others is not why this one grants nothing
+		}
+	}
+	if at < 0 {
+		at = len(s.Pods)
+		s.Pods = append(s.Pods, Pod{ID: self.ID, Share: self.Share})
+	}
+	p := &s.Pods[at]
+	switch {
+	case self.Reason != "" && !own.Held:
+		p.Reason, p.Tag = self.Reason, ""
+	case own.Held && p.Reason == "":
+		p.Reason, p.Waiting, p.Tag = own.Hold.Reason, max(p.Waiting, own.Hold.Waiting), own.tag()
+		p.Hold = own.hold()
+	}
+	if p.ID == "" {
+		p.ID = "this process"
+	}
+	if own.Hold.Frozen > 0 && s.Frozen == 0 {
+		s.Frozen = own.Hold.Frozen
+	}
+}
+
+// hold is what holds callers back here, as a pod tells it.
+func (o *Own) hold() limit.Hold {
+	h := limit.Hold{Callers: o.Hold.Waiting, Rate: o.Hold.Rate, Blocked: o.Hold.Blocked, Owed: o.Hold.Owed}
+	if o.Hold.OfTag { // of the limit itself it is known only for how long somebody has waited without a break
+		h.Longest = o.Hold.Longest
+	}
+	if o.Hold.Reason == limit.ReasonBudget {
+		h.Left = o.Hold.RetryAfter
+	}
+	return h
+}
+
+// tag is whose quota, or pause, that is.
+func (o *Own) tag() string {
+	switch {
+	case !o.Hold.OfTag:
+		return ""
+	case o.Hold.Tag == "":
+		return consensus.TagOthers
+	}
+	return o.Hold.Tag
+}

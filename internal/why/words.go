@@ -1,0 +1,185 @@
+package why
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
+)
+
+// plain is a name as it can be printed anywhere.
+func plain(name string) string {
+	if quoted := strconv.Quote(name); quoted != `"`+name+`"` {
+		return quoted
+	}
+	return name
+}
+
+// argument is a name as a shell takes it.
+func argument(name string) string {
+	safe := func(c rune) bool {
+		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("/-_.:@%+,=", c)
+	}
+	if name != "" && !strings.ContainsFunc(name, func(c rune) bool { return !safe(c) }) {
+		return name
+	}
+	return "'" + strings.ReplaceAll(strings.Trim(strconv.Quote(name), `"`), "'", `'\''`) + "'"
+}
+
+// named is a tag as the subject of a sentence, with "is" or "are", and "has" or "have".
+func named(tag string) (subject, is, has string) {
+	switch {
+	case tag == "": // it was not told
+		return "a tag", "is", "has"
+	case tag == consensus.TagOthers:
+		return "all other tags", "are", "have"
+	case strings.HasPrefix(tag, "#"):
+		return "tag " + plain(tag), "is", "has"
+	}
+	return plain(tag), "is", "has"
+}
+
+// clock is a moment, which stands without its date on the day of now.
+func clock(at, now time.Time) string {
+	at, now = at.UTC().Round(time.Second), now.UTC()
+	layout := "15:04"
+	if at.Second() != 0 {
+		layout = "15:04:05"
+	}
+	if at.Format(time.DateOnly) != now.Format(time.DateOnly) {
+		layout = time.DateOnly + " " + layout
+	}
+	return at.Format(layout) + " UTC"
+}
+
+// until is when something ends; nothing where it has no end.
+func until(at, now time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return " until " + clock(at, now)
+}
+
+// by says who wants something.
+func by(who string) string {
+	if who == "" {
+		return ""
+	}
+	return " by " + plain(who)
+}
+
+// span is a duration for people: 3.2 s, 45 s, 12 min, 3.5 h.
+func span(d time.Duration) string {
+	s := d.Seconds()
+	switch {
+	case s < 9.95:
+		return fmt.Sprintf("%.1f s", s)
+	case s < 90:
+		return fmt.Sprintf("%.0f s", s)
+	case s < 5400:
+		return fmt.Sprintf("%.0f min", s/60)
+	}
+	return fmt.Sprintf("%.1f h", s/3600)
+}
+
+// whole is a duration in whole seconds, rounded up.
+func whole(d time.Duration) string {
+	if d > 90*time.Second {
+		return span(d)
+	}
+	return fmt.Sprintf("%d s", int64((d+time.Second-1)/time.Second))
+}
+
+// rate is tokens per second.
+func rate(perSecond float64) string { return strconv.FormatFloat(perSecond, 'g', 4, 64) + "/s" }
+
+func percent(part float64) string { return fmt.Sprintf("%.0f %%", 100*part) }
+
+// waits says how many callers wait.
+func waits(callers int, longest time.Duration) string {
+	switch {
+	case callers == 0:
+		return ""
+	case callers == 1 && longest > 0:
+		return "; 1 caller waits, for " + span(longest)
+	case callers == 1:
+		return "; 1 caller waits"
+	case longest > 0:
+		return fmt.Sprintf("; %d callers wait, the longest for %s", callers, span(longest))
+	}
+	return fmt.Sprintf("; %d callers wait", callers)
+}
+
+// pods names some of the pods of a group.
+func pods(ids []string, all int) string {
+	if len(ids) == 1 {
+		return plain(ids[0])
+	}
+	return fmt.Sprintf("%d of %d pods", len(ids), all)
+}
+
+// mostStoreText is how much of a store's error is shown.
+const mostStoreText = 200
+
+// remedied is what an error says that knows its remedy, without the error behind it.
+var remedied = regexp.MustCompile(`the store (rejects|wants|asks|does not|lacks)\b[^()]*(\(NUMATHROTTLE_[^()]*\))?`)
+
+// A remedy is an error of a store that knows what to do about it.
+type remedy interface {
+	error
+	Remedy() string
+}
+
+// FailureOf is what to show of an error of a store: its remedy, else its text. Empty for nil.
+func FailureOf(err error) (failure, does string) {
+	if err == nil {
+		return "", ""
+	}
+	if r, ok := errors.AsType[remedy](err); ok {
+		does = r.Remedy()
+	}
+	return err.Error(), does
+}
+
+// StoreText says what is wrong with the store, and what to do about it, out of its error's text.
+func StoreText(failure string) string {
+	lower := strings.ToLower(failure)
+	has := func(parts ...string) bool {
+		for _, p := range parts {
+			if strings.Contains(lower, p) {
+				return true
+			}
+		}
+		return false
+	}
+	if said := remedied.FindString(failure); said != "" { // it is said already
+		return cut(said)
+	}
+	switch {
+	case strings.Contains(failure, "NUMATHROTTLE_STORE"):
+		return "the store cannot be reached: " + cut(failure)
+	case has("wrongpass", "invalid password", "invalid username-password"):
+		return "the store rejects the password (NUMATHROTTLE_STORE_PASSWORD)"
+	case has("noauth"):
+		return "the store asks for a password (NUMATHROTTLE_STORE_PASSWORD)"
+	case has("authorization violation", "authentication"):
+		return "the store rejects the login (NUMATHROTTLE_STORE_USERNAME and NUMATHROTTLE_STORE_PASSWORD, or NUMATHROTTLE_STORE_TOKEN)"
+	case has("noperm"):
+		return "the store's user lacks a permission: " + cut(failure)
+	case has("deadline exceeded", "i/o timeout"):
+		return "the store does not answer in time (NUMATHROTTLE_STORE)"
+	}
+	return "the store cannot be reached: " + cut(failure) + " (NUMATHROTTLE_STORE)"
+}
+
+func cut(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	if len(text) > mostStoreText {
+		text = strings.ToValidUTF8(text[:mostStoreText], "") + "..."
+	}
+	return plain(text)
+}
