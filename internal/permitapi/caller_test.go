@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/proxyconf"
+	"github.com/numaproj-contrib/numathrottle/internal/quotatest"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -52,6 +54,25 @@ func TestAPermitOfNoTokensIsCharged(t *testing.T) {
 		a.ok("/v1/settle", `{"permit":"`+text(t, p["permit"])+`"`+end+`}`)
 	}
 	require.Less(t, th.Status().Tokens, -100_000.0)
+}
+
+// With quotas and slots such a permit holds no slot, and its tag pays what was used.
+func TestAPermitOfNoTokensWithQuotasAndSlots(t *testing.T) {
+	th, err := throttle.New(throttle.Limit{Max: 100_000}, throttle.WithQuotas(throttle.Quotas{Tags: map[string]throttle.Quota{
+		"acme": {Budgets: []throttle.Budget{{Amount: 5000, Per: "month"}}},
+	}}))
+	require.NoError(t, err)
+	defer th.Close()
+	slots := newSlots(t, 2)
+	a := start(t, Config{Limiter: proxyconf.BoundTags(throttle.All(th, throttle.PerCall(slots)), 100)})
+	for range 3 {
+		p := a.ok("/v1/acquire", `{"tokens":0,"tag":"acme"}`)
+		a.ok("/v1/settle", `{"permit":"`+text(t, p["permit"])+`","used":2000}`)
+	}
+	require.Zero(t, slots.Status().InUse)
+	require.Equal(t, map[string]int64{"acme": 6000}, quotatest.Used(th))
+	require.Equal(t, "budget", a.fails(429, "/v1/acquire", `{"tag":"acme","timeout_seconds":0}`)["reason"])
+	require.NotContains(t, a.log.String(), "could not be charged")
 }
 
 // One caller leaves room for others, and has it again when its permits end.
