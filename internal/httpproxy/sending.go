@@ -56,6 +56,13 @@ func (s *sending) cost() int {
 	return s.rule.passed(s.m, s.passed)
 }
 
+// reopen lets bytes pass again, for another attempt of the request, which has drawn a permit of its own.
+func (s *sending) reopen() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over, s.passed = false, 0
+}
+
 // A sentBody is a body as it is sent.
 type sentBody struct {
 	io.ReadCloser

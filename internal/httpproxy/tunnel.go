@@ -22,6 +22,9 @@ func (p *proxy) watchTunnel(res *http.Response) error {
 		return errNoTunnel
 	}
 	t := &tunnel{ReadWriteCloser: conn, idle: p.IdleTimeout, sent: sendingOf(res.Request.Context())}
+	if t.sent != nil {
+		t.sent.reopen() // an attempt before this one was settled
+	}
 	t.timer = time.AfterFunc(t.idle, func() { _ = conn.Close() })
 	res.Body = t
 	return nil
