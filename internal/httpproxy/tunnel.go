@@ -59,6 +59,14 @@ func (t *tunnel) Write(p []byte) (int, error) {
 	return t.ReadWriteCloser.Write(p)
 }
 
+// CloseWrite tells the service that its client sends no more, while the other direction goes on.
+func (t *tunnel) CloseWrite() error {
+	if half, ok := t.ReadWriteCloser.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return t.Close()
+}
+
 // Close implements io.Closer.
 func (t *tunnel) Close() error {
 	t.timer.Stop()
