@@ -16,7 +16,9 @@ import (
 )
 
 // A talk is what two ends of a tunnel say to each other, one after the other has closed its half.
-var talks = map[string]struct{ client, service func(conn *net.TCPConn, in io.Reader) error }{
+var talks = map[string]struct {
+	client, service func(conn *net.TCPConn, in io.Reader) error
+}{
 	"the client closes first": {
 		client: func(conn *net.TCPConn, in io.Reader) error {
 			_, _ = io.WriteString(conn, "question")

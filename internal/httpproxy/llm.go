@@ -187,5 +187,9 @@ func llmDraw(m *message) (int, error) {
 	if !m.whole {
 		rest = max(m.req.ContentLength-int64(len(m.body)), 0)
 	}
-	return m.facts().llm.estimate(rest), nil
+	f := m.facts()
+	if f.scanner.Broken() {
+		return 0, &unreadableError{"llm", notJSON("cost", "llm", "(no valid JSON, or too deep)")}
+	}
+	return f.llm.estimate(rest), nil
 }

@@ -141,7 +141,11 @@ const (
 // shape returns what a body is. Its Content-Type is only believed where the body could be that: some services read JSON whatever
 // it says.
 func shape(m *message) (s bodyShape, boundary string) {
-	if trimmed := bytes.TrimLeft(m.body, "\ufeff \t\r\n"); len(trimmed) == 0 || trimmed[0] == '{' || trimmed[0] == '[' {
+	head := m.body // in UTF-16 and 32 as well, which some services read
+	for len(head) > 0 && strings.IndexByte(" \t\r\n\x00\xef\xbb\xbf\xfe\xff", head[0]) >= 0 {
+		head = head[1:]
+	}
+	if len(head) == 0 || head[0] == '{' || head[0] == '[' {
 		return jsonShape, ""
 	}
 	kind, params, _ := mime.ParseMediaType(m.req.Header.Get("Content-Type"))

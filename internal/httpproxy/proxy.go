@@ -199,17 +199,27 @@ func (p *proxy) messageOf(r *http.Request, b *body) *message {
 
 // judge finds what a request draws, and for whom.
 func (p *proxy) judge(m *message) (c call, err error) {
+	if err := m.checkPacked(); err != nil {
+		return c, err
+	}
 	c.cost, err = p.cost.draw(m)
 	if e, ok := errors.AsType[*unreadableError](err); ok {
 		p.unreadable.Tell(p.Logger, e.place, "not shown", "the request is refused with status 400")
-		return c, e.answer()
+		return c, e.answer
 	}
 	if err != nil {
 		return c, err
 	}
 	if p.tag.of != nil {
-		c.tag = p.tag.of(m)
-		err = checkTag(c.tag)
+		c.tag, err = p.tagOf(m)
 	}
 	return c, err
+}
+
+// tagOf finds for whom a request draws.
+func (p *proxy) tagOf(m *message) (tag string, err error) {
+	if tag, err = p.tag.of(m); err == nil {
+		err = checkTag(tag)
+	}
+	return tag, err
 }

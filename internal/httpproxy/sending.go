@@ -43,7 +43,11 @@ func (s *sending) pass(p []byte) error {
 	}
 	s.passed += int64(len(p))
 	if s.rule.estimates {
-		s.m.facts().llm.feed(p)
+		f := s.m.facts()
+		f.feed(p)
+		if f.scanner.Broken() {
+			return notJSON("cost", "llm", "(no valid JSON, or too deep)")
+		}
 	}
 	return nil
 }

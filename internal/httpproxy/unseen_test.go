@@ -1,0 +1,110 @@
+package httpproxy
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
+)
+
+func packed(t *testing.T, text string) string {
+	t.Helper()
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	_, err := io.WriteString(w, text)
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	return out.String()
+}
+
+// A cost or a tag that the proxy cannot see is no cost of one token, and no request without a tag: the request does not leave.
+func TestWhatTheProxyCannotSeeDoesNotLeave(t *testing.T) {
+	const body = `{"max_tokens":5000,"model":"m"}`
+	utf16 := strings.Join(strings.Split(body, ""), "\x00") + "\x00"
+	deep := strings.Repeat("[", 1001) + strings.Repeat("]", 1001)
+	requests := map[string]struct {
+		status int
+		body   string
+		header []string
+	}{
+		"gzip":            {415, packed(t, body), []string{"Content-Encoding", "gzip"}},
+		"x-gzip":          {415, packed(t, body), []string{"Content-Encoding", "X-GZIP"}},
+		"several codings": {415, packed(t, body), []string{"Content-Encoding", "identity, gzip"}},
+		"unknown coding":  {415, body, []string{"Content-Encoding", "aws-chunked"}},
+		"gzip, not said":  {400, packed(t, body), nil},
+		"too deep":        {400, `{"a":` + deep + `,` + body[1:], nil},
+		"cut off":         {400, body[:len(body)-1], nil},
+		"behind another":  {400, `{}` + body, nil},
+		"UTF-16":          {400, utf16, []string{"Content-Type", "application/json; charset=utf-16"}},
+		"UTF-16, big":     {400, "\x00" + utf16, []string{"Content-Type", "application/octet-stream"}},
+		"UTF-16, mark":    {400, "\xff\xfe" + utf16, []string{"Content-Type", "text/plain"}},
+		"quotes":          {400, strings.ReplaceAll(body, `"`, `'`), nil},
+	}
+	for _, c := range []Config{{Cost: "json max_tokens"}, {Cost: "llm"}, {Tag: "json model"}} {
+		u := serve(t, hello)
+		l := throttletest.New()
+		c.Upstream, c.Limiter = u.URL, l
+		p := start(t, c)
+		for name, r := range requests {
+			if c.Cost == "llm" && name == "gzip, not said" {
+				continue // no service unpacks it
+			}
+			res, text := send(t, http.MethodPost, p.url, r.body, r.header...)
+			require.Equal(t, r.status, res.StatusCode, "%s %s %s", c.Cost+c.Tag, name, text)
+			require.Contains(t, text, "allowed: ")
+		}
+		require.Empty(t, l.Draws())
+		require.Empty(t, u.requests())
+		if c.Cost != "" {
+			require.Contains(t, p.log.String(), "a cost cannot be read")
+		}
+		for _, coding := range []string{"identity", "", " Identity , identity"} {
+			res, text := send(t, http.MethodPost, p.url, "\ufeff"+body+"\n", "Content-Encoding", coding)
+			require.Equal(t, 200, res.StatusCode, text)
+		}
+		res, text := send(t, http.MethodGet, p.url, "", "Content-Encoding", "gzip")
+		require.Equal(t, 200, res.StatusCode, text)
+	}
+	// Rules that need not see into a body take all of them.
+	for _, cost := range []string{"", "5", "bytes/10", "header X-Cost"} {
+		u := serve(t, hello)
+		p := start(t, Config{Upstream: u.URL, Limiter: throttletest.New(), Cost: cost, Tag: "header X-Tag"})
+		for name, r := range requests {
+			res, text := send(t, http.MethodPost, p.url, r.body, r.header...)
+			require.Equal(t, 200, res.StatusCode, "%s %s %s", cost, name, text)
+		}
+	}
+}
+
+// One of two values of a field would be the cost, and a service may take the other one.
+func TestAFieldThatIsThereTwice(t *testing.T) {
+	u := serve(t, hello)
+	p := start(t, Config{Upstream: u.URL, Limiter: throttletest.New(), Cost: "json n"})
+	for _, body := range []string{`{"n":5000,"n":1}`, `{"n":5000,"\u006e":null}`} {
+		res, text := send(t, http.MethodPost, p.url, body)
+		require.Equal(t, 400, res.StatusCode, text)
+	}
+	require.Empty(t, u.requests())
+}
+
+// A body that turns out to be none while it is passed on ends there, so that its service has no whole request.
+func TestABodyThatBreaksOnTheWay(t *testing.T) {
+	u := serve(t, hello)
+	l := throttletest.New()
+	p := start(t, Config{Upstream: u.URL, Limiter: l, Cost: "llm", BodyBuffer: 1000})
+	filler := `{"prompt":"` + strings.Repeat("x", 2000) + `"`
+	for _, rest := range []string{`}{"max_tokens":100000}`, `,"a":` + strings.Repeat("[", 2000) + strings.Repeat("]", 2000) + `,"max_tokens":100000}`} {
+		n := len(l.Draws())
+		res, text := send(t, http.MethodPost, p.url, filler+rest)
+		require.Equal(t, 400, res.StatusCode, text)
+		require.Len(t, l.Draws(), n+1)
+		require.Eventually(t, func() bool { return l.Draws()[n].Settled }, 10*time.Second, time.Millisecond)
+	}
+}
