@@ -29,8 +29,8 @@ type desk struct {
 func newDesk(c Config) *desk {
 	least := listen.LeastToken(c.Listen)
 	d := &desk{Config: c, token: listen.TokenIn(c.TokenFile, c.Token, least, c.Logger), closed: make(chan struct{})}
-	if d.pauser = d.token; c.PauseToken != "" {
-		d.pauser = listen.NewToken(c.PauseToken)
+	if d.pauser = d.token; c.PauseToken != "" || c.PauseTokenFile != "" {
+		d.pauser = listen.TokenIn(c.PauseTokenFile, c.PauseToken, least, c.Logger)
 	}
 	each := c.MaxPermitsPerCaller
 	if each == 0 {
