@@ -18,7 +18,11 @@ import (
 
 // failed answers a request that got no answer from its service.
 func (p *proxy) failed(w http.ResponseWriter, r *http.Request, err error) {
-	c := callOf(r.Context())
+	p.failedCall(w, r, callOf(r.Context()), err)
+}
+
+// failedCall is failed for a request of which c is known.
+func (p *proxy) failedCall(w http.ResponseWriter, r *http.Request, c call, err error) {
 	if c.isLate(err) {
 		err = apierror.Late("the body")
 	} else if r.Context().Err() != nil {
@@ -31,6 +35,7 @@ func (p *proxy) failed(w http.ResponseWriter, r *http.Request, err error) {
 	if e.Reason == apierror.Upstream || e.Reason == apierror.Internal {
 		p.Logger.WarnContext(r.Context(), "a request got no answer from its service", "error", loggable(err))
 	}
+	closeUnread(w, c.body)
 	e.Write(w)
 }
 

@@ -112,7 +112,7 @@ func (p *proxy) close() {
 type call struct {
 	cost int
 	tag  string
-	body *timedBody // of which a part is read as it is sent; nil for none
+	body *timedBody // nil for none
 }
 
 // isLate tells whether a request failed because its body did not come. The server has ended its context then, which can be the
@@ -133,7 +133,9 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// A deadline of an earlier request on the same connection is over.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
 	forward := r.Method == http.MethodConnect || r.URL.IsAbs()
+	in := p.bodyOf(w, r)
 	if err := p.admit(w, r, forward); err != nil {
+		closeUnread(w, in)
 		err.Write(w)
 		return
 	}
@@ -143,26 +145,28 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		e := apierror.New(http.StatusServiceUnavailable, apierror.TooMany, "as many requests are under way as may be (maxRequests)")
 		e.RetryAfterSeconds = 1
+		closeUnread(w, in)
 		e.Write(w)
 		return
 	}
 	if r.Method == http.MethodConnect {
+		closeUnread(w, in) // it has none, and what it sends is for the other side
 		p.connect(w, r)
 		return
 	}
 	dropUpgrade(r)
-	body, err := p.readBody(w, r)
+	body, err := p.readBody(r, in)
 	if err != nil {
-		p.failed(w, r, err)
+		p.failedCall(w, r, call{body: in}, err)
 		return
 	}
 	m := p.messageOf(r, body)
 	c, err := p.judge(m)
+	c.body = in
 	if err != nil {
-		p.failed(w, r, err)
+		p.failedCall(w, r, c, err)
 		return
 	}
-	c.body = body.in
 	ctx := context.WithValue(r.Context(), callKey{}, c)
 	if p.cost.passed != nil && !body.whole || p.cost.tunnels && isHandshake(r) {
 		sent := &sending{rule: p.cost, m: m}
