@@ -1,7 +1,10 @@
 package envoyrls
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -65,12 +68,12 @@ func (s *service) count(c *call, r *ratelimit.RateLimitRequest, d *descriptor.Ra
 		c.back, tags = max(c.back, n), &c.backTags
 	case own != nil && own.GetValue() == 0:
 		c.probe = true
-		s.probed.note(shape(r, d), time.Now())
+		s.probed.note(shapeOf(r, d), time.Now())
 	case own != nil && !s.askOnly:
 		c.cost = max(c.cost, int(own.GetValue()))
 	case own != nil:
 		c.ask = max(c.ask, int(own.GetValue()))
-	case whole > 0 && !s.askOnly && s.probed.lately(shape(r, d), time.Now()):
+	case whole > 0 && !s.askOnly && s.probed.lately(shapeOf(r, d), time.Now()):
 		c.cost = max(c.cost, int(whole))
 	default:
 		c.ask = max(c.ask, int(whole), 1)
@@ -94,13 +97,17 @@ func (s *service) tag(d *descriptor.RateLimitDescriptor) string {
 	return strings.Join(values, "/")
 }
 
-// shape is what the descriptors of one action of a route have in common: the domain and the keys, without the values.
-func shape(r *ratelimit.RateLimitRequest, d *descriptor.RateLimitDescriptor) string {
-	var b strings.Builder
-	b.WriteString(r.GetDomain())
-	for _, e := range d.GetEntries() {
-		b.WriteByte(0)
-		b.WriteString(e.GetKey())
+// shapeOf tells what the descriptors of one action of a route have in common: the domain and the keys, without the values.
+func shapeOf(r *ratelimit.RateLimitRequest, d *descriptor.RateLimitDescriptor) (of shape) {
+	h := sha256.New()
+	part := func(text string) {
+		_ = binary.Write(h, binary.BigEndian, uint64(len(text))) // never fails
+		_, _ = io.WriteString(h, text)
 	}
-	return b.String()
+	part(r.GetDomain())
+	for _, e := range d.GetEntries() {
+		part(e.GetKey())
+	}
+	h.Sum(of[:0])
+	return of
 }
