@@ -126,7 +126,9 @@ func startEnvoy(t *testing.T, program, service, limiter string) *http.Client {
 		}
 	})
 	client := &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return (&net.Dialer{}).DialContext(ctx, "unix", socket) },
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		},
 	}}
 	t.Cleanup(client.CloseIdleConnections)
 	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
