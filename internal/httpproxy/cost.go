@@ -148,9 +148,9 @@ func parseTag(text string) (rule tagRule, ok bool) {
 	case text == "host":
 		return tagRule{of: func(m *message) (string, error) { return m.host, nil }}, true
 	case text == "key":
-		return tagRule{of: func(m *message) (string, error) { return keyTag(m), nil }}, true
+		return tagRule{of: keyTag}, true
 	case word == "header" && isHeaderName(argument):
-		return tagRule{of: func(m *message) (string, error) { return m.req.Header.Get(argument), nil }}, true
+		return tagRule{of: headerTag(argument)}, true
 	case word == "json":
 		path, ok := costrule.ParsePath(argument)
 		return tagRule{path: path, of: jsonTag(path)}, ok

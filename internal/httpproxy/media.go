@@ -168,7 +168,7 @@ func (l *llm) readForm(body []byte, boundary string) {
 			return
 		}
 		var head bytes.Buffer
-		n, err := io.Copy(&head, io.LimitReader(part, 512))
+		n, err := io.Copy(&head, io.LimitReader(part, longestLimit))
 		if err == nil {
 			var rest int64
 			rest, err = io.Copy(io.Discard, part)
@@ -186,7 +186,7 @@ func (l *llm) readForm(body []byte, boundary string) {
 		case m != text:
 			l.media += n
 			l.tokens += m.tokens(n)
-		case n < 32:
+		case n < longestLimit:
 			l.limit(part.FormName(), head.String())
 		}
 	}

@@ -108,3 +108,45 @@ func TestABodyThatBreaksOnTheWay(t *testing.T) {
 		require.Eventually(t, func() bool { return l.Draws()[n].Settled }, 10*time.Second, time.Millisecond)
 	}
 }
+
+// Of two tags a service may go by either one.
+func TestTwoTags(t *testing.T) {
+	u := serve(t, hello)
+	for rule, headers := range map[string][]string{
+		"header X-Tenant": {"X-Tenant: a\r\nX-Tenant: b\r\n"},
+		"key": {
+			"Authorization: Bearer " + canary + "\r\nX-Api-Key: other\r\n", "Authorization: Bearer " + canary + "\r\nAuthorization: Bearer b\r\n", "Api-Key: a\r\nX-Goog-Api-Key: b\r\n",
+		},
+	} {
+		p := start(t, Config{Upstream: u.URL, Limiter: throttletest.New(), Tag: rule})
+		for _, header := range headers {
+			res, body := raw(t, p, "GET / HTTP/1.1\r\nHost: localhost\r\n"+header+"\r\n")
+			require.Equal(t, 400, res.StatusCode)
+			require.NotContains(t, body, canary)
+		}
+		require.Empty(t, u.requests())
+		for i, header := range []string{"X-Tenant: a\r\nX-Tenant: a\r\n", "Authorization: bearer a\r\nX-Api-Key: a\r\nApi-Key:\r\n", ""} {
+			res, _ := raw(t, p, "GET / HTTP/1.1\r\nHost: localhost\r\n"+header+"\r\n")
+			require.Equal(t, 200, res.StatusCode, i)
+		}
+		u.mu.Lock()
+		u.seen = nil
+		u.mu.Unlock()
+	}
+}
+
+// A limit on the answer counts however it is written, and a call is one for embeddings only where its path can mean nothing else.
+func TestWaysToHideAnAnswer(t *testing.T) {
+	zeros := strings.Repeat("0", 100)
+	body := `{"max_tokens":"` + zeros + `90000"}`
+	require.Greater(t, drawn(t, estimate(t, "/", "application/json", body, len(body))), 90_000)
+	form := "--x\r\nContent-Disposition: form-data; name=max_tokens\r\n\r\n" + zeros + "90000\r\n--x--\r\n"
+	require.Greater(t, drawn(t, estimate(t, "/", "multipart/form-data; boundary=x", form, len(form))), 90_000)
+	for path, want := range map[string]bool{
+		"/v1/embeddings": true, "/v1/embeddings/": true, "/model/titan-embed-text-v2:0/invoke": true,
+		"/v1/chat/completions;embeddings": false, "/v1/chat/completions\x00embed": false, "/v1/chat/completions%3Bembed": false, "/v1/chat/completions/../embeddings": false,
+		"//v1/embeddings": false, "/v1/chat/completions embed": false, `/v1\embeddings`: false,
+	} {
+		require.Equal(t, want, embeds(path), path)
+	}
+}
