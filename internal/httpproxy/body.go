@@ -99,12 +99,25 @@ func (b *timedBody) Read(p []byte) (int, error) {
 		b.late.Store(true)
 		return n, errLate // and the deadline stays: nothing is read from this connection any more
 	}
-	if err != nil {
-		b.ended.Store(errors.Is(err, io.EOF))
-		_ = b.control.SetReadDeadline(time.Time{}) // the connection is watched from now on, for as long as the answer takes
+	if err == nil {
+		return n, nil
 	}
-	return n, err
+	_ = b.control.SetReadDeadline(time.Time{}) // the connection is watched from now on, for as long as the answer takes
+	if err == io.EOF {                         //nolint:errorlint // as io.Reader has it
+		b.ended.Store(true)
+		return n, err
+	}
+	if _, tooLong := errors.AsType[*http.MaxBytesError](err); tooLong {
+		return n, err
+	}
+	return n, &brokenError{err}
 }
+
+// A brokenError is why a body cannot be read: its client has sent what is no body, or has gone.
+type brokenError struct{ error }
+
+// Unwrap returns what was found.
+func (e *brokenError) Unwrap() error { return e.error }
 
 // errLate is why a request could not be read.
 var errLate = errors.New("httpproxy: nothing came of the request's body for longer than idleTimeout")

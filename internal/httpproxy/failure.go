@@ -57,6 +57,7 @@ func answerFor(err error) *apierror.Error {
 		tooLong *http.MaxBytesError
 		own     *apierror.Error
 		denied  *throttle.Error
+		broken  *brokenError
 		timeout net.Error
 	)
 	if refused := accessProblem(err); refused != nil {
@@ -68,6 +69,8 @@ func answerFor(err error) *apierror.Error {
 			fmt.Sprintf("the body is longer than %d bytes, which is the most (maxBody)", tooLong.Limit))
 	case errors.As(err, &own):
 		return own
+	case errors.As(err, &broken):
+		return apierror.New(http.StatusBadRequest, apierror.BadRequest, "the body cannot be read, allowed: as many bytes as Content-Length says, or chunks")
 	case errors.As(err, &denied), errors.Is(err, throttle.ErrClosed):
 		return apierror.Of(err)
 	case errors.Is(err, httpthrottle.ErrUnanswered):

@@ -135,3 +135,19 @@ func TestARefusedRequestHoldsNoConnection(t *testing.T) {
 		require.NoError(t, err)
 	}
 }
+
+// What the client sends that is no body is no failure of the service.
+func TestABodyThatCannotBeRead(t *testing.T) {
+	u := serve(t, hello)
+	for _, buffer := range []int{1000, 1} {
+		l := throttletest.New()
+		p := start(t, Config{Upstream: u.URL, Limiter: l, BodyBuffer: buffer})
+		for _, chunks := range []string{"zz\r\n", "3\r\nabcdef\r\n", "5\r\nhello\r\n-1\r\n"} {
+			res, body := raw(t, p, "POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"+chunks)
+			require.Equal(t, 400, res.StatusCode, body)
+			require.Equal(t, "bad_request", reason(t, body))
+			require.True(t, res.Close)
+		}
+		require.NotContains(t, p.log.String(), "a request got no answer")
+	}
+}
