@@ -40,7 +40,6 @@ static_resources:
             typed_config:
               "@type": type.googleapis.com/envoy.extensions.filters.http.ratelimit.v3.RateLimit
               domain: ai
-              failure_mode_deny: true
               timeout: 10s
               rate_limit_service: {transport_api_version: V3, grpc_service: {envoy_grpc: {cluster_name: limiter}}}
           - name: envoy.filters.http.header_to_metadata
@@ -192,9 +191,9 @@ func TestRealEnvoy(t *testing.T) {
 	}, time.Minute, 20*time.Millisecond)
 	require.Eventually(t, func() bool { return used("acme") >= 2000 }, 30*time.Second, time.Millisecond, "the cost is reported")
 	for _, path := range []string{"/llm", "/plain"} {
-		for _, tenant := range []string{"acme", "beta"} {
+		for _, tenant := range []string{"acme", "beta", "\xff", strings.Repeat("x", 50_000)} { // Envoy lets pass what ends with an error
 			res, _ := call(path, tenant, "1")
-			require.Equal(t, 429, res.StatusCode, "%s of %s", path, tenant)
+			require.Equal(t, 429, res.StatusCode, "%s of %.10q", path, tenant)
 			require.NotEmpty(t, res.Header.Get("Retry-After"))
 			require.NotEmpty(t, res.Header.Get("X-Numathrottle-Reason"))
 		}

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/numaproj-contrib/numathrottle/internal/quota"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -76,6 +77,7 @@ func (d *drawn) add(tags []string, n int, now time.Time) {
 	d.turn(now)
 	d.lately.all += n
 	for _, tag := range tags {
+		tag = quota.ShortName(tag)
 		makeRoom(&d.lately.tags, tag, maxDrawn)
 		d.lately.tags[tag] += n
 	}
@@ -87,13 +89,15 @@ func (d *drawn) take(tags []string, n int, now time.Time) int {
 	defer d.mu.Unlock()
 	d.turn(now)
 	n = min(n, d.lately.all+d.before.all)
-	for _, tag := range tags {
-		n = min(n, d.lately.tags[tag]+d.before.tags[tag])
+	names := make([]string, len(tags))
+	for i, tag := range tags {
+		names[i] = quota.ShortName(tag)
+		n = min(n, d.lately.tags[names[i]]+d.before.tags[names[i]])
 	}
 	old := min(n, d.before.all)
 	d.before.all -= old
 	d.lately.all -= n - old
-	for _, tag := range tags {
+	for _, tag := range names {
 		if old := min(n, d.before.tags[tag]); old > 0 {
 			d.before.tags[tag] -= old
 			d.lately.tags[tag] -= n - old
