@@ -130,6 +130,14 @@ type timedWriter struct {
 	idle    time.Duration
 }
 
+// WriteHeader implements http.ResponseWriter. An answer without a Content-Type goes on without one: net/http would guess it.
+func (w *timedWriter) WriteHeader(status int) {
+	if _, ok := w.Header()["Content-Type"]; !ok {
+		w.Header()["Content-Type"] = nil
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
 // Write implements io.Writer.
 func (w *timedWriter) Write(p []byte) (int, error) {
 	_ = w.control.SetWriteDeadline(time.Now().Add(w.idle)) // where it cannot be set there is none

@@ -47,9 +47,12 @@ func names(list string) map[string]bool {
 	return set
 }
 
+// spelling drops what names differ in. Services in Go take a long s for an s.
+var spelling = strings.NewReplacer("_", "", "-", "", "ſ", "s")
+
 // plain is a name in one spelling for snake and camel case.
 func plain(name string) string {
-	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name))
+	return strings.ToLower(spelling.Replace(name))
 }
 
 // newLLM begins the estimate for a request, whose body is fed to it.

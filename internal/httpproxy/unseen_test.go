@@ -140,6 +140,10 @@ func TestWaysToHideAnAnswer(t *testing.T) {
 	zeros := strings.Repeat("0", 100)
 	body := `{"max_tokens":"` + zeros + `90000"}`
 	require.Greater(t, drawn(t, estimate(t, "/", "application/json", body, len(body))), 90_000)
+	for _, name := range []string{"max_tokenſ", "max_to\u212aens", "MAX_TOKENS", `max\u005ftokens`} {
+		body := `{"` + name + `":90000}`
+		require.Greater(t, drawn(t, estimate(t, "/", "application/json", body, len(body))), 90_000, name)
+	}
 	form := "--x\r\nContent-Disposition: form-data; name=max_tokens\r\n\r\n" + zeros + "90000\r\n--x--\r\n"
 	require.Greater(t, drawn(t, estimate(t, "/", "multipart/form-data; boundary=x", form, len(form))), 90_000)
 	for path, want := range map[string]bool{
