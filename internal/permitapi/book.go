@@ -23,8 +23,8 @@ type entry struct {
 	permit throttle.Permit
 	tokens int
 	caller string
-	// charge books what was used of a permit that cost nothing; nil for others.
-	charge func(used int)
+	// charge books what was used, and not drawn: of a permit that cost nothing, and once of one that has expired. nil: no more.
+	charge func(tokens int)
 	// until is the end of the lease, or, of a permit that has ended, when it is forgotten.
 	until    time.Time
 	state    state

@@ -56,6 +56,34 @@ func TestAPermitOfNoTokensIsCharged(t *testing.T) {
 	require.Less(t, th.Status().Tokens, -100_000.0)
 }
 
+// Who settles when the lease is over pays what was used above the draw, once; nothing comes back.
+func TestALateSettlementIsCharged(t *testing.T) {
+	th := newThrottle(t, throttle.Limit{Max: 1, Per: time.Hour, Burst: 1000})
+	d := newDesk(Config{Limiter: th}.withDefaults())
+	settle := func(id string, used int) state {
+		before, ok := d.finish(id, settled, used)
+		require.True(t, ok)
+		return before
+	}
+	for _, tokens := range []whole{0, 1} {
+		r := &acquireRequest{Tokens: &tokens}
+		if tokens > 0 {
+			throttle.Repay(th, 1) // there is a token
+		}
+		g, err := d.acquire(t.Context(), r)
+		require.NoError(t, err)
+		d.locked(func(b *book) int { b.entries[g.id].until = time.Now(); return b.sweep(time.Now()) })
+		before := th.Status().Tokens
+		require.Equal(t, expired, settle(g.id, 0))
+		require.InDelta(t, before, th.Status().Tokens, 0.01)
+		for range 3 {
+			require.Equal(t, expired, settle(g.id, 3))
+			require.InDelta(t, before-3+float64(tokens), th.Status().Tokens, 0.01)
+		}
+		throttle.Repay(th, 10)
+	}
+}
+
 // With quotas and slots such a permit holds no slot, and its tag pays what was used.
 func TestAPermitOfNoTokensWithQuotasAndSlots(t *testing.T) {
 	th, err := throttle.New(throttle.Limit{Max: 100_000}, throttle.WithQuotas(throttle.Quotas{Tags: map[string]throttle.Quota{
