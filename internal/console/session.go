@@ -51,8 +51,8 @@ func newSessions(token listen.Token) *sessions {
 	}
 }
 
-// So many wrong tokens in a while from an address are told so, and logged. What comes above that is refused without a line in the log. The right
-// token always gets in: it is too long to be guessed, and behind a proxy all logins come from one address.
+// After so many wrong tokens in a while, further ones from the same address get another answer and no line in the log. The right token
+// always gets in: it is too long to be guessed, and behind a proxy all logins come from one address.
 const (
 	mostTries     = 10
 	triesIn       = time.Minute

@@ -35,8 +35,8 @@ func (p *Place) Take(s *Scanner, v Value) {
 	}
 }
 
-// Found returns what stands there in the text that s has read, or read a part of: ok is false for nothing and for null. fault says why nobody
-// can tell: the text is broken, or two values stand there, of which a service may take either; empty for neither.
+// Found returns the value in the text that s has read so far. ok is false for no value and for null. fault says why the value is not
+// certain: the text is broken, or there are two values, and a service may take either. It is empty otherwise.
 func (p *Place) Found(s *Scanner) (v Value, ok bool, fault string) {
 	switch {
 	case s.Broken():

@@ -133,8 +133,8 @@ func (s *Scanner) End() {
 	s.broken = s.broken || s.reading || len(s.levels) > 0
 }
 
-// Broken tells whether the text is no valid one as far as it was read, or has more than 1,000 objects and lists within each other. What was
-// told before may be wrong then: others may read the text in another way.
+// Broken tells whether the text is invalid as far as it was read, or nested more than 1,000 levels deep. Then the values before are not
+// certain either: others may read the text in another way.
 func (s *Scanner) Broken() bool { return s.broken }
 
 // Unfinished returns the string that is being read; false for none.

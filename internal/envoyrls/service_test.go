@@ -216,11 +216,13 @@ func TestRequestsThatNobodyExpects(t *testing.T) {
 	// As Envoy sends the header of a client, which need be no text.
 	for _, tag := range []string{"\xff", "ac\xffme", "\xe2\x80", "\xf0\x9f\x98\x80\xff" + strings.Repeat("\xc0", 1000)} {
 		const place = "____"
-		good, err := proto.Marshal(&ratelimit.RateLimitRequest{Domain: "d", Descriptors: []*descriptor.RateLimitDescriptor{describe("k", place+strings.Repeat("_", len(tag)))}})
+		d := []*descriptor.RateLimitDescriptor{describe("k", place+strings.Repeat("_", len(tag)))}
+		good, err := proto.Marshal(&ratelimit.RateLimitRequest{Domain: "d", Descriptors: d})
 		require.NoError(t, err)
 		raw := bytes.Replace(good, []byte(strings.Repeat("_", len(tag))), []byte(tag), 1)
 		var res ratelimit.RateLimitResponse
-		err = conn.Invoke(t.Context(), ratelimit.RateLimitService_ShouldRateLimit_FullMethodName, raw, &res, grpc.ForceCodecV2(rawCodec{encoding.GetCodecV2("proto")}))
+		codec := grpc.ForceCodecV2(rawCodec{encoding.GetCodecV2("proto")})
+		err = conn.Invoke(t.Context(), ratelimit.RateLimitService_ShouldRateLimit_FullMethodName, raw, &res, codec)
 		require.NoError(t, err)
 		require.Equal(t, ratelimit.RateLimitResponse_OVER_LIMIT, res.GetOverallCode(), "%q", tag)
 	}

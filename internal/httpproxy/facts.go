@@ -76,8 +76,8 @@ func (f *facts) feed(p []byte) {
 	}
 }
 
-// field returns what stands at a path of a body of JSON. ok is false for nothing and null, and in an empty body. fault says why nobody can
-// tell, as costrule.Place has it; empty: somebody can.
+// field returns the value at a path of a JSON body. ok is false for no value, for null, and in an empty body. fault is as in
+// costrule.Place.Found.
 func (m *message) field(p costrule.Path) (v costrule.Value, ok bool, fault string) {
 	at := func(q costrule.Path) bool { return slices.Equal(p, q) }
 	if !slices.ContainsFunc(m.paths, at) {

@@ -94,7 +94,10 @@ func TestTrailersAreNotAltered(t *testing.T) {
 
 // An answer gets no header that its service has not sent, but for the date.
 func TestAnswersPassAsTheyAre(t *testing.T) {
-	for _, head := range []string{"Content-Length: 6\r\n\r\n<html>", "Transfer-Encoding: chunked\r\n\r\n6\r\n<html>\r\n0\r\n\r\n", "X-A: 1\r\nx-a: 2\r\nContent-Length: 0\r\n\r\n"} {
+	for _, head := range []string{
+		"Content-Length: 6\r\n\r\n<html>", "Transfer-Encoding: chunked\r\n\r\n6\r\n<html>\r\n0\r\n\r\n",
+		"X-A: 1\r\nx-a: 2\r\nContent-Length: 0\r\n\r\n",
+	} {
 		lis, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
 		go func() {

@@ -115,7 +115,8 @@ func (s *Serving) Names() listen.Names {
 // Secret returns the token as it is at first; empty for none. An error shows no secret.
 func (s *Serving) Secret() (string, error) { return FirstToken(s.Token, "tokenFile", s.TokenFile) }
 
-// FirstToken returns a token as it is at first: what stands in a file, if there is one, which field names. An error shows no secret.
+// FirstToken returns a token at the start of a program: the content of the file, if there is one, else token. field is the setting of the
+// file, for errors, which show no secret.
 func FirstToken(token numathrottle.Secret, field, file string) (string, error) {
 	if file == "" {
 		return token.Reveal(), nil

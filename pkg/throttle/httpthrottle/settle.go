@@ -78,7 +78,7 @@ func (b *settlingBody) Close() error {
 }
 
 // A settlingConn is the connection of a call that switched protocols. The service may close its half of it while the caller goes on, so its end is Close
-// or an error, and not the end of what the service sends.
+// or an error, and not the end of the service's half.
 type settlingConn struct {
 	*settlingBody
 	io.Writer
