@@ -3,6 +3,7 @@ package httpproxy
 import (
 	"bytes"
 	"compress/gzip"
+	"crypto/rand"
 	"io"
 	"net/http"
 	"strings"
@@ -11,6 +12,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle"
+	"github.com/numaproj-contrib/numathrottle/internal/proxyconf"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
 )
 
@@ -106,6 +110,54 @@ func TestABodyThatBreaksOnTheWay(t *testing.T) {
 		require.Equal(t, 400, res.StatusCode, text)
 		require.Len(t, l.Draws(), n+1)
 		require.Eventually(t, func() bool { return l.Draws()[n].Settled }, 10*time.Second, time.Millisecond)
+	}
+}
+
+// A request that costs nothing is a request all the same: it counts for a limit on requests and on calls in flight.
+func TestARequestWithoutACostCounts(t *testing.T) {
+	for _, c := range []Config{
+		{Limits: proxyconf.LimitConfig{RequestsPerMinute: 1}}, {Limits: proxyconf.LimitConfig{InFlight: 1}, MaxAttempts: 1},
+	} {
+		for _, cost := range []string{"bytes/1000", "0", "header X-Cost", "json n"} {
+			hold := make(chan struct{})
+			u := serve(t, func(_ http.ResponseWriter, _ *http.Request, n int) {
+				if n == 1 {
+					<-hold
+				}
+			})
+			c.Upstream, c.Cost, c.MaxWait = u.URL, cost, 50*time.Millisecond
+			c.Limits.Pool = numathrottle.Config{Store: "memory://" + rand.Text(), Pool: "p", ID: "i", Limit: throttle.Limit{Max: 1_000_000, Burst: 1000}}
+			p := start(t, c)
+			body := ""
+			if cost == "json n" {
+				body = `{"n":0}`
+			}
+			first := make(chan error, 1)
+			go func() {
+				req, err := http.NewRequest(http.MethodPost, p.url, strings.NewReader(body))
+				if err != nil {
+					first <- err
+					return
+				}
+				req.Header.Set("X-Cost", "0")
+				for { // until there is a token
+					res, err := http.DefaultClient.Do(req)
+					if err == nil {
+						err = res.Body.Close()
+					}
+					if err != nil || res.StatusCode == http.StatusOK {
+						first <- err
+						return
+					}
+					req.Body, _ = req.GetBody()
+				}
+			}()
+			require.Eventually(t, func() bool { return len(u.requests()) == 1 }, 10*time.Second, time.Millisecond)
+			res, text := send(t, http.MethodPost, p.url, body, "X-Cost", "0")
+			require.Equal(t, 429, res.StatusCode, "%s %s", cost, text)
+			close(hold)
+			require.NoError(t, <-first)
+		}
 	}
 }
 
