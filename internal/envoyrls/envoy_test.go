@@ -102,7 +102,7 @@ func envoyProgram(t *testing.T) string {
 // startEnvoy runs an Envoy in front of a service, and returns a client of it.
 func startEnvoy(t *testing.T, program, service, limiter string) *http.Client {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "envoy") // sockets have short paths
+	dir, err := os.MkdirTemp("", "envoy") //nolint:usetesting // sockets have short paths
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	socket := filepath.Join(dir, "s")
@@ -119,7 +119,9 @@ func startEnvoy(t *testing.T, program, service, limiter string) *http.Client {
 	go func() { ended <- cmd.Wait() }()
 	t.Cleanup(func() {
 		stop()
-		<-ended
+		if err := <-ended; t.Failed() {
+			t.Log(err)
+		}
 		if t.Failed() {
 			t.Log(out.String())
 		}
@@ -158,7 +160,7 @@ func TestRealEnvoy(t *testing.T) {
 	}))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = th.Close() })
-	dir, err := os.MkdirTemp("", "rls")
+	dir, err := os.MkdirTemp("", "rls") //nolint:usetesting // as above
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	limiter := filepath.Join(dir, "s")
@@ -187,7 +189,7 @@ func TestRealEnvoy(t *testing.T) {
 	// What asks with zero hits is refused until anything may pass.
 	require.Eventually(t, func() bool {
 		res, body := call("/llm", "acme", "2000")
-		return res.StatusCode == 200 && body == "answer"
+		return res.StatusCode == http.StatusOK && body == "answer"
 	}, time.Minute, 20*time.Millisecond)
 	require.Eventually(t, func() bool { return used("acme") >= 2000 }, 30*time.Second, time.Millisecond, "the cost is reported")
 	for _, path := range []string{"/llm", "/plain"} {
@@ -202,6 +204,6 @@ func TestRealEnvoy(t *testing.T) {
 	// Once nothing is owed, others go on, and a route without hits draws one token for each request.
 	throttle.Repay(throttle.ForTags(th, "acme"), 2000)
 	before := used("beta")
-	require.Eventually(t, func() bool { res, _ := call("/plain", "beta", "1"); return res.StatusCode == 200 }, 30*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { res, _ := call("/plain", "beta", "1"); return res.StatusCode == http.StatusOK }, 30*time.Second, 10*time.Millisecond)
 	require.Equal(t, before+1, used("beta"))
 }

@@ -353,7 +353,7 @@ func TestShapes(t *testing.T) {
 		of := shapeOf(&ratelimit.RateLimitRequest{Domain: route[0]}, d)
 		require.Empty(t, seen[of], route)
 		seen[of] = fmt.Sprint(route)
-		for _, e := range d.Entries {
+		for _, e := range d.GetEntries() {
 			e.Value = "w"
 		}
 		require.Equal(t, of, shapeOf(&ratelimit.RateLimitRequest{Domain: route[0]}, d))

@@ -103,7 +103,7 @@ func (b *timedBody) Read(p []byte) (int, error) {
 		return n, nil
 	}
 	_ = b.control.SetReadDeadline(time.Time{}) // the connection is watched from now on, for as long as the answer takes
-	if err == io.EOF {                         //nolint:errorlint // as io.Reader has it
+	if err == io.EOF {                         // as io.Reader has it
 		b.ended.Store(true)
 		return n, err
 	}

@@ -46,6 +46,11 @@ var talks = map[string]struct {
 	},
 }
 
+func tcp(conn net.Conn) *net.TCPConn {
+	c, _ := conn.(*net.TCPConn)
+	return c
+}
+
 func expect(in io.Reader, want string) error {
 	got, err := io.ReadAll(in)
 	if err == nil && string(got) != want {
@@ -59,11 +64,11 @@ func TestAHalfClosedWebsocket(t *testing.T) {
 	for name, talk := range talks {
 		t.Run(name, func(t *testing.T) {
 			service := make(chan error, 1)
-			u := switching(t, func(conn net.Conn, in *bufio.Reader) { service <- talk.service(conn.(*net.TCPConn), in) })
+			u := switching(t, func(conn net.Conn, in *bufio.Reader) { service <- talk.service(tcp(conn), in) })
 			l := throttletest.New()
 			p := start(t, Config{Upstream: u.URL, Limiter: l, Cost: "bytes/1000"})
 			conn, in := dialTunnel(t, p)
-			require.NoError(t, talk.client(conn.(*net.TCPConn), in))
+			require.NoError(t, talk.client(tcp(conn), in))
 			require.NoError(t, <-service)
 			require.Eventually(t, func() bool { return l.Draws()[0].Settled }, 10*time.Second, time.Millisecond)
 			if name == "the service closes first" {
@@ -87,7 +92,7 @@ func TestAHalfClosedConnect(t *testing.T) {
 					service <- err
 					return
 				}
-				service <- talk.service(conn.(*net.TCPConn), conn)
+				service <- talk.service(tcp(conn), conn)
 				_ = conn.Close()
 			}()
 			l := throttletest.New()
@@ -102,7 +107,7 @@ func TestAHalfClosedConnect(t *testing.T) {
 			res, err := http.ReadResponse(in, nil)
 			require.NoError(t, err)
 			require.Equal(t, 200, res.StatusCode)
-			require.NoError(t, talk.client(conn.(*net.TCPConn), in))
+			require.NoError(t, talk.client(tcp(conn), in))
 			require.NoError(t, <-service)
 			require.Eventually(t, func() bool { return l.Draws()[0].Settled }, 10*time.Second, time.Millisecond)
 		})

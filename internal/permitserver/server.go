@@ -64,7 +64,8 @@ func Fields() []config.Field[Config] {
 		config.NumberField("maxPermitsPerCaller", 1, 1_000_000, "half of `maxPermits`, for callers of this host all of them",
 			"How many of them one caller has, told by its address", func(c *Config) *int { return &c.MaxPermitsPerCaller }),
 		boolField("noPause", "`/v1/pause` is turned off", func(c *Config) *bool { return &c.NoPause }),
-		program.SecretField("pauseToken", "What callers of `/v1/pause` have to send in place of `token`; it has at least 16 bytes at an address that is not local",
+		program.SecretField("pauseToken",
+			"What callers of `/v1/pause` have to send in place of `token`; it has at least 16 bytes at an address that is not local",
 			func(c *Config) *numathrottle.Secret { return &c.PauseToken }),
 		config.PathField("pauseTokenFile", "none", "That token in a file; it is read anew when it changes",
 			func(c *Config) *string { return &c.PauseTokenFile }),
@@ -150,8 +151,8 @@ func (c *Config) serve(ctx context.Context, limits *proxyconf.Limits, first toke
 		servers.Go(func() {
 			defer cancel()
 			errs[1] = envoyrls.Run(ctx, envoyrls.Config{
-				Limiter: limits.Limiter, Listen: rls, Token: first.call, TokenFile: c.Serving.TokenFile, Key: c.RLSKey, AskOnly: c.RLSAskOnly, MaxWait: c.RLSWait,
-				Grace:  c.Serving.Grace,
+				Limiter: limits.Limiter, Listen: rls, Token: first.call, TokenFile: c.Serving.TokenFile, Key: c.RLSKey,
+				AskOnly: c.RLSAskOnly, MaxWait: c.RLSWait, Grace: c.Serving.Grace,
 				Logger: c.Logger, Ready: c.tell("rate limit service"),
 			})
 		})

@@ -90,7 +90,7 @@ func (c *settlingConn) Read(p []byte) (int, error) {
 	if n > 0 {
 		c.observe(p[:n])
 	}
-	if err != nil && err != io.EOF { //nolint:errorlint // as io.Reader has it
+	if err != nil && err != io.EOF { // as io.Reader has it
 		c.settle(false)
 	}
 	return n, err
