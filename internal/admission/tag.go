@@ -34,7 +34,7 @@ func ParseTag(text string) (tag TagRule, ok bool) {
 	case word == "json":
 		path, ok := costrule.ParsePath(argument)
 		return func(_ []string, value func() []byte, _ func() map[string]string) string {
-			found, _ := costrule.Find(value(), path)
+			found, _, _ := costrule.Find(value(), path) // nothing, where nobody can tell
 			return found.Text()
 		}, ok
 	}

@@ -64,8 +64,8 @@ func TestPagesOfOtherSites(t *testing.T) {
 	require.Equal(t, 403, resp.StatusCode)
 }
 
-// from logs in as somebody elsewhere, and returns the status of the answer.
-func from(k *Console, remote string) int {
+// from logs in from an address with a token, and returns the status of the answer.
+func from(k *Console, remote, token string) int {
 	req := httptest.NewRequest(http.MethodPost, "http://127.0.0.1/api/login", strings.NewReader(`{"token":"`+token+`","by":"bob"}`))
 	req.Header.Set("Content-Type", "application/json")
 	req.RemoteAddr = remote
@@ -74,16 +74,19 @@ func from(k *Console, remote string) int {
 	return w.Code
 }
 
-func TestWhoGuessesSlowsDownOneAddress(t *testing.T) {
-	k, c := serve(t, memstore.New(), token)
+// Who guesses is told to stop, and nobody else is, nor who has the token: behind a proxy all come from one address.
+func TestWhoGuessesSlowsDownNobodyElse(t *testing.T) {
+	k, _ := serve(t, memstore.New(), token)
 	for range mostTries {
-		code, _ := c.post(t, "/api/login", `{"token":"`+token+`x","by":"ann"}`)
-		require.Equal(t, 401, code)
+		require.Equal(t, 401, from(k, "127.0.0.1:1", token+"x"))
 	}
-	require.Equal(t, 429, from(k, "127.0.0.1:1"))
-	require.Equal(t, 429, from(k, "[::ffff:127.0.0.1]:1"), "the same one")
-	for _, other := range []string{"127.0.0.2:1", "10.0.0.1:1", "[2001:db8::1]:1"} {
-		require.Equal(t, 200, from(k, other), "nobody else has to wait")
+	for range 3 {
+		require.Equal(t, 429, from(k, "127.0.0.1:1", token+"x"))
+		require.Equal(t, 429, from(k, "[::ffff:127.0.0.1]:1", token+"x"), "the same one")
+		require.Equal(t, 401, from(k, "127.0.0.2:1", token+"x"))
+		for _, address := range []string{"127.0.0.1:1", "127.0.0.2:1", "10.0.0.1:1", "[2001:db8::1]:1"} {
+			require.Equal(t, 200, from(k, address, token))
+		}
 	}
 }
 

@@ -372,10 +372,12 @@ func TestLoginIsRefused(t *testing.T) {
 		code, _ := c.post(t, "/api/login", `{"token":"`+token+`x","by":"ann"}`)
 		require.Equal(t, 401, code)
 	}
-	code, _ := c.post(t, "/api/login", `{"token":"`+token+`","by":"ann"}`)
+	code, _ := c.post(t, "/api/login", `{"token":"`+token+`x","by":"ann"}`)
 	require.Equal(t, 429, code, "who guesses must wait")
-	now = now.Add(triesIn)
 	c.login(t)
+	now = now.Add(2 * triesIn)
+	code, _ = c.post(t, "/api/login", `{"token":"`+token+`x","by":"ann"}`)
+	require.Equal(t, 401, code)
 }
 
 // Of sessions there are so many at most.

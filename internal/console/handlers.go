@@ -119,20 +119,21 @@ func (k *Console) login(w http.ResponseWriter, r *http.Request) {
 	if !read(w, r, &body) {
 		return
 	}
-	switch {
-	case !k.sessions.any:
+	if !k.sessions.any {
 		fail(w, http.StatusForbidden, "this console has no token, and only shows")
-		return
-	case k.sessions.tired(r):
-		fail(w, http.StatusTooManyRequests, "too many wrong tokens from your address: wait a minute")
 		return
 	}
 	if err := (&throttle.Paused{By: body.By}).Check(time.Now()); err != nil || body.By == "" {
 		fail(w, http.StatusBadRequest, "your name is missing, or has more than 64 bytes")
 		return
 	}
+	tired := k.sessions.tired(r)
 	s, word, ok := k.sessions.begin(r, body.Token, body.By)
-	if !ok {
+	switch {
+	case !ok && tired:
+		fail(w, http.StatusTooManyRequests, "too many wrong tokens from your address")
+		return
+	case !ok:
 		k.c.Logger.Warn("console: somebody has tried a wrong token", "remote", r.RemoteAddr)
 		fail(w, http.StatusUnauthorized, "the token is wrong")
 		return

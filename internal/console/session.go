@@ -51,7 +51,8 @@ func newSessions(token listen.Token) *sessions {
 	}
 }
 
-// Whoever tries tokens gets so many tries in a while. The right one is refused then, too, to that address alone.
+// After so many wrong tokens in a while, further ones from the same address get another answer and no line in the log. The right token
+// always gets in: it is too long to be guessed, and behind a proxy all logins come from one address.
 const (
 	mostTries     = 10
 	triesIn       = time.Minute

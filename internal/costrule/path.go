@@ -18,17 +18,41 @@ func ParsePath(text string) (p Path, ok bool) {
 	return p, true
 }
 
-// Find returns what stands at a path in a JSON text. Where a name comes twice, the last one counts. ok is false for nothing
-// and for null.
-func Find(payload []byte, p Path) (found Value, ok bool) {
-	s := Scanner{Keep: len(payload)}
-	s.Value = func(v Value) {
-		if s.At(p) {
-			v.Raw = bytes.Clone(v.Raw)
-			found, ok = v, v.Kind != Null
-		}
+// A Place is where in JSON texts a value is looked for, and what was found there.
+type Place struct {
+	Path Path
+
+	value Value
+	times int
+}
+
+// Take looks at a value that s has come to.
+func (p *Place) Take(s *Scanner, v Value) {
+	if s.At(p.Path) {
+		v.Raw = bytes.Clone(v.Raw)
+		p.value = v
+		p.times++
 	}
+}
+
+// Found returns the value in the text that s has read so far. ok is false for no value and for null. fault says why the value is not
+// certain: the text is broken, or there are two values, and a service may take either. It is empty otherwise.
+func (p *Place) Found(s *Scanner) (v Value, ok bool, fault string) {
+	switch {
+	case s.Broken():
+		return Value{}, false, "(no valid JSON, or too deep)"
+	case p.times > 1:
+		return Value{}, false, "(more than one)"
+	}
+	return p.value, p.times > 0 && p.value.Kind != Null, ""
+}
+
+// Find is Found for a whole text. Nothing stands in an empty one.
+func Find(payload []byte, p Path) (found Value, ok bool, fault string) {
+	at := Place{Path: p}
+	s := Scanner{Keep: max(len(payload), 1)}
+	s.Value = func(v Value) { at.Take(&s, v) }
 	_, _ = s.Write(payload) // never fails
 	s.End()
-	return found, ok
+	return at.Found(&s)
 }

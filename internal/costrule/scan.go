@@ -67,8 +67,9 @@ func (v Value) Number() (n int, ok bool) {
 	return Number(v.Text())
 }
 
-// A Scanner reads a JSON text that comes in pieces, once, without keeping it. It does not check that the text is valid: of
-// one that is not, it tells what it can. It is used from one goroutine.
+// A Scanner reads a JSON text that comes in pieces, once, without keeping it. At the first byte that no valid text has there it stops, and Broken
+// says so. It also takes a byte order mark at the beginning, and NaN and Infinity, as Python writes and reads them; what bytes strings have is not checked.
+// It is used from one goroutine.
 type Scanner struct {
 	// Value is called with each value, outer ones first. What it gets is gone when it returns.
 	Value func(v Value)
@@ -77,7 +78,9 @@ type Scanner struct {
 
 	levels []level
 	keys   []byte // of the levels, one behind the other
-	broken bool   // too deep: nothing more is told
+	next   place
+	at     int  // how many bytes were read, as far as a mark may go
+	broken bool // nothing more is told
 
 	raw     []byte // of the scalar that is being read
 	now     Value
@@ -89,12 +92,26 @@ type Scanner struct {
 // A level is an object or list that is open.
 type level struct {
 	list  bool
-	index int  // in a list
-	key   int  // where in keys that of an object begins
-	value bool // behind the colon
+	index int // in a list
+	key   int // where in keys that of an object begins
 }
 
-const deepest = 1000
+const (
+	deepest = 1000
+	mark    = "\ufeff" // of byte order
+)
+
+// A place is what may come next in a text.
+type place int
+
+const (
+	atValue      place = iota
+	atFirstValue       // or the end of the list
+	atKey
+	atFirstKey // or the end of the object
+	atColon
+	atComma // or the end of what is around it
+)
 
 // Write reads the next piece. It never fails.
 func (s *Scanner) Write(p []byte) (int, error) {
@@ -108,12 +125,17 @@ func (s *Scanner) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// End ends the text: a number at its end is over now.
+// End ends the text: a number at its end is over now, and whatever else has begun is broken.
 func (s *Scanner) End() {
 	if s.reading && s.now.Kind != String {
 		s.finish()
 	}
+	s.broken = s.broken || s.reading || len(s.levels) > 0
 }
+
+// Broken tells whether the text is invalid as far as it was read, or nested more than 1,000 levels deep. Then the values before are not
+// certain either: others may read the text in another way.
+func (s *Scanner) Broken() bool { return s.broken }
 
 // Unfinished returns the string that is being read; false for none.
 func (s *Scanner) Unfinished() (Value, bool) {
@@ -180,39 +202,73 @@ func (s *Scanner) structure(b byte) {
 			s.now.Len++
 			return
 		}
+		if s.broken {
+			return
+		}
 	}
 	top := s.top()
 	switch b {
 	case ' ', '\t', '\r', '\n':
 	case '{', '[':
-		s.tell(Value{Kind: Kind(b)})
-		s.levels = append(s.levels, level{list: b == '[', key: len(s.keys)})
-		s.broken = len(s.levels) > deepest
+		s.open(b)
 	case '}', ']':
-		if top != nil {
-			s.keys = s.keys[:top.key]
-			s.levels = s.levels[:len(s.levels)-1]
-		}
+		s.close(b, top)
 	case ',':
-		if top != nil {
-			top.index++
-			top.value = false
+		if s.broken = top == nil || s.next != atComma; s.broken {
+			return
+		}
+		top.index++
+		if s.next = atKey; top.list {
+			s.next = atValue
 		}
 	case ':':
-		if top != nil {
-			top.value = true
-		}
+		s.broken = s.next != atColon
+		s.next = atValue
 	default:
-		s.begin(b, top)
+		if len(s.levels) == 0 && s.at < len(mark) && b == mark[s.at] {
+			s.at++
+			return
+		}
+		s.begin(b)
+	}
+	s.at = len(mark)
+}
+
+// open begins an object or a list.
+func (s *Scanner) open(b byte) {
+	if s.broken = s.next > atFirstValue || len(s.levels) == deepest; s.broken {
+		return
+	}
+	s.tell(Value{Kind: Kind(b)})
+	s.levels = append(s.levels, level{list: b == '[', key: len(s.keys)})
+	if s.next = atFirstKey; b == '[' {
+		s.next = atFirstValue
 	}
 }
 
+// close ends one.
+func (s *Scanner) close(b byte, top *level) {
+	empty := atFirstKey
+	if b == ']' {
+		empty = atFirstValue
+	}
+	if s.broken = top == nil || top.list != (b == ']') || s.next != atComma && s.next != empty; s.broken {
+		return
+	}
+	s.keys = s.keys[:top.key]
+	s.levels = s.levels[:len(s.levels)-1]
+	s.next = atComma
+}
+
 // begin begins a scalar, or a key.
-func (s *Scanner) begin(b byte, top *level) {
+func (s *Scanner) begin(b byte) {
+	s.isKey = b == '"' && (s.next == atKey || s.next == atFirstKey)
+	if s.broken = s.next > atFirstValue && !s.isKey; s.broken {
+		return
+	}
 	s.reading, s.escape = true, false
 	s.raw = s.raw[:0]
 	s.now = Value{Kind: Figure, Len: 1}
-	s.isKey = b == '"' && top != nil && !top.list && !top.value
 	switch b {
 	case '"':
 		s.now = Value{Kind: String}
@@ -229,9 +285,13 @@ func (s *Scanner) finish() {
 	s.reading = false
 	s.now.Raw = s.raw
 	if !s.isKey {
-		s.tell(s.now)
+		s.next = atComma
+		if s.broken = s.now.Kind != String && !isLiteral(s.raw, s.now.Len); !s.broken {
+			s.tell(s.now)
+		}
 		return
 	}
+	s.next = atColon
 	top := s.top()
 	s.keys = s.keys[:top.key]
 	if bytes.IndexByte(s.raw, '\\') >= 0 {
@@ -239,6 +299,15 @@ func (s *Scanner) finish() {
 		return
 	}
 	s.keys = append(s.keys, bytes.Trim(s.raw, `"`)...)
+}
+
+// isLiteral tells whether a scalar that is no string is one of JSON, or of Python, of which all is kept.
+func isLiteral(raw []byte, length int) bool {
+	switch string(raw) {
+	case "NaN", "Infinity", "-Infinity":
+		return true
+	}
+	return len(raw) == length && json.Valid(raw)
 }
 
 func (s *Scanner) tell(v Value) {

@@ -29,7 +29,7 @@ const (
 
 	connections  = 1024
 	streams      = 1024
-	maxMessage   = 64 << 10
+	maxMessage   = 4 << 20 // headers of a request may stand in several descriptors
 	defaultGrace = 5 * time.Second
 )
 
@@ -81,6 +81,7 @@ func Run(ctx context.Context, c Config) error {
 	token := listen.TokenIn(c.TokenFile, c.Token, listen.LeastToken(c.Listen), c.Logger)
 	server := grpc.NewServer(
 		grpc.Creds(connCredentials{insecure.NewCredentials()}),
+		grpc.ForceServerCodecV2(newCodec()),
 		grpc.UnaryInterceptor(guard(token)),
 		grpc.StreamInterceptor(guardStream(token)),
 		grpc.MaxRecvMsgSize(maxMessage),

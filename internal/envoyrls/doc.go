@@ -10,7 +10,7 @@
 //   - hits_addend of the descriptor is not set: it asks for the hits_addend of the request, 1 by default, and takes nothing if it is refused. Where
 //     the same route (the domain and the keys of the entries) has asked with zero hits within an hour, a hits_addend of the
 //     request is a cost.
-//   - is_negative_hits: it gives back, at most what was drawn and charged here for its tag.
+//   - is_negative_hits: it gives back, at most what was drawn and charged here for its tag in the last hour.
 //
 // Envoy AI Gateway sends no hits_addend, or 0, before a request, and the descriptor's own after it. Envoy's reference service charges
 // whatever it answers, so that requests that ask count, too, when they are refused; here callers that are refused and try again do

@@ -1,20 +1,20 @@
 package envoyrls
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	descriptor "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	ratelimit "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 )
 
 const (
-	maxHits        = 1_000_000_000
-	maxTag         = 256
+	maxHits        = 1_000_000_000 // more counts as so many
 	maxDescriptors = 64
 )
 
@@ -33,21 +33,15 @@ type call struct {
 	backTags []string
 }
 
-// read reads a request.
+// read reads a request. Where Envoy gets an error it lets the request pass by default: so what a client has a say in, such as the length of a
+// header and so of a tag, is no reason for one.
 func (s *service) read(r *ratelimit.RateLimitRequest) (c call, err error) {
 	all := r.GetDescriptors()
 	if len(all) == 0 || len(all) > maxDescriptors {
 		return c, fmt.Errorf("descriptors has %d items, allowed: 1 to %d", len(all), maxDescriptors)
 	}
-	for i, d := range all {
-		if n := max(d.GetHitsAddend().GetValue(), uint64(r.GetHitsAddend())); n > maxHits {
-			return c, fmt.Errorf("descriptors[%d].hits_addend is %d, allowed: 0 to %d", i, n, maxHits)
-		}
-		tag := s.tag(d)
-		if len(tag) > maxTag || !utf8.ValidString(tag) || strings.ContainsFunc(tag, unicode.IsControl) {
-			return c, fmt.Errorf("descriptors[%d] gives the tag %.40q, allowed: up to %d bytes of text without control characters", i, tag, maxTag)
-		}
-		s.count(&c, r, d, tag)
+	for _, d := range all {
+		s.count(&c, r, d, s.tag(d))
 	}
 	return c, nil
 }
@@ -55,25 +49,26 @@ func (s *service) read(r *ratelimit.RateLimitRequest) (c call, err error) {
 // count adds what one descriptor says.
 func (s *service) count(c *call, r *ratelimit.RateLimitRequest, d *descriptor.RateLimitDescriptor, tag string) {
 	tags := &c.tags
-	own, whole := d.GetHitsAddend(), r.GetHitsAddend()
+	whole, own := int(min(r.GetHitsAddend(), maxHits)), int(min(d.GetHitsAddend().GetValue(), maxHits))
+	given := d.GetHitsAddend() != nil
 	switch {
 	case d.GetIsNegativeHits():
-		n := max(int(whole), 1)
-		if own != nil {
-			n = int(own.GetValue())
+		n := own
+		if !given {
+			n = max(whole, 1)
 		}
 		c.back, tags = max(c.back, n), &c.backTags
-	case own != nil && own.GetValue() == 0:
+	case given && own == 0:
 		c.probe = true
-		s.probed.note(shape(r, d), time.Now())
-	case own != nil && !s.askOnly:
-		c.cost = max(c.cost, int(own.GetValue()))
-	case own != nil:
-		c.ask = max(c.ask, int(own.GetValue()))
-	case whole > 0 && !s.askOnly && s.probed.lately(shape(r, d), time.Now()):
-		c.cost = max(c.cost, int(whole))
+		s.probed.note(shapeOf(r, d), time.Now())
+	case given && !s.askOnly:
+		c.cost = max(c.cost, own)
+	case given:
+		c.ask = max(c.ask, own)
+	case whole > 0 && !s.askOnly && s.probed.lately(shapeOf(r, d), time.Now()):
+		c.cost = max(c.cost, whole)
 	default:
-		c.ask = max(c.ask, int(whole), 1)
+		c.ask = max(c.ask, whole, 1)
 	}
 	if tag != "" && !slices.Contains(*tags, tag) {
 		*tags = append(*tags, tag)
@@ -94,13 +89,17 @@ func (s *service) tag(d *descriptor.RateLimitDescriptor) string {
 	return strings.Join(values, "/")
 }
 
-// shape is what the descriptors of one action of a route have in common: the domain and the keys, without the values.
-func shape(r *ratelimit.RateLimitRequest, d *descriptor.RateLimitDescriptor) string {
-	var b strings.Builder
-	b.WriteString(r.GetDomain())
-	for _, e := range d.GetEntries() {
-		b.WriteByte(0)
-		b.WriteString(e.GetKey())
+// shapeOf tells what the descriptors of one action of a route have in common: the domain and the keys, without the values.
+func shapeOf(r *ratelimit.RateLimitRequest, d *descriptor.RateLimitDescriptor) (of shape) {
+	h := sha256.New()
+	part := func(text string) {
+		_ = binary.Write(h, binary.BigEndian, uint64(len(text))) // never fails
+		_, _ = io.WriteString(h, text)
 	}
-	return b.String()
+	part(r.GetDomain())
+	for _, e := range d.GetEntries() {
+		part(e.GetKey())
+	}
+	h.Sum(of[:0])
+	return of
 }

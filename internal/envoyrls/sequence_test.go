@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -304,15 +305,57 @@ func TestAClosedLimiter(t *testing.T) {
 	}
 }
 
+// What is remembered is bounded in number and size, and ages.
 func TestWhatIsRememberedIsBounded(t *testing.T) {
 	var p probed
 	var d drawn
+	now := time.Now()
+	name := func(i int) string { return fmt.Sprintf("%s%d", strings.Repeat("x", 100), i) }
+	of := func(i int) shape { return shapeOf(&ratelimit.RateLimitRequest{Domain: name(i)}, model(0)) }
 	for i := range 3 * maxDrawn {
-		p.note(fmt.Sprint(i), time.Now())
-		d.add([]string{fmt.Sprint(i)}, 2)
+		p.note(of(i), now)
+		d.add([]string{name(i)}, 2, now)
 	}
 	require.Len(t, p.at, maxShapes)
-	require.Len(t, d.tokens, maxDrawn)
-	require.Equal(t, 6*maxDrawn, d.take(nil, 1_000_000_000))
-	require.False(t, p.lately(fmt.Sprint(3*maxDrawn-1), time.Now().Add(2*time.Hour)))
+	require.Len(t, d.lately.tags, maxDrawn)
+	require.Equal(t, 6*maxDrawn, d.take(nil, 1_000_000_000, now))
+	require.False(t, p.lately(of(3*maxDrawn-1), now.Add(2*time.Hour)))
+
+	d = drawn{}
+	tag := []string{"a"}
+	d.add(tag, 10, now)
+	now = now.Add(drawnFor - time.Minute)
+	d.add(tag, 5, now)
+	require.Equal(t, 1, d.take(tag, 1, now))
+	now = now.Add(2 * time.Minute)
+	d.add(tag, 3, now)
+	require.Equal(t, 2, d.take(tag, 2, now))
+	require.Zero(t, d.take([]string{"a", "b"}, 2, now))
+	require.Equal(t, 15, d.take(tag, 100, now))
+	require.Zero(t, d.take(nil, 100, now))
+	d.add(tag, 7, now)
+	now = now.Add(drawnFor + time.Minute)
+	d.add(tag, 1, now)
+	require.Equal(t, 8, d.take(tag, 100, now))
+	d.add(tag, 7, now)
+	require.Zero(t, d.take(tag, 100, now.Add(2*drawnFor)), "it is too old")
+	require.Empty(t, d.lately.tags)
+}
+
+// Routes differ by their domain and keys, wherever one of these ends, and not by values.
+func TestShapes(t *testing.T) {
+	seen := map[shape]string{}
+	for _, route := range [][]string{{"d"}, {"d", "a"}, {"da"}, {"d", "a", "b"}, {"d", "ab"}, {"d", "a\x00b"}, {"d\x00a"}, {"", "d"}} {
+		d := &descriptor.RateLimitDescriptor{}
+		for _, key := range route[1:] {
+			d.Entries = append(d.Entries, &descriptor.RateLimitDescriptor_Entry{Key: key, Value: "v"})
+		}
+		of := shapeOf(&ratelimit.RateLimitRequest{Domain: route[0]}, d)
+		require.Empty(t, seen[of], route)
+		seen[of] = fmt.Sprint(route)
+		for _, e := range d.GetEntries() {
+			e.Value = "w"
+		}
+		require.Equal(t, of, shapeOf(&ratelimit.RateLimitRequest{Domain: route[0]}, d))
+	}
 }

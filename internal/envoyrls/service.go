@@ -75,7 +75,7 @@ func (s *service) charge(l throttle.Limiter, c *call) error {
 		s.log.Warn("a cost that was reported could not be charged", "error", err, "tokens", c.cost)
 		return &throttle.Error{Reason: throttle.ReasonLimit, Cost: c.cost}
 	}
-	s.drawn.add(c.tags, c.cost)
+	s.drawn.add(c.tags, c.cost, time.Now())
 	return err
 }
 
@@ -93,7 +93,7 @@ func (s *service) draw(ctx context.Context, l throttle.Limiter, c *call) error {
 		return err
 	}
 	permit.Settle(c.ask) // Envoy never says when a request has ended
-	s.drawn.add(c.tags, c.ask)
+	s.drawn.add(c.tags, c.ask, time.Now())
 	return nil
 }
 

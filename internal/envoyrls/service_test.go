@@ -1,8 +1,11 @@
 package envoyrls_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"log/slog"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -13,9 +16,12 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/encoding"
 	healthgrpc "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/numaproj-contrib/numathrottle/internal/envoyrls"
@@ -185,22 +191,69 @@ func TestAllTagsHaveToAgree(t *testing.T) {
 	require.Equal(t, before+1, full.Status().Granted, "a tag counts once")
 }
 
-func TestBadRequests(t *testing.T) {
-	conn := start(t, envoyrls.Config{Limiter: throttletest.New()})
-	much := describe("k", "v")
-	much.HitsAddend = wrapperspb.UInt64(1 << 40)
-	for want, all := range map[string][]*descriptor.RateLimitDescriptor{
-		"descriptors has 0 items, allowed: 1 to 64":                                      nil,
-		"descriptors[0].hits_addend is 1099511627776, allowed: 0 to 1000000000":          {much},
-		`descriptors[1] gives the tag "a\x00", allowed: up to 256 bytes of text without`: {describe("k", "v"), describe("k", "a\x00")},
-		`descriptors[0] gives the tag "xxx`:                                              {describe("k", strings.Repeat("x", 300))},
-	} {
-		_, err := ask(t, conn, 1, all...)
-		require.Equal(t, codes.InvalidArgument, status.Code(err), want)
-		require.ErrorContains(t, err, want)
+// What a client of Envoy has a say in is never an error: Envoy would let the request pass.
+func TestRequestsThatNobodyExpects(t *testing.T) {
+	th, err := throttle.New(throttle.Limit{Max: 1000, Per: time.Hour}, throttle.WithQuotas(throttle.Quotas{Tags: map[string]throttle.Quota{"acme": {}}}))
+	require.NoError(t, err)
+	defer th.Close()
+	conn := start(t, envoyrls.Config{Limiter: th})
+	hits := func(n uint64, key string) *descriptor.RateLimitDescriptor {
+		d := describe("k", key)
+		d.HitsAddend = wrapperspb.UInt64(n)
+		return d
 	}
-	_, err := ask(t, conn, 1, describe("k", strings.Repeat("x", 1<<17)))
+	for _, tag := range []string{"", strings.Repeat("x", 300), "a\x00\n", "\u2028", strings.Repeat("x", 200_000), "/", "acme/../x"} {
+		for _, d := range []*descriptor.RateLimitDescriptor{describe("k", tag), hits(0, tag)} {
+			res, err := ask(t, conn, 5, d)
+			require.NoError(t, err)
+			require.Equal(t, ratelimit.RateLimitResponse_OVER_LIMIT, res.GetOverallCode(), "%.20q", tag)
+			for _, h := range res.GetResponseHeadersToAdd() {
+				require.NotContains(t, h.GetValue(), "\n")
+				require.Less(t, len(h.GetValue()), 200)
+			}
+		}
+	}
+	// As Envoy sends the header of a client, which need be no text.
+	for _, tag := range []string{"\xff", "ac\xffme", "\xe2\x80", "\xf0\x9f\x98\x80\xff" + strings.Repeat("\xc0", 1000)} {
+		const place = "____"
+		d := []*descriptor.RateLimitDescriptor{describe("k", place+strings.Repeat("_", len(tag)))}
+		good, err := proto.Marshal(&ratelimit.RateLimitRequest{Domain: "d", Descriptors: d})
+		require.NoError(t, err)
+		raw := bytes.Replace(good, []byte(strings.Repeat("_", len(tag))), []byte(tag), 1)
+		var res ratelimit.RateLimitResponse
+		codec := grpc.ForceCodecV2(rawCodec{encoding.GetCodecV2("proto")})
+		err = conn.Invoke(t.Context(), ratelimit.RateLimitService_ShouldRateLimit_FullMethodName, raw, &res, codec)
+		require.NoError(t, err)
+		require.Equal(t, ratelimit.RateLimitResponse_OVER_LIMIT, res.GetOverallCode(), "%q", tag)
+	}
+	// A cost is charged, however large it is.
+	res, err := ask(t, conn, 0, hits(math.MaxUint64, "acme"))
+	require.NoError(t, err)
+	require.Equal(t, ratelimit.RateLimitResponse_OVER_LIMIT, res.GetOverallCode())
+	require.Less(t, th.Status().Tokens, -1000.0)
+	for _, n := range []uint32{math.MaxUint32, 1 << 31} { // that no draw may cost
+		res, err = ask(t, conn, n, describe("q", "acme"))
+		require.NoError(t, err)
+		require.Equal(t, ratelimit.RateLimitResponse_OVER_LIMIT, res.GetOverallCode())
+		require.Equal(t, "too_large", res.GetResponseHeadersToAdd()[0].GetValue())
+	}
+	// What only a configuration can be wrong in is one.
+	_, err = ask(t, conn, 1)
+	require.Equal(t, codes.InvalidArgument, status.Code(err))
+	require.ErrorContains(t, err, "descriptors has 0 items, allowed: 1 to 64")
+	_, err = ask(t, conn, 1, describe("k", strings.Repeat("x", 5<<20)))
 	require.Equal(t, codes.ResourceExhausted, status.Code(err), "the size of a request is bounded")
+}
+
+// A rawCodec sends bytes as they are.
+type rawCodec struct{ encoding.CodecV2 }
+
+func (c rawCodec) Marshal(v any) (mem.BufferSlice, error) {
+	raw, ok := v.([]byte)
+	if !ok {
+		return nil, errors.New("no bytes")
+	}
+	return mem.BufferSlice{mem.SliceBuffer(raw)}, nil
 }
 
 func TestTheEndOfTheLimiter(t *testing.T) {

@@ -57,17 +57,22 @@ func headerCost(name string) costRule {
 	}
 }
 
-// jsonCost is the number that stands at path in a payload. Where nothing or null stands there, a message costs one token.
+// jsonCost is the number that stands at path in a payload. Where nothing or null stands there, a message costs one token. A payload that is no
+// valid JSON has a cost that cannot be read, unless it is empty.
 func jsonCost(path costrule.Path) costRule {
 	return func(value func() []byte, _ func() map[string]string, unreadable func(place, text string) int) int {
-		found, ok := costrule.Find(value(), path)
-		if !ok {
+		place := "json " + strings.Join(path, ".")
+		found, ok, fault := costrule.Find(value(), path)
+		switch {
+		case fault != "":
+			return unreadable(place, fault)
+		case !ok:
 			return 1
 		}
 		if n, ok := found.Number(); ok {
 			return n
 		}
-		return unreadable("json "+strings.Join(path, "."), found.Shown())
+		return unreadable(place, found.Shown())
 	}
 }
 

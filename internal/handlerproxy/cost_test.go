@@ -3,6 +3,7 @@ package handlerproxy
 import (
 	"bytes"
 	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -36,7 +37,9 @@ func TestHowCostsAreWritten(t *testing.T) {
 	var out bytes.Buffer
 	p := &proxy{Config: Config{Kind: Map, Cost: "json a"}, log: slog.New(slog.NewTextHandler(&out, nil))}
 	for value, want := range map[string]int{
-		`{"a":4.2}`: 5, `{"a":5e2}`: 500, `{"a":null}`: 1, `{}`: 1, `no json`: 1,
+		`{"a":4.2}`: 5, `{"a":5e2}`: 500, `{"a":null}`: 1, `{}`: 1, ``: 1, ` `: 1, `[]`: 1,
+		`no json`: costrule.Ungrantable, `{"a":1} {"a":2}`: costrule.Ungrantable, `{"a":1,"a":5}`: costrule.Ungrantable, "\x1f\x8b": costrule.Ungrantable,
+		`{"a":1,"b":` + strings.Repeat("[", 2000) + strings.Repeat("]", 2000) + `}`: costrule.Ungrantable,
 		`{"a":-1}`: costrule.Ungrantable, `{"a":true}`: costrule.Ungrantable, `{"a":[1]}`: costrule.Ungrantable, `{"a":{}}`: costrule.Ungrantable,
 	} {
 		require.Equal(t, want, p.costOf()(func() []byte { return []byte(value) }, nil), value)

@@ -52,6 +52,8 @@ func (p *proxy) mayForward(r *http.Request) *apierror.Error {
 	case !p.forward.allow(name, port):
 		return apierror.New(http.StatusForbidden, apierror.Forbidden,
 			"the proxy may not go to this host and port; the setting forward lists where it may: ports 80 and 443, and those that it names")
+	case p.isEgress(name, port): // which dials what it is asked to, and is not judged itself
+		return apierror.New(http.StatusForbidden, apierror.Forbidden, "this is the egress proxy, which is used and not called")
 	case !p.forward.names(name, port) && p.allow.Refuses(name) != "":
 		return apierror.New(http.StatusForbidden, apierror.Forbidden, notDialled)
 	case r.Method == http.MethodConnect && !p.AllowConnect:

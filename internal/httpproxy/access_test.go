@@ -195,7 +195,7 @@ func TestABodyThatTricklesEnds(t *testing.T) {
 		r := httptest.NewRequest(http.MethodPost, "/", in)
 		r.ContentLength = 1 << 20
 		began := time.Now()
-		_, err := p.readBody(w, r)
+		_, err := p.readBody(r, p.bodyOf(w, r))
 		require.ErrorIs(t, err, errLate)
 		require.LessOrEqual(t, time.Since(began), 2*time.Minute)
 	})

@@ -15,30 +15,37 @@ type body struct {
 	kept  []byte
 	whole bool
 	rest  io.ReadCloser // nil when it is whole
-	in    *timedBody    // nil for none
+}
+
+// bodyOf returns the body of a request, of which nothing was read; nil for none.
+func (p *proxy) bodyOf(w http.ResponseWriter, r *http.Request) *timedBody {
+	if r.Body == nil || r.Body == http.NoBody {
+		return nil
+	}
+	return &timedBody{
+		ReadCloser: http.MaxBytesReader(w, r.Body, int64(p.MaxBody)), control: http.NewResponseController(w), pace: newPace(p.IdleTimeout),
+	}
 }
 
 // readBody reads as much of a body as is kept. Errors: *http.MaxBytesError for one that is too long; errLate for one that does not
 // come in time; those of the connection.
-func (p *proxy) readBody(w http.ResponseWriter, r *http.Request) (*body, error) {
-	most := int64(p.MaxBody)
-	if r.ContentLength > most {
-		return nil, &http.MaxBytesError{Limit: most}
+func (p *proxy) readBody(r *http.Request, in *timedBody) (*body, error) {
+	if r.ContentLength > int64(p.MaxBody) {
+		return nil, &http.MaxBytesError{Limit: int64(p.MaxBody)}
 	}
-	if r.Body == nil || r.Body == http.NoBody {
+	if in == nil {
 		return &body{whole: true}, nil
 	}
-	in := &timedBody{ReadCloser: http.MaxBytesReader(w, r.Body, most), control: http.NewResponseController(w), pace: newPace(p.IdleTimeout)}
 	room := int64(p.BodyBuffer)
 	if r.ContentLength > room && !p.cost.estimates && p.tag.path == nil {
-		return &body{rest: in, in: in}, nil
+		return &body{rest: in}, nil
 	}
 	kept, err := io.ReadAll(io.LimitReader(in, room+1))
 	if err != nil {
 		return nil, err
 	}
 	if int64(len(kept)) > room {
-		return &body{kept: kept, rest: in, in: in}, nil
+		return &body{kept: kept, rest: in}, nil
 	}
 	return &body{kept: kept, whole: true}, nil
 }
@@ -72,6 +79,14 @@ type timedBody struct {
 	control *http.ResponseController
 	pace    pace
 	late    atomic.Bool
+	ended   atomic.Bool // it was read to its end
+}
+
+// closeUnread ends the connection after an answer to a request whose body was not read to its end, so that nobody has to read the rest.
+func closeUnread(w http.ResponseWriter, in *timedBody) {
+	if in != nil && !in.ended.Load() {
+		w.Header().Set("Connection", "close")
+	}
 }
 
 // Read implements io.Reader.
@@ -84,11 +99,25 @@ func (b *timedBody) Read(p []byte) (int, error) {
 		b.late.Store(true)
 		return n, errLate // and the deadline stays: nothing is read from this connection any more
 	}
-	if err != nil {
-		_ = b.control.SetReadDeadline(time.Time{}) // the connection is watched from now on, for as long as the answer takes
+	if err == nil {
+		return n, nil
 	}
-	return n, err
+	_ = b.control.SetReadDeadline(time.Time{}) // the connection is watched from now on, for as long as the answer takes
+	if err == io.EOF {                         // as io.Reader has it
+		b.ended.Store(true)
+		return n, err
+	}
+	if _, tooLong := errors.AsType[*http.MaxBytesError](err); tooLong {
+		return n, err
+	}
+	return n, &brokenError{err}
 }
+
+// A brokenError is why a body cannot be read: its client has sent what is no body, or has gone.
+type brokenError struct{ error }
+
+// Unwrap returns what was found.
+func (e *brokenError) Unwrap() error { return e.error }
 
 // errLate is why a request could not be read.
 var errLate = errors.New("httpproxy: nothing came of the request's body for longer than idleTimeout")
@@ -99,6 +128,14 @@ type timedWriter struct {
 
 	control *http.ResponseController
 	idle    time.Duration
+}
+
+// WriteHeader implements http.ResponseWriter. An answer without a Content-Type goes on without one: net/http would guess it.
+func (w *timedWriter) WriteHeader(status int) {
+	if _, ok := w.Header()["Content-Type"]; !ok {
+		w.Header()["Content-Type"] = nil
+	}
+	w.ResponseWriter.WriteHeader(status)
 }
 
 // Write implements io.Writer.

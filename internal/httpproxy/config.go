@@ -73,8 +73,8 @@ type Config struct {
 	MaxAttempts int
 	// RetryFailures also repeats idempotent requests that failed for other reasons.
 	RetryFailures bool
-	// AnswerTimeout is how long the service may take to begin its answer, and IdleTimeout how long a body, an answer or a tunnel
-	// may be silent. Both default to 5 minutes.
+	// AnswerTimeout is how long the service may take to begin its answer, and IdleTimeout how long an answer or a tunnel may be silent, and how
+	// far the body of a request may fall behind 1 KiB a second. Both default to 5 minutes.
 	AnswerTimeout, IdleTimeout time.Duration
 	// MaxBody is the longest body of a request, in bytes; BodyBuffer what is kept of one, so that it can be sent again.
 	// They default to 64 MiB and 1 MiB.
@@ -124,7 +124,8 @@ func Fields() []config.Field[Config] {
 			func(c *Config) *bool { return &c.RetryFailures }),
 		config.DurationField("answerTimeout", time.Second, time.Hour, "`5m`", "How long the service may take to begin its answer",
 			func(c *Config) *time.Duration { return &c.AnswerTimeout }),
-		config.DurationField("idleTimeout", time.Second, time.Hour, "`5m`", "How long a body, an answer or a tunnel may be silent",
+		config.DurationField("idleTimeout", time.Second, time.Hour, "`5m`",
+			"How long an answer or a tunnel may be silent, and how far a body may fall behind 1 KiB a second",
 			func(c *Config) *time.Duration { return &c.IdleTimeout }),
 		config.NumberField("maxBody", 1, 1<<30, "67108864", "The longest body of a request, in bytes", func(c *Config) *int { return &c.MaxBody }),
 		config.NumberField("bodyBuffer", 1, 64<<20, "1048576", "What is kept of a body, in bytes, so that it can be sent again",

@@ -33,7 +33,7 @@ func TestCosts(t *testing.T) {
 		{"json a.b", `{"a":{"b":99999999999}}`, false, costrule.Ungrantable},
 		{"json a.b", `{"a":{"b":null}}`, false, 1},
 		{"json a.b", `{"a":[]}`, false, 1},
-		{"json a.b", `no json`, false, 1},
+		{"json a.b", ``, false, 1},
 		{"llm", "", false, 1024},
 		{"llm", `{"max_tokens":10}`, false, 14},
 		{"llm", `{"max_tokens":10, "n":3}`, false, 36},

@@ -20,8 +20,8 @@ const dialTimeout = 10 * time.Second
 func (p *proxy) connect(w http.ResponseWriter, r *http.Request) {
 	tag := ""
 	if p.tag.of != nil {
-		tag = p.tag.of(&message{req: r, host: r.URL.Host})
-		if err := checkTag(tag); err != nil {
+		var err error
+		if tag, err = p.tagOf(&message{req: r, host: r.URL.Host, whole: true}); err != nil {
 			p.failed(w, r, err)
 			return
 		}

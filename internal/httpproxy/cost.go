@@ -1,8 +1,6 @@
 package httpproxy
 
 import (
-	"fmt"
-	"net/http"
 	"strconv"
 	"strings"
 
@@ -37,8 +35,8 @@ type costRule struct {
 
 // A tagRule says for whom a request draws.
 type tagRule struct {
-	of   func(m *message) string // nil: nobody
-	path costrule.Path           // as in a costRule
+	of   func(m *message) (string, error) // nil: nobody
+	path costrule.Path                    // as in a costRule
 }
 
 // parseCost reads what a request costs. ok is false for a text that says nothing.
@@ -97,7 +95,7 @@ func headerCost(name string) func(m *message) (int, error) {
 		for _, text := range values {
 			n, ok := costrule.Number(text)
 			if !ok {
-				return 0, &unreadableError{"header " + name, text}
+				return 0, noNumber("header "+name, text)
 			}
 			most = max(most, n)
 		}
@@ -110,30 +108,34 @@ func jsonCost(path costrule.Path) func(m *message) (int, error) {
 	place := "json " + strings.Join(path, ".")
 	return func(m *message) (int, error) {
 		if !m.whole {
-			return 0, apierror.New(http.StatusRequestEntityTooLarge, apierror.TooLong,
-				fmt.Sprintf("the cost stands in the body (%s), which is longer than what is read of one (bodyBuffer)", place))
+			return 0, notRead("cost", place)
 		}
-		v, ok := m.field(path)
-		if !ok {
+		v, ok, fault := m.field(path)
+		switch {
+		case fault != "":
+			return 0, &unreadableError{place, notJSON("cost", place, fault)}
+		case !ok:
 			return 1, nil
 		}
 		n, ok := v.Number()
 		if !ok {
-			return 0, &unreadableError{place, v.Shown()}
+			return 0, noNumber(place, v.Shown())
 		}
 		return n, nil
 	}
 }
 
-// An unreadableError is a cost that is no number, with the place where it stands.
-type unreadableError struct{ place, text string }
+// An unreadableError is a cost that cannot be read, with the place where it stands and what the client is told.
+type unreadableError struct {
+	place  string
+	answer *apierror.Error
+}
 
 // Error implements error.
-func (e *unreadableError) Error() string { return e.answer().Message }
+func (e *unreadableError) Error() string { return e.answer.Message }
 
-// answer is what the client is told.
-func (e *unreadableError) answer() *apierror.Error {
-	return apierror.Field(e.place, costrule.Shown(e.text), costrule.AllowedNumber)
+func noNumber(place, text string) error {
+	return &unreadableError{place, apierror.Field(place, costrule.Shown(text), costrule.AllowedNumber)}
 }
 
 // parseTag reads for whom a request draws; a rule without a function is nobody. ok is false for a text that says nothing.
@@ -144,19 +146,31 @@ func parseTag(text string) (rule tagRule, ok bool) {
 	case text == "":
 		return tagRule{}, true
 	case text == "host":
-		return tagRule{of: func(m *message) string { return m.host }}, true
+		return tagRule{of: func(m *message) (string, error) { return m.host, nil }}, true
 	case text == "key":
 		return tagRule{of: keyTag}, true
 	case word == "header" && isHeaderName(argument):
-		return tagRule{of: func(m *message) string { return m.req.Header.Get(argument) }}, true
+		return tagRule{of: headerTag(argument)}, true
 	case word == "json":
 		path, ok := costrule.ParsePath(argument)
-		return tagRule{path: path, of: func(m *message) string {
-			v, _ := m.field(path)
-			return v.Text()
-		}}, ok
+		return tagRule{path: path, of: jsonTag(path)}, ok
 	}
 	return tagRule{}, false
+}
+
+// jsonTag takes the tag from a field of the body.
+func jsonTag(path costrule.Path) func(m *message) (string, error) {
+	place := "json " + strings.Join(path, ".")
+	return func(m *message) (string, error) {
+		v, ok, fault := m.field(path)
+		switch {
+		case fault != "":
+			return "", notJSON("tag", place, fault)
+		case !ok && !m.whole:
+			return "", notRead("tag", place)
+		}
+		return v.Text(), nil
+	}
 }
 
 func isHeaderName(text string) bool {

@@ -79,7 +79,7 @@ func (p *proxy) isEgress(host, port string) bool {
 	env := environment.FromEnvironment()
 	return slices.ContainsFunc([]string{env.HTTPProxy, env.HTTPSProxy}, func(value string) bool {
 		u, ok := proxyURL(value)
-		return value != "" && ok && u.Hostname() == host && portOf(u) == port
+		return value != "" && ok && canonical(u.Hostname()) == canonical(host) && portOf(u) == port
 	})
 }
 

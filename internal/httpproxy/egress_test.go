@@ -111,6 +111,33 @@ func TestEgressOfATunnel(t *testing.T) {
 	require.Contains(t, m.requests()[0], "CONNECT service.test:443 Basic ")
 }
 
+// Nobody calls the egress proxy itself, which would go anywhere for them, however its address is written.
+func TestTheEgressProxyIsNotCalled(t *testing.T) {
+	noProxies(t)
+	m := mediate(t, "127.0.0.1:1")
+	_, port, err := net.SplitHostPort(strings.TrimPrefix(m.URL, "http://"))
+	require.NoError(t, err)
+	for _, at := range []string{"127.0.0.1", "localhost", "Egress.Test."} {
+		t.Setenv("HTTP_PROXY", "http://"+net.JoinHostPort(at, port))
+		t.Setenv("NO_PROXY", "127.0.0.1")
+		l := throttletest.New()
+		p := start(t, Config{Forward: "*:*", AllowConnect: true, AllowAddresses: "loopback", Limiter: l, EgressProxy: true})
+		own := map[string][]string{
+			"127.0.0.1": {"127.0.0.1", "[::ffff:127.0.0.1]", "0x7f000001", "2130706433"},
+			"localhost": {"localhost", "LOCALHOST", "localhost."}, "Egress.Test.": {"egress.test", "EGRESS.TEST", "egress.test."},
+		}[at]
+		for _, host := range own {
+			target := host + ":" + port
+			for _, head := range []string{"CONNECT " + target, "GET http://" + target + "/", "GET http://user@" + target + "/"} {
+				res, body := raw(t, p, head+" HTTP/1.1\r\nHost: "+target+"\r\n\r\n")
+				require.Equal(t, 403, res.StatusCode, "%s %s", head, body)
+			}
+		}
+		require.Empty(t, l.Draws())
+	}
+	require.Empty(t, m.requests())
+}
+
 // Settings that would lead nowhere, or in a circle, end the start; no password is shown.
 func TestEgressSettings(t *testing.T) {
 	c := Config{Upstream: "http://h", EgressProxy: true, Limiter: throttletest.New()}

@@ -1,11 +1,12 @@
 package httpproxy
 
 import (
-	"bytes"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 
+	"github.com/numaproj-contrib/numathrottle/internal/apierror"
 	"github.com/numaproj-contrib/numathrottle/internal/costrule"
 )
 
@@ -30,8 +31,8 @@ func (m *message) length() int64 { return max(m.req.ContentLength, int64(len(m.b
 // Facts are what rules know of a body, which is read once.
 type facts struct {
 	scanner costrule.Scanner
-	values  map[string]costrule.Value // by path
-	llm     *llm                      // nil: not asked for
+	places  []*costrule.Place
+	llm     *llm // nil: not asked for
 }
 
 // keptOfValue is how much of a field is kept: more than the longest tag, in any spelling.
@@ -41,28 +42,23 @@ func (m *message) facts() *facts {
 	if m.read != nil {
 		return m.read
 	}
-	f := &facts{values: map[string]costrule.Value{}}
+	f := &facts{}
 	f.scanner.Keep = keptOfValue
+	for _, p := range m.paths {
+		f.places = append(f.places, &costrule.Place{Path: p})
+	}
 	if m.estimates {
 		f.llm = newLLM(m, &f.scanner)
 	}
 	f.scanner.Value = func(v costrule.Value) {
-		for _, p := range m.paths {
-			if f.scanner.At(p) {
-				v := v
-				v.Raw = bytes.Clone(v.Raw)
-				f.values[strings.Join(p, ".")] = v
-			}
+		for _, p := range f.places {
+			p.Take(&f.scanner, v)
 		}
 		if f.llm != nil {
 			f.llm.value(v)
 		}
 	}
-	if f.llm != nil {
-		f.llm.feed(m.body)
-	} else {
-		_, _ = f.scanner.Write(m.body) // never fails
-	}
+	f.feed(m.body)
 	if m.whole {
 		f.scanner.End()
 	}
@@ -70,11 +66,51 @@ func (m *message) facts() *facts {
 	return f
 }
 
-// field returns what stands at a path in a body of JSON, as far as it was read. ok is false for nothing and null.
-func (m *message) field(p costrule.Path) (v costrule.Value, ok bool) {
-	if !slices.ContainsFunc(m.paths, func(q costrule.Path) bool { return slices.Equal(p, q) }) {
+// feed reads more of the body.
+func (f *facts) feed(p []byte) {
+	if f.llm != nil {
+		f.llm.feed(p)
+	}
+	if f.llm == nil || f.llm.scanner == nil && len(f.places) > 0 {
+		_, _ = f.scanner.Write(p) // never fails
+	}
+}
+
+// field returns the value at a path of a JSON body. ok is false for no value, for null, and in an empty body. fault is as in
+// costrule.Place.Found.
+func (m *message) field(p costrule.Path) (v costrule.Value, ok bool, fault string) {
+	at := func(q costrule.Path) bool { return slices.Equal(p, q) }
+	if !slices.ContainsFunc(m.paths, at) {
 		m.paths, m.read = append(m.paths, p), nil
 	}
-	v, ok = m.facts().values[strings.Join(p, ".")]
-	return v, ok && v.Kind != costrule.Null
+	f := m.facts()
+	return f.places[slices.IndexFunc(m.paths, at)].Found(&f.scanner)
+}
+
+// notRead is the answer to a request of which too little was read to find what a rule asks for.
+func notRead(what, place string) error {
+	return apierror.New(http.StatusRequestEntityTooLarge, apierror.TooLong,
+		fmt.Sprintf("the %s stands in the body (%s), which is longer than what is read of one (bodyBuffer)", what, place))
+}
+
+// notJSON is the answer to a request whose body is not what a rule asks for.
+func notJSON(what, place, fault string) *apierror.Error {
+	return apierror.New(http.StatusBadRequest, apierror.BadRequest,
+		fmt.Sprintf("the %s stands in the body (%s), and cannot be read there %s, allowed: JSON in UTF-8 with at most one value there", what, place, fault))
+}
+
+// checkPacked returns an error for a body whose rules cannot see into it.
+func (m *message) checkPacked() error {
+	if !m.estimates && len(m.paths) == 0 || m.whole && len(m.body) == 0 {
+		return nil
+	}
+	for _, value := range m.req.Header.Values("Content-Encoding") {
+		for coding := range strings.SplitSeq(value, ",") {
+			if coding = strings.TrimSpace(coding); coding != "" && !strings.EqualFold(coding, "identity") {
+				return apierror.New(http.StatusUnsupportedMediaType, apierror.MediaType,
+					fmt.Sprintf("Content-Encoding is %.40q, and what the request costs, or for whom, stands in its body, allowed: identity", coding))
+			}
+		}
+	}
+	return nil
 }

@@ -18,7 +18,11 @@ import (
 
 // failed answers a request that got no answer from its service.
 func (p *proxy) failed(w http.ResponseWriter, r *http.Request, err error) {
-	c := callOf(r.Context())
+	p.failedCall(w, r, callOf(r.Context()), err)
+}
+
+// failedCall is failed for a request of which c is known.
+func (p *proxy) failedCall(w http.ResponseWriter, r *http.Request, c call, err error) {
 	if c.isLate(err) {
 		err = apierror.Late("the body")
 	} else if r.Context().Err() != nil {
@@ -31,6 +35,7 @@ func (p *proxy) failed(w http.ResponseWriter, r *http.Request, err error) {
 	if e.Reason == apierror.Upstream || e.Reason == apierror.Internal {
 		p.Logger.WarnContext(r.Context(), "a request got no answer from its service", "error", loggable(err))
 	}
+	closeUnread(w, c.body)
 	e.Write(w)
 }
 
@@ -52,6 +57,7 @@ func answerFor(err error) *apierror.Error {
 		tooLong *http.MaxBytesError
 		own     *apierror.Error
 		denied  *throttle.Error
+		broken  *brokenError
 		timeout net.Error
 	)
 	if refused := accessProblem(err); refused != nil {
@@ -63,6 +69,8 @@ func answerFor(err error) *apierror.Error {
 			fmt.Sprintf("the body is longer than %d bytes, which is the most (maxBody)", tooLong.Limit))
 	case errors.As(err, &own):
 		return own
+	case errors.As(err, &broken):
+		return apierror.New(http.StatusBadRequest, apierror.BadRequest, "the body cannot be read, allowed: as many bytes as Content-Length says, or chunks")
 	case errors.As(err, &denied), errors.Is(err, throttle.ErrClosed):
 		return apierror.Of(err)
 	case errors.Is(err, httpthrottle.ErrUnanswered):

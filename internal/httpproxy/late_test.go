@@ -12,6 +12,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle"
+	"github.com/numaproj-contrib/numathrottle/internal/proxyconf"
+	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle/throttletest"
 )
 
@@ -69,5 +72,82 @@ func TestAnswersThatCannotBeReadAreNotLogged(t *testing.T) {
 		require.Contains(t, p.log.String(), "a request got no answer")
 		require.NotContains(t, p.log.String(), canary, answer)
 		require.NoError(t, lis.Close())
+	}
+}
+
+// A request that is refused before its body was read ends the connection: nobody waits for the rest. After one whose body was read the
+// connection goes on.
+func TestARefusedRequestHoldsNoConnection(t *testing.T) {
+	u := serve(t, hello)
+	unread := "Content-Length: 5000000\r\n\r\nhi"
+	for name, c := range map[string]struct {
+		config Config
+		head   string
+		status int
+	}{
+		"no token":     {Config{Serving: proxyconf.Serving{Token: numathrottle.NewSecret(canary)}}, "POST / HTTP/1.1\r\nHost: localhost\r\n", 401},
+		"another site": {Config{}, "POST / HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil.example\r\n", 403},
+		"no place":     {Config{Forward: "x"}, "POST http://evil.example/ HTTP/1.1\r\nHost: evil.example\r\n", 403},
+		"no tunnel":    {Config{Forward: "x"}, "CONNECT x:443 HTTP/1.1\r\nHost: x:443\r\n", 403},
+		"too long":     {Config{MaxBody: 1000}, "POST / HTTP/1.1\r\nHost: localhost\r\n", 413},
+		"packed":       {Config{Cost: "llm", BodyBuffer: 1}, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Encoding: br\r\n", 415},
+		"no tokens":    {Config{MaxWait: time.Millisecond, BodyBuffer: 1}, "POST / HTTP/1.1\r\nHost: localhost\r\n", 429},
+	} {
+		t.Run(name, func(t *testing.T) {
+			th, err := throttle.New(throttle.Limit{Max: 1, Per: time.Hour})
+			require.NoError(t, err)
+			defer th.Close()
+			c.config.Upstream, c.config.Limiter = u.URL, th
+			p := start(t, c.config)
+			conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
+			require.NoError(t, err)
+			defer conn.Close()
+			require.NoError(t, conn.SetDeadline(time.Now().Add(30*time.Second)))
+			_, err = io.WriteString(conn, c.head+unread)
+			require.NoError(t, err)
+			in := bufio.NewReader(conn)
+			res, err := http.ReadResponse(in, nil)
+			require.NoError(t, err)
+			require.Equal(t, c.status, res.StatusCode)
+			require.True(t, res.Close)
+			_, err = io.Copy(io.Discard, in)
+			require.NoError(t, err)
+		})
+	}
+	require.Empty(t, u.requests())
+	th, err := throttle.New(throttle.Limit{Max: 1, Per: time.Hour})
+	require.NoError(t, err)
+	defer th.Close()
+	p := start(t, Config{Upstream: u.URL, Limiter: th, MaxWait: time.Millisecond})
+	conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
+	require.NoError(t, err)
+	defer conn.Close()
+	require.NoError(t, conn.SetDeadline(time.Now().Add(30*time.Second)))
+	in := bufio.NewReader(conn)
+	for range 3 {
+		_, err = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\nhi")
+		require.NoError(t, err)
+		res, err := http.ReadResponse(in, nil)
+		require.NoError(t, err)
+		require.Equal(t, 429, res.StatusCode)
+		require.False(t, res.Close)
+		_, err = io.Copy(io.Discard, res.Body)
+		require.NoError(t, err)
+	}
+}
+
+// What the client sends that is no body is no failure of the service.
+func TestABodyThatCannotBeRead(t *testing.T) {
+	u := serve(t, hello)
+	for _, buffer := range []int{1000, 1} {
+		l := throttletest.New()
+		p := start(t, Config{Upstream: u.URL, Limiter: l, BodyBuffer: buffer})
+		for _, chunks := range []string{"zz\r\n", "3\r\nabcdef\r\n", "5\r\nhello\r\n-1\r\n"} {
+			res, body := raw(t, p, "POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"+chunks)
+			require.Equal(t, 400, res.StatusCode, body)
+			require.Equal(t, "bad_request", reason(t, body))
+			require.True(t, res.Close)
+		}
+		require.NotContains(t, p.log.String(), "a request got no answer")
 	}
 }

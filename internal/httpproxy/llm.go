@@ -12,6 +12,8 @@ import (
 const (
 	bytesPerToken = 4
 	outputTokens  = 1024
+	// longestLimit is how long a limit on the answer may be written, in bytes.
+	longestLimit = 512
 )
 
 // An llm is an estimate of what a request to an LLM costs, which grows as its body is read. The usage in the answer corrects it.
@@ -45,9 +47,12 @@ func names(list string) map[string]bool {
 	return set
 }
 
+// spelling drops what names differ in. Services in Go take a long s for an s.
+var spelling = strings.NewReplacer("_", "", "-", "", "ſ", "s")
+
 // plain is a name in one spelling for snake and camel case.
 func plain(name string) string {
-	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(name))
+	return strings.ToLower(spelling.Replace(name))
 }
 
 // newLLM begins the estimate for a request, whose body is fed to it.
@@ -78,7 +83,7 @@ func answerLength(r *http.Request) int64 {
 
 // embeds tells whether a path is that of a call which no model answers with text: embeddings and the like.
 func embeds(p string) bool {
-	if path.Clean("/"+p) != strings.TrimSuffix(p, "/") {
+	if path.Clean("/"+p) != strings.TrimSuffix(p, "/") || strings.ContainsFunc(p, func(r rune) bool { return r <= ' ' || strings.ContainsRune(`;\,?#%`, r) }) {
 		return false // it may mean another call to the service
 	}
 	last := path.Base(p)
@@ -117,7 +122,7 @@ func (l *llm) value(v costrule.Value) {
 		}
 	case v.Kind == costrule.String && isRemoteImage(l.scanner, v):
 		l.tokens += imageTokens
-	case (v.Kind == costrule.Figure || v.Kind == costrule.String && v.Len < 32) && !l.scanner.InList() && l.isLimit():
+	case (v.Kind == costrule.Figure || v.Kind == costrule.String && v.Len < longestLimit) && !l.scanner.InList() && l.isLimit():
 		l.limit(l.scanner.Key(0), v.Text())
 	}
 }
@@ -187,5 +192,9 @@ func llmDraw(m *message) (int, error) {
 	if !m.whole {
 		rest = max(m.req.ContentLength-int64(len(m.body)), 0)
 	}
-	return m.facts().llm.estimate(rest), nil
+	f := m.facts()
+	if f.scanner.Broken() {
+		return 0, &unreadableError{"llm", notJSON("cost", "llm", "(no valid JSON, or too deep)")}
+	}
+	return f.llm.estimate(rest), nil
 }

@@ -116,7 +116,7 @@ func TestMediaAreNoText(t *testing.T) {
 			if name != "ollama" && name != "a URL" { // whose last parts are others
 				require.InEpsilon(t, got, drawn(t, long), 0.1)
 			}
-			long.facts().llm.feed([]byte(c.body[50_000:]))
+			long.facts().feed([]byte(c.body[50_000:]))
 			require.Equal(t, got, long.facts().llm.estimate(0))
 		})
 	}
@@ -139,7 +139,7 @@ func TestFormsAndFiles(t *testing.T) {
 	require.InDelta(t, 804+50+200, got, 100, "instead of 201,114")
 	long := estimate(t, "/v1/audio/transcriptions", kind, form.String(), 50_000)
 	require.InDelta(t, got, drawn(t, long), 100)
-	long.facts().llm.feed(form.Bytes()[50_000:])
+	long.facts().feed(form.Bytes()[50_000:])
 	require.InDelta(t, got, long.facts().llm.estimate(0), 100)
 
 	require.InDelta(t, 804+1024, drawn(t, estimate(t, "/models/whisper", "audio/mpeg", song, len(song))), 10)
@@ -159,7 +159,7 @@ func TestABodyIsReadOnce(t *testing.T) {
 	m := estimate(t, "/", "application/json", `{"model":"a","user":{"id":7},"max_tokens":5}`, 44)
 	m.paths = []costrule.Path{{"model"}, {"user", "id"}}
 	first := m.facts()
-	v, ok := m.field(costrule.Path{"user", "id"})
+	v, ok, _ := m.field(costrule.Path{"user", "id"})
 	require.True(t, ok)
 	require.Equal(t, "7", v.Text())
 	require.Equal(t, 44/4+5, drawn(t, m))

@@ -141,7 +141,11 @@ const (
 // shape returns what a body is. Its Content-Type is only believed where the body could be that: some services read JSON whatever
 // it says.
 func shape(m *message) (s bodyShape, boundary string) {
-	if trimmed := bytes.TrimLeft(m.body, "\ufeff \t\r\n"); len(trimmed) == 0 || trimmed[0] == '{' || trimmed[0] == '[' {
+	head := m.body // in UTF-16 and 32 as well, which some services read
+	for len(head) > 0 && strings.IndexByte(" \t\r\n\x00\xef\xbb\xbf\xfe\xff", head[0]) >= 0 {
+		head = head[1:]
+	}
+	if len(head) == 0 || head[0] == '{' || head[0] == '[' {
 		return jsonShape, ""
 	}
 	kind, params, _ := mime.ParseMediaType(m.req.Header.Get("Content-Type"))
@@ -164,7 +168,7 @@ func (l *llm) readForm(body []byte, boundary string) {
 			return
 		}
 		var head bytes.Buffer
-		n, err := io.Copy(&head, io.LimitReader(part, 512))
+		n, err := io.Copy(&head, io.LimitReader(part, longestLimit))
 		if err == nil {
 			var rest int64
 			rest, err = io.Copy(io.Discard, part)
@@ -182,7 +186,7 @@ func (l *llm) readForm(body []byte, boundary string) {
 		case m != text:
 			l.media += n
 			l.tokens += m.tokens(n)
-		case n < 32:
+		case n < longestLimit:
 			l.limit(part.FormName(), head.String())
 		}
 	}

@@ -112,7 +112,7 @@ func (p *proxy) close() {
 type call struct {
 	cost int
 	tag  string
-	body *timedBody // of which a part is read as it is sent; nil for none
+	body *timedBody // nil for none
 }
 
 // isLate tells whether a request failed because its body did not come. The server has ended its context then, which can be the
@@ -133,7 +133,9 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// A deadline of an earlier request on the same connection is over.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
 	forward := r.Method == http.MethodConnect || r.URL.IsAbs()
+	in := p.bodyOf(w, r)
 	if err := p.admit(w, r, forward); err != nil {
+		closeUnread(w, in)
 		err.Write(w)
 		return
 	}
@@ -143,26 +145,28 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		e := apierror.New(http.StatusServiceUnavailable, apierror.TooMany, "as many requests are under way as may be (maxRequests)")
 		e.RetryAfterSeconds = 1
+		closeUnread(w, in)
 		e.Write(w)
 		return
 	}
 	if r.Method == http.MethodConnect {
+		closeUnread(w, in) // it has none, and what it sends is for the other side
 		p.connect(w, r)
 		return
 	}
 	dropUpgrade(r)
-	body, err := p.readBody(w, r)
+	body, err := p.readBody(r, in)
 	if err != nil {
-		p.failed(w, r, err)
+		p.failedCall(w, r, call{body: in}, err)
 		return
 	}
 	m := p.messageOf(r, body)
 	c, err := p.judge(m)
+	c.body = in
 	if err != nil {
-		p.failed(w, r, err)
+		p.failedCall(w, r, c, err)
 		return
 	}
-	c.body = body.in
 	ctx := context.WithValue(r.Context(), callKey{}, c)
 	if p.cost.passed != nil && !body.whole || p.cost.tunnels && isHandshake(r) {
 		sent := &sending{rule: p.cost, m: m}
@@ -199,17 +203,30 @@ func (p *proxy) messageOf(r *http.Request, b *body) *message {
 
 // judge finds what a request draws, and for whom.
 func (p *proxy) judge(m *message) (c call, err error) {
+	if err := m.checkPacked(); err != nil {
+		return c, err
+	}
 	c.cost, err = p.cost.draw(m)
 	if e, ok := errors.AsType[*unreadableError](err); ok {
 		p.unreadable.Tell(p.Logger, e.place, "not shown", "the request is refused with status 400")
-		return c, e.answer()
+		return c, e.answer
 	}
 	if err != nil {
 		return c, err
 	}
+	if p.Limits.RequestsPerMinute > 0 || p.Limits.InFlight > 0 {
+		c.cost = max(c.cost, 1) // a draw of nothing would not count there
+	}
 	if p.tag.of != nil {
-		c.tag = p.tag.of(m)
-		err = checkTag(c.tag)
+		c.tag, err = p.tagOf(m)
 	}
 	return c, err
+}
+
+// tagOf finds for whom a request draws.
+func (p *proxy) tagOf(m *message) (tag string, err error) {
+	if tag, err = p.tag.of(m); err == nil {
+		err = checkTag(tag)
+	}
+	return tag, err
 }

@@ -1,8 +1,10 @@
 package httpproxy
 
 import (
+	"bufio"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -87,5 +89,36 @@ func TestTrailersAreNotAltered(t *testing.T) {
 				require.Equal(t, "42", (<-trailers).Get("X-Sum"), "%d bytes, %q, %s", size, announced, cost)
 			}
 		}
+	}
+}
+
+// An answer gets no header that its service has not sent, but for the date.
+func TestAnswersPassAsTheyAre(t *testing.T) {
+	for _, head := range []string{
+		"Content-Length: 6\r\n\r\n<html>", "Transfer-Encoding: chunked\r\n\r\n6\r\n<html>\r\n0\r\n\r\n",
+		"X-A: 1\r\nx-a: 2\r\nContent-Length: 0\r\n\r\n",
+	} {
+		lis, err := net.Listen("tcp", "127.0.0.1:0")
+		require.NoError(t, err)
+		go func() {
+			conn, err := lis.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = http.ReadRequest(bufio.NewReader(conn))
+			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\n"+head)
+		}()
+		p := start(t, Config{Upstream: "http://" + lis.Addr().String(), Limiter: throttletest.New()})
+		res, body := raw(t, p, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		require.Equal(t, 200, res.StatusCode)
+		res.Header.Del("Date")
+		res.Header.Del("Content-Length")
+		if strings.Contains(head, "X-A") {
+			require.Equal(t, http.Header{"X-A": {"1", "2"}}, res.Header)
+		} else {
+			require.Equal(t, "<html>", body)
+			require.Empty(t, res.Header)
+		}
+		require.NoError(t, lis.Close())
 	}
 }

@@ -43,7 +43,11 @@ func (s *sending) pass(p []byte) error {
 	}
 	s.passed += int64(len(p))
 	if s.rule.estimates {
-		s.m.facts().llm.feed(p)
+		f := s.m.facts()
+		f.feed(p)
+		if f.scanner.Broken() {
+			return notJSON("cost", "llm", "(no valid JSON, or too deep)")
+		}
 	}
 	return nil
 }
@@ -54,6 +58,13 @@ func (s *sending) cost() int {
 	defer s.mu.Unlock()
 	s.over = true
 	return s.rule.passed(s.m, s.passed)
+}
+
+// reopen lets bytes pass again, for another attempt of the request, which has drawn a permit of its own.
+func (s *sending) reopen() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over, s.passed = false, 0
 }
 
 // A sentBody is a body as it is sent.

@@ -412,7 +412,12 @@ func TestTags(t *testing.T) {
 	send(t, "POST", p.url, "", "Authorization", canary)
 	send(t, "POST", p.url, "", "X-Api-Key", canary)
 	send(t, "POST", p.url, "", "Authorization", canary+"2")
-	require.Len(t, l.tags, 3)
+	for _, spelling := range []string{"Bearer " + canary, "bEARER  " + canary} {
+		send(t, "POST", p.url, "", "Authorization", spelling)
+	}
+	require.Len(t, l.tags, 5)
+	require.Equal(t, l.tags[0], l.tags[3])
+	require.Equal(t, l.tags[0], l.tags[4])
 	require.Regexp(t, `^key-[0-9a-f]{16}$`, l.tags[0])
 	require.Equal(t, l.tags[0], l.tags[1])
 	require.NotEqual(t, l.tags[0], l.tags[2])

@@ -1,9 +1,11 @@
 package httpproxy
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"net/http"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -17,15 +19,40 @@ const maxTag = 256
 // keyHeaders are where services look for the key of a caller.
 var keyHeaders = []string{"Authorization", "X-Api-Key", "Api-Key", "X-Goog-Api-Key"}
 
-// keyTag tells callers apart by their keys, of which it shows nothing: it is the beginning of a hash.
-func keyTag(m *message) string {
+// keyTag tells callers apart by their keys, of which it shows nothing: it is the beginning of a hash. Which of several keys a service goes by is
+// not known, so they must be one.
+func keyTag(m *message) (string, error) {
+	key := ""
 	for _, name := range keyHeaders {
-		if key := m.req.Header.Get(name); key != "" {
-			sum := sha256.Sum256([]byte(key))
-			return "key-" + hex.EncodeToString(sum[:8])
+		for _, value := range m.req.Header.Values(name) {
+			if scheme, rest, ok := strings.Cut(value, " "); ok && strings.EqualFold(scheme, "Bearer") {
+				value = strings.TrimSpace(rest) // one key has one tag, however it is sent
+			}
+			if value != "" && key != "" && value != key {
+				return "", apierror.New(http.StatusBadRequest, apierror.BadRequest,
+					"the request has several keys (not shown), allowed: one, for the limit is told apart by it")
+			}
+			key = cmp.Or(value, key)
 		}
 	}
-	return ""
+	if key == "" {
+		return "", nil
+	}
+	sum := sha256.Sum256([]byte(key))
+	return "key-" + hex.EncodeToString(sum[:8]), nil
+}
+
+// headerTag takes the tag from a header, which must not be there with different values: a service may go by either.
+func headerTag(name string) func(m *message) (string, error) {
+	return func(m *message) (string, error) {
+		values := m.req.Header.Values(name)
+		for _, value := range values {
+			if value != values[0] {
+				return "", apierror.Field("header "+name, fmt.Sprintf("%.40q and %.40q", values[0], value), "one value")
+			}
+		}
+		return m.req.Header.Get(name), nil
+	}
 }
 
 // checkTag returns an error for a tag that a caller may not send.

@@ -22,6 +22,9 @@ func (p *proxy) watchTunnel(res *http.Response) error {
 		return errNoTunnel
 	}
 	t := &tunnel{ReadWriteCloser: conn, idle: p.IdleTimeout, sent: sendingOf(res.Request.Context())}
+	if t.sent != nil {
+		t.sent.reopen() // an attempt before this one was settled
+	}
 	t.timer = time.AfterFunc(t.idle, func() { _ = conn.Close() })
 	res.Body = t
 	return nil
@@ -54,6 +57,14 @@ func (t *tunnel) Write(p []byte) (int, error) {
 		}
 	}
 	return t.ReadWriteCloser.Write(p)
+}
+
+// CloseWrite tells the service that its client sends no more, while the other direction goes on.
+func (t *tunnel) CloseWrite() error {
+	if half, ok := t.ReadWriteCloser.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return t.Close()
 }
 
 // Close implements io.Closer.

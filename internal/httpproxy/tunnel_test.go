@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -100,6 +101,37 @@ func TestTheBytesOfATunnelCount(t *testing.T) {
 	require.NoError(t, conn.Close())
 	require.Eventually(t, func() bool { return l.Draws()[0].Settled }, 10*time.Second, time.Millisecond)
 	require.Equal(t, 13, l.Draws()[0].Used)
+}
+
+// A handshake that was refused at first makes a tunnel as any other, whose bytes count.
+func TestTheBytesOfATunnelAfterARefusalCount(t *testing.T) {
+	var tries atomic.Int32
+	u := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if tries.Add(1) == 1 {
+			w.Header().Set("Retry-After-Ms", "1")
+			w.WriteHeader(http.StatusTooManyRequests)
+			return
+		}
+		conn, rw, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+		_, _ = io.CopyN(io.Discard, rw, 12_345)
+		_, _ = io.WriteString(conn, "x")
+	}))
+	t.Cleanup(u.Close)
+	l := throttletest.New()
+	p := start(t, Config{Upstream: u.URL, Limiter: l, Cost: "bytes/1000", Provider: OpenAI})
+	conn, in := dialTunnel(t, p)
+	_, err := conn.Write(make([]byte, 12_345))
+	require.NoError(t, err)
+	_, err = in.ReadByte()
+	require.NoError(t, err)
+	require.NoError(t, conn.Close())
+	require.Eventually(t, func() bool { return len(l.Draws()) == 2 && l.Draws()[1].Settled }, 10*time.Second, time.Millisecond)
+	require.Equal(t, 13, l.Draws()[1].Used)
 }
 
 // A service that switches protocols unasked gets no tunnel.

@@ -9,8 +9,6 @@ import (
 	"net"
 	"os"
 	"time"
-
-	"golang.org/x/net/netutil"
 )
 
 // socketMode lets the owner and the group of a socket use it.
@@ -41,7 +39,7 @@ func Open(ctx context.Context, addrs []Addr, connections int, token string, log 
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("listen: %s: %w", a, err), s.Close())
 		}
-		own := newLobby(netutil.LimitListener(l, connections+strangers), strangers)
+		own := newLobby(l, connections, strangers)
 		s.listeners, s.lobbies = append(s.listeners, own), append(s.lobbies, own)
 		if !a.Local() {
 			log.Warn("this address can be reached from elsewhere, without encryption; callers need the token", "address", l.Addr().String())

@@ -6,6 +6,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"golang.org/x/net/netutil"
 )
 
 const (
@@ -22,6 +24,7 @@ const (
 type lobby struct {
 	net.Listener
 
+	inner  *acceptor
 	most   int
 	left   chan struct{} // told when a place is free
 	closed chan struct{}
@@ -31,18 +34,37 @@ type lobby struct {
 	waiting list.List // of *conn, the oldest first
 }
 
-func newLobby(l net.Listener, most int) *lobby {
-	return &lobby{Listener: l, most: most, left: make(chan struct{}, 1), closed: make(chan struct{})}
+// newLobby makes a lobby with places for so many callers and so many strangers.
+func newLobby(l net.Listener, callers, most int) *lobby {
+	inner := &acceptor{Listener: l}
+	return &lobby{
+		Listener: netutil.LimitListener(inner, callers+most), inner: inner,
+		most: most, left: make(chan struct{}, 1), closed: make(chan struct{}),
+	}
+}
+
+// An acceptor remembers the connection that it has accepted last: what netutil makes of one cannot close a half of it.
+type acceptor struct {
+	net.Listener
+
+	last net.Conn
 }
 
 // Accept implements net.Listener.
+func (a *acceptor) Accept() (c net.Conn, err error) {
+	c, err = a.Listener.Accept()
+	a.last = c
+	return c, err
+}
+
+// Accept implements net.Listener. It is called from one goroutine.
 func (l *lobby) Accept() (net.Conn, error) {
 	l.makeRoom()
-	inner, err := l.Listener.Accept()
+	limited, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{Conn: inner, lobby: l, since: time.Now()}
+	c := &conn{Conn: limited, inner: l.inner.last, lobby: l, since: time.Now()}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c.place = l.waiting.PushBack(c)
@@ -94,6 +116,7 @@ func (l *lobby) oldest() (c *conn, age time.Duration) {
 type conn struct {
 	net.Conn
 
+	inner net.Conn // the same, as it was accepted
 	lobby *lobby
 	since time.Time
 	place *list.Element // in the lobby; nil: it has left. Guarded by the lobby's lock
@@ -114,6 +137,14 @@ func (c *conn) leave() {
 	case c.lobby.left <- struct{}{}:
 	default:
 	}
+}
+
+// CloseWrite ends what is sent over the connection, where its kind can. Otherwise it ends the connection.
+func (c *conn) CloseWrite() error {
+	if half, ok := c.inner.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return c.Close()
 }
 
 // Close implements net.Conn.

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/net/netutil"
 )
 
 // A pipes listener hands out one end of connections in memory.
@@ -48,7 +47,7 @@ func serveLobby(callers, strangers int, p *pipes) (stop func()) {
 		}
 		_, _ = io.Copy(io.Discard, r.Body)
 	})}
-	l := newLobby(netutil.LimitListener(p, callers+strangers), strangers)
+	l := newLobby(p, callers, strangers)
 	ended := make(chan struct{})
 	go func() { _ = server.Serve(l); close(ended) }()
 	return func() { _ = server.Close(); <-ended }
@@ -151,7 +150,7 @@ func TestCallersThatComeAtOnceGetIn(t *testing.T) {
 func TestALobbyThatIsFullCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPipes()
-		l := newLobby(p, 1)
+		l := newLobby(p, 1000, 1)
 		c := p.dial()
 		defer c.Close()
 		in, err := l.Accept()

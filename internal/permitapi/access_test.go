@@ -53,3 +53,28 @@ func TestATokenThatWasWithdrawn(t *testing.T) {
 	a.token = "canary-of-after"
 	a.ok("/v1/acquire", `{}`)
 }
+
+// The token of pauses is read anew, too, and is as long as others where strangers can reach the API.
+func TestATokenOfPausesThatWasWithdrawn(t *testing.T) {
+	th := newThrottle(t, throttle.Limit{Max: 1000})
+	file := filepath.Join(t.TempDir(), "token")
+	require.NoError(t, os.WriteFile(file, []byte("canary-of-before"), 0o600))
+	a := start(t, Config{Limiter: th, PauseToken: "canary-of-before", PauseTokenFile: file})
+	operator := *a
+	operator.token = "canary-of-before"
+	operator.ok("/v1/pause", `{"seconds":10}`)
+	require.NoError(t, os.WriteFile(file, []byte("canary-of-after"), 0o600))
+	operator.fails(401, "/v1/pause", `{"resume":true}`)
+	operator.token = "canary-of-after"
+	operator.ok("/v1/pause", `{"resume":true}`)
+	require.NoError(t, os.Remove(file))
+	operator.fails(401, "/v1/pause", `{"seconds":10}`)
+	a.fails(401, "/v1/pause", `{"seconds":10}`)
+	require.Nil(t, th.Status().Paused)
+	a.ok("/v1/acquire", `{}`)
+
+	err := Run(t.Context(), Config{
+		Limiter: th, Listen: []listen.Addr{{Network: "tcp", Address: "0.0.0.0:0"}}, Token: "0123456789abcdef", PauseToken: "0123456789abcde",
+	})
+	require.ErrorContains(t, err, "the token of pauses has 15 bytes, allowed at an address that can be reached from elsewhere: at least 16")
+}

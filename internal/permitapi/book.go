@@ -23,8 +23,8 @@ type entry struct {
 	permit throttle.Permit
 	tokens int
 	caller string
-	// charge books what was used of a permit that cost nothing; nil for others.
-	charge func(used int)
+	// charge books tokens that were used and not drawn: for a permit of no tokens, and once for one that has expired. nil: it was called.
+	charge func(tokens int)
 	// until is the end of the lease, or, of a permit that has ended, when it is forgotten.
 	until    time.Time
 	state    state

@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/numaproj-contrib/numathrottle/internal/proxyconf"
+	"github.com/numaproj-contrib/numathrottle/internal/quotatest"
 	"github.com/numaproj-contrib/numathrottle/pkg/throttle"
 )
 
@@ -52,6 +54,53 @@ func TestAPermitOfNoTokensIsCharged(t *testing.T) {
 		a.ok("/v1/settle", `{"permit":"`+text(t, p["permit"])+`"`+end+`}`)
 	}
 	require.Less(t, th.Status().Tokens, -100_000.0)
+}
+
+// Who settles when the lease is over pays what was used above the draw, once; nothing comes back.
+func TestALateSettlementIsCharged(t *testing.T) {
+	th := newThrottle(t, throttle.Limit{Max: 1, Per: time.Hour, Burst: 1000})
+	d := newDesk(Config{Limiter: th}.withDefaults())
+	settle := func(id string, used int) state {
+		before, ok := d.finish(id, settled, used)
+		require.True(t, ok)
+		return before
+	}
+	for _, tokens := range []whole{0, 1} {
+		r := &acquireRequest{Tokens: &tokens}
+		if tokens > 0 {
+			throttle.Repay(th, 1) // there is a token
+		}
+		g, err := d.acquire(t.Context(), r)
+		require.NoError(t, err)
+		d.locked(func(b *book) int { b.entries[g.id].until = time.Now(); return b.sweep(time.Now()) })
+		before := th.Status().Tokens
+		require.Equal(t, expired, settle(g.id, 0))
+		require.InDelta(t, before, th.Status().Tokens, 0.01)
+		for range 3 {
+			require.Equal(t, expired, settle(g.id, 3))
+			require.InDelta(t, before-3+float64(tokens), th.Status().Tokens, 0.01)
+		}
+		throttle.Repay(th, 10)
+	}
+}
+
+// With quotas and slots such a permit holds no slot, and its tag pays what was used.
+func TestAPermitOfNoTokensWithQuotasAndSlots(t *testing.T) {
+	th, err := throttle.New(throttle.Limit{Max: 100_000}, throttle.WithQuotas(throttle.Quotas{Tags: map[string]throttle.Quota{
+		"acme": {Budgets: []throttle.Budget{{Amount: 5000, Per: "month"}}},
+	}}))
+	require.NoError(t, err)
+	defer th.Close()
+	slots := newSlots(t, 2)
+	a := start(t, Config{Limiter: proxyconf.BoundTags(throttle.All(th, throttle.PerCall(slots)), 100)})
+	for range 3 {
+		p := a.ok("/v1/acquire", `{"tokens":0,"tag":"acme"}`)
+		a.ok("/v1/settle", `{"permit":"`+text(t, p["permit"])+`","used":2000}`)
+	}
+	require.Zero(t, slots.Status().InUse)
+	require.Equal(t, map[string]int64{"acme": 6000}, quotatest.Used(th))
+	require.Equal(t, "budget", a.fails(429, "/v1/acquire", `{"tag":"acme","timeout_seconds":0}`)["reason"])
+	require.NotContains(t, a.log.String(), "could not be charged")
 }
 
 // One caller leaves room for others, and has it again when its permits end.

@@ -3,6 +3,7 @@ package permitapi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"time"
@@ -63,9 +64,11 @@ type Config struct {
 	// MaxPermitsPerCaller is how many of them one caller has at most: an address from which calls come, or all unix sockets together.
 	// Defaults to half of MaxPermits for each address that is not of this host, and to MaxPermits for those of this host.
 	MaxPermitsPerCaller int
-	// NoPause turns /v1/pause off. PauseToken, if not empty, is what its callers have to send in place of Token.
-	NoPause    bool
-	PauseToken string
+	// NoPause turns /v1/pause off. PauseToken, if not empty, is what its callers have to send in place of Token. PauseTokenFile is where it
+	// stands, if anywhere: it is read anew when it changes.
+	NoPause        bool
+	PauseToken     string
+	PauseTokenFile string
 	// Grace is how long the API goes on after ctx has ended while somebody still uses it.
 	// Defaults to DefaultGrace.
 	Grace time.Duration
@@ -100,11 +103,14 @@ func set[T comparable](at *T, value T) {
 
 // Run serves the API until ctx has ended and nobody uses it any more, or the grace is over.
 // Permits that are still open then are settled as drawn. It does not close the limiter.
-// Errors: an address that cannot be had, or that needs a token; what ended the server before
+// Errors: an address that cannot be had, or that needs a token, or a longer one; what ended the server before
 // ctx did.
 func Run(ctx context.Context, c Config) error {
 	if len(c.Listen) == 0 {
 		return errors.New("permitapi: listen is empty, allowed: " + listen.Allowed)
+	}
+	if n, least := len(c.PauseToken), listen.LeastToken(c.Listen); n > 0 && n < least {
+		return fmt.Errorf("permitapi: the token of pauses has %d bytes, allowed at an address that can be reached from elsewhere: at least %d", n, least)
 	}
 	c = c.withDefaults()
 	set, err := listen.Open(ctx, c.Listen, connections, c.Token, c.Logger)

@@ -29,8 +29,8 @@ type desk struct {
 func newDesk(c Config) *desk {
 	least := listen.LeastToken(c.Listen)
 	d := &desk{Config: c, token: listen.TokenIn(c.TokenFile, c.Token, least, c.Logger), closed: make(chan struct{})}
-	if d.pauser = d.token; c.PauseToken != "" {
-		d.pauser = listen.NewToken(c.PauseToken)
+	if d.pauser = d.token; c.PauseToken != "" || c.PauseTokenFile != "" {
+		d.pauser = listen.TokenIn(c.PauseTokenFile, c.PauseToken, least, c.Logger)
 	}
 	each := c.MaxPermitsPerCaller
 	if each == 0 {
@@ -136,15 +136,14 @@ func (d *desk) acquire(ctx context.Context, r *acquireRequest) (g grant, err err
 // enter enters a permit. One that costs nothing is good for a short time, and there are few of them: it returns false when there are
 // as many as may be.
 func (d *desk) enter(g *grant, p throttle.Permit, caller, tag string) bool {
-	e := &entry{id: g.id, permit: p, tokens: g.tokens, caller: caller}
+	l := d.limiterFor(tag)
+	e := &entry{id: g.id, permit: p, tokens: g.tokens, caller: caller, charge: func(tokens int) {
+		if err := throttle.Charge(l, tokens); errors.Is(err, throttle.ErrNotCharged) {
+			d.Logger.Warn("what was used above a permit could not be charged", "error", err, "tokens", tokens)
+		}
+	}}
 	if g.tokens == 0 {
 		g.lease = min(g.lease, FreeLease)
-		l := d.limiterFor(tag)
-		e.charge = func(used int) {
-			if err := throttle.Charge(l, used); errors.Is(err, throttle.ErrNotCharged) {
-				d.Logger.Warn("what was used of a permit of no tokens could not be charged", "error", err, "tokens", used)
-			}
-		}
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -188,12 +187,16 @@ func (d *desk) finish(id string, as state, used int) (before state, ok bool) {
 		return "", false
 	}
 	before = e.state
-	if before == open {
-		if e.charge != nil && used > 0 {
+	switch {
+	case before == open:
+		if e.tokens == 0 && used > 0 {
 			e.charge(used)
 		}
 		e.permit.Settle(used)
 		d.book.end(e, as, now)
+	case before == expired && as == settled && used > e.tokens && e.charge != nil:
+		e.charge(used - e.tokens)
+		e.charge = nil
 	}
 	return before, true
 }

@@ -146,7 +146,8 @@ func (d *desk) done(id string, as state, used int) (any, error) {
 	case before == as:
 		return doneResponse{State: string(as), Already: true}, nil
 	case before == expired:
-		return nil, apierror.New(http.StatusGone, apierror.NotOpen, "the lease of the permit is over; it was settled as drawn")
+		return nil, apierror.New(http.StatusGone, apierror.NotOpen,
+			"the lease of the permit is over; it was settled as drawn, and what was used above that is charged")
 	}
 	return nil, apierror.New(http.StatusConflict, apierror.NotOpen, "the permit is "+string(before)+" already")
 }

@@ -231,7 +231,7 @@ func badJSON(err error) error {
 		return apierror.Late("the body")
 	}
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
-		allowed := "a " + wrong.Type.String()
+		allowed := map[reflect.Kind]string{reflect.Float64: "a number", reflect.String: "a text", reflect.Bool: "true or false"}[wrong.Type.Kind()]
 		if wrong.Type == reflect.TypeFor[whole]() {
 			allowed = fmt.Sprintf("a whole number, 0 to %d", maxTokens)
 		}

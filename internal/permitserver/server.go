@@ -33,10 +33,11 @@ type Config struct {
 	// MaxWait, PermitLease and MaxPermits are as in permitapi.Config.
 	MaxWait, PermitLease time.Duration
 	MaxPermits           int
-	// MaxPermitsPerCaller, NoPause and PauseToken are as in permitapi.Config.
+	// MaxPermitsPerCaller, NoPause, PauseToken and PauseTokenFile are as in permitapi.Config. One of the latter two at most is set.
 	MaxPermitsPerCaller int
 	NoPause             bool
 	PauseToken          numathrottle.Secret
+	PauseTokenFile      string
 	// RLSListen is where Envoy's rate limit service listens. Defaults to nowhere.
 	RLSListen string
 	// RLSKey, RLSAskOnly and RLSWait are Key, AskOnly and MaxWait of envoyrls.Config.
@@ -63,8 +64,11 @@ func Fields() []config.Field[Config] {
 		config.NumberField("maxPermitsPerCaller", 1, 1_000_000, "half of `maxPermits`, for callers of this host all of them",
 			"How many of them one caller has, told by its address", func(c *Config) *int { return &c.MaxPermitsPerCaller }),
 		boolField("noPause", "`/v1/pause` is turned off", func(c *Config) *bool { return &c.NoPause }),
-		program.SecretField("pauseToken", "What callers of `/v1/pause` have to send in place of `token`",
+		program.SecretField("pauseToken",
+			"What callers of `/v1/pause` have to send in place of `token`; it has at least 16 bytes at an address that is not local",
 			func(c *Config) *numathrottle.Secret { return &c.PauseToken }),
+		config.PathField("pauseTokenFile", "none", "That token in a file; it is read anew when it changes",
+			func(c *Config) *string { return &c.PauseTokenFile }),
 		proxyconf.Parsed("rlsListen", listen.Allowed, "none", "Where Envoy's rate limit service listens",
 			func(c *Config) *string { return &c.RLSListen }, listen.Parse),
 		config.TextField("rlsKey", "a text", "all entries", "The entry of a descriptor whose value is the tag", func(c *Config) *string { return &c.RLSKey }),
@@ -86,6 +90,10 @@ func boolField(key, doc string, at func(*Config) *bool) config.Field[Config] {
 // nothing.
 func (c *Config) Validate() error {
 	faults := append(config.Check(Fields(), c), c.Serving.Check()...)
+	if c.PauseToken.IsSet() && c.PauseTokenFile != "" {
+		faults = append(faults, &config.FieldError{Field: "pauseTokenFile", Problem: "is set, and so is pauseToken", Allowed: "one of them"})
+	}
+	faults = append(faults, proxyconf.CheckLength("pauseToken", c.PauseToken, "listen", c.Serving.Listen)...)
 	return config.Join(append(faults, c.Serving.CheckAddress("rlsListen", c.RLSListen)...))
 }
 
@@ -99,7 +107,7 @@ func Run(ctx context.Context, c Config) (err error) {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
-	token, err := c.Serving.Secret()
+	tokens, err := c.tokens()
 	if err != nil {
 		return err
 	}
@@ -108,11 +116,21 @@ func Run(ctx context.Context, c Config) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, limits.Close()) }()
-	return c.serve(ctx, limits, token)
+	return c.serve(ctx, limits, tokens)
+}
+
+// tokens are those of callers and of the callers of pauses, as they are at first; empty for none.
+type tokens struct{ call, pause string }
+
+func (c *Config) tokens() (t tokens, err error) {
+	if t.call, err = c.Serving.Secret(); err == nil {
+		t.pause, err = proxyconf.FirstToken(c.PauseToken, "pauseTokenFile", c.PauseTokenFile)
+	}
+	return t, err
 }
 
 // serve runs the servers. When one of them fails, the other ends, too.
-func (c *Config) serve(ctx context.Context, limits *proxyconf.Limits, token string) error {
+func (c *Config) serve(ctx context.Context, limits *proxyconf.Limits, first tokens) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var servers sync.WaitGroup
@@ -122,9 +140,9 @@ func (c *Config) serve(ctx context.Context, limits *proxyconf.Limits, token stri
 		defer cancel()
 		errs[0] = permitapi.Run(ctx, permitapi.Config{
 			Limiter: proxyconf.BoundTags(limits.Limiter, cmp.Or(c.MaxPermits, permitapi.DefaultMaxPermits)),
-			Pauser:  limits.Main, Listen: api, Token: token, TokenFile: c.Serving.TokenFile, HostNames: c.Serving.Names(),
+			Pauser:  limits.Main, Listen: api, Token: first.call, TokenFile: c.Serving.TokenFile, HostNames: c.Serving.Names(),
 			MaxWait: c.MaxWait, Lease: c.PermitLease, MaxPermits: c.MaxPermits, MaxPermitsPerCaller: c.MaxPermitsPerCaller,
-			NoPause: c.NoPause, PauseToken: c.PauseToken.Reveal(), Grace: c.Serving.Grace,
+			NoPause: c.NoPause, PauseToken: first.pause, PauseTokenFile: c.PauseTokenFile, Grace: c.Serving.Grace,
 			Logger: c.Logger, Ready: c.tell("permits"),
 		})
 	})
@@ -133,8 +151,8 @@ func (c *Config) serve(ctx context.Context, limits *proxyconf.Limits, token stri
 		servers.Go(func() {
 			defer cancel()
 			errs[1] = envoyrls.Run(ctx, envoyrls.Config{
-				Limiter: limits.Limiter, Listen: rls, Token: token, TokenFile: c.Serving.TokenFile, Key: c.RLSKey, AskOnly: c.RLSAskOnly, MaxWait: c.RLSWait,
-				Grace:  c.Serving.Grace,
+				Limiter: limits.Limiter, Listen: rls, Token: first.call, TokenFile: c.Serving.TokenFile, Key: c.RLSKey,
+				AskOnly: c.RLSAskOnly, MaxWait: c.RLSWait, Grace: c.Serving.Grace,
 				Logger: c.Logger, Ready: c.tell("rate limit service"),
 			})
 		})

@@ -101,6 +101,11 @@ func TestValidate(t *testing.T) {
 		},
 		"token has 14 bytes, and rlsListen has :81": {Serving: proxyconf.Serving{Token: numathrottle.NewSecret(canary)}, RLSListen: ":81"},
 		`hostNames is "*"`:                          {Serving: proxyconf.Serving{HostNames: "*"}},
+		"pauseToken has 14 bytes, and listen has :80, which can be reached from elsewhere, allowed: at least 16 bytes": {
+			Serving: proxyconf.Serving{Listen: ":80", TokenFile: "f"}, PauseToken: numathrottle.NewSecret(canary),
+		},
+		"pauseTokenFile is set, and so is pauseToken": {PauseToken: numathrottle.NewSecret(canary), PauseTokenFile: "f"},
+		"pauseTokenFile is \"/no/such\"":              {PauseTokenFile: "/no/such"},
 		"tokenFile is set, and so is token": {
 			Serving: proxyconf.Serving{Token: numathrottle.NewSecret(canary), TokenFile: "/x"},
 		},

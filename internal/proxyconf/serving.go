@@ -72,19 +72,29 @@ func (s *Serving) Check() (faults []error) {
 func (s *Serving) CheckAddress(field, addresses string) []error {
 	addrs, ok := listen.Parse(addresses)
 	a, needs := listen.NeedsToken(addrs)
-	n := len(s.Token.Reveal())
 	switch {
-	case !ok || !needs || s.TokenFile != "" || n >= listen.MinTokenBytes:
+	case !ok || !needs || s.TokenFile != "":
 		return nil
-	case n > 0:
-		return []error{&config.FieldError{
-			Field: "token", Problem: fmt.Sprintf("has %d bytes, and %s has %s, which can be reached from elsewhere", n, field, a),
-			Allowed: fmt.Sprintf("at least %d bytes", listen.MinTokenBytes),
-		}}
+	case s.Token.IsSet():
+		return CheckLength("token", s.Token, field, addresses)
 	}
 	return []error{&config.FieldError{
 		Field: field, Problem: fmt.Sprintf("has %s, which can be reached from elsewhere, and there is no token", a),
 		Allowed: "unix sockets and loopback addresses, or a token",
+	}}
+}
+
+// CheckLength returns a fault for a token that is too short for addresses, which stand in another field. None is long enough.
+func CheckLength(field string, token numathrottle.Secret, at, addresses string) []error {
+	addrs, _ := listen.Parse(addresses)
+	a, needs := listen.NeedsToken(addrs)
+	n := len(token.Reveal())
+	if !needs || n == 0 || n >= listen.MinTokenBytes {
+		return nil
+	}
+	return []error{&config.FieldError{
+		Field: field, Problem: fmt.Sprintf("has %d bytes, and %s has %s, which can be reached from elsewhere", n, at, a),
+		Allowed: fmt.Sprintf("at least %d bytes", listen.MinTokenBytes),
 	}}
 }
 
@@ -103,13 +113,17 @@ func (s *Serving) Names() listen.Names {
 }
 
 // Secret returns the token as it is at first; empty for none. An error shows no secret.
-func (s *Serving) Secret() (string, error) {
-	if s.TokenFile == "" {
-		return s.Token.Reveal(), nil
+func (s *Serving) Secret() (string, error) { return FirstToken(s.Token, "tokenFile", s.TokenFile) }
+
+// FirstToken returns a token at the start of a program: the content of the file, if there is one, else token. field is the setting of the
+// file, for errors, which show no secret.
+func FirstToken(token numathrottle.Secret, field, file string) (string, error) {
+	if file == "" {
+		return token.Reveal(), nil
 	}
-	text, err := config.ReadSecretFile(s.TokenFile)
+	text, err := config.ReadSecretFile(file)
 	if err != nil {
-		return "", config.SecretFileFault("tokenFile", s.TokenFile, err)
+		return "", config.SecretFileFault(field, file, err)
 	}
 	return text, nil
 }

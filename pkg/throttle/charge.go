@@ -14,11 +14,12 @@ import (
 // Probe tells whether a draw of one token would be granted now, and draws nothing: nil if it would. Debt, pauses, quotas and callers
 // that wait count as for a draw. A refusal is demand, as that of a draw is. It never waits, and may be called from any goroutine.
 //
-// A Limiter that is not of this package is asked by its method Throttled, or else by a draw that is cancelled.
+// A Limiter that is not of this package is looked through where it shows another one, by a method `Unwrap() Limiter` or by embedding. Else it
+// is asked by its method Throttled, or by a draw that is cancelled.
 //
 // Errors: *Error, as that of Acquire; its RetryAfter is when one token could be had as things stand.
 func Probe(l Limiter) error {
-	children := flatten(nil, l, nil)
+	children := reached(l, maxWraps)
 	for i := range children {
 		p := &children[i]
 		n := max(p.price(1), 0)
@@ -30,6 +31,39 @@ func Probe(l Limiter) error {
 	}
 	return probeNatives(children)
 }
+
+// reached returns the limiters that a draw from l draws from in the end. Others than those of this package are looked through, so often
+// at most.
+func reached(l Limiter, wraps int) (children []child) {
+	for _, p := range flatten(nil, l, nil) {
+		inner, shows := insideOf(p.limiter)
+		if p.native != nil || !shows || wraps == 0 {
+			children = add(children, p)
+			continue
+		}
+		for _, q := range reached(inner, wraps-1) {
+			if len(p.costs) > 0 {
+				q = q.within(p.price)
+			}
+			children = add(children, q)
+		}
+	}
+	return children
+}
+
+// insideOf returns the limiter that another one embeds, or shows by a method `Unwrap() Limiter`.
+func insideOf(l Limiter) (inner Limiter, shows bool) {
+	if u, ok := l.(interface{ Unwrap() Limiter }); ok {
+		return u.Unwrap(), true
+	}
+	if e, ok := l.(interface{ embedded() Limiter }); ok {
+		return e.embedded(), true
+	}
+	return nil, false
+}
+
+func (t *Throttle) embedded() Limiter { return t }
+func (f *InFlight) embedded() Limiter { return f }
 
 func probeNatives(children []child) error {
 	for i := range children {
@@ -85,15 +119,15 @@ func probeOther(l Limiter, n int) error {
 // callers wait for, up to Limit.MaxDebt. It is for a cost that is known only when the call is over. Slots of an InFlight are not
 // charged, nor is a limiter that is closed. It never waits, and may be called from any goroutine.
 //
-// At a Limiter that is not of this package it is a draw of n, or one of a single token that is settled with n; when both are refused
-// nothing is charged there, and the error is ErrNotCharged.
+// A Limiter that is not of this package is looked through as by Probe. Where it shows none, it is drawn from: n tokens, or a single one
+// that is settled with n; when both are refused nothing is charged there, and the error is ErrNotCharged.
 //
 // Errors: that of Probe before anything was booked, which changes nothing; ErrNotCharged.
 func Charge(l Limiter, n int) error {
 	if n <= 0 {
 		return Probe(l)
 	}
-	children := flatten(nil, l, nil)
+	children := reached(l, maxWraps)
 	err := probeNatives(children)
 	if !book(children, min(n, maxTokens)) {
 		return ErrNotCharged
@@ -103,8 +137,8 @@ func Charge(l Limiter, n int) error {
 
 // Repay gives back n tokens that were drawn or charged and not used after all: less is owed, and what nobody owes goes into the bucket,
 // up to its capacity. A hard limit pays debt alone. What a quota of a pool has back depends on its pool. Whether so many
-// were drawn is for the caller to know. Other limiters are not told.
-func Repay(l Limiter, n int) { book(flatten(nil, l, nil), -min(n, maxTokens)) }
+// were drawn is for the caller to know. Limiters that are not of this package are looked through as by Probe; others are not told.
+func Repay(l Limiter, n int) { book(reached(l, maxWraps), -min(n, maxTokens)) }
 
 // ErrNotCharged says that a limiter of another package has refused to be charged; see Charge.
 var ErrNotCharged = errors.New("numathrottle: a limiter that is not of package throttle cannot be charged")
@@ -128,11 +162,11 @@ func book(children []child, n int) bool {
 }
 
 func chargeOther(l Limiter, n int) bool {
-	if _, ok := l.TryAcquire(n); ok {
-		return true
+	p, ok := l.TryAcquire(n)
+	if !ok {
+		p, ok = l.TryAcquire(1)
 	}
-	p, ok := l.TryAcquire(1)
-	p.Settle(n)
+	p.Settle(n) // the call is over: nothing is held
 	return ok
 }
 

@@ -38,10 +38,7 @@ func settleWith(res *http.Response, g *guard, m Meter) {
 		return
 	}
 	if w, ok := res.Body.(io.Writer); ok { // the connection itself, after a switch of protocols
-		res.Body = struct {
-			*settlingBody
-			io.Writer
-		}{b, w}
+		res.Body = &settlingConn{b, w}
 		return
 	}
 	res.Body = b
@@ -78,6 +75,33 @@ func (b *settlingBody) Close() error {
 	err := b.ReadCloser.Close()
 	b.settle(false)
 	return err
+}
+
+// A settlingConn is the connection of a call that switched protocols. The service may close its half of it while the caller goes on, so its end is Close
+// or an error, and not the end of the service's half.
+type settlingConn struct {
+	*settlingBody
+	io.Writer
+}
+
+// Read implements io.Reader.
+func (c *settlingConn) Read(p []byte) (int, error) {
+	n, err := c.ReadCloser.Read(p)
+	if n > 0 {
+		c.observe(p[:n])
+	}
+	if err != nil && err != io.EOF { // as io.Reader has it
+		c.settle(false)
+	}
+	return n, err
+}
+
+// CloseWrite closes the caller's half of the connection, where that can be done.
+func (c *settlingConn) CloseWrite() error {
+	if half, ok := c.Writer.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return c.Close()
 }
 
 // Unwrap returns the body of the base transport, for a caller that looks for one of its own.

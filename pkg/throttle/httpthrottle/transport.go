@@ -35,7 +35,7 @@ import (
 // be seen: it draws once, and net/http may send it again. A base that sends copies of a request at once has
 // them ended, for only one has a permit: such a base belongs above this transport.
 //
-// The body of every response must be read to its end or closed, as net/http asks
+// The body of every response must be read to its end or closed, that of a switch of protocols closed, as net/http asks
 // for: the permit is settled then, and with it the slot of a throttle.InFlight comes back.
 //
 // NewTransport panics when an option is wrong. A program whose options come from a configuration asks Check first.
