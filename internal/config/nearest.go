@@ -6,6 +6,20 @@ import (
 	"unicode"
 )
 
+// DidYouMean proposes the known name that a wrong one was most likely meant for, as it stands behind an error: "; did you mean max?".
+// Empty: none is near.
+// A beginning of a known name will do.
+func DidYouMean(name string, known []string) string {
+	if near := didYouMean(name, known); near != "" {
+		return near
+	}
+	i := slices.IndexFunc(known, func(k string) bool { return len(letters(name)) >= 3 && strings.HasPrefix(letters(k), letters(name)) })
+	if i < 0 {
+		return ""
+	}
+	return "; did you mean " + known[i] + "?"
+}
+
 // nearest returns the known name that is most likely meant by another one: that
 // which differs in at most two letters, and in no more than a third of them, or
 // else that which the name begins with, as store_url does with store. Case and

@@ -101,7 +101,16 @@ func Choice[C any, T ~string](at func(*C) *T, words ...T) Value[C] {
 		set:   func(c *C, text string) bool { *at(c) = T(text); return true },
 		get:   func(c *C) string { return string(*at(c)) },
 		check: func(c *C) bool { return *at(c) == "" || slices.Contains(words, *at(c)) },
+		hint:  func(text string) string { return didYouMean(text, asTexts(words)) },
 	}
+}
+
+func asTexts[T ~string](words []T) []string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = string(w)
+	}
+	return out
 }
 
 // maxText is the longest text that a setting takes, in bytes.
