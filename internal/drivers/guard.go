@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/numaproj-contrib/numathrottle/internal/config"
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
@@ -73,10 +74,14 @@ func (e *cleaned) Is(target error) bool { return errors.Is(e.err, target) }
 // As implements the method that errors.As looks for.
 func (e *cleaned) As(target any) bool { return errors.As(e.err, target) }
 
-// A Guarded store is another one whose errors show no secret.
+// A Guarded store is another one whose errors show no secret, and say what is to be done; see Remedied.
 type Guarded struct {
 	Store   consensus.Store
 	Secrets *Secrets
+	// Of is what the store was opened with, for errors that say what is to be done. Nil: they do not.
+	Of *Request
+
+	answered atomic.Bool // the store, some time
 }
 
 var (
@@ -88,30 +93,30 @@ var (
 // Sync implements consensus.Store.
 func (g *Guarded) Sync(ctx context.Context, req driver.Request) (driver.Answer, error) {
 	answer, err := g.Store.Sync(ctx, req)
-	return answer, g.Secrets.Clean(err)
+	return answer, g.tell(err)
 }
 
 // Leave implements consensus.Store.
 func (g *Guarded) Leave(ctx context.Context, req driver.Leave) error {
-	return g.Secrets.Clean(g.Store.Leave(ctx, req))
+	return g.tell(g.Store.Leave(ctx, req))
 }
 
 // Load implements consensus.Store.
 func (g *Guarded) Load(ctx context.Context, pool string) ([]driver.Document, []consensus.RosterRow, error) {
 	docs, roster, err := g.Store.Load(ctx, pool)
-	return docs, roster, g.Secrets.Clean(err)
+	return docs, roster, g.tell(err)
 }
 
 // Save implements consensus.Store.
 func (g *Guarded) Save(ctx context.Context, pool string, d driver.DocumentReport) (consensus.Version, error) {
 	current, err := g.Store.Save(ctx, pool, d)
-	return current, g.Secrets.Clean(err)
+	return current, g.tell(err)
 }
 
 // Reserve implements consensus.Store.
 func (g *Guarded) Reserve(ctx context.Context, req driver.Reserve) (driver.Reserved, error) {
 	res, err := g.Store.Reserve(ctx, req)
-	return res, g.Secrets.Clean(err)
+	return res, g.tell(err)
 }
 
 // Push implements consensus.Pusher.
@@ -120,7 +125,7 @@ func (g *Guarded) Push(ctx context.Context, pool string, news []byte) error {
 	if !ok {
 		return consensus.ErrNoPush
 	}
-	return g.Secrets.Clean(store.Push(ctx, pool, news))
+	return g.tell(store.Push(ctx, pool, news))
 }
 
 // Watch implements consensus.Pusher.
@@ -130,7 +135,7 @@ func (g *Guarded) Watch(ctx context.Context, pool string, heard func(news []byte
 		return nil, consensus.ErrNoPush
 	}
 	stop, err = store.Watch(ctx, pool, heard)
-	return stop, g.Secrets.Clean(err)
+	return stop, g.tell(err)
 }
 
 // Pools implements driver.Lister.
@@ -140,7 +145,7 @@ func (g *Guarded) Pools(ctx context.Context) ([]string, error) {
 		return nil, driver.ErrNoList
 	}
 	pools, err := store.Pools(ctx)
-	return pools, g.Secrets.Clean(err)
+	return pools, g.tell(err)
 }
 
 // Tills implements driver.TillReader.
@@ -150,7 +155,7 @@ func (g *Guarded) Tills(ctx context.Context, pool string) ([]driver.Till, error)
 		return nil, driver.ErrNoTills
 	}
 	tills, err := store.Tills(ctx, pool)
-	return tills, g.Secrets.Clean(err)
+	return tills, g.tell(err)
 }
 
 // SetSpent implements driver.TillSetter.
@@ -159,7 +164,7 @@ func (g *Guarded) SetSpent(ctx context.Context, pool string, r driver.SpentRepor
 	if !ok {
 		return driver.ErrNoTills
 	}
-	return g.Secrets.Clean(store.SetSpent(ctx, pool, r))
+	return g.tell(store.SetSpent(ctx, pool, r))
 }
 
 // Close implements consensus.Store.
