@@ -82,7 +82,7 @@ func LoadWith[C any](own []config.Field[C], pool func(*C) *Config, c *C) *config
 		return slices.ContainsFunc(own, func(f config.Field[C]) bool { return f.Variable() == config.Variable(key) })
 	}
 	without := slices.DeleteFunc(slices.Clone(limitKeys), has)
-	r := config.Read(append(slices.Clone(own), config.Lift(poolFields(), pool)...), without, os.Environ(), c)
+	r := config.Read(ProgramFields(own, pool), without, os.Environ(), c)
 	at := pool(c)
 	*at = at.withEnvironment()
 	store, wrong := at.check()
@@ -91,6 +91,11 @@ func LoadWith[C any](own []config.Field[C], pool func(*C) *Config, c *C) *config
 		*at = at.withoutUser()
 	}
 	return r
+}
+
+// ProgramFields returns every setting of a program whose own settings are own: these, and those of its pool.
+func ProgramFields[C any](own []config.Field[C], pool func(*C) *Config) []config.Field[C] {
+	return append(slices.Clone(own), config.Lift(poolFields(), pool)...)
 }
 
 // LimitFields returns the settings of a limit by the library's own names, for a program of this module that has one: all of them, or
