@@ -80,3 +80,18 @@ func TestFlagsGetSuggestions(t *testing.T) {
 		require.Equal(t, ExitUsage, ExitCode(err))
 	}
 }
+
+// A limit on calls in flight alone has pools below the proxy's, too.
+func TestAProxyOnASharedStoreNamesItsPool(t *testing.T) {
+	for _, name := range []string{"NUMAFLOW_NAMESPACE", "NUMAFLOW_MONO_VERTEX_NAME", "NUMAFLOW_PIPELINE_NAME", "NUMAFLOW_VERTEX_NAME"} {
+		t.Setenv(name, "")
+	}
+	for _, limit := range []string{"--max=5", "--in-flight=5"} {
+		args := []string{"proxy", "http", "--check", "--upstream=http://h", "--store=redis://h", limit}
+		_, err := newTerminal(nil).run(t, args...)
+		require.EqualError(t, err, "numathrottle: pool is not set: every service that uses this store and sets none would share one limit (store: --store), "+
+			"allowed: a name of up to 256 bytes, the same in all pods that share the limit (NUMATHROTTLE_POOL)")
+		_, err = newTerminal(nil).run(t, append(args, "--pool=p")...)
+		require.NoError(t, err)
+	}
+}

@@ -110,6 +110,7 @@ func (p *proxyPart[C]) load(c *CLI, cmd *ucli.Command) (C, *config.Reading) {
 	}
 	config.ReadFlags(fields, flags, &conf, r)
 	r.Note(storeLogin(cmd), p.validate(conf), p.pool(&conf).Validate())
+	r.Note(open.CheckUnlimited(p.pool(&conf))...)
 	return conf, r
 }
 

@@ -79,6 +79,17 @@ func CheckNamed(c *Config, r *config.Reading) []error {
 	return Config{}.checkPool(&store)
 }
 
+// CheckUnlimited is CheckNamed for the pool of a program that has other limits than Limit, such as calls in flight, whose pools have its
+// name before theirs.
+func CheckUnlimited(c *Config) []error {
+	if c.Limit.Max != 0 { // Validate says it
+		return nil
+	}
+	pool := c.withEnvironment()
+	store, _ := config.ParseStore(c.Store)
+	return pool.checkPool(&store)
+}
+
 // checkCredentials finds credentials that contradict each other, or that the
 // store has no use for: most likely another store was meant.
 func (c Config) checkCredentials(store *config.StoreURL) []error {
