@@ -141,7 +141,8 @@ func TestKeysOfJWTsThatAreRefused(t *testing.T) {
 		"-----BEGIN PRIVATE KEY-----\n" + canary + "\n-----END PRIVATE KEY-----\n",
 	} {
 		_, err = loaded(t, env{"URL": "http://h", "JWT_KEY_FILE": file(t, "key.pem", content)})
-		require.ErrorContains(t, withoutSources(err), "jwtKeyFile holds no private key in PEM of RSA, ECDSA or Ed25519 (not shown), allowed: a private key in PEM")
+		require.ErrorContains(t, withoutSources(err),
+			"jwtKeyFile holds no private key in PEM of RSA, ECDSA or Ed25519 (not shown), allowed: a private key in PEM")
 		require.NotContains(t, err.Error(), canary)
 	}
 	_, err = loaded(t, env{

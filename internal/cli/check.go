@@ -30,7 +30,8 @@ func (c *CLI) checkCommand() *ucli.Command {
 	return &ucli.Command{
 		Name:  "check",
 		Usage: "print the configuration in force, without secrets, and where it comes from; or what is wrong with it",
-		Description: "It reads what numathrottle.FromEnv reads, and the files that are named, and fills in the defaults. It asks no store, but with --connect. " +
+		Description: "It reads what numathrottle.FromEnv reads, and the files that are named, and fills in the defaults. " +
+			"It asks no store, but with --connect. " +
 			"With a fault it prints all faults, and nothing else; what is allowed and was hardly meant is a warning.",
 		Flags: []ucli.Flag{&ucli.BoolFlag{Name: connectName, Usage: "ask the store, too, whether it can be reached and takes the login"}},
 		Action: func(ctx context.Context, cmd *ucli.Command) error {

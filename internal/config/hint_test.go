@@ -52,7 +52,10 @@ func TestHints(t *testing.T) {
 func TestStoreWithoutAScheme(t *testing.T) {
 	for text, want := range map[string]string{
 		"localhost:6379": "; did you mean redis://localhost:6379?", "nats.svc:4222": "; did you mean nats://nats.svc:4222?",
-		"s:26379": "; did you mean redis+sentinel://s:26379/MASTER?", "a:6379,b:6379": "; did you mean redis+cluster://a:6379,b:6379?", "a:4222,b:4222": "; did you mean nats://a:4222,b:4222?", "hunter2": "", "user:pass@h:6379": "", "a b:6379": "", "secret:1": "",
+		"s:26379":       "; did you mean redis+sentinel://s:26379/MASTER?",
+		"a:6379,b:6379": "; did you mean redis+cluster://a:6379,b:6379?",
+		"a:4222,b:4222": "; did you mean nats://a:4222,b:4222?",
+		"hunter2":       "", "user:pass@h:6379": "", "a b:6379": "", "secret:1": "",
 	} {
 		_, errs := ParseStore(text)
 		require.Len(t, errs, 1)

@@ -34,8 +34,8 @@ func (r *Reading) Err() error { return Join(r.faults) }
 func (r *Reading) Note(faults ...error) {
 	for _, err := range Split(faults...) {
 		named := []string{}
-		f, isField := err.(*FieldError)   //nolint:errorlint // as above: not what is wrapped deeper
-		of, isSetting := err.(*OfSetting) //nolint:errorlint // the same
+		f, isField := err.(*FieldError)      //nolint:errorlint // as above: not what is wrapped deeper
+		of, isSetting := err.(*SettingError) //nolint:errorlint // the same
 		switch {
 		case isField:
 			named = settingsIn(f.Field)
@@ -59,17 +59,17 @@ func (r *Reading) Note(faults ...error) {
 	}
 }
 
-// An OfSetting is an error whose text does not begin with the setting that it is about.
-type OfSetting struct {
+// A SettingError is an error whose text does not begin with the setting that it is about.
+type SettingError struct {
 	Key string
 	Err error
 }
 
 // Error implements error.
-func (e *OfSetting) Error() string { return e.Err.Error() }
+func (e *SettingError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the error itself.
-func (e *OfSetting) Unwrap() error { return e.Err }
+func (e *SettingError) Unwrap() error { return e.Err }
 
 // found adds faults of the reading itself.
 func (r *Reading) found(faults ...error) {

@@ -45,7 +45,7 @@ func reading(t *testing.T, file string, environ ...string) (*Reading, string) {
 	return Read(readTable(), nil, environ, &c), name
 }
 
-func TestSourcesOfSettings(t *testing.T) {
+func TestSourcesSettingErrors(t *testing.T) {
 	r, name := reading(t, "# c\nmax: 5\nper: 2s\n", "NUMATHROTTLE_PER=3s")
 	var c readSettings
 	ReadFlags(readTable(), map[string]string{"mode": "even"}, &c, r)
@@ -61,20 +61,21 @@ func TestFaultsAcrossSettingsNameWhereTheyCameFrom(t *testing.T) {
 		&FieldError{Field: "apiKeyFile", Problem: "is set, and so is apiKey", Allowed: "one of them"},
 		&FieldError{Field: "apiKey and apiKeyFile", Problem: "are set", Allowed: "one of them"},
 		&FieldError{Field: "mode", Problem: `is "store", but the store is redis`},
-		&OfSetting{"max", &FieldError{Field: "limit", Problem: "is too much"}},
+		&SettingError{"max", &FieldError{Field: "limit", Problem: "is too much"}},
 		&FieldError{Field: "max", Problem: "is known", Source: "elsewhere"},
 	)
-	require.EqualError(t, r.Err(), "numathrottle: apiKeyFile is set, and so is apiKey (NUMATHROTTLE_API_KEY_FILE; apiKey: NUMATHROTTLE_API_KEY), allowed: one of them\n"+
-		"numathrottle: apiKey and apiKeyFile are set (NUMATHROTTLE_API_KEY; NUMATHROTTLE_API_KEY_FILE), allowed: one of them\n"+
-		"numathrottle: mode is \"store\", but the store is redis (store: "+name+":2)\n"+
-		"numathrottle: limit is too much ("+name+":1)\n"+
-		"numathrottle: max is known (elsewhere)")
+	require.EqualError(t, r.Err(),
+		"numathrottle: apiKeyFile is set, and so is apiKey (NUMATHROTTLE_API_KEY_FILE; apiKey: NUMATHROTTLE_API_KEY), allowed: one of them\n"+
+			"numathrottle: apiKey and apiKeyFile are set (NUMATHROTTLE_API_KEY; NUMATHROTTLE_API_KEY_FILE), allowed: one of them\n"+
+			"numathrottle: mode is \"store\", but the store is redis (store: "+name+":2)\n"+
+			"numathrottle: limit is too much ("+name+":1)\n"+
+			"numathrottle: max is known (elsewhere)")
 }
 
 // What follows from a fault that is told already is not told.
 func TestOneMessageForOneFault(t *testing.T) {
 	unset := []error{
-		&FieldError{Field: "mode", Problem: "is not set"}, &OfSetting{"max", os.ErrInvalid},
+		&FieldError{Field: "mode", Problem: "is not set"}, &SettingError{"max", os.ErrInvalid},
 		&FieldError{Field: "apiKey and apiKeyFile", Problem: "are not set"},
 	}
 	for _, tc := range []struct {

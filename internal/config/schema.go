@@ -12,7 +12,8 @@ type Schema = map[string]any
 
 // The forms of a value as a file of settings may have it. Everything may stand in quotes.
 var (
-	anInteger  = Schema{"anyOf": []any{Schema{"type": "integer"}, Schema{"type": "string", "pattern": `^-?[0-9]+$`}}}
+	digits     = Schema{"type": "string", "pattern": `^-?[0-9]+$`}
+	anInteger  = Schema{"anyOf": []any{Schema{"type": "integer"}, digits}}
 	aBoolean   = Schema{"enum": []any{true, false, "true", "false"}}
 	aDuration  = Schema{"type": "string", "pattern": `^([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h)(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h))*$`}
 	aScalar    = Schema{"type": []any{"string", "number", "boolean"}}
@@ -34,7 +35,7 @@ func SchemaOf[C any](fields []Field[C]) Schema {
 			form = aScalar
 		}
 		if v.low < v.high {
-			form = Schema{"anyOf": []any{Schema{"type": "integer", "minimum": v.low, "maximum": v.high}, anInteger["anyOf"].([]any)[1]}} //nolint:forcetypeassert // see there
+			form = Schema{"anyOf": []any{Schema{"type": "integer", "minimum": v.low, "maximum": v.high}, digits}}
 		}
 		properties[fields[i].Key] = form
 	}

@@ -74,7 +74,7 @@ func (e *cleaned) Is(target error) bool { return errors.Is(e.err, target) }
 // As implements the method that errors.As looks for.
 func (e *cleaned) As(target any) bool { return errors.As(e.err, target) }
 
-// A Guarded store is another one whose errors show no secret, and say what is to be done; see Remedied.
+// A Guarded store is another one whose errors show no secret, and say what is to be done; see RemedyError.
 type Guarded struct {
 	Store   consensus.Store
 	Secrets *Secrets

@@ -14,8 +14,8 @@ import (
 	"github.com/numaproj-contrib/numathrottle/pkg/consensus"
 )
 
-// A Remedied error is one of a store with what is to be done about it. Its text has no secret.
-type Remedied struct {
+// A RemedyError is one of a store with what is to be done about it. Its text has no secret.
+type RemedyError struct {
 	// Says names what is wrong and the setting that mends it, in one sentence.
 	Says string
 
@@ -23,10 +23,10 @@ type Remedied struct {
 }
 
 // Error is what is to be done, and the error.
-func (e *Remedied) Error() string { return e.Says + ": " + e.err.Error() }
+func (e *RemedyError) Error() string { return e.Says + ": " + e.err.Error() }
 
 // Unwrap returns the error without secrets.
-func (e *Remedied) Unwrap() error { return e.err }
+func (e *RemedyError) Unwrap() error { return e.err }
 
 // tell returns an error of the store without secrets, and with a remedy if there is one.
 func (g *Guarded) tell(err error) error {
@@ -38,7 +38,7 @@ func (g *Guarded) tell(err error) error {
 		return clean
 	}
 	if says := g.Of.remedy(err, g.answered.Load()); says != "" {
-		return &Remedied{says, clean}
+		return &RemedyError{says, clean}
 	}
 	return clean
 }

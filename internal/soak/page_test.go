@@ -21,7 +21,10 @@ func madeUp(t *testing.T, outcome string) (folder string) {
 	t.Helper()
 	folder = t.TempDir()
 	save := func(name string, figures any) { require.NoError(t, proof.Save(folder, name, figures)) }
-	for _, name := range []string{"simulation", "shell", "redis", "nats", "stops", "strict", "overrides", "limits", "tags", "quotas", "permits", "noloss", "pressure", "flat"} {
+	for _, name := range []string{
+		"simulation", "shell", "redis", "nats", "stops", "strict", "overrides", "limits", "tags", "quotas", "permits",
+		"noloss", "pressure", "flat",
+	} {
 		save(name, proof.Pools{Subject: name})
 	}
 	for _, name := range []string{"permits-redis", "permits-nats"} {

@@ -14,7 +14,7 @@ func (c Config) check() (config.StoreURL, []error) {
 	if len(faults) == 0 {
 		// The fields are in range each by itself; together they may be too much.
 		for _, err := range config.Split(c.Limit.Validate()) {
-			faults = append(faults, &config.OfSetting{Key: limitSetting(err), Err: fmt.Errorf("numathrottle: %w", err)})
+			faults = append(faults, &config.SettingError{Key: limitSetting(err), Err: fmt.Errorf("numathrottle: %w", err)})
 		}
 		faults = append(faults, CheckQuotas(&c)...)
 	}

@@ -113,7 +113,9 @@ var fields = append([]field{
 		Value: config.Store(func(c *Config) *string { return &c.Store }),
 	},
 	{
-		Key: "pool", Allowed: "1 to 256 bytes", Default: "`<namespace>/<pipeline>/<vertex>` or `<namespace>/<monovertex>` in a Numaflow pod, else `default`; on Redis and NATS it must be set there",
+		Key: "pool", Allowed: "1 to 256 bytes",
+		Default: "`<namespace>/<pipeline>/<vertex>` or `<namespace>/<monovertex>` in a Numaflow pod, else `default`; " +
+			"on Redis and NATS it must be set there",
 		Doc:   "Pods with the same store and pool share the limit",
 		Value: config.Text(func(c *Config) *string { return &c.Pool }),
 		Range: func(c *Config) bool { return len(c.Pool) <= maxName },

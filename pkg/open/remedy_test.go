@@ -40,34 +40,80 @@ func TestStoreErrorsNameTheRemedy(t *testing.T) {
 		"refused redis": {Config{Store: "redis://" + closed}, "nothing listens at " + closed + ": start the store there, or correct NUMATHROTTLE_STORE"},
 		"refused nats":  {Config{Store: "nats://" + closed}, "no server answers at " + closed + ": start the store there, or correct NUMATHROTTLE_STORE"},
 		"refused TLS":   {Config{Store: "rediss://" + closed}, "nothing listens at " + closed},
-		"no such host":  {Config{Store: "redis://no-such-host.invalid"}, "no-such-host.invalid is no host name that is known here: correct NUMATHROTTLE_STORE"},
+		"no such host": {
+			Config{Store: "redis://no-such-host.invalid"},
+			"no-such-host.invalid is no host name that is known here: correct NUMATHROTTLE_STORE",
+		},
 
-		"silent redis": {Config{Store: "redis://" + silent}, silent + " does not answer: see whether it can be reached from here, or correct NUMATHROTTLE_STORE: "},
-		"silent nats":  {Config{Store: "nats://" + silent}, silent + " does not greet as a NATS server does"},
+		"silent redis": {
+			Config{Store: "redis://" + silent},
+			silent + " does not answer: see whether it can be reached from here, or correct NUMATHROTTLE_STORE: ",
+		},
+		"silent nats": {Config{Store: "nats://" + silent}, silent + " does not greet as a NATS server does"},
 
-		"redis at NATS":     {Config{Store: "redis://" + natsAddr}, "a NATS server listens at " + natsAddr + ": set NUMATHROTTLE_STORE to nats://"},
-		"rediss at NATS":    {Config{Store: "rediss://" + natsAddr}, "a NATS server listens at " + natsAddr + ": set NUMATHROTTLE_STORE to nats://"},
-		"sentinel at NATS":  {Config{Store: "redis+sentinel://" + natsAddr + "/m"}, "a NATS server listens at " + natsAddr},
-		"cluster at NATS":   {Config{Store: "redis+cluster://" + natsAddr}, "a NATS server listens at " + natsAddr},
-		"NATS at redis":     {Config{Store: "nats://" + redis}, redis + " does not greet as a NATS server does: if it is a Redis server, set NUMATHROTTLE_STORE to redis://"},
-		"NATS TLS at redis": {Config{Store: "tls://" + redis}, redis + " does not greet as a NATS server does: if it is a Redis server, set NUMATHROTTLE_STORE to rediss://"},
+		"redis at NATS":    {Config{Store: "redis://" + natsAddr}, "a NATS server listens at " + natsAddr + ": set NUMATHROTTLE_STORE to nats://"},
+		"rediss at NATS":   {Config{Store: "rediss://" + natsAddr}, "a NATS server listens at " + natsAddr + ": set NUMATHROTTLE_STORE to nats://"},
+		"sentinel at NATS": {Config{Store: "redis+sentinel://" + natsAddr + "/m"}, "a NATS server listens at " + natsAddr},
+		"cluster at NATS":  {Config{Store: "redis+cluster://" + natsAddr}, "a NATS server listens at " + natsAddr},
+		"NATS at redis": {
+			Config{Store: "nats://" + redis},
+			redis + " does not greet as a NATS server does: if it is a Redis server, set NUMATHROTTLE_STORE to redis://",
+		},
+		"NATS TLS at redis": {
+			Config{Store: "tls://" + redis},
+			redis + " does not greet as a NATS server does: if it is a Redis server, set NUMATHROTTLE_STORE to rediss://",
+		},
 
-		"redis at TLS":      {Config{Store: "redis://" + overTLS}, overTLS + " closes plain connections: if it talks TLS, set NUMATHROTTLE_STORE to rediss://"},
-		"rediss at plain":   {Config{Store: "rediss://" + redis}, redis + " does not answer: see whether it can be reached from here, or correct NUMATHROTTLE_STORE; if it does not talk TLS, set that to redis://"},
+		"redis at TLS": {
+			Config{Store: "redis://" + overTLS},
+			overTLS + " closes plain connections: if it talks TLS, set NUMATHROTTLE_STORE to rediss://",
+		},
+		"rediss at plain": {
+			Config{Store: "rediss://" + redis},
+			redis + " does not answer: see whether it can be reached from here, or correct NUMATHROTTLE_STORE; if it does not talk " +
+				"TLS, set that to redis://",
+		},
 		"tls at plain NATS": {Config{Store: "tls://" + natsAddr}, natsAddr + " does not talk TLS: set NUMATHROTTLE_STORE to nats://"},
-		"unknown authority": {Config{Store: "rediss://" + overTLS + "?serverName=" + serverName, StoreCAFile: other}, "the certificate of the store is not one of a known authority: set NUMATHROTTLE_STORE_CA_FILE to the authority's, in PEM"},
-		"no authority":      {Config{Store: "tls://" + natsTLS + "?serverName=" + serverName}, "the certificate of the store is not one of a known authority: set NUMATHROTTLE_STORE_CA_FILE to the authority's, in PEM"},
-		"another name":      {Config{Store: "rediss://" + overTLS + "?serverName=elsewhere.example", StoreCAFile: ca}, "the certificate of the store is for another name: set the parameter serverName of NUMATHROTTLE_STORE to the name that it holds"},
+		"unknown authority": {
+			Config{Store: "rediss://" + overTLS + "?serverName=" + serverName, StoreCAFile: other},
+			"the certificate of the store is not one of a known authority: set NUMATHROTTLE_STORE_CA_FILE to the authority's, in PEM",
+		},
+		"no authority": {
+			Config{Store: "tls://" + natsTLS + "?serverName=" + serverName},
+			"the certificate of the store is not one of a known authority: set NUMATHROTTLE_STORE_CA_FILE to the authority's, in PEM",
+		},
+		"another name": {
+			Config{Store: "rediss://" + overTLS + "?serverName=elsewhere.example", StoreCAFile: ca},
+			"the certificate of the store is for another name: set the parameter serverName of NUMATHROTTLE_STORE to the name that it holds",
+		},
 
-		"no certificate": {Config{Store: "rediss://" + withCert + "?serverName=" + serverName, StoreCAFile: ca}, "the store wants a certificate of this client that it knows: set NUMATHROTTLE_STORE_CERT_FILE and NUMATHROTTLE_STORE_KEY_FILE"},
+		"no certificate": {
+			Config{Store: "rediss://" + withCert + "?serverName=" + serverName, StoreCAFile: ca},
+			"the store wants a certificate of this client that it knows: set NUMATHROTTLE_STORE_CERT_FILE and NUMATHROTTLE_STORE_KEY_FILE",
+		},
 
-		"redis no password":    {Config{Store: "redis://" + locked}, "the store wants a password, and none is set: set NUMATHROTTLE_STORE_PASSWORD or NUMATHROTTLE_STORE_PASSWORD_FILE"},
-		"redis wrong":          {Config{Store: "redis://" + locked, StorePassword: wrong}, "the store rejects the password (NUMATHROTTLE_STORE_PASSWORD)"},
-		"redis wrong file":     {Config{Store: "redis://" + locked, StorePasswordFile: file}, "the store rejects the password (NUMATHROTTLE_STORE_PASSWORD_FILE, " + file + ")"},
-		"redis wrong user":     {Config{Store: "redis://" + locked, StoreUsername: "u", StorePassword: wrong}, "the store rejects the user or the password (NUMATHROTTLE_STORE_USERNAME, NUMATHROTTLE_STORE_PASSWORD)"},
-		"redis wrong in URL":   {Config{Store: "redis://:wrong-" + canary + "@" + locked}, "the store rejects the password (NUMATHROTTLE_STORE)"},
-		"nats no password":     {Config{Store: "nats://" + withUser}, "the store wants a login, and none is set: set NUMATHROTTLE_STORE_USERNAME and NUMATHROTTLE_STORE_PASSWORD"},
-		"nats wrong":           {Config{Store: "nats://" + withUser, StoreUsername: "app", StorePassword: wrong}, "the store rejects the user or the password (NUMATHROTTLE_STORE_USERNAME, NUMATHROTTLE_STORE_PASSWORD)"},
+		"redis no password": {
+			Config{Store: "redis://" + locked},
+			"the store wants a password, and none is set: set NUMATHROTTLE_STORE_PASSWORD or NUMATHROTTLE_STORE_PASSWORD_FILE",
+		},
+		"redis wrong": {Config{Store: "redis://" + locked, StorePassword: wrong}, "the store rejects the password (NUMATHROTTLE_STORE_PASSWORD)"},
+		"redis wrong file": {
+			Config{Store: "redis://" + locked, StorePasswordFile: file},
+			"the store rejects the password (NUMATHROTTLE_STORE_PASSWORD_FILE, " + file + ")",
+		},
+		"redis wrong user": {
+			Config{Store: "redis://" + locked, StoreUsername: "u", StorePassword: wrong},
+			"the store rejects the user or the password (NUMATHROTTLE_STORE_USERNAME, NUMATHROTTLE_STORE_PASSWORD)",
+		},
+		"redis wrong in URL": {Config{Store: "redis://:wrong-" + canary + "@" + locked}, "the store rejects the password (NUMATHROTTLE_STORE)"},
+		"nats no password": {
+			Config{Store: "nats://" + withUser},
+			"the store wants a login, and none is set: set NUMATHROTTLE_STORE_USERNAME and NUMATHROTTLE_STORE_PASSWORD",
+		},
+		"nats wrong": {
+			Config{Store: "nats://" + withUser, StoreUsername: "app", StorePassword: wrong},
+			"the store rejects the user or the password (NUMATHROTTLE_STORE_USERNAME, NUMATHROTTLE_STORE_PASSWORD)",
+		},
 		"nats wrong token":     {Config{Store: "nats://" + withToken, StoreToken: wrong}, "the store rejects the token (NUMATHROTTLE_STORE_TOKEN)"},
 		"nats token in URL":    {Config{Store: "nats://wrong-" + canary + "@" + withToken}, "the store rejects the token (NUMATHROTTLE_STORE)"},
 		"no JetStream":         {Config{Store: "nats://" + noStream}, "the NATS server has no JetStream: start it with jetstream enabled"},

@@ -25,7 +25,8 @@ func git(t *testing.T, dir string, args ...string) string {
 // evidence is what scripts/evidence.sh says of a repository whose pages are of these commits, by the steps of the soak.
 func evidence(t *testing.T, dir string, steps []string, bench string) (string, error) {
 	t.Helper()
-	page := "# Reliability\n\n| step | commit | began (UTC) | took | ended |\n| --- | --- | --- | ---: | --- |\n" + strings.Join(steps, "\n") + "\n\n| a | b |\n"
+	page := "# Reliability\n\n| step | commit | began (UTC) | took | ended |\n| --- | --- | --- | ---: | --- |\n" +
+		strings.Join(steps, "\n") + "\n\n| a | b |\n"
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "docs"), 0o755))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "docs", "reliability.md"), []byte(page), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "docs", "benchmarks.md"), []byte("|  |  |\n| --- | --- |\n"+bench), 0o600))
